@@ -1,0 +1,54 @@
+/* The driver is a table.
+   A cgl_driver holds one function pointer per row of rows.h, under the CUDA
+   driver's own names and signatures.  Three fillings exist: cuda (the real
+   one, opened at run time), host (our software device) and fault (wraps
+   another and makes the k-th call fail).  Everything above calls through a
+   table and never asks which filling it got.
+   Invariant: every member of a table that an opener returned is callable;
+   a row that a driver lacks answers CUDA_ERROR_NOT_SUPPORTED. */
+#ifndef CGL_DRIVER_TABLE_H
+#define CGL_DRIVER_TABLE_H
+
+#include "driver/cuda_abi.h"
+#include "driver/rows.h"
+
+/* The kind of kernel image that cuModuleLoadData takes. */
+typedef enum cgl_image_format {
+  CGL_IMAGE_HOST, /* shared object after host/kernel_abi.h */
+  CGL_IMAGE_CUBIN /* machine code for one sm version */
+} cgl_image_format;
+
+typedef struct cgl_driver {
+#define X(name, version, parameters, arguments) CUresult(*name) parameters;
+  CGL_DRIVER_ROWS(X)
+#undef X
+  const char *name;              /* "cuda", "host" */
+  cgl_image_format image_format; /* what the compile room must make */
+  int version;                   /* as cuDriverGetVersion, 13000 = 13.0 */
+} cgl_driver;
+
+/* Opens libcuda once per process and initializes it.  Returns the table, or
+   NULL with a sentence in *message (static or thread-local storage, valid
+   until the thread's next call): no library, a missing symbol, a driver that
+   is too old, or no device.  Thread-safe. */
+const cgl_driver *cgl_driver_cuda(const char **message);
+
+/* The software device; always there.  Thread-safe. */
+const cgl_driver *cgl_driver_host(void);
+
+/* Wraps `inner` (or unwraps, when NULL was wrapped before): one process-wide
+   fault table.  Calls count from 1 after every cgl_fault_arm. */
+const cgl_driver *cgl_driver_fault(const cgl_driver *inner);
+
+/* Makes call number `call` answer `code`; 0 disarms.  A call that destroys or
+   releases still does its work and then reports the failure, as a driver
+   reports an earlier asynchronous error; any other call does nothing.
+   cuGetErrorName and cuGetErrorString neither count nor fail. */
+void cgl_fault_arm(uint64_t call, CUresult code);
+
+/* Calls counted since the last arm, and the name of the row that was made to
+   fail, or NULL when none was reached. */
+uint64_t cgl_fault_calls(void);
+const char *cgl_fault_hit(void);
+
+#endif
