@@ -1,0 +1,434 @@
+/* cgraphlua: capture, instantiate and replay CUDA graphs, on a GPU or on the
+   host device, from C and (through the same core) from LuaJIT.
+   Idea: objects are reference counted and opaque; work is asynchronous on
+   streams; whatever is issued into a capturing stream becomes a graph node
+   and is noted in the graph's recording together with the script line.
+   Invariants: a call either does all it says or returns a status and leaves
+   the state as it was (and the reason in cgl_last_error); the library never
+   prints, exits or jumps; what a graph uses stays alive as long as the graph.
+   Units are bytes and elements as named; sizes are size_t; times are ms. */
+#ifndef CGRAPHLUA_H
+#define CGRAPHLUA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CGL_VERSION "0.1.0"
+#ifndef CGL_API
+#define CGL_API __attribute__((visibility("default")))
+#endif
+
+/* ---- status and errors --------------------------------------------------- */
+
+/* 0: success.  Positive: the CUDA driver's own code (CUresult).  Negative: one
+   of these. */
+#define CGL_ERRORS(X)                                                   \
+  X(CGL_ERROR_INVALID_ARGUMENT, -1, "invalid argument")                 \
+  X(CGL_ERROR_RELEASED, -2, "the object was released")                  \
+  X(CGL_ERROR_NO_MEMORY, -3, "out of host memory")                      \
+  X(CGL_ERROR_NO_DEVICE, -4, "no such device")                          \
+  X(CGL_ERROR_WRONG_DEVICE, -5, "the object belongs to another device") \
+  X(CGL_ERROR_COMPILE, -6, "the kernel source does not compile")        \
+  X(CGL_ERROR_NO_COMPILER, -7, "no compiler was found")                 \
+  X(CGL_ERROR_ARGUMENT_COUNT, -8, "wrong number of kernel arguments")   \
+  X(CGL_ERROR_ARGUMENT_TYPE, -9, "wrong type of a kernel argument")     \
+  X(CGL_ERROR_ARGUMENT_RANGE, -10, "a kernel argument is out of range") \
+  X(CGL_ERROR_CAPTURE_STATE, -11, "not in this state of a capture")     \
+  X(CGL_ERROR_NOT_CAPTURED, -12, "the graph holds no capture")          \
+  X(CGL_ERROR_NOT_FOUND, -13, "not found")                              \
+  X(CGL_ERROR_SYSTEM, -14, "a system call failed")
+
+enum {
+  CGL_OK = 0,
+#define X(name, code, text) name = code,
+  CGL_ERRORS(X)
+#undef X
+};
+typedef int cgl_status;
+
+/* The last failure of the calling thread; texts are never NULL and stay valid
+   until the thread's next failure. */
+typedef struct cgl_error {
+  cgl_status code;
+  const char *name;      /* "CUDA_ERROR_...", "CGL_ERROR_..." */
+  const char *operation; /* the call that failed, "graph:replay" */
+  const char *where;     /* "file:line" that issued it, or "" */
+  const char *message;   /* what was wrong, with values */
+  const char *hint;      /* what to do, or "" */
+  const char *also;      /* what failed afterwards, or "" */
+} cgl_error;
+
+CGL_API const cgl_error *cgl_last_error(void);
+/* "CUDA_ERROR_..." or "CGL_ERROR_..." of any status; never NULL. */
+CGL_API const char *cgl_status_name(cgl_status status);
+/* Where the calling thread is in its script, noted by every call that follows;
+   `file` is copied.  NULL: nowhere. */
+CGL_API void cgl_set_site(const char *file, int line);
+/* Messages that are not failures (an empty capture, a cache that cannot be
+   written); NULL restores silence.  Called on the thread that caused it. */
+typedef void (*cgl_log_function)(void *user, const char *message);
+CGL_API void cgl_set_log(cgl_log_function function, void *user);
+
+/* ---- devices and contexts --------------------------------------------------
+ */
+
+typedef struct cgl_context cgl_context; /* one opened device */
+typedef struct cgl_stream cgl_stream;
+typedef struct cgl_event cgl_event;
+typedef struct cgl_buffer cgl_buffer;
+typedef struct cgl_pinned cgl_pinned;
+typedef struct cgl_module cgl_module;
+typedef struct cgl_kernel cgl_kernel;
+typedef struct cgl_pool cgl_pool;
+typedef struct cgl_graph cgl_graph;
+
+/* Every object: _retain adds a reference and returns it, _release drops one
+   (NULL is fine).  The last release of an object during a capture only hands
+   it over for later, so no release ever breaks a capture. */
+#define CGL_OBJECTS(X) \
+  X(context)           \
+  X(stream)            \
+  X(event)             \
+  X(buffer) X(pinned) X(module) X(kernel) X(pool) X(graph)
+#define X(noun)                                              \
+  CGL_API cgl_##noun *cgl_##noun##_retain(cgl_##noun *noun); \
+  CGL_API void cgl_##noun##_release(cgl_##noun *noun);
+CGL_OBJECTS(X)
+#undef X
+
+typedef struct cgl_device_info {
+  char device[16];    /* "host", "cuda:0": what cgl_context_open takes */
+  char name[128];     /* the driver's name of it */
+  size_t memory;      /* bytes */
+  int compute[2];     /* compute capability, 9.0 */
+  int driver_version; /* 13000 is 13.0 */
+  int multiprocessors;
+  int max_threads_per_block;
+} cgl_device_info;
+
+/* Number of devices; the host device is the last one. */
+CGL_API int cgl_device_count(void);
+CGL_API cgl_status cgl_device_get(int index, cgl_device_info *info);
+
+/* Opens "host", "cuda:N" or "cuda" (= "cuda:0").  NULL or "": what
+   $CGRAPHLUA_DEVICE says, else cuda:0, else (with a log message that says why
+   there is no GPU) the host device.  The same device gives the same context
+   with one more reference.  cuDevicePrimaryCtxRetain */
+CGL_API cgl_status cgl_context_open(const char *device, cgl_context **context);
+CGL_API const cgl_device_info *cgl_context_device(const cgl_context *context);
+/* Waits for all work of the device; refused while a capture is underway in it.
+   cuCtxSynchronize */
+CGL_API cgl_status cgl_context_synchronize(cgl_context *context);
+/* The driver table in use, for tests and for calls that this header lacks
+   (struct cgl_driver of the sources). */
+CGL_API const void *cgl_context_driver(const cgl_context *context);
+/* Live objects of the process by noun ("stream", ..., "graph"), and of "all";
+   -1 for another word. */
+CGL_API int64_t cgl_live(const char *noun);
+
+/* ---- streams and events
+ * ------------------------------------------------------ */
+
+/* A new non-blocking stream; priority 0 is the least, negative is more urgent
+   (clamped).  cuStreamCreateWithPriority */
+CGL_API cgl_status cgl_stream_create(cgl_context *context, int priority,
+                                     cgl_stream **stream);
+/* The context's legacy default stream; captures cannot begin on it. */
+CGL_API cgl_status cgl_stream_default(cgl_context *context,
+                                      cgl_stream **stream);
+/* Borrows an engine's CUstream, which must outlive the object. */
+CGL_API cgl_status cgl_stream_from_handle(cgl_context *context, void *custream,
+                                          cgl_stream **stream);
+CGL_API void *cgl_stream_handle(const cgl_stream *stream); /* CUstream */
+CGL_API cgl_context *cgl_stream_context(const cgl_stream *stream);
+CGL_API bool cgl_stream_is_default(const cgl_stream *stream);
+/* Refused inside a capture (a capture runs nothing).  cuStreamSynchronize */
+CGL_API cgl_status cgl_stream_synchronize(cgl_stream *stream);
+/* *done: all work issued so far has completed.  cuStreamQuery */
+CGL_API cgl_status cgl_stream_query(cgl_stream *stream, bool *done);
+/* Later work of `stream` waits for what the event's last record covers; from a
+   capturing stream's event it forks, into one it joins.  cuStreamWaitEvent */
+CGL_API cgl_status cgl_stream_wait_event(cgl_stream *stream, cgl_event *event);
+/* The same for everything issued so far on `other`. */
+CGL_API cgl_status cgl_stream_wait_stream(cgl_stream *stream,
+                                          cgl_stream *other);
+/* cuStreamIsCapturing; false for the default stream. */
+CGL_API cgl_status cgl_stream_is_capturing(cgl_stream *stream, bool *capturing);
+
+CGL_API cgl_status cgl_event_create(cgl_context *context, bool timing,
+                                    cgl_event **event);
+CGL_API cgl_status cgl_event_record(cgl_event *event, cgl_stream *stream);
+CGL_API cgl_status cgl_event_synchronize(cgl_event *event);
+CGL_API cgl_status cgl_event_query(cgl_event *event, bool *done);
+/* ms from `from` to `to`; both recorded, completed and with timing. */
+CGL_API cgl_status cgl_event_elapsed(cgl_event *from, cgl_event *to, float *ms);
+CGL_API void *cgl_event_handle(const cgl_event *event); /* CUevent */
+
+/* ---- memory
+ * ------------------------------------------------------------------- */
+
+/* Element types: name, bytes. */
+#define CGL_TYPES(X) \
+  X(float, 4)        \
+  X(double, 8)       \
+  X(int8, 1)         \
+  X(uint8, 1)        \
+  X(int16, 2)        \
+  X(uint16, 2)       \
+  X(int32, 4)        \
+  X(uint32, 4) X(int64, 8) X(uint64, 8) X(half, 2) X(bfloat16, 2) X(bool, 1)
+
+typedef enum cgl_type {
+#define X(name, bytes) CGL_TYPE_##name,
+  CGL_TYPES(X)
+#undef X
+      CGL_TYPE_COUNT
+} cgl_type;
+
+CGL_API const char *cgl_type_name(cgl_type type);
+CGL_API size_t cgl_type_bytes(cgl_type type);
+/* Also "int", "uint" and "char"-free aliases are not taken: CGL_TYPE_COUNT for
+   an unknown name. */
+CGL_API cgl_type cgl_type_from_name(const char *name);
+
+#define CGL_MAX_DIMS 8
+
+/* `count` elements, uninitialized, from the pool that serves `stream`: the
+   graph's when the stream is capturing, else the default one; `pool` overrides
+   when not NULL. */
+CGL_API cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool,
+                                     cgl_type type, size_t count,
+                                     cgl_buffer **buffer);
+/* Elements [first, first + count) of `base`, which it keeps alive. */
+CGL_API cgl_status cgl_buffer_view(cgl_buffer *base, size_t first, size_t count,
+                                   cgl_buffer **view);
+/* Device memory of somebody else (an engine's), which must outlive it. */
+CGL_API cgl_status cgl_buffer_from_address(cgl_context *context,
+                                           uint64_t address, cgl_type type,
+                                           size_t count, cgl_buffer **buffer);
+CGL_API cgl_type cgl_buffer_type(const cgl_buffer *buffer);
+CGL_API size_t cgl_buffer_count(const cgl_buffer *buffer);
+CGL_API size_t cgl_buffer_bytes(const cgl_buffer *buffer);
+CGL_API uint64_t cgl_buffer_address(const cgl_buffer *buffer);
+CGL_API cgl_context *cgl_buffer_context(const cgl_buffer *buffer);
+/* Shape: ndims (at most CGL_MAX_DIMS) extents whose product is the count;
+   one dimension until set. */
+CGL_API cgl_status cgl_buffer_set_shape(cgl_buffer *buffer,
+                                        const size_t *extents, int ndims);
+CGL_API int cgl_buffer_shape(const cgl_buffer *buffer,
+                             size_t extents[CGL_MAX_DIMS]);
+/* Synchronous copies of `bytes` from and to ordinary host memory, in the order
+   of `stream`; offset in bytes.  Refused while the stream captures. */
+CGL_API cgl_status cgl_buffer_upload(cgl_buffer *buffer, cgl_stream *stream,
+                                     size_t offset, const void *data,
+                                     size_t bytes);
+CGL_API cgl_status cgl_buffer_download(cgl_buffer *buffer, cgl_stream *stream,
+                                       size_t offset, void *data, size_t bytes);
+/* Asynchronous copies of the whole; counts and types must agree. */
+CGL_API cgl_status cgl_buffer_copy(cgl_buffer *to, cgl_buffer *from,
+                                   cgl_stream *stream);
+CGL_API cgl_status cgl_buffer_copy_pinned(cgl_buffer *to, cgl_pinned *from,
+                                          cgl_stream *stream);
+/* Asynchronously sets every element to the element at `value` (its type's
+   bytes). */
+CGL_API cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
+                                   const void *value);
+
+/* Page-locked host memory, zero-initialized.  cuMemHostAlloc */
+CGL_API cgl_status cgl_pinned_create(cgl_context *context, cgl_type type,
+                                     size_t count, cgl_pinned **pinned);
+CGL_API void *cgl_pinned_data(const cgl_pinned *pinned);
+CGL_API cgl_type cgl_pinned_type(const cgl_pinned *pinned);
+CGL_API size_t cgl_pinned_count(const cgl_pinned *pinned);
+CGL_API cgl_status cgl_pinned_copy(cgl_pinned *to, cgl_buffer *from,
+                                   cgl_stream *stream);
+
+typedef struct cgl_pool_stats {
+  size_t reserved, reserved_peak;   /* bytes taken from the device */
+  size_t allocated, allocated_peak; /* bytes in live blocks */
+  uint64_t allocations, frees;      /* since the pool was made */
+  uint64_t segments;                /* now */
+} cgl_pool_stats;
+
+/* A pool of device memory on virtual-memory segments; lives as long as the
+   object or any block or graph of it. */
+CGL_API cgl_status cgl_pool_create(cgl_context *context, cgl_pool **pool);
+CGL_API void cgl_pool_get_stats(const cgl_pool *pool, cgl_pool_stats *stats);
+/* Returns segments without live blocks to the device; *bytes of them. */
+CGL_API cgl_status cgl_pool_trim(cgl_pool *pool, size_t *bytes);
+/* The pool that serves allocations outside captures; borrowed. */
+CGL_API cgl_pool *cgl_context_pool(cgl_context *context);
+
+/* ---- modules and kernels
+ * --------------------------------------------------------- */
+
+typedef struct cgl_module_desc {
+  const char *source; /* CUDA C, zero-terminated; or, when `image`: */
+  const void *image;  /* cubin or PTX (zero-terminated) */
+  size_t image_bytes;
+  const char *file; /* the source's name in compiler messages; NULL: the site */
+  int line;         /* the line of `file` where the source starts; 0: 1 */
+  const char *const *options; /* compiler options, "-DN=4" */
+  size_t noptions;
+  const char *const *expressions; /* name expressions, "scale<float, 4>" */
+  size_t nexpressions;
+} cgl_module_desc;
+
+/* Compiles (or takes from the disk cache) and loads.  CGL_ERROR_COMPILE has
+   the compiler's text in the message. */
+CGL_API cgl_status cgl_module_create(cgl_context *context,
+                                     const cgl_module_desc *desc,
+                                     cgl_module **module);
+/* Names of the kernels, in source order; NULL past the last. */
+CGL_API const char *cgl_module_kernel_name(const cgl_module *module,
+                                           size_t index);
+/* `name`: a kernel or a name expression of the module; NULL: its only one. */
+CGL_API cgl_status cgl_module_kernel(cgl_module *module, const char *name,
+                                     cgl_kernel **kernel);
+/* A __device__ or __constant__ variable as a buffer of `type` (it keeps the
+   module alive).  cuModuleGetGlobal */
+CGL_API cgl_status cgl_module_global(cgl_module *module, const char *name,
+                                     cgl_type type, cgl_buffer **buffer);
+
+typedef enum cgl_arg_kind {
+  CGL_ARG_BUFFER,  /* a pointer parameter */
+  CGL_ARG_PINNED,  /* a pointer parameter, the device reads host memory */
+  CGL_ARG_NULL,    /* a null pointer */
+  CGL_ARG_ADDRESS, /* a raw device address */
+  CGL_ARG_INT,     /* int64_t: checked against the parameter's range */
+  CGL_ARG_UINT,    /* uint64_t */
+  CGL_ARG_NUMBER,  /* double: must be whole for an integer parameter */
+  CGL_ARG_BOOL,
+  CGL_ARG_BYTES /* a struct by value: exactly its size */
+} cgl_arg_kind;
+
+typedef struct cgl_arg {
+  cgl_arg_kind kind;
+  union {
+    cgl_buffer *buffer;
+    cgl_pinned *pinned;
+    uint64_t address;
+    int64_t i;
+    uint64_t u;
+    double number;
+    bool boolean;
+    struct {
+      const void *data;
+      size_t size;
+    } bytes;
+  };
+} cgl_arg;
+
+typedef struct cgl_launch {
+  uint32_t grid[3];      /* blocks; 0 is taken as 1 */
+  uint32_t block[3];     /* threads; 0 is taken as 1 */
+  uint32_t shared_bytes; /* dynamic shared memory */
+} cgl_launch;
+
+typedef struct cgl_param_info {
+  const char *type; /* as spelled in the source, "const float *" */
+  const char *name;
+  bool pointer;
+  bool readonly; /* pointer to const */
+  size_t bytes;
+} cgl_param_info;
+
+CGL_API const char *cgl_kernel_name(const cgl_kernel *kernel);
+CGL_API size_t cgl_kernel_param_count(const cgl_kernel *kernel);
+CGL_API cgl_status cgl_kernel_param(const cgl_kernel *kernel, size_t index,
+                                    cgl_param_info *info);
+/* A block size with good occupancy for one dimension.
+   cuOccupancyMaxPotentialBlockSize */
+CGL_API cgl_status cgl_kernel_block_size(cgl_kernel *kernel, uint32_t *block);
+/* Launches on `stream`; everything is checked before the driver sees it, so a
+   refused launch does not break a capture.  cuLaunchKernel */
+CGL_API cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
+                                     const cgl_launch *launch,
+                                     const cgl_arg *args, size_t nargs);
+
+/* ---- graphs
+ * ------------------------------------------------------------------------ */
+
+typedef enum cgl_capture_mode {
+  CGL_CAPTURE_DEFAULT, /* thread_local */
+  CGL_CAPTURE_GLOBAL,
+  CGL_CAPTURE_THREAD_LOCAL,
+  CGL_CAPTURE_RELAXED
+} cgl_capture_mode;
+
+typedef struct cgl_graph_desc {
+  bool keep_graph; /* the template stays; instantiate by hand or at replay */
+  cgl_pool *pool;  /* NULL: a private one */
+  cgl_capture_mode capture_mode;
+} cgl_graph_desc;
+
+/* Nothing is captured yet.  A NULL desc means defaults. */
+CGL_API cgl_status cgl_graph_create(cgl_context *context,
+                                    const cgl_graph_desc *desc,
+                                    cgl_graph **graph);
+/* Begins capturing what is issued into `stream`.  cuStreamBeginCapture */
+CGL_API cgl_status cgl_graph_capture_begin(cgl_graph *graph,
+                                           cgl_stream *stream);
+/* Ends it on the same stream and, unless keep_graph, instantiates.  A broken
+   capture names the operation and the line that broke it.
+   cuStreamEndCapture */
+CGL_API cgl_status cgl_graph_capture_end(cgl_graph *graph);
+/* Ends a capture whose result is not wanted; every stream of it is usable
+   afterwards.  Fine when none is underway. */
+CGL_API void cgl_graph_capture_abandon(cgl_graph *graph);
+CGL_API bool cgl_graph_is_capturing(const cgl_graph *graph);
+/* The graph that captures `stream` (borrowed), or NULL. */
+CGL_API cgl_graph *cgl_stream_capturing_graph(const cgl_stream *stream);
+/* A fresh executable from the kept template.  cuGraphInstantiateWithParams */
+CGL_API cgl_status cgl_graph_instantiate(cgl_graph *graph);
+/* `count` launches on `stream`, asynchronous; on a capturing stream one child
+   graph node each.  cuGraphLaunch */
+CGL_API cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
+                                    uint64_t count);
+/* Drops executable, template and recording; the graph can capture again. */
+CGL_API cgl_status cgl_graph_reset(cgl_graph *graph);
+/* The pool of its captures; CGL_ERROR_NOT_CAPTURED before the first. */
+CGL_API cgl_status cgl_graph_pool(cgl_graph *graph, cgl_pool **pool);
+/* The driver's handles: the template needs keep_graph, the executable an
+   instantiation.  Borrowed until reset or instantiation. */
+CGL_API cgl_status cgl_graph_raw_graph(cgl_graph *graph, void **cugraph);
+CGL_API cgl_status cgl_graph_raw_exec(cgl_graph *graph, void **cuexec);
+/* Writes a Graphviz file of the recording: kernel names, sizes, script
+   lines. */
+CGL_API cgl_status cgl_graph_debug_dump(cgl_graph *graph, const char *path);
+
+typedef struct cgl_node_info {
+  const char *kind; /* "kernel", "memcpy", "memset", "graph", "foreign" */
+  const char *name; /* the kernel's name, or the operation */
+  const char *file; /* script file, or "" */
+  int line;         /* script line, or 0 */
+  uint32_t grid[3], block[3];
+  size_t ndependencies;
+  const size_t *dependencies; /* indices of nodes, from 0 */
+} cgl_node_info;
+
+CGL_API cgl_status cgl_graph_node_count(cgl_graph *graph, size_t *count);
+/* Texts and arrays are valid until the graph's next capture or reset. */
+CGL_API cgl_status cgl_graph_node(cgl_graph *graph, size_t index,
+                                  cgl_node_info *info);
+
+/* ---- fault injection, for tests
+ * ------------------------------------------------------ */
+
+/* Makes the k-th driver call from now on fail with `code` (0: 2, out of
+   memory); k = 0 disarms.  Only when the process runs with
+   CGRAPHLUA_FAULT=1, which puts the fault table under every context. */
+CGL_API cgl_status cgl_fault(uint64_t k, int code);
+/* Calls counted since, and the entry point that was made to fail, or NULL. */
+CGL_API uint64_t cgl_fault_count(const char **hit);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
