@@ -9,6 +9,8 @@
 #ifndef CGL_DRIVER_TABLE_H
 #define CGL_DRIVER_TABLE_H
 
+#include <stdbool.h>
+
 #include "driver/cuda_abi.h"
 #include "driver/rows.h"
 
@@ -36,8 +38,9 @@ const cgl_driver *cgl_driver_cuda(const char **message);
 /* The software device; always there.  Thread-safe. */
 const cgl_driver *cgl_driver_host(void);
 
-/* Wraps `inner` (or unwraps, when NULL was wrapped before): one process-wide
-   fault table.  Calls count from 1 after every cgl_fault_arm. */
+/* Wraps `inner`: one process-wide fault table, so only the first driver asked
+   for is wrapped and any other comes back as it is.  Calls count from 1 after
+   every cgl_fault_arm.  Not thread-safe; made before threads are. */
 const cgl_driver *cgl_driver_fault(const cgl_driver *inner);
 
 /* Makes call number `call` answer `code`; 0 disarms.  A call that destroys or

@@ -1,0 +1,145 @@
+/* The cuda filling: libcuda opened at run time, one row at a time. */
+#include "driver/table.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+/* cuGetProcAddress in the form that 12.0 introduced. */
+typedef CUresult (*get_proc)(const char *, void **, int, cuuint64_t, int *);
+
+/* Rows answer this where the installed driver has nothing under the name. */
+#define X(name, version, parameters, arguments) \
+  static CUresult missing_##name parameters;
+CGL_DRIVER_ROWS(X)
+#undef X
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define X(name, version, parameters, arguments) \
+  static CUresult missing_##name parameters {   \
+    return CUDA_ERROR_NOT_SUPPORTED;            \
+  }
+CGL_DRIVER_ROWS(X)
+#undef X
+#pragma GCC diagnostic pop
+
+/* Without these nothing works; a driver that lacks one is too old. */
+static const char *const required[] = {"cuInit",
+                                       "cuDeviceGet",
+                                       "cuDevicePrimaryCtxRetain",
+                                       "cuCtxSetCurrent",
+                                       "cuStreamBeginCapture",
+                                       "cuStreamEndCapture",
+                                       "cuGraphLaunch",
+                                       "cuLaunchKernel",
+                                       "cuModuleLoadData",
+                                       "cuMemAddressReserve",
+                                       "cuMemCreate",
+                                       "cuMemMap",
+                                       "cuMemSetAccess",
+                                       "cuGraphInstantiateWithParams",
+                                       "cuStreamGetCaptureInfo"};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static cgl_driver driver;
+static bool opened;
+static char message_text[512];
+
+
+static bool is_required(const char *name) {
+  for (size_t i = 0; i < sizeof required / sizeof *required; i++)
+    if (!strcmp(required[i], name))
+      return true;
+  return false;
+}
+
+
+static void *open_library(void) {
+  static const char *const names[] = {"libcuda.so.1", "libcuda.so"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    if (library)
+      return library;
+  }
+  return NULL;
+}
+
+
+/* Fills every row; false with a message when a required one is missing. */
+static bool fill(get_proc get) {
+#define X(row, since, parameters, arguments)                                   \
+  {                                                                            \
+    void *entry = NULL;                                                        \
+    int status = 0;                                                            \
+    if (get(#row, &entry, since, 0, &status) != CUDA_SUCCESS || !entry) {      \
+      if (is_required(#row)) {                                                 \
+        snprintf(message_text, sizeof message_text,                            \
+                 "the NVIDIA driver has no %s (CUDA %d.%d): install a driver " \
+                 "of CUDA 12.3 or newer",                                      \
+                 #row, since / 1000, since % 1000 / 10);                       \
+        return false;                                                          \
+      }                                                                        \
+      driver.row = missing_##row;                                              \
+    } else                                                                     \
+      memcpy(&driver.row, &entry, sizeof entry);                               \
+  }
+  CGL_DRIVER_ROWS(X)
+#undef X
+  return true;
+}
+
+
+static void open_once(void) {
+  void *library = open_library();
+  if (!library) {
+    snprintf(message_text, sizeof message_text,
+             "no NVIDIA driver: libcuda.so.1 cannot be opened (%s)", dlerror());
+    return;
+  }
+  get_proc get = NULL;
+  void *symbol = dlsym(library, "cuGetProcAddress_v2");
+  memcpy(&get, &symbol, sizeof get);
+  if (!get) {
+    snprintf(message_text, sizeof message_text,
+             "the NVIDIA driver is too old: it has no cuGetProcAddress_v2; "
+             "install a driver of CUDA 12.3 or newer");
+    dlclose(library);
+    return;
+  }
+  if (!fill(get)) {
+    dlclose(library);
+    return;
+  }
+  CUresult status = driver.cuInit(0);
+  int count = 0;
+  if (status == CUDA_SUCCESS)
+    status = driver.cuDeviceGetCount(&count);
+  if (status != CUDA_SUCCESS || !count) {
+    const char *name = "no CUDA device";
+    if (status != CUDA_SUCCESS)
+      driver.cuGetErrorName(status, &name);
+    snprintf(message_text, sizeof message_text,
+             "the NVIDIA driver found no usable GPU (%s)", name);
+    dlclose(library);
+    return;
+  }
+  driver.name = "cuda";
+  driver.image_format = CGL_IMAGE_CUBIN;
+  driver.cuDriverGetVersion(&driver.version);
+  opened = true;
+}
+
+
+const cgl_driver *cgl_driver_cuda(const char **message) {
+#ifdef CGL_NO_CUDA
+  (void)open_once;
+  *message = "this build has no cuda filling (configured --with-cuda=no)";
+  return NULL;
+#else
+  pthread_once(&once, open_once);
+  *message = message_text;
+  return opened ? &driver : NULL;
+#endif
+}
