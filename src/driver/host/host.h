@@ -50,6 +50,7 @@ typedef struct host_kernel_op {
   uint32_t grid[3], block[3];
   uint32_t shared_bytes;
   int priority, cooperative;
+  bool programmatic; /* launched with programmatic stream serialization */
   void **params; /* one malloc block: pointers, then the copied values */
 } host_kernel_op;
 
@@ -77,8 +78,11 @@ typedef struct host_op {
   };
 } host_op;
 
-/* op.c.  Deep copy and release of what an op owns.  The copy fails only for
-   want of host memory. */
+/* op.c.  Deep copy and release of what an op owns: a kernel's module
+   reference and parameter block, an event reference, a fence reference, a
+   run.  The addresses in ALLOC and FREE, the child of CHILD and the
+   conditional are plain values here (graph.c owns what they name).  The copy
+   fails only for want of host memory.  Callable with and without host_lock. */
 CUresult host_op_copy(host_op *to, const host_op *from);
 void host_op_release(host_op *op);
 /* Runs one op on the calling worker thread, without host_lock, over as many
@@ -124,6 +128,9 @@ void host_fence_release(host_fence *fence);
 bool host_fence_done(const host_fence *fence);
 uint64_t host_fence_time(const host_fence *fence);
 void host_fence_signal(host_fence *fence); /* wakes waiters; once */
+/* Submits `task` once the fence is done; false when it is done already, and
+   then the task is not submitted.  The caller keeps the fence alive. */
+bool host_fence_then(host_fence *fence, host_task *task);
 void host_fence_wait(host_fence *fence);   /* blocks; not on a worker, and
                                               not under host_lock */
 
@@ -165,6 +172,7 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
+  _Atomic unsigned refs; /* the handle and each op that names it */
   unsigned flags;
   host_fence *fence; /* of the last record outside captures; NULL: none */
   /* last record was in a capture (capture.c): */
@@ -172,6 +180,11 @@ struct CUevent_st {
   CUgraphNode *deps;
   size_t ndeps;
 };
+
+/* cuEventDestroy forgets the capture under host_lock and drops one reference;
+   the last reference frees the event.  Callable without host_lock. */
+void host_event_retain(CUevent event);
+void host_event_release(CUevent event);
 
 /* NULL and CU_STREAM_LEGACY give the legacy stream, CU_STREAM_PER_THREAD the
    thread's own; under host_lock. */
@@ -203,8 +216,15 @@ CUresult host_capture_touch_all(void);
    and invalidates when a blocking stream captures. */
 CUresult host_capture_legacy(void);
 /* Adds op as a node after the stream's dependency set, which becomes that
-   node; 901 when the capture is invalidated.  Takes op over. */
+   node; 901 when the capture is invalidated.  Takes op over.  Ops that a
+   capture cannot hold (EXEC, CALLBACK) answer 900 and break it. */
 CUresult host_capture_add(CUstream stream, host_op *op, CUgraphNode *node);
+/* cuMemAllocAsync, cuMemAllocFromPoolAsync and cuMemFreeAsync on a capturing
+   stream: a node; the address is fixed for the life of the graph.  The free
+   answers INVALID_VALUE, and breaks nothing, for memory that is not a graph's
+   or that this capture has freed already. */
+CUresult host_capture_alloc(CUstream stream, size_t bytes, CUdeviceptr *out);
+CUresult host_capture_free(CUstream stream, CUdeviceptr address);
 /* A launch that was refused for its arguments breaks the stream's capture. */
 void host_capture_break(CUstream stream);
 /* cuEventRecord and cuStreamWaitEvent where a capture is concerned; *handled
@@ -259,11 +279,19 @@ void host_kernel_abort(int code, const char *why) __attribute__((noreturn));
  * -------------------------------------------------- */
 
 /* The worker that drains `stream` has reached a launch.  Returns true when the
-   run ended inline; false: host_stream_resume(stream) will be called. */
+   run ended inline; false: host_stream_resume(stream) is called when it ends,
+   by another thread and possibly before this returns.  The run is released by
+   the op's owner after either. */
 bool host_exec_begin(host_exec_run *run, CUstream stream);
 void host_exec_run_release(host_exec_run *run);
 /* Device side of cudaGraphSetConditional. */
 void host_conditional_set(uint64_t handle, uint32_t value);
+/* cuMemFree and cuMemFreeAsync, outside captures, of memory that an alloc node
+   left allocated: under host_lock.  SUCCESS: the next launch may allocate it
+   again; the caller then decommits it (cuMemFreeAsync: by a HOST_OP_FREE in
+   the stream).  NOT_FOUND: not graph memory; INVALID_VALUE: graph memory that
+   is not allocated now. */
+CUresult host_graph_memory_free(CUdeviceptr address);
 
 /* Live objects by kind, for tests: "streams", "events", "graphs",
    "executables", "modules", "allocations", "bytes".  -1: no such kind. */
