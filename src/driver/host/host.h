@@ -51,7 +51,7 @@ typedef struct host_kernel_op {
   uint32_t shared_bytes;
   int priority, cooperative;
   bool programmatic; /* launched with programmatic stream serialization */
-  void **params; /* one malloc block: pointers, then the copied values */
+  void **params;     /* one malloc block: pointers, then the copied values */
 } host_kernel_op;
 
 typedef struct host_op {
@@ -131,8 +131,8 @@ void host_fence_signal(host_fence *fence); /* wakes waiters; once */
 /* Submits `task` once the fence is done; false when it is done already, and
    then the task is not submitted.  The caller keeps the fence alive. */
 bool host_fence_then(host_fence *fence, host_task *task);
-void host_fence_wait(host_fence *fence);   /* blocks; not on a worker, and
-                                              not under host_lock */
+void host_fence_wait(host_fence *fence); /* blocks; not on a worker, and
+                                            not under host_lock */
 
 /* The one lock of the API-visible state. */
 void host_lock(void);
@@ -149,6 +149,38 @@ CUresult host_check(void);
    (host_fail_text). */
 CUresult host_fail(CUresult code, const char *what);
 const char *host_fail_text(void); /* "" when there was no failure */
+/* The sticky error, or SUCCESS, without the other checks; any thread. */
+CUresult host_failed(void);
+/* Around a call of the user's own function (host function, callback, user
+   object's destructor) on any thread: driver calls in it answer
+   NOT_PERMITTED, and another worker may stand in while it blocks. */
+void host_callback_begin(void);
+void host_callback_end(void);
+
+/* ---- handle.c: which handles live -------------------------------------------
+ */
+
+typedef enum host_handle_kind {
+  HOST_HANDLE_STREAM = 1,
+  HOST_HANDLE_EVENT,
+  HOST_HANDLE_MODULE,
+  HOST_HANDLE_FUNCTION,
+  HOST_HANDLE_MEMPOOL,
+  HOST_HANDLE_PHYSICAL,
+  HOST_HANDLE_GRAPH,
+  HOST_HANDLE_EXEC,
+  HOST_HANDLE_NODE,
+  HOST_HANDLE_USER_OBJECT,
+  HOST_HANDLE_KINDS
+} host_handle_kind;
+
+/* Under host_lock: a set of live handles, so that a stale or foreign one
+   answers INVALID_HANDLE instead of being followed; cgl_host_live counts from
+   it.  add: false for want of memory.  remove: false when it was not there. */
+bool host_handle_add(host_handle_kind kind, const void *handle);
+bool host_handle_remove(host_handle_kind kind, const void *handle);
+bool host_handle_live(host_handle_kind kind, const void *handle);
+int64_t host_handle_count(host_handle_kind kind);
 
 /* ---- stream.c, event.c ------------------------------------------------------
  */
@@ -158,9 +190,17 @@ struct CUstream_st {
   int priority;
   uint64_t id;
   /* queue (stream.c) */
-  struct host_entry *head, *tail;
-  bool running;     /* a worker drains it, or it is parked on a fence */
-  host_fence *last; /* done when all that was queued so far is done */
+  struct host_entry *head, *tail; /* queued, not yet taken by a worker */
+  struct host_entry *batch;       /* taken; belongs to the draining worker */
+  host_task task;                 /* drains the stream */
+  bool running;          /* a worker drains it, or it is parked on a fence */
+  bool destroyed;        /* the handle is gone; freed when drained */
+  uint64_t queued;       /* entries so far */
+  _Atomic uint64_t done; /* entries that have run */
+  host_fence *last;      /* newest marker; see host_stream_fence */
+  uint64_t last_at;      /* `queued` when it was made */
+  uint64_t legacy_seen;  /* the legacy stream's `queued` that this awaits */
+  uint64_t legacy_took;  /* this stream's `queued` that the legacy awaits */
   /* capture (capture.c) */
   host_capture *capture; /* NULL: not capturing */
   CUgraphNode *deps;     /* the stream's dependency set */
@@ -196,6 +236,10 @@ CUstream host_stream_resolve(CUstream stream);
 CUresult host_submit(CUstream stream, host_op *op, CUgraphNode *node);
 /* Queues regardless of capture; takes op over. */
 CUresult host_enqueue(CUstream stream, host_op *op);
+/* Under host_lock: a new reference to a fence that is done when all that was
+   queued on the stream so far has run; NULL when that is so already (or for
+   want of memory, after host_fail). */
+host_fence *host_stream_fence(CUstream stream);
 /* exec.c calls this when a HOST_OP_EXEC that did not end inline ends. */
 void host_stream_resume(CUstream stream);
 
@@ -255,6 +299,12 @@ CUresult host_memory_commit(CUdeviceptr address);
 CUresult host_memory_decommit(CUdeviceptr address);
 void host_memory_unreserve(CUdeviceptr address);
 bool host_memory_committed(CUdeviceptr address);
+/* copy.c, under host_lock: fill a copy or memset op after checking it against
+   the known memory.  UNIFIED and device types are resolved, pitches and
+   heights of 0 defaulted; INVALID_VALUE when a range leaves its allocation,
+   for an array, a bad pitch or element size.  */
+CUresult host_memcpy_op_make(host_op *op, const CUDA_MEMCPY3D *copy);
+CUresult host_memset_op_make(host_op *op, const CUDA_MEMSET_NODE_PARAMS *set);
 
 /* ---- module.c
  * ---------------------------------------------------------------- */
@@ -265,7 +315,7 @@ struct CUfunc_st {
   int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 };
 
-void host_module_retain(CUmodule module);
+void host_module_retain(CUmodule module); /* any thread */
 void host_module_release(CUmodule module);
 
 /* kernel.c: runs a kernel op's blocks with faults caught: an access to a guard
