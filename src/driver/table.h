@@ -27,6 +27,9 @@ typedef struct cgl_driver {
   const char *name;              /* "cuda", "host" */
   cgl_image_format image_format; /* what the compile room must make */
   int version;                   /* as cuDriverGetVersion, 13000 = 13.0 */
+  /* What is known of a sticky failure beyond its code (the kernel's name, the
+     address), "" when nothing happened; NULL where the driver cannot say. */
+  const char *(*failure_text)(void);
 } cgl_driver;
 
 /* Opens libcuda once per process and initializes it.  Returns the table, or
