@@ -293,7 +293,7 @@ void host_capture_forget_event(CUevent event);
 CUresult host_memory_alloc(CUdeviceptr *out, size_t bytes);
 CUresult host_memory_free(CUdeviceptr address);
 /* Graph memory (alloc nodes): an address range fixed for the graph's life;
-   mapped and counted at launch, unmapped at the free. */
+   commit maps it and counts it, or answers OUT_OF_MEMORY; decommit undoes. */
 CUresult host_memory_reserve(CUdeviceptr *out, size_t bytes);
 CUresult host_memory_commit(CUdeviceptr address);
 CUresult host_memory_decommit(CUdeviceptr address);
@@ -337,11 +337,19 @@ void host_exec_run_release(host_exec_run *run);
 /* Device side of cudaGraphSetConditional. */
 void host_conditional_set(uint64_t handle, uint32_t value);
 /* cuMemFree and cuMemFreeAsync, outside captures, of memory that an alloc node
-   left allocated: under host_lock.  SUCCESS: the next launch may allocate it
-   again; the caller then decommits it (cuMemFreeAsync: by a HOST_OP_FREE in
-   the stream).  NOT_FOUND: not graph memory; INVALID_VALUE: graph memory that
-   is not allocated now. */
+   left allocated: under host_lock.  SUCCESS: done, nothing is queued, and the
+   next launch may allocate it again; NOT_FOUND: not graph memory;
+   INVALID_VALUE: graph memory that is not allocated now.  (Graph memory is
+   committed by the first launch and stays so until its graph and executables
+   are gone, so ALLOC and FREE ops do nothing when they run.) */
 CUresult host_graph_memory_free(CUdeviceptr address);
+/* For cuDeviceGetGraphMemAttribute and cuDeviceGraphMemTrim: bytes of graph
+   memory allocated now and committed now, with their peaks. */
+typedef struct host_graph_memory_stats {
+  uint64_t used, used_high, reserved, reserved_high;
+} host_graph_memory_stats;
+void host_graph_memory_stats_get(host_graph_memory_stats *out);
+void host_graph_memory_trim(void);
 
 /* Live objects by kind, for tests: "streams", "events", "graphs",
    "executables", "modules", "allocations", "bytes".  -1: no such kind. */
