@@ -371,6 +371,12 @@ typedef struct cgl_graph_desc {
 CGL_API cgl_status cgl_graph_create(cgl_context *context,
                                     const cgl_graph_desc *desc,
                                     cgl_graph **graph);
+/* What the next capture will use; desc->pool is borrowed, NULL: private. */
+CGL_API void cgl_graph_get_desc(const cgl_graph *graph, cgl_graph_desc *desc);
+/* Replaces it (capture_begin's own options); refused while the graph captures
+   or holds a capture. */
+CGL_API cgl_status cgl_graph_set_desc(cgl_graph *graph,
+                                      const cgl_graph_desc *desc);
 /* Begins capturing what is issued into `stream`.  cuStreamBeginCapture */
 CGL_API cgl_status cgl_graph_capture_begin(cgl_graph *graph,
                                            cgl_stream *stream);
