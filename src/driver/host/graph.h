@@ -65,6 +65,9 @@ struct CUgraph_st {
   size_t nhandles;
 };
 
+/* Are these handles of a graph and of nodes that were not destroyed? */
+bool host_graph_is_live(CUgraph graph);
+bool host_nodes_are_live(const CUgraphNode *nodes, size_t count);
 CUgraph host_graph_new(void); /* NULL: no memory */
 /* Destroys the nodes and drops the handle's reference. */
 void host_graph_free(CUgraph graph);
@@ -74,6 +77,7 @@ uint64_t host_graph_mark(void);
 /* Has it, at any depth, alloc or free nodes; conditional nodes? */
 bool host_graph_has_memory(CUgraph graph);
 bool host_graph_has_conditional(CUgraph graph);
+bool host_graph_is_capturing(CUgraph graph); /* at any depth */
 /* Deep copy; NOT_SUPPORTED with memory or conditional nodes. */
 CUresult host_graph_copy(CUgraph *out, CUgraph graph);
 /* Is `graph` the same as `inner`, or does it hold it at any depth? */
@@ -103,11 +107,14 @@ CUresult host_node_params(host_op *op, struct host_block **block, CUgraph graph,
 void host_node_publish(CUgraphNode node, CUgraphNodeParams *params);
 /* Releases an op that never became a node, with what it would have owned. */
 void host_node_params_drop(host_op *op, struct host_block *block);
-/* Checks of parameters that a node and an executable share. */
-CUresult host_memcpy_check(const CUDA_MEMCPY3D *copy);
-CUresult host_memset_check(const CUDA_MEMSET_NODE_PARAMS_v2 *params);
+/* A kernel op from node parameters; the old op's attributes, if any, stay. */
 CUresult host_kernel_params_op(host_op *op,
-                               const CUDA_KERNEL_NODE_PARAMS *params);
+                               const CUDA_KERNEL_NODE_PARAMS *params,
+                               const host_op *old);
+/* The op of an exec's or a template's node of `type` with new parameters;
+   INVALID_VALUE for another type, NOT_SUPPORTED where there is no setting. */
+CUresult host_node_params_set(host_op *op, const host_op *old,
+                              const CUgraphNodeParams *params);
 
 /* ---- user objects (user.c) ---- */
 
@@ -150,6 +157,7 @@ uint32_t host_conditional_get(uint64_t handle);
 void host_conditional_reset(uint64_t handle);
 /* False when a second node asks for the handle. */
 bool host_conditional_claim(uint64_t handle, bool claim);
+bool host_conditional_claimed(uint64_t handle);
 
 /* ---- captures (capture.c) ---- */
 
@@ -168,6 +176,20 @@ struct host_capture {
   host_capture *prev, *next; /* all captures underway */
 };
 
+/* Begins with an empty dependency set; ends with every stream set free. */
+CUresult host_capture_begin(CUstream stream, CUgraph graph, bool own,
+                            CUstreamCaptureMode mode);
+void host_capture_end(host_capture *capture, bool keep_graph);
+/* STREAM_CAPTURE_UNJOINED when a fork's work does not lead to the origin. */
+CUresult host_capture_joined(host_capture *capture);
+/* Adds to (or replaces) the stream's dependency set; a node counts once. */
+CUresult host_capture_deps(CUstream stream, const CUgraphNode *deps,
+                           const CUgraphEdgeData *edges, size_t count,
+                           bool replace);
+/* Does a blocking stream capture, so that the legacy stream is unusable? */
+bool host_capture_bars_legacy(void);
+/* Sets the calling thread's mode and returns the one before. */
+CUstreamCaptureMode host_capture_exchange_mode(CUstreamCaptureMode mode);
 uint64_t host_thread_id(void); /* never 0; callable without host_lock */
 
 #endif
