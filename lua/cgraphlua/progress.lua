@@ -1,0 +1,134 @@
+--- A progress bar on standard error: drawn on a terminal, silent in a pipe.
+-- local bar = progress.new { total = 1000, label = "steps" }
+-- bar:update(done) as often as you like; it looks at the clock and redraws
+-- at most ten times a second.  bar:finish() leaves the last state standing.
+
+local ffi = require "ffi"
+
+local progress = {}
+progress.__index = progress
+
+pcall(ffi.cdef, "struct cgl_timespec { long seconds, nanoseconds; };")
+pcall(ffi.cdef, "int clock_gettime(int clock, struct cgl_timespec *now);")
+pcall(ffi.cdef, "struct cgl_winsize { unsigned short rows, columns, width, height; };")
+pcall(ffi.cdef, "int ioctl(int fd, unsigned long request, ...);")
+pcall(ffi.cdef, "int isatty(int fd);")
+
+local STDERR, CLOCK_MONOTONIC, TIOCGWINSZ = 2, 1, 0x5413
+local INTERVAL = 0.1 -- seconds between two drawings
+
+local timespec = ffi.new "struct cgl_timespec"
+
+local function now()
+  ffi.C.clock_gettime(CLOCK_MONOTONIC, timespec)
+  return tonumber(timespec.seconds) + tonumber(timespec.nanoseconds) * 1e-9
+end
+
+local function is_terminal()
+  return ffi.C.isatty(STDERR) == 1 and os.getenv "TERM" ~= "dumb"
+end
+
+local function columns()
+  local size = ffi.new "struct cgl_winsize"
+  if ffi.C.ioctl(STDERR, TIOCGWINSZ, size) == 0 and size.columns > 0 then
+    return size.columns
+  end
+  return 80
+end
+
+local function duration(seconds)
+  if not (seconds < 360000) then
+    return "--:--"
+  end
+  seconds = math.floor(seconds + 0.5)
+  local hours, minutes = math.floor(seconds / 3600), math.floor(seconds / 60) % 60
+  if hours > 0 then
+    return string.format("%d:%02d:%02d", hours, minutes, seconds % 60)
+  end
+  return string.format("%02d:%02d", minutes, seconds % 60)
+end
+
+local function amount(x)
+  local units = { "", "k", "M", "G", "T" }
+  local unit = 1
+  while x >= 1000 and unit < #units do
+    x, unit = x / 1000, unit + 1
+  end
+  return string.format(x >= 100 and "%.0f%s" or x >= 10 and "%.1f%s" or "%.2f%s", x, units[unit])
+end
+
+--- A bar for `total` steps.  opts: total (nil when not known), label, unit
+-- ("steps"), enabled (true: draw even in a pipe, false: never).
+function progress.new(opts)
+  opts = opts or {}
+  local total = opts.total
+  if total ~= nil and (type(total) ~= "number" or not (total >= 0)) then
+    error("progress.new: total must be a number from 0, got " .. tostring(total), 2)
+  end
+  local drawn = opts.enabled
+  if drawn == nil then
+    drawn = is_terminal()
+  end
+  return setmetatable({
+    total = total,
+    label = opts.label,
+    unit = opts.unit or "steps",
+    done = 0,
+    drawn = drawn,
+    started = now(),
+    next_draw = 0,
+    finished = false,
+  }, progress)
+end
+
+--- The bar's text at a width, without control characters.
+function progress:text(width, elapsed)
+  local rate = elapsed > 0 and self.done / elapsed or 0
+  local left = self.label and self.label .. " " or ""
+  if not self.total then
+    return string.format("%s%s %s  %s/s  %s", left, amount(self.done), self.unit, amount(rate),
+      duration(elapsed)):sub(1, width)
+  end
+  local part = self.total > 0 and math.min(1, self.done / self.total) or 1
+  local remaining = part >= 1 and elapsed or (self.total - self.done) / rate
+  local right = string.format(" %3d%%  %s %s/s  %s %s", math.floor(100 * part), amount(rate),
+    self.unit, part >= 1 and "took" or "left", duration(remaining))
+  local room = width - #left - #right - 2
+  if room < 4 then
+    return (left .. right):sub(1, width)
+  end
+  local filled = math.floor(part * room)
+  return left .. "[" .. ("#"):rep(filled) .. (" "):rep(room - filled) .. "]" .. right
+end
+
+local function draw(self, time)
+  io.stderr:write("\r", self:text(columns() - 1, time - self.started), "\27[K")
+  io.stderr:flush()
+  self.next_draw = now() + INTERVAL
+end
+
+--- Says that `done` steps are done in all (one more when left out).
+function progress:update(done)
+  self.done = done or self.done + 1
+  if not self.drawn or self.finished then
+    return
+  end
+  local time = now()
+  if time >= self.next_draw then
+    draw(self, time)
+  end
+end
+
+--- Draws the end and goes to the next line; once.
+function progress:finish()
+  if self.finished then
+    return
+  end
+  self.finished = true
+  if self.drawn then
+    draw(self, now())
+    io.stderr:write "\n"
+  end
+end
+
+return progress

@@ -1,0 +1,152 @@
+#define _GNU_SOURCE
+#include "interrupt.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+
+#include <lauxlib.h>
+#include <luajit.h>
+
+enum { IDLE, ARMED, GRACE, FINAL };
+
+enum {
+  TICK_NS = 50 * 1000 * 1000,
+  GRACE_TICKS = 10 /* half a second for clean-up code */
+};
+
+/* Written by the Lua thread and by handlers that run on it. */
+static struct {
+  lua_State *L;
+  bool ignored; /* SIGINT was ignored when we came, and stays so */
+  pthread_t thread;
+  timer_t timer;
+  struct sigaction luajit;      /* LuaJIT's own SIGPROF handler */
+  volatile sig_atomic_t stage;  /* IDLE, ARMED, GRACE, FINAL */
+  volatile sig_atomic_t grace;  /* ticks left in GRACE */
+  volatile sig_atomic_t caught; /* a Ctrl-C came since the last begin */
+} stop;
+
+
+static void raise_stop(lua_State *L, lua_Debug *ar) {
+  (void)ar;
+  if (stop.stage == ARMED) {
+    lua_sethook(L, NULL, 0, 0);
+    stop.grace = GRACE_TICKS;
+    stop.stage = GRACE;
+  }
+  luaL_error(L, "interrupted!");
+}
+
+
+/* Makes the next interpreted instruction raise, and compiled loops leave
+   for the interpreter. */
+static void arm(int signo, siginfo_t *info, void *context) {
+  lua_sethook(stop.L, raise_stop, LUA_MASKCOUNT, 1);
+  if (stop.luajit.sa_flags & SA_SIGINFO)
+    stop.luajit.sa_sigaction(signo, info, context);
+  else if (stop.luajit.sa_handler != SIG_DFL &&
+           stop.luajit.sa_handler != SIG_IGN)
+    stop.luajit.sa_handler(signo);
+}
+
+
+static void run_timer(long ns) {
+  struct itimerspec spec = {{0, ns}, {0, ns}};
+  timer_settime(stop.timer, 0, &spec, NULL);
+}
+
+
+/* SIGINT asks, SIGALRM insists: a hook set while LuaJIT itself was changing
+   its hooks is lost, and is set again by the next tick. */
+static void on_signal(int signo, siginfo_t *info, void *context) {
+  if (!pthread_equal(pthread_self(), stop.thread)) {
+    pthread_kill(stop.thread, signo);
+    return;
+  }
+  if (signo == SIGINT) {
+    signal(SIGINT, SIG_DFL);
+    stop.caught = 1;
+    stop.stage = ARMED;
+    run_timer(TICK_NS);
+  } else if (stop.stage == GRACE && --stop.grace == 0) {
+    stop.stage = FINAL;
+  }
+  if (stop.stage == ARMED || stop.stage == FINAL)
+    arm(SIGPROF, info, context);
+}
+
+
+static void handle(int signo) {
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaddset(&action.sa_mask, SIGINT);
+  sigaddset(&action.sa_mask, SIGALRM);
+  sigaction(signo, &action, NULL);
+}
+
+
+static void no_sample(void *data, lua_State *L, int samples, int vmstate) {
+  (void)data;
+  (void)L;
+  (void)samples;
+  (void)vmstate;
+}
+
+
+bool cgl_interrupt_attach(lua_State *L) {
+  struct sigaction before;
+  struct sigevent event;
+  memset(&event, 0, sizeof event);
+  event.sigev_notify = SIGEV_SIGNAL;
+  event.sigev_signo = SIGALRM;
+  if (timer_create(CLOCK_MONOTONIC, &event, &stop.timer))
+    return false;
+  stop.ignored =
+      !sigaction(SIGINT, NULL, &before) && before.sa_handler == SIG_IGN;
+  stop.L = L;
+  stop.thread = pthread_self();
+  luaJIT_profile_start(L, "li10", no_sample, NULL);
+  struct itimerval off;
+  memset(&off, 0, sizeof off);
+  setitimer(ITIMER_PROF, &off, NULL);
+  sigaction(SIGPROF, NULL, &stop.luajit);
+  return true;
+}
+
+
+void cgl_interrupt_begin(void) {
+  stop.caught = 0;
+  stop.stage = IDLE;
+  if (!stop.L || stop.ignored)
+    return;
+  handle(SIGALRM);
+  handle(SIGINT);
+}
+
+
+bool cgl_interrupt_end(void) {
+  if (stop.L && !stop.ignored) {
+    signal(SIGINT, SIG_DFL);
+    if (stop.caught) {
+      stop.stage = IDLE;
+      run_timer(0);
+      lua_sethook(stop.L, NULL, 0, 0);
+    }
+  }
+  return stop.caught;
+}
+
+
+void cgl_interrupt_detach(void) {
+  if (!stop.L)
+    return;
+  luaJIT_profile_stop(stop.L);
+  timer_delete(stop.timer);
+  stop.L = NULL;
+}
