@@ -1,0 +1,303 @@
+/* Kernel arguments: what a script passes against what the source declares. */
+#include "core/memory.h"
+#include "core/module.h"
+
+#include <math.h>
+#include <string.h>
+
+
+static const cgl_parameter *parameter(const cgl_kernel *kernel, size_t index) {
+  const cgl_signature *signature = kernel->signature;
+  return signature && index < signature->nparameters
+             ? &signature->parameters[index]
+             : NULL;
+}
+
+
+static const char *given(const cgl_arg *arg) {
+  switch (arg->kind) {
+  case CGL_ARG_BUFFER:
+    return "a buffer";
+  case CGL_ARG_PINNED:
+    return "pinned memory";
+  case CGL_ARG_NULL:
+    return "a null pointer";
+  case CGL_ARG_ADDRESS:
+    return "an address";
+  case CGL_ARG_INT:
+  case CGL_ARG_UINT:
+    return "an integer";
+  case CGL_ARG_NUMBER:
+    return "a number";
+  case CGL_ARG_BOOL:
+    return "a boolean";
+  case CGL_ARG_BYTES:
+    return "bytes";
+  }
+  return "something else";
+}
+
+
+static cgl_status wrong_type(const cgl_kernel *kernel, size_t index,
+                             const cgl_arg *arg, const char *wanted) {
+  const cgl_parameter *p = parameter(kernel, index);
+  return cgl_fail(CGL_ERROR_ARGUMENT_TYPE, "kernel:launch",
+                  "argument %zu of %s (%s %s) wants %s, not %s", index + 1,
+                  kernel->name, p ? p->type : "", p ? p->name : "", wanted,
+                  given(arg));
+}
+
+
+/* ---- pointers
+ * ------------------------------------------------------------------ */
+
+/* What a pointer parameter accepts: its own element type, either sign of it,
+   and raw bytes or unknown types whatever they are. */
+static bool element_fits(const cgl_parameter *p, cgl_type type) {
+  static const cgl_kind kinds[CGL_TYPE_COUNT] = {
+      [CGL_TYPE_float] = CGL_KIND_FLOAT,
+      [CGL_TYPE_double] = CGL_KIND_DOUBLE,
+      [CGL_TYPE_int8] = CGL_KIND_INT8,
+      [CGL_TYPE_uint8] = CGL_KIND_INT8,
+      [CGL_TYPE_int16] = CGL_KIND_INT16,
+      [CGL_TYPE_uint16] = CGL_KIND_INT16,
+      [CGL_TYPE_int32] = CGL_KIND_INT32,
+      [CGL_TYPE_uint32] = CGL_KIND_INT32,
+      [CGL_TYPE_int64] = CGL_KIND_INT64,
+      [CGL_TYPE_uint64] = CGL_KIND_INT64,
+      [CGL_TYPE_half] = CGL_KIND_HALF,
+      [CGL_TYPE_bfloat16] = CGL_KIND_BFLOAT16,
+      [CGL_TYPE_bool] = CGL_KIND_INT8,
+  };
+  switch (p->kind) {
+  case CGL_KIND_BOOL:
+  case CGL_KIND_INT8:
+  case CGL_KIND_UINT8:
+  case CGL_KIND_VOID:
+  case CGL_KIND_UNKNOWN:
+  case CGL_KIND_STRUCT:
+  case CGL_KIND_PHILOX:
+    return true;
+  case CGL_KIND_UINT16:
+    return kinds[type] == CGL_KIND_INT16;
+  case CGL_KIND_UINT32:
+    return kinds[type] == CGL_KIND_INT32;
+  case CGL_KIND_UINT64:
+    return kinds[type] == CGL_KIND_INT64;
+  default:
+    return kinds[type] == p->kind;
+  }
+}
+
+
+static cgl_status pack_pointer(const cgl_kernel *kernel, size_t index,
+                               const cgl_arg *arg, void *out) {
+  const cgl_parameter *p = parameter(kernel, index);
+  CUdeviceptr address = 0;
+  cgl_object *object = NULL;
+  cgl_type type = CGL_TYPE_COUNT;
+  switch (arg->kind) {
+  case CGL_ARG_NULL:
+    break;
+  case CGL_ARG_ADDRESS:
+    address = arg->address;
+    break;
+  case CGL_ARG_BUFFER:
+    address = arg->buffer->address;
+    object = &arg->buffer->object;
+    type = arg->buffer->type;
+    break;
+  case CGL_ARG_PINNED:
+    address = (CUdeviceptr)(uintptr_t)arg->pinned->data;
+    object = &arg->pinned->object;
+    type = arg->pinned->type;
+    break;
+  default:
+    wrong_type(kernel, index, arg, "a buffer");
+    cgl_fail_hint("numbers go by value; a pointer parameter takes a buffer or "
+                  "pinned memory");
+    return CGL_ERROR_ARGUMENT_TYPE;
+  }
+  if (object && object->context != kernel->object.context) {
+    cgl_fail(CGL_ERROR_WRONG_DEVICE, "kernel:launch",
+             "argument %zu of %s is on device %s, the kernel on %s", index + 1,
+             kernel->name, object->context->info.device,
+             kernel->object.context->info.device);
+    cgl_fail_hint("copy the data to the kernel's device first");
+    return CGL_ERROR_WRONG_DEVICE;
+  }
+  if (p && type != CGL_TYPE_COUNT && p->pointer == 1 &&
+      !element_fits(p, type)) {
+    cgl_fail(CGL_ERROR_ARGUMENT_TYPE, "kernel:launch",
+             "argument %zu of %s (%s %s) is a buffer of %s", index + 1,
+             kernel->name, p->type, p->name, cgl_type_name(type));
+    cgl_fail_hint("make the buffer with the kernel's element type");
+    return CGL_ERROR_ARGUMENT_TYPE;
+  }
+  memcpy(out, &address, sizeof address);
+  return CGL_OK;
+}
+
+
+/* ---- numbers
+ * ---------------------------------------------------------------------- */
+
+/* The whole number of an argument; false when it has none. */
+static bool whole(const cgl_arg *arg, __int128 *value) {
+  switch (arg->kind) {
+  case CGL_ARG_INT:
+    *value = arg->i;
+    return true;
+  case CGL_ARG_UINT:
+    *value = arg->u;
+    return true;
+  case CGL_ARG_BOOL:
+    *value = arg->boolean;
+    return true;
+  case CGL_ARG_NUMBER:
+    if (!(fabs(arg->number) <= 9007199254740992.0) ||
+        arg->number != floor(arg->number))
+      return false;
+    *value = (__int128)arg->number;
+    return true;
+  default:
+    return false;
+  }
+}
+
+
+static cgl_status pack_integer(const cgl_kernel *kernel, size_t index,
+                               const cgl_arg *arg, size_t size, bool is_signed,
+                               void *out) {
+  const cgl_parameter *p = parameter(kernel, index);
+  __int128 value, low = 0, high = ((__int128)1 << (8 * size)) - 1;
+  if (is_signed) {
+    low = -((__int128)1 << (8 * size - 1));
+    high = -low - 1;
+  }
+  if (arg->kind != CGL_ARG_INT && arg->kind != CGL_ARG_UINT &&
+      arg->kind != CGL_ARG_NUMBER && arg->kind != CGL_ARG_BOOL)
+    return wrong_type(kernel, index, arg, "a whole number");
+  if (!whole(arg, &value)) {
+    cgl_fail(CGL_ERROR_ARGUMENT_RANGE, "kernel:launch",
+             "argument %zu of %s (%s %s) is %.17g, which is not a whole number "
+             "a script's number can hold exactly",
+             index + 1, kernel->name, p->type, p->name, arg->number);
+    cgl_fail_hint("round it, or pass 64-bit integers as int64_t cdata");
+    return CGL_ERROR_ARGUMENT_RANGE;
+  }
+  if (value < low || value > high) {
+    cgl_fail(CGL_ERROR_ARGUMENT_RANGE, "kernel:launch",
+             "argument %zu of %s (%s %s) is %.17g, outside %.17g..%.17g",
+             index + 1, kernel->name, p->type, p->name, (double)value,
+             (double)low, (double)high);
+    return CGL_ERROR_ARGUMENT_RANGE;
+  }
+  unsigned __int128 bits = (unsigned __int128)value;
+  memcpy(out, &bits, size);
+  return CGL_OK;
+}
+
+
+/* Round to nearest even, as the device does. */
+static uint16_t half_of(double number) {
+  _Float16 half = (_Float16)number;
+  uint16_t bits;
+  memcpy(&bits, &half, sizeof bits);
+  return bits;
+}
+
+
+static uint16_t bfloat16_of(double number) {
+  float single = (float)number;
+  uint32_t bits;
+  memcpy(&bits, &single, sizeof bits);
+  if (isnan(single))
+    return (uint16_t)(bits >> 16 | 0x40);
+  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+
+static cgl_status pack_real(const cgl_kernel *kernel, size_t index,
+                            const cgl_arg *arg, cgl_kind kind, void *out) {
+  double number;
+  if (arg->kind == CGL_ARG_NUMBER)
+    number = arg->number;
+  else if (arg->kind == CGL_ARG_INT)
+    number = (double)arg->i;
+  else if (arg->kind == CGL_ARG_UINT)
+    number = (double)arg->u;
+  else
+    return wrong_type(kernel, index, arg, "a number");
+  float single = (float)number;
+  uint16_t half = kind == CGL_KIND_HALF ? half_of(number) : bfloat16_of(number);
+  if (kind == CGL_KIND_DOUBLE)
+    memcpy(out, &number, sizeof number);
+  else if (kind == CGL_KIND_FLOAT)
+    memcpy(out, &single, sizeof single);
+  else
+    memcpy(out, &half, sizeof half);
+  return CGL_OK;
+}
+
+
+static cgl_status pack_bytes(const cgl_kernel *kernel, size_t index,
+                             const cgl_arg *arg, void *out) {
+  size_t size = kernel->sizes[index];
+  if (arg->kind == CGL_ARG_BYTES && arg->bytes.size == size) {
+    memcpy(out, arg->bytes.data, size);
+    return CGL_OK;
+  }
+  if (arg->kind == CGL_ARG_BYTES)
+    return cgl_fail(CGL_ERROR_ARGUMENT_TYPE, "kernel:launch",
+                    "argument %zu of %s is %zu bytes, the parameter %zu",
+                    index + 1, kernel->name, arg->bytes.size, size);
+  wrong_type(kernel, index, arg, "its bytes");
+  cgl_fail_hint("pass a struct as cdata or as a string of %zu bytes", size);
+  return CGL_ERROR_ARGUMENT_TYPE;
+}
+
+
+/* Without a signature only the size is known: a buffer fits eight bytes, and
+   a bare number could be anything. */
+static cgl_status pack_unknown(const cgl_kernel *kernel, size_t index,
+                               const cgl_arg *arg, void *out) {
+  bool pointer = arg->kind == CGL_ARG_BUFFER || arg->kind == CGL_ARG_PINNED ||
+                 arg->kind == CGL_ARG_NULL || arg->kind == CGL_ARG_ADDRESS;
+  if (pointer && kernel->sizes[index] == sizeof(CUdeviceptr))
+    return pack_pointer(kernel, index, arg, out);
+  return pack_bytes(kernel, index, arg, out);
+}
+
+
+cgl_status cgl_arg_pack(const cgl_kernel *kernel, size_t index,
+                        const cgl_arg *arg, void *out) {
+  const cgl_parameter *p = parameter(kernel, index);
+  if (!p)
+    return pack_unknown(kernel, index, arg, out);
+  if (p->pointer)
+    return pack_pointer(kernel, index, arg, out);
+  if (p->lanes > 1 || arg->kind == CGL_ARG_BYTES)
+    return pack_bytes(kernel, index, arg, out);
+  switch (p->kind) {
+  case CGL_KIND_BOOL:
+    return pack_integer(kernel, index, arg, 1, false, out);
+  case CGL_KIND_INT8:
+  case CGL_KIND_INT16:
+  case CGL_KIND_INT32:
+  case CGL_KIND_INT64:
+    return pack_integer(kernel, index, arg, cgl_kind_size(p->kind), true, out);
+  case CGL_KIND_UINT8:
+  case CGL_KIND_UINT16:
+  case CGL_KIND_UINT32:
+  case CGL_KIND_UINT64:
+    return pack_integer(kernel, index, arg, cgl_kind_size(p->kind), false, out);
+  case CGL_KIND_HALF:
+  case CGL_KIND_BFLOAT16:
+  case CGL_KIND_FLOAT:
+  case CGL_KIND_DOUBLE:
+    return pack_real(kernel, index, arg, p->kind, out);
+  default:
+    return pack_unknown(kernel, index, arg, out);
+  }
+}

@@ -1,0 +1,497 @@
+/* Buffers, their copies and fills, and pinned memory. */
+#include "core/capture.h"
+#include "core/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+  const char *name;
+  size_t bytes;
+} types[] = {
+#define X(name, bytes) {#name, bytes},
+    CGL_TYPES(X)
+#undef X
+};
+
+
+const char *cgl_type_name(cgl_type type) {
+  return (unsigned)type < CGL_TYPE_COUNT ? types[type].name : "unknown";
+}
+
+
+size_t cgl_type_bytes(cgl_type type) {
+  return (unsigned)type < CGL_TYPE_COUNT ? types[type].bytes : 0;
+}
+
+
+cgl_type cgl_type_from_name(const char *name) {
+  for (int type = 0; type < CGL_TYPE_COUNT; type++)
+    if (!strcmp(types[type].name, name))
+      return (cgl_type)type;
+  return CGL_TYPE_COUNT;
+}
+
+
+/* ---- making and unmaking
+ * ------------------------------------------------------ */
+
+static cgl_status check_size(cgl_type type, size_t count,
+                             const char *operation) {
+  if ((unsigned)type >= CGL_TYPE_COUNT)
+    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+                    "%d is not an element type", (int)type);
+  if (count > ((size_t)1 << 62) / types[type].bytes) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "%zu elements of %zu bytes are more than any device holds", count,
+             types[type].bytes);
+    cgl_fail_hint("check how the size was computed");
+    return CGL_ERROR_INVALID_ARGUMENT;
+  }
+  return CGL_OK;
+}
+
+
+static cgl_status buffer_new(cgl_context *context, cgl_type type, size_t count,
+                             const char *operation, cgl_buffer **out) {
+  cgl_status status = check_size(type, count, operation);
+  if (status)
+    return status;
+  cgl_buffer *buffer = calloc(1, sizeof *buffer);
+  if (!buffer)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a buffer");
+  buffer->type = type;
+  buffer->count = count;
+  buffer->ndims = 1;
+  buffer->shape[0] = count;
+  cgl_object_init(&buffer->object, CGL_OBJECT_buffer, context);
+  *out = buffer;
+  return CGL_OK;
+}
+
+
+cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
+                             size_t count, cgl_buffer **out) {
+  static const char operation[] = "buffer";
+  cgl_context *context = stream->object.context;
+  cgl_status status = CGL_OK;
+  if (pool)
+    status = cgl_check_device(&stream->object, &pool->object, operation);
+  else
+    pool = stream->capture ? stream->capture->pool : context->pool;
+  if (!status)
+    status = buffer_new(context, type, count, operation, out);
+  size_t bytes = status ? 0 : count * types[type].bytes;
+  if (!bytes)
+    return status;
+  status = cgl_pool_alloc(pool, stream, bytes, operation, &(*out)->block);
+  if (status) {
+    cgl_buffer_release(*out);
+    *out = NULL;
+    return status;
+  }
+  (*out)->address = cgl_block_address((*out)->block, bytes);
+  return CGL_OK;
+}
+
+
+cgl_status cgl_buffer_view(cgl_buffer *base, size_t first, size_t count,
+                           cgl_buffer **out) {
+  static const char operation[] = "buffer:view";
+  if (first > base->count || count > base->count - first) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "elements %zu to %zu are not all inside the buffer's %zu", first,
+             first + count, base->count);
+    cgl_fail_hint("a view may not reach past the end of its buffer");
+    return CGL_ERROR_INVALID_ARGUMENT;
+  }
+  cgl_status status =
+      buffer_new(base->object.context, base->type, count, operation, out);
+  if (status)
+    return status;
+  (*out)->base = cgl_buffer_retain(base->base ? base->base : base);
+  (*out)->address = base->address + first * types[base->type].bytes;
+  return CGL_OK;
+}
+
+
+cgl_status cgl_buffer_from_address(cgl_context *context, uint64_t address,
+                                   cgl_type type, size_t count,
+                                   cgl_buffer **out) {
+  cgl_status status = buffer_new(context, type, count, "buffer_from", out);
+  if (!status)
+    (*out)->address = address;
+  return status;
+}
+
+
+cgl_status cgl_buffer_of_module(cgl_module *module, CUdeviceptr address,
+                                cgl_type type, size_t count, cgl_buffer **out) {
+  cgl_context *context = ((cgl_object *)module)->context;
+  cgl_status status =
+      cgl_buffer_from_address(context, address, type, count, out);
+  if (!status)
+    (*out)->module = cgl_module_retain(module);
+  return status;
+}
+
+
+void cgl_buffer_destroy(cgl_buffer *buffer) {
+  if (buffer->block)
+    cgl_pool_free(buffer->block, atomic_load(&buffer->wide));
+  cgl_buffer_release(buffer->base);
+  cgl_module_release(buffer->module);
+  free(buffer);
+}
+
+
+void cgl_buffer_touch(cgl_buffer *buffer, const cgl_stream *stream) {
+  cgl_buffer *root = buffer->base ? buffer->base : buffer;
+  if (root->block && root->block->stream != stream->serial)
+    atomic_store_explicit(&root->wide, true, memory_order_relaxed);
+}
+
+
+/* ---- facts
+ * ------------------------------------------------------------------------ */
+
+cgl_type cgl_buffer_type(const cgl_buffer *buffer) {
+  return buffer->type;
+}
+
+
+size_t cgl_buffer_count(const cgl_buffer *buffer) {
+  return buffer->count;
+}
+
+
+size_t cgl_buffer_bytes(const cgl_buffer *buffer) {
+  return buffer->count * types[buffer->type].bytes;
+}
+
+
+uint64_t cgl_buffer_address(const cgl_buffer *buffer) {
+  return buffer->address;
+}
+
+
+cgl_context *cgl_buffer_context(const cgl_buffer *buffer) {
+  return buffer->object.context;
+}
+
+
+cgl_status cgl_buffer_set_shape(cgl_buffer *buffer, const size_t *extents,
+                                int ndims) {
+  static const char operation[] = "buffer:shape";
+  size_t product = 1;
+  if (ndims < 1 || ndims > CGL_MAX_DIMS)
+    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+                    "%d dimensions are not in 1..%d", ndims, CGL_MAX_DIMS);
+  for (int i = 0; i < ndims; i++)
+    if (__builtin_mul_overflow(product, extents[i], &product))
+      product = SIZE_MAX;
+  if (product != buffer->count)
+    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+                    "the shape has %zu elements, the buffer %zu", product,
+                    buffer->count);
+  memcpy(buffer->shape, extents, (size_t)ndims * sizeof *extents);
+  buffer->ndims = ndims;
+  return CGL_OK;
+}
+
+
+int cgl_buffer_shape(const cgl_buffer *buffer, size_t extents[CGL_MAX_DIMS]) {
+  memcpy(extents, buffer->shape, (size_t)buffer->ndims * sizeof *extents);
+  return buffer->ndims;
+}
+
+
+/* ---- synchronous copies
+ * --------------------------------------------------------------- */
+
+static cgl_status check_copy(cgl_buffer *buffer, cgl_stream *stream,
+                             size_t offset, size_t bytes,
+                             const char *operation) {
+  cgl_status status =
+      cgl_check_device(&buffer->object, &stream->object, operation);
+  if (status)
+    return status;
+  size_t size = cgl_buffer_bytes(buffer);
+  if (offset > size || bytes > size - offset)
+    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+                    "%zu bytes at offset %zu do not fit the buffer's %zu",
+                    bytes, offset, size);
+  status = cgl_capture_refuse(
+      stream, operation,
+      "a copy from or to ordinary memory waits for the device, and a capture "
+      "runs nothing",
+      "copy before the capture, or capture a copy from or to pinned memory "
+      "with buffer:copy");
+  if (!status)
+    status = cgl_check_may_wait(stream, operation);
+  if (!status)
+    status = cgl_context_enter(buffer->object.context, operation);
+  if (!status)
+    cgl_buffer_touch(buffer, stream);
+  return status;
+}
+
+
+static cgl_status copied(cgl_stream *stream, CUresult result,
+                         const char *operation, const char *entry) {
+  if (!result) {
+    entry = "cuStreamSynchronize";
+    result = cgl_driver_of(stream)->cuStreamSynchronize(stream->handle);
+  }
+  return cgl_fail_driver(stream->object.context, result, operation, entry);
+}
+
+
+cgl_status cgl_buffer_upload(cgl_buffer *buffer, cgl_stream *stream,
+                             size_t offset, const void *data, size_t bytes) {
+  static const char operation[] = "buffer:upload";
+  cgl_status status = check_copy(buffer, stream, offset, bytes, operation);
+  if (status || !bytes)
+    return status;
+  CUresult result = cgl_driver_of(buffer)->cuMemcpyHtoDAsync(
+      buffer->address + offset, data, bytes, stream->handle);
+  return copied(stream, result, operation, "cuMemcpyHtoDAsync");
+}
+
+
+cgl_status cgl_buffer_download(cgl_buffer *buffer, cgl_stream *stream,
+                               size_t offset, void *data, size_t bytes) {
+  static const char operation[] = "buffer:download";
+  cgl_status status = check_copy(buffer, stream, offset, bytes, operation);
+  if (status || !bytes)
+    return status;
+  CUresult result = cgl_driver_of(buffer)->cuMemcpyDtoHAsync(
+      data, buffer->address + offset, bytes, stream->handle);
+  return copied(stream, result, operation, "cuMemcpyDtoHAsync");
+}
+
+
+/* ---- asynchronous copies and fills
+ * -------------------------------------------------------- */
+
+/* Ends an operation that the driver took or refused: notes it. */
+static cgl_status issued(cgl_stream *stream, CUresult result,
+                         const char *operation, const char *entry,
+                         cgl_op_kind kind, const cgl_range *ranges,
+                         size_t nranges) {
+  if (result)
+    return cgl_capture_failed(stream->capture, result, operation, entry,
+                              stream->object.context);
+  cgl_note note = {
+      .kind = kind, .name = operation, .ranges = ranges, .nranges = nranges};
+  cgl_capture_note(stream, &note);
+  return CGL_OK;
+}
+
+
+static cgl_status check_pair(cgl_type to, size_t to_count, cgl_type from,
+                             size_t from_count, const char *operation) {
+  if (to == from && to_count == from_count)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+           "cannot copy %zu elements of %s into %zu of %s", from_count,
+           types[from].name, to_count, types[to].name);
+  cgl_fail_hint("use a view of the part that is to be copied");
+  return CGL_ERROR_INVALID_ARGUMENT;
+}
+
+
+static cgl_status begin_issue(cgl_object *object, cgl_stream *stream,
+                              const char *operation) {
+  cgl_status status = cgl_check_device(object, &stream->object, operation);
+  if (!status)
+    status = cgl_context_enter(object->context, operation);
+  if (!status)
+    status = cgl_capture_reserve(stream, operation, 2, 0, 2);
+  return status;
+}
+
+
+static void use(cgl_buffer *buffer, cgl_stream *stream) {
+  cgl_buffer_touch(buffer, stream);
+  if (stream->capture)
+    cgl_capture_keep(stream->capture, &buffer->object);
+}
+
+
+cgl_status cgl_buffer_copy(cgl_buffer *to, cgl_buffer *from,
+                           cgl_stream *stream) {
+  static const char operation[] = "buffer:copy";
+  cgl_status status =
+      check_pair(to->type, to->count, from->type, from->count, operation);
+  if (!status)
+    status = cgl_check_device(&to->object, &from->object, operation);
+  if (!status)
+    status = begin_issue(&to->object, stream, operation);
+  size_t bytes = cgl_buffer_bytes(to);
+  if (status || !bytes)
+    return status;
+  CUresult result = cgl_driver_of(to)->cuMemcpyDtoDAsync(
+      to->address, from->address, bytes, stream->handle);
+  if (!result) {
+    use(to, stream);
+    use(from, stream);
+  }
+  cgl_range ranges[] = {{to->address, bytes, true},
+                        {from->address, bytes, false}};
+  return issued(stream, result, operation, "cuMemcpyDtoDAsync", CGL_OP_MEMCPY,
+                ranges, 2);
+}
+
+
+cgl_status cgl_buffer_copy_pinned(cgl_buffer *to, cgl_pinned *from,
+                                  cgl_stream *stream) {
+  static const char operation[] = "buffer:copy";
+  cgl_status status =
+      check_pair(to->type, to->count, from->type, from->count, operation);
+  if (!status)
+    status = begin_issue(&to->object, stream, operation);
+  size_t bytes = cgl_buffer_bytes(to);
+  if (status || !bytes)
+    return status;
+  CUresult result = cgl_driver_of(to)->cuMemcpyHtoDAsync(
+      to->address, from->data, bytes, stream->handle);
+  if (!result) {
+    use(to, stream);
+    if (stream->capture)
+      cgl_capture_keep(stream->capture, &from->object);
+  }
+  cgl_range range = {to->address, bytes, true};
+  return issued(stream, result, operation, "cuMemcpyHtoDAsync", CGL_OP_MEMCPY,
+                &range, 1);
+}
+
+
+cgl_status cgl_pinned_copy(cgl_pinned *to, cgl_buffer *from,
+                           cgl_stream *stream) {
+  static const char operation[] = "pinned:copy";
+  cgl_status status =
+      check_pair(to->type, to->count, from->type, from->count, operation);
+  if (!status)
+    status = begin_issue(&from->object, stream, operation);
+  size_t bytes = cgl_buffer_bytes(from);
+  if (status || !bytes)
+    return status;
+  CUresult result = cgl_driver_of(from)->cuMemcpyDtoHAsync(
+      to->data, from->address, bytes, stream->handle);
+  if (!result) {
+    use(from, stream);
+    if (stream->capture)
+      cgl_capture_keep(stream->capture, &to->object);
+  }
+  cgl_range range = {from->address, bytes, false};
+  return issued(stream, result, operation, "cuMemcpyDtoHAsync", CGL_OP_MEMCPY,
+                &range, 1);
+}
+
+
+/* One memset of `buffer` as elements of `size` bytes, or of one word of its
+   eight-byte elements: a column of a matrix that is eight bytes wide. */
+static CUresult fill_part(cgl_buffer *buffer, CUstream stream,
+                          const unsigned char *value, size_t size, bool column,
+                          size_t word_index) {
+  const cgl_driver *driver = cgl_driver_of(buffer);
+  size_t elements = cgl_buffer_bytes(buffer) / size;
+  uint16_t half;
+  uint32_t word;
+  if (size == 1)
+    return driver->cuMemsetD8Async(buffer->address, *value, elements, stream);
+  if (size == 2) {
+    memcpy(&half, value, sizeof half);
+    return driver->cuMemsetD16Async(buffer->address, half, elements, stream);
+  }
+  memcpy(&word, value + 4 * word_index, sizeof word);
+  if (!column)
+    return driver->cuMemsetD32Async(buffer->address, word, elements, stream);
+  return driver->cuMemsetD2D32Async(buffer->address + 4 * word_index, 8, word,
+                                    1, buffer->count, stream);
+}
+
+
+cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
+                           const void *value) {
+  static const char operation[] = "buffer:fill";
+  size_t size = types[buffer->type].bytes;
+  bool columns = size == 8 && memcmp(value, (const char *)value + 4, 4);
+  size_t bytes = cgl_buffer_bytes(buffer);
+  cgl_range range = {buffer->address, bytes, true};
+  for (size_t part = 0; part < (columns ? 2 : 1); part++) {
+    cgl_status status = begin_issue(&buffer->object, stream, operation);
+    if (status || !bytes)
+      return status;
+    CUresult result = fill_part(buffer, stream->handle, value,
+                                size == 8 ? 4 : size, columns, part);
+    if (!result)
+      use(buffer, stream);
+    status = issued(stream, result, operation, "cuMemsetAsync", CGL_OP_MEMSET,
+                    &range, 1);
+    if (status)
+      return status;
+  }
+  return CGL_OK;
+}
+
+
+/* ---- pinned memory
+ * ------------------------------------------------------------------------- */
+
+cgl_status cgl_pinned_create(cgl_context *context, cgl_type type, size_t count,
+                             cgl_pinned **out) {
+  static const char operation[] = "pinned";
+  cgl_status status = check_size(type, count, operation);
+  if (!status)
+    status = cgl_context_enter(context, operation);
+  if (status)
+    return status;
+  cgl_pinned *pinned = calloc(1, sizeof *pinned);
+  if (!pinned)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                    "no memory for pinned memory");
+  size_t bytes = count * types[type].bytes;
+  /* Legal for the captures of others, and for this thread's: it only adds. */
+  cgl_relaxed relaxed = cgl_relax(context);
+  CUresult result =
+      context->driver->cuMemHostAlloc(&pinned->data, bytes ? bytes : 1, 0);
+  cgl_unrelax(context, relaxed);
+  if (result) {
+    free(pinned);
+    return cgl_fail_driver(context, result, operation, "cuMemHostAlloc");
+  }
+  memset(pinned->data, 0, bytes);
+  pinned->type = type;
+  pinned->count = count;
+  cgl_object_init(&pinned->object, CGL_OBJECT_pinned, context);
+  *out = pinned;
+  return CGL_OK;
+}
+
+
+void cgl_pinned_destroy(cgl_pinned *pinned) {
+  cgl_context *context = pinned->object.context;
+  if (!cgl_context_enter(context, "pinned")) {
+    /* A copy in flight may still use it. */
+    cgl_context_wait(context);
+    context->driver->cuMemFreeHost(pinned->data);
+  }
+  free(pinned);
+}
+
+
+void *cgl_pinned_data(const cgl_pinned *pinned) {
+  return pinned->data;
+}
+
+
+cgl_type cgl_pinned_type(const cgl_pinned *pinned) {
+  return pinned->type;
+}
+
+
+size_t cgl_pinned_count(const cgl_pinned *pinned) {
+  return pinned->count;
+}

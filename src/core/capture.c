@@ -1,0 +1,508 @@
+/* A capture underway: begin, note, fork and join, end, abandon. */
+#include "core/capture.h"
+#include "core/graph.h"
+#include "core/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
+static cgl_graph *live;          /* captures underway in the process */
+static uint64_t next_serial = 1; /* of captures; under live_lock */
+
+
+/* ---- which captures are underway --------------------------------------------
+ */
+
+static void live_add(cgl_graph *graph) {
+  cgl_captures_begin();
+  pthread_mutex_lock(&live_lock);
+  graph->serial = next_serial++;
+  graph->next_live = live;
+  live = graph;
+  pthread_mutex_unlock(&live_lock);
+}
+
+
+/* Leaves the dead list alone: the caller drains when it is done. */
+static void live_remove(cgl_graph *graph) {
+  pthread_mutex_lock(&live_lock);
+  for (cgl_graph **link = &live; *link; link = &(*link)->next_live)
+    if (*link == graph) {
+      *link = graph->next_live;
+      break;
+    }
+  pthread_mutex_unlock(&live_lock);
+}
+
+
+static cgl_graph *live_find(uint64_t serial) {
+  pthread_mutex_lock(&live_lock);
+  cgl_graph *graph = live;
+  while (graph && graph->serial != serial)
+    graph = graph->next_live;
+  pthread_mutex_unlock(&live_lock);
+  return graph;
+}
+
+
+cgl_relaxed cgl_relax(cgl_context *context) {
+  cgl_relaxed relaxed = {false, CU_STREAM_CAPTURE_MODE_RELAXED};
+  if (cgl_captures_underway())
+    relaxed.active =
+        !context->driver->cuThreadExchangeStreamCaptureMode(&relaxed.before);
+  return relaxed;
+}
+
+
+void cgl_unrelax(cgl_context *context, cgl_relaxed relaxed) {
+  if (!relaxed.active)
+    return;
+  /* A thread left relaxed would hide later slips: try again once. */
+  CUstreamCaptureMode mode = relaxed.before;
+  if (context->driver->cuThreadExchangeStreamCaptureMode(&mode)) {
+    mode = relaxed.before;
+    context->driver->cuThreadExchangeStreamCaptureMode(&mode);
+  }
+}
+
+
+/* Whether waiting here breaks a capture: one that this thread began and that
+   is not relaxed (*own), or anybody's in global mode. */
+static bool waiting_breaks(bool *own) {
+  bool breaks = *own = false;
+  if (!cgl_captures_underway())
+    return false;
+  pthread_mutex_lock(&live_lock);
+  for (const cgl_graph *graph = live; graph; graph = graph->next_live) {
+    if (graph->mode == CGL_CAPTURE_GLOBAL)
+      breaks = true;
+    if (graph->mode != CGL_CAPTURE_RELAXED &&
+        pthread_equal(graph->thread, pthread_self()))
+      breaks = *own = true;
+  }
+  pthread_mutex_unlock(&live_lock);
+  return breaks;
+}
+
+
+cgl_status cgl_check_may_wait(const cgl_stream *stream, const char *operation) {
+  bool own = stream && stream->capture;
+  if (!own && !waiting_breaks(&own))
+    return CGL_OK;
+  cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
+           own ? "cannot wait for or query work while this thread captures: a "
+                 "capture only records, and the call would break it"
+               : "cannot wait for or query work while another thread captures "
+                 "in global mode: the call would break that capture");
+  cgl_fail_hint(own ? "do this before the capture begins or after it has ended"
+                    : "let the other thread capture in thread_local mode");
+  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+
+cgl_status cgl_capture_refuse(cgl_stream *stream, const char *operation,
+                              const char *why, const char *hint) {
+  if (!stream->capture)
+    return CGL_OK;
+  cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation, "%s", why);
+  cgl_fail_hint("%s", hint);
+  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+
+/* ---- noting
+ * ------------------------------------------------------------------- */
+
+cgl_status cgl_capture_reserve(cgl_stream *stream, const char *operation,
+                               size_t ranges, size_t args, size_t kept) {
+  if (!stream->capture ||
+      cgl_recording_reserve(&stream->capture->recording, ranges, args, kept))
+    return CGL_OK;
+  return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                  "no host memory to note the operation in the capture");
+}
+
+
+/* The node that the stream's last operation became, or NULL. */
+static CUgraphNode last_node(cgl_stream *stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuuint64_t id;
+  CUgraph graph;
+  const CUgraphNode *nodes = NULL;
+  const CUgraphEdgeData *edges = NULL;
+  size_t count = 0;
+  CUresult result = cgl_driver_of(stream)->cuStreamGetCaptureInfo(
+      stream->handle, &status, &id, &graph, &nodes, &edges, &count);
+  if (result || status != CU_STREAM_CAPTURE_STATUS_ACTIVE || count != 1)
+    return NULL;
+  return nodes[0];
+}
+
+
+void cgl_capture_note(cgl_stream *stream, const cgl_note *note) {
+  cgl_graph *graph = stream->capture;
+  if (!graph)
+    return;
+  cgl_recording *recording = &graph->recording;
+  cgl_op *op = &recording->ops[recording->nops++];
+  op->kind = note->kind;
+  op->node = last_node(stream);
+  op->name = note->name;
+  op->site = cgl_site_now();
+  op->stream = stream->serial;
+  for (int i = 0; i < 3; i++) {
+    op->grid[i] = note->launch ? note->launch->grid[i] : 0;
+    op->block[i] = note->launch ? note->launch->block[i] : 0;
+  }
+  op->shared_bytes = note->launch ? note->launch->shared_bytes : 0;
+  op->ranges = recording->nranges;
+  op->nranges = (uint32_t)note->nranges;
+  op->args = recording->nargs;
+  op->nargs = (uint32_t)note->nargs;
+  if (note->nranges)
+    memcpy(recording->ranges + recording->nranges, note->ranges,
+           note->nranges * sizeof *note->ranges);
+  if (note->nargs)
+    memcpy(recording->args + recording->nargs, note->args, note->nargs);
+  recording->nranges += note->nranges;
+  recording->nargs += note->nargs;
+  stream->issued = recording->nops;
+}
+
+
+void cgl_capture_keep(cgl_graph *graph, cgl_object *object) {
+  if (atomic_load_explicit(&object->retained_by, memory_order_relaxed) ==
+      graph->serial)
+    return;
+  if (object->kind == CGL_OBJECT_buffer) {
+    cgl_buffer *buffer = (cgl_buffer *)object;
+    /* Scratch of this capture belongs to the graph's pool, which the graph
+       keeps anyway: its block may serve again later in the capture. */
+    if (buffer->block && buffer->block->segment->pool == graph->pool)
+      return;
+    if (buffer->base) {
+      cgl_capture_keep(graph, &buffer->base->object);
+      return;
+    }
+    atomic_store(&buffer->wide, true);
+  }
+  cgl_recording *recording = &graph->recording;
+  atomic_store_explicit(&object->retained_by, graph->serial,
+                        memory_order_relaxed);
+  cgl_object_retain(object);
+  recording->kept[recording->nkept++] = object;
+}
+
+
+cgl_status cgl_capture_failed(cgl_graph *graph, CUresult result,
+                              const char *operation, const char *entry,
+                              cgl_context *context) {
+  cgl_fail_driver(context, result, operation, entry);
+  if (!graph)
+    return result;
+  if (!graph->broken.status) {
+    graph->broken.status = result;
+    graph->broken.operation = operation;
+    graph->broken.site = cgl_site_now();
+  } else if (result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
+    cgl_fail_also("the capture was broken by %s%s%s (%s)",
+                  graph->broken.operation,
+                  graph->broken.site.file ? " at " : "",
+                  cgl_site_text(graph->broken.site),
+                  cgl_status_name(graph->broken.status));
+  return result;
+}
+
+
+/* ---- forks and joins
+ * --------------------------------------------------------------- */
+
+cgl_status cgl_capture_check_wait(cgl_stream *stream, cgl_event *event,
+                                  const char *operation, cgl_graph **joins) {
+  cgl_graph *own = stream->capture;
+  if (!event->capture) {
+    if (!own)
+      return CGL_OK;
+    cgl_fail(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, operation,
+             "the event was recorded outside the capture: a graph cannot wait "
+             "for what is not in it");
+    cgl_fail_hint("synchronize the event before the capture begins, or record "
+                  "it on a stream of the capture");
+    return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  }
+  if (own && own->serial == event->capture)
+    return CGL_OK;
+  cgl_graph *other = live_find(event->capture);
+  if (!other) {
+    cgl_fail(CUDA_ERROR_INVALID_VALUE, operation,
+             "the event was recorded inside a capture that has ended");
+    cgl_fail_hint("record the event again before waiting for it");
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (own) {
+    cgl_fail(CUDA_ERROR_STREAM_CAPTURE_MERGE, operation,
+             "the event belongs to another capture that is underway");
+    cgl_fail_hint("two captures may not meet: wait only for events of the "
+                  "same capture");
+    return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+  }
+  *joins = other;
+  return CGL_OK;
+}
+
+
+void cgl_capture_adopt(cgl_graph *graph, cgl_stream *stream) {
+  cgl_object_retain(&stream->object);
+  stream->capture = graph;
+  stream->forked = cgl_site_now();
+  stream->issued = stream->joined = 0;
+  stream->next_in_capture = graph->forked;
+  graph->forked = stream;
+}
+
+
+void cgl_capture_note_record(cgl_stream *stream, cgl_event *event) {
+  event->capture = stream->capture ? stream->capture->serial : 0;
+  event->issued = stream->issued;
+  event->stream = stream->serial;
+}
+
+
+void cgl_capture_note_wait(cgl_stream *stream, cgl_event *event) {
+  if (!stream->capture || event->stream == stream->serial)
+    return;
+  for (cgl_stream *other = stream->capture->forked; other;
+       other = other->next_in_capture)
+    if (other->serial == event->stream && other->joined < event->issued)
+      other->joined = event->issued;
+}
+
+
+/* ---- begin and end
+ * ------------------------------------------------------------------- */
+
+static CUstreamCaptureMode driver_mode(cgl_capture_mode mode) {
+  switch (mode) {
+  case CGL_CAPTURE_GLOBAL:
+    return CU_STREAM_CAPTURE_MODE_GLOBAL;
+  case CGL_CAPTURE_RELAXED:
+    return CU_STREAM_CAPTURE_MODE_RELAXED;
+  case CGL_CAPTURE_DEFAULT:
+  case CGL_CAPTURE_THREAD_LOCAL:
+    break;
+  }
+  return CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+}
+
+
+static cgl_status check_begin(cgl_graph *graph, cgl_stream *stream,
+                              const char *operation) {
+  cgl_status status =
+      cgl_check_device(&graph->object, &stream->object, operation);
+  if (status)
+    return status;
+  if (graph->state == CGL_GRAPH_CAPTURING) {
+    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+             "the graph is capturing already, since %s",
+             cgl_site_text(graph->begun));
+    cgl_fail_hint("end that capture first");
+  } else if (graph->state == CGL_GRAPH_CAPTURED) {
+    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+             "the graph holds a capture already, begun at %s",
+             cgl_site_text(graph->begun));
+    cgl_fail_hint("reset the graph first, or capture into a new one");
+  } else if (cgl_stream_is_default(stream)) {
+    cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
+             "a capture cannot begin on the default stream");
+    cgl_fail_hint("capture on a stream of your own");
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  } else if (stream->capture) {
+    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+             "the stream is part of a capture already, begun at %s: a capture "
+             "inside a capture is not possible on one stream",
+             cgl_site_text(stream->capture->begun));
+    cgl_fail_hint("end the outer capture first, or replay a captured graph "
+                  "inside it");
+  } else
+    return CGL_OK;
+  return CGL_ERROR_CAPTURE_STATE;
+}
+
+
+cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
+  static const char operation[] = "graph:capture_begin";
+  cgl_status status = check_begin(graph, stream, operation);
+  if (!status)
+    status = cgl_context_enter(graph->object.context, operation);
+  if (!status && !graph->pool)
+    status = cgl_pool_create(graph->object.context, &graph->pool);
+  if (status)
+    return status;
+  graph->thread = pthread_self();
+  graph->broken.status = 0;
+  graph->begun = cgl_site_now();
+  live_add(graph);
+  CUresult result = cgl_driver_of(graph)->cuStreamBeginCapture(
+      stream->handle, driver_mode(graph->mode));
+  if (result) {
+    live_remove(graph);
+    status = cgl_fail_driver(graph->object.context, result, operation,
+                             "cuStreamBeginCapture");
+    cgl_captures_end();
+    return status;
+  }
+  cgl_stream_release(graph->origin);
+  graph->origin = cgl_stream_retain(stream);
+  stream->capture = graph;
+  stream->issued = stream->joined = 0;
+  graph->state = CGL_GRAPH_CAPTURING;
+  return CGL_OK;
+}
+
+
+bool cgl_graph_is_capturing(const cgl_graph *graph) {
+  return graph->state == CGL_GRAPH_CAPTURING;
+}
+
+
+/* Asks the driver to end; a stream that still captures afterwards would be
+   lost, so a failure that leaves it capturing is answered by one more try. */
+static CUresult driver_end(cgl_graph *graph, CUgraph *template) {
+  const cgl_driver *driver = cgl_driver_of(graph);
+  CUstream stream = graph->origin->handle;
+  *template = NULL;
+  CUresult result = driver->cuStreamEndCapture(stream, template);
+  if (!result)
+    return result;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  CUresult asked = driver->cuStreamIsCapturing(stream, &status);
+  if (asked || status != CU_STREAM_CAPTURE_STATUS_NONE) {
+    CUgraph unwanted = NULL;
+    driver->cuStreamEndCapture(stream, &unwanted);
+    if (unwanted)
+      driver->cuGraphDestroy(unwanted);
+  }
+  return result;
+}
+
+
+/* "stream (forked at file:line)" of every fork that nobody waited for. */
+static void name_unjoined(cgl_graph *graph, char *text, size_t size) {
+  size_t at = 0;
+  for (int all = 0; all < 2 && !at; all++)
+    for (cgl_stream *stream = graph->forked; stream;
+         stream = stream->next_in_capture)
+      if ((all || stream->issued > stream->joined) && at < size)
+        at += (size_t)snprintf(
+            text + at, size - at, "%sstream %p, forked at %s", at ? "; " : "",
+            (void *)stream->handle, cgl_site_text(stream->forked));
+}
+
+
+static cgl_status end_failed(cgl_graph *graph, CUresult result,
+                             const char *operation) {
+  cgl_context *context = graph->object.context;
+  cgl_fail_driver(context, result, operation, "cuStreamEndCapture");
+  if (result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
+    char forks[400] = "";
+    name_unjoined(graph, forks, sizeof forks);
+    cgl_fail(result, operation,
+             "the capture has a fork that was never joined: %s", forks);
+    cgl_fail_hint("let the capturing stream wait for that stream before the "
+                  "capture ends");
+  } else if (graph->broken.status) {
+    cgl_fail(result, operation, "the capture was broken by %s (%s)",
+             graph->broken.operation, cgl_status_name(graph->broken.status));
+    cgl_fail_where(graph->broken.site.file, graph->broken.site.line);
+    cgl_fail_hint("mend that call, or move it out of the capture");
+  } else if (result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) {
+    const cgl_recording *recording = &graph->recording;
+    cgl_site site = recording->nops ? recording->ops[recording->nops - 1].site
+                                    : graph->begun;
+    cgl_fail(result, operation,
+             "the capture was broken by a call outside cgraphlua, after %s",
+             cgl_site_text(site));
+    cgl_fail_hint("look for calls into the driver by other libraries, or by "
+                  "other threads when the mode is global");
+  }
+  return result;
+}
+
+
+/* The capture is over, whatever came of it: its streams are free. */
+static void leave(cgl_graph *graph) {
+  live_remove(graph);
+  graph->origin->capture = NULL;
+  while (graph->forked) {
+    cgl_stream *stream = graph->forked;
+    graph->forked = stream->next_in_capture;
+    stream->next_in_capture = NULL;
+    stream->capture = NULL;
+    cgl_stream_release(stream);
+  }
+}
+
+
+/* Forgets everything the capture collected. */
+static void drop(cgl_graph *graph, CUgraph template) {
+  if (template)
+    cgl_driver_of(graph)->cuGraphDestroy(template);
+  graph->template = NULL;
+  graph->state = CGL_GRAPH_EMPTY;
+  cgl_recording_clear(&graph->recording, false);
+}
+
+
+cgl_status cgl_graph_capture_end(cgl_graph *graph) {
+  static const char operation[] = "graph:capture_end";
+  if (graph->state != CGL_GRAPH_CAPTURING) {
+    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+             "the graph is not capturing: there is nothing to end");
+    cgl_fail_hint("call capture_begin first");
+    return CGL_ERROR_CAPTURE_STATE;
+  }
+  cgl_status status = cgl_context_enter(graph->object.context, operation);
+  if (status)
+    return status;
+  CUgraph template;
+  CUresult result = driver_end(graph, &template);
+  if (result) {
+    status = end_failed(graph, result, operation);
+    leave(graph);
+    drop(graph, template);
+    cgl_captures_end();
+    return status;
+  }
+  leave(graph);
+  graph->template = template;
+  graph->state = CGL_GRAPH_CAPTURED;
+  result = cgl_recording_find_foreign(graph);
+  if (result)
+    status = cgl_fail_driver(graph->object.context, result, operation,
+                             "cuGraphGetNodes");
+  else if (!graph->recording.nops)
+    cgl_log("%s: the capture that began at %s is empty: was the work issued "
+            "on another stream or device?",
+            operation, cgl_site_text(graph->begun));
+  if (!status && !graph->keep_graph)
+    status = cgl_graph_make_executable(graph, operation);
+  if (status)
+    drop(graph, template);
+  cgl_captures_end();
+  return status;
+}
+
+
+void cgl_graph_capture_abandon(cgl_graph *graph) {
+  if (graph->state != CGL_GRAPH_CAPTURING)
+    return;
+  /* The failure that made the caller give up stays the last one, unless the
+     context itself is gone. */
+  cgl_context_enter(graph->object.context, "graph:capture_abandon");
+  CUgraph template;
+  driver_end(graph, &template);
+  leave(graph);
+  drop(graph, template);
+  cgl_captures_end();
+}

@@ -1,0 +1,153 @@
+/* Graphs: a capture underway, its recording, and the executable it becomes.
+   Glossary.  recording: one cgl_op per operation issued through cgraphlua into
+   the capture, in order, with the node it became, its script line and the
+   memory it touches; foreign: a node somebody else put in.  kept: objects the
+   graph holds a reference to.  template: the CUgraph.
+   Invariants: state EMPTY has no template, executable or operations;
+   CAPTURING has an origin stream, whose `capture` and that of every adopted
+   stream points here; CAPTURED has a template and perhaps an executable; room
+   for noting an operation is made before the driver is asked for it, so what
+   the driver took is always noted. */
+#ifndef CGL_CORE_CAPTURE_H
+#define CGL_CORE_CAPTURE_H
+
+#include "core/core.h"
+#include "core/stream.h"
+
+/* X(constant, word) */
+#define CGL_OPS(X)           \
+  X(CGL_OP_KERNEL, "kernel") \
+  X(CGL_OP_MEMCPY, "memcpy") \
+  X(CGL_OP_MEMSET, "memset") \
+  X(CGL_OP_GRAPH, "graph")   \
+  X(CGL_OP_FOREIGN, "foreign")
+
+typedef enum cgl_op_kind {
+#define X(constant, word) constant,
+  CGL_OPS(X)
+#undef X
+} cgl_op_kind;
+
+typedef struct cgl_range {
+  CUdeviceptr address;
+  size_t bytes;
+  bool write;
+} cgl_range;
+
+typedef struct cgl_op {
+  cgl_op_kind kind;
+  CUgraphNode node; /* NULL when the driver did not tell */
+  const char *name; /* interned */
+  cgl_site site;
+  uint64_t stream; /* serial of the stream it was issued on */
+  uint32_t grid[3], block[3], shared_bytes;
+  uint32_t nranges, nargs; /* memory it touches; bytes of its arguments */
+  size_t ranges, args;     /* where they begin in the recording's arrays */
+} cgl_op;
+
+typedef struct cgl_recording {
+  cgl_op *ops;
+  size_t nops, ops_size;
+  cgl_range *ranges;
+  size_t nranges, ranges_size;
+  unsigned char *args;
+  size_t nargs, args_size;
+  cgl_object **kept;
+  size_t nkept, kept_size;
+  size_t *edges; /* dependencies of all operations, one after the other */
+  size_t *first; /* where those of operation i begin; nops + 1 entries */
+} cgl_recording;
+
+typedef enum cgl_graph_state {
+  CGL_GRAPH_EMPTY,
+  CGL_GRAPH_CAPTURING,
+  CGL_GRAPH_CAPTURED
+} cgl_graph_state;
+
+struct cgl_graph {
+  cgl_object object;
+  cgl_graph_state state;
+  bool keep_graph;
+  cgl_capture_mode mode;
+  cgl_pool *pool; /* retained: given, or made at the first capture */
+  CUgraph template;
+  CUgraphExec exec;
+  cgl_recording recording;
+  /* the capture underway, or the last one */
+  uint64_t serial;    /* of the capture; unique in the process */
+  cgl_stream *origin; /* retained, until the next capture or reset */
+  cgl_stream *forked; /* retained each; linked by next_in_capture */
+  cgl_site begun;
+  pthread_t thread; /* that began it */
+  struct {
+    cgl_status status; /* 0: nothing broke it as far as we know */
+    const char *operation;
+    cgl_site site;
+  } broken;
+  cgl_graph *next_live; /* in the list of captures underway */
+};
+
+/* ---- recording.c ------------------------------------------------------------
+ */
+
+/* Makes room for one operation with so many ranges, argument bytes and kept
+   objects; false without memory. */
+bool cgl_recording_reserve(cgl_recording *recording, size_t ranges, size_t args,
+                           size_t kept);
+/* Empties it, releasing what it kept; capacity stays unless `all`. */
+void cgl_recording_clear(cgl_recording *recording, bool all);
+/* Fills `edges` and `first` from the template; CUresult. */
+CUresult cgl_recording_learn_edges(cgl_graph *graph);
+/* Puts foreign nodes among the operations, in the driver's creation order. */
+CUresult cgl_recording_find_foreign(cgl_graph *graph);
+
+/* ---- capture.c
+ * ---------------------------------------------------------------- */
+
+/* What to note of an operation that the driver just took. */
+typedef struct cgl_note {
+  cgl_op_kind kind;
+  const char *name;         /* static or interned */
+  const cgl_launch *launch; /* kernels */
+  const cgl_range *ranges;
+  size_t nranges;
+  const void *args;
+  size_t nargs;
+} cgl_note;
+
+/* Before an operation on `stream`: CGL_OK, having made room when the stream
+   captures. */
+cgl_status cgl_capture_reserve(cgl_stream *stream, const char *operation,
+                               size_t ranges, size_t args, size_t kept);
+/* After the driver took it: learns the node.  Nothing when not capturing. */
+void cgl_capture_note(cgl_stream *stream, const cgl_note *note);
+/* Keeps an object alive for the graph's life, once per capture. */
+void cgl_capture_keep(cgl_graph *graph, cgl_object *object);
+/* Turns a driver's failure of an operation into the thread's failure, and
+   remembers the first one that broke the capture of `graph` (may be NULL). */
+cgl_status cgl_capture_failed(cgl_graph *graph, CUresult result,
+                              const char *operation, const char *entry,
+                              cgl_context *context);
+/* Refuses an operation that cannot be part of a capture, on a stream that
+   captures; CGL_OK otherwise. */
+cgl_status cgl_capture_refuse(cgl_stream *stream, const char *operation,
+                              const char *why, const char *hint);
+/* stream:wait(event): refuses waits that would break a capture; *joins gets
+   the graph whose capture the stream enters, or NULL. */
+cgl_status cgl_capture_check_wait(cgl_stream *stream, cgl_event *event,
+                                  const char *operation, cgl_graph **joins);
+void cgl_capture_adopt(cgl_graph *graph, cgl_stream *stream);
+void cgl_capture_note_record(cgl_stream *stream, cgl_event *event);
+void cgl_capture_note_wait(cgl_stream *stream, cgl_event *event);
+
+/* While captures are underway, brackets calls that are harmless to them but
+   that the driver bars: the thread's capture mode is relaxed in between. */
+typedef struct cgl_relaxed {
+  bool active;
+  CUstreamCaptureMode before;
+} cgl_relaxed;
+
+cgl_relaxed cgl_relax(cgl_context *context);
+void cgl_unrelax(cgl_context *context, cgl_relaxed relaxed);
+
+#endif

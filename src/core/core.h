@@ -1,0 +1,115 @@
+/* What the rooms of the core share: objects, failures, contexts.
+   Glossary.  object: the reference count, kind and context that every handle
+   of the C API begins with.  dead list: objects whose count reached zero and
+   whose teardown needs the driver.  site: the script's file and line.
+   Invariants: destroying memory, modules or executables breaks captures, so
+   the dead list is emptied only while no capture is underway in the process
+   (cgl_objects_drain), and a capture begins only when no teardown is running;
+   an object on the dead list has no references and is on it once. */
+#ifndef CGL_CORE_CORE_H
+#define CGL_CORE_CORE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "cgraphlua.h"
+#include "driver/table.h"
+
+typedef enum cgl_kind_of_object {
+#define X(noun) CGL_OBJECT_##noun,
+  CGL_OBJECTS(X)
+#undef X
+      CGL_OBJECT_COUNT
+} cgl_object_kind;
+
+typedef struct cgl_object {
+  atomic_int references;
+  cgl_object_kind kind;
+  cgl_context *context;          /* retained; a context's own is NULL */
+  struct cgl_object *next;       /* on the dead list */
+  _Atomic(uint64_t) retained_by; /* serial of the last capture that kept it */
+} cgl_object;
+
+/* ---- object.c
+ * ---------------------------------------------------------------- */
+
+/* Starts an object with one reference; retains the context, counts it live. */
+void cgl_object_init(cgl_object *object, cgl_object_kind kind,
+                     cgl_context *context);
+void cgl_object_retain(cgl_object *object);
+/* Drops a reference; the last one tears down now or hands over for later. */
+void cgl_object_release(cgl_object *object);
+/* Tears down what waits, unless a capture is underway in the process. */
+void cgl_objects_drain(void);
+/* A capture begins (waits for a running teardown) and ends (drains). */
+void cgl_captures_begin(void);
+void cgl_captures_end(void);
+int cgl_captures_underway(void);
+
+/* Teardown of each kind: driver calls allowed, frees the memory. */
+#define X(noun) void cgl_##noun##_destroy(cgl_##noun *noun);
+CGL_OBJECTS(X)
+#undef X
+
+/* ---- error.c
+ * ------------------------------------------------------------------- */
+
+/* Notes a failure of the thread and returns its status.  `operation` is
+   static text such as "buffer:upload". */
+cgl_status cgl_fail(cgl_status status, const char *operation,
+                    const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Replaces the hint of the failure just noted. */
+void cgl_fail_hint(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
+/* Sets what failed afterwards / where it happened, for the failure just
+   noted. */
+void cgl_fail_also(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
+void cgl_fail_where(const char *file, int line);
+/* Notes a driver's answer to `entry`; CGL_OK when it was success. */
+cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
+                           const char *operation, const char *entry);
+void cgl_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+typedef struct cgl_site {
+  const char *file; /* interned: lives as long as the process */
+  int line;
+} cgl_site;
+
+cgl_site cgl_site_now(void);
+/* An equal string that lives as long as the process. */
+const char *cgl_intern(const char *text);
+
+/* ---- context.c
+ * ------------------------------------------------------------------ */
+
+struct cgl_context {
+  cgl_object object;
+  const cgl_driver *driver;
+  CUdevice device;
+  CUcontext handle;
+  cgl_device_info info;
+  uint64_t serial; /* unique in the process; never reused */
+  int block_max[3], grid_max[3];
+  int shared_max; /* bytes of shared memory a block may opt in to */
+  pthread_mutex_t lock;
+  cgl_pool *pool;             /* serves what no capture asks for; made lazily */
+  atomic_uint_fast64_t epoch; /* synchronizations of the device so far */
+};
+
+/* Makes the context current on this thread (cuCtxSetCurrent, cached). */
+cgl_status cgl_context_enter(cgl_context *context, const char *operation);
+/* Waits for the device without asking whether captures allow it. */
+CUresult cgl_context_wait(cgl_context *context);
+
+#define cgl_driver_of(object_) ((object_)->object.context->driver)
+
+/* ---- argument checks
+ * -------------------------------------------------------------- */
+
+/* CGL_ERROR_WRONG_DEVICE unless both belong to one context. */
+cgl_status cgl_check_device(const cgl_object *a, const cgl_object *b,
+                            const char *operation);
+
+#endif

@@ -1,0 +1,270 @@
+/* The failure record of each thread, sites, interned strings, the log. */
+#include "core/core.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct record {
+  cgl_error error;
+  char where[256], hint[512], also[512], name[48], message[1024];
+  char *long_message; /* a compiler's text may be long */
+} record;
+
+static _Thread_local record last;
+static _Thread_local cgl_site site;
+
+static pthread_mutex_t intern_lock = PTHREAD_MUTEX_INITIALIZER;
+static char **interned;
+static size_t interned_count, interned_size;
+
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static cgl_log_function log_function;
+static void *log_user;
+
+static pthread_key_t long_key;
+static pthread_once_t long_once = PTHREAD_ONCE_INIT;
+
+/* What a person can do about a driver's answer. */
+static const struct {
+  CUresult code;
+  const char *hint;
+} hints[] = {
+    {CUDA_ERROR_OUT_OF_MEMORY,
+     "release buffers you no longer need, collect garbage, or use smaller "
+     "sizes"},
+    {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+     "do this before the capture begins or after it has ended"},
+    {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+     "an earlier call broke the capture: end it, mend that call, and capture "
+     "again"},
+    {CUDA_ERROR_STREAM_CAPTURE_MERGE,
+     "two captures may not meet: wait only for events of the same capture"},
+    {CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
+     "record an event on the forked stream and let the capturing stream wait "
+     "for it before the capture ends"},
+    {CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
+     "the event was recorded before the capture: synchronize it beforehand, "
+     "or record it inside"},
+    {CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+     "use a stream of your own instead of the default stream while another "
+     "stream captures"},
+    {CUDA_ERROR_CAPTURED_EVENT,
+     "an event recorded in a capture can only be waited for inside it"},
+    {CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
+     "end the capture on the thread that began it, or capture in relaxed "
+     "mode"},
+    {CUDA_ERROR_ILLEGAL_ADDRESS,
+     "the context is lost: check the kernel's indices against the buffers' "
+     "sizes and start the program anew"},
+    {CUDA_ERROR_LAUNCH_FAILED,
+     "the context is lost: check that every thread of a block reaches the "
+     "same barriers, and start the program anew"},
+    {CUDA_ERROR_ASSERT, "an assert in the kernel failed; the context is lost"},
+};
+
+
+const char *cgl_status_name(cgl_status status) {
+  switch (status) {
+#define X(name, code, text) \
+  case code:                \
+    return #name;
+    CGL_ERRORS(X)
+    CGL_CUDA_ERRORS(X)
+#undef X
+  }
+  return "CUDA_ERROR_UNKNOWN";
+}
+
+
+static const char *status_text(cgl_status status) {
+  switch (status) {
+#define X(name, code, text) \
+  case code:                \
+    return text;
+    CGL_ERRORS(X)
+    CGL_CUDA_ERRORS(X)
+#undef X
+  }
+  return "unknown error";
+}
+
+
+const cgl_error *cgl_last_error(void) {
+  if (!last.error.name)
+    last.error = (cgl_error){0, "CUDA_SUCCESS", "", "", "no error", "", ""};
+  return &last.error;
+}
+
+
+static void make_key(void) {
+  pthread_key_create(&long_key, free);
+}
+
+
+/* Keeps a message that does not fit the record; freed with the thread. */
+static const char *keep_long(char *text) {
+  pthread_once(&long_once, make_key);
+  free(pthread_getspecific(long_key));
+  pthread_setspecific(long_key, text);
+  return text;
+}
+
+
+cgl_status cgl_fail(cgl_status status, const char *operation,
+                    const char *format, ...) {
+  va_list args, again;
+  va_start(args, format);
+  va_copy(again, args);
+  const char *message = last.message;
+  int length = vsnprintf(last.message, sizeof last.message, format, args);
+  if (length >= (int)sizeof last.message) {
+    char *text = malloc((size_t)length + 1);
+    if (text) {
+      vsnprintf(text, (size_t)length + 1, format, again);
+      message = keep_long(text);
+    }
+  }
+  va_end(again);
+  va_end(args);
+  last.where[0] = last.hint[0] = last.also[0] = 0;
+  if (site.file)
+    snprintf(last.where, sizeof last.where, "%s:%d", site.file, site.line);
+  last.error = (cgl_error){status,    cgl_status_name(status),
+                           operation, last.where,
+                           message,   last.hint,
+                           last.also};
+  return status;
+}
+
+
+#define FORMAT_INTO(field)                        \
+  do {                                            \
+    va_list args;                                 \
+    va_start(args, format);                       \
+    vsnprintf(field, sizeof field, format, args); \
+    va_end(args);                                 \
+  } while (0)
+
+
+void cgl_fail_hint(const char *format, ...) {
+  FORMAT_INTO(last.hint);
+}
+
+
+void cgl_fail_also(const char *format, ...) {
+  FORMAT_INTO(last.also);
+}
+
+
+void cgl_fail_where(const char *file, int line) {
+  if (file)
+    snprintf(last.where, sizeof last.where, "%s:%d", file, line);
+}
+
+
+cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
+                           const char *operation, const char *entry) {
+  if (result == CUDA_SUCCESS)
+    return CGL_OK;
+  const char *name = NULL, *text = status_text(result);
+  if (context && !strcmp(cgl_status_name(result), "CUDA_ERROR_UNKNOWN")) {
+    context->driver->cuGetErrorName(result, &name);
+    context->driver->cuGetErrorString(result, &text);
+  }
+  const char *more = NULL;
+  if (context && context->driver->failure_text)
+    more = context->driver->failure_text();
+  if (more && *more)
+    cgl_fail(result, operation, "%s (%s): %s", text, entry, more);
+  else
+    cgl_fail(result, operation, "%s (%s)", text, entry);
+  if (name) {
+    snprintf(last.name, sizeof last.name, "%s", name);
+    last.error.name = last.name;
+  }
+  for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+    if (hints[i].code == result)
+      cgl_fail_hint("%s", hints[i].hint);
+  return result;
+}
+
+
+void cgl_set_log(cgl_log_function function, void *user) {
+  pthread_mutex_lock(&log_lock);
+  log_function = function;
+  log_user = user;
+  pthread_mutex_unlock(&log_lock);
+}
+
+
+void cgl_log(const char *format, ...) {
+  pthread_mutex_lock(&log_lock);
+  cgl_log_function function = log_function;
+  void *user = log_user;
+  pthread_mutex_unlock(&log_lock);
+  if (!function)
+    return;
+  char text[1024];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  function(user, text);
+}
+
+
+const char *cgl_intern(const char *text) {
+  pthread_mutex_lock(&intern_lock);
+  const char *found = NULL;
+  for (size_t i = interned_count; i-- > 0 && !found;)
+    if (!strcmp(interned[i], text))
+      found = interned[i];
+  if (!found) {
+    if (interned_count == interned_size) {
+      size_t size = interned_size ? 2 * interned_size : 64;
+      char **grown = realloc(interned, size * sizeof *grown);
+      if (grown) {
+        interned = grown;
+        interned_size = size;
+      }
+    }
+    char *copy = interned_count < interned_size ? strdup(text) : NULL;
+    if (copy)
+      interned[interned_count++] = copy;
+    found = copy ? copy : "?";
+  }
+  pthread_mutex_unlock(&intern_lock);
+  return found;
+}
+
+
+void cgl_set_site(const char *file, int line) {
+  site.line = line;
+  if (!file) {
+    site.file = NULL;
+    return;
+  }
+  /* A script's calls come from one file nearly always. */
+  if (site.file && !strcmp(site.file, file))
+    return;
+  site.file = cgl_intern(file);
+}
+
+
+cgl_site cgl_site_now(void) {
+  return site;
+}
+
+
+cgl_status cgl_check_device(const cgl_object *a, const cgl_object *b,
+                            const char *operation) {
+  if (a->context == b->context)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_WRONG_DEVICE, operation,
+           "one object is on device %s, the other on %s",
+           a->context->info.device, b->context->info.device);
+  cgl_fail_hint("use buffers, streams and kernels of one device together");
+  return CGL_ERROR_WRONG_DEVICE;
+}

@@ -1,0 +1,460 @@
+/* Graphs after their capture: instantiate, replay, reset, look inside. */
+#include "core/graph.h"
+#include "core/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+
+const char *cgl_site_text(cgl_site site) {
+  static _Thread_local char texts[8][160];
+  static _Thread_local unsigned next;
+  if (!site.file)
+    return "an unknown place";
+  char *text = texts[next++ % 8];
+  snprintf(text, sizeof texts[0], "%s:%d", site.file, site.line);
+  return text;
+}
+
+
+static cgl_status check_pool(cgl_context *context, const cgl_graph_desc *desc,
+                             const char *operation) {
+  if (!desc->pool || desc->pool->object.context == context)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_WRONG_DEVICE, operation,
+           "the pool is on device %s, the graph on %s",
+           desc->pool->object.context->info.device, context->info.device);
+  cgl_fail_hint("make the pool on the graph's device");
+  return CGL_ERROR_WRONG_DEVICE;
+}
+
+
+static void describe(cgl_graph *graph, const cgl_graph_desc *desc) {
+  graph->keep_graph = desc->keep_graph;
+  graph->mode = desc->capture_mode;
+  graph->pool = cgl_pool_retain(desc->pool);
+  graph->pool_given = desc->pool;
+}
+
+
+cgl_status cgl_graph_create(cgl_context *context, const cgl_graph_desc *desc,
+                            cgl_graph **out) {
+  static const cgl_graph_desc defaults;
+  static const char operation[] = "graph";
+  desc = desc ? desc : &defaults;
+  cgl_status status = check_pool(context, desc, operation);
+  if (status)
+    return status;
+  cgl_graph *graph = calloc(1, sizeof *graph);
+  if (!graph)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a graph");
+  describe(graph, desc);
+  cgl_object_init(&graph->object, CGL_OBJECT_graph, context);
+  *out = graph;
+  return CGL_OK;
+}
+
+
+void cgl_graph_get_desc(const cgl_graph *graph, cgl_graph_desc *desc) {
+  desc->keep_graph = graph->keep_graph;
+  desc->pool = graph->pool_given ? graph->pool : NULL;
+  desc->capture_mode = graph->mode;
+}
+
+
+cgl_status cgl_graph_set_desc(cgl_graph *graph, const cgl_graph_desc *desc) {
+  static const char operation[] = "graph:capture_begin";
+  if (graph->state != CGL_GRAPH_EMPTY) {
+    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation, "the graph %s, begun at %s",
+             graph->state == CGL_GRAPH_CAPTURING ? "is capturing already"
+                                                 : "holds a capture already",
+             cgl_site_text(graph->begun));
+    cgl_fail_hint("reset the graph first, or capture into a new one");
+    return CGL_ERROR_CAPTURE_STATE;
+  }
+  cgl_status status = check_pool(graph->object.context, desc, operation);
+  if (status)
+    return status;
+  cgl_pool *before = graph->pool;
+  describe(graph, desc);
+  cgl_pool_release(before);
+  return CGL_OK;
+}
+
+
+void cgl_graph_destroy(cgl_graph *graph) {
+  const cgl_driver *driver = cgl_driver_of(graph);
+  if (!cgl_context_enter(graph->object.context, "graph")) {
+    if (graph->exec)
+      driver->cuGraphExecDestroy(graph->exec);
+    if (graph->template)
+      driver->cuGraphDestroy(graph->template);
+  }
+  cgl_recording_clear(&graph->recording, true);
+  cgl_stream_release(graph->origin);
+  cgl_pool_release(graph->pool);
+  free(graph);
+}
+
+
+/* Hands what a graph holds of the driver's over to an object that dies like
+   any other: now, or when the last capture underway has ended. */
+static cgl_status shed(cgl_graph *graph, bool everything,
+                       const char *operation) {
+  if (!graph->exec && !everything)
+    return CGL_OK;
+  cgl_graph *husk = calloc(1, sizeof *husk);
+  if (!husk)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                    "no memory to replace what the graph holds");
+  cgl_object_init(&husk->object, CGL_OBJECT_graph, graph->object.context);
+  husk->exec = graph->exec;
+  graph->exec = NULL;
+  husk->pool = cgl_pool_retain(graph->pool);
+  if (everything) {
+    husk->template = graph->template;
+    husk->recording = graph->recording;
+    husk->origin = graph->origin;
+    graph->template = NULL;
+    graph->origin = NULL;
+    memset(&graph->recording, 0, sizeof graph->recording);
+    /* A replay in flight may still use the private pool's memory: the next
+       capture gets another one. */
+    if (!graph->pool_given) {
+      cgl_pool_release(graph->pool);
+      graph->pool = NULL;
+    }
+  }
+  cgl_graph_release(husk);
+  return CGL_OK;
+}
+
+
+cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
+  cgl_context *context = graph->object.context;
+  const cgl_driver *driver = context->driver;
+  CUDA_GRAPH_INSTANTIATE_PARAMS params = {
+      CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
+          CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY,
+      NULL, NULL, 0};
+  CUgraphExec exec = NULL;
+  cgl_relaxed relaxed = cgl_relax(context);
+  const char *entry = "cuGraphInstantiateWithParams";
+  CUresult result =
+      driver->cuGraphInstantiateWithParams(&exec, graph->template, &params);
+  if (!result) {
+    /* So that the first replay costs what the second does. */
+    entry = "cuGraphUpload";
+    result = driver->cuGraphUpload(exec, graph->origin->handle);
+    if (result)
+      driver->cuGraphExecDestroy(exec);
+  }
+  cgl_unrelax(context, relaxed);
+  if (result)
+    return cgl_fail_driver(context, result, operation, entry);
+  cgl_status status = shed(graph, false, operation);
+  if (status) {
+    relaxed = cgl_relax(context);
+    driver->cuGraphExecDestroy(exec);
+    cgl_unrelax(context, relaxed);
+    return status;
+  }
+  graph->exec = exec;
+  return CGL_OK;
+}
+
+
+cgl_status cgl_graph_instantiate(cgl_graph *graph) {
+  static const char operation[] = "graph:instantiate";
+  if (graph->state != CGL_GRAPH_CAPTURED) {
+    cgl_fail(CGL_ERROR_NOT_CAPTURED, operation,
+             graph->state == CGL_GRAPH_CAPTURING
+                 ? "the capture has not ended yet"
+                 : "the graph holds no capture");
+    cgl_fail_hint("capture something first, and end the capture");
+    return CGL_ERROR_NOT_CAPTURED;
+  }
+  if (!graph->keep_graph) {
+    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+             "the graph was instantiated when its capture ended, and its "
+             "template is not kept");
+    cgl_fail_hint("create the graph with keep_graph = true to instantiate by "
+                  "hand");
+    return CGL_ERROR_CAPTURE_STATE;
+  }
+  cgl_status status = cgl_context_enter(graph->object.context, operation);
+  return status ? status : cgl_graph_make_executable(graph, operation);
+}
+
+
+/* Whether `stream` captures: ours is known, an engine's has to be asked. */
+static bool captures(cgl_stream *stream) {
+  if (stream->capture)
+    return true;
+  if (stream->owned || cgl_stream_is_default(stream))
+    return false;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return !cgl_driver_of(stream)->cuStreamIsCapturing(stream->handle, &status) &&
+         status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+
+/* The driver refuses a launch into a capture: the template becomes a child
+   graph node after the stream's dependencies, by our own hand. */
+static CUresult add_child(cgl_graph *graph, cgl_stream *stream,
+                          const char **entry) {
+  const cgl_driver *driver = cgl_driver_of(stream);
+  CUstreamCaptureStatus status;
+  cuuint64_t id;
+  CUgraph parent;
+  const CUgraphNode *nodes;
+  const CUgraphEdgeData *edges;
+  size_t count;
+  *entry = "cuStreamGetCaptureInfo";
+  CUresult result = driver->cuStreamGetCaptureInfo(
+      stream->handle, &status, &id, &parent, &nodes, &edges, &count);
+  if (result)
+    return result;
+  if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  CUgraphNodeParams params;
+  memset(&params, 0, sizeof params);
+  params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  params.graph.graph = graph->template;
+  params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
+  CUgraphNode node;
+  *entry = "cuGraphAddNode";
+  result = driver->cuGraphAddNode(&node, parent, nodes, edges, count, &params);
+  if (result)
+    return result;
+  *entry = "cuStreamUpdateCaptureDependencies";
+  result = driver->cuStreamUpdateCaptureDependencies(
+      stream->handle, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+  if (result)
+    driver->cuGraphDestroyNode(node);
+  return result;
+}
+
+
+static cgl_status replay_into_capture(cgl_graph *graph, cgl_stream *stream,
+                                      uint64_t count, const char *operation) {
+  for (uint64_t i = 0; i < count; i++) {
+    cgl_status status = cgl_capture_reserve(stream, operation, 0, 0, 1);
+    if (status)
+      return status;
+    const char *entry;
+    CUresult result = add_child(graph, stream, &entry);
+    if (result)
+      return cgl_capture_failed(stream->capture, result, operation, entry,
+                                graph->object.context);
+    if (!stream->capture)
+      continue;
+    cgl_note note = {.kind = CGL_OP_GRAPH, .name = "graph:replay"};
+    cgl_capture_keep(stream->capture, &graph->object);
+    cgl_capture_note(stream, &note);
+  }
+  return CGL_OK;
+}
+
+
+static cgl_status not_replayable(cgl_graph *graph, const char *operation) {
+  if (graph->state == CGL_GRAPH_CAPTURED)
+    return cgl_graph_make_executable(graph, operation);
+  cgl_fail(CGL_ERROR_NOT_CAPTURED, operation,
+           graph->state == CGL_GRAPH_CAPTURING
+               ? "the capture has not ended yet"
+               : "the graph was never captured, or was reset");
+  cgl_fail_hint(graph->state == CGL_GRAPH_CAPTURING
+                    ? "end the capture before the first replay"
+                    : "capture something into the graph first");
+  return CGL_ERROR_NOT_CAPTURED;
+}
+
+
+cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
+                            uint64_t count) {
+  static const char operation[] = "graph:replay";
+  cgl_context *context = graph->object.context;
+  if (stream->object.context != context)
+    return cgl_check_device(&graph->object, &stream->object, operation);
+  cgl_status status = cgl_context_enter(context, operation);
+  if (!status && captures(stream) && graph->state == CGL_GRAPH_CAPTURED)
+    return replay_into_capture(graph, stream, count, operation);
+  if (!status && !graph->exec)
+    status = not_replayable(graph, operation);
+  if (status)
+    return status;
+  const cgl_driver *driver = context->driver;
+  CUgraphExec exec = graph->exec;
+  CUresult result = CUDA_SUCCESS;
+  for (uint64_t i = 0; i < count && !result; i++)
+    result = driver->cuGraphLaunch(exec, stream->handle);
+  /* The pool must not give memory back before the device was waited for. */
+  atomic_store_explicit(
+      &graph->pool->used_epoch,
+      atomic_load_explicit(&context->epoch, memory_order_relaxed) + 1,
+      memory_order_relaxed);
+  return cgl_fail_driver(context, result, operation, "cuGraphLaunch");
+}
+
+
+cgl_status cgl_graph_reset(cgl_graph *graph) {
+  static const char operation[] = "graph:reset";
+  cgl_graph_capture_abandon(graph);
+  if (graph->state == CGL_GRAPH_EMPTY)
+    return CGL_OK;
+  cgl_status status = shed(graph, true, operation);
+  if (!status)
+    graph->state = CGL_GRAPH_EMPTY;
+  return status;
+}
+
+
+cgl_status cgl_graph_pool(cgl_graph *graph, cgl_pool **pool) {
+  if (!graph->pool || graph->state == CGL_GRAPH_EMPTY) {
+    cgl_fail(CGL_ERROR_NOT_CAPTURED, "graph:pool",
+             "the graph has no pool before its first capture");
+    cgl_fail_hint("capture first, or give the graph a pool");
+    return CGL_ERROR_NOT_CAPTURED;
+  }
+  *pool = cgl_pool_retain(graph->pool);
+  return CGL_OK;
+}
+
+
+cgl_status cgl_graph_raw_graph(cgl_graph *graph, void **cugraph) {
+  static const char operation[] = "graph:raw_cuda_graph";
+  if (!graph->template || !graph->keep_graph) {
+    cgl_fail(graph->template ? CGL_ERROR_CAPTURE_STATE : CGL_ERROR_NOT_CAPTURED,
+             operation,
+             graph->template ? "the template of this graph is not kept"
+                             : "the graph holds no capture");
+    cgl_fail_hint("create the graph with keep_graph = true and capture first");
+    return cgl_last_error()->code;
+  }
+  *cugraph = graph->template;
+  return CGL_OK;
+}
+
+
+cgl_status cgl_graph_raw_exec(cgl_graph *graph, void **cuexec) {
+  if (!graph->exec) {
+    cgl_fail(CGL_ERROR_NOT_CAPTURED, "graph:raw_cuda_graph_exec",
+             "the graph has not been instantiated");
+    cgl_fail_hint("instantiate or replay it first");
+    return CGL_ERROR_NOT_CAPTURED;
+  }
+  *cuexec = graph->exec;
+  return CGL_OK;
+}
+
+
+/* ---- looking inside ---------------------------------------------------------
+ */
+
+static const char *const words[] = {
+#define X(constant, word) word,
+    CGL_OPS(X)
+#undef X
+};
+
+
+static cgl_status learn(cgl_graph *graph, const char *operation) {
+  if (graph->state != CGL_GRAPH_CAPTURED) {
+    cgl_fail(CGL_ERROR_NOT_CAPTURED, operation, "the graph holds no capture");
+    cgl_fail_hint("capture something first, and end the capture");
+    return CGL_ERROR_NOT_CAPTURED;
+  }
+  cgl_status status = cgl_context_enter(graph->object.context, operation);
+  if (status)
+    return status;
+  return cgl_fail_driver(graph->object.context,
+                         cgl_recording_learn_edges(graph), operation,
+                         "cuGraphGetEdges");
+}
+
+
+cgl_status cgl_graph_node_count(cgl_graph *graph, size_t *count) {
+  cgl_status status = learn(graph, "graph:nodes");
+  *count = status ? 0 : graph->recording.nops;
+  return status;
+}
+
+
+cgl_status cgl_graph_node(cgl_graph *graph, size_t index, cgl_node_info *info) {
+  static const char operation[] = "graph:nodes";
+  cgl_status status = learn(graph, operation);
+  if (status)
+    return status;
+  const cgl_recording *recording = &graph->recording;
+  if (index >= recording->nops)
+    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+                    "node %zu is not in 0..%zu", index, recording->nops);
+  const cgl_op *op = &recording->ops[index];
+  memset(info, 0, sizeof *info);
+  info->kind = words[op->kind];
+  info->name = op->name;
+  info->file = op->site.file ? op->site.file : "";
+  info->line = op->site.file ? op->site.line : 0;
+  memcpy(info->grid, op->grid, sizeof op->grid);
+  memcpy(info->block, op->block, sizeof op->block);
+  info->ndependencies = recording->first[index + 1] - recording->first[index];
+  info->dependencies = recording->edges + recording->first[index];
+  return CGL_OK;
+}
+
+
+/* Quotes and backslashes would end a Graphviz label early. */
+static void write_escaped(FILE *file, const char *text) {
+  for (; *text; text++) {
+    if (*text == '"' || *text == '\\')
+      fputc('\\', file);
+    fputc(*text, file);
+  }
+}
+
+
+static void write_node(FILE *file, size_t index, const cgl_op *op) {
+  static const char *const shapes[] = {"box", "parallelogram", "ellipse",
+                                       "component", "hexagon"};
+  fprintf(file, "  n%zu [shape=%s, label=\"", index, shapes[op->kind]);
+  if (op->kind != CGL_OP_KERNEL)
+    fprintf(file, "%s\\n", words[op->kind]);
+  write_escaped(file, op->name);
+  if (op->kind == CGL_OP_KERNEL)
+    fprintf(file, "\\n%ux%ux%u blocks of %ux%ux%u", op->grid[0], op->grid[1],
+            op->grid[2], op->block[0], op->block[1], op->block[2]);
+  if (op->site.file) {
+    fputs("\\n", file);
+    write_escaped(file, op->site.file);
+    fprintf(file, ":%d", op->site.line);
+  }
+  fputs("\"];\n", file);
+}
+
+
+cgl_status cgl_graph_debug_dump(cgl_graph *graph, const char *path) {
+  static const char operation[] = "graph:debug_dump";
+  cgl_status status = learn(graph, operation);
+  if (status)
+    return status;
+  FILE *file = fopen(path, "w");
+  if (!file)
+    return cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot write %s: %m", path);
+  const cgl_recording *recording = &graph->recording;
+  fputs("digraph cgraphlua {\n"
+        "  node [fontname=\"sans-serif\", fontsize=10];\n",
+        file);
+  for (size_t i = 0; i < recording->nops; i++)
+    write_node(file, i, &recording->ops[i]);
+  for (size_t i = 0; i < recording->nops; i++)
+    for (size_t k = recording->first[i]; k < recording->first[i + 1]; k++)
+      if (recording->edges[k] != SIZE_MAX)
+        fprintf(file, "  n%zu -> n%zu;\n", recording->edges[k], i);
+  fputs("}\n", file);
+  bool failed = ferror(file);
+  if (fclose(file) || failed)
+    return cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot write %s: %m", path);
+  return CGL_OK;
+}

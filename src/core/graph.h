@@ -1,0 +1,15 @@
+/* What capture.c and graph.c share beyond capture.h. */
+#ifndef CGL_CORE_GRAPH_H
+#define CGL_CORE_GRAPH_H
+
+#include "core/capture.h"
+
+/* Instantiates the template and uploads the executable; an earlier one is
+   handed over to die.  The graph is left as it was on failure. */
+cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation);
+
+/* "file:line" of a site, or "somewhere"; valid until the thread's eighth next
+   call. */
+const char *cgl_site_text(cgl_site site);
+
+#endif

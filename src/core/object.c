@@ -1,0 +1,156 @@
+/* Reference counts, live counters and the dead list. */
+#include "core/core.h"
+
+#include <string.h>
+
+static atomic_int_fast64_t live[CGL_OBJECT_COUNT];
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static cgl_object *dead_first, **dead_last = &dead_first;
+
+/* Held while objects are torn down, and for the moment a capture begins. */
+static pthread_mutex_t teardown = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int captures;
+static _Thread_local bool draining;
+
+static const char *const nouns[] = {
+#define X(noun) #noun,
+    CGL_OBJECTS(X)
+#undef X
+};
+
+
+void cgl_object_init(cgl_object *object, cgl_object_kind kind,
+                     cgl_context *context) {
+  atomic_init(&object->references, 1);
+  atomic_init(&object->retained_by, 0);
+  object->kind = kind;
+  object->context = context;
+  object->next = NULL;
+  if (context)
+    cgl_object_retain(&context->object);
+  atomic_fetch_add(&live[kind], 1);
+}
+
+
+void cgl_object_retain(cgl_object *object) {
+  atomic_fetch_add_explicit(&object->references, 1, memory_order_relaxed);
+}
+
+
+static void destroy(cgl_object *object) {
+  cgl_context *context = object->context;
+  cgl_object_kind kind = object->kind;
+  switch (kind) {
+#define X(noun)                                 \
+  case CGL_OBJECT_##noun:                       \
+    cgl_##noun##_destroy((cgl_##noun *)object); \
+    break;
+    CGL_OBJECTS(X)
+#undef X
+  case CGL_OBJECT_COUNT:
+    return;
+  }
+  atomic_fetch_sub(&live[kind], 1);
+  if (context)
+    cgl_object_release(&context->object);
+}
+
+
+/* Giving a block back to its pool, or a kernel to its module, asks the driver
+   for nothing, and a capture wants its scratch memory back at once. */
+static bool needs_driver(const cgl_object *object) {
+  return object->kind != CGL_OBJECT_buffer && object->kind != CGL_OBJECT_kernel;
+}
+
+
+void cgl_object_release(cgl_object *object) {
+  if (atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel) !=
+      1)
+    return;
+  if (!needs_driver(object)) {
+    destroy(object);
+    return;
+  }
+  /* A graph dropped in mid-capture would keep its own funeral waiting. */
+  if (object->kind == CGL_OBJECT_graph)
+    cgl_graph_capture_abandon((cgl_graph *)object);
+  pthread_mutex_lock(&list_lock);
+  object->next = NULL;
+  *dead_last = object;
+  dead_last = &object->next;
+  pthread_mutex_unlock(&list_lock);
+  cgl_objects_drain();
+}
+
+
+static cgl_object *dead_pop(void) {
+  pthread_mutex_lock(&list_lock);
+  cgl_object *object = dead_first;
+  if (object) {
+    dead_first = object->next;
+    if (!dead_first)
+      dead_last = &dead_first;
+  }
+  pthread_mutex_unlock(&list_lock);
+  return object;
+}
+
+
+void cgl_objects_drain(void) {
+  /* A teardown releases other objects: the outer loop takes them up. */
+  if (draining)
+    return;
+  draining = true;
+  pthread_mutex_lock(&teardown);
+  cgl_object *object;
+  while (!atomic_load(&captures) && (object = dead_pop()))
+    destroy(object);
+  pthread_mutex_unlock(&teardown);
+  draining = false;
+}
+
+
+void cgl_captures_begin(void) {
+  pthread_mutex_lock(&teardown);
+  atomic_fetch_add(&captures, 1);
+  pthread_mutex_unlock(&teardown);
+}
+
+
+void cgl_captures_end(void) {
+  atomic_fetch_sub(&captures, 1);
+  cgl_objects_drain();
+}
+
+
+int cgl_captures_underway(void) {
+  return atomic_load(&captures);
+}
+
+
+int64_t cgl_live(const char *noun) {
+  int64_t all = 0;
+  for (int kind = 0; kind < CGL_OBJECT_COUNT; kind++) {
+    int64_t count = atomic_load(&live[kind]);
+    if (!strcmp(noun, nouns[kind]))
+      return count;
+    all += count;
+  }
+  return strcmp(noun, "all") ? -1 : all;
+}
+
+
+#define X(noun)                                       \
+  cgl_##noun *cgl_##noun##_retain(cgl_##noun *noun) { \
+    if (noun)                                         \
+      cgl_object_retain((cgl_object *)noun);          \
+    return noun;                                      \
+  }                                                   \
+                                                      \
+                                                      \
+  void cgl_##noun##_release(cgl_##noun *noun) {       \
+    if (noun)                                         \
+      cgl_object_release((cgl_object *)noun);         \
+  }
+CGL_OBJECTS(X)
+#undef X

@@ -1,0 +1,167 @@
+/* The recording's arrays, and what it learns from the template. */
+#include "core/capture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+
+static bool grow(void **array, size_t *size, size_t wanted, size_t element) {
+  if (wanted <= *size)
+    return true;
+  size_t bigger = *size ? 2 * *size : 16;
+  if (bigger < wanted)
+    bigger = wanted;
+  void *grown = realloc(*array, bigger * element);
+  if (!grown)
+    return false;
+  *array = grown;
+  *size = bigger;
+  return true;
+}
+
+#define GROW(array, count, extra)                            \
+  grow((void **)&recording->array, &recording->array##_size, \
+       recording->count + (extra), sizeof *recording->array)
+
+
+bool cgl_recording_reserve(cgl_recording *recording, size_t ranges, size_t args,
+                           size_t kept) {
+  return GROW(ops, nops, 1) && GROW(ranges, nranges, ranges) &&
+         GROW(args, nargs, args) && GROW(kept, nkept, kept);
+}
+
+
+void cgl_recording_clear(cgl_recording *recording, bool all) {
+  for (size_t i = 0; i < recording->nkept; i++)
+    cgl_object_release(recording->kept[i]);
+  free(recording->edges);
+  free(recording->first);
+  recording->edges = recording->first = NULL;
+  recording->nops = recording->nranges = 0;
+  recording->nargs = recording->nkept = 0;
+  if (!all)
+    return;
+  free(recording->ops);
+  free(recording->ranges);
+  free(recording->args);
+  free(recording->kept);
+  memset(recording, 0, sizeof *recording);
+}
+
+
+CUresult cgl_recording_find_foreign(cgl_graph *graph) {
+  cgl_recording *recording = &graph->recording;
+  const cgl_driver *driver = cgl_driver_of(graph);
+  size_t count = 0;
+  CUresult result = driver->cuGraphGetNodes(graph->template, NULL, &count);
+  if (result || count == recording->nops)
+    return result;
+  CUgraphNode *nodes = malloc(count * sizeof *nodes);
+  cgl_op *ops = calloc(count ? count : 1, sizeof *ops);
+  if (!nodes || !ops)
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  else
+    result = driver->cuGraphGetNodes(graph->template, nodes, &count);
+  if (result) {
+    free(nodes);
+    free(ops);
+    return result;
+  }
+  /* Both lists are in creation order: merge them. */
+  size_t next = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (next < recording->nops && recording->ops[next].node == nodes[i]) {
+      ops[i] = recording->ops[next++];
+      continue;
+    }
+    ops[i].kind = CGL_OP_FOREIGN;
+    ops[i].node = nodes[i];
+    ops[i].name = "foreign";
+  }
+  free(nodes);
+  free(recording->ops);
+  recording->ops = ops;
+  recording->nops = recording->ops_size = count;
+  return CUDA_SUCCESS;
+}
+
+
+typedef struct placed {
+  CUgraphNode node;
+  size_t index;
+} placed;
+
+
+static int by_node(const void *a, const void *b) {
+  uintptr_t x = (uintptr_t)((const placed *)a)->node;
+  uintptr_t y = (uintptr_t)((const placed *)b)->node;
+  return x < y ? -1 : x > y;
+}
+
+
+static size_t index_of(const placed *sorted, size_t count, CUgraphNode node) {
+  placed key = {node, 0};
+  const placed *found = bsearch(&key, sorted, count, sizeof key, by_node);
+  return found ? found->index : SIZE_MAX;
+}
+
+
+/* Sorts the edges by their later end, into one run per operation. */
+static bool arrange(cgl_recording *recording, const CUgraphNode *from,
+                    const CUgraphNode *to, size_t count) {
+  size_t n = recording->nops;
+  placed *sorted = malloc((n ? n : 1) * sizeof *sorted);
+  size_t *edges = malloc((count ? count : 1) * sizeof *edges);
+  size_t *first = calloc(n + 2, sizeof *first);
+  if (!sorted || !edges || !first) {
+    free(sorted);
+    free(edges);
+    free(first);
+    return false;
+  }
+  for (size_t i = 0; i < n; i++)
+    sorted[i] = (placed){recording->ops[i].node, i};
+  qsort(sorted, n, sizeof *sorted, by_node);
+  for (size_t i = 0; i < count; i++) {
+    size_t at = index_of(sorted, n, to[i]);
+    if (at != SIZE_MAX)
+      first[at + 2]++;
+  }
+  for (size_t i = 1; i <= n; i++)
+    first[i + 1] += first[i];
+  /* first[i + 1] is now where run i begins, and moves to its end. */
+  for (size_t i = 0; i < count; i++) {
+    size_t at = index_of(sorted, n, to[i]);
+    if (at != SIZE_MAX)
+      edges[first[at + 1]++] = index_of(sorted, n, from[i]);
+  }
+  free(sorted);
+  recording->edges = edges;
+  recording->first = first;
+  return true;
+}
+
+
+CUresult cgl_recording_learn_edges(cgl_graph *graph) {
+  cgl_recording *recording = &graph->recording;
+  const cgl_driver *driver = cgl_driver_of(graph);
+  if (recording->first || !graph->template)
+    return CUDA_SUCCESS;
+  size_t count = 0;
+  CUresult result =
+      driver->cuGraphGetEdges(graph->template, NULL, NULL, NULL, &count);
+  if (result)
+    return result;
+  CUgraphNode *ends = malloc((2 * count + 1) * sizeof *ends);
+  CUgraphEdgeData *data = malloc((count + 1) * sizeof *data);
+  if (!ends || !data)
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  else if (count)
+    result = driver->cuGraphGetEdges(graph->template, ends, ends + count, data,
+                                     &count);
+  if (!result && !arrange(recording, ends, ends + count, count))
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  free(ends);
+  free(data);
+  return result;
+}

@@ -1,0 +1,306 @@
+/* Streams and events. */
+#include "core/stream.h"
+#include "core/capture.h"
+#include "core/memory.h"
+
+#include <stdlib.h>
+
+static atomic_uint_fast64_t next_serial = 1;
+
+
+static cgl_status stream_new(cgl_context *context, cgl_stream **out) {
+  cgl_stream *stream = calloc(1, sizeof *stream);
+  if (!stream)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, "stream", "no memory for a stream");
+  stream->serial = atomic_fetch_add(&next_serial, 1);
+  cgl_object_init(&stream->object, CGL_OBJECT_stream, context);
+  *out = stream;
+  return CGL_OK;
+}
+
+
+cgl_status cgl_stream_create(cgl_context *context, int priority,
+                             cgl_stream **out) {
+  cgl_status status = cgl_context_enter(context, "stream");
+  if (!status)
+    status = stream_new(context, out);
+  if (status)
+    return status;
+  const cgl_driver *driver = context->driver;
+  int least = 0, greatest = 0;
+  const char *entry = "cuCtxGetStreamPriorityRange";
+  CUresult result = driver->cuCtxGetStreamPriorityRange(&least, &greatest);
+  if (!result) {
+    priority = priority > least ? least : priority;
+    priority = priority < greatest ? greatest : priority;
+    entry = "cuStreamCreateWithPriority";
+    result = driver->cuStreamCreateWithPriority(
+        &(*out)->handle, CU_STREAM_NON_BLOCKING, priority);
+  }
+  if (result) {
+    cgl_stream_release(*out);
+    *out = NULL;
+    return cgl_fail_driver(context, result, "stream", entry);
+  }
+  (*out)->owned = true;
+  return CGL_OK;
+}
+
+
+cgl_status cgl_stream_default(cgl_context *context, cgl_stream **out) {
+  cgl_status status = stream_new(context, out);
+  if (!status)
+    (*out)->handle = CU_STREAM_LEGACY;
+  return status;
+}
+
+
+cgl_status cgl_stream_from_handle(cgl_context *context, void *custream,
+                                  cgl_stream **out) {
+  cgl_status status = stream_new(context, out);
+  if (!status)
+    (*out)->handle = custream ? custream : CU_STREAM_LEGACY;
+  return status;
+}
+
+
+void cgl_stream_destroy(cgl_stream *stream) {
+  if (stream->owned && !cgl_context_enter(stream->object.context, "stream"))
+    cgl_driver_of(stream)->cuStreamDestroy(stream->handle);
+  free(stream);
+}
+
+
+void *cgl_stream_handle(const cgl_stream *stream) {
+  return stream->handle;
+}
+
+
+cgl_context *cgl_stream_context(const cgl_stream *stream) {
+  return stream->object.context;
+}
+
+
+bool cgl_stream_is_default(const cgl_stream *stream) {
+  return stream->handle == CU_STREAM_LEGACY;
+}
+
+
+cgl_graph *cgl_stream_capturing_graph(const cgl_stream *stream) {
+  return stream->capture;
+}
+
+
+cgl_status cgl_stream_synchronize(cgl_stream *stream) {
+  static const char operation[] = "stream:synchronize";
+  cgl_context *context = stream->object.context;
+  cgl_status status = cgl_context_enter(context, operation);
+  if (!status)
+    status = cgl_check_may_wait(stream, operation);
+  if (status)
+    return status;
+  CUresult result = context->driver->cuStreamSynchronize(stream->handle);
+  return cgl_fail_driver(context, result, operation, "cuStreamSynchronize");
+}
+
+
+cgl_status cgl_stream_query(cgl_stream *stream, bool *done) {
+  static const char operation[] = "stream:query";
+  cgl_context *context = stream->object.context;
+  cgl_status status = cgl_context_enter(context, operation);
+  if (!status)
+    status = cgl_check_may_wait(stream, operation);
+  if (status)
+    return status;
+  CUresult result = context->driver->cuStreamQuery(stream->handle);
+  *done = result == CUDA_SUCCESS;
+  if (result == CUDA_ERROR_NOT_READY)
+    return CGL_OK;
+  return cgl_fail_driver(context, result, operation, "cuStreamQuery");
+}
+
+
+cgl_status cgl_stream_is_capturing(cgl_stream *stream, bool *capturing) {
+  static const char operation[] = "stream:is_capturing";
+  *capturing = false;
+  if (cgl_stream_is_default(stream))
+    return CGL_OK;
+  cgl_status status = cgl_context_enter(stream->object.context, operation);
+  if (status)
+    return status;
+  CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult result =
+      cgl_driver_of(stream)->cuStreamIsCapturing(stream->handle, &state);
+  *capturing = state != CU_STREAM_CAPTURE_STATUS_NONE;
+  return cgl_fail_driver(stream->object.context, result, operation,
+                         "cuStreamIsCapturing");
+}
+
+
+cgl_status cgl_stream_wait_event(cgl_stream *stream, cgl_event *event) {
+  static const char operation[] = "stream:wait";
+  cgl_context *context = stream->object.context;
+  cgl_status status = cgl_context_enter(context, operation);
+  if (status)
+    return status;
+  if (!event->recorded)
+    return CGL_OK; /* as the driver: nothing to wait for */
+  cgl_graph *joins = NULL;
+  status = cgl_capture_check_wait(stream, event, operation, &joins);
+  if (status)
+    return status;
+  CUresult result =
+      context->driver->cuStreamWaitEvent(stream->handle, event->handle, 0);
+  if (result)
+    return cgl_capture_failed(stream->capture, result, operation,
+                              "cuStreamWaitEvent", context);
+  if (joins)
+    cgl_capture_adopt(joins, stream);
+  cgl_capture_note_wait(stream, event);
+  return CGL_OK;
+}
+
+
+cgl_status cgl_stream_wait_stream(cgl_stream *stream, cgl_stream *other) {
+  cgl_event *event;
+  cgl_status status = cgl_event_create(stream->object.context, false, &event);
+  if (status)
+    return status;
+  status = cgl_event_record(event, other);
+  if (!status)
+    status = cgl_stream_wait_event(stream, event);
+  cgl_event_release(event);
+  return status;
+}
+
+
+/* ---- events ---------------------------------------------------------------
+ */
+
+cgl_status cgl_event_create(cgl_context *context, bool timing,
+                            cgl_event **out) {
+  cgl_status status = cgl_context_enter(context, "event");
+  if (status)
+    return status;
+  cgl_event *event = calloc(1, sizeof *event);
+  if (!event)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, "event", "no memory for an event");
+  CUresult result = context->driver->cuEventCreate(
+      &event->handle, timing ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING);
+  if (result) {
+    free(event);
+    return cgl_fail_driver(context, result, "event", "cuEventCreate");
+  }
+  event->timing = timing;
+  cgl_object_init(&event->object, CGL_OBJECT_event, context);
+  *out = event;
+  return CGL_OK;
+}
+
+
+void cgl_event_destroy(cgl_event *event) {
+  if (!cgl_context_enter(event->object.context, "event"))
+    cgl_driver_of(event)->cuEventDestroy(event->handle);
+  free(event);
+}
+
+
+void *cgl_event_handle(const cgl_event *event) {
+  return event->handle;
+}
+
+
+cgl_status cgl_event_record(cgl_event *event, cgl_stream *stream) {
+  static const char operation[] = "event:record";
+  cgl_context *context = event->object.context;
+  cgl_status status =
+      cgl_check_device(&event->object, &stream->object, operation);
+  if (!status)
+    status = cgl_context_enter(context, operation);
+  if (status)
+    return status;
+  CUresult result =
+      context->driver->cuEventRecord(event->handle, stream->handle);
+  if (result)
+    return cgl_capture_failed(stream->capture, result, operation,
+                              "cuEventRecord", context);
+  event->recorded = true;
+  cgl_capture_note_record(stream, event);
+  return CGL_OK;
+}
+
+
+/* An event recorded in a capture stands for a place in the graph, not for a
+   moment: asking for it would break the capture. */
+static cgl_status check_event(cgl_event *event, const char *operation) {
+  cgl_status status = cgl_context_enter(event->object.context, operation);
+  if (status)
+    return status;
+  if (event->capture) {
+    cgl_fail(CUDA_ERROR_CAPTURED_EVENT, operation,
+             "the event was last recorded inside a capture, where it stands "
+             "for a place in the graph and not for a moment");
+    cgl_fail_hint("record it on a stream that does not capture first");
+    return CUDA_ERROR_CAPTURED_EVENT;
+  }
+  return cgl_check_may_wait(NULL, operation);
+}
+
+
+cgl_status cgl_event_synchronize(cgl_event *event) {
+  static const char operation[] = "event:synchronize";
+  cgl_status status = check_event(event, operation);
+  if (status)
+    return status;
+  CUresult result = cgl_driver_of(event)->cuEventSynchronize(event->handle);
+  return cgl_fail_driver(event->object.context, result, operation,
+                         "cuEventSynchronize");
+}
+
+
+cgl_status cgl_event_query(cgl_event *event, bool *done) {
+  static const char operation[] = "event:query";
+  cgl_status status = check_event(event, operation);
+  if (status)
+    return status;
+  CUresult result = cgl_driver_of(event)->cuEventQuery(event->handle);
+  *done = result == CUDA_SUCCESS;
+  if (result == CUDA_ERROR_NOT_READY)
+    return CGL_OK;
+  return cgl_fail_driver(event->object.context, result, operation,
+                         "cuEventQuery");
+}
+
+
+cgl_status cgl_event_elapsed(cgl_event *from, cgl_event *to, float *ms) {
+  static const char operation[] = "event:elapsed";
+  cgl_status status = cgl_check_device(&from->object, &to->object, operation);
+  if (!status)
+    status = check_event(from, operation);
+  if (!status)
+    status = check_event(to, operation);
+  if (status)
+    return status;
+  if (!from->timing || !to->timing) {
+    cgl_fail(CUDA_ERROR_INVALID_HANDLE, operation,
+             "an event without timing cannot measure");
+    cgl_fail_hint("make both events with timing = true");
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  if (!from->recorded || !to->recorded) {
+    cgl_fail(CUDA_ERROR_INVALID_HANDLE, operation,
+             "the %s event was never recorded",
+             from->recorded ? "later" : "earlier");
+    cgl_fail_hint("record both events on a stream first");
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  CUresult result =
+      cgl_driver_of(from)->cuEventElapsedTime(ms, from->handle, to->handle);
+  if (result == CUDA_ERROR_NOT_READY) {
+    cgl_fail(result, operation, "the work before the events is not done yet");
+    cgl_fail_hint("synchronize the later event first");
+    return result;
+  }
+  return cgl_fail_driver(from->object.context, result, operation,
+                         "cuEventElapsedTime");
+}
