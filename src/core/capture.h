@@ -69,7 +69,8 @@ struct cgl_graph {
   cgl_graph_state state;
   bool keep_graph;
   cgl_capture_mode mode;
-  cgl_pool *pool; /* retained: given, or made at the first capture */
+  cgl_pool *pool;  /* retained: given, or made when a capture begins */
+  bool pool_given; /* by the description; else it is private */
   CUgraph template;
   CUgraphExec exec;
   cgl_recording recording;
