@@ -1,0 +1,77 @@
+-- cgraphlua: capture, instantiate and replay CUDA graphs from Lua.
+-- The objects live in C (cgraphlua.core).  This half says what needs LuaJIT's
+-- FFI, and keeps the core's own hooks out of what a script sees.  What every
+-- name does is in cgraphlua/meta, which editors read too.
+
+local core = require "cgraphlua.core"
+
+core.hide() -- errors name the script's line, not ours
+
+-- C types of the elements, for pointers into pinned memory.
+local element_types = {
+  float = "float *", double = "double *", bool = "bool *",
+  int8 = "int8_t *", uint8 = "uint8_t *", int16 = "int16_t *", uint16 = "uint16_t *",
+  int32 = "int32_t *", uint32 = "uint32_t *", int64 = "int64_t *", uint64 = "uint64_t *",
+  half = "uint16_t *", bfloat16 = "uint16_t *",
+}
+
+local function ffi_helpers(ffi)
+  local int64, uint64 = ffi.typeof "int64_t", ffi.typeof "uint64_t"
+  local void = ffi.typeof "const volatile void *"
+  local address = ffi.typeof "uintptr_t"
+  local helpers = {}
+
+  --- What an FFI object is, for the C side: its kind, its value (64-bit ones
+  -- and addresses boxed, to be read from the box), its size in bytes.
+  function helpers.read(x)
+    if ffi.istype(int64, x) then
+      return "int", x, 8
+    elseif ffi.istype(uint64, x) then
+      return "uint", x, 8
+    end
+    local number = tonumber(x)
+    if number then
+      return "number", number, 0
+    end
+    local name = tostring(ffi.typeof(x))
+    if name:find "%*>$" or name:find "%(%*%)" then
+      return "pointer", uint64(ffi.cast(address, x)), 0
+    end
+    return "bytes", uint64(ffi.cast(address, ffi.cast(void, x))), ffi.sizeof(x)
+  end
+
+  function helpers.int64(high, low)
+    return int64(high) * 0x100000000LL + int64(low)
+  end
+
+  function helpers.uint64(high, low)
+    return uint64(high) * 0x100000000ULL + uint64(low)
+  end
+
+  --- A typed pointer that keeps `owner` from being collected.
+  function helpers.pointer(data, element_type, owner)
+    local pointer = ffi.cast(element_types[element_type], data)
+    return ffi.gc(pointer, function()
+      return owner
+    end)
+  end
+
+  return helpers
+end
+
+local has_ffi, ffi = pcall(require, "ffi")
+if has_ffi then
+  core.set_ffi(ffi_helpers(ffi))
+end
+
+local cg = {}
+for name, value in pairs(core) do
+  cg[name] = value
+end
+cg.hide, cg.set_ffi, cg.png = nil, nil, nil
+
+cg.on_log(function(message)
+  io.stderr:write("cgraphlua: ", message, "\n")
+end)
+
+return cg

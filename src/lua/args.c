@@ -1,0 +1,317 @@
+/* Checked readers.  Lua's own take 1.5, "12" and NaN for a size without a
+   word; these say what was expected, the range and what came. */
+#include "lua/binding.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LIST_ROOM = 256, VALUE_ROOM = 64 };
+
+
+/* Shows a value in a message. */
+static const char *show(lua_State *L, int index, char text[VALUE_ROOM]) {
+  switch (lua_type(L, index)) {
+  case LUA_TNUMBER:
+    snprintf(text, VALUE_ROOM, "%.17g", lua_tonumber(L, index));
+    break;
+  case LUA_TSTRING:
+    snprintf(text, VALUE_ROOM, "\"%.50s\"", lua_tostring(L, index));
+    break;
+  case LUA_TBOOLEAN:
+    return lua_toboolean(L, index) ? "true" : "false";
+  case LUA_TNONE:
+  case LUA_TNIL:
+    return "nil";
+  default:
+    snprintf(text, VALUE_ROOM, "a %s", luaL_typename(L, index));
+  }
+  return text;
+}
+
+
+/* Joins a NULL-terminated list for a message. */
+static const char *join(const char *const *names, char text[LIST_ROOM]) {
+  size_t used = 0;
+  *text = '\0';
+  for (; *names && used < LIST_ROOM; names++)
+    used += (size_t)snprintf(text + used, LIST_ROOM - used, "%s%s",
+                             used ? ", " : "", *names);
+  return text;
+}
+
+
+/* A number or a 64-bit FFI integer as a whole number in [min, max]. */
+static bool read_whole(lua_State *L, cgl_lua *S, int index, int64_t min,
+                       int64_t max, int64_t *whole) {
+  if (lua_type(L, index) == CGL_LUA_TCDATA) {
+    cgl_lua_cdata data;
+    cgl_lua_cdata_read(L, S, index, &data);
+    if (data.kind == CGL_LUA_CDATA_NUMBER) {
+      lua_pushnumber(L, data.number);
+      bool fits = read_whole(L, S, -1, min, max, whole);
+      lua_pop(L, 1);
+      return fits;
+    }
+    if (data.kind == CGL_LUA_CDATA_UINT && data.u > INT64_MAX)
+      return false;
+    *whole = data.kind == CGL_LUA_CDATA_UINT ? (int64_t)data.u : data.i;
+    return (data.kind == CGL_LUA_CDATA_UINT ||
+            data.kind == CGL_LUA_CDATA_INT) &&
+           *whole >= min && *whole <= max;
+  }
+  if (lua_type(L, index) != LUA_TNUMBER)
+    return false;
+  double x = lua_tonumber(L, index);
+  if (!(x >= (double)min && x <= (double)max) || x != floor(x))
+    return false;
+  *whole = (int64_t)x;
+  return true;
+}
+
+
+int64_t cgl_lua_integer(lua_State *L, cgl_lua *S, int index, const char *what,
+                        int64_t min, int64_t max) {
+  int64_t whole;
+  char text[VALUE_ROOM];
+  if (!read_whole(L, S, index, min, max, &whole))
+    cgl_lua_bad(L, S, index,
+                "%s must be a whole number from %lld to %lld, got %s", what,
+                (long long)min, (long long)max, show(L, index, text));
+  return whole;
+}
+
+
+const char *cgl_lua_string(lua_State *L, cgl_lua *S, int index,
+                           const char *what, size_t *bytes) {
+  char text[VALUE_ROOM];
+  if (lua_type(L, index) != LUA_TSTRING)
+    cgl_lua_bad(L, S, index, "%s must be a string, got %s", what,
+                show(L, index, text));
+  return lua_tolstring(L, index, bytes);
+}
+
+
+void cgl_lua_function(lua_State *L, cgl_lua *S, int index) {
+  if (lua_isfunction(L, index))
+    return;
+  if (luaL_getmetafield(L, index, "__call")) {
+    lua_pop(L, 1);
+    return;
+  }
+  char text[VALUE_ROOM];
+  cgl_lua_bad(L, S, index, "function expected, got %s", show(L, index, text));
+}
+
+
+bool cgl_lua_boolean(lua_State *L, cgl_lua *S, int index, const char *what,
+                     bool otherwise) {
+  char text[VALUE_ROOM];
+  if (lua_isnoneornil(L, index))
+    return otherwise;
+  if (!lua_isboolean(L, index))
+    cgl_lua_bad(L, S, index, "%s must be true or false, got %s", what,
+                show(L, index, text));
+  return lua_toboolean(L, index);
+}
+
+
+int cgl_lua_choice(lua_State *L, cgl_lua *S, int index, const char *what,
+                   const char *const *names) {
+  if (lua_type(L, index) == LUA_TSTRING)
+    for (int i = 0; names[i]; i++)
+      if (!strcmp(names[i], lua_tostring(L, index)))
+        return i;
+  char list[LIST_ROOM], text[VALUE_ROOM];
+  return cgl_lua_bad(L, S, index, "%s must be one of %s, got %s", what,
+                     join(names, list), show(L, index, text));
+}
+
+
+cgl_type cgl_lua_type_name(lua_State *L, cgl_lua *S, int index) {
+  static const char *const types[] = {
+#define X(name, bytes) #name,
+      CGL_TYPES(X)
+#undef X
+          NULL};
+  return (cgl_type)cgl_lua_choice(L, S, index, "the element type", types);
+}
+
+
+size_t cgl_lua_shape(lua_State *L, cgl_lua *S, int index, size_t *extents,
+                     int *ndims) {
+  if (!lua_istable(L, index)) {
+    extents[0] = (size_t)cgl_lua_integer(L, S, index, "the number of elements",
+                                         1, CGL_LUA_MAX_WHOLE);
+    *ndims = 1;
+    return extents[0];
+  }
+  size_t n = lua_objlen(L, index), count = 1;
+  if (n < 1 || n > CGL_MAX_DIMS)
+    cgl_lua_bad(L, S, index, "a shape has 1 to %d extents, got %d",
+                CGL_MAX_DIMS, (int)n);
+  for (size_t i = 0; i < n; i++) {
+    int64_t extent;
+    char text[VALUE_ROOM];
+    lua_rawgeti(L, index, (int)i + 1);
+    if (!read_whole(L, S, -1, 1, CGL_LUA_MAX_WHOLE, &extent))
+      cgl_lua_bad(L, S, index,
+                  "extent %d of the shape must be a whole number from 1 to "
+                  "%lld, got %s",
+                  (int)i + 1, (long long)CGL_LUA_MAX_WHOLE, show(L, -1, text));
+    lua_pop(L, 1);
+    if (__builtin_mul_overflow(count, (size_t)extent, &count) ||
+        count > (size_t)CGL_LUA_MAX_WHOLE)
+      cgl_lua_bad(L, S, index, "a shape of more than 2^53 elements");
+    extents[i] = (size_t)extent;
+  }
+  *ndims = (int)n;
+  return count;
+}
+
+
+/* Raises for keys of the table that are not known; the first `positions`
+   list entries are fine. */
+static void check_keys(lua_State *L, cgl_lua *S, int index, int positions,
+                       const char *const *known) {
+  lua_pushnil(L);
+  while (lua_next(L, index)) {
+    lua_pop(L, 1);
+    bool fine = false;
+    if (lua_type(L, -1) == LUA_TSTRING) {
+      for (const char *const *k = known; *k && !fine; k++)
+        fine = !strcmp(*k, lua_tostring(L, -1));
+    } else if (lua_type(L, -1) == LUA_TNUMBER) {
+      double key = lua_tonumber(L, -1);
+      fine = key == floor(key) && key >= 1 && key <= positions;
+    }
+    if (fine)
+      continue;
+    char list[LIST_ROOM], text[VALUE_ROOM];
+    if (*known)
+      cgl_lua_bad(L, S, index, "unknown option %s; the options are %s",
+                  show(L, -1, text), join(known, list));
+    cgl_lua_bad(L, S, index, "unknown option %s; there are no options",
+                show(L, -1, text));
+  }
+}
+
+
+void cgl_lua_sizes(lua_State *L, cgl_lua *S, int index, const char *what,
+                   uint32_t sizes[3], const char *const *known) {
+  sizes[0] = sizes[1] = sizes[2] = 1;
+  if (!lua_istable(L, index)) {
+    char text[VALUE_ROOM];
+    if (lua_isnoneornil(L, index) || lua_type(L, index) == LUA_TSTRING ||
+        lua_isuserdata(L, index) || lua_isboolean(L, index))
+      cgl_lua_bad(L, S, index, "%s must be a number or {x, y, z}, got %s", what,
+                  show(L, index, text));
+    sizes[0] = (uint32_t)cgl_lua_integer(L, S, index, what, 1, UINT32_MAX);
+    return;
+  }
+  check_keys(L, S, index, 3, known);
+  for (int i = 0; i < 3; i++) {
+    int64_t size = 1;
+    char text[VALUE_ROOM];
+    lua_rawgeti(L, index, i + 1);
+    bool given = !lua_isnil(L, -1);
+    if ((given || i == 0) && !read_whole(L, S, -1, 1, UINT32_MAX, &size))
+      cgl_lua_bad(L, S, index,
+                  "%s.%c must be a whole number from 1 to %u, got %s", what,
+                  "xyz"[i], UINT32_MAX, show(L, -1, text));
+    lua_pop(L, 1);
+    sizes[i] = (uint32_t)size;
+  }
+}
+
+
+bool cgl_lua_options(lua_State *L, cgl_lua *S, int index,
+                     const char *const *known) {
+  if (lua_isnoneornil(L, index))
+    return false;
+  char list[LIST_ROOM], text[VALUE_ROOM];
+  if (!lua_istable(L, index))
+    cgl_lua_bad(L, S, index, "a table of options (%s) expected, got %s",
+                join(known, list), show(L, index, text));
+  check_keys(L, S, index, 0, known);
+  return true;
+}
+
+
+bool cgl_lua_option(lua_State *L, int index, const char *name) {
+  if (!lua_istable(L, index))
+    return false;
+  lua_pushstring(L, name);
+  lua_rawget(L, index);
+  if (!lua_isnil(L, -1))
+    return true;
+  lua_pop(L, 1);
+  return false;
+}
+
+
+/* Reads one option; what is wrong with it is the table's fault. */
+#define READ_OPTION(result, read)       \
+  if (cgl_lua_option(L, index, name)) { \
+    S->blame = index;                   \
+    result = read;                      \
+    S->blame = 0;                       \
+    lua_pop(L, 1);                      \
+  }
+
+
+bool cgl_lua_option_boolean(lua_State *L, cgl_lua *S, int index,
+                            const char *name, bool otherwise) {
+  bool value = otherwise;
+  READ_OPTION(value, cgl_lua_boolean(L, S, -1, name, otherwise))
+  return value;
+}
+
+
+int64_t cgl_lua_option_integer(lua_State *L, cgl_lua *S, int index,
+                               const char *name, int64_t min, int64_t max,
+                               int64_t otherwise) {
+  int64_t value = otherwise;
+  READ_OPTION(value, cgl_lua_integer(L, S, -1, name, min, max))
+  return value;
+}
+
+
+int cgl_lua_option_choice(lua_State *L, cgl_lua *S, int index, const char *name,
+                          const char *const *names, int otherwise) {
+  int value = otherwise;
+  READ_OPTION(value, cgl_lua_choice(L, S, -1, name, names))
+  return value;
+}
+
+
+const char *cgl_lua_option_string(lua_State *L, cgl_lua *S, int index,
+                                  const char *name) {
+  const char *value = NULL;
+  READ_OPTION(value, cgl_lua_string(L, S, -1, name, NULL))
+  return value;
+}
+
+
+void *cgl_lua_option_object(lua_State *L, cgl_lua *S, int index,
+                            const char *name, cgl_lua_kind kind) {
+  void *value = NULL;
+  READ_OPTION(value, cgl_lua_check(L, S, -1, kind))
+  return value;
+}
+
+
+uint64_t cgl_lua_address(lua_State *L, cgl_lua *S, int index) {
+  if (lua_type(L, index) == LUA_TLIGHTUSERDATA)
+    return (uint64_t)(uintptr_t)lua_touserdata(L, index);
+  if (lua_type(L, index) == CGL_LUA_TCDATA) {
+    cgl_lua_cdata data;
+    cgl_lua_cdata_read(L, S, index, &data);
+    if (data.kind == CGL_LUA_CDATA_POINTER)
+      return (uint64_t)(uintptr_t)data.address;
+    if (data.kind == CGL_LUA_CDATA_UINT)
+      return data.u;
+  }
+  return (uint64_t)cgl_lua_integer(L, S, index, "an address", 0,
+                                   CGL_LUA_MAX_WHOLE);
+}

@@ -1,0 +1,403 @@
+/* Lua values to and from typed elements.
+   Numbers are checked against the element type: an integer type takes whole
+   numbers of its range, a floating type rounds to nearest even.  64-bit
+   integers that a double cannot hold travel as FFI integers, or come in as
+   decimal strings. */
+#include "lua/binding.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REASON_ROOM = 160 };
+
+/* Of the 16-bit floating types. */
+enum { HALF_FRACTION = 10, HALF_EXPONENT = 5 };
+enum { BFLOAT_FRACTION = 7, BFLOAT_EXPONENT = 8 };
+
+
+void cgl_lua_ffi(lua_State *L, cgl_lua *S, const char *name) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->ffi_ref);
+  if (lua_istable(L, -1)) {
+    lua_getfield(L, -1, name);
+    lua_remove(L, -2);
+    return;
+  }
+  cgl_lua_push_where(L, S);
+  luaL_error(L, "%s: %s: needs LuaJIT's FFI, which is not there",
+             lua_tostring(L, -1), S->operation);
+}
+
+
+void cgl_lua_cdata_read(lua_State *L, cgl_lua *S, int index,
+                        cgl_lua_cdata *data) {
+  static const char *const kinds[] = {"int",     "uint",  "number",
+                                      "pointer", "bytes", NULL};
+  if (index < 0)
+    index = lua_gettop(L) + index + 1;
+  const char *operation = S->operation;
+  cgl_lua_ffi(L, S, "read");
+  lua_pushvalue(L, index);
+  lua_call(L, 1, 3);
+  S->operation = operation;
+  memset(data, 0, sizeof *data);
+  const char *kind = lua_tostring(L, -3);
+  for (int i = 0; kinds[i]; i++)
+    if (kind && !strcmp(kind, kinds[i]))
+      data->kind = (cgl_lua_cdata_kind)i;
+  const void *payload = lua_topointer(L, -2);
+  if (data->kind == CGL_LUA_CDATA_NUMBER)
+    data->number = lua_tonumber(L, -2);
+  else if (data->kind == CGL_LUA_CDATA_INT)
+    memcpy(&data->i, payload, sizeof data->i);
+  else if (data->kind == CGL_LUA_CDATA_UINT)
+    memcpy(&data->u, payload, sizeof data->u);
+  else /* an address, as a boxed 64-bit integer */
+    memcpy(&data->address, payload, sizeof data->address);
+  data->size = (size_t)lua_tonumber(L, -1);
+  lua_pop(L, 3);
+}
+
+
+/* Rounds to nearest even with so many fraction and exponent bits. */
+static uint16_t narrow(double x, int fraction, int exponent) {
+  const int bias = (1 << (exponent - 1)) - 1;
+  const uint32_t infinite = ((1u << exponent) - 1) << fraction;
+  uint16_t sign = signbit(x) ? 0x8000 : 0;
+  if (isnan(x))
+    return (uint16_t)(sign | infinite | 1u << (fraction - 1));
+  x = fabs(x);
+  if (isinf(x) || x == 0)
+    return (uint16_t)(sign | (isinf(x) ? infinite : 0));
+  int e = ilogb(x);
+  if (e < 1 - bias)
+    e = 1 - bias; /* subnormal: no hidden bit in what follows */
+  if (e > bias)
+    return (uint16_t)(sign | infinite);
+  uint32_t bits = (uint32_t)rint(ldexp(x, fraction - e));
+  bits += (uint32_t)(e + bias - 1) << fraction; /* the hidden bit carries */
+  return (uint16_t)(sign | (bits < infinite ? bits : infinite));
+}
+
+
+static double widen(uint16_t bits, int fraction, int exponent) {
+  const int bias = (1 << (exponent - 1)) - 1, top = (1 << exponent) - 1;
+  int e = bits >> fraction & top;
+  int m = bits & ((1 << fraction) - 1);
+  double x;
+  if (e == top)
+    x = m ? NAN : INFINITY;
+  else if (e)
+    x = ldexp(m | 1 << fraction, e - bias - fraction);
+  else
+    x = ldexp(m, 1 - bias - fraction);
+  return bits & 0x8000 ? -x : x;
+}
+
+
+/* Range of the integer types of at most 32 bits; 64-bit ones as doubles. */
+static void integer_range(cgl_type type, double *min, double *max) {
+  bool is_signed = type == CGL_TYPE_int8 || type == CGL_TYPE_int16 ||
+                   type == CGL_TYPE_int32 || type == CGL_TYPE_int64;
+  int bits = 8 * (int)cgl_type_bytes(type) - is_signed;
+  *min = is_signed ? -ldexp(1, bits) : 0;
+  *max = ldexp(1, bits); /* exclusive */
+}
+
+
+static bool store_integer(double x, cgl_type type, void *element,
+                          char reason[REASON_ROOM]) {
+  double min, max;
+  integer_range(type, &min, &max);
+  if (!(x >= min && x < max) || x != floor(x)) {
+    snprintf(reason, REASON_ROOM,
+             "is %.17g; %s takes whole numbers from %.0f to %.0f", x,
+             cgl_type_name(type), min, max - 1);
+    return false;
+  }
+  if (type == CGL_TYPE_uint64) {
+    uint64_t u = (uint64_t)x;
+    memcpy(element, &u, sizeof u);
+    return true;
+  }
+  int64_t i = (int64_t)x;
+  memcpy(element, &i, cgl_type_bytes(type)); /* little endian */
+  return true;
+}
+
+
+static bool store_number(double x, cgl_type type, void *element,
+                         char reason[REASON_ROOM]) {
+  float f = (float)x;
+  uint16_t h;
+  switch (type) {
+  case CGL_TYPE_float:
+    memcpy(element, &f, sizeof f);
+    return true;
+  case CGL_TYPE_double:
+    memcpy(element, &x, sizeof x);
+    return true;
+  case CGL_TYPE_half:
+    h = narrow(x, HALF_FRACTION, HALF_EXPONENT);
+    memcpy(element, &h, sizeof h);
+    return true;
+  case CGL_TYPE_bfloat16:
+    h = narrow(x, BFLOAT_FRACTION, BFLOAT_EXPONENT);
+    memcpy(element, &h, sizeof h);
+    return true;
+  case CGL_TYPE_bool:
+    if (x != 0 && x != 1) {
+      snprintf(reason, REASON_ROOM, "is %.17g; bool takes true, false, 0 and 1",
+               x);
+      return false;
+    }
+    *(uint8_t *)element = x != 0;
+    return true;
+  default:
+    return store_integer(x, type, element, reason);
+  }
+}
+
+
+/* A 64-bit FFI integer, or a decimal string for one. */
+static bool store_int64(cgl_type type, bool is_signed, uint64_t bits,
+                        void *element, char reason[REASON_ROOM]) {
+  bool negative = is_signed && (int64_t)bits < 0;
+  if ((type == CGL_TYPE_int64 && (is_signed || bits <= INT64_MAX)) ||
+      (type == CGL_TYPE_uint64 && !negative)) {
+    memcpy(element, &bits, sizeof bits);
+    return true;
+  }
+  double x = is_signed ? (double)(int64_t)bits : (double)bits;
+  return store_number(x, type, element, reason);
+}
+
+
+static bool store_string(const char *text, cgl_type type, void *element,
+                         char reason[REASON_ROOM]) {
+  char *end;
+  errno = 0;
+  uint64_t bits = *text == '-' ? (uint64_t)strtoll(text, &end, 10)
+                               : strtoull(text, &end, 10);
+  if (type != CGL_TYPE_int64 && type != CGL_TYPE_uint64) {
+    snprintf(reason, REASON_ROOM, "is a string; %s takes numbers",
+             cgl_type_name(type));
+    return false;
+  }
+  if (errno || end == text || *end) {
+    snprintf(reason, REASON_ROOM, "is \"%.40s\", which is no %s", text,
+             cgl_type_name(type));
+    return false;
+  }
+  return store_int64(type, *text == '-', bits, element, reason);
+}
+
+
+/* One element from the value at `index`; false leaves the reason. */
+static bool store(lua_State *L, cgl_lua *S, int index, cgl_type type,
+                  void *element, char reason[REASON_ROOM]) {
+  int t = lua_type(L, index);
+  if (t == LUA_TNUMBER)
+    return store_number(lua_tonumber(L, index), type, element, reason);
+  if (t == LUA_TBOOLEAN && type == CGL_TYPE_bool) {
+    *(uint8_t *)element = (uint8_t)lua_toboolean(L, index);
+    return true;
+  }
+  if (t == LUA_TSTRING)
+    return store_string(lua_tostring(L, index), type, element, reason);
+  if (t == CGL_LUA_TCDATA) {
+    cgl_lua_cdata data;
+    cgl_lua_cdata_read(L, S, index, &data);
+    if (data.kind == CGL_LUA_CDATA_NUMBER)
+      return store_number(data.number, type, element, reason);
+    if (data.kind == CGL_LUA_CDATA_INT)
+      return store_int64(type, true, (uint64_t)data.i, element, reason);
+    if (data.kind == CGL_LUA_CDATA_UINT)
+      return store_int64(type, false, data.u, element, reason);
+  }
+  snprintf(reason, REASON_ROOM, "is a %s value; %s takes %s",
+           lua_typename(L, t), cgl_type_name(type),
+           type == CGL_TYPE_bool ? "true, false, 0 and 1" : "numbers");
+  return false;
+}
+
+
+void cgl_lua_data_value(lua_State *L, cgl_lua *S, int index, cgl_type type,
+                        void *element) {
+  char reason[REASON_ROOM];
+  if (!store(L, S, index, type, element, reason))
+    cgl_lua_bad(L, S, index, "the value %s", reason);
+}
+
+
+/* Extents of a list, of its first list, and so on. */
+static void measure(lua_State *L, cgl_lua *S, int index, cgl_lua_data *data) {
+  int top = lua_gettop(L);
+  data->count = 1;
+  lua_pushvalue(L, index);
+  while (lua_istable(L, -1)) {
+    if (data->ndims == CGL_MAX_DIMS)
+      cgl_lua_bad(L, S, index, "lists are nested more than %d deep",
+                  CGL_MAX_DIMS);
+    size_t n = lua_objlen(L, -1);
+    if (!n)
+      cgl_lua_bad(L, S, index,
+                  "a list is empty; a buffer has at least one element");
+    data->extents[data->ndims++] = n;
+    data->count *= n;
+    lua_rawgeti(L, -1, 1);
+  }
+  lua_settop(L, top);
+}
+
+
+typedef struct fill {
+  const cgl_lua_data *data;
+  cgl_type type;
+  int argument;   /* stack index, for messages */
+  char *to;       /* the next element */
+  size_t written; /* elements */
+} fill;
+
+
+/* Stores the list on top of the stack, which is at nesting level `level`. */
+static void fill_list(lua_State *L, cgl_lua *S, fill *f, int level) {
+  size_t n = f->data->extents[level], bytes = cgl_type_bytes(f->type);
+  char reason[REASON_ROOM];
+  bool innermost = level + 1 == f->data->ndims;
+  if (!lua_istable(L, -1) || lua_objlen(L, -1) != n)
+    cgl_lua_bad(L, S, f->argument,
+                "lists at level %d must all have %d elements", level + 1,
+                (int)n);
+  for (size_t i = 1; i <= n; i++) {
+    lua_rawgeti(L, -1, (int)i);
+    if (!innermost) {
+      fill_list(L, S, f, level + 1);
+    } else {
+      if (!store(L, S, -1, f->type, f->to, reason))
+        cgl_lua_bad(L, S, f->argument, "element %lld %s",
+                    (long long)f->written + 1, reason);
+      f->to += bytes;
+      f->written++;
+    }
+    lua_pop(L, 1);
+  }
+}
+
+
+void cgl_lua_data_read(lua_State *L, cgl_lua *S, int index, cgl_type type,
+                       cgl_lua_data *data) {
+  size_t bytes = cgl_type_bytes(type), size = 0;
+  memset(data, 0, sizeof *data);
+  if (lua_istable(L, index)) {
+    measure(L, S, index, data);
+    fill f = {data, type, index, NULL, 0};
+    luaL_checkstack(L, CGL_MAX_DIMS + 8, "lists are nested too deep");
+    data->bytes = f.to = lua_newuserdata(L, data->count * bytes);
+    lua_pushvalue(L, index);
+    fill_list(L, S, &f, 0);
+    lua_pop(L, 1);
+    return;
+  }
+  if (lua_type(L, index) == LUA_TSTRING) {
+    data->bytes = lua_tolstring(L, index, &size);
+  } else if (lua_type(L, index) == CGL_LUA_TCDATA) {
+    cgl_lua_cdata c;
+    cgl_lua_cdata_read(L, S, index, &c);
+    if (c.kind != CGL_LUA_CDATA_BYTES)
+      cgl_lua_bad(L, S, index,
+                  "an FFI array expected (a pointer does not know its size; "
+                  "give a string, or copy from pinned memory)");
+    data->bytes = c.address;
+    size = c.size;
+  } else {
+    cgl_lua_bad(L, S, index, "table, string or FFI array expected, got %s",
+                luaL_typename(L, index));
+  }
+  if (!size || size % bytes)
+    cgl_lua_bad(L, S, index, "%lld bytes are no whole number of %s elements",
+                (long long)size, cgl_type_name(type));
+  data->count = data->extents[0] = size / bytes;
+  data->ndims = 1;
+}
+
+
+/* A 64-bit integer: a number when a double holds it, else an FFI integer. */
+static void push_int64(lua_State *L, cgl_lua *S, bool is_signed,
+                       uint64_t bits) {
+  int64_t i = (int64_t)bits;
+  if (is_signed ? i >= -CGL_LUA_MAX_WHOLE && i <= CGL_LUA_MAX_WHOLE
+                : bits <= (uint64_t)CGL_LUA_MAX_WHOLE) {
+    lua_pushnumber(L, is_signed ? (double)i : (double)bits);
+    return;
+  }
+  cgl_lua_ffi(L, S, is_signed ? "int64" : "uint64");
+  lua_pushnumber(L, (double)(bits >> 32));
+  lua_pushnumber(L, (double)(bits & UINT32_MAX));
+  lua_call(L, 2, 1);
+}
+
+
+#define LOAD(ctype, bytes)       \
+  (__extension__({               \
+    ctype x;                     \
+    memcpy(&x, bytes, sizeof x); \
+    x;                           \
+  }))
+
+
+static void push_element(lua_State *L, cgl_lua *S, cgl_type type,
+                         const char *from) {
+  switch (type) {
+  case CGL_TYPE_float:
+    lua_pushnumber(L, LOAD(float, from));
+    break;
+  case CGL_TYPE_double:
+    lua_pushnumber(L, LOAD(double, from));
+    break;
+  case CGL_TYPE_int8:
+    lua_pushnumber(L, LOAD(int8_t, from));
+    break;
+  case CGL_TYPE_uint8:
+    lua_pushnumber(L, LOAD(uint8_t, from));
+    break;
+  case CGL_TYPE_int16:
+    lua_pushnumber(L, LOAD(int16_t, from));
+    break;
+  case CGL_TYPE_uint16:
+    lua_pushnumber(L, LOAD(uint16_t, from));
+    break;
+  case CGL_TYPE_int32:
+    lua_pushnumber(L, LOAD(int32_t, from));
+    break;
+  case CGL_TYPE_uint32:
+    lua_pushnumber(L, LOAD(uint32_t, from));
+    break;
+  case CGL_TYPE_half:
+    lua_pushnumber(L,
+                   widen(LOAD(uint16_t, from), HALF_FRACTION, HALF_EXPONENT));
+    break;
+  case CGL_TYPE_bfloat16:
+    lua_pushnumber(
+        L, widen(LOAD(uint16_t, from), BFLOAT_FRACTION, BFLOAT_EXPONENT));
+    break;
+  case CGL_TYPE_bool:
+    lua_pushboolean(L, *from != 0);
+    break;
+  default: /* the 64-bit integers */
+    push_int64(L, S, type == CGL_TYPE_int64, LOAD(uint64_t, from));
+  }
+}
+
+
+void cgl_lua_data_push(lua_State *L, cgl_lua *S, int index, cgl_type type,
+                       const void *bytes, size_t count) {
+  const char *from = bytes;
+  size_t size = cgl_type_bytes(type);
+  for (size_t i = 0; i < count; i++, from += size) {
+    push_element(L, S, type, from);
+    lua_rawseti(L, index, (int)(i + 1));
+  }
+}

@@ -1,0 +1,168 @@
+/* The border between core statuses and Lua errors.
+   A core failure becomes an error object: a table with name, code, operation,
+   where, message, hint and also, whose tostring is what a person reads.  A
+   caller's slip is a plain "bad argument" string, as Lua's own are. */
+#include "lua/binding.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+  OUT_OF_MEMORY = 2, /* CUDA_ERROR_OUT_OF_MEMORY */
+  TEXT_ROOM = 512
+};
+
+
+static const char *field(lua_State *L, int index, const char *name) {
+  lua_getfield(L, index, name);
+  const char *text = lua_tostring(L, -1);
+  return text ? text : "";
+}
+
+
+static int error_tostring(lua_State *L) {
+  if (!lua_istable(L, 1))
+    return luaL_error(L, "an error object is a table");
+  lua_settop(L, 1);
+  const char *where = field(L, 1, "where"), *name = field(L, 1, "name");
+  const char *operation = field(L, 1, "operation");
+  const char *message = field(L, 1, "message");
+  const char *hint = field(L, 1, "hint"), *also = field(L, 1, "also");
+  const char *code = field(L, 1, "code");
+  luaL_Buffer b;
+  luaL_buffinit(L, &b);
+  if (*where) {
+    luaL_addstring(&b, where);
+    luaL_addstring(&b, ": ");
+  }
+  if (*operation) {
+    luaL_addstring(&b, operation);
+    luaL_addstring(&b, ": ");
+  }
+  luaL_addstring(&b, message);
+  luaL_addstring(&b, " [");
+  luaL_addstring(&b, name);
+  luaL_addstring(&b, " ");
+  luaL_addstring(&b, code);
+  luaL_addstring(&b, "]");
+  if (*hint) {
+    luaL_addstring(&b, "\n  hint: ");
+    luaL_addstring(&b, hint);
+  }
+  if (*also) {
+    luaL_addstring(&b, "\n  then: ");
+    luaL_addstring(&b, also);
+  }
+  luaL_pushresult(&b);
+  return 1;
+}
+
+
+/* Scripts join error values to strings; let them. */
+static int error_concat(lua_State *L) {
+  lua_settop(L, 2);
+  for (int i = 1; i <= 2; i++) {
+    if (luaL_callmeta(L, i, "__tostring"))
+      lua_replace(L, i);
+  }
+  lua_concat(L, 2);
+  return 1;
+}
+
+
+void cgl_lua_open_errors(lua_State *L, cgl_lua *S) {
+  lua_createtable(L, 0, 4);
+  lua_pushcfunction(L, error_tostring);
+  lua_setfield(L, -2, "__tostring");
+  lua_pushcfunction(L, error_concat);
+  lua_setfield(L, -2, "__concat");
+  lua_pushliteral(L, "cgraphlua.error");
+  lua_setfield(L, -2, "__metatable");
+  S->error_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
+
+static void set(lua_State *L, const char *name, const char *text) {
+  lua_pushstring(L, text ? text : "");
+  lua_setfield(L, -2, name);
+}
+
+
+/* Pushes the error object. */
+static void push_error(lua_State *L, cgl_lua *S, const cgl_error *error) {
+  lua_createtable(L, 0, 7);
+  set(L, "name", error->name);
+  lua_pushinteger(L, error->code);
+  lua_setfield(L, -2, "code");
+  set(L, "operation", *error->operation ? error->operation : S->operation);
+  set(L, "message", error->message);
+  set(L, "hint", error->hint);
+  set(L, "also", error->also);
+  if (*error->where)
+    lua_pushstring(L, error->where);
+  else
+    cgl_lua_push_where(L, S);
+  lua_setfield(L, -2, "where");
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->error_ref);
+  lua_setmetatable(L, -2);
+}
+
+
+int cgl_lua_fail(lua_State *L, cgl_lua *S) {
+  push_error(L, S, cgl_last_error());
+  if (S->nmessages)
+    cgl_lua_deliver(L, S);
+  return lua_error(L);
+}
+
+
+int cgl_lua_raise(lua_State *L, cgl_lua *S, cgl_status code, const char *hint,
+                  const char *format, ...) {
+  char message[TEXT_ROOM];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(message, sizeof message, format, args);
+  va_end(args);
+  cgl_error error = {.code = code,
+                     .name = cgl_status_name(code),
+                     .operation = S->operation,
+                     .where = "",
+                     .message = message,
+                     .hint = hint,
+                     .also = ""};
+  push_error(L, S, &error);
+  return lua_error(L);
+}
+
+
+int cgl_lua_bad(lua_State *L, cgl_lua *S, int index, const char *format, ...) {
+  char message[TEXT_ROOM];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(message, sizeof message, format, args);
+  va_end(args);
+  index = S->blame ? S->blame : index;
+  cgl_lua_push_where(L, S);
+  const char *where = lua_tostring(L, -1);
+  const char *method = strchr(S->operation, ':');
+  const char *colon = *where ? ": " : "";
+  if (method && index == 1)
+    lua_pushfstring(L, "%s%scalling '%s' on bad self (%s)", where, colon,
+                    S->operation, message);
+  else
+    lua_pushfstring(L, "%s%sbad argument #%d to '%s' (%s)", where, colon,
+                    method ? index - 1 : index, S->operation, message);
+  return lua_error(L);
+}
+
+
+bool cgl_lua_collected(lua_State *L, cgl_lua *S, cgl_status status) {
+  if (status != OUT_OF_MEMORY && status != CGL_ERROR_NO_MEMORY)
+    return false;
+  const char *operation = S->operation;
+  lua_gc(L, LUA_GCCOLLECT, 0);
+  S->operation = operation; /* finalizers of the script may have called us */
+  cgl_lua_site(L, S);
+  return true;
+}

@@ -1,0 +1,255 @@
+/* cgraphlua.kernel: launched on the current stream with checked arguments.
+   Lua values become kernel arguments here; whether they fit the parameters
+   is the core's to say. */
+#include "lua/binding.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_ARGS = 256 };
+
+static cgl_kernel *check(lua_State *L, cgl_lua *S, int index) {
+  return cgl_lua_check(L, S, index, CGL_LUA_kernel);
+}
+
+
+/* "argument 3 'n'", as the kernel's parameter list counts and names it. */
+static const char *argument_name(const cgl_kernel *kernel, int number,
+                                 char text[80]) {
+  cgl_param_info info;
+  if ((size_t)number > cgl_kernel_param_count(kernel) ||
+      cgl_kernel_param(kernel, (size_t)number - 1, &info) || !info.name)
+    snprintf(text, 80, "argument %d", number);
+  else
+    snprintf(text, 80, "argument %d '%.50s'", number, info.name);
+  return text;
+}
+
+
+static void read_cdata(lua_State *L, cgl_lua *S, int index, cgl_arg *arg) {
+  cgl_lua_cdata data;
+  cgl_lua_cdata_read(L, S, index, &data);
+  switch (data.kind) {
+  case CGL_LUA_CDATA_INT:
+    arg->kind = CGL_ARG_INT;
+    arg->i = data.i;
+    break;
+  case CGL_LUA_CDATA_UINT:
+    arg->kind = CGL_ARG_UINT;
+    arg->u = data.u;
+    break;
+  case CGL_LUA_CDATA_NUMBER:
+    arg->kind = CGL_ARG_NUMBER;
+    arg->number = data.number;
+    break;
+  case CGL_LUA_CDATA_POINTER:
+    arg->kind = CGL_ARG_ADDRESS;
+    arg->address = (uint64_t)(uintptr_t)data.address;
+    break;
+  case CGL_LUA_CDATA_BYTES:
+    arg->kind = CGL_ARG_BYTES;
+    arg->bytes.data = data.address;
+    arg->bytes.size = data.size;
+    break;
+  }
+}
+
+
+/* A buffer or pinned memory; anything else has no meaning for a kernel. */
+static void read_object(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
+                        int index, int number, cgl_arg *arg) {
+  cgl_lua_kind kind = CGL_LUA_buffer;
+  char name[80];
+  if (cgl_lua_is(L, S, index, CGL_LUA_pinned))
+    kind = CGL_LUA_pinned;
+  else if (!cgl_lua_is(L, S, index, CGL_LUA_buffer))
+    cgl_lua_bad(L, S, index,
+                "kernel %s is a %s; buffers, pinned memory, "
+                "numbers, booleans, strings of bytes and FFI "
+                "values can be passed",
+                argument_name(kernel, number, name), luaL_typename(L, index));
+  void *object = *(void **)lua_touserdata(L, index);
+  if (!object)
+    cgl_lua_raise(L, S, CGL_ERROR_RELEASED,
+                  "keep a buffer until its last launch, or make a new one",
+                  "kernel %s is a %s that was released",
+                  argument_name(kernel, number, name), cgl_lua_kind_name(kind));
+  if (kind == CGL_LUA_pinned) {
+    arg->kind = CGL_ARG_PINNED;
+    arg->pinned = object;
+  } else {
+    arg->kind = CGL_ARG_BUFFER;
+    arg->buffer = object;
+  }
+}
+
+
+static void read_argument(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
+                          int index, int number, cgl_arg *arg) {
+  char name[80];
+  switch (lua_type(L, index)) {
+  case LUA_TNUMBER:
+    arg->kind = CGL_ARG_NUMBER;
+    arg->number = lua_tonumber(L, index);
+    break;
+  case LUA_TBOOLEAN:
+    arg->kind = CGL_ARG_BOOL;
+    arg->boolean = lua_toboolean(L, index);
+    break;
+  case LUA_TSTRING:
+    arg->kind = CGL_ARG_BYTES;
+    arg->bytes.data = lua_tolstring(L, index, &arg->bytes.size);
+    break;
+  case LUA_TLIGHTUSERDATA:
+    arg->address = (uint64_t)(uintptr_t)lua_touserdata(L, index);
+    arg->kind = arg->address ? CGL_ARG_ADDRESS : CGL_ARG_NULL;
+    break;
+  case CGL_LUA_TCDATA:
+    read_cdata(L, S, index, arg);
+    break;
+  case LUA_TNIL:
+    cgl_lua_bad(L, S, index,
+                "kernel %s is nil; pass cg.null for a null pointer",
+                argument_name(kernel, number, name));
+    break;
+  default:
+    read_object(L, S, kernel, index, number, arg);
+  }
+}
+
+
+/* Launches with the values from `first` to the top of the stack. */
+static void launch(lua_State *L, cgl_lua *S, cgl_kernel *kernel,
+                   const cgl_launch *shape, int first) {
+  cgl_arg args[MAX_ARGS];
+  int n = lua_gettop(L) - first + 1;
+  if (n > MAX_ARGS)
+    cgl_lua_bad(L, S, first + MAX_ARGS, "more than %d kernel arguments",
+                MAX_ARGS);
+  for (int i = 0; i < n; i++)
+    read_argument(L, S, kernel, first + i, i + 1, &args[i]);
+  cgl_lua_done(
+      L, S,
+      cgl_kernel_launch(kernel, cgl_lua_stream(L, S), shape, args, (size_t)n));
+}
+
+
+/* k:launch(grid, block, ...); grid may carry shared=, the bytes of dynamic
+   shared memory. */
+static int kernel_launch(lua_State *L) {
+  static const char *const grid_keys[] = {"shared", NULL};
+  static const char *const block_keys[] = {NULL};
+  cgl_lua *S = cgl_lua_issue(L, "kernel:launch");
+  cgl_kernel *kernel = check(L, S, 1);
+  cgl_launch shape;
+  cgl_lua_sizes(L, S, 2, "grid", shape.grid, grid_keys);
+  cgl_lua_sizes(L, S, 3, "block", shape.block, block_keys);
+  shape.shared_bytes =
+      (uint32_t)cgl_lua_option_integer(L, S, 2, "shared", 0, UINT32_MAX, 0);
+  launch(L, S, kernel, &shape, 4);
+  return 0;
+}
+
+
+/* What k:over(n) returned, called; upvalue 2: the kernel, 3: blocks, 4:
+   threads. */
+static int launch_over(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "kernel:over");
+  cgl_kernel *kernel = *(cgl_kernel **)lua_touserdata(L, lua_upvalueindex(2));
+  if (!kernel)
+    return cgl_lua_raise(L, S, CGL_ERROR_RELEASED,
+                         "keep a kernel until its last launch",
+                         "this kernel was released");
+  cgl_launch shape = {{(uint32_t)lua_tonumber(L, lua_upvalueindex(3)), 1, 1},
+                      {(uint32_t)lua_tonumber(L, lua_upvalueindex(4)), 1, 1},
+                      0};
+  launch(L, S, kernel, &shape, 1);
+  return 0;
+}
+
+
+/* k:over(n) */
+static int kernel_over(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "kernel:over");
+  cgl_kernel *kernel = check(L, S, 1);
+  int64_t n =
+      cgl_lua_integer(L, S, 2, "the number of threads", 1, CGL_LUA_MAX_WHOLE);
+  uint32_t block = 1;
+  cgl_lua_done(L, S, cgl_kernel_block_size(kernel, &block));
+  if (n < block)
+    block = (uint32_t)n;
+  int64_t blocks = (n + block - 1) / block;
+  if (blocks > INT32_MAX)
+    return cgl_lua_bad(L, S, 2, "%lld threads are more than %d blocks of %u",
+                       (long long)n, INT32_MAX, block);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_pushvalue(L, 1);
+  lua_pushnumber(L, (double)blocks);
+  lua_pushnumber(L, (double)block);
+  lua_pushcclosure(L, launch_over, 4);
+  return 1;
+}
+
+
+static int kernel_name(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "kernel:name");
+  lua_pushstring(L, cgl_kernel_name(check(L, S, 1)));
+  return 1;
+}
+
+
+/* k:block_size(), threads per block with good occupancy */
+static int kernel_block_size(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "kernel:block_size");
+  uint32_t block = 0;
+  cgl_lua_done(L, S, cgl_kernel_block_size(check(L, S, 1), &block));
+  lua_pushnumber(L, block);
+  return 1;
+}
+
+
+/* k:parameters(), as the source declares them */
+static int kernel_parameters(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "kernel:parameters");
+  const cgl_kernel *kernel = check(L, S, 1);
+  size_t n = cgl_kernel_param_count(kernel);
+  lua_createtable(L, (int)n, 0);
+  for (size_t i = 0; i < n; i++) {
+    cgl_param_info info;
+    cgl_lua_done(L, S, cgl_kernel_param(kernel, i, &info));
+    lua_createtable(L, 0, 5);
+    lua_pushstring(L, info.type);
+    lua_setfield(L, -2, "type");
+    lua_pushstring(L, info.name);
+    lua_setfield(L, -2, "name");
+    lua_pushboolean(L, info.pointer);
+    lua_setfield(L, -2, "pointer");
+    lua_pushboolean(L, info.readonly);
+    lua_setfield(L, -2, "readonly");
+    lua_pushnumber(L, (double)info.bytes);
+    lua_setfield(L, -2, "bytes");
+    lua_rawseti(L, -2, (int)i + 1);
+  }
+  return 1;
+}
+
+
+static void describe(void *object, char *text, size_t room) {
+  snprintf(text, room, "%s", cgl_kernel_name(object));
+}
+
+
+void cgl_lua_open_kernel(lua_State *L, cgl_lua *S) {
+  static const luaL_Reg methods[] = {
+      {"launch", kernel_launch},
+      {"over", kernel_over},
+      {"name", kernel_name},
+      {"block_size", kernel_block_size},
+      {"parameters", kernel_parameters},
+      {NULL, NULL},
+  };
+  static const luaL_Reg functions[] = {{NULL, NULL}};
+  static const cgl_lua_type type = {.methods = methods, .describe = describe};
+  cgl_lua_register(L, S, CGL_LUA_kernel, &type);
+  cgl_lua_functions(L, functions);
+}

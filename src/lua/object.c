@@ -1,0 +1,224 @@
+/* Userdata that hold one core object: made, checked, compared, shown and
+   released the same way for every kind. */
+#include "lua/binding.h"
+
+#include <string.h>
+
+enum { DESCRIPTION_ROOM = 200 };
+
+static const char *const names[] = {
+#define X(noun) "cgraphlua." #noun,
+    CGL_LUA_KINDS(X)
+#undef X
+};
+
+static const char *const releases[] = {
+#define X(noun) #noun ":release",
+    CGL_LUA_KINDS(X)
+#undef X
+};
+
+static const char released_hint[] =
+    "keep an object until its last use, or make a new one";
+
+
+const char *cgl_lua_kind_name(cgl_lua_kind kind) {
+  return names[kind] + sizeof "cgraphlua." - 1;
+}
+
+
+static void drop(cgl_lua_kind kind, void *object) {
+  switch (kind) {
+#define X(noun)                   \
+  case CGL_LUA_##noun:            \
+    cgl_##noun##_release(object); \
+    break;
+    CGL_LUA_KINDS(X)
+#undef X
+  case CGL_LUA_KIND_COUNT:
+    break;
+  }
+}
+
+
+void *cgl_lua_new(lua_State *L, cgl_lua *S, cgl_lua_kind kind) {
+  void **slot = lua_newuserdata(L, sizeof *slot);
+  *slot = NULL;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->metatable_refs[kind]);
+  lua_setmetatable(L, -2);
+  return slot;
+}
+
+
+bool cgl_lua_is(lua_State *L, const cgl_lua *S, int index, cgl_lua_kind kind) {
+  if (lua_type(L, index) != LUA_TUSERDATA || !lua_getmetatable(L, index))
+    return false;
+  bool same = lua_topointer(L, -1) == S->metatables[kind];
+  lua_pop(L, 1);
+  return same;
+}
+
+
+void *cgl_lua_check(lua_State *L, cgl_lua *S, int index, cgl_lua_kind kind) {
+  if (!cgl_lua_is(L, S, index, kind))
+    cgl_lua_bad(L, S, index, "%s expected, got %s", names[kind],
+                luaL_typename(L, index));
+  void *object = *(void **)lua_touserdata(L, index);
+  if (!object && index == 1 && strchr(S->operation, ':'))
+    cgl_lua_raise(L, S, CGL_ERROR_RELEASED, released_hint,
+                  "this %s was released", cgl_lua_kind_name(kind));
+  if (!object)
+    cgl_lua_raise(L, S, CGL_ERROR_RELEASED, released_hint,
+                  "argument %d %s a %s that was released",
+                  (S->blame ? S->blame : index) - !!strchr(S->operation, ':'),
+                  S->blame ? "has" : "is", cgl_lua_kind_name(kind));
+  return object;
+}
+
+
+/* The functions below have the kind as upvalue 2. */
+static cgl_lua_kind upvalue_kind(lua_State *L) {
+  return (cgl_lua_kind)lua_tointeger(L, lua_upvalueindex(2));
+}
+
+
+static int object_release(lua_State *L) {
+  cgl_lua_kind kind = upvalue_kind(L);
+  cgl_lua *S = cgl_lua_enter(L, releases[kind]);
+  if (!cgl_lua_is(L, S, 1, kind))
+    return cgl_lua_bad(L, S, 1, "%s expected, got %s", names[kind],
+                       luaL_typename(L, 1));
+  void **slot = lua_touserdata(L, 1);
+  void *object = *slot;
+  *slot = NULL;
+  drop(kind, object);
+  return 0;
+}
+
+
+/* Also runs after the state has ended, so it does not enter. */
+static int object_gc(lua_State *L) {
+  const cgl_lua *S = lua_touserdata(L, lua_upvalueindex(1));
+  cgl_lua_kind kind = upvalue_kind(L);
+  if (!cgl_lua_is(L, S, 1, kind))
+    return 0;
+  void **slot = lua_touserdata(L, 1);
+  void *object = *slot;
+  *slot = NULL;
+  drop(kind, object);
+  return 0;
+}
+
+
+static int object_eq(lua_State *L) {
+  const cgl_lua *S = lua_touserdata(L, lua_upvalueindex(1));
+  cgl_lua_kind kind = upvalue_kind(L);
+  bool same = cgl_lua_is(L, S, 1, kind) && cgl_lua_is(L, S, 2, kind);
+  if (same) {
+    void *const *a = lua_touserdata(L, 1), *const *b = lua_touserdata(L, 2);
+    same = a == b || (*a && *a == *b);
+  }
+  lua_pushboolean(L, same);
+  return 1;
+}
+
+
+/* Upvalue 3: the type's cgl_lua_type. */
+static int object_tostring(lua_State *L) {
+  const cgl_lua *S = lua_touserdata(L, lua_upvalueindex(1));
+  cgl_lua_kind kind = upvalue_kind(L);
+  const cgl_lua_type *type = lua_touserdata(L, lua_upvalueindex(3));
+  if (!cgl_lua_is(L, S, 1, kind))
+    return luaL_error(L, "%s expected", names[kind]);
+  void *object = *(void **)lua_touserdata(L, 1);
+  if (!object) {
+    lua_pushfstring(L, "%s (released)", names[kind]);
+    return 1;
+  }
+  char text[DESCRIPTION_ROOM] = "";
+  type->describe(object, text, sizeof text);
+  lua_pushfstring(L, "%s %s", names[kind], text);
+  return 1;
+}
+
+
+/* Methods first, then fields; upvalue 3 as above, 4 the methods. */
+static int object_index(lua_State *L) {
+  lua_settop(L, 2);
+  lua_pushvalue(L, 2);
+  lua_rawget(L, lua_upvalueindex(4));
+  if (!lua_isnil(L, -1) || lua_type(L, 2) != LUA_TSTRING)
+    return 1;
+  cgl_lua_kind kind = upvalue_kind(L);
+  const cgl_lua_type *type = lua_touserdata(L, lua_upvalueindex(3));
+  const char *name = lua_tostring(L, 2);
+  for (const char *const *f = type->fields; *f; f++) {
+    if (strcmp(*f, name))
+      continue;
+    cgl_lua *S = cgl_lua_enter(L, cgl_lua_kind_name(kind));
+    void *object = *(void **)lua_touserdata(L, 1);
+    if (!object)
+      return cgl_lua_raise(L, S, CGL_ERROR_RELEASED, released_hint,
+                           "field '%s' of a %s that was released", name,
+                           cgl_lua_kind_name(kind));
+    return type->field(L, S, object, name);
+  }
+  return 1;
+}
+
+
+static void common_function(lua_State *L, lua_CFunction function, int kind,
+                            const cgl_lua_type *type, const char *name) {
+  lua_pushvalue(L, 1); /* the state */
+  lua_pushinteger(L, kind);
+  lua_pushlightuserdata(L, (void *)(uintptr_t)type);
+  lua_pushcclosure(L, function, 3);
+  lua_setfield(L, -2, name);
+}
+
+
+static void list_fields(lua_State *L, const char *const *fields) {
+  lua_newtable(L);
+  for (; fields && *fields; fields++) {
+    lua_pushboolean(L, 1);
+    lua_setfield(L, -2, *fields);
+  }
+}
+
+
+void cgl_lua_register(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
+                      const cgl_lua_type *type) {
+  lua_newtable(L); /* the metatable */
+  common_function(L, object_gc, kind, type, "__gc");
+  common_function(L, object_eq, kind, type, "__eq");
+  common_function(L, object_tostring, kind, type, "__tostring");
+  lua_pushstring(L, names[kind]);
+  lua_setfield(L, -2, "__metatable");
+  if (type->metamethods)
+    cgl_lua_functions(L, type->metamethods);
+  list_fields(L, type->fields);
+  lua_setfield(L, -2, "fields");
+  lua_newtable(L); /* the methods */
+  cgl_lua_functions(L, type->methods);
+  common_function(L, object_release, kind, type, "release");
+  lua_pushvalue(L, -1);
+  lua_setfield(L, -3, "methods");
+  if (type->fields) {
+    lua_pushvalue(L, 1);
+    lua_insert(L, -2);
+    lua_pushinteger(L, kind);
+    lua_insert(L, -2);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)type);
+    lua_insert(L, -2);
+    lua_pushcclosure(L, object_index, 4);
+  }
+  lua_setfield(L, -2, "__index");
+  S->metatables[kind] = lua_topointer(L, -1);
+  S->metatable_refs[kind] = luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
+
+void cgl_lua_functions(lua_State *L, const luaL_Reg *functions) {
+  lua_pushvalue(L, 1);
+  luaL_setfuncs(L, functions, 1);
+}

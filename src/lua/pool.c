@@ -1,0 +1,102 @@
+/* cgraphlua.pool: device memory shared by the captures and buffers that name
+   it. */
+#include "lua/binding.h"
+
+#include <stdio.h>
+
+static cgl_pool *check(lua_State *L, cgl_lua *S, int index) {
+  return cgl_lua_check(L, S, index, CGL_LUA_pool);
+}
+
+
+static int push_pool(lua_State *L, cgl_lua *S) {
+  cgl_context *context = cgl_lua_context(L, S);
+  cgl_pool **slot = cgl_lua_new(L, S, CGL_LUA_pool);
+  cgl_status status = cgl_pool_create(context, slot);
+  if (cgl_lua_collected(L, S, status))
+    status = cgl_pool_create(context, slot);
+  cgl_lua_done(L, S, status);
+  return 1;
+}
+
+
+/* cg.pool([opts]); no options are known yet. */
+static int new_pool(lua_State *L) {
+  static const char *const known[] = {NULL};
+  cgl_lua *S = cgl_lua_issue(L, "pool");
+  cgl_lua_options(L, S, 1, known);
+  return push_pool(L, S);
+}
+
+
+static int graph_pool_handle(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "graph_pool_handle");
+  return push_pool(L, S);
+}
+
+
+/* pool:use(fn, ...) */
+static int pool_use(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "pool:use");
+  cgl_pool *pool = check(L, S, 1);
+  cgl_lua_function(L, S, 2);
+  if (cgl_lua_within(L, S, NULL, pool, lua_gettop(L) - 2))
+    return lua_error(L);
+  return lua_gettop(L) - 1;
+}
+
+
+static int pool_stats(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "pool:stats");
+  cgl_pool_stats stats;
+  cgl_pool_get_stats(check(L, S, 1), &stats);
+  lua_createtable(L, 0, 7);
+#define FIELD(name)                      \
+  lua_pushnumber(L, (double)stats.name); \
+  lua_setfield(L, -2, #name);
+  FIELD(reserved)
+  FIELD(reserved_peak)
+  FIELD(allocated)
+  FIELD(allocated_peak)
+  FIELD(allocations)
+  FIELD(frees)
+  FIELD(segments)
+#undef FIELD
+  return 1;
+}
+
+
+/* pool:trim(), the bytes that went back to the device */
+static int pool_trim(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "pool:trim");
+  size_t bytes = 0;
+  cgl_lua_done(L, S, cgl_pool_trim(check(L, S, 1), &bytes));
+  lua_pushnumber(L, (double)bytes);
+  return 1;
+}
+
+
+static void describe(void *object, char *text, size_t room) {
+  cgl_pool_stats stats;
+  cgl_pool_get_stats(object, &stats);
+  snprintf(text, room, "%p (%zu of %zu bytes in use)", object, stats.allocated,
+           stats.reserved);
+}
+
+
+void cgl_lua_open_pool(lua_State *L, cgl_lua *S) {
+  static const luaL_Reg methods[] = {
+      {"use", pool_use},
+      {"stats", pool_stats},
+      {"trim", pool_trim},
+      {NULL, NULL},
+  };
+  static const luaL_Reg functions[] = {
+      {"pool", new_pool},
+      {"graph_pool_handle", graph_pool_handle},
+      {NULL, NULL},
+  };
+  static const cgl_lua_type type = {.methods = methods, .describe = describe};
+  cgl_lua_register(L, S, CGL_LUA_pool, &type);
+  cgl_lua_functions(L, functions);
+}

@@ -1,0 +1,255 @@
+/* The state of one Lua state: where its script is, its current stream and
+   pool, its side streams, its log. */
+#define _GNU_SOURCE
+#include "lua/binding.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The state whose function runs on this thread: it gets what the core logs.
+   A worker thread has none. */
+static __thread cgl_lua *entered;
+
+
+/* The core may hold locks while it logs, so messages wait until its call has
+   returned. */
+static void take_message(void *user, const char *message) {
+  (void)user;
+  cgl_lua *S = entered;
+  if (!S || S->closed) {
+    fprintf(stderr, "cgraphlua: %s\n", message);
+    return;
+  }
+  if (S->log_ref == LUA_NOREF || S->nmessages == CGL_LUA_MESSAGES)
+    return;
+  char *copy = strdup(message);
+  if (copy)
+    S->messages[S->nmessages++] = copy;
+}
+
+
+void cgl_lua_deliver(lua_State *L, cgl_lua *S) {
+  char *messages[CGL_LUA_MESSAGES];
+  int n = S->nmessages;
+  memcpy(messages, S->messages, sizeof *messages * (size_t)n);
+  S->nmessages = 0;
+  for (int i = 0; i < n; i++) {
+    lua_rawgeti(L, LUA_REGISTRYINDEX, S->log_ref);
+    lua_pushstring(L, messages[i]);
+    free(messages[i]);
+    /* A log that fails is no reason for the call that logged to fail. */
+    if (lua_pcall(L, 1, 0, 0)) {
+      const char *text = lua_tostring(L, -1);
+      fprintf(stderr, "cgraphlua: on_log: %s\n", text ? text : "failed");
+      lua_pop(L, 1);
+    }
+  }
+}
+
+
+int cgl_lua_on_log(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "on_log");
+  if (!lua_isnoneornil(L, 1))
+    cgl_lua_function(L, S, 1);
+  lua_settop(L, 1);
+  luaL_unref(L, LUA_REGISTRYINDEX, S->log_ref);
+  S->log_ref = lua_isnil(L, 1) ? LUA_NOREF : luaL_ref(L, LUA_REGISTRYINDEX);
+  cgl_set_log(take_message, NULL);
+  return 0;
+}
+
+
+void cgl_lua_forget(cgl_lua *S) {
+  cgl_stream_release(S->stream);
+  S->stream = NULL;
+  while (S->sides) {
+    cgl_lua_side *side = S->sides;
+    S->sides = side->next;
+    cgl_stream_release(side->stream);
+    free(side);
+  }
+}
+
+
+/* lua_close: C frames of open scopes may still be there (os.exit inside one),
+   but they will not run again. */
+static int close_state(lua_State *L) {
+  cgl_lua *S = lua_touserdata(L, 1);
+  if (S->closed)
+    return 0;
+  S->closed = true;
+  for (cgl_lua_scope *scope = S->scope; scope; scope = scope->outer) {
+    cgl_stream_release(scope->stream);
+    cgl_pool_release(scope->pool);
+  }
+  cgl_pool_release(S->pool);
+  cgl_lua_forget(S);
+  for (int i = 0; i < S->nmessages; i++)
+    free(S->messages[i]);
+  S->nmessages = 0;
+  if (entered == S)
+    entered = NULL;
+  return 0;
+}
+
+
+cgl_lua *cgl_lua_open(lua_State *L) {
+  cgl_lua *S = lua_newuserdata(L, sizeof *S);
+  memset(S, 0, sizeof *S);
+  S->operation = "require";
+  S->ffi_ref = S->log_ref = LUA_NOREF;
+  lua_createtable(L, 0, 2);
+  lua_pushcfunction(L, close_state);
+  lua_setfield(L, -2, "__gc");
+  lua_pushliteral(L, "cgraphlua.state");
+  lua_setfield(L, -2, "__metatable");
+  lua_setmetatable(L, -2);
+  cgl_set_log(take_message, NULL);
+  return S;
+}
+
+
+cgl_lua *cgl_lua_enter(lua_State *L, const char *operation) {
+  cgl_lua *S = lua_touserdata(L, lua_upvalueindex(1));
+  S->operation = operation;
+  S->blame = 0;
+  entered = S;
+  if (S->closed)
+    luaL_error(L, "%s: cgraphlua has ended with its Lua state", operation);
+  return S;
+}
+
+
+cgl_lua *cgl_lua_issue(lua_State *L, const char *operation) {
+  cgl_lua *S = cgl_lua_enter(L, operation);
+  cgl_lua_site(L, S);
+  return S;
+}
+
+
+static bool is_hidden(const cgl_lua *S, const char *source) {
+  for (int i = 0; i < S->nhidden; i++)
+    if (S->hidden[i] == source) /* chunk names are interned */
+      return true;
+  return false;
+}
+
+
+bool cgl_lua_frame(lua_State *L, const cgl_lua *S, lua_Debug *ar) {
+  for (int level = 1; lua_getstack(L, level, ar); level++) {
+    lua_getinfo(L, "Sl", ar);
+    if (ar->currentline >= 0 && !is_hidden(S, ar->source))
+      return true;
+  }
+  return false;
+}
+
+
+/* What a message calls the chunk: the whole file name, not Lua's short one. */
+static const char *chunk_file(const lua_Debug *ar) {
+  if (*ar->source == '@' || *ar->source == '=')
+    return ar->source + 1;
+  return ar->short_src;
+}
+
+
+void cgl_lua_site(lua_State *L, cgl_lua *S) {
+  lua_Debug ar;
+  if (cgl_lua_frame(L, S, &ar))
+    cgl_set_site(chunk_file(&ar), ar.currentline);
+  else
+    cgl_set_site(NULL, 0);
+}
+
+
+void cgl_lua_push_where(lua_State *L, const cgl_lua *S) {
+  lua_Debug ar;
+  if (cgl_lua_frame(L, S, &ar))
+    lua_pushfstring(L, "%s:%d", chunk_file(&ar), ar.currentline);
+  else
+    lua_pushliteral(L, "");
+}
+
+
+int cgl_lua_hide(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "hide");
+  lua_Debug ar;
+  if (!lua_getstack(L, 1, &ar))
+    return 0;
+  lua_getinfo(L, "S", &ar);
+  if (is_hidden(S, ar.source))
+    return 0;
+  if (S->nhidden == CGL_LUA_HIDDEN)
+    return luaL_error(L, "hide: more than %d files", CGL_LUA_HIDDEN);
+  /* Kept in the registry, so that the pointer stays this name's. */
+  lua_pushstring(L, ar.source);
+  luaL_ref(L, LUA_REGISTRYINDEX);
+  S->hidden[S->nhidden++] = ar.source;
+  return 0;
+}
+
+
+void cgl_lua_select(lua_State *L, cgl_lua *S, const char *device) {
+  cgl_context *context = NULL;
+  cgl_stream *stream = NULL;
+  cgl_status status = cgl_context_open(device, &context);
+  if (!status)
+    status = cgl_stream_default(context, &stream);
+  cgl_context_release(context); /* the stream holds it */
+  cgl_lua_done(L, S, status);
+  cgl_stream_release(S->stream);
+  S->stream = stream;
+}
+
+
+cgl_stream *cgl_lua_stream(lua_State *L, cgl_lua *S) {
+  if (!S->stream)
+    cgl_lua_select(L, S, "");
+  return S->stream;
+}
+
+
+cgl_context *cgl_lua_context(lua_State *L, cgl_lua *S) {
+  return cgl_stream_context(cgl_lua_stream(L, S));
+}
+
+
+cgl_stream *cgl_lua_side_stream(lua_State *L, cgl_lua *S) {
+  cgl_context *context = cgl_lua_context(L, S);
+  for (cgl_lua_side *side = S->sides; side; side = side->next)
+    if (cgl_stream_context(side->stream) == context)
+      return side->stream;
+  cgl_lua_side *side = malloc(sizeof *side);
+  if (!side)
+    cgl_lua_raise(L, S, CGL_ERROR_NO_MEMORY, "", "no memory for a stream");
+  cgl_status status = cgl_stream_create(context, 0, &side->stream);
+  if (status) {
+    free(side);
+    cgl_lua_done(L, S, status);
+  }
+  side->next = S->sides;
+  S->sides = side;
+  return side->stream;
+}
+
+
+int cgl_lua_within(lua_State *L, cgl_lua *S, cgl_stream *stream, cgl_pool *pool,
+                   int nargs) {
+  cgl_lua_scope scope = {S->scope, S->stream, S->pool};
+  const char *operation = S->operation;
+  stream = stream ? stream : S->stream;
+  pool = pool ? pool : S->pool;
+  S->stream = stream ? cgl_stream_retain(stream) : NULL;
+  S->pool = pool ? cgl_pool_retain(pool) : NULL;
+  S->scope = &scope;
+  int status = lua_pcall(L, nargs, LUA_MULTRET, 0);
+  S->scope = scope.outer;
+  cgl_stream_release(S->stream);
+  cgl_pool_release(S->pool);
+  S->stream = scope.stream;
+  S->pool = scope.pool;
+  S->operation = operation;
+  entered = S;
+  return status;
+}

@@ -1,0 +1,179 @@
+/* cgraphlua.stream: an in-order queue of device work. */
+#include "lua/binding.h"
+
+#include <stdio.h>
+
+static cgl_stream *check(lua_State *L, cgl_lua *S, int index) {
+  return cgl_lua_check(L, S, index, CGL_LUA_stream);
+}
+
+
+void cgl_lua_push_stream(lua_State *L, cgl_lua *S, cgl_stream *stream) {
+  cgl_stream **slot = cgl_lua_new(L, S, CGL_LUA_stream);
+  *slot = cgl_stream_retain(stream);
+}
+
+
+/* cg.stream{priority=} */
+static int new_stream(lua_State *L) {
+  static const char *const known[] = {"priority", NULL};
+  cgl_lua *S = cgl_lua_issue(L, "stream");
+  lua_settop(L, 1);
+  cgl_lua_options(L, S, 1, known);
+  int priority =
+      (int)cgl_lua_option_integer(L, S, 1, "priority", INT32_MIN, INT32_MAX, 0);
+  cgl_context *context = cgl_lua_context(L, S);
+  cgl_stream **slot = cgl_lua_new(L, S, CGL_LUA_stream);
+  cgl_status status = cgl_stream_create(context, priority, slot);
+  if (cgl_lua_collected(L, S, status))
+    status = cgl_stream_create(context, priority, slot);
+  cgl_lua_done(L, S, status);
+  return 1;
+}
+
+
+static int current_stream(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "current_stream");
+  cgl_lua_push_stream(L, S, cgl_lua_stream(L, S));
+  return 1;
+}
+
+
+static int default_stream(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "default_stream");
+  cgl_context *context = cgl_lua_context(L, S);
+  cgl_stream **slot = cgl_lua_new(L, S, CGL_LUA_stream);
+  cgl_lua_done(L, S, cgl_stream_default(context, slot));
+  return 1;
+}
+
+
+/* cg.stream_from(pointer) */
+static int stream_from(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "stream_from");
+  void *handle = (void *)(uintptr_t)cgl_lua_address(L, S, 1);
+  cgl_context *context = cgl_lua_context(L, S);
+  cgl_stream **slot = cgl_lua_new(L, S, CGL_LUA_stream);
+  cgl_lua_done(L, S, cgl_stream_from_handle(context, handle, slot));
+  return 1;
+}
+
+
+static int is_current_stream_capturing(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "is_current_stream_capturing");
+  bool capturing = false;
+  if (S->stream)
+    cgl_lua_done(L, S, cgl_stream_is_capturing(S->stream, &capturing));
+  lua_pushboolean(L, capturing);
+  return 1;
+}
+
+
+/* s:use(fn, ...) */
+static int stream_use(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "stream:use");
+  cgl_stream *stream = check(L, S, 1);
+  cgl_lua_function(L, S, 2);
+  if (cgl_lua_within(L, S, stream, NULL, lua_gettop(L) - 2))
+    return lua_error(L);
+  return lua_gettop(L) - 1;
+}
+
+
+static int stream_synchronize(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "stream:synchronize");
+  cgl_lua_done(L, S, cgl_stream_synchronize(check(L, S, 1)));
+  return 0;
+}
+
+
+static int stream_query(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "stream:query");
+  bool done = false;
+  cgl_lua_done(L, S, cgl_stream_query(check(L, S, 1), &done));
+  lua_pushboolean(L, done);
+  return 1;
+}
+
+
+/* s:wait(event_or_stream) */
+static int stream_wait(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "stream:wait");
+  cgl_stream *stream = check(L, S, 1);
+  cgl_status status;
+  if (cgl_lua_is(L, S, 2, CGL_LUA_stream))
+    status = cgl_stream_wait_stream(stream, check(L, S, 2));
+  else if (cgl_lua_is(L, S, 2, CGL_LUA_event))
+    status =
+        cgl_stream_wait_event(stream, cgl_lua_check(L, S, 2, CGL_LUA_event));
+  else
+    return cgl_lua_bad(L, S, 2, "event or stream expected, got %s",
+                       luaL_typename(L, 2));
+  cgl_lua_done(L, S, status);
+  return 0;
+}
+
+
+/* s:record([event]) returns the event, a new one when none is given. */
+static int stream_record(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "stream:record");
+  cgl_stream *stream = check(L, S, 1);
+  lua_settop(L, 2);
+  if (lua_isnil(L, 2)) {
+    cgl_event **slot = cgl_lua_new(L, S, CGL_LUA_event);
+    cgl_lua_done(L, S,
+                 cgl_event_create(cgl_stream_context(stream), true, slot));
+    lua_replace(L, 2);
+  }
+  cgl_event *event = cgl_lua_check(L, S, 2, CGL_LUA_event);
+  cgl_lua_done(L, S, cgl_event_record(event, stream));
+  return 1;
+}
+
+
+static int stream_is_capturing(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "stream:is_capturing");
+  bool capturing = false;
+  cgl_lua_done(L, S, cgl_stream_is_capturing(check(L, S, 1), &capturing));
+  lua_pushboolean(L, capturing);
+  return 1;
+}
+
+
+/* The CUstream, for other libraries. */
+static int stream_handle(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "stream:handle");
+  lua_pushlightuserdata(L, cgl_stream_handle(check(L, S, 1)));
+  return 1;
+}
+
+
+static void describe(void *object, char *text, size_t room) {
+  cgl_stream *stream = object;
+  const cgl_device_info *info = cgl_context_device(cgl_stream_context(stream));
+  if (cgl_stream_is_default(stream))
+    snprintf(text, room, "default of %s", info->device);
+  else
+    snprintf(text, room, "%p of %s", cgl_stream_handle(stream), info->device);
+}
+
+
+void cgl_lua_open_stream(lua_State *L, cgl_lua *S) {
+  static const luaL_Reg methods[] = {
+      {"use", stream_use},       {"synchronize", stream_synchronize},
+      {"query", stream_query},   {"wait", stream_wait},
+      {"record", stream_record}, {"is_capturing", stream_is_capturing},
+      {"handle", stream_handle}, {NULL, NULL},
+  };
+  static const luaL_Reg functions[] = {
+      {"stream", new_stream},
+      {"current_stream", current_stream},
+      {"default_stream", default_stream},
+      {"stream_from", stream_from},
+      {"is_current_stream_capturing", is_current_stream_capturing},
+      {NULL, NULL},
+  };
+  static const cgl_lua_type type = {.methods = methods, .describe = describe};
+  cgl_lua_register(L, S, CGL_LUA_stream, &type);
+  cgl_lua_functions(L, functions);
+}
