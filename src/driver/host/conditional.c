@@ -12,6 +12,7 @@ enum { CHUNK = 256, CHUNKS = 4096 };
 typedef struct slot {
   _Atomic uint32_t generation; /* odd: in use */
   _Atomic uint32_t value;
+  uint32_t refs;        /* the graph, and executables */
   uint32_t first;       /* value at launch, when `assign` */
   bool assign, claimed; /* claimed: a node uses it */
   uint32_t next_free;   /* index + 1 */
@@ -68,6 +69,7 @@ CUresult host_conditional_handle_new(uint64_t *out, unsigned value,
     return CUDA_ERROR_OUT_OF_MEMORY;
   uint32_t generation = atomic_load(&s->generation) + 1;
   atomic_store(&s->value, value);
+  s->refs = 1;
   s->first = value;
   s->assign = assign;
   s->claimed = false;
@@ -77,18 +79,20 @@ CUresult host_conditional_handle_new(uint64_t *out, unsigned value,
 }
 
 
-void host_conditional_handle_free(uint64_t handle) {
+void host_conditional_handle_retain(uint64_t handle) {
   slot *s = slot_of(handle);
-  if (s == NULL)
+  if (s != NULL)
+    s->refs++;
+}
+
+
+void host_conditional_handle_release(uint64_t handle) {
+  slot *s = slot_of(handle);
+  if (s == NULL || --s->refs > 0)
     return;
   atomic_fetch_add(&s->generation, 1);
   s->next_free = first_free;
   first_free = (uint32_t)handle;
-}
-
-
-bool host_conditional_handle_is_valid(uint64_t handle) {
-  return slot_of(handle) != NULL;
 }
 
 

@@ -54,7 +54,7 @@ void host_graph_free(CUgraph graph) {
     host_node_free(graph->last);
   }
   for (size_t i = 0; i < graph->nhandles; i++)
-    host_conditional_handle_free(graph->handles[i]);
+    host_conditional_handle_release(graph->handles[i]);
   free(graph->handles);
   graph->handles = NULL;
   graph->nhandles = 0;

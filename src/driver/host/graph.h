@@ -149,8 +149,8 @@ bool host_block_freed_in(const host_block *block, CUgraph graph);
 
 CUresult host_conditional_handle_new(uint64_t *out, unsigned value,
                                      bool assign);
-void host_conditional_handle_free(uint64_t handle);
-bool host_conditional_handle_is_valid(uint64_t handle);
+void host_conditional_handle_retain(uint64_t handle);
+void host_conditional_handle_release(uint64_t handle);
 /* Callable without host_lock. */
 uint32_t host_conditional_get(uint64_t handle);
 /* A launch begins: the default value, where it is assigned. */
