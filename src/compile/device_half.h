@@ -1,0 +1,1 @@
+/* half and bfloat16 for the host compiler. */

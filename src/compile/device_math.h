@@ -1,0 +1,438 @@
+/* CUDA's mathematics for the host compiler.
+   What the compiler can inline is a builtin, what it cannot comes from libm.
+   Float functions stay in float, names without a suffix are overloaded as in
+   CUDA.  The __*f intrinsics are the full functions here: never less exact
+   than on a GPU, and not the same last bits. */
+
+/* A value that no later operation may be contracted with. */
+#if defined __clang__
+#define CGL_EXACT(T, name, arguments, e)        \
+  CGL_INLINE T name arguments {                 \
+    _Pragma("clang fp contract(off)") return e; \
+  }
+#elif __GNUC__ >= 12
+#define CGL_EXACT(T, name, arguments, e) \
+  CGL_INLINE T name arguments {          \
+    return __builtin_assoc_barrier(e);   \
+  }
+#else
+#define CGL_EXACT(T, name, arguments, e) \
+  CGL_INLINE T name arguments {          \
+    T r = e;                             \
+    __asm__("" : "+m"(r));               \
+    return r;                            \
+  }
+#endif
+
+template <class T> struct cgl_integer {};
+#define CGL_IS_INTEGER(T) \
+  template <> struct cgl_integer<T> { typedef double real; };
+CGL_IS_INTEGER(bool)
+CGL_IS_INTEGER(char)
+CGL_IS_INTEGER(signed char)
+CGL_IS_INTEGER(unsigned char)
+CGL_IS_INTEGER(short)
+CGL_IS_INTEGER(unsigned short)
+CGL_IS_INTEGER(int)
+CGL_IS_INTEGER(unsigned int)
+CGL_IS_INTEGER(long)
+CGL_IS_INTEGER(unsigned long)
+CGL_IS_INTEGER(long long)
+CGL_IS_INTEGER(unsigned long long)
+
+/* name##f from libm, and name for float, double and integers. */
+#define CGL_LIBM1(name)                                                   \
+  extern "C" float name##f(float) noexcept;                               \
+  extern "C" double name(double) noexcept;                                \
+  CGL_INLINE float name(float x) {                                        \
+    return name##f(x);                                                    \
+  }                                                                       \
+  template <class T> CGL_INLINE typename cgl_integer<T>::real name(T x) { \
+    return name((double)x);                                               \
+  }
+#define CGL_LIBM2(name)                            \
+  extern "C" float name##f(float, float) noexcept; \
+  extern "C" double name(double, double) noexcept; \
+  CGL_INLINE float name(float x, float y) {        \
+    return name##f(x, y);                          \
+  }
+CGL_LIBM1(sin)
+CGL_LIBM1(cos)
+CGL_LIBM1(tan)
+CGL_LIBM1(asin)
+CGL_LIBM1(acos)
+CGL_LIBM1(atan)
+CGL_LIBM1(sinh)
+CGL_LIBM1(cosh)
+CGL_LIBM1(tanh)
+CGL_LIBM1(asinh)
+CGL_LIBM1(acosh)
+CGL_LIBM1(atanh)
+CGL_LIBM1(exp)
+CGL_LIBM1(exp2)
+CGL_LIBM1(exp10)
+CGL_LIBM1(expm1)
+CGL_LIBM1(log)
+CGL_LIBM1(log2)
+CGL_LIBM1(log10)
+CGL_LIBM1(log1p)
+CGL_LIBM1(logb)
+CGL_LIBM1(cbrt)
+CGL_LIBM1(erf)
+CGL_LIBM1(erfc)
+CGL_LIBM1(tgamma)
+CGL_LIBM1(lgamma)
+CGL_LIBM1(j0)
+CGL_LIBM1(j1)
+CGL_LIBM1(y0)
+CGL_LIBM1(y1)
+CGL_LIBM2(atan2)
+CGL_LIBM2(pow)
+CGL_LIBM2(fmod)
+CGL_LIBM2(remainder)
+CGL_LIBM2(nextafter)
+extern "C" {
+void sincosf(float, float *, float *) noexcept;
+void sincos(double, double *, double *) noexcept;
+float ldexpf(float, int) noexcept;
+double ldexp(double, int) noexcept;
+float frexpf(float, int *) noexcept;
+double frexp(double, int *) noexcept;
+float modff(float, float *) noexcept;
+double modf(double, double *) noexcept;
+float remquof(float, float, int *) noexcept;
+double remquo(double, double, int *) noexcept;
+int ilogbf(float) noexcept;
+int ilogb(double) noexcept;
+}
+
+/* Functions with instructions of their own: what compilers inline. */
+#define CGL_BUILTIN1(name)                                                \
+  CGL_INLINE float name##f(float x) {                                     \
+    return __builtin_##name##f(x);                                        \
+  }                                                                       \
+  CGL_INLINE double name(double x) {                                      \
+    return __builtin_##name(x);                                           \
+  }                                                                       \
+  CGL_INLINE float name(float x) {                                        \
+    return __builtin_##name##f(x);                                        \
+  }                                                                       \
+  template <class T> CGL_INLINE typename cgl_integer<T>::real name(T x) { \
+    return __builtin_##name((double)x);                                   \
+  }
+CGL_BUILTIN1(sqrt)
+CGL_BUILTIN1(fabs)
+CGL_BUILTIN1(floor)
+CGL_BUILTIN1(ceil)
+CGL_BUILTIN1(trunc)
+CGL_BUILTIN1(rint)
+CGL_BUILTIN1(nearbyint)
+
+#define CGL_BOTH(T, S)                                      \
+  CGL_INLINE T copysign##S(T x, T y) {                      \
+    return __builtin_copysign##S(x, y);                     \
+  }                                                         \
+  CGL_INLINE T fma##S(T x, T y, T z) {                      \
+    return __builtin_fma##S(x, y, z);                       \
+  }                                                         \
+  CGL_INLINE T fmin##S(T x, T y) {                          \
+    return x < y || y != y ? x : y;                         \
+  }                                                         \
+  CGL_INLINE T fmax##S(T x, T y) {                          \
+    return x > y || y != y ? x : y;                         \
+  }                                                         \
+  CGL_INLINE T fdim##S(T x, T y) {                          \
+    return x > y ? x - y : x != x || y != y ? x + y : (T)0; \
+  }                                                         \
+  CGL_INLINE T rsqrt##S(T x) {                              \
+    return (T)1 / __builtin_sqrt##S(x);                     \
+  }                                                         \
+  CGL_INLINE T rcbrt##S(T x) {                              \
+    return (T)1 / cbrt##S(x);                               \
+  }                                                         \
+  CGL_INLINE T fdivide##S(T x, T y) {                       \
+    return x / y;                                           \
+  }                                                         \
+  CGL_INLINE T scalbn##S(T x, int n) {                      \
+    return ldexp##S(x, n);                                  \
+  }                                                         \
+  CGL_INLINE T saturate##S(T x) {                           \
+    return x > 0 ? x < 1 ? x : (T)1 : (T)0;                 \
+  }
+CGL_BOTH(float, f)
+CGL_BOTH(double, )
+extern "C" float hypotf(float, float) noexcept;
+extern "C" double hypot(double, double) noexcept;
+
+/* roundf has no instruction: half away from zero, by truncation. */
+CGL_INLINE float roundf(float x) {
+  return __builtin_truncf(x + __builtin_copysignf(0x1.fffffep-2f, x));
+}
+CGL_INLINE double round(double x) {
+  return __builtin_trunc(x + __builtin_copysign(0x1.fffffffffffffp-2, x));
+}
+CGL_INLINE float __saturatef(float x) {
+  return saturatef(x);
+}
+
+#define CGL_MORE(T, S)                                                 \
+  CGL_INLINE T rhypot##S(T x, T y) {                                   \
+    return (T)1 / hypot##S(x, y);                                      \
+  }                                                                    \
+  CGL_INLINE T norm3d##S(T x, T y, T z) {                              \
+    return sqrt##S(x * x + y * y + z * z);                             \
+  }                                                                    \
+  CGL_INLINE T rnorm3d##S(T x, T y, T z) {                             \
+    return rsqrt##S(x * x + y * y + z * z);                            \
+  }                                                                    \
+  CGL_INLINE T norm4d##S(T x, T y, T z, T w) {                         \
+    return sqrt##S(x * x + y * y + z * z + w * w);                     \
+  }                                                                    \
+  CGL_INLINE T rnorm4d##S(T x, T y, T z, T w) {                        \
+    return rsqrt##S(x * x + y * y + z * z + w * w);                    \
+  }                                                                    \
+  /* reduced to [-1/2, 1/2] exactly before pi comes in */              \
+  CGL_INLINE void sincospi##S(T x, T *s, T *c) {                       \
+    const T n = rint##S(x), r = (T)M_PI * (x - n);                     \
+    const T sign = n - 2 * floor##S(n / 2) != 0 ? (T)-1 : (T)1;        \
+    *s = sign * sin##S(r);                                             \
+    *c = sign * cos##S(r);                                             \
+  }                                                                    \
+  CGL_INLINE T sinpi##S(T x) {                                         \
+    T s, c;                                                            \
+    sincospi##S(x, &s, &c);                                            \
+    return s;                                                          \
+  }                                                                    \
+  CGL_INLINE T cospi##S(T x) {                                         \
+    T s, c;                                                            \
+    sincospi##S(x, &s, &c);                                            \
+    return c;                                                          \
+  }                                                                    \
+  CGL_INLINE T normcdf##S(T x) {                                       \
+    return (T)0.5 * erfc##S(x * (T)-M_SQRT1_2);                        \
+  }                                                                    \
+  CGL_INLINE T erfcx##S(T x) {                                         \
+    return x < 9 ? exp##S(x * x) * erfc##S(x)                          \
+                 : (T)(0.5 * M_2_SQRTPI) / (x + (T)0.5 / (x + 1 / x)); \
+  }                                                                    \
+  CGL_INLINE int isnan(T x) {                                          \
+    return x != x;                                                     \
+  }                                                                    \
+  CGL_INLINE int isinf(T x) {                                          \
+    return __builtin_fabs##S(x) == (T)__builtin_inf();                 \
+  }                                                                    \
+  CGL_INLINE int isfinite(T x) {                                       \
+    return __builtin_fabs##S(x) < (T)__builtin_inf();                  \
+  }                                                                    \
+  CGL_INLINE int signbit(T x) {                                        \
+    return __builtin_signbit##S(x) != 0;                               \
+  }                                                                    \
+  CGL_INLINE long lrint##S(T x) {                                      \
+    return (long)rint##S(x);                                           \
+  }                                                                    \
+  CGL_INLINE long long llrint##S(T x) {                                \
+    return (long long)rint##S(x);                                      \
+  }                                                                    \
+  CGL_INLINE long lround##S(T x) {                                     \
+    return (long)round##S(x);                                          \
+  }                                                                    \
+  CGL_INLINE long long llround##S(T x) {                               \
+    return (long long)round##S(x);                                     \
+  }
+CGL_MORE(float, f)
+CGL_MORE(double, )
+
+/* The inverse of erf: a first guess (Winitzki), then Newton's steps. */
+static inline double erfinv(double y) {
+  if (!(y > -1 && y < 1))
+    return y == 1    ? __builtin_inf()
+           : y == -1 ? -__builtin_inf()
+                     : __builtin_nan("");
+  const double l = log(1 - y * y), t = 2 / (M_PI * 0.147) + l / 2;
+  double x = copysign(sqrt(sqrt(t * t - l / 0.147) - t), y);
+  for (int i = 0; i < 4; i++)
+    x -= (y > 0 ? (1 - y) - erfc(x) : erf(x) - y) / (M_2_SQRTPI * exp(-x * x));
+  return x;
+}
+CGL_INLINE float erfinvf(float y) {
+  return (float)erfinv(y);
+}
+CGL_INLINE double normcdfinv(double p) {
+  return M_SQRT2 * erfinv(2 * p - 1);
+}
+CGL_INLINE float normcdfinvf(float p) {
+  return (float)normcdfinv(p);
+}
+
+#define CGL_NAME1(name)            \
+  CGL_INLINE float name(float x) { \
+    return name##f(x);             \
+  }
+#define CGL_NAME2(name)                     \
+  CGL_INLINE float name(float x, float y) { \
+    return name##f(x, y);                   \
+  }
+CGL_NAME1(rsqrt)
+CGL_NAME1(rcbrt)
+CGL_NAME1(round)
+CGL_NAME1(sinpi)
+CGL_NAME1(cospi)
+CGL_NAME1(normcdf)
+CGL_NAME1(erfinv)
+CGL_NAME2(copysign)
+CGL_NAME2(fmin)
+CGL_NAME2(fmax)
+CGL_NAME2(fdim)
+CGL_NAME2(hypot)
+CGL_INLINE float fma(float x, float y, float z) {
+  return fmaf(x, y, z);
+}
+CGL_INLINE float ldexp(float x, int n) {
+  return ldexpf(x, n);
+}
+CGL_INLINE float pow(float x, int n) {
+  return powf(x, (float)n);
+}
+CGL_INLINE double pow(double x, int n) {
+  return pow(x, (double)n);
+}
+CGL_INLINE float powif(float x, int n) {
+  return powf(x, (float)n);
+}
+CGL_INLINE double powi(double x, int n) {
+  return pow(x, (double)n);
+}
+template <class A, class B> CGL_INLINE double pow(A x, B y) {
+  return pow((double)x, (double)y);
+}
+
+CGL_INLINE int abs(int x) {
+  return x < 0 ? -x : x;
+}
+CGL_INLINE long abs(long x) {
+  return x < 0 ? -x : x;
+}
+CGL_INLINE long long abs(long long x) {
+  return x < 0 ? -x : x;
+}
+CGL_INLINE long labs(long x) {
+  return x < 0 ? -x : x;
+}
+CGL_INLINE long long llabs(long long x) {
+  return x < 0 ? -x : x;
+}
+CGL_INLINE float abs(float x) {
+  return fabsf(x);
+}
+CGL_INLINE double abs(double x) {
+  return __builtin_fabs(x);
+}
+CGL_INLINE float min(float x, float y) {
+  return fminf(x, y);
+}
+CGL_INLINE float max(float x, float y) {
+  return fmaxf(x, y);
+}
+CGL_INLINE double min(double x, double y) {
+  return fmin(x, y);
+}
+CGL_INLINE double max(double x, double y) {
+  return fmax(x, y);
+}
+template <class A, class B>
+CGL_INLINE auto min(A x, B y) -> decltype(true ? x + y : y + x) {
+  const decltype(true ? x + y : y + x) a = x, b = y;
+  return a < b ? a : b;
+}
+template <class A, class B>
+CGL_INLINE auto max(A x, B y) -> decltype(true ? x + y : y + x) {
+  const decltype(true ? x + y : y + x) a = x, b = y;
+  return a > b ? a : b;
+}
+CGL_INLINE unsigned umin(unsigned x, unsigned y) {
+  return x < y ? x : y;
+}
+CGL_INLINE unsigned umax(unsigned x, unsigned y) {
+  return x > y ? x : y;
+}
+
+/* ---- intrinsics ---- */
+CGL_INLINE float __sinf(float x) {
+  return sinf(x);
+}
+CGL_INLINE float __cosf(float x) {
+  return cosf(x);
+}
+CGL_INLINE float __tanf(float x) {
+  return tanf(x);
+}
+CGL_INLINE float __tanhf(float x) {
+  return tanhf(x);
+}
+CGL_INLINE void __sincosf(float x, float *s, float *c) {
+  *s = sinf(x);
+  *c = cosf(x);
+}
+CGL_INLINE float __expf(float x) {
+  return expf(x);
+}
+CGL_INLINE float __exp10f(float x) {
+  return exp10f(x);
+}
+CGL_INLINE float __logf(float x) {
+  return logf(x);
+}
+CGL_INLINE float __log2f(float x) {
+  return log2f(x);
+}
+CGL_INLINE float __log10f(float x) {
+  return log10f(x);
+}
+CGL_INLINE float __powf(float x, float y) {
+  return powf(x, y);
+}
+CGL_INLINE float __fdividef(float x, float y) {
+  return x / y;
+}
+CGL_INLINE float __frsqrt_rn(float x) {
+  return 1.0f / __builtin_sqrtf(x);
+}
+
+/* Arithmetic with a stated rounding.  _rn is what the machine does; the
+   directed ones step from it by the sign of its exact error `e`. */
+CGL_INLINE int __float_as_int(float x) {
+  int y;
+  __builtin_memcpy(&y, &x, sizeof y);
+  return y;
+}
+CGL_INLINE unsigned __float_as_uint(float x) {
+  return (unsigned)__float_as_int(x);
+}
+CGL_INLINE float __int_as_float(int x) {
+  float y;
+  __builtin_memcpy(&y, &x, sizeof y);
+  return y;
+}
+CGL_INLINE float __uint_as_float(unsigned x) {
+  return __int_as_float((int)x);
+}
+CGL_INLINE long long __double_as_longlong(double x) {
+  long long y;
+  __builtin_memcpy(&y, &x, sizeof y);
+  return y;
+}
+CGL_INLINE double __longlong_as_double(long long x) {
+  double y;
+  __builtin_memcpy(&y, &x, sizeof y);
+  return y;
+}
+CGL_INLINE int __double2hiint(double x) {
+  return (int)(__double_as_longlong(x) >> 32);
+}
+CGL_INLINE int __double2loint(double x) {
+  return (int)__double_as_longlong(x);
+}
+CGL_INLINE double __hiloint2double(int hi, int lo) {
+  return __longlong_as_double(
+      (long long)((uint64_t)(unsigned)hi << 32 | (unsigned)lo));
+}

@@ -1,0 +1,239 @@
+/* From a kernel to the row of the export table that runs its blocks.
+   A flat kernel (see reach.c) runs as ONE loop over the threads of a row of
+   blocks: g / blockDim.x and g % blockDim.x fold back to g, so the user's
+   index is the induction variable and the compiler vectorises the kernel as
+   it would a loop written by hand.  The other kernels run block by block; at
+   the first barrier the runtime turns the block into fibers.
+   Invariant: index variables are stored after the last opaque call before
+   the loop, and nothing in the loop reloads them. */
+#ifdef __clang__
+#define CGL_VECTORIZE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define CGL_VECTORIZE _Pragma("GCC ivdep")
+#endif
+
+template <unsigned... I> struct cgl_list {};
+template <unsigned N, unsigned... I>
+struct cgl_count : cgl_count<N - 1, N - 1, I...> {};
+template <unsigned... I> struct cgl_count<0, I...> {
+  typedef cgl_list<I...> list;
+};
+
+/* One thread, not inlined: the peeled threads and the fibers share it. */
+template <auto K, class... A>
+static __attribute__((noinline)) void cgl_call(A... a) {
+  K(a...);
+}
+template <auto K, class... A>
+static __attribute__((noinline, flatten)) void cgl_lane_call(A... a) {
+  K(a...);
+}
+
+/* Threads [g, end) of a row of blocks, y and z fixed.  The first thread (16
+   of a long row, which keeps 64-byte alignment) runs outside the loop, so
+   that x > 0 is known inside it and guards of stencils fold. */
+#define CGL_ROW(name, PRAGMA)                                       \
+  template <auto K, class... A>                                     \
+  static __attribute__((noinline, flatten)) void name(              \
+      const cgl_host_dims *d, unsigned bj, unsigned bk, unsigned y, \
+      unsigned z, int g, int end, A... a) {                         \
+    const unsigned bx = d->block[0];                                \
+    CGL_ASSUME(bx >= 1 && bx <= 1024)                               \
+    gridDim = {d->grid[0], d->grid[1], d->grid[2]};                 \
+    blockDim = {bx, d->block[1], d->block[2]};                      \
+    blockIdx = {0, bj, bk};                                         \
+    threadIdx = {0, y, z};                                          \
+    const int few = end - g >= 1024 ? 16 : 1;                       \
+    const int stop = few < end - g ? g + few : end;                 \
+    unsigned b = (unsigned)g / bx, t = (unsigned)g % bx;            \
+    for (; g < stop; g++) {                                         \
+      blockIdx.x = b;                                               \
+      threadIdx.x = t;                                              \
+      cgl_call<K, A...>(a...);                                      \
+      if (++t == bx)                                                \
+        t = 0, b++;                                                 \
+    }                                                               \
+    if (g >= end)                                                   \
+      return;                                                       \
+    if (g < 1)                                                      \
+      __builtin_unreachable();                                      \
+    PRAGMA for (int i = g; i < end; i++) {                          \
+      blockIdx.x = (unsigned)i / bx;                                \
+      threadIdx.x = (unsigned)i % bx;                               \
+      K(a...);                                                      \
+      threadIdx.x = 0;                                              \
+      blockIdx.x = 0;                                               \
+    }                                                               \
+  }
+CGL_ROW(cgl_row, CGL_VECTORIZE)
+CGL_ROW(cgl_row_ordered, )
+
+/* Threads whose index does not fit an int, one call each. */
+template <auto K, class... A>
+static __attribute__((noinline)) void
+cgl_far_row(const cgl_host_dims *d, unsigned first, unsigned n, unsigned bj,
+            unsigned bk, unsigned y, unsigned z, A... a) {
+  gridDim = {d->grid[0], d->grid[1], d->grid[2]};
+  blockDim = {d->block[0], d->block[1], d->block[2]};
+  for (unsigned b = first; b < first + n; b++)
+    for (unsigned x = 0; x < d->block[0]; x++) {
+      blockIdx = {b, bj, bk};
+      threadIdx = {x, y, z};
+      cgl_call<K, A...>(a...);
+    }
+}
+
+template <auto K, bool ORDERED, class... A, unsigned... I>
+static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
+                         uint64_t last, void (*)(A...), cgl_list<I...>) {
+  const unsigned gx = d->grid[0], gy = d->grid[1], bx = d->block[0];
+  for (uint64_t b = first; b < last;) {
+    const uint64_t row = b / gx;
+    const unsigned x0 = (unsigned)(b % gx);
+    const unsigned n = last - b < gx - x0 ? (unsigned)(last - b) : gx - x0;
+    const unsigned bj = (unsigned)(row % gy), bk = (unsigned)(row / gy);
+    const uint64_t from = (uint64_t)x0 * bx, to = from + (uint64_t)n * bx;
+    for (unsigned z = 0; z < d->block[2]; z++)
+      for (unsigned y = 0; y < d->block[1]; y++)
+        if (to > 0x7fffffff)
+          cgl_far_row<K, A...>(d, x0, n, bj, bk, y, z, *(A *)p[I]...);
+        else if constexpr (ORDERED)
+          cgl_row_ordered<K, A...>(d, bj, bk, y, z, (int)from, (int)to,
+                                   *(A *)p[I]...);
+        else
+          cgl_row<K, A...>(d, bj, bk, y, z, (int)from, (int)to, *(A *)p[I]...);
+    b += n;
+  }
+}
+
+/* One block, thread by thread. */
+#define CGL_BLOCK(name, PRAGMA)                                                \
+  template <auto K, class... A>                                                \
+  static __attribute__((noinline, flatten)) void name(                         \
+      const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned bk, A... a) { \
+    const unsigned bx = d->block[0];                                           \
+    CGL_ASSUME(bx >= 1 && bx <= 1024)                                          \
+    gridDim = {d->grid[0], d->grid[1], d->grid[2]};                            \
+    blockDim = {bx, d->block[1], d->block[2]};                                 \
+    for (unsigned z = 0; z < d->block[2]; z++)                                 \
+      for (unsigned y = 0; y < d->block[1]; y++) {                             \
+        blockIdx = {bi, bj, bk};                                               \
+        threadIdx = {0, y, z};                                                 \
+        PRAGMA for (unsigned x = 0; x < bx; x++) {                             \
+          CGL_ASSUME(x < 1024)                                                 \
+          threadIdx.x = x;                                                     \
+          K(a...);                                                             \
+          threadIdx.x = 0;                                                     \
+        }                                                                      \
+      }                                                                        \
+  }
+CGL_BLOCK(cgl_block, CGL_VECTORIZE)
+CGL_BLOCK(cgl_block_ordered, )
+
+template <auto K, bool ORDERED, class... A, unsigned... I>
+static void cgl_run_nested(void *const *p, const cgl_host_dims *d,
+                           uint64_t first, uint64_t last, void (*)(A...),
+                           cgl_list<I...>) {
+  const unsigned gx = d->grid[0], gy = d->grid[1];
+  for (uint64_t b = first; b < last; b++) {
+    const unsigned bi = (unsigned)(b % gx), bj = (unsigned)(b / gx % gy);
+    const unsigned bk = (unsigned)(b / gx / gy);
+    if constexpr (ORDERED)
+      cgl_block_ordered<K, A...>(d, bi, bj, bk, *(A *)p[I]...);
+    else
+      cgl_block<K, A...>(d, bi, bj, bk, *(A *)p[I]...);
+  }
+}
+
+CGL_INLINE void cgl_set_thread(uint32_t t) {
+  const unsigned bx = blockDim.x, by = blockDim.y;
+  threadIdx.x = t % bx;
+  threadIdx.y = t / bx % by;
+  threadIdx.z = t / bx / by;
+}
+
+template <auto K, class... A, unsigned... I>
+CGL_INLINE void cgl_thunk_call(void *const *p, void (*)(A...), cgl_list<I...>) {
+  cgl_lane_call<K, A...>(*(A *)p[I]...);
+}
+
+template <class... A> constexpr unsigned cgl_arity(void (*)(A...)) {
+  return sizeof...(A);
+}
+
+template <auto K> static void cgl_thunk(void *const *p, uint32_t t) {
+  cgl_set_thread(t);
+  cgl_thunk_call<K>(p, K, typename cgl_count<cgl_arity(K)>::list());
+}
+
+template <auto K, class... A, unsigned... I>
+static void cgl_run_barriers(void *const *p, const cgl_host_dims *d,
+                             uint64_t first, uint64_t last, void (*)(A...),
+                             cgl_list<I...>) {
+  const unsigned gx = d->grid[0], gy = d->grid[1];
+  const unsigned n = d->block[0] * d->block[1] * d->block[2];
+  for (uint64_t b = first; b < last; b++) {
+    gridDim = {d->grid[0], d->grid[1], d->grid[2]};
+    blockDim = {d->block[0], d->block[1], d->block[2]};
+    blockIdx = {(unsigned)(b % gx), (unsigned)(b / gx % gy),
+                (unsigned)(b / gx / gy)};
+    cgl_converted = 0;
+    cgl_runtime->begin(cgl_thunk<K>, p, n);
+    for (unsigned t = 0; t < n && !cgl_converted; t++) {
+      cgl_set_thread(t);
+      cgl_lane_call<K, A...>(*(A *)p[I]...);
+      if (cgl_converted)
+        cgl_runtime->finish(t);
+    }
+  }
+}
+
+enum {
+  CGL_FLAT,
+  CGL_FLAT_ORDERED,
+  CGL_NESTED,
+  CGL_NESTED_ORDERED,
+  CGL_BARRIERS
+};
+
+template <auto K, int MODE>
+static void cgl_run(void *const *p, const cgl_host_dims *d, uint64_t first,
+                    uint64_t last) {
+  typedef typename cgl_count<cgl_arity(K)>::list list;
+  if constexpr (MODE == CGL_FLAT)
+    cgl_run_flat<K, false>(p, d, first, last, K, list());
+  else if constexpr (MODE == CGL_FLAT_ORDERED)
+    cgl_run_flat<K, true>(p, d, first, last, K, list());
+  else if constexpr (MODE == CGL_NESTED)
+    cgl_run_nested<K, false>(p, d, first, last, K, list());
+  else if constexpr (MODE == CGL_NESTED_ORDERED)
+    cgl_run_nested<K, true>(p, d, first, last, K, list());
+  else
+    cgl_run_barriers<K>(p, d, first, last, K, list());
+}
+
+template <class F> struct cgl_parameters;
+template <class... A> struct cgl_parameters<void (*)(A...)> {
+  static constexpr uint32_t count = sizeof...(A);
+  static constexpr uint32_t size[] = {(uint32_t)sizeof(A)..., 0};
+  static constexpr uint32_t align[] = {(uint32_t)alignof(A)..., 0};
+};
+
+template <auto K, int MODE>
+constexpr cgl_host_kernel cgl_row_of(const char *name, uint32_t max_threads) {
+  typedef cgl_parameters<decltype(K)> parameters;
+  return {name,
+          cgl_run<K, MODE>,
+          parameters::size,
+          parameters::align,
+          parameters::count,
+          max_threads,
+          0,
+          MODE == CGL_BARRIERS                           ? 1u
+          : MODE == CGL_FLAT || MODE == CGL_FLAT_ORDERED ? 2u
+                                                         : 0u};
+}
+
+static void cgl_init(const cgl_host_runtime *runtime) {
+  cgl_runtime = runtime;
+}

@@ -1,0 +1,444 @@
+/* The system's C++ compiler as a kernel compiler. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend.h"
+#include "device_text.h"
+#include "process.h"
+
+#define DYNAMIC_SHARED 232448 /* bytes, what sm_90 allows a block */
+
+typedef struct compiler {
+  char *words[8]; /* the command, its own arguments included */
+  size_t nwords;
+  char *path;    /* of the program that is run */
+  char *version; /* first line of --version */
+  int clang;
+  char *asked; /* $CGRAPHLUA_CXX when it was looked up */
+} compiler;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static compiler *known; /* newest; older ones are kept, others may use them */
+
+
+static int read_version(compiler *c) {
+  cgl_text text = {0};
+  char *argv[10];
+  size_t n = 0;
+  for (; n < c->nwords; n++)
+    argv[n] = c->words[n];
+  argv[n++] = "--version";
+  argv[n] = NULL;
+  int status = cgl_process_run(argv, &text);
+  if ((status != 0 && status != -2) || !text.data)
+    return cgl_text_free(&text), 0;
+  text.data[strcspn(text.data, "\n")] = 0;
+  c->version = strdup(text.data);
+  c->clang = c->version && strstr(c->version, "clang") != NULL;
+  cgl_text_free(&text);
+  return c->version != NULL;
+}
+
+
+/* $CGRAPHLUA_CXX, words split at blanks, or the first of the usual names. */
+static int find_words(compiler *c, const char *asked) {
+  static const char *const usual[] = {"c++", "g++", "clang++"};
+  if (asked && *asked) {
+    char *copy = strdup(asked), *rest = NULL;
+    if (!copy)
+      return 0;
+    for (char *w = strtok_r(copy, " \t", &rest); w && c->nwords < 8;
+         w = strtok_r(NULL, " \t", &rest))
+      c->words[c->nwords++] = strdup(w);
+    free(copy);
+    c->path = c->nwords && c->words[0] ? cgl_process_find(c->words[0]) : NULL;
+    return c->path != NULL;
+  }
+  for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+    c->path = cgl_process_find(usual[i]);
+    if (c->path) {
+      c->words[c->nwords++] = strdup(c->path);
+      return c->words[0] != NULL;
+    }
+  }
+  return 0;
+}
+
+
+static void free_compiler(compiler *c) {
+  for (size_t i = 0; i < c->nwords; i++)
+    free(c->words[i]);
+  free(c->path);
+  free(c->version);
+  free(c->asked);
+  free(c);
+}
+
+
+/* The compiler $CGRAPHLUA_CXX names now; asked for its version once.  What
+   is returned lives as long as the process. */
+static const compiler *find_compiler(void) {
+  const char *asked = getenv("CGRAPHLUA_CXX");
+  if (!asked)
+    asked = "";
+  pthread_mutex_lock(&lock);
+  compiler *c = known;
+  if (!c || strcmp(c->asked, asked)) {
+    c = calloc(1, sizeof *c);
+    if (c)
+      c->asked = strdup(asked);
+    if (c && (!c->asked || !find_words(c, asked) || !read_version(c))) {
+      free_compiler(c);
+      c = NULL;
+    } else if (c)
+      known = c;
+  }
+  pthread_mutex_unlock(&lock);
+  return c;
+}
+
+
+static cgl_compile_status no_compiler(cgl_job *job) {
+  const char *asked = getenv("CGRAPHLUA_CXX");
+  if (asked && *asked)
+    cgl_text_print(&job->log,
+                   "the C++ compiler '%s' ($CGRAPHLUA_CXX) cannot be run; "
+                   "kernels for the host device need g++ or clang++",
+                   asked);
+  else
+    cgl_text_put(&job->log,
+                 "no C++ compiler was found (c++, g++ or clang++ in PATH); "
+                 "kernels for the host device need one: install g++, or name "
+                 "one in $CGRAPHLUA_CXX");
+  return CGL_COMPILE_NO_COMPILER;
+}
+
+
+/* The lines of /proc/cpuinfo that -march=native depends on. */
+static void add_cpu(cgl_text *out) {
+  static const char *const keys[] = {"model name", "flags",    "cpu family",
+                                     "model\t",    "Features", "CPU part"};
+  FILE *file = fopen("/proc/cpuinfo", "r");
+  char line[4096];
+  if (!file)
+    return;
+  while (fgets(line, sizeof line, file) && *line != '\n')
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+      if (strncmp(line, keys[i], strlen(keys[i])) == 0)
+        cgl_text_put(out, line);
+  fclose(file);
+}
+
+
+cgl_compile_status cgl_host_identify(cgl_job *job, cgl_text *identity) {
+  const compiler *c = find_compiler();
+  struct stat st;
+  if (!c)
+    return no_compiler(job);
+  for (size_t i = 0; i < c->nwords; i++)
+    cgl_text_print(identity, "%s ", c->words[i]);
+  if (stat(c->path, &st) == 0)
+    cgl_text_print(identity, "%lld %lld.%09ld ", (long long)st.st_size,
+                   (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+  cgl_text_print(identity, "%s\n", c->version);
+  add_cpu(identity);
+  return CGL_COMPILE_OK;
+}
+
+
+void cgl_host_device_text(cgl_text *out) {
+  cgl_text_put(out, cgl_text_kernel_abi);
+  cgl_text_put(out, cgl_text_device);
+  cgl_text_put(out, cgl_text_device_math);
+  cgl_text_put(out, cgl_text_device_half);
+  cgl_text_put(out, cgl_text_prelude);
+  cgl_text_put(out, cgl_text_device_run);
+}
+
+
+/* Parts of the device header are left out when the source names none of
+   their words: half the time of a small kernel's compile is its header. */
+static void add_header(const cgl_job *job, cgl_text *out) {
+  static const char *const warp[] = {"_sync", "__activemask", "__syncwarp",
+                                     "__syncthreads_", NULL};
+  static const char *const atomics[] = {"atomic", NULL};
+  static const char *const half[] = {"half", "bfloat16", NULL};
+  static const char *const vectors[] = {"char", "short", "long", NULL};
+  static const struct {
+    const char *macro;
+    const char *const *words;
+  } parts[] = {{"CGL_WITH_WARP", warp},
+               {"CGL_WITH_ATOMICS", atomics},
+               {"CGL_WITH_HALF", half},
+               {"CGL_WITH_VECTORS", vectors}};
+  const cgl_source *s = job->source;
+  int all = cgl_program_is_partial(job->program);
+  int has_half = all;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    int found = all;
+    for (const char *const *w = parts[i].words; *w && !found; w++)
+      found = cgl_program_contains(job->program, *w) ||
+              memmem(s->text, s->length, *w, strlen(*w)) != NULL;
+    if (found)
+      cgl_text_print(out, "#define %s 1\n", parts[i].macro);
+    has_half |= found && parts[i].words == half;
+  }
+  cgl_text_put(out, cgl_text_prelude);
+  cgl_text_put(out, cgl_text_kernel_abi);
+  cgl_text_put(out, cgl_text_device);
+  cgl_text_put(out, cgl_text_device_math);
+  if (has_half)
+    cgl_text_put(out, cgl_text_device_half);
+}
+
+
+static const char *mode_of(const cgl_signature *s) {
+  if (s->features & CGL_USES_BARRIER)
+    return "CGL_BARRIERS";
+  int locals = (s->features & CGL_USES_LOCALS) != 0;
+  if (s->features & (CGL_USES_SHARED | CGL_NEEDS_THREADS))
+    return locals ? "CGL_NESTED_ORDERED" : "CGL_NESTED";
+  return locals ? "CGL_FLAT_ORDERED" : "CGL_FLAT";
+}
+
+
+/* One row per kernel; an error in it points at the kernel's own line. */
+static void add_exports(const cgl_job *job, cgl_text *out) {
+  const cgl_image *image = job->image;
+  const char *file = job->source->file;
+  cgl_text_put(out, "\n#line 1 \"cgraphlua\"\n");
+  if (cgl_program_contains(job->program, "__shared__"))
+    cgl_text_print(out,
+                   "extern \"C\" { __thread char cgl_dynamic_shared[%d] "
+                   "__attribute__((aligned(128))); }\n",
+                   DYNAMIC_SHARED);
+  cgl_text_put(out, cgl_text_device_run);
+  if (image->nsignatures)
+    cgl_text_put(out, "static const cgl_host_kernel cgl_kernels[] = {\n");
+  for (size_t i = 0; i < image->nsignatures; i++) {
+    const cgl_signature *s = &image->signatures[i];
+    const char *name = *s->name == '&' ? s->name + 1 : s->name;
+    cgl_text_print(out, "#line %d \"", s->line);
+    cgl_text_quote(out, file);
+    cgl_text_print(out, "\"\ncgl_row_of<(%s), %s>(\"", name, mode_of(s));
+    cgl_text_quote(out, s->lowered);
+    cgl_text_print(out, "\", %u),\n", s->max_threads ? s->max_threads : 1024u);
+  }
+  cgl_text_put(out, image->nsignatures ? "};\n" : "");
+  cgl_text_put(out, "#line 1 \"cgraphlua\"\n");
+  if (image->nvariables)
+    cgl_text_put(out, "static const cgl_host_global cgl_globals[] = {\n");
+  for (size_t i = 0; i < image->nvariables; i++)
+    cgl_text_print(out, "{\"%s\", (void *)&%s, sizeof(%s)},\n",
+                   image->variables[i].name, image->variables[i].name,
+                   image->variables[i].name);
+  cgl_text_put(out, image->nvariables ? "};\n" : "");
+  cgl_text_print(
+      out,
+      "extern \"C\" __attribute__((visibility(\"default\"), used)) "
+      "const cgl_host_module cgl_exported "
+      "__asm__(\""
+      "cgl_host_module"
+      "\");\n"
+      "const cgl_host_module cgl_exported = {CGL_HOST_ABI, %zu, "
+      "%s, %zu, %s, cgl_init};\n",
+      image->nsignatures, image->nsignatures ? "cgl_kernels" : "nullptr",
+      image->nvariables, image->nvariables ? "cgl_globals" : "nullptr");
+}
+
+
+static void generate(const cgl_job *job, cgl_text *out) {
+  cgl_text_put(out, "#line 1 \"cgraphlua\"\n");
+  add_header(job, out);
+  cgl_text_print(out, "#line %d \"", job->source->line);
+  cgl_text_quote(out, job->source->file);
+  cgl_text_put(out, "\"\n");
+  cgl_source_rewrite(job->source, 1, out);
+  add_exports(job, out);
+}
+
+
+typedef struct command {
+  char *argv[256];
+  size_t n;
+} command;
+
+
+static void add_word(command *c, const char *word) {
+  if (c->n < 255)
+    c->argv[c->n++] = (char *)word;
+}
+
+
+/* What of the caller's options means something to a C++ compiler; NVRTC's
+   other options are silently left to NVRTC. */
+static void add_options(command *c, const cgl_source *s) {
+  const char *standard = "-std=gnu++17", *contract = "-ffp-contract=fast";
+  for (size_t i = 0; i < s->noptions; i++) {
+    const char *o = s->options[i];
+    if (strncmp(o, "-D", 2) == 0 || strncmp(o, "-U", 2) == 0 ||
+        strncmp(o, "-I", 2) == 0) {
+      add_word(c, o);
+      if (!o[2] && i + 1 < s->noptions)
+        add_word(c, s->options[++i]);
+    } else if (strcmp(o, "-std=c++20") == 0 || strcmp(o, "--std=c++20") == 0)
+      standard = "-std=gnu++20";
+    else if (strcmp(o, "--fmad=false") == 0 || strcmp(o, "-fmad=false") == 0)
+      contract = "-ffp-contract=off";
+  }
+  add_word(c, standard);
+  add_word(c, contract);
+}
+
+
+static void build_command(command *c, const compiler *cxx, const cgl_source *s,
+                          const char *input, const char *output) {
+  static const char *const common[] = {
+      "-O3",
+      "-march=native",
+      "-fPIC",
+      "-shared",
+      "-pipe",
+      "-x",
+      "c++",
+      "-fvisibility=hidden",
+      "-fno-semantic-interposition",
+      "-fno-trapping-math",
+      "-fno-math-errno",
+      "-fno-exceptions",
+      "-fno-rtti",
+      "-fno-strict-aliasing",
+      "-fno-asynchronous-unwind-tables",
+      "-fno-stack-protector",
+      "-fcf-protection=none",
+      "-Wno-unknown-pragmas",
+      "-Wno-attributes",
+  };
+  static const char *const gcc[] = {
+      "-fno-gnu-unique",
+      "-fdiagnostics-color=never",
+      "-fno-diagnostics-show-caret",
+      "--param",
+      "logical-op-non-short-circuit=0",
+      "--param",
+      "max-unswitch-insns=400",
+      "--param",
+      "max-unswitch-level=8",
+  };
+  static const char *const clang[] = {
+      "-fno-color-diagnostics", "-fno-caret-diagnostics",
+      "-Wno-ignored-attributes", "-Wno-pass-failed"};
+  for (size_t i = 0; i < cxx->nwords; i++)
+    add_word(c, cxx->words[i]);
+  for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+    add_word(c, common[i]);
+  if (cxx->clang)
+    for (size_t i = 0; i < sizeof clang / sizeof *clang; i++)
+      add_word(c, clang[i]);
+  else
+    for (size_t i = 0; i < sizeof gcc / sizeof *gcc; i++)
+      add_word(c, gcc[i]);
+  add_options(c, s);
+  add_word(c, input);
+  add_word(c, "-o");
+  add_word(c, output);
+  add_word(c, "-nostartfiles");
+  add_word(c, "-nodefaultlibs");
+  add_word(c, "-lm");
+  add_word(c, "-lc");
+  add_word(c, "-lgcc");
+  c->argv[c->n] = NULL;
+}
+
+
+static int write_all(const char *path, const cgl_text *text) {
+  FILE *file = fopen(path, "wb");
+  if (!file)
+    return 0;
+  size_t n = fwrite(text->data, 1, text->length, file);
+  return (fclose(file) == 0) & (n == text->length);
+}
+
+
+static int read_all(const char *path, cgl_image *image) {
+  FILE *file = fopen(path, "rb");
+  cgl_text text = {0};
+  char block[8192];
+  size_t n;
+  if (!file)
+    return 0;
+  while ((n = fread(block, 1, sizeof block, file)) > 0)
+    cgl_text_add(&text, block, n);
+  int bad = ferror(file) || text.failed || !text.length;
+  fclose(file);
+  image->size = text.length;
+  image->bytes = cgl_text_take(&text);
+  return !bad && image->bytes;
+}
+
+
+static cgl_compile_status run_compiler(cgl_job *job, const compiler *cxx,
+                                       const char *input, const char *output) {
+  command c = {.n = 0};
+  cgl_text said = {0};
+  build_command(&c, cxx, job->source, input, output);
+  int status = cgl_process_run(c.argv, &said);
+  if (status == -1) {
+    cgl_text_print(&job->log, "cannot run %s: %s", cxx->path, strerror(errno));
+    cgl_text_free(&said);
+    return CGL_COMPILE_SYSTEM;
+  }
+  cgl_host_diagnostics(job->source, said.data ? said.data : "", &job->log);
+  cgl_text_free(&said);
+  if (status == 0 || status == -2)
+    if (read_all(output, job->image))
+      return CGL_COMPILE_OK;
+  if (!job->log.length)
+    cgl_text_print(&job->log, "%s ended with status %d and no message",
+                   cxx->path, status);
+  return CGL_COMPILE_REFUSED;
+}
+
+
+cgl_compile_status cgl_host_compile(cgl_job *job) {
+  const compiler *cxx = find_compiler();
+  if (!cxx)
+    return no_compiler(job);
+  const char *base = getenv("TMPDIR");
+  if (!base || !*base)
+    base = "/tmp";
+  char *folder = cgl_format("%s/cgraphlua-XXXXXX", base);
+  if (!folder || !mkdtemp(folder)) {
+    cgl_text_print(&job->log, "cannot make a folder in %s: %s", base,
+                   strerror(errno));
+    free(folder);
+    return CGL_COMPILE_SYSTEM;
+  }
+  char *input = cgl_format("%s/kernel.cc", folder);
+  char *output = cgl_format("%s/kernel.so", folder);
+  cgl_text text = {0};
+  cgl_compile_status status = CGL_COMPILE_SYSTEM;
+  generate(job, &text);
+  if (!input || !output || text.failed)
+    cgl_text_put(&job->log, "out of memory");
+  else if (!write_all(input, &text))
+    cgl_text_print(&job->log, "cannot write %s: %s", input, strerror(errno));
+  else
+    status = run_compiler(job, cxx, input, output);
+  if (input)
+    unlink(input);
+  if (output)
+    unlink(output);
+  rmdir(folder);
+  free(input);
+  free(output);
+  free(folder);
+  cgl_text_free(&text);
+  return status;
+}
