@@ -107,6 +107,7 @@ CUresult host_kernel_op_make(host_op *op, CUfunction f, const uint32_t grid[3],
 typedef struct host_task {
   void (*run)(struct host_task *task); /* without host_lock */
   struct host_task *next;
+  int priority; /* of the stream it serves: below 0 goes first */
 } host_task;
 
 /* Queues a task for any worker.  Callable with or without host_lock. */

@@ -1,0 +1,195 @@
+/* What the runtime rooms of the host device share among themselves; graph.c
+   and its like need host.h alone.
+   Idea: time, futexes and limits in one place; a fault frame that any code
+   touching device memory runs inside; an address map that knows every piece
+   of memory the device was told of.
+   Invariant: a thread is inside at most one fault frame, and only there does
+   the signal handler act. */
+#ifndef CGL_HOST_RUNTIME_H
+#define CGL_HOST_RUNTIME_H
+
+#include <time.h>
+
+#include "driver/host/host.h"
+#include "driver/host/rows_host.h"
+
+#define HOST_MAX_WORKERS 256
+#define HOST_GREATEST_PRIORITY (-5)
+#define HOST_SHARED_DEFAULT 49152 /* dynamic shared bytes without opt-in */
+#define HOST_SHARED_LIMIT 232448  /* with it */
+#define HOST_SM_THREADS 2048
+#define HOST_SPIN_NS 20000 /* longest wait awake before a thread sleeps */
+
+/* Returns from the enclosing function what a preamble or check answered,
+   unless that was SUCCESS; the second form gives host_lock back. */
+#define HOST_TRY(call)              \
+  do {                              \
+    CUresult try_result = (call);   \
+    if (try_result != CUDA_SUCCESS) \
+      return try_result;            \
+  } while (0)
+
+static inline uint64_t host_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+
+static inline void host_pause(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+
+/* fence.c: sleeps while *word == value; wakes all sleepers. */
+void host_futex_wait(_Atomic uint32_t *word, uint32_t value);
+void host_futex_wake(_Atomic uint32_t *word);
+
+/* scheduler.c.  True on a worker thread.  Cores the process may use.  The
+   process is exiting: start nothing new. */
+bool host_on_worker(void);
+unsigned host_core_count(void);
+bool host_stopping(void);
+bool host_tasks_waiting(void); /* somebody queued a task that no one took */
+/* A worker enters or leaves a function that may block for long: another may
+   take its place.  No-ops on other threads. */
+void host_worker_yield(void);
+void host_worker_return(void);
+
+/* context.c: true while the calling thread runs a user's callback. */
+bool host_in_callback(void);
+/* Physical memory of the device in bytes, from CGRAPHLUA_HOST_MEMORY; and
+   whether CGRAPHLUA_HOST_GUARD is set.  Read once. */
+size_t host_device_memory(void);
+bool host_guard_tight(void);
+/* The device's one context, and how often it was made. */
+CUcontext host_context(void);
+uint64_t host_context_epoch(void);
+
+/* Preamble of calls that give something back: like host_check, but a sticky
+   error does not stop them; they answer host_failed() in the end. */
+CUresult host_check_release(void);
+
+/* guard.c: fault frames. */
+typedef struct host_fault {
+  CUresult code;
+  uintptr_t address; /* that was touched, when `memory` */
+  bool memory;
+  char why[120]; /* sentence without the address */
+} host_fault;
+
+/* Runs body(argument); true when it returned, false when a memory fault, an
+   arithmetic fault or host_kernel_abort ended it: *fault tells which. */
+bool host_guard_run(void (*body)(void *), void *argument, host_fault *fault);
+/* Around a worker's life: its alternate signal stack; the handlers, once. */
+void host_guard_thread_enter(void);
+void host_guard_thread_leave(void);
+/* context.c, without host_lock: host_fail with a sentence that names the
+   kernel (or copy) and the place of the address among the allocations. */
+CUresult host_fail_fault(const char *name, const host_fault *fault);
+
+/* range.c: the address map, under host_lock. */
+typedef enum host_range_kind {
+  HOST_RANGE_ALLOC,      /* cuMemAlloc */
+  HOST_RANGE_POOL,       /* cuMemAllocAsync */
+  HOST_RANGE_GRAPH,      /* an alloc node's */
+  HOST_RANGE_VIRTUAL,    /* cuMemAddressReserve */
+  HOST_RANGE_GLOBAL,     /* a module's variable */
+  HOST_RANGE_PINNED,     /* cuMemHostAlloc */
+  HOST_RANGE_REGISTERED, /* cuMemHostRegister */
+} host_range_kind;
+
+typedef struct host_range {
+  uintptr_t start;
+  size_t bytes; /* as asked for */
+  host_range_kind kind;
+  uint64_t id;          /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
+  bool dying;           /* a free waits for the device */
+  bool freed;           /* HOST_RANGE_POOL: on a free list */
+  bool committed;       /* HOST_RANGE_GRAPH: accessible and counted */
+  void *map;            /* whole mapping with guards, or NULL */
+  size_t map_bytes;     /* of it */
+  uintptr_t data;       /* its accessible pages */
+  size_t data_bytes;    /* of them */
+  size_t counted;       /* bytes counted against the device's memory */
+  CUmemoryPool pool;    /* HOST_RANGE_POOL */
+  uint64_t free_stream; /* id of the stream that freed it, and */
+  uint64_t free_at;     /* what was queued there by then */
+  struct host_range *free_next;
+  struct host_map *maps;           /* HOST_RANGE_VIRTUAL: by address */
+  struct host_range *left, *right; /* treap, by start */
+  uint32_t heap;                   /* its random priority */
+} host_range;
+
+/* The range that holds address, or the last one that starts at or before it
+   (NULL: none). */
+host_range *host_range_find(uintptr_t address);
+host_range *host_range_below(uintptr_t address);
+host_range *host_range_above(uintptr_t address); /* first that starts after */
+/* Does any range overlap [start, start + bytes)? */
+bool host_range_overlaps(uintptr_t start, size_t bytes);
+/* Adds a zeroed range (malloc) of the given kind; NULL: no memory. */
+host_range *host_range_add(uintptr_t start, size_t bytes, host_range_kind kind);
+void host_range_remove(host_range *range); /* and frees it */
+/* In order of address; NULL gives the first. */
+host_range *host_range_next(const host_range *range);
+
+/* memory.c: counts bytes against the device's memory; false: too many. */
+bool host_memory_charge(size_t bytes);
+void host_memory_refund(size_t bytes);
+size_t host_memory_used(void);
+int64_t host_memory_allocations(void); /* live mappings of ours */
+/* Makes a range of `kind` with its own guarded mapping; all but pinned ones
+   count against the device's memory. */
+CUresult host_memory_make(size_t bytes, host_range_kind kind, host_range **out);
+void host_memory_drop(host_range *range); /* unmaps, refunds, removes */
+/* Drops the graph ranges that were given back, when the device is idle. */
+void host_memory_bury(void);
+
+/* virtual.c: every byte of [address, address + bytes) of a reservation is
+   mapped; all mappings of a reservation go (context end). */
+bool host_virtual_mapped(const host_range *range, uintptr_t address,
+                         size_t bytes);
+void host_virtual_drop(host_range *range);
+void host_virtual_reset(void);
+
+/* mempool.c, under host_lock: after a wait for the device or a part of it,
+   releases what the pools keep above their thresholds; what they keep at all
+   (true: there was something); all pools go (context end). */
+void host_mempool_sync(void);
+bool host_mempool_squeeze(void);
+void host_mempool_reset(void);
+/* The free of a pool's allocation was called, and the device is idle. */
+void host_mempool_give_back(host_range *range);
+
+/* stream.c: all streams but the built-in ones are destroyed and drained. */
+void host_stream_reset(void);
+CUstream host_stream_first(void); /* list of live streams */
+/* Has every stream run what it was given?  Has the stream of this id run its
+   first `at` entries, or is it gone? */
+bool host_device_idle(void);
+bool host_stream_reached(uint64_t id, uint64_t at);
+/* Waits for all work of the device; gives host_lock up meanwhile. */
+void host_device_wait(void);
+/* Waits for all that is queued on the stream; gives host_lock up meanwhile.
+   Answers host_failed. */
+CUresult host_stream_wait(CUstream stream);
+
+/* event.c, module.c: context end. */
+void host_event_reset(void);
+void host_module_reset(void);
+
+/* op.c, module.c: a parameter block for the kernel, one malloc block of
+   pointers set to where the values go; where parameter `index` lies in a
+   buffer laid out as in C. */
+void **host_params_alloc(const cgl_host_kernel *kernel);
+size_t host_param_offset(const cgl_host_kernel *kernel, size_t index);
+
+/* handle.c: visits every live handle of a kind, which may remove itself. */
+void host_handle_each(host_handle_kind kind, void (*visit)(void *handle));
+
+#endif
