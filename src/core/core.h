@@ -78,6 +78,9 @@ typedef struct cgl_site {
 } cgl_site;
 
 cgl_site cgl_site_now(void);
+/* "file:line" of a site, or "an unknown place"; valid until the thread's
+   eighth next call. */
+const char *cgl_site_text(cgl_site site);
 /* An equal string that lives as long as the process. */
 const char *cgl_intern(const char *text);
 

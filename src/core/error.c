@@ -6,14 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SITE_TEXTS = 8 };
+
+/* On the heap: a library that is loaded late has little thread-local room. */
 typedef struct record {
   cgl_error error;
   char where[256], hint[512], also[512], name[48], message[1024];
   char *long_message; /* a compiler's text may be long */
+  char sites[SITE_TEXTS][160];
+  unsigned next_site;
 } record;
 
-static _Thread_local record last;
+static _Thread_local record *own_record;
 static _Thread_local cgl_site site;
+static record spare; /* of threads that got no memory for their own */
+static pthread_key_t record_key;
+static pthread_once_t record_once = PTHREAD_ONCE_INIT;
 
 static pthread_mutex_t intern_lock = PTHREAD_MUTEX_INITIALIZER;
 static char **interned;
@@ -22,9 +30,6 @@ static size_t interned_count, interned_size;
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_log_function log_function;
 static void *log_user;
-
-static pthread_key_t long_key;
-static pthread_once_t long_once = PTHREAD_ONCE_INIT;
 
 /* What a person can do about a driver's answer. */
 static const struct {
@@ -91,23 +96,46 @@ static const char *status_text(cgl_status status) {
 }
 
 
-const cgl_error *cgl_last_error(void) {
-  if (!last.error.name)
-    last.error = (cgl_error){0, "CUDA_SUCCESS", "", "", "no error", "", ""};
-  return &last.error;
+static void free_record(void *record_) {
+  record *r = record_;
+  own_record = NULL;
+  free(r->long_message);
+  free(r);
 }
 
 
 static void make_key(void) {
-  pthread_key_create(&long_key, free);
+  pthread_key_create(&record_key, free_record);
 }
 
 
-/* Keeps a message that does not fit the record; freed with the thread. */
-static const char *keep_long(char *text) {
-  pthread_once(&long_once, make_key);
-  free(pthread_getspecific(long_key));
-  pthread_setspecific(long_key, text);
+static record *my_record(void) {
+  if (own_record)
+    return own_record;
+  pthread_once(&record_once, make_key);
+  record *r = calloc(1, sizeof *r);
+  if (!r)
+    return &spare;
+  pthread_setspecific(record_key, r);
+  own_record = r;
+  return r;
+}
+
+
+const cgl_error *cgl_last_error(void) {
+  record *r = my_record();
+  if (!r->error.name)
+    r->error = (cgl_error){0, "CUDA_SUCCESS", "", "", "no error", "", ""};
+  return &r->error;
+}
+
+
+const char *cgl_site_text(cgl_site at) {
+  if (!at.file)
+    return "an unknown place";
+  record *r = my_record();
+  char *text = r->sites[r->next_site++ % SITE_TEXTS];
+  snprintf(text, sizeof r->sites[0], "%s:%d", at.file, at.line);
   return text;
 }
 
@@ -117,24 +145,25 @@ cgl_status cgl_fail(cgl_status status, const char *operation,
   va_list args, again;
   va_start(args, format);
   va_copy(again, args);
-  const char *message = last.message;
-  int length = vsnprintf(last.message, sizeof last.message, format, args);
-  if (length >= (int)sizeof last.message) {
+  record *r = my_record();
+  const char *message = r->message;
+  int length = vsnprintf(r->message, sizeof r->message, format, args);
+  if (length >= (int)sizeof r->message) {
     char *text = malloc((size_t)length + 1);
     if (text) {
       vsnprintf(text, (size_t)length + 1, format, again);
-      message = keep_long(text);
+      free(r->long_message);
+      message = r->long_message = text;
     }
   }
   va_end(again);
   va_end(args);
-  last.where[0] = last.hint[0] = last.also[0] = 0;
+  r->where[0] = r->hint[0] = r->also[0] = 0;
   if (site.file)
-    snprintf(last.where, sizeof last.where, "%s:%d", site.file, site.line);
-  last.error = (cgl_error){status,    cgl_status_name(status),
-                           operation, last.where,
-                           message,   last.hint,
-                           last.also};
+    snprintf(r->where, sizeof r->where, "%s:%d", site.file, site.line);
+  r->error = (cgl_error){
+      status, cgl_status_name(status), operation, r->where, message, r->hint,
+      r->also};
   return status;
 }
 
@@ -149,18 +178,21 @@ cgl_status cgl_fail(cgl_status status, const char *operation,
 
 
 void cgl_fail_hint(const char *format, ...) {
-  FORMAT_INTO(last.hint);
+  record *r = my_record();
+  FORMAT_INTO(r->hint);
 }
 
 
 void cgl_fail_also(const char *format, ...) {
-  FORMAT_INTO(last.also);
+  record *r = my_record();
+  FORMAT_INTO(r->also);
 }
 
 
 void cgl_fail_where(const char *file, int line) {
+  record *r = my_record();
   if (file)
-    snprintf(last.where, sizeof last.where, "%s:%d", file, line);
+    snprintf(r->where, sizeof r->where, "%s:%d", file, line);
 }
 
 
@@ -181,8 +213,9 @@ cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
   else
     cgl_fail(result, operation, "%s (%s)", text, entry);
   if (name) {
-    snprintf(last.name, sizeof last.name, "%s", name);
-    last.error.name = last.name;
+    record *r = my_record();
+    snprintf(r->name, sizeof r->name, "%s", name);
+    r->error.name = r->name;
   }
   for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
     if (hints[i].code == result)

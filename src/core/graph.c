@@ -7,17 +7,6 @@
 #include <string.h>
 
 
-const char *cgl_site_text(cgl_site site) {
-  static _Thread_local char texts[8][160];
-  static _Thread_local unsigned next;
-  if (!site.file)
-    return "an unknown place";
-  char *text = texts[next++ % 8];
-  snprintf(text, sizeof texts[0], "%s:%d", site.file, site.line);
-  return text;
-}
-
-
 static cgl_status check_pool(cgl_context *context, const cgl_graph_desc *desc,
                              const char *operation) {
   if (!desc->pool || desc->pool->object.context == context)

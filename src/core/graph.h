@@ -8,8 +8,4 @@
    handed over to die.  The graph is left as it was on failure. */
 cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation);
 
-/* "file:line" of a site, or "somewhere"; valid until the thread's eighth next
-   call. */
-const char *cgl_site_text(cgl_site site);
-
 #endif
