@@ -1,0 +1,48 @@
+---@meta cgraphlua.buffer
+
+--- Typed device memory.  #b is the number of elements.
+---@class cgraphlua.buffer
+---@field type cgraphlua.type
+---@field bytes integer
+---@field shape integer[] a new list each time; {#b} unless a shape was given
+---@operator len: integer
+local buffer = {}
+
+--- Copies from a list (of lists), a string of raw bytes or an FFI array with
+--- exactly as many elements, and waits.  Raises inside a capture.
+---@param data table|string|ffi.cdata*
+---@return cgraphlua.buffer self
+function buffer:upload(data) end
+
+--- Waits for the current stream and returns the elements: a flat list, or
+--- with "string" the raw bytes, or the list or FFI array given, filled.
+--- 64-bit integers beyond 2^53 are FFI integers.  Raises inside a capture.
+---@param into? table|"string"|ffi.cdata*
+---@return table|string|ffi.cdata*
+function buffer:download(into) end
+
+--- Copies all of `source`, which has the same type and count, asynchronously
+--- on the current stream.
+---@param source cgraphlua.buffer|cgraphlua.pinned
+---@return cgraphlua.buffer self
+function buffer:copy(source) end
+
+--- Sets every element, asynchronously on the current stream.
+---@param value number|boolean|ffi.cdata*
+---@return cgraphlua.buffer self
+function buffer:fill(value) end
+
+--- Elements first .. first + count - 1 (count from 1) of the same memory,
+--- which the view keeps.
+---@param first integer
+---@param count? integer default: to the end
+---@return cgraphlua.buffer
+function buffer:view(first, count) end
+
+---@return integer address on the device
+function buffer:address() end
+
+--- Gives the memory back, when no graph or view uses it.
+function buffer:release() end
+
+return buffer

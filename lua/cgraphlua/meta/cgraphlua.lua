@@ -1,0 +1,240 @@
+---@meta cgraphlua
+
+-- What every function of the module takes, returns and raises.  Sizes are in
+-- elements or bytes as named, times in milliseconds; lists count from 1.
+-- Every function may raise a cgraphlua.error when the device fails, and
+-- raises "bad argument #n to '...'" for a value of the wrong type or range
+-- and for an option it does not know.
+
+---@class cgraphlua
+---@field version string the library's version, "0.1.0"
+---@field null lightuserdata a null pointer, as a kernel argument
+---@field debug cgraphlua.debug
+local cg = {}
+
+---@alias cgraphlua.type
+---| "float" 4 bytes
+---| "double" 8 bytes
+---| "int8"
+---| "uint8"
+---| "int16"
+---| "uint16"
+---| "int32"
+---| "uint32"
+---| "int64" beyond 2^53 as FFI integers
+---| "uint64" beyond 2^53 as FFI integers
+---| "half" IEEE 754, 2 bytes, rounded to nearest even
+---| "bfloat16" 2 bytes, rounded to nearest even
+---| "bool" 1 byte
+
+--- A count of elements, or 1 to 8 extents with the slowest first: {ny, nx}.
+---@alias cgraphlua.shape integer|integer[]
+
+--- What another thread or call may do while a capture is underway.
+---@alias cgraphlua.capture_error_mode
+---| "default" thread_local
+---| "global" an unsafe call of any thread breaks the capture
+---| "thread_local" one of this thread does
+---| "relaxed" none does
+
+---@class cgraphlua.device_info
+---@field device string what set_device takes: "host", "cuda:0"
+---@field name string the driver's name of it
+---@field memory integer bytes
+---@field compute string compute capability, "9.0"
+---@field driver string driver version, "13.0"
+---@field multiprocessors integer
+---@field max_threads_per_block integer
+
+-- Devices ------------------------------------------------------------------
+
+--- All devices of the machine; opens none of them.  The host device is last.
+---@return cgraphlua.device_info[]
+function cg.devices() end
+
+--- The device of the current stream.  The first call that needs a device
+--- opens what CGRAPHLUA_DEVICE names, or the first GPU, or the host device.
+---@return cgraphlua.device_info
+function cg.device() end
+
+--- Opens a device and makes its default stream current.  Raises
+--- CGL_ERROR_NO_DEVICE when there is no such device.
+---@param name string "host", "cuda" or "cuda:N"
+---@return cgraphlua.device_info
+function cg.set_device(name) end
+
+--- Waits for all work of the current device, or of the one named.  Raises
+--- while a capture is underway.
+---@param device? string
+function cg.synchronize(device) end
+
+--- Calls `fn` with messages that are no failures (an empty capture, a cache
+--- that cannot be written); nil silences them.  At first they go to stderr.
+---@param fn? fun(message: string)
+function cg.on_log(fn) end
+
+--- Objects of this process that are alive, those that graphs keep included.
+--- "all" (default), "context", "stream", "event", "buffer", "pinned",
+--- "module", "kernel", "pool" or "graph".
+---@param noun? string
+---@return integer
+function cg.live(noun) end
+
+-- Streams and events -------------------------------------------------------
+
+--- A new stream, which does not wait for the default stream.  Priority 0 is
+--- the least urgent, negative is more, clamped to what the device has.
+---@param opts? {priority?: integer}
+---@return cgraphlua.stream
+function cg.stream(opts) end
+
+--- The stream that operations of this Lua state go to.
+---@return cgraphlua.stream
+function cg.current_stream() end
+
+--- The current device's default stream.  It cannot be captured.
+---@return cgraphlua.stream
+function cg.default_stream() end
+
+--- Borrows a CUstream of another library, which must outlive the object.
+---@param pointer lightuserdata|ffi.cdata*|integer
+---@return cgraphlua.stream
+function cg.stream_from(pointer) end
+
+--- Is the current stream part of a capture?  Opens no device.
+---@return boolean
+function cg.is_current_stream_capturing() end
+
+--- A new event.
+---@param opts? {timing?: boolean} false: cheaper, without elapsed (default true)
+---@return cgraphlua.event
+function cg.event(opts) end
+
+-- Memory -------------------------------------------------------------------
+
+--- Device memory, uninitialized.  In a capture it comes from the graph's
+--- pool.  Raises CUDA_ERROR_OUT_OF_MEMORY after one collection did not help.
+---@param type cgraphlua.type
+---@param shape cgraphlua.shape
+---@param opts? {pool?: cgraphlua.pool}
+---@return cgraphlua.buffer
+function cg.buffer(type, shape, opts) end
+
+--- The same, set to zero on the current stream (in a capture: at each replay).
+---@param type cgraphlua.type
+---@param shape cgraphlua.shape
+---@param opts? {pool?: cgraphlua.pool}
+---@return cgraphlua.buffer
+function cg.zeros(type, shape, opts) end
+
+--- The same, set to a value.
+---@param type cgraphlua.type
+---@param shape cgraphlua.shape
+---@param value number|boolean|ffi.cdata*
+---@param opts? {pool?: cgraphlua.pool}
+---@return cgraphlua.buffer
+function cg.full(type, shape, value, opts) end
+
+--- A buffer with the elements of a list (lists of lists give a shape), of a
+--- string of raw bytes, or of an FFI array.  Waits until the data is there;
+--- raises inside a capture.
+---@param data table|string|ffi.cdata*
+---@param type cgraphlua.type
+---@param shape? cgraphlua.shape as many elements as the data has
+---@param opts? {pool?: cgraphlua.pool}
+---@return cgraphlua.buffer
+function cg.from(data, type, shape, opts) end
+
+--- Device memory of another library, which must outlive the object.
+---@param pointer lightuserdata|ffi.cdata*|integer
+---@param type cgraphlua.type
+---@param shape cgraphlua.shape
+---@return cgraphlua.buffer
+function cg.buffer_from(pointer, type, shape) end
+
+--- Page-locked host memory, zero at first.
+---@param type cgraphlua.type
+---@param count integer elements
+---@return cgraphlua.pinned
+function cg.pinned(type, count) end
+
+--- A pool of device memory, to be shared by captures and buffers.
+---@param opts? {} there are no options yet
+---@return cgraphlua.pool
+function cg.pool(opts) end
+
+--- The same under torch's name.
+---@return cgraphlua.pool
+function cg.graph_pool_handle() end
+
+-- Kernels ------------------------------------------------------------------
+
+---@class cgraphlua.module_options
+---@field source? string CUDA C, PTX or a cubin (when the first argument is the table)
+---@field file? string path to read, or the source's name in compiler messages
+---@field line? integer where in `file` the source starts (default 1)
+---@field options? string[] for the compiler, {"-DN=4"}
+---@field expressions? string[] name expressions of templates, {"scale<float, 4>"}
+
+--- Compiles CUDA C (or takes it from the cache on disk) and loads it.  Raises
+--- CGL_ERROR_COMPILE with the compiler's text, which names the script's lines.
+---@param source string|cgraphlua.module_options
+---@param opts? cgraphlua.module_options
+---@return cgraphlua.module
+function cg.module(source, opts) end
+
+--- A kernel of a module made of the source alone; a name with "<" is a name
+--- expression.
+---@param source string|cgraphlua.module_options
+---@param name? string not needed when there is one kernel
+---@param opts? cgraphlua.module_options
+---@return cgraphlua.kernel
+---@overload fun(source: string, opts: cgraphlua.module_options): cgraphlua.kernel
+function cg.kernel(source, name, opts) end
+
+-- Graphs -------------------------------------------------------------------
+
+---@class cgraphlua.graph_options
+---@field keep_graph? boolean keep the template; instantiate by hand or at the first replay
+---@field pool? cgraphlua.pool default: a private one
+---@field capture_error_mode? cgraphlua.capture_error_mode
+
+--- A graph that has captured nothing yet.
+---@param opts? cgraphlua.graph_options
+---@return cgraphlua.graph
+function cg.graph(opts) end
+
+---@class cgraphlua.capture_options: cgraphlua.graph_options
+---@field stream? cgraphlua.stream default: a side stream of the device
+
+--- Captures what `fn` issues into a new graph.  However fn ends, the current
+--- stream is put back and no capture is left; its own error is raised on.
+--- fn cannot yield.
+---@param fn fun(): ...
+---@param opts? cgraphlua.capture_options
+---@return cgraphlua.graph graph
+---@return any ... what fn returned
+function cg.capture(fn, opts) end
+
+-- For tests ----------------------------------------------------------------
+
+---@class cgraphlua.debug
+local debug = {}
+
+--- Makes the k-th driver call from now fail; 0 disarms.  Raises unless the
+--- process runs with CGRAPHLUA_FAULT=1.
+---@param k integer
+---@param code? integer a CUresult (default 2, out of memory)
+function debug.fault(k, code) end
+
+--- Driver calls since cg.debug.fault, and the one that was made to fail.
+---@return integer calls
+---@return string? hit
+function debug.fault_count() end
+
+--- Gives up the streams that the module holds by itself, so that cg.live
+--- counts the script's objects alone.  They come back at the next use.
+function debug.forget() end
+
+cg.debug = debug
+return cg

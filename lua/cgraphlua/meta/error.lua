@@ -1,0 +1,12 @@
+---@meta cgraphlua.error
+
+--- What a failure raises.  tostring(e) is "file:line: operation: message
+--- [name code]" and a hint; e .. "" works too.
+---@class cgraphlua.error
+---@field name string "CUDA_ERROR_...", "CGL_ERROR_..."
+---@field code integer the driver's code, negative for our own
+---@field operation string the call that failed, "graph:replay"
+---@field where string the script's "file:line" that issued it, or ""
+---@field message string what was wrong, with values
+---@field hint string what to do, or ""
+---@field also string what failed afterwards, or ""

@@ -1,0 +1,79 @@
+---@meta cgraphlua.graph
+
+--- What was issued into a capture; keeps alive what it uses.
+---@class cgraphlua.graph
+local graph = {}
+
+---@class cgraphlua.begin_options
+---@field pool? cgraphlua.pool
+---@field capture_error_mode? cgraphlua.capture_error_mode
+---@field stream? cgraphlua.stream default: the current stream
+
+--- Begins to capture what is issued into the stream.  Raises on the default
+--- stream, inside a capture, and when the graph holds one (reset it first).
+---@param opts? cgraphlua.begin_options
+function graph:capture_begin(opts) end
+
+--- Ends the capture and, unless keep_graph, instantiates.  When the capture
+--- was broken, the error names the operation and the line that broke it.
+function graph:capture_end() end
+
+--- Captures what `fn` issues, on a side stream.  However fn ends, the current
+--- stream is put back and no capture is left; its own error is raised on.
+--- fn cannot yield.
+---@param fn fun(): ...
+---@param opts? cgraphlua.begin_options stream: default a side stream
+---@return cgraphlua.graph self
+---@return any ... what fn returned
+function graph:capture(fn, opts) end
+
+---@return boolean capturing
+function graph:is_capturing() end
+
+--- Makes a fresh executable of the kept template.  Raises without keep_graph.
+function graph:instantiate() end
+
+--- Launches n times on the current stream, asynchronously; in a capture each
+--- becomes a child graph.  Raises CGL_ERROR_NOT_CAPTURED before a capture.
+---@param n? integer default 1
+function graph:replay(n) end
+
+--- Drops what was captured; the graph can capture again.
+function graph:reset() end
+
+--- The pool of its captures.  Raises before the first.
+---@return cgraphlua.pool
+function graph:pool() end
+
+--- The driver's template, until reset or instantiation.  Needs keep_graph.
+---@return lightuserdata cugraph
+function graph:raw_cuda_graph() end
+
+--- The driver's executable, until reset or instantiation.
+---@return lightuserdata cugraphexec
+function graph:raw_cuda_graph_exec() end
+
+--- Writes a Graphviz file with kernel names, sizes and script lines.
+---@param path string
+function graph:debug_dump(path) end
+
+--- Does nothing: debug_dump works at any time.  For scripts that call it.
+function graph:enable_debug_mode() end
+
+---@class cgraphlua.node
+---@field kind string "kernel", "memcpy", "memset", "graph", "foreign"
+---@field name string the kernel's name, or the operation
+---@field file string script file, or ""
+---@field line integer script line, or 0
+---@field grid? integer[] blocks, of a kernel
+---@field block? integer[] threads, of a kernel
+---@field dependencies integer[] indices in the list
+
+--- The nodes in the order they were issued.
+---@return cgraphlua.node[]
+function graph:nodes() end
+
+--- Gives the graph up; a capture of it that is underway is abandoned.
+function graph:release() end
+
+return graph

@@ -1,0 +1,61 @@
+---@meta cgraphlua.kernel
+
+--- A kernel of a module.
+---@class cgraphlua.kernel
+local kernel = {}
+
+--- Blocks or threads: a number, or {x, y, z} with 1 for what is missing.
+---@alias cgraphlua.sizes integer|integer[]
+
+--- Blocks, and bytes of dynamic shared memory.
+---@class cgraphlua.grid
+---@field [1] integer
+---@field [2]? integer
+---@field [3]? integer
+---@field shared? integer bytes
+
+--- What a kernel takes: buffers and pinned memory for pointers (cg.null for a
+--- null pointer), numbers, booleans, 64-bit FFI integers, FFI structs and
+--- strings of exactly a parameter's bytes for values.
+---@alias cgraphlua.argument
+---| number
+---| boolean
+---| string
+---| lightuserdata
+---| ffi.cdata*
+---| cgraphlua.buffer
+---| cgraphlua.pinned
+
+--- Launches on the current stream.  Raises CGL_ERROR_ARGUMENT_COUNT, _TYPE and
+--- _RANGE before the device sees the launch, so a capture stays whole.
+---@param grid cgraphlua.sizes|cgraphlua.grid
+---@param block cgraphlua.sizes
+---@param ... cgraphlua.argument
+function kernel:launch(grid, block, ...) end
+
+--- A function that launches at least n threads in one dimension, with a block
+--- size of good occupancy; the kernel checks its index against n.
+---@param n integer
+---@return fun(...: cgraphlua.argument)
+function kernel:over(n) end
+
+---@return string name
+function kernel:name() end
+
+---@return integer threads per block with good occupancy
+function kernel:block_size() end
+
+---@class cgraphlua.parameter
+---@field type string as the source spells it, "const float *"
+---@field name string
+---@field pointer boolean
+---@field readonly boolean a pointer to const
+---@field bytes integer
+
+---@return cgraphlua.parameter[]
+function kernel:parameters() end
+
+--- Gives the kernel up; graphs that launch it keep it.
+function kernel:release() end
+
+return kernel

@@ -1,0 +1,24 @@
+---@meta cgraphlua.pinned
+
+--- Page-locked host memory, zero at first.  #p is the number of elements.
+---@class cgraphlua.pinned
+---@field type cgraphlua.type
+---@field bytes integer
+---@operator len: integer
+local pinned = {}
+
+--- A pointer to the elements, from 0, that keeps p from being collected; not
+--- to be used after p:release().  half and bfloat16 are uint16_t.
+---@return ffi.cdata*
+function pinned:cdata() end
+
+--- Copies all of a buffer of the same type and count, asynchronously on the
+--- current stream.
+---@param source cgraphlua.buffer
+---@return cgraphlua.pinned self
+function pinned:copy(source) end
+
+--- Gives the memory back, when no graph uses it.
+function pinned:release() end
+
+return pinned

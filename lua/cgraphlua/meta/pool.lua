@@ -1,0 +1,32 @@
+---@meta cgraphlua.pool
+
+--- Device memory shared by the captures and buffers that name it.
+---@class cgraphlua.pool
+local pool = {}
+
+--- Calls fn(...); buffers and graphs made in it use this pool.
+---@param fn fun(...): ...
+---@param ... any
+---@return any ... what fn returned
+function pool:use(fn, ...) end
+
+---@class cgraphlua.pool_stats
+---@field reserved integer bytes taken from the device
+---@field reserved_peak integer
+---@field allocated integer bytes in live blocks
+---@field allocated_peak integer
+---@field allocations integer since the pool was made
+---@field frees integer
+---@field segments integer now
+
+---@return cgraphlua.pool_stats
+function pool:stats() end
+
+--- Returns segments without live blocks to the device.
+---@return integer bytes
+function pool:trim() end
+
+--- Gives the pool up; it lives on while a block or a graph uses it.
+function pool:release() end
+
+return pool
