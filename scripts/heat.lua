@@ -1,0 +1,162 @@
+-- Heat spreading through a plate, dT/dt = laplace(T), whose edges are held.
+--
+--   cgraphlua scripts/heat.lua                  a sine mode, and its error
+--   cgraphlua scripts/heat.lua photo.png        a picture: white is 1, black 0
+--
+-- The plate is N x N points a distance h apart.  Without a picture it is the
+-- unit square, cold at its edges, and starts as sin(pi x) sin(pi y), which
+-- decays as exp(-2 pi^2 t): the script prints how far off it ended.
+--
+-- Twenty time steps are captured once, as a graph; a run replays that graph.
+
+local cg = require "cgraphlua"
+local ffi = require "ffi"
+local image = require "cgraphlua.image"
+local options = require "cgraphlua.options"
+local progress = require "cgraphlua.progress"
+
+local STEPS_PER_REPLAY = 20 -- even: the field ends in the buffer it began in
+local RATIO = 0.2 -- dt / h^2; the explicit scheme is stable up to 1/4
+
+local opt = options.read({
+  usage = "scripts/heat.lua [image.png] [options]",
+  about = "Heat spreading from a picture, or from a sine mode whose decay is known.",
+  arguments = { "image" },
+  { "size", "N", nil, "points on a side (512; a picture: its own width)", min = 3, max = 16384 },
+  { "steps", "N", nil, "time steps, rounded up to 20s (20000; a picture: 2000)",
+    min = 1, max = 1e9 },
+  { "out", "FILE", "heat.png", "the picture to write" },
+  { "frames", "N", 0, "also write N numbered pictures on the way", min = 0, max = 9999 },
+}, arg)
+
+local source = [[
+extern "C" __global__ void sine(float *t, int nx, int ny)
+{
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y;
+  if (x < nx) {
+    float edge = x == 0 || y == 0 || x == nx - 1 || y == ny - 1 ? 0.f : 1.f;
+    t[y * nx + x] = edge * sinf(3.14159265f * x / (nx - 1)) *
+                    sinf(3.14159265f * y / (ny - 1));
+  }
+}
+
+extern "C" __global__ void spread(const float *t, float *next, int nx, int ny,
+                                  float ratio)
+{
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y;
+  if (x > 0 && x < nx - 1 && y > 0 && y < ny - 1) {
+    int i = y * nx + x;
+    next[i] = t[i] + ratio * (t[i - 1] + t[i + 1] + t[i - nx] + t[i + nx] -
+                              4.f * t[i]);
+  }
+}
+]]
+
+-- The picture as numbers from 0 to 1, at the size asked for.
+local function picture(path, size)
+  local img = image.read(path)
+  if size then
+    img = image.resize(img, size, math.max(3, math.floor(img.height * size / img.width + 0.5)))
+  end
+  if img.width < 3 or img.height < 3 then
+    error(path .. " is smaller than 3 x 3: there is nothing between its edges", 0)
+  end
+  local values, n = image.values(img)
+  local field = ffi.new("float[?]", n)
+  for i = 0, n - 1 do
+    field[i] = values[i]
+  end
+  return field, img.width, img.height
+end
+
+local module = cg.module(source)
+local spread = module:kernel "spread"
+
+local start, nx, ny
+if opt.image then
+  start, nx, ny = picture(opt.image, opt.size)
+else
+  nx, ny = opt.size or 512, opt.size or 512
+end
+local grid, block = { math.ceil(nx / 256), ny }, 256
+
+local a, b = cg.zeros("float", { ny, nx }), cg.zeros("float", { ny, nx })
+if start then
+  a:upload(start)
+else
+  module:kernel("sine"):launch(grid, block, a, nx, ny)
+end
+b:copy(a) -- both hold the edges, which no step writes
+
+local graph = cg.capture(function()
+  for _ = 1, STEPS_PER_REPLAY / 2 do
+    spread:launch(grid, block, a, b, nx, ny, RATIO)
+    spread:launch(grid, block, b, a, nx, ny, RATIO)
+  end
+end)
+
+local host = ffi.new("float[?]", nx * ny)
+local function field()
+  return a:download(host) -- waits for what was issued before
+end
+
+local function draw(path)
+  image.write(path, image.map(field(), nx, ny, { colormap = "inferno", min = 0, max = 1 }))
+end
+
+local function numbered(k)
+  local stem = opt.out:gsub("%.png$", "")
+  return string.format("%s-%04d.png", stem, k)
+end
+
+local replays = math.ceil((opt.steps or opt.image and 2000 or 20000) / STEPS_PER_REPLAY)
+local steps = replays * STEPS_PER_REPLAY
+local frames = math.min(opt.frames, replays)
+local pauses = math.min(replays, frames > 0 and frames or 50)
+
+cg.synchronize()
+local bar = progress.new { total = steps, label = "heat" }
+local done = 0
+for k = 1, pauses do
+  local target = math.floor(replays * k / pauses)
+  graph:replay(target - done)
+  done = target
+  if frames > 0 then
+    draw(numbered(k))
+  else
+    cg.synchronize()
+  end
+  bar:update(done * STEPS_PER_REPLAY)
+end
+bar:finish()
+
+draw(opt.out)
+print(string.format("%d x %d points, %d steps", nx, ny, steps))
+
+local t = field()
+if opt.image then
+  local low, high, sum = math.huge, -math.huge, 0
+  for i = 0, nx * ny - 1 do
+    low, high, sum = math.min(low, t[i]), math.max(high, t[i]), sum + t[i]
+  end
+  print(string.format("temperature from %.4f to %.4f, mean %.4f", low, high, sum / (nx * ny)))
+else
+  local h = 1 / (nx - 1)
+  local decay = math.exp(-2 * math.pi ^ 2 * steps * RATIO * h * h)
+  local off, all = 0, 0
+  for y = 0, ny - 1 do
+    for x = 0, nx - 1 do
+      local exact = decay * math.sin(math.pi * x * h) * math.sin(math.pi * y * h)
+      off = off + (t[y * nx + x] - exact) ^ 2
+      all = all + exact ^ 2
+    end
+  end
+  print(string.format("the mode fell to %.6f of its height", decay))
+  print(string.format("relative L2 error %.3g", math.sqrt(off / all)))
+end
+if frames > 0 then
+  print(string.format("wrote %s to %s", numbered(1), numbered(frames)))
+end
+print("wrote " .. opt.out)

@@ -1,0 +1,317 @@
+-- A D2Q9 lattice Boltzmann solver, captured as a graph: what scripts/lbm.lua
+-- runs.  local lattice = dofile "scripts/lib/lattice.lua"
+--
+-- Units are the lattice's: cells and steps.  f[q] holds the population that
+-- moves along direction q, less its value at rest, so that single precision
+-- is enough.  A step is three kernels:
+--   links    writes what enters a cell from a wall, the inflow or the
+--            obstacle into the slot from which that cell will read it,
+--   outlet   does so for the end of a channel: pressure 0, held so softly
+--            that sound leaves,
+--   collide  reads each cell's nine populations from its neighbours, relaxes
+--            them (incompressible, regularised: only stress survives) and
+--            writes them to the other buffer.
+-- So no cell asks what its neighbour is.  Curved walls follow Bouzidi,
+-- Firdaouss and Lallemand, Physics of Fluids 13 (2001), quadratic.
+
+local cg = require "cgraphlua"
+local ffi = require "ffi"
+local progress = require "cgraphlua.progress"
+
+local lattice = {}
+
+local STEPS_PER_REPLAY = 10 -- even: the flow ends in the buffer it began in
+local SUMS = 64 -- threads that share the sum of the obstacle's forces
+
+local source = [[
+// f[place.x] = weight.xyz * f[place.yzw] + weight.w
+extern "C" __global__ void links(float *f, const int4 *place,
+                                 const float4 *weight, int n)
+{
+  int l = blockIdx.x * blockDim.x + threadIdx.x;
+  if (l < n) {
+    int4 at = place[l];
+    float4 w = weight[l];
+    f[at.x] = w.x * f[at.y] + w.y * f[at.z] + w.z * f[at.w] + w.w;
+  }
+}
+
+// The last column: populations 3, 6 and 7 come back from beyond it.  The
+// boundary's pressure follows the flow's, less a hundredth each step.
+extern "C" __global__ void outlet(float *f, int nx, int ny, int pitch,
+                                  int cells)
+{
+  int y = blockIdx.x * blockDim.x + threadIdx.x;
+  if (y < ny) {
+    int i = (y + 1) * pitch + nx;
+    float f1 = f[cells + i], f2 = f[2 * cells + i], f3 = f[3 * cells + i];
+    float f4 = f[4 * cells + i], f5 = f[5 * cells + i], f6 = f[6 * cells + i];
+    float f7 = f[7 * cells + i], f8 = f[8 * cells + i];
+    float p = 0.99f * (f[i] + f1 + f2 + f3 + f4 + f5 + f6 + f7 + f8);
+    float u = f1 - f3 + f5 - f7 - f6 + f8;
+    float v = f2 - f4 + f5 - f7 + f6 - f8;
+    float e = p - 1.5f * (u * u + v * v);
+    f[3 * cells + i + 1] = -f1 + 2.f / 9.f * (e + 4.5f * u * u);
+    if (y > 0)
+      f[6 * cells + i + 1 - pitch] =
+          -f8 + 1.f / 18.f * (e + 4.5f * (v - u) * (v - u));
+    if (y < ny - 1)
+      f[7 * cells + i + 1 + pitch] =
+          -f5 + 1.f / 18.f * (e + 4.5f * (u + v) * (u + v));
+  }
+}
+
+extern "C" __global__ void collide(const float *f, float *g, const float *fluid,
+                                   int nx, int pitch, int cells, float omega)
+{
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y;
+  if (x < nx) {
+    int i = (y + 1) * pitch + x + 1;
+    float f0 = f[i];
+    float f1 = f[cells + i - 1], f3 = f[3 * cells + i + 1];
+    float f2 = f[2 * cells + i - pitch], f4 = f[4 * cells + i + pitch];
+    float f5 = f[5 * cells + i - pitch - 1], f7 = f[7 * cells + i + pitch + 1];
+    float f6 = f[6 * cells + i - pitch + 1], f8 = f[8 * cells + i + pitch - 1];
+
+    float p = f0 + f1 + f2 + f3 + f4 + f5 + f6 + f7 + f8;
+    float u = f1 - f3 + f5 - f7 - f6 + f8;
+    float v = f2 - f4 + f5 - f7 + f6 - f8;
+    float diagonal = f5 + f6 + f7 + f8;
+    float keep = 1.f - omega;
+    float xx = u * u + keep * (f1 + f3 + diagonal - p / 3.f - u * u);
+    float yy = v * v + keep * (f2 + f4 + diagonal - p / 3.f - v * v);
+    float xy = u * v + keep * (f5 + f7 - f6 - f8 - u * v);
+
+    // Nothing moves in a solid cell.
+    float e = fluid[i] * (p - 1.5f * (xx + yy));
+    float a = fluid[i] / 9.f, b = fluid[i] / 36.f;
+    float e1 = e / 9.f, e5 = e / 36.f;
+    g[i] = 4.f / 9.f * e;
+    g[cells + i] = e1 + a * (4.5f * xx + 3.f * u);
+    g[2 * cells + i] = e1 + a * (4.5f * yy + 3.f * v);
+    g[3 * cells + i] = e1 + a * (4.5f * xx - 3.f * u);
+    g[4 * cells + i] = e1 + a * (4.5f * yy - 3.f * v);
+    g[5 * cells + i] = e5 + b * (4.5f * (xx + yy + 2.f * xy) + 3.f * (u + v));
+    g[6 * cells + i] = e5 + b * (4.5f * (xx + yy - 2.f * xy) + 3.f * (v - u));
+    g[7 * cells + i] = e5 + b * (4.5f * (xx + yy + 2.f * xy) - 3.f * (u + v));
+    g[8 * cells + i] = e5 + b * (4.5f * (xx + yy - 2.f * xy) - 3.f * (v - u));
+  }
+}
+
+// The momentum that the obstacle's links exchange in this step, as one sum
+// for each thread: always added in the same order, on every device.
+extern "C" __global__ void force(const float *f, const int4 *place, int n,
+                                 int cells, const int *sample, float *history)
+{
+  const int cx[9] = {0, 1, 0, -1, 0, 1, -1, -1, 1};
+  const int cy[9] = {0, 0, 1, 0, -1, 1, 1, -1, -1};
+  int t = threadIdx.x;
+  float fx = 0.f, fy = 0.f;
+  for (int l = t; l < n; l += blockDim.x) {
+    int4 at = place[l];
+    int q = at.x / cells;
+    float exchanged = f[at.x] + f[at.y];
+    fx -= cx[q] * exchanged;
+    fy -= cy[q] * exchanged;
+  }
+  float *sum = history + 2 * (*sample * blockDim.x + t);
+  sum[0] = fx;
+  sum[1] = fy;
+}
+
+extern "C" __global__ void tick(int *sample)
+{
+  *sample += 1;
+}
+
+extern "C" __global__ void velocity(const float *f, float *u, float *v, int n,
+                                    int cells)
+{
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) {
+    u[i] = f[cells + i] - f[3 * cells + i] + f[5 * cells + i] -
+           f[7 * cells + i] - f[6 * cells + i] + f[8 * cells + i];
+    v[i] = f[2 * cells + i] - f[4 * cells + i] + f[5 * cells + i] -
+           f[7 * cells + i] + f[6 * cells + i] - f[8 * cells + i];
+  }
+}
+]]
+
+local CX = { [0] = 0, 1, 0, -1, 0, 1, -1, -1, 1 }
+local CY = { [0] = 0, 0, 1, 0, -1, 1, 1, -1, -1 }
+local OPPOSITE = { [0] = 0, 3, 4, 1, 2, 7, 8, 5, 6 }
+local WEIGHT = { [0] = 4 / 9, 1 / 9, 1 / 9, 1 / 9, 1 / 9, 1 / 36, 1 / 36, 1 / 36, 1 / 36 }
+
+lattice.CX, lattice.CY, lattice.STEPS_PER_REPLAY = CX, CY, STEPS_PER_REPLAY
+
+-- A flow in a box of nx x ny cells, described by a table of functions:
+--   solid(x, y)        is the cell part of the obstacle? (cells count from 0)
+--   cut(x, y, q)       how far from the cell along q the obstacle's surface is,
+--                      in links; 1/2 when left out
+--   inflow(y)          speed at height y, which makes it a channel with walls
+--                      and an outlet; without it the box is periodic
+--   start(x, y)        pressure (as density) and velocity at a cell's middle
+function lattice.flow(nx, ny, viscosity, case)
+  local flow = { nx = nx, ny = ny, pitch = nx + 2, cells = (nx + 2) * (ny + 2) }
+  local solid = case.solid or function()
+    return false
+  end
+  local function index(q, x, y)
+    return q * flow.cells + (y + 1) * flow.pitch + x + 1
+  end
+  local function open(x, y)
+    return x >= 0 and x < nx and y >= 0 and y < ny and not solid(x, y)
+  end
+
+  -- The obstacle's links come first, so that `force` finds them.
+  local obstacle, border = {}, {}
+  local function surface_link(x, y, q)
+    local back, at = OPPOSITE[q], index(q, x, y)
+    local link = { index(back, x + CX[q], y + CY[q]), at, at, at, 1, 0, 0, 0 }
+    local d = case.cut and case.cut(x, y, q) or 0.5
+    local x1, y1, x2, y2 = x - CX[q], y - CY[q], x - 2 * CX[q], y - 2 * CY[q]
+    if d ~= 0.5 and open(x1, y1) and open(x2, y2) then
+      if d < 0.5 then
+        link[3], link[4] = index(q, x1, y1), index(q, x2, y2)
+        link[5], link[6], link[7] = d * (1 + 2 * d), 1 - 4 * d * d, -d * (1 - 2 * d)
+      else
+        link[3], link[4] = index(back, x, y), index(back, x1, y1)
+        link[5], link[6] = 1 / (d * (2 * d + 1)), (2 * d - 1) / d
+        link[7] = -(2 * d - 1) / (2 * d + 1)
+      end
+    end
+    obstacle[#obstacle + 1] = link
+  end
+  local function border_link(x, y, q)
+    local back, to_x, to_y, at = OPPOSITE[q], x + CX[q], y + CY[q], index(q, x, y)
+    local added = 0
+    if not case.inflow then -- what leaves at one side comes in at the other
+      at = index(back, to_x % nx, to_y % ny)
+    elseif to_y >= 0 and to_y < ny then
+      if to_x >= nx then
+        return -- the outlet's
+      end
+      added = -6 * WEIGHT[q] * CX[q] * case.inflow(y + 0.5 + 0.5 * CY[q])
+    end
+    border[#border + 1] = { index(back, to_x, to_y), at, at, at, 1, 0, 0, added }
+  end
+
+  local f = ffi.new("float[?]", 9 * flow.cells)
+  local fluid = ffi.new("float[?]", flow.cells)
+  for y = 0, ny - 1 do
+    for x = 0, nx - 1 do
+      if not solid(x, y) then
+        fluid[index(0, x, y)] = 1
+        local p, u, v = case.start(x + 0.5, y + 0.5)
+        for q = 0, 8 do
+          local c = CX[q] * u + CY[q] * v
+          f[index(q, x, y)] = WEIGHT[q] * (p + 3 * c + 4.5 * c * c - 1.5 * (u * u + v * v))
+          local to_x, to_y = x + CX[q], y + CY[q]
+          if to_x < 0 or to_x >= nx or to_y < 0 or to_y >= ny then
+            border_link(x, y, q)
+          elseif solid(to_x, to_y) then
+            surface_link(x, y, q)
+          end
+        end
+      end
+    end
+  end
+
+  local all = #obstacle + #border
+  local place, weight = ffi.new("int[?]", 4 * all), ffi.new("float[?]", 4 * all)
+  for l = 1, all do
+    local link = obstacle[l] or border[l - #obstacle]
+    for k = 0, 3 do
+      place[4 * (l - 1) + k], weight[4 * (l - 1) + k] = link[k + 1], link[k + 5]
+    end
+  end
+  flow.links, flow.obstacle_links = all, #obstacle
+  flow.module = cg.module(source)
+  flow.place = cg.from(place, "int32")
+  flow.weight = cg.from(weight, "float")
+  flow.fluid = cg.from(fluid, "float")
+  flow.f = cg.from(f, "float")
+  flow.g = cg.zeros("float", 9 * flow.cells)
+  flow.is_channel, flow.solid = case.inflow ~= nil, solid
+  flow.omega = 1 / (3 * viscosity + 0.5)
+  return flow
+end
+
+-- Runs at least `steps` steps and returns how many they were, and the forces
+-- on the obstacle along x and y after every STEPS_PER_REPLAY of them.
+function lattice.run(flow, steps, label)
+  local kernel = {}
+  for _, name in ipairs { "links", "outlet", "collide", "force", "tick" } do
+    kernel[name] = flow.module:kernel(name)
+  end
+  local replays = math.ceil(steps / STEPS_PER_REPLAY)
+  local samples = flow.obstacle_links > 0 and replays or 0
+  local history = cg.zeros("float", math.max(1, samples) * 2 * SUMS)
+  local sample = cg.zeros("int32", 1)
+
+  local function step(from, to)
+    local nx, ny, pitch, cells = flow.nx, flow.ny, flow.pitch, flow.cells
+    kernel.links:launch(math.ceil(flow.links / 128), 128, from, flow.place, flow.weight, flow.links)
+    if flow.is_channel then
+      kernel.outlet:launch(math.ceil(ny / 128), 128, from, nx, ny, pitch, cells)
+    end
+    kernel.collide:launch({ math.ceil(nx / 128), ny }, 128, from, to, flow.fluid, nx, pitch, cells,
+      flow.omega)
+  end
+  local graph = cg.capture(function()
+    for _ = 1, STEPS_PER_REPLAY / 2 do
+      step(flow.f, flow.g)
+      step(flow.g, flow.f)
+    end
+    if samples > 0 then -- the last step's links are still in g
+      kernel.force:launch(1, SUMS, flow.g, flow.place, flow.obstacle_links, flow.cells, sample,
+        history)
+      kernel.tick:launch(1, 1, sample)
+    end
+  end)
+
+  -- A row of cells that tells of trouble: whatever grows reaches it soon.
+  local row = flow.f:view((math.floor(flow.ny / 2) + 1) * flow.pitch + 2, flow.nx)
+  local bar = progress.new { total = replays * STEPS_PER_REPLAY, label = label }
+  local pauses, done = math.min(replays, 50), 0
+  for k = 1, pauses do
+    local target = math.floor(replays * k / pauses)
+    graph:replay(target - done)
+    done = target
+    for _, value in ipairs(row:download()) do -- waits for the replays
+      if not (math.abs(value) < 1) then
+        bar:finish()
+        error(string.format("the flow became unstable within %d steps: take more cells"
+          .. " or a lower Reynolds number", done * STEPS_PER_REPLAY), 0)
+      end
+    end
+    bar:update(done * STEPS_PER_REPLAY)
+  end
+  bar:finish()
+
+  local sums, drag, lift = history:download(), {}, {}
+  for s = 1, samples do
+    local fx, fy = 0, 0
+    for i = 2 * SUMS * (s - 1) + 1, 2 * SUMS * s, 2 do
+      fx, fy = fx + sums[i], fy + sums[i + 1]
+    end
+    drag[s], lift[s] = fx, fy
+  end
+  return replays * STEPS_PER_REPLAY, drag, lift
+end
+
+-- The velocity at (x, y), cells from 0: two functions, over what the flow is now.
+function lattice.velocities(flow)
+  local u, v = cg.buffer("float", flow.cells), cg.buffer("float", flow.cells)
+  flow.module:kernel("velocity"):over(flow.cells)(flow.f, u, v, flow.cells, flow.cells)
+  local function at(buffer)
+    local values, pitch = buffer:download(ffi.new("float[?]", flow.cells)), flow.pitch
+    return function(x, y)
+      return values[(y + 1) * pitch + x + 1]
+    end
+  end
+  return at(u), at(v)
+end
+
+return lattice
