@@ -387,7 +387,7 @@ int cgl_parameter_read(const cgl_alias *aliases, const cgl_token *at,
     arrays += cgl_token_is(&at[i], "[") ? 1 : 0;
     function |= cgl_token_is(&at[i], "(");
   }
-  cgl_token row[64];
+  cgl_token row[64] = {{0}};
   size_t n = 0;
   for (size_t i = 0; i < count && n < 64; i++)
     if (i < name)
