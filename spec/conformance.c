@@ -1,0 +1,230 @@
+/* Does a driver answer as a real one did?  Asks every question of
+   conformance/ through a driver table and compares the rows with those that
+   were recorded.
+
+     conformance [--device host|cuda] [--rows FOLDER] [--record FILE] [WORD]
+
+   WORD: only rows whose name holds it.  --record writes the answers instead
+   of comparing them.  TAP on standard output. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "conformance/ask.h"
+#include "tap.h"
+
+typedef struct recorded {
+  char *name, *answers; /* answers begin with a tab, or are empty */
+  bool asked;
+} recorded;
+
+/* Rows that a device cannot be asked, by name, and why. */
+typedef struct omission {
+  const char *device, *name, *reason;
+} omission;
+
+static const omission omissions[] = {
+    {"", "", ""}, /* none so far */
+};
+
+static const char *const files[] = {"acts.tsv", "rows.tsv"};
+
+static recorded *rows;
+static size_t nrows;
+static const char *device = "host", *word;
+static FILE *out; /* --record */
+
+
+/* ---- the recorded rows ---- */
+
+static void add_recorded(char *line) {
+  char *tab = strchr(line, '\t');
+  size_t length = tab != NULL ? (size_t)(tab - line) : strlen(line);
+  rows = realloc(rows, (nrows + 1) * sizeof *rows);
+  if (rows == NULL)
+    abort();
+  rows[nrows++] = (recorded){.name = strndup(line, length),
+                             .answers = strdup(tab != NULL ? tab : "")};
+}
+
+
+static bool load(const char *folder, const char *file) {
+  char path[4096], *line = NULL;
+  size_t size = 0;
+  snprintf(path, sizeof path, "%s/%s", folder, file);
+  FILE *in = fopen(path, "r");
+  if (in == NULL) {
+    fprintf(stderr, "%s: %s\n", path, strerror(errno));
+    return false;
+  }
+  while (getline(&line, &size, in) > 0) {
+    line[strcspn(line, "\r\n")] = '\0';
+    if (line[0] != '#' && line[0] != '\0')
+      add_recorded(line);
+  }
+  free(line);
+  fclose(in);
+  return true;
+}
+
+
+static recorded *find(const char *name) {
+  for (size_t i = 0; i < nrows; i++)
+    if (strcmp(rows[i].name, name) == 0)
+      return &rows[i];
+  return NULL;
+}
+
+
+static const char *omitted(const char *name) {
+  for (size_t i = 0; i < sizeof omissions / sizeof *omissions; i++)
+    if (strcmp(omissions[i].device, device) == 0 &&
+        strcmp(omissions[i].name, name) == 0)
+      return omissions[i].reason;
+  return NULL;
+}
+
+
+/* ---- comparing ---- */
+
+/* Prints `answers` field by field, marking those that differ. */
+static void print_answers(const char *who, const char *answers,
+                          const char *other) {
+  printf("#   %s:", who);
+  while (*answers == '\t') {
+    size_t n = strcspn(answers + 1, "\t") + 1;
+    size_t m = *other == '\t' ? strcspn(other + 1, "\t") + 1 : 0;
+    bool same = n == m && strncmp(answers, other, n) == 0;
+    printf("  %s%.*s", same ? "" : ">> ", (int)n - 1, answers + 1);
+    answers += n;
+    other += m;
+  }
+  putchar('\n');
+}
+
+
+void row_done(const char *name, const char *text) {
+  if (word != NULL && strstr(name, word) == NULL)
+    return;
+  if (out != NULL) {
+    fprintf(out, "%s%s\n", name, text);
+    return;
+  }
+  recorded *row_recorded = find(name);
+  const char *reason = omitted(name);
+  if (row_recorded != NULL)
+    row_recorded->asked = true;
+  if (reason != NULL) {
+    tap_skip(name, reason);
+  } else if (row_recorded == NULL) {
+    tap_skip(name, "never recorded from a real driver");
+  } else if (!tap_ok(strcmp(row_recorded->answers, text) == 0, "%s", name)) {
+    print_answers("recorded", row_recorded->answers, text);
+    print_answers("answered", text, row_recorded->answers);
+  }
+}
+
+
+static void check_all_asked(void) {
+  for (size_t i = 0; i < nrows && word == NULL; i++)
+    if (!rows[i].asked)
+      tap_ok(false, "%s: recorded, but no question asks it", rows[i].name);
+}
+
+
+/* ---- the program ---- */
+
+static const char *default_folder(void) {
+  static char path[4096];
+  const char *source = getenv("srcdir");
+  snprintf(path, sizeof path, "%s/spec/conformance",
+           source != NULL ? source : ".");
+  return path;
+}
+
+
+static int usage(const char *program) {
+  fprintf(stderr,
+          "usage: %s [--device host|cuda] [--rows FOLDER] [--record FILE] "
+          "[WORD]\n",
+          program);
+  return 2;
+}
+
+
+/* Names the device, its driver and the day at the head of a recording. */
+static void head(const cgl_driver *driver) {
+  char name[256] = "?";
+  int version = 0;
+  time_t now = time(NULL);
+  struct tm tm;
+  driver->cuDeviceGetName(name, sizeof name, 0);
+  driver->cuDriverGetVersion(&version);
+  gmtime_r(&now, &tm);
+  fprintf(out, "# %s, driver API %d, recorded %04d-%02d-%02d\n", name, version,
+          tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday);
+}
+
+
+static void ask_all(void) {
+  ask_table();
+  ask_modes();
+  ask_captures();
+  ask_executables();
+  ask_graphs();
+  ask_memory();
+}
+
+
+int main(int argc, char **argv) {
+  const char *folder = default_folder(), *record = NULL;
+  for (int i = 1; i < argc; i++) {
+    bool more = i + 1 < argc;
+    if (strcmp(argv[i], "--device") == 0 && more)
+      device = argv[++i];
+    else if (strcmp(argv[i], "--rows") == 0 && more)
+      folder = argv[++i];
+    else if (strcmp(argv[i], "--record") == 0 && more)
+      record = argv[++i];
+    else if (argv[i][0] != '-' && word == NULL)
+      word = argv[i];
+    else
+      return usage(argv[0]);
+  }
+  const char *why = NULL;
+  const cgl_driver *driver = strcmp(device, "host") == 0 ? cgl_driver_host()
+                             : strcmp(device, "cuda") == 0
+                                 ? cgl_driver_cuda(&why)
+                                 : NULL;
+  if (driver == NULL) {
+    fprintf(stderr, "%s: %s\n", device, why != NULL ? why : "no such device");
+    return 2;
+  }
+  for (size_t i = 0; record == NULL && i < sizeof files / sizeof *files; i++)
+    if (!load(folder, files[i]))
+      return 2;
+  if (record != NULL && (out = fopen(record, "w")) == NULL) {
+    fprintf(stderr, "%s: %s\n", record, strerror(errno));
+    return 2;
+  }
+  why = ask_open(driver);
+  if (why != NULL) {
+    fprintf(stderr, "%s: %s\n", device, why);
+    return 2;
+  }
+  if (out != NULL)
+    head(driver);
+  ask_all();
+  ask_close();
+  if (out != NULL)
+    return fclose(out) != 0;
+  check_all_asked();
+  for (size_t i = 0; i < nrows; i++) {
+    free(rows[i].name);
+    free(rows[i].answers);
+  }
+  free(rows);
+  return tap_done();
+}
