@@ -33,7 +33,8 @@ void cgl_source_rewrite(const cgl_source *source, int host, cgl_text *out);
 void cgl_host_diagnostics(const cgl_source *source, const char *said,
                           cgl_text *out);
 
-/* All embedded device text, which is part of the host cache key. */
+/* All embedded text that stands in front of a source: part of the key. */
 void cgl_host_device_text(cgl_text *out);
+void cgl_nvrtc_device_text(cgl_text *out);
 
 #endif

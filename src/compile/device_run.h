@@ -7,9 +7,9 @@
    Invariant: index variables are stored after the last opaque call before
    the loop, and nothing in the loop reloads them. */
 #ifdef __clang__
-#define CGL_VECTORIZE _Pragma("clang loop vectorize(assume_safety)")
+#define CGL_UNORDERED _Pragma("clang loop vectorize(assume_safety)")
 #else
-#define CGL_VECTORIZE _Pragma("GCC ivdep")
+#define CGL_UNORDERED _Pragma("GCC ivdep")
 #endif
 
 template <unsigned... I> struct cgl_list {};
@@ -31,9 +31,12 @@ static __attribute__((noinline, flatten)) void cgl_lane_call(A... a) {
 
 /* Threads [g, end) of a row of blocks, y and z fixed.  The first thread (16
    of a long row, which keeps 64-byte alignment) runs outside the loop, so
-   that x > 0 is known inside it and guards of stencils fold. */
+   that x > 0 is known inside it and guards of stencils fold.  Threads are
+   unordered, which the pragma says; the ordered form is for kernels with
+   local arrays that stay in memory, which all threads of the loop share (see
+   hostcc.c, which finds the functions by ID). */
 #define CGL_ROW(name, PRAGMA)                                       \
-  template <auto K, class... A>                                     \
+  template <int ID, auto K, class... A>                             \
   static __attribute__((noinline, flatten)) void name(              \
       const cgl_host_dims *d, unsigned bj, unsigned bk, unsigned y, \
       unsigned z, int g, int end, A... a) {                         \
@@ -65,7 +68,7 @@ static __attribute__((noinline, flatten)) void cgl_lane_call(A... a) {
       blockIdx.x = 0;                                               \
     }                                                               \
   }
-CGL_ROW(cgl_row, CGL_VECTORIZE)
+CGL_ROW(cgl_row, CGL_UNORDERED)
 CGL_ROW(cgl_row_ordered, )
 
 /* Threads whose index does not fit an int, one call each. */
@@ -83,7 +86,9 @@ cgl_far_row(const cgl_host_dims *d, unsigned first, unsigned n, unsigned bj,
     }
 }
 
-template <auto K, bool ORDERED, class... A, unsigned... I>
+enum { CGL_FLAT = 1, CGL_ORDERED = 2, CGL_BARRIERS = 4 };
+
+template <int ID, auto K, int MODE, class... A, unsigned... I>
 static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
                          uint64_t last, void (*)(A...), cgl_list<I...>) {
   const unsigned gx = d->grid[0], gy = d->grid[1], bx = d->block[0];
@@ -97,18 +102,19 @@ static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
       for (unsigned y = 0; y < d->block[1]; y++)
         if (to > 0x7fffffff)
           cgl_far_row<K, A...>(d, x0, n, bj, bk, y, z, *(A *)p[I]...);
-        else if constexpr (ORDERED)
-          cgl_row_ordered<K, A...>(d, bj, bk, y, z, (int)from, (int)to,
-                                   *(A *)p[I]...);
+        else if constexpr ((MODE & CGL_ORDERED) != 0)
+          cgl_row_ordered<ID, K, A...>(d, bj, bk, y, z, (int)from, (int)to,
+                                       *(A *)p[I]...);
         else
-          cgl_row<K, A...>(d, bj, bk, y, z, (int)from, (int)to, *(A *)p[I]...);
+          cgl_row<ID, K, A...>(d, bj, bk, y, z, (int)from, (int)to,
+                               *(A *)p[I]...);
     b += n;
   }
 }
 
 /* One block, thread by thread. */
 #define CGL_BLOCK(name, PRAGMA)                                                \
-  template <auto K, class... A>                                                \
+  template <int ID, auto K, class... A>                                        \
   static __attribute__((noinline, flatten)) void name(                         \
       const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned bk, A... a) { \
     const unsigned bx = d->block[0];                                           \
@@ -127,10 +133,10 @@ static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
         }                                                                      \
       }                                                                        \
   }
-CGL_BLOCK(cgl_block, CGL_VECTORIZE)
+CGL_BLOCK(cgl_block, CGL_UNORDERED)
 CGL_BLOCK(cgl_block_ordered, )
 
-template <auto K, bool ORDERED, class... A, unsigned... I>
+template <int ID, auto K, int MODE, class... A, unsigned... I>
 static void cgl_run_nested(void *const *p, const cgl_host_dims *d,
                            uint64_t first, uint64_t last, void (*)(A...),
                            cgl_list<I...>) {
@@ -138,10 +144,10 @@ static void cgl_run_nested(void *const *p, const cgl_host_dims *d,
   for (uint64_t b = first; b < last; b++) {
     const unsigned bi = (unsigned)(b % gx), bj = (unsigned)(b / gx % gy);
     const unsigned bk = (unsigned)(b / gx / gy);
-    if constexpr (ORDERED)
-      cgl_block_ordered<K, A...>(d, bi, bj, bk, *(A *)p[I]...);
+    if constexpr ((MODE & CGL_ORDERED) != 0)
+      cgl_block_ordered<ID, K, A...>(d, bi, bj, bk, *(A *)p[I]...);
     else
-      cgl_block<K, A...>(d, bi, bj, bk, *(A *)p[I]...);
+      cgl_block<ID, K, A...>(d, bi, bj, bk, *(A *)p[I]...);
   }
 }
 
@@ -152,15 +158,16 @@ CGL_INLINE void cgl_set_thread(uint32_t t) {
   threadIdx.z = t / bx / by;
 }
 
+template <class... A> constexpr unsigned cgl_arity(void (*)(A...)) {
+  return sizeof...(A);
+}
+
 template <auto K, class... A, unsigned... I>
 CGL_INLINE void cgl_thunk_call(void *const *p, void (*)(A...), cgl_list<I...>) {
   cgl_lane_call<K, A...>(*(A *)p[I]...);
 }
 
-template <class... A> constexpr unsigned cgl_arity(void (*)(A...)) {
-  return sizeof...(A);
-}
-
+/* A fiber's first call. */
 template <auto K> static void cgl_thunk(void *const *p, uint32_t t) {
   cgl_set_thread(t);
   cgl_thunk_call<K>(p, K, typename cgl_count<cgl_arity(K)>::list());
@@ -188,28 +195,16 @@ static void cgl_run_barriers(void *const *p, const cgl_host_dims *d,
   }
 }
 
-enum {
-  CGL_FLAT,
-  CGL_FLAT_ORDERED,
-  CGL_NESTED,
-  CGL_NESTED_ORDERED,
-  CGL_BARRIERS
-};
-
-template <auto K, int MODE>
+template <int ID, auto K, int MODE>
 static void cgl_run(void *const *p, const cgl_host_dims *d, uint64_t first,
                     uint64_t last) {
   typedef typename cgl_count<cgl_arity(K)>::list list;
-  if constexpr (MODE == CGL_FLAT)
-    cgl_run_flat<K, false>(p, d, first, last, K, list());
-  else if constexpr (MODE == CGL_FLAT_ORDERED)
-    cgl_run_flat<K, true>(p, d, first, last, K, list());
-  else if constexpr (MODE == CGL_NESTED)
-    cgl_run_nested<K, false>(p, d, first, last, K, list());
-  else if constexpr (MODE == CGL_NESTED_ORDERED)
-    cgl_run_nested<K, true>(p, d, first, last, K, list());
-  else
+  if constexpr (MODE == CGL_BARRIERS)
     cgl_run_barriers<K>(p, d, first, last, K, list());
+  else if constexpr ((MODE & CGL_FLAT) != 0)
+    cgl_run_flat<ID, K, MODE>(p, d, first, last, K, list());
+  else
+    cgl_run_nested<ID, K, MODE>(p, d, first, last, K, list());
 }
 
 template <class F> struct cgl_parameters;
@@ -219,19 +214,20 @@ template <class... A> struct cgl_parameters<void (*)(A...)> {
   static constexpr uint32_t align[] = {(uint32_t)alignof(A)..., 0};
 };
 
-template <auto K, int MODE>
-constexpr cgl_host_kernel cgl_row_of(const char *name, uint32_t max_threads) {
+template <int ID, auto K, int MODE>
+constexpr cgl_host_kernel cgl_export(const char *name, uint32_t max_threads) {
   typedef cgl_parameters<decltype(K)> parameters;
+  constexpr uint32_t flags =
+      (MODE & CGL_BARRIERS ? (uint32_t)CGL_HOST_KERNEL_BARRIERS : 0u) |
+      (MODE & CGL_FLAT ? (uint32_t)CGL_HOST_KERNEL_FLAT : 0u);
   return {name,
-          cgl_run<K, MODE>,
+          cgl_run<ID, K, MODE>,
           parameters::size,
           parameters::align,
           parameters::count,
           max_threads,
           0,
-          MODE == CGL_BARRIERS                           ? 1u
-          : MODE == CGL_FLAT || MODE == CGL_FLAT_ORDERED ? 2u
-                                                         : 0u};
+          flags};
 }
 
 static void cgl_init(const cgl_host_runtime *runtime) {

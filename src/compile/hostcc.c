@@ -23,6 +23,16 @@ typedef struct compiler {
   char *asked; /* $CGRAPHLUA_CXX when it was looked up */
 } compiler;
 
+enum { MODE_FLAT = 1, MODE_ORDERED = 2, MODE_BARRIERS = 4 };
+
+typedef struct host_job {
+  cgl_job *job;
+  const compiler *cxx;
+  char *folder, *input, *output, *dump; /* paths */
+  char *dump_option; /* -fdump-tree-sra=... */
+  unsigned char *ordered; /* by kernel: its threads must run in order */
+} host_job;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static compiler *known; /* newest; older ones are kept, others may use them */
 
@@ -198,18 +208,19 @@ static void add_header(const cgl_job *job, cgl_text *out) {
 }
 
 
-static const char *mode_of(const cgl_signature *s) {
-  if (s->features & CGL_USES_BARRIER)
-    return "CGL_BARRIERS";
-  int locals = (s->features & CGL_USES_LOCALS) != 0;
-  if (s->features & (CGL_USES_SHARED | CGL_NEEDS_THREADS))
-    return locals ? "CGL_NESTED_ORDERED" : "CGL_NESTED";
-  return locals ? "CGL_FLAT_ORDERED" : "CGL_FLAT";
+/* CGL_FLAT, CGL_ORDERED, CGL_BARRIERS of device_run.h, added up. */
+static int mode_of(const host_job *h, size_t which) {
+  unsigned features = h->job->image->signatures[which].features;
+  if (features & CGL_USES_BARRIER)
+    return MODE_BARRIERS;
+  return (features & (CGL_USES_SHARED | CGL_NEEDS_THREADS) ? 0 : MODE_FLAT) |
+         (h->ordered[which] ? MODE_ORDERED : 0);
 }
 
 
 /* One row per kernel; an error in it points at the kernel's own line. */
-static void add_exports(const cgl_job *job, cgl_text *out) {
+static void add_exports(const host_job *h, cgl_text *out) {
+  const cgl_job *job = h->job;
   const cgl_image *image = job->image;
   const char *file = job->source->file;
   cgl_text_put(out, "\n#line 1 \"cgraphlua\"\n");
@@ -226,7 +237,8 @@ static void add_exports(const cgl_job *job, cgl_text *out) {
     const char *name = *s->name == '&' ? s->name + 1 : s->name;
     cgl_text_print(out, "#line %d \"", s->line);
     cgl_text_quote(out, file);
-    cgl_text_print(out, "\"\ncgl_row_of<(%s), %s>(\"", name, mode_of(s));
+    cgl_text_print(out, "\"\ncgl_export<%zu, (%s), %d>(\"", i, name,
+                   mode_of(h, i));
     cgl_text_quote(out, s->lowered);
     cgl_text_print(out, "\", %u),\n", s->max_threads ? s->max_threads : 1024u);
   }
@@ -253,14 +265,15 @@ static void add_exports(const cgl_job *job, cgl_text *out) {
 }
 
 
-static void generate(const cgl_job *job, cgl_text *out) {
+static void generate(const host_job *h, cgl_text *out) {
+  const cgl_job *job = h->job;
   cgl_text_put(out, "#line 1 \"cgraphlua\"\n");
   add_header(job, out);
   cgl_text_print(out, "#line %d \"", job->source->line);
   cgl_text_quote(out, job->source->file);
   cgl_text_put(out, "\"\n");
   cgl_source_rewrite(job->source, 1, out);
-  add_exports(job, out);
+  add_exports(h, out);
 }
 
 
@@ -297,8 +310,8 @@ static void add_options(command *c, const cgl_source *s) {
 }
 
 
-static void build_command(command *c, const compiler *cxx, const cgl_source *s,
-                          const char *input, const char *output) {
+static void build_command(command *c, const host_job *h) {
+  const compiler *cxx = h->cxx;
   static const char *const common[] = {
       "-O3",
       "-march=native",
@@ -344,10 +357,12 @@ static void build_command(command *c, const compiler *cxx, const cgl_source *s,
   else
     for (size_t i = 0; i < sizeof gcc / sizeof *gcc; i++)
       add_word(c, gcc[i]);
-  add_options(c, s);
-  add_word(c, input);
+  if (!cxx->clang && h->dump_option)
+    add_word(c, h->dump_option);
+  add_options(c, h->job->source);
+  add_word(c, h->input);
   add_word(c, "-o");
-  add_word(c, output);
+  add_word(c, h->output);
   add_word(c, "-nostartfiles");
   add_word(c, "-nodefaultlibs");
   add_word(c, "-lm");
@@ -383,62 +398,152 @@ static int read_all(const char *path, cgl_image *image) {
 }
 
 
-static cgl_compile_status run_compiler(cgl_job *job, const compiler *cxx,
-                                       const char *input, const char *output) {
+static cgl_compile_status run_compiler(host_job *h) {
   command c = {.n = 0};
   cgl_text said = {0};
-  build_command(&c, cxx, job->source, input, output);
+  cgl_job *job = h->job;
+  build_command(&c, h);
   int status = cgl_process_run(c.argv, &said);
   if (status == -1) {
-    cgl_text_print(&job->log, "cannot run %s: %s", cxx->path, strerror(errno));
+    cgl_text_print(&job->log, "cannot run %s: %s", h->cxx->path,
+                   strerror(errno));
     cgl_text_free(&said);
     return CGL_COMPILE_SYSTEM;
   }
+  job->log.length = 0;
   cgl_host_diagnostics(job->source, said.data ? said.data : "", &job->log);
   cgl_text_free(&said);
-  if (status == 0 || status == -2)
-    if (read_all(output, job->image))
-      return CGL_COMPILE_OK;
+  if ((status == 0 || status == -2) && read_all(h->output, job->image))
+    return CGL_COMPILE_OK;
   if (!job->log.length)
     cgl_text_print(&job->log, "%s ended with status %d and no message",
-                   cxx->path, status);
+                   h->cxx->path, status);
   return CGL_COMPILE_REFUSED;
 }
 
 
-cgl_compile_status cgl_host_compile(cgl_job *job) {
-  const compiler *cxx = find_compiler();
-  if (!cxx)
-    return no_compiler(job);
+/* Does a line of a function's declarations name memory: an array, a struct,
+   a union?  What the compiler could keep in registers is gone by then. */
+static int is_memory(const char *line) {
+  if (strncmp(line, "  ", 2) || line[2] == ' ' || line[2] == '<')
+    return 0;
+  line += 2;
+  if (strncmp(line, "static ", 7) == 0 || strchr(line, '=') ||
+      !strchr(line, ';'))
+    return 0;
+  return strchr(line, '[') || strncmp(line, "struct ", 7) == 0 ||
+         strncmp(line, "union ", 6) == 0 || strncmp(line, "class ", 6) == 0;
+}
+
+
+/* The pragma that lets the compiler vectorise over threads says that their
+   memory accesses are independent.  A local array that stays in memory is
+   one array for the whole loop, and then the claim is false: gcc takes it at
+   its word and mixes the threads' values (seen with gcc 12; `omp simd` does
+   the same).  So the dump after scalar replacement, before any pass uses the
+   claim, is read for such arrays, and the kernels that have them are built
+   again in order.  Returns how many. */
+static size_t find_memory(host_job *h) {
+  static const char *const names[] = {"cgl_row<", "cgl_block<"};
+  const cgl_image *image = h->job->image;
+  FILE *file = fopen(h->dump, "r");
+  char line[1024];
+  size_t found = 0, kernel = image->nsignatures;
+  if (!file) {
+    for (size_t i = 0; i < image->nsignatures; i++)
+      found += !h->ordered[i] && !(mode_of(h, i) & MODE_BARRIERS);
+    memset(h->ordered, 1, image->nsignatures);
+    return found;
+  }
+  while (fgets(line, sizeof line, file)) {
+    if (strncmp(line, ";; Function ", 12) == 0) {
+      kernel = image->nsignatures;
+      for (size_t i = 0; i < 2; i++)
+        if (strncmp(line + 12, names[i], strlen(names[i])) == 0)
+          kernel = strtoul(line + 12 + strlen(names[i]), NULL, 10);
+    } else if (strncmp(line, "  <bb ", 6) == 0)
+      kernel = image->nsignatures;
+    else if (kernel < image->nsignatures && !h->ordered[kernel] &&
+             is_memory(line)) {
+      h->ordered[kernel] = 1;
+      found++;
+    }
+  }
+  fclose(file);
+  return found;
+}
+
+
+static cgl_compile_status build(host_job *h) {
+  cgl_text text = {0};
+  cgl_compile_status status = CGL_COMPILE_SYSTEM;
+  generate(h, &text);
+  if (text.failed)
+    cgl_text_put(&h->job->log, "out of memory");
+  else if (!write_all(h->input, &text))
+    cgl_text_print(&h->job->log, "cannot write %s: %s", h->input,
+                   strerror(errno));
+  else
+    status = run_compiler(h);
+  cgl_text_free(&text);
+  return status;
+}
+
+
+/* A folder of our own in $TMPDIR, and the names of the files in it. */
+static int make_folder(host_job *h) {
   const char *base = getenv("TMPDIR");
   if (!base || !*base)
     base = "/tmp";
-  char *folder = cgl_format("%s/cgraphlua-XXXXXX", base);
-  if (!folder || !mkdtemp(folder)) {
-    cgl_text_print(&job->log, "cannot make a folder in %s: %s", base,
+  h->folder = cgl_format("%s/cgraphlua-XXXXXX", base);
+  if (!h->folder || !mkdtemp(h->folder)) {
+    cgl_text_print(&h->job->log, "cannot make a folder in %s: %s", base,
                    strerror(errno));
-    free(folder);
-    return CGL_COMPILE_SYSTEM;
+    free(h->folder);
+    h->folder = NULL;
+    return 0;
   }
-  char *input = cgl_format("%s/kernel.cc", folder);
-  char *output = cgl_format("%s/kernel.so", folder);
-  cgl_text text = {0};
+  h->input = cgl_format("%s/kernel.cc", h->folder);
+  h->output = cgl_format("%s/kernel.so", h->folder);
+  h->dump = cgl_format("%s/kernel.sra", h->folder);
+  h->dump_option = cgl_format("-fdump-tree-sra=%s/kernel.sra", h->folder);
+  h->ordered = calloc(h->job->image->nsignatures + 1, 1);
+  return h->input && h->output && h->dump && h->dump_option && h->ordered;
+}
+
+
+static void remove_folder(host_job *h) {
+  char *const paths[] = {h->input, h->output, h->dump};
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    if (paths[i])
+      unlink(paths[i]);
+    free(paths[i]);
+  }
+  if (h->folder)
+    rmdir(h->folder);
+  free(h->folder);
+  free(h->dump_option);
+  free(h->ordered);
+}
+
+
+cgl_compile_status cgl_host_compile(cgl_job *job) {
+  host_job h = {.job = job, .cxx = find_compiler()};
   cgl_compile_status status = CGL_COMPILE_SYSTEM;
-  generate(job, &text);
-  if (!input || !output || text.failed)
-    cgl_text_put(&job->log, "out of memory");
-  else if (!write_all(input, &text))
-    cgl_text_print(&job->log, "cannot write %s: %s", input, strerror(errno));
-  else
-    status = run_compiler(job, cxx, input, output);
-  if (input)
-    unlink(input);
-  if (output)
-    unlink(output);
-  rmdir(folder);
-  free(input);
-  free(output);
-  free(folder);
-  cgl_text_free(&text);
+  if (!h.cxx)
+    return no_compiler(job);
+  if (make_folder(&h)) {
+    const cgl_image *image = job->image;
+    for (size_t i = 0; i < image->nsignatures; i++)
+      h.ordered[i] =
+          h.cxx->clang && (image->signatures[i].features & CGL_USES_LOCALS);
+    status = build(&h);
+    if (status == CGL_COMPILE_OK && !h.cxx->clang && find_memory(&h)) {
+      free(job->image->bytes);
+      job->image->bytes = NULL;
+      status = build(&h);
+    }
+  }
+  remove_folder(&h);
   return status;
 }

@@ -498,6 +498,7 @@ void cgl_program_free(cgl_program *p) {
   free(p->chunks);
   free(p->kernels);
   free(p->variables);
+  free(p->names);
   free(p);
 }
 

@@ -18,6 +18,11 @@ typedef struct cgl_chunk {
   int visited;       /* mark of the walk underway */
 } cgl_chunk;
 
+typedef struct cgl_name {
+  const cgl_token *name;
+  size_t chunk; /* that can be reached by it */
+} cgl_name;
+
 typedef struct cgl_template_parameter {
   cgl_token name;
   int is_type;
@@ -50,6 +55,8 @@ struct cgl_program {
   size_t nkernels, kernel_room;
   cgl_variable *variables;
   size_t nvariables, variable_room;
+  cgl_name *names; /* sorted */
+  size_t nnames, name_room;
   cgl_alias *aliases; /* newest first */
   int failed;
 };

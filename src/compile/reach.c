@@ -1,6 +1,7 @@
 /* What a kernel may reach: features of its own tokens and of every
    declaration it can name.  Two things are called without being named,
    operators and what an unread include declares; both count as reached. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "program.h"
@@ -92,10 +93,12 @@ static int is_local_array(const cgl_token *at, size_t i) {
 
 static unsigned own_features(const cgl_token *at, size_t count) {
   unsigned features = 0;
+  int body = 0; /* past the first brace: what is declared there is local */
   for (size_t i = 0; i < count; i++) {
     const cgl_token *t = &at[i];
     size_t n;
-    if (is_local_array(at, i))
+    body |= cgl_token_is(t, "{");
+    if (body && is_local_array(at, i))
       features |= CGL_USES_LOCALS;
     if (t->kind != CGL_TOKEN_NAME)
       continue;
@@ -121,68 +124,123 @@ static unsigned own_features(const cgl_token *at, size_t count) {
 }
 
 
-void cgl_reach_mark(cgl_program *p) {
-  for (size_t i = 0; i < p->nchunks; i++) {
-    cgl_chunk *chunk = &p->chunks[i];
-    chunk->features = own_features(chunk->at, chunk->count);
-  }
-}
-
-
-/* Can a declaration be named by `name`? */
-static int declares(const cgl_chunk *chunk, const cgl_token *name) {
-  for (size_t i = 0; i < chunk->count; i++) {
-    const cgl_token *t = &chunk->at[i];
-    if (!chunk->record && cgl_token_is(t, "{"))
-      return 0;
-    if (t->kind == CGL_TOKEN_NAME && cgl_token_same(t, name))
+/* Names at i, followed by what can only follow a declared name. */
+static int is_declared(const cgl_token *at, size_t count, size_t i) {
+  static const char *const after[] = {"(", "[", "=", ";", ",", "{", "<"};
+  if (at[i].kind != CGL_TOKEN_NAME || i + 1 >= count ||
+      cgl_token_is_type_word(&at[i]))
+    return 0;
+  for (size_t k = 0; k < sizeof after / sizeof *after; k++)
+    if (cgl_token_is(&at[i + 1], after[k]))
       return 1;
-  }
   return 0;
 }
 
 
-/* Adds what the chunk reaches; each chunk is visited once per walk, and the
-   work is bounded by chunks x names. */
-static void walk(cgl_program *p, size_t which, int mark, unsigned *features) {
-  cgl_chunk *chunk = &p->chunks[which];
-  chunk->visited = mark;
-  *features |= chunk->features;
+static void add_name(cgl_program *p, const cgl_token *name, size_t chunk) {
+  if (p->nnames == p->name_room) {
+    size_t room = p->name_room ? p->name_room * 2 : 256;
+    cgl_name *names = realloc(p->names, room * sizeof *names);
+    if (!names) {
+      p->failed = 1;
+      return;
+    }
+    p->names = names;
+    p->name_room = room;
+  }
+  p->names[p->nnames++] = (cgl_name){.name = name, .chunk = chunk};
+}
+
+
+/* Every name by which the chunk can be reached: all that stand in a record
+   or alias, what a function or variable declares otherwise. */
+static void add_names(cgl_program *p, size_t which) {
+  const cgl_chunk *chunk = &p->chunks[which];
+  size_t i = 0;
+  while (i < chunk->count) {
+    const cgl_token *t = &chunk->at[i];
+    if (chunk->record) {
+      if (t->kind == CGL_TOKEN_NAME && !cgl_token_is_type_word(t))
+        add_name(p, t, which);
+    } else if (is_declared(chunk->at, chunk->count, i))
+      add_name(p, t, which);
+    else if (cgl_token_is(t, "{"))
+      return;
+    else if (cgl_token_is(t, "(")) {
+      i = cgl_tokens_close(chunk->at, chunk->count, i);
+      continue;
+    }
+    i++;
+  }
+}
+
+
+static int compare_tokens(const cgl_token *a, const cgl_token *b) {
+  if (a->length != b->length)
+    return a->length < b->length ? -1 : 1;
+  return memcmp(a->text, b->text, a->length);
+}
+
+
+static int compare_names(const void *a, const void *b) {
+  return compare_tokens(((const cgl_name *)a)->name,
+                        ((const cgl_name *)b)->name);
+}
+
+
+void cgl_reach_mark(cgl_program *p) {
+  for (size_t i = 0; i < p->nchunks; i++) {
+    cgl_chunk *chunk = &p->chunks[i];
+    chunk->features = own_features(chunk->at, chunk->count);
+    add_names(p, i);
+  }
+  if (p->nnames)
+    qsort(p->names, p->nnames, sizeof *p->names, compare_names);
+}
+
+
+/* Puts every chunk that `name` may stand for on the list, once. */
+static void follow(cgl_program *p, const cgl_token *name, size_t *list,
+                   size_t *n) {
+  size_t low = 0, high = p->nnames;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (compare_tokens(p->names[middle].name, name) < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  for (; low < p->nnames && !compare_tokens(p->names[low].name, name); low++) {
+    cgl_chunk *chunk = &p->chunks[p->names[low].chunk];
+    if (!chunk->visited) {
+      chunk->visited = 1;
+      list[(*n)++] = p->names[low].chunk;
+    }
+  }
 }
 
 
 unsigned cgl_reach_features(cgl_program *p, size_t which) {
-  unsigned features = 0;
-  if (p->pp.partial)
-    return CGL_USES_BARRIER | CGL_USES_SHARED | CGL_USES_DYNAMIC |
-           CGL_NEEDS_THREADS | CGL_USES_LOCALS;
-  if (which >= p->nchunks)
+  unsigned features = CGL_USES_BARRIER | CGL_USES_SHARED | CGL_USES_DYNAMIC |
+                      CGL_NEEDS_THREADS | CGL_USES_LOCALS;
+  size_t *list = malloc((p->nchunks + 1) * sizeof *list), n = 0;
+  if (p->pp.partial || which >= p->nchunks || !list) {
+    free(list);
     return features;
-  for (size_t i = 0; i < p->nchunks; i++)
-    p->chunks[i].visited = 0;
-  walk(p, which, 1, &features);
-  for (size_t i = 0; i < p->nchunks; i++)
-    if (p->chunks[i].operators)
-      walk(p, i, 1, &features);
-  for (int again = 1; again;) {
-    again = 0;
-    for (size_t i = 0; i < p->nchunks; i++) {
-      cgl_chunk *chunk = &p->chunks[i];
-      if (chunk->visited != 1)
-        continue;
-      chunk->visited = 2;
-      again = 1;
-      for (size_t k = 0; k < p->nchunks; k++) {
-        if (p->chunks[k].visited)
-          continue;
-        for (size_t j = 0; j < chunk->count; j++)
-          if (chunk->at[j].kind == CGL_TOKEN_NAME &&
-              declares(&p->chunks[k], &chunk->at[j])) {
-            walk(p, k, 1, &features);
-            break;
-          }
-      }
-    }
   }
+  features = 0;
+  for (size_t i = 0; i < p->nchunks; i++) {
+    p->chunks[i].visited = i == which || p->chunks[i].operators;
+    if (p->chunks[i].visited)
+      list[n++] = i;
+  }
+  for (size_t k = 0; k < n; k++) {
+    const cgl_chunk *chunk = &p->chunks[list[k]];
+    features |= chunk->features;
+    for (size_t i = 0; i < chunk->count; i++)
+      if (chunk->at[i].kind == CGL_TOKEN_NAME)
+        follow(p, &chunk->at[i], list, &n);
+  }
+  free(list);
   return features;
 }
