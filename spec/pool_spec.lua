@@ -1,0 +1,157 @@
+local cg = require "cgraphlua"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/support/device.lua")
+local raises, slips = device.raises, device.slips
+
+local MIB = 2 ^ 20
+
+describe("pool", function()
+  teardown(device.nothing_alive)
+
+  it("counts what is in use, and the most that was", function()
+    local p = cg.pool()
+    assert.same({
+      reserved = 0, reserved_peak = 0, allocated = 0, allocated_peak = 0,
+      allocations = 0, frees = 0, segments = 0,
+    }, p:stats())
+    local a = cg.buffer("uint8", MIB, { pool = p })
+    local b = cg.buffer("uint8", 2 * MIB, { pool = p })
+    local s = p:stats()
+    assert.equal(2, s.allocations)
+    assert.is_true(s.allocated >= 3 * MIB and s.reserved >= s.allocated)
+    assert.is_true(s.segments >= 1)
+    a:release()
+    b:release()
+    cg.synchronize()
+    s = p:stats()
+    assert.equal(2, s.frees)
+    assert.equal(0, s.allocated)
+    assert.is_true(s.allocated_peak >= 3 * MIB)
+    assert.matches("^cgraphlua.pool 0x%x+ %(0 of %d+ bytes in use%)$", tostring(p))
+  end)
+
+  it("gives what is free back to the device", function()
+    local p = cg.pool()
+    local a = cg.buffer("uint8", 30 * MIB, { pool = p })
+    local b = cg.buffer("uint8", MIB, { pool = p })
+    cg.synchronize()
+    a:release()
+    cg.synchronize()
+    assert.is_true(p:trim() >= 30 * MIB)
+    b:fill(1)
+    assert.equal(1, b:download()[1])
+    assert.equal(0, p:trim())
+  end)
+
+  it("serves a block again that was released", function()
+    local p, seen = cg.pool(), {}
+    for _ = 1, 10 do
+      local b = cg.buffer("float", 1000, { pool = p })
+      seen[b:address()] = true
+      b:release()
+    end
+    local n = 0
+    for _ in pairs(seen) do n = n + 1 end
+    assert.equal(1, n)
+  end)
+
+  it("is a graph's own, or shared by several", function()
+    local shared = cg.graph_pool_handle()
+    local function body() return cg.zeros("float", 100) end
+    local g = cg.capture(body, { pool = shared })
+    local h = cg.graph { pool = shared }
+    h:capture(body)
+    assert.equal(shared, g:pool())
+    assert.equal(shared, h:pool())
+    assert.is_true(shared:stats().allocations >= 2)
+    local own = cg.capture(body)
+    assert.not_equal(shared, own:pool())
+    local late = cg.graph()
+    raises("CGL_ERROR_NOT_CAPTURED", function() late:pool() end, "hint: ")
+    late:capture(body, { pool = shared })
+    assert.equal(shared, late:pool())
+  end)
+
+  it("outlives its object while a buffer uses it", function()
+    local p = cg.pool()
+    local b = cg.full("float", 10, 3, { pool = p })
+    p:release()
+    collectgarbage()
+    assert.equal(3, b:download()[10])
+  end)
+
+  it("keeps what a dead graph's body returned", function()
+    local x = cg.full("float", 4, 2)
+    local g, out = cg.capture(function()
+      local y = cg.buffer("float", 4)
+      y:copy(x)
+      return y
+    end)
+    g:replay()
+    g:release()
+    collectgarbage()
+    collectgarbage()
+    local junk = {}
+    for i = 1, 20 do junk[i] = cg.full("float", 4, -1) end
+    assert.equal(20, #junk)
+    assert.same({ 2, 2, 2, 2 }, out:download())
+  end)
+
+  describe("use", function()
+    it("routes what is made inside, and nests", function()
+      local p, q = cg.pool(), cg.pool()
+      local a, b, c = p:use(function(n)
+        local inner = q:use(function() return cg.buffer("float", n) end)
+        return cg.buffer("float", n), inner, cg.capture(function() cg.zeros("float", 1) end)
+      end, 100)
+      assert.equal(2, p:stats().allocations)
+      assert.equal(1, q:stats().allocations)
+      assert.equal(p, c:pool())
+      assert.equal(100, #a + #b - 100)
+      cg.buffer("float", 1)
+      assert.equal(2, p:stats().allocations)
+    end)
+
+    it("is left when the function raises", function()
+      local p = cg.pool()
+      assert.is_false((pcall(p.use, p, error, "x")))
+      cg.buffer("float", 1)
+      assert.equal(0, p:stats().allocations)
+    end)
+  end)
+
+  it("refuses options and arguments it does not know", function()
+    slips(function() cg.pool { size = 1 } end, 'unknown option "size"; there are no options')
+    slips(function() cg.pool():use() end, "function expected")
+    slips(function() cg.graph { pool = 1 } end, "cgraphlua.pool expected")
+    slips(function() cg.capture(function() end, { pool = cg.stream() }) end,
+      "cgraphlua.pool expected")
+  end)
+
+  it("says that it was released", function()
+    local p = cg.pool()
+    p:release()
+    raises("CGL_ERROR_RELEASED", function() p:stats() end, "this pool was released")
+    raises("CGL_ERROR_RELEASED", function() cg.buffer("float", 1, { pool = p }) end,
+      "argument 3 has a pool that was released")
+  end)
+
+  it("raises out of memory, and goes on when something was released", function()
+    local status, out, err = device.child([[
+      local held = {}
+      local ok, e
+      repeat
+        ok, e = pcall(cg.buffer, "uint8", 16 * 2^20)
+        held[#held + 1] = ok and e or nil
+      until not ok
+      print(e.name, #held >= 8 and #held <= 16)
+      for _, b in ipairs(held) do b:release() end
+      held = nil
+      local b = cg.zeros("uint8", 100 * 2^20)
+      print(#b)
+    ]], "CGRAPHLUA_DEVICE=host CGRAPHLUA_HOST_MEMORY=256M")
+    assert.equal("", err)
+    assert.equal("CUDA_ERROR_OUT_OF_MEMORY\ttrue\n104857600\n", out)
+    assert.equal(0, status)
+  end)
+end)

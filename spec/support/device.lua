@@ -1,0 +1,104 @@
+-- What the specs of the Lua module share.  Load with dofile: specs run from
+-- any folder.  Under CGRAPHLUA_DEVICE=cuda the same specs test a GPU.
+
+local cg = require "cgraphlua"
+local assert = require "luassert"
+
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local program = dofile(here .. "/program.lua")
+
+local M = { program = program }
+
+cg.on_log(nil)
+
+--- Kernels that most specs need.
+M.source = [[
+extern "C" __global__ void add(float *x, float a, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] += a;
+}
+extern "C" __global__ void scale(const float *x, float *y, float a, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = a * x[i];
+}
+extern "C" __global__ void spin(float *x, int n) {
+  float v = x[0];
+  for (int i = 0; i < n; i++) v = v * 0.999f + 1.f;
+  x[0] = v;
+}
+]]
+
+local module
+
+--- A kernel of the source above.
+function M.kernel(name)
+  module = module or cg.module(M.source)
+  return module:kernel(name)
+end
+
+--- Calls fn, which must raise; returns the error value and its text.
+function M.fails(fn, ...)
+  local ok, e = pcall(fn, ...)
+  assert(not ok, "an error was expected, and none was raised")
+  return e, tostring(e)
+end
+
+--- The caller's "file:line", moved by `offset` lines.
+function M.line(offset)
+  local info = debug.getinfo(2, "Sl")
+  return info.source:sub(2) .. ":" .. info.currentline + (offset or 0)
+end
+
+--- fn raises an error object with this name (of its .name) and the patterns
+-- in its text; returns the object.
+function M.raises(name, fn, ...)
+  local e, text = M.fails(fn)
+  assert(type(e) == "table" and e.name == name,
+    string.format("%s expected, got: %s", name, text))
+  for _, pattern in ipairs { ... } do
+    assert(text:find(pattern), string.format("%q is not in: %s", pattern, text))
+  end
+  return e
+end
+
+--- fn raises a "bad argument" string with the patterns in it.
+function M.slips(fn, ...)
+  local e, text = M.fails(fn)
+  assert(type(e) == "string", "a string expected, got: " .. text)
+  local where = text:match "^[^\n]+:%d+: bad argument #%d+ to '" or
+    text:match "^[^\n]+:%d+: calling '%S+' on bad self"
+  assert(where, "no argument error: " .. text)
+  for _, pattern in ipairs { ... } do
+    assert(text:find(pattern), string.format("%q is not in: %s", pattern, text))
+  end
+end
+
+local nouns = { "stream", "event", "buffer", "pinned", "module", "kernel", "pool", "graph" }
+
+--- Collects all that the script dropped; nothing may stay alive.
+function M.nothing_alive()
+  module = nil
+  collectgarbage()
+  collectgarbage()
+  cg.debug.forget()
+  local alive = {}
+  for _, noun in ipairs(nouns) do
+    if cg.live(noun) ~= 0 then
+      alive[#alive + 1] = cg.live(noun) .. " " .. noun
+    end
+  end
+  assert(#alive == 0, "still alive: " .. table.concat(alive, ", "))
+  assert.equal(0, cg.live "all")
+end
+
+--- Runs a chunk in a process of its own with the environment ("A=1 B=2");
+-- returns status, output and errors.
+function M.child(chunk, environment)
+  local path = os.tmpname()
+  program.write(path, "local cg = require 'cgraphlua'\n" .. chunk)
+  local status, out, err = program.run({ path }, { env = environment })
+  os.remove(path)
+  return status, out, err
+end
+
+return M
