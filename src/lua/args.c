@@ -4,16 +4,24 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LIST_ROOM = 256, VALUE_ROOM = 64 };
+
+
+void cgl_lua_number_text(double x, char text[CGL_LUA_NUMBER_ROOM]) {
+  snprintf(text, CGL_LUA_NUMBER_ROOM, "%.14g", x);
+  if (strtod(text, NULL) != x)
+    snprintf(text, CGL_LUA_NUMBER_ROOM, "%.17g", x);
+}
 
 
 /* Shows a value in a message. */
 static const char *show(lua_State *L, int index, char text[VALUE_ROOM]) {
   switch (lua_type(L, index)) {
   case LUA_TNUMBER:
-    snprintf(text, VALUE_ROOM, "%.17g", lua_tonumber(L, index));
+    cgl_lua_number_text(lua_tonumber(L, index), text);
     break;
   case LUA_TSTRING:
     snprintf(text, VALUE_ROOM, "\"%.50s\"", lua_tostring(L, index));
@@ -142,7 +150,7 @@ size_t cgl_lua_shape(lua_State *L, cgl_lua *S, int index, size_t *extents,
                      int *ndims) {
   if (!lua_istable(L, index)) {
     extents[0] = (size_t)cgl_lua_integer(L, S, index, "the number of elements",
-                                         1, CGL_LUA_MAX_WHOLE);
+                                         0, CGL_LUA_MAX_WHOLE);
     *ndims = 1;
     return extents[0];
   }
@@ -154,9 +162,9 @@ size_t cgl_lua_shape(lua_State *L, cgl_lua *S, int index, size_t *extents,
     int64_t extent;
     char text[VALUE_ROOM];
     lua_rawgeti(L, index, (int)i + 1);
-    if (!read_whole(L, S, -1, 1, CGL_LUA_MAX_WHOLE, &extent))
+    if (!read_whole(L, S, -1, 0, CGL_LUA_MAX_WHOLE, &extent))
       cgl_lua_bad(L, S, index,
-                  "extent %d of the shape must be a whole number from 1 to "
+                  "extent %d of the shape must be a whole number from 0 to "
                   "%lld, got %s",
                   (int)i + 1, (long long)CGL_LUA_MAX_WHOLE, show(L, -1, text));
     lua_pop(L, 1);

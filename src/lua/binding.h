@@ -162,6 +162,9 @@ void *cgl_lua_check(lua_State *L, cgl_lua *S, int index, cgl_lua_kind kind);
 
 /* ---- args.c ------------------------------------------------------------- */
 
+/* The shortest of Lua's and the exact spelling that means x. */
+enum { CGL_LUA_NUMBER_ROOM = 40 };
+void cgl_lua_number_text(double x, char text[CGL_LUA_NUMBER_ROOM]);
 /* A whole number from min to max (at most 2^53 away from 0). */
 int64_t cgl_lua_integer(lua_State *L, cgl_lua *S, int index, const char *what,
                         int64_t min, int64_t max);

@@ -227,10 +227,10 @@ static int buffer_view(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "buffer:view");
   cgl_buffer *buffer = check(L, S, 1);
   int64_t total = (int64_t)cgl_buffer_count(buffer);
-  int64_t first = cgl_lua_integer(L, S, 2, "the first element", 1, total);
+  int64_t first = cgl_lua_integer(L, S, 2, "the first element", 1, total + 1);
   int64_t count = total - first + 1;
   if (!lua_isnoneornil(L, 3))
-    count = cgl_lua_integer(L, S, 3, "the number of elements", 1, count);
+    count = cgl_lua_integer(L, S, 3, "the number of elements", 0, count);
   cgl_buffer **slot = cgl_lua_new(L, S, CGL_LUA_buffer);
   cgl_lua_done(L, S,
                cgl_buffer_view(buffer, (size_t)first - 1, (size_t)count, slot));

@@ -112,9 +112,11 @@ static bool store_integer(double x, cgl_type type, void *element,
   double min, max;
   integer_range(type, &min, &max);
   if (!(x >= min && x < max) || x != floor(x)) {
+    char number[CGL_LUA_NUMBER_ROOM];
+    cgl_lua_number_text(x, number);
     snprintf(reason, REASON_ROOM,
-             "is %.17g; %s takes whole numbers from %.0f to %.0f", x,
-             cgl_type_name(type), min, max - 1);
+             "is %s; %s takes whole numbers from %.0f to %.0Lf", number,
+             cgl_type_name(type), min, (long double)max - 1);
     return false;
   }
   if (type == CGL_TYPE_uint64) {
@@ -149,8 +151,10 @@ static bool store_number(double x, cgl_type type, void *element,
     return true;
   case CGL_TYPE_bool:
     if (x != 0 && x != 1) {
-      snprintf(reason, REASON_ROOM, "is %.17g; bool takes true, false, 0 and 1",
-               x);
+      char number[CGL_LUA_NUMBER_ROOM];
+      cgl_lua_number_text(x, number);
+      snprintf(reason, REASON_ROOM, "is %s; bool takes true, false, 0 and 1",
+               number);
       return false;
     }
     *(uint8_t *)element = x != 0;
@@ -242,9 +246,6 @@ static void measure(lua_State *L, cgl_lua *S, int index, cgl_lua_data *data) {
       cgl_lua_bad(L, S, index, "lists are nested more than %d deep",
                   CGL_MAX_DIMS);
     size_t n = lua_objlen(L, -1);
-    if (!n)
-      cgl_lua_bad(L, S, index,
-                  "a list is empty; a buffer has at least one element");
     data->extents[data->ndims++] = n;
     data->count *= n;
     lua_rawgeti(L, -1, 1);
@@ -316,7 +317,7 @@ void cgl_lua_data_read(lua_State *L, cgl_lua *S, int index, cgl_type type,
     cgl_lua_bad(L, S, index, "table, string or FFI array expected, got %s",
                 luaL_typename(L, index));
   }
-  if (!size || size % bytes)
+  if (size % bytes)
     cgl_lua_bad(L, S, index, "%lld bytes are no whole number of %s elements",
                 (long long)size, cgl_type_name(type));
   data->count = data->extents[0] = size / bytes;

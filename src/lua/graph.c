@@ -180,7 +180,7 @@ static int graph_replay(lua_State *L) {
   cgl_graph *graph = check(L, S, 1);
   uint64_t n = 1;
   if (!lua_isnoneornil(L, 2))
-    n = (uint64_t)cgl_lua_integer(L, S, 2, "the number of replays", 1,
+    n = (uint64_t)cgl_lua_integer(L, S, 2, "the number of replays", 0,
                                   CGL_LUA_MAX_WHOLE);
   cgl_stream *stream = cgl_lua_stream(L, S);
   if (cgl_stream_capturing_graph(stream))

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char *const known_options[] = {"source",  "file",        "line",
                                             "options", "expressions", NULL};
@@ -20,32 +21,26 @@ static cgl_module *check(lua_State *L, cgl_lua *S, int index) {
 
 /* Pushes a file's bytes; false pushes nothing and leaves errno. */
 static bool push_file(lua_State *L, const char *path) {
-  FILE *file = fopen(path, "rb");
-  if (!file)
+  struct stat about;
+  if (stat(path, &about))
     return false;
-  size_t size = 0;
-  if (!fseek(file, 0, SEEK_END) && ftell(file) > 0)
-    size = (size_t)ftell(file);
-  rewind(file);
-  /* The scratch block may be short of memory and raise: close first. */
-  fclose(file);
+  if (!S_ISREG(about.st_mode)) {
+    errno = S_ISDIR(about.st_mode) ? EISDIR : EINVAL;
+    return false;
+  }
+  size_t size = (size_t)about.st_size;
+  /* Lua may be short of memory and raise, so not while the file is open. */
   char *bytes = lua_newuserdata(L, size + 1);
-  file = fopen(path, "rb");
-  if (!file) {
-    lua_pop(L, 1);
-    return false;
-  }
-  size = fread(bytes, 1, size, file);
-  int failed = ferror(file) ? errno : 0;
-  fclose(file);
-  if (failed) {
-    errno = failed;
-    lua_pop(L, 1);
-    return false;
-  }
-  lua_pushlstring(L, bytes, size);
-  lua_remove(L, -2);
-  return true;
+  FILE *file = fopen(path, "rb");
+  size = file ? fread(bytes, 1, size, file) : 0;
+  int failed = !file || ferror(file) ? errno : 0;
+  if (file)
+    fclose(file);
+  if (!failed)
+    lua_pushlstring(L, bytes, size);
+  lua_remove(L, failed ? -1 : -2);
+  errno = failed;
+  return !failed;
 }
 
 

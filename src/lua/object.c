@@ -110,13 +110,22 @@ static int object_gc(lua_State *L) {
 }
 
 
+/* One stream of the driver may have several objects (the default stream, a
+   borrowed one). */
+static bool same_stream(const cgl_stream *a, const cgl_stream *b) {
+  return cgl_stream_handle(a) == cgl_stream_handle(b) &&
+         cgl_stream_context(a) == cgl_stream_context(b);
+}
+
+
 static int object_eq(lua_State *L) {
   const cgl_lua *S = lua_touserdata(L, lua_upvalueindex(1));
   cgl_lua_kind kind = upvalue_kind(L);
   bool same = cgl_lua_is(L, S, 1, kind) && cgl_lua_is(L, S, 2, kind);
   if (same) {
     void *const *a = lua_touserdata(L, 1), *const *b = lua_touserdata(L, 2);
-    same = a == b || (*a && *a == *b);
+    same = a == b || (*a && *a == *b) ||
+           (*a && *b && kind == CGL_LUA_stream && same_stream(*a, *b));
   }
   lua_pushboolean(L, same);
   return 1;

@@ -18,7 +18,7 @@ static size_t size(const cgl_pinned *pinned) {
 static int new_pinned(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "pinned");
   cgl_type type = cgl_lua_type_name(L, S, 1);
-  size_t count = (size_t)cgl_lua_integer(L, S, 2, "the number of elements", 1,
+  size_t count = (size_t)cgl_lua_integer(L, S, 2, "the number of elements", 0,
                                          CGL_LUA_MAX_WHOLE);
   cgl_context *context = cgl_lua_context(L, S);
   cgl_pinned **slot = cgl_lua_new(L, S, CGL_LUA_pinned);

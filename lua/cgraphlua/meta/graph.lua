@@ -35,7 +35,7 @@ function graph:instantiate() end
 
 --- Launches n times on the current stream, asynchronously; in a capture each
 --- becomes a child graph.  Raises CGL_ERROR_NOT_CAPTURED before a capture.
----@param n? integer default 1
+---@param n? integer from 0, default 1
 function graph:replay(n) end
 
 --- Drops what was captured; the graph can capture again.
