@@ -25,7 +25,7 @@ local opt = options.read({
   { "size", "N", nil, "points on a side (512; a picture: its own width)", min = 3, max = 16384 },
   { "steps", "N", nil, "time steps, rounded up to 20s (20000; a picture: 2000)",
     min = 1, max = 1e9 },
-  { "out", "FILE", "heat.png", "the picture to write" },
+  { "out", "OUT", "heat.png", "the picture to write" },
   { "frames", "N", 0, "also write N numbered pictures on the way", min = 0, max = 9999 },
 }, arg)
 

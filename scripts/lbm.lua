@@ -28,7 +28,7 @@ local opt = options.read({
   { "re", "X", 150, "Reynolds number", min = 0.1, max = 1e5 },
   { "size", "N", 160, "cells across the channel", min = 16, max = 4096 },
   { "steps", "N", 20000, "time steps, rounded up to 10s", min = 1, max = 2e6 },
-  { "out", "FILE", "lbm.png", "the picture to write" },
+  { "out", "OUT", "lbm.png", "the picture to write" },
   { "verify", nil, nil, "compare with published numbers instead" },
   { "resolution", "N", 20, "with --verify: cells across the cylinder, a multiple of 10",
     min = 10, max = 400 },
@@ -114,17 +114,19 @@ local function draw(flow, height, path)
   print("wrote " .. path)
 end
 
--- The mean distance between the rises of a series through its mean; nil when
--- it does not swing.
+-- The mean distance between the rises of a series through its mean, each after
+-- a deep fall; nil when there are fewer than three.
 local function period(series, first)
-  local mean = 0
+  local mean, least = 0, math.huge
   for s = first, #series do
-    mean = mean + series[s] / (#series - first + 1)
+    mean, least = mean + series[s] / (#series - first + 1), math.min(least, series[s])
   end
-  local rises = {}
+  local rises, fallen = {}, false
   for s = first, #series - 1 do
-    if series[s] < mean and series[s + 1] >= mean then
+    fallen = fallen or series[s] < 0.5 * (mean + least)
+    if fallen and series[s] < mean and series[s + 1] >= mean then
       rises[#rises + 1] = s + (mean - series[s]) / (series[s + 1] - series[s])
+      fallen = false
     end
   end
   return #rises >= 3 and (rises[#rises] - rises[1]) / (#rises - 1) or nil

@@ -55,7 +55,7 @@ local opt = options.read({
   { "years", "N", 1, "how long", min = 1, max = 10000 },
   { "step", "X", 0.5, "days in a time step", min = 1e-3, max = 4 },
   { "asteroids", "N", 0, "massless bodies between Mars and Jupiter", min = 0, max = 1e6 },
-  { "out", "FILE", "nbody.png", "the picture to write" },
+  { "out", "OUT", "nbody.png", "the picture to write" },
 }, arg)
 
 local source = [[

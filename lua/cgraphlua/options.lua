@@ -4,13 +4,14 @@
 --   about = "Heat spreading through a plate.",
 --   arguments = { "image" },                  -- what may stand without a name
 --   { "size", "N", 512, "cells on a side", min = 8, max = 4096 },
---   { "out", "FILE", "heat.png", "the picture to write" },
+--   { "out", "OUT", "heat.png", "the picture to write" },
 --   { "verify", nil, nil, "compare with what is known" },
 -- }, arg)
 -- An option's second word says what it takes: "N" a whole number and "X" any
--- number (from min to max), nothing a switch, any other word a text.  Values
--- follow their option or are joined to it: --size 64, --size=64.  --help and
--- --device are in every script.
+-- number (from min to max), nothing a switch, any other word a text; OUT is a
+-- file to write, whose folder must be there.  Values follow their option or
+-- are joined to it: --size 64, --size=64.  --help and --device are in every
+-- script.
 
 local options = {}
 
@@ -55,7 +56,14 @@ local function value(entry, text)
   local kind = entry[2]
   if kind ~= "N" and kind ~= "X" then
     if text == "" then
-      return nil, string.format("--%s needs a %s, got an empty one", entry[1], kind)
+      return nil, string.format("--%s needs a value (%s), got an empty one", entry[1], kind)
+    elseif kind == "OUT" then
+      local folder = text:match "^.*/" or "./"
+      local there = io.open(folder .. ".")
+      if not there then
+        return nil, string.format("--%s: there is no folder '%s' to write in", entry[1], folder)
+      end
+      there:close()
     end
     return text
   end

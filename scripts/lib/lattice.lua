@@ -6,8 +6,7 @@
 -- is enough.  A step is three kernels:
 --   links    writes what enters a cell from a wall, the inflow or the
 --            obstacle into the slot from which that cell will read it,
---   outlet   does so for the end of a channel: pressure 0, held so softly
---            that sound leaves,
+--   outlet   does so for the end of a channel, at pressure 0,
 --   collide  reads each cell's nine populations from its neighbours, relaxes
 --            them (incompressible, regularised: only stress survives) and
 --            writes them to the other buffer.
@@ -37,7 +36,8 @@ extern "C" __global__ void links(float *f, const int4 *place,
 }
 
 // The last column: populations 3, 6 and 7 come back from beyond it.  The
-// boundary's pressure follows the flow's, less a hundredth each step.
+// boundary's pressure follows the flow's, less a hundredth each step, so that
+// sound leaves; where the flow turns back it is 0, or the corner blows up.
 extern "C" __global__ void outlet(float *f, int nx, int ny, int pitch,
                                   int cells)
 {
@@ -47,9 +47,10 @@ extern "C" __global__ void outlet(float *f, int nx, int ny, int pitch,
     float f1 = f[cells + i], f2 = f[2 * cells + i], f3 = f[3 * cells + i];
     float f4 = f[4 * cells + i], f5 = f[5 * cells + i], f6 = f[6 * cells + i];
     float f7 = f[7 * cells + i], f8 = f[8 * cells + i];
-    float p = 0.99f * (f[i] + f1 + f2 + f3 + f4 + f5 + f6 + f7 + f8);
     float u = f1 - f3 + f5 - f7 - f6 + f8;
     float v = f2 - f4 + f5 - f7 + f6 - f8;
+    float p = f[i] + f1 + f2 + f3 + f4 + f5 + f6 + f7 + f8;
+    p *= u > 0.f ? 0.99f : 0.f;
     float e = p - 1.5f * (u * u + v * v);
     f[3 * cells + i + 1] = -f1 + 2.f / 9.f * (e + 4.5f * u * u);
     if (y > 0)
@@ -154,6 +155,9 @@ lattice.CX, lattice.CY, lattice.STEPS_PER_REPLAY = CX, CY, STEPS_PER_REPLAY
 --   start(x, y)        pressure (as density) and velocity at a cell's middle
 function lattice.flow(nx, ny, viscosity, case)
   local flow = { nx = nx, ny = ny, pitch = nx + 2, cells = (nx + 2) * (ny + 2) }
+  if 9 * flow.cells >= 2 ^ 31 then
+    error(string.format("%d x %d cells are more than the kernels can count", nx, ny), 0)
+  end
   local solid = case.solid or function()
     return false
   end
