@@ -229,7 +229,9 @@ CUresult host_cuCtxGetCurrent(CUcontext *pctx) {
 
 
 CUresult host_cuCtxGetDevice(CUdevice *device) {
-  HOST_TRY(host_check_release());
+  HOST_TRY(check_process());
+  if (!current)
+    return CUDA_ERROR_INVALID_CONTEXT;
   if (!device)
     return CUDA_ERROR_INVALID_VALUE;
   *device = 0;

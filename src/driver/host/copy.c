@@ -29,7 +29,8 @@ static place place_of(uintptr_t address, size_t bytes) {
     return host_range_overlaps(address, bytes) ? PLACE_BAD : PLACE_PAGEABLE;
   if (r->dying || r->freed || bytes > r->bytes - (address - r->start))
     return PLACE_BAD;
-  if (r->kind == HOST_RANGE_VIRTUAL && !host_virtual_mapped(r, address, bytes))
+  if (r->kind == HOST_RANGE_VIRTUAL &&
+      !host_virtual_accessible(r, address, bytes))
     return PLACE_BAD;
   return r->kind == HOST_RANGE_PINNED || r->kind == HOST_RANGE_REGISTERED
              ? PLACE_PINNED
@@ -41,7 +42,7 @@ static place place_of(uintptr_t address, size_t bytes) {
 typedef struct side {
   CUmemorytype type;
   uintptr_t base;
-  size_t x, y, z, lod, pitch, height;
+  size_t x, y, z, pitch, height;
 } side;
 
 
@@ -69,8 +70,8 @@ static CUresult check_side(side *s, const CUDA_MEMCPY3D *c, place *where) {
     s->pitch = s->x + c->WidthInBytes;
   if (!s->height)
     s->height = s->y + c->Height;
-  if (s->lod || !s->base || s->pitch - s->x < c->WidthInBytes ||
-      s->pitch < s->x || (c->Depth > 1 && s->height < s->y + c->Height) ||
+  if (!s->base || s->pitch - s->x < c->WidthInBytes || s->pitch < s->x ||
+      (c->Depth > 1 && s->height < s->y + c->Height) ||
       c->Height > SIZE_MAX / s->pitch || s->y > SIZE_MAX / 2 / s->pitch)
     return CUDA_ERROR_INVALID_VALUE;
   size_t first, last;
@@ -98,7 +99,6 @@ static CUresult make_copy(host_op *op, const CUDA_MEMCPY3D *copy, place *from,
               c.srcXInBytes,
               c.srcY,
               c.srcZ,
-              c.srcLOD,
               c.srcPitch,
               c.srcHeight};
   side dst = {c.dstMemoryType,
@@ -107,7 +107,6 @@ static CUresult make_copy(host_op *op, const CUDA_MEMCPY3D *copy, place *from,
               c.dstXInBytes,
               c.dstY,
               c.dstZ,
-              c.dstLOD,
               c.dstPitch,
               c.dstHeight};
   HOST_TRY(check_side(&src, &c, from));
@@ -138,7 +137,10 @@ CUresult host_memcpy_op_make(host_op *op, const CUDA_MEMCPY3D *copy) {
 }
 
 
-CUresult host_memset_op_make(host_op *op, const CUDA_MEMSET_NODE_PARAMS *set) {
+/* In a capture the shape alone is checked, as the real one does: the memory
+   may come later. */
+static CUresult make_fill(host_op *op, const CUDA_MEMSET_NODE_PARAMS *set,
+                          bool captured) {
   unsigned size = set->elementSize;
   if ((size != 1 && size != 2 && size != 4) || !set->width || !set->height ||
       set->dst % size || set->width > SIZE_MAX / 8)
@@ -151,7 +153,7 @@ CUresult host_memset_op_make(host_op *op, const CUDA_MEMSET_NODE_PARAMS *set) {
       __builtin_add_overflow(bytes, row, &bytes))
     return CUDA_ERROR_INVALID_VALUE;
   place where = place_of((uintptr_t)set->dst, bytes);
-  if (where != PLACE_DEVICE && where != PLACE_PINNED)
+  if (!captured && where != PLACE_DEVICE && where != PLACE_PINNED)
     return CUDA_ERROR_INVALID_VALUE;
   *op = (host_op){.kind = HOST_OP_MEMSET};
   op->memset = (CUDA_MEMSET_NODE_PARAMS_v2){.dst = set->dst,
@@ -162,6 +164,11 @@ CUresult host_memset_op_make(host_op *op, const CUDA_MEMSET_NODE_PARAMS *set) {
                                             .height = set->height,
                                             .ctx = host_context()};
   return CUDA_SUCCESS;
+}
+
+
+CUresult host_memset_op_make(host_op *op, const CUDA_MEMSET_NODE_PARAMS *set) {
+  return make_fill(op, set, false);
 }
 
 
@@ -306,9 +313,8 @@ static bool stage(host_op *op) {
 /* Under host_lock: a copy on a stream, asynchronous as far as the kinds of
    memory allow. */
 static CUresult copy_on(CUstream stream, const CUDA_MEMCPY3D *copy) {
-  CUstream s = host_stream_resolve(stream);
-  if (!s)
-    return CUDA_ERROR_INVALID_HANDLE;
+  CUstream s;
+  HOST_TRY(host_stream_open(stream, &s));
   if (!copy->WidthInBytes || !copy->Height || !copy->Depth)
     return CUDA_SUCCESS;
   host_op op;
@@ -339,9 +345,7 @@ static CUresult copy_async(CUstream stream, const CUDA_MEMCPY3D *copy) {
 static CUresult copy_sync(const CUDA_MEMCPY3D *copy) {
   HOST_TRY(host_check());
   host_lock();
-  CUresult result = host_capture_legacy();
-  if (result == CUDA_SUCCESS)
-    result = copy_on(CU_STREAM_LEGACY, copy);
+  CUresult result = copy_on(CU_STREAM_LEGACY, copy);
   if (result == CUDA_SUCCESS)
     result = host_stream_wait(host_stream_resolve(CU_STREAM_LEGACY));
   host_unlock();
@@ -467,13 +471,11 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value,
   HOST_TRY(host_check());
   CUDA_MEMSET_NODE_PARAMS set = {dst, pitch, value, size, width, height};
   host_op op;
+  CUstream s;
   host_lock();
-  CUstream s = host_stream_resolve(stream);
-  CUresult result = s ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-  if (result == CUDA_SUCCESS && sync)
-    result = host_capture_legacy();
+  CUresult result = host_stream_open(stream, &s);
   if (result == CUDA_SUCCESS && width && height) {
-    result = host_memset_op_make(&op, &set);
+    result = make_fill(&op, &set, s->capture != NULL);
     if (result == CUDA_SUCCESS)
       result = host_submit(s, &op, NULL);
     if (result == CUDA_SUCCESS && sync)

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { LAST_ATTRIBUTE = 148 }; /* that 13.0 knows */
+
 static struct {
   size_t memory;
   bool tight;
@@ -204,7 +206,7 @@ static int attribute(CUdevice_attribute attrib) {
 
 CUresult host_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib,
                                    CUdevice dev) {
-  if (!pi || attrib < 1)
+  if (!pi || attrib < 1 || attrib > LAST_ATTRIBUTE)
     return CUDA_ERROR_INVALID_VALUE;
   HOST_TRY(check_device(dev));
   *pi = attribute(attrib);

@@ -40,9 +40,8 @@ CUresult host_cuEventCreate(CUevent *phEvent, unsigned int Flags) {
       CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
   if (!phEvent || Flags & ~known)
     return CUDA_ERROR_INVALID_VALUE;
-  if (Flags & CU_EVENT_INTERPROCESS)
-    return Flags & CU_EVENT_DISABLE_TIMING ? CUDA_ERROR_NOT_SUPPORTED
-                                           : CUDA_ERROR_INVALID_VALUE;
+  if (Flags & CU_EVENT_INTERPROCESS && !(Flags & CU_EVENT_DISABLE_TIMING))
+    return CUDA_ERROR_INVALID_VALUE;
   CUevent event = calloc(1, sizeof *event);
   if (!event)
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -95,11 +94,13 @@ CUresult host_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream,
   HOST_TRY(host_check());
   if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
     return CUDA_ERROR_INVALID_VALUE;
-  host_lock();
-  CUstream s = host_stream_resolve(hStream);
-  CUresult result = CUDA_ERROR_INVALID_HANDLE;
+  CUstream s;
   bool handled = true;
-  if (s && host_handle_live(HOST_HANDLE_EVENT, hEvent)) {
+  host_lock();
+  CUresult result = host_stream_open(hStream, &s);
+  if (result == CUDA_SUCCESS && !host_handle_live(HOST_HANDLE_EVENT, hEvent))
+    result = CUDA_ERROR_INVALID_HANDLE;
+  if (result == CUDA_SUCCESS) {
     handled = false;
     result = host_capture_record(hEvent, s, flags, &handled);
   }
@@ -177,7 +178,7 @@ CUresult host_cuEventElapsedTime(float *pMilliseconds, CUevent hStart,
                                  CUevent hEnd) {
   HOST_TRY(host_check());
   if (!pMilliseconds)
-    return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_ERROR_INVALID_HANDLE; /* as the real one says */
   host_lock();
   CUresult result = elapsed(pMilliseconds, hStart, hEnd);
   host_unlock();

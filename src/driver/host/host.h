@@ -228,8 +228,13 @@ void host_event_retain(CUevent event);
 void host_event_release(CUevent event);
 
 /* NULL and CU_STREAM_LEGACY give the legacy stream, CU_STREAM_PER_THREAD the
-   thread's own; under host_lock. */
+   thread's own; under host_lock.  NULL for a handle that is not live, or for
+   want of memory. */
 CUstream host_stream_resolve(CUstream stream);
+/* The same for a call that names the stream in order to use it, before it
+   looks at its other arguments: INVALID_HANDLE, or what host_capture_legacy
+   answers for the legacy stream. */
+CUresult host_stream_open(CUstream stream, CUstream *out);
 /* The one door of asynchronous work: under host_lock, on a resolved stream.
    Takes over what op owns, on failure too.  Capturing: host_capture_add;
    else the op is queued (implicit order with the legacy stream included).

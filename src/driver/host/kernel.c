@@ -183,8 +183,19 @@ static CUresult read_attributes(host_kernel_op *op, const CUlaunchConfig *c) {
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
       op->priority = value->priority;
       break;
-    default:
+    case 1:  /* access policy window, */
+    case 3:  /* synchronization policy, */
+    case 5:  /* cluster scheduling, */
+    case 9:  /* memory synchronization domains */
+    case 10: /* and their map, */
+    case 14: /* shared memory carveout: hints */
+      break;
+    case 7:  /* programmatic event */
+    case 12: /* launch completion event */
+    case 13: /* device-updatable node */
       return CUDA_ERROR_NOT_SUPPORTED;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
     }
   }
   /* Blocks of one grid run one after the other on a worker, so only a grid of
@@ -218,12 +229,12 @@ CUresult host_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f,
   HOST_TRY(host_check());
   if (!config || (config->numAttrs && !config->attrs))
     return CUDA_ERROR_INVALID_VALUE;
+  CUstream s;
   host_lock();
-  CUstream s = host_stream_resolve(config->hStream);
-  CUresult result = CUDA_ERROR_INVALID_HANDLE;
-  if (s) {
+  CUresult result = host_stream_open(config->hStream, &s);
+  if (result == CUDA_SUCCESS) {
     result = launch_on(s, config, f, kernelParams, extra);
-    if (result != CUDA_SUCCESS)
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_INVALID_HANDLE)
       host_capture_break(s);
   }
   host_unlock();
@@ -254,8 +265,7 @@ CUresult host_cuLaunchKernel(CUfunction f, unsigned int gridDimX,
 
 /* As many blocks as threads and shared memory of a multiprocessor hold. */
 static int resident_blocks(CUfunction f, int threads, size_t shared) {
-  if (threads > (int)f->kernel->max_threads ||
-      shared > (size_t)f->max_dynamic_shared)
+  if (threads > 1024 || shared > (size_t)f->max_dynamic_shared)
     return 0;
   size_t per_block = shared + f->kernel->static_shared + 1024;
   size_t blocks = (size_t)(HOST_SM_THREADS / ((threads + 31) / 32 * 32));

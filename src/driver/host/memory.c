@@ -244,11 +244,11 @@ bool host_memory_committed(CUdeviceptr address) {
 
 CUresult host_cuMemGetInfo(size_t *free, size_t *total) {
   HOST_TRY(host_check());
-  if (!free || !total)
-    return CUDA_ERROR_INVALID_VALUE;
   host_lock();
-  *total = host_device_memory();
-  *free = *total - used;
+  if (total)
+    *total = host_device_memory();
+  if (free)
+    *free = host_device_memory() - used;
   host_unlock();
   return CUDA_SUCCESS;
 }
@@ -310,15 +310,15 @@ CUresult host_cuMemFree(CUdeviceptr dptr) {
 
 CUresult host_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
   HOST_TRY(host_check());
-  if (!pp || !bytesize || Flags & ~7u)
+  if (!pp || Flags & ~7u)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   host_range *range = NULL;
   CUresult result = host_capture_unsafe();
-  if (result == CUDA_SUCCESS)
+  if (result == CUDA_SUCCESS && bytesize)
     result = host_memory_make(bytesize, HOST_RANGE_PINNED, &range);
   if (result == CUDA_SUCCESS)
-    *pp = (void *)range->start;
+    *pp = range ? (void *)range->start : NULL;
   host_unlock();
   return result;
 }
@@ -339,14 +339,12 @@ static host_range *pinned(const void *p, host_range_kind kind) {
 
 CUresult host_cuMemFreeHost(void *p) {
   HOST_TRY(host_check_release());
-  if (!p)
-    return host_failed();
   host_lock();
   CUresult result = host_capture_unsafe();
-  host_range *r = pinned(p, HOST_RANGE_PINNED);
-  if (result == CUDA_SUCCESS && !r)
+  host_range *r = p ? pinned(p, HOST_RANGE_PINNED) : NULL;
+  if (result == CUDA_SUCCESS && p && !r)
     result = CUDA_ERROR_INVALID_VALUE;
-  if (result == CUDA_SUCCESS) {
+  if (result == CUDA_SUCCESS && r) {
     r = quiesce(r);
     if (r)
       host_memory_drop(r);
@@ -379,8 +377,11 @@ CUresult host_cuMemHostUnregister(void *p) {
   host_lock();
   CUresult result = host_capture_unsafe();
   host_range *r = pinned(p, HOST_RANGE_REGISTERED);
+  const host_range *around = host_range_find((uintptr_t)p);
   if (result == CUDA_SUCCESS && !r)
-    result = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    result = around && around->kind == HOST_RANGE_REGISTERED
+                 ? CUDA_ERROR_INVALID_VALUE
+                 : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   if (result == CUDA_SUCCESS) {
     r = quiesce(r);
     if (r)
@@ -412,11 +413,18 @@ CUresult host_cuMemHostGetDevicePointer(CUdeviceptr *pdptr, void *p,
 }
 
 
+/* Pool and virtual memory belongs to the device, not to a context. */
+static bool of_context(const host_range *r) {
+  return r->kind != HOST_RANGE_POOL && r->kind != HOST_RANGE_GRAPH &&
+         r->kind != HOST_RANGE_VIRTUAL;
+}
+
+
 static CUresult describe(void *data, CUpointer_attribute attribute,
                          const host_range *r, CUdeviceptr ptr) {
   switch (attribute) {
   case CU_POINTER_ATTRIBUTE_CONTEXT:
-    *(CUcontext *)data = host_context();
+    *(CUcontext *)data = of_context(r) ? host_context() : NULL;
     return CUDA_SUCCESS;
   case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
     *(unsigned *)data =
@@ -458,6 +466,9 @@ CUresult host_cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   const host_range *r = host_range_find((uintptr_t)ptr);
+  host_range mapping;
+  if (r && r->kind == HOST_RANGE_VIRTUAL)
+    r = host_virtual_find(r, (uintptr_t)ptr, &mapping) ? &mapping : NULL;
   CUresult result = r && !r->dying && !r->freed
                         ? describe(data, attribute, r, ptr)
                         : CUDA_ERROR_INVALID_VALUE;

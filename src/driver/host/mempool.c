@@ -3,7 +3,8 @@
    is given out again to the stream that freed it, or to another when that
    stream has got past the free.  So an address never belongs to two users
    whose work could overlap.
-   Invariant: reserved = used + what is on the free lists. */
+   Invariant: a range is on a free list exactly while `freed` is set; class 0
+   holds ranges that fit no class and are never given out again. */
 #include "driver/host/runtime.h"
 
 #include <stdlib.h>
@@ -17,6 +18,7 @@ struct CUmemPoolHandle_st {
   uint64_t threshold;
   uint64_t reserved, reserved_high, used, used_high;
   int reuse[3]; /* CU_MEMPOOL_ATTR_REUSE_* */
+  size_t nfree; /* ranges on the free lists */
   host_range *free[CLASSES];
   CUmemoryPool next;
 };
@@ -56,6 +58,7 @@ static void release(CUmemoryPool pool, host_range **link) {
   host_range *r = *link;
   *link = r->free_next;
   pool->reserved -= r->counted;
+  pool->nfree--;
   host_memory_drop(r);
 }
 
@@ -88,7 +91,7 @@ void host_mempool_sync(void) {
   host_memory_bury();
   for (CUmemoryPool p = pools, next; p; p = next) {
     next = p->next;
-    if (p->reserved > p->used)
+    if (p->nfree)
       shrink(p, p->destroyed ? 0 : p->threshold);
     if (p->destroyed && !p->reserved)
       unlink_pool(p);
@@ -146,6 +149,7 @@ static host_range *take(CUmemoryPool pool, unsigned class, CUstream stream) {
   host_range *r = *found;
   *found = r->free_next;
   r->freed = false;
+  pool->nfree--;
   return r;
 }
 
@@ -171,7 +175,7 @@ static CUresult make(CUmemoryPool pool, size_t class_bytes,
 
 static CUresult allocate(CUdeviceptr *out, size_t bytes, CUmemoryPool pool,
                          CUstream stream) {
-  size_t class_bytes = bytes ? bytes : 1;
+  size_t class_bytes = bytes;
   if (class_bytes > host_device_memory())
     return CUDA_ERROR_OUT_OF_MEMORY;
   unsigned class = class_of(&class_bytes);
@@ -179,15 +183,15 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, CUmemoryPool pool,
   host_range *r = tight ? NULL : take(pool, class, stream);
   if (!r) {
     if (tight)
-      class_bytes = bytes ? bytes : 1;
+      class_bytes = bytes;
     HOST_TRY(make(pool, class_bytes, &r));
     r->pool = pool;
     pool->reserved += r->counted;
     if (pool->reserved > pool->reserved_high)
       pool->reserved_high = pool->reserved;
   }
-  r->bytes = bytes ? bytes : 1;
-  pool->used += r->counted;
+  r->bytes = bytes;
+  pool->used += bytes;
   if (pool->used > pool->used_high)
     pool->used_high = pool->used;
   *out = r->start;
@@ -201,13 +205,16 @@ static void put(host_range *r, CUstream stream) {
   CUmemoryPool pool = r->pool;
   size_t class_bytes = r->data_bytes;
   unsigned class = class_of(&class_bytes);
+  if (class_bytes != r->data_bytes)
+    class = 0;
   r->freed = true;
   r->dying = false;
   r->free_stream = stream ? stream->id : 0;
   r->free_at = stream ? stream->queued : 0;
   r->free_next = pool->free[class];
   pool->free[class] = r;
-  pool->used -= r->counted;
+  pool->nfree++;
+  pool->used -= r->bytes;
 }
 
 
@@ -221,11 +228,13 @@ void host_mempool_give_back(host_range *range) {
    capture bars it. */
 static CUresult alloc_on(CUdeviceptr *out, size_t bytes, CUmemoryPool pool,
                          CUstream stream) {
-  CUstream s = host_stream_resolve(stream);
-  if (!s)
-    return CUDA_ERROR_INVALID_HANDLE;
+  CUstream s;
+  HOST_TRY(host_stream_open(stream, &s));
   if (pool && !pool_is_live(pool))
     return CUDA_ERROR_INVALID_VALUE;
+  *out = 0;
+  if (!bytes)
+    return CUDA_SUCCESS;
   if (s->capture)
     return host_capture_alloc(s, bytes, out);
   HOST_TRY(host_capture_unsafe());
@@ -257,10 +266,22 @@ CUresult host_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize,
 }
 
 
+/* What cuMemAlloc gave may be freed in stream order too. */
+static void adopt(host_range *r) {
+  if (r->kind != HOST_RANGE_ALLOC)
+    return;
+  r->kind = HOST_RANGE_POOL;
+  r->pool = &builtin;
+  builtin.reserved += r->counted;
+  builtin.used += r->bytes;
+}
+
+
 static CUresult free_on(CUdeviceptr address, CUstream stream) {
-  CUstream s = host_stream_resolve(stream);
-  if (!s)
-    return CUDA_ERROR_INVALID_HANDLE;
+  CUstream s;
+  HOST_TRY(host_stream_open(stream, &s));
+  if (!address)
+    return CUDA_SUCCESS;
   if (s->capture)
     return host_capture_free(s, address);
   HOST_TRY(host_capture_unsafe());
@@ -268,9 +289,10 @@ static CUresult free_on(CUdeviceptr address, CUstream stream) {
   if (result != CUDA_ERROR_NOT_FOUND)
     return result;
   host_range *r = host_range_find((uintptr_t)address);
-  if (!r || r->start != address || r->kind != HOST_RANGE_POOL || r->freed ||
-      r->dying)
+  if (!r || r->start != address || r->freed || r->dying ||
+      (r->kind != HOST_RANGE_POOL && r->kind != HOST_RANGE_ALLOC))
     return CUDA_ERROR_INVALID_VALUE;
+  adopt(r);
   put(r, s);
   return CUDA_SUCCESS;
 }
@@ -305,18 +327,18 @@ CUresult host_cuMemPoolCreate(CUmemoryPool *pool,
   for (int i = 0; i < 3; i++)
     p->reuse[i] = 1;
   host_lock();
-  bool added = host_handle_add(HOST_HANDLE_MEMPOOL, p);
-  if (added) {
+  CUresult result = host_capture_unsafe();
+  if (result == CUDA_SUCCESS && !host_handle_add(HOST_HANDLE_MEMPOOL, p))
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  if (result == CUDA_SUCCESS) {
     p->next = pools;
     pools = p;
+    *pool = p;
   }
   host_unlock();
-  if (!added) {
+  if (result != CUDA_SUCCESS)
     free(p);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  *pool = p;
-  return CUDA_SUCCESS;
+  return result;
 }
 
 
@@ -324,7 +346,12 @@ CUresult host_cuMemPoolCreate(CUmemoryPool *pool,
 CUresult host_cuMemPoolDestroy(CUmemoryPool pool) {
   HOST_TRY(host_check_release());
   host_lock();
-  CUresult result = CUDA_ERROR_INVALID_VALUE;
+  CUresult result = host_capture_unsafe();
+  if (result != CUDA_SUCCESS) {
+    host_unlock();
+    return result;
+  }
+  result = CUDA_ERROR_INVALID_VALUE;
   if (host_handle_remove(HOST_HANDLE_MEMPOOL, pool)) {
     pool->destroyed = true;
     if (current == pool)
@@ -340,11 +367,13 @@ CUresult host_cuMemPoolDestroy(CUmemoryPool pool) {
 CUresult host_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
   HOST_TRY(host_check());
   host_lock();
-  bool live = pool && pool_is_live(pool);
-  if (live)
+  CUresult result = host_capture_unsafe();
+  if (result == CUDA_SUCCESS && !(pool && pool_is_live(pool)))
+    result = CUDA_ERROR_INVALID_VALUE;
+  if (result == CUDA_SUCCESS)
     shrink(pool, minBytesToKeep);
   host_unlock();
-  return live ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return result;
 }
 
 
@@ -412,9 +441,10 @@ CUresult host_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
                                     void *value) {
   HOST_TRY(host_check());
   host_lock();
-  CUresult result = pool && value && pool_is_live(pool)
-                        ? set_pool(pool, attr, value)
-                        : CUDA_ERROR_INVALID_VALUE;
+  CUresult result = host_capture_unsafe();
+  if (result == CUDA_SUCCESS)
+    result = pool && value && pool_is_live(pool) ? set_pool(pool, attr, value)
+                                                 : CUDA_ERROR_INVALID_VALUE;
   host_unlock();
   return result;
 }

@@ -255,7 +255,7 @@ static CUresult find_global(CUmodule module, const char *name,
 CUresult host_cuModuleGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod,
                                 const char *name) {
   HOST_TRY(host_check());
-  if (!name)
+  if (!name || (!dptr && !bytes))
     return CUDA_ERROR_INVALID_VALUE;
   const cgl_host_global *global = NULL;
   host_lock();

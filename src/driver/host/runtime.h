@@ -150,11 +150,13 @@ void host_memory_drop(host_range *range); /* unmaps, refunds, removes */
 /* Drops the graph ranges that were given back, when the device is idle. */
 void host_memory_bury(void);
 
-/* virtual.c: every byte of [address, address + bytes) of a reservation is
-   mapped; all mappings of a reservation go (context end). */
-bool host_virtual_mapped(const host_range *range, uintptr_t address,
-                         size_t bytes);
-void host_virtual_drop(host_range *range);
+/* virtual.c: may every byte of [address, address + bytes) of a reservation be
+   accessed?  The mapping around an address, as a range (false: none).  All
+   reservations and chunks go (context end). */
+bool host_virtual_accessible(const host_range *range, uintptr_t address,
+                             size_t bytes);
+bool host_virtual_find(const host_range *range, uintptr_t address,
+                       host_range *mapping);
 void host_virtual_reset(void);
 
 /* mempool.c, under host_lock: after a wait for the device or a part of it,

@@ -117,6 +117,14 @@ CUstream host_stream_resolve(CUstream stream) {
 }
 
 
+CUresult host_stream_open(CUstream stream, CUstream *out) {
+  *out = host_stream_resolve(stream);
+  if (!*out)
+    return CUDA_ERROR_INVALID_HANDLE;
+  return *out == &legacy ? host_capture_legacy() : CUDA_SUCCESS;
+}
+
+
 void host_stream_reset(void) {
   for (CUstream s = legacy.all_next, next; s; s = next) {
     next = s->all_next;
@@ -447,8 +455,12 @@ CUresult host_cuStreamDestroy(CUstream hStream) {
 }
 
 
+/* The one enquiry about a stream that a callback may make. */
 CUresult host_cuStreamQuery(CUstream hStream) {
-  HOST_TRY(host_check());
+  CUresult check = host_check();
+  if (check != CUDA_SUCCESS &&
+      !(check == CUDA_ERROR_NOT_PERMITTED && host_in_callback()))
+    return check;
   host_lock();
   CUstream s = host_stream_resolve(hStream);
   CUresult result = s ? host_capture_touch(s, true) : CUDA_ERROR_INVALID_HANDLE;
@@ -478,14 +490,19 @@ CUresult host_cuStreamWaitEvent(CUstream hStream, CUevent hEvent,
   HOST_TRY(host_check());
   if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
     return CUDA_ERROR_INVALID_VALUE;
-  host_lock();
-  CUstream s = host_stream_resolve(hStream);
-  CUresult result = CUDA_ERROR_INVALID_HANDLE;
+  CUstream s;
   bool handled = false;
-  if (s && host_handle_live(HOST_HANDLE_EVENT, hEvent))
-    result = host_capture_wait(s, hEvent, Flags, &handled);
-  else
+  host_lock();
+  CUresult result = host_stream_open(hStream, &s);
+  if (result != CUDA_SUCCESS) {
     handled = true;
+  } else if (!host_handle_live(HOST_HANDLE_EVENT, hEvent)) {
+    host_capture_break(s);
+    result = CUDA_ERROR_INVALID_HANDLE;
+    handled = true;
+  } else {
+    result = host_capture_wait(s, hEvent, Flags, &handled);
+  }
   if (!handled && Flags)
     result = CUDA_ERROR_ILLEGAL_STATE;
   else if (!handled && hEvent->fence && !host_fence_done(hEvent->fence)) {
@@ -502,12 +519,13 @@ CUresult host_cuStreamGetFlags(CUstream hStream, unsigned int *flags) {
   HOST_TRY(host_check());
   if (!flags)
     return CUDA_ERROR_INVALID_VALUE;
+  CUstream s;
   host_lock();
-  CUstream s = host_stream_resolve(hStream);
-  if (s)
+  CUresult result = host_stream_open(hStream, &s);
+  if (result == CUDA_SUCCESS)
     *flags = s->flags;
   host_unlock();
-  return s ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  return result;
 }
 
 
@@ -515,19 +533,22 @@ CUresult host_cuStreamGetPriority(CUstream hStream, int *priority) {
   HOST_TRY(host_check());
   if (!priority)
     return CUDA_ERROR_INVALID_VALUE;
+  CUstream s;
   host_lock();
-  CUstream s = host_stream_resolve(hStream);
-  if (s)
+  CUresult result = host_stream_open(hStream, &s);
+  if (result == CUDA_SUCCESS)
     *priority = s->priority;
   host_unlock();
-  return s ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  return result;
 }
 
 
 static CUresult submit(CUstream stream, host_op *op) {
+  CUstream s;
   host_lock();
-  CUstream s = host_stream_resolve(stream);
-  CUresult result = s ? host_submit(s, op, NULL) : CUDA_ERROR_INVALID_HANDLE;
+  CUresult result = host_stream_open(stream, &s);
+  if (result == CUDA_SUCCESS)
+    result = host_submit(s, op, NULL);
   host_unlock();
   return result;
 }

@@ -23,7 +23,7 @@ typedef struct host_map {
   uintptr_t start;
   size_t bytes;
   chunk *chunk;
-  bool readable, writable;
+  CUmemAccess_flags access;
   struct host_map *next; /* by address */
 } host_map;
 
@@ -96,13 +96,27 @@ static host_map **map_after(host_range *r, uintptr_t start) {
 }
 
 
-bool host_virtual_mapped(const host_range *range, uintptr_t address,
-                         size_t bytes) {
+bool host_virtual_accessible(const host_range *range, uintptr_t address,
+                             size_t bytes) {
   uintptr_t end = address + bytes;
   for (const host_map *m = range->maps; m && address < end; m = m->next)
-    if (m->start <= address && address - m->start < m->bytes)
+    if (m->access != CU_MEM_ACCESS_FLAGS_PROT_NONE && m->start <= address &&
+        address - m->start < m->bytes)
       address = m->start + m->bytes;
   return address >= end;
+}
+
+
+bool host_virtual_find(const host_range *range, uintptr_t address,
+                       host_range *mapping) {
+  for (const host_map *m = range->maps; m; m = m->next)
+    if (m->start <= address && address - m->start < m->bytes) {
+      *mapping = *range;
+      mapping->start = m->start;
+      mapping->bytes = m->bytes;
+      return true;
+    }
+  return false;
 }
 
 
@@ -141,8 +155,7 @@ void host_virtual_reset(void) {
 
 static bool prop_is_valid(const CUmemAllocationProp *prop) {
   return prop && prop->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
-         prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-         prop->location.id == 0;
+         prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
 
@@ -235,6 +248,8 @@ CUresult host_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
   HOST_TRY(host_check());
   if (!handle || !is_multiple(size) || !prop_is_valid(prop) || flags)
     return CUDA_ERROR_INVALID_VALUE;
+  if (prop->location.id != 0)
+    return CUDA_ERROR_INVALID_DEVICE;
   if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE)
     return CUDA_ERROR_NOT_SUPPORTED;
   chunk *c = NULL;
@@ -263,9 +278,10 @@ CUresult host_cuMemRelease(CUmemGenericAllocationHandle handle) {
 
 static CUresult map(uintptr_t start, size_t size, size_t offset, chunk *c) {
   host_range *r = reservation(start, size);
-  if (!r || !host_handle_live(HOST_HANDLE_PHYSICAL, c) || offset > c->bytes ||
-      size > c->bytes - offset)
+  if (!r || !host_handle_live(HOST_HANDLE_PHYSICAL, c))
     return CUDA_ERROR_INVALID_VALUE;
+  if (offset || size != c->bytes)
+    return CUDA_ERROR_NOT_SUPPORTED;
   host_map **link = map_after(r, start);
   if (*link && (*link)->start < start + size)
     return CUDA_ERROR_INVALID_VALUE;
@@ -273,7 +289,7 @@ static CUresult map(uintptr_t start, size_t size, size_t offset, chunk *c) {
   if (!m)
     return CUDA_ERROR_OUT_OF_MEMORY;
   if (mmap((void *)start, size, PROT_NONE, MAP_SHARED | MAP_FIXED, file,
-           c->offset + (off_t)offset) == MAP_FAILED) {
+           c->offset) == MAP_FAILED) {
     free(m);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -301,17 +317,17 @@ CUresult host_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 }
 
 
-/* Whole mappings only, and no hole between them. */
-static CUresult check_whole(host_range *r, uintptr_t start, size_t size) {
-  host_map *first = *map_after(r, start);
-  if (!first || first->start != start || !host_virtual_mapped(r, start, size))
-    return CUDA_ERROR_INVALID_VALUE;
-  const host_map *last = *map_after(r, start + size - 1);
-  return last->start + last->bytes == start + size ? CUDA_SUCCESS
-                                                   : CUDA_ERROR_INVALID_VALUE;
+/* Does [start, start + size) cut through no mapping? */
+static bool is_whole(host_range *r, uintptr_t start, size_t size) {
+  for (host_map *m = *map_after(r, start); m && m->start < start + size;
+       m = m->next)
+    if (m->start < start || m->start + m->bytes > start + size)
+      return false;
+  return true;
 }
 
 
+/* A range without any mapping is fine: there is nothing to do. */
 CUresult host_cuMemUnmap(CUdeviceptr ptr, size_t size) {
   HOST_TRY(host_check_release());
   if (ptr % GRANULARITY || !is_multiple(size))
@@ -319,8 +335,8 @@ CUresult host_cuMemUnmap(CUdeviceptr ptr, size_t size) {
   uintptr_t start = (uintptr_t)ptr;
   host_lock();
   host_range *r = reservation(start, size);
-  CUresult result = r ? check_whole(r, start, size) : CUDA_ERROR_INVALID_VALUE;
-  if (result == CUDA_SUCCESS) {
+  CUresult result = CUDA_ERROR_INVALID_VALUE;
+  if (r && is_whole(r, start, size)) {
     host_map **link = map_after(r, start);
     while (*link && (*link)->start < start + size)
       unmap(link);
@@ -331,16 +347,26 @@ CUresult host_cuMemUnmap(CUdeviceptr ptr, size_t size) {
 }
 
 
+/* Of whole mappings that leave no hole. */
 static CUresult protect(uintptr_t start, size_t size, CUmemAccess_flags flags) {
   int bits = flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
                  ? PROT_READ | PROT_WRITE
              : flags == CU_MEM_ACCESS_FLAGS_PROT_READ ? PROT_READ
                                                       : PROT_NONE;
   host_range *r = reservation(start, size);
-  if (!r || !host_virtual_mapped(r, start, size))
+  if (!r || !is_whole(r, start, size))
     return CUDA_ERROR_INVALID_VALUE;
-  return mprotect((void *)start, size, bits) ? CUDA_ERROR_OUT_OF_MEMORY
-                                             : CUDA_SUCCESS;
+  uintptr_t at = start;
+  for (host_map *m = *map_after(r, start); m && m->start == at; m = m->next)
+    at += m->bytes;
+  if (at < start + size)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (mprotect((void *)start, size, bits))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  for (host_map *m = *map_after(r, start); m && m->start < start + size;
+       m = m->next)
+    m->access = flags;
+  return CUDA_SUCCESS;
 }
 
 
