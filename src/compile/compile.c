@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "backend.h"
+#include "cache.h"
+#include "driver/host/kernel_abi.h"
 
 
 void cgl_image_free(cgl_image *image) {
@@ -80,12 +82,140 @@ static cgl_compile_status read_signatures(cgl_job *job) {
 }
 
 
-static cgl_compile_status build(cgl_job *job, const cgl_target *target) {
+/* Everything the image depends on, `where` it stands in the script only when
+   the image or the compiler's text says so. */
+static void describe(const cgl_job *job, const cgl_text *identity, int where,
+                     cgl_text *out) {
+  const cgl_source *s = job->source;
+  size_t n;
+  const char *included = cgl_program_included(job->program, &n);
+  cgl_text_print(out, "%d %d %d\n", CGL_HOST_ABI, (int)job->image->format,
+                 job->sm);
+  cgl_text_add(out, identity->data, identity->length + 1);
+  for (size_t i = 0; i < s->noptions; i++)
+    cgl_text_add(out, s->options[i], strlen(s->options[i]) + 1);
+  cgl_text_put(out, "\n");
+  for (size_t i = 0; i < s->nexpressions; i++)
+    cgl_text_add(out, s->expressions[i], strlen(s->expressions[i]) + 1);
+  cgl_text_print(out, "\n%zu\n%zu\n", s->length, n);
+  cgl_text_add(out, s->text, s->length);
+  cgl_text_add(out, included ? included : "", n);
+  if (job->image->format == CGL_IMAGE_HOST)
+    cgl_host_device_text(out);
+  else
+    cgl_nvrtc_device_text(out);
+  if (where)
+    cgl_text_print(out, "%s:%d", s->file, s->line);
+}
+
+
+/* Fills the image from an entry; 0 when the entry does not fit it. */
+static int take_entry(cgl_job *job, cgl_cache_entry *entry) {
+  cgl_image *image = job->image;
+  if (entry->nnames != image->nsignatures + image->nvariables)
+    return 0;
+  const char *at = entry->names, *end = at + entry->names_size;
+  for (size_t i = 0; i < entry->nnames; i++) {
+    size_t n = strnlen(at, (size_t)(end - at));
+    if (at + n >= end)
+      return 0;
+    char *name = cgl_arena_copy(&image->arena, at, n);
+    if (!name)
+      return 0;
+    if (i < image->nsignatures)
+      image->signatures[i].lowered = name;
+    else
+      image->variables[i - image->nsignatures].lowered = name;
+    at += n + 1;
+  }
+  image->bytes = entry->bytes;
+  image->size = entry->size;
+  image->cached = 1;
+  entry->bytes = NULL;
+  cgl_text_put(&job->log, entry->message);
+  return 1;
+}
+
+
+static void keep(const char *folder, const cgl_cache_key *key, cgl_job *job) {
+  const cgl_image *image = job->image;
+  cgl_text names = {0}, warning = {0};
+  cgl_cache_entry entry = {.bytes = image->bytes, .size = image->size};
+  for (size_t i = 0; i < image->nsignatures; i++, entry.nnames++)
+    cgl_text_add(&names, image->signatures[i].lowered,
+                 strlen(image->signatures[i].lowered) + 1);
+  for (size_t i = 0; i < image->nvariables; i++, entry.nnames++)
+    cgl_text_add(&names, image->variables[i].lowered,
+                 strlen(image->variables[i].lowered) + 1);
+  entry.names = names.data;
+  entry.names_size = names.length;
+  entry.message = job->log.data;
+  if (!names.failed && !job->log.failed)
+    cgl_cache_write(folder, key, &entry, &warning);
+  if (warning.length)
+    cgl_text_add(&job->log, warning.data, warning.length);
+  cgl_text_free(&names);
+  cgl_text_free(&warning);
+}
+
+
+static cgl_compile_status run(cgl_job *job) {
+  return job->image->format == CGL_IMAGE_HOST ? cgl_host_compile(job)
+                                              : cgl_nvrtc_compile(job);
+}
+
+
+/* keys[0] holds wherever the source stands, keys[1] at this line only: an
+   image with warnings or assertions names its lines. */
+static cgl_compile_status run_cached(cgl_job *job, const char *folder,
+                                     const cgl_cache_key keys[2],
+                                     int names_lines) {
+  for (int i = names_lines; i < 2; i++) {
+    cgl_cache_entry entry;
+    int found =
+        cgl_cache_read(folder, &keys[i], &entry) && take_entry(job, &entry);
+    cgl_cache_entry_free(&entry);
+    if (found)
+      return CGL_COMPILE_OK;
+  }
+  cgl_compile_status status = run(job);
+  if (status == CGL_COMPILE_OK)
+    keep(folder, &keys[names_lines || job->log.length], job);
+  return status;
+}
+
+
+static cgl_compile_status build(cgl_job *job) {
+  cgl_text identity = {0}, key = {0};
+  cgl_cache_key keys[2];
   cgl_compile_status status = read_signatures(job);
   if (status != CGL_COMPILE_OK)
     return status;
-  return target->format == CGL_IMAGE_HOST ? cgl_host_compile(job)
-                                          : cgl_nvrtc_compile(job);
+  char *folder =
+      cgl_program_is_partial(job->program) ? NULL : cgl_cache_folder();
+  if (!folder)
+    return run(job);
+  status = job->image->format == CGL_IMAGE_HOST
+               ? cgl_host_identify(job, &identity)
+               : cgl_nvrtc_identify(job, &identity);
+  for (int i = 0; i < 2 && status == CGL_COMPILE_OK; i++) {
+    key.length = 0;
+    describe(job, &identity, i, &key);
+    if (key.failed || identity.failed)
+      status = CGL_COMPILE_SYSTEM;
+    else
+      keys[i] = cgl_cache_hash(key.data, key.length);
+  }
+  if (status == CGL_COMPILE_OK) {
+    int names_lines = cgl_program_contains(job->program, "assert") ||
+                      cgl_program_contains(job->program, "__LINE__") ||
+                      cgl_program_contains(job->program, "__FILE__");
+    status = run_cached(job, folder, keys, names_lines);
+  }
+  cgl_text_free(&identity);
+  cgl_text_free(&key);
+  free(folder);
+  return status;
 }
 
 
@@ -111,7 +241,7 @@ cgl_compile_status cgl_compile(const cgl_target *target,
   job.image = calloc(1, sizeof *job.image);
   if (program && job.image) {
     job.image->format = target->format;
-    status = build(&job, target);
+    status = build(&job);
   }
   if (status == CGL_COMPILE_SYSTEM && !job.log.length)
     cgl_text_put(&job.log, "out of memory while compiling a kernel");

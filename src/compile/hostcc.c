@@ -29,7 +29,7 @@ typedef struct host_job {
   cgl_job *job;
   const compiler *cxx;
   char *folder, *input, *output, *dump; /* paths */
-  char *dump_option; /* -fdump-tree-sra=... */
+  char *dump_option;                    /* -fdump-tree-sra=... */
   unsigned char *ordered; /* by kernel: its threads must run in order */
 } host_job;
 
@@ -166,6 +166,7 @@ void cgl_host_device_text(cgl_text *out) {
   cgl_text_put(out, cgl_text_kernel_abi);
   cgl_text_put(out, cgl_text_device);
   cgl_text_put(out, cgl_text_device_math);
+  cgl_text_put(out, cgl_text_device_int);
   cgl_text_put(out, cgl_text_device_half);
   cgl_text_put(out, cgl_text_prelude);
   cgl_text_put(out, cgl_text_device_run);
@@ -179,6 +180,11 @@ static void add_header(const cgl_job *job, cgl_text *out) {
                                      "__syncthreads_", NULL};
   static const char *const atomics[] = {"atomic", NULL};
   static const char *const half[] = {"half", "bfloat16", NULL};
+  static const char *const integers[] = {
+      "2int",  "2uint",  "2ll",     "2ull",     "2float_", "2double_",
+      "_rn",   "_rz",    "_ru",     "_rd",      "__popc",  "__clz",
+      "__ffs", "__brev", "__byte_", "mulhi",    "64hi",    "mul24",
+      "sad",   "hadd",   "__dp4a",  "__funnel", NULL};
   static const char *const vectors[] = {"char", "short", "long", NULL};
   static const struct {
     const char *macro;
@@ -186,10 +192,11 @@ static void add_header(const cgl_job *job, cgl_text *out) {
   } parts[] = {{"CGL_WITH_WARP", warp},
                {"CGL_WITH_ATOMICS", atomics},
                {"CGL_WITH_HALF", half},
+               {"CGL_WITH_INTEGERS", integers},
                {"CGL_WITH_VECTORS", vectors}};
   const cgl_source *s = job->source;
   int all = cgl_program_is_partial(job->program);
-  int has_half = all;
+  int has_half = all, has_integers = all;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     int found = all;
     for (const char *const *w = parts[i].words; *w && !found; w++)
@@ -198,11 +205,14 @@ static void add_header(const cgl_job *job, cgl_text *out) {
     if (found)
       cgl_text_print(out, "#define %s 1\n", parts[i].macro);
     has_half |= found && parts[i].words == half;
+    has_integers |= found && parts[i].words == integers;
   }
   cgl_text_put(out, cgl_text_prelude);
   cgl_text_put(out, cgl_text_kernel_abi);
   cgl_text_put(out, cgl_text_device);
   cgl_text_put(out, cgl_text_device_math);
+  if (has_integers)
+    cgl_text_put(out, cgl_text_device_int);
   if (has_half)
     cgl_text_put(out, cgl_text_device_half);
 }

@@ -524,3 +524,9 @@ int cgl_program_contains(const cgl_program *p, const char *part) {
   }
   return 0;
 }
+
+
+const char *cgl_program_included(const cgl_program *p, size_t *length) {
+  *length = p->pp.included.length;
+  return p->pp.included.data;
+}

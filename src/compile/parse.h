@@ -75,4 +75,7 @@ int cgl_program_contains(const cgl_program *program, const char *part);
    known. */
 int cgl_program_is_partial(const cgl_program *program);
 
+/* The text of all files the source includes, one after the other. */
+const char *cgl_program_included(const cgl_program *program, size_t *length);
+
 #endif

@@ -490,9 +490,10 @@ static void include(cgl_pp *pp, const cgl_token *at, size_t count, int line,
   pp->steps += 100;
   if (path && depth < MAX_DEPTH && pp->steps < MAX_STEPS)
     text = find_include(pp, path, quoted, &length);
-  if (text)
+  if (text) {
+    cgl_text_add(&pp->included, text, length);
     run(pp, text, length, -line, depth + 1);
-  else
+  } else
     pp->partial = 1;
 }
 
@@ -585,12 +586,13 @@ int cgl_pp_run(cgl_pp *pp, const char *text, size_t length, int line) {
     define_option(pp, value, option[1] == 'U');
   }
   run(pp, text, length, line, 0);
-  return !pp->out.failed && !pp->arena.failed;
+  return !pp->out.failed && !pp->arena.failed && !pp->included.failed;
 }
 
 
 void cgl_pp_free(cgl_pp *pp) {
   cgl_tokens_free(&pp->out);
+  cgl_text_free(&pp->included);
   cgl_arena_free(&pp->arena);
   memset(pp, 0, sizeof *pp);
 }

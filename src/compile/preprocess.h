@@ -18,6 +18,7 @@ typedef struct cgl_pp {
   const char *const *options;
   size_t noptions;
   const char *folder; /* of the script, for quoted includes */
+  cgl_text included;  /* the text of every file that was included */
   int partial;        /* an include was not found */
   int steps;          /* macro calls made, bounded */
 } cgl_pp;
