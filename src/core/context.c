@@ -186,14 +186,16 @@ static cgl_status open_new(const cgl_driver *driver, int ordinal, int slot,
     return cgl_fail_driver(NULL, result, "device", "cuDevicePrimaryCtxRetain");
   }
   context->serial = next_serial++;
-  atomic_init(&context->epoch, 1);
-  pthread_mutex_init(&context->lock, NULL);
-  cgl_object_init(&context->object, CGL_OBJECT_context, NULL);
+  /* Before the context is an object: undoing it must not need the lock that
+     is held here. */
   cgl_status status = cgl_pool_create_default(context, &context->pool);
   if (status) {
-    cgl_object_release(&context->object);
+    driver->cuDevicePrimaryCtxRelease(context->device);
+    free(context);
     return status;
   }
+  pthread_mutex_init(&context->lock, NULL);
+  cgl_object_init(&context->object, CGL_OBJECT_context, NULL);
   registry[slot] = context;
   *out = context;
   return CGL_OK;
@@ -269,10 +271,23 @@ cgl_status cgl_context_enter(cgl_context *context, const char *operation) {
 
 
 CUresult cgl_context_wait(cgl_context *context) {
+  uint64_t number = atomic_fetch_add(&context->waits_begun, 1) + 1;
   CUresult result = context->driver->cuCtxSynchronize();
-  if (!result)
-    atomic_fetch_add(&context->epoch, 1);
+  uint64_t done = atomic_load(&context->waits_done);
+  while (!result && done < number &&
+         !atomic_compare_exchange_weak(&context->waits_done, &done, number))
+    ;
   return result;
+}
+
+
+uint64_t cgl_context_next_wait(const cgl_context *context) {
+  return atomic_load(&context->waits_begun) + 1;
+}
+
+
+bool cgl_context_waited(const cgl_context *context, uint64_t number) {
+  return atomic_load(&context->waits_done) >= number;
 }
 
 
@@ -281,15 +296,16 @@ cgl_status cgl_context_synchronize(cgl_context *context) {
   cgl_status status = cgl_context_enter(context, operation);
   if (status)
     return status;
-  if (cgl_captures_underway()) {
+  if (!cgl_captures_hold(true)) {
     cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
              "cannot wait for the device while a capture is underway: a "
              "capture only records, and waiting would break it");
     cgl_fail_hint("synchronize before the capture begins or after it ended");
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
-  status = cgl_fail_driver(context, cgl_context_wait(context), operation,
-                           "cuCtxSynchronize");
+  CUresult result = cgl_context_wait(context);
+  cgl_captures_unhold();
+  status = cgl_fail_driver(context, result, operation, "cuCtxSynchronize");
   if (!status)
     cgl_pool_settle(context->pool);
   return status;

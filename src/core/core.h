@@ -45,6 +45,11 @@ void cgl_objects_drain(void);
 void cgl_captures_begin(void);
 void cgl_captures_end(void);
 int cgl_captures_underway(void);
+/* Keeps captures from beginning, for waits that would break them; false when
+   one is underway (or, unless `patient`, when somebody else is at it: then a
+   caller may hold locks that a teardown wants). */
+bool cgl_captures_hold(bool patient);
+void cgl_captures_unhold(void);
 
 /* Teardown of each kind: driver calls allowed, frees the memory. */
 #define X(noun) void cgl_##noun##_destroy(cgl_##noun *noun);
@@ -97,14 +102,20 @@ struct cgl_context {
   int block_max[3], grid_max[3];
   int shared_max; /* bytes of shared memory a block may opt in to */
   pthread_mutex_t lock;
-  cgl_pool *pool;             /* serves what no capture asks for; made lazily */
-  atomic_uint_fast64_t epoch; /* synchronizations of the device so far */
+  cgl_pool *pool; /* serves what no capture asks for; made lazily */
+  /* Waits for the whole device are numbered: begun so far, and the highest
+     that has completed. */
+  atomic_uint_fast64_t waits_begun, waits_done;
 };
 
 /* Makes the context current on this thread (cuCtxSetCurrent, cached). */
 cgl_status cgl_context_enter(cgl_context *context, const char *operation);
 /* Waits for the device without asking whether captures allow it. */
 CUresult cgl_context_wait(cgl_context *context);
+/* The number of the first wait that is sure to cover what was issued by now,
+   and whether wait `number` is over. */
+uint64_t cgl_context_next_wait(const cgl_context *context);
+bool cgl_context_waited(const cgl_context *context, uint64_t number);
 
 #define cgl_driver_of(object_) ((object_)->object.context->driver)
 

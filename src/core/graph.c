@@ -280,10 +280,8 @@ cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
   for (uint64_t i = 0; i < count && !result; i++)
     result = driver->cuGraphLaunch(exec, stream->handle);
   /* The pool must not give memory back before the device was waited for. */
-  atomic_store_explicit(
-      &graph->pool->used_epoch,
-      atomic_load_explicit(&context->epoch, memory_order_relaxed) + 1,
-      memory_order_relaxed);
+  atomic_store_explicit(&graph->pool->used, cgl_context_next_wait(context),
+                        memory_order_relaxed);
   return cgl_fail_driver(context, result, operation, "cuGraphLaunch");
 }
 

@@ -4,7 +4,7 @@
    are legal in every capture mode, and hands out blocks of them in stream
    order.  A freed block may be used again at once on the stream that owned
    it if no other stream used it, and by anybody after the device has been
-   waited for (the context's epoch has moved).
+   waited for (cgl_context_waited).
    Invariants (cgl_pool_is_valid): the blocks of a segment, in address order,
    cover it without gap or overlap; every free block is in exactly one bin;
    allocated bytes = sum of live blocks; a live block keeps its pool. */
@@ -21,9 +21,9 @@ typedef struct cgl_block {
   struct cgl_block *prev, *next; /* neighbours by address */
   struct cgl_block *bin_prev, *bin_next; /* in a bin, when free */
   bool free;
-  uint64_t stream; /* serial of the owner: allocated there; 0: anybody's,
-                      UINT64_MAX: nobody's until the epoch moves */
-  uint64_t epoch;  /* when freed: anybody's after the epoch has moved */
+  uint64_t stream;     /* serial of the owner: allocated there; 0: anybody's,
+                          UINT64_MAX: nobody's until then */
+  uint64_t free_after; /* when free: the wait that makes it anybody's */
 } cgl_block;
 
 typedef struct cgl_segment {
@@ -42,9 +42,9 @@ struct cgl_pool {
   cgl_segment *segments;
   cgl_block *bins[CGL_POOL_BINS]; /* free blocks by log2 of their units */
   size_t granularity;             /* of the driver's memory, bytes */
-  size_t pending;                 /* bytes that wait for the epoch to move */
+  size_t pending;                 /* free bytes that are nobody's yet */
   bool guard; /* every block's end lies against unmapped memory */
-  atomic_uint_fast64_t used_epoch; /* last epoch a replay used it in, + 1 */
+  atomic_uint_fast64_t used; /* the wait that covers the last replay */
   cgl_pool_stats stats;
 };
 

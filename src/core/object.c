@@ -123,6 +123,23 @@ void cgl_captures_end(void) {
 }
 
 
+bool cgl_captures_hold(bool patient) {
+  if (patient)
+    pthread_mutex_lock(&teardown);
+  else if (pthread_mutex_trylock(&teardown))
+    return false;
+  if (!atomic_load(&captures))
+    return true;
+  pthread_mutex_unlock(&teardown);
+  return false;
+}
+
+
+void cgl_captures_unhold(void) {
+  pthread_mutex_unlock(&teardown);
+}
+
+
 int cgl_captures_underway(void) {
   return atomic_load(&captures);
 }

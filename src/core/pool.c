@@ -55,8 +55,8 @@ static cgl_block *merge(cgl_pool *pool, cgl_block *left, cgl_block *right) {
   bin_remove(pool, left);
   bin_remove(pool, right);
   left->bytes += right->bytes;
-  if (right->epoch > left->epoch)
-    left->epoch = right->epoch;
+  if (right->free_after > left->free_after)
+    left->free_after = right->free_after;
   left->next = right->next;
   if (right->next)
     right->next->prev = left;
@@ -185,15 +185,20 @@ failed:
 /* ---- settling and trimming --------------------------------------------------
  */
 
+/* What the device was waited for is anybody's now. */
 static void settle(cgl_pool *pool) {
-  for (cgl_segment *segment = pool->segments; segment; segment = segment->next)
-    for (cgl_block *block = segment->first; block; block = block->next)
-      if (block->free) {
-        block->stream = 0;
-        block->epoch = 0;
-        block = coalesce(pool, block);
-      }
+  const cgl_context *context = pool->object.context;
   pool->pending = 0;
+  for (cgl_segment *segment = pool->segments; segment; segment = segment->next)
+    for (cgl_block *block = segment->first; block; block = block->next) {
+      if (!block->free)
+        continue;
+      if (cgl_context_waited(context, block->free_after)) {
+        block->stream = 0;
+        block = coalesce(pool, block);
+      } else if (block->stream == UINT64_MAX)
+        pool->pending += block->bytes;
+    }
 }
 
 
@@ -228,10 +233,13 @@ void cgl_pool_settle(cgl_pool *pool) {
 /* Waits for the device when captures allow it, then settles; false when a
    capture forbids it. */
 static bool wait_and_settle(cgl_pool *pool) {
-  if (cgl_captures_underway() || cgl_context_wait(pool->object.context))
+  if (!cgl_captures_hold(false))
     return false;
-  settle(pool);
-  return true;
+  CUresult result = cgl_context_wait(pool->object.context);
+  cgl_captures_unhold();
+  if (!result)
+    settle(pool);
+  return !result;
 }
 
 
@@ -239,13 +247,13 @@ static bool wait_and_settle(cgl_pool *pool) {
  * ------------------------------------------------------------------- */
 
 static cgl_block *find(cgl_pool *pool, size_t bytes, uint64_t stream,
-                       uint64_t epoch) {
+                       const cgl_context *context) {
   for (int bin = bin_of(bytes); bin < CGL_POOL_BINS; bin++) {
     cgl_block *best = NULL;
     for (cgl_block *block = pool->bins[bin]; block; block = block->bin_next)
       if (block->bytes >= bytes && (!best || block->bytes < best->bytes) &&
           (block->stream == 0 || block->stream == stream ||
-           block->epoch < epoch))
+           cgl_context_waited(context, block->free_after)))
         best = block;
     if (best)
       return best;
@@ -267,7 +275,7 @@ static void carve(cgl_pool *pool, cgl_block *block, size_t bytes) {
   rest->offset = block->offset + bytes;
   rest->bytes = block->bytes - bytes;
   rest->stream = block->stream;
-  rest->epoch = block->epoch;
+  rest->free_after = block->free_after;
   rest->prev = block;
   rest->next = block->next;
   if (rest->next)
@@ -298,8 +306,8 @@ static cgl_status out_of_memory(cgl_pool *pool, CUresult result, size_t bytes,
 /* The block that serves a request, from the bins or the driver. */
 static CUresult obtain(cgl_pool *pool, size_t bytes, uint64_t stream,
                        const char **entry, cgl_block **out) {
-  uint64_t epoch = atomic_load(&pool->object.context->epoch);
-  *out = pool->guard ? NULL : find(pool, bytes, stream, epoch);
+  cgl_context *context = pool->object.context;
+  *out = pool->guard ? NULL : find(pool, bytes, stream, context);
   if (*out)
     return CUDA_SUCCESS;
   /* Waiting is dear and growing for ever is worse. */
@@ -307,17 +315,21 @@ static CUresult obtain(cgl_pool *pool, size_t bytes, uint64_t stream,
       pool->pending > pool->stats.reserved / 4 && wait_and_settle(pool)) {
     if (pool->guard)
       trim(pool);
-    else if ((*out = find(pool, bytes, stream, epoch)))
+    else if ((*out = find(pool, bytes, stream, context)))
       return CUDA_SUCCESS;
   }
   CUresult result = segment_add(pool, bytes, entry, out);
   if (result != CUDA_ERROR_OUT_OF_MEMORY || !wait_and_settle(pool))
     return result;
   trim(pool);
-  cgl_pool *other = pool->object.context->pool;
-  if (other != pool)
-    cgl_pool_trim(other, NULL);
-  *out = pool->guard ? NULL : find(pool, bytes, stream, epoch);
+  cgl_pool *other = context->pool;
+  if (other != pool) {
+    pthread_mutex_lock(&other->lock);
+    settle(other);
+    trim(other);
+    pthread_mutex_unlock(&other->lock);
+  }
+  *out = pool->guard ? NULL : find(pool, bytes, stream, context);
   return *out ? CUDA_SUCCESS : segment_add(pool, bytes, entry, out);
 }
 
@@ -346,7 +358,7 @@ cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
   if (block->stream == UINT64_MAX)
     pool->pending -= block->bytes;
   block->stream = stream->serial;
-  block->epoch = 0;
+  block->free_after = 0;
   pool->stats.allocations++;
   pool->stats.allocated += block->bytes;
   if (pool->stats.allocated > pool->stats.allocated_peak)
@@ -362,7 +374,7 @@ void cgl_pool_free(cgl_block *block, bool wide) {
   pthread_mutex_lock(&pool->lock);
   pool->stats.frees++;
   pool->stats.allocated -= block->bytes;
-  block->epoch = atomic_load(&pool->object.context->epoch);
+  block->free_after = cgl_context_next_wait(pool->object.context);
   if (wide || pool->guard) {
     block->stream = UINT64_MAX;
     pool->pending += block->bytes;
@@ -428,14 +440,26 @@ cgl_status cgl_pool_create(cgl_context *context, cgl_pool **out) {
 }
 
 
+/* Work in flight may still use the pool's memory: a replay, or whatever was
+   issued before a block was freed. */
+static bool is_in_use(const cgl_pool *pool) {
+  const cgl_context *context = pool->object.context;
+  if (!cgl_context_waited(context, atomic_load(&pool->used)))
+    return true;
+  for (const cgl_segment *segment = pool->segments; segment;
+       segment = segment->next)
+    for (const cgl_block *block = segment->first; block; block = block->next)
+      if (!cgl_context_waited(context, block->free_after))
+        return true;
+  return false;
+}
+
+
 void cgl_pool_destroy(cgl_pool *pool) {
   cgl_context *context = pool->object.context;
   cgl_context_enter(context, "pool");
-  /* A replay in flight may still use the memory. */
-  if (pool->segments && (pool->pending || atomic_load(&pool->used_epoch) >
-                                              atomic_load(&context->epoch)))
+  if (pool->segments && is_in_use(pool))
     cgl_context_wait(context);
-  settle(pool);
   while (pool->segments) {
     cgl_segment *segment = pool->segments;
     pool->segments = segment->next;
@@ -459,7 +483,7 @@ cgl_status cgl_pool_trim(cgl_pool *pool, size_t *bytes) {
   cgl_status status = cgl_context_enter(pool->object.context, operation);
   if (status)
     return status;
-  if (cgl_captures_underway()) {
+  if (!cgl_captures_hold(true)) {
     cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
              "cannot trim while a capture is underway: trimming waits for "
              "the device");
@@ -475,6 +499,7 @@ cgl_status cgl_pool_trim(cgl_pool *pool, size_t *bytes) {
       *bytes = freed;
   }
   pthread_mutex_unlock(&pool->lock);
+  cgl_captures_unhold();
   return cgl_fail_driver(pool->object.context, result, operation,
                          "cuCtxSynchronize");
 }

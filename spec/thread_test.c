@@ -1,0 +1,125 @@
+/* Many threads on one device: captures, replays, events and buffers at once.
+   For ThreadSanitizer above all; the results are checked all the same. */
+#include "cgraphlua.h"
+#include "tap.h"
+
+#include <stdlib.h>
+
+enum { THREADS = 6, ROUNDS = 40, N = 4096 };
+
+static const char source[] =
+    "extern \"C\" __global__ void add(float *x, float a, int n) {\n"
+    "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "  if (i < n) x[i] += a;\n"
+    "}\n";
+
+static cgl_context *context;
+static cgl_kernel *kernel;
+
+
+static cgl_status add(cgl_stream *stream, cgl_buffer *buffer, float a) {
+  cgl_launch launch = {.grid = {N / 128}, .block = {128}};
+  cgl_arg args[] = {{.kind = CGL_ARG_BUFFER, .buffer = buffer},
+                    {.kind = CGL_ARG_NUMBER, .number = a},
+                    {.kind = CGL_ARG_INT, .i = N}};
+  return cgl_kernel_launch(kernel, stream, &launch, args, 3);
+}
+
+
+/* A fork over a second stream, scratch memory, ten replays. */
+static cgl_status round_trip(cgl_stream *s, cgl_stream *t,
+                             cgl_capture_mode mode, float *value) {
+  cgl_buffer *x = NULL, *y = NULL, *scratch = NULL;
+  cgl_graph *graph = NULL;
+  cgl_graph_desc desc = {.capture_mode = mode};
+  float zero = 0, out[N];
+  cgl_status status = cgl_buffer_create(s, NULL, CGL_TYPE_float, N, &x);
+  if (!status)
+    status = cgl_buffer_create(s, NULL, CGL_TYPE_float, N, &y);
+  if (!status)
+    status = cgl_buffer_fill(x, s, &zero);
+  if (!status)
+    status = cgl_buffer_fill(y, s, &zero);
+  if (!status)
+    status = cgl_graph_create(context, &desc, &graph);
+  if (!status)
+    status = cgl_graph_capture_begin(graph, s);
+  if (!status) {
+    status = cgl_buffer_create(s, NULL, CGL_TYPE_float, N, &scratch);
+    if (!status)
+      status = cgl_stream_wait_stream(t, s);
+    if (!status)
+      status = add(t, y, 2);
+    if (!status)
+      status = cgl_buffer_copy(scratch, x, s);
+    if (!status)
+      status = add(s, scratch, 1);
+    if (!status)
+      status = cgl_stream_wait_stream(s, t);
+    if (!status)
+      status = cgl_buffer_copy(x, scratch, s);
+    cgl_buffer_release(scratch);
+    if (status)
+      cgl_graph_capture_abandon(graph);
+    else
+      status = cgl_graph_capture_end(graph);
+  }
+  if (!status)
+    status = cgl_graph_replay(graph, s, 10);
+  /* Dropped while it may still run. */
+  cgl_graph_release(graph);
+  if (!status)
+    status = cgl_buffer_download(x, s, 0, out, sizeof out);
+  *value = status ? -1 : out[0] == 10 && out[N - 1] == 10 ? 10 : out[0];
+  cgl_buffer_release(x);
+  cgl_buffer_release(y);
+  return status;
+}
+
+
+static void *work(void *argument) {
+  cgl_capture_mode mode =
+      (uintptr_t)argument % 2 ? CGL_CAPTURE_THREAD_LOCAL : CGL_CAPTURE_RELAXED;
+  cgl_stream *s, *t;
+  int wrong = 0;
+  if (cgl_stream_create(context, 0, &s) || cgl_stream_create(context, 0, &t)) {
+    tap_ok(false, "streams for thread %zu", (size_t)argument);
+    return NULL;
+  }
+  for (int i = 0; i < ROUNDS; i++) {
+    float value = 0;
+    cgl_status status = round_trip(s, t, mode, &value);
+    if (status || value != 10) {
+      wrong++;
+      printf("# thread %zu round %d: %g %s\n", (size_t)argument, i, value,
+             status ? cgl_last_error()->message : "wrong value");
+    }
+  }
+  cgl_stream_release(s);
+  cgl_stream_release(t);
+  tap_ok(!wrong, "thread %zu: %d rounds right", (size_t)argument, ROUNDS);
+  return NULL;
+}
+
+
+int main(void) {
+  cgl_module *module;
+  cgl_module_desc desc = {.source = source};
+  if (cgl_context_open(NULL, &context) ||
+      cgl_module_create(context, &desc, &module) ||
+      cgl_module_kernel(module, "add", &kernel)) {
+    tap_ok(false, "set-up: %s", cgl_last_error()->message);
+    return tap_done();
+  }
+  pthread_t threads[THREADS];
+  for (uintptr_t i = 0; i < THREADS; i++)
+    pthread_create(&threads[i], NULL, work, (void *)i);
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+  cgl_kernel_release(kernel);
+  cgl_module_release(module);
+  cgl_context_release(context);
+  tap_ok(cgl_live("all") == 0, "nothing is alive at the end (%lld)",
+         (long long)cgl_live("all"));
+  return tap_done();
+}
