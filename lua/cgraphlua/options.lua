@@ -161,6 +161,7 @@ function options.read(spec, words)
     os.exit(0)
   end
   if opt.device then
+    require("cgraphlua.core").hide() -- a failure names the script's line
     require("cgraphlua").set_device(opt.device)
   end
   return opt
