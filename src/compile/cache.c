@@ -250,7 +250,7 @@ static char *pack(const cgl_cache_key *key, const cgl_cache_entry *entry,
 static int write_entry(const char *folder, const cgl_cache_key *key,
                        const cgl_cache_entry *entry) {
   static atomic_uint counter;
-  size_t length;
+  size_t length = 0;
   char *bytes = pack(key, entry, &length);
   char *path = cgl_cache_path(folder, key);
   char *temporary = cgl_format("%s/" TEMPORARY "%ld-%u", folder, (long)getpid(),
