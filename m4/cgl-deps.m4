@@ -40,7 +40,6 @@ AC_DEFUN([CGL_LUAJIT], [
     [luacdir=$withval], [luacdir='${libdir}/lua/5.1'])
   AC_SUBST([luadir])
   AC_SUBST([luacdir])
-  eval "cgl_luadir=\"$luadir\""
 ])
 
 AC_DEFUN([CGL_LIBEDIT], [
