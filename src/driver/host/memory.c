@@ -40,6 +40,11 @@ int64_t host_memory_allocations(void) {
 }
 
 
+void host_memory_note_mapping(void) {
+  allocations++;
+}
+
+
 /* ---- guarded mappings
  * --------------------------------------------------------
  */
@@ -94,7 +99,7 @@ static CUresult enter(const host_range *made, host_range_kind kind,
   r->map_bytes = made->map_bytes;
   r->data = made->data;
   r->data_bytes = made->data_bytes;
-  allocations++;
+  host_memory_note_mapping();
   *out = r;
   return CUDA_SUCCESS;
 }

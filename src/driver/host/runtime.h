@@ -143,6 +143,7 @@ bool host_memory_charge(size_t bytes);
 void host_memory_refund(size_t bytes);
 size_t host_memory_used(void);
 int64_t host_memory_allocations(void); /* live mappings of ours */
+void host_memory_note_mapping(void);   /* one that host_memory_drop will drop */
 /* Makes a range of `kind` with its own guarded mapping; all but pinned ones
    count against the device's memory. */
 CUresult host_memory_make(size_t bytes, host_range_kind kind, host_range **out);

@@ -18,6 +18,7 @@ enum { MAX_SLOTS = 32 };
 /* A loop whose rest is shorter than this stays on its worker; a sleeping
    worker is woken for no less than the second. */
 enum { SHARE_NS = 3000, WAKE_NS = 12000, CHUNK_NS = 2000 };
+enum { EXIT_NS = 250000000 }; /* the end of the process waits so long */
 
 /* One open parallel loop, on its caller's stack.  The index space is cut in
    one slot per worker, so that a loop repeated over the same data meets it in
@@ -106,13 +107,17 @@ static unsigned worker_limit(void) {
 
 
 /* Workers must be gone before static data is torn down; one that hangs in a
-   kernel is left behind after a second. */
+   kernel is left behind. */
 static void shut_down(void) {
   if (getpid() != sched.process)
     return;
   struct timespec end;
   clock_gettime(CLOCK_REALTIME, &end);
-  end.tv_sec += 1;
+  end.tv_nsec += EXIT_NS;
+  if (end.tv_nsec >= 1000000000) {
+    end.tv_nsec -= 1000000000;
+    end.tv_sec++;
+  }
   pthread_mutex_lock(&sched.mutex);
   atomic_store(&sched.stop, true);
   pthread_cond_broadcast(&sched.wake);

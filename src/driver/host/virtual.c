@@ -206,6 +206,7 @@ static CUresult reserve(CUdeviceptr *ptr, size_t size, size_t alignment,
   }
   r->map = memory;
   r->map_bytes = size;
+  host_memory_note_mapping();
   *ptr = r->start;
   return CUDA_SUCCESS;
 }
