@@ -215,6 +215,9 @@
   X(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1) \
   X(CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE, 1)
 
+/* spec/abi_cuda.c wants the lists alone, beside NVIDIA's own types. */
+#ifndef CGL_CUDA_ABI_LISTS
+
 enum {
 #define X(name, code, text) name = code,
   CGL_CUDA_ERRORS(X)
@@ -437,6 +440,7 @@ typedef struct CUgraphExecUpdateResultInfo_st {
 
 typedef union CUlaunchAttributeValue_union {
   char pad[64];
+  uint64_t aligned; /* as cuda.h's union, by its pointers */
   int cooperative;
   struct {
     unsigned int x, y, z;
@@ -463,4 +467,5 @@ typedef struct CUlaunchConfig_st {
   unsigned int numAttrs;
 } CUlaunchConfig;
 
+#endif /* CGL_CUDA_ABI_LISTS */
 #endif
