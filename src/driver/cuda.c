@@ -67,13 +67,22 @@ static void *open_library(void) {
 }
 
 
+/* The one row whose entry has another name: under its own, a driver gives the
+   five-argument form of before 12.0 at every version. */
+static const char *symbol_of(const char *row) {
+  return strcmp(row, "cuGraphInstantiate") ? row
+                                           : "cuGraphInstantiateWithFlags";
+}
+
+
 /* Fills every row; false with a message when a required one is missing. */
 static bool fill(get_proc get) {
 #define X(row, since, parameters, arguments)                                   \
   {                                                                            \
     void *entry = NULL;                                                        \
     int status = 0;                                                            \
-    if (get(#row, &entry, since, 0, &status) != CUDA_SUCCESS || !entry) {      \
+    if (get(symbol_of(#row), &entry, since, 0, &status) != CUDA_SUCCESS ||     \
+        !entry) {                                                              \
       if (is_required(#row)) {                                                 \
         snprintf(message_text, sizeof message_text,                            \
                  "the NVIDIA driver has no %s (CUDA %d.%d): install a driver " \
