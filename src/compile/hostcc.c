@@ -20,6 +20,7 @@ typedef struct compiler {
   char *path;    /* of the program that is run */
   char *version; /* first line of --version */
   int clang;
+  int major;   /* 12 of 12.2.0; 0 when the version does not say */
   char *asked; /* $CGRAPHLUA_CXX when it was looked up */
 } compiler;
 
@@ -51,6 +52,9 @@ static int read_version(compiler *c) {
   text.data[strcspn(text.data, "\n")] = 0;
   c->version = strdup(text.data);
   c->clang = c->version && strstr(c->version, "clang") != NULL;
+  /* "g++ (Debian 12.2.0-14) 12.2.0": the last word is the number. */
+  const char *number = strrchr(text.data, ' ');
+  c->major = number ? atoi(number + 1) : 0;
   cgl_text_free(&text);
   return c->version != NULL;
 }
@@ -345,15 +349,20 @@ static void build_command(command *c, const host_job *h) {
   };
   static const char *const gcc[] = {
       "-fno-gnu-unique",
+      /* both take the address of threadIdx, which then is memory that any
+         store may change, in all kernels of the source */
+      "-fno-tree-slp-vectorize",
+      "-fno-store-merging",
       "-fdiagnostics-color=never",
       "-fno-diagnostics-show-caret",
       "--param",
       "logical-op-non-short-circuit=0",
       "--param",
       "max-unswitch-insns=400",
-      "--param",
-      "max-unswitch-level=8",
   };
+  /* gcc 13 counts the nesting under another name. */
+  const char *unswitch =
+      cxx->major >= 13 ? "max-unswitch-depth=8" : "max-unswitch-level=8";
   static const char *const clang[] = {
       "-fno-color-diagnostics", "-fno-caret-diagnostics",
       "-Wno-ignored-attributes", "-Wno-pass-failed"};
@@ -367,6 +376,10 @@ static void build_command(command *c, const host_job *h) {
   else
     for (size_t i = 0; i < sizeof gcc / sizeof *gcc; i++)
       add_word(c, gcc[i]);
+  if (!cxx->clang) {
+    add_word(c, "--param");
+    add_word(c, unswitch);
+  }
   if (!cxx->clang && h->dump_option)
     add_word(c, h->dump_option);
   add_options(c, h->job->source);
@@ -435,14 +448,15 @@ static cgl_compile_status run_compiler(host_job *h) {
 /* Does a line of a function's declarations name memory: an array, a struct,
    a union?  What the compiler could keep in registers is gone by then. */
 static int is_memory(const char *line) {
-  if (strncmp(line, "  ", 2) || line[2] == ' ' || line[2] == '<')
-    return 0;
-  line += 2;
-  if (strncmp(line, "static ", 7) == 0 || strchr(line, '=') ||
+  if (strncmp(line, "  ", 2) || line[2] == ' ' || line[2] == '<' ||
+      strncmp(line, "  static ", 9) == 0 || strchr(line, '=') ||
       !strchr(line, ';'))
     return 0;
-  return strchr(line, '[') || strncmp(line, "struct ", 7) == 0 ||
-         strncmp(line, "union ", 6) == 0 || strncmp(line, "class ", 6) == 0;
+  if (strchr(line, '['))
+    return 1;
+  return !strchr(line, '*') &&
+         (strstr(line, " struct ") || strstr(line, " union ") ||
+          strstr(line, " class "));
 }
 
 
