@@ -174,8 +174,9 @@ static CUresult start(cgl_context *context, int ordinal) {
 }
 
 
+/* *broken: a context to release once the registry is unlocked, or NULL. */
 static cgl_status open_new(const cgl_driver *driver, int ordinal, int slot,
-                           cgl_context **out) {
+                           cgl_context **out, cgl_context **broken) {
   cgl_context *context = calloc(1, sizeof *context);
   if (!context)
     return cgl_fail(CGL_ERROR_NO_MEMORY, "device", "no memory for a context");
@@ -221,6 +222,7 @@ cgl_status cgl_context_open(const char *device, cgl_context **out) {
   if (status)
     return status;
   driver = with_faults(driver);
+  cgl_context *broken = NULL;
   pthread_mutex_lock(&registry_lock);
   int slot = -1;
   status = CGL_OK;
@@ -237,8 +239,9 @@ cgl_status cgl_context_open(const char *device, cgl_context **out) {
     status = cgl_fail(CGL_ERROR_NO_DEVICE, "device",
                       "%d devices are open already", MAX_CONTEXTS);
   else if (!*out)
-    status = open_new(driver, ordinal, slot, out);
+    status = open_new(driver, ordinal, slot, out, &broken);
   pthread_mutex_unlock(&registry_lock);
+  cgl_context_release(broken);
   return status;
 }
 
@@ -305,6 +308,8 @@ cgl_status cgl_context_synchronize(cgl_context *context) {
   }
   CUresult result = cgl_context_wait(context);
   cgl_captures_unhold();
+  if (!result)
+    cgl_trail_clear();
   status = cgl_fail_driver(context, result, operation, "cuCtxSynchronize");
   if (!status)
     cgl_pool_settle(context->pool);
