@@ -485,7 +485,7 @@ describe("graph", function()
       assert.matches("graph_spec.lua:", text)
       local e = raises("CGL_ERROR_SYSTEM", function() g:debug_dump(folder .. "/no/g.dot") end,
         "g.dot")
-      assert.equal(device.line(-1), e.where)
+      assert.equal(device.line(-2), e.where)
       slips(function() g:debug_dump() end, "the path must be a string")
       raises("CGL_ERROR_NOT_CAPTURED", function() cg.graph():debug_dump(folder .. "/h.dot") end)
       program.remove(folder)
