@@ -73,6 +73,7 @@ struct cgl_graph {
   bool pool_given; /* by the description; else it is private */
   CUgraph template;
   CUgraphExec exec;
+  const char *label; /* interned; of the executable, for the trail */
   cgl_recording recording;
   /* the capture underway, or the last one */
   uint64_t serial;    /* of the capture; unique in the process */

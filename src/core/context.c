@@ -174,9 +174,8 @@ static CUresult start(cgl_context *context, int ordinal) {
 }
 
 
-/* *broken: a context to release once the registry is unlocked, or NULL. */
 static cgl_status open_new(const cgl_driver *driver, int ordinal, int slot,
-                           cgl_context **out, cgl_context **broken) {
+                           cgl_context **out) {
   cgl_context *context = calloc(1, sizeof *context);
   if (!context)
     return cgl_fail(CGL_ERROR_NO_MEMORY, "device", "no memory for a context");
@@ -222,7 +221,6 @@ cgl_status cgl_context_open(const char *device, cgl_context **out) {
   if (status)
     return status;
   driver = with_faults(driver);
-  cgl_context *broken = NULL;
   pthread_mutex_lock(&registry_lock);
   int slot = -1;
   status = CGL_OK;
@@ -239,9 +237,8 @@ cgl_status cgl_context_open(const char *device, cgl_context **out) {
     status = cgl_fail(CGL_ERROR_NO_DEVICE, "device",
                       "%d devices are open already", MAX_CONTEXTS);
   else if (!*out)
-    status = open_new(driver, ordinal, slot, out, &broken);
+    status = open_new(driver, ordinal, slot, out);
   pthread_mutex_unlock(&registry_lock);
-  cgl_context_release(broken);
   return status;
 }
 

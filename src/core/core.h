@@ -89,6 +89,17 @@ const char *cgl_site_text(cgl_site site);
 /* An equal string that lives as long as the process. */
 const char *cgl_intern(const char *text);
 
+/* ---- trail.c
+ * ----------------------------------------------------------------- */
+
+/* Notes a launch of this thread; `name` is interned. */
+void cgl_trail_add(const char *name);
+/* The device was waited for and all was well: nothing noted so far failed. */
+void cgl_trail_clear(void);
+/* "kernel launched at file:line, ..." of the latest launches, or of those
+   whose kernel `told` (may be NULL) names; "" when there were none. */
+void cgl_trail_write(char *text, size_t size, const char *told);
+
 /* ---- context.c
  * ------------------------------------------------------------------ */
 

@@ -196,6 +196,15 @@ void cgl_fail_where(const char *file, int line) {
 }
 
 
+/* Answers that say a kernel failed and the context is lost. */
+static bool is_sticky(CUresult result) {
+  return result == CUDA_ERROR_ILLEGAL_ADDRESS ||
+         (result >= CUDA_ERROR_HARDWARE_STACK_ERROR &&
+          result <= CUDA_ERROR_LAUNCH_FAILED) ||
+         result == CUDA_ERROR_ASSERT || result == CUDA_ERROR_LAUNCH_TIMEOUT;
+}
+
+
 cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
                            const char *operation, const char *entry) {
   if (result == CUDA_SUCCESS)
@@ -208,10 +217,12 @@ cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
   const char *more = NULL;
   if (context && context->driver->failure_text)
     more = context->driver->failure_text();
-  if (more && *more)
-    cgl_fail(result, operation, "%s (%s): %s", text, entry, more);
-  else
-    cgl_fail(result, operation, "%s (%s)", text, entry);
+  char trail[400] = "";
+  if (is_sticky(result))
+    cgl_trail_write(trail, sizeof trail, more);
+  cgl_fail(result, operation, "%s (%s)%s%s%s%s", text, entry,
+           more && *more ? ": " : "", more ? more : "",
+           *trail ? "; of the last launches: " : "", trail);
   if (name) {
     record *r = my_record();
     snprintf(r->name, sizeof r->name, "%s", name);

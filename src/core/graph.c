@@ -120,6 +120,27 @@ static cgl_status shed(cgl_graph *graph, bool everything,
 }
 
 
+/* What the trail calls a replay: the graph's first few kernels. */
+static const char *label_of(const cgl_graph *graph) {
+  const cgl_recording *recording = &graph->recording;
+  char text[160] = "graph of ";
+  size_t at = strlen(text);
+  int named = 0;
+  for (size_t i = 0; i < recording->nops && named < 4; i++) {
+    const cgl_op *op = &recording->ops[i];
+    if (op->kind != CGL_OP_KERNEL ||
+        (i && recording->ops[i - 1].name == op->name))
+      continue;
+    int n = snprintf(text + at, sizeof text - at, "%s%s", named++ ? " + " : "",
+                     op->name);
+    at += n > 0 ? (size_t)n : 0;
+    if (at >= sizeof text)
+      break;
+  }
+  return cgl_intern(named ? text : "graph without kernels");
+}
+
+
 cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
   cgl_context *context = graph->object.context;
   const cgl_driver *driver = context->driver;
@@ -150,6 +171,7 @@ cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
     return status;
   }
   graph->exec = exec;
+  graph->label = label_of(graph);
   return CGL_OK;
 }
 
@@ -279,6 +301,7 @@ cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
   CUresult result = CUDA_SUCCESS;
   for (uint64_t i = 0; i < count && !result; i++)
     result = driver->cuGraphLaunch(exec, stream->handle);
+  cgl_trail_add(graph->label);
   /* The pool must not give memory back before the device was waited for. */
   atomic_store_explicit(&graph->pool->used, cgl_context_next_wait(context),
                         memory_order_relaxed);

@@ -213,7 +213,9 @@ cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
   for (size_t i = 0; i < nargs; i++)
     if (args[i].kind == CGL_ARG_BUFFER)
       cgl_buffer_touch(args[i].buffer, stream);
-  if (stream->capture)
+  if (!stream->capture)
+    cgl_trail_add(kernel->name);
+  else
     note_launch(kernel, stream, &launch, args, nargs, values, at);
   return CGL_OK;
 }

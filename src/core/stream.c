@@ -100,6 +100,8 @@ cgl_status cgl_stream_synchronize(cgl_stream *stream) {
   if (status)
     return status;
   CUresult result = context->driver->cuStreamSynchronize(stream->handle);
+  if (!result)
+    cgl_trail_clear();
   return cgl_fail_driver(context, result, operation, "cuStreamSynchronize");
 }
 
