@@ -11,7 +11,12 @@ int luaL_loadstring(lua_State *L, const char *s);
 int lua_pcall(lua_State *L, int nargs, int nresults, int errfunc);
 const char *lua_tolstring(lua_State *L, int idx, size_t *len);
 void lua_close(lua_State *L);
+void lua_pushcclosure(lua_State *L, int (*fn)(lua_State *L), int n);
+void lua_setfield(lua_State *L, int idx, const char *k);
+int luaopen_cgraphlua_core(lua_State *L);
 ]])
+
+local GLOBALS = -10002 -- LUA_GLOBALSINDEX
 
 local makers = {
   stream = function() return cg.stream() end,
@@ -30,6 +35,11 @@ local function in_another_state(chunk)
   ffi.C.luaL_openlibs(L)
   local prelude = ("package.path, package.cpath = %q, %q\n"):format(package.path, package.cpath)
   -- The program has the core built in; a stock LuaJIT loads the library.
+  if package.preload["cgraphlua.core"] then
+    ffi.C.lua_pushcclosure(L, ffi.C.luaopen_cgraphlua_core, 0)
+    ffi.C.lua_setfield(L, GLOBALS, "open_core")
+    prelude = prelude .. "package.preload['cgraphlua.core'] = open_core\n"
+  end
   local failed = ffi.C.luaL_loadstring(L, prelude .. chunk) ~= 0 or ffi.C.lua_pcall(L, 0, 1, 0) ~= 0
   local text = ffi.C.lua_tolstring(L, -1, nil)
   local result = text ~= nil and ffi.string(text) or "no text"
@@ -128,10 +138,6 @@ describe("live objects", function()
 
   it("end with the Lua state that made them", function()
     device.nothing_alive()
-    if package.preload["cgraphlua.core"] then
-      pending "a second state would need the program's own entry"
-      return
-    end
     for _ = 1, 3 do
       assert.equal("9 9", in_another_state [[
         local cg = require "cgraphlua"
@@ -147,10 +153,6 @@ describe("live objects", function()
   end)
 
   it("are told apart by states: each has its own current stream", function()
-    if package.preload["cgraphlua.core"] then
-      pending "a second state would need the program's own entry"
-      return
-    end
     local s = cg.stream()
     s:use(function()
       assert.equal("true", in_another_state [[
