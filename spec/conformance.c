@@ -2,10 +2,13 @@
    conformance/ through a driver table and compares the rows with those that
    were recorded.
 
-     conformance [--device host|cuda] [--rows FOLDER] [--record FILE] [WORD]
+     conformance [--device host|cuda] [--rows FOLDER] [--record FILE]
+                 [--from N] [WORD]
 
-   WORD: only rows whose name holds it.  --record writes the answers instead
-   of comparing them.  TAP on standard output. */
+   WORD: only rows whose name holds it; --from: only the N-th row and those
+   after it (a driver that crashes on a row can be asked the others).
+   --record adds the answers to a file instead of comparing them.  TAP on
+   standard output. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,11 +32,12 @@ static const omission omissions[] = {
     {"", "", ""}, /* none so far */
 };
 
-static const char *const files[] = {"acts.tsv", "rows.tsv"};
+static const char *const files[] = {"acts.tsv", "rows.tsv", "more.tsv"};
 
 static recorded *rows;
 static size_t nrows;
 static const char *device = "host", *word;
+static unsigned long from = 1, nasked;
 static FILE *out; /* --record */
 
 
@@ -105,11 +109,21 @@ static void print_answers(const char *who, const char *answers,
 }
 
 
+bool row_wanted(const char *name) {
+  bool wanted =
+      ++nasked >= from && (word == NULL || strstr(name, word) != NULL);
+  if (wanted && out != NULL) {
+    fprintf(out, "%s", name); /* there, should the driver crash on it */
+    fflush(out);
+  }
+  return wanted;
+}
+
+
 void row_done(const char *name, const char *text) {
-  if (word != NULL && strstr(name, word) == NULL)
-    return;
   if (out != NULL) {
-    fprintf(out, "%s%s\n", name, text);
+    fprintf(out, "%s\n", text);
+    fflush(out);
     return;
   }
   recorded *row_recorded = find(name);
@@ -128,7 +142,7 @@ void row_done(const char *name, const char *text) {
 
 
 static void check_all_asked(void) {
-  for (size_t i = 0; i < nrows && word == NULL; i++)
+  for (size_t i = 0; i < nrows && word == NULL && from == 1; i++)
     if (!rows[i].asked)
       tap_ok(false, "%s: recorded, but no question asks it", rows[i].name);
 }
@@ -148,7 +162,7 @@ static const char *default_folder(void) {
 static int usage(const char *program) {
   fprintf(stderr,
           "usage: %s [--device host|cuda] [--rows FOLDER] [--record FILE] "
-          "[WORD]\n",
+          "[--from N] [WORD]\n",
           program);
   return 2;
 }
@@ -174,6 +188,12 @@ static void ask_all(void) {
   ask_captures();
   ask_executables();
   ask_graphs();
+  ask_breaks();
+  ask_dependencies();
+  ask_parameters();
+  ask_instantiation();
+  ask_conditionals();
+  ask_allocations();
   ask_memory();
 }
 
@@ -188,6 +208,8 @@ int main(int argc, char **argv) {
       folder = argv[++i];
     else if (strcmp(argv[i], "--record") == 0 && more)
       record = argv[++i];
+    else if (strcmp(argv[i], "--from") == 0 && more)
+      from = strtoul(argv[++i], NULL, 10);
     else if (argv[i][0] != '-' && word == NULL)
       word = argv[i];
     else
@@ -205,7 +227,7 @@ int main(int argc, char **argv) {
   for (size_t i = 0; record == NULL && i < sizeof files / sizeof *files; i++)
     if (!load(folder, files[i]))
       return 2;
-  if (record != NULL && (out = fopen(record, "w")) == NULL) {
+  if (record != NULL && (out = fopen(record, "a")) == NULL) {
     fprintf(stderr, "%s: %s\n", record, strerror(errno));
     return 2;
   }

@@ -104,6 +104,8 @@ void row(void (*ask)(void), const char *format, ...) {
   va_start(args, format);
   vsnprintf(name, sizeof name, format, args);
   va_end(args);
+  if (!row_wanted(name))
+    return;
   text[0] = '\0';
   ask();
   track_sweep();

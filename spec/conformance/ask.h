@@ -9,6 +9,7 @@
 #ifndef CGL_SPEC_ASK_H
 #define CGL_SPEC_ASK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "driver/table.h"
@@ -27,6 +28,12 @@ void ask_threads(int mode, const char *const *mode_names); /* threads.c */
 void ask_captures(void);                                   /* captures.c */
 void ask_executables(void);                                /* executables.c */
 void ask_graphs(void);                                     /* graphs.c */
+void ask_breaks(void);                                     /* breaks.c */
+void ask_dependencies(void);                               /* dependencies.c */
+void ask_parameters(void);                                 /* parameters.c */
+void ask_instantiation(void);                              /* instantiation.c */
+void ask_conditionals(void);                               /* conditionals.c */
+void ask_allocations(void);                                /* allocations.c */
 void ask_memory(void); /* memory.c: memory, launches, modules, events */
 
 /* ---- the driver that is asked (ask.c) ---- */
@@ -55,7 +62,8 @@ void row(void (*ask)(void), const char *format, ...)
 void row_list(const question *questions, size_t count);
 void say(const char *what, CUresult answer);
 void num(const char *what, long value);
-/* Called for every finished row (conformance.c). */
+/* conformance.c: is the row to be asked; what came of it. */
+bool row_wanted(const char *name);
 void row_done(const char *name, const char *text);
 
 /* Calls through the table, noted under their own text. */
@@ -85,5 +93,7 @@ CUgraph capn(int n);                   /* n ticks, captured */
 const cgl_driver *track(const cgl_driver *driver);
 /* Ends captures and destroys all that is left since the last call. */
 void track_sweep(void);
+/* A graph that another owns now. */
+void track_forget(CUgraph graph);
 
 #endif

@@ -135,7 +135,7 @@ static CUresult make_cuStreamEndCapture(CUstream s, CUgraph *g) {
   int borrowed = o != NULL && o->borrowed;
   if (o != NULL && answer != CUDA_ERROR_ILLEGAL_STATE)
     o->borrowed = 0;
-  return borrowed || answer != CUDA_SUCCESS
+  return borrowed || answer != CUDA_SUCCESS || g == NULL
              ? answer
              : made(answer, GRAPH, (uintptr_t)*g, 0);
 }
@@ -171,6 +171,11 @@ const cgl_driver *track(const cgl_driver *driver) {
   table.cuStreamBeginCaptureToGraph = make_cuStreamBeginCaptureToGraph;
   table.cuStreamEndCapture = make_cuStreamEndCapture;
   return &table;
+}
+
+
+void track_forget(CUgraph graph) {
+  gone(CUDA_SUCCESS, GRAPH, (uintptr_t)graph);
 }
 
 

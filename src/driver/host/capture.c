@@ -213,8 +213,10 @@ void host_capture_end(host_capture *capture, bool keep_graph) {
   if (capture->next != NULL)
     capture->next->prev = capture->prev;
   capture->graph->capturing--;
-  if (capture->own_graph && !keep_graph)
+  if (!keep_graph && capture->own_graph)
     host_graph_free(capture->graph);
+  else if (!keep_graph)
+    host_graph_clear(capture->graph);
   capture->graph = NULL;
   capture->ended = true;
   capture_unref(capture);
@@ -399,7 +401,7 @@ CUresult host_capture_event_check(CUevent event, bool breaks) {
   host_capture *capture = event->capture;
   if (capture == NULL)
     return CUDA_SUCCESS;
-  if (capture->ended)
+  if (capture->ended || capture->invalid)
     return CUDA_ERROR_INVALID_VALUE;
   if (breaks)
     capture->invalid = true;
@@ -458,10 +460,10 @@ CUresult host_capture_record(CUevent event, CUstream stream, unsigned flags,
 /* Waits on an event that was recorded in a capture. */
 static CUresult wait_captured(CUstream stream, CUevent event) {
   host_capture *theirs = event->capture;
-  if (theirs->ended)
+  if (theirs->ended || theirs->invalid) {
+    host_capture_break(stream);
     return CUDA_ERROR_INVALID_VALUE;
-  if (theirs->invalid)
-    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  }
   if (stream->capture != NULL && stream->capture != theirs) {
     stream->capture->invalid = true;
     theirs->invalid = true;
@@ -491,10 +493,10 @@ CUresult host_capture_wait(CUstream stream, CUevent event, unsigned flags,
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (event->capture != NULL)
     return wait_captured(stream, event);
-  if (stream->capture != NULL) {
+  if (stream->capture != NULL && event->fence != NULL) {
     stream->capture->invalid = true;
     return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
   }
-  *handled = false;
+  *handled = stream->capture != NULL; /* never recorded: nothing to wait for */
   return CUDA_SUCCESS;
 }

@@ -71,6 +71,8 @@ CUresult host_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
   result = begin_check(stream);
   if (result == CUDA_SUCCESS && !host_graph_is_live(hGraph))
     result = CUDA_ERROR_INVALID_VALUE;
+  if (result == CUDA_SUCCESS && hGraph->capturing > 0)
+    result = CUDA_ERROR_ILLEGAL_STATE;
   if (result == CUDA_SUCCESS)
     result = deps_check(hGraph, dependencies, dependencyData, numDependencies);
   if (result == CUDA_SUCCESS)
@@ -102,8 +104,9 @@ static CUresult end_capture(CUstream stream, CUgraph *out) {
     result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   else
     result = host_capture_joined(capture);
-  *out = result == CUDA_SUCCESS ? capture->graph : NULL;
-  host_capture_end(capture, result == CUDA_SUCCESS);
+  if (out != NULL)
+    *out = result == CUDA_SUCCESS ? capture->graph : NULL;
+  host_capture_end(capture, result == CUDA_SUCCESS && out != NULL);
   return result;
 }
 
@@ -112,8 +115,6 @@ CUresult host_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
   CUresult result = host_check();
   if (result != CUDA_SUCCESS)
     return result;
-  if (phGraph == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   CUstream stream = host_stream_resolve(hStream);
   result =
@@ -237,7 +238,7 @@ CUresult host_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
   CUresult result = host_check();
   if (result != CUDA_SUCCESS)
     return result;
-  if (mode == NULL || !mode_is_valid(*mode))
+  if (mode == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *mode = host_capture_exchange_mode(*mode);
   return CUDA_SUCCESS;

@@ -4,6 +4,11 @@
 
 #include <stdlib.h>
 
+/* What cuGraphExecGetFlags tells of them. */
+#define KEPT_FLAGS                                   \
+  (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | \
+   CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
+
 #define KNOWN_FLAGS                                  \
   (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | \
    CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |              \
@@ -59,8 +64,8 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, cuuint64_t flags,
   CUresult result = host_capture_unsafe();
   if (result != CUDA_SUCCESS)
     return result;
-  if (host_graph_is_capturing(graph))
-    return CUDA_ERROR_ILLEGAL_STATE;
+  if (graph->owner != NULL)
+    return CUDA_ERROR_NOT_SUPPORTED; /* a part of another */
   bool single =
       host_graph_has_memory(graph) || host_graph_has_conditional(graph);
   if (single && graph->executables > 0)
@@ -91,8 +96,8 @@ CUresult host_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
   CUresult result = host_check();
   if (result != CUDA_SUCCESS)
     return result;
-  if (phGraphExec == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  if (phGraphExec == NULL || (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
+    return CUDA_ERROR_INVALID_VALUE; /* there is no stream to upload in */
   result = flags_check(flags);
   if (result != CUDA_SUCCESS)
     return result;
@@ -274,8 +279,7 @@ CUresult host_cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
   } else if (stream == NULL) {
     result = CUDA_ERROR_INVALID_HANDLE;
   } else if (stream->capture != NULL) {
-    result = stream->capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
-                                      : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     host_capture_break(stream);
   } else if (stream == host_stream_resolve(CU_STREAM_LEGACY)) {
     result = host_capture_legacy();
@@ -320,7 +324,7 @@ CUresult host_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) {
   if (flags == NULL || !exec_is_live(hGraphExec))
     result = CUDA_ERROR_INVALID_VALUE;
   else
-    *flags = hGraphExec->flags;
+    *flags = hGraphExec->flags & KEPT_FLAGS;
   host_unlock();
   return result;
 }

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The port of an edge that orders the starts of kernels alone. */
+enum { LAUNCH_ORDER = 2 };
+
 static uint64_t next_graph_id, next_node_id, last_mark;
 
 
@@ -47,12 +50,17 @@ void host_graph_unref(CUgraph graph) {
 }
 
 
-void host_graph_free(CUgraph graph) {
+void host_graph_clear(CUgraph graph) {
   while (graph->last != NULL) {
     /* Edges die with both ends; no need to unlink them one by one. */
     graph->last->in.count = graph->last->out.count = 0;
     host_node_free(graph->last);
   }
+}
+
+
+void host_graph_free(CUgraph graph) {
+  host_graph_clear(graph);
   for (size_t i = 0; i < graph->nhandles; i++)
     host_conditional_handle_release(graph->handles[i]);
   free(graph->handles);
@@ -138,6 +146,12 @@ bool host_graph_is_capturing(CUgraph graph) {
 }
 
 
+bool host_node_is_capturing(CUgraphNode node) {
+  return node->graph->capturing > 0 ||
+         inner_graphs(node, visit_capturing, NULL);
+}
+
+
 /* ---- edges ---- */
 
 bool host_edge_data_is_default(const CUgraphEdgeData *data) {
@@ -149,8 +163,22 @@ bool host_edge_data_is_valid(const CUgraphEdgeData *data) {
   for (size_t i = 0; i < sizeof data->reserved; i++)
     if (data->reserved[i] != 0)
       return false;
-  return data->from_port <= 2 && data->to_port == 0 &&
-         data->type <= CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+  if (data->type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
+    return data->to_port == 0 &&
+           (data->from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC ||
+            data->from_port == LAUNCH_ORDER);
+  return data->to_port == 0 && data->type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT &&
+         (data->from_port == 0 || data->from_port == LAUNCH_ORDER);
+}
+
+
+bool host_edge_data_fits(const CUgraphEdgeData *data, CUgraphNode from,
+                         const host_op *to) {
+  if (data == NULL || host_edge_data_is_default(data))
+    return true;
+  return host_edge_data_is_valid(data) && from->op.kind == HOST_OP_KERNEL &&
+         (data->type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT ||
+          to->kind == HOST_OP_KERNEL);
 }
 
 
@@ -200,7 +228,7 @@ static void edge_link(CUgraphNode from, CUgraphNode to,
 
 CUresult host_edge_add(CUgraphNode from, CUgraphNode to,
                        const CUgraphEdgeData *data) {
-  if (from == to)
+  if (from == to || !host_edge_data_fits(data, from, &to->op))
     return CUDA_ERROR_INVALID_VALUE;
   const host_edges *shorter =
       from->out.count < to->in.count ? &from->out : &to->in;
@@ -240,7 +268,8 @@ static void edges_free(host_edges *edges) {
 
 /* Are the dependencies nodes of the graph, each named once? */
 static CUresult deps_check(CUgraph graph, const CUgraphNode *deps,
-                           const CUgraphEdgeData *edges, size_t ndeps) {
+                           const CUgraphEdgeData *edges, size_t ndeps,
+                           const host_op *op) {
   if (ndeps > 0 && deps == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   uint64_t mark = ndeps > 1 ? host_graph_mark() : 0;
@@ -251,7 +280,7 @@ static CUresult deps_check(CUgraph graph, const CUgraphNode *deps,
       return CUDA_ERROR_INVALID_VALUE;
     if (ndeps > 1)
       deps[i]->mark = mark;
-    if (edges != NULL && !host_edge_data_is_valid(&edges[i]))
+    if (edges != NULL && !host_edge_data_fits(&edges[i], deps[i], op))
       return CUDA_ERROR_INVALID_VALUE;
   }
   return CUDA_SUCCESS;
@@ -274,7 +303,7 @@ static bool link_all(CUgraphNode node, const CUgraphNode *deps,
 CUresult host_node_new(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps,
                        const CUgraphEdgeData *edges, size_t ndeps, host_op *op,
                        host_block *block) {
-  CUresult result = deps_check(graph, deps, edges, ndeps);
+  CUresult result = deps_check(graph, deps, edges, ndeps, op);
   CUgraphNode node = result == CUDA_SUCCESS ? malloc(sizeof *node) : NULL;
   if (result == CUDA_SUCCESS && node == NULL)
     result = CUDA_ERROR_OUT_OF_MEMORY;

@@ -71,13 +71,17 @@ bool host_nodes_are_live(const CUgraphNode *nodes, size_t count);
 CUgraph host_graph_new(void); /* NULL: no memory */
 /* Destroys the nodes and drops the handle's reference. */
 void host_graph_free(CUgraph graph);
+void host_graph_clear(CUgraph graph); /* destroys the nodes alone */
 void host_graph_unref(CUgraph graph);
 /* A fresh number for `mark` fields: no node holds it yet. */
 uint64_t host_graph_mark(void);
 /* Has it, at any depth, alloc or free nodes; conditional nodes? */
 bool host_graph_has_memory(CUgraph graph);
 bool host_graph_has_conditional(CUgraph graph);
-bool host_graph_is_capturing(CUgraph graph); /* at any depth */
+/* Does a capture write into it, or into a graph at any depth in it?  Such
+   graphs and nodes are not destroyed. */
+bool host_graph_is_capturing(CUgraph graph);
+bool host_node_is_capturing(CUgraphNode node);
 /* Deep copy; NOT_SUPPORTED with memory or conditional nodes. */
 CUresult host_graph_copy(CUgraph *out, CUgraph graph);
 /* Is `graph` the same as `inner`, or does it hold it at any depth? */
@@ -96,6 +100,9 @@ CUresult host_edge_add(CUgraphNode from, CUgraphNode to,
 bool host_edge_remove(CUgraphNode from, CUgraphNode to);
 bool host_edge_data_is_default(const CUgraphEdgeData *data);
 bool host_edge_data_is_valid(const CUgraphEdgeData *data);
+/* Valid, and between nodes that can have such an edge; NULL is the default. */
+bool host_edge_data_fits(const CUgraphEdgeData *data, CUgraphNode from,
+                         const host_op *to);
 CUgraphNodeType host_node_type(const host_op *op);
 
 /* Fills *op from the tagged union as cuGraphAddNode takes it, for a node of
@@ -111,9 +118,10 @@ void host_node_params_drop(host_op *op, struct host_block *block);
 CUresult host_kernel_params_op(host_op *op,
                                const CUDA_KERNEL_NODE_PARAMS *params,
                                const host_op *old);
-/* The op of an exec's or a template's node of `type` with new parameters;
-   INVALID_VALUE for another type, NOT_SUPPORTED where there is no setting. */
-CUresult host_node_params_set(host_op *op, const host_op *old,
+/* The op that `node` shall have, of the type of `old` (its own or that of its
+   executable) with other parameters; INVALID_VALUE for another type,
+   NOT_SUPPORTED for memory and conditional nodes. */
+CUresult host_node_params_set(host_op *op, CUgraphNode node, const host_op *old,
                               const CUgraphNodeParams *params);
 
 /* ---- user objects (user.c) ---- */

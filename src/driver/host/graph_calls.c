@@ -267,23 +267,20 @@ CUresult host_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from,
 }
 
 
-/* Nodes and edges stay while a capture writes into the graph, and where the
-   order of memory nodes was promised. */
+/* Nodes and edges stay where the order of memory nodes was promised. */
 static CUresult removal_check(CUgraph graph) {
-  if (graph->capturing > 0)
-    return CUDA_ERROR_ILLEGAL_STATE;
   return host_graph_has_memory(graph) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
 
+/* Without data any edge between the two will do. */
 static bool has_edge(CUgraphNode from, CUgraphNode to,
                      const CUgraphEdgeData *data) {
   for (uint32_t i = 0; i < from->out.count; i++) {
     const host_edge *edge = &from->out.list[i];
     if (edge->node == to)
-      return data != NULL ? data->from_port == edge->data.from_port &&
-                                data->type == edge->data.type
-                          : host_edge_data_is_default(&edge->data);
+      return data == NULL || (data->from_port == edge->data.from_port &&
+                              data->type == edge->data.type);
   }
   return false;
 }
@@ -315,8 +312,12 @@ CUresult host_cuGraphDestroyNode(CUgraphNode hNode) {
   if (result != CUDA_SUCCESS)
     return result;
   host_lock();
-  result = host_nodes_are_live(&hNode, 1) ? removal_check(hNode->graph)
-                                          : CUDA_ERROR_INVALID_VALUE;
+  if (!host_nodes_are_live(&hNode, 1))
+    result = CUDA_ERROR_INVALID_VALUE;
+  else if (host_node_is_capturing(hNode))
+    result = CUDA_ERROR_ILLEGAL_STATE; /* a stream may depend on it */
+  else
+    result = removal_check(hNode->graph);
   if (result == CUDA_SUCCESS)
     host_node_free(hNode);
   host_unlock();

@@ -94,8 +94,7 @@ static CUresult child_op(host_op *op, CUgraph graph,
   *op = (host_op){.kind = HOST_OP_CHILD, .child = child};
   if (params->ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)
     return host_graph_copy(&op->child, child);
-  if (params->ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE ||
-      child->owner != NULL || child->executables > 0 ||
+  if (child->owner != NULL || child->executables > 0 ||
       host_graph_is_capturing(child) || host_graph_holds(child, graph))
     return CUDA_ERROR_INVALID_VALUE;
   return host_graph_has_conditional(child) ? CUDA_ERROR_NOT_SUPPORTED
@@ -159,9 +158,22 @@ static bool conditional_size_is_valid(int type, unsigned size) {
 }
 
 
-static CUresult conditional_op(host_op *op,
+/* Was the handle made for the graph, or for one that it is a part of? */
+static bool handle_fits(uint64_t handle, CUgraph graph) {
+  for (;; graph = graph->owner->graph) {
+    for (size_t i = 0; i < graph->nhandles; i++)
+      if (graph->handles[i] == handle)
+        return true;
+    if (graph->owner == NULL)
+      return false;
+  }
+}
+
+
+static CUresult conditional_op(host_op *op, CUgraph graph,
                                const CUDA_CONDITIONAL_NODE_PARAMS *params) {
-  if (!conditional_size_is_valid(params->type, params->size))
+  if (!conditional_size_is_valid(params->type, params->size) ||
+      !handle_fits(params->handle, graph))
     return CUDA_ERROR_INVALID_VALUE;
   host_conditional *made = calloc(1, sizeof *made);
   CUgraph *bodies = calloc(params->size, sizeof *bodies);
@@ -213,7 +225,7 @@ CUresult host_node_params(host_op *op, host_block **block, CUgraph graph,
   case CU_GRAPH_NODE_TYPE_MEM_FREE:
     return free_op(op, block, graph, params->free.dptr);
   case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-    return conditional_op(op, &params->conditional);
+    return conditional_op(op, graph, &params->conditional);
   default:
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -240,7 +252,7 @@ void host_node_params_drop(host_op *op, host_block *block) {
 }
 
 
-CUresult host_node_params_set(host_op *op, const host_op *old,
+CUresult host_node_params_set(host_op *op, CUgraphNode node, const host_op *old,
                               const CUgraphNodeParams *params) {
   if (params->type != host_node_type(old))
     return CUDA_ERROR_INVALID_VALUE;
@@ -250,13 +262,10 @@ CUresult host_node_params_set(host_op *op, const host_op *old,
   case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
   case CU_GRAPH_NODE_TYPE_MEM_FREE:
   case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-  case CU_GRAPH_NODE_TYPE_GRAPH:
     return CUDA_ERROR_NOT_SUPPORTED;
-  case CU_GRAPH_NODE_TYPE_EMPTY:
-    return CUDA_ERROR_INVALID_VALUE;
   default: {
     host_block *none;
-    return host_node_params(op, &none, NULL, params);
+    return host_node_params(op, &none, node->graph, params);
   }
   }
 }

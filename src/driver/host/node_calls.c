@@ -312,12 +312,18 @@ CUresult host_cuGraphNodeSetParams(CUgraphNode hNode,
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   host_op op;
-  result = host_nodes_are_live(&hNode, 1)
-               ? host_node_params_set(&op, &hNode->op, nodeParams)
-               : CUDA_ERROR_INVALID_VALUE;
+  if (!host_nodes_are_live(&hNode, 1))
+    result = CUDA_ERROR_INVALID_VALUE;
+  else if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH &&
+           host_node_is_capturing(hNode))
+    result = CUDA_ERROR_ILLEGAL_STATE; /* its child would be replaced */
+  else
+    result = host_node_params_set(&op, hNode, &hNode->op, nodeParams);
   if (result == CUDA_SUCCESS) {
-    host_op_release(&hNode->op);
+    host_node_params_drop(&hNode->op, NULL);
     hNode->op = op;
+    if (op.kind == HOST_OP_CHILD)
+      op.child->owner = hNode;
   }
   host_unlock();
   return result;
@@ -350,6 +356,14 @@ CUresult host_cuGraphKernelNodeGetAttribute(CUgraphNode hNode,
 }
 
 
+/* Priorities beyond the range of streams are drawn to its ends. */
+static int clamp_priority(int priority) {
+  int least = 0, greatest = 0;
+  host_cuCtxGetStreamPriorityRange(&least, &greatest);
+  return priority > least ? least : priority < greatest ? greatest : priority;
+}
+
+
 CUresult
 host_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
                                    const CUkernelNodeAttrValue *value) {
@@ -361,7 +375,7 @@ host_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
     hNode->op.kernel.cooperative = value->cooperative != 0;
     break;
   case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-    hNode->op.kernel.priority = value->priority;
+    hNode->op.kernel.priority = clamp_priority(value->priority);
     break;
   case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
     if (value->clusterDim.x > 1 || value->clusterDim.y > 1 ||

@@ -80,7 +80,8 @@ static CUresult change_check(const host_op *old, const host_op *op) {
                : CUDA_ERROR_INVALID_VALUE;
   case HOST_OP_MEMCPY:
     return old->memcpy.srcMemoryType == op->memcpy.srcMemoryType &&
-                   old->memcpy.dstMemoryType == op->memcpy.dstMemoryType
+                   old->memcpy.dstMemoryType == op->memcpy.dstMemoryType &&
+                   op->memcpy.Height <= 1 && op->memcpy.Depth <= 1
                ? CUDA_SUCCESS
                : CUDA_ERROR_INVALID_VALUE;
   case HOST_OP_MEMSET: /* of two dimensions, only where and what */
@@ -117,14 +118,14 @@ static CUgraphExecUpdateResult pair_level(CUgraphExec exec, host_level *level,
 static CUresult set_child(CUgraphExec exec, host_exec_node *node,
                           CUgraph child) {
   CUgraphExecUpdateResultInfo info;
-  if (!host_graph_is_live(child) ||
-      pair_level(exec, node->inner, child, false, &info) !=
-          CU_GRAPH_EXEC_UPDATE_SUCCESS)
+  if (!host_graph_is_live(child))
     return CUDA_ERROR_INVALID_VALUE;
-  return pair_level(exec, node->inner, child, true, &info) ==
-                 CU_GRAPH_EXEC_UPDATE_SUCCESS
+  return pair_level(exec, node->inner, child, false, &info) ==
+                     CU_GRAPH_EXEC_UPDATE_SUCCESS &&
+                 pair_level(exec, node->inner, child, true, &info) ==
+                     CU_GRAPH_EXEC_UPDATE_SUCCESS
              ? CUDA_SUCCESS
-             : CUDA_ERROR_OUT_OF_MEMORY;
+             : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
 
@@ -146,7 +147,7 @@ static CUresult set_params(CUgraphExec exec, CUgraphNode handle,
     break;
   }
   host_op op;
-  CUresult result = host_node_params_set(&op, node->latest, params);
+  CUresult result = host_node_params_set(&op, handle, node->latest, params);
   if (result != CUDA_SUCCESS)
     return result;
   result = change_check(node->latest, &op);
@@ -296,6 +297,12 @@ static CUgraphExecUpdateResult pair(pairing *p, uint32_t ours, uint32_t theirs,
 }
 
 
+static bool same_data(const CUgraphEdgeData *a, const CUgraphEdgeData *b) {
+  return a->from_port == b->from_port && a->to_port == b->to_port &&
+         a->type == b->type;
+}
+
+
 static CUgraphExecUpdateResult pair_deps(pairing *p) {
   CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
   while (p->top > 0 && result == CU_GRAPH_EXEC_UPDATE_SUCCESS) {
@@ -305,8 +312,14 @@ static CUgraphExecUpdateResult pair_deps(pairing *p) {
     if (mine->nin != node->in.count)
       return differ(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node, NULL);
     for (uint32_t i = 0;
-         i < mine->nin && result == CU_GRAPH_EXEC_UPDATE_SUCCESS; i++)
-      result = pair(p, mine->in[i].from, node->in.list[i].node->index, node);
+         i < mine->nin && result == CU_GRAPH_EXEC_UPDATE_SUCCESS; i++) {
+      const host_edge *edge = &node->in.list[i];
+      result = pair(p, mine->in[i].from, edge->node->index, node);
+      if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS &&
+          !same_data(&mine->in[i].data, &edge->data))
+        result = differ(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node,
+                        edge->node);
+    }
   }
   return result;
 }
@@ -471,8 +484,9 @@ CUresult host_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
   CUresult result = host_check();
   if (result != CUDA_SUCCESS)
     return result;
+  CUgraphExecUpdateResultInfo unread;
   if (resultInfo == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+    resultInfo = &unread;
   *resultInfo =
       (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_SUCCESS};
   host_lock();
