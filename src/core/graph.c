@@ -120,10 +120,11 @@ static cgl_status shed(cgl_graph *graph, bool everything,
 }
 
 
-/* What the trail calls a replay: the graph's first few kernels. */
+/* What the trail calls a replay: the graph's first few kernels, and where they
+   were launched into the capture. */
 static const char *label_of(const cgl_graph *graph) {
   const cgl_recording *recording = &graph->recording;
-  char text[160] = "graph of ";
+  char text[400] = "graph of ";
   size_t at = strlen(text);
   int named = 0;
   for (size_t i = 0; i < recording->nops && named < 4; i++) {
@@ -131,8 +132,8 @@ static const char *label_of(const cgl_graph *graph) {
     if (op->kind != CGL_OP_KERNEL ||
         (i && recording->ops[i - 1].name == op->name))
       continue;
-    int n = snprintf(text + at, sizeof text - at, "%s%s", named++ ? " + " : "",
-                     op->name);
+    int n = snprintf(text + at, sizeof text - at, "%s%s (%s)",
+                     named++ ? " + " : "", op->name, cgl_site_text(op->site));
     at += n > 0 ? (size_t)n : 0;
     if (at >= sizeof text)
       break;
