@@ -93,7 +93,7 @@ static void update_bad(void) {
 
 
 static void to_graph_bad(void) {
-  size_t n = 2;
+  size_t n = 1;
   CUgraphNode foreign, twice[2];
   CUgraph end = NULL;
   g2 = capn(1);
