@@ -99,16 +99,11 @@ bool host_fence_then(host_fence *fence, host_task *task) {
 
 
 void host_fence_wait(host_fence *fence) {
-  if (host_fence_done(fence))
-    return;
-  uint64_t end = host_now() + HOST_SPIN_NS;
+  host_spinner spinner = {0};
   do {
-    for (int i = 0; i < 16; i++) {
-      host_pause();
-      if (host_fence_done(fence))
-        return;
-    }
-  } while (host_now() < end);
+    if (host_fence_done(fence))
+      return;
+  } while (host_spin(&spinner));
   uint32_t state = PENDING;
   if (!atomic_compare_exchange_strong(&fence->state, &state, AWAITED) &&
       state == DONE)

@@ -8,6 +8,7 @@
 #ifndef CGL_HOST_RUNTIME_H
 #define CGL_HOST_RUNTIME_H
 
+#include <sched.h>
 #include <time.h>
 
 #include "driver/host/host.h"
@@ -42,6 +43,25 @@ static inline void host_pause(void) {
 #elif defined(__aarch64__)
   __asm__ volatile("yield");
 #endif
+}
+
+
+/* Waiting awake: a step of it; false when HOST_SPIN_NS have passed.  It yields
+   now and then: what is waited for may need this very core. */
+typedef struct host_spinner {
+  uint64_t end;
+  unsigned turn;
+} host_spinner;
+
+static inline bool host_spin(host_spinner *s) {
+  host_pause();
+  if (++s->turn % 16)
+    return true;
+  sched_yield();
+  uint64_t now = host_now();
+  if (!s->end)
+    s->end = now + HOST_SPIN_NS;
+  return now < s->end;
 }
 
 

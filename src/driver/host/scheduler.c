@@ -18,6 +18,8 @@ enum { MAX_SLOTS = 32 };
 /* A loop whose rest is shorter than this stays on its worker; a sleeping
    worker is woken for no less than the second. */
 enum { SHARE_NS = 3000, WAKE_NS = 12000, CHUNK_NS = 2000 };
+/* How long a loop must be for each helper, and the trial that tells it. */
+enum { HELPER_NS = 4000, TRIAL_NS = 800 };
 enum { EXIT_NS = 250000000 }; /* the end of the process waits so long */
 
 /* One open parallel loop, on its caller's stack.  The index space is cut in
@@ -30,7 +32,8 @@ typedef struct job {
   unsigned nslots;
   _Atomic unsigned helpers; /* others inside; falls to 0 as their last act */
   struct job *next;
-  bool open; /* linked in sched.jobs */
+  bool open;      /* linked in sched.jobs */
+  unsigned seats; /* how many more helpers it has use for; under the mutex */
   struct {
     _Alignas(64) _Atomic uint64_t at;
     uint64_t end;
@@ -54,11 +57,11 @@ static struct {
   pid_t process;
   _Atomic unsigned pending; /* tasks queued + loops open */
   atomic_bool stop;
-} sched = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+} sched = {.mutex = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP,
            .wake = PTHREAD_COND_INITIALIZER,
            .joined = PTHREAD_COND_INITIALIZER};
 
-static pthread_mutex_t api_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t api_mutex = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 /* 1 + the worker's number; 0 on other threads. */
 static _Thread_local unsigned self;
 
@@ -219,12 +222,15 @@ static void idle(void) {
   if (sched.spin) {
     sched.spinning++;
     pthread_mutex_unlock(&sched.mutex);
-    uint64_t end = host_now() + HOST_SPIN_NS;
-    unsigned turn = 0;
-    while (!atomic_load_explicit(&sched.pending, memory_order_relaxed) &&
-           !host_stopping() && (++turn % 16 || host_now() < end))
-      host_pause();
-    pthread_mutex_lock(&sched.mutex);
+    host_spinner spinner = {0};
+    /* All that spin see new work at once: they try for the lock, so as not to
+       queue up for it behind each other. */
+    while (!(atomic_load_explicit(&sched.pending, memory_order_relaxed) &&
+             pthread_mutex_trylock(&sched.mutex) == 0))
+      if (host_stopping() || !host_spin(&spinner)) {
+        pthread_mutex_lock(&sched.mutex);
+        break;
+      }
     sched.spinning--;
     if (atomic_load(&sched.pending) && sched.running < sched.limit)
       return;
@@ -248,8 +254,11 @@ static bool take_turn(void) {
   if (!task && !j)
     return false;
   sched.running++;
-  if (j)
+  if (j) {
     atomic_fetch_add(&j->helpers, 1);
+    if (--j->seats == 0)
+      close_job(j);
+  }
   pthread_mutex_unlock(&sched.mutex);
   if (task)
     task->run(task);
@@ -304,19 +313,21 @@ static bool spawn(void) {
 }
 
 
-/* Under the mutex: sees to it that someone will look at what was queued. */
-static void rouse(void) {
+/* Under the mutex: sees to it that someone will look at what was queued.  True:
+   a sleeper has been given a token and is to be signalled, best after the
+   mutex has been given back. */
+static bool rouse(void) {
   unsigned pending = atomic_load(&sched.pending);
   unsigned awake = sched.spinning + sched.tokens;
   if (pending <= awake || sched.running + awake >= sched.limit)
-    return;
-  if (sched.sleeping) {
-    sched.sleeping--;
-    sched.tokens++;
-    pthread_cond_signal(&sched.wake);
-  } else {
+    return false;
+  if (!sched.sleeping) {
     spawn();
+    return false;
   }
+  sched.sleeping--;
+  sched.tokens++;
+  return true;
 }
 
 
@@ -332,8 +343,10 @@ void host_task_submit(host_task *task) {
     sched.head[queue] = task;
   sched.tail[queue] = task;
   atomic_fetch_add(&sched.pending, 1);
-  rouse();
+  bool signal = rouse();
   pthread_mutex_unlock(&sched.mutex);
+  if (signal)
+    pthread_cond_signal(&sched.wake);
 }
 
 
@@ -342,8 +355,10 @@ void host_worker_yield(void) {
     return;
   pthread_mutex_lock(&sched.mutex);
   sched.running--;
-  rouse();
+  bool signal = rouse();
   pthread_mutex_unlock(&sched.mutex);
+  if (signal)
+    pthread_cond_signal(&sched.wake);
 }
 
 
@@ -363,21 +378,21 @@ static void publish(job *j, uint64_t rest) {
   j->open = true;
   sched.jobs = j;
   atomic_fetch_add(&sched.pending, 1);
-  if (rest >= WAKE_NS) {
-    uint64_t want = rest / WAKE_NS;
-    for (unsigned i = sched.spinning; i < want && i < j->nslots - 1; i++) {
-      if (sched.running + sched.spinning + sched.tokens >= sched.limit)
-        break;
-      if (sched.sleeping) {
-        sched.sleeping--;
-        sched.tokens++;
-        pthread_cond_signal(&sched.wake);
-      } else if (!spawn()) {
-        break;
-      }
+  unsigned woken = 0;
+  for (unsigned i = sched.spinning; rest >= WAKE_NS && i < j->seats; i++) {
+    if (sched.running + sched.spinning + sched.tokens >= sched.limit)
+      break;
+    if (sched.sleeping) {
+      sched.sleeping--;
+      sched.tokens++;
+      woken++;
+    } else if (!spawn()) {
+      break;
     }
   }
   pthread_mutex_unlock(&sched.mutex);
+  while (woken--)
+    pthread_cond_signal(&sched.wake);
 }
 
 
@@ -386,15 +401,9 @@ static void close_and_join(job *j) {
   pthread_mutex_lock(&sched.mutex);
   close_job(j);
   pthread_mutex_unlock(&sched.mutex);
-  uint64_t end = 0;
-  for (unsigned turn = 1; atomic_load(&j->helpers); turn++) {
-    host_pause();
-    if (turn % 16)
-      continue;
-    uint64_t now = host_now();
-    if (!end)
-      end = now + HOST_SPIN_NS;
-    if (now < end)
+  host_spinner spinner = {0};
+  while (atomic_load(&j->helpers)) {
+    if (host_spin(&spinner))
       continue;
     pthread_mutex_lock(&sched.mutex);
     sched.joining++;
@@ -406,40 +415,68 @@ static void close_and_join(job *j) {
 }
 
 
+/* Runs growing pieces until they tell how long the rest would take alone:
+ *done items took *took ns. */
+static void try_out(uint64_t count, uint64_t chunk,
+                    void (*body)(void *, uint64_t, uint64_t), void *context,
+                    uint64_t *done, uint64_t *took) {
+  uint64_t start = host_now();
+  *done = *took = 0;
+  while (*done < count && *took < TRIAL_NS) {
+    uint64_t n = chunk < count - *done ? chunk : count - *done;
+    body(context, *done, *done + n);
+    *done += n;
+    *took = host_now() - start;
+    chunk *= 4;
+  }
+}
+
+
+/* Cuts [0, count) in a slot per participant; [0, done) has been run. */
+static void cut(job *j, uint64_t count, uint64_t done) {
+  uint64_t from = 0;
+  for (unsigned i = 0; i < j->nslots; i++) {
+    uint64_t to = from + (count - from) / (j->nslots - i);
+    uint64_t at = from < done ? done : from;
+    atomic_init(&j->slot[i].at, at < to ? at : to);
+    j->slot[i].end = to;
+    from = to;
+  }
+}
+
+
 void host_parallel_for(uint64_t count, uint64_t chunk,
                        void (*body)(void *context, uint64_t first,
                                     uint64_t last),
                        void *context) {
   if (chunk < 1)
     chunk = 1;
-  unsigned nslots = sched.limit < MAX_SLOTS ? sched.limit : MAX_SLOTS;
-  if (count <= chunk || nslots < 2) {
+  if (count <= chunk || sched.limit < 2) {
     if (count)
       body(context, 0, count);
     return;
   }
-  /* What the first chunk takes tells whether the rest is worth sharing. */
-  uint64_t start = host_now();
-  body(context, 0, chunk);
-  uint64_t took = host_now() - start + 1;
-  uint64_t rest =
-      (uint64_t)((double)took * (double)(count - chunk) / (double)chunk);
+  uint64_t done, took;
+  try_out(count, chunk, body, context, &done, &took);
+  double each = (double)took / (double)done;
+  double rest = each * (double)(count - done);
   if (rest < SHARE_NS) {
-    body(context, chunk, count);
+    if (done < count)
+      body(context, done, count);
     return;
   }
-  job j = {.body = body, .context = context, .nslots = nslots};
-  double least = (double)chunk * CHUNK_NS / (double)took;
+  job j; /* most of its slots are not even touched */
+  j.body = body;
+  j.context = context;
+  atomic_init(&j.helpers, 0);
+  double least = CHUNK_NS / each;
   j.chunk = least > (double)chunk ? (uint64_t)least : chunk;
-  for (unsigned i = 0; i < nslots; i++) {
-    uint64_t from = count / nslots * i + count % nslots * i / nslots;
-    uint64_t to = i + 1 == nslots ? count
-                                  : count / nslots * (i + 1) +
-                                        count % nslots * (i + 1) / nslots;
-    atomic_init(&j.slot[i].at, from < chunk ? (chunk < to ? chunk : to) : from);
-    j.slot[i].end = to;
-  }
-  publish(&j, rest);
+  unsigned most = (sched.limit < MAX_SLOTS ? sched.limit : MAX_SLOTS) - 1;
+  double seats = 1 + rest / HELPER_NS;
+  j.seats = seats < most ? (unsigned)seats : most;
+  j.nslots = j.seats + 1;
+  cut(&j, count, done);
+  publish(&j, (uint64_t)rest);
   work_on(&j);
   close_and_join(&j);
 }

@@ -225,7 +225,8 @@ static void drain(host_task *task) {
       break;
     s->batch = e->next;
     host_op_release(&e->op);
-    atomic_fetch_add_explicit(&s->done, 1, memory_order_release);
+    uint64_t done = atomic_load_explicit(&s->done, memory_order_relaxed);
+    atomic_store_explicit(&s->done, done + 1, memory_order_release);
     e->next = used;
     if (!used)
       used_last = e;
