@@ -20,8 +20,9 @@ typedef struct compiler {
   char *path;    /* of the program that is run */
   char *version; /* first line of --version */
   int clang;
-  int major;   /* 12 of 12.2.0; 0 when the version does not say */
-  char *asked; /* $CGRAPHLUA_CXX when it was looked up */
+  int major;             /* 12 of 12.2.0; 0 when the version does not say */
+  char *asked;           /* $CGRAPHLUA_CXX when it was looked up */
+  struct compiler *next; /* an older one, which others may still use */
 } compiler;
 
 enum { MODE_FLAT = 1, MODE_ORDERED = 2, MODE_BARRIERS = 4 };
@@ -35,7 +36,7 @@ typedef struct host_job {
 } host_job;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static compiler *known; /* newest; older ones are kept, others may use them */
+static compiler *known; /* newest first */
 
 
 static int read_version(compiler *c) {
@@ -110,8 +111,10 @@ static const compiler *find_compiler(void) {
     if (c && (!c->asked || !find_words(c, asked) || !read_version(c))) {
       free_compiler(c);
       c = NULL;
-    } else if (c)
+    } else if (c) {
+      c->next = known;
       known = c;
+    }
   }
   pthread_mutex_unlock(&lock);
   return c;
@@ -219,6 +222,7 @@ static void add_header(const cgl_job *job, cgl_text *out) {
     cgl_text_put(out, cgl_text_device_int);
   if (has_half)
     cgl_text_put(out, cgl_text_device_half);
+  cgl_text_put(out, cgl_text_device_run);
 }
 
 
@@ -243,7 +247,6 @@ static void add_exports(const host_job *h, cgl_text *out) {
                    "extern \"C\" { __thread char cgl_dynamic_shared[%d] "
                    "__attribute__((aligned(128))); }\n",
                    DYNAMIC_SHARED);
-  cgl_text_put(out, cgl_text_device_run);
   if (image->nsignatures)
     cgl_text_put(out, "static const cgl_host_kernel cgl_kernels[] = {\n");
   for (size_t i = 0; i < image->nsignatures; i++) {
@@ -279,10 +282,31 @@ static void add_exports(const host_job *h, cgl_text *out) {
 }
 
 
+/* -D and -U as directives: on the command line they would reach into the
+   device header, whose names are not the user's to change. */
+static void add_defines(const cgl_source *s, cgl_text *out) {
+  for (size_t i = 0; i < s->noptions; i++) {
+    const char *option = s->options[i];
+    if (strncmp(option, "-D", 2) && strncmp(option, "-U", 2))
+      continue;
+    const char *name = option + 2;
+    if (!*name && i + 1 < s->noptions)
+      name = s->options[++i];
+    size_t n = strcspn(name, "=");
+    cgl_text_put(out, option[1] == 'D' ? "#define " : "#undef ");
+    cgl_text_add(out, name, n);
+    if (option[1] == 'D')
+      cgl_text_print(out, " %s", name[n] ? name + n + 1 : "1");
+    cgl_text_put(out, "\n");
+  }
+}
+
+
 static void generate(const host_job *h, cgl_text *out) {
   const cgl_job *job = h->job;
   cgl_text_put(out, "#line 1 \"cgraphlua\"\n");
   add_header(job, out);
+  add_defines(job->source, out);
   cgl_text_print(out, "#line %d \"", job->source->line);
   cgl_text_quote(out, job->source->file);
   cgl_text_put(out, "\"\n");
@@ -309,8 +333,7 @@ static void add_options(command *c, const cgl_source *s) {
   const char *standard = "-std=gnu++17", *contract = "-ffp-contract=fast";
   for (size_t i = 0; i < s->noptions; i++) {
     const char *o = s->options[i];
-    if (strncmp(o, "-D", 2) == 0 || strncmp(o, "-U", 2) == 0 ||
-        strncmp(o, "-I", 2) == 0) {
+    if (strncmp(o, "-I", 2) == 0) {
       add_word(c, o);
       if (!o[2] && i + 1 < s->noptions)
         add_word(c, s->options[++i]);
@@ -349,6 +372,7 @@ static void build_command(command *c, const host_job *h) {
   };
   static const char *const gcc[] = {
       "-fno-gnu-unique",
+      "-Wno-builtin-declaration-mismatch",
       /* both take the address of threadIdx, which then is memory that any
          store may change, in all kernels of the source */
       "-fno-tree-slp-vectorize",

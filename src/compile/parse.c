@@ -225,7 +225,9 @@ static void read_variables(cgl_program *p, const cgl_token *at, size_t count,
     if (cgl_token_is(&at[i], "extern"))
       return;
     constant |= cgl_token_is(&at[i], "__constant__");
-    internal |= cgl_token_is(&at[i], "static");
+    internal |= cgl_token_is(&at[i], "static") ||
+                cgl_token_is(&at[i], "const") ||
+                cgl_token_is(&at[i], "constexpr");
     if (cgl_token_is(&at[i], "("))
       i = cgl_tokens_close(at, count, i) - 1;
   }

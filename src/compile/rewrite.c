@@ -37,24 +37,45 @@ static void drop_include(edit *e, const cgl_token *at, size_t count) {
 }
 
 
-/* extern __shared__ T name[]; -> extern __thread T name[] __asm__(...); all
-   such arrays are one, as on a GPU. */
-static void share_array(edit *e, const cgl_token *at, size_t count, size_t i) {
-  size_t end = i, bracket = 0;
-  while (end < count && !cgl_token_is(&at[end], ";") &&
-         !cgl_token_is(&at[end], "{") && !cgl_token_is(&at[end], "#")) {
-    if (cgl_token_is(&at[end], "]"))
-      bracket = end;
-    end++;
+/* The index of `word` in the declaration that starts at i, or `count`. */
+static size_t find_word(const cgl_token *at, size_t count, size_t i,
+                        const char *word) {
+  for (; i < count; i++) {
+    const cgl_token *t = &at[i];
+    if (cgl_token_is(t, word))
+      return i;
+    if (cgl_token_is(t, "[") || cgl_token_is(t, ";") || cgl_token_is(t, "{") ||
+        cgl_token_is(t, "=") || cgl_token_is(t, "#"))
+      return count;
   }
-  if (!bracket)
+  return count;
+}
+
+
+static void replace(edit *e, const cgl_token *t, const char *text) {
+  copy_to(e, t->text);
+  cgl_text_put(e->out, text);
+  e->done = token_end(t);
+}
+
+
+/* extern __shared__ T name[]; -> extern __thread T name[] __asm__(...); all
+   such arrays are one, as on a GPU.  `i` is at whichever word comes first. */
+static void share_array(edit *e, const cgl_token *at, size_t count, size_t i) {
+  size_t shared = find_word(at, count, i, "__shared__");
+  size_t external = find_word(at, count, i, "extern");
+  if (shared == count || external == count)
     return;
-  size_t shared = i;
-  while (!cgl_token_is(&at[shared], "__shared__"))
-    shared++;
-  copy_to(e, at[shared].text);
-  cgl_text_put(e->out, "__thread");
-  e->done = token_end(&at[shared]);
+  size_t first = shared < external ? shared : external;
+  size_t second = shared < external ? external : shared;
+  size_t bracket = second;
+  while (bracket < count && !cgl_token_is(&at[bracket], "]") &&
+         !cgl_token_is(&at[bracket], ";"))
+    bracket++;
+  if (bracket == count || !cgl_token_is(&at[bracket], "]"))
+    return;
+  replace(e, &at[first], first == external ? "extern __thread" : "");
+  replace(e, &at[second], second == external ? "extern __thread" : "");
   copy_to(e, token_end(&at[bracket]));
   cgl_text_put(e->out, " __asm__(\"cgl_dynamic_shared\")");
 }
@@ -74,8 +95,8 @@ void cgl_source_rewrite(const cgl_source *source, int host, cgl_text *out) {
       while (end < row.count && !row.at[end].first)
         end++;
       drop_include(&e, t, end - i);
-    } else if (host && cgl_token_is(t, "extern") && i + 1 < row.count &&
-               cgl_token_is(&row.at[i + 1], "__shared__"))
+    } else if (host &&
+               (cgl_token_is(t, "extern") || cgl_token_is(t, "__shared__")))
       share_array(&e, row.at, row.count, i);
   }
   copy_to(&e, source->text + source->length);
