@@ -49,38 +49,51 @@ static const char *join(const char *const *names, char text[LIST_ROOM]) {
 }
 
 
-/* A number or a 64-bit FFI integer as a whole number in [min, max]. */
+/* A 64-bit FFI integer, or another FFI number, in [min, max]. */
+static bool read_whole_cdata(lua_State *L, cgl_lua *S, int index, int64_t min,
+                             int64_t max, int64_t *whole) {
+  cgl_lua_cdata data;
+  cgl_lua_cdata_read(L, S, index, &data);
+  switch (data.kind) {
+  case CGL_LUA_CDATA_INT:
+    *whole = data.i;
+    break;
+  case CGL_LUA_CDATA_UINT:
+    if (data.u > INT64_MAX)
+      return false;
+    *whole = (int64_t)data.u;
+    break;
+  case CGL_LUA_CDATA_NUMBER:
+    if (!(data.number >= (double)min && data.number <= (double)max))
+      return false;
+    *whole = (int64_t)data.number;
+    return (double)*whole == data.number;
+  default:
+    return false;
+  }
+  return *whole >= min && *whole <= max;
+}
+
+
+/* A whole number in [min, max], both at most 2^53 away from 0. */
 static bool read_whole(lua_State *L, cgl_lua *S, int index, int64_t min,
                        int64_t max, int64_t *whole) {
-  if (lua_type(L, index) == CGL_LUA_TCDATA) {
-    cgl_lua_cdata data;
-    cgl_lua_cdata_read(L, S, index, &data);
-    if (data.kind == CGL_LUA_CDATA_NUMBER) {
-      lua_pushnumber(L, data.number);
-      bool fits = read_whole(L, S, -1, min, max, whole);
-      lua_pop(L, 1);
-      return fits;
-    }
-    if (data.kind == CGL_LUA_CDATA_UINT && data.u > INT64_MAX)
-      return false;
-    *whole = data.kind == CGL_LUA_CDATA_UINT ? (int64_t)data.u : data.i;
-    return (data.kind == CGL_LUA_CDATA_UINT ||
-            data.kind == CGL_LUA_CDATA_INT) &&
-           *whole >= min && *whole <= max;
-  }
-  if (lua_type(L, index) != LUA_TNUMBER)
+  int type = lua_type(L, index);
+  if (type == CGL_LUA_TCDATA)
+    return read_whole_cdata(L, S, index, min, max, whole);
+  if (type != LUA_TNUMBER)
     return false;
   double x = lua_tonumber(L, index);
-  if (!(x >= (double)min && x <= (double)max) || x != floor(x))
+  if (!(x >= (double)min && x <= (double)max))
     return false;
   *whole = (int64_t)x;
-  return true;
+  return (double)*whole == x;
 }
 
 
 int64_t cgl_lua_integer(lua_State *L, cgl_lua *S, int index, const char *what,
                         int64_t min, int64_t max) {
-  int64_t whole;
+  int64_t whole = 0;
   char text[VALUE_ROOM];
   if (!read_whole(L, S, index, min, max, &whole))
     cgl_lua_bad(L, S, index,
@@ -208,10 +221,10 @@ static void check_keys(lua_State *L, cgl_lua *S, int index, int positions,
 void cgl_lua_sizes(lua_State *L, cgl_lua *S, int index, const char *what,
                    uint32_t sizes[3], const char *const *known) {
   sizes[0] = sizes[1] = sizes[2] = 1;
-  if (!lua_istable(L, index)) {
+  int type = lua_type(L, index);
+  if (type != LUA_TTABLE) {
     char text[VALUE_ROOM];
-    if (lua_isnoneornil(L, index) || lua_type(L, index) == LUA_TSTRING ||
-        lua_isuserdata(L, index) || lua_isboolean(L, index))
+    if (type != LUA_TNUMBER && type != CGL_LUA_TCDATA)
       cgl_lua_bad(L, S, index, "%s must be a number or {x, y, z}, got %s", what,
                   show(L, index, text));
     sizes[0] = (uint32_t)cgl_lua_integer(L, S, index, what, 1, UINT32_MAX);

@@ -155,6 +155,9 @@ void cgl_lua_register(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
 const char *cgl_lua_kind_name(cgl_lua_kind kind);
 /* Pushes a userdata that holds nothing yet; fill the slot with a reference. */
 void *cgl_lua_new(lua_State *L, cgl_lua *S, cgl_lua_kind kind);
+/* lua_topointer of the value's metatable, NULL without one: one look answers
+   for every kind. */
+const void *cgl_lua_metatable(lua_State *L, int index);
 /* Is the value of this kind, released or not? */
 bool cgl_lua_is(lua_State *L, const cgl_lua *S, int index, cgl_lua_kind kind);
 /* The object of a userdata; raises for another type or a released one. */

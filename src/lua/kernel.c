@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_ARGS = 256 };
+enum { MAX_ARGS = 256, NAME_ROOM = 80 };
 
 static cgl_kernel *check(lua_State *L, cgl_lua *S, int index) {
   return cgl_lua_check(L, S, index, CGL_LUA_kernel);
@@ -15,13 +15,13 @@ static cgl_kernel *check(lua_State *L, cgl_lua *S, int index) {
 
 /* "argument 3 'n'", as the kernel's parameter list counts and names it. */
 static const char *argument_name(const cgl_kernel *kernel, int number,
-                                 char text[80]) {
+                                 char text[NAME_ROOM]) {
   cgl_param_info info;
   if ((size_t)number > cgl_kernel_param_count(kernel) ||
       cgl_kernel_param(kernel, (size_t)number - 1, &info) || !info.name)
-    snprintf(text, 80, "argument %d", number);
+    snprintf(text, NAME_ROOM, "argument %d", number);
   else
-    snprintf(text, 80, "argument %d '%.50s'", number, info.name);
+    snprintf(text, NAME_ROOM, "argument %d '%.50s'", number, info.name);
   return text;
 }
 
@@ -55,38 +55,45 @@ static void read_cdata(lua_State *L, cgl_lua *S, int index, cgl_arg *arg) {
 }
 
 
-/* A buffer or pinned memory; anything else has no meaning for a kernel. */
+static int not_an_argument(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
+                           int index, int number) {
+  char name[NAME_ROOM];
+  return cgl_lua_bad(L, S, index,
+                     "kernel %s is a %s; buffers, pinned memory, numbers, "
+                     "booleans, strings of bytes and FFI values can be passed",
+                     argument_name(kernel, number, name),
+                     luaL_typename(L, index));
+}
+
+
+/* A buffer or pinned memory; no other object has a meaning for a kernel. */
 static void read_object(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                         int index, int number, cgl_arg *arg) {
-  cgl_lua_kind kind = CGL_LUA_buffer;
-  char name[80];
-  if (cgl_lua_is(L, S, index, CGL_LUA_pinned))
-    kind = CGL_LUA_pinned;
-  else if (!cgl_lua_is(L, S, index, CGL_LUA_buffer))
-    cgl_lua_bad(L, S, index,
-                "kernel %s is a %s; buffers, pinned memory, "
-                "numbers, booleans, strings of bytes and FFI "
-                "values can be passed",
-                argument_name(kernel, number, name), luaL_typename(L, index));
+  const void *metatable = cgl_lua_metatable(L, index);
+  if (metatable == S->metatables[CGL_LUA_buffer])
+    arg->kind = CGL_ARG_BUFFER;
+  else if (metatable == S->metatables[CGL_LUA_pinned])
+    arg->kind = CGL_ARG_PINNED;
+  else
+    not_an_argument(L, S, kernel, index, number);
   void *object = *(void **)lua_touserdata(L, index);
+  char name[NAME_ROOM];
   if (!object)
     cgl_lua_raise(L, S, CGL_ERROR_RELEASED,
                   "keep a buffer until its last launch, or make a new one",
                   "kernel %s is a %s that was released",
-                  argument_name(kernel, number, name), cgl_lua_kind_name(kind));
-  if (kind == CGL_LUA_pinned) {
-    arg->kind = CGL_ARG_PINNED;
-    arg->pinned = object;
-  } else {
-    arg->kind = CGL_ARG_BUFFER;
+                  argument_name(kernel, number, name),
+                  arg->kind == CGL_ARG_BUFFER ? "buffer" : "pinned");
+  if (arg->kind == CGL_ARG_BUFFER)
     arg->buffer = object;
-  }
+  else
+    arg->pinned = object;
 }
 
 
 static void read_argument(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                           int index, int number, cgl_arg *arg) {
-  char name[80];
+  char name[NAME_ROOM];
   switch (lua_type(L, index)) {
   case LUA_TNUMBER:
     arg->kind = CGL_ARG_NUMBER;
@@ -112,8 +119,11 @@ static void read_argument(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                 "kernel %s is nil; pass cg.null for a null pointer",
                 argument_name(kernel, number, name));
     break;
-  default:
+  case LUA_TUSERDATA:
     read_object(L, S, kernel, index, number, arg);
+    break;
+  default:
+    not_an_argument(L, S, kernel, index, number);
   }
 }
 

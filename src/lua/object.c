@@ -50,29 +50,43 @@ void *cgl_lua_new(lua_State *L, cgl_lua *S, cgl_lua_kind kind) {
 }
 
 
-bool cgl_lua_is(lua_State *L, const cgl_lua *S, int index, cgl_lua_kind kind) {
-  if (lua_type(L, index) != LUA_TUSERDATA || !lua_getmetatable(L, index))
-    return false;
-  bool same = lua_topointer(L, -1) == S->metatables[kind];
+const void *cgl_lua_metatable(lua_State *L, int index) {
+  if (!lua_getmetatable(L, index))
+    return NULL;
+  const void *metatable = lua_topointer(L, -1);
   lua_pop(L, 1);
-  return same;
+  return metatable;
+}
+
+
+bool cgl_lua_is(lua_State *L, const cgl_lua *S, int index, cgl_lua_kind kind) {
+  return cgl_lua_metatable(L, index) == S->metatables[kind] &&
+         lua_type(L, index) == LUA_TUSERDATA;
+}
+
+
+static int wrong_kind(lua_State *L, cgl_lua *S, int index, cgl_lua_kind kind) {
+  return cgl_lua_bad(L, S, index, "%s expected, got %s", names[kind],
+                     luaL_typename(L, index));
 }
 
 
 void *cgl_lua_check(lua_State *L, cgl_lua *S, int index, cgl_lua_kind kind) {
-  if (!cgl_lua_is(L, S, index, kind))
-    cgl_lua_bad(L, S, index, "%s expected, got %s", names[kind],
-                luaL_typename(L, index));
-  void *object = *(void **)lua_touserdata(L, index);
-  if (!object && index == 1 && strchr(S->operation, ':'))
+  void **slot = cgl_lua_metatable(L, index) == S->metatables[kind]
+                    ? lua_touserdata(L, index)
+                    : NULL;
+  if (!slot)
+    wrong_kind(L, S, index, kind);
+  if (*slot)
+    return *slot;
+  if (index == 1 && strchr(S->operation, ':'))
     cgl_lua_raise(L, S, CGL_ERROR_RELEASED, released_hint,
                   "this %s was released", cgl_lua_kind_name(kind));
-  if (!object)
-    cgl_lua_raise(L, S, CGL_ERROR_RELEASED, released_hint,
-                  "argument %d %s a %s that was released",
-                  (S->blame ? S->blame : index) - !!strchr(S->operation, ':'),
-                  S->blame ? "has" : "is", cgl_lua_kind_name(kind));
-  return object;
+  cgl_lua_raise(L, S, CGL_ERROR_RELEASED, released_hint,
+                "argument %d %s a %s that was released",
+                (S->blame ? S->blame : index) - !!strchr(S->operation, ':'),
+                S->blame ? "has" : "is", cgl_lua_kind_name(kind));
+  return NULL;
 }
 
 
@@ -86,8 +100,7 @@ static int object_release(lua_State *L) {
   cgl_lua_kind kind = upvalue_kind(L);
   cgl_lua *S = cgl_lua_enter(L, releases[kind]);
   if (!cgl_lua_is(L, S, 1, kind))
-    return cgl_lua_bad(L, S, 1, "%s expected, got %s", names[kind],
-                       luaL_typename(L, 1));
+    return wrong_kind(L, S, 1, kind);
   void **slot = lua_touserdata(L, 1);
   void *object = *slot;
   *slot = NULL;
