@@ -173,7 +173,9 @@ static inline bool child(const char *name, const char *variable,
   if (pid == 0) {
     if (variable)
       setenv(variable, value, 1);
-    execl("/proc/self/exe", "child", name, (char *)NULL);
+    char path[4096] = "";
+    if (readlink("/proc/self/exe", path, sizeof path - 1) > 0)
+      execl(path, path, name, (char *)NULL);
     _exit(127);
   }
   int status = -1;

@@ -146,7 +146,7 @@ static CUresult ask_check(CUstream stream) {
 
 CUresult host_cuStreamIsCapturing(CUstream hStream,
                                   CUstreamCaptureStatus *captureStatus) {
-  CUresult result = host_check();
+  CUresult result = host_check_enquiry();
   if (result != CUDA_SUCCESS)
     return result;
   if (captureStatus == NULL)
@@ -235,7 +235,7 @@ CUresult host_cuStreamUpdateCaptureDependencies(
 
 
 CUresult host_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
-  CUresult result = host_check();
+  CUresult result = host_check_enquiry();
   if (result != CUDA_SUCCESS)
     return result;
   if (mode == NULL)

@@ -49,9 +49,7 @@ void host_callback_end(void) {
 
 
 /* What every call but the enquiries about errors asks first. */
-static CUresult check_process(void) {
-  if (in_callback)
-    return CUDA_ERROR_NOT_PERMITTED;
+static CUresult check_opened(void) {
   if (host_stopping())
     return CUDA_ERROR_DEINITIALIZED;
   if (!atomic_load_explicit(&context.initialized, memory_order_acquire))
@@ -60,13 +58,31 @@ static CUresult check_process(void) {
 }
 
 
-CUresult host_check_release(void) {
-  HOST_TRY(check_process());
+CUresult host_check_process(void) {
+  return in_callback ? CUDA_ERROR_NOT_PERMITTED : check_opened();
+}
+
+
+static CUresult check_context(void) {
   if (!current)
     return CUDA_ERROR_INVALID_CONTEXT;
   if (!atomic_load_explicit(&context.active, memory_order_acquire))
     return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   return CUDA_SUCCESS;
+}
+
+
+CUresult host_check_release(void) {
+  HOST_TRY(host_check_process());
+  return check_context();
+}
+
+
+CUresult host_check_enquiry(void) {
+  HOST_TRY(check_opened());
+  if (!in_callback) /* a worker has no current context */
+    HOST_TRY(check_context());
+  return host_failed();
 }
 
 
@@ -145,7 +161,7 @@ CUresult host_cuInit(unsigned int Flags) {
 
 
 CUresult host_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
-  HOST_TRY(check_process());
+  HOST_TRY(host_check_process());
   if (!pctx)
     return CUDA_ERROR_INVALID_VALUE;
   if (dev != 0)
@@ -183,7 +199,7 @@ static void end_context(void) {
 
 
 CUresult host_cuDevicePrimaryCtxRelease(CUdevice dev) {
-  HOST_TRY(check_process());
+  HOST_TRY(host_check_process());
   if (dev != 0)
     return CUDA_ERROR_INVALID_DEVICE;
   host_lock();
@@ -199,7 +215,7 @@ CUresult host_cuDevicePrimaryCtxRelease(CUdevice dev) {
 
 CUresult host_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags,
                                          int *active) {
-  HOST_TRY(check_process());
+  HOST_TRY(host_check_process());
   if (dev != 0)
     return CUDA_ERROR_INVALID_DEVICE;
   if (!flags || !active)
@@ -211,7 +227,7 @@ CUresult host_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags,
 
 
 CUresult host_cuCtxSetCurrent(CUcontext ctx) {
-  HOST_TRY(check_process());
+  HOST_TRY(host_check_process());
   if (ctx && ctx != &context)
     return CUDA_ERROR_INVALID_CONTEXT;
   current = ctx;
@@ -220,7 +236,7 @@ CUresult host_cuCtxSetCurrent(CUcontext ctx) {
 
 
 CUresult host_cuCtxGetCurrent(CUcontext *pctx) {
-  HOST_TRY(check_process());
+  HOST_TRY(host_check_process());
   if (!pctx)
     return CUDA_ERROR_INVALID_VALUE;
   *pctx = current;
@@ -229,7 +245,7 @@ CUresult host_cuCtxGetCurrent(CUcontext *pctx) {
 
 
 CUresult host_cuCtxGetDevice(CUdevice *device) {
-  HOST_TRY(check_process());
+  HOST_TRY(host_check_process());
   if (!current)
     return CUDA_ERROR_INVALID_CONTEXT;
   if (!device)

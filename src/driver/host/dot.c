@@ -136,7 +136,7 @@ static void print_graph(FILE *out, CUgraph graph, bool verbose, int depth) {
 
 CUresult host_cuGraphDebugDotPrint(CUgraph hGraph, const char *path,
                                    unsigned int flags) {
-  CUresult result = host_check();
+  CUresult result = host_check_release();
   if (result != CUDA_SUCCESS)
     return result;
   if (path == NULL)

@@ -153,7 +153,7 @@ void host_exec_destroy(CUgraphExec exec) {
 
 
 CUresult host_cuGraphExecDestroy(CUgraphExec hGraphExec) {
-  CUresult result = host_check();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   host_lock();

@@ -4,7 +4,7 @@
 
 
 CUresult host_cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
-  CUresult result = host_check();
+  CUresult result = host_check_release();
   if (result != CUDA_SUCCESS)
     return result;
   if (phGraph == NULL || flags != 0)
@@ -17,7 +17,7 @@ CUresult host_cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
 
 
 CUresult host_cuGraphDestroy(CUgraph hGraph) {
-  CUresult result = host_check();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   host_lock();
@@ -35,7 +35,7 @@ CUresult host_cuGraphDestroy(CUgraph hGraph) {
 
 
 CUresult host_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) {
-  CUresult result = host_check();
+  CUresult result = host_check_release();
   if (result != CUDA_SUCCESS)
     return result;
   if (phGraphClone == NULL)
@@ -52,7 +52,7 @@ CUresult host_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) {
 CUresult host_cuGraphNodeFindInClone(CUgraphNode *phNode,
                                      CUgraphNode hOriginalNode,
                                      CUgraph hClonedGraph) {
-  CUresult result = host_check();
+  CUresult result = host_check_release();
   if (result != CUDA_SUCCESS)
     return result;
   if (phNode == NULL)
@@ -102,7 +102,7 @@ static void write_end(node_writer *writer, size_t *count) {
 
 static CUresult list_nodes(CUgraph graph, CUgraphNode *nodes, size_t *count,
                            bool roots) {
-  CUresult result = host_check();
+  CUresult result = host_check_release();
   if (result != CUDA_SUCCESS)
     return result;
   if (count == NULL)
@@ -147,7 +147,7 @@ static CUresult edges_lossy(const host_edges *edges,
 CUresult host_cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from,
                               CUgraphNode *to, CUgraphEdgeData *edgeData,
                               size_t *numEdges) {
-  CUresult result = host_check();
+  CUresult result = host_check_release();
   if (result != CUDA_SUCCESS)
     return result;
   if (numEdges == NULL || (from == NULL) != (to == NULL))
@@ -182,7 +182,7 @@ CUresult host_cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from,
 
 static CUresult list_edges(CUgraphNode node, bool incoming, CUgraphNode *nodes,
                            CUgraphEdgeData *edgeData, size_t *count) {
-  CUresult result = host_check();
+  CUresult result = host_check_release();
   if (result != CUDA_SUCCESS)
     return result;
   if (count == NULL)
@@ -247,7 +247,7 @@ CUresult host_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from,
                                      const CUgraphNode *to,
                                      const CUgraphEdgeData *edgeData,
                                      size_t numDependencies) {
-  CUresult result = host_check();
+  CUresult result = host_check_release();
   if (result != CUDA_SUCCESS)
     return result;
   host_lock();
@@ -290,7 +290,7 @@ CUresult host_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
                                         const CUgraphNode *to,
                                         const CUgraphEdgeData *edgeData,
                                         size_t numDependencies) {
-  CUresult result = host_check();
+  CUresult result = host_check_release();
   if (result != CUDA_SUCCESS)
     return result;
   host_lock();
@@ -308,7 +308,7 @@ CUresult host_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
 
 
 CUresult host_cuGraphDestroyNode(CUgraphNode hNode) {
-  CUresult result = host_check();
+  CUresult result = host_check_release();
   if (result != CUDA_SUCCESS)
     return result;
   host_lock();

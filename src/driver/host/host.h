@@ -145,6 +145,14 @@ void host_unlock(void);
 /* Answer of a call's preamble: INVALID_CONTEXT, NOT_INITIALIZED, the sticky
    error of the context, or SUCCESS. */
 CUresult host_check(void);
+/* The same for calls that a sticky error does not stop: those that give
+   something back (they answer host_failed() in the end, unless it is a
+   graph), and those that only read or build a graph. */
+CUresult host_check_release(void);
+/* For calls that need no context either: graphs and executables go. */
+CUresult host_check_process(void);
+/* For the few calls that a callback may make. */
+CUresult host_check_enquiry(void);
 /* Makes an error sticky: every later call answers it.  The first one wins.
    `what` names the kernel and is kept for cuGetErrorString-free reporting
    (host_fail_text). */

@@ -27,7 +27,7 @@ CUresult host_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                              const CUgraphEdgeData *dependencyData,
                              size_t numDependencies,
                              CUgraphNodeParams *nodeParams) {
-  CUresult result = host_check();
+  CUresult result = host_check_release();
   if (result != CUDA_SUCCESS)
     return result;
   if (phGraphNode == NULL || nodeParams == NULL)
@@ -160,7 +160,7 @@ CUresult host_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
    unlocks on success. */
 static CUresult open_node(CUgraphNode node, host_op_kind kind,
                           const void *out) {
-  CUresult result = host_check();
+  CUresult result = host_check_release();
   if (result != CUDA_SUCCESS)
     return result;
   if (out == NULL)
@@ -174,7 +174,7 @@ static CUresult open_node(CUgraphNode node, host_op_kind kind,
 
 
 CUresult host_cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) {
-  CUresult result = host_check();
+  CUresult result = host_check_release();
   if (result != CUDA_SUCCESS)
     return result;
   host_lock();
@@ -305,7 +305,7 @@ CUresult host_cuGraphMemFreeNodeGetParams(CUgraphNode hNode,
 
 CUresult host_cuGraphNodeSetParams(CUgraphNode hNode,
                                    CUgraphNodeParams *nodeParams) {
-  CUresult result = host_check();
+  CUresult result = host_check_release();
   if (result != CUDA_SUCCESS)
     return result;
   if (nodeParams == NULL)

@@ -90,9 +90,6 @@ bool host_guard_tight(void);
 CUcontext host_context(void);
 uint64_t host_context_epoch(void);
 
-/* Preamble of calls that give something back: like host_check, but a sticky
-   error does not stop them; they answer host_failed() in the end. */
-CUresult host_check_release(void);
 
 /* guard.c: fault frames. */
 typedef struct host_fault {

@@ -458,10 +458,7 @@ CUresult host_cuStreamDestroy(CUstream hStream) {
 
 /* The one enquiry about a stream that a callback may make. */
 CUresult host_cuStreamQuery(CUstream hStream) {
-  CUresult check = host_check();
-  if (check != CUDA_SUCCESS &&
-      !(check == CUDA_ERROR_NOT_PERMITTED && host_in_callback()))
-    return check;
+  HOST_TRY(host_check_enquiry());
   host_lock();
   CUstream s = host_stream_resolve(hStream);
   CUresult result = s ? host_capture_touch(s, true) : CUDA_ERROR_INVALID_HANDLE;
