@@ -470,17 +470,24 @@ static cgl_compile_status run_compiler(host_job *h) {
 
 
 /* Does a line of a function's declarations name memory: an array, a struct,
-   a union?  What the compiler could keep in registers is gone by then. */
+   a union?  What the compiler could keep in registers is gone by then, and a
+   pointer is none. */
 static int is_memory(const char *line) {
-  if (strncmp(line, "  ", 2) || line[2] == ' ' || line[2] == '<' ||
-      strncmp(line, "  static ", 9) == 0 || strchr(line, '=') ||
+  if (strncmp(line, "  ", 2) || line[2] == ' ' || line[2] == '<')
+    return 0;
+  line += 2;
+  if (strncmp(line, "static ", 7) == 0 || strchr(line, '=') ||
       !strchr(line, ';'))
     return 0;
   if (strchr(line, '['))
     return 1;
-  return !strchr(line, '*') &&
-         (strstr(line, " struct ") || strstr(line, " union ") ||
-          strstr(line, " class "));
+  if (strncmp(line, "const ", 6) == 0)
+    line += 6;
+  if (strncmp(line, "struct ", 7) && strncmp(line, "union ", 6) &&
+      strncmp(line, "class ", 6))
+    return 0;
+  const char *arguments_end = strrchr(line, '>'); /* of a template */
+  return !strpbrk(arguments_end ? arguments_end : line, "*&");
 }
 
 
