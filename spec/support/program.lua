@@ -95,12 +95,13 @@ terminal.__index = terminal
 
 --- Starts a shell command on a terminal of its own.
 function M.terminal(line)
-  local O_RDWR, O_NOCTTY = 2, 256
-  local master = ffi.C.posix_openpt(O_RDWR + O_NOCTTY)
+  -- Close-on-exec: a child that held the terminal would outlive its closing.
+  local O_RDWR, O_NOCTTY, O_CLOEXEC = 2, 256, 524288
+  local master = ffi.C.posix_openpt(O_RDWR + O_NOCTTY + O_CLOEXEC)
   assert(master >= 0 and ffi.C.grantpt(master) == 0 and ffi.C.unlockpt(master) == 0)
   local slave = ffi.string(ffi.C.ptsname(master))
   -- Held open: a terminal that nobody has open yet reads as closed.
-  local held = ffi.C.open(slave, O_RDWR + O_NOCTTY)
+  local held = ffi.C.open(slave, O_RDWR + O_NOCTTY + O_CLOEXEC)
   assert(held >= 0)
   -- The first terminal that the leader of a session opens becomes its own.
   local command = "setsid --fork sh -c " .. M.quote(string.format(
