@@ -259,7 +259,9 @@ typedef struct cgl_pool_stats {
    object or any block or graph of it. */
 CGL_API cgl_status cgl_pool_create(cgl_context *context, cgl_pool **pool);
 CGL_API void cgl_pool_get_stats(const cgl_pool *pool, cgl_pool_stats *stats);
-/* Returns segments without live blocks to the device; *bytes of them. */
+/* Returns segments without live blocks to the device; *bytes of them.  None
+   while a graph that captured into the pool holds its capture: its replays use
+   memory that is free for the next capture.  cuMemUnmap */
 CGL_API cgl_status cgl_pool_trim(cgl_pool *pool, size_t *bytes);
 /* The pool that serves allocations outside captures; borrowed. */
 CGL_API cgl_pool *cgl_context_pool(cgl_context *context);

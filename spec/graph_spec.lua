@@ -369,6 +369,36 @@ describe("graph", function()
       assert.equal("graph", nodes[2].kind)
     end)
 
+    it("of a child graph goes on after the child was reset", function()
+      local out, inner = cg.zeros("float", 4), cg.graph()
+      local outer
+      local scale = device.kernel "scale"
+      do
+        local input = cg.from({ 1, 2, 3, 4 }, "float")
+        inner:capture(function()
+          local scratch = cg.buffer("float", 4)
+          scale:launch(1, 32, input, scratch, 2, 4)
+          scale:launch(1, 32, scratch, out, 5, 4)
+        end)
+        outer = cg.capture(function() inner:replay() end)
+        input:release()
+      end
+      inner:reset()
+      inner:capture(function() out:fill(-1) end)
+      collectgarbage()
+      collectgarbage()
+      local junk = {}
+      for i = 1, 20 do junk[i] = cg.full("float", 4, -1) end
+      assert.equal(20, #junk)
+      outer:replay()
+      assert.same({ 10, 20, 30, 40 }, out:download())
+      inner:release()
+      outer:replay(100)
+      outer:release()
+      collectgarbage()
+      cg.synchronize()
+    end)
+
     it("reads what lives only through the graph", function()
       local out = cg.zeros("float", 4)
       local g
@@ -427,6 +457,20 @@ describe("graph", function()
       raises("CGL_ERROR_NOT_CAPTURED", function() cg.graph():instantiate() end)
       raises("CGL_ERROR_NOT_CAPTURED", function() cg.graph():raw_cuda_graph() end)
     end)
+  end)
+
+  it("is instantiated in the capture of another, which stays whole", function()
+    local kept, x = adder { keep_graph = true }
+    local y = cg.zeros("float", 1)
+    local g = cg.capture(function()
+      y:fill(3)
+      kept:instantiate()
+      y:fill(4)
+    end)
+    g:replay()
+    kept:replay(2)
+    assert.same({ 4 }, y:download())
+    assert.equal(2, x:download()[1])
   end)
 
   describe("reset", function()

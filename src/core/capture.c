@@ -357,6 +357,8 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   stream->capture = graph;
   stream->issued = stream->joined = 0;
   graph->state = CGL_GRAPH_CAPTURING;
+  graph->pool_held = true;
+  atomic_fetch_add(&graph->pool->captures, 1);
   return CGL_OK;
 }
 
@@ -450,6 +452,7 @@ static void drop(cgl_graph *graph, CUgraph template) {
     cgl_driver_of(graph)->cuGraphDestroy(template);
   graph->template = NULL;
   graph->state = CGL_GRAPH_EMPTY;
+  cgl_graph_unhold_pool(graph);
   cgl_recording_clear(&graph->recording, false);
 }
 

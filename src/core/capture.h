@@ -71,6 +71,7 @@ struct cgl_graph {
   cgl_capture_mode mode;
   cgl_pool *pool;  /* retained: given, or made when a capture begins */
   bool pool_given; /* by the description; else it is private */
+  bool pool_held;  /* counted among the pool's captures */
   CUgraph template;
   CUgraphExec exec;
   const char *label; /* interned; of the executable, for the trail */
@@ -87,6 +88,10 @@ struct cgl_graph {
     cgl_site site;
   } broken;
   cgl_graph *next_live; /* in the list of captures underway */
+  /* Retained, and by every graph that has this one as a child: an empty graph
+     that gets what a reset or the end of this one leaves behind. */
+  cgl_graph *heir;
+  bool is_heir;
 };
 
 /* ---- recording.c ------------------------------------------------------------

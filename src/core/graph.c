@@ -72,8 +72,35 @@ cgl_status cgl_graph_set_desc(cgl_graph *graph, const cgl_graph_desc *desc) {
 }
 
 
+void cgl_graph_unhold_pool(cgl_graph *graph) {
+  if (graph->pool_held)
+    atomic_fetch_sub(&graph->pool->captures, 1);
+  graph->pool_held = false;
+}
+
+
+/* Moves what a graph captured to `to`, which is empty. */
+static void bequeath(cgl_graph *graph, cgl_graph *to) {
+  to->exec = graph->exec;
+  to->template = graph->template;
+  to->recording = graph->recording;
+  to->origin = graph->origin;
+  to->pool = cgl_pool_retain(graph->pool);
+  to->pool_held = graph->pool_held;
+  graph->exec = NULL;
+  graph->template = NULL;
+  graph->origin = NULL;
+  graph->pool_held = false;
+  memset(&graph->recording, 0, sizeof graph->recording);
+}
+
+
 void cgl_graph_destroy(cgl_graph *graph) {
   const cgl_driver *driver = cgl_driver_of(graph);
+  if (graph->heir) {
+    bequeath(graph, graph->heir);
+    cgl_graph_release(graph->heir);
+  }
   if (!cgl_context_enter(graph->object.context, "graph")) {
     if (graph->exec)
       driver->cuGraphExecDestroy(graph->exec);
@@ -82,38 +109,50 @@ void cgl_graph_destroy(cgl_graph *graph) {
   }
   cgl_recording_clear(&graph->recording, true);
   cgl_stream_release(graph->origin);
+  cgl_graph_unhold_pool(graph);
+  /* Replays of the graphs around it are noted in their own pools only. */
+  if (graph->is_heir && graph->pool)
+    atomic_store(&graph->pool->used,
+                 cgl_context_next_wait(graph->object.context));
   cgl_pool_release(graph->pool);
   free(graph);
 }
 
 
+static cgl_graph *new_husk(cgl_graph *graph, const char *operation) {
+  cgl_graph *husk = calloc(1, sizeof *husk);
+  if (husk)
+    cgl_object_init(&husk->object, CGL_OBJECT_graph, graph->object.context);
+  else
+    cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+             "no memory to replace what the graph holds");
+  return husk;
+}
+
+
 /* Hands what a graph holds of the driver's over to an object that dies like
-   any other: now, or when the last capture underway has ended. */
+   any other: now, or when the last capture underway has ended, or with the
+   last graph that has this one as a child. */
 static cgl_status shed(cgl_graph *graph, bool everything,
                        const char *operation) {
   if (!graph->exec && !everything)
     return CGL_OK;
-  cgl_graph *husk = calloc(1, sizeof *husk);
-  if (!husk)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                    "no memory to replace what the graph holds");
-  cgl_object_init(&husk->object, CGL_OBJECT_graph, graph->object.context);
-  husk->exec = graph->exec;
-  graph->exec = NULL;
-  husk->pool = cgl_pool_retain(graph->pool);
+  cgl_graph *husk = everything ? graph->heir : NULL;
+  if (!husk && !(husk = new_husk(graph, operation)))
+    return CGL_ERROR_NO_MEMORY;
   if (everything) {
-    husk->template = graph->template;
-    husk->recording = graph->recording;
-    husk->origin = graph->origin;
-    graph->template = NULL;
-    graph->origin = NULL;
-    memset(&graph->recording, 0, sizeof graph->recording);
+    graph->heir = NULL;
+    bequeath(graph, husk);
     /* A replay in flight may still use the private pool's memory: the next
        capture gets another one. */
     if (!graph->pool_given) {
       cgl_pool_release(graph->pool);
       graph->pool = NULL;
     }
+  } else {
+    husk->exec = graph->exec;
+    graph->exec = NULL;
+    husk->pool = cgl_pool_retain(graph->pool);
   }
   cgl_graph_release(husk);
   return CGL_OK;
@@ -142,6 +181,18 @@ static const char *label_of(const cgl_graph *graph) {
 }
 
 
+/* Whether `stream` captures: ours is known, an engine's has to be asked. */
+static bool captures(cgl_stream *stream) {
+  if (stream->capture)
+    return true;
+  if (stream->owned || cgl_stream_is_default(stream))
+    return false;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return !cgl_driver_of(stream)->cuStreamIsCapturing(stream->handle, &status) &&
+         status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+
 cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
   cgl_context *context = graph->object.context;
   const cgl_driver *driver = context->driver;
@@ -154,8 +205,9 @@ cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
   const char *entry = "cuGraphInstantiateWithParams";
   CUresult result =
       driver->cuGraphInstantiateWithParams(&exec, graph->template, &params);
-  if (!result) {
-    /* So that the first replay costs what the second does. */
+  /* So that the first replay costs what the second does; on a stream that
+     captures again by now the upload would break that capture. */
+  if (!result && !captures(graph->origin)) {
     entry = "cuGraphUpload";
     result = driver->cuGraphUpload(exec, graph->origin->handle);
     if (result)
@@ -200,18 +252,6 @@ cgl_status cgl_graph_instantiate(cgl_graph *graph) {
 }
 
 
-/* Whether `stream` captures: ours is known, an engine's has to be asked. */
-static bool captures(cgl_stream *stream) {
-  if (stream->capture)
-    return true;
-  if (stream->owned || cgl_stream_is_default(stream))
-    return false;
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return !cgl_driver_of(stream)->cuStreamIsCapturing(stream->handle, &status) &&
-         status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-}
-
-
 /* The driver refuses a launch into a capture: the template becomes a child
    graph node after the stream's dependencies, by our own hand. */
 static CUresult add_child(cgl_graph *graph, cgl_stream *stream,
@@ -251,6 +291,9 @@ static CUresult add_child(cgl_graph *graph, cgl_stream *stream,
 
 static cgl_status replay_into_capture(cgl_graph *graph, cgl_stream *stream,
                                       uint64_t count, const char *operation) {
+  if (!graph->heir && !(graph->heir = new_husk(graph, operation)))
+    return CGL_ERROR_NO_MEMORY;
+  graph->heir->is_heir = true;
   for (uint64_t i = 0; i < count; i++) {
     cgl_status status = cgl_capture_reserve(stream, operation, 0, 0, 1);
     if (status)
@@ -263,7 +306,8 @@ static cgl_status replay_into_capture(cgl_graph *graph, cgl_stream *stream,
     if (!stream->capture)
       continue;
     cgl_note note = {.kind = CGL_OP_GRAPH, .name = "graph:replay"};
-    cgl_capture_keep(stream->capture, &graph->object);
+    /* Not the graph: it may be reset before the other is. */
+    cgl_capture_keep(stream->capture, &graph->heir->object);
     cgl_capture_note(stream, &note);
   }
   return CGL_OK;

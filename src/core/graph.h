@@ -8,4 +8,8 @@
    handed over to die.  The graph is left as it was on failure. */
 cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation);
 
+/* The graph's capture no longer keeps the pool's segments mapped; nothing when
+   it did not. */
+void cgl_graph_unhold_pool(cgl_graph *graph);
+
 #endif

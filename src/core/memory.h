@@ -45,6 +45,8 @@ struct cgl_pool {
   size_t pending;                 /* free bytes that are nobody's yet */
   bool guard; /* every block's end lies against unmapped memory */
   atomic_uint_fast64_t used; /* the wait that covers the last replay */
+  atomic_int captures; /* whose graphs live: replays use scratch memory that
+                          is free here, so segments stay mapped */
   cgl_pool_stats stats;
 };
 

@@ -205,6 +205,8 @@ static void settle(cgl_pool *pool) {
 /* Gives whole-free segments back; the pool is settled. */
 static size_t trim(cgl_pool *pool) {
   size_t bytes = 0;
+  if (atomic_load(&pool->captures))
+    return 0;
   for (cgl_segment **link = &pool->segments; *link;) {
     cgl_segment *segment = *link;
     cgl_block *first = segment->first;
