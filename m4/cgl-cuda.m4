@@ -45,7 +45,4 @@ AC_DEFUN([CGL_CUDA], [
        [cgl_devices="host and cuda (libcuda opened at run time; no cuda.h here to check types against)"])])
   AC_SUBST([CGL_CUDA_CPPFLAGS])
   AC_SUBST([CUDA_H_CPPFLAGS], ["${cgl_cuda_include:+-isystem $cgl_cuda_include}"])
-  AM_CONDITIONAL([HAVE_CUDA_H],
-    [test "$with_cuda" != no && test -n "$cgl_cuda_include"])
-  AM_CONDITIONAL([WITH_CUDA], [test "$with_cuda" != no])
 ])
