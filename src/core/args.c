@@ -180,8 +180,8 @@ static cgl_status pack_integer(const cgl_kernel *kernel, size_t index,
     return wrong_type(kernel, index, arg, "a whole number");
   if (!whole(arg, &value)) {
     cgl_fail(CGL_ERROR_ARGUMENT_RANGE, "kernel:launch",
-             "argument %zu of %s (%s %s) is %.17g, which is not a whole number "
-             "a script's number can hold exactly",
+             "argument %zu of %s (%s %s) is %.17g; it wants a whole number "
+             "within 2^53, up to which every one is exact",
              index + 1, kernel->name, p->type, p->name, arg->number);
     cgl_fail_hint("round it, or pass 64-bit integers as int64_t cdata");
     return CGL_ERROR_ARGUMENT_RANGE;
