@@ -20,6 +20,7 @@ local progress = require "cgraphlua.progress"
 local lattice = {}
 
 local STEPS_PER_REPLAY = 10 -- even: the flow ends in the buffer it began in
+local HOLD = 4.4 -- how fast the outlet's pressure returns to 0, per length and step
 local SUMS = 64 -- threads that share the sum of the obstacle's forces
 
 local source = [[
@@ -36,10 +37,10 @@ extern "C" __global__ void links(float *f, const int4 *place,
 }
 
 // The last column: populations 3, 6 and 7 come back from beyond it.  The
-// boundary's pressure follows the flow's, less a hundredth each step, so that
+// boundary's pressure follows the flow's, less a little each step, so that
 // sound leaves; where the flow turns back it is 0, or the corner blows up.
 extern "C" __global__ void outlet(float *f, int nx, int ny, int pitch,
-                                  int cells)
+                                  int cells, float hold)
 {
   int y = blockIdx.x * blockDim.x + threadIdx.x;
   if (y < ny) {
@@ -50,7 +51,7 @@ extern "C" __global__ void outlet(float *f, int nx, int ny, int pitch,
     float u = f1 - f3 + f5 - f7 - f6 + f8;
     float v = f2 - f4 + f5 - f7 + f6 - f8;
     float p = f[i] + f1 + f2 + f3 + f4 + f5 + f6 + f7 + f8;
-    p *= u > 0.f ? 0.99f : 0.f;
+    p *= u > 0.f ? 1.f - hold : 0.f;
     float e = p - 1.5f * (u * u + v * v);
     f[3 * cells + i + 1] = -f1 + 2.f / 9.f * (e + 4.5f * u * u);
     if (y > 0)
@@ -258,7 +259,7 @@ function lattice.run(flow, steps, label)
     local nx, ny, pitch, cells = flow.nx, flow.ny, flow.pitch, flow.cells
     kernel.links:launch(math.ceil(flow.links / 128), 128, from, flow.place, flow.weight, flow.links)
     if flow.is_channel then
-      kernel.outlet:launch(math.ceil(ny / 128), 128, from, nx, ny, pitch, cells)
+      kernel.outlet:launch(math.ceil(ny / 128), 128, from, nx, ny, pitch, cells, HOLD / nx)
     end
     kernel.collide:launch({ math.ceil(nx / 128), ny }, 128, from, to, flow.fluid, nx, pitch, cells,
       flow.omega)
