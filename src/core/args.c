@@ -199,12 +199,23 @@ static cgl_status pack_integer(const cgl_kernel *kernel, size_t index,
 }
 
 
-/* Round to nearest even, as the device does. */
+/* Round to nearest even, as the device does.  Not every compiler has
+   _Float16: the value is counted in units of its last place. */
 static uint16_t half_of(double number) {
-  _Float16 half = (_Float16)number;
-  uint16_t bits;
-  memcpy(&bits, &half, sizeof bits);
-  return bits;
+  uint16_t sign = signbit(number) ? 0x8000 : 0;
+  double magnitude = fabs(number);
+  int exponent;
+  if (isnan(number))
+    return sign | 0x7e00;
+  if (magnitude >= 65520) /* half a unit above the largest */
+    return sign | 0x7c00;
+  if (magnitude < 0x1p-25)
+    return sign;
+  frexp(magnitude, &exponent);
+  int unit = exponent - 11 < -24 ? -24 : exponent - 11;
+  long units = lrint(ldexp(magnitude, -unit));
+  /* The leading one of a normal number carries into the exponent. */
+  return (uint16_t)(sign | (((long)(unit + 24) << 10) + units));
 }
 
 
