@@ -38,8 +38,8 @@ AC_DEFUN([CGL_CUDA], [
        [AC_MSG_ERROR([--with-cuda=$with_cuda: no cuda.h under $with_cuda or its include folder])])])
   AS_VAR_IF([with_cuda], [no],
     [cgl_devices="host only (--with-cuda=no)"
-     CGL_CUDA_CPPFLAGS=-DCGL_WITH_CUDA=0],
-    [CGL_CUDA_CPPFLAGS=-DCGL_WITH_CUDA=1
+     CGL_CUDA_CPPFLAGS=-DCGL_NO_CUDA=1],
+    [CGL_CUDA_CPPFLAGS=
      AS_IF([test -n "$cgl_cuda_include"],
        [cgl_devices="host and cuda (libcuda opened at run time; types checked against $cgl_cuda_include/cuda.h)"],
        [cgl_devices="host and cuda (libcuda opened at run time; no cuda.h here to check types against)"])])
