@@ -268,10 +268,24 @@ static CUresult launch(CUgraphExec exec, CUstream stream) {
 }
 
 
+/* Launches may run ahead of the device by one or two times PILE; then the
+   call waits, as a full queue makes a GPU's driver wait.  Returns the fence to
+   wait for, or NULL. */
+static host_fence *pile_mark(CUgraphExec exec, CUstream stream) {
+  enum { PILE = 2048 };
+  if (exec->next_ticket % PILE != 0)
+    return NULL;
+  host_fence *before = exec->mark;
+  exec->mark = host_stream_fence(stream);
+  return before;
+}
+
+
 CUresult host_cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
   CUresult result = host_check();
   if (result != CUDA_SUCCESS)
     return result;
+  host_fence *full = NULL;
   host_lock();
   CUstream stream = host_stream_resolve(hStream);
   if (!exec_is_live(hGraphExec)) {
@@ -288,9 +302,15 @@ CUresult host_cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
     result = memory_check(hGraphExec);
   if (result == CUDA_SUCCESS)
     result = launch(hGraphExec, stream);
-  if (result == CUDA_SUCCESS)
+  if (result == CUDA_SUCCESS) {
     memory_settle(hGraphExec);
+    full = pile_mark(hGraphExec, stream);
+  }
   host_unlock();
+  if (full != NULL) {
+    host_fence_wait(full);
+    host_fence_release(full);
+  }
   return result;
 }
 

@@ -107,6 +107,7 @@ struct CUgraphExec_st {
   host_exec_node **map; /* by id, open addressing */
   uint32_t map_size;
   uint64_t next_ticket;
+  host_fence *mark; /* a launch from which on no more may pile up, or NULL */
   host_exec_run *spare, *parked;
   host_patch *patches, **patches_end; /* for the next launch */
   CUevent *events; /* of the event steps, by slot; counted references */

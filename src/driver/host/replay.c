@@ -289,6 +289,7 @@ static void exec_free(CUgraphExec exec) {
       free(lists[i]);
       lists[i] = next;
     }
+  host_fence_release(exec->mark);
   host_exec_clear(exec);
   free(exec);
 }
