@@ -144,6 +144,7 @@ static void open_once(void) {
 const cgl_driver *cgl_driver_cuda(const char **message) {
 #ifdef CGL_NO_CUDA
   (void)open_once;
+  (void)once;
   *message = "this build has no cuda filling (configured --with-cuda=no)";
   return NULL;
 #else
