@@ -45,6 +45,25 @@ describe("module", function()
         "bad%.cu[:(]2", "nothing")
     end)
 
+    it("finds what it includes beside it, or beside the script", function()
+      program.write(folder .. "/value.h", "#define VALUE 5\n")
+      program.write(folder .. "/k.cu",
+        '#include "value.h"\nextern "C" __global__ void put(int *x) { *x = VALUE; }\n')
+      local x = cg.zeros("int32", 1)
+      cg.kernel({ file = folder .. "/k.cu" }):launch(1, 1, x)
+      assert.same({ 5 }, x:download())
+      program.write(folder .. "/main.lua", [[
+        local cg, x = require "cgraphlua", nil
+        x = cg.zeros("int32", 1)
+        local text = '#include "value.h"\nextern "C" __global__ void put(int *x) { *x = 1 + VALUE; }'
+        cg.kernel(text):launch(1, 1, x)
+        print(x:download()[1])
+      ]])
+      local status, out, err = program.run { folder .. "/main.lua" }
+      assert.equal(0, status, err)
+      assert.equal("6\n", out)
+    end)
+
     it("says that it cannot be read", function()
       local path = folder .. "/none.cu"
       local e = raises("CGL_ERROR_SYSTEM", function() cg.module { file = path } end,

@@ -11,6 +11,7 @@
 typedef struct cgl_job {
   const cgl_source *source;
   const cgl_program *program;
+  const char *folder; /* of the script: quoted includes are looked for there */
   cgl_image *image; /* signatures are there; bytes and lowered names to come */
   int sm;
   cgl_text log;

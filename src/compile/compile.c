@@ -238,6 +238,7 @@ cgl_compile_status cgl_compile(const cgl_target *target,
                                 source.options, source.noptions, folder)
              : NULL;
   job.program = program;
+  job.folder = folder;
   job.image = calloc(1, sizeof *job.image);
   if (program && job.image) {
     job.image->format = target->format;

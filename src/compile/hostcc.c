@@ -406,6 +406,9 @@ static void build_command(command *c, const host_job *h) {
   }
   if (!cxx->clang && h->dump_option)
     add_word(c, h->dump_option);
+  /* #line does not change where the compiler looks. */
+  add_word(c, "-iquote");
+  add_word(c, h->job->folder);
   add_options(c, h->job->source);
   add_word(c, h->input);
   add_word(c, "-o");

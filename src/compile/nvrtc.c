@@ -307,13 +307,14 @@ static int take_bytes(cgl_job *job, nvrtc_program program, int exact) {
 
 static int run(nvrtc_program program, const cgl_job *job, architecture a) {
   const cgl_source *s = job->source;
-  const char **options = calloc(s->noptions + 4, sizeof *options);
+  const char **options = calloc(s->noptions + 5, sizeof *options);
   char *target = cgl_format("--gpu-architecture=%s_%d",
                             a.exact ? "sm" : "compute", a.number);
   char *include =
       table.include ? cgl_format("--include-path=%s", table.include) : NULL;
+  char *beside = cgl_format("--include-path=%s", job->folder);
   int n = 0, status = -1;
-  if (options && target) {
+  if (options && target && beside) {
     options[n++] = target;
     int standard = 0;
     for (size_t i = 0; i < s->noptions; i++) {
@@ -322,6 +323,7 @@ static int run(nvrtc_program program, const cgl_job *job, architecture a) {
     }
     if (!standard)
       options[n++] = "--std=c++17";
+    options[n++] = beside;
     if (include)
       options[n++] = include;
     status = table.CompileProgram(program, n, options);
@@ -329,6 +331,7 @@ static int run(nvrtc_program program, const cgl_job *job, architecture a) {
   free(options);
   free(target);
   free(include);
+  free(beside);
   return status;
 }
 

@@ -74,7 +74,7 @@ static const char *locate(lua_State *L, cgl_lua *S, const char *source,
     /* Made at run time: its own line numbers, and who asked for it. */
     *line = 1;
     lua_pop(L, 1);
-    lua_pushfstring(L, "kernel source of %s:%d", file, ar.currentline);
+    lua_pushfstring(L, "%s:%d, kernel source", file, ar.currentline);
   }
   return lua_tostring(L, -1);
 }
