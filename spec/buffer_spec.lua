@@ -305,6 +305,24 @@ describe("buffer", function()
     assert.same({ 2, 2 }, other.shape)
   end)
 
+  it("of another device is refused by name", function()
+    local names = {}
+    for i, d in ipairs(cg.devices()) do names[i] = d.device end
+    if #names < 2 then
+      pending "the machine has one device only"
+      return
+    end
+    local before = cg.device().device
+    cg.set_device(names[1])
+    local b = cg.zeros("float", 4)
+    cg.synchronize()
+    cg.set_device(names[2])
+    local e = raises("CGL_ERROR_WRONG_DEVICE", function() b:fill(1) end, names[1], names[2])
+    assert.equal(device.line(-1), e.where)
+    raises("CGL_ERROR_WRONG_DEVICE", function() cg.zeros("float", 4):copy(b) end)
+    cg.set_device(before)
+  end)
+
   describe("released", function()
     it("says so, whatever is asked of it", function()
       local b = cg.zeros("float", 4)

@@ -342,6 +342,19 @@ describe("graph", function()
       assert.equal(0, x:download()[1])
     end)
 
+    it("in one long loop can be stopped by a hook", function()
+      local g, x = adder()
+      debug.sethook(function()
+        if debug.getinfo(2, "S").source == "=cgraphlua" then error "enough" end
+      end, "", 1)
+      local ok, e = pcall(g.replay, g, 2 ^ 30)
+      debug.sethook()
+      assert.is_false(ok)
+      assert.matches("enough", e)
+      local n = x:download()[1]
+      assert.is_true(n > 0 and n < 2 ^ 30)
+    end)
+
     it("runs on the current stream", function()
       local g, x = adder()
       local s, y = cg.stream(), cg.zeros("float", 4)

@@ -58,6 +58,7 @@ typedef struct cgl_lua {
   int error_ref;                              /* errors' metatable */
   int ffi_ref;                                /* the Lua half's FFI helpers */
   int log_ref;                                /* on_log's function */
+  int breath_ref;                             /* a chunk that does nothing */
   const char *hidden[CGL_LUA_HIDDEN];         /* chunk names of the Lua half */
   int nhidden;
   const char *operation; /* the call underway, "buffer:upload" */
@@ -81,6 +82,8 @@ cgl_lua *cgl_lua_enter(lua_State *L, const char *operation);
 cgl_lua *cgl_lua_issue(lua_State *L, const char *operation);
 /* Tells the core the script's line. */
 void cgl_lua_site(lua_State *L, cgl_lua *S);
+/* Lets a hook run that waits to stop the script: for long loops in C. */
+void cgl_lua_breathe(lua_State *L, cgl_lua *S);
 /* The script's own frame: *source as Lua has it, or false when there is none
    (the Lua half and C functions are passed over). */
 bool cgl_lua_frame(lua_State *L, const cgl_lua *S, lua_Debug *ar);

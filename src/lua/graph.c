@@ -6,7 +6,10 @@
 
 #include <stdio.h>
 
-enum { CAPTURE_UNDERWAY = 900 }; /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED */
+enum {
+  CAPTURE_UNDERWAY = 900, /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED */
+  REPLAYS_AT_ONCE = 4096
+};
 
 static const char *const mode_names[] = {"default", "global", "thread_local",
                                          "relaxed", NULL};
@@ -174,21 +177,28 @@ static int graph_instantiate(lua_State *L) {
 
 
 /* g:replay([n]).  The line is looked up only where it can matter: a replay
-   into a capture becomes a node, and a first replay may instantiate. */
+   into a capture becomes a node.  A long loop looks up now and then, so that
+   whoever stops scripts through a hook stops it too. */
 static int graph_replay(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "graph:replay");
   cgl_graph *graph = check(L, S, 1);
-  uint64_t n = 1;
+  uint64_t left = 1;
   if (!lua_isnoneornil(L, 2))
-    n = (uint64_t)cgl_lua_integer(L, S, 2, "the number of replays", 0,
-                                  CGL_LUA_MAX_WHOLE);
+    left = (uint64_t)cgl_lua_integer(L, S, 2, "the number of replays", 0,
+                                     CGL_LUA_MAX_WHOLE);
   cgl_stream *stream = cgl_lua_stream(L, S);
   if (cgl_stream_capturing_graph(stream))
     cgl_lua_site(L, S);
   else
     cgl_set_site(NULL, 0);
-  cgl_status status = cgl_graph_replay(graph, stream, n);
-  cgl_lua_done(L, S, status);
+  while (left > REPLAYS_AT_ONCE) {
+    cgl_lua_done(L, S, cgl_graph_replay(graph, stream, REPLAYS_AT_ONCE));
+    left -= REPLAYS_AT_ONCE;
+    cgl_lua_breathe(L, S);
+    graph = check(L, S, 1); /* a hook may have done anything */
+    stream = cgl_lua_stream(L, S);
+  }
+  cgl_lua_done(L, S, cgl_graph_replay(graph, stream, left));
   return 0;
 }
 

@@ -105,6 +105,9 @@ cgl_lua *cgl_lua_open(lua_State *L) {
   lua_pushliteral(L, "cgraphlua.state");
   lua_setfield(L, -2, "__metatable");
   lua_setmetatable(L, -2);
+  if (luaL_loadbuffer(L, "return", 6, "=cgraphlua"))
+    lua_error(L);
+  S->breath_ref = luaL_ref(L, LUA_REGISTRYINDEX);
   cgl_set_log(take_message, NULL);
   return S;
 }
@@ -125,6 +128,16 @@ cgl_lua *cgl_lua_issue(lua_State *L, const char *operation) {
   cgl_lua *S = cgl_lua_enter(L, operation);
   cgl_lua_site(L, S);
   return S;
+}
+
+
+void cgl_lua_breathe(lua_State *L, cgl_lua *S) {
+  if (!lua_gethook(L))
+    return;
+  const char *operation = S->operation;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->breath_ref);
+  lua_call(L, 0, 0);
+  S->operation = operation;
 }
 
 

@@ -42,7 +42,9 @@ function buffer:view(first, count) end
 ---@return integer address on the device
 function buffer:address() end
 
---- Gives the memory back, when no graph or view uses it.
+--- Gives the memory back, when no graph or view uses it.  The collector sees
+--- no device memory, and a compiled loop may hold what it used: release what
+--- is big.
 function buffer:release() end
 
 return buffer
