@@ -11,6 +11,7 @@
 #ifndef CGL_LUA_BINDING_H
 #define CGL_LUA_BINDING_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -68,8 +69,9 @@ typedef struct cgl_lua {
   cgl_lua_scope *scope;  /* the innermost */
   cgl_lua_side *sides;
   char *messages[CGL_LUA_MESSAGES]; /* owned: logged, not yet delivered */
-  int nmessages;
-  bool closed; /* lua_close has passed here */
+  atomic_int nmessages;
+  struct cgl_lua *next_open; /* of the process */
+  bool closed;               /* lua_close has passed here */
 } cgl_lua;
 
 /* ---- state.c ------------------------------------------------------------ */

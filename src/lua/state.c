@@ -3,13 +3,26 @@
 #define _GNU_SOURCE
 #include "lua/binding.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The state whose function runs on this thread: it gets what the core logs.
-   A worker thread has none. */
+/* The state whose function ran last on this thread: it gets what the core
+   logs there.  A worker thread has none, and the state may have ended since
+   on another thread: it is looked up among those that are open. */
 static __thread cgl_lua *entered;
+
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static cgl_lua *open_states; /* under open_lock, as their messages are */
+
+
+static bool is_open(const cgl_lua *S) {
+  const cgl_lua *open = open_states;
+  while (open && open != S)
+    open = open->next_open;
+  return open;
+}
 
 
 /* The core may hold locks while it logs, so messages wait until its call has
@@ -17,23 +30,33 @@ static __thread cgl_lua *entered;
 static void take_message(void *user, const char *message) {
   (void)user;
   cgl_lua *S = entered;
-  if (!S || S->closed) {
-    fprintf(stderr, "cgraphlua: %s\n", message);
-    return;
+  pthread_mutex_lock(&open_lock);
+  bool open = S && is_open(S);
+  if (open && S->log_ref != LUA_NOREF && S->nmessages < CGL_LUA_MESSAGES) {
+    char *copy = strdup(message);
+    if (copy)
+      S->messages[S->nmessages++] = copy;
   }
-  if (S->log_ref == LUA_NOREF || S->nmessages == CGL_LUA_MESSAGES)
-    return;
-  char *copy = strdup(message);
-  if (copy)
-    S->messages[S->nmessages++] = copy;
+  pthread_mutex_unlock(&open_lock);
+  if (!open)
+    fprintf(stderr, "cgraphlua: %s\n", message);
+}
+
+
+/* Moves the waiting messages to `messages`, which has room for all. */
+static int take_over(cgl_lua *S, char **messages) {
+  pthread_mutex_lock(&open_lock);
+  int n = S->nmessages;
+  memcpy(messages, S->messages, sizeof *messages * (size_t)n);
+  S->nmessages = 0;
+  pthread_mutex_unlock(&open_lock);
+  return n;
 }
 
 
 void cgl_lua_deliver(lua_State *L, cgl_lua *S) {
   char *messages[CGL_LUA_MESSAGES];
-  int n = S->nmessages;
-  memcpy(messages, S->messages, sizeof *messages * (size_t)n);
-  S->nmessages = 0;
+  int n = take_over(S, messages);
   for (int i = 0; i < n; i++) {
     lua_rawgeti(L, LUA_REGISTRYINDEX, S->log_ref);
     lua_pushstring(L, messages[i]);
@@ -53,8 +76,12 @@ int cgl_lua_on_log(lua_State *L) {
   if (!lua_isnoneornil(L, 1))
     cgl_lua_function(L, S, 1);
   lua_settop(L, 1);
-  luaL_unref(L, LUA_REGISTRYINDEX, S->log_ref);
-  S->log_ref = lua_isnil(L, 1) ? LUA_NOREF : luaL_ref(L, LUA_REGISTRYINDEX);
+  int former = S->log_ref;
+  int latter = lua_isnil(L, 1) ? LUA_NOREF : luaL_ref(L, LUA_REGISTRYINDEX);
+  pthread_mutex_lock(&open_lock);
+  S->log_ref = latter;
+  pthread_mutex_unlock(&open_lock);
+  luaL_unref(L, LUA_REGISTRYINDEX, former);
   cgl_set_log(take_message, NULL);
   return 0;
 }
@@ -79,6 +106,13 @@ static int close_state(lua_State *L) {
   if (S->closed)
     return 0;
   S->closed = true;
+  pthread_mutex_lock(&open_lock);
+  for (cgl_lua **link = &open_states; *link; link = &(*link)->next_open)
+    if (*link == S) {
+      *link = S->next_open;
+      break;
+    }
+  pthread_mutex_unlock(&open_lock);
   for (cgl_lua_scope *scope = S->scope; scope; scope = scope->outer) {
     cgl_stream_release(scope->stream);
     cgl_pool_release(scope->pool);
@@ -88,8 +122,6 @@ static int close_state(lua_State *L) {
   for (int i = 0; i < S->nmessages; i++)
     free(S->messages[i]);
   S->nmessages = 0;
-  if (entered == S)
-    entered = NULL;
   return 0;
 }
 
@@ -108,6 +140,10 @@ cgl_lua *cgl_lua_open(lua_State *L) {
   if (luaL_loadbuffer(L, "return", 6, "=cgraphlua"))
     lua_error(L);
   S->breath_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+  pthread_mutex_lock(&open_lock);
+  S->next_open = open_states;
+  open_states = S;
+  pthread_mutex_unlock(&open_lock);
   cgl_set_log(take_message, NULL);
   return S;
 }
