@@ -29,7 +29,9 @@ typedef struct omission {
 } omission;
 
 static const omission omissions[] = {
-    {"", "", ""}, /* none so far */
+    {"host", "function attributes: static shared memory",
+     "a C++ compiler does not tell how much memory a kernel's __shared__ "
+     "variables take"},
 };
 
 static const char *const files[] = {"acts.tsv", "rows.tsv", "more.tsv"};
@@ -194,6 +196,7 @@ static void ask_all(void) {
   ask_instantiation();
   ask_conditionals();
   ask_allocations();
+  ask_eager();
   ask_memory();
 }
 

@@ -2,6 +2,7 @@
    outlives its launch. */
 #include "ask.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static CUstream s;
@@ -186,6 +187,44 @@ static void used_in_graph(void) {
 }
 
 
+static void attributes(const char *when) {
+  cuuint64_t used = 0, reserved = 0;
+  cu->cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT,
+                                   &used);
+  cu->cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
+                                   &reserved);
+  char what[64];
+  snprintf(what, sizeof what, "%s: used, reserved", when);
+  num(what, (used > 0) * 10 + (reserved > 0));
+}
+
+
+static void counted(void) {
+  cu->cuDeviceGraphMemTrim(0);
+  attributes("before");
+  g = captured(0);
+  attributes("captured");
+  cu->cuGraphInstantiate(&e, g, 0);
+  attributes("instantiated");
+  S(cuGraphLaunch(e, s));
+  S(cuStreamSynchronize(s));
+  attributes("launched");
+  S(cuMemFreeAsync(q, s));
+  S(cuStreamSynchronize(s));
+  attributes("freed");
+  S(cuDeviceGraphMemTrim(0));
+  attributes("trimmed");
+  S(cuGraphLaunch(e, s));
+  S(cuStreamSynchronize(s));
+  attributes("launched again");
+  S(cuMemFree(q));
+  S(cuGraphExecDestroy(e));
+  S(cuGraphDestroy(g));
+  S(cuDeviceGraphMemTrim(0));
+  attributes("destroyed and trimmed");
+}
+
+
 static void zero(void) {
   CUdeviceptr z = 0;
   s = NS();
@@ -211,6 +250,7 @@ static const question questions[] = {
     {"memory left by a launch: cuMemFree, use, cuMemFreeAsync", free_kinds},
     {"memory left by a launch: graph and executable destroyed", outlives},
     {"memory of a graph used inside it", used_in_graph},
+    {"graph memory attributes", counted},
     {"cuMemAllocAsync of nothing and cuMemFreeAsync of null in a capture",
      zero},
 };

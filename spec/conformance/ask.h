@@ -34,6 +34,7 @@ void ask_parameters(void);                                 /* parameters.c */
 void ask_instantiation(void);                              /* instantiation.c */
 void ask_conditionals(void);                               /* conditionals.c */
 void ask_allocations(void);                                /* allocations.c */
+void ask_eager(void);                                      /* eager.c */
 void ask_memory(void); /* memory.c: memory, launches, modules, events */
 
 /* ---- the driver that is asked (ask.c) ---- */

@@ -1,6 +1,7 @@
 /* Conditional nodes: what they refuse and which bodies run. */
 #include "ask.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static CUstream s;
@@ -115,6 +116,77 @@ static void bad_body(void) {
   num("result", ip.result_out);
   num("node", ip.hErrNode_out == x ? 1 : ip.hErrNode_out == n ? 2 : 0);
   S(cuGraphInstantiate(&e, b, 0));
+}
+
+
+/* Instantiates an if whose body is made by `fill`. */
+static void body_of(void (*fill)(CUgraph body)) {
+  with_handle(1, 1);
+  CUgraphNodeParams cp = cond(CU_GRAPH_COND_TYPE_IF, 1);
+  cu->cuGraphAddNode(&n, g, NULL, NULL, 0, &cp);
+  fill(cp.conditional.phGraph_out[0]);
+  memset(&ip, 0, sizeof ip);
+  ip.result_out = 99;
+  S(cuGraphInstantiateWithParams(&e, g, &ip));
+  num("result", ip.result_out);
+}
+
+
+static void fill_pageable(CUgraph body) {
+  static char host[64];
+  CUgraph end;
+  s = NS();
+  cu->cuStreamBeginCaptureToGraph(s, body, NULL, NULL, 0, TL);
+  S(cuMemcpyHtoDAsync(d, host, 64, s));
+  cu->cuStreamEndCapture(s, &end);
+}
+
+
+static void fill_pinned(CUgraph body) {
+  void *host = NULL;
+  CUgraph end;
+  cu->cuMemAllocHost(&host, 64);
+  s = NS();
+  cu->cuStreamBeginCaptureToGraph(s, body, NULL, NULL, 0, TL);
+  S(cuMemcpyHtoDAsync(d, host, 64, s));
+  cu->cuStreamEndCapture(s, &end);
+}
+
+
+static void fill_child(CUgraph body) {
+  CUgraph in;
+  CUgraphNode x;
+  CUDA_HOST_NODE_PARAMS hp = {free, NULL};
+  cu->cuGraphCreate(&in, 0);
+  cu->cuGraphAddHostNode(&x, in, NULL, 0, &hp);
+  S(cuGraphAddChildGraphNode(&x, body, 0, 0, in));
+}
+
+
+static void pageable_body(void) {
+  body_of(fill_pageable);
+}
+
+
+static void pinned_body(void) {
+  body_of(fill_pinned);
+}
+
+
+static void child_body(void) {
+  body_of(fill_child);
+}
+
+
+static void destroyed(void) {
+  with_handle(1, 1);
+  CUgraphNodeParams cp = cond(CU_GRAPH_COND_TYPE_IF, 1);
+  S(cuGraphAddNode(&n, g, 0, 0, 0, &cp));
+  S(cuGraphDestroyNode(n));
+  num("nodes", cnt(g));
+  cp = cond(CU_GRAPH_COND_TYPE_IF, 1);
+  S(cuGraphAddNode(&n, g, 0, 0, 0, &cp));
+  S(cuGraphInstantiate(&e, g, 0));
 }
 
 
@@ -285,6 +357,10 @@ static const question questions[] = {
      bad_handle},
     {"conditional: a handle that no node uses", unused_handle},
     {"conditional: event wait in a body, a body instantiated", bad_body},
+    {"conditional: copy from pageable memory in a body", pageable_body},
+    {"conditional: copy from pinned memory in a body", pinned_body},
+    {"conditional: child graph with a host node in a body", child_body},
+    {"conditional: node destroyed, handle used again", destroyed},
     {"conditional: empty body", empty_body},
     {"conditional: if, value 0, 1, 7", choose_if},
     {"conditional: if else, value 0, 1", choose_else},

@@ -163,7 +163,111 @@ static void broken_to_graph(void) {
 }
 
 
+/* What is left of a graph that a failed capture wrote into. */
+static void left_of(void) {
+  CUgraph end = (CUgraph)&g;
+  size_t n = 77;
+  S(cuStreamEndCapture(s, &end));
+  S(cuGraphGetNodes(g, 0, &n));
+  num("n", (long)n);
+  S(cuGraphDestroy(g));
+}
+
+
+static void broken_to_graph_left(void) {
+  loose(1);
+  s = NS();
+  cu->cuStreamBeginCaptureToGraph(s, g, NULL, NULL, 0, TL);
+  K(s);
+  cu->cuStreamSynchronize(s);
+  left_of();
+}
+
+
+static void unjoined_to_graph_left(void) {
+  loose(1);
+  s = NS();
+  t = NS();
+  ev = EV();
+  cu->cuStreamBeginCaptureToGraph(s, g, NULL, NULL, 0, TL);
+  K(s);
+  cu->cuEventRecord(ev, s);
+  cu->cuStreamWaitEvent(t, ev, 0);
+  K(t);
+  left_of();
+}
+
+
+static void two_waits(void) {
+  CUstream u = NS();
+  s = NS();
+  t = NS();
+  ev = EV();
+  ev2 = EV();
+  cu->cuStreamBeginCapture(s, TL);
+  K(s);
+  cu->cuEventRecord(ev, s);
+  cu->cuStreamWaitEvent(t, ev, 0);
+  K(t);
+  cu->cuEventRecord(ev2, t);
+  S(cuStreamWaitEvent(u, ev, 0));
+  S(cuStreamWaitEvent(u, ev2, 0));
+  K(u);
+  cu->cuEventRecord(ev, u);
+  S(cuStreamWaitEvent(s, ev, 0));
+  S(cuStreamEndCapture(s, &g));
+  num("nodes", cnt(g));
+  num("edges", edg(g));
+}
+
+
+static void record_again(void) {
+  s = NS();
+  t = NS();
+  ev = EV();
+  cu->cuStreamBeginCapture(s, TL);
+  K(s);
+  cu->cuEventRecord(ev, s);
+  K(s);
+  cu->cuEventRecord(ev, s);
+  cu->cuStreamWaitEvent(t, ev, 0);
+  K(t);
+  cu->cuEventRecord(ev, t);
+  cu->cuStreamWaitEvent(s, ev, 0);
+  S(cuStreamEndCapture(s, &g));
+  num("nodes", cnt(g));
+  num("edges", edg(g));
+}
+
+
 /* ---- edge data ---- */
+
+static void edge_data_info(void) {
+  CUstreamCaptureStatus c;
+  const CUgraphNode *dp = NULL;
+  const CUgraphEdgeData *ed = NULL;
+  CUgraphNode mine;
+  CUgraphEdgeData out = {0};
+  CUgraphNode from, to;
+  size_t n = 0;
+  s = NS();
+  cu->cuStreamBeginCapture(s, TL);
+  K(s);
+  cu->cuStreamGetCaptureInfo(s, &c, NULL, NULL, &dp, &ed, &n);
+  mine = dp[0];
+  S(cuStreamUpdateCaptureDependencies(s, &mine, &programmatic, 1, 1));
+  S(cuStreamGetCaptureInfo(s, &c, 0, 0, &dp, 0, &n));
+  S(cuStreamGetCaptureInfo(s, &c, 0, 0, 0, 0, &n));
+  S(cuStreamGetCaptureInfo(s, &c, 0, 0, &dp, &ed, &n));
+  num("n", (long)n);
+  num("from_port", ed[0].from_port);
+  K(s);
+  S(cuStreamEndCapture(s, &g));
+  n = 1;
+  S(cuGraphGetEdges(g, &from, &to, &out, &n));
+  num("from_port", out.from_port);
+}
+
 
 static void edge_data(void) {
   CUgraphNode from[2], to[2];
@@ -321,6 +425,13 @@ static const question questions[] = {
     {"capture to graph, mode relaxed: instantiate meanwhile",
      to_graph_instantiate},
     {"capture to graph, broken: the graph afterwards", broken_to_graph},
+    {"capture to graph, broken: its nodes, its destruction",
+     broken_to_graph_left},
+    {"capture to graph, unjoined: its nodes, its destruction",
+     unjoined_to_graph_left},
+    {"fork that waits on two events", two_waits},
+    {"event recorded twice in a capture", record_again},
+    {"edge data: in a dependency set, asked with and without", edge_data_info},
     {"edge data: programmatic edge, read with and without data", edge_data},
     {"edge data: bad ports, types and reserved bytes", edge_data_bad},
     {"edge data: ports without their type", edge_data_ports},

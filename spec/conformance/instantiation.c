@@ -189,6 +189,43 @@ static void update_events(void) {
 }
 
 
+static void update_attribute(void) {
+  CUgraphNode n;
+  size_t one = 1;
+  CUkernelNodeAttrValue v;
+  g = capn(1);
+  cu->cuGraphInstantiate(&e, g, 0);
+  g2 = capn(1);
+  cu->cuGraphGetNodes(g2, &n, &one);
+  memset(&v, 0, sizeof v);
+  v.priority = -2;
+  cu->cuGraphKernelNodeSetAttribute(n, CU_LAUNCH_ATTRIBUTE_PRIORITY, &v);
+  update();
+  memset(&v, 0, sizeof v);
+  v.cooperative = 1;
+  cu->cuGraphKernelNodeSetAttribute(n, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &v);
+  update();
+}
+
+
+static void ignore(void *unused) {
+  (void)unused;
+}
+
+
+static void update_host(void) {
+  CUgraphNode n;
+  CUDA_HOST_NODE_PARAMS hp = {free, NULL};
+  cu->cuGraphCreate(&g, 0);
+  cu->cuGraphAddHostNode(&n, g, NULL, 0, &hp);
+  cu->cuGraphInstantiate(&e, g, 0);
+  hp.fn = ignore;
+  cu->cuGraphCreate(&g2, 0);
+  cu->cuGraphAddHostNode(&n, g2, NULL, 0, &hp);
+  update();
+}
+
+
 static void update_self(void) {
   g = g2 = capn(2);
   cu->cuGraphInstantiate(&e, g, 0);
@@ -260,6 +297,67 @@ static void clone_nested(void) {
 }
 
 
+/* ---- event nodes ---- */
+
+static void doze(void *unused) {
+  struct timespec pause = {0, 30000000};
+  (void)unused;
+  nanosleep(&pause, NULL);
+}
+
+
+static void record_node(void) {
+  float ms = 0;
+  CUevent first = EV();
+  ev = EV();
+  s = NS();
+  cu->cuEventRecord(first, s);
+  cu->cuStreamBeginCapture(s, TL);
+  cu->cuLaunchHostFunc(s, doze, NULL);
+  cu->cuEventRecordWithFlags(ev, s, CU_EVENT_RECORD_EXTERNAL);
+  cu->cuStreamEndCapture(s, &g);
+  S(cuEventQuery(ev));
+  cu->cuGraphInstantiate(&e, g, 0);
+  S(cuEventQuery(ev));
+  S(cuGraphLaunch(e, s));
+  S(cuEventQuery(ev));
+  S(cuEventSynchronize(ev));
+  S(cuEventElapsedTime(&ms, first, ev));
+  num("slept", ms > 20);
+  S(cuGraphLaunch(e, s));
+  S(cuEventQuery(ev));
+  S(cuStreamSynchronize(s));
+  S(cuEventQuery(ev));
+}
+
+
+static void wait_node(void) {
+  ev = EV();
+  s = NS();
+  cu->cuStreamBeginCapture(s, TL);
+  cu->cuStreamWaitEvent(s, ev, CU_EVENT_WAIT_EXTERNAL);
+  K(s);
+  cu->cuStreamEndCapture(s, &g);
+  num("nodes", cnt(g));
+  cu->cuGraphInstantiate(&e, g, 0);
+  S(cuGraphLaunch(e, s));
+  S(cuStreamSynchronize(s));
+}
+
+
+static void busy_stream(void) {
+  s = NS();
+  cu->cuStreamBeginCapture(s, TL);
+  cu->cuLaunchHostFunc(s, doze, NULL);
+  cu->cuStreamEndCapture(s, &g);
+  cu->cuGraphInstantiate(&e, g, 0);
+  S(cuGraphLaunch(e, s));
+  S(cuStreamQuery(s));
+  S(cuStreamSynchronize(s));
+  S(cuStreamQuery(s));
+}
+
+
 /* ---- user objects ---- */
 
 static void destroy(void *unused) {
@@ -324,12 +422,18 @@ static const question questions[] = {
     {"update: full edge became programmatic", update_edge_data},
     {"update: child graph, of the same and another shape", update_child},
     {"update: another event", update_events},
+    {"update: priority, then cooperative launch", update_attribute},
+    {"update: another host function", update_host},
     {"update: from its own graph, without a place for the result, from null",
      update_self},
     {"update: refused, then launched", update_failed_then_launch},
     {"child graph's handle: instantiate, clone", child_handles},
     {"clone of a clone, and a node destroyed in it", clone_of_clone},
     {"clone with a child graph", clone_nested},
+    {"event record node: its event before, during and after launches",
+     record_node},
+    {"event wait node: event never recorded", wait_node},
+    {"launch: the stream during and after", busy_stream},
     {"user object: bad arguments", user_bad},
     {"user object: kept by graph, executable and clone", user_life},
 };

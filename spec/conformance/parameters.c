@@ -292,6 +292,21 @@ static void set_child(void) {
 }
 
 
+static void set_child_shape(void) {
+  CUgraphNodeParams params;
+  CUgraph in = NULL;
+  g2 = capn(2);
+  cu->cuGraphCreate(&g, 0);
+  cu->cuGraphAddChildGraphNode(&n, g, NULL, 0, g2);
+  memset(&params, 0, sizeof params);
+  params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  params.graph.graph = capn(3);
+  S(cuGraphNodeSetParams(n, &params));
+  S(cuGraphChildGraphNodeGetGraph(n, &in));
+  num("nodes", cnt(in));
+}
+
+
 static void attributes(void) {
   CUkernelNodeAttrValue v;
   g = capn(1);
@@ -460,6 +475,7 @@ static const question questions[] = {
     {"bad params: host, events, child, types", others_bad},
     {"set params: another type, alloc, empty", set_node},
     {"set params: child graph", set_child},
+    {"set params: child graph of another shape", set_child_shape},
     {"kernel node attributes", attributes},
     {"executable memset node: two dimensions, element size", exec_memset},
     {"executable memcpy node: size, height, type, nothing", exec_memcpy},

@@ -162,7 +162,7 @@ CUresult host_capture_deps(CUstream stream, const CUgraphNode *deps,
 
 /* ---- begin, pull in, leave, end ---- */
 
-CUresult host_capture_begin(CUstream stream, CUgraph graph, bool own,
+CUresult host_capture_begin(CUstream stream, CUgraph graph,
                             CUstreamCaptureMode mode) {
   host_capture *capture = calloc(1, sizeof *capture);
   if (capture == NULL)
@@ -172,7 +172,6 @@ CUresult host_capture_begin(CUstream stream, CUgraph graph, bool own,
                             .mode = mode,
                             .thread = host_thread_id(),
                             .graph = graph,
-                            .own_graph = own,
                             .origin = stream,
                             .next = captures};
   if (captures != NULL)
@@ -213,7 +212,9 @@ void host_capture_end(host_capture *capture, bool keep_graph) {
   if (capture->next != NULL)
     capture->next->prev = capture->prev;
   capture->graph->capturing--;
-  if (!keep_graph && capture->own_graph)
+  /* A capture that fails takes its graph along, also one that was there
+     before; only a graph inside another stays, emptied. */
+  if (!keep_graph && capture->graph->owner == NULL)
     host_graph_free(capture->graph);
   else if (!keep_graph)
     host_graph_clear(capture->graph);

@@ -31,7 +31,7 @@ CUresult host_cuStreamBeginCapture(CUstream hStream, CUstreamCaptureMode mode) {
   result = begin_check(stream);
   if (result == CUDA_SUCCESS) {
     CUgraph graph = host_graph_new();
-    result = graph != NULL ? host_capture_begin(stream, graph, true, mode)
+    result = graph != NULL ? host_capture_begin(stream, graph, mode)
                            : CUDA_ERROR_OUT_OF_MEMORY;
     if (result != CUDA_SUCCESS && graph != NULL)
       host_graph_free(graph);
@@ -76,12 +76,12 @@ CUresult host_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
   if (result == CUDA_SUCCESS)
     result = deps_check(hGraph, dependencies, dependencyData, numDependencies);
   if (result == CUDA_SUCCESS)
-    result = host_capture_begin(stream, hGraph, false, mode);
+    result = host_capture_begin(stream, hGraph, mode);
   if (result == CUDA_SUCCESS) {
     result = host_capture_deps(stream, dependencies, dependencyData,
                                numDependencies, true);
     if (result != CUDA_SUCCESS)
-      host_capture_end(stream->capture, false);
+      host_capture_end(stream->capture, true);
   }
   host_unlock();
   return result;

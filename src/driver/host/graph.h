@@ -175,7 +175,6 @@ struct host_capture {
   CUstreamCaptureMode mode;
   uint64_t thread; /* that began it */
   CUgraph graph;
-  bool own_graph; /* made by the capture: dies with it on failure */
   bool invalid, ended;
   CUstream origin;
   CUstream streams;     /* all that take part, by capture_next */
@@ -185,8 +184,9 @@ struct host_capture {
 };
 
 /* Begins with an empty dependency set; ends with every stream set free. */
-CUresult host_capture_begin(CUstream stream, CUgraph graph, bool own,
+CUresult host_capture_begin(CUstream stream, CUgraph graph,
                             CUstreamCaptureMode mode);
+/* Without keep_graph the graph is destroyed, whoever made it. */
 void host_capture_end(host_capture *capture, bool keep_graph);
 /* STREAM_CAPTURE_UNJOINED when a fork's work does not lead to the origin. */
 CUresult host_capture_joined(host_capture *capture);

@@ -2,6 +2,7 @@
    parent's program, each conditional body becomes a program of its own, and
    the tree of nodes is kept for later updates. */
 #include "driver/host/exec.h"
+#include "driver/host/runtime.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +153,25 @@ static CUresult add_bodies(compiler *c, host_exec_node *made,
 }
 
 
+/* Host memory that the device was never told of. */
+static bool is_pageable(CUmemorytype type, const void *address) {
+  return type == CU_MEMORYTYPE_HOST &&
+         host_range_find((uintptr_t)address) == NULL;
+}
+
+
+static CUresult body_check(compiler *c, CUgraphNode node) {
+  const host_op *op = &node->op;
+  if (!body_holds(op))
+    return refuse(c, node, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED);
+  if (op->kind == HOST_OP_MEMCPY &&
+      (is_pageable(op->memcpy.srcMemoryType, op->memcpy.srcHost) ||
+       is_pageable(op->memcpy.dstMemoryType, op->memcpy.dstHost)))
+    return refuse(c, node, CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED);
+  return CUDA_SUCCESS;
+}
+
+
 static CUresult add_node(compiler *c, host_exec_node *made, CUgraphNode node,
                          uint32_t program, uint32_t *exit, bool body) {
   *made = (host_exec_node){
@@ -161,8 +181,9 @@ static CUresult add_node(compiler *c, host_exec_node *made, CUgraphNode node,
       .program = program,
       .nin = node->in.count,
   };
-  if (body && !body_holds(&node->op))
-    return refuse(c, node, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED);
+  CUresult result = body ? body_check(c, node) : CUDA_SUCCESS;
+  if (result != CUDA_SUCCESS)
+    return result;
   if (!add_step(&c->drafts[program], node, &made->step))
     return CUDA_ERROR_OUT_OF_MEMORY;
   *exit = made->step;

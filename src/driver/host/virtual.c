@@ -308,7 +308,7 @@ CUresult host_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
                        CUmemGenericAllocationHandle handle,
                        unsigned long long flags) {
   HOST_TRY(host_check());
-  if (ptr % GRANULARITY || !is_multiple(size) || offset % GRANULARITY || flags)
+  if (ptr % GRANULARITY || !is_multiple(size) || flags)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   CUresult result =
