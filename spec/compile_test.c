@@ -300,6 +300,29 @@ static cgl_compile_status compile(cgl_image_format format, const char *text,
 }
 
 
+/* Macros that a header of ours must not meet, and words in any order. */
+static void test_names(cgl_image_format format, const char *who) {
+  cgl_image *image;
+  char *message;
+  static const char text[] =
+      "#define K 3\n#define A 16807\n#define I 5\n#define d 9\n"
+      "#define last 7\n#define ID 1\n"
+      "static __device__ int s;\n__device__ const float table[] = {1, 2};\n"
+      "extern __align__(16) __shared__ float one[];\n"
+      "__shared__ extern int two[];\n"
+      "extern \"C\" __global__ void index(float *y) {\n"
+      "  volatile __shared__ int w[4];\n  w[0] = 1; one[0] = N;\n"
+      "  y[K] = A + I + d + last + ID + N + P + table[1] + s + two[0];\n}\n";
+  cgl_compile_status status = compile(
+      format, text, (const char *const[]){"-DN=4", "-D", "P=K", "-DMODE", NULL},
+      &image, &message);
+  tap_ok(status == CGL_COMPILE_OK && !message && image->nvariables == 2,
+         "%s: a script's macros are its own: %s", who, message ? message : "");
+  free(message);
+  cgl_image_free(image);
+}
+
+
 static void test_messages(cgl_image_format format, const char *who) {
   int host = format == CGL_IMAGE_HOST;
   cgl_image *image;
@@ -364,6 +387,7 @@ static void test_nvrtc(void) {
   cgl_image_free(image);
   free(message);
   test_messages(CGL_IMAGE_CUBIN, "NVRTC");
+  test_names(CGL_IMAGE_CUBIN, "NVRTC");
   if (!read_text("kernels/kernels.cu", &text, &length))
     return;
   cgl_source source = {
@@ -525,6 +549,45 @@ static void test_cache(void) {
 }
 
 
+static void *compile_often(void *argument) {
+  static const char *const texts[] = {
+      "extern \"C\" __global__ void k(int *x) { x[threadIdx.x] = 3; }",
+      "extern \"C\" __global__ void k(int *x) { x[threadIdx.x] = 4; }",
+      "extern \"C\" __global__ void k(int *x) { x[threadIdx.x] = nothing; }"};
+  int *bad = argument;
+  for (int i = 0; i < 6; i++) {
+    cgl_image *image;
+    char *message;
+    int wrong = i % 3 == 2;
+    cgl_compile_status status =
+        compile(CGL_IMAGE_HOST, texts[i % 3], NULL, &image, &message);
+    *bad += status != (wrong ? CGL_COMPILE_REFUSED : CGL_COMPILE_OK) ||
+            wrong != (message != NULL);
+    cgl_image_free(image);
+    free(message);
+  }
+  return NULL;
+}
+
+
+static void test_threads(void) {
+  char *place = cgl_format("%s/cache", folder);
+  pthread_t threads[4];
+  int bad[4] = {0};
+  setenv("CGRAPHLUA_CACHE", place, 1);
+  for (int i = 0; i < 4; i++)
+    pthread_create(&threads[i], NULL, compile_often, &bad[i]);
+  for (int i = 0; i < 4; i++)
+    pthread_join(threads[i], NULL);
+  tap_ok(!bad[0] && !bad[1] && !bad[2] && !bad[3] && entries(NULL, 0) == 2,
+         "four threads compile the same kernels at once");
+  cgl_cache_trim(place, 0);
+  rmdir(place);
+  free(place);
+  setenv("CGRAPHLUA_CACHE", "off", 1);
+}
+
+
 static void test_no_compiler(void) {
   cgl_image *image;
   char *message;
@@ -549,8 +612,10 @@ int main(void) {
   test_fuzz();
   setenv("CGRAPHLUA_CACHE", "off", 1);
   test_messages(CGL_IMAGE_HOST, "the C++ compiler");
+  test_names(CGL_IMAGE_HOST, "the C++ compiler");
   test_nvrtc();
   test_cache();
+  test_threads();
   test_no_compiler();
   rmdir(folder);
   return tap_done();
