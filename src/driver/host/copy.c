@@ -209,8 +209,8 @@ static void run_guarded(void *context, uint64_t first, uint64_t last) {
 
 
 static CUresult run_mover(mover *m, uint64_t count, uint64_t chunk,
-                          const char *name) {
-  host_parallel_for(count, chunk, run_guarded, m);
+                          host_cost *cost, const char *name) {
+  host_parallel_for(count, chunk, run_guarded, m, cost);
   return atomic_load(&m->taken) ? host_fail_fault(name, &m->fault)
                                 : CUDA_SUCCESS;
 }
@@ -232,6 +232,7 @@ static void move_rows(const mover *m, uint64_t first, uint64_t last) {
 
 
 CUresult host_memcpy_run(const CUDA_MEMCPY3D *c) {
+  static host_cost byte_cost;
   const char *from = c->srcMemoryType == CU_MEMORYTYPE_HOST
                          ? c->srcHost
                          : host_pointer(c->srcDevice);
@@ -245,10 +246,12 @@ CUresult host_memcpy_run(const CUDA_MEMCPY3D *c) {
   uint64_t rows = (uint64_t)c->Height * c->Depth;
   if (rows == 1) {
     m.move = move_bytes;
-    return run_mover(&m, c->WidthInBytes, SPAN_BYTES, "copy");
+    return run_mover(&m, c->WidthInBytes, SPAN_BYTES, &byte_cost, "copy");
   }
+  host_cost unknown = 0; /* rows are of any length */
   m.move = move_rows;
-  return run_mover(&m, rows, 1 + SPAN_BYTES / c->WidthInBytes, "copy");
+  return run_mover(&m, rows, 1 + SPAN_BYTES / c->WidthInBytes, &unknown,
+                   "copy");
 }
 
 
@@ -281,14 +284,18 @@ static void fill_rows(const mover *m, uint64_t first, uint64_t last) {
 
 
 CUresult host_memset_run(const CUDA_MEMSET_NODE_PARAMS_v2 *set) {
+  static host_cost costs[3]; /* of an element, by its size */
   mover m = {.set = set, .to = host_pointer(set->dst)};
   if (set->height <= 1) {
     m.move = fill_elements;
-    return run_mover(&m, set->width, SPAN_BYTES / set->elementSize, "memset");
+    return run_mover(&m, set->width, SPAN_BYTES / set->elementSize,
+                     &costs[set->elementSize / 2], "memset");
   }
+  host_cost unknown = 0; /* rows are of any length */
   m.move = fill_rows;
   return run_mover(&m, set->height,
-                   1 + SPAN_BYTES / (set->width * set->elementSize), "memset");
+                   1 + SPAN_BYTES / (set->width * set->elementSize), &unknown,
+                   "memset");
 }
 
 

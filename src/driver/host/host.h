@@ -113,13 +113,15 @@ typedef struct host_task {
 /* Queues a task for any worker.  Callable with or without host_lock. */
 void host_task_submit(host_task *task);
 unsigned host_worker_count(void);
-/* Runs body(context, first, last) over [0, count) in chunks, on the calling
-   worker and any idle ones; returns when all is done.  Chunks are claimed in
-   order, so a count of one costs a plain call. */
+/* What an item of a loop took last time, in ns; 0: not known yet. */
+typedef _Atomic float host_cost;
+/* Runs body(context, first, last) over [0, count) in chunks of at least
+   `chunk` items, on the calling worker and any idle ones; returns when all is
+   done.  A loop that is short, as `cost` tells, costs a plain call. */
 void host_parallel_for(uint64_t count, uint64_t chunk,
                        void (*body)(void *context, uint64_t first,
                                     uint64_t last),
-                       void *context);
+                       void *context, host_cost *cost);
 
 /* Reference-counted one-shot completion with the time (ns, CLOCK_MONOTONIC)
    at which it was signalled. */
@@ -327,6 +329,7 @@ struct CUfunc_st {
   CUmodule module;
   const cgl_host_kernel *kernel;
   int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+  host_cost cost[2];      /* of a block, and of a row of blocks */
 };
 
 void host_module_retain(CUmodule module); /* any thread */

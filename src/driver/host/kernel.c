@@ -67,7 +67,7 @@ CUresult host_kernel_run(const host_kernel_op *op) {
     l.row = op->grid[0];
     items = l.blocks / op->grid[0];
   }
-  host_parallel_for(items, 1, run_blocks, &l);
+  host_parallel_for(items, 1, run_blocks, &l, &op->function->cost[l.row > 1]);
   if (!atomic_load(&l.failed))
     return CUDA_SUCCESS;
   char name[80] = "kernel ";
@@ -94,10 +94,14 @@ static CUresult read_extra(void **params, const cgl_host_kernel *kernel,
   }
   if (!buffer || !size)
     return CUDA_ERROR_INVALID_VALUE;
+  uint32_t last = kernel->nparams - 1;
+  size_t wanted = kernel->nparams ? host_param_offset(kernel, last) +
+                                        kernel->param_size[last]
+                                  : 0;
+  if (*size != wanted)
+    return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES; /* as a driver calls it */
   for (uint32_t i = 0; i < kernel->nparams; i++) {
     size_t at = host_param_offset(kernel, i);
-    if (at + kernel->param_size[i] > *size)
-      return CUDA_ERROR_INVALID_VALUE;
     memcpy(params[i], buffer + at, kernel->param_size[i]);
   }
   return CUDA_SUCCESS;

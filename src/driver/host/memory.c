@@ -7,6 +7,10 @@
 #include <sys/mman.h>
 
 enum { PAGE = 4096, GUARD = 65536, HUGE = 2 << 20 };
+/* Larger blocks than this begin at different places of a page each: cores take
+   addresses that differ by a multiple of 4096 for the same at first sight, and
+   a loop over several arrays would stall on it. */
+enum { COLOURED = 16384, COLOUR = 1280 };
 
 static size_t used; /* bytes of the device's memory, under host_lock */
 static int64_t allocations;
@@ -58,7 +62,10 @@ static size_t page_up(size_t bytes) {
    accessible.  Large blocks begin on a huge page, unless their end has to
    touch the guard. */
 static CUresult map_guarded(size_t bytes, host_range *r) {
-  size_t data = page_up(bytes);
+  static unsigned turn;
+  bool tight = host_guard_tight();
+  size_t colour = tight || bytes < COLOURED ? 0 : turn++ * COLOUR % PAGE;
+  size_t data = page_up(bytes + colour);
   size_t slack = data >= HUGE ? HUGE : 0;
   if (data < bytes || data > SIZE_MAX / 4)
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -72,7 +79,7 @@ static CUresult map_guarded(size_t bytes, host_range *r) {
     start = (start + HUGE - 1) & ~(uintptr_t)(HUGE - 1);
   r->data = start;
   r->data_bytes = data;
-  r->start = host_guard_tight() ? start + data - bytes : start;
+  r->start = tight ? start + data - bytes : start + colour;
   r->bytes = bytes;
   return CUDA_SUCCESS;
 }
@@ -459,7 +466,7 @@ static CUresult describe(void *data, CUpointer_attribute attribute,
     *(CUmemoryPool *)data = r->pool;
     return CUDA_SUCCESS;
   default:
-    return CUDA_ERROR_NOT_SUPPORTED;
+    return CUDA_ERROR_INVALID_VALUE;
   }
 }
 

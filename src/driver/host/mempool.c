@@ -203,9 +203,9 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, CUmemoryPool pool,
    that runs). */
 static void put(host_range *r, CUstream stream) {
   CUmemoryPool pool = r->pool;
-  size_t class_bytes = r->data_bytes;
+  size_t class_bytes = r->counted;
   unsigned class = class_of(&class_bytes);
-  if (class_bytes != r->data_bytes)
+  if (class_bytes != r->counted)
     class = 0;
   r->freed = true;
   r->dying = false;

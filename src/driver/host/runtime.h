@@ -69,9 +69,9 @@ static inline bool host_spin(host_spinner *s) {
 void host_futex_wait(_Atomic uint32_t *word, uint32_t value);
 void host_futex_wake(_Atomic uint32_t *word);
 
-/* scheduler.c.  True on a worker thread.  Cores the process may use.  The
-   process is exiting: start nothing new. */
-bool host_on_worker(void);
+/* scheduler.c.  The calling worker's number, from 0.  Cores the process may
+   use.  The process is exiting: start nothing new. */
+unsigned host_worker_number(void);
 unsigned host_core_count(void);
 bool host_stopping(void);
 bool host_tasks_waiting(void); /* somebody queued a task that no one took */
@@ -79,6 +79,14 @@ bool host_tasks_waiting(void); /* somebody queued a task that no one took */
    take its place.  No-ops on other threads. */
 void host_worker_yield(void);
 void host_worker_return(void);
+/* Sees to it that so many idle workers are awake, if there are; how many are
+   awake now. */
+void host_worker_wake(unsigned count);
+unsigned host_worker_spinning(void);
+
+/* parallel.c: has a loop use for a helper?  Helps with one; false: none. */
+bool host_loop_open(void);
+bool host_loop_help(void);
 
 /* context.c: true while the calling thread runs a user's callback. */
 bool host_in_callback(void);

@@ -1,8 +1,11 @@
-/* Workers: threads that run tasks and share parallel loops.
+/* Workers: threads that run tasks and help with parallel loops.
    A worker takes a task first and helps with an open loop otherwise; with
-   neither it stays awake for HOST_SPIN_NS and then sleeps.  At most `limit`
-   workers run at a time; one that is inside a user's callback does not count,
-   so another may stand in. */
+   neither it stays awake for HOST_SPIN_NS and then sleeps.  There are at most
+   `limit` of them; one that is inside a user's callback does not count, so
+   another may stand in, and ends when it is one too many.
+   Invariant: a queued task is seen by somebody.  Who stops being `spinning`
+   looks at `pending` afterwards; who raises `pending` looks at `spinning`
+   afterwards, and wakes or starts a worker if there are too few. */
 #define _GNU_SOURCE
 #include "driver/host/runtime.h"
 
@@ -14,52 +17,26 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_SLOTS = 32 };
-/* A loop whose rest is shorter than this stays on its worker; a sleeping
-   worker is woken for no less than the second. */
-enum { SHARE_NS = 3000, WAKE_NS = 12000, CHUNK_NS = 2000 };
-/* How long a loop must be for each helper, and the trial that tells it. */
-enum { HELPER_NS = 4000, TRIAL_NS = 800 };
 enum { EXIT_NS = 250000000 }; /* the end of the process waits so long */
-
-/* One open parallel loop, on its caller's stack.  The index space is cut in
-   one slot per worker, so that a loop repeated over the same data meets it in
-   the same core's cache; who has finished his own slot takes from others. */
-typedef struct job {
-  void (*body)(void *context, uint64_t first, uint64_t last);
-  void *context;
-  uint64_t chunk; /* least items per claim */
-  unsigned nslots;
-  _Atomic unsigned helpers; /* others inside; falls to 0 as their last act */
-  struct job *next;
-  bool open;      /* linked in sched.jobs */
-  unsigned seats; /* how many more helpers it has use for; under the mutex */
-  struct {
-    _Alignas(64) _Atomic uint64_t at;
-    uint64_t end;
-  } slot[MAX_SLOTS];
-} job;
 
 static struct {
   pthread_mutex_t mutex;
-  pthread_cond_t wake;   /* a token was given */
-  pthread_cond_t joined; /* a helper left, or a worker ended */
+  pthread_cond_t wake;  /* a token was given */
+  pthread_cond_t ended; /* a worker ended */
   host_task *head[2], *tail[2];
-  job *jobs;
-  unsigned limit;    /* workers that may run at a time; 0: not set up */
-  bool spin;         /* more than one core: waiting awake makes sense */
-  unsigned alive;    /* threads */
-  unsigned running;  /* inside a task or a loop, not in a callback */
-  unsigned sleeping; /* on `wake`, without a token */
-  unsigned tokens;   /* given, not yet taken */
-  unsigned spinning; /* idle but awake */
-  unsigned joining;  /* callers on `joined` */
+  _Atomic unsigned limit; /* 0: not set up */
+  bool spin;              /* more than one core: waiting awake makes sense */
+  unsigned alive;         /* threads */
+  unsigned blocked;       /* of them in a callback */
+  unsigned sleeping;      /* on `wake`, without a token */
+  unsigned tokens;        /* given, not yet taken */
   pid_t process;
-  _Atomic unsigned pending; /* tasks queued + loops open */
+  _Atomic unsigned pending;  /* tasks queued */
+  _Atomic unsigned spinning; /* idle workers that are awake */
   atomic_bool stop;
 } sched = {.mutex = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP,
            .wake = PTHREAD_COND_INITIALIZER,
-           .joined = PTHREAD_COND_INITIALIZER};
+           .ended = PTHREAD_COND_INITIALIZER};
 
 static pthread_mutex_t api_mutex = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 /* 1 + the worker's number; 0 on other threads. */
@@ -76,8 +53,8 @@ void host_unlock(void) {
 }
 
 
-bool host_on_worker(void) {
-  return self != 0;
+unsigned host_worker_number(void) {
+  return self ? self - 1 : 0;
 }
 
 
@@ -124,169 +101,171 @@ static void shut_down(void) {
   pthread_mutex_lock(&sched.mutex);
   atomic_store(&sched.stop, true);
   pthread_cond_broadcast(&sched.wake);
-  sched.joining++;
   while (sched.alive > (self != 0))
-    if (pthread_cond_timedwait(&sched.joined, &sched.mutex, &end))
+    if (pthread_cond_timedwait(&sched.ended, &sched.mutex, &end))
       break;
-  sched.joining--;
   pthread_mutex_unlock(&sched.mutex);
 }
 
 
 /* Under the mutex, once. */
 static void set_up(void) {
-  sched.limit = worker_limit();
-  sched.spin = sched.limit > 1 && host_core_count() > 1;
+  unsigned limit = worker_limit();
+  sched.spin = limit > 1 && host_core_count() > 1;
   sched.process = getpid();
   atexit(shut_down);
   /* Workers and signal handlers outlive a dlclose of the library we are in. */
   Dl_info info;
   if (dladdr((void *)(uintptr_t)set_up, &info) && info.dli_fname)
     dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  atomic_store(&sched.limit, limit);
 }
 
 
 unsigned host_worker_count(void) {
+  unsigned limit = atomic_load_explicit(&sched.limit, memory_order_acquire);
+  if (limit)
+    return limit;
   pthread_mutex_lock(&sched.mutex);
-  if (!sched.limit)
+  if (!atomic_load(&sched.limit))
     set_up();
-  unsigned limit = sched.limit;
   pthread_mutex_unlock(&sched.mutex);
-  return limit;
+  return atomic_load(&sched.limit);
 }
 
 
 static host_task *pop_task(void) {
-  for (int i = 0; i < 2; i++) {
-    host_task *task = sched.head[i];
+  host_task *task = NULL;
+  if (!atomic_load(&sched.pending))
+    return NULL;
+  pthread_mutex_lock(&sched.mutex);
+  for (int i = 0; i < 2 && !task; i++) {
+    task = sched.head[i];
     if (!task)
       continue;
     sched.head[i] = task->next;
     if (!task->next)
       sched.tail[i] = NULL;
     atomic_fetch_sub(&sched.pending, 1);
-    return task;
-  }
-  return NULL;
-}
-
-
-static bool claim(job *j, unsigned slot, uint64_t *first, uint64_t *last) {
-  uint64_t end = j->slot[slot].end;
-  uint64_t at = atomic_load_explicit(&j->slot[slot].at, memory_order_relaxed);
-  uint64_t n;
-  do {
-    if (at >= end)
-      return false;
-    n = (end - at) / 4;
-    if (n < j->chunk)
-      n = j->chunk;
-    if (n > end - at)
-      n = end - at;
-  } while (!atomic_compare_exchange_weak_explicit(&j->slot[slot].at, &at,
-                                                  at + n, memory_order_relaxed,
-                                                  memory_order_relaxed));
-  *first = at;
-  *last = at + n;
-  return true;
-}
-
-
-/* Runs chunks until none is left to claim. */
-static void work_on(job *j) {
-  unsigned mine = (self ? self - 1 : 0) % j->nslots;
-  uint64_t first, last;
-  for (unsigned i = 0; i < j->nslots; i++) {
-    unsigned slot = (mine + i) % j->nslots;
-    while (claim(j, slot, &first, &last))
-      j->body(j->context, first, last);
-  }
-}
-
-
-/* Under the mutex: nobody need look at the loop any more. */
-static void close_job(job *j) {
-  if (!j->open)
-    return;
-  job **link = &sched.jobs;
-  while (*link != j)
-    link = &(*link)->next;
-  *link = j->next;
-  j->open = false;
-  atomic_fetch_sub(&sched.pending, 1);
-}
-
-
-/* Under the mutex: waits awake, then asleep, until there may be work. */
-static void idle(void) {
-  if (sched.spin) {
-    sched.spinning++;
-    pthread_mutex_unlock(&sched.mutex);
-    host_spinner spinner = {0};
-    /* All that spin see new work at once: they try for the lock, so as not to
-       queue up for it behind each other. */
-    while (!(atomic_load_explicit(&sched.pending, memory_order_relaxed) &&
-             pthread_mutex_trylock(&sched.mutex) == 0))
-      if (host_stopping() || !host_spin(&spinner)) {
-        pthread_mutex_lock(&sched.mutex);
-        break;
-      }
-    sched.spinning--;
-    if (atomic_load(&sched.pending) && sched.running < sched.limit)
-      return;
-  }
-  sched.sleeping++;
-  while (!sched.tokens && !host_stopping())
-    pthread_cond_wait(&sched.wake, &sched.mutex);
-  if (sched.tokens)
-    sched.tokens--;
-  else
-    sched.sleeping--;
-}
-
-
-/* Under the mutex: one turn of a worker; false when there was nothing. */
-static bool take_turn(void) {
-  if (sched.running >= sched.limit)
-    return false;
-  host_task *task = pop_task();
-  job *j = task ? NULL : sched.jobs;
-  if (!task && !j)
-    return false;
-  sched.running++;
-  if (j) {
-    atomic_fetch_add(&j->helpers, 1);
-    if (--j->seats == 0)
-      close_job(j);
   }
   pthread_mutex_unlock(&sched.mutex);
-  if (task)
-    task->run(task);
-  else
-    work_on(j);
+  return task;
+}
+
+
+static bool spawn(void);
+
+
+/* Under the mutex: sees to it that `wanted` workers are awake and idle, as
+   far as the limit lets; the number of sleepers that were given a token and
+   are to be signalled, best after the mutex has been given back. */
+static unsigned rouse(unsigned wanted) {
+  unsigned signals = 0;
+  unsigned awake = atomic_load(&sched.spinning) + sched.tokens;
+  for (; awake < wanted; awake++) {
+    if (sched.sleeping) {
+      sched.sleeping--;
+      sched.tokens++;
+      signals++;
+    } else if (sched.alive - sched.blocked >= atomic_load(&sched.limit) ||
+               !spawn()) {
+      break;
+    }
+  }
+  return signals;
+}
+
+
+static void signal_workers(unsigned count) {
+  while (count--)
+    pthread_cond_signal(&sched.wake);
+}
+
+
+/* The caller is not spinning any more: what was left to it needs another. */
+static void hand_over(void) {
+  if (!atomic_load(&sched.pending))
+    return;
   pthread_mutex_lock(&sched.mutex);
-  sched.running--;
-  if (j)
-    close_job(j); /* what was left has been claimed */
-  if (j && atomic_fetch_sub(&j->helpers, 1) == 1 && sched.joining)
-    pthread_cond_broadcast(&sched.joined);
-  return true;
+  unsigned signals = rouse(atomic_load(&sched.pending));
+  pthread_mutex_unlock(&sched.mutex);
+  signal_workers(signals);
+}
+
+
+unsigned host_worker_spinning(void) {
+  return atomic_load_explicit(&sched.spinning, memory_order_relaxed);
+}
+
+
+void host_worker_wake(unsigned count) {
+  pthread_mutex_lock(&sched.mutex);
+  unsigned signals = rouse(count);
+  pthread_mutex_unlock(&sched.mutex);
+  signal_workers(signals);
+}
+
+
+/* Waits awake until there may be a task; helps with loops meanwhile.  False
+   when the time is up. */
+static bool spin(void) {
+  host_spinner spinner = {0};
+  bool found = false;
+  atomic_fetch_add(&sched.spinning, 1);
+  while (!found && !host_stopping() && host_spin(&spinner)) {
+    found = atomic_load_explicit(&sched.pending, memory_order_relaxed) != 0;
+    if (found || !host_loop_open())
+      continue;
+    atomic_fetch_sub(&sched.spinning, 1);
+    hand_over();
+    if (host_loop_help())
+      spinner = (host_spinner){0};
+    atomic_fetch_add(&sched.spinning, 1);
+  }
+  atomic_fetch_sub(&sched.spinning, 1);
+  return found;
+}
+
+
+/* Sleeps until there may be something to do; false: the worker is one too
+   many, or the process ends. */
+static bool sleep_well(void) {
+  bool stay = true;
+  pthread_mutex_lock(&sched.mutex);
+  if (sched.alive - sched.blocked > atomic_load(&sched.limit)) {
+    stay = false;
+  } else if (!atomic_load(&sched.pending)) {
+    sched.sleeping++;
+    while (!sched.tokens && !host_stopping())
+      pthread_cond_wait(&sched.wake, &sched.mutex);
+    if (sched.tokens)
+      sched.tokens--;
+    else
+      sched.sleeping--;
+  }
+  pthread_mutex_unlock(&sched.mutex);
+  return stay && !host_stopping();
 }
 
 
 static void *worker_main(void *argument) {
   self = (unsigned)(uintptr_t)argument;
   host_guard_thread_enter();
-  pthread_mutex_lock(&sched.mutex);
-  while (!host_stopping())
-    if (!take_turn())
-      idle();
-  pthread_mutex_unlock(&sched.mutex);
+  do {
+    host_task *task;
+    while (!host_stopping() && (task = pop_task()))
+      task->run(task);
+    if (host_loop_help() || (sched.spin && spin()))
+      continue;
+    if (!sleep_well())
+      break;
+  } while (!host_stopping());
   host_guard_thread_leave();
   pthread_mutex_lock(&sched.mutex);
   sched.alive--;
-  pthread_cond_broadcast(&sched.joined);
+  pthread_cond_broadcast(&sched.ended);
   pthread_mutex_unlock(&sched.mutex);
+  hand_over();
   return NULL;
 }
 
@@ -313,40 +292,20 @@ static bool spawn(void) {
 }
 
 
-/* Under the mutex: sees to it that someone will look at what was queued.  True:
-   a sleeper has been given a token and is to be signalled, best after the
-   mutex has been given back. */
-static bool rouse(void) {
-  unsigned pending = atomic_load(&sched.pending);
-  unsigned awake = sched.spinning + sched.tokens;
-  if (pending <= awake || sched.running + awake >= sched.limit)
-    return false;
-  if (!sched.sleeping) {
-    spawn();
-    return false;
-  }
-  sched.sleeping--;
-  sched.tokens++;
-  return true;
-}
-
-
 void host_task_submit(host_task *task) {
   int queue = task->priority < 0 ? 0 : 1;
   task->next = NULL;
+  host_worker_count();
   pthread_mutex_lock(&sched.mutex);
-  if (!sched.limit)
-    set_up();
   if (sched.tail[queue])
     sched.tail[queue]->next = task;
   else
     sched.head[queue] = task;
   sched.tail[queue] = task;
-  atomic_fetch_add(&sched.pending, 1);
-  bool signal = rouse();
+  unsigned pending = atomic_fetch_add(&sched.pending, 1) + 1;
+  unsigned signals = rouse(pending);
   pthread_mutex_unlock(&sched.mutex);
-  if (signal)
-    pthread_cond_signal(&sched.wake);
+  signal_workers(signals);
 }
 
 
@@ -354,11 +313,10 @@ void host_worker_yield(void) {
   if (!self)
     return;
   pthread_mutex_lock(&sched.mutex);
-  sched.running--;
-  bool signal = rouse();
+  sched.blocked++;
+  unsigned signals = rouse(atomic_load(&sched.pending));
   pthread_mutex_unlock(&sched.mutex);
-  if (signal)
-    pthread_cond_signal(&sched.wake);
+  signal_workers(signals);
 }
 
 
@@ -366,117 +324,6 @@ void host_worker_return(void) {
   if (!self)
     return;
   pthread_mutex_lock(&sched.mutex);
-  sched.running++;
+  sched.blocked--;
   pthread_mutex_unlock(&sched.mutex);
-}
-
-
-/* Opens the loop to others.  `rest` is the time it would take alone. */
-static void publish(job *j, uint64_t rest) {
-  pthread_mutex_lock(&sched.mutex);
-  j->next = sched.jobs;
-  j->open = true;
-  sched.jobs = j;
-  atomic_fetch_add(&sched.pending, 1);
-  unsigned woken = 0;
-  for (unsigned i = sched.spinning; rest >= WAKE_NS && i < j->seats; i++) {
-    if (sched.running + sched.spinning + sched.tokens >= sched.limit)
-      break;
-    if (sched.sleeping) {
-      sched.sleeping--;
-      sched.tokens++;
-      woken++;
-    } else if (!spawn()) {
-      break;
-    }
-  }
-  pthread_mutex_unlock(&sched.mutex);
-  while (woken--)
-    pthread_cond_signal(&sched.wake);
-}
-
-
-/* No one enters any more; waits for those inside. */
-static void close_and_join(job *j) {
-  pthread_mutex_lock(&sched.mutex);
-  close_job(j);
-  pthread_mutex_unlock(&sched.mutex);
-  host_spinner spinner = {0};
-  while (atomic_load(&j->helpers)) {
-    if (host_spin(&spinner))
-      continue;
-    pthread_mutex_lock(&sched.mutex);
-    sched.joining++;
-    while (atomic_load(&j->helpers))
-      pthread_cond_wait(&sched.joined, &sched.mutex);
-    sched.joining--;
-    pthread_mutex_unlock(&sched.mutex);
-  }
-}
-
-
-/* Runs growing pieces until they tell how long the rest would take alone:
- *done items took *took ns. */
-static void try_out(uint64_t count, uint64_t chunk,
-                    void (*body)(void *, uint64_t, uint64_t), void *context,
-                    uint64_t *done, uint64_t *took) {
-  uint64_t start = host_now();
-  *done = *took = 0;
-  while (*done < count && *took < TRIAL_NS) {
-    uint64_t n = chunk < count - *done ? chunk : count - *done;
-    body(context, *done, *done + n);
-    *done += n;
-    *took = host_now() - start;
-    chunk *= 4;
-  }
-}
-
-
-/* Cuts [0, count) in a slot per participant; [0, done) has been run. */
-static void cut(job *j, uint64_t count, uint64_t done) {
-  uint64_t from = 0;
-  for (unsigned i = 0; i < j->nslots; i++) {
-    uint64_t to = from + (count - from) / (j->nslots - i);
-    uint64_t at = from < done ? done : from;
-    atomic_init(&j->slot[i].at, at < to ? at : to);
-    j->slot[i].end = to;
-    from = to;
-  }
-}
-
-
-void host_parallel_for(uint64_t count, uint64_t chunk,
-                       void (*body)(void *context, uint64_t first,
-                                    uint64_t last),
-                       void *context) {
-  if (chunk < 1)
-    chunk = 1;
-  if (count <= chunk || sched.limit < 2) {
-    if (count)
-      body(context, 0, count);
-    return;
-  }
-  uint64_t done, took;
-  try_out(count, chunk, body, context, &done, &took);
-  double each = (double)took / (double)done;
-  double rest = each * (double)(count - done);
-  if (rest < SHARE_NS) {
-    if (done < count)
-      body(context, done, count);
-    return;
-  }
-  job j; /* most of its slots are not even touched */
-  j.body = body;
-  j.context = context;
-  atomic_init(&j.helpers, 0);
-  double least = CHUNK_NS / each;
-  j.chunk = least > (double)chunk ? (uint64_t)least : chunk;
-  unsigned most = (sched.limit < MAX_SLOTS ? sched.limit : MAX_SLOTS) - 1;
-  double seats = 1 + rest / HELPER_NS;
-  j.seats = seats < most ? (unsigned)seats : most;
-  j.nslots = j.seats + 1;
-  cut(&j, count, done);
-  publish(&j, (uint64_t)rest);
-  work_on(&j);
-  close_and_join(&j);
 }
