@@ -1,0 +1,45 @@
+/* A host that embeds LuaJIT and lends a script its own stream.
+     cc embed.c $(pkg-config --cflags --libs cgraphlua luajit) -o embed */
+#include <cgraphlua.h>
+#include <lauxlib.h>
+#include <lualib.h>
+#include <stdio.h>
+
+int luaopen_cgraphlua_core(lua_State *L); /* exported by libcgraphlua */
+
+static const char script[] = "local cg = require 'cgraphlua'\n"
+                             "local stream = cg.stream_from(...)\n"
+                             "local x = cg.zeros('float', 3)\n"
+                             "local g = cg.capture(function() x:fill(7) end)\n"
+                             "stream:use(function() g:replay() end)\n"
+                             "stream:synchronize()\n"
+                             "return table.concat(x:download(), ' ')\n";
+
+
+int main(void) {
+  cgl_context *context = NULL;
+  cgl_stream *stream = NULL;
+  lua_State *L = luaL_newstate();
+  if (!L || cgl_context_open(NULL, &context) ||
+      cgl_stream_create(context, 0, &stream))
+    return 1;
+  luaL_openlibs(L);
+  /* The C half is linked in; the Lua half is found by package.path. */
+  lua_getglobal(L, "package");
+  lua_getfield(L, -1, "preload");
+  lua_pushcfunction(L, luaopen_cgraphlua_core);
+  lua_setfield(L, -2, "cgraphlua.core");
+  lua_settop(L, 0);
+  int failed = luaL_loadstring(L, script);
+  if (!failed) {
+    lua_pushlightuserdata(L, cgl_stream_handle(stream));
+    failed = lua_pcall(L, 1, 1, 0);
+  }
+  if (failed && luaL_callmeta(L, -1, "__tostring"))
+    lua_replace(L, -2);
+  printf("%s\n", lua_tostring(L, -1));
+  lua_close(L);
+  cgl_stream_release(stream);
+  cgl_context_release(context);
+  return failed ? 1 : 0;
+}
