@@ -1,0 +1,78 @@
+/* Several Lua states, each on a thread of its own, capture and replay on one
+   device at once while their collectors run.  The C half alone is loaded, so
+   the test needs no path to the Lua half. */
+#include "cgraphlua.h"
+#include "tap.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+
+enum { THREADS = 4 };
+
+int luaopen_cgraphlua_core(lua_State *L);
+
+static const char chunk[] =
+    "local cg = require 'cgraphlua.core'\n"
+    "collectgarbage('setpause', 50)\n"
+    "local inc = cg.kernel [[\n"
+    "  extern \"C\" __global__ void inc(float *x, int n) {\n"
+    "    if (threadIdx.x < n) x[threadIdx.x] += 1.f;\n"
+    "  }]]\n"
+    "local x, total, run = cg.zeros('float', 16), 0, cg.stream()\n"
+    "cg.current_stream():synchronize()\n"
+    "for i = 1, 200 do\n"
+    "  local n = 1 + i % 7\n"
+    "  local g = cg.capture(function()\n"
+    "    for _ = 1, n do inc:launch(1, 32, x, 16) end\n"
+    "    for j = 1, 50 do local _ = { j, cg.event() } end\n"
+    "  end)\n"
+    "  run:use(function() g:replay(3) end)\n"
+    "  total = total + 3 * n\n"
+    "  if i % 20 == 0 then\n"
+    "    run:synchronize()\n"
+    "    assert(x:download()[16] == total, 'a replay was lost')\n"
+    "  end\n"
+    "end\n";
+
+
+static void open_core(lua_State *L) {
+  luaL_openlibs(L);
+  lua_getglobal(L, "package");
+  lua_getfield(L, -1, "preload");
+  lua_pushcfunction(L, luaopen_cgraphlua_core);
+  lua_setfield(L, -2, "cgraphlua.core");
+  lua_settop(L, 0);
+}
+
+
+static void *run_state(void *argument) {
+  int number = *(int *)argument;
+  lua_State *L = luaL_newstate();
+  if (!tap_ok(L != NULL, "thread %d has a state", number))
+    return NULL;
+  open_core(L);
+  int failed = luaL_loadstring(L, chunk) || lua_pcall(L, 0, 0, 0);
+  tap_ok(!failed, "thread %d captures and replays", number);
+  if (failed) {
+    if (luaL_callmeta(L, -1, "__tostring"))
+      lua_replace(L, -2);
+    printf("# %s\n", lua_tostring(L, -1));
+  }
+  lua_close(L);
+  return NULL;
+}
+
+
+int main(void) {
+  pthread_t threads[THREADS];
+  int numbers[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    numbers[i] = i;
+    pthread_create(&threads[i], NULL, run_state, &numbers[i]);
+  }
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+  tap_ok(cgl_live("all") == 0, "nothing is alive at the end");
+  return tap_done();
+}
