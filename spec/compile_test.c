@@ -177,9 +177,9 @@ static void test_features(void) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     char text[1024];
     snprintf(text, sizeof text, idiom, rows[i].index, rows[i].rest);
-    unsigned mask = ~0u;
+    unsigned mask = ~(unsigned)CGL_USES_INDEX;
     if (rows[i].features & CGL_USES_DYNAMIC)
-      mask = ~(unsigned)CGL_USES_LOCALS;
+      mask = ~(unsigned)(CGL_USES_LOCALS | CGL_USES_INDEX);
     unsigned got = features(text) & mask;
     tap_ok(got == rows[i].features, "features of %s %s (%u)", rows[i].index,
            rows[i].rest, got);
@@ -192,6 +192,74 @@ static void test_features(void) {
                   "__global__ void k(v a) { a + a; }") &
              CGL_USES_BARRIER,
          "an operator is reached without a name");
+}
+
+
+static int has_loop(const char *text) {
+  cgl_program *p = read_program(text, NULL);
+  cgl_arena arena = {0};
+  cgl_signature s = {0};
+  cgl_program_kernel(p, 0, &arena, &s, NULL);
+  int found = s.loop.start != NULL;
+  cgl_arena_free(&arena);
+  cgl_program_free(p);
+  return found;
+}
+
+
+/* Loops that may run as one walk, and those that only look like it. */
+static void test_loops(void) {
+#define I "blockIdx.x * blockDim.x + threadIdx.x"
+#define S "blockDim.x * gridDim.x"
+  static const struct {
+    int loop;
+    const char *body;
+  } rows[] = {
+      {1, "for (int i = " I "; i < n; i += " S ") y[i] = x[i];"},
+      {1, "for (size_t i = (size_t)" I "; i < n * 2; i += (size_t)" S ") {"
+          " float v = x[i]; for (int k = 0; k < 3; k++) v *= v; y[i] = v; }"},
+      {1, "int t = " I "; int s = gridDim.x * blockDim.x; float h = a / 2;"
+          " for (int i = t; i < n; i += s) { y[i] = h * x[i]; }"},
+      {1, "for (int i = " I "; i < n; i += " S ") atomicAdd(&y[0], x[i]);"},
+      {0, "for (int i = " I "; i < n; i += " S ") { y[i] = i; break; }"},
+      {0, "for (int i = " I "; i < n; i += " S ") { if (i) return; }"},
+      {0, "for (int i = " I "; i < n; i += " S ") { a += x[i]; y[i] = a; }"},
+      {0, "for (int i = " I "; i < n; i += " S ") { i += 1; y[i] = a; }"},
+      {0, "for (int i = " I "; i < n; i += " S ") *y++ = x[i];"},
+      {0, "for (int i = " I "; i < n; i += " S ") f(&a, y);"},
+      {0, "for (int i = " I "; i < n; i += " S ") refer(n, y);"},
+      {0, "for (int i = " I "; i < n; i += " S ") y[i] = position();"},
+      {0, "for (int i = " I "; i < n; i += " S ") y[i] = threadIdx.x;"},
+      {0, "for (int i = " I "; i < n; i += " S ") y[i] = gridDim.x;"},
+      {0, "float sum = 0; for (int i = " I "; i < n; i += " S ")"
+          " sum += x[i]; y[" I "] = sum;"},
+      {0, "float sum = 0; for (int i = " I "; i < n; i += " S ")"
+          " { sum += x[i]; y[i] = sum; }"},
+      {0, "for (int i = " I "; i <= n; i += " S ") y[i] = x[i];"},
+      {0, "for (int i = " I "; i < n; i += blockDim.x) y[i] = x[i];"},
+      {0, "for (int i = threadIdx.x; i < n; i += " S ") y[i] = x[i];"},
+      {0, "for (int i = (blockIdx.x + threadIdx.x) * blockDim.x; i < n;"
+          " i += " S ") y[i] = x[i];"},
+      {0, "for (int i = " I "; i < n && x[i]; i += " S ") y[i] = x[i];"},
+      {0, "for (int i = " I "; i < n; i += " S ") y[i] = x[i]; y[0] = 1;"},
+      {0, "int t = " I "; for (int i = t; i < n; i += " S ") y[i] = t;"},
+      {0, "LOOP y[i] = x[i];"},
+      {0, "for (int i = " I "; i < n; i += " S ") { __syncwarp(); }"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char text[2048];
+    snprintf(text, sizeof text,
+             "#define LOOP for (int i = " I "; i < n; i += " S ")\n"
+             "__device__ void refer(int &n, float *y) { y[n++] = 1; }\n"
+             "__device__ int position() { return gridDim.x; }\n"
+             "__global__ void k(int n, float a, const float *x, float *y) {"
+             " %s }\n",
+             rows[i].body);
+    tap_ok(has_loop(text) == rows[i].loop, "%s walk: %s",
+           rows[i].loop ? "one" : "not one", rows[i].body);
+  }
+#undef I
+#undef S
 }
 
 
@@ -609,6 +677,7 @@ int main(void) {
     return 1;
   test_signatures();
   test_features();
+  test_loops();
   test_fuzz();
   setenv("CGRAPHLUA_CACHE", "off", 1);
   test_messages(CGL_IMAGE_HOST, "the C++ compiler");

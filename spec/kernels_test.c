@@ -129,6 +129,49 @@ static void test_flat(void) {
 }
 
 
+static void test_strides(void) {
+  static const uint32_t shapes[][2] = {{1, 1}, {3, 32}, {8, 64}, {40, 256}};
+  int bad = 0, *x = calloc(N, sizeof *x), *o = calloc(N, sizeof *o);
+  int sums[96];
+  for (int i = 0; i < N; i++)
+    x[i] = i % 7;
+  for (int k = 0; k < 12; k++) {
+    int n = N - k / 4 * 1000, *ps = sums;
+    cgl_host_dims d = line(shapes[k % 4][0], shapes[k % 4][1]);
+    d.grid[1] = 2;
+    memset(o, 0, N * sizeof *o);
+    void *p[] = {&n, &x, &o};
+    /* the two rows of blocks add to the same numbers: one after the other */
+    find("grid_stride")->run(p, &d, 0, 2 * d.grid[0]);
+    for (int i = 0; i < N; i++)
+      bad += o[i] != (i < n && x[i] != 3 ? 4 * x[i] + 1 : 0);
+    memset(o, 0, N * sizeof *o);
+    d.grid[1] = 1;
+    launch("grid_stride", d, p);
+    for (int i = 0; i < N; i++)
+      bad += o[i] != (i < n && x[i] != 3 ? 2 * x[i] : 0);
+    void *q[] = {&n, &x, &ps};
+    launch("strided_sums", line(3, 32), q);
+    for (int t = 0; t < 96; t++) {
+      int sum = 0;
+      for (int i = t; i < n; i += 96)
+        sum += x[i];
+      bad += sums[t] != sum;
+    }
+  }
+  tap_ok(!bad, "grid-stride loops, over any part of the grid");
+  int n = N, eight[8] = {0}, want[8] = {0}, *pe = eight;
+  void *r[] = {&n, &x, &pe};
+  launch("own_slots", line(2, 4), r);
+  for (int i = 0; i < n; i++)
+    want[i & 7] += x[i];
+  tap_ok(memcmp(eight, want, sizeof want) == 0,
+         "a thread's iterations stay in order");
+  free(x);
+  free(o);
+}
+
+
 static void test_nbody(void) {
   int n = 300;
   float *p = floats(4 * 300, 0.01f), *f = floats(4 * 300, 0), worst = 0;
@@ -481,6 +524,7 @@ int main(void) {
     return tap_done();
   module->init(cgl_fiber_runtime());
   test_flat();
+  test_strides();
   test_nbody();
   test_barriers();
   test_warps();

@@ -297,6 +297,31 @@ extern "C" __global__ void mathematics(const double *x, double *o, int n) {
   r[11] = sinpi(0.5) + rsqrt(4.0) + exp10(2.0) + (double)rintf(2.5f);
 }
 
+extern "C" __global__ void grid_stride(int n, const int *x, int *o) {
+  int index = blockIdx.x * blockDim.x + threadIdx.x;
+  int stride = blockDim.x * gridDim.x;
+  for (int i = index; i < n; i += stride) {
+    if (x[i] == 3)
+      continue;
+    o[i] += 2 * x[i] + blockIdx.y;
+  }
+}
+
+/* Eight threads, and each adds to its own number: no two race. */
+extern "C" __global__ void own_slots(int n, const int *x, int *o) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n;
+       i += blockDim.x * gridDim.x)
+    o[i & 7] += x[i];
+}
+
+/* What a thread adds up is its own: these steps must stay a thread's. */
+extern "C" __global__ void strided_sums(int n, const int *x, int *o) {
+  int sum = 0;
+  for (int i = INDEX; i < n; i += blockDim.x * gridDim.x)
+    sum += x[i];
+  o[INDEX] = sum;
+}
+
 /* Indexed at run time: the array cannot live in registers. */
 extern "C" __global__ void local_array(int n, int m, const int *x, int *o) {
   int i = INDEX;

@@ -25,10 +25,12 @@ cgl_compile_status cgl_nvrtc_identify(cgl_job *job, cgl_text *identity);
 cgl_compile_status cgl_host_compile(cgl_job *job);
 cgl_compile_status cgl_nvrtc_compile(cgl_job *job);
 
-/* The source with known #include lines blanked, `line` kept: every line of
-   the script is still where it was.  For the host device extern __shared__
-   arrays become the one array of dynamic shared memory as well. */
-void cgl_source_rewrite(const cgl_source *source, int host, cgl_text *out);
+/* The source with known #include lines blanked: every line of the script is
+   still where it was.  For the host device extern __shared__ arrays become
+   the one array of dynamic shared memory as well, and the `n` loops are
+   written anew. */
+void cgl_source_rewrite(const cgl_source *source, int host,
+                        const cgl_loop *const *loops, size_t n, cgl_text *out);
 
 /* Adds what a C++ compiler printed, as the script's author should see it. */
 void cgl_host_diagnostics(const cgl_source *source, const char *said,

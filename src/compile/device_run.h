@@ -86,7 +86,7 @@ cgl_far_row(const cgl_host_dims *d, unsigned first, unsigned n, unsigned bj,
     }
 }
 
-enum { CGL_FLAT = 1, CGL_ORDERED = 2, CGL_BARRIERS = 4 };
+enum { CGL_FLAT = 1, CGL_ORDERED = 2, CGL_BARRIERS = 4, CGL_STRIDE = 8 };
 
 template <int ID, auto K, int MODE, class... A, unsigned... I>
 static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
@@ -151,6 +151,47 @@ static void cgl_run_nested(void *const *p, const cgl_host_dims *d,
   }
 }
 
+/* A kernel whose grid-stride loop was rewritten (see stride.c): one call for
+   all threads of a run of blocks.  Those threads take cgl_span iterations in
+   a row, from cgl_first on, and again every cgl_pace.  A row of iterations
+   holds each thread once, so within it, and only there, all are unordered. */
+static __thread long cgl_first, cgl_span, cgl_pace;
+/* at + n, or the bound when that is nearer; at is below the bound. */
+template <class T> CGL_INLINE T cgl_step(T at, long n, T bound) {
+  return (unsigned long)(bound - at) <= (unsigned long)n ? bound : (T)(at + n);
+}
+template <int ID, auto K, class... A>
+static __attribute__((noinline, flatten)) void
+cgl_stride(const cgl_host_dims *d, unsigned x0, unsigned n, unsigned bj,
+           unsigned bk, unsigned y, unsigned z, A... a) {
+  const long bx = d->block[0];
+  gridDim = {d->grid[0], d->grid[1], d->grid[2]};
+  blockDim = {d->block[0], d->block[1], d->block[2]};
+  blockIdx = {x0, bj, bk};
+  threadIdx = {0, y, z};
+  cgl_first = x0 * bx;
+  cgl_span = n * bx;
+  cgl_pace = d->grid[0] * bx;
+  K(a...);
+}
+
+template <int ID, auto K, class... A, unsigned... I>
+static void cgl_run_stride(void *const *p, const cgl_host_dims *d,
+                           uint64_t first, uint64_t last, void (*)(A...),
+                           cgl_list<I...>) {
+  const unsigned gx = d->grid[0], gy = d->grid[1];
+  for (uint64_t b = first; b < last;) {
+    const uint64_t row = b / gx;
+    const unsigned x0 = (unsigned)(b % gx);
+    const unsigned n = last - b < gx - x0 ? (unsigned)(last - b) : gx - x0;
+    for (unsigned z = 0; z < d->block[2]; z++)
+      for (unsigned y = 0; y < d->block[1]; y++)
+        cgl_stride<ID, K, A...>(d, x0, n, (unsigned)(row % gy),
+                                (unsigned)(row / gy), y, z, *(A *)p[I]...);
+    b += n;
+  }
+}
+
 CGL_INLINE void cgl_set_thread(uint32_t t) {
   const unsigned bx = blockDim.x, by = blockDim.y;
   threadIdx.x = t % bx;
@@ -201,6 +242,8 @@ static void cgl_run(void *const *p, const cgl_host_dims *d, uint64_t first,
   typedef typename cgl_count<cgl_arity(K)>::list list;
   if constexpr (MODE == CGL_BARRIERS)
     cgl_run_barriers<K>(p, d, first, last, K, list());
+  else if constexpr (MODE == CGL_STRIDE)
+    cgl_run_stride<ID, K>(p, d, first, last, K, list());
   else if constexpr ((MODE & CGL_FLAT) != 0)
     cgl_run_flat<ID, K, MODE>(p, d, first, last, K, list());
   else
@@ -219,7 +262,7 @@ constexpr cgl_host_kernel cgl_export(const char *name, uint32_t max_threads) {
   typedef cgl_parameters<decltype(K)> parameters;
   constexpr uint32_t flags =
       (MODE & CGL_BARRIERS ? (uint32_t)CGL_HOST_KERNEL_BARRIERS : 0u) |
-      (MODE & CGL_FLAT ? (uint32_t)CGL_HOST_KERNEL_FLAT : 0u);
+      (MODE & (CGL_FLAT | CGL_STRIDE) ? (uint32_t)CGL_HOST_KERNEL_FLAT : 0u);
   return {name,
           cgl_run<ID, K, MODE>,
           parameters::size,

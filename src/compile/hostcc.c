@@ -25,7 +25,7 @@ typedef struct compiler {
   struct compiler *next; /* an older one, which others may still use */
 } compiler;
 
-enum { MODE_FLAT = 1, MODE_ORDERED = 2, MODE_BARRIERS = 4 };
+enum { MODE_FLAT = 1, MODE_ORDERED = 2, MODE_BARRIERS = 4, MODE_STRIDE = 8 };
 
 typedef struct host_job {
   cgl_job *job;
@@ -226,11 +226,13 @@ static void add_header(const cgl_job *job, cgl_text *out) {
 }
 
 
-/* CGL_FLAT, CGL_ORDERED, CGL_BARRIERS of device_run.h, added up. */
+/* CGL_FLAT and its like of device_run.h, added up. */
 static int mode_of(const host_job *h, size_t which) {
   unsigned features = h->job->image->signatures[which].features;
   if (features & CGL_USES_BARRIER)
     return MODE_BARRIERS;
+  if (h->job->image->signatures[which].loop.start && !h->ordered[which])
+    return MODE_STRIDE;
   return (features & (CGL_USES_SHARED | CGL_NEEDS_THREADS) ? 0 : MODE_FLAT) |
          (h->ordered[which] ? MODE_ORDERED : 0);
 }
@@ -302,6 +304,21 @@ static void add_defines(const cgl_source *s, cgl_text *out) {
 }
 
 
+/* The script's text, the loops of kernels that run so written anew. */
+static void add_source(const host_job *h, cgl_text *out) {
+  const cgl_image *image = h->job->image;
+  const cgl_loop **loops = calloc(image->nsignatures + 1, sizeof *loops);
+  size_t n = 0;
+  out->failed |= !loops;
+  for (size_t i = 0; loops && i < image->nsignatures; i++)
+    if (mode_of(h, i) == MODE_STRIDE)
+      loops[n++] = &image->signatures[i].loop;
+  if (loops)
+    cgl_source_rewrite(h->job->source, 1, loops, n, out);
+  free(loops);
+}
+
+
 static void generate(const host_job *h, cgl_text *out) {
   const cgl_job *job = h->job;
   cgl_text_put(out, "#line 1 \"cgraphlua\"\n");
@@ -310,7 +327,7 @@ static void generate(const host_job *h, cgl_text *out) {
   cgl_text_print(out, "#line %d \"", job->source->line);
   cgl_text_quote(out, job->source->file);
   cgl_text_put(out, "\"\n");
-  cgl_source_rewrite(job->source, 1, out);
+  add_source(h, out);
   add_exports(h, out);
 }
 
@@ -494,6 +511,16 @@ static int is_memory(const char *line) {
 }
 
 
+/* Instances of one template share their text, and so how its loop runs. */
+static void set_ordered(host_job *h, size_t kernel) {
+  const cgl_signature *all = h->job->image->signatures;
+  h->ordered[kernel] = 1;
+  for (size_t i = 0; i < h->job->image->nsignatures; i++)
+    if (all[kernel].loop.start && all[i].loop.start == all[kernel].loop.start)
+      h->ordered[i] = 1;
+}
+
+
 /* The pragma that lets the compiler vectorise over threads says that their
    memory accesses are independent.  A local array that stays in memory is
    one array for the whole loop, and then the claim is false: gcc takes it at
@@ -502,7 +529,7 @@ static int is_memory(const char *line) {
    claim, is read for such arrays, and the kernels that have them are built
    again in order.  Returns how many. */
 static size_t find_memory(host_job *h) {
-  static const char *const names[] = {"cgl_row<", "cgl_block<"};
+  static const char *const names[] = {"cgl_row<", "cgl_block<", "cgl_stride<"};
   const cgl_image *image = h->job->image;
   FILE *file = fopen(h->dump, "r");
   char line[1024];
@@ -516,15 +543,15 @@ static size_t find_memory(host_job *h) {
   while (fgets(line, sizeof line, file)) {
     if (strncmp(line, ";; Function ", 12) == 0) {
       kernel = image->nsignatures;
-      for (size_t i = 0; i < 2; i++)
+      for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strncmp(line + 12, names[i], strlen(names[i])) == 0)
           kernel = strtoul(line + 12 + strlen(names[i]), NULL, 10);
     } else if (strncmp(line, "  <bb ", 6) == 0)
       kernel = image->nsignatures;
     else if (kernel < image->nsignatures && !h->ordered[kernel] &&
              is_memory(line)) {
-      h->ordered[kernel] = 1;
       found++;
+      set_ordered(h, kernel);
     }
   }
   fclose(file);
@@ -585,6 +612,18 @@ static void remove_folder(host_job *h) {
 }
 
 
+/* Leaves every loop as the script has it; returns how many there were. */
+static size_t drop_loops(host_job *h) {
+  size_t dropped = 0;
+  for (size_t i = 0; i < h->job->image->nsignatures; i++)
+    if (mode_of(h, i) == MODE_STRIDE) {
+      h->ordered[i] = 1;
+      dropped++;
+    }
+  return dropped;
+}
+
+
 cgl_compile_status cgl_host_compile(cgl_job *job) {
   host_job h = {.job = job, .cxx = find_compiler()};
   cgl_compile_status status = CGL_COMPILE_SYSTEM;
@@ -596,7 +635,9 @@ cgl_compile_status cgl_host_compile(cgl_job *job) {
       h.ordered[i] =
           h.cxx->clang && (image->signatures[i].features & CGL_USES_LOCALS);
     status = build(&h);
-    if (status == CGL_COMPILE_OK && !h.cxx->clang && find_memory(&h)) {
+    if (status == CGL_COMPILE_REFUSED && drop_loops(&h))
+      status = build(&h); /* for the columns of the messages */
+    else if (status == CGL_COMPILE_OK && !h.cxx->clang && find_memory(&h)) {
       free(job->image->bytes);
       job->image->bytes = NULL;
       status = build(&h);

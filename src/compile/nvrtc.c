@@ -226,7 +226,7 @@ static void generate(const cgl_job *job, cgl_text *out) {
   cgl_text_print(out, "#line %d \"", s->line);
   cgl_text_quote(out, s->file);
   cgl_text_put(out, "\"\n");
-  cgl_source_rewrite(s, 0, out);
+  cgl_source_rewrite(s, 0, NULL, 0, out);
   cgl_text_put(out, "\n");
 }
 

@@ -477,6 +477,8 @@ cgl_program *cgl_program_read(const char *text, size_t length, int line,
   cgl_program *p = calloc(1, sizeof *p);
   if (!p)
     return NULL;
+  p->text = text;
+  p->length = length;
   p->pp = (cgl_pp){.options = options, .noptions = noptions, .folder = folder};
   if (!cgl_pp_run(&p->pp, text, length, line < 1 ? 1 : line))
     return cgl_program_free(p), NULL;

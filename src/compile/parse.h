@@ -15,12 +15,24 @@
 #include "types.h"
 
 enum {
-  CGL_USES_BARRIER = 1,  /* barriers or warp collectives */
-  CGL_USES_SHARED = 2,   /* __shared__ */
-  CGL_USES_DYNAMIC = 4,  /* extern __shared__ */
-  CGL_NEEDS_THREADS = 8, /* threadIdx.x or blockIdx.x outside the idiom */
-  CGL_USES_LOCALS = 16   /* local arrays, which forbid ivdep */
+  CGL_USES_BARRIER = 1,    /* barriers or warp collectives */
+  CGL_USES_SHARED = 2,     /* __shared__ */
+  CGL_USES_DYNAMIC = 4,    /* extern __shared__ */
+  CGL_NEEDS_THREADS = 8,   /* threadIdx.x or blockIdx.x outside the idiom */
+  CGL_USES_LOCALS = 16,    /* local arrays, which forbid ivdep */
+  CGL_USES_INDEX = 32,     /* any position along x */
+  CGL_TAKES_REFERENCE = 64 /* a parameter is a reference */
 };
+
+/* The header of a grid-stride loop in the source's text (see stride.c). */
+typedef struct cgl_loop {
+  const char *start, *end; /* `for` to `)`; NULL when there is none */
+  const cgl_token *type;   /* of the loop variable */
+  size_t ntype;
+  const cgl_token *variable;
+  const cgl_token *bound; /* the loop runs while variable < bound */
+  size_t nbound;
+} cgl_loop;
 
 typedef struct cgl_signature {
   char *name;                /* as the caller asks for it */
@@ -30,6 +42,7 @@ typedef struct cgl_signature {
   int line;             /* of the kernel's name in the script */
   uint32_t max_threads; /* of __launch_bounds__, 0 when absent */
   unsigned features;    /* CGL_USES_*, CGL_NEEDS_* */
+  cgl_loop loop;        /* valid as long as the program and the source */
 } cgl_signature;
 
 typedef struct cgl_variable {
@@ -41,9 +54,10 @@ typedef struct cgl_variable {
 
 typedef struct cgl_program cgl_program;
 
-/* Reads a source.  `line` is the number of its first line; of `options` only
-   -D, -U and -I are looked at; `folder` (or NULL) is where quoted includes
-   are looked for.  Returns NULL only when memory ran out. */
+/* Reads a source, which must outlive the program.  `line` is the number of its
+   first line; of `options` only -D, -U and -I are looked at; `folder` (or NULL)
+   is where quoted includes are looked for.  Returns NULL only when memory ran
+   out. */
 cgl_program *cgl_program_read(const char *text, size_t length, int line,
                               const char *const *options, size_t noptions,
                               const char *folder);

@@ -47,6 +47,8 @@ typedef struct cgl_declared {
 } cgl_declared;
 
 struct cgl_program {
+  const char *text; /* the source, borrowed */
+  size_t length;
   cgl_pp pp;
   cgl_arena arena;
   cgl_chunk *chunks;
@@ -64,7 +66,15 @@ struct cgl_program {
 /* Fills in every chunk's own features. */
 void cgl_reach_mark(cgl_program *program);
 
-/* The features of all a chunk may reach. */
-unsigned cgl_reach_features(cgl_program *program, size_t chunk);
+/* The features of all a chunk may reach; *others, when not NULL, takes those
+   of what it reaches beside itself. */
+unsigned cgl_reach_features(cgl_program *program, size_t chunk,
+                            unsigned *others);
+
+/* A grid-stride loop that is all a kernel does: 1 when there is one that may
+   run as a walk in steps of one.  `text` is the source's own text, into which
+   the result points. */
+int cgl_program_loop(cgl_program *program, const cgl_declared *kernel,
+                     const char *text, size_t length, cgl_loop *out);
 
 #endif

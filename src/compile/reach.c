@@ -29,6 +29,12 @@ static int is_barrier(const cgl_token *t) {
 }
 
 
+static int is_position(const cgl_token *t) {
+  return cgl_token_is(t, "threadIdx") || cgl_token_is(t, "blockIdx") ||
+         cgl_token_is(t, "blockDim") || cgl_token_is(t, "gridDim");
+}
+
+
 /* Does `blockIdx.x` or its like start at i? */
 static int is_axis(const cgl_token *at, size_t count, size_t i,
                    const char *object) {
@@ -98,10 +104,14 @@ static unsigned own_features(const cgl_token *at, size_t count) {
     const cgl_token *t = &at[i];
     size_t n;
     body |= cgl_token_is(t, "{");
+    if (!body && (cgl_token_is(t, "&") || cgl_token_is(t, "&&")))
+      features |= CGL_TAKES_REFERENCE;
     if (body && is_local_array(at, i))
       features |= CGL_USES_LOCALS;
     if (t->kind != CGL_TOKEN_NAME)
       continue;
+    if (is_position(t))
+      features |= CGL_USES_INDEX;
     if (cgl_token_is(t, "__shared__")) {
       features |= CGL_USES_SHARED;
       if (i && cgl_token_is(&at[i - 1], "extern"))
@@ -220,15 +230,20 @@ static void follow(cgl_program *p, const cgl_token *name, size_t *list,
 }
 
 
-unsigned cgl_reach_features(cgl_program *p, size_t which) {
+unsigned cgl_reach_features(cgl_program *p, size_t which, unsigned *others) {
   unsigned features = CGL_USES_BARRIER | CGL_USES_SHARED | CGL_USES_DYNAMIC |
-                      CGL_NEEDS_THREADS | CGL_USES_LOCALS;
+                      CGL_NEEDS_THREADS | CGL_USES_LOCALS | CGL_USES_INDEX |
+                      CGL_TAKES_REFERENCE;
   size_t *list = malloc((p->nchunks + 1) * sizeof *list), n = 0;
+  if (others)
+    *others = features;
   if (p->pp.partial || which >= p->nchunks || !list) {
     free(list);
     return features;
   }
   features = 0;
+  if (others)
+    *others = 0;
   for (size_t i = 0; i < p->nchunks; i++) {
     p->chunks[i].visited = i == which || p->chunks[i].operators;
     if (p->chunks[i].visited)
@@ -237,6 +252,8 @@ unsigned cgl_reach_features(cgl_program *p, size_t which) {
   for (size_t k = 0; k < n; k++) {
     const cgl_chunk *chunk = &p->chunks[list[k]];
     features |= chunk->features;
+    if (others && list[k] != which)
+      *others |= chunk->features;
     for (size_t i = 0; i < chunk->count; i++)
       if (chunk->at[i].kind == CGL_TOKEN_NAME)
         follow(p, &chunk->at[i], list, &n);

@@ -81,13 +81,54 @@ static void share_array(edit *e, const cgl_token *at, size_t count, size_t i) {
 }
 
 
-void cgl_source_rewrite(const cgl_source *source, int host, cgl_text *out) {
+static void add_tokens(cgl_text *out, const cgl_token *at, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    cgl_text_put(out, " ");
+    cgl_text_add(out, at[i].text, at[i].length);
+  }
+}
+
+
+/* The loop's header, as a walk through the threads of a run of blocks. */
+static void write_loop(edit *e, const cgl_loop *loop) {
+  cgl_text type = {0}, bound = {0};
+  add_tokens(&type, loop->type, loop->ntype);
+  add_tokens(&bound, loop->bound, loop->nbound);
+  copy_to(e, loop->start);
+  int n = (int)loop->variable->length;
+  const char *name = loop->variable->text;
+  if (!type.failed && !bound.failed)
+    cgl_text_print(
+        e->out,
+        "for (%s cgl_base = (%s)cgl_first, cgl_end; cgl_base <%s && (cgl_end = "
+        "cgl_step<%s>(cgl_base, cgl_span,%s), true); cgl_base = "
+        "cgl_step<%s>(cgl_base, cgl_pace,%s)) CGL_UNORDERED for (%s %.*s = "
+        "cgl_base; %.*s < cgl_end; %.*s++)",
+        type.data, type.data, bound.data, type.data, bound.data, type.data,
+        bound.data, type.data, n, name, n, name, n, name);
+  e->out->failed |= type.failed || bound.failed;
+  for (const char *at = loop->start; at < loop->end; at++)
+    if (*at == '\n')
+      cgl_text_put(e->out, "\n");
+  e->done = loop->end;
+  cgl_text_free(&type);
+  cgl_text_free(&bound);
+}
+
+
+void cgl_source_rewrite(const cgl_source *source, int host,
+                        const cgl_loop *const *loops, size_t n, cgl_text *out) {
   cgl_tokens row = {0};
   edit e = {.out = out, .done = source->text};
   cgl_lex(source->text, source->length, 1, &row);
   out->failed |= row.failed;
   for (size_t i = 0; i < row.count; i++) {
     const cgl_token *t = &row.at[i];
+    if (t->text < e.done)
+      continue;
+    for (size_t k = 0; k < n; k++)
+      if (loops[k]->start == t->text && t->text >= e.done)
+        write_loop(&e, loops[k]); /* once for all instances */
     if (t->text < e.done)
       continue;
     if (t->first && cgl_token_is(t, "#")) {

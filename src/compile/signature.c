@@ -69,7 +69,8 @@ static int fill(cgl_program *p, const cgl_declared *k, const cgl_alias *aliases,
                 cgl_arena *arena, cgl_signature *out) {
   out->line = k->name.line;
   out->max_threads = read_bounds(k, aliases);
-  out->features = cgl_reach_features(p, k->chunk);
+  out->features = cgl_reach_features(p, k->chunk, NULL);
+  cgl_program_loop(p, k, p->text, p->length, &out->loop);
   return read_parameters(k, aliases, arena, out) && out->name && out->lowered;
 }
 
