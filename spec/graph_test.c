@@ -477,6 +477,43 @@ static void test_events(void) {
 }
 
 
+/* ---- handles of what is gone ---- */
+
+static void test_stale(void) {
+  uint64_t *v = new_words(4);
+  CUstream s = new_stream();
+  CUgraph graph = line(s, v, 2, 1), copy;
+  CUgraphNode nodes[2], made;
+  CUgraphNodeType type;
+  CUgraphExec e;
+  size_t n = 2;
+  unsigned enabled;
+  cu->cuGraphGetNodes(graph, nodes, &n);
+  cu->cuGraphInstantiate(&e, graph, 0);
+  cu->cuGraphDestroyNode(nodes[1]);
+  tap_ok(cu->cuGraphNodeGetType(nodes[1], &type) == CUDA_ERROR_INVALID_VALUE &&
+             cu->cuGraphAddEmptyNode(&made, graph, &nodes[1], 1) ==
+                 CUDA_ERROR_INVALID_VALUE &&
+             cu->cuGraphNodeGetEnabled(e, nodes[1], &enabled) ==
+                 CUDA_ERROR_INVALID_VALUE &&
+             cu->cuGraphDestroyNode(nodes[1]) == CUDA_ERROR_INVALID_VALUE,
+         "a destroyed node is refused");
+  cu->cuGraphDestroy(graph);
+  tap_ok(cu->cuGraphDestroy(graph) == CUDA_ERROR_INVALID_VALUE &&
+             cu->cuGraphGetNodes(graph, NULL, &n) == CUDA_ERROR_INVALID_VALUE &&
+             cu->cuGraphClone(&copy, graph) == CUDA_ERROR_INVALID_VALUE &&
+             cu->cuGraphNodeGetType(nodes[0], &type) ==
+                 CUDA_ERROR_INVALID_VALUE,
+         "so is a destroyed graph, and its nodes");
+  cu->cuGraphExecDestroy(e);
+  tap_ok(cu->cuGraphLaunch(e, s) == CUDA_ERROR_INVALID_VALUE &&
+             cu->cuGraphExecDestroy(e) == CUDA_ERROR_INVALID_VALUE,
+         "so is a destroyed executable");
+  cu->cuStreamDestroy(s);
+  free_words(v);
+}
+
+
 /* ---- the picture ---- */
 
 static void test_dot(void) {
@@ -527,6 +564,7 @@ int main(void) {
   test_while(1);
   test_while(8);
   test_events();
+  test_stale();
   test_dot();
   graph_close();
   return tap_done();

@@ -2,6 +2,7 @@
 #include "driver/host/exec.h"
 #include "driver/host/rows_host.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* What cuGraphExecGetFlags tells of them. */
@@ -41,6 +42,7 @@ static CUresult exec_new(CUgraphExec *out, CUgraph graph, cuuint64_t flags,
   atomic_init(&exec->refs, 1);
   exec->flags = flags;
   exec->patches_end = &exec->patches;
+  assert(host_graph_is_valid(graph));
   CUresult result = host_exec_compile(exec, graph, error, why);
   if (result == CUDA_SUCCESS && !host_user_copy(&exec->users, graph->users))
     result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -247,6 +249,28 @@ static void run_cancel(CUgraphExec exec, host_exec_run *run) {
 }
 
 
+/* The changes since the last launch go with this one. */
+static void patches_take(CUgraphExec exec, host_exec_run *run) {
+  run->patches = exec->patches;
+  for (host_patch *patch = run->patches; patch != NULL; patch = patch->next)
+    patch->node->pending = NULL;
+  exec->patches = NULL;
+  exec->patches_end = &exec->patches;
+}
+
+
+/* They wait for another launch after all. */
+static void patches_return(CUgraphExec exec, host_exec_run *run) {
+  exec->patches = run->patches;
+  exec->patches_end = &exec->patches;
+  for (host_patch *patch = run->patches; patch != NULL; patch = patch->next) {
+    patch->node->pending = patch;
+    exec->patches_end = &patch->next;
+  }
+  run->patches = NULL;
+}
+
+
 static CUresult launch(CUgraphExec exec, CUstream stream) {
   host_exec_run *run = run_new(exec);
   if (run == NULL)
@@ -257,14 +281,19 @@ static CUresult launch(CUgraphExec exec, CUstream stream) {
     return result;
   }
   run->ticket = exec->next_ticket++;
-  run->patches = exec->patches;
-  for (host_patch *patch = exec->patches; patch != NULL; patch = patch->next)
-    patch->node->pending = NULL;
-  exec->patches = NULL;
-  exec->patches_end = &exec->patches;
+  patches_take(exec, run);
   atomic_fetch_add(&exec->refs, 1);
   host_op op = {.kind = HOST_OP_EXEC, .exec = run};
-  return host_enqueue(stream, &op);
+  host_exec_launching = run;
+  result = host_enqueue(stream, &op);
+  host_exec_launching = NULL;
+  if (result != CUDA_SUCCESS) {
+    atomic_fetch_sub(&exec->refs, 1);
+    exec->next_ticket--;
+    patches_return(exec, run);
+    run_cancel(exec, run);
+  }
+  return result;
 }
 
 

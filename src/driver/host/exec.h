@@ -156,5 +156,8 @@ void host_exec_destroy(CUgraphExec exec);
    host_lock, else on a worker. */
 void host_program_ready(host_program *program);
 void host_exec_unref(CUgraphExec exec, bool locked);
+/* The run that this thread is about to queue; should that fail, the release of
+   its op leaves it alone. */
+extern _Thread_local host_exec_run *host_exec_launching;
 
 #endif

@@ -152,6 +152,43 @@ bool host_node_is_capturing(CUgraphNode node) {
 }
 
 
+static bool edges_are_valid(CUgraphNode node) {
+  for (uint32_t i = 0; i < node->out.count; i++) {
+    const host_edge *edge = &node->out.list[i];
+    if (edge->node == node || edge->node->graph != node->graph)
+      return false;
+    const host_edges *back = &edge->node->in;
+    if (back->count > 64)
+      continue; /* too long to search for each; the sums are compared */
+    uint32_t found = 0;
+    for (uint32_t k = 0; k < back->count; k++)
+      found += back->list[k].node == node;
+    if (found != 1)
+      return false;
+  }
+  return node->out.count <= node->out.size && node->in.count <= node->in.size;
+}
+
+
+static bool visit_invalid(CUgraph graph, void *context) {
+  size_t n = 0, in = 0, out = 0;
+  (void)context;
+  for (CUgraphNode node = graph->first; node != NULL; node = node->next, n++) {
+    if (node->graph != graph || (node->next == NULL && node != graph->last) ||
+        !edges_are_valid(node) || inner_graphs(node, visit_invalid, NULL))
+      return true;
+    in += node->in.count;
+    out += node->out.count;
+  }
+  return n != graph->nnodes || in != out;
+}
+
+
+bool host_graph_is_valid(CUgraph graph) {
+  return !visit_invalid(graph, NULL);
+}
+
+
 /* ---- edges ---- */
 
 bool host_edge_data_is_default(const CUgraphEdgeData *data) {

@@ -68,6 +68,9 @@ struct CUgraph_st {
 /* Are these handles of a graph and of nodes that were not destroyed? */
 bool host_graph_is_live(CUgraph graph);
 bool host_nodes_are_live(const CUgraphNode *nodes, size_t count);
+/* For assertions: every edge is in both lists, every node on the graph's, the
+   count right, the same of all graphs inside. */
+bool host_graph_is_valid(CUgraph graph);
 CUgraph host_graph_new(void); /* NULL: no memory */
 /* Destroys the nodes and drops the handle's reference. */
 void host_graph_free(CUgraph graph);

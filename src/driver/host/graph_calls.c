@@ -2,6 +2,8 @@
 #include "driver/host/graph.h"
 #include "driver/host/rows_host.h"
 
+#include <assert.h>
+
 
 CUresult host_cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
   CUresult result = host_check_release();
@@ -27,8 +29,10 @@ CUresult host_cuGraphDestroy(CUgraph hGraph) {
     result = CUDA_ERROR_ILLEGAL_STATE;
   else if (hGraph->owner != NULL)
     result = CUDA_ERROR_INVALID_VALUE; /* its node owns it */
-  else
+  else {
+    assert(host_graph_is_valid(hGraph));
     host_graph_free(hGraph);
+  }
   host_unlock();
   return result;
 }

@@ -316,7 +316,12 @@ void host_exec_unref(CUgraphExec exec, bool locked) {
 }
 
 
+_Thread_local host_exec_run *host_exec_launching;
+
+
 void host_exec_run_release(host_exec_run *run) {
+  if (run == host_exec_launching)
+    return; /* it was never queued; the launch takes it back */
   CUgraphExec exec = run->exec;
   for (uint32_t i = 0; i < exec->nevents; i++) {
     host_fence_release(run->fences[i]);
