@@ -329,7 +329,7 @@ static void child_fault(void) {
 static void fail_with(const char *name, unsigned grid, void **params,
                       CUresult code) {
   CUfunction f = kernel(name);
-  NEED(launch(f, grid, 1, NULL, params) == CUDA_SUCCESS);
+  NEED(launch(f, grid, 32, NULL, params) == CUDA_SUCCESS);
   NEED(driver->cuStreamSynchronize(NULL) == code);
   NEED(driver->cuCtxSynchronize() == code);
   NEED(strstr(driver->failure_text(), name));
@@ -389,6 +389,25 @@ static void child_trap(void) {
   NEED(launch(f, 1, 32, NULL, NULL) == CUDA_SUCCESS);
   CUresult r = driver->cuStreamSynchronize(NULL);
   NEED(r == CUDA_ERROR_LAUNCH_FAILED || r == CUDA_ERROR_ILLEGAL_INSTRUCTION);
+}
+
+
+static void child_fiber(void) {
+  CUdeviceptr p = new_memory(64);
+  void *params[] = {&p};
+  fail_with("fall", 3, params, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+
+static void child_apart(void) {
+  fail_with("apart", 2, NULL, CUDA_ERROR_LAUNCH_FAILED);
+}
+
+
+static void child_deep(void) {
+  CUdeviceptr p = new_memory(64);
+  void *params[] = {&p};
+  fail_with("deep", 1, params, CUDA_ERROR_HARDWARE_STACK_ERROR);
 }
 
 
@@ -480,6 +499,8 @@ static const child_case cases[] = {
     {"divide", child_divide},     {"trap", child_trap},
     {"chain", child_chain},       {"stand_in", child_stand_in},
     {"priority", child_priority}, {"exit", child_exit},
+    {"fiber", child_fiber},       {"apart", child_apart},
+    {"deep", child_deep},
 };
 
 
@@ -494,6 +515,9 @@ static void test_faults(void) {
          "one block of many faults, the launch ends");
   tap_ok(child("divide", NULL, NULL), "an integer division by zero is caught");
   tap_ok(child("trap", NULL, NULL), "__trap ends the launch");
+  tap_ok(child("fiber", NULL, NULL), "a fault between barriers is caught");
+  tap_ok(child("apart", NULL, NULL), "threads that wait for different things");
+  tap_ok(child("deep", NULL, NULL), "a kernel that overflows its stack");
   tap_ok(child("chain", NULL, NULL), "the program keeps its own handler");
   tap_ok(child("stand_in", "CGRAPHLUA_HOST_THREADS", "1"),
          "a blocked host function does not block other streams");

@@ -342,7 +342,8 @@ static CUresult copy_async(CUstream stream, const CUDA_MEMCPY3D *copy) {
   HOST_TRY(host_check());
   host_lock();
   CUresult result = copy_on(stream, copy);
-  host_unlock();
+  CUstream s = result == CUDA_SUCCESS ? host_stream_resolve(stream) : NULL;
+  host_unlock_and_wait(s ? host_stream_full(s) : NULL);
   return result;
 }
 
@@ -488,7 +489,7 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value,
     if (result == CUDA_SUCCESS && sync)
       result = host_stream_wait(s);
   }
-  host_unlock();
+  host_unlock_and_wait(result == CUDA_SUCCESS ? host_stream_full(s) : NULL);
   return result;
 }
 

@@ -78,7 +78,9 @@ static void judge(int number, const siginfo_t *info, const void *context,
   } else if (number == SIGILL) {
     fault->code = CUDA_ERROR_ILLEGAL_INSTRUCTION;
     why = "trapped";
-  } else if (sp && fault->address + 65536 > sp && fault->address < sp + 4096) {
+  } else if (cgl_fiber_is_guard(info->si_addr) ||
+             (sp && fault->address + 65536 > sp &&
+              fault->address < sp + 4096)) {
     fault->code = CUDA_ERROR_HARDWARE_STACK_ERROR;
     why = "overflowed its stack";
   } else if (info->si_code == SI_KERNEL || info->si_code <= 0) {

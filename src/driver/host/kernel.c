@@ -241,7 +241,7 @@ CUresult host_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f,
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_INVALID_HANDLE)
       host_capture_break(s);
   }
-  host_unlock();
+  host_unlock_and_wait(result == CUDA_SUCCESS ? host_stream_full(s) : NULL);
   return result;
 }
 

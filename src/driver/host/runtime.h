@@ -203,6 +203,10 @@ bool host_device_idle(void);
 bool host_stream_reached(uint64_t id, uint64_t at);
 /* Waits for all work of the device; gives host_lock up meanwhile. */
 void host_device_wait(void);
+/* What a call that queued something has to wait for when the stream holds very
+   much already, or NULL; gives host_lock back and waits for it. */
+host_fence *host_stream_full(CUstream stream);
+void host_unlock_and_wait(host_fence *fence);
 /* Waits for all that is queued on the stream; gives host_lock up meanwhile.
    Answers host_failed. */
 CUresult host_stream_wait(CUstream stream);

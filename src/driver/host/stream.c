@@ -6,7 +6,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { TURN = 64 }; /* ops a worker runs before others get their turn */
+enum { TURN = 64 };    /* ops a worker runs before others get their turn */
+enum { FULL = 65536 }; /* entries behind which a caller waits */
 
 typedef struct host_entry {
   host_op op;
@@ -387,6 +388,21 @@ bool host_stream_reached(uint64_t id, uint64_t at) {
 }
 
 
+host_fence *host_stream_full(CUstream stream) {
+  uint64_t done = atomic_load_explicit(&stream->done, memory_order_relaxed);
+  return stream->queued - done < FULL ? NULL : host_stream_fence(stream);
+}
+
+
+void host_unlock_and_wait(host_fence *fence) {
+  host_unlock();
+  if (fence) {
+    host_fence_wait(fence);
+    host_fence_release(fence);
+  }
+}
+
+
 CUresult host_stream_wait(CUstream stream) {
   host_fence *fence = host_stream_fence(stream);
   if (fence) {
@@ -547,7 +563,7 @@ static CUresult submit(CUstream stream, host_op *op) {
   CUresult result = host_stream_open(stream, &s);
   if (result == CUDA_SUCCESS)
     result = host_submit(s, op, NULL);
-  host_unlock();
+  host_unlock_and_wait(result == CUDA_SUCCESS ? host_stream_full(s) : NULL);
   return result;
 }
 
