@@ -8,8 +8,9 @@
 --            obstacle into the slot from which that cell will read it,
 --   outlet   does so for the end of a channel, at pressure 0,
 --   collide  reads each cell's nine populations from its neighbours, relaxes
---            them (incompressible, regularised: only stress survives) and
---            writes them to the other buffer.
+--            them (incompressible and regularised: of what is out of balance
+--            only shear stress survives, so that sound dies out) and writes
+--            them to the other buffer.
 -- So no cell asks what its neighbour is.  Curved walls follow Bouzidi,
 -- Firdaouss and Lallemand, Physics of Fluids 13 (2001), quadratic.
 
@@ -79,10 +80,9 @@ extern "C" __global__ void collide(const float *f, float *g, const float *fluid,
     float p = f0 + f1 + f2 + f3 + f4 + f5 + f6 + f7 + f8;
     float u = f1 - f3 + f5 - f7 - f6 + f8;
     float v = f2 - f4 + f5 - f7 + f6 - f8;
-    float diagonal = f5 + f6 + f7 + f8;
     float keep = 1.f - omega;
-    float xx = u * u + keep * (f1 + f3 + diagonal - p / 3.f - u * u);
-    float yy = v * v + keep * (f2 + f4 + diagonal - p / 3.f - v * v);
+    float shear = keep * 0.5f * (f1 + f3 - f2 - f4 - u * u + v * v);
+    float xx = u * u + shear, yy = v * v - shear;
     float xy = u * v + keep * (f5 + f7 - f6 - f8 - u * v);
 
     // Nothing moves in a solid cell.
