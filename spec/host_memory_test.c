@@ -14,8 +14,7 @@ static bool tight(void) {
 }
 
 
-/* ---- plain memory
- * ---------------------------------------------------------------- */
+/* ---- plain memory ---- */
 
 static void test_alloc(void) {
   CUdeviceptr p = 0, q = 0;
@@ -143,8 +142,7 @@ static void test_attributes(void) {
 }
 
 
-/* ---- copies and fills
- * --------------------------------------------------------------- */
+/* ---- copies and fills ---- */
 
 static void test_copies(void) {
   enum { N = 3 << 20 };
@@ -283,9 +281,7 @@ static void test_fills(void) {
 }
 
 
-/* ---- virtual memory
- * --------------------------------------------------------------------
- */
+/* ---- virtual memory ---- */
 
 static void test_virtual(void) {
   const size_t g = 2 * MIB;
@@ -353,9 +349,7 @@ static void child_no_access(void) {
 }
 
 
-/* ---- pools
- * ------------------------------------------------------------------------------
- */
+/* ---- pools ---- */
 
 static void test_pools(void) {
   gate g;
@@ -453,9 +447,7 @@ static void test_pool_stress(void) {
 }
 
 
-/* ---- modules
- * ----------------------------------------------------------------------------
- */
+/* ---- modules ---- */
 
 static void test_modules(void) {
   CUmodule other;

@@ -7,8 +7,7 @@
 #include <sys/mman.h>
 
 
-/* ---- streams
- * ------------------------------------------------------------------ */
+/* ---- streams ---- */
 
 static void test_asynchronous(void) {
   gate g;
@@ -137,8 +136,7 @@ static void test_callbacks(void) {
 }
 
 
-/* ---- events
- * --------------------------------------------------------------------- */
+/* ---- events ---- */
 
 static void test_events_order_streams(void) {
   gate g;
@@ -216,8 +214,7 @@ static void test_idle_is_asleep(void) {
 }
 
 
-/* ---- kernels
- * --------------------------------------------------------------------- */
+/* ---- kernels ---- */
 
 static void test_launch_checks(void) {
   CUfunction f = kernel("empty"), put = kernel("put");
@@ -298,8 +295,7 @@ static void test_many_blocks(void) {
 }
 
 
-/* ---- faults, each in a process of its own
- * ---------------------------------------- */
+/* ---- faults, each in a process of its own ---- */
 
 static void put_at(CUdeviceptr p, long i) {
   int v = 5;
@@ -527,8 +523,7 @@ static void test_faults(void) {
 }
 
 
-/* ---- many threads
- * ------------------------------------------------------------------ */
+/* ---- many threads ---- */
 
 enum { THREADS = 6, ROUNDS = 120, LENGTH = 3000 };
 

@@ -31,11 +31,6 @@ uint64_t host_context_epoch(void) {
 }
 
 
-bool host_in_callback(void) {
-  return in_callback != 0;
-}
-
-
 void host_callback_begin(void) {
   in_callback++;
   host_worker_yield();

@@ -11,8 +11,7 @@
 enum { STAGE_BYTES = 1 << 20, SPAN_BYTES = 256 << 10 };
 
 
-/* ---- checks
- * ------------------------------------------------------------------ */
+/* ---- checks ---- */
 
 /* May [address, address + bytes) be touched, as far as is known?  Memory that
    nobody told the device of is taken for the host's. */
@@ -172,8 +171,7 @@ CUresult host_memset_op_make(host_op *op, const CUDA_MEMSET_NODE_PARAMS *set) {
 }
 
 
-/* ---- moving bytes
- * ------------------------------------------------------------ */
+/* ---- moving bytes ---- */
 
 /* One parallel loop over rows, or over the spans of a single row. */
 typedef struct mover {
@@ -299,8 +297,7 @@ CUresult host_memset_run(const CUDA_MEMSET_NODE_PARAMS_v2 *set) {
 }
 
 
-/* ---- issuing
- * ------------------------------------------------------------------- */
+/* ---- issuing ---- */
 
 /* Lets the op read a copy of its pageable source; false: no memory. */
 static bool stage(host_op *op) {
@@ -469,9 +466,7 @@ CUresult host_cuMemcpy3DAsync(const CUDA_MEMCPY3D *pCopy, CUstream hStream) {
 }
 
 
-/* ---- fills
- * ----------------------------------------------------------------------
- */
+/* ---- fills ---- */
 
 static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value,
                      unsigned size, size_t width, size_t height,

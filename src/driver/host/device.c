@@ -99,8 +99,7 @@ bool host_guard_tight(void) {
 
 /* Preamble of calls that need no context. */
 static CUresult check_device(CUdevice dev) {
-  if (host_in_callback())
-    return CUDA_ERROR_NOT_PERMITTED;
+  HOST_TRY(host_check_process());
   return dev == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 

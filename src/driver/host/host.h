@@ -27,7 +27,7 @@ typedef struct host_fence host_fence;     /* scheduler.c */
 typedef struct host_capture host_capture; /* capture.c */
 typedef struct host_exec_run host_exec_run;
 
-/* ---- operations: what streams run and what graph nodes are --------------- */
+/* ---- operations: what streams run and what graph nodes are ---- */
 
 typedef enum host_op_kind {
   HOST_OP_EMPTY,
@@ -98,8 +98,7 @@ CUresult host_kernel_op_make(host_op *op, CUfunction f, const uint32_t grid[3],
                              const uint32_t block[3], uint32_t shared_bytes,
                              void **params, void **extra);
 
-/* ---- scheduler.c: workers, tasks, fences ----------------------------------
- */
+/* ---- scheduler.c: workers, tasks, fences ---- */
 
 /* Workers: one per core ($CGRAPHLUA_HOST_THREADS), started at first use, with
    SIGPROF and other signals blocked; asleep on a futex or condition variable
@@ -141,8 +140,7 @@ void host_fence_wait(host_fence *fence); /* blocks; not on a worker, and
 void host_lock(void);
 void host_unlock(void);
 
-/* ---- context.c: device, primary context, sticky errors --------------------
- */
+/* ---- context.c: device, primary context, sticky errors ---- */
 
 /* Answer of a call's preamble: INVALID_CONTEXT, NOT_INITIALIZED, the sticky
    error of the context, or SUCCESS. */
@@ -168,8 +166,7 @@ CUresult host_failed(void);
 void host_callback_begin(void);
 void host_callback_end(void);
 
-/* ---- handle.c: which handles live -------------------------------------------
- */
+/* ---- handle.c: which handles live ---- */
 
 typedef enum host_handle_kind {
   HOST_HANDLE_STREAM = 1,
@@ -193,8 +190,7 @@ bool host_handle_remove(host_handle_kind kind, const void *handle);
 bool host_handle_live(host_handle_kind kind, const void *handle);
 int64_t host_handle_count(host_handle_kind kind);
 
-/* ---- stream.c, event.c ------------------------------------------------------
- */
+/* ---- stream.c, event.c ---- */
 
 struct CUstream_st {
   unsigned flags;
@@ -259,8 +255,7 @@ host_fence *host_stream_fence(CUstream stream);
 /* exec.c calls this when a HOST_OP_EXEC that did not end inline ends. */
 void host_stream_resume(CUstream stream);
 
-/* ---- capture.c --------------------------------------------------------------
- */
+/* ---- capture.c ---- */
 
 /* "A potentially unsafe call": under host_lock.  SUCCESS, or 900 after having
    invalidated every capture that bars it (thread modes as recorded). */
@@ -301,8 +296,7 @@ CUresult host_capture_event_check(CUevent event, bool breaks);
 void host_capture_forget_stream(CUstream stream);
 void host_capture_forget_event(CUevent event);
 
-/* ---- memory.c, virtual.c, mempool.c -----------------------------------------
- */
+/* ---- memory.c, virtual.c, mempool.c ---- */
 
 /* Under host_lock: device memory of `bytes` with guard pages (or with its end
    against one: CGRAPHLUA_HOST_GUARD=1), counted against the device's size. */
@@ -322,8 +316,7 @@ bool host_memory_committed(CUdeviceptr address);
 CUresult host_memcpy_op_make(host_op *op, const CUDA_MEMCPY3D *copy);
 CUresult host_memset_op_make(host_op *op, const CUDA_MEMSET_NODE_PARAMS *set);
 
-/* ---- module.c
- * ---------------------------------------------------------------- */
+/* ---- module.c ---- */
 
 struct CUfunc_st {
   CUmodule module;
@@ -342,8 +335,7 @@ CUresult host_kernel_run(const host_kernel_op *op);
 /* Never returns to the kernel: ends it with a CUresult. */
 void host_kernel_abort(int code, const char *why) __attribute__((noreturn));
 
-/* ---- graph.c, node.c, exec.c
- * -------------------------------------------------- */
+/* ---- graph.c, node.c, exec.c ---- */
 
 /* The worker that drains `stream` has reached a launch.  Returns true when the
    run ended inline; false: host_stream_resume(stream) is called when it ends,

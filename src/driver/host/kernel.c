@@ -11,8 +11,7 @@
 #define EXTRA_SIZE ((void *)2)
 
 
-/* ---- running ---------------------------------------------------------------
- */
+/* ---- running ---- */
 
 typedef struct launch {
   const host_kernel_op *op;
@@ -76,8 +75,7 @@ CUresult host_kernel_run(const host_kernel_op *op) {
 }
 
 
-/* ---- launching -------------------------------------------------------------
- */
+/* ---- launching ---- */
 
 /* Copies the values out of the caller's buffer, laid out as in C. */
 static CUresult read_extra(void **params, const cgl_host_kernel *kernel,
@@ -264,8 +262,7 @@ CUresult host_cuLaunchKernel(CUfunction f, unsigned int gridDimX,
 }
 
 
-/* ---- occupancy -------------------------------------------------------------
- */
+/* ---- occupancy ---- */
 
 /* As many blocks as threads and shared memory of a multiprocessor hold. */
 static int resident_blocks(CUfunction f, int threads, size_t shared) {

@@ -18,8 +18,7 @@ static int64_t allocations;
 static host_range *graveyard;
 
 
-/* ---- the device's size ------------------------------------------------------
- */
+/* ---- the device's size ---- */
 
 bool host_memory_charge(size_t bytes) {
   if (bytes > host_device_memory() - used)
@@ -49,9 +48,7 @@ void host_memory_note_mapping(void) {
 }
 
 
-/* ---- guarded mappings
- * --------------------------------------------------------
- */
+/* ---- guarded mappings ---- */
 
 static size_t page_up(size_t bytes) {
   return (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
@@ -168,9 +165,7 @@ CUresult host_memory_free(CUdeviceptr address) {
 }
 
 
-/* ---- memory of graphs
- * --------------------------------------------------------
- */
+/* ---- memory of graphs ---- */
 
 static host_range *graph_range(CUdeviceptr address) {
   host_range *r = host_range_find((uintptr_t)address);
@@ -251,8 +246,7 @@ bool host_memory_committed(CUdeviceptr address) {
 }
 
 
-/* ---- the driver's calls ----------------------------------------------------
- */
+/* ---- the driver's calls ---- */
 
 CUresult host_cuMemGetInfo(size_t *free, size_t *total) {
   HOST_TRY(host_check());

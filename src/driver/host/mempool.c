@@ -129,8 +129,7 @@ void host_mempool_reset(void) {
 }
 
 
-/* ---- allocation
- * -------------------------------------------------------------- */
+/* ---- allocation ---- */
 
 /* Takes a free range of the class that `stream` may use, its own first. */
 static host_range *take(CUmemoryPool pool, unsigned class, CUstream stream) {
@@ -307,8 +306,7 @@ CUresult host_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
 }
 
 
-/* ---- pools
- * -------------------------------------------------------------------- */
+/* ---- pools ---- */
 
 CUresult host_cuMemPoolCreate(CUmemoryPool *pool,
                               const CUmemPoolProps *poolProps) {
@@ -463,6 +461,7 @@ CUresult host_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 
 
 CUresult host_cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
+  HOST_TRY(host_check_process());
   if (!pool_out)
     return CUDA_ERROR_INVALID_VALUE;
   *pool_out = &builtin;
@@ -471,6 +470,7 @@ CUresult host_cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
 
 
 CUresult host_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
+  HOST_TRY(host_check_process());
   if (!pool)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
@@ -481,6 +481,7 @@ CUresult host_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
 
 
 CUresult host_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
+  HOST_TRY(host_check_process());
   if (dev != 0)
     return CUDA_ERROR_INVALID_DEVICE;
   host_lock();
@@ -495,6 +496,7 @@ CUresult host_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
 CUresult host_cuDeviceGetGraphMemAttribute(CUdevice device,
                                            CUgraphMem_attribute attr,
                                            void *value) {
+  HOST_TRY(host_check_process());
   if (device != 0)
     return CUDA_ERROR_INVALID_DEVICE;
   if (!value || attr < CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT ||
@@ -512,6 +514,7 @@ CUresult host_cuDeviceGetGraphMemAttribute(CUdevice device,
 
 
 CUresult host_cuDeviceGraphMemTrim(CUdevice device) {
+  HOST_TRY(host_check_process());
   if (device != 0)
     return CUDA_ERROR_INVALID_DEVICE;
   host_lock();

@@ -22,8 +22,7 @@ struct CUmod_st {
 };
 
 
-/* ---- opening ----------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 #if defined(__x86_64__)
 enum { MACHINE = EM_X86_64 };
@@ -150,8 +149,7 @@ static CUresult announce(CUmodule module) {
 }
 
 
-/* ---- the driver's calls ----------------------------------------------------
- */
+/* ---- the driver's calls ---- */
 
 CUresult host_cuModuleLoadData(CUmodule *module, const void *image) {
   HOST_TRY(host_check());

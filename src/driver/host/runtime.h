@@ -21,8 +21,8 @@
 #define HOST_SM_THREADS 2048
 #define HOST_SPIN_NS 20000 /* longest wait awake before a thread sleeps */
 
-/* Returns from the enclosing function what a preamble or check answered,
-   unless that was SUCCESS; the second form gives host_lock back. */
+/* Returns from the enclosing function what a check answered, unless that was
+   SUCCESS. */
 #define HOST_TRY(call)              \
   do {                              \
     CUresult try_result = (call);   \
@@ -88,16 +88,14 @@ unsigned host_worker_spinning(void);
 bool host_loop_open(void);
 bool host_loop_help(void);
 
-/* context.c: true while the calling thread runs a user's callback. */
-bool host_in_callback(void);
-/* Physical memory of the device in bytes, from CGRAPHLUA_HOST_MEMORY; and
-   whether CGRAPHLUA_HOST_GUARD is set.  Read once. */
+/* device.c.  Physical memory of the device in bytes, from
+   CGRAPHLUA_HOST_MEMORY; and whether CGRAPHLUA_HOST_GUARD is set.  Read once.
+ */
 size_t host_device_memory(void);
 bool host_guard_tight(void);
 /* The device's one context, and how often it was made. */
 CUcontext host_context(void);
 uint64_t host_context_epoch(void);
-
 
 /* guard.c: fault frames. */
 typedef struct host_fault {
@@ -196,7 +194,6 @@ void host_mempool_give_back(host_range *range);
 
 /* stream.c: all streams but the built-in ones are destroyed and drained. */
 void host_stream_reset(void);
-CUstream host_stream_first(void); /* list of live streams */
 /* Has every stream run what it was given?  Has the stream of this id run its
    first `at` entries, or is it gone? */
 bool host_device_idle(void);

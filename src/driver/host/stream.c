@@ -32,13 +32,7 @@ static _Thread_local struct {
 static void drain(host_task *task);
 
 
-/* ---- the list of streams --------------------------------------------------
- */
-
-CUstream host_stream_first(void) {
-  return all;
-}
-
+/* ---- the list of streams ---- */
 
 static CUstream make(unsigned flags, int priority) {
   CUstream s = calloc(1, sizeof *s);
@@ -143,8 +137,7 @@ void host_stream_reset(void) {
 }
 
 
-/* ---- running --------------------------------------------------------------
- */
+/* ---- running ---- */
 
 /* True when the entry is complete; else the stream is parked and may already
    be drained by another thread. */
@@ -248,8 +241,7 @@ void host_stream_resume(CUstream stream) {
 }
 
 
-/* ---- queueing --------------------------------------------------------------
- */
+/* ---- queueing ---- */
 
 static CUresult push(CUstream s, host_op *op) {
   host_entry *e = spare;
@@ -435,8 +427,7 @@ void host_device_wait(void) {
 }
 
 
-/* ---- the driver's calls ----------------------------------------------------
- */
+/* ---- the driver's calls ---- */
 
 CUresult host_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags,
                                          int priority) {

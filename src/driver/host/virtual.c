@@ -150,8 +150,7 @@ void host_virtual_reset(void) {
 }
 
 
-/* ---- the driver's calls ----------------------------------------------------
- */
+/* ---- the driver's calls ---- */
 
 static bool prop_is_valid(const CUmemAllocationProp *prop) {
   return prop && prop->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
