@@ -1,0 +1,92 @@
+-- What the benches share: a clock, rounds that alternate between the things
+-- compared, medians, and lines of a table.
+--
+-- The machine is never quiet, so what is compared is run in turns, many short
+-- rounds of each, and a ratio is the median of the rounds' own ratios: what
+-- slows the machine for a while slows both sides of a round.
+
+local ffi = require "ffi"
+
+ffi.cdef [[
+struct bench_time { long seconds, nanoseconds; };
+int clock_gettime(int clock, struct bench_time *time);
+]]
+
+local measure = {}
+
+local CLOCK_MONOTONIC = 1
+local time = ffi.new "struct bench_time"
+
+--- Microseconds since some moment.
+function measure.now()
+  ffi.C.clock_gettime(CLOCK_MONOTONIC, time)
+  return tonumber(time.seconds) * 1e6 + tonumber(time.nanoseconds) * 1e-3
+end
+
+local now = measure.now
+
+function measure.median(list)
+  local sorted = {}
+  for i, value in ipairs(list) do
+    sorted[i] = value
+  end
+  table.sort(sorted)
+  local n = #sorted
+  return n % 2 == 1 and sorted[(n + 1) / 2] or (sorted[n / 2] + sorted[n / 2 + 1]) / 2
+end
+
+--- How long fn takes, in microseconds.
+function measure.time(fn)
+  local start = now()
+  fn()
+  return now() - start
+end
+
+--- What the clock itself takes, between two readings.
+function measure.overhead()
+  local list = {}
+  for i = 1, 1001 do
+    local start = now()
+    list[i] = now() - start
+  end
+  return measure.median(list)
+end
+
+--- Calls the functions of a list in turns for about `seconds`, at least
+-- `least` rounds (5); each returns a time or how long its work took per
+-- operation.  Returns one list of results for each.
+function measure.rounds(seconds, functions, least)
+  local results = {}
+  for i, fn in ipairs(functions) do
+    fn() -- warms up
+    results[i] = {}
+  end
+  local start, round = now(), 0
+  while round < (least or 5) or now() - start < seconds * 1e6 do
+    round = round + 1
+    for i, fn in ipairs(functions) do
+      results[i][round] = fn()
+    end
+  end
+  return unpack(results)
+end
+
+--- The median of a[i] / b[i].
+function measure.ratio(a, b)
+  local list = {}
+  for i = 1, math.min(#a, #b) do
+    list[i] = a[i] / b[i]
+  end
+  return measure.median(list)
+end
+
+--- "0.123", "12.3", "1234": three digits or more.
+function measure.number(x)
+  if not x then
+    return "-"
+  end
+  local digits = x == 0 and 2 or math.max(0, 2 - math.floor(math.log10(math.abs(x))))
+  return string.format("%." .. math.min(digits, 4) .. "f", x)
+end
+
+return measure
