@@ -229,7 +229,9 @@ CGL_API cgl_status cgl_buffer_upload(cgl_buffer *buffer, cgl_stream *stream,
                                      size_t bytes);
 CGL_API cgl_status cgl_buffer_download(cgl_buffer *buffer, cgl_stream *stream,
                                        size_t offset, void *data, size_t bytes);
-/* Asynchronous copies of the whole; counts and types must agree. */
+/* Asynchronous copies of the whole; counts and types must agree.  Between two
+   GPUs: on a stream of one of them, outside captures.  cuMemcpyDtoDAsync,
+   cuMemcpyAsync */
 CGL_API cgl_status cgl_buffer_copy(cgl_buffer *to, cgl_buffer *from,
                                    cgl_stream *stream);
 CGL_API cgl_status cgl_buffer_copy_pinned(cgl_buffer *to, cgl_pinned *from,

@@ -319,7 +319,48 @@ describe("buffer", function()
     cg.set_device(names[2])
     local e = raises("CGL_ERROR_WRONG_DEVICE", function() b:fill(1) end, names[1], names[2])
     assert.equal(device.line(-1), e.where)
-    raises("CGL_ERROR_WRONG_DEVICE", function() cg.zeros("float", 4):copy(b) end)
+    cg.set_device("host")
+    if names[1] ~= "host" then
+      raises("CGL_ERROR_WRONG_DEVICE", function() cg.zeros("float", 4):copy(b) end)
+    end
+    cg.set_device(before)
+  end)
+
+  it("of one GPU is copied to another, and a graph replays on its own", function()
+    local gpus = {}
+    for _, d in ipairs(cg.devices()) do
+      if d.device ~= "host" then gpus[#gpus + 1] = d.device end
+    end
+    if #gpus < 2 then
+      pending "the machine has fewer than two GPUs"
+      return
+    end
+    local before = cg.device().device
+    local source = [[extern "C" __global__ void twice(int *x, int n) {
+      int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i < n) x[i] *= 2;
+    }]]
+    local n = 1000000
+    cg.set_device(gpus[1])
+    local a = cg.full("int32", n, 3)
+    local twice = cg.kernel(source)
+    local g = cg.capture(function() twice:over(n)(a, n) end)
+    cg.set_device(gpus[2])
+    local b = cg.zeros("int32", n)
+    cg.set_device(gpus[1])
+    g:replay(2)
+    b:copy(a) -- on a stream of the source's device
+    a:fill(0)
+    cg.synchronize()
+    cg.set_device(gpus[2])
+    assert.equal(12, b:download()[n])
+    local back = cg.kernel(source)
+    back:over(n)(b, n)
+    a:copy(b) -- on a stream of this device
+    b:release()
+    cg.synchronize()
+    cg.set_device(gpus[1])
+    assert.equal(24, a:download()[1])
     cg.set_device(before)
   end)
 

@@ -324,8 +324,8 @@ cgl_status cgl_buffer_copy(cgl_buffer *to, cgl_buffer *from,
   static const char operation[] = "buffer:copy";
   cgl_status status =
       check_pair(to->type, to->count, from->type, from->count, operation);
-  if (!status)
-    status = cgl_check_device(&to->object, &from->object, operation);
+  if (!status && to->object.context != from->object.context)
+    return cgl_copy_across(to, from, stream, operation);
   if (!status)
     status = begin_issue(&to->object, stream, operation);
   size_t bytes = cgl_buffer_bytes(to);

@@ -249,10 +249,10 @@ void cgl_context_destroy(cgl_context *context) {
     if (registry[i] == context)
       registry[i] = NULL;
   pthread_mutex_unlock(&registry_lock);
-  if (context->pool) {
-    cgl_context_enter(context, "device");
-    cgl_pool_destroy(context->pool);
-  }
+  cgl_context_enter(context, "device");
+  cgl_pool_destroy(context->pool);
+  if (context->link)
+    context->driver->cuStreamDestroy(context->link);
   context->driver->cuDevicePrimaryCtxRelease(context->device);
   pthread_mutex_destroy(&context->lock);
   free(context);

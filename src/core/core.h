@@ -111,9 +111,10 @@ struct cgl_context {
   cgl_device_info info;
   uint64_t serial; /* unique in the process; never reused */
   int block_max[3], grid_max[3];
-  int shared_max; /* bytes of shared memory a block may opt in to */
-  pthread_mutex_t lock;
-  cgl_pool *pool; /* serves what no capture asks for; made lazily */
+  int shared_max;       /* bytes of shared memory a block may opt in to */
+  pthread_mutex_t lock; /* guards `link` */
+  CUstream link;        /* waits for copies that other devices run; lazily */
+  cgl_pool *pool;       /* serves what no capture asks for; made lazily */
   /* Waits for the whole device are numbered: begun so far, and the highest
      that has completed. */
   atomic_uint_fast64_t waits_begun, waits_done;

@@ -85,6 +85,10 @@ cgl_status cgl_buffer_of_module(cgl_module *module, CUdeviceptr address,
                                 cgl_type type, size_t count,
                                 cgl_buffer **buffer);
 
+/* peer.c: the copy of cgl_buffer_copy when the buffers are on two devices. */
+cgl_status cgl_copy_across(cgl_buffer *to, cgl_buffer *from, cgl_stream *stream,
+                           const char *operation);
+
 struct cgl_pinned {
   cgl_object object;
   void *data;
