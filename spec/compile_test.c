@@ -391,6 +391,35 @@ static void test_names(cgl_image_format format, const char *who) {
 }
 
 
+/* A header beside the script, named in quotes. */
+static void test_include(cgl_image_format format, const char *who) {
+  cgl_image *image;
+  char *message;
+  char *script = cgl_format("%s/demo.lua", folder);
+  char *header = cgl_format("%s/beside.h", folder);
+  FILE *file = fopen(header, "w");
+  fputs("typedef double real;\n__global__ void second(real *x) { x[1] = 2; }\n",
+        file);
+  fclose(file);
+  static const char text[] = "#include \"beside.h\"\n"
+                             "__global__ void k(real *x) { x[0] = 1; }\n";
+  cgl_source source = {
+      .text = text, .length = sizeof text - 1, .file = script, .line = 3};
+  cgl_compile_status status =
+      cgl_compile(&(cgl_target){format, 90}, &source, &image, &message);
+  const cgl_signature *k = image ? cgl_image_find(image, "k") : NULL;
+  tap_ok(status == CGL_COMPILE_OK && k &&
+             k->parameters[0].kind == CGL_KIND_DOUBLE &&
+             cgl_image_find(image, "second"),
+         "%s: a header beside the script: %s", who, message ? message : "");
+  cgl_image_free(image);
+  free(message);
+  unlink(header);
+  free(header);
+  free(script);
+}
+
+
 static void test_messages(cgl_image_format format, const char *who) {
   int host = format == CGL_IMAGE_HOST;
   cgl_image *image;
@@ -456,6 +485,7 @@ static void test_nvrtc(void) {
   free(message);
   test_messages(CGL_IMAGE_CUBIN, "NVRTC");
   test_names(CGL_IMAGE_CUBIN, "NVRTC");
+  test_include(CGL_IMAGE_CUBIN, "NVRTC");
   if (!read_text("kernels/kernels.cu", &text, &length))
     return;
   cgl_source source = {
@@ -682,6 +712,7 @@ int main(void) {
   setenv("CGRAPHLUA_CACHE", "off", 1);
   test_messages(CGL_IMAGE_HOST, "the C++ compiler");
   test_names(CGL_IMAGE_HOST, "the C++ compiler");
+  test_include(CGL_IMAGE_HOST, "the C++ compiler");
   test_nvrtc();
   test_cache();
   test_threads();

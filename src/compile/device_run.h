@@ -38,34 +38,37 @@ static __attribute__((noinline, flatten)) void cgl_lane_call(A... a) {
 #define CGL_ROW(name, PRAGMA)                                       \
   template <int ID, auto K, class... A>                             \
   static __attribute__((noinline, flatten)) void name(              \
-      const cgl_host_dims *d, unsigned bj, unsigned bk, unsigned y, \
-      unsigned z, int g, int end, A... a) {                         \
-    const unsigned bx = d->block[0];                                \
+      const cgl_host_dims *d, unsigned bj, unsigned bk, unsigned z, \
+      const int from, const int end, A... a) {                      \
+    const unsigned bx = d->block[0], by = d->block[1];              \
     CGL_ASSUME(bx >= 1 && bx <= 1024)                               \
     gridDim = {d->grid[0], d->grid[1], d->grid[2]};                 \
-    blockDim = {bx, d->block[1], d->block[2]};                      \
-    blockIdx = {0, bj, bk};                                         \
-    threadIdx = {0, y, z};                                          \
-    const int few = end - g >= 1024 ? 16 : 1;                       \
-    const int stop = few < end - g ? g + few : end;                 \
-    unsigned b = (unsigned)g / bx, t = (unsigned)g % bx;            \
-    for (; g < stop; g++) {                                         \
-      blockIdx.x = b;                                               \
-      threadIdx.x = t;                                              \
-      cgl_call<K, A...>(a...);                                      \
-      if (++t == bx)                                                \
-        t = 0, b++;                                                 \
-    }                                                               \
-    if (g >= end)                                                   \
-      return;                                                       \
-    if (g < 1)                                                      \
-      __builtin_unreachable();                                      \
-    PRAGMA for (int i = g; i < end; i++) {                          \
-      blockIdx.x = (unsigned)i / bx;                                \
-      threadIdx.x = (unsigned)i % bx;                               \
-      K(a...);                                                      \
-      threadIdx.x = 0;                                              \
-      blockIdx.x = 0;                                               \
+    blockDim = {bx, by, d->block[2]};                               \
+    const int few = end - from >= 1024 ? 16 : 1;                    \
+    const int stop = few < end - from ? from + few : end;           \
+    for (unsigned y = 0; y < by; y++) {                             \
+      blockIdx = {0, bj, bk};                                       \
+      threadIdx = {0, y, z};                                        \
+      unsigned b = (unsigned)from / bx, t = (unsigned)from % bx;    \
+      int g = from;                                                 \
+      for (; g < stop; g++) {                                       \
+        blockIdx.x = b;                                             \
+        threadIdx.x = t;                                            \
+        cgl_call<K, A...>(a...);                                    \
+        if (++t == bx)                                              \
+          t = 0, b++;                                               \
+      }                                                             \
+      if (g >= end)                                                 \
+        continue;                                                   \
+      if (g < 1)                                                    \
+        __builtin_unreachable();                                    \
+      PRAGMA for (int i = g; i < end; i++) {                        \
+        blockIdx.x = (unsigned)i / bx;                              \
+        threadIdx.x = (unsigned)i % bx;                             \
+        K(a...);                                                    \
+        threadIdx.x = 0;                                            \
+        blockIdx.x = 0;                                             \
+      }                                                             \
     }                                                               \
   }
 CGL_ROW(cgl_row, CGL_UNORDERED)
@@ -75,15 +78,16 @@ CGL_ROW(cgl_row_ordered, )
 template <auto K, class... A>
 static __attribute__((noinline)) void
 cgl_far_row(const cgl_host_dims *d, unsigned first, unsigned n, unsigned bj,
-            unsigned bk, unsigned y, unsigned z, A... a) {
+            unsigned bk, unsigned z, A... a) {
   gridDim = {d->grid[0], d->grid[1], d->grid[2]};
   blockDim = {d->block[0], d->block[1], d->block[2]};
-  for (unsigned b = first; b < first + n; b++)
-    for (unsigned x = 0; x < d->block[0]; x++) {
-      blockIdx = {b, bj, bk};
-      threadIdx = {x, y, z};
-      cgl_call<K, A...>(a...);
-    }
+  for (unsigned y = 0; y < d->block[1]; y++)
+    for (unsigned b = first; b < first + n; b++)
+      for (unsigned x = 0; x < d->block[0]; x++) {
+        blockIdx = {b, bj, bk};
+        threadIdx = {x, y, z};
+        cgl_call<K, A...>(a...);
+      }
 }
 
 enum { CGL_FLAT = 1, CGL_ORDERED = 2, CGL_BARRIERS = 4, CGL_STRIDE = 8 };
@@ -99,15 +103,13 @@ static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
     const unsigned bj = (unsigned)(row % gy), bk = (unsigned)(row / gy);
     const uint64_t from = (uint64_t)x0 * bx, to = from + (uint64_t)n * bx;
     for (unsigned z = 0; z < d->block[2]; z++)
-      for (unsigned y = 0; y < d->block[1]; y++)
-        if (to > 0x7fffffff)
-          cgl_far_row<K, A...>(d, x0, n, bj, bk, y, z, *(A *)p[I]...);
-        else if constexpr ((MODE & CGL_ORDERED) != 0)
-          cgl_row_ordered<ID, K, A...>(d, bj, bk, y, z, (int)from, (int)to,
-                                       *(A *)p[I]...);
-        else
-          cgl_row<ID, K, A...>(d, bj, bk, y, z, (int)from, (int)to,
-                               *(A *)p[I]...);
+      if (to > 0x7fffffff)
+        cgl_far_row<K, A...>(d, x0, n, bj, bk, z, *(A *)p[I]...);
+      else if constexpr ((MODE & CGL_ORDERED) != 0)
+        cgl_row_ordered<ID, K, A...>(d, bj, bk, z, (int)from, (int)to,
+                                     *(A *)p[I]...);
+      else
+        cgl_row<ID, K, A...>(d, bj, bk, z, (int)from, (int)to, *(A *)p[I]...);
     b += n;
   }
 }

@@ -346,7 +346,8 @@ static void add_word(command *c, const char *word) {
 
 /* What of the caller's options means something to a C++ compiler; NVRTC's
    other options are silently left to NVRTC. */
-static void add_options(command *c, const cgl_source *s) {
+static void add_options(command *c, const cgl_job *job) {
+  const cgl_source *s = job->source;
   const char *standard = "-std=gnu++17", *contract = "-ffp-contract=fast";
   for (size_t i = 0; i < s->noptions; i++) {
     const char *o = s->options[i];
@@ -354,6 +355,9 @@ static void add_options(command *c, const cgl_source *s) {
       add_word(c, o);
       if (!o[2] && i + 1 < s->noptions)
         add_word(c, s->options[++i]);
+    } else if (strncmp(o, "--include-path=", 15) == 0) {
+      add_word(c, "-I");
+      add_word(c, o + 15);
     } else if (strcmp(o, "-std=c++20") == 0 || strcmp(o, "--std=c++20") == 0)
       standard = "-std=gnu++20";
     else if (strcmp(o, "--fmad=false") == 0 || strcmp(o, "-fmad=false") == 0)
@@ -361,6 +365,8 @@ static void add_options(command *c, const cgl_source *s) {
   }
   add_word(c, standard);
   add_word(c, contract);
+  add_word(c, "-iquote");
+  add_word(c, job->folder);
 }
 
 
@@ -395,6 +401,7 @@ static void build_command(command *c, const host_job *h) {
       "-fno-tree-slp-vectorize",
       "-fno-store-merging",
       "-fdiagnostics-color=never",
+      "-fmax-errors=20",
       "-fno-diagnostics-show-caret",
       "--param",
       "logical-op-non-short-circuit=0",
@@ -426,7 +433,7 @@ static void build_command(command *c, const host_job *h) {
   /* #line does not change where the compiler looks. */
   add_word(c, "-iquote");
   add_word(c, h->job->folder);
-  add_options(c, h->job->source);
+  add_options(c, h->job);
   add_word(c, h->input);
   add_word(c, "-o");
   add_word(c, h->output);
