@@ -55,7 +55,8 @@ describe("module", function()
       program.write(folder .. "/main.lua", [[
         local cg, x = require "cgraphlua", nil
         x = cg.zeros("int32", 1)
-        local text = '#include "value.h"\nextern "C" __global__ void put(int *x) { *x = 1 + VALUE; }'
+        local text = '#include "value.h"\n' ..
+          'extern "C" __global__ void put(int *x) { *x = 1 + VALUE; }'
         cg.kernel(text):launch(1, 1, x)
         print(x:download()[1])
       ]])
