@@ -13,7 +13,6 @@ typedef struct cgl_job {
   const cgl_program *program;
   const char *folder; /* of the script: quoted includes are looked for there */
   cgl_image *image; /* signatures are there; bytes and lowered names to come */
-  const char *folder; /* of the script: where quoted includes are */
   int sm;
   cgl_text log;
 } cgl_job;

@@ -239,7 +239,6 @@ cgl_compile_status cgl_compile(const cgl_target *target,
              : NULL;
   job.program = program;
   job.folder = folder;
-  job.folder = folder;
   job.image = calloc(1, sizeof *job.image);
   if (program && job.image) {
     job.image->format = target->format;

@@ -346,8 +346,7 @@ static void add_word(command *c, const char *word) {
 
 /* What of the caller's options means something to a C++ compiler; NVRTC's
    other options are silently left to NVRTC. */
-static void add_options(command *c, const cgl_job *job) {
-  const cgl_source *s = job->source;
+static void add_options(command *c, const cgl_source *s) {
   const char *standard = "-std=gnu++17", *contract = "-ffp-contract=fast";
   for (size_t i = 0; i < s->noptions; i++) {
     const char *o = s->options[i];
@@ -365,8 +364,6 @@ static void add_options(command *c, const cgl_job *job) {
   }
   add_word(c, standard);
   add_word(c, contract);
-  add_word(c, "-iquote");
-  add_word(c, job->folder);
 }
 
 
@@ -433,7 +430,7 @@ static void build_command(command *c, const host_job *h) {
   /* #line does not change where the compiler looks. */
   add_word(c, "-iquote");
   add_word(c, h->job->folder);
-  add_options(c, h->job);
+  add_options(c, h->job->source);
   add_word(c, h->input);
   add_word(c, "-o");
   add_word(c, h->output);

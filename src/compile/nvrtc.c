@@ -324,7 +324,6 @@ static int run(nvrtc_program program, const cgl_job *job, architecture a) {
     if (!standard)
       options[n++] = "--std=c++17";
     options[n++] = beside;
-    options[n++] = beside;
     if (include)
       options[n++] = include;
     status = table.CompileProgram(program, n, options);
