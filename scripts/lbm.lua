@@ -215,6 +215,10 @@ else -- a little below the middle, so that vortices start by themselves
 end
 local flow = channel(nx, ny, SPEED * height / opt.re, solid, cut)
 print(string.format("channel: %d x %d cells, the obstacle %g high, Re %g", nx, ny, height, opt.re))
+if opt.re > height ^ 2 then
+  print(string.format("note: boundary layers are thinner than a cell; --re %d is what this"
+    .. " size resolves", height ^ 2))
+end
 local steps, drag, lift = lattice.run(flow, opt.steps, "flow")
 local strouhal, most_drag, most_lift = coefficients(drag, lift, math.ceil(#drag / 2), height)
 print(string.format("%d steps; in the second half: drag up to %.3f, lift up to %.3f, %s", steps,
