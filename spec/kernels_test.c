@@ -433,6 +433,15 @@ static void test_functions(void) {
     t[(i + 3) & 3] = 9;
     bad += o[i] != t[1] + 3 * t[2];
   }
+  launch("pointed", line(4, 128), s);
+  for (int i = 0; i < n; i++) {
+    unsigned a = x[i], b = 7u + (unsigned)i;
+    unsigned *p1 = &a, *p2 = x[i] & 2 ? &a : &b;
+    *p1 += 3;
+    *p2 *= 2;
+    *p1 += *p2;
+    bad += o[i] != a + 5 * b;
+  }
   tap_ok(!bad, "an array of each thread's own, indexed at run time");
   free(x);
   free(o);

@@ -335,6 +335,19 @@ extern "C" __global__ void local_array(int n, int m, const int *x, int *o) {
   o[i] = t[m & 3] + 3 * t[(m + 1) & 3];
 }
 
+/* The same for plain variables that only a pointer tells apart. */
+extern "C" __global__ void pointed(int n, int m, const int *x, int *o) {
+  int i = INDEX;
+  if (i >= n)
+    return;
+  int a = x[i], b = 7 + i;
+  int *p = (m & 1) ? &a : &b, *q = (x[i] & 2) ? &a : &b;
+  *p += 3;
+  *q *= 2;
+  *p += *q;
+  o[i] = a + 5 * b;
+}
+
 extern "C" __global__ void indices(int *o) {
   dim3 b = blockDim;
   uint3 t = threadIdx;
