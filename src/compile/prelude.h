@@ -53,18 +53,11 @@ typedef unsigned long uintptr_t;
 #define DBL_MIN 2.2250738585072014e-308
 #define DBL_EPSILON 2.2204460492503131e-16
 
-#ifdef __CUDACC_RTC__
-#define CGL_INFINITY __int_as_float(0x7f800000)
-#define CGL_NAN __int_as_float(0x7fc00000)
-#else
-#define CGL_INFINITY __builtin_inff()
-#define CGL_NAN __builtin_nanf("")
-#endif
 #ifndef INFINITY
-#define INFINITY CGL_INFINITY
+#define INFINITY __builtin_bit_cast(float, 0x7f800000)
 #endif
 #ifndef NAN
-#define NAN CGL_NAN
+#define NAN __builtin_bit_cast(float, 0x7fc00000)
 #endif
 #ifndef HUGE_VALF
 #define HUGE_VALF INFINITY
