@@ -149,35 +149,41 @@ static cgl_status no_kernel(const cgl_module *module, const char *name) {
 /* ---- kernels
  * ------------------------------------------------------------------ */
 
-/* Counts the parameters and learns their sizes; the driver knows best, the
-   signature fills in where it is too old to say. */
+/* Counts the parameters and learns their sizes.  The signature knows how many
+   there are and the driver how large; without a signature the driver says
+   where they end, and without a driver that can say, the signature fills
+   in. */
 static cgl_status learn_parameters(cgl_kernel *kernel) {
   cgl_context *context = kernel->object.context;
   const cgl_driver *driver = context->driver;
+  const cgl_signature *signature = kernel->signature;
   uint32_t sizes[CGL_MAX_PARAMS];
+  size_t most = signature ? signature->nparameters : CGL_MAX_PARAMS;
   size_t count = 0, total = 0;
   CUresult result = CUDA_SUCCESS;
-  while (count < CGL_MAX_PARAMS) {
+  for (; count < most && count < CGL_MAX_PARAMS; count++) {
     size_t offset, size;
     result = driver->cuFuncGetParamInfo(kernel->handle, count, &offset, &size);
+    if (result == CUDA_ERROR_NOT_SUPPORTED && signature) {
+      size = signature->parameters[count].size;
+      offset = total;
+      result = CUDA_SUCCESS;
+    }
     if (result)
       break;
-    sizes[count++] = (uint32_t)size;
+    sizes[count] = (uint32_t)size;
     total = offset + size;
   }
-  const cgl_signature *signature = kernel->signature;
-  if (result == CUDA_ERROR_NOT_SUPPORTED && signature)
-    for (; count < signature->nparameters && count < CGL_MAX_PARAMS; count++) {
-      sizes[count] = signature->parameters[count].size;
-      total += sizes[count];
-    }
-  else if (result != CUDA_ERROR_INVALID_VALUE)
-    return cgl_fail_driver(context, result ? result : CUDA_ERROR_INVALID_VALUE,
-                           "module:kernel", "cuFuncGetParamInfo");
-  if (total > CGL_MAX_PARAM_BYTES || count == CGL_MAX_PARAMS)
+  if (result && (signature || result != CUDA_ERROR_INVALID_VALUE))
+    return cgl_fail_driver(context, result, "module:kernel",
+                           "cuFuncGetParamInfo");
+  if (total > CGL_MAX_PARAM_BYTES || most > CGL_MAX_PARAMS ||
+      count == CGL_MAX_PARAMS)
     return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "module:kernel",
-                    "%s takes %zu bytes of parameters; %d are possible",
-                    kernel->name, total, CGL_MAX_PARAM_BYTES);
+                    "%s takes %zu parameters of %zu bytes in all; %d of %d "
+                    "are possible",
+                    kernel->name, count, total, CGL_MAX_PARAMS - 1,
+                    CGL_MAX_PARAM_BYTES);
   kernel->nparams = count;
   kernel->sizes = malloc((count ? count : 1) * sizeof *sizes);
   if (!kernel->sizes)
