@@ -3,10 +3,11 @@
 --
 -- Units are the lattice's: cells and steps.  f[q] holds the population that
 -- moves along direction q, less its value at rest, so that single precision
--- is enough.  A step is three kernels:
+-- is enough.  A step is these kernels:
 --   links    writes what enters a cell from a wall, the inflow or the
 --            obstacle into the slot from which that cell will read it,
---   outlet   does so for the end of a channel, at pressure 0,
+--   flux,    do so for the end of a channel, whose pressure is 0 but lets
+--   outlet   sound leave,
 --   collide  reads each cell's nine populations from its neighbours, relaxes
 --            them (incompressible and regularised: of what is out of balance
 --            only shear stress survives, so that sound dies out) and writes
@@ -21,8 +22,7 @@ local progress = require "cgraphlua.progress"
 local lattice = {}
 
 local STEPS_PER_REPLAY = 10 -- even: the flow ends in the buffer it began in
-local HOLD = 4.4 -- how fast the outlet's pressure returns to 0, per length and step
-local SUMS = 64 -- threads that share the sum of the obstacle's forces
+local SUMS = 64 -- threads that share a sum, and leave it in as many parts
 
 local source = [[
 // f[place.x] = weight.xyz * f[place.yzw] + weight.w
@@ -37,23 +37,37 @@ extern "C" __global__ void links(float *f, const int4 *place,
   }
 }
 
-// The last column: populations 3, 6 and 7 come back from beyond it.  The
-// boundary's pressure follows the flow's, less a little each step, so that
-// sound leaves; where the flow turns back it is 0, or the corner blows up.
+// The flow through the last column, as one sum for each thread.
+extern "C" __global__ void flux(const float *f, int nx, int ny, int pitch,
+                                int cells, float *sums)
+{
+  float sum = 0.f;
+  for (int y = threadIdx.x; y < ny; y += blockDim.x) {
+    int i = (y + 1) * pitch + nx;
+    sum += f[cells + i] - f[3 * cells + i] + f[5 * cells + i] -
+           f[6 * cells + i] - f[7 * cells + i] + f[8 * cells + i];
+  }
+  sums[threadIdx.x] = sum;
+}
+
+// Populations 3, 6 and 7 come back from beyond the last column, at the pressure
+// of a sound wave that leaves: sqrt(3) times the mean speed above `speed`.
 extern "C" __global__ void outlet(float *f, int nx, int ny, int pitch,
-                                  int cells, float hold)
+                                  int cells, const float *sums, int n_sums,
+                                  float speed)
 {
   int y = blockIdx.x * blockDim.x + threadIdx.x;
   if (y < ny) {
+    float total = 0.f;
+    for (int k = 0; k < n_sums; k++)
+      total += sums[k];
     int i = (y + 1) * pitch + nx;
     float f1 = f[cells + i], f2 = f[2 * cells + i], f3 = f[3 * cells + i];
     float f4 = f[4 * cells + i], f5 = f[5 * cells + i], f6 = f[6 * cells + i];
     float f7 = f[7 * cells + i], f8 = f[8 * cells + i];
     float u = f1 - f3 + f5 - f7 - f6 + f8;
     float v = f2 - f4 + f5 - f7 + f6 - f8;
-    float p = f[i] + f1 + f2 + f3 + f4 + f5 + f6 + f7 + f8;
-    p *= u > 0.f ? 1.f - hold : 0.f;
-    float e = p - 1.5f * (u * u + v * v);
+    float e = 1.7320508f * (total / ny - speed) - 1.5f * (u * u + v * v);
     f[3 * cells + i + 1] = -f1 + 2.f / 9.f * (e + 4.5f * u * u);
     if (y > 0)
       f[6 * cells + i + 1 - pitch] =
@@ -238,7 +252,10 @@ function lattice.flow(nx, ny, viscosity, case)
   flow.fluid = cg.from(fluid, "float")
   flow.f = cg.from(f, "float")
   flow.g = cg.zeros("float", 9 * flow.cells)
-  flow.is_channel, flow.solid = case.inflow ~= nil, solid
+  flow.is_channel, flow.solid, flow.speed = case.inflow ~= nil, solid, 0
+  for y = 0, ny - 1 do
+    flow.speed = flow.speed + (case.inflow and case.inflow(y + 0.5) or 0) / ny
+  end
   flow.omega = 1 / (3 * viscosity + 0.5)
   return flow
 end
@@ -247,19 +264,21 @@ end
 -- on the obstacle along x and y after every STEPS_PER_REPLAY of them.
 function lattice.run(flow, steps, label)
   local kernel = {}
-  for _, name in ipairs { "links", "outlet", "collide", "force", "tick" } do
+  for _, name in ipairs { "links", "flux", "outlet", "collide", "force", "tick" } do
     kernel[name] = flow.module:kernel(name)
   end
   local replays = math.ceil(steps / STEPS_PER_REPLAY)
   local samples = flow.obstacle_links > 0 and replays or 0
   local history = cg.zeros("float", math.max(1, samples) * 2 * SUMS)
-  local sample = cg.zeros("int32", 1)
+  local sample, sums = cg.zeros("int32", 1), cg.zeros("float", SUMS)
 
   local function step(from, to)
     local nx, ny, pitch, cells = flow.nx, flow.ny, flow.pitch, flow.cells
     kernel.links:launch(math.ceil(flow.links / 128), 128, from, flow.place, flow.weight, flow.links)
     if flow.is_channel then
-      kernel.outlet:launch(math.ceil(ny / 128), 128, from, nx, ny, pitch, cells, HOLD / nx)
+      kernel.flux:launch(1, SUMS, from, nx, ny, pitch, cells, sums)
+      kernel.outlet:launch(math.ceil(ny / 128), 128, from, nx, ny, pitch, cells, sums, SUMS,
+        flow.speed)
     end
     kernel.collide:launch({ math.ceil(nx / 128), ny }, 128, from, to, flow.fluid, nx, pitch, cells,
       flow.omega)
@@ -295,11 +314,11 @@ function lattice.run(flow, steps, label)
   end
   bar:finish()
 
-  local sums, drag, lift = history:download(), {}, {}
+  local parts, drag, lift = history:download(), {}, {}
   for s = 1, samples do
     local fx, fy = 0, 0
     for i = 2 * SUMS * (s - 1) + 1, 2 * SUMS * s, 2 do
-      fx, fy = fx + sums[i], fy + sums[i + 1]
+      fx, fy = fx + parts[i], fy + parts[i + 1]
     end
     drag[s], lift[s] = fx, fy
   end
