@@ -166,9 +166,32 @@ static bool whole(const cgl_arg *arg, __int128 *value) {
 }
 
 
+/* A script's number that fits: nearly every argument.  False leaves it to the
+   exact way, which also says what is wrong. */
+static bool pack_whole_number(double number, size_t size, bool is_signed,
+                              void *out) {
+  double limit = 9007199254740992.0;
+  if (size < 8)
+    limit = (double)(UINT64_C(1) << (8 * size - is_signed));
+  if (!(number >= (is_signed ? -limit : 0) && number < limit))
+    return false;
+  int64_t value = (int64_t)number;
+  if ((double)value != number)
+    return false;
+  if (size == 4)
+    memcpy(out, &value, 4);
+  else
+    memcpy(out, &value, size);
+  return true;
+}
+
+
 static cgl_status pack_integer(const cgl_kernel *kernel, size_t index,
                                const cgl_arg *arg, size_t size, bool is_signed,
                                void *out) {
+  if (arg->kind == CGL_ARG_NUMBER &&
+      pack_whole_number(arg->number, size, is_signed, out))
+    return CGL_OK;
   const cgl_parameter *p = parameter(kernel, index);
   __int128 value, low = 0, high = ((__int128)1 << (8 * size)) - 1;
   if (is_signed) {
@@ -241,13 +264,15 @@ static cgl_status pack_real(const cgl_kernel *kernel, size_t index,
   else
     return wrong_type(kernel, index, arg, "a number");
   float single = (float)number;
-  uint16_t half = kind == CGL_KIND_HALF ? half_of(number) : bfloat16_of(number);
   if (kind == CGL_KIND_DOUBLE)
     memcpy(out, &number, sizeof number);
   else if (kind == CGL_KIND_FLOAT)
     memcpy(out, &single, sizeof single);
-  else
+  else {
+    uint16_t half =
+        kind == CGL_KIND_HALF ? half_of(number) : bfloat16_of(number);
     memcpy(out, &half, sizeof half);
+  }
   return CGL_OK;
 }
 

@@ -151,20 +151,18 @@ void cgl_capture_note(cgl_stream *stream, const cgl_note *note) {
   op->name = note->name;
   op->site = cgl_site_now();
   op->stream = stream->serial;
-  for (int i = 0; i < 3; i++) {
-    op->grid[i] = note->launch ? note->launch->grid[i] : 0;
-    op->block[i] = note->launch ? note->launch->block[i] : 0;
-  }
-  op->shared_bytes = note->launch ? note->launch->shared_bytes : 0;
+  const cgl_launch none = {{0}, {0}, 0};
+  const cgl_launch *launch = note->launch ? note->launch : &none;
+  memcpy(op->grid, launch->grid, sizeof op->grid);
+  memcpy(op->block, launch->block, sizeof op->block);
+  op->shared_bytes = launch->shared_bytes;
   op->ranges = recording->nranges;
   op->nranges = (uint32_t)note->nranges;
   op->args = recording->nargs;
   op->nargs = (uint32_t)note->nargs;
-  if (note->nranges)
+  if (note->ranges)
     memcpy(recording->ranges + recording->nranges, note->ranges,
            note->nranges * sizeof *note->ranges);
-  if (note->nargs)
-    memcpy(recording->args + recording->nargs, note->args, note->nargs);
   recording->nranges += note->nranges;
   recording->nargs += note->nargs;
   stream->issued = recording->nops;

@@ -116,10 +116,9 @@ typedef struct cgl_note {
   cgl_op_kind kind;
   const char *name;         /* static or interned */
   const cgl_launch *launch; /* kernels */
-  const cgl_range *ranges;
+  const cgl_range *ranges;  /* NULL: in the recording's room already */
   size_t nranges;
-  const void *args;
-  size_t nargs;
+  size_t nargs; /* bytes of arguments, in the recording's room already */
 } cgl_note;
 
 /* Before an operation on `stream`: CGL_OK, having made room when the stream

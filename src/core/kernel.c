@@ -58,25 +58,36 @@ cgl_status cgl_kernel_block_size(cgl_kernel *kernel, uint32_t *block) {
 /* ---- checks before the driver sees a launch -------------------------------
  */
 
-static cgl_status check_shape(const cgl_kernel *kernel,
-                              const cgl_launch *launch) {
+static cgl_status wrong_extent(const cgl_kernel *kernel,
+                               const cgl_launch *launch) {
   static const char axis[] = "xyz";
   const cgl_context *context = kernel->object.context;
-  uint64_t threads = 1;
   for (int i = 0; i < 3; i++) {
-    threads *= launch->block[i];
-    if (launch->block[i] > (uint32_t)context->block_max[i] ||
-        launch->grid[i] > (uint32_t)context->grid_max[i]) {
-      bool block = launch->block[i] > (uint32_t)context->block_max[i];
-      cgl_fail(CUDA_ERROR_INVALID_VALUE, operation,
-               "%u %s along %c are more than the device's %d",
-               block ? launch->block[i] : launch->grid[i],
-               block ? "threads of a block" : "blocks of the grid", axis[i],
-               block ? context->block_max[i] : context->grid_max[i]);
-      cgl_fail_hint("split the work differently between grid and block");
-      return CUDA_ERROR_INVALID_VALUE;
-    }
+    bool block = launch->block[i] > (uint32_t)context->block_max[i];
+    if (!block && launch->grid[i] <= (uint32_t)context->grid_max[i])
+      continue;
+    cgl_fail(CUDA_ERROR_INVALID_VALUE, operation,
+             "%u %s along %c are more than the device's %d",
+             block ? launch->block[i] : launch->grid[i],
+             block ? "threads of a block" : "blocks of the grid", axis[i],
+             block ? context->block_max[i] : context->grid_max[i]);
+    break;
   }
+  cgl_fail_hint("split the work differently between grid and block");
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+
+static cgl_status check_shape(const cgl_kernel *kernel,
+                              const cgl_launch *launch) {
+  const int *block_max = kernel->object.context->block_max;
+  const int *grid_max = kernel->object.context->grid_max;
+  const uint32_t *grid = launch->grid, *block = launch->block;
+  if (block[0] > (uint32_t)block_max[0] || block[1] > (uint32_t)block_max[1] ||
+      block[2] > (uint32_t)block_max[2] || grid[0] > (uint32_t)grid_max[0] ||
+      grid[1] > (uint32_t)grid_max[1] || grid[2] > (uint32_t)grid_max[2])
+    return wrong_extent(kernel, launch);
+  uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
   if (threads > (uint64_t)kernel->max_threads) {
     cgl_fail(CUDA_ERROR_INVALID_VALUE, operation,
              "a block of %llu threads is more than the %d that %s can have",
@@ -144,24 +155,70 @@ static bool range_of(const cgl_kernel *kernel, size_t index, const cgl_arg *arg,
 }
 
 
+/* The values are in the recording already: see place_of_values. */
 static void note_launch(cgl_kernel *kernel, cgl_stream *stream,
                         const cgl_launch *launch, const cgl_arg *args,
-                        size_t nargs, const void *values, size_t bytes) {
+                        size_t nargs, size_t bytes) {
   cgl_graph *graph = stream->capture;
-  cgl_range ranges[CGL_MAX_PARAMS];
-  size_t nranges = 0;
+  cgl_recording *recording = &graph->recording;
+  cgl_note note = {.kind = CGL_OP_KERNEL, .name = kernel->name};
+  note.launch = launch;
+  note.nargs = bytes;
   cgl_capture_keep(graph, &kernel->module->object);
   for (size_t i = 0; i < nargs; i++) {
-    if (!range_of(kernel, i, &args[i], &ranges[nranges]))
+    cgl_range *range = &recording->ranges[recording->nranges + note.nranges];
+    if (!range_of(kernel, i, &args[i], range))
       continue;
-    nranges++;
-    cgl_capture_keep(graph, args[i].kind == CGL_ARG_BUFFER
-                                ? &args[i].buffer->object
-                                : &args[i].pinned->object);
+    note.nranges++;
+    if (args[i].kind == CGL_ARG_BUFFER) {
+      cgl_buffer_touch(args[i].buffer, stream);
+      cgl_capture_keep(graph, &args[i].buffer->object);
+    } else
+      cgl_capture_keep(graph, &args[i].pinned->object);
   }
-  cgl_note note = {CGL_OP_KERNEL, kernel->name, launch, ranges,
-                   nranges,       values,       bytes};
   cgl_capture_note(stream, &note);
+}
+
+
+static void note_eager(cgl_kernel *kernel, cgl_stream *stream,
+                       const cgl_arg *args, size_t nargs) {
+  for (size_t i = 0; i < nargs; i++)
+    if (args[i].kind == CGL_ARG_BUFFER)
+      cgl_buffer_touch(args[i].buffer, stream);
+  cgl_trail_add(kernel->name);
+}
+
+
+/* Values begin at multiples of 16, for the host device, which reads them
+   where they lie. */
+enum { VALUES_ROOM = CGL_MAX_PARAM_BYTES + 16 * CGL_MAX_PARAMS };
+
+static size_t next_value(size_t at) {
+  return (at + 15) & ~(size_t)15;
+}
+
+
+/* Where the values of a launch go: into the recording of a capture, which
+   keeps them when the driver takes the launch, else into `own`; NULL without
+   memory. */
+static unsigned char *place_of_values(const cgl_kernel *kernel,
+                                      cgl_stream *stream, unsigned char *own) {
+  if (!stream->capture)
+    return own;
+  size_t bytes = 16;
+  for (size_t i = 0; i < kernel->nparams; i++)
+    bytes += next_value(kernel->sizes[i]);
+  if (cgl_capture_reserve(stream, operation, kernel->nparams, bytes,
+                          kernel->nparams + 1))
+    return NULL;
+  cgl_recording *recording = &stream->capture->recording;
+  recording->nargs = next_value(recording->nargs);
+  return recording->args + recording->nargs;
+}
+
+
+static uint32_t at_least_one(uint32_t extent) {
+  return extent ? extent : 1;
 }
 
 
@@ -169,11 +226,11 @@ cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
                              const cgl_launch *wanted, const cgl_arg *args,
                              size_t nargs) {
   cgl_context *context = kernel->object.context;
-  cgl_launch launch = *wanted;
-  for (int i = 0; i < 3; i++) {
-    launch.grid[i] += !launch.grid[i];
-    launch.block[i] += !launch.block[i];
-  }
+  const uint32_t *grid = wanted->grid, *block = wanted->block;
+  const cgl_launch launch = {
+      {at_least_one(grid[0]), at_least_one(grid[1]), at_least_one(grid[2])},
+      {at_least_one(block[0]), at_least_one(block[1]), at_least_one(block[2])},
+      wanted->shared_bytes};
   cgl_status status = CGL_OK;
   if (stream->object.context != context)
     status = cgl_check_device(&kernel->object, &stream->object, operation);
@@ -189,20 +246,19 @@ cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
     return status;
 
   void *params[CGL_MAX_PARAMS];
-  _Alignas(16) unsigned char values[CGL_MAX_PARAM_BYTES + 16 * CGL_MAX_PARAMS];
+  _Alignas(16) unsigned char own[VALUES_ROOM];
+  unsigned char *values = place_of_values(kernel, stream, own);
+  if (!values)
+    return CGL_ERROR_NO_MEMORY;
   size_t at = 0;
   for (size_t i = 0; i < nargs; i++) {
-    /* Aligned for the host device, which reads a value where it lies. */
-    at = (at + 15) & ~(size_t)15;
+    at = next_value(at);
     params[i] = values + at;
     status = cgl_arg_pack(kernel, i, &args[i], params[i]);
     if (status)
       return status;
     at += kernel->sizes[i];
   }
-  status = cgl_capture_reserve(stream, operation, nargs, at, nargs + 1);
-  if (status)
-    return status;
   CUresult result = context->driver->cuLaunchKernel(
       kernel->handle, launch.grid[0], launch.grid[1], launch.grid[2],
       launch.block[0], launch.block[1], launch.block[2], launch.shared_bytes,
@@ -210,12 +266,9 @@ cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
   if (result)
     return cgl_capture_failed(stream->capture, result, operation,
                               "cuLaunchKernel", context);
-  for (size_t i = 0; i < nargs; i++)
-    if (args[i].kind == CGL_ARG_BUFFER)
-      cgl_buffer_touch(args[i].buffer, stream);
-  if (!stream->capture)
-    cgl_trail_add(kernel->name);
+  if (stream->capture)
+    note_launch(kernel, stream, &launch, args, nargs, at);
   else
-    note_launch(kernel, stream, &launch, args, nargs, values, at);
+    note_eager(kernel, stream, args, nargs);
   return CGL_OK;
 }
