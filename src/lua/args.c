@@ -191,58 +191,83 @@ size_t cgl_lua_shape(lua_State *L, cgl_lua *S, int index, size_t *extents,
 }
 
 
-/* Raises for keys of the table that are not known; the first `positions`
-   list entries are fine. */
-static void check_keys(lua_State *L, cgl_lua *S, int index, int positions,
-                       const char *const *known) {
+/* Is the key at `index` one of `known`? */
+static bool is_known(lua_State *L, int index, const char *const *known) {
+  if (lua_type(L, index) == LUA_TSTRING)
+    for (; *known; known++)
+      if (!strcmp(*known, lua_tostring(L, index)))
+        return true;
+  return false;
+}
+
+
+static void unknown_key(lua_State *L, cgl_lua *S, int index,
+                        const char *const *known) {
+  char list[LIST_ROOM], text[VALUE_ROOM];
+  if (*known)
+    cgl_lua_bad(L, S, index, "unknown option %s; the options are %s",
+                show(L, -1, text), join(known, list));
+  cgl_lua_bad(L, S, index, "unknown option %s; there are no options",
+              show(L, -1, text));
+}
+
+
+/* A plain number from 1 on: nearly every size. */
+static bool read_size(lua_State *L, int index, uint32_t *size) {
+  if (lua_type(L, index) != LUA_TNUMBER)
+    return false;
+  double x = lua_tonumber(L, index);
+  if (!(x >= 1 && x <= UINT32_MAX))
+    return false;
+  *size = (uint32_t)x;
+  return *size == x;
+}
+
+
+/* {x, y, z} with what is in `known` beside them, in one pass. */
+static void read_sizes(lua_State *L, cgl_lua *S, int index, const char *what,
+                       uint32_t sizes[3], const char *const *known) {
+  bool given = false;
   lua_pushnil(L);
   while (lua_next(L, index)) {
-    lua_pop(L, 1);
-    bool fine = false;
-    if (lua_type(L, -1) == LUA_TSTRING) {
-      for (const char *const *k = known; *k && !fine; k++)
-        fine = !strcmp(*k, lua_tostring(L, -1));
-    } else if (lua_type(L, -1) == LUA_TNUMBER) {
-      double key = lua_tonumber(L, -1);
-      fine = key == floor(key) && key >= 1 && key <= positions;
+    double key = lua_type(L, -2) == LUA_TNUMBER ? lua_tonumber(L, -2) : 0;
+    int i = key == 1 || key == 2 || key == 3 ? (int)key - 1 : -1;
+    int64_t size;
+    char text[VALUE_ROOM];
+    if (i >= 0 && !read_size(L, -1, &sizes[i])) {
+      if (!read_whole(L, S, -1, 1, UINT32_MAX, &size))
+        cgl_lua_bad(L, S, index,
+                    "%s.%c must be a whole number from 1 to %u, got %s", what,
+                    "xyz"[i], UINT32_MAX, show(L, -1, text));
+      sizes[i] = (uint32_t)size;
     }
-    if (fine)
-      continue;
-    char list[LIST_ROOM], text[VALUE_ROOM];
-    if (*known)
-      cgl_lua_bad(L, S, index, "unknown option %s; the options are %s",
-                  show(L, -1, text), join(known, list));
-    cgl_lua_bad(L, S, index, "unknown option %s; there are no options",
-                show(L, -1, text));
+    lua_pop(L, 1);
+    if (i < 0 && !is_known(L, -1, known))
+      unknown_key(L, S, index, known);
+    given |= i == 0;
   }
+  if (!given)
+    cgl_lua_bad(L, S, index,
+                "%s.x must be a whole number from 1 to %u, got nil", what,
+                UINT32_MAX);
 }
 
 
 void cgl_lua_sizes(lua_State *L, cgl_lua *S, int index, const char *what,
                    uint32_t sizes[3], const char *const *known) {
   sizes[0] = sizes[1] = sizes[2] = 1;
+  if (read_size(L, index, &sizes[0]))
+    return;
   int type = lua_type(L, index);
-  if (type != LUA_TTABLE) {
-    char text[VALUE_ROOM];
-    if (type != LUA_TNUMBER && type != CGL_LUA_TCDATA)
-      cgl_lua_bad(L, S, index, "%s must be a number or {x, y, z}, got %s", what,
-                  show(L, index, text));
-    sizes[0] = (uint32_t)cgl_lua_integer(L, S, index, what, 1, UINT32_MAX);
+  if (type == LUA_TTABLE) {
+    read_sizes(L, S, index, what, sizes, known);
     return;
   }
-  check_keys(L, S, index, 3, known);
-  for (int i = 0; i < 3; i++) {
-    int64_t size = 1;
-    char text[VALUE_ROOM];
-    lua_rawgeti(L, index, i + 1);
-    bool given = !lua_isnil(L, -1);
-    if ((given || i == 0) && !read_whole(L, S, -1, 1, UINT32_MAX, &size))
-      cgl_lua_bad(L, S, index,
-                  "%s.%c must be a whole number from 1 to %u, got %s", what,
-                  "xyz"[i], UINT32_MAX, show(L, -1, text));
-    lua_pop(L, 1);
-    sizes[i] = (uint32_t)size;
-  }
+  char text[VALUE_ROOM];
+  if (type != LUA_TNUMBER && type != CGL_LUA_TCDATA)
+    cgl_lua_bad(L, S, index, "%s must be a number or {x, y, z}, got %s", what,
+                show(L, index, text));
+  sizes[0] = (uint32_t)cgl_lua_integer(L, S, index, what, 1, UINT32_MAX);
 }
 
 
@@ -254,7 +279,12 @@ bool cgl_lua_options(lua_State *L, cgl_lua *S, int index,
   if (!lua_istable(L, index))
     cgl_lua_bad(L, S, index, "a table of options (%s) expected, got %s",
                 join(known, list), show(L, index, text));
-  check_keys(L, S, index, 0, known);
+  lua_pushnil(L);
+  while (lua_next(L, index)) {
+    lua_pop(L, 1);
+    if (!is_known(L, -1, known))
+      unknown_key(L, S, index, known);
+  }
   return true;
 }
 
