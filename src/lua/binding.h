@@ -54,13 +54,12 @@ typedef struct cgl_lua_side {
 
 /* One per Lua state; a userdata, so that lua_close ends it. */
 typedef struct cgl_lua {
-  const void *metatables[CGL_LUA_KIND_COUNT]; /* lua_topointer of each */
-  int metatable_refs[CGL_LUA_KIND_COUNT];     /* in the registry */
-  int error_ref;                              /* errors' metatable */
-  int ffi_ref;                                /* the Lua half's FFI helpers */
-  int log_ref;                                /* on_log's function */
-  int breath_ref;                             /* a chunk that does nothing */
-  const char *hidden[CGL_LUA_HIDDEN];         /* chunk names of the Lua half */
+  int metatable_refs[CGL_LUA_KIND_COUNT]; /* in the registry */
+  int error_ref;                          /* errors' metatable */
+  int ffi_ref;                            /* the Lua half's FFI helpers */
+  int log_ref;                            /* on_log's function */
+  int breath_ref;                         /* a chunk that does nothing */
+  const char *hidden[CGL_LUA_HIDDEN];     /* chunk names of the Lua half */
   int nhidden;
   const char *operation; /* the call underway, "buffer:upload" */
   int blame;             /* argument whose option is being read, or 0 */
@@ -154,17 +153,32 @@ typedef struct cgl_lua_type {
   void (*describe)(void *object, char *text, size_t room);
 } cgl_lua_type;
 
+/* What a userdata holds.  The tag tells the kind in fewer calls of Lua's API
+   than a metatable does; nobody else's userdata holds such an address. */
+typedef struct cgl_lua_box {
+  void *object;    /* NULL: released */
+  const char *tag; /* &cgl_lua_tags[kind] */
+} cgl_lua_box;
+
+extern const char cgl_lua_tags[CGL_LUA_KIND_COUNT];
+
 /* Builds the metatable of a kind. */
 void cgl_lua_register(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
                       const cgl_lua_type *type);
 const char *cgl_lua_kind_name(cgl_lua_kind kind);
 /* Pushes a userdata that holds nothing yet; fill the slot with a reference. */
 void *cgl_lua_new(lua_State *L, cgl_lua *S, cgl_lua_kind kind);
-/* lua_topointer of the value's metatable, NULL without one: one look answers
-   for every kind. */
-const void *cgl_lua_metatable(lua_State *L, int index);
+/* The memory of our userdata; NULL for any other value. */
+static inline cgl_lua_box *cgl_lua_box_at(lua_State *L, int index) {
+  if (lua_type(L, index) != LUA_TUSERDATA ||
+      lua_objlen(L, index) != sizeof(cgl_lua_box))
+    return NULL;
+  cgl_lua_box *box = lua_touserdata(L, index);
+  uintptr_t kind = (uintptr_t)box->tag - (uintptr_t)cgl_lua_tags;
+  return kind < CGL_LUA_KIND_COUNT ? box : NULL;
+}
 /* Is the value of this kind, released or not? */
-bool cgl_lua_is(lua_State *L, const cgl_lua *S, int index, cgl_lua_kind kind);
+bool cgl_lua_is(lua_State *L, int index, cgl_lua_kind kind);
 /* The object of a userdata; raises for another type or a released one. */
 void *cgl_lua_check(lua_State *L, cgl_lua *S, int index, cgl_lua_kind kind);
 

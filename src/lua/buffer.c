@@ -199,7 +199,7 @@ static int buffer_copy(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "buffer:copy");
   cgl_buffer *to = check(L, S, 1);
   cgl_status status;
-  if (cgl_lua_is(L, S, 2, CGL_LUA_pinned))
+  if (cgl_lua_is(L, 2, CGL_LUA_pinned))
     status = cgl_buffer_copy_pinned(to, cgl_lua_check(L, S, 2, CGL_LUA_pinned),
                                     cgl_lua_stream(L, S));
   else

@@ -69,14 +69,14 @@ static int not_an_argument(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
 /* A buffer or pinned memory; no other object has a meaning for a kernel. */
 static void read_object(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                         int index, int number, cgl_arg *arg) {
-  const void *metatable = cgl_lua_metatable(L, index);
-  if (metatable == S->metatables[CGL_LUA_buffer])
+  const cgl_lua_box *box = cgl_lua_box_at(L, index);
+  if (box && box->tag == &cgl_lua_tags[CGL_LUA_buffer])
     arg->kind = CGL_ARG_BUFFER;
-  else if (metatable == S->metatables[CGL_LUA_pinned])
+  else if (box && box->tag == &cgl_lua_tags[CGL_LUA_pinned])
     arg->kind = CGL_ARG_PINNED;
   else
     not_an_argument(L, S, kernel, index, number);
-  void *object = *(void **)lua_touserdata(L, index);
+  void *object = box->object;
   char name[NAME_ROOM];
   if (!object)
     cgl_lua_raise(L, S, CGL_ERROR_RELEASED,

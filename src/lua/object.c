@@ -18,6 +18,8 @@ static const char *const releases[] = {
 #undef X
 };
 
+const char cgl_lua_tags[CGL_LUA_KIND_COUNT];
+
 static const char released_hint[] =
     "keep an object until its last use, or make a new one";
 
@@ -42,26 +44,17 @@ static void drop(cgl_lua_kind kind, void *object) {
 
 
 void *cgl_lua_new(lua_State *L, cgl_lua *S, cgl_lua_kind kind) {
-  void **slot = lua_newuserdata(L, sizeof *slot);
-  *slot = NULL;
+  cgl_lua_box *box = lua_newuserdata(L, sizeof *box);
+  *box = (cgl_lua_box){NULL, &cgl_lua_tags[kind]};
   lua_rawgeti(L, LUA_REGISTRYINDEX, S->metatable_refs[kind]);
   lua_setmetatable(L, -2);
-  return slot;
+  return &box->object;
 }
 
 
-const void *cgl_lua_metatable(lua_State *L, int index) {
-  if (!lua_getmetatable(L, index))
-    return NULL;
-  const void *metatable = lua_topointer(L, -1);
-  lua_pop(L, 1);
-  return metatable;
-}
-
-
-bool cgl_lua_is(lua_State *L, const cgl_lua *S, int index, cgl_lua_kind kind) {
-  return cgl_lua_metatable(L, index) == S->metatables[kind] &&
-         lua_type(L, index) == LUA_TUSERDATA;
+bool cgl_lua_is(lua_State *L, int index, cgl_lua_kind kind) {
+  const cgl_lua_box *box = cgl_lua_box_at(L, index);
+  return box && box->tag == &cgl_lua_tags[kind];
 }
 
 
@@ -72,13 +65,11 @@ static int wrong_kind(lua_State *L, cgl_lua *S, int index, cgl_lua_kind kind) {
 
 
 void *cgl_lua_check(lua_State *L, cgl_lua *S, int index, cgl_lua_kind kind) {
-  void **slot = cgl_lua_metatable(L, index) == S->metatables[kind]
-                    ? lua_touserdata(L, index)
-                    : NULL;
-  if (!slot)
+  const cgl_lua_box *box = cgl_lua_box_at(L, index);
+  if (!box || box->tag != &cgl_lua_tags[kind])
     wrong_kind(L, S, index, kind);
-  if (*slot)
-    return *slot;
+  if (box->object)
+    return box->object;
   if (index == 1 && strchr(S->operation, ':'))
     cgl_lua_raise(L, S, CGL_ERROR_RELEASED, released_hint,
                   "this %s was released", cgl_lua_kind_name(kind));
@@ -99,7 +90,7 @@ static cgl_lua_kind upvalue_kind(lua_State *L) {
 static int object_release(lua_State *L) {
   cgl_lua_kind kind = upvalue_kind(L);
   cgl_lua *S = cgl_lua_enter(L, releases[kind]);
-  if (!cgl_lua_is(L, S, 1, kind))
+  if (!cgl_lua_is(L, 1, kind))
     return wrong_kind(L, S, 1, kind);
   void **slot = lua_touserdata(L, 1);
   void *object = *slot;
@@ -111,9 +102,8 @@ static int object_release(lua_State *L) {
 
 /* Also runs after the state has ended, so it does not enter. */
 static int object_gc(lua_State *L) {
-  const cgl_lua *S = lua_touserdata(L, lua_upvalueindex(1));
   cgl_lua_kind kind = upvalue_kind(L);
-  if (!cgl_lua_is(L, S, 1, kind))
+  if (!cgl_lua_is(L, 1, kind))
     return 0;
   void **slot = lua_touserdata(L, 1);
   void *object = *slot;
@@ -132,9 +122,8 @@ static bool same_stream(const cgl_stream *a, const cgl_stream *b) {
 
 
 static int object_eq(lua_State *L) {
-  const cgl_lua *S = lua_touserdata(L, lua_upvalueindex(1));
   cgl_lua_kind kind = upvalue_kind(L);
-  bool same = cgl_lua_is(L, S, 1, kind) && cgl_lua_is(L, S, 2, kind);
+  bool same = cgl_lua_is(L, 1, kind) && cgl_lua_is(L, 2, kind);
   if (same) {
     void *const *a = lua_touserdata(L, 1), *const *b = lua_touserdata(L, 2);
     same = a == b || (*a && *a == *b) ||
@@ -147,10 +136,9 @@ static int object_eq(lua_State *L) {
 
 /* Upvalue 3: the type's cgl_lua_type. */
 static int object_tostring(lua_State *L) {
-  const cgl_lua *S = lua_touserdata(L, lua_upvalueindex(1));
   cgl_lua_kind kind = upvalue_kind(L);
   const cgl_lua_type *type = lua_touserdata(L, lua_upvalueindex(3));
-  if (!cgl_lua_is(L, S, 1, kind))
+  if (!cgl_lua_is(L, 1, kind))
     return luaL_error(L, "%s expected", names[kind]);
   void *object = *(void **)lua_touserdata(L, 1);
   if (!object) {
@@ -235,7 +223,6 @@ void cgl_lua_register(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
     lua_pushcclosure(L, object_index, 4);
   }
   lua_setfield(L, -2, "__index");
-  S->metatables[kind] = lua_topointer(L, -1);
   S->metatable_refs[kind] = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 

@@ -101,9 +101,9 @@ static int stream_wait(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "stream:wait");
   cgl_stream *stream = check(L, S, 1);
   cgl_status status;
-  if (cgl_lua_is(L, S, 2, CGL_LUA_stream))
+  if (cgl_lua_is(L, 2, CGL_LUA_stream))
     status = cgl_stream_wait_stream(stream, check(L, S, 2));
-  else if (cgl_lua_is(L, S, 2, CGL_LUA_event))
+  else if (cgl_lua_is(L, 2, CGL_LUA_event))
     status =
         cgl_stream_wait_event(stream, cgl_lua_check(L, S, 2, CGL_LUA_event));
   else
