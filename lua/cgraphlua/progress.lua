@@ -9,7 +9,9 @@ local progress = {}
 progress.__index = progress
 
 pcall(ffi.cdef, "struct cgl_timespec { long seconds, nanoseconds; };")
-pcall(ffi.cdef, "int clock_gettime(int clock, struct cgl_timespec *now);")
+-- Under a name of our own: a script may have declared it with its own struct.
+pcall(ffi.cdef, "int cgl_clock_gettime(int clock, struct cgl_timespec *now) "
+  .. "__asm__(\"clock_gettime\");")
 pcall(ffi.cdef, "struct cgl_winsize { unsigned short rows, columns, width, height; };")
 pcall(ffi.cdef, "int ioctl(int fd, unsigned long request, ...);")
 pcall(ffi.cdef, "int isatty(int fd);")
@@ -20,7 +22,7 @@ local INTERVAL = 0.1 -- seconds between two drawings
 local timespec = ffi.new "struct cgl_timespec"
 
 local function now()
-  ffi.C.clock_gettime(CLOCK_MONOTONIC, timespec)
+  ffi.C.cgl_clock_gettime(CLOCK_MONOTONIC, timespec)
   return tonumber(timespec.seconds) + tonumber(timespec.nanoseconds) * 1e-9
 end
 
