@@ -212,18 +212,6 @@ static void unknown_key(lua_State *L, cgl_lua *S, int index,
 }
 
 
-/* A plain number from 1 on: nearly every size. */
-static bool read_size(lua_State *L, int index, uint32_t *size) {
-  if (lua_type(L, index) != LUA_TNUMBER)
-    return false;
-  double x = lua_tonumber(L, index);
-  if (!(x >= 1 && x <= UINT32_MAX))
-    return false;
-  *size = (uint32_t)x;
-  return *size == x;
-}
-
-
 /* {x, y, z} with what is in `known` beside them, in one pass. */
 static void read_sizes(lua_State *L, cgl_lua *S, int index, const char *what,
                        uint32_t sizes[3], const char *const *known) {
@@ -234,7 +222,7 @@ static void read_sizes(lua_State *L, cgl_lua *S, int index, const char *what,
     int i = key == 1 || key == 2 || key == 3 ? (int)key - 1 : -1;
     int64_t size;
     char text[VALUE_ROOM];
-    if (i >= 0 && !read_size(L, -1, &sizes[i])) {
+    if (i >= 0 && !cgl_lua_size(L, -1, &sizes[i])) {
       if (!read_whole(L, S, -1, 1, UINT32_MAX, &size))
         cgl_lua_bad(L, S, index,
                     "%s.%c must be a whole number from 1 to %u, got %s", what,
@@ -256,8 +244,6 @@ static void read_sizes(lua_State *L, cgl_lua *S, int index, const char *what,
 void cgl_lua_sizes(lua_State *L, cgl_lua *S, int index, const char *what,
                    uint32_t sizes[3], const char *const *known) {
   sizes[0] = sizes[1] = sizes[2] = 1;
-  if (read_size(L, index, &sizes[0]))
-    return;
   int type = lua_type(L, index);
   if (type == LUA_TTABLE) {
     read_sizes(L, S, index, what, sizes, known);

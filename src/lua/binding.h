@@ -168,14 +168,17 @@ void cgl_lua_register(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
 const char *cgl_lua_kind_name(cgl_lua_kind kind);
 /* Pushes a userdata that holds nothing yet; fill the slot with a reference. */
 void *cgl_lua_new(lua_State *L, cgl_lua *S, cgl_lua_kind kind);
-/* The memory of our userdata; NULL for any other value. */
-static inline cgl_lua_box *cgl_lua_box_at(lua_State *L, int index) {
-  if (lua_type(L, index) != LUA_TUSERDATA ||
-      lua_objlen(L, index) != sizeof(cgl_lua_box))
+/* The memory of a userdata of ours, NULL of any other; and of any value. */
+static inline cgl_lua_box *cgl_lua_box_of_userdata(lua_State *L, int index) {
+  if (lua_objlen(L, index) != sizeof(cgl_lua_box))
     return NULL;
   cgl_lua_box *box = lua_touserdata(L, index);
   uintptr_t kind = (uintptr_t)box->tag - (uintptr_t)cgl_lua_tags;
   return kind < CGL_LUA_KIND_COUNT ? box : NULL;
+}
+static inline cgl_lua_box *cgl_lua_box_at(lua_State *L, int index) {
+  return lua_type(L, index) == LUA_TUSERDATA ? cgl_lua_box_of_userdata(L, index)
+                                             : NULL;
 }
 /* Is the value of this kind, released or not? */
 bool cgl_lua_is(lua_State *L, int index, cgl_lua_kind kind);
@@ -204,6 +207,14 @@ cgl_type cgl_lua_type_name(lua_State *L, cgl_lua *S, int index);
 /* A count or a list of extents; returns the number of elements. */
 size_t cgl_lua_shape(lua_State *L, cgl_lua *S, int index, size_t *extents,
                      int *ndims);
+/* A plain number from 1 on, as nearly every size is; false for all else. */
+static inline bool cgl_lua_size(lua_State *L, int index, uint32_t *size) {
+  if (lua_type(L, index) != LUA_TNUMBER)
+    return false;
+  double x = lua_tonumber(L, index);
+  *size = x >= 1 && x <= UINT32_MAX ? (uint32_t)x : 0;
+  return *size && *size == x;
+}
 /* Three sizes from a number or {x, y, z}; keys in `known` may be there too. */
 void cgl_lua_sizes(lua_State *L, cgl_lua *S, int index, const char *what,
                    uint32_t sizes[3], const char *const *known);

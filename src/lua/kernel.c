@@ -69,7 +69,7 @@ static int not_an_argument(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
 /* A buffer or pinned memory; no other object has a meaning for a kernel. */
 static void read_object(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                         int index, int number, cgl_arg *arg) {
-  const cgl_lua_box *box = cgl_lua_box_at(L, index);
+  const cgl_lua_box *box = cgl_lua_box_of_userdata(L, index);
   if (box && box->tag == &cgl_lua_tags[CGL_LUA_buffer])
     arg->kind = CGL_ARG_BUFFER;
   else if (box && box->tag == &cgl_lua_tags[CGL_LUA_pinned])
@@ -151,11 +151,14 @@ static int kernel_launch(lua_State *L) {
   static const char *const block_keys[] = {NULL};
   cgl_lua *S = cgl_lua_issue(L, "kernel:launch");
   cgl_kernel *kernel = check(L, S, 1);
-  cgl_launch shape;
-  cgl_lua_sizes(L, S, 2, "grid", shape.grid, grid_keys);
-  cgl_lua_sizes(L, S, 3, "block", shape.block, block_keys);
-  shape.shared_bytes =
-      (uint32_t)cgl_lua_option_integer(L, S, 2, "shared", 0, UINT32_MAX, 0);
+  cgl_launch shape = {{1, 1, 1}, {1, 1, 1}, 0};
+  if (!cgl_lua_size(L, 2, &shape.grid[0])) {
+    cgl_lua_sizes(L, S, 2, "grid", shape.grid, grid_keys);
+    shape.shared_bytes =
+        (uint32_t)cgl_lua_option_integer(L, S, 2, "shared", 0, UINT32_MAX, 0);
+  }
+  if (!cgl_lua_size(L, 3, &shape.block[0]))
+    cgl_lua_sizes(L, S, 3, "block", shape.block, block_keys);
   launch(L, S, kernel, &shape, 4);
   return 0;
 }
