@@ -32,6 +32,7 @@ typedef struct cgl_segment {
   size_t bytes;     /* mapped */
   size_t reserved;  /* address space, at least `bytes` */
   CUmemGenericAllocationHandle handle;
+  uint64_t opened; /* other devices that may reach it, a bit each */
   cgl_block *first;
   struct cgl_segment *next;
 } cgl_segment;
@@ -62,6 +63,9 @@ void cgl_pool_settle(cgl_pool *pool);
 /* Where `bytes` of the block begin: at its start, or, in a guarded pool, so
    that they end where the mapping does. */
 CUdeviceptr cgl_block_address(const cgl_block *block, size_t bytes);
+/* Lets `device`, another one of the same driver, reach the block's segment.
+   cuMemSetAccess */
+CUresult cgl_block_open_to(cgl_block *block, CUdevice device);
 /* Checks the invariants; under the lock or single-threaded. */
 bool cgl_pool_is_valid(const cgl_pool *pool);
 

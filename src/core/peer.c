@@ -45,6 +45,14 @@ static CUresult tell(cgl_context *other, cgl_stream *stream,
 }
 
 
+/* The device that copies must reach the other's memory; what no pool of ours
+   holds is its owner's to open. */
+static CUresult open_to(cgl_buffer *buffer, CUdevice device) {
+  cgl_buffer *root = buffer->base ? buffer->base : buffer;
+  return root->block ? cgl_block_open_to(root->block, device) : CUDA_SUCCESS;
+}
+
+
 cgl_status cgl_copy_across(cgl_buffer *to, cgl_buffer *from, cgl_stream *stream,
                            const char *operation) {
   cgl_context *own = stream->object.context;
@@ -67,9 +75,13 @@ cgl_status cgl_copy_across(cgl_buffer *to, cgl_buffer *from, cgl_stream *stream,
   size_t bytes = cgl_buffer_bytes(to);
   if (status || !bytes)
     return status;
-  const char *entry = "cuMemcpyAsync";
-  CUresult result = own->driver->cuMemcpyAsync(to->address, from->address,
-                                               bytes, stream->handle);
+  const char *entry = "cuMemSetAccess";
+  CUresult result = open_to(own == a ? from : to, own->device);
+  if (!result) {
+    entry = "cuMemcpyAsync";
+    result = own->driver->cuMemcpyAsync(to->address, from->address, bytes,
+                                        stream->handle);
+  }
   if (!result) {
     cgl_buffer_touch(to, stream);
     cgl_buffer_touch(from, stream);

@@ -388,6 +388,24 @@ void cgl_pool_free(cgl_block *block, bool wide) {
 }
 
 
+CUresult cgl_block_open_to(cgl_block *block, CUdevice device) {
+  cgl_segment *segment = block->segment;
+  cgl_pool *pool = segment->pool;
+  uint64_t bit = (uint64_t)1 << (device & 63);
+  CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, device},
+                            CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUresult result = CUDA_SUCCESS;
+  pthread_mutex_lock(&pool->lock);
+  if (!(segment->opened & bit))
+    result = cgl_driver_of(pool)->cuMemSetAccess(segment->base, segment->bytes,
+                                                 &access, 1);
+  if (!result)
+    segment->opened |= bit;
+  pthread_mutex_unlock(&pool->lock);
+  return result;
+}
+
+
 CUdeviceptr cgl_block_address(const cgl_block *block, size_t bytes) {
   const cgl_segment *segment = block->segment;
   if (segment->pool->guard)
