@@ -38,7 +38,18 @@ static const char kernels[] =
     "}\n"
     "extern \"C\" __global__ void setc(unsigned long long h, int *n) {\n"
     "  cudaGraphSetConditional(h, --*n > 0);\n"
-    "}\n";
+    "}\n"
+    "#include <assert.h>\n"
+    "__device__ int counter[3];\n"
+    "extern \"C\" __global__ void count(int n) { counter[0] += n; }\n"
+    "extern \"C\" __global__ void mixed(char c, double x, short s,\n"
+    "                                 float *p) {\n"
+    "  p[0] = (float)(c + x + s);\n"
+    "}\n"
+    "extern \"C\" __global__ void nothing() {}\n"
+    "extern \"C\" __global__ void poke(int *p) { *p = 1; }\n"
+    "extern \"C\" __global__ void trap(int n) { if (n) __trap(); }\n"
+    "extern \"C\" __global__ void claim(int n) { assert(n == 0); }\n";
 
 
 static const char *compile(const cgl_driver *driver) {
@@ -108,7 +119,8 @@ void row(void (*ask)(void), const char *format, ...) {
     return;
   text[0] = '\0';
   ask();
-  track_sweep();
+  if (row_alone == NULL)
+    track_sweep();
   row_done(name, text);
 }
 
@@ -122,6 +134,11 @@ void row_list(const question *questions, size_t count) {
 static void note(const char *what, const char *answer) {
   size_t used = strlen(text);
   snprintf(text + used, sizeof text - used, "\t%s=%s", what, answer);
+}
+
+
+void row_take(const char *notes) {
+  strncat(text, notes, sizeof text - strlen(text) - 1);
 }
 
 

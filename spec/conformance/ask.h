@@ -35,13 +35,23 @@ void ask_instantiation(void);                              /* instantiation.c */
 void ask_conditionals(void);                               /* conditionals.c */
 void ask_allocations(void);                                /* allocations.c */
 void ask_eager(void);                                      /* eager.c */
-void ask_memory(void); /* memory.c: memory, launches, modules, events */
+void ask_memory(void);  /* memory.c: memory, launches, modules, events */
+void ask_pinned(void);  /* pinned.c: page-locked and registered memory */
+void ask_planes(void);  /* planes.c: copies and fills of rows and planes */
+void ask_queues(void);  /* queues.c: streams, events, host functions */
+void ask_devices(void); /* devices.c: devices, contexts, errors, entries */
+void ask_kernels(void); /* kernels.c: modules, functions, launches */
+void ask_spaces(void);  /* spaces.c: virtual memory and pools */
+void ask_replays(void); /* replays.c: uploads, switches, changes in flight */
+void ask_changes(void); /* changes.c: updates by cause, what graphs tell */
+void ask_sticky(void);  /* sticky.c: what follows an illegal address */
 
 /* ---- the driver that is asked (ask.c) ---- */
 
 /* The table to call; kernels `tick` (x[0] += a), `tock` (x[0] *= a), `wide`
    (uses shared memory), `setc` (sets a conditional while --*n > 0); 1 MiB of
-   device memory; the image of their module. */
+   device memory; the image of their module, which holds more kernels and a
+   variable (kernels.c, sticky.c). */
 extern const cgl_driver *cu;
 extern CUcontext ctx;
 extern CUmodule mod;
@@ -61,11 +71,19 @@ void ask_close(void);
 void row(void (*ask)(void), const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void row_list(const question *questions, size_t count);
+/* alone.c: the same for questions that leave a context unfit for others: each
+   is asked in a process of its own, this program called again. */
+void row_list_alone(const question *questions, size_t count);
+/* Notes that were made elsewhere, each begun by a tab. */
+void row_take(const char *notes);
 void say(const char *what, CUresult answer);
 void num(const char *what, long value);
 /* conformance.c: is the row to be asked; what came of it. */
 bool row_wanted(const char *name);
 void row_done(const char *name, const char *text);
+/* conformance.c: the device's name; the one row that this process asks before
+   it ends, or NULL. */
+extern const char *row_device, *row_alone;
 
 /* Calls through the table, noted under their own text. */
 #define S(call) say(#call, cu->call)

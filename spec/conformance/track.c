@@ -13,6 +13,7 @@ typedef enum kind {
   EVENT,
   MODULE,
   MEMORY,
+  POOL,
   PINNED,
   REGISTERED,
   HANDLE,
@@ -90,12 +91,22 @@ MAKES(cuGraphInstantiateWithParams, EXEC,
       *e)
 ENDS(cuGraphExecDestroy, EXEC, (CUgraphExec e), (e), e)
 MAKES(cuModuleLoadData, MODULE, (CUmodule * m, const void *i), (m, i), *m)
+MAKES(cuModuleLoadDataEx, MODULE,
+      (CUmodule * m, const void *i, unsigned n, CUjit_option *o, void **v),
+      (m, i, n, o, v), *m)
 ENDS(cuModuleUnload, MODULE, (CUmodule m), (m), m)
 MAKES(cuMemAlloc, MEMORY, (CUdeviceptr * p, size_t n), (p, n), *p)
 MAKES(cuMemAllocAsync, MEMORY, (CUdeviceptr * p, size_t n, CUstream s),
       (p, n, s), *p)
 ENDS(cuMemFree, MEMORY, (CUdeviceptr p), (p), p)
 ENDS(cuMemFreeAsync, MEMORY, (CUdeviceptr p, CUstream s), (p, s), p)
+MAKES(cuMemAllocFromPoolAsync, MEMORY,
+      (CUdeviceptr * p, size_t n, CUmemoryPool pool, CUstream s),
+      (p, n, pool, s), *p)
+MAKES(cuMemPoolCreate, POOL, (CUmemoryPool * p, const CUmemPoolProps *props),
+      (p, props), *p)
+ENDS(cuMemPoolDestroy, POOL, (CUmemoryPool p), (p), p)
+MAKES(cuMemHostAlloc, PINNED, (void **p, size_t n, unsigned f), (p, n, f), *p)
 MAKES(cuMemAllocHost, PINNED, (void **p, size_t n), (p, n), *p)
 ENDS(cuMemFreeHost, PINNED, (void *p), (p), p)
 MAKES(cuMemHostRegister, REGISTERED, (void *p, size_t n, unsigned f), (p, n, f),
@@ -106,6 +117,11 @@ MAKES(cuMemCreate, HANDLE,
        unsigned long long f),
       (h, n, p, f), *h)
 ENDS(cuMemRelease, HANDLE, (CUmemGenericAllocationHandle h), (h), h)
+
+
+static CUresult end_cuMemAddressFree(CUdeviceptr p, size_t n) {
+  return gone(under->cuMemAddressFree(p, n), RESERVED, (uintptr_t)p);
+}
 
 
 static CUresult make_cuMemAddressReserve(CUdeviceptr *p, size_t n, size_t align,
@@ -156,11 +172,16 @@ const cgl_driver *track(const cgl_driver *driver) {
   table.cuGraphInstantiateWithParams = make_cuGraphInstantiateWithParams;
   table.cuGraphExecDestroy = end_cuGraphExecDestroy;
   table.cuModuleLoadData = make_cuModuleLoadData;
+  table.cuModuleLoadDataEx = make_cuModuleLoadDataEx;
   table.cuModuleUnload = end_cuModuleUnload;
   table.cuMemAlloc = make_cuMemAlloc;
   table.cuMemAllocAsync = make_cuMemAllocAsync;
   table.cuMemFree = end_cuMemFree;
   table.cuMemFreeAsync = end_cuMemFreeAsync;
+  table.cuMemAllocFromPoolAsync = make_cuMemAllocFromPoolAsync;
+  table.cuMemPoolCreate = make_cuMemPoolCreate;
+  table.cuMemPoolDestroy = end_cuMemPoolDestroy;
+  table.cuMemHostAlloc = make_cuMemHostAlloc;
   table.cuMemAllocHost = make_cuMemAllocHost;
   table.cuMemFreeHost = end_cuMemFreeHost;
   table.cuMemHostRegister = make_cuMemHostRegister;
@@ -168,6 +189,7 @@ const cgl_driver *track(const cgl_driver *driver) {
   table.cuMemCreate = make_cuMemCreate;
   table.cuMemRelease = end_cuMemRelease;
   table.cuMemAddressReserve = make_cuMemAddressReserve;
+  table.cuMemAddressFree = end_cuMemAddressFree;
   table.cuStreamBeginCaptureToGraph = make_cuStreamBeginCaptureToGraph;
   table.cuStreamEndCapture = make_cuStreamEndCapture;
   return &table;
@@ -213,6 +235,9 @@ static void destroy(const object *o) {
   case MEMORY: /* of an alloc node: answers that it is none, or frees it */
     under->cuMemFree((CUdeviceptr)o->handle);
     break;
+  case POOL:
+    under->cuMemPoolDestroy((CUmemoryPool)o->handle);
+    break;
   case PINNED:
     under->cuMemFreeHost((void *)o->handle);
     break;
@@ -223,7 +248,7 @@ static void destroy(const object *o) {
     under->cuMemRelease((CUmemGenericAllocationHandle)o->handle);
     break;
   default:
-    under->cuMemUnmap((CUdeviceptr)o->handle, 2 << 20);
+    under->cuMemUnmap((CUdeviceptr)o->handle, o->bytes);
     under->cuMemAddressFree((CUdeviceptr)o->handle, o->bytes);
   }
 }

@@ -21,7 +21,7 @@ static CUresult begin_check(CUstream stream) {
 
 
 CUresult host_cuStreamBeginCapture(CUstream hStream, CUstreamCaptureMode mode) {
-  CUresult result = host_check();
+  CUresult result = host_check_stream(hStream);
   if (result != CUDA_SUCCESS)
     return result;
   if (!mode_is_valid(mode))
@@ -61,7 +61,7 @@ CUresult host_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
                                           const CUgraphEdgeData *dependencyData,
                                           size_t numDependencies,
                                           CUstreamCaptureMode mode) {
-  CUresult result = host_check();
+  CUresult result = host_check_stream(hStream);
   if (result != CUDA_SUCCESS)
     return result;
   if (!mode_is_valid(mode))
@@ -112,7 +112,7 @@ static CUresult end_capture(CUstream stream, CUgraph *out) {
 
 
 CUresult host_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
-  CUresult result = host_check();
+  CUresult result = host_check_stream(hStream);
   if (result != CUDA_SUCCESS)
     return result;
   host_lock();
@@ -146,7 +146,7 @@ static CUresult ask_check(CUstream stream) {
 
 CUresult host_cuStreamIsCapturing(CUstream hStream,
                                   CUstreamCaptureStatus *captureStatus) {
-  CUresult result = host_check_enquiry();
+  CUresult result = host_check_callback_stream(hStream);
   if (result != CUDA_SUCCESS)
     return result;
   if (captureStatus == NULL)
@@ -175,7 +175,7 @@ CUresult host_cuStreamGetCaptureInfo(CUstream hStream,
                                      const CUgraphNode **dependencies_out,
                                      const CUgraphEdgeData **edgeData_out,
                                      size_t *numDependencies_out) {
-  CUresult result = host_check();
+  CUresult result = host_check_stream(hStream);
   if (result != CUDA_SUCCESS)
     return result;
   if (captureStatus_out == NULL)
@@ -210,7 +210,7 @@ CUresult host_cuStreamUpdateCaptureDependencies(
     CUstream hStream, CUgraphNode *dependencies,
     const CUgraphEdgeData *dependencyData, size_t numDependencies,
     unsigned int flags) {
-  CUresult result = host_check();
+  CUresult result = host_check_stream(hStream);
   if (result != CUDA_SUCCESS)
     return result;
   if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
@@ -235,7 +235,7 @@ CUresult host_cuStreamUpdateCaptureDependencies(
 
 
 CUresult host_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
-  CUresult result = host_check_enquiry();
+  CUresult result = host_check_opened();
   if (result != CUDA_SUCCESS)
     return result;
   if (mode == NULL)

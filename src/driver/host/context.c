@@ -44,7 +44,7 @@ void host_callback_end(void) {
 
 
 /* What every call but the enquiries about errors asks first. */
-static CUresult check_opened(void) {
+CUresult host_check_opened(void) {
   if (host_stopping())
     return CUDA_ERROR_DEINITIALIZED;
   if (!atomic_load_explicit(&context.initialized, memory_order_acquire))
@@ -54,36 +54,59 @@ static CUresult check_opened(void) {
 
 
 CUresult host_check_process(void) {
-  return in_callback ? CUDA_ERROR_NOT_PERMITTED : check_opened();
+  return in_callback ? CUDA_ERROR_NOT_PERMITTED : host_check_opened();
 }
 
 
-static CUresult check_context(void) {
-  if (!current)
-    return CUDA_ERROR_INVALID_CONTEXT;
-  if (!atomic_load_explicit(&context.active, memory_order_acquire))
-    return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  return CUDA_SUCCESS;
+/* Without one there is nothing that the caller could still hold. */
+static CUresult check_active(void) {
+  if (atomic_load_explicit(&context.active, memory_order_acquire))
+    return CUDA_SUCCESS;
+  return current ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 
 CUresult host_check_release(void) {
   HOST_TRY(host_check_process());
-  return check_context();
+  return check_active();
 }
 
 
-CUresult host_check_enquiry(void) {
-  HOST_TRY(check_opened());
-  if (!in_callback) /* a worker has no current context */
-    HOST_TRY(check_context());
+CUresult host_check_object(void) {
+  HOST_TRY(host_check_release());
   return host_failed();
 }
 
 
 CUresult host_check(void) {
-  HOST_TRY(host_check_release());
+  HOST_TRY(host_check_process());
+  return current ? host_check_object() : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+
+static bool is_built_in(CUstream stream) {
+  return !stream || stream == CU_STREAM_LEGACY ||
+         stream == CU_STREAM_PER_THREAD;
+}
+
+
+CUresult host_check_stream(CUstream stream) {
+  return is_built_in(stream) ? host_check() : host_check_object();
+}
+
+
+CUresult host_check_callback(void) {
+  HOST_TRY(host_check_opened());
+  HOST_TRY(check_active());
   return host_failed();
+}
+
+
+CUresult host_check_callback_stream(CUstream stream) {
+  HOST_TRY(host_check_opened());
+  if (is_built_in(stream) && !current)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  return host_check_callback();
 }
 
 
@@ -162,17 +185,17 @@ CUresult host_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
   if (dev != 0)
     return CUDA_ERROR_INVALID_DEVICE;
   host_lock();
-  if (context.refs++ == 0) {
-    context.epoch++;
-    pthread_mutex_lock(&text_mutex);
-    fail_text[0] = '\0';
-    atomic_store(&context.failed, CUDA_SUCCESS);
-    pthread_mutex_unlock(&text_mutex);
-    atomic_store(&context.active, true);
+  /* As with a GPU, a process that lost the device gets it no more. */
+  CUresult result = context.refs ? CUDA_SUCCESS : host_failed();
+  if (result == CUDA_SUCCESS) {
+    if (context.refs++ == 0) {
+      context.epoch++;
+      atomic_store(&context.active, true);
+    }
+    *pctx = &context;
   }
   host_unlock();
-  *pctx = &context;
-  return CUDA_SUCCESS;
+  return result;
 }
 
 

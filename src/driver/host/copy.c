@@ -130,9 +130,26 @@ static CUresult make_copy(host_op *op, const CUDA_MEMCPY3D *copy, place *from,
 }
 
 
+/* In a node, a side that was given by its address alone stays so. */
+static void keep_unified(CUDA_MEMCPY3D *c, const CUDA_MEMCPY3D *given) {
+  if (given->srcMemoryType == CU_MEMORYTYPE_UNIFIED) {
+    c->srcMemoryType = CU_MEMORYTYPE_UNIFIED;
+    c->srcHost = NULL;
+    c->srcDevice = given->srcDevice;
+  }
+  if (given->dstMemoryType == CU_MEMORYTYPE_UNIFIED) {
+    c->dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+    c->dstHost = NULL;
+    c->dstDevice = given->dstDevice;
+  }
+}
+
+
 CUresult host_memcpy_op_make(host_op *op, const CUDA_MEMCPY3D *copy) {
   place from, to;
-  return make_copy(op, copy, &from, &to);
+  HOST_TRY(make_copy(op, copy, &from, &to));
+  keep_unified(&op->memcpy, copy);
+  return CUDA_SUCCESS;
 }
 
 
@@ -324,8 +341,10 @@ static CUresult copy_on(CUstream stream, const CUDA_MEMCPY3D *copy) {
   host_op op;
   place from, to;
   HOST_TRY(make_copy(&op, copy, &from, &to));
-  if (s->capture)
+  if (s->capture) {
+    keep_unified(&op.memcpy, copy);
     return host_submit(s, &op, NULL);
+  }
   bool wait = to == PLACE_PAGEABLE;
   if (from == PLACE_PAGEABLE && !wait)
     wait = copy->Height > 1 || copy->Depth > 1 || copy->srcY || copy->srcZ ||
@@ -336,7 +355,7 @@ static CUresult copy_on(CUstream stream, const CUDA_MEMCPY3D *copy) {
 
 
 static CUresult copy_async(CUstream stream, const CUDA_MEMCPY3D *copy) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_stream(stream));
   host_lock();
   CUresult result = copy_on(stream, copy);
   CUstream s = result == CUDA_SUCCESS ? host_stream_resolve(stream) : NULL;
@@ -471,7 +490,7 @@ CUresult host_cuMemcpy3DAsync(const CUDA_MEMCPY3D *pCopy, CUstream hStream) {
 static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value,
                      unsigned size, size_t width, size_t height,
                      CUstream stream, bool sync) {
-  HOST_TRY(host_check());
+  HOST_TRY(sync ? host_check() : host_check_callback_stream(stream));
   CUDA_MEMSET_NODE_PARAMS set = {dst, pitch, value, size, width, height};
   host_op op;
   CUstream s;

@@ -136,14 +136,18 @@ static void print_graph(FILE *out, CUgraph graph, bool verbose, int depth) {
 
 CUresult host_cuGraphDebugDotPrint(CUgraph hGraph, const char *path,
                                    unsigned int flags) {
-  CUresult result = host_check_release();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   if (path == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
-  FILE *out = host_graph_is_live(hGraph) ? fopen(path, "w") : NULL;
   bool written = false;
+  FILE *out = NULL;
+  if (!host_graph_is_live(hGraph))
+    result = CUDA_ERROR_INVALID_VALUE;
+  else
+    out = fopen(path, "w");
   if (out != NULL) {
     fputs("digraph dot {\n", out);
     print_graph(out, hGraph, (flags & CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE) != 0,
@@ -153,5 +157,6 @@ CUresult host_cuGraphDebugDotPrint(CUgraph hGraph, const char *path,
     written = fclose(out) == 0 && written;
   }
   host_unlock();
-  return written ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return written || result != CUDA_SUCCESS ? result
+                                           : CUDA_ERROR_OPERATING_SYSTEM;
 }

@@ -91,7 +91,7 @@ static CUresult record(CUevent event, CUstream stream) {
 
 CUresult host_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream,
                                      unsigned int flags) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_callback_stream(hStream));
   if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
     return CUDA_ERROR_INVALID_VALUE;
   CUstream s;
@@ -126,7 +126,7 @@ static CUresult touch(CUevent event) {
 
 
 CUresult host_cuEventQuery(CUevent hEvent) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_callback());
   host_lock();
   CUresult result = touch(hEvent);
   if (result == CUDA_SUCCESS)
@@ -139,7 +139,7 @@ CUresult host_cuEventQuery(CUevent hEvent) {
 
 
 CUresult host_cuEventSynchronize(CUevent hEvent) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_object());
   host_lock();
   CUresult result = touch(hEvent);
   host_fence *fence =
@@ -176,7 +176,7 @@ static CUresult elapsed(float *ms, CUevent start, CUevent end) {
 
 CUresult host_cuEventElapsedTime(float *pMilliseconds, CUevent hStart,
                                  CUevent hEnd) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_object());
   if (!pMilliseconds)
     return CUDA_ERROR_INVALID_HANDLE; /* as the real one says */
   host_lock();

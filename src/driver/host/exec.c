@@ -311,7 +311,7 @@ static host_fence *pile_mark(CUgraphExec exec, CUstream stream) {
 
 
 CUresult host_cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
-  CUresult result = host_check();
+  CUresult result = host_check_callback_stream(hStream);
   if (result != CUDA_SUCCESS)
     return result;
   host_fence *full = NULL;
@@ -345,7 +345,7 @@ CUresult host_cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
 
 
 CUresult host_cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
-  CUresult result = host_check();
+  CUresult result = host_check_callback_stream(hStream);
   if (result != CUDA_SUCCESS)
     return result;
   host_lock();
@@ -366,7 +366,7 @@ CUresult host_cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
 
 
 CUresult host_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) {
-  CUresult result = host_check();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   host_lock();

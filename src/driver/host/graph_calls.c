@@ -6,7 +6,7 @@
 
 
 CUresult host_cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
-  CUresult result = host_check_release();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   if (phGraph == NULL || flags != 0)
@@ -39,7 +39,7 @@ CUresult host_cuGraphDestroy(CUgraph hGraph) {
 
 
 CUresult host_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) {
-  CUresult result = host_check_release();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   if (phGraphClone == NULL)
@@ -56,7 +56,7 @@ CUresult host_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) {
 CUresult host_cuGraphNodeFindInClone(CUgraphNode *phNode,
                                      CUgraphNode hOriginalNode,
                                      CUgraph hClonedGraph) {
-  CUresult result = host_check_release();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   if (phNode == NULL)
@@ -106,7 +106,7 @@ static void write_end(node_writer *writer, size_t *count) {
 
 static CUresult list_nodes(CUgraph graph, CUgraphNode *nodes, size_t *count,
                            bool roots) {
-  CUresult result = host_check_release();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   if (count == NULL)
@@ -151,7 +151,7 @@ static CUresult edges_lossy(const host_edges *edges,
 CUresult host_cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from,
                               CUgraphNode *to, CUgraphEdgeData *edgeData,
                               size_t *numEdges) {
-  CUresult result = host_check_release();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   if (numEdges == NULL || (from == NULL) != (to == NULL))
@@ -186,7 +186,7 @@ CUresult host_cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from,
 
 static CUresult list_edges(CUgraphNode node, bool incoming, CUgraphNode *nodes,
                            CUgraphEdgeData *edgeData, size_t *count) {
-  CUresult result = host_check_release();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   if (count == NULL)
@@ -251,7 +251,7 @@ CUresult host_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from,
                                      const CUgraphNode *to,
                                      const CUgraphEdgeData *edgeData,
                                      size_t numDependencies) {
-  CUresult result = host_check_release();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   host_lock();
@@ -294,7 +294,7 @@ CUresult host_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
                                         const CUgraphNode *to,
                                         const CUgraphEdgeData *edgeData,
                                         size_t numDependencies) {
-  CUresult result = host_check_release();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   host_lock();
@@ -312,7 +312,7 @@ CUresult host_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
 
 
 CUresult host_cuGraphDestroyNode(CUgraphNode hNode) {
-  CUresult result = host_check_release();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   host_lock();

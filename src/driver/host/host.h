@@ -143,16 +143,24 @@ void host_unlock(void);
 /* ---- context.c: device, primary context, sticky errors ---- */
 
 /* Answer of a call's preamble: INVALID_CONTEXT, NOT_INITIALIZED, the sticky
-   error of the context, or SUCCESS. */
+   error of the context, or SUCCESS.  For calls that act on what is current. */
 CUresult host_check(void);
-/* The same for calls that a sticky error does not stop: those that give
-   something back (they answer host_failed() in the end, unless it is a
-   graph), and those that only read or build a graph. */
+/* For calls on an object that brings its context along: none need be
+   current. */
+CUresult host_check_object(void);
+/* The same for a stream; the built-in ones are those of the current context. */
+CUresult host_check_stream(CUstream stream);
+/* The two above for the calls that a callback may make. */
+CUresult host_check_callback(void);
+CUresult host_check_callback_stream(CUstream stream);
+/* For calls that a sticky error does not stop either: those on memory that
+   belongs to the device, and those that give something back (these answer
+   host_failed() in the end if it belongs to the context). */
 CUresult host_check_release(void);
-/* For calls that need no context either: graphs and executables go. */
+/* For calls that need no context at all: graphs, devices. */
 CUresult host_check_process(void);
-/* For the few calls that a callback may make. */
-CUresult host_check_enquiry(void);
+/* The same in callbacks too. */
+CUresult host_check_opened(void);
 /* Makes an error sticky: every later call answers it.  The first one wins.
    `what` names the kernel and is kept for cuGetErrorString-free reporting
    (host_fail_text). */
@@ -252,6 +260,8 @@ CUresult host_enqueue(CUstream stream, host_op *op);
    queued on the stream so far has run; NULL when that is so already (or for
    want of memory, after host_fail). */
 host_fence *host_stream_fence(CUstream stream);
+/* Priorities beyond the range of streams are drawn to its ends. */
+int host_priority_clamp(int priority);
 /* exec.c calls this when a HOST_OP_EXEC that did not end inline ends. */
 void host_stream_resume(CUstream stream);
 
@@ -310,9 +320,9 @@ CUresult host_memory_decommit(CUdeviceptr address);
 void host_memory_unreserve(CUdeviceptr address);
 bool host_memory_committed(CUdeviceptr address);
 /* copy.c, under host_lock: fill a copy or memset op after checking it against
-   the known memory.  UNIFIED and device types are resolved, pitches and
-   heights of 0 defaulted; INVALID_VALUE when a range leaves its allocation,
-   for an array, a bad pitch or element size.  */
+   the known memory.  Pitches and heights of 0 are defaulted, sides of UNIFIED
+   memory stay so; INVALID_VALUE when a range leaves its allocation, for an
+   array, a bad pitch or element size.  */
 CUresult host_memcpy_op_make(host_op *op, const CUDA_MEMCPY3D *copy);
 CUresult host_memset_op_make(host_op *op, const CUDA_MEMSET_NODE_PARAMS *set);
 
@@ -322,7 +332,8 @@ struct CUfunc_st {
   CUmodule module;
   const cgl_host_kernel *kernel;
   int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
-  host_cost cost[2];      /* of a block, and of a row of blocks */
+  int carveout;      /* CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT */
+  host_cost cost[2]; /* of a block, and of a row of blocks */
 };
 
 void host_module_retain(CUmodule module); /* any thread */

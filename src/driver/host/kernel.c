@@ -90,17 +90,21 @@ static CUresult read_extra(void **params, const cgl_host_kernel *kernel,
     else
       return CUDA_ERROR_INVALID_VALUE;
   }
-  if (!buffer || !size)
+  if (!kernel->nparams && !buffer)
+    return CUDA_SUCCESS;
+  if (!buffer || !size || !*size)
     return CUDA_ERROR_INVALID_VALUE;
   uint32_t last = kernel->nparams - 1;
   size_t wanted = kernel->nparams ? host_param_offset(kernel, last) +
                                         kernel->param_size[last]
                                   : 0;
-  if (*size != wanted)
+  if (*size > wanted)
     return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES; /* as a driver calls it */
   for (uint32_t i = 0; i < kernel->nparams; i++) {
-    size_t at = host_param_offset(kernel, i);
-    memcpy(params[i], buffer + at, kernel->param_size[i]);
+    size_t at = host_param_offset(kernel, i), bytes = kernel->param_size[i];
+    size_t there = at < *size ? *size - at : 0;
+    memset(params[i], 0, bytes); /* what a short buffer lacks */
+    memcpy(params[i], buffer + at, there < bytes ? there : bytes);
   }
   return CUDA_SUCCESS;
 }
@@ -164,6 +168,18 @@ CUresult host_kernel_op_make(host_op *op, CUfunction f, const uint32_t grid[3],
 }
 
 
+/* A launch with attributes that nobody knows was never one: unlike others
+   that are refused it breaks no capture. */
+static bool attributes_known(const CUlaunchConfig *c) {
+  if (c->numAttrs && !c->attrs)
+    return false;
+  for (unsigned i = 0; i < c->numAttrs; i++)
+    if (c->attrs[i].id < 0 || c->attrs[i].id == 11 || c->attrs[i].id > 14)
+      return false;
+  return true;
+}
+
+
 /* Reads the launch attributes into the op. */
 static CUresult read_attributes(host_kernel_op *op, const CUlaunchConfig *c) {
   for (unsigned i = 0; i < c->numAttrs; i++) {
@@ -183,7 +199,7 @@ static CUresult read_attributes(host_kernel_op *op, const CUlaunchConfig *c) {
       op->programmatic = value->programmaticStreamSerializationAllowed != 0;
       break;
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-      op->priority = value->priority;
+      op->priority = host_priority_clamp(value->priority);
       break;
     case 1:  /* access policy window, */
     case 3:  /* synchronization policy, */
@@ -228,8 +244,8 @@ static CUresult launch_on(CUstream stream, const CUlaunchConfig *c,
 
 CUresult host_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f,
                                void **kernelParams, void **extra) {
-  HOST_TRY(host_check());
-  if (!config || (config->numAttrs && !config->attrs))
+  HOST_TRY(host_check_stream(config ? config->hStream : NULL));
+  if (!config || !attributes_known(config))
     return CUDA_ERROR_INVALID_VALUE;
   CUstream s;
   host_lock();
@@ -318,9 +334,7 @@ CUresult host_cuOccupancyMaxPotentialBlockSize(
     if (blocks)
       break;
   }
-  if (!blocks)
-    return CUDA_ERROR_INVALID_VALUE;
-  *blockSize = threads;
+  *blockSize = blocks ? threads : 0;
   *minGridSize = blocks * (int)host_worker_count();
   return CUDA_SUCCESS;
 }

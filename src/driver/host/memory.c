@@ -366,6 +366,9 @@ CUresult host_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags) {
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   CUresult result = host_capture_unsafe();
+  const host_range *around = host_range_find((uintptr_t)p);
+  if (result == CUDA_SUCCESS && around && around->kind != HOST_RANGE_REGISTERED)
+    result = CUDA_ERROR_INVALID_VALUE; /* the driver's own */
   if (result == CUDA_SUCCESS && host_range_overlaps((uintptr_t)p, bytesize))
     result = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   if (result == CUDA_SUCCESS &&
@@ -385,9 +388,8 @@ CUresult host_cuMemHostUnregister(void *p) {
   host_range *r = pinned(p, HOST_RANGE_REGISTERED);
   const host_range *around = host_range_find((uintptr_t)p);
   if (result == CUDA_SUCCESS && !r)
-    result = around && around->kind == HOST_RANGE_REGISTERED
-                 ? CUDA_ERROR_INVALID_VALUE
-                 : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    result = around ? CUDA_ERROR_INVALID_VALUE
+                    : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   if (result == CUDA_SUCCESS) {
     r = quiesce(r);
     if (r)
@@ -467,14 +469,14 @@ static CUresult describe(void *data, CUpointer_attribute attribute,
 
 CUresult host_cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
                                     CUdeviceptr ptr) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_release());
   if (!data)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   const host_range *r = host_range_find((uintptr_t)ptr);
-  host_range mapping;
-  if (r && r->kind == HOST_RANGE_VIRTUAL)
-    r = host_virtual_find(r, (uintptr_t)ptr, &mapping) ? &mapping : NULL;
+  if (r && r->kind == HOST_RANGE_VIRTUAL &&
+      !host_virtual_mapped(r, (uintptr_t)ptr))
+    r = NULL;
   CUresult result = r && !r->dying && !r->freed
                         ? describe(data, attribute, r, ptr)
                         : CUDA_ERROR_INVALID_VALUE;

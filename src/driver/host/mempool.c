@@ -243,7 +243,7 @@ static CUresult alloc_on(CUdeviceptr *out, size_t bytes, CUmemoryPool pool,
 
 CUresult host_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize,
                               CUstream hStream) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_stream(hStream));
   if (!dptr)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
@@ -255,7 +255,7 @@ CUresult host_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize,
 
 CUresult host_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize,
                                       CUmemoryPool pool, CUstream hStream) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_stream(hStream));
   if (!dptr || !pool)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
@@ -298,9 +298,11 @@ static CUresult free_on(CUdeviceptr address, CUstream stream) {
 
 
 CUresult host_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
-  HOST_TRY(host_check_release());
+  CUresult result = host_check_stream(hStream);
+  if (result != CUDA_SUCCESS && result != host_failed())
+    return result;
   host_lock();
-  CUresult result = free_on(dptr, hStream);
+  result = free_on(dptr, hStream);
   host_unlock();
   return result == CUDA_SUCCESS ? host_failed() : result;
 }
@@ -310,7 +312,7 @@ CUresult host_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
 
 CUresult host_cuMemPoolCreate(CUmemoryPool *pool,
                               const CUmemPoolProps *poolProps) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_release());
   if (!pool || !poolProps ||
       poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
       poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
@@ -355,7 +357,7 @@ CUresult host_cuMemPoolDestroy(CUmemoryPool pool) {
     if (current == pool)
       current = &builtin;
     host_mempool_sync();
-    result = host_failed();
+    result = CUDA_SUCCESS;
   }
   host_unlock();
   return result;
@@ -363,7 +365,7 @@ CUresult host_cuMemPoolDestroy(CUmemoryPool pool) {
 
 
 CUresult host_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_release());
   host_lock();
   CUresult result = host_capture_unsafe();
   if (result == CUDA_SUCCESS && !(pool && pool_is_live(pool)))
@@ -437,7 +439,7 @@ static CUresult get_pool(CUmemoryPool pool, CUmemPool_attribute attr,
 
 CUresult host_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
                                     void *value) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_release());
   host_lock();
   CUresult result = host_capture_unsafe();
   if (result == CUDA_SUCCESS)
@@ -450,7 +452,7 @@ CUresult host_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 
 CUresult host_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
                                     void *value) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_release());
   host_lock();
   CUresult result = pool && value && pool_is_live(pool)
                         ? get_pool(pool, attr, value)
@@ -471,12 +473,12 @@ CUresult host_cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
 
 CUresult host_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
   HOST_TRY(host_check_process());
-  if (!pool)
+  if (!pool || dev != 0)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   *pool = current;
   host_unlock();
-  return dev == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  return CUDA_SUCCESS;
 }
 
 

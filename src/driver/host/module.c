@@ -137,6 +137,7 @@ static CUresult announce(CUmodule module) {
     f->max_dynamic_shared = HOST_SHARED_DEFAULT - (int)f->kernel->static_shared;
     if (f->max_dynamic_shared < 0)
       f->max_dynamic_shared = 0;
+    f->carveout = -1;
     ok = ok && host_handle_add(HOST_HANDLE_FUNCTION, f);
   }
   for (uint32_t i = 0; i < image->nglobals; i++)
@@ -227,9 +228,12 @@ static CUresult find_function(CUmodule module, const char *name,
 
 CUresult host_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod,
                                   const char *name) {
-  HOST_TRY(host_check());
-  if (!hfunc || !name)
+  HOST_TRY(host_check_process());
+  if (!hfunc || !name || !*name)
     return CUDA_ERROR_INVALID_VALUE;
+  if (!hmod)
+    return CUDA_ERROR_INVALID_HANDLE; /* with or without a context */
+  HOST_TRY(host_check_object());
   host_lock();
   CUresult result = find_function(hmod, name, hfunc);
   host_unlock();
@@ -237,6 +241,7 @@ CUresult host_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod,
 }
 
 
+/* A kernel's name is no variable's, but it is not unknown either. */
 static CUresult find_global(CUmodule module, const char *name,
                             const cgl_host_global **out) {
   if (!host_handle_live(HOST_HANDLE_MODULE, module))
@@ -246,14 +251,17 @@ static CUresult find_global(CUmodule module, const char *name,
       *out = &module->image->globals[i];
       return CUDA_SUCCESS;
     }
-  return CUDA_ERROR_NOT_FOUND;
+  CUfunction kernel;
+  return find_function(module, name, &kernel) == CUDA_SUCCESS
+             ? CUDA_ERROR_INVALID_VALUE
+             : CUDA_ERROR_NOT_FOUND;
 }
 
 
 CUresult host_cuModuleGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod,
                                 const char *name) {
-  HOST_TRY(host_check());
-  if (!name || (!dptr && !bytes))
+  HOST_TRY(host_check_object());
+  if (!name || !*name || (!dptr && !bytes))
     return CUDA_ERROR_INVALID_VALUE;
   const cgl_host_global *global = NULL;
   host_lock();
@@ -287,7 +295,7 @@ static CUresult get_attribute(int *pi, CUfunction_attribute attrib,
     *pi = f->max_dynamic_shared;
     break;
   case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-    *pi = -1;
+    *pi = f->carveout;
     break;
   default:
     if (attrib < 0 || attrib > 15)
@@ -300,7 +308,7 @@ static CUresult get_attribute(int *pi, CUfunction_attribute attrib,
 
 CUresult host_cuFuncGetAttribute(int *pi, CUfunction_attribute attrib,
                                  CUfunction hfunc) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_object());
   if (!pi)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
@@ -321,7 +329,10 @@ static CUresult set_attribute(CUfunction f, CUfunction_attribute attrib,
     f->max_dynamic_shared = value;
     return CUDA_SUCCESS;
   case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-    return value < -1 || value > 100 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    if (value < -1 || value > 100)
+      return CUDA_ERROR_INVALID_VALUE;
+    f->carveout = value; /* kept and told, and of no effect here */
+    return CUDA_SUCCESS;
   default:
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -330,7 +341,7 @@ static CUresult set_attribute(CUfunction f, CUfunction_attribute attrib,
 
 CUresult host_cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib,
                                  int value) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_object());
   host_lock();
   CUresult result = host_handle_live(HOST_HANDLE_FUNCTION, hfunc)
                         ? set_attribute(hfunc, attrib, value)
@@ -354,8 +365,8 @@ size_t host_param_offset(const cgl_host_kernel *kernel, size_t index) {
 
 CUresult host_cuFuncGetParamInfo(CUfunction func, size_t paramIndex,
                                  size_t *paramOffset, size_t *paramSize) {
-  HOST_TRY(host_check());
-  if (!paramOffset)
+  HOST_TRY(host_check_object());
+  if (!paramOffset || !func)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   CUresult result = CUDA_ERROR_INVALID_HANDLE;
@@ -374,8 +385,8 @@ CUresult host_cuFuncGetParamInfo(CUfunction func, size_t paramIndex,
 
 
 CUresult host_cuFuncGetName(const char **name, CUfunction hfunc) {
-  HOST_TRY(host_check());
-  if (!name)
+  HOST_TRY(host_check_object());
+  if (!name || !hfunc)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   bool live = host_handle_live(HOST_HANDLE_FUNCTION, hfunc);

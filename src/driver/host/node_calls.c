@@ -27,11 +27,13 @@ CUresult host_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                              const CUgraphEdgeData *dependencyData,
                              size_t numDependencies,
                              CUgraphNodeParams *nodeParams) {
-  CUresult result = host_check_release();
+  CUresult result = host_check_opened();
   if (result != CUDA_SUCCESS)
     return result;
   if (phGraphNode == NULL || nodeParams == NULL)
     return CUDA_ERROR_INVALID_VALUE;
+  if (nodeParams->type == CU_GRAPH_NODE_TYPE_KERNEL && host_failed())
+    return host_failed(); /* its function is of the context */
   host_lock();
   result = add_check(hGraph, dependencies, numDependencies);
   host_op op;
@@ -160,7 +162,7 @@ CUresult host_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
    unlocks on success. */
 static CUresult open_node(CUgraphNode node, host_op_kind kind,
                           const void *out) {
-  CUresult result = host_check_release();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   if (out == NULL)
@@ -174,7 +176,7 @@ static CUresult open_node(CUgraphNode node, host_op_kind kind,
 
 
 CUresult host_cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) {
-  CUresult result = host_check_release();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   host_lock();
@@ -305,7 +307,7 @@ CUresult host_cuGraphMemFreeNodeGetParams(CUgraphNode hNode,
 
 CUresult host_cuGraphNodeSetParams(CUgraphNode hNode,
                                    CUgraphNodeParams *nodeParams) {
-  CUresult result = host_check_release();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   if (nodeParams == NULL)
@@ -356,14 +358,6 @@ CUresult host_cuGraphKernelNodeGetAttribute(CUgraphNode hNode,
 }
 
 
-/* Priorities beyond the range of streams are drawn to its ends. */
-static int clamp_priority(int priority) {
-  int least = 0, greatest = 0;
-  host_cuCtxGetStreamPriorityRange(&least, &greatest);
-  return priority > least ? least : priority < greatest ? greatest : priority;
-}
-
-
 CUresult
 host_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
                                    const CUkernelNodeAttrValue *value) {
@@ -375,7 +369,7 @@ host_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
     hNode->op.kernel.cooperative = value->cooperative != 0;
     break;
   case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-    hNode->op.kernel.priority = clamp_priority(value->priority);
+    hNode->op.kernel.priority = host_priority_clamp(value->priority);
     break;
   case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
     if (value->clusterDim.x > 1 || value->clusterDim.y > 1 ||

@@ -154,9 +154,11 @@ static CUresult add_bodies(compiler *c, host_exec_node *made,
 
 
 /* Host memory that the device was never told of. */
-static bool is_pageable(CUmemorytype type, const void *address) {
-  return type == CU_MEMORYTYPE_HOST &&
-         host_range_find((uintptr_t)address) == NULL;
+static bool is_pageable(CUmemorytype type, const void *host,
+                        CUdeviceptr unified) {
+  uintptr_t address =
+      type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : (uintptr_t)unified;
+  return type != CU_MEMORYTYPE_DEVICE && host_range_find(address) == NULL;
 }
 
 
@@ -165,8 +167,10 @@ static CUresult body_check(compiler *c, CUgraphNode node) {
   if (!body_holds(op))
     return refuse(c, node, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED);
   if (op->kind == HOST_OP_MEMCPY &&
-      (is_pageable(op->memcpy.srcMemoryType, op->memcpy.srcHost) ||
-       is_pageable(op->memcpy.dstMemoryType, op->memcpy.dstHost)))
+      (is_pageable(op->memcpy.srcMemoryType, op->memcpy.srcHost,
+                   op->memcpy.srcDevice) ||
+       is_pageable(op->memcpy.dstMemoryType, op->memcpy.dstHost,
+                   op->memcpy.dstDevice)))
     return refuse(c, node, CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED);
   return CUDA_SUCCESS;
 }

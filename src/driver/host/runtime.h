@@ -175,12 +175,11 @@ void host_memory_drop(host_range *range); /* unmaps, refunds, removes */
 void host_memory_bury(void);
 
 /* virtual.c: may every byte of [address, address + bytes) of a reservation be
-   accessed?  The mapping around an address, as a range (false: none).  All
-   reservations and chunks go (context end). */
+   accessed?  Is there a mapping around the address?  All reservations and
+   chunks go (context end). */
 bool host_virtual_accessible(const host_range *range, uintptr_t address,
                              size_t bytes);
-bool host_virtual_find(const host_range *range, uintptr_t address,
-                       host_range *mapping);
+bool host_virtual_mapped(const host_range *range, uintptr_t address);
 void host_virtual_reset(void);
 
 /* mempool.c, under host_lock: after a wait for the device or a part of it,

@@ -429,17 +429,20 @@ void host_device_wait(void) {
 
 /* ---- the driver's calls ---- */
 
+int host_priority_clamp(int priority) {
+  return priority > 0                        ? 0
+         : priority < HOST_GREATEST_PRIORITY ? HOST_GREATEST_PRIORITY
+                                             : priority;
+}
+
+
 CUresult host_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags,
                                          int priority) {
   HOST_TRY(host_check());
   if (!phStream || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
     return CUDA_ERROR_INVALID_VALUE;
-  if (priority > 0)
-    priority = 0;
-  if (priority < HOST_GREATEST_PRIORITY)
-    priority = HOST_GREATEST_PRIORITY;
   host_lock();
-  *phStream = make(flags, priority);
+  *phStream = make(flags, host_priority_clamp(priority));
   host_unlock();
   return *phStream ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -463,9 +466,8 @@ CUresult host_cuStreamDestroy(CUstream hStream) {
 }
 
 
-/* The one enquiry about a stream that a callback may make. */
 CUresult host_cuStreamQuery(CUstream hStream) {
-  HOST_TRY(host_check_enquiry());
+  HOST_TRY(host_check_callback_stream(hStream));
   host_lock();
   CUstream s = host_stream_resolve(hStream);
   CUresult result = s ? host_capture_touch(s, true) : CUDA_ERROR_INVALID_HANDLE;
@@ -477,7 +479,7 @@ CUresult host_cuStreamQuery(CUstream hStream) {
 
 
 CUresult host_cuStreamSynchronize(CUstream hStream) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_stream(hStream));
   host_lock();
   CUstream s = host_stream_resolve(hStream);
   CUresult result = s ? host_capture_touch(s, true) : CUDA_ERROR_INVALID_HANDLE;
@@ -492,7 +494,7 @@ CUresult host_cuStreamSynchronize(CUstream hStream) {
 
 CUresult host_cuStreamWaitEvent(CUstream hStream, CUevent hEvent,
                                 unsigned int Flags) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_callback_stream(hStream));
   if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
     return CUDA_ERROR_INVALID_VALUE;
   CUstream s;
@@ -521,7 +523,7 @@ CUresult host_cuStreamWaitEvent(CUstream hStream, CUevent hEvent,
 
 
 CUresult host_cuStreamGetFlags(CUstream hStream, unsigned int *flags) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_callback_stream(hStream));
   if (!flags)
     return CUDA_ERROR_INVALID_VALUE;
   CUstream s;
@@ -535,7 +537,7 @@ CUresult host_cuStreamGetFlags(CUstream hStream, unsigned int *flags) {
 
 
 CUresult host_cuStreamGetPriority(CUstream hStream, int *priority) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_callback_stream(hStream));
   if (!priority)
     return CUDA_ERROR_INVALID_VALUE;
   CUstream s;
@@ -560,7 +562,7 @@ static CUresult submit(CUstream stream, host_op *op) {
 
 
 CUresult host_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_callback_stream(hStream));
   if (!fn)
     return CUDA_ERROR_INVALID_VALUE;
   host_op op = {.kind = HOST_OP_HOST_FUNCTION};
@@ -572,7 +574,7 @@ CUresult host_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) {
 
 CUresult host_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback,
                                   void *userData, unsigned int flags) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_stream(hStream));
   if (!callback || flags)
     return CUDA_ERROR_INVALID_VALUE;
   host_op op = {.kind = HOST_OP_CALLBACK};

@@ -162,7 +162,7 @@ static CUresult set_params(CUgraphExec exec, CUgraphNode handle,
 CUresult host_cuGraphExecNodeSetParams(CUgraphExec hGraphExec,
                                        CUgraphNode hNode,
                                        CUgraphNodeParams *nodeParams) {
-  CUresult result = host_check();
+  CUresult result = host_check_object();
   if (result != CUDA_SUCCESS)
     return result;
   if (nodeParams == NULL)
@@ -218,7 +218,7 @@ static host_exec_node *switchable(CUgraphExec exec, CUgraphNode handle) {
 
 CUresult host_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
                                     unsigned int isEnabled) {
-  CUresult result = host_check();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   host_lock();
@@ -240,7 +240,7 @@ CUresult host_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
 
 CUresult host_cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
                                     unsigned int *isEnabled) {
-  CUresult result = host_check();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   host_lock();
@@ -412,8 +412,7 @@ static CUgraphExecUpdateResult update_node(pairing *p, host_exec_node *mine,
                                                 : mine->latest->free;
     CUdeviceptr is = op->kind == HOST_OP_ALLOC ? op->alloc.dptr : op->free;
     return was == is ? CU_GRAPH_EXEC_UPDATE_SUCCESS
-                     : differ(p, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, node,
-                              NULL);
+                     : differ(p, CU_GRAPH_EXEC_UPDATE_ERROR, node, NULL);
   }
   default:
     break;
@@ -481,7 +480,7 @@ static CUgraphExecUpdateResult pair_level(CUgraphExec exec, host_level *level,
 
 CUresult host_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
                                 CUgraphExecUpdateResultInfo *resultInfo) {
-  CUresult result = host_check();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   CUgraphExecUpdateResultInfo unread;

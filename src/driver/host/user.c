@@ -63,7 +63,7 @@ CUresult host_cuUserObjectCreate(CUuserObject *object_out, void *ptr,
                                  CUhostFn destroy_fn,
                                  unsigned int initialRefcount,
                                  unsigned int flags) {
-  CUresult result = host_check_release();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   if (object_out == NULL || destroy_fn == NULL || initialRefcount == 0 ||
@@ -104,7 +104,7 @@ CUresult host_cuUserObjectRelease(CUuserObject object, unsigned int count) {
 
 CUresult host_cuGraphRetainUserObject(CUgraph graph, CUuserObject object,
                                       unsigned int count, unsigned int flags) {
-  CUresult result = host_check_release();
+  CUresult result = host_check_process();
   if (result != CUDA_SUCCESS)
     return result;
   if (count == 0 || count > INT_MAX ||

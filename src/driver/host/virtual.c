@@ -16,7 +16,8 @@
 typedef struct chunk {
   size_t bytes;
   off_t offset;  /* in the file */
-  unsigned refs; /* the handle, and each mapping */
+  unsigned refs; /* the handle until its release, and each mapping */
+  bool released; /* the handle may still be mapped while a mapping shows it */
 } chunk;
 
 typedef struct host_map {
@@ -39,6 +40,7 @@ static bool is_multiple(size_t n) {
 static void chunk_release(chunk *c) {
   if (--c->refs)
     return;
+  host_handle_remove(HOST_HANDLE_PHYSICAL, c);
   fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, c->offset,
             (off_t)c->bytes);
   host_memory_refund(c->bytes);
@@ -107,15 +109,10 @@ bool host_virtual_accessible(const host_range *range, uintptr_t address,
 }
 
 
-bool host_virtual_find(const host_range *range, uintptr_t address,
-                       host_range *mapping) {
+bool host_virtual_mapped(const host_range *range, uintptr_t address) {
   for (const host_map *m = range->maps; m; m = m->next)
-    if (m->start <= address && address - m->start < m->bytes) {
-      *mapping = *range;
-      mapping->start = m->start;
-      mapping->bytes = m->bytes;
+    if (m->start <= address && address - m->start < m->bytes)
       return true;
-    }
   return false;
 }
 
@@ -132,8 +129,7 @@ static void unmap(host_map **link) {
 
 
 static void forget_chunk(void *handle) {
-  host_handle_remove(HOST_HANDLE_PHYSICAL, handle);
-  chunk_release(handle);
+  chunk_release(handle); /* its mappings are gone: the handle's own */
 }
 
 
@@ -152,9 +148,8 @@ void host_virtual_reset(void) {
 
 /* ---- the driver's calls ---- */
 
-static bool prop_is_valid(const CUmemAllocationProp *prop) {
-  return prop && prop->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
-         prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+static bool is_on_device(const CUmemAllocationProp *prop) {
+  return prop && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
 
@@ -162,8 +157,8 @@ CUresult
 host_cuMemGetAllocationGranularity(size_t *granularity,
                                    const CUmemAllocationProp *prop,
                                    CUmemAllocationGranularity_flags option) {
-  HOST_TRY(host_check());
-  if (!granularity || !prop_is_valid(prop) ||
+  HOST_TRY(host_check_release());
+  if (!granularity || !is_on_device(prop) ||
       (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
        option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
     return CUDA_ERROR_INVALID_VALUE;
@@ -214,7 +209,7 @@ static CUresult reserve(CUdeviceptr *ptr, size_t size, size_t alignment,
 CUresult host_cuMemAddressReserve(CUdeviceptr *ptr, size_t size,
                                   size_t alignment, CUdeviceptr addr,
                                   unsigned long long flags) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_release());
   if (!ptr || !is_multiple(size) || flags || alignment & (alignment - 1) ||
       addr % GRANULARITY)
     return CUDA_ERROR_INVALID_VALUE;
@@ -235,7 +230,7 @@ CUresult host_cuMemAddressFree(CUdeviceptr ptr, size_t size) {
   host_range *r = reservation((uintptr_t)ptr, size);
   if (r && r->start == ptr && r->bytes == size && !r->maps) {
     host_memory_drop(r);
-    result = host_failed();
+    result = CUDA_SUCCESS;
   }
   host_unlock();
   return result;
@@ -245,8 +240,9 @@ CUresult host_cuMemAddressFree(CUdeviceptr ptr, size_t size) {
 CUresult host_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                           const CUmemAllocationProp *prop,
                           unsigned long long flags) {
-  HOST_TRY(host_check());
-  if (!handle || !is_multiple(size) || !prop_is_valid(prop) || flags)
+  HOST_TRY(host_check_release());
+  if (!handle || !is_multiple(size) || !is_on_device(prop) ||
+      prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || flags)
     return CUDA_ERROR_INVALID_VALUE;
   if (prop->location.id != 0)
     return CUDA_ERROR_INVALID_DEVICE;
@@ -267,9 +263,10 @@ CUresult host_cuMemRelease(CUmemGenericAllocationHandle handle) {
   host_lock();
   CUresult result = CUDA_ERROR_INVALID_VALUE;
   chunk *c = (chunk *)(uintptr_t)handle;
-  if (host_handle_remove(HOST_HANDLE_PHYSICAL, c)) {
+  if (host_handle_live(HOST_HANDLE_PHYSICAL, c) && !c->released) {
+    c->released = true;
     chunk_release(c);
-    result = host_failed();
+    result = CUDA_SUCCESS;
   }
   host_unlock();
   return result;
@@ -306,8 +303,8 @@ static CUresult map(uintptr_t start, size_t size, size_t offset, chunk *c) {
 CUresult host_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
                        CUmemGenericAllocationHandle handle,
                        unsigned long long flags) {
-  HOST_TRY(host_check());
-  if (ptr % GRANULARITY || !is_multiple(size) || flags)
+  HOST_TRY(host_check_release());
+  if (ptr % GRANULARITY || !size || flags)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   CUresult result =
@@ -340,7 +337,7 @@ CUresult host_cuMemUnmap(CUdeviceptr ptr, size_t size) {
     host_map **link = map_after(r, start);
     while (*link && (*link)->start < start + size)
       unmap(link);
-    result = host_failed();
+    result = CUDA_SUCCESS;
   }
   host_unlock();
   return result;
@@ -372,7 +369,7 @@ static CUresult protect(uintptr_t start, size_t size, CUmemAccess_flags flags) {
 
 CUresult host_cuMemSetAccess(CUdeviceptr ptr, size_t size,
                              const CUmemAccessDesc *desc, size_t count) {
-  HOST_TRY(host_check());
+  HOST_TRY(host_check_release());
   if (ptr % GRANULARITY || !is_multiple(size) || !desc || !count)
     return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; i++)
