@@ -9,7 +9,7 @@ local ffi = require "ffi"
 
 ffi.cdef [[
 struct bench_time { long seconds, nanoseconds; };
-int clock_gettime(int clock, struct bench_time *time);
+int bench_clock(int clock, struct bench_time *time) __asm__("clock_gettime");
 ]]
 
 local measure = {}
@@ -19,7 +19,7 @@ local time = ffi.new "struct bench_time"
 
 --- Microseconds since some moment.
 function measure.now()
-  ffi.C.clock_gettime(CLOCK_MONOTONIC, time)
+  ffi.C.bench_clock(CLOCK_MONOTONIC, time)
   return tonumber(time.seconds) * 1e6 + tonumber(time.nanoseconds) * 1e-3
 end
 

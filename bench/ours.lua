@@ -1,0 +1,574 @@
+-- bench/run: graph work from plain C (floor.c), from Lua, and, as it was told
+-- by peers.py, from Python.  Run by bench/run:
+--   cgraphlua ours.lua FLOOR.so RESULTS-FOLDER [--device D] [--quick] [PEER=FILE...]
+-- C and Lua take turns, round by round; ratios are the medians of the rounds'
+-- own.  Times are in microseconds.  The bars are for a GPU, whose driver takes
+-- longer than the host device does.
+
+local ffi = require "ffi"
+local cg = require "cgraphlua"
+
+local here = arg[0]:match "^.*/" or "./"
+local measure = dofile(here .. "measure.lua")
+local median, ratio, rounds, number = measure.median, measure.ratio, measure.rounds, measure.number
+
+-- Command line ------------------------------------------------------------------
+
+local library, folder = arg[1], arg[2]
+local device, quick, peers = nil, false, {}
+do
+  local i = 3
+  while arg[i] do
+    local name, path = arg[i]:match "^(.-)=(.*)$"
+    if arg[i] == "--device" then
+      i = i + 1
+      device = arg[i]
+    elseif arg[i] == "--quick" then
+      quick = true
+    elseif name then
+      local peer = { name = name }
+      for line in io.lines(path) do
+        local key, value = line:match "^(%S+) (%S+)$"
+        peer[key or ""] = tonumber(value)
+      end
+      peers[#peers + 1] = peer
+    else
+      error("ours.lua does not know " .. arg[i], 0)
+    end
+    i = i + 1
+  end
+end
+if device then
+  cg.set_device(device)
+end
+local info = cg.device()
+local on_gpu = info.device ~= "host"
+local seconds = quick and 0.05 or 0.7
+
+-- The floor -----------------------------------------------------------------------
+
+ffi.cdef [[
+double floor_now(void);
+const char *floor_open(void *get_proc, void *ticks, void *spins_graph, uint64_t buffer,
+                       int spin_count);
+void floor_prepare(const char *shape, int n);
+void floor_drop(void);
+double floor_capture(int n);
+double floor_whole(int n);
+double floor_instantiate(void);
+double floor_instantiate_upload(void);
+double floor_first(void);
+double floor_call(int count);
+double floor_calls(int count);
+double floor_sync(int count);
+double floor_stream(int count);
+double floor_set_params(int count);
+double floor_alloc(int count);
+double floor_eager(int count);
+double floor_eager_done(int count);
+int cgl_context_open(const char *device, void **context);
+const void *cgl_context_driver(const void *context);
+]]
+local floor = ffi.load(library)
+
+-- cuGetProcAddress is the third row of the driver table.
+local function get_proc()
+  local context = ffi.new "void *[1]"
+  assert(ffi.C.cgl_context_open(info.device, context) == 0)
+  return ffi.cast("void *const *", ffi.C.cgl_context_driver(context[0]))[2]
+end
+
+local SPINS = on_gpu and 20000 or 500 -- some 45 us of a GPU
+local module = cg.module [==[
+extern "C" __global__ void tick(float *x, float a)
+{
+  if (threadIdx.x == 0)
+    x[0] += a;
+}
+
+extern "C" __global__ void spin(float *x, int n)
+{
+  float v = x[threadIdx.x];
+  for (int i = 0; i < n; i++)
+    v = v * 1.0001f + 0.5f;
+  x[threadIdx.x] = v;
+}
+]==]
+local tick, spin = module:kernel "tick", module:kernel "spin"
+local data, pinned = cg.zeros("float", 2 ^ 18), cg.pinned("float", 64)
+local near, far = data:view(1, 64), data:view(1025, 64)
+local lanes = {}
+for i = 1, 32 do
+  lanes[i] = data:view((i - 1) * 1024 + 1, 32)
+end
+
+local stream = cg.stream()
+local sides = {}
+for i = 1, 32 do
+  sides[i] = cg.stream()
+end
+
+do
+  local template = { keep_graph = true }
+  local ticks = cg.capture(function() tick:launch(1, 32, data, 0) end, template)
+  local spins = cg.capture(function() spin:launch(1, 32, data, 1) end, template)
+  local lacking = floor.floor_open(get_proc(), ticks:raw_cuda_graph(), spins:raw_cuda_graph(),
+    data:address(), SPINS)
+  if lacking ~= nil then
+    error("the driver has no " .. ffi.string(lacking), 0)
+  end
+end
+
+-- The same from Lua -----------------------------------------------------------------
+
+local now = function()
+  return floor.floor_now()
+end
+
+local overhead
+do
+  local list = {}
+  for i = 1, 5000 do
+    local start = now()
+    list[i] = now() - start
+  end
+  overhead = median(list)
+end
+
+local shapes = {
+  line = function() tick:launch(1, 32, data, 1) end,
+  memset = function()
+    near:fill(1)
+    tick:launch(1, 32, data, 1)
+  end,
+  copy = function()
+    far:copy(near)
+    tick:launch(1, 32, data, 1)
+  end,
+  pinned = function()
+    near:copy(pinned)
+    tick:launch(1, 32, data, 1)
+  end,
+  spins = function(i) spin:launch(1, 32, lanes[i], SPINS) end,
+}
+
+local function issue(shape, n)
+  if shape == "branches" then
+    local fork = cg.current_stream():record()
+    for i = 1, n do
+      sides[i]:wait(fork)
+      sides[i]:use(shapes.spins, i)
+    end
+    for i = 1, n do
+      stream:wait(sides[i])
+    end
+    return
+  end
+  local one = shapes[shape]
+  for i = 1, n do
+    one(i)
+  end
+end
+
+-- Captures on `stream`, which is current; the region form would use its own.
+local function captured(shape, n, keep)
+  local graph = cg.graph { keep_graph = keep }
+  graph:capture_begin()
+  issue(shape, n)
+  graph:capture_end()
+  return graph
+end
+
+local graph -- that the rows below measure
+local samples = {}
+
+local ours = {}
+
+function ours.capture(n)
+  local made = cg.graph { keep_graph = true }
+  made:capture_begin()
+  local start = now()
+  for _ = 1, n do
+    tick:launch(1, 32, data, 1)
+  end
+  local took = now() - start
+  made:capture_end()
+  made:release()
+  return took / n
+end
+
+function ours.whole(n)
+  local start = now()
+  local made = cg.graph()
+  made:capture_begin()
+  for _ = 1, n do
+    tick:launch(1, 32, data, 1)
+  end
+  made:capture_end()
+  local took = now() - start
+  stream:synchronize()
+  made:release()
+  return took
+end
+
+function ours.region(n)
+  local start = now()
+  local made = cg.capture(function()
+    for _ = 1, n do
+      tick:launch(1, 32, data, 1)
+    end
+  end)
+  local took = now() - start
+  stream:synchronize()
+  made:release()
+  return took
+end
+
+function ours.first(n)
+  local made = captured("line", n)
+  stream:synchronize()
+  local start = now()
+  made:replay()
+  local took = now() - start - overhead
+  stream:synchronize()
+  made:release()
+  return took
+end
+
+function ours.instantiate(kept)
+  local start = now()
+  kept:instantiate() -- uploads
+  local took = now() - start
+  stream:synchronize()
+  return took
+end
+
+function ours.call(count)
+  for i = 1, count do
+    stream:synchronize()
+    local start = now()
+    graph:replay()
+    samples[i] = now() - start - overhead
+  end
+  stream:synchronize()
+  samples[count + 1] = nil
+  return median(samples)
+end
+
+function ours.calls(count)
+  stream:synchronize()
+  local start = now()
+  for _ = 1, count do
+    graph:replay()
+  end
+  local took = now() - start
+  stream:synchronize()
+  return took / count
+end
+
+function ours.sync(count)
+  stream:synchronize()
+  for i = 1, count do
+    local start = now()
+    graph:replay()
+    stream:synchronize()
+    samples[i] = now() - start - overhead
+  end
+  samples[count + 1] = nil
+  return median(samples)
+end
+
+function ours.stream(count)
+  stream:synchronize()
+  local start = now()
+  for _ = 1, count do
+    graph:replay()
+  end
+  stream:synchronize()
+  return (now() - start) / count
+end
+
+function ours.loop(count)
+  stream:synchronize()
+  local start = now()
+  graph:replay(count)
+  stream:synchronize()
+  return (now() - start) / count
+end
+
+function ours.alloc(count)
+  local start = now()
+  for _ = 1, count do
+    cg.buffer("float", 2 ^ 18):release()
+  end
+  return (now() - start) / count
+end
+
+function ours.eager(count)
+  stream:synchronize()
+  local start = now()
+  for _ = 1, count do
+    tick:launch(1, 32, data, 1)
+  end
+  local took = now() - start
+  stream:synchronize()
+  return took / count
+end
+
+function ours.eager_done(count)
+  stream:synchronize()
+  local start = now()
+  for _ = 1, count do
+    tick:launch(1, 32, data, 1)
+  end
+  stream:synchronize()
+  return (now() - start) / count
+end
+
+-- The table ------------------------------------------------------------------------
+
+local out = {}
+local function say(...)
+  local text = string.format(...)
+  out[#out + 1] = text
+  print(text)
+  io.flush()
+end
+
+local missed = 0
+local function verdict(text, met)
+  missed = missed + (met and 0 or 1)
+  return text .. (met and " met" or " MISSED")
+end
+
+local function heading(title)
+  local names = {}
+  for i, peer in ipairs(peers) do
+    names[i] = string.format("%9s", peer.name)
+  end
+  say("\n%-42s %9s %9s %6s %s  bar", title, "C", "Lua", "ratio", table.concat(names, " "))
+end
+
+-- One line: the rounds of C and of Lua (either may be missing), the bar on the
+-- ratio (at most), a bar of its own on Lua's time (at most) and how many times
+-- faster than each peer it has to be.
+local function row(key, label, c, lua, bars)
+  bars = bars or {}
+  local r = c and lua and ratio(lua, c)
+  local mine = lua and median(lua)
+  local columns, words = {}, {}
+  for i, peer in ipairs(peers) do
+    columns[i] = string.format("%9s", number(peer[key]))
+  end
+  if bars.ratio and on_gpu then
+    words[#words + 1] = verdict(string.format("<= %.2f x", bars.ratio), r <= bars.ratio)
+  end
+  if bars.most and on_gpu then
+    words[#words + 1] = verdict(string.format("<= %.2f us", bars.most), mine <= bars.most)
+  end
+  for _, peer in ipairs(peers) do
+    if bars.faster and peer[key] then
+      words[#words + 1] = verdict(string.format("%.1f x %s", bars.faster, peer.name),
+        mine * bars.faster <= peer[key])
+    end
+  end
+  say("%-42s %9s %9s %6s %s  %s", label, number(c and median(c)), number(mine),
+    r and string.format("%.3f", r) or "-", table.concat(columns, " "), table.concat(words, ", "))
+end
+
+local function prepare(shape, n)
+  collectgarbage()
+  floor.floor_prepare(shape, n)
+  graph = captured(shape, n)
+  ours.stream(3)
+end
+
+local function drop()
+  floor.floor_drop()
+  graph:release()
+  graph = nil
+end
+
+-- How often a graph of n kernels is launched for one result.
+local function often(n, most)
+  return math.max(quick and 3 or 10, math.min(most, math.floor(20000 / n)))
+end
+
+local function lines()
+  for _, n in ipairs { 1, 10, 100, 1000, 10000 } do
+    heading(string.format("%d kernel%s in a line", n, n == 1 and "" or "s"))
+    local key = "line." .. n .. "."
+    local function pair(name, label, bars, floor_name, a, b)
+      local c, lua = rounds(seconds, {
+        function() return floor["floor_" .. (floor_name or name)](a) end,
+        function() return ours[name](b or a) end,
+      })
+      row(key .. name, label, c, lua, bars)
+    end
+    local function floor_only(name, label, ...)
+      local arguments = { ... }
+      local c = rounds(seconds / 2, {
+        function() return floor["floor_" .. name](unpack(arguments)) end,
+      })
+      row(key .. name, label, c, nil)
+    end
+    pair("capture", "capture, per operation", n == 1000 and { most = 0.40 }, nil, n)
+    pair("whole", "capture, instantiate and upload",
+      n == 100 and { ratio = 1.4, faster = 2.5 }, nil, n)
+    local region = rounds(seconds / 2, { function() return ours.region(n) end })
+    row(key .. "region", "the same as a region, cg.capture(fn)", nil, region)
+    prepare("line", n)
+    local kept = captured("line", n, true)
+    local c, lua = rounds(seconds, {
+      function() return floor.floor_instantiate_upload() end,
+      function() return ours.instantiate(kept) end,
+    })
+    row(key .. "instantiate", "instantiate and upload", c, lua)
+    kept:release()
+    floor_only("instantiate", "instantiate alone")
+    if n <= 1000 then
+      local first, mine = rounds(seconds, {
+        function() return floor.floor_first() end,
+        function() return ours.first(n) end,
+      })
+      row(key .. "first", "first replay, the call", first, mine, n == 100 and { ratio = 1.1 })
+    end
+    pair("call", "g:replay(), the call alone", n == 1 and { ratio = 1.05 }, nil, often(n, 200))
+    if n <= 100 then
+      pair("calls", "g:replay(), 50 calls in a row", nil, nil, 50)
+    end
+    pair("sync", "g:replay() and synchronize", n == 1 and { ratio = 1.02 }, nil, often(n, 200))
+    pair("stream", "g:replay() back to back, until done", n == 1 and { ratio = 1.02 }, nil,
+      often(n, 1000))
+    pair("loop", "g:replay(n) in one call, until done", n == 1 and { ratio = 1.01 }, "stream",
+      often(n, 1000))
+    floor_only("set_params", "new parameters for one kernel", 1000)
+    drop()
+  end
+end
+
+local function others()
+  heading "Other shapes, one replay of many, until done"
+  local function pair(shape, n, label, count)
+    prepare(shape, n)
+    local c, lua = rounds(seconds, {
+      function() return floor.floor_stream(count) end,
+      function() return ours.stream(count) end,
+    })
+    row(shape, label, c, lua)
+    drop()
+  end
+  pair("memset", 1, "a memset and a kernel", 500)
+  pair("copy", 1, "a copy on the device and a kernel", 500)
+  pair("pinned", 1, "a copy from pinned memory and a kernel", 500)
+  pair("spins", 32, "32 long kernels in a line", 5)
+  pair("branches", 32, "32 long kernels as branches", 5)
+
+  heading "Without a graph"
+  local function plain(name, label, count, bars)
+    local c, lua = rounds(seconds, {
+      function() return floor["floor_" .. name](count) end,
+      function() return ours[name](count) end,
+    })
+    row(name, label, c, lua, bars)
+  end
+  plain("eager", "k:launch(...), the call", 500, { ratio = 1.10 })
+  plain("eager_done", "k:launch(...) in a row, until done", 2000)
+  plain("alloc", "1 MiB allocated and freed", 500)
+end
+
+-- Whole programs -----------------------------------------------------------------------
+
+-- The time of one call of fn(count), by the difference of two counts.
+local function slope(fn, few, many)
+  fn(few)
+  local list = {}
+  for i = 1, quick and 1 or 5 do
+    list[i] = (measure.time(function() fn(many) end) - measure.time(function() fn(few) end))
+      / (many - few)
+  end
+  return median(list)
+end
+
+local function copy_bandwidth(bytes)
+  local a, b = cg.zeros("float", bytes / 4), cg.zeros("float", bytes / 4)
+  local copies = cg.capture(function() b:copy(a) end)
+  local each = slope(function(count)
+    copies:replay(count)
+    cg.synchronize()
+  end, 2, quick and 4 or 22)
+  return 2 * bytes / each * 1e-3
+end
+
+local function whole_line(label, bandwidth, sites, bytes_per_site, each)
+  local rate = sites * bytes_per_site / each * 1e-3
+  local share = rate / bandwidth
+  say("%-42s %9s us/step, %s million sites/s, %s GB/s, %.0f%% of the copy  %s", label,
+    number(each), number(sites / each), number(rate), 100 * share,
+    on_gpu and verdict(">= 80%", share >= 0.8) or "")
+end
+
+-- scripts/heat.lua's kernel and graph.
+local function heat(bandwidth, n)
+  local file = assert(io.open(here .. "../scripts/heat.lua"))
+  local source = file:read("*a"):match "local source = %[%[(.-)%]%]"
+  file:close()
+  local spread = cg.module(source):kernel "spread"
+  local a, b = cg.zeros("float", { n, n }), cg.zeros("float", { n, n })
+  local grid = { math.ceil(n / 256), n }
+  local steps = cg.capture(function()
+    for _ = 1, 10 do
+      spread:launch(grid, 256, a, b, n, n, 0.2)
+      spread:launch(grid, 256, b, a, n, n, 0.2)
+    end
+  end)
+  local each = slope(function(count)
+    steps:replay(count)
+    cg.synchronize()
+  end, 1, quick and 2 or 6) / 20
+  whole_line(string.format("heat, %d x %d", n, n), bandwidth, n * n, 8, each)
+end
+
+-- scripts/lib/lattice.lua as it is: a channel without an obstacle.
+local function lbm(bandwidth, nx, ny)
+  local lattice = dofile(here .. "../scripts/lib/lattice.lua")
+  local flow = lattice.flow(nx, ny, 0.05, {
+    inflow = function(y) return 0.3 * y * (ny - y) / (ny * ny) end,
+    start = function(_, y) return 0, 0.3 * y * (ny - y) / (ny * ny), 0 end,
+  })
+  local steps = lattice.STEPS_PER_REPLAY
+  local each = slope(function(count) lattice.run(flow, count * steps, "") end, 2,
+    quick and 4 or 52) / steps
+  whole_line(string.format("lbm, %d x %d", nx, ny), bandwidth, nx * ny, 76, each)
+end
+
+local function programs()
+  local large = on_gpu and not quick
+  local bandwidth = copy_bandwidth(large and 2 ^ 30 or 2 ^ 26)
+  say("\nWhole programs; a copy on the device moves %s GB/s, read and written", number(bandwidth))
+  heat(bandwidth, large and 8192 or 1024)
+  collectgarbage()
+  lbm(bandwidth, large and 4096 or 512, large and 1024 or 256)
+end
+
+-- Run --------------------------------------------------------------------------------------
+
+local date = os.date "%Y-%m-%d"
+say("bench/run, %s: %s, driver %s%s", date, info.name, info.driver, quick and ", quick" or "")
+say("cgraphlua %s; microseconds, medians; ratio: Lua / C, of rounds in turn", cg.version)
+stream:use(function()
+  lines()
+  others()
+  programs()
+end)
+say("\n%s", not on_gpu and "no GPU, so no bars" or missed == 0 and "every bar is met"
+  or missed .. " bars are missed")
+
+local path = string.format("%s/%s-%s%s.txt", folder, date,
+  info.name:lower():gsub("%b()", ""):gsub("%W+", "-"):gsub("^%-", ""):gsub("%-$", ""),
+  quick and "-quick" or "")
+local file = assert(io.open(path, "w"))
+file:write(table.concat(out, "\n"), "\n")
+file:close()
+print("saved as " .. path)
+os.exit(missed == 0 and 0 or 1, true)

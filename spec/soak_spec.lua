@@ -1,0 +1,41 @@
+-- bench/soak.lua on a smaller scale: memory stays flat over captures and
+-- replays, and nothing is left alive.
+
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local program = dofile(here .. "/support/program.lua")
+local soak = here .. "/../bench/soak.lua"
+
+-- Sanitizers keep freed memory for themselves.
+local sanitized = (os.getenv "CGRAPHLUA_SANITIZER" or "no") ~= "no"
+
+local function run(...)
+  local device = os.getenv "CGRAPHLUA_DEVICE" or "host"
+  return program.run({ soak, "--device", device, ... })
+end
+
+describe("a soak", function()
+  it("leaves memory flat", function()
+    if sanitized then
+      pending "a sanitizer keeps freed memory"
+      return
+    end
+    local status, out, err = run("--captures", "1000", "--replays", "100000")
+    assert.equal("", err)
+    assert.equal(0, status)
+    local growth = out:match "resident memory [%d.]+ MiB, then [%d.]+ MiB %(([-+][%d.]+)%)"
+    assert(growth, "no growth is told: " .. out)
+    assert.is_true(tonumber(growth) <= 1)
+  end)
+
+  it("adds up what the replays did and leaves no object alive", function()
+    local status, out, err = run("--captures", "20", "--replays", "1000")
+    assert.matches("live objects %+0", out .. err)
+    assert(status == 0 or sanitized, err)
+  end)
+
+  it("refuses counts that make no sense", function()
+    local status, _, err = run("--captures", "1")
+    assert.equal(1, status)
+    assert.matches("%-%-captures needs a whole number", err)
+  end)
+end)
