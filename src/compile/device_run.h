@@ -30,8 +30,9 @@ static __attribute__((noinline, flatten)) void cgl_lane_call(A... a) {
 }
 
 /* Threads [g, end) of a row of blocks, y and z fixed.  The first thread (16
-   of a long row, which keeps 64-byte alignment) runs outside the loop, so
-   that x > 0 is known inside it and guards of stencils fold.  Threads are
+   of a very long row, where 64-byte alignment pays for their calls) runs
+   outside the loop, so that x > 0 is known inside it and guards of stencils
+   fold.  Threads are
    unordered, which the pragma says; the ordered form is for kernels with
    local arrays that stay in memory, which all threads of the loop share (see
    hostcc.c, which finds the functions by ID). */
@@ -44,7 +45,7 @@ static __attribute__((noinline, flatten)) void cgl_lane_call(A... a) {
     CGL_ASSUME(bx >= 1 && bx <= 1024)                               \
     gridDim = {d->grid[0], d->grid[1], d->grid[2]};                 \
     blockDim = {bx, by, d->block[2]};                               \
-    const int few = end - from >= 1024 ? 16 : 1;                    \
+    const int few = end - from >= 8192 ? 16 : 1;                    \
     const int stop = few < end - from ? from + few : end;           \
     for (unsigned y = 0; y < by; y++) {                             \
       blockIdx = {0, bj, bk};                                       \
