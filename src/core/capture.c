@@ -149,7 +149,7 @@ void cgl_capture_note(cgl_stream *stream, const cgl_note *note) {
   op->kind = note->kind;
   op->node = last_node(stream);
   op->name = note->name;
-  op->site = cgl_site_now();
+  op->site = cgl_site_here;
   op->stream = stream->serial;
   const cgl_launch none = {{0}, {0}, 0};
   const cgl_launch *launch = note->launch ? note->launch : &none;
@@ -202,7 +202,7 @@ cgl_status cgl_capture_failed(cgl_graph *graph, CUresult result,
   if (!graph->broken.status) {
     graph->broken.status = result;
     graph->broken.operation = operation;
-    graph->broken.site = cgl_site_now();
+    graph->broken.site = cgl_site_here;
   } else if (result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
     cgl_fail_also("the capture was broken by %s%s%s (%s)",
                   graph->broken.operation,
@@ -253,7 +253,7 @@ cgl_status cgl_capture_check_wait(cgl_stream *stream, cgl_event *event,
 void cgl_capture_adopt(cgl_graph *graph, cgl_stream *stream) {
   cgl_object_retain(&stream->object);
   stream->capture = graph;
-  stream->forked = cgl_site_now();
+  stream->forked = cgl_site_here;
   stream->issued = stream->joined = 0;
   stream->next_in_capture = graph->forked;
   graph->forked = stream;
@@ -339,7 +339,7 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
     return status;
   graph->thread = pthread_self();
   graph->broken.status = 0;
-  graph->begun = cgl_site_now();
+  graph->begun = cgl_site_here;
   live_add(graph);
   CUresult result = cgl_driver_of(graph)->cuStreamBeginCapture(
       stream->handle, driver_mode(graph->mode));

@@ -13,9 +13,7 @@ static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_context *registry[MAX_CONTEXTS]; /* opened and alive */
 static uint64_t next_serial = 1;
 
-/* The context this thread made current last, by serial: a number is never
-   reused, a pointer may be. */
-static _Thread_local uint64_t current_serial;
+_Thread_local uint64_t cgl_context_current;
 
 
 static const cgl_driver *with_faults(const cgl_driver *driver) {
@@ -259,13 +257,11 @@ void cgl_context_destroy(cgl_context *context) {
 }
 
 
-cgl_status cgl_context_enter(cgl_context *context, const char *operation) {
-  if (current_serial == context->serial)
-    return CGL_OK;
+cgl_status cgl_context_switch(cgl_context *context, const char *operation) {
   CUresult result = context->driver->cuCtxSetCurrent(context->handle);
   if (result)
     return cgl_fail_driver(context, result, operation, "cuCtxSetCurrent");
-  current_serial = context->serial;
+  cgl_context_current = context->serial;
   return CGL_OK;
 }
 

@@ -82,7 +82,8 @@ typedef struct cgl_site {
   int line;
 } cgl_site;
 
-cgl_site cgl_site_now(void);
+/* Where the calling thread is: cgl_set_site. */
+extern _Thread_local cgl_site cgl_site_here;
 /* "file:line" of a site, or "an unknown place"; valid until the thread's
    eighth next call. */
 const char *cgl_site_text(cgl_site site);
@@ -120,8 +121,17 @@ struct cgl_context {
   atomic_uint_fast64_t waits_begun, waits_done;
 };
 
-/* Makes the context current on this thread (cuCtxSetCurrent, cached). */
-cgl_status cgl_context_enter(cgl_context *context, const char *operation);
+/* The context that this thread made current last, by serial: a number is never
+   reused, a pointer may be. */
+extern _Thread_local uint64_t cgl_context_current;
+cgl_status cgl_context_switch(cgl_context *context, const char *operation);
+/* Makes the context current on this thread.  cuCtxSetCurrent */
+static inline cgl_status cgl_context_enter(cgl_context *context,
+                                           const char *operation) {
+  return cgl_context_current == context->serial
+             ? CGL_OK
+             : cgl_context_switch(context, operation);
+}
 /* Waits for the device without asking whether captures allow it. */
 CUresult cgl_context_wait(cgl_context *context);
 /* The number of the first wait that is sure to cover what was issued by now,

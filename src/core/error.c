@@ -18,7 +18,7 @@ typedef struct record {
 } record;
 
 static _Thread_local record *own_record;
-static _Thread_local cgl_site site;
+_Thread_local cgl_site cgl_site_here;
 static record spare; /* of threads that got no memory for their own */
 static pthread_key_t record_key;
 static pthread_once_t record_once = PTHREAD_ONCE_INIT;
@@ -159,8 +159,9 @@ cgl_status cgl_fail(cgl_status status, const char *operation,
   va_end(again);
   va_end(args);
   r->where[0] = r->hint[0] = r->also[0] = 0;
-  if (site.file)
-    snprintf(r->where, sizeof r->where, "%s:%d", site.file, site.line);
+  if (cgl_site_here.file)
+    snprintf(r->where, sizeof r->where, "%s:%d", cgl_site_here.file,
+             cgl_site_here.line);
   r->error = (cgl_error){
       status, cgl_status_name(status), operation, r->where, message, r->hint,
       r->also};
@@ -285,20 +286,15 @@ const char *cgl_intern(const char *text) {
 
 
 void cgl_set_site(const char *file, int line) {
-  site.line = line;
+  cgl_site_here.line = line;
   if (!file) {
-    site.file = NULL;
+    cgl_site_here.file = NULL;
     return;
   }
   /* A script's calls come from one file nearly always. */
-  if (site.file && !strcmp(site.file, file))
+  if (cgl_site_here.file && !strcmp(cgl_site_here.file, file))
     return;
-  site.file = cgl_intern(file);
-}
-
-
-cgl_site cgl_site_now(void) {
-  return site;
+  cgl_site_here.file = cgl_intern(file);
 }
 
 

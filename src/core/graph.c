@@ -350,6 +350,8 @@ cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
   /* The pool must not give memory back before the device was waited for. */
   atomic_store_explicit(&graph->pool->used, cgl_context_next_wait(context),
                         memory_order_relaxed);
+  if (!result)
+    return CGL_OK;
   return cgl_fail_driver(context, result, operation, "cuGraphLaunch");
 }
 

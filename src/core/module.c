@@ -16,7 +16,7 @@ static cgl_status compile(cgl_context *context, const cgl_module_desc *desc,
   cgl_target target = {context->driver->image_format,
                        10 * context->info.compute[0] +
                            context->info.compute[1]};
-  cgl_site site = cgl_site_now();
+  cgl_site site = cgl_site_here;
   const char *file = desc->file ? desc->file : site.file;
   cgl_source source = {
       .text = desc->source,

@@ -20,7 +20,7 @@ static _Thread_local unsigned taken; /* since the device was last waited for */
 void cgl_trail_add(const char *name) {
   step *next = &steps[taken++ % STEPS];
   next->name = name;
-  next->site = cgl_site_now();
+  next->site = cgl_site_here;
 }
 
 
