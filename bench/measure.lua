@@ -80,6 +80,22 @@ function measure.ratio(a, b)
   return measure.median(list)
 end
 
+--- How many others want the cores, "0.31": above a few tenths, what is measured
+-- is the competition.
+function measure.load()
+  local file = io.open "/proc/loadavg"
+  local load = file and file:read("*a"):match "^%S+"
+  if file then
+    file:close()
+  end
+  return load or "unknown"
+end
+
+function measure.verdict(missed)
+  return missed == 0 and "every bar is met"
+    or missed == 1 and "1 bar is missed" or missed .. " bars are missed"
+end
+
 --- "0.123", "12.3", "1234": three digits or more.
 function measure.number(x)
   if not x then

@@ -555,14 +555,14 @@ end
 
 local date = os.date "%Y-%m-%d"
 say("bench/run, %s: %s, driver %s%s", date, info.name, info.driver, quick and ", quick" or "")
-say("cgraphlua %s; microseconds, medians; ratio: Lua / C, of rounds in turn", cg.version)
+say("cgraphlua %s; microseconds, medians; ratio: Lua / C, of rounds in turn; load %s", cg.version,
+  measure.load())
 stream:use(function()
   lines()
   others()
   programs()
 end)
-say("\n%s", not on_gpu and "no GPU, so no bars" or missed == 0 and "every bar is met"
-  or missed .. " bars are missed")
+say("\n%s", on_gpu and measure.verdict(missed) or "no GPU, so no bars")
 
 local path = string.format("%s/%s-%s%s.txt", folder, date,
   info.name:lower():gsub("%b()", ""):gsub("%W+", "-"):gsub("^%-", ""):gsub("%-$", ""),
