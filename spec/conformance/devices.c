@@ -457,44 +457,6 @@ static void without_host_memory(void) {
 }
 
 
-static void without_nodes(void) {
-  CUgraph g = NULL, two = capn(2);
-  CUgraphNode n = NULL, nd[2];
-  CUgraphExec e = NULL;
-  CUgraphConditionalHandle h = 0;
-  CUDA_MEMSET_NODE_PARAMS mp;
-  CUDA_KERNEL_NODE_PARAMS kp;
-  CUDA_HOST_NODE_PARAMS hp = {ignore, NULL};
-  CUkernelNodeAttrValue v;
-  size_t count = 2;
-  float a = 1;
-  void *p[] = {&d, &a};
-  cu->cuGraphGetNodes(two, nd, &count);
-  cu->cuGraphInstantiate(&e, two, 0);
-  cu->cuGraphCreate(&g, 0);
-  memset(&mp, 0, sizeof mp);
-  mp.dst = d;
-  mp.elementSize = 1;
-  mp.width = 64;
-  mp.height = 1;
-  cu->cuCtxSetCurrent(NULL);
-  S(cuGraphKernelNodeGetParams(nd[0], &kp));
-  kp.kernelParams = p;
-  S(cuGraphAddKernelNode(&n, g, 0, 0, &kp));
-  S(cuGraphAddMemsetNode(&n, g, 0, 0, &mp, ctx));
-  S(cuGraphAddHostNode(&n, g, 0, 0, &hp));
-  S(cuGraphConditionalHandleCreate(&h, g, ctx, 0, 1));
-  S(cuGraphKernelNodeGetAttribute(nd[0], CU_LAUNCH_ATTRIBUTE_PRIORITY, &v));
-  S(cuGraphExecKernelNodeSetParams(e, nd[0], &kp));
-  S(cuGraphNodeSetEnabled(e, nd[0], 0));
-  S(cuGraphRemoveDependencies(two, &nd[0], &nd[1], 0, 1));
-  S(cuGraphDestroyNode(nd[1]));
-  S(cuGraphDebugDotPrint(g, "/dev/null", 0));
-  num("nodes", cnt(g));
-  cu->cuCtxSetCurrent(ctx);
-}
-
-
 static void without_graphs(void) {
   CUgraph g = NULL, small = capn(1);
   CUgraphNode n = NULL;
@@ -570,7 +532,6 @@ static const question questions[] = {
      without_queues},
     {"no current context: host memory", without_host_memory},
     {"no current context: graphs", without_graphs},
-    {"no current context: nodes", without_nodes},
     {"no current context: modules and launches", without_modules},
 };
 
