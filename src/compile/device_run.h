@@ -19,77 +19,75 @@ template <unsigned... I> struct cgl_count<0, I...> {
   typedef cgl_list<I...> list;
 };
 
-/* One thread, not inlined: the peeled threads and the fibers share it. */
-template <auto K, class... A>
-static __attribute__((noinline)) void cgl_call(A... a) {
-  K(a...);
-}
+/* One thread, a fiber's. */
 template <auto K, class... A>
 static __attribute__((noinline, flatten)) void cgl_lane_call(A... a) {
   K(a...);
 }
 
-/* Threads [g, end) of a row of blocks, y and z fixed.  The first thread (16
-   of a very long row, where 64-byte alignment pays for their calls) runs
-   outside the loop, so that x > 0 is known inside it and guards of stencils
-   fold.  Threads are
-   unordered, which the pragma says; the ordered form is for kernels with
-   local arrays that stay in memory, which all threads of the loop share (see
-   hostcc.c, which finds the functions by ID). */
-#define CGL_ROW(name, PRAGMA)                                       \
-  template <int ID, auto K, class... A>                             \
-  static __attribute__((noinline, flatten)) void name(              \
-      const cgl_host_dims *d, unsigned bj, unsigned bk, unsigned z, \
-      const int from, const int end, A... a) {                      \
-    const unsigned bx = d->block[0], by = d->block[1];              \
-    CGL_ASSUME(bx >= 1 && bx <= 1024)                               \
-    gridDim = {d->grid[0], d->grid[1], d->grid[2]};                 \
-    blockDim = {bx, by, d->block[2]};                               \
-    const int few = end - from >= 8192 ? 16 : 1;                    \
-    const int stop = few < end - from ? from + few : end;           \
-    for (unsigned y = 0; y < by; y++) {                             \
-      blockIdx = {0, bj, bk};                                       \
-      threadIdx = {0, y, z};                                        \
-      unsigned b = (unsigned)from / bx, t = (unsigned)from % bx;    \
-      int g = from;                                                 \
-      for (; g < stop; g++) {                                       \
-        blockIdx.x = b;                                             \
-        threadIdx.x = t;                                            \
-        cgl_call<K, A...>(a...);                                    \
-        if (++t == bx)                                              \
-          t = 0, b++;                                               \
-      }                                                             \
-      if (g >= end)                                                 \
-        continue;                                                   \
-      if (g < 1)                                                    \
-        __builtin_unreachable();                                    \
-      PRAGMA for (int i = g; i < end; i++) {                        \
-        blockIdx.x = (unsigned)i / bx;                              \
-        threadIdx.x = (unsigned)i % bx;                             \
-        K(a...);                                                    \
-        threadIdx.x = 0;                                            \
-        blockIdx.x = 0;                                             \
-      }                                                             \
-    }                                                               \
+/* The first `count` threads of each row from block (bi, bj) on, one after the
+   other: y runs through `rows` rows of blocks, z is fixed. */
+template <auto K, class... A>
+static __attribute__((noinline, flatten)) void
+cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
+           unsigned bk, unsigned z, uint64_t count, A... a) {
+  const unsigned bx = d->block[0], by = d->block[1];
+  gridDim = {d->grid[0], d->grid[1], d->grid[2]};
+  blockDim = {bx, by, d->block[2]};
+  for (unsigned y = 0, left = rows * by; left; y++, left--) {
+    if (y == by)
+      y = 0, bj++;
+    unsigned b = bi, t = 0;
+    for (uint64_t i = 0; i < count; i++) {
+      blockIdx = {b, bj, bk};
+      threadIdx = {t, y, z};
+      K(a...);
+      if (++t == bx)
+        t = 0, b++;
+    }
+  }
+}
+
+/* Threads [from, end) of each row of `rows` rows of blocks, z fixed.  The
+   first thread (16 of a very long row, where 64-byte alignment pays for them)
+   runs outside the loop, so that x > 0 is known inside it and guards of
+   stencils fold.  Threads are unordered, which the pragma says; the ordered
+   form is for kernels with local arrays that stay in memory, which all
+   threads of the loop share (see hostcc.c, which finds the functions by
+   ID). */
+#define CGL_ROW(name, PRAGMA)                                             \
+  template <int ID, auto K, class... A>                                   \
+  static __attribute__((noinline, flatten)) void name(                    \
+      const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,    \
+      unsigned bk, unsigned z, const int from, const int end, A... a) {   \
+    const unsigned bx = d->block[0], by = d->block[1];                    \
+    CGL_ASSUME(bx >= 1 && bx <= 1024)                                     \
+    const int few = end - from >= 8192 ? 16 : 1;                          \
+    const int start = few < end - from ? from + few : end;                \
+    cgl_column<K, A...>(d, bi, bj, rows, bk, z, (uint64_t)(start - from), \
+                        a...);                                            \
+    gridDim = {d->grid[0], d->grid[1], d->grid[2]};                       \
+    blockDim = {bx, by, d->block[2]};                                     \
+    if (start >= end)                                                     \
+      return;                                                             \
+    if (start < 1)                                                        \
+      __builtin_unreachable();                                            \
+    for (unsigned y = 0, left = rows * by; left; y++, left--) {           \
+      if (y == by)                                                        \
+        y = 0, bj++;                                                      \
+      blockIdx = {0, bj, bk};                                             \
+      threadIdx = {0, y, z};                                              \
+      PRAGMA for (int i = start; i < end; i++) {                          \
+        blockIdx.x = (unsigned)i / bx;                                    \
+        threadIdx.x = (unsigned)i % bx;                                   \
+        K(a...);                                                          \
+        threadIdx.x = 0;                                                  \
+        blockIdx.x = 0;                                                   \
+      }                                                                   \
+    }                                                                     \
   }
 CGL_ROW(cgl_row, CGL_UNORDERED)
 CGL_ROW(cgl_row_ordered, )
-
-/* Threads whose index does not fit an int, one call each. */
-template <auto K, class... A>
-static __attribute__((noinline)) void
-cgl_far_row(const cgl_host_dims *d, unsigned first, unsigned n, unsigned bj,
-            unsigned bk, unsigned z, A... a) {
-  gridDim = {d->grid[0], d->grid[1], d->grid[2]};
-  blockDim = {d->block[0], d->block[1], d->block[2]};
-  for (unsigned y = 0; y < d->block[1]; y++)
-    for (unsigned b = first; b < first + n; b++)
-      for (unsigned x = 0; x < d->block[0]; x++) {
-        blockIdx = {b, bj, bk};
-        threadIdx = {x, y, z};
-        cgl_call<K, A...>(a...);
-      }
-}
 
 enum { CGL_FLAT = 1, CGL_ORDERED = 2, CGL_BARRIERS = 4, CGL_STRIDE = 8 };
 
@@ -98,20 +96,25 @@ static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
                          uint64_t last, void (*)(A...), cgl_list<I...>) {
   const unsigned gx = d->grid[0], gy = d->grid[1], bx = d->block[0];
   for (uint64_t b = first; b < last;) {
-    const uint64_t row = b / gx;
+    const uint64_t row = b / gx, left = last - b;
     const unsigned x0 = (unsigned)(b % gx);
-    const unsigned n = last - b < gx - x0 ? (unsigned)(last - b) : gx - x0;
+    const unsigned n = left < gx - x0 ? (unsigned)left : gx - x0;
     const unsigned bj = (unsigned)(row % gy), bk = (unsigned)(row / gy);
+    /* Few rows at a time: their first threads come before the rest. */
+    const unsigned most = gy - bj < 64 ? gy - bj : 64;
+    const uint64_t whole = x0 || left < gx ? 1 : left / gx;
+    const unsigned rows = whole < most ? (unsigned)whole : most;
     const uint64_t from = (uint64_t)x0 * bx, to = from + (uint64_t)n * bx;
     for (unsigned z = 0; z < d->block[2]; z++)
       if (to > 0x7fffffff)
-        cgl_far_row<K, A...>(d, x0, n, bj, bk, z, *(A *)p[I]...);
+        cgl_column<K, A...>(d, x0, bj, rows, bk, z, to - from, *(A *)p[I]...);
       else if constexpr ((MODE & CGL_ORDERED) != 0)
-        cgl_row_ordered<ID, K, A...>(d, bj, bk, z, (int)from, (int)to,
+        cgl_row_ordered<ID, K, A...>(d, x0, bj, rows, bk, z, (int)from, (int)to,
                                      *(A *)p[I]...);
       else
-        cgl_row<ID, K, A...>(d, bj, bk, z, (int)from, (int)to, *(A *)p[I]...);
-    b += n;
+        cgl_row<ID, K, A...>(d, x0, bj, rows, bk, z, (int)from, (int)to,
+                             *(A *)p[I]...);
+    b += (uint64_t)n * rows;
   }
 }
 
