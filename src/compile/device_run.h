@@ -53,7 +53,7 @@ cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
    runs outside the loop, so that x > 0 is known inside it and guards of
    stencils fold.  Threads are unordered, which the pragma says; the ordered
    form is for kernels with local arrays that stay in memory, which all
-   threads of the loop share (see hostcc.c, which finds the functions by
+   threads of the loop share (see generate.c, which finds the functions by
    ID). */
 #define CGL_ROW(name, PRAGMA)                                             \
   template <int ID, auto K, class... A>                                   \
