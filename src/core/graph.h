@@ -1,4 +1,4 @@
-/* What capture.c and graph.c share beyond capture.h. */
+/* What the files about graphs share beyond capture.h. */
 #ifndef CGL_CORE_GRAPH_H
 #define CGL_CORE_GRAPH_H
 
@@ -11,5 +11,11 @@ cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation);
 /* The graph's capture no longer keeps the pool's segments mapped; nothing when
    it did not. */
 void cgl_graph_unhold_pool(cgl_graph *graph);
+
+/* inside.c: the graph holds a capture, and its recording knows the edges; else
+   refuses.  cuGraphGetEdges */
+cgl_status cgl_graph_learn(cgl_graph *graph, const char *operation);
+/* "kernel", "memcpy", ... */
+const char *cgl_op_word(cgl_op_kind kind);
 
 #endif
