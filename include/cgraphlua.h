@@ -265,6 +265,52 @@ CGL_API void cgl_pool_get_stats(const cgl_pool *pool, cgl_pool_stats *stats);
    while a graph that captured into the pool holds its capture: its replays use
    memory that is free for the next capture.  cuMemUnmap */
 CGL_API cgl_status cgl_pool_trim(cgl_pool *pool, size_t *bytes);
+/* What a block of a pool is: held by a buffer; to be had by anybody; to be had
+   by work of one stream only until the device is waited for; freed, and still
+   written by the replays of graphs; address space without memory. */
+#define CGL_BLOCK_STATES(X) \
+  X(live)                   \
+  X(free)                   \
+  X(pending)                \
+  X(scratch) X(unmapped)
+
+typedef enum cgl_block_state {
+#define X(word) CGL_BLOCK_##word,
+  CGL_BLOCK_STATES(X)
+#undef X
+} cgl_block_state;
+
+typedef struct cgl_segment_info {
+  uint64_t address;
+  size_t bytes;  /* of address space that has been used */
+  size_t mapped; /* bytes of device memory behind it */
+} cgl_segment_info;
+
+typedef struct cgl_block_info {
+  size_t segment; /* index */
+  uint64_t address;
+  size_t bytes;
+  size_t requested; /* what was asked for; 0 unless live */
+  cgl_block_state state;
+  uint64_t number;  /* of the allocation, unique in its pool; 0 unless live */
+  uint64_t stream;  /* serial of the stream it belongs to; 0: none */
+  bool in_capture;  /* allocated while the stream captured */
+  const char *file; /* the script's line that allocated it, or "" and 0 */
+  int line;
+} cgl_block_info;
+
+typedef struct cgl_snapshot {
+  size_t nsegments, nblocks;
+  const cgl_segment_info *segments; /* by address */
+  const cgl_block_info *blocks;     /* by address; they cover the segments */
+} cgl_snapshot;
+
+/* "live", "free", ...; never NULL. */
+CGL_API const char *cgl_block_state_name(cgl_block_state state);
+/* A copy of the pool's segments and blocks as they are now; the caller frees
+   it. */
+CGL_API cgl_status cgl_pool_snapshot(cgl_pool *pool, cgl_snapshot **snapshot);
+CGL_API void cgl_snapshot_free(cgl_snapshot *snapshot);
 /* The pool that serves allocations outside captures; borrowed. */
 CGL_API cgl_pool *cgl_context_pool(cgl_context *context);
 

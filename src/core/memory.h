@@ -24,6 +24,10 @@ typedef struct cgl_block {
   uint64_t stream;     /* serial of the owner: allocated there; 0: anybody's,
                           UINT64_MAX: nobody's until then */
   uint64_t free_after; /* when free: the wait that makes it anybody's */
+  uint64_t number;     /* when live: of the allocation, unique in the pool */
+  size_t requested;    /* when live: bytes */
+  cgl_site site;       /* when live: of the allocation */
+  bool in_capture;     /* when live: allocated while its stream captured */
 } cgl_block;
 
 typedef struct cgl_segment {

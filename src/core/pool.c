@@ -361,7 +361,10 @@ cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
     pool->pending -= block->bytes;
   block->stream = stream->serial;
   block->free_after = 0;
-  pool->stats.allocations++;
+  block->number = ++pool->stats.allocations;
+  block->requested = bytes;
+  block->site = cgl_site_here;
+  block->in_capture = stream->capture;
   pool->stats.allocated += block->bytes;
   if (pool->stats.allocated > pool->stats.allocated_peak)
     pool->stats.allocated_peak = pool->stats.allocated;

@@ -1,0 +1,103 @@
+/* What a pool looks like: a copy of its segments and blocks. */
+#include "core/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+
+const char *cgl_block_state_name(cgl_block_state state) {
+  static const char *const words[] = {
+#define X(word) #word,
+      CGL_BLOCK_STATES(X)
+#undef X
+  };
+  return (unsigned)state < sizeof words / sizeof *words ? words[state]
+                                                        : "unknown";
+}
+
+
+static cgl_block_state state_of(const cgl_block *block) {
+  const cgl_context *context = block->segment->pool->object.context;
+  if (!block->free)
+    return CGL_BLOCK_live;
+  return !block->stream || cgl_context_waited(context, block->free_after)
+             ? CGL_BLOCK_free
+             : CGL_BLOCK_pending;
+}
+
+
+static void describe(const cgl_block *block, size_t segment,
+                     cgl_block_info *info) {
+  memset(info, 0, sizeof *info);
+  info->segment = segment;
+  info->address = block->segment->base + block->offset;
+  info->bytes = block->bytes;
+  info->state = state_of(block);
+  info->file = "";
+  if (info->state != CGL_BLOCK_free && block->stream != UINT64_MAX)
+    info->stream = block->stream;
+  if (info->state != CGL_BLOCK_live)
+    return;
+  info->requested = block->requested;
+  info->number = block->number;
+  info->in_capture = block->in_capture;
+  info->file = block->site.file ? block->site.file : "";
+  info->line = block->site.file ? block->site.line : 0;
+}
+
+
+static int by_address(const void *a, const void *b) {
+  const cgl_segment *x = *(cgl_segment *const *)a;
+  const cgl_segment *y = *(cgl_segment *const *)b;
+  return x->base < y->base ? -1 : x->base > y->base;
+}
+
+
+/* One piece of memory: the head, then the segments, then the blocks. */
+static cgl_snapshot *take(const cgl_pool *pool) {
+  size_t nsegments = 0, nblocks = 0;
+  for (const cgl_segment *s = pool->segments; s; s = s->next) {
+    nsegments++;
+    for (const cgl_block *block = s->first; block; block = block->next)
+      nblocks++;
+  }
+  const cgl_segment **order = malloc((nsegments + 1) * sizeof *order);
+  cgl_snapshot *snapshot =
+      malloc(sizeof *snapshot + nsegments * sizeof(cgl_segment_info) +
+             nblocks * sizeof(cgl_block_info));
+  if (!order || !snapshot) {
+    free(order);
+    free(snapshot);
+    return NULL;
+  }
+  cgl_segment_info *segments = (cgl_segment_info *)(snapshot + 1);
+  cgl_block_info *blocks = (cgl_block_info *)(segments + nsegments);
+  *snapshot = (cgl_snapshot){nsegments, nblocks, segments, blocks};
+  size_t n = 0;
+  for (const cgl_segment *s = pool->segments; s; s = s->next)
+    order[n++] = s;
+  qsort(order, n, sizeof *order, by_address);
+  for (size_t i = 0; i < n; i++) {
+    segments[i] =
+        (cgl_segment_info){order[i]->base, order[i]->bytes, order[i]->bytes};
+    for (const cgl_block *b = order[i]->first; b; b = b->next)
+      describe(b, i, blocks++);
+  }
+  free(order);
+  return snapshot;
+}
+
+
+cgl_status cgl_pool_snapshot(cgl_pool *pool, cgl_snapshot **out) {
+  pthread_mutex_lock(&pool->lock);
+  *out = take(pool);
+  pthread_mutex_unlock(&pool->lock);
+  return *out ? CGL_OK
+              : cgl_fail(CGL_ERROR_NO_MEMORY, "pool:snapshot",
+                         "no memory for a snapshot");
+}
+
+
+void cgl_snapshot_free(cgl_snapshot *snapshot) {
+  free(snapshot);
+}
