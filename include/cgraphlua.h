@@ -163,6 +163,18 @@ CGL_API cgl_status cgl_stream_is_capturing(cgl_stream *stream, bool *capturing);
 CGL_API cgl_status cgl_event_create(cgl_context *context, bool timing,
                                     cgl_event **event);
 CGL_API cgl_status cgl_event_record(cgl_event *event, cgl_stream *stream);
+/* Into a capture, as a node of its own: every replay records the event anew,
+   and it can be queried, waited for and timed like one recorded outside.
+   Refused on a stream that does not capture.  cuEventRecordWithFlags */
+CGL_API cgl_status cgl_event_record_external(cgl_event *event,
+                                             cgl_stream *stream);
+/* A node that waits, in every replay, for the last record made outside of the
+   capture or by such a node; no join.  cuStreamWaitEvent */
+CGL_API cgl_status cgl_stream_wait_event_external(cgl_stream *stream,
+                                                  cgl_event *event);
+/* From now on a record or wait of the event on a stream that captures is one
+   of these two. */
+CGL_API void cgl_event_set_external(cgl_event *event, bool external);
 CGL_API cgl_status cgl_event_synchronize(cgl_event *event);
 CGL_API cgl_status cgl_event_query(cgl_event *event, bool *done);
 /* ms from `from` to `to`; both recorded, completed and with timing. */
@@ -459,7 +471,8 @@ CGL_API cgl_status cgl_graph_raw_exec(cgl_graph *graph, void **cuexec);
 CGL_API cgl_status cgl_graph_debug_dump(cgl_graph *graph, const char *path);
 
 typedef struct cgl_node_info {
-  const char *kind; /* "kernel", "memcpy", "memset", "graph", "foreign" */
+  const char *kind; /* "kernel", "memcpy", "memset", "graph", "event_record",
+                       "event_wait", "foreign" */
   const char *name; /* the kernel's name, or the operation */
   const char *file; /* script file, or "" */
   int line;         /* script line, or 0 */

@@ -15,11 +15,13 @@
 #include "core/stream.h"
 
 /* X(constant, word) */
-#define CGL_OPS(X)           \
-  X(CGL_OP_KERNEL, "kernel") \
-  X(CGL_OP_MEMCPY, "memcpy") \
-  X(CGL_OP_MEMSET, "memset") \
-  X(CGL_OP_GRAPH, "graph")   \
+#define CGL_OPS(X)                 \
+  X(CGL_OP_KERNEL, "kernel")       \
+  X(CGL_OP_MEMCPY, "memcpy")       \
+  X(CGL_OP_MEMSET, "memset")       \
+  X(CGL_OP_GRAPH, "graph")         \
+  X(CGL_OP_RECORD, "event_record") \
+  X(CGL_OP_WAIT, "event_wait")     \
   X(CGL_OP_FOREIGN, "foreign")
 
 typedef enum cgl_op_kind {

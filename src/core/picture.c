@@ -15,8 +15,8 @@ static void write_escaped(FILE *file, const char *text) {
 
 
 static void write_node(FILE *file, size_t index, const cgl_op *op) {
-  static const char *const shapes[] = {"box", "parallelogram", "ellipse",
-                                       "component", "hexagon"};
+  static const char *const shapes[] = {
+      "box", "parallelogram", "ellipse", "component", "cds", "cds", "hexagon"};
   fprintf(file, "  n%zu [shape=%s, label=\"", index, shapes[op->kind]);
   if (op->kind != CGL_OP_KERNEL)
     fprintf(file, "%s\\n", cgl_op_word(op->kind));

@@ -139,8 +139,54 @@ cgl_status cgl_stream_is_capturing(cgl_stream *stream, bool *capturing) {
 }
 
 
+/* Before a node that records or waits for an event from outside. */
+static cgl_status begin_external(cgl_stream *stream, cgl_event *event,
+                                 const char *operation) {
+  cgl_status status =
+      cgl_check_device(&event->object, &stream->object, operation);
+  if (!status)
+    status = cgl_context_enter(stream->object.context, operation);
+  if (status)
+    return status;
+  if (stream->capture)
+    return cgl_capture_reserve(stream, operation, 0, 0, 1);
+  cgl_fail(CUDA_ERROR_ILLEGAL_STATE, operation,
+           "external records and waits are nodes of a graph, and the stream "
+           "does not capture");
+  cgl_fail_hint("leave external out: outside of captures every event is "
+                "recorded and waited for as it is");
+  return CUDA_ERROR_ILLEGAL_STATE;
+}
+
+
+static cgl_status end_external(cgl_stream *stream, cgl_event *event,
+                               CUresult result, const cgl_note *note,
+                               const char *entry) {
+  if (result)
+    return cgl_capture_failed(stream->capture, result, note->name, entry,
+                              stream->object.context);
+  cgl_capture_keep(stream->capture, &event->object);
+  cgl_capture_note(stream, note);
+  return CGL_OK;
+}
+
+
+cgl_status cgl_stream_wait_event_external(cgl_stream *stream,
+                                          cgl_event *event) {
+  static const cgl_note note = {.kind = CGL_OP_WAIT, .name = "stream:wait"};
+  cgl_status status = begin_external(stream, event, note.name);
+  if (status)
+    return status;
+  CUresult result = cgl_driver_of(stream)->cuStreamWaitEvent(
+      stream->handle, event->handle, CU_EVENT_WAIT_EXTERNAL);
+  return end_external(stream, event, result, &note, "cuStreamWaitEvent");
+}
+
+
 cgl_status cgl_stream_wait_event(cgl_stream *stream, cgl_event *event) {
   static const char operation[] = "stream:wait";
+  if (event->external && stream->capture)
+    return cgl_stream_wait_event_external(stream, event);
   cgl_context *context = stream->object.context;
   cgl_status status = cgl_context_enter(context, operation);
   if (status)
@@ -212,8 +258,31 @@ void *cgl_event_handle(const cgl_event *event) {
 }
 
 
+void cgl_event_set_external(cgl_event *event, bool external) {
+  event->external = external;
+}
+
+
+cgl_status cgl_event_record_external(cgl_event *event, cgl_stream *stream) {
+  static const cgl_note note = {.kind = CGL_OP_RECORD, .name = "event:record"};
+  cgl_status status = begin_external(stream, event, note.name);
+  if (status)
+    return status;
+  CUresult result = cgl_driver_of(event)->cuEventRecordWithFlags(
+      event->handle, stream->handle, CU_EVENT_RECORD_EXTERNAL);
+  status = end_external(stream, event, result, &note, "cuEventRecordWithFlags");
+  if (!status) {
+    event->recorded = true;
+    event->capture = 0;
+  }
+  return status;
+}
+
+
 cgl_status cgl_event_record(cgl_event *event, cgl_stream *stream) {
   static const char operation[] = "event:record";
+  if (event->external && stream->capture)
+    return cgl_event_record_external(event, stream);
   cgl_context *context = event->object.context;
   cgl_status status =
       cgl_check_device(&event->object, &stream->object, operation);
@@ -301,6 +370,13 @@ cgl_status cgl_event_elapsed(cgl_event *from, cgl_event *to, float *ms) {
   if (result == CUDA_ERROR_NOT_READY) {
     cgl_fail(result, operation, "the work before the events is not done yet");
     cgl_fail_hint("synchronize the later event first");
+    return result;
+  }
+  if (result == CUDA_ERROR_INVALID_HANDLE) {
+    cgl_fail(result, operation,
+             "no replay has recorded the events yet: they were recorded into "
+             "a capture");
+    cgl_fail_hint("replay the graph, and synchronize the later event");
     return result;
   }
   return cgl_fail_driver(from->object.context, result, operation,

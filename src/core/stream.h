@@ -24,6 +24,7 @@ struct cgl_event {
   cgl_object object;
   CUevent handle;
   bool timing, recorded;
+  bool external;    /* in a capture: nodes instead of forks and joins */
   uint64_t capture; /* serial of the capture of the last record; 0: none */
   uint64_t issued;  /* the recorded stream's count at that record */
   uint64_t stream;  /* serial of the recorded stream */

@@ -298,6 +298,8 @@ void cgl_lua_open_graph(lua_State *L, cgl_lua *S);
 /* Adds functions to the table on top; each gets the state as upvalue 1. */
 void cgl_lua_functions(lua_State *L, const luaL_Reg *functions);
 
+/* The option `external` of a record or a wait, from a table or nothing. */
+bool cgl_lua_external(lua_State *L, cgl_lua *S, int index);
 /* Pushes a userdata with a reference of its own. */
 void cgl_lua_push_stream(lua_State *L, cgl_lua *S, cgl_stream *stream);
 

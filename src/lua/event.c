@@ -8,31 +8,43 @@ static cgl_event *check(lua_State *L, cgl_lua *S, int index) {
 }
 
 
-/* cg.event{timing=} */
+/* cg.event{timing=, external=} */
 static int new_event(lua_State *L) {
-  static const char *const known[] = {"timing", NULL};
+  static const char *const known[] = {"timing", "external", NULL};
   cgl_lua *S = cgl_lua_issue(L, "event");
   lua_settop(L, 1);
   cgl_lua_options(L, S, 1, known);
   bool timing = cgl_lua_option_boolean(L, S, 1, "timing", true);
+  bool external = cgl_lua_option_boolean(L, S, 1, "external", false);
   cgl_context *context = cgl_lua_context(L, S);
   cgl_event **slot = cgl_lua_new(L, S, CGL_LUA_event);
   cgl_status status = cgl_event_create(context, timing, slot);
   if (cgl_lua_collected(L, S, status))
     status = cgl_event_create(context, timing, slot);
   cgl_lua_done(L, S, status);
+  cgl_event_set_external(*slot, external);
   return 1;
 }
 
 
-/* e:record([stream]) */
+bool cgl_lua_external(lua_State *L, cgl_lua *S, int index) {
+  static const char *const known[] = {"external", NULL};
+  cgl_lua_options(L, S, index, known);
+  return cgl_lua_option_boolean(L, S, index, "external", false);
+}
+
+
+/* e:record([stream] [, {external=}]) */
 static int event_record(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "event:record");
+  lua_settop(L, 3);
   cgl_event *event = check(L, S, 1);
-  cgl_stream *stream = lua_isnoneornil(L, 2)
-                           ? cgl_lua_stream(L, S)
-                           : cgl_lua_check(L, S, 2, CGL_LUA_stream);
-  cgl_lua_done(L, S, cgl_event_record(event, stream));
+  bool external = cgl_lua_external(L, S, 3);
+  cgl_stream *stream = lua_isnil(L, 2) ? cgl_lua_stream(L, S)
+                                       : cgl_lua_check(L, S, 2, CGL_LUA_stream);
+  cgl_lua_done(L, S,
+               external ? cgl_event_record_external(event, stream)
+                        : cgl_event_record(event, stream));
   return 0;
 }
 

@@ -96,12 +96,17 @@ static int stream_query(lua_State *L) {
 }
 
 
-/* s:wait(event_or_stream) */
+/* s:wait(event_or_stream [, {external=}]) */
 static int stream_wait(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "stream:wait");
+  lua_settop(L, 3);
   cgl_stream *stream = check(L, S, 1);
+  bool external = cgl_lua_external(L, S, 3);
   cgl_status status;
-  if (cgl_lua_is(L, 2, CGL_LUA_stream))
+  if (external)
+    status = cgl_stream_wait_event_external(
+        stream, cgl_lua_check(L, S, 2, CGL_LUA_event));
+  else if (cgl_lua_is(L, 2, CGL_LUA_stream))
     status = cgl_stream_wait_stream(stream, check(L, S, 2));
   else if (cgl_lua_is(L, 2, CGL_LUA_event))
     status =
@@ -114,11 +119,13 @@ static int stream_wait(lua_State *L) {
 }
 
 
-/* s:record([event]) returns the event, a new one when none is given. */
+/* s:record([event] [, {external=}]) returns the event, a new one when none is
+   given. */
 static int stream_record(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "stream:record");
   cgl_stream *stream = check(L, S, 1);
-  lua_settop(L, 2);
+  lua_settop(L, 3);
+  bool external = cgl_lua_external(L, S, 3);
   if (lua_isnil(L, 2)) {
     cgl_event **slot = cgl_lua_new(L, S, CGL_LUA_event);
     cgl_lua_done(L, S,
@@ -126,7 +133,10 @@ static int stream_record(lua_State *L) {
     lua_replace(L, 2);
   }
   cgl_event *event = cgl_lua_check(L, S, 2, CGL_LUA_event);
-  cgl_lua_done(L, S, cgl_event_record(event, stream));
+  cgl_lua_done(L, S,
+               external ? cgl_event_record_external(event, stream)
+                        : cgl_event_record(event, stream));
+  lua_settop(L, 2);
   return 1;
 }
 

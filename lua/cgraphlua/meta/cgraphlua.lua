@@ -106,7 +106,7 @@ function cg.stream_from(pointer) end
 function cg.is_current_stream_capturing() end
 
 --- A new event.
----@param opts? {timing?: boolean} false: cheaper, without elapsed (default true)
+---@param opts? {timing?: boolean, external?: boolean} timing = false: cheaper, without elapsed; external = true: nodes in captures
 ---@return cgraphlua.event
 function cg.event(opts) end
 

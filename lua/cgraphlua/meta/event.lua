@@ -5,8 +5,11 @@
 local event = {}
 
 --- Records after what was issued so far on the stream (default: current).
+--- With external = true, in a capture, the record is a node of the graph:
+--- each replay records the event anew, to be timed and waited for outside.
 ---@param stream? cgraphlua.stream
-function event:record(stream) end
+---@param opts? { external?: boolean }
+function event:record(stream, opts) end
 
 --- Waits for what was issued before the last record.  Raises in a capture.
 function event:synchronize() end

@@ -20,13 +20,16 @@ function stream:query() end
 
 --- Later work of this stream waits for the event's last record, or for all
 --- issued so far on the other stream.  In a capture this forks and joins.
+--- With external = true the wait is a node of the graph being captured.
 ---@param event_or_stream cgraphlua.event|cgraphlua.stream
-function stream:wait(event_or_stream) end
+---@param opts? { external?: boolean }
+function stream:wait(event_or_stream, opts) end
 
 --- Records the event, or a new one, after what was issued so far.
 ---@param event? cgraphlua.event
+---@param opts? { external?: boolean } true: a node of the graph being captured
 ---@return cgraphlua.event
-function stream:record(event) end
+function stream:record(event, opts) end
 
 ---@return boolean capturing is the stream part of a capture?
 function stream:is_capturing() end
