@@ -335,6 +335,8 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
     status = cgl_context_enter(graph->object.context, operation);
   if (!status && !graph->pool)
     status = cgl_pool_create(graph->object.context, &graph->pool);
+  if (!status)
+    status = cgl_clock_hold(stream->clock, graph->object.context, operation);
   if (status)
     return status;
   graph->thread = pthread_self();
@@ -345,6 +347,7 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
       stream->handle, driver_mode(graph->mode));
   if (result) {
     live_remove(graph);
+    cgl_clock_unhold(stream->clock);
     status = cgl_fail_driver(graph->object.context, result, operation,
                              "cuStreamBeginCapture");
     cgl_captures_end();
@@ -434,11 +437,13 @@ static cgl_status end_failed(cgl_graph *graph, CUresult result,
 static void leave(cgl_graph *graph) {
   live_remove(graph);
   graph->origin->capture = NULL;
+  cgl_clock_unhold(graph->origin->clock);
   while (graph->forked) {
     cgl_stream *stream = graph->forked;
     graph->forked = stream->next_in_capture;
     stream->next_in_capture = NULL;
     stream->capture = NULL;
+    cgl_clock_unhold(stream->clock);
     cgl_stream_release(stream);
   }
 }

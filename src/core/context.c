@@ -1,4 +1,5 @@
 /* Devices and opened contexts. */
+#include "core/clock.h"
 #include "core/core.h"
 #include "core/memory.h"
 
@@ -249,6 +250,7 @@ void cgl_context_destroy(cgl_context *context) {
   pthread_mutex_unlock(&registry_lock);
   cgl_context_enter(context, "device");
   cgl_pool_destroy(context->pool);
+  cgl_clock_release(context->default_clock);
   if (context->link)
     context->driver->cuStreamDestroy(context->link);
   context->driver->cuDevicePrimaryCtxRelease(context->device);

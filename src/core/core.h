@@ -51,6 +51,9 @@ int cgl_captures_underway(void);
 bool cgl_captures_hold(bool patient);
 void cgl_captures_unhold(void);
 
+/* The last reference to a stream is gone; no driver calls, a teardown
+   follows. */
+void cgl_stream_retire(cgl_stream *stream);
 /* Teardown of each kind: driver calls allowed, frees the memory. */
 #define X(noun) void cgl_##noun##_destroy(cgl_##noun *noun);
 CGL_OBJECTS(X)
@@ -116,6 +119,7 @@ struct cgl_context {
   pthread_mutex_t lock; /* guards `link` */
   CUstream link;        /* waits for copies that other devices run; lazily */
   cgl_pool *pool;       /* serves what no capture asks for; made lazily */
+  struct cgl_clock *default_clock; /* of its default stream; lazily */
   /* Waits for the whole device are numbered: begun so far, and the highest
      that has completed. */
   atomic_uint_fast64_t waits_begun, waits_done;

@@ -74,6 +74,8 @@ void cgl_object_release(cgl_object *object) {
   /* A graph dropped in mid-capture would keep its own funeral waiting. */
   if (object->kind == CGL_OBJECT_graph)
     cgl_graph_capture_abandon((cgl_graph *)object);
+  if (object->kind == CGL_OBJECT_stream)
+    cgl_stream_retire((cgl_stream *)object);
   pthread_mutex_lock(&list_lock);
   object->next = NULL;
   *dead_last = object;

@@ -8,11 +8,36 @@
 static atomic_uint_fast64_t next_serial = 1;
 
 
-static cgl_status stream_new(cgl_context *context, cgl_stream **out) {
+/* One for every object that stands for the context's default stream. */
+static cgl_clock *default_clock(cgl_context *context, uint64_t serial) {
+  pthread_mutex_lock(&context->lock);
+  if (!context->default_clock)
+    context->default_clock =
+        cgl_clock_new(context->driver, CU_STREAM_LEGACY, serial, false);
+  cgl_clock *clock = context->default_clock;
+  if (clock)
+    cgl_clock_retain(clock);
+  pthread_mutex_unlock(&context->lock);
+  return clock;
+}
+
+
+/* An object for `handle`; NULL: one that is to be made. */
+static cgl_status stream_new(cgl_context *context, CUstream handle,
+                             cgl_stream **out) {
   cgl_stream *stream = calloc(1, sizeof *stream);
-  if (!stream)
+  if (stream) {
+    stream->handle = handle;
+    stream->serial = atomic_fetch_add(&next_serial, 1);
+    stream->clock =
+        handle == CU_STREAM_LEGACY
+            ? default_clock(context, stream->serial)
+            : cgl_clock_new(context->driver, handle, stream->serial, handle);
+  }
+  if (!stream || !stream->clock) {
+    free(stream);
     return cgl_fail(CGL_ERROR_NO_MEMORY, "stream", "no memory for a stream");
-  stream->serial = atomic_fetch_add(&next_serial, 1);
+  }
   cgl_object_init(&stream->object, CGL_OBJECT_stream, context);
   *out = stream;
   return CGL_OK;
@@ -23,7 +48,7 @@ cgl_status cgl_stream_create(cgl_context *context, int priority,
                              cgl_stream **out) {
   cgl_status status = cgl_context_enter(context, "stream");
   if (!status)
-    status = stream_new(context, out);
+    status = stream_new(context, NULL, out);
   if (status)
     return status;
   const cgl_driver *driver = context->driver;
@@ -43,28 +68,32 @@ cgl_status cgl_stream_create(cgl_context *context, int priority,
     return cgl_fail_driver(context, result, "stream", entry);
   }
   (*out)->owned = true;
+  (*out)->clock->handle = (*out)->handle;
   return CGL_OK;
 }
 
 
 cgl_status cgl_stream_default(cgl_context *context, cgl_stream **out) {
-  cgl_status status = stream_new(context, out);
-  if (!status)
-    (*out)->handle = CU_STREAM_LEGACY;
-  return status;
+  return stream_new(context, CU_STREAM_LEGACY, out);
 }
 
 
 cgl_status cgl_stream_from_handle(cgl_context *context, void *custream,
                                   cgl_stream **out) {
-  cgl_status status = stream_new(context, out);
-  if (!status)
-    (*out)->handle = custream ? custream : CU_STREAM_LEGACY;
-  return status;
+  return stream_new(context, custream ? custream : CU_STREAM_LEGACY, out);
+}
+
+
+void cgl_stream_retire(cgl_stream *stream) {
+  if (!stream->owned && !cgl_stream_is_default(stream))
+    cgl_clock_retire(stream->clock, stream->object.context, false);
 }
 
 
 void cgl_stream_destroy(cgl_stream *stream) {
+  if (stream->owned)
+    cgl_clock_retire(stream->clock, stream->object.context, true);
+  cgl_clock_release(stream->clock);
   if (stream->owned && !cgl_context_enter(stream->object.context, "stream"))
     cgl_driver_of(stream)->cuStreamDestroy(stream->handle);
   free(stream);
@@ -99,9 +128,12 @@ cgl_status cgl_stream_synchronize(cgl_stream *stream) {
     status = cgl_check_may_wait(stream, operation);
   if (status)
     return status;
+  uint64_t tick = cgl_clock_begin_wait(stream->clock);
   CUresult result = context->driver->cuStreamSynchronize(stream->handle);
-  if (!result)
+  if (!result) {
+    cgl_clock_waited(stream->clock, tick);
     cgl_trail_clear();
+  }
   return cgl_fail_driver(context, result, operation, "cuStreamSynchronize");
 }
 
@@ -114,8 +146,11 @@ cgl_status cgl_stream_query(cgl_stream *stream, bool *done) {
     status = cgl_check_may_wait(stream, operation);
   if (status)
     return status;
+  uint64_t tick = cgl_clock_begin_wait(stream->clock);
   CUresult result = context->driver->cuStreamQuery(stream->handle);
   *done = result == CUDA_SUCCESS;
+  if (*done)
+    cgl_clock_waited(stream->clock, tick);
   if (result == CUDA_ERROR_NOT_READY)
     return CGL_OK;
   return cgl_fail_driver(context, result, operation, "cuStreamQuery");
@@ -195,15 +230,22 @@ cgl_status cgl_stream_wait_event(cgl_stream *stream, cgl_event *event) {
     return CGL_OK; /* as the driver: nothing to wait for */
   cgl_graph *joins = NULL;
   status = cgl_capture_check_wait(stream, event, operation, &joins);
+  if (!status && joins)
+    status = cgl_clock_hold(stream->clock, context, operation);
   if (status)
     return status;
   CUresult result =
       context->driver->cuStreamWaitEvent(stream->handle, event->handle, 0);
-  if (result)
+  if (result) {
+    if (joins)
+      cgl_clock_unhold(stream->clock);
     return cgl_capture_failed(stream->capture, result, operation,
                               "cuStreamWaitEvent", context);
+  }
   if (joins)
     cgl_capture_adopt(joins, stream);
+  if (!stream->capture && !event->lent)
+    cgl_clock_merge(stream->clock, &event->mark);
   cgl_capture_note_wait(stream, event);
   return CGL_OK;
 }
@@ -249,11 +291,13 @@ cgl_status cgl_event_create(cgl_context *context, bool timing,
 void cgl_event_destroy(cgl_event *event) {
   if (!cgl_context_enter(event->object.context, "event"))
     cgl_driver_of(event)->cuEventDestroy(event->handle);
+  cgl_mark_clear(&event->mark);
   free(event);
 }
 
 
 void *cgl_event_handle(const cgl_event *event) {
+  ((cgl_event *)event)->lent = true;
   return event->handle;
 }
 
@@ -296,6 +340,10 @@ cgl_status cgl_event_record(cgl_event *event, cgl_stream *stream) {
     return cgl_capture_failed(stream->capture, result, operation,
                               "cuEventRecord", context);
   event->recorded = true;
+  if (stream->capture)
+    cgl_mark_clear(&event->mark);
+  else
+    cgl_clock_mark(stream->clock, &event->mark);
   cgl_capture_note_record(stream, event);
   return CGL_OK;
 }
@@ -318,12 +366,21 @@ static cgl_status check_event(cgl_event *event, const char *operation) {
 }
 
 
+/* What the event's last record covers is over. */
+static void note_done(const cgl_event *event) {
+  if (event->mark.clock && !event->lent)
+    cgl_clock_waited(event->mark.clock, event->mark.tick);
+}
+
+
 cgl_status cgl_event_synchronize(cgl_event *event) {
   static const char operation[] = "event:synchronize";
   cgl_status status = check_event(event, operation);
   if (status)
     return status;
   CUresult result = cgl_driver_of(event)->cuEventSynchronize(event->handle);
+  if (!result)
+    note_done(event);
   return cgl_fail_driver(event->object.context, result, operation,
                          "cuEventSynchronize");
 }
@@ -336,6 +393,8 @@ cgl_status cgl_event_query(cgl_event *event, bool *done) {
     return status;
   CUresult result = cgl_driver_of(event)->cuEventQuery(event->handle);
   *done = result == CUDA_SUCCESS;
+  if (*done)
+    note_done(event);
   if (result == CUDA_ERROR_NOT_READY)
     return CGL_OK;
   return cgl_fail_driver(event->object.context, result, operation,

@@ -5,6 +5,7 @@
 #ifndef CGL_CORE_STREAM_H
 #define CGL_CORE_STREAM_H
 
+#include "core/clock.h"
 #include "core/core.h"
 
 struct cgl_stream {
@@ -12,6 +13,7 @@ struct cgl_stream {
   CUstream handle;
   bool owned;              /* destroyed with the object */
   uint64_t serial;         /* unique in the process, from 1 */
+  cgl_clock *clock;        /* retained; of the context's default stream: one */
   cgl_graph *capture;      /* borrowed: the capture owns its streams */
   cgl_site forked;         /* where it joined the capture, if by a fork */
   uint64_t issued, joined; /* count of the capture's operations when this
@@ -28,10 +30,18 @@ struct cgl_event {
   uint64_t capture; /* serial of the capture of the last record; 0: none */
   uint64_t issued;  /* the recorded stream's count at that record */
   uint64_t stream;  /* serial of the recorded stream */
+  cgl_mark mark;    /* what waiting for it covers */
+  bool lent;        /* others may record it: nothing is known of it */
 };
 
 /* Refuses a call that waits or queries when it would break a capture: of
    `stream` (may be NULL), of this thread, or anybody's in global mode. */
 cgl_status cgl_check_may_wait(const cgl_stream *stream, const char *operation);
+
+/* Makes later work of `stream` wait for everything issued so far on `before`,
+   at the price of one event; nothing for the same stream.  When `before`
+   captures by now, for all before its capture; when `stream` captures, as
+   cgl_stream_wait_stream.  cuEventRecord, cuStreamWaitEvent */
+cgl_status cgl_stream_order_after(cgl_stream *stream, cgl_stream *before);
 
 #endif

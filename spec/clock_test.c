@@ -1,0 +1,226 @@
+/* The clocks of streams: what they know of the order of work, and that they
+   never claim one that does not hold.  On the device that $CGRAPHLUA_DEVICE
+   names. */
+#include "cgraphlua.h"
+#include "core/memory.h"
+#include "core/stream.h"
+#include "tap.h"
+
+static cgl_context *context;
+
+
+static cgl_stream *new_stream(void) {
+  cgl_stream *stream = NULL;
+  cgl_stream_create(context, 0, &stream);
+  return stream;
+}
+
+
+static cgl_event *record(cgl_stream *stream) {
+  cgl_event *event = NULL;
+  cgl_event_create(context, false, &event);
+  cgl_event_record(event, stream);
+  return event;
+}
+
+
+static bool after(const cgl_stream *stream, const cgl_stream *before,
+                  uint64_t tick) {
+  return cgl_clock_covers(stream->clock, before->clock, tick);
+}
+
+
+static void test_events(void) {
+  cgl_stream *a = new_stream(), *b = new_stream(), *c = new_stream();
+  uint64_t tick = cgl_clock_now(a->clock);
+  tap_ok(after(a, a, tick), "a stream comes after itself");
+  tap_ok(!after(b, a, tick), "another one does not");
+  cgl_event *early = record(a);
+  uint64_t later = cgl_clock_now(a->clock);
+  cgl_stream_wait_event(b, early);
+  tap_ok(after(b, a, tick), "it does after waiting for an event");
+  tap_ok(!after(b, a, later), "up to where the event was recorded");
+  tap_ok(!after(a, b, cgl_clock_now(b->clock)), "and not the other way");
+  cgl_event *second = record(b);
+  cgl_stream_wait_event(c, second);
+  tap_ok(after(c, a, tick) && !after(c, a, later),
+         "a third stream inherits what the second had seen");
+  cgl_event_record(early, c);
+  uint64_t now = cgl_clock_now(a->clock);
+  cgl_stream_wait_event(b, early);
+  tap_ok(!after(b, a, now), "an event recorded elsewhere stands for there");
+  cgl_event_release(early);
+  cgl_event_release(second);
+  cgl_stream_release(a);
+  cgl_stream_release(b);
+  cgl_stream_release(c);
+}
+
+
+static void test_waits(void) {
+  cgl_stream *a = new_stream(), *b = new_stream();
+  uint64_t tick = cgl_clock_now(a->clock);
+  cgl_stream_synchronize(a);
+  uint64_t later = cgl_clock_now(a->clock);
+  tap_ok(after(b, a, tick), "what the host waited for comes before everything");
+  tap_ok(!after(b, a, later), "what came later does not");
+  cgl_event *event = record(a);
+  cgl_event_synchronize(event);
+  tap_ok(after(b, a, later), "the same for an event the host waited for");
+  tick = cgl_clock_now(a->clock);
+  bool done = false;
+  cgl_stream_synchronize(a);
+  cgl_stream_query(a, &done);
+  tap_ok(done && after(b, a, tick), "and for a query that found all done");
+  cgl_event *lent = record(a);
+  tick = cgl_clock_now(a->clock);
+  cgl_event_handle(lent);
+  cgl_event_record(lent, a);
+  cgl_stream_wait_event(b, lent);
+  tap_ok(!after(b, a, tick),
+         "nothing is known of an event whose handle is out");
+  cgl_event_release(event);
+  cgl_event_release(lent);
+  cgl_stream_release(a);
+  cgl_stream_release(b);
+}
+
+
+static void test_forgetting(void) {
+  cgl_stream *many[12], *b = new_stream();
+  uint64_t ticks[12];
+  for (int i = 0; i < 12; i++) {
+    many[i] = new_stream();
+    ticks[i] = cgl_clock_now(many[i]->clock);
+    cgl_stream_wait_stream(b, many[i]);
+  }
+  bool latest = true;
+  for (int i = 12 - CGL_CLOCK_SEEN; i < 12; i++)
+    latest = latest && after(b, many[i], ticks[i]);
+  tap_ok(latest, "the latest %d streams are remembered", CGL_CLOCK_SEEN);
+  tap_ok(!after(b, many[0], ticks[0]), "the oldest is forgotten, not invented");
+  for (int i = 0; i < 12; i++)
+    cgl_stream_release(many[i]);
+  cgl_stream_release(b);
+}
+
+
+static void test_default(void) {
+  cgl_stream *one, *two, *b = new_stream();
+  cgl_stream_default(context, &one);
+  cgl_stream_default(context, &two);
+  uint64_t tick = cgl_clock_now(one->clock);
+  tap_ok(one->clock == two->clock, "default streams are one stream");
+  cgl_event *event = record(one);
+  cgl_stream_wait_event(b, event);
+  tap_ok(after(b, two, tick), "whichever object stands for it");
+  cgl_event_release(event);
+  cgl_stream_release(one);
+  cgl_stream_release(two);
+  cgl_stream_release(b);
+}
+
+
+static void test_order(void) {
+  cgl_stream *a = new_stream(), *b = new_stream();
+  uint64_t tick = cgl_clock_now(a->clock);
+  tap_ok(!cgl_stream_order_after(b, a) && after(b, a, tick),
+         "one stream is put after another");
+  tap_ok(!cgl_stream_order_after(a, a), "a stream after itself is no work");
+  cgl_graph *graph;
+  cgl_graph_create(context, NULL, &graph);
+  tick = cgl_clock_now(a->clock);
+  tap_ok(!cgl_graph_capture_begin(graph, a), "a capture begins");
+  tap_ok(!cgl_stream_order_after(b, a) && after(b, a, tick),
+         "what was issued before the capture is waited for");
+  bool capturing = true;
+  cgl_stream_is_capturing(b, &capturing);
+  tap_ok(!capturing, "and the wait leads nobody into it");
+  tap_ok(!cgl_graph_capture_end(graph), "the capture is whole");
+  tap_ok(!cgl_stream_order_after(b, a), "afterwards it goes as before");
+  cgl_graph_release(graph);
+  cgl_clock *clock = cgl_clock_retain(a->clock);
+  tick = cgl_clock_now(clock);
+  cgl_stream_release(a);
+  tap_ok(!cgl_clock_order(b, clock, "test") &&
+             cgl_clock_covers(b->clock, clock, tick),
+         "a stream that is gone is waited for all the same");
+  cgl_clock_release(clock);
+  a = new_stream();
+  cgl_stream *borrowed;
+  cgl_stream_from_handle(context, cgl_stream_handle(a), &borrowed);
+  clock = cgl_clock_retain(borrowed->clock);
+  tick = cgl_clock_now(clock);
+  cgl_stream_release(borrowed);
+  tap_ok(!cgl_clock_order(b, clock, "test") &&
+             cgl_clock_covers(b->clock, clock, tick),
+         "an engine's stream that may be gone costs a wait for the device");
+  cgl_clock_release(clock);
+  cgl_stream_release(a);
+  cgl_stream_release(b);
+}
+
+
+/* ---- the order is real: a slow writer and a reader that must come after -- */
+
+static const char source[] =
+    "extern \"C\" __global__ void slow(unsigned *x, unsigned value) {\n"
+    "  unsigned spin = value;\n"
+    "  for (int i = 0; i < 200000; i++) spin = spin * 1664525u + 1013904223u;\n"
+    "  x[0] = spin == 1u ? 0u : value;\n"
+    "}\n";
+
+static void test_results(void) {
+  enum { ROUNDS = 200 };
+  cgl_module_desc desc = {.source = source};
+  cgl_module *module;
+  cgl_kernel *kernel;
+  cgl_stream *streams[3] = {new_stream(), new_stream(), new_stream()};
+  cgl_buffer *x, *y;
+  cgl_module_create(context, &desc, &module);
+  cgl_module_kernel(module, NULL, &kernel);
+  cgl_buffer_create(streams[0], NULL, CGL_TYPE_uint32, 1, &x);
+  cgl_buffer_create(streams[0], NULL, CGL_TYPE_uint32, ROUNDS, &y);
+  const cgl_launch launch = {{1}, {1}, 0};
+  int wrong = 0;
+  for (unsigned i = 0; i < ROUNDS; i++) {
+    cgl_stream *own = streams[i % 3], *next = streams[(i + 1) % 3];
+    cgl_arg args[] = {{.kind = CGL_ARG_BUFFER, .buffer = x},
+                      {.kind = CGL_ARG_UINT, .u = i + 2}};
+    cgl_buffer *place;
+    cgl_kernel_launch(kernel, own, &launch, args, 2);
+    wrong += !!cgl_stream_order_after(next, own);
+    cgl_buffer_view(y, i, 1, &place);
+    wrong += !!cgl_buffer_copy(place, x, next);
+    cgl_buffer_release(place);
+  }
+  uint32_t seen[ROUNDS];
+  cgl_context_synchronize(context);
+  cgl_buffer_download(y, streams[0], 0, seen, sizeof seen);
+  for (unsigned i = 0; i < ROUNDS; i++)
+    wrong += seen[i] != i + 2;
+  tap_ok(!wrong, "%d switches of streams keep the order (%d wrong)", ROUNDS,
+         wrong);
+  cgl_buffer_release(x);
+  cgl_buffer_release(y);
+  cgl_kernel_release(kernel);
+  cgl_module_release(module);
+  for (int i = 0; i < 3; i++)
+    cgl_stream_release(streams[i]);
+}
+
+
+int main(void) {
+  if (!tap_ok(!cgl_context_open(NULL, &context), "a device opens"))
+    return tap_done();
+  test_events();
+  test_waits();
+  test_forgetting();
+  test_default();
+  test_order();
+  test_results();
+  cgl_context_release(context);
+  tap_ok(cgl_live("all") == 0, "nothing is alive afterwards (%lld)",
+         (long long)cgl_live("all"));
+  return tap_done();
+}
