@@ -317,6 +317,7 @@ cgl_status cgl_event_record_external(cgl_event *event, cgl_stream *stream) {
   status = end_external(stream, event, result, &note, "cuEventRecordWithFlags");
   if (!status) {
     event->recorded = true;
+    event->lent = true; /* every replay records it */
     event->capture = 0;
   }
   return status;
