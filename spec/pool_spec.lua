@@ -140,6 +140,78 @@ describe("pool", function()
     assert.equal(0, p:stats().reserved)
   end)
 
+  describe("while a graph lives", function()
+    -- Scales x by 2 and 5 into out, through memory that is dropped in between.
+    local function through_scratch(x, out, opts)
+      local scale = device.kernel "scale"
+      local address
+      local g = cg.capture(function()
+        local scratch = cg.buffer("float", #x)
+        address = scratch:address()
+        scale:launch(1, 32, x, scratch, 2, #x)
+        scale:launch(1, 32, scratch, out, 5, #x)
+        scratch:release()
+      end, opts)
+      return g, address
+    end
+
+    it("gives what its capture dropped to captures only", function()
+      local p = cg.pool()
+      local x, out = cg.from({ 1, 2, 3, 4 }, "float"), cg.zeros("float", 4)
+      local g, address = through_scratch(x, out, { pool = p })
+      local held = {}
+      for i = 1, 20 do
+        cg.synchronize()
+        held[i] = cg.full("float", 4, i, { pool = p })
+        assert.not_equal(address, held[i]:address())
+      end
+      g:replay()
+      assert.same({ 10, 20, 30, 40 }, out:download())
+      for i = 1, 20 do assert.same({ i, i, i, i }, held[i]:download()) end
+      local h, again = through_scratch(out, x, { pool = p })
+      assert.equal(address, again)
+      g:reset()
+      h:replay()
+      assert.same({ 100, 200, 300, 400 }, x:download())
+      cg.synchronize()
+      assert.not_equal(address, cg.full("float", 4, 1, { pool = p }):address())
+      h:reset()
+      cg.synchronize()
+      assert.equal(address, cg.full("float", 4, 1, { pool = p }):address())
+    end)
+
+    it("does not give away what its body returned and the script dropped", function()
+      local p, x = cg.pool(), cg.from({ 1, 2 }, "float")
+      local g, y = cg.capture(function()
+        local y = cg.buffer("float", 2)
+        y:copy(x)
+        return y
+      end, { pool = p })
+      local address = y:address()
+      y:release()
+      cg.synchronize()
+      local b = cg.full("float", 2, 9, { pool = p })
+      assert.not_equal(address, b:address())
+      g:replay()
+      assert.same({ 9, 9 }, b:download())
+    end)
+
+    it("keeps the buffers of its pool that were made outside captures", function()
+      local p, out = cg.pool(), cg.zeros("float", 4)
+      local x = cg.full("float", 4, 2, { pool = p })
+      local g = through_scratch(x, out, { pool = p })
+      x:release()
+      local junk = {}
+      for i = 1, 20 do
+        cg.synchronize()
+        junk[i] = cg.full("float", 4, -1, { pool = p })
+      end
+      g:replay()
+      assert.same({ 20, 20, 20, 20 }, out:download())
+      assert.equal(20, #junk)
+    end)
+  end)
+
   it("can be trimmed after a capture that failed", function()
     local p = cg.pool()
     device.fails(function()

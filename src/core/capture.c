@@ -175,9 +175,10 @@ void cgl_capture_keep(cgl_graph *graph, cgl_object *object) {
     return;
   if (object->kind == CGL_OBJECT_buffer) {
     cgl_buffer *buffer = (cgl_buffer *)object;
-    /* Scratch of this capture belongs to the graph's pool, which the graph
-       keeps anyway: its block may serve again later in the capture. */
-    if (buffer->block && buffer->block->segment->pool == graph->pool)
+    /* What captures allocate from the graph's pool is the graph's for as long
+       as it holds the pool: such a block may serve again in the capture. */
+    if (buffer->block && buffer->block->captured &&
+        buffer->block->segment->pool == graph->pool)
       return;
     if (buffer->base) {
       cgl_capture_keep(graph, &buffer->base->object);
@@ -360,6 +361,7 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   graph->state = CGL_GRAPH_CAPTURING;
   graph->pool_held = true;
   atomic_fetch_add(&graph->pool->captures, 1);
+  atomic_store(&graph->pool->capturing, graph->serial);
   return CGL_OK;
 }
 
@@ -436,6 +438,7 @@ static cgl_status end_failed(cgl_graph *graph, CUresult result,
 /* The capture is over, whatever came of it: its streams are free. */
 static void leave(cgl_graph *graph) {
   live_remove(graph);
+  atomic_store(&graph->pool->capturing, 0);
   graph->origin->capture = NULL;
   cgl_clock_unhold(graph->origin->clock);
   while (graph->forked) {

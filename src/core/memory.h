@@ -4,7 +4,11 @@
    are legal in every capture mode, and hands out blocks of them in stream
    order.  A freed block may be used again at once on the stream that owned
    it if no other stream used it, and by anybody after the device has been
-   waited for (cgl_context_waited).
+   waited for (cgl_context_waited).  Scratch is what a capture allocated and
+   is free: replays still write to it, so while a graph holds the pool only
+   captures into the pool may have it, the one that freed it on the stream
+   that owned it, and a capture may have other memory only when the device was
+   waited for, because nobody knows where its replays will run.
    Invariants (cgl_pool_is_valid): the blocks of a segment, in address order,
    cover it without gap or overlap; every free block is in exactly one bin;
    allocated bytes = sum of live blocks; a live block keeps its pool. */
@@ -27,7 +31,9 @@ typedef struct cgl_block {
   uint64_t number;     /* when live: of the allocation, unique in the pool */
   size_t requested;    /* when live: bytes */
   cgl_site site;       /* when live: of the allocation */
-  bool in_capture;     /* when live: allocated while its stream captured */
+  bool captured;       /* when live: allocated by a capture into the pool;
+                          when free: scratch, that captures may have */
+  uint64_t capture;    /* when scratch: serial of the capture that freed it */
 } cgl_block;
 
 typedef struct cgl_segment {
@@ -50,8 +56,8 @@ struct cgl_pool {
   size_t pending;                 /* free bytes that are nobody's yet */
   bool guard; /* every block's end lies against unmapped memory */
   atomic_uint_fast64_t used; /* the wait that covers the last replay */
-  atomic_int captures; /* whose graphs live: replays use scratch memory that
-                          is free here, so segments stay mapped */
+  atomic_int captures; /* whose graphs live: their replays use the scratch */
+  atomic_uint_fast64_t capturing; /* serial of the capture underway, or 0 */
   cgl_pool_stats stats;
 };
 

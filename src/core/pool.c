@@ -1,6 +1,6 @@
 /* Pools: segments from the driver, blocks by best fit in bins. */
+#include "core/capture.h"
 #include "core/memory.h"
-#include "core/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,8 @@ static void bin_remove(cgl_pool *pool, cgl_block *block) {
 
 /* Two free neighbours are one block when the same streams may use them. */
 static bool alike(const cgl_block *a, const cgl_block *b) {
-  return a && b && a->free && b->free && a->stream == b->stream;
+  return a && b && a->free && b->free && a->stream == b->stream &&
+         a->captured == b->captured && a->capture == b->capture;
 }
 
 
@@ -185,18 +186,29 @@ failed:
 /* ---- settling and trimming --------------------------------------------------
  */
 
+/* The device was waited for since the block was freed, and nobody replays
+   into it. */
+static bool is_settled(const cgl_pool *pool, const cgl_block *block) {
+  const cgl_context *context = pool->object.context;
+  return cgl_context_waited(context, block->free_after) &&
+         (!block->captured ||
+          (!atomic_load(&pool->captures) &&
+           cgl_context_waited(context, atomic_load(&pool->used))));
+}
+
+
 /* What the device was waited for is anybody's now. */
 static void settle(cgl_pool *pool) {
-  const cgl_context *context = pool->object.context;
   pool->pending = 0;
   for (cgl_segment *segment = pool->segments; segment; segment = segment->next)
     for (cgl_block *block = segment->first; block; block = block->next) {
       if (!block->free)
         continue;
-      if (cgl_context_waited(context, block->free_after)) {
-        block->stream = 0;
+      if (is_settled(pool, block)) {
+        block->stream = block->capture = 0;
+        block->captured = false;
         block = coalesce(pool, block);
-      } else if (block->stream == UINT64_MAX)
+      } else if (block->stream == UINT64_MAX && !block->captured)
         pool->pending += block->bytes;
     }
 }
@@ -205,8 +217,6 @@ static void settle(cgl_pool *pool) {
 /* Gives whole-free segments back; the pool is settled. */
 static size_t trim(cgl_pool *pool) {
   size_t bytes = 0;
-  if (atomic_load(&pool->captures))
-    return 0;
   for (cgl_segment **link = &pool->segments; *link;) {
     cgl_segment *segment = *link;
     cgl_block *first = segment->first;
@@ -248,14 +258,24 @@ static bool wait_and_settle(cgl_pool *pool) {
 /* ---- blocks
  * ------------------------------------------------------------------- */
 
-static cgl_block *find(cgl_pool *pool, size_t bytes, uint64_t stream,
-                       const cgl_context *context) {
+static bool may_have(const cgl_pool *pool, const cgl_block *block,
+                     const cgl_stream *stream) {
+  const cgl_graph *graph = stream->capture;
+  if (!block->stream || is_settled(pool, block))
+    return true;
+  if (block->captured)
+    return graph && graph->pool == pool &&
+           (block->capture != graph->serial || block->stream == stream->serial);
+  return !graph && block->stream == stream->serial;
+}
+
+
+static cgl_block *find(cgl_pool *pool, size_t bytes, const cgl_stream *stream) {
   for (int bin = bin_of(bytes); bin < CGL_POOL_BINS; bin++) {
     cgl_block *best = NULL;
     for (cgl_block *block = pool->bins[bin]; block; block = block->bin_next)
       if (block->bytes >= bytes && (!best || block->bytes < best->bytes) &&
-          (block->stream == 0 || block->stream == stream ||
-           cgl_context_waited(context, block->free_after)))
+          may_have(pool, block, stream))
         best = block;
     if (best)
       return best;
@@ -278,6 +298,8 @@ static void carve(cgl_pool *pool, cgl_block *block, size_t bytes) {
   rest->bytes = block->bytes - bytes;
   rest->stream = block->stream;
   rest->free_after = block->free_after;
+  rest->captured = block->captured;
+  rest->capture = block->capture;
   rest->prev = block;
   rest->next = block->next;
   if (rest->next)
@@ -306,10 +328,10 @@ static cgl_status out_of_memory(cgl_pool *pool, CUresult result, size_t bytes,
 
 
 /* The block that serves a request, from the bins or the driver. */
-static CUresult obtain(cgl_pool *pool, size_t bytes, uint64_t stream,
+static CUresult obtain(cgl_pool *pool, size_t bytes, const cgl_stream *stream,
                        const char **entry, cgl_block **out) {
   cgl_context *context = pool->object.context;
-  *out = pool->guard ? NULL : find(pool, bytes, stream, context);
+  *out = pool->guard ? NULL : find(pool, bytes, stream);
   if (*out)
     return CUDA_SUCCESS;
   /* Waiting is dear and growing for ever is worse. */
@@ -317,7 +339,7 @@ static CUresult obtain(cgl_pool *pool, size_t bytes, uint64_t stream,
       pool->pending > pool->stats.reserved / 4 && wait_and_settle(pool)) {
     if (pool->guard)
       trim(pool);
-    else if ((*out = find(pool, bytes, stream, context)))
+    else if ((*out = find(pool, bytes, stream)))
       return CUDA_SUCCESS;
   }
   CUresult result = segment_add(pool, bytes, entry, out);
@@ -331,7 +353,7 @@ static CUresult obtain(cgl_pool *pool, size_t bytes, uint64_t stream,
     trim(other);
     pthread_mutex_unlock(&other->lock);
   }
-  *out = pool->guard ? NULL : find(pool, bytes, stream, context);
+  *out = pool->guard ? NULL : find(pool, bytes, stream);
   return *out ? CUDA_SUCCESS : segment_add(pool, bytes, entry, out);
 }
 
@@ -346,7 +368,7 @@ cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   pthread_mutex_lock(&pool->lock);
   if (bytes <= pool->object.context->info.memory)
-    result = obtain(pool, units, stream->serial, &entry, out);
+    result = obtain(pool, units, stream, &entry, out);
   if (result) {
     status = out_of_memory(pool, result, bytes, operation, entry);
     pthread_mutex_unlock(&pool->lock);
@@ -357,14 +379,15 @@ cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
     bin_remove(pool, block);
   else
     carve(pool, block, units);
-  if (block->stream == UINT64_MAX)
+  if (block->stream == UINT64_MAX && !block->captured)
     pool->pending -= block->bytes;
   block->stream = stream->serial;
   block->free_after = 0;
   block->number = ++pool->stats.allocations;
   block->requested = bytes;
   block->site = cgl_site_here;
-  block->in_capture = stream->capture;
+  block->captured = stream->capture && stream->capture->pool == pool;
+  block->capture = 0;
   pool->stats.allocated += block->bytes;
   if (pool->stats.allocated > pool->stats.allocated_peak)
     pool->stats.allocated_peak = pool->stats.allocated;
@@ -380,9 +403,14 @@ void cgl_pool_free(cgl_block *block, bool wide) {
   pool->stats.frees++;
   pool->stats.allocated -= block->bytes;
   block->free_after = cgl_context_next_wait(pool->object.context);
+  if (block->captured && !atomic_load(&pool->captures)) {
+    block->captured = false;
+    wide = true; /* replays of dead graphs may still be under way, anywhere */
+  }
+  block->capture = block->captured ? atomic_load(&pool->capturing) : 0;
   if (wide || pool->guard) {
     block->stream = UINT64_MAX;
-    pool->pending += block->bytes;
+    pool->pending += block->captured ? 0 : block->bytes;
   }
   bin_insert(pool, block);
   coalesce(pool, block);

@@ -20,6 +20,8 @@ static cgl_block_state state_of(const cgl_block *block) {
   const cgl_context *context = block->segment->pool->object.context;
   if (!block->free)
     return CGL_BLOCK_live;
+  if (block->captured)
+    return CGL_BLOCK_scratch;
   return !block->stream || cgl_context_waited(context, block->free_after)
              ? CGL_BLOCK_free
              : CGL_BLOCK_pending;
@@ -40,7 +42,7 @@ static void describe(const cgl_block *block, size_t segment,
     return;
   info->requested = block->requested;
   info->number = block->number;
-  info->in_capture = block->in_capture;
+  info->in_capture = block->captured;
   info->file = block->site.file ? block->site.file : "";
   info->line = block->site.file ? block->site.line : 0;
 }
