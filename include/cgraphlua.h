@@ -64,6 +64,8 @@ typedef struct cgl_error {
 } cgl_error;
 
 CGL_API const cgl_error *cgl_last_error(void);
+/* Forgets it: what fails next during a clean-up is no consequence of it. */
+CGL_API void cgl_clear_error(void);
 /* "CUDA_ERROR_..." or "CGL_ERROR_..." of any status; never NULL. */
 CGL_API const char *cgl_status_name(cgl_status status);
 /* Where the calling thread is in its script, noted by every call that follows;
@@ -442,13 +444,14 @@ CGL_API cgl_status cgl_graph_set_desc(cgl_graph *graph,
 /* Begins capturing what is issued into `stream`.  cuStreamBeginCapture */
 CGL_API cgl_status cgl_graph_capture_begin(cgl_graph *graph,
                                            cgl_stream *stream);
-/* Ends it on the same stream and, unless keep_graph, instantiates.  A broken
-   capture names the operation and the line that broke it.
-   cuStreamEndCapture */
+/* Ends it on the same stream and, unless keep_graph, instantiates.  A capture
+   that a call broke fails with that call's own status, message and line; the
+   end's failure is in `also`.  cuStreamEndCapture */
 CGL_API cgl_status cgl_graph_capture_end(cgl_graph *graph);
 /* Ends a capture whose result is not wanted; every stream of it is usable
-   afterwards.  Fine when none is underway. */
-CGL_API void cgl_graph_capture_abandon(cgl_graph *graph);
+   afterwards, whatever is returned.  Fine when none is underway.  The thread's
+   last failure stays: what fails here is added to its `also`. */
+CGL_API cgl_status cgl_graph_capture_abandon(cgl_graph *graph);
 CGL_API bool cgl_graph_is_capturing(const cgl_graph *graph);
 /* The graph that captures `stream` (borrowed), or NULL. */
 CGL_API cgl_graph *cgl_stream_capturing_graph(const cgl_stream *stream);

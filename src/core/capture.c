@@ -1,4 +1,4 @@
-/* A capture underway: begin, note, fork and join, end, abandon. */
+/* A capture underway: begin, note, fork and join. */
 #include "core/capture.h"
 #include "core/graph.h"
 #include "core/memory.h"
@@ -14,18 +14,37 @@ static uint64_t next_serial = 1; /* of captures; under live_lock */
 /* ---- which captures are underway --------------------------------------------
  */
 
-static void live_add(cgl_graph *graph) {
+/* Refuses a pool that another capture allocates from: which of the two a
+   block was scratch of would be anybody's guess. */
+static cgl_status live_add(cgl_graph *graph, const char *operation) {
   cgl_captures_begin();
   pthread_mutex_lock(&live_lock);
-  graph->serial = next_serial++;
-  graph->next_live = live;
-  live = graph;
+  const cgl_graph *other = live;
+  while (other && other->pool != graph->pool)
+    other = other->next_live;
+  cgl_site begun = other ? other->begun : graph->begun;
+  if (!other) {
+    graph->serial = next_serial++;
+    graph->next_live = live;
+    live = graph;
+  }
   pthread_mutex_unlock(&live_lock);
+  if (!other)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+           "the pool serves another capture already, begun at %s: two "
+           "captures into one pool at once are not possible",
+           cgl_site_text(begun));
+  cgl_fail_hint("end that capture first, or give one of the graphs a pool of "
+                "its own");
+  cgl_fail_follow(true);
+  cgl_captures_end();
+  cgl_fail_follow(false);
+  return CGL_ERROR_CAPTURE_STATE;
 }
 
 
-/* Leaves the dead list alone: the caller drains when it is done. */
-static void live_remove(cgl_graph *graph) {
+void cgl_capture_forget(cgl_graph *graph) {
   pthread_mutex_lock(&live_lock);
   for (cgl_graph **link = &live; *link; link = &(*link)->next_live)
     if (*link == graph) {
@@ -197,19 +216,18 @@ void cgl_capture_keep(cgl_graph *graph, cgl_object *object) {
 cgl_status cgl_capture_failed(cgl_graph *graph, CUresult result,
                               const char *operation, const char *entry,
                               cgl_context *context) {
+  if (graph && result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
+    return cgl_capture_fail_broken(graph, operation);
   cgl_fail_driver(context, result, operation, entry);
-  if (!graph)
-    return result;
-  if (!graph->broken.status) {
+  if (graph && !graph->broken.status) {
     graph->broken.status = result;
     graph->broken.operation = operation;
     graph->broken.site = cgl_site_here;
-  } else if (result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
-    cgl_fail_also("the capture was broken by %s%s%s (%s)",
-                  graph->broken.operation,
-                  graph->broken.site.file ? " at " : "",
-                  cgl_site_text(graph->broken.site),
-                  cgl_status_name(graph->broken.status));
+    snprintf(graph->broken.message, sizeof graph->broken.message, "%s",
+             cgl_last_error()->message);
+    snprintf(graph->broken.hint, sizeof graph->broken.hint, "%s",
+             cgl_last_error()->hint);
+  }
   return result;
 }
 
@@ -343,16 +361,22 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   graph->thread = pthread_self();
   graph->broken.status = 0;
   graph->begun = cgl_site_here;
-  live_add(graph);
+  status = live_add(graph, operation);
+  if (status) {
+    cgl_clock_unhold(stream->clock);
+    return status;
+  }
   CUresult result = cgl_driver_of(graph)->cuStreamBeginCapture(
       stream->handle, driver_mode(graph->mode));
   if (result) {
-    live_remove(graph);
+    cgl_capture_forget(graph);
     cgl_clock_unhold(stream->clock);
-    status = cgl_fail_driver(graph->object.context, result, operation,
-                             "cuStreamBeginCapture");
+    cgl_fail_driver(graph->object.context, result, operation,
+                    "cuStreamBeginCapture");
+    cgl_fail_follow(true);
     cgl_captures_end();
-    return status;
+    cgl_fail_follow(false);
+    return result;
   }
   cgl_stream_release(graph->origin);
   graph->origin = cgl_stream_retain(stream);
@@ -368,150 +392,4 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
 
 bool cgl_graph_is_capturing(const cgl_graph *graph) {
   return graph->state == CGL_GRAPH_CAPTURING;
-}
-
-
-/* Asks the driver to end; a stream that still captures afterwards would be
-   lost, so a failure that leaves it capturing is answered by one more try. */
-static CUresult driver_end(cgl_graph *graph, CUgraph *template) {
-  const cgl_driver *driver = cgl_driver_of(graph);
-  CUstream stream = graph->origin->handle;
-  *template = NULL;
-  CUresult result = driver->cuStreamEndCapture(stream, template);
-  if (!result)
-    return result;
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-  CUresult asked = driver->cuStreamIsCapturing(stream, &status);
-  if (asked || status != CU_STREAM_CAPTURE_STATUS_NONE) {
-    CUgraph unwanted = NULL;
-    driver->cuStreamEndCapture(stream, &unwanted);
-    if (unwanted)
-      driver->cuGraphDestroy(unwanted);
-  }
-  return result;
-}
-
-
-/* "stream (forked at file:line)" of every fork that nobody waited for. */
-static void name_unjoined(cgl_graph *graph, char *text, size_t size) {
-  size_t at = 0;
-  for (int all = 0; all < 2 && !at; all++)
-    for (cgl_stream *stream = graph->forked; stream;
-         stream = stream->next_in_capture)
-      if ((all || stream->issued > stream->joined) && at < size)
-        at += (size_t)snprintf(
-            text + at, size - at, "%sstream %p, forked at %s", at ? "; " : "",
-            (void *)stream->handle, cgl_site_text(stream->forked));
-}
-
-
-static cgl_status end_failed(cgl_graph *graph, CUresult result,
-                             const char *operation) {
-  cgl_context *context = graph->object.context;
-  cgl_fail_driver(context, result, operation, "cuStreamEndCapture");
-  if (result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
-    char forks[400] = "";
-    name_unjoined(graph, forks, sizeof forks);
-    cgl_fail(result, operation,
-             "the capture has a fork that was never joined: %s", forks);
-    cgl_fail_hint("let the capturing stream wait for that stream before the "
-                  "capture ends");
-  } else if (graph->broken.status) {
-    cgl_fail(result, operation, "the capture was broken by %s (%s)",
-             graph->broken.operation, cgl_status_name(graph->broken.status));
-    cgl_fail_where(graph->broken.site.file, graph->broken.site.line);
-    cgl_fail_hint("mend that call, or move it out of the capture");
-  } else if (result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) {
-    const cgl_recording *recording = &graph->recording;
-    cgl_site site = recording->nops ? recording->ops[recording->nops - 1].site
-                                    : graph->begun;
-    cgl_fail(result, operation,
-             "the capture was broken by a call outside cgraphlua, after %s",
-             cgl_site_text(site));
-    cgl_fail_hint("look for calls into the driver by other libraries, or by "
-                  "other threads when the mode is global");
-  }
-  return result;
-}
-
-
-/* The capture is over, whatever came of it: its streams are free. */
-static void leave(cgl_graph *graph) {
-  live_remove(graph);
-  atomic_store(&graph->pool->capturing, 0);
-  graph->origin->capture = NULL;
-  cgl_clock_unhold(graph->origin->clock);
-  while (graph->forked) {
-    cgl_stream *stream = graph->forked;
-    graph->forked = stream->next_in_capture;
-    stream->next_in_capture = NULL;
-    stream->capture = NULL;
-    cgl_clock_unhold(stream->clock);
-    cgl_stream_release(stream);
-  }
-}
-
-
-/* Forgets everything the capture collected. */
-static void drop(cgl_graph *graph, CUgraph template) {
-  if (template)
-    cgl_driver_of(graph)->cuGraphDestroy(template);
-  graph->template = NULL;
-  graph->state = CGL_GRAPH_EMPTY;
-  cgl_graph_unhold_pool(graph);
-  cgl_recording_clear(&graph->recording, false);
-}
-
-
-cgl_status cgl_graph_capture_end(cgl_graph *graph) {
-  static const char operation[] = "graph:capture_end";
-  if (graph->state != CGL_GRAPH_CAPTURING) {
-    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
-             "the graph is not capturing: there is nothing to end");
-    cgl_fail_hint("call capture_begin first");
-    return CGL_ERROR_CAPTURE_STATE;
-  }
-  cgl_status status = cgl_context_enter(graph->object.context, operation);
-  if (status)
-    return status;
-  CUgraph template;
-  CUresult result = driver_end(graph, &template);
-  if (result) {
-    status = end_failed(graph, result, operation);
-    leave(graph);
-    drop(graph, template);
-    cgl_captures_end();
-    return status;
-  }
-  leave(graph);
-  graph->template = template;
-  graph->state = CGL_GRAPH_CAPTURED;
-  result = cgl_recording_find_foreign(graph);
-  if (result)
-    status = cgl_fail_driver(graph->object.context, result, operation,
-                             "cuGraphGetNodes");
-  else if (!graph->recording.nops)
-    cgl_log("%s: the capture that began at %s is empty: was the work issued "
-            "on another stream or device?",
-            operation, cgl_site_text(graph->begun));
-  if (!status && !graph->keep_graph)
-    status = cgl_graph_make_executable(graph, operation);
-  if (status)
-    drop(graph, template);
-  cgl_captures_end();
-  return status;
-}
-
-
-void cgl_graph_capture_abandon(cgl_graph *graph) {
-  if (graph->state != CGL_GRAPH_CAPTURING)
-    return;
-  /* The failure that made the caller give up stays the last one, unless the
-     context itself is gone. */
-  cgl_context_enter(graph->object.context, "graph:capture_abandon");
-  CUgraph template;
-  driver_end(graph, &template);
-  leave(graph);
-  drop(graph, template);
-  cgl_captures_end();
 }

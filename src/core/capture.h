@@ -82,12 +82,13 @@ struct cgl_graph {
   uint64_t serial;    /* of the capture; unique in the process */
   cgl_stream *origin; /* retained, until the next capture or reset */
   cgl_stream *forked; /* retained each; linked by next_in_capture */
-  cgl_site begun;
+  cgl_site begun, ended;
   pthread_t thread; /* that began it */
   struct {
     cgl_status status; /* 0: nothing broke it as far as we know */
     const char *operation;
     cgl_site site;
+    char message[256], hint[160];
   } broken;
   cgl_graph *next_live; /* in the list of captures underway */
   /* Retained, and by every graph that has this one as a child: an empty graph
@@ -136,6 +137,10 @@ void cgl_capture_keep(cgl_graph *graph, cgl_object *object);
 cgl_status cgl_capture_failed(cgl_graph *graph, CUresult result,
                               const char *operation, const char *entry,
                               cgl_context *context);
+/* Fails with CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, naming what broke the
+   capture. */
+cgl_status cgl_capture_fail_broken(const cgl_graph *graph,
+                                   const char *operation);
 /* Refuses an operation that cannot be part of a capture, on a stream that
    captures; CGL_OK otherwise. */
 cgl_status cgl_capture_refuse(cgl_stream *stream, const char *operation,

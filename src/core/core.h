@@ -70,11 +70,11 @@ cgl_status cgl_fail(cgl_status status, const char *operation,
 /* Replaces the hint of the failure just noted. */
 void cgl_fail_hint(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
-/* Sets what failed afterwards / where it happened, for the failure just
-   noted. */
-void cgl_fail_also(const char *format, ...)
-    __attribute__((format(printf, 1, 2)));
+/* Replaces where the failure just noted happened. */
 void cgl_fail_where(const char *file, int line);
+/* From on to off, failures of the thread are what followed: when one is noted
+   already it stays, and they are added to its `also`.  Nests. */
+void cgl_fail_follow(bool on);
 /* Notes a driver's answer to `entry`; CGL_OK when it was success. */
 cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
                            const char *operation, const char *entry);

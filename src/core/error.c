@@ -15,6 +15,8 @@ typedef struct record {
   char *long_message; /* a compiler's text may be long */
   char sites[SITE_TEXTS][160];
   unsigned next_site;
+  int following; /* depth of cgl_fail_follow */
+  bool aside;    /* the latest failure went into `also` */
 } record;
 
 static _Thread_local record *own_record;
@@ -140,12 +142,40 @@ const char *cgl_site_text(cgl_site at) {
 }
 
 
+void cgl_clear_error(void) {
+  my_record()->error.name = NULL;
+}
+
+
+void cgl_fail_follow(bool on) {
+  record *r = my_record();
+  r->following += on ? 1 : -1;
+}
+
+
+/* Adds "operation: message [NAME code]" to what failed afterwards. */
+static void add_also(record *r, cgl_status status, const char *operation,
+                     const char *format, va_list args) {
+  char message[sizeof r->also];
+  vsnprintf(message, sizeof message, format, args);
+  size_t at = strlen(r->also);
+  snprintf(r->also + at, sizeof r->also - at, "%s%s: %s [%s %d]",
+           at ? "; " : "", operation, message, cgl_status_name(status), status);
+}
+
+
 cgl_status cgl_fail(cgl_status status, const char *operation,
                     const char *format, ...) {
   va_list args, again;
-  va_start(args, format);
-  va_copy(again, args);
   record *r = my_record();
+  va_start(args, format);
+  r->aside = r->following && r->error.name && r->error.code;
+  if (r->aside) {
+    add_also(r, status, operation, format, args);
+    va_end(args);
+    return status;
+  }
+  va_copy(again, args);
   const char *message = r->message;
   int length = vsnprintf(r->message, sizeof r->message, format, args);
   if (length >= (int)sizeof r->message) {
@@ -180,19 +210,14 @@ cgl_status cgl_fail(cgl_status status, const char *operation,
 
 void cgl_fail_hint(const char *format, ...) {
   record *r = my_record();
-  FORMAT_INTO(r->hint);
-}
-
-
-void cgl_fail_also(const char *format, ...) {
-  record *r = my_record();
-  FORMAT_INTO(r->also);
+  if (!r->aside)
+    FORMAT_INTO(r->hint);
 }
 
 
 void cgl_fail_where(const char *file, int line) {
   record *r = my_record();
-  if (file)
+  if (file && !r->aside)
     snprintf(r->where, sizeof r->where, "%s:%d", file, line);
 }
 
@@ -224,8 +249,8 @@ cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
   cgl_fail(result, operation, "%s (%s)%s%s%s%s", text, entry,
            more && *more ? ": " : "", more ? more : "",
            *trail ? "; of the last launches: " : "", trail);
-  if (name) {
-    record *r = my_record();
+  record *r = my_record();
+  if (name && !r->aside) {
     snprintf(r->name, sizeof r->name, "%s", name);
     r->error.name = r->name;
   }

@@ -17,5 +17,8 @@ void cgl_graph_unhold_pool(cgl_graph *graph);
 cgl_status cgl_graph_learn(cgl_graph *graph, const char *operation);
 /* "kernel", "memcpy", ... */
 const char *cgl_op_word(cgl_op_kind kind);
+/* Takes the graph from the list of captures underway; leaves the dead list
+   alone: the caller drains when it is done. */
+void cgl_capture_forget(cgl_graph *graph);
 
 #endif

@@ -103,11 +103,13 @@ void cgl_objects_drain(void) {
   if (draining)
     return;
   draining = true;
+  cgl_fail_follow(true);
   pthread_mutex_lock(&teardown);
   cgl_object *object;
   while (!atomic_load(&captures) && (object = dead_pop()))
     destroy(object);
   pthread_mutex_unlock(&teardown);
+  cgl_fail_follow(false);
   draining = false;
 }
 

@@ -110,6 +110,8 @@ void cgl_lua_forget(cgl_lua *S);
    lua_pcall's status. */
 int cgl_lua_within(lua_State *L, cgl_lua *S, cgl_stream *stream, cgl_pool *pool,
                    int nargs);
+/* A message of this state's own for on_log's function. */
+void cgl_lua_log(lua_State *L, cgl_lua *S, const char *message);
 /* Hands waiting log messages to on_log's function. */
 void cgl_lua_deliver(lua_State *L, cgl_lua *S);
 /* on_log(fn): the function that gets messages, nil for silence. */
@@ -121,6 +123,10 @@ int cgl_lua_on_log(lua_State *L);
 void cgl_lua_open_errors(lua_State *L, cgl_lua *S);
 /* Raises the calling thread's last core failure as an error object. */
 int cgl_lua_fail(lua_State *L, cgl_lua *S);
+/* Hangs the thread's last core failure as what followed on the error value on
+   top, when it is an error object; another value stays as it is, and the
+   failure goes to on_log's function. */
+void cgl_lua_also(lua_State *L, cgl_lua *S);
 /* Raises an error object of our own. */
 int cgl_lua_raise(lua_State *L, cgl_lua *S, cgl_status code, const char *hint,
                   const char *format, ...)

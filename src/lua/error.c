@@ -117,6 +117,36 @@ int cgl_lua_fail(lua_State *L, cgl_lua *S) {
 }
 
 
+/* Adds to the `also` of the error object on top. */
+static void add_also(lua_State *L, const cgl_error *error) {
+  const char *former = field(L, -1, "also");
+  lua_pushfstring(L, "%s%s%s: %s [%s %d]%s%s", former, *former ? "; " : "",
+                  error->operation, error->message, error->name, error->code,
+                  *error->also ? "; " : "", error->also);
+  lua_setfield(L, -3, "also");
+  lua_pop(L, 1);
+}
+
+
+void cgl_lua_also(lua_State *L, cgl_lua *S) {
+  const cgl_error *error = cgl_last_error();
+  bool ours = false;
+  if (lua_istable(L, -1) && lua_getmetatable(L, -1)) {
+    lua_rawgeti(L, LUA_REGISTRYINDEX, S->error_ref);
+    ours = lua_rawequal(L, -1, -2);
+    lua_pop(L, 2);
+  }
+  if (ours) {
+    add_also(L, error);
+    return;
+  }
+  lua_pushfstring(L, "%s: %s [%s %d]", error->operation, error->message,
+                  error->name, error->code);
+  cgl_lua_log(L, S, lua_tostring(L, -1));
+  lua_pop(L, 1);
+}
+
+
 int cgl_lua_raise(lua_State *L, cgl_lua *S, cgl_status code, const char *hint,
                   const char *format, ...) {
   char message[TEXT_ROOM];

@@ -95,10 +95,35 @@ static int graph_capture_end(lua_State *L) {
 }
 
 
-/* Runs the function at `function` as the body of a capture; replaces the
-   stack from there with what it returned. */
-static void capture(lua_State *L, cgl_lua *S, cgl_graph *graph, int function,
-                    int options) {
+/* The body raised what is on top: ends the capture and raises it on. */
+static int abandon(lua_State *L, cgl_lua *S, cgl_graph *graph) {
+  cgl_lua_site(L, S);
+  cgl_clear_error();
+  if (cgl_graph_capture_abandon(graph))
+    cgl_lua_also(L, S);
+  return lua_error(L);
+}
+
+
+/* The body returned; it may have released the graph at index 1. */
+static void finish(lua_State *L, cgl_lua *S, cgl_graph *graph) {
+  cgl_lua_site(L, S);
+  if (!cgl_lua_box_at(L, 1)->object) {
+    cgl_graph_capture_abandon(graph);
+    cgl_lua_raise(L, S, CGL_ERROR_RELEASED, "keep the graph",
+                  "the graph was released in its own capture");
+  }
+  cgl_status status = cgl_graph_capture_end(graph);
+  if (status) /* refused, and still capturing */
+    cgl_graph_capture_abandon(graph);
+  cgl_lua_done(L, S, status);
+}
+
+
+/* Runs the function at index 2 as the body of a capture into the graph at
+   index 1; replaces the stack above the graph with what it returned. */
+static void capture(lua_State *L, cgl_lua *S, int options) {
+  cgl_graph *graph = check(L, S, 1);
   cgl_stream *stream =
       cgl_lua_option_object(L, S, options, "stream", CGL_LUA_stream);
   cgl_stream *current = cgl_lua_stream(L, S);
@@ -115,15 +140,19 @@ static void capture(lua_State *L, cgl_lua *S, cgl_graph *graph, int function,
   cgl_status status = cgl_context_synchronize(cgl_stream_context(stream));
   if (status != CAPTURE_UNDERWAY)
     cgl_lua_done(L, S, status);
+  /* The body may release the graph and drop what held it. */
+  cgl_graph **held = cgl_lua_new(L, S, CGL_LUA_graph);
+  lua_replace(L, 3);
+  lua_settop(L, 3);
+  lua_insert(L, 2); /* 1: the graph, 2: held, 3: fn */
   cgl_lua_done(L, S, cgl_graph_capture_begin(graph, stream));
-  lua_settop(L, function);
-  int failed = cgl_lua_within(L, S, stream, NULL, 0);
-  if (failed) {
-    cgl_graph_capture_abandon(graph);
-    lua_error(L);
-  }
-  cgl_lua_site(L, S);
-  cgl_lua_done(L, S, cgl_graph_capture_end(graph));
+  *held = cgl_graph_retain(graph);
+  if (cgl_lua_within(L, S, stream, NULL, 0))
+    abandon(L, S, graph);
+  finish(L, S, graph);
+  *held = NULL;
+  cgl_graph_release(graph);
+  lua_remove(L, 2);
 }
 
 
@@ -138,7 +167,7 @@ static int graph_capture(lua_State *L) {
   cgl_lua_function(L, S, 2);
   cgl_lua_options(L, S, 3, known);
   apply_options(L, S, 3, graph);
-  capture(L, S, graph, 2, 3);
+  capture(L, S, 3);
   return lua_gettop(L);
 }
 
@@ -151,9 +180,9 @@ static int new_capture(lua_State *L) {
   lua_settop(L, 2);
   cgl_lua_function(L, S, 1);
   cgl_lua_options(L, S, 2, known);
-  cgl_graph *graph = make(L, S, 2); /* 1: fn, 2: opts, 3: graph */
-  lua_insert(L, 1);                 /* 1: graph, 2: fn, 3: opts */
-  capture(L, S, graph, 2, 3);
+  make(L, S, 2);    /* 1: fn, 2: opts, 3: graph */
+  lua_insert(L, 1); /* 1: graph, 2: fn, 3: opts */
+  capture(L, S, 3);
   return lua_gettop(L);
 }
 

@@ -71,6 +71,13 @@ void cgl_lua_deliver(lua_State *L, cgl_lua *S) {
 }
 
 
+void cgl_lua_log(lua_State *L, cgl_lua *S, const char *message) {
+  entered = S;
+  take_message(NULL, message);
+  cgl_lua_deliver(L, S);
+}
+
+
 int cgl_lua_on_log(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "on_log");
   if (!lua_isnoneornil(L, 1))

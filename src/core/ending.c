@@ -1,0 +1,208 @@
+/* The end of a capture: as wanted, broken, or abandoned.  However it ends, its
+   streams are free and the collector's list is emptied; the failure that the
+   caller sees is the first one, and what follows hangs on it. */
+#include "core/capture.h"
+#include "core/graph.h"
+#include "core/memory.h"
+
+#include <stdio.h>
+
+
+cgl_status cgl_capture_fail_broken(const cgl_graph *graph,
+                                   const char *operation) {
+  const cgl_status status = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  const cgl_recording *recording = &graph->recording;
+  if (graph->broken.status) {
+    cgl_fail(status, operation, "the capture was broken by %s%s%s (%s)",
+             graph->broken.operation, graph->broken.site.file ? " at " : "",
+             graph->broken.site.file ? cgl_site_text(graph->broken.site) : "",
+             cgl_status_name(graph->broken.status));
+    cgl_fail_hint("mend that call, or move it out of the capture");
+    return status;
+  }
+  cgl_fail(status, operation,
+           "the capture was broken by a call outside cgraphlua, after %s",
+           cgl_site_text(recording->nops
+                             ? recording->ops[recording->nops - 1].site
+                             : graph->begun));
+  cgl_fail_hint("look for calls into the driver by other libraries, or by "
+                "other threads when the mode is global");
+  return status;
+}
+
+
+/* Asks the driver to end; a stream that still captures afterwards would be
+   lost, so a failure that leaves it capturing is answered by one more try. */
+static CUresult driver_end(cgl_graph *graph, CUgraph *template) {
+  const cgl_driver *driver = cgl_driver_of(graph);
+  CUstream stream = graph->origin->handle;
+  *template = NULL;
+  CUresult result = driver->cuStreamEndCapture(stream, template);
+  if (!result)
+    return result;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  CUresult asked = driver->cuStreamIsCapturing(stream, &status);
+  if (asked || status != CU_STREAM_CAPTURE_STATUS_NONE) {
+    CUgraph unwanted = NULL;
+    driver->cuStreamEndCapture(stream, &unwanted);
+    if (unwanted)
+      driver->cuGraphDestroy(unwanted);
+  }
+  return result;
+}
+
+
+/* "stream (forked at file:line)" of every fork that nobody waited for. */
+static void name_unjoined(cgl_graph *graph, char *text, size_t size) {
+  size_t at = 0;
+  for (int all = 0; all < 2 && !at; all++)
+    for (cgl_stream *stream = graph->forked; stream;
+         stream = stream->next_in_capture)
+      if ((all || stream->issued > stream->joined) && at < size)
+        at += (size_t)snprintf(
+            text + at, size - at, "%sstream %p, forked at %s", at ? "; " : "",
+            (void *)stream->handle, cgl_site_text(stream->forked));
+}
+
+
+/* The end failed.  A capture that one of our calls broke shows that call's
+   failure, and the end's as what followed. */
+static cgl_status end_failed(cgl_graph *graph, CUresult result,
+                             const char *operation) {
+  if (result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
+    char forks[400] = "";
+    name_unjoined(graph, forks, sizeof forks);
+    cgl_fail(result, operation,
+             "the capture has a fork that was never joined: %s", forks);
+    cgl_fail_hint("let the capturing stream wait for that stream before the "
+                  "capture ends");
+    return result;
+  }
+  if (result != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
+    return cgl_fail_driver(graph->object.context, result, operation,
+                           "cuStreamEndCapture");
+  if (!graph->broken.status)
+    return cgl_capture_fail_broken(graph, operation);
+  cgl_fail(graph->broken.status, graph->broken.operation, "%s",
+           graph->broken.message);
+  cgl_fail_hint("%s", *graph->broken.hint
+                          ? graph->broken.hint
+                          : "mend that call, or move it out of the capture");
+  cgl_fail_where(graph->broken.site.file, graph->broken.site.line);
+  cgl_fail_follow(true);
+  cgl_fail(result, operation, "the call broke the capture");
+  cgl_fail_follow(false);
+  return graph->broken.status;
+}
+
+
+/* The capture is over, whatever came of it: its streams are free. */
+static void leave(cgl_graph *graph) {
+  cgl_capture_forget(graph);
+  graph->ended = cgl_site_here;
+  atomic_store(&graph->pool->capturing, 0);
+  graph->origin->capture = NULL;
+  cgl_clock_unhold(graph->origin->clock);
+  while (graph->forked) {
+    cgl_stream *stream = graph->forked;
+    graph->forked = stream->next_in_capture;
+    stream->next_in_capture = NULL;
+    stream->capture = NULL;
+    cgl_clock_unhold(stream->clock);
+    cgl_stream_release(stream);
+  }
+}
+
+
+/* Forgets everything the capture collected; what fails in it only follows. */
+static void drop(cgl_graph *graph, CUgraph template, const char *operation) {
+  if (template)
+    cgl_fail_driver(graph->object.context,
+                    cgl_driver_of(graph)->cuGraphDestroy(template), operation,
+                    "cuGraphDestroy");
+  graph->template = NULL;
+  graph->state = CGL_GRAPH_EMPTY;
+  cgl_graph_unhold_pool(graph);
+  cgl_recording_clear(&graph->recording, false);
+}
+
+
+static cgl_status check_end(cgl_graph *graph, const char *operation) {
+  if (graph->state == CGL_GRAPH_CAPTURING)
+    return cgl_context_enter(graph->object.context, operation);
+  if (graph->ended.file)
+    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+             "the graph is not capturing: its capture ended at %s",
+             cgl_site_text(graph->ended));
+  else
+    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+             "the graph is not capturing: there is nothing to end");
+  cgl_fail_hint("call capture_begin first");
+  return CGL_ERROR_CAPTURE_STATE;
+}
+
+
+/* What the driver handed out becomes the graph's. */
+static cgl_status take(cgl_graph *graph, CUgraph template,
+                       const char *operation) {
+  graph->template = template;
+  graph->state = CGL_GRAPH_CAPTURED;
+  CUresult result = cgl_recording_find_foreign(graph);
+  if (result)
+    return cgl_fail_driver(graph->object.context, result, operation,
+                           "cuGraphGetNodes");
+  if (!graph->recording.nops)
+    cgl_log("%s: the capture that began at %s is empty: was the work issued "
+            "on another stream or device?",
+            operation, cgl_site_text(graph->begun));
+  return graph->keep_graph ? CGL_OK
+                           : cgl_graph_make_executable(graph, operation);
+}
+
+
+cgl_status cgl_graph_capture_end(cgl_graph *graph) {
+  static const char operation[] = "graph:capture_end";
+  cgl_status status = check_end(graph, operation);
+  if (status)
+    return status;
+  CUgraph template;
+  CUresult result = driver_end(graph, &template);
+  if (result)
+    status = end_failed(graph, result, operation);
+  leave(graph);
+  if (!status)
+    status = take(graph, template, operation);
+  if (!status) {
+    cgl_captures_end();
+    return CGL_OK;
+  }
+  cgl_fail_follow(true);
+  drop(graph, template, operation);
+  cgl_captures_end();
+  cgl_fail_follow(false);
+  return status;
+}
+
+
+cgl_status cgl_graph_capture_abandon(cgl_graph *graph) {
+  static const char operation[] = "graph:capture_abandon";
+  if (graph->state != CGL_GRAPH_CAPTURING)
+    return CGL_OK;
+  cgl_fail_follow(true);
+  cgl_status status = cgl_context_enter(graph->object.context, operation);
+  CUgraph template;
+  CUresult result = driver_end(graph, &template);
+  /* A capture that stops half way has had no time to join its forks. */
+  if (result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED)
+    result = CUDA_SUCCESS;
+  if (result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
+    status = cgl_capture_fail_broken(graph, operation);
+  else if (result)
+    status = cgl_fail_driver(graph->object.context, result, operation,
+                             "cuStreamEndCapture");
+  leave(graph);
+  drop(graph, template, operation);
+  cgl_captures_end();
+  cgl_fail_follow(false);
+  return status;
+}
