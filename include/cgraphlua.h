@@ -469,6 +469,11 @@ CGL_API cgl_status cgl_graph_pool(cgl_graph *graph, cgl_pool **pool);
    instantiation.  Borrowed until reset or instantiation. */
 CGL_API cgl_status cgl_graph_raw_graph(cgl_graph *graph, void **cugraph);
 CGL_API cgl_status cgl_graph_raw_exec(cgl_graph *graph, void **cuexec);
+/* *writes: a replay may write to the buffer's memory.  Known of what was issued
+   through this library with buffers and pinned memory as arguments; of child
+   graphs and foreign nodes it is assumed. */
+CGL_API cgl_status cgl_graph_writes(const cgl_graph *graph,
+                                    const cgl_buffer *buffer, bool *writes);
 /* Writes a Graphviz file of the recording: kernel names, sizes, script
    lines. */
 CGL_API cgl_status cgl_graph_debug_dump(cgl_graph *graph, const char *path);

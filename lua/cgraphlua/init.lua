@@ -68,7 +68,11 @@ local cg = {}
 for name, value in pairs(core) do
   cg[name] = value
 end
-cg.hide, cg.set_ffi, cg.png = nil, nil, nil
+cg.hide, cg.set_ffi, cg.slip, cg.log, cg.png = nil, nil, nil, nil, nil
+
+local callables = require "cgraphlua.callables"
+cg.graphed = callables.graphed
+cg.make_graphed_callables = callables.make_graphed_callables
 
 cg.on_log(function(message)
   io.stderr:write("cgraphlua: ", message, "\n")

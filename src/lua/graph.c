@@ -266,6 +266,19 @@ static int graph_raw_exec(lua_State *L) {
 }
 
 
+/* g:writes(buffer) */
+static int graph_writes(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "graph:writes");
+  bool writes = false;
+  cgl_lua_done(L, S,
+               cgl_graph_writes(check(L, S, 1),
+                                cgl_lua_check(L, S, 2, CGL_LUA_buffer),
+                                &writes));
+  lua_pushboolean(L, writes);
+  return 1;
+}
+
+
 /* g:debug_dump(path) */
 static int graph_debug_dump(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:debug_dump");
@@ -360,6 +373,7 @@ void cgl_lua_open_graph(lua_State *L, cgl_lua *S) {
       {"pool", graph_pool},
       {"raw_cuda_graph", graph_raw_graph},
       {"raw_cuda_graph_exec", graph_raw_exec},
+      {"writes", graph_writes},
       {"debug_dump", graph_debug_dump},
       {"enable_debug_mode", graph_enable_debug_mode},
       {"nodes", graph_nodes},

@@ -117,6 +117,31 @@ static int fault_count(lua_State *L) {
 }
 
 
+/* core.slip(operation, index, message): a slip of the Lua half's caller,
+   raised as the C half raises its own; `operation` is a literal there */
+static int slip(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "slip");
+  S->operation = luaL_checkstring(L, 1);
+  int index = (int)luaL_checkinteger(L, 2);
+  return cgl_lua_bad(L, S, index, "%s", luaL_checkstring(L, 3));
+}
+
+
+/* core.log(message): what is no failure, for on_log's function */
+static int log_message(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "log");
+  luaL_checkstring(L, 1);
+  lua_settop(L, 1);
+  if (S->log_ref == LUA_NOREF)
+    return 0;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->log_ref);
+  lua_insert(L, 1);
+  /* A log that fails is no reason for the call that logged to fail. */
+  lua_pcall(L, 1, 0, 0);
+  return 0;
+}
+
+
 /* core.set_ffi(helpers), once, by the Lua half: what needs LuaJIT's FFI */
 static int set_ffi(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "set_ffi");
@@ -162,6 +187,8 @@ LUA_API CGL_API int luaopen_cgraphlua_core(lua_State *L) {
       {"live", live},
       {"hide", cgl_lua_hide},
       {"set_ffi", set_ffi},
+      {"slip", slip},
+      {"log", log_message},
       {"synchronize", synchronize},
       {"on_log", cgl_lua_on_log},
       {NULL, NULL},

@@ -216,6 +216,39 @@ function cg.graph(opts) end
 ---@return any ... what fn returned
 function cg.capture(fn, opts) end
 
+---@class cgraphlua.graphed_options
+---@field pool? cgraphlua.pool where captures allocate (default: see the function)
+---@field capture_error_mode? cgraphlua.capture_error_mode
+---@field num_warmup_iters? integer rounds before the capture (default: see the function)
+
+--- Captures a function, or each of a list, with sample arguments, and returns
+--- functions that replay instead.  Before that each runs num_warmup_iters
+--- times (3) on a side stream; all captures share one pool.  The samples'
+--- buffers, also those in tables, are static: a call with others copies into
+--- them, and copies back what the graph writes to.  All else must be the same
+--- as in the samples.  Results are the capture's own; one is written over by
+--- the next call of its function, or of one before it in the list.
+---@param fns function|function[]
+---@param samples any[]|any[][] the arguments, or a list of arguments for each
+---@param opts? cgraphlua.graphed_options
+---@return function|function[] callables as `fns`: one, or a list
+---@return cgraphlua.graph|cgraphlua.graph[] graphs what they replay
+function cg.make_graphed_callables(fns, samples, opts) end
+
+---@class cgraphlua.graphed_signatures: cgraphlua.graphed_options
+---@field max_signatures? integer how many kinds of arguments get a graph (16)
+
+--- A function that does what `fn` does, captured at its first call with each
+--- kind of arguments (the types and shapes of buffers, the values of all else)
+--- and replayed from then on.  An argument is copied once it has come with
+--- another address than before.  Inside a capture, and beyond max_signatures,
+--- it runs fn.  num_warmup_iters (0) calls of each kind run fn first.
+---@param fn function
+---@param opts? cgraphlua.graphed_signatures
+---@return function callable
+---@return cgraphlua.graph[] graphs grows as kinds of arguments are captured
+function cg.graphed(fn, opts) end
+
 -- For tests ----------------------------------------------------------------
 
 ---@class cgraphlua.debug

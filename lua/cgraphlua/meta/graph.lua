@@ -45,6 +45,12 @@ function graph:reset() end
 ---@return cgraphlua.pool
 function graph:pool() end
 
+--- Does a replay write to the buffer's memory?  Known of what was issued with
+--- buffers as arguments; assumed of child graphs and of work of others.
+---@param buffer cgraphlua.buffer
+---@return boolean writes
+function graph:writes(buffer) end
+
 --- The driver's template, until reset or instantiation.  Needs keep_graph.
 ---@return lightuserdata cugraph
 function graph:raw_cuda_graph() end

@@ -1,0 +1,779 @@
+local cg = require "cgraphlua"
+local ffi = require "ffi"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/support/device.lua")
+local raises, slips = device.raises, device.slips
+
+-- The first element of a buffer.
+local function first(x)
+  return x:download()[1]
+end
+
+local function full(value, n)
+  return cg.full("float", n or 8, value)
+end
+
+-- y = a * x in a new buffer.
+local function scaled(x, a)
+  local y = cg.buffer("float", #x)
+  device.kernel "scale":launch(1, 32, x, y, a, #x)
+  return y
+end
+
+-- Adds to a buffer in place.
+local function bump(x, a)
+  device.kernel "add":launch(1, 32, x, a or 1, #x)
+end
+
+-- Kinds of the nodes that a call becomes in a capture.
+local function kinds(fn, ...)
+  local n, args = select("#", ...), { ... }
+  local g = cg.capture(function()
+    fn(unpack(args, 1, n))
+  end)
+  local list = {}
+  for i, node in ipairs(g:nodes()) do
+    list[i] = node.kind
+  end
+  return table.concat(list, " ")
+end
+
+describe("graph:writes", function()
+  teardown(device.nothing_alive)
+
+  it("tells what a replay writes to from what it reads", function()
+    local x, y, z = full(1), full(2), full(3)
+    local g = cg.capture(function()
+      device.kernel "scale":launch(1, 32, x, y, 2, 8)
+    end)
+    assert.is_false(g:writes(x))
+    assert.is_true(g:writes(y))
+    assert.is_true(g:writes(y:view(8)))
+    assert.is_false(g:writes(y:view(8, 0)))
+    assert.is_false(g:writes(z))
+  end)
+
+  it("knows fills and copies, and looks at the part that is touched", function()
+    local x, y = full(1), full(2)
+    local g = cg.capture(function()
+      x:view(1, 4):fill(0)
+      y:view(5, 4):copy(x:view(5, 4))
+    end)
+    assert.is_true(g:writes(x))
+    assert.is_false(g:writes(x:view(5, 4)))
+    assert.is_false(g:writes(y:view(1, 4)))
+    assert.is_true(g:writes(y:view(8, 1)))
+  end)
+
+  it("assumes it of child graphs", function()
+    local x = full(1)
+    local inner = cg.capture(function() x:fill(1) end)
+    local outer = cg.capture(function() inner:replay() end)
+    assert.is_true(outer:writes(full(2)))
+  end)
+
+  it("needs a capture and a buffer", function()
+    local x = full(1)
+    raises("CGL_ERROR_NOT_CAPTURED", function() cg.graph():writes(x) end, "graph:writes")
+    slips(function() cg.capture(function() x:fill(0) end):writes(3) end, "buffer expected")
+  end)
+end)
+
+describe("make_graphed_callables", function()
+  teardown(device.nothing_alive)
+
+  it("gives one function that replays, and its graph", function()
+    local runs, x = 0, full(3)
+    local f, g = cg.make_graphed_callables(function(a)
+      runs = runs + 1
+      return scaled(a, 2)
+    end, { x })
+    assert.equal(4, runs) -- three to warm up, one for the capture
+    assert.equal(6, first(f(x)))
+    x:fill(5)
+    assert.equal(10, first(f(x)))
+    assert.equal(4, runs)
+    assert.same({ "kernel" }, { g:nodes()[1].kind, (g:nodes()[2] or {}).kind })
+  end)
+
+  it("warms up as often as told, on a stream of its own", function()
+    local streams = {}
+    local main, x = cg.current_stream(), full(1)
+    local function note(a)
+      streams[#streams + 1] = cg.current_stream()
+      bump(a)
+    end
+    cg.make_graphed_callables(note, { x }, { num_warmup_iters = 2 })
+    assert.equal(3, #streams)
+    for _, s in ipairs(streams) do assert.not_equal(main, s) end
+    assert.equal(3, first(x)) -- the capture itself ran nothing
+    cg.make_graphed_callables(note, { x }, { num_warmup_iters = 0 })
+    assert.equal(4, #streams)
+    assert.equal(3, first(x))
+    assert.equal(main, cg.current_stream())
+  end)
+
+  it("captures a list in its order, into one pool", function()
+    local x, order = full(1), {}
+    local function times(a)
+      return function(b)
+        order[#order + 1] = a
+        return scaled(b, a)
+      end
+    end
+    local pool = cg.pool()
+    local list, graphs = cg.make_graphed_callables({ times(2), times(3) }, { { x }, { x } },
+      { num_warmup_iters = 1, pool = pool })
+    assert.same({ 2, 3, 2, 3 }, order) -- all warm up before the first capture
+    assert.equal(2, #list)
+    assert.equal(2, first(list[1](x)))
+    assert.equal(3, first(list[2](x)))
+    assert.equal(graphs[1]:pool(), graphs[2]:pool())
+    assert.equal(pool, graphs[1]:pool())
+    list, graphs = cg.make_graphed_callables({ times(4), times(5) }, { { x }, { x } })
+    assert.equal(4, first(list[1](x)))
+    assert.equal(graphs[1]:pool(), graphs[2]:pool())
+  end)
+
+  it("chains: a result may be the sample of the next", function()
+    local x = full(1)
+    local double, g1 = cg.make_graphed_callables(function(a) return scaled(a, 2) end, { x })
+    local triple, g2 = cg.make_graphed_callables(function(a) return scaled(a, 3) end,
+      { double(x) })
+    for i = 1, 5 do
+      x:fill(i)
+      assert.equal(6 * i, first(triple(double(x))))
+    end
+    assert.equal(1, #g1:nodes())
+    assert.equal(1, #g2:nodes())
+  end)
+
+  it("takes functions without buffers, and callable tables", function()
+    local x = full(0)
+    local f = cg.make_graphed_callables(setmetatable({}, {
+      __call = function(_, a) bump(x, a) end,
+    }), { 2 })
+    local before = first(x)
+    f(2)
+    assert.equal(before + 2, first(x))
+    local none = cg.make_graphed_callables(function() return "done", nil, 3 end, {})
+    assert.same({ n = 3, "done", nil, 3 }, { n = select("#", none()), none() })
+  end)
+
+  it("passes nil arguments when the samples say how many", function()
+    local x = full(1)
+    local f = cg.make_graphed_callables(function(a, b, c)
+      return scaled(c, 2), a, b
+    end, { nil, nil, x, n = 3 })
+    assert.equal(2, first((f(nil, nil, x))))
+    slips(function() f(nil, 1, x) end, "#2", "captured with nil, got 1")
+  end)
+
+  it("keeps what it needs when the script lets go", function()
+    local f
+    do
+      local x = full(4)
+      f = cg.make_graphed_callables(function(a) return scaled(a, 2) end, { x })
+      x:release()
+    end
+    collectgarbage()
+    collectgarbage()
+    local junk = {}
+    for i = 1, 20 do junk[i] = full(-1) end
+    assert.equal(20, #junk)
+    local y = full(7)
+    assert.equal(14, first(f(y)))
+  end)
+
+  describe("with other buffers than the samples'", function()
+    it("copies those and no others", function()
+      local x, y = full(1), full(2)
+      local f = cg.make_graphed_callables(function(a, b)
+        local sum = scaled(a, 1)
+        bump(sum, 1)
+        return sum, scaled(b, 1)
+      end, { x, y })
+      assert.equal("graph", kinds(f, x, y))
+      assert.equal("memcpy graph", kinds(f, full(3), y))
+      assert.equal("memcpy graph", kinds(f, x, full(3)))
+      assert.equal("memcpy memcpy graph", kinds(f, full(3), full(4)))
+      local a, b = f(full(10), full(20))
+      assert.equal(11, first(a))
+      assert.equal(20, first(b))
+      assert.equal(10, first(x)) -- the static buffers hold what came last
+    end)
+
+    it("sees that another object lies at the same address", function()
+      local x = full(1, 16)
+      local f = cg.make_graphed_callables(function(a) return scaled(a, 2) end, { x:view(9, 8) })
+      assert.equal("graph", kinds(f, x:view(9, 8)))
+      assert.equal("memcpy graph", kinds(f, x:view(1, 8)))
+    end)
+
+    it("copies back what the graph writes to", function()
+      local x, y = full(1), full(100)
+      local f = cg.make_graphed_callables(bump, { x })
+      f(y)
+      f(y)
+      assert.equal(102, first(y))
+      assert.equal("memcpy graph memcpy", kinds(f, y))
+      local g = cg.make_graphed_callables(function(from, to)
+        device.kernel "scale":launch(1, 32, from, to, 3, 8)
+      end, { x, full(0) })
+      local result = full(0)
+      g(full(5), result)
+      assert.same({ 15, 15, 15, 15, 15, 15, 15, 15 }, result:download())
+    end)
+
+    it("may be given its static buffers in another order", function()
+      local x, y = full(0), full(0)
+      local f = cg.make_graphed_callables(function(from, to)
+        device.kernel "scale":launch(1, 32, from, to, 3, 8)
+      end, { x, y })
+      x:fill(1)
+      for _ = 1, 2 do
+        f(x, y)
+        f(y, x)
+      end
+      assert.equal(81, first(x))
+      assert.equal(27, first(y))
+    end)
+
+    it("may be given a part that overlaps its static buffer", function()
+      local base = cg.from({ 1, 2, 3, 4, 5, 6, 7, 8, 9 }, "float")
+      local f = cg.make_graphed_callables(function(a) return scaled(a, 10) end,
+        { base:view(1, 8) })
+      assert.same({ 20, 30, 40, 50, 60, 70, 80, 90 }, f(base:view(2, 8)):download())
+      assert.same({ 2, 3, 4, 5, 6, 7, 8, 9 }, base:view(2, 8):download())
+    end)
+
+    it("refuses buffers that share memory in another way", function()
+      local x, y, z = full(1), full(2), full(3)
+      local function both(a, b)
+        bump(a)
+        device.kernel "add":launch(1, 32, b, 2, 8)
+      end
+      local f = cg.make_graphed_callables(both, { x, y })
+      slips(function() f(z, z) end, "#1", "shares memory with argument 2", "written")
+      local g = cg.make_graphed_callables(both, { z, z })
+      slips(function() g(x, y) end, "shared memory with argument 1 at the capture")
+      local before = first(x)
+      g(x, x)
+      assert.equal(before + 3, first(x))
+      -- Harmless when nothing is written.
+      local reads = cg.make_graphed_callables(function(a, b)
+        return scaled(a, 2), scaled(b, 3)
+      end, { full(1), full(1) })
+      local p, q = reads(z, z)
+      assert.equal(1.5, first(q) / first(p))
+    end)
+
+    it("works on any stream, in its order", function()
+      local f = cg.make_graphed_callables(function(a) return scaled(a, 2) end, { full(1) })
+      local s, y = cg.stream(), full(21)
+      cg.synchronize()
+      local result
+      s:use(function()
+        bump(y, 1)
+        result = f(y)
+      end)
+      s:synchronize()
+      assert.equal(44, first(result))
+    end)
+  end)
+
+  describe("with tables", function()
+    it("takes them apart and puts results together", function()
+      local layer = { w = full(2), parts = { full(3), full(4) }, name = "first", [10] = true }
+      local f = cg.make_graphed_callables(function(l)
+        return { w = scaled(l.w, 2), [1] = { scaled(l.parts[2], 2), l.name } }, l
+      end, { layer })
+      local other = { w = full(10), parts = { layer.parts[1], full(20) }, name = "first",
+        [10] = true }
+      assert.equal("memcpy memcpy graph", kinds(f, other))
+      local result, same = f(other)
+      assert.equal(20, first(result.w))
+      assert.equal(40, first(result[1][1]))
+      assert.equal("first", result[1][2])
+      assert.equal(other, same) -- an argument comes back as the caller's own
+      result.w = nil
+      assert.equal(20, first(f(other).w)) -- a result's table is a new one
+    end)
+
+    it("keeps metatables, and tables that appear twice", function()
+      local class = { __index = { answer = 42 } }
+      local f = cg.make_graphed_callables(function(object)
+        local t = setmetatable({ x = object.x }, class)
+        t.self = t
+        return t, t
+      end, { setmetatable({ x = full(1) }, class) })
+      local mine = { x = full(2) }
+      local a, b = f(mine)
+      assert.equal(a, b)
+      assert.equal(a, a.self)
+      assert.equal(42, a.answer)
+      assert.is_true(rawequal(mine.x, a.x))
+    end)
+
+    it("says where one is different", function()
+      local f = cg.make_graphed_callables(function(t) bump(t.a.b[2]) end,
+        { { a = { b = { 1, full(1) } }, ["two words"] = 2 } })
+      local function wrong(t, ...)
+        slips(function() f(t) end, "#1 to 'graphed callable'", ...)
+      end
+      wrong({ a = { b = { 1, full(1, 9) } }, ["two words"] = 2 }, "%.a%.b%[2%]", "8 elements")
+      wrong({ a = { b = { 2, full(1) } }, ["two words"] = 2 }, "%.a%.b%[1%]", "with 1, got 2")
+      wrong({ a = { b = { 1, full(1) } } }, '%["two words"%]', "with 2, got nil")
+      wrong({ a = 1, ["two words"] = 2 }, "%.a: captured with a table, got 1")
+      wrong({ a = { b = { 1, full(1), 3 } }, ["two words"] = 2 }, "%.a%.b%[3%] was not there")
+      local loop = {}
+      loop.loop = { loop }
+      slips(function() cg.make_graphed_callables(print, { 1, loop }) end, "#2 to 'make_",
+        "argument 2", "%.loop%[1%]", "contains itself")
+    end)
+  end)
+
+  describe("arguments", function()
+    local f
+    before_each(function()
+      f = cg.make_graphed_callables(function(a, b) return scaled(a, b) end,
+        { cg.full("float", { 2, 4 }, 1), 3 })
+    end)
+    after_each(function() f = nil end)
+
+    it("are counted", function()
+      slips(function() f() end, "#1", "captured with 2 arguments, got 0")
+      slips(function() f(cg.full("float", { 2, 4 }, 1)) end, "#2", "2 arguments, got 1")
+      slips(function() f(nil, 3) end, "#1", "captured with a buffer of float, got nil")
+      slips(function() f(cg.full("float", { 2, 4 }, 1), 3, 4) end, "#3",
+        "captured with 2 arguments, got 3")
+    end)
+
+    it("are compared by type, count and shape", function()
+      slips(function() f(cg.full("double", { 2, 4 }, 1), 3) end, "#1",
+        "elements of float, got double")
+      slips(function() f(full(1, 9), 3) end, "#1", "with 8 elements, got 9")
+      slips(function() f(full(1, 8), 3) end, "#1", "shape {2, 4}, got {8}")
+      slips(function() f(cg.full("float", { 4, 2 }, 1), 3) end, "{2, 4}, got {4, 2}")
+      slips(function() f(cg.pinned("float", 8), 3) end, "#1", "a buffer of float, got")
+    end)
+
+    it("that are constants are compared by value", function()
+      local x = cg.full("float", { 2, 4 }, 1)
+      slips(function() f(x, 4) end, "#2", "captured with 3, got 4", "belongs in a buffer")
+      slips(function() f(x, "3") end, '#2', 'captured with 3, got "3"')
+      assert.equal(3, first(f(x, 3)))
+      local nan = 0 / 0
+      local g = cg.make_graphed_callables(function() end, { nan })
+      g(-nan)
+      slips(function() g(1) end, "got 1")
+    end)
+
+    it("that are FFI objects are compared by their bytes", function()
+      local point = ffi.new("float[2]", 1, 2)
+      local g = cg.make_graphed_callables(function(_, n) return n end, { point, 7LL })
+      assert.equal(7LL, g(ffi.new("float[2]", 1, 2), 7LL))
+      slips(function() g(ffi.new("float[2]", 1, 3), 7LL) end, "#1", "other bytes")
+      point[0] = 9
+      slips(function() g(point, 7LL) end, "#1", "other bytes")
+      slips(function() g(ffi.new("float[2]", 1, 2), 8LL) end, "#2", "with 7LL, got 8LL")
+    end)
+
+    it("may be empty", function()
+      local g, graph = cg.make_graphed_callables(function(a, b)
+        bump(b)
+        return a
+      end, { cg.buffer("int8", 0), full(1) })
+      local empty = cg.buffer("int8", 0)
+      assert.is_true(rawequal(empty, (g(empty, full(1)))))
+      assert.equal(1, #graph:nodes())
+    end)
+
+    it("that were released are refused", function()
+      local x = cg.full("float", { 2, 4 }, 1)
+      f(x, 3)
+      x:release()
+      raises("CGL_ERROR_RELEASED", function() f(x, 3) end)
+      raises("CGL_ERROR_RELEASED", function() cg.make_graphed_callables(bump, { x }) end)
+    end)
+  end)
+
+  describe("itself", function()
+    it("refuses what is no function, no list, no option", function()
+      local make = cg.make_graphed_callables
+      slips(function() make(3, {}) end, "#1", "a function or a list of functions", "got number")
+      slips(function() make({}, {}) end, "#1", "an empty list")
+      slips(function() make({ print, 4 }, { {}, {} }) end, "#1", "function 2 of the list")
+      slips(function() make(print) end, "#2", "got nil")
+      slips(function() make({ print, print }, { {} }) end, "#2", "list of 2 lists", "got 1")
+      slips(function() make({ print }, { 5 }) end, "#2", "arguments of function 1")
+      slips(function() make(print, {}, 6) end, "#3", "table of options", "got number")
+      slips(function() make(print, {}, { warmup = 1 }) end, "#3", 'unknown option "warmup"',
+        "capture_error_mode, num_warmup_iters, pool")
+      slips(function() make(print, {}, { num_warmup_iters = -1 }) end, "#3", "whole number")
+      slips(function() make(print, {}, { num_warmup_iters = 0 / 0 }) end, "#3", "whole number")
+      slips(function() make(print, {}, { num_warmup_iters = 1.5 }) end, "got 1.5")
+      slips(function() make(print, {}, { pool = 1 }) end, "'pool' must be a pool")
+      slips(function() make(print, {}, { capture_error_mode = "none" }) end, "thread_local")
+    end)
+
+    it("is refused inside a capture, which stays whole", function()
+      local x, ran = full(1), false
+      local g = cg.capture(function()
+        bump(x)
+        raises("CGL_ERROR_CAPTURE_STATE", function()
+          cg.make_graphed_callables(function() ran = true end, {})
+        end, "a capture inside a capture")
+        bump(x)
+      end)
+      assert.is_false(ran)
+      g:replay()
+      assert.equal(3, first(x))
+    end)
+
+    it("raises what the function raises, and puts everything back", function()
+      local main, x = cg.current_stream(), full(1)
+      for _, round in ipairs { 1, 4 } do -- while warming up, in the capture
+        local n, e = 0, { "mine" }
+        local ok, got = pcall(cg.make_graphed_callables, { bump, function(a)
+          n = n + 1
+          bump(a)
+          if n == round then error(e) end
+        end }, { { x }, { x } })
+        assert.is_false(ok)
+        assert.equal(e, got)
+        assert.equal(main, cg.current_stream())
+        assert.is_false(cg.is_current_stream_capturing())
+      end
+      local e = raises("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", function()
+        cg.make_graphed_callables(function() x:download() end, {})
+      end)
+      assert.equal(device.line(-2), e.where)
+      x:fill(1)
+      local f = cg.make_graphed_callables(bump, { x }, { num_warmup_iters = 0 })
+      f(x)
+      assert.equal(2, first(x))
+    end)
+  end)
+end)
+
+describe("graphed", function()
+  teardown(device.nothing_alive)
+
+  -- Counts how often the function itself runs.
+  local function counted(fn)
+    local count = { runs = 0 }
+    return function(...)
+      count.runs = count.runs + 1
+      return fn(...)
+    end, count
+  end
+
+  it("captures at the first call, which already counts", function()
+    local fn, count = counted(bump)
+    local f, graphs = cg.graphed(fn)
+    local x = full(1)
+    assert.equal(0, #graphs)
+    for i = 1, 5 do
+      f(x)
+      assert.equal(1 + i, first(x))
+    end
+    assert.equal(1, count.runs)
+    assert.equal(1, #graphs)
+    assert.equal("kernel", graphs[1]:nodes()[1].kind)
+    assert.equal(1, #graphs[1]:nodes())
+  end)
+
+  it("captures again for other types, shapes and constants", function()
+    local fn, count = counted(function(x, a) return scaled(x, a) end)
+    local f, graphs = cg.graphed(fn)
+    local x, y = full(1, 8), full(1, 9)
+    for _ = 1, 3 do
+      assert.equal(2, first(f(x, 2)))
+      assert.equal(3, first(f(x, 3)))
+      assert.equal(9, #f(y, 3))
+    end
+    assert.equal(3, count.runs)
+    assert.equal(3, #graphs)
+  end)
+
+  it("never writes over a buffer that the function would not write", function()
+    local f = cg.graphed(function(x) return scaled(x, 2) end)
+    local x, y, z = full(1), full(10), full(100)
+    assert.equal(2, first(f(x)))
+    assert.equal(20, first(f(y)))
+    assert.equal(200, first(f(z)))
+    assert.equal(2, first(f(x)))
+    assert.same({ 1, 10, 100 }, { first(x), first(y), first(z) })
+  end)
+
+  it("copies only the arguments that have moved", function()
+    local fn, count = counted(function(x, w)
+      local y = scaled(x, 2)
+      bump(w)
+      return y
+    end)
+    local f, graphs = cg.graphed(fn)
+    local w = full(0)
+    f(full(1), w)
+    f(full(2), w)
+    assert.equal(2, count.runs) -- x got a static buffer
+    f(full(3), w)
+    f(full(4), w)
+    assert.equal(2, count.runs)
+    assert.equal(4, first(w))
+    assert.equal(1, #graphs)
+    local v = full(10)
+    f(full(5), v)
+    assert.equal(3, count.runs) -- now w has one, too
+    f(full(5), v)
+    assert.same({ 12, 4 }, { first(v), first(w) })
+  end)
+
+  it("takes buffers in turns", function()
+    local f = cg.graphed(function(from, to)
+      device.kernel "scale":launch(1, 32, from, to, 3, 8)
+    end)
+    local a, b = full(1), full(0)
+    for _ = 1, 3 do
+      f(a, b)
+      f(b, a)
+    end
+    assert.equal(729, first(a))
+    assert.equal(243, first(b))
+  end)
+
+  it("keeps the same memory one where an argument comes twice", function()
+    local f = cg.graphed(function(a, b)
+      bump(a)
+      device.kernel "scale":launch(1, 32, a, b, 2, 8)
+    end)
+    local x, y = full(1), full(10)
+    f(x, x)
+    f(y, y)
+    f(y, y)
+    assert.same({ 4, 46 }, { first(x), first(y) })
+    f(x, y) -- another sharing: the function itself
+    assert.same({ 5, 10 }, { first(x), first(y) })
+  end)
+
+  it("runs the function where buffers overlap in part", function()
+    local fn, count = counted(function(a, b)
+      device.kernel "add":launch(1, 32, a, 1, 4)
+      device.kernel "add":launch(1, 32, b, 10, 4)
+    end)
+    local f = cg.graphed(fn)
+    local x, y = full(0), full(0)
+    f(x:view(1, 4), x:view(3, 4))
+    f(x:view(1, 4), x:view(3, 4))
+    assert.equal(1, count.runs)
+    f(y:view(1, 4), y:view(3, 4))
+    assert.same({ 2, 2, 22, 22, 20, 20, 0, 0 }, x:download())
+    assert.same({ 1, 1, 11, 11, 10, 10, 0, 0 }, y:download())
+  end)
+
+  it("takes tables, whose buffers may move", function()
+    local seen
+    local f = cg.graphed(function(state)
+      seen = state
+      bump(state.x)
+      return state, { y = scaled(state.x, 2) }
+    end)
+    local one = { x = full(1), name = "state" }
+    local same = f(one)
+    assert.is_true(rawequal(one, same))
+    assert.equal(one, seen)
+    local two = setmetatable({ x = full(10), name = "state" }, { __index = {} })
+    local back, result = f(two)
+    assert.is_true(rawequal(two, back))
+    assert.equal(getmetatable(two), getmetatable(seen))
+    assert.equal(11, first(two.x))
+    assert.equal(22, first(result.y))
+    assert.equal(2, first(one.x))
+  end)
+
+  it("runs the function inside a capture", function()
+    local x = full(0)
+    local f, graphs = cg.graphed(bump)
+    local g = cg.capture(function()
+      f(x)
+      f(x)
+    end)
+    assert.equal(0, #graphs)
+    assert.equal(2, #g:nodes())
+    f(x)
+    g:replay()
+    assert.equal(3, first(x))
+    assert.equal("kernel", kinds(f, x))
+  end)
+
+  it("runs the function beyond max_signatures, and says so once", function()
+    local messages = {}
+    cg.on_log(function(text) messages[#messages + 1] = text end)
+    local fn, count = counted(bump)
+    local f, graphs = cg.graphed(fn, { max_signatures = 2 })
+    local x = full(0)
+    for _ = 1, 2 do
+      for a = 1, 4 do f(x, a) end
+    end
+    cg.on_log(nil)
+    assert.equal(20, first(x))
+    assert.equal(2, #graphs)
+    assert.equal(2 + 4, count.runs)
+    assert.equal(1, #messages)
+    assert.matches("more than 2 kinds of arguments", messages[1])
+    local none = cg.graphed(fn, { max_signatures = 0 })
+    none(x, 1)
+    assert.equal(21, first(x))
+  end)
+
+  it("lets the function set itself up in num_warmup_iters calls", function()
+    local table_of
+    local fn, count = counted(function(x)
+      table_of = table_of or cg.from({ 5, 6, 7, 8, 9, 10, 11, 12 }, "float")
+      x:copy(table_of)
+      bump(x)
+    end)
+    local x = full(0)
+    local f, graphs = cg.graphed(fn, { num_warmup_iters = 2 })
+    for i = 1, 4 do
+      x:fill(0)
+      f(x)
+      assert.equal(6, first(x))
+      assert.equal(math.min(i, 3), count.runs)
+    end
+    assert.equal(1, #graphs)
+    table_of = nil
+    local cold = cg.graphed(fn)
+    raises("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", function() cold(x) end, "upload")
+  end)
+
+  it("raises what the function raises, and may be called again", function()
+    local bad = true
+    local main, x = cg.current_stream(), full(1)
+    local f, graphs = cg.graphed(function(a)
+      bump(a)
+      if bad then error "not yet" end
+    end)
+    for _ = 1, 20 do
+      local _, text = device.fails(f, x)
+      assert.matches("not yet", text)
+      assert.equal(main, cg.current_stream())
+    end
+    bad = false
+    f(x)
+    assert.equal(2, first(x))
+    bad = true
+    device.fails(f, full(5)) -- while the capture is made anew
+    f(x)
+    assert.equal(3, first(x))
+    assert.equal(1, #graphs)
+  end)
+
+  it("does not let the function yield out of its capture", function()
+    local f = cg.graphed(function() coroutine.yield() end)
+    local ok = coroutine.resume(coroutine.create(f))
+    assert.is_false(ok)
+    assert.is_false(cg.is_current_stream_capturing())
+  end)
+
+  it("allocates from the pool it is given", function()
+    local pool = cg.pool()
+    local f, graphs = cg.graphed(function(x) return scaled(x, 2) end, { pool = pool })
+    f(full(1))
+    assert.equal(pool, graphs[1]:pool())
+  end)
+
+  it("refuses what is no function and no option", function()
+    slips(function() cg.graphed(3) end, "#1 to 'graphed'", "a function expected, got number")
+    slips(function() cg.graphed(print, { max = 1 }) end, "#2", 'unknown option "max"',
+      "capture_error_mode, max_signatures, num_warmup_iters, pool")
+    slips(function() cg.graphed(print, { max_signatures = -1 }) end, "#2", "max_signatures")
+    local loop = {}
+    loop[1] = loop
+    slips(function() cg.graphed(print)(1, loop) end, "#2 to 'graphed callable'",
+      "%[1%] is a table that contains itself")
+  end)
+end)
+
+describe("graphed callables with a failing driver", function()
+  -- Each k-th driver call fails; every result is right or an error is raised,
+  -- nothing stays alive, and the next run is right.
+  local sweep = [[
+    cg.on_log(nil)
+    local source = [=[
+      extern "C" __global__ void twice(const float *x, float *y, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) y[i] = 2 * x[i];
+      }
+      extern "C" __global__ void bump(float *x, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) x[i] += 1;
+      }
+    ]=]
+    local function run()
+      local m = cg.module(source)
+      local twice, bump = m:kernel "twice", m:kernel "bump"
+      local function double(t)
+        local y = cg.buffer("float", #t.x)
+        twice:launch(1, 32, t.x, y, #y)
+        return y
+      end
+      local function more(x) bump:launch(1, 32, x, #x) end
+      local x, y = cg.full("float", 16, 3), cg.full("float", 16, 5)
+      local list = cg.make_graphed_callables({ double, more }, { { { x = x } }, { x } })
+      x:fill(3)
+      local got = { list[1]({ x = y }):download()[1] }
+      list[2](y)
+      got[2] = y:download()[16]
+      local f = cg.graphed(more)
+      f(x) f(y) f(y)
+      got[3], got[4] = x:download()[1], y:download()[1]
+      local swap = cg.make_graphed_callables(function(a, b) twice:launch(1, 32, a, b, 16) end,
+        { x, y })
+      x:fill(3)
+      swap(x, y) swap(y, x)
+      got[5] = x:download()[2]
+      return table.concat(got, " ")
+    end
+    local function alive()
+      collectgarbage()
+      collectgarbage()
+      cg.debug.forget()
+      return cg.live()
+    end
+    local should = "10 6 7 8 12"
+    assert(run() == should, run())
+    assert(alive() == 0, "alive before")
+    local k, raised = 0, 0
+    repeat
+      k = k + 1
+      cg.debug.fault(k, CODE)
+      local ok, e = pcall(run)
+      local _, hit = cg.debug.fault_count()
+      cg.debug.fault(0)
+      local at = "call " .. k .. " (" .. tostring(hit) .. "): "
+      assert(alive() == 0, at .. "something stays alive")
+      if ok then
+        assert(e == should, at .. e)
+      else
+        raised = raised + 1
+        assert(hit and type(e) == "table" and e.where ~= "", at .. tostring(e))
+      end
+      local again, why = pcall(run)
+      assert(again and why == should, at .. "and then " .. tostring(why))
+      assert(alive() == 0, at .. "something stays alive later")
+    until not hit
+    print(k > 60, raised > 40)
+  ]]
+
+  for _, code in ipairs { 2, 999 } do
+    it("are right or raise, code " .. code, function()
+      local status, out, err = device.child(("local CODE = %d\n"):format(code) .. sweep,
+        "CGRAPHLUA_FAULT=1")
+      assert.equal("", err)
+      assert.equal("true\ttrue\n", out)
+      assert.equal(0, status)
+    end)
+  end
+end)
