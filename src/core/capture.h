@@ -90,7 +90,8 @@ struct cgl_graph {
     cgl_site site;
     char message[256], hint[160];
   } broken;
-  cgl_graph *next_live; /* in the list of captures underway */
+  struct cgl_reach *reach; /* of the capture underway; lazily */
+  cgl_graph *next_live;    /* in the list of captures underway */
   /* Retained, and by every graph that has this one as a child: an empty graph
      that gets what a reset or the end of this one leaves behind. */
   cgl_graph *heir;
@@ -106,6 +107,11 @@ bool cgl_recording_reserve(cgl_recording *recording, size_t ranges, size_t args,
                            size_t kept);
 /* Empties it, releasing what it kept; capacity stays unless `all`. */
 void cgl_recording_clear(cgl_recording *recording, bool all);
+/* What a replay of it touches, as ranges that do not overlap, in order of
+   address; foreign nodes may touch anything.  The caller frees *ranges; false
+   without memory. */
+bool cgl_recording_footprint(const cgl_recording *recording, cgl_range **ranges,
+                             size_t *nranges);
 /* Fills `edges` and `first` from the template; CUresult. */
 CUresult cgl_recording_learn_edges(cgl_graph *graph);
 /* Puts foreign nodes among the operations, in the driver's creation order. */

@@ -4,6 +4,7 @@
 #include "core/capture.h"
 #include "core/graph.h"
 #include "core/memory.h"
+#include "core/reach.h"
 
 #include <stdio.h>
 
@@ -101,6 +102,8 @@ static void leave(cgl_graph *graph) {
   cgl_capture_forget(graph);
   graph->ended = cgl_site_here;
   atomic_store(&graph->pool->capturing, 0);
+  cgl_reach_free(graph->reach);
+  graph->reach = NULL;
   graph->origin->capture = NULL;
   cgl_clock_unhold(graph->origin->clock);
   while (graph->forked) {

@@ -289,13 +289,12 @@ static CUresult add_child(cgl_graph *graph, cgl_stream *stream,
 }
 
 
-static cgl_status replay_into_capture(cgl_graph *graph, cgl_stream *stream,
-                                      uint64_t count, const char *operation) {
-  if (!graph->heir && !(graph->heir = new_husk(graph, operation)))
-    return CGL_ERROR_NO_MEMORY;
-  graph->heir->is_heir = true;
+/* `count` child nodes that touch what the graph's recording touches. */
+static cgl_status add_children(cgl_graph *graph, cgl_stream *stream,
+                               uint64_t count, const cgl_range *ranges,
+                               size_t nranges, const char *operation) {
   for (uint64_t i = 0; i < count; i++) {
-    cgl_status status = cgl_capture_reserve(stream, operation, 0, 0, 1);
+    cgl_status status = cgl_capture_reserve(stream, operation, nranges, 0, 1);
     if (status)
       return status;
     const char *entry;
@@ -306,11 +305,30 @@ static cgl_status replay_into_capture(cgl_graph *graph, cgl_stream *stream,
     if (!stream->capture)
       continue;
     cgl_note note = {.kind = CGL_OP_GRAPH, .name = "graph:replay"};
+    note.ranges = ranges;
+    note.nranges = nranges;
     /* Not the graph: it may be reset before the other is. */
     cgl_capture_keep(stream->capture, &graph->heir->object);
     cgl_capture_note(stream, &note);
   }
   return CGL_OK;
+}
+
+
+static cgl_status replay_into_capture(cgl_graph *graph, cgl_stream *stream,
+                                      uint64_t count, const char *operation) {
+  if (!graph->heir && !(graph->heir = new_husk(graph, operation)))
+    return CGL_ERROR_NO_MEMORY;
+  graph->heir->is_heir = true;
+  cgl_range *ranges;
+  size_t nranges;
+  if (!cgl_recording_footprint(&graph->recording, &ranges, &nranges))
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                    "no memory to note what the graph touches");
+  cgl_status status =
+      add_children(graph, stream, count, ranges, nranges, operation);
+  free(ranges);
+  return status;
 }
 
 

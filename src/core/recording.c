@@ -49,6 +49,48 @@ void cgl_recording_clear(cgl_recording *recording, bool all) {
 }
 
 
+static int by_address(const void *a, const void *b) {
+  CUdeviceptr x = ((const cgl_range *)a)->address;
+  CUdeviceptr y = ((const cgl_range *)b)->address;
+  return x < y ? -1 : x > y;
+}
+
+
+bool cgl_recording_footprint(const cgl_recording *recording, cgl_range **out,
+                             size_t *nout) {
+  cgl_range *ranges = malloc((recording->nranges + 1) * sizeof *ranges);
+  size_t n = 0, merged = 0;
+  if (!ranges)
+    return false;
+  for (size_t i = 0; i < recording->nops; i++) {
+    const cgl_op *op = &recording->ops[i];
+    if (op->kind == CGL_OP_FOREIGN) {
+      ranges[0] = (cgl_range){0, SIZE_MAX, true};
+      n = 1;
+      break;
+    }
+    for (uint32_t k = 0; k < op->nranges; k++)
+      if (recording->ranges[op->ranges + k].bytes)
+        ranges[n++] = recording->ranges[op->ranges + k];
+  }
+  qsort(ranges, n, sizeof *ranges, by_address);
+  for (size_t i = 0; i < n; i++) {
+    cgl_range *last = &ranges[merged ? merged - 1 : 0];
+    CUdeviceptr end = ranges[i].address + ranges[i].bytes;
+    if (!merged || ranges[i].address > last->address + last->bytes) {
+      ranges[merged++] = ranges[i];
+      continue;
+    }
+    if (end > last->address + last->bytes)
+      last->bytes = end - last->address;
+    last->write |= ranges[i].write;
+  }
+  *out = ranges;
+  *nout = merged;
+  return true;
+}
+
+
 CUresult cgl_recording_find_foreign(cgl_graph *graph) {
   cgl_recording *recording = &graph->recording;
   const cgl_driver *driver = cgl_driver_of(graph);
