@@ -453,6 +453,9 @@ CGL_API cgl_status cgl_graph_capture_end(cgl_graph *graph);
    last failure stays: what fails here is added to its `also`. */
 CGL_API cgl_status cgl_graph_capture_abandon(cgl_graph *graph);
 CGL_API bool cgl_graph_is_capturing(const cgl_graph *graph);
+/* The stream on which the capture underway began (borrowed), or NULL. */
+CGL_API cgl_stream *cgl_graph_capturing_stream(const cgl_graph *graph);
+CGL_API cgl_context *cgl_graph_context(const cgl_graph *graph);
 /* The graph that captures `stream` (borrowed), or NULL. */
 CGL_API cgl_graph *cgl_stream_capturing_graph(const cgl_stream *stream);
 /* A fresh executable from the kept template.  cuGraphInstantiateWithParams */
@@ -465,6 +468,10 @@ CGL_API cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
 CGL_API cgl_status cgl_graph_reset(cgl_graph *graph);
 /* The pool of its captures; CGL_ERROR_NOT_CAPTURED before the first. */
 CGL_API cgl_status cgl_graph_pool(cgl_graph *graph, cgl_pool **pool);
+/* Every pool that its capture allocated from, its own first; *pool is NULL
+   past the last. */
+CGL_API cgl_status cgl_graph_pool_at(cgl_graph *graph, size_t index,
+                                     cgl_pool **pool);
 /* The driver's handles: the template needs keep_graph, the executable an
    instantiation.  Borrowed until reset or instantiation. */
 CGL_API cgl_status cgl_graph_raw_graph(cgl_graph *graph, void **cugraph);

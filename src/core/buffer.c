@@ -79,6 +79,11 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
     status = cgl_check_device(&stream->object, &pool->object, operation);
   else
     pool = stream->capture ? stream->capture->pool : context->pool;
+  /* A pool other than the graph's is one that the capture used. */
+  cgl_graph *user =
+      stream->capture && stream->capture->pool != pool ? stream->capture : NULL;
+  if (!status && user)
+    status = cgl_capture_reserve(stream, operation, 0, 0, 1);
   if (!status)
     status = buffer_new(context, type, count, operation, out);
   size_t bytes = status ? 0 : count * types[type].bytes;
@@ -91,6 +96,8 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
     return status;
   }
   (*out)->address = cgl_block_address((*out)->block, bytes);
+  if (user)
+    cgl_capture_keep(user, &pool->object);
   return CGL_OK;
 }
 

@@ -331,7 +331,8 @@ static cgl_status check_begin(cgl_graph *graph, cgl_stream *stream,
     cgl_fail_hint("reset the graph first, or capture into a new one");
   } else if (cgl_stream_is_default(stream)) {
     cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
-             "a capture cannot begin on the default stream");
+             "a capture cannot begin on the default stream: graphs are "
+             "captured on another one, and may be replayed on any");
     cgl_fail_hint("capture on a stream of your own");
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   } else if (stream->capture) {
@@ -387,9 +388,4 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   atomic_fetch_add(&graph->pool->captures, 1);
   atomic_store(&graph->pool->capturing, graph->serial);
   return CGL_OK;
-}
-
-
-bool cgl_graph_is_capturing(const cgl_graph *graph) {
-  return graph->state == CGL_GRAPH_CAPTURING;
 }

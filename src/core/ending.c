@@ -9,6 +9,21 @@
 #include <stdio.h>
 
 
+bool cgl_graph_is_capturing(const cgl_graph *graph) {
+  return graph->state == CGL_GRAPH_CAPTURING;
+}
+
+
+cgl_stream *cgl_graph_capturing_stream(const cgl_graph *graph) {
+  return cgl_graph_is_capturing(graph) ? graph->origin : NULL;
+}
+
+
+cgl_context *cgl_graph_context(const cgl_graph *graph) {
+  return graph->object.context;
+}
+
+
 cgl_status cgl_capture_fail_broken(const cgl_graph *graph,
                                    const char *operation) {
   const cgl_status status = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;

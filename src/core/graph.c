@@ -53,7 +53,7 @@ void cgl_graph_get_desc(const cgl_graph *graph, cgl_graph_desc *desc) {
 
 
 cgl_status cgl_graph_set_desc(cgl_graph *graph, const cgl_graph_desc *desc) {
-  static const char operation[] = "graph:capture_begin";
+  static const char operation[] = "graph:options";
   if (graph->state != CGL_GRAPH_EMPTY) {
     cgl_fail(CGL_ERROR_CAPTURE_STATE, operation, "the graph %s, begun at %s",
              graph->state == CGL_GRAPH_CAPTURING ? "is capturing already"
@@ -394,6 +394,18 @@ cgl_status cgl_graph_pool(cgl_graph *graph, cgl_pool **pool) {
     return CGL_ERROR_NOT_CAPTURED;
   }
   *pool = cgl_pool_retain(graph->pool);
+  return CGL_OK;
+}
+
+
+cgl_status cgl_graph_pool_at(cgl_graph *graph, size_t index, cgl_pool **pool) {
+  *pool = NULL;
+  if (!index)
+    return cgl_graph_pool(graph, pool);
+  const cgl_recording *recording = &graph->recording;
+  for (size_t i = 0; i < recording->nkept && !*pool; i++)
+    if (recording->kept[i]->kind == CGL_OBJECT_pool && !--index)
+      *pool = cgl_pool_retain((cgl_pool *)recording->kept[i]);
   return CGL_OK;
 }
 

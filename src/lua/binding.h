@@ -46,10 +46,11 @@ typedef struct cgl_lua_scope {
   cgl_pool *pool;     /* owned: the pool in use outside, or NULL */
 } cgl_lua_scope;
 
-/* One stream per device, for captures. */
+/* Streams of a device: one for captures, and the default one. */
 typedef struct cgl_lua_side {
   struct cgl_lua_side *next;
-  cgl_stream *stream; /* owned */
+  cgl_context *context;       /* owned */
+  cgl_stream *stream, *plain; /* owned; NULL until needed */
 } cgl_lua_side;
 
 /* One per Lua state; a userdata, so that lua_close ends it. */
@@ -100,8 +101,11 @@ cgl_stream *cgl_lua_stream(lua_State *L, cgl_lua *S);
 cgl_context *cgl_lua_context(lua_State *L, cgl_lua *S);
 /* Makes the default stream of a device current; "" is the default device. */
 void cgl_lua_select(lua_State *L, cgl_lua *S, const char *device);
-/* The stream that captures on the current device use, borrowed. */
-cgl_stream *cgl_lua_side_stream(lua_State *L, cgl_lua *S);
+/* The stream that captures on a device use, borrowed. */
+cgl_stream *cgl_lua_side_stream(lua_State *L, cgl_lua *S, cgl_context *context);
+/* The current stream when it is of this device, else the device's default
+   stream; borrowed. */
+cgl_stream *cgl_lua_stream_of(lua_State *L, cgl_lua *S, cgl_context *context);
 /* Releases the current stream and the side streams; they come back when they
    are needed. */
 void cgl_lua_forget(cgl_lua *S);
@@ -139,6 +143,9 @@ int cgl_lua_bad(lua_State *L, cgl_lua *S, int index, const char *format, ...)
    status lacked: try once more. */
 bool cgl_lua_collected(lua_State *L, cgl_lua *S, cgl_status status);
 
+/* Collects all garbage. */
+void cgl_lua_collect(lua_State *L, cgl_lua *S);
+
 /* The border: every core status passes here. */
 static inline void cgl_lua_done(lua_State *L, cgl_lua *S, cgl_status status) {
   if (status)
@@ -164,6 +171,7 @@ typedef struct cgl_lua_type {
 typedef struct cgl_lua_box {
   void *object;    /* NULL: released */
   const char *tag; /* &cgl_lua_tags[kind] */
+  uintptr_t mark;  /* the kind's own; 0 at first */
 } cgl_lua_box;
 
 extern const char cgl_lua_tags[CGL_LUA_KIND_COUNT];

@@ -190,9 +190,14 @@ int cgl_lua_bad(lua_State *L, cgl_lua *S, int index, const char *format, ...) {
 bool cgl_lua_collected(lua_State *L, cgl_lua *S, cgl_status status) {
   if (status != OUT_OF_MEMORY && status != CGL_ERROR_NO_MEMORY)
     return false;
+  cgl_lua_collect(L, S);
+  return true;
+}
+
+
+void cgl_lua_collect(lua_State *L, cgl_lua *S) {
   const char *operation = S->operation;
   lua_gc(L, LUA_GCCOLLECT, 0);
   S->operation = operation; /* finalizers of the script may have called us */
   cgl_lua_site(L, S);
-  return true;
 }

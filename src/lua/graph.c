@@ -8,6 +8,8 @@
 
 enum {
   CAPTURE_UNDERWAY = 900, /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED */
+  BEGAN_ON_CURRENT = 1,   /* mark of a graph: capture_begin took the current
+                             stream, and capture_end wants the same */
   REPLAYS_AT_ONCE = 4096
 };
 
@@ -62,6 +64,61 @@ static int new_graph(lua_State *L) {
 }
 
 
+/* g:options([{keep_graph=, pool=, capture_error_mode=}]) changes those that
+   are there, and returns all. */
+static int graph_options(lua_State *L) {
+  static const char *const known[] = {"keep_graph", "pool",
+                                      "capture_error_mode", NULL};
+  cgl_lua *S = cgl_lua_issue(L, "graph:options");
+  lua_settop(L, 2);
+  cgl_graph *graph = check(L, S, 1);
+  cgl_graph_desc desc;
+  cgl_graph_get_desc(graph, &desc);
+  if (cgl_lua_options(L, S, 2, known)) {
+    read_capture(L, S, 2, &desc);
+    desc.keep_graph =
+        cgl_lua_option_boolean(L, S, 2, "keep_graph", desc.keep_graph);
+    cgl_lua_done(L, S, cgl_graph_set_desc(graph, &desc));
+  }
+  lua_createtable(L, 0, 3);
+  lua_pushboolean(L, desc.keep_graph);
+  lua_setfield(L, -2, "keep_graph");
+  lua_pushstring(L, mode_names[desc.capture_mode]);
+  lua_setfield(L, -2, "capture_error_mode");
+  if (desc.pool) {
+    cgl_pool **slot = cgl_lua_new(L, S, CGL_LUA_pool);
+    *slot = cgl_pool_retain(desc.pool);
+    lua_setfield(L, -2, "pool");
+  }
+  return 1;
+}
+
+
+/* g.pool = p, g.capture_error_mode = "...", g.keep_graph = true: what options
+   does, one at a time; nil is the default. */
+static int graph_newindex(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "graph:options");
+  lua_settop(L, 3);
+  cgl_graph *graph = check(L, S, 1);
+  static const char *const known[] = {"keep_graph", "pool",
+                                      "capture_error_mode", NULL};
+  int field = cgl_lua_choice(L, S, 2, "the field", known);
+  cgl_graph_desc desc;
+  cgl_graph_get_desc(graph, &desc);
+  bool none = lua_isnil(L, 3);
+  if (field == 0)
+    desc.keep_graph = cgl_lua_boolean(L, S, 3, "keep_graph", false);
+  else if (field == 1)
+    desc.pool = none ? NULL : cgl_lua_check(L, S, 3, CGL_LUA_pool);
+  else
+    desc.capture_mode = none ? CGL_CAPTURE_DEFAULT
+                             : (cgl_capture_mode)cgl_lua_choice(
+                                   L, S, 3, "capture_error_mode", mode_names);
+  cgl_lua_done(L, S, cgl_graph_set_desc(graph, &desc));
+  return 0;
+}
+
+
 static void apply_options(lua_State *L, cgl_lua *S, int options,
                           cgl_graph *graph) {
   cgl_graph_desc desc;
@@ -80,17 +137,28 @@ static int graph_capture_begin(lua_State *L) {
   cgl_graph *graph = check(L, S, 1);
   cgl_lua_options(L, S, 2, known);
   cgl_stream *stream = cgl_lua_option_object(L, S, 2, "stream", CGL_LUA_stream);
+  uintptr_t mark = stream ? 0 : BEGAN_ON_CURRENT;
   if (!stream)
     stream = cgl_lua_stream(L, S);
   apply_options(L, S, 2, graph);
   cgl_lua_done(L, S, cgl_graph_capture_begin(graph, stream));
+  cgl_lua_box_at(L, 1)->mark = mark;
   return 0;
 }
 
 
 static int graph_capture_end(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:capture_end");
-  cgl_lua_done(L, S, cgl_graph_capture_end(check(L, S, 1)));
+  cgl_graph *graph = check(L, S, 1);
+  cgl_stream *origin = cgl_graph_capturing_stream(graph);
+  cgl_stream *current = cgl_lua_stream(L, S);
+  if (origin && cgl_lua_box_at(L, 1)->mark == BEGAN_ON_CURRENT &&
+      cgl_stream_handle(origin) != cgl_stream_handle(current))
+    cgl_lua_raise(L, S, CGL_ERROR_CAPTURE_STATE,
+                  "end it with the stream current that was so at the begin, or "
+                  "name the stream at capture_begin{stream=}",
+                  "a capture must end on the same stream that it began on");
+  cgl_lua_done(L, S, cgl_graph_capture_end(graph));
   return 0;
 }
 
@@ -120,30 +188,45 @@ static void finish(lua_State *L, cgl_lua *S, cgl_graph *graph) {
 }
 
 
+/* Checks the options at `index`; collects when they say so, before anything
+   is borrowed: finalizers of the script may do what they like. */
+static void read_region(lua_State *L, cgl_lua *S, int index,
+                        const char *const *known) {
+  cgl_lua_options(L, S, index, known);
+  if (cgl_lua_option_boolean(L, S, index, "collect", false))
+    cgl_lua_collect(L, S);
+}
+
+
+/* What was issued before is done when the body runs; but for a capture of
+   another thread, which is no reason to refuse this one. */
+static void settle(lua_State *L, cgl_lua *S, cgl_context *context, bool trim) {
+  cgl_status status = cgl_context_synchronize(context);
+  if (!status && trim)
+    status = cgl_pool_trim(cgl_context_pool(context), NULL);
+  if (status != CAPTURE_UNDERWAY)
+    cgl_lua_done(L, S, status);
+}
+
+
 /* Runs the function at index 2 as the body of a capture into the graph at
-   index 1; replaces the stack above the graph with what it returned. */
-static void capture(lua_State *L, cgl_lua *S, int options) {
+   index 1, on the stream that the options at 3 name or else on `stream`;
+   replaces the stack above the graph with what it returned. */
+static void capture(lua_State *L, cgl_lua *S, cgl_stream *stream) {
   cgl_graph *graph = check(L, S, 1);
-  cgl_stream *stream =
-      cgl_lua_option_object(L, S, options, "stream", CGL_LUA_stream);
-  cgl_stream *current = cgl_lua_stream(L, S);
-  if (cgl_stream_capturing_graph(current))
+  cgl_stream *given = cgl_lua_option_object(L, S, 3, "stream", CGL_LUA_stream);
+  if (cgl_stream_capturing_graph(cgl_lua_stream(L, S)))
     cgl_lua_raise(L, S, CGL_ERROR_CAPTURE_STATE,
                   "end the first capture before the next begins; to put a "
                   "graph into a capture, replay it there",
                   "a capture inside a capture: the current stream is already "
                   "being captured");
-  if (!stream)
-    stream = cgl_lua_side_stream(L, S);
-  /* What was issued before is done when the body runs; but for a capture of
-     another thread, which is no reason to refuse this one. */
-  cgl_status status = cgl_context_synchronize(cgl_stream_context(stream));
-  if (status != CAPTURE_UNDERWAY)
-    cgl_lua_done(L, S, status);
+  bool trim = cgl_lua_option_boolean(L, S, 3, "trim", false);
+  stream = given ? given : stream;
+  settle(L, S, cgl_stream_context(stream), trim);
   /* The body may release the graph and drop what held it. */
   cgl_graph **held = cgl_lua_new(L, S, CGL_LUA_graph);
   lua_replace(L, 3);
-  lua_settop(L, 3);
   lua_insert(L, 2); /* 1: the graph, 2: held, 3: fn */
   cgl_lua_done(L, S, cgl_graph_capture_begin(graph, stream));
   *held = cgl_graph_retain(graph);
@@ -156,33 +239,40 @@ static void capture(lua_State *L, cgl_lua *S, int options) {
 }
 
 
-/* g:capture(fn [, {pool=, capture_error_mode=, stream=}]) returns g and what
-   fn returned. */
+/* g:capture(fn [, {pool=, capture_error_mode=, stream=, collect=, trim=}])
+   returns g and what fn returned.  On the current stream, or on a side stream
+   when that is a default stream or another device's. */
 static int graph_capture(lua_State *L) {
-  static const char *const known[] = {"pool", "capture_error_mode", "stream",
-                                      NULL};
+  static const char *const known[] = {
+      "pool", "capture_error_mode", "stream", "collect", "trim", NULL};
   cgl_lua *S = cgl_lua_issue(L, "graph:capture");
   lua_settop(L, 3);
-  cgl_graph *graph = check(L, S, 1);
+  check(L, S, 1);
   cgl_lua_function(L, S, 2);
-  cgl_lua_options(L, S, 3, known);
+  read_region(L, S, 3, known);
+  cgl_graph *graph = check(L, S, 1);
   apply_options(L, S, 3, graph);
-  capture(L, S, 3);
+  cgl_context *context = cgl_graph_context(graph);
+  cgl_stream *stream = cgl_lua_stream_of(L, S, context);
+  if (cgl_stream_is_default(stream))
+    stream = cgl_lua_side_stream(L, S, context);
+  capture(L, S, stream);
   return lua_gettop(L);
 }
 
 
-/* cg.capture(fn [, opts]) with the options of cg.graph and stream= */
+/* cg.capture(fn [, opts]) with the options of cg.graph and of the above */
 static int new_capture(lua_State *L) {
-  static const char *const known[] = {"keep_graph", "pool",
-                                      "capture_error_mode", "stream", NULL};
+  static const char *const known[] = {
+      "keep_graph", "pool", "capture_error_mode", "stream", "collect",
+      "trim",       NULL};
   cgl_lua *S = cgl_lua_issue(L, "capture");
   lua_settop(L, 2);
   cgl_lua_function(L, S, 1);
-  cgl_lua_options(L, S, 2, known);
+  read_region(L, S, 2, known);
   make(L, S, 2);    /* 1: fn, 2: opts, 3: graph */
   lua_insert(L, 1); /* 1: graph, 2: fn, 3: opts */
-  capture(L, S, 3);
+  capture(L, S, cgl_lua_side_stream(L, S, cgl_lua_context(L, S)));
   return lua_gettop(L);
 }
 
@@ -205,6 +295,18 @@ static int graph_instantiate(lua_State *L) {
 }
 
 
+/* On the stream, or when it is another device's, on the graph's own. */
+static inline void replay(lua_State *L, cgl_lua *S, cgl_graph *graph,
+                          cgl_stream *stream, uint64_t count) {
+  cgl_status status = cgl_graph_replay(graph, stream, count);
+  if (status == CGL_ERROR_WRONG_DEVICE) {
+    stream = cgl_lua_stream_of(L, S, cgl_graph_context(graph));
+    status = cgl_graph_replay(graph, stream, count);
+  }
+  cgl_lua_done(L, S, status);
+}
+
+
 /* g:replay([n]).  The line is looked up only where it can matter: a replay
    into a capture becomes a node.  A long loop looks up now and then, so that
    whoever stops scripts through a hook stops it too. */
@@ -221,13 +323,13 @@ static int graph_replay(lua_State *L) {
   else
     cgl_set_site(NULL, 0);
   while (left > REPLAYS_AT_ONCE) {
-    cgl_lua_done(L, S, cgl_graph_replay(graph, stream, REPLAYS_AT_ONCE));
+    replay(L, S, graph, stream, REPLAYS_AT_ONCE);
     left -= REPLAYS_AT_ONCE;
     cgl_lua_breathe(L, S);
     graph = check(L, S, 1); /* a hook may have done anything */
     stream = cgl_lua_stream(L, S);
   }
-  cgl_lua_done(L, S, cgl_graph_replay(graph, stream, left));
+  replay(L, S, graph, stream, left);
   return 0;
 }
 
@@ -244,6 +346,23 @@ static int graph_pool(lua_State *L) {
   cgl_graph *graph = check(L, S, 1);
   cgl_pool **slot = cgl_lua_new(L, S, CGL_LUA_pool);
   cgl_lua_done(L, S, cgl_graph_pool(graph, slot));
+  return 1;
+}
+
+
+/* g:pools(), its own first */
+static int graph_pools(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "graph:pools");
+  cgl_graph *graph = check(L, S, 1);
+  lua_newtable(L);
+  for (int i = 0;; i++) {
+    cgl_pool **slot = cgl_lua_new(L, S, CGL_LUA_pool);
+    cgl_lua_done(L, S, cgl_graph_pool_at(graph, (size_t)i, slot));
+    if (!*slot)
+      break;
+    lua_rawseti(L, 2, i + 1);
+  }
+  lua_settop(L, 2);
   return 1;
 }
 
@@ -371,6 +490,8 @@ void cgl_lua_open_graph(lua_State *L, cgl_lua *S) {
       {"replay", graph_replay},
       {"reset", graph_reset},
       {"pool", graph_pool},
+      {"pools", graph_pools},
+      {"options", graph_options},
       {"raw_cuda_graph", graph_raw_graph},
       {"raw_cuda_graph_exec", graph_raw_exec},
       {"writes", graph_writes},
@@ -381,7 +502,10 @@ void cgl_lua_open_graph(lua_State *L, cgl_lua *S) {
   };
   static const luaL_Reg functions[] = {
       {"graph", new_graph}, {"capture", new_capture}, {NULL, NULL}};
-  static const cgl_lua_type type = {.methods = methods, .describe = describe};
+  static const luaL_Reg metamethods[] = {{"__newindex", graph_newindex},
+                                         {NULL, NULL}};
+  static const cgl_lua_type type = {
+      .methods = methods, .metamethods = metamethods, .describe = describe};
   cgl_lua_register(L, S, CGL_LUA_graph, &type);
   cgl_lua_functions(L, functions);
 }

@@ -45,7 +45,7 @@ static void drop(cgl_lua_kind kind, void *object) {
 
 void *cgl_lua_new(lua_State *L, cgl_lua *S, cgl_lua_kind kind) {
   cgl_lua_box *box = lua_newuserdata(L, sizeof *box);
-  *box = (cgl_lua_box){NULL, &cgl_lua_tags[kind]};
+  *box = (cgl_lua_box){.tag = &cgl_lua_tags[kind]};
   lua_rawgeti(L, LUA_REGISTRYINDEX, S->metatable_refs[kind]);
   lua_setmetatable(L, -2);
   return &box->object;

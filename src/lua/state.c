@@ -101,6 +101,8 @@ void cgl_lua_forget(cgl_lua *S) {
     cgl_lua_side *side = S->sides;
     S->sides = side->next;
     cgl_stream_release(side->stream);
+    cgl_stream_release(side->plain);
+    cgl_context_release(side->context);
     free(side);
   }
 }
@@ -271,22 +273,37 @@ cgl_context *cgl_lua_context(lua_State *L, cgl_lua *S) {
 }
 
 
-cgl_stream *cgl_lua_side_stream(lua_State *L, cgl_lua *S) {
-  cgl_context *context = cgl_lua_context(L, S);
+static cgl_lua_side *side_of(lua_State *L, cgl_lua *S, cgl_context *context) {
   for (cgl_lua_side *side = S->sides; side; side = side->next)
-    if (cgl_stream_context(side->stream) == context)
-      return side->stream;
-  cgl_lua_side *side = malloc(sizeof *side);
+    if (side->context == context)
+      return side;
+  cgl_lua_side *side = calloc(1, sizeof *side);
   if (!side)
     cgl_lua_raise(L, S, CGL_ERROR_NO_MEMORY, "", "no memory for a stream");
-  cgl_status status = cgl_stream_create(context, 0, &side->stream);
-  if (status) {
-    free(side);
-    cgl_lua_done(L, S, status);
-  }
+  side->context = cgl_context_retain(context);
   side->next = S->sides;
   S->sides = side;
+  return side;
+}
+
+
+cgl_stream *cgl_lua_side_stream(lua_State *L, cgl_lua *S,
+                                cgl_context *context) {
+  cgl_lua_side *side = side_of(L, S, context);
+  if (!side->stream)
+    cgl_lua_done(L, S, cgl_stream_create(context, 0, &side->stream));
   return side->stream;
+}
+
+
+cgl_stream *cgl_lua_stream_of(lua_State *L, cgl_lua *S, cgl_context *context) {
+  cgl_stream *current = cgl_lua_stream(L, S);
+  if (cgl_stream_context(current) == context)
+    return current;
+  cgl_lua_side *side = side_of(L, S, context);
+  if (!side->plain)
+    cgl_lua_done(L, S, cgl_stream_default(context, &side->plain));
+  return side->plain;
 }
 
 

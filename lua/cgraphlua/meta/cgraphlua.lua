@@ -206,6 +206,8 @@ function cg.graph(opts) end
 
 ---@class cgraphlua.capture_options: cgraphlua.graph_options
 ---@field stream? cgraphlua.stream default: a side stream of the device
+---@field collect? boolean collect garbage first
+---@field trim? boolean return the device pool's free memory first
 
 --- Captures what `fn` issues into a new graph.  However fn ends, the current
 --- stream is put back and no capture is left; its own error is raised on.

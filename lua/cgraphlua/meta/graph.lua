@@ -14,15 +14,19 @@ local graph = {}
 ---@param opts? cgraphlua.begin_options
 function graph:capture_begin(opts) end
 
---- Ends the capture and, unless keep_graph, instantiates.  When the capture
---- was broken, the error names the operation and the line that broke it.
+--- Ends the capture and, unless keep_graph, instantiates; on the stream that
+--- it began on.  When a call broke the capture, its error is raised.
 function graph:capture_end() end
 
---- Captures what `fn` issues, on a side stream.  However fn ends, the current
---- stream is put back and no capture is left; its own error is raised on.
---- fn cannot yield.
+---@class cgraphlua.region_options: cgraphlua.begin_options
+---@field stream? cgraphlua.stream default: the current one, or a side stream when that is a default one
+---@field collect? boolean collect garbage first
+---@field trim? boolean return the device pool's free memory first
+
+--- Captures what `fn` issues.  However fn ends, the current stream is put back
+--- and no capture is left; its own error is raised on.  fn cannot yield.
 ---@param fn fun(): ...
----@param opts? cgraphlua.begin_options stream: default a side stream
+---@param opts? cgraphlua.region_options
 ---@return cgraphlua.graph self
 ---@return any ... what fn returned
 function graph:capture(fn, opts) end
@@ -50,6 +54,17 @@ function graph:pool() end
 ---@param buffer cgraphlua.buffer
 ---@return boolean writes
 function graph:writes(buffer) end
+
+--- Every pool that the capture allocated from, its own first.
+---@return cgraphlua.pool[]
+function graph:pools() end
+
+--- Changes what the next captures will use, and returns it; refused while the
+--- graph captures or holds a capture.  The fields keep_graph, pool and
+--- capture_error_mode can also be assigned; nil is the default.
+---@param opts? { keep_graph?: boolean, pool?: cgraphlua.pool, capture_error_mode?: cgraphlua.capture_error_mode }
+---@return { keep_graph: boolean, pool?: cgraphlua.pool, capture_error_mode: cgraphlua.capture_error_mode }
+function graph:options(opts) end
 
 --- The driver's template, until reset or instantiation.  Needs keep_graph.
 ---@return lightuserdata cugraph
