@@ -1,0 +1,88 @@
+-- doc/parity.md names specs for every row, and every one of them is there.
+
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+
+local function read(path)
+  local file = io.open(path, "rb")
+  local text = file and file:read "*a"
+  if file then file:close() end
+  return text
+end
+
+local page = read(here .. "/../doc/parity.md")
+
+-- Of the rows: the first cell, the last cell, and the file and text of each
+-- spec named there.
+local function rows()
+  local list = {}
+  for line in page:gmatch "\n(|[^\n]*)" do
+    local cells = {}
+    for cell in line:gmatch "|%s*([^|]-)%s*%f[|]" do cells[#cells + 1] = cell end
+    if cells[1] ~= "torch" and not cells[1]:match "^%-+$" then
+      local row = { name = cells[1], cells = cells, specs = {} }
+      local file
+      for name, text in ((cells[3] or "") .. ";"):gmatch '(`?[^`"]*`?[^`"]*)"([^"]*)"' do
+        file = name:match "`([%w_.]+)`" or file
+        row.specs[#row.specs + 1] = { file = file, text = text }
+      end
+      list[#list + 1] = row
+    end
+  end
+  return list
+end
+
+-- The texts after `it` in a spec; the strings of a C test, joined as C does.
+local known = {}
+local function texts(file)
+  if known[file] then return known[file] end
+  local source = read(here .. "/" .. file)
+  if not source then return nil end
+  local set = {}
+  if file:match "%.c$" then
+    for text in source:gsub('"%s*\n%s*"', ""):gmatch '"([^"\n]*)"' do set[text] = true end
+  else
+    for text in source:gmatch '%f[%w]it%(%s*"([^"\n]*)"' do set[text] = true end
+  end
+  known[file] = set
+  return set
+end
+
+describe("the page on parity", function()
+  if not page then
+    it("is beside the specs", function()
+      pending "doc/parity.md is not in this folder of tests"
+    end)
+    return
+  end
+
+  it("has its rows", function()
+    assert.is_true(#rows() > 25)
+    for _, row in ipairs(rows()) do
+      assert.equal(3, #row.cells, row.name)
+      assert.is_true(#row.cells[2] > 0, row.name)
+    end
+  end)
+
+  for _, row in ipairs(rows()) do
+    it("names specs that exist: " .. row.name, function()
+      assert.is_true(#row.specs > 0, "no spec is named")
+      for _, spec in ipairs(row.specs) do
+        assert(spec.file, "no file is named before: " .. spec.text)
+        local set = texts(spec.file)
+        if set then
+          assert(set[spec.text], spec.file .. " does not have: " .. spec.text)
+        else -- a folder of tests goes without the sources in C
+          assert(spec.file:match "%.c$" and not read(here .. "/core_test.c"),
+            "there is no " .. spec.file)
+        end
+      end
+    end)
+  end
+
+  it("leaves out no file between two specs of a cell", function()
+    for _, row in ipairs(rows()) do
+      local _, quotes = row.cells[3]:gsub('"', "")
+      assert.equal(2 * #row.specs, quotes, row.name)
+    end
+  end)
+end)
