@@ -275,9 +275,8 @@ typedef struct cgl_pool_stats {
    object or any block or graph of it. */
 CGL_API cgl_status cgl_pool_create(cgl_context *context, cgl_pool **pool);
 CGL_API void cgl_pool_get_stats(const cgl_pool *pool, cgl_pool_stats *stats);
-/* Returns segments without live blocks to the device; *bytes of them.  None
-   while a graph that captured into the pool holds its capture: its replays use
-   memory that is free for the next capture.  cuMemUnmap */
+/* Returns every page without a live block to the device; *bytes of them.  What
+   captures dropped stays while a graph of the pool lives.  cuMemUnmap */
 CGL_API cgl_status cgl_pool_trim(cgl_pool *pool, size_t *bytes);
 /* What a block of a pool is: held by a buffer; to be had by anybody; to be had
    by work of one stream only until the device is waited for; freed, and still

@@ -95,6 +95,81 @@ static void snapshots(void) {
 }
 
 
+static size_t reserved(cgl_pool *pool) {
+  cgl_pool_stats stats;
+  cgl_pool_get_stats(pool, &stats);
+  return stats.reserved;
+}
+
+
+static void fill(cgl_buffer *buffer, unsigned char value) {
+  tap_ok(!cgl_buffer_fill(buffer, stream, &value), "filled");
+}
+
+
+static bool holds(cgl_buffer *buffer, unsigned char value) {
+  unsigned char ends[2] = {0, 0};
+  size_t last = cgl_buffer_bytes(buffer) - 1;
+  return !cgl_buffer_download(buffer, stream, 0, &ends[0], 1) &&
+         !cgl_buffer_download(buffer, stream, last, &ends[1], 1) &&
+         ends[0] == value && ends[1] == value;
+}
+
+
+/* Half of it is freed in pieces, and larger ones are asked for. */
+static void moves_memory(void) {
+  enum { COUNT = 32 };
+  cgl_buffer *small[COUNT], *large[COUNT / 4];
+  cgl_pool *pool = NULL;
+  bool right = true;
+  cgl_pool_create(context, &pool);
+  for (int i = 0; i < COUNT; i++)
+    small[i] = bytes_of(stream, pool, 4 * MIB);
+  size_t before = reserved(pool);
+  tap_ok(before == COUNT * (size_t)4 * MIB, "a pool takes what is asked for");
+  for (int i = 1; i < COUNT; i += 2)
+    fill(small[i], (unsigned char)i);
+  for (int i = 0; i < COUNT; i += 2)
+    cgl_buffer_release(small[i]);
+  for (int i = 0; i < COUNT / 4; i++) {
+    large[i] = bytes_of(stream, pool, 8 * MIB);
+    fill(large[i], (unsigned char)(100 + i));
+  }
+  tap_ok(cgl_pool_is_valid(pool), "the pool is valid");
+  tap_ok(reserved(pool) == before,
+         "larger blocks take the memory of smaller ones that were freed");
+  for (int i = 0; i < COUNT / 4; i++)
+    right = right && holds(large[i], (unsigned char)(100 + i));
+  for (int i = 1; i < COUNT; i += 2)
+    right = right && holds(small[i], (unsigned char)i);
+  tap_ok(right, "and nobody else's");
+  for (int i = 0; i < COUNT / 4; i++)
+    cgl_buffer_release(large[i]);
+  size_t bytes = 0;
+  tap_ok(!cgl_pool_trim(pool, &bytes) && bytes == before / 2 &&
+             reserved(pool) == before / 2 && cgl_pool_is_valid(pool),
+         "trim returns every page without a live block");
+  for (int i = 1; i < COUNT; i += 2)
+    cgl_buffer_release(small[i]);
+  tap_ok(!cgl_pool_trim(pool, &bytes) && !reserved(pool) &&
+             cgl_pool_is_valid(pool),
+         "and everything in the end");
+  cgl_pool_release(pool);
+}
+
+
+/* A pool that two streams take from in turn does not wait for ever. */
+static void settles(void) {
+  cgl_pool *pool = NULL;
+  cgl_pool_create(context, &pool);
+  for (int i = 0; i < 2000; i++)
+    cgl_buffer_release(bytes_of(i % 2 ? stream : other, pool, 3 * MIB));
+  tap_ok(reserved(pool) <= 8 * (size_t)MIB && cgl_pool_is_valid(pool),
+         "two streams in turn take two blocks' memory at most");
+  cgl_pool_release(pool);
+}
+
+
 int main(void) {
   if (cgl_context_open(NULL, &context) ||
       cgl_stream_create(context, 0, &stream) ||
@@ -103,6 +178,8 @@ int main(void) {
     return tap_done();
   }
   snapshots();
+  moves_memory();
+  settles();
   cgl_stream_release(stream);
   cgl_stream_release(other);
   cgl_context_release(context);

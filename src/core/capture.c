@@ -385,7 +385,6 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   stream->issued = stream->joined = 0;
   graph->state = CGL_GRAPH_CAPTURING;
   graph->pool_held = true;
-  atomic_fetch_add(&graph->pool->captures, 1);
-  atomic_store(&graph->pool->capturing, graph->serial);
+  cgl_pool_capture_begins(graph->pool, graph->serial);
   return CGL_OK;
 }

@@ -116,7 +116,7 @@ static cgl_status end_failed(cgl_graph *graph, CUresult result,
 static void leave(cgl_graph *graph) {
   cgl_capture_forget(graph);
   graph->ended = cgl_site_here;
-  atomic_store(&graph->pool->capturing, 0);
+  cgl_pool_capture_ended(graph->pool);
   cgl_reach_free(graph->reach);
   graph->reach = NULL;
   graph->origin->capture = NULL;

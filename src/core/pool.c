@@ -1,246 +1,77 @@
-/* Pools: segments from the driver, blocks by best fit in bins. */
+/* Pools: who gets which block, when to wait and when to grow. */
+#include "core/pool.h"
 #include "core/capture.h"
-#include "core/memory.h"
+#include "core/reach.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define UNIT ((size_t)512) /* every block is a multiple; the driver's own */
-#define MIB ((size_t)1 << 20)
+enum {
+  PATIENCE = 8,      /* waits before the pool grows instead */
+  AMORTIZED = 256,   /* allocations that pay for one more wait */
+  LOOKS = 64,        /* candidates whose reachability is asked for */
+  WORTH_WAITING = 16 /* part of the reserved bytes that is worth one */
+};
+
+#ifdef CGL_DEBUG
+#define CHECK(pool) ((void)(cgl_pool_is_valid(pool) || (abort(), 0)))
+#else
+#define CHECK(pool) ((void)0)
+#endif
 
 
-static size_t round_up(size_t value, size_t unit) {
-  return (value + unit - 1) / unit * unit;
+/* ---- finding
+ * ----------------------------------------------------------------------- */
+
+static cgl_block *smaller(cgl_block *a, cgl_block *b) {
+  if (!a || !b)
+    return a ? a : b;
+  return b->bytes < a->bytes ? b : a;
 }
 
 
-static int bin_of(size_t bytes) {
-  size_t units = bytes / UNIT;
-  int bin = 63 - __builtin_clzll(units ? units : 1);
-  return bin < CGL_POOL_BINS ? bin : CGL_POOL_BINS - 1;
+/* The lane of the stream's own, that others may not have. */
+static cgl_lane *own_lane(cgl_pool *pool, const cgl_stream *stream) {
+  const cgl_graph *graph = stream->capture;
+  if (graph && graph->pool != pool)
+    return NULL; /* its replays run anywhere: only what is settled */
+  return cgl_index_lane(pool, stream->serial, graph, NULL);
 }
 
 
-/* ---- bins and neighbours ------------------------------------------------ */
-
-static void bin_insert(cgl_pool *pool, cgl_block *block) {
-  cgl_block **head = &pool->bins[bin_of(block->bytes)];
-  block->free = true;
-  block->bin_prev = NULL;
-  block->bin_next = *head;
-  if (*head)
-    (*head)->bin_prev = block;
-  *head = block;
-}
-
-
-static void bin_remove(cgl_pool *pool, cgl_block *block) {
-  if (block->bin_prev)
-    block->bin_prev->bin_next = block->bin_next;
-  else
-    pool->bins[bin_of(block->bytes)] = block->bin_next;
-  if (block->bin_next)
-    block->bin_next->bin_prev = block->bin_prev;
-  block->free = false;
-}
-
-
-/* Two free neighbours are one block when the same streams may use them. */
-static bool alike(const cgl_block *a, const cgl_block *b) {
-  return a && b && a->free && b->free && a->stream == b->stream &&
-         a->captured == b->captured && a->capture == b->capture;
-}
-
-
-static cgl_block *merge(cgl_pool *pool, cgl_block *left, cgl_block *right) {
-  bin_remove(pool, left);
-  bin_remove(pool, right);
-  left->bytes += right->bytes;
-  if (right->free_after > left->free_after)
-    left->free_after = right->free_after;
-  left->next = right->next;
-  if (right->next)
-    right->next->prev = left;
-  free(right);
-  bin_insert(pool, left);
-  return left;
-}
-
-
-static cgl_block *coalesce(cgl_pool *pool, cgl_block *block) {
-  if (alike(block->prev, block))
-    block = merge(pool, block->prev, block);
-  if (alike(block, block->next))
-    block = merge(pool, block, block->next);
-  return block;
-}
-
-
-/* ---- segments -------------------------------------------------------------
- */
-
-/* How much to take from the driver for a request: small blocks share. */
-static size_t segment_bytes(const cgl_pool *pool, size_t bytes) {
-  size_t wanted = bytes;
-  if (!pool->guard && bytes <= MIB)
-    wanted = 2 * MIB;
-  else if (!pool->guard && bytes <= 10 * MIB)
-    wanted = 20 * MIB;
-  return round_up(wanted, pool->granularity);
-}
-
-
-static CUmemAllocationProp properties(const cgl_pool *pool) {
-  CUmemAllocationProp prop;
-  memset(&prop, 0, sizeof prop);
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  prop.location.id = pool->object.context->device;
-  return prop;
-}
-
-
-/* Reserves, creates, maps and opens; undoes all when one step fails. */
-static CUresult segment_map(cgl_pool *pool, cgl_segment *segment,
-                            const char **entry) {
-  const cgl_driver *driver = cgl_driver_of(pool);
-  CUmemAllocationProp prop = properties(pool);
-  CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  *entry = "cuMemAddressReserve";
-  CUresult result =
-      driver->cuMemAddressReserve(&segment->base, segment->reserved, 0, 0, 0);
-  if (result)
-    return result;
-  *entry = "cuMemCreate";
-  result = driver->cuMemCreate(&segment->handle, segment->bytes, &prop, 0);
-  if (result)
-    goto reserved;
-  *entry = "cuMemMap";
-  result =
-      driver->cuMemMap(segment->base, segment->bytes, 0, segment->handle, 0);
-  if (result)
-    goto created;
-  *entry = "cuMemSetAccess";
-  result = driver->cuMemSetAccess(segment->base, segment->bytes, &access, 1);
-  if (!result)
-    return CUDA_SUCCESS;
-  driver->cuMemUnmap(segment->base, segment->bytes);
-created:
-  driver->cuMemRelease(segment->handle);
-reserved:
-  driver->cuMemAddressFree(segment->base, segment->reserved);
-  return result;
-}
-
-
-/* The device no longer uses the memory. */
-static void segment_free(cgl_pool *pool, cgl_segment *segment) {
-  const cgl_driver *driver = cgl_driver_of(pool);
-  driver->cuMemUnmap(segment->base, segment->bytes);
-  driver->cuMemRelease(segment->handle);
-  driver->cuMemAddressFree(segment->base, segment->reserved);
-  for (cgl_block *block = segment->first; block;) {
-    cgl_block *next = block->next;
-    free(block);
-    block = next;
+/* Scratch of the capture underway that its other streams used, and that the
+   graph's own edges prove to be over before what `stream` does next. */
+static cgl_block *find_reached(const cgl_lane *lane, size_t bytes,
+                               cgl_stream *stream) {
+  cgl_block *block = lane->bytes ? cgl_index_first(lane, bytes) : NULL;
+  for (int looks = 0; block && looks < LOOKS; looks++) {
+    if (block->bytes >= bytes && cgl_capture_covers(stream, block))
+      return block;
+    block = cgl_index_next(block);
   }
-  pool->stats.reserved -= segment->bytes;
-  pool->stats.segments--;
-  free(segment);
+  return NULL;
 }
 
 
-static CUresult segment_add(cgl_pool *pool, size_t bytes, const char **entry,
-                            cgl_block **out) {
-  *entry = "malloc";
-  cgl_segment *segment = calloc(1, sizeof *segment);
-  cgl_block *block = calloc(1, sizeof *block);
-  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-  if (!segment || !block)
-    goto failed;
-  segment->pool = pool;
-  segment->bytes = segment_bytes(pool, bytes);
-  segment->reserved = segment->bytes + (pool->guard ? pool->granularity : 0);
-  result = segment_map(pool, segment, entry);
-  if (result)
-    goto failed;
-  block->segment = segment;
-  block->bytes = segment->bytes;
-  segment->first = block;
-  segment->next = pool->segments;
-  pool->segments = segment;
-  pool->stats.segments++;
-  pool->stats.reserved += segment->bytes;
-  if (pool->stats.reserved > pool->stats.reserved_peak)
-    pool->stats.reserved_peak = pool->stats.reserved;
-  bin_insert(pool, block);
-  *out = block;
-  return CUDA_SUCCESS;
-failed:
-  free(segment);
-  free(block);
-  return result;
+/* The best free extent that work of `stream` may have. */
+static cgl_block *find(cgl_pool *pool, size_t bytes, cgl_stream *stream) {
+  const cgl_lane *own = own_lane(pool, stream);
+  cgl_block *best = own ? cgl_index_find(own, bytes) : NULL;
+  if (stream->capture && stream->capture->pool == pool)
+    best = smaller(best, cgl_index_find(&pool->scratch, bytes));
+  best = smaller(best, cgl_index_find(&pool->anybody, bytes));
+  if (best || !stream->capture || stream->capture->pool != pool)
+    return best;
+  best = find_reached(&pool->shared_scratch, bytes, stream);
+  for (cgl_lane *lane = pool->lanes; lane && !best; lane = lane->next)
+    if (lane->scratch && lane != own)
+      best = find_reached(lane, bytes, stream);
+  return best;
 }
 
 
-/* ---- settling and trimming --------------------------------------------------
- */
-
-/* The device was waited for since the block was freed, and nobody replays
-   into it. */
-static bool is_settled(const cgl_pool *pool, const cgl_block *block) {
-  const cgl_context *context = pool->object.context;
-  return cgl_context_waited(context, block->free_after) &&
-         (!block->captured ||
-          (!atomic_load(&pool->captures) &&
-           cgl_context_waited(context, atomic_load(&pool->used))));
-}
-
-
-/* What the device was waited for is anybody's now. */
-static void settle(cgl_pool *pool) {
-  pool->pending = 0;
-  for (cgl_segment *segment = pool->segments; segment; segment = segment->next)
-    for (cgl_block *block = segment->first; block; block = block->next) {
-      if (!block->free)
-        continue;
-      if (is_settled(pool, block)) {
-        block->stream = block->capture = 0;
-        block->captured = false;
-        block = coalesce(pool, block);
-      } else if (block->stream == UINT64_MAX && !block->captured)
-        pool->pending += block->bytes;
-    }
-}
-
-
-/* Gives whole-free segments back; the pool is settled. */
-static size_t trim(cgl_pool *pool) {
-  size_t bytes = 0;
-  for (cgl_segment **link = &pool->segments; *link;) {
-    cgl_segment *segment = *link;
-    cgl_block *first = segment->first;
-    if (!first->free || first->next || first->stream) {
-      link = &segment->next;
-      continue;
-    }
-    *link = segment->next;
-    bin_remove(pool, first);
-    bytes += segment->bytes;
-    segment_free(pool, segment);
-  }
-  return bytes;
-}
-
-
-void cgl_pool_settle(cgl_pool *pool) {
-  pthread_mutex_lock(&pool->lock);
-  settle(pool);
-  if (pool->guard)
-    trim(pool);
-  pthread_mutex_unlock(&pool->lock);
-}
-
+/* ---- waiting and growing
+ * ------------------------------------------------------------ */
 
 /* Waits for the device when captures allow it, then settles; false when a
    capture forbids it. */
@@ -250,65 +81,91 @@ static bool wait_and_settle(cgl_pool *pool) {
   CUresult result = cgl_context_wait(pool->object.context);
   cgl_captures_unhold();
   if (!result)
-    settle(pool);
+    cgl_index_settle(pool);
   return !result;
 }
 
 
-/* ---- blocks
- * ------------------------------------------------------------------- */
-
-static bool may_have(const cgl_pool *pool, const cgl_block *block,
-                     const cgl_stream *stream) {
-  const cgl_graph *graph = stream->capture;
-  if (!block->stream || is_settled(pool, block))
-    return true;
-  if (block->captured)
-    return graph && graph->pool == pool &&
-           (block->capture != graph->serial || block->stream == stream->serial);
-  return !graph && block->stream == stream->serial;
+/* Free memory that a wait for the device would make anybody's. */
+static size_t unsettled(const cgl_pool *pool) {
+  size_t bytes = pool->pending.bytes;
+  for (const cgl_lane *lane = pool->lanes; lane; lane = lane->next)
+    bytes += lane->scratch ? 0 : lane->bytes;
+  return bytes;
 }
 
 
-static cgl_block *find(cgl_pool *pool, size_t bytes, const cgl_stream *stream) {
-  for (int bin = bin_of(bytes); bin < CGL_POOL_BINS; bin++) {
-    cgl_block *best = NULL;
-    for (cgl_block *block = pool->bins[bin]; block; block = block->bin_next)
-      if (block->bytes >= bytes && (!best || block->bytes < best->bytes) &&
-          may_have(pool, block, stream))
-        best = block;
-    if (best)
-      return best;
+/* Waiting is dear and growing for ever is worse: a pool that could do with
+   what it has waits a few times, and then grows so that it need not. */
+static bool should_wait(const cgl_pool *pool, size_t bytes) {
+  size_t gain = unsettled(pool);
+  return pool->patience > 0 && gain >= pool->granularity && gain >= bytes / 2 &&
+         gain >= pool->stats.reserved / WORTH_WAITING;
+}
+
+
+/* A block with more memory under the pool; *rest: the lane of what is over. */
+static CUresult grow(cgl_pool *pool, size_t bytes, const cgl_stream *stream,
+                     const char **entry, cgl_block **out, cgl_lane **rest) {
+  size_t before = pool->stats.reserved;
+  cgl_lane *own = own_lane(pool, stream);
+  if (!own && stream->capture && stream->capture->pool == pool)
+    own = &pool->scratch;
+  CUresult result = cgl_pages_extend(pool, bytes, own, entry, out, rest);
+  if (pool->stats.reserved > before && pool->patience < PATIENCE)
+    pool->patience++;
+  return result;
+}
+
+
+static bool take(cgl_pool *pool, size_t bytes, cgl_stream *stream,
+                 cgl_block **out, cgl_lane **rest) {
+  cgl_block *block = pool->guard ? NULL : find(pool, bytes, stream);
+  if (!block)
+    return false;
+  *rest = block->lane;
+  cgl_index_remove(pool, block);
+  *out = block;
+  return true;
+}
+
+
+/* The block that serves a request, from the lanes or the driver, in no lane
+   any more. */
+static CUresult obtain(cgl_pool *pool, size_t bytes, cgl_stream *stream,
+                       const char **entry, cgl_block **out, cgl_lane **rest) {
+  if (take(pool, bytes, stream, out, rest))
+    return CUDA_SUCCESS;
+  cgl_index_settle(pool);
+  if (take(pool, bytes, stream, out, rest))
+    return CUDA_SUCCESS;
+  if (should_wait(pool, bytes) && wait_and_settle(pool)) {
+    pool->patience--;
+    if (pool->guard)
+      cgl_pages_trim(pool);
+    else if (take(pool, bytes, stream, out, rest))
+      return CUDA_SUCCESS;
   }
-  return NULL;
+  CUresult result = grow(pool, bytes, stream, entry, out, rest);
+  if (result != CUDA_ERROR_OUT_OF_MEMORY || !wait_and_settle(pool))
+    return result;
+  cgl_pool *other = pool->object.context->pool;
+  if (other != pool) {
+    pthread_mutex_lock(&other->lock);
+    cgl_index_settle(other);
+    cgl_pages_trim(other);
+    pthread_mutex_unlock(&other->lock);
+  }
+  if (pool->guard)
+    cgl_pages_trim(pool);
+  else if (take(pool, bytes, stream, out, rest))
+    return CUDA_SUCCESS;
+  return grow(pool, bytes, stream, entry, out, rest);
 }
 
 
-/* Takes `bytes` of a free block; without memory for the rest's record the
-   whole block is taken. */
-static void carve(cgl_pool *pool, cgl_block *block, size_t bytes) {
-  bin_remove(pool, block);
-  if (block->bytes - bytes < UNIT)
-    return;
-  cgl_block *rest = calloc(1, sizeof *rest);
-  if (!rest)
-    return;
-  rest->segment = block->segment;
-  rest->offset = block->offset + bytes;
-  rest->bytes = block->bytes - bytes;
-  rest->stream = block->stream;
-  rest->free_after = block->free_after;
-  rest->captured = block->captured;
-  rest->capture = block->capture;
-  rest->prev = block;
-  rest->next = block->next;
-  if (rest->next)
-    rest->next->prev = rest;
-  block->next = rest;
-  block->bytes = bytes;
-  bin_insert(pool, rest);
-}
-
+/* ---- blocks
+ * ------------------------------------------------------------------------ */
 
 static cgl_status out_of_memory(cgl_pool *pool, CUresult result, size_t bytes,
                                 const char *operation, const char *entry) {
@@ -327,111 +184,97 @@ static cgl_status out_of_memory(cgl_pool *pool, CUresult result, size_t bytes,
 }
 
 
-/* The block that serves a request, from the bins or the driver. */
-static CUresult obtain(cgl_pool *pool, size_t bytes, const cgl_stream *stream,
-                       const char **entry, cgl_block **out) {
-  cgl_context *context = pool->object.context;
-  *out = pool->guard ? NULL : find(pool, bytes, stream);
-  if (*out)
-    return CUDA_SUCCESS;
-  /* Waiting is dear and growing for ever is worse. */
-  if (pool->pending >= segment_bytes(pool, bytes) &&
-      pool->pending > pool->stats.reserved / 4 && wait_and_settle(pool)) {
-    if (pool->guard)
-      trim(pool);
-    else if ((*out = find(pool, bytes, stream)))
-      return CUDA_SUCCESS;
-  }
-  CUresult result = segment_add(pool, bytes, entry, out);
-  if (result != CUDA_ERROR_OUT_OF_MEMORY || !wait_and_settle(pool))
-    return result;
-  trim(pool);
-  cgl_pool *other = context->pool;
-  if (other != pool) {
-    pthread_mutex_lock(&other->lock);
-    settle(other);
-    trim(other);
-    pthread_mutex_unlock(&other->lock);
-  }
-  *out = pool->guard ? NULL : find(pool, bytes, stream);
-  return *out ? CUDA_SUCCESS : segment_add(pool, bytes, entry, out);
+/* Leaves `bytes` of a block and returns the rest to its lane; without memory
+   for the rest's record the whole block is taken. */
+static void carve(cgl_pool *pool, cgl_block *block, size_t bytes,
+                  cgl_lane *lane) {
+  if (block->bytes - bytes < CGL_POOL_UNIT || !cgl_index_reserve(pool, 1))
+    return;
+  cgl_index_insert(pool, cgl_index_cut(pool, block, bytes), lane);
+}
+
+
+static void count(cgl_pool *pool, size_t bytes) {
+  pool->stats.allocated += bytes;
+  if (pool->stats.allocated > pool->stats.allocated_peak)
+    pool->stats.allocated_peak = pool->stats.allocated;
+  if (++pool->stats.allocations % AMORTIZED == 0 && pool->patience < PATIENCE)
+    pool->patience++;
 }
 
 
 cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
                           const char *operation, cgl_block **out) {
-  cgl_status status = cgl_context_enter(pool->object.context, operation);
+  cgl_context *context = pool->object.context;
+  cgl_status status = cgl_context_enter(context, operation);
   if (status)
     return status;
   const char *entry = "larger than the device";
-  size_t units = round_up(bytes, UNIT);
+  size_t unit = pool->guard ? pool->granularity : CGL_POOL_UNIT;
+  size_t units = (bytes + unit - 1) / unit * unit;
+  cgl_lane *rest = NULL;
+  cgl_block *block = NULL;
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   pthread_mutex_lock(&pool->lock);
-  if (bytes <= pool->object.context->info.memory)
-    result = obtain(pool, units, stream, &entry, out);
+  CHECK(pool);
+  if (bytes <= context->info.memory)
+    result = obtain(pool, units, stream, &entry, &block, &rest);
   if (result) {
     status = out_of_memory(pool, result, bytes, operation, entry);
+    CHECK(pool);
     pthread_mutex_unlock(&pool->lock);
     return status;
   }
-  cgl_block *block = *out;
-  if (pool->guard)
-    bin_remove(pool, block);
-  else
-    carve(pool, block, units);
-  if (block->stream == UINT64_MAX && !block->captured)
-    pool->pending -= block->bytes;
+  carve(pool, block, units, rest);
+  count(pool, block->bytes);
   block->stream = stream->serial;
   block->free_after = 0;
-  block->number = ++pool->stats.allocations;
+  block->number = pool->stats.allocations;
   block->requested = bytes;
   block->site = cgl_site_here;
   block->captured = stream->capture && stream->capture->pool == pool;
-  block->capture = 0;
-  pool->stats.allocated += block->bytes;
-  if (pool->stats.allocated > pool->stats.allocated_peak)
-    pool->stats.allocated_peak = pool->stats.allocated;
   cgl_object_retain(&pool->object);
+  CHECK(pool);
   pthread_mutex_unlock(&pool->lock);
+  *out = block;
   return CGL_OK;
+}
+
+
+/* Who may have a block next. */
+static cgl_lane *lane_after(cgl_pool *pool, const cgl_block *block, bool wide) {
+  if (block->captured && atomic_load(&pool->captures)) {
+    if (!atomic_load(&pool->capturing))
+      return &pool->scratch;
+    return wide ? &pool->shared_scratch
+                : cgl_index_lane(pool, block->stream, true,
+                                 &pool->shared_scratch);
+  }
+  /* Replays of dead graphs may still be under way, anywhere. */
+  if (wide || block->captured || pool->guard)
+    return &pool->pending;
+  return cgl_index_lane(pool, block->stream, false, &pool->pending);
 }
 
 
 void cgl_pool_free(cgl_block *block, bool wide) {
   cgl_pool *pool = block->segment->pool;
   pthread_mutex_lock(&pool->lock);
+  CHECK(pool);
   pool->stats.frees++;
   pool->stats.allocated -= block->bytes;
   block->free_after = cgl_context_next_wait(pool->object.context);
-  if (block->captured && !atomic_load(&pool->captures)) {
-    block->captured = false;
-    wide = true; /* replays of dead graphs may still be under way, anywhere */
-  }
-  block->capture = block->captured ? atomic_load(&pool->capturing) : 0;
-  if (wide || pool->guard) {
-    block->stream = UINT64_MAX;
-    pool->pending += block->captured ? 0 : block->bytes;
-  }
-  bin_insert(pool, block);
-  coalesce(pool, block);
+  cgl_index_insert(pool, block, lane_after(pool, block, wide));
+  CHECK(pool);
   pthread_mutex_unlock(&pool->lock);
   cgl_object_release(&pool->object);
 }
 
 
 CUresult cgl_block_open_to(cgl_block *block, CUdevice device) {
-  cgl_segment *segment = block->segment;
-  cgl_pool *pool = segment->pool;
-  uint64_t bit = (uint64_t)1 << (device & 63);
-  CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, device},
-                            CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  CUresult result = CUDA_SUCCESS;
+  cgl_pool *pool = block->segment->pool;
   pthread_mutex_lock(&pool->lock);
-  if (!(segment->opened & bit))
-    result = cgl_driver_of(pool)->cuMemSetAccess(segment->base, segment->bytes,
-                                                 &access, 1);
-  if (!result)
-    segment->opened |= bit;
+  CUresult result = cgl_pages_open_to(pool, device);
   pthread_mutex_unlock(&pool->lock);
   return result;
 }
@@ -439,14 +282,44 @@ CUresult cgl_block_open_to(cgl_block *block, CUdevice device) {
 
 CUdeviceptr cgl_block_address(const cgl_block *block, size_t bytes) {
   const cgl_segment *segment = block->segment;
-  if (segment->pool->guard)
-    return segment->base + segment->bytes - bytes;
-  return segment->base + block->offset;
+  size_t at = segment->pool->guard ? block->bytes - bytes : 0;
+  return segment->base + block->offset + at;
+}
+
+
+/* ---- settling and captures
+ * ---------------------------------------------------------- */
+
+void cgl_pool_settle(cgl_pool *pool) {
+  pthread_mutex_lock(&pool->lock);
+  cgl_index_settle(pool);
+  if (pool->guard)
+    cgl_pages_trim(pool);
+  CHECK(pool);
+  pthread_mutex_unlock(&pool->lock);
+}
+
+
+void cgl_pool_capture_begins(cgl_pool *pool, uint64_t serial) {
+  atomic_fetch_add(&pool->captures, 1);
+  atomic_store(&pool->capturing, serial);
+}
+
+
+void cgl_pool_capture_ended(cgl_pool *pool) {
+  pthread_mutex_lock(&pool->lock);
+  atomic_store(&pool->capturing, 0);
+  cgl_index_move(pool, &pool->shared_scratch, &pool->scratch);
+  for (cgl_lane *lane = pool->lanes; lane; lane = lane->next)
+    if (lane->scratch)
+      cgl_index_move(pool, lane, &pool->scratch);
+  CHECK(pool);
+  pthread_mutex_unlock(&pool->lock);
 }
 
 
 /* ---- the object
- * ----------------------------------------------------------------- */
+ * -------------------------------------------------------------------- */
 
 static cgl_status pool_init(cgl_context *context, cgl_pool **out) {
   static const char operation[] = "pool";
@@ -457,7 +330,7 @@ static cgl_status pool_init(cgl_context *context, cgl_pool **out) {
   if (!pool)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a pool");
   pool->object.context = context;
-  CUmemAllocationProp prop = properties(pool);
+  CUmemAllocationProp prop = cgl_pages_properties(pool);
   CUresult result = context->driver->cuMemGetAllocationGranularity(
       &pool->granularity, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
   if (result) {
@@ -467,6 +340,9 @@ static cgl_status pool_init(cgl_context *context, cgl_pool **out) {
   }
   const char *guard = getenv("CGRAPHLUA_HOST_GUARD");
   pool->guard = guard && !strcmp(guard, "1");
+  pool->patience = PATIENCE;
+  pool->pending.stream = pool->shared_scratch.stream = CGL_NOBODY;
+  pool->scratch.scratch = pool->shared_scratch.scratch = true;
   pthread_mutex_init(&pool->lock, NULL);
   *out = pool;
   return CGL_OK;
@@ -500,7 +376,8 @@ static bool is_in_use(const cgl_pool *pool) {
   for (const cgl_segment *segment = pool->segments; segment;
        segment = segment->next)
     for (const cgl_block *block = segment->first; block; block = block->next)
-      if (!cgl_context_waited(context, block->free_after))
+      if (block->extent == CGL_EXTENT_FREE && block->lane != &pool->anybody &&
+          !cgl_context_waited(context, block->free_after))
         return true;
   return false;
 }
@@ -511,11 +388,8 @@ void cgl_pool_destroy(cgl_pool *pool) {
   cgl_context_enter(context, "pool");
   if (pool->segments && is_in_use(pool))
     cgl_context_wait(context);
-  while (pool->segments) {
-    cgl_segment *segment = pool->segments;
-    pool->segments = segment->next;
-    segment_free(pool, segment);
-  }
+  cgl_pages_end(pool);
+  cgl_index_end(pool);
   pthread_mutex_destroy(&pool->lock);
   free(pool);
 }
@@ -544,44 +418,14 @@ cgl_status cgl_pool_trim(cgl_pool *pool, size_t *bytes) {
   pthread_mutex_lock(&pool->lock);
   CUresult result = cgl_context_wait(pool->object.context);
   if (!result) {
-    settle(pool);
-    size_t freed = trim(pool);
+    cgl_index_settle(pool);
+    size_t freed = cgl_pages_trim(pool);
     if (bytes)
       *bytes = freed;
   }
+  CHECK(pool);
   pthread_mutex_unlock(&pool->lock);
   cgl_captures_unhold();
   return cgl_fail_driver(pool->object.context, result, operation,
                          "cuCtxSynchronize");
-}
-
-
-bool cgl_pool_is_valid(const cgl_pool *pool) {
-  size_t allocated = 0, reserved = 0, free_blocks = 0, binned = 0;
-  for (const cgl_segment *segment = pool->segments; segment;
-       segment = segment->next) {
-    size_t at = 0;
-    for (const cgl_block *block = segment->first; block; block = block->next) {
-      if (block->offset != at || !block->bytes || block->segment != segment ||
-          (block->next && block->next->prev != block))
-        return false;
-      at += block->bytes;
-      if (block->free)
-        free_blocks++;
-      else
-        allocated += block->bytes;
-    }
-    if (at != segment->bytes)
-      return false;
-    reserved += segment->bytes;
-  }
-  for (int bin = 0; bin < CGL_POOL_BINS; bin++)
-    for (const cgl_block *block = pool->bins[bin]; block;
-         block = block->bin_next) {
-      if (!block->free || bin_of(block->bytes) != bin)
-        return false;
-      binned++;
-    }
-  return allocated == pool->stats.allocated &&
-         reserved == pool->stats.reserved && free_blocks == binned;
 }

@@ -1,5 +1,5 @@
 /* What a pool looks like: a copy of its segments and blocks. */
-#include "core/memory.h"
+#include "core/pool.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +17,25 @@ const char *cgl_block_state_name(cgl_block_state state) {
 
 
 static cgl_block_state state_of(const cgl_block *block) {
-  const cgl_context *context = block->segment->pool->object.context;
-  if (!block->free)
+  const cgl_pool *pool = block->segment->pool;
+  const cgl_context *context = pool->object.context;
+  if (block->extent == CGL_EXTENT_LIVE)
     return CGL_BLOCK_live;
-  if (block->captured)
+  if (block->extent == CGL_EXTENT_HOLE)
+    return CGL_BLOCK_unmapped;
+  if (block->lane->scratch && atomic_load(&pool->captures))
     return CGL_BLOCK_scratch;
-  return !block->stream || cgl_context_waited(context, block->free_after)
+  return block->lane == &pool->anybody ||
+                 cgl_context_waited(context, block->free_after)
              ? CGL_BLOCK_free
              : CGL_BLOCK_pending;
+}
+
+
+/* The address space at a segment's end that was never used, or no more, is
+   not worth showing. */
+static bool shown(const cgl_block *block) {
+  return block && (block->next || block->extent != CGL_EXTENT_HOLE);
 }
 
 
@@ -36,8 +47,10 @@ static void describe(const cgl_block *block, size_t segment,
   info->bytes = block->bytes;
   info->state = state_of(block);
   info->file = "";
-  if (info->state != CGL_BLOCK_free && block->stream != UINT64_MAX)
-    info->stream = block->stream;
+  uint64_t stream = block->lane ? block->lane->stream : block->stream;
+  if (info->state != CGL_BLOCK_free && info->state != CGL_BLOCK_unmapped &&
+      stream != CGL_NOBODY)
+    info->stream = stream;
   if (info->state != CGL_BLOCK_live)
     return;
   info->requested = block->requested;
@@ -60,7 +73,7 @@ static cgl_snapshot *take(const cgl_pool *pool) {
   size_t nsegments = 0, nblocks = 0;
   for (const cgl_segment *s = pool->segments; s; s = s->next) {
     nsegments++;
-    for (const cgl_block *block = s->first; block; block = block->next)
+    for (const cgl_block *block = s->first; shown(block); block = block->next)
       nblocks++;
   }
   const cgl_segment **order = malloc((nsegments + 1) * sizeof *order);
@@ -80,10 +93,11 @@ static cgl_snapshot *take(const cgl_pool *pool) {
     order[n++] = s;
   qsort(order, n, sizeof *order, by_address);
   for (size_t i = 0; i < n; i++) {
-    segments[i] =
-        (cgl_segment_info){order[i]->base, order[i]->bytes, order[i]->bytes};
-    for (const cgl_block *b = order[i]->first; b; b = b->next)
+    segments[i] = (cgl_segment_info){order[i]->base, 0, order[i]->mapped};
+    for (const cgl_block *b = order[i]->first; shown(b); b = b->next) {
       describe(b, i, blocks++);
+      segments[i].bytes += b->bytes;
+    }
   }
   free(order);
   return snapshot;

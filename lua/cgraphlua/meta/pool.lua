@@ -22,8 +22,8 @@ function pool:use(fn, ...) end
 ---@return cgraphlua.pool_stats
 function pool:stats() end
 
---- Returns segments without live blocks to the device; none while a graph
---- holds a capture that allocated from the pool.  Raises in a capture.
+--- Returns every page without a live block to the device; what captures
+--- dropped stays while a graph of the pool lives.  Raises in a capture.
 ---@return integer bytes
 function pool:trim() end
 

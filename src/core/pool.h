@@ -1,0 +1,189 @@
+/* Pools of device memory, inside.
+   Idea: a pool holds physical memory in chunks and moves them about under
+   address space that it reserves in large segments; blocks are exact extents
+   of that space, in units of 512 bytes.  Freed blocks lie in lanes: one lane
+   per answer to "who may have it now".
+   Glossary.  granule: the driver's smallest mapping, 2 MiB.  chunk: one handle,
+   1 or CHUNK granules.  hole: an extent without memory.  spare: a chunk that
+   is mapped nowhere.  to harvest: to unmap chunks that lie wholly in free
+   memory of anybody's, for use elsewhere.  to settle: to make anybody's what
+   the device was waited for.  scratch: what a capture allocated and is free.
+   Invariants (cgl_pool_is_valid): the extents of a segment cover it in address
+   order without gap or overlap; a hole begins and ends with granules, none of
+   which has memory, and all others have; every free extent is in one bin of
+   one lane; two neighbours are neither holes both nor free in one lane both;
+   allocated = sum of live extents, reserved = mapped + spare. */
+#ifndef CGL_CORE_POOL_H
+#define CGL_CORE_POOL_H
+
+#include "core/core.h"
+
+enum {
+  CGL_POOL_UNIT = 512,
+  CGL_POOL_CHUNK = 16, /* granules */
+  CGL_LANE_FIRST = 40, /* powers of two of a size in units, */
+  CGL_LANE_SECOND = 8  /* each in eighths */
+};
+#define CGL_NOBODY UINT64_MAX /* as a stream's serial */
+
+typedef enum cgl_extent {
+  CGL_EXTENT_LIVE,
+  CGL_EXTENT_FREE,
+  CGL_EXTENT_HOLE
+} cgl_extent;
+
+typedef struct cgl_block {
+  struct cgl_segment *segment;
+  size_t offset, bytes;                  /* inside the segment */
+  struct cgl_block *prev, *next;         /* neighbours by address */
+  struct cgl_block *bin_prev, *bin_next; /* free: in a bin; hole: of holes */
+  struct cgl_lane *lane;                 /* free: which one */
+  cgl_extent extent;
+  bool captured;       /* live: allocated by a capture into the pool */
+  uint64_t stream;     /* live: serial of the owner */
+  uint64_t free_after; /* free: the wait that makes it anybody's */
+  uint64_t number;     /* live: of the allocation, unique in the pool */
+  size_t requested;    /* live: bytes */
+  cgl_site site;       /* live: of the allocation */
+} cgl_block;
+
+/* Free extents that the same work may have: of `stream` (0: anybody's,
+   CGL_NOBODY: nobody's until settled), or, when `scratch`, of captures into
+   the pool: of the one underway on `stream` (CGL_NOBODY: several), 0: any. */
+typedef struct cgl_lane {
+  uint64_t stream;
+  bool scratch;
+  size_t bytes;    /* of its extents */
+  uint64_t oldest; /* no extent's free_after is below */
+  uint64_t first;  /* bit i: second[i] is not 0 */
+  uint8_t second[CGL_LANE_FIRST];
+  cgl_block *bins[CGL_LANE_FIRST][CGL_LANE_SECOND];
+  struct cgl_lane *next;
+} cgl_lane;
+
+/* Where a granule's memory comes from. */
+typedef struct cgl_granule {
+  CUmemGenericAllocationHandle handle;
+  uint16_t at, of; /* which granule of its chunk; of = 0: a hole */
+} cgl_granule;
+
+typedef struct cgl_segment {
+  cgl_pool *pool;
+  CUdeviceptr base;
+  size_t bytes, mapped;  /* of address space; with memory */
+  cgl_granule *granules; /* NULL: memory of the pool's own allocator */
+  cgl_block *first;
+  struct cgl_segment *next;
+} cgl_segment;
+
+typedef struct cgl_chunk {
+  CUmemGenericAllocationHandle handle;
+  size_t granules;
+} cgl_chunk;
+
+struct cgl_pool {
+  cgl_object object;
+  pthread_mutex_t lock; /* guards everything below */
+  cgl_segment *segments;
+  cgl_block *holes;
+  /* lanes that are always there; the others come and go */
+  cgl_lane anybody, pending, scratch, shared_scratch;
+  cgl_lane *lanes;    /* of a stream each, the last used first */
+  cgl_block *records; /* of blocks, unused; linked by next */
+  size_t nrecords;    /* of them */
+  struct cgl_slab *slabs;
+  cgl_chunk *spare;
+  size_t nspare, spare_size;
+  size_t granularity; /* of the driver's memory, bytes */
+  uint64_t opened;    /* other devices that may reach it, a bit each */
+  int patience;       /* waits that may yet be made instead of growing */
+  bool guard;         /* every block's end lies against unmapped memory */
+  atomic_uint_fast64_t used; /* the wait that covers the last replay */
+  atomic_int captures; /* whose graphs live: their replays use the scratch */
+  atomic_uint_fast64_t capturing; /* serial of the capture underway, or 0 */
+  cgl_pool_stats stats;
+};
+
+/* ---- pool_index.c: under the lock; no driver calls ---------------------- */
+
+/* Makes `count` records certain; false without memory. */
+bool cgl_index_reserve(cgl_pool *pool, size_t count);
+/* An empty record, from those made certain. */
+cgl_block *cgl_index_record(cgl_pool *pool);
+void cgl_index_discard(cgl_pool *pool, cgl_block *block);
+void cgl_index_end(cgl_pool *pool);
+/* The lane of a stream; made when missing, `otherwise` without memory or
+   when `otherwise` is NULL and there is none. */
+cgl_lane *cgl_index_lane(cgl_pool *pool, uint64_t stream, bool scratch,
+                         cgl_lane *otherwise);
+/* Makes an extent free in a lane, joined with its neighbours there; the
+   joined one is returned. */
+cgl_block *cgl_index_insert(cgl_pool *pool, cgl_block *block, cgl_lane *lane);
+/* Takes a free extent out of its lane. */
+void cgl_index_remove(cgl_pool *pool, cgl_block *block);
+/* Makes an extent a hole, joined with its neighbours that are. */
+cgl_block *cgl_index_make_hole(cgl_pool *pool, cgl_block *block);
+void cgl_index_fill_hole(cgl_pool *pool, cgl_block *block);
+/* Cuts an extent that is in no lane and no hole list after `bytes`, into one
+   more record; returns the rest. */
+cgl_block *cgl_index_cut(cgl_pool *pool, cgl_block *block, size_t bytes);
+/* Appends `right`, in no list either, to `left`. */
+cgl_block *cgl_index_join(cgl_pool *pool, cgl_block *left, cgl_block *right);
+/* The smallest extent of a lane that holds `bytes`, or one of the smallest;
+   NULL when there is none. */
+cgl_block *cgl_index_find(const cgl_lane *lane, size_t bytes);
+/* The first extent of the lanes' bins from this size on, and the one after. */
+cgl_block *cgl_index_first(const cgl_lane *lane, size_t bytes);
+cgl_block *cgl_index_next(const cgl_block *block);
+/* Moves all extents of a lane to another. */
+void cgl_index_move(cgl_pool *pool, cgl_lane *from, cgl_lane *to);
+/* Moves everything that is settled by now to anybody's lane. */
+void cgl_index_settle(cgl_pool *pool);
+
+/* ---- pool_pages.c: under the lock ---------------------------------------- */
+
+/* A free extent of at least `bytes` with memory, in no lane: grown from free
+   neighbours of anybody's lane or `own` (may be NULL) where that takes least
+   memory, which is harvested before it is created.  *rest is the lane of what
+   it has beyond `bytes`. */
+CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes, const cgl_lane *own,
+                          const char **entry, cgl_block **block,
+                          cgl_lane **rest);
+/* Returns chunks that lie wholly in anybody's memory, and segments without
+   memory, to the driver; the bytes of them. */
+size_t cgl_pages_trim(cgl_pool *pool);
+/* Returns everything; the device no longer uses it. */
+void cgl_pages_end(cgl_pool *pool);
+/* Lets another device reach what is mapped and what will be. */
+CUresult cgl_pages_open_to(cgl_pool *pool, CUdevice device);
+CUmemAllocationProp cgl_pages_properties(const cgl_pool *pool);
+
+/* ---- pool.c ---------------------------------------------------------------
+ */
+
+/* The pool of a context; does not keep the context alive. */
+cgl_status cgl_pool_create_default(cgl_context *context, cgl_pool **pool);
+/* A block of at least `bytes` (> 0) for work on `stream`; retains the pool. */
+cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
+                          const char *operation, cgl_block **block);
+/* Takes the block back; `wide`: streams other than the owner used it. */
+void cgl_pool_free(cgl_block *block, bool wide);
+/* The device has been waited for: what was pending is anybody's now. */
+void cgl_pool_settle(cgl_pool *pool);
+/* A capture into the pool begins; it has ended. */
+void cgl_pool_capture_begins(cgl_pool *pool, uint64_t serial);
+void cgl_pool_capture_ended(cgl_pool *pool);
+/* Where `bytes` of the block begin: at its start, or, in a guarded pool, so
+   that they end where the mapping does. */
+CUdeviceptr cgl_block_address(const cgl_block *block, size_t bytes);
+/* Lets `device`, another one of the same driver, reach the block.
+   cuMemSetAccess */
+CUresult cgl_block_open_to(cgl_block *block, CUdevice device);
+
+/* ---- pool_check.c ----------------------------------------------------------
+ */
+
+/* Checks the invariants; under the lock or single-threaded. */
+bool cgl_pool_is_valid(const cgl_pool *pool);
+
+#endif

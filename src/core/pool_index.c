@@ -1,0 +1,327 @@
+/* Which extents of a pool are free, for whom, and how large they are: two-level
+   bins with bit maps, and neighbours joined at once. */
+#include "core/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  SLAB_RECORDS = 64,
+  LOOKS = 64 /* extents of one bin that are looked at for the best fit */
+};
+
+typedef struct cgl_slab {
+  struct cgl_slab *next;
+  cgl_block records[SLAB_RECORDS];
+} cgl_slab;
+
+
+/* ---- records
+ * ---------------------------------------------------------------------- */
+
+bool cgl_index_reserve(cgl_pool *pool, size_t count) {
+  while (pool->nrecords < count) {
+    cgl_slab *slab = malloc(sizeof *slab);
+    if (!slab)
+      return false;
+    slab->next = pool->slabs;
+    pool->slabs = slab;
+    for (int i = 0; i < SLAB_RECORDS; i++)
+      cgl_index_discard(pool, &slab->records[i]);
+  }
+  return true;
+}
+
+
+cgl_block *cgl_index_record(cgl_pool *pool) {
+  cgl_block *block = pool->records;
+  pool->records = block->next;
+  pool->nrecords--;
+  memset(block, 0, sizeof *block);
+  return block;
+}
+
+
+void cgl_index_discard(cgl_pool *pool, cgl_block *block) {
+  block->next = pool->records;
+  pool->records = block;
+  pool->nrecords++;
+}
+
+
+void cgl_index_end(cgl_pool *pool) {
+  while (pool->slabs) {
+    cgl_slab *slab = pool->slabs;
+    pool->slabs = slab->next;
+    free(slab);
+  }
+  while (pool->lanes) {
+    cgl_lane *lane = pool->lanes;
+    pool->lanes = lane->next;
+    free(lane);
+  }
+}
+
+
+/* ---- lanes and bins
+ * --------------------------------------------------------------- */
+
+cgl_lane *cgl_index_lane(cgl_pool *pool, uint64_t stream, bool scratch,
+                         cgl_lane *otherwise) {
+  cgl_lane **link = &pool->lanes, *lane;
+  for (; (lane = *link); link = &lane->next)
+    if (lane->stream == stream && lane->scratch == scratch)
+      break;
+  if (lane)
+    *link = lane->next;
+  else if (!otherwise || !(lane = calloc(1, sizeof *lane)))
+    return otherwise;
+  lane->stream = stream;
+  lane->scratch = scratch;
+  lane->next = pool->lanes;
+  pool->lanes = lane;
+  return lane;
+}
+
+
+static void bin_of(size_t bytes, unsigned *first, unsigned *second) {
+  size_t units = bytes / CGL_POOL_UNIT;
+  unsigned power = 63 - (unsigned)__builtin_clzll(units);
+  *first = power;
+  *second =
+      (unsigned)(power >= 3 ? units >> (power - 3) : units << (3 - power)) %
+      CGL_LANE_SECOND;
+}
+
+
+static void bin_add(cgl_lane *lane, cgl_block *block) {
+  unsigned first, second;
+  bin_of(block->bytes, &first, &second);
+  cgl_block **head = &lane->bins[first][second];
+  block->lane = lane;
+  block->extent = CGL_EXTENT_FREE;
+  block->bin_prev = NULL;
+  block->bin_next = *head;
+  if (*head)
+    (*head)->bin_prev = block;
+  *head = block;
+  if (!lane->bytes || block->free_after < lane->oldest)
+    lane->oldest = block->free_after;
+  lane->bytes += block->bytes;
+  lane->first |= (uint64_t)1 << first;
+  lane->second[first] |= (uint8_t)(1u << second);
+}
+
+
+void cgl_index_remove(cgl_pool *pool, cgl_block *block) {
+  (void)pool;
+  cgl_lane *lane = block->lane;
+  unsigned first, second;
+  bin_of(block->bytes, &first, &second);
+  if (block->bin_next)
+    block->bin_next->bin_prev = block->bin_prev;
+  if (block->bin_prev)
+    block->bin_prev->bin_next = block->bin_next;
+  else if (!(lane->bins[first][second] = block->bin_next) &&
+           !(lane->second[first] &= (uint8_t) ~(1u << second)))
+    lane->first &= ~((uint64_t)1 << first);
+  lane->bytes -= block->bytes;
+  block->lane = NULL;
+  block->extent = CGL_EXTENT_LIVE;
+}
+
+
+cgl_block *cgl_index_join(cgl_pool *pool, cgl_block *left, cgl_block *right) {
+  left->bytes += right->bytes;
+  if (right->free_after > left->free_after)
+    left->free_after = right->free_after;
+  left->next = right->next;
+  if (right->next)
+    right->next->prev = left;
+  cgl_index_discard(pool, right);
+  return left;
+}
+
+
+cgl_block *cgl_index_insert(cgl_pool *pool, cgl_block *block, cgl_lane *lane) {
+  cgl_block *prev = block->prev, *next = block->next;
+  if (next && next->extent == CGL_EXTENT_FREE && next->lane == lane) {
+    cgl_index_remove(pool, next);
+    cgl_index_join(pool, block, next);
+  }
+  if (prev && prev->extent == CGL_EXTENT_FREE && prev->lane == lane) {
+    cgl_index_remove(pool, prev);
+    cgl_index_join(pool, prev, block);
+    block = prev;
+  }
+  bin_add(lane, block);
+  return block;
+}
+
+
+cgl_block *cgl_index_cut(cgl_pool *pool, cgl_block *block, size_t bytes) {
+  cgl_block *rest = cgl_index_record(pool);
+  rest->segment = block->segment;
+  rest->offset = block->offset + bytes;
+  rest->bytes = block->bytes - bytes;
+  rest->free_after = block->free_after;
+  rest->prev = block;
+  rest->next = block->next;
+  if (rest->next)
+    rest->next->prev = rest;
+  block->next = rest;
+  block->bytes = bytes;
+  return rest;
+}
+
+
+/* ---- holes
+ * ------------------------------------------------------------------------ */
+
+void cgl_index_fill_hole(cgl_pool *pool, cgl_block *block) {
+  if (block->bin_next)
+    block->bin_next->bin_prev = block->bin_prev;
+  if (block->bin_prev)
+    block->bin_prev->bin_next = block->bin_next;
+  else
+    pool->holes = block->bin_next;
+  block->extent = CGL_EXTENT_LIVE;
+}
+
+
+cgl_block *cgl_index_make_hole(cgl_pool *pool, cgl_block *block) {
+  cgl_block *prev = block->prev, *next = block->next;
+  if (next && next->extent == CGL_EXTENT_HOLE) {
+    cgl_index_fill_hole(pool, next);
+    cgl_index_join(pool, block, next);
+  }
+  if (prev && prev->extent == CGL_EXTENT_HOLE) {
+    cgl_index_join(pool, prev, block);
+    return prev;
+  }
+  block->extent = CGL_EXTENT_HOLE;
+  block->lane = NULL;
+  block->bin_prev = NULL;
+  block->bin_next = pool->holes;
+  if (pool->holes)
+    pool->holes->bin_prev = block;
+  pool->holes = block;
+  return block;
+}
+
+
+/* ---- looking for a size
+ * ------------------------------------------------------------ */
+
+static cgl_block *smallest(cgl_block *block, size_t bytes) {
+  cgl_block *best = NULL;
+  for (int looks = 0; block && looks < LOOKS; block = block->bin_next, looks++)
+    if (block->bytes >= bytes && (!best || block->bytes < best->bytes)) {
+      best = block;
+      if (best->bytes == bytes)
+        break;
+    }
+  return best;
+}
+
+
+/* The next bin that is not empty after this one; NULL when there is none. */
+static cgl_block *bin_after(const cgl_lane *lane, unsigned first,
+                            unsigned second) {
+  unsigned here = lane->second[first] & (~1u << second);
+  if (!here) {
+    uint64_t above = lane->first & (~(uint64_t)1 << first);
+    if (!above)
+      return NULL;
+    first = (unsigned)__builtin_ctzll(above);
+    here = lane->second[first];
+  }
+  return lane->bins[first][__builtin_ctz(here)];
+}
+
+
+cgl_block *cgl_index_find(const cgl_lane *lane, size_t bytes) {
+  unsigned first, second;
+  bin_of(bytes, &first, &second);
+  cgl_block *best = smallest(lane->bins[first][second], bytes);
+  return best ? best : smallest(bin_after(lane, first, second), bytes);
+}
+
+
+cgl_block *cgl_index_first(const cgl_lane *lane, size_t bytes) {
+  unsigned first, second;
+  bin_of(bytes, &first, &second);
+  cgl_block *head = lane->bins[first][second];
+  return head ? head : bin_after(lane, first, second);
+}
+
+
+cgl_block *cgl_index_next(const cgl_block *block) {
+  if (block->bin_next)
+    return block->bin_next;
+  unsigned first, second;
+  bin_of(block->bytes, &first, &second);
+  return bin_after(block->lane, first, second);
+}
+
+
+/* ---- moving and settling
+ * ---------------------------------------------------------------------- */
+
+void cgl_index_move(cgl_pool *pool, cgl_lane *from, cgl_lane *to) {
+  cgl_block *block;
+  while ((block = cgl_index_first(from, CGL_POOL_UNIT))) {
+    cgl_index_remove(pool, block);
+    cgl_index_insert(pool, block, to);
+  }
+}
+
+
+static void settle_lane(cgl_pool *pool, cgl_lane *lane) {
+  const cgl_context *context = pool->object.context;
+  if (!lane->bytes || !cgl_context_waited(context, lane->oldest))
+    return;
+  uint64_t oldest = UINT64_MAX;
+  cgl_block *next;
+  for (cgl_block *block = cgl_index_first(lane, CGL_POOL_UNIT); block;
+       block = next) {
+    next = cgl_index_next(block);
+    if (!cgl_context_waited(context, block->free_after)) {
+      oldest = block->free_after < oldest ? block->free_after : oldest;
+      continue;
+    }
+    cgl_index_remove(pool, block);
+    cgl_index_insert(pool, block, &pool->anybody);
+  }
+  lane->oldest = oldest;
+}
+
+
+/* Lanes of streams that have nothing free do not stay for ever. */
+static void drop_empty(cgl_pool *pool) {
+  for (cgl_lane **link = &pool->lanes, *lane; (lane = *link);) {
+    if (lane->bytes) {
+      link = &lane->next;
+      continue;
+    }
+    *link = lane->next;
+    free(lane);
+  }
+}
+
+
+void cgl_index_settle(cgl_pool *pool) {
+  /* Without graphs the scratch is as any other memory that replays used. */
+  bool replayed =
+      atomic_load(&pool->captures) ||
+      !cgl_context_waited(pool->object.context, atomic_load(&pool->used));
+  settle_lane(pool, &pool->pending);
+  for (cgl_lane *lane = pool->lanes; lane; lane = lane->next)
+    if (!lane->scratch || !replayed)
+      settle_lane(pool, lane);
+  if (!replayed) {
+    settle_lane(pool, &pool->scratch);
+    settle_lane(pool, &pool->shared_scratch);
+  }
+  drop_empty(pool);
+}
