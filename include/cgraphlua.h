@@ -146,7 +146,11 @@ CGL_API cgl_status cgl_stream_default(cgl_context *context,
 /* Borrows an engine's CUstream, which must outlive the object. */
 CGL_API cgl_status cgl_stream_from_handle(cgl_context *context, void *custream,
                                           cgl_stream **stream);
-CGL_API void *cgl_stream_handle(const cgl_stream *stream); /* CUstream */
+/* CUstream.  From now on others may issue work on it, so captures of it ask the
+   driver after every operation which nodes are foreign. */
+CGL_API void *cgl_stream_handle(cgl_stream *stream);
+/* Whether both objects stand for one stream of the driver. */
+CGL_API bool cgl_stream_is_same(const cgl_stream *a, const cgl_stream *b);
 CGL_API cgl_context *cgl_stream_context(const cgl_stream *stream);
 CGL_API bool cgl_stream_is_default(const cgl_stream *stream);
 /* Refused inside a capture (a capture runs nothing).  cuStreamSynchronize */

@@ -159,6 +159,24 @@ static CUgraphNode last_node(cgl_stream *stream) {
 }
 
 
+void cgl_capture_watch(cgl_graph *graph) {
+  if (graph->watched)
+    return;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuuint64_t id;
+  CUgraph captured;
+  const CUgraphNode *nodes;
+  const CUgraphEdgeData *edges;
+  size_t count;
+  const cgl_driver *driver = cgl_driver_of(graph);
+  graph->watched = true;
+  CUresult result = driver->cuStreamGetCaptureInfo(
+      graph->origin->handle, &status, &id, &captured, &nodes, &edges, &count);
+  if (!result && status == CU_STREAM_CAPTURE_STATUS_ACTIVE)
+    cgl_recording_learn_nodes(&graph->recording, driver, captured);
+}
+
+
 void cgl_capture_note(cgl_stream *stream, const cgl_note *note) {
   cgl_graph *graph = stream->capture;
   if (!graph)
@@ -166,7 +184,7 @@ void cgl_capture_note(cgl_stream *stream, const cgl_note *note) {
   cgl_recording *recording = &graph->recording;
   cgl_op *op = &recording->ops[recording->nops++];
   op->kind = note->kind;
-  op->node = last_node(stream);
+  op->node = graph->watched ? last_node(stream) : NULL;
   op->name = note->name;
   op->site = cgl_site_here;
   op->stream = stream->serial;
@@ -274,6 +292,8 @@ void cgl_capture_adopt(cgl_graph *graph, cgl_stream *stream) {
   stream->capture = graph;
   stream->forked = cgl_site_here;
   stream->issued = stream->joined = 0;
+  if (stream->shown)
+    cgl_capture_watch(graph);
   stream->next_in_capture = graph->forked;
   graph->forked = stream;
 }
@@ -383,6 +403,7 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   graph->origin = cgl_stream_retain(stream);
   stream->capture = graph;
   stream->issued = stream->joined = 0;
+  graph->watched = stream->shown;
   graph->state = CGL_GRAPH_CAPTURING;
   graph->pool_held = true;
   cgl_pool_capture_begins(graph->pool, graph->serial);

@@ -14,18 +14,18 @@
 #include "core/core.h"
 #include "core/stream.h"
 
-/* X(constant, word) */
-#define CGL_OPS(X)                 \
-  X(CGL_OP_KERNEL, "kernel")       \
-  X(CGL_OP_MEMCPY, "memcpy")       \
-  X(CGL_OP_MEMSET, "memset")       \
-  X(CGL_OP_GRAPH, "graph")         \
-  X(CGL_OP_RECORD, "event_record") \
-  X(CGL_OP_WAIT, "event_wait")     \
-  X(CGL_OP_FOREIGN, "foreign")
+/* X(constant, word, type of its node) */
+#define CGL_OPS(X)                                                  \
+  X(CGL_OP_KERNEL, "kernel", CU_GRAPH_NODE_TYPE_KERNEL)             \
+  X(CGL_OP_MEMCPY, "memcpy", CU_GRAPH_NODE_TYPE_MEMCPY)             \
+  X(CGL_OP_MEMSET, "memset", CU_GRAPH_NODE_TYPE_MEMSET)             \
+  X(CGL_OP_GRAPH, "graph", CU_GRAPH_NODE_TYPE_GRAPH)                \
+  X(CGL_OP_RECORD, "event_record", CU_GRAPH_NODE_TYPE_EVENT_RECORD) \
+  X(CGL_OP_WAIT, "event_wait", CU_GRAPH_NODE_TYPE_WAIT_EVENT)       \
+  X(CGL_OP_FOREIGN, "foreign", CU_GRAPH_NODE_TYPE_EMPTY)
 
 typedef enum cgl_op_kind {
-#define X(constant, word) constant,
+#define X(constant, word, type) constant,
   CGL_OPS(X)
 #undef X
 } cgl_op_kind;
@@ -38,7 +38,7 @@ typedef struct cgl_range {
 
 typedef struct cgl_op {
   cgl_op_kind kind;
-  CUgraphNode node; /* NULL when the driver did not tell */
+  CUgraphNode node; /* NULL when the driver did not tell, or not yet */
   const char *name; /* interned */
   cgl_site site;
   uint64_t stream; /* serial of the stream it was issued on */
@@ -80,6 +80,7 @@ struct cgl_graph {
   cgl_recording recording;
   /* the capture underway, or the last one */
   uint64_t serial;    /* of the capture; unique in the process */
+  bool watched;       /* others may issue work into it: see cgl_capture_watch */
   cgl_stream *origin; /* retained, until the next capture or reset */
   cgl_stream *forked; /* retained each; linked by next_in_capture */
   cgl_site begun, ended;
@@ -114,6 +115,11 @@ bool cgl_recording_footprint(const cgl_recording *recording, cgl_range **ranges,
                              size_t *nranges);
 /* Fills `edges` and `first` from the template; CUresult. */
 CUresult cgl_recording_learn_edges(cgl_graph *graph);
+/* Gives the operations noted so far the nodes of `driver_graph`, which are in
+   the same order, unless it has nodes of others: they stay unknown then. */
+CUresult cgl_recording_learn_nodes(cgl_recording *recording,
+                                   const cgl_driver *driver,
+                                   CUgraph driver_graph);
 /* Puts foreign nodes among the operations, in the driver's creation order. */
 CUresult cgl_recording_find_foreign(cgl_graph *graph);
 
@@ -136,6 +142,11 @@ cgl_status cgl_capture_reserve(cgl_stream *stream, const char *operation,
                                size_t ranges, size_t args, size_t kept);
 /* After the driver took it: learns the node.  Nothing when not capturing. */
 void cgl_capture_note(cgl_stream *stream, const cgl_note *note);
+/* Others may issue work into the capture from now on, so the driver is asked
+   for the node of each operation: what lies between them is foreign.  While all
+   the work is ours the nodes are in the order of the operations, and are asked
+   for together. */
+void cgl_capture_watch(cgl_graph *graph);
 /* Keeps an object alive for the graph's life, once per capture. */
 void cgl_capture_keep(cgl_graph *graph, cgl_object *object);
 /* Turns a driver's failure of an operation into the thread's failure, and

@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const char *const words[] = {
-#define X(constant, word) word,
+#define X(constant, word, type) word,
     CGL_OPS(X)
 #undef X
 };

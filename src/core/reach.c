@@ -91,8 +91,13 @@ static bool widen(cgl_reach *reach, const cgl_recording *recording) {
 
 /* Enters operations noted since the last question; false when one has a node
    that the driver did not tell. */
-static bool learn_nodes(cgl_reach *reach, const cgl_recording *recording) {
-  if (recording->nops >= UINT32_MAX || !widen(reach, recording))
+static bool learn_nodes(cgl_reach *reach, const cgl_driver *driver,
+                        cgl_recording *recording, CUgraph captured) {
+  size_t nops = recording->nops;
+  if (nops >= UINT32_MAX || !widen(reach, recording))
+    return false;
+  if (reach->known < nops && !recording->ops[nops - 1].node &&
+      cgl_recording_learn_nodes(recording, driver, captured))
     return false;
   for (; reach->known < recording->nops; reach->known++) {
     CUgraphNode node = recording->ops[reach->known].node;
@@ -191,7 +196,7 @@ static bool search(cgl_reach *reach, const cgl_driver *driver,
 /* Brings `reached` up to what the stream's next operation comes after. */
 static bool reach_from(cgl_graph *graph, cgl_stream *stream) {
   const cgl_driver *driver = cgl_driver_of(stream);
-  const cgl_recording *recording = &graph->recording;
+  cgl_recording *recording = &graph->recording;
   CUstreamCaptureStatus status;
   cuuint64_t id;
   CUgraph parent;
@@ -218,7 +223,8 @@ static bool reach_from(cgl_graph *graph, cgl_stream *stream) {
   reach->nset = count;
   if (count)
     memcpy(reach->set, nodes, count * sizeof *nodes);
-  if (!learn_nodes(reach, recording) || !search(reach, driver, recording))
+  if (!learn_nodes(reach, driver, recording, parent) ||
+      !search(reach, driver, recording))
     return false;
   reach->nreached = recording->nops;
   return true;

@@ -91,40 +91,90 @@ bool cgl_recording_footprint(const cgl_recording *recording, cgl_range **out,
 }
 
 
-CUresult cgl_recording_find_foreign(cgl_graph *graph) {
-  cgl_recording *recording = &graph->recording;
-  const cgl_driver *driver = cgl_driver_of(graph);
-  size_t count = 0;
-  CUresult result = driver->cuGraphGetNodes(graph->template, NULL, &count);
-  if (result || count == recording->nops)
+/* All nodes of a graph, in order of creation; the caller frees *nodes. */
+static CUresult list_nodes(const cgl_driver *driver, CUgraph driver_graph,
+                           CUgraphNode **nodes, size_t *count) {
+  *nodes = NULL;
+  CUresult result = driver->cuGraphGetNodes(driver_graph, NULL, count);
+  if (result || !*count)
     return result;
-  CUgraphNode *nodes = malloc(count * sizeof *nodes);
-  cgl_op *ops = calloc(count ? count : 1, sizeof *ops);
-  if (!nodes || !ops)
-    result = CUDA_ERROR_OUT_OF_MEMORY;
-  else
-    result = driver->cuGraphGetNodes(graph->template, nodes, &count);
+  if (!(*nodes = malloc(*count * sizeof **nodes)))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  result = driver->cuGraphGetNodes(driver_graph, *nodes, count);
   if (result) {
-    free(nodes);
-    free(ops);
-    return result;
+    free(*nodes);
+    *nodes = NULL;
   }
-  /* Both lists are in creation order: merge them. */
-  size_t next = 0;
-  for (size_t i = 0; i < count; i++) {
-    if (next < recording->nops && recording->ops[next].node == nodes[i]) {
-      ops[i] = recording->ops[next++];
-      continue;
-    }
-    ops[i].kind = CGL_OP_FOREIGN;
-    ops[i].node = nodes[i];
-    ops[i].name = "foreign";
-  }
+  return result;
+}
+
+
+CUresult cgl_recording_learn_nodes(cgl_recording *recording,
+                                   const cgl_driver *driver,
+                                   CUgraph driver_graph) {
+  CUgraphNode *nodes;
+  size_t count = 0;
+  CUresult result = list_nodes(driver, driver_graph, &nodes, &count);
+  for (size_t i = 0; !result && count == recording->nops && i < count; i++)
+    recording->ops[i].node = nodes[i];
   free(nodes);
+  return result;
+}
+
+
+/* Whether `node`, the next one of the driver's, is what became of `op`: known
+   by the node, or, when somebody got in unwatched, by its type. */
+static bool is_of(const cgl_op *op, CUgraphNode node,
+                  const cgl_driver *driver) {
+  static const CUgraphNodeType types[] = {
+#define X(constant, word, type) type,
+      CGL_OPS(X)
+#undef X
+  };
+  CUgraphNodeType type;
+  if (op->node)
+    return op->node == node;
+  return !driver->cuGraphNodeGetType(node, &type) && type == types[op->kind];
+}
+
+
+/* Both lists are in creation order: merges them; false without memory. */
+static bool merge(cgl_recording *recording, const cgl_driver *driver,
+                  const CUgraphNode *nodes, size_t count) {
+  cgl_op *ops = calloc(count, sizeof *ops);
+  size_t next = 0;
+  if (!ops)
+    return false;
+  for (size_t i = 0; i < count; i++) {
+    if (next < recording->nops &&
+        is_of(&recording->ops[next], nodes[i], driver))
+      ops[i] = recording->ops[next++];
+    else {
+      ops[i].kind = CGL_OP_FOREIGN;
+      ops[i].name = "foreign";
+    }
+    ops[i].node = nodes[i];
+  }
   free(recording->ops);
   recording->ops = ops;
   recording->nops = recording->ops_size = count;
-  return CUDA_SUCCESS;
+  return true;
+}
+
+
+CUresult cgl_recording_find_foreign(cgl_graph *graph) {
+  cgl_recording *recording = &graph->recording;
+  const cgl_driver *driver = cgl_driver_of(graph);
+  CUgraphNode *nodes;
+  size_t count = 0;
+  CUresult result = list_nodes(driver, graph->template, &nodes, &count);
+  if (!result && count == recording->nops)
+    for (size_t i = 0; i < count; i++)
+      recording->ops[i].node = nodes[i];
+  else if (!result && count && !merge(recording, driver, nodes, count))
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  free(nodes);
+  return result;
 }
 
 

@@ -28,6 +28,7 @@ static cgl_status stream_new(cgl_context *context, CUstream handle,
   cgl_stream *stream = calloc(1, sizeof *stream);
   if (stream) {
     stream->handle = handle;
+    stream->shown = handle;
     stream->serial = atomic_fetch_add(&next_serial, 1);
     stream->clock =
         handle == CU_STREAM_LEGACY
@@ -100,8 +101,16 @@ void cgl_stream_destroy(cgl_stream *stream) {
 }
 
 
-void *cgl_stream_handle(const cgl_stream *stream) {
+void *cgl_stream_handle(cgl_stream *stream) {
+  if (!stream->shown && stream->capture)
+    cgl_capture_watch(stream->capture);
+  stream->shown = true;
   return stream->handle;
+}
+
+
+bool cgl_stream_is_same(const cgl_stream *a, const cgl_stream *b) {
+  return a->handle == b->handle && a->object.context == b->object.context;
 }
 
 

@@ -12,6 +12,7 @@ struct cgl_stream {
   cgl_object object;
   CUstream handle;
   bool owned;              /* destroyed with the object */
+  bool shown;              /* somebody else has its handle */
   uint64_t serial;         /* unique in the process, from 1 */
   cgl_clock *clock;        /* retained; of the context's default stream: one */
   cgl_graph *capture;      /* borrowed: the capture owns its streams */

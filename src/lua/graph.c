@@ -153,7 +153,7 @@ static int graph_capture_end(lua_State *L) {
   cgl_stream *origin = cgl_graph_capturing_stream(graph);
   cgl_stream *current = cgl_lua_stream(L, S);
   if (origin && cgl_lua_box_at(L, 1)->mark == BEGAN_ON_CURRENT &&
-      cgl_stream_handle(origin) != cgl_stream_handle(current))
+      !cgl_stream_is_same(origin, current))
     cgl_lua_raise(L, S, CGL_ERROR_CAPTURE_STATE,
                   "end it with the stream current that was so at the begin, or "
                   "name the stream at capture_begin{stream=}",

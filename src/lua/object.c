@@ -116,8 +116,7 @@ static int object_gc(lua_State *L) {
 /* One stream of the driver may have several objects (the default stream, a
    borrowed one). */
 static bool same_stream(const cgl_stream *a, const cgl_stream *b) {
-  return cgl_stream_handle(a) == cgl_stream_handle(b) &&
-         cgl_stream_context(a) == cgl_stream_context(b);
+  return cgl_stream_is_same(a, b);
 }
 
 
