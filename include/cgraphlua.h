@@ -41,7 +41,8 @@ extern "C" {
   X(CGL_ERROR_CAPTURE_STATE, -11, "not in this state of a capture")     \
   X(CGL_ERROR_NOT_CAPTURED, -12, "the graph holds no capture")          \
   X(CGL_ERROR_NOT_FOUND, -13, "not found")                              \
-  X(CGL_ERROR_SYSTEM, -14, "a system call failed")
+  X(CGL_ERROR_SYSTEM, -14, "a system call failed")                      \
+  X(CGL_ERROR_HOOK, -15, "a hook failed")
 
 enum {
   CGL_OK = 0,
@@ -455,10 +456,10 @@ CGL_API cgl_status cgl_graph_capture_end(cgl_graph *graph);
    afterwards, whatever is returned.  Fine when none is underway.  The thread's
    last failure stays: what fails here is added to its `also`. */
 CGL_API cgl_status cgl_graph_capture_abandon(cgl_graph *graph);
+CGL_API cgl_context *cgl_graph_context(const cgl_graph *graph);
 CGL_API bool cgl_graph_is_capturing(const cgl_graph *graph);
 /* The stream on which the capture underway began (borrowed), or NULL. */
 CGL_API cgl_stream *cgl_graph_capturing_stream(const cgl_graph *graph);
-CGL_API cgl_context *cgl_graph_context(const cgl_graph *graph);
 /* The graph that captures `stream` (borrowed), or NULL. */
 CGL_API cgl_graph *cgl_stream_capturing_graph(const cgl_stream *stream);
 /* A fresh executable from the kept template.  cuGraphInstantiateWithParams */
@@ -503,6 +504,43 @@ CGL_API cgl_status cgl_graph_node_count(cgl_graph *graph, size_t *count);
 /* Texts and arrays are valid until the graph's next capture or reset. */
 CGL_API cgl_status cgl_graph_node(cgl_graph *graph, size_t index,
                                   cgl_node_info *info);
+
+/* Points of a graph's life where hooks are called, in the order in which they
+   were added: X(constant, text).
+   CAPTURE_START: right after a capture began; what it issues is captured.
+   CAPTURE_END: the template is whole (cgl_graph_raw_graph) and may still be
+   edited; no executable yet.  INSTANTIATE: after each.  REPLAY_START: before
+   each launch; one that fails aborts it, and no end hook is called.
+   REPLAY_END: after each launch, also one that failed.  DESTROY: once, when
+   nothing of the capture can be launched any more: after reset or the graph's
+   end, after the last graph that has it as a child, and after captures
+   underway; on the thread that brings it about, with a NULL graph; such a hook
+   may release objects and call nothing else of cgraphlua. */
+#define CGL_HOOK_POINTS(X)                   \
+  X(CGL_HOOK_CAPTURE_START, "capture start") \
+  X(CGL_HOOK_CAPTURE_END, "capture end")     \
+  X(CGL_HOOK_INSTANTIATE, "instantiate")     \
+  X(CGL_HOOK_REPLAY_START, "replay start")   \
+  X(CGL_HOOK_REPLAY_END, "replay end")       \
+  X(CGL_HOOK_DESTROY, "destroy")
+
+typedef enum cgl_hook_point {
+#define X(constant, text) constant,
+  CGL_HOOK_POINTS(X)
+#undef X
+} cgl_hook_point;
+
+/* A status other than CGL_OK fails the call that the hook belongs to, and what
+   it began is undone. */
+typedef cgl_status (*cgl_hook_function)(void *user, cgl_graph *graph);
+
+/* *id (may be NULL) removes it.  A hook may add and remove hooks; those added
+   are first called the next time. */
+CGL_API cgl_status cgl_graph_add_hook(cgl_graph *graph, cgl_hook_point point,
+                                      cgl_hook_function function, void *user,
+                                      uint64_t *id);
+/* False when the graph has no such hook (any more). */
+CGL_API bool cgl_graph_remove_hook(cgl_graph *graph, uint64_t id);
 
 /* ---- fault injection, for tests
  * ------------------------------------------------------ */

@@ -1,6 +1,7 @@
 /* A capture underway: begin, note, fork and join. */
 #include "core/capture.h"
 #include "core/graph.h"
+#include "core/hooks.h"
 #include "core/memory.h"
 
 #include <stdio.h>
@@ -407,5 +408,8 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   graph->state = CGL_GRAPH_CAPTURING;
   graph->pool_held = true;
   cgl_pool_capture_begins(graph->pool, graph->serial);
-  return CGL_OK;
+  status = cgl_hooks_run(graph, CGL_HOOK_CAPTURE_START, operation);
+  if (status)
+    cgl_graph_capture_abandon(graph);
+  return status;
 }

@@ -97,6 +97,9 @@ struct cgl_graph {
      that gets what a reset or the end of this one leaves behind. */
   cgl_graph *heir;
   bool is_heir;
+  cgl_hook *hooks; /* owned; hooks.h */
+  unsigned attend; /* CGL_ATTEND_..., what a replay does besides launching */
+  bool open;       /* a capture end hook runs: the template may be seen */
 };
 
 /* ---- recording.c ------------------------------------------------------------

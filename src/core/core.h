@@ -15,6 +15,8 @@
 #include "cgraphlua.h"
 #include "driver/table.h"
 
+typedef struct cgl_hook cgl_hook;
+
 typedef enum cgl_kind_of_object {
 #define X(noun) CGL_OBJECT_##noun,
   CGL_OBJECTS(X)

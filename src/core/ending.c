@@ -3,6 +3,7 @@
    caller sees is the first one, and what follows hangs on it. */
 #include "core/capture.h"
 #include "core/graph.h"
+#include "core/hooks.h"
 #include "core/memory.h"
 #include "core/reach.h"
 
@@ -160,10 +161,8 @@ static cgl_status check_end(cgl_graph *graph, const char *operation) {
 }
 
 
-/* What the driver handed out becomes the graph's. */
-static cgl_status take(cgl_graph *graph, CUgraph template,
-                       const char *operation) {
-  graph->template = template;
+/* What the driver handed out is the graph's now. */
+static cgl_status take(cgl_graph *graph, const char *operation) {
   graph->state = CGL_GRAPH_CAPTURED;
   CUresult result = cgl_recording_find_foreign(graph);
   if (result)
@@ -173,8 +172,16 @@ static cgl_status take(cgl_graph *graph, CUgraph template,
     cgl_log("%s: the capture that began at %s is empty: was the work issued "
             "on another stream or device?",
             operation, cgl_site_text(graph->begun));
-  return graph->keep_graph ? CGL_OK
-                           : cgl_graph_make_executable(graph, operation);
+  const CUgraph template = graph->template;
+  graph->open = true;
+  cgl_status status = cgl_hooks_run(graph, CGL_HOOK_CAPTURE_END, operation);
+  graph->open = false;
+  if (!status && graph->template != template)
+    return cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+                    "a capture end hook reset the graph");
+  return status || graph->keep_graph
+             ? status
+             : cgl_graph_make_executable(graph, operation);
 }
 
 
@@ -188,14 +195,16 @@ cgl_status cgl_graph_capture_end(cgl_graph *graph) {
   if (result)
     status = end_failed(graph, result, operation);
   leave(graph);
+  graph->template = template;
   if (!status)
-    status = take(graph, template, operation);
+    status = take(graph, operation);
   if (!status) {
     cgl_captures_end();
     return CGL_OK;
   }
   cgl_fail_follow(true);
-  drop(graph, template, operation);
+  if (graph->template == template) /* no hook has reset the graph */
+    drop(graph, template, operation);
   cgl_captures_end();
   cgl_fail_follow(false);
   return status;

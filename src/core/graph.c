@@ -1,5 +1,6 @@
 /* Graphs after their capture: instantiate, replay, reset. */
 #include "core/graph.h"
+#include "core/hooks.h"
 #include "core/memory.h"
 
 #include <stdio.h>
@@ -91,6 +92,7 @@ static void bequeath(cgl_graph *graph, cgl_graph *to) {
   graph->template = NULL;
   graph->origin = NULL;
   graph->pool_held = false;
+  cgl_hooks_bequeath(graph, to);
   memset(&graph->recording, 0, sizeof graph->recording);
 }
 
@@ -107,6 +109,8 @@ void cgl_graph_destroy(cgl_graph *graph) {
     if (graph->template)
       driver->cuGraphDestroy(graph->template);
   }
+  cgl_hooks_destroy(graph);
+  cgl_hooks_free(graph);
   cgl_recording_clear(&graph->recording, true);
   cgl_stream_release(graph->origin);
   cgl_graph_unhold_pool(graph);
@@ -225,7 +229,15 @@ cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
   }
   graph->exec = exec;
   graph->label = label_of(graph);
-  return CGL_OK;
+  status = cgl_hooks_run(graph, CGL_HOOK_INSTANTIATE, operation);
+  if (status) {
+    cgl_fail_follow(true);
+    shed(graph, false, operation);
+    cgl_fail_follow(false);
+  } else if (!graph->exec)
+    return cgl_fail(CGL_ERROR_NOT_CAPTURED, operation,
+                    "an instantiate hook reset the graph");
+  return status;
 }
 
 
@@ -346,19 +358,22 @@ static cgl_status not_replayable(cgl_graph *graph, const char *operation) {
 }
 
 
-cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
-                            uint64_t count) {
-  static const char operation[] = "graph:replay";
-  cgl_context *context = graph->object.context;
-  if (stream->object.context != context)
-    return cgl_check_device(&graph->object, &stream->object, operation);
-  cgl_status status = cgl_context_enter(context, operation);
-  if (!status && captures(stream) && graph->state == CGL_GRAPH_CAPTURED)
-    return replay_into_capture(graph, stream, count, operation);
-  if (!status && !graph->exec)
-    status = not_replayable(graph, operation);
-  if (status)
+cgl_status cgl_graph_prepare(cgl_graph *graph, cgl_stream *stream,
+                             const char *operation) {
+  cgl_status status = cgl_context_enter(graph->object.context, operation);
+  if (status || graph->exec)
     return status;
+  if (graph->state == CGL_GRAPH_CAPTURED && captures(stream))
+    return CGL_OK;
+  return not_replayable(graph, operation);
+}
+
+
+cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
+                            uint64_t count, const char *operation) {
+  cgl_context *context = graph->object.context;
+  if (captures(stream))
+    return replay_into_capture(graph, stream, count, operation);
   const cgl_driver *driver = context->driver;
   CUgraphExec exec = graph->exec;
   CUresult result = CUDA_SUCCESS;
@@ -374,11 +389,27 @@ cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
 }
 
 
+cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
+                            uint64_t count) {
+  static const char operation[] = "graph:replay";
+  if (stream->object.context != graph->object.context)
+    return cgl_check_device(&graph->object, &stream->object, operation);
+  cgl_status status = cgl_graph_prepare(graph, stream, operation);
+  if (status)
+    return status;
+  if (graph->attend)
+    return cgl_replay_attended(graph, stream, count, operation);
+  return cgl_graph_launch(graph, stream, count, operation);
+}
+
+
 cgl_status cgl_graph_reset(cgl_graph *graph) {
   static const char operation[] = "graph:reset";
   cgl_graph_capture_abandon(graph);
-  if (graph->state == CGL_GRAPH_EMPTY)
+  if (graph->state == CGL_GRAPH_EMPTY) {
+    cgl_hooks_destroy(graph);
     return CGL_OK;
+  }
   cgl_status status = shed(graph, true, operation);
   if (!status)
     graph->state = CGL_GRAPH_EMPTY;
@@ -412,7 +443,7 @@ cgl_status cgl_graph_pool_at(cgl_graph *graph, size_t index, cgl_pool **pool) {
 
 cgl_status cgl_graph_raw_graph(cgl_graph *graph, void **cugraph) {
   static const char operation[] = "graph:raw_cuda_graph";
-  if (!graph->template || !graph->keep_graph) {
+  if (!graph->template || (!graph->keep_graph && !graph->open)) {
     cgl_fail(graph->template ? CGL_ERROR_CAPTURE_STATE : CGL_ERROR_NOT_CAPTURED,
              operation,
              graph->template ? "the template of this graph is not kept"

@@ -8,6 +8,14 @@
    handed over to die.  The graph is left as it was on failure. */
 cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation);
 
+/* Enters the context and sees to it that there is what a replay on `stream`
+   needs; the graph may not be captured. */
+cgl_status cgl_graph_prepare(cgl_graph *graph, cgl_stream *stream,
+                             const char *operation);
+/* Launches a prepared graph; into a stream that captures, as a child. */
+cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
+                            uint64_t count, const char *operation);
+
 /* The graph's capture no longer keeps the pool's segments mapped; nothing when
    it did not. */
 void cgl_graph_unhold_pool(cgl_graph *graph);

@@ -72,6 +72,9 @@ typedef struct cgl_lua {
   atomic_int nmessages;
   struct cgl_lua *next_open; /* of the process */
   bool closed;               /* lua_close has passed here */
+  int handle_ref;            /* metatable of hooks' handles */
+  int ends_ref, nends;       /* what graphs left behind during a capture */
+  int last_slot;             /* numbers hooks and what waits for an end */
 } cgl_lua;
 
 /* ---- state.c ------------------------------------------------------------ */
@@ -172,6 +175,7 @@ typedef struct cgl_lua_box {
   void *object;    /* NULL: released */
   const char *tag; /* &cgl_lua_tags[kind] */
   uintptr_t mark;  /* the kind's own; 0 at first */
+  bool hooked;     /* a graph: has an environment of its own; hooks.c */
 } cgl_lua_box;
 
 extern const char cgl_lua_tags[CGL_LUA_KIND_COUNT];
@@ -198,6 +202,35 @@ static inline cgl_lua_box *cgl_lua_box_at(lua_State *L, int index) {
 bool cgl_lua_is(lua_State *L, int index, cgl_lua_kind kind);
 /* The object of a userdata; raises for another type or a released one. */
 void *cgl_lua_check(lua_State *L, cgl_lua *S, int index, cgl_lua_kind kind);
+
+/* Adds methods to a kind that is registered. */
+void cgl_lua_methods(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
+                     const luaL_Reg *methods);
+
+/* ---- hooks.c ------------------------------------------------------------ */
+
+/* A core call that may run hooks of the graph at index 1; on the C stack. */
+typedef struct cgl_lua_call {
+  struct cgl_lua_call *outer;
+  lua_State *L;
+  cgl_lua *S;
+  cgl_graph *graph;
+  cgl_stream *stream; /* current in the hooks, NULL: as it is */
+  int raised;         /* where the first hook's error value is, or 0 */
+} cgl_lua_call;
+
+extern const luaL_Reg cgl_lua_hook_methods[];
+void cgl_lua_open_hooks(lua_State *L, cgl_lua *S);
+/* Brackets the core call; end is cgl_lua_done, or raises what a hook raised. */
+void cgl_lua_call_begin(lua_State *L, cgl_lua *S, cgl_lua_call *call,
+                        cgl_graph *graph, cgl_stream *stream);
+void cgl_lua_call_end(cgl_lua_call *call, cgl_status status);
+/* Before what the graph at `index` captured goes: calls its destroy callbacks
+   and drops what it retains, or puts that off while a capture is underway.
+   Never raises. */
+void cgl_lua_bury(lua_State *L, cgl_lua *S, int index, bool collected);
+/* Does what was put off, unless a capture is underway still. */
+void cgl_lua_settle(lua_State *L, cgl_lua *S);
 
 /* ---- args.c ------------------------------------------------------------- */
 

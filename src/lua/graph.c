@@ -128,6 +128,14 @@ static void apply_options(lua_State *L, cgl_lua *S, int options,
 }
 
 
+static void begin(lua_State *L, cgl_lua *S, cgl_graph *graph,
+                  cgl_stream *stream) {
+  cgl_lua_call call;
+  cgl_lua_call_begin(L, S, &call, graph, stream);
+  cgl_lua_call_end(&call, cgl_graph_capture_begin(graph, stream));
+}
+
+
 /* g:capture_begin{pool=, capture_error_mode=, stream=} */
 static int graph_capture_begin(lua_State *L) {
   static const char *const known[] = {"pool", "capture_error_mode", "stream",
@@ -141,7 +149,7 @@ static int graph_capture_begin(lua_State *L) {
   if (!stream)
     stream = cgl_lua_stream(L, S);
   apply_options(L, S, 2, graph);
-  cgl_lua_done(L, S, cgl_graph_capture_begin(graph, stream));
+  begin(L, S, graph, stream);
   cgl_lua_box_at(L, 1)->mark = mark;
   return 0;
 }
@@ -158,7 +166,10 @@ static int graph_capture_end(lua_State *L) {
                   "end it with the stream current that was so at the begin, or "
                   "name the stream at capture_begin{stream=}",
                   "a capture must end on the same stream that it began on");
-  cgl_lua_done(L, S, cgl_graph_capture_end(graph));
+  cgl_lua_call call;
+  cgl_lua_call_begin(L, S, &call, graph, NULL);
+  cgl_lua_call_end(&call, cgl_graph_capture_end(graph));
+  cgl_lua_settle(L, S);
   return 0;
 }
 
@@ -169,6 +180,7 @@ static int abandon(lua_State *L, cgl_lua *S, cgl_graph *graph) {
   cgl_clear_error();
   if (cgl_graph_capture_abandon(graph))
     cgl_lua_also(L, S);
+  cgl_lua_settle(L, S);
   return lua_error(L);
 }
 
@@ -181,10 +193,12 @@ static void finish(lua_State *L, cgl_lua *S, cgl_graph *graph) {
     cgl_lua_raise(L, S, CGL_ERROR_RELEASED, "keep the graph",
                   "the graph was released in its own capture");
   }
+  cgl_lua_call call;
+  cgl_lua_call_begin(L, S, &call, graph, NULL);
   cgl_status status = cgl_graph_capture_end(graph);
   if (status) /* refused, and still capturing */
     cgl_graph_capture_abandon(graph);
-  cgl_lua_done(L, S, status);
+  cgl_lua_call_end(&call, status);
 }
 
 
@@ -228,7 +242,7 @@ static void capture(lua_State *L, cgl_lua *S, cgl_stream *stream) {
   cgl_graph **held = cgl_lua_new(L, S, CGL_LUA_graph);
   lua_replace(L, 3);
   lua_insert(L, 2); /* 1: the graph, 2: held, 3: fn */
-  cgl_lua_done(L, S, cgl_graph_capture_begin(graph, stream));
+  begin(L, S, graph, stream);
   *held = cgl_graph_retain(graph);
   if (cgl_lua_within(L, S, stream, NULL, 0))
     abandon(L, S, graph);
@@ -236,6 +250,7 @@ static void capture(lua_State *L, cgl_lua *S, cgl_stream *stream) {
   *held = NULL;
   cgl_graph_release(graph);
   lua_remove(L, 2);
+  cgl_lua_settle(L, S);
 }
 
 
@@ -287,10 +302,12 @@ static int graph_is_capturing(lua_State *L) {
 static int graph_instantiate(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:instantiate");
   cgl_graph *graph = check(L, S, 1);
+  cgl_lua_call call;
+  cgl_lua_call_begin(L, S, &call, graph, NULL);
   cgl_status status = cgl_graph_instantiate(graph);
   if (cgl_lua_collected(L, S, status))
     status = cgl_graph_instantiate(graph);
-  cgl_lua_done(L, S, status);
+  cgl_lua_call_end(&call, status);
   return 0;
 }
 
@@ -298,9 +315,17 @@ static int graph_instantiate(lua_State *L) {
 /* On the stream, or when it is another device's, on the graph's own. */
 static inline void replay(lua_State *L, cgl_lua *S, cgl_graph *graph,
                           cgl_stream *stream, uint64_t count) {
-  cgl_status status = cgl_graph_replay(graph, stream, count);
+  const bool hooked = cgl_lua_box_at(L, 1)->hooked;
+  cgl_status status =
+      hooked ? CGL_ERROR_WRONG_DEVICE : cgl_graph_replay(graph, stream, count);
   if (status == CGL_ERROR_WRONG_DEVICE) {
     stream = cgl_lua_stream_of(L, S, cgl_graph_context(graph));
+    if (hooked) {
+      cgl_lua_call call;
+      cgl_lua_call_begin(L, S, &call, graph, NULL);
+      cgl_lua_call_end(&call, cgl_graph_replay(graph, stream, count));
+      return;
+    }
     status = cgl_graph_replay(graph, stream, count);
   }
   cgl_lua_done(L, S, status);
@@ -336,7 +361,10 @@ static int graph_replay(lua_State *L) {
 
 static int graph_reset(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:reset");
+  check(L, S, 1);
+  cgl_lua_bury(L, S, 1, false);
   cgl_lua_done(L, S, cgl_graph_reset(check(L, S, 1)));
+  cgl_lua_settle(L, S);
   return 0;
 }
 
@@ -507,5 +535,6 @@ void cgl_lua_open_graph(lua_State *L, cgl_lua *S) {
   static const cgl_lua_type type = {
       .methods = methods, .metamethods = metamethods, .describe = describe};
   cgl_lua_register(L, S, CGL_LUA_graph, &type);
+  cgl_lua_methods(L, S, CGL_LUA_graph, cgl_lua_hook_methods);
   cgl_lua_functions(L, functions);
 }

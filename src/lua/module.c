@@ -196,6 +196,7 @@ LUA_API CGL_API int luaopen_cgraphlua_core(lua_State *L) {
   lua_settop(L, 0);
   cgl_lua *S = cgl_lua_open(L); /* index 1, the upvalue of every function */
   cgl_lua_open_errors(L, S);
+  cgl_lua_open_hooks(L, S);
   lua_newtable(L);
   cgl_lua_functions(L, functions);
   open_debug(L);

@@ -92,6 +92,8 @@ static int object_release(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, releases[kind]);
   if (!cgl_lua_is(L, 1, kind))
     return wrong_kind(L, S, 1, kind);
+  if (((cgl_lua_box *)lua_touserdata(L, 1))->hooked)
+    cgl_lua_bury(L, S, 1, false);
   void **slot = lua_touserdata(L, 1);
   void *object = *slot;
   *slot = NULL;
@@ -105,6 +107,8 @@ static int object_gc(lua_State *L) {
   cgl_lua_kind kind = upvalue_kind(L);
   if (!cgl_lua_is(L, 1, kind))
     return 0;
+  if (((cgl_lua_box *)lua_touserdata(L, 1))->hooked)
+    cgl_lua_bury(L, lua_touserdata(L, lua_upvalueindex(1)), 1, true);
   void **slot = lua_touserdata(L, 1);
   void *object = *slot;
   *slot = NULL;
@@ -223,6 +227,15 @@ void cgl_lua_register(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
   }
   lua_setfield(L, -2, "__index");
   S->metatable_refs[kind] = luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
+
+void cgl_lua_methods(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
+                     const luaL_Reg *methods) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->metatable_refs[kind]);
+  lua_getfield(L, -1, "methods");
+  cgl_lua_functions(L, methods);
+  lua_pop(L, 2);
 }
 
 

@@ -114,6 +114,7 @@ static int close_state(lua_State *L) {
   cgl_lua *S = lua_touserdata(L, 1);
   if (S->closed)
     return 0;
+  cgl_lua_settle(L, S);
   S->closed = true;
   pthread_mutex_lock(&open_lock);
   for (cgl_lua **link = &open_states; *link; link = &(*link)->next_open)

@@ -94,6 +94,47 @@ function graph:enable_debug_mode() end
 ---@return cgraphlua.node[]
 function graph:nodes() end
 
+--- Calls fn(graph) right after each capture has begun, in it.  A hook that
+--- raises abandons the capture.  Hooks run in the order of registration.
+---@param fn fun(graph: cgraphlua.graph)
+---@return cgraphlua.hook
+function graph:register_capture_start_hook(fn) end
+
+--- Calls fn(graph) when a capture is whole, before it is instantiated:
+--- raw_cuda_graph works in it, with and without keep_graph.
+---@param fn fun(graph: cgraphlua.graph)
+---@return cgraphlua.hook
+function graph:register_capture_end_hook(fn) end
+
+--- Calls fn(graph) after each instantiation.
+---@param fn fun(graph: cgraphlua.graph)
+---@return cgraphlua.hook
+function graph:register_post_instantiate_hook(fn) end
+
+--- Calls fn(graph) before each launch of replay; one that raises aborts it,
+--- and no end hook is called.
+---@param fn fun(graph: cgraphlua.graph)
+---@return cgraphlua.hook
+function graph:register_replay_start_hook(fn) end
+
+--- Calls fn(graph) after each launch of replay, also after one that failed.
+---@param fn fun(graph: cgraphlua.graph)
+---@return cgraphlua.hook
+function graph:register_replay_end_hook(fn) end
+
+--- Calls fn() once, when the graph is reset, released or collected.  What it
+--- raises goes to on_log's function.
+---@param fn fun()
+---@param synchronize? boolean wait for the device first
+---@return cgraphlua.hook
+function graph:register_destroy_callback(fn, synchronize) end
+
+--- Keeps a value until the graph is reset, released or collected.
+---@param value any
+---@param synchronize? boolean wait for the device first
+---@return cgraphlua.hook
+function graph:retain_object(value, synchronize) end
+
 --- Gives the graph up; a capture of it that is underway is abandoned.
 function graph:release() end
 
