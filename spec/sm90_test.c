@@ -11,8 +11,13 @@
 #include <string.h>
 
 static const char *const files[] = {
-    "README.md",         "doc/manual.md",           "scripts/heat.lua",
-    "scripts/nbody.lua", "scripts/lib/lattice.lua", "spec/kernels/kernels.cu",
+    "README.md",
+    "doc/manual.md",
+    "scripts/heat.lua",
+    "scripts/nbody.lua",
+    "scripts/lib/lattice.lua",
+    "scripts/lib/network.lua",
+    "spec/kernels/kernels.cu",
 };
 
 static int found;   /* kernels sources so far */
