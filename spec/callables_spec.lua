@@ -185,6 +185,56 @@ describe("make_graphed_callables", function()
     assert.equal(14, first(f(y)))
   end)
 
+  it("makes no garbage when the buffers stay", function()
+    local x, y = full(1), { y = full(2) }
+    local f = cg.make_graphed_callables(function(a, t)
+      bump(a)
+      return t.y
+    end, { x, y })
+    local g = cg.graphed(function(a, t)
+      bump(a)
+      return t.y
+    end)
+    local function rounds(n)
+      for _ = 1, n do
+        f(x, y)
+        g(x, y)
+      end
+    end
+    jit.off() -- a trace that is compiled is garbage, too
+    rounds(200)
+    collectgarbage()
+    collectgarbage "stop"
+    local before = collectgarbage "count"
+    rounds(200)
+    local after = collectgarbage "count"
+    collectgarbage "restart"
+    jit.on()
+    assert.is_true(after - before < 4, after - before) -- a table each were 12 and more
+    assert.equal(1 + 800 + 3, first(x))
+  end)
+
+  it("says that its graph was released", function()
+    local x = full(1)
+    local f, g = cg.make_graphed_callables(bump, { x })
+    g:release()
+    raises("CGL_ERROR_RELEASED", function() f(x) end, "graph:replay")
+    local h, graphs = cg.graphed(bump)
+    h(x)
+    graphs[1]:release()
+    raises("CGL_ERROR_RELEASED", function() h(x) end, "graph:replay")
+  end)
+
+  it("takes kernels and other objects as constants", function()
+    local x, add = full(1), device.kernel "add"
+    local f = cg.make_graphed_callables(function(kernel, a)
+      kernel:launch(1, 32, a, 1, 8)
+    end, { add, x }, { num_warmup_iters = 0 })
+    f(add, x)
+    assert.equal(2, first(x))
+    slips(function() f(device.kernel "scale", x) end, "#1", "captured with cgraphlua.kernel add")
+  end)
+
   describe("with other buffers than the samples'", function()
     it("copies those and no others", function()
       local x, y = full(1), full(2)
