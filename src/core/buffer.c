@@ -435,8 +435,12 @@ cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
                                 size == 8 ? 4 : size, columns, part);
     if (!result)
       use(buffer, stream);
-    status = issued(stream, result, operation, "cuMemsetAsync", CGL_OP_MEMSET,
-                    &range, 1);
+    status = issued(stream, result, operation,
+                    size == 1   ? "cuMemsetD8Async"
+                    : size == 2 ? "cuMemsetD16Async"
+                    : columns   ? "cuMemsetD2D32Async"
+                                : "cuMemsetD32Async",
+                    CGL_OP_MEMSET, &range, 1);
     if (status)
       return status;
   }

@@ -41,9 +41,11 @@ int cgl_device_count(void) {
 }
 
 
+/* *entry: the call that answered last. */
 static CUresult describe(const cgl_driver *driver, int ordinal,
-                         cgl_device_info *info) {
+                         cgl_device_info *info, const char **entry) {
   CUdevice device;
+  *entry = "cuDeviceGet";
   CUresult result = driver->cuDeviceGet(&device, ordinal);
   if (result)
     return result;
@@ -63,9 +65,14 @@ static CUresult describe(const cgl_driver *driver, int ordinal,
       {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &info->multiprocessors},
       {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &info->max_threads_per_block},
   };
+  *entry = "cuDeviceGetName";
   result = driver->cuDeviceGetName(info->name, sizeof info->name, device);
-  if (!result)
+  if (!result) {
+    *entry = "cuDeviceTotalMem";
     result = driver->cuDeviceTotalMem(&info->memory, device);
+  }
+  if (!result)
+    *entry = "cuDeviceGetAttribute";
   for (size_t i = 0; !result && i < sizeof wanted / sizeof *wanted; i++)
     result = driver->cuDeviceGetAttribute(wanted[i].value, wanted[i].attribute,
                                           device);
@@ -83,11 +90,12 @@ cgl_status cgl_device_get(int index, cgl_device_info *info) {
   if (index == count)
     driver = cgl_driver_host();
   CUresult result = CUDA_ERROR_NO_DEVICE;
+  const char *entry = "cuInit";
   if (driver)
     result = driver->cuInit(0);
   if (!result)
-    result = describe(driver, index == count ? 0 : index, info);
-  return cgl_fail_driver(NULL, result, "devices", "cuDeviceGet");
+    result = describe(driver, index == count ? 0 : index, info, &entry);
+  return cgl_fail_driver(NULL, result, "devices", entry);
 }
 
 
@@ -143,7 +151,7 @@ static cgl_status choose(const char *wish, const cgl_driver **driver,
 }
 
 
-static CUresult start(cgl_context *context, int ordinal) {
+static CUresult start(cgl_context *context, int ordinal, const char **entry) {
   const cgl_driver *driver = context->driver;
   const struct {
     CUdevice_attribute attribute;
@@ -158,17 +166,22 @@ static CUresult start(cgl_context *context, int ordinal) {
       {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
        &context->shared_max},
   };
+  *entry = "cuInit";
   CUresult result = driver->cuInit(0);
-  if (!result)
+  if (!result) {
+    *entry = "cuDeviceGet";
     result = driver->cuDeviceGet(&context->device, ordinal);
+  }
   if (!result)
-    result = describe(driver, ordinal, &context->info);
+    result = describe(driver, ordinal, &context->info, entry);
   for (size_t i = 0; !result && i < sizeof limits / sizeof *limits; i++)
     result = driver->cuDeviceGetAttribute(limits[i].value, limits[i].attribute,
                                           context->device);
-  if (!result)
+  if (!result) {
+    *entry = "cuDevicePrimaryCtxRetain";
     result =
         driver->cuDevicePrimaryCtxRetain(&context->handle, context->device);
+  }
   return result;
 }
 
@@ -179,10 +192,11 @@ static cgl_status open_new(const cgl_driver *driver, int ordinal, int slot,
   if (!context)
     return cgl_fail(CGL_ERROR_NO_MEMORY, "device", "no memory for a context");
   context->driver = driver;
-  CUresult result = start(context, ordinal);
+  const char *entry;
+  CUresult result = start(context, ordinal, &entry);
   if (result) {
     free(context);
-    return cgl_fail_driver(NULL, result, "device", "cuDevicePrimaryCtxRetain");
+    return cgl_fail_driver(NULL, result, "device", entry);
   }
   context->serial = next_serial++;
   /* Before the context is an object: undoing it must not need the lock that
