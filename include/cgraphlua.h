@@ -42,7 +42,8 @@ extern "C" {
   X(CGL_ERROR_NOT_CAPTURED, -12, "the graph holds no capture")          \
   X(CGL_ERROR_NOT_FOUND, -13, "not found")                              \
   X(CGL_ERROR_SYSTEM, -14, "a system call failed")                      \
-  X(CGL_ERROR_HOOK, -15, "a hook failed")
+  X(CGL_ERROR_HOOK, -15, "a hook failed")                               \
+  X(CGL_ERROR_ORDER, -16, "graphs that share a pool, out of order")
 
 enum {
   CGL_OK = 0,
@@ -433,6 +434,7 @@ typedef struct cgl_graph_desc {
   bool keep_graph; /* the template stays; instantiate by hand or at replay */
   cgl_pool *pool;  /* NULL: a private one */
   cgl_capture_mode capture_mode;
+  bool unchecked; /* the caller orders replays of graphs that share a pool */
 } cgl_graph_desc;
 
 /* Nothing is captured yet.  A NULL desc means defaults. */

@@ -1,6 +1,7 @@
 /* Buffers, their copies and fills, and pinned memory. */
 #include "core/capture.h"
 #include "core/memory.h"
+#include "core/share.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,9 @@ cgl_type cgl_type_from_name(const char *name) {
       return (cgl_type)type;
   return CGL_TYPE_COUNT;
 }
+
+
+static atomic_uint_fast64_t next_number = 1; /* of captured allocations */
 
 
 /* ---- making and unmaking
@@ -96,6 +100,11 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
     return status;
   }
   (*out)->address = cgl_block_address((*out)->block, bytes);
+  if (stream->capture && pool == stream->capture->pool) {
+    (*out)->born = stream->capture->serial;
+    (*out)->number = atomic_fetch_add(&next_number, 1);
+    (*out)->made = cgl_site_here;
+  }
   if (user)
     cgl_capture_keep(user, &pool->object);
   return CGL_OK;
@@ -144,6 +153,8 @@ cgl_status cgl_buffer_of_module(cgl_module *module, CUdeviceptr address,
 
 
 void cgl_buffer_destroy(cgl_buffer *buffer) {
+  if (buffer->cell)
+    cgl_share_forget(buffer);
   if (buffer->block)
     cgl_pool_free(buffer->block, atomic_load(&buffer->wide));
   cgl_buffer_release(buffer->base);
@@ -262,6 +273,8 @@ cgl_status cgl_buffer_upload(cgl_buffer *buffer, cgl_stream *stream,
     return status;
   CUresult result = cgl_driver_of(buffer)->cuMemcpyHtoDAsync(
       buffer->address + offset, data, bytes, stream->handle);
+  if (!result)
+    cgl_share_wrote(buffer);
   return copied(stream, result, operation, "cuMemcpyHtoDAsync");
 }
 
@@ -270,6 +283,8 @@ cgl_status cgl_buffer_download(cgl_buffer *buffer, cgl_stream *stream,
                                size_t offset, void *data, size_t bytes) {
   static const char operation[] = "buffer:download";
   cgl_status status = check_copy(buffer, stream, offset, bytes, operation);
+  if (!status)
+    status = cgl_share_check_read(buffer, operation);
   if (status || !bytes)
     return status;
   CUresult result = cgl_driver_of(buffer)->cuMemcpyDtoHAsync(
@@ -319,10 +334,19 @@ static cgl_status begin_issue(cgl_object *object, cgl_stream *stream,
 }
 
 
-static void use(cgl_buffer *buffer, cgl_stream *stream) {
+static void use(cgl_buffer *buffer, cgl_stream *stream, bool write) {
   cgl_buffer_touch(buffer, stream);
   if (stream->capture)
     cgl_capture_keep(stream->capture, &buffer->object);
+  else if (write)
+    cgl_share_wrote(buffer);
+}
+
+
+/* Before a copy from the buffer. */
+static cgl_status check_read(cgl_buffer *buffer, const cgl_stream *stream,
+                             const char *operation) {
+  return stream->capture ? CGL_OK : cgl_share_check_read(buffer, operation);
 }
 
 
@@ -335,14 +359,16 @@ cgl_status cgl_buffer_copy(cgl_buffer *to, cgl_buffer *from,
     return cgl_copy_across(to, from, stream, operation);
   if (!status)
     status = begin_issue(&to->object, stream, operation);
+  if (!status)
+    status = check_read(from, stream, operation);
   size_t bytes = cgl_buffer_bytes(to);
   if (status || !bytes)
     return status;
   CUresult result = cgl_driver_of(to)->cuMemcpyDtoDAsync(
       to->address, from->address, bytes, stream->handle);
   if (!result) {
-    use(to, stream);
-    use(from, stream);
+    use(to, stream, true);
+    use(from, stream, false);
   }
   cgl_range ranges[] = {{to->address, bytes, true},
                         {from->address, bytes, false}};
@@ -364,7 +390,7 @@ cgl_status cgl_buffer_copy_pinned(cgl_buffer *to, cgl_pinned *from,
   CUresult result = cgl_driver_of(to)->cuMemcpyHtoDAsync(
       to->address, from->data, bytes, stream->handle);
   if (!result) {
-    use(to, stream);
+    use(to, stream, true);
     if (stream->capture)
       cgl_capture_keep(stream->capture, &from->object);
   }
@@ -381,13 +407,15 @@ cgl_status cgl_pinned_copy(cgl_pinned *to, cgl_buffer *from,
       check_pair(to->type, to->count, from->type, from->count, operation);
   if (!status)
     status = begin_issue(&from->object, stream, operation);
+  if (!status)
+    status = check_read(from, stream, operation);
   size_t bytes = cgl_buffer_bytes(from);
   if (status || !bytes)
     return status;
   CUresult result = cgl_driver_of(from)->cuMemcpyDtoHAsync(
       to->data, from->address, bytes, stream->handle);
   if (!result) {
-    use(from, stream);
+    use(from, stream, false);
     if (stream->capture)
       cgl_capture_keep(stream->capture, &to->object);
   }
@@ -434,7 +462,7 @@ cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
     CUresult result = fill_part(buffer, stream->handle, value,
                                 size == 8 ? 4 : size, columns, part);
     if (!result)
-      use(buffer, stream);
+      use(buffer, stream, true);
     status = issued(stream, result, operation,
                     size == 1   ? "cuMemsetD8Async"
                     : size == 2 ? "cuMemsetD16Async"

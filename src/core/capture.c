@@ -3,6 +3,7 @@
 #include "core/graph.h"
 #include "core/hooks.h"
 #include "core/memory.h"
+#include "core/share.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -204,6 +205,8 @@ void cgl_capture_note(cgl_stream *stream, const cgl_note *note) {
   recording->nranges += note->nranges;
   recording->nargs += note->nargs;
   stream->issued = recording->nops;
+  if (recording->ntouched)
+    cgl_share_note(graph, op);
 }
 
 
@@ -216,8 +219,10 @@ void cgl_capture_keep(cgl_graph *graph, cgl_object *object) {
     /* What captures allocate from the graph's pool is the graph's for as long
        as it holds the pool: such a block may serve again in the capture. */
     if (buffer->block && buffer->block->captured &&
-        buffer->block->segment->pool == graph->pool)
+        buffer->block->segment->pool == graph->pool) {
+      graph->recording.touched[graph->recording.ntouched++] = buffer;
       return;
+    }
     if (buffer->base) {
       cgl_capture_keep(graph, &buffer->base->object);
       return;
@@ -408,6 +413,8 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   graph->state = CGL_GRAPH_CAPTURING;
   graph->pool_held = true;
   cgl_pool_capture_begins(graph->pool, graph->serial);
+  if (graph->pool_given)
+    cgl_sharing_begin(graph->pool);
   status = cgl_hooks_run(graph, CGL_HOOK_CAPTURE_START, operation);
   if (status)
     cgl_graph_capture_abandon(graph);

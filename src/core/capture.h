@@ -47,6 +47,24 @@ typedef struct cgl_op {
   size_t ranges, args;     /* where they begin in the recording's arrays */
 } cgl_op;
 
+/* An allocation of the graph's own pool, made by some capture, as this capture
+   uses it. */
+typedef struct cgl_use {
+  uint64_t number; /* of the allocation: unique in the process, growing */
+  CUdeviceptr address;
+  size_t bytes;
+  cgl_site made;        /* the allocation */
+  cgl_site read, wrote; /* the first operation that does, and the last */
+  bool reads;           /* what other captures left there */
+  bool updates;         /* so does a kernel, or it only writes */
+  bool writes;          /* anything */
+  bool filled;          /* whole, by a copy or a fill */
+  size_t first, last;   /* operations that use it */
+} cgl_use;
+
+typedef struct cgl_share cgl_share;
+typedef struct cgl_sharing cgl_sharing;
+
 typedef struct cgl_recording {
   cgl_op *ops;
   size_t nops, ops_size;
@@ -56,6 +74,13 @@ typedef struct cgl_recording {
   size_t nargs, args_size;
   cgl_object **kept;
   size_t nkept, kept_size;
+  cgl_use *uses;
+  size_t nuses, uses_size;
+  cgl_buffer **touched; /* such allocations, by the operation underway */
+  size_t ntouched, touched_size;
+  cgl_share **shares; /* retained: of graphs of other pools inside */
+  size_t nshares, shares_size;
+  bool children;
   size_t *edges; /* dependencies of all operations, one after the other */
   size_t *first; /* where those of operation i begin; nops + 1 entries */
 } cgl_recording;
@@ -76,7 +101,10 @@ struct cgl_graph {
   bool pool_held;  /* counted among the pool's captures */
   CUgraph template;
   CUgraphExec exec;
-  const char *label; /* interned; of the executable, for the trail */
+  uint64_t exec_number; /* of the executable; unique in the process */
+  cgl_share *share;     /* in the pool, while the graph holds a capture */
+  bool unchecked;       /* replays are neither ordered nor refused */
+  const char *label;    /* interned; of the executable, for the trail */
   cgl_recording recording;
   /* the capture underway, or the last one */
   uint64_t serial;    /* of the capture; unique in the process */
@@ -109,6 +137,9 @@ struct cgl_graph {
    objects; false without memory. */
 bool cgl_recording_reserve(cgl_recording *recording, size_t ranges, size_t args,
                            size_t kept);
+/* Makes room for so many more uses and shares; false without memory. */
+bool cgl_recording_reserve_uses(cgl_recording *recording, size_t uses,
+                                size_t shares);
 /* Empties it, releasing what it kept; capacity stays unless `all`. */
 void cgl_recording_clear(cgl_recording *recording, bool all);
 /* What a replay of it touches, as ranges that do not overlap, in order of

@@ -62,6 +62,20 @@ bool cgl_clock_covers(cgl_clock *clock, cgl_clock *before, uint64_t tick) {
 }
 
 
+bool cgl_clock_is_over(cgl_clock *before, uint64_t tick) {
+  if (!cgl_captures_hold(false))
+    return false;
+  pthread_mutex_lock(&before->lock);
+  uint64_t now = cgl_clock_begin_wait(before);
+  if (!before->held && !before->borrowed &&
+      before->driver->cuStreamQuery(before->handle) == CUDA_SUCCESS)
+    cgl_clock_waited(before, now);
+  pthread_mutex_unlock(&before->lock);
+  cgl_captures_unhold();
+  return atomic_load(&before->done) > tick;
+}
+
+
 /* Under the lock: the oldest entry makes room for a clock not seen so far. */
 static void see(cgl_clock *clock, uint64_t serial, uint64_t tick) {
   if (!serial || serial == clock->serial)

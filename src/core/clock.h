@@ -60,6 +60,10 @@ static inline uint64_t cgl_clock_now(cgl_clock *clock) {
    before whatever `clock` is given next.  Asks nobody. */
 bool cgl_clock_covers(cgl_clock *clock, cgl_clock *before, uint64_t tick);
 
+/* The same, where a query of the driver may tell that it is over.
+   cuStreamQuery, unless that could break a capture */
+bool cgl_clock_is_over(cgl_clock *before, uint64_t tick);
+
 /* An event was recorded on the clock's stream. */
 void cgl_clock_mark(cgl_clock *clock, cgl_mark *mark);
 void cgl_mark_clear(cgl_mark *mark);

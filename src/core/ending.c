@@ -6,6 +6,7 @@
 #include "core/hooks.h"
 #include "core/memory.h"
 #include "core/reach.h"
+#include "core/share.h"
 
 #include <stdio.h>
 
@@ -142,6 +143,8 @@ static void drop(cgl_graph *graph, CUgraph template, const char *operation) {
   graph->template = NULL;
   graph->state = CGL_GRAPH_EMPTY;
   cgl_graph_unhold_pool(graph);
+  cgl_share_release(graph->share);
+  graph->share = NULL;
   cgl_recording_clear(&graph->recording, false);
 }
 
@@ -172,9 +175,12 @@ static cgl_status take(cgl_graph *graph, const char *operation) {
     cgl_log("%s: the capture that began at %s is empty: was the work issued "
             "on another stream or device?",
             operation, cgl_site_text(graph->begun));
+  cgl_status status = cgl_share_make(graph, operation);
+  if (status)
+    return status;
   const CUgraph template = graph->template;
   graph->open = true;
-  cgl_status status = cgl_hooks_run(graph, CGL_HOOK_CAPTURE_END, operation);
+  status = cgl_hooks_run(graph, CGL_HOOK_CAPTURE_END, operation);
   graph->open = false;
   if (!status && graph->template != template)
     return cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,

@@ -2,10 +2,14 @@
 #include "core/graph.h"
 #include "core/hooks.h"
 #include "core/memory.h"
+#include "core/share.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+
+static atomic_uint_fast64_t next_exec = 1;
 
 
 static cgl_status check_pool(cgl_context *context, const cgl_graph_desc *desc,
@@ -25,6 +29,7 @@ static void describe(cgl_graph *graph, const cgl_graph_desc *desc) {
   graph->mode = desc->capture_mode;
   graph->pool = cgl_pool_retain(desc->pool);
   graph->pool_given = desc->pool;
+  graph->unchecked = desc->unchecked;
 }
 
 
@@ -50,6 +55,7 @@ void cgl_graph_get_desc(const cgl_graph *graph, cgl_graph_desc *desc) {
   desc->keep_graph = graph->keep_graph;
   desc->pool = graph->pool_given ? graph->pool : NULL;
   desc->capture_mode = graph->mode;
+  desc->unchecked = graph->unchecked;
 }
 
 
@@ -112,6 +118,7 @@ void cgl_graph_destroy(cgl_graph *graph) {
   cgl_hooks_destroy(graph);
   cgl_hooks_free(graph);
   cgl_recording_clear(&graph->recording, true);
+  cgl_share_release(graph->share);
   cgl_stream_release(graph->origin);
   cgl_graph_unhold_pool(graph);
   /* Replays of the graphs around it are noted in their own pools only. */
@@ -147,6 +154,8 @@ static cgl_status shed(cgl_graph *graph, bool everything,
   if (everything) {
     graph->heir = NULL;
     bequeath(graph, husk);
+    cgl_share_release(graph->share);
+    graph->share = NULL;
     /* A replay in flight may still use the private pool's memory: the next
        capture gets another one. */
     if (!graph->pool_given) {
@@ -228,6 +237,7 @@ cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
     return status;
   }
   graph->exec = exec;
+  graph->exec_number = atomic_fetch_add(&next_exec, 1);
   graph->label = label_of(graph);
   status = cgl_hooks_run(graph, CGL_HOOK_INSTANTIATE, operation);
   if (status) {
@@ -307,6 +317,8 @@ static cgl_status add_children(cgl_graph *graph, cgl_stream *stream,
                                size_t nranges, const char *operation) {
   for (uint64_t i = 0; i < count; i++) {
     cgl_status status = cgl_capture_reserve(stream, operation, nranges, 0, 1);
+    if (!status)
+      status = cgl_share_check_child(graph, stream, operation);
     if (status)
       return status;
     const char *entry;
@@ -322,6 +334,7 @@ static cgl_status add_children(cgl_graph *graph, cgl_stream *stream,
     /* Not the graph: it may be reset before the other is. */
     cgl_capture_keep(stream->capture, &graph->heir->object);
     cgl_capture_note(stream, &note);
+    cgl_share_note_child(graph, stream->capture);
   }
   return CGL_OK;
 }
@@ -374,11 +387,20 @@ cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
   cgl_context *context = graph->object.context;
   if (captures(stream))
     return replay_into_capture(graph, stream, count, operation);
+  bool takes_turns = cgl_share_takes_turns(graph);
+  cgl_status status =
+      takes_turns ? cgl_share_begin(graph, stream, count, operation) : CGL_OK;
+  if (status)
+    return status;
   const cgl_driver *driver = context->driver;
   CUgraphExec exec = graph->exec;
   CUresult result = CUDA_SUCCESS;
-  for (uint64_t i = 0; i < count && !result; i++)
-    result = driver->cuGraphLaunch(exec, stream->handle);
+  uint64_t launched = 0;
+  while (launched < count &&
+         !(result = driver->cuGraphLaunch(exec, stream->handle)))
+    launched++;
+  if (takes_turns)
+    cgl_share_end(graph, stream, launched);
   cgl_trail_add(graph->label);
   /* The pool must not give memory back before the device was waited for. */
   atomic_store_explicit(&graph->pool->used, cgl_context_next_wait(context),
@@ -425,6 +447,7 @@ cgl_status cgl_graph_pool(cgl_graph *graph, cgl_pool **pool) {
     return CGL_ERROR_NOT_CAPTURED;
   }
   *pool = cgl_pool_retain(graph->pool);
+  cgl_sharing_begin(*pool);
   return CGL_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "core/capture.h"
 #include "core/memory.h"
 #include "core/module.h"
+#include "core/share.h"
 
 #include <string.h>
 
@@ -180,11 +181,30 @@ static void note_launch(cgl_kernel *kernel, cgl_stream *stream,
 }
 
 
+/* Before an eager launch, when graphs share pools: what it reads is there. */
+static cgl_status check_reads(const cgl_kernel *kernel, const cgl_arg *args,
+                              size_t nargs) {
+  cgl_status status = CGL_OK;
+  cgl_range range;
+  for (size_t i = 0; i < nargs && !status; i++)
+    if (args[i].kind == CGL_ARG_BUFFER &&
+        range_of(kernel, i, &args[i], &range) && !range.write)
+      status = cgl_share_check_read(args[i].buffer, operation);
+  return status;
+}
+
+
 static void note_eager(cgl_kernel *kernel, cgl_stream *stream,
                        const cgl_arg *args, size_t nargs) {
-  for (size_t i = 0; i < nargs; i++)
-    if (args[i].kind == CGL_ARG_BUFFER)
-      cgl_buffer_touch(args[i].buffer, stream);
+  bool shares = atomic_load_explicit(&cgl_sharing_any, memory_order_relaxed);
+  cgl_range range;
+  for (size_t i = 0; i < nargs; i++) {
+    if (args[i].kind != CGL_ARG_BUFFER)
+      continue;
+    cgl_buffer_touch(args[i].buffer, stream);
+    if (shares && range_of(kernel, i, &args[i], &range) && range.write)
+      cgl_share_wrote(args[i].buffer);
+  }
   cgl_trail_add(kernel->name);
 }
 
@@ -242,6 +262,9 @@ cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
     status = cgl_context_enter(context, operation);
   if (!status)
     status = allow_shared(kernel, launch.shared_bytes);
+  if (!status && !stream->capture &&
+      atomic_load_explicit(&cgl_sharing_any, memory_order_relaxed))
+    status = check_reads(kernel, args, nargs);
   if (status)
     return status;
 

@@ -16,7 +16,13 @@ struct cgl_buffer {
   size_t count;
   int ndims;
   size_t shape[CGL_MAX_DIMS];
-  atomic_bool wide; /* used by a stream other than the block's owner */
+  /* Of one that a capture allocated; all zero of any other. */
+  uint64_t born;   /* serial of the capture */
+  uint64_t number; /* of the allocation: unique in the process, growing */
+  cgl_site made;
+  uint32_t use;          /* where the capture that used it last notes it */
+  struct cgl_cell *cell; /* what graphs that share its pool do to it */
+  atomic_bool wide;      /* used by a stream other than the block's owner */
 };
 
 /* Notes that work on `stream` uses the buffer's memory. */

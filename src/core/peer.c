@@ -4,6 +4,7 @@
    as the pools rely on. */
 #include "core/capture.h"
 #include "core/memory.h"
+#include "core/share.h"
 
 
 /* The stream of `context` that only ever waits; made at first use. */
@@ -72,6 +73,8 @@ cgl_status cgl_copy_across(cgl_buffer *to, cgl_buffer *from, cgl_stream *stream,
       "copy before the capture or between replays");
   if (!status)
     status = cgl_context_enter(own, operation);
+  if (!status)
+    status = cgl_share_check_read(from, operation);
   size_t bytes = cgl_buffer_bytes(to);
   if (status || !bytes)
     return status;
@@ -84,6 +87,7 @@ cgl_status cgl_copy_across(cgl_buffer *to, cgl_buffer *from, cgl_stream *stream,
   }
   if (!result) {
     cgl_buffer_touch(to, stream);
+    cgl_share_wrote(to);
     cgl_buffer_touch(from, stream);
     result = tell(own == a ? b : a, stream, &entry);
     /* Nobody else knows of the copy: it must be over before the call is. */

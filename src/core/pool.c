@@ -2,6 +2,7 @@
 #include "core/pool.h"
 #include "core/capture.h"
 #include "core/reach.h"
+#include "core/share.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -330,10 +331,16 @@ static cgl_status pool_init(cgl_context *context, cgl_pool **out) {
   if (!pool)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a pool");
   pool->object.context = context;
+  pool->sharing = cgl_sharing_new();
+  if (!pool->sharing) {
+    free(pool);
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a pool");
+  }
   CUmemAllocationProp prop = cgl_pages_properties(pool);
   CUresult result = context->driver->cuMemGetAllocationGranularity(
       &pool->granularity, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
   if (result) {
+    cgl_sharing_free(pool->sharing);
     free(pool);
     return cgl_fail_driver(context, result, operation,
                            "cuMemGetAllocationGranularity");
@@ -390,6 +397,7 @@ void cgl_pool_destroy(cgl_pool *pool) {
     cgl_context_wait(context);
   cgl_pages_end(pool);
   cgl_index_end(pool);
+  cgl_sharing_free(pool->sharing);
   pthread_mutex_destroy(&pool->lock);
   free(pool);
 }

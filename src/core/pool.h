@@ -101,6 +101,7 @@ struct cgl_pool {
   atomic_uint_fast64_t used; /* the wait that covers the last replay */
   atomic_int captures; /* whose graphs live: their replays use the scratch */
   atomic_uint_fast64_t capturing; /* serial of the capture underway, or 0 */
+  struct cgl_sharing *sharing;    /* owned: replays of its graphs */
   cgl_pool_stats stats;
 };
 

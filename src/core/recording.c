@@ -1,5 +1,5 @@
 /* The recording's arrays, and what it learns from the template. */
-#include "core/capture.h"
+#include "core/share.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,13 +27,24 @@ static bool grow(void **array, size_t *size, size_t wanted, size_t element) {
 bool cgl_recording_reserve(cgl_recording *recording, size_t ranges, size_t args,
                            size_t kept) {
   return GROW(ops, nops, 1) && GROW(ranges, nranges, ranges) &&
-         GROW(args, nargs, args) && GROW(kept, nkept, kept);
+         GROW(args, nargs, args) && GROW(kept, nkept, kept) &&
+         GROW(touched, ntouched, kept) && GROW(uses, nuses, kept);
+}
+
+
+bool cgl_recording_reserve_uses(cgl_recording *recording, size_t uses,
+                                size_t shares) {
+  return GROW(uses, nuses, uses) && GROW(shares, nshares, shares);
 }
 
 
 void cgl_recording_clear(cgl_recording *recording, bool all) {
   for (size_t i = 0; i < recording->nkept; i++)
     cgl_object_release(recording->kept[i]);
+  while (recording->nshares)
+    cgl_share_release(recording->shares[--recording->nshares]);
+  recording->nuses = recording->ntouched = 0;
+  recording->children = false;
   free(recording->edges);
   free(recording->first);
   recording->edges = recording->first = NULL;
@@ -45,6 +56,9 @@ void cgl_recording_clear(cgl_recording *recording, bool all) {
   free(recording->ranges);
   free(recording->args);
   free(recording->kept);
+  free(recording->uses);
+  free(recording->touched);
+  free(recording->shares);
   memset(recording, 0, sizeof *recording);
 }
 

@@ -1,0 +1,115 @@
+/* Graphs that share a pool: never two at once, and none that reads what is
+   not there.
+   Idea: graphs of one pool use the same memory one after the other.  Replays
+   of a shared pool take turns, each with a number; a replay on another stream
+   than the last is made to wait for it.  What a capture uses of its pool is
+   noted per allocation, because memory is reused and an allocation is not: a
+   graph that reads an allocation of another capture is replayed only when the
+   latest turn that wrote there was a producer's.
+   Glossary.  use: an allocation as one capture uses it.  share: a captured
+   graph's part in its pool.  cell: an allocation that graphs or the script
+   use across captures; its producers wrote to it, its spoilers to the same
+   memory under another allocation.
+   Invariants: shares, cells and turns change under `turns` only; a private
+   pool that nobody else was given takes no turns; a graph stamps its turn
+   after the launch.  Threads may replay graphs of one pool at once: `turns`
+   puts the replays one after the other, and nothing else is locked. */
+#ifndef CGL_CORE_SHARE_H
+#define CGL_CORE_SHARE_H
+
+#include "core/capture.h"
+#include "core/memory.h"
+
+typedef struct cgl_cell cgl_cell;
+
+struct cgl_share {
+  atomic_int references; /* the graph's, and of graphs it is a child of */
+  cgl_pool *pool;        /* retained */
+  cgl_site begun;        /* the capture */
+  uint64_t turn;         /* of the last replay; 0: none */
+  cgl_use *uses;
+  size_t nuses;
+  struct cgl_input {
+    cgl_cell *cell;
+    cgl_site site; /* that reads it */
+    bool updates;  /* by a kernel that may also only write it */
+  } * inputs;
+  size_t ninputs;
+  bool spoils_itself; /* overwrites what it reads: no two replays in a row */
+  cgl_share *next;    /* in its pool */
+  /* It and the graphs of other pools inside it, by the pools' addresses: all
+     take their turn with each replay. */
+  cgl_share **group;
+  size_t ngroup, group_size;
+};
+
+/* What a pool knows of its replays. */
+struct cgl_sharing {
+  pthread_mutex_t turns; /* guards everything below but `shared` */
+  atomic_bool shared;    /* others than one graph may use the pool */
+  bool strict;           /* refuses where it would make a replay wait */
+  uint64_t turn;
+  cgl_share *shares;
+  cgl_cell *cells;
+  struct cgl_clock *last; /* retained: the stream of the last replay, */
+  uint64_t tick, wait;    /* when, the wait of the host that covers it, */
+  uint64_t exec;          /* which executable, and its graph's capture */
+  cgl_site begun;
+  uint64_t ordered, refused;
+  bool said; /* that replays are made to wait */
+};
+
+/* NULL without memory; the pool is its only owner. */
+cgl_sharing *cgl_sharing_new(void);
+void cgl_sharing_free(cgl_sharing *sharing);
+/* The pool has got a second user. */
+void cgl_sharing_begin(cgl_pool *pool);
+
+/* ---- captures */
+
+/* The operation just noted uses the recording's `touched` buffers. */
+void cgl_share_note(cgl_graph *graph, const cgl_op *op);
+/* Before `graph` becomes `count` nodes of the capture `parent`: refuses where
+   both would use the same memory at once. */
+cgl_status cgl_share_check_child(cgl_graph *graph, cgl_stream *stream,
+                                 const char *operation);
+/* After it did: the parent does all that the child does. */
+void cgl_share_note_child(cgl_graph *graph, cgl_graph *parent);
+/* The capture ended: makes the graph's share of what was noted. */
+cgl_status cgl_share_make(cgl_graph *graph, const char *operation);
+void cgl_share_release(cgl_share *share); /* NULL is fine */
+
+/* ---- replays */
+
+/* Whether a replay takes a turn: one branch for a private pool. */
+static inline bool cgl_share_takes_turns(const cgl_graph *graph) {
+  return graph->share->ngroup > 1 ||
+         atomic_load_explicit(&graph->pool->sharing->shared,
+                              memory_order_relaxed);
+}
+/* Takes the turn for `count` replays on `stream`, or refuses them and leaves
+   all as it was.  cuStreamWaitEvent */
+cgl_status cgl_share_begin(cgl_graph *graph, cgl_stream *stream, uint64_t count,
+                           const char *operation);
+/* Ends the turn; `launched`: something reached the device. */
+void cgl_share_end(cgl_graph *graph, cgl_stream *stream, bool launched);
+
+/* ---- eager work */
+
+/* The allocation that eager work has to tell of: of a capture, in a process
+   whose graphs share a pool; else NULL. */
+extern atomic_bool cgl_sharing_any;
+static inline cgl_buffer *cgl_share_watched(cgl_buffer *buffer) {
+  if (!atomic_load_explicit(&cgl_sharing_any, memory_order_relaxed))
+    return NULL;
+  buffer = buffer->base ? buffer->base : buffer;
+  return buffer->born ? buffer : NULL;
+}
+
+/* Refuses to read what a replay has overwritten. */
+cgl_status cgl_share_check_read(cgl_buffer *buffer, const char *operation);
+void cgl_share_wrote(cgl_buffer *buffer);
+/* The buffer dies. */
+void cgl_share_forget(cgl_buffer *buffer);
+
+#endif
