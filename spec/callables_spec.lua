@@ -148,6 +148,22 @@ describe("make_graphed_callables", function()
     assert.equal(1, #g2:nodes())
   end)
 
+  it("chains in one pool, and each may be called by itself", function()
+    local x, pool = full(1), cg.pool()
+    local function two_steps(a)
+      return scaled(scaled(a, 2), 3)
+    end
+    local f = cg.make_graphed_callables(two_steps, { x }, { pool = pool })
+    local between = f(x)
+    local g = cg.make_graphed_callables(two_steps, { between }, { pool = pool })
+    assert.equal(36, first(g(f(x))))
+    local other = full(5)
+    assert.equal(30, first(g(other)))
+    assert.equal(30, first(g(between))) -- where the call before put it
+    assert.equal(30, first(f(other)))
+    assert.equal(180, first(g(between)))
+  end)
+
   it("takes functions without buffers, and callable tables", function()
     local x = full(0)
     local f = cg.make_graphed_callables(setmetatable({}, {

@@ -203,7 +203,7 @@ local function draw_missed(canvas, box, data)
     shown[i] = 100 * missed / data.held
     least = math.min(least, shown[i])
   end
-  local high = math.max(10, math.ceil(4 * least / 10) * 10) -- the start is off the scale
+  local high = math.max(10, math.min(100, 10 * math.ceil(4 * least / 10))) -- not for the start
   local place = diagram(canvas, box, "held out, mistaken", data.epochs, 0, high, function(x)
     return x
   end)
