@@ -81,7 +81,7 @@ describe("a failing driver", function()
       local left = alive()
       if left ~= 0 then
         for _, noun in ipairs { "stream", "event", "buffer", "pinned", "module", "kernel",
-                                "pool", "graph", "context" } do
+                                "pool", "graph", "generator", "context" } do
           if cg.live(noun) ~= 0 then io.write(noun, "=", cg.live(noun), " ") end
         end
         print("left alive after call " .. k .. " (" .. tostring(hit) .. ")")

@@ -71,6 +71,7 @@ local objects = {
   kernel = function() return device.kernel "add" end,
   pool = function() return cg.pool() end,
   graph = function() return cg.graph() end,
+  generator = function() return cg.generator() end,
 }
 
 -- Exported functions of the header.

@@ -18,6 +18,7 @@ static const char *const files[] = {
     "scripts/lib/lattice.lua",
     "scripts/lib/network.lua",
     "spec/kernels/kernels.cu",
+    "src/core/fills.cu",
 };
 
 static int found;   /* kernels sources so far */

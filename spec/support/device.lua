@@ -73,7 +73,8 @@ function M.slips(fn, ...)
   end
 end
 
-local nouns = { "stream", "event", "buffer", "pinned", "module", "kernel", "pool", "graph" }
+local nouns = { "stream", "event", "buffer", "pinned", "module", "kernel", "pool", "graph",
+                "generator" }
 
 local function take(...)
   return select("#", ...)

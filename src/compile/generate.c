@@ -19,6 +19,7 @@ void cgl_host_device_text(cgl_text *out) {
   cgl_text_put(out, cgl_text_device_int);
   cgl_text_put(out, cgl_text_device_half);
   cgl_text_put(out, cgl_text_prelude);
+  cgl_text_put(out, cgl_text_device_random);
   cgl_text_put(out, cgl_text_device_run);
 }
 
@@ -65,6 +66,8 @@ static void add_header(const cgl_job *job, cgl_text *out) {
     cgl_text_put(out, cgl_text_device_int);
   if (has_half)
     cgl_text_put(out, cgl_text_device_half);
+  if (all || cgl_program_contains(job->program, "cgl_philox"))
+    cgl_text_put(out, cgl_text_device_random);
   cgl_text_put(out, cgl_text_device_run);
 }
 

@@ -207,6 +207,7 @@ cgl_compile_status cgl_nvrtc_identify(cgl_job *job, cgl_text *identity) {
 
 void cgl_nvrtc_device_text(cgl_text *out) {
   cgl_text_put(out, cgl_text_prelude);
+  cgl_text_put(out, cgl_text_device_random);
 }
 
 
@@ -223,6 +224,9 @@ static void generate(const cgl_job *job, cgl_text *out) {
     cgl_text_put(out, "#include <cuda_fp16.h>\n");
   if (is_half_word(job, "bfloat16"))
     cgl_text_put(out, "#include <cuda_bf16.h>\n");
+  if (cgl_program_is_partial(job->program) ||
+      cgl_program_contains(job->program, "cgl_philox"))
+    cgl_text_put(out, cgl_text_device_random);
   cgl_text_print(out, "#line %d \"", s->line);
   cgl_text_quote(out, s->file);
   cgl_text_put(out, "\"\n");

@@ -110,7 +110,7 @@ static unsigned own_features(const cgl_token *at, size_t count) {
       features |= CGL_USES_LOCALS;
     if (t->kind != CGL_TOKEN_NAME)
       continue;
-    if (is_position(t))
+    if (is_position(t) || cgl_token_draws(t))
       features |= CGL_USES_INDEX;
     if (cgl_token_is(t, "__shared__")) {
       features |= CGL_USES_SHARED;

@@ -102,12 +102,16 @@ static int names_position(const cgl_token *t) {
 }
 
 
-/* Positions along x, whole or in part; y and z are the same for a row. */
+/* Positions along x, whole or in part; y and z are the same for a row.  What
+   a kernel draws depends on its thread. */
 static int mentions_position(const cgl_token *at, size_t count) {
   for (size_t i = 0; i < count; i++)
-    if (names_position(&at[i]) &&
-        !(i + 2 < count && cgl_token_is(&at[i + 1], ".") &&
-          (cgl_token_is(&at[i + 2], "y") || cgl_token_is(&at[i + 2], "z"))))
+    if (cgl_token_draws(&at[i]))
+      return 1;
+    else if (names_position(&at[i]) &&
+             !(i + 2 < count && cgl_token_is(&at[i + 1], ".") &&
+               (cgl_token_is(&at[i + 2], "y") ||
+                cgl_token_is(&at[i + 2], "z"))))
       return 1;
   return 0;
 }

@@ -116,6 +116,17 @@ int cgl_token_is_type_word(const cgl_token *token) {
 }
 
 
+int cgl_token_draws(const cgl_token *token) {
+  static const char *const stems[] = {"cgl_random", "cgl_uniform", "cgl_normal",
+                                      "cgl_below"};
+  for (size_t i = 0; i < sizeof stems / sizeof *stems; i++)
+    if (token->kind == CGL_TOKEN_NAME && token->length >= strlen(stems[i]) &&
+        !memcmp(token->text, stems[i], strlen(stems[i])))
+      return 1;
+  return 0;
+}
+
+
 char *cgl_tokens_spell(const cgl_token *at, size_t count, cgl_arena *arena) {
   size_t n = 1;
   for (size_t i = 0; i < count; i++)

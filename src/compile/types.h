@@ -12,6 +12,8 @@
 #include "lex.h"
 #include "text.h"
 
+#define CGL_PHILOX_BYTES 32 /* of a cgl_philox, see device_random.h */
+
 /* X(constant, word for messages, bytes of one element) */
 #define CGL_KINDS(X)                  \
   X(CGL_KIND_UNKNOWN, "unknown", 0)   \
@@ -29,7 +31,7 @@
   X(CGL_KIND_BFLOAT16, "bfloat16", 2) \
   X(CGL_KIND_FLOAT, "float", 4)       \
   X(CGL_KIND_DOUBLE, "double", 8)     \
-  X(CGL_KIND_PHILOX, "cgl_philox", 0) \
+  X(CGL_KIND_PHILOX, "cgl_philox", CGL_PHILOX_BYTES) \
   X(CGL_KIND_STRUCT, "struct", 0)
 
 typedef enum cgl_kind {
@@ -75,6 +77,9 @@ int cgl_parameter_read(const cgl_alias *aliases, const cgl_token *at,
 /* True for words that are part of a type or qualify it, and so cannot be
    the name of a parameter. */
 int cgl_token_is_type_word(const cgl_token *token);
+
+/* Does the token name a random draw of device_random.h? */
+int cgl_token_draws(const cgl_token *token);
 
 /* Spells tokens as source text, one space where the source has white space;
    NULL without memory. */

@@ -1,4 +1,5 @@
 /* Kernel arguments: what a script passes against what the source declares. */
+#include "core/generator.h"
 #include "core/memory.h"
 #include "core/module.h"
 
@@ -33,6 +34,8 @@ static const char *given(const cgl_arg *arg) {
     return "a boolean";
   case CGL_ARG_BYTES:
     return "bytes";
+  case CGL_ARG_GENERATOR:
+    return "a generator";
   }
   return "something else";
 }
@@ -306,9 +309,35 @@ static cgl_status pack_unknown(const cgl_kernel *kernel, size_t index,
 }
 
 
+/* Only checked: which number a launch gets, the launch knows. */
+static cgl_status check_generator(const cgl_kernel *kernel, size_t index,
+                                  const cgl_arg *arg) {
+  const cgl_parameter *p = parameter(kernel, index);
+  bool takes = p ? p->kind == CGL_KIND_PHILOX && !p->pointer
+                 : kernel->sizes[index] == sizeof(cgl_philox);
+  if (takes && arg->kind != CGL_ARG_GENERATOR) {
+    wrong_type(kernel, index, arg, "a generator");
+    cgl_fail_hint("pass what cg.generator or cg.default_generator returned");
+    return CGL_ERROR_ARGUMENT_TYPE;
+  }
+  if (!takes) {
+    cgl_fail(CGL_ERROR_ARGUMENT_TYPE, "kernel:launch",
+             "argument %zu of %s (%s %s) is a generator", index + 1,
+             kernel->name, p ? p->type : "", p ? p->name : "");
+    cgl_fail_hint("only a cgl_philox parameter takes a generator");
+    return CGL_ERROR_ARGUMENT_TYPE;
+  }
+  return cgl_check_device(&kernel->object, &arg->generator->object,
+                          "kernel:launch");
+}
+
+
 cgl_status cgl_arg_pack(const cgl_kernel *kernel, size_t index,
                         const cgl_arg *arg, void *out) {
   const cgl_parameter *p = parameter(kernel, index);
+  if (arg->kind == CGL_ARG_GENERATOR ||
+      (p && p->kind == CGL_KIND_PHILOX && !p->pointer))
+    return check_generator(kernel, index, arg);
   if (!p)
     return pack_unknown(kernel, index, arg, out);
   if (p->pointer)

@@ -146,7 +146,7 @@ cgl_status cgl_capture_reserve(cgl_stream *stream, const char *operation,
 
 
 /* The node that the stream's last operation became, or NULL. */
-static CUgraphNode last_node(cgl_stream *stream) {
+CUgraphNode cgl_capture_last_node(cgl_stream *stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   cuuint64_t id;
   CUgraph graph;
@@ -186,7 +186,7 @@ void cgl_capture_note(cgl_stream *stream, const cgl_note *note) {
   cgl_recording *recording = &graph->recording;
   cgl_op *op = &recording->ops[recording->nops++];
   op->kind = note->kind;
-  op->node = graph->watched ? last_node(stream) : NULL;
+  op->node = graph->watched ? cgl_capture_last_node(stream) : NULL;
   op->name = note->name;
   op->site = cgl_site_here;
   op->stream = stream->serial;

@@ -81,6 +81,7 @@ typedef struct cgl_recording {
   cgl_share **shares; /* retained: of graphs of other pools inside */
   size_t nshares, shares_size;
   bool children;
+  struct cgl_draw *draws; /* of random numbers, see generator.h */
   size_t *edges; /* dependencies of all operations, one after the other */
   size_t *first; /* where those of operation i begin; nops + 1 entries */
 } cgl_recording;
@@ -181,6 +182,8 @@ void cgl_capture_note(cgl_stream *stream, const cgl_note *note);
    the work is ours the nodes are in the order of the operations, and are asked
    for together. */
 void cgl_capture_watch(cgl_graph *graph);
+/* The node that the stream's last operation became, or NULL. */
+CUgraphNode cgl_capture_last_node(cgl_stream *stream);
 /* Keeps an object alive for the graph's life, once per capture. */
 void cgl_capture_keep(cgl_graph *graph, cgl_object *object);
 /* Turns a driver's failure of an operation into the thread's failure, and

@@ -1,6 +1,7 @@
 /* Devices and opened contexts. */
 #include "core/clock.h"
 #include "core/core.h"
+#include "core/generator.h"
 #include "core/memory.h"
 
 #include <ctype.h>
@@ -263,6 +264,7 @@ void cgl_context_destroy(cgl_context *context) {
       registry[i] = NULL;
   pthread_mutex_unlock(&registry_lock);
   cgl_context_enter(context, "device");
+  cgl_fills_free(context);
   cgl_pool_destroy(context->pool);
   cgl_clock_release(context->default_clock);
   if (context->link)

@@ -122,6 +122,7 @@ struct cgl_context {
   CUstream link;        /* waits for copies that other devices run; lazily */
   cgl_pool *pool;       /* serves what no capture asks for; made lazily */
   struct cgl_clock *default_clock; /* of its default stream; lazily */
+  _Atomic(struct cgl_fills *) fills; /* kernels of generators; lazily */
   /* Waits for the whole device are numbered: begun so far, and the highest
      that has completed. */
   atomic_uint_fast64_t waits_begun, waits_done;

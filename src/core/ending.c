@@ -2,6 +2,7 @@
    streams are free and the collector's list is emptied; the failure that the
    caller sees is the first one, and what follows hangs on it. */
 #include "core/capture.h"
+#include "core/generator.h"
 #include "core/graph.h"
 #include "core/hooks.h"
 #include "core/memory.h"
@@ -117,6 +118,7 @@ static cgl_status end_failed(cgl_graph *graph, CUresult result,
 /* The capture is over, whatever came of it: its streams are free. */
 static void leave(cgl_graph *graph) {
   cgl_capture_forget(graph);
+  cgl_draws_leave(graph);
   graph->ended = cgl_site_here;
   cgl_pool_capture_ended(graph->pool);
   cgl_reach_free(graph->reach);
@@ -167,6 +169,9 @@ static cgl_status check_end(cgl_graph *graph, const char *operation) {
 /* What the driver handed out is the graph's now. */
 static cgl_status take(cgl_graph *graph, const char *operation) {
   graph->state = CGL_GRAPH_CAPTURED;
+  cgl_status status = cgl_draws_close(graph, operation);
+  if (status)
+    return status;
   CUresult result = cgl_recording_find_foreign(graph);
   if (result)
     return cgl_fail_driver(graph->object.context, result, operation,
@@ -175,7 +180,7 @@ static cgl_status take(cgl_graph *graph, const char *operation) {
     cgl_log("%s: the capture that began at %s is empty: was the work issued "
             "on another stream or device?",
             operation, cgl_site_text(graph->begun));
-  cgl_status status = cgl_share_make(graph, operation);
+  status = cgl_share_make(graph, operation);
   if (status)
     return status;
   const CUgraph template = graph->template;

@@ -1,4 +1,5 @@
 /* Graphs after their capture: instantiate, replay, reset. */
+#include "core/generator.h"
 #include "core/graph.h"
 #include "core/hooks.h"
 #include "core/memory.h"
@@ -277,7 +278,7 @@ cgl_status cgl_graph_instantiate(cgl_graph *graph) {
 /* The driver refuses a launch into a capture: the template becomes a child
    graph node after the stream's dependencies, by our own hand. */
 static CUresult add_child(cgl_graph *graph, cgl_stream *stream,
-                          const char **entry) {
+                          CUgraphNode *node, const char **entry) {
   const cgl_driver *driver = cgl_driver_of(stream);
   CUstreamCaptureStatus status;
   cuuint64_t id;
@@ -297,16 +298,15 @@ static CUresult add_child(cgl_graph *graph, cgl_stream *stream,
   params.type = CU_GRAPH_NODE_TYPE_GRAPH;
   params.graph.graph = graph->template;
   params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
-  CUgraphNode node;
   *entry = "cuGraphAddNode";
-  result = driver->cuGraphAddNode(&node, parent, nodes, edges, count, &params);
+  result = driver->cuGraphAddNode(node, parent, nodes, edges, count, &params);
   if (result)
     return result;
   *entry = "cuStreamUpdateCaptureDependencies";
   result = driver->cuStreamUpdateCaptureDependencies(
-      stream->handle, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+      stream->handle, node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
   if (result)
-    driver->cuGraphDestroyNode(node);
+    driver->cuGraphDestroyNode(*node);
   return result;
 }
 
@@ -316,13 +316,18 @@ static cgl_status add_children(cgl_graph *graph, cgl_stream *stream,
                                uint64_t count, const cgl_range *ranges,
                                size_t nranges, const char *operation) {
   for (uint64_t i = 0; i < count; i++) {
-    cgl_status status = cgl_capture_reserve(stream, operation, nranges, 0, 1);
+    cgl_status status = CGL_OK;
+    if (graph->recording.draws)
+      status = cgl_draws_enter_child(graph, stream, operation);
+    if (!status)
+      status = cgl_capture_reserve(stream, operation, nranges, 0, 1);
     if (!status)
       status = cgl_share_check_child(graph, stream, operation);
     if (status)
       return status;
     const char *entry;
-    CUresult result = add_child(graph, stream, &entry);
+    CUgraphNode node;
+    CUresult result = add_child(graph, stream, &node, &entry);
     if (result)
       return cgl_capture_failed(stream->capture, result, operation, entry,
                                 graph->object.context);
@@ -335,6 +340,8 @@ static cgl_status add_children(cgl_graph *graph, cgl_stream *stream,
     cgl_capture_keep(stream->capture, &graph->heir->object);
     cgl_capture_note(stream, &note);
     cgl_share_note_child(graph, stream->capture);
+    if (graph->recording.draws)
+      cgl_draws_leave_child(graph, stream, node);
   }
   return CGL_OK;
 }
@@ -387,9 +394,12 @@ cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
   cgl_context *context = graph->object.context;
   if (captures(stream))
     return replay_into_capture(graph, stream, count, operation);
+  cgl_status status = graph->recording.draws
+                          ? cgl_draws_ready(graph, stream, operation)
+                          : CGL_OK;
   bool takes_turns = cgl_share_takes_turns(graph);
-  cgl_status status =
-      takes_turns ? cgl_share_begin(graph, stream, count, operation) : CGL_OK;
+  if (!status && takes_turns)
+    status = cgl_share_begin(graph, stream, count, operation);
   if (status)
     return status;
   const cgl_driver *driver = context->driver;

@@ -1,5 +1,6 @@
 /* Launching kernels. */
 #include "core/capture.h"
+#include "core/generator.h"
 #include "core/memory.h"
 #include "core/module.h"
 #include "core/share.h"
@@ -237,6 +238,33 @@ static unsigned char *place_of_values(const cgl_kernel *kernel,
 }
 
 
+/* Argument `index` is a generator: the number that the launch takes. */
+static cgl_status begin_draw(const cgl_arg *args, size_t index,
+                             cgl_stream *stream, void *value) {
+  cgl_philox philox;
+  size_t before = 0;
+  for (size_t i = 0; i < index; i++)
+    before += args[i].kind == CGL_ARG_GENERATOR &&
+              args[i].generator->state == args[index].generator->state;
+  cgl_status status =
+      cgl_draw_begin(args[index].generator, stream, before, operation, &philox);
+  memcpy(value, &philox, sizeof philox);
+  return status;
+}
+
+
+static cgl_status end_draws(const cgl_arg *args, size_t nargs,
+                            cgl_stream *stream) {
+  cgl_status status = CGL_OK;
+  for (size_t i = 0; i < nargs; i++)
+    if (args[i].kind == CGL_ARG_GENERATOR) {
+      cgl_status ended = cgl_draw_end(args[i].generator, stream, operation);
+      status = status ? status : ended;
+    }
+  return status;
+}
+
+
 static uint32_t at_least_one(uint32_t extent) {
   return extent ? extent : 1;
 }
@@ -274,10 +302,15 @@ cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
   if (!values)
     return CGL_ERROR_NO_MEMORY;
   size_t at = 0;
+  bool draws = false;
   for (size_t i = 0; i < nargs; i++) {
     at = next_value(at);
     params[i] = values + at;
     status = cgl_arg_pack(kernel, i, &args[i], params[i]);
+    if (!status && args[i].kind == CGL_ARG_GENERATOR) {
+      draws = true;
+      status = begin_draw(args, i, stream, params[i]);
+    }
     if (status)
       return status;
     at += kernel->sizes[i];
@@ -293,5 +326,5 @@ cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
     note_launch(kernel, stream, &launch, args, nargs, at);
   else
     note_eager(kernel, stream, args, nargs);
-  return CGL_OK;
+  return draws ? end_draws(args, nargs, stream) : CGL_OK;
 }

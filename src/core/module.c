@@ -10,8 +10,8 @@
 /* ---- modules --------------------------------------------------------------
  */
 
-static cgl_status compile(cgl_context *context, const cgl_module_desc *desc,
-                          cgl_image **image) {
+cgl_status cgl_module_compile(cgl_context *context, const cgl_module_desc *desc,
+                              cgl_image **image) {
   static const char operation[] = "module";
   cgl_target target = {context->driver->image_format,
                        10 * context->info.compute[0] +
@@ -84,7 +84,7 @@ cgl_status cgl_module_create(cgl_context *context, const cgl_module_desc *desc,
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a module");
   cgl_object_init(&module->object, CGL_OBJECT_module, context);
   if (desc->source)
-    status = compile(context, desc, &module->image);
+    status = cgl_module_compile(context, desc, &module->image);
   if (!status)
     status = load(module, desc->source ? module->image->bytes : desc->image);
   if (status) {

@@ -31,6 +31,10 @@ struct cgl_kernel {
   atomic_uint shared_allowed; /* dynamic bytes the driver was told of */
 };
 
+/* module.c: compiles a source for the device; the image is the caller's. */
+cgl_status cgl_module_compile(cgl_context *context, const cgl_module_desc *desc,
+                              cgl_image **image);
+
 /* args.c: the value of one argument, checked against parameter `index`, into
    `out` (its size is sizes[index], at most CGL_MAX_PARAM_BYTES). */
 cgl_status cgl_arg_pack(const cgl_kernel *kernel, size_t index,

@@ -59,7 +59,9 @@ static void destroy(cgl_object *object) {
 /* Giving a block back to its pool, or a kernel to its module, asks the driver
    for nothing, and a capture wants its scratch memory back at once. */
 static bool needs_driver(const cgl_object *object) {
-  return object->kind != CGL_OBJECT_buffer && object->kind != CGL_OBJECT_kernel;
+  return object->kind != CGL_OBJECT_buffer &&
+         object->kind != CGL_OBJECT_kernel &&
+         object->kind != CGL_OBJECT_generator;
 }
 
 

@@ -1,4 +1,5 @@
 /* The recording's arrays, and what it learns from the template. */
+#include "core/generator.h"
 #include "core/share.h"
 
 #include <stdlib.h>
@@ -45,6 +46,8 @@ void cgl_recording_clear(cgl_recording *recording, bool all) {
     cgl_share_release(recording->shares[--recording->nshares]);
   recording->nuses = recording->ntouched = 0;
   recording->children = false;
+  cgl_draws_free(recording->draws);
+  recording->draws = NULL;
   free(recording->edges);
   free(recording->first);
   recording->edges = recording->first = NULL;

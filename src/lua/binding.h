@@ -22,7 +22,8 @@
 #include "cgraphlua.h"
 
 #define CGL_LUA_KINDS(X) \
-  X(stream) X(event) X(buffer) X(pinned) X(module) X(kernel) X(pool) X(graph)
+  X(stream)              \
+  X(event) X(buffer) X(pinned) X(module) X(kernel) X(pool) X(graph) X(generator)
 
 typedef enum cgl_lua_kind {
 #define X(noun) CGL_LUA_##noun,
@@ -53,6 +54,13 @@ typedef struct cgl_lua_side {
   cgl_stream *stream, *plain; /* owned; NULL until needed */
 } cgl_lua_side;
 
+/* The default generator of one device. */
+typedef struct cgl_lua_default {
+  struct cgl_lua_default *next;
+  cgl_context *context;     /* the generator's */
+  cgl_generator *generator; /* owned */
+} cgl_lua_default;
+
 /* One per Lua state; a userdata, so that lua_close ends it. */
 typedef struct cgl_lua {
   int metatable_refs[CGL_LUA_KIND_COUNT]; /* in the registry */
@@ -68,6 +76,7 @@ typedef struct cgl_lua {
   cgl_pool *pool;        /* owned: pool:use's, or NULL */
   cgl_lua_scope *scope;  /* the innermost */
   cgl_lua_side *sides;
+  cgl_lua_default *defaults;
   char *messages[CGL_LUA_MESSAGES]; /* owned: logged, not yet delivered */
   atomic_int nmessages;
   struct cgl_lua *next_open; /* of the process */
@@ -109,8 +118,8 @@ cgl_stream *cgl_lua_side_stream(lua_State *L, cgl_lua *S, cgl_context *context);
 /* The current stream when it is of this device, else the device's default
    stream; borrowed. */
 cgl_stream *cgl_lua_stream_of(lua_State *L, cgl_lua *S, cgl_context *context);
-/* Releases the current stream and the side streams; they come back when they
-   are needed. */
+/* Releases the current stream, the side streams and the default generators;
+   they come back when they are needed. */
 void cgl_lua_forget(cgl_lua *S);
 /* Calls the function below `nargs` arguments with `stream` (or the current
    one) and `pool` (or the current one) current, and puts both back; returns
@@ -342,11 +351,18 @@ void cgl_lua_open_module(lua_State *L, cgl_lua *S);
 void cgl_lua_open_kernel(lua_State *L, cgl_lua *S);
 void cgl_lua_open_pool(lua_State *L, cgl_lua *S);
 void cgl_lua_open_graph(lua_State *L, cgl_lua *S);
+void cgl_lua_open_generator(lua_State *L, cgl_lua *S);
 /* Adds functions to the table on top; each gets the state as upvalue 1. */
 void cgl_lua_functions(lua_State *L, const luaL_Reg *functions);
 
 /* The option `external` of a record or a wait, from a table or nothing. */
 bool cgl_lua_external(lua_State *L, cgl_lua *S, int index);
+/* generator.c: methods of buffers and graphs. */
+int cgl_lua_buffer_uniform(lua_State *L);
+int cgl_lua_buffer_normal(lua_State *L);
+int cgl_lua_buffer_random(lua_State *L);
+int cgl_lua_graph_register_generator_state(lua_State *L);
+
 /* Pushes a userdata with a reference of its own. */
 void cgl_lua_push_stream(lua_State *L, cgl_lua *S, cgl_stream *stream);
 

@@ -517,6 +517,7 @@ void cgl_lua_open_graph(lua_State *L, cgl_lua *S) {
       {"instantiate", graph_instantiate},
       {"replay", graph_replay},
       {"reset", graph_reset},
+      {"register_generator_state", cgl_lua_graph_register_generator_state},
       {"pool", graph_pool},
       {"pools", graph_pools},
       {"options", graph_options},

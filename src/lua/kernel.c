@@ -59,14 +59,14 @@ static int not_an_argument(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                            int index, int number) {
   char name[NAME_ROOM];
   return cgl_lua_bad(L, S, index,
-                     "kernel %s is a %s; buffers, pinned memory, numbers, "
-                     "booleans, strings of bytes and FFI values can be passed",
+                     "kernel %s is a %s; buffers, pinned memory, generators, "
+                     "numbers, booleans, strings of bytes and FFI values can be passed",
                      argument_name(kernel, number, name),
                      luaL_typename(L, index));
 }
 
 
-/* A buffer or pinned memory; no other object has a meaning for a kernel. */
+/* A buffer, pinned memory or a generator; no other object has a meaning for a kernel. */
 static void read_object(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                         int index, int number, cgl_arg *arg) {
   const cgl_lua_box *box = cgl_lua_box_of_userdata(L, index);
@@ -74,6 +74,8 @@ static void read_object(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
     arg->kind = CGL_ARG_BUFFER;
   else if (box && box->tag == &cgl_lua_tags[CGL_LUA_pinned])
     arg->kind = CGL_ARG_PINNED;
+  else if (box && box->tag == &cgl_lua_tags[CGL_LUA_generator])
+    arg->kind = CGL_ARG_GENERATOR;
   else
     not_an_argument(L, S, kernel, index, number);
   void *object = box->object;
@@ -83,9 +85,13 @@ static void read_object(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                   "keep a buffer until its last launch, or make a new one",
                   "kernel %s is a %s that was released",
                   argument_name(kernel, number, name),
-                  arg->kind == CGL_ARG_BUFFER ? "buffer" : "pinned");
+                  arg->kind == CGL_ARG_BUFFER      ? "buffer"
+                  : arg->kind == CGL_ARG_GENERATOR ? "generator"
+                                                   : "pinned");
   if (arg->kind == CGL_ARG_BUFFER)
     arg->buffer = object;
+  else if (arg->kind == CGL_ARG_GENERATOR)
+    arg->generator = object;
   else
     arg->pinned = object;
 }

@@ -105,6 +105,12 @@ void cgl_lua_forget(cgl_lua *S) {
     cgl_context_release(side->context);
     free(side);
   }
+  while (S->defaults) {
+    cgl_lua_default *d = S->defaults;
+    S->defaults = d->next;
+    cgl_generator_release(d->generator);
+    free(d);
+  }
 }
 
 

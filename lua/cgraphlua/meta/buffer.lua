@@ -32,6 +32,33 @@ function buffer:copy(source) end
 ---@return cgraphlua.buffer self
 function buffer:fill(value) end
 
+--- Fills with random numbers from [low, high): buffers of float, double, half
+--- and bfloat16.  The first argument may be left out, or nil: the device's
+--- default generator.
+---@param gen? cgraphlua.generator
+---@param low? number default: 0
+---@param high? number default: 1
+---@return cgraphlua.buffer self
+---@overload fun(self, low: number, high: number): cgraphlua.buffer
+function buffer:uniform(gen, low, high) end
+
+--- The same, normally distributed.
+---@param gen? cgraphlua.generator
+---@param mean? number default: 0
+---@param std? number standard deviation, default: 1
+---@return cgraphlua.buffer self
+---@overload fun(self, mean: number, std: number): cgraphlua.buffer
+function buffer:normal(gen, mean, std) end
+
+--- Whole numbers from low to below high, every one alike: buffers of integers
+--- and bool.  One bound is the upper one; none: up to the type's largest.
+---@param gen? cgraphlua.generator
+---@param low? integer|ffi.cdata* default: 0
+---@param high? integer|ffi.cdata*
+---@return cgraphlua.buffer self
+---@overload fun(self, low: integer, high: integer): cgraphlua.buffer
+function buffer:random(gen, low, high) end
+
 --- Elements first .. first + count - 1 (count from 1) of the same memory,
 --- which the view keeps.
 ---@param first integer

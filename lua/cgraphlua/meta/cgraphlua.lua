@@ -75,7 +75,7 @@ function cg.on_log(fn) end
 
 --- Objects of this process that are alive, those that graphs keep included.
 --- "all" (default), "context", "stream", "event", "buffer", "pinned",
---- "module", "kernel", "pool" or "graph".
+--- "module", "kernel", "pool", "graph" or "generator".
 ---@param noun? string
 ---@return integer
 function cg.live(noun) end
@@ -166,6 +166,22 @@ function cg.pool(opts) end
 --- The same under torch's name.
 ---@return cgraphlua.pool
 function cg.graph_pool_handle() end
+
+-- Random numbers ------------------------------------------------------------
+
+--- A generator of the current device.
+---@param seed? integer|ffi.cdata* 0 .. 2^53, or uint64_t; default: 67280421310721
+---@return cgraphlua.generator
+function cg.generator(seed) end
+
+--- The generator that serves on the current device when none is named.
+---@return cgraphlua.generator
+function cg.default_generator() end
+
+--- Seeds the default generator and returns it.
+---@param seed integer|ffi.cdata*
+---@return cgraphlua.generator
+function cg.manual_seed(seed) end
 
 -- Kernels ------------------------------------------------------------------
 

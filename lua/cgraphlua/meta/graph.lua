@@ -94,6 +94,11 @@ function graph:enable_debug_mode() end
 ---@return cgraphlua.node[]
 function graph:nodes() end
 
+--- Keeps the state of a generator with the capture.  One that is used in a
+--- capture registers itself.
+---@param gen cgraphlua.generator
+function graph:register_generator_state(gen) end
+
 --- Calls fn(graph) right after each capture has begun, in it.  A hook that
 --- raises abandons the capture.  Hooks run in the order of registration.
 ---@param fn fun(graph: cgraphlua.graph)

@@ -15,8 +15,8 @@ local kernel = {}
 ---@field shared? integer bytes
 
 --- What a kernel takes: buffers and pinned memory for pointers (cg.null for a
---- null pointer), numbers, booleans, 64-bit FFI integers, FFI structs and
---- strings of exactly a parameter's bytes for values.
+--- null pointer), generators for cgl_philox, numbers, booleans, 64-bit FFI
+--- integers, FFI structs and strings of exactly a parameter's bytes for values.
 ---@alias cgraphlua.argument
 ---| number
 ---| boolean
@@ -25,6 +25,7 @@ local kernel = {}
 ---| ffi.cdata*
 ---| cgraphlua.buffer
 ---| cgraphlua.pinned
+---| cgraphlua.generator
 
 --- Launches on the current stream.  Raises CGL_ERROR_ARGUMENT_COUNT, _TYPE and
 --- _RANGE before the device sees the launch, so a capture stays whole.

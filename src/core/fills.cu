@@ -1,0 +1,211 @@
+// The kernels behind cgl_buffer_uniform, cgl_buffer_normal and
+// cgl_buffer_random, and the two that look after a generator's state.
+// A fill takes one number of the state; a thread does one position of it, a
+// block of four 32-bit words: value i of a type of up to 32 bits is made of
+// word i % 4 of position i / 4, a double and a 64-bit integer of the words
+// 2 (i % 2) and the next of position i / 2.  Compiled with --fmad=false, one
+// part at a time (-DSTATE, -DUNIFORM, -DNORMAL, -DRANDOM); without one, all.
+
+typedef unsigned long long u64;
+
+#if !defined STATE && !defined UNIFORM && !defined NORMAL && !defined RANDOM
+#define STATE
+#define UNIFORM
+#define NORMAL
+#define RANDOM
+#endif
+
+#ifdef STATE
+extern "C" __global__ void set(u64 *state, u64 seed, u64 offset) {
+  state[0] = seed;
+  state[1] = offset;
+}
+extern "C" __global__ void advance(u64 *state, u64 count, u64 unused) {
+  state[1] += count;
+}
+#endif
+
+#define INSIDE static __device__ __forceinline__
+
+// Rows of 2^30 positions, along y.
+#define POSITION                   \
+  ((u64)blockIdx.y << 30 |         \
+   (blockIdx.x * blockDim.x + threadIdx.x))
+
+INSIDE uint4 words(const cgl_philox &rng, u64 position) {
+  return cgl_philox4x32(position, rng.state[1] + rng.operation, rng.state[0]);
+}
+
+template <class T> struct __align__(4 * sizeof(T)) quad { T x, y, z, w; };
+template <class T> struct __align__(2 * sizeof(T)) pair { T x, y; };
+
+template <class T>
+INSIDE void put4(T *out, u64 p, u64 n, T x, T y, T z, T w) {
+  const u64 i = 4 * p;
+  if (i + 4 <= n) {
+#ifndef __CGRAPHLUA_HOST__
+    if (((u64)out & (4 * sizeof(T) - 1)) == 0) {
+      ((quad<T> *)out)[p] = {x, y, z, w};
+      return;
+    }
+#endif
+    out[i] = x;
+    out[i + 1] = y;
+    out[i + 2] = z;
+    out[i + 3] = w;
+    return;
+  }
+  if (i < n) out[i] = x;
+  if (i + 1 < n) out[i + 1] = y;
+  if (i + 2 < n) out[i + 2] = z;
+}
+
+template <class T> INSIDE void put2(T *out, u64 p, u64 n, T x, T y) {
+  const u64 i = 2 * p;
+  if (i + 2 <= n) {
+#ifndef __CGRAPHLUA_HOST__
+    if (((u64)out & (2 * sizeof(T) - 1)) == 0) {
+      ((pair<T> *)out)[p] = {x, y};
+      return;
+    }
+#endif
+    out[i] = x;
+    out[i + 1] = y;
+  } else if (i < n)
+    out[i] = x;
+}
+
+// Rounded to nearest, ties to even; no 16-bit type is needed for it.
+INSIDE unsigned short half_bits(float x) {
+  const unsigned bits = __float_as_uint(x), sign = bits >> 16 & 0x8000;
+  const unsigned size = bits & 0x7fffffff;
+  if (size >= 0x47800000)  // 65536 and above
+    return (unsigned short)(sign | (size > 0x7f800000 ? 0x7e00 : 0x7c00));
+  if (size < 0x38800000) {  // below the least normal number: count 2^-24
+    const float units = __uint_as_float(size) * 16777216.f + 8388608.f;
+    return (unsigned short)(sign | (__float_as_uint(units) & 0xffff));
+  }
+  const unsigned rounded = size - 0x38000000 + 0xfff + (size >> 13 & 1);
+  return (unsigned short)(sign | rounded >> 13);
+}
+INSIDE unsigned short bfloat16_bits(float x) {
+  const unsigned bits = __float_as_uint(x);
+  return (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+INSIDE float float_bits(float x) { return x; }
+
+#ifdef UNIFORM
+// Never above `last`, the largest value below the upper bound.
+INSIDE float between(unsigned word, float low, float span, float last) {
+  const float x = low + span * cgl_unit(word);
+  return x < last ? x : last;
+}
+
+#define KERNEL(name, T, round)                                               \
+  extern "C" __global__ void uniform_##name(T *out, u64 n, cgl_philox rng,   \
+                                            float low, float span,           \
+                                            float last) {                    \
+    const u64 p = POSITION;                                                  \
+    const uint4 v = words(rng, p);                                           \
+    put4<T>(out, p, n, round(between(v.x, low, span, last)),                 \
+            round(between(v.y, low, span, last)),                            \
+            round(between(v.z, low, span, last)),                            \
+            round(between(v.w, low, span, last)));                           \
+  }
+KERNEL(float, float, float_bits)
+KERNEL(half, unsigned short, half_bits)
+KERNEL(bfloat16, unsigned short, bfloat16_bits)
+
+extern "C" __global__ void uniform_double(double *out, u64 n, cgl_philox rng,
+                                          double low, double span,
+                                          double last) {
+  const u64 p = POSITION;
+  const uint4 v = words(rng, p);
+  const double x = low + span * cgl_unit_double(v.x, v.y);
+  const double y = low + span * cgl_unit_double(v.z, v.w);
+  put2(out, p, n, x < last ? x : last, y < last ? y : last);
+}
+#undef KERNEL
+#endif
+
+#ifdef NORMAL
+#define KERNEL(name, T, round)                                              \
+  extern "C" __global__ void normal_##name(T *out, u64 n, cgl_philox rng,   \
+                                           float mean, float deviation,     \
+                                           float unused) {                  \
+    const u64 p = POSITION;                                                 \
+    const uint4 v = words(rng, p);                                          \
+    const float2 a = cgl_normal_pair(v.x, v.y);                             \
+    const float2 b = cgl_normal_pair(v.z, v.w);                             \
+    put4<T>(out, p, n, round(mean + deviation * a.x),                       \
+            round(mean + deviation * a.y), round(mean + deviation * b.x),   \
+            round(mean + deviation * b.y));                                 \
+  }
+KERNEL(float, float, float_bits)
+KERNEL(half, unsigned short, half_bits)
+KERNEL(bfloat16, unsigned short, bfloat16_bits)
+
+extern "C" __global__ void normal_double(double *out, u64 n, cgl_philox rng,
+                                         double mean, double deviation,
+                                         double unused) {
+  const u64 p = POSITION;
+  const double2 a = cgl_normal_pair_double(words(rng, p));
+  put2(out, p, n, mean + deviation * a.x, mean + deviation * a.y);
+}
+#undef KERNEL
+#endif
+
+#ifdef RANDOM
+// low + [0, count): Lemire's method.  A word below `rejected` after the
+// multiplication would favour some values; the value then takes its word of
+// the next attempt's block.
+INSIDE unsigned word_of(uint4 v, unsigned lane) {
+  return lane == 0 ? v.x : lane == 1 ? v.y : lane == 2 ? v.z : v.w;
+}
+INSIDE unsigned below(const cgl_philox &rng, u64 p, unsigned lane,
+                      unsigned word, unsigned count, unsigned rejected) {
+  if (!count) return word;
+  u64 m = (u64)word * count;
+  for (u64 attempt = 1; (unsigned)m < rejected && attempt < 256; attempt++)
+    m = (u64)word_of(words(rng, attempt << 56 | p), lane) * count;
+  return (unsigned)(m >> 32);
+}
+
+#define KERNEL(bits, T)                                                    \
+  extern "C" __global__ void random_##bits(T *out, u64 n, cgl_philox rng,  \
+                                           u64 low, u64 count,             \
+                                           u64 rejected) {                 \
+    const u64 p = POSITION;                                                \
+    const uint4 v = words(rng, p);                                         \
+    const unsigned c = (unsigned)count, r = (unsigned)rejected;            \
+    put4<T>(out, p, n, (T)(low + below(rng, p, 0, v.x, c, r)),             \
+            (T)(low + below(rng, p, 1, v.y, c, r)),                        \
+            (T)(low + below(rng, p, 2, v.z, c, r)),                        \
+            (T)(low + below(rng, p, 3, v.w, c, r)));                       \
+  }
+KERNEL(8, unsigned char)
+KERNEL(16, unsigned short)
+KERNEL(32, unsigned)
+KERNEL(64, u64)
+
+// More than 2^32 values: 64 bits for each.
+INSIDE u64 below_wide(const cgl_philox &rng, u64 p, unsigned lane, uint4 v,
+                      u64 count, u64 rejected) {
+  u64 word = lane ? (u64)v.w << 32 | v.z : (u64)v.y << 32 | v.x;
+  if (!count) return word;
+  for (u64 attempt = 1; word * count < rejected && attempt < 256; attempt++) {
+    const uint4 next = words(rng, attempt << 56 | p);
+    word = lane ? (u64)next.w << 32 | next.z : (u64)next.y << 32 | next.x;
+  }
+  return __umul64hi(word, count);
+}
+
+extern "C" __global__ void random_wide(u64 *out, u64 n, cgl_philox rng,
+                                       u64 low, u64 count, u64 rejected) {
+  const u64 p = POSITION;
+  const uint4 v = words(rng, p);
+  put2(out, p, n, low + below_wide(rng, p, 0, v, count, rejected),
+       low + below_wide(rng, p, 1, v, count, rejected));
+}
+#undef KERNEL
+#endif
