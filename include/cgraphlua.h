@@ -278,9 +278,38 @@ typedef struct cgl_pool_stats {
   uint64_t segments;                /* now */
 } cgl_pool_stats;
 
-/* A pool of device memory on virtual-memory segments; lives as long as the
-   object or any block or graph of it. */
-CGL_API cgl_status cgl_pool_create(cgl_context *context, cgl_pool **pool);
+/* Memory from somebody else, for a pool that divides it.  Both are called under
+   the pool's lock, also in captures, and must not use the pool; they live until
+   `end` is called (may be NULL), when the pool and all its blocks are gone. */
+typedef struct cgl_allocator {
+  /* `bytes` (a multiple of 2 MiB) for work on the CUstream, at a multiple of
+     256; 0 or a CUresult. */
+  int (*allocate)(void *user, uint64_t *address, size_t bytes, void *custream);
+  void (*release)(void *user, uint64_t address, size_t bytes);
+  void (*end)(void *user);
+  void *user;
+} cgl_allocator;
+
+typedef struct cgl_pool_desc {
+  size_t max_bytes; /* that it may take from the device; 0: no limit */
+  bool no_split;    /* blocks begin and end with pages and are not divided */
+  bool use_on_oom;  /* its free memory serves the device's pool, before that
+                       one fails */
+  bool strict;      /* replays that would overlap are refused, not ordered */
+  const cgl_allocator *allocator; /* copied; NULL: the driver's memory */
+} cgl_pool_desc;
+
+/* A pool of device memory; lives as long as the object or any block or graph
+   of it.  A NULL desc means defaults. */
+CGL_API cgl_status cgl_pool_create(cgl_context *context,
+                                   const cgl_pool_desc *desc, cgl_pool **pool);
+/* A soft limit: before the pool takes more than `bytes` in all, `function` is
+   called on the thread that allocates, and may release buffers and trim; what
+   is still missing is taken all the same.  NULL: no limit. */
+typedef void (*cgl_pool_limit_function)(void *user, cgl_pool *pool,
+                                        size_t reserved, size_t wanted);
+CGL_API void cgl_pool_set_limit(cgl_pool *pool, size_t bytes,
+                                cgl_pool_limit_function function, void *user);
 CGL_API void cgl_pool_get_stats(const cgl_pool *pool, cgl_pool_stats *stats);
 /* Returns every page without a live block to the device; *bytes of them.  What
    captures dropped stays while a graph of the pool lives.  cuMemUnmap */

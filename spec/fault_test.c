@@ -55,7 +55,7 @@ static cgl_status open_tools(tools *k, bool keep) {
   TRY(cgl_stream_create(k->context, 0, &k->t));
   TRY(cgl_module_create(k->context, &module, &k->module));
   TRY(cgl_module_kernel(k->module, "add", &k->kernel));
-  TRY(cgl_pool_create(k->context, &k->pool));
+  TRY(cgl_pool_create(k->context, NULL, &k->pool));
   TRY(cgl_buffer_create(k->s, NULL, CGL_TYPE_float, N, &k->x));
   TRY(cgl_buffer_fill(k->x, k->s, &zero));
   TRY(cgl_stream_synchronize(k->s));

@@ -235,11 +235,41 @@ describe("pool", function()
   end)
 
   it("refuses options and arguments it does not know", function()
-    slips(function() cg.pool { size = 1 } end, 'unknown option "size"; there are no options')
+    slips(function() cg.pool { size = 1 } end,
+      'unknown option "size"; the options are max_bytes, no_split, use_on_oom, strict')
+    slips(function() cg.pool { max_bytes = 0 } end, "max_bytes")
+    slips(function() cg.pool { max_bytes = 0 / 0 } end, "max_bytes")
+    slips(function() cg.pool { no_split = 1 } end, "no_split")
     slips(function() cg.pool():use() end, "function expected")
     slips(function() cg.graph { pool = 1 } end, "cgraphlua.pool expected")
     slips(function() cg.capture(function() end, { pool = cg.stream() }) end,
       "cgraphlua.pool expected")
+  end)
+
+  it("takes no more than its max_bytes, and says who holds them", function()
+    local p = cg.pool { max_bytes = 8 * MIB }
+    local a = cg.buffer("uint8", 6 * MIB, { pool = p })
+    local line = debug.getinfo(1, "l").currentline - 1
+    local e = raises("CUDA_ERROR_OUT_OF_MEMORY", function()
+      cg.buffer("uint8", 4 * MIB, { pool = p })
+    end, "max_bytes")
+    assert.matches("the pool may take 8388608 bytes", e.message, 1, true)
+    assert.matches("6291456 bytes in 1 buffer made at .-pool_spec.lua:" .. line, e.message)
+    a:release()
+    assert.equal(8 * MIB, #cg.buffer("uint8", 8 * MIB, { pool = p }))
+    assert.equal(8 * MIB, p:stats().reserved)
+  end)
+
+  it("collects garbage before it fails", function()
+    local p = cg.pool { max_bytes = 8 * MIB }
+    for _ = 1, 20 do cg.buffer("uint8", 5 * MIB, { pool = p }) end
+    assert.equal(20, p:stats().allocations)
+  end)
+
+  it("gives blocks pages of their own when they are not to be split", function()
+    local p = cg.pool { no_split = true }
+    local a, b = cg.buffer("int8", 1, { pool = p }), cg.buffer("int8", 1, { pool = p })
+    assert.is_true(math.abs(a:address() - b:address()) >= 2 * MIB)
   end)
 
   it("says that it was released", function()

@@ -54,7 +54,7 @@ static const cgl_block_info *at(const cgl_snapshot *snapshot,
 static void snapshots(void) {
   cgl_pool *pool = NULL;
   cgl_snapshot *snapshot = NULL;
-  cgl_pool_create(context, &pool);
+  cgl_pool_create(context, NULL, &pool);
   tap_ok(!cgl_pool_snapshot(pool, &snapshot) && !snapshot->nsegments &&
              !snapshot->nblocks,
          "an empty pool has an empty snapshot");
@@ -103,7 +103,8 @@ static size_t reserved(cgl_pool *pool) {
 
 
 static void fill(cgl_buffer *buffer, unsigned char value) {
-  tap_ok(!cgl_buffer_fill(buffer, stream, &value), "filled");
+  if (cgl_buffer_fill(buffer, stream, &value))
+    tap_ok(false, "a fill: %s", cgl_last_error()->message);
 }
 
 
@@ -122,7 +123,7 @@ static void moves_memory(void) {
   cgl_buffer *small[COUNT], *large[COUNT / 4];
   cgl_pool *pool = NULL;
   bool right = true;
-  cgl_pool_create(context, &pool);
+  cgl_pool_create(context, NULL, &pool);
   for (int i = 0; i < COUNT; i++)
     small[i] = bytes_of(stream, pool, 4 * MIB);
   size_t before = reserved(pool);
@@ -161,11 +162,211 @@ static void moves_memory(void) {
 /* A pool that two streams take from in turn does not wait for ever. */
 static void settles(void) {
   cgl_pool *pool = NULL;
-  cgl_pool_create(context, &pool);
+  cgl_pool_create(context, NULL, &pool);
   for (int i = 0; i < 2000; i++)
     cgl_buffer_release(bytes_of(i % 2 ? stream : other, pool, 3 * MIB));
   tap_ok(reserved(pool) <= 8 * (size_t)MIB && cgl_pool_is_valid(pool),
          "two streams in turn take two blocks' memory at most");
+  cgl_pool_release(pool);
+}
+
+
+/* ---- options
+ * ------------------------------------------------------------------------ */
+
+static void limits_itself(void) {
+  cgl_pool_desc desc = {.max_bytes = 8 * MIB};
+  cgl_pool *pool = NULL;
+  cgl_buffer *buffer = NULL, *more = NULL;
+  tap_ok(!cgl_pool_create(context, &desc, &pool), "a pool with a limit");
+  buffer = bytes_of(stream, pool, 6 * MIB);
+  tap_ok(cgl_buffer_create(stream, pool, CGL_TYPE_uint8, 3 * MIB, &more) ==
+                 CUDA_ERROR_OUT_OF_MEMORY &&
+             !more && strstr(cgl_last_error()->message, "may take 8388608"),
+         "takes no more");
+  cgl_buffer_release(buffer);
+  more = bytes_of(stream, pool, 8 * MIB);
+  tap_ok(more && cgl_pool_is_valid(pool), "and all of it");
+  cgl_buffer_release(more);
+  cgl_pool_release(pool);
+}
+
+
+static void does_not_split(void) {
+  cgl_pool_desc desc = {.no_split = true};
+  cgl_pool *pool = NULL;
+  cgl_pool_create(context, &desc, &pool);
+  cgl_buffer *a = bytes_of(stream, pool, 100), *b = bytes_of(stream, pool, 100);
+  uint64_t address = cgl_buffer_address(a);
+  tap_ok(address % (2 * MIB) == 0 && cgl_buffer_address(b) % (2 * MIB) == 0 &&
+             reserved(pool) == 4 * MIB,
+         "blocks that are not split have pages of their own");
+  cgl_buffer_release(a);
+  a = bytes_of(stream, pool, 2000);
+  tap_ok(cgl_buffer_address(a) == address && cgl_pool_is_valid(pool),
+         "and serve again whole");
+  cgl_buffer_release(b);
+  cgl_buffer_release(a);
+  cgl_context_synchronize(context);
+  a = bytes_of(stream, pool, 4 * MIB);
+  tap_ok(reserved(pool) == 4 * MIB && cgl_pool_is_valid(pool),
+         "their pages serve larger ones");
+  cgl_buffer_release(a);
+  cgl_pool_release(pool);
+}
+
+
+static void lends(void) {
+  cgl_pool_desc desc = {.use_on_oom = true};
+  cgl_pool *pool = NULL, *private = NULL;
+  cgl_block *block = NULL;
+  cgl_pool_create(context, &desc, &pool);
+  cgl_pool_create(context, NULL, &private);
+  cgl_buffer_release(bytes_of(stream, private, 8 * MIB));
+  tap_ok(cgl_pools_lend(stream, 4 * MIB, &block) == CUDA_ERROR_OUT_OF_MEMORY,
+         "pools keep their memory");
+  cgl_buffer_release(bytes_of(stream, pool, 8 * MIB));
+  tap_ok(!cgl_pools_lend(stream, 4 * MIB, &block) &&
+             block->segment->pool == pool && cgl_pool_is_valid(pool),
+         "but for those that lend it");
+  cgl_pool_release(pool);
+  cgl_pool_free(block, false);
+  cgl_pool_release(private);
+}
+
+
+typedef struct engine {
+  cgl_stream *stream;
+  int live, made, ended;
+  size_t bytes;
+  bool fails;
+} engine;
+
+
+static int engine_allocate(void *user, uint64_t *address, size_t bytes,
+                           void *custream) {
+  engine *e = user;
+  const cgl_driver *driver = cgl_context_driver(context);
+  CUdeviceptr at = 0;
+  if (e->fails || custream != cgl_stream_handle(e->stream))
+    return CUDA_ERROR_NOT_PERMITTED;
+  int result = driver->cuMemAlloc(&at, bytes);
+  *address = at;
+  e->bytes += result ? 0 : bytes;
+  e->live += !result;
+  e->made += !result;
+  return result;
+}
+
+
+static void engine_release(void *user, uint64_t address, size_t bytes) {
+  engine *e = user;
+  const cgl_driver *driver = cgl_context_driver(context);
+  e->live -= !driver->cuMemFree(address);
+  e->bytes -= bytes;
+}
+
+
+static void engine_end(void *user) {
+  ((engine *)user)->ended++;
+}
+
+
+static void takes_from_an_engine(void) {
+  engine e = {.stream = stream};
+  cgl_allocator allocator = {engine_allocate, engine_release, engine_end, &e};
+  cgl_pool_desc desc = {.allocator = &allocator};
+  cgl_pool *pool = NULL;
+  cgl_pool_create(context, &desc, &pool);
+  memset(&allocator, 0, sizeof allocator);
+  cgl_buffer *a = bytes_of(stream, pool, 1000), *b = bytes_of(stream, pool, 9);
+  fill(a, 5);
+  tap_ok(e.made == 1 && e.bytes == 2 * MIB && holds(a, 5) &&
+             cgl_pool_is_valid(pool),
+         "an engine's memory is divided");
+  e.fails = true;
+  cgl_buffer *none = NULL;
+  tap_ok(cgl_buffer_create(stream, pool, CGL_TYPE_uint8, 30 * MIB, &none) ==
+                 CUDA_ERROR_NOT_PERMITTED &&
+             !none && cgl_pool_is_valid(pool),
+         "its failure is the allocation's");
+  e.fails = false;
+  cgl_buffer *c = bytes_of(stream, pool, 30 * MIB);
+  cgl_buffer_release(c);
+  size_t bytes = 0;
+  tap_ok(e.live == 2 && !cgl_pool_trim(pool, &bytes) && bytes == 30 * MIB &&
+             e.live == 1 && cgl_pool_is_valid(pool),
+         "trim returns it");
+  cgl_buffer_release(b);
+  cgl_pool_release(pool);
+  tap_ok(holds(a, 5) && !e.ended, "blocks outlive the pool's object");
+  cgl_buffer_release(a);
+  tap_ok(!e.live && !e.bytes && e.ended == 1, "and end with the last of them");
+  allocator.allocate = engine_allocate;
+  tap_ok(cgl_pool_create(context, &desc, &pool) == CGL_ERROR_INVALID_ARGUMENT,
+         "an allocator has both halves");
+}
+
+
+typedef struct guest {
+  cgl_buffer *held;
+  int asked;
+} guest;
+
+
+static void leave(void *user, cgl_pool *pool, size_t bytes, size_t wanted) {
+  guest *g = user;
+  g->asked++;
+  tap_ok(bytes == 10 * (size_t)MIB && wanted == 8 * (size_t)MIB,
+         "the function learns what is taken and wanted");
+  cgl_buffer_release(g->held);
+  g->held = NULL;
+  cgl_pool_trim(pool, NULL);
+}
+
+
+static void asks_first(void) {
+  cgl_pool *pool = NULL;
+  cgl_pool_create(context, NULL, &pool);
+  guest g = {bytes_of(stream, pool, 10 * MIB), 0};
+  cgl_pool_set_limit(pool, 12 * MIB, leave, &g);
+  cgl_buffer *b = bytes_of(stream, pool, 8 * MIB);
+  tap_ok(b && g.asked == 1 && !g.held && reserved(pool) == 8 * MIB,
+         "room is made before a soft limit is passed");
+  cgl_pool_set_limit(pool, 0, NULL, NULL);
+  cgl_buffer *c = bytes_of(stream, pool, 8 * MIB);
+  tap_ok(c && g.asked == 1, "and no more");
+  cgl_buffer_release(b);
+  cgl_buffer_release(c);
+  cgl_pool_release(pool);
+}
+
+
+static void names_holders(void) {
+  cgl_pool_desc desc = {.max_bytes = 4 * MIB};
+  cgl_pool *pool = NULL;
+  cgl_pool_create(context, &desc, &pool);
+  cgl_buffer *held[3], *none = NULL;
+  for (int i = 0; i < 3; i++) {
+    cgl_set_site("holder.lua", i ? 12 : 11);
+    held[i] = bytes_of(stream, pool, MIB);
+  }
+  cgl_set_site(NULL, 0);
+  cgl_buffer_create(stream, pool, CGL_TYPE_uint8, 4 * MIB, &none);
+  const char *message = cgl_last_error()->message;
+  const char *first = strstr(message, "2097152 bytes in 2 buffers made at "
+                                      "holder.lua:12");
+  const char *second = strstr(message, "1048576 bytes in 1 buffer made at "
+                                       "holder.lua:11");
+  tap_ok(!none && first && second && first < second &&
+             strstr(message, "(asked): 4194304 bytes, 3145728 of them in use"),
+         "the failure lists pools and holders: %s", message);
+  for (int i = 0; i < 3; i++)
+    cgl_buffer_release(held[i]);
+  tap_ok(cgl_buffer_create(stream, NULL, CGL_TYPE_uint8, (size_t)1 << 60,
+                           &none) == CUDA_ERROR_OUT_OF_MEMORY &&
+             !strstr(cgl_last_error()->message, "pool 0x"),
+         "but not for what no device has");
   cgl_pool_release(pool);
 }
 
@@ -180,6 +381,12 @@ int main(void) {
   snapshots();
   moves_memory();
   settles();
+  limits_itself();
+  does_not_split();
+  lends();
+  takes_from_an_engine();
+  asks_first();
+  names_holders();
   cgl_stream_release(stream);
   cgl_stream_release(other);
   cgl_context_release(context);

@@ -380,7 +380,7 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   if (!status)
     status = cgl_context_enter(graph->object.context, operation);
   if (!status && !graph->pool)
-    status = cgl_pool_create(graph->object.context, &graph->pool);
+    status = cgl_pool_create(graph->object.context, NULL, &graph->pool);
   if (!status)
     status = cgl_clock_hold(stream->clock, graph->object.context, operation);
   if (status)

@@ -216,18 +216,7 @@ static cgl_status open_new(const cgl_driver *driver, int ordinal, int slot,
 }
 
 
-/* A context whose last reference went may wait on the dead list: it is not
-   to be had any more, and the device is opened anew beside it. */
-static bool try_retain(cgl_context *context) {
-  int count = atomic_load(&context->object.references);
-  while (count > 0)
-    if (atomic_compare_exchange_weak(&context->object.references, &count,
-                                     count + 1))
-      return true;
-  return false;
-}
-
-
+/* A context whose last reference went is opened anew beside it. */
 cgl_status cgl_context_open(const char *device, cgl_context **out) {
   const cgl_driver *driver;
   int ordinal;
@@ -244,7 +233,7 @@ cgl_status cgl_context_open(const char *device, cgl_context **out) {
     if (!context)
       slot = slot < 0 ? i : slot;
     else if (!*out && context->driver == driver && context->device == ordinal &&
-             try_retain(context))
+             cgl_object_try_retain(&context->object))
       *out = context;
   }
   if (!*out && slot < 0)

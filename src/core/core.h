@@ -39,6 +39,9 @@ typedef struct cgl_object {
 void cgl_object_init(cgl_object *object, cgl_object_kind kind,
                      cgl_context *context);
 void cgl_object_retain(cgl_object *object);
+/* False when the last reference is gone already: the object may wait on the
+   dead list. */
+bool cgl_object_try_retain(cgl_object *object);
 /* Drops a reference; the last one tears down now or hands over for later. */
 void cgl_object_release(cgl_object *object);
 /* Tears down what waits, unless a capture is underway in the process. */
@@ -118,9 +121,10 @@ struct cgl_context {
   uint64_t serial; /* unique in the process; never reused */
   int block_max[3], grid_max[3];
   int shared_max;       /* bytes of shared memory a block may opt in to */
-  pthread_mutex_t lock; /* guards `link` */
+  pthread_mutex_t lock; /* guards `link` and `pools`; before a pool's */
   CUstream link;        /* waits for copies that other devices run; lazily */
   cgl_pool *pool;       /* serves what no capture asks for; made lazily */
+  cgl_pool *pools;      /* all that there are; under the lock */
   struct cgl_clock *default_clock; /* of its default stream; lazily */
   _Atomic(struct cgl_fills *) fills; /* kernels of generators; lazily */
   /* Waits for the whole device are numbered: begun so far, and the highest

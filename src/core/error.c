@@ -11,7 +11,7 @@ enum { SITE_TEXTS = 8 };
 /* On the heap: a library that is loaded late has little thread-local room. */
 typedef struct record {
   cgl_error error;
-  char where[256], hint[512], also[512], name[48], message[1024];
+  char where[256], hint[512], also[512], name[48], message[4096];
   char *long_message; /* a compiler's text may be long */
   char sites[SITE_TEXTS][160];
   unsigned next_site;

@@ -37,6 +37,15 @@ void cgl_object_retain(cgl_object *object) {
 }
 
 
+bool cgl_object_try_retain(cgl_object *object) {
+  int count = atomic_load(&object->references);
+  while (count > 0)
+    if (atomic_compare_exchange_weak(&object->references, &count, count + 1))
+      return true;
+  return false;
+}
+
+
 static void destroy(cgl_object *object) {
   cgl_context *context = object->context;
   cgl_object_kind kind = object->kind;

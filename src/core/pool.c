@@ -112,7 +112,8 @@ static CUresult grow(cgl_pool *pool, size_t bytes, const cgl_stream *stream,
   cgl_lane *own = own_lane(pool, stream);
   if (!own && stream->capture && stream->capture->pool == pool)
     own = &pool->scratch;
-  CUresult result = cgl_pages_extend(pool, bytes, own, entry, out, rest);
+  CUresult result =
+      cgl_pages_extend(pool, bytes, stream, own, entry, out, rest);
   if (pool->stats.reserved > before && pool->patience < PATIENCE)
     pool->patience++;
   return result;
@@ -122,12 +123,30 @@ static CUresult grow(cgl_pool *pool, size_t bytes, const cgl_stream *stream,
 static bool take(cgl_pool *pool, size_t bytes, cgl_stream *stream,
                  cgl_block **out, cgl_lane **rest) {
   cgl_block *block = pool->guard ? NULL : find(pool, bytes, stream);
-  if (!block)
+  if (!block || (pool->desc.no_split && block->bytes / 2 > bytes))
     return false;
   *rest = block->lane;
   cgl_index_remove(pool, block);
   *out = block;
   return true;
+}
+
+
+/* Asks the one who set the limit to make room; without the lock, which comes
+   back. */
+static void ask(cgl_pool *pool, size_t bytes) {
+  if (!pool->limit.function || pool->limit.asking ||
+      pool->stats.reserved + bytes <= pool->limit.bytes)
+    return;
+  cgl_pool_limit_function function = pool->limit.function;
+  void *user = pool->limit.user;
+  size_t reserved = pool->stats.reserved;
+  pool->limit.asking = true;
+  pthread_mutex_unlock(&pool->lock);
+  function(user, pool, reserved, bytes);
+  pthread_mutex_lock(&pool->lock);
+  pool->limit.asking = false;
+  cgl_index_settle(pool);
 }
 
 
@@ -147,16 +166,12 @@ static CUresult obtain(cgl_pool *pool, size_t bytes, cgl_stream *stream,
     else if (take(pool, bytes, stream, out, rest))
       return CUDA_SUCCESS;
   }
+  ask(pool, bytes);
+  if (take(pool, bytes, stream, out, rest))
+    return CUDA_SUCCESS;
   CUresult result = grow(pool, bytes, stream, entry, out, rest);
   if (result != CUDA_ERROR_OUT_OF_MEMORY || !wait_and_settle(pool))
     return result;
-  cgl_pool *other = pool->object.context->pool;
-  if (other != pool) {
-    pthread_mutex_lock(&other->lock);
-    cgl_index_settle(other);
-    cgl_pages_trim(other);
-    pthread_mutex_unlock(&other->lock);
-  }
   if (pool->guard)
     cgl_pages_trim(pool);
   else if (take(pool, bytes, stream, out, rest))
@@ -168,28 +183,12 @@ static CUresult obtain(cgl_pool *pool, size_t bytes, cgl_stream *stream,
 /* ---- blocks
  * ------------------------------------------------------------------------ */
 
-static cgl_status out_of_memory(cgl_pool *pool, CUresult result, size_t bytes,
-                                const char *operation, const char *entry) {
-  cgl_fail_driver(pool->object.context, result, operation, entry);
-  if (result != CUDA_ERROR_OUT_OF_MEMORY)
-    return result;
-  cgl_fail(result, operation,
-           "out of device memory: %zu bytes were asked for; this pool holds "
-           "%zu bytes in live buffers and %zu bytes in all, the device has "
-           "%zu (%s)",
-           bytes, pool->stats.allocated, pool->stats.reserved,
-           pool->object.context->info.memory, entry);
-  cgl_fail_hint("release buffers you no longer need, collect garbage, or use "
-                "smaller sizes");
-  return result;
-}
-
-
 /* Leaves `bytes` of a block and returns the rest to its lane; without memory
    for the rest's record the whole block is taken. */
 static void carve(cgl_pool *pool, cgl_block *block, size_t bytes,
                   cgl_lane *lane) {
-  if (block->bytes - bytes < CGL_POOL_UNIT || !cgl_index_reserve(pool, 1))
+  if (block->bytes - bytes < CGL_POOL_UNIT || pool->desc.no_split ||
+      !cgl_index_reserve(pool, 1))
     return;
   cgl_index_insert(pool, cgl_index_cut(pool, block, bytes), lane);
 }
@@ -204,29 +203,17 @@ static void count(cgl_pool *pool, size_t bytes) {
 }
 
 
-cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
-                          const char *operation, cgl_block **out) {
-  cgl_context *context = pool->object.context;
-  cgl_status status = cgl_context_enter(context, operation);
-  if (status)
-    return status;
-  const char *entry = "larger than the device";
-  size_t unit = pool->guard ? pool->granularity : CGL_POOL_UNIT;
-  size_t units = (bytes + unit - 1) / unit * unit;
-  cgl_lane *rest = NULL;
-  cgl_block *block = NULL;
-  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-  pthread_mutex_lock(&pool->lock);
-  CHECK(pool);
-  if (bytes <= context->info.memory)
-    result = obtain(pool, units, stream, &entry, &block, &rest);
-  if (result) {
-    status = out_of_memory(pool, result, bytes, operation, entry);
-    CHECK(pool);
-    pthread_mutex_unlock(&pool->lock);
-    return status;
-  }
-  carve(pool, block, units, rest);
+static size_t in_units(const cgl_pool *pool, size_t bytes) {
+  size_t unit =
+      pool->guard || pool->desc.no_split ? pool->granularity : CGL_POOL_UNIT;
+  return (bytes + unit - 1) / unit * unit;
+}
+
+
+/* The block is live from here on, with the rest of it back in its lane. */
+static void hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
+                     const cgl_stream *stream, cgl_lane *rest) {
+  carve(pool, block, in_units(pool, bytes), rest);
   count(pool, block->bytes);
   block->stream = stream->serial;
   block->free_after = 0;
@@ -235,10 +222,69 @@ cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
   block->site = cgl_site_here;
   block->captured = stream->capture && stream->capture->pool == pool;
   cgl_object_retain(&pool->object);
+}
+
+
+static CUresult serve(cgl_pool *pool, cgl_stream *stream, size_t bytes,
+                      const char **entry, cgl_block **out) {
+  cgl_lane *rest = NULL;
+  pthread_mutex_lock(&pool->lock);
+  CHECK(pool);
+  CUresult result =
+      obtain(pool, in_units(pool, bytes), stream, entry, out, &rest);
+  if (!result)
+    hand_out(pool, *out, bytes, stream, rest);
   CHECK(pool);
   pthread_mutex_unlock(&pool->lock);
-  *out = block;
-  return CGL_OK;
+  return result;
+}
+
+
+CUresult cgl_pool_spare_block(cgl_pool *pool, cgl_stream *stream, size_t bytes,
+                              cgl_block **out) {
+  cgl_lane *rest = NULL;
+  pthread_mutex_lock(&pool->lock);
+  cgl_index_settle(pool);
+  bool found = take(pool, in_units(pool, bytes), stream, out, &rest);
+  if (found && !cgl_object_try_retain(&pool->object)) {
+    cgl_index_insert(pool, *out, rest);
+    found = false;
+  }
+  if (found) {
+    hand_out(pool, *out, bytes, stream, rest);
+    atomic_fetch_sub(&pool->object.references, 1); /* the block has its own */
+  }
+  pthread_mutex_unlock(&pool->lock);
+  return found ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+
+cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
+                          const char *operation, cgl_block **out) {
+  cgl_context *context = pool->object.context;
+  cgl_status status = cgl_context_enter(context, operation);
+  if (status)
+    return status;
+  const char *entry = "cuMemCreate";
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  size_t max = pool->desc.max_bytes;
+  /* No waiting and trimming for what can never be. */
+  bool possible = bytes <= context->info.memory && (!max || bytes <= max);
+  if (possible)
+    result = serve(pool, stream, bytes, &entry, out);
+  if (possible && result == CUDA_ERROR_OUT_OF_MEMORY &&
+      strcmp(entry, "max_bytes") != 0) {
+    cgl_pools_trim(context);
+    result = serve(pool, stream, bytes, &entry, out);
+  }
+  if (possible && result == CUDA_ERROR_OUT_OF_MEMORY && pool == context->pool &&
+      !stream->capture)
+    result = cgl_pools_lend(stream, bytes, out);
+  if (!result)
+    return CGL_OK;
+  if (result == CUDA_ERROR_OUT_OF_MEMORY)
+    return cgl_pools_fail(pool, bytes, operation, entry);
+  return cgl_fail_driver(context, result, operation, entry);
 }
 
 
@@ -322,7 +368,8 @@ void cgl_pool_capture_ended(cgl_pool *pool) {
 /* ---- the object
  * -------------------------------------------------------------------- */
 
-static cgl_status pool_init(cgl_context *context, cgl_pool **out) {
+static cgl_status pool_init(cgl_context *context, const cgl_pool_desc *desc,
+                            cgl_pool **out) {
   static const char operation[] = "pool";
   cgl_status status = cgl_context_enter(context, operation);
   if (status)
@@ -348,6 +395,14 @@ static cgl_status pool_init(cgl_context *context, cgl_pool **out) {
   const char *guard = getenv("CGRAPHLUA_HOST_GUARD");
   pool->guard = guard && !strcmp(guard, "1");
   pool->patience = PATIENCE;
+  if (desc)
+    pool->desc = *desc;
+  pool->sharing->strict = pool->desc.strict;
+  if (pool->desc.allocator) {
+    pool->allocator = *pool->desc.allocator;
+    pool->desc.allocator = &pool->allocator;
+    pool->guard = false;
+  }
   pool->pending.stream = pool->shared_scratch.stream = CGL_NOBODY;
   pool->scratch.scratch = pool->shared_scratch.scratch = true;
   pthread_mutex_init(&pool->lock, NULL);
@@ -357,20 +412,28 @@ static cgl_status pool_init(cgl_context *context, cgl_pool **out) {
 
 
 cgl_status cgl_pool_create_default(cgl_context *context, cgl_pool **out) {
-  cgl_status status = pool_init(context, out);
+  cgl_status status = pool_init(context, NULL, out);
   if (status)
     return status;
   atomic_init(&(*out)->object.references, 1);
   (*out)->object.kind = CGL_OBJECT_pool;
+  context->pools = *out; /* nobody else knows the context yet */
   return CGL_OK;
 }
 
 
-cgl_status cgl_pool_create(cgl_context *context, cgl_pool **out) {
-  cgl_status status = pool_init(context, out);
-  if (!status)
-    cgl_object_init(&(*out)->object, CGL_OBJECT_pool, context);
-  return status;
+cgl_status cgl_pool_create(cgl_context *context, const cgl_pool_desc *desc,
+                           cgl_pool **out) {
+  const cgl_allocator *allocator = desc ? desc->allocator : NULL;
+  if (allocator && (!allocator->allocate || !allocator->release))
+    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "pool",
+                    "an allocator has both allocate and release");
+  cgl_status status = pool_init(context, desc, out);
+  if (status)
+    return status;
+  cgl_object_init(&(*out)->object, CGL_OBJECT_pool, context);
+  cgl_pools_add(*out);
+  return CGL_OK;
 }
 
 
@@ -392,12 +455,15 @@ static bool is_in_use(const cgl_pool *pool) {
 
 void cgl_pool_destroy(cgl_pool *pool) {
   cgl_context *context = pool->object.context;
+  cgl_pools_remove(pool);
   cgl_context_enter(context, "pool");
   if (pool->segments && is_in_use(pool))
     cgl_context_wait(context);
   cgl_pages_end(pool);
   cgl_index_end(pool);
   cgl_sharing_free(pool->sharing);
+  if (pool->desc.allocator && pool->allocator.end)
+    pool->allocator.end(pool->allocator.user);
   pthread_mutex_destroy(&pool->lock);
   free(pool);
 }
@@ -408,6 +474,16 @@ void cgl_pool_get_stats(const cgl_pool *pool, cgl_pool_stats *stats) {
   pthread_mutex_lock(lock);
   *stats = pool->stats;
   pthread_mutex_unlock(lock);
+}
+
+
+void cgl_pool_set_limit(cgl_pool *pool, size_t bytes,
+                        cgl_pool_limit_function function, void *user) {
+  pthread_mutex_lock(&pool->lock);
+  pool->limit.bytes = bytes;
+  pool->limit.function = function;
+  pool->limit.user = user;
+  pthread_mutex_unlock(&pool->lock);
 }
 
 

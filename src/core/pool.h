@@ -97,7 +97,16 @@ struct cgl_pool {
   size_t granularity; /* of the driver's memory, bytes */
   uint64_t opened;    /* other devices that may reach it, a bit each */
   int patience;       /* waits that may yet be made instead of growing */
-  bool guard;         /* every block's end lies against unmapped memory */
+  cgl_pool_desc desc;
+  cgl_allocator allocator; /* desc's, when it has one */
+  struct {
+    size_t bytes;
+    cgl_pool_limit_function function;
+    void *user;
+    bool asking; /* the function runs */
+  } limit;
+  struct cgl_pool *next_pool; /* in the context's list, under its lock */
+  bool guard; /* every block's end lies against unmapped memory */
   atomic_uint_fast64_t used; /* the wait that covers the last replay */
   atomic_int captures; /* whose graphs live: their replays use the scratch */
   atomic_uint_fast64_t capturing; /* serial of the capture underway, or 0 */
@@ -147,7 +156,8 @@ void cgl_index_settle(cgl_pool *pool);
    neighbours of anybody's lane or `own` (may be NULL) where that takes least
    memory, which is harvested before it is created.  *rest is the lane of what
    it has beyond `bytes`. */
-CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes, const cgl_lane *own,
+CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes,
+                          const cgl_stream *stream, const cgl_lane *own,
                           const char **entry, cgl_block **block,
                           cgl_lane **rest);
 /* Returns chunks that lie wholly in anybody's memory, and segments without
@@ -167,6 +177,10 @@ cgl_status cgl_pool_create_default(cgl_context *context, cgl_pool **pool);
 /* A block of at least `bytes` (> 0) for work on `stream`; retains the pool. */
 cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
                           const char *operation, cgl_block **block);
+/* A block from what is free in the pool, which does not grow and may have lost
+   its last reference. */
+CUresult cgl_pool_spare_block(cgl_pool *pool, cgl_stream *stream, size_t bytes,
+                              cgl_block **block);
 /* Takes the block back; `wide`: streams other than the owner used it. */
 void cgl_pool_free(cgl_block *block, bool wide);
 /* The device has been waited for: what was pending is anybody's now. */
@@ -180,6 +194,20 @@ CUdeviceptr cgl_block_address(const cgl_block *block, size_t bytes);
 /* Lets `device`, another one of the same driver, reach the block.
    cuMemSetAccess */
 CUresult cgl_block_open_to(cgl_block *block, CUdevice device);
+
+/* ---- pool_lack.c -----------------------------------------------------------
+ */
+
+/* The list of a context's pools. */
+void cgl_pools_add(cgl_pool *pool);
+void cgl_pools_remove(cgl_pool *pool);
+/* Returns what no pool of the context needs by now to the driver. */
+void cgl_pools_trim(cgl_context *context);
+/* A block of a pool that lends to the context's own. */
+CUresult cgl_pools_lend(cgl_stream *stream, size_t bytes, cgl_block **block);
+/* The failure that lists who has the memory. */
+cgl_status cgl_pools_fail(cgl_pool *pool, size_t bytes, const char *operation,
+                          const char *entry);
 
 /* ---- pool_check.c ----------------------------------------------------------
  */

@@ -18,7 +18,7 @@ static bool granules_agree(const cgl_segment *segment, const cgl_block *block,
 }
 
 
-static bool neighbours_agree(const cgl_block *block) {
+static bool neighbours_agree(const cgl_block *block, bool no_split) {
   const cgl_block *next = block->next;
   if (!next)
     return true;
@@ -26,7 +26,8 @@ static bool neighbours_agree(const cgl_block *block) {
     return false;
   if (block->extent != next->extent || block->extent == CGL_EXTENT_LIVE)
     return true;
-  return block->extent == CGL_EXTENT_FREE && block->lane != next->lane;
+  return block->extent == CGL_EXTENT_FREE &&
+         (no_split || block->lane != next->lane);
 }
 
 
@@ -43,7 +44,7 @@ static bool segment_is_valid(const cgl_pool *pool, const cgl_segment *segment,
     if (block->offset != at || !block->bytes || block->segment != segment ||
         block->prev != prev || block->bytes % CGL_POOL_UNIT ||
         !granules_agree(segment, block, pool->granularity) ||
-        !neighbours_agree(block))
+        !neighbours_agree(block, pool->desc.no_split))
       return false;
     at += block->bytes;
     prev = block;

@@ -144,7 +144,9 @@ cgl_block *cgl_index_join(cgl_pool *pool, cgl_block *left, cgl_block *right) {
 
 
 cgl_block *cgl_index_insert(cgl_pool *pool, cgl_block *block, cgl_lane *lane) {
-  cgl_block *prev = block->prev, *next = block->next;
+  bool joins = !pool->desc.no_split;
+  cgl_block *prev = joins ? block->prev : NULL;
+  cgl_block *next = joins ? block->next : NULL;
   if (next && next->extent == CGL_EXTENT_FREE && next->lane == lane) {
     cgl_index_remove(pool, next);
     cgl_index_join(pool, block, next);

@@ -1,13 +1,14 @@
 /* The memory under a pool: address space reserved in segments, and chunks that
    are created, mapped, harvested and given back. */
 #include "core/pool.h"
+#include "core/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MIB ((size_t)1 << 20)
 #define FIRST_SEGMENT (256 * MIB) /* of address space; the next are larger */
-enum { MAX_DEVICES = 64 };
+enum { MAX_DEVICES = 64, ALIGNMENT = 256 };
 
 
 static size_t round_up(size_t value, size_t unit) {
@@ -82,12 +83,26 @@ static void count_reserved(cgl_pool *pool, size_t bytes) {
 }
 
 
+/* Whether the pool may take so much more. */
+static bool is_allowed(const cgl_pool *pool, size_t bytes) {
+  return !pool->desc.max_bytes ||
+         pool->stats.reserved + bytes <= pool->desc.max_bytes;
+}
+
+
+/* A small chunk may be had where a large one is not. */
 static CUresult chunk_create(cgl_pool *pool, size_t granules, cgl_chunk *chunk,
                              const char **entry) {
   CUmemAllocationProp prop = cgl_pages_properties(pool);
-  *entry = "cuMemCreate";
-  CUresult result = cgl_driver_of(pool)->cuMemCreate(
-      &chunk->handle, granules * pool->granularity, &prop, 0);
+  size_t bytes = granules * pool->granularity;
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  *entry = "max_bytes";
+  if (is_allowed(pool, bytes)) {
+    *entry = "cuMemCreate";
+    result = cgl_driver_of(pool)->cuMemCreate(&chunk->handle, bytes, &prop, 0);
+  }
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && granules > 1)
+    return chunk_create(pool, 1, chunk, entry);
   if (result)
     return result;
   chunk->granules = granules;
@@ -151,7 +166,8 @@ CUresult cgl_pages_open_to(cgl_pool *pool, CUdevice device) {
   CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, device},
                             CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   for (cgl_segment *segment = pool->segments; segment; segment = segment->next)
-    for (cgl_block *block = segment->first, *end; block; block = end) {
+    for (cgl_block *block = segment->granules ? segment->first : NULL, *end;
+         block; block = end) {
       size_t bytes = 0;
       for (end = block; end && end->extent != CGL_EXTENT_HOLE; end = end->next)
         bytes += end->bytes;
@@ -234,7 +250,8 @@ typedef struct growth {
 
 static cgl_block *joins(const cgl_pool *pool, cgl_block *block,
                         const cgl_lane *own) {
-  bool fits = block && block->extent == CGL_EXTENT_FREE &&
+  bool fits = block && !pool->desc.no_split &&
+              block->extent == CGL_EXTENT_FREE &&
               (block->lane == &pool->anybody || block->lane == own);
   return fits ? block : NULL;
 }
@@ -314,7 +331,7 @@ static CUresult lay(cgl_pool *pool, cgl_block *hole, size_t want, size_t *laid,
     cgl_chunk chunk;
     size_t left = want - *laid;
     if (!spare_take(pool, left, &chunk) &&
-        !spare_take(pool, room - *laid, &chunk))
+        (pool->desc.no_split || !spare_take(pool, room - *laid, &chunk)))
       result = chunk_create(pool, left < CGL_POOL_CHUNK ? 1 : CGL_POOL_CHUNK,
                             &chunk, entry);
     if (result)
@@ -343,9 +360,8 @@ static CUresult lay(cgl_pool *pool, cgl_block *hole, size_t want, size_t *laid,
 }
 
 
-/* The hole's first `bytes` are memory now. */
+/* The first `bytes` of what was a hole are memory now. */
 static cgl_block *fill(cgl_pool *pool, cgl_block *hole, size_t bytes) {
-  cgl_index_fill_hole(pool, hole);
   hole->free_after = 0;
   if (bytes < hole->bytes)
     cgl_index_make_hole(pool, cgl_index_cut(pool, hole, bytes));
@@ -353,9 +369,66 @@ static cgl_block *fill(cgl_pool *pool, cgl_block *hole, size_t bytes) {
 }
 
 
-CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes, const cgl_lane *own,
+/* How much to ask an allocator for: small blocks share. */
+static size_t allocator_bytes(const cgl_pool *pool, size_t bytes) {
+  if (!pool->desc.no_split && bytes <= MIB)
+    return 2 * MIB;
+  if (!pool->desc.no_split && bytes <= 10 * MIB)
+    return 20 * MIB;
+  return round_up(bytes, 2 * MIB);
+}
+
+
+/* A new segment from the pool's allocator, as one block. */
+static CUresult segment_ask(cgl_pool *pool, size_t bytes,
+                            const cgl_stream *stream, const char **entry,
+                            cgl_block **out) {
+  bytes = allocator_bytes(pool, bytes);
+  *entry = "max_bytes";
+  if (!is_allowed(pool, bytes))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  *entry = "malloc";
+  cgl_segment *segment = calloc(1, sizeof *segment);
+  if (!segment || !cgl_index_reserve(pool, 1)) {
+    free(segment);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  *entry = "the pool's allocator";
+  uint64_t address = 0;
+  CUresult result = (CUresult)pool->allocator.allocate(
+      pool->allocator.user, &address, bytes, stream->handle);
+  if (!result && (!address || address % ALIGNMENT)) {
+    if (address)
+      pool->allocator.release(pool->allocator.user, address, bytes);
+    result = CUDA_ERROR_MISALIGNED_ADDRESS;
+  }
+  if (result) {
+    free(segment);
+    return result;
+  }
+  segment->pool = pool;
+  segment->base = address;
+  segment->bytes = segment->mapped = bytes;
+  cgl_block *block = cgl_index_record(pool);
+  block->segment = segment;
+  block->bytes = bytes;
+  segment->first = block;
+  segment->next = pool->segments;
+  pool->segments = segment;
+  pool->stats.segments++;
+  count_reserved(pool, bytes);
+  *out = block;
+  return CUDA_SUCCESS;
+}
+
+
+CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes,
+                          const cgl_stream *stream, const cgl_lane *own,
                           const char **entry, cgl_block **out,
                           cgl_lane **rest) {
+  *rest = &pool->anybody;
+  if (pool->desc.allocator)
+    return segment_ask(pool, bytes, stream, entry, out);
   growth g = {NULL, NULL, NULL, 0};
   for (cgl_block *hole = pool->holes; hole && !pool->guard;
        hole = hole->bin_next)
@@ -380,6 +453,8 @@ CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes, const cgl_lane *own,
     right_lane = g.right->lane;
     cgl_index_remove(pool, g.right);
   }
+  /* Holes that the harvest leaves beside it must not swallow this one. */
+  cgl_index_fill_hole(pool, g.hole);
   if (!pool->guard && pool->anybody.bytes >= pool->granularity)
     harvest(pool, want, g.hole->bytes / pool->granularity);
   size_t laid = 0;
@@ -387,6 +462,7 @@ CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes, const cgl_lane *own,
   if (cgl_index_reserve(pool, 1) && spare_reserve(pool, want + 1))
     result = lay(pool, g.hole, want, &laid, entry);
   if (result) {
+    cgl_index_make_hole(pool, g.hole);
     if (g.left)
       cgl_index_insert(pool, g.left, left_lane);
     if (g.right)
@@ -398,7 +474,8 @@ CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes, const cgl_lane *own,
     block = cgl_index_join(pool, block, g.right);
   if (g.left)
     block = cgl_index_join(pool, g.left, block);
-  *rest = g.right ? right_lane : &pool->anybody;
+  if (g.right)
+    *rest = right_lane;
   *out = block;
   return CUDA_SUCCESS;
 }
@@ -407,8 +484,15 @@ CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes, const cgl_lane *own,
 /* ---- giving back
  * ------------------------------------------------------------------- */
 
+/* Nothing is mapped in it any more. */
 static void segment_free(cgl_pool *pool, cgl_segment *segment) {
-  cgl_driver_of(pool)->cuMemAddressFree(segment->base, segment->bytes);
+  if (segment->granules) {
+    cgl_driver_of(pool)->cuMemAddressFree(segment->base, segment->bytes);
+  } else {
+    pool->allocator.release(pool->allocator.user, segment->base,
+                            segment->bytes);
+    pool->stats.reserved -= segment->bytes;
+  }
   free(segment->granules);
   free(segment);
   pool->stats.segments--;
@@ -421,12 +505,17 @@ size_t cgl_pages_trim(cgl_pool *pool) {
   spare_release(pool);
   for (cgl_segment **link = &pool->segments, *segment; (segment = *link);) {
     cgl_block *first = segment->first;
-    if (first->extent != CGL_EXTENT_HOLE || first->next) {
+    bool hole = first->extent == CGL_EXTENT_HOLE;
+    if (first->next ||
+        !(hole || (!segment->granules && first->lane == &pool->anybody))) {
       link = &segment->next;
       continue;
     }
     *link = segment->next;
-    cgl_index_fill_hole(pool, first);
+    if (hole)
+      cgl_index_fill_hole(pool, first);
+    else
+      cgl_index_remove(pool, first);
     cgl_index_discard(pool, first);
     segment_free(pool, segment);
   }
@@ -442,11 +531,12 @@ void cgl_pages_end(cgl_pool *pool) {
   while (pool->segments) {
     cgl_segment *segment = pool->segments;
     pool->segments = segment->next;
-    for (size_t i = 0; segment->mapped && i < segment->bytes / granule; i++) {
-      size_t count = segment->granules[i].of;
-      if (!count || segment->granules[i].at)
+    size_t count = segment->granules ? segment->bytes / granule : 0;
+    for (size_t i = 0; segment->mapped && i < count; i++) {
+      size_t of = segment->granules[i].of;
+      if (!of || segment->granules[i].at)
         continue;
-      driver->cuMemUnmap(segment->base + i * granule, count * granule);
+      driver->cuMemUnmap(segment->base + i * granule, of * granule);
       driver->cuMemRelease(segment->granules[i].handle);
     }
     segment_free(pool, segment);

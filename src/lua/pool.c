@@ -9,29 +9,36 @@ static cgl_pool *check(lua_State *L, cgl_lua *S, int index) {
 }
 
 
-static int push_pool(lua_State *L, cgl_lua *S) {
+static int push_pool(lua_State *L, cgl_lua *S, const cgl_pool_desc *desc) {
   cgl_context *context = cgl_lua_context(L, S);
   cgl_pool **slot = cgl_lua_new(L, S, CGL_LUA_pool);
-  cgl_status status = cgl_pool_create(context, slot);
+  cgl_status status = cgl_pool_create(context, desc, slot);
   if (cgl_lua_collected(L, S, status))
-    status = cgl_pool_create(context, slot);
+    status = cgl_pool_create(context, desc, slot);
   cgl_lua_done(L, S, status);
   return 1;
 }
 
 
-/* cg.pool([opts]); no options are known yet. */
+/* cg.pool([opts]) */
 static int new_pool(lua_State *L) {
-  static const char *const known[] = {NULL};
+  static const char *const known[] = {"max_bytes", "no_split", "use_on_oom",
+                                      "strict", NULL};
   cgl_lua *S = cgl_lua_issue(L, "pool");
   cgl_lua_options(L, S, 1, known);
-  return push_pool(L, S);
+  cgl_pool_desc desc = {
+      .max_bytes = (size_t)cgl_lua_option_integer(L, S, 1, "max_bytes", 1,
+                                                  CGL_LUA_MAX_WHOLE, 0),
+      .no_split = cgl_lua_option_boolean(L, S, 1, "no_split", false),
+      .use_on_oom = cgl_lua_option_boolean(L, S, 1, "use_on_oom", false),
+      .strict = cgl_lua_option_boolean(L, S, 1, "strict", false)};
+  return push_pool(L, S, &desc);
 }
 
 
 static int graph_pool_handle(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph_pool_handle");
-  return push_pool(L, S);
+  return push_pool(L, S, NULL);
 }
 
 

@@ -158,8 +158,14 @@ function cg.buffer_from(pointer, type, shape) end
 ---@return cgraphlua.pinned
 function cg.pinned(type, count) end
 
+---@class cgraphlua.pool_options
+---@field max_bytes? integer the most that it may take from the device
+---@field no_split? boolean blocks have pages of their own
+---@field use_on_oom? boolean its free memory serves the device's pool when that fails
+---@field strict? boolean replays that would overlap are refused, not put in order
+
 --- A pool of device memory, to be shared by captures and buffers.
----@param opts? {} there are no options yet
+---@param opts? cgraphlua.pool_options
 ---@return cgraphlua.pool
 function cg.pool(opts) end
 
