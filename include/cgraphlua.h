@@ -232,6 +232,14 @@ CGL_API cgl_status cgl_buffer_view(cgl_buffer *base, size_t first, size_t count,
 CGL_API cgl_status cgl_buffer_from_address(cgl_context *context,
                                            uint64_t address, cgl_type type,
                                            size_t count, cgl_buffer **buffer);
+/* Says that the caller is done with the memory, at the place of cgl_set_site:
+   a borrowed address may be gone, for one.  Replays of graphs that check their
+   inputs and that use it are refused from then on (once no view of it is left,
+   of a buffer; a view retires nothing).  The reference stays the caller's. */
+CGL_API void cgl_buffer_retire(cgl_buffer *buffer);
+CGL_API void cgl_pinned_retire(cgl_pinned *pinned);
+/* Whether a capture has used the buffer's memory. */
+CGL_API bool cgl_buffer_is_kept(const cgl_buffer *buffer);
 CGL_API cgl_type cgl_buffer_type(const cgl_buffer *buffer);
 CGL_API size_t cgl_buffer_count(const cgl_buffer *buffer);
 CGL_API size_t cgl_buffer_bytes(const cgl_buffer *buffer);
@@ -467,6 +475,8 @@ typedef struct cgl_graph_desc {
   cgl_pool *pool;  /* NULL: a private one */
   cgl_capture_mode capture_mode;
   bool unchecked; /* the caller orders replays of graphs that share a pool */
+  bool check_input_liveness; /* refuse to replay once memory that the capture
+                                used was given up: cgl_buffer_retire */
 } cgl_graph_desc;
 
 /* Nothing is captured yet.  A NULL desc means defaults. */

@@ -131,7 +131,7 @@ describe("graph", function()
         "one of default, global, thread_local, relaxed", '"strict"')
       slips(function() cg.capture(function() end, { stream = 5 }) end, "cgraphlua.stream expected")
       slips(function() cg.graph { keep_graph = 1 } end, "keep_graph must be true or false")
-      slips(function() cg.graph { check_input_liveness = true } end, "unknown option")
+      slips(function() cg.graph { check_input_liveness = 1 } end, "check_input_liveness")
     end)
 
     it("warns that an empty one is empty, and where", function()

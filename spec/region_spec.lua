@@ -132,9 +132,14 @@ describe("a capture", function()
   end)
 
   describe("takes options", function()
+    local function defaults(options)
+      return not options.pool and not options.keep_graph and
+        options.capture_error_mode == "default"
+    end
+
     it("that may change between a reset and the next capture", function()
       local g, p, q = cg.graph(), cg.pool(), cg.pool()
-      assert.same({ keep_graph = false, capture_error_mode = "default" }, g:options())
+      assert.is_true(defaults(g:options()))
       local now = g:options { pool = p, capture_error_mode = "global", keep_graph = true }
       assert.equal(p, now.pool)
       assert.equal("global", now.capture_error_mode)
@@ -153,7 +158,7 @@ describe("a capture", function()
       assert.same({ 1, 1, 1, 1 }, x:download())
       g:reset()
       g.pool, g.capture_error_mode, g.keep_graph = nil, nil, nil
-      assert.same({ keep_graph = false, capture_error_mode = "default" }, g:options())
+      assert.is_true(defaults(g:options()))
       g:capture(body)
       assert.not_equal(q, g:pool())
     end)

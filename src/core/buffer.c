@@ -68,6 +68,7 @@ static cgl_status buffer_new(cgl_context *context, cgl_type type, size_t count,
   buffer->count = count;
   buffer->ndims = 1;
   buffer->shape[0] = count;
+  buffer->life.made = cgl_site_here;
   cgl_object_init(&buffer->object, CGL_OBJECT_buffer, context);
   *out = buffer;
   return CGL_OK;
@@ -103,7 +104,6 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
   if (stream->capture && pool == stream->capture->pool) {
     (*out)->born = stream->capture->serial;
     (*out)->number = atomic_fetch_add(&next_number, 1);
-    (*out)->made = cgl_site_here;
   }
   if (user)
     cgl_capture_keep(user, &pool->object);
@@ -126,6 +126,7 @@ cgl_status cgl_buffer_view(cgl_buffer *base, size_t first, size_t count,
   if (status)
     return status;
   (*out)->base = cgl_buffer_retain(base->base ? base->base : base);
+  atomic_fetch_add_explicit(&(*out)->base->views, 1, memory_order_relaxed);
   (*out)->address = base->address + first * types[base->type].bytes;
   return CGL_OK;
 }
@@ -157,6 +158,8 @@ void cgl_buffer_destroy(cgl_buffer *buffer) {
     cgl_share_forget(buffer);
   if (buffer->block)
     cgl_pool_free(buffer->block, atomic_load(&buffer->wide));
+  if (buffer->base)
+    cgl_buffer_unview(buffer->base);
   cgl_buffer_release(buffer->base);
   cgl_module_release(buffer->module);
   free(buffer);
@@ -504,6 +507,7 @@ cgl_status cgl_pinned_create(cgl_context *context, cgl_type type, size_t count,
   memset(pinned->data, 0, bytes);
   pinned->type = type;
   pinned->count = count;
+  pinned->life.made = cgl_site_here;
   cgl_object_init(&pinned->object, CGL_OBJECT_pinned, context);
   *out = pinned;
   return CGL_OK;

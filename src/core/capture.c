@@ -388,6 +388,7 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   graph->thread = pthread_self();
   graph->broken.status = 0;
   graph->begun = cgl_site_here;
+  graph->inputs_seen = 0;
   status = live_add(graph, operation);
   if (status) {
     cgl_clock_unhold(stream->clock);

@@ -128,7 +128,8 @@ struct cgl_graph {
   bool is_heir;
   cgl_hook *hooks; /* owned; hooks.h */
   unsigned attend; /* CGL_ATTEND_..., what a replay does besides launching */
-  bool open;       /* a capture end hook runs: the template may be seen */
+  uint64_t inputs_seen; /* liveness.c: none was released up to there */
+  bool open;            /* a capture end hook runs: the template may be seen */
 };
 
 /* ---- recording.c ------------------------------------------------------------

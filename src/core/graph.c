@@ -28,6 +28,9 @@ static cgl_status check_pool(cgl_context *context, const cgl_graph_desc *desc,
 static void describe(cgl_graph *graph, const cgl_graph_desc *desc) {
   graph->keep_graph = desc->keep_graph;
   graph->mode = desc->capture_mode;
+  graph->attend &= ~(unsigned)CGL_ATTEND_INPUTS;
+  graph->attend |= desc->check_input_liveness ? CGL_ATTEND_INPUTS : 0;
+  graph->inputs_seen = 0;
   graph->pool = cgl_pool_retain(desc->pool);
   graph->pool_given = desc->pool;
   graph->unchecked = desc->unchecked;
@@ -57,6 +60,7 @@ void cgl_graph_get_desc(const cgl_graph *graph, cgl_graph_desc *desc) {
   desc->pool = graph->pool_given ? graph->pool : NULL;
   desc->capture_mode = graph->mode;
   desc->unchecked = graph->unchecked;
+  desc->check_input_liveness = graph->attend & CGL_ATTEND_INPUTS;
 }
 
 

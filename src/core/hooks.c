@@ -176,6 +176,17 @@ static cgl_status end(cgl_graph *graph, cgl_status status,
 }
 
 
+static cgl_status launch(cgl_graph *graph, cgl_stream *stream, uint64_t count,
+                         const char *operation) {
+  if (graph->attend & CGL_ATTEND_INPUTS) {
+    cgl_status status = cgl_inputs_check(graph, operation);
+    if (status)
+      return status;
+  }
+  return cgl_graph_launch(graph, stream, count, operation);
+}
+
+
 static cgl_status replay_once(cgl_graph *graph, cgl_stream *stream,
                               const char *operation) {
   cgl_status status = cgl_hooks_run(graph, CGL_HOOK_REPLAY_START, operation);
@@ -184,7 +195,7 @@ static cgl_status replay_once(cgl_graph *graph, cgl_stream *stream,
   /* A hook may have reset the graph, or gone to another device. */
   status = cgl_graph_prepare(graph, stream, operation);
   if (!status)
-    status = cgl_graph_launch(graph, stream, 1, operation);
+    status = launch(graph, stream, 1, operation);
   return end(graph, status, operation);
 }
 
@@ -195,7 +206,7 @@ cgl_status cgl_replay_attended(cgl_graph *graph, cgl_stream *stream,
   cgl_graph_retain(graph);
   cgl_stream_retain(stream);
   if (!(graph->attend & CGL_ATTEND_HOOKS))
-    status = cgl_graph_launch(graph, stream, count, operation);
+    status = launch(graph, stream, count, operation);
   else
     for (uint64_t i = 0; i < count && !status; i++)
       status = replay_once(graph, stream, operation);

@@ -10,7 +10,8 @@
 #include "core/capture.h"
 
 enum {
-  CGL_ATTEND_HOOKS = 1 /* there is a hook at a replay's start or end */
+  CGL_ATTEND_HOOKS = 1, /* there is a hook at a replay's start or end */
+  CGL_ATTEND_INPUTS = 2 /* inputs are checked for a release by hand */
 };
 
 struct cgl_hook {
@@ -32,6 +33,9 @@ void cgl_hooks_bequeath(cgl_graph *from, cgl_graph *to);
 void cgl_hooks_destroy(cgl_graph *graph);
 /* Forgets all hooks without a call. */
 void cgl_hooks_free(cgl_graph *graph);
+
+/* liveness.c: refuses when an input was released by hand since the capture. */
+cgl_status cgl_inputs_check(cgl_graph *graph, const char *operation);
 
 /* The rest of cgl_graph_replay for a graph with an executable that something
    attends. */

@@ -6,6 +6,12 @@
 
 #include "core/pool.h"
 
+/* Who gave memory up by hand, and where; see liveness.c. */
+typedef struct cgl_life {
+  cgl_site made, ended;
+  atomic_bool over;
+} cgl_life;
+
 struct cgl_buffer {
   cgl_object object;
   cgl_block *block;   /* owned; NULL: a view, a global, borrowed, or empty */
@@ -17,12 +23,13 @@ struct cgl_buffer {
   int ndims;
   size_t shape[CGL_MAX_DIMS];
   /* Of one that a capture allocated; all zero of any other. */
-  uint64_t born;   /* serial of the capture */
-  uint64_t number; /* of the allocation: unique in the process, growing */
-  cgl_site made;
+  uint64_t born;         /* serial of the capture */
+  uint64_t number;       /* of the allocation: unique in the process, growing */
   uint32_t use;          /* where the capture that used it last notes it */
   struct cgl_cell *cell; /* what graphs that share its pool do to it */
   atomic_bool wide;      /* used by a stream other than the block's owner */
+  atomic_int views;      /* that look at it */
+  cgl_life life;
 };
 
 /* Notes that work on `stream` uses the buffer's memory. */
@@ -41,6 +48,10 @@ struct cgl_pinned {
   void *data;
   cgl_type type;
   size_t count;
+  cgl_life life;
 };
+
+/* liveness.c: a view of `root` is gone. */
+void cgl_buffer_unview(cgl_buffer *root);
 
 #endif

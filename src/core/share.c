@@ -89,7 +89,7 @@ void cgl_share_note(cgl_graph *graph, const cgl_op *op) {
     bool kernel = op->kind == CGL_OP_KERNEL;
     use->address = buffer->address;
     use->bytes = bytes;
-    use->made = buffer->made;
+    use->made = buffer->life.made;
     use->last = recording->nops - 1;
     /* A kernel may read what it writes; copies and fills never do. */
     if (buffer->born != graph->serial && !is_settled(use) &&

@@ -200,7 +200,7 @@ static cgl_cell *cell_of(cgl_sharing *sharing, cgl_buffer *buffer) {
   const cgl_use use = {.number = buffer->number,
                        .address = buffer->address,
                        .bytes = cgl_buffer_bytes(buffer),
-                       .made = buffer->made};
+                       .made = buffer->life.made};
   buffer->cell = cgl_cell_get(sharing, &use);
   if (buffer->cell)
     buffer->cell->buffer = buffer;

@@ -13,6 +13,9 @@ enum {
   REPLAYS_AT_ONCE = 4096
 };
 
+/* Names of the options that change how a capture goes. */
+#define CAPTURE_OPTIONS "pool", "capture_error_mode", "check_input_liveness"
+
 static const char *const mode_names[] = {"default", "global", "thread_local",
                                          "relaxed", NULL};
 
@@ -32,7 +35,11 @@ static bool read_capture(lua_State *L, cgl_lua *S, int options,
     desc->pool = pool;
   if (mode >= 0)
     desc->capture_mode = (cgl_capture_mode)mode;
-  return pool || mode >= 0;
+  bool check = cgl_lua_option_boolean(L, S, options, "check_input_liveness",
+                                      desc->check_input_liveness);
+  bool changed = pool || mode >= 0 || check != desc->check_input_liveness;
+  desc->check_input_liveness = check;
+  return changed;
 }
 
 
@@ -54,8 +61,7 @@ static cgl_graph *make(lua_State *L, cgl_lua *S, int options) {
 
 /* cg.graph{keep_graph=, pool=, capture_error_mode=} */
 static int new_graph(lua_State *L) {
-  static const char *const known[] = {"keep_graph", "pool",
-                                      "capture_error_mode", NULL};
+  static const char *const known[] = {"keep_graph", CAPTURE_OPTIONS, NULL};
   cgl_lua *S = cgl_lua_issue(L, "graph");
   lua_settop(L, 1);
   cgl_lua_options(L, S, 1, known);
@@ -67,8 +73,7 @@ static int new_graph(lua_State *L) {
 /* g:options([{keep_graph=, pool=, capture_error_mode=}]) changes those that
    are there, and returns all. */
 static int graph_options(lua_State *L) {
-  static const char *const known[] = {"keep_graph", "pool",
-                                      "capture_error_mode", NULL};
+  static const char *const known[] = {"keep_graph", CAPTURE_OPTIONS, NULL};
   cgl_lua *S = cgl_lua_issue(L, "graph:options");
   lua_settop(L, 2);
   cgl_graph *graph = check(L, S, 1);
@@ -85,6 +90,8 @@ static int graph_options(lua_State *L) {
   lua_setfield(L, -2, "keep_graph");
   lua_pushstring(L, mode_names[desc.capture_mode]);
   lua_setfield(L, -2, "capture_error_mode");
+  lua_pushboolean(L, desc.check_input_liveness);
+  lua_setfield(L, -2, "check_input_liveness");
   if (desc.pool) {
     cgl_pool **slot = cgl_lua_new(L, S, CGL_LUA_pool);
     *slot = cgl_pool_retain(desc.pool);
@@ -100,8 +107,7 @@ static int graph_newindex(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:options");
   lua_settop(L, 3);
   cgl_graph *graph = check(L, S, 1);
-  static const char *const known[] = {"keep_graph", "pool",
-                                      "capture_error_mode", NULL};
+  static const char *const known[] = {"keep_graph", CAPTURE_OPTIONS, NULL};
   int field = cgl_lua_choice(L, S, 2, "the field", known);
   cgl_graph_desc desc;
   cgl_graph_get_desc(graph, &desc);
@@ -110,6 +116,9 @@ static int graph_newindex(lua_State *L) {
     desc.keep_graph = cgl_lua_boolean(L, S, 3, "keep_graph", false);
   else if (field == 1)
     desc.pool = none ? NULL : cgl_lua_check(L, S, 3, CGL_LUA_pool);
+  else if (field == 3)
+    desc.check_input_liveness =
+        cgl_lua_boolean(L, S, 3, "check_input_liveness", false);
   else
     desc.capture_mode = none ? CGL_CAPTURE_DEFAULT
                              : (cgl_capture_mode)cgl_lua_choice(
@@ -138,8 +147,7 @@ static void begin(lua_State *L, cgl_lua *S, cgl_graph *graph,
 
 /* g:capture_begin{pool=, capture_error_mode=, stream=} */
 static int graph_capture_begin(lua_State *L) {
-  static const char *const known[] = {"pool", "capture_error_mode", "stream",
-                                      NULL};
+  static const char *const known[] = {CAPTURE_OPTIONS, "stream", NULL};
   cgl_lua *S = cgl_lua_issue(L, "graph:capture_begin");
   lua_settop(L, 2);
   cgl_graph *graph = check(L, S, 1);
@@ -258,8 +266,8 @@ static void capture(lua_State *L, cgl_lua *S, cgl_stream *stream) {
    returns g and what fn returned.  On the current stream, or on a side stream
    when that is a default stream or another device's. */
 static int graph_capture(lua_State *L) {
-  static const char *const known[] = {
-      "pool", "capture_error_mode", "stream", "collect", "trim", NULL};
+  static const char *const known[] = {CAPTURE_OPTIONS, "stream", "collect",
+                                      "trim", NULL};
   cgl_lua *S = cgl_lua_issue(L, "graph:capture");
   lua_settop(L, 3);
   check(L, S, 1);
@@ -278,9 +286,8 @@ static int graph_capture(lua_State *L) {
 
 /* cg.capture(fn [, opts]) with the options of cg.graph and of the above */
 static int new_capture(lua_State *L) {
-  static const char *const known[] = {
-      "keep_graph", "pool", "capture_error_mode", "stream", "collect",
-      "trim",       NULL};
+  static const char *const known[] = {"keep_graph", CAPTURE_OPTIONS, "stream",
+                                      "collect",    "trim",          NULL};
   cgl_lua *S = cgl_lua_issue(L, "capture");
   lua_settop(L, 2);
   cgl_lua_function(L, S, 1);

@@ -87,13 +87,30 @@ static cgl_lua_kind upvalue_kind(lua_State *L) {
 }
 
 
+/* Of the object at index 1, before the script lets go of it by hand. */
+static void retire(lua_State *L, cgl_lua *S, cgl_lua_kind kind) {
+  const cgl_lua_box *box = lua_touserdata(L, 1);
+  if (!box->object)
+    return;
+  if (box->hooked)
+    cgl_lua_bury(L, S, 1, false);
+  else if (kind == CGL_LUA_buffer) {
+    if (cgl_buffer_is_kept(box->object))
+      cgl_lua_site(L, S); /* which a liveness check will tell */
+    cgl_buffer_retire(box->object);
+  } else if (kind == CGL_LUA_pinned) {
+    cgl_lua_site(L, S);
+    cgl_pinned_retire(box->object);
+  }
+}
+
+
 static int object_release(lua_State *L) {
   cgl_lua_kind kind = upvalue_kind(L);
   cgl_lua *S = cgl_lua_enter(L, releases[kind]);
   if (!cgl_lua_is(L, 1, kind))
     return wrong_kind(L, S, 1, kind);
-  if (((cgl_lua_box *)lua_touserdata(L, 1))->hooked)
-    cgl_lua_bury(L, S, 1, false);
+  retire(L, S, kind);
   void **slot = lua_touserdata(L, 1);
   void *object = *slot;
   *slot = NULL;

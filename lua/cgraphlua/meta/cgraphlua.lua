@@ -220,6 +220,7 @@ function cg.kernel(source, name, opts) end
 ---@field keep_graph? boolean keep the template; instantiate by hand or at the first replay
 ---@field pool? cgraphlua.pool default: a private one
 ---@field capture_error_mode? cgraphlua.capture_error_mode
+---@field check_input_liveness? boolean refuse to replay once an input was released by hand
 
 --- A graph that has captured nothing yet.
 ---@param opts? cgraphlua.graph_options

@@ -7,6 +7,7 @@ local graph = {}
 ---@class cgraphlua.begin_options
 ---@field pool? cgraphlua.pool
 ---@field capture_error_mode? cgraphlua.capture_error_mode
+---@field check_input_liveness? boolean refuse to replay once an input was released by hand
 ---@field stream? cgraphlua.stream default: the current stream
 
 --- Begins to capture what is issued into the stream.  Raises on the default
@@ -60,10 +61,10 @@ function graph:writes(buffer) end
 function graph:pools() end
 
 --- Changes what the next captures will use, and returns it; refused while the
---- graph captures or holds a capture.  The fields keep_graph, pool and
---- capture_error_mode can also be assigned; nil is the default.
----@param opts? { keep_graph?: boolean, pool?: cgraphlua.pool, capture_error_mode?: cgraphlua.capture_error_mode }
----@return { keep_graph: boolean, pool?: cgraphlua.pool, capture_error_mode: cgraphlua.capture_error_mode }
+--- graph captures or holds a capture.  The options can also be assigned as
+--- fields; nil is the default.
+---@param opts? cgraphlua.graph_options
+---@return cgraphlua.graph_options
 function graph:options(opts) end
 
 --- The driver's template, until reset or instantiation.  Needs keep_graph.
