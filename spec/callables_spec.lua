@@ -550,6 +550,22 @@ describe("graphed", function()
     assert.equal(1, #graphs[1]:nodes())
   end)
 
+  it("draws what the function would have drawn, call by call", function()
+    local function noise(x, rng)
+      x:uniform(rng)
+      return scaled(x, 2)
+    end
+    local function draws(fn, seed)
+      local rng, x, all = cg.generator(seed), full(0), {}
+      for i = 1, 4 do all[i] = table.concat(fn(x, rng):download(), " ") end
+      return all
+    end
+    local eager, replayed = draws(noise, 7), draws(cg.graphed(noise), 7)
+    assert.same(eager, replayed)
+    assert.not_equal(eager[1], eager[2])
+    assert.not_same(eager, draws(cg.graphed(noise), 8))
+  end)
+
   it("captures again for other types, shapes and constants", function()
     local fn, count = counted(function(x, a) return scaled(x, a) end)
     local f, graphs = cg.graphed(fn)

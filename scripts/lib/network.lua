@@ -10,9 +10,10 @@
 --   gradient  of both layers' weights, a thread for each weight,
 --   update    of the weights, by Adam,
 --   finish    notes the mean loss and counts the step.
--- A step reads everything that changes from one to the next from the device's
--- memory, so it can be captured once and replayed.  Each number is summed by
--- one thread in one order: a step gives the same bits however it is launched.
+-- A step reads everything that changes from one to the next, random numbers
+-- included, from the device's memory, so it can be captured once and replayed.
+-- Each number is summed by one thread in one order: a step gives the same bits
+-- however it is launched.
 
 local cg = require "cgraphlua"
 local ffi = require "ffi"
@@ -79,7 +80,7 @@ extern "C" __global__ void pick(const int *step, int *rows, float *rate,
 
 extern "C" __global__ void hidden(const float *images, const int *rows,
                                   const float *weights, float *units,
-                                  float keep, const int *step)
+                                  float keep, cgl_philox rng)
 {
   int t = blockIdx.x * blockDim.x + threadIdx.x;
   if (t < BATCH * HIDDEN) {
@@ -88,7 +89,7 @@ extern "C" __global__ void hidden(const float *images, const int *rows,
     float sum = weights[IN * HIDDEN + unit];
     for (int k = 0; k < IN; k++)
       sum += image[k] * weights[k * HIDDEN + unit];
-    units[t] = sum > 0.f && mix(mix(*step) + t) * 0x1p-32f < keep ? sum / keep : 0.f;
+    units[t] = sum > 0.f && cgl_uniform(rng) < keep ? sum / keep : 0.f;
   }
 }
 
@@ -258,6 +259,7 @@ function network.new(set, opts)
     cg.buffer("float", { batch, hidden })
   self.out = cg.buffer("float", { batch, set.classes })
   self.step_number, self.history = cg.buffer("int32", 1), cg.buffer("float", opts.steps)
+  self.random = cg.generator(opts.seed)
   self.half_bits = 1
   while 4 ^ self.half_bits < set.count do
     self.half_bits = self.half_bits + 1
@@ -273,6 +275,7 @@ function network:reset()
   self.spread:fill(0)
   self.history:fill(0)
   self.step_number:fill(0)
+  self.random:manual_seed(self.opts.seed)
 end
 
 --- Issues one step to the current stream.
@@ -286,7 +289,7 @@ function network:step()
   local units = opts.batch * opts.hidden
   run(k.pick, opts.batch, self.step_number, self.rows, self.rate, set.count, self.half_bits,
     opts.seed, opts.rate, opts.steps)
-  run(k.hidden, units, self.images, self.rows, self.weights, self.units, keep, self.step_number)
+  run(k.hidden, units, self.images, self.rows, self.weights, self.units, keep, self.random)
   run(k.logits, opts.batch * set.classes, self.units, self.weights, self.out)
   run(k.softmax, opts.batch, self.out, self.rows, self.labels, self.losses)
   run(k.back, units, self.out, self.weights, self.units, self.slopes, keep)
