@@ -129,6 +129,10 @@ CGL_API const cgl_device_info *cgl_context_device(const cgl_context *context);
 /* Waits for all work of the device; refused while a capture is underway in it.
    cuCtxSynchronize */
 CGL_API cgl_status cgl_context_synchronize(cgl_context *context);
+/* Bytes of the device's memory that nobody has taken, and in all; fine in a
+   capture.  cuMemGetInfo */
+CGL_API cgl_status cgl_context_memory(cgl_context *context, size_t *available,
+                                      size_t *total);
 /* The driver table in use, for tests and for calls that this header lacks
    (struct cgl_driver of the sources). */
 CGL_API const void *cgl_context_driver(const cgl_context *context);

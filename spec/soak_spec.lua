@@ -1,9 +1,10 @@
--- bench/soak.lua on a smaller scale: memory stays flat over captures and
+-- bench/soak.lua and bench/rounds.lua on a smaller scale: memory stays flat over captures and
 -- replays, and nothing is left alive.
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local program = dofile(here .. "/support/program.lua")
 local soak = here .. "/../bench/soak.lua"
+local rounds = here .. "/../bench/rounds.lua"
 
 -- Sanitizers keep freed memory for themselves.
 local sanitized = (os.getenv "CGRAPHLUA_SANITIZER" or "no") ~= "no"
@@ -31,6 +32,17 @@ describe("a soak", function()
     local status, out, err = run("--captures", "20", "--replays", "1000")
     assert.matches("live objects %+0", out .. err)
     assert(status == 0 or sanitized, err)
+  end)
+
+  it("leaves memory flat over the whole life of graphs", function()
+    local device = os.getenv "CGRAPHLUA_DEVICE" or "host"
+    local status, out, err = program.run { rounds, "--device", device, "--rounds", "5000" }
+    assert.matches("live objects %+0", out .. err)
+    if sanitized then return end
+    assert.equal("", err)
+    assert.equal(0, status)
+    local growth = out:match "device memory [%d.]+ MiB, then [%d.]+ MiB %(([-+][%d.]+)%)"
+    assert(tonumber(growth) <= 4, out)
   end)
 
   it("refuses counts that make no sense", function()

@@ -1,19 +1,26 @@
 /* Several Lua states, each on a thread of its own, capture and replay on one
    device at once while their collectors run.  The C half alone is loaded, so
-   the test needs no path to the Lua half. */
+   the test needs no path to the Lua half.
+     states_test [threads [seconds]]   default: 4 threads, 200 rounds each */
 #include "cgraphlua.h"
 #include "tap.h"
 
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
 
-enum { THREADS = 4 };
+enum { THREADS = 4, MOST = 64, ROUNDS = 200 };
+
+static int nthreads = THREADS, seconds;
+static atomic_long rounds_done;
 
 int luaopen_cgraphlua_core(lua_State *L);
 
 static const char chunk[] =
-    "local cg = require 'cgraphlua.core'\n"
+    "local cg, rounds, deadline = require 'cgraphlua.core', ...\n"
     "collectgarbage('setpause', 50)\n"
     "local inc = cg.kernel [[\n"
     "  extern \"C\" __global__ void inc(float *x, int n) {\n"
@@ -21,7 +28,9 @@ static const char chunk[] =
     "  }]]\n"
     "local x, total, run = cg.zeros('float', 16), 0, cg.stream()\n"
     "cg.current_stream():synchronize()\n"
-    "for i = 1, 200 do\n"
+    "local i = 0\n"
+    "while i < rounds or os.time() < deadline do\n"
+    "  i = i + 1\n"
     "  local n = 1 + i % 7\n"
     "  local g = cg.capture(function()\n"
     "    for _ = 1, n do inc:launch(1, 32, x, 16) end\n"
@@ -32,8 +41,14 @@ static const char chunk[] =
     "  if i % 20 == 0 then\n"
     "    run:synchronize()\n"
     "    assert(x:download()[16] == total, 'a replay was lost')\n"
+    "    x:fill(0)\n"
+    "    cg.current_stream():synchronize()\n"
+    "    total = 0\n"
     "  end\n"
-    "end\n";
+    "end\n"
+    "run:synchronize()\n"
+    "assert(x:download()[1] == total, 'a replay was lost at the end')\n"
+    "return i\n";
 
 
 static void open_core(lua_State *L) {
@@ -52,9 +67,16 @@ static void *run_state(void *argument) {
   if (!tap_ok(L != NULL, "thread %d has a state", number))
     return NULL;
   open_core(L);
-  int failed = luaL_loadstring(L, chunk) || lua_pcall(L, 0, 0, 0);
+  int failed = luaL_loadstring(L, chunk);
+  if (!failed) {
+    lua_pushinteger(L, seconds ? 0 : ROUNDS);
+    lua_pushnumber(L, seconds ? (double)time(NULL) + seconds : 0);
+    failed = lua_pcall(L, 2, 1, 0);
+  }
   tap_ok(!failed, "thread %d captures and replays", number);
-  if (failed) {
+  if (!failed)
+    atomic_fetch_add(&rounds_done, lua_tointeger(L, -1));
+  else {
     if (luaL_callmeta(L, -1, "__tostring"))
       lua_replace(L, -2);
     printf("# %s\n", lua_tostring(L, -1));
@@ -64,15 +86,24 @@ static void *run_state(void *argument) {
 }
 
 
-int main(void) {
-  pthread_t threads[THREADS];
-  int numbers[THREADS];
-  for (int i = 0; i < THREADS; i++) {
+int main(int argc, char **argv) {
+  pthread_t threads[MOST];
+  int numbers[MOST];
+  if (argc > 1)
+    nthreads = atoi(argv[1]);
+  if (argc > 2)
+    seconds = atoi(argv[2]);
+  if (nthreads < 1 || nthreads > MOST || seconds < 0) {
+    fprintf(stderr, "states_test [threads up to %d [seconds]]\n", MOST);
+    return 2;
+  }
+  for (int i = 0; i < nthreads; i++) {
     numbers[i] = i;
     pthread_create(&threads[i], NULL, run_state, &numbers[i]);
   }
-  for (int i = 0; i < THREADS; i++)
+  for (int i = 0; i < nthreads; i++)
     pthread_join(threads[i], NULL);
+  printf("# %ld captures by %d threads\n", atomic_load(&rounds_done), nthreads);
   tap_ok(cgl_live("all") == 0, "nothing is alive at the end");
   return tap_done();
 }

@@ -317,6 +317,19 @@ cgl_status cgl_context_synchronize(cgl_context *context) {
 }
 
 
+cgl_status cgl_context_memory(cgl_context *context, size_t *available,
+                              size_t *total) {
+  static const char operation[] = "mem_get_info";
+  *available = *total = 0;
+  cgl_status status = cgl_context_enter(context, operation);
+  if (status)
+    return status;
+  return cgl_fail_driver(context,
+                         context->driver->cuMemGetInfo(available, total),
+                         operation, "cuMemGetInfo");
+}
+
+
 cgl_pool *cgl_context_pool(cgl_context *context) {
   return context->pool;
 }

@@ -78,6 +78,18 @@ static int synchronize(lua_State *L) {
 }
 
 
+/* cg.mem_get_info() */
+static int mem_get_info(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "mem_get_info");
+  size_t available, total;
+  cgl_lua_done(
+      L, S, cgl_context_memory(cgl_lua_context(L, S), &available, &total));
+  lua_pushnumber(L, (double)available);
+  lua_pushnumber(L, (double)total);
+  return 2;
+}
+
+
 /* cg.live([noun]) */
 static int live(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "live");
@@ -185,6 +197,7 @@ LUA_API CGL_API int luaopen_cgraphlua_core(lua_State *L) {
       {"device", device},
       {"set_device", set_device},
       {"live", live},
+      {"mem_get_info", mem_get_info},
       {"hide", cgl_lua_hide},
       {"set_ffi", set_ffi},
       {"slip", slip},

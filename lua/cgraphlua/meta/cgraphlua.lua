@@ -68,6 +68,12 @@ function cg.set_device(name) end
 ---@param device? string
 function cg.synchronize(device) end
 
+--- Bytes of the current device's memory that nobody has taken, and of all; what
+--- pools hold counts as taken.
+---@return integer free
+---@return integer total
+function cg.mem_get_info() end
+
 --- Calls `fn` with messages that are no failures (an empty capture, a cache
 --- that cannot be written); nil silences them.  At first they go to stderr.
 ---@param fn? fun(message: string)
