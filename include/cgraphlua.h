@@ -288,6 +288,8 @@ typedef struct cgl_pool_stats {
   size_t allocated, allocated_peak; /* bytes in live blocks */
   uint64_t allocations, frees;      /* since the pool was made */
   uint64_t segments;                /* now */
+  uint64_t ordered, refused; /* replays made to wait for another graph of the
+                                pool, or refused (CGL_ERROR_ORDER) */
 } cgl_pool_stats;
 
 /* Memory from somebody else, for a pool that divides it.  Both are called under

@@ -473,6 +473,7 @@ void cgl_pool_get_stats(const cgl_pool *pool, cgl_pool_stats *stats) {
   pthread_mutex_t *lock = (pthread_mutex_t *)&pool->lock;
   pthread_mutex_lock(lock);
   *stats = pool->stats;
+  cgl_sharing_count(pool->sharing, stats);
   pthread_mutex_unlock(lock);
 }
 

@@ -27,7 +27,16 @@ void cgl_sharing_free(cgl_sharing *sharing) {
 }
 
 
+void cgl_sharing_count(cgl_sharing *sharing, cgl_pool_stats *stats) {
+  pthread_mutex_lock(&sharing->turns);
+  stats->ordered = sharing->ordered;
+  stats->refused = sharing->refused;
+  pthread_mutex_unlock(&sharing->turns);
+}
+
+
 atomic_bool cgl_sharing_any;
+
 
 void cgl_sharing_begin(cgl_pool *pool) {
   atomic_store(&cgl_sharing_any, true);
@@ -181,7 +190,8 @@ static void fold_uses(const cgl_share *share, cgl_graph *parent) {
       use->writes = true;
       use->wrote = from->wrote;
     }
-    use->filled = was.filled | from->filled;
+    /* What the child writes and does not need is there after it. */
+    use->filled = was.filled | from->filled | from->writes;
     use->last = recording->nops - 1;
     slot++;
   }

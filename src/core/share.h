@@ -62,6 +62,8 @@ struct cgl_sharing {
 /* NULL without memory; the pool is its only owner. */
 cgl_sharing *cgl_sharing_new(void);
 void cgl_sharing_free(cgl_sharing *sharing);
+/* Fills in what the statistics say of replays. */
+void cgl_sharing_count(cgl_sharing *sharing, cgl_pool_stats *stats);
 /* The pool has got a second user. */
 void cgl_sharing_begin(cgl_pool *pool);
 

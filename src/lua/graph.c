@@ -48,6 +48,7 @@ static cgl_graph *make(lua_State *L, cgl_lua *S, int options) {
   cgl_graph_desc desc = {0};
   desc.pool = S->pool;
   desc.keep_graph = cgl_lua_option_boolean(L, S, options, "keep_graph", false);
+  desc.unchecked = cgl_lua_option_boolean(L, S, options, "unchecked", false);
   read_capture(L, S, options, &desc);
   cgl_context *context = cgl_lua_context(L, S);
   cgl_graph **slot = cgl_lua_new(L, S, CGL_LUA_graph);
@@ -59,9 +60,10 @@ static cgl_graph *make(lua_State *L, cgl_lua *S, int options) {
 }
 
 
-/* cg.graph{keep_graph=, pool=, capture_error_mode=} */
+/* cg.graph{keep_graph=, pool=, capture_error_mode=, unchecked=} */
 static int new_graph(lua_State *L) {
-  static const char *const known[] = {"keep_graph", CAPTURE_OPTIONS, NULL};
+  static const char *const known[] = {"keep_graph", CAPTURE_OPTIONS,
+                                      "unchecked", NULL};
   cgl_lua *S = cgl_lua_issue(L, "graph");
   lua_settop(L, 1);
   cgl_lua_options(L, S, 1, known);
@@ -70,10 +72,11 @@ static int new_graph(lua_State *L) {
 }
 
 
-/* g:options([{keep_graph=, pool=, capture_error_mode=}]) changes those that
-   are there, and returns all. */
+/* g:options([{keep_graph=, pool=, capture_error_mode=, unchecked=}]) changes
+   those that are there, and returns all. */
 static int graph_options(lua_State *L) {
-  static const char *const known[] = {"keep_graph", CAPTURE_OPTIONS, NULL};
+  static const char *const known[] = {"keep_graph", CAPTURE_OPTIONS,
+                                      "unchecked", NULL};
   cgl_lua *S = cgl_lua_issue(L, "graph:options");
   lua_settop(L, 2);
   cgl_graph *graph = check(L, S, 1);
@@ -83,11 +86,15 @@ static int graph_options(lua_State *L) {
     read_capture(L, S, 2, &desc);
     desc.keep_graph =
         cgl_lua_option_boolean(L, S, 2, "keep_graph", desc.keep_graph);
+    desc.unchecked =
+        cgl_lua_option_boolean(L, S, 2, "unchecked", desc.unchecked);
     cgl_lua_done(L, S, cgl_graph_set_desc(graph, &desc));
   }
-  lua_createtable(L, 0, 3);
+  lua_createtable(L, 0, 5);
   lua_pushboolean(L, desc.keep_graph);
   lua_setfield(L, -2, "keep_graph");
+  lua_pushboolean(L, desc.unchecked);
+  lua_setfield(L, -2, "unchecked");
   lua_pushstring(L, mode_names[desc.capture_mode]);
   lua_setfield(L, -2, "capture_error_mode");
   lua_pushboolean(L, desc.check_input_liveness);
@@ -107,7 +114,8 @@ static int graph_newindex(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:options");
   lua_settop(L, 3);
   cgl_graph *graph = check(L, S, 1);
-  static const char *const known[] = {"keep_graph", CAPTURE_OPTIONS, NULL};
+  static const char *const known[] = {"keep_graph", CAPTURE_OPTIONS,
+                                      "unchecked", NULL};
   int field = cgl_lua_choice(L, S, 2, "the field", known);
   cgl_graph_desc desc;
   cgl_graph_get_desc(graph, &desc);
@@ -119,6 +127,8 @@ static int graph_newindex(lua_State *L) {
   else if (field == 3)
     desc.check_input_liveness =
         cgl_lua_boolean(L, S, 3, "check_input_liveness", false);
+  else if (field == 4)
+    desc.unchecked = cgl_lua_boolean(L, S, 3, "unchecked", false);
   else
     desc.capture_mode = none ? CGL_CAPTURE_DEFAULT
                              : (cgl_capture_mode)cgl_lua_choice(
@@ -286,8 +296,9 @@ static int graph_capture(lua_State *L) {
 
 /* cg.capture(fn [, opts]) with the options of cg.graph and of the above */
 static int new_capture(lua_State *L) {
-  static const char *const known[] = {"keep_graph", CAPTURE_OPTIONS, "stream",
-                                      "collect",    "trim",          NULL};
+  static const char *const known[] = {
+      "keep_graph", "unchecked", CAPTURE_OPTIONS, "stream", "collect",
+      "trim",       NULL};
   cgl_lua *S = cgl_lua_issue(L, "capture");
   lua_settop(L, 2);
   cgl_lua_function(L, S, 1);

@@ -68,6 +68,8 @@ static int pool_stats(lua_State *L) {
   FIELD(allocations)
   FIELD(frees)
   FIELD(segments)
+  FIELD(ordered)
+  FIELD(refused)
 #undef FIELD
   return 1;
 }

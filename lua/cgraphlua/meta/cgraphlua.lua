@@ -227,6 +227,7 @@ function cg.kernel(source, name, opts) end
 ---@field pool? cgraphlua.pool default: a private one
 ---@field capture_error_mode? cgraphlua.capture_error_mode
 ---@field check_input_liveness? boolean refuse to replay once an input was released by hand
+---@field unchecked? boolean replays are neither made to wait for others of their pool nor refused
 
 --- A graph that has captured nothing yet.
 ---@param opts? cgraphlua.graph_options

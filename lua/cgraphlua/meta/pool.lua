@@ -18,6 +18,8 @@ function pool:use(fn, ...) end
 ---@field allocations integer since the pool was made
 ---@field frees integer
 ---@field segments integer now
+---@field ordered integer replays made to wait for another graph of the pool
+---@field refused integer replays refused with CGL_ERROR_ORDER
 
 ---@return cgraphlua.pool_stats
 function pool:stats() end

@@ -1,0 +1,477 @@
+-- Graphs that share a pool: what is ordered, what is refused, what passes.
+-- CGRAPHLUA_SHARING_ROUNDS sets how often the overlap is tried (400; the full
+-- count is 10000).
+local cg = require "cgraphlua"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/support/device.lua")
+local raises, line = device.raises, device.line
+
+local N = 1000
+local ROUNDS = tonumber(os.getenv "CGRAPHLUA_SHARING_ROUNDS") or 400
+
+local plus
+local source = [[
+extern "C" __global__ void plus(float *y, const float *x, float a, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i] + a;
+}
+extern "C" __global__ void slow(float *y, float a, int rounds, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  float v = a;
+  for (int k = 0; k < rounds; k++) v = v * 0.5f + a * 0.5f;
+  y[i] = v;
+}]]
+
+local function add(x, a)
+  local y = cg.buffer("float", N)
+  plus:over(N)(y, x, a, N)
+  return y
+end
+
+local function capture(pool, fn, opts)
+  opts = opts or {}
+  opts.pool = pool
+  local made
+  local g = cg.capture(function() made = { fn() } end, opts)
+  return g, unpack(made)
+end
+
+-- All elements are equal, and this is their value.
+local function value(b)
+  local t = b:download()
+  for i = 1, #t do assert(t[i] == t[1], "element " .. i .. " differs") end
+  return t[1]
+end
+
+-- torch's own case.  The third capture gets the memory of c.
+local function three(pool)
+  local c, d, e, f
+  local a = cg.full("float", N, 5)
+  local g = {}
+  local at = line(3)
+  g[1], c, d = capture(pool, function()
+    local b = cg.buffer("float", N)
+    b:copy(a)
+    return add(b, 1), add(b, 2)
+  end)
+  g[2], e = capture(pool, function() return add(c, 3) end)
+  local address = c:address()
+  c:release()
+  g[3], f = capture(pool, function() return add(d, 4) end)
+  return g, e, f, address == f:address(), at
+end
+
+describe("sharing a pool", function()
+  setup(function() plus = cg.module(source):kernel "plus" end)
+  teardown(function()
+    plus = nil
+    device.nothing_alive()
+  end)
+
+  it("is right in the order of capture", function()
+    local g, e, f = three(cg.pool())
+    for _ = 1, 3 do
+      for i = 1, 3 do g[i]:replay() end
+      assert.equal(9, value(e))
+      assert.equal(11, value(f))
+    end
+  end)
+
+  it("refuses a graph whose input another has overwritten", function()
+    local g, e, f, reused = three(cg.pool())
+    if not reused then return pending "memory is not reused here" end
+    g[1]:replay()
+    g[3]:replay()
+    local err = raises("CGL_ERROR_ORDER", function() g[2]:replay() end,
+      "spec.lua:%d+%) a buffer made at [^ ]*spec.lua:%d+, but the graph captured at",
+      "something else", "hint: replay the graph captured at [^ ]*sharing_spec.lua:%d+ first")
+    assert.matches("sharing_spec.lua:%d+$", err.where)
+    assert.equal(11, value(f))
+    -- Refused before it was launched, and right again in the right order.
+    for i = 1, 3 do g[i]:replay() end
+    assert.equal(9, value(e))
+  end)
+
+  it("names both graphs, the buffer and the operations", function()
+    local pool = cg.pool()
+    local x = cg.full("float", N, 1)
+    local y
+    local made = line(2)
+    local first = cg.capture(function()
+      y = cg.buffer("float", N)
+      y:copy(x)
+    end, { pool = pool })
+    local read = line(1)
+    local second = cg.capture(function() cg.buffer("float", N):copy(y) end, { pool = pool })
+    y:release()
+    local third_at = line(1)
+    local third = cg.capture(function() cg.buffer("float", N):fill(7) end, { pool = pool })
+    first:replay()
+    third:replay()
+    local ok, err = pcall(second.replay, second)
+    if ok then return pending "memory is not reused here" end
+    local text = tostring(err)
+    for _, at in ipairs { made, read, third_at } do
+      assert.truthy(text:find(at, 1, true), at .. " is not in: " .. text)
+    end
+  end)
+
+  it("refuses a graph before the one that fills its input", function()
+    local g, e = three(cg.pool())
+    raises("CGL_ERROR_ORDER", function() g[2]:replay() end, "has not filled yet")
+    g[1]:replay()
+    g[2]:replay()
+    assert.equal(9, value(e))
+  end)
+
+  it("lets graphs of pools of their own be replayed in any order", function()
+    for _, order in ipairs { { 1, 2, 3 }, { 1, 3, 2 }, { 3, 1, 2 } } do
+      local g, e, f = three(nil)
+      for _ = 1, 2 do
+        for _, i in ipairs(order) do g[i]:replay() end
+      end
+      assert.equal(9, value(e))
+      assert.equal(11, value(f))
+    end
+  end)
+
+  it("lets graphs that pass no data be replayed in any order, and repeated", function()
+    local pool = cg.pool()
+    local x, out, g = cg.full("float", N, 1), {}, {}
+    for i = 1, 5 do
+      out[i] = cg.buffer("float", N)
+      g[i] = capture(pool, function() out[i]:copy(add(add(x, i), i)) end)
+    end
+    for _, order in ipairs { { 1, 2, 3, 4, 5 }, { 5, 4, 3, 2, 1 }, { 3, 3, 1, 5, 3 } } do
+      for _, i in ipairs(order) do g[i]:replay(2) end
+    end
+    for i = 1, 5 do assert.equal(1 + 2 * i, value(out[i])) end
+    assert.equal(0, pool:stats().refused)
+  end)
+
+  it("takes what the script writes for filled", function()
+    local pool = cg.pool()
+    local g, e
+    local first, c = capture(pool, function() return add(cg.zeros("float", N), 1) end)
+    g, e = capture(pool, function() return add(c, 3) end)
+    raises("CGL_ERROR_ORDER", function() g:replay() end)
+    c:fill(4)
+    g:replay()
+    assert.equal(7, value(e))
+    plus:over(N)(c, cg.full("float", N, 1), 1, N)
+    g:replay()
+    assert.equal(5, value(e))
+    first:replay()
+    g:replay()
+    assert.equal(4, value(e))
+  end)
+
+  it("takes what a graph writes in place for filled", function()
+    local pool = cg.pool()
+    local first, c = capture(pool, function() return add(cg.full("float", N, 1), 1) end)
+    local doubles = capture(pool, function() plus:over(N)(c, c, 10, N) end)
+    local last, e = capture(pool, function() return add(c, 100) end)
+    raises("CGL_ERROR_ORDER", function() doubles:replay() end)
+    first:replay()
+    doubles:replay(2)
+    last:replay()
+    assert.equal(122, value(e))
+  end)
+
+  it("refuses two replays in a row of a graph that overwrites its own input", function()
+    local pool = cg.pool()
+    local first, c = capture(pool, function() return add(cg.full("float", N, 1), 1) end)
+    local where = c:address()
+    local reused
+    local g, e = capture(pool, function()
+      local y = add(c, 1)
+      c:release()
+      local z = add(y, 1)
+      reused = z:address() == where
+      return z
+    end)
+    if not reused then return pending "memory is not reused here" end
+    first:replay()
+    raises("CGL_ERROR_ORDER", function() g:replay(2) end, "twice in a row")
+    g:replay()
+    assert.equal(4, value(e))
+    raises("CGL_ERROR_ORDER", function() g:replay() end)
+    first:replay()
+    g:replay()
+    assert.equal(4, value(e))
+  end)
+
+  it("refuses to read on the host what a replay has overwritten", function()
+    local pool = cg.pool()
+    local first, where = capture(pool, function()
+      local scratch = cg.buffer("float", N)
+      scratch:fill(1)
+      local at = scratch:address()
+      scratch:release()
+      return at
+    end)
+    local second, y = capture(pool, function()
+      local b = cg.buffer("float", N)
+      b:fill(2)
+      return b
+    end)
+    if y:address() ~= where then return pending "memory is not reused here" end
+    second:replay()
+    assert.equal(2, value(y))
+    first:replay()
+    raises("CGL_ERROR_ORDER", function() y:download() end, "something else")
+    raises("CGL_ERROR_ORDER", function() cg.buffer("float", N):copy(y) end)
+    raises("CGL_ERROR_ORDER", function() plus:over(N)(cg.buffer("float", N), y, 1, N) end)
+    second:replay()
+    assert.equal(2, value(y))
+  end)
+
+  it("leaves an unchecked graph alone, and the others checked", function()
+    local pool = cg.pool()
+    local first, c = capture(pool, function() return add(cg.full("float", N, 1), 1) end)
+    local free = capture(pool, function() return add(c, 3) end, { unchecked = true })
+    local bound = capture(pool, function() return add(c, 3) end)
+    free:replay()
+    raises("CGL_ERROR_ORDER", function() bound:replay() end)
+    first:replay()
+    bound:replay()
+    assert.is_true(free:options().unchecked)
+    assert.is_false(bound:options().unchecked)
+  end)
+
+  it("forgets a graph that is reset, not what it did", function()
+    local g, e = three(cg.pool())
+    g[1]:replay()
+    g[1]:reset()
+    g[2]:replay()
+    assert.equal(9, value(e))
+    g[3]:replay()
+    g[3]:release()
+    raises("CGL_ERROR_ORDER", function() g[2]:replay() end)
+  end)
+
+  describe("on two streams", function()
+    -- Two graphs that fill the same scratch memory slowly, each with its own
+    -- value, and copy it out: run at once they would spoil each other.
+    local function pair(pool)
+      local slow = cg.module(source):kernel "slow"
+      local out, g = {}, {}
+      for i = 1, 2 do
+        out[i] = cg.zeros("float", N)
+        g[i] = capture(pool, function()
+          local y = cg.buffer("float", N)
+          slow:over(N)(y, i, 3000, N)
+          out[i]:copy(y)
+          y:release()
+        end)
+      end
+      return g, out, { cg.stream(), cg.stream() }
+    end
+
+    it("makes a replay wait for the last one of its pool", function()
+      local pool = cg.pool()
+      local g, out, s = pair(pool)
+      cg.synchronize()
+      for _ = 1, ROUNDS do
+        for i = 1, 2 do s[i]:use(function() g[i]:replay() end) end
+      end
+      cg.synchronize()
+      for i = 1, 2 do assert.equal(i, value(out[i])) end
+      assert.is_true(pool:stats().ordered > 0)
+    end)
+
+    it("checks every round", function()
+      local pool = cg.pool()
+      local g, out, s = pair(pool)
+      local seen = { cg.pinned("float", N), cg.pinned("float", N) }
+      local wrong = 0
+      for _ = 1, ROUNDS do
+        for i = 1, 2 do
+          out[i]:fill(0)
+          s[i]:wait(cg.current_stream())
+          s[i]:use(function()
+            g[i]:replay()
+            seen[i]:copy(out[i])
+          end)
+        end
+        cg.synchronize()
+        for i = 1, 2 do
+          for k = 0, N - 1 do wrong = wrong + (seen[i]:cdata()[k] == i and 0 or 1) end
+        end
+      end
+      assert.equal(0, wrong)
+    end)
+
+    it("says so once", function()
+      local said = {}
+      cg.on_log(function(message) said[#said + 1] = message end)
+      local ok, err = pcall(function()
+        local g, _, s = pair(cg.pool())
+        for _ = 1, 4 do
+          for i = 1, 2 do s[i]:use(function() g[i]:replay(50) end) end
+        end
+      end)
+      cg.synchronize()
+      cg.on_log(nil)
+      assert(ok, err)
+      local n = 0
+      for _, message in ipairs(said) do
+        if message:find "share a pool" then
+          n = n + 1
+          assert.matches("%.lua:%d+ was made to wait for the graph captured at [^ ]*%.lua:%d+",
+            message)
+        end
+      end
+      assert.equal(1, n)
+    end)
+
+    it("asks for no wait where there is an order already", function()
+      local pool = cg.pool()
+      local g, out, s = pair(pool)
+      local e = cg.event { timing = false }
+      for _ = 1, 20 do
+        s[1]:use(function() g[1]:replay() end)
+        s[1]:record(e)
+        s[2]:wait(e)
+        s[2]:use(function() g[2]:replay() end)
+        s[1]:wait(s[2])
+      end
+      s[1]:use(function() g[1]:replay() end)
+      s[1]:synchronize()
+      s[2]:use(function() g[2]:replay() end)
+      cg.synchronize()
+      s[1]:use(function() g[1]:replay() end)
+      assert.equal(0, pool:stats().ordered)
+      cg.synchronize()
+      for i = 1, 2 do assert.equal(i, value(out[i])) end
+    end)
+
+    it("lets one graph be replayed on two streams: the driver orders it", function()
+      local pool = cg.pool()
+      local g, out, s = pair(pool)
+      for _ = 1, 20 do
+        for i = 1, 2 do s[i]:use(function() g[1]:replay() end) end
+      end
+      cg.synchronize()
+      assert.equal(0, pool:stats().ordered)
+      assert.equal(1, value(out[1]))
+    end)
+
+    it("remembers a stream that was released", function()
+      local pool = cg.pool()
+      local g, out = pair(pool)
+      for _ = 1, 10 do
+        for i = 1, 2 do
+          local s = cg.stream()
+          s:use(function() g[i]:replay(3) end)
+          s:release()
+        end
+      end
+      cg.synchronize()
+      for i = 1, 2 do assert.equal(i, value(out[i])) end
+    end)
+
+    it("orders replays on a stream that captures by now", function()
+      local pool = cg.pool()
+      local g, out, s = pair(pool)
+      local x = cg.zeros("float", 1)
+      s[1]:use(function() g[1]:replay(20) end)
+      local other = cg.graph()
+      s[1]:use(function() other:capture_begin { stream = s[1] } end)
+      x:fill(1)
+      s[2]:use(function() g[2]:replay() end)
+      s[1]:use(function() other:capture_end() end)
+      cg.synchronize()
+      for i = 1, 2 do assert.equal(i, value(out[i])) end
+    end)
+  end)
+
+  describe("inside another graph", function()
+    it("counts as part of it", function()
+      local pool = cg.pool()
+      local x = cg.full("float", N, 1)
+      local inner, c = capture(pool, function() return add(x, 1) end, { keep_graph = true })
+      local outer = capture(nil, function() inner:replay() end)
+      local reads, e = capture(pool, function() return add(c, 3) end)
+      raises("CGL_ERROR_ORDER", function() reads:replay() end)
+      outer:replay()
+      reads:replay()
+      assert.equal(5, value(e))
+    end)
+
+    it("fills for a graph of the same pool", function()
+      local pool = cg.pool()
+      local x = cg.full("float", N, 1)
+      local inner, c = capture(pool, function() return add(x, 1) end, { keep_graph = true })
+      local outer, e = capture(pool, function()
+        inner:replay()
+        return add(c, 3)
+      end)
+      outer:replay()
+      assert.equal(5, value(e))
+      x:fill(2)
+      outer:replay(2)
+      assert.equal(6, value(e))
+    end)
+
+    it("is refused where two branches would use one memory", function()
+      local pool = cg.pool()
+      local scratch = capture(pool, function()
+        add(cg.full("float", N, 1), 1):release()
+      end, { keep_graph = true })
+      local g, side = cg.graph { pool = pool }, cg.stream()
+      raises("CGL_ERROR_ORDER", function()
+        g:capture(function()
+          side:wait(cg.current_stream())
+          side:use(function() scratch:replay() end)
+          scratch:replay()
+          cg.current_stream():wait(side)
+        end)
+      end, "another branch", "hint: ")
+      g:capture(function()
+        side:wait(cg.current_stream())
+        side:use(function() scratch:replay() end)
+        cg.current_stream():wait(side)
+        scratch:replay()
+      end)
+      g:replay()
+    end)
+
+    it("is refused where it overwrites what the capture still needs", function()
+      local pool = cg.pool()
+      local at
+      local inner = capture(pool, function()
+        local t = cg.buffer("float", N)
+        t:fill(1)
+        at = t:address()
+        t:release()
+      end, { keep_graph = true })
+      local reused
+      local function body()
+        local y = cg.buffer("float", N)
+        reused = y:address() == at
+        y:fill(3)
+        inner:replay()
+        return add(y, 1)
+      end
+      local ok, err = pcall(capture, pool, body)
+      if not reused then return pending "memory is not reused here" end
+      assert.is_false(ok)
+      assert.equal("CGL_ERROR_ORDER", err.name)
+      assert.matches("overwrites", tostring(err))
+    end)
+  end)
+
+  it("stays right when the pool is trimmed", function()
+    local pool = cg.pool()
+    local g, e, f = three(pool)
+    for _ = 1, 3 do
+      cg.synchronize()
+      pool:trim()
+      for i = 1, 3 do g[i]:replay() end
+      assert.equal(9, value(e))
+      assert.equal(11, value(f))
+    end
+  end)
+end)
