@@ -1,3 +1,4 @@
+local ffi = require "ffi"
 local image = require "cgraphlua.image"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
@@ -90,6 +91,24 @@ describe("scripts/digits.lua", function()
   it("draws what did not learn, too", function()
     assert.truthy(small("--rate", 1, "--eager"):find "mistakes")
     assert.are.equal(1240, image.read(out).width)
+  end)
+
+  it("draws losses that are no numbers as gaps", function()
+    local chart = dofile(script.folder_of_scripts .. "/lib/chart.lua")
+    local function draw(loss)
+      local losses = ffi.new("float[100]")
+      for i = 0, 99 do losses[i] = loss(i) end
+      chart.draw(out, { losses = losses, steps = 100, epochs = 10, held = 10, side = 8,
+        missed = { 9, 9, 8, 8, 8, 8, 8, 8, 8, 8, 8 }, mistakes = {}, images = {} })
+      local img, blue = image.read(out), { 20, 90, 180 }
+      return painted(img, 70, 56, 340, 384, blue), painted(img, 412, 56, 338, 384, blue)
+    end
+    local left, right_half = draw(function(i) return i < 50 and 1 / (i + 1) or 0 / 0 end)
+    assert.is_true(left > 0.002)
+    assert.are.equal(0, right_half)
+    assert.are.equal(0, (draw(function() return 0 / 0 end)))
+    assert.is_true(draw(function() return 1 / 0 end) > 0)
+    assert.is_true(draw(function() return 0 end) > 0)
   end)
 
   it("refuses what makes no sense", function()

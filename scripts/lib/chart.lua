@@ -76,7 +76,7 @@ local function write(canvas, x, y, text, color, size, align)
 end
 
 -- A line through points {x, y}, drawn as one piece: where it crosses itself it
--- is no darker.
+-- is no darker.  Points that are no number leave a gap.
 local function stroke(canvas, points, thickness, color, strength)
   local width, height = canvas.width, canvas.height
   local cover = ffi.new("float[?]", width * height)
@@ -85,11 +85,12 @@ local function stroke(canvas, points, thickness, color, strength)
     local ax, ay = points[n][1], points[n][2]
     local dx, dy = points[n + 1][1] - ax, points[n + 1][2] - ay
     local length2 = math.max(1e-9, dx * dx + dy * dy)
+    local is_gap = ax + ay + dx + dy ~= ax + ay + dx + dy
     local left = math.max(0, math.floor(math.min(ax, ax + dx) - radius - 1))
     local right = math.min(width - 1, math.ceil(math.max(ax, ax + dx) + radius + 1))
     local top = math.max(0, math.floor(math.min(ay, ay + dy) - radius - 1))
     local bottom = math.min(height - 1, math.ceil(math.max(ay, ay + dy) + radius + 1))
-    for y = top, bottom do
+    for y = is_gap and bottom + 1 or top, bottom do
       for x = left, right do
         local px, py = x + 0.5 - ax, y + 0.5 - ay
         local part = math.max(0, math.min(1, (px * dx + py * dy) / length2))
@@ -114,7 +115,8 @@ end
 local function diagram(canvas, box, title, last, low, high, to_scale)
   local bottom, top = to_scale(low), to_scale(high)
   local function place(x, y)
-    local part = (to_scale(math.max(low, math.min(high, y))) - bottom) / (top - bottom)
+    local inside = y < low and low or y > high and high or y
+    local part = (to_scale(inside) - bottom) / (top - bottom)
     return { box.x + box.width * x / last, box.y + box.height * (1 - part) }
   end
   write(canvas, box.x, box.y - 26, title, INK, 2)
@@ -158,9 +160,10 @@ end
 local function decades(means)
   local least, most = math.huge, -math.huge
   for _, mean in ipairs(means) do
-    least, most = math.min(least, mean), math.max(most, mean)
+    least = mean < least and mean or least
+    most = mean > most and mean or most
   end
-  if not (least > 0 and most < math.huge) then
+  if not (least > 0 and most > 0 and most < math.huge) then
     least, most = 0.01, 1 -- it came to nothing, or went out of all bounds
   end
   local low = math.max(math.floor(math.log10(least)) - 1, -12)
