@@ -347,6 +347,29 @@ describe("sharing a pool", function()
       for i = 1, 2 do assert.equal(i, value(out[i])) end
     end)
 
+    it("refuses to overlap when the pool is strict", function()
+      local pool = cg.pool { strict = true }
+      local g, out, s = pair(pool)
+      local ok, err = true, nil
+      for _ = 1, 20 do
+        s[1]:use(function() g[1]:replay(200) end)
+        ok, err = pcall(s[2].use, s[2], function() g[2]:replay() end)
+        if not ok then break end
+      end
+      assert.is_false(ok)
+      assert.equal("CGL_ERROR_ORDER", err.name)
+      assert.matches("may still run .* which is strict", tostring(err))
+      -- Nothing was launched, and with an order it passes.
+      s[2]:wait(s[1])
+      s[2]:use(function() g[2]:replay() end)
+      s[2]:synchronize()
+      s[1]:use(function() g[1]:replay() end)
+      cg.synchronize()
+      for i = 1, 2 do assert.equal(i, value(out[i])) end
+      assert.equal(0, pool:stats().ordered)
+      assert.equal(1, pool:stats().refused)
+    end)
+
     it("lets one graph be replayed on two streams: the driver orders it", function()
       local pool = cg.pool()
       local g, out, s = pair(pool)

@@ -188,6 +188,7 @@ void cgl_capture_note(cgl_stream *stream, const cgl_note *note) {
   op->kind = note->kind;
   op->node = graph->watched ? cgl_capture_last_node(stream) : NULL;
   op->name = note->name;
+  op->fills = note->fills;
   op->site = cgl_site_here;
   op->stream = stream->serial;
   const cgl_launch none = {{0}, {0}, 0};

@@ -42,6 +42,7 @@ typedef struct cgl_op {
   const char *name; /* interned */
   cgl_site site;
   uint64_t stream; /* serial of the stream it was issued on */
+  bool fills;      /* a kernel that reads nothing of what it writes */
   uint32_t grid[3], block[3], shared_bytes;
   uint32_t nranges, nargs; /* memory it touches; bytes of its arguments */
   size_t ranges, args;     /* where they begin in the recording's arrays */
@@ -170,6 +171,7 @@ typedef struct cgl_note {
   const cgl_range *ranges;  /* NULL: in the recording's room already */
   size_t nranges;
   size_t nargs; /* bytes of arguments, in the recording's room already */
+  bool fills;   /* a kernel of ours that reads nothing of what it writes */
 } cgl_note;
 
 /* Before an operation on `stream`: CGL_OK, having made room when the stream

@@ -170,7 +170,8 @@ static cgl_status fill(cgl_buffer *buffer, cgl_generator *generator,
                    .name = fills[v->kernel].name,
                    .launch = &launch,
                    .ranges = &range,
-                   .nranges = 1};
+                   .nranges = 1,
+                   .fills = true};
   cgl_capture_note(stream, &note);
   return cgl_draw_end(generator, stream, operation);
 }

@@ -95,7 +95,7 @@ void cgl_share_note(cgl_graph *graph, const cgl_op *op) {
     size_t bytes = cgl_buffer_bytes(buffer);
     cgl_use *use = use_of(recording, &buffer->use, buffer->number);
     manner how = manner_of(recording, op, buffer->address, bytes);
-    bool kernel = op->kind == CGL_OP_KERNEL;
+    bool kernel = op->kind == CGL_OP_KERNEL && !op->fills;
     use->address = buffer->address;
     use->bytes = bytes;
     use->made = buffer->life.made;
