@@ -61,9 +61,11 @@ static cgl_status buffer_new(cgl_context *context, cgl_type type, size_t count,
   cgl_status status = check_size(type, count, operation);
   if (status)
     return status;
-  cgl_buffer *buffer = calloc(1, sizeof *buffer);
+  static const cgl_buffer nothing;
+  cgl_buffer *buffer = malloc(sizeof *buffer); /* calloc is slower */
   if (!buffer)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a buffer");
+  memcpy(buffer, &nothing, sizeof nothing);
   buffer->type = type;
   buffer->count = count;
   buffer->ndims = 1;

@@ -58,6 +58,8 @@ static cgl_block *find_reached(const cgl_lane *lane, size_t bytes,
 static cgl_block *find(cgl_pool *pool, size_t bytes, cgl_stream *stream) {
   const cgl_lane *own = own_lane(pool, stream);
   cgl_block *best = own ? cgl_index_find(own, bytes) : NULL;
+  if (best && best->bytes == bytes)
+    return best;
   if (stream->capture && stream->capture->pool == pool)
     best = smaller(best, cgl_index_find(&pool->scratch, bytes));
   best = smaller(best, cgl_index_find(&pool->anybody, bytes));
@@ -221,7 +223,9 @@ static void hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
   block->requested = bytes;
   block->site = cgl_site_here;
   block->captured = stream->capture && stream->capture->pool == pool;
-  cgl_object_retain(&pool->object);
+  /* One reference for all live blocks. */
+  if (pool->stats.allocations - pool->stats.frees == 1)
+    cgl_object_retain(&pool->object);
 }
 
 
@@ -252,7 +256,7 @@ CUresult cgl_pool_spare_block(cgl_pool *pool, cgl_stream *stream, size_t bytes,
   }
   if (found) {
     hand_out(pool, *out, bytes, stream, rest);
-    atomic_fetch_sub(&pool->object.references, 1); /* the block has its own */
+    atomic_fetch_sub(&pool->object.references, 1); /* the blocks have theirs */
   }
   pthread_mutex_unlock(&pool->lock);
   return found ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -308,13 +312,14 @@ void cgl_pool_free(cgl_block *block, bool wide) {
   cgl_pool *pool = block->segment->pool;
   pthread_mutex_lock(&pool->lock);
   CHECK(pool);
-  pool->stats.frees++;
+  bool last = ++pool->stats.frees == pool->stats.allocations;
   pool->stats.allocated -= block->bytes;
   block->free_after = cgl_context_next_wait(pool->object.context);
   cgl_index_insert(pool, block, lane_after(pool, block, wide));
   CHECK(pool);
   pthread_mutex_unlock(&pool->lock);
-  cgl_object_release(&pool->object);
+  if (last)
+    cgl_object_release(&pool->object);
 }
 
 

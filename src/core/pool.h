@@ -174,7 +174,8 @@ CUmemAllocationProp cgl_pages_properties(const cgl_pool *pool);
 
 /* The pool of a context; does not keep the context alive. */
 cgl_status cgl_pool_create_default(cgl_context *context, cgl_pool **pool);
-/* A block of at least `bytes` (> 0) for work on `stream`; retains the pool. */
+/* A block of at least `bytes` (> 0) for work on `stream`; the pool is retained
+   while it has one. */
 cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
                           const char *operation, cgl_block **block);
 /* A block from what is free in the pool, which does not grow and may have lost

@@ -115,6 +115,9 @@ static int object_release(lua_State *L) {
   void *object = *slot;
   *slot = NULL;
   drop(kind, object);
+  /* Nothing is left to finalize, which the collector takes long for. */
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->released_refs[kind]);
+  lua_setmetatable(L, 1);
   return 0;
 }
 
@@ -172,12 +175,11 @@ static int object_tostring(lua_State *L) {
 }
 
 
-/* Methods first, then fields; upvalue 3 as above, 4 the methods. */
-static int object_index(lua_State *L) {
+/* What is no method; upvalue 3 as above. */
+static int object_field(lua_State *L) {
   lua_settop(L, 2);
-  lua_pushvalue(L, 2);
-  lua_rawget(L, lua_upvalueindex(4));
-  if (!lua_isnil(L, -1) || lua_type(L, 2) != LUA_TSTRING)
+  lua_pushnil(L);
+  if (lua_type(L, 2) != LUA_TSTRING)
     return 1;
   cgl_lua_kind kind = upvalue_kind(L);
   const cgl_lua_type *type = lua_touserdata(L, lua_upvalueindex(3));
@@ -195,6 +197,16 @@ static int object_index(lua_State *L) {
   }
   return 1;
 }
+
+
+/* Methods first, then fields.  In Lua, because a method's lookup is compiled
+   away there; the tail call leaves no frame of ours above the script's. */
+static const char index_source[] = "local methods, field = ...\n"
+                                   "return function(object, name)\n"
+                                   "  local method = methods[name]\n"
+                                   "  if method ~= nil then return method end\n"
+                                   "  return field(object, name)\n"
+                                   "end\n";
 
 
 static void common_function(lua_State *L, lua_CFunction function, int kind,
@@ -234,15 +246,26 @@ void cgl_lua_register(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
   lua_pushvalue(L, -1);
   lua_setfield(L, -3, "methods");
   if (type->fields) {
+    if (luaL_loadbuffer(L, index_source, sizeof index_source - 1, "=cgraphlua"))
+      lua_error(L);
+    lua_insert(L, -2);
     lua_pushvalue(L, 1);
-    lua_insert(L, -2);
     lua_pushinteger(L, kind);
-    lua_insert(L, -2);
     lua_pushlightuserdata(L, (void *)(uintptr_t)type);
-    lua_insert(L, -2);
-    lua_pushcclosure(L, object_index, 4);
+    lua_pushcclosure(L, object_field, 3);
+    lua_call(L, 2, 1);
   }
   lua_setfield(L, -2, "__index");
+  lua_newtable(L);
+  lua_pushnil(L);
+  while (lua_next(L, -3)) {
+    lua_pushvalue(L, -2);
+    lua_insert(L, -2);
+    lua_rawset(L, -4);
+  }
+  lua_pushnil(L);
+  lua_setfield(L, -2, "__gc");
+  S->released_refs[kind] = luaL_ref(L, LUA_REGISTRYINDEX);
   S->metatable_refs[kind] = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
