@@ -476,11 +476,20 @@ typedef enum cgl_capture_mode {
   CGL_CAPTURE_RELAXED
 } cgl_capture_mode;
 
+/* Whether captures note what cgl_graph_annotate says. */
+typedef enum cgl_annotations {
+  CGL_ANNOTATIONS_OFF,
+  CGL_ANNOTATIONS_ON,
+  CGL_ANNOTATIONS_NVTX /* and name NVTX ranges for profilers: of each scope in
+                          the capture, and of each replay */
+} cgl_annotations;
+
 typedef struct cgl_graph_desc {
   bool keep_graph; /* the template stays; instantiate by hand or at replay */
   cgl_pool *pool;  /* NULL: a private one */
   cgl_capture_mode capture_mode;
   bool unchecked; /* the caller orders replays of graphs that share a pool */
+  cgl_annotations annotations;
   bool check_input_liveness; /* refuse to replay once memory that the capture
                                 used was given up: cgl_buffer_retire */
 } cgl_graph_desc;
@@ -539,6 +548,31 @@ CGL_API cgl_status cgl_graph_writes(const cgl_graph *graph,
    lines. */
 CGL_API cgl_status cgl_graph_debug_dump(cgl_graph *graph, const char *path);
 
+typedef enum cgl_annotation_kind {
+  CGL_ANNOTATION_TEXT,
+  CGL_ANNOTATION_NUMBER,
+  CGL_ANNOTATION_BOOLEAN /* number: 0 or 1 */
+} cgl_annotation_kind;
+
+typedef struct cgl_annotation {
+  const char *key; /* "label" is what pictures show first */
+  cgl_annotation_kind kind;
+  const char *text;
+  double number;
+} cgl_annotation;
+
+/* What the graph captures from now on has these annotations (copied), beside
+   those of the scopes around, of which they replace equal keys; until the end
+   of *scope, or the capture's.  Nothing (*scope is 0) when the graph does not
+   capture, or its option `annotations` is off. */
+CGL_API cgl_status cgl_graph_annotate(cgl_graph *graph,
+                                      const cgl_annotation *annotations,
+                                      size_t n, uint64_t *scope);
+/* Ends a scope and those inside it; nothing for 0 or one that has ended. */
+CGL_API void cgl_graph_annotate_end(cgl_graph *graph, uint64_t scope);
+/* Takes the annotations off the nodes captured so far. */
+CGL_API void cgl_graph_clear_annotations(cgl_graph *graph);
+
 typedef struct cgl_node_info {
   const char *kind; /* "kernel", "memcpy", "memset", "graph", "event_record",
                        "event_wait", "foreign" */
@@ -548,6 +582,9 @@ typedef struct cgl_node_info {
   uint32_t grid[3], block[3];
   size_t ndependencies;
   const size_t *dependencies; /* indices of nodes, from 0 */
+  const char *label;          /* the annotation "label", or NULL */
+  size_t nannotations;
+  const cgl_annotation *annotations;
 } cgl_node_info;
 
 CGL_API cgl_status cgl_graph_node_count(cgl_graph *graph, size_t *count);

@@ -45,4 +45,16 @@ AC_DEFUN([CGL_CUDA], [
        [cgl_devices="host and cuda (libcuda opened at run time; no cuda.h here to check types against)"])])
   AC_SUBST([CGL_CUDA_CPPFLAGS])
   AC_SUBST([CUDA_H_CPPFLAGS], ["${cgl_cuda_include:+-isystem $cgl_cuda_include}"])
+  # Ranges for profilers need headers alone, where cuda.h is or in the
+  # compiler's own folders.
+  AS_IF([test -n "$cgl_cuda_include" && test -r "$cgl_cuda_include/nvtx3/nvToolsExt.h"],
+    [cgl_nvtx=yes
+     NVTX_CPPFLAGS="-DCGL_NVTX=1 -isystem $cgl_cuda_include"],
+    [cgl_nvtx=no
+     NVTX_CPPFLAGS=
+     AC_CHECK_HEADER([nvtx3/nvToolsExt.h],
+       [cgl_nvtx=yes
+        NVTX_CPPFLAGS=-DCGL_NVTX=1])])
+  AC_SUBST([NVTX_CPPFLAGS])
+  AM_CONDITIONAL([HAVE_NVTX], [test "$cgl_nvtx" = yes])
 ])

@@ -191,6 +191,7 @@ void cgl_capture_note(cgl_stream *stream, const cgl_note *note) {
   op->fills = note->fills;
   op->site = cgl_site_here;
   op->stream = stream->serial;
+  op->scope = recording->scope;
   const cgl_launch none = {{0}, {0}, 0};
   const cgl_launch *launch = note->launch ? note->launch : &none;
   memcpy(op->grid, launch->grid, sizeof op->grid);

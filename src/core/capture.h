@@ -46,6 +46,7 @@ typedef struct cgl_op {
   uint32_t grid[3], block[3], shared_bytes;
   uint32_t nranges, nargs; /* memory it touches; bytes of its arguments */
   size_t ranges, args;     /* where they begin in the recording's arrays */
+  const cgl_scope *scope;  /* its annotations, annotate.h; NULL: none */
 } cgl_op;
 
 /* An allocation of the graph's own pool, made by some capture, as this capture
@@ -83,6 +84,10 @@ typedef struct cgl_recording {
   size_t nshares, shares_size;
   bool children;
   struct cgl_draw *draws; /* of random numbers, see generator.h */
+  cgl_scope *scopes;      /* owned, linked; see annotate.h */
+  const cgl_scope *scope; /* in force, in the capture underway */
+  struct cgl_scope_mark *marks;
+  size_t nmarks;
   size_t *edges; /* dependencies of all operations, one after the other */
   size_t *first; /* where those of operation i begin; nops + 1 entries */
 } cgl_recording;
@@ -128,6 +133,7 @@ struct cgl_graph {
   cgl_graph *heir;
   bool is_heir;
   cgl_hook *hooks; /* owned; hooks.h */
+  cgl_annotations annotations;
   unsigned attend; /* CGL_ATTEND_..., what a replay does besides launching */
   uint64_t inputs_seen; /* liveness.c: none was released up to there */
   bool open;            /* a capture end hook runs: the template may be seen */

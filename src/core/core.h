@@ -16,6 +16,7 @@
 #include "driver/table.h"
 
 typedef struct cgl_hook cgl_hook;
+typedef struct cgl_scope cgl_scope;
 
 typedef enum cgl_kind_of_object {
 #define X(noun) CGL_OBJECT_##noun,
@@ -125,7 +126,7 @@ struct cgl_context {
   CUstream link;        /* waits for copies that other devices run; lazily */
   cgl_pool *pool;       /* serves what no capture asks for; made lazily */
   cgl_pool *pools;      /* all that there are; under the lock */
-  struct cgl_clock *default_clock; /* of its default stream; lazily */
+  struct cgl_clock *default_clock;   /* of its default stream; lazily */
   _Atomic(struct cgl_fills *) fills; /* kernels of generators; lazily */
   /* Waits for the whole device are numbered: begun so far, and the highest
      that has completed. */

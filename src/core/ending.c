@@ -1,6 +1,7 @@
 /* The end of a capture: as wanted, broken, or abandoned.  However it ends, its
    streams are free and the collector's list is emptied; the failure that the
    caller sees is the first one, and what follows hangs on it. */
+#include "core/annotate.h"
 #include "core/capture.h"
 #include "core/generator.h"
 #include "core/graph.h"
@@ -117,6 +118,7 @@ static cgl_status end_failed(cgl_graph *graph, CUresult result,
 
 /* The capture is over, whatever came of it: its streams are free. */
 static void leave(cgl_graph *graph) {
+  cgl_annotate_close(graph);
   cgl_capture_forget(graph);
   cgl_draws_leave(graph);
   graph->ended = cgl_site_here;
@@ -176,6 +178,7 @@ static cgl_status take(cgl_graph *graph, const char *operation) {
   if (result)
     return cgl_fail_driver(graph->object.context, result, operation,
                            "cuGraphGetNodes");
+  cgl_annotate_foreign(graph);
   if (!graph->recording.nops)
     cgl_log("%s: the capture that began at %s is empty: was the work issued "
             "on another stream or device?",

@@ -1,6 +1,7 @@
 /* Graphs after their capture: instantiate, replay, reset. */
 #include "core/generator.h"
 #include "core/graph.h"
+#include "core/annotate.h"
 #include "core/hooks.h"
 #include "core/memory.h"
 #include "core/share.h"
@@ -13,8 +14,16 @@
 static atomic_uint_fast64_t next_exec = 1;
 
 
-static cgl_status check_pool(cgl_context *context, const cgl_graph_desc *desc,
+static cgl_status check_desc(cgl_context *context, const cgl_graph_desc *desc,
                              const char *operation) {
+  if (desc->annotations == CGL_ANNOTATIONS_NVTX && !cgl_nvtx_available()) {
+    cgl_fail(CGL_ERROR_NOT_FOUND, operation,
+             "this build has no NVTX ranges: its configure found no "
+             "nvtx3/nvToolsExt.h");
+    cgl_fail_hint("install the CUDA toolkit's headers and configure anew, or "
+                  "annotate without nvtx");
+    return CGL_ERROR_NOT_FOUND;
+  }
   if (!desc->pool || desc->pool->object.context == context)
     return CGL_OK;
   cgl_fail(CGL_ERROR_WRONG_DEVICE, operation,
@@ -28,8 +37,11 @@ static cgl_status check_pool(cgl_context *context, const cgl_graph_desc *desc,
 static void describe(cgl_graph *graph, const cgl_graph_desc *desc) {
   graph->keep_graph = desc->keep_graph;
   graph->mode = desc->capture_mode;
-  graph->attend &= ~(unsigned)CGL_ATTEND_INPUTS;
+  graph->annotations = desc->annotations;
+  graph->attend &= ~(unsigned)(CGL_ATTEND_INPUTS | CGL_ATTEND_RANGES);
   graph->attend |= desc->check_input_liveness ? CGL_ATTEND_INPUTS : 0;
+  graph->attend |=
+      desc->annotations == CGL_ANNOTATIONS_NVTX ? CGL_ATTEND_RANGES : 0;
   graph->inputs_seen = 0;
   graph->pool = cgl_pool_retain(desc->pool);
   graph->pool_given = desc->pool;
@@ -42,7 +54,7 @@ cgl_status cgl_graph_create(cgl_context *context, const cgl_graph_desc *desc,
   static const cgl_graph_desc defaults;
   static const char operation[] = "graph";
   desc = desc ? desc : &defaults;
-  cgl_status status = check_pool(context, desc, operation);
+  cgl_status status = check_desc(context, desc, operation);
   if (status)
     return status;
   cgl_graph *graph = calloc(1, sizeof *graph);
@@ -60,6 +72,7 @@ void cgl_graph_get_desc(const cgl_graph *graph, cgl_graph_desc *desc) {
   desc->pool = graph->pool_given ? graph->pool : NULL;
   desc->capture_mode = graph->mode;
   desc->unchecked = graph->unchecked;
+  desc->annotations = graph->annotations;
   desc->check_input_liveness = graph->attend & CGL_ATTEND_INPUTS;
 }
 
@@ -74,7 +87,7 @@ cgl_status cgl_graph_set_desc(cgl_graph *graph, const cgl_graph_desc *desc) {
     cgl_fail_hint("reset the graph first, or capture into a new one");
     return CGL_ERROR_CAPTURE_STATE;
   }
-  cgl_status status = check_pool(graph->object.context, desc, operation);
+  cgl_status status = check_desc(graph->object.context, desc, operation);
   if (status)
     return status;
   cgl_pool *before = graph->pool;

@@ -1,5 +1,6 @@
 /* Hooks: added, called, removed; and the replays that they attend. */
 #include "core/hooks.h"
+#include "core/annotate.h"
 #include "core/graph.h"
 
 #include <stdio.h>
@@ -183,7 +184,12 @@ static cgl_status launch(cgl_graph *graph, cgl_stream *stream, uint64_t count,
     if (status)
       return status;
   }
-  return cgl_graph_launch(graph, stream, count, operation);
+  if (graph->attend & CGL_ATTEND_RANGES)
+    cgl_nvtx_push(graph->label);
+  cgl_status status = cgl_graph_launch(graph, stream, count, operation);
+  if (graph->attend & CGL_ATTEND_RANGES)
+    cgl_nvtx_pop();
+  return status;
 }
 
 

@@ -10,8 +10,9 @@
 #include "core/capture.h"
 
 enum {
-  CGL_ATTEND_HOOKS = 1, /* there is a hook at a replay's start or end */
-  CGL_ATTEND_INPUTS = 2 /* inputs are checked for a release by hand */
+  CGL_ATTEND_HOOKS = 1,  /* there is a hook at a replay's start or end */
+  CGL_ATTEND_INPUTS = 2, /* inputs are checked for a release by hand */
+  CGL_ATTEND_RANGES = 4  /* profilers see a range */
 };
 
 struct cgl_hook {

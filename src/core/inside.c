@@ -1,4 +1,5 @@
 /* Looking inside a captured graph: its nodes, as the recording has them. */
+#include "core/annotate.h"
 #include "core/graph.h"
 
 #include <string.h>
@@ -54,6 +55,11 @@ cgl_status cgl_graph_node(cgl_graph *graph, size_t index, cgl_node_info *info) {
   info->line = op->site.file ? op->site.line : 0;
   memcpy(info->grid, op->grid, sizeof op->grid);
   memcpy(info->block, op->block, sizeof op->block);
+  if (op->scope) {
+    info->label = op->scope->label;
+    info->annotations = op->scope->pairs;
+    info->nannotations = op->scope->npairs;
+  }
   info->ndependencies = recording->first[index + 1] - recording->first[index];
   info->dependencies = recording->edges + recording->first[index];
   return CGL_OK;

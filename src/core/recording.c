@@ -1,4 +1,5 @@
 /* The recording's arrays, and what it learns from the template. */
+#include "core/annotate.h"
 #include "core/generator.h"
 #include "core/share.h"
 
@@ -48,6 +49,7 @@ void cgl_recording_clear(cgl_recording *recording, bool all) {
   recording->children = false;
   cgl_draws_free(recording->draws);
   recording->draws = NULL;
+  cgl_annotate_free(recording);
   free(recording->edges);
   free(recording->first);
   recording->edges = recording->first = NULL;

@@ -242,6 +242,10 @@ void cgl_lua_bury(lua_State *L, cgl_lua *S, int index, bool collected);
 /* Does what was put off, unless a capture is underway still. */
 void cgl_lua_settle(lua_State *L, cgl_lua *S);
 
+/* ---- inside.c ----------------------------------------------------------- */
+
+extern const luaL_Reg cgl_lua_inside_methods[], cgl_lua_inside_functions[];
+
 /* ---- args.c ------------------------------------------------------------- */
 
 /* The shortest of Lua's and the exact spelling that means x. */

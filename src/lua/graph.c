@@ -14,7 +14,9 @@ enum {
 };
 
 /* Names of the options that change how a capture goes. */
-#define CAPTURE_OPTIONS "pool", "capture_error_mode", "check_input_liveness"
+#define CAPTURE_OPTIONS                                                \
+  "pool", "capture_error_mode", "check_input_liveness", "annotations", \
+      "enable_annotations"
 
 static const char *const mode_names[] = {"default", "global", "thread_local",
                                          "relaxed", NULL};
@@ -22,6 +24,44 @@ static const char *const mode_names[] = {"default", "global", "thread_local",
 
 static cgl_graph *check(lua_State *L, cgl_lua *S, int index) {
   return cgl_lua_check(L, S, index, CGL_LUA_graph);
+}
+
+
+/* false, true or "nvtx". */
+static cgl_annotations annotations_at(lua_State *L, cgl_lua *S, int index) {
+  static const char *const names[] = {"nvtx", NULL};
+  if (lua_type(L, index) != LUA_TSTRING)
+    return cgl_lua_boolean(L, S, index, "annotations", false)
+               ? CGL_ANNOTATIONS_ON
+               : CGL_ANNOTATIONS_OFF;
+  cgl_lua_choice(L, S, index, "annotations", names);
+  return CGL_ANNOTATIONS_NVTX;
+}
+
+
+static void push_annotations(lua_State *L, cgl_annotations annotations) {
+  if (annotations == CGL_ANNOTATIONS_NVTX)
+    lua_pushliteral(L, "nvtx");
+  else
+    lua_pushboolean(L, annotations == CGL_ANNOTATIONS_ON);
+}
+
+
+/* torch's name of the option, and ours; true when one is there. */
+static bool read_annotations(lua_State *L, cgl_lua *S, int options,
+                             cgl_graph_desc *desc) {
+  static const char *const names[] = {"enable_annotations", "annotations"};
+  bool there = false;
+  for (int i = 0; i < 2; i++) {
+    if (!cgl_lua_option(L, options, names[i]))
+      continue;
+    S->blame = options;
+    desc->annotations = annotations_at(L, S, lua_gettop(L));
+    S->blame = 0;
+    lua_pop(L, 1);
+    there = true;
+  }
+  return there;
 }
 
 
@@ -38,6 +78,7 @@ static bool read_capture(lua_State *L, cgl_lua *S, int options,
   bool check = cgl_lua_option_boolean(L, S, options, "check_input_liveness",
                                       desc->check_input_liveness);
   bool changed = pool || mode >= 0 || check != desc->check_input_liveness;
+  changed |= read_annotations(L, S, options, desc);
   desc->check_input_liveness = check;
   return changed;
 }
@@ -99,6 +140,8 @@ static int graph_options(lua_State *L) {
   lua_setfield(L, -2, "capture_error_mode");
   lua_pushboolean(L, desc.check_input_liveness);
   lua_setfield(L, -2, "check_input_liveness");
+  push_annotations(L, desc.annotations);
+  lua_setfield(L, -2, "annotations");
   if (desc.pool) {
     cgl_pool **slot = cgl_lua_new(L, S, CGL_LUA_pool);
     *slot = cgl_pool_retain(desc.pool);
@@ -127,7 +170,9 @@ static int graph_newindex(lua_State *L) {
   else if (field == 3)
     desc.check_input_liveness =
         cgl_lua_boolean(L, S, 3, "check_input_liveness", false);
-  else if (field == 4)
+  else if (field == 4 || field == 5)
+    desc.annotations = annotations_at(L, S, 3);
+  else if (field == 6)
     desc.unchecked = cgl_lua_boolean(L, S, 3, "unchecked", false);
   else
     desc.capture_mode = none ? CGL_CAPTURE_DEFAULT
@@ -444,76 +489,6 @@ static int graph_writes(lua_State *L) {
 }
 
 
-/* g:debug_dump(path) */
-static int graph_debug_dump(lua_State *L) {
-  cgl_lua *S = cgl_lua_issue(L, "graph:debug_dump");
-  cgl_graph *graph = check(L, S, 1);
-  const char *path = cgl_lua_string(L, S, 2, "the path", NULL);
-  cgl_lua_done(L, S, cgl_graph_debug_dump(graph, path));
-  return 0;
-}
-
-
-/* The recording is always there, so there is nothing to switch on; scripts
-   that know torch's call may still make it. */
-static int graph_enable_debug_mode(lua_State *L) {
-  cgl_lua *S = cgl_lua_enter(L, "graph:enable_debug_mode");
-  check(L, S, 1);
-  return 0;
-}
-
-
-static void push_sizes(lua_State *L, const uint32_t sizes[3]) {
-  lua_createtable(L, 3, 0);
-  for (int i = 0; i < 3; i++) {
-    lua_pushnumber(L, sizes[i]);
-    lua_rawseti(L, -2, i + 1);
-  }
-}
-
-
-/* One node of the recording as a table; indices count from 1. */
-static void push_node(lua_State *L, const cgl_node_info *info) {
-  lua_createtable(L, 0, 7);
-  lua_pushstring(L, info->kind);
-  lua_setfield(L, -2, "kind");
-  lua_pushstring(L, info->name);
-  lua_setfield(L, -2, "name");
-  lua_pushstring(L, info->file);
-  lua_setfield(L, -2, "file");
-  lua_pushinteger(L, info->line);
-  lua_setfield(L, -2, "line");
-  if (info->grid[0]) {
-    push_sizes(L, info->grid);
-    lua_setfield(L, -2, "grid");
-    push_sizes(L, info->block);
-    lua_setfield(L, -2, "block");
-  }
-  lua_createtable(L, (int)info->ndependencies, 0);
-  for (size_t i = 0; i < info->ndependencies; i++) {
-    lua_pushnumber(L, (double)info->dependencies[i] + 1);
-    lua_rawseti(L, -2, (int)i + 1);
-  }
-  lua_setfield(L, -2, "dependencies");
-}
-
-
-static int graph_nodes(lua_State *L) {
-  cgl_lua *S = cgl_lua_issue(L, "graph:nodes");
-  cgl_graph *graph = check(L, S, 1);
-  size_t n = 0;
-  cgl_lua_done(L, S, cgl_graph_node_count(graph, &n));
-  lua_createtable(L, (int)n, 0);
-  for (size_t i = 0; i < n; i++) {
-    cgl_node_info info;
-    cgl_lua_done(L, S, cgl_graph_node(graph, i, &info));
-    push_node(L, &info);
-    lua_rawseti(L, -2, (int)i + 1);
-  }
-  return 1;
-}
-
-
 static void describe(void *object, char *text, size_t room) {
   cgl_graph *graph = object;
   size_t n = 0;
@@ -542,9 +517,6 @@ void cgl_lua_open_graph(lua_State *L, cgl_lua *S) {
       {"raw_cuda_graph", graph_raw_graph},
       {"raw_cuda_graph_exec", graph_raw_exec},
       {"writes", graph_writes},
-      {"debug_dump", graph_debug_dump},
-      {"enable_debug_mode", graph_enable_debug_mode},
-      {"nodes", graph_nodes},
       {NULL, NULL},
   };
   static const luaL_Reg functions[] = {
@@ -555,5 +527,7 @@ void cgl_lua_open_graph(lua_State *L, cgl_lua *S) {
       .methods = methods, .metamethods = metamethods, .describe = describe};
   cgl_lua_register(L, S, CGL_LUA_graph, &type);
   cgl_lua_methods(L, S, CGL_LUA_graph, cgl_lua_hook_methods);
+  cgl_lua_methods(L, S, CGL_LUA_graph, cgl_lua_inside_methods);
   cgl_lua_functions(L, functions);
+  cgl_lua_functions(L, cgl_lua_inside_functions);
 }

@@ -227,6 +227,8 @@ function cg.kernel(source, name, opts) end
 ---@field pool? cgraphlua.pool default: a private one
 ---@field capture_error_mode? cgraphlua.capture_error_mode
 ---@field check_input_liveness? boolean refuse to replay once an input was released by hand
+---@field annotations? boolean|"nvtx" note what annotate says; also as ranges for profilers
+---@field enable_annotations? boolean|"nvtx" the same, by torch's name
 ---@field unchecked? boolean replays are neither made to wait for others of their pool nor refused
 
 --- A graph that has captured nothing yet.
@@ -247,6 +249,14 @@ function cg.graph(opts) end
 ---@return cgraphlua.graph graph
 ---@return any ... what fn returned
 function cg.capture(fn, opts) end
+
+--- Calls fn(...); what the graph that captures the current stream captures
+--- meanwhile gets the annotations.  See graph:annotate.
+---@param label string|table<string, string|number|boolean>
+---@param fn fun(...): ...
+---@param ... any
+---@return any ... what fn returned
+function cg.mark_kernels(label, fn, ...) end
 
 ---@class cgraphlua.graphed_options
 ---@field pool? cgraphlua.pool where captures allocate (default: see the function)

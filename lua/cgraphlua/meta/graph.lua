@@ -8,6 +8,8 @@ local graph = {}
 ---@field pool? cgraphlua.pool
 ---@field capture_error_mode? cgraphlua.capture_error_mode
 ---@field check_input_liveness? boolean refuse to replay once an input was released by hand
+---@field annotations? boolean|"nvtx" note what annotate says; also as ranges for profilers
+---@field enable_annotations? boolean|"nvtx" the same, by torch's name
 ---@field stream? cgraphlua.stream default: the current stream
 
 --- Begins to capture what is issued into the stream.  Raises on the default
@@ -90,6 +92,8 @@ function graph:enable_debug_mode() end
 ---@field grid? integer[] blocks, of a kernel
 ---@field block? integer[] threads, of a kernel
 ---@field dependencies integer[] indices in the list
+---@field label? string the annotation "label"
+---@field annotations? table<string, string|number|boolean>
 
 --- The nodes in the order they were issued.
 ---@return cgraphlua.node[]
@@ -99,6 +103,18 @@ function graph:nodes() end
 --- capture registers itself.
 ---@param gen cgraphlua.generator
 function graph:register_generator_state(gen) end
+
+--- Calls fn(...); what this graph captures meanwhile gets the annotations: a
+--- label, or a table.  Nested scopes merge, the inner one wins.  Without the
+--- option `annotations`, and outside captures, nothing is noted.
+---@param label string|table<string, string|number|boolean>
+---@param fn fun(...): ...
+---@param ... any
+---@return any ... what fn returned
+function graph:annotate(label, fn, ...) end
+
+--- Takes the annotations off what was captured so far.
+function graph:clear_annotations() end
 
 --- Calls fn(graph) right after each capture has begun, in it.  A hook that
 --- raises abandons the capture.  Hooks run in the order of registration.
