@@ -104,6 +104,25 @@ describe("a graph", function()
     end
   end)
 
+  it("does not wait for its replays when it is reset or dropped", function()
+    local spin = device.kernel "spin"
+    local s, out = cg.stream(), cg.zeros("float", 1)
+    cg.synchronize()
+    for _, drop in ipairs { "reset", "release" } do
+      local g = cg.capture(function()
+        local scratch = cg.zeros("float", 1)
+        spin:launch(1, 1, scratch, 2000000)
+        out:copy(scratch)
+        scratch:release() -- now the graph alone holds its memory
+      end)
+      s:use(function() g:replay(20) end)
+      g[drop](g)
+      assert.is_false(s:query(), drop .. " waited")
+      s:synchronize()
+      assert.is_true(out:download()[1] > 0)
+    end
+  end)
+
   it("hands out driver handles that FFI takes, a new executable at each instantiation", function()
     local g, x = cg.graph { keep_graph = true }, cg.zeros("float", 1)
     g:capture(function() x:fill(1) end)

@@ -254,6 +254,7 @@ void cgl_context_destroy(cgl_context *context) {
   pthread_mutex_unlock(&registry_lock);
   cgl_context_enter(context, "device");
   cgl_fills_free(context);
+  cgl_limbo_close(context);
   cgl_pool_destroy(context->pool);
   cgl_clock_release(context->default_clock);
   if (context->link)
@@ -311,8 +312,10 @@ cgl_status cgl_context_synchronize(cgl_context *context) {
   if (!result)
     cgl_trail_clear();
   status = cgl_fail_driver(context, result, operation, "cuCtxSynchronize");
-  if (!status)
+  if (!status) {
     cgl_pool_settle(context->pool);
+    cgl_limbo_settle(context);
+  }
   return status;
 }
 

@@ -442,9 +442,7 @@ cgl_status cgl_pool_create(cgl_context *context, const cgl_pool_desc *desc,
 }
 
 
-/* Work in flight may still use the pool's memory: a replay, or whatever was
-   issued before a block was freed. */
-static bool is_in_use(const cgl_pool *pool) {
+bool cgl_pool_is_in_use(const cgl_pool *pool) {
   const cgl_context *context = pool->object.context;
   if (!cgl_context_waited(context, atomic_load(&pool->used)))
     return true;
@@ -458,12 +456,7 @@ static bool is_in_use(const cgl_pool *pool) {
 }
 
 
-void cgl_pool_destroy(cgl_pool *pool) {
-  cgl_context *context = pool->object.context;
-  cgl_pools_remove(pool);
-  cgl_context_enter(context, "pool");
-  if (pool->segments && is_in_use(pool))
-    cgl_context_wait(context);
+void cgl_pool_end(cgl_pool *pool) {
   cgl_pages_end(pool);
   cgl_index_end(pool);
   cgl_sharing_free(pool->sharing);
@@ -471,6 +464,20 @@ void cgl_pool_destroy(cgl_pool *pool) {
     pool->allocator.end(pool->allocator.user);
   pthread_mutex_destroy(&pool->lock);
   free(pool);
+}
+
+
+void cgl_pool_destroy(cgl_pool *pool) {
+  cgl_context *context = pool->object.context;
+  cgl_pools_remove(pool);
+  cgl_context_enter(context, "pool");
+  if (pool->segments && cgl_pool_is_in_use(pool)) {
+    if (cgl_limbo_take(pool))
+      return;
+    cgl_context_wait(context);
+    cgl_limbo_settle(context);
+  }
+  cgl_pool_end(pool);
 }
 
 

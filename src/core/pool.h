@@ -196,6 +196,23 @@ CUdeviceptr cgl_block_address(const cgl_block *block, size_t bytes);
    cuMemSetAccess */
 CUresult cgl_block_open_to(cgl_block *block, CUdevice device);
 
+/* Work in flight may still use the pool's memory: a replay, or whatever was
+   issued before a block was freed. */
+bool cgl_pool_is_in_use(const cgl_pool *pool);
+/* Returns the memory of a pool that nothing uses, and frees it. */
+void cgl_pool_end(cgl_pool *pool);
+
+/* ---- limbo.c --------------------------------------------------------------
+ */
+
+/* Keeps a pool that nobody refers to until the work that may use it is known
+   to be over; false when there is no room: then the caller waits. */
+bool cgl_limbo_take(cgl_pool *pool);
+/* Ends those of which it is known by now. */
+void cgl_limbo_settle(cgl_context *context);
+/* Waits and ends all; later ones are not taken. */
+void cgl_limbo_close(cgl_context *context);
+
 /* ---- pool_lack.c -----------------------------------------------------------
  */
 
