@@ -1,0 +1,120 @@
+-- Every driver call of a job that draws fails once: eagerly, in a capture with
+-- a fork and a graph inside, in replays on two streams, in reading, setting and
+-- cloning states.  Each time the job is right or raises a clear error, its own
+-- generator still gives its sequence, and nothing is left alive.
+
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/support/device.lua")
+
+local sweep = [[
+  cg.on_log(nil)
+  local source = [=[
+    extern "C" __global__ void word(unsigned *out, cgl_philox rng) {
+      *out = cgl_random(rng);
+    }
+  ]=]
+
+  local function drawn(gen, n)
+    local list, x = {}, cg.buffer("uint32", 1)
+    for i = 1, n do list[i] = x:random(gen):download()[1] end
+    return list
+  end
+
+  local kept -- the generator of the job underway
+
+  local function job()
+    local gen = cg.generator(11)
+    kept = gen
+    local word, side, other = cg.kernel(source), cg.stream(), cg.stream()
+    local b = {}
+    for i = 1, 6 do b[i] = cg.zeros("uint32", 1) end
+    b[1]:random(gen)
+    local inner = cg.capture(function() b[4]:random(gen) end)
+    local g = cg.capture(function()
+      local main = cg.current_stream()
+      side:wait(main)
+      b[2]:random(gen)
+      side:use(function() word:launch(1, 1, b[3], gen) end)
+      inner:replay()
+      side:use(function() b[5]:random(gen) end)
+      main:wait(side)
+    end)
+    other:use(function() g:replay(2) end)
+    b[6]:random(gen)
+    local list = {}
+    for i = 1, 6 do list[i] = b[i]:download()[1] end
+    list[7] = gen:get_offset()
+    local clone = gen:clone_state()
+    clone:set_offset(3)
+    list[8] = drawn(clone, 1)[1]
+    cg.synchronize()
+    return list
+  end
+
+  local function alive()
+    kept = nil
+    collectgarbage()
+    collectgarbage()
+    cg.debug.forget()
+    return cg.live()
+  end
+
+  local all = drawn(cg.generator(11), 10)
+  local should = { all[1], all[6], all[7], all[8], all[9], all[10], 10, all[4] }
+  local function check(list)
+    for i = 1, 8 do
+      if list[i] ~= should[i] then return false, "wrong at " .. i end
+    end
+    return true
+  end
+
+  assert(check(job()))
+  assert(alive() == 0)
+  local k, names, raised = 0, {}, 0
+  repeat
+    k = k + 1
+    cg.debug.fault(k, CODE)
+    local ok, e = pcall(job)
+    local _, hit = cg.debug.fault_count()
+    cg.debug.fault(0)
+    local call = "call " .. k .. " (" .. tostring(hit) .. "): "
+    if ok then
+      assert(check(e), call .. "failed silently")
+    else
+      assert(hit, "failed without a fault: " .. tostring(e))
+      raised = raised + 1
+      assert(type(e) == "table" and e.name and #e.message > 0 and e.where ~= "",
+        call .. "no clear error: " .. tostring(e))
+    end
+    assert(not cg.is_current_stream_capturing(), call .. "the current stream captures")
+    if hit then names[hit] = true end
+    if kept then
+      kept:set_offset(1)
+      assert(drawn(kept, 1)[1] == all[2], call .. "the generator lost its sequence")
+      assert(kept:get_offset() == 2, call .. "the generator lost its offset")
+    end
+    local left = alive()
+    assert(left == 0, call .. left .. " left alive")
+    local again, list = pcall(job)
+    assert(again and check(list), call .. "broken afterwards: " .. tostring(list))
+    assert(alive() == 0, call .. "then left something alive")
+  until not hit
+  for _, name in ipairs { "cuLaunchKernel", "cuGraphAddNode", "cuModuleLoadData",
+      "cuModuleGetFunction", "cuStreamUpdateCaptureDependencies", "cuStreamGetCaptureInfo",
+      "cuEventRecord", "cuMemcpyDtoHAsync", "cuGraphLaunch" } do
+    assert(names[name], name .. " never failed")
+  end
+  print(k > 60, raised > 50)
+]]
+
+describe("a failing driver under random draws", function()
+  for _, code in ipairs { 2, 999 } do
+    it("is reported or survived, and no number is lost, code " .. code, function()
+      local status, out, err = device.child(("local CODE = %d\n"):format(code) .. sweep,
+        "CGRAPHLUA_FAULT=1")
+      assert.equal("", err)
+      assert.equal("true\ttrue\n", out)
+      assert.equal(0, status)
+    end)
+  end
+end)
