@@ -676,9 +676,9 @@ CGL_API cgl_status cgl_generator_graphsafe_set_state(cgl_generator *generator,
 CGL_API cgl_status cgl_graph_register_generator_state(cgl_graph *graph,
                                                       cgl_generator *generator);
 
-/* Asynchronous fills with random numbers, the same on every device; buffers
-   of float, double, half and bfloat16.  From [low, high), bounds rounded to
-   the type. */
+/* Asynchronous fills with random numbers, the same bits on every device;
+   buffers of float, double, half and bfloat16.  From [low, high), bounds
+   rounded to the type. */
 CGL_API cgl_status cgl_buffer_uniform(cgl_buffer *buffer,
                                       cgl_generator *generator,
                                       cgl_stream *stream, double low,

@@ -143,15 +143,17 @@ static cgl_status fill(cgl_buffer *buffer, cgl_generator *generator,
   if (status)
     return status;
   uint64_t count = buffer->count;
-  uint64_t positions = (count + (uint64_t)v->each - 1) / (uint64_t)v->each;
+  uint64_t whole = count / (uint64_t)v->each;
+  uint64_t positions = whole ? whole : 1;
   uint64_t rows = ((positions - 1) >> ROW_BITS) + 1;
   uint64_t row = rows > 1 ? UINT64_C(1) << ROW_BITS : positions;
   const cgl_launch launch = {
       {(uint32_t)((row + BLOCK - 1) / BLOCK), (uint32_t)rows, 1},
       {BLOCK, 1, 1},
       0};
-  void *params[] = {&buffer->address, &count,       &philox,
-                    v->params[0],     v->params[1], v->params[2]};
+  void *params[] = {&buffer->address,  &count,       &philox.state,
+                    &philox.operation, v->params[0], v->params[1],
+                    v->params[2]};
   CUresult result = context->driver->cuLaunchKernel(
       kernel, launch.grid[0], launch.grid[1], 1, BLOCK, 1, 1, 0, stream->handle,
       params, NULL);

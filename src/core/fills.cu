@@ -27,52 +27,73 @@ extern "C" __global__ void advance(u64 *state, u64 count, u64 unused) {
 
 #define INSIDE static __device__ __forceinline__
 
-// Rows of 2^30 positions, along y.
-#define POSITION                   \
-  ((u64)blockIdx.y << 30 |         \
-   (blockIdx.x * blockDim.x + threadIdx.x))
+// Not a cgl_philox: the host's compiler runs threads side by side only when no
+// parameter is a struct.
+#define GENERATOR const u64 *state, u64 number
 
-INSIDE uint4 words(const cgl_philox &rng, u64 position) {
-  return cgl_philox4x32(position, rng.state[1] + rng.operation, rng.state[0]);
-}
+// Rows of 2^30 positions, along y.
+#define ROW ((u64)blockIdx.y << 30)
+
+// Whole positions of this row: int, so that the host's compiler can split its
+// loop over x there.
+#define WHOLE(n, each) \
+  ((int)(n / each - ROW < 0x40000000 ? n / each - ROW : 0x40000000))
 
 template <class T> struct __align__(4 * sizeof(T)) quad { T x, y, z, w; };
 template <class T> struct __align__(2 * sizeof(T)) pair { T x, y; };
 
-template <class T>
-INSIDE void put4(T *out, u64 p, u64 n, T x, T y, T z, T w) {
-  const u64 i = 4 * p;
-  if (i + 4 <= n) {
+// out[4 p + i] = value(words, p)'s i-th; the first thread does what is left
+// over after whole positions too.
+template <class T, class F>
+INSIDE void fill4(T *out, u64 n, GENERATOR, F value) {
+  const int x = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  const u64 seed = state[0], operation = state[1] + number;
+  if (x < WHOLE(n, 4)) {
+    const quad<T> q =
+        value(cgl_philox4x32(ROW + x, operation, seed), ROW + x);
+    T *to = out + 4 * ROW;
 #ifndef __CGRAPHLUA_HOST__
-    if (((u64)out & (4 * sizeof(T) - 1)) == 0) {
-      ((quad<T> *)out)[p] = {x, y, z, w};
-      return;
-    }
+    if (((u64)out & (sizeof q - 1)) == 0) {
+      ((quad<T> *)to)[x] = q;
+    } else
 #endif
-    out[i] = x;
-    out[i + 1] = y;
-    out[i + 2] = z;
-    out[i + 3] = w;
-    return;
+    {
+      to[4ll * x] = q.x;
+      to[4ll * x + 1] = q.y;
+      to[4ll * x + 2] = q.z;
+      to[4ll * x + 3] = q.w;
+    }
   }
-  if (i < n) out[i] = x;
-  if (i + 1 < n) out[i + 1] = y;
-  if (i + 2 < n) out[i + 2] = z;
+  if (x == 0 && blockIdx.y == 0 && n % 4) {
+    const quad<T> q = value(cgl_philox4x32(n / 4, operation, seed), n / 4);
+    out += n / 4 * 4;
+    out[0] = q.x;
+    if (n % 4 > 1) out[1] = q.y;
+    if (n % 4 > 2) out[2] = q.z;
+  }
 }
 
-template <class T> INSIDE void put2(T *out, u64 p, u64 n, T x, T y) {
-  const u64 i = 2 * p;
-  if (i + 2 <= n) {
+// The same with two values of a position.
+template <class T, class F>
+INSIDE void fill2(T *out, u64 n, GENERATOR, F value) {
+  const int x = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  const u64 seed = state[0], operation = state[1] + number;
+  if (x < WHOLE(n, 2)) {
+    const pair<T> q =
+        value(cgl_philox4x32(ROW + x, operation, seed), ROW + x);
+    T *to = out + 2 * ROW;
 #ifndef __CGRAPHLUA_HOST__
-    if (((u64)out & (2 * sizeof(T) - 1)) == 0) {
-      ((pair<T> *)out)[p] = {x, y};
-      return;
-    }
+    if (((u64)out & (sizeof q - 1)) == 0) {
+      ((pair<T> *)to)[x] = q;
+    } else
 #endif
-    out[i] = x;
-    out[i + 1] = y;
-  } else if (i < n)
-    out[i] = x;
+    {
+      to[2ll * x] = q.x;
+      to[2ll * x + 1] = q.y;
+    }
+  }
+  if (x == 0 && blockIdx.y == 0 && n % 2)
+    out[n - 1] = value(cgl_philox4x32(n / 2, operation, seed), n / 2).x;
 }
 
 // Rounded to nearest, ties to even; no 16-bit type is needed for it.
@@ -101,87 +122,90 @@ INSIDE float between(unsigned word, float low, float span, float last) {
   return x < last ? x : last;
 }
 
-#define KERNEL(name, T, round)                                               \
-  extern "C" __global__ void uniform_##name(T *out, u64 n, cgl_philox rng,   \
-                                            float low, float span,           \
-                                            float last) {                    \
-    const u64 p = POSITION;                                                  \
-    const uint4 v = words(rng, p);                                           \
-    put4<T>(out, p, n, round(between(v.x, low, span, last)),                 \
-            round(between(v.y, low, span, last)),                            \
-            round(between(v.z, low, span, last)),                            \
-            round(between(v.w, low, span, last)));                           \
+#define KERNEL(name, T, round)                                              \
+  extern "C" __global__ void uniform_##name(T *out, u64 n, GENERATOR,       \
+                                            float low, float span,          \
+                                            float last) {                   \
+    fill4(out, n, state, number, [=](uint4 v, u64) -> quad<T> {             \
+      return {round(between(v.x, low, span, last)),                         \
+              round(between(v.y, low, span, last)),                         \
+              round(between(v.z, low, span, last)),                         \
+              round(between(v.w, low, span, last))};                        \
+    });                                                                     \
   }
 KERNEL(float, float, float_bits)
 KERNEL(half, unsigned short, half_bits)
 KERNEL(bfloat16, unsigned short, bfloat16_bits)
 
-extern "C" __global__ void uniform_double(double *out, u64 n, cgl_philox rng,
+extern "C" __global__ void uniform_double(double *out, u64 n, GENERATOR,
                                           double low, double span,
                                           double last) {
-  const u64 p = POSITION;
-  const uint4 v = words(rng, p);
-  const double x = low + span * cgl_unit_double(v.x, v.y);
-  const double y = low + span * cgl_unit_double(v.z, v.w);
-  put2(out, p, n, x < last ? x : last, y < last ? y : last);
+  fill2(out, n, state, number, [=](uint4 v, u64) -> pair<double> {
+    const double a = low + span * cgl_unit_double(v.x, v.y);
+    const double b = low + span * cgl_unit_double(v.z, v.w);
+    return {a < last ? a : last, b < last ? b : last};
+  });
 }
 #undef KERNEL
 #endif
 
 #ifdef NORMAL
 #define KERNEL(name, T, round)                                              \
-  extern "C" __global__ void normal_##name(T *out, u64 n, cgl_philox rng,   \
+  extern "C" __global__ void normal_##name(T *out, u64 n, GENERATOR,        \
                                            float mean, float deviation,     \
                                            float unused) {                  \
-    const u64 p = POSITION;                                                 \
-    const uint4 v = words(rng, p);                                          \
-    const float2 a = cgl_normal_pair(v.x, v.y);                             \
-    const float2 b = cgl_normal_pair(v.z, v.w);                             \
-    put4<T>(out, p, n, round(mean + deviation * a.x),                       \
-            round(mean + deviation * a.y), round(mean + deviation * b.x),   \
-            round(mean + deviation * b.y));                                 \
+    fill4(out, n, state, number, [=](uint4 v, u64) -> quad<T> {             \
+      const float2 a = cgl_normal_pair(v.x, v.y);                           \
+      const float2 b = cgl_normal_pair(v.z, v.w);                           \
+      return {round(mean + deviation * a.x), round(mean + deviation * a.y), \
+              round(mean + deviation * b.x), round(mean + deviation * b.y)};\
+    });                                                                     \
   }
 KERNEL(float, float, float_bits)
 KERNEL(half, unsigned short, half_bits)
 KERNEL(bfloat16, unsigned short, bfloat16_bits)
 
-extern "C" __global__ void normal_double(double *out, u64 n, cgl_philox rng,
+extern "C" __global__ void normal_double(double *out, u64 n, GENERATOR,
                                          double mean, double deviation,
                                          double unused) {
-  const u64 p = POSITION;
-  const double2 a = cgl_normal_pair_double(words(rng, p));
-  put2(out, p, n, mean + deviation * a.x, mean + deviation * a.y);
+  fill2(out, n, state, number, [=](uint4 v, u64) -> pair<double> {
+    const double2 a = cgl_normal_pair_double(v);
+    return {mean + deviation * a.x, mean + deviation * a.y};
+  });
 }
 #undef KERNEL
 #endif
 
 #ifdef RANDOM
-// low + [0, count): Lemire's method.  A word below `rejected` after the
-// multiplication would favour some values; the value then takes its word of
+// low + [0, count): Lemire's method.  A word whose product's lower half is
+// below `rejected` would favour some values; the value then takes its word of
 // the next attempt's block.
+INSIDE uint4 words(GENERATOR, u64 position) {
+  return cgl_philox4x32(position, state[1] + number, state[0]);
+}
 INSIDE unsigned word_of(uint4 v, unsigned lane) {
   return lane == 0 ? v.x : lane == 1 ? v.y : lane == 2 ? v.z : v.w;
 }
-INSIDE unsigned below(const cgl_philox &rng, u64 p, unsigned lane,
-                      unsigned word, unsigned count, unsigned rejected) {
+INSIDE unsigned below(GENERATOR, u64 p, unsigned lane, unsigned word,
+                      unsigned count, unsigned rejected) {
   if (!count) return word;
   u64 m = (u64)word * count;
   for (u64 attempt = 1; (unsigned)m < rejected && attempt < 256; attempt++)
-    m = (u64)word_of(words(rng, attempt << 56 | p), lane) * count;
+    m = (u64)word_of(words(state, number, attempt << 56 | p), lane) * count;
   return (unsigned)(m >> 32);
 }
 
-#define KERNEL(bits, T)                                                    \
-  extern "C" __global__ void random_##bits(T *out, u64 n, cgl_philox rng,  \
-                                           u64 low, u64 count,             \
-                                           u64 rejected) {                 \
-    const u64 p = POSITION;                                                \
-    const uint4 v = words(rng, p);                                         \
-    const unsigned c = (unsigned)count, r = (unsigned)rejected;            \
-    put4<T>(out, p, n, (T)(low + below(rng, p, 0, v.x, c, r)),             \
-            (T)(low + below(rng, p, 1, v.y, c, r)),                        \
-            (T)(low + below(rng, p, 2, v.z, c, r)),                        \
-            (T)(low + below(rng, p, 3, v.w, c, r)));                       \
+#define KERNEL(bits, T)                                                     \
+  extern "C" __global__ void random_##bits(T *out, u64 n, GENERATOR,        \
+                                           u64 low, u64 count,              \
+                                           u64 rejected) {                  \
+    const unsigned c = (unsigned)count, r = (unsigned)rejected;             \
+    fill4(out, n, state, number, [=](uint4 v, u64 p) -> quad<T> {           \
+      return {(T)(low + below(state, number, p, 0, v.x, c, r)),             \
+              (T)(low + below(state, number, p, 1, v.y, c, r)),             \
+              (T)(low + below(state, number, p, 2, v.z, c, r)),             \
+              (T)(low + below(state, number, p, 3, v.w, c, r))};            \
+    });                                                                     \
   }
 KERNEL(8, unsigned char)
 KERNEL(16, unsigned short)
@@ -189,23 +213,22 @@ KERNEL(32, unsigned)
 KERNEL(64, u64)
 
 // More than 2^32 values: 64 bits for each.
-INSIDE u64 below_wide(const cgl_philox &rng, u64 p, unsigned lane, uint4 v,
-                      u64 count, u64 rejected) {
+INSIDE u64 below_wide(GENERATOR, u64 p, unsigned lane, uint4 v, u64 count,
+                      u64 rejected) {
   u64 word = lane ? (u64)v.w << 32 | v.z : (u64)v.y << 32 | v.x;
   if (!count) return word;
   for (u64 attempt = 1; word * count < rejected && attempt < 256; attempt++) {
-    const uint4 next = words(rng, attempt << 56 | p);
+    const uint4 next = words(state, number, attempt << 56 | p);
     word = lane ? (u64)next.w << 32 | next.z : (u64)next.y << 32 | next.x;
   }
   return __umul64hi(word, count);
 }
 
-extern "C" __global__ void random_wide(u64 *out, u64 n, cgl_philox rng,
-                                       u64 low, u64 count, u64 rejected) {
-  const u64 p = POSITION;
-  const uint4 v = words(rng, p);
-  put2(out, p, n, low + below_wide(rng, p, 0, v, count, rejected),
-       low + below_wide(rng, p, 1, v, count, rejected));
+extern "C" __global__ void random_wide(u64 *out, u64 n, GENERATOR, u64 low,
+                                       u64 count, u64 rejected) {
+  fill2(out, n, state, number, [=](uint4 v, u64 p) -> pair<u64> {
+    return {low + below_wide(state, number, p, 0, v, count, rejected),
+            low + below_wide(state, number, p, 1, v, count, rejected)};
+  });
 }
-#undef KERNEL
 #endif

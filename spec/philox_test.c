@@ -1,0 +1,135 @@
+/* Philox4x32-10: the device text against the known answers of Random123, and
+   a fill's words against Random123's own header where it is installed. */
+#include "cgraphlua.h"
+#include "tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef HAVE_RANDOM123_PHILOX_H
+#include <Random123/philox.h>
+#endif
+
+static cgl_context *context;
+static cgl_stream *stream;
+
+static const char source[] =
+    "extern \"C\" __global__ void block(uint4 *out, unsigned long long "
+    "position,\n"
+    "    unsigned long long operation, unsigned long long seed) {\n"
+    "  *out = cgl_philox4x32(position, operation, seed);\n"
+    "}\n";
+
+
+static bool done(cgl_status status) {
+  if (status)
+    fprintf(stderr, "%s\n", cgl_last_error()->message);
+  return !status;
+}
+
+
+/* Counters and keys of Random123's kat_vectors for philox4x32, 10 rounds. */
+static void known_answers(void) {
+  static const struct {
+    uint32_t counter[4], key[2], words[4];
+  } cases[] = {
+      {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+      {{~0u, ~0u, ~0u, ~0u},
+       {~0u, ~0u},
+       {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+      {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+       {0xa4093822, 0x299f31d0},
+       {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+  };
+  const cgl_module_desc desc = {.source = source, .file = "philox_test"};
+  const cgl_launch one = {{1, 1, 1}, {1, 1, 1}, 0};
+  cgl_module *module = NULL;
+  cgl_kernel *kernel = NULL;
+  cgl_buffer *out = NULL;
+  if (!tap_ok(
+          done(cgl_module_create(context, &desc, &module)) &&
+              done(cgl_module_kernel(module, "block", &kernel)) &&
+              done(cgl_buffer_create(stream, NULL, CGL_TYPE_uint32, 4, &out)),
+          "a kernel may ask for a block by its counter and key"))
+    return;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const uint32_t *c = cases[i].counter, *k = cases[i].key;
+    uint32_t words[4] = {0};
+    const cgl_arg args[] = {
+        {.kind = CGL_ARG_BUFFER, .buffer = out},
+        {.kind = CGL_ARG_UINT, .u = (uint64_t)c[1] << 32 | c[0]},
+        {.kind = CGL_ARG_UINT, .u = (uint64_t)c[3] << 32 | c[2]},
+        {.kind = CGL_ARG_UINT, .u = (uint64_t)k[1] << 32 | k[0]},
+    };
+    bool ran = done(cgl_kernel_launch(kernel, stream, &one, args, 4)) &&
+               done(cgl_buffer_download(out, stream, 0, words, sizeof words));
+    tap_ok(ran && !memcmp(words, cases[i].words, sizeof words),
+           "known answer %zu is given", i + 1);
+  }
+  cgl_buffer_release(out);
+  cgl_kernel_release(kernel);
+  cgl_module_release(module);
+}
+
+
+#ifdef HAVE_RANDOM123_PHILOX_H
+
+/* Word i % 4 of the block at position i / 4 of operation `offset`. */
+static bool fill_is(uint64_t seed, uint64_t offset, size_t count) {
+  cgl_generator *generator = NULL;
+  cgl_buffer *buffer = NULL;
+  uint32_t *words = calloc(count, sizeof *words);
+  bool same =
+      words && done(cgl_generator_create(context, seed, &generator)) &&
+      done(cgl_generator_set_offset(generator, stream, offset)) &&
+      done(cgl_buffer_create(stream, NULL, CGL_TYPE_uint32, count, &buffer)) &&
+      done(
+          cgl_buffer_random(buffer, generator, stream, 0, UINT64_C(1) << 32)) &&
+      done(
+          cgl_buffer_download(buffer, stream, 0, words, count * sizeof *words));
+  for (size_t i = 0; same && i < count; i++) {
+    const philox4x32_ctr_t counter = {
+        {(uint32_t)(i / 4), (uint32_t)((uint64_t)(i / 4) >> 32),
+         (uint32_t)offset, (uint32_t)(offset >> 32)}};
+    const philox4x32_key_t key = {{(uint32_t)seed, (uint32_t)(seed >> 32)}};
+    same = words[i] == philox4x32(counter, key).v[i % 4];
+  }
+  cgl_buffer_release(buffer);
+  cgl_generator_release(generator);
+  free(words);
+  return same;
+}
+
+
+static void oracle(void) {
+  static const uint64_t seeds[] = {0, 1, 67280421310721, UINT64_MAX,
+                                   UINT64_C(0x8000000000000001)};
+  static const uint64_t offsets[] = {0, 7, UINT64_C(1) << 32,
+                                     UINT64_C(0xfedcba9876543210)};
+  for (size_t s = 0; s < sizeof seeds / sizeof *seeds; s++)
+    for (size_t o = 0; o < sizeof offsets / sizeof *offsets; o++)
+      tap_ok(fill_is(seeds[s], offsets[o], 4099),
+             "4099 words of seed %llu at offset %llu are Random123's",
+             (unsigned long long)seeds[s], (unsigned long long)offsets[o]);
+}
+
+#else
+
+static void oracle(void) {
+  tap_skip("words are Random123's", "its header is not installed");
+}
+
+#endif
+
+
+int main(void) {
+  if (!done(cgl_context_open(NULL, &context)) ||
+      !done(cgl_stream_default(context, &stream)))
+    return 77;
+  known_answers();
+  oracle();
+  cgl_stream_release(stream);
+  cgl_context_release(context);
+  tap_ok(!cgl_live("all"), "nothing is left alive");
+  return tap_done();
+}
