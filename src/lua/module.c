@@ -82,8 +82,8 @@ static int synchronize(lua_State *L) {
 static int mem_get_info(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "mem_get_info");
   size_t available, total;
-  cgl_lua_done(
-      L, S, cgl_context_memory(cgl_lua_context(L, S), &available, &total));
+  cgl_lua_done(L, S,
+               cgl_context_memory(cgl_lua_context(L, S), &available, &total));
   lua_pushnumber(L, (double)available);
   lua_pushnumber(L, (double)total);
   return 2;
@@ -193,18 +193,12 @@ static void open_debug(lua_State *L) {
 
 LUA_API CGL_API int luaopen_cgraphlua_core(lua_State *L) {
   static const luaL_Reg functions[] = {
-      {"devices", devices},
-      {"device", device},
-      {"set_device", set_device},
-      {"live", live},
-      {"mem_get_info", mem_get_info},
-      {"hide", cgl_lua_hide},
-      {"set_ffi", set_ffi},
-      {"slip", slip},
-      {"log", log_message},
-      {"synchronize", synchronize},
-      {"on_log", cgl_lua_on_log},
-      {NULL, NULL},
+      {"devices", devices},           {"device", device},
+      {"set_device", set_device},     {"live", live},
+      {"mem_get_info", mem_get_info}, {"hide", cgl_lua_hide},
+      {"set_ffi", set_ffi},           {"slip", slip},
+      {"log", log_message},           {"synchronize", synchronize},
+      {"on_log", cgl_lua_on_log},     {NULL, NULL},
   };
   lua_settop(L, 0);
   cgl_lua *S = cgl_lua_open(L); /* index 1, the upvalue of every function */
