@@ -113,6 +113,60 @@ describe("a capture that fails", function()
       assert.same({ 3, 3, 3, 3 }, x:download())
     end)
 
+    it("for lack of memory finds first what only garbage graphs hold", function()
+      local status, out, err = device.child([[
+        cg.on_log(nil)
+        local MIB = 2 ^ 20
+        collectgarbage "stop"
+        local x = cg.zeros("float", 4)
+        for _ = 1, 3 do -- dropped, with 64 MiB of scratch memory each
+          local g = cg.capture(function()
+            local a, b = cg.buffer("uint8", 32 * MIB), cg.zeros("uint8", 32 * MIB)
+            a:copy(b)
+            a:release()
+            b:release()
+          end)
+          g:replay()
+        end
+        local y
+        local g = cg.capture(function()
+          x:fill(2)
+          y = cg.zeros("uint8", 160 * MIB)
+          x:fill(3)
+        end)
+        g:replay()
+        print(x:download()[4], #y, #g:nodes())
+      ]], "CGRAPHLUA_DEVICE=host CGRAPHLUA_HOST_MEMORY=288M")
+      assert.equal("", err)
+      assert.equal("3\t167772160\t3\n", out)
+      assert.equal(0, status)
+    end)
+
+    it("for lack of memory lets dead graphs go in mid-capture, which stays whole", function()
+      local out = child [[
+        for _, mode in ipairs { "global", "thread_local", "relaxed" } do
+          local spare = cg.capture(function() cg.zeros("float", 100) end)
+          spare:replay()
+          local before, after
+          local g = cg.capture(function()
+            x:fill(1)
+            spare = nil
+            collectgarbage() collectgarbage()
+            before = cg.live "graph"
+            cg.debug.fault(1, 2)
+            cg.buffer("uint8", 64 * 2 ^ 20)
+            after = cg.live "graph"
+            x:fill(7)
+          end, { stream = s, capture_error_mode = mode })
+          g:replay()
+          print(mode, before > after, x:download()[1], #g:nodes())
+        end
+        whole()
+      ]]
+      assert.equal("global\ttrue\t7\t2\nthread_local\ttrue\t7\t2\nrelaxed\ttrue\t7\t2\n" ..
+        "alive\t0\n", out)
+    end)
+
     it("between a fork and its join frees both streams", function()
       local before, side, x = cg.current_stream(), cg.stream(), cg.zeros("float", 1)
       local e = failure(function()

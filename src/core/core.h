@@ -47,6 +47,10 @@ bool cgl_object_try_retain(cgl_object *object);
 void cgl_object_release(cgl_object *object);
 /* Tears down what waits, unless a capture is underway in the process. */
 void cgl_objects_drain(void);
+/* For want of memory: tears down the dead graphs and pools of the context
+   although captures are underway, with the thread's capture mode relaxed, in
+   which the driver lets memory and executables go.  Holds no lock before. */
+void cgl_objects_reclaim(cgl_context *context);
 /* A capture begins (waits for a running teardown) and ends (drains). */
 void cgl_captures_begin(void);
 void cgl_captures_end(void);

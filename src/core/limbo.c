@@ -16,10 +16,11 @@ bool cgl_limbo_take(cgl_pool *pool) {
   cgl_context *context = pool->object.context;
   bool taken = false;
   pthread_mutex_lock(&context->lock);
-  if (!context->limbo.closed && !pool->desc.allocator &&
-      context->limbo.count < MOST &&
-      pool->stats.reserved <=
-          context->info.memory / SHARE - context->limbo.bytes) {
+  bool room = !pool->desc.allocator && context->limbo.count < MOST &&
+              context->limbo.bytes + pool->stats.reserved <=
+                  context->info.memory / SHARE;
+  /* While a capture is underway there is no other way: waiting breaks it. */
+  if (!context->limbo.closed && (room || cgl_captures_underway())) {
     pool->next_pool = context->limbo.first;
     context->limbo.first = pool;
     context->limbo.count++;

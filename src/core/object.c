@@ -1,4 +1,5 @@
 /* Reference counts, live counters and the dead list. */
+#include "core/capture.h"
 #include "core/core.h"
 
 #include <string.h>
@@ -119,6 +120,43 @@ void cgl_objects_drain(void) {
   cgl_object *object;
   while (!atomic_load(&captures) && (object = dead_pop()))
     destroy(object);
+  pthread_mutex_unlock(&teardown);
+  cgl_fail_follow(false);
+  draining = false;
+}
+
+
+/* Takes what holds memory off the dead list: a graph that nobody's callbacks
+   wait for, or a pool. */
+static cgl_object *dead_pop_memory(const cgl_context *context) {
+  pthread_mutex_lock(&list_lock);
+  cgl_object **link = &dead_first, *object;
+  for (; (object = *link); link = &object->next)
+    if (object->context == context &&
+        (object->kind == CGL_OBJECT_pool ||
+         (object->kind == CGL_OBJECT_graph && !((cgl_graph *)object)->hooks)))
+      break;
+  if (object) {
+    *link = object->next;
+    if (!*link)
+      dead_last = link;
+  }
+  pthread_mutex_unlock(&list_lock);
+  return object;
+}
+
+
+void cgl_objects_reclaim(cgl_context *context) {
+  if (draining || !atomic_load(&captures))
+    return;
+  draining = true;
+  cgl_fail_follow(true);
+  pthread_mutex_lock(&teardown);
+  cgl_relaxed relaxed = cgl_relax(context);
+  cgl_object *object;
+  while (relaxed.active && (object = dead_pop_memory(context)))
+    destroy(object);
+  cgl_unrelax(context, relaxed);
   pthread_mutex_unlock(&teardown);
   cgl_fail_follow(false);
   draining = false;

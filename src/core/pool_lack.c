@@ -41,6 +41,7 @@ void cgl_pools_remove(cgl_pool *pool) {
 
 
 void cgl_pools_trim(cgl_context *context) {
+  cgl_objects_reclaim(context);
   cgl_limbo_settle(context);
   pthread_mutex_lock(&context->lock);
   for (cgl_pool *pool = context->pools; pool; pool = pool->next_pool) {
