@@ -544,8 +544,9 @@ CGL_API cgl_status cgl_graph_raw_exec(cgl_graph *graph, void **cuexec);
    graphs and foreign nodes it is assumed. */
 CGL_API cgl_status cgl_graph_writes(const cgl_graph *graph,
                                     const cgl_buffer *buffer, bool *writes);
-/* Writes a Graphviz file of the recording: kernel names, sizes, script
-   lines. */
+/* Writes a Graphviz file of the recording: kernel names, sizes, script lines,
+   annotations; a path that ends in ".svg" is drawn by Graphviz's dot, a child
+   process. */
 CGL_API cgl_status cgl_graph_debug_dump(cgl_graph *graph, const char *path);
 
 typedef enum cgl_annotation_kind {

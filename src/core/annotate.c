@@ -200,23 +200,36 @@ void cgl_annotate_free(cgl_recording *recording) {
 }
 
 
+static bool same(const cgl_annotation *a, const cgl_annotation *b) {
+  return a && b && a->kind == b->kind &&
+         (a->kind == CGL_ANNOTATION_TEXT ? !strcmp(a->text, b->text)
+                                         : a->number == b->number);
+}
+
+
 void cgl_annotate_text(const cgl_scope *scope, char *text, size_t size) {
+  const cgl_scope *around = scope->around;
   size_t at = 0;
   text[0] = 0;
-  if (scope->label)
-    at = (size_t)snprintf(text, size, "%s", scope->label);
-  for (size_t i = 0; i < scope->npairs && at < size; i++) {
-    const cgl_annotation *pair = &scope->pairs[i];
-    const char *comma = at ? ", " : "";
-    if (pair->kind == CGL_ANNOTATION_TEXT && pair->text == scope->label)
+  for (size_t i = 0; i < 2 * scope->npairs && at < size; i++) {
+    const cgl_annotation *pair = &scope->pairs[i % scope->npairs];
+    const bool label = pair->text && pair->text == scope->label;
+    /* The label in the first round, the others in the second. */
+    if (label != (i < scope->npairs) ||
+        (around && same(pair, find(around->pairs, around->npairs, pair->key))))
       continue;
-    if (pair->kind == CGL_ANNOTATION_NUMBER)
-      at += (size_t)snprintf(text + at, size - at, "%s%s=%.14g", comma,
-                             pair->key, pair->number);
+    const char *comma = at ? ", " : "";
+    int n;
+    if (label)
+      n = snprintf(text + at, size - at, "%s", pair->text);
+    else if (pair->kind == CGL_ANNOTATION_NUMBER)
+      n = snprintf(text + at, size - at, "%s%s=%.14g", comma, pair->key,
+                   pair->number);
     else
-      at += (size_t)snprintf(text + at, size - at, "%s%s=%s", comma, pair->key,
-                             pair->kind == CGL_ANNOTATION_TEXT ? pair->text
-                             : pair->number != 0               ? "true"
-                                                               : "false");
+      n = snprintf(text + at, size - at, "%s%s=%s", comma, pair->key,
+                   pair->kind == CGL_ANNOTATION_TEXT ? pair->text
+                   : pair->number != 0               ? "true"
+                                                     : "false");
+    at += n > 0 ? (size_t)n : 0;
   }
 }

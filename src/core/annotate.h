@@ -30,7 +30,7 @@ void cgl_annotate_close(cgl_graph *graph);
 void cgl_annotate_foreign(cgl_graph *graph);
 /* Frees the scopes of a recording. */
 void cgl_annotate_free(cgl_recording *recording);
-/* "label" or "key=value, ..." of a scope, into `text`. */
+/* "label, key=value, ..." of what a scope adds to the one around it. */
 void cgl_annotate_text(const cgl_scope *scope, char *text, size_t size);
 
 /* ---- nvtx.c ---------------------------------------------------------------

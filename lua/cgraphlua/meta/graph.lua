@@ -77,7 +77,8 @@ function graph:raw_cuda_graph() end
 ---@return lightuserdata cugraphexec
 function graph:raw_cuda_graph_exec() end
 
---- Writes a Graphviz file with kernel names, sizes and script lines.
+--- Writes a Graphviz file with kernel names, sizes and script lines; a path
+--- that ends in .svg is drawn by Graphviz.
 ---@param path string
 function graph:debug_dump(path) end
 
