@@ -290,6 +290,9 @@ typedef struct cgl_pool_stats {
   uint64_t segments;                /* now */
   uint64_t ordered, refused; /* replays made to wait for another graph of the
                                 pool, or refused (CGL_ERROR_ORDER) */
+  size_t executables; /* bytes by which the device's free memory fell when the
+                         graphs that live now were instantiated; counts those
+                         made while cgl_memory_history is on */
 } cgl_pool_stats;
 
 /* Memory from somebody else, for a pool that divides it.  Both are called under
@@ -374,6 +377,46 @@ CGL_API const char *cgl_block_state_name(cgl_block_state state);
    it. */
 CGL_API cgl_status cgl_pool_snapshot(cgl_pool *pool, cgl_snapshot **snapshot);
 CGL_API void cgl_snapshot_free(cgl_snapshot *snapshot);
+/* A number that no other pool of the process ever has. */
+CGL_API uint64_t cgl_pool_id(const cgl_pool *pool);
+
+typedef struct cgl_pool_picture {
+  uint64_t id;
+  bool is_default; /* the device's own pool */
+  cgl_pool_stats stats;
+  cgl_snapshot *snapshot;
+} cgl_pool_picture;
+
+typedef struct cgl_memory_snapshot {
+  size_t device_free, device_total; /* bytes */
+  size_t npools;
+  cgl_pool_picture *pools;
+} cgl_memory_snapshot;
+
+/* All pools of a device as they are now; the caller frees it.  cuMemGetInfo */
+CGL_API cgl_status cgl_context_snapshot(cgl_context *context,
+                                        cgl_memory_snapshot **memory);
+CGL_API void cgl_memory_snapshot_free(cgl_memory_snapshot *memory);
+
+typedef struct cgl_memory_event {
+  double ms;     /* since the history began */
+  uint64_t pool; /* cgl_pool_id */
+  bool freed;    /* else allocated */
+  uint64_t address;
+  size_t bytes;
+  size_t allocated, reserved; /* of the pool, afterwards */
+  const char *file;           /* the line of the allocation, or "" and 0 */
+  int line;
+} cgl_memory_event;
+
+/* Begins a history of the process's allocations anew, which keeps the latest
+   `events`; 0 ends it. */
+CGL_API cgl_status cgl_memory_history(size_t events);
+/* Copies the latest events (at most `room`), oldest first, and returns how
+   many; with a room of 0, how many there are.  Both may be NULL: *lost, events
+   that were pushed out, and *ms, the time now. */
+CGL_API size_t cgl_memory_events(cgl_memory_event *events, size_t room,
+                                 uint64_t *lost, double *ms);
 /* The pool that serves allocations outside captures; borrowed. */
 CGL_API cgl_pool *cgl_context_pool(cgl_context *context);
 

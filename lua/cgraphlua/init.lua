@@ -74,6 +74,11 @@ local callables = require "cgraphlua.callables"
 cg.graphed = callables.graphed
 cg.make_graphed_callables = callables.make_graphed_callables
 
+--- Loaded when it is wanted.
+function cg.memory_report(path)
+  return require("cgraphlua.report").write(path)
+end
+
 cg.on_log(function(message)
   io.stderr:write("cgraphlua: ", message, "\n")
 end)

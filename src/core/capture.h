@@ -108,6 +108,7 @@ struct cgl_graph {
   bool pool_held;  /* counted among the pool's captures */
   CUgraph template;
   CUgraphExec exec;
+  size_t exec_bytes;    /* that it took, counted in the pool; see history.h */
   uint64_t exec_number; /* of the executable; unique in the process */
   cgl_share *share;     /* in the pool, while the graph holds a capture */
   bool unchecked;       /* replays are neither ordered nor refused */

@@ -2,6 +2,7 @@
 #include "core/generator.h"
 #include "core/graph.h"
 #include "core/annotate.h"
+#include "core/history.h"
 #include "core/hooks.h"
 #include "core/memory.h"
 #include "core/share.h"
@@ -107,6 +108,7 @@ void cgl_graph_unhold_pool(cgl_graph *graph) {
 /* Moves what a graph captured to `to`, which is empty. */
 static void bequeath(cgl_graph *graph, cgl_graph *to) {
   to->exec = graph->exec;
+  to->exec_bytes = graph->exec_bytes;
   to->template = graph->template;
   to->recording = graph->recording;
   to->origin = graph->origin;
@@ -130,6 +132,8 @@ void cgl_graph_destroy(cgl_graph *graph) {
   if (!cgl_context_enter(graph->object.context, "graph")) {
     if (graph->exec)
       driver->cuGraphExecDestroy(graph->exec);
+    if (graph->exec)
+      atomic_fetch_sub(&graph->pool->sharing->executables, graph->exec_bytes);
     if (graph->template)
       driver->cuGraphDestroy(graph->template);
   }
@@ -182,6 +186,7 @@ static cgl_status shed(cgl_graph *graph, bool everything,
     }
   } else {
     husk->exec = graph->exec;
+    husk->exec_bytes = graph->exec_bytes;
     graph->exec = NULL;
     husk->pool = cgl_pool_retain(graph->pool);
   }
@@ -232,6 +237,7 @@ cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
           CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY,
       NULL, NULL, 0};
   CUgraphExec exec = NULL;
+  size_t before = cgl_history_free_bytes(context);
   cgl_relaxed relaxed = cgl_relax(context);
   const char *entry = "cuGraphInstantiateWithParams";
   CUresult result =
@@ -254,6 +260,9 @@ cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
     cgl_unrelax(context, relaxed);
     return status;
   }
+  size_t after = cgl_history_free_bytes(context);
+  graph->exec_bytes = before > after ? before - after : 0;
+  atomic_fetch_add(&graph->pool->sharing->executables, graph->exec_bytes);
   graph->exec = exec;
   graph->exec_number = atomic_fetch_add(&next_exec, 1);
   graph->label = label_of(graph);

@@ -1,6 +1,7 @@
 /* Pools: who gets which block, when to wait and when to grow. */
 #include "core/pool.h"
 #include "core/capture.h"
+#include "core/history.h"
 #include "core/reach.h"
 #include "core/share.h"
 
@@ -226,6 +227,7 @@ static void hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
   /* One reference for all live blocks. */
   if (pool->stats.allocations - pool->stats.frees == 1)
     cgl_object_retain(&pool->object);
+  cgl_history_add(pool, block, false);
 }
 
 
@@ -314,6 +316,7 @@ void cgl_pool_free(cgl_block *block, bool wide) {
   CHECK(pool);
   bool last = ++pool->stats.frees == pool->stats.allocations;
   pool->stats.allocated -= block->bytes;
+  cgl_history_add(pool, block, true);
   block->free_after = cgl_context_next_wait(pool->object.context);
   cgl_index_insert(pool, block, lane_after(pool, block, wide));
   CHECK(pool);

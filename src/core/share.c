@@ -8,9 +8,12 @@
 
 
 cgl_sharing *cgl_sharing_new(void) {
+  static atomic_uint_fast64_t next_id = 1;
   cgl_sharing *sharing = calloc(1, sizeof *sharing);
-  if (sharing)
-    pthread_mutex_init(&sharing->turns, NULL);
+  if (!sharing)
+    return NULL;
+  pthread_mutex_init(&sharing->turns, NULL);
+  sharing->id = atomic_fetch_add(&next_id, 1);
   return sharing;
 }
 
@@ -28,10 +31,9 @@ void cgl_sharing_free(cgl_sharing *sharing) {
 
 
 void cgl_sharing_count(cgl_sharing *sharing, cgl_pool_stats *stats) {
-  pthread_mutex_lock(&sharing->turns);
-  stats->ordered = sharing->ordered;
-  stats->refused = sharing->refused;
-  pthread_mutex_unlock(&sharing->turns);
+  stats->ordered = atomic_load(&sharing->ordered);
+  stats->refused = atomic_load(&sharing->refused);
+  stats->executables = atomic_load(&sharing->executables);
 }
 
 

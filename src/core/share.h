@@ -55,8 +55,10 @@ struct cgl_sharing {
   uint64_t tick, wait;    /* when, the wait of the host that covers it, */
   uint64_t exec;          /* which executable, and its graph's capture */
   cgl_site begun;
-  uint64_t ordered, refused;
-  bool said; /* that replays are made to wait */
+  atomic_uint_fast64_t ordered, refused; /* read without `turns` */
+  atomic_size_t executables; /* bytes, see cgl_pool_stats; without `turns` */
+  uint64_t id;               /* the pool's; never changes */
+  bool said;                 /* that replays are made to wait */
 };
 
 /* NULL without memory; the pool is its only owner. */

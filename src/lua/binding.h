@@ -357,6 +357,10 @@ void cgl_lua_open_kernel(lua_State *L, cgl_lua *S);
 void cgl_lua_open_pool(lua_State *L, cgl_lua *S);
 void cgl_lua_open_graph(lua_State *L, cgl_lua *S);
 void cgl_lua_open_generator(lua_State *L, cgl_lua *S);
+void cgl_lua_open_memory(lua_State *L, cgl_lua *S);
+/* memory.c: pool:snapshot, and the table of pool:stats. */
+int cgl_lua_pool_snapshot(lua_State *L);
+void cgl_lua_push_pool_stats(lua_State *L, const cgl_pool_stats *stats);
 /* Adds functions to the table on top; each gets the state as upvalue 1. */
 void cgl_lua_functions(lua_State *L, const luaL_Reg *functions);
 

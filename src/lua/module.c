@@ -210,6 +210,7 @@ LUA_API CGL_API int luaopen_cgraphlua_core(lua_State *L) {
 #define X(noun) cgl_lua_open_##noun(L, S);
   CGL_LUA_KINDS(X)
 #undef X
+  cgl_lua_open_memory(L, S);
   lua_pushliteral(L, CGL_VERSION);
   lua_setfield(L, -2, "version");
   lua_pushlightuserdata(L, NULL);

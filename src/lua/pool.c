@@ -57,20 +57,7 @@ static int pool_stats(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "pool:stats");
   cgl_pool_stats stats;
   cgl_pool_get_stats(check(L, S, 1), &stats);
-  lua_createtable(L, 0, 7);
-#define FIELD(name)                      \
-  lua_pushnumber(L, (double)stats.name); \
-  lua_setfield(L, -2, #name);
-  FIELD(reserved)
-  FIELD(reserved_peak)
-  FIELD(allocated)
-  FIELD(allocated_peak)
-  FIELD(allocations)
-  FIELD(frees)
-  FIELD(segments)
-  FIELD(ordered)
-  FIELD(refused)
-#undef FIELD
+  cgl_lua_push_pool_stats(L, &stats);
   return 1;
 }
 
@@ -97,6 +84,7 @@ void cgl_lua_open_pool(lua_State *L, cgl_lua *S) {
   static const luaL_Reg methods[] = {
       {"use", pool_use},
       {"stats", pool_stats},
+      {"snapshot", cgl_lua_pool_snapshot},
       {"trim", pool_trim},
       {NULL, NULL},
   };

@@ -74,6 +74,41 @@ function cg.synchronize(device) end
 ---@return integer total
 function cg.mem_get_info() end
 
+---@class cgraphlua.memory
+---@field device string
+---@field free integer bytes of the device
+---@field total integer
+---@field pools { pool: integer, default: boolean, stats: cgraphlua.pool_stats, segments: cgraphlua.segment[] }[]
+
+--- All pools of the current device as they are now.
+---@return cgraphlua.memory
+function cg.memory_snapshot() end
+
+--- Begins a history of allocations anew; false ends it, a number says how many
+--- of the latest events it keeps (100000).
+---@param events? boolean|integer
+function cg.memory_history(events) end
+
+---@class cgraphlua.memory_event
+---@field ms number since the history began
+---@field pool integer
+---@field action "alloc"|"free"
+---@field address integer
+---@field bytes integer
+---@field allocated integer of the pool, afterwards
+---@field reserved integer
+---@field where? string the line of the allocation
+
+--- The history, the oldest event first; its fields `lost` and `ms` say how
+--- many events were pushed out and what time it is.
+---@return cgraphlua.memory_event[]
+function cg.memory_events() end
+
+--- Writes one HTML page about the device's memory: pools, segments, the bytes
+--- over time when a history was kept, and who holds what.
+---@param path string
+function cg.memory_report(path) end
+
 --- Calls `fn` with messages that are no failures (an empty capture, a cache
 --- that cannot be written); nil silences them.  At first they go to stderr.
 ---@param fn? fun(message: string)

@@ -20,9 +20,30 @@ function pool:use(fn, ...) end
 ---@field segments integer now
 ---@field ordered integer replays made to wait for another graph of the pool
 ---@field refused integer replays refused with CGL_ERROR_ORDER
+---@field executables integer bytes that live executables took while a history was kept
 
 ---@return cgraphlua.pool_stats
 function pool:stats() end
+
+---@class cgraphlua.block
+---@field address integer
+---@field bytes integer
+---@field state "live"|"free"|"pending"|"scratch"|"unmapped"
+---@field stream? integer serial of the stream that it belongs to
+---@field requested? integer bytes asked for, of a live block
+---@field number? integer of the allocation
+---@field in_capture? boolean allocated while the stream captured
+---@field where? string the script's "file:line" that allocated it
+
+---@class cgraphlua.segment
+---@field address integer
+---@field bytes integer of address space that has been used
+---@field mapped integer bytes of device memory behind it
+---@field blocks cgraphlua.block[] by address; they cover the segment
+
+--- The pool's segments and blocks as they are now.
+---@return { pool: integer, segments: cgraphlua.segment[] }
+function pool:snapshot() end
 
 --- Returns every page without a live block to the device; what captures
 --- dropped stays while a graph of the pool lives.  Raises in a capture.
