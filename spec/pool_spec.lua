@@ -12,7 +12,7 @@ describe("pool", function()
     local p = cg.pool()
     assert.same({
       reserved = 0, reserved_peak = 0, allocated = 0, allocated_peak = 0,
-      allocations = 0, frees = 0, segments = 0, ordered = 0, refused = 0,
+      allocations = 0, frees = 0, segments = 0, ordered = 0, refused = 0, executables = 0,
     }, p:stats())
     local a = cg.buffer("uint8", MIB, { pool = p })
     local b = cg.buffer("uint8", 2 * MIB, { pool = p })
