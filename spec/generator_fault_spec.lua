@@ -118,3 +118,27 @@ describe("a failing driver under random draws", function()
     end)
   end
 end)
+
+describe("random draws in a graph", function()
+  it("cost a replay no call of the driver more", function()
+    local status, out, err = device.child([[
+      cg.on_log(nil)
+      local gen, x = cg.generator(1), cg.buffer("float", 8)
+      local plain = cg.capture(function() x:fill(1) end)
+      local drawing = cg.capture(function() x:uniform(gen) x:normal(gen) end)
+      local function calls(g, n)
+        cg.debug.fault(0)
+        local before = cg.debug.fault_count()
+        g:replay(n)
+        return cg.debug.fault_count() - before
+      end
+      drawing:replay()
+      print(calls(plain, 1), calls(drawing, 1), calls(drawing, 100))
+      x:uniform(gen) -- one kernel more at the next replay, and only there
+      print(calls(drawing, 10), calls(drawing, 10))
+    ]], "CGRAPHLUA_FAULT=1")
+    assert.equal("", err)
+    assert.equal("1\t1\t100\n11\t10\n", out)
+    assert.equal(0, status)
+  end)
+end)

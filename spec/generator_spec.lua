@@ -36,6 +36,18 @@ local function drawing(gen, n, opts)
   end
 end
 
+-- The elements in hex.
+local function bits(buffer)
+  local size, list = buffer.bytes / #buffer, {}
+  local bytes = buffer:download "string"
+  for i = 1, #bytes, size do
+    list[#list + 1] = bytes:sub(i, i + size - 1):reverse():gsub(".", function(c)
+      return ("%02x"):format(c:byte())
+    end)
+  end
+  return table.concat(list, " ")
+end
+
 local source = [[
 extern "C" __global__ void words(uint4 *out, int n, cgl_philox rng) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -45,6 +57,20 @@ extern "C" __global__ void two(uint4 *out, cgl_philox a, cgl_philox b) {
   int i = 2 * (blockIdx.x * blockDim.x + threadIdx.x);
   out[i] = cgl_random4(a);
   out[i + 1] = cgl_random4(b);
+}
+extern "C" __global__ void block(float *out, cgl_philox rng) {
+  __shared__ float sum[64];
+  int t = threadIdx.x;
+  sum[t] = cgl_uniform(rng);
+  for (int half = 32; half; half /= 2) {
+    __syncthreads();
+    if (t < half) sum[t] += sum[t + half];
+  }
+  out[blockIdx.x * 64 + t] = cgl_uniform(rng) + 0 * sum[0];
+}
+extern "C" __global__ void second(float *out, cgl_philox rng) {
+  cgl_uniform(rng);
+  out[blockIdx.x * 64 + threadIdx.x] = cgl_uniform(rng);
 }
 extern "C" __global__ void stride(float *out, int n, cgl_philox rng) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
@@ -274,6 +300,18 @@ describe("a capture that draws", function()
     slips(function() g:register_generator_state(1) end)
   end)
 
+  it("is preceded by what a hook of its replay draws", function()
+    local gen = cg.generator(7)
+    local g, values = drawing(gen, 1)
+    local hooked
+    g:register_replay_start_hook(function() hooked = draw(gen, 1) end)
+    for round = 0, 2 do
+      g:replay()
+      assert.same(expected(2 * round + 1, 2 * round + 1), hooked)
+      assert.same(expected(2 * round + 2, 2 * round + 2), values())
+    end
+  end)
+
   it("may make a generator, or use the default one first", function()
     cg.debug.forget()
     local x, y, gen = cg.buffer("uint32", 4), cg.buffer("uint32", 4)
@@ -471,6 +509,55 @@ describe("a kernel with a cgl_philox", function()
     cg.capture(run):replay(2)
     assert.same(expected(5, 6), got())
     assert.equal(6, gen:get_offset())
+  end)
+
+  it("draws by thread across barriers too", function()
+    local x, y = cg.buffer("float", 128), cg.buffer("float", 128)
+    m:kernel "block":launch(2, 64, x, cg.generator(5))
+    m:kernel "second":launch(2, 64, y, cg.generator(5))
+    assert.same(y:download(), x:download())
+  end)
+
+  it("has functions for every kind of number", function()
+    local gen = cg.generator(5)
+    local kernel = cg.kernel [[
+      extern "C" __global__ void all(float *f, double *d, unsigned *u, int n, cgl_philox rng) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i >= n) return;
+        float4 a = cgl_uniform4(rng), b = cgl_normal4(rng);
+        f[8 * i] = a.x, f[8 * i + 1] = a.y, f[8 * i + 2] = a.z, f[8 * i + 3] = a.w;
+        f[8 * i + 4] = b.x, f[8 * i + 5] = b.y, f[8 * i + 6] = b.z, f[8 * i + 7] = b.w;
+        d[3 * i] = cgl_uniform_double(rng);
+        d[3 * i + 1] = cgl_normal_double(rng);
+        d[3 * i + 2] = cgl_normal(rng);
+        u[3 * i] = cgl_below(rng, 10);
+        u[3 * i + 1] = cgl_below(rng, 3u << 30);
+        u[3 * i + 2] = cgl_random(rng);
+      }]]
+    local n = 20000
+    local f, d = cg.buffer("float", 8 * n), cg.buffer("double", 3 * n)
+    local u = cg.buffer("uint32", 3 * n)
+    kernel:over(n)(f, d, u, n, gen)
+    local function mean(list, first, step)
+      local sum = 0
+      for i = first, #list, step do sum = sum + list[i] end
+      return sum / (#list / step)
+    end
+    local fs, ds, us = f:download(), d:download(), u:download()
+    -- Five deviations of each mean.
+    for i = 1, 4 do assert.near(0.5, mean(fs, i, 8), 5 * 0.2887 / n ^ 0.5) end
+    for i = 5, 8 do assert.near(0, mean(fs, i, 8), 5 / n ^ 0.5) end
+    assert.near(0.5, mean(ds, 1, 3), 5 * 0.2887 / n ^ 0.5)
+    assert.near(0, mean(ds, 2, 3), 5 / n ^ 0.5)
+    assert.near(0, mean(ds, 3, 3), 5 / n ^ 0.5)
+    assert.near(4.5, mean(us, 1, 3), 5 * 2.8723 / n ^ 0.5)
+    assert.near(0.5, mean(us, 2, 3) / (3 * 2 ^ 30), 5 * 0.2887 / n ^ 0.5)
+    assert.near(0.5, mean(us, 3, 3) / 2 ^ 32, 5 * 0.2887 / n ^ 0.5)
+    for i = 1, #us, 3 do assert.is_true(us[i] < 10 and us[i + 1] < 3 * 2 ^ 30) end
+    -- The same bits on every device, and however the compiler fuses.
+    assert.equal("3f441768 3d8ec288 3f7bd62c 3f7739e2 3f4f0911 3f9abe97 3f45227a 3f37d8fc", bits(f:view(1, 8)))
+    assert.equal("3fe60ac68d5ed695 3fe9c26e2415c638 3fe4189160000000", bits(d:view(1, 3)))
+    assert.equal("00000005 bf04a200 a323fc06", bits(u:view(1, 3)))
   end)
 
   it("draws by thread in a grid-stride loop too", function()
