@@ -1,5 +1,6 @@
-/* Philox4x32-10: the device text against the known answers of Random123, and
-   a fill's words against Random123's own header where it is installed. */
+/* Philox4x32-10: the device text against the known answers of Random123, a
+   fill's words against Random123's own header where it is installed, and
+   generators of many threads at once. */
 #include "cgraphlua.h"
 #include "tap.h"
 
@@ -122,10 +123,100 @@ static void oracle(void) {
 #endif
 
 
+/* ---- threads ----------------------------------------------------------------
+ */
+
+enum { THREADS = 6, ROUNDS = 12, WORDS = 64 };
+
+/* The first word of an operation, as this file knows Philox. */
+static uint32_t first_word(uint64_t operation, uint64_t seed) {
+  uint32_t c[4] = {0, 0, (uint32_t)operation, (uint32_t)(operation >> 32)};
+  uint32_t k[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+  for (int round = 0; round < 10; round++) {
+    const uint64_t p = UINT64_C(0xd2511f53) * c[0];
+    const uint64_t q = UINT64_C(0xcd9e8d57) * c[2];
+    const uint32_t next[4] = {(uint32_t)(q >> 32) ^ c[1] ^ k[0], (uint32_t)q,
+                              (uint32_t)(p >> 32) ^ c[3] ^ k[1], (uint32_t)p};
+    memcpy(c, next, sizeof c);
+    k[0] += 0x9e3779b9;
+    k[1] += 0xbb67ae85;
+  }
+  return c[0];
+}
+
+
+static bool draw(cgl_buffer *x, cgl_generator *generator, cgl_stream *s) {
+  return done(cgl_buffer_random(x, generator, s, 0, UINT64_C(1) << 32));
+}
+
+
+static bool holds(cgl_buffer *x, cgl_stream *s, uint64_t operation,
+                  uint64_t seed) {
+  uint32_t words[WORDS];
+  return done(cgl_buffer_download(x, s, 0, words, sizeof words)) &&
+         words[0] == first_word(operation, seed);
+}
+
+
+/* One eager draw, a capture of two, three replays on two streams. */
+static bool round_trip(cgl_generator *generator, uint64_t seed, cgl_stream *s,
+                       cgl_stream *t, uint64_t *operation) {
+  cgl_buffer *x = NULL, *y = NULL;
+  cgl_graph *graph = NULL;
+  bool right = done(cgl_buffer_create(s, NULL, CGL_TYPE_uint32, WORDS, &x)) &&
+               done(cgl_buffer_create(s, NULL, CGL_TYPE_uint32, WORDS, &y)) &&
+               draw(x, generator, s) && holds(x, s, (*operation)++, seed) &&
+               done(cgl_graph_create(context, NULL, &graph)) &&
+               done(cgl_graph_capture_begin(graph, s)) &&
+               draw(x, generator, s) && draw(y, generator, s) &&
+               done(cgl_graph_capture_end(graph)) &&
+               done(cgl_graph_replay(graph, s, 2)) &&
+               done(cgl_graph_replay(graph, t, 1));
+  *operation += 6;
+  right = right && holds(x, t, *operation - 2, seed) &&
+          holds(y, t, *operation - 1, seed);
+  cgl_graph_release(graph);
+  cgl_buffer_release(x);
+  cgl_buffer_release(y);
+  return right;
+}
+
+
+static void *work(void *argument) {
+  const uint64_t seed = 1000 + (uintptr_t)argument;
+  uint64_t operation = 0, offset = 0;
+  cgl_generator *generator = NULL;
+  cgl_stream *s = NULL, *t = NULL;
+  bool right = done(cgl_stream_create(context, 0, &s)) &&
+               done(cgl_stream_create(context, 0, &t)) &&
+               done(cgl_generator_create(context, seed, &generator));
+  for (int i = 0; right && i < ROUNDS; i++)
+    right = round_trip(generator, seed, s, t, &operation);
+  right = right && done(cgl_generator_get_offset(generator, s, &offset)) &&
+          offset == operation;
+  cgl_generator_release(generator);
+  cgl_stream_release(s);
+  cgl_stream_release(t);
+  tap_ok(right, "thread %zu draws its own sequence", (size_t)argument);
+  return NULL;
+}
+
+
+/* The kernels are loaded by whoever comes first. */
+static void threads(void) {
+  pthread_t list[THREADS];
+  for (size_t i = 0; i < THREADS; i++)
+    pthread_create(&list[i], NULL, work, (void *)i);
+  for (size_t i = 0; i < THREADS; i++)
+    pthread_join(list[i], NULL);
+}
+
+
 int main(void) {
   if (!done(cgl_context_open(NULL, &context)) ||
       !done(cgl_stream_default(context, &stream)))
     return 77;
+  threads();
   known_answers();
   oracle();
   cgl_stream_release(stream);
