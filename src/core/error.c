@@ -15,11 +15,11 @@ typedef struct record {
   char *long_message; /* a compiler's text may be long */
   char sites[SITE_TEXTS][160];
   unsigned next_site;
-  int following; /* depth of cgl_fail_follow */
-  bool aside;    /* the latest failure went into `also` */
+  bool aside; /* the latest failure went into `also` */
 } record;
 
 static _Thread_local record *own_record;
+static _Thread_local int following; /* depth of cgl_fail_follow */
 _Thread_local cgl_site cgl_site_here;
 static record spare; /* of threads that got no memory for their own */
 static pthread_key_t record_key;
@@ -148,8 +148,7 @@ void cgl_clear_error(void) {
 
 
 void cgl_fail_follow(bool on) {
-  record *r = my_record();
-  r->following += on ? 1 : -1;
+  following += on ? 1 : -1;
 }
 
 
@@ -169,7 +168,7 @@ cgl_status cgl_fail(cgl_status status, const char *operation,
   va_list args, again;
   record *r = my_record();
   va_start(args, format);
-  r->aside = r->following && r->error.name && r->error.code;
+  r->aside = following && r->error.name && r->error.code;
   if (r->aside) {
     add_also(r, status, operation, format, args);
     va_end(args);
