@@ -192,11 +192,16 @@ static void apply_options(lua_State *L, cgl_lua *S, int options,
 }
 
 
+/* Begins a capture; *held (may be NULL) gets a reference, which a hook that
+   releases the graph leaves. */
 static void begin(lua_State *L, cgl_lua *S, cgl_graph *graph,
-                  cgl_stream *stream) {
+                  cgl_stream *stream, cgl_graph **held) {
   cgl_lua_call call;
   cgl_lua_call_begin(L, S, &call, graph, stream);
-  cgl_lua_call_end(&call, cgl_graph_capture_begin(graph, stream));
+  cgl_status status = cgl_graph_capture_begin(graph, stream);
+  if (!status && held)
+    *held = cgl_graph_retain(graph);
+  cgl_lua_call_end(&call, status);
 }
 
 
@@ -212,7 +217,7 @@ static int graph_capture_begin(lua_State *L) {
   if (!stream)
     stream = cgl_lua_stream(L, S);
   apply_options(L, S, 2, graph);
-  begin(L, S, graph, stream);
+  begin(L, S, graph, stream, NULL);
   cgl_lua_box_at(L, 1)->mark = mark;
   return 0;
 }
@@ -305,8 +310,7 @@ static void capture(lua_State *L, cgl_lua *S, cgl_stream *stream) {
   cgl_graph **held = cgl_lua_new(L, S, CGL_LUA_graph);
   lua_replace(L, 3);
   lua_insert(L, 2); /* 1: the graph, 2: held, 3: fn */
-  begin(L, S, graph, stream);
-  *held = cgl_graph_retain(graph);
+  begin(L, S, graph, stream, held);
   if (cgl_lua_within(L, S, stream, NULL, 0))
     abandon(L, S, graph);
   finish(L, S, graph);

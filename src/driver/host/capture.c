@@ -137,7 +137,7 @@ CUresult host_capture_deps(CUstream stream, const CUgraphNode *deps,
                            bool replace) {
   size_t kept = replace ? 0 : stream->ndeps;
   /* The caller may hand back what cuStreamGetCaptureInfo lent it. */
-  bool lent = deps != NULL && deps >= stream->deps &&
+  bool lent = deps != NULL && stream->deps != NULL && deps >= stream->deps &&
               deps < stream->deps + stream->deps_size;
   if (lent && !replace)
     return CUDA_SUCCESS;
