@@ -4,12 +4,12 @@
    Idea: a block of four words is a function of a key, the generator's seed,
    and a counter: the number of the operation that draws (64 bits) and a
    position inside it (64 bits).  So nothing is carried from thread to thread
-   and no result depends on a grid or a device.
-   In a kernel of the script's the position is the number of the thread in
-   the grid (40 bits) and of the draw in the thread (24 bits); a fill's is the
-   index of the value, an attempt's number in the topmost eight bits.
-   Random123's own header is not used: it is a hundred times this text, and
-   wants headers of C that neither compiler is given. */
+   and no result depends on a grid or a device.  In a kernel of the script's
+   the position is the number of the thread in the grid (40 bits) and of the
+   draw in the thread (24 bits); a fill's is the index of the value, an
+   attempt's number in the topmost eight bits.
+   Random123's own header is not used: it includes <iostream>, <algorithm> and
+   the compiler's intrinsics, which neither compiler is given here. */
 struct cgl_philox {
   const unsigned long long *state; /* seed and offset; null: read already */
   unsigned long long operation;    /* relative to the offset until then */

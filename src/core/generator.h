@@ -1,19 +1,18 @@
 /* Generators of random numbers and what draws from them.
    Idea: every operation that draws takes one number of its generator's state
-   and uses (seed, number) as the key and half of the counter of Philox (see
-   compile/device_random.h).  The state's seed and offset lie on the device;
-   an operation adds a number of its own, relative to that offset: outside of
-   captures the count of draws since the offset was last moved, in a capture
-   the capture's count.  A graph moves the offset itself, by one node at its
-   end, so a replay draws fresh numbers and the host has nothing to do.
+   and uses (seed, number) as Philox's key and half of its counter (compile/
+   device_random.h).  Seed and offset lie on the device; an operation adds a
+   number relative to the offset: eagerly the count of draws since the offset
+   was last moved, in a capture the capture's own.  A graph moves the offset
+   itself, by a node at its end, so the host has nothing to do for a replay.
    Glossary.  state: what generators share and graphs keep.  pending: numbers
-   taken since, which the device's offset lacks.  stale: seed and offset are
-   still to be written to the device.  draw: what one capture takes of one
-   state.  barrier: the node after which the device's offset is moved, and
-   which later draws of the capture have to follow.
+   taken that the device's offset lacks.  stale: seed and offset are still to
+   be written there.  draw: what one capture takes of one state.  barrier: the
+   node that moves the offset in mid-capture, or contains such a node.
    Invariants: a state is used in stream order, `clock` being the last stream
-   that used it; no two operations get the same number; a generator serves one
-   thread at a time. */
+   that used it; no two operations get the same number, and every operation of
+   a capture comes before the next barrier and after the last; a generator
+   serves one thread at a time. */
 #ifndef CGL_CORE_GENERATOR_H
 #define CGL_CORE_GENERATOR_H
 
