@@ -461,6 +461,36 @@ describe("sharing a pool", function()
       g:replay()
     end)
 
+    it("is refused where a later branch gets its memory", function()
+      local pool, side, at, reused = cg.pool(), cg.stream(), nil, nil
+      local inner = capture(pool, function()
+        local t = cg.buffer("float", N)
+        t:fill(1)
+        at = t:address()
+        t:release()
+      end, { keep_graph = true })
+      local function body(joined)
+        return function()
+          side:wait(cg.current_stream())
+          side:use(function() inner:replay() end)
+          if joined then cg.current_stream():wait(side) end
+          local y = cg.buffer("float", N)
+          reused = y:address() == at
+          y:fill(3)
+          if not joined then cg.current_stream():wait(side) end
+          return y
+        end
+      end
+      local ok, err = pcall(capture, pool, body(false))
+      if reused then
+        assert.is_false(ok)
+        assert.equal("CGL_ERROR_ORDER", err.name)
+      end
+      local g, y = capture(pool, body(true))
+      g:replay(3)
+      assert.equal(3, value(y))
+    end)
+
     it("is refused where it overwrites what the capture still needs", function()
       local pool = cg.pool()
       local at

@@ -46,6 +46,26 @@ void cgl_sharing_begin(cgl_pool *pool) {
 }
 
 
+uint64_t cgl_sharing_made(cgl_pool *pool) {
+  pthread_mutex_lock(&pool->sharing->turns);
+  uint64_t made = pool->sharing->made;
+  pthread_mutex_unlock(&pool->sharing->turns);
+  return made;
+}
+
+
+void cgl_sharing_undo(cgl_pool *pool, uint64_t made) {
+  cgl_sharing *sharing = pool->sharing;
+  pthread_mutex_lock(&sharing->turns);
+  for (cgl_share *share = sharing->shares; share; share = share->next)
+    if (share->number > made && !share->undone) {
+      share->undone = true;
+      share->undone_at = cgl_site_here;
+    }
+  pthread_mutex_unlock(&sharing->turns);
+}
+
+
 /* ---- noting ------------------------------------------------------------- */
 
 /* The use of an allocation in the recording, where there is room for one. */
@@ -356,28 +376,71 @@ static bool make_group(cgl_share *share, cgl_recording *recording) {
 }
 
 
-/* A buffer of the capture that a graph inside it overwrites before it is read
-   for the last time. */
-static cgl_status check_children(const cgl_graph *graph,
-                                 const char *operation) {
+/* Whether operation `before` is reached back from `after` over the edges;
+   `seen` has a byte for each operation. */
+static bool precedes(const cgl_recording *recording, size_t before,
+                     size_t after, unsigned char *seen, size_t *stack) {
+  size_t depth = 0;
+  memset(seen, 0, recording->nops);
+  stack[depth++] = after;
+  while (depth) {
+    size_t op = stack[--depth];
+    if (op == before)
+      return true;
+    for (size_t i = recording->first[op]; i < recording->first[op + 1]; i++) {
+      size_t from = recording->edges[i];
+      if (from == SIZE_MAX || seen[from])
+        continue;
+      seen[from] = 1;
+      stack[depth++] = from;
+    }
+  }
+  return false;
+}
+
+
+static cgl_status refuse_overwritten(const cgl_use *own, const cgl_use *other,
+                                     const char *operation) {
+  cgl_fail(CGL_ERROR_ORDER, operation,
+           "a graph replayed in the capture overwrites (%s) a buffer of it, "
+           "made at %s, that is used afterwards or at the same time: they "
+           "share a pool",
+           cgl_site_text(other->wrote), cgl_site_text(own->made));
+  cgl_fail_hint("capture the two into pools of their own, or replay the graph "
+                "before the buffer is made");
+  return CGL_ERROR_ORDER;
+}
+
+
+/* Refuses a buffer of the capture in memory that a graph inside it writes to
+   while the buffer is in use. */
+static cgl_status check_children(cgl_graph *graph, const char *operation) {
   const cgl_recording *recording = &graph->recording;
-  for (size_t i = 0; i < recording->nuses; i++)
-    for (size_t k = 0; recording->children && k < recording->nuses; k++) {
+  if (!recording->children)
+    return CGL_OK;
+  CUresult result = cgl_recording_learn_edges(graph);
+  if (result)
+    return cgl_fail_driver(graph->object.context, result, operation,
+                           "cuGraphGetEdges");
+  unsigned char *seen = malloc(recording->nops + 1);
+  size_t *stack = malloc((recording->nops + 1) * sizeof *stack);
+  cgl_status status = CGL_OK;
+  if (!seen || !stack)
+    status = cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                      "no memory to check the graphs in the capture");
+  for (size_t i = 0; i < recording->nuses && !status; i++)
+    for (size_t k = 0; k < recording->nuses && !status; k++) {
       const cgl_use *own = &recording->uses[i], *other = &recording->uses[k];
       if (other->number >= own->number || !other->writes ||
-          !overlap(own, other) || other->last <= own->first ||
-          other->last >= own->last)
+          !overlap(own, other) || other->first > own->last)
         continue;
-      cgl_fail(CGL_ERROR_ORDER, operation,
-               "a graph replayed in the capture overwrites (%s) a buffer of "
-               "it, made at %s, that is used again afterwards: they share a "
-               "pool",
-               cgl_site_text(other->wrote), cgl_site_text(own->made));
-      cgl_fail_hint("capture the two into pools of their own, or replay the "
-                    "graph before the buffer is made");
-      return CGL_ERROR_ORDER;
+      if (other->last > own->first ||
+          !precedes(recording, other->last, own->first, seen, stack))
+        status = refuse_overwritten(own, other, operation);
     }
-  return CGL_OK;
+  free(seen);
+  free(stack);
+  return status;
 }
 
 
@@ -405,6 +468,7 @@ cgl_status cgl_share_make(cgl_graph *graph, const char *operation) {
       join(cell, share);
     for (size_t i = 0; i < share->ninputs; i++)
       share->spoils_itself |= cgl_cell_spoiled_by(share->inputs[i].cell, share);
+    share->number = ++sharing->made;
     share->next = sharing->shares;
     sharing->shares = share;
   } else

@@ -27,6 +27,9 @@ struct cgl_share {
   cgl_pool *pool;        /* retained */
   cgl_site begun;        /* the capture */
   uint64_t turn;         /* of the last replay; 0: none */
+  uint64_t number;       /* in the order in which the pool's were made */
+  bool undone;           /* the pool took its memory back: no more replays */
+  cgl_site undone_at;
   cgl_use *uses;
   size_t nuses;
   struct cgl_input {
@@ -48,7 +51,7 @@ struct cgl_sharing {
   pthread_mutex_t turns; /* guards everything below but `shared` */
   atomic_bool shared;    /* others than one graph may use the pool */
   bool strict;           /* refuses where it would make a replay wait */
-  uint64_t turn;
+  uint64_t turn, made;   /* replays and shares so far */
   cgl_share *shares;
   cgl_cell *cells;
   struct cgl_clock *last; /* retained: the stream of the last replay, */
@@ -68,6 +71,12 @@ void cgl_sharing_free(cgl_sharing *sharing);
 void cgl_sharing_count(cgl_sharing *sharing, cgl_pool_stats *stats);
 /* The pool has got a second user. */
 void cgl_sharing_begin(cgl_pool *pool);
+
+/* How many captures into the pool have ended so far. */
+uint64_t cgl_sharing_made(cgl_pool *pool);
+/* Takes back the memory of those that ended after the first `made`: their
+   graphs are not replayed again. */
+void cgl_sharing_undo(cgl_pool *pool, uint64_t made);
 
 /* ---- captures */
 

@@ -118,6 +118,16 @@ static cgl_status order(cgl_sharing *sharing, const cgl_share *share,
 }
 
 
+static cgl_status refuse_undone(const cgl_share *share, const char *operation) {
+  cgl_fail(CGL_ERROR_RELEASED, operation,
+           "the memory that the graph captured at %s uses was taken back when "
+           "its pool was restored at %s",
+           cgl_site_text(share->begun), cgl_site_text(share->undone_at));
+  cgl_fail_hint("capture the graph again");
+  return CGL_ERROR_RELEASED;
+}
+
+
 /* ---- turns -----------------------------------------------------------------
  */
 
@@ -146,7 +156,10 @@ cgl_status cgl_share_begin(cgl_graph *graph, cgl_stream *stream, uint64_t count,
   cgl_share *share = graph->share;
   cgl_status status = CGL_OK;
   lock(share);
-  if (graph->unchecked)
+  for (size_t i = 0; i < share->ngroup && !status; i++)
+    if (share->group[i]->undone)
+      status = refuse_undone(share->group[i], operation);
+  if (graph->unchecked && !status)
     return CGL_OK;
   for (size_t i = 0; i < share->ngroup && !status; i++)
     status = check_inputs(share->group[i], count, operation);
