@@ -65,6 +65,7 @@ static int synchronize(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "synchronize");
   if (lua_isnoneornil(L, 1)) {
     cgl_lua_done(L, S, cgl_context_synchronize(cgl_lua_context(L, S)));
+    cgl_lua_settle(L, S);
     return 0;
   }
   cgl_context *context = NULL;
