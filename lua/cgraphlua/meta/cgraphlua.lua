@@ -147,7 +147,8 @@ function cg.stream_from(pointer) end
 function cg.is_current_stream_capturing() end
 
 --- A new event.
----@param opts? {timing?: boolean, external?: boolean} timing = false: cheaper, without elapsed; external = true: nodes in captures
+--- timing = false: cheaper, without elapsed; external = true: nodes in captures.
+---@param opts? {timing?: boolean, external?: boolean}
 ---@return cgraphlua.event
 function cg.event(opts) end
 
