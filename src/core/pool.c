@@ -9,10 +9,10 @@
 #include <string.h>
 
 enum {
-  PATIENCE = 8,      /* waits before the pool grows instead */
-  AMORTIZED = 256,   /* allocations that pay for one more wait */
-  LOOKS = 64,        /* candidates whose reachability is asked for */
-  WORTH_WAITING = 16 /* part of the reserved bytes that is worth one */
+  PATIENCE = 32,      /* waits before the pool grows instead */
+  AMORTIZED = 16,     /* allocations that pay for one more wait */
+  LOOKS = 64,         /* candidates whose reachability is asked for */
+  WORTH_WAITING = 128 /* part of the reserved bytes that is worth one */
 };
 
 #ifdef CGL_DEBUG
@@ -47,7 +47,8 @@ static cgl_block *find_reached(const cgl_lane *lane, size_t bytes,
                                cgl_stream *stream) {
   cgl_block *block = lane->bytes ? cgl_index_first(lane, bytes) : NULL;
   for (int looks = 0; block && looks < LOOKS; looks++) {
-    if (block->bytes >= bytes && cgl_capture_covers(stream, block))
+    if (block->bytes >= bytes + cgl_index_pad(block, bytes) &&
+        cgl_capture_covers(stream, block))
       return block;
     block = cgl_index_next(block);
   }
@@ -100,10 +101,10 @@ static size_t unsettled(const cgl_pool *pool) {
 
 
 /* Waiting is dear and growing for ever is worse: a pool that could do with
-   what it has waits a few times, and then grows so that it need not. */
+   what it has waits now and then, and else grows so that it need not. */
 static bool should_wait(const cgl_pool *pool, size_t bytes) {
   size_t gain = unsettled(pool);
-  return pool->patience > 0 && gain >= pool->granularity && gain >= bytes / 2 &&
+  return pool->patience > 0 && gain >= pool->granularity && gain >= bytes / 8 &&
          gain >= pool->stats.reserved / WORTH_WAITING;
 }
 
@@ -186,14 +187,22 @@ static CUresult obtain(cgl_pool *pool, size_t bytes, cgl_stream *stream,
 /* ---- blocks
  * ------------------------------------------------------------------------ */
 
-/* Leaves `bytes` of a block and returns the rest to its lane; without memory
-   for the rest's record the whole block is taken. */
-static void carve(cgl_pool *pool, cgl_block *block, size_t bytes,
-                  cgl_lane *lane) {
-  if (block->bytes - bytes < CGL_POOL_UNIT || pool->desc.no_split ||
-      !cgl_index_reserve(pool, 1))
-    return;
-  cgl_index_insert(pool, cgl_index_cut(pool, block, bytes), lane);
+/* `bytes` of a block; the rest of it, before and after, returns to its lane.
+   Without memory for records the whole block is taken. */
+static cgl_block *carve(cgl_pool *pool, cgl_block *block, size_t bytes,
+                        cgl_lane *lane) {
+  size_t pad = cgl_index_pad(block, bytes);
+  if (pool->desc.no_split || block->bytes == bytes ||
+      !cgl_index_reserve(pool, 2))
+    return block;
+  if (pad && block->bytes - bytes >= pad) {
+    cgl_block *aligned = cgl_index_cut(pool, block, pad);
+    cgl_index_insert(pool, block, lane);
+    block = aligned;
+  }
+  if (block->bytes > bytes)
+    cgl_index_insert(pool, cgl_index_cut(pool, block, bytes), lane);
+  return block;
 }
 
 
@@ -214,9 +223,9 @@ static size_t in_units(const cgl_pool *pool, size_t bytes) {
 
 
 /* The block is live from here on, with the rest of it back in its lane. */
-static void hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
-                     const cgl_stream *stream, cgl_lane *rest) {
-  carve(pool, block, in_units(pool, bytes), rest);
+static cgl_block *hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
+                           const cgl_stream *stream, cgl_lane *rest) {
+  block = carve(pool, block, in_units(pool, bytes), rest);
   count(pool, block->bytes);
   block->stream = stream->serial;
   block->free_after = 0;
@@ -228,6 +237,7 @@ static void hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
   if (pool->stats.allocations - pool->stats.frees == 1)
     cgl_object_retain(&pool->object);
   cgl_history_add(pool, block, false);
+  return block;
 }
 
 
@@ -239,7 +249,7 @@ static CUresult serve(cgl_pool *pool, cgl_stream *stream, size_t bytes,
   CUresult result =
       obtain(pool, in_units(pool, bytes), stream, entry, out, &rest);
   if (!result)
-    hand_out(pool, *out, bytes, stream, rest);
+    *out = hand_out(pool, *out, bytes, stream, rest);
   CHECK(pool);
   pthread_mutex_unlock(&pool->lock);
   return result;
@@ -257,7 +267,7 @@ CUresult cgl_pool_spare_block(cgl_pool *pool, cgl_stream *stream, size_t bytes,
     found = false;
   }
   if (found) {
-    hand_out(pool, *out, bytes, stream, rest);
+    *out = hand_out(pool, *out, bytes, stream, rest);
     atomic_fetch_sub(&pool->object.references, 1); /* the blocks have theirs */
   }
   pthread_mutex_unlock(&pool->lock);

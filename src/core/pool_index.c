@@ -215,10 +215,22 @@ cgl_block *cgl_index_make_hole(cgl_pool *pool, cgl_block *block) {
 /* ---- looking for a size
  * ------------------------------------------------------------ */
 
+size_t cgl_index_pad(const cgl_block *block, size_t bytes) {
+  size_t granule = block->segment->pool->granularity;
+  return bytes < granule ? 0 : (granule - block->offset % granule) % granule;
+}
+
+
+static bool holds(const cgl_block *block, size_t bytes) {
+  return block->bytes >= bytes &&
+         block->bytes - bytes >= cgl_index_pad(block, bytes);
+}
+
+
 static cgl_block *smallest(cgl_block *block, size_t bytes) {
   cgl_block *best = NULL;
   for (int looks = 0; block && looks < LOOKS; block = block->bin_next, looks++)
-    if (block->bytes >= bytes && (!best || block->bytes < best->bytes)) {
+    if (holds(block, bytes) && (!best || block->bytes < best->bytes)) {
       best = block;
       if (best->bytes == bytes)
         break;
@@ -246,7 +258,13 @@ cgl_block *cgl_index_find(const cgl_lane *lane, size_t bytes) {
   unsigned first, second;
   bin_of(bytes, &first, &second);
   cgl_block *best = smallest(lane->bins[first][second], bytes);
-  return best ? best : smallest(bin_after(lane, first, second), bytes);
+  /* In the bins after it all are large enough, but for their padding. */
+  cgl_block *bin = best ? NULL : bin_after(lane, first, second);
+  while (bin && !(best = smallest(bin, bytes))) {
+    bin_of(bin->bytes, &first, &second);
+    bin = bin_after(lane, first, second);
+  }
+  return best;
 }
 
 

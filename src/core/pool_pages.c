@@ -8,7 +8,11 @@
 
 #define MIB ((size_t)1 << 20)
 #define FIRST_SEGMENT (256 * MIB) /* of address space; the next are larger */
-enum { MAX_DEVICES = 64, ALIGNMENT = 256 };
+enum {
+  MAX_DEVICES = 64,
+  ALIGNMENT = 256,
+  HUGE = 128 /* granules: from there on many small chunks take too long */
+};
 
 
 static size_t round_up(size_t value, size_t unit) {
@@ -261,6 +265,10 @@ static bool weigh(const cgl_pool *pool, cgl_block *hole, size_t bytes,
                   const cgl_lane *own, growth *best) {
   growth g = {joins(pool, hole->prev, own), hole, NULL, 0};
   size_t have = g.left ? g.left->bytes : 0;
+  size_t pad = g.left ? cgl_index_pad(g.left, bytes) : 0;
+  if (pad >= have)
+    g.left = NULL;
+  have = g.left ? have - pad : 0;
   g.missing = round_up(bytes > have ? bytes - have : 1, pool->granularity);
   if (g.missing > hole->bytes) {
     g.right = joins(pool, hole->next, own);
@@ -332,8 +340,8 @@ static CUresult lay(cgl_pool *pool, cgl_block *hole, size_t want, size_t *laid,
     size_t left = want - *laid;
     if (!spare_take(pool, left, &chunk) &&
         (pool->desc.no_split || !spare_take(pool, room - *laid, &chunk)))
-      result = chunk_create(pool, left < CGL_POOL_CHUNK ? 1 : CGL_POOL_CHUNK,
-                            &chunk, entry);
+      result =
+          chunk_create(pool, left < HUGE ? 1 : CGL_POOL_CHUNK, &chunk, entry);
     if (result)
       break;
     *entry = "cuMemMap";
@@ -442,7 +450,7 @@ CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes,
   }
   size_t want = g.missing / pool->granularity;
   *entry = "malloc";
-  if (!spare_reserve(pool, want + 1) || !cgl_index_reserve(pool, 1))
+  if (!spare_reserve(pool, want + 1) || !cgl_index_reserve(pool, 2))
     return CUDA_ERROR_OUT_OF_MEMORY;
   cgl_lane *left_lane = NULL, *right_lane = NULL;
   if (g.left) {
@@ -459,7 +467,7 @@ CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes,
     harvest(pool, want, g.hole->bytes / pool->granularity);
   size_t laid = 0;
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-  if (cgl_index_reserve(pool, 1) && spare_reserve(pool, want + 1))
+  if (cgl_index_reserve(pool, 2) && spare_reserve(pool, want + 1))
     result = lay(pool, g.hole, want, &laid, entry);
   if (result) {
     cgl_index_make_hole(pool, g.hole);
@@ -472,8 +480,13 @@ CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes,
   cgl_block *block = fill(pool, g.hole, laid * pool->granularity);
   if (g.right)
     block = cgl_index_join(pool, block, g.right);
-  if (g.left)
-    block = cgl_index_join(pool, g.left, block);
+  if (g.left) {
+    size_t pad = cgl_index_pad(g.left, bytes);
+    cgl_block *left = pad ? cgl_index_cut(pool, g.left, pad) : g.left;
+    if (pad)
+      cgl_index_insert(pool, g.left, left_lane);
+    block = cgl_index_join(pool, left, block);
+  }
   if (g.right)
     *rest = right_lane;
   *out = block;
