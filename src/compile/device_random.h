@@ -17,7 +17,12 @@ struct cgl_philox {
   unsigned long long seed;
 };
 
+/* Not static where a compiler warns of static functions nobody calls. */
+#ifdef __CUDACC_RTC__
+#define CGL_RANDOM __device__ __forceinline__
+#else
 #define CGL_RANDOM static __device__ __forceinline__
+#endif
 
 #define CGL_PHILOX_ROUND(i)                               \
   {                                                       \
