@@ -55,8 +55,13 @@ describe("the page on parity", function()
     return
   end
 
-  it("has its rows", function()
-    assert.is_true(#rows() > 25)
+  it("has its tables and rows", function()
+    assert.is_true(#rows() >= 40)
+    for _, title in ipairs { "torch.cuda.CUDAGraph", "torch.cuda.graph and torch.accelerator.Graph",
+                             "Memory", "Random numbers" } do
+      assert.is_truthy(page:find("\n## " .. title .. "\n\n| torch | cgraphlua | shown by |", 1, true),
+        title)
+    end
     for _, row in ipairs(rows()) do
       assert.equal(3, #row.cells, row.name)
       assert.is_true(#row.cells[2] > 0, row.name)
