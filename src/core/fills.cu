@@ -179,20 +179,31 @@ extern "C" __global__ void normal_double(double *out, u64 n, GENERATOR,
 #ifdef RANDOM
 // low + [0, count): Lemire's method.  A word whose product's lower half is
 // below `rejected` would favour some values; the value then takes its word of
-// the next attempt's block.
-INSIDE uint4 words(GENERATOR, u64 position) {
-  return cgl_philox4x32(position, state[1] + number, state[0]);
+// the next attempt's block.  That is seldom, and kept out of the way.
+static __device__ __noinline__ u64 again(GENERATOR, u64 p, unsigned lane,
+                                         unsigned count, unsigned rejected) {
+  u64 m = 0;
+  for (u64 attempt = 1; attempt < 256; attempt++) {
+    const uint4 v =
+        cgl_philox4x32(attempt << 56 | p, state[1] + number, state[0]);
+    m = (u64)(lane == 0   ? v.x
+              : lane == 1 ? v.y
+              : lane == 2 ? v.z
+                          : v.w) *
+        count;
+    if ((unsigned)m >= rejected) break;
+  }
+  return m;
 }
-INSIDE unsigned word_of(uint4 v, unsigned lane) {
-  return lane == 0 ? v.x : lane == 1 ? v.y : lane == 2 ? v.z : v.w;
+INSIDE u64 fair(GENERATOR, u64 p, unsigned lane, unsigned word, unsigned count,
+                unsigned rejected) {
+  const u64 m = (u64)word * count;
+  if ((unsigned)m >= rejected) return m >> 32;
+  return again(state, number, p, lane, count, rejected) >> 32;
 }
-INSIDE unsigned below(GENERATOR, u64 p, unsigned lane, unsigned word,
-                      unsigned count, unsigned rejected) {
-  if (!count) return word;
-  u64 m = (u64)word * count;
-  for (u64 attempt = 1; (unsigned)m < rejected && attempt < 256; attempt++)
-    m = (u64)word_of(words(state, number, attempt << 56 | p), lane) * count;
-  return (unsigned)(m >> 32);
+// 2^32 values are all words; other powers of two reject none.
+INSIDE u64 plain(unsigned word, u64 count) {
+  return word * (count & 0xffffffff) >> 32 | (count >> 32 ? word : 0);
 }
 
 #define KERNEL(bits, T)                                                     \
@@ -200,12 +211,18 @@ INSIDE unsigned below(GENERATOR, u64 p, unsigned lane, unsigned word,
                                            u64 low, u64 count,              \
                                            u64 rejected) {                  \
     const unsigned c = (unsigned)count, r = (unsigned)rejected;             \
-    fill4(out, n, state, number, [=](uint4 v, u64 p) -> quad<T> {           \
-      return {(T)(low + below(state, number, p, 0, v.x, c, r)),             \
-              (T)(low + below(state, number, p, 1, v.y, c, r)),             \
-              (T)(low + below(state, number, p, 2, v.z, c, r)),             \
-              (T)(low + below(state, number, p, 3, v.w, c, r))};            \
-    });                                                                     \
+    if (r)                                                                  \
+      fill4(out, n, state, number, [=](uint4 v, u64 p) -> quad<T> {         \
+        return {(T)(low + fair(state, number, p, 0, v.x, c, r)),            \
+                (T)(low + fair(state, number, p, 1, v.y, c, r)),            \
+                (T)(low + fair(state, number, p, 2, v.z, c, r)),            \
+                (T)(low + fair(state, number, p, 3, v.w, c, r))};           \
+      });                                                                   \
+    else                                                                    \
+      fill4(out, n, state, number, [=](uint4 v, u64) -> quad<T> {           \
+        return {(T)(low + plain(v.x, count)), (T)(low + plain(v.y, count)), \
+                (T)(low + plain(v.z, count)), (T)(low + plain(v.w, count))};\
+      });                                                                   \
   }
 KERNEL(8, unsigned char)
 KERNEL(16, unsigned short)
@@ -213,22 +230,33 @@ KERNEL(32, unsigned)
 KERNEL(64, u64)
 
 // More than 2^32 values: 64 bits for each.
-INSIDE u64 below_wide(GENERATOR, u64 p, unsigned lane, uint4 v, u64 count,
-                      u64 rejected) {
-  u64 word = lane ? (u64)v.w << 32 | v.z : (u64)v.y << 32 | v.x;
-  if (!count) return word;
-  for (u64 attempt = 1; word * count < rejected && attempt < 256; attempt++) {
-    const uint4 next = words(state, number, attempt << 56 | p);
-    word = lane ? (u64)next.w << 32 | next.z : (u64)next.y << 32 | next.x;
+INSIDE u64 word_of(uint4 v, unsigned lane) {
+  return lane ? (u64)v.w << 32 | v.z : (u64)v.y << 32 | v.x;
+}
+static __device__ __noinline__ u64 again_wide(GENERATOR, u64 p, unsigned lane,
+                                              u64 count, u64 rejected) {
+  u64 word = 0;
+  for (u64 attempt = 1; attempt < 256; attempt++) {
+    word = word_of(
+        cgl_philox4x32(attempt << 56 | p, state[1] + number, state[0]), lane);
+    if (word * count >= rejected) break;
   }
   return __umul64hi(word, count);
+}
+INSIDE u64 fair_wide(GENERATOR, u64 p, unsigned lane, u64 word, u64 count,
+                     u64 rejected) {
+  if (!count) return word;
+  if (word * count >= rejected) return __umul64hi(word, count);
+  return again_wide(state, number, p, lane, count, rejected);
 }
 
 extern "C" __global__ void random_wide(u64 *out, u64 n, GENERATOR, u64 low,
                                        u64 count, u64 rejected) {
   fill2(out, n, state, number, [=](uint4 v, u64 p) -> pair<u64> {
-    return {low + below_wide(state, number, p, 0, v, count, rejected),
-            low + below_wide(state, number, p, 1, v, count, rejected)};
+    return {low + fair_wide(state, number, p, 0, word_of(v, 0), count,
+                            rejected),
+            low + fair_wide(state, number, p, 1, word_of(v, 1), count,
+                            rejected)};
   });
 }
 #endif
