@@ -261,6 +261,14 @@ describe("a graph's hooks", function()
     end)
   end)
 
+  it("that replay their own graph end in an error, not in a crash", function()
+    local g, x, body = adder()
+    g:capture(body)
+    g:register_replay_start_hook(function() g:replay() end)
+    assert.matches("more than 100 deep", (device.fails(g.replay, g)))
+    assert.equal(0, x:download()[1])
+  end)
+
   it("that reset or release their graph leave a clear error", function()
     local g, _, body = adder()
     g:capture(body)
@@ -362,6 +370,30 @@ describe("what waits for a graph's end", function()
     assert.same({ 1, 2 }, log)
     assert.matches("a destroy callback failed: .*broken", said)
     assert.matches("never captured", said)
+  end)
+
+  it("sees a graph that is released, and registers nothing more on it", function()
+    for _, ending in ipairs { "release", "collect" } do
+      do
+        local g = cg.graph()
+        g:register_destroy_callback(function()
+          note(tostring(g)) ()
+          g:register_destroy_callback(note "never")
+        end)
+        g:register_destroy_callback(note "last")
+        if ending == "release" then g:release() end
+      end
+      collectgarbage()
+      collectgarbage()
+      assert.same({ "cgraphlua.graph (released)", "last" }, log)
+      log = {}
+    end
+    local g = cg.graph()
+    g:register_destroy_callback(function() g:register_destroy_callback(note "next") end)
+    g:reset()
+    assert.same({}, log)
+    g:reset()
+    assert.same({ "next" }, log)
   end)
 
   it("is removed by its handle", function()

@@ -159,8 +159,9 @@ static void put_back(const failure *first) {
 }
 
 
-static cgl_status end(cgl_graph *graph, cgl_status status,
-                      const char *operation) {
+/* Not inlined: hooks that replay would have it on the stack once each. */
+__attribute__((noinline)) static cgl_status
+end(cgl_graph *graph, cgl_status status, const char *operation) {
   failure first = {.status = status};
   if (status)
     take(&first);

@@ -227,6 +227,7 @@ typedef struct cgl_lua_call {
   cgl_graph *graph;
   cgl_stream *stream; /* current in the hooks, NULL: as it is */
   int raised;         /* where the first hook's error value is, or 0 */
+  int depth;          /* of such calls */
 } cgl_lua_call;
 
 extern const luaL_Reg cgl_lua_hook_methods[];
@@ -235,10 +236,11 @@ void cgl_lua_open_hooks(lua_State *L, cgl_lua *S);
 void cgl_lua_call_begin(lua_State *L, cgl_lua *S, cgl_lua_call *call,
                         cgl_graph *graph, cgl_stream *stream);
 void cgl_lua_call_end(cgl_lua_call *call, cgl_status status);
-/* Before what the graph at `index` captured goes: calls its destroy callbacks
-   and drops what it retains, or puts that off while a capture is underway.
-   Never raises. */
-void cgl_lua_bury(lua_State *L, cgl_lua *S, int index, bool collected);
+/* Before what `graph`, at index 1 or just taken from there, captured goes:
+   calls its destroy callbacks and drops what it retains, or puts that off while
+   a capture is underway.  Never raises. */
+void cgl_lua_bury(lua_State *L, cgl_lua *S, const cgl_graph *graph,
+                  bool collected);
 /* Does what was put off, unless a capture is underway still. */
 void cgl_lua_settle(lua_State *L, cgl_lua *S);
 

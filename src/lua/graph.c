@@ -428,8 +428,7 @@ static int graph_replay(lua_State *L) {
 
 static int graph_reset(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:reset");
-  check(L, S, 1);
-  cgl_lua_bury(L, S, 1, false);
+  cgl_lua_bury(L, S, check(L, S, 1), false);
   cgl_lua_done(L, S, cgl_graph_reset(check(L, S, 1)));
   cgl_lua_settle(L, S);
   return 0;

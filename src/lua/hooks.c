@@ -13,7 +13,8 @@
 
 enum {
   CAPTURE_UNDERWAY = 900, /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED */
-  STACK_ROOM = 10
+  STACK_ROOM = 10,
+  MAX_DEPTH = 100 /* of hooks that call what calls hooks */
 };
 
 /* The innermost call of this thread in which hooks may run. */
@@ -25,7 +26,12 @@ static __thread cgl_lua_call *calling;
 
 void cgl_lua_call_begin(lua_State *L, cgl_lua *S, cgl_lua_call *call,
                         cgl_graph *graph, cgl_stream *stream) {
-  *call = (cgl_lua_call){calling, L, S, graph, stream, 0};
+  *call = (cgl_lua_call){.outer = calling,
+                         .L = L,
+                         .S = S,
+                         .graph = graph,
+                         .stream = stream,
+                         .depth = calling ? calling->depth + 1 : 1};
   cgl_graph_retain(graph);
   calling = call;
 }
@@ -45,6 +51,12 @@ void cgl_lua_call_end(cgl_lua_call *call, cgl_status status) {
 }
 
 
+/* Runs instead of a hook before the C stack is used up. */
+static int too_deep(lua_State *L) {
+  return luaL_error(L, "hooks call each other more than %d deep", MAX_DEPTH);
+}
+
+
 /* Called by the core; what the function raised stays on the stack. */
 static cgl_status run_hook(void *user, cgl_graph *graph) {
   cgl_lua_call *call = calling;
@@ -58,6 +70,10 @@ static cgl_status run_hook(void *user, cgl_graph *graph) {
   lua_rawgeti(L, -1, (int)(intptr_t)user);
   lua_remove(L, -2);
   lua_pushvalue(L, 1);
+  if (call->depth > MAX_DEPTH) {
+    lua_pushcfunction(L, too_deep);
+    lua_replace(L, top + 1);
+  }
   if (!cgl_lua_within(L, call->S, call->stream, NULL, 1)) {
     lua_settop(L, top);
     return CGL_OK;
@@ -306,13 +322,13 @@ static void guarded(lua_State *L, cgl_lua *S) {
 }
 
 
-void cgl_lua_bury(lua_State *L, cgl_lua *S, int index, bool collected) {
-  cgl_lua_box *box = cgl_lua_box_at(L, index);
-  if (!box->hooked || !box->object || !lua_checkstack(L, STACK_ROOM))
+void cgl_lua_bury(lua_State *L, cgl_lua *S, const cgl_graph *graph,
+                  bool collected) {
+  if (!graph || !cgl_lua_box_at(L, 1)->hooked || !lua_checkstack(L, STACK_ROOM))
     return;
-  const cgl_context *context = cgl_graph_context(box->object);
+  const cgl_context *context = cgl_graph_context(graph);
   burial b = {S, cgl_context_device(context)->device, collected};
-  lua_getfenv(L, index);
+  lua_getfenv(L, 1);
   lua_getfield(L, -1, "ends");
   if (lua_isnil(L, -1)) {
     lua_pop(L, 2);

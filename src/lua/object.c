@@ -87,20 +87,18 @@ static cgl_lua_kind upvalue_kind(lua_State *L) {
 }
 
 
-/* Of the object at index 1, before the script lets go of it by hand. */
-static void retire(lua_State *L, cgl_lua *S, cgl_lua_kind kind) {
-  const cgl_lua_box *box = lua_touserdata(L, 1);
-  if (!box->object)
-    return;
-  if (box->hooked)
-    cgl_lua_bury(L, S, 1, false);
-  else if (kind == CGL_LUA_buffer) {
-    if (cgl_buffer_is_kept(box->object))
+/* The script lets go of what was at index 1 by hand; it is released already
+   for callbacks that look there. */
+static void retire(lua_State *L, cgl_lua *S, cgl_lua_kind kind, void *object) {
+  if (kind == CGL_LUA_graph)
+    cgl_lua_bury(L, S, object, false);
+  else if (kind == CGL_LUA_buffer && object) {
+    if (cgl_buffer_is_kept(object))
       cgl_lua_site(L, S); /* which a liveness check will tell */
-    cgl_buffer_retire(box->object);
-  } else if (kind == CGL_LUA_pinned) {
+    cgl_buffer_retire(object);
+  } else if (kind == CGL_LUA_pinned && object) {
     cgl_lua_site(L, S);
-    cgl_pinned_retire(box->object);
+    cgl_pinned_retire(object);
   }
 }
 
@@ -110,10 +108,10 @@ static int object_release(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, releases[kind]);
   if (!cgl_lua_is(L, 1, kind))
     return wrong_kind(L, S, 1, kind);
-  retire(L, S, kind);
   void **slot = lua_touserdata(L, 1);
   void *object = *slot;
   *slot = NULL;
+  retire(L, S, kind, object);
   drop(kind, object);
   /* Nothing is left to finalize, which the collector takes long for. */
   lua_rawgeti(L, LUA_REGISTRYINDEX, S->released_refs[kind]);
@@ -127,11 +125,11 @@ static int object_gc(lua_State *L) {
   cgl_lua_kind kind = upvalue_kind(L);
   if (!cgl_lua_is(L, 1, kind))
     return 0;
-  if (((cgl_lua_box *)lua_touserdata(L, 1))->hooked)
-    cgl_lua_bury(L, lua_touserdata(L, lua_upvalueindex(1)), 1, true);
   void **slot = lua_touserdata(L, 1);
   void *object = *slot;
   *slot = NULL;
+  if (kind == CGL_LUA_graph)
+    cgl_lua_bury(L, lua_touserdata(L, lua_upvalueindex(1)), object, true);
   drop(kind, object);
   return 0;
 }
