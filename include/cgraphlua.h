@@ -90,6 +90,7 @@ typedef struct cgl_module cgl_module;
 typedef struct cgl_kernel cgl_kernel;
 typedef struct cgl_pool cgl_pool;
 typedef struct cgl_graph cgl_graph;
+typedef struct cgl_checkpoint cgl_checkpoint; /* of a pool */
 typedef struct cgl_generator cgl_generator;
 
 /* Every object: _retain adds a reference and returns it, _release drops one
@@ -99,7 +100,8 @@ typedef struct cgl_generator cgl_generator;
   X(context)           \
   X(stream)            \
   X(event)             \
-  X(buffer) X(pinned) X(module) X(kernel) X(pool) X(graph) X(generator)
+  X(buffer)            \
+  X(pinned) X(module) X(kernel) X(pool) X(graph) X(generator) X(checkpoint)
 #define X(noun)                                              \
   CGL_API cgl_##noun *cgl_##noun##_retain(cgl_##noun *noun); \
   CGL_API void cgl_##noun##_release(cgl_##noun *noun);
@@ -320,6 +322,16 @@ typedef struct cgl_pool_desc {
    of it.  A NULL desc means defaults. */
 CGL_API cgl_status cgl_pool_create(cgl_context *context,
                                    const cgl_pool_desc *desc, cgl_pool **pool);
+/* Notes which blocks are live.  They stay so while the object lives, even when
+   their buffers are released. */
+CGL_API cgl_status cgl_pool_checkpoint(cgl_pool *pool,
+                                       cgl_checkpoint **checkpoint);
+/* Takes back the blocks allocated since: using a buffer that had one is
+   CGL_ERROR_RELEASED, and so is a replay of a graph captured into the pool
+   since.  What graphs of other pools keep goes when they do.  No other thread
+   may use such a buffer meanwhile; refused while a capture into the pool is
+   underway. */
+CGL_API cgl_status cgl_pool_restore(cgl_pool *pool, cgl_checkpoint *checkpoint);
 /* A soft limit: before the pool takes more than `bytes` in all, `function` is
    called on the thread that allocates, and may release buffers and trim; what
    is still missing is taken all the same.  NULL: no limit. */

@@ -27,6 +27,7 @@ local makers = {
   kernel = function() return device.kernel "add" end,
   pool = function() return cg.pool() end,
   graph = function() return cg.graph() end,
+  checkpoint = function() return cg.pool():checkpoint() end,
 }
 
 -- A chunk of another Lua state of this process; returns what it returns.

@@ -72,6 +72,7 @@ local objects = {
   pool = function() return cg.pool() end,
   graph = function() return cg.graph() end,
   generator = function() return cg.generator() end,
+  checkpoint = function() return cg.pool():checkpoint() end,
 }
 
 -- Exported functions of the header.

@@ -44,6 +44,7 @@ local objects = {
   pool = function() return cg.pool() end,
   graph = function() return cg.graph() end,
   generator = function() return cg.generator() end,
+  checkpoint = function() return cg.pool():checkpoint() end,
 }
 
 local function sorted(set)

@@ -99,6 +99,7 @@ static cgl_status pack_pointer(const cgl_kernel *kernel, size_t index,
   CUdeviceptr address = 0;
   cgl_object *object = NULL;
   cgl_type type = CGL_TYPE_COUNT;
+  cgl_status status = CGL_OK;
   switch (arg->kind) {
   case CGL_ARG_NULL:
     break;
@@ -109,6 +110,9 @@ static cgl_status pack_pointer(const cgl_kernel *kernel, size_t index,
     address = arg->buffer->address;
     object = &arg->buffer->object;
     type = arg->buffer->type;
+    status = cgl_buffer_check(arg->buffer, "kernel:launch");
+    if (status)
+      return status;
     break;
   case CGL_ARG_PINNED:
     address = (CUdeviceptr)(uintptr_t)arg->pinned->data;

@@ -103,6 +103,7 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
     return status;
   }
   (*out)->address = cgl_block_address((*out)->block, bytes);
+  (*out)->block->owner = *out;
   if (stream->capture && pool == stream->capture->pool) {
     (*out)->born = stream->capture->serial;
     (*out)->number = atomic_fetch_add(&next_number, 1);
@@ -123,8 +124,10 @@ cgl_status cgl_buffer_view(cgl_buffer *base, size_t first, size_t count,
     cgl_fail_hint("a view may not reach past the end of its buffer");
     return CGL_ERROR_INVALID_ARGUMENT;
   }
-  cgl_status status =
-      buffer_new(base->object.context, base->type, count, operation, out);
+  cgl_status status = cgl_buffer_check(base, operation);
+  if (!status)
+    status =
+        buffer_new(base->object.context, base->type, count, operation, out);
   if (status)
     return status;
   (*out)->base = cgl_buffer_retain(base->base ? base->base : base);
@@ -194,7 +197,10 @@ size_t cgl_buffer_bytes(const cgl_buffer *buffer) {
 
 
 uint64_t cgl_buffer_address(const cgl_buffer *buffer) {
-  return buffer->address;
+  const cgl_buffer *root = buffer->base ? buffer->base : buffer;
+  return atomic_load_explicit(&root->taken, memory_order_relaxed)
+             ? 0
+             : buffer->address;
 }
 
 
@@ -237,6 +243,8 @@ static cgl_status check_copy(cgl_buffer *buffer, cgl_stream *stream,
                              const char *operation) {
   cgl_status status =
       cgl_check_device(&buffer->object, &stream->object, operation);
+  if (!status)
+    status = cgl_buffer_check(buffer, operation);
   if (status)
     return status;
   size_t size = cgl_buffer_bytes(buffer);
@@ -328,11 +336,14 @@ static cgl_status check_pair(cgl_type to, size_t to_count, cgl_type from,
 }
 
 
-static cgl_status begin_issue(cgl_object *object, cgl_stream *stream,
+static cgl_status begin_issue(cgl_buffer *buffer, cgl_stream *stream,
                               const char *operation) {
-  cgl_status status = cgl_check_device(object, &stream->object, operation);
+  cgl_status status =
+      cgl_check_device(&buffer->object, &stream->object, operation);
   if (!status)
-    status = cgl_context_enter(object->context, operation);
+    status = cgl_buffer_check(buffer, operation);
+  if (!status)
+    status = cgl_context_enter(buffer->object.context, operation);
   if (!status)
     status = cgl_capture_reserve(stream, operation, 2, 0, 2);
   return status;
@@ -363,7 +374,9 @@ cgl_status cgl_buffer_copy(cgl_buffer *to, cgl_buffer *from,
   if (!status && to->object.context != from->object.context)
     return cgl_copy_across(to, from, stream, operation);
   if (!status)
-    status = begin_issue(&to->object, stream, operation);
+    status = begin_issue(to, stream, operation);
+  if (!status)
+    status = cgl_buffer_check(from, operation);
   if (!status)
     status = check_read(from, stream, operation);
   size_t bytes = cgl_buffer_bytes(to);
@@ -388,7 +401,7 @@ cgl_status cgl_buffer_copy_pinned(cgl_buffer *to, cgl_pinned *from,
   cgl_status status =
       check_pair(to->type, to->count, from->type, from->count, operation);
   if (!status)
-    status = begin_issue(&to->object, stream, operation);
+    status = begin_issue(to, stream, operation);
   size_t bytes = cgl_buffer_bytes(to);
   if (status || !bytes)
     return status;
@@ -411,7 +424,7 @@ cgl_status cgl_pinned_copy(cgl_pinned *to, cgl_buffer *from,
   cgl_status status =
       check_pair(to->type, to->count, from->type, from->count, operation);
   if (!status)
-    status = begin_issue(&from->object, stream, operation);
+    status = begin_issue(from, stream, operation);
   if (!status)
     status = check_read(from, stream, operation);
   size_t bytes = cgl_buffer_bytes(from);
@@ -461,7 +474,7 @@ cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
   size_t bytes = cgl_buffer_bytes(buffer);
   cgl_range range = {buffer->address, bytes, true};
   for (size_t part = 0; part < (columns ? 2 : 1); part++) {
-    cgl_status status = begin_issue(&buffer->object, stream, operation);
+    cgl_status status = begin_issue(buffer, stream, operation);
     if (status || !bytes)
       return status;
     CUresult result = fill_part(buffer, stream->handle, value,

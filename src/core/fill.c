@@ -130,6 +130,8 @@ static cgl_status fill(cgl_buffer *buffer, cgl_generator *generator,
   if (!status)
     status = cgl_check_device(&buffer->object, &generator->object, operation);
   if (!status)
+    status = cgl_buffer_check(buffer, operation);
+  if (!status)
     status = cgl_context_enter(context, operation);
   if (status || !buffer->count)
     return status;

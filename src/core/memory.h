@@ -30,8 +30,19 @@ struct cgl_buffer {
   atomic_bool wide;      /* used by a stream other than the block's owner */
   atomic_int views;      /* that look at it */
   cgl_life life;
+  atomic_bool taken; /* its pool was restored to before it was made */
+  cgl_site taken_at;
 };
 
+/* CGL_ERROR_RELEASED when the memory was taken back by a restored pool. */
+cgl_status cgl_buffer_taken(const cgl_buffer *buffer, const char *operation);
+static inline cgl_status cgl_buffer_check(const cgl_buffer *buffer,
+                                          const char *operation) {
+  const cgl_buffer *root = buffer->base ? buffer->base : buffer;
+  return atomic_load_explicit(&root->taken, memory_order_relaxed)
+             ? cgl_buffer_taken(root, operation)
+             : CGL_OK;
+}
 /* Notes that work on `stream` uses the buffer's memory. */
 void cgl_buffer_touch(cgl_buffer *buffer, const cgl_stream *stream);
 /* A view of memory that `module` owns. */

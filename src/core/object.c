@@ -71,7 +71,8 @@ static void destroy(cgl_object *object) {
 static bool needs_driver(const cgl_object *object) {
   return object->kind != CGL_OBJECT_buffer &&
          object->kind != CGL_OBJECT_kernel &&
-         object->kind != CGL_OBJECT_generator;
+         object->kind != CGL_OBJECT_generator &&
+         object->kind != CGL_OBJECT_checkpoint;
 }
 
 

@@ -75,6 +75,10 @@ cgl_status cgl_copy_across(cgl_buffer *to, cgl_buffer *from, cgl_stream *stream,
     status = cgl_context_enter(own, operation);
   if (!status)
     status = cgl_share_check_read(from, operation);
+  if (!status)
+    status = cgl_buffer_check(to, operation);
+  if (!status)
+    status = cgl_buffer_check(from, operation);
   size_t bytes = cgl_buffer_bytes(to);
   if (status || !bytes)
     return status;

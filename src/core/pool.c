@@ -229,6 +229,8 @@ static cgl_block *hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
   count(pool, block->bytes);
   block->stream = stream->serial;
   block->free_after = 0;
+  block->dropped = false;
+  block->owner = NULL;
   block->number = pool->stats.allocations;
   block->requested = bytes;
   block->site = cgl_site_here;
@@ -320,15 +322,28 @@ static cgl_lane *lane_after(cgl_pool *pool, const cgl_block *block, bool wide) {
 }
 
 
-void cgl_pool_free(cgl_block *block, bool wide) {
-  cgl_pool *pool = block->segment->pool;
-  pthread_mutex_lock(&pool->lock);
-  CHECK(pool);
-  bool last = ++pool->stats.frees == pool->stats.allocations;
+cgl_block *cgl_pool_free_block(cgl_pool *pool, cgl_block *block, bool wide,
+                               bool *last) {
   pool->stats.allocated -= block->bytes;
+  *last = ++pool->stats.frees == pool->stats.allocations;
   cgl_history_add(pool, block, true);
   block->free_after = cgl_context_next_wait(pool->object.context);
-  cgl_index_insert(pool, block, lane_after(pool, block, wide));
+  return cgl_index_insert(pool, block, lane_after(pool, block, wide));
+}
+
+
+void cgl_pool_free(cgl_block *block, bool wide) {
+  cgl_pool *pool = block->segment->pool;
+  bool last = false;
+  pthread_mutex_lock(&pool->lock);
+  CHECK(pool);
+  if (block->number > pool->pinned) {
+    cgl_pool_free_block(pool, block, wide, &last);
+  } else {
+    block->dropped = true;
+    block->wide = wide;
+    block->owner = NULL;
+  }
   CHECK(pool);
   pthread_mutex_unlock(&pool->lock);
   if (last)

@@ -39,12 +39,14 @@ typedef struct cgl_block {
   struct cgl_block *bin_prev, *bin_next; /* free: in a bin; hole: of holes */
   struct cgl_lane *lane;                 /* free: which one */
   cgl_extent extent;
-  bool captured;       /* live: allocated by a capture into the pool */
-  uint64_t stream;     /* live: serial of the owner */
-  uint64_t free_after; /* free: the wait that makes it anybody's */
-  uint64_t number;     /* live: of the allocation, unique in the pool */
-  size_t requested;    /* live: bytes */
-  cgl_site site;       /* live: of the allocation */
+  bool captured;      /* live: allocated by a capture into the pool */
+  bool dropped, wide; /* live: held by a checkpoint alone; how it was used */
+  struct cgl_buffer *owner; /* live: whose it is, when a buffer's */
+  uint64_t stream;          /* live: serial of the owner */
+  uint64_t free_after;      /* free: the wait that makes it anybody's */
+  uint64_t number;          /* live: of the allocation, unique in the pool */
+  size_t requested;         /* live: bytes */
+  cgl_site site;            /* live: of the allocation */
 } cgl_block;
 
 /* Free extents that the same work may have: of `stream` (0: anybody's,
@@ -105,6 +107,8 @@ struct cgl_pool {
     void *user;
     bool asking; /* the function runs */
   } limit;
+  cgl_checkpoint *checkpoints; /* that live */
+  uint64_t pinned; /* blocks of this number and below are not freed */
   struct cgl_pool *next_pool; /* in the context's list, under its lock */
   bool guard; /* every block's end lies against unmapped memory */
   atomic_uint_fast64_t used; /* the wait that covers the last replay */
@@ -187,6 +191,10 @@ CUresult cgl_pool_spare_block(cgl_pool *pool, cgl_stream *stream, size_t bytes,
                               cgl_block **block);
 /* Takes the block back; `wide`: streams other than the owner used it. */
 void cgl_pool_free(cgl_block *block, bool wide);
+/* The same without asking checkpoints, under the lock; the joined extent.
+ *last: it was the last block, and the pool is to be released. */
+cgl_block *cgl_pool_free_block(cgl_pool *pool, cgl_block *block, bool wide,
+                               bool *last);
 /* The device has been waited for: what was pending is anybody's now. */
 void cgl_pool_settle(cgl_pool *pool);
 /* A capture into the pool begins; it has ended. */

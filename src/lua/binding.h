@@ -21,9 +21,11 @@
 
 #include "cgraphlua.h"
 
-#define CGL_LUA_KINDS(X) \
-  X(stream)              \
-  X(event) X(buffer) X(pinned) X(module) X(kernel) X(pool) X(graph) X(generator)
+#define CGL_LUA_KINDS(X)                                                \
+  X(stream)                                                             \
+  X(event)                                                              \
+  X(buffer) X(pinned) X(module) X(kernel) X(pool) X(graph) X(generator) \
+      X(checkpoint)
 
 typedef enum cgl_lua_kind {
 #define X(noun) CGL_LUA_##noun,
@@ -357,6 +359,7 @@ void cgl_lua_open_pinned(lua_State *L, cgl_lua *S);
 void cgl_lua_open_module(lua_State *L, cgl_lua *S);
 void cgl_lua_open_kernel(lua_State *L, cgl_lua *S);
 void cgl_lua_open_pool(lua_State *L, cgl_lua *S);
+void cgl_lua_open_checkpoint(lua_State *L, cgl_lua *S);
 void cgl_lua_open_graph(lua_State *L, cgl_lua *S);
 void cgl_lua_open_generator(lua_State *L, cgl_lua *S);
 void cgl_lua_open_memory(lua_State *L, cgl_lua *S);

@@ -72,6 +72,40 @@ static int pool_trim(lua_State *L) {
 }
 
 
+/* pool:checkpoint() */
+static int pool_checkpoint(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "pool:checkpoint");
+  cgl_pool *pool = check(L, S, 1);
+  cgl_checkpoint **slot = cgl_lua_new(L, S, CGL_LUA_checkpoint);
+  cgl_lua_done(L, S, cgl_pool_checkpoint(pool, slot));
+  return 1;
+}
+
+
+/* pool:restore(checkpoint) */
+static int pool_restore(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "pool:restore");
+  cgl_pool *pool = check(L, S, 1);
+  cgl_checkpoint *checkpoint = cgl_lua_check(L, S, 2, CGL_LUA_checkpoint);
+  cgl_lua_done(L, S, cgl_pool_restore(pool, checkpoint));
+  lua_settop(L, 1);
+  return 1;
+}
+
+
+static void describe_checkpoint(void *object, char *text, size_t room) {
+  snprintf(text, room, "%p", object);
+}
+
+
+void cgl_lua_open_checkpoint(lua_State *L, cgl_lua *S) {
+  static const luaL_Reg methods[] = {{NULL, NULL}};
+  static const cgl_lua_type type = {.methods = methods,
+                                    .describe = describe_checkpoint};
+  cgl_lua_register(L, S, CGL_LUA_checkpoint, &type);
+}
+
+
 static void describe(void *object, char *text, size_t room) {
   cgl_pool_stats stats;
   cgl_pool_get_stats(object, &stats);
@@ -86,6 +120,8 @@ void cgl_lua_open_pool(lua_State *L, cgl_lua *S) {
       {"stats", pool_stats},
       {"snapshot", cgl_lua_pool_snapshot},
       {"trim", pool_trim},
+      {"checkpoint", pool_checkpoint},
+      {"restore", pool_restore},
       {NULL, NULL},
   };
   static const luaL_Reg functions[] = {

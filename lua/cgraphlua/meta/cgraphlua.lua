@@ -116,7 +116,8 @@ function cg.on_log(fn) end
 
 --- Objects of this process that are alive, those that graphs keep included.
 --- "all" (default), "context", "stream", "event", "buffer", "pinned",
---- "module", "kernel", "pool", "graph" or "generator".
+--- "module", "kernel", "pool", "graph", "generator" or
+--- "checkpoint".
 ---@param noun? string
 ---@return integer
 function cg.live(noun) end

@@ -50,6 +50,18 @@ function pool:snapshot() end
 ---@return integer bytes
 function pool:trim() end
 
+--- Notes which blocks are live.  They stay so while the checkpoint lives, even
+--- when their buffers are released.  Raises while a capture into the pool is
+--- underway.
+---@return cgraphlua.checkpoint
+function pool:checkpoint() end
+
+--- Takes back the blocks that were allocated since: to use their buffers, or to
+--- replay graphs captured into the pool since, raises CGL_ERROR_RELEASED.
+---@param checkpoint cgraphlua.checkpoint of this pool
+---@return cgraphlua.pool self
+function pool:restore(checkpoint) end
+
 --- Gives the pool up; it lives on while a block or a graph uses it.
 function pool:release() end
 
