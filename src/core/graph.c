@@ -437,6 +437,8 @@ cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
     launched++;
   if (takes_turns)
     cgl_share_end(graph, stream, launched);
+  else if (launched)
+    cgl_share_stamp(graph, stream);
   cgl_trail_add(graph->label);
   /* The pool must not give memory back before the device was waited for. */
   atomic_store_explicit(&graph->pool->used, cgl_context_next_wait(context),

@@ -10,10 +10,11 @@
    graph's part in its pool.  cell: an allocation that graphs or the script
    use across captures; its producers wrote to it, its spoilers to the same
    memory under another allocation.
-   Invariants: shares, cells and turns change under `turns` only; a private
-   pool that nobody else was given takes no turns; a graph stamps its turn
-   after the launch.  Threads may replay graphs of one pool at once: `turns`
-   puts the replays one after the other, and nothing else is locked. */
+   Invariants: shares, cells and turns change under `turns` only, but for the
+   turns of a private pool that nobody else was given: its one graph takes
+   none, and only stamps; a graph stamps its turn after the launch.  Threads may
+   replay graphs of one pool at once: `turns` puts the replays one after the
+   other, and nothing else is locked. */
 #ifndef CGL_CORE_SHARE_H
 #define CGL_CORE_SHARE_H
 
@@ -104,6 +105,9 @@ static inline bool cgl_share_takes_turns(const cgl_graph *graph) {
    all as it was.  cuStreamWaitEvent */
 cgl_status cgl_share_begin(cgl_graph *graph, cgl_stream *stream, uint64_t count,
                            const char *operation);
+/* A replay of a private pool, which takes no turn: should another graph get
+   the pool, it must know. */
+void cgl_share_stamp(cgl_graph *graph, cgl_stream *stream);
 /* Ends the turn; `launched`: something reached the device. */
 void cgl_share_end(cgl_graph *graph, cgl_stream *stream, bool launched);
 

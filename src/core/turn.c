@@ -176,24 +176,35 @@ cgl_status cgl_share_begin(cgl_graph *graph, cgl_stream *stream, uint64_t count,
 }
 
 
+/* Notes that something of the share was launched. */
+static void stamp(const cgl_graph *graph, cgl_share *share,
+                  cgl_stream *stream) {
+  cgl_sharing *sharing = share->pool->sharing;
+  share->turn = ++sharing->turn;
+  if (sharing->last != stream->clock) {
+    cgl_clock_release(sharing->last);
+    sharing->last = cgl_clock_retain(stream->clock);
+  }
+  sharing->tick = cgl_clock_now(stream->clock);
+  sharing->wait = cgl_context_next_wait(stream->object.context);
+  sharing->exec = graph->exec_number;
+  sharing->begun = graph->share->begun;
+}
+
+
+void cgl_share_stamp(cgl_graph *graph, cgl_stream *stream) {
+  stamp(graph, graph->share, stream);
+}
+
+
 void cgl_share_end(cgl_graph *graph, cgl_stream *stream, bool launched) {
   const cgl_share *share = graph->share;
   cgl_sharing *own = graph->pool->sharing;
   bool say = own->ordered && !own->said;
   cgl_site before = own->begun;
   own->said |= say;
-  for (size_t i = 0; launched && i < share->ngroup; i++) {
-    cgl_sharing *sharing = share->group[i]->pool->sharing;
-    share->group[i]->turn = ++sharing->turn;
-    if (sharing->last != stream->clock) {
-      cgl_clock_release(sharing->last);
-      sharing->last = cgl_clock_retain(stream->clock);
-    }
-    sharing->tick = cgl_clock_now(stream->clock);
-    sharing->wait = cgl_context_next_wait(stream->object.context);
-    sharing->exec = graph->exec_number;
-    sharing->begun = share->begun;
-  }
+  for (size_t i = 0; launched && i < share->ngroup; i++)
+    stamp(graph, share->group[i], stream);
   unlock(share);
   if (say)
     cgl_log("the graph captured at %s was made to wait for the graph captured "
