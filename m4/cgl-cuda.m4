@@ -56,5 +56,4 @@ AC_DEFUN([CGL_CUDA], [
        [cgl_nvtx=yes
         NVTX_CPPFLAGS=-DCGL_NVTX=1])])
   AC_SUBST([NVTX_CPPFLAGS])
-  AM_CONDITIONAL([HAVE_NVTX], [test "$cgl_nvtx" = yes])
 ])

@@ -93,7 +93,7 @@ local chunk = [[
   until not hit
   os.remove(path)
   print(k > 30, raised > 20, names.cuEventRecordWithFlags, names.cuStreamWaitEvent,
-    names.cuGraphGetEdges, names.cuEventElapsedTime)
+    names.cuGraphGetEdges, names.cuEventElapsedTime, names.cuGraphLaunch)
 ]]
 
 describe("a failing driver, with everything that looks at graphs", function()
@@ -102,7 +102,7 @@ describe("a failing driver, with everything that looks at graphs", function()
       local status, out, err = device.child(
         ("local CODE = %d\n"):format(code) .. chunk, "CGRAPHLUA_FAULT=1")
       assert.equal("", err)
-      assert.equal("true\ttrue\ttrue\ttrue\ttrue\ttrue\n", out)
+      assert.equal("true\ttrue\ttrue\ttrue\ttrue\ttrue\ttrue\n", out)
       assert.equal(0, status)
     end)
   end
