@@ -431,6 +431,8 @@ CGL_API size_t cgl_memory_events(cgl_memory_event *events, size_t room,
                                  uint64_t *lost, double *ms);
 /* The pool that serves allocations outside captures; borrowed. */
 CGL_API cgl_pool *cgl_context_pool(cgl_context *context);
+/* The pool of page-locked host memory, to look at and to trim; borrowed. */
+CGL_API cgl_pool *cgl_context_pinned_pool(cgl_context *context);
 
 /* ---- modules and kernels
  * --------------------------------------------------------- */

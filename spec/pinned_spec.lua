@@ -54,6 +54,37 @@ describe("pinned", function()
     end
   end)
 
+  it("serves again once it was released and the device waited for", function()
+    local address = function(p) return tonumber(ffi.cast("intptr_t", p:cdata())) end
+    local seen, count = {}, 0
+    for i = 1, 50 do
+      local p = cg.pinned("float", 300000)
+      local x = p:cdata()
+      assert.equal(0, x[0] + x[299999])
+      x[0], x[299999] = i, i
+      if not seen[address(p)] then count = count + 1 end
+      seen[address(p)] = true
+      p:release()
+      cg.synchronize()
+    end
+    assert.is_true(count < 10)
+  end)
+
+  it("is not given away while a graph copies from it", function()
+    local p, b = cg.pinned("float", 1000), cg.zeros("float", 1000)
+    p:cdata()[999] = 7
+    local g = cg.capture(function() b:copy(p) end)
+    p:release()
+    local others = {}
+    for i = 1, 50 do
+      cg.synchronize()
+      others[i] = cg.pinned("float", 1000)
+      others[i]:cdata()[999] = -1
+    end
+    g:replay()
+    assert.equal(7, b:download()[1000])
+  end)
+
   it("lives while its pointer does", function()
     local x = cg.pinned("int32", 1000):cdata()
     for i = 0, 999 do x[i] = i end

@@ -40,8 +40,8 @@ static atomic_uint_fast64_t next_number = 1; /* of captured allocations */
 /* ---- making and unmaking
  * ------------------------------------------------------ */
 
-static cgl_status check_size(cgl_type type, size_t count,
-                             const char *operation) {
+cgl_status cgl_check_elements(cgl_type type, size_t count,
+                              const char *operation) {
   if ((unsigned)type >= CGL_TYPE_COUNT)
     return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
                     "%d is not an element type", (int)type);
@@ -58,7 +58,7 @@ static cgl_status check_size(cgl_type type, size_t count,
 
 static cgl_status buffer_new(cgl_context *context, cgl_type type, size_t count,
                              const char *operation, cgl_buffer **out) {
-  cgl_status status = check_size(type, count, operation);
+  cgl_status status = cgl_check_elements(type, count, operation);
   if (status)
     return status;
   static const cgl_buffer nothing;
@@ -491,65 +491,4 @@ cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
       return status;
   }
   return CGL_OK;
-}
-
-
-/* ---- pinned memory
- * ------------------------------------------------------------------------- */
-
-cgl_status cgl_pinned_create(cgl_context *context, cgl_type type, size_t count,
-                             cgl_pinned **out) {
-  static const char operation[] = "pinned";
-  cgl_status status = check_size(type, count, operation);
-  if (!status)
-    status = cgl_context_enter(context, operation);
-  if (status)
-    return status;
-  cgl_pinned *pinned = calloc(1, sizeof *pinned);
-  if (!pinned)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                    "no memory for pinned memory");
-  size_t bytes = count * types[type].bytes;
-  /* Legal for the captures of others, and for this thread's: it only adds. */
-  cgl_relaxed relaxed = cgl_relax(context);
-  CUresult result =
-      context->driver->cuMemHostAlloc(&pinned->data, bytes ? bytes : 1, 0);
-  cgl_unrelax(context, relaxed);
-  if (result) {
-    free(pinned);
-    return cgl_fail_driver(context, result, operation, "cuMemHostAlloc");
-  }
-  memset(pinned->data, 0, bytes);
-  pinned->type = type;
-  pinned->count = count;
-  pinned->life.made = cgl_site_here;
-  cgl_object_init(&pinned->object, CGL_OBJECT_pinned, context);
-  *out = pinned;
-  return CGL_OK;
-}
-
-
-void cgl_pinned_destroy(cgl_pinned *pinned) {
-  cgl_context *context = pinned->object.context;
-  if (!cgl_context_enter(context, "pinned")) {
-    /* A copy in flight may still use it. */
-    cgl_context_wait(context);
-    context->driver->cuMemFreeHost(pinned->data);
-  }
-  free(pinned);
-}
-
-
-void *cgl_pinned_data(const cgl_pinned *pinned) {
-  return pinned->data;
-}
-
-
-cgl_type cgl_pinned_type(const cgl_pinned *pinned) {
-  return pinned->type;
-}
-
-
-size_t cgl_pinned_count(const cgl_pinned *pinned) {
-  return pinned->count;
 }

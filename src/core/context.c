@@ -202,13 +202,19 @@ static cgl_status open_new(const cgl_driver *driver, int ordinal, int slot,
   context->serial = next_serial++;
   /* Before the context is an object: undoing it must not need the lock that
      is held here. */
-  cgl_status status = cgl_pool_create_default(context, &context->pool);
+  pthread_mutex_init(&context->lock, NULL);
+  cgl_status status = cgl_pool_create_own(context, NULL, &context->pool);
+  context->pools = context->pool;
+  if (!status)
+    status = cgl_pool_create_pinned(context, &context->pinned);
   if (status) {
+    if (context->pool)
+      cgl_pool_destroy(context->pool);
     driver->cuDevicePrimaryCtxRelease(context->device);
+    pthread_mutex_destroy(&context->lock);
     free(context);
     return status;
   }
-  pthread_mutex_init(&context->lock, NULL);
   cgl_object_init(&context->object, CGL_OBJECT_context, NULL);
   registry[slot] = context;
   *out = context;
@@ -255,6 +261,7 @@ void cgl_context_destroy(cgl_context *context) {
   cgl_context_enter(context, "device");
   cgl_fills_free(context);
   cgl_limbo_close(context);
+  cgl_pool_destroy(context->pinned);
   cgl_pool_destroy(context->pool);
   cgl_clock_release(context->default_clock);
   if (context->link)

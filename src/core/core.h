@@ -129,6 +129,7 @@ struct cgl_context {
   pthread_mutex_t lock; /* guards `link` and `pools`; before a pool's */
   CUstream link;        /* waits for copies that other devices run; lazily */
   cgl_pool *pool;       /* serves what no capture asks for; made lazily */
+  cgl_pool *pinned;     /* the same of page-locked host memory */
   cgl_pool *pools;      /* all that there are; under the lock */
   struct cgl_clock *default_clock;   /* of its default stream; lazily */
   struct {              /* pools that work in flight may use; under the lock */

@@ -56,11 +56,17 @@ cgl_status cgl_copy_across(cgl_buffer *to, cgl_buffer *from, cgl_stream *stream,
 
 struct cgl_pinned {
   cgl_object object;
+  cgl_block *block; /* of the context's pinned pool */
   void *data;
   cgl_type type;
   size_t count;
   cgl_life life;
 };
+
+/* CGL_ERROR_INVALID_ARGUMENT for a type that is none, or more elements than any
+   memory has. */
+cgl_status cgl_check_elements(cgl_type type, size_t count,
+                              const char *operation);
 
 /* liveness.c: a view of `root` is gone. */
 void cgl_buffer_unview(cgl_buffer *root);

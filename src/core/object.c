@@ -70,6 +70,7 @@ static void destroy(cgl_object *object) {
    for nothing, and a capture wants its scratch memory back at once. */
 static bool needs_driver(const cgl_object *object) {
   return object->kind != CGL_OBJECT_buffer &&
+         object->kind != CGL_OBJECT_pinned &&
          object->kind != CGL_OBJECT_kernel &&
          object->kind != CGL_OBJECT_generator &&
          object->kind != CGL_OBJECT_checkpoint;

@@ -287,10 +287,12 @@ cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   size_t max = pool->desc.max_bytes;
   /* No waiting and trimming for what can never be. */
-  bool possible = bytes <= context->info.memory && (!max || bytes <= max);
+  bool host = pool == context->pinned;
+  bool possible =
+      (host || bytes <= context->info.memory) && (!max || bytes <= max);
   if (possible)
     result = serve(pool, stream, bytes, &entry, out);
-  if (possible && result == CUDA_ERROR_OUT_OF_MEMORY &&
+  if (possible && result == CUDA_ERROR_OUT_OF_MEMORY && !host &&
       strcmp(entry, "max_bytes") != 0) {
     cgl_pools_trim(context);
     result = serve(pool, stream, bytes, &entry, out);
@@ -300,9 +302,10 @@ cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
     result = cgl_pools_lend(stream, bytes, out);
   if (!result)
     return CGL_OK;
-  if (result == CUDA_ERROR_OUT_OF_MEMORY)
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && !host)
     return cgl_pools_fail(pool, bytes, operation, entry);
-  return cgl_fail_driver(context, result, operation, entry);
+  return cgl_fail_driver(context, result, operation,
+                         host ? "cuMemHostAlloc" : entry);
 }
 
 
@@ -444,13 +447,13 @@ static cgl_status pool_init(cgl_context *context, const cgl_pool_desc *desc,
 }
 
 
-cgl_status cgl_pool_create_default(cgl_context *context, cgl_pool **out) {
-  cgl_status status = pool_init(context, NULL, out);
+cgl_status cgl_pool_create_own(cgl_context *context, const cgl_pool_desc *desc,
+                               cgl_pool **out) {
+  cgl_status status = pool_init(context, desc, out);
   if (status)
     return status;
   atomic_init(&(*out)->object.references, 1);
   (*out)->object.kind = CGL_OBJECT_pool;
-  context->pools = *out; /* nobody else knows the context yet */
   return CGL_OK;
 }
 

@@ -179,8 +179,11 @@ CUmemAllocationProp cgl_pages_properties(const cgl_pool *pool);
 /* ---- pool.c ---------------------------------------------------------------
  */
 
-/* The pool of a context; does not keep the context alive. */
-cgl_status cgl_pool_create_default(cgl_context *context, cgl_pool **pool);
+/* A pool of the context's own, which does not keep the context alive. */
+cgl_status cgl_pool_create_own(cgl_context *context, const cgl_pool_desc *desc,
+                               cgl_pool **pool);
+/* pinned.c: the one of page-locked host memory. */
+cgl_status cgl_pool_create_pinned(cgl_context *context, cgl_pool **pool);
 /* A block of at least `bytes` (> 0) for work on `stream`; the pool is retained
    while it has one. */
 cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,

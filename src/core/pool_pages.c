@@ -381,8 +381,6 @@ static cgl_block *fill(cgl_pool *pool, cgl_block *hole, size_t bytes) {
 static size_t allocator_bytes(const cgl_pool *pool, size_t bytes) {
   if (!pool->desc.no_split && bytes <= MIB)
     return 2 * MIB;
-  if (!pool->desc.no_split && bytes <= 10 * MIB)
-    return 20 * MIB;
   return round_up(bytes, 2 * MIB);
 }
 
