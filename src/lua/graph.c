@@ -308,9 +308,9 @@ static void capture(lua_State *L, cgl_lua *S, cgl_stream *stream) {
   settle(L, S, cgl_stream_context(stream), trim);
   /* The body may release the graph and drop what held it. */
   cgl_graph **held = cgl_lua_new(L, S, CGL_LUA_graph);
-  lua_replace(L, 3);
-  lua_insert(L, 2); /* 1: the graph, 2: held, 3: fn */
+  lua_insert(L, 2); /* 1: the graph, 2: held, 3: fn, 4: options, its stream */
   begin(L, S, graph, stream, held);
+  lua_settop(L, 3);
   if (cgl_lua_within(L, S, stream, NULL, 0))
     abandon(L, S, graph);
   finish(L, S, graph);
