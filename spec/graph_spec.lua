@@ -280,6 +280,25 @@ describe("graph", function()
   end)
 
   describe("forks and joins", function()
+    it("leave the default stream out, and a capture that it would join whole", function()
+      local g, s, x, e = cg.graph(), cg.stream(), cg.zeros("float", 1), cg.event()
+      cg.synchronize()
+      g:capture_begin { stream = s }
+      local begun = device.line(-1)
+      s:use(function()
+        x:fill(4)
+        e:record()
+      end)
+      for _, wait in ipairs { e, s } do
+        local _, text = device.fails(function() cg.default_stream():wait(wait) end)
+        assert.matches("CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", text)
+        assert.is_truthy(text:find("begun at " .. begun, 1, true), text)
+      end
+      g:capture_end()
+      g:replay()
+      assert.same({ 4 }, x:download())
+    end)
+
     it("become branches", function()
       local side, x, y = cg.stream(), cg.zeros("float", 1), cg.zeros("float", 1)
       local g = cg.capture(function()

@@ -290,6 +290,14 @@ cgl_status cgl_capture_check_wait(cgl_stream *stream, cgl_event *event,
                   "same capture");
     return CUDA_ERROR_STREAM_CAPTURE_MERGE;
   }
+  if (cgl_stream_is_default(stream)) {
+    cgl_fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, operation,
+             "the event was recorded in a capture, begun at %s, which the "
+             "default stream cannot join",
+             cgl_site_text(other->begun));
+    cgl_fail_hint("fork to a stream of your own, or wait after the capture");
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  }
   *joins = other;
   return CGL_OK;
 }
