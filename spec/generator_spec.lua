@@ -521,7 +521,7 @@ describe("a kernel with a cgl_philox", function()
   it("has functions for every kind of number", function()
     local gen = cg.generator(5)
     local kernel = cg.kernel [[
-      extern "C" __global__ void all(float *f, double *d, unsigned *u, int n, cgl_philox rng) {
+      extern "C" __global__ void kinds(float *f, double *d, unsigned *u, int n, cgl_philox rng) {
         int i = blockIdx.x * blockDim.x + threadIdx.x;
         if (i >= n) return;
         float4 a = cgl_uniform4(rng), b = cgl_normal4(rng);

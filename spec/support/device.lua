@@ -103,7 +103,7 @@ function M.nothing_alive()
   return check_alive()
 end
 
--- A sweep lets go of everything some hundred times, and a GPU takes a quarter
+-- A sweep lets go of everything some hundred times, and a GPU takes a tenth
 -- of a second to make its context anew: such a child holds on to it itself.
 local hold = [[
 do

@@ -25,7 +25,12 @@ extern "C" __global__ void advance(u64 *state, u64 count, u64 unused) {
 }
 #endif
 
+/* As CGL_RANDOM: not static, for compilers that warn of those nobody calls. */
+#ifdef __CUDACC_RTC__
+#define INSIDE __device__ __forceinline__
+#else
 #define INSIDE static __device__ __forceinline__
+#endif
 
 // Not a cgl_philox: the host's compiler runs threads side by side only when no
 // parameter is a struct.

@@ -217,15 +217,18 @@ static const char *label_of(const cgl_graph *graph) {
 }
 
 
-/* Whether `stream` captures: ours is known, an engine's has to be asked. */
-static bool captures(cgl_stream *stream) {
-  if (stream->capture)
-    return true;
-  if (stream->owned || cgl_stream_is_default(stream))
+static bool is_captured_by_others(cgl_stream *stream) {
+  if (cgl_stream_is_default(stream))
     return false;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   return !cgl_driver_of(stream)->cuStreamIsCapturing(stream->handle, &status) &&
          status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+
+/* Whether `stream` captures: ours is known, an engine's has to be asked. */
+static inline bool captures(cgl_stream *stream) {
+  return stream->capture || (!stream->owned && is_captured_by_others(stream));
 }
 
 

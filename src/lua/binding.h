@@ -198,17 +198,14 @@ void cgl_lua_register(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
 const char *cgl_lua_kind_name(cgl_lua_kind kind);
 /* Pushes a userdata that holds nothing yet; fill the slot with a reference. */
 void *cgl_lua_new(lua_State *L, cgl_lua *S, cgl_lua_kind kind);
-/* The memory of a userdata of ours, NULL of any other; and of any value. */
-static inline cgl_lua_box *cgl_lua_box_of_userdata(lua_State *L, int index) {
-  if (lua_objlen(L, index) != sizeof(cgl_lua_box))
-    return NULL;
+/* The memory of a userdata of ours; NULL of any other value. */
+static inline cgl_lua_box *cgl_lua_box_at(lua_State *L, int index) {
   cgl_lua_box *box = lua_touserdata(L, index);
+  /* In this order: the length of a number would make it a string. */
+  if (!box || lua_objlen(L, index) != sizeof *box)
+    return NULL;
   uintptr_t kind = (uintptr_t)box->tag - (uintptr_t)cgl_lua_tags;
   return kind < CGL_LUA_KIND_COUNT ? box : NULL;
-}
-static inline cgl_lua_box *cgl_lua_box_at(lua_State *L, int index) {
-  return lua_type(L, index) == LUA_TUSERDATA ? cgl_lua_box_of_userdata(L, index)
-                                             : NULL;
 }
 /* Is the value of this kind, released or not? */
 bool cgl_lua_is(lua_State *L, int index, cgl_lua_kind kind);

@@ -380,9 +380,10 @@ static int graph_instantiate(lua_State *L) {
 
 
 /* On the stream, or when it is another device's, on the graph's own. */
-static inline void replay(lua_State *L, cgl_lua *S, cgl_graph *graph,
+static inline void replay(lua_State *L, cgl_lua *S, const cgl_lua_box *box,
                           cgl_stream *stream, uint64_t count) {
-  const bool hooked = cgl_lua_box_at(L, 1)->hooked;
+  cgl_graph *graph = box->object;
+  const bool hooked = box->hooked;
   cgl_status status =
       hooked ? CGL_ERROR_WRONG_DEVICE : cgl_graph_replay(graph, stream, count);
   if (status == CGL_ERROR_WRONG_DEVICE) {
@@ -404,7 +405,9 @@ static inline void replay(lua_State *L, cgl_lua *S, cgl_graph *graph,
    whoever stops scripts through a hook stops it too. */
 static int graph_replay(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "graph:replay");
-  cgl_graph *graph = check(L, S, 1);
+  const cgl_lua_box *box = cgl_lua_box_at(L, 1);
+  if (!box || box->tag != &cgl_lua_tags[CGL_LUA_graph] || !box->object)
+    check(L, S, 1); /* raises */
   uint64_t left = 1;
   if (!lua_isnoneornil(L, 2))
     left = (uint64_t)cgl_lua_integer(L, S, 2, "the number of replays", 0,
@@ -415,13 +418,13 @@ static int graph_replay(lua_State *L) {
   else
     cgl_set_site(NULL, 0);
   while (left > REPLAYS_AT_ONCE) {
-    replay(L, S, graph, stream, REPLAYS_AT_ONCE);
+    replay(L, S, box, stream, REPLAYS_AT_ONCE);
     left -= REPLAYS_AT_ONCE;
     cgl_lua_breathe(L, S);
-    graph = check(L, S, 1); /* a hook may have done anything */
+    check(L, S, 1); /* a hook may have done anything */
     stream = cgl_lua_stream(L, S);
   }
-  replay(L, S, graph, stream, left);
+  replay(L, S, box, stream, left);
   return 0;
 }
 

@@ -58,18 +58,19 @@ static void read_cdata(lua_State *L, cgl_lua *S, int index, cgl_arg *arg) {
 static int not_an_argument(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                            int index, int number) {
   char name[NAME_ROOM];
-  return cgl_lua_bad(L, S, index,
-                     "kernel %s is a %s; buffers, pinned memory, generators, "
-                     "numbers, booleans, strings of bytes and FFI values can be passed",
-                     argument_name(kernel, number, name),
-                     luaL_typename(L, index));
+  return cgl_lua_bad(
+      L, S, index,
+      "kernel %s is a %s; buffers, pinned memory, generators, "
+      "numbers, booleans, strings of bytes and FFI values can be passed",
+      argument_name(kernel, number, name), luaL_typename(L, index));
 }
 
 
-/* A buffer, pinned memory or a generator; no other object has a meaning for a kernel. */
+/* A buffer, pinned memory or a generator; no other object has a meaning for a
+ * kernel. */
 static void read_object(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                         int index, int number, cgl_arg *arg) {
-  const cgl_lua_box *box = cgl_lua_box_of_userdata(L, index);
+  const cgl_lua_box *box = cgl_lua_box_at(L, index);
   if (box && box->tag == &cgl_lua_tags[CGL_LUA_buffer])
     arg->kind = CGL_ARG_BUFFER;
   else if (box && box->tag == &cgl_lua_tags[CGL_LUA_pinned])
