@@ -64,22 +64,23 @@ CGL_RANDOM double cgl_unit_double(unsigned x, unsigned y) {
 
 /* Natural logarithm of a normal number up to 1, sine and cosine of f turns,
    |f| <= 1/8.  Of our own, from operations that every device rounds alike, so
-   that normals are the same bits everywhere; minimax polynomials. */
+   that normals are the same bits everywhere.  Minimax polynomials, their
+   coefficients in decimal: hexadecimal ones would need C++17. */
 CGL_RANDOM float cgl_ln(float u) {
   const int bits = __float_as_int(u) - 0x3f3504f3; /* the root of 1/2 */
   const float e = (float)(bits >> 23);
   const float t = __int_as_float((bits & 0x7fffff) + 0x3f3504f3) - 1.f;
   const float z = t * t;
-  float p = -0x1.38b528p-4f;
-  p = fmaf(p, t, 0x1.056fd6p-3f);
-  p = fmaf(p, t, -0x1.0d8ec0p-3f);
-  p = fmaf(p, t, 0x1.22d80ap-3f);
-  p = fmaf(p, t, -0x1.547128p-3f);
-  p = fmaf(p, t, 0x1.99a014p-3f);
-  p = fmaf(p, t, -0x1.00022ap-2f);
-  p = fmaf(p, t, 0x1.555554p-2f);
-  p = fmaf(e, 0x1.c85fe0p-10f, fmaf(-.5f, z, z * t * p));
-  return fmaf(e, 0x1.62p-1f, t + p);
+  float p = -0.0763446391f;
+  p = fmaf(p, t, 0.127654716f);
+  p = fmaf(p, t, -0.13161993f);
+  p = fmaf(p, t, 0.142013624f);
+  p = fmaf(p, t, -0.166231453f);
+  p = fmaf(p, t, 0.200012356f);
+  p = fmaf(p, t, -0.250008255f);
+  p = fmaf(p, t, 0.333333313f);
+  p = fmaf(e, 0.0017409306f, fmaf(-.5f, z, z * t * p));
+  return fmaf(e, 0.69140625f, t + p);
 }
 CGL_RANDOM double cgl_ln_double(double u) {
   const long long root = 0x3fe6a09e667f3bcdll;
@@ -87,46 +88,46 @@ CGL_RANDOM double cgl_ln_double(double u) {
   const double e = (double)(int)(bits >> 52);
   const double t = __longlong_as_double((bits & 0xfffffffffffffll) + root) - 1.;
   const double s = t / (2. + t), z = s * s, h = .5 * t * t;
-  double p = 0x1.2f15baa0e024ep-3;
-  p = fma(p, z, 0x1.39a02f06965c6p-3);
-  p = fma(p, z, 0x1.74664d74f75fep-3);
-  p = fma(p, z, 0x1.c71c51c676770p-3);
-  p = fma(p, z, 0x1.249249423e453p-2);
-  p = fma(p, z, 0x1.999999997f8a8p-2);
-  p = fma(p, z, 0x1.5555555555593p-1);
+  double p = 0.1479906635613752;
+  p = fma(p, z, 0.1531375574002551);
+  p = fma(p, z, 0.1818357516594204);
+  p = fma(p, z, 0.22222198378477342);
+  p = fma(p, z, 0.28571428744141264);
+  p = fma(p, z, 0.3999999999940749);
+  p = fma(p, z, 0.6666666666666735);
   /* ln(1 + t) = t - (h - s (h + z p)) */
-  p = fma(s, fma(z, p, h), e * 0x1.f473de6af278fp-30);
+  p = fma(s, fma(z, p, h), e * 1.8206359985041462e-09);
   p = fma(-.5 * t, t, p); /* -h, written so that nothing is left to fuse */
-  return fma(e, 0x1.62e42fep-1, t + p);
+  return fma(e, 0.6931471787393093, t + p);
 }
 CGL_RANDOM float2 cgl_turn(float f) {
   const float z = f * f;
-  float s = 0x1.4be690p+5f, c = 0x1.d9f7c2p+5f;
-  s = fmaf(s, z, -0x1.32cb24p+6f);
-  s = fmaf(s, z, 0x1.466bbcp+6f);
-  s = fmaf(s, z, -0x1.4abbcep+5f);
-  s = fmaf(f, 0x1.921fb6p+2f, f * fmaf(s, z, -0x1.777a5cp-23f));
-  c = fmaf(c, z, -0x1.55c664p+6f);
-  c = fmaf(c, z, 0x1.03c1dep+6f);
-  c = fmaf(c, z, -0x1.3bd3ccp+4f);
+  float s = 41.4875793f, c = 59.2459755f;
+  s = fmaf(s, z, -76.6983795f);
+  s = fmaf(s, z, 81.6052094f);
+  s = fmaf(s, z, -41.3417015f);
+  s = fmaf(f, 6.28318548f, f * fmaf(s, z, -1.74845553e-07f));
+  c = fmaf(c, z, -85.4437408f);
+  c = fmaf(c, z, 64.9393234f);
+  c = fmaf(c, z, -19.7392082f);
   return make_float2(fmaf(c, z, 1.f), s);
 }
 CGL_RANDOM double2 cgl_turn_double(double f) {
   const double z = f * f;
-  double s = -0x1.6c63cba9b8799p-1, c = -0x1.b26fe86416267p+0;
-  s = fma(s, z, 0x1.e8eef00a958e4p+1);
-  s = fma(s, z, -0x1.e3074b7df61d5p+3);
-  s = fma(s, z, 0x1.50783485eeb5ep+5);
-  s = fma(s, z, -0x1.32d2cce62ade5p+6);
-  s = fma(s, z, 0x1.466bc6775aadbp+6);
-  s = fma(s, z, -0x1.4abbce625be53p+5);
-  s = fma(f, 0x1.921fb54442d18p+2, f * fma(s, z, 0x1.1a62633145c07p-52));
-  c = fma(c, z, 0x1.f9cc6acff6ce6p+2);
-  c = fma(c, z, -0x1.a6d1ecb74077cp+4);
-  c = fma(c, z, 0x1.e1f50683b42d5p+5);
-  c = fma(c, z, -0x1.55d3c7e3c95bcp+6);
-  c = fma(c, z, 0x1.03c1f081b5ab0p+6);
-  c = fma(c, z, -0x1.3bd3cc9be45dep+4);
+  double s = -0.7116988796881173, c = -1.6970200771667352;
+  s = fma(s, z, 3.8197917987518952);
+  s = fma(s, z, -15.094640489595728);
+  s = fma(s, z, 42.058693930003514);
+  s = fma(s, z, -76.70585975300453);
+  s = fma(s, z, 81.60524927607496);
+  s = fma(s, z, -41.34170224039976);
+  s = fma(f, 6.283185307179586, f * fma(s, z, 2.4492935982947064e-16));
+  c = fma(c, z, 7.903101637926033);
+  c = fma(c, z, -26.426251140429926);
+  c = fma(c, z, 60.244641331611696);
+  c = fma(c, z, -85.45681720654005);
+  c = fma(c, z, 64.93939402266801);
+  c = fma(c, z, -19.739208802178716);
   return make_double2(fma(c, z, 1.), s);
 }
 
@@ -134,10 +135,10 @@ CGL_RANDOM double2 cgl_turn_double(double f) {
    last place added, so that the tails go as far as 32 (53) bits do; the angle
    is a number of quarter turns, 0 to 4, and at most an eighth. */
 CGL_RANDOM float2 cgl_normal_pair(unsigned x, unsigned y) {
-  const float u = fmaf((float)x, 0x1p-32f, 0x1p-33f);
+  const float u = fmaf((float)x, 2.32830644e-10f, 1.16415322e-10f);
   const float r = sqrtf(-2.f * cgl_ln(u));
   const int bits = (int)(y >> 8), quarter = (bits + 0x200000) >> 22;
-  const float2 a = cgl_turn((float)(bits - (quarter << 22)) * 0x1p-24f);
+  const float2 a = cgl_turn((float)(bits - (quarter << 22)) * 5.96046448e-08f);
   const float c = quarter & 1 ? a.y : a.x, s = quarter & 1 ? a.x : a.y;
   return make_float2((quarter + 1) & 2 ? -r * c : r * c,
                      quarter & 2 ? -r * s : r * s);
@@ -145,10 +146,12 @@ CGL_RANDOM float2 cgl_normal_pair(unsigned x, unsigned y) {
 CGL_RANDOM double2 cgl_normal_pair_double(uint4 v) {
   const unsigned long long x = ((unsigned long long)v.y << 32 | v.x) >> 11;
   const long long y = (long long)(((unsigned long long)v.w << 32 | v.z) >> 11);
-  const double u = fma((double)x, 0x1p-53, 0x1p-54);
+  const double u =
+      fma((double)x, 1.1102230246251565e-16, 5.551115123125783e-17);
   const double r = sqrt(-2. * cgl_ln_double(u));
   const long long quarter = (y + (1ll << 50)) >> 51;
-  const double2 a = cgl_turn_double((double)(y - (quarter << 51)) * 0x1p-53);
+  const double2 a =
+      cgl_turn_double((double)(y - (quarter << 51)) * 1.1102230246251565e-16);
   const double c = quarter & 1 ? a.y : a.x, s = quarter & 1 ? a.x : a.y;
   return make_double2((quarter + 1) & 2 ? -r * c : r * c,
                       quarter & 2 ? -r * s : r * s);
