@@ -349,7 +349,8 @@ static cgl_status add_children(cgl_graph *graph, cgl_stream *stream,
     if (graph->recording.draws)
       status = cgl_draws_enter_child(graph, stream, operation);
     if (!status)
-      status = cgl_capture_reserve(stream, operation, nranges, 0, 1);
+      status = cgl_capture_reserve(stream, operation, nranges, 0,
+                                   1 + graph->recording.nkept);
     if (!status)
       status = cgl_share_check_child(graph, stream, operation);
     if (status)
@@ -367,6 +368,9 @@ static cgl_status add_children(cgl_graph *graph, cgl_stream *stream,
     note.nranges = nranges;
     /* Not the graph: it may be reset before the other is. */
     cgl_capture_keep(stream->capture, &graph->heir->object);
+    /* So that checks of inputs see them. */
+    for (size_t k = 0; k < graph->recording.nkept; k++)
+      cgl_capture_keep(stream->capture, graph->recording.kept[k]);
     cgl_capture_note(stream, &note);
     cgl_share_note_child(graph, stream->capture);
     if (graph->recording.draws)
