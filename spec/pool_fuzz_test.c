@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   }
   while (!thread.ended && !*world.wrong) {
-    model_step(&thread, true);
+    model_step(&thread);
     model_look(&thread, true);
   }
   model_leave(&thread);

@@ -60,7 +60,7 @@ typedef struct model_world {
   size_t count, size;
   int holders[MODEL_POOLS]; /* captures and graphs that hold the pool */
   char wrong[400];          /* what was found, or "" */
-  uint64_t operations, blocks, failures;
+  uint64_t blocks;
 } model_world;
 
 typedef struct model_thread {
@@ -214,10 +214,8 @@ static inline void model_alloc(model_thread *t) {
   if (t->live == MODEL_LIVE)
     return;
   if (cgl_buffer_create(t->streams[stream], w->pools[pool], CGL_TYPE_uint8,
-                        bytes, &buffer)) {
-    w->failures++;
+                        bytes, &buffer))
     return;
-  }
   interval new = {.from = cgl_buffer_address(buffer),
                   .pool = pool,
                   .thread = t->index,
@@ -298,7 +296,7 @@ static inline void model_use(model_thread *t) {
     if (t->in[stream] && (buffer->count < 100000 || n % 4 == 0)) {
       bool own = i->captured && t->graph_pool[t->capturing] == i->pool;
       if (cgl_buffer_fill(buffer, t->streams[stream], &value)) {
-        w->failures++;
+        own = false;
       } else if (own) {
         i->used[stream] = ++t->issued[stream];
         i->wide |= i->stream != t->streams[stream]->serial;
@@ -468,10 +466,9 @@ static inline void model_look(model_thread *t, bool alone) {
 }
 
 
-static inline void model_step(model_thread *t, bool alone) {
+static inline void model_step(model_thread *t) {
   unsigned op = model_byte(t);
   int pool = (int)(op / 32) % MODEL_POOLS, a, b;
-  t->world->operations += alone;
   switch (op % 32) {
   default:
     model_alloc(t);

@@ -40,7 +40,7 @@ static void *work(void *job_) {
   model_thread t;
   j->entered = !model_enter(&t, j->world, j->index, &d.source);
   for (uint64_t n = 0; n < j->operations && j->entered; n++) {
-    model_step(&t, j->alone);
+    model_step(&t);
     if (n % LOOK == 0)
       model_look(&t, j->alone);
     if (n % LOOK == 0 && *j->world->wrong)

@@ -177,6 +177,8 @@ cgl_status cgl_pools_fail(cgl_pool *pool, size_t bytes, const char *operation,
   cgl_status code = CUDA_ERROR_OUT_OF_MEMORY;
   size_t max = pool->desc.max_bytes;
   bool limited = max && (bytes > max || !strcmp(entry, "max_bytes"));
+  cgl_pool_stats stats;
+  cgl_pool_get_stats(pool, &stats);
   bool absurd = bytes > context->info.memory;
   census *all = absurd ? NULL : calloc(1, sizeof *all);
   char text[ROOM] = "";
@@ -189,7 +191,7 @@ cgl_status cgl_pools_fail(cgl_pool *pool, size_t bytes, const char *operation,
     cgl_fail(code, operation,
              "the pool may take %zu bytes and has %zu: %zu more were asked "
              "for%s",
-             max, pool->stats.reserved, bytes, text);
+             max, stats.reserved, bytes, text);
   else
     cgl_fail(code, operation,
              "out of device memory: %zu bytes were asked for, the device has "

@@ -132,19 +132,17 @@ static CUresult chunk_map(cgl_segment *segment, size_t at, cgl_chunk chunk) {
 
 
 /* Unmaps the chunk that begins at granule `at` and makes it a spare one, for
-   which there is room. */
-static CUresult chunk_unmap(cgl_segment *segment, size_t at) {
+   which there is room.  A failure would be that of work before it: the memory
+   is unmapped all the same. */
+static void chunk_unmap(cgl_segment *segment, size_t at) {
   cgl_pool *pool = segment->pool;
   size_t granule = pool->granularity;
   cgl_chunk chunk = {segment->granules[at].handle, segment->granules[at].of};
-  CUresult result = cgl_driver_of(pool)->cuMemUnmap(
-      segment->base + at * granule, chunk.granules * granule);
-  if (result)
-    return result;
+  cgl_driver_of(pool)->cuMemUnmap(segment->base + at * granule,
+                                  chunk.granules * granule);
   memset(&segment->granules[at], 0, chunk.granules * sizeof *segment->granules);
   segment->mapped -= chunk.granules * granule;
   pool->spare[pool->nspare++] = chunk;
-  return CUDA_SUCCESS;
 }
 
 
@@ -207,9 +205,9 @@ static size_t harvest_block(cgl_pool *pool, cgl_block *block, size_t want,
     end = at;
     if (last->at + 1 != last->of || count > most)
       continue;
-    if (!cgl_index_reserve(pool, 2) || !spare_reserve(pool, 1) ||
-        chunk_unmap(segment, at))
+    if (!cgl_index_reserve(pool, 2) || !spare_reserve(pool, 1))
       break;
+    chunk_unmap(segment, at);
     cgl_index_remove(pool, block);
     cgl_block *rest = NULL, *hole = block;
     if (block->offset + block->bytes > (at + count) * granule)
@@ -361,7 +359,6 @@ static CUresult lay(cgl_pool *pool, cgl_block *hole, size_t want, size_t *laid,
   while (*laid) {
     const cgl_granule *last = &segment->granules[at + *laid - 1];
     *laid -= last->of;
-    /* Cannot fail for what was mapped just now; the driver keeps it if so. */
     chunk_unmap(segment, at + *laid);
   }
   return result;
