@@ -2,6 +2,7 @@
    fill's words against Random123's own header where it is installed, and
    generators of many threads at once. */
 #include "cgraphlua.h"
+#include "driver/table.h"
 #include "tap.h"
 
 #include <stdlib.h>
@@ -212,11 +213,62 @@ static void threads(void) {
 }
 
 
+/* ---- streams of others ------------------------------------------------------
+ */
+
+/* A stream that the driver captures without our knowing. */
+static void engines(void) {
+  const cgl_driver *driver = cgl_context_driver(context);
+  CUstream handle = NULL;
+  CUgraph theirs = NULL;
+  cgl_stream *s = NULL;
+  cgl_generator *generator = NULL;
+  cgl_buffer *x = NULL;
+  cgl_graph *graph = NULL;
+  bool ready = !driver->cuStreamCreate(&handle, CU_STREAM_NON_BLOCKING) &&
+               done(cgl_stream_from_handle(context, handle, &s)) &&
+               done(cgl_generator_create(context, 5, &generator)) &&
+               done(cgl_buffer_create(s, NULL, CGL_TYPE_uint32, WORDS, &x)) &&
+               done(cgl_graph_create(context, NULL, &graph)) &&
+               done(cgl_graph_capture_begin(graph, s)) &&
+               draw(x, generator, s) && done(cgl_graph_capture_end(graph));
+  tap_ok(ready && done(cgl_graph_replay(graph, s, 1)) && holds(x, s, 0, 5) &&
+             draw(x, generator, s) && holds(x, s, 1, 5),
+         "an engine's stream draws, and replays what draws");
+  ready = ready && !driver->cuStreamBeginCapture(
+                       handle, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  tap_ok(ready && cgl_buffer_random(x, generator, s, 0, 10) ==
+                      CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+         "but not while the engine captures it");
+  tap_ok(ready && cgl_graph_replay(graph, s, 1) ==
+                      CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+         "nor does a graph that draws become a part of the engine's");
+  tap_ok(ready && !driver->cuStreamEndCapture(handle, &theirs) &&
+             !driver->cuGraphDestroy(theirs),
+         "whose capture is whole all the same");
+  tap_ok(ready && draw(x, generator, stream) && holds(x, stream, 2, 5),
+         "no number is lost");
+  ready = ready && draw(x, generator, s);
+  cgl_graph_release(graph);
+  cgl_buffer_release(x);
+  cgl_stream_release(s);
+  /* The state was last used on a stream that is gone now. */
+  driver->cuStreamDestroy(handle);
+  ready = ready &&
+          done(cgl_buffer_create(stream, NULL, CGL_TYPE_uint32, WORDS, &x));
+  tap_ok(ready && draw(x, generator, stream) && holds(x, stream, 4, 5),
+         "nor when the engine has destroyed its stream");
+  cgl_buffer_release(x);
+  cgl_generator_release(generator);
+}
+
+
 int main(void) {
   if (!done(cgl_context_open(NULL, &context)) ||
       !done(cgl_stream_default(context, &stream)))
     return 77;
   threads();
+  engines();
   known_answers();
   oracle();
   cgl_stream_release(stream);

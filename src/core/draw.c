@@ -231,6 +231,34 @@ cgl_status cgl_draws_close(cgl_graph *graph, const char *operation) {
 }
 
 
+/* The graph that the driver is building for the capture of `stream`. */
+static cgl_status template_of(cgl_stream *stream, const char *operation,
+                              CUgraph *template) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuuint64_t id;
+  const CUgraphNode *nodes;
+  const CUgraphEdgeData *edges;
+  size_t count;
+  CUresult result = cgl_driver_of(stream)->cuStreamGetCaptureInfo(
+      stream->handle, &status, &id, template, &nodes, &edges, &count);
+  if (!result && status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+    result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  return result ? cgl_capture_failed(stream->capture, result, operation,
+                                     "cuStreamGetCaptureInfo",
+                                     stream->object.context)
+                : CGL_OK;
+}
+
+
+static cgl_status captured_by_others(const char *operation) {
+  cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
+           "the graph draws random numbers, and the stream is captured by "
+           "another library");
+  cgl_fail_hint("capture with graph:capture_begin, which keeps count");
+  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+
 cgl_status cgl_draws_enter_child(cgl_graph *child, cgl_stream *stream,
                                  const char *operation) {
   cgl_graph *graph = stream->capture;
@@ -238,28 +266,16 @@ cgl_status cgl_draws_enter_child(cgl_graph *child, cgl_stream *stream,
   for (const cgl_draw *inner = child->recording.draws; inner && !status;
        inner = inner->next) {
     cgl_draw *draw;
+    CUgraph template;
     if (!inner->used)
       continue;
-    if (!graph) {
-      cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
-               "the graph draws random numbers, and the stream is captured by "
-               "another library");
-      cgl_fail_hint("capture with graph:capture_begin");
-      return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
+    if (!graph)
+      return captured_by_others(operation);
     status = cgl_draw_register(graph, inner->state, operation, &draw);
     if (!status && draw->count) {
-      CUstreamCaptureStatus capturing;
-      cuuint64_t id;
-      CUgraph template = NULL;
-      CUresult result = cgl_driver_of(stream)->cuStreamGetCaptureInfo(
-          stream->handle, &capturing, &id, &template, NULL, NULL, NULL);
-      if (!result && capturing != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-        result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-      status = result ? cgl_capture_failed(graph, result, operation,
-                                           "cuStreamGetCaptureInfo",
-                                           graph->object.context)
-                      : move_offset(graph, template, draw, operation);
+      status = template_of(stream, operation, &template);
+      if (!status)
+        status = move_offset(graph, template, draw, operation);
     }
     if (!status && draw->barrier)
       status = follow(stream, draw->barrier, operation);
