@@ -15,11 +15,13 @@ local page = read(here .. "/../doc/parity.md")
 -- spec named there.
 local function rows()
   local list = {}
-  for line in page:gmatch "\n(|[^\n]*)" do
+  local section
+  for line in page:gmatch "\n([|#][^\n]*)" do
+    section = line:match "^## (.*)" or section
     local cells = {}
     for cell in line:gmatch "|%s*([^|]-)%s*%f[|]" do cells[#cells + 1] = cell end
-    if cells[1] ~= "torch" and not cells[1]:match "^%-+$" then
-      local row = { name = cells[1], cells = cells, specs = {} }
+    if cells[1] and cells[1] ~= "torch" and not cells[1]:match "^%-+$" then
+      local row = { section = section, name = cells[1], cells = cells, specs = {} }
       local file
       for name, text in ((cells[3] or "") .. ";"):gmatch '(`?[^`"]*`?[^`"]*)"([^"]*)"' do
         file = name:match "`([%w_.]+)`" or file
@@ -56,11 +58,12 @@ describe("the page on parity", function()
   end
 
   it("has its tables and rows", function()
-    assert.is_true(#rows() >= 40)
-    for _, title in ipairs { "torch.cuda.CUDAGraph", "torch.cuda.graph and torch.accelerator.Graph",
-                             "Memory", "Random numbers" } do
-      assert.is_truthy(page:find("\n## " .. title .. "\n\n| torch | cgraphlua | shown by |", 1, true),
-        title)
+    local count = {}
+    for _, row in ipairs(rows()) do count[row.section] = (count[row.section] or 0) + 1 end
+    for title, least in pairs { ["torch.cuda.CUDAGraph"] = 24, ["Memory"] = 11,
+                                ["torch.cuda.graph and torch.accelerator.Graph"] = 8,
+                                ["Random numbers"] = 4 } do
+      assert((count[title] or 0) >= least, title .. ": " .. tostring(count[title]) .. " rows")
     end
     for _, row in ipairs(rows()) do
       assert.equal(3, #row.cells, row.name)
