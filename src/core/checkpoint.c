@@ -128,7 +128,7 @@ cgl_status cgl_pool_restore(cgl_pool *pool, cgl_checkpoint *checkpoint) {
   cgl_status status = refuse_capture(pool, operation);
   if (status)
     return status;
-  cgl_sharing_undo(pool, checkpoint->made);
+  cgl_sharing_undo(pool, checkpoint->made, checkpoint->number);
   pthread_mutex_lock(&pool->lock);
   for (cgl_segment *segment = pool->segments; segment; segment = segment->next)
     for (cgl_block *block = segment->first; block; block = block->next)

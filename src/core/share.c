@@ -54,7 +54,7 @@ uint64_t cgl_sharing_made(cgl_pool *pool) {
 }
 
 
-void cgl_sharing_undo(cgl_pool *pool, uint64_t made) {
+void cgl_sharing_undo(cgl_pool *pool, uint64_t made, uint64_t number) {
   cgl_sharing *sharing = pool->sharing;
   pthread_mutex_lock(&sharing->turns);
   for (cgl_share *share = sharing->shares; share; share = share->next)
@@ -62,6 +62,14 @@ void cgl_sharing_undo(cgl_pool *pool, uint64_t made) {
       share->undone = true;
       share->undone_at = cgl_site_here;
     }
+  for (cgl_cell *cell = sharing->cells, *next; cell; cell = next) {
+    next = cell->next;
+    if (!cell->buffer || cell->buffer->block->number <= number)
+      continue;
+    cell->buffer->cell = NULL;
+    cell->buffer = NULL;
+    cgl_cell_drop(sharing, cell);
+  }
   pthread_mutex_unlock(&sharing->turns);
 }
 

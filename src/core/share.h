@@ -76,8 +76,9 @@ void cgl_sharing_begin(cgl_pool *pool);
 /* How many captures into the pool have ended so far. */
 uint64_t cgl_sharing_made(cgl_pool *pool);
 /* Takes back the memory of those that ended after the first `made`: their
-   graphs are not replayed again. */
-void cgl_sharing_undo(cgl_pool *pool, uint64_t made);
+   graphs are not replayed again; and forgets the buffers of blocks above
+   `number`. */
+void cgl_sharing_undo(cgl_pool *pool, uint64_t made, uint64_t number);
 
 /* ---- captures */
 
@@ -120,7 +121,7 @@ static inline cgl_buffer *cgl_share_watched(cgl_buffer *buffer) {
   if (!atomic_load_explicit(&cgl_sharing_any, memory_order_relaxed))
     return NULL;
   buffer = buffer->base ? buffer->base : buffer;
-  return buffer->born ? buffer : NULL;
+  return buffer->born && buffer->block ? buffer : NULL;
 }
 
 /* Refuses to read what a replay has overwritten. */
