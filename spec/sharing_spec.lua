@@ -431,6 +431,20 @@ describe("sharing a pool", function()
       for i = 1, 2 do assert.equal(i, value(out[i])) end
     end)
 
+    it("waits for the device when an engine's stream is gone", function()
+      local pool = cg.pool()
+      local g, out, s = pair(pool)
+      for _ = 1, 5 do
+        local borrowed = cg.stream_from(s[1]:handle())
+        borrowed:use(function() g[1]:replay(20) end)
+        borrowed:release()
+        collectgarbage()
+        s[2]:use(function() g[2]:replay() end)
+      end
+      cg.synchronize()
+      for i = 1, 2 do assert.equal(i, value(out[i])) end
+    end)
+
     it("orders replays on a stream that captures by now", function()
       local pool = cg.pool()
       local g, out, s = pair(pool)

@@ -218,6 +218,14 @@ cgl_status cgl_stream_order_after(cgl_stream *stream, cgl_stream *before) {
 }
 
 
+bool cgl_clock_is_lost(cgl_clock *clock) {
+  pthread_mutex_lock(&clock->lock);
+  bool lost = clock->lost;
+  pthread_mutex_unlock(&clock->lock);
+  return lost;
+}
+
+
 cgl_status cgl_clock_hold(cgl_clock *clock, cgl_context *context,
                           const char *operation) {
   const char *entry;

@@ -81,6 +81,9 @@ void cgl_clock_waited(cgl_clock *clock, uint64_t tick);
 cgl_status cgl_clock_order(cgl_stream *stream, cgl_clock *before,
                            const char *operation);
 
+/* Whether that wait for the device is what it takes. */
+bool cgl_clock_is_lost(cgl_clock *clock);
+
 /* The stream is about to capture: its event covers what was issued so far.
    cuEventRecord */
 cgl_status cgl_clock_hold(cgl_clock *clock, cgl_context *context,

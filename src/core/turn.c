@@ -3,6 +3,8 @@
 #include "core/share.h"
 #include "core/share_cell.h"
 
+#include <limits.h>
+
 
 /* ---- is what a graph reads there? ---------------------------------------- */
 
@@ -102,6 +104,10 @@ static bool comes_after(cgl_sharing *sharing, cgl_stream *stream) {
 }
 
 
+/* No status: the order needs a wait for the device, which must not be made
+   under `turns`, because whoever destroys a graph wants both. */
+enum { WAIT_FIRST = INT_MIN };
+
 static cgl_status order(cgl_sharing *sharing, const cgl_share *share,
                         cgl_stream *stream, uint64_t exec,
                         const char *operation) {
@@ -111,6 +117,8 @@ static cgl_status order(cgl_sharing *sharing, const cgl_share *share,
     return CGL_OK;
   if (sharing->strict)
     return refuse_overlap(sharing, share, operation);
+  if (cgl_clock_is_lost(sharing->last))
+    return WAIT_FIRST;
   cgl_status status = cgl_clock_order(stream, sharing->last, operation);
   if (!status)
     sharing->ordered++;
@@ -151,28 +159,42 @@ static void unlock(const cgl_share *share) {
 }
 
 
-cgl_status cgl_share_begin(cgl_graph *graph, cgl_stream *stream, uint64_t count,
-                           const char *operation) {
+/* Under `turns`. */
+static cgl_status check_replay(cgl_graph *graph, cgl_stream *stream,
+                               uint64_t count, const char *operation) {
   cgl_share *share = graph->share;
   cgl_status status = CGL_OK;
-  lock(share);
   for (size_t i = 0; i < share->ngroup && !status; i++)
     if (share->group[i]->undone)
       status = refuse_undone(share->group[i], operation);
-  if (graph->unchecked && !status)
-    return CGL_OK;
+  if (graph->unchecked)
+    return status;
   for (size_t i = 0; i < share->ngroup && !status; i++)
     status = check_inputs(share->group[i], count, operation);
   for (size_t i = 0; i < share->ngroup && !status; i++)
     if (first_of_pool(share, i))
       status = order(share->group[i]->pool->sharing, share, stream,
                      graph->exec_number, operation);
-  if (!status)
-    return CGL_OK;
-  if (status == CGL_ERROR_ORDER)
-    graph->pool->sharing->refused++;
-  unlock(share);
   return status;
+}
+
+
+cgl_status cgl_share_begin(cgl_graph *graph, cgl_stream *stream, uint64_t count,
+                           const char *operation) {
+  cgl_share *share = graph->share;
+  for (;;) {
+    lock(share);
+    cgl_status status = check_replay(graph, stream, count, operation);
+    if (!status)
+      return CGL_OK;
+    if (status == CGL_ERROR_ORDER)
+      graph->pool->sharing->refused++;
+    unlock(share);
+    if (status == WAIT_FIRST)
+      status = cgl_context_synchronize(stream->object.context);
+    if (status)
+      return status;
+  }
 }
 
 
