@@ -19,23 +19,27 @@ local program = [[
   local sides = { cg.stream(), cg.stream(), cg.stream() }
   local shared, gen = cg.pool(), cg.generator(5)
   local pinned = cg.pinned("float", 64)
+  local timer, saved = cg.event(), nil
   local held, graphs = {}, {} -- of the program that runs
   local random = math.random
   local function one(list) return list[random(#list)] end
 
   local actions
-  local broken -- the first failure that a driver found, or that broke a capture
+  local broken -- the first failure that the driver found in a capture
 
   local function note(e)
     if type(e) == "table" and (e.name == "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED" or
-        e.message:find "%(cu%u%w+%)$" and e.name ~= "CUDA_ERROR_OUT_OF_MEMORY") then
+        cg.is_current_stream_capturing() and e.message:find "%(cu%u%w+%)$" and
+        e.name ~= "CUDA_ERROR_OUT_OF_MEMORY") then
       broken = broken or tostring(e)
     end
   end
 
+  local quiet -- callbacks of graphs that go when all is over do nothing
+
   -- Some actions; each may be caught by the script, as scripts do.
   local function some(depth)
-    for _ = 1, random(1, 6) do
+    for _ = 1, quiet and 0 or random(1, 6) do
       local action = one(actions)
       local ok, e = pcall(action, depth)
       if not ok then
@@ -52,10 +56,11 @@ local program = [[
     end
   end
 
-  local function options()
+  local function options(of_graph)
     local modes = { "default", "global", "thread_local", "relaxed" }
-    return { pool = random() < 0.3 and shared or nil, capture_error_mode = one(modes),
-             collect = random() < 0.1, trim = random() < 0.1 }
+    local t = { pool = random() < 0.3 and shared or nil, capture_error_mode = one(modes) }
+    if not of_graph then t.collect, t.trim = random() < 0.1, random() < 0.1 end
+    return t
   end
 
   actions = {
@@ -106,6 +111,21 @@ local program = [[
       opts.stream, opts.collect, opts.trim = one(sides), nil, nil
       if g then g:capture_begin(opts) end
     end,
+    function() saved = shared:checkpoint() end,
+    function() if saved then shared:restore(saved) end end,
+    function() local _ = shared:snapshot(), shared:stats() end,
+    function() timer:record(nil, { external = random() < 0.5 }) end,
+    function() cg.current_stream():wait(timer, { external = random() < 0.5 }) end,
+    function() timer:query() end,
+    function() gen:manual_seed(random(9)) end,
+    function() gen:graphsafe_set_state(gen:clone_state()) end,
+    function()
+      local g = one(graphs)
+      if g then g:register_destroy_callback(function() some(3) end, random() < 0.2) end
+    end,
+    function() local g = one(graphs) if g then g:retain_object({}, random() < 0.2) end end,
+    function() local g = one(graphs) if g then g:options(options(true)) end end,
+    function(depth) local g = one(graphs) if g then g:annotate("part", some, depth) end end,
     function(depth)
       local g = one(graphs)
       if g and depth < 3 then
@@ -134,13 +154,13 @@ local program = [[
     local before = cg.current_stream()
     graphs = { cg.graph(), cg.graph { keep_graph = true }, cg.capture(function() x:fill(2) end),
       cg.capture(function() kernel:launch(1, 64, x, 1, 64) end, { keep_graph = true }) }
-    held = { cg.zeros("float", 64) }
+    held, quiet = { cg.zeros("float", 64) }, false
     if FAULTS then cg.debug.fault(random(1, 80), one { 1, 2, 900, 901, 999 }) end
     for _ = 1, 4 do
       if not pcall(some, 0) then raised = raised + 1 end
     end
     if FAULTS then cg.debug.fault(0) end
-    held, graphs = {}, {}
+    held, graphs, saved, quiet = {}, {}, nil, true
     -- Without faults, what would break a capture is refused before the driver
     -- is asked.
     assert(FAULTS or not broken, "seed " .. seed .. ": " .. tostring(broken))
@@ -153,7 +173,7 @@ local program = [[
     cg.synchronize()
     whole(seed)
   end
-  kernel, x, sides, shared, gen, pinned, whole, actions, some, body = nil
+  kernel, x, sides, shared, gen, pinned, timer, saved, whole, actions, some, body = nil
   collectgarbage()
   collectgarbage()
   cg.debug.forget()
