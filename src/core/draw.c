@@ -6,6 +6,13 @@
 #include <string.h>
 
 
+#ifdef CGL_DEBUG
+#define CHECK(graph) ((void)(cgl_draws_are_valid(graph) || (abort(), 0)))
+#else
+#define CHECK(graph) ((void)0)
+#endif
+
+
 void cgl_draws_free(cgl_draw *draws) {
   while (draws) {
     cgl_draw *next = draws->next;
@@ -22,6 +29,16 @@ static cgl_draw *find(const cgl_graph *graph, const cgl_random_state *state) {
   while (draw && draw->state != state)
     draw = draw->next;
   return draw;
+}
+
+
+bool cgl_draws_are_valid(const cgl_graph *graph) {
+  for (const cgl_draw *draw = graph->recording.draws; draw; draw = draw->next)
+    if (find(graph, draw->state) != draw || draw->nnodes > draw->nodes_size ||
+        !draw->count != !draw->nnodes || draw->nnodes > draw->count ||
+        draw->state->captures < draw->capturing || (draw->count && !draw->used))
+      return false;
+  return true;
 }
 
 
@@ -163,6 +180,7 @@ cgl_status cgl_draw_end(cgl_generator *generator, cgl_stream *stream,
   draw->used = true;
   if (!draw->nnodes || draw->nodes[draw->nnodes - 1] != node)
     draw->nodes[draw->nnodes++] = node;
+  CHECK(graph);
   if (node)
     return CGL_OK;
   draw->lost = true;
@@ -211,6 +229,7 @@ static cgl_status move_offset(cgl_graph *graph, CUgraph template,
     op->grid[i] = op->block[i] = 1;
   draw->count = 0;
   draw->nnodes = 0;
+  CHECK(graph);
   return CGL_OK;
 }
 
