@@ -155,6 +155,12 @@ cgl_type cgl_lua_type_name(lua_State *L, cgl_lua *S, int index) {
       CGL_TYPES(X)
 #undef X
           NULL};
+  /* Equal strings of Lua are one. */
+  const char *text =
+      lua_type(L, index) == LUA_TSTRING ? lua_tostring(L, index) : NULL;
+  for (int type = 0; text && type < CGL_TYPE_COUNT; type++)
+    if (S->type_texts[type] == text)
+      return (cgl_type)type;
   return (cgl_type)cgl_lua_choice(L, S, index, "the element type", types);
 }
 

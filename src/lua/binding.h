@@ -21,11 +21,11 @@
 
 #include "cgraphlua.h"
 
-#define CGL_LUA_KINDS(X)                                                \
-  X(stream)                                                             \
-  X(event)                                                              \
-  X(buffer) X(pinned) X(module) X(kernel) X(pool) X(graph) X(generator) \
-      X(checkpoint)
+#define CGL_LUA_KINDS(X) \
+  X(stream)              \
+  X(event)               \
+  X(buffer)              \
+  X(pinned) X(module) X(kernel) X(pool) X(graph) X(generator) X(checkpoint)
 
 typedef enum cgl_lua_kind {
 #define X(noun) CGL_LUA_##noun,
@@ -71,6 +71,10 @@ typedef struct cgl_lua {
   int ffi_ref;                            /* the Lua half's FFI helpers */
   int log_ref;                            /* on_log's function */
   int breath_ref;                         /* a chunk that does nothing */
+  int site_ref;                           /* the function that called last, */
+  const void *site_function;              /* its identity, */
+  const char *site_file;                  /* and what messages call its file */
+  const char *type_texts[CGL_TYPE_COUNT]; /* as Lua interns them */
   const char *hidden[CGL_LUA_HIDDEN];     /* chunk names of the Lua half */
   int nhidden;
   const char *operation; /* the call underway, "buffer:upload" */

@@ -106,11 +106,11 @@ static void retire(lua_State *L, cgl_lua *S, cgl_lua_kind kind, void *object) {
 static int object_release(lua_State *L) {
   cgl_lua_kind kind = upvalue_kind(L);
   cgl_lua *S = cgl_lua_enter(L, releases[kind]);
-  if (!cgl_lua_is(L, 1, kind))
+  cgl_lua_box *box = cgl_lua_box_at(L, 1);
+  if (!box || box->tag != &cgl_lua_tags[kind])
     return wrong_kind(L, S, 1, kind);
-  void **slot = lua_touserdata(L, 1);
-  void *object = *slot;
-  *slot = NULL;
+  void *object = box->object;
+  box->object = NULL;
   retire(L, S, kind, object);
   drop(kind, object);
   /* Nothing is left to finalize, which the collector takes long for. */
