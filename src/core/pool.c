@@ -62,10 +62,13 @@ static cgl_block *find(cgl_pool *pool, size_t bytes, cgl_stream *stream) {
   cgl_block *best = own ? cgl_index_find(own, bytes) : NULL;
   if (best && best->bytes == bytes)
     return best;
-  if (stream->capture && stream->capture->pool == pool)
+  bool into = stream->capture && stream->capture->pool == pool;
+  /* What only captures may have comes first. */
+  if (into)
     best = smaller(best, cgl_index_find(&pool->scratch, bytes));
-  best = smaller(best, cgl_index_find(&pool->anybody, bytes));
-  if (best || !stream->capture || stream->capture->pool != pool)
+  if (!into || !best)
+    best = smaller(best, cgl_index_find(&pool->anybody, bytes));
+  if (best || !into)
     return best;
   best = find_reached(&pool->shared_scratch, bytes, stream);
   for (cgl_lane *lane = pool->lanes; lane && !best; lane = lane->next)
@@ -118,6 +121,9 @@ static CUresult grow(cgl_pool *pool, size_t bytes, const cgl_stream *stream,
     own = &pool->scratch;
   CUresult result =
       cgl_pages_extend(pool, bytes, stream, own, entry, out, rest);
+  /* So that it joins what the capture drops beside it. */
+  if (own && own->scratch && *rest == &pool->anybody)
+    *rest = &pool->scratch;
   if (pool->stats.reserved > before && pool->patience < PATIENCE)
     pool->patience++;
   return result;

@@ -254,7 +254,8 @@ static cgl_block *joins(const cgl_pool *pool, cgl_block *block,
                         const cgl_lane *own) {
   bool fits = block && !pool->desc.no_split &&
               block->extent == CGL_EXTENT_FREE &&
-              (block->lane == &pool->anybody || block->lane == own);
+              (block->lane == &pool->anybody || block->lane == own ||
+               (own && own->scratch && block->lane == &pool->scratch));
   return fits ? block : NULL;
 }
 

@@ -71,9 +71,6 @@ typedef struct cgl_lua {
   int ffi_ref;                            /* the Lua half's FFI helpers */
   int log_ref;                            /* on_log's function */
   int breath_ref;                         /* a chunk that does nothing */
-  int site_ref;                           /* the function that called last, */
-  const void *site_function;              /* its identity, */
-  const char *site_file;                  /* and what messages call its file */
   const char *type_texts[CGL_TYPE_COUNT]; /* as Lua interns them */
   const char *hidden[CGL_LUA_HIDDEN];     /* chunk names of the Lua half */
   int nhidden;

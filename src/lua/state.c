@@ -156,8 +156,6 @@ cgl_lua *cgl_lua_open(lua_State *L) {
   if (luaL_loadbuffer(L, "return", 6, "=cgraphlua"))
     lua_error(L);
   S->breath_ref = luaL_ref(L, LUA_REGISTRYINDEX);
-  lua_pushboolean(L, 0);
-  S->site_ref = luaL_ref(L, LUA_REGISTRYINDEX);
   for (int type = 0; type < CGL_TYPE_COUNT; type++) {
     lua_pushstring(L, cgl_type_name((cgl_type)type));
     S->type_texts[type] = lua_tostring(L, -1);
@@ -226,37 +224,12 @@ static const char *chunk_file(const lua_Debug *ar) {
 }
 
 
-/* Remembers the function that called, when its file has a name: asking for a
-   line alone is faster than for both. */
-static void remember(lua_State *L, cgl_lua *S, const lua_Debug *ar) {
-  lua_Debug caller;
-  if (*ar->source != '@' || !lua_getstack(L, 1, &caller) ||
-      caller.i_ci != ar->i_ci)
-    return;
-  lua_getinfo(L, "f", &caller);
-  S->site_function = lua_topointer(L, -1);
-  S->site_file = ar->source + 1;
-  lua_rawseti(L, LUA_REGISTRYINDEX, S->site_ref);
-}
-
-
 void cgl_lua_site(lua_State *L, cgl_lua *S) {
   lua_Debug ar;
-  if (S->site_function && lua_getstack(L, 1, &ar)) {
-    lua_getinfo(L, "fl", &ar);
-    bool same = lua_topointer(L, -1) == S->site_function;
-    lua_pop(L, 1);
-    if (same) {
-      cgl_set_site(S->site_file, ar.currentline);
-      return;
-    }
-  }
-  if (cgl_lua_frame(L, S, &ar)) {
+  if (cgl_lua_frame(L, S, &ar))
     cgl_set_site(chunk_file(&ar), ar.currentline);
-    remember(L, S, &ar);
-  } else {
+  else
     cgl_set_site(NULL, 0);
-  }
 }
 
 
