@@ -197,13 +197,13 @@ static cgl_status check_reads(const cgl_kernel *kernel, const cgl_arg *args,
 
 static void note_eager(cgl_kernel *kernel, cgl_stream *stream,
                        const cgl_arg *args, size_t nargs) {
-  bool shares = atomic_load_explicit(&cgl_sharing_any, memory_order_relaxed);
   cgl_range range;
   for (size_t i = 0; i < nargs; i++) {
     if (args[i].kind != CGL_ARG_BUFFER)
       continue;
     cgl_buffer_touch(args[i].buffer, stream);
-    if (shares && range_of(kernel, i, &args[i], &range) && range.write)
+    if (cgl_share_watched(args[i].buffer) &&
+        range_of(kernel, i, &args[i], &range) && range.write)
       cgl_share_wrote(args[i].buffer);
   }
   cgl_trail_add(kernel->name);

@@ -114,19 +114,24 @@ void cgl_share_end(cgl_graph *graph, cgl_stream *stream, bool launched);
 
 /* ---- eager work */
 
-/* The allocation that eager work has to tell of: of a capture, in a process
-   whose graphs share a pool; else NULL. */
+/* Some pool of the process is shared. */
 extern atomic_bool cgl_sharing_any;
+
+/* The allocation that eager work has to tell of: of a capture; else NULL. */
 static inline cgl_buffer *cgl_share_watched(cgl_buffer *buffer) {
-  if (!atomic_load_explicit(&cgl_sharing_any, memory_order_relaxed))
-    return NULL;
   buffer = buffer->base ? buffer->base : buffer;
   return buffer->born && buffer->block ? buffer : NULL;
 }
 
 /* Refuses to read what a replay has overwritten. */
 cgl_status cgl_share_check_read(cgl_buffer *buffer, const char *operation);
-void cgl_share_wrote(cgl_buffer *buffer);
+/* The script wrote to it; `watched` as above. */
+void cgl_share_note_write(cgl_buffer *watched);
+static inline void cgl_share_wrote(cgl_buffer *buffer) {
+  cgl_buffer *watched = cgl_share_watched(buffer);
+  if (watched)
+    cgl_share_note_write(watched);
+}
 /* The buffer dies. */
 void cgl_share_forget(cgl_buffer *buffer);
 

@@ -67,13 +67,15 @@ void cgl_cell_part(cgl_cell *cell, const cgl_share *share) {
     if (share->turn > cell->spoiled) {
       cell->spoiled = share->turn;
       cell->spoiled_by = share->begun;
+      cell->by_script = false;
     }
   }
 }
 
 
 cgl_content cgl_cell_content(const cgl_cell *cell) {
-  cgl_content content = {cell->filled, cell->spoiled, cell->spoiled_by};
+  cgl_content content = {cell->filled, cell->spoiled, cell->spoiled_by,
+                         cell->by_script};
   for (size_t i = 0; i < cell->nproducers; i++)
     if (cell->producers[i]->turn > content.filled)
       content.filled = cell->producers[i]->turn;
@@ -81,6 +83,7 @@ cgl_content cgl_cell_content(const cgl_cell *cell) {
     if (cell->spoilers[i]->turn > content.spoiled) {
       content.spoiled = cell->spoilers[i]->turn;
       content.spoiled_by = cell->spoilers[i]->begun;
+      content.by_script = false;
     }
   return content;
 }

@@ -15,6 +15,7 @@ struct cgl_cell {
   /* Turns of eager writes and of shares that are gone. */
   uint64_t filled, spoiled;
   cgl_site spoiled_by;
+  bool by_script; /* not a graph: it wrote to another buffer there */
   cgl_share **producers, **spoilers; /* borrowed: they part when they die */
   size_t nproducers, nspoilers, size;
   cgl_cell *next; /* in its pool */
@@ -23,7 +24,8 @@ struct cgl_cell {
 /* What the turns so far have made of a cell. */
 typedef struct cgl_content {
   uint64_t filled, spoiled; /* the latest turn of each; 0: never */
-  cgl_site spoiled_by;      /* capture of the graph that did */
+  cgl_site spoiled_by;      /* capture of the graph that did, */
+  bool by_script;           /* or the script's line */
 } cgl_content;
 
 /* The cell of a use's allocation; NULL without memory. */

@@ -29,6 +29,12 @@ static void hint_order(const cgl_share *producer) {
 }
 
 
+static const char *spoiler(const cgl_content *content) {
+  return content->by_script ? "the script's own work at"
+                            : "the graph captured at";
+}
+
+
 static cgl_status check_input(const cgl_share *share,
                               const struct cgl_input *input,
                               const char *operation) {
@@ -43,10 +49,11 @@ static cgl_status check_input(const cgl_share *share,
   if (content.spoiled)
     cgl_fail(CGL_ERROR_ORDER, operation,
              "the graph captured at %s reads (%s) a buffer made at %s, but "
-             "the graph captured at %s has used its memory for something "
-             "else since it was filled",
+             "%s %s has used its memory for something else since it was "
+             "filled",
              cgl_site_text(share->begun), cgl_site_text(input->site),
-             cgl_site_text(cell->made), cgl_site_text(content.spoiled_by));
+             cgl_site_text(cell->made), spoiler(&content),
+             cgl_site_text(content.spoiled_by));
   else
     cgl_fail(CGL_ERROR_ORDER, operation,
              "the graph captured at %s reads (%s) a buffer made at %s, which "
@@ -275,10 +282,10 @@ cgl_status cgl_share_check_read(cgl_buffer *buffer, const char *operation) {
       status = CGL_ERROR_ORDER;
       sharing->refused++;
       cgl_fail(status, operation,
-               "the buffer made at %s was filled, but the graph captured at %s "
-               "shares its pool and has used its memory for something else "
-               "since",
-               cgl_site_text(cell->made), cgl_site_text(content.spoiled_by));
+               "the buffer made at %s was filled, but %s %s shares its pool "
+               "and has used its memory for something else since",
+               cgl_site_text(cell->made), spoiler(&content),
+               cgl_site_text(content.spoiled_by));
       hint_order(producer_but(cell, NULL));
     }
   }
@@ -287,15 +294,21 @@ cgl_status cgl_share_check_read(cgl_buffer *buffer, const char *operation) {
 }
 
 
-void cgl_share_wrote(cgl_buffer *buffer) {
-  buffer = cgl_share_watched(buffer);
-  cgl_sharing *sharing = buffer ? sharing_of(buffer) : NULL;
-  if (!sharing)
-    return;
+void cgl_share_note_write(cgl_buffer *watched) {
+  cgl_sharing *sharing = watched->block->segment->pool->sharing;
+  size_t bytes = cgl_buffer_bytes(watched);
   pthread_mutex_lock(&sharing->turns);
-  cgl_cell *cell = cell_of(sharing, buffer);
-  if (cell)
-    cell->filled = ++sharing->turn;
+  cgl_cell *own = cell_of(sharing, watched);
+  uint64_t turn = ++sharing->turn;
+  for (cgl_cell *cell = sharing->cells; cell; cell = cell->next) {
+    if (cell == own || !cgl_cell_overlaps(cell, watched->address, bytes))
+      continue;
+    cell->spoiled = turn;
+    cell->spoiled_by = cgl_site_here;
+    cell->by_script = true;
+  }
+  if (own)
+    own->filled = turn;
   pthread_mutex_unlock(&sharing->turns);
 }
 
