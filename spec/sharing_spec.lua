@@ -289,7 +289,8 @@ describe("sharing a pool", function()
   end)
 
   it("forgets a graph that is reset, not what it did", function()
-    local g, e = three(cg.pool())
+    local g, e, _, reused = three(cg.pool())
+    if not reused then return pending "memory is not reused here" end
     g[1]:replay()
     g[1]:reset()
     g[2]:replay()
