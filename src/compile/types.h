@@ -15,22 +15,22 @@
 #define CGL_PHILOX_BYTES 32 /* of a cgl_philox, see device_random.h */
 
 /* X(constant, word for messages, bytes of one element) */
-#define CGL_KINDS(X)                  \
-  X(CGL_KIND_UNKNOWN, "unknown", 0)   \
-  X(CGL_KIND_VOID, "void", 1)         \
-  X(CGL_KIND_BOOL, "bool", 1)         \
-  X(CGL_KIND_INT8, "int8", 1)         \
-  X(CGL_KIND_UINT8, "uint8", 1)       \
-  X(CGL_KIND_INT16, "int16", 2)       \
-  X(CGL_KIND_UINT16, "uint16", 2)     \
-  X(CGL_KIND_INT32, "int32", 4)       \
-  X(CGL_KIND_UINT32, "uint32", 4)     \
-  X(CGL_KIND_INT64, "int64", 8)       \
-  X(CGL_KIND_UINT64, "uint64", 8)     \
-  X(CGL_KIND_HALF, "half", 2)         \
-  X(CGL_KIND_BFLOAT16, "bfloat16", 2) \
-  X(CGL_KIND_FLOAT, "float", 4)       \
-  X(CGL_KIND_DOUBLE, "double", 8)     \
+#define CGL_KINDS(X)                                 \
+  X(CGL_KIND_UNKNOWN, "unknown", 0)                  \
+  X(CGL_KIND_VOID, "void", 1)                        \
+  X(CGL_KIND_BOOL, "bool", 1)                        \
+  X(CGL_KIND_INT8, "int8", 1)                        \
+  X(CGL_KIND_UINT8, "uint8", 1)                      \
+  X(CGL_KIND_INT16, "int16", 2)                      \
+  X(CGL_KIND_UINT16, "uint16", 2)                    \
+  X(CGL_KIND_INT32, "int32", 4)                      \
+  X(CGL_KIND_UINT32, "uint32", 4)                    \
+  X(CGL_KIND_INT64, "int64", 8)                      \
+  X(CGL_KIND_UINT64, "uint64", 8)                    \
+  X(CGL_KIND_HALF, "half", 2)                        \
+  X(CGL_KIND_BFLOAT16, "bfloat16", 2)                \
+  X(CGL_KIND_FLOAT, "float", 4)                      \
+  X(CGL_KIND_DOUBLE, "double", 8)                    \
   X(CGL_KIND_PHILOX, "cgl_philox", CGL_PHILOX_BYTES) \
   X(CGL_KIND_STRUCT, "struct", 0)
 

@@ -131,8 +131,8 @@ struct cgl_context {
   cgl_pool *pool;       /* serves what no capture asks for; made lazily */
   cgl_pool *pinned;     /* the same of page-locked host memory */
   cgl_pool *pools;      /* all that there are; under the lock */
-  struct cgl_clock *default_clock;   /* of its default stream; lazily */
-  struct {              /* pools that work in flight may use; under the lock */
+  struct cgl_clock *default_clock; /* of its default stream; lazily */
+  struct { /* pools that work in flight may use; under the lock */
     cgl_pool *first;
     size_t count, bytes;
     bool closed; /* the context goes: no more */

@@ -74,11 +74,17 @@ function cg.synchronize(device) end
 ---@return integer total
 function cg.mem_get_info() end
 
+---@class cgraphlua.snapshot_pool
+---@field pool integer
+---@field default boolean
+---@field stats cgraphlua.pool_stats
+---@field segments cgraphlua.segment[]
+
 ---@class cgraphlua.memory
 ---@field device string
 ---@field free integer bytes of the device
 ---@field total integer
----@field pools { pool: integer, default: boolean, stats: cgraphlua.pool_stats, segments: cgraphlua.segment[] }[]
+---@field pools cgraphlua.snapshot_pool[]
 
 --- All pools of the current device as they are now.
 ---@return cgraphlua.memory

@@ -22,7 +22,7 @@ function graph:capture_begin(opts) end
 function graph:capture_end() end
 
 ---@class cgraphlua.region_options: cgraphlua.begin_options
----@field stream? cgraphlua.stream default: the current one, or a side stream when that is a default one
+---@field stream? cgraphlua.stream default: the current one, or a side stream for a default one
 ---@field collect? boolean collect garbage first
 ---@field trim? boolean return the device pool's free memory first
 
