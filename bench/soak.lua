@@ -113,7 +113,8 @@ end
 
 local start, objects
 stream:use(function()
-  work(math.max(WARM_UP, math.ceil(opt.captures / 10)), math.ceil(opt.replays / 10))
+  local warm_up = math.max(WARM_UP, math.ceil(opt.captures / 10))
+  work(warm_up, math.ceil(warm_up / opt.captures * opt.replays))
   check()
   start, objects = resident(), cg.live()
   work(opt.captures, opt.replays)

@@ -243,8 +243,8 @@ describe("cg.memory_report", function()
     local pool, held = cg.pool(), {}
     for i = 1, 3 do held[i] = cg.buffer("uint8", i * 4096, { pool = pool }) end
     held[4] = cg.buffer("uint8", 65536, { pool = pool })
-    local dom = browse "document.getElementById('filter').value = 'report_spec.lua';"
-      .. "document.getElementById('filter').dispatchEvent(new Event('input'));"
+    local dom = browse [[document.getElementById('filter').value = 'report_spec.lua';
+      document.getElementById('filter').dispatchEvent(new Event('input'));]]
     cg.memory_history(false)
     if not dom then return pending "no Chromium here" end
     if os.getenv "CGRAPHLUA_HOST_GUARD" then return pending "blocks are pages here" end
