@@ -73,6 +73,9 @@ CGL_API const char *cgl_status_name(cgl_status status);
 /* Where the calling thread is in its script, noted by every call that follows;
    `file` is copied.  NULL: nowhere. */
 CGL_API void cgl_set_site(const char *file, int line);
+/* The file of it, or NULL: a copy that lives as long as the process, which
+   cgl_set_site knows again by its address. */
+CGL_API const char *cgl_site_file(void);
 /* Messages that are not failures (an empty capture, a cache that cannot be
    written); NULL restores silence.  Called on the thread that caused it. */
 typedef void (*cgl_log_function)(void *user, const char *message);

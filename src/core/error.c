@@ -310,15 +310,20 @@ const char *cgl_intern(const char *text) {
 
 
 void cgl_set_site(const char *file, int line) {
+  static _Thread_local const char *last;
   cgl_site_here.line = line;
-  if (!file) {
-    cgl_site_here.file = NULL;
+  cgl_site_here.file = NULL;
+  if (!file)
     return;
-  }
   /* A script's calls come from one file nearly always. */
-  if (cgl_site_here.file && !strcmp(cgl_site_here.file, file))
-    return;
-  cgl_site_here.file = cgl_intern(file);
+  if (file != last && (!last || strcmp(file, last)))
+    last = cgl_intern(file);
+  cgl_site_here.file = last;
+}
+
+
+const char *cgl_site_file(void) {
+  return cgl_site_here.file;
 }
 
 

@@ -167,12 +167,14 @@ cgl_type cgl_lua_type_name(lua_State *L, cgl_lua *S, int index) {
 
 size_t cgl_lua_shape(lua_State *L, cgl_lua *S, int index, size_t *extents,
                      int *ndims) {
-  if (!lua_istable(L, index)) {
-    extents[0] = (size_t)cgl_lua_integer(L, S, index, "the number of elements",
-                                         0, CGL_LUA_MAX_WHOLE);
-    *ndims = 1;
-    return extents[0];
-  }
+  *ndims = 1;
+  int type = lua_type(L, index);
+  double x = type == LUA_TNUMBER ? lua_tonumber(L, index) : -1;
+  if (x >= 0 && x <= (double)INT32_MAX && x == (double)(int32_t)x)
+    return extents[0] = (size_t)x; /* nearly always */
+  if (type != LUA_TTABLE)
+    return extents[0] = (size_t)cgl_lua_integer(
+               L, S, index, "the number of elements", 0, CGL_LUA_MAX_WHOLE);
   size_t n = lua_objlen(L, index), count = 1;
   if (n < 1 || n > CGL_MAX_DIMS)
     cgl_lua_bad(L, S, index, "a shape has 1 to %d extents, got %d",

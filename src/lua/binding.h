@@ -72,7 +72,10 @@ typedef struct cgl_lua {
   int log_ref;                            /* on_log's function */
   int breath_ref;                         /* a chunk that does nothing */
   const char *type_texts[CGL_TYPE_COUNT]; /* as Lua interns them */
-  const char *hidden[CGL_LUA_HIDDEN];     /* chunk names of the Lua half */
+  const char *site_source; /* the chunk of the last site, as Lua interns it; */
+  int site_ref;            /* kept in the registry */
+  const char *site_file;   /* the core's name of it */
+  const char *hidden[CGL_LUA_HIDDEN]; /* chunk names of the Lua half */
   int nhidden;
   const char *operation; /* the call underway, "buffer:upload" */
   int blame;             /* argument whose option is being read, or 0 */

@@ -224,12 +224,30 @@ static const char *chunk_file(const lua_Debug *ar) {
 }
 
 
+/* Kept in the registry, so that the pointer stays this name's. */
+static void note_chunk(lua_State *L, cgl_lua *S, const lua_Debug *ar) {
+  lua_pushstring(L, ar->source);
+  if (S->site_source)
+    lua_rawseti(L, LUA_REGISTRYINDEX, S->site_ref);
+  else
+    S->site_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+  S->site_source = ar->source;
+  S->site_file = cgl_site_file();
+}
+
+
 void cgl_lua_site(lua_State *L, cgl_lua *S) {
   lua_Debug ar;
-  if (cgl_lua_frame(L, S, &ar))
-    cgl_set_site(chunk_file(&ar), ar.currentline);
-  else
+  if (!cgl_lua_frame(L, S, &ar)) {
     cgl_set_site(NULL, 0);
+    return;
+  }
+  if (ar.source == S->site_source) {
+    cgl_set_site(S->site_file, ar.currentline);
+    return;
+  }
+  cgl_set_site(chunk_file(&ar), ar.currentline);
+  note_chunk(L, S, &ar);
 }
 
 
