@@ -100,19 +100,24 @@ typedef enum cgl_graph_state {
 
 struct cgl_graph {
   cgl_object object;
-  cgl_graph_state state;
-  bool keep_graph;
-  cgl_capture_mode mode;
-  cgl_pool *pool;  /* retained: given, or made when a capture begins */
-  bool pool_given; /* by the description; else it is private */
-  bool pool_held;  /* counted among the pool's captures */
-  CUgraph template;
+  /* what a replay reads comes first */
   CUgraphExec exec;
+  cgl_pool *pool;    /* retained: given, or made when a capture begins */
+  const char *label; /* interned; of the executable, for the trail */
+  const struct cgl_clock *stamped; /* noted for the private pool's last replay:
+                                      turn.c; borrowed */
+  unsigned attend; /* CGL_ATTEND_..., what a replay does besides launching */
+  bool extra; /* the executable draws, or graphs of other pools are in it */
+  bool keep_graph;
+  bool pool_given; /* by the description; else it is private */
+  cgl_graph_state state;
+  cgl_capture_mode mode;
+  bool pool_held; /* counted among the pool's captures */
+  CUgraph template;
   size_t exec_bytes;    /* that it took, counted in the pool; see history.h */
   uint64_t exec_number; /* of the executable; unique in the process */
   cgl_share *share;     /* in the pool, while the graph holds a capture */
   bool unchecked;       /* replays are neither ordered nor refused */
-  const char *label;    /* interned; of the executable, for the trail */
   cgl_recording recording;
   /* the capture underway, or the last one */
   uint64_t serial;    /* of the capture; unique in the process */
@@ -135,7 +140,6 @@ struct cgl_graph {
   bool is_heir;
   cgl_hook *hooks; /* owned; hooks.h */
   cgl_annotations annotations;
-  unsigned attend; /* CGL_ATTEND_..., what a replay does besides launching */
   uint64_t inputs_seen; /* liveness.c: none was released up to there */
   bool open;            /* a capture end hook runs: the template may be seen */
 };

@@ -267,6 +267,7 @@ cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
   graph->exec_bytes = before > after ? before - after : 0;
   atomic_fetch_add(&graph->pool->sharing->executables, graph->exec_bytes);
   graph->exec = exec;
+  graph->extra = graph->recording.draws || graph->share->ngroup > 1;
   graph->exec_number = atomic_fetch_add(&next_exec, 1);
   graph->label = label_of(graph);
   status = cgl_hooks_run(graph, CGL_HOOK_INSTANTIATE, operation);
@@ -427,7 +428,7 @@ cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
   cgl_context *context = graph->object.context;
   if (captures(stream))
     return replay_into_capture(graph, stream, count, operation);
-  cgl_status status = graph->recording.draws
+  cgl_status status = graph->extra && graph->recording.draws
                           ? cgl_draws_ready(graph, stream, operation)
                           : CGL_OK;
   bool takes_turns = cgl_share_takes_turns(graph);
@@ -444,7 +445,7 @@ cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
     launched++;
   if (takes_turns)
     cgl_share_end(graph, stream, launched);
-  else if (launched)
+  else if (launched && graph->stamped != stream->clock)
     cgl_share_stamp(graph, stream);
   cgl_trail_add(graph->label);
   /* The pool must not give memory back before the device was waited for. */

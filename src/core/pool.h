@@ -112,6 +112,7 @@ struct cgl_pool {
   struct cgl_pool *next_pool; /* in the context's list, under its lock */
   bool guard; /* every block's end lies against unmapped memory */
   atomic_uint_fast64_t used; /* the wait that covers the last replay */
+  atomic_bool shared;        /* others than one graph may use the pool */
   atomic_int captures; /* whose graphs live: their replays use the scratch */
   atomic_uint_fast64_t capturing; /* serial of the capture underway, or 0 */
   struct cgl_sharing *sharing;    /* owned: replays of its graphs */

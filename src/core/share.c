@@ -41,8 +41,18 @@ atomic_bool cgl_sharing_any;
 
 
 void cgl_sharing_begin(cgl_pool *pool) {
+  cgl_sharing *sharing = pool->sharing;
+  if (atomic_load(&pool->shared))
+    return;
+  pthread_mutex_lock(&sharing->turns);
+  /* Of a private pool's replays the stream alone was noted. */
+  if (sharing->last) {
+    sharing->tick = cgl_clock_now(sharing->last);
+    sharing->wait = cgl_context_next_wait(pool->object.context);
+  }
   atomic_store(&cgl_sharing_any, true);
-  atomic_store(&pool->sharing->shared, true);
+  atomic_store(&pool->shared, true);
+  pthread_mutex_unlock(&sharing->turns);
 }
 
 
@@ -492,6 +502,7 @@ cgl_status cgl_share_make(cgl_graph *graph, const char *operation) {
   recording->uses = NULL;
   recording->nuses = recording->uses_size = 0;
   graph->share = share;
+  graph->stamped = NULL;
   return CGL_OK;
 }
 

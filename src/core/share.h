@@ -49,8 +49,7 @@ struct cgl_share {
 
 /* What a pool knows of its replays. */
 struct cgl_sharing {
-  pthread_mutex_t turns; /* guards everything below but `shared` */
-  atomic_bool shared;    /* others than one graph may use the pool */
+  pthread_mutex_t turns; /* guards everything below */
   bool strict;           /* refuses where it would make a replay wait */
   uint64_t turn, made;   /* replays and shares so far */
   cgl_share *shares;
@@ -98,16 +97,16 @@ void cgl_share_release(cgl_share *share); /* NULL is fine */
 
 /* Whether a replay takes a turn: one branch for a private pool. */
 static inline bool cgl_share_takes_turns(const cgl_graph *graph) {
-  return graph->share->ngroup > 1 ||
-         atomic_load_explicit(&graph->pool->sharing->shared,
-                              memory_order_relaxed);
+  return atomic_load_explicit(&graph->pool->shared, memory_order_relaxed) ||
+         (graph->extra && graph->share->ngroup > 1);
 }
 /* Takes the turn for `count` replays on `stream`, or refuses them and leaves
    all as it was.  cuStreamWaitEvent */
 cgl_status cgl_share_begin(cgl_graph *graph, cgl_stream *stream, uint64_t count,
                            const char *operation);
-/* A replay of a private pool, which takes no turn: should another graph get
-   the pool, it must know. */
+/* The first replay of a private pool on this stream, or after another: should
+   another graph get the pool, it must know.  Later ones are covered by what the
+   stream has done by then. */
 void cgl_share_stamp(cgl_graph *graph, cgl_stream *stream);
 /* Ends the turn; `launched`: something reached the device. */
 void cgl_share_end(cgl_graph *graph, cgl_stream *stream, bool launched);

@@ -223,6 +223,7 @@ static void stamp(const cgl_graph *graph, cgl_share *share,
 
 void cgl_share_stamp(cgl_graph *graph, cgl_stream *stream) {
   stamp(graph, graph->share, stream);
+  graph->stamped = stream->clock;
 }
 
 
@@ -262,9 +263,10 @@ static cgl_cell *cell_of(cgl_sharing *sharing, cgl_buffer *buffer) {
 
 
 static cgl_sharing *sharing_of(const cgl_buffer *buffer) {
-  cgl_sharing *sharing = buffer->block->segment->pool->sharing;
-  return atomic_load_explicit(&sharing->shared, memory_order_relaxed) ? sharing
-                                                                      : NULL;
+  cgl_pool *pool = buffer->block->segment->pool;
+  return atomic_load_explicit(&pool->shared, memory_order_relaxed)
+             ? pool->sharing
+             : NULL;
 }
 
 
