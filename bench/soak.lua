@@ -11,9 +11,6 @@ local ffi = require "ffi"
 local cg = require "cgraphlua"
 local options = require "cgraphlua.options"
 
--- MiB.  Here: compiled traces, pieces of the heap still in use.  A GPU's driver
--- holds up to 3 MiB more or less at any moment, however many the captures.
-local GROWTH = cg.device().device == "host" and 1 or 4
 local WARM_UP = 5000 -- captures, at least; more are a tenth of the work
 
 local opt = options.read({
@@ -22,6 +19,10 @@ local opt = options.read({
   { "captures", "N", 10000, "graphs captured, replayed and dropped", min = 10, max = 1e9 },
   { "replays", "N", 1000000, "replays in all", min = 10, max = 1e12 },
 }, arg)
+
+-- MiB.  Here: compiled traces, pieces of the heap still in use.  A GPU's driver
+-- holds up to 3 MiB more or less at any moment, however many the captures.
+local GROWTH = cg.device().device == "host" and 1 or 4
 
 ffi.cdef "int malloc_trim(size_t pad);"
 
