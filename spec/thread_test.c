@@ -111,6 +111,41 @@ static void *work(void *argument) {
 }
 
 
+/* Drops its last reference to a graph, on a thread of its own. */
+static void *drop(void *graph) {
+  cgl_graph_release(graph);
+  return (void *)(intptr_t)cgl_live("graph");
+}
+
+
+/* How many graphs live after another thread has dropped one, while this thread
+   captures in `mode`; the capture must stay whole. */
+static int left_beside(cgl_capture_mode mode) {
+  cgl_graph_desc desc = {.capture_mode = mode};
+  cgl_graph *graph, *other;
+  cgl_stream *s;
+  cgl_buffer *x;
+  pthread_t thread;
+  void *left;
+  cgl_stream_create(context, 0, &s);
+  cgl_buffer_create(s, NULL, CGL_TYPE_float, N, &x);
+  cgl_graph_create(context, NULL, &other);
+  cgl_graph_capture_begin(other, s);
+  add(s, x, 1);
+  cgl_graph_capture_end(other);
+  cgl_graph_create(context, &desc, &graph);
+  cgl_graph_capture_begin(graph, s);
+  add(s, x, 2);
+  pthread_create(&thread, NULL, drop, other);
+  pthread_join(thread, &left);
+  cgl_status status = cgl_graph_capture_end(graph);
+  cgl_graph_release(graph);
+  cgl_buffer_release(x);
+  cgl_stream_release(s);
+  return status ? -1 : (int)(intptr_t)left;
+}
+
+
 int main(int argc, char **argv) {
   int seconds = argc > 2 ? atoi(argv[2]) : 0;
   if (argc > 1)
@@ -128,6 +163,10 @@ int main(int argc, char **argv) {
     tap_ok(false, "set-up: %s", cgl_last_error()->message);
     return tap_done();
   }
+  tap_ok(left_beside(CGL_CAPTURE_THREAD_LOCAL) == 1,
+         "a graph goes while another thread captures");
+  tap_ok(left_beside(CGL_CAPTURE_GLOBAL) == 2,
+         "and stays while one captures in global mode");
   pthread_t threads[MOST];
   for (uintptr_t i = 0; i < (uintptr_t)nthreads; i++)
     pthread_create(&threads[i], NULL, work, (void *)i);
