@@ -112,24 +112,15 @@ static cgl_object *dead_pop(void) {
 }
 
 
-/* Whether destroying the object harms no capture of another thread.  Modules
-   wait for the device, and callbacks do what they like. */
-static bool is_harmless(const cgl_object *object) {
-  return object->kind == CGL_OBJECT_event ||
-         object->kind == CGL_OBJECT_stream || object->kind == CGL_OBJECT_pool ||
-         (object->kind == CGL_OBJECT_graph && !((cgl_graph *)object)->hooks);
-}
-
-
-/* While others capture: the first that harms none of them.  Threads that
-   capture all the time would else leave no moment to free anything. */
-static cgl_object *dead_pop_harmless(void) {
+/* While other threads capture: an event, which no capture has a part in.
+   Threads that capture all the time would else never be rid of theirs. */
+static cgl_object *dead_pop_event(void) {
   if (cgl_captures_bar_teardown())
     return NULL;
   pthread_mutex_lock(&list_lock);
   cgl_object **link = &dead_first, *object;
   for (; (object = *link); link = &object->next)
-    if (is_harmless(object))
+    if (object->kind == CGL_OBJECT_event)
       break;
   if (object) {
     *link = object->next;
@@ -149,7 +140,7 @@ void cgl_objects_drain(void) {
   cgl_fail_follow(true);
   pthread_mutex_lock(&teardown);
   cgl_object *object;
-  while ((object = atomic_load(&captures) ? dead_pop_harmless() : dead_pop()))
+  while ((object = atomic_load(&captures) ? dead_pop_event() : dead_pop()))
     destroy(object);
   pthread_mutex_unlock(&teardown);
   cgl_fail_follow(false);
