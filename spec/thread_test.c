@@ -111,41 +111,6 @@ static void *work(void *argument) {
 }
 
 
-/* Drops its last reference to an event, on a thread of its own. */
-static void *drop(void *event) {
-  cgl_event_release(event);
-  return (void *)(intptr_t)cgl_live("event");
-}
-
-
-/* How many events live after another thread has dropped one, while this thread
-   captures in `mode`; the capture must stay whole. */
-static int left_beside(cgl_capture_mode mode) {
-  cgl_graph_desc desc = {.capture_mode = mode};
-  cgl_graph *graph;
-  cgl_stream *s;
-  cgl_event *event;
-  cgl_buffer *x;
-  pthread_t thread;
-  void *left;
-  cgl_stream_create(context, 0, &s);
-  cgl_event_create(context, false, &event);
-  cgl_event_record(event, s);
-  cgl_buffer_create(s, NULL, CGL_TYPE_float, N, &x);
-  cgl_graph_create(context, &desc, &graph);
-  cgl_graph_capture_begin(graph, s);
-  add(s, x, 2);
-  pthread_create(&thread, NULL, drop, event);
-  pthread_join(thread, &left);
-  add(s, x, 2);
-  cgl_status status = cgl_graph_capture_end(graph);
-  cgl_graph_release(graph);
-  cgl_buffer_release(x);
-  cgl_stream_release(s);
-  return status ? -1 : (int)(intptr_t)left;
-}
-
-
 int main(int argc, char **argv) {
   int seconds = argc > 2 ? atoi(argv[2]) : 0;
   if (argc > 1)
@@ -163,10 +128,6 @@ int main(int argc, char **argv) {
     tap_ok(false, "set-up: %s", cgl_last_error()->message);
     return tap_done();
   }
-  tap_ok(left_beside(CGL_CAPTURE_THREAD_LOCAL) == 0,
-         "an event goes while another thread captures");
-  tap_ok(left_beside(CGL_CAPTURE_GLOBAL) == 1,
-         "and stays while one captures in global mode");
   pthread_t threads[MOST];
   for (uintptr_t i = 0; i < (uintptr_t)nthreads; i++)
     pthread_create(&threads[i], NULL, work, (void *)i);

@@ -107,20 +107,6 @@ static bool waiting_breaks(bool *own) {
 }
 
 
-bool cgl_captures_bar_teardown(void) {
-  int known = 0;
-  bool bars = false;
-  pthread_mutex_lock(&live_lock);
-  for (const cgl_graph *graph = live; graph; graph = graph->next_live) {
-    known++;
-    bars |= graph->mode == CGL_CAPTURE_GLOBAL ||
-            pthread_equal(graph->thread, pthread_self());
-  }
-  pthread_mutex_unlock(&live_lock);
-  return bars || known != cgl_captures_underway();
-}
-
-
 cgl_status cgl_check_may_wait(const cgl_stream *stream, const char *operation) {
   bool own = stream && stream->capture;
   if (!own && !waiting_breaks(&own))

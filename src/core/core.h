@@ -3,9 +3,8 @@
    of the C API begins with.  dead list: objects whose count reached zero and
    whose teardown needs the driver.  site: the script's file and line.
    Invariants: destroying memory, modules or executables breaks captures, so
-   the dead list is emptied only while no capture is underway in the process,
-   but for events while only other threads capture (cgl_objects_drain), and a
-   capture begins only when no teardown is running;
+   the dead list is emptied only while no capture is underway in the process
+   (cgl_objects_drain), and a capture begins only when no teardown is running;
    an object on the dead list has no references and is on it once. */
 #ifndef CGL_CORE_CORE_H
 #define CGL_CORE_CORE_H
@@ -56,9 +55,6 @@ void cgl_objects_reclaim(cgl_context *context);
 void cgl_captures_begin(void);
 void cgl_captures_end(void);
 int cgl_captures_underway(void);
-/* Whether a teardown might break a capture: one of this thread, anybody's in
-   global mode, or one that is just beginning or ending. */
-bool cgl_captures_bar_teardown(void);
 /* Keeps captures from beginning, for waits that would break them; false when
    one is underway (or, unless `patient`, when somebody else is at it: then a
    caller may hold locks that a teardown wants). */

@@ -7,7 +7,6 @@
 static atomic_int_fast64_t live[CGL_OBJECT_COUNT];
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_object *dead_first, **dead_last = &dead_first;
-static cgl_object *dead_events; /* in a list of their own, in no order */
 
 /* Held while objects are torn down, and for the moment a capture begins. */
 static pthread_mutex_t teardown = PTHREAD_MUTEX_INITIALIZER;
@@ -92,14 +91,9 @@ void cgl_object_release(cgl_object *object) {
   if (object->kind == CGL_OBJECT_stream)
     cgl_stream_retire((cgl_stream *)object);
   pthread_mutex_lock(&list_lock);
-  if (object->kind == CGL_OBJECT_event) {
-    object->next = dead_events;
-    dead_events = object;
-  } else {
-    object->next = NULL;
-    *dead_last = object;
-    dead_last = &object->next;
-  }
+  object->next = NULL;
+  *dead_last = object;
+  dead_last = &object->next;
   pthread_mutex_unlock(&list_lock);
   cgl_objects_drain();
 }
@@ -118,20 +112,6 @@ static cgl_object *dead_pop(void) {
 }
 
 
-/* Events, which no capture has a part in, also while other threads capture:
-   threads that capture all the time would else never be rid of theirs. */
-static cgl_object *dead_pop_event(void) {
-  if (atomic_load(&captures) && cgl_captures_bar_teardown())
-    return NULL;
-  pthread_mutex_lock(&list_lock);
-  cgl_object *object = dead_events;
-  if (object)
-    dead_events = object->next;
-  pthread_mutex_unlock(&list_lock);
-  return object;
-}
-
-
 void cgl_objects_drain(void) {
   /* A teardown releases other objects: the outer loop takes them up. */
   if (draining)
@@ -140,8 +120,7 @@ void cgl_objects_drain(void) {
   cgl_fail_follow(true);
   pthread_mutex_lock(&teardown);
   cgl_object *object;
-  while ((object = dead_pop_event()) ||
-         (!atomic_load(&captures) && (object = dead_pop())))
+  while (!atomic_load(&captures) && (object = dead_pop()))
     destroy(object);
   pthread_mutex_unlock(&teardown);
   cgl_fail_follow(false);
