@@ -67,6 +67,16 @@ static cgl_graph *live_find(uint64_t serial) {
 }
 
 
+static bool thread_captures(void) {
+  pthread_mutex_lock(&live_lock);
+  const cgl_graph *graph = live;
+  while (graph && !pthread_equal(graph->thread, pthread_self()))
+    graph = graph->next_live;
+  pthread_mutex_unlock(&live_lock);
+  return graph;
+}
+
+
 cgl_relaxed cgl_relax(cgl_context *context) {
   cgl_relaxed relaxed = {false, CU_STREAM_CAPTURE_MODE_RELAXED};
   if (cgl_captures_underway())
@@ -387,6 +397,9 @@ static cgl_status check_begin(cgl_graph *graph, cgl_stream *stream,
 cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   static const char operation[] = "graph:capture_begin";
   cgl_status status = check_begin(graph, stream, operation);
+  /* A capture of the thread's own could not end while it waits here. */
+  if (!status && cgl_captures_crowd() && !thread_captures())
+    cgl_captures_await();
   if (!status)
     status = cgl_context_enter(graph->object.context, operation);
   if (!status && !graph->pool)

@@ -53,6 +53,12 @@ void cgl_objects_drain(void);
 void cgl_objects_reclaim(cgl_context *context);
 /* A capture begins (waits for a running teardown) and ends (drains). */
 void cgl_captures_begin(void);
+/* Threads that capture in turn without a pause leave no moment for the dead.
+   Whether so many wait that a capture about to begin had better let those
+   underway end, and the waiting for it: some milliseconds at the most, holding
+   no lock and having no capture of its own. */
+bool cgl_captures_crowd(void);
+void cgl_captures_await(void);
 void cgl_captures_end(void);
 int cgl_captures_underway(void);
 /* Keeps captures from beginning, for waits that would break them; false when

@@ -3,15 +3,24 @@
 #include "core/core.h"
 
 #include <string.h>
+#include <time.h>
 
 static atomic_int_fast64_t live[CGL_OBJECT_COUNT];
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_object *dead_first, **dead_last = &dead_first;
+static atomic_long ndead;
 
 /* Held while objects are torn down, and for the moment a capture begins. */
 static pthread_mutex_t teardown = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int captures;
 static _Thread_local bool draining;
+
+/* Captures that begin while more dead objects than `bearable` wait let those
+   underway end first; told through `idle`. */
+enum { BEARABLE = 1000, PATIENCE = 20 /* ms */ };
+static atomic_long bearable = BEARABLE;
+static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
 
 static const char *const nouns[] = {
 #define X(noun) #noun,
@@ -95,6 +104,7 @@ void cgl_object_release(cgl_object *object) {
   *dead_last = object;
   dead_last = &object->next;
   pthread_mutex_unlock(&list_lock);
+  atomic_fetch_add(&ndead, 1);
   cgl_objects_drain();
 }
 
@@ -106,6 +116,7 @@ static cgl_object *dead_pop(void) {
     dead_first = object->next;
     if (!dead_first)
       dead_last = &dead_first;
+    atomic_fetch_sub(&ndead, 1);
   }
   pthread_mutex_unlock(&list_lock);
   return object;
@@ -122,6 +133,8 @@ void cgl_objects_drain(void) {
   cgl_object *object;
   while (!atomic_load(&captures) && (object = dead_pop()))
     destroy(object);
+  if (!atomic_load(&ndead))
+    atomic_store(&bearable, BEARABLE);
   pthread_mutex_unlock(&teardown);
   cgl_fail_follow(false);
   draining = false;
@@ -142,6 +155,7 @@ static cgl_object *dead_pop_memory(const cgl_context *context) {
     *link = object->next;
     if (!*link)
       dead_last = link;
+    atomic_fetch_sub(&ndead, 1);
   }
   pthread_mutex_unlock(&list_lock);
   return object;
@@ -165,6 +179,31 @@ void cgl_objects_reclaim(cgl_context *context) {
 }
 
 
+bool cgl_captures_crowd(void) {
+  return atomic_load(&ndead) > atomic_load(&bearable) && atomic_load(&captures);
+}
+
+
+void cgl_captures_await(void) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += PATIENCE * 1000000L;
+  if (until.tv_nsec >= 1000000000L) {
+    until.tv_nsec -= 1000000000L;
+    until.tv_sec++;
+  }
+  int late = 0;
+  pthread_mutex_lock(&idle_lock);
+  while (!late && cgl_captures_crowd())
+    late = pthread_cond_timedwait(&idle, &idle_lock, &until);
+  pthread_mutex_unlock(&idle_lock);
+  /* A capture that stays open for long is not to slow down every other. */
+  if (late)
+    atomic_store(&bearable, 2 * atomic_load(&ndead));
+  cgl_objects_drain();
+}
+
+
 void cgl_captures_begin(void) {
   pthread_mutex_lock(&teardown);
   atomic_fetch_add(&captures, 1);
@@ -173,7 +212,10 @@ void cgl_captures_begin(void) {
 
 
 void cgl_captures_end(void) {
-  atomic_fetch_sub(&captures, 1);
+  pthread_mutex_lock(&idle_lock);
+  if (atomic_fetch_sub(&captures, 1) == 1)
+    pthread_cond_broadcast(&idle);
+  pthread_mutex_unlock(&idle_lock);
   cgl_objects_drain();
 }
 
