@@ -30,12 +30,9 @@ end
 
 -- Calls fn, which must raise; returns what it raised, and what was logged.
 local function failure(fn)
-  local log = {}
-  cg.on_log(function(message) log[#log + 1] = message end)
-  local ok, e = pcall(fn)
-  cg.on_log(nil)
-  assert.is_false(ok)
-  return e, table.concat(log, "\n")
+  local e
+  local log = device.logged(function() e = device.fails(fn) end)
+  return e, log
 end
 
 -- Runs a chunk that may make driver calls fail; it prints what it found.

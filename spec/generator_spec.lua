@@ -6,6 +6,7 @@ local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/support/device.lua")
 
 local raises, slips = device.raises, device.slips
+local bits = device.bits
 
 -- The next `n` values of a generator, eagerly, four at a time.
 local function draw(gen, n)
@@ -34,18 +35,6 @@ local function drawing(gen, n, opts)
     for i = 1, n do list[i] = table.concat(t[i]:download(), " ") end
     return list
   end
-end
-
--- The elements in hex.
-local function bits(buffer)
-  local size, list = buffer.bytes / #buffer, {}
-  local bytes = buffer:download "string"
-  for i = 1, #bytes, size do
-    list[#list + 1] = bytes:sub(i, i + size - 1):reverse():gsub(".", function(c)
-      return ("%02x"):format(c:byte())
-    end)
-  end
-  return table.concat(list, " ")
 end
 
 local source = [[

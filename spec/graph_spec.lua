@@ -3,6 +3,7 @@ local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/support/device.lua")
 local program = device.program
 local raises, slips = device.raises, device.slips
+local logged = device.logged
 
 local modes = { "default", "global", "thread_local", "relaxed" }
 
@@ -10,16 +11,6 @@ local modes = { "default", "global", "thread_local", "relaxed" }
 local function adder(opts)
   local add, x = device.kernel "add", cg.zeros("float", 4)
   return cg.capture(function() add:launch(1, 32, x, 1, 4) end, opts), x
-end
-
--- Messages that fn caused.
-local function logged(fn)
-  local list = {}
-  cg.on_log(function(message) list[#list + 1] = message end)
-  local ok, e = pcall(fn)
-  cg.on_log(nil)
-  assert(ok, e)
-  return table.concat(list, "\n")
 end
 
 describe("graph", function()
@@ -538,7 +529,7 @@ describe("graph", function()
       end)
       local nodes = g:nodes()
       assert.equal(3, #nodes)
-      assert.same({ "memset", "kernel", "memcpy" }, { nodes[1].kind, nodes[2].kind, nodes[3].kind })
+      assert.equal("memset kernel memcpy", device.kinds(g))
       assert.equal("add", nodes[2].name)
       assert.same({ 2, 1, 1 }, nodes[2].grid)
       assert.same({ 32, 1, 1 }, nodes[2].block)

@@ -4,6 +4,7 @@ local cg = require "cgraphlua"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/support/device.lua")
 local raises, slips = device.raises, device.slips
+local logged = device.logged
 
 local log
 
@@ -16,16 +17,6 @@ local function adder(opts)
   local add, x = device.kernel "add", cg.zeros("float", 4)
   local g = cg.graph(opts)
   return g, x, function() add:launch(1, 32, x, 1, 4) end
-end
-
--- Messages that fn caused.
-local function logged(fn)
-  local list = {}
-  cg.on_log(function(message) list[#list + 1] = message end)
-  local ok, e = pcall(fn)
-  cg.on_log(nil)
-  assert(ok, e)
-  return table.concat(list, "\n")
 end
 
 describe("a graph's hooks", function()

@@ -6,20 +6,8 @@ local cg = require "cgraphlua"
 local bit = require "bit"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/support/device.lua")
-
 local raises, slips = device.raises, device.slips
-
--- The bytes of a buffer, in hex: each element's most significant digit first.
-local function bits(buffer)
-  local size, list = buffer.bytes / #buffer, {}
-  local bytes = buffer:download "string"
-  for i = 1, #bytes, size do
-    list[#list + 1] = bytes:sub(i, i + size - 1):reverse():gsub(".", function(c)
-      return ("%02x"):format(c:byte())
-    end)
-  end
-  return table.concat(list, " ")
-end
+local bits = device.bits
 
 local function checksum(buffer)
   local bytes, sum = buffer:download "string", 0

@@ -2,18 +2,13 @@
 local cg = require "cgraphlua"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/support/device.lua")
+local value = device.value
 
 local N, SHOWN = 600000, 1000 -- more than a page, so that none is left over
 
 -- Bytes of the pool that buffers of a capture ever used at once.
 local function peak(pool)
   return pool:stats().allocated_peak
-end
-
-local function value(b)
-  local t = b:download()
-  for i = 1, #t do assert(t[i] == t[1], "element " .. i .. " differs") end
-  return t[1]
 end
 
 describe("scratch of a capture", function()

@@ -36,11 +36,69 @@ function M.kernel(name)
   return module:kernel(name)
 end
 
+--- A buffer of n floats (8), all `value`.
+function M.full(value, n)
+  return cg.full("float", n or 8, value)
+end
+
+--- y = a * x in a new buffer.
+function M.scaled(x, a)
+  local y = cg.buffer("float", #x)
+  M.kernel "scale":launch(1, 32, x, y, a, #x)
+  return y
+end
+
+--- Adds a (1) to each of up to 32 elements in place.
+function M.bump(x, a)
+  M.kernel "add":launch(1, 32, x, a or 1, #x)
+end
+
+--- The first element of a buffer.
+function M.first(x)
+  return x:download()[1]
+end
+
+--- The value that all elements of a buffer have.
+function M.value(x)
+  local t = x:download()
+  for i = 2, #t do assert(t[i] == t[1], "element " .. i .. " differs") end
+  return t[1]
+end
+
+--- A buffer's elements in hex, the most significant digit first.
+function M.bits(x)
+  local size, list = x.bytes / #x, {}
+  local bytes = x:download "string"
+  for i = 1, #bytes, size do
+    list[#list + 1] = bytes:sub(i, i + size - 1):reverse():gsub(".", function(c)
+      return ("%02x"):format(c:byte())
+    end)
+  end
+  return table.concat(list, " ")
+end
+
+--- The kinds of a graph's nodes, in one string.
+function M.kinds(g)
+  local list = {}
+  for i, node in ipairs(g:nodes()) do list[i] = node.kind end
+  return table.concat(list, " ")
+end
+
 --- Calls fn, which must raise; returns the error value and its text.
 function M.fails(fn, ...)
   local ok, e = pcall(fn, ...)
   assert(not ok, "an error was expected, and none was raised")
   return e, tostring(e)
+end
+
+--- The messages that fn caused, in one string.
+function M.logged(fn)
+  local list = {}
+  cg.on_log(function(message) list[#list + 1] = message end)
+  local ok, e = pcall(fn)
+  cg.on_log(nil)
+  assert(ok, e)
+  return table.concat(list, "\n")
 end
 
 --- The caller's "file:line", moved by `offset` lines.
