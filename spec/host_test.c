@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "host_support.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -165,6 +166,31 @@ static void test_events_order_streams(void) {
   DO(cuStreamDestroy(a));
   DO(cuStreamDestroy(b));
   DO(cuMemFree(p));
+}
+
+
+static void test_last_event_ends_stream(void) {
+  CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
+  CUevent e;
+  int wrong_streams = 0, wrong_events = 0;
+  DO(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+  for (int i = 0; i < 10000; i++) {
+    DO(cuEventRecord(e, s));
+    DO(cuEventSynchronize(e));
+    wrong_streams += driver->cuStreamQuery(s) != CUDA_SUCCESS;
+    DO(cuEventRecord(e, s));
+    while (driver->cuStreamQuery(s) != CUDA_SUCCESS)
+      sched_yield();
+    wrong_events += driver->cuEventQuery(e) != CUDA_SUCCESS;
+  }
+  tap_ok(wrong_streams == 0,
+         "a stream is done when its last event is: "
+         "%d times not",
+         wrong_streams);
+  tap_ok(wrong_events == 0, "an event is done when its stream is: %d times not",
+         wrong_events);
+  DO(cuEventDestroy(e));
+  DO(cuStreamDestroy(s));
 }
 
 
@@ -588,6 +614,7 @@ int main(int argc, char **argv) {
   test_stream_properties();
   test_callbacks();
   test_events_order_streams();
+  test_last_event_ends_stream();
   test_elapsed();
   test_launch_checks();
   test_parameters();

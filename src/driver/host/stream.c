@@ -243,6 +243,8 @@ void host_stream_resume(CUstream stream) {
 
 /* ---- queueing ---- */
 
+/* A record's fence becomes the stream's newest marker: an event that came last
+   and its stream are then done at the same moment, whoever asks for either. */
 static CUresult push(CUstream s, host_op *op) {
   host_entry *e = spare;
   if (e) {
@@ -261,6 +263,11 @@ static CUresult push(CUstream s, host_op *op) {
     s->head = e;
   s->tail = e;
   s->queued++;
+  if (op->kind == HOST_OP_EVENT_RECORD) {
+    host_fence_release(s->last);
+    s->last = host_fence_retain(op->event.fence);
+    s->last_at = s->queued;
+  }
   if (!s->running) {
     s->running = true;
     s->task.run = drain;
@@ -276,8 +283,7 @@ static bool drained(CUstream s) {
 }
 
 
-/* Pushes a record of a new fence, which becomes the stream's newest marker;
-   the caller gets a reference of his own. */
+/* Pushes a record of a new fence; the caller gets a reference of his own. */
 static host_fence *mark(CUstream s) {
   host_fence *fence = host_fence_create();
   if (!fence)
@@ -288,9 +294,6 @@ static host_fence *mark(CUstream s) {
     host_fence_release(fence);
     return NULL;
   }
-  host_fence_release(s->last);
-  s->last = host_fence_retain(fence);
-  s->last_at = s->queued;
   return fence;
 }
 
