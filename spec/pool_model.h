@@ -255,12 +255,20 @@ static inline void model_end_scratch(interval *i) {
 }
 
 
-/* The interval is free from here on, as far as the model knows. */
-static inline void model_freed(model_world *w, interval *i, uint64_t capture) {
+/* Waits begun by now.  Read before the pool is told that something is free: a
+   wait that another thread makes in between covers it, as the pool knows. */
+static inline uint64_t model_begun(const model_world *w) {
+  return atomic_load(&w->context->waits_begun);
+}
+
+
+/* The interval is free, as far as the model knows, since `begun`. */
+static inline void model_freed(model_world *w, interval *i, uint64_t capture,
+                               uint64_t begun) {
   i->live = false;
   i->buffer = NULL;
   i->capture = capture;
-  i->freed = atomic_load(&w->context->waits_begun);
+  i->freed = begun;
   if (!w->holders[i->pool])
     model_end_scratch(i);
 }
@@ -276,7 +284,7 @@ static inline void model_free(model_thread *t) {
   if (i && i->kept)
     i->buffer = NULL;
   else if (i)
-    model_freed(w, i, into ? t->serial : 0);
+    model_freed(w, i, into ? t->serial : 0, model_begun(w));
   pthread_mutex_unlock(&w->lock);
   t->live -= buffer != NULL;
   cgl_buffer_release(buffer);
@@ -325,7 +333,7 @@ static inline void model_wait(model_thread *t) {
  * ------------------------------------------------------------------------ */
 
 /* What only this graph kept of released buffers is free. */
-static inline void model_unkeep(model_thread *t, int graph) {
+static inline void model_unkeep(model_thread *t, int graph, uint64_t begun) {
   model_world *w = t->world;
   for (size_t k = 0; k < w->count; k++) {
     interval *i = &w->intervals[k];
@@ -333,14 +341,14 @@ static inline void model_unkeep(model_thread *t, int graph) {
       continue;
     i->kept &= ~(1u << graph);
     if (i->live && !i->kept && !i->buffer)
-      model_freed(w, i, 0);
+      model_freed(w, i, 0, begun);
   }
 }
 
 
 /* The graph no longer holds its pool; under the lock, together with what makes
    it so. */
-static inline void model_let_go(model_thread *t, int graph) {
+static inline void model_let_go(model_thread *t, int graph, uint64_t begun) {
   model_world *w = t->world;
   int pool = t->graph_pool[graph];
   if (pool >= 0 && !--w->holders[pool])
@@ -348,7 +356,7 @@ static inline void model_let_go(model_thread *t, int graph) {
       if (w->intervals[k].pool == pool && !w->intervals[k].live)
         model_end_scratch(&w->intervals[k]);
   t->graph_pool[graph] = -1;
-  model_unkeep(t, graph);
+  model_unkeep(t, graph, begun);
 }
 
 
@@ -404,12 +412,13 @@ static inline void model_end(model_thread *t, bool abandon) {
   memset(t->in, 0, sizeof t->in);
   t->capturing = -1;
   pthread_mutex_lock(&w->lock);
+  uint64_t begun = model_begun(w);
   if (abandon)
     cgl_graph_capture_abandon(t->graphs[graph]);
   else if (cgl_graph_capture_end(t->graphs[graph]))
     abandon = true;
   if (abandon)
-    model_let_go(t, graph);
+    model_let_go(t, graph, begun);
   pthread_mutex_unlock(&w->lock);
 }
 
@@ -419,8 +428,9 @@ static inline void model_reset(model_thread *t) {
   if (graph == t->capturing || t->graph_pool[graph] < 0)
     return;
   pthread_mutex_lock(&t->world->lock);
+  uint64_t begun = model_begun(t->world);
   cgl_graph_reset(t->graphs[graph]);
-  model_let_go(t, graph);
+  model_let_go(t, graph, begun);
   pthread_mutex_unlock(&t->world->lock);
 }
 
@@ -566,8 +576,9 @@ static inline void model_leave(model_thread *t) {
   model_end(t, true);
   for (int g = 0; g < MODEL_GRAPHS; g++) {
     pthread_mutex_lock(&w->lock);
+    uint64_t begun = model_begun(w);
     cgl_graph_release(t->graphs[g]);
-    model_let_go(t, g);
+    model_let_go(t, g, begun);
     pthread_mutex_unlock(&w->lock);
   }
   for (;;) {
@@ -575,7 +586,7 @@ static inline void model_leave(model_thread *t) {
     interval *i = model_pick(t, 0);
     cgl_buffer *buffer = i ? i->buffer : NULL;
     if (i)
-      model_freed(w, i, 0);
+      model_freed(w, i, 0, model_begun(w));
     pthread_mutex_unlock(&w->lock);
     if (!buffer)
       break;

@@ -170,6 +170,60 @@ static int one_round(uint64_t *seed, cgl_stream **streams,
 }
 
 
+enum { MEETINGS = 1500 };
+
+static void *end_capture(void *graph) {
+  cgl_graph_capture_end(graph);
+  return NULL;
+}
+
+
+/* A capture begins in the pool while another thread ends one there: what ends
+   must not make what begins forget who used its scratch. */
+static bool meet(cgl_pool *pool, cgl_stream *elsewhere) {
+  cgl_graph_desc desc = {.pool = pool};
+  cgl_graph *graph = NULL, *ending = NULL;
+  pthread_t thread;
+  cgl_graph_create(context, &desc, &ending);
+  cgl_graph_create(context, &desc, &graph);
+  cgl_graph_capture_begin(ending, elsewhere);
+  pthread_create(&thread, NULL, end_capture, ending);
+  while (cgl_graph_capture_begin(graph, origin) == CGL_ERROR_CAPTURE_STATE)
+    ;
+  cgl_stream_wait_stream(left, origin);
+  cgl_buffer *a = new_buffer(origin);
+  uint64_t address = cgl_buffer_address(a);
+  use(a, origin);
+  pthread_join(thread, NULL);
+  cgl_buffer_release(a);
+  cgl_buffer *b = new_buffer(left);
+  bool apart = b && cgl_buffer_address(b) != address;
+  cgl_graph_capture_abandon(graph);
+  cgl_buffer_release(b);
+  cgl_graph_release(graph);
+  cgl_graph_release(ending);
+  return apart;
+}
+
+
+static void test_meetings(void) {
+  cgl_stream *elsewhere = NULL;
+  cgl_pool *pool = NULL;
+  int met = 0;
+  cgl_stream_create(context, 0, &elsewhere);
+  for (int i = 0; i < MEETINGS; i++) {
+    cgl_pool_create(context, NULL, &pool);
+    met += !meet(pool, elsewhere);
+    cgl_pool_release(pool);
+  }
+  tap_ok(!met,
+         "branches keep apart while another capture of the pool ends: %d of "
+         "%d did not",
+         met, MEETINGS);
+  cgl_stream_release(elsewhere);
+}
+
+
 static void test_random(void) {
   cgl_stream *streams[STREAMS] = {origin};
   cgl_buffer *buffers[BUFFERS];
@@ -200,6 +254,7 @@ int main(void) {
   test_views();
   test_foreign();
   test_children();
+  test_meetings();
   test_random();
   cgl_stream_release(origin);
   cgl_stream_release(left);

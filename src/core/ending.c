@@ -119,10 +119,11 @@ static cgl_status end_failed(cgl_graph *graph, CUresult result,
 /* The capture is over, whatever came of it: its streams are free. */
 static void leave(cgl_graph *graph) {
   cgl_annotate_close(graph);
+  /* Before another capture may begin in the pool. */
+  cgl_pool_capture_ended(graph->pool);
   cgl_capture_forget(graph);
   cgl_draws_leave(graph);
   graph->ended = cgl_site_here;
-  cgl_pool_capture_ended(graph->pool);
   cgl_reach_free(graph->reach);
   graph->reach = NULL;
   graph->origin->capture = NULL;

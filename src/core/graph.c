@@ -145,8 +145,7 @@ void cgl_graph_destroy(cgl_graph *graph) {
   cgl_graph_unhold_pool(graph);
   /* Replays of the graphs around it are noted in their own pools only. */
   if (graph->is_heir && graph->pool)
-    atomic_store(&graph->pool->used,
-                 cgl_context_next_wait(graph->object.context));
+    cgl_pool_note_use(graph->pool);
   cgl_pool_release(graph->pool);
   free(graph);
 }
@@ -449,8 +448,7 @@ cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
     cgl_share_stamp(graph, stream);
   cgl_trail_add(graph->label);
   /* The pool must not give memory back before the device was waited for. */
-  atomic_store_explicit(&graph->pool->used, cgl_context_next_wait(context),
-                        memory_order_relaxed);
+  cgl_pool_note_use(graph->pool);
   if (!result)
     return CGL_OK;
   return cgl_fail_driver(context, result, operation, "cuGraphLaunch");
