@@ -297,14 +297,16 @@ static void settle(lua_State *L, cgl_lua *S, cgl_context *context, bool trim) {
 static void capture(lua_State *L, cgl_lua *S, cgl_stream *stream) {
   cgl_graph *graph = check(L, S, 1);
   cgl_stream *given = cgl_lua_option_object(L, S, 3, "stream", CGL_LUA_stream);
-  if (cgl_stream_capturing_graph(cgl_lua_stream(L, S)))
+  stream = given ? given : stream;
+  cgl_stream *current = cgl_lua_stream(L, S);
+  if (cgl_stream_capturing_graph(current) &&
+      cgl_stream_context(current) == cgl_stream_context(stream))
     cgl_lua_raise(L, S, CGL_ERROR_CAPTURE_STATE,
                   "end the first capture before the next begins; to put a "
                   "graph into a capture, replay it there",
                   "a capture inside a capture: the current stream is already "
                   "being captured");
   bool trim = cgl_lua_option_boolean(L, S, 3, "trim", false);
-  stream = given ? given : stream;
   settle(L, S, cgl_stream_context(stream), trim);
   /* The body may release the graph and drop what held it. */
   cgl_graph **held = cgl_lua_new(L, S, CGL_LUA_graph);
