@@ -477,8 +477,9 @@ typedef enum cgl_arg_kind {
   CGL_ARG_UINT,    /* uint64_t */
   CGL_ARG_NUMBER,  /* double: must be whole for an integer parameter */
   CGL_ARG_BOOL,
-  CGL_ARG_BYTES,    /* a struct by value: exactly its size */
-  CGL_ARG_GENERATOR /* a cgl_philox parameter: the launch takes a number */
+  CGL_ARG_BYTES,     /* a struct by value: exactly its size */
+  CGL_ARG_GENERATOR, /* a cgl_philox parameter: the launch takes a number */
+  CGL_ARG_SAME       /* as it is: of cgl_graph_set_params */
 } cgl_arg_kind;
 
 typedef struct cgl_arg {
@@ -640,7 +641,8 @@ typedef struct cgl_node_info {
   const char *name; /* the kernel's name, or the operation */
   const char *file; /* script file, or "" */
   int line;         /* script line, or 0 */
-  uint32_t grid[3], block[3];
+  uint32_t grid[3], block[3], shared_bytes;
+  bool enabled; /* replays run it: cgl_graph_set_enabled */
   size_t ndependencies;
   const size_t *dependencies; /* indices of nodes, from 0 */
   const char *label;          /* the annotation "label", or NULL */
@@ -652,6 +654,28 @@ CGL_API cgl_status cgl_graph_node_count(cgl_graph *graph, size_t *count);
 /* Texts and arrays are valid until the graph's next capture or reset. */
 CGL_API cgl_status cgl_graph_node(cgl_graph *graph, size_t index,
                                   cgl_node_info *info);
+/* The kernel of a node (borrowed); refused for what is no kernel of the
+   caller's: copies, fills, child graphs, nodes of others. */
+CGL_API cgl_status cgl_graph_node_kernel(cgl_graph *graph, size_t index,
+                                         cgl_kernel **kernel);
+/* Gives a kernel's node other arguments, one per parameter, of which
+   CGL_ARG_SAME stay (args NULL: all), and another launch (NULL: as it is),
+   checked as a launch is; for replays from now on, and for executables and
+   child graphs made from now on.  The graph keeps new buffers and lets go of
+   those that it no longer uses.  Generators, and buffers that a capture
+   allocated from the graph's pool, stay: CGL_ERROR_INVALID_ARGUMENT, as for a
+   node without such a kernel; CGL_ERROR_CAPTURE_STATE while the graph captures.
+   cuGraphExecKernelNodeSetParams, cuGraphNodeSetParams */
+CGL_API cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
+                                        const cgl_launch *launch,
+                                        const cgl_arg *args, size_t nargs);
+/* Whether replays from now on run a kernel, copy or fill; what depends on one
+   that is off waits for what that one waits for.  Executables made later do as
+   this one; a graph with a node that is off is refused as a child, and while
+   one is off that writes to memory of the graph's pool, its replays count as
+   filling nothing for the other graphs of the pool.  cuGraphNodeSetEnabled */
+CGL_API cgl_status cgl_graph_set_enabled(cgl_graph *graph, size_t index,
+                                         bool enabled);
 
 /* Points of a graph's life where hooks are called, in the order in which they
    were added: X(constant, text).

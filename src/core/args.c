@@ -36,15 +36,18 @@ static const char *given(const cgl_arg *arg) {
     return "bytes";
   case CGL_ARG_GENERATOR:
     return "a generator";
+  case CGL_ARG_SAME:
+    break;
   }
-  return "something else";
+  return "nothing";
 }
 
 
 static cgl_status wrong_type(const cgl_kernel *kernel, size_t index,
-                             const cgl_arg *arg, const char *wanted) {
+                             const cgl_arg *arg, const char *wanted,
+                             const char *operation) {
   const cgl_parameter *p = parameter(kernel, index);
-  return cgl_fail(CGL_ERROR_ARGUMENT_TYPE, "kernel:launch",
+  return cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
                   "argument %zu of %s (%s %s) wants %s, not %s", index + 1,
                   kernel->name, p ? p->type : "", p ? p->name : "", wanted,
                   given(arg));
@@ -94,7 +97,8 @@ static bool element_fits(const cgl_parameter *p, cgl_type type) {
 
 
 static cgl_status pack_pointer(const cgl_kernel *kernel, size_t index,
-                               const cgl_arg *arg, void *out) {
+                               const cgl_arg *arg, const char *operation,
+                               void *out) {
   const cgl_parameter *p = parameter(kernel, index);
   CUdeviceptr address = 0;
   cgl_object *object = NULL;
@@ -110,7 +114,7 @@ static cgl_status pack_pointer(const cgl_kernel *kernel, size_t index,
     address = arg->buffer->address;
     object = &arg->buffer->object;
     type = arg->buffer->type;
-    status = cgl_buffer_check(arg->buffer, "kernel:launch");
+    status = cgl_buffer_check(arg->buffer, operation);
     if (status)
       return status;
     break;
@@ -120,13 +124,13 @@ static cgl_status pack_pointer(const cgl_kernel *kernel, size_t index,
     type = arg->pinned->type;
     break;
   default:
-    wrong_type(kernel, index, arg, "a buffer");
+    wrong_type(kernel, index, arg, "a buffer", operation);
     cgl_fail_hint("numbers go by value; a pointer parameter takes a buffer or "
                   "pinned memory");
     return CGL_ERROR_ARGUMENT_TYPE;
   }
   if (object && object->context != kernel->object.context) {
-    cgl_fail(CGL_ERROR_WRONG_DEVICE, "kernel:launch",
+    cgl_fail(CGL_ERROR_WRONG_DEVICE, operation,
              "argument %zu of %s is on device %s, the kernel on %s", index + 1,
              kernel->name, object->context->info.device,
              kernel->object.context->info.device);
@@ -135,7 +139,7 @@ static cgl_status pack_pointer(const cgl_kernel *kernel, size_t index,
   }
   if (p && type != CGL_TYPE_COUNT && p->pointer == 1 &&
       !element_fits(p, type)) {
-    cgl_fail(CGL_ERROR_ARGUMENT_TYPE, "kernel:launch",
+    cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
              "argument %zu of %s (%s %s) is a buffer of %s", index + 1,
              kernel->name, p->type, p->name, cgl_type_name(type));
     cgl_fail_hint("make the buffer with the kernel's element type");
@@ -195,7 +199,7 @@ static bool pack_whole_number(double number, size_t size, bool is_signed,
 
 static cgl_status pack_integer(const cgl_kernel *kernel, size_t index,
                                const cgl_arg *arg, size_t size, bool is_signed,
-                               void *out) {
+                               const char *operation, void *out) {
   if (arg->kind == CGL_ARG_NUMBER &&
       pack_whole_number(arg->number, size, is_signed, out))
     return CGL_OK;
@@ -207,9 +211,9 @@ static cgl_status pack_integer(const cgl_kernel *kernel, size_t index,
   }
   if (arg->kind != CGL_ARG_INT && arg->kind != CGL_ARG_UINT &&
       arg->kind != CGL_ARG_NUMBER && arg->kind != CGL_ARG_BOOL)
-    return wrong_type(kernel, index, arg, "a whole number");
+    return wrong_type(kernel, index, arg, "a whole number", operation);
   if (!whole(arg, &value)) {
-    cgl_fail(CGL_ERROR_ARGUMENT_RANGE, "kernel:launch",
+    cgl_fail(CGL_ERROR_ARGUMENT_RANGE, operation,
              "argument %zu of %s (%s %s) is %.17g; it wants a whole number "
              "within 2^53, up to which every one is exact",
              index + 1, kernel->name, p->type, p->name, arg->number);
@@ -217,7 +221,7 @@ static cgl_status pack_integer(const cgl_kernel *kernel, size_t index,
     return CGL_ERROR_ARGUMENT_RANGE;
   }
   if (value < low || value > high) {
-    cgl_fail(CGL_ERROR_ARGUMENT_RANGE, "kernel:launch",
+    cgl_fail(CGL_ERROR_ARGUMENT_RANGE, operation,
              "argument %zu of %s (%s %s) is %.17g, outside %.17g..%.17g",
              index + 1, kernel->name, p->type, p->name, (double)value,
              (double)low, (double)high);
@@ -260,7 +264,8 @@ static uint16_t bfloat16_of(double number) {
 
 
 static cgl_status pack_real(const cgl_kernel *kernel, size_t index,
-                            const cgl_arg *arg, cgl_kind kind, void *out) {
+                            const cgl_arg *arg, cgl_kind kind,
+                            const char *operation, void *out) {
   double number;
   if (arg->kind == CGL_ARG_NUMBER)
     number = arg->number;
@@ -269,7 +274,7 @@ static cgl_status pack_real(const cgl_kernel *kernel, size_t index,
   else if (arg->kind == CGL_ARG_UINT)
     number = (double)arg->u;
   else
-    return wrong_type(kernel, index, arg, "a number");
+    return wrong_type(kernel, index, arg, "a number", operation);
   float single = (float)number;
   if (kind == CGL_KIND_DOUBLE)
     memcpy(out, &number, sizeof number);
@@ -285,17 +290,18 @@ static cgl_status pack_real(const cgl_kernel *kernel, size_t index,
 
 
 static cgl_status pack_bytes(const cgl_kernel *kernel, size_t index,
-                             const cgl_arg *arg, void *out) {
+                             const cgl_arg *arg, const char *operation,
+                             void *out) {
   size_t size = kernel->sizes[index];
   if (arg->kind == CGL_ARG_BYTES && arg->bytes.size == size) {
     memcpy(out, arg->bytes.data, size);
     return CGL_OK;
   }
   if (arg->kind == CGL_ARG_BYTES)
-    return cgl_fail(CGL_ERROR_ARGUMENT_TYPE, "kernel:launch",
+    return cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
                     "argument %zu of %s is %zu bytes, the parameter %zu",
                     index + 1, kernel->name, arg->bytes.size, size);
-  wrong_type(kernel, index, arg, "its bytes");
+  wrong_type(kernel, index, arg, "its bytes", operation);
   cgl_fail_hint("pass a struct as cdata or as a string of %zu bytes", size);
   return CGL_ERROR_ARGUMENT_TYPE;
 }
@@ -304,69 +310,71 @@ static cgl_status pack_bytes(const cgl_kernel *kernel, size_t index,
 /* Without a signature only the size is known: a buffer fits eight bytes, and
    a bare number could be anything. */
 static cgl_status pack_unknown(const cgl_kernel *kernel, size_t index,
-                               const cgl_arg *arg, void *out) {
+                               const cgl_arg *arg, const char *operation,
+                               void *out) {
   bool pointer = arg->kind == CGL_ARG_BUFFER || arg->kind == CGL_ARG_PINNED ||
                  arg->kind == CGL_ARG_NULL || arg->kind == CGL_ARG_ADDRESS;
   if (pointer && kernel->sizes[index] == sizeof(CUdeviceptr))
-    return pack_pointer(kernel, index, arg, out);
-  return pack_bytes(kernel, index, arg, out);
+    return pack_pointer(kernel, index, arg, operation, out);
+  return pack_bytes(kernel, index, arg, operation, out);
 }
 
 
 /* Only checked: which number a launch gets, the launch knows. */
 static cgl_status check_generator(const cgl_kernel *kernel, size_t index,
-                                  const cgl_arg *arg) {
+                                  const cgl_arg *arg, const char *operation) {
   const cgl_parameter *p = parameter(kernel, index);
   bool takes = p ? p->kind == CGL_KIND_PHILOX && !p->pointer
                  : kernel->sizes[index] == sizeof(cgl_philox);
   if (takes && arg->kind != CGL_ARG_GENERATOR) {
-    wrong_type(kernel, index, arg, "a generator");
+    wrong_type(kernel, index, arg, "a generator", operation);
     cgl_fail_hint("pass what cg.generator or cg.default_generator returned");
     return CGL_ERROR_ARGUMENT_TYPE;
   }
   if (!takes) {
-    cgl_fail(CGL_ERROR_ARGUMENT_TYPE, "kernel:launch",
+    cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
              "argument %zu of %s (%s %s) is a generator", index + 1,
              kernel->name, p ? p->type : "", p ? p->name : "");
     cgl_fail_hint("only a cgl_philox parameter takes a generator");
     return CGL_ERROR_ARGUMENT_TYPE;
   }
-  return cgl_check_device(&kernel->object, &arg->generator->object,
-                          "kernel:launch");
+  return cgl_check_device(&kernel->object, &arg->generator->object, operation);
 }
 
 
 cgl_status cgl_arg_pack(const cgl_kernel *kernel, size_t index,
-                        const cgl_arg *arg, void *out) {
+                        const cgl_arg *arg, const char *operation, void *out) {
   const cgl_parameter *p = parameter(kernel, index);
   if (arg->kind == CGL_ARG_GENERATOR ||
       (p && p->kind == CGL_KIND_PHILOX && !p->pointer))
-    return check_generator(kernel, index, arg);
+    return check_generator(kernel, index, arg, operation);
   if (!p)
-    return pack_unknown(kernel, index, arg, out);
+    return pack_unknown(kernel, index, arg, operation, out);
   if (p->pointer)
-    return pack_pointer(kernel, index, arg, out);
+    return pack_pointer(kernel, index, arg, operation, out);
   if (p->lanes > 1 || arg->kind == CGL_ARG_BYTES)
-    return pack_bytes(kernel, index, arg, out);
+    return pack_bytes(kernel, index, arg, operation, out);
   switch (p->kind) {
   case CGL_KIND_BOOL:
-    return pack_integer(kernel, index, arg, 1, false, out);
+    return pack_integer(kernel, index, arg, 1, false, operation, out);
   case CGL_KIND_INT8:
   case CGL_KIND_INT16:
   case CGL_KIND_INT32:
   case CGL_KIND_INT64:
-    return pack_integer(kernel, index, arg, cgl_kind_size(p->kind), true, out);
+    return pack_integer(kernel, index, arg, cgl_kind_size(p->kind), true,
+                        operation, out);
   case CGL_KIND_UINT8:
   case CGL_KIND_UINT16:
   case CGL_KIND_UINT32:
   case CGL_KIND_UINT64:
-    return pack_integer(kernel, index, arg, cgl_kind_size(p->kind), false, out);
+    return pack_integer(kernel, index, arg, cgl_kind_size(p->kind), false,
+                        operation, out);
   case CGL_KIND_HALF:
   case CGL_KIND_BFLOAT16:
   case CGL_KIND_FLOAT:
   case CGL_KIND_DOUBLE:
-    return pack_real(kernel, index, arg, p->kind, out);
+    return pack_real(kernel, index, arg, p->kind, operation, out);
   default:
-    return pack_unknown(kernel, index, arg, out);
+    return pack_unknown(kernel, index, arg, operation, out);
   }
 }

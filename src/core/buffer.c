@@ -350,11 +350,11 @@ static cgl_status begin_issue(cgl_buffer *buffer, cgl_stream *stream,
 }
 
 
-static void use(cgl_buffer *buffer, cgl_stream *stream, bool write) {
+static void use(cgl_buffer *buffer, cgl_stream *stream, cgl_range *range) {
   cgl_buffer_touch(buffer, stream);
   if (stream->capture)
-    cgl_capture_keep(stream->capture, &buffer->object);
-  else if (write)
+    range->planned = cgl_capture_keep(stream->capture, &buffer->object);
+  else if (range->write)
     cgl_share_wrote(buffer);
 }
 
@@ -384,12 +384,12 @@ cgl_status cgl_buffer_copy(cgl_buffer *to, cgl_buffer *from,
     return status;
   CUresult result = cgl_driver_of(to)->cuMemcpyDtoDAsync(
       to->address, from->address, bytes, stream->handle);
+  cgl_range ranges[] = {{.address = to->address, .bytes = bytes, .write = true},
+                        {.address = from->address, .bytes = bytes}};
   if (!result) {
-    use(to, stream, true);
-    use(from, stream, false);
+    use(to, stream, &ranges[0]);
+    use(from, stream, &ranges[1]);
   }
-  cgl_range ranges[] = {{to->address, bytes, true},
-                        {from->address, bytes, false}};
   return issued(stream, result, operation, "cuMemcpyDtoDAsync", CGL_OP_MEMCPY,
                 ranges, 2);
 }
@@ -407,14 +407,16 @@ cgl_status cgl_buffer_copy_pinned(cgl_buffer *to, cgl_pinned *from,
     return status;
   CUresult result = cgl_driver_of(to)->cuMemcpyHtoDAsync(
       to->address, from->data, bytes, stream->handle);
+  cgl_range ranges[] = {
+      {.address = to->address, .bytes = bytes, .write = true},
+      {.address = (CUdeviceptr)(uintptr_t)from->data, .bytes = bytes}};
   if (!result) {
-    use(to, stream, true);
+    use(to, stream, &ranges[0]);
     if (stream->capture)
       cgl_capture_keep(stream->capture, &from->object);
   }
-  cgl_range range = {to->address, bytes, true};
   return issued(stream, result, operation, "cuMemcpyHtoDAsync", CGL_OP_MEMCPY,
-                &range, 1);
+                ranges, 2);
 }
 
 
@@ -432,14 +434,17 @@ cgl_status cgl_pinned_copy(cgl_pinned *to, cgl_buffer *from,
     return status;
   CUresult result = cgl_driver_of(from)->cuMemcpyDtoHAsync(
       to->data, from->address, bytes, stream->handle);
+  cgl_range ranges[] = {{.address = (CUdeviceptr)(uintptr_t)to->data,
+                         .bytes = bytes,
+                         .write = true},
+                        {.address = from->address, .bytes = bytes}};
   if (!result) {
-    use(from, stream, false);
+    use(from, stream, &ranges[1]);
     if (stream->capture)
       cgl_capture_keep(stream->capture, &to->object);
   }
-  cgl_range range = {from->address, bytes, false};
   return issued(stream, result, operation, "cuMemcpyDtoHAsync", CGL_OP_MEMCPY,
-                &range, 1);
+                ranges, 2);
 }
 
 
@@ -472,7 +477,7 @@ cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
   size_t size = types[buffer->type].bytes;
   bool columns = size == 8 && memcmp(value, (const char *)value + 4, 4);
   size_t bytes = cgl_buffer_bytes(buffer);
-  cgl_range range = {buffer->address, bytes, true};
+  cgl_range range = {.address = buffer->address, .bytes = bytes, .write = true};
   for (size_t part = 0; part < (columns ? 2 : 1); part++) {
     cgl_status status = begin_issue(buffer, stream, operation);
     if (status || !bytes)
@@ -480,7 +485,7 @@ cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
     CUresult result = fill_part(buffer, stream->handle, value,
                                 size == 8 ? 4 : size, columns, part);
     if (!result)
-      use(buffer, stream, true);
+      use(buffer, stream, &range);
     status = issued(stream, result, operation,
                     size == 1   ? "cuMemsetD8Async"
                     : size == 2 ? "cuMemsetD16Async"

@@ -198,6 +198,8 @@ void cgl_capture_note(cgl_stream *stream, const cgl_note *note) {
   op->kind = note->kind;
   op->node = graph->watched ? cgl_capture_last_node(stream) : NULL;
   op->name = note->name;
+  op->kernel = note->kernel;
+  op->off = op->stale = false;
   op->fills = note->fills;
   op->site = cgl_site_here;
   op->stream = stream->serial;
@@ -222,23 +224,20 @@ void cgl_capture_note(cgl_stream *stream, const cgl_note *note) {
 }
 
 
-void cgl_capture_keep(cgl_graph *graph, cgl_object *object) {
+bool cgl_capture_keep(cgl_graph *graph, cgl_object *object) {
   if (atomic_load_explicit(&object->retained_by, memory_order_relaxed) ==
       graph->serial)
-    return;
+    return false;
   if (object->kind == CGL_OBJECT_buffer) {
     cgl_buffer *buffer = (cgl_buffer *)object;
     /* What captures allocate from the graph's pool is the graph's for as long
        as it holds the pool: such a block may serve again in the capture. */
-    if (buffer->block && buffer->block->captured &&
-        buffer->block->segment->pool == graph->pool) {
+    if (cgl_buffer_is_planned(buffer, graph)) {
       graph->recording.touched[graph->recording.ntouched++] = buffer;
-      return;
+      return true;
     }
-    if (buffer->base) {
-      cgl_capture_keep(graph, &buffer->base->object);
-      return;
-    }
+    if (buffer->base)
+      return cgl_capture_keep(graph, &buffer->base->object);
     atomic_store(&buffer->wide, true);
   }
   cgl_recording *recording = &graph->recording;
@@ -246,6 +245,7 @@ void cgl_capture_keep(cgl_graph *graph, cgl_object *object) {
                         memory_order_relaxed);
   cgl_object_retain(object);
   recording->kept[recording->nkept++] = object;
+  return false;
 }
 
 

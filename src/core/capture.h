@@ -34,6 +34,8 @@ typedef struct cgl_range {
   CUdeviceptr address;
   size_t bytes;
   bool write;
+  bool planned;      /* memory that captures allocated of the graph's pool */
+  uint16_t argument; /* of a kernel, from 0 */
 } cgl_range;
 
 typedef struct cgl_op {
@@ -41,8 +43,11 @@ typedef struct cgl_op {
   CUgraphNode node; /* NULL when the driver did not tell, or not yet */
   const char *name; /* interned */
   cgl_site site;
-  uint64_t stream; /* serial of the stream it was issued on */
-  bool fills;      /* a kernel that reads nothing of what it writes */
+  uint64_t stream;    /* serial of the stream it was issued on */
+  cgl_kernel *kernel; /* borrowed from `kept`; NULL: of others, or no kernel */
+  bool fills;         /* a kernel that reads nothing of what it writes */
+  bool off;           /* executables do not run it */
+  bool stale;         /* changed, and the template's node is not */
   uint32_t grid[3], block[3], shared_bytes;
   uint32_t nranges, nargs; /* memory it touches; bytes of its arguments */
   size_t ranges, args;     /* where they begin in the recording's arrays */
@@ -83,6 +88,9 @@ typedef struct cgl_recording {
   cgl_share **shares; /* retained: of graphs of other pools inside */
   size_t nshares, shares_size;
   bool children;
+  bool stale;             /* some operation is */
+  size_t noff, nhalted;   /* operations that are off, and those of them that
+                             write to memory of the graph's pool */
   struct cgl_draw *draws; /* of random numbers, see generator.h */
   cgl_scope *scopes;      /* owned, linked; see annotate.h */
   const cgl_scope *scope; /* in force, in the capture underway */
@@ -179,6 +187,7 @@ typedef struct cgl_note {
   cgl_op_kind kind;
   const char *name;         /* static or interned */
   const cgl_launch *launch; /* kernels */
+  cgl_kernel *kernel;       /* a user's; the capture keeps it */
   const cgl_range *ranges;  /* NULL: in the recording's room already */
   size_t nranges;
   size_t nargs; /* bytes of arguments, in the recording's room already */
@@ -198,8 +207,9 @@ void cgl_capture_note(cgl_stream *stream, const cgl_note *note);
 void cgl_capture_watch(cgl_graph *graph);
 /* The node that the stream's last operation became, or NULL. */
 CUgraphNode cgl_capture_last_node(cgl_stream *stream);
-/* Keeps an object alive for the graph's life, once per capture. */
-void cgl_capture_keep(cgl_graph *graph, cgl_object *object);
+/* Keeps an object alive for the graph's life, once per capture; true for memory
+   that captures allocated of the graph's pool, which is not retained. */
+bool cgl_capture_keep(cgl_graph *graph, cgl_object *object);
 /* Turns a driver's failure of an operation into the thread's failure, and
    remembers the first one that broke the capture of `graph` (may be NULL). */
 cgl_status cgl_capture_failed(cgl_graph *graph, CUresult result,

@@ -162,14 +162,16 @@ static cgl_status fill(cgl_buffer *buffer, cgl_generator *generator,
   if (result)
     return cgl_capture_failed(stream->capture, result, operation,
                               "cuLaunchKernel", context);
+  cgl_range range = {.address = buffer->address,
+                     .bytes = cgl_buffer_bytes(buffer),
+                     .write = true};
   cgl_buffer_touch(buffer, stream);
   if (stream->capture)
-    cgl_capture_keep(stream->capture, &buffer->object);
+    range.planned = cgl_capture_keep(stream->capture, &buffer->object);
   else {
     cgl_share_wrote(buffer);
     cgl_trail_add(operation);
   }
-  cgl_range range = {buffer->address, cgl_buffer_bytes(buffer), true};
   cgl_note note = {.kind = CGL_OP_KERNEL,
                    .name = fills[v->kernel].name,
                    .launch = &launch,

@@ -1,7 +1,8 @@
 /* Graphs after their capture: instantiate, replay, reset. */
+#include "core/annotate.h"
+#include "core/change.h"
 #include "core/generator.h"
 #include "core/graph.h"
-#include "core/annotate.h"
 #include "core/history.h"
 #include "core/hooks.h"
 #include "core/memory.h"
@@ -239,23 +240,30 @@ cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
           CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY,
       NULL, NULL, 0};
   CUgraphExec exec = NULL;
+  cgl_status status = cgl_graph_refresh(graph, operation);
+  if (status)
+    return status;
   size_t before = cgl_history_free_bytes(context);
   cgl_relaxed relaxed = cgl_relax(context);
   const char *entry = "cuGraphInstantiateWithParams";
   CUresult result =
       driver->cuGraphInstantiateWithParams(&exec, graph->template, &params);
+  if (!result) {
+    entry = "cuGraphNodeSetEnabled";
+    result = cgl_graph_switch_off(graph, exec);
+  }
   /* So that the first replay costs what the second does; on a stream that
      captures again by now the upload would break that capture. */
   if (!result && !captures(graph->origin)) {
     entry = "cuGraphUpload";
     result = driver->cuGraphUpload(exec, graph->origin->handle);
-    if (result)
-      driver->cuGraphExecDestroy(exec);
   }
+  if (result && exec)
+    driver->cuGraphExecDestroy(exec);
   cgl_unrelax(context, relaxed);
   if (result)
     return cgl_fail_driver(context, result, operation, entry);
-  cgl_status status = shed(graph, false, operation);
+  status = shed(graph, false, operation);
   if (status) {
     relaxed = cgl_relax(context);
     driver->cuGraphExecDestroy(exec);
@@ -382,6 +390,16 @@ static cgl_status add_children(cgl_graph *graph, cgl_stream *stream,
 
 static cgl_status replay_into_capture(cgl_graph *graph, cgl_stream *stream,
                                       uint64_t count, const char *operation) {
+  if (graph->recording.noff) {
+    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+             "a graph with nodes that are switched off cannot be captured into "
+             "another one, where all of them would run");
+    cgl_fail_hint("switch them on first, with graph:set_enabled");
+    return CGL_ERROR_CAPTURE_STATE;
+  }
+  cgl_status status = cgl_graph_refresh(graph, operation);
+  if (status)
+    return status;
   if (!graph->heir && !(graph->heir = new_husk(graph, operation)))
     return CGL_ERROR_NO_MEMORY;
   graph->heir->is_heir = true;
@@ -390,8 +408,7 @@ static cgl_status replay_into_capture(cgl_graph *graph, cgl_stream *stream,
   if (!cgl_recording_footprint(&graph->recording, &ranges, &nranges))
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                     "no memory to note what the graph touches");
-  cgl_status status =
-      add_children(graph, stream, count, ranges, nranges, operation);
+  status = add_children(graph, stream, count, ranges, nranges, operation);
   free(ranges);
   return status;
 }
@@ -518,8 +535,10 @@ cgl_status cgl_graph_raw_graph(cgl_graph *graph, void **cugraph) {
     cgl_fail_hint("create the graph with keep_graph = true and capture first");
     return cgl_last_error()->code;
   }
-  *cugraph = graph->template;
-  return CGL_OK;
+  cgl_status status = cgl_graph_refresh(graph, operation);
+  if (!status)
+    *cugraph = graph->template;
+  return status;
 }
 
 

@@ -55,6 +55,8 @@ cgl_status cgl_graph_node(cgl_graph *graph, size_t index, cgl_node_info *info) {
   info->line = op->site.file ? op->site.line : 0;
   memcpy(info->grid, op->grid, sizeof op->grid);
   memcpy(info->block, op->block, sizeof op->block);
+  info->shared_bytes = op->shared_bytes;
+  info->enabled = !op->off;
   if (op->scope) {
     info->label = op->scope->label;
     info->annotations = op->scope->pairs;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static const char operation[] = "kernel:launch";
+static const char launching[] = "kernel:launch";
 
 
 const char *cgl_kernel_name(const cgl_kernel *kernel) {
@@ -61,7 +61,8 @@ cgl_status cgl_kernel_block_size(cgl_kernel *kernel, uint32_t *block) {
  */
 
 static cgl_status wrong_extent(const cgl_kernel *kernel,
-                               const cgl_launch *launch) {
+                               const cgl_launch *launch,
+                               const char *operation) {
   static const char axis[] = "xyz";
   const cgl_context *context = kernel->object.context;
   for (int i = 0; i < 3; i++) {
@@ -81,14 +82,14 @@ static cgl_status wrong_extent(const cgl_kernel *kernel,
 
 
 static cgl_status check_shape(const cgl_kernel *kernel,
-                              const cgl_launch *launch) {
+                              const cgl_launch *launch, const char *operation) {
   const int *block_max = kernel->object.context->block_max;
   const int *grid_max = kernel->object.context->grid_max;
   const uint32_t *grid = launch->grid, *block = launch->block;
   if (block[0] > (uint32_t)block_max[0] || block[1] > (uint32_t)block_max[1] ||
       block[2] > (uint32_t)block_max[2] || grid[0] > (uint32_t)grid_max[0] ||
       grid[1] > (uint32_t)grid_max[1] || grid[2] > (uint32_t)grid_max[2])
-    return wrong_extent(kernel, launch);
+    return wrong_extent(kernel, launch, operation);
   uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
   if (threads > (uint64_t)kernel->max_threads) {
     cgl_fail(CUDA_ERROR_INVALID_VALUE, operation,
@@ -102,7 +103,8 @@ static cgl_status check_shape(const cgl_kernel *kernel,
 
 
 /* More than 48 KiB have to be asked for; the driver is asked once. */
-static cgl_status allow_shared(cgl_kernel *kernel, uint32_t bytes) {
+static cgl_status allow_shared(cgl_kernel *kernel, uint32_t bytes,
+                               const char *operation) {
   cgl_context *context = kernel->object.context;
   if (bytes <=
       atomic_load_explicit(&kernel->shared_allowed, memory_order_relaxed))
@@ -124,7 +126,8 @@ static cgl_status allow_shared(cgl_kernel *kernel, uint32_t bytes) {
 }
 
 
-static cgl_status check_count(const cgl_kernel *kernel, size_t nargs) {
+static cgl_status check_count(const cgl_kernel *kernel, size_t nargs,
+                              const char *operation) {
   if (nargs == kernel->nparams)
     return CGL_OK;
   cgl_fail(CGL_ERROR_ARGUMENT_COUNT, operation,
@@ -135,23 +138,48 @@ static cgl_status check_count(const cgl_kernel *kernel, size_t nargs) {
 }
 
 
+static uint32_t at_least_one(uint32_t extent) {
+  return extent ? extent : 1;
+}
+
+
+cgl_launch cgl_launch_resolve(const cgl_launch *wanted) {
+  const uint32_t *grid = wanted->grid, *block = wanted->block;
+  return (cgl_launch){
+      {at_least_one(grid[0]), at_least_one(grid[1]), at_least_one(grid[2])},
+      {at_least_one(block[0]), at_least_one(block[1]), at_least_one(block[2])},
+      wanted->shared_bytes};
+}
+
+
+cgl_status cgl_kernel_check(cgl_kernel *kernel, const cgl_launch *launch,
+                            size_t nargs, const char *operation) {
+  cgl_status status = check_count(kernel, nargs, operation);
+  if (!status)
+    status = check_shape(kernel, launch, operation);
+  if (!status)
+    status = cgl_context_enter(kernel->object.context, operation);
+  return status ? status
+                : allow_shared(kernel, launch->shared_bytes, operation);
+}
+
+
 /* ---- launching --------------------------------------------------------------
  */
 
-/* The memory an argument reaches, when it is a pointer to ours. */
-static bool range_of(const cgl_kernel *kernel, size_t index, const cgl_arg *arg,
-                     cgl_range *range) {
+bool cgl_kernel_reaches(const cgl_kernel *kernel, size_t index,
+                        const cgl_arg *arg, cgl_range *range) {
   const cgl_signature *signature = kernel->signature;
   bool readonly = signature && index < signature->nparameters &&
                   signature->parameters[index].readonly;
-  if (arg->kind == CGL_ARG_BUFFER)
-    *range = (cgl_range){arg->buffer->address, cgl_buffer_bytes(arg->buffer),
-                         !readonly};
-  else if (arg->kind == CGL_ARG_PINNED)
-    *range = (cgl_range){(CUdeviceptr)(uintptr_t)arg->pinned->data,
-                         arg->pinned->count * cgl_type_bytes(arg->pinned->type),
-                         !readonly};
-  else
+  *range = (cgl_range){.write = !readonly, .argument = (uint16_t)index};
+  if (arg->kind == CGL_ARG_BUFFER) {
+    range->address = arg->buffer->address;
+    range->bytes = cgl_buffer_bytes(arg->buffer);
+  } else if (arg->kind == CGL_ARG_PINNED) {
+    range->address = (CUdeviceptr)(uintptr_t)arg->pinned->data;
+    range->bytes = arg->pinned->count * cgl_type_bytes(arg->pinned->type);
+  } else
     return false;
   return true;
 }
@@ -165,16 +193,17 @@ static void note_launch(cgl_kernel *kernel, cgl_stream *stream,
   cgl_recording *recording = &graph->recording;
   cgl_note note = {.kind = CGL_OP_KERNEL, .name = kernel->name};
   note.launch = launch;
+  note.kernel = kernel;
   note.nargs = bytes;
-  cgl_capture_keep(graph, &kernel->module->object);
+  cgl_capture_keep(graph, &kernel->object);
   for (size_t i = 0; i < nargs; i++) {
     cgl_range *range = &recording->ranges[recording->nranges + note.nranges];
-    if (!range_of(kernel, i, &args[i], range))
+    if (!cgl_kernel_reaches(kernel, i, &args[i], range))
       continue;
     note.nranges++;
     if (args[i].kind == CGL_ARG_BUFFER) {
       cgl_buffer_touch(args[i].buffer, stream);
-      cgl_capture_keep(graph, &args[i].buffer->object);
+      range->planned = cgl_capture_keep(graph, &args[i].buffer->object);
     } else
       cgl_capture_keep(graph, &args[i].pinned->object);
   }
@@ -189,8 +218,8 @@ static cgl_status check_reads(const cgl_kernel *kernel, const cgl_arg *args,
   cgl_range range;
   for (size_t i = 0; i < nargs && !status; i++)
     if (args[i].kind == CGL_ARG_BUFFER &&
-        range_of(kernel, i, &args[i], &range) && !range.write)
-      status = cgl_share_check_read(args[i].buffer, operation);
+        cgl_kernel_reaches(kernel, i, &args[i], &range) && !range.write)
+      status = cgl_share_check_read(args[i].buffer, launching);
   return status;
 }
 
@@ -203,19 +232,10 @@ static void note_eager(cgl_kernel *kernel, cgl_stream *stream,
       continue;
     cgl_buffer_touch(args[i].buffer, stream);
     if (cgl_share_watched(args[i].buffer) &&
-        range_of(kernel, i, &args[i], &range) && range.write)
+        cgl_kernel_reaches(kernel, i, &args[i], &range) && range.write)
       cgl_share_wrote(args[i].buffer);
   }
   cgl_trail_add(kernel->name);
-}
-
-
-/* Values begin at multiples of 16, for the host device, which reads them
-   where they lie. */
-enum { VALUES_ROOM = CGL_MAX_PARAM_BYTES + 16 * CGL_MAX_PARAMS };
-
-static size_t next_value(size_t at) {
-  return (at + 15) & ~(size_t)15;
 }
 
 
@@ -228,12 +248,12 @@ static unsigned char *place_of_values(const cgl_kernel *kernel,
     return own;
   size_t bytes = 16;
   for (size_t i = 0; i < kernel->nparams; i++)
-    bytes += next_value(kernel->sizes[i]);
-  if (cgl_capture_reserve(stream, operation, kernel->nparams, bytes,
+    bytes += cgl_value_next(kernel->sizes[i]);
+  if (cgl_capture_reserve(stream, launching, kernel->nparams, bytes,
                           kernel->nparams + 1))
     return NULL;
   cgl_recording *recording = &stream->capture->recording;
-  recording->nargs = next_value(recording->nargs);
+  recording->nargs = cgl_value_next(recording->nargs);
   return recording->args + recording->nargs;
 }
 
@@ -247,7 +267,7 @@ static cgl_status begin_draw(const cgl_arg *args, size_t index,
     before += args[i].kind == CGL_ARG_GENERATOR &&
               args[i].generator->state == args[index].generator->state;
   cgl_status status =
-      cgl_draw_begin(args[index].generator, stream, before, operation, &philox);
+      cgl_draw_begin(args[index].generator, stream, before, launching, &philox);
   memcpy(value, &philox, sizeof philox);
   return status;
 }
@@ -258,15 +278,10 @@ static cgl_status end_draws(const cgl_arg *args, size_t nargs,
   cgl_status status = CGL_OK;
   for (size_t i = 0; i < nargs; i++)
     if (args[i].kind == CGL_ARG_GENERATOR) {
-      cgl_status ended = cgl_draw_end(args[i].generator, stream, operation);
+      cgl_status ended = cgl_draw_end(args[i].generator, stream, launching);
       status = status ? status : ended;
     }
   return status;
-}
-
-
-static uint32_t at_least_one(uint32_t extent) {
-  return extent ? extent : 1;
 }
 
 
@@ -274,22 +289,12 @@ cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
                              const cgl_launch *wanted, const cgl_arg *args,
                              size_t nargs) {
   cgl_context *context = kernel->object.context;
-  const uint32_t *grid = wanted->grid, *block = wanted->block;
-  const cgl_launch launch = {
-      {at_least_one(grid[0]), at_least_one(grid[1]), at_least_one(grid[2])},
-      {at_least_one(block[0]), at_least_one(block[1]), at_least_one(block[2])},
-      wanted->shared_bytes};
+  const cgl_launch launch = cgl_launch_resolve(wanted);
   cgl_status status = CGL_OK;
   if (stream->object.context != context)
-    status = cgl_check_device(&kernel->object, &stream->object, operation);
+    status = cgl_check_device(&kernel->object, &stream->object, launching);
   if (!status)
-    status = check_count(kernel, nargs);
-  if (!status)
-    status = check_shape(kernel, &launch);
-  if (!status)
-    status = cgl_context_enter(context, operation);
-  if (!status)
-    status = allow_shared(kernel, launch.shared_bytes);
+    status = cgl_kernel_check(kernel, &launch, nargs, launching);
   if (!status && !stream->capture &&
       atomic_load_explicit(&cgl_sharing_any, memory_order_relaxed))
     status = check_reads(kernel, args, nargs);
@@ -297,16 +302,16 @@ cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
     return status;
 
   void *params[CGL_MAX_PARAMS];
-  _Alignas(16) unsigned char own[VALUES_ROOM];
+  _Alignas(16) unsigned char own[CGL_VALUES_ROOM];
   unsigned char *values = place_of_values(kernel, stream, own);
   if (!values)
     return CGL_ERROR_NO_MEMORY;
   size_t at = 0;
   bool draws = false;
   for (size_t i = 0; i < nargs; i++) {
-    at = next_value(at);
+    at = cgl_value_next(at);
     params[i] = values + at;
-    status = cgl_arg_pack(kernel, i, &args[i], params[i]);
+    status = cgl_arg_pack(kernel, i, &args[i], launching, params[i]);
     if (!status && args[i].kind == CGL_ARG_GENERATOR) {
       draws = true;
       status = begin_draw(args, i, stream, params[i]);
@@ -320,7 +325,7 @@ cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
       launch.block[0], launch.block[1], launch.block[2], launch.shared_bytes,
       stream->handle, params, NULL);
   if (result)
-    return cgl_capture_failed(stream->capture, result, operation,
+    return cgl_capture_failed(stream->capture, result, launching,
                               "cuLaunchKernel", context);
   if (stream->capture)
     note_launch(kernel, stream, &launch, args, nargs, at);

@@ -4,6 +4,7 @@
 #ifndef CGL_CORE_MEMORY_H
 #define CGL_CORE_MEMORY_H
 
+#include "core/capture.h"
 #include "core/pool.h"
 
 /* Who gave memory up by hand, and where; see liveness.c. */
@@ -42,6 +43,13 @@ static inline cgl_status cgl_buffer_check(const cgl_buffer *buffer,
   return atomic_load_explicit(&root->taken, memory_order_relaxed)
              ? cgl_buffer_taken(root, operation)
              : CGL_OK;
+}
+/* Whether captures allocated the buffer itself (not what a view looks at) of
+   the graph's pool. */
+static inline bool cgl_buffer_is_planned(const cgl_buffer *buffer,
+                                         const cgl_graph *graph) {
+  return buffer->block && buffer->block->captured &&
+         buffer->block->segment->pool == graph->pool;
 }
 /* Notes that work on `stream` uses the buffer's memory. */
 void cgl_buffer_touch(cgl_buffer *buffer, const cgl_stream *stream);

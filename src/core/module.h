@@ -6,7 +6,7 @@
 #define CGL_CORE_MODULE_H
 
 #include "compile/compile.h"
-#include "core/core.h"
+#include "core/capture.h"
 
 #define CGL_MAX_PARAMS 256
 #define CGL_MAX_PARAM_BYTES 4096
@@ -38,6 +38,25 @@ cgl_status cgl_module_compile(cgl_context *context, const cgl_module_desc *desc,
 /* args.c: the value of one argument, checked against parameter `index`, into
    `out` (its size is sizes[index], at most CGL_MAX_PARAM_BYTES). */
 cgl_status cgl_arg_pack(const cgl_kernel *kernel, size_t index,
-                        const cgl_arg *arg, void *out);
+                        const cgl_arg *arg, const char *operation, void *out);
+
+/* ---- kernel.c ----------------------------------------------------------- */
+
+/* Values of arguments begin at multiples of 16, for the host device, which
+   reads them where they lie: room for any, and where the next one goes. */
+enum { CGL_VALUES_ROOM = CGL_MAX_PARAM_BYTES + 16 * CGL_MAX_PARAMS };
+static inline size_t cgl_value_next(size_t at) {
+  return (at + 15) & ~(size_t)15;
+}
+/* The same launch with its extents of 0 resolved. */
+cgl_launch cgl_launch_resolve(const cgl_launch *wanted);
+/* Refuses a count of arguments, a resolved shape or dynamic shared memory that
+   the kernel cannot have; enters its context.  cuFuncSetAttribute */
+cgl_status cgl_kernel_check(cgl_kernel *kernel, const cgl_launch *launch,
+                            size_t nargs, const char *operation);
+/* The memory that argument `index` reaches; false when it is no pointer to
+   ours. */
+bool cgl_kernel_reaches(const cgl_kernel *kernel, size_t index,
+                        const cgl_arg *arg, cgl_range *range);
 
 #endif

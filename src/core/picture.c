@@ -94,14 +94,17 @@ static void write_matter(picture *p, const cgl_op *op) {
 
 static void write_node(picture *p, size_t index) {
   const cgl_op *op = &p->recording->ops[index];
-  fprintf(p->file, "  n%zu [fillcolor=\"%s\", label=\"", index,
-          colors[op->kind]);
+  fprintf(p->file, "  n%zu [fillcolor=\"%s\", %slabel=\"", index,
+          op->off ? "#ffffff" : colors[op->kind],
+          op->off ? "style=\"filled,dashed\", fontcolor=\"#9a9a9a\", " : "");
   write_matter(p, op);
   if (op->site.file) {
     fputs("\\n", p->file);
     write_escaped(p->file, base_name(op->site.file), NAME_ROOM);
     fprintf(p->file, ":%d", op->site.line);
   }
+  if (op->off)
+    fputs("\\nswitched off", p->file);
   fputs("\", tooltip=\"", p->file);
   write_escaped(p->file, op->name, SIZE_MAX);
   if (op->site.file) {

@@ -46,7 +46,8 @@ void cgl_recording_clear(cgl_recording *recording, bool all) {
   while (recording->nshares)
     cgl_share_release(recording->shares[--recording->nshares]);
   recording->nuses = recording->ntouched = 0;
-  recording->children = false;
+  recording->children = recording->stale = false;
+  recording->noff = recording->nhalted = 0;
   cgl_draws_free(recording->draws);
   recording->draws = NULL;
   cgl_annotate_free(recording);
@@ -84,7 +85,7 @@ bool cgl_recording_footprint(const cgl_recording *recording, cgl_range **out,
   for (size_t i = 0; i < recording->nops; i++) {
     const cgl_op *op = &recording->ops[i];
     if (op->kind == CGL_OP_FOREIGN) {
-      ranges[0] = (cgl_range){0, SIZE_MAX, true};
+      ranges[0] = (cgl_range){.bytes = SIZE_MAX, .write = true};
       n = 1;
       break;
     }

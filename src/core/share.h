@@ -27,7 +27,8 @@ struct cgl_share {
   atomic_int references; /* the graph's, and of graphs it is a child of */
   cgl_pool *pool;        /* retained */
   cgl_site begun;        /* the capture */
-  uint64_t turn;         /* of the last replay; 0: none */
+  uint64_t turn, filled; /* of the last replay; of the last one with all that
+                            writes to the pool's memory; 0: none */
   uint64_t number;       /* in the order in which the pool's were made */
   bool undone;           /* the pool took its memory back: no more replays */
   cgl_site undone_at;

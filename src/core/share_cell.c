@@ -58,8 +58,8 @@ void cgl_cell_part(cgl_cell *cell, const cgl_share *share) {
   size_t i = find(cell->producers, cell->nproducers, share);
   if (i < cell->nproducers) {
     cell->producers[i] = cell->producers[--cell->nproducers];
-    if (share->turn > cell->filled)
-      cell->filled = share->turn;
+    if (share->filled > cell->filled)
+      cell->filled = share->filled;
   }
   i = find(cell->spoilers, cell->nspoilers, share);
   if (i < cell->nspoilers) {
@@ -77,8 +77,8 @@ cgl_content cgl_cell_content(const cgl_cell *cell) {
   cgl_content content = {cell->filled, cell->spoiled, cell->spoiled_by,
                          cell->by_script};
   for (size_t i = 0; i < cell->nproducers; i++)
-    if (cell->producers[i]->turn > content.filled)
-      content.filled = cell->producers[i]->turn;
+    if (cell->producers[i]->filled > content.filled)
+      content.filled = cell->producers[i]->filled;
   for (size_t i = 0; i < cell->nspoilers; i++)
     if (cell->spoilers[i]->turn > content.spoiled) {
       content.spoiled = cell->spoilers[i]->turn;

@@ -210,6 +210,8 @@ static void stamp(const cgl_graph *graph, cgl_share *share,
                   cgl_stream *stream) {
   cgl_sharing *sharing = share->pool->sharing;
   share->turn = ++sharing->turn;
+  if (share != graph->share || !graph->recording.nhalted)
+    share->filled = share->turn;
   if (sharing->last != stream->clock) {
     cgl_clock_release(sharing->last);
     sharing->last = cgl_clock_retain(stream->clock);

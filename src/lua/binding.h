@@ -247,6 +247,18 @@ void cgl_lua_bury(lua_State *L, cgl_lua *S, const cgl_graph *graph,
 /* Does what was put off, unless a capture is underway still. */
 void cgl_lua_settle(lua_State *L, cgl_lua *S);
 
+/* ---- kernel.c ----------------------------------------------------------- */
+
+enum { CGL_LUA_MAX_ARGS = 256 };
+/* The value at `index` (absolute) as argument `number`, from 1, of a kernel;
+   what it points to is borrowed from there. */
+void cgl_lua_argument(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
+                      int index, int number, cgl_arg *arg);
+
+/* ---- change.c ----------------------------------------------------------- */
+
+extern const luaL_Reg cgl_lua_change_methods[];
+
 /* ---- inside.c ----------------------------------------------------------- */
 
 extern const luaL_Reg cgl_lua_inside_methods[], cgl_lua_inside_functions[];

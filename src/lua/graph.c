@@ -536,6 +536,7 @@ void cgl_lua_open_graph(lua_State *L, cgl_lua *S) {
   cgl_lua_register(L, S, CGL_LUA_graph, &type);
   cgl_lua_methods(L, S, CGL_LUA_graph, cgl_lua_hook_methods);
   cgl_lua_methods(L, S, CGL_LUA_graph, cgl_lua_inside_methods);
+  cgl_lua_methods(L, S, CGL_LUA_graph, cgl_lua_change_methods);
   cgl_lua_functions(L, functions);
   cgl_lua_functions(L, cgl_lua_inside_functions);
 }

@@ -58,7 +58,7 @@ static void push_annotations(lua_State *L, const cgl_node_info *info) {
 
 /* One node of the recording as a table; indices count from 1. */
 static void push_node(lua_State *L, const cgl_node_info *info) {
-  lua_createtable(L, 0, 7);
+  lua_createtable(L, 0, 8);
   lua_pushstring(L, info->kind);
   lua_setfield(L, -2, "kind");
   lua_pushstring(L, info->name);
@@ -67,6 +67,8 @@ static void push_node(lua_State *L, const cgl_node_info *info) {
   lua_setfield(L, -2, "file");
   lua_pushinteger(L, info->line);
   lua_setfield(L, -2, "line");
+  lua_pushboolean(L, info->enabled);
+  lua_setfield(L, -2, "enabled");
   if (info->grid[0]) {
     push_sizes(L, info->grid);
     lua_setfield(L, -2, "grid");

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_ARGS = 256, NAME_ROOM = 80 };
+enum { NAME_ROOM = 80 };
 
 static cgl_kernel *check(lua_State *L, cgl_lua *S, int index) {
   return cgl_lua_check(L, S, index, CGL_LUA_kernel);
@@ -98,8 +98,8 @@ static void read_object(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
 }
 
 
-static void read_argument(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
-                          int index, int number, cgl_arg *arg) {
+void cgl_lua_argument(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
+                      int index, int number, cgl_arg *arg) {
   char name[NAME_ROOM];
   switch (lua_type(L, index)) {
   case LUA_TNUMBER:
@@ -138,13 +138,13 @@ static void read_argument(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
 /* Launches with the values from `first` to the top of the stack. */
 static void launch(lua_State *L, cgl_lua *S, cgl_kernel *kernel,
                    const cgl_launch *shape, int first) {
-  cgl_arg args[MAX_ARGS];
+  cgl_arg args[CGL_LUA_MAX_ARGS];
   int n = lua_gettop(L) - first + 1;
-  if (n > MAX_ARGS)
-    cgl_lua_bad(L, S, first + MAX_ARGS, "more than %d kernel arguments",
-                MAX_ARGS);
+  if (n > CGL_LUA_MAX_ARGS)
+    cgl_lua_bad(L, S, first + CGL_LUA_MAX_ARGS, "more than %d kernel arguments",
+                CGL_LUA_MAX_ARGS);
   for (int i = 0; i < n; i++)
-    read_argument(L, S, kernel, first + i, i + 1, &args[i]);
+    cgl_lua_argument(L, S, kernel, first + i, i + 1, &args[i]);
   cgl_lua_done(
       L, S,
       cgl_kernel_launch(kernel, cgl_lua_stream(L, S), shape, args, (size_t)n));

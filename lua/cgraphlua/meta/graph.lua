@@ -92,6 +92,7 @@ function graph:enable_debug_mode() end
 ---@field line integer script line, or 0
 ---@field grid? integer[] blocks, of a kernel
 ---@field block? integer[] threads, of a kernel
+---@field enabled boolean replays run it
 ---@field dependencies integer[] indices in the list
 ---@field label? string the annotation "label"
 ---@field annotations? table<string, string|number|boolean>
@@ -99,6 +100,19 @@ function graph:enable_debug_mode() end
 --- The nodes in the order they were issued.
 ---@return cgraphlua.node[]
 function graph:nodes() end
+
+--- Gives a kernel's node other arguments, by their number, and another launch
+--- (grid, block, shared), for replays from now on; what is not in the table
+--- stays.  Checked as a launch is.  Buffers that captures allocated stay where
+--- they are, and so do generators.
+---@param node integer index in nodes
+---@param params table<integer|string, any>
+function graph:set_params(node, params) end
+
+--- Switches a kernel, copy or fill off or on, for replays from now on.
+---@param node integer index in nodes
+---@param enabled boolean
+function graph:set_enabled(node, enabled) end
 
 --- Keeps the state of a generator with the capture.  One that is used in a
 --- capture registers itself.

@@ -1,0 +1,566 @@
+-- Changing the nodes of a captured graph: set_params and set_enabled.
+
+local cg = require "cgraphlua"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/support/device.lua")
+local raises, slips = device.raises, device.slips
+
+local N = 4
+
+local function first(buffer)
+  return buffer:download()[1]
+end
+
+-- A graph that adds 1 to all of x, and x.
+local function adder(opts)
+  local add, x = device.kernel "add", cg.zeros("float", N)
+  return cg.capture(function() add:launch(1, 32, x, 1, N) end, opts), x
+end
+
+local function collect()
+  collectgarbage()
+  collectgarbage()
+end
+
+describe("graph:set_params", function()
+  teardown(device.nothing_alive)
+
+  it("changes the arguments that are there, for the replays that follow", function()
+    local g, x = adder()
+    g:replay(2)
+    g:set_params(1, { [2] = 10 })
+    g:replay(3)
+    assert.same({ 32, 32, 32, 32 }, x:download())
+    g:set_params(1, { [3] = 2 })
+    g:replay()
+    assert.same({ 42, 42, 32, 32 }, x:download())
+    g:set_params(1, {})
+    g:replay()
+    assert.same({ 52, 52, 32, 32 }, x:download())
+  end)
+
+  it("takes a table again and again", function()
+    local g, x = adder()
+    local params, sum = { x, 0, N }, 0
+    for i = 1, 20 do
+      params[2] = i
+      g:set_params(1, params)
+      g:replay()
+      sum = sum + i
+    end
+    assert.equal(sum, first(x))
+  end)
+
+  it("changes the launch, which nodes tells", function()
+    local g, x = adder()
+    g:set_params(1, { block = 2 })
+    g:replay()
+    assert.same({ 1, 1, 0, 0 }, x:download())
+    g:set_params(1, { [2] = 5, grid = { 3 } })
+    g:replay()
+    assert.same({ 6, 6, 5, 5 }, x:download())
+    local node = g:nodes()[1]
+    assert.same({ 3, 1, 1 }, node.grid)
+    assert.same({ 2, 1, 1 }, node.block)
+  end)
+
+  it("changes dynamic shared memory", function()
+    local k = cg.kernel [[
+      extern "C" __global__ void through(float *x) {
+        extern __shared__ float tile[];
+        tile[threadIdx.x] = x[threadIdx.x];
+        __syncthreads();
+        x[threadIdx.x] = tile[threadIdx.x ^ 1];
+      }]]
+    local x = cg.from({ 1, 2, 3, 4 }, "float")
+    local g = cg.capture(function() k:launch({ 1, shared = 8 }, 2, x) end)
+    g:set_params(1, { block = 4, shared = 16 })
+    g:replay()
+    assert.same({ 2, 1, 4, 3 }, x:download())
+  end)
+
+  it("leaves the other nodes as they are", function()
+    local add, x = device.kernel "add", cg.zeros("float", N)
+    local g = cg.capture(function()
+      for i = 1, 5 do add:launch(1, 32, x, 10 ^ i, N) end
+    end)
+    g:set_params(3, { [2] = 0 })
+    g:replay()
+    assert.equal(110110 + 10 ^ 2 - 100, first(x))
+  end)
+
+  it("does not reach replays that were issued before", function()
+    local spin, add = device.kernel "spin", device.kernel "add"
+    local x, y = cg.zeros("float", 1), cg.zeros("float", 1)
+    local g = cg.capture(function()
+      spin:launch(1, 1, x, 2e6)
+      add:launch(1, 1, y, 1, 1)
+    end)
+    g:replay()
+    g:set_params(2, { [2] = 100 })
+    assert.equal(1, first(y))
+    g:set_params(1, { [2] = 1 })
+    g:replay()
+    assert.equal(101, first(y))
+  end)
+
+  describe("of buffers", function()
+    it("reads and writes the new ones", function()
+      local scale = device.kernel "scale"
+      local a, b = cg.full("float", N, 3), cg.full("float", N, 5)
+      local x, y = cg.zeros("float", N), cg.zeros("float", N)
+      local g = cg.capture(function() scale:launch(1, 32, a, x, 2, N) end)
+      g:set_params(1, { b, y })
+      g:replay()
+      assert.equal(0, first(x))
+      assert.equal(10, first(y))
+      assert.is_false(g:writes(x))
+      assert.is_true(g:writes(y))
+    end)
+
+    it("keeps the new one alive and lets the old one go", function()
+      local g, x = adder()
+      local y = cg.zeros("float", N)
+      local view = y:view(1, 2)
+      x:release()
+      collect()
+      local before = cg.live "buffer"
+      g:set_params(1, { view, [3] = 2 })
+      assert.equal(before - 1, cg.live "buffer")
+      view:release()
+      y:release()
+      collect()
+      assert.equal(before - 2, cg.live "buffer") -- the view; what it looks at stays
+      g:replay()
+      local z = cg.zeros("float", N)
+      g:set_params(1, { z, [3] = N })
+      assert.equal(before - 2, cg.live "buffer")
+      g:replay()
+      assert.equal(1, first(z))
+    end)
+
+    it("keeps an old one that another node uses", function()
+      local add, x, y = device.kernel "add", cg.zeros("float", N), cg.zeros("float", N)
+      local out = cg.pinned("float", N)
+      local g = cg.capture(function()
+        add:launch(1, 32, x, 1, N)
+        out:copy(x)
+        add:launch(1, 32, y, 1, N)
+        add:launch(1, 32, y, 1, N)
+      end)
+      collect()
+      local buffers = cg.live "buffer"
+      g:set_params(1, { y })
+      g:set_params(3, { x })
+      g:set_params(4, { x })
+      g:set_params(1, { x })
+      assert.equal(buffers, cg.live "buffer")
+      x:release()
+      y:release()
+      collect()
+      assert.equal(buffers - 1, cg.live "buffer")
+      g:replay(2)
+      cg.synchronize()
+      assert.equal(4, out:cdata()[0]) -- 1 + 1 + 1, then 1 more before the copy
+    end)
+
+    it("goes from one to none and back, and to pinned memory", function()
+      local k = cg.kernel [[
+        extern "C" __global__ void either(float *x, float *y) {
+          if (x) x[0] += 1.f;
+          if (y) y[0] += 10.f;
+        }]]
+      local x, y, p = cg.zeros("float", 1), cg.zeros("float", 1), cg.pinned("float", 1)
+      local g = cg.capture(function() k:launch(1, 1, x, cg.null) end)
+      g:set_params(1, { cg.null, y })
+      assert.is_false(g:writes(x))
+      assert.is_true(g:writes(y))
+      g:replay()
+      for _ = 1, 3 do
+        g:set_params(1, { x, cg.null })
+        g:set_params(1, { x, y })
+        g:set_params(1, { p, cg.null })
+        g:set_params(1, { p, y })
+      end
+      g:replay()
+      cg.synchronize()
+      assert.same({ 0, 20, 1 }, { first(x), first(y), p:cdata()[0] })
+      p:release()
+      collect()
+      assert.equal(1, cg.live "pinned")
+      g:set_params(1, { cg.null, cg.null })
+      assert.equal(0, cg.live "pinned")
+      g:replay()
+      assert.equal(20, first(y))
+    end)
+
+    it("leaves a replay in flight the memory that it uses", function()
+      local spin = device.kernel "spin"
+      local x, y = cg.zeros("float", 1024), cg.zeros("float", 1024)
+      local g = cg.capture(function()
+        spin:launch(1, 1, x, 2e6)
+        x:fill(7)
+      end)
+      g:replay()
+      g:set_params(1, { y, 1 })
+      x:release()
+      local other, list = cg.stream(), {}
+      other:use(function()
+        for i = 1, 8 do list[i] = cg.full("float", 1024, i) end
+      end)
+      cg.synchronize()
+      for i = 1, 8 do assert.equal(i, first(list[i])) end
+    end)
+
+    it("checks the inputs that it uses now", function()
+      local g, x = adder { check_input_liveness = true }
+      local y = cg.zeros("float", N)
+      g:set_params(1, { y })
+      x:release()
+      g:replay()
+      assert.equal(1, first(y))
+      y:release()
+      raises("CGL_ERROR_RELEASED", function() g:replay() end, "1 input of the graph")
+    end)
+
+    it("leaves memory of the capture where the capture used it", function()
+      local scale = device.kernel "scale"
+      local x, other = cg.full("float", N, 2), cg.zeros("float", N)
+      local g, y, z = cg.capture(function()
+        local y, z = cg.buffer("float", N), cg.buffer("float", N)
+        scale:launch(1, 32, x, y, 2, N)
+        scale:launch(1, 32, y, z, 2, N)
+        return y, z
+      end)
+      for _, params in ipairs { { [2] = other }, { y }, { [2] = z }, { [2] = cg.null } } do
+        raises("CGL_ERROR_INVALID_ARGUMENT", function() g:set_params(1, params) end,
+          "the graph's own pool", "before the capture")
+      end
+      g:set_params(1, { x, y, 3, N })
+      g:set_params(2, { y:view(1, 2), z, 5, 2 })
+      g:replay()
+      assert.same({ 6, 6 }, { y:download()[1], y:download()[4] })
+      assert.equal(30, first(z))
+    end)
+  end)
+
+  describe("reaches", function()
+    it("the template, for executables that are made later", function()
+      local g, x = adder { keep_graph = true }
+      g:set_params(1, { [2] = 5 })
+      g:replay()
+      assert.equal(5, first(x))
+      g:set_params(1, { [2] = 7 })
+      g:set_params(1, { [3] = 1 })
+      g:instantiate()
+      g:replay()
+      assert.same({ 12, 5 }, { x:download()[1], x:download()[2] })
+    end)
+
+    it("graphs that capture it from then on, and not those before", function()
+      local g, x = adder()
+      local before = cg.capture(function() g:replay(2) end)
+      g:set_params(1, { [2] = 10 })
+      local after = cg.capture(function() g:replay(2) end)
+      g:set_params(1, { [2] = 100 })
+      before:replay()
+      assert.equal(2, first(x))
+      after:replay()
+      assert.equal(22, first(x))
+      g:replay()
+      assert.equal(122, first(x))
+    end)
+
+    it("a graph while another one captures", function()
+      local g, x = adder()
+      local add, y = device.kernel "add", cg.zeros("float", N)
+      for _, mode in ipairs { "global", "thread_local", "relaxed" } do
+        local h = cg.capture(function()
+          add:launch(1, 32, y, 1, N)
+          g:set_params(1, { [2] = 4 })
+          g:set_enabled(1, false)
+          g:set_enabled(1, true)
+          add:launch(1, 32, y, 1, N)
+        end, { capture_error_mode = mode })
+        h:replay()
+      end
+      g:replay()
+      assert.same({ 4, 6 }, { first(x), first(y) })
+    end)
+
+    it("a graph from its own hooks", function()
+      local g, x = adder()
+      local i = 0
+      g:register_replay_start_hook(function()
+        i = i + 1
+        g:set_params(1, { [2] = i })
+      end)
+      g:replay(4)
+      assert.equal(1 + 2 + 3 + 4, first(x))
+    end)
+  end)
+
+  describe("refuses", function()
+    it("what a launch would refuse, and changes nothing then", function()
+      local g, x = adder()
+      local released, ints = cg.zeros("float", N), cg.zeros("int32", N)
+      released:release()
+      raises("CGL_ERROR_ARGUMENT_TYPE", function() g:set_params(1, { 5 }) end,
+        "graph:set_params: argument 1 of add")
+      raises("CGL_ERROR_ARGUMENT_TYPE", function() g:set_params(1, { ints, 9 }) end)
+      raises("CGL_ERROR_ARGUMENT_RANGE", function() g:set_params(1, { [2] = 9, [3] = 0.5 }) end)
+      raises("CGL_ERROR_RELEASED", function() g:set_params(1, { released, 9 }) end)
+      raises("CUDA_ERROR_INVALID_VALUE", function() g:set_params(1, { x, 9, block = 1e6 }) end)
+      raises("CUDA_ERROR_INVALID_VALUE", function() g:set_params(1, { x, 9, shared = 1e9 }) end)
+      slips(function() g:set_params(1, { [4] = 1 }) end, "3 parameters", "key 4")
+      slips(function() g:set_params(1, { [1.5] = 1 }) end, "key 1.5")
+      slips(function() g:set_params(1, { threads = 1 }) end, "grid, block, shared", "threads")
+      slips(function() g:set_params(1, { grid = 0 }) end)
+      slips(function() g:set_params(1, { g }) end)
+      slips(function() g:set_params(1) end, "table of arguments")
+      slips(function() g:set_params("add", {}) end, "whole number")
+      g:replay()
+      assert.same({ 1, 1, 1, 1 }, x:download())
+      assert.same({ 32, 1, 1 }, g:nodes()[1].block)
+    end)
+
+    it("nodes that are no kernels of the script, saying which they are", function()
+      local g, x = adder()
+      local gen, y = cg.generator(1), cg.zeros("float", N)
+      local out = cg.capture(function()
+        y:copy(x)
+        y:fill(0)
+        g:replay()
+        y:uniform(gen)
+      end)
+      for i, what in ipairs { "memcpy buffer:copy", "memset buffer:fill", "graph graph:replay",
+                              "kernel uniform_float", "kernel advance" } do
+        raises("CGL_ERROR_INVALID_ARGUMENT", function() out:set_params(i, {}) end, what)
+      end
+      raises("CGL_ERROR_INVALID_ARGUMENT", function() out:set_params(6, {}) end, "5 nodes")
+    end)
+
+    it("a graph that holds no capture, or is at it", function()
+      local g = cg.graph()
+      raises("CGL_ERROR_NOT_CAPTURED", function() g:set_params(1, {}) end)
+      g:capture(function()
+        local e = raises("CGL_ERROR_CAPTURE_STATE", function() g:set_params(1, {}) end)
+        assert.matches("change_spec.lua:%d+$", e.where)
+        raises("CGL_ERROR_CAPTURE_STATE", function() g:set_enabled(1, true) end)
+      end)
+      g:reset()
+      raises("CGL_ERROR_NOT_CAPTURED", function() g:set_params(1, {}) end)
+      raises("CGL_ERROR_NOT_CAPTURED", function() g:set_enabled(1, true) end)
+      g:release()
+      raises("CGL_ERROR_RELEASED", function() g:set_params(1, {}) end)
+    end)
+
+    it("another generator, and draws on when the argument is left out", function()
+      local draw = cg.kernel [[
+        extern "C" __global__ void draw(float *x, cgl_philox p) { *x = cgl_uniform(p); }]]
+      local gen, x = cg.generator(5), cg.zeros("float", 1)
+      local y = cg.zeros("float", 1)
+      local g = cg.capture(function() draw:launch(1, 1, x, gen) end)
+      raises("CGL_ERROR_ARGUMENT_TYPE", function() g:set_params(1, { y, gen }) end, "generator")
+      g:replay()
+      g:set_params(1, { y })
+      g:replay()
+      local same, a, b = cg.generator(5), cg.zeros("float", 1), cg.zeros("float", 1)
+      draw:launch(1, 1, a, same)
+      draw:launch(1, 1, b, same)
+      assert.equal(first(a), first(x))
+      assert.equal(first(b), first(y))
+    end)
+  end)
+end)
+
+describe("graph:set_enabled", function()
+  teardown(device.nothing_alive)
+
+  local function three(opts)
+    local add = device.kernel "add"
+    local x, y = cg.zeros("float", N), cg.zeros("float", N)
+    local g = cg.capture(function()
+      x:fill(1)
+      add:launch(1, 32, x, 10, N)
+      y:copy(x)
+    end, opts)
+    return g, x, y
+  end
+
+  it("switches kernels, fills and copies off and on", function()
+    local g, x, y = three()
+    g:set_enabled(2, false)
+    g:replay()
+    assert.same({ 1, 1 }, { first(x), first(y) })
+    g:set_enabled(2, true)
+    g:set_enabled(1, false)
+    g:set_enabled(1, false)
+    g:replay(2)
+    assert.same({ 21, 21 }, { first(x), first(y) })
+    g:set_enabled(3, false)
+    g:replay()
+    assert.same({ 31, 21 }, { first(x), first(y) })
+    assert.same({ false, true, false },
+      { g:nodes()[1].enabled, g:nodes()[2].enabled, g:nodes()[3].enabled })
+  end)
+
+  it("holds for executables that are made later, and under set_params", function()
+    local g, x = three { keep_graph = true }
+    g:set_enabled(2, false)
+    g:set_params(2, { [2] = 100 })
+    g:replay()
+    assert.equal(1, first(x))
+    g:instantiate()
+    g:replay()
+    assert.equal(1, first(x))
+    g:set_enabled(2, true)
+    g:replay()
+    assert.equal(101, first(x))
+    g:reset()
+    g:capture(function() x:fill(3) x:fill(4) end)
+    g:replay()
+    assert.same({ 4, true }, { first(x), g:nodes()[2].enabled })
+  end)
+
+  it("is refused as a child graph while a node is off", function()
+    local g, x = three()
+    g:set_enabled(2, false)
+    local h = cg.graph()
+    h:capture(function()
+      raises("CGL_ERROR_CAPTURE_STATE", function() g:replay() end, "switched off")
+      g:set_enabled(2, true)
+      g:replay()
+    end)
+    h:replay()
+    assert.equal(11, first(x))
+  end)
+
+  it("shows in pictures", function()
+    local g = three()
+    g:set_enabled(2, false)
+    local path = os.tmpname()
+    g:debug_dump(path)
+    local text = device.program.read(path)
+    os.remove(path)
+    assert.matches("add[^\n]*switched off", text)
+    assert.is_nil(text:match "buffer:fill[^\n]*switched off")
+  end)
+
+  it("counts as filling nothing for the graphs of its pool while off", function()
+    local pool, add = cg.pool(), device.kernel "add"
+    local x = cg.zeros("float", N)
+    local function read() x:fill(0) end
+    local producer, y = cg.capture(function()
+      local y = cg.buffer("float", N)
+      y:fill(5)
+      return y
+    end, { pool = pool })
+    local consumer = cg.capture(function()
+      read()
+      x:copy(y)
+      add:launch(1, 32, x, 1, N)
+    end, { pool = pool })
+    producer:set_enabled(1, false)
+    producer:replay()
+    raises("CGL_ERROR_ORDER", function() consumer:replay() end, "has not filled yet")
+    producer:set_enabled(1, true)
+    producer:replay()
+    consumer:replay()
+    assert.equal(6, first(x))
+    producer:set_enabled(1, false) -- what it filled before is there still
+    producer:replay()
+    consumer:replay()
+    assert.equal(6, first(x))
+  end)
+
+  it("refuses what cannot be off", function()
+    local g = three()
+    local gen, y, e = cg.generator(1), cg.zeros("float", N), cg.event { external = true }
+    local h = cg.capture(function()
+      g:replay()
+      e:record()
+      y:uniform(gen)
+    end)
+    for i, what in ipairs { "graph:replay", "event:record", nil, "advance" } do
+      if what then
+        raises("CGL_ERROR_INVALID_ARGUMENT", function() h:set_enabled(i, false) end, what)
+      end
+    end
+    h:set_enabled(3, false)
+    h:replay()
+    assert.equal(0, first(y))
+    slips(function() h:set_enabled(3) end, "true or false")
+    slips(function() h:set_enabled(0, true) end)
+    raises("CGL_ERROR_INVALID_ARGUMENT", function() h:set_enabled(5, true) end, "4 nodes")
+  end)
+end)
+
+describe("a failing driver, while nodes are changed", function()
+  local chunk = [[
+    cg.on_log(nil)
+    local source = [=[
+      extern "C" __global__ void add(float *x, float a, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) x[i] += a;
+      }
+    ]=]
+    local function run()
+      local add, x, y = cg.kernel(source), cg.zeros("float", 4), cg.zeros("float", 4)
+      local g = cg.capture(function()
+        add:launch(1, 4, x, 1, 4)
+        add:launch(1, 4, x, 1, 4)
+      end, { keep_graph = true })
+      g:set_params(1, { [2] = 10 })
+      g:replay()
+      g:set_params(2, { y, 5 })
+      g:set_enabled(1, false)
+      g:instantiate()
+      g:replay()
+      g:set_enabled(1, true)
+      g:set_params(1, { [2] = 100 })
+      local h = cg.capture(function() g:replay() end)
+      h:replay()
+      return x:download()[1] * 1000 + y:download()[1]
+    end
+    local function alive()
+      collectgarbage()
+      collectgarbage()
+      cg.debug.forget()
+      return cg.live()
+    end
+    assert(run() == 111010, "right")
+    assert(alive() == 0)
+    local k, names = 0, {}
+    repeat
+      k = k + 1
+      cg.debug.fault(k, CODE)
+      local ok, e = pcall(run)
+      local _, hit = cg.debug.fault_count()
+      cg.debug.fault(0)
+      local said = " after call " .. k .. " (" .. tostring(hit) .. "): " .. tostring(e)
+      assert(alive() == 0, "something left alive" .. said)
+      names[hit or ""] = not ok
+      if ok then
+        assert(e == 111010, "wrong result" .. said)
+      else
+        assert(hit, "failed without a fault" .. said)
+        assert(type(e) == "table" and e.name and e.where ~= "", "no clear error" .. said)
+      end
+      assert(run() == 111010, "broken" .. said)
+      assert(alive() == 0, "left alive by the run" .. said)
+    until not hit
+    print(names.cuGraphExecKernelNodeSetParams, names.cuGraphNodeSetParams,
+      names.cuGraphNodeSetEnabled)
+  ]]
+
+  for _, code in ipairs { 2, 1, 999 } do
+    it("is reported clearly or survived, code " .. code, function()
+      local status, out, err = device.child(
+        ("local CODE = %d\n"):format(code) .. chunk, "CGRAPHLUA_FAULT=1")
+      assert.equal("", err)
+      assert.equal("true\ttrue\ttrue\n", out)
+      assert.equal(0, status)
+    end)
+  end
+end)

@@ -1,0 +1,124 @@
+/* Changing the nodes of a captured graph.  A call that changes numbers only
+   makes no Lua object and looks no line up: it may come before every replay. */
+#include "lua/binding.h"
+
+#include <string.h>
+
+
+static size_t node_at(lua_State *L, cgl_lua *S, int index) {
+  return (size_t)cgl_lua_integer(L, S, index, "the node", 1,
+                                 CGL_LUA_MAX_WHOLE) -
+         1;
+}
+
+
+/* Reads the value on top of the stack as argument `key`. */
+static void read_numbered(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
+                          double key, cgl_arg *args) {
+  int n = (int)cgl_kernel_param_count(kernel);
+  int number = key >= 1 && key <= n ? (int)key : 0;
+  if (!number || number != key)
+    cgl_lua_bad(L, S, 3, "%s has %d parameters, and there is a key %.14g",
+                cgl_kernel_name(kernel), n, key);
+  cgl_lua_argument(L, S, kernel, lua_gettop(L), number, &args[number - 1]);
+}
+
+
+/* Reads the arguments in the table at 3; true when it has other keys, too. */
+static bool read_arguments(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
+                           cgl_arg *args) {
+  size_t n = cgl_kernel_param_count(kernel);
+  bool more = false;
+  S->blame = 3;
+  for (size_t i = 0; i < n; i++)
+    args[i].kind = CGL_ARG_SAME;
+  for (lua_pushnil(L); lua_next(L, 3); lua_pop(L, 1))
+    if (lua_type(L, -2) == LUA_TNUMBER)
+      read_numbered(L, S, kernel, lua_tonumber(L, -2), args);
+    else
+      more = true;
+  S->blame = 0;
+  return more;
+}
+
+
+static void read_sizes(lua_State *L, cgl_lua *S, const char *name,
+                       uint32_t sizes[3]) {
+  static const char *const none[] = {NULL};
+  if (!cgl_lua_option(L, 3, name))
+    return;
+  S->blame = 3;
+  cgl_lua_sizes(L, S, lua_gettop(L), name, sizes, none);
+  S->blame = 0;
+  lua_pop(L, 1);
+}
+
+
+/* What the launch of the node becomes: grid, block and shared of the table at
+   3, where they are there. */
+static void read_launch(lua_State *L, cgl_lua *S, cgl_graph *graph, size_t node,
+                        cgl_launch *launch) {
+  static const char *const known[] = {"grid", "block", "shared", NULL};
+  S->blame = 3;
+  for (lua_pushnil(L); lua_next(L, 3); lua_pop(L, 1))
+    if (lua_type(L, -2) != LUA_TNUMBER) {
+      lua_pushvalue(L, -2);
+      cgl_lua_choice(L, S, lua_gettop(L), "a key beside the arguments", known);
+      lua_pop(L, 1);
+    }
+  S->blame = 0;
+  cgl_node_info info;
+  cgl_lua_done(L, S, cgl_graph_node(graph, node, &info));
+  memcpy(launch->grid, info.grid, sizeof launch->grid);
+  memcpy(launch->block, info.block, sizeof launch->block);
+  launch->shared_bytes = (uint32_t)cgl_lua_option_integer(
+      L, S, 3, "shared", 0, UINT32_MAX, info.shared_bytes);
+  read_sizes(L, S, "grid", launch->grid);
+  read_sizes(L, S, "block", launch->block);
+}
+
+
+/* g:set_params(node, {[i] = value, grid =, block =, shared =}); what is not
+   there stays. */
+static int graph_set_params(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "graph:set_params");
+  cgl_set_site(NULL, 0);
+  lua_settop(L, 3);
+  cgl_graph *graph = cgl_lua_check(L, S, 1, CGL_LUA_graph);
+  size_t node = node_at(L, S, 2);
+  if (!lua_istable(L, 3))
+    cgl_lua_bad(L, S, 3, "a table of arguments expected, got %s",
+                luaL_typename(L, 3));
+  cgl_kernel *kernel;
+  cgl_lua_done(L, S, cgl_graph_node_kernel(graph, node, &kernel));
+  cgl_arg args[CGL_LUA_MAX_ARGS];
+  cgl_launch launch;
+  bool relaunch = read_arguments(L, S, kernel, args);
+  if (relaunch)
+    read_launch(L, S, graph, node, &launch);
+  cgl_lua_done(L, S,
+               cgl_graph_set_params(graph, node, relaunch ? &launch : NULL,
+                                    args, cgl_kernel_param_count(kernel)));
+  return 0;
+}
+
+
+/* g:set_enabled(node, boolean) */
+static int graph_set_enabled(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "graph:set_enabled");
+  cgl_set_site(NULL, 0);
+  lua_settop(L, 3);
+  cgl_graph *graph = cgl_lua_check(L, S, 1, CGL_LUA_graph);
+  size_t node = node_at(L, S, 2);
+  if (!lua_isboolean(L, 3))
+    cgl_lua_bad(L, S, 3, "true or false expected, got %s", luaL_typename(L, 3));
+  cgl_lua_done(L, S, cgl_graph_set_enabled(graph, node, lua_toboolean(L, 3)));
+  return 0;
+}
+
+
+const luaL_Reg cgl_lua_change_methods[] = {
+    {"set_params", graph_set_params},
+    {"set_enabled", graph_set_enabled},
+    {NULL, NULL},
+};
