@@ -1,11 +1,14 @@
 #define _GNU_SOURCE
 #include "interrupt.h"
 
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/time.h>
 #include <time.h>
+#include <ucontext.h>
 
 #include <lauxlib.h>
 #include <luajit.h>
@@ -13,9 +16,16 @@
 enum { IDLE, ARMED, GRACE, FINAL };
 
 enum {
-  TICK_NS = 50 * 1000 * 1000,
-  GRACE_TICKS = 10 /* half a second for clean-up code */
+  TICK_NS = 5 * 1000 * 1000,
+  GRACE_TICKS = 100, /* half a second for clean-up code */
+  UNSURE_TICKS = 20  /* then the flag is raised wherever the thread is */
 };
+
+/* Code of one loaded object, from its first to its last executable byte. */
+typedef struct code_range {
+  uintptr_t inside; /* an address in the object that is looked for */
+  uintptr_t first, end;
+} code_range;
 
 /* Written by the Lua thread and by handlers that run on it. */
 static struct {
@@ -24,8 +34,10 @@ static struct {
   pthread_t thread;
   timer_t timer;
   struct sigaction luajit;      /* LuaJIT's own SIGPROF handler */
+  code_range runtime[2];        /* LuaJIT's code, and memcpy's */
   volatile sig_atomic_t stage;  /* IDLE, ARMED, GRACE, FINAL */
   volatile sig_atomic_t grace;  /* ticks left in GRACE */
+  volatile sig_atomic_t unsure; /* ticks that found no good moment */
   volatile sig_atomic_t caught; /* a Ctrl-C came since the last begin */
 } stop;
 
@@ -41,10 +53,41 @@ static void raise_stop(lua_State *L, lua_Debug *ar) {
 }
 
 
+/* Where the signal found the thread; 0: this machine is not known here. */
+static uintptr_t interrupted_at(const void *context) {
+  const ucontext_t *at = context;
+#if defined(__x86_64__)
+  return (uintptr_t)at->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+  return (uintptr_t)at->uc_mcontext.pc;
+#else
+  (void)at;
+  return 0;
+#endif
+}
+
+
+/* The thread may be where LuaJIT rewrites its dispatch table. */
+static bool may_be_dispatching(uintptr_t pc) {
+  bool there = !pc;
+  for (int i = 0; i < 2; i++)
+    there |= pc >= stop.runtime[i].first && pc < stop.runtime[i].end;
+  return there;
+}
+
+
 /* Makes the next interpreted instruction raise, and compiled loops leave
-   for the interpreter. */
+   for the interpreter.  What was interrupted may be LuaJIT writing its
+   dispatch table, which then goes on and writes over ours.  A hook that is
+   taken off and set again has the table written anew, the profiler's flag
+   once raised has not: it waits until the thread is elsewhere. */
 static void arm(int signo, siginfo_t *info, void *context) {
+  lua_sethook(stop.L, NULL, 0, 0);
   lua_sethook(stop.L, raise_stop, LUA_MASKCOUNT, 1);
+  if (may_be_dispatching(interrupted_at(context)) &&
+      ++stop.unsure < UNSURE_TICKS)
+    return;
+  stop.unsure = 0;
   if (stop.luajit.sa_flags & SA_SIGINFO)
     stop.luajit.sa_sigaction(signo, info, context);
   else if (stop.luajit.sa_handler != SIG_DFL &&
@@ -59,8 +102,7 @@ static void run_timer(long ns) {
 }
 
 
-/* SIGINT asks, SIGALRM insists: a hook set while LuaJIT itself was changing
-   its hooks is lost, and is set again by the next tick. */
+/* SIGINT asks, SIGALRM insists. */
 static void on_signal(int signo, siginfo_t *info, void *context) {
   if (!pthread_equal(pthread_self(), stop.thread)) {
     pthread_kill(stop.thread, signo);
@@ -69,6 +111,7 @@ static void on_signal(int signo, siginfo_t *info, void *context) {
   if (signo == SIGINT) {
     signal(SIGINT, SIG_DFL);
     stop.caught = 1;
+    stop.unsure = 0;
     stop.stage = ARMED;
     run_timer(TICK_NS);
   } else if (stop.stage == GRACE && --stop.grace == 0) {
@@ -99,6 +142,29 @@ static void no_sample(void *data, lua_State *L, int samples, int vmstate) {
 }
 
 
+/* Fills in the ranges of the runtime that lie in this object. */
+static int find_code(struct dl_phdr_info *object, size_t size, void *unused) {
+  (void)size;
+  (void)unused;
+  code_range code = {.first = UINTPTR_MAX};
+  for (int i = 0; i < object->dlpi_phnum; i++) {
+    const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+    if (part->p_type != PT_LOAD || !(part->p_flags & PF_X))
+      continue;
+    uintptr_t first = object->dlpi_addr + part->p_vaddr;
+    code.first = first < code.first ? first : code.first;
+    code.end =
+        first + part->p_memsz > code.end ? first + part->p_memsz : code.end;
+  }
+  for (int i = 0; i < 2; i++) {
+    code.inside = stop.runtime[i].inside;
+    if (code.inside >= code.first && code.inside < code.end)
+      stop.runtime[i] = code;
+  }
+  return 0;
+}
+
+
 bool cgl_interrupt_attach(lua_State *L) {
   struct sigaction before;
   struct sigevent event;
@@ -116,6 +182,9 @@ bool cgl_interrupt_attach(lua_State *L) {
   memset(&off, 0, sizeof off);
   setitimer(ITIMER_PROF, &off, NULL);
   sigaction(SIGPROF, NULL, &stop.luajit);
+  stop.runtime[0].inside = (uintptr_t)lua_sethook;
+  stop.runtime[1].inside = (uintptr_t)memcpy;
+  dl_iterate_phdr(find_code, NULL);
   return true;
 }
 

@@ -2,7 +2,8 @@
    LuaJIT's traces look for one thing only, the profiler's flag; so the
    profiler is attached when the state is made (its timer is switched off at
    once: nothing ticks until somebody wants to stop), and the signal handler
-   sets a count hook and raises that flag.  The first error lets clean-up
+   sets a count hook and raises that flag, the flag at a moment when LuaJIT
+   is not about to overwrite what it does.  The first error lets clean-up
    code run for a while (a capture is ended, a file closed); whoever
    swallowed the error is then stopped at every instruction until the call
    returns.
