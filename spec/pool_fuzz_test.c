@@ -9,6 +9,9 @@
 #include "tap.h"
 
 #include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -35,16 +38,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   model_world world;
   model_thread thread;
   *wrong = 0;
-  if (model_open(&world) || model_enter(&thread, &world, 0, &input.source)) {
+  if (model_open(&world) ||
+      model_enter(&thread, &world, 0, true, &input.source)) {
     snprintf(wrong, sizeof wrong, "no device");
     return 0;
   }
   while (!thread.ended && !*world.wrong) {
     model_step(&thread);
-    model_look(&thread, true);
+    model_look(&thread);
   }
   model_leave(&thread);
-  model_look(&thread, true);
+  model_look(&thread);
   snprintf(wrong, sizeof wrong, "%s", world.wrong);
   model_close(&world);
   if (!*wrong && cgl_live("all") != 0)

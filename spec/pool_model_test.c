@@ -1,15 +1,19 @@
-/* Random operations on pools beside the model of spec/pool_model.h:
+/* Random operations on pools beside the model of spec/pool_model.h, on a device
+   with little memory when it is the host device:
    pool_model_test [OPERATIONS [SEED]]; half of them by one thread, half by
    several at once. */
 #include "pool_model.h"
 #include "tap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 #ifdef CGL_DEBUG
 enum { OPERATIONS = 40000 }; /* each looks at whole pools */
 #else
 enum { OPERATIONS = 400000 };
 #endif
-enum { THREADS = 4, LOOK = 4096 };
+enum { THREADS = MODEL_THREADS, LOOK = 4096 };
 
 /* The model uses live buffers on any stream in no order, as a script must not:
    under ThreadSanitizer those fills are no finding.  Memory that is reused too
@@ -47,11 +51,11 @@ static void *work(void *job_) {
   job *j = job_;
   dice d = {{roll, NULL}, j->seed};
   model_thread t;
-  j->entered = !model_enter(&t, j->world, j->index, &d.source);
+  j->entered = !model_enter(&t, j->world, j->index, j->alone, &d.source);
   for (uint64_t n = 0; n < j->operations && j->entered; n++) {
     model_step(&t);
     if (n % LOOK == 0)
-      model_look(&t, j->alone);
+      model_look(&t);
     if (n % LOOK == 0 && *j->world->wrong)
       break;
   }
@@ -82,6 +86,9 @@ static void run(int threads, uint64_t operations, uint64_t seed) {
          (unsigned long long)operations, threads, threads > 1 ? "s" : "",
          (unsigned long long)world.blocks,
          *world.wrong ? world.wrong : "right");
+  tap_ok(started && world.reused > operations / 10000,
+         "%llu of them another stream's, proven to be over without a wait",
+         (unsigned long long)world.reused);
   model_close(&world);
 }
 
@@ -89,6 +96,7 @@ static void run(int threads, uint64_t operations, uint64_t seed) {
 int main(int argc, char **argv) {
   uint64_t operations = argc > 1 ? strtoull(argv[1], NULL, 10) : OPERATIONS;
   uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+  setenv("CGRAPHLUA_HOST_MEMORY", "256M", 0);
   run(1, operations / 2, seed);
   run(THREADS, operations / 2, seed);
   tap_ok(!cgl_live("all"), "nothing is alive at the end");

@@ -40,6 +40,22 @@ void cgl_clock_release(cgl_clock *clock) {
 }
 
 
+cgl_clock *cgl_clock_watch(cgl_clock *clock) {
+  cgl_clock_retain(clock);
+  atomic_fetch_add(&clock->watchers, 1);
+  return clock;
+}
+
+
+/* In this order: whoever counts the others may find one too many, never one
+   too few. */
+void cgl_clock_unwatch(cgl_clock *clock) {
+  if (clock)
+    atomic_fetch_sub(&clock->watchers, 1);
+  cgl_clock_release(clock);
+}
+
+
 /* ---- what comes before what -------------------------------------------- */
 
 /* Up to which tick of clock `serial` an array of seen ticks reaches. */
@@ -51,14 +67,22 @@ static uint64_t reaches(const cgl_tick *seen, uint64_t serial) {
 }
 
 
+uint64_t cgl_clock_reach(cgl_clock *clock, const cgl_clock *before) {
+  if (clock == before)
+    return UINT64_MAX;
+  uint64_t seen = 0, done = cgl_clock_done(before);
+  if (clock) {
+    pthread_mutex_lock(&clock->lock);
+    seen = reaches(clock->seen, before->serial);
+    pthread_mutex_unlock(&clock->lock);
+  }
+  return seen > done ? seen : done;
+}
+
+
 bool cgl_clock_covers(cgl_clock *clock, cgl_clock *before, uint64_t tick) {
-  if (clock == before ||
-      atomic_load_explicit(&before->done, memory_order_acquire) > tick)
-    return true;
-  pthread_mutex_lock(&clock->lock);
-  bool covers = reaches(clock->seen, before->serial) > tick;
-  pthread_mutex_unlock(&clock->lock);
-  return covers;
+  return clock == before || cgl_clock_done(before) > tick ||
+         cgl_clock_reach(clock, before) > tick;
 }
 
 
@@ -96,15 +120,22 @@ void cgl_mark_clear(cgl_mark *mark) {
 }
 
 
-void cgl_clock_mark(cgl_clock *clock, cgl_mark *mark) {
-  if (mark->clock != clock) {
-    cgl_clock_release(mark->clock);
-    mark->clock = cgl_clock_retain(clock);
-  }
+cgl_mark cgl_clock_mark(cgl_clock *clock) {
+  cgl_mark mark = {clock, 0, {{0, 0}}};
   pthread_mutex_lock(&clock->lock);
-  mark->tick = atomic_fetch_add(&clock->tick, 1) + 1;
-  memcpy(mark->seen, clock->seen, sizeof mark->seen);
+  mark.tick = cgl_clock_begin_wait(clock);
+  memcpy(mark.seen, clock->seen, sizeof mark.seen);
   pthread_mutex_unlock(&clock->lock);
+  return mark;
+}
+
+
+void cgl_mark_set(cgl_mark *mark, const cgl_mark *now) {
+  if (mark->clock != now->clock) {
+    cgl_clock_release(mark->clock);
+    cgl_clock_retain(now->clock);
+  }
+  *mark = *now;
 }
 
 
@@ -249,7 +280,7 @@ void cgl_clock_retire(cgl_clock *clock, cgl_context *context, bool final) {
   pthread_mutex_lock(&clock->lock);
   /* Alone: nobody remembers the stream who could ask. */
   if (final && !clock->borrowed && !clock->held &&
-      atomic_load(&clock->references) > 1)
+      atomic_load(&clock->references) - atomic_load(&clock->watchers) > 1)
     clock->lost = cgl_context_enter(context, "stream") || record(clock, &entry);
   if (clock->borrowed && !clock->held)
     clock->lost = true;

@@ -23,7 +23,7 @@ typedef struct cgl_tick {
 } cgl_tick;
 
 typedef struct cgl_clock {
-  atomic_int references;
+  atomic_int references, watchers; /* all; those that never ask for an order */
   uint64_t serial;                 /* the stream's; never reused */
   atomic_uint_fast64_t tick, done; /* work of ticks below `done` is over */
   const cgl_driver *driver;
@@ -50,22 +50,38 @@ cgl_clock *cgl_clock_new(const cgl_driver *driver, CUstream handle,
                          uint64_t serial, bool borrowed);
 cgl_clock *cgl_clock_retain(cgl_clock *clock);
 void cgl_clock_release(cgl_clock *clock); /* NULL is fine */
+/* The same for one who only asks what the clock covers: when the stream dies
+   and nobody else remembers it, no event is recorded. */
+cgl_clock *cgl_clock_watch(cgl_clock *clock);
+void cgl_clock_unwatch(cgl_clock *clock); /* NULL is fine */
 
 /* The tick of work whose issuing has just returned. */
 static inline uint64_t cgl_clock_now(cgl_clock *clock) {
   return atomic_load_explicit(&clock->tick, memory_order_acquire);
 }
 
-/* Whether work issued at `tick` of `before` is sure to be over, or to be so
-   before whatever `clock` is given next.  Asks nobody. */
+/* Work of ticks below this is over. */
+static inline uint64_t cgl_clock_done(const cgl_clock *clock) {
+  return atomic_load_explicit(&clock->done, memory_order_acquire);
+}
+
+/* Work of `before` issued at ticks below this is sure to be over, or, where
+   `clock` is not NULL, to be so before whatever it is given next.  Asks
+   nobody. */
+uint64_t cgl_clock_reach(cgl_clock *clock, const cgl_clock *before);
+/* Whether `tick` is among them. */
 bool cgl_clock_covers(cgl_clock *clock, cgl_clock *before, uint64_t tick);
 
 /* The same, where a query of the driver may tell that it is over.
    cuStreamQuery, unless that could break a capture */
 bool cgl_clock_is_over(cgl_clock *before, uint64_t tick);
 
-/* An event was recorded on the clock's stream. */
-void cgl_clock_mark(cgl_clock *clock, cgl_mark *mark);
+/* What an event covers that is about to be recorded on the clock's stream:
+   taken before the driver's call, because another thread may issue work on the
+   default stream right after it.  The clock is borrowed. */
+cgl_mark cgl_clock_mark(cgl_clock *clock);
+/* It was recorded: `mark`, which retains the clock, is `now`. */
+void cgl_mark_set(cgl_mark *mark, const cgl_mark *now);
 void cgl_mark_clear(cgl_mark *mark);
 /* The clock's stream was made to wait for what the mark covers. */
 void cgl_clock_merge(cgl_clock *clock, const cgl_mark *mark);

@@ -56,6 +56,21 @@ static cgl_block *find_reached(const cgl_lane *lane, size_t bytes,
 }
 
 
+/* What other streams freed and `stream` comes after. */
+static cgl_block *find_proven(const cgl_pool *pool, size_t bytes,
+                              const cgl_stream *stream) {
+  cgl_block *best = NULL;
+  for (const cgl_lane *lane = pool->lanes; lane; lane = lane->next) {
+    if (lane->scratch || lane->bytes < bytes || !lane->clock)
+      continue;
+    uint64_t reach = cgl_clock_reach(stream->clock, lane->clock);
+    if (lane->oldest_tick < reach)
+      best = smaller(best, cgl_index_find_before(lane, bytes, reach));
+  }
+  return best;
+}
+
+
 /* The best free extent that work of `stream` may have. */
 static cgl_block *find(cgl_pool *pool, size_t bytes, cgl_stream *stream) {
   const cgl_lane *own = own_lane(pool, stream);
@@ -68,8 +83,11 @@ static cgl_block *find(cgl_pool *pool, size_t bytes, cgl_stream *stream) {
     best = smaller(best, cgl_index_find(&pool->scratch, bytes));
   if (!into || !best)
     best = smaller(best, cgl_index_find(&pool->anybody, bytes));
-  if (best || !into)
+  if (best)
     return best;
+  /* Replays run anywhere, whatever the stream that captures comes after. */
+  if (!into)
+    return stream->capture ? NULL : find_proven(pool, bytes, stream);
   best = find_reached(&pool->shared_scratch, bytes, stream);
   for (cgl_lane *lane = pool->lanes; lane && !best; lane = lane->next)
     if (lane->scratch && lane != own)
@@ -228,6 +246,24 @@ static size_t in_units(const cgl_pool *pool, size_t bytes) {
 }
 
 
+/* The lane of the stream that a block is for, which the block's rest returns to
+   as a rule; NULL when it is nobody's, or without memory. */
+static cgl_lane *home_of(cgl_pool *pool, const cgl_stream *stream,
+                         cgl_lane *rest) {
+  if (pool->guard || !stream->clock)
+    return NULL;
+  cgl_lane none, *lane = rest;
+  if (lane->stream != stream->serial || lane->scratch)
+    lane = cgl_index_lane(pool, stream->serial, false, &none);
+  if (lane == &none)
+    return NULL;
+  if (!lane->clock)
+    lane->clock = cgl_clock_watch(stream->clock);
+  lane->live++;
+  return lane;
+}
+
+
 /* The block is live from here on, with the rest of it back in its lane. */
 static cgl_block *hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
                            const cgl_stream *stream, cgl_lane *rest) {
@@ -241,6 +277,7 @@ static cgl_block *hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
   block->requested = bytes;
   block->site = cgl_site_here;
   block->captured = stream->capture && stream->capture->pool == pool;
+  block->home = block->captured ? NULL : home_of(pool, stream, rest);
   /* One reference for all live blocks. */
   if (pool->stats.allocations - pool->stats.frees == 1)
     cgl_object_retain(&pool->object);
@@ -325,9 +362,7 @@ static cgl_lane *lane_after(cgl_pool *pool, const cgl_block *block, bool wide) {
                                  &pool->shared_scratch);
   }
   /* Replays of dead graphs may still be under way, anywhere. */
-  if (wide || block->captured || pool->guard)
-    return &pool->pending;
-  return cgl_index_lane(pool, block->stream, false, &pool->pending);
+  return wide || !block->home ? &pool->pending : block->home;
 }
 
 
@@ -337,7 +372,12 @@ cgl_block *cgl_pool_free_block(cgl_pool *pool, cgl_block *block, bool wide,
   *last = ++pool->stats.frees == pool->stats.allocations;
   cgl_history_add(pool, block, true);
   block->free_after = cgl_context_next_wait(pool->object.context);
-  return cgl_index_insert(pool, block, lane_after(pool, block, wide));
+  cgl_lane *lane = lane_after(pool, block, wide);
+  block->tick = lane->clock ? cgl_clock_now(lane->clock) : 0;
+  if (block->home)
+    block->home->live--;
+  block->home = NULL;
+  return cgl_index_insert(pool, block, lane);
 }
 
 
@@ -486,8 +526,7 @@ bool cgl_pool_is_in_use(const cgl_pool *pool) {
   for (const cgl_segment *segment = pool->segments; segment;
        segment = segment->next)
     for (const cgl_block *block = segment->first; block; block = block->next)
-      if (block->extent == CGL_EXTENT_FREE && block->lane != &pool->anybody &&
-          !cgl_context_waited(context, block->free_after))
+      if (block->extent == CGL_EXTENT_FREE && !cgl_index_is_over(block))
         return true;
   return false;
 }

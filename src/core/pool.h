@@ -7,7 +7,7 @@
    1 or CHUNK granules.  hole: an extent without memory.  spare: a chunk that
    is mapped nowhere.  to harvest: to unmap chunks that lie wholly in free
    memory of anybody's, for use elsewhere.  to settle: to make anybody's what
-   the device was waited for.  scratch: what a capture allocated and is free.
+   the host has waited for.  scratch: what a capture allocated and is free.
    Invariants (cgl_pool_is_valid): the extents of a segment cover it in address
    order without gap or overlap; a hole begins and ends with granules, none of
    which has memory, and all others have; every free extent is in one bin of
@@ -16,7 +16,7 @@
 #ifndef CGL_CORE_POOL_H
 #define CGL_CORE_POOL_H
 
-#include "core/core.h"
+#include "core/clock.h"
 
 enum {
   CGL_POOL_UNIT = 512,
@@ -39,25 +39,34 @@ typedef struct cgl_block {
   struct cgl_block *bin_prev, *bin_next; /* free: in a bin; hole: of holes */
   struct cgl_lane *lane;                 /* free: which one */
   cgl_extent extent;
-  bool captured;      /* live: allocated by a capture into the pool */
-  bool dropped, wide; /* live: held by a checkpoint alone; how it was used */
+  bool captured;         /* live: allocated by a capture into the pool */
+  bool dropped, wide;    /* live: held by a checkpoint alone; how it was used */
+  struct cgl_lane *home; /* live: where it goes when its own stream alone used
+                            it; NULL: unknown */
   struct cgl_buffer *owner; /* live: whose it is, when a buffer's */
   uint64_t stream;          /* live: serial of the owner */
-  uint64_t free_after;      /* free: the wait that makes it anybody's */
+  uint64_t free_after;      /* free: the wait that makes it anybody's, */
+  uint64_t tick;            /* and in a stream's lane when, by its clock */
   uint64_t number;          /* live: of the allocation, unique in the pool */
   size_t requested;         /* live: bytes */
   cgl_site site;            /* live: of the allocation */
 } cgl_block;
 
-/* Free extents that the same work may have: of `stream` (0: anybody's,
+/* Free extents that the same work may have at once: of `stream` (0: anybody's,
    CGL_NOBODY: nobody's until settled), or, when `scratch`, of captures into
-   the pool: of the one underway on `stream` (CGL_NOBODY: several), 0: any. */
+   the pool: of the one underway on `stream` (CGL_NOBODY: several), 0: any.
+   What a stream's lane has was used by that stream alone, before it was freed:
+   another stream may have it that comes after it, and anybody when the host
+   waited for an event after it; both by the clock, which asks nobody. */
 typedef struct cgl_lane {
   uint64_t stream;
   bool scratch;
-  size_t bytes;    /* of its extents */
-  uint64_t oldest; /* no extent's free_after is below */
-  uint64_t first;  /* bit i: second[i] is not 0 */
+  size_t bytes;         /* of its extents */
+  size_t live;          /* blocks whose home it is */
+  cgl_clock *clock;     /* of a stream's, watched; NULL: unknown */
+  uint64_t oldest;      /* no extent's free_after is below, */
+  uint64_t oldest_tick; /* nor its tick */
+  uint64_t first;       /* bit i: second[i] is not 0 */
   uint8_t second[CGL_LANE_FIRST];
   cgl_block *bins[CGL_LANE_FIRST][CGL_LANE_SECOND];
   struct cgl_lane *next;
@@ -150,11 +159,16 @@ size_t cgl_index_pad(const cgl_block *block, size_t bytes);
 /* The smallest extent of a lane that holds `bytes`, or one of the smallest;
    NULL when there is none. */
 cgl_block *cgl_index_find(const cgl_lane *lane, size_t bytes);
+/* The same among those that were freed before `tick`; looks at so many. */
+cgl_block *cgl_index_find_before(const cgl_lane *lane, size_t bytes,
+                                 uint64_t tick);
 /* The first extent of the lanes' bins from this size on, and the one after. */
 cgl_block *cgl_index_first(const cgl_lane *lane, size_t bytes);
 cgl_block *cgl_index_next(const cgl_block *block);
 /* Moves all extents of a lane to another. */
 void cgl_index_move(cgl_pool *pool, cgl_lane *from, cgl_lane *to);
+/* Whether all use of a free extent is known to be over. */
+bool cgl_index_is_over(const cgl_block *block);
 /* Moves everything that is settled by now to anybody's lane. */
 void cgl_index_settle(cgl_pool *pool);
 

@@ -79,7 +79,7 @@ static bool lane_is_valid(const cgl_lane *lane, size_t *extents,
       for (const cgl_block *block = lane->bins[i][k]; block;
            block = block->bin_next) {
         if (block->lane != lane || block->extent != CGL_EXTENT_FREE ||
-            block->free_after < lane->oldest)
+            block->free_after < lane->oldest || block->tick < lane->oldest_tick)
           return false;
         ++*extents;
         own += block->bytes;

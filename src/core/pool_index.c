@@ -49,6 +49,12 @@ void cgl_index_discard(cgl_pool *pool, cgl_block *block) {
 }
 
 
+static void lane_free(cgl_lane *lane) {
+  cgl_clock_unwatch(lane->clock);
+  free(lane);
+}
+
+
 void cgl_index_end(cgl_pool *pool) {
   while (pool->slabs) {
     cgl_slab *slab = pool->slabs;
@@ -58,7 +64,7 @@ void cgl_index_end(cgl_pool *pool) {
   while (pool->lanes) {
     cgl_lane *lane = pool->lanes;
     pool->lanes = lane->next;
-    free(lane);
+    lane_free(lane);
   }
 }
 
@@ -72,6 +78,8 @@ cgl_lane *cgl_index_lane(cgl_pool *pool, uint64_t stream, bool scratch,
   for (; (lane = *link); link = &lane->next)
     if (lane->stream == stream && lane->scratch == scratch)
       break;
+  if (lane && lane == pool->lanes)
+    return lane;
   if (lane)
     *link = lane->next;
   else if (!otherwise || !(lane = calloc(1, sizeof *lane)))
@@ -107,6 +115,8 @@ static void bin_add(cgl_lane *lane, cgl_block *block) {
   *head = block;
   if (!lane->bytes || block->free_after < lane->oldest)
     lane->oldest = block->free_after;
+  if (!lane->bytes || block->tick < lane->oldest_tick)
+    lane->oldest_tick = block->tick;
   lane->bytes += block->bytes;
   lane->first |= (uint64_t)1 << first;
   lane->second[first] |= (uint8_t)(1u << second);
@@ -135,6 +145,8 @@ cgl_block *cgl_index_join(cgl_pool *pool, cgl_block *left, cgl_block *right) {
   left->bytes += right->bytes;
   if (right->free_after > left->free_after)
     left->free_after = right->free_after;
+  if (right->tick > left->tick)
+    left->tick = right->tick;
   left->next = right->next;
   if (right->next)
     right->next->prev = left;
@@ -167,6 +179,7 @@ cgl_block *cgl_index_cut(cgl_pool *pool, cgl_block *block, size_t bytes) {
   rest->offset = block->offset + bytes;
   rest->bytes = block->bytes - bytes;
   rest->free_after = block->free_after;
+  rest->tick = block->tick;
   rest->prev = block;
   rest->next = block->next;
   if (rest->next)
@@ -268,6 +281,18 @@ cgl_block *cgl_index_find(const cgl_lane *lane, size_t bytes) {
 }
 
 
+cgl_block *cgl_index_find_before(const cgl_lane *lane, size_t bytes,
+                                 uint64_t tick) {
+  cgl_block *block = cgl_index_first(lane, bytes);
+  for (int looks = 0; block && looks < LOOKS; looks++) {
+    if (block->tick < tick && holds(block, bytes))
+      return block;
+    block = cgl_index_next(block);
+  }
+  return NULL;
+}
+
+
 cgl_block *cgl_index_first(const cgl_lane *lane, size_t bytes) {
   unsigned first, second;
   bin_of(bytes, &first, &second);
@@ -297,35 +322,54 @@ void cgl_index_move(cgl_pool *pool, cgl_lane *from, cgl_lane *to) {
 }
 
 
+static bool is_over(const cgl_context *context, const cgl_lane *lane,
+                    uint64_t free_after, uint64_t tick) {
+  return cgl_context_waited(context, free_after) ||
+         (lane->clock && cgl_clock_done(lane->clock) > tick);
+}
+
+
+bool cgl_index_is_over(const cgl_block *block) {
+  const cgl_pool *pool = block->segment->pool;
+  return block->lane == &pool->anybody ||
+         is_over(pool->object.context, block->lane, block->free_after,
+                 block->tick);
+}
+
+
 static void settle_lane(cgl_pool *pool, cgl_lane *lane) {
   const cgl_context *context = pool->object.context;
-  if (!lane->bytes || !cgl_context_waited(context, lane->oldest))
+  if (!lane->bytes || !is_over(context, lane, lane->oldest, lane->oldest_tick))
     return;
-  uint64_t oldest = UINT64_MAX;
+  uint64_t oldest = UINT64_MAX, oldest_tick = UINT64_MAX;
   cgl_block *next;
   for (cgl_block *block = cgl_index_first(lane, CGL_POOL_UNIT); block;
        block = next) {
     next = cgl_index_next(block);
-    if (!cgl_context_waited(context, block->free_after)) {
+    if (!is_over(context, lane, block->free_after, block->tick)) {
       oldest = block->free_after < oldest ? block->free_after : oldest;
+      oldest_tick = block->tick < oldest_tick ? block->tick : oldest_tick;
       continue;
     }
     cgl_index_remove(pool, block);
+    block->tick = 0;
     cgl_index_insert(pool, block, &pool->anybody);
   }
   lane->oldest = oldest;
+  lane->oldest_tick = oldest_tick;
 }
 
 
-/* Lanes of streams that have nothing free do not stay for ever. */
+/* Lanes of streams that have nothing free and nothing live do not stay for
+   ever. */
 static void drop_empty(cgl_pool *pool) {
   for (cgl_lane **link = &pool->lanes, *lane; (lane = *link);) {
-    if (lane->bytes) {
+    if (lane->bytes || lane->live) {
       link = &lane->next;
       continue;
     }
     *link = lane->next;
-    free(lane);
+    lane_free(lane);
   }
 }
 

@@ -18,17 +18,13 @@ const char *cgl_block_state_name(cgl_block_state state) {
 
 static cgl_block_state state_of(const cgl_block *block) {
   const cgl_pool *pool = block->segment->pool;
-  const cgl_context *context = pool->object.context;
   if (block->extent == CGL_EXTENT_LIVE)
     return CGL_BLOCK_live;
   if (block->extent == CGL_EXTENT_HOLE)
     return CGL_BLOCK_unmapped;
   if (block->lane->scratch && atomic_load(&pool->captures))
     return CGL_BLOCK_scratch;
-  return block->lane == &pool->anybody ||
-                 cgl_context_waited(context, block->free_after)
-             ? CGL_BLOCK_free
-             : CGL_BLOCK_pending;
+  return cgl_index_is_over(block) ? CGL_BLOCK_free : CGL_BLOCK_pending;
 }
 
 

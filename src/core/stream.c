@@ -344,6 +344,9 @@ cgl_status cgl_event_record(cgl_event *event, cgl_stream *stream) {
     status = cgl_context_enter(context, operation);
   if (status)
     return status;
+  cgl_mark mark = {NULL, 0, {{0, 0}}};
+  if (!stream->capture)
+    mark = cgl_clock_mark(stream->clock);
   CUresult result =
       context->driver->cuEventRecord(event->handle, stream->handle);
   if (result)
@@ -353,7 +356,7 @@ cgl_status cgl_event_record(cgl_event *event, cgl_stream *stream) {
   if (stream->capture)
     cgl_mark_clear(&event->mark);
   else
-    cgl_clock_mark(stream->clock, &event->mark);
+    cgl_mark_set(&event->mark, &mark);
   cgl_capture_note_record(stream, event);
   return CGL_OK;
 }

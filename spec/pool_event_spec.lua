@@ -1,0 +1,175 @@
+-- Memory that one stream freed and another may have at once, because events
+-- prove that its use is over.  All of it while a capture is underway elsewhere:
+-- then no pool can wait for the device, and nothing but the proof is left.
+
+local cg = require "cgraphlua"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/support/device.lua")
+
+local PAGE = 2 ^ 21 -- a block of it leaves nothing over for others
+
+describe("pool, by events", function()
+  local a, b, c = cg.stream(), cg.stream(), cg.stream()
+  local never = os.getenv "CGRAPHLUA_HOST_GUARD" == "1" -- memory is not reused
+
+  teardown(function()
+    a, b, c = nil, nil, nil
+    device.nothing_alive()
+  end)
+
+  -- Runs fn while a capture is underway that has nothing to do with it.
+  local function without_waiting(fn)
+    local e
+    cg.capture(function()
+      local x = cg.zeros("float", 1)
+      local ok
+      ok, e = pcall(fn)
+      e = not ok and e or nil
+      x:release()
+    end)
+    if e then error(e, 0) end
+  end
+
+  local function on(stream, pool)
+    return stream:use(function() return cg.buffer("uint8", PAGE, { pool = pool }) end)
+  end
+
+  -- Where a block lay that stream `a` filled and freed.
+  local function freed(pool)
+    local x = on(a, pool)
+    a:use(function() x:fill(1) end)
+    local address = x:address()
+    x:release()
+    return address
+  end
+
+  local function is_served(stream, pool, address)
+    local x = on(stream, pool)
+    stream:use(function() x:fill(2) end)
+    local same = x:address() == address
+    x:release()
+    return same
+  end
+
+  it("serves a stream that waited for an event after the free", function()
+    if never then return pending "memory is not reused here" end
+    local p, e = cg.pool(), cg.event()
+    without_waiting(function()
+      local address = freed(p)
+      a:record(e)
+      b:wait(e)
+      assert.is_true(is_served(b, p, address))
+    end)
+    assert.equal(PAGE, p:stats().reserved)
+  end)
+
+  it("serves one that waited for the other stream", function()
+    if never then return pending "memory is not reused here" end
+    local p = cg.pool()
+    without_waiting(function()
+      local address = freed(p)
+      b:wait(a)
+      assert.is_true(is_served(b, p, address))
+    end)
+  end)
+
+  it("serves one that comes after the other by way of a third", function()
+    if never then return pending "memory is not reused here" end
+    local p = cg.pool()
+    without_waiting(function()
+      local address = freed(p)
+      b:wait(a)
+      c:wait(b)
+      assert.is_true(is_served(c, p, address))
+    end)
+  end)
+
+  it("serves nobody else", function()
+    local p = cg.pool()
+    without_waiting(function()
+      local address = freed(p)
+      c:wait(a)
+      assert.is_false(is_served(b, p, address))
+    end)
+  end)
+
+  it("does not take an event before the free for a proof", function()
+    local p, e = cg.pool(), cg.event()
+    without_waiting(function()
+      local x = on(a, p)
+      a:record(e)
+      a:use(function() x:fill(1) end)
+      local address = x:address()
+      x:release()
+      b:wait(e)
+      assert.is_false(is_served(b, p, address))
+    end)
+  end)
+
+  it("does not serve a stream that the other one waited for", function()
+    local p = cg.pool()
+    without_waiting(function()
+      local address = freed(p)
+      a:wait(b)
+      assert.is_false(is_served(b, p, address))
+    end)
+  end)
+
+  it("serves everybody when the host waited for an event after the free", function()
+    if never then return pending "memory is not reused here" end
+    local p, e = cg.pool(), cg.event()
+    local address = freed(p)
+    a:record(e)
+    e:synchronize()
+    without_waiting(function() assert.is_true(is_served(b, p, address)) end)
+    local q = cg.pool()
+    address = freed(q)
+    a:synchronize()
+    without_waiting(function() assert.is_true(is_served(c, q, address)) end)
+  end)
+
+  it("serves a capture only what the host waited for", function()
+    if never then return pending "memory is not reused here" end
+    local p, e = cg.pool(), cg.event()
+    -- The capture begins on a stream that comes after `a`; its replays may not.
+    local function capture(address)
+      local g, x = cg.graph()
+      b:use(function()
+        g:capture_begin()
+        x = cg.buffer("uint8", PAGE, { pool = p })
+        x:fill(1)
+        g:capture_end()
+      end)
+      return x:address() == address
+    end
+    local address = freed(p)
+    b:wait(a)
+    assert.is_false(capture(address))
+    a:record(e)
+    e:synchronize()
+    assert.is_true(capture(address))
+  end)
+
+  it("keeps what the first stream wrote until it is read", function()
+    local p, e = cg.pool(), cg.event()
+    local add, out = device.kernel "add", cg.zeros("float", 64)
+    cg.synchronize()
+    for i = 1, 200 do
+      local from = i % 2 == 0 and a or b
+      local to = i % 2 == 0 and b or a
+      from:use(function()
+        local x = cg.full("float", 64, i, { pool = p })
+        add:launch(1, 64, x, 1, 64)
+        out:copy(x)
+        x:release()
+      end)
+      from:record(e)
+      to:wait(e)
+      to:use(function()
+        local y = cg.full("float", 64, -1, { pool = p })
+        y:release()
+      end)
+      assert.equal(i + 1, from:use(function() return out:download()[64] end))
+    end
+  end)
+end)
