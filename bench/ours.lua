@@ -299,6 +299,31 @@ function ours.loop(count)
   return (now() - start) / count
 end
 
+-- Another number for the first kernel, and nothing else.
+function ours.set_params(count)
+  local params = {}
+  local start = now()
+  for i = 1, count do
+    params[2] = i
+    graph:set_params(1, params)
+  end
+  return (now() - start) / count
+end
+
+-- Another buffer, which the graph has to keep, and to let the last one go.
+function ours.set_buffer(count)
+  local two = { cg.buffer("float", 64), cg.buffer("float", 64) }
+  local params = {}
+  local start = now()
+  for i = 1, count do
+    params[1] = two[i % 2 + 1]
+    graph:set_params(1, params)
+  end
+  local took = now() - start
+  graph:set_params(1, { data })
+  return took / count
+end
+
 function ours.alloc(count)
   local start = now()
   for _ = 1, count do
@@ -445,7 +470,8 @@ local function lines()
       often(n, 1000))
     pair("loop", "g:replay(n) in one call, until done", n == 1 and { ratio = 1.01 }, "stream",
       often(n, 1000))
-    floor_only("set_params", "new parameters for one kernel", 1000)
+    pair("set_params", "another number for one kernel", nil, nil, 1000)
+    pair("set_buffer", "another buffer for one kernel", nil, "set_params", 1000)
     drop()
   end
 end
