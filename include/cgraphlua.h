@@ -642,7 +642,8 @@ typedef struct cgl_node_info {
   const char *file; /* script file, or "" */
   int line;         /* script line, or 0 */
   uint32_t grid[3], block[3], shared_bytes;
-  bool enabled; /* replays run it: cgl_graph_set_enabled */
+  bool enabled;  /* replays run it: cgl_graph_set_enabled */
+  cgl_type type; /* of a fill's or copy's elements, else CGL_TYPE_COUNT */
   size_t ndependencies;
   const size_t *dependencies; /* indices of nodes, from 0 */
   const char *label;          /* the annotation "label", or NULL */
@@ -654,8 +655,8 @@ CGL_API cgl_status cgl_graph_node_count(cgl_graph *graph, size_t *count);
 /* Texts and arrays are valid until the graph's next capture or reset. */
 CGL_API cgl_status cgl_graph_node(cgl_graph *graph, size_t index,
                                   cgl_node_info *info);
-/* The kernel of a node (borrowed); refused for what is no kernel of the
-   caller's: copies, fills, child graphs, nodes of others. */
+/* The kernel of a node (borrowed); NULL when it is none of the caller's: a
+   copy, a fill, a child graph, a node of others. */
 CGL_API cgl_status cgl_graph_node_kernel(cgl_graph *graph, size_t index,
                                          cgl_kernel **kernel);
 /* Gives a kernel's node other arguments, one per parameter, of which
@@ -669,6 +670,16 @@ CGL_API cgl_status cgl_graph_node_kernel(cgl_graph *graph, size_t index,
 CGL_API cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
                                         const cgl_launch *launch,
                                         const cgl_arg *args, size_t nargs);
+/* The same for a fill: another element (NULL: as it is) and other memory (NULL:
+   as it is) of the same type and count; and for a copy, whose arguments are
+   buffers or pinned memory, as they were (NULL or CGL_ARG_SAME: as it is).  A
+   fill of eight-byte elements whose halves differ is two nodes, each of which
+   takes its half of the element.  cuGraphExecNodeSetParams,
+   cuGraphNodeSetParams */
+CGL_API cgl_status cgl_graph_set_fill(cgl_graph *graph, size_t index,
+                                      cgl_buffer *buffer, const void *value);
+CGL_API cgl_status cgl_graph_set_copy(cgl_graph *graph, size_t index,
+                                      const cgl_arg *to, const cgl_arg *from);
 /* Whether replays from now on run a kernel, copy or fill; what depends on one
    that is off waits for what that one waits for.  Executables made later do as
    this one; a graph with a node that is off is refused as a child, and while

@@ -60,6 +60,7 @@ describe("graph:set_params", function()
     g:replay()
     assert.same({ 6, 6, 5, 5 }, x:download())
     local node = g:nodes()[1]
+    assert.is_nil(node.type)
     assert.same({ 3, 1, 1 }, node.grid)
     assert.same({ 2, 1, 1 }, node.block)
   end)
@@ -300,6 +301,122 @@ describe("graph:set_params", function()
     end)
   end)
 
+  describe("of a fill", function()
+    it("changes the value, of every type", function()
+      for _, case in ipairs { { "float", 1, -2.5 }, { "int8", 1, -7 }, { "uint16", 1, 65535 },
+                              { "half", 1, 0.5 }, { "bool", false, true }, { "int32", 1, -9 } } do
+        local x = cg.zeros(case[1], 3)
+        local g = cg.capture(function() x:fill(case[2]) end, { keep_graph = true })
+        g:set_params(1, { value = case[3] })
+        g:replay()
+        assert.same({ case[3], case[3], case[3] }, x:download())
+        x:fill(case[2])
+        g:instantiate()
+        g:replay()
+        assert.same({ case[3], case[3], case[3] }, x:download())
+      end
+    end)
+
+    it("of doubles is one node for words that are the same, or two", function()
+      local x, y = cg.zeros("double", 3), cg.zeros("double", 3)
+      local g = cg.capture(function() x:fill(0.1) end)
+      assert.equal(2, #g:nodes())
+      assert.equal("double", g:nodes()[2].type)
+      for i = 1, 2 do g:set_params(i, { value = 2 / 3, buffer = y }) end
+      g:replay()
+      assert.same({ 2 / 3, 2 / 3, 2 / 3 }, y:download())
+      assert.same({ 0, 0, 0 }, x:download())
+      local h = cg.capture(function() x:fill(0) end)
+      raises("CGL_ERROR_INVALID_ARGUMENT", function() h:set_params(1, { value = 0.1 }) end,
+        "halves")
+      h:set_params(1, { buffer = y })
+      h:replay()
+      assert.same({ 0, 0, 0 }, y:download())
+    end)
+
+    it("takes a buffer of the same type and count", function()
+      local x, y, ints = cg.zeros("float", N), cg.zeros("float", N + 2), cg.zeros("int32", N)
+      local g = cg.capture(function() x:fill(3) end)
+      for _, other in ipairs { y, ints } do
+        raises("CGL_ERROR_INVALID_ARGUMENT", function() g:set_params(1, { buffer = other }) end,
+          "cannot take the place of 4 of float")
+      end
+      g:set_params(1, { buffer = y:view(2, N) })
+      g:replay()
+      assert.same({ 0, 3, 3, 3, 3, 0 }, y:download())
+      assert.equal(0, first(x))
+      slips(function() g:set_params(1, { value = "x" }) end)
+      slips(function() g:set_params(1, { 3 }) end)
+      slips(function() g:set_params(1, { buffer = g }) end)
+    end)
+  end)
+
+  describe("of a copy", function()
+    it("changes what is read and what is written", function()
+      local a, b, x, y = cg.full("float", N, 1), cg.full("float", N, 2), cg.zeros("float", N),
+        cg.zeros("float", N)
+      local g = cg.capture(function() x:copy(a) end, { keep_graph = true })
+      for _ = 1, 2 do
+        g:set_params(1, { from = b })
+        g:replay()
+        assert.equal(2, first(x))
+        g:set_params(1, { to = y, from = a })
+        g:replay()
+        assert.same({ 2, 1 }, { first(x), first(y) })
+        g:instantiate()
+        y:fill(0)
+        g:replay()
+        assert.equal(1, first(y))
+        g:set_params(1, { to = x })
+      end
+    end)
+
+    it("keeps pinned memory alive, in its place alone", function()
+      local x, p, q = cg.full("float", N, 1), cg.pinned("float", N), cg.pinned("float", N)
+      local g = cg.capture(function()
+        x:copy(p)
+        p:copy(x)
+      end)
+      q:cdata()[0] = 5
+      g:set_params(1, { from = q })
+      g:replay()
+      cg.synchronize()
+      assert.equal(5, p:cdata()[0])
+      g:set_params(2, { to = q })
+      p:release()
+      collect()
+      assert.equal(1, cg.live "pinned")
+      q:cdata()[0] = 7
+      q:release()
+      collect()
+      g:replay()
+      assert.equal(7, first(x))
+      local y = cg.zeros("float", N)
+      raises("CGL_ERROR_INVALID_ARGUMENT", function() g:set_params(1, { from = y }) end,
+        "direction")
+      raises("CGL_ERROR_INVALID_ARGUMENT", function()
+        g:set_params(2, { from = cg.pinned("float", N) })
+      end, "direction")
+      slips(function() g:set_params(1, { value = 3 }) end)
+    end)
+
+    it("leaves memory of the capture where the capture used it", function()
+      local x, other = cg.full("float", N, 2), cg.zeros("float", N)
+      local g, y = cg.capture(function()
+        local y = cg.zeros("float", N)
+        y:copy(x)
+        return y
+      end)
+      for i, params in ipairs { { buffer = other }, { to = other } } do
+        raises("CGL_ERROR_INVALID_ARGUMENT", function() g:set_params(i, params) end, "own pool")
+      end
+      raises("CGL_ERROR_INVALID_ARGUMENT", function() g:set_params(2, { from = y }) end, "own pool")
+      g:set_params(2, { to = y, from = cg.full("float", N, 9) })
+      g:replay()
+      assert.equal(9, first(y))
+    end)
+  end)
+
   describe("refuses", function()
     it("what a launch would refuse, and changes nothing then", function()
       local g, x = adder()
@@ -324,20 +441,17 @@ describe("graph:set_params", function()
       assert.same({ 32, 1, 1 }, g:nodes()[1].block)
     end)
 
-    it("nodes that are no kernels of the script, saying which they are", function()
-      local g, x = adder()
+    it("nodes of another kind, saying which they are", function()
+      local g = adder()
       local gen, y = cg.generator(1), cg.zeros("float", N)
       local out = cg.capture(function()
-        y:copy(x)
-        y:fill(0)
         g:replay()
         y:uniform(gen)
       end)
-      for i, what in ipairs { "memcpy buffer:copy", "memset buffer:fill", "graph graph:replay",
-                              "kernel uniform_float", "kernel advance" } do
+      for i, what in ipairs { "graph graph:replay", "kernel uniform_float", "kernel advance" } do
         raises("CGL_ERROR_INVALID_ARGUMENT", function() out:set_params(i, {}) end, what)
       end
-      raises("CGL_ERROR_INVALID_ARGUMENT", function() out:set_params(6, {}) end, "5 nodes")
+      raises("CGL_ERROR_INVALID_ARGUMENT", function() out:set_params(4, {}) end, "3 nodes")
     end)
 
     it("a graph that holds no capture, or is at it", function()
@@ -507,13 +621,18 @@ describe("a failing driver, while nodes are changed", function()
     ]=]
     local function run()
       local add, x, y = cg.kernel(source), cg.zeros("float", 4), cg.zeros("float", 4)
+      local z, w, v = cg.zeros("float", 4), cg.zeros("float", 4), cg.zeros("float", 4)
       local g = cg.capture(function()
         add:launch(1, 4, x, 1, 4)
         add:launch(1, 4, x, 1, 4)
+        z:fill(1)
+        w:copy(z)
       end, { keep_graph = true })
       g:set_params(1, { [2] = 10 })
       g:replay()
       g:set_params(2, { y, 5 })
+      g:set_params(3, { value = 7, buffer = v })
+      g:set_params(4, { from = v })
       g:set_enabled(1, false)
       g:instantiate()
       g:replay()
@@ -521,6 +640,7 @@ describe("a failing driver, while nodes are changed", function()
       g:set_params(1, { [2] = 100 })
       local h = cg.capture(function() g:replay() end)
       h:replay()
+      assert(w:download()[1] == 7)
       return x:download()[1] * 1000 + y:download()[1]
     end
     local function alive()
@@ -551,7 +671,7 @@ describe("a failing driver, while nodes are changed", function()
       assert(alive() == 0, "left alive by the run" .. said)
     until not hit
     print(names.cuGraphExecKernelNodeSetParams, names.cuGraphNodeSetParams,
-      names.cuGraphNodeSetEnabled)
+      names.cuGraphNodeSetEnabled, names.cuGraphExecNodeSetParams)
   ]]
 
   for _, code in ipairs { 2, 1, 999 } do
@@ -559,7 +679,7 @@ describe("a failing driver, while nodes are changed", function()
       local status, out, err = device.child(
         ("local CODE = %d\n"):format(code) .. chunk, "CGRAPHLUA_FAULT=1")
       assert.equal("", err)
-      assert.equal("true\ttrue\ttrue\n", out)
+      assert.equal("true\ttrue\ttrue\ttrue\n", out)
       assert.equal(0, status)
     end)
   end

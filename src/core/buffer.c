@@ -312,13 +312,20 @@ cgl_status cgl_buffer_download(cgl_buffer *buffer, cgl_stream *stream,
 /* Ends an operation that the driver took or refused: notes it. */
 static cgl_status issued(cgl_stream *stream, CUresult result,
                          const char *operation, const char *entry,
-                         cgl_op_kind kind, const cgl_range *ranges,
-                         size_t nranges) {
+                         const cgl_range *ranges, size_t nranges,
+                         const cgl_element *element) {
   if (result)
     return cgl_capture_failed(stream->capture, result, operation, entry,
                               stream->object.context);
-  cgl_note note = {
-      .kind = kind, .name = operation, .ranges = ranges, .nranges = nranges};
+  if (!stream->capture)
+    return CGL_OK;
+  cgl_recording *recording = &stream->capture->recording;
+  memcpy(recording->args + recording->nargs, element, sizeof *element);
+  cgl_note note = {.kind = nranges == 2 ? CGL_OP_MEMCPY : CGL_OP_MEMSET,
+                   .name = operation,
+                   .ranges = ranges,
+                   .nranges = nranges,
+                   .nargs = sizeof *element};
   cgl_capture_note(stream, &note);
   return CGL_OK;
 }
@@ -345,7 +352,7 @@ static cgl_status begin_issue(cgl_buffer *buffer, cgl_stream *stream,
   if (!status)
     status = cgl_context_enter(buffer->object.context, operation);
   if (!status)
-    status = cgl_capture_reserve(stream, operation, 2, 0, 2);
+    status = cgl_capture_reserve(stream, operation, 2, sizeof(cgl_element), 2);
   return status;
 }
 
@@ -390,8 +397,9 @@ cgl_status cgl_buffer_copy(cgl_buffer *to, cgl_buffer *from,
     use(to, stream, &ranges[0]);
     use(from, stream, &ranges[1]);
   }
-  return issued(stream, result, operation, "cuMemcpyDtoDAsync", CGL_OP_MEMCPY,
-                ranges, 2);
+  const cgl_element element = {.type = (uint8_t)to->type};
+  return issued(stream, result, operation, "cuMemcpyDtoDAsync", ranges, 2,
+                &element);
 }
 
 
@@ -415,8 +423,9 @@ cgl_status cgl_buffer_copy_pinned(cgl_buffer *to, cgl_pinned *from,
     if (stream->capture)
       cgl_capture_keep(stream->capture, &from->object);
   }
-  return issued(stream, result, operation, "cuMemcpyHtoDAsync", CGL_OP_MEMCPY,
-                ranges, 2);
+  const cgl_element element = {.type = (uint8_t)to->type, .pinned = 2};
+  return issued(stream, result, operation, "cuMemcpyHtoDAsync", ranges, 2,
+                &element);
 }
 
 
@@ -443,31 +452,29 @@ cgl_status cgl_pinned_copy(cgl_pinned *to, cgl_buffer *from,
     if (stream->capture)
       cgl_capture_keep(stream->capture, &to->object);
   }
-  return issued(stream, result, operation, "cuMemcpyDtoHAsync", CGL_OP_MEMCPY,
-                ranges, 2);
+  const cgl_element element = {.type = (uint8_t)to->type, .pinned = 1};
+  return issued(stream, result, operation, "cuMemcpyDtoHAsync", ranges, 2,
+                &element);
 }
 
 
 /* One memset of `buffer` as elements of `size` bytes, or of one word of its
    eight-byte elements: a column of a matrix that is eight bytes wide. */
-static CUresult fill_part(cgl_buffer *buffer, CUstream stream,
-                          const unsigned char *value, size_t size, bool column,
-                          size_t word_index) {
+static CUresult fill_part(cgl_buffer *buffer, CUstream stream, size_t size,
+                          const cgl_element *element) {
   const cgl_driver *driver = cgl_driver_of(buffer);
+  const uint32_t word = element->word;
   size_t elements = cgl_buffer_bytes(buffer) / size;
-  uint16_t half;
-  uint32_t word;
   if (size == 1)
-    return driver->cuMemsetD8Async(buffer->address, *value, elements, stream);
-  if (size == 2) {
-    memcpy(&half, value, sizeof half);
-    return driver->cuMemsetD16Async(buffer->address, half, elements, stream);
-  }
-  memcpy(&word, value + 4 * word_index, sizeof word);
-  if (!column)
+    return driver->cuMemsetD8Async(buffer->address, (uint8_t)word, elements,
+                                   stream);
+  if (size == 2)
+    return driver->cuMemsetD16Async(buffer->address, (uint16_t)word, elements,
+                                    stream);
+  if (!element->half)
     return driver->cuMemsetD32Async(buffer->address, word, elements, stream);
-  return driver->cuMemsetD2D32Async(buffer->address + 4 * word_index, 8, word,
-                                    1, buffer->count, stream);
+  return driver->cuMemsetD2D32Async(buffer->address + cgl_element_at(element),
+                                    8, word, 1, buffer->count, stream);
 }
 
 
@@ -482,8 +489,11 @@ cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
     cgl_status status = begin_issue(buffer, stream, operation);
     if (status || !bytes)
       return status;
-    CUresult result = fill_part(buffer, stream->handle, value,
-                                size == 8 ? 4 : size, columns, part);
+    cgl_element element = {.type = (uint8_t)buffer->type,
+                           .half = (uint8_t)(columns ? part + 1 : 0)};
+    cgl_element_set(&element, value);
+    CUresult result =
+        fill_part(buffer, stream->handle, size == 8 ? 4 : size, &element);
     if (!result)
       use(buffer, stream, &range);
     status = issued(stream, result, operation,
@@ -491,7 +501,7 @@ cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
                     : size == 2 ? "cuMemsetD16Async"
                     : columns   ? "cuMemsetD2D32Async"
                                 : "cuMemsetD32Async",
-                    CGL_OP_MEMSET, &range, 1);
+                    &range, 1, &element);
     if (status)
       return status;
   }

@@ -17,8 +17,8 @@ enum { NO_ARGUMENT = UINT16_MAX };
 /* ---- which node ------------------------------------------------------------
  */
 
-static cgl_status find(cgl_graph *graph, size_t index, const char *operation,
-                       cgl_op **op) {
+cgl_status cgl_change_find(cgl_graph *graph, size_t index,
+                           const char *operation, cgl_op **op) {
   const cgl_recording *recording = &graph->recording;
   if (graph->state == CGL_GRAPH_CAPTURING) {
     cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
@@ -43,8 +43,8 @@ static cgl_status find(cgl_graph *graph, size_t index, const char *operation,
 }
 
 
-static cgl_status refuse_kind(const cgl_op *op, const char *operation,
-                              const char *wanted) {
+cgl_status cgl_change_refuse(const cgl_op *op, const char *operation,
+                             const char *wanted) {
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
            "%s is wanted, not the %s %s%s%s", wanted, cgl_op_word(op->kind),
            op->kind == CGL_OP_FOREIGN ? "node of another library" : op->name,
@@ -61,19 +61,22 @@ static cgl_status refuse_kind(const cgl_op *op, const char *operation,
 }
 
 
+void cgl_change_taken(cgl_graph *graph, cgl_op *op) {
+  op->stale = graph->exec != NULL;
+  graph->recording.stale |= op->stale;
+}
+
+
 cgl_status cgl_graph_node_kernel(cgl_graph *graph, size_t index,
                                  cgl_kernel **kernel) {
   cgl_op *op;
-  cgl_status status = find(graph, index, setting, &op);
-  if (!status && !op->kernel)
-    status = refuse_kind(op, setting, "a kernel of the script");
-  if (!status)
-    *kernel = op->kernel;
+  cgl_status status = cgl_change_find(graph, index, setting, &op);
+  *kernel = status ? NULL : op->kernel;
   return status;
 }
 
 
-/* ---- what an argument reaches ----------------------------------------------
+/* ---- a kernel's arguments --------------------------------------------------
  */
 
 static cgl_range *range_of(const cgl_recording *recording, const cgl_op *op,
@@ -86,111 +89,6 @@ static cgl_range *range_of(const cgl_recording *recording, const cgl_op *op,
 }
 
 
-/* What the graph has to keep for the argument; NULL: nothing. */
-static cgl_object *object_of(const cgl_graph *graph, const cgl_arg *arg) {
-  if (arg->kind == CGL_ARG_PINNED)
-    return &arg->pinned->object;
-  if (arg->kind != CGL_ARG_BUFFER)
-    return NULL;
-  cgl_buffer *root = arg->buffer->base ? arg->buffer->base : arg->buffer;
-  return cgl_buffer_is_planned(root, graph) ? NULL : &root->object;
-}
-
-
-static bool is_planned(const cgl_graph *graph, const cgl_arg *arg) {
-  return arg->kind == CGL_ARG_BUFFER && !object_of(graph, arg);
-}
-
-
-/* What a drop let go of, and some capture may still keep. */
-#define LET_GO UINT64_MAX
-
-
-static bool is_kept(const cgl_graph *graph, cgl_object *object) {
-  const cgl_recording *recording = &graph->recording;
-  if (atomic_load_explicit(&object->retained_by, memory_order_relaxed) ==
-      graph->serial)
-    return true;
-  for (size_t i = 0; i < recording->nkept; i++)
-    if (recording->kept[i] == object)
-      return true;
-  return false;
-}
-
-
-/* The memory of a kept object; false for one of another kind. */
-static bool memory_of(const cgl_object *object, cgl_range *range) {
-  if (object->kind == CGL_OBJECT_buffer) {
-    const cgl_buffer *buffer = (const cgl_buffer *)object;
-    range->address = buffer->address;
-    range->bytes = cgl_buffer_bytes(buffer);
-    return true;
-  }
-  if (object->kind != CGL_OBJECT_pinned)
-    return false;
-  const cgl_pinned *pinned = (const cgl_pinned *)object;
-  range->address = (CUdeviceptr)(uintptr_t)pinned->data;
-  range->bytes = pinned->count * cgl_type_bytes(pinned->type);
-  return true;
-}
-
-
-static bool overlap(const cgl_range *a, const cgl_range *b) {
-  return a->address < b->address + b->bytes &&
-         b->address < a->address + a->bytes;
-}
-
-
-static bool overlaps_any(const cgl_range *range, const cgl_range *ranges,
-                         size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (overlap(range, &ranges[i]))
-      return true;
-  return false;
-}
-
-
-static void let_go(const cgl_graph *graph, cgl_object *object) {
-  uint64_t serial = graph->serial;
-  atomic_compare_exchange_strong(&object->retained_by, &serial, LET_GO);
-  cgl_object_release(object);
-}
-
-
-/* Lets go of what only the replaced ranges needed. */
-static void drop(cgl_graph *graph, const cgl_range *replaced, size_t n) {
-  cgl_recording *recording = &graph->recording;
-  size_t kept = 0;
-  for (size_t i = 0; i < recording->nkept; i++) {
-    cgl_object *object = recording->kept[i];
-    cgl_range memory;
-    if (memory_of(object, &memory) && overlaps_any(&memory, replaced, n) &&
-        !overlaps_any(&memory, recording->ranges, recording->nranges))
-      let_go(graph, object);
-    else
-      recording->kept[kept++] = object;
-  }
-  recording->nkept = kept;
-}
-
-
-static void keep(cgl_graph *graph, cgl_object *object) {
-  cgl_recording *recording = &graph->recording;
-  if (is_kept(graph, object))
-    return;
-  if (object->kind == CGL_OBJECT_buffer)
-    atomic_store(&((cgl_buffer *)object)->wide, true);
-  atomic_store_explicit(&object->retained_by, graph->serial,
-                        memory_order_relaxed);
-  cgl_object_retain(object);
-  recording->kept[recording->nkept++] = object;
-  graph->inputs_seen = 0;
-}
-
-
-/* ---- a kernel's arguments --------------------------------------------------
- */
-
 /* A change underway. */
 typedef struct change {
   cgl_graph *graph;
@@ -199,9 +97,8 @@ typedef struct change {
   size_t nargs; /* 0: all as they are */
   cgl_launch launch;
   void *params[CGL_MAX_PARAMS]; /* into `values` */
-  size_t ngained, nobjects;     /* ranges and objects to make room for */
-  cgl_range replaced[CGL_MAX_PARAMS];
-  size_t nreplaced;
+  size_t ngained;               /* arguments that reach memory now */
+  cgl_exchange exchange;
 } change;
 
 
@@ -244,10 +141,9 @@ static cgl_status pack(change *c, size_t index) {
   if (status)
     return status;
   if (planned ? memcmp(&before, value, sizeof before) != 0
-              : is_planned(c->graph, arg))
+              : cgl_exchange_is_planned(c->graph, arg))
     return refuse_planned(c, index);
-  cgl_object *object = object_of(c->graph, arg);
-  c->nobjects += object && !is_kept(c->graph, object);
+  cgl_exchange_want(&c->exchange, arg);
   c->ngained +=
       !range && (arg->kind == CGL_ARG_BUFFER || arg->kind == CGL_ARG_PINNED);
   return CGL_OK;
@@ -274,14 +170,8 @@ static cgl_status pack_all(change *c, unsigned char *values) {
 
 
 static cgl_status make_room(const change *c) {
-  cgl_recording *recording = &c->graph->recording;
-  if (!c->ngained && !c->nobjects)
-    return CGL_OK;
-  return cgl_recording_reserve(recording, c->op->nranges + c->ngained, 0,
-                               c->nobjects)
-             ? CGL_OK
-             : cgl_fail(CGL_ERROR_NO_MEMORY, setting,
-                        "no memory to note what the node uses");
+  return cgl_exchange_reserve(
+      &c->exchange, c->ngained ? c->op->nranges + c->ngained : 0, setting);
 }
 
 
@@ -313,7 +203,7 @@ static void note_range(change *c, size_t index, const cgl_range *now) {
     return;
   const bool planned = range && range->planned;
   if (range && !planned)
-    c->replaced[c->nreplaced++] = *range;
+    cgl_exchange_replace(&c->exchange, range);
   if (now) {
     range = range ? range : new_range(recording, c->op);
     *range = *now;
@@ -330,14 +220,11 @@ static void note_memory(change *c) {
     cgl_range now;
     if (arg->kind == CGL_ARG_SAME)
       continue;
-    cgl_object *object = object_of(c->graph, arg);
-    if (object)
-      keep(c->graph, object);
+    cgl_exchange_keep(&c->exchange, arg);
     bool reaches = cgl_kernel_reaches(c->op->kernel, i, arg, &now);
     note_range(c, i, reaches ? &now : NULL);
   }
-  if (c->nreplaced)
-    drop(c->graph, c->replaced, c->nreplaced);
+  cgl_exchange_end(&c->exchange);
 }
 
 
@@ -400,15 +287,17 @@ cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
                                 const cgl_launch *launch, const cgl_arg *args,
                                 size_t nargs) {
   change c; /* too large to be cleared for every call */
-  cgl_kernel *kernel;
-  cgl_status status = cgl_graph_node_kernel(graph, index, &kernel);
+  cgl_status status = cgl_change_find(graph, index, setting, &c.op);
+  if (!status && !c.op->kernel)
+    status = cgl_change_refuse(c.op, setting, "a kernel of the script");
   if (status)
     return status;
+  cgl_kernel *kernel = c.op->kernel;
   c.graph = graph;
-  c.op = &graph->recording.ops[index];
   c.args = args;
   c.nargs = args ? nargs : 0;
-  c.ngained = c.nobjects = c.nreplaced = 0;
+  c.ngained = 0;
+  cgl_exchange_begin(&c.exchange, graph);
   c.launch = launch ? cgl_launch_resolve(launch) : launch_of(c.op);
   status = cgl_kernel_check(kernel, &c.launch, args ? nargs : kernel->nparams,
                             setting);
@@ -426,10 +315,32 @@ cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
   memcpy(op->grid, c.launch.grid, sizeof op->grid);
   memcpy(op->block, c.launch.block, sizeof op->block);
   op->shared_bytes = c.launch.shared_bytes;
-  op->stale |= graph->exec != NULL;
-  graph->recording.stale |= op->stale;
+  cgl_change_taken(graph, op);
   note_memory(&c);
   return CGL_OK;
+}
+
+
+static CUresult refresh_kernel(const cgl_graph *graph, const cgl_op *op) {
+  void *params[CGL_MAX_PARAMS];
+  size_t at = op->args;
+  for (size_t i = 0; i < op->kernel->nparams; i++) {
+    at = cgl_value_next(at);
+    params[i] = graph->recording.args + at;
+    at += op->kernel->sizes[i];
+  }
+  const cgl_launch launch = launch_of(op);
+  return set_in_template(cgl_driver_of(graph), op, &launch, params);
+}
+
+
+static CUresult refresh(const cgl_graph *graph, const cgl_op *op) {
+  if (op->kind == CGL_OP_KERNEL)
+    return refresh_kernel(graph, op);
+  CUgraphNodeParams node;
+  CUresult result = cgl_change_describe(graph, op, &node);
+  return result ? result
+                : cgl_driver_of(graph)->cuGraphNodeSetParams(op->node, &node);
 }
 
 
@@ -446,15 +357,7 @@ cgl_status cgl_graph_refresh(cgl_graph *graph, const char *operation) {
     cgl_op *op = &recording->ops[i];
     if (!op->stale)
       continue;
-    void *params[CGL_MAX_PARAMS];
-    size_t at = op->args;
-    for (size_t k = 0; k < op->kernel->nparams; k++) {
-      at = cgl_value_next(at);
-      params[k] = recording->args + at;
-      at += op->kernel->sizes[k];
-    }
-    const cgl_launch launch = launch_of(op);
-    result = set_in_template(context->driver, op, &launch, params);
+    result = refresh(graph, op);
     op->stale = result != CUDA_SUCCESS;
   }
   cgl_unrelax(context, relaxed);
@@ -485,9 +388,9 @@ static bool writes_planned(const cgl_recording *recording, const cgl_op *op) {
 cgl_status cgl_graph_set_enabled(cgl_graph *graph, size_t index, bool enabled) {
   cgl_context *context = graph->object.context;
   cgl_op *op;
-  cgl_status status = find(graph, index, switching, &op);
+  cgl_status status = cgl_change_find(graph, index, switching, &op);
   if (!status && !can_be_off(op))
-    status = refuse_kind(op, switching, "a kernel, a copy or a fill");
+    status = cgl_change_refuse(op, switching, "a kernel, a copy or a fill");
   if (!status)
     status = cgl_context_enter(context, switching);
   if (status || op->off == !enabled)

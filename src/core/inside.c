@@ -1,5 +1,6 @@
 /* Looking inside a captured graph: its nodes, as the recording has them. */
 #include "core/annotate.h"
+#include "core/change.h"
 #include "core/graph.h"
 
 #include <string.h>
@@ -57,6 +58,7 @@ cgl_status cgl_graph_node(cgl_graph *graph, size_t index, cgl_node_info *info) {
   memcpy(info->block, op->block, sizeof op->block);
   info->shared_bytes = op->shared_bytes;
   info->enabled = !op->off;
+  info->type = cgl_change_type(graph, op);
   if (op->scope) {
     info->label = op->scope->label;
     info->annotations = op->scope->pairs;

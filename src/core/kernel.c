@@ -167,12 +167,8 @@ cgl_status cgl_kernel_check(cgl_kernel *kernel, const cgl_launch *launch,
 /* ---- launching --------------------------------------------------------------
  */
 
-bool cgl_kernel_reaches(const cgl_kernel *kernel, size_t index,
-                        const cgl_arg *arg, cgl_range *range) {
-  const cgl_signature *signature = kernel->signature;
-  bool readonly = signature && index < signature->nparameters &&
-                  signature->parameters[index].readonly;
-  *range = (cgl_range){.write = !readonly, .argument = (uint16_t)index};
+bool cgl_arg_reaches(const cgl_arg *arg, cgl_range *range) {
+  *range = (cgl_range){0};
   if (arg->kind == CGL_ARG_BUFFER) {
     range->address = arg->buffer->address;
     range->bytes = cgl_buffer_bytes(arg->buffer);
@@ -181,6 +177,19 @@ bool cgl_kernel_reaches(const cgl_kernel *kernel, size_t index,
     range->bytes = arg->pinned->count * cgl_type_bytes(arg->pinned->type);
   } else
     return false;
+  return true;
+}
+
+
+bool cgl_kernel_reaches(const cgl_kernel *kernel, size_t index,
+                        const cgl_arg *arg, cgl_range *range) {
+  const cgl_signature *signature = kernel->signature;
+  bool readonly = signature && index < signature->nparameters &&
+                  signature->parameters[index].readonly;
+  if (!cgl_arg_reaches(arg, range))
+    return false;
+  range->write = !readonly;
+  range->argument = (uint16_t)index;
   return true;
 }
 

@@ -7,6 +7,8 @@
 #include "core/capture.h"
 #include "core/pool.h"
 
+#include <string.h>
+
 /* Who gave memory up by hand, and where; see liveness.c. */
 typedef struct cgl_life {
   cgl_site made, ended;
@@ -57,6 +59,27 @@ void cgl_buffer_touch(cgl_buffer *buffer, const cgl_stream *stream);
 cgl_status cgl_buffer_of_module(cgl_module *module, CUdeviceptr address,
                                 cgl_type type, size_t count,
                                 cgl_buffer **buffer);
+
+/* What a recording keeps of a fill, and of a copy the type alone.  A fill of
+   eight-byte elements is one of words, when both halves are the same, or two of
+   a half each. */
+typedef struct cgl_element {
+  uint32_t word;      /* the value, or the half of it */
+  uint8_t type, half; /* cgl_type; 0: the whole, 1: the first, 2: the second */
+  uint8_t pinned;     /* range of a copy that is pinned memory, from 1; or 0 */
+} cgl_element;
+
+/* Where the words of the half begin in an element. */
+static inline size_t cgl_element_at(const cgl_element *element) {
+  return element->half == 2 ? 4 : 0;
+}
+/* Takes the word of the element at `value`. */
+static inline void cgl_element_set(cgl_element *element, const void *value) {
+  size_t bytes = cgl_type_bytes((cgl_type)element->type);
+  element->word = 0;
+  memcpy(&element->word, (const char *)value + cgl_element_at(element),
+         bytes < 4 ? bytes : 4);
+}
 
 /* peer.c: the copy of cgl_buffer_copy when the buffers are on two devices. */
 cgl_status cgl_copy_across(cgl_buffer *to, cgl_buffer *from, cgl_stream *stream,

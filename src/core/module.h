@@ -54,6 +54,8 @@ cgl_launch cgl_launch_resolve(const cgl_launch *wanted);
    the kernel cannot have; enters its context.  cuFuncSetAttribute */
 cgl_status cgl_kernel_check(cgl_kernel *kernel, const cgl_launch *launch,
                             size_t nargs, const char *operation);
+/* The memory of a buffer or pinned memory; false: the argument has none. */
+bool cgl_arg_reaches(const cgl_arg *arg, cgl_range *range);
 /* The memory that argument `index` reaches; false when it is no pointer to
    ours. */
 bool cgl_kernel_reaches(const cgl_kernel *kernel, size_t index,

@@ -78,8 +78,64 @@ static void read_launch(lua_State *L, cgl_lua *S, cgl_graph *graph, size_t node,
 }
 
 
-/* g:set_params(node, {[i] = value, grid =, block =, shared =}); what is not
-   there stays. */
+static void set_kernel(lua_State *L, cgl_lua *S, cgl_graph *graph, size_t node,
+                       const cgl_kernel *kernel) {
+  cgl_arg args[CGL_LUA_MAX_ARGS];
+  cgl_launch launch;
+  bool relaunch = read_arguments(L, S, kernel, args);
+  if (relaunch)
+    read_launch(L, S, graph, node, &launch);
+  cgl_lua_done(L, S,
+               cgl_graph_set_params(graph, node, relaunch ? &launch : NULL,
+                                    args, cgl_kernel_param_count(kernel)));
+}
+
+
+static void set_fill(lua_State *L, cgl_lua *S, cgl_graph *graph, size_t node,
+                     cgl_type type) {
+  static const char *const known[] = {"buffer", "value", NULL};
+  cgl_lua_options(L, S, 3, known);
+  cgl_buffer *buffer = cgl_lua_option_object(L, S, 3, "buffer", CGL_LUA_buffer);
+  char element[8]; /* bytes of the widest */
+  bool changes = cgl_lua_option(L, 3, "value");
+  S->blame = 3;
+  if (changes)
+    cgl_lua_data_value(L, S, lua_gettop(L), type, element);
+  S->blame = 0;
+  cgl_lua_done(
+      L, S, cgl_graph_set_fill(graph, node, buffer, changes ? element : NULL));
+}
+
+
+/* A buffer or pinned memory; borrowed from the table at 3. */
+static cgl_arg read_memory(lua_State *L, cgl_lua *S, const char *name) {
+  cgl_arg arg = {.kind = CGL_ARG_SAME};
+  if (!cgl_lua_option(L, 3, name))
+    return arg;
+  bool pinned = cgl_lua_is(L, lua_gettop(L), CGL_LUA_pinned);
+  lua_pop(L, 1);
+  if (pinned) {
+    arg.kind = CGL_ARG_PINNED;
+    arg.pinned = cgl_lua_option_object(L, S, 3, name, CGL_LUA_pinned);
+  } else {
+    arg.kind = CGL_ARG_BUFFER;
+    arg.buffer = cgl_lua_option_object(L, S, 3, name, CGL_LUA_buffer);
+  }
+  return arg;
+}
+
+
+static void set_copy(lua_State *L, cgl_lua *S, cgl_graph *graph, size_t node) {
+  static const char *const known[] = {"to", "from", NULL};
+  cgl_lua_options(L, S, 3, known);
+  const cgl_arg to = read_memory(L, S, "to"), from = read_memory(L, S, "from");
+  cgl_lua_done(L, S, cgl_graph_set_copy(graph, node, &to, &from));
+}
+
+
+/* g:set_params(node, {[i] = value, grid =, block =, shared =}) of a kernel,
+   {buffer =, value =} of a fill, {to =, from =} of a copy; what is not there
+   stays. */
 static int graph_set_params(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "graph:set_params");
   cgl_set_site(NULL, 0);
@@ -90,15 +146,18 @@ static int graph_set_params(lua_State *L) {
     cgl_lua_bad(L, S, 3, "a table of arguments expected, got %s",
                 luaL_typename(L, 3));
   cgl_kernel *kernel;
+  cgl_node_info info = {.kind = "kernel"};
   cgl_lua_done(L, S, cgl_graph_node_kernel(graph, node, &kernel));
-  cgl_arg args[CGL_LUA_MAX_ARGS];
-  cgl_launch launch;
-  bool relaunch = read_arguments(L, S, kernel, args);
-  if (relaunch)
-    read_launch(L, S, graph, node, &launch);
-  cgl_lua_done(L, S,
-               cgl_graph_set_params(graph, node, relaunch ? &launch : NULL,
-                                    args, cgl_kernel_param_count(kernel)));
+  if (!kernel)
+    cgl_lua_done(L, S, cgl_graph_node(graph, node, &info));
+  if (kernel)
+    set_kernel(L, S, graph, node, kernel);
+  else if (!strcmp(info.kind, "memset"))
+    set_fill(L, S, graph, node, info.type);
+  else if (!strcmp(info.kind, "memcpy"))
+    set_copy(L, S, graph, node);
+  else /* refused, with what it is */
+    cgl_lua_done(L, S, cgl_graph_set_params(graph, node, NULL, NULL, 0));
   return 0;
 }
 

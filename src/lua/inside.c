@@ -58,7 +58,7 @@ static void push_annotations(lua_State *L, const cgl_node_info *info) {
 
 /* One node of the recording as a table; indices count from 1. */
 static void push_node(lua_State *L, const cgl_node_info *info) {
-  lua_createtable(L, 0, 8);
+  lua_createtable(L, 0, 9);
   lua_pushstring(L, info->kind);
   lua_setfield(L, -2, "kind");
   lua_pushstring(L, info->name);
@@ -69,6 +69,10 @@ static void push_node(lua_State *L, const cgl_node_info *info) {
   lua_setfield(L, -2, "line");
   lua_pushboolean(L, info->enabled);
   lua_setfield(L, -2, "enabled");
+  if (info->type != CGL_TYPE_COUNT) {
+    lua_pushstring(L, cgl_type_name(info->type));
+    lua_setfield(L, -2, "type");
+  }
   if (info->grid[0]) {
     push_sizes(L, info->grid);
     lua_setfield(L, -2, "grid");

@@ -90,6 +90,7 @@ function graph:enable_debug_mode() end
 ---@field name string the kernel's name, or the operation
 ---@field file string script file, or ""
 ---@field line integer script line, or 0
+---@field type? string of the elements of a fill or copy
 ---@field grid? integer[] blocks, of a kernel
 ---@field block? integer[] threads, of a kernel
 ---@field enabled boolean replays run it
@@ -101,10 +102,11 @@ function graph:enable_debug_mode() end
 ---@return cgraphlua.node[]
 function graph:nodes() end
 
---- Gives a kernel's node other arguments, by their number, and another launch
---- (grid, block, shared), for replays from now on; what is not in the table
---- stays.  Checked as a launch is.  Buffers that captures allocated stay where
---- they are, and so do generators.
+--- Gives a node other parameters, for replays from now on: a kernel arguments by
+--- their number and a launch (grid, block, shared), a fill `buffer` and `value`,
+--- a copy `to` and `from`.  What is not in the table stays.  Checked as the call
+--- was.  Buffers that captures allocated stay where they are, and so do
+--- generators.
 ---@param node integer index in nodes
 ---@param params table<integer|string, any>
 function graph:set_params(node, params) end
