@@ -56,8 +56,9 @@ cgl_status cgl_check_elements(cgl_type type, size_t count,
 }
 
 
-static cgl_status buffer_new(cgl_context *context, cgl_type type, size_t count,
-                             const char *operation, cgl_buffer **out) {
+/* Everything but the object. */
+static cgl_status buffer_begin(cgl_type type, size_t count,
+                               const char *operation, cgl_buffer **out) {
   cgl_status status = cgl_check_elements(type, count, operation);
   if (status)
     return status;
@@ -71,6 +72,23 @@ static cgl_status buffer_new(cgl_context *context, cgl_type type, size_t count,
   buffer->ndims = 1;
   buffer->shape[0] = count;
   buffer->life.made = cgl_site_here;
+  *out = buffer;
+  return CGL_OK;
+}
+
+
+static cgl_status buffer_new(cgl_context *context, cgl_type type, size_t count,
+                             const char *operation, cgl_buffer **out) {
+  cgl_status status = buffer_begin(type, count, operation, out);
+  if (!status)
+    cgl_object_init(&(*out)->object, CGL_OBJECT_buffer, context);
+  return status;
+}
+
+
+/* An empty buffer's device is kept by nothing else. */
+static cgl_status buffer_empty(cgl_context *context, cgl_buffer *buffer,
+                               cgl_buffer **out) {
   cgl_object_init(&buffer->object, CGL_OBJECT_buffer, context);
   *out = buffer;
   return CGL_OK;
@@ -91,25 +109,30 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
       stream->capture && stream->capture->pool != pool ? stream->capture : NULL;
   if (!status && user)
     status = cgl_capture_reserve(stream, operation, 0, 0, 1);
+  cgl_buffer *buffer;
   if (!status)
-    status = buffer_new(context, type, count, operation, out);
-  size_t bytes = status ? 0 : count * types[type].bytes;
-  if (!bytes)
+    status = buffer_begin(type, count, operation, &buffer);
+  if (status)
     return status;
-  status = cgl_pool_alloc(pool, stream, bytes, operation, &(*out)->block);
+  size_t bytes = count * types[type].bytes;
+  if (!bytes)
+    return buffer_empty(context, buffer, out);
+  status = cgl_pool_alloc(pool, stream, bytes, operation, &buffer->block);
   if (status) {
-    cgl_buffer_release(*out);
+    free(buffer);
     *out = NULL;
     return status;
   }
-  (*out)->address = cgl_block_address((*out)->block, bytes);
-  (*out)->block->owner = *out;
+  cgl_object_init_guest(&buffer->object, CGL_OBJECT_buffer, context);
+  buffer->address = cgl_block_address(buffer->block, bytes);
+  buffer->block->owner = buffer;
   if (stream->capture && pool == stream->capture->pool) {
-    (*out)->born = stream->capture->serial;
-    (*out)->number = atomic_fetch_add(&next_number, 1);
+    buffer->born = stream->capture->serial;
+    buffer->number = atomic_fetch_add(&next_number, 1);
   }
   if (user)
     cgl_capture_keep(user, &pool->object);
+  *out = buffer;
   return CGL_OK;
 }
 

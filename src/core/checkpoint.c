@@ -87,7 +87,7 @@ void cgl_checkpoint_destroy(cgl_checkpoint *checkpoint) {
   bool last = unpin(pool);
   pthread_mutex_unlock(&pool->lock);
   if (last)
-    cgl_object_release(&pool->object);
+    cgl_pool_unkeep(pool);
   cgl_pool_release(pool);
   free(checkpoint);
 }
@@ -95,25 +95,22 @@ void cgl_checkpoint_destroy(cgl_checkpoint *checkpoint) {
 
 /* The buffer may not be used any more; its block goes now, unless a capture
    kept the buffer, whose graph may be replayed until it dies. */
-static cgl_block *take_back(cgl_pool *pool, cgl_block *block) {
+static cgl_block *take_back(cgl_pool *pool, cgl_block *block, bool *last) {
   cgl_buffer *buffer = block->owner;
-  bool last = false; /* the caller holds the pool */
   if (!buffer)
     return block;
   buffer->taken_at = cgl_site_here;
   atomic_store(&buffer->taken, true);
   if (atomic_load(&buffer->object.retained_by))
     return block;
+  cgl_object_unguest(&buffer->object);
   buffer->block = NULL;
   if (block->number <= pool->pinned) {
     block->dropped = block->wide = true;
     block->owner = NULL;
     return block;
   }
-  block = cgl_pool_free_block(pool, block, true, &last);
-  if (last)
-    atomic_fetch_sub(&pool->object.references, 1);
-  return block;
+  return cgl_pool_free_block(pool, block, true, last);
 }
 
 
@@ -128,13 +125,16 @@ cgl_status cgl_pool_restore(cgl_pool *pool, cgl_checkpoint *checkpoint) {
   cgl_status status = refuse_capture(pool, operation);
   if (status)
     return status;
+  bool last = false;
   cgl_sharing_undo(pool, checkpoint->made, checkpoint->number);
   pthread_mutex_lock(&pool->lock);
   for (cgl_segment *segment = pool->segments; segment; segment = segment->next)
     for (cgl_block *block = segment->first; block; block = block->next)
       if (block->extent == CGL_EXTENT_LIVE && !block->dropped &&
           block->number > checkpoint->number)
-        block = take_back(pool, block);
+        block = take_back(pool, block, &last);
   pthread_mutex_unlock(&pool->lock);
+  if (last)
+    cgl_pool_unkeep(pool);
   return CGL_OK;
 }

@@ -29,6 +29,7 @@ typedef struct cgl_object {
   atomic_int references;
   cgl_object_kind kind;
   cgl_context *context;          /* retained; a context's own is NULL */
+  bool guest;                    /* but what it owns keeps the context */
   struct cgl_object *next;       /* on the dead list */
   _Atomic(uint64_t) retained_by; /* serial of the last capture that kept it */
 } cgl_object;
@@ -39,6 +40,12 @@ typedef struct cgl_object {
 /* Starts an object with one reference; retains the context, counts it live. */
 void cgl_object_init(cgl_object *object, cgl_object_kind kind,
                      cgl_context *context);
+/* The same for an object that owns something which keeps the context, and need
+   not count on it itself. */
+void cgl_object_init_guest(cgl_object *object, cgl_object_kind kind,
+                           cgl_context *context);
+/* A guest is about to lose what keeps the context: it retains it. */
+void cgl_object_unguest(cgl_object *object);
 void cgl_object_retain(cgl_object *object);
 /* False when the last reference is gone already: the object may wait on the
    dead list. */
@@ -74,6 +81,32 @@ void cgl_stream_retire(cgl_stream *stream);
 #define X(noun) void cgl_##noun##_destroy(cgl_##noun *noun);
 CGL_OBJECTS(X)
 #undef X
+
+/* ---- tally.c
+ * -------------------------------------------------------------------- */
+
+/* Objects of every kind, as one thread counts them: what it made less what it
+   tore down, so that counting shares no memory with other threads. */
+typedef struct cgl_tally {
+  struct cgl_tally *next; /* of all threads', under a lock */
+  bool listed;
+  atomic_int_fast64_t count[CGL_OBJECT_COUNT]; /* this thread writes */
+} cgl_tally;
+
+extern _Thread_local cgl_tally cgl_tally_here;
+/* Lists the thread's tally, or counts where all threads can. */
+void cgl_tally_first(cgl_object_kind kind, int by);
+/* Counts an object that is made (1) or torn down (-1). */
+static inline void cgl_tally_add(cgl_object_kind kind, int by) {
+  if (!cgl_tally_here.listed) {
+    cgl_tally_first(kind, by);
+    return;
+  }
+  atomic_int_fast64_t *count = &cgl_tally_here.count[kind];
+  atomic_store_explicit(count,
+                        atomic_load_explicit(count, memory_order_relaxed) + by,
+                        memory_order_relaxed);
+}
 
 /* ---- error.c
  * ------------------------------------------------------------------- */

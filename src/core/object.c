@@ -5,7 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-static atomic_int_fast64_t live[CGL_OBJECT_COUNT];
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_object *dead_first, **dead_last = &dead_first;
 static atomic_long ndead;
@@ -22,23 +21,29 @@ static atomic_long bearable = BEARABLE;
 static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
 
-static const char *const nouns[] = {
-#define X(noun) #noun,
-    CGL_OBJECTS(X)
-#undef X
-};
-
-
-void cgl_object_init(cgl_object *object, cgl_object_kind kind,
-                     cgl_context *context) {
+void cgl_object_init_guest(cgl_object *object, cgl_object_kind kind,
+                           cgl_context *context) {
   atomic_init(&object->references, 1);
   atomic_init(&object->retained_by, 0);
   object->kind = kind;
   object->context = context;
+  object->guest = true;
   object->next = NULL;
-  if (context)
-    cgl_object_retain(&context->object);
-  atomic_fetch_add(&live[kind], 1);
+  cgl_tally_add(kind, 1);
+}
+
+
+void cgl_object_init(cgl_object *object, cgl_object_kind kind,
+                     cgl_context *context) {
+  cgl_object_init_guest(object, kind, context);
+  cgl_object_unguest(object);
+}
+
+
+void cgl_object_unguest(cgl_object *object) {
+  if (object->guest && object->context)
+    cgl_object_retain(&object->context->object);
+  object->guest = false;
 }
 
 
@@ -57,7 +62,7 @@ bool cgl_object_try_retain(cgl_object *object) {
 
 
 static void destroy(cgl_object *object) {
-  cgl_context *context = object->context;
+  cgl_context *context = object->guest ? NULL : object->context;
   cgl_object_kind kind = object->kind;
   switch (kind) {
 #define X(noun)                                 \
@@ -69,7 +74,7 @@ static void destroy(cgl_object *object) {
   case CGL_OBJECT_COUNT:
     return;
   }
-  atomic_fetch_sub(&live[kind], 1);
+  cgl_tally_add(kind, -1);
   if (context)
     cgl_object_release(&context->object);
 }
@@ -87,8 +92,13 @@ static bool needs_driver(const cgl_object *object) {
 
 
 void cgl_object_release(cgl_object *object) {
-  if (atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel) !=
-      1)
+  /* The only reference is the caller's: of what cgl_object_try_retain is not
+     asked about, nobody else can get at it. */
+  bool sole =
+      object->kind == CGL_OBJECT_buffer &&
+      atomic_load_explicit(&object->references, memory_order_acquire) == 1;
+  if (!sole && atomic_fetch_sub_explicit(&object->references, 1,
+                                         memory_order_acq_rel) != 1)
     return;
   if (!needs_driver(object)) {
     destroy(object);
@@ -239,18 +249,6 @@ void cgl_captures_unhold(void) {
 
 int cgl_captures_underway(void) {
   return atomic_load(&captures);
-}
-
-
-int64_t cgl_live(const char *noun) {
-  int64_t all = 0;
-  for (int kind = 0; kind < CGL_OBJECT_COUNT; kind++) {
-    int64_t count = atomic_load(&live[kind]);
-    if (!strcmp(noun, nouns[kind]))
-      return count;
-    all += count;
-  }
-  return strcmp(noun, "all") ? -1 : all;
 }
 
 

@@ -215,10 +215,10 @@ static CUresult obtain(cgl_pool *pool, size_t bytes, cgl_stream *stream,
    Without memory for records the whole block is taken. */
 static cgl_block *carve(cgl_pool *pool, cgl_block *block, size_t bytes,
                         cgl_lane *lane) {
-  size_t pad = cgl_index_pad(block, bytes);
   if (pool->desc.no_split || block->bytes == bytes ||
       !cgl_index_reserve(pool, 2))
     return block;
+  size_t pad = cgl_index_pad(block, bytes);
   if (pad && block->bytes - bytes >= pad) {
     cgl_block *aligned = cgl_index_cut(pool, block, pad);
     cgl_index_insert(pool, block, lane);
@@ -240,8 +240,9 @@ static void count(cgl_pool *pool, size_t bytes) {
 
 
 static size_t in_units(const cgl_pool *pool, size_t bytes) {
-  size_t unit =
-      pool->guard || pool->desc.no_split ? pool->granularity : CGL_POOL_UNIT;
+  if (!pool->guard && !pool->desc.no_split)
+    return (bytes + CGL_POOL_UNIT - 1) / CGL_POOL_UNIT * CGL_POOL_UNIT;
+  size_t unit = pool->granularity;
   return (bytes + unit - 1) / unit * unit;
 }
 
@@ -264,10 +265,16 @@ static cgl_lane *home_of(cgl_pool *pool, const cgl_stream *stream,
 }
 
 
-/* The block is live from here on, with the rest of it back in its lane. */
-static cgl_block *hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
-                           const cgl_stream *stream, cgl_lane *rest) {
-  block = carve(pool, block, in_units(pool, bytes), rest);
+/* What the live blocks of a pool have one reference to, all together. */
+static cgl_object *keeper(const cgl_pool *pool) {
+  return pool->own ? &pool->object.context->object
+                   : (cgl_object *)&pool->object;
+}
+
+
+/* The block, which came from lane `rest`, is live from here on. */
+static void hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
+                     const cgl_stream *stream, cgl_lane *rest) {
   count(pool, block->bytes);
   block->stream = stream->serial;
   block->free_after = 0;
@@ -278,25 +285,41 @@ static cgl_block *hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
   block->site = cgl_site_here;
   block->captured = stream->capture && stream->capture->pool == pool;
   block->home = block->captured ? NULL : home_of(pool, stream, rest);
-  /* One reference for all live blocks. */
   if (pool->stats.allocations - pool->stats.frees == 1)
-    cgl_object_retain(&pool->object);
+    cgl_object_retain(keeper(pool));
   cgl_history_add(pool, block, false);
-  return block;
+}
+
+
+/* What find() would come to, when the stream just freed as much. */
+static cgl_block *take_last(cgl_pool *pool, size_t bytes,
+                            const cgl_stream *stream, cgl_lane **rest) {
+  const cgl_graph *graph = stream->capture;
+  *rest = pool->lanes;
+  return pool->guard || (graph && graph->pool != pool)
+             ? NULL
+             : cgl_index_take_last(pool, stream->serial, graph, bytes);
 }
 
 
 static CUresult serve(cgl_pool *pool, cgl_stream *stream, size_t bytes,
                       const char **entry, cgl_block **out) {
+  size_t size = in_units(pool, bytes);
+  CUresult result = CUDA_SUCCESS;
   cgl_lane *rest = NULL;
   pthread_mutex_lock(&pool->lock);
   CHECK(pool);
-  CUresult result =
-      obtain(pool, in_units(pool, bytes), stream, entry, out, &rest);
+  cgl_block *block = take_last(pool, size, stream, &rest);
+  if (!block) {
+    result = obtain(pool, size, stream, entry, &block, &rest);
+    if (!result)
+      block = carve(pool, block, size, rest);
+  }
   if (!result)
-    *out = hand_out(pool, *out, bytes, stream, rest);
+    hand_out(pool, block, bytes, stream, rest);
   CHECK(pool);
   pthread_mutex_unlock(&pool->lock);
+  *out = block;
   return result;
 }
 
@@ -312,7 +335,8 @@ CUresult cgl_pool_spare_block(cgl_pool *pool, cgl_stream *stream, size_t bytes,
     found = false;
   }
   if (found) {
-    *out = hand_out(pool, *out, bytes, stream, rest);
+    *out = carve(pool, *out, in_units(pool, bytes), rest);
+    hand_out(pool, *out, bytes, stream, rest);
     atomic_fetch_sub(&pool->object.references, 1); /* the blocks have theirs */
   }
   pthread_mutex_unlock(&pool->lock);
@@ -381,6 +405,11 @@ cgl_block *cgl_pool_free_block(cgl_pool *pool, cgl_block *block, bool wide,
 }
 
 
+void cgl_pool_unkeep(cgl_pool *pool) {
+  cgl_object_release(keeper(pool));
+}
+
+
 void cgl_pool_free(cgl_block *block, bool wide) {
   cgl_pool *pool = block->segment->pool;
   bool last = false;
@@ -396,7 +425,7 @@ void cgl_pool_free(cgl_block *block, bool wide) {
   CHECK(pool);
   pthread_mutex_unlock(&pool->lock);
   if (last)
-    cgl_object_release(&pool->object);
+    cgl_pool_unkeep(pool);
 }
 
 
@@ -500,6 +529,7 @@ cgl_status cgl_pool_create_own(cgl_context *context, const cgl_pool_desc *desc,
     return status;
   atomic_init(&(*out)->object.references, 1);
   (*out)->object.kind = CGL_OBJECT_pool;
+  (*out)->own = true;
   return CGL_OK;
 }
 

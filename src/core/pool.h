@@ -120,6 +120,7 @@ struct cgl_pool {
   uint64_t pinned; /* blocks of this number and below are not freed */
   struct cgl_pool *next_pool; /* in the context's list, under its lock */
   bool guard; /* every block's end lies against unmapped memory */
+  bool own;   /* the context's, which it does not keep alive */
   atomic_uint_fast64_t used; /* the wait that covers the last replay */
   atomic_bool shared;        /* others than one graph may use the pool */
   atomic_int captures; /* whose graphs live: their replays use the scratch */
@@ -162,6 +163,10 @@ cgl_block *cgl_index_find(const cgl_lane *lane, size_t bytes);
 /* The same among those that were freed before `tick`; looks at so many. */
 cgl_block *cgl_index_find_before(const cgl_lane *lane, size_t bytes,
                                  uint64_t tick);
+/* What was freed last of exactly `bytes` into the stream's lane, taken out of
+   it, when that is the lane used last; NULL: it takes a look around. */
+cgl_block *cgl_index_take_last(cgl_pool *pool, uint64_t stream, bool scratch,
+                               size_t bytes);
 /* The first extent of the lanes' bins from this size on, and the one after. */
 cgl_block *cgl_index_first(const cgl_lane *lane, size_t bytes);
 cgl_block *cgl_index_next(const cgl_block *block);
@@ -199,8 +204,8 @@ cgl_status cgl_pool_create_own(cgl_context *context, const cgl_pool_desc *desc,
                                cgl_pool **pool);
 /* pinned.c: the one of page-locked host memory. */
 cgl_status cgl_pool_create_pinned(cgl_context *context, cgl_pool **pool);
-/* A block of at least `bytes` (> 0) for work on `stream`; the pool is retained
-   while it has one. */
+/* A block of at least `bytes` (> 0) for work on `stream`; while a pool has
+   blocks they keep it, or the context when the pool is the context's own. */
 cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
                           const char *operation, cgl_block **block);
 /* A block from what is free in the pool, which does not grow and may have lost
@@ -210,9 +215,11 @@ CUresult cgl_pool_spare_block(cgl_pool *pool, cgl_stream *stream, size_t bytes,
 /* Takes the block back; `wide`: streams other than the owner used it. */
 void cgl_pool_free(cgl_block *block, bool wide);
 /* The same without asking checkpoints, under the lock; the joined extent.
- *last: it was the last block, and the pool is to be released. */
+ *last: it was the last block: cgl_pool_unkeep follows, without the lock. */
 cgl_block *cgl_pool_free_block(cgl_pool *pool, cgl_block *block, bool wide,
                                bool *last);
+/* Releases what the pool's blocks kept, now that there are none. */
+void cgl_pool_unkeep(cgl_pool *pool);
 /* The device has been waited for: what was pending is anybody's now. */
 void cgl_pool_settle(cgl_pool *pool);
 /* A capture into the pool begins; it has ended. */

@@ -123,11 +123,9 @@ static void bin_add(cgl_lane *lane, cgl_block *block) {
 }
 
 
-void cgl_index_remove(cgl_pool *pool, cgl_block *block) {
-  (void)pool;
+static inline void bin_remove(cgl_block *block, unsigned first,
+                              unsigned second) {
   cgl_lane *lane = block->lane;
-  unsigned first, second;
-  bin_of(block->bytes, &first, &second);
   if (block->bin_next)
     block->bin_next->bin_prev = block->bin_prev;
   if (block->bin_prev)
@@ -138,6 +136,29 @@ void cgl_index_remove(cgl_pool *pool, cgl_block *block) {
   lane->bytes -= block->bytes;
   block->lane = NULL;
   block->extent = CGL_EXTENT_LIVE;
+}
+
+
+void cgl_index_remove(cgl_pool *pool, cgl_block *block) {
+  (void)pool;
+  unsigned first, second;
+  bin_of(block->bytes, &first, &second);
+  bin_remove(block, first, second);
+}
+
+
+cgl_block *cgl_index_take_last(cgl_pool *pool, uint64_t stream, bool scratch,
+                               size_t bytes) {
+  const cgl_lane *lane = pool->lanes;
+  if (!lane || lane->stream != stream || lane->scratch != scratch)
+    return NULL;
+  unsigned first, second;
+  bin_of(bytes, &first, &second);
+  cgl_block *block = lane->bins[first][second];
+  if (!block || block->bytes != bytes || cgl_index_pad(block, bytes))
+    return NULL;
+  bin_remove(block, first, second);
+  return block;
 }
 
 
