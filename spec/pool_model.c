@@ -313,6 +313,7 @@ cgl_status model_open(model_world *w) {
       [MODEL_ENGINE] = {.allocator = &allocator},
   };
   pthread_mutex_init(&w->lock, NULL);
+  setenv("CGRAPHLUA_HOST_MEMORY", "256M", 0);
   cgl_status status = cgl_context_open(NULL, &w->context);
   for (int p = 0; p < MODEL_OWN && !status; p++)
     status = cgl_pool_create(w->context, &descs[p], &w->pools[p]);

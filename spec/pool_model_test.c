@@ -96,7 +96,6 @@ static void run(int threads, uint64_t operations, uint64_t seed) {
 int main(int argc, char **argv) {
   uint64_t operations = argc > 1 ? strtoull(argv[1], NULL, 10) : OPERATIONS;
   uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-  setenv("CGRAPHLUA_HOST_MEMORY", "256M", 0);
   run(1, operations / 2, seed);
   run(THREADS, operations / 2, seed);
   tap_ok(!cgl_live("all"), "nothing is alive at the end");
