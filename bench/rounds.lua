@@ -2,14 +2,13 @@
 -- instantiate, replay, reset, capture again, drop.  Neither the process nor the
 -- device may hold more memory at the end than after a warm-up.
 --   cgraphlua bench/rounds.lua [--device D] [--rounds N]
--- Both are read when all garbage is collected, the device has been waited for
--- and malloc has given back what it only kept.  More than GROWTH of resident
--- or DEVICE_GROWTH of device memory is a failure, as are an object that is left
--- and a sum that is wrong.
+-- More than GROWTH of resident or DEVICE_GROWTH of device memory is a failure,
+-- as are an object that is left and a sum that is wrong.
 
-local ffi = require "ffi"
 local cg = require "cgraphlua"
 local options = require "cgraphlua.options"
+
+local memory = dofile((arg[0]:match "^.*/" or "./") .. "memory.lua")
 
 local GROWTH = 1        -- MiB: compiled traces, pieces of the heap still in use
 local DEVICE_GROWTH = 4 -- MiB: a pool's last segment, a driver's own
@@ -20,33 +19,6 @@ local opt = options.read({
   { "rounds", "N", 100000, "graphs made, captured, replayed, reset and dropped", min = 100,
     max = 1e9 },
 }, arg)
-
-ffi.cdef "int malloc_trim(size_t pad);"
-
--- Resident MiB, but for the memory of the host device: that is the device's,
--- and it is touched bit by bit.
-local function resident()
-  local total, counts = 0, true
-  for line in io.lines "/proc/self/smaps" do
-    if line:match "^%x+%-%x+ " then
-      counts = not line:find("cgraphlua-memory", 1, true)
-    elseif counts then
-      total = total + (tonumber(line:match "^Rss:%s*(%d+)") or 0)
-    end
-  end
-  return total / 1024
-end
-
--- MiB of the process and of the device, and live objects, when all is quiet.
-local function measure()
-  for _ = 1, 2 do
-    collectgarbage()
-    cg.synchronize()
-  end
-  pcall(function() ffi.C.malloc_trim(0) end) -- glibc has it
-  local free, total = cg.mem_get_info()
-  return { resident = resident(), device = (total - free) / 2 ^ 20, live = cg.live() }
-end
 
 local add = cg.kernel [[
 extern "C" __global__ void add(float *x, float a, int n) {
@@ -116,15 +88,6 @@ end
 
 local warm = math.max(math.floor(opt.rounds / 10), 50)
 rounds(1, warm)
-local start = measure()
+local start = memory.read()
 rounds(warm + 1, opt.rounds)
-local finish = measure()
-local function change(name) return finish[name] - start[name] end
-print(string.format("%d rounds: resident memory %.1f MiB, then %.1f MiB (%+.2f); "
-  .. "device memory %.1f MiB, then %.1f MiB (%+.2f); live objects %+d", opt.rounds,
-  start.resident, finish.resident, change "resident",
-  start.device, finish.device, change "device", change "live"))
-if change "resident" > GROWTH or change "device" > DEVICE_GROWTH or change "live" > 0 then
-  io.stderr:write "rounds: memory or an object is left behind\n"
-  os.exit(1, true)
-end
+memory.judge("rounds", opt.rounds .. " rounds", start, GROWTH, DEVICE_GROWTH)

@@ -1,16 +1,15 @@
 -- Captures and replays by the thousand in one process: its memory must not
 -- grow, nor may an object be left.
 --   cgraphlua bench/soak.lua [--device D] [--captures N] [--replays N]
--- Resident memory is read from /proc/self/statm after a warm-up and at the end,
--- when all garbage is collected and malloc has given back what it only kept;
--- more than GROWTH between the two is a failure.  A GPU's driver goes on filling
--- stores of its own for some thousand captures, so the warm-up has that many;
--- bench/rounds.lua, which leaves the host device's memory out,
--- holds both to less.
+-- Memory is read after a warm-up and at the end; more than GROWTH of resident or
+-- DEVICE_GROWTH of device memory between the two is a failure.  A GPU's driver
+-- goes on filling stores of its own for some thousand captures, so the warm-up
+-- has that many.
 
-local ffi = require "ffi"
 local cg = require "cgraphlua"
 local options = require "cgraphlua.options"
+
+local memory = dofile((arg[0]:match "^.*/" or "./") .. "memory.lua")
 
 local WARM_UP = 5000 -- captures, at least; more are a tenth of the work
 
@@ -21,26 +20,13 @@ local opt = options.read({
   { "replays", "N", 1000000, "replays in all", min = 10, max = 1e12 },
 }, arg)
 
--- MiB: compiled traces, pieces of the heap still in use, memory of the host
--- device that is touched bit by bit; and a GPU's driver holds up to 3 MiB more or
--- less at any moment, however many the captures.
-local GROWTH = 4
-
-ffi.cdef "int malloc_trim(size_t pad);"
-
--- Resident memory in MiB.
-local function resident()
-  collectgarbage()
-  collectgarbage()
-  pcall(function() ffi.C.malloc_trim(0) end) -- glibc has it
-  local file = assert(io.open "/proc/self/statm")
-  local pages = file:read("*a"):match "^%d+ (%d+)"
-  file:close()
-  return tonumber(pages) * 4096 / 2 ^ 20
-end
+-- MiB: compiled traces and pieces of the heap still in use; a GPU's driver
+-- itself holds up to 3 MiB more or less at any moment, however many the captures.
+local GROWTH = cg.device().device == "host" and 1 or 4
+local DEVICE_GROWTH = 4 -- MiB: a pool's last segment, a driver's own
 
 local module = cg.module [[
-extern "C" __global__ void add(float *x, float a, int n)
+extern "C" __global__ void add(double *x, double a, int n)
 {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n)
@@ -49,16 +35,16 @@ extern "C" __global__ void add(float *x, float a, int n)
 ]]
 local add = module:kernel "add"
 local N = 256
-local x = cg.zeros("float", N)
+local x = cg.zeros("double", N)
 local stream, other = cg.stream(), cg.stream()
-local pinned = cg.pinned("float", N)
+local pinned = cg.pinned("double", N)
 
 -- One of each: kernels, scratch memory, a copy, a fill, a fork and a join, a
 -- child graph.
 local function capture(child)
   return (cg.capture(function()
     local main = cg.current_stream()
-    local scratch = cg.zeros("float", N)
+    local scratch = cg.zeros("double", N)
     other:wait(main)
     other:use(function()
       add:launch(1, N, scratch, 1, N)
@@ -77,7 +63,16 @@ local child = cg.capture(function()
   add:launch(1, N, x, -1, N)
 end, { keep_graph = true })
 
-local expected = 0
+local expected = 0 -- what the replays since the last check added
+
+local function check()
+  local value = x:download()[1]
+  if value ~= expected then
+    error(("the replays added %.0f, not %.0f"):format(value, expected), 0)
+  end
+  expected = 0
+  x:fill(0)
+end
 
 -- Captures `captures` graphs and spreads `replays` over them; every third is
 -- left to the collector, every fifth raises in its capture first.
@@ -104,33 +99,18 @@ local function work(captures, replays)
       graph:release()
     end
     if i % 100 == 0 then
-      cg.synchronize()
+      check()
     end
   end
-  cg.synchronize()
+  check()
 end
 
-local function check()
-  local value = x:download()[1]
-  if value ~= expected % 2 ^ 24 and expected < 2 ^ 24 then
-    error(string.format("the replays added %.0f, not %.0f", value, expected), 0)
-  end
-end
-
-local start, objects
+local start
 stream:use(function()
   local warm_up = math.max(WARM_UP, math.ceil(opt.captures / 10))
   work(warm_up, math.ceil(warm_up / opt.captures * opt.replays))
-  check()
-  start, objects = resident(), cg.live()
+  start = memory.read()
   work(opt.captures, opt.replays)
-  check()
 end)
-local finish = resident()
-local left = cg.live() - objects
-print(string.format("%d captures, %d replays: resident memory %.1f MiB, then %.1f MiB (%+.2f);"
-  .. " live objects %+d", opt.captures, opt.replays, start, finish, finish - start, left))
-if finish - start > GROWTH or left > 0 then
-  io.stderr:write(string.format("soak: more than %d MiB, or an object, is left behind\n", GROWTH))
-  os.exit(1, true)
-end
+memory.judge("soak", ("%d captures, %d replays"):format(opt.captures, opt.replays), start, GROWTH,
+  DEVICE_GROWTH)

@@ -32,7 +32,8 @@ local function transformer()
   open "transformer"
   local layers, tokens, width, heads, length = 12, 4096, 1024, 16, 1024
   for _ = 1, layers do
-    for _, parameters in ipairs { 3 * width * width, width * width, 8 * width * width, 4 * width } do
+    for _, parameters in ipairs { 3 * width * width, width * width, 8 * width * width,
+                                  4 * width } do
       take(2 * parameters)
       take(4 * parameters)
       take(4 * parameters)
@@ -96,13 +97,15 @@ end
 -- that stay, and what each frame takes and drops.
 local function frame()
   open "frame"
-  local targets = { 3840 * 2160 * 8, 3840 * 2160 * 4, 1920 * 1080 * 8, 4096 * 4096 * 4, 960 * 540 * 8 }
+  local targets = { 3840 * 2160 * 8, 3840 * 2160 * 4, 1920 * 1080 * 8, 4096 * 4096 * 4,
+                    960 * 540 * 8 }
   for _, bytes in ipairs(targets) do take(bytes) end
   local resident, oldest = {}, 1
   local function stream_in()
     local kind = below(10)
     local side = 2 ^ (8 + below(4))
-    local bytes = kind < 6 and side * side * 4 * 4 / 3 or kind < 9 and (16 + below(2000)) * KIB or 64 + below(64 * KIB)
+    local bytes = kind < 6 and side * side * 4 * 4 / 3
+      or kind < 9 and (16 + below(2000)) * KIB or 64 + below(64 * KIB)
     resident[#resident + 1] = take(bytes)
   end
   for _ = 1, 300 do stream_in() end
