@@ -247,11 +247,11 @@ void model_look(model_thread *t) {
   model_world *w = t->world;
   for (int p = 0; p < MODEL_POOLS; p++) {
     cgl_pool *pool = w->pools[p];
-    pthread_mutex_lock(&pool->lock);
+    cgl_latch_take(&pool->lock);
     bool valid = cgl_pool_is_valid(pool);
     bool within =
         !pool->desc.max_bytes || pool->stats.reserved <= pool->desc.max_bytes;
-    pthread_mutex_unlock(&pool->lock);
+    cgl_latch_drop(&pool->lock);
     pthread_mutex_lock(&w->lock);
     if (!valid)
       model_wrong(w, "pool %d is not valid", p);

@@ -50,11 +50,11 @@ cgl_status cgl_pool_checkpoint(cgl_pool *pool, cgl_checkpoint **out) {
   checkpoint->made = cgl_sharing_made(pool);
   cgl_object_init(&checkpoint->object, CGL_OBJECT_checkpoint,
                   pool->object.context);
-  pthread_mutex_lock(&pool->lock);
+  cgl_latch_take(&pool->lock);
   checkpoint->number = pool->pinned = pool->stats.allocations;
   checkpoint->next = pool->checkpoints;
   pool->checkpoints = checkpoint;
-  pthread_mutex_unlock(&pool->lock);
+  cgl_latch_drop(&pool->lock);
   *out = checkpoint;
   return CGL_OK;
 }
@@ -78,14 +78,14 @@ static bool unpin(cgl_pool *pool) {
 
 void cgl_checkpoint_destroy(cgl_checkpoint *checkpoint) {
   cgl_pool *pool = checkpoint->pool;
-  pthread_mutex_lock(&pool->lock);
+  cgl_latch_take(&pool->lock);
   for (cgl_checkpoint **link = &pool->checkpoints; *link; link = &(*link)->next)
     if (*link == checkpoint) {
       *link = checkpoint->next;
       break;
     }
   bool last = unpin(pool);
-  pthread_mutex_unlock(&pool->lock);
+  cgl_latch_drop(&pool->lock);
   if (last)
     cgl_pool_unkeep(pool);
   cgl_pool_release(pool);
@@ -127,13 +127,13 @@ cgl_status cgl_pool_restore(cgl_pool *pool, cgl_checkpoint *checkpoint) {
     return status;
   bool last = false;
   cgl_sharing_undo(pool, checkpoint->made, checkpoint->number);
-  pthread_mutex_lock(&pool->lock);
+  cgl_latch_take(&pool->lock);
   for (cgl_segment *segment = pool->segments; segment; segment = segment->next)
     for (cgl_block *block = segment->first; block; block = block->next)
       if (block->extent == CGL_EXTENT_LIVE && !block->dropped &&
           block->number > checkpoint->number)
         block = take_back(pool, block, &last);
-  pthread_mutex_unlock(&pool->lock);
+  cgl_latch_drop(&pool->lock);
   if (last)
     cgl_pool_unkeep(pool);
   return CGL_OK;

@@ -170,9 +170,9 @@ static void ask(cgl_pool *pool, size_t bytes) {
   void *user = pool->limit.user;
   size_t reserved = pool->stats.reserved;
   pool->limit.asking = true;
-  pthread_mutex_unlock(&pool->lock);
+  cgl_latch_drop(&pool->lock);
   function(user, pool, reserved, bytes);
-  pthread_mutex_lock(&pool->lock);
+  cgl_latch_take(&pool->lock);
   pool->limit.asking = false;
   cgl_index_settle(pool);
 }
@@ -307,7 +307,7 @@ static CUresult serve(cgl_pool *pool, cgl_stream *stream, size_t bytes,
   size_t size = in_units(pool, bytes);
   CUresult result = CUDA_SUCCESS;
   cgl_lane *rest = NULL;
-  pthread_mutex_lock(&pool->lock);
+  cgl_latch_take(&pool->lock);
   CHECK(pool);
   cgl_block *block = take_last(pool, size, stream, &rest);
   if (!block) {
@@ -318,7 +318,7 @@ static CUresult serve(cgl_pool *pool, cgl_stream *stream, size_t bytes,
   if (!result)
     hand_out(pool, block, bytes, stream, rest);
   CHECK(pool);
-  pthread_mutex_unlock(&pool->lock);
+  cgl_latch_drop(&pool->lock);
   *out = block;
   return result;
 }
@@ -327,7 +327,7 @@ static CUresult serve(cgl_pool *pool, cgl_stream *stream, size_t bytes,
 CUresult cgl_pool_spare_block(cgl_pool *pool, cgl_stream *stream, size_t bytes,
                               cgl_block **out) {
   cgl_lane *rest = NULL;
-  pthread_mutex_lock(&pool->lock);
+  cgl_latch_take(&pool->lock);
   cgl_index_settle(pool);
   bool found = take(pool, in_units(pool, bytes), stream, out, &rest);
   if (found && !cgl_object_try_retain(&pool->object)) {
@@ -339,7 +339,7 @@ CUresult cgl_pool_spare_block(cgl_pool *pool, cgl_stream *stream, size_t bytes,
     hand_out(pool, *out, bytes, stream, rest);
     atomic_fetch_sub(&pool->object.references, 1); /* the blocks have theirs */
   }
-  pthread_mutex_unlock(&pool->lock);
+  cgl_latch_drop(&pool->lock);
   return found ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -413,7 +413,7 @@ void cgl_pool_unkeep(cgl_pool *pool) {
 void cgl_pool_free(cgl_block *block, bool wide) {
   cgl_pool *pool = block->segment->pool;
   bool last = false;
-  pthread_mutex_lock(&pool->lock);
+  cgl_latch_take(&pool->lock);
   CHECK(pool);
   if (block->number > pool->pinned) {
     cgl_pool_free_block(pool, block, wide, &last);
@@ -423,7 +423,7 @@ void cgl_pool_free(cgl_block *block, bool wide) {
     block->owner = NULL;
   }
   CHECK(pool);
-  pthread_mutex_unlock(&pool->lock);
+  cgl_latch_drop(&pool->lock);
   if (last)
     cgl_pool_unkeep(pool);
 }
@@ -431,9 +431,9 @@ void cgl_pool_free(cgl_block *block, bool wide) {
 
 CUresult cgl_block_open_to(cgl_block *block, CUdevice device) {
   cgl_pool *pool = block->segment->pool;
-  pthread_mutex_lock(&pool->lock);
+  cgl_latch_take(&pool->lock);
   CUresult result = cgl_pages_open_to(pool, device);
-  pthread_mutex_unlock(&pool->lock);
+  cgl_latch_drop(&pool->lock);
   return result;
 }
 
@@ -449,12 +449,12 @@ CUdeviceptr cgl_block_address(const cgl_block *block, size_t bytes) {
  * ---------------------------------------------------------- */
 
 void cgl_pool_settle(cgl_pool *pool) {
-  pthread_mutex_lock(&pool->lock);
+  cgl_latch_take(&pool->lock);
   cgl_index_settle(pool);
   if (pool->guard)
     cgl_pages_trim(pool);
   CHECK(pool);
-  pthread_mutex_unlock(&pool->lock);
+  cgl_latch_drop(&pool->lock);
 }
 
 
@@ -465,14 +465,14 @@ void cgl_pool_capture_begins(cgl_pool *pool, uint64_t serial) {
 
 
 void cgl_pool_capture_ended(cgl_pool *pool) {
-  pthread_mutex_lock(&pool->lock);
+  cgl_latch_take(&pool->lock);
   atomic_store(&pool->capturing, 0);
   cgl_index_move(pool, &pool->shared_scratch, &pool->scratch);
   for (cgl_lane *lane = pool->lanes; lane; lane = lane->next)
     if (lane->scratch)
       cgl_index_move(pool, lane, &pool->scratch);
   CHECK(pool);
-  pthread_mutex_unlock(&pool->lock);
+  cgl_latch_drop(&pool->lock);
 }
 
 
@@ -516,7 +516,6 @@ static cgl_status pool_init(cgl_context *context, const cgl_pool_desc *desc,
   }
   pool->pending.stream = pool->shared_scratch.stream = CGL_NOBODY;
   pool->scratch.scratch = pool->shared_scratch.scratch = true;
-  pthread_mutex_init(&pool->lock, NULL);
   *out = pool;
   return CGL_OK;
 }
@@ -568,7 +567,6 @@ void cgl_pool_end(cgl_pool *pool) {
   cgl_sharing_free(pool->sharing);
   if (pool->desc.allocator && pool->allocator.end)
     pool->allocator.end(pool->allocator.user);
-  pthread_mutex_destroy(&pool->lock);
   free(pool);
 }
 
@@ -588,21 +586,21 @@ void cgl_pool_destroy(cgl_pool *pool) {
 
 
 void cgl_pool_get_stats(const cgl_pool *pool, cgl_pool_stats *stats) {
-  pthread_mutex_t *lock = (pthread_mutex_t *)&pool->lock;
-  pthread_mutex_lock(lock);
+  cgl_latch *lock = (cgl_latch *)&pool->lock;
+  cgl_latch_take(lock);
   *stats = pool->stats;
   cgl_sharing_count(pool->sharing, stats);
-  pthread_mutex_unlock(lock);
+  cgl_latch_drop(lock);
 }
 
 
 void cgl_pool_set_limit(cgl_pool *pool, size_t bytes,
                         cgl_pool_limit_function function, void *user) {
-  pthread_mutex_lock(&pool->lock);
+  cgl_latch_take(&pool->lock);
   pool->limit.bytes = bytes;
   pool->limit.function = function;
   pool->limit.user = user;
-  pthread_mutex_unlock(&pool->lock);
+  cgl_latch_drop(&pool->lock);
 }
 
 
@@ -618,7 +616,7 @@ cgl_status cgl_pool_trim(cgl_pool *pool, size_t *bytes) {
     cgl_fail_hint("trim before the capture begins or after it has ended");
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
-  pthread_mutex_lock(&pool->lock);
+  cgl_latch_take(&pool->lock);
   CUresult result = cgl_context_wait(pool->object.context);
   if (!result) {
     cgl_index_settle(pool);
@@ -627,7 +625,7 @@ cgl_status cgl_pool_trim(cgl_pool *pool, size_t *bytes) {
       *bytes = freed;
   }
   CHECK(pool);
-  pthread_mutex_unlock(&pool->lock);
+  cgl_latch_drop(&pool->lock);
   cgl_captures_unhold();
   return cgl_fail_driver(pool->object.context, result, operation,
                          "cuCtxSynchronize");

@@ -17,6 +17,7 @@
 #define CGL_CORE_POOL_H
 
 #include "core/clock.h"
+#include "core/latch.h"
 
 enum {
   CGL_POOL_UNIT = 512,
@@ -94,7 +95,7 @@ typedef struct cgl_chunk {
 
 struct cgl_pool {
   cgl_object object;
-  pthread_mutex_t lock; /* guards everything below */
+  cgl_latch lock; /* guards everything below */
   cgl_segment *segments;
   cgl_block *holes;
   /* lanes that are always there; the others come and go */

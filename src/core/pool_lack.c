@@ -45,10 +45,10 @@ void cgl_pools_trim(cgl_context *context) {
   cgl_limbo_settle(context);
   pthread_mutex_lock(&context->lock);
   for (cgl_pool *pool = context->pools; pool; pool = pool->next_pool) {
-    pthread_mutex_lock(&pool->lock);
+    cgl_latch_take(&pool->lock);
     cgl_index_settle(pool);
     cgl_pages_trim(pool);
-    pthread_mutex_unlock(&pool->lock);
+    cgl_latch_drop(&pool->lock);
   }
   pthread_mutex_unlock(&context->lock);
 }
@@ -126,13 +126,13 @@ static int larger_first(const void *a, const void *b) {
 static void take_census(cgl_context *context, census *all) {
   pthread_mutex_lock(&context->lock);
   for (cgl_pool *pool = context->pools; pool; pool = pool->next_pool) {
-    pthread_mutex_lock(&pool->lock);
+    cgl_latch_take(&pool->lock);
     count_pool(all, pool);
     for (const cgl_segment *s = pool->segments; s; s = s->next)
       for (const cgl_block *block = s->first; block; block = block->next)
         if (block->extent == CGL_EXTENT_LIVE)
           count_block(all, block);
-    pthread_mutex_unlock(&pool->lock);
+    cgl_latch_drop(&pool->lock);
   }
   pthread_mutex_unlock(&context->lock);
   qsort(all->holders, all->nholders, sizeof *all->holders, larger_first);

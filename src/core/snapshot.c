@@ -101,9 +101,9 @@ static cgl_snapshot *take(const cgl_pool *pool) {
 
 
 cgl_status cgl_pool_snapshot(cgl_pool *pool, cgl_snapshot **out) {
-  pthread_mutex_lock(&pool->lock);
+  cgl_latch_take(&pool->lock);
   *out = take(pool);
-  pthread_mutex_unlock(&pool->lock);
+  cgl_latch_drop(&pool->lock);
   return *out ? CGL_OK
               : cgl_fail(CGL_ERROR_NO_MEMORY, "pool:snapshot",
                          "no memory for a snapshot");

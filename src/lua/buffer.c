@@ -15,7 +15,7 @@ static cgl_buffer *check(lua_State *L, cgl_lua *S, int index) {
 /* The pool named by the option table at `options`, or the one in use. */
 static cgl_pool *option_pool(lua_State *L, cgl_lua *S, int options) {
   static const char *const known[] = {"pool", NULL};
-  if (lua_isnil(L, options))
+  if (lua_isnoneornil(L, options))
     return S->pool;
   cgl_lua_options(L, S, options, known);
   cgl_pool *pool = cgl_lua_option_object(L, S, options, "pool", CGL_LUA_pool);
@@ -23,7 +23,7 @@ static cgl_pool *option_pool(lua_State *L, cgl_lua *S, int options) {
 }
 
 
-/* Pushes a new buffer. */
+/* Pushes a new buffer; the options may be past the top, and are read first. */
 static cgl_buffer *make(lua_State *L, cgl_lua *S, cgl_type type,
                         const size_t *extents, int ndims, int options) {
   cgl_pool *pool = option_pool(L, S, options);
@@ -33,7 +33,7 @@ static cgl_buffer *make(lua_State *L, cgl_lua *S, cgl_type type,
     count *= extents[i];
   cgl_buffer **slot = cgl_lua_new(L, S, CGL_LUA_buffer);
   cgl_status status = cgl_buffer_create(stream, pool, type, count, slot);
-  if (cgl_lua_collected(L, S, status))
+  if (status && cgl_lua_collected(L, S, status))
     status = cgl_buffer_create(stream, pool, type, count, slot);
   cgl_lua_done(L, S, status);
   if (ndims > 1)
@@ -45,7 +45,6 @@ static cgl_buffer *make(lua_State *L, cgl_lua *S, cgl_type type,
 /* cg.buffer(type, n | shape [, opts]) */
 static int new_buffer(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "buffer");
-  lua_settop(L, 3);
   size_t extents[CGL_MAX_DIMS];
   int ndims;
   cgl_type type = cgl_lua_type_name(L, S, 1);
@@ -59,7 +58,6 @@ static int new_buffer(lua_State *L) {
 static int zeros(lua_State *L) {
   static const char zero[ELEMENT_ROOM];
   cgl_lua *S = cgl_lua_issue(L, "zeros");
-  lua_settop(L, 3);
   size_t extents[CGL_MAX_DIMS];
   int ndims;
   cgl_type type = cgl_lua_type_name(L, S, 1);

@@ -12,12 +12,6 @@ static const char *const names[] = {
 #undef X
 };
 
-static const char *const releases[] = {
-#define X(noun) #noun ":release",
-    CGL_LUA_KINDS(X)
-#undef X
-};
-
 const char cgl_lua_tags[CGL_LUA_KIND_COUNT];
 
 static const char released_hint[] =
@@ -29,7 +23,7 @@ const char *cgl_lua_kind_name(cgl_lua_kind kind) {
 }
 
 
-static void drop(cgl_lua_kind kind, void *object) {
+static inline void drop(cgl_lua_kind kind, void *object) {
   switch (kind) {
 #define X(noun)                   \
   case CGL_LUA_##noun:            \
@@ -89,7 +83,8 @@ static cgl_lua_kind upvalue_kind(lua_State *L) {
 
 /* The script lets go of what was at index 1 by hand; it is released already
    for callbacks that look there. */
-static void retire(lua_State *L, cgl_lua *S, cgl_lua_kind kind, void *object) {
+static inline void retire(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
+                          void *object) {
   if (kind == CGL_LUA_graph)
     cgl_lua_bury(L, S, object, false);
   else if (kind == CGL_LUA_buffer && object) {
@@ -103,9 +98,9 @@ static void retire(lua_State *L, cgl_lua *S, cgl_lua_kind kind, void *object) {
 }
 
 
-static int object_release(lua_State *L) {
-  cgl_lua_kind kind = upvalue_kind(L);
-  cgl_lua *S = cgl_lua_enter(L, releases[kind]);
+static inline int release(lua_State *L, cgl_lua_kind kind,
+                          const char *operation) {
+  cgl_lua *S = cgl_lua_enter(L, operation);
   cgl_lua_box *box = cgl_lua_box_at(L, 1);
   if (!box || box->tag != &cgl_lua_tags[kind])
     return wrong_kind(L, S, 1, kind);
@@ -118,6 +113,21 @@ static int object_release(lua_State *L) {
   lua_setmetatable(L, 1);
   return 0;
 }
+
+
+/* One of each kind, because buffers by the million are released by hand. */
+#define X(noun)                                          \
+  static int noun##_release(lua_State *L) {              \
+    return release(L, CGL_LUA_##noun, #noun ":release"); \
+  }
+CGL_LUA_KINDS(X)
+#undef X
+
+static const lua_CFunction releases[] = {
+#define X(noun) noun##_release,
+    CGL_LUA_KINDS(X)
+#undef X
+};
 
 
 /* Also runs after the state has ended, so it does not enter. */
@@ -240,7 +250,7 @@ void cgl_lua_register(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
   lua_setfield(L, -2, "fields");
   lua_newtable(L); /* the methods */
   cgl_lua_functions(L, type->methods);
-  common_function(L, object_release, kind, type, "release");
+  common_function(L, releases[kind], kind, type, "release");
   lua_pushvalue(L, -1);
   lua_setfield(L, -3, "methods");
   if (type->fields) {

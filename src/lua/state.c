@@ -238,6 +238,12 @@ static void note_chunk(lua_State *L, cgl_lua *S, const lua_Debug *ar) {
 
 void cgl_lua_site(lua_State *L, cgl_lua *S) {
   lua_Debug ar;
+  /* Called by the script itself, from the file that was the last. */
+  if (lua_getstack(L, 1, &ar) && lua_getinfo(L, "Sl", &ar) &&
+      ar.source == S->site_source && ar.currentline >= 0) {
+    cgl_set_site(S->site_file, ar.currentline);
+    return;
+  }
   if (!cgl_lua_frame(L, S, &ar)) {
     cgl_set_site(NULL, 0);
     return;
