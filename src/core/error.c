@@ -25,9 +25,10 @@ static record spare; /* of threads that got no memory for their own */
 static pthread_key_t record_key;
 static pthread_once_t record_once = PTHREAD_ONCE_INIT;
 
+/* Open addressing, at most half full; under intern_lock. */
 static pthread_mutex_t intern_lock = PTHREAD_MUTEX_INITIALIZER;
 static char **interned;
-static size_t interned_count, interned_size;
+static size_t ninterned, interned_size; /* a power of two */
 
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_log_function log_function;
@@ -284,41 +285,67 @@ void cgl_log(const char *format, ...) {
 }
 
 
-const char *cgl_intern(const char *text) {
-  pthread_mutex_lock(&intern_lock);
-  const char *found = NULL;
-  for (size_t i = interned_count; i-- > 0 && !found;)
-    if (!strcmp(interned[i], text))
-      found = interned[i];
-  if (!found) {
-    if (interned_count == interned_size) {
-      size_t size = interned_size ? 2 * interned_size : 64;
-      char **grown = realloc(interned, size * sizeof *grown);
-      if (grown) {
-        interned = grown;
-        interned_size = size;
-      }
-    }
-    char *copy = interned_count < interned_size ? strdup(text) : NULL;
-    if (copy)
-      interned[interned_count++] = copy;
-    found = copy ? copy : "?";
-  }
-  pthread_mutex_unlock(&intern_lock);
-  return found;
+static char **slot_of(char **table, size_t size, const char *text) {
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  for (const char *at = text; *at; at++)
+    hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+  size_t i = (hash ^ hash >> 32) & (size - 1);
+  while (table[i] && strcmp(table[i], text))
+    i = (i + 1) & (size - 1);
+  return &table[i];
 }
 
 
+/* Under the lock: room for one more; false without memory. */
+static bool widen(void) {
+  if (2 * ninterned < interned_size)
+    return true;
+  size_t size = interned_size ? 2 * interned_size : 128;
+  char **table = calloc(size, sizeof *table);
+  if (!table)
+    return false;
+  for (size_t i = 0; i < interned_size; i++)
+    if (interned[i])
+      *slot_of(table, size, interned[i]) = interned[i];
+  free(interned);
+  interned = table;
+  interned_size = size;
+  return true;
+}
+
+
+const char *cgl_intern(const char *text) {
+  const char *found = NULL;
+  pthread_mutex_lock(&intern_lock);
+  if (widen()) {
+    char **slot = slot_of(interned, interned_size, text);
+    if (!*slot && (*slot = strdup(text)))
+      ninterned++;
+    found = *slot;
+  }
+  pthread_mutex_unlock(&intern_lock);
+  return found ? found : "?";
+}
+
+
+/* A script's calls come from a few files nearly always. */
 void cgl_set_site(const char *file, int line) {
-  static _Thread_local const char *last;
-  cgl_site_here.line = line;
-  cgl_site_here.file = NULL;
+  enum { KNOWN = 4 };
+  static _Thread_local const char *known[KNOWN]; /* interned */
+  static _Thread_local unsigned latest;
+  cgl_site_here = (cgl_site){NULL, line};
   if (!file)
     return;
-  /* A script's calls come from one file nearly always. */
-  if (file != last && (!last || strcmp(file, last)))
-    last = cgl_intern(file);
-  cgl_site_here.file = last;
+  for (unsigned i = 0; i < KNOWN; i++)
+    if (known[i] == file) {
+      cgl_site_here.file = file;
+      return;
+    }
+  if (!known[latest] || strcmp(known[latest], file)) {
+    latest = (latest + 1) % KNOWN;
+    known[latest] = cgl_intern(file);
+  }
+  cgl_site_here.file = known[latest];
 }
 
 

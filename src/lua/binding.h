@@ -38,6 +38,7 @@ enum {
   CGL_LUA_TCDATA = 10,    /* lua_type of an FFI object */
   CGL_LUA_HIDDEN = 16,    /* files of the Lua half */
   CGL_LUA_MESSAGES = 16,  /* log messages that wait */
+  CGL_LUA_SITES = 4,      /* files whose names are known */
   CGL_LUA_WHOLE_BITS = 53 /* whole numbers that a double holds */
 };
 #define CGL_LUA_MAX_WHOLE (INT64_C(1) << CGL_LUA_WHOLE_BITS)
@@ -72,9 +73,12 @@ typedef struct cgl_lua {
   int log_ref;                            /* on_log's function */
   int breath_ref;                         /* a chunk that does nothing */
   const char *type_texts[CGL_TYPE_COUNT]; /* as Lua interns them */
-  const char *site_source; /* the chunk of the last site, as Lua interns it; */
-  int site_ref;            /* kept in the registry */
-  const char *site_file;   /* the core's name of it */
+  struct {                                /* the chunks of the last sites */
+    const char *source; /* as Lua interns it; kept in the registry */
+    int ref;
+    const char *file; /* the core's name of it */
+  } sites[CGL_LUA_SITES];
+  unsigned next_site;                 /* where the next new one goes */
   const char *hidden[CGL_LUA_HIDDEN]; /* chunk names of the Lua half */
   int nhidden;
   const char *operation; /* the call underway, "buffer:upload" */

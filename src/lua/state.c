@@ -226,32 +226,40 @@ static const char *chunk_file(const lua_Debug *ar) {
 
 /* Kept in the registry, so that the pointer stays this name's. */
 static void note_chunk(lua_State *L, cgl_lua *S, const lua_Debug *ar) {
+  unsigned i = S->next_site++ % CGL_LUA_SITES;
   lua_pushstring(L, ar->source);
-  if (S->site_source)
-    lua_rawseti(L, LUA_REGISTRYINDEX, S->site_ref);
+  if (S->sites[i].source)
+    lua_rawseti(L, LUA_REGISTRYINDEX, S->sites[i].ref);
   else
-    S->site_ref = luaL_ref(L, LUA_REGISTRYINDEX);
-  S->site_source = ar->source;
-  S->site_file = cgl_site_file();
+    S->sites[i].ref = luaL_ref(L, LUA_REGISTRYINDEX);
+  S->sites[i].source = ar->source;
+  S->sites[i].file = cgl_site_file();
+}
+
+
+/* Tells the core the line when the frame's file is known. */
+static bool set_known(const cgl_lua *S, const lua_Debug *ar) {
+  for (int i = 0; i < CGL_LUA_SITES; i++)
+    if (ar->source == S->sites[i].source) {
+      cgl_set_site(S->sites[i].file, ar->currentline);
+      return true;
+    }
+  return false;
 }
 
 
 void cgl_lua_site(lua_State *L, cgl_lua *S) {
   lua_Debug ar;
-  /* Called by the script itself, from the file that was the last. */
+  /* Called by the script itself, from a file that is known. */
   if (lua_getstack(L, 1, &ar) && lua_getinfo(L, "Sl", &ar) &&
-      ar.source == S->site_source && ar.currentline >= 0) {
-    cgl_set_site(S->site_file, ar.currentline);
+      ar.currentline >= 0 && set_known(S, &ar))
     return;
-  }
   if (!cgl_lua_frame(L, S, &ar)) {
     cgl_set_site(NULL, 0);
     return;
   }
-  if (ar.source == S->site_source) {
-    cgl_set_site(S->site_file, ar.currentline);
+  if (set_known(S, &ar))
     return;
-  }
   cgl_set_site(chunk_file(&ar), ar.currentline);
   note_chunk(L, S, &ar);
 }
