@@ -232,8 +232,10 @@ describe("a graph's hooks", function()
       local g, x, body = adder { keep_graph = true }
       g:capture(body)
       local bad = g:register_post_instantiate_hook(function() error "no" end)
-      assert.is_false(pcall(g.instantiate, g))
-      assert.is_false(pcall(g.replay, g))
+      for _, method in ipairs { g.instantiate, g.replay } do
+        local _, text = device.fails(method, g)
+        assert.matches(": no$", text)
+      end
       raises("CGL_ERROR_NOT_CAPTURED", function() g:raw_cuda_graph_exec() end)
       bad:remove()
       g:replay()
@@ -265,20 +267,31 @@ describe("a graph's hooks", function()
     g:capture(body)
     g:register_replay_start_hook(function() g:reset() end)
     raises("CGL_ERROR_NOT_CAPTURED", function() g:replay() end)
-    for _, method in ipairs { "register_capture_start_hook", "register_capture_end_hook",
-      "register_post_instantiate_hook", "register_replay_start_hook",
-      "register_replay_end_hook" } do
+    -- What a capture and a replay raise when the hook ends their graph.
+    local gone, state, none = "CGL_ERROR_RELEASED", "CGL_ERROR_CAPTURE_STATE",
+      "CGL_ERROR_NOT_CAPTURED"
+    for method, names in pairs {
+      register_capture_start_hook = { reset = state, release = gone },
+      register_capture_end_hook = { reset = state, release = gone },
+      register_post_instantiate_hook = { reset = none, release = gone },
+      register_replay_start_hook = { reset = none },
+      register_replay_end_hook = { reset = none },
+    } do
       for _, ending in ipairs { "reset", "release" } do
         local h, _, again = adder()
         h[method](h, function() h[ending](h) end)
-        pcall(function()
+        local function both()
           h:capture(again)
           h:replay(2)
-        end)
-        collectgarbage()
+        end
+        if names[ending] then
+          raises(names[ending], both)
+        else
+          both()
+        end
+        assert.is_false(cg.is_current_stream_capturing())
       end
     end
-    assert.is_false(cg.is_current_stream_capturing())
   end)
 
   it("run for a replay inside a capture, and may replay other graphs", function()
@@ -476,12 +489,13 @@ describe("what waits for a graph's end", function()
     assert.equal(2, #g:nodes())
     assert.equal(7, x:download()[1])
     log = {}
-    pcall(cg.capture, function()
+    local _, text = device.fails(cg.capture, function()
       leave()
       collectgarbage()
       collectgarbage()
       error "no"
     end)
+    assert.matches(": no$", text)
     assert.same({ "false", "last" }, log)
   end)
 

@@ -158,8 +158,8 @@ describe("image files", function()
   it("do not leak when they fail", function()
     program.write(path, header(3000, 3000))
     for _ = 1, 2000 do
-      pcall(image.read, path)
-      pcall(image.read, folder .. "/none.png")
+      message_of(image.read, path)
+      message_of(image.read, folder .. "/none.png")
     end
     local _, open = program.shell("ls -l /proc/$PPID/fd | grep -c " .. folder)
     assert.are.equal("0\n", open)

@@ -114,7 +114,7 @@ describe("pool", function()
 
     it("is left when the function raises", function()
       local p = cg.pool()
-      assert.is_false((pcall(p.use, p, error, "x")))
+      assert.equal("x", (device.fails(p.use, p, error, "x")))
       cg.buffer("float", 1)
       assert.equal(0, p:stats().allocations)
     end)

@@ -28,6 +28,10 @@ extern "C" __global__ void spin(float *x, int n) {
 }
 ]]
 
+--- Memory that was freed is never handed out again: under this setting, and
+-- nowhere else, each block has pages of its own.
+M.never_reuses = os.getenv "CGRAPHLUA_HOST_GUARD" == "1"
+
 local module
 
 --- A kernel of the source above.
