@@ -232,3 +232,46 @@ CUgraph capn(int n) {
   cu->cuStreamDestroy(s);
   return g;
 }
+
+
+void nodes_of(CUgraph g, CUgraphNode nd[4]) {
+  size_t n = 4;
+  memset(nd, 0, 4 * sizeof *nd);
+  cu->cuGraphGetNodes(g, nd, &n);
+}
+
+
+void clear_ticks(void) {
+  cu->cuMemsetD8(d, 0, 64);
+  cu->cuCtxSynchronize(); /* the streams do not wait for it */
+}
+
+
+void note_ticks(void) {
+  float x = -1;
+  cu->cuMemcpyDtoH(&x, d, sizeof x);
+  num("ticks", (long)x);
+}
+
+
+CUDA_KERNEL_NODE_PARAMS adding(float *a, void **p) {
+  CUDA_KERNEL_NODE_PARAMS kp;
+  memset(&kp, 0, sizeof kp);
+  p[0] = &d;
+  p[1] = a;
+  kp.func = tick;
+  kp.gridDimX = kp.gridDimY = kp.gridDimZ = 1;
+  kp.blockDimX = 32;
+  kp.blockDimY = kp.blockDimZ = 1;
+  kp.kernelParams = p;
+  return kp;
+}
+
+
+CUmemAllocationProp device_prop(void) {
+  CUmemAllocationProp prop;
+  memset(&prop, 0, sizeof prop);
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  return prop;
+}

@@ -99,12 +99,18 @@ extern const char *row_device, *row_alone;
 CUstream NS(void); /* a non-blocking stream */
 CUstream BS(void); /* a blocking stream */
 CUevent EV(void);
-CUresult Kf(CUfunction f, CUstream s); /* one small launch */
-CUresult K(CUstream s);                /* of tick */
-long st(CUstream s);                   /* capture status, or -error */
-long cnt(CUgraph g);                   /* nodes, -1 without a graph */
-long edg(CUgraph g);                   /* edges, likewise */
-CUgraph capn(int n);                   /* n ticks, captured */
+CUresult Kf(CUfunction f, CUstream s);       /* one small launch */
+CUresult K(CUstream s);                      /* of tick */
+long st(CUstream s);                         /* capture status, or -error */
+long cnt(CUgraph g);                         /* nodes, -1 without a graph */
+long edg(CUgraph g);                         /* edges, likewise */
+CUgraph capn(int n);                         /* n ticks, captured */
+void nodes_of(CUgraph g, CUgraphNode nd[4]); /* its first four, or NULL */
+void clear_ticks(void);                      /* what ticks add to, back to 0 */
+void note_ticks(void);                       /* that, as "ticks" */
+/* A node that ticks once and adds *a; `p` is room for its two parameters. */
+CUDA_KERNEL_NODE_PARAMS adding(float *a, void **p);
+CUmemAllocationProp device_prop(void); /* of plain device memory */
 
 /* ---- track.c ---- */
 

@@ -11,41 +11,6 @@ static CUgraphNode nd[4];
 static CUgraphExecUpdateResultInfo ui;
 
 
-static void nodes_of(CUgraph graph) {
-  size_t n = 4;
-  memset(nd, 0, sizeof nd);
-  cu->cuGraphGetNodes(graph, nd, &n);
-}
-
-
-static void zero(void) {
-  cu->cuMemsetD8(d, 0, 64);
-  cu->cuCtxSynchronize(); /* the streams do not wait for it */
-}
-
-
-static void note_sum(void) {
-  float x = -1;
-  cu->cuMemcpyDtoH(&x, d, sizeof x);
-  num("ticks", (long)x);
-}
-
-
-/* The tick of the only or the last node, adding `a`. */
-static CUDA_KERNEL_NODE_PARAMS adding(float *a, void **p) {
-  CUDA_KERNEL_NODE_PARAMS kp;
-  memset(&kp, 0, sizeof kp);
-  p[0] = &d;
-  p[1] = a;
-  kp.func = tick;
-  kp.gridDimX = kp.gridDimY = kp.gridDimZ = 1;
-  kp.blockDimX = 32;
-  kp.blockDimY = kp.blockDimZ = 1;
-  kp.kernelParams = p;
-  return kp;
-}
-
-
 /* ---- updates ---- */
 
 static void update(void) {
@@ -97,7 +62,7 @@ static void update_grid(void) {
   kp.sharedMemBytes = 1024;
   cu->cuGraphAddKernelNode(&n, g2, NULL, 0, &kp);
   update();
-  zero();
+  clear_ticks();
   S(cuGraphLaunch(e, 0));
   S(cuCtxSynchronize());
 }
@@ -118,10 +83,10 @@ static void update_other_module(void) {
   cu->cuGraphCreate(&g2, 0);
   cu->cuGraphAddKernelNode(&n, g2, NULL, 0, &kp);
   update();
-  zero();
+  clear_ticks();
   S(cuGraphLaunch(e, 0));
   S(cuCtxSynchronize());
-  note_sum();
+  note_ticks();
 }
 
 
@@ -237,7 +202,7 @@ static void set_by_address(void) {
   cu->cuMemcpyAsync(d, d + 4096, 64, s);
   cu->cuStreamEndCapture(s, &g);
   cu->cuGraphInstantiate(&e, g, 0);
-  nodes_of(g);
+  nodes_of(g, nd);
   memset(&np, 0, sizeof np);
   np.type = CU_GRAPH_NODE_TYPE_MEMCPY;
   np.memcpy.copyCtx = ctx;
@@ -319,7 +284,7 @@ static void priority_kept(void) {
   CUgraphNode copied = NULL;
   memset(&v, 0, sizeof v);
   g = capn(1);
-  nodes_of(g);
+  nodes_of(g, nd);
   v.priority = -4;
   S(cuGraphKernelNodeSetAttribute(nd[0], CU_LAUNCH_ATTRIBUTE_PRIORITY, &v));
   cu->cuGraphClone(&g2, g);
@@ -359,7 +324,7 @@ static void priority_forked(void) {
   cu->cuStreamWaitEvent(s, ev, 0);
   K(s);
   cu->cuStreamEndCapture(s, &g);
-  nodes_of(g);
+  nodes_of(g, nd);
   S(cuGraphKernelNodeGetAttribute(nd[0], CU_LAUNCH_ATTRIBUTE_PRIORITY, &v));
   num("priority", v.priority);
   S(cuGraphKernelNodeGetAttribute(nd[1], CU_LAUNCH_ATTRIBUTE_PRIORITY, &v));

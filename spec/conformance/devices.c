@@ -204,16 +204,13 @@ static void device_none(void) {
 
 static void memory_of_no_device(void) {
   const size_t page = 2 << 20;
-  CUmemAllocationProp prop;
+  CUmemAllocationProp prop = device_prop();
   CUmemPoolProps pool_prop;
   CUmemAccessDesc access;
   CUmemGenericAllocationHandle h = 0;
   CUmemoryPool pool = NULL;
   CUdeviceptr va = 0;
   size_t granularity = 0;
-  memset(&prop, 0, sizeof prop);
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   cu->cuMemCreate(&h, page, &prop, 0);
   cu->cuMemAddressReserve(&va, page, 0, 0, 0);
   cu->cuMemMap(va, page, 0, h, 0);
@@ -306,14 +303,11 @@ static void without_memory(void) {
 
 static void without_virtual(void) {
   const size_t page = 2 << 20;
-  CUmemAllocationProp prop;
+  CUmemAllocationProp prop = device_prop();
   CUmemAccessDesc access;
   CUmemGenericAllocationHandle h = 0;
   CUdeviceptr va = 0;
   size_t granularity = 0;
-  memset(&prop, 0, sizeof prop);
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   access = (CUmemAccessDesc){prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   cu->cuCtxSetCurrent(NULL);
   S(cuMemGetAllocationGranularity(&granularity, &prop, 0));

@@ -51,9 +51,7 @@ static void other_stream(void) {
 
 
 static void reserved(void) {
-  memset(&prop, 0, sizeof prop);
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  prop = device_prop();
   cu->cuMemCreate(&mh, 2 << 20, &prop, 0);
   cu->cuMemAddressReserve(&va, 8 << 20, 0, 0, 0);
 }

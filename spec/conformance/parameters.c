@@ -208,15 +208,9 @@ static void memcpy_bad(void) {
 
 static void kernel_bad(void) {
   float a = 1;
-  void *p[] = {&d, &a};
-  CUDA_KERNEL_NODE_PARAMS kp;
+  void *p[2];
+  CUDA_KERNEL_NODE_PARAMS kp = adding(&a, p);
   cu->cuGraphCreate(&g, 0);
-  memset(&kp, 0, sizeof kp);
-  kp.func = tick;
-  kp.gridDimX = kp.gridDimY = kp.gridDimZ = 1;
-  kp.blockDimX = 32;
-  kp.blockDimY = kp.blockDimZ = 1;
-  kp.kernelParams = p;
   S(cuGraphAddKernelNode(&n, g, 0, 0, &kp));
   kp.blockDimX = 4096;
   S(cuGraphAddKernelNode(&n, g, 0, 0, &kp));

@@ -29,7 +29,7 @@ static void put(void *letter) {
 }
 
 
-static void begin_order(void) {
+static void clear_order(void) {
   memset(order, 0, sizeof order);
   ran = 0;
 }
@@ -37,6 +37,17 @@ static void begin_order(void) {
 
 static void put_in(CUstream stream, const char *letter) {
   cu->cuLaunchHostFunc(stream, put, (void *)letter);
+}
+
+
+/* Two streams; the first of them is late with an "a". */
+static void begin_order(CUstream late, CUstream other) {
+  clear_order();
+  s = late;
+  t = other;
+  ev = EV();
+  cu->cuLaunchHostFunc(s, doze, NULL);
+  put_in(s, "a");
 }
 
 
@@ -50,10 +61,7 @@ static void note_order(void) {
 
 
 static void in_one_stream(void) {
-  begin_order();
-  s = NS();
-  cu->cuLaunchHostFunc(s, doze, NULL);
-  put_in(s, "a");
+  begin_order(NS(), NULL);
   K(s);
   put_in(s, "b");
   cu->cuMemsetD8Async(d, 0, 64, s);
@@ -64,12 +72,7 @@ static void in_one_stream(void) {
 
 
 static void across_streams(void) {
-  begin_order();
-  s = NS();
-  t = NS();
-  ev = EV();
-  cu->cuLaunchHostFunc(s, doze, NULL);
-  put_in(s, "a");
+  begin_order(NS(), NS());
   S(cuEventRecord(ev, s));
   put_in(s, "b");
   S(cuStreamWaitEvent(t, ev, 0));
@@ -81,7 +84,7 @@ static void across_streams(void) {
 
 
 static void event_again(void) {
-  begin_order();
+  clear_order();
   s = NS();
   t = NS();
   CUstream u = NS();
@@ -102,12 +105,7 @@ static void event_again(void) {
 
 
 static void event_destroyed(void) {
-  begin_order();
-  s = NS();
-  t = NS();
-  ev = EV();
-  cu->cuLaunchHostFunc(s, doze, NULL);
-  put_in(s, "a");
+  begin_order(NS(), NS());
   cu->cuEventRecord(ev, s);
   S(cuStreamWaitEvent(t, ev, 0));
   S(cuEventDestroy(ev));
@@ -118,11 +116,7 @@ static void event_destroyed(void) {
 
 
 static void stream_destroyed(void) {
-  begin_order();
-  s = NS();
-  ev = EV();
-  cu->cuLaunchHostFunc(s, doze, NULL);
-  put_in(s, "a");
+  begin_order(NS(), NULL);
   cu->cuEventRecord(ev, s);
   S(cuStreamDestroy(s));
   S(cuEventQuery(ev));
@@ -132,11 +126,7 @@ static void stream_destroyed(void) {
 
 
 static void legacy_order(void) {
-  begin_order();
-  s = BS();
-  t = BS();
-  cu->cuLaunchHostFunc(s, doze, NULL);
-  put_in(s, "a");
+  begin_order(BS(), BS());
   put_in(CU_STREAM_LEGACY, "b");
   put_in(t, "c");
   S(cuStreamSynchronize(t));
@@ -145,11 +135,7 @@ static void legacy_order(void) {
 
 
 static void non_blocking_order(void) {
-  begin_order();
-  s = BS();
-  t = NS();
-  cu->cuLaunchHostFunc(s, doze, NULL);
-  put_in(s, "a");
+  begin_order(BS(), NS());
   put_in(CU_STREAM_LEGACY, "b");
   K(t); /* awaits nobody */
   S(cuStreamSynchronize(t));
@@ -160,10 +146,7 @@ static void non_blocking_order(void) {
 
 
 static void per_thread_order(void) {
-  begin_order();
-  s = BS();
-  cu->cuLaunchHostFunc(s, doze, NULL);
-  put_in(s, "a");
+  begin_order(BS(), NULL);
   K(CU_STREAM_PER_THREAD); /* two streams, no order */
   S(cuStreamSynchronize(CU_STREAM_PER_THREAD));
   S(cuStreamQuery(s));

@@ -18,13 +18,6 @@ static void doze(void *unused) {
 }
 
 
-static void nodes_of(CUgraph graph) {
-  size_t n = 4;
-  memset(nd, 0, sizeof nd);
-  cu->cuGraphGetNodes(graph, nd, &n);
-}
-
-
 /* One tick, or a doze and a tick. */
 static void begin(bool slow) {
   s = NS();
@@ -35,35 +28,7 @@ static void begin(bool slow) {
   K(s);
   cu->cuStreamEndCapture(s, &g);
   cu->cuGraphInstantiate(&e, g, 0);
-  nodes_of(g);
-}
-
-
-static void zero(void) {
-  cu->cuMemsetD8(d, 0, 64);
-  cu->cuCtxSynchronize(); /* the streams do not wait for it */
-}
-
-
-static void note_sum(void) {
-  float x = -1;
-  cu->cuMemcpyDtoH(&x, d, sizeof x);
-  num("ticks", (long)x);
-}
-
-
-/* The tick of the only or the last node, adding `a`. */
-static CUDA_KERNEL_NODE_PARAMS adding(float *a, void **p) {
-  CUDA_KERNEL_NODE_PARAMS kp;
-  memset(&kp, 0, sizeof kp);
-  p[0] = &d;
-  p[1] = a;
-  kp.func = tick;
-  kp.gridDimX = kp.gridDimY = kp.gridDimZ = 1;
-  kp.blockDimX = 32;
-  kp.blockDimY = kp.blockDimZ = 1;
-  kp.kernelParams = p;
-  return kp;
+  nodes_of(g, nd);
 }
 
 
@@ -71,7 +36,7 @@ static CUDA_KERNEL_NODE_PARAMS adding(float *a, void **p) {
 
 static void upload(void) {
   begin(false);
-  zero();
+  clear_ticks();
   S(cuGraphUpload(e, s));
   S(cuGraphUpload(e, t));
   S(cuGraphUpload(e, 0));
@@ -79,20 +44,20 @@ static void upload(void) {
   S(cuStreamSynchronize(s));
   S(cuGraphLaunch(e, t));
   S(cuStreamSynchronize(t));
-  note_sum();
+  note_ticks();
   S(cuGraphUpload(0, s));
 }
 
 
 static void upload_in_flight(void) {
   begin(true);
-  zero();
+  clear_ticks();
   S(cuGraphLaunch(e, s));
   S(cuGraphUpload(e, t));
   S(cuGraphUpload(e, s));
   S(cuStreamSynchronize(s));
   S(cuStreamSynchronize(t));
-  note_sum();
+  note_ticks();
 }
 
 
@@ -102,10 +67,10 @@ static void upload_capturing(void) {
   S(cuGraphUpload(e, t));
   num("status", st(t));
   S(cuStreamEndCapture(t, &g2));
-  zero();
+  clear_ticks();
   S(cuGraphLaunch(e, t));
   S(cuStreamSynchronize(t));
-  note_sum();
+  note_ticks();
 }
 
 
@@ -131,17 +96,17 @@ static void upload_memory(void) {
 static void disabled(void) {
   unsigned enabled = 9;
   begin(false);
-  zero();
+  clear_ticks();
   S(cuGraphNodeSetEnabled(e, nd[0], 0));
   S(cuGraphLaunch(e, s));
   S(cuStreamSynchronize(s));
-  note_sum();
+  note_ticks();
   S(cuGraphNodeSetEnabled(e, nd[0], 1));
   S(cuGraphNodeGetEnabled(e, nd[0], &enabled));
   num("enabled", enabled);
   S(cuGraphLaunch(e, s));
   S(cuStreamSynchronize(s));
-  note_sum();
+  note_ticks();
 }
 
 
@@ -155,7 +120,7 @@ static void disabled_others(void) {
   cu->cuMemcpyDtoDAsync(d + 4096, d, 64, s);
   cu->cuStreamEndCapture(s, &g);
   cu->cuGraphInstantiate(&e, g, 0);
-  nodes_of(g);
+  nodes_of(g, nd);
   S(cuGraphNodeSetEnabled(e, nd[0], 0));
   S(cuGraphLaunch(e, s));
   S(cuStreamSynchronize(s));
@@ -176,14 +141,14 @@ static void disabled_others(void) {
 
 static void disabled_order(void) {
   s = NS();
-  zero();
+  clear_ticks();
   cu->cuStreamBeginCapture(s, TL);
   cu->cuLaunchHostFunc(s, doze, NULL);
   K(s);
   cu->cuMemcpyDtoDAsync(d + 4096, d, 64, s);
   cu->cuStreamEndCapture(s, &g);
   cu->cuGraphInstantiate(&e, g, 0);
-  nodes_of(g);
+  nodes_of(g, nd);
   S(cuGraphNodeSetEnabled(e, nd[1], 0));
   S(cuGraphLaunch(e, s));
   S(cuStreamQuery(s)); /* the order through the node stays */
@@ -196,7 +161,7 @@ static void disabled_updated(void) {
   float a = 5;
   void *p[2];
   begin(false);
-  zero();
+  clear_ticks();
   CUDA_KERNEL_NODE_PARAMS kp = adding(&a, p);
   S(cuGraphNodeSetEnabled(e, nd[0], 0));
   S(cuGraphExecKernelNodeSetParams(e, nd[0], &kp));
@@ -205,14 +170,14 @@ static void disabled_updated(void) {
   S(cuGraphNodeSetEnabled(e, nd[0], 1));
   S(cuGraphLaunch(e, s));
   S(cuStreamSynchronize(s));
-  note_sum();
+  note_ticks();
   S(cuGraphNodeSetEnabled(e, nd[0], 0));
   S(cuGraphExecUpdate(e, g, &ui));
   S(cuGraphNodeGetEnabled(e, nd[0], &enabled));
   num("enabled", enabled);
   S(cuGraphLaunch(e, s));
   S(cuStreamSynchronize(s));
-  note_sum();
+  note_ticks();
 }
 
 
@@ -222,7 +187,7 @@ static void disabled_bad(void) {
   CUgraphNode own = nd[0], foreign = NULL, copied = NULL;
   cu->cuGraphClone(&g2, g);
   cu->cuGraphNodeFindInClone(&copied, own, g2);
-  nodes_of(capn(1));
+  nodes_of(capn(1), nd);
   foreign = nd[0];
   S(cuGraphNodeSetEnabled(e, foreign, 0));
   S(cuGraphNodeSetEnabled(e, copied, 0));
@@ -241,28 +206,28 @@ static void params_in_flight(void) {
   float a = 10;
   void *p[2];
   begin(true);
-  zero();
+  clear_ticks();
   CUDA_KERNEL_NODE_PARAMS kp = adding(&a, p);
   S(cuGraphLaunch(e, s));
   S(cuGraphExecKernelNodeSetParams(e, nd[1], &kp));
   S(cuStreamSynchronize(s));
-  note_sum();
+  note_ticks();
   S(cuGraphLaunch(e, s));
   S(cuStreamSynchronize(s));
-  note_sum();
+  note_ticks();
 }
 
 
 static void disabled_in_flight(void) {
   begin(true);
-  zero();
+  clear_ticks();
   S(cuGraphLaunch(e, s));
   S(cuGraphNodeSetEnabled(e, nd[1], 0));
   S(cuGraphLaunch(e, s));
   S(cuGraphNodeSetEnabled(e, nd[1], 1));
   S(cuGraphLaunch(e, s));
   S(cuStreamSynchronize(s));
-  note_sum();
+  note_ticks();
 }
 
 
@@ -270,7 +235,7 @@ static void update_in_flight(void) {
   float a = 10;
   void *p[2];
   begin(true);
-  zero();
+  clear_ticks();
   CUDA_KERNEL_NODE_PARAMS kp = adding(&a, p);
   CUgraphNodeParams np;
   memset(&np, 0, sizeof np);
@@ -281,29 +246,29 @@ static void update_in_flight(void) {
   S(cuGraphExecUpdate(e, g, &ui));
   S(cuGraphLaunch(e, s));
   S(cuStreamSynchronize(s));
-  note_sum();
+  note_ticks();
 }
 
 
 static void destroyed_in_flight(void) {
   begin(true);
-  zero();
+  clear_ticks();
   S(cuGraphLaunch(e, s));
   S(cuGraphLaunch(e, s));
   S(cuGraphExecDestroy(e));
   S(cuGraphDestroy(g));
   S(cuStreamSynchronize(s));
-  note_sum();
+  note_ticks();
 }
 
 
 static void two_streams(void) {
   begin(true);
-  zero();
+  clear_ticks();
   S(cuGraphLaunch(e, s));
   S(cuGraphLaunch(e, t)); /* after the first: one at a time */
   S(cuStreamSynchronize(t));
-  note_sum();
+  note_ticks();
   S(cuStreamQuery(s));
 }
 

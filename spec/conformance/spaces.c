@@ -15,9 +15,7 @@ static CUmemGenericAllocationHandle h, h2;
 
 /* Four pages of addresses and two chunks of one page. */
 static void begin(void) {
-  memset(&prop, 0, sizeof prop);
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  prop = device_prop();
   access = (CUmemAccessDesc){prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   s = NS();
   cu->cuMemAddressReserve(&va, 4 * PAGE, 0, 0, 0);

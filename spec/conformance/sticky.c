@@ -157,15 +157,6 @@ static void memory(void) {
 }
 
 
-static CUmemAllocationProp device_prop(void) {
-  CUmemAllocationProp prop;
-  memset(&prop, 0, sizeof prop);
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  return prop;
-}
-
-
 static void virtual_memory(void) {
   const size_t page = 2 << 20;
   CUmemAllocationProp prop = device_prop();
