@@ -56,42 +56,51 @@ cgl_status cgl_check_elements(cgl_type type, size_t count,
 }
 
 
-/* Everything but the object. */
-static cgl_status buffer_begin(cgl_type type, size_t count,
-                               const char *operation, cgl_buffer **out) {
-  cgl_status status = cgl_check_elements(type, count, operation);
-  if (status)
-    return status;
-  static const cgl_buffer nothing;
-  cgl_buffer *buffer = malloc(sizeof *buffer); /* calloc is slower */
-  if (!buffer)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a buffer");
-  memcpy(buffer, &nothing, sizeof nothing);
+/* Everything but the object, in memory that has room. */
+static inline void buffer_begin(cgl_buffer *buffer, cgl_type type,
+                                size_t count) {
+  memset(buffer, 0, offsetof(cgl_buffer, taken_at));
   buffer->type = type;
   buffer->count = count;
   buffer->ndims = 1;
   buffer->shape[0] = count;
   buffer->life.made = cgl_site_here;
-  *out = buffer;
-  return CGL_OK;
 }
 
 
+/* One without memory of its own. */
 static cgl_status buffer_new(cgl_context *context, cgl_type type, size_t count,
                              const char *operation, cgl_buffer **out) {
-  cgl_status status = buffer_begin(type, count, operation, out);
-  if (!status)
-    cgl_object_init(&(*out)->object, CGL_OBJECT_buffer, context);
-  return status;
-}
-
-
-/* An empty buffer's device is kept by nothing else. */
-static cgl_status buffer_empty(cgl_context *context, cgl_buffer *buffer,
-                               cgl_buffer **out) {
+  cgl_status status = cgl_check_elements(type, count, operation);
+  if (status)
+    return status;
+  cgl_buffer *buffer = malloc(sizeof *buffer);
+  if (!buffer)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a buffer");
+  buffer_begin(buffer, type, count);
   cgl_object_init(&buffer->object, CGL_OBJECT_buffer, context);
   *out = buffer;
   return CGL_OK;
+}
+
+
+/* Host memory for the buffer of a block. */
+static cgl_buffer *take_room(cgl_block *block) {
+  cgl_buffer *buffer = block->room;
+  block->room = NULL;
+  return buffer ? buffer : malloc(sizeof *buffer);
+}
+
+
+/* Leaves it to the next one, unless a sanitizer shall see whoever still uses
+   this one. */
+static void leave_room(cgl_block *block, cgl_buffer *buffer) {
+#ifdef __SANITIZE_ADDRESS__
+  (void)block;
+  free(buffer);
+#else
+  block->room = buffer;
+#endif
 }
 
 
@@ -109,23 +118,28 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
       stream->capture && stream->capture->pool != pool ? stream->capture : NULL;
   if (!status && user)
     status = cgl_capture_reserve(stream, operation, 0, 0, 1);
-  cgl_buffer *buffer;
   if (!status)
-    status = buffer_begin(type, count, operation, &buffer);
+    status = cgl_check_elements(type, count, operation);
   if (status)
     return status;
+  if (!count)
+    return buffer_new(context, type, count, operation, out);
   size_t bytes = count * types[type].bytes;
-  if (!bytes)
-    return buffer_empty(context, buffer, out);
-  status = cgl_pool_alloc(pool, stream, bytes, operation, &buffer->block);
-  if (status) {
-    free(buffer);
-    *out = NULL;
+  cgl_block *block;
+  *out = NULL;
+  status = cgl_pool_alloc(pool, stream, bytes, operation, &block);
+  if (status)
     return status;
+  cgl_buffer *buffer = take_room(block);
+  if (!buffer) {
+    cgl_pool_free(block, false);
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a buffer");
   }
+  buffer_begin(buffer, type, count);
   cgl_object_init_guest(&buffer->object, CGL_OBJECT_buffer, context);
-  buffer->address = cgl_block_address(buffer->block, bytes);
-  buffer->block->owner = buffer;
+  buffer->block = block;
+  buffer->address = cgl_block_address(block, bytes);
+  block->owner = buffer;
   if (stream->capture && pool == stream->capture->pool) {
     buffer->born = stream->capture->serial;
     buffer->number = atomic_fetch_add(&next_number, 1);
@@ -184,8 +198,13 @@ cgl_status cgl_buffer_of_module(cgl_module *module, CUdeviceptr address,
 void cgl_buffer_destroy(cgl_buffer *buffer) {
   if (buffer->cell)
     cgl_share_forget(buffer);
-  if (buffer->block)
-    cgl_pool_free(buffer->block, atomic_load(&buffer->wide));
+  cgl_block *block = buffer->block;
+  if (block) {
+    bool wide = atomic_load_explicit(&buffer->wide, memory_order_relaxed);
+    leave_room(block, buffer);
+    cgl_pool_free(block, wide);
+    return;
+  }
   if (buffer->base)
     cgl_buffer_unview(buffer->base);
   cgl_buffer_release(buffer->base);

@@ -24,7 +24,6 @@ struct cgl_buffer {
   cgl_type type;
   size_t count;
   int ndims;
-  size_t shape[CGL_MAX_DIMS];
   /* Of one that a capture allocated; all zero of any other. */
   uint64_t born;         /* serial of the capture */
   uint64_t number;       /* of the allocation: unique in the process, growing */
@@ -34,7 +33,9 @@ struct cgl_buffer {
   atomic_int views;      /* that look at it */
   cgl_life life;
   atomic_bool taken; /* its pool was restored to before it was made */
+  /* From here on nothing is there at first. */
   cgl_site taken_at;
+  size_t shape[CGL_MAX_DIMS];
 };
 
 /* CGL_ERROR_RELEASED when the memory was taken back by a restored pool. */

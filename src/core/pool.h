@@ -45,12 +45,14 @@ typedef struct cgl_block {
   struct cgl_lane *home; /* live: where it goes when its own stream alone used
                             it; NULL: unknown */
   struct cgl_buffer *owner; /* live: whose it is, when a buffer's */
-  uint64_t stream;          /* live: serial of the owner */
-  uint64_t free_after;      /* free: the wait that makes it anybody's, */
-  uint64_t tick;            /* and in a stream's lane when, by its clock */
-  uint64_t number;          /* live: of the allocation, unique in the pool */
-  size_t requested;         /* live: bytes */
-  cgl_site site;            /* live: of the allocation */
+  void *room;      /* owned: host memory of the buffer that had it last, for the
+                      next;      NULL: none.  Of a live one the owner's to set */
+  uint64_t stream; /* live: serial of the owner */
+  uint64_t free_after; /* free: the wait that makes it anybody's, */
+  uint64_t tick;       /* and in a stream's lane when, by its clock */
+  uint64_t number;     /* live: of the allocation, unique in the pool */
+  size_t requested;    /* live: bytes */
+  cgl_site site;       /* live: of the allocation */
 } cgl_block;
 
 /* Free extents that the same work may have at once: of `stream` (0: anybody's,

@@ -26,8 +26,10 @@ bool cgl_index_reserve(cgl_pool *pool, size_t count) {
       return false;
     slab->next = pool->slabs;
     pool->slabs = slab;
-    for (int i = 0; i < SLAB_RECORDS; i++)
+    for (int i = 0; i < SLAB_RECORDS; i++) {
+      slab->records[i].room = NULL;
       cgl_index_discard(pool, &slab->records[i]);
+    }
   }
   return true;
 }
@@ -43,6 +45,8 @@ cgl_block *cgl_index_record(cgl_pool *pool) {
 
 
 void cgl_index_discard(cgl_pool *pool, cgl_block *block) {
+  free(block->room);
+  block->room = NULL;
   block->next = pool->records;
   pool->records = block;
   pool->nrecords++;
@@ -59,6 +63,8 @@ void cgl_index_end(cgl_pool *pool) {
   while (pool->slabs) {
     cgl_slab *slab = pool->slabs;
     pool->slabs = slab->next;
+    for (int i = 0; i < SLAB_RECORDS; i++)
+      free(slab->records[i].room);
     free(slab);
   }
   while (pool->lanes) {
