@@ -86,19 +86,12 @@ static cgl_status check(const cgl_annotation *pairs, size_t n,
 static size_t count_nodes(const cgl_graph *graph) {
   if (!graph->watched)
     return graph->recording.nops;
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  cuuint64_t id;
-  CUgraph template;
-  const CUgraphNode *nodes;
-  const CUgraphEdgeData *edges;
-  size_t ndependencies, count = 0;
-  const cgl_driver *driver = cgl_driver_of(graph);
-  CUresult result =
-      driver->cuStreamGetCaptureInfo(graph->origin->handle, &status, &id,
-                                     &template, &nodes, &edges, &ndependencies);
-  if (!result && status == CU_STREAM_CAPTURE_STATUS_ACTIVE)
-    result = driver->cuGraphGetNodes(template, NULL, &count);
-  return result || status != CU_STREAM_CAPTURE_STATUS_ACTIVE ? SIZE_MAX : count;
+  cgl_captured now;
+  size_t count = 0;
+  CUresult result = cgl_capture_ask(graph->origin, &now);
+  if (!result)
+    result = cgl_driver_of(graph)->cuGraphGetNodes(now.graph, NULL, &count);
+  return result ? SIZE_MAX : count;
 }
 
 

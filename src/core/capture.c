@@ -155,37 +155,34 @@ cgl_status cgl_capture_reserve(cgl_stream *stream, const char *operation,
 }
 
 
-/* The node that the stream's last operation became, or NULL. */
-CUgraphNode cgl_capture_last_node(cgl_stream *stream) {
+CUresult cgl_capture_ask(const cgl_stream *stream, cgl_captured *captured) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   cuuint64_t id;
-  CUgraph graph;
-  const CUgraphNode *nodes = NULL;
-  const CUgraphEdgeData *edges = NULL;
-  size_t count = 0;
   CUresult result = cgl_driver_of(stream)->cuStreamGetCaptureInfo(
-      stream->handle, &status, &id, &graph, &nodes, &edges, &count);
-  if (result || status != CU_STREAM_CAPTURE_STATUS_ACTIVE || count != 1)
-    return NULL;
-  return nodes[0];
+      stream->handle, &status, &id, &captured->graph, &captured->nodes,
+      &captured->edges, &captured->count);
+  return !result && status != CU_STREAM_CAPTURE_STATUS_ACTIVE
+             ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+             : result;
+}
+
+
+CUgraphNode cgl_capture_last_node(cgl_stream *stream) {
+  cgl_captured captured;
+  return !cgl_capture_ask(stream, &captured) && captured.count == 1
+             ? captured.nodes[0]
+             : NULL;
 }
 
 
 void cgl_capture_watch(cgl_graph *graph) {
+  cgl_captured captured;
   if (graph->watched)
     return;
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  cuuint64_t id;
-  CUgraph captured;
-  const CUgraphNode *nodes;
-  const CUgraphEdgeData *edges;
-  size_t count;
-  const cgl_driver *driver = cgl_driver_of(graph);
   graph->watched = true;
-  CUresult result = driver->cuStreamGetCaptureInfo(
-      graph->origin->handle, &status, &id, &captured, &nodes, &edges, &count);
-  if (!result && status == CU_STREAM_CAPTURE_STATUS_ACTIVE)
-    cgl_recording_learn_nodes(&graph->recording, driver, captured);
+  if (!cgl_capture_ask(graph->origin, &captured))
+    cgl_recording_learn_nodes(&graph->recording, cgl_driver_of(graph),
+                              captured.graph);
 }
 
 

@@ -205,6 +205,18 @@ void cgl_capture_note(cgl_stream *stream, const cgl_note *note);
    the work is ours the nodes are in the order of the operations, and are asked
    for together. */
 void cgl_capture_watch(cgl_graph *graph);
+/* What the driver says of the capture of a stream; valid until the next call
+   for it. */
+typedef struct cgl_captured {
+  CUgraph graph;            /* that is being built */
+  const CUgraphNode *nodes; /* that what comes next depends on */
+  const CUgraphEdgeData *edges;
+  size_t count;
+} cgl_captured;
+
+/* CUDA_ERROR_STREAM_CAPTURE_INVALIDATED also where no capture is underway.
+   cuStreamGetCaptureInfo */
+CUresult cgl_capture_ask(const cgl_stream *stream, cgl_captured *captured);
 /* The node that the stream's last operation became, or NULL. */
 CUgraphNode cgl_capture_last_node(cgl_stream *stream);
 /* Keeps an object alive for the graph's life, once per capture; true for memory

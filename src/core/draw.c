@@ -81,41 +81,32 @@ void cgl_draws_leave(cgl_graph *graph) {
 /* Makes what `stream` captures next depend on `node` too. */
 static cgl_status follow(cgl_stream *stream, CUgraphNode node,
                          const char *operation) {
-  const cgl_driver *driver = cgl_driver_of(stream);
-  CUstreamCaptureStatus status;
-  cuuint64_t id;
-  CUgraph graph;
-  const CUgraphNode *nodes = NULL;
-  const CUgraphEdgeData *edges = NULL;
-  size_t count = 0;
+  cgl_captured now;
   const char *entry = "cuStreamGetCaptureInfo";
-  CUresult result = driver->cuStreamGetCaptureInfo(
-      stream->handle, &status, &id, &graph, &nodes, &edges, &count);
-  if (!result && status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-    result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  for (size_t i = 0; !result && i < count; i++)
-    if (nodes[i] == node)
+  CUresult result = cgl_capture_ask(stream, &now);
+  for (size_t i = 0; !result && i < now.count; i++)
+    if (now.nodes[i] == node)
       return CGL_OK;
   CUgraphNode *all = NULL;
   CUgraphEdgeData *data = NULL;
   if (!result) {
-    all = malloc((count + 1) * sizeof *all);
-    data = calloc(count + 1, sizeof *data);
+    all = malloc((now.count + 1) * sizeof *all);
+    data = calloc(now.count + 1, sizeof *data);
     if (!all || !data) {
       free(all);
       free(data);
       return no_memory(operation);
     }
-    memcpy(all, nodes, count * sizeof *all);
-    all[count] = node;
+    memcpy(all, now.nodes, now.count * sizeof *all);
+    all[now.count] = node;
     bool plain = true;
-    for (size_t i = 0; edges && i < count; i++) {
-      plain &= !memcmp(&edges[i], &data[count], sizeof *data);
-      data[i] = edges[i];
+    for (size_t i = 0; now.edges && i < now.count; i++) {
+      plain &= !memcmp(&now.edges[i], &data[now.count], sizeof *data);
+      data[i] = now.edges[i];
     }
     entry = "cuStreamUpdateCaptureDependencies";
-    result = driver->cuStreamUpdateCaptureDependencies(
-        stream->handle, all, plain ? NULL : data, count + 1,
+    result = cgl_driver_of(stream)->cuStreamUpdateCaptureDependencies(
+        stream->handle, all, plain ? NULL : data, now.count + 1,
         CU_STREAM_SET_CAPTURE_DEPENDENCIES);
   }
   free(all);
@@ -253,19 +244,13 @@ cgl_status cgl_draws_close(cgl_graph *graph, const char *operation) {
 /* The graph that the driver is building for the capture of `stream`. */
 static cgl_status template_of(cgl_stream *stream, const char *operation,
                               CUgraph *template) {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  cuuint64_t id;
-  const CUgraphNode *nodes;
-  const CUgraphEdgeData *edges;
-  size_t count;
-  CUresult result = cgl_driver_of(stream)->cuStreamGetCaptureInfo(
-      stream->handle, &status, &id, template, &nodes, &edges, &count);
-  if (!result && status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-    result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  return result ? cgl_capture_failed(stream->capture, result, operation,
-                                     "cuStreamGetCaptureInfo",
-                                     stream->object.context)
-                : CGL_OK;
+  cgl_captured now;
+  CUresult result = cgl_capture_ask(stream, &now);
+  if (result)
+    return cgl_capture_failed(stream->capture, result, operation,
+                              "cuStreamGetCaptureInfo", stream->object.context);
+  *template = now.graph;
+  return CGL_OK;
 }
 
 
@@ -285,7 +270,7 @@ cgl_status cgl_draws_enter_child(cgl_graph *child, cgl_stream *stream,
   for (const cgl_draw *inner = child->recording.draws; inner && !status;
        inner = inner->next) {
     cgl_draw *draw;
-    CUgraph template;
+    CUgraph template = NULL;
     if (!inner->used)
       continue;
     if (!graph)

@@ -317,26 +317,19 @@ cgl_status cgl_graph_instantiate(cgl_graph *graph) {
 static CUresult add_child(cgl_graph *graph, cgl_stream *stream,
                           CUgraphNode *node, const char **entry) {
   const cgl_driver *driver = cgl_driver_of(stream);
-  CUstreamCaptureStatus status;
-  cuuint64_t id;
-  CUgraph parent;
-  const CUgraphNode *nodes;
-  const CUgraphEdgeData *edges;
-  size_t count;
+  cgl_captured parent;
   *entry = "cuStreamGetCaptureInfo";
-  CUresult result = driver->cuStreamGetCaptureInfo(
-      stream->handle, &status, &id, &parent, &nodes, &edges, &count);
+  CUresult result = cgl_capture_ask(stream, &parent);
   if (result)
     return result;
-  if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   CUgraphNodeParams params;
   memset(&params, 0, sizeof params);
   params.type = CU_GRAPH_NODE_TYPE_GRAPH;
   params.graph.graph = graph->template;
   params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
   *entry = "cuGraphAddNode";
-  result = driver->cuGraphAddNode(node, parent, nodes, edges, count, &params);
+  result = driver->cuGraphAddNode(node, parent.graph, parent.nodes,
+                                  parent.edges, parent.count, &params);
   if (result)
     return result;
   *entry = "cuStreamUpdateCaptureDependencies";

@@ -197,33 +197,28 @@ static bool search(cgl_reach *reach, const cgl_driver *driver,
 static bool reach_from(cgl_graph *graph, cgl_stream *stream) {
   const cgl_driver *driver = cgl_driver_of(stream);
   cgl_recording *recording = &graph->recording;
-  CUstreamCaptureStatus status;
-  cuuint64_t id;
-  CUgraph parent;
-  const CUgraphNode *nodes;
-  const CUgraphEdgeData *edges;
-  size_t count, all = 0;
-  if (driver->cuStreamGetCaptureInfo(stream->handle, &status, &id, &parent,
-                                     &nodes, &edges, &count) ||
-      status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+  cgl_captured now;
+  size_t all = 0;
+  if (cgl_capture_ask(stream, &now))
     return false;
   /* A node that others put in may use any memory. */
-  if (driver->cuGraphGetNodes(parent, NULL, &all) || all != recording->nops)
+  if (driver->cuGraphGetNodes(now.graph, NULL, &all) || all != recording->nops)
     return false;
   if (!graph->reach && !(graph->reach = calloc(1, sizeof *graph->reach)))
     return false;
   cgl_reach *reach = graph->reach;
-  if (reach->nreached == recording->nops && reach->nset == count &&
-      (!count || !memcmp(reach->set, nodes, count * sizeof *nodes)))
+  if (reach->nreached == recording->nops && reach->nset == now.count &&
+      (!now.count ||
+       !memcmp(reach->set, now.nodes, now.count * sizeof(CUgraphNode))))
     return true;
   reach->nreached = 0;
-  if (reach->set_size < count + 1 && !RESIZE(reach->set, count + 1))
+  if (reach->set_size < now.count + 1 && !RESIZE(reach->set, now.count + 1))
     return false;
-  reach->set_size = count + 1;
-  reach->nset = count;
-  if (count)
-    memcpy(reach->set, nodes, count * sizeof *nodes);
-  if (!learn_nodes(reach, driver, recording, parent) ||
+  reach->set_size = now.count + 1;
+  reach->nset = now.count;
+  if (now.count)
+    memcpy(reach->set, now.nodes, now.count * sizeof(CUgraphNode));
+  if (!learn_nodes(reach, driver, recording, now.graph) ||
       !search(reach, driver, recording))
     return false;
   reach->nreached = recording->nops;
