@@ -163,6 +163,29 @@ describe("stream", function()
     raises("CGL_ERROR_RELEASED", function() cg.stream():wait(s) end, "argument 1 is a stream")
   end)
 
+  it("is shown without lending its handle, after which captures ask for each node", function()
+    local status, out, err = device.child([[
+      cg.on_log(nil)
+      local s, x = cg.stream(), cg.zeros("float", 4)
+      local function calls()
+        local g = cg.graph()
+        cg.debug.fault(1e6)
+        g:capture_begin { stream = s }
+        s:use(function() x:fill(1) x:fill(2) end)
+        g:capture_end()
+        local n = cg.debug.fault_count()
+        cg.debug.fault(0)
+        return n
+      end
+      calls()
+      local n = calls()
+      print(tostring(s) ~= "", calls() == n)
+      s:handle()
+      print(calls() > n)
+    ]], "CGRAPHLUA_FAULT=1")
+    assert.same({ 0, "true\ttrue\ntrue\n", "" }, { status, out, err })
+  end)
+
   it("is not taken for something else", function()
     slips(function() cg.stream().synchronize(cg.event()) end)
   end)

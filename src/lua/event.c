@@ -84,7 +84,7 @@ static int event_handle(lua_State *L) {
 
 
 static void describe(void *object, char *text, size_t room) {
-  snprintf(text, room, "%p", cgl_event_handle(object));
+  snprintf(text, room, "%p", object);
 }
 
 

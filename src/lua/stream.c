@@ -164,7 +164,7 @@ static void describe(void *object, char *text, size_t room) {
   if (cgl_stream_is_default(stream))
     snprintf(text, room, "default of %s", info->device);
   else
-    snprintf(text, room, "%p of %s", cgl_stream_handle(stream), info->device);
+    snprintf(text, room, "%p of %s", object, info->device);
 }
 
 
