@@ -120,11 +120,17 @@ void cgl_mark_clear(cgl_mark *mark) {
 }
 
 
-cgl_mark cgl_clock_mark(cgl_clock *clock) {
-  cgl_mark mark = {clock, 0, {{0, 0}}};
-  pthread_mutex_lock(&clock->lock);
-  mark.tick = cgl_clock_begin_wait(clock);
+/* Under the lock. */
+static cgl_mark mark_now(cgl_clock *clock) {
+  cgl_mark mark = {clock, cgl_clock_begin_wait(clock), {{0, 0}}};
   memcpy(mark.seen, clock->seen, sizeof mark.seen);
+  return mark;
+}
+
+
+cgl_mark cgl_clock_mark(cgl_clock *clock) {
+  pthread_mutex_lock(&clock->lock);
+  cgl_mark mark = mark_now(clock);
   pthread_mutex_unlock(&clock->lock);
   return mark;
 }
@@ -218,8 +224,7 @@ cgl_status cgl_clock_order(cgl_stream *stream, cgl_clock *before,
     return status;
   const char *entry = "";
   pthread_mutex_lock(&before->lock);
-  cgl_mark mark = {before, cgl_clock_begin_wait(before), {{0, 0}}};
-  memcpy(mark.seen, before->seen, sizeof mark.seen);
+  cgl_mark mark = mark_now(before);
   bool lost = before->lost;
   CUresult result = lost ? CUDA_SUCCESS : order(stream, before, &entry);
   pthread_mutex_unlock(&before->lock);
