@@ -665,7 +665,7 @@ CGL_API cgl_status cgl_graph_node_kernel(cgl_graph *graph, size_t index,
    child graphs made from now on.  The graph keeps new buffers and lets go of
    those that it no longer uses.  Generators, and buffers that a capture
    allocated from the graph's pool, stay: CGL_ERROR_INVALID_ARGUMENT, as for a
-   node without such a kernel; CGL_ERROR_CAPTURE_STATE while the graph captures.
+   node without such a kernel; CGL_ERROR_NOT_CAPTURED before the capture's end.
    cuGraphExecKernelNodeSetParams, cuGraphNodeSetParams */
 CGL_API cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
                                         const cgl_launch *launch,

@@ -38,6 +38,12 @@ typedef struct cgl_range {
   uint16_t argument; /* of a kernel, from 0 */
 } cgl_range;
 
+static inline bool cgl_range_meets(const cgl_range *range, CUdeviceptr address,
+                                   size_t bytes) {
+  return range->address < address + bytes &&
+         address < range->address + range->bytes;
+}
+
 typedef struct cgl_op {
   cgl_op_kind kind;
   CUgraphNode node; /* NULL when the driver did not tell, or not yet */

@@ -17,32 +17,6 @@ enum { NO_ARGUMENT = UINT16_MAX };
 /* ---- which node ------------------------------------------------------------
  */
 
-cgl_status cgl_change_find(cgl_graph *graph, size_t index,
-                           const char *operation, cgl_op **op) {
-  const cgl_recording *recording = &graph->recording;
-  if (graph->state == CGL_GRAPH_CAPTURING) {
-    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
-             "the graph is capturing, since %s", cgl_site_text(graph->begun));
-    cgl_fail_hint("end the capture first");
-    return CGL_ERROR_CAPTURE_STATE;
-  }
-  if (graph->state == CGL_GRAPH_EMPTY) {
-    cgl_fail(CGL_ERROR_NOT_CAPTURED, operation, "the graph holds no capture");
-    cgl_fail_hint("capture something first, and end the capture");
-    return CGL_ERROR_NOT_CAPTURED;
-  }
-  if (index >= recording->nops) {
-    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-             "the graph has %zu node%s, and none of this number",
-             recording->nops, recording->nops == 1 ? "" : "s");
-    cgl_fail_hint("graph:nodes lists them");
-    return CGL_ERROR_INVALID_ARGUMENT;
-  }
-  *op = &recording->ops[index];
-  return CGL_OK;
-}
-
-
 cgl_status cgl_change_refuse(const cgl_op *op, const char *operation,
                              const char *wanted) {
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
@@ -70,7 +44,7 @@ void cgl_change_taken(cgl_graph *graph, cgl_op *op) {
 cgl_status cgl_graph_node_kernel(cgl_graph *graph, size_t index,
                                  cgl_kernel **kernel) {
   cgl_op *op;
-  cgl_status status = cgl_change_find(graph, index, setting, &op);
+  cgl_status status = cgl_graph_op(graph, index, setting, &op);
   *kernel = status ? NULL : op->kernel;
   return status;
 }
@@ -287,7 +261,7 @@ cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
                                 const cgl_launch *launch, const cgl_arg *args,
                                 size_t nargs) {
   change c; /* too large to be cleared for every call */
-  cgl_status status = cgl_change_find(graph, index, setting, &c.op);
+  cgl_status status = cgl_graph_op(graph, index, setting, &c.op);
   if (!status && !c.op->kernel)
     status = cgl_change_refuse(c.op, setting, "a kernel of the script");
   if (status)
@@ -388,7 +362,7 @@ static bool writes_planned(const cgl_recording *recording, const cgl_op *op) {
 cgl_status cgl_graph_set_enabled(cgl_graph *graph, size_t index, bool enabled) {
   cgl_context *context = graph->object.context;
   cgl_op *op;
-  cgl_status status = cgl_change_find(graph, index, switching, &op);
+  cgl_status status = cgl_graph_op(graph, index, switching, &op);
   if (!status && !can_be_off(op))
     status = cgl_change_refuse(op, switching, "a kernel, a copy or a fill");
   if (!status)

@@ -26,9 +26,6 @@ cgl_status cgl_graph_refresh(cgl_graph *graph, const char *operation);
 /* Switches off in a new executable what is off.  cuGraphNodeSetEnabled */
 CUresult cgl_graph_switch_off(const cgl_graph *graph, CUgraphExec exec);
 
-/* The operation of a node, of a graph that can be changed now. */
-cgl_status cgl_change_find(cgl_graph *graph, size_t index,
-                           const char *operation, cgl_op **op);
 /* Refuses a node of another kind than was `wanted`. */
 cgl_status cgl_change_refuse(const cgl_op *op, const char *operation,
                              const char *wanted);

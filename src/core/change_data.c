@@ -213,7 +213,7 @@ static cgl_status change(cgl_graph *graph, cgl_op *op, const cgl_arg *args,
 cgl_status cgl_graph_set_fill(cgl_graph *graph, size_t index,
                               cgl_buffer *buffer, const void *value) {
   cgl_op *op;
-  cgl_status status = cgl_change_find(graph, index, operation, &op);
+  cgl_status status = cgl_graph_op(graph, index, operation, &op);
   if (!status && op->kind != CGL_OP_MEMSET)
     status = cgl_change_refuse(op, operation, "a fill");
   if (status)
@@ -240,7 +240,7 @@ cgl_status cgl_graph_set_copy(cgl_graph *graph, size_t index, const cgl_arg *to,
                               const cgl_arg *from) {
   static const cgl_arg same = {.kind = CGL_ARG_SAME};
   cgl_op *op;
-  cgl_status status = cgl_change_find(graph, index, operation, &op);
+  cgl_status status = cgl_graph_op(graph, index, operation, &op);
   if (!status && op->kind != CGL_OP_MEMCPY)
     status = cgl_change_refuse(op, operation, "a copy");
   if (status)

@@ -88,8 +88,7 @@ static bool memory_of(cgl_object *object, cgl_range *range) {
 static bool overlaps_any(const cgl_range *range, const cgl_range *ranges,
                          size_t n) {
   for (size_t i = 0; i < n; i++)
-    if (range->address < ranges[i].address + ranges[i].bytes &&
-        ranges[i].address < range->address + range->bytes)
+    if (cgl_range_meets(&ranges[i], range->address, range->bytes))
       return true;
   return false;
 }

@@ -289,16 +289,29 @@ cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
 }
 
 
+cgl_status cgl_graph_check_captured(const cgl_graph *graph,
+                                    const char *operation) {
+  if (graph->state == CGL_GRAPH_CAPTURED)
+    return CGL_OK;
+  const bool begun = graph->state == CGL_GRAPH_CAPTURING;
+  if (begun)
+    cgl_fail(CGL_ERROR_NOT_CAPTURED, operation,
+             "the capture that began at %s has not ended yet",
+             cgl_site_text(graph->begun));
+  else
+    cgl_fail(CGL_ERROR_NOT_CAPTURED, operation,
+             "the graph holds no capture: it was never captured, or was reset");
+  cgl_fail_hint(begun ? "end the capture first"
+                      : "capture something into the graph first");
+  return CGL_ERROR_NOT_CAPTURED;
+}
+
+
 cgl_status cgl_graph_instantiate(cgl_graph *graph) {
   static const char operation[] = "graph:instantiate";
-  if (graph->state != CGL_GRAPH_CAPTURED) {
-    cgl_fail(CGL_ERROR_NOT_CAPTURED, operation,
-             graph->state == CGL_GRAPH_CAPTURING
-                 ? "the capture has not ended yet"
-                 : "the graph holds no capture");
-    cgl_fail_hint("capture something first, and end the capture");
-    return CGL_ERROR_NOT_CAPTURED;
-  }
+  cgl_status status = cgl_graph_check_captured(graph, operation);
+  if (status)
+    return status;
   if (!graph->keep_graph) {
     cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
              "the graph was instantiated when its capture ended, and its "
@@ -307,7 +320,7 @@ cgl_status cgl_graph_instantiate(cgl_graph *graph) {
                   "hand");
     return CGL_ERROR_CAPTURE_STATE;
   }
-  cgl_status status = cgl_context_enter(graph->object.context, operation);
+  status = cgl_context_enter(graph->object.context, operation);
   return status ? status : cgl_graph_make_executable(graph, operation);
 }
 
@@ -407,28 +420,15 @@ static cgl_status replay_into_capture(cgl_graph *graph, cgl_stream *stream,
 }
 
 
-static cgl_status not_replayable(cgl_graph *graph, const char *operation) {
-  if (graph->state == CGL_GRAPH_CAPTURED)
-    return cgl_graph_make_executable(graph, operation);
-  cgl_fail(CGL_ERROR_NOT_CAPTURED, operation,
-           graph->state == CGL_GRAPH_CAPTURING
-               ? "the capture has not ended yet"
-               : "the graph was never captured, or was reset");
-  cgl_fail_hint(graph->state == CGL_GRAPH_CAPTURING
-                    ? "end the capture before the first replay"
-                    : "capture something into the graph first");
-  return CGL_ERROR_NOT_CAPTURED;
-}
-
-
 cgl_status cgl_graph_prepare(cgl_graph *graph, cgl_stream *stream,
                              const char *operation) {
   cgl_status status = cgl_context_enter(graph->object.context, operation);
   if (status || graph->exec)
     return status;
-  if (graph->state == CGL_GRAPH_CAPTURED && captures(stream))
-    return CGL_OK;
-  return not_replayable(graph, operation);
+  status = cgl_graph_check_captured(graph, operation);
+  if (status || captures(stream))
+    return status;
+  return cgl_graph_make_executable(graph, operation);
 }
 
 

@@ -20,9 +20,15 @@ cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
    it did not. */
 void cgl_graph_unhold_pool(cgl_graph *graph);
 
+/* Refuses a graph that holds no capture, or not yet. */
+cgl_status cgl_graph_check_captured(const cgl_graph *graph,
+                                    const char *operation);
 /* inside.c: the graph holds a capture, and its recording knows the edges; else
    refuses.  cuGraphGetEdges */
 cgl_status cgl_graph_learn(cgl_graph *graph, const char *operation);
+/* The operation of a node of a captured graph, else refuses. */
+cgl_status cgl_graph_op(const cgl_graph *graph, size_t index,
+                        const char *operation, cgl_op **op);
 /* "kernel", "memcpy", ... */
 const char *cgl_op_word(cgl_op_kind kind);
 /* Takes the graph from the list of captures underway; leaves the dead list

@@ -18,12 +18,9 @@ const char *cgl_op_word(cgl_op_kind kind) {
 
 
 cgl_status cgl_graph_learn(cgl_graph *graph, const char *operation) {
-  if (graph->state != CGL_GRAPH_CAPTURED) {
-    cgl_fail(CGL_ERROR_NOT_CAPTURED, operation, "the graph holds no capture");
-    cgl_fail_hint("capture something first, and end the capture");
-    return CGL_ERROR_NOT_CAPTURED;
-  }
-  cgl_status status = cgl_context_enter(graph->object.context, operation);
+  cgl_status status = cgl_graph_check_captured(graph, operation);
+  if (!status)
+    status = cgl_context_enter(graph->object.context, operation);
   if (status)
     return status;
   return cgl_fail_driver(graph->object.context,
@@ -32,8 +29,26 @@ cgl_status cgl_graph_learn(cgl_graph *graph, const char *operation) {
 }
 
 
+cgl_status cgl_graph_op(const cgl_graph *graph, size_t index,
+                        const char *operation, cgl_op **op) {
+  const cgl_recording *recording = &graph->recording;
+  cgl_status status = cgl_graph_check_captured(graph, operation);
+  if (status)
+    return status;
+  if (index < recording->nops) {
+    *op = &recording->ops[index];
+    return CGL_OK;
+  }
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+           "the graph has %zu node%s, and none of this number", recording->nops,
+           recording->nops == 1 ? "" : "s");
+  cgl_fail_hint("graph:nodes lists them");
+  return CGL_ERROR_INVALID_ARGUMENT;
+}
+
+
 cgl_status cgl_graph_node_count(cgl_graph *graph, size_t *count) {
-  cgl_status status = cgl_graph_learn(graph, "graph:nodes");
+  cgl_status status = cgl_graph_check_captured(graph, "graph:nodes");
   *count = status ? 0 : graph->recording.nops;
   return status;
 }
@@ -41,14 +56,13 @@ cgl_status cgl_graph_node_count(cgl_graph *graph, size_t *count) {
 
 cgl_status cgl_graph_node(cgl_graph *graph, size_t index, cgl_node_info *info) {
   static const char operation[] = "graph:nodes";
-  cgl_status status = cgl_graph_learn(graph, operation);
+  const cgl_recording *recording = &graph->recording;
+  cgl_op *op;
+  cgl_status status = cgl_graph_op(graph, index, operation, &op);
+  if (!status)
+    status = cgl_graph_learn(graph, operation);
   if (status)
     return status;
-  const cgl_recording *recording = &graph->recording;
-  if (index >= recording->nops)
-    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-                    "node %zu is not in 0..%zu", index, recording->nops);
-  const cgl_op *op = &recording->ops[index];
   memset(info, 0, sizeof *info);
   info->kind = words[op->kind];
   info->name = op->name;

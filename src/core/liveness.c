@@ -79,12 +79,9 @@ static cgl_site first_use(const cgl_graph *graph, CUdeviceptr address,
   const cgl_recording *recording = &graph->recording;
   for (size_t i = 0; i < recording->nops; i++) {
     const cgl_op *op = &recording->ops[i];
-    for (size_t k = 0; k < op->nranges; k++) {
-      const cgl_range *range = &recording->ranges[op->ranges + k];
-      if (range->address < address + bytes &&
-          address < range->address + range->bytes)
+    for (size_t k = 0; k < op->nranges; k++)
+      if (cgl_range_meets(&recording->ranges[op->ranges + k], address, bytes))
         return op->site;
-    }
   }
   return graph->begun;
 }

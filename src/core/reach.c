@@ -240,8 +240,7 @@ bool cgl_capture_covers_range(cgl_stream *stream, CUdeviceptr address,
     const cgl_op *op = &recording->ops[i];
     const cgl_range *range = &recording->ranges[op->ranges];
     for (uint32_t k = 0; k < op->nranges; k++, range++) {
-      if (range->address >= address + bytes ||
-          address >= range->address + range->bytes)
+      if (!cgl_range_meets(range, address, bytes))
         continue;
       if (!asked && !reach_from(graph, stream))
         return false;

@@ -110,8 +110,7 @@ static manner manner_of(const cgl_recording *recording, const cgl_op *op,
   manner how = {false, false, false};
   const cgl_range *range = &recording->ranges[op->ranges];
   for (uint32_t i = 0; i < op->nranges; i++, range++) {
-    if (range->address >= address + bytes ||
-        address >= range->address + range->bytes)
+    if (!cgl_range_meets(range, address, bytes))
       continue;
     how.reads |= !range->write;
     how.writes |= range->write;

@@ -1,12 +1,6 @@
 /* What memory a capture touches, as far as its recording knows. */
-#include "core/capture.h"
+#include "core/graph.h"
 #include "core/memory.h"
-
-
-static bool overlap(const cgl_range *range, CUdeviceptr address, size_t bytes) {
-  return range->address < address + bytes &&
-         address < range->address + range->bytes;
-}
 
 
 /* Child graphs and what others put in have no ranges here: they may write to
@@ -19,13 +13,9 @@ static bool is_opaque(const cgl_op *op) {
 cgl_status cgl_graph_writes(const cgl_graph *graph, const cgl_buffer *buffer,
                             bool *writes) {
   static const char operation[] = "graph:writes";
-  if (graph->state != CGL_GRAPH_CAPTURED) {
-    cgl_fail(CGL_ERROR_NOT_CAPTURED, operation, "the graph holds no capture");
-    cgl_fail_hint("capture something first, and end the capture");
-    return CGL_ERROR_NOT_CAPTURED;
-  }
-  cgl_status status =
-      cgl_check_device(&graph->object, &buffer->object, operation);
+  cgl_status status = cgl_graph_check_captured(graph, operation);
+  if (!status)
+    status = cgl_check_device(&graph->object, &buffer->object, operation);
   if (status)
     return status;
   const cgl_recording *recording = &graph->recording;
@@ -35,7 +25,7 @@ cgl_status cgl_graph_writes(const cgl_graph *graph, const cgl_buffer *buffer,
     found = is_opaque(&recording->ops[i]);
   for (size_t i = 0; bytes && i < recording->nranges && !found; i++)
     found = recording->ranges[i].write &&
-            overlap(&recording->ranges[i], buffer->address, bytes);
+            cgl_range_meets(&recording->ranges[i], buffer->address, bytes);
   *writes = found;
   return CGL_OK;
 }
