@@ -1,10 +1,12 @@
 -- bench/pool: allocation from Lua and by the driver's own pool, and what peers
 -- told (pool_peers.py).  Run by bench/pool:
---   cgraphlua pool.lua RESULTS-FOLDER [--device D] [--quick] [PEER=FILE...]
+--   cgraphlua pool.lua RESULTS-FOLDER [--device D] [--quick]
+--     [--others SEED FOLDER] [PEER=FILE...]
 -- Times are microseconds; the driver is called through FFI, so that its times
 -- are those of C.  Memory is the most that was reserved over the most that was
--- asked for and not yet given back, on the traces of bench/traces.  Ends with 1
--- when a bar is missed; the bar on time is for a GPU.
+-- asked for and not yet given back, on the traces of bench/traces, or on others of
+-- another folder, made from a seed.  Ends with 1 when a bar is missed; the bar on
+-- time is for a GPU.
 
 local ffi = require "ffi"
 local cg = require "cgraphlua"
@@ -24,6 +26,7 @@ local TRACES = {
 -- Command line ------------------------------------------------------------------
 
 local folder, device, quick, peers = arg[1], nil, false, {}
+local seed, traces = nil, here .. "traces"
 do
   local i = 2
   while arg[i] do
@@ -31,6 +34,9 @@ do
     if arg[i] == "--device" then
       i = i + 1
       device = arg[i]
+    elseif arg[i] == "--others" then
+      seed, traces = arg[i + 1], arg[i + 2]
+      i = i + 2
     elseif arg[i] == "--quick" then
       quick = true
     elseif name then
@@ -164,7 +170,7 @@ function ours.most() return ours.pool:stats().reserved_peak end
 local function replay(name, allocator)
   local held, sizes, live, peak = {}, {}, 0, 0
   allocator.begin()
-  for line in io.lines(here .. "traces/" .. name .. ".txt") do
+  for line in io.lines(traces .. "/" .. name .. ".txt") do
     local kind, id, bytes = line:match "^(%a) (%d+) ?(%d*)$"
     if kind == "a" then
       sizes[id] = tonumber(bytes)
@@ -228,7 +234,8 @@ for _, size in ipairs { { "small", 4096, "4 KiB" }, { "large", MIB, "1 MiB" } } 
   row(size[3], median(mine), median(floor), "latency." .. size[1], on_gpu and "<= 0.2", within)
 end
 
-say "Reserved at most over asked for at most"
+say("Reserved at most over asked for at most%s",
+  seed and ", other traces, from seed " .. seed or "")
 for _, trace in ipairs(TRACES) do
   local mine, peak = replay(trace.name, ours)
   ours.pool = nil
@@ -250,7 +257,7 @@ local share = shared()
 row("eleven graphs, over the largest's", share, nil, "", "<= 1.05", share <= 1.05)
 say("%s", measure.verdict(missed))
 
-local name = ("%s/%s-pool-%s.txt"):format(folder, date,
+local name = ("%s/%s-pool%s-%s.txt"):format(folder, date, seed and "-others-" .. seed or "",
   info.name:lower():gsub("[^%w]+", "-"):gsub("^%-", ""):gsub("%-$", ""))
 local file = assert(io.open(name, "w"))
 file:write(table.concat(lines, "\n"), "\n")

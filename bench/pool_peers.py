@@ -1,6 +1,7 @@
-"""The traces of bench/traces by other allocators.
+"""Traces by other allocators.
 
-pool_peers.py PEER: torch, torch.expandable (its expandable segments) or cupy.
+pool_peers.py PEER FOLDER: torch, torch.expandable (its expandable segments) or
+cupy, and where the traces are.
 Writes "key value" lines: latency in microseconds, and for each trace the most
 bytes that were reserved.  The keys are those of pool.lua.
 """
@@ -13,8 +14,7 @@ TRACES = ("transformer", "frame", "random", "halves")
 
 
 def trace(name):
-    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "traces")
-    with open(os.path.join(folder, name + ".txt"), encoding="ascii") as file:
+    with open(os.path.join(sys.argv[2], name + ".txt"), encoding="ascii") as file:
         for line in file:
             words = line.split()
             yield words[0] == "a", int(words[1]), int(words[-1])

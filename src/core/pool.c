@@ -47,8 +47,7 @@ static cgl_block *find_reached(const cgl_lane *lane, size_t bytes,
                                cgl_stream *stream) {
   cgl_block *block = lane->bytes ? cgl_index_first(lane, bytes) : NULL;
   for (int looks = 0; block && looks < LOOKS; looks++) {
-    if (block->bytes >= bytes + cgl_index_pad(block, bytes) &&
-        cgl_capture_covers(stream, block))
+    if (block->bytes >= bytes && cgl_capture_covers(stream, block))
       return block;
     block = cgl_index_next(block);
   }
@@ -211,20 +210,12 @@ static CUresult obtain(cgl_pool *pool, size_t bytes, cgl_stream *stream,
 /* ---- blocks
  * ------------------------------------------------------------------------ */
 
-/* `bytes` of a block; the rest of it, before and after, returns to its lane.
-   Without memory for records the whole block is taken. */
+/* `bytes` of a block; the rest of it returns to its lane.  Without memory for
+ * records the whole block is taken. */
 static cgl_block *carve(cgl_pool *pool, cgl_block *block, size_t bytes,
                         cgl_lane *lane) {
-  if (pool->desc.no_split || block->bytes == bytes ||
-      !cgl_index_reserve(pool, 2))
-    return block;
-  size_t pad = cgl_index_pad(block, bytes);
-  if (pad && block->bytes - bytes >= pad) {
-    cgl_block *aligned = cgl_index_cut(pool, block, pad);
-    cgl_index_insert(pool, block, lane);
-    block = aligned;
-  }
-  if (block->bytes > bytes)
+  if (!pool->desc.no_split && block->bytes > bytes &&
+      cgl_index_reserve(pool, 1))
     cgl_index_insert(pool, cgl_index_cut(pool, block, bytes), lane);
   return block;
 }

@@ -157,9 +157,6 @@ void cgl_index_fill_hole(cgl_pool *pool, cgl_block *block);
 cgl_block *cgl_index_cut(cgl_pool *pool, cgl_block *block, size_t bytes);
 /* Appends `right`, in no list either, to `left`. */
 cgl_block *cgl_index_join(cgl_pool *pool, cgl_block *left, cgl_block *right);
-/* What to leave before a block of `bytes` in the extent: large ones begin with
-   a page, so that all their pages can be harvested one day. */
-size_t cgl_index_pad(const cgl_block *block, size_t bytes);
 /* The smallest extent of a lane that holds `bytes`, or one of the smallest;
    NULL when there is none. */
 cgl_block *cgl_index_find(const cgl_lane *lane, size_t bytes);

@@ -161,7 +161,7 @@ cgl_block *cgl_index_take_last(cgl_pool *pool, uint64_t stream, bool scratch,
   unsigned first, second;
   bin_of(bytes, &first, &second);
   cgl_block *block = lane->bins[first][second];
-  if (!block || block->bytes != bytes || cgl_index_pad(block, bytes))
+  if (!block || block->bytes != bytes)
     return NULL;
   bin_remove(block, first, second);
   return block;
@@ -255,22 +255,10 @@ cgl_block *cgl_index_make_hole(cgl_pool *pool, cgl_block *block) {
 /* ---- looking for a size
  * ------------------------------------------------------------ */
 
-size_t cgl_index_pad(const cgl_block *block, size_t bytes) {
-  size_t granule = block->segment->pool->granularity;
-  return bytes < granule ? 0 : (granule - block->offset % granule) % granule;
-}
-
-
-static bool holds(const cgl_block *block, size_t bytes) {
-  return block->bytes >= bytes &&
-         block->bytes - bytes >= cgl_index_pad(block, bytes);
-}
-
-
 static cgl_block *smallest(cgl_block *block, size_t bytes) {
   cgl_block *best = NULL;
   for (int looks = 0; block && looks < LOOKS; block = block->bin_next, looks++)
-    if (holds(block, bytes) && (!best || block->bytes < best->bytes)) {
+    if (block->bytes >= bytes && (!best || block->bytes < best->bytes)) {
       best = block;
       if (best->bytes == bytes)
         break;
@@ -298,13 +286,8 @@ cgl_block *cgl_index_find(const cgl_lane *lane, size_t bytes) {
   unsigned first, second;
   bin_of(bytes, &first, &second);
   cgl_block *best = smallest(lane->bins[first][second], bytes);
-  /* In the bins after it all are large enough, but for their padding. */
-  cgl_block *bin = best ? NULL : bin_after(lane, first, second);
-  while (bin && !(best = smallest(bin, bytes))) {
-    bin_of(bin->bytes, &first, &second);
-    bin = bin_after(lane, first, second);
-  }
-  return best;
+  /* In the bins after it all are large enough. */
+  return best ? best : smallest(bin_after(lane, first, second), bytes);
 }
 
 
@@ -312,7 +295,7 @@ cgl_block *cgl_index_find_before(const cgl_lane *lane, size_t bytes,
                                  uint64_t tick) {
   cgl_block *block = cgl_index_first(lane, bytes);
   for (int looks = 0; block && looks < LOOKS; looks++) {
-    if (block->tick < tick && holds(block, bytes))
+    if (block->tick < tick && block->bytes >= bytes)
       return block;
     block = cgl_index_next(block);
   }

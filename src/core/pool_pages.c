@@ -264,10 +264,6 @@ static bool weigh(const cgl_pool *pool, cgl_block *hole, size_t bytes,
                   const cgl_lane *own, growth *best) {
   growth g = {joins(pool, hole->prev, own), hole, NULL, 0};
   size_t have = g.left ? g.left->bytes : 0;
-  size_t pad = g.left ? cgl_index_pad(g.left, bytes) : 0;
-  if (pad >= have)
-    g.left = NULL;
-  have = g.left ? have - pad : 0;
   g.missing = round_up(bytes > have ? bytes - have : 1, pool->granularity);
   if (g.missing > hole->bytes) {
     g.right = joins(pool, hole->next, own);
@@ -476,13 +472,8 @@ CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes,
   cgl_block *block = fill(pool, g.hole, laid * pool->granularity);
   if (g.right)
     block = cgl_index_join(pool, block, g.right);
-  if (g.left) {
-    size_t pad = cgl_index_pad(g.left, bytes);
-    cgl_block *left = pad ? cgl_index_cut(pool, g.left, pad) : g.left;
-    if (pad)
-      cgl_index_insert(pool, g.left, left_lane);
-    block = cgl_index_join(pool, left, block);
-  }
+  if (g.left)
+    block = cgl_index_join(pool, g.left, block);
   if (g.right)
     *rest = right_lane;
   *out = block;
