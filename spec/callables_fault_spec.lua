@@ -5,10 +5,7 @@ local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/support/device.lua")
 
 describe("graphed callables with a failing driver", function()
-  -- Each k-th driver call fails; every result is right or an error is raised,
-  -- nothing stays alive, and the next run is right.
-  local sweep = [[
-    cg.on_log(nil)
+  local job = [[
     local source = [=[
       extern "C" __global__ void twice(const float *x, float *y, int n) {
         int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -44,44 +41,14 @@ describe("graphed callables with a failing driver", function()
       got[5] = x:download()[2]
       return table.concat(got, " ")
     end
-    local function alive()
-      collectgarbage()
-      collectgarbage()
-      cg.debug.forget()
-      return cg.live()
-    end
-    local should = "10 6 7 8 12"
-    assert(run() == should, run())
-    assert(alive() == 0, "alive before")
-    local k, raised = 0, 0
-    repeat
-      k = k + 1
-      cg.debug.fault(k, CODE)
-      local ok, e = pcall(run)
-      local _, hit = cg.debug.fault_count()
-      cg.debug.fault(0)
-      local at = "call " .. k .. " (" .. tostring(hit) .. "): "
-      assert(alive() == 0, at .. "something stays alive")
-      if ok then
-        assert(e == should, at .. e)
-      else
-        raised = raised + 1
-        assert(hit and type(e) == "table" and e.where ~= "", at .. tostring(e))
-      end
-      local again, why = pcall(run)
-      assert(again and why == should, at .. "and then " .. tostring(why))
-      assert(alive() == 0, at .. "something stays alive later")
-    until not hit
-    print(k > 60, raised > 40)
+    sweep(run, {
+      right = function(got) return got == "10 6 7 8 12", got end,
+      calls = 60,
+      raised = 40,
+    })
   ]]
 
   for _, code in ipairs { 2, 999 } do
-    it("are right or raise, code " .. code, function()
-      local status, out, err = device.child(("local CODE = %d\n"):format(code) .. sweep,
-        "CGRAPHLUA_FAULT=1")
-      assert.equal("", err)
-      assert.equal("true\ttrue\n", out)
-      assert.equal(0, status)
-    end)
+    it("are right or raise, code " .. code, function() device.sweep(code, job) end)
   end
 end)

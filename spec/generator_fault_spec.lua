@@ -6,8 +6,7 @@
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/support/device.lua")
 
-local sweep = [[
-  cg.on_log(nil)
+local draws = [[
   local source = [=[
     extern "C" __global__ void word(unsigned *out, cgl_philox rng) {
       *out = cgl_random(rng);
@@ -51,70 +50,35 @@ local sweep = [[
     return list
   end
 
-  local function alive()
-    kept = nil
-    collectgarbage()
-    collectgarbage()
-    cg.debug.forget()
-    return cg.live()
-  end
-
   local all = drawn(cg.generator(11), 10)
   local should = { all[1], all[6], all[7], all[8], all[9], all[10], 10, all[4] }
-  local function check(list)
-    for i = 1, 8 do
-      if list[i] ~= should[i] then return false, "wrong at " .. i end
-    end
-    return true
-  end
 
-  assert(check(job()))
-  assert(alive() == 0)
-  local k, names, raised = 0, {}, 0
-  repeat
-    k = k + 1
-    cg.debug.fault(k, CODE)
-    local ok, e = pcall(job)
-    local _, hit = cg.debug.fault_count()
-    cg.debug.fault(0)
-    local call = "call " .. k .. " (" .. tostring(hit) .. "): "
-    if ok then
-      assert(check(e), call .. "failed silently")
-    else
-      assert(hit, "failed without a fault: " .. tostring(e))
-      raised = raised + 1
-      assert(type(e) == "table" and e.name and #e.message > 0 and e.where ~= "",
-        call .. "no clear error: " .. tostring(e))
-    end
-    assert(not cg.is_current_stream_capturing(), call .. "the current stream captures")
-    if hit then names[hit] = true end
-    if kept then
+  sweep(job, {
+    right = function(list)
+      for i = 1, 8 do
+        if list[i] ~= should[i] then return false, "at " .. i end
+      end
+      return true
+    end,
+    after = function(at)
+      if not kept then return end
       kept:set_offset(1)
-      assert(drawn(kept, 1)[1] == all[2], call .. "the generator lost its sequence")
-      assert(kept:get_offset() == 2, call .. "the generator lost its offset")
-    end
-    local left = alive()
-    assert(left == 0, call .. left .. " left alive")
-    local again, list = pcall(job)
-    assert(again and check(list), call .. "broken afterwards: " .. tostring(list))
-    assert(alive() == 0, call .. "then left something alive")
-  until not hit
-  for _, name in ipairs { "cuLaunchKernel", "cuGraphAddNode", "cuModuleLoadData",
-      "cuModuleGetFunction", "cuStreamUpdateCaptureDependencies", "cuStreamGetCaptureInfo",
-      "cuEventRecord", "cuMemcpyDtoHAsync", "cuGraphLaunch" } do
-    assert(names[name], name .. " never failed")
-  end
-  print(k > 60, raised > 50)
+      assert(drawn(kept, 1)[1] == all[2], at .. "the generator lost its sequence")
+      assert(kept:get_offset() == 2, at .. "the generator lost its offset")
+      kept = nil
+    end,
+    calls = 60,
+    raised = 50,
+    names = { "cuLaunchKernel", "cuGraphAddNode", "cuModuleLoadData", "cuModuleGetFunction",
+      "cuStreamUpdateCaptureDependencies", "cuStreamGetCaptureInfo", "cuEventRecord",
+      "cuMemcpyDtoHAsync", "cuGraphLaunch" },
+  })
 ]]
 
 describe("a failing driver under random draws", function()
   for _, code in ipairs { 2, 999 } do
     it("is reported or survived, and no number is lost, code " .. code, function()
-      local status, out, err = device.child(("local CODE = %d\n"):format(code) .. sweep,
-        "CGRAPHLUA_FAULT=1")
-      assert.equal("", err)
-      assert.equal("true\ttrue\n", out)
-      assert.equal(0, status)
+      device.sweep(code, draws)
     end)
   end
 end)

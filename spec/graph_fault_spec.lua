@@ -6,10 +6,8 @@
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/support/device.lua")
 
--- What the jobs share, and the sweep.  A job fills `x` and returns what must
--- be in it.
+-- What follows a job, which fills `x` and returns what must be in it.
 local common = [[
-  cg.on_log(nil)
   local source = [=[
     extern "C" __global__ void add(float *x, float a, int n) {
       int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -17,74 +15,24 @@ local common = [[
     }
   ]=]
 
-  local function alive()
-    collectgarbage()
-    collectgarbage()
-    cg.debug.forget()
-    return cg.live()
-  end
-
-  local function left_over()
-    local list = {}
-    for _, noun in ipairs { "stream", "event", "buffer", "pinned", "module", "kernel",
-                            "pool", "graph", "context" } do
-      if cg.live(noun) ~= 0 then list[#list + 1] = noun .. "=" .. cg.live(noun) end
-    end
-    return table.concat(list, " ")
-  end
-
-  local function attempt(job)
+  local function attempt()
     local kernel = cg.kernel(source)
     local x = cg.zeros("float", 8)
     local function add(value) kernel:launch(1, 8, x, value, 8) end
     local expected = job(x, add)
     local t = x:download()
     for i = 1, 8 do
-      if t[i] ~= expected then return false, t[i] .. " instead of " .. expected end
+      if t[i] ~= expected then return t[i] .. " instead of " .. expected end
     end
-    return true
+    return "right"
   end
 
-  local function sweep(job, code)
-    assert(attempt(job))
-    assert(alive() == 0, left_over())
-    local k, names, raised = 0, {}, 0
-    repeat
-      k = k + 1
-      local before = tostring(cg.current_stream())
-      cg.debug.fault(k, code)
-      local ok, right, why = pcall(attempt, job)
-      local _, hit = cg.debug.fault_count()
-      cg.debug.fault(0)
-      local call = "call " .. k .. " (" .. tostring(hit) .. "): "
-      if not ok then
-        assert(hit, "failed without a fault: " .. tostring(right))
-        raised = raised + 1
-        assert(type(right) == "table" and right.name and #right.message > 0 and right.where ~= "",
-          call .. "no clear error: " .. tostring(right))
-      else
-        assert(right, call .. "failed silently, " .. tostring(why))
-      end
-      assert(tostring(cg.current_stream()) == before, call .. "another stream is current")
-      assert(not cg.is_current_stream_capturing(), call .. "the current stream captures")
-      collectgarbage() -- what was begun by hand ends with its graph
-      collectgarbage()
-      cg.synchronize() -- refused while anything captures
-      if hit then names[hit] = true end
-      assert(alive() == 0, call .. "left " .. left_over())
-      local again, good, bad = pcall(attempt, job)
-      assert(again and good, call .. "broken afterwards: " .. tostring(bad or good))
-      assert(alive() == 0, call .. "then left " .. left_over())
-    until not hit
-    return k, raised, names
-  end
-
-  local function report(k, raised, names, ...)
-    for _, name in ipairs { ... } do
-      assert(names[name], name .. " never failed")
-    end
-    print(k > 10, raised > 10)
-  end
+  sweep(attempt, {
+    right = function(answer) return answer == "right", answer end,
+    calls = 10,
+    raised = 10,
+    names = { NAMES },
+  })
 ]]
 
 local jobs = {
@@ -200,12 +148,8 @@ describe("a failing driver, in a job", function()
   for name, job in pairs(jobs) do
     for _, code in ipairs { 2, 900, 999 } do
       it(name .. ", is reported or survived, code " .. code, function()
-        local status, out, err = device.child(string.format("%s%s local k, raised, names = " ..
-          "sweep(job, %d) report(k, raised, names, %s)", common, job[1], code,
-          "'" .. table.concat(job[2], "', '") .. "'"), "CGRAPHLUA_FAULT=1")
-        assert.equal("", err)
-        assert.equal("true\ttrue\n", out)
-        assert.equal(0, status)
+        local names = "'" .. table.concat(job[2], "', '") .. "'"
+        device.sweep(code, job[1] .. common:gsub("NAMES", names))
       end)
     end
   end

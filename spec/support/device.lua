@@ -191,4 +191,14 @@ function M.child(chunk, environment)
   return status, out, err
 end
 
+--- Runs a chunk that sweeps a job (sweep.lua), each driver call failing with
+-- `code`; it must end well.
+function M.sweep(code, chunk)
+  local status, out, err = M.child(("cg.on_log(nil)\nlocal sweep = dofile(%q)(cg, %d)\n"):format(
+    here .. "/sweep.lua", code) .. chunk .. "\nprint 'swept'", "CGRAPHLUA_FAULT=1")
+  assert.equal("", err)
+  assert.equal("swept\n", out)
+  assert.equal(0, status)
+end
+
 return M
