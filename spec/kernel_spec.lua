@@ -255,6 +255,15 @@ describe("kernel", function()
       slips(function() k:launch(1, 1, x, 1, print) end, "argument 3 'n' is a function")
     end)
 
+    it("say what to do", function()
+      local add, x = device.kernel "add", cg.zeros("float", 1)
+      for _, args in ipairs { { 1, 1, 1 }, { x, x, 1 }, { x, 1, x }, { x, 1, 2 ^ 31 },
+                              { x, 1, 0.5 }, { x, "abc", 1 }, { x, 1 } } do
+        local e = device.fails(function() add:launch(1, 1, unpack(args)) end)
+        assert.matches("%w", e.hint, e.message)
+      end
+    end)
+
     it("checks their range", function()
       local k, x = device.kernel "add", cg.zeros("float", 1)
       local out = cg.zeros("int32", 4)

@@ -47,10 +47,12 @@ static cgl_status wrong_type(const cgl_kernel *kernel, size_t index,
                              const cgl_arg *arg, const char *wanted,
                              const char *operation) {
   const cgl_parameter *p = parameter(kernel, index);
-  return cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
-                  "argument %zu of %s (%s %s) wants %s, not %s", index + 1,
-                  kernel->name, p ? p->type : "", p ? p->name : "", wanted,
-                  given(arg));
+  cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
+           "argument %zu of %s (%s %s) wants %s, not %s", index + 1,
+           kernel->name, p ? p->type : "", p ? p->name : "", wanted,
+           given(arg));
+  cgl_fail_hint("kernel:parameters tells what %s takes", kernel->name);
+  return CGL_ERROR_ARGUMENT_TYPE;
 }
 
 
@@ -225,6 +227,7 @@ static cgl_status pack_integer(const cgl_kernel *kernel, size_t index,
              "argument %zu of %s (%s %s) is %.17g, outside %.17g..%.17g",
              index + 1, kernel->name, p->type, p->name, (double)value,
              (double)low, (double)high);
+    cgl_fail_hint("pass a value that fits, or widen the parameter's type");
     return CGL_ERROR_ARGUMENT_RANGE;
   }
   unsigned __int128 bits = (unsigned __int128)value;
@@ -297,10 +300,14 @@ static cgl_status pack_bytes(const cgl_kernel *kernel, size_t index,
     memcpy(out, arg->bytes.data, size);
     return CGL_OK;
   }
-  if (arg->kind == CGL_ARG_BYTES)
-    return cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
-                    "argument %zu of %s is %zu bytes, the parameter %zu",
-                    index + 1, kernel->name, arg->bytes.size, size);
+  if (arg->kind == CGL_ARG_BYTES) {
+    cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
+             "argument %zu of %s is %zu bytes, the parameter %zu", index + 1,
+             kernel->name, arg->bytes.size, size);
+    cgl_fail_hint("declare the struct alike in the script and in the source, "
+                  "padding included");
+    return CGL_ERROR_ARGUMENT_TYPE;
+  }
   wrong_type(kernel, index, arg, "its bytes", operation);
   cgl_fail_hint("pass a struct as cdata or as a string of %zu bytes", size);
   return CGL_ERROR_ARGUMENT_TYPE;

@@ -290,10 +290,13 @@ static cgl_status check_copy(cgl_buffer *buffer, cgl_stream *stream,
   if (status)
     return status;
   size_t size = cgl_buffer_bytes(buffer);
-  if (offset > size || bytes > size - offset)
-    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-                    "%zu bytes at offset %zu do not fit the buffer's %zu",
-                    bytes, offset, size);
+  if (offset > size || bytes > size - offset) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "%zu bytes at offset %zu do not fit the buffer's %zu", bytes,
+             offset, size);
+    cgl_fail_hint("copy less, or make a larger buffer");
+    return CGL_ERROR_INVALID_ARGUMENT;
+  }
   status = cgl_capture_refuse(
       stream, operation,
       "a copy from or to ordinary memory waits for the device, and a capture "

@@ -127,9 +127,12 @@ static cgl_status check(cgl_graph *graph, const cgl_arg *arg, cgl_type had,
   if (arg->kind == CGL_ARG_SAME)
     return CGL_OK;
   const bool pinned = arg->kind == CGL_ARG_PINNED;
-  if (!pinned && arg->kind != CGL_ARG_BUFFER)
-    return cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
-                    "a buffer or pinned memory is wanted");
+  if (!pinned && arg->kind != CGL_ARG_BUFFER) {
+    cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
+             "a buffer or pinned memory is wanted");
+    cgl_fail_hint("give what the node had another one of");
+    return CGL_ERROR_ARGUMENT_TYPE;
+  }
   if (pinned != was_pinned)
     return refuse_kind(pinned);
   const cgl_object *object =

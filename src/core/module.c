@@ -178,12 +178,15 @@ static cgl_status learn_parameters(cgl_kernel *kernel) {
     return cgl_fail_driver(context, result, "module:kernel",
                            "cuFuncGetParamInfo");
   if (total > CGL_MAX_PARAM_BYTES || most > CGL_MAX_PARAMS ||
-      count == CGL_MAX_PARAMS)
-    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "module:kernel",
-                    "%s takes %zu parameters of %zu bytes in all; %d of %d "
-                    "are possible",
-                    kernel->name, count, total, CGL_MAX_PARAMS - 1,
-                    CGL_MAX_PARAM_BYTES);
+      count == CGL_MAX_PARAMS) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "module:kernel",
+             "%s takes %zu parameters of %zu bytes in all; %d of %d are "
+             "possible",
+             kernel->name, count, total, CGL_MAX_PARAMS - 1,
+             CGL_MAX_PARAM_BYTES);
+    cgl_fail_hint("pass large structs in a buffer");
+    return CGL_ERROR_INVALID_ARGUMENT;
+  }
   kernel->nparams = count;
   kernel->sizes = malloc((count ? count : 1) * sizeof *sizes);
   if (!kernel->sizes)
@@ -279,14 +282,19 @@ cgl_status cgl_module_global(cgl_module *module, const char *name,
   if (result == CUDA_ERROR_NOT_FOUND) {
     cgl_fail(CGL_ERROR_NOT_FOUND, operation,
              "there is no __device__ or __constant__ variable \"%s\"", name);
+    cgl_fail_hint("name a variable of the source, its namespace in front");
     return CGL_ERROR_NOT_FOUND;
   }
   if (result)
     return cgl_fail_driver(context, result, operation, "cuModuleGetGlobal");
   size_t element = cgl_type_bytes(type);
-  if (!element || bytes % element)
-    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-                    "the %zu bytes of \"%s\" are not whole elements of %s",
-                    bytes, name, cgl_type_name(type));
+  if (!element || bytes % element) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "the %zu bytes of \"%s\" are not whole elements of %s", bytes,
+             name, cgl_type_name(type));
+    cgl_fail_hint("give the variable's own element type, or \"uint8\" for its "
+                  "bytes");
+    return CGL_ERROR_INVALID_ARGUMENT;
+  }
   return cgl_buffer_of_module(module, address, type, bytes / element, out);
 }
