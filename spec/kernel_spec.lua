@@ -251,7 +251,8 @@ describe("kernel", function()
       slips(function() k:launch(1, 1, x, nil, 1) end, "argument 2 'a' is nil; pass cg.null")
       slips(function() k:launch(1, 1, nil, 1, 1) end, "argument 1 'x' is nil")
       slips(function() k:launch(1, 1, x, {}, 1) end, "argument 2 'a' is a table")
-      slips(function() k:launch(1, 1, cg.stream(), 1, 1) end, "argument 1 'x' is a userdata")
+      slips(function() k:launch(1, 1, cg.stream(), 1, 1) end,
+        "argument 1 'x' is a cgraphlua.stream")
       slips(function() k:launch(1, 1, x, 1, print) end, "argument 3 'n' is a function")
     end)
 

@@ -15,6 +15,13 @@ local element_types = {
   half = "uint16_t *", bfloat16 = "uint16_t *",
 }
 
+-- What LuaJIT calls the numbers of an array, and what they are here; either
+-- sign is one.  Bytes are missing: they may be anything.
+local array_types = {
+  float = "float", double = "double", short = "int16", ["unsigned short"] = "int16",
+  int = "int32", ["unsigned int"] = "int32", int64_t = "int64", uint64_t = "int64",
+}
+
 local function ffi_helpers(ffi)
   local int64, uint64 = ffi.typeof "int64_t", ffi.typeof "uint64_t"
   local void = ffi.typeof "const volatile void *"
@@ -29,6 +36,9 @@ local function ffi_helpers(ffi)
     elseif ffi.istype(uint64, x) then
       return "uint", x, 8
     end
+    if ffi.istype("complex", x) or ffi.istype("complex float", x) then
+      return "complex", x, ffi.sizeof(x)
+    end
     local number = tonumber(x)
     if number then
       return "number", number, 0
@@ -38,6 +48,12 @@ local function ffi_helpers(ffi)
       return "pointer", uint64(ffi.cast(address, x)), 0
     end
     return "bytes", uint64(ffi.cast(address, ffi.cast(void, x))), ffi.sizeof(x)
+  end
+
+  --- The numbers of an FFI array, or nil of bytes, structs and the like.
+  function helpers.elements(x)
+    local name = tostring(ffi.typeof(x)):match "^ctype<([%a%d_ ]-) ?%["
+    return name and array_types[(name:gsub("const ", ""):gsub("volatile ", ""))]
   end
 
   function helpers.int64(high, low)

@@ -56,6 +56,16 @@ static cgl_status wrong_type(const cgl_kernel *kernel, size_t index,
 }
 
 
+static cgl_status no_number(const cgl_kernel *kernel, size_t index,
+                            const cgl_arg *arg, const char *wanted,
+                            const char *operation) {
+  wrong_type(kernel, index, arg, wanted, operation);
+  if (arg->kind == CGL_ARG_BYTES)
+    cgl_fail_hint("turn text into a number first; only structs go as bytes");
+  return CGL_ERROR_ARGUMENT_TYPE;
+}
+
+
 /* ---- pointers
  * ------------------------------------------------------------------ */
 
@@ -213,7 +223,7 @@ static cgl_status pack_integer(const cgl_kernel *kernel, size_t index,
   }
   if (arg->kind != CGL_ARG_INT && arg->kind != CGL_ARG_UINT &&
       arg->kind != CGL_ARG_NUMBER && arg->kind != CGL_ARG_BOOL)
-    return wrong_type(kernel, index, arg, "a whole number", operation);
+    return no_number(kernel, index, arg, "a whole number", operation);
   if (!whole(arg, &value)) {
     cgl_fail(CGL_ERROR_ARGUMENT_RANGE, operation,
              "argument %zu of %s (%s %s) is %.17g; it wants a whole number "
@@ -277,7 +287,7 @@ static cgl_status pack_real(const cgl_kernel *kernel, size_t index,
   else if (arg->kind == CGL_ARG_UINT)
     number = (double)arg->u;
   else
-    return wrong_type(kernel, index, arg, "a number", operation);
+    return no_number(kernel, index, arg, "a number", operation);
   float single = (float)number;
   if (kind == CGL_KIND_DOUBLE)
     memcpy(out, &number, sizeof number);
@@ -359,7 +369,7 @@ cgl_status cgl_arg_pack(const cgl_kernel *kernel, size_t index,
     return pack_unknown(kernel, index, arg, operation, out);
   if (p->pointer)
     return pack_pointer(kernel, index, arg, operation, out);
-  if (p->lanes > 1 || arg->kind == CGL_ARG_BYTES)
+  if (p->lanes > 1 || p->kind == CGL_KIND_STRUCT)
     return pack_bytes(kernel, index, arg, operation, out);
   switch (p->kind) {
   case CGL_KIND_BOOL:

@@ -11,14 +11,33 @@ enum { LIST_ROOM = 256, VALUE_ROOM = 64 };
 
 
 void cgl_lua_number_text(double x, char text[CGL_LUA_NUMBER_ROOM]) {
+  if (isnan(x))
+    x = NAN; /* its sign says nothing */
   snprintf(text, CGL_LUA_NUMBER_ROOM, "%.14g", x);
   if (strtod(text, NULL) != x)
     snprintf(text, CGL_LUA_NUMBER_ROOM, "%.17g", x);
 }
 
 
+static const char *show_cdata(lua_State *L, cgl_lua *S, int index,
+                              char text[VALUE_ROOM]) {
+  cgl_lua_cdata data;
+  cgl_lua_cdata_read(L, S, index, &data);
+  if (data.kind == CGL_LUA_CDATA_INT)
+    snprintf(text, VALUE_ROOM, "%lld", (long long)data.i);
+  else if (data.kind == CGL_LUA_CDATA_UINT)
+    snprintf(text, VALUE_ROOM, "%llu", (unsigned long long)data.u);
+  else if (data.kind == CGL_LUA_CDATA_NUMBER)
+    cgl_lua_number_text(data.number, text);
+  else
+    return "a cdata";
+  return text;
+}
+
+
 /* Shows a value in a message. */
-static const char *show(lua_State *L, int index, char text[VALUE_ROOM]) {
+static const char *show(lua_State *L, cgl_lua *S, int index,
+                        char text[VALUE_ROOM]) {
   switch (lua_type(L, index)) {
   case LUA_TNUMBER:
     cgl_lua_number_text(lua_tonumber(L, index), text);
@@ -31,8 +50,10 @@ static const char *show(lua_State *L, int index, char text[VALUE_ROOM]) {
   case LUA_TNONE:
   case LUA_TNIL:
     return "nil";
+  case CGL_LUA_TCDATA:
+    return show_cdata(L, S, index, text);
   default:
-    snprintf(text, VALUE_ROOM, "a %s", luaL_typename(L, index));
+    snprintf(text, VALUE_ROOM, "a %s", cgl_lua_typename(L, index));
   }
   return text;
 }
@@ -98,7 +119,7 @@ int64_t cgl_lua_integer(lua_State *L, cgl_lua *S, int index, const char *what,
   if (!read_whole(L, S, index, min, max, &whole))
     cgl_lua_bad(L, S, index,
                 "%s must be a whole number from %lld to %lld, got %s", what,
-                (long long)min, (long long)max, show(L, index, text));
+                (long long)min, (long long)max, show(L, S, index, text));
   return whole;
 }
 
@@ -108,7 +129,7 @@ const char *cgl_lua_string(lua_State *L, cgl_lua *S, int index,
   char text[VALUE_ROOM];
   if (lua_type(L, index) != LUA_TSTRING)
     cgl_lua_bad(L, S, index, "%s must be a string, got %s", what,
-                show(L, index, text));
+                show(L, S, index, text));
   return lua_tolstring(L, index, bytes);
 }
 
@@ -121,7 +142,8 @@ void cgl_lua_function(lua_State *L, cgl_lua *S, int index) {
     return;
   }
   char text[VALUE_ROOM];
-  cgl_lua_bad(L, S, index, "function expected, got %s", show(L, index, text));
+  cgl_lua_bad(L, S, index, "function expected, got %s",
+              show(L, S, index, text));
 }
 
 
@@ -132,7 +154,7 @@ bool cgl_lua_boolean(lua_State *L, cgl_lua *S, int index, const char *what,
     return otherwise;
   if (!lua_isboolean(L, index))
     cgl_lua_bad(L, S, index, "%s must be true or false, got %s", what,
-                show(L, index, text));
+                show(L, S, index, text));
   return lua_toboolean(L, index);
 }
 
@@ -145,7 +167,7 @@ int cgl_lua_choice(lua_State *L, cgl_lua *S, int index, const char *what,
         return i;
   char list[LIST_ROOM], text[VALUE_ROOM];
   return cgl_lua_bad(L, S, index, "%s must be one of %s, got %s", what,
-                     join(names, list), show(L, index, text));
+                     join(names, list), show(L, S, index, text));
 }
 
 
@@ -187,7 +209,8 @@ size_t cgl_lua_shape(lua_State *L, cgl_lua *S, int index, size_t *extents,
       cgl_lua_bad(L, S, index,
                   "extent %d of the shape must be a whole number from 0 to "
                   "%lld, got %s",
-                  (int)i + 1, (long long)CGL_LUA_MAX_WHOLE, show(L, -1, text));
+                  (int)i + 1, (long long)CGL_LUA_MAX_WHOLE,
+                  show(L, S, -1, text));
     lua_pop(L, 1);
     if (__builtin_mul_overflow(count, (size_t)extent, &count) ||
         count > (size_t)CGL_LUA_MAX_WHOLE)
@@ -214,9 +237,9 @@ static void unknown_key(lua_State *L, cgl_lua *S, int index,
   char list[LIST_ROOM], text[VALUE_ROOM];
   if (*known)
     cgl_lua_bad(L, S, index, "unknown option %s; the options are %s",
-                show(L, -1, text), join(known, list));
+                show(L, S, -1, text), join(known, list));
   cgl_lua_bad(L, S, index, "unknown option %s; there are no options",
-              show(L, -1, text));
+              show(L, S, -1, text));
 }
 
 
@@ -234,7 +257,7 @@ static void read_sizes(lua_State *L, cgl_lua *S, int index, const char *what,
       if (!read_whole(L, S, -1, 1, UINT32_MAX, &size))
         cgl_lua_bad(L, S, index,
                     "%s.%c must be a whole number from 1 to %u, got %s", what,
-                    "xyz"[i], UINT32_MAX, show(L, -1, text));
+                    "xyz"[i], UINT32_MAX, show(L, S, -1, text));
       sizes[i] = (uint32_t)size;
     }
     lua_pop(L, 1);
@@ -260,7 +283,7 @@ void cgl_lua_sizes(lua_State *L, cgl_lua *S, int index, const char *what,
   char text[VALUE_ROOM];
   if (type != LUA_TNUMBER && type != CGL_LUA_TCDATA)
     cgl_lua_bad(L, S, index, "%s must be a number or {x, y, z}, got %s", what,
-                show(L, index, text));
+                show(L, S, index, text));
   sizes[0] = (uint32_t)cgl_lua_integer(L, S, index, what, 1, UINT32_MAX);
 }
 
@@ -272,7 +295,7 @@ bool cgl_lua_options(lua_State *L, cgl_lua *S, int index,
   char list[LIST_ROOM], text[VALUE_ROOM];
   if (!lua_istable(L, index))
     cgl_lua_bad(L, S, index, "a table of options (%s) expected, got %s",
-                join(known, list), show(L, index, text));
+                join(known, list), show(L, S, index, text));
   lua_pushnil(L);
   while (lua_next(L, index)) {
     lua_pop(L, 1);
@@ -341,6 +364,13 @@ const char *cgl_lua_option_string(lua_State *L, cgl_lua *S, int index,
 void *cgl_lua_option_object(lua_State *L, cgl_lua *S, int index,
                             const char *name, cgl_lua_kind kind) {
   void *value = NULL;
+  char text[VALUE_ROOM];
+  if (cgl_lua_option(L, index, name)) {
+    if (!cgl_lua_is(L, -1, kind))
+      cgl_lua_bad(L, S, index, "%s: cgraphlua.%s expected, got %s", name,
+                  cgl_lua_kind_name(kind), show(L, S, -1, text));
+    lua_pop(L, 1);
+  }
   READ_OPTION(value, cgl_lua_check(L, S, -1, kind))
   return value;
 }

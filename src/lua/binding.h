@@ -204,6 +204,8 @@ extern const char cgl_lua_tags[CGL_LUA_KIND_COUNT];
 void cgl_lua_register(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
                       const cgl_lua_type *type);
 const char *cgl_lua_kind_name(cgl_lua_kind kind);
+/* What a message calls a value: "cgraphlua.buffer", or Lua's own word. */
+const char *cgl_lua_typename(lua_State *L, int index);
 /* Pushes a userdata that holds nothing yet; fill the slot with a reference. */
 void *cgl_lua_new(lua_State *L, cgl_lua *S, cgl_lua_kind kind);
 /* The memory of a userdata of ours; NULL of any other value. */
@@ -344,6 +346,9 @@ typedef struct cgl_lua_cdata {
 /* Takes an FFI object apart, with the Lua half's help. */
 void cgl_lua_cdata_read(lua_State *L, cgl_lua *S, int index,
                         cgl_lua_cdata *data);
+/* Raises when an FFI array holds numbers of another type (signs aside); bytes
+   and structs are taken as they are. */
+void cgl_lua_cdata_elements(lua_State *L, cgl_lua *S, int index, cgl_type type);
 /* Pushes an FFI helper; raises when the Lua half did not give any. */
 void cgl_lua_ffi(lua_State *L, cgl_lua *S, const char *name);
 

@@ -153,6 +153,7 @@ static int download_cdata(lua_State *L, cgl_lua *S, cgl_buffer *buffer) {
   if (data.size != bytes)
     return cgl_lua_bad(L, S, 2, "an array of %lld bytes for a buffer of %lld",
                        (long long)data.size, (long long)bytes);
+  cgl_lua_cdata_elements(L, S, 2, cgl_buffer_type(buffer));
   cgl_lua_done(L, S,
                cgl_buffer_download(buffer, cgl_lua_stream(L, S), 0,
                                    data.address, bytes));
@@ -174,7 +175,7 @@ static int buffer_download(lua_State *L) {
   else if (!lua_isnil(L, 2) && !lua_istable(L, 2))
     return cgl_lua_bad(L, S, 2,
                        "table, \"string\" or FFI array expected, got %s",
-                       luaL_typename(L, 2));
+                       cgl_lua_typename(L, 2));
   size_t bytes = cgl_buffer_bytes(buffer), count = cgl_buffer_count(buffer);
   void *scratch = lua_newuserdata(L, bytes);
   cgl_lua_done(

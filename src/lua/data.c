@@ -48,16 +48,45 @@ void cgl_lua_cdata_read(lua_State *L, cgl_lua *S, int index,
     if (kind && !strcmp(kind, kinds[i]))
       data->kind = (cgl_lua_cdata_kind)i;
   const void *payload = lua_topointer(L, -2);
+  bool is_complex = kind && !strcmp(kind, "complex");
+  if (is_complex)
+    data->kind = CGL_LUA_CDATA_BYTES;
   if (data->kind == CGL_LUA_CDATA_NUMBER)
     data->number = lua_tonumber(L, -2);
   else if (data->kind == CGL_LUA_CDATA_INT)
     memcpy(&data->i, payload, sizeof data->i);
   else if (data->kind == CGL_LUA_CDATA_UINT)
     memcpy(&data->u, payload, sizeof data->u);
+  else if (is_complex) /* the two numbers stand in the value itself */
+    data->address = (void *)(uintptr_t)lua_topointer(L, index);
   else /* an address, as a boxed 64-bit integer */
     memcpy(&data->address, payload, sizeof data->address);
   data->size = (size_t)lua_tonumber(L, -1);
   lua_pop(L, 3);
+}
+
+
+void cgl_lua_cdata_elements(lua_State *L, cgl_lua *S, int index,
+                            cgl_type type) {
+  static const char *const words[CGL_TYPE_COUNT] = {
+      [CGL_TYPE_float] = "float", [CGL_TYPE_double] = "double",
+      [CGL_TYPE_int16] = "int16", [CGL_TYPE_uint16] = "int16",
+      [CGL_TYPE_half] = "int16",  [CGL_TYPE_bfloat16] = "int16",
+      [CGL_TYPE_int32] = "int32", [CGL_TYPE_uint32] = "int32",
+      [CGL_TYPE_int64] = "int64", [CGL_TYPE_uint64] = "int64",
+  };
+  const char *operation = S->operation;
+  cgl_lua_ffi(L, S, "elements");
+  lua_pushvalue(L, index);
+  lua_call(L, 1, 1);
+  S->operation = operation;
+  const char *word = lua_tostring(L, -1);
+  if (word && words[type] && strcmp(word, words[type]))
+    cgl_lua_bad(L, S, index,
+                "an FFI array of %s for elements of %s: its bytes would be "
+                "taken for other numbers",
+                word, cgl_type_name(type));
+  lua_pop(L, 1);
 }
 
 
@@ -311,11 +340,12 @@ void cgl_lua_data_read(lua_State *L, cgl_lua *S, int index, cgl_type type,
       cgl_lua_bad(L, S, index,
                   "an FFI array expected (a pointer does not know its size; "
                   "give a string, or copy from pinned memory)");
+    cgl_lua_cdata_elements(L, S, index, type);
     data->bytes = c.address;
     size = c.size;
   } else {
     cgl_lua_bad(L, S, index, "table, string or FFI array expected, got %s",
-                luaL_typename(L, index));
+                cgl_lua_typename(L, index));
   }
   if (size % bytes)
     cgl_lua_bad(L, S, index, "%lld bytes are no whole number of %s elements",

@@ -270,11 +270,14 @@ static void finish(lua_State *L, cgl_lua *S, cgl_graph *graph) {
 }
 
 
-/* Checks the options at `index`; collects when they say so, before anything
-   is borrowed: finalizers of the script may do what they like. */
+/* Checks the options at `index`, where the script has them; collects when they
+   say so, before anything is borrowed: finalizers of the script may do what
+   they like. */
 static void read_region(lua_State *L, cgl_lua *S, int index,
                         const char *const *known) {
   cgl_lua_options(L, S, index, known);
+  cgl_lua_option_object(L, S, index, "stream", CGL_LUA_stream);
+  cgl_lua_option_boolean(L, S, index, "trim", false);
   if (cgl_lua_option_boolean(L, S, index, "collect", false))
     cgl_lua_collect(L, S);
 }

@@ -62,7 +62,7 @@ static int not_an_argument(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
       L, S, index,
       "kernel %s is a %s; buffers, pinned memory, generators, "
       "numbers, booleans, strings of bytes and FFI values can be passed",
-      argument_name(kernel, number, name), luaL_typename(L, index));
+      argument_name(kernel, number, name), cgl_lua_typename(L, index));
 }
 
 

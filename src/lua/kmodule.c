@@ -210,14 +210,12 @@ static int new_module(lua_State *L) {
 static int new_kernel(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "kernel");
   lua_settop(L, 3);
-  if (lua_istable(L, 2) && lua_isnil(L, 3)) {
-    lua_insert(L, 2); /* source, nil, opts */
-  }
-  const char *name =
-      lua_isnil(L, 2) ? NULL : cgl_lua_string(L, S, 2, "the name", NULL);
+  bool described = lua_istable(L, 1);
+  bool unnamed = lua_isnil(L, 2) || (lua_istable(L, 2) && lua_isnil(L, 3));
+  const char *name = unnamed ? NULL : cgl_lua_string(L, S, 2, "the name", NULL);
+  int options = described ? 1 : lua_istable(L, 2) ? 2 : 3;
   bool templated = name && strchr(name, '<');
-  cgl_module *module = make(L, S, lua_istable(L, 1) ? 0 : 1,
-                            lua_istable(L, 1) ? 1 : 3, templated ? name : NULL);
+  cgl_module *module = make(L, S, !described, options, templated ? name : NULL);
   return push_kernel(L, S, module, name);
 }
 

@@ -52,9 +52,15 @@ bool cgl_lua_is(lua_State *L, int index, cgl_lua_kind kind) {
 }
 
 
+const char *cgl_lua_typename(lua_State *L, int index) {
+  const cgl_lua_box *box = cgl_lua_box_at(L, index);
+  return box ? names[box->tag - cgl_lua_tags] : luaL_typename(L, index);
+}
+
+
 static int wrong_kind(lua_State *L, cgl_lua *S, int index, cgl_lua_kind kind) {
   return cgl_lua_bad(L, S, index, "%s expected, got %s", names[kind],
-                     luaL_typename(L, index));
+                     cgl_lua_typename(L, index));
 }
 
 

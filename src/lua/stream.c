@@ -113,7 +113,7 @@ static int stream_wait(lua_State *L) {
         cgl_stream_wait_event(stream, cgl_lua_check(L, S, 2, CGL_LUA_event));
   else
     return cgl_lua_bad(L, S, 2, "event or stream expected, got %s",
-                       luaL_typename(L, 2));
+                       cgl_lua_typename(L, 2));
   cgl_lua_done(L, S, status);
   return 0;
 }

@@ -1,0 +1,110 @@
+local cg = require "cgraphlua"
+local ffi = require "ffi"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/support/device.lua")
+local slips = device.slips
+
+describe("a slip", function()
+  teardown(device.nothing_alive)
+
+  local function body() end
+
+  it("is blamed on the argument where the script has it", function()
+    local x = cg.zeros("float", 1)
+    slips(function() cg.capture(body, { stream = x }) end, "bad argument #2 to 'capture'")
+    slips(function() cg.capture(body, { trim = 1 }) end, "bad argument #2 to 'capture'")
+    slips(function() cg.graph():capture(body, { stream = x }) end,
+      "bad argument #2 to 'graph:capture'")
+    slips(function() cg.kernel(device.source, { options = "-g" }) end,
+      "bad argument #2 to 'kernel'")
+    slips(function() cg.kernel(device.source, "add", { options = "-g" }) end,
+      "bad argument #3 to 'kernel'")
+    slips(function() cg.kernel({ source = device.source, options = "-g" }, "add") end,
+      "bad argument #1 to 'kernel'")
+  end)
+
+  it("names the option that holds the wrong object", function()
+    local x = cg.zeros("float", 1)
+    slips(function() cg.buffer("float", 1, { pool = x }) end,
+      "pool: cgraphlua%.pool expected, got a cgraphlua%.buffer")
+    slips(function() cg.capture(body, { stream = 5 }) end,
+      "stream: cgraphlua%.stream expected, got 5")
+  end)
+
+  it("tells objects of this module from other userdata", function()
+    local x, g = cg.zeros("float", 1), cg.graph()
+    slips(function() g.replay(x) end, "cgraphlua%.graph expected, got cgraphlua%.buffer")
+    slips(function() g.replay(io.stdout) end, "cgraphlua%.graph expected, got userdata")
+    slips(function() x:copy(g) end, "cgraphlua%.buffer expected, got cgraphlua%.graph")
+    slips(function() cg.stream():wait(x) end, "event or stream expected, got cgraphlua%.buffer")
+    slips(function() cg.from(x, "float") end, "FFI array expected, got cgraphlua%.buffer")
+  end)
+
+  it("shows FFI numbers, and NaN without a sign", function()
+    slips(function() cg.buffer("float", -1LL) end, "got %-1%)")
+    slips(function() cg.graph():replay(18446744073709551615ULL) end, "got 18446744073709551615%)")
+    slips(function() cg.buffer("float", ffi.new("double", 1.5)) end, "got 1%.5%)")
+    slips(function() cg.buffer("float", 0 / 0) end, "got nan%)")
+    slips(function() cg.buffer("float", -(0 / 0)) end, "got nan%)")
+  end)
+end)
+
+
+describe("bytes that stand for other numbers", function()
+  local kernel
+  setup(function()
+    kernel = cg.kernel [[
+    struct pair { int a, b; };
+    extern "C" __global__ void k(float *out, int n, double d, pair p, float2 v) {
+      out[0] = n; out[1] = d; out[2] = p.b; out[3] = v.y;
+    }]]
+  end)
+  teardown(function()
+    kernel = nil
+    device.nothing_alive()
+  end)
+
+  local function launch(out, n, d, p, v)
+    kernel:launch(1, 1, out, n, d, p or ffi.new("int[2]", 5, 6), v or ffi.new("float[2]", 7, 8))
+  end
+
+  it("are no number of a kernel", function()
+    local out = cg.zeros("float", 4)
+    local function refused(pattern, ...)
+      local given = { ... }
+      device.raises("CGL_ERROR_ARGUMENT_TYPE", function() launch(out, unpack(given)) end, pattern)
+    end
+    refused("argument 2 of k %(int n%) wants a whole number, not bytes", "1000", 1)
+    refused("argument 3 of k %(double d%) wants a number, not bytes", 1, "12345678")
+    refused("argument 3 of k %(double d%) wants a number, not bytes", 1, ffi.new("float[2]"))
+    refused("argument 3 of k %(double d%) wants a number, not bytes", 1,
+      ffi.new("complex", 1, 2))
+    assert.same({ 0, 0, 0, 0 }, out:download())
+  end)
+
+  it("are not a struct's when they are an address", function()
+    local out, p = cg.zeros("float", 4), ffi.new("int[2]", 5, 6)
+    device.raises("CGL_ERROR_ARGUMENT_TYPE", function()
+      launch(out, 1, 2, ffi.cast("int *", p))
+    end, "argument 4 of k %(pair p%) wants its bytes, not an address")
+    launch(out, 1, 2, p, ffi.new("complex float", 7, 9))
+    assert.same({ 1, 2, 6, 9 }, out:download())
+  end)
+
+  it("are no elements of a buffer", function()
+    local doubles, ints = ffi.new("double[4]", 1), ffi.new("const int[4]", 1)
+    slips(function() cg.from(doubles, "float") end, "FFI array of double for elements of float")
+    slips(function() cg.from(ints, "float") end, "FFI array of int32 for elements of float")
+    local b = cg.full("float", 4, 3)
+    slips(function() b:upload(ints) end, "FFI array of int32 for elements of float")
+    slips(function() b:download(ffi.new "int[2][2]") end,
+      "FFI array of int32 for elements of float")
+    slips(function() b:fill(ffi.new("complex", 1, 2)) end, "float takes numbers")
+    assert.same({ 3, 3, 3, 3 }, b:download())
+    -- Either sign, bytes and structs.
+    assert.same({ 1, 1, 1, 1 }, cg.from(ints, "uint32"):download())
+    b:upload(ffi.new("struct { float x, y; }[2]", { { 1, 2 }, { 3, 4 } }))
+    local bytes = b:download(ffi.new "uint8_t[16]")
+    assert.same({ 1, 2, 3, 4 }, cg.from(bytes, "float"):download())
+  end)
+end)
