@@ -96,6 +96,43 @@ function measure.verdict(missed)
     or missed == 1 and "1 bar is missed" or missed .. " bars are missed"
 end
 
+--- Reads what a script hands on, from the argument `first` on, and chooses the
+-- device: [--device D] [--quick] [PEER=FILE...], where a file has lines of "key
+-- number", and the options of `own` with as many values as it says.  Returns
+-- the device's description (info, on_gpu), quick, the peers with their numbers,
+-- and the values of each option of its own (own).
+function measure.arguments(first, own)
+  local cg = require "cgraphlua"
+  local read = { peers = {}, quick = false, own = {} }
+  local i = first
+  while arg[i] do
+    local option = arg[i]
+    local name, path = option:match "^(.-)=(.*)$"
+    if option == "--device" then
+      i = i + 1
+      cg.set_device(arg[i])
+    elseif option == "--quick" then
+      read.quick = true
+    elseif own and own[option] then
+      read.own[option] = { unpack(arg, i + 1, i + own[option]) }
+      i = i + own[option]
+    elseif name then
+      local peer = { name = name }
+      for line in io.lines(path) do
+        local key, value = line:match "^(%S+) (%S+)$"
+        peer[key or ""] = tonumber(value)
+      end
+      read.peers[#read.peers + 1] = peer
+    else
+      error(arg[0] .. " does not know " .. option, 0)
+    end
+    i = i + 1
+  end
+  read.info = cg.device()
+  read.on_gpu = read.info.device ~= "host"
+  return read
+end
+
 --- "0.123", "12.3", "1234": three digits or more.
 function measure.number(x)
   if not x then

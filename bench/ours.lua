@@ -14,35 +14,8 @@ local median, ratio, rounds, number = measure.median, measure.ratio, measure.rou
 
 -- Command line ------------------------------------------------------------------
 
-local library, folder = arg[1], arg[2]
-local device, quick, peers = nil, false, {}
-do
-  local i = 3
-  while arg[i] do
-    local name, path = arg[i]:match "^(.-)=(.*)$"
-    if arg[i] == "--device" then
-      i = i + 1
-      device = arg[i]
-    elseif arg[i] == "--quick" then
-      quick = true
-    elseif name then
-      local peer = { name = name }
-      for line in io.lines(path) do
-        local key, value = line:match "^(%S+) (%S+)$"
-        peer[key or ""] = tonumber(value)
-      end
-      peers[#peers + 1] = peer
-    else
-      error("ours.lua does not know " .. arg[i], 0)
-    end
-    i = i + 1
-  end
-end
-if device then
-  cg.set_device(device)
-end
-local info = cg.device()
-local on_gpu = info.device ~= "host"
+local library, folder, given = arg[1], arg[2], measure.arguments(3)
+local info, on_gpu, quick, peers = given.info, given.on_gpu, given.quick, given.peers
 local seconds = quick and 0.05 or 0.7
 
 -- The floor -----------------------------------------------------------------------

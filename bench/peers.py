@@ -58,6 +58,31 @@ def replays(n, launch, synchronize):
     row(f"line.{n}.stream", (now() - start) / often)
 
 
+def lines(capture, launch, synchronize):
+    """The rows about graphs of kernels in a line.
+
+    capture(n) tells the microseconds of the operations and of the whole, and
+    the graph; launch(graph) launches it.
+    """
+    for n in LINES:
+        made = [capture(n) for _ in range(7)]
+        row(f"line.{n}.capture", statistics.median(m[0] for m in made) / n)
+        row(f"line.{n}.whole", statistics.median(m[1] for m in made))
+
+        def first():
+            graph = capture(n)[2]
+            synchronize()
+            start = now()
+            launch(graph)
+            took = now() - start
+            synchronize()
+            return took
+
+        row(f"line.{n}.first", median_of(7, first))
+        graph = made[-1][2]
+        replays(n, lambda: launch(graph), synchronize)
+
+
 def eager(launch, synchronize, count=2000):
     for _ in range(100):
         launch()
@@ -88,7 +113,6 @@ def torch():
     stream = t.cuda.Stream()
 
     def capture(n):
-        """Seconds of the operations, of the whole, and the graph."""
         t.cuda.synchronize()
         graph = t.cuda.CUDAGraph()
         with t.cuda.stream(stream):
@@ -110,25 +134,10 @@ def torch():
                 x.add_(1)
         return now() - start
 
+    with t.cuda.stream(stream):
+        lines(capture, lambda graph: graph.replay(), stream.synchronize)
     for n in LINES:
-        made = [capture(n) for _ in range(7)]
-        row(f"line.{n}.capture", statistics.median(m[0] for m in made) / n)
-        row(f"line.{n}.whole", statistics.median(m[1] for m in made))
         row(f"line.{n}.region", median_of(7, lambda: region(n)))
-
-        def first():
-            graph = capture(n)[2]
-            stream.synchronize()
-            with t.cuda.stream(stream):
-                start = now()
-                graph.replay()
-                took = now() - start
-            stream.synchronize()
-            return took
-
-        row(f"line.{n}.first", median_of(7, first))
-        with t.cuda.stream(stream):
-            replays(n, made[-1][2].replay, stream.synchronize)
     eager(lambda: x.add_(1), t.cuda.synchronize)
     allocations(lambda: t.empty(1 << 18, device="cuda"))
 
@@ -156,23 +165,7 @@ def cupy():
     with stream:
         tick()
         stream.synchronize()
-        for n in LINES:
-            made = [capture(n) for _ in range(7)]
-            row(f"line.{n}.capture", statistics.median(m[0] for m in made) / n)
-            row(f"line.{n}.whole", statistics.median(m[1] for m in made))
-
-            def first():
-                graph = capture(n)[2]
-                stream.synchronize()
-                start = now()
-                graph.launch(stream)
-                took = now() - start
-                stream.synchronize()
-                return took
-
-            row(f"line.{n}.first", median_of(7, first))
-            graph = made[-1][2]
-            replays(n, lambda: graph.launch(stream), stream.synchronize)
+        lines(capture, lambda graph: graph.launch(stream), stream.synchronize)
         eager(tick, stream.synchronize)
         allocations(lambda: cp.empty(1 << 18, dtype=cp.float32))
 
@@ -216,23 +209,7 @@ def cuda_core():
         graph = builder.complete()
         return issued - began, now() - start, graph
 
-    for n in LINES:
-        made = [capture(n) for _ in range(7)]
-        row(f"line.{n}.capture", statistics.median(m[0] for m in made) / n)
-        row(f"line.{n}.whole", statistics.median(m[1] for m in made))
-
-        def first():
-            graph = capture(n)[2]
-            stream.sync()
-            start = now()
-            graph.launch(stream)
-            took = now() - start
-            stream.sync()
-            return took
-
-        row(f"line.{n}.first", median_of(7, first))
-        graph = made[-1][2]
-        replays(n, lambda: graph.launch(stream), stream.sync)
+    lines(capture, lambda graph: graph.launch(stream), stream.sync)
     eager(lambda: launch(stream, config, kernel, x, one), stream.sync)
 
     def allocate():

@@ -25,36 +25,9 @@ local TRACES = {
 
 -- Command line ------------------------------------------------------------------
 
-local folder, device, quick, peers = arg[1], nil, false, {}
-local seed, traces = nil, here .. "traces"
-do
-  local i = 2
-  while arg[i] do
-    local name, path = arg[i]:match "^(.-)=(.*)$"
-    if arg[i] == "--device" then
-      i = i + 1
-      device = arg[i]
-    elseif arg[i] == "--others" then
-      seed, traces = arg[i + 1], arg[i + 2]
-      i = i + 2
-    elseif arg[i] == "--quick" then
-      quick = true
-    elseif name then
-      local peer = { name = name }
-      for line in io.lines(path) do
-        local key, value = line:match "^(%S+) (%S+)$"
-        peer[key or ""] = tonumber(value)
-      end
-      peers[#peers + 1] = peer
-    else
-      error("pool.lua does not know " .. arg[i], 0)
-    end
-    i = i + 1
-  end
-end
-if device then cg.set_device(device) end
-local info = cg.device()
-local on_gpu = info.device ~= "host"
+local folder, given = arg[1], measure.arguments(2, { ["--others"] = 2 })
+local info, on_gpu, quick, peers = given.info, given.on_gpu, given.quick, given.peers
+local seed, traces = unpack(given.own["--others"] or { nil, here .. "traces" }, 1, 2)
 local seconds = quick and 0.05 or 0.5
 
 -- The table ------------------------------------------------------------------------
