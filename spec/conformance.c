@@ -213,6 +213,7 @@ static void ask_all(void) {
   ask_devices();
   ask_kernels();
   ask_spaces();
+  ask_mappings();
   ask_replays();
   ask_changes();
   ask_sticky();

@@ -35,16 +35,17 @@ void ask_instantiation(void);                              /* instantiation.c */
 void ask_conditionals(void);                               /* conditionals.c */
 void ask_allocations(void);                                /* allocations.c */
 void ask_eager(void);                                      /* eager.c */
-void ask_memory(void);  /* memory.c: memory, launches, modules, events */
-void ask_pinned(void);  /* pinned.c: page-locked and registered memory */
-void ask_planes(void);  /* planes.c: copies and fills of rows and planes */
-void ask_queues(void);  /* queues.c: streams, events, host functions */
-void ask_devices(void); /* devices.c: devices, contexts, errors, entries */
-void ask_kernels(void); /* kernels.c: modules, functions, launches */
-void ask_spaces(void);  /* spaces.c: virtual memory and pools */
-void ask_replays(void); /* replays.c: uploads, switches, changes in flight */
-void ask_changes(void); /* changes.c: updates by cause, what graphs tell */
-void ask_sticky(void);  /* sticky.c: what follows an illegal address */
+void ask_memory(void);   /* memory.c: memory, launches, modules, events */
+void ask_pinned(void);   /* pinned.c: page-locked and registered memory */
+void ask_planes(void);   /* planes.c: copies and fills of rows and planes */
+void ask_queues(void);   /* queues.c: streams, events, host functions */
+void ask_devices(void);  /* devices.c: devices, contexts, errors, entries */
+void ask_kernels(void);  /* kernels.c: modules, functions, launches */
+void ask_spaces(void);   /* spaces.c: virtual memory and pools */
+void ask_mappings(void); /* mappings.c: runs of many handles, moved about */
+void ask_replays(void);  /* replays.c: uploads, switches, changes in flight */
+void ask_changes(void);  /* changes.c: updates by cause, what graphs tell */
+void ask_sticky(void);   /* sticky.c: what follows an illegal address */
 
 /* ---- the driver that is asked (ask.c) ---- */
 
