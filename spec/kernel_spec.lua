@@ -256,6 +256,21 @@ describe("kernel", function()
       slips(function() k:launch(1, 1, x, 1, print) end, "argument 3 'n' is a function")
     end)
 
+    it("of 16-bit floating types round once, as elements of buffers do", function()
+      local k = cg.kernel [[
+        extern "C" __global__ void put(__half *h, __half a, __nv_bfloat16 *b, __nv_bfloat16 c) {
+          *h = a;
+          *b = c;
+        }]]
+      local h, b = cg.zeros("half", 1), cg.zeros("bfloat16", 1)
+      for _, x in ipairs { 1 + 2 ^ -8 + 2 ^ -30, 1 + 2 ^ -11 + 2 ^ -40, -65519, 65520,
+                           2 ^ -25 + 2 ^ -60, 3.4e38, -0.1 } do
+        k:launch(1, 1, h, x, b, x)
+        assert.same(cg.from({ x }, "half"):download(), h:download())
+        assert.same(cg.from({ x }, "bfloat16"):download(), b:download())
+      end
+    end)
+
     it("say what to do", function()
       local add, x = device.kernel "add", cg.zeros("float", 1)
       for _, args in ipairs { { 1, 1, 1 }, { x, x, 1 }, { x, 1, x }, { x, 1, 2 ^ 31 },

@@ -2,6 +2,7 @@
 #include "core/generator.h"
 #include "core/memory.h"
 #include "core/module.h"
+#include "core/narrow.h"
 
 #include <math.h>
 #include <string.h>
@@ -246,36 +247,6 @@ static cgl_status pack_integer(const cgl_kernel *kernel, size_t index,
 }
 
 
-/* Round to nearest even, as the device does.  Not every compiler has
-   _Float16: the value is counted in units of its last place. */
-static uint16_t half_of(double number) {
-  uint16_t sign = signbit(number) ? 0x8000 : 0;
-  double magnitude = fabs(number);
-  int exponent;
-  if (isnan(number))
-    return sign | 0x7e00;
-  if (magnitude >= 65520) /* half a unit above the largest */
-    return sign | 0x7c00;
-  if (magnitude < 0x1p-25)
-    return sign;
-  frexp(magnitude, &exponent);
-  int unit = exponent - 11 < -24 ? -24 : exponent - 11;
-  long units = lrint(ldexp(magnitude, -unit));
-  /* The leading one of a normal number carries into the exponent. */
-  return (uint16_t)(sign | (((long)(unit + 24) << 10) + units));
-}
-
-
-static uint16_t bfloat16_of(double number) {
-  float single = (float)number;
-  uint32_t bits;
-  memcpy(&bits, &single, sizeof bits);
-  if (isnan(single))
-    return (uint16_t)(bits >> 16 | 0x40);
-  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-
 static cgl_status pack_real(const cgl_kernel *kernel, size_t index,
                             const cgl_arg *arg, cgl_kind kind,
                             const char *operation, void *out) {
@@ -295,7 +266,7 @@ static cgl_status pack_real(const cgl_kernel *kernel, size_t index,
     memcpy(out, &single, sizeof single);
   else {
     uint16_t half =
-        kind == CGL_KIND_HALF ? half_of(number) : bfloat16_of(number);
+        kind == CGL_KIND_HALF ? cgl_half_of(number) : cgl_bfloat16_of(number);
     memcpy(out, &half, sizeof half);
   }
   return CGL_OK;

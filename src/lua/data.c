@@ -3,6 +3,7 @@
    numbers of its range, a floating type rounds to nearest even.  64-bit
    integers that a double cannot hold travel as FFI integers, or come in as
    decimal strings. */
+#include "core/narrow.h"
 #include "lua/binding.h"
 
 #include <errno.h>
@@ -12,10 +13,6 @@
 #include <string.h>
 
 enum { REASON_ROOM = 160 };
-
-/* Of the 16-bit floating types. */
-enum { HALF_FRACTION = 10, HALF_EXPONENT = 5 };
-enum { BFLOAT_FRACTION = 7, BFLOAT_EXPONENT = 8 };
 
 
 void cgl_lua_ffi(lua_State *L, cgl_lua *S, const char *name) {
@@ -90,42 +87,6 @@ void cgl_lua_cdata_elements(lua_State *L, cgl_lua *S, int index,
 }
 
 
-/* Rounds to nearest even with so many fraction and exponent bits. */
-static uint16_t narrow(double x, int fraction, int exponent) {
-  const int bias = (1 << (exponent - 1)) - 1;
-  const uint32_t infinite = ((1u << exponent) - 1) << fraction;
-  uint16_t sign = signbit(x) ? 0x8000 : 0;
-  if (isnan(x))
-    return (uint16_t)(sign | infinite | 1u << (fraction - 1));
-  x = fabs(x);
-  if (isinf(x) || x == 0)
-    return (uint16_t)(sign | (isinf(x) ? infinite : 0));
-  int e = ilogb(x);
-  if (e < 1 - bias)
-    e = 1 - bias; /* subnormal: no hidden bit in what follows */
-  if (e > bias)
-    return (uint16_t)(sign | infinite);
-  uint32_t bits = (uint32_t)rint(ldexp(x, fraction - e));
-  bits += (uint32_t)(e + bias - 1) << fraction; /* the hidden bit carries */
-  return (uint16_t)(sign | (bits < infinite ? bits : infinite));
-}
-
-
-static double widen(uint16_t bits, int fraction, int exponent) {
-  const int bias = (1 << (exponent - 1)) - 1, top = (1 << exponent) - 1;
-  int e = bits >> fraction & top;
-  int m = bits & ((1 << fraction) - 1);
-  double x;
-  if (e == top)
-    x = m ? NAN : INFINITY;
-  else if (e)
-    x = ldexp(m | 1 << fraction, e - bias - fraction);
-  else
-    x = ldexp(m, 1 - bias - fraction);
-  return bits & 0x8000 ? -x : x;
-}
-
-
 /* Range of the integer types of at most 32 bits; 64-bit ones as doubles. */
 static void integer_range(cgl_type type, double *min, double *max) {
   bool is_signed = type == CGL_TYPE_int8 || type == CGL_TYPE_int16 ||
@@ -171,11 +132,11 @@ static bool store_number(double x, cgl_type type, void *element,
     memcpy(element, &x, sizeof x);
     return true;
   case CGL_TYPE_half:
-    h = narrow(x, HALF_FRACTION, HALF_EXPONENT);
+    h = cgl_half_of(x);
     memcpy(element, &h, sizeof h);
     return true;
   case CGL_TYPE_bfloat16:
-    h = narrow(x, BFLOAT_FRACTION, BFLOAT_EXPONENT);
+    h = cgl_bfloat16_of(x);
     memcpy(element, &h, sizeof h);
     return true;
   case CGL_TYPE_bool:
@@ -407,12 +368,10 @@ static void push_element(lua_State *L, cgl_lua *S, cgl_type type,
     lua_pushnumber(L, LOAD(uint32_t, from));
     break;
   case CGL_TYPE_half:
-    lua_pushnumber(L,
-                   widen(LOAD(uint16_t, from), HALF_FRACTION, HALF_EXPONENT));
+    lua_pushnumber(L, cgl_half_value(LOAD(uint16_t, from)));
     break;
   case CGL_TYPE_bfloat16:
-    lua_pushnumber(
-        L, widen(LOAD(uint16_t, from), BFLOAT_FRACTION, BFLOAT_EXPONENT));
+    lua_pushnumber(L, cgl_bfloat16_value(LOAD(uint16_t, from)));
     break;
   case CGL_TYPE_bool:
     lua_pushboolean(L, *from != 0);
