@@ -59,7 +59,8 @@ cgl_status cgl_check_elements(cgl_type type, size_t count,
 /* Everything but the object, in memory that has room. */
 static inline void buffer_begin(cgl_buffer *buffer, cgl_type type,
                                 size_t count) {
-  memset(buffer, 0, offsetof(cgl_buffer, taken_at));
+  static const cgl_buffer nothing;
+  memcpy(buffer, &nothing, offsetof(cgl_buffer, taken_at)); /* no "rep stos" */
   buffer->type = type;
   buffer->count = count;
   buffer->ndims = 1;

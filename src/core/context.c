@@ -252,6 +252,21 @@ cgl_status cgl_context_open(const char *device, cgl_context **out) {
 }
 
 
+/* The pool's reference to its context outlives the last block while there are
+   others: it goes before any of these does.  All under the pool's lock, where
+   the pool decides. */
+bool cgl_context_drop(cgl_context *context) {
+  cgl_pool *pool = context->pool;
+  cgl_latch_take(&pool->lock);
+  if (pool->idle)
+    atomic_fetch_sub(&context->object.references, 1);
+  pool->idle = false;
+  bool last = atomic_fetch_sub(&context->object.references, 1) == 1;
+  cgl_latch_drop(&pool->lock);
+  return last;
+}
+
+
 void cgl_context_destroy(cgl_context *context) {
   pthread_mutex_lock(&registry_lock);
   for (int i = 0; i < MAX_CONTEXTS; i++)

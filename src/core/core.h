@@ -193,6 +193,8 @@ static inline cgl_status cgl_context_enter(cgl_context *context,
              ? CGL_OK
              : cgl_context_switch(context, operation);
 }
+/* Drops a reference; true when it was the last. */
+bool cgl_context_drop(cgl_context *context);
 /* Waits for the device without asking whether captures allow it. */
 CUresult cgl_context_wait(cgl_context *context);
 /* The number of the first wait that is sure to cover what was issued by now,

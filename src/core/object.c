@@ -91,14 +91,22 @@ static bool needs_driver(const cgl_object *object) {
 }
 
 
-void cgl_object_release(cgl_object *object) {
+/* True when it was the last. */
+static bool drop_reference(cgl_object *object) {
+  if (object->kind == CGL_OBJECT_context)
+    return cgl_context_drop((cgl_context *)object);
   /* The only reference is the caller's: of what cgl_object_try_retain is not
      asked about, nobody else can get at it. */
-  bool sole =
-      object->kind == CGL_OBJECT_buffer &&
-      atomic_load_explicit(&object->references, memory_order_acquire) == 1;
-  if (!sole && atomic_fetch_sub_explicit(&object->references, 1,
-                                         memory_order_acq_rel) != 1)
+  if (object->kind == CGL_OBJECT_buffer &&
+      atomic_load_explicit(&object->references, memory_order_acquire) == 1)
+    return true;
+  return atomic_fetch_sub_explicit(&object->references, 1,
+                                   memory_order_acq_rel) == 1;
+}
+
+
+void cgl_object_release(cgl_object *object) {
+  if (!drop_reference(object))
     return;
   if (!needs_driver(object)) {
     destroy(object);

@@ -240,14 +240,14 @@ static size_t in_units(const cgl_pool *pool, size_t bytes) {
 
 /* The lane of the stream that a block is for, which the block's rest returns to
    as a rule; NULL when it is nobody's, or without memory. */
-static cgl_lane *home_of(cgl_pool *pool, const cgl_stream *stream,
-                         cgl_lane *rest) {
+static inline cgl_lane *home_of(cgl_pool *pool, const cgl_stream *stream,
+                                cgl_lane *rest) {
   if (pool->guard || !stream->clock)
     return NULL;
-  cgl_lane none, *lane = rest;
+  cgl_lane *lane = rest;
   if (lane->stream != stream->serial || lane->scratch)
-    lane = cgl_index_lane(pool, stream->serial, false, &none);
-  if (lane == &none)
+    lane = cgl_index_lane(pool, stream->serial, false, &pool->pending);
+  if (lane == &pool->pending)
     return NULL;
   if (!lane->clock)
     lane->clock = cgl_clock_watch(stream->clock);
@@ -264,8 +264,8 @@ static cgl_object *keeper(const cgl_pool *pool) {
 
 
 /* The block, which came from lane `rest`, is live from here on. */
-static void hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
-                     const cgl_stream *stream, cgl_lane *rest) {
+static inline void hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
+                            const cgl_stream *stream, cgl_lane *rest) {
   count(pool, block->bytes);
   block->stream = stream->serial;
   block->free_after = 0;
@@ -276,8 +276,9 @@ static void hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
   block->site = cgl_site_here;
   block->captured = stream->capture && stream->capture->pool == pool;
   block->home = block->captured ? NULL : home_of(pool, stream, rest);
-  if (pool->stats.allocations - pool->stats.frees == 1)
+  if (pool->stats.allocations - pool->stats.frees == 1 && !pool->idle)
     cgl_object_retain(keeper(pool));
+  pool->idle = false;
   cgl_history_add(pool, block, false);
 }
 
@@ -348,8 +349,8 @@ cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
   bool host = pool == context->pinned;
   bool possible =
       (host || bytes <= context->info.memory) && (!max || bytes <= max);
-  if (possible)
-    result = serve(pool, stream, bytes, &entry, out);
+  if (possible && !(result = serve(pool, stream, bytes, &entry, out)))
+    return CGL_OK;
   if (possible && result == CUDA_ERROR_OUT_OF_MEMORY && !host &&
       strcmp(entry, "max_bytes") != 0) {
     cgl_pools_trim(context);
@@ -364,6 +365,17 @@ cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
     return cgl_pools_fail(pool, bytes, operation, entry);
   return cgl_fail_driver(context, result, operation,
                          host ? "cuMemHostAlloc" : entry);
+}
+
+
+/* The last block is gone: a context that others refer to is kept for the next
+   one. */
+static bool stays(cgl_pool *pool) {
+  cgl_context *context = pool->object.context;
+  pool->idle =
+      pool == context->pool && atomic_load_explicit(&context->object.references,
+                                                    memory_order_relaxed) > 1;
+  return pool->idle;
 }
 
 
@@ -384,7 +396,7 @@ static cgl_lane *lane_after(cgl_pool *pool, const cgl_block *block, bool wide) {
 cgl_block *cgl_pool_free_block(cgl_pool *pool, cgl_block *block, bool wide,
                                bool *last) {
   pool->stats.allocated -= block->bytes;
-  *last = ++pool->stats.frees == pool->stats.allocations;
+  *last = ++pool->stats.frees == pool->stats.allocations && !stays(pool);
   cgl_history_add(pool, block, true);
   block->free_after = cgl_context_next_wait(pool->object.context);
   cgl_lane *lane = lane_after(pool, block, wide);

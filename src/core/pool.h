@@ -124,6 +124,8 @@ struct cgl_pool {
   struct cgl_pool *next_pool; /* in the context's list, under its lock */
   bool guard; /* every block's end lies against unmapped memory */
   bool own;   /* the context's, which it does not keep alive */
+  bool idle;  /* the context's first pool: no block is live and the context is
+                 kept all the same; cgl_context_drop */
   atomic_uint_fast64_t used; /* the wait that covers the last replay */
   atomic_bool shared;        /* others than one graph may use the pool */
   atomic_int captures; /* whose graphs live: their replays use the scratch */
@@ -215,7 +217,7 @@ CUresult cgl_pool_spare_block(cgl_pool *pool, cgl_stream *stream, size_t bytes,
 /* Takes the block back; `wide`: streams other than the owner used it. */
 void cgl_pool_free(cgl_block *block, bool wide);
 /* The same without asking checkpoints, under the lock; the joined extent.
- *last: it was the last block: cgl_pool_unkeep follows, without the lock. */
+ *last: cgl_pool_unkeep follows, without the lock: it was the last block. */
 cgl_block *cgl_pool_free_block(cgl_pool *pool, cgl_block *block, bool wide,
                                bool *last);
 /* Releases what the pool's blocks kept, now that there are none. */

@@ -178,8 +178,7 @@ cgl_type cgl_lua_type_name(lua_State *L, cgl_lua *S, int index) {
 #undef X
           NULL};
   /* Equal strings of Lua are one. */
-  const char *text =
-      lua_type(L, index) == LUA_TSTRING ? lua_tostring(L, index) : NULL;
+  const void *text = lua_topointer(L, index);
   for (int type = 0; text && type < CGL_TYPE_COUNT; type++)
     if (S->type_texts[type] == text)
       return (cgl_type)type;

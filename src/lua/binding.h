@@ -72,7 +72,7 @@ typedef struct cgl_lua {
   int ffi_ref;                            /* the Lua half's FFI helpers */
   int log_ref;                            /* on_log's function */
   int breath_ref;                         /* a chunk that does nothing */
-  const char *type_texts[CGL_TYPE_COUNT]; /* as Lua interns them */
+  const void *type_texts[CGL_TYPE_COUNT]; /* as Lua interns them */
   struct {                                /* the chunks of the last sites */
     const char *source; /* as Lua interns it; kept in the registry */
     int ref;

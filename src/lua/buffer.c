@@ -24,13 +24,10 @@ static cgl_pool *option_pool(lua_State *L, cgl_lua *S, int options) {
 
 
 /* Pushes a new buffer; the options may be past the top, and are read first. */
-static cgl_buffer *make(lua_State *L, cgl_lua *S, cgl_type type,
+static cgl_buffer *make(lua_State *L, cgl_lua *S, cgl_type type, size_t count,
                         const size_t *extents, int ndims, int options) {
   cgl_pool *pool = option_pool(L, S, options);
   cgl_stream *stream = cgl_lua_stream(L, S);
-  size_t count = 1;
-  for (int i = 0; i < ndims; i++)
-    count *= extents[i];
   cgl_buffer **slot = cgl_lua_new(L, S, CGL_LUA_buffer);
   cgl_status status = cgl_buffer_create(stream, pool, type, count, slot);
   if (status && cgl_lua_collected(L, S, status))
@@ -46,10 +43,12 @@ static cgl_buffer *make(lua_State *L, cgl_lua *S, cgl_type type,
 static int new_buffer(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "buffer");
   size_t extents[CGL_MAX_DIMS];
-  int ndims;
+  int ndims = 1;
+  uint32_t n;
   cgl_type type = cgl_lua_type_name(L, S, 1);
-  cgl_lua_shape(L, S, 2, extents, &ndims);
-  make(L, S, type, extents, ndims, 3);
+  size_t count =
+      cgl_lua_size(L, 2, &n) ? n : cgl_lua_shape(L, S, 2, extents, &ndims);
+  make(L, S, type, count, extents, ndims, 3);
   return 1;
 }
 
@@ -61,8 +60,8 @@ static int zeros(lua_State *L) {
   size_t extents[CGL_MAX_DIMS];
   int ndims;
   cgl_type type = cgl_lua_type_name(L, S, 1);
-  cgl_lua_shape(L, S, 2, extents, &ndims);
-  cgl_buffer *buffer = make(L, S, type, extents, ndims, 3);
+  size_t count = cgl_lua_shape(L, S, 2, extents, &ndims);
+  cgl_buffer *buffer = make(L, S, type, count, extents, ndims, 3);
   cgl_lua_done(L, S, cgl_buffer_fill(buffer, cgl_lua_stream(L, S), zero));
   return 1;
 }
@@ -76,9 +75,9 @@ static int full(lua_State *L) {
   int ndims;
   char value[ELEMENT_ROOM];
   cgl_type type = cgl_lua_type_name(L, S, 1);
-  cgl_lua_shape(L, S, 2, extents, &ndims);
+  size_t count = cgl_lua_shape(L, S, 2, extents, &ndims);
   cgl_lua_data_value(L, S, 3, type, value);
-  cgl_buffer *buffer = make(L, S, type, extents, ndims, 4);
+  cgl_buffer *buffer = make(L, S, type, count, extents, ndims, 4);
   cgl_lua_done(L, S, cgl_buffer_fill(buffer, cgl_lua_stream(L, S), value));
   return 1;
 }
@@ -97,7 +96,8 @@ static int from(lua_State *L) {
       return cgl_lua_bad(L, S, 3, "the shape has %lld elements, the data %lld",
                          (long long)count, (long long)data.count);
   }
-  cgl_buffer *buffer = make(L, S, type, data.extents, data.ndims, 4);
+  cgl_buffer *buffer =
+      make(L, S, type, data.count, data.extents, data.ndims, 4);
   cgl_lua_done(L, S,
                cgl_buffer_upload(buffer, cgl_lua_stream(L, S), 0, data.bytes,
                                  cgl_buffer_bytes(buffer)));

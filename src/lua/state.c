@@ -158,7 +158,7 @@ cgl_lua *cgl_lua_open(lua_State *L) {
   S->breath_ref = luaL_ref(L, LUA_REGISTRYINDEX);
   for (int type = 0; type < CGL_TYPE_COUNT; type++) {
     lua_pushstring(L, cgl_type_name((cgl_type)type));
-    S->type_texts[type] = lua_tostring(L, -1);
+    S->type_texts[type] = lua_topointer(L, -1);
     luaL_ref(L, LUA_REGISTRYINDEX); /* for as long as the state lives */
   }
   pthread_mutex_lock(&open_lock);
