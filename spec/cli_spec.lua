@@ -3,18 +3,10 @@ local program = dofile(here .. "/support/program.lua")
 local run = program.run
 
 describe("the command line", function()
-  local folder
-
-  before_each(function()
-    folder = program.folder()
-  end)
-
-  after_each(function()
-    program.remove(folder)
-  end)
+  local at = program.own_folder(before_each, after_each)
 
   local function script(text)
-    local path = folder .. "/script.lua"
+    local path = at "script.lua"
     program.write(path, text)
     return path
   end
@@ -34,9 +26,9 @@ describe("the command line", function()
   end)
 
   it("runs chunks and modules in their order", function()
-    program.write(folder .. "/mine.lua", "print('mine', x) x = 2")
+    program.write(at "mine.lua", "print('mine', x) x = 2")
     local _, out = run({ "-ex = 1", "-lmine", "-e", "print(x)" },
-      { env = "LUA_PATH=" .. program.quote(folder .. "/?.lua;;") })
+      { env = "LUA_PATH=" .. program.quote(at "?.lua;;") })
     assert.are.equal("mine\t1\n2\n", out)
   end)
 
@@ -48,7 +40,7 @@ describe("the command line", function()
   end)
 
   it("takes what follows -- as a script, whatever its name", function()
-    local _, out = program.shell(string.format("cd %s && echo 'print(7)' > -v && %s -- -v", folder,
+    local _, out = program.shell(string.format("cd %s && echo 'print(7)' > -v && %s -- -v", at(),
       program.quote(program.path)))
     assert.are.equal("7\n", out)
   end)
@@ -317,15 +309,7 @@ describe("the REPL", function()
 end)
 
 describe("Ctrl-C", function()
-  local folder
-
-  before_each(function()
-    folder = program.folder()
-  end)
-
-  after_each(function()
-    program.remove(folder)
-  end)
+  local at = program.own_folder(before_each, after_each)
 
   -- Runs a chunk with `setting` before the program and a standard input that
   -- never ends.  `line` is what the shell does meanwhile: reach waits until
@@ -340,7 +324,7 @@ describe("Ctrl-C", function()
       reach() { until [ -e marked ] || ended; do sleep 0.01; done; }
       signal() { kill -INT $pid; }
       %s
-      wait $pid]], folder, setting, program.quote(program.path),
+      wait $pid]], at(), setting, program.quote(program.path),
       "'function mark() io.open(\"marked\", \"w\"):close() end'", program.quote(chunk), line))
   end
 

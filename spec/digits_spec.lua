@@ -6,20 +6,7 @@ local script = dofile(here .. "/support/script.lua")
 local program = script.program
 
 describe("scripts/digits.lua", function()
-  local folder, out
-
-  before_each(function()
-    folder = program.folder()
-    out = folder .. "/out.png"
-  end)
-
-  after_each(function()
-    program.remove(folder)
-  end)
-
-  local function digits(...)
-    return script.output("digits", { "--out", out, ... })
-  end
+  local digits, at = script.tests("digits", before_each, after_each)
 
   -- A run of few and small steps.
   local function small(...)
@@ -62,7 +49,7 @@ describe("scripts/digits.lua", function()
   it("gives other losses with other seeds, the same ones with the same", function()
     local function picture(seed)
       small("--eager", "--seed", seed)
-      return program.read(out)
+      return program.read(at "out.png")
     end
     local first = picture(1)
     assert.are.equal(first, picture(1))
@@ -78,8 +65,8 @@ describe("scripts/digits.lua", function()
 
   it("draws the losses and the mistakes", function()
     local text = digits("--epochs", 10, "--eager")
-    assert.truthy(text:find("wrote " .. out, 1, true))
-    local img = image.read(out)
+    assert.truthy(text:find("wrote " .. at "out.png", 1, true))
+    local img = image.read(at "out.png")
     assert.are.same({ 1240, 760, 3 }, { img.width, img.height, img.channels })
     assert.is_true(painted(img, 70, 60, 680, 380, { 20, 90, 180 }) > 0.003) -- the mean loss
     assert.is_true(painted(img, 70, 520, 680, 170, { 200, 45, 45 }) > 0.005) -- the mistakes
@@ -90,7 +77,7 @@ describe("scripts/digits.lua", function()
 
   it("draws what did not learn, too", function()
     assert.truthy(small("--rate", 1, "--eager"):find "mistakes")
-    assert.are.equal(1240, image.read(out).width)
+    assert.are.equal(1240, image.read(at "out.png").width)
   end)
 
   it("draws losses that are no numbers as gaps", function()
@@ -98,9 +85,9 @@ describe("scripts/digits.lua", function()
     local function draw(loss)
       local losses = ffi.new("float[100]")
       for i = 0, 99 do losses[i] = loss(i) end
-      chart.draw(out, { losses = losses, steps = 100, epochs = 10, held = 10, side = 8,
+      chart.draw(at "out.png", { losses = losses, steps = 100, epochs = 10, held = 10, side = 8,
         missed = { 9, 9, 8, 8, 8, 8, 8, 8, 8, 8, 8 }, mistakes = {}, images = {} })
-      local img, blue = image.read(out), { 20, 90, 180 }
+      local img, blue = image.read(at "out.png"), { 20, 90, 180 }
       return painted(img, 70, 56, 340, 384, blue), painted(img, 412, 56, 338, 384, blue)
     end
     local left, right_half = draw(function(i) return i < 50 and 1 / (i + 1) or 0 / 0 end)
@@ -117,8 +104,8 @@ describe("scripts/digits.lua", function()
     assert.truthy(script.complaint("digits", { "--dropout", "1" }):find "%-%-dropout needs a num")
     assert.truthy(script.complaint("digits", { "--batch", "1.5" }):find "%-%-batch needs a whole")
     assert.truthy(script.complaint("digits", { "picture.png" }):find "one argument too many")
-    err = script.complaint("digits", { "--out", folder .. "/none/out.png" })
-    assert.truthy(err:find("no folder '" .. folder .. "/none/'", 1, true))
+    err = script.complaint("digits", { "--out", at "none/out.png" })
+    assert.truthy(err:find("no folder '" .. at "none/" .. "'", 1, true))
   end)
 
   it("explains itself", function()

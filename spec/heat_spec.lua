@@ -5,20 +5,7 @@ local script = dofile(here .. "/support/script.lua")
 local program = script.program
 
 describe("scripts/heat.lua", function()
-  local folder, out
-
-  before_each(function()
-    folder = program.folder()
-    out = folder .. "/out.png"
-  end)
-
-  after_each(function()
-    program.remove(folder)
-  end)
-
-  local function heat(...)
-    return script.output("heat", { "--out", out, ... })
-  end
+  local heat, at = script.tests("heat", before_each, after_each)
 
   -- Writes a gray picture whose value at (x, y) is f(x, y).
   local function picture(width, height, f)
@@ -28,8 +15,8 @@ describe("scripts/heat.lua", function()
         img.pixels[y * width + x] = f(x, y)
       end
     end
-    image.write(folder .. "/in.png", img)
-    return folder .. "/in.png"
+    image.write(at "in.png", img)
+    return at "in.png"
   end
 
   it("follows the exact decay of a sine mode", function()
@@ -60,7 +47,7 @@ describe("scripts/heat.lua", function()
 
   it("draws the mode: hot in the middle, cold at the edge", function()
     heat("--size", 65, "--steps", 100)
-    local img = image.read(out)
+    local img = image.read(at "out.png")
     assert.are.same({ 65, 65, 3 }, { img.width, img.height, img.channels })
     local function light(x, y)
       local p = 3 * (y * 65 + x)
@@ -93,19 +80,18 @@ describe("scripts/heat.lua", function()
 
   it("writes numbered frames, the last like the picture", function()
     local text = heat("--size", 32, "--steps", 200, "--frames", 4)
-    assert.truthy(text:find("wrote " .. folder .. "/out-0001.png to " .. folder
-      .. "/out-0004.png", 1, true))
+    assert.truthy(text:find("wrote " .. at "out-0001.png" .. " to " .. at "out-0004.png", 1, true))
     local pictures = {}
     for k = 1, 4 do
-      pictures[k] = program.read(string.format("%s/out-%04d.png", folder, k))
+      pictures[k] = program.read(at(string.format("out-%04d.png", k)))
     end
     assert.are_not.equal(pictures[1], pictures[2])
-    assert.are.equal(pictures[4], program.read(out))
-    assert.is_nil(io.open(folder .. "/out-0005.png"))
+    assert.are.equal(pictures[4], program.read(at "out.png"))
+    assert.is_nil(io.open(at "out-0005.png"))
   end)
 
   it("says what is wrong with a picture, and which line read it", function()
-    local missing = script.complaint("heat", { folder .. "/none.png" })
+    local missing = script.complaint("heat", { at "none.png" })
     assert.truthy(missing:find "heat%.lua:%d+: .*none%.png")
     local path = picture(64, 64, function(x, y)
       return (x * y) % 256
@@ -133,13 +119,13 @@ describe("scripts/heat.lua", function()
   end)
 
   it("names the folder that is not there before it computes", function()
-    local err = script.complaint("heat", { "--size", 16, "--out", folder .. "/none/heat.png" })
-    assert.truthy(err:find("no folder '" .. folder .. "/none/'", 1, true))
+    local err = script.complaint("heat", { "--size", 16, "--out", at "none/heat.png" })
+    assert.truthy(err:find("no folder '" .. at "none/" .. "'", 1, true))
   end)
 
   it("is silent on standard error, and takes a device", function()
     local text = heat("--size", 16, "--steps", 20, "--device", "host")
-    assert.truthy(text:find("wrote " .. out, 1, true))
+    assert.truthy(text:find("wrote " .. at "out.png", 1, true))
   end)
 
   it("explains itself", function()

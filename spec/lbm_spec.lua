@@ -2,7 +2,6 @@ local image = require "cgraphlua.image"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local script = dofile(here .. "/support/script.lua")
-local program = script.program
 
 -- How far a value lies outside an interval, as a part of the nearer end.
 local function beyond(value, low, high)
@@ -10,20 +9,7 @@ local function beyond(value, low, high)
 end
 
 describe("scripts/lbm.lua", function()
-  local folder, out
-
-  before_each(function()
-    folder = program.folder()
-    out = folder .. "/out.png"
-  end)
-
-  after_each(function()
-    program.remove(folder)
-  end)
-
-  local function lbm(...)
-    return script.output("lbm", { "--out", out, ... })
-  end
+  local lbm, at = script.tests("lbm", before_each, after_each)
 
   -- Writes a white picture with the dark box [x1, x2) x [y1, y2).
   local function box(width, height, x1, y1, x2, y2)
@@ -34,8 +20,8 @@ describe("scripts/lbm.lua", function()
         img.pixels[y * width + x] = dark and 20 or 240
       end
     end
-    image.write(folder .. "/in.png", img)
-    return folder .. "/in.png"
+    image.write(at "in.png", img)
+    return at "in.png"
   end
 
   local function benchmark(resolution)
@@ -61,7 +47,7 @@ describe("scripts/lbm.lua", function()
     local path = box(96, 32, 20, 12, 28, 20)
     local text = lbm(path, "--size", 32, "--steps", 2000, "--re", 20)
     assert.truthy(text:find("channel: 96 x 32 cells, the obstacle 8 high, Re 20", 1, true))
-    local img = image.read(out)
+    local img = image.read(at "out.png")
     assert.are.equal(3, img.width / img.height)
     local zoom = img.width / 96
     local function color(x, y)
@@ -85,21 +71,22 @@ describe("scripts/lbm.lua", function()
 
   it("says why a picture is no channel", function()
     local function complaint(...)
-      return script.complaint("lbm", { box(...), "--steps", 10, "--out", out })
+      return script.complaint("lbm", { box(...), "--steps", 10, "--out", at "out.png" })
     end
     assert.truthy(complaint(64, 32, 0, 8, 8, 16):find "dark at its left edge")
     assert.truthy(complaint(64, 32, 0, 0, 0, 0):find "no dark part")
     assert.truthy(complaint(4, 64, 1, 8, 2, 16):find "too narrow")
-    local err = script.complaint("lbm", { folder .. "/none.png" })
+    local err = script.complaint("lbm", { at "none.png" })
     assert.truthy(err:find "lbm%.lua:%d+: .*none%.png")
   end)
 
   it("notices a flow that it cannot follow", function()
-    local status, text, err = script.run("lbm", { "--size", 32, "--re", 2e4, "--out", out })
+    local status, text, err = script.run("lbm",
+      { "--size", 32, "--re", 2e4, "--out", at "out.png" })
     assert.are.equal(1, status)
     assert.truthy(text:find "note: boundary layers are thinner than a cell; %-%-re 40 is")
     assert.truthy(err:find "the flow became unstable within %d+ steps")
-    assert.is_nil(io.open(out))
+    assert.is_nil(io.open(at "out.png"))
   end)
 
   it("refuses a resolution that does not fit the channel", function()

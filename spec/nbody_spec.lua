@@ -2,23 +2,9 @@ local image = require "cgraphlua.image"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local script = dofile(here .. "/support/script.lua")
-local program = script.program
 
 describe("scripts/nbody.lua", function()
-  local folder, out
-
-  before_each(function()
-    folder = program.folder()
-    out = folder .. "/out.png"
-  end)
-
-  after_each(function()
-    program.remove(folder)
-  end)
-
-  local function nbody(...)
-    return script.output("nbody", { "--out", out, ... })
-  end
+  local nbody, at = script.tests("nbody", before_each, after_each)
 
   local function drift(text)
     return script.number(text, "relative energy drift (%S+)")
@@ -55,7 +41,7 @@ describe("scripts/nbody.lua", function()
 
   it("draws the Sun in the middle and the planets' tracks", function()
     nbody()
-    local img = image.read(out)
+    local img = image.read(at "out.png")
     assert.are.same({ 1000, 1000, 3 }, { img.width, img.height, img.channels })
     local p = 3 * (500 * 1000 + 500)
     assert.is_true(img.pixels[p] > 200 and img.pixels[p + 1] > 200)

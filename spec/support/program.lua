@@ -55,6 +55,17 @@ function M.remove(path)
   os.execute("rm -rf " .. M.quote(path))
 end
 
+--- Gives each test of a describe a folder of its own; returns a function that
+-- makes a file's path there, or without a name is the folder's.
+function M.own_folder(before_each, after_each)
+  local folder
+  before_each(function() folder = M.folder() end)
+  after_each(function() M.remove(folder) end)
+  return function(name)
+    return name and folder .. "/" .. name or folder
+  end
+end
+
 function M.write(path, text)
   local f = assert(io.open(path, "wb"))
   f:write(text)

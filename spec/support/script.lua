@@ -27,6 +27,15 @@ function M.output(name, args)
   return out
 end
 
+--- What the tests of scripts/<name>.lua share: a function that runs it as
+-- M.output does, to a picture "out.png", and program.own_folder's.
+function M.tests(name, before_each, after_each)
+  local at = program.own_folder(before_each, after_each)
+  return function(...)
+    return M.output(name, { "--out", at "out.png", ... })
+  end, at
+end
+
 --- Runs it and wants it to fail; returns what it said.
 function M.complaint(name, args)
   local status, out, err = M.run(name, args)
