@@ -41,6 +41,8 @@ enum {
   CGL_LUA_SITES = 4,      /* files whose names are known */
   CGL_LUA_WHOLE_BITS = 53 /* whole numbers that a double holds */
 };
+/* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: not while a capture is underway. */
+enum { CGL_LUA_CAPTURE_UNDERWAY = 900 };
 #define CGL_LUA_MAX_WHOLE (INT64_C(1) << CGL_LUA_WHOLE_BITS)
 
 /* What to put back when a scope ends; lives on the C stack. */

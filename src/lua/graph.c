@@ -7,9 +7,8 @@
 #include <stdio.h>
 
 enum {
-  CAPTURE_UNDERWAY = 900, /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED */
-  BEGAN_ON_CURRENT = 1,   /* mark of a graph: capture_begin took the current
-                             stream, and capture_end wants the same */
+  BEGAN_ON_CURRENT = 1, /* mark of a graph: capture_begin took the current
+                           stream, and capture_end wants the same */
   REPLAYS_AT_ONCE = 4096
 };
 
@@ -17,6 +16,19 @@ enum {
 #define CAPTURE_OPTIONS                                                \
   "pool", "capture_error_mode", "check_input_liveness", "annotations", \
       "enable_annotations"
+
+/* All that a graph has, in an order that `field` knows. */
+static const char *const graph_fields[] = {"keep_graph", CAPTURE_OPTIONS,
+                                           "unchecked", NULL};
+typedef enum field {
+  FIELD_KEEP_GRAPH,
+  FIELD_POOL,
+  FIELD_CAPTURE_ERROR_MODE,
+  FIELD_CHECK_INPUT_LIVENESS,
+  FIELD_ANNOTATIONS,
+  FIELD_ENABLE_ANNOTATIONS,
+  FIELD_UNCHECKED
+} field;
 
 static const char *const mode_names[] = {"default", "global", "thread_local",
                                          "relaxed", NULL};
@@ -103,11 +115,9 @@ static cgl_graph *make(lua_State *L, cgl_lua *S, int options) {
 
 /* cg.graph{keep_graph=, pool=, capture_error_mode=, unchecked=} */
 static int new_graph(lua_State *L) {
-  static const char *const known[] = {"keep_graph", CAPTURE_OPTIONS,
-                                      "unchecked", NULL};
   cgl_lua *S = cgl_lua_issue(L, "graph");
   lua_settop(L, 1);
-  cgl_lua_options(L, S, 1, known);
+  cgl_lua_options(L, S, 1, graph_fields);
   make(L, S, 1);
   return 1;
 }
@@ -116,14 +126,12 @@ static int new_graph(lua_State *L) {
 /* g:options([{keep_graph=, pool=, capture_error_mode=, unchecked=}]) changes
    those that are there, and returns all. */
 static int graph_options(lua_State *L) {
-  static const char *const known[] = {"keep_graph", CAPTURE_OPTIONS,
-                                      "unchecked", NULL};
   cgl_lua *S = cgl_lua_issue(L, "graph:options");
   lua_settop(L, 2);
   cgl_graph *graph = check(L, S, 1);
   cgl_graph_desc desc;
   cgl_graph_get_desc(graph, &desc);
-  if (cgl_lua_options(L, S, 2, known)) {
+  if (cgl_lua_options(L, S, 2, graph_fields)) {
     read_capture(L, S, 2, &desc);
     desc.keep_graph =
         cgl_lua_option_boolean(L, S, 2, "keep_graph", desc.keep_graph);
@@ -157,27 +165,33 @@ static int graph_newindex(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:options");
   lua_settop(L, 3);
   cgl_graph *graph = check(L, S, 1);
-  static const char *const known[] = {"keep_graph", CAPTURE_OPTIONS,
-                                      "unchecked", NULL};
-  int field = cgl_lua_choice(L, S, 2, "the field", known);
   cgl_graph_desc desc;
   cgl_graph_get_desc(graph, &desc);
   bool none = lua_isnil(L, 3);
-  if (field == 0)
+  switch ((field)cgl_lua_choice(L, S, 2, "the field", graph_fields)) {
+  case FIELD_KEEP_GRAPH:
     desc.keep_graph = cgl_lua_boolean(L, S, 3, "keep_graph", false);
-  else if (field == 1)
-    desc.pool = none ? NULL : cgl_lua_check(L, S, 3, CGL_LUA_pool);
-  else if (field == 3)
-    desc.check_input_liveness =
-        cgl_lua_boolean(L, S, 3, "check_input_liveness", false);
-  else if (field == 4 || field == 5)
-    desc.annotations = annotations_at(L, S, 3);
-  else if (field == 6)
+    break;
+  case FIELD_UNCHECKED:
     desc.unchecked = cgl_lua_boolean(L, S, 3, "unchecked", false);
-  else
+    break;
+  case FIELD_POOL:
+    desc.pool = none ? NULL : cgl_lua_check(L, S, 3, CGL_LUA_pool);
+    break;
+  case FIELD_CAPTURE_ERROR_MODE:
     desc.capture_mode = none ? CGL_CAPTURE_DEFAULT
                              : (cgl_capture_mode)cgl_lua_choice(
                                    L, S, 3, "capture_error_mode", mode_names);
+    break;
+  case FIELD_CHECK_INPUT_LIVENESS:
+    desc.check_input_liveness =
+        cgl_lua_boolean(L, S, 3, "check_input_liveness", false);
+    break;
+  case FIELD_ANNOTATIONS:
+  case FIELD_ENABLE_ANNOTATIONS:
+    desc.annotations = annotations_at(L, S, 3);
+    break;
+  }
   cgl_lua_done(L, S, cgl_graph_set_desc(graph, &desc));
   return 0;
 }
@@ -289,7 +303,7 @@ static void settle(lua_State *L, cgl_lua *S, cgl_context *context, bool trim) {
   cgl_status status = cgl_context_synchronize(context);
   if (!status && trim)
     status = cgl_pool_trim(cgl_context_pool(context), NULL);
-  if (status != CAPTURE_UNDERWAY)
+  if (status != CGL_LUA_CAPTURE_UNDERWAY)
     cgl_lua_done(L, S, status);
 }
 

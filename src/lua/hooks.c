@@ -12,7 +12,6 @@
 #include <string.h>
 
 enum {
-  CAPTURE_UNDERWAY = 900, /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED */
   STACK_ROOM = 10,
   MAX_DEPTH = 100 /* of hooks that call what calls hooks */
 };
@@ -218,12 +217,12 @@ static bool wait_for(lua_State *L, cgl_lua *S, const char *name) {
   if (!status)
     status = cgl_context_synchronize(context);
   cgl_context_release(context);
-  if (status && status != CAPTURE_UNDERWAY) {
+  if (status && status != CGL_LUA_CAPTURE_UNDERWAY) {
     lua_pushfstring(L, "graph: before its end: %s", cgl_last_error()->message);
     cgl_lua_log(L, S, lua_tostring(L, -1));
     lua_pop(L, 1);
   }
-  return status != CAPTURE_UNDERWAY;
+  return status != CGL_LUA_CAPTURE_UNDERWAY;
 }
 
 
