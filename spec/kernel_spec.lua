@@ -97,6 +97,13 @@ describe("kernel", function()
       m:kernel "times<int, 2>":launch(1, 1, y)
       m:kernel "times<double, 5>":launch(1, 1, z)
       assert.same({ 14, 35 }, { y:download()[1], z:download()[1] })
+      for _, others in ipairs { {}, { "times<int, 2>" }, { "times<int, 4>" } } do
+        y:fill(1)
+        cg.kernel(source, "times<int, 4>", { expressions = others }):launch(1, 1, y)
+        assert.same({ 4 }, y:download())
+      end
+      local e = raises("CGL_ERROR_INVALID_ARGUMENT", function() cg.kernel(source) end)
+      assert.matches("name expression", e.hint)
     end)
 
     it("refuses what is no source, name or option", function()

@@ -55,6 +55,8 @@ describe("options.parse", function()
     assert.are.equal("--out: there is no folder '/none/such/' to write in",
       wrong("--out", "/none/such/out.png"))
     assert.are.equal("/tmp/out.png", options.parse(spec, { "--out", "/tmp/out.png" }).out)
+    assert.are.equal("--out: '/tmp' is a folder", wrong("--out", "/tmp"))
+    assert.are.equal("--out: '.' is a folder", wrong("--out", "."))
   end)
 
   it("says what a number must be", function()

@@ -205,6 +205,8 @@ describe("cg.memory_report", function()
     slips(function() cg.memory_report() end, "a path expected, got nil")
     local _, text = device.fails(function() cg.memory_report "/no/such/folder/report.html" end)
     assert.matches("^[^\n]*report_spec.lua:%d+: .*cannot write /no/such/folder/report.html", text)
+    _, text = device.fails(function() cg.memory_report "/dev/full" end)
+    assert.matches("cannot write /dev/full: No space", text)
   end)
 
   -- The page as a browser leaves it after `script` has run.

@@ -47,6 +47,22 @@ describe("a slip", function()
     slips(function() cg.buffer("float", 0 / 0) end, "got nan%)")
     slips(function() cg.buffer("float", -(0 / 0)) end, "got nan%)")
   end)
+
+  it("is a text with a zero byte where C ends it", function()
+    local x = cg.zeros("float", 1)
+    local path = os.tmpname()
+    local g = cg.capture(function()
+      slips(function() cg.mark_kernels("a\0b", body) end, "zero byte at 2")
+      slips(function() cg.mark_kernels({ key = "ab\0" }, body) end, "zero byte at 3")
+      slips(function() cg.mark_kernels({ ["\0"] = 1 }, body) end, "zero byte at 1")
+      x:fill(1)
+    end)
+    slips(function() g:debug_dump(path .. "\0.dot") end, "the path has a zero byte")
+    assert.equal(0, io.open(path):seek "end")
+    os.remove(path)
+    slips(function() cg.kernel(device.source, "add\0ition") end, "the name has a zero byte at 4")
+    slips(function() cg.set_device "host\0" end, "the device has a zero byte at 5")
+  end)
 end)
 
 
@@ -106,5 +122,36 @@ describe("bytes that stand for other numbers", function()
     b:upload(ffi.new("struct { float x, y; }[2]", { { 1, 2 }, { 3, 4 } }))
     local bytes = b:download(ffi.new "uint8_t[16]")
     assert.same({ 1, 2, 3, 4 }, cg.from(bytes, "float"):download())
+  end)
+end)
+
+
+describe("what the environment says", function()
+  local function opened(environment)
+    local status, _, err = device.child("cg.set_device 'host' cg.set_device 'host'", environment)
+    assert.equal(0, status)
+    return err
+  end
+
+  it("is told to be ignored when it means nothing", function()
+    local err = opened "CGRAPHLUA_HOST_MEMORY=64Mx CGRAPHLUA_HOST_THREADS=-1"
+    local _, said = err:gsub("%$CGRAPHLUA_HOST_MEMORY is '64Mx', not a size", "")
+    assert.equal(1, said)
+    _, said = err:gsub("%$CGRAPHLUA_HOST_THREADS is '%-1', not a number of threads", "")
+    assert.equal(1, said)
+    assert.equal("", opened "CGRAPHLUA_HOST_MEMORY=64M CGRAPHLUA_HOST_THREADS=1")
+    assert.equal("", opened "CGRAPHLUA_HOST_MEMORY= CGRAPHLUA_HOST_THREADS=")
+  end)
+
+  it("may name a file for the cache's folder, which costs one line", function()
+    local status, out, err = device.child([[
+      local k = cg.kernel 'extern "C" __global__ void k(float *x) { *x = 5; }'
+      local x = cg.zeros("float", 1)
+      k:launch(1, 1, x)
+      print(x:download()[1])]], "CGRAPHLUA_CACHE=/dev/null")
+    assert.equal(0, status)
+    assert.equal("5\n", out)
+    assert.matches("'/dev/null' is no folder[^\n]*\n$", err)
+    assert.is_nil(err:find("\n\n", 1, true))
   end)
 end)

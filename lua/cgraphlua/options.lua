@@ -64,6 +64,11 @@ local function value(entry, text)
         return nil, string.format("--%s: there is no folder '%s' to write in", entry[1], folder)
       end
       there:close()
+      there = io.open(text .. "/.")
+      if there then
+        there:close()
+        return nil, string.format("--%s: '%s' is a folder", entry[1], text)
+      end
     end
     return text
   end

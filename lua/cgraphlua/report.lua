@@ -210,7 +210,7 @@ function report.write(path)
     written, why = file:write(text)
     local closed, other = file:close()
     if written and closed then return end
-    why = why or other
+    why = ("%s: %s"):format(path, why or other)
   end
   error(("memory_report: cannot write %s"):format(why or path), 2)
 end

@@ -281,6 +281,10 @@ static int write_entry(const char *folder, const cgl_cache_key *key,
 void cgl_cache_write(const char *folder, const cgl_cache_key *key,
                      const cgl_cache_entry *entry, cgl_text *warning) {
   struct stat st;
+  if (stat(folder, &st) == 0 && !S_ISDIR(st.st_mode)) {
+    warn(folder, "is no folder", warning);
+    return;
+  }
   if (stat(folder, &st) == 0 && (st.st_mode & S_IWOTH)) {
     warn(folder, "may be written by everybody", warning);
     return;

@@ -148,6 +148,10 @@ static cgl_status choose(const char *wish, const cgl_driver **driver,
     cgl_log("using the host device: %s", why);
   }
   *driver = cgl_driver_host();
+  static atomic_flag told_once = ATOMIC_FLAG_INIT;
+  const char *complaint = cgl_driver_host_complaint();
+  if (*complaint && !atomic_flag_test_and_set(&told_once))
+    cgl_log("%s", complaint);
   return CGL_OK;
 }
 

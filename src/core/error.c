@@ -67,8 +67,8 @@ static const struct {
      "the context is lost: check the kernel's indices against the buffers' "
      "sizes and start the program anew"},
     {CUDA_ERROR_LAUNCH_FAILED,
-     "the context is lost: check that every thread of a block reaches the "
-     "same barriers, and start the program anew"},
+     "the context is lost: look for traps, divisions by zero and barriers that "
+     "not every thread of a block reaches, and start the program anew"},
     {CUDA_ERROR_ASSERT, "an assert in the kernel failed; the context is lost"},
 };
 

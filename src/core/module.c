@@ -33,8 +33,9 @@ cgl_status cgl_module_compile(cgl_context *context, const cgl_module_desc *desc,
   cgl_status status = CGL_OK;
   switch (answer) {
   case CGL_COMPILE_OK:
-    if (text && *text)
-      cgl_log("%s", text);
+    if (text && *text) /* without the end of its last line */
+      cgl_log("%.*s", (int)(strlen(text) - (text[strlen(text) - 1] == '\n')),
+              text);
     break;
   case CGL_COMPILE_REFUSED:
     status =
@@ -141,7 +142,10 @@ static cgl_status no_kernel(const cgl_module *module, const char *name) {
              count ? "; it has " : "", names);
   cgl_fail_hint(name ? "a template needs its arguments as a name expression "
                        "when the module is made"
-                     : "say which one");
+                : count
+                    ? "say which one"
+                    : "kernels are __global__ functions; a template needs its "
+                      "arguments as a name expression");
   return name ? CGL_ERROR_NOT_FOUND : CGL_ERROR_INVALID_ARGUMENT;
 }
 

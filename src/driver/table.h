@@ -41,6 +41,9 @@ const cgl_driver *cgl_driver_cuda(const char **message);
 /* The software device; always there.  Thread-safe. */
 const cgl_driver *cgl_driver_host(void);
 
+/* What its environment variables say that means nothing, or "". */
+const char *cgl_driver_host_complaint(void);
+
 /* Wraps `inner`: one process-wide fault table, so only the first driver asked
    for is wrapped and any other comes back as it is.  Calls count from 1 after
    every cgl_fault_arm.  Not thread-safe; made before threads are. */

@@ -130,7 +130,14 @@ const char *cgl_lua_string(lua_State *L, cgl_lua *S, int index,
   if (lua_type(L, index) != LUA_TSTRING)
     cgl_lua_bad(L, S, index, "%s must be a string, got %s", what,
                 show(L, S, index, text));
-  return lua_tolstring(L, index, bytes);
+  size_t length;
+  const char *string = lua_tolstring(L, index, &length);
+  if (bytes)
+    *bytes = length;
+  else if (strlen(string) != length)
+    cgl_lua_bad(L, S, index, "%s has a zero byte at %d", what,
+                (int)strlen(string) + 1);
+  return string;
 }
 
 

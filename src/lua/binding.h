@@ -279,7 +279,7 @@ void cgl_lua_number_text(double x, char text[CGL_LUA_NUMBER_ROOM]);
 /* A whole number from min to max (at most 2^53 away from 0). */
 int64_t cgl_lua_integer(lua_State *L, cgl_lua *S, int index, const char *what,
                         int64_t min, int64_t max);
-/* A string of any bytes; *bytes may be NULL. */
+/* A string of any bytes; without `bytes` one that has no zero byte. */
 const char *cgl_lua_string(lua_State *L, cgl_lua *S, int index,
                            const char *what, size_t *bytes);
 void cgl_lua_function(lua_State *L, cgl_lua *S, int index);

@@ -2,6 +2,8 @@
    about them. */
 #include "lua/binding.h"
 
+#include <string.h>
+
 enum { MAX_ANNOTATIONS = 32 };
 
 
@@ -108,13 +110,24 @@ static int graph_nodes(lua_State *L) {
 /* ---- annotations ------------------------------------------------------------
  */
 
+/* A text of an annotation, borrowed from the stack. */
+static const char *text_at(lua_State *L, cgl_lua *S, int index, int argument) {
+  size_t length;
+  const char *text = lua_tolstring(L, index, &length);
+  if (strlen(text) != length)
+    cgl_lua_bad(L, S, argument, "an annotation has a zero byte at %d",
+                (int)strlen(text) + 1);
+  return text;
+}
+
+
 /* Reads a label, or a table of annotations, whose texts are borrowed from
    there. */
 static size_t read_annotations(lua_State *L, cgl_lua *S, int index,
                                cgl_annotation *pairs) {
   if (lua_type(L, index) == LUA_TSTRING) {
     pairs[0] = (cgl_annotation){"label", CGL_ANNOTATION_TEXT,
-                                lua_tostring(L, index), 0};
+                                text_at(L, S, index, index), 0};
     return 1;
   }
   if (!lua_istable(L, index))
@@ -132,12 +145,12 @@ static size_t read_annotations(lua_State *L, cgl_lua *S, int index,
     if (n == MAX_ANNOTATIONS)
       cgl_lua_bad(L, S, index, "more than %d annotations", MAX_ANNOTATIONS);
     cgl_annotation *pair = &pairs[n++];
-    *pair =
-        (cgl_annotation){lua_tostring(L, -2), CGL_ANNOTATION_NUMBER, NULL, 0};
+    *pair = (cgl_annotation){text_at(L, S, -2, index), CGL_ANNOTATION_NUMBER,
+                             NULL, 0};
     int type = lua_type(L, -1);
     if (type == LUA_TSTRING) {
       pair->kind = CGL_ANNOTATION_TEXT;
-      pair->text = lua_tostring(L, -1);
+      pair->text = text_at(L, S, -1, index);
     } else if (type == LUA_TBOOLEAN) {
       pair->kind = CGL_ANNOTATION_BOOLEAN;
       pair->number = lua_toboolean(L, -1);

@@ -81,9 +81,10 @@ static const char *locate(lua_State *L, cgl_lua *S, const char *source,
 
 
 /* The strings of list option `name` (options or expressions) as an array that
-   is left on the stack; its strings stay in the list. */
-static const char *const *string_list(lua_State *L, cgl_lua *S, int index,
-                                      const char *name, size_t *count) {
+   is left on the stack, with room for one more; its strings stay in the
+   list. */
+static const char **string_list(lua_State *L, cgl_lua *S, int index,
+                                const char *name, size_t *count) {
   *count = 0;
   if (!cgl_lua_option(L, index, name))
     return NULL;
@@ -169,12 +170,15 @@ static cgl_module *make(lua_State *L, cgl_lua *S, int source, int options,
   cgl_module_desc desc = {0};
   cgl_lua_options(L, S, options, known_options);
   desc.options = string_list(L, S, options, "options", &desc.noptions);
-  desc.expressions =
+  const char **listed =
       string_list(L, S, options, "expressions", &desc.nexpressions);
-  if (expression && !desc.expressions) {
-    desc.expressions = &expression;
-    desc.nexpressions = 1;
-  }
+  bool missing = expression;
+  for (size_t i = 0; missing && i < desc.nexpressions; i++)
+    missing = strcmp(listed[i], expression) != 0;
+  if (missing && listed)
+    listed[desc.nexpressions] = expression;
+  desc.expressions = listed ? listed : &expression;
+  desc.nexpressions += missing;
   read_source(L, S, source, options, &desc);
   cgl_context *context = cgl_lua_context(L, S);
   cgl_module **slot = cgl_lua_new(L, S, CGL_LUA_module);

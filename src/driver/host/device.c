@@ -14,6 +14,7 @@ static struct {
   size_t memory;
   bool tight;
   char name[128];
+  char complaint[200];
 } device;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -30,25 +31,41 @@ static size_t parse_size(const char *text) {
   case 'k':
   case 'K':
     value *= 1024.0;
+    end++;
     break;
   case 'm':
   case 'M':
     value *= 1024.0 * 1024;
+    end++;
     break;
   case 'g':
   case 'G':
     value *= 1024.0 * 1024 * 1024;
+    end++;
     break;
   case 't':
   case 'T':
     value *= 1024.0 * 1024 * 1024 * 1024;
+    end++;
     break;
   case '\0':
     break;
   default:
     return 0;
   }
+  if (*end)
+    return 0;
   return value < 0x1p62 ? (size_t)value : (size_t)1 << 62;
+}
+
+
+/* Two variables at most: their texts are cut, not the sentence. */
+static void complain(const char *variable, const char *text,
+                     const char *wanted) {
+  size_t used = strlen(device.complaint);
+  snprintf(device.complaint + used, sizeof device.complaint - used,
+           "%s$%s is '%.20s', not %s, and is ignored", used ? "; " : "",
+           variable, text, wanted);
 }
 
 
@@ -72,11 +89,16 @@ static void read_model(char *model, size_t size) {
 static void set_up(void) {
   const char *text = getenv("CGRAPHLUA_HOST_MEMORY");
   device.memory = text ? parse_size(text) : 0;
+  if (text && *text && !device.memory)
+    complain("CGRAPHLUA_HOST_MEMORY", text, "a size such as 512M");
   if (!device.memory)
     device.memory =
         (size_t)sysconf(_SC_PHYS_PAGES) / 2 * (size_t)sysconf(_SC_PAGESIZE);
   text = getenv("CGRAPHLUA_HOST_GUARD");
   device.tight = text && strcmp(text, "0") && *text;
+  text = getenv("CGRAPHLUA_HOST_THREADS");
+  if (text && *text && !host_thread_wish(text))
+    complain("CGRAPHLUA_HOST_THREADS", text, "a number of threads");
   char model[80] = "";
   read_model(model, sizeof model);
   unsigned cores = host_worker_count();
@@ -88,6 +110,12 @@ static void set_up(void) {
 size_t host_device_memory(void) {
   pthread_once(&once, set_up);
   return device.memory;
+}
+
+
+const char *cgl_driver_host_complaint(void) {
+  pthread_once(&once, set_up);
+  return device.complaint;
 }
 
 

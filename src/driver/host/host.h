@@ -109,6 +109,8 @@ typedef struct host_task {
   int priority; /* of the stream it serves: below 0 goes first */
 } host_task;
 
+/* The number of workers that a text asks for; 0 when it is no such number. */
+unsigned host_thread_wish(const char *text);
 /* Queues a task for any worker.  Callable with or without host_lock. */
 void host_task_submit(host_task *task);
 unsigned host_worker_count(void);

@@ -77,12 +77,21 @@ unsigned host_core_count(void) {
 }
 
 
+unsigned host_thread_wish(const char *text) {
+  char *end;
+  unsigned long n = strtoul(text, &end, 10);
+  if (end == text || *end || strchr(text, '-'))
+    return 0;
+  return n > HOST_MAX_WORKERS ? HOST_MAX_WORKERS : (unsigned)n;
+}
+
+
 static unsigned worker_limit(void) {
   const char *text = getenv("CGRAPHLUA_HOST_THREADS");
-  unsigned long n = text ? strtoul(text, NULL, 10) : 0;
+  unsigned n = text ? host_thread_wish(text) : 0;
   if (n == 0)
     n = host_core_count();
-  return n > HOST_MAX_WORKERS ? HOST_MAX_WORKERS : (unsigned)n;
+  return n > HOST_MAX_WORKERS ? HOST_MAX_WORKERS : n;
 }
 
 
