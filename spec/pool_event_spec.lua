@@ -115,6 +115,54 @@ describe("pool, by events", function()
     end)
   end)
 
+  describe("of a block that a second stream used", function()
+    -- Where a block lay that `a` made and `b` used; `order` is called with the
+    -- buffer after that and before it is released.
+    local function used(pool, order)
+      local x = on(a, pool)
+      b:wait(a)
+      b:use(function() x:fill(3) end)
+      order(x)
+      local address = x:address()
+      x:release()
+      return address
+    end
+
+    it("serves the first stream when it waited for the second", function()
+      if never then return pending "memory is not reused here" end
+      local p, e = cg.pool(), cg.event()
+      without_waiting(function()
+        assert.is_true(is_served(a, p, used(p, function() a:wait(b) end)))
+        local address = used(p, function()
+          b:record(e)
+          a:wait(e)
+        end)
+        c:wait(a)
+        assert.is_true(is_served(c, p, address))
+      end)
+    end)
+
+    it("serves nobody when it did not", function()
+      local p, q = cg.pool(), cg.pool()
+      without_waiting(function()
+        assert.is_false(is_served(a, p, used(p, function() end)))
+        assert.is_false(is_served(a, q, used(q, function(x)
+          a:wait(b)
+          b:use(function() x:fill(4) end)
+        end)))
+      end)
+    end)
+
+    it("does not take the wait of another stream for one", function()
+      local p = cg.pool()
+      without_waiting(function()
+        local address = used(p, function() c:wait(b) end)
+        assert.is_false(is_served(a, p, address))
+        assert.is_false(is_served(c, p, address))
+      end)
+    end)
+  end)
+
   it("serves everybody when the host waited for an event after the free", function()
     if never then return pending "memory is not reused here" end
     local p, e = cg.pool(), cg.event()

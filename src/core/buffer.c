@@ -196,12 +196,26 @@ cgl_status cgl_buffer_of_module(cgl_module *module, CUdeviceptr address,
 }
 
 
+/* Whether other streams may use the memory still when its own is done with it.
+   One that waited for the guest since its last use is as good as alone. */
+static bool is_wide(const cgl_buffer *buffer, cgl_clock *guest) {
+  if (atomic_load_explicit(&buffer->wide, memory_order_relaxed))
+    return true;
+  const cgl_lane *home = guest ? buffer->block->home : NULL;
+  return guest &&
+         !(home && cgl_clock_covers(home->clock, guest, buffer->guest_tick));
+}
+
+
 void cgl_buffer_destroy(cgl_buffer *buffer) {
+  cgl_clock *guest = atomic_load_explicit(&buffer->guest, memory_order_acquire);
   if (buffer->cell)
     cgl_share_forget(buffer);
   cgl_block *block = buffer->block;
+  bool wide = block && is_wide(buffer, guest);
+  if (guest)
+    cgl_clock_unwatch(guest);
   if (block) {
-    bool wide = atomic_load_explicit(&buffer->wide, memory_order_relaxed);
     leave_room(block, buffer);
     cgl_pool_free(block, wide);
     return;
@@ -214,10 +228,28 @@ void cgl_buffer_destroy(cgl_buffer *buffer) {
 }
 
 
+/* Another stream than the block's uses it.  Of one whose handle is out, or
+   that captures, not all is known. */
+static void note_guest(cgl_buffer *root, const cgl_stream *stream) {
+  cgl_clock *clock = stream->clock, *none = NULL;
+  bool known = !stream->capture && !stream->shown &&
+               stream->object.context == root->object.context;
+  if (known && !atomic_load(&root->guest)) {
+    cgl_clock_watch(clock);
+    if (!atomic_compare_exchange_strong(&root->guest, &none, clock))
+      cgl_clock_unwatch(clock);
+  }
+  if (known && atomic_load(&root->guest) == clock)
+    root->guest_tick = cgl_clock_now(clock);
+  else
+    atomic_store_explicit(&root->wide, true, memory_order_relaxed);
+}
+
+
 void cgl_buffer_touch(cgl_buffer *buffer, const cgl_stream *stream) {
   cgl_buffer *root = buffer->base ? buffer->base : buffer;
   if (root->block && root->block->stream != stream->serial)
-    atomic_store_explicit(&root->wide, true, memory_order_relaxed);
+    note_guest(root, stream);
 }
 
 

@@ -29,8 +29,10 @@ struct cgl_buffer {
   uint64_t number;       /* of the allocation: unique in the process, growing */
   uint32_t use;          /* where the capture that used it last notes it */
   struct cgl_cell *cell; /* what graphs that share its pool do to it */
-  atomic_bool wide;      /* used by a stream other than the block's owner */
-  atomic_int views;      /* that look at it */
+  atomic_bool wide; /* used by streams other than these: its block's owner */
+  _Atomic(cgl_clock *) guest; /* and one more, watched, */
+  uint64_t guest_tick;        /* the last time then */
+  atomic_int views;           /* that look at it */
   cgl_life life;
   atomic_bool taken; /* its pool was restored to before it was made */
   /* From here on nothing is there at first. */
@@ -54,7 +56,8 @@ static inline bool cgl_buffer_is_planned(const cgl_buffer *buffer,
   return buffer->block && buffer->block->captured &&
          buffer->block->segment->pool == graph->pool;
 }
-/* Notes that work on `stream` uses the buffer's memory. */
+/* Notes that work on `stream`, just issued or waited for before anything else
+   is, uses the buffer's memory. */
 void cgl_buffer_touch(cgl_buffer *buffer, const cgl_stream *stream);
 /* A view of memory that `module` owns. */
 cgl_status cgl_buffer_of_module(cgl_module *module, CUdeviceptr address,
