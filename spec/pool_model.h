@@ -23,7 +23,7 @@ enum {
   MODEL_LENDER,    /* that lends */
   MODEL_ENGINE,    /* of an allocator */
   MODEL_SOFT,      /* that asks first */
-  MODEL_OWN,       /* pools of the model itself: captures use these */
+  MODEL_OWN,       /* pools of the model itself */
   MODEL_DEFAULT = MODEL_OWN,
   MODEL_PINNED,
   MODEL_POOLS,

@@ -328,7 +328,7 @@ static void restore(model_thread *t, int slot) {
 static void step_checkpoint(model_thread *t) {
   unsigned how = take_byte(t);
   int slot = (int)(how / 4) % MODEL_CHECKPOINTS;
-  int pool = (int)take_byte(t) % MODEL_OWN;
+  int pool = (int)take_byte(t) % (MODEL_DEFAULT + 1);
   if (!t->alone)
     return; /* a restored pool takes back what other threads use */
   if (how % 4 < 2)
@@ -345,7 +345,7 @@ static void step_checkpoint(model_thread *t) {
 static void step_begin(model_thread *t) {
   model_world *w = t->world;
   int graph = (int)take_byte(t) % MODEL_GRAPHS;
-  int pool = (int)take_byte(t) % MODEL_OWN;
+  int pool = (int)take_byte(t) % (MODEL_DEFAULT + 1);
   int stream = take_stream(t);
   if (t->capturing >= 0 || t->graph_pool[graph] >= 0)
     return;
