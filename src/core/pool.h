@@ -21,9 +21,10 @@
 
 enum {
   CGL_POOL_UNIT = 512,
-  CGL_POOL_CHUNK = 16, /* granules */
-  CGL_LANE_FIRST = 40, /* powers of two of a size in units, */
-  CGL_LANE_SECOND = 8  /* each in eighths */
+  CGL_POOL_CHUNK = 16,   /* granules */
+  CGL_LANE_FIRST = 40,   /* powers of two of a size in units, */
+  CGL_LANE_SECOND = 8,   /* each in eighths */
+  CGL_POOL_PATIENCE = 32 /* waits before a pool grows instead */
 };
 #define CGL_NOBODY UINT64_MAX /* as a stream's serial */
 
@@ -198,7 +199,7 @@ void cgl_pages_end(cgl_pool *pool);
 CUresult cgl_pages_open_to(cgl_pool *pool, CUdevice device);
 CUmemAllocationProp cgl_pages_properties(const cgl_pool *pool);
 
-/* ---- pool.c ---------------------------------------------------------------
+/* ---- pool_object.c --------------------------------------------------------
  */
 
 /* A pool of the context's own, which does not keep the context alive. */
@@ -206,6 +207,15 @@ cgl_status cgl_pool_create_own(cgl_context *context, const cgl_pool_desc *desc,
                                cgl_pool **pool);
 /* pinned.c: the one of page-locked host memory. */
 cgl_status cgl_pool_create_pinned(cgl_context *context, cgl_pool **pool);
+/* Work in flight may still use the pool's memory: a replay, or whatever was
+   issued before a block was freed. */
+bool cgl_pool_is_in_use(const cgl_pool *pool);
+/* Returns the memory of a pool that nothing uses, and frees it. */
+void cgl_pool_end(cgl_pool *pool);
+
+/* ---- pool.c ---------------------------------------------------------------
+ */
+
 /* A block of at least `bytes` (> 0) for work on `stream`; while a pool has
    blocks they keep it, or the context when the pool is the context's own. */
 cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
@@ -242,11 +252,6 @@ static inline void cgl_pool_note_use(cgl_pool *pool) {
   while (used < wait && !atomic_compare_exchange_weak(&pool->used, &used, wait))
     ;
 }
-/* Work in flight may still use the pool's memory: a replay, or whatever was
-   issued before a block was freed. */
-bool cgl_pool_is_in_use(const cgl_pool *pool);
-/* Returns the memory of a pool that nothing uses, and frees it. */
-void cgl_pool_end(cgl_pool *pool);
 
 /* ---- limbo.c --------------------------------------------------------------
  */
@@ -278,5 +283,11 @@ cgl_status cgl_pools_fail(cgl_pool *pool, size_t bytes, const char *operation,
 
 /* Checks the invariants; under the lock or single-threaded. */
 bool cgl_pool_is_valid(const cgl_pool *pool);
+
+#ifdef CGL_DEBUG
+#define CGL_POOL_CHECK(pool) ((void)(cgl_pool_is_valid(pool) || (abort(), 0)))
+#else
+#define CGL_POOL_CHECK(pool) ((void)0)
+#endif
 
 #endif
