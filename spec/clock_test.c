@@ -86,6 +86,43 @@ static void test_waits(void) {
 }
 
 
+static void test_reach(void) {
+  cgl_stream *a = new_stream(), *b = new_stream();
+  tap_ok(cgl_clock_reach(a->clock, a->clock) == UINT64_MAX &&
+             !cgl_clock_reach(b->clock, a->clock) &&
+             !cgl_clock_reach(NULL, a->clock),
+         "a stream reaches all of its own, and nothing of another's");
+  uint64_t tick = cgl_clock_now(a->clock);
+  cgl_stream_wait_stream(b, a);
+  tap_ok(cgl_clock_reach(b->clock, a->clock) == tick + 1 &&
+             !cgl_clock_reach(NULL, a->clock),
+         "up to the event that it waited for, and nobody else does");
+  cgl_stream_wait_stream(b, a);
+  cgl_stream_synchronize(a);
+  tap_ok(cgl_clock_reach(NULL, a->clock) > tick + 1,
+         "but for what the host waited for");
+  cgl_stream_release(a);
+  cgl_stream_release(b);
+}
+
+
+/* Who only asks what a clock covers has no need of an event for it. */
+static void test_watchers(void) {
+  cgl_stream *a = new_stream(), *b = new_stream();
+  cgl_clock *watched = cgl_clock_watch(a->clock);
+  cgl_clock *kept = cgl_clock_retain(b->clock);
+  cgl_clock *both = cgl_clock_watch(b->clock);
+  cgl_stream_release(a);
+  cgl_stream_release(b);
+  tap_ok(!watched->event && !watched->lost,
+         "a stream that is only watched dies without a record");
+  tap_ok(kept->event, "one that others may order work after records its end");
+  cgl_clock_unwatch(watched);
+  cgl_clock_unwatch(both);
+  cgl_clock_release(kept);
+}
+
+
 static void test_forgetting(void) {
   cgl_stream *many[12], *b = new_stream();
   uint64_t ticks[12];
@@ -215,6 +252,8 @@ int main(void) {
     return tap_done();
   test_events();
   test_waits();
+  test_reach();
+  test_watchers();
   test_forgetting();
   test_default();
   test_order();
