@@ -3,6 +3,7 @@
 #include "host_support.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
 
@@ -98,6 +99,16 @@ static void test_pinned(void) {
   tap_ok(none == NULL, "nothing is NULL");
   IS(ERROR_INVALID_VALUE, cuMemHostAlloc(&none, 64, 0x100));
   memset(p, 1, 5000);
+  size_t machine =
+      (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+  IS(ERROR_OUT_OF_MEMORY, cuMemHostAlloc(&none, 2 * machine, 0));
+  bool same = true;
+  for (int i = 0; i < 4; i++) /* what was freed can be locked again */
+    same = same && !driver->cuMemHostAlloc(&none, machine / 8 * 5, 0) &&
+           driver->cuMemHostAlloc(&none, machine / 8 * 5, 0) ==
+               CUDA_ERROR_OUT_OF_MEMORY &&
+           !driver->cuMemFreeHost(none);
+  tap_ok(same, "page-locked memory is at most the machine's");
   CUdeviceptr d;
   IS(SUCCESS, cuMemHostGetDevicePointer(&d, (char *)p + 8, 0));
   tap_ok(d == (CUdeviceptr)(uintptr_t)p + 8, "pinned memory is one address");

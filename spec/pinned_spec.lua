@@ -118,6 +118,11 @@ describe("pinned", function()
     end, "float into 1 of int32")
   end)
 
+  it("is refused when the machine has less", function()
+    raises("CUDA_ERROR_OUT_OF_MEMORY", function() cg.pinned("float", 2 ^ 40) end)
+    assert.equal(0, cg.pinned("float", 4):cdata()[3])
+  end)
+
   it("says that it was released", function()
     local p = cg.pinned("float", 1)
     p:release()

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { PAGE = 4096, GUARD = 65536, HUGE = 2 << 20 };
 /* Larger blocks than this begin at different places of a page each: cores take
@@ -12,7 +13,8 @@ enum { PAGE = 4096, GUARD = 65536, HUGE = 2 << 20 };
    a loop over several arrays would stall on it. */
 enum { COLOURED = 16384, COLOUR = 1280 };
 
-static size_t used; /* bytes of the device's memory, under host_lock */
+static size_t used;   /* bytes of the device's memory, under host_lock */
+static size_t locked; /* bytes of pinned memory, likewise */
 static int64_t allocations;
 /* Graph ranges that were given back while the device was busy. */
 static host_range *graveyard;
@@ -109,12 +111,33 @@ static CUresult enter(const host_range *made, host_range_kind kind,
 }
 
 
+/* Page-locked memory is the machine's, which has no more to lock. */
+static bool charge_pinned(size_t bytes) {
+  static size_t machine;
+  if (!machine)
+    machine = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+  if (bytes > machine - locked)
+    return false;
+  locked += bytes;
+  return true;
+}
+
+
+static void refund(host_range_kind kind, size_t bytes) {
+  if (kind == HOST_RANGE_PINNED)
+    locked -= bytes;
+  else
+    host_memory_refund(bytes);
+}
+
+
 CUresult host_memory_make(size_t bytes, host_range_kind kind,
                           host_range **out) {
-  size_t charged = kind == HOST_RANGE_PINNED ? 0 : page_up(bytes);
-  if (charged < bytes && kind != HOST_RANGE_PINNED)
+  size_t charged = page_up(bytes);
+  if (charged < bytes)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  if (!host_memory_charge(charged))
+  if (!(kind == HOST_RANGE_PINNED ? charge_pinned(charged)
+                                  : host_memory_charge(charged)))
     return CUDA_ERROR_OUT_OF_MEMORY;
   host_range made = {0};
   CUresult result = map_guarded(bytes, &made);
@@ -125,7 +148,7 @@ CUresult host_memory_make(size_t bytes, host_range_kind kind,
   if (result == CUDA_SUCCESS)
     result = enter(&made, kind, out);
   if (result != CUDA_SUCCESS) {
-    host_memory_refund(charged);
+    refund(kind, charged);
     return result;
   }
   (*out)->counted = charged;
@@ -138,7 +161,7 @@ void host_memory_drop(host_range *range) {
     munmap(range->map, range->map_bytes);
     allocations--;
   }
-  host_memory_refund(range->counted);
+  refund(range->kind, range->counted);
   host_range_remove(range);
 }
 

@@ -138,7 +138,7 @@ typedef struct host_range {
   size_t map_bytes;     /* of it */
   uintptr_t data;       /* its accessible pages */
   size_t data_bytes;    /* of them */
-  size_t counted;       /* bytes counted against the device's memory */
+  size_t counted;       /* bytes counted against the device or, pinned, machine */
   CUmemoryPool pool;    /* HOST_RANGE_POOL */
   uint64_t free_stream; /* id of the stream that freed it, and */
   uint64_t free_at;     /* what was queued there by then */
@@ -167,8 +167,8 @@ void host_memory_refund(size_t bytes);
 size_t host_memory_used(void);
 int64_t host_memory_allocations(void); /* live mappings of ours */
 void host_memory_note_mapping(void);   /* one that host_memory_drop will drop */
-/* Makes a range of `kind` with its own guarded mapping; all but pinned ones
-   count against the device's memory. */
+/* Makes a range of `kind` with its own guarded mapping, which counts against
+   the device's memory, a pinned one against the machine's. */
 CUresult host_memory_make(size_t bytes, host_range_kind kind, host_range **out);
 void host_memory_drop(host_range *range); /* unmaps, refunds, removes */
 /* Drops the graph ranges that were given back, when the device is idle. */
