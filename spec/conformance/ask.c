@@ -2,9 +2,11 @@
 #include "ask.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "compile/compile.h"
 
@@ -274,4 +276,26 @@ CUmemAllocationProp device_prop(void) {
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   return prop;
+}
+
+
+static atomic_bool awake = true;
+
+
+void sleep_on(void) {
+  atomic_store(&awake, false);
+}
+
+
+void wake(void) {
+  atomic_store(&awake, true);
+}
+
+
+void doze(void *most) {
+  struct timespec pause = {0, 30000000};
+  int times = most ? *(const int *)most : 300;
+  do
+    nanosleep(&pause, NULL);
+  while (--times > 0 && !atomic_load(&awake));
 }

@@ -111,6 +111,13 @@ void clear_ticks(void);                      /* what ticks add to, back to 0 */
 void note_ticks(void);                       /* that, as "ticks" */
 /* A node that ticks once and adds *a; `p` is room for its two parameters. */
 CUDA_KERNEL_NODE_PARAMS adding(float *a, void **p);
+/* A host function of 30 ms, and from sleep_on() on of as many until wake(): a
+   loaded machine may take its time over questions about what is underway.  At
+   most *most times, an int; NULL: 300.  Host functions of other streams may
+   have to wait for it. */
+void doze(void *most);
+void sleep_on(void);
+void wake(void);
 CUmemAllocationProp device_prop(void); /* of plain device memory */
 
 /* ---- track.c ---- */

@@ -2,27 +2,12 @@
    virtual memory, attributes, contexts. */
 #include "ask.h"
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 
 static CUstream s;
 static CUevent ev, ev2;
 static _Alignas(4096) char host[8192];
-
-
-static atomic_bool may_wake;
-
-/* At least 30 ms, and until the questions about it have been asked: a loaded
-   machine may take its time over them. */
-static void doze(void *unused) {
-  struct timespec pause = {0, 30000000};
-  (void)unused;
-  nanosleep(&pause, NULL);
-  for (int i = 0; i < 300 && !atomic_load(&may_wake); i++)
-    nanosleep(&pause, NULL);
-}
 
 
 static void copies(void) {
@@ -64,13 +49,13 @@ static void under_way(void) {
   ev2 = EV();
   S(cuStreamQuery(s));
   S(cuEventRecord(ev, s));
-  atomic_store(&may_wake, false);
+  sleep_on();
   S(cuLaunchHostFunc(s, doze, 0));
   S(cuEventRecord(ev2, s));
   S(cuStreamQuery(s));
   S(cuEventQuery(ev2));
   S(cuEventElapsedTime(&ms, ev, ev2));
-  atomic_store(&may_wake, true);
+  wake();
   S(cuEventSynchronize(ev2));
   S(cuEventElapsedTime(&ms, ev, ev2));
   num("slept", ms > 20);

@@ -299,13 +299,6 @@ static void clone_nested(void) {
 
 /* ---- event nodes ---- */
 
-static void doze(void *unused) {
-  struct timespec pause = {0, 200000000}; /* a loaded machine is slow */
-  (void)unused;
-  nanosleep(&pause, NULL);
-}
-
-
 static void record_node(void) {
   float ms = 0;
   CUevent first = EV();
@@ -319,13 +312,17 @@ static void record_node(void) {
   S(cuEventQuery(ev));
   cu->cuGraphInstantiate(&e, g, 0);
   S(cuEventQuery(ev));
+  sleep_on();
   S(cuGraphLaunch(e, s));
   S(cuEventQuery(ev));
+  wake();
   S(cuEventSynchronize(ev));
   S(cuEventElapsedTime(&ms, first, ev));
   num("slept", ms > 20);
+  sleep_on();
   S(cuGraphLaunch(e, s));
   S(cuEventQuery(ev));
+  wake();
   S(cuStreamSynchronize(s));
   S(cuEventQuery(ev));
 }
@@ -351,8 +348,10 @@ static void busy_stream(void) {
   cu->cuLaunchHostFunc(s, doze, NULL);
   cu->cuStreamEndCapture(s, &g);
   cu->cuGraphInstantiate(&e, g, 0);
+  sleep_on();
   S(cuGraphLaunch(e, s));
   S(cuStreamQuery(s));
+  wake();
   S(cuStreamSynchronize(s));
   S(cuStreamQuery(s));
 }
@@ -366,10 +365,13 @@ static void destroy(void *unused) {
 }
 
 
-/* Destructors run on a thread of the driver's own. */
-static void settle(void) {
+/* Destructors run on a thread of the driver's own: waits for as many as are
+   to come, three seconds at most, and for one too many. */
+static void settle(int expected) {
   struct timespec pause = {0, 50000000};
   cu->cuCtxSynchronize();
+  for (int i = 0; i < 60 && destroyed < expected; i++)
+    nanosleep(&pause, NULL);
   nanosleep(&pause, NULL);
 }
 
@@ -385,7 +387,7 @@ static void user_bad(void) {
   S(cuGraphRetainUserObject(g, o, 1, 4));
   S(cuUserObjectRelease(o, 0));
   S(cuUserObjectRelease(o, 2));
-  settle();
+  settle(0);
 }
 
 
@@ -398,14 +400,14 @@ static void user_life(void) {
   cu->cuGraphInstantiate(&e, g, 0);
   cu->cuGraphClone(&g2, g);
   S(cuGraphDestroy(g));
-  settle();
+  settle(0);
   num("destroyed", destroyed);
   S(cuGraphLaunch(e, 0));
   S(cuGraphExecDestroy(e));
-  settle();
+  settle(0);
   num("destroyed", destroyed);
   S(cuGraphDestroy(g2));
-  settle();
+  settle(1);
   num("destroyed", destroyed);
 }
 

@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define PAGE ((size_t)2 << 20)
 
@@ -247,18 +246,6 @@ static void access_up_to_a_hole(void) {
 
 /* ---- beside work in flight ---- */
 
-static _Atomic int gate;
-
-
-/* Waits for the gate, two seconds at most. */
-static void wait_for_gate(void *unused) {
-  struct timespec pause = {0, 1000000};
-  (void)unused;
-  for (int i = 0; i < 2000 && !gate; i++)
-    nanosleep(&pause, NULL);
-}
-
-
 /* Whether the calls return while work of a stream is still underway. */
 static void in_flight(void) {
   CUmemGenericAllocationHandle more = 0;
@@ -267,8 +254,8 @@ static void in_flight(void) {
   cu->cuMemSetAccess(va, 3 * PAGE, &access, 1);
   cu->cuMemAlloc(&q, 64);
   cu->cuStreamSynchronize(s);
-  gate = 0;
-  cu->cuLaunchHostFunc(s, wait_for_gate, NULL);
+  sleep_on();
+  cu->cuLaunchHostFunc(s, doze, NULL);
   cu->cuMemsetD8Async(va, 4, PAGE, s);
   S(cuMemCreate(&more, PAGE, &prop, 0));
   S(cuStreamQuery(s));
@@ -280,7 +267,7 @@ static void in_flight(void) {
   S(cuStreamQuery(s));
   S(cuMemRelease(h[1]));
   S(cuStreamQuery(s));
-  gate = 1;
+  wake();
   S(cuStreamSynchronize(s));
   num("page 0", at(0));
 }

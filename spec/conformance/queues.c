@@ -3,17 +3,9 @@
 #include "ask.h"
 
 #include <string.h>
-#include <time.h>
 
 static CUstream s, t;
 static CUevent ev, ev2;
-
-
-static void doze(void *unused) {
-  struct timespec pause = {0, 30000000};
-  (void)unused;
-  nanosleep(&pause, NULL);
-}
 
 
 /* ---- what ran in which order ---- */
@@ -43,6 +35,7 @@ static void put_in(CUstream stream, const char *letter) {
 /* Two streams; the first of them is late with an "a". */
 static void begin_order(CUstream late, CUstream other) {
   clear_order();
+  sleep_on();
   s = late;
   t = other;
   ev = EV();
@@ -66,6 +59,7 @@ static void in_one_stream(void) {
   put_in(s, "b");
   cu->cuMemsetD8Async(d, 0, 64, s);
   put_in(s, "c");
+  wake();
   S(cuStreamSynchronize(s));
   note_order();
 }
@@ -76,6 +70,7 @@ static void across_streams(void) {
   S(cuEventRecord(ev, s));
   put_in(s, "b");
   S(cuStreamWaitEvent(t, ev, 0));
+  wake();
   S(cuStreamSynchronize(s));
   put_in(t, "c");
   S(cuStreamSynchronize(t));
@@ -89,8 +84,10 @@ static void event_again(void) {
   t = NS();
   CUstream u = NS();
   ev = EV();
-  cu->cuLaunchHostFunc(u, doze, NULL);
-  cu->cuLaunchHostFunc(u, doze, NULL);
+  static int few = 10; /* "a" may have to wait for one of them */
+  sleep_on();
+  cu->cuLaunchHostFunc(u, doze, &few);
+  cu->cuLaunchHostFunc(u, doze, &few);
   S(cuEventRecord(ev, s));
   S(cuStreamWaitEvent(t, ev, 0));
   S(cuEventRecord(ev, u)); /* does not hold up what awaits the first */
@@ -98,6 +95,7 @@ static void event_again(void) {
   put_in(u, "b");
   S(cuStreamSynchronize(t));
   S(cuEventQuery(ev));
+  wake();
   S(cuStreamSynchronize(u));
   S(cuEventQuery(ev));
   note_order();
@@ -110,6 +108,7 @@ static void event_destroyed(void) {
   S(cuStreamWaitEvent(t, ev, 0));
   S(cuEventDestroy(ev));
   put_in(t, "b");
+  wake();
   S(cuStreamSynchronize(t));
   note_order();
 }
@@ -120,6 +119,7 @@ static void stream_destroyed(void) {
   cu->cuEventRecord(ev, s);
   S(cuStreamDestroy(s));
   S(cuEventQuery(ev));
+  wake();
   S(cuEventSynchronize(ev));
   note_order();
 }
@@ -129,6 +129,7 @@ static void legacy_order(void) {
   begin_order(BS(), BS());
   put_in(CU_STREAM_LEGACY, "b");
   put_in(t, "c");
+  wake();
   S(cuStreamSynchronize(t));
   note_order();
 }
@@ -140,6 +141,7 @@ static void non_blocking_order(void) {
   K(t); /* awaits nobody */
   S(cuStreamSynchronize(t));
   S(cuStreamQuery(s));
+  wake();
   S(cuStreamSynchronize(CU_STREAM_LEGACY));
   note_order();
 }
@@ -150,6 +152,7 @@ static void per_thread_order(void) {
   K(CU_STREAM_PER_THREAD); /* two streams, no order */
   S(cuStreamSynchronize(CU_STREAM_PER_THREAD));
   S(cuStreamQuery(s));
+  wake();
   put_in(CU_STREAM_LEGACY, "b");
   S(cuCtxSynchronize());
   note_order();
@@ -237,9 +240,11 @@ static void event_life(void) {
   s = NS();
   cu->cuEventCreate(&ev, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING);
   S(cuEventSynchronize(ev));
+  sleep_on();
   cu->cuLaunchHostFunc(s, doze, NULL);
   S(cuEventRecord(ev, s));
   S(cuEventQuery(ev));
+  wake();
   S(cuEventSynchronize(ev));
   S(cuEventQuery(ev));
   S(cuEventDestroy(ev));

@@ -2,20 +2,12 @@
 #include "ask.h"
 
 #include <string.h>
-#include <time.h>
 
 static CUstream s, t;
 static CUgraph g, g2;
 static CUgraphExec e;
 static CUgraphNode nd[4];
 static CUgraphExecUpdateResultInfo ui;
-
-
-static void doze(void *unused) {
-  struct timespec pause = {0, 30000000};
-  (void)unused;
-  nanosleep(&pause, NULL);
-}
 
 
 /* One tick, or a doze and a tick. */
@@ -150,8 +142,10 @@ static void disabled_order(void) {
   cu->cuGraphInstantiate(&e, g, 0);
   nodes_of(g, nd);
   S(cuGraphNodeSetEnabled(e, nd[1], 0));
+  sleep_on();
   S(cuGraphLaunch(e, s));
   S(cuStreamQuery(s)); /* the order through the node stays */
+  wake();
   S(cuStreamSynchronize(s));
 }
 

@@ -400,13 +400,6 @@ static void count_run(void *unused) {
 }
 
 
-static void doze(void *unused) {
-  struct timespec pause = {0, 100000000};
-  (void)unused;
-  nanosleep(&pause, NULL);
-}
-
-
 static void hear(CUstream stream, CUresult status, void *unused) {
   (void)stream;
   (void)unused;
@@ -418,9 +411,11 @@ static void host_functions(void) {
   struct timespec pause = {0, 200000000};
   ran = 0;
   begin();
+  sleep_on();
   cu->cuLaunchHostFunc(s, doze, NULL);
   T(fault("poke", s));
   S(cuLaunchHostFunc(s, count_run, 0));
+  wake();
   S(cuStreamSynchronize(s));
   nanosleep(&pause, NULL);
   num("ran", ran);
@@ -431,9 +426,11 @@ static void callbacks(void) {
   struct timespec pause = {0, 200000000};
   told = 77;
   begin();
+  sleep_on();
   cu->cuLaunchHostFunc(s, doze, NULL);
   T(fault("poke", s));
   S(cuStreamAddCallback(s, hear, 0, 0));
+  wake();
   S(cuStreamSynchronize(s));
   nanosleep(&pause, NULL);
   num("told", told);
