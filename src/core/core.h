@@ -40,10 +40,6 @@ typedef struct cgl_object {
 /* Starts an object with one reference; retains the context, counts it live. */
 void cgl_object_init(cgl_object *object, cgl_object_kind kind,
                      cgl_context *context);
-/* The same for an object that owns something which keeps the context, and need
-   not count on it itself. */
-void cgl_object_init_guest(cgl_object *object, cgl_object_kind kind,
-                           cgl_context *context);
 /* A guest is about to lose what keeps the context: it retains it. */
 void cgl_object_unguest(cgl_object *object);
 void cgl_object_retain(cgl_object *object);
@@ -106,6 +102,20 @@ static inline void cgl_tally_add(cgl_object_kind kind, int by) {
   atomic_store_explicit(count,
                         atomic_load_explicit(count, memory_order_relaxed) + by,
                         memory_order_relaxed);
+}
+
+/* cgl_object_init for an object that owns something which keeps the context,
+   and need not count on it itself. */
+static inline void cgl_object_init_guest(cgl_object *object,
+                                         cgl_object_kind kind,
+                                         cgl_context *context) {
+  atomic_init(&object->references, 1);
+  atomic_init(&object->retained_by, 0);
+  object->kind = kind;
+  object->context = context;
+  object->guest = true;
+  object->next = NULL;
+  cgl_tally_add(kind, 1);
 }
 
 /* ---- error.c

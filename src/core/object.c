@@ -21,18 +21,6 @@ static atomic_long bearable = BEARABLE;
 static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
 
-void cgl_object_init_guest(cgl_object *object, cgl_object_kind kind,
-                           cgl_context *context) {
-  atomic_init(&object->references, 1);
-  atomic_init(&object->retained_by, 0);
-  object->kind = kind;
-  object->context = context;
-  object->guest = true;
-  object->next = NULL;
-  cgl_tally_add(kind, 1);
-}
-
-
 void cgl_object_init(cgl_object *object, cgl_object_kind kind,
                      cgl_context *context) {
   cgl_object_init_guest(object, kind, context);

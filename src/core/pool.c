@@ -291,21 +291,16 @@ static cgl_block *take_last(cgl_pool *pool, size_t bytes,
 static CUresult serve(cgl_pool *pool, cgl_stream *stream, size_t bytes,
                       const char **entry, cgl_block **out) {
   size_t size = in_units(pool, bytes);
-  CUresult result = CUDA_SUCCESS;
   cgl_lane *rest = NULL;
   cgl_latch_take(&pool->lock);
   CGL_POOL_CHECK(pool);
-  cgl_block *block = take_last(pool, size, stream, &rest);
-  if (!block) {
-    result = obtain(pool, size, stream, entry, &block, &rest);
-    if (!result)
-      block = carve(pool, block, size, rest);
+  CUresult result = obtain(pool, size, stream, entry, out, &rest);
+  if (!result) {
+    *out = carve(pool, *out, size, rest);
+    hand_out(pool, *out, bytes, stream, rest);
   }
-  if (!result)
-    hand_out(pool, block, bytes, stream, rest);
   CGL_POOL_CHECK(pool);
   cgl_latch_drop(&pool->lock);
-  *out = block;
   return result;
 }
 
@@ -330,12 +325,10 @@ CUresult cgl_pool_spare_block(cgl_pool *pool, cgl_stream *stream, size_t bytes,
 }
 
 
-cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
-                          const char *operation, cgl_block **out) {
+/* A block from anywhere, or why there is none. */
+static cgl_status search(cgl_pool *pool, cgl_stream *stream, size_t bytes,
+                         const char *operation, cgl_block **out) {
   cgl_context *context = pool->object.context;
-  cgl_status status = cgl_context_enter(context, operation);
-  if (status)
-    return status;
   const char *entry = "cuMemCreate";
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   size_t max = pool->desc.max_bytes;
@@ -359,6 +352,23 @@ cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
     return cgl_pools_fail(pool, bytes, operation, entry);
   return cgl_fail_driver(context, result, operation,
                          host ? "cuMemHostAlloc" : entry);
+}
+
+
+cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
+                          const char *operation, cgl_block **out) {
+  cgl_status status = cgl_context_enter(pool->object.context, operation);
+  if (status)
+    return status;
+  cgl_lane *lane;
+  cgl_latch_take(&pool->lock);
+  cgl_block *block = take_last(pool, in_units(pool, bytes), stream, &lane);
+  if (block)
+    hand_out(pool, block, bytes, stream, lane);
+  CGL_POOL_CHECK(pool);
+  cgl_latch_drop(&pool->lock);
+  *out = block;
+  return block ? CGL_OK : search(pool, stream, bytes, operation, out);
 }
 
 
