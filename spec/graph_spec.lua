@@ -3,15 +3,9 @@ local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/support/device.lua")
 local program = device.program
 local raises, slips = device.raises, device.slips
-local logged = device.logged
+local logged, adder = device.logged, device.adder
 
 local modes = { "default", "global", "thread_local", "relaxed" }
-
--- A graph that adds 1 to all of x, and x.
-local function adder(opts)
-  local add, x = device.kernel "add", cg.zeros("float", 4)
-  return cg.capture(function() add:launch(1, 32, x, 1, 4) end, opts), x
-end
 
 describe("graph", function()
   teardown(device.nothing_alive)
@@ -542,7 +536,8 @@ describe("graph", function()
     end)
 
     it("are drawn for Graphviz at any time", function()
-      local g = adder()
+      local x = cg.zeros("float", 4)
+      local g = cg.capture(function() device.bump(x) x:fill(0) end)
       local folder = program.folder()
       g:enable_debug_mode()
       g:debug_dump(folder .. "/g.dot")
@@ -550,6 +545,7 @@ describe("graph", function()
       assert.matches("^digraph", text)
       assert.matches("add", text)
       assert.matches("graph_spec.lua:", text)
+      assert.matches("device.lua:", text)
       local e = raises("CGL_ERROR_SYSTEM", function() g:debug_dump(folder .. "/no/g.dot") end,
         "g.dot")
       assert.equal(device.line(-2), e.where)

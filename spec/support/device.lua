@@ -57,6 +57,12 @@ function M.bump(x, a)
   M.kernel "add":launch(1, 32, x, a or 1, #x)
 end
 
+--- A graph that adds 1 to a buffer of four zeros, and the buffer.
+function M.adder(opts)
+  local add, x = M.kernel "add", cg.zeros("float", 4)
+  return cg.capture(function() add:launch(1, 32, x, 1, 4) end, opts), x
+end
+
 --- The first element of a buffer.
 function M.first(x)
   return x:download()[1]
