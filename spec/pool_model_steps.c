@@ -53,6 +53,7 @@ static void enter_block(model_thread *t, interval *new, const cgl_block *block,
   model_world *w = t->world;
   pthread_mutex_lock(&w->lock);
   new->pool = pool_of(w, block);
+  new->from = block->segment->base + block->offset;
   new->to = new->from + block->bytes;
   new->number = block->number;
   new->thread = t->index;
@@ -86,7 +87,7 @@ static void step_alloc(model_thread *t) {
   if (is_full(t) || cgl_buffer_create(t->streams[stream], w->pools[pool],
                                       CGL_TYPE_uint8, bytes, &buffer))
     return;
-  interval new = {.from = cgl_buffer_address(buffer), .buffer = buffer};
+  interval new = {.buffer = buffer};
   new.captured = t->in[stream] && t->graph_pool[t->capturing] == pool;
   enter_block(t, &new, buffer->block, stream, bytes);
 }
@@ -99,9 +100,7 @@ static void step_pinned(model_thread *t) {
   if (is_full(t) ||
       cgl_pinned_create(t->world->context, CGL_TYPE_uint8, bytes, &pinned))
     return;
-  interval new = {.from = (uint64_t)(uintptr_t)cgl_pinned_data(pinned),
-                  .pinned = pinned,
-                  .unordered = true};
+  interval new = {.pinned = pinned, .unordered = true};
   enter_block(t, &new, pinned->block, -1, bytes);
 }
 
