@@ -248,6 +248,39 @@ describe("image.map", function()
     assert.is_truthy(message_of(image.map, "1234", 2, 2):find "4 values expected, got string")
     assert.is_truthy(message_of(image.map, {}, 0, 2):find "width and height must be")
     assert.is_truthy(message_of(image.map, {}, 0 / 0, 2):find "width and height must be")
+    assert.is_truthy(message_of(image.map, ffi.new "float[3]", 2, 2):find "got 3 values")
+    assert.is_truthy(message_of(image.map, {}, 2 ^ 20, 2 ^ 20):find "more than 268435456 pixels")
+    assert.is_truthy(message_of(image.new, 2 ^ 20, 2 ^ 20):find "more than 268435456 pixels")
+    assert.is_truthy(message_of(image.resize, image.new(1, 1), 2 ^ 20, 2 ^ 20):find "more than")
+  end)
+
+  it("takes booleans of a buffer, and says which value is no number", function()
+    local cg = require "cgraphlua"
+    local b = cg.from({ true, false }, "bool")
+    assert.are.same({ 255, 255, 255, 0, 0, 0 }, listed(image.map(b, 2, 1, { colormap = "gray" })))
+    assert.is_truthy(message_of(image.map, { 1, "x" }, 2, 1):find "value 2 is no number: x")
+    b:release()
+    local e = message_of(function() image.map(b, 2, 1) end)
+    assert.matches("image_spec.lua:%d+$", e.where)
+  end)
+
+  it("takes an infinite value in a flat field", function()
+    local p = image.map({ 1 / 0, 3 }, 2, 1, { colormap = "gray" }).pixels
+    assert.are.equal(p[0], p[3])
+  end)
+
+  it("refuses options that it does not know or cannot use", function()
+    local function with(opts)
+      return message_of(function() image.map({ 1, 2 }, 2, 1, opts) end)
+    end
+    assert.matches("image_spec.lua:%d+: image.map: unknown option 'colourmap'",
+      with { colourmap = "gray" })
+    assert.matches("a table of options expected, got number", with(5))
+    assert.matches("min must be a finite number, got .*nan", with { min = 0 / 0 })
+    assert.matches("max must be a finite number, got inf", with { max = 1 / 0 })
+    for _, wrong in ipairs { 5, { 1, 2 }, { 1, 2, 300 }, { 1, 2, 0 / 0 } } do
+      assert.matches("invalid must be {red, green, blue}", with { invalid = wrong })
+    end
   end)
 end)
 

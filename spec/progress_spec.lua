@@ -76,6 +76,13 @@ describe("progress", function()
     end
   end)
 
+  it("refuses options that it does not know", function()
+    assert.has_error(function() progress.new { totl = 5 } end,
+      "progress.new: unknown option 'totl'")
+    assert.has_error(function() progress.new(5) end,
+      "progress.new: a table of options expected, got number")
+  end)
+
   it("makes no garbage in a loop", function()
     local bar = progress.new { total = 1e6, enabled = false }
     jit.off() -- a trace that is compiled is garbage, too

@@ -5,11 +5,15 @@
 
 local ffi = require "ffi"
 local colormap = require "cgraphlua.colormap"
-local png = require("cgraphlua.core").png
+local core = require "cgraphlua.core"
+local png = core.png
+
+core.hide() -- errors name the script's line
 
 local image = {}
 
 local MAX_SIZE = 16384
+local MAX_PIXELS = MAX_SIZE ^ 2
 local bytes = ffi.typeof "uint8_t[?]"
 local doubles = ffi.typeof "double[?]"
 
@@ -22,19 +26,27 @@ local function is_count(x, highest)
   return type(x) == "number" and x >= 1 and x <= highest and x % 1 == 0
 end
 
+-- The reason why nothing can be so large, or nil.
+local function extent_defect(width, height)
+  if not is_count(width, 2 ^ 20) or not is_count(height, 2 ^ 20) then
+    return string.format("width and height must be whole numbers from 1 to 1048576, got %s x %s",
+      tostring(width), tostring(height))
+  elseif width * height > MAX_PIXELS then
+    return string.format("%d x %d are more than %d pixels", width, height, MAX_PIXELS)
+  end
+  return nil
+end
+
 -- The reason why `img` has no picture's size, or nil.
 local function size_defect(img)
   if type(img) ~= "table" then
     return "a picture {width, height, channels, pixels} expected, got " .. type(img)
   end
-  if not is_count(img.width, 2 ^ 20) or not is_count(img.height, 2 ^ 20) then
-    return string.format("width and height must be whole numbers from 1 to 1048576, got %s x %s",
-      tostring(img.width), tostring(img.height))
+  local wrong = extent_defect(img.width, img.height)
+  if not wrong and not is_count(img.channels, 4) then
+    wrong = "channels must be 1, 2, 3 or 4, got " .. tostring(img.channels)
   end
-  if not is_count(img.channels, 4) then
-    return "channels must be 1, 2, 3 or 4, got " .. tostring(img.channels)
-  end
-  return nil
+  return wrong
 end
 
 -- The reason why `img` is no picture, or nil.
@@ -132,26 +144,38 @@ function image.write(path, img, opts)
   end
 end
 
--- `values` as an FFI array and the index of its first element; buffers are
--- downloaded.
-local function numbers(values, n)
-  if type(values) == "userdata" and values.download then
-    values = values:download()
-  end
-  if type(values) == "cdata" then
-    return values, 0
-  end
-  if type(values) == "table" and #values >= n then
-    return values, 1
-  end
-  return nil, type(values) == "table" and string.format("%d values", #values) or type(values)
+-- Numbers in an FFI array; nobody knows how many a pointer has.
+local function length(array)
+  local element = tostring(ffi.typeof(array)):match "^ctype<([%a%d_ ]-) ?%["
+  return element and ffi.sizeof(array) / ffi.sizeof(element) or math.huge
 end
 
--- The smallest and largest number among finite values.
+-- `values` as an FFI array or a list and the index of its first element;
+-- buffers are downloaded.
+local function numbers(values, n)
+  if type(values) == "userdata" and values.download then
+    values = values:download(values.type == "bool" and bytes(#values) or nil)
+  end
+  local have = type(values)
+  if have == "cdata" or have == "table" then
+    local count = have == "cdata" and length(values) or #values
+    if count >= n then
+      return values, have == "cdata" and 0 or 1
+    end
+    have = string.format("%d values", count)
+  end
+  return nil, have
+end
+
+-- The smallest and largest number among finite values; nil and the place of a
+-- value that is no number at all.
 local function extent(values, first, n)
   local low, high = math.huge, -math.huge
   for i = first, first + n - 1 do
     local x = tonumber(values[i])
+    if not x then
+      return nil, i - first + 1
+    end
     if x < low and x > -math.huge then
       low = x
     end
@@ -165,16 +189,45 @@ local function extent(values, first, n)
   return low, high
 end
 
+local known = { colormap = true, min = true, max = true, symmetric = true, flip = true,
+                invalid = true }
+
+-- image.map's options, checked; raises at its caller.
+local function map_options(opts)
+  if opts ~= nil and type(opts) ~= "table" then
+    error("image.map: a table of options expected, got " .. type(opts), 3)
+  end
+  for name in pairs(opts or {}) do
+    if not known[name] then
+      error(("image.map: unknown option '%s'"):format(tostring(name)), 3)
+    end
+  end
+  opts = opts or {}
+  for _, name in ipairs { "min", "max" } do
+    local x = opts[name]
+    if x ~= nil and not (type(x) == "number" and math.abs(x) < math.huge) then
+      error(("image.map: %s must be a finite number, got %s"):format(name, tostring(x)), 3)
+    end
+  end
+  for i = 1, opts.invalid and 3 or 0 do
+    local x = type(opts.invalid) == "table" and opts.invalid[i]
+    if type(x) ~= "number" or not (x >= 0 and x <= 255) then
+      error("image.map: invalid must be {red, green, blue}, each from 0 to 255", 3)
+    end
+  end
+  return opts
+end
+
 --- Draws a field of width x height values (row by row) through a colour map.
 -- values: a Lua table from 1, an FFI array or pointer from 0, or a buffer.
 -- opts: colormap ("viridis"), min and max (the field's own), symmetric
 -- (min = -max, for signed fields), flip (the first row at the bottom),
 -- invalid ({r, g, b} of values that are no number, {128, 128, 128}).
 function image.map(values, width, height, opts)
-  opts = opts or {}
-  if not is_count(width, 2 ^ 20) or not is_count(height, 2 ^ 20) then
-    fail("image.map: width and height must be whole numbers from 1 to 1048576, got %s x %s",
-      tostring(width), tostring(height))
+  opts = map_options(opts)
+  local wrong = extent_defect(width, height)
+  if wrong then
+    fail("image.map: %s", wrong)
   end
   local n = width * height
   local array, first = numbers(values, n)
@@ -187,17 +240,17 @@ function image.map(values, width, height, opts)
     fail("image.map: no colour map '%s'; there are %s", tostring(name),
       table.concat(colormap.names(), ", "))
   end
-  local low, high = opts.min, opts.max
-  if not (low and high) then
-    local least, most = extent(array, first, n)
-    low, high = low or least, high or most
+  local least, most = extent(array, first, n)
+  if not least then
+    fail("image.map: value %d is no number: %s", most, tostring(array[first + most - 1]))
   end
+  local low, high = opts.min or least, opts.max or most
   if opts.symmetric then
     high = math.max(math.abs(low), math.abs(high))
     low = -high
   end
   local scale = high > low and (colormap.size - 1) / (high - low) or 0
-  local middle = high > low and 0 or (colormap.size - 1) / 2
+  local middle = (colormap.size - 1) / 2
   local top = colormap.size - 1
   local invalid = opts.invalid or { 128, 128, 128 }
   local pixels = bytes(3 * n)
@@ -208,7 +261,8 @@ function image.map(values, width, height, opts)
       local v = tonumber(array[from + x])
       local p = to + 3 * x
       if v == v then
-        local i = math.floor(math.max(0, math.min(top, (v - low) * scale + middle)) + 0.5)
+        local at = scale > 0 and (v - low) * scale or middle
+        local i = math.floor(math.max(0, math.min(top, at)) + 0.5)
         pixels[p], pixels[p + 1], pixels[p + 2] = red[i], green[i], blue[i]
       else
         pixels[p], pixels[p + 1], pixels[p + 2] = invalid[1], invalid[2], invalid[3]
@@ -302,9 +356,9 @@ function image.resize(img, width, height)
   if wrong then
     fail("image.resize: %s", wrong)
   end
-  if not is_count(width, 2 ^ 20) or not is_count(height, 2 ^ 20) then
-    fail("image.resize: width and height must be whole numbers from 1 to 1048576, got %s x %s",
-      tostring(width), tostring(height))
+  wrong = extent_defect(width, height)
+  if wrong then
+    fail("image.resize: %s", wrong)
   end
   local c, w, h = img.channels, img.width, img.height
   local has_alpha = c % 2 == 0

@@ -59,10 +59,20 @@ local function amount(x)
   return string.format(x >= 100 and "%.0f%s" or x >= 10 and "%.1f%s" or "%.2f%s", x, units[unit])
 end
 
+local known = { total = true, label = true, unit = true, enabled = true }
+
 --- A bar for `total` steps.  opts: total (nil when not known), label, unit
 -- ("steps"), enabled (true: draw even in a pipe, false: never).
 function progress.new(opts)
+  if opts ~= nil and type(opts) ~= "table" then
+    error("progress.new: a table of options expected, got " .. type(opts), 2)
+  end
   opts = opts or {}
+  for name in pairs(opts) do
+    if not known[name] then
+      error(("progress.new: unknown option '%s'"):format(tostring(name)), 2)
+    end
+  end
   local total = opts.total
   if total ~= nil and (type(total) ~= "number" or not (total >= 0)) then
     error("progress.new: total must be a number from 0, got " .. tostring(total), 2)

@@ -138,7 +138,7 @@ typedef struct host_range {
   size_t map_bytes;     /* of it */
   uintptr_t data;       /* its accessible pages */
   size_t data_bytes;    /* of them */
-  size_t counted;       /* bytes counted against the device or, pinned, machine */
+  size_t counted;       /* bytes counted: device's; pinned, machine's */
   CUmemoryPool pool;    /* HOST_RANGE_POOL */
   uint64_t free_stream; /* id of the stream that freed it, and */
   uint64_t free_at;     /* what was queued there by then */
