@@ -6,6 +6,8 @@
    Invariants: a call either does all it says or returns a status and leaves
    the state as it was (and the reason in cgl_last_error); the library never
    prints, exits or jumps; what a graph uses stays alive as long as the graph.
+   Objects and places for results are never NULL where nothing says that they
+   may be; a stream neither: cgl_stream_default is the default stream.
    Units are bytes and elements as named; sizes are size_t; times are ms. */
 #ifndef CGRAPHLUA_H
 #define CGRAPHLUA_H

@@ -226,9 +226,29 @@ static void test_child(void) {
 }
 
 
+/* A description that was never cleared. */
+static void test_described(const bench *b) {
+  cgl_graph_desc wrong[] = {
+      {.capture_mode = (cgl_capture_mode)(CGL_CAPTURE_RELAXED + 1)},
+      {.capture_mode = (cgl_capture_mode)-1},
+      {.annotations = (cgl_annotations)(CGL_ANNOTATIONS_NVTX + 1)},
+  };
+  bool refused = true;
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    cgl_graph *graph = NULL;
+    refused = refused &&
+              cgl_graph_create(b->context, &wrong[i], &graph) ==
+                  CGL_ERROR_INVALID_ARGUMENT &&
+              !graph;
+  }
+  tap_ok(refused, "modes that do not exist are refused");
+}
+
+
 static void test_errors(void) {
   bench b;
   bench_open(&b);
+  test_described(&b);
   cgl_set_site("script.lua", 7);
   tap_ok(cgl_graph_replay(b.graph, b.stream, 1) == CGL_ERROR_NOT_CAPTURED &&
              !strcmp(cgl_last_error()->where, "script.lua:7"),

@@ -18,6 +18,14 @@ static atomic_uint_fast64_t next_exec = 1;
 
 static cgl_status check_desc(cgl_context *context, const cgl_graph_desc *desc,
                              const char *operation) {
+  if ((unsigned)desc->capture_mode > CGL_CAPTURE_RELAXED ||
+      (unsigned)desc->annotations > CGL_ANNOTATIONS_NVTX) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "capture mode %d and annotations %d are not both of their kind",
+             (int)desc->capture_mode, (int)desc->annotations);
+    cgl_fail_hint("start from an empty description: cgl_graph_desc d = {0}");
+    return CGL_ERROR_INVALID_ARGUMENT;
+  }
   if (desc->annotations == CGL_ANNOTATIONS_NVTX && !cgl_nvtx_available()) {
     cgl_fail(CGL_ERROR_NOT_FOUND, operation,
              "this build has no NVTX ranges: its configure found no "
