@@ -106,6 +106,33 @@ static void test_reach(void) {
 }
 
 
+/* An engine captures a stream of ours; one that waits for an event recorded
+   there joins that capture, and comes after nothing. */
+static void test_captured_elsewhere(void) {
+  const cgl_driver *driver = cgl_context_driver(context);
+  cgl_stream *a = new_stream(), *b = new_stream();
+  CUstream handle = cgl_stream_handle(a);
+  CUgraph graph = NULL;
+  uint64_t tick = cgl_clock_now(a->clock);
+  cgl_event *plain = record(a);
+  cgl_stream_wait_event(b, plain);
+  tap_ok(after(b, a, tick), "a stream whose handle is out is as any other");
+  tick = cgl_clock_now(a->clock);
+  driver->cuStreamBeginCapture(handle, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  cgl_event *event = record(a);
+  tap_ok(!cgl_stream_wait_event(b, event) && !after(b, a, tick),
+         "while somebody else captures it, its events order nothing");
+  driver->cuStreamEndCapture(handle, &graph);
+  tap_ok(!after(b, a, tick), "nor afterwards");
+  if (graph)
+    driver->cuGraphDestroy(graph);
+  cgl_event_release(plain);
+  cgl_event_release(event);
+  cgl_stream_release(a);
+  cgl_stream_release(b);
+}
+
+
 /* Who only asks what a clock covers has no need of an event for it. */
 static void test_watchers(void) {
   cgl_stream *a = new_stream(), *b = new_stream();
@@ -253,6 +280,7 @@ int main(void) {
   test_events();
   test_waits();
   test_reach();
+  test_captured_elsewhere();
   test_watchers();
   test_forgetting();
   test_default();

@@ -333,6 +333,17 @@ cgl_status cgl_event_record_external(cgl_event *event, cgl_stream *stream) {
 }
 
 
+/* Somebody else captures the stream, whose handle is out: an event recorded
+   there stands for a place in his graph. */
+static bool is_captured_elsewhere(const cgl_stream *stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (!stream->shown || stream->capture || cgl_stream_is_default(stream))
+    return false;
+  return cgl_driver_of(stream)->cuStreamIsCapturing(stream->handle, &status) ||
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+
 cgl_status cgl_event_record(cgl_event *event, cgl_stream *stream) {
   static const char operation[] = "event:record";
   if (event->external && stream->capture)
@@ -345,7 +356,8 @@ cgl_status cgl_event_record(cgl_event *event, cgl_stream *stream) {
   if (status)
     return status;
   cgl_mark mark = {NULL, 0, {{0, 0}}};
-  if (!stream->capture)
+  bool known = !stream->capture && !is_captured_elsewhere(stream);
+  if (known)
     mark = cgl_clock_mark(stream->clock);
   CUresult result =
       context->driver->cuEventRecord(event->handle, stream->handle);
@@ -353,10 +365,10 @@ cgl_status cgl_event_record(cgl_event *event, cgl_stream *stream) {
     return cgl_capture_failed(stream->capture, result, operation,
                               "cuEventRecord", context);
   event->recorded = true;
-  if (stream->capture)
-    cgl_mark_clear(&event->mark);
-  else
+  if (known)
     cgl_mark_set(&event->mark, &mark);
+  else
+    cgl_mark_clear(&event->mark);
   cgl_capture_note_record(stream, event);
   return CGL_OK;
 }
