@@ -27,7 +27,8 @@ static const char loop[] = "jit.flush() while true do end";
 static volatile sig_atomic_t steps, target;
 
 
-#if defined(__x86_64__)
+/* ThreadSanitizer hands signals on when it sees fit. */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 
 enum { TRAP_FLAG = 0x100 };
 
@@ -102,7 +103,7 @@ int main(void) {
 #else
 
 int main(void) {
-  tap_skip("a loop stops whenever Ctrl-C comes", "steps are taken on x86-64");
+  tap_skip("a loop stops whenever Ctrl-C comes", "no steps are taken here");
   return tap_done();
 }
 
