@@ -48,6 +48,20 @@ describe("a slip", function()
     slips(function() cg.buffer("float", -(0 / 0)) end, "got nan%)")
   end)
 
+  it("in a region that ends its own capture is told what a region does", function()
+    local x = cg.zeros("float", 1)
+    for _, ending in ipairs { "capture_end", "reset" } do
+      local g = cg.graph()
+      local e = device.raises("CGL_ERROR_CAPTURE_STATE", function()
+        g:capture(function()
+          x:fill(1)
+          g[ending](g)
+        end)
+      end, "its capture ended at [^\n]*slips_spec")
+      assert.matches("a region ends its own", e.hint)
+    end
+  end)
+
   it("is a text with a zero byte where C ends it", function()
     local x = cg.zeros("float", 1)
     local path = os.tmpname()

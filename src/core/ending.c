@@ -164,7 +164,10 @@ static cgl_status check_end(cgl_graph *graph, const char *operation) {
   else
     cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
              "the graph is not capturing: there is nothing to end");
-  cgl_fail_hint("call capture_begin first");
+  cgl_fail_hint(graph->ended.file
+                    ? "a capture ends once; a region ends its own "
+                      "when its function returns"
+                    : "call capture_begin first");
   return CGL_ERROR_CAPTURE_STATE;
 }
 

@@ -83,12 +83,14 @@ typedef struct census {
     size_t reserved, allocated;
   } pools[POOLS];
   holder holders[GROUPS];
+  size_t idle; /* bytes that pools have taken and nobody holds */
 } census;
 
 
 static void count_pool(census *all, const cgl_pool *pool) {
   size_t at = all->npools < POOLS ? all->npools : POOLS;
   all->npools++;
+  all->idle += pool->stats.reserved - pool->stats.allocated;
   for (; at && all->pools[at - 1].reserved < pool->stats.reserved; at--)
     if (at < POOLS)
       all->pools[at] = all->pools[at - 1];
@@ -186,6 +188,7 @@ cgl_status cgl_pools_fail(cgl_pool *pool, size_t bytes, const char *operation,
     take_census(context, all);
     write_census(pool, all, text);
   }
+  bool stuck = all && all->idle >= bytes && cgl_captures_underway();
   free(all);
   if (limited)
     cgl_fail(code, operation,
@@ -201,6 +204,10 @@ cgl_status cgl_pools_fail(cgl_pool *pool, size_t bytes, const char *operation,
     cgl_fail_hint("release buffers of the pool, or raise its max_bytes");
   else if (absurd)
     cgl_fail_hint("check how the size was computed");
+  else if (stuck)
+    cgl_fail_hint("a capture cannot wait for memory that was released: collect "
+                  "garbage and trim pools before it begins (options collect "
+                  "and trim of cg.capture)");
   else
     cgl_fail_hint("release buffers you no longer need, trim pools, or use "
                   "smaller sizes");
