@@ -206,9 +206,10 @@ static void note_launch(cgl_kernel *kernel, cgl_stream *stream,
   note.nargs = bytes;
   cgl_capture_keep(graph, &kernel->object);
   for (size_t i = 0; i < nargs; i++) {
-    cgl_range *range = &recording->ranges[recording->nranges + note.nranges];
-    if (!cgl_kernel_reaches(kernel, i, &args[i], range))
+    if (args[i].kind != CGL_ARG_BUFFER && args[i].kind != CGL_ARG_PINNED)
       continue;
+    cgl_range *range = &recording->ranges[recording->nranges + note.nranges];
+    cgl_kernel_reaches(kernel, i, &args[i], range);
     note.nranges++;
     if (args[i].kind == CGL_ARG_BUFFER) {
       cgl_buffer_touch(args[i].buffer, stream);
@@ -255,11 +256,8 @@ static unsigned char *place_of_values(const cgl_kernel *kernel,
                                       cgl_stream *stream, unsigned char *own) {
   if (!stream->capture)
     return own;
-  size_t bytes = 16;
-  for (size_t i = 0; i < kernel->nparams; i++)
-    bytes += cgl_value_next(kernel->sizes[i]);
-  if (cgl_capture_reserve(stream, launching, kernel->nparams, bytes,
-                          kernel->nparams + 1))
+  if (cgl_capture_reserve(stream, launching, kernel->nparams,
+                          kernel->values_bytes, kernel->nparams + 1))
     return NULL;
   cgl_recording *recording = &stream->capture->recording;
   recording->nargs = cgl_value_next(recording->nargs);

@@ -192,6 +192,9 @@ static cgl_status learn_parameters(cgl_kernel *kernel) {
     return CGL_ERROR_INVALID_ARGUMENT;
   }
   kernel->nparams = count;
+  kernel->values_bytes = cgl_value_next(1);
+  for (size_t i = 0; i < count; i++)
+    kernel->values_bytes += cgl_value_next(sizes[i]);
   kernel->sizes = malloc((count ? count : 1) * sizeof *sizes);
   if (!kernel->sizes)
     return cgl_fail(CGL_ERROR_NO_MEMORY, "module:kernel",

@@ -8,8 +8,11 @@
 
 enum { NAME_ROOM = 80 };
 
-static cgl_kernel *check(lua_State *L, cgl_lua *S, int index) {
-  return cgl_lua_check(L, S, index, CGL_LUA_kernel);
+static inline cgl_kernel *check(lua_State *L, cgl_lua *S, int index) {
+  const cgl_lua_box *box = cgl_lua_box_at(L, index);
+  if (box && box->tag == &cgl_lua_tags[CGL_LUA_kernel] && box->object)
+    return box->object;
+  return cgl_lua_check(L, S, index, CGL_LUA_kernel); /* which says why */
 }
 
 
@@ -135,6 +138,17 @@ void cgl_lua_argument(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
 }
 
 
+/* What most arguments are; false leaves it to cgl_lua_argument. */
+static inline bool read_buffer(lua_State *L, int index, cgl_arg *arg) {
+  const cgl_lua_box *box = cgl_lua_box_at(L, index);
+  if (!box || box->tag != &cgl_lua_tags[CGL_LUA_buffer] || !box->object)
+    return false;
+  arg->kind = CGL_ARG_BUFFER;
+  arg->buffer = box->object;
+  return true;
+}
+
+
 /* Launches with the values from `first` to the top of the stack. */
 static void launch(lua_State *L, cgl_lua *S, cgl_kernel *kernel,
                    const cgl_launch *shape, int first) {
@@ -144,7 +158,8 @@ static void launch(lua_State *L, cgl_lua *S, cgl_kernel *kernel,
     cgl_lua_bad(L, S, first + CGL_LUA_MAX_ARGS, "more than %d kernel arguments",
                 CGL_LUA_MAX_ARGS);
   for (int i = 0; i < n; i++)
-    cgl_lua_argument(L, S, kernel, first + i, i + 1, &args[i]);
+    if (!read_buffer(L, first + i, &args[i]))
+      cgl_lua_argument(L, S, kernel, first + i, i + 1, &args[i]);
   cgl_lua_done(
       L, S,
       cgl_kernel_launch(kernel, cgl_lua_stream(L, S), shape, args, (size_t)n));
