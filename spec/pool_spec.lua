@@ -323,6 +323,16 @@ describe("pool", function()
     assert.equal(0, status)
   end)
 
+  it("refuses every size that no device has, also with a free block at hand", function()
+    for power = 36, 53 do
+      for _, count in ipairs { 2 ^ power, 1.5 * 2 ^ (power - 1), 2 ^ power - 1 } do
+        cg.zeros("uint8", 4096):release()
+        raises("CUDA_ERROR_OUT_OF_MEMORY", function() cg.buffer("double", count):fill(0) end)
+      end
+    end
+    assert.same({ 3 }, cg.full("uint8", 1, 3):download())
+  end)
+
   it("tells a capture that lacks memory which others released to collect and trim first", function()
     local status, out, err = device.child([[
       cg.on_log(nil)

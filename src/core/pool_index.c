@@ -160,6 +160,8 @@ cgl_block *cgl_index_take_last(cgl_pool *pool, uint64_t stream, bool scratch,
     return NULL;
   unsigned first, second;
   bin_of(bytes, &first, &second);
+  if (first >= CGL_LANE_FIRST) /* more than any block has */
+    return NULL;
   cgl_block *block = lane->bins[first][second];
   if (!block || block->bytes != bytes)
     return NULL;
