@@ -61,7 +61,7 @@ static cgl_status set_up(void) {
 }
 
 
-/* x += 1; y = 5; z = y; and a graph with nothing but a fill of z. */
+/* x += 1; y = 5; z = y; and as a graph of its own, z = y. */
 static cgl_status capture(void) {
   const cgl_arg args[] = {memory(x), number(1)};
   const cgl_graph_desc desc = {.keep_graph = true};
@@ -132,9 +132,9 @@ static void test_template(void) {
   looked before = {0}, now = {0};
   cgl_arg args[] = {{.kind = CGL_ARG_SAME}, number(10)};
   const float seven = 7;
-  bool ok =
-      tap_ok(look(&before) && before.a == 1 && before.priority < 0,
-             "a kernel's node has its stream's priority (%d)", before.priority);
+  bool ok = look(&before);
+  tap_ok(ok && before.a == 1 && before.priority < 0,
+         "a kernel's node has its stream's priority (%d)", before.priority);
   ok = !cgl_graph_set_params(graph, 0, NULL, args, 2) && look(&now);
   tap_ok(ok && now.a == 10 && now.to == before.to,
          "a template without an executable is changed at once (%g)",
