@@ -198,10 +198,12 @@ static cgl_compile_status build(cgl_job *job) {
   status = job->image->format == CGL_IMAGE_HOST
                ? cgl_host_identify(job, &identity)
                : cgl_nvrtc_identify(job, &identity);
+  if (status == CGL_COMPILE_OK && identity.failed)
+    status = CGL_COMPILE_SYSTEM;
   for (int i = 0; i < 2 && status == CGL_COMPILE_OK; i++) {
     key.length = 0;
     describe(job, &identity, i, &key);
-    if (key.failed || identity.failed)
+    if (key.failed)
       status = CGL_COMPILE_SYSTEM;
     else
       keys[i] = cgl_cache_hash(key.data, key.length);

@@ -489,7 +489,8 @@ static void level_clear(host_level *level) {
 
 
 static void program_clear(host_program *program) {
-  for (uint32_t i = 0; program->steps != NULL && i < program->nsteps; i++) {
+  const bool filled = program->steps != NULL && program->ops != NULL;
+  for (uint32_t i = 0; filled && i < program->nsteps; i++) {
     host_op *op = program->steps[i].op;
     if (program->steps[i].kind == HOST_OP_CONDITIONAL)
       free(op->conditional);
