@@ -156,7 +156,9 @@ void cgl_index_remove(cgl_pool *pool, cgl_block *block) {
 cgl_block *cgl_index_take_last(cgl_pool *pool, uint64_t stream, bool scratch,
                                size_t bytes) {
   const cgl_lane *lane = pool->lanes;
-  if (!lane || lane->stream != stream || lane->scratch != scratch)
+  /* A size that no memory has would have no bin either. */
+  if (!lane || lane->stream != stream || lane->scratch != scratch ||
+      lane->bytes < bytes)
     return NULL;
   unsigned first, second;
   bin_of(bytes, &first, &second);
