@@ -334,8 +334,9 @@ static cgl_status search(cgl_pool *pool, cgl_stream *stream, size_t bytes,
   size_t max = pool->desc.max_bytes;
   /* No waiting and trimming for what can never be. */
   bool host = pool == context->pinned;
-  bool possible =
-      (host || bytes <= context->info.memory) && (!max || bytes <= max);
+  bool possible = bytes <= CGL_POOL_MOST &&
+                  (host || bytes <= context->info.memory) &&
+                  (!max || bytes <= max);
   if (possible && !(result = serve(pool, stream, bytes, &entry, out)))
     return CGL_OK;
   if (possible && result == CUDA_ERROR_OUT_OF_MEMORY && !host &&

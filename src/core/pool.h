@@ -26,6 +26,8 @@ enum {
   CGL_LANE_SECOND = 8,   /* each in eighths */
   CGL_POOL_PATIENCE = 32 /* waits before a pool grows instead */
 };
+/* No request is larger, so that blocks and what they join to have bins. */
+#define CGL_POOL_MOST ((size_t)CGL_POOL_UNIT << (CGL_LANE_FIRST - 1))
 #define CGL_NOBODY UINT64_MAX /* as a stream's serial */
 
 typedef enum cgl_extent {
