@@ -143,8 +143,9 @@ CGL_API cgl_status cgl_context_memory(cgl_context *context, size_t *available,
 /* The driver table in use, for tests and for calls that this header lacks
    (struct cgl_driver of the sources). */
 CGL_API const void *cgl_context_driver(const cgl_context *context);
-/* Live objects of the process by noun ("stream", ..., "graph"), and of "all";
-   -1 for another word. */
+/* Live objects of the process by noun ("stream", ..., "graph"), and of "all",
+   exact where no other thread is making or releasing any; -1 for another
+   word. */
 CGL_API int64_t cgl_live(const char *noun);
 
 /* ---- streams and events
