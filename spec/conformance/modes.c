@@ -227,6 +227,41 @@ static CUresult exec_update(void) {
 }
 
 
+/* The first node of g2, a kernel, with parameters that it could have had. */
+static CUgraphNode other_params(CUgraphNodeParams *params) {
+  static float a = 2;
+  static void *values[] = {&d, &a};
+  CUgraphNode nodes[2];
+  size_t count = 2;
+  cu->cuGraphGetNodes(g2, nodes, &count);
+  memset(params, 0, sizeof *params);
+  params->type = CU_GRAPH_NODE_TYPE_KERNEL;
+  cu->cuGraphKernelNodeGetParams(nodes[0], &params->kernel);
+  params->kernel.kernelParams = values;
+  return nodes[0];
+}
+
+
+static CUresult set_exec_params(void) {
+  CUgraphNodeParams params;
+  CUgraphNode node = other_params(&params);
+  return cu->cuGraphExecKernelNodeSetParams(e2, node, &params.kernel);
+}
+
+
+static CUresult set_params(void) {
+  CUgraphNodeParams params;
+  CUgraphNode node = other_params(&params);
+  return cu->cuGraphNodeSetParams(node, &params);
+}
+
+
+static CUresult set_enabled(void) {
+  CUgraphNodeParams params;
+  return cu->cuGraphNodeSetEnabled(e2, other_params(&params), 0);
+}
+
+
 static CUresult exec_destroy(void) {
   return cu->cuGraphExecDestroy(e2);
 }
@@ -343,6 +378,9 @@ static const act acts[] = {
     {"cuGraphUpload on another stream", uploaded, upload_other},
     {"cuGraphExecUpdate", uploaded, exec_update},
     {"cuGraphExecDestroy", uploaded, exec_destroy},
+    {"cuGraphExecKernelNodeSetParams", uploaded, set_exec_params},
+    {"cuGraphNodeSetParams", uploaded, set_params},
+    {"cuGraphNodeSetEnabled", uploaded, set_enabled},
     {"cuGraphCreate", NULL, graph_create},
     {"cuGraphDestroy other", uploaded, graph_destroy},
     {"cuLaunchHostFunc", NULL, launch_host},
