@@ -234,13 +234,26 @@ static void access_of_a_part(void) {
 }
 
 
-/* What was opened before a hole, when the call over it failed. */
-static void access_up_to_a_hole(void) {
+static void access_beside_holes(void) {
+  begin(2);
+  cu->cuMemMap(va + PAGE, PAGE, 0, h[0], 0);
+  cu->cuMemMap(va + 2 * PAGE, PAGE, 0, h[1], 0);
+  S(cuMemSetAccess(va, 3 * PAGE, &access, 1));
+  S(cuMemSetAccess(va + PAGE, 3 * PAGE, &access, 1));
+  S(cuMemSetAccess(va, 4 * PAGE, &access, 1));
+  S(cuMemSetAccess(va + PAGE, 2 * PAGE, &access, 1));
+  num("page 1", at(1) >= 0);
+}
+
+
+/* What lies before and after a hole. */
+static void access_over_a_hole(void) {
   begin(2);
   cu->cuMemMap(va, PAGE, 0, h[0], 0);
   cu->cuMemMap(va + 2 * PAGE, PAGE, 0, h[1], 0);
   S(cuMemSetAccess(va, 3 * PAGE, &access, 1));
   num("page 0", at(0) >= 0);
+  num("page 2", at(2) >= 0);
 }
 
 
@@ -285,12 +298,12 @@ static const question questions[] = {
     {"mappings: one handle at three places", twice},
     {"mappings: access to runs, again, over a hole", access_runs},
     {"mappings: access to a part of a handle", access_of_a_part},
+    {"mappings: access from a hole, to a hole", access_beside_holes},
     {"mappings: made and undone while a stream works", in_flight},
 };
 
 static const question alone[] = {
-    {"mappings: access up to a hole, where the call failed",
-     access_up_to_a_hole},
+    {"mappings: access over a hole alone", access_over_a_hole},
 };
 
 

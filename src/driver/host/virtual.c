@@ -344,25 +344,27 @@ CUresult host_cuMemUnmap(CUdeviceptr ptr, size_t size) {
 }
 
 
-/* Of whole mappings that leave no hole. */
+/* Of whole mappings, the first and the last of which begin and end where the
+   range does; a driver passes over holes between them. */
 static CUresult protect(uintptr_t start, size_t size, CUmemAccess_flags flags) {
   int bits = flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
                  ? PROT_READ | PROT_WRITE
              : flags == CU_MEM_ACCESS_FLAGS_PROT_READ ? PROT_READ
                                                       : PROT_NONE;
+  uintptr_t end = start + size, at = 0;
   host_range *r = reservation(start, size);
-  if (!r || !is_whole(r, start, size))
+  host_map *first = r ? *map_after(r, start) : NULL;
+  if (!first || first->start != start || !is_whole(r, start, size))
     return CUDA_ERROR_INVALID_VALUE;
-  uintptr_t at = start;
-  for (host_map *m = *map_after(r, start); m && m->start == at; m = m->next)
-    at += m->bytes;
-  if (at < start + size)
+  for (host_map *m = first; m && m->start < end; m = m->next)
+    at = m->start + m->bytes;
+  if (at != end)
     return CUDA_ERROR_INVALID_VALUE;
-  if (mprotect((void *)start, size, bits))
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  for (host_map *m = *map_after(r, start); m && m->start < start + size;
-       m = m->next)
+  for (host_map *m = first; m && m->start < end; m = m->next) {
+    if (mprotect((void *)m->start, m->bytes, bits))
+      return CUDA_ERROR_OUT_OF_MEMORY;
     m->access = flags;
+  }
   return CUDA_SUCCESS;
 }
 
