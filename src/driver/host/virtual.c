@@ -345,7 +345,8 @@ CUresult host_cuMemUnmap(CUdeviceptr ptr, size_t size) {
 
 
 /* Of whole mappings, the first and the last of which begin and end where the
-   range does; a driver passes over holes between them. */
+   range does.  As a driver does, it takes a hole between them, and opens what
+   lies before it. */
 static CUresult protect(uintptr_t start, size_t size, CUmemAccess_flags flags) {
   int bits = flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
                  ? PROT_READ | PROT_WRITE
@@ -360,10 +361,12 @@ static CUresult protect(uintptr_t start, size_t size, CUmemAccess_flags flags) {
     at = m->start + m->bytes;
   if (at != end)
     return CUDA_ERROR_INVALID_VALUE;
-  for (host_map *m = first; m && m->start < end; m = m->next) {
-    if (mprotect((void *)m->start, m->bytes, bits))
+  at = start;
+  for (host_map *m = first; at < end && m->start == at; m = m->next) {
+    if (mprotect((void *)at, m->bytes, bits))
       return CUDA_ERROR_OUT_OF_MEMORY;
     m->access = flags;
+    at += m->bytes;
   }
   return CUDA_SUCCESS;
 }
