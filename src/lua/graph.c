@@ -428,7 +428,7 @@ static int graph_replay(lua_State *L) {
   if (!box || box->tag != &cgl_lua_tags[CGL_LUA_graph] || !box->object)
     check(L, S, 1); /* raises */
   uint64_t left = 1;
-  if (!lua_isnoneornil(L, 2))
+  if (lua_gettop(L) > 1 && !lua_isnil(L, 2))
     left = (uint64_t)cgl_lua_integer(L, S, 2, "the number of replays", 0,
                                      CGL_LUA_MAX_WHOLE);
   cgl_stream *stream = cgl_lua_stream(L, S);
