@@ -438,12 +438,42 @@ describe("make_graphed_callables", function()
       assert.equal(1, #graph:nodes())
     end)
 
-    it("that were released are refused", function()
-      local x = cg.full("float", { 2, 4 }, 1)
+    it("that were released are refused by their place", function()
+      local x, dead = cg.full("float", { 2, 4 }, 1), cg.zeros("float", { 2, 4 })
       f(x, 3)
       x:release()
-      raises("CGL_ERROR_RELEASED", function() f(x, 3) end)
-      raises("CGL_ERROR_RELEASED", function() cg.make_graphed_callables(bump, { x }) end)
+      dead:release()
+      for _, buffer in ipairs { x, dead } do -- one that it knows, and one that it does not
+        local e = raises("CGL_ERROR_RELEASED", function() f(buffer, 3) end,
+          "graphed callable: argument 1 is a buffer that was released", "hint: ")
+        assert.matches("callables_spec.lua:%d+$", e.where)
+      end
+      raises("CGL_ERROR_RELEASED", function()
+        cg.make_graphed_callables(bump, { 1, { a = { dead } } })
+      end, "make_graphed_callables: argument 2.a%[1%] to capture with is a buffer")
+    end)
+
+    it("that were released are refused within tables", function()
+      local x, y = full(1), full(2)
+      local g = cg.make_graphed_callables(function(a, t) a:copy(t.from[1]) end,
+        { x, { from = { y } } })
+      local dead = full(3)
+      dead:release()
+      raises("CGL_ERROR_RELEASED", function() g(x, { from = { dead } }) end,
+        "argument 2.from%[1%] is a buffer that was released")
+      y:release()
+      raises("CGL_ERROR_RELEASED", function() g(x, { from = { y } }) end,
+        "argument 2.from%[1%] is a buffer that was released")
+      g(x, { from = { full(4) } })
+      assert.equal(4, first(x))
+    end)
+
+    it("that are zero have a sign", function()
+      local x = cg.zeros("float", 1)
+      local g = cg.make_graphed_callables(function(a) x:fill(1 / a) end, { 0 })
+      g(0)
+      assert.equal(math.huge, first(x))
+      slips(function() g(-0.0) end, "captured with 0, got %-0")
     end)
   end)
 

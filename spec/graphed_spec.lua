@@ -61,6 +61,63 @@ describe("graphed", function()
     assert.equal(3, #graphs)
   end)
 
+  it("takes one NaN for another, and FFI numbers of two parts by their value", function()
+    local ffi = require "ffi"
+    local nan = 0 / 0
+    for _, make in ipairs {
+      function() return nan end,
+      function(i) return i % 2 == 0 and nan or -nan end,
+      function() return { { a = nan } } end,
+      function() return ffi.new("double", nan) end,
+      function() return ffi.new("complex", nan, 1) end,
+      function() return ffi.new("complex float", 1, 2) end,
+      function() return ffi.new("float[2]", nan) end,
+    } do
+      local fn, count = counted(function(x) bump(x) end)
+      local f, graphs = cg.graphed(fn)
+      local x = full(0)
+      for i = 1, 5 do f(x, make(i)) end
+      assert.equal(5, first(x))
+      assert.equal(1, count.runs)
+      assert.equal(1, #graphs)
+    end
+    local f, graphs = cg.graphed(function(x, c) x:fill(c.im) end)
+    local x = full(0)
+    for im = 1, 2 do
+      f(x, ffi.new("complex", 0, im))
+      assert.equal(im, first(x))
+    end
+    assert.equal(2, #graphs)
+  end)
+
+  it("tells zeros by their sign", function()
+    local x = cg.zeros("float", 1)
+    local f = cg.graphed(function(a) x:fill(1 / a) end)
+    for _, zero in ipairs { 0, -0.0, 0 } do
+      f(zero)
+      assert.equal(1 / zero, first(x))
+    end
+  end)
+
+  it("names an argument that was released, and works on with others", function()
+    local f = cg.graphed(function(t) bump(t.x) end)
+    local x, y = full(1), full(2)
+    raises("CGL_ERROR_RELEASED", function()
+      local dead = full(0)
+      dead:release()
+      f { x = dead }
+    end, "graphed callable: argument 1.x is a buffer that was released")
+    f { x = x }
+    x:release()
+    raises("CGL_ERROR_RELEASED", function() f { x = x } end,
+      "argument 1.x is a buffer that was released")
+    f { x = y }
+    assert.equal(3, first(y))
+    local g = cg.graphed(function(a) a:release() end)
+    raises("CGL_ERROR_RELEASED", function() g(full(1)) end,
+      "argument 1 is a buffer that was released")
+  end)
+
   it("never writes over a buffer that the function would not write", function()
     local f = cg.graphed(function(x) return scaled(x, 2) end)
     local x, y, z = full(1), full(10), full(100)

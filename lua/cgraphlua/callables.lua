@@ -16,8 +16,7 @@ core.hide() -- errors name the script's line
 
 local callables = {}
 
-local GRAPHED, MAKE = "graphed", "make_graphed_callables"
-local CALL = "graphed callable" -- what messages call the functions made here
+local GRAPHED, MAKE, CALL = "graphed", "make_graphed_callables", structure.CALL
 local MODES = { default = true, global = true, thread_local = true, relaxed = true }
 
 local weak_values = { __mode = "v" }
@@ -198,7 +197,8 @@ local function capture(fn, plan, args, own, opts)
   end
   for _, leaf in ipairs(plan.leaves) do
     local buffer = state.given[leaf.index]
-    leaf.address, leaf.static, leaf.shares = buffer:address(), buffer:view(1), nil
+    leaf.address = structure.address(leaf, buffer, CALL)
+    leaf.static, leaf.shares = buffer:view(1), nil
     leaf.written = state.graph:writes(buffer)
     state.writes = state.writes or leaf.written
   end
@@ -217,7 +217,7 @@ local function locate(state)
   local given, leaves, moved = state.given, state.plan.leaves, 0
   for i = 1, #leaves do
     local leaf = leaves[i]
-    local address = given[leaf.index]:address() -- raises when it was released
+    local address = structure.address(leaf, given[leaf.index], CALL)
     leaf.at = leaf.bytes > 0 and address or leaf.address
     if leaf.at ~= leaf.address then
       moved = moved + 1
@@ -360,7 +360,8 @@ local function read_jobs(fns, samples)
 end
 
 local function read_plan(args, operation, index)
-  local plan, argument, wrong = structure.read(args.n or #args, args)
+  local plan, argument, wrong = structure.read(args.n or #args, args, operation,
+    index and " to capture with")
   if not plan then
     core.slip(operation, index or argument, index
       and string.format("argument %d to capture with: %s", argument, wrong) or wrong)

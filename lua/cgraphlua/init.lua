@@ -84,7 +84,9 @@ local cg = {}
 for name, value in pairs(core) do
   cg[name] = value
 end
-cg.hide, cg.set_ffi, cg.slip, cg.log, cg.png = nil, nil, nil, nil, nil
+for _, name in ipairs { "hide", "set_ffi", "slip", "released", "log", "address", "png" } do
+  cg[name] = nil -- between the module's two halves
+end
 
 local callables = require "cgraphlua.callables"
 cg.graphed = callables.graphed

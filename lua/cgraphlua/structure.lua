@@ -9,7 +9,9 @@ core.hide() -- errors name the script's line
 
 local has_ffi, ffi = pcall(require, "ffi")
 
-local structure = {}
+local structure = {
+  CALL = "graphed callable", -- what messages call the functions made here
+}
 
 local weak_keys = { __mode = "k" }
 
@@ -52,13 +54,18 @@ local function by_key(a, b)
   return tostring(a) < tostring(b)
 end
 
--- The bytes of an FFI struct or array: its contents, not its identity, are
--- what a capture keeps.
+-- The bytes of an FFI struct, array or complex number: its contents, not its
+-- identity, are what a capture keeps.
 local function content(x)
-  if type(x) ~= "cdata" or not has_ffi or tonumber(x) then
+  if type(x) ~= "cdata" or not has_ffi then
     return nil
   end
   local name = tostring(ffi.typeof(x))
+  if name:find "^ctype<complex" then
+    x = ffi.new(ffi.typeof("$[1]", ffi.typeof(x)), x)
+  elseif tonumber(x) then
+    return nil
+  end
   local size = ffi.sizeof(x)
   if not size or name:find "%*>$" or name:find "%(%*%)" then
     return nil
@@ -72,12 +79,23 @@ local function add(plan, node)
   return node
 end
 
+--- The address of the buffer that stands where the leaf is; raises when it was
+-- released, naming the argument.  purpose: " to capture with", or nothing.
+function structure.address(leaf, buffer, operation, purpose)
+  local address = core.address(buffer)
+  if not address then
+    core.released(operation, string.format("argument %d%s%s is a buffer that was released",
+      leaf.argument, leaf.path, purpose or ""))
+  end
+  return address
+end
+
 local function read(plan, value, path, within)
   if is_buffer(value) then
-    local leaf = add(plan, {
-      kind = "buffer", path = path, type = value.type, count = #value, shape = value.shape,
-      bytes = value.bytes, known = setmetatable({ [value] = true }, weak_keys),
-    })
+    local leaf = add(plan, { kind = "buffer", path = path })
+    structure.address(leaf, value, plan.operation, plan.purpose)
+    leaf.type, leaf.count, leaf.shape, leaf.bytes = value.type, #value, value.shape, value.bytes
+    leaf.known = setmetatable({ [value] = true }, weak_keys)
     plan.leaves[#plan.leaves + 1] = leaf
     return leaf
   elseif type(value) ~= "table" then
@@ -106,9 +124,10 @@ local function read(plan, value, path, within)
 end
 
 --- The plan of n arguments; nil, the argument's number and what is wrong when
--- a table contains itself.  Raises for a buffer that was released.
-function structure.read(n, args)
-  local plan = { n = n, count = 0, leaves = {} }
+-- a table contains itself.  Raises for a buffer that was released, in the
+-- words of structure.address.
+function structure.read(n, args, operation, purpose)
+  local plan = { n = n, count = 0, leaves = {}, operation = operation, purpose = purpose }
   for i = 1, n do
     plan.argument = i
     local node, wrong = read(plan, args[i], "", {})
@@ -137,7 +156,9 @@ end
 local function other_buffer(leaf, value)
   if not is_buffer(value) then
     return string.format("captured with a buffer of %s, got %s", leaf.type, value_text(value))
-  elseif value.type ~= leaf.type then
+  end
+  structure.address(leaf, value, structure.CALL)
+  if value.type ~= leaf.type then
     return string.format("captured with elements of %s, got %s", leaf.type, value.type)
   elseif #value ~= leaf.count then
     return string.format("captured with %d elements, got %d", leaf.count, #value)
@@ -153,7 +174,11 @@ local function same_constant(node, value)
   if node.content then
     return content(value) == node.content
   end
-  return value == kept or (value ~= value and kept ~= kept)
+  if value ~= kept then
+    return value ~= value and kept ~= kept
+  end
+  -- What divides by them tells zeros apart.
+  return type(value) ~= "number" or type(kept) ~= "number" or value ~= 0 or 1 / value == 1 / kept
 end
 
 local function take(node, value, given)

@@ -221,6 +221,8 @@ static inline cgl_lua_box *cgl_lua_box_at(lua_State *L, int index) {
 }
 /* Is the value of this kind, released or not? */
 bool cgl_lua_is(lua_State *L, int index, cgl_lua_kind kind);
+/* What to do instead of using what was released. */
+extern const char cgl_lua_released_hint[];
 /* The object of a userdata; raises for another type or a released one. */
 void *cgl_lua_check(lua_State *L, cgl_lua *S, int index, cgl_lua_kind kind);
 

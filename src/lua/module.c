@@ -140,6 +140,28 @@ static int slip(lua_State *L) {
 }
 
 
+/* core.released(operation, message): raises the error of a use after release;
+   `operation` is a literal there */
+static int released(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "released");
+  S->operation = luaL_checkstring(L, 1);
+  return cgl_lua_raise(L, S, CGL_ERROR_RELEASED, cgl_lua_released_hint, "%s",
+                       luaL_checkstring(L, 2));
+}
+
+
+/* core.address(buffer): its address, or nil when it was released */
+static int address(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "address");
+  const cgl_lua_box *box = cgl_lua_box_at(L, 1);
+  if (box && box->tag == &cgl_lua_tags[CGL_LUA_buffer] && !box->object)
+    return 0;
+  cgl_buffer *buffer = cgl_lua_check(L, S, 1, CGL_LUA_buffer);
+  lua_pushnumber(L, (double)cgl_buffer_address(buffer));
+  return 1;
+}
+
+
 /* core.log(message): what is no failure, for on_log's function */
 static int log_message(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "log");
@@ -199,7 +221,8 @@ LUA_API CGL_API int luaopen_cgraphlua_core(lua_State *L) {
       {"mem_get_info", mem_get_info}, {"hide", cgl_lua_hide},
       {"set_ffi", set_ffi},           {"slip", slip},
       {"log", log_message},           {"synchronize", synchronize},
-      {"on_log", cgl_lua_on_log},     {NULL, NULL},
+      {"on_log", cgl_lua_on_log},     {"released", released},
+      {"address", address},           {NULL, NULL},
   };
   lua_settop(L, 0);
   cgl_lua *S = cgl_lua_open(L); /* index 1, the upvalue of every function */

@@ -14,7 +14,7 @@ static const char *const names[] = {
 
 const char cgl_lua_tags[CGL_LUA_KIND_COUNT];
 
-static const char released_hint[] =
+const char cgl_lua_released_hint[] =
     "keep an object until its last use, or make a new one";
 
 
@@ -71,9 +71,9 @@ void *cgl_lua_check(lua_State *L, cgl_lua *S, int index, cgl_lua_kind kind) {
   if (box->object)
     return box->object;
   if (index == 1 && strchr(S->operation, ':'))
-    cgl_lua_raise(L, S, CGL_ERROR_RELEASED, released_hint,
+    cgl_lua_raise(L, S, CGL_ERROR_RELEASED, cgl_lua_released_hint,
                   "this %s was released", cgl_lua_kind_name(kind));
-  cgl_lua_raise(L, S, CGL_ERROR_RELEASED, released_hint,
+  cgl_lua_raise(L, S, CGL_ERROR_RELEASED, cgl_lua_released_hint,
                 "argument %d %s a %s that was released",
                 (S->blame ? S->blame : index) - !!strchr(S->operation, ':'),
                 S->blame ? "has" : "is", cgl_lua_kind_name(kind));
@@ -204,7 +204,7 @@ static int object_field(lua_State *L) {
     cgl_lua *S = cgl_lua_enter(L, cgl_lua_kind_name(kind));
     void *object = *(void **)lua_touserdata(L, 1);
     if (!object)
-      return cgl_lua_raise(L, S, CGL_ERROR_RELEASED, released_hint,
+      return cgl_lua_raise(L, S, CGL_ERROR_RELEASED, cgl_lua_released_hint,
                            "field '%s' of a %s that was released", name,
                            cgl_lua_kind_name(kind));
     return type->field(L, S, object, name);
