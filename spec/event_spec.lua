@@ -126,6 +126,22 @@ describe("event", function()
       assert.equal(1, x:download()[1])
     end)
 
+    it("is recorded on the current stream, and anew, when only options are given", function()
+      local e, x, made = cg.event(), cg.zeros("float", 4), nil
+      local g = cg.capture(function()
+        e:record { external = true }
+        x:fill(1)
+        made = cg.current_stream():record { external = true }
+      end)
+      assert.equal("event_record memset event_record", device.kinds(g))
+      g:replay()
+      made:synchronize()
+      assert.is_true(e:elapsed(made) >= 0)
+      e:record {}
+      cg.current_stream():record({}):synchronize()
+      assert.is_true(e:query())
+    end)
+
     it("is kept by the graph", function()
       local g = cg.capture(function()
         cg.event { external = true }:record()
@@ -185,7 +201,12 @@ describe("event", function()
       raises("CUDA_ERROR_ILLEGAL_STATE", function() s:record(e, external) end, "leave external out")
       raises("CUDA_ERROR_ILLEGAL_STATE", function() s:wait(e, external) end)
       slips(function() s:wait(s, external) end, "cgraphlua.event expected")
-      slips(function() e:record(s, { outside = true }) end, "outside")
+      slips(function() e:record(s, { outside = true }) end, "#2 to 'event:record'", "outside")
+      slips(function() e:record({ outside = true }) end, "#1 to 'event:record'", "outside")
+      slips(function() s:record({ outside = true }) end, "#1 to 'stream:record'", "outside")
+      slips(function() e:record({}, {}) end, "cgraphlua.stream expected, got table")
+      slips(function() s:record({}, {}) end, "cgraphlua.event expected, got table")
+      slips(function() s:wait(external) end, "event or stream expected")
       slips(function() e:record(s, { external = 1 }) end, "external")
       local out = cg.event { external = true }
       out:record()

@@ -397,6 +397,9 @@ void cgl_lua_functions(lua_State *L, const luaL_Reg *functions);
 
 /* The option `external` of a record or a wait, from a table or nothing. */
 bool cgl_lua_external(lua_State *L, cgl_lua *S, int index);
+/* The same for record([object] [, opts]), whose object may be left out: it is
+   nil at 2 then. */
+bool cgl_lua_external_record(lua_State *L, cgl_lua *S);
 /* generator.c: methods of buffers and graphs. */
 int cgl_lua_buffer_uniform(lua_State *L);
 int cgl_lua_buffer_normal(lua_State *L);

@@ -34,12 +34,23 @@ bool cgl_lua_external(lua_State *L, cgl_lua *S, int index) {
 }
 
 
+bool cgl_lua_external_record(lua_State *L, cgl_lua *S) {
+  lua_settop(L, 3);
+  bool alone = lua_istable(L, 2) && lua_isnil(L, 3);
+  bool external = cgl_lua_external(L, S, alone ? 2 : 3);
+  if (alone) {
+    lua_pushnil(L);
+    lua_replace(L, 2);
+  }
+  return external;
+}
+
+
 /* e:record([stream] [, {external=}]) */
 static int event_record(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "event:record");
-  lua_settop(L, 3);
   cgl_event *event = check(L, S, 1);
-  bool external = cgl_lua_external(L, S, 3);
+  bool external = cgl_lua_external_record(L, S);
   cgl_stream *stream = lua_isnil(L, 2) ? cgl_lua_stream(L, S)
                                        : cgl_lua_check(L, S, 2, CGL_LUA_stream);
   cgl_lua_done(L, S,

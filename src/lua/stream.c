@@ -124,8 +124,7 @@ static int stream_wait(lua_State *L) {
 static int stream_record(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "stream:record");
   cgl_stream *stream = check(L, S, 1);
-  lua_settop(L, 3);
-  bool external = cgl_lua_external(L, S, 3);
+  bool external = cgl_lua_external_record(L, S);
   if (lua_isnil(L, 2)) {
     cgl_event **slot = cgl_lua_new(L, S, CGL_LUA_event);
     cgl_lua_done(L, S,

@@ -9,6 +9,7 @@ local event = {}
 --- each replay records the event anew, to be timed and waited for outside.
 ---@param stream? cgraphlua.stream
 ---@param opts? { external?: boolean }
+---@overload fun(self: cgraphlua.event, opts: { external?: boolean })
 function event:record(stream, opts) end
 
 --- Waits for what was issued before the last record.  Raises in a capture.

@@ -29,6 +29,7 @@ function stream:wait(event_or_stream, opts) end
 ---@param event? cgraphlua.event
 ---@param opts? { external?: boolean } true: a node of the graph being captured
 ---@return cgraphlua.event
+---@overload fun(self: cgraphlua.stream, opts: { external?: boolean }): cgraphlua.event
 function stream:record(event, opts) end
 
 ---@return boolean capturing is the stream part of a capture?
