@@ -155,6 +155,29 @@ describe("image files", function()
     end
   end)
 
+  it("are not read or written with options that nobody knows", function()
+    local img = image.new(1, 1)
+    local function refused(text, fn)
+      assert.matches("^%S*image_spec.lua:%d+: " .. text, message_of(fn))
+    end
+    refused("image.write: unknown option 'compresion'; the options are compression", function()
+      image.write(path, img, { compresion = 9 })
+    end)
+    refused("image.write: a table of options expected, got number", function()
+      image.write(path, img, 9)
+    end)
+    assert.is_nil(io.open(path))
+    image.write(path, img, { compression = 0 })
+    refused("image.read: unknown option 'maxsize'; the options are max_size", function()
+      image.read(path, { maxsize = 100 })
+    end)
+    refused("image.read: unknown option '1'", function() image.read(path, { 100 }) end)
+    refused("image.read: a table of options expected, got number", function()
+      image.read(path, 100)
+    end)
+    assert.equal(1, image.read(path, { max_size = 100 }).width)
+  end)
+
   it("do not leak when they fail", function()
     program.write(path, header(3000, 3000))
     for _ = 1, 2000 do
@@ -273,7 +296,8 @@ describe("image.map", function()
     local function with(opts)
       return message_of(function() image.map({ 1, 2 }, 2, 1, opts) end)
     end
-    assert.matches("image_spec.lua:%d+: image.map: unknown option 'colourmap'",
+    assert.matches("image_spec.lua:%d+: image.map: unknown option 'colourmap'; the options are "
+      .. "colormap, flip, invalid, max, min, symmetric$",
       with { colourmap = "gray" })
     assert.matches("a table of options expected, got number", with(5))
     assert.matches("min must be a finite number, got .*nan", with { min = 0 / 0 })

@@ -22,6 +22,27 @@ local function fail(...)
   error(string.format(...), 3)
 end
 
+-- Refuses what is no table of these options, at the caller of the public
+-- function.
+local function check_options(operation, opts, known)
+  if opts == nil then
+    return
+  elseif type(opts) ~= "table" then
+    error(("%s: a table of options expected, got %s"):format(operation, type(opts)), 3)
+  end
+  for name in pairs(opts) do
+    if not known[name] then
+      local list = {}
+      for other in pairs(known) do
+        list[#list + 1] = other
+      end
+      table.sort(list)
+      error(("%s: unknown option '%s'; the options are %s"):format(operation, tostring(name),
+        table.concat(list, ", ")), 3)
+    end
+  end
+end
+
 local function is_count(x, highest)
   return type(x) == "number" and x >= 1 and x <= highest and x % 1 == 0
 end
@@ -96,9 +117,12 @@ function image.new(width, height, channels)
   return img
 end
 
+local read_options = { max_size = true }
+
 --- Reads a PNG file of any kind as 8-bit gray or RGB, with alpha where the
 -- file has it.  opts.max_size: the largest side accepted (16384).
 function image.read(path, opts)
+  check_options("image.read", opts, read_options)
   local max_size = opts and opts.max_size or MAX_SIZE
   if type(path) ~= "string" then
     fail("image.read: a path expected, got %s", type(path))
@@ -116,9 +140,12 @@ function image.read(path, opts)
   return { width = width, height = height, channels = channels, pixels = array }
 end
 
+local write_options = { compression = true }
+
 --- Writes a PNG file; it is there whole or not at all.
 -- opts.compression: 0 (fast) to 9 (small), 6.
 function image.write(path, img, opts)
+  check_options("image.write", opts, write_options)
   local compression = opts and opts.compression or 6
   if type(path) ~= "string" then
     fail("image.write: a path expected, got %s", type(path))
@@ -189,20 +216,11 @@ local function extent(values, first, n)
   return low, high
 end
 
-local known = { colormap = true, min = true, max = true, symmetric = true, flip = true,
-                invalid = true }
+local map_options = { colormap = true, min = true, max = true, symmetric = true, flip = true,
+                      invalid = true }
 
--- image.map's options, checked; raises at its caller.
-local function map_options(opts)
-  if opts ~= nil and type(opts) ~= "table" then
-    error("image.map: a table of options expected, got " .. type(opts), 3)
-  end
-  for name in pairs(opts or {}) do
-    if not known[name] then
-      error(("image.map: unknown option '%s'"):format(tostring(name)), 3)
-    end
-  end
-  opts = opts or {}
+-- The values of image.map's options; raises at its caller.
+local function check_map_values(opts)
   for _, name in ipairs { "min", "max" } do
     local x = opts[name]
     if x ~= nil and not (type(x) == "number" and math.abs(x) < math.huge) then
@@ -215,7 +233,6 @@ local function map_options(opts)
       error("image.map: invalid must be {red, green, blue}, each from 0 to 255", 3)
     end
   end
-  return opts
 end
 
 --- Draws a field of width x height values (row by row) through a colour map.
@@ -224,7 +241,9 @@ end
 -- (min = -max, for signed fields), flip (the first row at the bottom),
 -- invalid ({r, g, b} of values that are no number, {128, 128, 128}).
 function image.map(values, width, height, opts)
-  opts = map_options(opts)
+  check_options("image.map", opts, map_options)
+  opts = opts or {}
+  check_map_values(opts)
   local wrong = extent_defect(width, height)
   if wrong then
     fail("image.map: %s", wrong)
