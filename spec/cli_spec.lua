@@ -55,6 +55,17 @@ describe("the command line", function()
     end
   end)
 
+  it("does by -e what LuaJIT's -j and -O do", function()
+    local show = "print(jit.status() and 'on' or 'off', (select('#', jit.status())))"
+    local _, plain = run { "-e", show }
+    local status, out = run { "-e", "jit.off()", "-e", show }
+    assert.are.equal(0, status)
+    assert.are.equal(plain:gsub("on", "off"), out)
+    status, out = run { "-e", "require('jit.opt').start(0)", "-e", show }
+    assert.are.equal(0, status)
+    assert.is_true(tonumber(out:match "on\t(%d+)") < tonumber(plain:match "on\t(%d+)"))
+  end)
+
   it("names an option without its value", function()
     for _, option in ipairs { "-e", "-l", "--device" } do
       local status, _, err = run { option }
