@@ -168,6 +168,15 @@ describe("pool", function()
       g:replay()
       assert.same({ 10, 20, 30, 40 }, out:download())
       for i = 1, 20 do assert.same({ i, i, i, i }, held[i]:download()) end
+    end)
+
+    it("gives that to others when no graph uses it any more", function()
+      if device.never_reuses then return pending "memory is not reused here" end
+      local p = cg.pool()
+      local x, out = cg.from({ 1, 2, 3, 4 }, "float"), cg.zeros("float", 4)
+      local g, address = through_scratch(x, out, { pool = p })
+      local held = cg.full("float", 4, 1, { pool = p })
+      g:replay()
       local h, again = through_scratch(out, x, { pool = p })
       assert.equal(address, again)
       g:reset()
@@ -188,6 +197,7 @@ describe("pool", function()
       assert.equal(0, p:trim())
       h:reset()
       assert.is_true(is_given_away() or p:trim() > 0)
+      assert.same({ 1, 1, 1, 1 }, held:download())
     end)
 
     it("does not give away what its body returned and the script dropped", function()
@@ -223,6 +233,7 @@ describe("pool", function()
   end)
 
   it("serves graphs of growing sizes from little more than the largest takes alone", function()
+    if device.never_reuses then return pending "memory is not reused here" end
     local function body(n)
       return function()
         local x = cg.zeros("uint8", n * MIB)
@@ -328,8 +339,10 @@ describe("pool", function()
       for _, count in ipairs { 2 ^ power, 1.5 * 2 ^ (power - 1), 2 ^ power - 1 } do
         cg.zeros("uint8", 4096):release()
         raises("CUDA_ERROR_OUT_OF_MEMORY", function() cg.buffer("double", count):fill(0) end)
-        cg.pinned("uint8", 4096):release()
-        raises("CUDA_ERROR_OUT_OF_MEMORY", function() cg.pinned("double", count) end)
+        if power > 42 then -- less may be there to lock
+          cg.pinned("uint8", 4096):release()
+          device.lacks("pinned", function() cg.pinned("double", count) end)
+        end
       end
     end
     assert.same({ 3 }, cg.full("uint8", 1, 3):download())

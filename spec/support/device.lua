@@ -129,6 +129,20 @@ function M.raises(name, fn, ...)
   return e
 end
 
+--- fn asks for more memory than any machine has: the driver refuses it, in
+-- whatever words, the error is clear, the device works on and no `noun` is left.
+function M.lacks(noun, fn)
+  collectgarbage()
+  collectgarbage()
+  local before = cg.live(noun)
+  local e, text = M.fails(fn)
+  assert(type(e) == "table" and tostring(e.name):find "^CUDA_ERROR_",
+    "a refusal of the driver expected, got: " .. text)
+  assert(#e.message > 0 and e.where ~= "" and text:find(e.message, 1, true), "unclear: " .. text)
+  assert.equal(before, cg.live(noun))
+  cg.synchronize()
+end
+
 --- fn raises a "bad argument" string with the patterns in it.
 function M.slips(fn, ...)
   local e, text = M.fails(fn)
@@ -202,9 +216,8 @@ end
 function M.sweep(code, chunk)
   local status, out, err = M.child(("cg.on_log(nil)\nlocal sweep = dofile(%q)(cg, %d)\n"):format(
     here .. "/sweep.lua", code) .. chunk .. "\nprint 'swept'", "CGRAPHLUA_FAULT=1")
-  assert.equal("", err)
-  assert.equal("swept\n", out)
-  assert.equal(0, status)
+  assert(status == 0 and out == "swept\n" and err == "",
+    ("the sweep ended with status %d\n%s%s"):format(status, out, err))
 end
 
 return M
