@@ -431,6 +431,7 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   stream->capture = graph;
   stream->issued = stream->joined = 0;
   graph->watched = stream->shown;
+  cgl_recording_begin(&graph->recording, graph->object.context);
   graph->state = CGL_GRAPH_CAPTURING;
   graph->pool_held = true;
   cgl_pool_capture_begins(graph->pool, graph->serial);

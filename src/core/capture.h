@@ -2,8 +2,9 @@
    Glossary.  recording: one cgl_op per operation issued through cgraphlua into
    the capture, in order, with the node it became, its script line and the
    memory it touches; foreign: a node somebody else put in.  kept: objects the
-   graph holds a reference to.  template: the CUgraph.
-   Invariants: state EMPTY has no template, executable or operations;
+   graph holds a reference to.  spare: arrays of a recording that is no more,
+   which the context keeps for the next capture.  template: the CUgraph.
+   Invariants: state EMPTY has no template, executable, operations or arrays;
    CAPTURING has an origin stream, whose `capture` and that of every adopted
    stream points here; CAPTURED has a template and perhaps an executable; room
    for noting an operation is made before the driver is asked for it, so what
@@ -159,8 +160,18 @@ struct cgl_graph {
 };
 
 /* ---- recording.c ------------------------------------------------------------
- */
+   Growing arrays and touching their fresh pages costs more than noting what
+   goes into them, so those of a recording that ends are handed on, through the
+   context's one spare: the largest so far, of 4 MiB at most.  Only a capture
+   that begins takes it, and owns it; what it does not need of it goes back when
+   it ends. */
 
+/* A capture begins: its recording takes the spare, if there is one. */
+void cgl_recording_begin(cgl_recording *recording, cgl_context *context);
+/* A capture has ended: arrays that are much larger than what is in them become
+   the spare or are freed, and smaller ones hold it; as before without memory
+   for them. */
+void cgl_recording_tighten(cgl_recording *recording, cgl_context *context);
 /* Makes room for one operation with so many ranges, argument bytes and kept
    objects; false without memory. */
 bool cgl_recording_reserve(cgl_recording *recording, size_t ranges, size_t args,
@@ -168,8 +179,11 @@ bool cgl_recording_reserve(cgl_recording *recording, size_t ranges, size_t args,
 /* Makes room for so many more uses and shares; false without memory. */
 bool cgl_recording_reserve_uses(cgl_recording *recording, size_t uses,
                                 size_t shares);
-/* Empties it, releasing what it kept; capacity stays unless `all`. */
-void cgl_recording_clear(cgl_recording *recording, bool all);
+/* Empties it, releasing what it kept; its arrays become the spare or are
+   freed. */
+void cgl_recording_clear(cgl_recording *recording, cgl_context *context);
+/* The context goes: frees the spare. */
+void cgl_recording_free_spare(cgl_context *context);
 /* What a replay of it touches, as ranges that do not overlap, in order of
    address; foreign nodes may touch anything.  The caller frees *ranges; false
    without memory. */

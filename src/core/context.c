@@ -1,4 +1,5 @@
 /* Devices and opened contexts. */
+#include "core/capture.h"
 #include "core/clock.h"
 #include "core/core.h"
 #include "core/generator.h"
@@ -280,6 +281,7 @@ void cgl_context_destroy(cgl_context *context) {
   cgl_context_enter(context, "device");
   cgl_fills_free(context);
   cgl_limbo_close(context);
+  cgl_recording_free_spare(context);
   cgl_pool_destroy(context->pinned);
   cgl_pool_destroy(context->pool);
   cgl_clock_release(context->default_clock);

@@ -175,7 +175,7 @@ struct cgl_context {
   uint64_t serial; /* unique in the process; never reused */
   int block_max[3], grid_max[3];
   int shared_max;       /* bytes of shared memory a block may opt in to */
-  pthread_mutex_t lock; /* guards `link` and `pools`; before a pool's */
+  pthread_mutex_t lock; /* guards `link`, `pools`, `spare`; before a pool's */
   CUstream link;        /* waits for copies that other devices run; lazily */
   cgl_pool *pool;       /* serves what no capture asks for; made lazily */
   cgl_pool *pinned;     /* the same of page-locked host memory */
@@ -186,6 +186,8 @@ struct cgl_context {
     size_t count, bytes;
     bool closed; /* the context goes: no more */
   } limbo;
+  struct cgl_recording *spare; /* arrays for the next capture, see capture.h;
+                                  under the lock; lazily */
   _Atomic(struct cgl_fills *) fills; /* kernels of generators; lazily */
   /* Waits for the whole device are numbered: begun so far, and the highest
      that has completed. */

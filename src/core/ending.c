@@ -150,7 +150,7 @@ static void drop(cgl_graph *graph, CUgraph template, const char *operation) {
   cgl_graph_unhold_pool(graph);
   cgl_share_release(graph->share);
   graph->share = NULL;
-  cgl_recording_clear(&graph->recording, false);
+  cgl_recording_clear(&graph->recording, graph->object.context);
 }
 
 
@@ -190,6 +190,7 @@ static cgl_status take(cgl_graph *graph, const char *operation) {
   status = cgl_share_make(graph, operation);
   if (status)
     return status;
+  cgl_recording_tighten(&graph->recording, graph->object.context);
   const CUgraph template = graph->template;
   graph->open = true;
   status = cgl_hooks_run(graph, CGL_HOOK_CAPTURE_END, operation);

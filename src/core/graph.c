@@ -148,7 +148,7 @@ void cgl_graph_destroy(cgl_graph *graph) {
   }
   cgl_hooks_destroy(graph);
   cgl_hooks_free(graph);
-  cgl_recording_clear(&graph->recording, true);
+  cgl_recording_clear(&graph->recording, graph->object.context);
   cgl_share_release(graph->share);
   cgl_stream_release(graph->origin);
   cgl_graph_unhold_pool(graph);

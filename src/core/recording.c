@@ -7,6 +7,16 @@
 #include <string.h>
 
 
+/* X(array): what a capture fills, and the next one may use again. */
+#define ARRAYS(X) X(ops) X(ranges) X(args) X(kept) X(uses) X(touched) X(shares)
+
+enum {
+  SPARE = 4 << 20,   /* bytes of the spare, at most */
+  LITTLE = 16 << 10, /* bytes that a graph may hold and not need, */
+  SLACK = 4          /* and else so many times what it needs */
+};
+
+
 static bool grow(void **array, size_t *size, size_t wanted, size_t element) {
   if (wanted <= *size)
     return true;
@@ -40,31 +50,106 @@ bool cgl_recording_reserve_uses(cgl_recording *recording, size_t uses,
 }
 
 
-void cgl_recording_clear(cgl_recording *recording, bool all) {
+static size_t bytes_of(const cgl_recording *recording) {
+  size_t bytes = 0;
+#define X(array) bytes += recording->array##_size * sizeof *recording->array;
+  ARRAYS(X)
+#undef X
+  return bytes;
+}
+
+
+static void free_arrays(cgl_recording *recording) {
+#define X(array) free(recording->array);
+  ARRAYS(X)
+#undef X
+}
+
+
+static void swap_arrays(cgl_recording *a, cgl_recording *b) {
+  const cgl_recording before = *a;
+#define X(array)                     \
+  a->array = b->array;               \
+  a->array##_size = b->array##_size; \
+  b->array = before.array;           \
+  b->array##_size = before.array##_size;
+  ARRAYS(X)
+#undef X
+}
+
+
+/* Makes the arrays the spare if they are larger, and frees the lesser ones. */
+static void leave_arrays(cgl_recording *recording, cgl_context *context) {
+  const size_t bytes = bytes_of(recording);
+  pthread_mutex_lock(&context->lock);
+  if (bytes && !context->spare)
+    context->spare = calloc(1, sizeof *context->spare);
+  if (context->spare && bytes <= SPARE && bytes > bytes_of(context->spare))
+    swap_arrays(recording, context->spare);
+  pthread_mutex_unlock(&context->lock);
+  free_arrays(recording);
+}
+
+
+void cgl_recording_begin(cgl_recording *recording, cgl_context *context) {
+  pthread_mutex_lock(&context->lock);
+  if (context->spare && !bytes_of(recording))
+    swap_arrays(recording, context->spare);
+  pthread_mutex_unlock(&context->lock);
+}
+
+
+void cgl_recording_free_spare(cgl_context *context) {
+  if (context->spare)
+    free_arrays(context->spare);
+  free(context->spare);
+  context->spare = NULL;
+}
+
+
+/* A copy of the first bytes of an array; NULL for none of them, too. */
+static void *copy_of(const void *array, size_t bytes) {
+  void *copy = bytes ? malloc(bytes) : NULL;
+  return copy ? memcpy(copy, array, bytes) : NULL;
+}
+
+
+void cgl_recording_tighten(cgl_recording *recording, cgl_context *context) {
+  const size_t held = bytes_of(recording);
+  size_t needed = 0;
+#define X(array) needed += recording->n##array * sizeof *recording->array;
+  ARRAYS(X)
+#undef X
+  if (held <= LITTLE || held / SLACK <= needed)
+    return;
+  cgl_recording tight = *recording;
+  bool made = true;
+#define X(array)                                                            \
+  tight.array##_size = tight.n##array;                                      \
+  tight.array =                                                             \
+      copy_of(recording->array, tight.n##array * sizeof *recording->array); \
+  made = made && (tight.array || !tight.n##array);
+  ARRAYS(X)
+#undef X
+  if (!made) {
+    free_arrays(&tight);
+    return;
+  }
+  leave_arrays(recording, context);
+  *recording = tight;
+}
+
+
+void cgl_recording_clear(cgl_recording *recording, cgl_context *context) {
   for (size_t i = 0; i < recording->nkept; i++)
     cgl_object_release(recording->kept[i]);
   while (recording->nshares)
     cgl_share_release(recording->shares[--recording->nshares]);
-  recording->nuses = recording->ntouched = 0;
-  recording->children = recording->stale = false;
-  recording->noff = recording->nhalted = 0;
   cgl_draws_free(recording->draws);
-  recording->draws = NULL;
   cgl_annotate_free(recording);
   free(recording->edges);
   free(recording->first);
-  recording->edges = recording->first = NULL;
-  recording->nops = recording->nranges = 0;
-  recording->nargs = recording->nkept = 0;
-  if (!all)
-    return;
-  free(recording->ops);
-  free(recording->ranges);
-  free(recording->args);
-  free(recording->kept);
-  free(recording->uses);
-  free(recording->touched);
-  free(recording->shares);
+  leave_arrays(recording, context);
   memset(recording, 0, sizeof *recording);
 }
 

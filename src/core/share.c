@@ -379,6 +379,17 @@ static int by_pool(const void *a, const void *b) {
 }
 
 
+/* What the capture used of its pool; the room stays with the recording. */
+static bool copy_uses(cgl_share *share, const cgl_recording *recording) {
+  const size_t bytes = recording->nuses * sizeof *share->uses;
+  share->nuses = recording->nuses;
+  share->uses = bytes ? malloc(bytes) : NULL;
+  if (share->uses)
+    memcpy(share->uses, recording->uses, bytes);
+  return share->uses || !bytes;
+}
+
+
 /* The share and those of graphs inside, which it takes from the recording. */
 static bool make_group(cgl_share *share, cgl_recording *recording) {
   share->group = malloc((recording->nshares + 1) * sizeof *share->group);
@@ -468,7 +479,8 @@ cgl_status cgl_share_make(cgl_graph *graph, const char *operation) {
   if (status)
     return status;
   cgl_share *share = calloc(1, sizeof *share);
-  if (!share || !make_group(share, recording)) {
+  if (!share || !copy_uses(share, recording) || !make_group(share, recording)) {
+    free(share ? share->uses : NULL);
     free(share);
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                     "no memory to note what the graph shares");
@@ -476,8 +488,6 @@ cgl_status cgl_share_make(cgl_graph *graph, const char *operation) {
   atomic_init(&share->references, 1);
   share->pool = cgl_pool_retain(graph->pool);
   share->begun = graph->begun;
-  share->uses = recording->uses;
-  share->nuses = recording->nuses;
   pthread_mutex_lock(&sharing->turns);
   bool taken = take_inputs(sharing, share);
   if (taken) {
@@ -494,12 +504,12 @@ cgl_status cgl_share_make(cgl_graph *graph, const char *operation) {
   if (!taken) {
     free_group(share);
     cgl_pool_release(share->pool);
+    free(share->uses);
     free(share);
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                     "no memory to note what the graph shares");
   }
-  recording->uses = NULL;
-  recording->nuses = recording->uses_size = 0;
+  recording->nuses = 0;
   graph->share = share;
   graph->stamped = NULL;
   return CGL_OK;
