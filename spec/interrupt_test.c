@@ -12,7 +12,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+/* ThreadSanitizer hands signals on when it sees fit. */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+
 enum {
+  TRAP_FLAG = 0x100,
   STEPS = 1000, /* well into the loop */
   STRIDE = 5,
   WATCH_S = 10 /* of processor time; a round takes some 10 ms */
@@ -25,12 +29,6 @@ static const char set_up[] =
 static const char loop[] = "jit.flush() while true do end";
 
 static volatile sig_atomic_t steps, target;
-
-
-/* ThreadSanitizer hands signals on when it sees fit. */
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-
-enum { TRAP_FLAG = 0x100 };
 
 
 /* Goes on step by step until the target, and stops the loop there. */
