@@ -392,11 +392,11 @@ int main(void) {
   settles();
   limits_itself();
   if (never_reuses()) {
-    tap_skip("blocks that are not split, and lent ones",
-             "memory is not reused");
+    tap_skip("blocks that share pages or are lent", "each has its own pages");
   } else {
     does_not_split();
     lends();
+    names_holders();
   }
   takes_from_an_engine();
   asks_first();
