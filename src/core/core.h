@@ -27,9 +27,9 @@ typedef enum cgl_kind_of_object {
 
 typedef struct cgl_object {
   atomic_int references;
-  cgl_object_kind kind;
+  uint8_t kind;                  /* a cgl_object_kind */
+  bool guest;                    /* what it owns keeps the context */
   cgl_context *context;          /* retained; a context's own is NULL */
-  bool guest;                    /* but what it owns keeps the context */
   struct cgl_object *next;       /* on the dead list */
   _Atomic(uint64_t) retained_by; /* serial of the last capture that kept it */
 } cgl_object;

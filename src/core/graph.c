@@ -154,7 +154,8 @@ void cgl_graph_destroy(cgl_graph *graph) {
   cgl_graph_unhold_pool(graph);
   /* Replays of the graphs around it are noted in their own pools only. */
   if (graph->is_heir && graph->pool)
-    cgl_pool_note_use(graph->pool);
+    cgl_pool_note_use(graph->pool,
+                      cgl_context_next_wait(graph->object.context));
   cgl_pool_release(graph->pool);
   free(graph);
 }
@@ -466,7 +467,7 @@ cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
     cgl_share_stamp(graph, stream);
   cgl_trail_add(graph->label);
   /* The pool must not give memory back before the device was waited for. */
-  cgl_pool_note_use(graph->pool);
+  cgl_pool_note_use(graph->pool, cgl_context_next_wait(context));
   if (!result)
     return CGL_OK;
   return cgl_fail_driver(context, result, operation, "cuGraphLaunch");

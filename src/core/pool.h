@@ -246,10 +246,9 @@ CUdeviceptr cgl_block_address(const cgl_block *block, size_t bytes);
    cuMemSetAccess */
 CUresult cgl_block_open_to(cgl_block *block, CUdevice device);
 
-/* A replay of one of its graphs was launched.  Threads may do so at once, and
-   the latest of them counts. */
-static inline void cgl_pool_note_use(cgl_pool *pool) {
-  uint_fast64_t wait = cgl_context_next_wait(pool->object.context);
+/* A replay of one of its graphs was launched, which `wait` covers.  Threads may
+   do so at once, and the latest of them counts. */
+static inline void cgl_pool_note_use(cgl_pool *pool, uint64_t wait) {
   uint_fast64_t used = atomic_load_explicit(&pool->used, memory_order_relaxed);
   while (used < wait && !atomic_compare_exchange_weak(&pool->used, &used, wait))
     ;
