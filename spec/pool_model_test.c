@@ -18,7 +18,8 @@ enum { THREADS = MODEL_THREADS, LOOK = 4096 };
 /* The model uses live buffers on any stream in no order, as a script must not:
    under ThreadSanitizer those fills are no finding.  Memory that is reused too
    soon is what the model itself looks for. */
-const char *__tsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *
+__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) {
   return "race:fill_row\n";
 }
