@@ -17,6 +17,9 @@ local function read(path)
 end
 
 local manual, header = read "doc/manual.md", read "include/cgraphlua.h"
+header = header and header:gsub('#include "(cgraphlua/[^"]+)"', function(part)
+  return assert(read("include/" .. part))
+end)
 
 if not (manual and header) then
   describe("manual", function()
@@ -75,7 +78,7 @@ local objects = {
   checkpoint = function() return cg.pool():checkpoint() end,
 }
 
--- Exported functions of the header.
+-- Exported functions of the C API.
 local function exports()
   local set = {}
   for declaration in header:gmatch "CGL_API ([^;]+);" do
