@@ -74,9 +74,7 @@ void host_block_release(host_block *block) {
 CUresult host_block_commit(host_block *block) {
   if (block->committed)
     return CUDA_SUCCESS;
-  CUresult result = host_memory_commit(block->address);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_memory_commit(block->address));
   block->committed = true;
   stats.reserved += block->bytes;
   if (stats.reserved_high < stats.reserved)

@@ -336,10 +336,8 @@ static CUresult add_node(CUstream stream, host_op *op, host_block *block,
   if (op->kind == HOST_OP_KERNEL && op->kernel.programmatic)
     programmatic_edges(stream);
   CUgraphNode made = NULL;
-  result = host_node_new(&made, capture->graph, stream->deps, stream->edges,
-                         stream->ndeps, op, block);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_node_new(&made, capture->graph, stream->deps, stream->edges,
+                         stream->ndeps, op, block));
   stream->deps[0] = made;
   stream->edges[0] = (CUgraphEdgeData){0};
   stream->ndeps = 1;
@@ -362,12 +360,10 @@ CUresult host_capture_alloc(CUstream stream, size_t bytes, CUdeviceptr *out) {
   op.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   op.alloc.bytesize = bytes;
   host_block *block = NULL;
-  CUresult result = host_block_new(&block, bytes);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_block_new(&block, bytes));
   op.alloc.dptr = block->address;
   CUdeviceptr address = block->address;
-  result = add_node(stream, &op, block, NULL);
+  CUresult result = add_node(stream, &op, block, NULL);
   if (result == CUDA_SUCCESS)
     *out = address;
   return result;

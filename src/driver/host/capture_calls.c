@@ -21,14 +21,12 @@ static CUresult begin_check(CUstream stream) {
 
 
 CUresult host_cuStreamBeginCapture(CUstream hStream, CUstreamCaptureMode mode) {
-  CUresult result = host_check_stream(hStream);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_stream(hStream));
   if (!mode_is_valid(mode))
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   CUstream stream = host_stream_resolve(hStream);
-  result = begin_check(stream);
+  CUresult result = begin_check(stream);
   if (result == CUDA_SUCCESS) {
     CUgraph graph = host_graph_new();
     result = graph != NULL ? host_capture_begin(stream, graph, mode)
@@ -61,14 +59,12 @@ CUresult host_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
                                           const CUgraphEdgeData *dependencyData,
                                           size_t numDependencies,
                                           CUstreamCaptureMode mode) {
-  CUresult result = host_check_stream(hStream);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_stream(hStream));
   if (!mode_is_valid(mode))
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   CUstream stream = host_stream_resolve(hStream);
-  result = begin_check(stream);
+  CUresult result = begin_check(stream);
   if (result == CUDA_SUCCESS && !host_graph_is_live(hGraph))
     result = CUDA_ERROR_INVALID_VALUE;
   if (result == CUDA_SUCCESS && hGraph->capturing > 0)
@@ -112,12 +108,10 @@ static CUresult end_capture(CUstream stream, CUgraph *out) {
 
 
 CUresult host_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
-  CUresult result = host_check_stream(hStream);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_stream(hStream));
   host_lock();
   CUstream stream = host_stream_resolve(hStream);
-  result =
+  CUresult result =
       stream != NULL ? end_capture(stream, phGraph) : CUDA_ERROR_INVALID_HANDLE;
   host_unlock();
   return result;
@@ -146,14 +140,12 @@ static CUresult ask_check(CUstream stream) {
 
 CUresult host_cuStreamIsCapturing(CUstream hStream,
                                   CUstreamCaptureStatus *captureStatus) {
-  CUresult result = host_check_callback_stream(hStream);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_callback_stream(hStream));
   if (captureStatus == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   CUstream stream = host_stream_resolve(hStream);
-  result = ask_check(stream);
+  CUresult result = ask_check(stream);
   if (result == CUDA_SUCCESS)
     *captureStatus = status_of(stream);
   host_unlock();
@@ -175,14 +167,12 @@ CUresult host_cuStreamGetCaptureInfo(CUstream hStream,
                                      const CUgraphNode **dependencies_out,
                                      const CUgraphEdgeData **edgeData_out,
                                      size_t *numDependencies_out) {
-  CUresult result = host_check_stream(hStream);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_stream(hStream));
   if (captureStatus_out == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   CUstream stream = host_stream_resolve(hStream);
-  result = ask_check(stream);
+  CUresult result = ask_check(stream);
   if (result == CUDA_SUCCESS)
     *captureStatus_out = status_of(stream);
   if (result == CUDA_SUCCESS &&
@@ -210,11 +200,10 @@ CUresult host_cuStreamUpdateCaptureDependencies(
     CUstream hStream, CUgraphNode *dependencies,
     const CUgraphEdgeData *dependencyData, size_t numDependencies,
     unsigned int flags) {
-  CUresult result = host_check_stream(hStream);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_stream(hStream));
   if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
     return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = CUDA_SUCCESS;
   host_lock();
   CUstream stream = host_stream_resolve(hStream);
   host_capture *capture = stream != NULL ? stream->capture : NULL;
@@ -235,9 +224,7 @@ CUresult host_cuStreamUpdateCaptureDependencies(
 
 
 CUresult host_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
-  CUresult result = host_check_opened();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_opened());
   if (mode == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *mode = host_capture_exchange_mode(*mode);

@@ -135,12 +135,11 @@ CUresult host_cuGraphConditionalHandleCreate(
     CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx,
     unsigned int defaultLaunchValue, unsigned int flags) {
   (void)ctx; /* the device has one context */
-  CUresult result = host_check();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check());
   if (pHandle_out == NULL ||
       (flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT) != 0)
     return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = CUDA_SUCCESS;
   host_lock();
   uint64_t *handles = NULL;
   if (!host_graph_is_live(hGraph)) {

@@ -136,11 +136,10 @@ static void print_graph(FILE *out, CUgraph graph, bool verbose, int depth) {
 
 CUresult host_cuGraphDebugDotPrint(CUgraph hGraph, const char *path,
                                    unsigned int flags) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
   if (path == NULL)
     return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = CUDA_SUCCESS;
   host_lock();
   bool written = false;
   FILE *out = NULL;

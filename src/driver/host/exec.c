@@ -63,16 +63,14 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, cuuint64_t flags,
                             CUgraphNode *error, CUgraphInstantiateResult *why) {
   if (!host_graph_is_live(graph))
     return CUDA_ERROR_INVALID_VALUE;
-  CUresult result = host_capture_unsafe();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_capture_unsafe());
   if (graph->owner != NULL)
     return CUDA_ERROR_NOT_SUPPORTED; /* a part of another */
   bool single =
       host_graph_has_memory(graph) || host_graph_has_conditional(graph);
   if (single && graph->executables > 0)
     return CUDA_ERROR_NOT_SUPPORTED;
-  result = exec_new(out, graph, flags, error, why);
+  CUresult result = exec_new(out, graph, flags, error, why);
   if (result == CUDA_SUCCESS && single) {
     (*out)->claim = graph;
     graph->refs++;
@@ -95,18 +93,14 @@ static CUresult upload(CUgraphExec exec) {
 
 CUresult host_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
                                  unsigned long long flags) {
-  CUresult result = host_check();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check());
   if (phGraphExec == NULL || (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
     return CUDA_ERROR_INVALID_VALUE; /* there is no stream to upload in */
-  result = flags_check(flags);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(flags_check(flags));
   CUgraphNode error;
   CUgraphInstantiateResult why;
   host_lock();
-  result = instantiate(phGraphExec, hGraph, flags, &error, &why);
+  CUresult result = instantiate(phGraphExec, hGraph, flags, &error, &why);
   host_unlock();
   return result;
 }
@@ -115,21 +109,18 @@ CUresult host_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
 CUresult host_cuGraphInstantiateWithParams(
     CUgraphExec *phGraphExec, CUgraph hGraph,
     CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
-  CUresult result = host_check();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check());
   if (phGraphExec == NULL || instantiateParams == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   CUDA_GRAPH_INSTANTIATE_PARAMS *params = instantiateParams;
   params->hErrNode_out = NULL;
   params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
-  result = flags_check(params->flags);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(flags_check(params->flags));
   CUgraphNode error = NULL;
   CUgraphInstantiateResult why = CUDA_GRAPH_INSTANTIATE_ERROR;
   host_lock();
-  result = instantiate(phGraphExec, hGraph, params->flags, &error, &why);
+  CUresult result =
+      instantiate(phGraphExec, hGraph, params->flags, &error, &why);
   if (result == CUDA_SUCCESS &&
       (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) {
     result = upload(*phGraphExec);
@@ -155,12 +146,10 @@ void host_exec_destroy(CUgraphExec exec) {
 
 
 CUresult host_cuGraphExecDestroy(CUgraphExec hGraphExec) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
   host_lock();
-  result = exec_is_live(hGraphExec) ? host_capture_unsafe()
-                                    : CUDA_ERROR_INVALID_VALUE;
+  CUresult result = exec_is_live(hGraphExec) ? host_capture_unsafe()
+                                             : CUDA_ERROR_INVALID_VALUE;
   if (result == CUDA_SUCCESS)
     host_exec_destroy(hGraphExec);
   host_unlock();
@@ -310,23 +299,28 @@ static host_fence *pile_mark(CUgraphExec exec, CUstream stream) {
 }
 
 
+/* What launches and uploads ask of both; a capture that hears of either is
+   broken. */
+static CUresult stream_check(CUgraphExec exec, CUstream stream) {
+  if (!exec_is_live(exec))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (stream == NULL)
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (stream->capture == NULL)
+    return CUDA_SUCCESS;
+  host_capture_break(stream);
+  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+
 CUresult host_cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
-  CUresult result = host_check_callback_stream(hStream);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_callback_stream(hStream));
   host_fence *full = NULL;
   host_lock();
   CUstream stream = host_stream_resolve(hStream);
-  if (!exec_is_live(hGraphExec)) {
-    result = CUDA_ERROR_INVALID_VALUE;
-  } else if (stream == NULL) {
-    result = CUDA_ERROR_INVALID_HANDLE;
-  } else if (stream->capture != NULL) {
-    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    host_capture_break(stream);
-  } else if (stream == host_stream_resolve(CU_STREAM_LEGACY)) {
+  CUresult result = stream_check(hGraphExec, stream);
+  if (result == CUDA_SUCCESS && stream == host_stream_resolve(CU_STREAM_LEGACY))
     result = host_capture_legacy();
-  }
   if (result == CUDA_SUCCESS)
     result = memory_check(hGraphExec);
   if (result == CUDA_SUCCESS)
@@ -345,30 +339,19 @@ CUresult host_cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
 
 
 CUresult host_cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
-  CUresult result = host_check_callback_stream(hStream);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_callback_stream(hStream));
   host_lock();
-  CUstream stream = host_stream_resolve(hStream);
-  if (!exec_is_live(hGraphExec)) {
-    result = CUDA_ERROR_INVALID_VALUE;
-  } else if (stream == NULL) {
-    result = CUDA_ERROR_INVALID_HANDLE;
-  } else if (stream->capture != NULL) {
-    host_capture_break(stream);
-    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  } else {
+  CUresult result = stream_check(hGraphExec, host_stream_resolve(hStream));
+  if (result == CUDA_SUCCESS)
     result = upload(hGraphExec);
-  }
   host_unlock();
   return result;
 }
 
 
 CUresult host_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
+  CUresult result = CUDA_SUCCESS;
   host_lock();
   if (flags == NULL || !exec_is_live(hGraphExec))
     result = CUDA_ERROR_INVALID_VALUE;

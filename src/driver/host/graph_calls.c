@@ -6,9 +6,7 @@
 
 
 CUresult host_cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
   if (phGraph == NULL || flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
@@ -19,9 +17,8 @@ CUresult host_cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
 
 
 CUresult host_cuGraphDestroy(CUgraph hGraph) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
+  CUresult result = CUDA_SUCCESS;
   host_lock();
   if (!host_graph_is_live(hGraph))
     result = CUDA_ERROR_INVALID_VALUE;
@@ -39,15 +36,13 @@ CUresult host_cuGraphDestroy(CUgraph hGraph) {
 
 
 CUresult host_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
   if (phGraphClone == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
-  result = host_graph_is_live(originalGraph)
-               ? host_graph_copy(phGraphClone, originalGraph)
-               : CUDA_ERROR_INVALID_VALUE;
+  CUresult result = host_graph_is_live(originalGraph)
+                        ? host_graph_copy(phGraphClone, originalGraph)
+                        : CUDA_ERROR_INVALID_VALUE;
   host_unlock();
   return result;
 }
@@ -56,13 +51,11 @@ CUresult host_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) {
 CUresult host_cuGraphNodeFindInClone(CUgraphNode *phNode,
                                      CUgraphNode hOriginalNode,
                                      CUgraph hClonedGraph) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
   if (phNode == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
-  result = CUDA_ERROR_INVALID_VALUE;
+  CUresult result = CUDA_ERROR_INVALID_VALUE;
   if (host_graph_is_live(hClonedGraph) &&
       host_nodes_are_live(&hOriginalNode, 1) &&
       hClonedGraph->origin == hOriginalNode->graph->id)
@@ -106,11 +99,10 @@ static void write_end(node_writer *writer, size_t *count) {
 
 static CUresult list_nodes(CUgraph graph, CUgraphNode *nodes, size_t *count,
                            bool roots) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
   if (count == NULL)
     return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = CUDA_SUCCESS;
   host_lock();
   if (host_graph_is_live(graph)) {
     node_writer writer = {nodes, nodes != NULL ? *count : 0, 0};
@@ -151,11 +143,10 @@ static CUresult edges_lossy(const host_edges *edges,
 CUresult host_cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from,
                               CUgraphNode *to, CUgraphEdgeData *edgeData,
                               size_t *numEdges) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
   if (numEdges == NULL || (from == NULL) != (to == NULL))
     return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = CUDA_SUCCESS;
   host_lock();
   if (!host_graph_is_live(hGraph)) {
     host_unlock();
@@ -186,11 +177,10 @@ CUresult host_cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from,
 
 static CUresult list_edges(CUgraphNode node, bool incoming, CUgraphNode *nodes,
                            CUgraphEdgeData *edgeData, size_t *count) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
   if (count == NULL)
     return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = CUDA_SUCCESS;
   host_lock();
   if (!host_nodes_are_live(&node, 1)) {
     host_unlock();
@@ -251,11 +241,9 @@ CUresult host_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from,
                                      const CUgraphNode *to,
                                      const CUgraphEdgeData *edgeData,
                                      size_t numDependencies) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
   host_lock();
-  result = pairs_check(hGraph, from, to, edgeData, numDependencies);
+  CUresult result = pairs_check(hGraph, from, to, edgeData, numDependencies);
   size_t done = 0;
   while (result == CUDA_SUCCESS && done < numDependencies) {
     result = host_edge_add(from[done], to[done],
@@ -294,11 +282,9 @@ CUresult host_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
                                         const CUgraphNode *to,
                                         const CUgraphEdgeData *edgeData,
                                         size_t numDependencies) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
   host_lock();
-  result = pairs_check(hGraph, from, to, edgeData, numDependencies);
+  CUresult result = pairs_check(hGraph, from, to, edgeData, numDependencies);
   if (result == CUDA_SUCCESS)
     result = removal_check(hGraph);
   for (size_t i = 0; i < numDependencies && result == CUDA_SUCCESS; i++)
@@ -312,9 +298,8 @@ CUresult host_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
 
 
 CUresult host_cuGraphDestroyNode(CUgraphNode hNode) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
+  CUresult result = CUDA_SUCCESS;
   host_lock();
   if (!host_nodes_are_live(&hNode, 1))
     result = CUDA_ERROR_INVALID_VALUE;

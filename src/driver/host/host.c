@@ -20,37 +20,30 @@ const cgl_driver *cgl_driver_host(void) {
 }
 
 
-CUresult host_cuGetErrorName(CUresult error, const char **pStr) {
-  if (!pStr)
+static CUresult describe(CUresult error, bool by_name, const char **out) {
+  if (!out)
     return CUDA_ERROR_INVALID_VALUE;
   switch (error) {
-#define X(name, code, text) \
-  case code:                \
-    *pStr = #name;          \
+#define X(name, code, text)        \
+  case code:                       \
+    *out = by_name ? #name : text; \
     return CUDA_SUCCESS;
     CGL_CUDA_ERRORS(X)
 #undef X
   default:
-    *pStr = NULL;
+    *out = NULL;
     return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
 
+CUresult host_cuGetErrorName(CUresult error, const char **pStr) {
+  return describe(error, true, pStr);
+}
+
+
 CUresult host_cuGetErrorString(CUresult error, const char **pStr) {
-  if (!pStr)
-    return CUDA_ERROR_INVALID_VALUE;
-  switch (error) {
-#define X(name, code, text) \
-  case code:                \
-    *pStr = text;           \
-    return CUDA_SUCCESS;
-    CGL_CUDA_ERRORS(X)
-#undef X
-  default:
-    *pStr = NULL;
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  return describe(error, false, pStr);
 }
 
 

@@ -23,6 +23,15 @@
 /* A device allocation address is the host address itself. */
 #define host_pointer(dptr) ((void *)(uintptr_t)(dptr))
 
+/* Returns from the enclosing function what a check answered, unless that was
+   SUCCESS. */
+#define HOST_TRY(call)              \
+  do {                              \
+    CUresult try_result = (call);   \
+    if (try_result != CUDA_SUCCESS) \
+      return try_result;            \
+  } while (0)
+
 typedef struct host_fence host_fence;     /* scheduler.c */
 typedef struct host_capture host_capture; /* capture.c */
 typedef struct host_exec_run host_exec_run;

@@ -111,9 +111,7 @@ static CUresult alloc_op(host_op *op, host_block **block,
       pool->location.id != 0 ||
       (params->accessDescCount > 0 && params->accessDescs == NULL))
     return CUDA_ERROR_INVALID_VALUE;
-  CUresult result = host_block_new(block, params->bytesize);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_block_new(block, params->bytesize));
   *op = (host_op){.kind = HOST_OP_ALLOC, .alloc = *params};
   op->alloc.accessDescs = NULL; /* the one device has access anyway */
   op->alloc.accessDescCount = 0;

@@ -27,15 +27,13 @@ CUresult host_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                              const CUgraphEdgeData *dependencyData,
                              size_t numDependencies,
                              CUgraphNodeParams *nodeParams) {
-  CUresult result = host_check_opened();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_opened());
   if (phGraphNode == NULL || nodeParams == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   if (nodeParams->type == CU_GRAPH_NODE_TYPE_KERNEL && host_failed())
     return host_failed(); /* its function is of the context */
   host_lock();
-  result = add_check(hGraph, dependencies, numDependencies);
+  CUresult result = add_check(hGraph, dependencies, numDependencies);
   host_op op;
   host_block *block;
   if (result == CUDA_SUCCESS)
@@ -162,9 +160,7 @@ CUresult host_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
    unlocks on success. */
 static CUresult open_node(CUgraphNode node, host_op_kind kind,
                           const void *out) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
   if (out == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
@@ -176,9 +172,8 @@ static CUresult open_node(CUgraphNode node, host_op_kind kind,
 
 
 CUresult host_cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
+  CUresult result = CUDA_SUCCESS;
   host_lock();
   if (type == NULL || !host_nodes_are_live(&hNode, 1))
     result = CUDA_ERROR_INVALID_VALUE;
@@ -191,9 +186,7 @@ CUresult host_cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) {
 
 CUresult host_cuGraphKernelNodeGetParams(CUgraphNode hNode,
                                          CUDA_KERNEL_NODE_PARAMS *nodeParams) {
-  CUresult result = open_node(hNode, HOST_OP_KERNEL, nodeParams);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(open_node(hNode, HOST_OP_KERNEL, nodeParams));
   const host_kernel_op *kernel = &hNode->op.kernel;
   *nodeParams = (CUDA_KERNEL_NODE_PARAMS){
       .func = kernel->function,
@@ -213,9 +206,7 @@ CUresult host_cuGraphKernelNodeGetParams(CUgraphNode hNode,
 
 CUresult host_cuGraphMemcpyNodeGetParams(CUgraphNode hNode,
                                          CUDA_MEMCPY3D *nodeParams) {
-  CUresult result = open_node(hNode, HOST_OP_MEMCPY, nodeParams);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(open_node(hNode, HOST_OP_MEMCPY, nodeParams));
   *nodeParams = hNode->op.memcpy;
   host_unlock();
   return CUDA_SUCCESS;
@@ -224,9 +215,7 @@ CUresult host_cuGraphMemcpyNodeGetParams(CUgraphNode hNode,
 
 CUresult host_cuGraphMemsetNodeGetParams(CUgraphNode hNode,
                                          CUDA_MEMSET_NODE_PARAMS *nodeParams) {
-  CUresult result = open_node(hNode, HOST_OP_MEMSET, nodeParams);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(open_node(hNode, HOST_OP_MEMSET, nodeParams));
   const CUDA_MEMSET_NODE_PARAMS_v2 *set = &hNode->op.memset;
   *nodeParams =
       (CUDA_MEMSET_NODE_PARAMS){set->dst,         set->pitch, set->value,
@@ -238,9 +227,7 @@ CUresult host_cuGraphMemsetNodeGetParams(CUgraphNode hNode,
 
 CUresult host_cuGraphHostNodeGetParams(CUgraphNode hNode,
                                        CUDA_HOST_NODE_PARAMS *nodeParams) {
-  CUresult result = open_node(hNode, HOST_OP_HOST_FUNCTION, nodeParams);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(open_node(hNode, HOST_OP_HOST_FUNCTION, nodeParams));
   *nodeParams = hNode->op.host;
   host_unlock();
   return CUDA_SUCCESS;
@@ -249,9 +236,7 @@ CUresult host_cuGraphHostNodeGetParams(CUgraphNode hNode,
 
 CUresult host_cuGraphChildGraphNodeGetGraph(CUgraphNode hNode,
                                             CUgraph *phGraph) {
-  CUresult result = open_node(hNode, HOST_OP_CHILD, phGraph);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(open_node(hNode, HOST_OP_CHILD, phGraph));
   *phGraph = hNode->op.child;
   host_unlock();
   return CUDA_SUCCESS;
@@ -259,9 +244,7 @@ CUresult host_cuGraphChildGraphNodeGetGraph(CUgraphNode hNode,
 
 
 static CUresult get_event(CUgraphNode node, host_op_kind kind, CUevent *out) {
-  CUresult result = open_node(node, kind, out);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(open_node(node, kind, out));
   *out = node->op.event.event;
   host_unlock();
   return CUDA_SUCCESS;
@@ -283,9 +266,7 @@ CUresult host_cuGraphEventWaitNodeGetEvent(CUgraphNode hNode,
 CUresult
 host_cuGraphMemAllocNodeGetParams(CUgraphNode hNode,
                                   CUDA_MEM_ALLOC_NODE_PARAMS *params_out) {
-  CUresult result = open_node(hNode, HOST_OP_ALLOC, params_out);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(open_node(hNode, HOST_OP_ALLOC, params_out));
   *params_out = hNode->op.alloc;
   host_unlock();
   return CUDA_SUCCESS;
@@ -294,9 +275,7 @@ host_cuGraphMemAllocNodeGetParams(CUgraphNode hNode,
 
 CUresult host_cuGraphMemFreeNodeGetParams(CUgraphNode hNode,
                                           CUdeviceptr *dptr_out) {
-  CUresult result = open_node(hNode, HOST_OP_FREE, dptr_out);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(open_node(hNode, HOST_OP_FREE, dptr_out));
   *dptr_out = hNode->op.free;
   host_unlock();
   return CUDA_SUCCESS;
@@ -307,11 +286,10 @@ CUresult host_cuGraphMemFreeNodeGetParams(CUgraphNode hNode,
 
 CUresult host_cuGraphNodeSetParams(CUgraphNode hNode,
                                    CUgraphNodeParams *nodeParams) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
   if (nodeParams == NULL)
     return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = CUDA_SUCCESS;
   host_lock();
   host_op op;
   if (!host_nodes_are_live(&hNode, 1))
@@ -335,9 +313,8 @@ CUresult host_cuGraphNodeSetParams(CUgraphNode hNode,
 CUresult host_cuGraphKernelNodeGetAttribute(CUgraphNode hNode,
                                             CUkernelNodeAttrID attr,
                                             CUkernelNodeAttrValue *value_out) {
-  CUresult result = open_node(hNode, HOST_OP_KERNEL, value_out);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(open_node(hNode, HOST_OP_KERNEL, value_out));
+  CUresult result = CUDA_SUCCESS;
   CUkernelNodeAttrValue value = {{0}};
   switch (attr) {
   case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
@@ -361,9 +338,8 @@ CUresult host_cuGraphKernelNodeGetAttribute(CUgraphNode hNode,
 CUresult
 host_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
                                    const CUkernelNodeAttrValue *value) {
-  CUresult result = open_node(hNode, HOST_OP_KERNEL, value);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(open_node(hNode, HOST_OP_KERNEL, value));
+  CUresult result = CUDA_SUCCESS;
   switch (attr) {
   case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
     hNode->op.kernel.cooperative = value->cooperative != 0;

@@ -95,9 +95,7 @@ static CUresult add_child(compiler *c, host_exec_node *made, CUgraphNode node,
   made->ninner = 1;
   uint32_t first = c->drafts[program].nsteps;
   size_t link = c->drafts[program].nlinks;
-  CUresult result = add_level(c, made->inner, node->op.child, program, body);
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(add_level(c, made->inner, node->op.child, program, body));
   draft *d = &c->drafts[program];
   uint32_t end = d->nsteps;
   size_t nlinks = d->nlinks;
@@ -185,9 +183,7 @@ static CUresult add_node(compiler *c, host_exec_node *made, CUgraphNode node,
       .program = program,
       .nin = node->in.count,
   };
-  CUresult result = body ? body_check(c, node) : CUDA_SUCCESS;
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(body ? body_check(c, node) : CUDA_SUCCESS);
   if (!add_step(&c->drafts[program], node, &made->step))
     return CUDA_ERROR_OUT_OF_MEMORY;
   *exit = made->step;

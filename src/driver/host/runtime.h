@@ -21,15 +21,6 @@
 #define HOST_SM_THREADS 2048
 #define HOST_SPIN_NS 20000 /* longest wait awake before a thread sleeps */
 
-/* Returns from the enclosing function what a check answered, unless that was
-   SUCCESS. */
-#define HOST_TRY(call)              \
-  do {                              \
-    CUresult try_result = (call);   \
-    if (try_result != CUDA_SUCCESS) \
-      return try_result;            \
-  } while (0)
-
 static inline uint64_t host_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

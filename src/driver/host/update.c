@@ -147,10 +147,8 @@ static CUresult set_params(CUgraphExec exec, CUgraphNode handle,
     break;
   }
   host_op op;
-  CUresult result = host_node_params_set(&op, handle, node->latest, params);
-  if (result != CUDA_SUCCESS)
-    return result;
-  result = change_check(node->latest, &op);
+  HOST_TRY(host_node_params_set(&op, handle, node->latest, params));
+  CUresult result = change_check(node->latest, &op);
   if (result != CUDA_SUCCESS) {
     host_op_release(&op);
     return result;
@@ -162,13 +160,11 @@ static CUresult set_params(CUgraphExec exec, CUgraphNode handle,
 CUresult host_cuGraphExecNodeSetParams(CUgraphExec hGraphExec,
                                        CUgraphNode hNode,
                                        CUgraphNodeParams *nodeParams) {
-  CUresult result = host_check_object();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_object());
   if (nodeParams == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
-  result = set_params(hGraphExec, hNode, nodeParams);
+  CUresult result = set_params(hGraphExec, hNode, nodeParams);
   host_unlock();
   return result;
 }
@@ -218,9 +214,8 @@ static host_exec_node *switchable(CUgraphExec exec, CUgraphNode handle) {
 
 CUresult host_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
                                     unsigned int isEnabled) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
+  CUresult result = CUDA_SUCCESS;
   host_lock();
   host_exec_node *node = switchable(hGraphExec, hNode);
   bool enabled = isEnabled != 0;
@@ -240,9 +235,8 @@ CUresult host_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
 
 CUresult host_cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
                                     unsigned int *isEnabled) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
+  CUresult result = CUDA_SUCCESS;
   host_lock();
   host_exec_node *node = switchable(hGraphExec, hNode);
   if (node == NULL || isEnabled == NULL)
@@ -480,14 +474,13 @@ static CUgraphExecUpdateResult pair_level(CUgraphExec exec, host_level *level,
 
 CUresult host_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
                                 CUgraphExecUpdateResultInfo *resultInfo) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
   CUgraphExecUpdateResultInfo unread;
   if (resultInfo == NULL)
     resultInfo = &unread;
   *resultInfo =
       (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_SUCCESS};
+  CUresult result = CUDA_SUCCESS;
   host_lock();
   if (!host_handle_live(HOST_HANDLE_EXEC, hGraphExec) ||
       !host_graph_is_live(hGraph)) {

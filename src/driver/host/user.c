@@ -63,9 +63,7 @@ CUresult host_cuUserObjectCreate(CUuserObject *object_out, void *ptr,
                                  CUhostFn destroy_fn,
                                  unsigned int initialRefcount,
                                  unsigned int flags) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
   if (object_out == NULL || destroy_fn == NULL || initialRefcount == 0 ||
       initialRefcount > INT_MAX || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
     return CUDA_ERROR_INVALID_VALUE;
@@ -88,9 +86,8 @@ CUresult host_cuUserObjectCreate(CUuserObject *object_out, void *ptr,
 
 
 CUresult host_cuUserObjectRelease(CUuserObject object, unsigned int count) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
+  CUresult result = CUDA_SUCCESS;
   host_lock();
   if (!host_handle_live(HOST_HANDLE_USER_OBJECT, object) || count == 0 ||
       count > object->refs)
@@ -104,9 +101,7 @@ CUresult host_cuUserObjectRelease(CUuserObject object, unsigned int count) {
 
 CUresult host_cuGraphRetainUserObject(CUgraph graph, CUuserObject object,
                                       unsigned int count, unsigned int flags) {
-  CUresult result = host_check_process();
-  if (result != CUDA_SUCCESS)
-    return result;
+  HOST_TRY(host_check_process());
   if (count == 0 || count > INT_MAX ||
       (flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE) != 0)
     return CUDA_ERROR_INVALID_VALUE;
@@ -114,6 +109,7 @@ CUresult host_cuGraphRetainUserObject(CUgraph graph, CUuserObject object,
   host_user_reference *reference = malloc(sizeof *reference);
   if (reference == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result = CUDA_SUCCESS;
   host_lock();
   if (!host_graph_is_live(graph) ||
       !host_handle_live(HOST_HANDLE_USER_OBJECT, object) ||
