@@ -241,19 +241,6 @@ cgl_status cgl_clock_order(cgl_stream *stream, cgl_clock *before,
 }
 
 
-cgl_status cgl_stream_order_after(cgl_stream *stream, cgl_stream *before) {
-  static const char operation[] = "stream:wait";
-  cgl_status status =
-      cgl_check_device(&stream->object, &before->object, operation);
-  if (status || stream->clock == before->clock)
-    return status;
-  /* Inside a capture the order is an edge of its graph. */
-  if (stream->capture)
-    return cgl_stream_wait_stream(stream, before);
-  return cgl_clock_order(stream, before->clock, operation);
-}
-
-
 bool cgl_clock_is_lost(cgl_clock *clock) {
   pthread_mutex_lock(&clock->lock);
   bool lost = clock->lost;

@@ -39,10 +39,4 @@ struct cgl_event {
    `stream` (may be NULL), of this thread, or anybody's in global mode. */
 cgl_status cgl_check_may_wait(const cgl_stream *stream, const char *operation);
 
-/* Makes later work of `stream` wait for everything issued so far on `before`,
-   at the price of one event; nothing for the same stream.  When `before`
-   captures by now, for all before its capture; when `stream` captures, as
-   cgl_stream_wait_stream.  cuEventRecord, cuStreamWaitEvent */
-cgl_status cgl_stream_order_after(cgl_stream *stream, cgl_stream *before);
-
 #endif

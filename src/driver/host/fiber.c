@@ -427,9 +427,3 @@ int cgl_fiber_is_guard(const void *address) {
   size_t offset = (size_t)(at - b->stacks);
   return offset % b->slot < b->guard && offset / b->slot < b->nguards;
 }
-
-
-int cgl_fiber_current(void) {
-  const block *b = mine;
-  return b && b->converted ? (int)b->current : -1;
-}

@@ -38,7 +38,4 @@ void cgl_fiber_thread_exit(void);
    stacks: the kernel overflowed its stack.  Safe in a signal handler. */
 int cgl_fiber_is_guard(const void *address);
 
-/* The thread of the block that the calling thread runs as a fiber, or -1. */
-int cgl_fiber_current(void);
-
 #endif

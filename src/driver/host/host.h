@@ -322,14 +322,12 @@ void host_capture_forget_event(CUevent event);
 /* Under host_lock: device memory of `bytes` with guard pages (or with its end
    against one: CGRAPHLUA_HOST_GUARD=1), counted against the device's size. */
 CUresult host_memory_alloc(CUdeviceptr *out, size_t bytes);
-CUresult host_memory_free(CUdeviceptr address);
 /* Graph memory (alloc nodes): an address range fixed for the graph's life;
    commit maps it and counts it, or answers OUT_OF_MEMORY; decommit undoes. */
 CUresult host_memory_reserve(CUdeviceptr *out, size_t bytes);
 CUresult host_memory_commit(CUdeviceptr address);
 CUresult host_memory_decommit(CUdeviceptr address);
 void host_memory_unreserve(CUdeviceptr address);
-bool host_memory_committed(CUdeviceptr address);
 /* copy.c, under host_lock: fill a copy or memset op after checking it against
    the known memory.  Pitches and heights of 0 are defaulted, sides of UNIFIED
    memory stay so; INVALID_VALUE when a range leaves its allocation, for an

@@ -179,15 +179,6 @@ CUresult host_memory_alloc(CUdeviceptr *out, size_t bytes) {
 }
 
 
-CUresult host_memory_free(CUdeviceptr address) {
-  host_range *r = host_range_find((uintptr_t)address);
-  if (!r || r->start != address || r->kind != HOST_RANGE_ALLOC || r->dying)
-    return CUDA_ERROR_INVALID_VALUE;
-  host_memory_drop(r);
-  return CUDA_SUCCESS;
-}
-
-
 /* ---- memory of graphs ---- */
 
 static host_range *graph_range(CUdeviceptr address) {
@@ -260,12 +251,6 @@ void host_memory_bury(void) {
     graveyard = r->free_next;
     host_memory_drop(r);
   }
-}
-
-
-bool host_memory_committed(CUdeviceptr address) {
-  const host_range *r = graph_range(address);
-  return r && r->committed;
 }
 
 
