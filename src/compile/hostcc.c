@@ -157,6 +157,55 @@ static void add_word(command *c, const char *word) {
 }
 
 
+static const char *const common_options[] = {
+    "-O3",
+    "-march=native",
+    "-fPIC",
+    "-shared",
+    "-pipe",
+    "-x",
+    "c++",
+    "-fvisibility=hidden",
+    "-fno-semantic-interposition",
+    "-fno-trapping-math",
+    "-fno-math-errno",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-strict-aliasing",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-stack-protector",
+    "-fcf-protection=none",
+    "-Wno-unknown-pragmas",
+    "-Wno-attributes",
+    NULL,
+};
+
+static const char *const gcc_options[] = {
+    "-fno-gnu-unique",
+    "-Wno-builtin-declaration-mismatch",
+    /* both take the address of threadIdx, which then is memory that any
+       store may change, in all kernels of the source */
+    "-fno-tree-slp-vectorize",
+    "-fno-store-merging",
+    "-fdiagnostics-color=never",
+    "-fmax-errors=20",
+    "-fno-diagnostics-show-caret",
+    "--param",
+    "logical-op-non-short-circuit=0",
+    "--param",
+    "max-unswitch-insns=400",
+    "--param", /* the next one depends on the version */
+    NULL,
+};
+
+static const char *const clang_options[] = {
+    "-fno-color-diagnostics", "-fno-caret-diagnostics",
+    "-Wno-ignored-attributes", "-Wno-pass-failed", NULL};
+
+static const char *const link_options[] = {
+    "-nostartfiles", "-nodefaultlibs", "-lm", "-lc", "-lgcc", NULL};
+
+
 /* What of the caller's options means something to a C++ compiler; NVRTC's
    other options are silently left to NVRTC. */
 static void add_options(command *c, const cgl_source *s) {
@@ -180,66 +229,27 @@ static void add_options(command *c, const cgl_source *s) {
 }
 
 
+static void add_words(command *c, const char *const *words) {
+  while (*words)
+    add_word(c, *words++);
+}
+
+
 static void build_command(command *c, const cgl_host_job *h) {
   const cgl_cxx *cxx = h->cxx;
-  static const char *const common[] = {
-      "-O3",
-      "-march=native",
-      "-fPIC",
-      "-shared",
-      "-pipe",
-      "-x",
-      "c++",
-      "-fvisibility=hidden",
-      "-fno-semantic-interposition",
-      "-fno-trapping-math",
-      "-fno-math-errno",
-      "-fno-exceptions",
-      "-fno-rtti",
-      "-fno-strict-aliasing",
-      "-fno-asynchronous-unwind-tables",
-      "-fno-stack-protector",
-      "-fcf-protection=none",
-      "-Wno-unknown-pragmas",
-      "-Wno-attributes",
-  };
-  static const char *const gcc[] = {
-      "-fno-gnu-unique",
-      "-Wno-builtin-declaration-mismatch",
-      /* both take the address of threadIdx, which then is memory that any
-         store may change, in all kernels of the source */
-      "-fno-tree-slp-vectorize",
-      "-fno-store-merging",
-      "-fdiagnostics-color=never",
-      "-fmax-errors=20",
-      "-fno-diagnostics-show-caret",
-      "--param",
-      "logical-op-non-short-circuit=0",
-      "--param",
-      "max-unswitch-insns=400",
-  };
-  /* gcc 13 counts the nesting under another name. */
-  const char *unswitch =
-      cxx->major >= 13 ? "max-unswitch-depth=8" : "max-unswitch-level=8";
-  static const char *const clang[] = {
-      "-fno-color-diagnostics", "-fno-caret-diagnostics",
-      "-Wno-ignored-attributes", "-Wno-pass-failed"};
   for (size_t i = 0; i < cxx->nwords; i++)
     add_word(c, cxx->words[i]);
-  for (size_t i = 0; i < sizeof common / sizeof *common; i++)
-    add_word(c, common[i]);
+  add_words(c, common_options);
   if (cxx->clang)
-    for (size_t i = 0; i < sizeof clang / sizeof *clang; i++)
-      add_word(c, clang[i]);
-  else
-    for (size_t i = 0; i < sizeof gcc / sizeof *gcc; i++)
-      add_word(c, gcc[i]);
-  if (!cxx->clang) {
-    add_word(c, "--param");
-    add_word(c, unswitch);
+    add_words(c, clang_options);
+  else {
+    add_words(c, gcc_options);
+    /* gcc 13 counts the nesting under another name. */
+    add_word(c, cxx->major >= 13 ? "max-unswitch-depth=8"
+                                 : "max-unswitch-level=8");
+    if (h->dump_option)
+      add_word(c, h->dump_option);
   }
-  if (!cxx->clang && h->dump_option)
-    add_word(c, h->dump_option);
   /* #line does not change where the compiler looks. */
   add_word(c, "-iquote");
   add_word(c, h->job->folder);
@@ -247,11 +257,7 @@ static void build_command(command *c, const cgl_host_job *h) {
   add_word(c, h->input);
   add_word(c, "-o");
   add_word(c, h->output);
-  add_word(c, "-nostartfiles");
-  add_word(c, "-nodefaultlibs");
-  add_word(c, "-lm");
-  add_word(c, "-lc");
-  add_word(c, "-lgcc");
+  add_words(c, link_options);
   c->argv[c->n] = NULL;
 }
 

@@ -39,6 +39,13 @@ int cgl_token_is(const cgl_token *token, const char *word) {
 }
 
 
+int cgl_token_is_of(const cgl_token *token, const char *const *words) {
+  while (*words && !cgl_token_is(token, *words))
+    words++;
+  return *words != NULL;
+}
+
+
 int cgl_token_same(const cgl_token *a, const cgl_token *b) {
   return a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
 }

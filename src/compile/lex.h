@@ -47,6 +47,12 @@ void cgl_tokens_free(cgl_tokens *tokens);
 /* True when the token is spelled exactly `word`. */
 int cgl_token_is(const cgl_token *token, const char *word);
 
+/* True when it is spelled like one of the words, a row that ends with NULL;
+   the macro takes the words themselves. */
+int cgl_token_is_of(const cgl_token *token, const char *const *words);
+#define cgl_token_is_any(token, ...) \
+  cgl_token_is_of(token, (const char *const[]){__VA_ARGS__, NULL})
+
 /* True when both tokens are spelled alike. */
 int cgl_token_same(const cgl_token *a, const cgl_token *b);
 

@@ -78,8 +78,7 @@ static void read_template(cursor *c, prefix *out) {
     if (stop > end - 1)
       stop = end - 1;
     size_t last = equal ? equal : stop;
-    parameter.is_type =
-        cgl_token_is(&c->at[i], "typename") || cgl_token_is(&c->at[i], "class");
+    parameter.is_type = cgl_token_is_any(&c->at[i], "typename", "class");
     if (last > i && c->at[last - 1].kind == CGL_TOKEN_NAME)
       parameter.name = c->at[last - 1];
     if (equal && equal + 1 < stop) {
@@ -116,7 +115,7 @@ static size_t find_end(const cursor *c, int *body) {
       i = end;
       continue;
     }
-    if (cgl_token_is(t, "(") || cgl_token_is(t, "[")) {
+    if (cgl_token_is_any(t, "(", "[")) {
       parameters |= cgl_token_is(t, "(");
       i = cgl_tokens_close(c->at, c->count, i);
       continue;
@@ -128,14 +127,10 @@ static size_t find_end(const cursor *c, int *body) {
 
 
 static int takes_arguments(const cgl_token *t) {
-  static const char *const words[] = {
-      "__launch_bounds__", "__attribute__",    "__attribute", "alignas",
-      "__align__",         "__cluster_dims__", "__maxnreg__", "__declspec",
-      "__block_size__",    "noexcept",         "decltype"};
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (cgl_token_is(t, words[i]))
-      return 1;
-  return 0;
+  return cgl_token_is_any(t, "__launch_bounds__", "__attribute__",
+                          "__attribute", "alignas", "__align__",
+                          "__cluster_dims__", "__maxnreg__", "__declspec",
+                          "__block_size__", "noexcept", "decltype");
 }
 
 
@@ -165,6 +160,34 @@ static void add_kernel(cgl_program *p, const cgl_declared *made) {
 }
 
 
+/* Reads up to the parameters; returns the index of their "(", or 0 where no
+   kernel is declared. */
+static size_t read_name(const cgl_token *at, size_t count, cgl_declared *made) {
+  for (size_t i = 0; i < count;) {
+    if (i + 1 < count && at[i].kind == CGL_TOKEN_NAME &&
+        cgl_token_is(&at[i + 1], "(")) {
+      size_t end = cgl_tokens_close(at, count, i + 1);
+      if (cgl_token_is(&at[i], "__launch_bounds__")) {
+        made->bounds = &at[i + 2];
+        while (i + 2 + made->nbounds + 1 < end &&
+               !cgl_token_is(&made->bounds[made->nbounds], ","))
+          made->nbounds++;
+      } else if (!takes_arguments(&at[i])) {
+        made->name = at[i];
+        return i + 1;
+      }
+      i = end;
+    } else if (cgl_token_is_any(&at[i], "[", "{"))
+      i = cgl_tokens_close(at, count, i);
+    else if (i && cgl_token_is(&at[i], "<"))
+      return 0; /* an explicit specialisation: the primary template counts */
+    else
+      i++;
+  }
+  return 0;
+}
+
+
 static void read_kernel(cgl_program *p, const cgl_token *at, size_t count,
                         const char *scope, const prefix *pre, int body) {
   cgl_declared made = {.scope = scope,
@@ -173,29 +196,7 @@ static void read_kernel(cgl_program *p, const cgl_token *at, size_t count,
                        .defined = body,
                        .chunk = p->nchunks,
                        .aliases = p->aliases};
-  size_t i = 0, open = 0;
-  while (i < count && !open) {
-    if (i + 1 < count && at[i].kind == CGL_TOKEN_NAME &&
-        cgl_token_is(&at[i + 1], "(")) {
-      size_t end = cgl_tokens_close(at, count, i + 1);
-      if (cgl_token_is(&at[i], "__launch_bounds__")) {
-        made.bounds = &at[i + 2];
-        while (i + 2 + made.nbounds + 1 < end &&
-               !cgl_token_is(&made.bounds[made.nbounds], ","))
-          made.nbounds++;
-      } else if (!takes_arguments(&at[i])) {
-        made.name = at[i];
-        open = i + 1;
-        break;
-      }
-      i = end;
-    } else if (cgl_token_is(&at[i], "[") || cgl_token_is(&at[i], "{"))
-      i = cgl_tokens_close(at, count, i);
-    else if (i && cgl_token_is(&at[i], "<"))
-      return; /* an explicit specialisation: the primary template counts */
-    else
-      i++;
-  }
+  size_t open = read_name(at, count, &made);
   size_t close = cgl_tokens_close(at, count, open);
   if (!open || close < open + 2 || !cgl_token_is(&at[close - 1], ")"))
     return;
@@ -217,6 +218,27 @@ static void read_kernel(cgl_program *p, const cgl_token *at, size_t count,
 }
 
 
+static void add_variable(cgl_program *p, const char *scope,
+                         const cgl_token *name, int constant, int internal) {
+  cgl_variable *variables = grow(p, p->variables, p->nvariables,
+                                 &p->variable_room, sizeof *variables);
+  if (!variables)
+    return;
+  p->variables = variables;
+  cgl_text whole = {0};
+  cgl_text_put(&whole, scope);
+  cgl_text_add(&whole, name->text, name->length);
+  char *copy =
+      whole.failed ? NULL : cgl_arena_copy(&p->arena, whole.data, whole.length);
+  cgl_text_free(&whole);
+  if (copy)
+    variables[p->nvariables++] = (cgl_variable){.name = copy,
+                                                .lowered = copy,
+                                                .constant = constant,
+                                                .internal = internal};
+}
+
+
 /* `__constant__ float a[4], b;`: every declared name. */
 static void read_variables(cgl_program *p, const cgl_token *at, size_t count,
                            const char *scope, const prefix *pre) {
@@ -225,53 +247,26 @@ static void read_variables(cgl_program *p, const cgl_token *at, size_t count,
     if (cgl_token_is(&at[i], "extern"))
       return;
     constant |= cgl_token_is(&at[i], "__constant__");
-    internal |= cgl_token_is(&at[i], "static") ||
-                cgl_token_is(&at[i], "const") ||
-                cgl_token_is(&at[i], "constexpr");
+    internal |= cgl_token_is_any(&at[i], "static", "const", "constexpr");
     if (cgl_token_is(&at[i], "("))
       i = cgl_tokens_close(at, count, i) - 1;
   }
-  size_t i = 0;
+  if (pre->is_template)
+    return;
   int seen = 0; /* the declarator's name has been found */
-  for (; i < count; i++) {
+  for (size_t i = 0; i < count; i++) {
     const cgl_token *t = &at[i];
     if (t->kind == CGL_TOKEN_NAME && takes_arguments(t) && i + 1 < count &&
-        cgl_token_is(&at[i + 1], "(")) {
+        cgl_token_is(&at[i + 1], "("))
       i = cgl_tokens_close(at, count, i + 1) - 1;
-      continue;
-    }
-    if (cgl_token_is(t, "<") && !seen) {
+    else if (cgl_token_is(t, "<") && !seen)
       i = cgl_tokens_close_angle(at, count, i) - 1;
-      continue;
-    }
-    int ends =
-        i + 1 < count &&
-        (cgl_token_is(&at[i + 1], "[") || cgl_token_is(&at[i + 1], "=") ||
-         cgl_token_is(&at[i + 1], ";") || cgl_token_is(&at[i + 1], ",") ||
-         cgl_token_is(&at[i + 1], "{"));
-    if (!seen && ends && t->kind == CGL_TOKEN_NAME &&
-        !cgl_token_is_type_word(t) && i > 0) {
-      cgl_variable *variables = grow(p, p->variables, p->nvariables,
-                                     &p->variable_room, sizeof *variables);
-      cgl_text name = {0};
-      if (!variables)
-        return;
-      p->variables = variables;
-      cgl_text_put(&name, scope);
-      cgl_text_add(&name, t->text, t->length);
-      char *copy = name.failed
-                       ? NULL
-                       : cgl_arena_copy(&p->arena, name.data, name.length);
-      cgl_text_free(&name);
-      if (copy && !pre->is_template)
-        variables[p->nvariables++] =
-            (cgl_variable){.name = copy,
-                           .lowered = copy,
-                           .constant = constant,
-                           .internal = internal && !pre->c_linkage};
+    else if (!seen && i > 0 && i + 1 < count && t->kind == CGL_TOKEN_NAME &&
+             !cgl_token_is_type_word(t) &&
+             cgl_token_is_any(&at[i + 1], "[", "=", ";", ",", "{")) {
+      add_variable(p, scope, t, constant, internal && !pre->c_linkage);
       seen = 1;
-    } else if (cgl_token_is(t, "[") || cgl_token_is(t, "{") ||
-               cgl_token_is(t, "("))
+    } else if (cgl_token_is_any(t, "[", "{", "("))
       i = cgl_tokens_close(at, count, i) - 1;
     else if (cgl_token_is(t, ","))
       seen = 0;
@@ -355,8 +350,7 @@ static int is_function(const cgl_token *at, size_t count) {
     if (takes_arguments(&at[i]) && i + 1 < count &&
         cgl_token_is(&at[i + 1], "("))
       i = cgl_tokens_close(at, count, i + 1) - 1;
-    else if (cgl_token_is(&at[i], "=") || cgl_token_is(&at[i], "{") ||
-             cgl_token_is(&at[i], "[") || cgl_token_is(&at[i], ";"))
+    else if (cgl_token_is_any(&at[i], "=", "{", "[", ";"))
       return 0;
   }
   return 0;
@@ -377,11 +371,10 @@ static void read_declaration(cursor *c, const char *scope, const prefix *pre) {
   if (!chunks)
     return;
   p->chunks = chunks;
-  int record = cgl_token_is(at, "struct") || cgl_token_is(at, "class") ||
-               cgl_token_is(at, "union") || cgl_token_is(at, "enum");
+  int record = cgl_token_is_any(at, "struct", "class", "union", "enum");
   if (has_word(at, count, "__global__"))
     read_kernel(p, at, count, scope, pre, body);
-  else if (cgl_token_is(at, "typedef") || cgl_token_is(at, "using"))
+  else if (cgl_token_is_any(at, "typedef", "using"))
     read_alias(p, at, count, pre);
   else {
     if (record && !body)

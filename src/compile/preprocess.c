@@ -366,8 +366,7 @@ static int condition(cgl_pp *pp, const cgl_token *at, size_t count) {
       const cgl_token *name = &at[i + 1 + (size_t)bracket];
       cgl_tokens_add(&plain, find_macro(pp, name) ? one : zero);
       i += bracket ? 3 : 1;
-    } else if ((cgl_token_is(&at[i], "__has_include") ||
-                cgl_token_is(&at[i], "__has_builtin")) &&
+    } else if (cgl_token_is_any(&at[i], "__has_include", "__has_builtin") &&
                i + 1 < count && cgl_token_is(&at[i + 1], "(")) {
       cgl_tokens_add(&plain, zero);
       i = cgl_tokens_close(at, count, i + 1) - 1;
@@ -505,8 +504,7 @@ static void directive(cgl_pp *pp, const cgl_token *at, size_t count,
     return;
   group *g = &groups[*ngroups - 1];
   int has_name = count > 1;
-  if (cgl_token_is(at, "if") || cgl_token_is(at, "ifdef") ||
-      cgl_token_is(at, "ifndef")) {
+  if (cgl_token_is_any(at, "if", "ifdef", "ifndef")) {
     int value = 0;
     if (g->active && cgl_token_is(at, "if"))
       value = condition(pp, at + 1, count - 1);

@@ -29,12 +29,6 @@ static int is_barrier(const cgl_token *t) {
 }
 
 
-static int is_position(const cgl_token *t) {
-  return cgl_token_is(t, "threadIdx") || cgl_token_is(t, "blockIdx") ||
-         cgl_token_is(t, "blockDim") || cgl_token_is(t, "gridDim");
-}
-
-
 /* Does `blockIdx.x` or its like start at i? */
 static int is_axis(const cgl_token *at, size_t count, size_t i,
                    const char *object) {
@@ -90,8 +84,7 @@ static int is_local_array(const cgl_token *at, size_t i) {
   if (i < 2 || !cgl_token_is(&at[i], "[") || at[i - 1].kind != CGL_TOKEN_NAME)
     return 0;
   const cgl_token *before = &at[i - 2];
-  if (cgl_token_is(before, "return") || cgl_token_is(before, "else") ||
-      cgl_token_is(before, "do"))
+  if (cgl_token_is_any(before, "return", "else", "do"))
     return 0;
   return before->kind == CGL_TOKEN_NAME || cgl_token_is(before, ">");
 }
@@ -104,13 +97,13 @@ static unsigned own_features(const cgl_token *at, size_t count) {
     const cgl_token *t = &at[i];
     size_t n;
     body |= cgl_token_is(t, "{");
-    if (!body && (cgl_token_is(t, "&") || cgl_token_is(t, "&&")))
+    if (!body && cgl_token_is_any(t, "&", "&&"))
       features |= CGL_TAKES_REFERENCE;
     if (body && is_local_array(at, i))
       features |= CGL_USES_LOCALS;
     if (t->kind != CGL_TOKEN_NAME)
       continue;
-    if (is_position(t) || cgl_token_draws(t))
+    if (cgl_token_is_position(t) || cgl_token_draws(t))
       features |= CGL_USES_INDEX;
     if (cgl_token_is(t, "__shared__")) {
       features |= CGL_USES_SHARED;
@@ -118,14 +111,13 @@ static unsigned own_features(const cgl_token *at, size_t count) {
         features |= CGL_USES_DYNAMIC;
     } else if (is_barrier(t))
       features |= CGL_USES_BARRIER;
-    else if (cgl_token_is(t, "asm") || cgl_token_is(t, "__asm__"))
+    else if (cgl_token_is_any(t, "asm", "__asm__"))
       features |= CGL_NEEDS_THREADS;
     else if ((n = idiom(at, count, i)))
       i += n - 1;
-    else if (cgl_token_is(t, "threadIdx") || cgl_token_is(t, "blockIdx")) {
-      int other =
-          i + 2 < count && cgl_token_is(&at[i + 1], ".") &&
-          (cgl_token_is(&at[i + 2], "y") || cgl_token_is(&at[i + 2], "z"));
+    else if (cgl_token_is_any(t, "threadIdx", "blockIdx")) {
+      int other = i + 2 < count && cgl_token_is(&at[i + 1], ".") &&
+                  cgl_token_is_any(&at[i + 2], "y", "z");
       if (!other)
         features |= CGL_NEEDS_THREADS;
     }

@@ -44,8 +44,7 @@ static size_t find_word(const cgl_token *at, size_t count, size_t i,
     const cgl_token *t = &at[i];
     if (cgl_token_is(t, word))
       return i;
-    if (cgl_token_is(t, "[") || cgl_token_is(t, ";") || cgl_token_is(t, "{") ||
-        cgl_token_is(t, "=") || cgl_token_is(t, "#"))
+    if (cgl_token_is_any(t, "[", ";", "{", "=", "#"))
       return count;
   }
   return count;
@@ -136,8 +135,7 @@ void cgl_source_rewrite(const cgl_source *source, int host,
       while (end < row.count && !row.at[end].first)
         end++;
       drop_include(&e, t, end - i);
-    } else if (host &&
-               (cgl_token_is(t, "extern") || cgl_token_is(t, "__shared__")))
+    } else if (host && cgl_token_is_any(t, "extern", "__shared__"))
       share_array(&e, row.at, row.count, i);
   }
   copy_to(&e, source->text + source->length);

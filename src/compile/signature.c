@@ -8,8 +8,7 @@
 /* The end of the list element that starts at i: the index of its comma. */
 static size_t element_end(const cgl_token *at, size_t count, size_t i) {
   while (i < count && !cgl_token_is(&at[i], ",")) {
-    if (cgl_token_is(&at[i], "(") || cgl_token_is(&at[i], "[") ||
-        cgl_token_is(&at[i], "{"))
+    if (cgl_token_is_any(&at[i], "(", "[", "{"))
       i = cgl_tokens_close(at, count, i);
     else if (cgl_token_is(&at[i], "<"))
       i = cgl_tokens_close_angle(at, count, i);

@@ -47,7 +47,7 @@ static int letters(const cgl_token *at, size_t count, char out[8]) {
       c = 'G';
     if (c)
       i += 2;
-    else if (cgl_token_is(t, "*") || cgl_token_is(t, "+"))
+    else if (cgl_token_is_any(t, "*", "+"))
       c = *t->text;
     else if (cgl_token_is(t, "(")) {
       size_t end = cgl_tokens_close(at, count, i), k = i + 1;
@@ -96,35 +96,23 @@ static int is_one_of(const cgl_token *t, const cgl_token *const *list,
 }
 
 
-static int names_position(const cgl_token *t) {
-  return cgl_token_is(t, "threadIdx") || cgl_token_is(t, "blockIdx") ||
-         cgl_token_is(t, "blockDim") || cgl_token_is(t, "gridDim");
-}
-
-
 /* Positions along x, whole or in part; y and z are the same for a row.  What
    a kernel draws depends on its thread. */
 static int mentions_position(const cgl_token *at, size_t count) {
   for (size_t i = 0; i < count; i++)
     if (cgl_token_draws(&at[i]))
       return 1;
-    else if (names_position(&at[i]) &&
+    else if (cgl_token_is_position(&at[i]) &&
              !(i + 2 < count && cgl_token_is(&at[i + 1], ".") &&
-               (cgl_token_is(&at[i + 2], "y") ||
-                cgl_token_is(&at[i + 2], "z"))))
+               cgl_token_is_any(&at[i + 2], "y", "z")))
       return 1;
   return 0;
 }
 
 
 static int is_assignment(const cgl_token *t) {
-  static const char *const words[] = {
-      "=",  "+=", "-=",  "*=",  "/=", "%=", "&=",
-      "|=", "^=", "<<=", ">>=", "++", "--"};
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (cgl_token_is(t, words[i]))
-      return 1;
-  return 0;
+  return cgl_token_is_any(t, "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
+                          "^=", "<<=", ">>=", "++", "--");
 }
 
 
@@ -135,7 +123,7 @@ static int read_declaration(reader *r) {
   while (end < r->count && !cgl_token_is(&r->at[end], ";")) {
     if (!equal && cgl_token_is(&r->at[end], "="))
       equal = end;
-    if (cgl_token_is(&r->at[end], "{") || cgl_token_is(&r->at[end], "[") ||
+    if (cgl_token_is_any(&r->at[end], "{", "[") ||
         (!equal && cgl_token_is(&r->at[end], "(")))
       return 0;
     end++;
@@ -146,8 +134,7 @@ static int read_declaration(reader *r) {
   const cgl_token *name = &r->at[equal - 1], *value = &r->at[equal + 1];
   size_t n = end - equal - 1;
   for (size_t i = r->i; i < equal; i++)
-    if (cgl_token_is(&r->at[i], ",") || cgl_token_is(&r->at[i], "static") ||
-        cgl_token_is(&r->at[i], "&"))
+    if (cgl_token_is_any(&r->at[i], ",", "static", "&"))
       return 0;
   for (size_t i = 0; i < n; i++)
     if (cgl_token_is(&value[i], ",") || is_assignment(&value[i]))
@@ -191,13 +178,13 @@ static int is_free_body(const reader *r, const cgl_token *variable,
       return 0;
     if (!cgl_token_same(t, variable) && !is_one_of(t, r->outer, r->nouter))
       continue;
-    if (i && (cgl_token_is(&at[i - 1], ".") || cgl_token_is(&at[i - 1], "->")))
+    if (i && cgl_token_is_any(&at[i - 1], ".", "->"))
       continue; /* a member that happens to have the name */
     if (i + 1 < count && is_assignment(&at[i + 1]))
       return 0;
     if (i + 1 < count && cgl_token_is(&at[i + 1], "."))
       return 0; /* a struct, which may change */
-    if (i && (cgl_token_is(&at[i - 1], "++") || cgl_token_is(&at[i - 1], "--")))
+    if (i && cgl_token_is_any(&at[i - 1], "++", "--"))
       return 0;
     if (i && cgl_token_is(&at[i - 1], "&") &&
         (i < 2 ||
@@ -244,7 +231,7 @@ static int is_plain_bound(const cgl_loop *loop) {
       if (cgl_token_is(t, refused[k]))
         return 0;
     if (is_assignment(t) || cgl_token_same(t, loop->variable) ||
-        names_position(t))
+        cgl_token_is_position(t))
       return 0;
   }
   return 1;
@@ -264,8 +251,8 @@ static int read_header(const reader *r, const cgl_token *at, size_t count,
   if (equal < 2 || equal + 1 >= first)
     return 0;
   for (size_t i = 0; i < equal; i++)
-    if (at[i].kind != CGL_TOKEN_NAME || cgl_token_is(&at[i], "auto") ||
-        cgl_token_is(&at[i], "const"))
+    if (at[i].kind != CGL_TOKEN_NAME ||
+        cgl_token_is_any(&at[i], "auto", "const"))
       return 0;
   out->type = at;
   out->ntype = equal - 1;

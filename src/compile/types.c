@@ -85,6 +85,7 @@ static const char *const type_words[] = {
     "__grid_constant__",
     "wchar_t",
     "auto",
+    NULL,
 };
 
 
@@ -109,10 +110,13 @@ uint32_t cgl_kind_size(cgl_kind kind) {
 
 
 int cgl_token_is_type_word(const cgl_token *token) {
-  for (size_t i = 0; i < sizeof type_words / sizeof *type_words; i++)
-    if (cgl_token_is(token, type_words[i]))
-      return 1;
-  return 0;
+  return cgl_token_is_of(token, type_words);
+}
+
+
+int cgl_token_is_position(const cgl_token *token) {
+  return cgl_token_is_any(token, "threadIdx", "blockIdx", "blockDim",
+                          "gridDim");
 }
 
 
@@ -191,13 +195,12 @@ static int find_known(const cgl_token *name, spec *out) {
   for (size_t i = 0; i < sizeof named_types / sizeof *named_types; i++)
     if (cgl_token_is(name, named_types[i].word))
       return out->kind = named_types[i].kind, 1;
-  if (cgl_token_is(name, "dim3") || cgl_token_is(name, "uint3")) {
+  if (cgl_token_is_any(name, "dim3", "uint3")) {
     out->kind = CGL_KIND_UINT32;
     out->lanes = 3;
     return 1;
   }
-  if (cgl_token_is(name, "__nv_bfloat162") ||
-      cgl_token_is(name, "nv_bfloat162")) {
+  if (cgl_token_is_any(name, "__nv_bfloat162", "nv_bfloat162")) {
     out->kind = CGL_KIND_BFLOAT16;
     out->lanes = 2;
     return 1;
@@ -261,67 +264,85 @@ static void add_pointer(spec *out) {
 }
 
 
+/* What the words of a type have said so far. */
+typedef struct reading {
+  spec said;
+  int bits, is_unsigned, integer; /* of int, long, unsigned and their like */
+  int resolved;                   /* said.kind is known, whatever these say */
+} reading;
+
+
+/* A word of the language; 0 when it is none. */
+static int read_word(const cgl_token *t, reading *r) {
+  static const struct {
+    const char *word;
+    int bits; /* 0: it does not say */
+  } integers[] = {{"int", 0},    {"signed", 0}, {"unsigned", 0},
+                  {"short", 16}, {"long", 64},  {"char", 8}};
+  static const known others[] = {{"float", CGL_KIND_FLOAT},
+                                 {"double", CGL_KIND_DOUBLE},
+                                 {"bool", CGL_KIND_BOOL},
+                                 {"void", CGL_KIND_VOID}};
+  for (size_t i = 0; i < sizeof integers / sizeof *integers; i++)
+    if (cgl_token_is(t, integers[i].word)) {
+      if (integers[i].bits)
+        r->bits = integers[i].bits;
+      r->is_unsigned |= cgl_token_is(t, "unsigned");
+      return r->integer = 1;
+    }
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (cgl_token_is(t, others[i].word)) {
+      r->said.kind = others[i].kind;
+      return r->resolved = 1;
+    }
+  return 0;
+}
+
+
+/* The name at i, with its template's arguments; the index of its last token. */
+static size_t read_name(const cgl_alias *aliases, const cgl_token *at,
+                        size_t count, size_t i, int depth, reading *r) {
+  spec named = {.kind = CGL_KIND_UNKNOWN, .lanes = 1};
+  if (i + 1 < count && cgl_token_is(&at[i + 1], "::"))
+    return i;
+  if (i + 1 < count && cgl_token_is(&at[i + 1], "<")) {
+    named.kind = CGL_KIND_STRUCT;
+    i = cgl_tokens_close_angle(at, count, i + 1) - 1;
+  } else
+    resolve_name(aliases, &at[i], depth, &named);
+  if (!r->resolved)
+    r->said = named;
+  r->resolved = 1;
+  return i;
+}
+
+
 /* Reads a type; what follows a top-level name that is not part of the type
    has been cut off by the caller. */
 static void read_spec(const cgl_alias *aliases, const cgl_token *at,
                       size_t count, int depth, spec *out) {
-  int bits = 0, is_unsigned = 0, is_signed = 0, integer = 0, resolved = 0;
+  reading r = {.said = {.kind = CGL_KIND_UNKNOWN, .lanes = 1}, .bits = 32};
   int constant = 0;
-  *out = (spec){.kind = CGL_KIND_UNKNOWN, .lanes = 1};
   size_t i = 0;
-  for (; i < count; i++) {
-    const cgl_token *t = &at[i];
-    if (cgl_token_is(t, "*") || cgl_token_is(t, "&") || cgl_token_is(t, "&&"))
-      break;
-    if (cgl_token_is(t, "const") || cgl_token_is(t, "__const__"))
+  for (; i < count && !cgl_token_is_any(&at[i], "*", "&", "&&"); i++) {
+    if (cgl_token_is_any(&at[i], "const", "__const__"))
       constant = 1;
-    else if (cgl_token_is(t, "unsigned"))
-      is_unsigned = integer = 1;
-    else if (cgl_token_is(t, "signed"))
-      is_signed = integer = 1;
-    else if (cgl_token_is(t, "short"))
-      bits = 16, integer = 1;
-    else if (cgl_token_is(t, "long"))
-      bits = 64, integer = 1;
-    else if (cgl_token_is(t, "char"))
-      bits = 8, integer = 1;
-    else if (cgl_token_is(t, "int"))
-      bits = bits ? bits : 32, integer = 1;
-    else if (cgl_token_is(t, "float"))
-      out->kind = CGL_KIND_FLOAT, resolved = 1;
-    else if (cgl_token_is(t, "double"))
-      out->kind = CGL_KIND_DOUBLE, resolved = 1;
-    else if (cgl_token_is(t, "bool"))
-      out->kind = CGL_KIND_BOOL, resolved = 1;
-    else if (cgl_token_is(t, "void"))
-      out->kind = CGL_KIND_VOID, resolved = 1;
-    else if (cgl_token_is(t, "[") || cgl_token_is(t, "("))
+    else if (cgl_token_is_any(&at[i], "[", "("))
       i = cgl_tokens_close(at, count, i) - 1;
-    else if (t->kind == CGL_TOKEN_NAME && !cgl_token_is_type_word(t)) {
-      if (i + 1 < count && cgl_token_is(&at[i + 1], "::"))
-        continue;
-      spec inner = {.kind = CGL_KIND_UNKNOWN, .lanes = 1};
-      if (i + 1 < count && cgl_token_is(&at[i + 1], "<")) {
-        inner.kind = CGL_KIND_STRUCT;
-        i = cgl_tokens_close_angle(at, count, i + 1) - 1;
-      } else
-        resolve_name(aliases, t, depth, &inner);
-      if (!resolved)
-        *out = inner;
-      resolved = 1;
-    }
+    else if (!read_word(&at[i], &r) && at[i].kind == CGL_TOKEN_NAME &&
+             !cgl_token_is_type_word(&at[i]))
+      i = read_name(aliases, at, count, i, depth, &r);
   }
-  if (integer && !resolved)
-    out->kind = integer_kind(bits ? bits : 32, is_unsigned && !is_signed);
+  *out = r.said;
+  if (r.integer && !r.resolved)
+    out->kind = integer_kind(r.bits, r.is_unsigned);
   out->constant |= (uint8_t)constant;
   for (; i < count; i++) {
     if (cgl_token_is(&at[i], "*"))
       add_pointer(out);
     else if (cgl_token_is(&at[i], "const"))
       out->constant = 1;
-    else if (cgl_token_is(&at[i], "__restrict__") ||
-             cgl_token_is(&at[i], "__restrict") ||
-             cgl_token_is(&at[i], "restrict"))
+    else if (cgl_token_is_any(&at[i], "__restrict__", "__restrict", "restrict"))
       out->restricted = 1;
   }
 }
@@ -349,21 +370,16 @@ static size_t find_name(const cgl_token *at, size_t count) {
     }
     if (t->kind != CGL_TOKEN_NAME)
       continue;
-    if (cgl_token_is(t, "__attribute__") || cgl_token_is(t, "alignas") ||
-        cgl_token_is(t, "__align__")) {
+    if (cgl_token_is_any(t, "__attribute__", "alignas", "__align__")) {
       if (i + 1 < count && cgl_token_is(&at[i + 1], "("))
         i = cgl_tokens_close(at, count, i + 1) - 1;
       continue;
     }
     if (cgl_token_is_type_word(t)) {
-      static const char *const marks[] = {
-          "const",        "volatile", "restrict", "__restrict",
-          "__restrict__", "struct",   "class",    "union",
-          "enum",         "typename", "register", "__grid_constant__"};
-      int mark = 0;
-      for (size_t k = 0; k < sizeof marks / sizeof *marks; k++)
-        mark |= cgl_token_is(t, marks[k]);
-      type_seen |= !mark;
+      type_seen |=
+          !cgl_token_is_any(t, "const", "volatile", "restrict", "__restrict",
+                            "__restrict__", "struct", "class", "union", "enum",
+                            "typename", "register", "__grid_constant__");
       continue;
     }
     if (i + 1 < count && cgl_token_is(&at[i + 1], "::")) {
@@ -384,9 +400,9 @@ int cgl_parameter_read(const cgl_alias *aliases, const cgl_token *at,
                        size_t count, cgl_arena *arena, cgl_parameter *out) {
   *out = (cgl_parameter){.lanes = 1};
   for (size_t i = 0, depth = 0; i < count; i++) {
-    if (cgl_token_is(&at[i], "(") || cgl_token_is(&at[i], "<"))
+    if (cgl_token_is_any(&at[i], "(", "<"))
       depth++;
-    else if (cgl_token_is(&at[i], ")") || cgl_token_is(&at[i], ">"))
+    else if (cgl_token_is_any(&at[i], ")", ">"))
       depth -= depth > 0;
     else if (!depth && cgl_token_is(&at[i], "="))
       count = i;

@@ -78,6 +78,9 @@ int cgl_parameter_read(const cgl_alias *aliases, const cgl_token *at,
    the name of a parameter. */
 int cgl_token_is_type_word(const cgl_token *token);
 
+/* Does the token name where a thread stands, or among how many? */
+int cgl_token_is_position(const cgl_token *token);
+
 /* Does the token name a random draw of device_random.h? */
 int cgl_token_draws(const cgl_token *token);
 
