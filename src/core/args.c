@@ -52,8 +52,7 @@ static cgl_status wrong_type(const cgl_kernel *kernel, size_t index,
            "argument %zu of %s (%s %s) wants %s, not %s", index + 1,
            kernel->name, p ? p->type : "", p ? p->name : "", wanted,
            given(arg));
-  cgl_fail_hint("kernel:parameters tells what %s takes", kernel->name);
-  return CGL_ERROR_ARGUMENT_TYPE;
+  return cgl_fail_hint("kernel:parameters tells what %s takes", kernel->name);
 }
 
 
@@ -147,16 +146,14 @@ static cgl_status pack_pointer(const cgl_kernel *kernel, size_t index,
              "argument %zu of %s is on device %s, the kernel on %s", index + 1,
              kernel->name, object->context->info.device,
              kernel->object.context->info.device);
-    cgl_fail_hint("copy the data to the kernel's device first");
-    return CGL_ERROR_WRONG_DEVICE;
+    return cgl_fail_hint("copy the data to the kernel's device first");
   }
   if (p && type != CGL_TYPE_COUNT && p->pointer == 1 &&
       !element_fits(p, type)) {
     cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
              "argument %zu of %s (%s %s) is a buffer of %s", index + 1,
              kernel->name, p->type, p->name, cgl_type_name(type));
-    cgl_fail_hint("make the buffer with the kernel's element type");
-    return CGL_ERROR_ARGUMENT_TYPE;
+    return cgl_fail_hint("make the buffer with the kernel's element type");
   }
   memcpy(out, &address, sizeof address);
   return CGL_OK;
@@ -230,16 +227,15 @@ static cgl_status pack_integer(const cgl_kernel *kernel, size_t index,
              "argument %zu of %s (%s %s) is %.17g; it wants a whole number "
              "within 2^53, up to which every one is exact",
              index + 1, kernel->name, p->type, p->name, arg->number);
-    cgl_fail_hint("round it, or pass 64-bit integers as int64_t cdata");
-    return CGL_ERROR_ARGUMENT_RANGE;
+    return cgl_fail_hint("round it, or pass 64-bit integers as int64_t cdata");
   }
   if (value < low || value > high) {
     cgl_fail(CGL_ERROR_ARGUMENT_RANGE, operation,
              "argument %zu of %s (%s %s) is %.17g, outside %.17g..%.17g",
              index + 1, kernel->name, p->type, p->name, (double)value,
              (double)low, (double)high);
-    cgl_fail_hint("pass a value that fits, or widen the parameter's type");
-    return CGL_ERROR_ARGUMENT_RANGE;
+    return cgl_fail_hint("pass a value that fits, or widen the parameter's "
+                         "type");
   }
   unsigned __int128 bits = (unsigned __int128)value;
   memcpy(out, &bits, size);
@@ -285,13 +281,12 @@ static cgl_status pack_bytes(const cgl_kernel *kernel, size_t index,
     cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
              "argument %zu of %s is %zu bytes, the parameter %zu", index + 1,
              kernel->name, arg->bytes.size, size);
-    cgl_fail_hint("declare the struct alike in the script and in the source, "
-                  "padding included");
-    return CGL_ERROR_ARGUMENT_TYPE;
+    return cgl_fail_hint("declare the struct alike in the script and in the "
+                         "source, padding included");
   }
   wrong_type(kernel, index, arg, "its bytes", operation);
-  cgl_fail_hint("pass a struct as cdata or as a string of %zu bytes", size);
-  return CGL_ERROR_ARGUMENT_TYPE;
+  return cgl_fail_hint("pass a struct as cdata or as a string of %zu bytes",
+                       size);
 }
 
 
@@ -316,15 +311,14 @@ static cgl_status check_generator(const cgl_kernel *kernel, size_t index,
                  : kernel->sizes[index] == sizeof(cgl_philox);
   if (takes && arg->kind != CGL_ARG_GENERATOR) {
     wrong_type(kernel, index, arg, "a generator", operation);
-    cgl_fail_hint("pass what cg.generator or cg.default_generator returned");
-    return CGL_ERROR_ARGUMENT_TYPE;
+    return cgl_fail_hint("pass what cg.generator or cg.default_generator "
+                         "returned");
   }
   if (!takes) {
     cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
              "argument %zu of %s (%s %s) is a generator", index + 1,
              kernel->name, p ? p->type : "", p ? p->name : "");
-    cgl_fail_hint("only a cgl_philox parameter takes a generator");
-    return CGL_ERROR_ARGUMENT_TYPE;
+    return cgl_fail_hint("only a cgl_philox parameter takes a generator");
   }
   return cgl_check_device(&kernel->object, &arg->generator->object, operation);
 }

@@ -126,9 +126,9 @@ cgl_status cgl_check_may_wait(const cgl_stream *stream, const char *operation) {
                  "capture only records, and the call would break it"
                : "cannot wait for or query work while another thread captures "
                  "in global mode: the call would break that capture");
-  cgl_fail_hint(own ? "do this before the capture begins or after it has ended"
-                    : "let the other thread capture in thread_local mode");
-  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  return cgl_fail_hint(
+      own ? "do this before the capture begins or after it has ended"
+          : "let the other thread capture in thread_local mode");
 }
 
 
@@ -137,8 +137,7 @@ cgl_status cgl_capture_refuse(cgl_stream *stream, const char *operation,
   if (!stream->capture)
     return CGL_OK;
   cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation, "%s", why);
-  cgl_fail_hint("%s", hint);
-  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  return cgl_fail_hint("%s", hint);
 }
 
 
@@ -277,9 +276,8 @@ cgl_status cgl_capture_check_wait(cgl_stream *stream, cgl_event *event,
     cgl_fail(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, operation,
              "the event was recorded outside the capture: a graph cannot wait "
              "for what is not in it");
-    cgl_fail_hint("synchronize the event before the capture begins, or record "
-                  "it on a stream of the capture");
-    return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    return cgl_fail_hint("synchronize the event before the capture begins, or "
+                         "record it on a stream of the capture");
   }
   if (own && own->serial == event->capture)
     return CGL_OK;
@@ -287,23 +285,21 @@ cgl_status cgl_capture_check_wait(cgl_stream *stream, cgl_event *event,
   if (!other) {
     cgl_fail(CUDA_ERROR_INVALID_VALUE, operation,
              "the event was recorded inside a capture that has ended");
-    cgl_fail_hint("record the event again before waiting for it");
-    return CUDA_ERROR_INVALID_VALUE;
+    return cgl_fail_hint("record the event again before waiting for it");
   }
   if (own) {
     cgl_fail(CUDA_ERROR_STREAM_CAPTURE_MERGE, operation,
              "the event belongs to another capture that is underway");
-    cgl_fail_hint("two captures may not meet: wait only for events of the "
-                  "same capture");
-    return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+    return cgl_fail_hint("two captures may not meet: wait only for events of "
+                         "the same capture");
   }
   if (cgl_stream_is_default(stream)) {
     cgl_fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, operation,
              "the event was recorded in a capture, begun at %s, which the "
              "default stream cannot join",
              cgl_site_text(other->begun));
-    cgl_fail_hint("fork to a stream of your own, or wait after the capture");
-    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    return cgl_fail_hint("fork to a stream of your own, or wait after the "
+                         "capture");
   }
   *joins = other;
   return CGL_OK;
@@ -366,28 +362,48 @@ static cgl_status check_begin(cgl_graph *graph, cgl_stream *stream,
     cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
              "the graph is capturing already, since %s",
              cgl_site_text(graph->begun));
-    cgl_fail_hint("end that capture first");
-  } else if (graph->state == CGL_GRAPH_CAPTURED) {
+    return cgl_fail_hint("end that capture first");
+  }
+  if (graph->state == CGL_GRAPH_CAPTURED) {
     cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
              "the graph holds a capture already, begun at %s",
              cgl_site_text(graph->begun));
-    cgl_fail_hint("reset the graph first, or capture into a new one");
-  } else if (cgl_stream_is_default(stream)) {
+    return cgl_fail_hint("reset the graph first, or capture into a new one");
+  }
+  if (cgl_stream_is_default(stream)) {
     cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
              "a capture cannot begin on the default stream: graphs are "
              "captured on another one, and may be replayed on any");
-    cgl_fail_hint("capture on a stream of your own");
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  } else if (stream->capture) {
+    return cgl_fail_hint("capture on a stream of your own");
+  }
+  if (stream->capture) {
     cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
              "the stream is part of a capture already, begun at %s: a capture "
              "inside a capture is not possible on one stream",
              cgl_site_text(stream->capture->begun));
-    cgl_fail_hint("end the outer capture first, or replay a captured graph "
-                  "inside it");
-  } else
+    return cgl_fail_hint("end the outer capture first, or replay a captured "
+                         "graph inside it");
+  }
+  return CGL_OK;
+}
+
+
+static cgl_status driver_begin(cgl_graph *graph, cgl_stream *stream,
+                               const char *operation) {
+  cgl_status status = live_add(graph, operation);
+  if (status)
+    return status;
+  CUresult result = cgl_driver_of(graph)->cuStreamBeginCapture(
+      stream->handle, driver_mode(graph->mode));
+  if (!result)
     return CGL_OK;
-  return CGL_ERROR_CAPTURE_STATE;
+  cgl_capture_forget(graph);
+  cgl_fail_driver(graph->object.context, result, operation,
+                  "cuStreamBeginCapture");
+  cgl_fail_follow(true);
+  cgl_captures_end();
+  cgl_fail_follow(false);
+  return result;
 }
 
 
@@ -409,22 +425,10 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   graph->broken.status = 0;
   graph->begun = cgl_site_here;
   graph->inputs_seen = 0;
-  status = live_add(graph, operation);
+  status = driver_begin(graph, stream, operation);
   if (status) {
     cgl_clock_unhold(stream->clock);
     return status;
-  }
-  CUresult result = cgl_driver_of(graph)->cuStreamBeginCapture(
-      stream->handle, driver_mode(graph->mode));
-  if (result) {
-    cgl_capture_forget(graph);
-    cgl_clock_unhold(stream->clock);
-    cgl_fail_driver(graph->object.context, result, operation,
-                    "cuStreamBeginCapture");
-    cgl_fail_follow(true);
-    cgl_captures_end();
-    cgl_fail_follow(false);
-    return result;
   }
   cgl_stream_release(graph->origin);
   graph->origin = cgl_stream_retain(stream);

@@ -25,13 +25,12 @@ cgl_status cgl_change_refuse(const cgl_op *op, const char *operation,
            op->site.file ? " issued at " : "",
            op->site.file ? cgl_site_text(op->site) : "");
   if (op->kind == CGL_OP_GRAPH)
-    cgl_fail_hint("change that graph before it is captured into this one");
-  else if (op->kind == CGL_OP_FOREIGN)
-    cgl_fail_hint("who captured it may change it, with "
-                  "graph:raw_cuda_graph_exec");
-  else
-    cgl_fail_hint("capture anew to change other nodes");
-  return CGL_ERROR_INVALID_ARGUMENT;
+    return cgl_fail_hint("change that graph before it is captured into this "
+                         "one");
+  if (op->kind == CGL_OP_FOREIGN)
+    return cgl_fail_hint("who captured it may change it, with "
+                         "graph:raw_cuda_graph_exec");
+  return cgl_fail_hint("capture anew to change other nodes");
 }
 
 
@@ -84,9 +83,8 @@ static cgl_status refuse_planned(const change *c, size_t index) {
            "allocated from the graph's own pool: where it is used was planned "
            "by the order of the capture",
            index + 1, c->op->name, info.type, info.name);
-  cgl_fail_hint("make a buffer that is to be exchanged before the capture "
-                "begins");
-  return CGL_ERROR_INVALID_ARGUMENT;
+  return cgl_fail_hint("make a buffer that is to be exchanged before the "
+                       "capture begins");
 }
 
 
@@ -95,8 +93,7 @@ static cgl_status refuse_generator(const change *c, size_t index) {
            "argument %zu of %s is a generator: which of its numbers a node "
            "draws is settled by the capture",
            index + 1, c->op->name);
-  cgl_fail_hint("leave the argument out, and it stays as it is");
-  return CGL_ERROR_ARGUMENT_TYPE;
+  return cgl_fail_hint("leave the argument out, and it stays as it is");
 }
 
 

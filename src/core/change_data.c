@@ -92,8 +92,8 @@ static cgl_status check_matter(cgl_type type, size_t count, cgl_type had,
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
            "%zu elements of %s cannot take the place of %zu of %s", count,
            cgl_type_name(type), before, cgl_type_name(had));
-  cgl_fail_hint("use memory of the same type and count, a view of it perhaps");
-  return CGL_ERROR_INVALID_ARGUMENT;
+  return cgl_fail_hint("use memory of the same type and count, a view of it "
+                       "perhaps");
 }
 
 
@@ -102,8 +102,7 @@ static cgl_status refuse_kind(bool pinned) {
            pinned ? "the node copies on the device or to it, and pinned memory "
                     "cannot take a buffer's place"
                   : "a buffer cannot take the place of pinned memory");
-  cgl_fail_hint("the direction of a copy is settled by the capture");
-  return CGL_ERROR_INVALID_ARGUMENT;
+  return cgl_fail_hint("the direction of a copy is settled by the capture");
 }
 
 
@@ -113,9 +112,8 @@ static cgl_status refuse_planned(void) {
       "the node uses or would use memory that a capture allocated from the "
       "graph's own pool: where it is used was planned by the order of the "
       "capture");
-  cgl_fail_hint("make a buffer that is to be exchanged before the capture "
-                "begins");
-  return CGL_ERROR_INVALID_ARGUMENT;
+  return cgl_fail_hint("make a buffer that is to be exchanged before the "
+                       "capture begins");
 }
 
 
@@ -130,8 +128,7 @@ static cgl_status check(cgl_graph *graph, const cgl_arg *arg, cgl_type had,
   if (!pinned && arg->kind != CGL_ARG_BUFFER) {
     cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
              "a buffer or pinned memory is wanted");
-    cgl_fail_hint("give what the node had another one of");
-    return CGL_ERROR_ARGUMENT_TYPE;
+    return cgl_fail_hint("give what the node had another one of");
   }
   if (pinned != was_pinned)
     return refuse_kind(pinned);
@@ -229,9 +226,8 @@ cgl_status cgl_graph_set_fill(cgl_graph *graph, size_t index,
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "the node fills with words of four bytes, and the halves of the "
              "value differ");
-    cgl_fail_hint("capture a fill with such a value: it is two nodes, which "
-                  "are both to be changed");
-    return CGL_ERROR_INVALID_ARGUMENT;
+    return cgl_fail_hint("capture a fill with such a value: it is two nodes, "
+                         "which are both to be changed");
   }
   if (value)
     cgl_element_set(&element, value);

@@ -22,8 +22,7 @@ cgl_status cgl_buffer_taken(const cgl_buffer *buffer, const char *operation) {
            "the buffer made at %s was taken back when its pool was restored "
            "at %s",
            cgl_site_text(buffer->life.made), cgl_site_text(buffer->taken_at));
-  cgl_fail_hint("make buffers that are to last before the checkpoint");
-  return CGL_ERROR_RELEASED;
+  return cgl_fail_hint("make buffers that are to last before the checkpoint");
 }
 
 
@@ -32,8 +31,8 @@ static cgl_status refuse_capture(const cgl_pool *pool, const char *operation) {
     return CGL_OK;
   cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
            "a capture into the pool is underway");
-  cgl_fail_hint("do this before the capture begins or after it has ended");
-  return CGL_ERROR_CAPTURE_STATE;
+  return cgl_fail_hint("do this before the capture begins or after it has "
+                       "ended");
 }
 
 
@@ -119,8 +118,7 @@ cgl_status cgl_pool_restore(cgl_pool *pool, cgl_checkpoint *checkpoint) {
   if (checkpoint->pool != pool) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "the checkpoint is of another pool");
-    cgl_fail_hint("restore a pool from a checkpoint of its own");
-    return CGL_ERROR_INVALID_ARGUMENT;
+    return cgl_fail_hint("restore a pool from a checkpoint of its own");
   }
   cgl_status status = refuse_capture(pool, operation);
   if (status)

@@ -125,11 +125,11 @@ static cgl_status choose(const char *wish, const cgl_driver **driver,
     wish = getenv("CGRAPHLUA_DEVICE");
     told = wish && *wish;
   }
+  *driver = NULL;
   *ordinal = 0;
   if (told && !parse_device(wish, &host, ordinal)) {
     cgl_fail(CGL_ERROR_NO_DEVICE, "device", "\"%.32s\" is not a device", wish);
-    cgl_fail_hint("say \"host\", \"cuda\" or \"cuda:N\"");
-    return CGL_ERROR_NO_DEVICE;
+    return cgl_fail_hint("say \"host\", \"cuda\" or \"cuda:N\"");
   }
   if (!host) {
     int count = cuda_count(driver, &why);
@@ -143,8 +143,7 @@ static cgl_status choose(const char *wish, const cgl_driver **driver,
       else
         cgl_fail(CGL_ERROR_NO_DEVICE, "device", "there is no %s: %s", wish,
                  why);
-      cgl_fail_hint("device \"host\" runs everywhere");
-      return CGL_ERROR_NO_DEVICE;
+      return cgl_fail_hint("device \"host\" runs everywhere");
     }
     cgl_log("using the host device: %s", why);
   }
@@ -332,8 +331,8 @@ cgl_status cgl_context_synchronize(cgl_context *context) {
     cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
              "cannot wait for the device while a capture is underway: a "
              "capture only records, and waiting would break it");
-    cgl_fail_hint("synchronize before the capture begins or after it ended");
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return cgl_fail_hint("synchronize before the capture begins or after it "
+                         "ended");
   }
   CUresult result = cgl_context_wait(context);
   cgl_captures_unhold();
@@ -381,8 +380,7 @@ cgl_status cgl_fault(uint64_t k, int code) {
   if (!wish || strcmp(wish, "1")) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "fault",
              "the fault table is not in place");
-    cgl_fail_hint("run with CGRAPHLUA_FAULT=1 in the environment");
-    return CGL_ERROR_INVALID_ARGUMENT;
+    return cgl_fail_hint("run with CGRAPHLUA_FAULT=1 in the environment");
   }
   cgl_fault_arm(k, code ? code : CUDA_ERROR_OUT_OF_MEMORY);
   return CGL_OK;

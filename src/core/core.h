@@ -126,8 +126,8 @@ static inline void cgl_object_init_guest(cgl_object *object,
 cgl_status cgl_fail(cgl_status status, const char *operation,
                     const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Replaces the hint of the failure just noted. */
-void cgl_fail_hint(const char *format, ...)
+/* Replaces the hint of the failure just noted, and returns its status. */
+cgl_status cgl_fail_hint(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 /* Replaces where the failure just noted happened. */
 void cgl_fail_where(const char *file, int line);

@@ -258,8 +258,7 @@ static cgl_status captured_by_others(const char *operation) {
   cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
            "the graph draws random numbers, and the stream is captured by "
            "another library");
-  cgl_fail_hint("capture with graph:capture_begin, which keeps count");
-  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  return cgl_fail_hint("capture with graph:capture_begin, which keeps count");
 }
 
 

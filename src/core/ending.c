@@ -37,17 +37,15 @@ cgl_status cgl_capture_fail_broken(const cgl_graph *graph,
              graph->broken.operation, graph->broken.site.file ? " at " : "",
              graph->broken.site.file ? cgl_site_text(graph->broken.site) : "",
              cgl_status_name(graph->broken.status));
-    cgl_fail_hint("mend that call, or move it out of the capture");
-    return status;
+    return cgl_fail_hint("mend that call, or move it out of the capture");
   }
   cgl_fail(status, operation,
            "the capture was broken by a call outside cgraphlua, after %s",
            cgl_site_text(recording->nops
                              ? recording->ops[recording->nops - 1].site
                              : graph->begun));
-  cgl_fail_hint("look for calls into the driver by other libraries, or by "
-                "other threads when the mode is global");
-  return status;
+  return cgl_fail_hint("look for calls into the driver by other libraries, or "
+                       "by other threads when the mode is global");
 }
 
 
@@ -94,9 +92,8 @@ static cgl_status end_failed(cgl_graph *graph, CUresult result,
     name_unjoined(graph, forks, sizeof forks);
     cgl_fail(result, operation,
              "the capture has a fork that was never joined: %s", forks);
-    cgl_fail_hint("let the capturing stream wait for that stream before the "
-                  "capture ends");
-    return result;
+    return cgl_fail_hint("let the capturing stream wait for that stream before "
+                         "the capture ends");
   }
   if (result != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
     return cgl_fail_driver(graph->object.context, result, operation,
@@ -164,11 +161,10 @@ static cgl_status check_end(cgl_graph *graph, const char *operation) {
   else
     cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
              "the graph is not capturing: there is nothing to end");
-  cgl_fail_hint(graph->ended.file
-                    ? "a capture ends once; a region ends its own "
-                      "when its function returns"
-                    : "call capture_begin first");
-  return CGL_ERROR_CAPTURE_STATE;
+  return cgl_fail_hint(graph->ended.file
+                           ? "a capture ends once; a region ends its own "
+                             "when its function returns"
+                           : "call capture_begin first");
 }
 
 
@@ -195,9 +191,11 @@ static cgl_status take(cgl_graph *graph, const char *operation) {
   graph->open = true;
   status = cgl_hooks_run(graph, CGL_HOOK_CAPTURE_END, operation);
   graph->open = false;
-  if (!status && graph->template != template)
-    return cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
-                    "a capture end hook reset the graph");
+  if (!status && graph->template != template) {
+    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+             "a capture end hook reset the graph");
+    return cgl_fail_hint("reset the graph after its capture has ended");
+  }
   return status || graph->keep_graph
              ? status
              : cgl_graph_make_executable(graph, operation);

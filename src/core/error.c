@@ -19,7 +19,8 @@ typedef struct record {
 } record;
 
 static _Thread_local record *own_record;
-static _Thread_local int following; /* depth of cgl_fail_follow */
+static _Thread_local int following;    /* depth of cgl_fail_follow */
+static _Thread_local cgl_status noted; /* of the failure noted last */
 _Thread_local cgl_site cgl_site_here;
 static record spare; /* of threads that got no memory for their own */
 static pthread_key_t record_key;
@@ -168,6 +169,7 @@ cgl_status cgl_fail(cgl_status status, const char *operation,
                     const char *format, ...) {
   va_list args, again;
   record *r = my_record();
+  noted = status;
   va_start(args, format);
   r->aside = following && r->error.name && r->error.code;
   if (r->aside) {
@@ -199,19 +201,14 @@ cgl_status cgl_fail(cgl_status status, const char *operation,
 }
 
 
-#define FORMAT_INTO(field)                        \
-  do {                                            \
-    va_list args;                                 \
-    va_start(args, format);                       \
-    vsnprintf(field, sizeof field, format, args); \
-    va_end(args);                                 \
-  } while (0)
-
-
-void cgl_fail_hint(const char *format, ...) {
+cgl_status cgl_fail_hint(const char *format, ...) {
   record *r = my_record();
+  va_list args;
+  va_start(args, format);
   if (!r->aside)
-    FORMAT_INTO(r->hint);
+    vsnprintf(r->hint, sizeof r->hint, format, args);
+  va_end(args);
+  return noted;
 }
 
 
@@ -361,6 +358,6 @@ cgl_status cgl_check_device(const cgl_object *a, const cgl_object *b,
   cgl_fail(CGL_ERROR_WRONG_DEVICE, operation,
            "one object is on device %s, the other on %s",
            a->context->info.device, b->context->info.device);
-  cgl_fail_hint("use buffers, streams and kernels of one device together");
-  return CGL_ERROR_WRONG_DEVICE;
+  return cgl_fail_hint("use buffers, streams and kernels of one device "
+                       "together");
 }

@@ -271,9 +271,8 @@ static cgl_status check_real(const cgl_buffer *buffer, const char *operation) {
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
            "a buffer of %s cannot hold such numbers",
            cgl_type_name(buffer->type));
-  cgl_fail_hint("use a buffer of float, double, half or bfloat16, or "
-                "buffer:random for whole numbers");
-  return CGL_ERROR_INVALID_ARGUMENT;
+  return cgl_fail_hint("use a buffer of float, double, half or bfloat16, or "
+                       "buffer:random for whole numbers");
 }
 
 
@@ -292,9 +291,8 @@ cgl_status cgl_buffer_uniform(cgl_buffer *buffer, cgl_generator *generator,
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "%.17g to %.17g is no range of %s", low, high,
              cgl_type_name(buffer->type));
-    cgl_fail_hint("give two finite numbers, the lower one first, whose "
-                  "difference is finite too");
-    return CGL_ERROR_INVALID_ARGUMENT;
+    return cgl_fail_hint("give two finite numbers, the lower one first, whose "
+                         "difference is finite too");
   }
   const double x[] = {first, end - first,
                       end > first ? before(buffer->type, end) : first};
@@ -316,8 +314,7 @@ cgl_status cgl_buffer_normal(cgl_buffer *buffer, cgl_generator *generator,
              "a mean of %.17g and a standard deviation of %.17g make no "
              "distribution of %s",
              mean, deviation, cgl_type_name(buffer->type));
-    cgl_fail_hint("both are finite, and the deviation is not negative");
-    return CGL_ERROR_INVALID_ARGUMENT;
+    return cgl_fail_hint("both are finite, and the deviation is not negative");
   }
   const double x[] = {mean, deviation, 0};
   return fill_real(buffer, generator, stream, CGL_FILL_normal_float, x,
@@ -338,8 +335,7 @@ static cgl_status check_range(const cgl_buffer *buffer, __int128 low,
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "a buffer of %s does not hold whole numbers only",
              cgl_type_name(buffer->type));
-    cgl_fail_hint("use a buffer of an integer type, or buffer:uniform");
-    return CGL_ERROR_INVALID_ARGUMENT;
+    return cgl_fail_hint("use a buffer of an integer type, or buffer:uniform");
   }
   __int128 least = is_signed ? -((__int128)1 << (bits - 1)) : 0;
   __int128 end = (__int128)1 << (is_signed ? bits - 1 : bits);
@@ -350,8 +346,8 @@ static cgl_status check_range(const cgl_buffer *buffer, __int128 low,
            "%.17g)",
            (double)low, (double)(low + count), cgl_type_name(buffer->type),
            (double)least, (double)end);
-  cgl_fail_hint("the lower bound belongs to the range, the upper one does not");
-  return CGL_ERROR_INVALID_ARGUMENT;
+  return cgl_fail_hint("the lower bound belongs to the range, the upper one "
+                       "does not");
 }
 
 

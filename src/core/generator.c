@@ -121,9 +121,8 @@ static cgl_status check_engine(cgl_stream *stream, const char *operation) {
   cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
            "the stream is captured by another library: its replays would draw "
            "the same numbers again and again");
-  cgl_fail_hint("capture with graph:capture_begin, which moves the "
-                "generator's offset in every replay");
-  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  return cgl_fail_hint("capture with graph:capture_begin, which moves the "
+                       "generator's offset in every replay");
 }
 
 
@@ -167,9 +166,8 @@ static cgl_status check_free(const cgl_generator *generator,
                ? "a capture that draws from this generator is underway"
                : "the current stream captures: this would happen once, while "
                  "capturing, and not in the replays");
-  cgl_fail_hint("do it before the capture or after it; between replays it "
-                "takes effect at the next one");
-  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  return cgl_fail_hint("do it before the capture or after it; between replays "
+                       "it takes effect at the next one");
 }
 
 

@@ -23,24 +23,22 @@ static cgl_status check_desc(cgl_context *context, const cgl_graph_desc *desc,
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "capture mode %d and annotations %d are not both of their kind",
              (int)desc->capture_mode, (int)desc->annotations);
-    cgl_fail_hint("start from an empty description: cgl_graph_desc d = {0}");
-    return CGL_ERROR_INVALID_ARGUMENT;
+    return cgl_fail_hint("start from an empty description: cgl_graph_desc d = "
+                         "{0}");
   }
   if (desc->annotations == CGL_ANNOTATIONS_NVTX && !cgl_nvtx_available()) {
     cgl_fail(CGL_ERROR_NOT_FOUND, operation,
              "this build has no NVTX ranges: its configure found no "
              "nvtx3/nvToolsExt.h");
-    cgl_fail_hint("install the CUDA toolkit's headers and configure anew, or "
-                  "annotate without nvtx");
-    return CGL_ERROR_NOT_FOUND;
+    return cgl_fail_hint("install the CUDA toolkit's headers and configure "
+                         "anew, or annotate without nvtx");
   }
   if (!desc->pool || desc->pool->object.context == context)
     return CGL_OK;
   cgl_fail(CGL_ERROR_WRONG_DEVICE, operation,
            "the pool is on device %s, the graph on %s",
            desc->pool->object.context->info.device, context->info.device);
-  cgl_fail_hint("make the pool on the graph's device");
-  return CGL_ERROR_WRONG_DEVICE;
+  return cgl_fail_hint("make the pool on the graph's device");
 }
 
 
@@ -94,8 +92,7 @@ cgl_status cgl_graph_set_desc(cgl_graph *graph, const cgl_graph_desc *desc) {
              graph->state == CGL_GRAPH_CAPTURING ? "is capturing already"
                                                  : "holds a capture already",
              cgl_site_text(graph->begun));
-    cgl_fail_hint("reset the graph first, or capture into a new one");
-    return CGL_ERROR_CAPTURE_STATE;
+    return cgl_fail_hint("reset the graph first, or capture into a new one");
   }
   cgl_status status = check_desc(graph->object.context, desc, operation);
   if (status)
@@ -139,10 +136,10 @@ void cgl_graph_destroy(cgl_graph *graph) {
     cgl_graph_release(graph->heir);
   }
   if (!cgl_context_enter(graph->object.context, "graph")) {
-    if (graph->exec)
+    if (graph->exec) {
       driver->cuGraphExecDestroy(graph->exec);
-    if (graph->exec)
       atomic_fetch_sub(&graph->pool->sharing->executables, graph->exec_bytes);
+    }
     if (graph->template)
       driver->cuGraphDestroy(graph->template);
   }
@@ -241,41 +238,49 @@ static inline bool captures(cgl_stream *stream) {
 }
 
 
-cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
-  cgl_context *context = graph->object.context;
-  const cgl_driver *driver = context->driver;
+static CUresult instantiate(cgl_graph *graph, CUgraphExec *exec,
+                            const char **entry) {
+  const cgl_driver *driver = cgl_driver_of(graph);
   CUDA_GRAPH_INSTANTIATE_PARAMS params = {
       CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
           CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY,
       NULL, NULL, 0};
-  CUgraphExec exec = NULL;
+  *entry = "cuGraphInstantiateWithParams";
+  CUresult result =
+      driver->cuGraphInstantiateWithParams(exec, graph->template, &params);
+  if (result)
+    return result;
+  *entry = "cuGraphNodeSetEnabled";
+  result = cgl_graph_switch_off(graph, *exec);
+  /* So that the first replay costs what the second does; on a stream that
+     captures again by now the upload would break that capture. */
+  if (!result && !captures(graph->origin)) {
+    *entry = "cuGraphUpload";
+    result = driver->cuGraphUpload(*exec, graph->origin->handle);
+  }
+  if (result)
+    driver->cuGraphExecDestroy(*exec);
+  return result;
+}
+
+
+cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
+  cgl_context *context = graph->object.context;
+  CUgraphExec exec;
+  const char *entry;
   cgl_status status = cgl_graph_refresh(graph, operation);
   if (status)
     return status;
   size_t before = cgl_history_free_bytes(context);
   cgl_relaxed relaxed = cgl_relax(context);
-  const char *entry = "cuGraphInstantiateWithParams";
-  CUresult result =
-      driver->cuGraphInstantiateWithParams(&exec, graph->template, &params);
-  if (!result) {
-    entry = "cuGraphNodeSetEnabled";
-    result = cgl_graph_switch_off(graph, exec);
-  }
-  /* So that the first replay costs what the second does; on a stream that
-     captures again by now the upload would break that capture. */
-  if (!result && !captures(graph->origin)) {
-    entry = "cuGraphUpload";
-    result = driver->cuGraphUpload(exec, graph->origin->handle);
-  }
-  if (result && exec)
-    driver->cuGraphExecDestroy(exec);
+  CUresult result = instantiate(graph, &exec, &entry);
   cgl_unrelax(context, relaxed);
   if (result)
     return cgl_fail_driver(context, result, operation, entry);
   status = shed(graph, false, operation);
   if (status) {
     relaxed = cgl_relax(context);
-    driver->cuGraphExecDestroy(exec);
+    context->driver->cuGraphExecDestroy(exec);
     cgl_unrelax(context, relaxed);
     return status;
   }
@@ -291,9 +296,11 @@ cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
     cgl_fail_follow(true);
     shed(graph, false, operation);
     cgl_fail_follow(false);
-  } else if (!graph->exec)
-    return cgl_fail(CGL_ERROR_NOT_CAPTURED, operation,
-                    "an instantiate hook reset the graph");
+  } else if (!graph->exec) {
+    cgl_fail(CGL_ERROR_NOT_CAPTURED, operation,
+             "an instantiate hook reset the graph");
+    return cgl_fail_hint("reset the graph after it was instantiated");
+  }
   return status;
 }
 
@@ -310,9 +317,8 @@ cgl_status cgl_graph_check_captured(const cgl_graph *graph,
   else
     cgl_fail(CGL_ERROR_NOT_CAPTURED, operation,
              "the graph holds no capture: it was never captured, or was reset");
-  cgl_fail_hint(begun ? "end the capture first"
-                      : "capture something into the graph first");
-  return CGL_ERROR_NOT_CAPTURED;
+  return cgl_fail_hint(begun ? "end the capture first"
+                             : "capture something into the graph first");
 }
 
 
@@ -325,9 +331,8 @@ cgl_status cgl_graph_instantiate(cgl_graph *graph) {
     cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
              "the graph was instantiated when its capture ended, and its "
              "template is not kept");
-    cgl_fail_hint("create the graph with keep_graph = true to instantiate by "
-                  "hand");
-    return CGL_ERROR_CAPTURE_STATE;
+    return cgl_fail_hint("create the graph with keep_graph = true to "
+                         "instantiate by hand");
   }
   status = cgl_context_enter(graph->object.context, operation);
   return status ? status : cgl_graph_make_executable(graph, operation);
@@ -409,8 +414,7 @@ static cgl_status replay_into_capture(cgl_graph *graph, cgl_stream *stream,
     cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
              "a graph with nodes that are switched off cannot be captured into "
              "another one, where all of them would run");
-    cgl_fail_hint("switch them on first, with graph:set_enabled");
-    return CGL_ERROR_CAPTURE_STATE;
+    return cgl_fail_hint("switch them on first, with graph:set_enabled");
   }
   cgl_status status = cgl_graph_refresh(graph, operation);
   if (status)
@@ -506,8 +510,7 @@ cgl_status cgl_graph_pool(cgl_graph *graph, cgl_pool **pool) {
   if (!graph->pool || graph->state == CGL_GRAPH_EMPTY) {
     cgl_fail(CGL_ERROR_NOT_CAPTURED, "graph:pool",
              "the graph has no pool before its first capture");
-    cgl_fail_hint("capture first, or give the graph a pool");
-    return CGL_ERROR_NOT_CAPTURED;
+    return cgl_fail_hint("capture first, or give the graph a pool");
   }
   *pool = cgl_pool_retain(graph->pool);
   cgl_sharing_begin(*pool);
@@ -534,8 +537,8 @@ cgl_status cgl_graph_raw_graph(cgl_graph *graph, void **cugraph) {
              operation,
              graph->template ? "the template of this graph is not kept"
                              : "the graph holds no capture");
-    cgl_fail_hint("create the graph with keep_graph = true and capture first");
-    return cgl_last_error()->code;
+    return cgl_fail_hint("create the graph with keep_graph = true and capture "
+                         "first");
   }
   cgl_status status = cgl_graph_refresh(graph, operation);
   if (!status)
@@ -548,8 +551,7 @@ cgl_status cgl_graph_raw_exec(cgl_graph *graph, void **cuexec) {
   if (!graph->exec) {
     cgl_fail(CGL_ERROR_NOT_CAPTURED, "graph:raw_cuda_graph_exec",
              "the graph has not been instantiated");
-    cgl_fail_hint("instantiate or replay it first");
-    return CGL_ERROR_NOT_CAPTURED;
+    return cgl_fail_hint("instantiate or replay it first");
   }
   *cuexec = graph->exec;
   return CGL_OK;

@@ -30,8 +30,7 @@ cgl_status cgl_memory_history(size_t events) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "%zu events are more than the %d that a history keeps", events,
              MOST_EVENTS);
-    cgl_fail_hint("keep fewer: the latest ones stay");
-    return CGL_ERROR_INVALID_ARGUMENT;
+    return cgl_fail_hint("keep fewer: the latest ones stay");
   }
   cgl_memory_event *fresh = events ? malloc(events * sizeof *fresh) : NULL;
   if (events && !fresh)

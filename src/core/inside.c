@@ -42,8 +42,7 @@ cgl_status cgl_graph_op(const cgl_graph *graph, size_t index,
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
            "the graph has %zu node%s, and none of this number", recording->nops,
            recording->nops == 1 ? "" : "s");
-  cgl_fail_hint("graph:nodes lists them");
-  return CGL_ERROR_INVALID_ARGUMENT;
+  return cgl_fail_hint("graph:nodes lists them");
 }
 
 

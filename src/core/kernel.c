@@ -76,8 +76,7 @@ static cgl_status wrong_extent(const cgl_kernel *kernel,
              block ? context->block_max[i] : context->grid_max[i]);
     break;
   }
-  cgl_fail_hint("split the work differently between grid and block");
-  return CUDA_ERROR_INVALID_VALUE;
+  return cgl_fail_hint("split the work differently between grid and block");
 }
 
 
@@ -95,8 +94,7 @@ static cgl_status check_shape(const cgl_kernel *kernel,
     cgl_fail(CUDA_ERROR_INVALID_VALUE, operation,
              "a block of %llu threads is more than the %d that %s can have",
              (unsigned long long)threads, kernel->max_threads, kernel->name);
-    cgl_fail_hint("use smaller blocks and a larger grid");
-    return CUDA_ERROR_INVALID_VALUE;
+    return cgl_fail_hint("use smaller blocks and a larger grid");
   }
   return CGL_OK;
 }
@@ -114,8 +112,7 @@ static cgl_status allow_shared(cgl_kernel *kernel, uint32_t bytes,
              "%u bytes of dynamic shared memory do not fit the %d of a block "
              "(%s uses %d already)",
              bytes, context->shared_max, kernel->name, kernel->static_shared);
-    cgl_fail_hint("use smaller tiles");
-    return CUDA_ERROR_INVALID_VALUE;
+    return cgl_fail_hint("use smaller tiles");
   }
   CUresult result = context->driver->cuFuncSetAttribute(
       kernel->handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
@@ -133,8 +130,7 @@ static cgl_status check_count(const cgl_kernel *kernel, size_t nargs,
   cgl_fail(CGL_ERROR_ARGUMENT_COUNT, operation,
            "%s takes %zu argument%s, %zu were given", kernel->name,
            kernel->nparams, kernel->nparams == 1 ? "" : "s", nargs);
-  cgl_fail_hint("pass one argument per parameter of the kernel");
-  return CGL_ERROR_ARGUMENT_COUNT;
+  return cgl_fail_hint("pass one argument per parameter of the kernel");
 }
 
 

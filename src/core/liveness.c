@@ -129,9 +129,8 @@ static cgl_status refuse(const cgl_graph *graph, size_t dead,
            "%zu input%s of the graph captured at %s %s released since:%s", dead,
            dead == 1 ? "" : "s", cgl_site_text(graph->begun),
            dead == 1 ? "was" : "were", text);
-  cgl_fail_hint("release what a graph uses after its last replay, or reset "
-                "the graph and capture anew");
-  return CGL_ERROR_RELEASED;
+  return cgl_fail_hint("release what a graph uses after its last replay, or "
+                       "reset the graph and capture anew");
 }
 
 

@@ -10,9 +10,38 @@
 /* ---- modules --------------------------------------------------------------
  */
 
+/* What the compiler answered and said (NULL: nothing). */
+static cgl_status compiled(cgl_compile_status answer, const char *text,
+                           cgl_image_format format) {
+  static const char operation[] = "module";
+  switch (answer) {
+  case CGL_COMPILE_OK:
+    if (text && *text) /* without the end of its last line */
+      cgl_log("%.*s", (int)(strlen(text) - (text[strlen(text) - 1] == '\n')),
+              text);
+    return CGL_OK;
+  case CGL_COMPILE_REFUSED:
+    cgl_fail(CGL_ERROR_COMPILE, operation,
+             "the kernel source does not compile:\n%s", text ? text : "");
+    return cgl_fail_hint("mend the source at the line that the compiler names");
+  case CGL_COMPILE_NO_COMPILER:
+    cgl_fail(CGL_ERROR_NO_COMPILER, operation, "%s",
+             text ? text : "no compiler was found");
+    return cgl_fail_hint(
+        "install %s",
+        format == CGL_IMAGE_HOST
+            ? "g++ (or clang++), or name one in $CGRAPHLUA_CXX"
+            : "the CUDA toolkit's NVRTC library, or set $CUDA_HOME");
+  case CGL_COMPILE_SYSTEM:
+    break;
+  }
+  return cgl_fail(CGL_ERROR_SYSTEM, operation, "%s",
+                  text ? text : "the compiler could not be run");
+}
+
+
 cgl_status cgl_module_compile(cgl_context *context, const cgl_module_desc *desc,
                               cgl_image **image) {
-  static const char operation[] = "module";
   cgl_target target = {context->driver->image_format,
                        10 * context->info.compute[0] +
                            context->info.compute[1]};
@@ -30,32 +59,7 @@ cgl_status cgl_module_compile(cgl_context *context, const cgl_module_desc *desc,
   };
   char *text = NULL;
   cgl_compile_status answer = cgl_compile(&target, &source, image, &text);
-  cgl_status status = CGL_OK;
-  switch (answer) {
-  case CGL_COMPILE_OK:
-    if (text && *text) /* without the end of its last line */
-      cgl_log("%.*s", (int)(strlen(text) - (text[strlen(text) - 1] == '\n')),
-              text);
-    break;
-  case CGL_COMPILE_REFUSED:
-    status =
-        cgl_fail(CGL_ERROR_COMPILE, operation,
-                 "the kernel source does not compile:\n%s", text ? text : "");
-    cgl_fail_hint("mend the source at the line that the compiler names");
-    break;
-  case CGL_COMPILE_NO_COMPILER:
-    status = cgl_fail(CGL_ERROR_NO_COMPILER, operation, "%s",
-                      text ? text : "no compiler was found");
-    cgl_fail_hint("install %s",
-                  target.format == CGL_IMAGE_HOST
-                      ? "g++ (or clang++), or name one in $CGRAPHLUA_CXX"
-                      : "the CUDA toolkit's NVRTC library, or set $CUDA_HOME");
-    break;
-  case CGL_COMPILE_SYSTEM:
-    status = cgl_fail(CGL_ERROR_SYSTEM, operation, "%s",
-                      text ? text : "the compiler could not be run");
-    break;
-  }
+  cgl_status status = compiled(answer, text, target.format);
   free(text);
   return status;
 }
@@ -188,8 +192,7 @@ static cgl_status learn_parameters(cgl_kernel *kernel) {
              "possible",
              kernel->name, count, total, CGL_MAX_PARAMS - 1,
              CGL_MAX_PARAM_BYTES);
-    cgl_fail_hint("pass large structs in a buffer");
-    return CGL_ERROR_INVALID_ARGUMENT;
+    return cgl_fail_hint("pass large structs in a buffer");
   }
   kernel->nparams = count;
   kernel->values_bytes = cgl_value_next(1);
@@ -289,8 +292,8 @@ cgl_status cgl_module_global(cgl_module *module, const char *name,
   if (result == CUDA_ERROR_NOT_FOUND) {
     cgl_fail(CGL_ERROR_NOT_FOUND, operation,
              "there is no __device__ or __constant__ variable \"%s\"", name);
-    cgl_fail_hint("name a variable of the source, its namespace in front");
-    return CGL_ERROR_NOT_FOUND;
+    return cgl_fail_hint("name a variable of the source, its namespace in "
+                         "front");
   }
   if (result)
     return cgl_fail_driver(context, result, operation, "cuModuleGetGlobal");
@@ -299,9 +302,8 @@ cgl_status cgl_module_global(cgl_module *module, const char *name,
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "the %zu bytes of \"%s\" are not whole elements of %s", bytes,
              name, cgl_type_name(type));
-    cgl_fail_hint("give the variable's own element type, or \"uint8\" for its "
-                  "bytes");
-    return CGL_ERROR_INVALID_ARGUMENT;
+    return cgl_fail_hint("give the variable's own element type, or \"uint8\" "
+                         "for its bytes");
   }
   return cgl_buffer_of_module(module, address, type, bytes / element, out);
 }

@@ -62,10 +62,9 @@ cgl_status cgl_copy_across(cgl_buffer *to, cgl_buffer *from, cgl_stream *stream,
     cgl_fail(CGL_ERROR_WRONG_DEVICE, operation,
              "cannot copy from device %s to %s on a stream of %s",
              b->info.device, a->info.device, own->info.device);
-    cgl_fail_hint(a->driver == b->driver
-                      ? "use a stream of one of the two devices"
-                      : "download from the one and upload to the other");
-    return CGL_ERROR_WRONG_DEVICE;
+    return cgl_fail_hint(a->driver == b->driver
+                             ? "use a stream of one of the two devices"
+                             : "download from the one and upload to the other");
   }
   cgl_status status = cgl_capture_refuse(
       stream, operation,

@@ -309,9 +309,8 @@ static cgl_status run_dot(const char *from, const char *to,
   if (!program) {
     cgl_fail(CGL_ERROR_SYSTEM, operation,
              "Graphviz, which makes SVG files, was not found");
-    cgl_fail_hint("install graphviz, so that its program dot is in PATH, or "
-                  "write a .dot file");
-    return CGL_ERROR_SYSTEM;
+    return cgl_fail_hint("install graphviz, so that its program dot is in "
+                         "PATH, or write a .dot file");
   }
   cgl_text said = {0};
   char *const argv[] = {program,    (char *)"-Tsvg", (char *)"-o",

@@ -172,9 +172,8 @@ static cgl_status refuse_child(const cgl_graph *parent, const cgl_use *use,
            "at the same time",
            cgl_site_text(parent->begun),
            cgl_site_text(use->writes ? use->wrote : use->read));
-  cgl_fail_hint("let this stream wait for the other branches first, or "
-                "capture the graph into a pool of its own");
-  return CGL_ERROR_ORDER;
+  return cgl_fail_hint("let this stream wait for the other branches first, or "
+                       "capture the graph into a pool of its own");
 }
 
 
@@ -434,9 +433,8 @@ static cgl_status refuse_overwritten(const cgl_use *own, const cgl_use *other,
            "made at %s, that is used afterwards or at the same time: they "
            "share a pool",
            cgl_site_text(other->wrote), cgl_site_text(own->made));
-  cgl_fail_hint("capture the two into pools of their own, or replay the graph "
-                "before the buffer is made");
-  return CGL_ERROR_ORDER;
+  return cgl_fail_hint("capture the two into pools of their own, or replay the "
+                       "graph before the buffer is made");
 }
 
 

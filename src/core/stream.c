@@ -197,9 +197,8 @@ static cgl_status begin_external(cgl_stream *stream, cgl_event *event,
   cgl_fail(CUDA_ERROR_ILLEGAL_STATE, operation,
            "external records and waits are nodes of a graph, and the stream "
            "does not capture");
-  cgl_fail_hint("leave external out: outside of captures every event is "
-                "recorded and waited for as it is");
-  return CUDA_ERROR_ILLEGAL_STATE;
+  return cgl_fail_hint("leave external out: outside of captures every event is "
+                       "recorded and waited for as it is");
 }
 
 
@@ -384,8 +383,7 @@ static cgl_status check_event(cgl_event *event, const char *operation) {
     cgl_fail(CUDA_ERROR_CAPTURED_EVENT, operation,
              "the event was last recorded inside a capture, where it stands "
              "for a place in the graph and not for a moment");
-    cgl_fail_hint("record it on a stream that does not capture first");
-    return CUDA_ERROR_CAPTURED_EVENT;
+    return cgl_fail_hint("record it on a stream that does not capture first");
   }
   return cgl_check_may_wait(NULL, operation);
 }
@@ -439,29 +437,25 @@ cgl_status cgl_event_elapsed(cgl_event *from, cgl_event *to, float *ms) {
   if (!from->timing || !to->timing) {
     cgl_fail(CUDA_ERROR_INVALID_HANDLE, operation,
              "an event without timing cannot measure");
-    cgl_fail_hint("make both events with timing = true");
-    return CUDA_ERROR_INVALID_HANDLE;
+    return cgl_fail_hint("make both events with timing = true");
   }
   if (!from->recorded || !to->recorded) {
     cgl_fail(CUDA_ERROR_INVALID_HANDLE, operation,
              "the %s event was never recorded",
              from->recorded ? "later" : "earlier");
-    cgl_fail_hint("record both events on a stream first");
-    return CUDA_ERROR_INVALID_HANDLE;
+    return cgl_fail_hint("record both events on a stream first");
   }
   CUresult result =
       cgl_driver_of(from)->cuEventElapsedTime(ms, from->handle, to->handle);
   if (result == CUDA_ERROR_NOT_READY) {
     cgl_fail(result, operation, "the work before the events is not done yet");
-    cgl_fail_hint("synchronize the later event first");
-    return result;
+    return cgl_fail_hint("synchronize the later event first");
   }
   if (result == CUDA_ERROR_INVALID_HANDLE) {
     cgl_fail(result, operation,
              "no replay has recorded the events yet: they were recorded into "
              "a capture");
-    cgl_fail_hint("replay the graph, and synchronize the later event");
-    return result;
+    return cgl_fail_hint("replay the graph, and synchronize the later event");
   }
   return cgl_fail_driver(from->object.context, result, operation,
                          "cuEventElapsedTime");

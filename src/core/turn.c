@@ -79,9 +79,9 @@ static cgl_status check_inputs(const cgl_share *share, uint64_t count,
            "for something else afterwards: it cannot be replayed twice in a "
            "row",
            cgl_site_text(share->begun));
-  cgl_fail_hint("replay the graph that fills the buffer before every replay, "
-                "or keep the buffer until the capture has ended");
-  return CGL_ERROR_ORDER;
+  return cgl_fail_hint("replay the graph that fills the buffer before every "
+                       "replay, or keep the buffer until the capture has "
+                       "ended");
 }
 
 
@@ -95,9 +95,8 @@ static cgl_status refuse_overlap(const cgl_sharing *sharing,
            "the graph captured at %s may still run on another stream, and the "
            "graph captured at %s shares its pool, which is strict",
            cgl_site_text(sharing->begun), cgl_site_text(share->begun));
-  cgl_fail_hint("let the stream wait for an event recorded after the other "
-                "replay, or synchronize");
-  return CGL_ERROR_ORDER;
+  return cgl_fail_hint("let the stream wait for an event recorded after the "
+                       "other replay, or synchronize");
 }
 
 
@@ -138,8 +137,7 @@ static cgl_status refuse_undone(const cgl_share *share, const char *operation) {
            "the memory that the graph captured at %s uses was taken back when "
            "its pool was restored at %s",
            cgl_site_text(share->begun), cgl_site_text(share->undone_at));
-  cgl_fail_hint("capture the graph again");
-  return CGL_ERROR_RELEASED;
+  return cgl_fail_hint("capture the graph again");
 }
 
 
