@@ -64,56 +64,70 @@ static uint32_t sort(const web *w, uint32_t *order, uint32_t *waiting) {
 }
 
 
+/* v's targets, the nearest in the order first. */
+static void sort_targets(web *w, uint32_t v, const uint32_t *place) {
+  for (uint32_t a = w->start[v] + 1; a < w->start[v + 1]; a++)
+    for (uint32_t b = a;
+         b > w->start[v] && place[w->to[b - 1]] > place[w->to[b]]; b--) {
+      uint32_t swap = w->to[b];
+      w->to[b] = w->to[b - 1];
+      w->to[b - 1] = swap;
+    }
+}
+
+
+/* Marks the edges from v that are not needed as NONE, and notes in its row of
+   `reach` what it reaches.  The rows of its targets are complete. */
+static void mark_implied(web *w, uint32_t v, uint64_t *reach, size_t words) {
+  uint64_t *mine = reach + words * v;
+  for (uint32_t e = w->start[v]; e < w->start[v + 1]; e++) {
+    uint32_t t = w->to[e];
+    if (mine[t / 64] >> (t % 64) & 1) {
+      w->nin[t]--;
+      w->to[e] = NONE;
+      continue;
+    }
+    const uint64_t *theirs = reach + words * t;
+    for (size_t k = 0; k < words; k++)
+      mine[k] |= theirs[k];
+    mine[t / 64] |= UINT64_C(1) << (t % 64);
+  }
+}
+
+
+static void drop_marked(web *w) {
+  uint32_t kept = 0, from = 0;
+  for (uint32_t v = 0; v < w->n; v++) {
+    uint32_t end = w->start[v + 1];
+    w->start[v] = kept;
+    for (; from < end; from++)
+      if (w->to[from] != NONE)
+        w->to[kept++] = w->to[from];
+  }
+  w->start[w->n] = kept;
+  w->m = kept;
+}
+
+
 /* Drops each edge whose target is also reached by a longer way. */
 static void reduce(web *w, const uint32_t *order) {
   bool joins = false;
   for (uint32_t v = 0; v < w->n && !joins; v++)
     joins = w->nin[v] > 1;
-  size_t words = (w->n + (size_t)63) / 64;
-  uint64_t *reach =
-      joins && w->n <= REDUCE_LIMIT ? calloc(words * w->n, 8) : NULL;
-  if (reach == NULL)
+  if (!joins || w->n > REDUCE_LIMIT)
     return; /* a forest implies nothing; else do without */
-  uint32_t kept = 0;
-  uint32_t *place = malloc((w->n + (size_t)1) * sizeof *place);
-  if (place != NULL) {
+  size_t words = (w->n + (size_t)63) / 64;
+  uint64_t *reach = calloc(words * w->n, sizeof *reach);
+  uint32_t *place = malloc(w->n * sizeof *place);
+  if (reach != NULL && place != NULL) {
     for (uint32_t i = 0; i < w->n; i++)
       place[order[i]] = i;
     for (uint32_t i = w->n; i-- > 0;) {
-      uint32_t v = order[i];
-      uint64_t *mine = reach + words * v;
-      uint32_t first = w->start[v], count = w->start[v + 1] - first;
-      /* nearest target first: what it reaches cannot be needed directly */
-      for (uint32_t a = first + 1; a < first + count; a++)
-        for (uint32_t b = a; b > first && place[w->to[b - 1]] > place[w->to[b]];
-             b--) {
-          uint32_t swap = w->to[b];
-          w->to[b] = w->to[b - 1];
-          w->to[b - 1] = swap;
-        }
-      for (uint32_t e = first; e < first + count; e++) {
-        uint32_t t = w->to[e];
-        if (mine[t / 64] >> (t % 64) & 1) {
-          w->nin[t]--;
-          w->to[e] = NONE;
-          continue;
-        }
-        const uint64_t *theirs = reach + words * t;
-        for (size_t k = 0; k < words; k++)
-          mine[k] |= theirs[k];
-        mine[t / 64] |= UINT64_C(1) << (t % 64);
-      }
+      /* What the nearest reaches cannot be needed directly. */
+      sort_targets(w, order[i], place);
+      mark_implied(w, order[i], reach, words);
     }
-    uint32_t from = 0;
-    for (uint32_t v = 0; v < w->n; v++) {
-      uint32_t end = w->start[v + 1];
-      w->start[v] = kept;
-      for (; from < end; from++)
-        if (w->to[from] != NONE)
-          w->to[kept++] = w->to[from];
-    }
-    w->start[w->n] = kept;
-    w->m = kept;
+    drop_marked(w);
   }
   free(place);
   free(reach);
