@@ -9,7 +9,7 @@ local raises, line, value = device.raises, device.line, device.value
 local N = 1000
 local ROUNDS = tonumber(os.getenv "CGRAPHLUA_SHARING_ROUNDS") or 400
 
-local plus
+local plus, more
 local source = [[
 extern "C" __global__ void plus(float *y, const float *x, float a, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -21,6 +21,10 @@ extern "C" __global__ void slow(float *y, float a, int rounds, int n) {
   float v = a;
   for (int k = 0; k < rounds; k++) v = v * 0.5f + a * 0.5f;
   y[i] = v;
+}
+extern "C" __global__ void more(float *y, float a, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] += a;
 }]]
 
 local function add(x, a)
@@ -56,9 +60,12 @@ local function three(pool)
 end
 
 describe("sharing a pool", function()
-  setup(function() plus = cg.module(source):kernel "plus" end)
+  setup(function()
+    local m = cg.module(source)
+    plus, more = m:kernel "plus", m:kernel "more"
+  end)
   teardown(function()
-    plus = nil
+    plus, more = nil, nil
     device.nothing_alive()
   end)
 
@@ -199,6 +206,98 @@ describe("sharing a pool", function()
     assert.equal(122, value(e))
   end)
 
+  it("takes what a kernel may write for what it may read", function()
+    local pool = cg.pool()
+    local first, c = capture(pool, function() return add(cg.full("float", N, 1), 1) end)
+    local bumps = capture(pool, function() more:over(N)(c, 10, N) end)
+    raises("CGL_ERROR_ORDER", function() bumps:replay() end, "has not filled yet")
+    first:replay()
+    bumps:replay(2)
+    assert.equal(22, value(c))
+  end)
+
+  it("lets a kernel write what nobody has filled, and nothing that was lost", function()
+    local pool, where = cg.pool(), nil
+    local scratch = capture(pool, function()
+      local t = cg.zeros("float", N)
+      where = t:address()
+      t:release()
+    end)
+    local _, c = capture(pool, function() return cg.buffer("float", N) end)
+    if device.never_reuses then return pending "memory is not reused here" end
+    assert.equal(where, c:address())
+    local bumps = capture(pool, function() more:over(N)(c, 10, N) end)
+    scratch:replay()
+    bumps:replay()
+    assert.equal(10, value(c))
+    c:fill(4)
+    bumps:replay()
+    assert.equal(14, value(c))
+    scratch:replay()
+    raises("CGL_ERROR_ORDER", function() bumps:replay() end, "something else")
+  end)
+
+  it("says whether the script or a graph has overwritten what is read", function()
+    local pool, y = cg.pool(), nil
+    local first, c = capture(pool, function()
+      local b = cg.buffer("float", N)
+      b:fill(1)
+      return b
+    end)
+    local reads = capture(pool, function() cg.buffer("float", N):copy(c) end)
+    local where = c:address()
+    c:release()
+    local third = capture(pool, function()
+      y = cg.buffer("float", N)
+      y:fill(2)
+    end)
+    if device.never_reuses then return pending "memory is not reused here" end
+    assert.equal(where, y:address())
+    first:replay()
+    local at = line(1)
+    y:fill(3)
+    local function refused()
+      return raises("CGL_ERROR_ORDER", function() reads:replay() end).message
+    end
+    assert.truthy(refused():find("the script's own work at " .. at, 1, true))
+    third:replay()
+    assert.matches("but the graph captured at [^ ]*%.lua:%d+ has used", refused())
+    y:fill(3)
+    third:reset()
+    assert.matches("but the script's own work at", refused())
+    first:replay()
+    reads:replay()
+  end)
+
+  it("takes what a graph fills in part for what it needs", function()
+    local pool = cg.pool()
+    local first, c = capture(pool, function() return add(cg.full("float", N, 1), 1) end)
+    local front, back = c:view(1, N / 2), c:view(N / 2 + 1)
+    for _, part in ipairs { front, back } do
+      local g = capture(pool, function()
+        part:fill(7)
+        cg.buffer("float", N):copy(c)
+      end)
+      raises("CGL_ERROR_ORDER", function() g:replay() end, "has not filled yet")
+    end
+    local both = capture(pool, function() c:fill(7) end)
+    both:replay()
+    assert.equal(7, value(c))
+    first:replay()
+    assert.equal(2, value(c))
+  end)
+
+  it("knows that random numbers need nothing of what was there", function()
+    local pool, gen = cg.pool(), cg.generator(1)
+    local _, c = capture(pool, function() return add(cg.full("float", N, 1), 1) end)
+    local g, e = capture(pool, function()
+      c:uniform(5, 6, gen)
+      return add(c, 3)
+    end)
+    g:replay()
+    for _, v in ipairs(e:download()) do assert.is_true(v >= 8 and v <= 9) end
+  end)
+
   it("refuses two replays in a row of a graph that overwrites its own input", function()
     local pool = cg.pool()
     local first, c = capture(pool, function() return add(cg.full("float", N, 1), 1) end)
@@ -223,6 +322,39 @@ describe("sharing a pool", function()
     assert.equal(4, value(e))
   end)
 
+  it("refuses what a graph has written to and then overwritten", function()
+    local pool = cg.pool()
+    local first, c = capture(pool, function() return add(cg.full("float", N, 1), 1) end)
+    local reads, e = capture(pool, function() return add(c, 3) end)
+    local where, reused = c:address(), nil
+    local g = capture(pool, function()
+      more:over(N)(c, 10, N)
+      local y = add(c, 1)
+      c:release()
+      reused = add(y, 1):address() == where
+    end)
+    if device.never_reuses then return pending "memory is not reused here" end
+    assert.is_true(reused)
+    first:replay()
+    g:replay()
+    raises("CGL_ERROR_ORDER", function() reads:replay() end, "something else")
+    first:replay()
+    reads:replay()
+    assert.equal(5, value(e))
+  end)
+
+  it("refuses what was overwritten before anybody filled it", function()
+    local g, e, _, reused = three(cg.pool())
+    if device.never_reuses then return pending "memory is not reused here" end
+    assert.is_true(reused)
+    g[1]:release() -- who would have filled it
+    g[2]:replay()
+    assert.equal(N, #e)
+    g[3]:replay()
+    raises("CGL_ERROR_ORDER", function() g[2]:replay() end, "something else",
+      "hint: fill the buffer anew")
+  end)
+
   it("refuses to read on the host what a replay has overwritten", function()
     local pool = cg.pool()
     local first, where = capture(pool, function()
@@ -239,6 +371,8 @@ describe("sharing a pool", function()
     end)
     if device.never_reuses then return pending "memory is not reused here" end
     assert.equal(where, y:address())
+    first:replay()
+    assert.equal(N, #y:download()) -- nobody has filled it so far
     second:replay()
     assert.equal(2, value(y))
     first:replay()
@@ -282,11 +416,34 @@ describe("sharing a pool", function()
     assert.equal(7, value(f))
   end)
 
+  it("knows after a restore what was overwritten before", function()
+    local pool = cg.pool()
+    local first, where = capture(pool, function()
+      local scratch = cg.buffer("float", N)
+      scratch:fill(1)
+      local at = scratch:address()
+      scratch:release()
+      return at
+    end)
+    local _, y = capture(pool, function() return cg.buffer("float", N) end)
+    if device.never_reuses then return pending "memory is not reused here" end
+    assert.equal(where, y:address())
+    y:fill(2)
+    local cp = pool:checkpoint()
+    pool:restore(cp)
+    assert.equal(2, value(y))
+    first:replay()
+    pool:restore(cp)
+    raises("CGL_ERROR_ORDER", function() y:download() end, "something else")
+    y:fill(3)
+    assert.equal(3, value(y))
+  end)
+
   it("forgets a graph that is reset, not what it did", function()
     local g, e, _, reused = three(cg.pool())
     if device.never_reuses then return pending "memory is not reused here" end
     assert.is_true(reused)
-    g[1]:replay()
+    for _, i in ipairs { 1, 3, 1 } do g[i]:replay() end
     g[1]:reset()
     g[2]:replay()
     assert.equal(9, value(e))
@@ -323,6 +480,53 @@ describe("sharing a pool", function()
       cg.synchronize()
       for i = 1, 2 do assert.equal(i, value(out[i])) end
       assert.is_true(pool:stats().ordered > 0)
+    end)
+
+    it("makes it wait for those from before the pool was shared", function()
+      local slow = cg.module(source):kernel "slow"
+      local s, t, x = cg.stream(), cg.stream(), cg.full("float", N, 1)
+      local first, c = cg.graph(), nil
+      local function body()
+        c = cg.buffer("float", N)
+        slow:over(N)(c, 2, 3000, N)
+      end
+      first:capture(body)
+      s:use(function() first:replay() end)
+      first:reset() -- and with it goes its pool
+      first:capture(body)
+      cg.synchronize()
+      s:use(function() first:replay(200) end)
+      -- By hand: a region waits for the device before it begins.
+      local pool, e = first:pool(), nil
+      local second = cg.graph { pool = pool }
+      t:use(function()
+        second:capture_begin()
+        e = add(x, 3)
+        second:capture_end()
+        second:replay()
+      end)
+      assert.equal(1, pool:stats().ordered)
+      cg.synchronize()
+      assert.equal(2, value(c))
+      assert.equal(4, value(e))
+    end)
+
+    it("makes it wait for a graph around it", function()
+      local slow = cg.module(source):kernel "slow"
+      local s, t = cg.stream(), cg.stream()
+      local inner, c = capture(nil, function()
+        local y = cg.buffer("float", N)
+        slow:over(N)(y, 2, 3000, N)
+        return y
+      end, { keep_graph = true })
+      local outer = cg.capture(function() inner:replay() end)
+      inner:instantiate()
+      cg.synchronize()
+      s:use(function() outer:replay(200) end)
+      t:use(function() inner:replay() end)
+      assert.equal(1, inner:pool():stats().ordered)
+      cg.synchronize()
+      assert.equal(2, value(c))
     end)
 
     it("checks every round", function()
@@ -455,109 +659,6 @@ describe("sharing a pool", function()
       s[1]:use(function() other:capture_end() end)
       cg.synchronize()
       for i = 1, 2 do assert.equal(i, value(out[i])) end
-    end)
-  end)
-
-  describe("inside another graph", function()
-    it("counts as part of it", function()
-      local pool = cg.pool()
-      local x = cg.full("float", N, 1)
-      local inner, c = capture(pool, function() return add(x, 1) end, { keep_graph = true })
-      local outer = capture(nil, function() inner:replay() end)
-      local reads, e = capture(pool, function() return add(c, 3) end)
-      raises("CGL_ERROR_ORDER", function() reads:replay() end)
-      outer:replay()
-      reads:replay()
-      assert.equal(5, value(e))
-    end)
-
-    it("fills for a graph of the same pool", function()
-      local pool = cg.pool()
-      local x = cg.full("float", N, 1)
-      local inner, c = capture(pool, function() return add(x, 1) end, { keep_graph = true })
-      local outer, e = capture(pool, function()
-        inner:replay()
-        return add(c, 3)
-      end)
-      outer:replay()
-      assert.equal(5, value(e))
-      x:fill(2)
-      outer:replay(2)
-      assert.equal(6, value(e))
-    end)
-
-    it("is refused where two branches would use one memory", function()
-      local pool = cg.pool()
-      local scratch = capture(pool, function()
-        add(cg.full("float", N, 1), 1):release()
-      end, { keep_graph = true })
-      local g, side = cg.graph { pool = pool }, cg.stream()
-      raises("CGL_ERROR_ORDER", function()
-        g:capture(function()
-          side:wait(cg.current_stream())
-          side:use(function() scratch:replay() end)
-          scratch:replay()
-          cg.current_stream():wait(side)
-        end)
-      end, "another branch", "hint: ")
-      g:capture(function()
-        side:wait(cg.current_stream())
-        side:use(function() scratch:replay() end)
-        cg.current_stream():wait(side)
-        scratch:replay()
-      end)
-      g:replay()
-    end)
-
-    it("is refused where a later branch gets its memory", function()
-      local pool, side, at, reused = cg.pool(), cg.stream(), nil, nil
-      local inner = capture(pool, function()
-        local t = cg.buffer("float", N)
-        t:fill(1)
-        at = t:address()
-        t:release()
-      end, { keep_graph = true })
-      local function body(joined)
-        return function()
-          side:wait(cg.current_stream())
-          side:use(function() inner:replay() end)
-          if joined then cg.current_stream():wait(side) end
-          local y = cg.buffer("float", N)
-          reused = y:address() == at
-          y:fill(3)
-          if not joined then cg.current_stream():wait(side) end
-          return y
-        end
-      end
-      if not device.never_reuses then
-        raises("CGL_ERROR_ORDER", function() capture(pool, body(false)) end)
-        assert.is_true(reused)
-      end
-      local g, y = capture(pool, body(true))
-      g:replay(3)
-      assert.equal(3, value(y))
-    end)
-
-    it("is refused where it overwrites what the capture still needs", function()
-      local pool = cg.pool()
-      local at
-      local inner = capture(pool, function()
-        local t = cg.buffer("float", N)
-        t:fill(1)
-        at = t:address()
-        t:release()
-      end, { keep_graph = true })
-      local reused
-      local function body()
-        local y = cg.buffer("float", N)
-        reused = y:address() == at
-        y:fill(3)
-        inner:replay()
-        return add(y, 1)
-      end
-      if device.never_reuses then return pending "memory is not reused here" end
-      raises("CGL_ERROR_ORDER", function() capture(pool, body) end, "overwrites")
-      assert.is_true(reused)
     end)
   end)
 

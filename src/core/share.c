@@ -429,17 +429,30 @@ static bool precedes(const cgl_recording *recording, size_t before,
 static cgl_status refuse_overwritten(const cgl_use *own, const cgl_use *other,
                                      const char *operation) {
   cgl_fail(CGL_ERROR_ORDER, operation,
-           "a graph replayed in the capture overwrites (%s) a buffer of it, "
-           "made at %s, that is used afterwards or at the same time: they "
+           "a graph replayed in the capture overwrites (%s) a buffer, made at "
+           "%s, that the capture uses afterwards or at the same time: they "
            "share a pool",
            cgl_site_text(other->wrote), cgl_site_text(own->made));
   return cgl_fail_hint("capture the two into pools of their own, or replay the "
-                       "graph before the buffer is made");
+                       "graph after the last use of the buffer");
 }
 
 
-/* Refuses a buffer of the capture in memory that a graph inside it writes to
-   while the buffer is in use. */
+/* Whether what `other` writes comes between the first use and the last, or at
+   the same time, or before what has to be there already.  What one operation
+   does is in order: a graph inside was checked itself. */
+static bool overwrites(const cgl_recording *recording, const cgl_use *other,
+                       const cgl_use *own, unsigned char *seen, size_t *stack) {
+  if (other == own || !other->writes || other->first >= own->last ||
+      !overlap(own, other))
+    return false;
+  return own->reads || own->updates || other->last > own->first ||
+         !precedes(recording, other->last, own->first, seen, stack);
+}
+
+
+/* Refuses memory that a graph inside the capture writes to while another
+   allocation has it in use. */
 static cgl_status check_children(cgl_graph *graph, const char *operation) {
   const cgl_recording *recording = &graph->recording;
   if (!recording->children)
@@ -457,11 +470,7 @@ static cgl_status check_children(cgl_graph *graph, const char *operation) {
   for (size_t i = 0; i < recording->nuses && !status; i++)
     for (size_t k = 0; k < recording->nuses && !status; k++) {
       const cgl_use *own = &recording->uses[i], *other = &recording->uses[k];
-      if (other->number >= own->number || !other->writes ||
-          !overlap(own, other) || other->first > own->last)
-        continue;
-      if (other->last > own->first ||
-          !precedes(recording, other->last, own->first, seen, stack))
+      if (overwrites(recording, other, own, seen, stack))
         status = refuse_overwritten(own, other, operation);
     }
   free(seen);
