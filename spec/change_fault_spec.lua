@@ -5,14 +5,8 @@ local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/support/device.lua")
 
 local changes = [[
-  local source = [=[
-    extern "C" __global__ void add(float *x, float a, int n) {
-      int i = blockIdx.x * blockDim.x + threadIdx.x;
-      if (i < n) x[i] += a;
-    }
-  ]=]
   local function run()
-    local add, x, y = cg.kernel(source), cg.zeros("float", 4), cg.zeros("float", 4)
+    local add, x, y = cg.kernel(source, "add"), cg.zeros("float", 4), cg.zeros("float", 4)
     local z, w, v = cg.zeros("float", 4), cg.zeros("float", 4), cg.zeros("float", 4)
     local g = cg.capture(function()
       add:launch(1, 4, x, 1, 4)

@@ -8,12 +8,12 @@ local device = dofile(here .. "/support/device.lua")
 
 local raises = device.raises
 
-local source = [[
-extern "C" __global__ void add(float *x, float a, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) x[i] += a;
-}]]
 local N = 1000
+
+-- Of the device that is current.
+local function add_kernel()
+  return cg.kernel(device.source, "add")
+end
 
 describe("a second device", function()
   local first, second = cg.device().device, nil
@@ -70,7 +70,7 @@ describe("a second device", function()
 
   on_two("runs graphs of its own pools whichever is current", function()
     local x, g, pool = there(function()
-      local add, x, pool = cg.kernel(source), cg.zeros("float", N), cg.pool()
+      local add, x, pool = add_kernel(), cg.zeros("float", N), cg.pool()
       local g = cg.capture(function()
         local scratch = cg.buffer("float", N)
         scratch:fill(2)
@@ -113,7 +113,7 @@ describe("a second device", function()
 
   on_two("trains a graphed function there", function()
     there(function()
-      local add = cg.kernel(source)
+      local add = add_kernel()
       local calls = 0
       local step, graphs = cg.graphed(function(x)
         calls = calls + 1
@@ -145,7 +145,7 @@ describe("a second device", function()
   on_two("does not launch with the first one's buffers", function()
     local x = cg.zeros("float", N)
     there(function()
-      local add = cg.kernel(source)
+      local add = add_kernel()
       raises("CGL_ERROR_WRONG_DEVICE", function() add:over(N)(x, 1, N) end, first, second)
       -- Nor in a capture, which takes no harm.
       local y, g = cg.zeros("float", N), cg.graph()
@@ -160,9 +160,9 @@ describe("a second device", function()
   end)
 
   on_two("captures at the same time as the first one", function()
-    local x, add = cg.zeros("float", N), cg.kernel(source)
+    local x, add = cg.zeros("float", N), add_kernel()
     local y, add_there, h = there(function()
-      return cg.zeros("float", N), cg.kernel(source), cg.graph()
+      return cg.zeros("float", N), add_kernel(), cg.graph()
     end)
     cg.synchronize()
     local g = cg.capture(function()

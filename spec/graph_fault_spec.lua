@@ -8,15 +8,8 @@ local device = dofile(here .. "/support/device.lua")
 
 -- What follows a job, which fills `x` and returns what must be in it.
 local common = [[
-  local source = [=[
-    extern "C" __global__ void add(float *x, float a, int n) {
-      int i = blockIdx.x * blockDim.x + threadIdx.x;
-      if (i < n) x[i] += a;
-    }
-  ]=]
-
   local function attempt()
-    local kernel = cg.kernel(source)
+    local kernel = cg.kernel(source, "add")
     local x = cg.zeros("float", 8)
     local function add(value) kernel:launch(1, 8, x, value, 8) end
     local expected = job(x, add)

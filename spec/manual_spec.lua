@@ -65,19 +65,6 @@ local function those(pattern)
   return set
 end
 
-local objects = {
-  stream = function() return cg.stream() end,
-  event = function() return cg.event() end,
-  buffer = function() return cg.zeros("float", 1) end,
-  pinned = function() return cg.pinned("float", 1) end,
-  module = function() return cg.module(device.source) end,
-  kernel = function() return device.kernel "add" end,
-  pool = function() return cg.pool() end,
-  graph = function() return cg.graph() end,
-  generator = function() return cg.generator() end,
-  checkpoint = function() return cg.pool():checkpoint() end,
-}
-
 -- Exported functions of the C API.
 local function exports()
   local set = {}
@@ -142,7 +129,7 @@ describe("manual", function()
 
   it("has every method of every object in a heading, and no other", function()
     local live, found = {}, {}
-    for kind, make in pairs(objects) do
+    for kind, make in pairs(device.objects) do
       for name in pairs(debug.getmetatable(make()).methods) do live[kind .. ":" .. name] = true end
       for name in pairs(those("^" .. kind .. ":")) do found[name] = true end
     end
@@ -151,11 +138,11 @@ describe("manual", function()
 
   it("has the fields of buffers in a heading, and names those of pinned memory", function()
     local live = { buffer = true } -- #buffer
-    for name in pairs(debug.getmetatable(objects.buffer()).fields) do
+    for name in pairs(debug.getmetatable(device.objects.buffer()).fields) do
       live["buffer." .. name] = true
     end
     same(live, those "^buffer%f[^%w:]")
-    for name in pairs(debug.getmetatable(objects.pinned()).fields) do
+    for name in pairs(debug.getmetatable(device.objects.pinned()).fields) do
       assert.is_truthy(manual:find("`pinned." .. name .. "`", 1, true), name)
     end
   end)

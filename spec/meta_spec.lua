@@ -34,19 +34,6 @@ local function read_meta(name)
   return meta
 end
 
-local objects = {
-  stream = function() return cg.stream() end,
-  event = function() return cg.event() end,
-  buffer = function() return cg.zeros("float", 1) end,
-  pinned = function() return cg.pinned("float", 1) end,
-  module = function() return cg.module(device.source) end,
-  kernel = function() return device.kernel "add" end,
-  pool = function() return cg.pool() end,
-  graph = function() return cg.graph() end,
-  generator = function() return cg.generator() end,
-  checkpoint = function() return cg.pool():checkpoint() end,
-}
-
 local function sorted(set)
   local names = {}
   for name in pairs(set) do names[#names + 1] = name end
@@ -57,7 +44,7 @@ end
 describe("annotations", function()
   teardown(device.nothing_alive)
 
-  for kind, make in pairs(objects) do
+  for kind, make in pairs(device.objects) do
     it("name the methods and fields of a " .. kind, function()
       local meta = read_meta(kind)
       local live = debug.getmetatable(make())

@@ -50,46 +50,42 @@ describe("pool, by events", function()
     return same
   end
 
+  -- Whether `stream` gets what `a` freed, after order() and without a wait.
+  local function serves(stream, pool, order)
+    local answer
+    without_waiting(function()
+      local address = freed(pool)
+      order()
+      answer = is_served(stream, pool, address)
+    end)
+    return answer
+  end
+
   it("serves a stream that waited for an event after the free", function()
     if device.never_reuses then return pending "memory is not reused here" end
     local p, e = cg.pool(), cg.event()
-    without_waiting(function()
-      local address = freed(p)
+    assert.is_true(serves(b, p, function()
       a:record(e)
       b:wait(e)
-      assert.is_true(is_served(b, p, address))
-    end)
+    end))
     assert.equal(PAGE, p:stats().reserved)
   end)
 
   it("serves one that waited for the other stream", function()
     if device.never_reuses then return pending "memory is not reused here" end
-    local p = cg.pool()
-    without_waiting(function()
-      local address = freed(p)
-      b:wait(a)
-      assert.is_true(is_served(b, p, address))
-    end)
+    assert.is_true(serves(b, cg.pool(), function() b:wait(a) end))
   end)
 
   it("serves one that comes after the other by way of a third", function()
     if device.never_reuses then return pending "memory is not reused here" end
-    local p = cg.pool()
-    without_waiting(function()
-      local address = freed(p)
+    assert.is_true(serves(c, cg.pool(), function()
       b:wait(a)
       c:wait(b)
-      assert.is_true(is_served(c, p, address))
-    end)
+    end))
   end)
 
   it("serves nobody else", function()
-    local p = cg.pool()
-    without_waiting(function()
-      local address = freed(p)
-      c:wait(a)
-      assert.is_false(is_served(b, p, address))
-    end)
+    assert.is_false(serves(b, cg.pool(), function() c:wait(a) end))
   end)
 
   it("does not take an event before the free for a proof", function()
@@ -106,12 +102,7 @@ describe("pool, by events", function()
   end)
 
   it("does not serve a stream that the other one waited for", function()
-    local p = cg.pool()
-    without_waiting(function()
-      local address = freed(p)
-      a:wait(b)
-      assert.is_false(is_served(b, p, address))
-    end)
+    assert.is_false(serves(b, cg.pool(), function() a:wait(b) end))
   end)
 
   describe("of a block that a second stream used", function()

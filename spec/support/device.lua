@@ -40,6 +40,20 @@ function M.kernel(name)
   return module:kernel(name)
 end
 
+--- By noun: a function that makes an object of the kind.
+M.objects = {
+  stream = function() return cg.stream() end,
+  event = function() return cg.event() end,
+  buffer = function() return cg.zeros("float", 1) end,
+  pinned = function() return cg.pinned("float", 1) end,
+  module = function() return cg.module(M.source) end,
+  kernel = function() return M.kernel "add" end,
+  pool = function() return cg.pool() end,
+  graph = function() return cg.graph() end,
+  generator = function() return cg.generator() end,
+  checkpoint = function() return cg.pool():checkpoint() end,
+}
+
 --- A buffer of n floats (8), all `value`.
 function M.full(value, n)
   return cg.full("float", n or 8, value)
@@ -201,11 +215,12 @@ end
 ]]
 
 --- Runs a chunk in a process of its own with the environment ("A=1 B=2");
--- returns status, output and errors.
+-- returns status, output and errors.  It has the kernels above as `source`.
 function M.child(chunk, environment)
   local path = os.tmpname()
   local held = (environment or ""):find("CGRAPHLUA_FAULT=1", 1, true) and hold or ""
-  program.write(path, "local cg = require 'cgraphlua'\n" .. held .. chunk)
+  local source = ("%q"):format(M.source):gsub("\\\n", "\\n") -- in one line
+  program.write(path, "local cg, source = require 'cgraphlua', " .. source .. "\n" .. held .. chunk)
   local status, out, err = program.run({ path }, { env = environment })
   os.remove(path)
   return status, out, err
