@@ -70,19 +70,24 @@ static void broken_event(void) {
 }
 
 
-static void broken_info(void) {
+static void note_info(void) {
   CUstreamCaptureStatus c = 9;
   cuuint64_t id = 77;
   CUgraph cg = (CUgraph)&g;
   const CUgraphNode *dp = NULL;
   const CUgraphEdgeData *ed = NULL;
   size_t n = 77;
-  begin_broken(TL);
   S(cuStreamGetCaptureInfo(s, &c, &id, &cg, &dp, &ed, &n));
   num("status", c);
   num("id kept", id == 77);
   num("graph kept", cg == (CUgraph)&g);
   num("n", (long)n);
+}
+
+
+static void broken_info(void) {
+  begin_broken(TL);
+  note_info();
   S(cuStreamUpdateCaptureDependencies(s, 0, 0, 0,
                                       CU_STREAM_SET_CAPTURE_DEPENDENCIES));
   end();
@@ -90,18 +95,8 @@ static void broken_info(void) {
 
 
 static void info_free(void) {
-  CUstreamCaptureStatus c = 9;
-  cuuint64_t id = 77;
-  CUgraph cg = (CUgraph)&g;
-  const CUgraphNode *dp = NULL;
-  const CUgraphEdgeData *ed = NULL;
-  size_t n = 77;
   s = NS();
-  S(cuStreamGetCaptureInfo(s, &c, &id, &cg, &dp, &ed, &n));
-  num("status", c);
-  num("id kept", id == 77);
-  num("graph kept", cg == (CUgraph)&g);
-  num("n", (long)n);
+  note_info();
 }
 
 

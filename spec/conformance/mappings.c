@@ -35,6 +35,16 @@ static void map_run(int pages) {
 }
 
 
+/* A page, and behind it a handle of two. */
+static CUmemGenericAllocationHandle map_two(void) {
+  CUmemGenericAllocationHandle two = 0;
+  cu->cuMemCreate(&two, 2 * PAGE, &prop, 0);
+  cu->cuMemMap(va, PAGE, 0, h[0], 0);
+  cu->cuMemMap(va + PAGE, 2 * PAGE, 0, two, 0);
+  return two;
+}
+
+
 /* What lies at the start of a page; -1: it cannot be read. */
 static long at(int page) {
   host[0] = 99;
@@ -147,11 +157,8 @@ static void unmap_runs(void) {
 
 /* A handle of two pages in the middle of a run. */
 static void unmap_across(void) {
-  CUmemGenericAllocationHandle two = 0;
   begin(4);
-  cu->cuMemCreate(&two, 2 * PAGE, &prop, 0);
-  cu->cuMemMap(va, PAGE, 0, h[0], 0);
-  cu->cuMemMap(va + PAGE, 2 * PAGE, 0, two, 0);
+  CUmemGenericAllocationHandle two = map_two();
   cu->cuMemMap(va + 3 * PAGE, PAGE, 0, h[1], 0);
   cu->cuMemSetAccess(va, 4 * PAGE, &access, 1);
   number_pages(4);
@@ -221,11 +228,8 @@ static void access_runs(void) {
 
 
 static void access_of_a_part(void) {
-  CUmemGenericAllocationHandle two = 0;
   begin(2);
-  cu->cuMemCreate(&two, 2 * PAGE, &prop, 0);
-  cu->cuMemMap(va, PAGE, 0, h[0], 0);
-  cu->cuMemMap(va + PAGE, 2 * PAGE, 0, two, 0);
+  map_two();
   S(cuMemSetAccess(va, 2 * PAGE, &access, 1));
   S(cuMemSetAccess(va + PAGE, PAGE, &access, 1));
   S(cuMemSetAccess(va, 3 * PAGE, &access, 1));

@@ -271,7 +271,8 @@ static void set_node(void) {
 }
 
 
-static void set_child(void) {
+/* A child of two nodes is to be one of `nodes`. */
+static void exchange_child(int nodes) {
   CUgraphNodeParams params;
   CUgraph in = NULL;
   g2 = capn(2);
@@ -279,25 +280,20 @@ static void set_child(void) {
   cu->cuGraphAddChildGraphNode(&n, g, NULL, 0, g2);
   memset(&params, 0, sizeof params);
   params.type = CU_GRAPH_NODE_TYPE_GRAPH;
-  params.graph.graph = capn(2);
+  params.graph.graph = capn(nodes);
   S(cuGraphNodeSetParams(n, &params));
   S(cuGraphChildGraphNodeGetGraph(n, &in));
   num("nodes", cnt(in));
 }
 
 
+static void set_child(void) {
+  exchange_child(2);
+}
+
+
 static void set_child_shape(void) {
-  CUgraphNodeParams params;
-  CUgraph in = NULL;
-  g2 = capn(2);
-  cu->cuGraphCreate(&g, 0);
-  cu->cuGraphAddChildGraphNode(&n, g, NULL, 0, g2);
-  memset(&params, 0, sizeof params);
-  params.type = CU_GRAPH_NODE_TYPE_GRAPH;
-  params.graph.graph = capn(3);
-  S(cuGraphNodeSetParams(n, &params));
-  S(cuGraphChildGraphNodeGetGraph(n, &in));
-  num("nodes", cnt(in));
+  exchange_child(3);
 }
 
 
