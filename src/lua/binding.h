@@ -167,6 +167,14 @@ int cgl_lua_bad(lua_State *L, cgl_lua *S, int index, const char *format, ...)
 /* True after a collection that may have freed what an allocation with this
    status lacked: try once more. */
 bool cgl_lua_collected(lua_State *L, cgl_lua *S, cgl_status status);
+/* Makes a core call, with such a second try, and raises its failure. */
+#define cgl_lua_try(L, S, call)         \
+  do {                                  \
+    cgl_status tried = (call);          \
+    if (cgl_lua_collected(L, S, tried)) \
+      tried = (call);                   \
+    cgl_lua_done(L, S, tried);          \
+  } while (0)
 
 /* Collects all garbage. */
 void cgl_lua_collect(lua_State *L, cgl_lua *S);
@@ -177,6 +185,26 @@ static inline void cgl_lua_done(lua_State *L, cgl_lua *S, cgl_status status) {
     cgl_lua_fail(L, S);
   if (S->nmessages)
     cgl_lua_deliver(L, S);
+}
+
+/* ---- fields of the table on top ----------------------------------------- */
+
+static inline void cgl_lua_set_number(lua_State *L, const char *name,
+                                      double value) {
+  lua_pushnumber(L, value);
+  lua_setfield(L, -2, name);
+}
+
+static inline void cgl_lua_set_text(lua_State *L, const char *name,
+                                    const char *text) {
+  lua_pushstring(L, text);
+  lua_setfield(L, -2, name);
+}
+
+static inline void cgl_lua_set_boolean(lua_State *L, const char *name,
+                                       bool value) {
+  lua_pushboolean(L, value);
+  lua_setfield(L, -2, name);
 }
 
 /* ---- object.c ----------------------------------------------------------- */

@@ -77,28 +77,21 @@ void cgl_lua_open_errors(lua_State *L, cgl_lua *S) {
   lua_setfield(L, -2, "__tostring");
   lua_pushcfunction(L, error_concat);
   lua_setfield(L, -2, "__concat");
-  lua_pushliteral(L, "cgraphlua.error");
-  lua_setfield(L, -2, "__metatable");
+  cgl_lua_set_text(L, "__metatable", "cgraphlua.error");
   S->error_ref = luaL_ref(L, LUA_REGISTRYINDEX);
-}
-
-
-static void set(lua_State *L, const char *name, const char *text) {
-  lua_pushstring(L, text ? text : "");
-  lua_setfield(L, -2, name);
 }
 
 
 /* Pushes the error object. */
 static void push_error(lua_State *L, cgl_lua *S, const cgl_error *error) {
   lua_createtable(L, 0, 7);
-  set(L, "name", error->name);
-  lua_pushinteger(L, error->code);
-  lua_setfield(L, -2, "code");
-  set(L, "operation", *error->operation ? error->operation : S->operation);
-  set(L, "message", error->message);
-  set(L, "hint", error->hint);
-  set(L, "also", error->also);
+  cgl_lua_set_text(L, "name", error->name);
+  cgl_lua_set_number(L, "code", error->code);
+  cgl_lua_set_text(L, "operation",
+                   *error->operation ? error->operation : S->operation);
+  cgl_lua_set_text(L, "message", error->message);
+  cgl_lua_set_text(L, "hint", error->hint);
+  cgl_lua_set_text(L, "also", error->also);
   if (*error->where)
     lua_pushstring(L, error->where);
   else

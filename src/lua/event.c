@@ -18,10 +18,7 @@ static int new_event(lua_State *L) {
   bool external = cgl_lua_option_boolean(L, S, 1, "external", false);
   cgl_context *context = cgl_lua_context(L, S);
   cgl_event **slot = cgl_lua_new(L, S, CGL_LUA_event);
-  cgl_status status = cgl_event_create(context, timing, slot);
-  if (cgl_lua_collected(L, S, status))
-    status = cgl_event_create(context, timing, slot);
-  cgl_lua_done(L, S, status);
+  cgl_lua_try(L, S, cgl_event_create(context, timing, slot));
   cgl_event_set_external(*slot, external);
   return 1;
 }

@@ -41,10 +41,7 @@ static void push_uint64(lua_State *L, cgl_lua *S, uint64_t x) {
 
 static void create(lua_State *L, cgl_lua *S, cgl_context *context,
                    uint64_t seed, cgl_generator **slot) {
-  cgl_status status = cgl_generator_create(context, seed, slot);
-  if (cgl_lua_collected(L, S, status))
-    status = cgl_generator_create(context, seed, slot);
-  cgl_lua_done(L, S, status);
+  cgl_lua_try(L, S, cgl_generator_create(context, seed, slot));
 }
 
 

@@ -105,10 +105,7 @@ static cgl_graph *make(lua_State *L, cgl_lua *S, int options) {
   read_capture(L, S, options, &desc);
   cgl_context *context = cgl_lua_context(L, S);
   cgl_graph **slot = cgl_lua_new(L, S, CGL_LUA_graph);
-  cgl_status status = cgl_graph_create(context, &desc, slot);
-  if (cgl_lua_collected(L, S, status))
-    status = cgl_graph_create(context, &desc, slot);
-  cgl_lua_done(L, S, status);
+  cgl_lua_try(L, S, cgl_graph_create(context, &desc, slot));
   return *slot;
 }
 
@@ -140,14 +137,10 @@ static int graph_options(lua_State *L) {
     cgl_lua_done(L, S, cgl_graph_set_desc(graph, &desc));
   }
   lua_createtable(L, 0, 5);
-  lua_pushboolean(L, desc.keep_graph);
-  lua_setfield(L, -2, "keep_graph");
-  lua_pushboolean(L, desc.unchecked);
-  lua_setfield(L, -2, "unchecked");
-  lua_pushstring(L, mode_names[desc.capture_mode]);
-  lua_setfield(L, -2, "capture_error_mode");
-  lua_pushboolean(L, desc.check_input_liveness);
-  lua_setfield(L, -2, "check_input_liveness");
+  cgl_lua_set_boolean(L, "keep_graph", desc.keep_graph);
+  cgl_lua_set_boolean(L, "unchecked", desc.unchecked);
+  cgl_lua_set_text(L, "capture_error_mode", mode_names[desc.capture_mode]);
+  cgl_lua_set_boolean(L, "check_input_liveness", desc.check_input_liveness);
   push_annotations(L, desc.annotations);
   lua_setfield(L, -2, "annotations");
   if (desc.pool) {

@@ -102,10 +102,8 @@ static int push_handle(lua_State *L, cgl_lua *S, int slot, uint64_t id) {
   lua_createtable(L, 1, 2);
   lua_pushvalue(L, 1);
   lua_rawseti(L, -2, 1);
-  lua_pushinteger(L, slot);
-  lua_setfield(L, -2, "slot");
-  lua_pushnumber(L, (double)id);
-  lua_setfield(L, -2, "id");
+  cgl_lua_set_number(L, "slot", slot);
+  cgl_lua_set_number(L, "id", (double)id);
   lua_rawgeti(L, LUA_REGISTRYINDEX, S->handle_ref);
   lua_setmetatable(L, -2);
   return 1;
@@ -177,14 +175,11 @@ static int add_ending(lua_State *L, cgl_lua *S, bool call) {
   }
   int slot = ++S->last_slot;
   lua_createtable(L, 0, 4);
-  lua_pushinteger(L, slot);
-  lua_setfield(L, -2, "slot");
+  cgl_lua_set_number(L, "slot", slot);
   lua_pushvalue(L, 2);
   lua_setfield(L, -2, "value");
-  lua_pushboolean(L, call);
-  lua_setfield(L, -2, "call");
-  lua_pushboolean(L, wait);
-  lua_setfield(L, -2, "wait");
+  cgl_lua_set_boolean(L, "call", call);
+  cgl_lua_set_boolean(L, "wait", wait);
   lua_rawseti(L, 5, (int)lua_objlen(L, 5) + 1);
   return push_handle(L, S, slot, 0);
 }
@@ -272,8 +267,7 @@ static bool work_off(lua_State *L, cgl_lua *S, const char *device) {
 /* Puts the list on top off: {device=, list=} in the state's own list. */
 static void put_off(lua_State *L, cgl_lua *S, const char *device) {
   lua_createtable(L, 0, 2);
-  lua_pushstring(L, device);
-  lua_setfield(L, -2, "device");
+  cgl_lua_set_text(L, "device", device);
   lua_pushvalue(L, -2);
   lua_setfield(L, -2, "list");
   lua_rawgeti(L, LUA_REGISTRYINDEX, S->ends_ref);
@@ -432,10 +426,8 @@ static int handle_remove(lua_State *L) {
 static void open_handles(lua_State *L, cgl_lua *S) {
   static const luaL_Reg methods[] = {{"remove", handle_remove}, {NULL, NULL}};
   lua_createtable(L, 0, 3);
-  lua_pushliteral(L, "v");
-  lua_setfield(L, -2, "__mode");
-  lua_pushliteral(L, "cgraphlua.hook");
-  lua_setfield(L, -2, "__metatable");
+  cgl_lua_set_text(L, "__mode", "v");
+  cgl_lua_set_text(L, "__metatable", "cgraphlua.hook");
   lua_newtable(L);
   cgl_lua_functions(L, methods);
   lua_setfield(L, -2, "__index");

@@ -40,19 +40,17 @@ static void push_annotations(lua_State *L, const cgl_node_info *info) {
   if (!info->nannotations)
     return;
   if (info->label) {
-    lua_pushstring(L, info->label);
-    lua_setfield(L, -2, "label");
+    cgl_lua_set_text(L, "label", info->label);
   }
   lua_createtable(L, 0, (int)info->nannotations);
   for (size_t i = 0; i < info->nannotations; i++) {
     const cgl_annotation *pair = &info->annotations[i];
     if (pair->kind == CGL_ANNOTATION_TEXT)
-      lua_pushstring(L, pair->text);
+      cgl_lua_set_text(L, pair->key, pair->text);
     else if (pair->kind == CGL_ANNOTATION_NUMBER)
-      lua_pushnumber(L, pair->number);
+      cgl_lua_set_number(L, pair->key, pair->number);
     else
-      lua_pushboolean(L, pair->number != 0);
-    lua_setfield(L, -2, pair->key);
+      cgl_lua_set_boolean(L, pair->key, pair->number != 0);
   }
   lua_setfield(L, -2, "annotations");
 }
@@ -61,19 +59,13 @@ static void push_annotations(lua_State *L, const cgl_node_info *info) {
 /* One node of the recording as a table; indices count from 1. */
 static void push_node(lua_State *L, const cgl_node_info *info) {
   lua_createtable(L, 0, 9);
-  lua_pushstring(L, info->kind);
-  lua_setfield(L, -2, "kind");
-  lua_pushstring(L, info->name);
-  lua_setfield(L, -2, "name");
-  lua_pushstring(L, info->file);
-  lua_setfield(L, -2, "file");
-  lua_pushinteger(L, info->line);
-  lua_setfield(L, -2, "line");
-  lua_pushboolean(L, info->enabled);
-  lua_setfield(L, -2, "enabled");
+  cgl_lua_set_text(L, "kind", info->kind);
+  cgl_lua_set_text(L, "name", info->name);
+  cgl_lua_set_text(L, "file", info->file);
+  cgl_lua_set_number(L, "line", info->line);
+  cgl_lua_set_boolean(L, "enabled", info->enabled);
   if (info->type != CGL_TYPE_COUNT) {
-    lua_pushstring(L, cgl_type_name(info->type));
-    lua_setfield(L, -2, "type");
+    cgl_lua_set_text(L, "type", cgl_type_name(info->type));
   }
   if (info->grid[0]) {
     push_sizes(L, info->grid);

@@ -253,16 +253,11 @@ static int kernel_parameters(lua_State *L) {
     cgl_param_info info;
     cgl_lua_done(L, S, cgl_kernel_param(kernel, i, &info));
     lua_createtable(L, 0, 5);
-    lua_pushstring(L, info.type);
-    lua_setfield(L, -2, "type");
-    lua_pushstring(L, info.name);
-    lua_setfield(L, -2, "name");
-    lua_pushboolean(L, info.pointer);
-    lua_setfield(L, -2, "pointer");
-    lua_pushboolean(L, info.readonly);
-    lua_setfield(L, -2, "readonly");
-    lua_pushnumber(L, (double)info.bytes);
-    lua_setfield(L, -2, "bytes");
+    cgl_lua_set_text(L, "type", info.type);
+    cgl_lua_set_text(L, "name", info.name);
+    cgl_lua_set_boolean(L, "pointer", info.pointer);
+    cgl_lua_set_boolean(L, "readonly", info.readonly);
+    cgl_lua_set_number(L, "bytes", (double)info.bytes);
     lua_rawseti(L, -2, (int)i + 1);
   }
   return 1;

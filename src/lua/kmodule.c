@@ -182,10 +182,7 @@ static cgl_module *make(lua_State *L, cgl_lua *S, int source, int options,
   read_source(L, S, source, options, &desc);
   cgl_context *context = cgl_lua_context(L, S);
   cgl_module **slot = cgl_lua_new(L, S, CGL_LUA_module);
-  cgl_status status = cgl_module_create(context, &desc, slot);
-  if (cgl_lua_collected(L, S, status))
-    status = cgl_module_create(context, &desc, slot);
-  cgl_lua_done(L, S, status);
+  cgl_lua_try(L, S, cgl_module_create(context, &desc, slot));
   return *slot;
 }
 

@@ -35,12 +35,6 @@ static holder *push_holder(lua_State *L, void (*free_function)(void *)) {
 }
 
 
-static void set_number(lua_State *L, const char *name, double value) {
-  lua_pushnumber(L, value);
-  lua_setfield(L, -2, name);
-}
-
-
 static void set_where(lua_State *L, const char *file, int line) {
   if (!*file)
     return;
@@ -54,18 +48,16 @@ static void set_where(lua_State *L, const char *file, int line) {
 
 static void push_block(lua_State *L, const cgl_block_info *block) {
   lua_createtable(L, 0, 8);
-  set_number(L, "address", (double)block->address);
-  set_number(L, "bytes", (double)block->bytes);
-  lua_pushstring(L, cgl_block_state_name(block->state));
-  lua_setfield(L, -2, "state");
+  cgl_lua_set_number(L, "address", (double)block->address);
+  cgl_lua_set_number(L, "bytes", (double)block->bytes);
+  cgl_lua_set_text(L, "state", cgl_block_state_name(block->state));
   if (block->stream)
-    set_number(L, "stream", (double)block->stream);
+    cgl_lua_set_number(L, "stream", (double)block->stream);
   if (block->state != CGL_BLOCK_live)
     return;
-  set_number(L, "requested", (double)block->requested);
-  set_number(L, "number", (double)block->number);
-  lua_pushboolean(L, block->in_capture);
-  lua_setfield(L, -2, "in_capture");
+  cgl_lua_set_number(L, "requested", (double)block->requested);
+  cgl_lua_set_number(L, "number", (double)block->number);
+  cgl_lua_set_boolean(L, "in_capture", block->in_capture);
   set_where(L, block->file, block->line);
 }
 
@@ -77,9 +69,9 @@ static void push_segments(lua_State *L, const cgl_snapshot *snapshot) {
   lua_createtable(L, (int)snapshot->nsegments, 0);
   for (size_t i = 0; i < snapshot->nsegments; i++) {
     lua_createtable(L, 0, 4);
-    set_number(L, "address", (double)snapshot->segments[i].address);
-    set_number(L, "bytes", (double)snapshot->segments[i].bytes);
-    set_number(L, "mapped", (double)snapshot->segments[i].mapped);
+    cgl_lua_set_number(L, "address", (double)snapshot->segments[i].address);
+    cgl_lua_set_number(L, "bytes", (double)snapshot->segments[i].bytes);
+    cgl_lua_set_number(L, "mapped", (double)snapshot->segments[i].mapped);
     lua_newtable(L);
     for (int n = 1; block < end && block->segment == i; block++, n++) {
       push_block(L, block);
@@ -105,7 +97,7 @@ int cgl_lua_pool_snapshot(lua_State *L) {
   held->memory = snapshot;
   cgl_lua_done(L, S, status);
   lua_createtable(L, 0, 2);
-  set_number(L, "pool", (double)cgl_pool_id(pool));
+  cgl_lua_set_number(L, "pool", (double)cgl_pool_id(pool));
   push_segments(L, snapshot);
   lua_setfield(L, -2, "segments");
   return 1;
@@ -114,7 +106,7 @@ int cgl_lua_pool_snapshot(lua_State *L) {
 
 void cgl_lua_push_pool_stats(lua_State *L, const cgl_pool_stats *stats) {
   lua_createtable(L, 0, 12);
-#define FIELD(name) set_number(L, #name, (double)stats->name);
+#define FIELD(name) cgl_lua_set_number(L, #name, (double)stats->name);
   FIELD(reserved)
   FIELD(reserved_peak)
   FIELD(allocated)
@@ -145,17 +137,15 @@ static int memory_snapshot(lua_State *L) {
   cgl_lua_done(L, S, status);
   lua_createtable(L, 0, 4);
   const cgl_device_info *info = cgl_context_device(context);
-  lua_pushstring(L, info->device);
-  lua_setfield(L, -2, "device");
-  set_number(L, "free", (double)memory->device_free);
-  set_number(L, "total", (double)memory->device_total);
+  cgl_lua_set_text(L, "device", info->device);
+  cgl_lua_set_number(L, "free", (double)memory->device_free);
+  cgl_lua_set_number(L, "total", (double)memory->device_total);
   lua_createtable(L, (int)memory->npools, 0);
   for (size_t i = 0; i < memory->npools; i++) {
     const cgl_pool_picture *picture = &memory->pools[i];
     lua_createtable(L, 0, 4);
-    set_number(L, "pool", (double)picture->id);
-    lua_pushboolean(L, picture->is_default);
-    lua_setfield(L, -2, "default");
+    cgl_lua_set_number(L, "pool", (double)picture->id);
+    cgl_lua_set_boolean(L, "default", picture->is_default);
     cgl_lua_push_pool_stats(L, &picture->stats);
     lua_setfield(L, -2, "stats");
     push_segments(L, picture->snapshot);
@@ -198,19 +188,18 @@ static int memory_events(lua_State *L) {
   lua_createtable(L, (int)n, 0);
   for (size_t i = 0; i < n; i++) {
     lua_createtable(L, 0, 8);
-    set_number(L, "ms", events[i].ms);
-    set_number(L, "pool", (double)events[i].pool);
-    lua_pushstring(L, events[i].freed ? "free" : "alloc");
-    lua_setfield(L, -2, "action");
-    set_number(L, "address", (double)events[i].address);
-    set_number(L, "bytes", (double)events[i].bytes);
-    set_number(L, "allocated", (double)events[i].allocated);
-    set_number(L, "reserved", (double)events[i].reserved);
+    cgl_lua_set_number(L, "ms", events[i].ms);
+    cgl_lua_set_number(L, "pool", (double)events[i].pool);
+    cgl_lua_set_text(L, "action", events[i].freed ? "free" : "alloc");
+    cgl_lua_set_number(L, "address", (double)events[i].address);
+    cgl_lua_set_number(L, "bytes", (double)events[i].bytes);
+    cgl_lua_set_number(L, "allocated", (double)events[i].allocated);
+    cgl_lua_set_number(L, "reserved", (double)events[i].reserved);
     set_where(L, events[i].file, events[i].line);
     lua_rawseti(L, -2, (int)i + 1);
   }
-  set_number(L, "lost", (double)lost);
-  set_number(L, "ms", ms);
+  cgl_lua_set_number(L, "lost", (double)lost);
+  cgl_lua_set_number(L, "ms", ms);
   return 1;
 }
 

@@ -8,21 +8,16 @@
 
 static void push_device(lua_State *L, const cgl_device_info *info) {
   lua_createtable(L, 0, 7);
-  lua_pushstring(L, info->device);
-  lua_setfield(L, -2, "device");
-  lua_pushstring(L, info->name);
-  lua_setfield(L, -2, "name");
-  lua_pushnumber(L, (double)info->memory);
-  lua_setfield(L, -2, "memory");
+  cgl_lua_set_text(L, "device", info->device);
+  cgl_lua_set_text(L, "name", info->name);
+  cgl_lua_set_number(L, "memory", (double)info->memory);
   lua_pushfstring(L, "%d.%d", info->compute[0], info->compute[1]);
   lua_setfield(L, -2, "compute");
   lua_pushfstring(L, "%d.%d", info->driver_version / 1000,
                   info->driver_version % 1000 / 10);
   lua_setfield(L, -2, "driver");
-  lua_pushinteger(L, info->multiprocessors);
-  lua_setfield(L, -2, "multiprocessors");
-  lua_pushinteger(L, info->max_threads_per_block);
-  lua_setfield(L, -2, "max_threads_per_block");
+  cgl_lua_set_number(L, "multiprocessors", info->multiprocessors);
+  cgl_lua_set_number(L, "max_threads_per_block", info->max_threads_per_block);
 }
 
 
@@ -235,8 +230,7 @@ LUA_API CGL_API int luaopen_cgraphlua_core(lua_State *L) {
   CGL_LUA_KINDS(X)
 #undef X
   cgl_lua_open_memory(L, S);
-  lua_pushliteral(L, CGL_VERSION);
-  lua_setfield(L, -2, "version");
+  cgl_lua_set_text(L, "version", CGL_VERSION);
   lua_pushlightuserdata(L, NULL);
   lua_setfield(L, -2, "null");
   cgl_image_open(L);

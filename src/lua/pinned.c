@@ -22,10 +22,7 @@ static int new_pinned(lua_State *L) {
                                          CGL_LUA_MAX_WHOLE);
   cgl_context *context = cgl_lua_context(L, S);
   cgl_pinned **slot = cgl_lua_new(L, S, CGL_LUA_pinned);
-  cgl_status status = cgl_pinned_create(context, type, count, slot);
-  if (cgl_lua_collected(L, S, status))
-    status = cgl_pinned_create(context, type, count, slot);
-  cgl_lua_done(L, S, status);
+  cgl_lua_try(L, S, cgl_pinned_create(context, type, count, slot));
   return 1;
 }
 

@@ -12,10 +12,7 @@ static cgl_pool *check(lua_State *L, cgl_lua *S, int index) {
 static int push_pool(lua_State *L, cgl_lua *S, const cgl_pool_desc *desc) {
   cgl_context *context = cgl_lua_context(L, S);
   cgl_pool **slot = cgl_lua_new(L, S, CGL_LUA_pool);
-  cgl_status status = cgl_pool_create(context, desc, slot);
-  if (cgl_lua_collected(L, S, status))
-    status = cgl_pool_create(context, desc, slot);
-  cgl_lua_done(L, S, status);
+  cgl_lua_try(L, S, cgl_pool_create(context, desc, slot));
   return 1;
 }
 

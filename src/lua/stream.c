@@ -24,10 +24,7 @@ static int new_stream(lua_State *L) {
       (int)cgl_lua_option_integer(L, S, 1, "priority", INT32_MIN, INT32_MAX, 0);
   cgl_context *context = cgl_lua_context(L, S);
   cgl_stream **slot = cgl_lua_new(L, S, CGL_LUA_stream);
-  cgl_status status = cgl_stream_create(context, priority, slot);
-  if (cgl_lua_collected(L, S, status))
-    status = cgl_stream_create(context, priority, slot);
-  cgl_lua_done(L, S, status);
+  cgl_lua_try(L, S, cgl_stream_create(context, priority, slot));
   return 1;
 }
 
