@@ -49,6 +49,9 @@ static void test_events(void) {
   uint64_t now = cgl_clock_now(a->clock);
   cgl_stream_wait_event(b, early);
   tap_ok(!after(b, a, now), "an event recorded elsewhere stands for there");
+  cgl_stream_wait_stream(b, a);
+  cgl_stream_wait_event(b, second);
+  tap_ok(after(b, a, now), "an older event takes back nothing");
   cgl_event_release(early);
   cgl_event_release(second);
   cgl_stream_release(a);
@@ -129,6 +132,33 @@ static void test_captured_elsewhere(void) {
   cgl_event_release(plain);
   cgl_event_release(event);
   cgl_stream_release(a);
+  cgl_stream_release(b);
+}
+
+
+/* The same of a stream that is the engine's own: it is not put before ours. */
+static void test_engine_captures(void) {
+  const cgl_driver *driver = cgl_context_driver(context);
+  cgl_stream *engine = new_stream(), *borrowed, *b = new_stream();
+  CUstream handle = cgl_stream_handle(engine);
+  CUgraph graph = NULL;
+  cgl_stream_from_handle(context, handle, &borrowed);
+  uint64_t tick = cgl_clock_now(borrowed->clock);
+  driver->cuStreamBeginCapture(handle, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  cgl_status status = cgl_clock_order(b, borrowed->clock, "test");
+  bool capturing = true;
+  cgl_stream_is_capturing(b, &capturing);
+  tap_ok(status == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && !capturing &&
+             !after(b, borrowed, tick),
+         "a stream that its engine captures is not waited for");
+  tap_ok(!driver->cuStreamEndCapture(handle, &graph), "and goes on capturing");
+  if (graph)
+    driver->cuGraphDestroy(graph);
+  tap_ok(!cgl_clock_order(b, borrowed->clock, "test") &&
+             after(b, borrowed, tick),
+         "afterwards it is");
+  cgl_stream_release(borrowed);
+  cgl_stream_release(engine);
   cgl_stream_release(b);
 }
 
@@ -286,6 +316,7 @@ int main(void) {
   test_waits();
   test_reach();
   test_captured_elsewhere();
+  test_engine_captures();
   test_watchers();
   test_forgetting();
   test_default();

@@ -101,6 +101,48 @@ static void test_foreign(void) {
 }
 
 
+/* Others may put work on a branch of their own, too, which the asking stream
+   does not come after. */
+static void test_foreign_apart(void) {
+  const cgl_driver *driver = cgl_context_driver(context);
+  cgl_graph *graph = begin();
+  cgl_buffer *a = new_buffer(origin);
+  CUstream shown = cgl_stream_handle(right);
+  cgl_stream_wait_stream(left, origin);
+  cgl_stream_wait_stream(right, origin);
+  use(a, left);
+  tap_ok(may_have(left, a), "a branch whose handle is out is as any other");
+  driver->cuMemsetD8Async(cgl_buffer_address(a), 0, 4, shown);
+  tap_ok(!may_have(left, a), "until others use it");
+  cgl_stream_wait_stream(origin, left);
+  cgl_stream_wait_stream(origin, right);
+  cgl_graph_capture_end(graph);
+  cgl_buffer_release(a);
+  cgl_graph_release(graph);
+}
+
+
+/* What was asked early does not wear out. */
+static void test_long(void) {
+  cgl_graph *graph = begin();
+  cgl_buffer *a = new_buffer(origin), *b = new_buffer(origin);
+  int wrong = 0;
+  use(b, origin);
+  cgl_stream_wait_stream(left, origin);
+  for (int i = 0; i < 300; i++) {
+    use(a, i % 2 ? left : origin);
+    wrong += may_have(left, a) || !may_have(left, b);
+  }
+  tap_ok(!wrong, "it is right however long the capture gets (%d wrong)", wrong);
+  cgl_stream_wait_stream(origin, left);
+  tap_ok(may_have(origin, a), "and so to its end");
+  cgl_graph_capture_end(graph);
+  cgl_buffer_release(a);
+  cgl_buffer_release(b);
+  cgl_graph_release(graph);
+}
+
+
 /* A graph as a node of another uses what its own nodes use. */
 static void test_children(void) {
   cgl_graph_desc desc = {.keep_graph = true};
@@ -253,6 +295,8 @@ int main(void) {
   test_branches();
   test_views();
   test_foreign();
+  test_foreign_apart();
+  test_long();
   test_children();
   test_meetings();
   test_random();
