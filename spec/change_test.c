@@ -93,8 +93,7 @@ static cgl_status capture(void) {
 }
 
 
-/* ---- the template ---------------------------------------------------------
- */
+/* ---- the template ---- */
 
 typedef struct looked {
   float a;      /* what the kernel's node adds */
@@ -158,8 +157,7 @@ static void test_template(void) {
 }
 
 
-/* ---- what is refused ------------------------------------------------------
- */
+/* ---- what is refused ---- */
 
 static void test_refusals(void) {
   const cgl_arg args[] = {memory(x), number(1), number(2)};

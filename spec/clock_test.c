@@ -260,7 +260,7 @@ static void test_order(void) {
 }
 
 
-/* ---- the order is real: a slow writer and a reader that must come after -- */
+/* ---- the order is real: a slow writer and a reader after it ---- */
 
 static const char source[] =
     "extern \"C\" __global__ void slow(unsigned *x, unsigned value) {\n"

@@ -124,8 +124,7 @@ static void oracle(void) {
 #endif
 
 
-/* ---- threads ----------------------------------------------------------------
- */
+/* ---- threads ---- */
 
 enum { THREADS = 6, ROUNDS = 12, WORDS = 64 };
 
@@ -213,8 +212,7 @@ static void threads(void) {
 }
 
 
-/* ---- streams of others ------------------------------------------------------
- */
+/* ---- streams of others ---- */
 
 /* A stream that the driver captures without our knowing. */
 static void engines(void) {

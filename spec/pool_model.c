@@ -17,7 +17,7 @@ void model_wrong(model_world *w, const char *format, ...) {
 }
 
 
-/* ---- intervals ---------------------------------------------------------- */
+/* ---- intervals ---- */
 
 interval *model_add(model_world *w, const interval *added) {
   if (w->count == w->size) {
@@ -54,7 +54,7 @@ void model_forget(model_world *w) {
 }
 
 
-/* ---- what comes before what --------------------------------------------- */
+/* ---- what comes before what ---- */
 
 void model_merge(model_clock *to, const model_clock *from) {
   for (int c = 0; c < MODEL_CLOCKS; c++)
@@ -158,7 +158,7 @@ void model_check_new(model_thread *t, const interval *new, int stream) {
 }
 
 
-/* ---- freeing ------------------------------------------------------------ */
+/* ---- freeing ---- */
 
 /* The graphs are gone: it is as any memory that their replays used. */
 static void end_scratch(model_world *w, interval *i) {
@@ -220,7 +220,7 @@ void model_let_go(model_thread *t, int graph, uint64_t begun) {
 }
 
 
-/* ---- looking ------------------------------------------------------------ */
+/* ---- looking ---- */
 
 /* A snapshot beside the intervals. */
 static void look_at(model_world *w, int pool, const cgl_snapshot *snapshot) {
@@ -267,7 +267,7 @@ void model_look(model_thread *t) {
 }
 
 
-/* ---- worlds ------------------------------------------------------------- */
+/* ---- worlds ---- */
 
 /* Memory of an engine, which now and then has none. */
 static int engine_allocate(void *user, uint64_t *address, size_t bytes,

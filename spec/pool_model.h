@@ -115,7 +115,7 @@ typedef struct model_thread {
   bool ended;
 } model_thread;
 
-/* ---- pool_model.c ------------------------------------------------------- */
+/* ---- pool_model.c ---- */
 
 cgl_status model_open(model_world *w);
 void model_close(model_world *w);
@@ -155,7 +155,7 @@ void model_let_go(model_thread *t, int graph, uint64_t begun);
    memory; the latter when the thread is alone. */
 void model_look(model_thread *t);
 
-/* ---- pool_model_steps.c ------------------------------------------------- */
+/* ---- pool_model_steps.c ---- */
 
 cgl_status model_enter(model_thread *t, model_world *w, int index, bool alone,
                        model_source *source);

@@ -18,7 +18,7 @@ static int take_stream(model_thread *t) {
 }
 
 
-/* ---- memory ------------------------------------------------------------- */
+/* ---- memory ---- */
 
 static size_t size_of(unsigned byte) {
   static const size_t sizes[] = {1,      500,     3000,    40000,
@@ -205,7 +205,7 @@ static void step_limit(model_thread *t) {
 }
 
 
-/* ---- waits and orders outside captures ---------------------------------- */
+/* ---- waits and orders outside captures ---- */
 
 static void step_wait(model_thread *t) {
   cgl_context_synchronize(t->world->context);
@@ -273,7 +273,7 @@ static void order_eagerly(model_thread *t, int later, int earlier) {
 }
 
 
-/* ---- checkpoints -------------------------------------------------------- */
+/* ---- checkpoints ---- */
 
 static void make_checkpoint(model_thread *t, int slot, int pool) {
   cgl_pool *of = t->world->pools[pool];
@@ -339,7 +339,7 @@ static void step_checkpoint(model_thread *t) {
 }
 
 
-/* ---- captures ----------------------------------------------------------- */
+/* ---- captures ---- */
 
 static void step_begin(model_thread *t) {
   model_world *w = t->world;
@@ -454,7 +454,7 @@ static void step_replay(model_thread *t) {
 }
 
 
-/* ---- all of them -------------------------------------------------------- */
+/* ---- all of them ---- */
 
 static void step_seldom(model_thread *t, unsigned which) {
   switch (which) {
@@ -547,7 +547,7 @@ void model_step(model_thread *t) {
 }
 
 
-/* ---- threads ------------------------------------------------------------ */
+/* ---- threads ---- */
 
 cgl_status model_enter(model_thread *t, model_world *w, int index, bool alone,
                        model_source *source) {

@@ -180,8 +180,7 @@ static void settles(void) {
 }
 
 
-/* ---- options
- * ------------------------------------------------------------------------ */
+/* ---- options ---- */
 
 static void limits_itself(void) {
   cgl_pool_desc desc = {.max_bytes = 8 * MIB};

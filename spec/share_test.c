@@ -126,8 +126,7 @@ static cgl_status check_values(worker *w, int *wrong) {
 }
 
 
-/* ---- threads --------------------------------------------------------------
- */
+/* ---- threads ---- */
 
 static void *work(void *worker_) {
   worker *w = worker_;
@@ -214,8 +213,7 @@ static void test_capturing_beside(int rounds) {
 }
 
 
-/* ---- faults ----------------------------------------------------------------
- */
+/* ---- faults ---- */
 
 /* Two graphs on two streams, one of them inside a third. */
 static cgl_status job(int *wrong) {

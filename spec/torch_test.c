@@ -42,8 +42,7 @@ static CUgraphNodeParams memset_params(const cgl_buffer *target,
 }
 
 
-/* ---- modes ----------------------------------------------------------------
- */
+/* ---- modes ---- */
 
 static CUresult others_answer;
 
@@ -98,8 +97,7 @@ static void test_modes(void) {
 }
 
 
-/* ---- the template ---------------------------------------------------------
- */
+/* ---- the template ---- */
 
 static void test_edits(void) {
   cgl_graph_desc desc = {.keep_graph = true};
@@ -137,8 +135,7 @@ static void test_edits(void) {
 }
 
 
-/* ---- nodes of others --------------------------------------------------------
- */
+/* ---- nodes of others ---- */
 
 static void test_allocation_nodes(void) {
   cgl_graph *graph;

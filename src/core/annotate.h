@@ -33,8 +33,7 @@ void cgl_annotate_free(cgl_recording *recording);
 /* "label, key=value, ..." of what a scope adds to the one around it. */
 void cgl_annotate_text(const cgl_scope *scope, char *text, size_t size);
 
-/* ---- nvtx.c ---------------------------------------------------------------
- */
+/* ---- nvtx.c ---- */
 
 /* Whether this build can name ranges for profilers. */
 bool cgl_nvtx_available(void);

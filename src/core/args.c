@@ -66,8 +66,7 @@ static cgl_status no_number(const cgl_kernel *kernel, size_t index,
 }
 
 
-/* ---- pointers
- * ------------------------------------------------------------------ */
+/* ---- pointers ---- */
 
 /* What a pointer parameter accepts: its own element type, either sign of it,
    and raw bytes or unknown types whatever they are. */
@@ -160,8 +159,7 @@ static cgl_status pack_pointer(const cgl_kernel *kernel, size_t index,
 }
 
 
-/* ---- numbers
- * ---------------------------------------------------------------------- */
+/* ---- numbers ---- */
 
 /* The whole number of an argument; false when it has none. */
 static bool whole(const cgl_arg *arg, __int128 *value) {

@@ -13,8 +13,7 @@ static cgl_graph *live;          /* captures underway in the process */
 static uint64_t next_serial = 1; /* of captures; under live_lock */
 
 
-/* ---- which captures are underway --------------------------------------------
- */
+/* ---- which captures are underway ---- */
 
 /* Refuses a pool that another capture allocates from: which of the two a
    block was scratch of would be anybody's guess. */
@@ -141,8 +140,7 @@ cgl_status cgl_capture_refuse(cgl_stream *stream, const char *operation,
 }
 
 
-/* ---- noting
- * ------------------------------------------------------------------- */
+/* ---- noting ---- */
 
 cgl_status cgl_capture_reserve(cgl_stream *stream, const char *operation,
                                size_t ranges, size_t args, size_t kept) {
@@ -264,8 +262,7 @@ cgl_status cgl_capture_failed(cgl_graph *graph, CUresult result,
 }
 
 
-/* ---- forks and joins
- * --------------------------------------------------------------- */
+/* ---- forks and joins ---- */
 
 cgl_status cgl_capture_check_wait(cgl_stream *stream, cgl_event *event,
                                   const char *operation, cgl_graph **joins) {
@@ -335,8 +332,7 @@ void cgl_capture_note_wait(cgl_stream *stream, cgl_event *event) {
 }
 
 
-/* ---- begin and end
- * ------------------------------------------------------------------- */
+/* ---- begin and end ---- */
 
 static CUstreamCaptureMode driver_mode(cgl_capture_mode mode) {
   switch (mode) {

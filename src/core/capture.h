@@ -199,8 +199,7 @@ CUresult cgl_recording_learn_nodes(cgl_recording *recording,
 /* Puts foreign nodes among the operations, in the driver's creation order. */
 CUresult cgl_recording_find_foreign(cgl_graph *graph);
 
-/* ---- capture.c
- * ---------------------------------------------------------------- */
+/* ---- capture.c ---- */
 
 /* What to note of an operation that the driver just took. */
 typedef struct cgl_note {

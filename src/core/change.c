@@ -14,8 +14,7 @@ static const char switching[] = "graph:set_enabled";
 enum { NO_ARGUMENT = UINT16_MAX };
 
 
-/* ---- which node ------------------------------------------------------------
- */
+/* ---- which node ---- */
 
 cgl_status cgl_change_refuse(const cgl_op *op, const char *operation,
                              const char *wanted) {
@@ -49,8 +48,7 @@ cgl_status cgl_graph_node_kernel(cgl_graph *graph, size_t index,
 }
 
 
-/* ---- a kernel's arguments --------------------------------------------------
- */
+/* ---- a kernel's arguments ---- */
 
 static cgl_range *range_of(const cgl_recording *recording, const cgl_op *op,
                            size_t argument) {
@@ -199,8 +197,7 @@ static void note_memory(change *c) {
 }
 
 
-/* ---- the driver's nodes ----------------------------------------------------
- */
+/* ---- the driver's nodes ---- */
 
 static CUDA_KERNEL_NODE_PARAMS kernel_params(const cgl_kernel *kernel,
                                              const cgl_launch *launch,
@@ -337,8 +334,7 @@ cgl_status cgl_graph_refresh(cgl_graph *graph, const char *operation) {
 }
 
 
-/* ---- off and on ------------------------------------------------------------
- */
+/* ---- off and on ---- */
 
 /* Not the nodes that move a generator's offset: draws would repeat. */
 static bool can_be_off(const cgl_op *op) {

@@ -18,7 +18,7 @@
 #include "core/capture.h"
 #include "core/module.h"
 
-/* ---- change.c ----------------------------------------------------------- */
+/* ---- change.c ---- */
 
 /* Before the template is used: brings its nodes up to what was changed.
    cuGraphNodeSetParams */
@@ -33,7 +33,7 @@ cgl_status cgl_change_refuse(const cgl_op *op, const char *operation,
    to learn of them. */
 void cgl_change_taken(cgl_graph *graph, cgl_op *op);
 
-/* ---- change_data.c: fills and copies ------------------------------------- */
+/* ---- change_data.c: fills and copies ---- */
 
 /* Of the elements of a fill or copy; CGL_TYPE_COUNT of anything else. */
 cgl_type cgl_change_type(const cgl_graph *graph, const cgl_op *op);
@@ -42,7 +42,7 @@ cgl_type cgl_change_type(const cgl_graph *graph, const cgl_op *op);
 CUresult cgl_change_describe(const cgl_graph *graph, const cgl_op *op,
                              CUgraphNodeParams *params);
 
-/* ---- exchange.c ---------------------------------------------------------- */
+/* ---- exchange.c ---- */
 
 typedef struct cgl_exchange {
   cgl_graph *graph;

@@ -22,8 +22,7 @@ cgl_type cgl_change_type(const cgl_graph *graph, const cgl_op *op) {
 }
 
 
-/* ---- the driver's nodes ----------------------------------------------------
- */
+/* ---- the driver's nodes ---- */
 
 static void put(CUDA_MEMCPY3D *copy, bool source, CUdeviceptr address) {
   CUmemorytype kind = source ? copy->srcMemoryType : copy->dstMemoryType;
@@ -81,8 +80,7 @@ CUresult cgl_change_describe(const cgl_graph *graph, const cgl_op *op,
 }
 
 
-/* ---- checks ----------------------------------------------------------------
- */
+/* ---- checks ---- */
 
 static cgl_status check_matter(cgl_type type, size_t count, cgl_type had,
                                const cgl_range *range) {
@@ -151,8 +149,7 @@ static cgl_status check(cgl_graph *graph, const cgl_arg *arg, cgl_type had,
 }
 
 
-/* ---- the change ------------------------------------------------------------
- */
+/* ---- the change ---- */
 
 static cgl_status set(const cgl_graph *graph, const cgl_op *op,
                       const cgl_range *now, const cgl_element *element) {

@@ -34,8 +34,7 @@ typedef struct cgl_object {
   _Atomic(uint64_t) retained_by; /* serial of the last capture that kept it */
 } cgl_object;
 
-/* ---- object.c
- * ---------------------------------------------------------------- */
+/* ---- object.c ---- */
 
 /* Starts an object with one reference; retains the context, counts it live. */
 void cgl_object_init(cgl_object *object, cgl_object_kind kind,
@@ -78,8 +77,7 @@ void cgl_stream_retire(cgl_stream *stream);
 CGL_OBJECTS(X)
 #undef X
 
-/* ---- tally.c
- * -------------------------------------------------------------------- */
+/* ---- tally.c ---- */
 
 /* Objects of every kind, as one thread counts them: what it made less what it
    tore down, so that counting shares no memory with other threads. */
@@ -118,8 +116,7 @@ static inline void cgl_object_init_guest(cgl_object *object,
   cgl_tally_add(kind, 1);
 }
 
-/* ---- error.c
- * ------------------------------------------------------------------- */
+/* ---- error.c ---- */
 
 /* Notes a failure of the thread and returns its status.  `operation` is
    static text such as "buffer:upload". */
@@ -152,8 +149,7 @@ const char *cgl_site_text(cgl_site site);
 /* An equal string that lives as long as the process. */
 const char *cgl_intern(const char *text);
 
-/* ---- trail.c
- * ----------------------------------------------------------------- */
+/* ---- trail.c ---- */
 
 /* Notes a launch of this thread; `name` is interned. */
 void cgl_trail_add(const char *name);
@@ -163,8 +159,7 @@ void cgl_trail_clear(void);
    whose kernel `told` (may be NULL) names; "" when there were none. */
 void cgl_trail_write(char *text, size_t size, const char *told);
 
-/* ---- context.c
- * ------------------------------------------------------------------ */
+/* ---- context.c ---- */
 
 struct cgl_context {
   cgl_object object;
@@ -216,8 +211,7 @@ bool cgl_context_waited(const cgl_context *context, uint64_t number);
 
 #define cgl_driver_of(object_) ((object_)->object.context->driver)
 
-/* ---- argument checks
- * -------------------------------------------------------------- */
+/* ---- argument checks ---- */
 
 /* CGL_ERROR_WRONG_DEVICE unless both belong to one context. */
 cgl_status cgl_check_device(const cgl_object *a, const cgl_object *b,

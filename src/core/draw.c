@@ -76,7 +76,7 @@ void cgl_draws_leave(cgl_graph *graph) {
 }
 
 
-/* ---- one operation ------------------------------------------------------ */
+/* ---- one operation ---- */
 
 /* Makes what `stream` captures next depend on `node` too. */
 static cgl_status follow(cgl_stream *stream, CUgraphNode node,
@@ -180,7 +180,7 @@ cgl_status cgl_draw_end(cgl_generator *generator, cgl_stream *stream,
 }
 
 
-/* ---- moving the offset in a graph --------------------------------------- */
+/* ---- moving the offset in a graph ---- */
 
 /* Adds the node that moves the offset past what was drawn since the barrier,
    and notes it; the next barrier. */
@@ -300,7 +300,7 @@ void cgl_draws_leave_child(cgl_graph *child, cgl_stream *stream,
 }
 
 
-/* ---- replays ------------------------------------------------------------ */
+/* ---- replays ---- */
 
 cgl_status cgl_draws_ready(cgl_graph *graph, cgl_stream *stream,
                            const char *operation) {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 
-/* ---- kernels, loaded at first use --------------------------------------- */
+/* ---- kernels, loaded at first use ---- */
 
 enum { PART_STATE, PART_UNIFORM, PART_NORMAL, PART_RANDOM, PART_COUNT };
 
@@ -109,7 +109,7 @@ void cgl_fills_free(cgl_context *context) {
 }
 
 
-/* ---- one fill ----------------------------------------------------------- */
+/* ---- one fill ---- */
 
 /* Three values of the kernel's own type follow the first parameters. */
 typedef struct values {
@@ -183,7 +183,7 @@ static cgl_status fill(cgl_buffer *buffer, cgl_generator *generator,
 }
 
 
-/* ---- real numbers ------------------------------------------------------- */
+/* ---- real numbers ---- */
 
 /* Of a type with so many bits of fraction and so small a last place: the
    nearest to x, or the largest that is not above it. */
@@ -322,7 +322,7 @@ cgl_status cgl_buffer_normal(cgl_buffer *buffer, cgl_generator *generator,
 }
 
 
-/* ---- whole numbers ------------------------------------------------------ */
+/* ---- whole numbers ---- */
 
 static cgl_status check_range(const cgl_buffer *buffer, __int128 low,
                               __int128 count, const char *operation) {

@@ -88,7 +88,7 @@ void cgl_generator_destroy(cgl_generator *generator) {
 }
 
 
-/* ---- before the device uses a state ------------------------------------- */
+/* ---- before the device uses a state ---- */
 
 /* set(state, seed, offset) or advance(state, count), as a single thread. */
 static cgl_status launch(cgl_random_state *state, cgl_stream *stream,
@@ -155,7 +155,7 @@ cgl_status cgl_random_state_ready(cgl_random_state *state, cgl_stream *stream,
 }
 
 
-/* ---- seeds and offsets -------------------------------------------------- */
+/* ---- seeds and offsets ---- */
 
 static cgl_status check_free(const cgl_generator *generator,
                              const cgl_stream *stream, const char *operation) {
@@ -271,7 +271,7 @@ cgl_status cgl_generator_set_offset(cgl_generator *generator,
 }
 
 
-/* ---- states ------------------------------------------------------------- */
+/* ---- states ---- */
 
 cgl_status cgl_generator_clone_state(cgl_generator *generator,
                                      cgl_stream *stream, cgl_generator **out) {

@@ -52,7 +52,7 @@ typedef struct cgl_draw {
   struct cgl_draw *next; /* of the recording */
 } cgl_draw;
 
-/* ---- generator.c -------------------------------------------------------- */
+/* ---- generator.c ---- */
 
 cgl_random_state *cgl_random_state_retain(cgl_random_state *state);
 void cgl_random_state_release(cgl_random_state *state); /* NULL is fine */
@@ -66,7 +66,7 @@ static inline void cgl_random_state_used(cgl_random_state *state) {
   state->tick = cgl_clock_now(state->clock);
 }
 
-/* ---- draw.c ------------------------------------------------------------- */
+/* ---- draw.c ---- */
 
 /* Before an operation of `stream` that draws: the `before`-th parameter of
    its launch that takes a generator.  Eager: makes the state ready; in a
@@ -98,7 +98,7 @@ void cgl_draws_free(cgl_draw *draws);
 /* In a capture: each state is there once, and its operations are known. */
 bool cgl_draws_are_valid(const cgl_graph *graph);
 
-/* ---- fill.c ------------------------------------------------------------- */
+/* ---- fill.c ---- */
 
 /* X(word, what is compiled with it) */
 #define CGL_FILLS(X)           \

@@ -92,8 +92,7 @@ size_t cgl_history_free_bytes(cgl_context *context) {
 }
 
 
-/* ---- all pools ------------------------------------------------------------
- */
+/* ---- all pools ---- */
 
 uint64_t cgl_pool_id(const cgl_pool *pool) {
   return pool->sharing->id;

@@ -134,8 +134,7 @@ void cgl_hooks_free(cgl_graph *graph) {
 }
 
 
-/* ---- replays ----------------------------------------------------------------
- */
+/* ---- replays ---- */
 
 /* A launch's failure, while end hooks run: they may fail calls of their own. */
 typedef struct failure {

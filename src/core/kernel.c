@@ -57,8 +57,7 @@ cgl_status cgl_kernel_block_size(cgl_kernel *kernel, uint32_t *block) {
 }
 
 
-/* ---- checks before the driver sees a launch -------------------------------
- */
+/* ---- checks before the driver sees a launch ---- */
 
 static cgl_status wrong_extent(const cgl_kernel *kernel,
                                const cgl_launch *launch,
@@ -160,8 +159,7 @@ cgl_status cgl_kernel_check(cgl_kernel *kernel, const cgl_launch *launch,
 }
 
 
-/* ---- launching --------------------------------------------------------------
- */
+/* ---- launching ---- */
 
 bool cgl_arg_reaches(const cgl_arg *arg, cgl_range *range) {
   *range = (cgl_range){0};

@@ -7,8 +7,7 @@
 #include <string.h>
 
 
-/* ---- modules --------------------------------------------------------------
- */
+/* ---- modules ---- */
 
 /* What the compiler answered and said (NULL: nothing). */
 static cgl_status compiled(cgl_compile_status answer, const char *text,
@@ -154,8 +153,7 @@ static cgl_status no_kernel(const cgl_module *module, const char *name) {
 }
 
 
-/* ---- kernels
- * ------------------------------------------------------------------ */
+/* ---- kernels ---- */
 
 /* Counts the parameters and learns their sizes.  The signature knows how many
    there are and the driver how large; without a signature the driver says

@@ -41,7 +41,7 @@ cgl_status cgl_module_compile(cgl_context *context, const cgl_module_desc *desc,
 cgl_status cgl_arg_pack(const cgl_kernel *kernel, size_t index,
                         const cgl_arg *arg, const char *operation, void *out);
 
-/* ---- kernel.c ----------------------------------------------------------- */
+/* ---- kernel.c ---- */
 
 /* Values of arguments begin at multiples of 16, for the host device, which
    reads them where they lie: room for any, and where the next one goes. */

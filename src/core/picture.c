@@ -177,8 +177,7 @@ static void write_nodes(picture *p) {
 }
 
 
-/* ---- edges ------------------------------------------------------------------
- */
+/* ---- edges ---- */
 
 static bool reaches(const picture *p, size_t from, size_t to) {
   return p->reach[to * p->words + from / 64] >> from % 64 & 1;

@@ -50,7 +50,7 @@ static bool resize(void **array, size_t count, size_t element) {
 #define RESIZE(array, count) resize((void **)&(array), (count), sizeof *(array))
 
 
-/* ---- operations by node ------------------------------------------------- */
+/* ---- operations by node ---- */
 
 static size_t slot_of(const cgl_reach *reach, CUgraphNode node) {
   size_t slot = (uintptr_t)node * UINT64_C(0x9e3779b97f4a7c15) >> 20;
@@ -117,7 +117,7 @@ static uint32_t op_of(const cgl_reach *reach, CUgraphNode node) {
 }
 
 
-/* ---- edges -------------------------------------------------------------- */
+/* ---- edges ---- */
 
 /* Room for `more` edges. */
 static bool make_room(cgl_reach *reach, size_t more) {
@@ -191,7 +191,7 @@ static bool search(cgl_reach *reach, const cgl_driver *driver,
 }
 
 
-/* ---- the question ------------------------------------------------------- */
+/* ---- the question ---- */
 
 /* Brings `reached` up to what the stream's next operation comes after. */
 static bool reach_from(cgl_graph *graph, cgl_stream *stream) {

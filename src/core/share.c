@@ -84,7 +84,7 @@ void cgl_sharing_undo(cgl_pool *pool, uint64_t made, uint64_t number) {
 }
 
 
-/* ---- noting ------------------------------------------------------------- */
+/* ---- noting ---- */
 
 /* The use of an allocation in the recording, where there is room for one. */
 static cgl_use *use_of(cgl_recording *recording, uint32_t *slot,
@@ -156,7 +156,7 @@ void cgl_share_note(cgl_graph *graph, const cgl_op *op) {
 }
 
 
-/* ---- graphs inside graphs ------------------------------------------------ */
+/* ---- graphs inside graphs ---- */
 
 static bool overlap(const cgl_use *a, const cgl_use *b) {
   return a->address < b->address + b->bytes &&
@@ -257,8 +257,7 @@ void cgl_share_note_child(cgl_graph *graph, cgl_graph *parent) {
 }
 
 
-/* ---- shares ---------------------------------------------------------------
- */
+/* ---- shares ---- */
 
 /* What a share does to an allocation in the end: fills it, when its last write
    there is to it or to an older one, spoils it, when to a younger one that got

@@ -272,8 +272,7 @@ cgl_status cgl_stream_wait_stream(cgl_stream *stream, cgl_stream *other) {
 }
 
 
-/* ---- events ---------------------------------------------------------------
- */
+/* ---- events ---- */
 
 cgl_status cgl_event_create(cgl_context *context, bool timing,
                             cgl_event **out) {

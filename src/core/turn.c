@@ -6,7 +6,7 @@
 #include <limits.h>
 
 
-/* ---- is what a graph reads there? ---------------------------------------- */
+/* ---- is what a graph reads there? ---- */
 
 /* A share that fills the cell and is not `own`; NULL: none. */
 static const cgl_share *producer_but(const cgl_cell *cell,
@@ -85,8 +85,7 @@ static cgl_status check_inputs(const cgl_share *share, uint64_t count,
 }
 
 
-/* ---- does the last replay still run? --------------------------------------
- */
+/* ---- does the last replay still run? ---- */
 
 static cgl_status refuse_overlap(const cgl_sharing *sharing,
                                  const cgl_share *share,
@@ -141,8 +140,7 @@ static cgl_status refuse_undone(const cgl_share *share, const char *operation) {
 }
 
 
-/* ---- turns -----------------------------------------------------------------
- */
+/* ---- turns ---- */
 
 /* Each pool of the group once: they are sorted by pool. */
 static bool first_of_pool(const cgl_share *share, size_t i) {
@@ -244,8 +242,7 @@ void cgl_share_end(cgl_graph *graph, cgl_stream *stream, bool launched) {
 }
 
 
-/* ---- the script's own work --------------------------------------------------
- */
+/* ---- the script's own work ---- */
 
 /* Under `turns`: the cell of a live buffer, NULL without memory. */
 static cgl_cell *cell_of(cgl_sharing *sharing, cgl_buffer *buffer) {

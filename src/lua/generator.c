@@ -180,8 +180,7 @@ static int generator_set_state(lua_State *L) {
 }
 
 
-/* ---- buffers -------------------------------------------------------------
- */
+/* ---- buffers ---- */
 
 /* The generator that stands before the other arguments, or the default one;
  *next is the argument after it. */

@@ -20,8 +20,7 @@ enum {
 static __thread cgl_lua_call *calling;
 
 
-/* ---- hooks ------------------------------------------------------------------
- */
+/* ---- hooks ---- */
 
 void cgl_lua_call_begin(lua_State *L, cgl_lua *S, cgl_lua_call *call,
                         cgl_graph *graph, cgl_stream *stream) {
@@ -158,8 +157,7 @@ static int on_replay_end(lua_State *L) {
 }
 
 
-/* ---- what happens at a graph's end ------------------------------------------
- */
+/* ---- what happens at a graph's end ---- */
 
 /* Appends {slot=, value=, call=, wait=} to the list of what waits. */
 static int add_ending(lua_State *L, cgl_lua *S, bool call) {
@@ -367,8 +365,7 @@ void cgl_lua_settle(lua_State *L, cgl_lua *S) {
 }
 
 
-/* ---- handles ----------------------------------------------------------------
- */
+/* ---- handles ---- */
 
 /* Takes the ending with number `slot` out of the list on top. */
 static bool remove_ending(lua_State *L, int slot) {

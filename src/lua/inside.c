@@ -99,8 +99,7 @@ static int graph_nodes(lua_State *L) {
 }
 
 
-/* ---- annotations ------------------------------------------------------------
- */
+/* ---- annotations ---- */
 
 /* A text of an annotation, borrowed from the stack. */
 static const char *text_at(lua_State *L, cgl_lua *S, int index, int argument) {

@@ -6,7 +6,7 @@
 enum { HISTORY_EVENTS = 100000, HISTORY_MOST = 1 << 24 };
 
 
-/* ---- C memory that Lua's collector frees if an error comes first --------- */
+/* ---- C memory that Lua's collector frees if an error comes first ---- */
 
 typedef struct holder {
   void *memory;
@@ -43,8 +43,7 @@ static void set_where(lua_State *L, const char *file, int line) {
 }
 
 
-/* ---- snapshots ------------------------------------------------------------
- */
+/* ---- snapshots ---- */
 
 static void push_block(lua_State *L, const cgl_block_info *block) {
   lua_createtable(L, 0, 8);
@@ -157,8 +156,7 @@ static int memory_snapshot(lua_State *L) {
 }
 
 
-/* ---- the history ------------------------------------------------------------
- */
+/* ---- the history ---- */
 
 /* cg.memory_history(true | n | false) */
 static int memory_history(lua_State *L) {
