@@ -40,19 +40,29 @@ static atomic_uint_fast64_t next_number = 1; /* of captured allocations */
 /* ---- making and unmaking
  * ------------------------------------------------------ */
 
+/* What any device may hold, and whether it is asked for that. */
+static const size_t most_bytes = (size_t)1 << 62;
+
+static inline bool are_elements(cgl_type type, size_t count) {
+  size_t bytes;
+  return (unsigned)type < CGL_TYPE_COUNT &&
+         !__builtin_mul_overflow(count, types[type].bytes, &bytes) &&
+         bytes <= most_bytes;
+}
+
+
 cgl_status cgl_check_elements(cgl_type type, size_t count,
                               const char *operation) {
+  if (are_elements(type, count))
+    return CGL_OK;
   if ((unsigned)type >= CGL_TYPE_COUNT)
     return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
                     "%d is not an element type", (int)type);
-  if (count > ((size_t)1 << 62) / types[type].bytes) {
-    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-             "%zu elements of %zu bytes are more than any device holds", count,
-             types[type].bytes);
-    cgl_fail_hint("check how the size was computed");
-    return CGL_ERROR_INVALID_ARGUMENT;
-  }
-  return CGL_OK;
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+           "%zu elements of %zu bytes are more than any device holds", count,
+           types[type].bytes);
+  cgl_fail_hint("check how the size was computed");
+  return CGL_ERROR_INVALID_ARGUMENT;
 }
 
 
@@ -108,21 +118,40 @@ static void leave_room(cgl_block *block, cgl_buffer *buffer) {
 }
 
 
+/* Before a buffer of a pool that the caller chose. */
+static cgl_status check_pool(cgl_stream *stream, const cgl_pool *pool,
+                             const char *operation) {
+  cgl_status status =
+      cgl_check_device(&stream->object, &pool->object, operation);
+  if (!status && stream->capture && stream->capture->pool != pool)
+    status = cgl_capture_reserve(stream, operation, 0, 0, 1);
+  return status;
+}
+
+
+/* A capture allocated the buffer, of its graph's pool or of one that it used
+   then and keeps. */
+static void note_capture(cgl_buffer *buffer, cgl_graph *graph, cgl_pool *pool) {
+  if (graph->pool != pool) {
+    cgl_capture_keep(graph, &pool->object);
+    return;
+  }
+  buffer->born = graph->serial;
+  buffer->number = atomic_fetch_add(&next_number, 1);
+}
+
+
 cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
                              size_t count, cgl_buffer **out) {
   static const char operation[] = "buffer";
   cgl_context *context = stream->object.context;
+  cgl_graph *graph = stream->capture;
   cgl_status status = CGL_OK;
   if (pool)
-    status = cgl_check_device(&stream->object, &pool->object, operation);
+    status = check_pool(stream, pool, operation);
   else
-    pool = stream->capture ? stream->capture->pool : context->pool;
-  /* A pool other than the graph's is one that the capture used. */
-  cgl_graph *user =
-      stream->capture && stream->capture->pool != pool ? stream->capture : NULL;
-  if (!status && user)
-    status = cgl_capture_reserve(stream, operation, 0, 0, 1);
-  if (!status)
+    pool = graph ? graph->pool : context->pool;
+  if (!status && !are_elements(type, count))
     status = cgl_check_elements(type, count, operation);
   if (status)
     return status;
@@ -144,12 +173,8 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
   buffer->block = block;
   buffer->address = cgl_block_address(block, bytes);
   block->owner = buffer;
-  if (stream->capture && pool == stream->capture->pool) {
-    buffer->born = stream->capture->serial;
-    buffer->number = atomic_fetch_add(&next_number, 1);
-  }
-  if (user)
-    cgl_capture_keep(user, &pool->object);
+  if (graph)
+    note_capture(buffer, graph, pool);
   *out = buffer;
   return CGL_OK;
 }

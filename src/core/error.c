@@ -330,7 +330,10 @@ void cgl_set_site(const char *file, int line) {
   enum { KNOWN = 4 };
   static _Thread_local const char *known[KNOWN]; /* interned */
   static _Thread_local unsigned latest;
-  cgl_site_here = (cgl_site){NULL, line};
+  cgl_site_here.line = line;
+  if (file == cgl_site_here.file)
+    return;
+  cgl_site_here.file = NULL;
   if (!file)
     return;
   for (unsigned i = 0; i < KNOWN; i++)

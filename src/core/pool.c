@@ -446,13 +446,6 @@ CUresult cgl_block_open_to(cgl_block *block, CUdevice device) {
 }
 
 
-CUdeviceptr cgl_block_address(const cgl_block *block, size_t bytes) {
-  const cgl_segment *segment = block->segment;
-  size_t at = segment->pool->guard ? block->bytes - bytes : 0;
-  return segment->base + block->offset + at;
-}
-
-
 /* ---- settling and captures
  * ---------------------------------------------------------- */
 

@@ -241,7 +241,12 @@ void cgl_pool_capture_begins(cgl_pool *pool, uint64_t serial);
 void cgl_pool_capture_ended(cgl_pool *pool);
 /* Where `bytes` of the block begin: at its start, or, in a guarded pool, so
    that they end where the mapping does. */
-CUdeviceptr cgl_block_address(const cgl_block *block, size_t bytes);
+static inline CUdeviceptr cgl_block_address(const cgl_block *block,
+                                            size_t bytes) {
+  const cgl_segment *segment = block->segment;
+  size_t at = segment->pool->guard ? block->bytes - bytes : 0;
+  return segment->base + block->offset + at;
+}
 /* Lets `device`, another one of the same driver, reach the block.
    cuMemSetAccess */
 CUresult cgl_block_open_to(cgl_block *block, CUdevice device);

@@ -186,9 +186,11 @@ cgl_type cgl_lua_type_name(lua_State *L, cgl_lua *S, int index) {
           NULL};
   /* Equal strings of Lua are one. */
   const void *text = lua_topointer(L, index);
+  if (text == S->type_texts[S->last_type])
+    return S->last_type;
   for (int type = 0; text && type < CGL_TYPE_COUNT; type++)
     if (S->type_texts[type] == text)
-      return (cgl_type)type;
+      return S->last_type = (cgl_type)type;
   return (cgl_type)cgl_lua_choice(L, S, index, "the element type", types);
 }
 

@@ -75,6 +75,7 @@ typedef struct cgl_lua {
   int log_ref;                            /* on_log's function */
   int breath_ref;                         /* a chunk that does nothing */
   const void *type_texts[CGL_TYPE_COUNT]; /* as Lua interns them */
+  cgl_type last_type;                     /* the one named last */
   struct {                                /* the chunks of the last sites */
     const char *source; /* as Lua interns it; kept in the registry */
     int ref;
@@ -224,7 +225,7 @@ typedef struct cgl_lua_type {
 typedef struct cgl_lua_box {
   void *object;    /* NULL: released */
   const char *tag; /* &cgl_lua_tags[kind] */
-  uintptr_t mark;  /* the kind's own; 0 at first */
+  uint8_t mark;    /* the kind's own; 0 at first */
   bool hooked;     /* a graph: has an environment of its own; hooks.c */
 } cgl_lua_box;
 

@@ -15,7 +15,7 @@ static cgl_buffer *check(lua_State *L, cgl_lua *S, int index) {
 /* The pool named by the option table at `options`, or the one in use. */
 static cgl_pool *option_pool(lua_State *L, cgl_lua *S, int options) {
   static const char *const known[] = {"pool", NULL};
-  if (lua_isnoneornil(L, options))
+  if (lua_gettop(L) < options || lua_isnil(L, options))
     return S->pool;
   cgl_lua_options(L, S, options, known);
   cgl_pool *pool = cgl_lua_option_object(L, S, options, "pool", CGL_LUA_pool);

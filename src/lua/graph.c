@@ -220,7 +220,7 @@ static int graph_capture_begin(lua_State *L) {
   cgl_graph *graph = check(L, S, 1);
   cgl_lua_options(L, S, 2, known);
   cgl_stream *stream = cgl_lua_option_object(L, S, 2, "stream", CGL_LUA_stream);
-  uintptr_t mark = stream ? 0 : BEGAN_ON_CURRENT;
+  uint8_t mark = stream ? 0 : BEGAN_ON_CURRENT;
   if (!stream)
     stream = cgl_lua_stream(L, S);
   apply_options(L, S, 2, graph);
