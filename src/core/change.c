@@ -41,7 +41,7 @@ void cgl_change_taken(cgl_graph *graph, cgl_op *op) {
 
 cgl_status cgl_graph_node_kernel(cgl_graph *graph, size_t index,
                                  cgl_kernel **kernel) {
-  cgl_op *op;
+  cgl_op *op = NULL;
   cgl_status status = cgl_graph_op(graph, index, setting, &op);
   *kernel = status ? NULL : op->kernel;
   return status;
