@@ -97,6 +97,22 @@ local function defect(img)
   return nil
 end
 
+-- Refuses what is no picture, at the caller of the public function `name`.
+local function check(name, img)
+  local wrong = defect(img)
+  if wrong then
+    error(("image.%s: %s"):format(name, wrong), 3)
+  end
+end
+
+-- The same for what can be no picture's width and height.
+local function check_extent(name, width, height)
+  local wrong = extent_defect(width, height)
+  if wrong then
+    error(("image.%s: %s"):format(name, wrong), 3)
+  end
+end
+
 -- The pixels of a checked picture as something to index from 0.
 local function indexable(img)
   if type(img.pixels) == "string" then
@@ -150,10 +166,7 @@ function image.write(path, img, opts)
   if type(path) ~= "string" then
     fail("image.write: a path expected, got %s", type(path))
   end
-  local wrong = defect(img)
-  if wrong then
-    fail("image.write: %s", wrong)
-  end
+  check("write", img)
   if not (compression == 0 or is_count(compression, 9)) then
     fail("image.write: compression must be a whole number from 0 to 9, got %s",
       tostring(compression))
@@ -219,7 +232,7 @@ end
 local map_options = { colormap = true, min = true, max = true, symmetric = true, flip = true,
                       invalid = true }
 
--- The values of image.map's options; raises at its caller.
+-- Refuses wrong values of image.map's options; raises at its caller.
 local function check_map_values(opts)
   for _, name in ipairs { "min", "max" } do
     local x = opts[name]
@@ -235,6 +248,21 @@ local function check_map_values(opts)
   end
 end
 
+-- The values that get the first and the last colour; raises at its caller's.
+local function map_range(array, first, n, opts)
+  local least, most = extent(array, first, n)
+  if not least then
+    error(("image.map: value %d is no number: %s"):format(most,
+      tostring(array[first + most - 1])), 3)
+  end
+  local low, high = opts.min or least, opts.max or most
+  if opts.symmetric then
+    high = math.max(math.abs(low), math.abs(high))
+    low = -high
+  end
+  return low, high
+end
+
 --- Draws a field of width x height values (row by row) through a colour map.
 -- values: a Lua table from 1, an FFI array or pointer from 0, or a buffer.
 -- opts: colormap ("viridis"), min and max (the field's own), symmetric
@@ -244,10 +272,7 @@ function image.map(values, width, height, opts)
   check_options("image.map", opts, map_options)
   opts = opts or {}
   check_map_values(opts)
-  local wrong = extent_defect(width, height)
-  if wrong then
-    fail("image.map: %s", wrong)
-  end
+  check_extent("map", width, height)
   local n = width * height
   local array, first = numbers(values, n)
   if not array then
@@ -259,18 +284,9 @@ function image.map(values, width, height, opts)
     fail("image.map: no colour map '%s'; there are %s", tostring(name),
       table.concat(colormap.names(), ", "))
   end
-  local least, most = extent(array, first, n)
-  if not least then
-    fail("image.map: value %d is no number: %s", most, tostring(array[first + most - 1]))
-  end
-  local low, high = opts.min or least, opts.max or most
-  if opts.symmetric then
-    high = math.max(math.abs(low), math.abs(high))
-    low = -high
-  end
-  local scale = high > low and (colormap.size - 1) / (high - low) or 0
-  local middle = (colormap.size - 1) / 2
+  local low, high = map_range(array, first, n, opts)
   local top = colormap.size - 1
+  local scale = high > low and top / (high - low) or 0
   local invalid = opts.invalid or { 128, 128, 128 }
   local pixels = bytes(3 * n)
   for y = 0, height - 1 do
@@ -280,7 +296,7 @@ function image.map(values, width, height, opts)
       local v = tonumber(array[from + x])
       local p = to + 3 * x
       if v == v then
-        local at = scale > 0 and (v - low) * scale or middle
+        local at = scale > 0 and (v - low) * scale or top / 2
         local i = math.floor(math.max(0, math.min(top, at)) + 0.5)
         pixels[p], pixels[p + 1], pixels[p + 2] = red[i], green[i], blue[i]
       else
@@ -293,10 +309,7 @@ end
 
 --- The picture in gray: one channel, Rec. 709 luma; alpha is laid over black.
 function image.gray(img)
-  local wrong = defect(img)
-  if wrong then
-    fail("image.gray: %s", wrong)
-  end
+  check("gray", img)
   local n, c = img.width * img.height, img.channels
   local from, to = indexable(img), bytes(img.width * img.height)
   for i = 0, n - 1 do
@@ -316,10 +329,7 @@ end
 --- The gray picture as numbers from 0 to 1: an FFI array of doubles, from 0,
 -- and its length.
 function image.values(img)
-  local wrong = defect(img)
-  if wrong then
-    fail("image.values: %s", wrong)
-  end
+  check("values", img)
   local n = img.width * img.height
   local gray, values = image.gray(img).pixels, doubles(n)
   for i = 0, n - 1 do
@@ -371,14 +381,8 @@ end
 --- The picture at another size, smooth both ways (bilinear when enlarged,
 -- area-weighted when shrunk); colours count by their alpha.
 function image.resize(img, width, height)
-  local wrong = defect(img)
-  if wrong then
-    fail("image.resize: %s", wrong)
-  end
-  wrong = extent_defect(width, height)
-  if wrong then
-    fail("image.resize: %s", wrong)
-  end
+  check("resize", img)
+  check_extent("resize", width, height)
   local c, w, h = img.channels, img.width, img.height
   local has_alpha = c % 2 == 0
   local from, source = indexable(img), doubles(w * h * c)

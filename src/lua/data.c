@@ -332,52 +332,35 @@ static void push_int64(lua_State *L, cgl_lua *S, bool is_signed,
 }
 
 
-#define LOAD(ctype, bytes)       \
-  (__extension__({               \
-    ctype x;                     \
-    memcpy(&x, bytes, sizeof x); \
-    x;                           \
-  }))
-
-
 static void push_element(lua_State *L, cgl_lua *S, cgl_type type,
                          const char *from) {
   switch (type) {
-  case CGL_TYPE_float:
-    lua_pushnumber(L, LOAD(float, from));
-    break;
-  case CGL_TYPE_double:
-    lua_pushnumber(L, LOAD(double, from));
-    break;
-  case CGL_TYPE_int8:
-    lua_pushnumber(L, LOAD(int8_t, from));
-    break;
-  case CGL_TYPE_uint8:
-    lua_pushnumber(L, LOAD(uint8_t, from));
-    break;
-  case CGL_TYPE_int16:
-    lua_pushnumber(L, LOAD(int16_t, from));
-    break;
-  case CGL_TYPE_uint16:
-    lua_pushnumber(L, LOAD(uint16_t, from));
-    break;
-  case CGL_TYPE_int32:
-    lua_pushnumber(L, LOAD(int32_t, from));
-    break;
-  case CGL_TYPE_uint32:
-    lua_pushnumber(L, LOAD(uint32_t, from));
-    break;
-  case CGL_TYPE_half:
-    lua_pushnumber(L, cgl_half_value(LOAD(uint16_t, from)));
-    break;
-  case CGL_TYPE_bfloat16:
-    lua_pushnumber(L, cgl_bfloat16_value(LOAD(uint16_t, from)));
-    break;
+#define NUMBER(type, ctype, value_of) \
+  case CGL_TYPE_##type: {             \
+    ctype x;                          \
+    memcpy(&x, from, sizeof x);       \
+    lua_pushnumber(L, value_of(x));   \
+    break;                            \
+  }
+    NUMBER(float, float, )
+    NUMBER(double, double, )
+    NUMBER(int8, int8_t, )
+    NUMBER(uint8, uint8_t, )
+    NUMBER(int16, int16_t, )
+    NUMBER(uint16, uint16_t, )
+    NUMBER(int32, int32_t, )
+    NUMBER(uint32, uint32_t, )
+    NUMBER(half, uint16_t, cgl_half_value)
+    NUMBER(bfloat16, uint16_t, cgl_bfloat16_value)
+#undef NUMBER
   case CGL_TYPE_bool:
     lua_pushboolean(L, *from != 0);
     break;
-  default: /* the 64-bit integers */
-    push_int64(L, S, type == CGL_TYPE_int64, LOAD(uint64_t, from));
+  default: { /* the 64-bit integers */
+    uint64_t bits;
+    memcpy(&bits, from, sizeof bits);
+    push_int64(L, S, type == CGL_TYPE_int64, bits);
+  }
   }
 }
 
