@@ -362,11 +362,15 @@ static void leave_inputs(cgl_sharing *sharing, cgl_share *share) {
 }
 
 
-static void free_group(cgl_share *share) {
+/* What no cell and no list knows (any more). */
+static void discard(cgl_share *share) {
   for (size_t i = 0; i < share->ngroup; i++)
     if (share->group[i] != share)
       cgl_share_release(share->group[i]);
   free(share->group);
+  free(share->uses);
+  cgl_pool_release(share->pool);
+  free(share);
 }
 
 
@@ -478,22 +482,25 @@ static cgl_status check_children(cgl_graph *graph, const char *operation) {
 }
 
 
-cgl_status cgl_share_make(cgl_graph *graph, const char *operation) {
-  cgl_recording *recording = &graph->recording;
-  cgl_sharing *sharing = graph->pool->sharing;
-  cgl_status status = check_children(graph, operation);
-  if (status)
-    return status;
+/* NULL without memory. */
+static cgl_share *new_share(cgl_graph *graph) {
   cgl_share *share = calloc(1, sizeof *share);
-  if (!share || !copy_uses(share, recording) || !make_group(share, recording)) {
-    free(share ? share->uses : NULL);
-    free(share);
-    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                    "no memory to note what the graph shares");
-  }
+  if (!share)
+    return NULL;
   atomic_init(&share->references, 1);
   share->pool = cgl_pool_retain(graph->pool);
   share->begun = graph->begun;
+  if (copy_uses(share, &graph->recording) &&
+      make_group(share, &graph->recording))
+    return share;
+  discard(share);
+  return NULL;
+}
+
+
+/* Puts the share among those of its pool; false without memory. */
+static bool enter(cgl_share *share) {
+  cgl_sharing *sharing = share->pool->sharing;
   pthread_mutex_lock(&sharing->turns);
   bool taken = take_inputs(sharing, share);
   if (taken) {
@@ -507,15 +514,22 @@ cgl_status cgl_share_make(cgl_graph *graph, const char *operation) {
   } else
     leave_inputs(sharing, share);
   pthread_mutex_unlock(&sharing->turns);
-  if (!taken) {
-    free_group(share);
-    cgl_pool_release(share->pool);
-    free(share->uses);
-    free(share);
+  return taken;
+}
+
+
+cgl_status cgl_share_make(cgl_graph *graph, const char *operation) {
+  cgl_status status = check_children(graph, operation);
+  if (status)
+    return status;
+  cgl_share *share = new_share(graph);
+  if (!share || !enter(share)) {
+    if (share)
+      discard(share);
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                     "no memory to note what the graph shares");
   }
-  recording->nuses = 0;
+  graph->recording.nuses = 0;
   graph->share = share;
   graph->stamped = NULL;
   return CGL_OK;
@@ -535,8 +549,5 @@ void cgl_share_release(cgl_share *share) {
     cgl_cell_part(cell, share);
   leave_inputs(sharing, share);
   pthread_mutex_unlock(&sharing->turns);
-  free_group(share);
-  free(share->uses);
-  cgl_pool_release(share->pool);
-  free(share);
+  discard(share);
 }

@@ -18,14 +18,14 @@ static const cgl_share *producer_but(const cgl_cell *cell,
 }
 
 
-static void hint_order(const cgl_share *producer) {
-  if (producer)
-    cgl_fail_hint("replay the graph captured at %s first: graphs that share "
-                  "a pool and pass data keep the order of their capture",
-                  cgl_site_text(producer->begun));
-  else
-    cgl_fail_hint("fill the buffer anew first, or capture into pools of "
-                  "their own");
+static cgl_status hint_order(const cgl_share *producer) {
+  if (!producer)
+    return cgl_fail_hint("fill the buffer anew first, or capture into pools of "
+                         "their own");
+  return cgl_fail_hint("replay the graph captured at %s first: graphs that "
+                       "share a pool and pass data keep the order of their "
+                       "capture",
+                       cgl_site_text(producer->begun));
 }
 
 
@@ -60,8 +60,7 @@ static cgl_status check_input(const cgl_share *share,
              "the graph captured at %s has not filled yet",
              cgl_site_text(share->begun), cgl_site_text(input->site),
              cgl_site_text(cell->made), cgl_site_text(producer->begun));
-  hint_order(producer);
-  return CGL_ERROR_ORDER;
+  return hint_order(producer);
 }
 
 
@@ -278,14 +277,13 @@ cgl_status cgl_share_check_read(cgl_buffer *buffer, const char *operation) {
   if (cell) {
     const cgl_content content = cgl_cell_content(cell);
     if (content.filled && content.spoiled > content.filled) {
-      status = CGL_ERROR_ORDER;
       sharing->refused++;
-      cgl_fail(status, operation,
+      cgl_fail(CGL_ERROR_ORDER, operation,
                "the buffer made at %s was filled, but %s %s shares its pool "
                "and has used its memory for something else since",
                cgl_site_text(cell->made), spoiler(&content),
                cgl_site_text(content.spoiled_by));
-      hint_order(producer_but(cell, NULL));
+      status = hint_order(producer_but(cell, NULL));
     }
   }
   pthread_mutex_unlock(&sharing->turns);
