@@ -263,36 +263,31 @@ static void test_loops(void) {
 }
 
 
-/* Damaged texts: none may crash, hang or run away. */
-static void test_fuzz(void) {
+/* Writes pieces of programs, and single bytes, over a text. */
+static void damage(char *text, size_t length, int times, unsigned *seed) {
+  /* clang-format off */
+  static const char *const nasty[] = {
+      "{", "}", "(", ")", "<", ">", "\"", "'", "/*", "//", "#", "\\\n", "R\"", "::",
+      "__global__ ", ";", ",", "\n#if ",
+      "\n#define f(x) f(x) f(x)\n", "template <", "namespace ", "extern \"C\" {",
+      "\n#include \"self.h\"\n", "[", "]"};
+  /* clang-format on */
+  for (int k = 0; k < times; k++) {
+    *seed = *seed * 1664525u + 1013904223u;
+    const char *bit = nasty[(*seed >> 8) % (sizeof nasty / sizeof *nasty)];
+    size_t at = (*seed >> 3) % length;
+    memcpy(text + at, bit, strlen(bit));
+    if (k % 3 == 2)
+      text[at] = (char)(*seed >> 16);
+  }
+}
+
+
+/* None may crash, hang or run away. */
+static void test_damage(void) {
   char *text, *damaged;
   size_t length;
   unsigned seed = 12345, rounds = 0;
-  static const char *const nasty[] = {"{",
-                                      "}",
-                                      "(",
-                                      ")",
-                                      "<",
-                                      ">",
-                                      "\"",
-                                      "'",
-                                      "/*",
-                                      "//",
-                                      "#",
-                                      "\\\n",
-                                      "R\"",
-                                      "::",
-                                      "__global__ ",
-                                      ";",
-                                      ",",
-                                      "\n#if ",
-                                      "\n#define f(x) f(x) f(x)\n",
-                                      "template <",
-                                      "namespace ",
-                                      "extern \"C\" {",
-                                      "\n#include \"self.h\"\n",
-                                      "[",
-                                      "]"};
   if (!read_text("kernels/kernels.cu", &text, &length)) {
     tap_ok(false, "spec/kernels/kernels.cu can be read");
     return;
@@ -304,14 +299,7 @@ static void test_fuzz(void) {
     seed = seed * 1664525u + 1013904223u;
     if (i % 3 == 0)
       n = seed % length;
-    for (int k = 0; k < i % 7; k++) {
-      seed = seed * 1664525u + 1013904223u;
-      const char *bit = nasty[(seed >> 8) % (sizeof nasty / sizeof *nasty)];
-      size_t at = (seed >> 3) % length, m = strlen(bit);
-      memcpy(damaged + at, bit, m);
-      if (k % 3 == 2)
-        damaged[at] = (char)(seed >> 16);
-    }
+    damage(damaged, length, i % 7, &seed);
     cgl_program *p = cgl_program_read(damaged, n, 1, NULL, 0, folder);
     cgl_arena arena = {0};
     cgl_signature s;
@@ -323,6 +311,12 @@ static void test_fuzz(void) {
     cgl_program_free(p);
   }
   tap_ok(rounds == 3000, "3000 damaged sources are read to their end");
+  free(damaged);
+  free(text);
+}
+
+
+static void test_bombs(void) {
   static const char *const bombs[] = {
       "#define a b b b b b b b b\n#define b c c c c c c c c\n"
       "#define c d d d d d d d d\n#define d e e e e e e e e\n"
@@ -349,8 +343,6 @@ static void test_fuzz(void) {
   unlink(path);
   free(path);
   free(deep);
-  free(damaged);
-  free(text);
 }
 
 
@@ -708,7 +700,8 @@ int main(void) {
   test_signatures();
   test_features();
   test_loops();
-  test_fuzz();
+  test_damage();
+  test_bombs();
   setenv("CGRAPHLUA_CACHE", "off", 1);
   test_messages(CGL_IMAGE_HOST, "the C++ compiler");
   test_names(CGL_IMAGE_HOST, "the C++ compiler");

@@ -230,16 +230,17 @@ static void ask_all(void) {
 }
 
 
-int main(int argc, char **argv) {
-  const char *folder = default_folder(), *record = NULL;
+/* What the arguments say; false when they make no sense. */
+static bool read_arguments(int argc, char **argv, const char **folder,
+                           const char **record) {
   for (int i = 1; i < argc; i++) {
     bool more = i + 1 < argc;
     if (strcmp(argv[i], "--device") == 0 && more)
       row_device = argv[++i];
     else if (strcmp(argv[i], "--rows") == 0 && more)
-      folder = argv[++i];
+      *folder = argv[++i];
     else if (strcmp(argv[i], "--record") == 0 && more)
-      record = argv[++i];
+      *record = argv[++i];
     else if (strcmp(argv[i], "--alone") == 0 && more)
       row_alone = argv[++i];
     else if (strcmp(argv[i], "--from") == 0 && more)
@@ -247,9 +248,16 @@ int main(int argc, char **argv) {
     else if (argv[i][0] != '-' && word == NULL)
       word = argv[i];
     else
-      return usage(argv[0]);
+      return false;
   }
-  const char *why = NULL;
+  return true;
+}
+
+
+int main(int argc, char **argv) {
+  const char *folder = default_folder(), *record = NULL, *why = NULL;
+  if (!read_arguments(argc, argv, &folder, &record))
+    return usage(argv[0]);
   const cgl_driver *driver = strcmp(row_device, "host") == 0 ? cgl_driver_host()
                              : strcmp(row_device, "cuda") == 0
                                  ? cgl_driver_cuda(&why)

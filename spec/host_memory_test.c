@@ -239,25 +239,34 @@ static void test_boxes(void) {
   c.srcPitch = W;
   c.srcMemoryType = CU_MEMORYTYPE_ARRAY;
   IS(ERROR_INVALID_VALUE, cuMemcpy3DAsync(&c, NULL));
+  DO(cuMemFree(p));
+  DO(cuMemFree(q));
+}
+
+
+static void test_rows(void) {
+  enum { W = 40, H = 10 };
+  static unsigned char plane[H][W], rows[H][20];
+  for (size_t i = 0; i < sizeof plane; i++)
+    (&plane[0][0])[i] = (unsigned char)(i * 31 + i / 251);
+  CUdeviceptr q = new_memory(sizeof rows);
   CUDA_MEMCPY2D r = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                     .srcHost = volume,
+                     .srcHost = plane,
                      .srcPitch = W,
                      .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
                      .dstDevice = q,
                      .dstPitch = 20,
                      .WidthInBytes = 20,
-                     .Height = 10};
+                     .Height = H};
   IS(SUCCESS, cuMemcpy2DAsync(&r, NULL));
-  unsigned char rows[10][20];
   DO(cuMemcpyDtoH(rows, q, sizeof rows));
-  same = true;
-  for (int y = 0; y < 10; y++)
-    same = same && !memcmp(rows[y], volume[0][y], 20);
+  bool same = true;
+  for (int y = 0; y < H; y++)
+    same = same && !memcmp(rows[y], plane[y], 20);
   tap_ok(same, "rows come from the host with their pitch");
   r.WidthInBytes = 0;
   IS(SUCCESS, cuMemcpy2DAsync(&r, NULL));
   IS(ERROR_INVALID_VALUE, cuMemcpy2DAsync(NULL, NULL));
-  DO(cuMemFree(p));
   DO(cuMemFree(q));
 }
 
@@ -539,6 +548,7 @@ int main(int argc, char **argv) {
   test_attributes();
   test_copies();
   test_boxes();
+  test_rows();
   test_fills();
   test_virtual();
   test_pools();
