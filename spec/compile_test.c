@@ -284,7 +284,7 @@ static void damage(char *text, size_t length, int times, unsigned *seed) {
 
 
 /* None may crash, hang or run away. */
-static void test_damage(void) {
+static void test_damaged_sources(void) {
   char *text, *damaged;
   size_t length;
   unsigned seed = 12345, rounds = 0;
@@ -700,7 +700,7 @@ int main(void) {
   test_signatures();
   test_features();
   test_loops();
-  test_damage();
+  test_damaged_sources();
   test_bombs();
   setenv("CGRAPHLUA_CACHE", "off", 1);
   test_messages(CGL_IMAGE_HOST, "the C++ compiler");
