@@ -489,6 +489,42 @@ describe("a capture that fails", function()
         "[CUDA_ERROR_STREAM_CAPTURE_INVALIDATED 901]\nalive\t0\n", out)
     end)
 
+    it("shows the first of several", function()
+      local out = child [[
+        local line
+        local ok, e = pcall(cg.capture, function()
+          cg.debug.fault(1, 2)
+          pcall(x.fill, x, 1) line = debug.getinfo(1, "l").currentline
+          cg.debug.fault(1, 700)
+          pcall(x.fill, x, 2)
+          pcall(same.synchronize, same)
+        end, { stream = s, capture_error_mode = "relaxed" })
+        print(ok, e.name, e.where:match "%d+$" == tostring(line))
+        whole()
+      ]]
+      assert.equal("false\tCUDA_ERROR_OUT_OF_MEMORY\ttrue\nalive\t0\n", out)
+    end)
+
+    it("says nothing of what broke the graph's capture before", function()
+      local out = child [[
+        local g = cg.graph { capture_error_mode = "relaxed" }
+        pcall(g.capture, g, function()
+          cg.debug.fault(1, 2)
+          pcall(x.fill, x, 1)
+          pcall(same.synchronize, same)
+        end, { stream = s })
+        local ok, e = pcall(g.capture, g, function()
+          x:fill(1)
+          pcall(same.synchronize, same)
+        end, { stream = s })
+        print(ok, e.name, e.message:match "outside cgraphlua")
+        g = nil
+        whole()
+      ]]
+      assert.equal("false\tCUDA_ERROR_STREAM_CAPTURE_INVALIDATED\toutside cgraphlua\nalive\t0\n",
+        out)
+    end)
+
     it("names it in an operation that comes later", function()
       local out = child [[
         local ok, e = pcall(cg.capture, function()

@@ -235,8 +235,13 @@ static void test_order(void) {
   bool capturing = true;
   cgl_stream_is_capturing(b, &capturing);
   tap_ok(!capturing, "and the wait leads nobody into it");
+  cgl_stream *forked = new_stream();
+  cgl_stream_wait_stream(forked, a);
+  tap_ok(a->clock->held && forked->clock->held, "two streams capture");
   tap_ok(!cgl_graph_capture_end(graph), "the capture is whole");
-  tap_ok(!put_after(b, a), "afterwards it goes as before");
+  tap_ok(!put_after(b, a) && !a->clock->held && !forked->clock->held,
+         "afterwards it goes as before");
+  cgl_stream_release(forked);
   cgl_graph_release(graph);
   cgl_clock *clock = cgl_clock_retain(a->clock);
   tick = cgl_clock_now(clock);
@@ -257,6 +262,40 @@ static void test_order(void) {
   cgl_clock_release(clock);
   cgl_stream_release(a);
   cgl_stream_release(b);
+}
+
+
+/* A stream on which a capture could not begin is as any other afterwards. */
+static void test_refused(void) {
+  const cgl_driver *driver = cgl_context_driver(context);
+  cgl_stream *a = new_stream(), *b = new_stream(), *c = new_stream();
+  cgl_graph *one, *two;
+  cgl_pool *pool;
+  CUgraph engines = NULL;
+  cgl_pool_create(context, NULL, &pool);
+  const cgl_graph_desc desc = {.pool = pool};
+  cgl_graph_create(context, &desc, &one);
+  cgl_graph_create(context, &desc, &two);
+  cgl_graph_capture_begin(one, a);
+  tap_ok(cgl_graph_capture_begin(two, b) == CGL_ERROR_CAPTURE_STATE &&
+             !b->clock->held,
+         "a pool that serves another capture leaves the stream alone");
+  tap_ok(!cgl_graph_capture_end(one), "and the capture underway");
+  CUstream handle = cgl_stream_handle(b);
+  driver->cuStreamBeginCapture(handle, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  tap_ok(cgl_graph_capture_begin(two, b) && !b->clock->held,
+         "so does a driver that refuses");
+  driver->cuStreamEndCapture(handle, &engines);
+  if (engines)
+    driver->cuGraphDestroy(engines);
+  uint64_t tick = cgl_clock_now(b->clock);
+  tap_ok(!put_after(c, b) && after(c, b, tick), "it is waited for by an event");
+  cgl_graph_release(one);
+  cgl_graph_release(two);
+  cgl_pool_release(pool);
+  cgl_stream_release(a);
+  cgl_stream_release(b);
+  cgl_stream_release(c);
 }
 
 
@@ -321,6 +360,7 @@ int main(void) {
   test_forgetting();
   test_default();
   test_order();
+  test_refused();
   test_results();
   cgl_context_release(context);
   tap_ok(cgl_live("all") == 0, "nothing is alive afterwards (%lld)",

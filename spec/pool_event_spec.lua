@@ -188,6 +188,21 @@ describe("pool, by events", function()
     assert.is_true(capture(address))
   end)
 
+  it("serves nobody what replays of a dead graph may still use", function()
+    local pool = cg.pool()
+    -- Too little to wait for the device.
+    local function small()
+      return a:use(function() return cg.buffer("uint8", 2 ^ 16, { pool = pool }) end)
+    end
+    local x = small()
+    local address = x:address()
+    local g = cg.capture(function() x:fill(1) end)
+    b:use(function() g:replay() end)
+    x:release()
+    g:release()
+    assert.not_equal(address, small():address())
+  end)
+
   it("keeps what the first stream wrote until it is read", function()
     local p, e = cg.pool(), cg.event()
     local add, out = device.kernel "add", cg.zeros("float", 64)

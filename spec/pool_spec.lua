@@ -258,15 +258,19 @@ describe("pool", function()
 
   it("can be trimmed after a capture that failed", function()
     local p = cg.pool()
+    local g = cg.graph { pool = p } -- which lives on
     device.fails(function()
-      cg.capture(function()
+      g:capture(function()
         cg.buffer("float", 4)
         error "no"
-      end, { pool = p })
+      end)
     end)
     collectgarbage()
     collectgarbage()
     assert.is_true(p:trim() > 0)
+    assert.equal(0, p:stats().reserved)
+    g:capture(function() cg.zeros("float", 4) end)
+    g:replay()
   end)
 
   it("refuses options and arguments it does not know", function()
@@ -346,6 +350,40 @@ describe("pool", function()
       end
     end
     assert.same({ 3 }, cg.full("uint8", 1, 3):download())
+  end)
+
+  it("lists the largest pools first when memory lacks, and leaves out the small", function()
+    local status, out, err = device.child([[
+      cg.on_log(nil)
+      cg.set_device "host"
+      local held = {}
+      for i = 1, 8 do
+        held[i] = cg.buffer("uint8", (i * 3 % 8 + 1) * 2 ^ 21, { pool = cg.pool() })
+      end
+      collectgarbage()
+      print(select(2, pcall(cg.buffer, "uint8", 2 ^ 25)).message)]],
+      "CGRAPHLUA_HOST_MEMORY=96M")
+    assert.equal("", err)
+    assert.equal(0, status)
+    local sizes = {}
+    for bytes, used in out:gmatch "\n  pool [^\n]-: (%d+) bytes, (%d+) of them in use" do
+      -- The device's own may hold what it got before memory lacked.
+      if used ~= "0" then sizes[#sizes + 1] = bytes / 2 ^ 21 end
+    end
+    assert.same({ 8, 7, 6, 5, 4 }, sizes)
+    assert.matches("\n  and 3 smaller pools\n", out)
+  end)
+
+  it("tells a capture that lacks memory which is in use to release some", function()
+    local status, out, err = device.child([[
+      cg.on_log(nil)
+      cg.set_device "host"
+      local held = cg.zeros("uint8", 40 * 2 ^ 20)
+      local ok, e = pcall(cg.capture, function() cg.zeros("uint8", 2 ^ 25) end)
+      print(ok, e.name, e.hint, #held)]], "CGRAPHLUA_HOST_MEMORY=64M")
+    assert.equal("", err)
+    assert.equal(0, status)
+    assert.matches("^false\tCUDA_ERROR_OUT_OF_MEMORY\trelease buffers you no longer need", out)
   end)
 
   it("tells a capture that lacks memory which others released to collect and trim first", function()

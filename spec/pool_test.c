@@ -246,7 +246,7 @@ static void lends(void) {
 typedef struct engine {
   cgl_stream *stream;
   int live, made, ended;
-  size_t bytes;
+  size_t bytes, astray; /* this far from where an address may be */
   bool fails;
 } engine;
 
@@ -259,7 +259,7 @@ static int engine_allocate(void *user, uint64_t *address, size_t bytes,
   if (e->fails || custream != cgl_stream_handle(e->stream))
     return CUDA_ERROR_NOT_PERMITTED;
   int result = driver->cuMemAlloc(&at, bytes);
-  *address = at;
+  *address = at + e->astray;
   e->bytes += result ? 0 : bytes;
   e->live += !result;
   e->made += !result;
@@ -270,7 +270,7 @@ static int engine_allocate(void *user, uint64_t *address, size_t bytes,
 static void engine_release(void *user, uint64_t address, size_t bytes) {
   engine *e = user;
   const cgl_driver *driver = cgl_context_driver(context);
-  e->live -= !driver->cuMemFree(address);
+  e->live -= !driver->cuMemFree(address - e->astray);
   e->bytes -= bytes;
 }
 
@@ -299,6 +299,12 @@ static void takes_from_an_engine(void) {
              !none && cgl_pool_is_valid(pool),
          "its failure is the allocation's");
   e.fails = false;
+  e.astray = 8;
+  tap_ok(cgl_buffer_create(stream, pool, CGL_TYPE_uint8, 30 * MIB, &none) ==
+                 CUDA_ERROR_MISALIGNED_ADDRESS &&
+             !none && e.live == 1 && cgl_pool_is_valid(pool),
+         "memory at an odd address is given back");
+  e.astray = 0;
   cgl_buffer *c = bytes_of(stream, pool, 30 * MIB);
   cgl_buffer_release(c);
   size_t bytes = 0;
@@ -317,7 +323,7 @@ static void takes_from_an_engine(void) {
 
 
 typedef struct guest {
-  cgl_buffer *held;
+  cgl_buffer *held, *own; /* own: what it allocates while it is asked */
   int asked;
 } guest;
 
@@ -330,20 +336,25 @@ static void leave(void *user, cgl_pool *pool, size_t bytes, size_t wanted) {
   cgl_buffer_release(g->held);
   g->held = NULL;
   cgl_pool_trim(pool, NULL);
+  g->own = bytes_of(stream, pool, 6 * MIB);
 }
 
 
 static void asks_first(void) {
   cgl_pool *pool = NULL;
   cgl_pool_create(context, NULL, &pool);
-  guest g = {bytes_of(stream, pool, 10 * MIB), 0};
-  cgl_pool_set_limit(pool, 12 * MIB, leave, &g);
+  guest g = {NULL, NULL, 0};
+  cgl_pool_set_limit(pool, 10 * MIB, leave, &g);
+  g.held = bytes_of(stream, pool, 10 * MIB);
+  tap_ok(g.held && !g.asked, "up to its soft limit a pool asks nobody");
   cgl_buffer *b = bytes_of(stream, pool, 8 * MIB);
-  tap_ok(b && g.asked == 1 && !g.held && reserved(pool) == 8 * MIB,
+  tap_ok(b && g.asked == 1 && !g.held && reserved(pool) == 14 * MIB,
          "room is made before a soft limit is passed");
+  tap_ok(g.own, "by a function that may allocate itself, and is asked once");
   cgl_pool_set_limit(pool, 0, NULL, NULL);
   cgl_buffer *c = bytes_of(stream, pool, 8 * MIB);
-  tap_ok(c && g.asked == 1, "and no more");
+  tap_ok(c && g.asked == 1, "without a limit it is asked no more");
+  cgl_buffer_release(g.own);
   cgl_buffer_release(b);
   cgl_buffer_release(c);
   cgl_pool_release(pool);

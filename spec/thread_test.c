@@ -2,10 +2,12 @@
    For ThreadSanitizer above all; the results are checked all the same.
      thread_test [threads [seconds]]   default: 6 threads, 40 rounds each */
 #include "cgraphlua.h"
+#include "driver/table.h"
 #include "tap.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum { THREADS = 6, MOST = 64, ROUNDS = 40, N = 4096 };
@@ -111,6 +113,54 @@ static void *work(void *argument) {
 }
 
 
+/* A capture in global mode that waits to be told to end. */
+typedef struct holder {
+  cgl_graph *graph;
+  cgl_stream *stream;
+  atomic_int begun, end;
+  cgl_status status;
+} holder;
+
+
+static void *hold(void *argument) {
+  holder *h = argument;
+  h->status = cgl_graph_capture_begin(h->graph, h->stream);
+  atomic_store(&h->begun, 1);
+  while (!atomic_load(&h->end))
+    nanosleep(&(struct timespec){0, 100000}, NULL);
+  if (!h->status)
+    h->status = cgl_graph_capture_end(h->graph);
+  return NULL;
+}
+
+
+static void test_global_mode(void) {
+  holder h = {.status = CGL_OK};
+  const cgl_graph_desc desc = {.capture_mode = CGL_CAPTURE_GLOBAL};
+  cgl_stream *own = NULL;
+  pthread_t thread;
+  bool done;
+  cgl_graph_create(context, &desc, &h.graph);
+  cgl_stream_create(context, 0, &h.stream);
+  cgl_stream_create(context, 0, &own);
+  pthread_create(&thread, NULL, hold, &h);
+  while (!atomic_load(&h.begun))
+    nanosleep(&(struct timespec){0, 100000}, NULL);
+  tap_ok(cgl_stream_synchronize(own) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+             strstr(cgl_last_error()->message, "another thread") &&
+             cgl_stream_query(own, &done) ==
+                 CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+         "a wait that would break another thread's capture is refused");
+  atomic_store(&h.end, 1);
+  pthread_join(thread, NULL);
+  tap_ok(!h.status, "before it does");
+  tap_ok(!cgl_stream_synchronize(own), "and passes afterwards");
+  cgl_graph_release(h.graph);
+  cgl_stream_release(h.stream);
+  cgl_stream_release(own);
+}
+
+
 int main(int argc, char **argv) {
   int seconds = argc > 2 ? atoi(argv[2]) : 0;
   if (argc > 1)
@@ -133,6 +183,7 @@ int main(int argc, char **argv) {
     pthread_create(&threads[i], NULL, work, (void *)i);
   for (int i = 0; i < nthreads; i++)
     pthread_join(threads[i], NULL);
+  test_global_mode();
   printf("# %ld rounds by %d threads\n", atomic_load(&rounds_done), nthreads);
   cgl_kernel_release(kernel);
   cgl_module_release(module);
