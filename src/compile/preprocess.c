@@ -263,6 +263,24 @@ static cgl_token make_string(cgl_pp *pp, const cgl_token *at, size_t count,
 }
 
 
+/* Adds the tokens that `t` of a macro's body became; joining: the first one
+   becomes a part of the last that is there. */
+static void append(cgl_pp *pp, cgl_tokens *piece, const cgl_token *t, int line,
+                   int joining, cgl_tokens *out) {
+  for (size_t i = 0; i < piece->count; i++) {
+    piece->at[i].line = line;
+    piece->at[i].first = 0;
+    if (i == 0)
+      piece->at[i].space = t->space | t->first;
+    if (i == 0 && joining && out->count)
+      paste(pp, out, &piece->at[i]);
+    else
+      cgl_tokens_add(out, piece->at[i]);
+  }
+  out->failed |= piece->failed;
+}
+
+
 /* The body of a call with its arguments in place. */
 static void substitute(cgl_pp *pp, const cgl_macro *macro,
                        const cgl_token *arguments, const size_t *ends, size_t n,
@@ -295,17 +313,7 @@ static void substitute(cgl_pp *pp, const cgl_macro *macro,
         expand(pp, arguments + first, last - first, depth + 1, &piece);
     } else
       cgl_tokens_add(&piece, *t);
-    for (size_t j = 0; j < piece.count; j++) {
-      piece.at[j].line = line;
-      piece.at[j].first = 0;
-      if (j == 0)
-        piece.at[j].space = t->space | t->first;
-      if (j == 0 && joining && out->count)
-        paste(pp, out, &piece.at[j]);
-      else
-        cgl_tokens_add(out, piece.at[j]);
-    }
-    out->failed |= piece.failed;
+    append(pp, &piece, t, line, joining, out);
     cgl_tokens_free(&piece);
     joining = 0;
   }

@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 
 /* Our environment with LC_ALL=C, so that messages are in plain ASCII. */
 static char **plain_environment(void) {

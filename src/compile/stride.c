@@ -100,11 +100,10 @@ static int is_one_of(const cgl_token *t, const cgl_token *const *list,
    a kernel draws depends on its thread. */
 static int mentions_position(const cgl_token *at, size_t count) {
   for (size_t i = 0; i < count; i++)
-    if (cgl_token_draws(&at[i]))
-      return 1;
-    else if (cgl_token_is_position(&at[i]) &&
-             !(i + 2 < count && cgl_token_is(&at[i + 1], ".") &&
-               cgl_token_is_any(&at[i + 2], "y", "z")))
+    if (cgl_token_draws(&at[i]) ||
+        (cgl_token_is_position(&at[i]) &&
+         !(i + 2 < count && cgl_token_is(&at[i + 1], ".") &&
+           cgl_token_is_any(&at[i + 2], "y", "z"))))
       return 1;
   return 0;
 }

@@ -191,32 +191,33 @@ size_t cgl_tokens_close_angle(const cgl_token *at, size_t count, size_t i) {
 
 
 /* int, float4, uint32_t, __half2: what the language or CUDA names. */
-static int find_known(const cgl_token *name, spec *out) {
+static void find_known(const cgl_token *name, spec *out) {
   for (size_t i = 0; i < sizeof named_types / sizeof *named_types; i++)
-    if (cgl_token_is(name, named_types[i].word))
-      return out->kind = named_types[i].kind, 1;
+    if (cgl_token_is(name, named_types[i].word)) {
+      out->kind = named_types[i].kind;
+      return;
+    }
   if (cgl_token_is_any(name, "dim3", "uint3")) {
     out->kind = CGL_KIND_UINT32;
     out->lanes = 3;
-    return 1;
+    return;
   }
   if (cgl_token_is_any(name, "__nv_bfloat162", "nv_bfloat162")) {
     out->kind = CGL_KIND_BFLOAT16;
     out->lanes = 2;
-    return 1;
+    return;
   }
   char last = name->text[name->length - 1];
   if (last < '1' || last > '4')
-    return 0;
+    return;
   cgl_token stem = *name;
   stem.length--;
   for (size_t i = 0; i < sizeof vector_types / sizeof *vector_types; i++)
     if (stem.length && cgl_token_is(&stem, vector_types[i].word)) {
       out->kind = vector_types[i].kind;
       out->lanes = (uint8_t)(last - '0');
-      return 1;
+      return;
     }
-  return 0;
 }
 
 
