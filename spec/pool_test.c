@@ -126,6 +126,89 @@ static bool holds(cgl_buffer *buffer, unsigned char value) {
 }
 
 
+static bool holds_all(cgl_buffer *buffer, unsigned char value) {
+  size_t bytes = cgl_buffer_bytes(buffer);
+  unsigned char *copy = malloc(bytes);
+  bool right = copy && !cgl_buffer_download(buffer, stream, 0, copy, bytes);
+  for (size_t i = 0; right && i < bytes; i++)
+    right = copy[i] == value;
+  free(copy);
+  return right;
+}
+
+
+/* Streams that write both halves of pages at once do not disturb each other. */
+static bool write_at_once(cgl_buffer *a, cgl_buffer *b, cgl_buffer *c) {
+  bool right = true;
+  for (unsigned char i = 1; i < 20 && right; i++) {
+    unsigned char one = i, two = (unsigned char)(i + 100);
+    right =
+        !cgl_buffer_fill(a, stream, &one) && !cgl_buffer_fill(b, other, &two) &&
+        !cgl_buffer_fill(c, other, &one) && !cgl_context_synchronize(context) &&
+        holds_all(a, one) && holds_all(b, two) && holds_all(c, one);
+  }
+  return right;
+}
+
+
+/* Blocks of a page and a half each: two that are freed leave a page each, and
+   half of one that ends beside a live block, and half of one that begins so. */
+static void stitches(void) {
+  enum { COUNT = 6 };
+  cgl_buffer *block[COUNT], *large, *again[2];
+  cgl_pool *pool = NULL;
+  cgl_pool_create(context, NULL, &pool);
+  size_t half = pool->granularity / 2;
+  for (int i = 0; i < COUNT; i++) {
+    block[i] = bytes_of(stream, pool, 3 * half);
+    fill(block[i], (unsigned char)i);
+  }
+  size_t before = reserved(pool);
+  cgl_buffer_release(block[1]);
+  cgl_buffer_release(block[4]);
+  cgl_context_synchronize(context);
+  large = bytes_of(stream, pool, 6 * half);
+  fill(large, 100);
+  tap_ok(reserved(pool) == before && cgl_pool_is_valid(pool),
+         "a block is made of the pages that two left, and of halves of others");
+  tap_ok(holds(block[0], 0) && holds(block[2], 2) && holds(block[3], 3) &&
+             holds(block[5], 5) && holds(large, 100),
+         "whose other halves keep what they hold");
+  tap_ok(write_at_once(large, block[0], block[5]) &&
+             write_at_once(large, block[2], block[3]),
+         "also when several streams write to both");
+  for (int i = 0; i < COUNT; i++)
+    if (i != 1 && i != 4)
+      fill(block[i], (unsigned char)i);
+  cgl_snapshot *snapshot = NULL;
+  tap_ok(!cgl_pool_snapshot(pool, &snapshot) && covers(snapshot),
+         "a snapshot counts memory once");
+  cgl_snapshot_free(snapshot);
+  cgl_buffer_release(block[2]);
+  block[2] = bytes_of(other, pool, 3 * half);
+  cgl_buffer_release(large);
+  cgl_context_synchronize(context);
+  for (int i = 0; i < 2; i++) {
+    again[i] = bytes_of(other, pool, 3 * half);
+    fill(again[i], (unsigned char)(50 + i));
+  }
+  cgl_context_synchronize(context);
+  tap_ok(holds(block[0], 0) && holds(block[3], 3) && holds(block[5], 5) &&
+             holds(again[0], 50) && holds(again[1], 51) &&
+             cgl_pool_is_valid(pool),
+         "and when it is gone its memory serves again");
+  for (int i = 0; i < COUNT; i++)
+    if (i != 1 && i != 4)
+      cgl_buffer_release(block[i]);
+  cgl_buffer_release(again[0]);
+  cgl_buffer_release(again[1]);
+  tap_ok(!cgl_pool_trim(pool, NULL) && !reserved(pool) &&
+             cgl_pool_is_valid(pool),
+         "trim returns all of it");
+  cgl_pool_release(pool);
+}
+
+
 /* Half of it is freed in pieces, and larger ones are asked for. */
 static void moves_memory(void) {
   enum { COUNT = 32 };
@@ -404,6 +487,7 @@ int main(void) {
   if (never_reuses()) {
     tap_skip("blocks that share pages or are lent", "each has its own pages");
   } else {
+    stitches();
     does_not_split();
     lends();
     names_holders();

@@ -18,13 +18,6 @@ enum {
 /* ---- finding
  * ----------------------------------------------------------------------- */
 
-static cgl_block *smaller(cgl_block *a, cgl_block *b) {
-  if (!a || !b)
-    return a ? a : b;
-  return b->bytes < a->bytes ? b : a;
-}
-
-
 /* The lane of the stream's own, that others may not have. */
 static cgl_lane *own_lane(cgl_pool *pool, const cgl_stream *stream) {
   const cgl_graph *graph = stream->capture;
@@ -57,7 +50,8 @@ static cgl_block *find_proven(const cgl_pool *pool, size_t bytes,
       continue;
     uint64_t reach = cgl_clock_reach(stream->clock, lane->clock);
     if (lane->oldest_tick < reach)
-      best = smaller(best, cgl_index_find_before(lane, bytes, reach));
+      best = cgl_index_better(best, cgl_index_find_before(lane, bytes, reach),
+                              bytes);
   }
   return best;
 }
@@ -72,9 +66,9 @@ static cgl_block *find(cgl_pool *pool, size_t bytes, cgl_stream *stream) {
   bool into = stream->capture && stream->capture->pool == pool;
   /* What only captures may have comes first. */
   if (into)
-    best = smaller(best, cgl_index_find(&pool->scratch, bytes));
+    best = cgl_index_better(best, cgl_index_find(&pool->scratch, bytes), bytes);
   if (!into || !best)
-    best = smaller(best, cgl_index_find(&pool->anybody, bytes));
+    best = cgl_index_better(best, cgl_index_find(&pool->anybody, bytes), bytes);
   if (best)
     return best;
   /* Replays run anywhere, whatever the stream that captures comes after. */

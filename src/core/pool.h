@@ -6,13 +6,17 @@
    Glossary.  granule: the driver's smallest mapping, 2 MiB.  chunk: one handle,
    1 or CHUNK granules.  hole: an extent without memory.  spare: a chunk that
    is mapped nowhere.  to harvest: to unmap chunks that lie wholly in free
-   memory of anybody's, for use elsewhere.  to settle: to make anybody's what
-   the host has waited for.  scratch: what a capture allocated and is free.
+   memory of anybody's, for use elsewhere.  lent: an extent whose memory is
+   used where its granule is mapped once more; to stitch: to map one once more,
+   so that a block may begin or end in it (pool_stitch.c).  to settle: to make
+   anybody's what the host has waited for.  scratch: what a capture allocated
+   and is free.
    Invariants (cgl_pool_is_valid): the extents of a segment cover it in address
    order without gap or overlap; a hole begins and ends with granules, none of
-   which has memory, and all others have; every free extent is in one bin of
-   one lane; two neighbours are neither holes both nor free in one lane both;
-   allocated = sum of live extents, reserved = mapped + spare. */
+   which has memory, and all others have; a lent extent lies in one granule;
+   every free extent is in one bin of one lane; two neighbours are neither holes
+   both nor free in one lane both; allocated = sum of live extents, reserved =
+   mapped + spare. */
 #ifndef CGL_CORE_POOL_H
 #define CGL_CORE_POOL_H
 
@@ -33,14 +37,16 @@ enum {
 typedef enum cgl_extent {
   CGL_EXTENT_LIVE,
   CGL_EXTENT_FREE,
-  CGL_EXTENT_HOLE
+  CGL_EXTENT_HOLE,
+  CGL_EXTENT_LENT
 } cgl_extent;
 
 typedef struct cgl_block {
   struct cgl_segment *segment;
   size_t offset, bytes;                  /* inside the segment */
   struct cgl_block *prev, *next;         /* neighbours by address */
-  struct cgl_block *bin_prev, *bin_next; /* free: in a bin; hole: of holes */
+  struct cgl_block *bin_prev, *bin_next; /* free: in a bin; else of all holes,
+                                            or of all that is lent */
   struct cgl_lane *lane;                 /* free: which one */
   cgl_extent extent;
   bool captured;         /* live: allocated by a capture into the pool */
@@ -81,13 +87,17 @@ typedef struct cgl_lane {
 /* Where a granule's memory comes from. */
 typedef struct cgl_granule {
   CUmemGenericAllocationHandle handle;
+  struct cgl_segment *ring; /* the next mapping of it is granule `ring_at` of
+                               that; NULL: there is no other */
+  cgl_block *lent;          /* an extent in it that is, if any */
+  uint32_t ring_at;
   uint16_t at, of; /* which granule of its chunk; of = 0: a hole */
 } cgl_granule;
 
 typedef struct cgl_segment {
   cgl_pool *pool;
   CUdeviceptr base;
-  size_t bytes, mapped;  /* of address space; with memory */
+  size_t bytes, mapped;  /* of address space; with memory that is not lent */
   cgl_granule *granules; /* NULL: memory of the pool's own allocator */
   cgl_block *first;
   struct cgl_segment *next;
@@ -102,7 +112,7 @@ struct cgl_pool {
   cgl_object object;
   cgl_latch lock; /* guards everything below */
   cgl_segment *segments;
-  cgl_block *holes;
+  cgl_block *holes, *lent;
   /* lanes that are always there; the others come and go */
   cgl_lane anybody, pending, scratch, shared_scratch;
   cgl_lane *lanes;    /* of a stream each, the last used first */
@@ -162,8 +172,12 @@ void cgl_index_fill_hole(cgl_pool *pool, cgl_block *block);
 cgl_block *cgl_index_cut(cgl_pool *pool, cgl_block *block, size_t bytes);
 /* Appends `right`, in no list either, to `left`. */
 cgl_block *cgl_index_join(cgl_pool *pool, cgl_block *left, cgl_block *right);
-/* The smallest extent of a lane that holds `bytes`, or one of the smallest;
-   NULL when there is none. */
+/* The better one for `bytes`, which both (either may be NULL) hold: the one of
+   just that size, or the smaller one, or, of two hardly larger, the one at the
+   lower address, so that what is free gathers at the upper end. */
+cgl_block *cgl_index_better(cgl_block *a, cgl_block *b, size_t bytes);
+/* The best extent of a lane that holds `bytes`, or one of the best; NULL when
+   there is none. */
 cgl_block *cgl_index_find(const cgl_lane *lane, size_t bytes);
 /* The same among those that were freed before `tick`; looks at so many. */
 cgl_block *cgl_index_find_before(const cgl_lane *lane, size_t bytes,
@@ -200,6 +214,20 @@ void cgl_pages_end(cgl_pool *pool);
 /* Lets another device reach what is mapped and what will be. */
 CUresult cgl_pages_open_to(cgl_pool *pool, CUdevice device);
 CUmemAllocationProp cgl_pages_properties(const cgl_pool *pool);
+/* Lets all devices that may reach the pool do so at what was mapped there. */
+CUresult cgl_pages_open(cgl_pool *pool, CUdeviceptr address, size_t bytes);
+
+/* ---- pool_stitch.c: under the lock --------------------------------------- */
+
+/* Makes free memory of anybody's, with fewer than `most` granules of hole in
+   it, out of what a block of `bytes` may begin and end in; false: there is
+   none worth it. */
+bool cgl_stitch(cgl_pool *pool, size_t bytes, size_t most);
+/* Ends mappings that nothing live and no work has a use for any more: what is
+   free at them is so where the granule is mapped otherwise. */
+void cgl_stitch_undo(cgl_pool *pool);
+/* Granule `at` is unmapped; false when that was the only mapping. */
+bool cgl_stitch_forget(cgl_segment *segment, size_t at);
 
 /* ---- pool_object.c --------------------------------------------------------
  */

@@ -11,8 +11,55 @@ static bool granules_agree(const cgl_segment *segment, const cgl_block *block,
   if (hole && (block->offset % granule || block->bytes % granule))
     return false;
   size_t end = (block->offset + block->bytes + granule - 1) / granule;
+  if (block->extent == CGL_EXTENT_LENT &&
+      (end - block->offset / granule != 1 || !segment->granules[end - 1].lent ||
+       !segment->granules[end - 1].ring))
+    return false;
   for (size_t i = block->offset / granule; i < end; i++)
     if (hole == (segment->granules[i].of != 0))
+      return false;
+  return true;
+}
+
+
+/* Counts how often each unit of a granule belongs to one mapping of it. */
+static void count_owned(const cgl_segment *segment, size_t at, size_t granule,
+                        uint8_t *owners) {
+  size_t from = at * granule, to = from + granule;
+  const cgl_block *block = segment->first;
+  if (segment->granules[at].lent)
+    for (block = segment->granules[at].lent; block->offset > from;)
+      block = block->prev;
+  for (; block && block->offset < to; block = block->next)
+    for (size_t i = block->offset > from ? block->offset : from;
+         block->extent != CGL_EXTENT_LENT && i < to &&
+         i < block->offset + block->bytes;
+         i += CGL_POOL_UNIT)
+      owners[(i - from) / CGL_POOL_UNIT]++;
+}
+
+
+/* Whether a granule that is mapped several times has each unit at one of its
+ * mappings. */
+static bool ring_is_valid(const cgl_segment *segment, size_t at,
+                          size_t granule) {
+  const cgl_granule *first = &segment->granules[at], *g = first;
+  enum { UNITS = 8192 };
+  uint8_t owners[UNITS] = {0};
+  if (!g->ring)
+    return !g->lent;
+  if (granule > (size_t)UNITS * CGL_POOL_UNIT || g->of != 1)
+    return g->of == 1;
+  do {
+    const cgl_segment *there = g->ring;
+    size_t ring_at = g->ring_at;
+    g = &there->granules[ring_at];
+    if (g->handle != first->handle)
+      return false;
+    count_owned(there, ring_at, granule, owners);
+  } while (g != first);
+  for (size_t i = 0; i < granule / CGL_POOL_UNIT; i++)
+    if (owners[i] != 1)
       return false;
   return true;
 }
@@ -26,13 +73,15 @@ static bool neighbours_agree(const cgl_block *block, bool no_split) {
     return false;
   if (block->extent != next->extent || block->extent == CGL_EXTENT_LIVE)
     return true;
+  if (block->extent == CGL_EXTENT_LENT)
+    return next->offset % block->segment->pool->granularity == 0;
   return block->extent == CGL_EXTENT_FREE &&
          (no_split || block->lane != next->lane);
 }
 
 
 typedef struct sums {
-  size_t allocated, mapped, holes, free_extents, free_bytes, segments;
+  size_t allocated, mapped, holes, lent, free_extents, free_bytes, segments;
 } sums;
 
 
@@ -50,6 +99,13 @@ static bool segment_is_valid(const cgl_pool *pool, const cgl_segment *segment,
     prev = block;
     if (block->extent == CGL_EXTENT_HOLE) {
       sum->holes++;
+      continue;
+    }
+    if (block->extent == CGL_EXTENT_LENT) {
+      sum->lent++;
+      if (!ring_is_valid(segment, block->offset / pool->granularity,
+                         pool->granularity))
+        return false;
       continue;
     }
     mapped += block->bytes;
@@ -92,12 +148,12 @@ static bool lane_is_valid(const cgl_lane *lane, size_t *extents,
 
 
 bool cgl_pool_is_valid(const cgl_pool *pool) {
-  sums sum = {0, 0, 0, 0, 0, 0};
+  sums sum = {0};
   for (const cgl_segment *segment = pool->segments; segment;
        segment = segment->next)
     if (!segment_is_valid(pool, segment, &sum))
       return false;
-  size_t extents = 0, bytes = 0, holes = 0, spare = 0;
+  size_t extents = 0, bytes = 0, holes = 0, lent = 0, spare = 0;
   const cgl_lane *fixed[] = {&pool->anybody, &pool->pending, &pool->scratch,
                              &pool->shared_scratch};
   for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
@@ -108,10 +164,13 @@ bool cgl_pool_is_valid(const cgl_pool *pool) {
       return false;
   for (const cgl_block *hole = pool->holes; hole; hole = hole->bin_next)
     holes += hole->extent == CGL_EXTENT_HOLE;
+  for (const cgl_block *block = pool->lent; block; block = block->bin_next)
+    lent += block->extent == CGL_EXTENT_LENT;
   for (size_t i = 0; i < pool->nspare; i++)
     spare += pool->spare[i].granules * pool->granularity;
   return extents == sum.free_extents && bytes == sum.free_bytes &&
-         holes == sum.holes && sum.allocated == pool->stats.allocated &&
+         holes == sum.holes && lent == sum.lent &&
+         sum.allocated == pool->stats.allocated &&
          sum.mapped + spare == pool->stats.reserved &&
          sum.segments == pool->stats.segments;
 }

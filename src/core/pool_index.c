@@ -7,7 +7,8 @@
 
 enum {
   SLAB_RECORDS = 64,
-  LOOKS = 64 /* extents of one bin that are looked at for the best fit */
+  LOOKS = 64, /* extents of one bin that are looked at for the best fit */
+  NEAR = 4    /* part of a size that may be left over of one as good */
 };
 
 typedef struct cgl_slab {
@@ -259,18 +260,6 @@ cgl_block *cgl_index_make_hole(cgl_pool *pool, cgl_block *block) {
 /* ---- looking for a size
  * ------------------------------------------------------------ */
 
-static cgl_block *smallest(cgl_block *block, size_t bytes) {
-  cgl_block *best = NULL;
-  for (int looks = 0; block && looks < LOOKS; block = block->bin_next, looks++)
-    if (block->bytes >= bytes && (!best || block->bytes < best->bytes)) {
-      best = block;
-      if (best->bytes == bytes)
-        break;
-    }
-  return best;
-}
-
-
 /* The next bin that is not empty after this one; NULL when there is none. */
 static cgl_block *bin_after(const cgl_lane *lane, unsigned first,
                             unsigned second) {
@@ -286,12 +275,45 @@ static cgl_block *bin_after(const cgl_lane *lane, unsigned first,
 }
 
 
+static bool is_near(const cgl_block *block, size_t bytes) {
+  return block->bytes <= bytes + bytes / NEAR;
+}
+
+
+cgl_block *cgl_index_better(cgl_block *a, cgl_block *b, size_t bytes) {
+  if (!a || !b)
+    return a ? a : b;
+  if (a->bytes == bytes || b->bytes == bytes || !is_near(a, bytes) ||
+      !is_near(b, bytes))
+    return b->bytes < a->bytes ? b : a;
+  CUdeviceptr here = a->segment->base + a->offset;
+  return b->segment->base + b->offset < here ? b : a;
+}
+
+
+/* The best of `best` and what one bin has. */
+static cgl_block *best_of(cgl_block *block, cgl_block *best, size_t bytes) {
+  for (int looks = 0; block && looks < LOOKS; block = block->bin_next, looks++)
+    if (block->bytes >= bytes) {
+      best = cgl_index_better(best, block, bytes);
+      if (best->bytes == bytes)
+        break;
+    }
+  return best;
+}
+
+
 cgl_block *cgl_index_find(const cgl_lane *lane, size_t bytes) {
   unsigned first, second;
   bin_of(bytes, &first, &second);
-  cgl_block *best = smallest(lane->bins[first][second], bytes);
+  cgl_block *best = best_of(lane->bins[first][second], NULL, bytes), *bin;
   /* In the bins after it all are large enough. */
-  return best ? best : smallest(bin_after(lane, first, second), bytes);
+  while ((bin = bin_after(lane, first, second)) &&
+         (!best || (best->bytes != bytes && is_near(bin, bytes)))) {
+    best = best_of(bin, best, bytes);
+    bin_of(bin->bytes, &first, &second);
+  }
+  return best;
 }
 
 

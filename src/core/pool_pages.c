@@ -124,8 +124,9 @@ static CUresult chunk_map(cgl_segment *segment, size_t at, cgl_chunk chunk) {
   if (result)
     return result;
   for (size_t i = 0; i < chunk.granules; i++)
-    segment->granules[at + i] =
-        (cgl_granule){chunk.handle, (uint16_t)i, (uint16_t)chunk.granules};
+    segment->granules[at + i] = (cgl_granule){.handle = chunk.handle,
+                                              .at = (uint16_t)i,
+                                              .of = (uint16_t)chunk.granules};
   segment->mapped += chunk.granules * granule;
   return CUDA_SUCCESS;
 }
@@ -147,7 +148,7 @@ static void chunk_unmap(cgl_segment *segment, size_t at) {
 
 
 /* What the own device and those that were let in may do. */
-static CUresult open_run(cgl_pool *pool, CUdeviceptr address, size_t bytes) {
+CUresult cgl_pages_open(cgl_pool *pool, CUdeviceptr address, size_t bytes) {
   CUmemAccessDesc access[MAX_DEVICES + 1];
   CUmemAllocationProp prop = cgl_pages_properties(pool);
   size_t count = 0;
@@ -203,7 +204,7 @@ static size_t harvest_block(cgl_pool *pool, cgl_block *block, size_t want,
     if (at < from)
       break;
     end = at;
-    if (last->at + 1 != last->of || count > most)
+    if (last->at + 1 != last->of || count > most || last->ring)
       continue;
     if (!cgl_index_reserve(pool, 2) || !spare_reserve(pool, 1))
       break;
@@ -280,6 +281,38 @@ static bool weigh(const cgl_pool *pool, cgl_block *hole, size_t bytes,
 }
 
 
+/* The growth that takes least; no hole: in a new segment. */
+static growth choose(const cgl_pool *pool, size_t bytes, const cgl_lane *own) {
+  growth g = {NULL, NULL, NULL, 0};
+  for (cgl_block *hole = pool->holes; hole && !pool->guard;
+       hole = hole->bin_next)
+    weigh(pool, hole, bytes, own, &g);
+  if (!g.hole)
+    g.missing = round_up(bytes, pool->granularity);
+  return g;
+}
+
+
+/* A free extent when what is left of granules makes one; else what is to grow,
+   with such parts beside it where that takes less. */
+static cgl_block *assemble(cgl_pool *pool, size_t bytes, const cgl_lane *own,
+                           growth *g) {
+  bool may = !pool->guard && !pool->desc.no_split;
+  cgl_block *block = NULL;
+  if (may) {
+    cgl_stitch_undo(pool);
+    block = cgl_index_find(&pool->anybody, bytes);
+  }
+  if (block)
+    return block;
+  *g = choose(pool, bytes, own);
+  if (!may || !cgl_stitch(pool, bytes, g->missing / pool->granularity))
+    return NULL;
+  *g = choose(pool, bytes, own);
+  return cgl_index_find(&pool->anybody, bytes);
+}
+
+
 /* A new segment of address space with one hole. */
 static CUresult segment_add(cgl_pool *pool, size_t bytes, const char **entry) {
   size_t granule = pool->granularity, wanted = FIRST_SEGMENT;
@@ -348,8 +381,8 @@ static CUresult lay(cgl_pool *pool, cgl_block *hole, size_t want, size_t *laid,
   }
   if (!result) {
     *entry = "cuMemSetAccess";
-    result = open_run(pool, segment->base + at * pool->granularity,
-                      *laid * pool->granularity);
+    result = cgl_pages_open(pool, segment->base + at * pool->granularity,
+                            *laid * pool->granularity);
   }
   if (!result)
     return CUDA_SUCCESS;
@@ -429,16 +462,17 @@ CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes,
   *rest = &pool->anybody;
   if (pool->desc.allocator)
     return segment_ask(pool, bytes, stream, entry, out);
-  growth g = {NULL, NULL, NULL, 0};
-  for (cgl_block *hole = pool->holes; hole && !pool->guard;
-       hole = hole->bin_next)
-    weigh(pool, hole, bytes, own, &g);
+  growth g;
+  *out = assemble(pool, bytes, own, &g);
+  if (*out) {
+    cgl_index_remove(pool, *out);
+    return CUDA_SUCCESS;
+  }
   if (!g.hole) {
     CUresult result = segment_add(pool, bytes, entry);
     if (result)
       return result;
     g.hole = pool->segments->first;
-    g.missing = round_up(bytes, pool->granularity);
   }
   size_t want = g.missing / pool->granularity;
   *entry = "malloc";
@@ -501,6 +535,7 @@ static void segment_free(cgl_pool *pool, cgl_segment *segment) {
 
 size_t cgl_pages_trim(cgl_pool *pool) {
   size_t before = pool->stats.reserved;
+  cgl_stitch_undo(pool);
   harvest(pool, SIZE_MAX, SIZE_MAX);
   spare_release(pool);
   for (cgl_segment **link = &pool->segments, *segment; (segment = *link);) {
@@ -531,13 +566,17 @@ void cgl_pages_end(cgl_pool *pool) {
   while (pool->segments) {
     cgl_segment *segment = pool->segments;
     pool->segments = segment->next;
-    size_t count = segment->granules ? segment->bytes / granule : 0;
-    for (size_t i = 0; segment->mapped && i < count; i++) {
-      size_t of = segment->granules[i].of;
-      if (!of || segment->granules[i].at)
+    bool empty =
+        !segment->granules ||
+        (!segment->first->next && segment->first->extent == CGL_EXTENT_HOLE);
+    size_t count = empty ? 0 : segment->bytes / granule;
+    for (size_t i = 0; i < count; i++) {
+      cgl_granule last = segment->granules[i];
+      if (!last.of || last.at)
         continue;
-      driver->cuMemUnmap(segment->base + i * granule, of * granule);
-      driver->cuMemRelease(segment->granules[i].handle);
+      driver->cuMemUnmap(segment->base + i * granule, last.of * granule);
+      if (!cgl_stitch_forget(segment, i))
+        driver->cuMemRelease(last.handle);
     }
     segment_free(pool, segment);
   }

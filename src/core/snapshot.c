@@ -20,7 +20,7 @@ static cgl_block_state state_of(const cgl_block *block) {
   const cgl_pool *pool = block->segment->pool;
   if (block->extent == CGL_EXTENT_LIVE)
     return CGL_BLOCK_live;
-  if (block->extent == CGL_EXTENT_HOLE)
+  if (block->extent == CGL_EXTENT_HOLE || block->extent == CGL_EXTENT_LENT)
     return CGL_BLOCK_unmapped;
   if (block->lane->scratch && atomic_load(&pool->captures))
     return CGL_BLOCK_scratch;
