@@ -74,9 +74,11 @@ static cgl_status check(const cgl_annotation *pairs, size_t n,
                         const char *operation) {
   for (size_t i = 0; i < n; i++)
     if (!pairs[i].key || (unsigned)pairs[i].kind > CGL_ANNOTATION_BOOLEAN ||
-        (pairs[i].kind == CGL_ANNOTATION_TEXT && !pairs[i].text))
-      return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-                      "annotation %zu has no key, or no value", i);
+        (pairs[i].kind == CGL_ANNOTATION_TEXT && !pairs[i].text)) {
+      cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+               "annotation %zu has no key, or no value", i);
+      return cgl_fail_hint("give each a key, a kind, and a text of that kind");
+    }
   return CGL_OK;
 }
 

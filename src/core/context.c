@@ -86,9 +86,11 @@ cgl_status cgl_device_get(int index, cgl_device_info *info) {
   const cgl_driver *driver;
   const char *why;
   int count = cuda_count(&driver, &why);
-  if (index < 0 || index > count)
-    return cgl_fail(CGL_ERROR_NO_DEVICE, "devices",
-                    "device index %d is not in 0..%d", index, count);
+  if (index < 0 || index > count) {
+    cgl_fail(CGL_ERROR_NO_DEVICE, "devices", "device index %d is not in 0..%d",
+             index, count);
+    return cgl_fail_hint("cgl_device_count tells how many there are");
+  }
   if (index == count)
     driver = cgl_driver_host();
   CUresult result = CUDA_ERROR_NO_DEVICE;
@@ -246,10 +248,11 @@ cgl_status cgl_context_open(const char *device, cgl_context **out) {
              cgl_object_try_retain(&context->object))
       *out = context;
   }
-  if (!*out && slot < 0)
-    status = cgl_fail(CGL_ERROR_NO_DEVICE, "device",
-                      "%d devices are open already", MAX_CONTEXTS);
-  else if (!*out)
+  if (!*out && slot < 0) {
+    cgl_fail(CGL_ERROR_NO_DEVICE, "device", "%d devices are open already",
+             MAX_CONTEXTS);
+    status = cgl_fail_hint("release what belongs to one of them first");
+  } else if (!*out)
     status = open_new(driver, ordinal, slot, out);
   pthread_mutex_unlock(&registry_lock);
   return status;

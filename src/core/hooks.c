@@ -36,10 +36,11 @@ cgl_status cgl_graph_add_hook(cgl_graph *graph, cgl_hook_point point,
                               cgl_hook_function function, void *user,
                               uint64_t *id) {
   static const char operation[] = "graph:add_hook";
-  if (!function || (unsigned)point >= sizeof points / sizeof *points)
-    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-                    "a hook needs a function and a point, got point %d",
-                    (int)point);
+  if (!function || (unsigned)point >= sizeof points / sizeof *points) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "a hook needs a function and a point, got point %d", (int)point);
+    return cgl_fail_hint("name one of CGL_HOOK_POINTS");
+  }
   cgl_hook *hook = malloc(sizeof *hook);
   if (!hook)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a hook");

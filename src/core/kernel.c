@@ -22,9 +22,11 @@ size_t cgl_kernel_param_count(const cgl_kernel *kernel) {
 
 cgl_status cgl_kernel_param(const cgl_kernel *kernel, size_t index,
                             cgl_param_info *info) {
-  if (index >= kernel->nparams)
-    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "kernel:param",
-                    "%s has %zu parameters", kernel->name, kernel->nparams);
+  if (index >= kernel->nparams) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "kernel:param",
+             "%s has %zu parameters", kernel->name, kernel->nparams);
+    return cgl_fail_hint("they are numbered from 0");
+  }
   const cgl_signature *signature = kernel->signature;
   *info = (cgl_param_info){"", "", false, false, kernel->sizes[index]};
   if (signature && index < signature->nparameters) {

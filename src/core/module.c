@@ -77,9 +77,11 @@ static cgl_status load(cgl_module *module, const void *bytes) {
 cgl_status cgl_module_create(cgl_context *context, const cgl_module_desc *desc,
                              cgl_module **out) {
   static const char operation[] = "module";
-  if (!desc->source && !desc->image)
-    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-                    "neither a source nor an image was given");
+  if (!desc->source && !desc->image) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "neither a source nor an image was given");
+    return cgl_fail_hint("start from cgl_module_desc d = {.source = text}");
+  }
   cgl_status status = cgl_context_enter(context, operation);
   if (status)
     return status;
