@@ -69,7 +69,6 @@ typedef struct cgl_lua_default {
 /* One per Lua state; a userdata, so that lua_close ends it. */
 typedef struct cgl_lua {
   int metatable_refs[CGL_LUA_KIND_COUNT]; /* in the registry */
-  int released_refs[CGL_LUA_KIND_COUNT];  /* the same without __gc */
   int error_ref;                          /* errors' metatable */
   int ffi_ref;                            /* the Lua half's FFI helpers */
   int log_ref;                            /* on_log's function */

@@ -81,7 +81,7 @@ void *cgl_lua_check(lua_State *L, cgl_lua *S, int index, cgl_lua_kind kind) {
 }
 
 
-/* The functions below have the kind as upvalue 2. */
+/* The common functions have the kind as upvalue 2. */
 static cgl_lua_kind upvalue_kind(lua_State *L) {
   return (cgl_lua_kind)lua_tointeger(L, lua_upvalueindex(2));
 }
@@ -104,6 +104,8 @@ static inline void retire(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
 }
 
 
+/* Upvalue 2: the metatable of what is released.  Nothing is left to finalize
+   then, which the collector takes long for. */
 static inline int release(lua_State *L, cgl_lua_kind kind,
                           const char *operation) {
   cgl_lua *S = cgl_lua_enter(L, operation);
@@ -114,8 +116,7 @@ static inline int release(lua_State *L, cgl_lua_kind kind,
   box->object = NULL;
   retire(L, S, kind, object);
   drop(kind, object);
-  /* Nothing is left to finalize, which the collector takes long for. */
-  lua_rawgeti(L, LUA_REGISTRYINDEX, S->released_refs[kind]);
+  lua_pushvalue(L, lua_upvalueindex(2));
   lua_setmetatable(L, 1);
   return 0;
 }
@@ -242,6 +243,20 @@ static void list_fields(lua_State *L, const char *const *fields) {
 }
 
 
+/* Pushes a copy of the metatable on top that finalizes nothing. */
+static void push_released(lua_State *L) {
+  lua_newtable(L);
+  lua_pushnil(L);
+  while (lua_next(L, -3)) {
+    lua_pushvalue(L, -2);
+    lua_insert(L, -2);
+    lua_rawset(L, -4);
+  }
+  lua_pushnil(L);
+  lua_setfield(L, -2, "__gc");
+}
+
+
 void cgl_lua_register(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
                       const cgl_lua_type *type) {
   lua_newtable(L); /* the metatable */
@@ -256,7 +271,6 @@ void cgl_lua_register(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
   lua_setfield(L, -2, "fields");
   lua_newtable(L); /* the methods */
   cgl_lua_functions(L, type->methods);
-  common_function(L, releases[kind], kind, type, "release");
   lua_pushvalue(L, -1);
   lua_setfield(L, -3, "methods");
   if (type->fields) {
@@ -270,16 +284,14 @@ void cgl_lua_register(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
     lua_call(L, 2, 1);
   }
   lua_setfield(L, -2, "__index");
-  lua_newtable(L);
-  lua_pushnil(L);
-  while (lua_next(L, -3)) {
-    lua_pushvalue(L, -2);
-    lua_insert(L, -2);
-    lua_rawset(L, -4);
-  }
-  lua_pushnil(L);
-  lua_setfield(L, -2, "__gc");
-  S->released_refs[kind] = luaL_ref(L, LUA_REGISTRYINDEX);
+  lua_getfield(L, -1, "methods");
+  lua_pushvalue(L, 1);
+  lua_pushvalue(L, -3);
+  push_released(L);
+  lua_remove(L, -2);
+  lua_pushcclosure(L, releases[kind], 2);
+  lua_setfield(L, -2, "release");
+  lua_pop(L, 1);
   S->metatable_refs[kind] = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
