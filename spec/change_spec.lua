@@ -73,6 +73,19 @@ describe("graph:set_params", function()
     g:set_params(1, { block = 4, shared = 16 })
     g:replay()
     assert.same({ 2, 1, 4, 3 }, x:download())
+    -- It stays with a change of something else.
+    local big = cg.kernel [[
+      extern "C" __global__ void ends(float *x, int last) {
+        extern __shared__ float tile[];
+        tile[last - threadIdx.x] = x[threadIdx.x];
+        __syncthreads();
+        x[threadIdx.x] = tile[last - (threadIdx.x ^ 1)];
+      }]]
+    local h = cg.capture(function() big:launch({ 1, shared = 16 }, 4, x, 3) end)
+    h:set_params(1, { shared = 40000 })
+    h:set_params(1, { [2] = 9999 })
+    h:replay()
+    assert.same({ 1, 2, 3, 4 }, x:download())
   end)
 
   it("leaves the other nodes as they are", function()
@@ -186,6 +199,34 @@ describe("graph:set_params", function()
       assert.equal(-1, count())
       g:replay()
       assert.equal(20, first(y))
+    end)
+
+    it("goes from none to one in a node that others follow", function()
+      local k = cg.kernel [[
+        extern "C" __global__ void both(float *x, float *y) {
+          if (x) x[0] += 1.f;
+          if (y) y[0] += 10.f;
+        }]]
+      local function one() return cg.zeros("float", 1) end
+      local x, y, p, q = one(), one(), one(), one()
+      local g = cg.capture(function()
+        k:launch(1, 1, cg.null, y)
+        k:launch(1, 1, p, q)
+      end)
+      local count = counter "buffer"
+      g:set_params(1, { x })
+      p:release()
+      y:release()
+      local z, v = one(), one()
+      g:set_params(1, { z })
+      g:set_params(1, { [2] = v })
+      -- Only y is used no more: x is the script's, p the second node's.
+      assert.equal(1, count())
+      g:replay(2)
+      assert.same({ 0, 20, 2, 20 }, { first(x), first(q), first(z), first(v) })
+      x:release()
+      assert.equal(0, count())
+      assert.is_true(g:writes(q))
     end)
 
     it("keeps what its nodes use and nothing else, whatever is exchanged", function()

@@ -137,6 +137,36 @@ static void test_unwatched(void) {
 }
 
 
+/* An engine captures a stream of its own, which ours is borrowed from. */
+static void test_in_an_engines_capture(void) {
+  const cgl_driver *driver = cgl_context_driver(context);
+  cgl_stream *stream = fresh(), *borrowed = NULL;
+  CUstream handle = cgl_stream_handle(stream);
+  cgl_graph *graph = begin(stream);
+  cgl_generator *generator = NULL;
+  CUgraph engines = NULL;
+  size_t count = 0;
+  ours(stream);
+  cgl_graph_capture_end(graph);
+  cgl_generator_create(context, 1, &generator);
+  cgl_stream_from_handle(context, handle, &borrowed);
+  driver->cuStreamBeginCapture(handle, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  tap_ok(!cgl_graph_replay(graph, borrowed, 2), "a graph is replayed there");
+  tap_ok(cgl_buffer_uniform(data, generator, borrowed, 0, 1) ==
+             CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+         "and random numbers are not drawn");
+  tap_ok(!driver->cuStreamEndCapture(handle, &engines) &&
+             !driver->cuGraphGetNodes(engines, NULL, &count) && count == 2,
+         "its graph has a node for each replay (%zu)", count);
+  if (engines)
+    driver->cuGraphDestroy(engines);
+  cgl_generator_release(generator);
+  cgl_stream_release(borrowed);
+  cgl_graph_release(graph);
+  cgl_stream_release(stream);
+}
+
+
 static void test_sameness(void) {
   cgl_stream *a = fresh(), *b = fresh(), *borrowed = NULL;
   tap_ok(cgl_stream_is_same(a, a) && !cgl_stream_is_same(a, b) && !a->shown,
@@ -160,6 +190,7 @@ int main(void) {
   test_handle_in_between();
   test_fork_of_known_stream();
   test_unwatched();
+  test_in_an_engines_capture();
   test_sameness();
   cgl_buffer_release(data);
   cgl_buffer_release(other);

@@ -196,6 +196,25 @@ describe("a capture that draws", function()
     gen:manual_seed(4)
   end)
 
+  it("refuses so on the streams that do not capture, too", function()
+    local gen, x, s, g = cg.generator(3), cg.zeros("float", 4), cg.stream(), cg.graph()
+    g:capture_begin { stream = s }
+    s:use(function() x:uniform(gen) end)
+    for _, change in ipairs {
+      function() gen:manual_seed(4) end,
+      function() gen:seed() end,
+      function() gen:set_offset(4) end,
+      function() gen:get_offset() end,
+    } do
+      raises("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", change,
+        "a capture that draws from this generator is underway")
+    end
+    gen:manual_seed(3) -- is no change
+    g:capture_end()
+    gen:manual_seed(4)
+    assert.equal(0, gen:get_offset())
+  end)
+
   it("uses several generators, each in its own sequence", function()
     local a, b = cg.generator(7), cg.generator(7)
     b:set_offset(20)

@@ -194,13 +194,17 @@ describe("pool, by events", function()
     local function small()
       return a:use(function() return cg.buffer("uint8", 2 ^ 16, { pool = pool }) end)
     end
-    local x = small()
-    local address = x:address()
-    local g = cg.capture(function() x:fill(1) end)
-    b:use(function() g:replay() end)
-    x:release()
-    g:release()
-    assert.not_equal(address, small():address())
+    for _, exchanged in ipairs { false, true } do
+      local x, y = small(), small()
+      local address = x:address()
+      local g = cg.capture(function() (exchanged and y or x):fill(1) end)
+      if exchanged then g:set_params(1, { buffer = x }) end
+      b:use(function() g:replay() end)
+      x:release()
+      g:release()
+      assert.not_equal(address, small():address())
+      y:release()
+    end
   end)
 
   it("keeps what the first stream wrote until it is read", function()

@@ -168,6 +168,36 @@ static void test_children(void) {
 }
 
 
+/* Of uses that overlap, in whatever order they are noted, all counts. */
+static void test_children_overlap(void) {
+  cgl_graph_desc desc = {.keep_graph = true};
+  cgl_graph *child, *graph;
+  cgl_graph_create(context, &desc, &child);
+  cgl_buffer *a = new_buffer(origin), *front, *middle;
+  cgl_buffer_view(a, 0, 10, &front);
+  cgl_buffer_view(a, 5, 400, &middle);
+  cgl_graph_capture_begin(child, origin);
+  use(front, origin);
+  use(middle, origin);
+  cgl_graph_capture_end(child);
+  graph = begin();
+  cgl_stream_wait_stream(left, origin);
+  cgl_graph_replay(child, left, 1);
+  uint64_t at = cgl_buffer_address(a);
+  tap_ok(!cgl_capture_covers_range(origin, at, 4) &&
+             !cgl_capture_covers_range(origin, at + 404 * 4, 4) &&
+             cgl_capture_covers_range(origin, at + 405 * 4, 4),
+         "a child graph's uses are joined to their very end");
+  cgl_stream_wait_stream(origin, left);
+  cgl_graph_capture_end(graph);
+  cgl_graph_release(graph);
+  cgl_graph_release(child);
+  cgl_buffer_release(front);
+  cgl_buffer_release(middle);
+  cgl_buffer_release(a);
+}
+
+
 /* Random forks, joins and uses against a plain model: bit i of what a stream
    or an event has behind it stands for use i. */
 enum { STREAMS = 6, USES = 60, ROUNDS = 60, BUFFERS = 5 };
@@ -298,6 +328,7 @@ int main(void) {
   test_foreign_apart();
   test_long();
   test_children();
+  test_children_overlap();
   test_meetings();
   test_random();
   cgl_stream_release(origin);
