@@ -1,6 +1,6 @@
 /* The driver's calls that make executables, launch and destroy them. */
 #include "driver/host/exec.h"
-#include "driver/host/rows_host.h"
+#include "driver/host/runtime.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -329,11 +329,7 @@ CUresult host_cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
     memory_settle(hGraphExec);
     full = pile_mark(hGraphExec, stream);
   }
-  host_unlock();
-  if (full != NULL) {
-    host_fence_wait(full);
-    host_fence_release(full);
-  }
+  host_unlock_and_wait(full);
   return result;
 }
 

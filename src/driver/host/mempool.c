@@ -347,17 +347,13 @@ CUresult host_cuMemPoolDestroy(CUmemoryPool pool) {
   HOST_TRY(host_check_release());
   host_lock();
   CUresult result = host_capture_unsafe();
-  if (result != CUDA_SUCCESS) {
-    host_unlock();
-    return result;
-  }
-  result = CUDA_ERROR_INVALID_VALUE;
-  if (host_handle_remove(HOST_HANDLE_MEMPOOL, pool)) {
+  if (result == CUDA_SUCCESS && !host_handle_remove(HOST_HANDLE_MEMPOOL, pool))
+    result = CUDA_ERROR_INVALID_VALUE;
+  if (result == CUDA_SUCCESS) {
     pool->destroyed = true;
     if (current == pool)
       current = &builtin;
     host_mempool_sync();
-    result = CUDA_SUCCESS;
   }
   host_unlock();
   return result;

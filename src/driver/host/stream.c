@@ -9,13 +9,15 @@
 enum { TURN = 64 };    /* ops a worker runs before others get their turn */
 enum { FULL = 65536 }; /* entries behind which a caller waits */
 
+static void drain(host_task *task);
+
 typedef struct host_entry {
   host_op op;
   struct host_entry *next;
   bool started; /* HOST_OP_EXEC: has begun, and ended when met again */
 } host_entry;
 
-static struct CUstream_st legacy = {.id = 1};
+static struct CUstream_st legacy = {.id = 1, .task.run = drain};
 static CUstream all = &legacy;
 static uint64_t last_id = 2;
 static host_entry *spare; /* entries to use again; under host_lock */
@@ -28,9 +30,6 @@ static _Thread_local struct {
   CUstream stream;
   uint64_t epoch;
 } own;
-
-static void drain(host_task *task);
-
 
 /* ---- the list of streams ---- */
 
@@ -270,7 +269,6 @@ static CUresult push(CUstream s, host_op *op) {
   }
   if (!s->running) {
     s->running = true;
-    s->task.run = drain;
     host_task_submit(&s->task);
   }
   return CUDA_SUCCESS;
@@ -401,9 +399,7 @@ void host_unlock_and_wait(host_fence *fence) {
 CUresult host_stream_wait(CUstream stream) {
   host_fence *fence = host_stream_fence(stream);
   if (fence) {
-    host_unlock();
-    host_fence_wait(fence);
-    host_fence_release(fence);
+    host_unlock_and_wait(fence);
     host_lock();
   }
   return host_failed();
