@@ -5,10 +5,12 @@
 #include <string.h>
 
 
-static size_t node_at(lua_State *L, cgl_lua *S, int index) {
-  return (size_t)cgl_lua_integer(L, S, index, "the node", 1,
-                                 CGL_LUA_MAX_WHOLE) -
-         1;
+/* The graph at 1, and the index of the node that is named at 2. */
+static cgl_graph *read_node(lua_State *L, cgl_lua *S, size_t *node) {
+  cgl_graph *graph = cgl_lua_check(L, S, 1, CGL_LUA_graph);
+  *node =
+      (size_t)cgl_lua_integer(L, S, 2, "the node", 1, CGL_LUA_MAX_WHOLE) - 1;
+  return graph;
 }
 
 
@@ -140,8 +142,8 @@ static int graph_set_params(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "graph:set_params");
   cgl_set_site(NULL, 0);
   lua_settop(L, 3);
-  cgl_graph *graph = cgl_lua_check(L, S, 1, CGL_LUA_graph);
-  size_t node = node_at(L, S, 2);
+  size_t node;
+  cgl_graph *graph = read_node(L, S, &node);
   if (!lua_istable(L, 3))
     cgl_lua_bad(L, S, 3, "a table of arguments expected, got %s",
                 luaL_typename(L, 3));
@@ -167,8 +169,8 @@ static int graph_set_enabled(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "graph:set_enabled");
   cgl_set_site(NULL, 0);
   lua_settop(L, 3);
-  cgl_graph *graph = cgl_lua_check(L, S, 1, CGL_LUA_graph);
-  size_t node = node_at(L, S, 2);
+  size_t node;
+  cgl_graph *graph = read_node(L, S, &node);
   if (!lua_isboolean(L, 3))
     cgl_lua_bad(L, S, 3, "true or false expected, got %s", luaL_typename(L, 3));
   cgl_lua_done(L, S, cgl_graph_set_enabled(graph, node, lua_toboolean(L, 3)));

@@ -81,19 +81,16 @@ CUresult host_capture_unsafe(void) {
 }
 
 
-CUresult host_capture_touch(CUstream stream, bool unsafe) {
+CUresult host_capture_touch(CUstream stream) {
   if (stream->capture != NULL) {
     stream->capture->invalid = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
   if (captures == NULL)
     return CUDA_SUCCESS;
-  if (stream == host_stream_resolve(CU_STREAM_LEGACY)) {
-    CUresult result = host_capture_legacy();
-    if (result != CUDA_SUCCESS)
-      return result;
-  }
-  return unsafe ? host_capture_unsafe() : CUDA_SUCCESS;
+  if (stream == host_stream_resolve(CU_STREAM_LEGACY))
+    HOST_TRY(host_capture_legacy());
+  return host_capture_unsafe();
 }
 
 
@@ -317,8 +314,7 @@ static void programmatic_edges(CUstream stream) {
 }
 
 
-static CUresult add_node(CUstream stream, host_op *op, host_block *block,
-                         CUgraphNode *node) {
+static CUresult add_node(CUstream stream, host_op *op, host_block *block) {
   host_capture *capture = stream->capture;
   CUresult result = CUDA_SUCCESS;
   if (capture->invalid) {
@@ -341,14 +337,12 @@ static CUresult add_node(CUstream stream, host_op *op, host_block *block,
   stream->deps[0] = made;
   stream->edges[0] = (CUgraphEdgeData){0};
   stream->ndeps = 1;
-  if (node != NULL)
-    *node = made;
   return CUDA_SUCCESS;
 }
 
 
-CUresult host_capture_add(CUstream stream, host_op *op, CUgraphNode *node) {
-  return add_node(stream, op, NULL, node);
+CUresult host_capture_add(CUstream stream, host_op *op) {
+  return add_node(stream, op, NULL);
 }
 
 
@@ -363,7 +357,7 @@ CUresult host_capture_alloc(CUstream stream, size_t bytes, CUdeviceptr *out) {
   HOST_TRY(host_block_new(&block, bytes));
   op.alloc.dptr = block->address;
   CUdeviceptr address = block->address;
-  CUresult result = add_node(stream, &op, block, NULL);
+  CUresult result = add_node(stream, &op, block);
   if (result == CUDA_SUCCESS)
     *out = address;
   return result;
@@ -378,7 +372,7 @@ CUresult host_capture_free(CUstream stream, CUdeviceptr address) {
     return CUDA_ERROR_INVALID_VALUE;
   host_block_retain(block);
   host_op op = {.kind = HOST_OP_FREE, .free = address};
-  return add_node(stream, &op, block, NULL);
+  return add_node(stream, &op, block);
 }
 
 
@@ -415,7 +409,7 @@ static CUresult external(CUstream stream, CUevent event, host_op_kind kind) {
   host_op op = {.kind = kind};
   op.event.event = event;
   host_event_retain(event);
-  return add_node(stream, &op, NULL, NULL);
+  return add_node(stream, &op, NULL);
 }
 
 

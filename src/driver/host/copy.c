@@ -343,13 +343,13 @@ static CUresult copy_on(CUstream stream, const CUDA_MEMCPY3D *copy) {
   HOST_TRY(make_copy(&op, copy, &from, &to));
   if (s->capture) {
     keep_unified(&op.memcpy, copy);
-    return host_submit(s, &op, NULL);
+    return host_submit(s, &op);
   }
   bool wait = to == PLACE_PAGEABLE;
   if (from == PLACE_PAGEABLE && !wait)
     wait = copy->Height > 1 || copy->Depth > 1 || copy->srcY || copy->srcZ ||
            copy->WidthInBytes > STAGE_BYTES || !stage(&op);
-  HOST_TRY(host_submit(s, &op, NULL));
+  HOST_TRY(host_submit(s, &op));
   return wait ? host_stream_wait(s) : CUDA_SUCCESS;
 }
 
@@ -499,7 +499,7 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value,
   if (result == CUDA_SUCCESS && width && height) {
     result = make_fill(&op, &set, s->capture != NULL);
     if (result == CUDA_SUCCESS)
-      result = host_submit(s, &op, NULL);
+      result = host_submit(s, &op);
     if (result == CUDA_SUCCESS && sync)
       result = host_stream_wait(s);
   }

@@ -78,7 +78,7 @@ static CUresult record(CUevent event, CUstream stream) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   host_op op = {.kind = HOST_OP_EVENT_RECORD};
   op.event.fence = host_fence_retain(fence);
-  CUresult result = host_submit(stream, &op, NULL);
+  CUresult result = host_submit(stream, &op);
   if (result != CUDA_SUCCESS) {
     host_fence_release(fence);
     return result;

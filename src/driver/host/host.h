@@ -262,9 +262,8 @@ CUstream host_stream_resolve(CUstream stream);
 CUresult host_stream_open(CUstream stream, CUstream *out);
 /* The one door of asynchronous work: under host_lock, on a resolved stream.
    Takes over what op owns, on failure too.  Capturing: host_capture_add;
-   else the op is queued (implicit order with the legacy stream included).
-   *node, when not NULL, gets the node that was made, or NULL. */
-CUresult host_submit(CUstream stream, host_op *op, CUgraphNode *node);
+   else the op is queued (implicit order with the legacy stream included). */
+CUresult host_submit(CUstream stream, host_op *op);
 /* Queues regardless of capture; takes op over. */
 CUresult host_enqueue(CUstream stream, host_op *op);
 /* Under host_lock: a new reference to a fence that is done when all that was
@@ -283,9 +282,8 @@ void host_stream_resume(CUstream stream);
 CUresult host_capture_unsafe(void);
 /* Preamble of calls that touch one stream's state from outside (synchronize,
    query, ...): 900 and invalidates when that stream is capturing, 906 for the
-   legacy stream while a blocking stream captures, then as _unsafe where the
-   rows say so (`unsafe`). */
-CUresult host_capture_touch(CUstream stream, bool unsafe);
+   legacy stream while a blocking stream captures, then as _unsafe. */
+CUresult host_capture_touch(CUstream stream);
 /* cuCtxSynchronize: any capture at all is invalidated, 900. */
 CUresult host_capture_touch_all(void);
 /* Implicit use of the legacy stream (synchronous copies, launches on it): 906
@@ -294,7 +292,7 @@ CUresult host_capture_legacy(void);
 /* Adds op as a node after the stream's dependency set, which becomes that
    node; 901 when the capture is invalidated.  Takes op over.  Ops that a
    capture cannot hold (EXEC, CALLBACK) answer 900 and break it. */
-CUresult host_capture_add(CUstream stream, host_op *op, CUgraphNode *node);
+CUresult host_capture_add(CUstream stream, host_op *op);
 /* cuMemAllocAsync, cuMemAllocFromPoolAsync and cuMemFreeAsync on a capturing
    stream: a node; the address is fixed for the life of the graph.  The free
    answers INVALID_VALUE, and breaks nothing, for memory that is not a graph's

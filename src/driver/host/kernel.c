@@ -238,7 +238,7 @@ static CUresult launch_on(CUstream stream, const CUlaunchConfig *c,
     host_op_release(&op);
     return result;
   }
-  return host_submit(stream, &op, NULL);
+  return host_submit(stream, &op);
 }
 
 

@@ -31,6 +31,7 @@ static _Thread_local struct {
   uint64_t epoch;
 } own;
 
+
 /* ---- the list of streams ---- */
 
 static CUstream make(unsigned flags, int priority) {
@@ -348,11 +349,9 @@ CUresult host_enqueue(CUstream stream, host_op *op) {
 }
 
 
-CUresult host_submit(CUstream stream, host_op *op, CUgraphNode *node) {
-  if (node)
-    *node = NULL;
+CUresult host_submit(CUstream stream, host_op *op) {
   if (stream->capture)
-    return host_capture_add(stream, op, node);
+    return host_capture_add(stream, op);
   if (stream == &legacy) {
     CUresult result = host_capture_legacy();
     if (result != CUDA_SUCCESS) {
@@ -469,7 +468,7 @@ CUresult host_cuStreamQuery(CUstream hStream) {
   HOST_TRY(host_check_callback_stream(hStream));
   host_lock();
   CUstream s = host_stream_resolve(hStream);
-  CUresult result = s ? host_capture_touch(s, true) : CUDA_ERROR_INVALID_HANDLE;
+  CUresult result = s ? host_capture_touch(s) : CUDA_ERROR_INVALID_HANDLE;
   if (result == CUDA_SUCCESS)
     result = drained(s) ? host_failed() : CUDA_ERROR_NOT_READY;
   host_unlock();
@@ -481,7 +480,7 @@ CUresult host_cuStreamSynchronize(CUstream hStream) {
   HOST_TRY(host_check_stream(hStream));
   host_lock();
   CUstream s = host_stream_resolve(hStream);
-  CUresult result = s ? host_capture_touch(s, true) : CUDA_ERROR_INVALID_HANDLE;
+  CUresult result = s ? host_capture_touch(s) : CUDA_ERROR_INVALID_HANDLE;
   if (result == CUDA_SUCCESS) {
     result = host_stream_wait(s);
     host_mempool_sync();
@@ -554,7 +553,7 @@ static CUresult submit(CUstream stream, host_op *op) {
   host_lock();
   CUresult result = host_stream_open(stream, &s);
   if (result == CUDA_SUCCESS)
-    result = host_submit(s, op, NULL);
+    result = host_submit(s, op);
   host_unlock_and_wait(result == CUDA_SUCCESS ? host_stream_full(s) : NULL);
   return result;
 }
