@@ -120,7 +120,7 @@ static cgl_status follow(cgl_stream *stream, CUgraphNode node,
 static cgl_status begin_in_capture(cgl_random_state *state, cgl_stream *stream,
                                    size_t before, const char *operation,
                                    uint64_t *number) {
-  cgl_draw *draw;
+  cgl_draw *draw = NULL;
   cgl_status status =
       cgl_draw_register(stream->capture, state, operation, &draw);
   if (status)
@@ -268,7 +268,7 @@ cgl_status cgl_draws_enter_child(cgl_graph *child, cgl_stream *stream,
   cgl_status status = CGL_OK;
   for (const cgl_draw *inner = child->recording.draws; inner && !status;
        inner = inner->next) {
-    cgl_draw *draw;
+    cgl_draw *draw = NULL;
     CUgraph template = NULL;
     if (!inner->used)
       continue;

@@ -277,7 +277,7 @@ cgl_status cgl_generator_clone_state(cgl_generator *generator,
                                      cgl_stream *stream, cgl_generator **out) {
   static const char operation[] = "generator:clone_state";
   cgl_context *context = generator->object.context;
-  uint64_t offset;
+  uint64_t offset = 0;
   cgl_random_state *state;
   cgl_status status = get_offset(generator, stream, operation, &offset);
   if (!status)

@@ -210,7 +210,7 @@ size_t cgl_lua_shape(lua_State *L, cgl_lua *S, int index, size_t *extents,
     cgl_lua_bad(L, S, index, "a shape has 1 to %d extents, got %d",
                 CGL_MAX_DIMS, (int)n);
   for (size_t i = 0; i < n; i++) {
-    int64_t extent;
+    int64_t extent = 0;
     char text[VALUE_ROOM];
     lua_rawgeti(L, index, (int)i + 1);
     if (!read_whole(L, S, -1, 0, CGL_LUA_MAX_WHOLE, &extent))
@@ -259,7 +259,7 @@ static void read_sizes(lua_State *L, cgl_lua *S, int index, const char *what,
   while (lua_next(L, index)) {
     double key = lua_type(L, -2) == LUA_TNUMBER ? lua_tonumber(L, -2) : 0;
     int i = key == 1 || key == 2 || key == 3 ? (int)key - 1 : -1;
-    int64_t size;
+    int64_t size = 0;
     char text[VALUE_ROOM];
     if (i >= 0 && !cgl_lua_size(L, -1, &sizes[i])) {
       if (!read_whole(L, S, -1, 1, UINT32_MAX, &size))
