@@ -88,6 +88,25 @@ describe("make_graphed_callables", function()
     assert.equal(main, cg.current_stream())
   end)
 
+  it("warms up after what was issued before, and before what comes after", function()
+    local k = cg.kernel [[
+      extern "C" __global__ void late(float *x, int n) {
+        float v = 0.f;
+        for (int i = 0; i < n; i++) v = v * 0.5f + 1.f;
+        x[threadIdx.x] = v;
+      }]]
+    local x, y, z = full(0), full(0), full(0)
+    cg.synchronize()
+    k:launch(1, 8, x, 3e7)
+    cg.make_graphed_callables(function(a) y:copy(a) end, { x }, { num_warmup_iters = 1 })
+    assert.equal(2, first(y))
+    device.fails(cg.make_graphed_callables, function()
+      k:launch(1, 8, z, 3e7)
+      error "no"
+    end, {})
+    assert.equal(2, first(z))
+  end)
+
   it("captures a list in its order, into one pool", function()
     local x, order = full(1), {}
     local function times(a)
@@ -174,6 +193,29 @@ describe("make_graphed_callables", function()
     assert.equal(20, #junk)
     local y = full(7)
     assert.equal(14, first(f(y)))
+  end)
+
+  it("keeps nothing that it was only called with", function()
+    local f = cg.make_graphed_callables(function(a, t)
+      bump(a)
+      return t.y
+    end, { full(1), { y = full(2) } })
+    local g = cg.graphed(bump)
+    g(full(1))
+    g(full(1))
+    local function settled()
+      jit.flush()
+      collectgarbage()
+      collectgarbage()
+      cg.synchronize()
+      return cg.live "buffer"
+    end
+    local before = settled()
+    for i = 1, 20 do
+      f(full(i), { y = full(i) })
+      g(full(i))
+    end
+    assert.equal(before, settled())
   end)
 
   it("makes no garbage when the buffers stay", function()
@@ -309,6 +351,15 @@ describe("make_graphed_callables", function()
       local before = first(x)
       g(x, x)
       assert.equal(before + 3, first(x))
+      -- Written through the one that moved, or through the one that did not.
+      local s, t = full(1), full(2)
+      local h = cg.make_graphed_callables(function(a, b)
+        device.kernel "scale":launch(1, 32, a, b, 2, 8)
+      end, { s, t })
+      slips(function() h(t, t) end, "#1", "shares memory with argument 2", "written")
+      slips(function() h(s, s) end, "#2", "shares memory with argument 1", "written")
+      local w = cg.full("float", 12, 1)
+      slips(function() h(w:view(1, 8), w:view(5, 8)) end, "shares memory")
       -- Harmless when nothing is written.
       local reads = cg.make_graphed_callables(function(a, b)
         return scaled(a, 2), scaled(b, 3)
@@ -362,6 +413,14 @@ describe("make_graphed_callables", function()
       assert.equal(a, a.self)
       assert.equal(42, a.answer)
       assert.is_true(rawequal(mine.x, a.x))
+    end)
+
+    it("takes one that is there twice", function()
+      local t = { x = full(1) }
+      local f = cg.make_graphed_callables(function(_, list) return scaled(list[2].x, 3) end,
+        { t, { t, t } })
+      local mine = { x = full(2) }
+      assert.equal(6, first(f(mine, { mine, mine })))
     end)
 
     it("says where one is different", function()
@@ -426,6 +485,9 @@ describe("make_graphed_callables", function()
       point[0] = 9
       slips(function() g(point, 7LL) end, "#1", "other bytes")
       slips(function() g(ffi.new("float[2]", 1, 2), 8LL) end, "#2", "with 7LL, got 8LL")
+      local h = cg.make_graphed_callables(function() bump(full(1)) end, { ffi.new "float[2]" })
+      h(ffi.new "float[2]")
+      slips(function() h(ffi.new "int[2]") end, "#1", "other bytes")
     end)
 
     it("may be empty", function()
@@ -436,6 +498,14 @@ describe("make_graphed_callables", function()
       local empty = cg.buffer("int8", 0)
       assert.is_true(rawequal(empty, (g(empty, full(1)))))
       assert.equal(1, #graph:nodes())
+      -- Nothing lies inside what is written, wherever it lies.
+      local x = full(3)
+      local h = cg.make_graphed_callables(function(a, b)
+        bump(b)
+        return a
+      end, { full(1):view(3, 0), full(1) })
+      h(x:view(4, 0), x)
+      assert.equal(4, first(x))
     end)
 
     it("that were released are refused by their place", function()

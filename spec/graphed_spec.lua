@@ -165,15 +165,17 @@ describe("graphed", function()
   end)
 
   it("keeps the same memory one where an argument comes twice", function()
-    local f = cg.graphed(function(a, b)
+    local fn, count = counted(function(a, b)
       bump(a)
       device.kernel "scale":launch(1, 32, a, b, 2, 8)
     end)
+    local f = cg.graphed(fn)
     local x, y = full(1), full(10)
     f(x, x)
     f(y, y)
     f(y, y)
     assert.same({ 4, 46 }, { first(x), first(y) })
+    assert.equal(2, count.runs) -- one capture for each address
     f(x, y) -- another sharing: the function itself
     assert.same({ 5, 10 }, { first(x), first(y) })
   end)

@@ -30,6 +30,7 @@ describe("options.parse", function()
     assert.are.same({ size = 8, out = "out.png", picture = "a.png", mask = "--verify" },
       options.parse(spec, { "a.png", "--size", "8", "--", "--verify" }))
     assert.are.equal("-", options.parse(spec, { "-" }).picture)
+    assert.are.equal("--", options.parse(spec, { "--", "--" }).picture)
   end)
 
   it("knows --device and --help everywhere", function()
@@ -64,7 +65,7 @@ describe("options.parse", function()
       assert.are.equal("--size needs a whole number from 8 to 128, got '" .. text .. "'",
         wrong("--size=" .. text))
     end
-    for _, text in ipairs { "0.4", "nan", "-inf", "x" } do
+    for _, text in ipairs { "0.4", "nan", "-inf", "inf", "1e999", "x" } do
       assert.are.equal("--re needs a number of at least 0.5, got '" .. text .. "'",
         wrong("--re", text))
     end

@@ -180,7 +180,7 @@ describe("cg.memory_report", function()
   end)
 
   it("escapes what names and lines contain", function()
-    local name = "@/<b>&\"'</script>\\\1\255\226\128.lua"
+    local name = "@/<b>&\"'</script>\\\1\255\226\128.\128\129.\195\164.lua"
     local code = "local b = require('cgraphlua').buffer('float', 7) return b"
     local b = assert(loadstring(code, name))()
     local text = written()
@@ -188,6 +188,7 @@ describe("cg.memory_report", function()
     assert.is_nil(text:find("<b>&", 1, true))
     local escaped = [[\u003cb\u003e\u0026\u0022'\u003c/script\u003e\u005c\u0001?]]
     assert.truthy(text:find(escaped, 1, true))
+    assert.matches("%?%.%?%?%.\195\164%.lua", text)
     local scripts = 0
     for _ in text:gmatch "</script>" do scripts = scripts + 1 end
     assert.equal(2, scripts)
@@ -199,6 +200,71 @@ describe("cg.memory_report", function()
     for _ = 1, 20000 do cg.buffer("float", 1):release() end
     assert.is_true(#written() < 400 * KIB)
     cg.memory_history(false)
+  end)
+
+  -- The data of a page, as Lua values; no string in it may have brackets.
+  local function data_of(page)
+    local text = page:match '<script type="application/json" id="data">(.-)</script>'
+    text = text:gsub("%[", "{"):gsub("%]", "}"):gsub('("[^"]*"):', "[%1]=")
+    return assert(loadstring("return " .. text))()
+  end
+
+  it("tells bytes, lines and ages as they were", function()
+    local function stats(reserved)
+      return { reserved = reserved, reserved_peak = 1536, allocated = 640, allocated_peak = 15360,
+        allocations = 9, frees = 8, executables = 3 * 2 ^ 20, ordered = 7, refused = 6 }
+    end
+    local function block(state, bytes, address, where)
+      return { state = state, bytes = bytes, address = address, where = where, requested = 200,
+        number = 5 }
+    end
+    local memory = {
+      device = "host", free = 2 ^ 30, total = 2 ^ 31,
+      pools = {
+        { pool = 3, default = true, stats = stats(2048), segments = { {
+          address = 4096, bytes = 2048, mapped = 1024, blocks = {
+            block("live", 256, 4096, "a:1"), block("live", 256, 8192, "d:4"),
+            block("free", 512, 9000), block("scratch", 64, 9512), block("pending", 32, 9576),
+          },
+        } } },
+        { pool = 4, stats = stats(4096), segments = { {
+          address = 65536, bytes = 128, mapped = 128, blocks = { block("live", 128, 65536, "c:3") },
+        } } },
+      },
+    }
+    local function event(ms, pool, action, bytes, allocated, reserved, address, where)
+      return { ms = ms, pool = pool, action = action, bytes = bytes, allocated = allocated,
+        reserved = reserved, address = address, where = where }
+    end
+    -- The first three are too close to be told apart.
+    local events = { ms = 100, lost = 5,
+      event(10, 3, "alloc", 256, 512, 1024, 4096, "a:1"),
+      event(10.05, 3, "alloc", 512, 1024, 2048, 8192, "b:2"),
+      event(10.08, 3, "free", 512, 512, 2048, 8192, "b:2"),
+      event(50, 4, "alloc", 128, 128, 4096, 65536, "c:3"),
+    }
+    local text = require "cgraphlua.report".page(memory, events)
+    local data = data_of(text)
+    assert.same({ "a:1", "b:2", "c:3", "d:4" }, data.lines)
+    -- {ms, least, most, last, reserved, events, line, bytes of the largest event}
+    assert.same({ { 10, 256, 1024, 512, 6144, 3, 1, 512 }, { 50, 512, 640, 640, 6144, 1, 2, 128 } },
+      data.points)
+    -- {state, bytes, requested, line, number, age}
+    assert.same({ { 0, 256, 200, 0, 5, 90 }, { 0, 256, 200, 3, 5, -1 }, { 3, 512, 200, -1, 5, -1 },
+      { 1, 64, 200, -1, 5, -1 }, { 2, 32, 200, -1, 5, -1 } }, data.pools[1].segments[1].blocks)
+    assert.same({ 0, 128, 200, 2, 5, 50 }, data.pools[2].segments[1].blocks[1])
+    assert.equal(100, data.now)
+    for _, tile in ipairs { "6.00 KiB</b>reserved by pools", "640 B</b>held by buffers",
+      "64 B</b>scratch of graphs", "32 B</b>not settled yet", "512 B</b>free in pools" } do
+      assert.truthy(text:find("<b>" .. tile, 1, true), tile)
+    end
+    local row = '<tr><td>pool 3 (the device&#39;s)</td><td class="n">2.00 KiB</td>' ..
+      '<td class="n">1.50 KiB</td><td class="n">640 B</td><td class="n">15.0 KiB</td>' ..
+      '<td class="n">9</td><td class="n">8</td><td class="n">3.00 MiB</td><td class="n">7</td>' ..
+      '<td class="n">6</td></tr>'
+    assert.truthy(text:find(row, 1, true))
+    assert.truthy(text:find("4 events in 0.09 s (5 earlier ones did not fit). Area: in buffers, " ..
+      "at most 1.00 KiB. Dashed: reserved, at most 6.00 KiB.", 1, true))
   end)
 
   it("says what it cannot write", function()
