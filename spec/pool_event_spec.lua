@@ -153,6 +153,76 @@ describe("pool, by events", function()
     end)
   end)
 
+  describe("of a block that two other streams used", function()
+    local function use(stream, x)
+      stream:use(function() x:fill(4) end)
+    end
+
+    -- The same as above, with `c` after or beside `b`, as order() makes it.
+    local function used(pool, order)
+      local x = on(a, pool)
+      b:wait(a)
+      c:wait(a)
+      use(b, x)
+      order(x)
+      local address = x:address()
+      x:release()
+      return address
+    end
+
+    it("serves the first stream when the third came after the second", function()
+      if device.never_reuses then return pending "memory is not reused here" end
+      local p = cg.pool()
+      without_waiting(function()
+        assert.is_true(is_served(a, p, used(p, function(x)
+          c:wait(b)
+          use(c, x)
+          a:wait(c)
+        end)))
+      end)
+    end)
+
+    it("serves it when it waited for one before the other began", function()
+      if device.never_reuses then return pending "memory is not reused here" end
+      local p = cg.pool()
+      without_waiting(function()
+        assert.is_true(is_served(a, p, used(p, function(x)
+          a:wait(b)
+          use(c, x)
+          a:wait(c)
+        end)))
+      end)
+    end)
+
+    it("serves nobody when it waited for one of them, or for neither", function()
+      local orders = {
+        function(x) -- beside each other
+          use(c, x)
+          a:wait(c)
+        end,
+        function(x) -- the second again, after the third has waited for it
+          c:wait(b)
+          use(c, x)
+          use(b, x)
+          a:wait(c)
+        end,
+        function(x) -- the third after the second, and nobody after that
+          c:wait(b)
+          use(c, x)
+          a:wait(b)
+        end,
+      }
+      without_waiting(function()
+        for _, order in ipairs(orders) do
+          local p = cg.pool()
+          local address = used(p, order)
+          assert.is_false(is_served(a, p, address))
+          assert.is_false(is_served(c, p, address))
+        end
+      end)
+    end)
+  end)
+
   it("serves everybody when the host waited for an event after the free", function()
     if device.never_reuses then return pending "memory is not reused here" end
     local p, e = cg.pool(), cg.event()

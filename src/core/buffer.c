@@ -256,20 +256,41 @@ void cgl_buffer_destroy(cgl_buffer *buffer) {
 }
 
 
+/* Whether all that streams other than the block's did is sure to be over for
+   whoever comes after `clock` from now on: the guest so far, if it is another,
+   comes before that stream or the block's. */
+static bool replace_guest(cgl_buffer *root, cgl_clock *clock) {
+  static cgl_latch lock; /* another thread may let go of the guest */
+  cgl_latch_take(&lock);
+  cgl_clock *before = atomic_load(&root->guest);
+  uint64_t tick = atomic_load(&root->guest_tick);
+  const cgl_lane *home = root->block->home;
+  bool covers = !before || cgl_clock_covers(clock, before, tick) ||
+                (home && cgl_clock_covers(home->clock, before, tick));
+  if (covers) {
+    atomic_store(&root->guest, cgl_clock_watch(clock));
+    /* Unless the former used it meanwhile. */
+    covers = atomic_load(&root->guest_tick) == tick;
+    cgl_clock_unwatch(before);
+  }
+  cgl_latch_drop(&lock);
+  return covers;
+}
+
+
 /* Another stream than the block's uses it.  Of one whose handle is out, or
    that captures, not all is known. */
 static void note_guest(cgl_buffer *root, const cgl_stream *stream) {
-  cgl_clock *clock = stream->clock, *none = NULL;
+  cgl_clock *clock = stream->clock;
+  if (atomic_load_explicit(&root->wide, memory_order_relaxed))
+    return;
   bool known = !stream->capture && !stream->shown &&
                stream->object.context == root->object.context;
-  if (known && !atomic_load(&root->guest)) {
-    cgl_clock_watch(clock);
-    if (!atomic_compare_exchange_strong(&root->guest, &none, clock))
-      cgl_clock_unwatch(clock);
-  }
-  if (known && atomic_load(&root->guest) == clock)
-    root->guest_tick = cgl_clock_now(clock);
-  else
+  if (known && atomic_load(&root->guest) != clock)
+    known = replace_guest(root, clock);
+  if (known)
+    atomic_store(&root->guest_tick, cgl_clock_now(clock));
+  if (!known || atomic_load(&root->guest) != clock)
     atomic_store_explicit(&root->wide, true, memory_order_relaxed);
 }
 

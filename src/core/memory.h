@@ -30,9 +30,10 @@ struct cgl_buffer {
   uint32_t use;          /* where the capture that used it last notes it */
   struct cgl_cell *cell; /* what graphs that share its pool do to it */
   atomic_bool wide; /* used by streams other than these: its block's owner */
-  _Atomic(cgl_clock *) guest; /* and one more, watched, */
-  uint64_t guest_tick;        /* the last time then */
-  atomic_int views;           /* that look at it */
+  _Atomic(cgl_clock *) guest; /* and one more, watched, which all others come
+                                 before, */
+  atomic_uint_fast64_t guest_tick; /* the last time then */
+  atomic_int views;                /* that look at it */
   cgl_life life;
   atomic_bool taken; /* its pool was restored to before it was made */
   /* From here on nothing is there at first. */
