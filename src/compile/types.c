@@ -131,23 +131,6 @@ int cgl_token_draws(const cgl_token *token) {
 }
 
 
-char *cgl_tokens_spell(const cgl_token *at, size_t count, cgl_arena *arena) {
-  size_t n = 1;
-  for (size_t i = 0; i < count; i++)
-    n += at[i].length + 1;
-  char *text = cgl_arena_alloc(arena, n), *end = text;
-  if (!text)
-    return NULL;
-  for (size_t i = 0; i < count; i++) {
-    if (i && (at[i].space || at[i].first))
-      *end++ = ' ';
-    memcpy(end, at[i].text, at[i].length);
-    end += at[i].length;
-  }
-  return text;
-}
-
-
 size_t cgl_tokens_close(const cgl_token *at, size_t count, size_t i) {
   size_t depth = 0;
   for (; i < count; i++) {
@@ -397,6 +380,25 @@ static size_t find_name(const cgl_token *at, size_t count) {
 }
 
 
+/* As source text, one space where the source has white space; NULL without
+   memory. */
+static char *spell(const cgl_token *at, size_t count, cgl_arena *arena) {
+  size_t n = 1;
+  for (size_t i = 0; i < count; i++)
+    n += at[i].length + 1;
+  char *text = cgl_arena_alloc(arena, n), *end = text;
+  if (!text)
+    return NULL;
+  for (size_t i = 0; i < count; i++) {
+    if (i && (at[i].space || at[i].first))
+      *end++ = ' ';
+    memcpy(end, at[i].text, at[i].length);
+    end += at[i].length;
+  }
+  return text;
+}
+
+
 int cgl_parameter_read(const cgl_alias *aliases, const cgl_token *at,
                        size_t count, cgl_arena *arena, cgl_parameter *out) {
   *out = (cgl_parameter){.lanes = 1};
@@ -438,7 +440,7 @@ int cgl_parameter_read(const cgl_alias *aliases, const cgl_token *at,
     out->size = out->element;
     out->align = vector_align(s.kind, s.lanes);
   }
-  out->type = cgl_tokens_spell(row, n, arena);
+  out->type = spell(row, n, arena);
   out->name = name < count
                   ? cgl_arena_copy(arena, at[name].text, at[name].length)
                   : cgl_arena_copy(arena, "", 0);

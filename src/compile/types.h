@@ -84,10 +84,6 @@ int cgl_token_is_position(const cgl_token *token);
 /* Does the token name a random draw of device_random.h? */
 int cgl_token_draws(const cgl_token *token);
 
-/* Spells tokens as source text, one space where the source has white space;
-   NULL without memory. */
-char *cgl_tokens_spell(const cgl_token *at, size_t count, cgl_arena *arena);
-
 /* The index past the bracket that closes the one at `i` (any of ( [ {), or
    `count`. */
 size_t cgl_tokens_close(const cgl_token *at, size_t count, size_t i);

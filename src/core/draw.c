@@ -6,13 +6,6 @@
 #include <string.h>
 
 
-#ifdef CGL_DEBUG
-#define CHECK(graph) ((void)(cgl_draws_are_valid(graph) || (abort(), 0)))
-#else
-#define CHECK(graph) ((void)0)
-#endif
-
-
 void cgl_draws_free(cgl_draw *draws) {
   while (draws) {
     cgl_draw *next = draws->next;
@@ -32,7 +25,9 @@ static cgl_draw *find(const cgl_graph *graph, const cgl_random_state *state) {
 }
 
 
-bool cgl_draws_are_valid(const cgl_graph *graph) {
+#ifdef CGL_DEBUG
+/* In a capture: each state is there once, and its operations are known. */
+static bool are_valid(const cgl_graph *graph) {
   for (const cgl_draw *draw = graph->recording.draws; draw; draw = draw->next)
     if (find(graph, draw->state) != draw || draw->nnodes > draw->nodes_size ||
         !draw->count != !draw->nnodes || draw->nnodes > draw->count ||
@@ -40,6 +35,11 @@ bool cgl_draws_are_valid(const cgl_graph *graph) {
       return false;
   return true;
 }
+
+#define CHECK(graph) ((void)(are_valid(graph) || (abort(), 0)))
+#else
+#define CHECK(graph) ((void)0)
+#endif
 
 
 static cgl_status no_memory(const char *operation) {

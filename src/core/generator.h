@@ -95,8 +95,6 @@ cgl_status cgl_draws_enter_child(cgl_graph *child, cgl_stream *stream,
 void cgl_draws_leave_child(cgl_graph *child, cgl_stream *stream,
                            CUgraphNode node);
 void cgl_draws_free(cgl_draw *draws);
-/* In a capture: each state is there once, and its operations are known. */
-bool cgl_draws_are_valid(const cgl_graph *graph);
 
 /* ---- fill.c ---- */
 

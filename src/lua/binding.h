@@ -434,9 +434,6 @@ int cgl_lua_buffer_normal(lua_State *L);
 int cgl_lua_buffer_random(lua_State *L);
 int cgl_lua_graph_register_generator_state(lua_State *L);
 
-/* Pushes a userdata with a reference of its own. */
-void cgl_lua_push_stream(lua_State *L, cgl_lua *S, cgl_stream *stream);
-
 int luaopen_cgraphlua_core(lua_State *L);
 
 #endif

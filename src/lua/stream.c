@@ -8,12 +8,6 @@ static cgl_stream *check(lua_State *L, cgl_lua *S, int index) {
 }
 
 
-void cgl_lua_push_stream(lua_State *L, cgl_lua *S, cgl_stream *stream) {
-  cgl_stream **slot = cgl_lua_new(L, S, CGL_LUA_stream);
-  *slot = cgl_stream_retain(stream);
-}
-
-
 /* cg.stream{priority=} */
 static int new_stream(lua_State *L) {
   static const char *const known[] = {"priority", NULL};
@@ -31,7 +25,9 @@ static int new_stream(lua_State *L) {
 
 static int current_stream(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "current_stream");
-  cgl_lua_push_stream(L, S, cgl_lua_stream(L, S));
+  cgl_stream *stream = cgl_lua_stream(L, S);
+  cgl_stream **slot = cgl_lua_new(L, S, CGL_LUA_stream);
+  *slot = cgl_stream_retain(stream);
   return 1;
 }
 

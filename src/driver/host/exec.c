@@ -91,6 +91,14 @@ static CUresult upload(CUgraphExec exec) {
 }
 
 
+static void destroy(CUgraphExec exec) {
+  host_handle_remove(HOST_HANDLE_EXEC, exec);
+  if (exec->claim != NULL)
+    exec->claim->executables--;
+  host_exec_unref(exec, true);
+}
+
+
 CUresult host_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
                                  unsigned long long flags) {
   HOST_TRY(host_check());
@@ -125,7 +133,7 @@ CUresult host_cuGraphInstantiateWithParams(
       (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) {
     result = upload(*phGraphExec);
     if (result != CUDA_SUCCESS)
-      host_exec_destroy(*phGraphExec);
+      destroy(*phGraphExec);
   }
   host_unlock();
   params->hErrNode_out = result == CUDA_SUCCESS ? NULL : error;
@@ -137,21 +145,13 @@ CUresult host_cuGraphInstantiateWithParams(
 
 /* ---- destroy ---- */
 
-void host_exec_destroy(CUgraphExec exec) {
-  host_handle_remove(HOST_HANDLE_EXEC, exec);
-  if (exec->claim != NULL)
-    exec->claim->executables--;
-  host_exec_unref(exec, true);
-}
-
-
 CUresult host_cuGraphExecDestroy(CUgraphExec hGraphExec) {
   HOST_TRY(host_check_process());
   host_lock();
   CUresult result = exec_is_live(hGraphExec) ? host_capture_unsafe()
                                              : CUDA_ERROR_INVALID_VALUE;
   if (result == CUDA_SUCCESS)
-    host_exec_destroy(hGraphExec);
+    destroy(hGraphExec);
   host_unlock();
   return result;
 }

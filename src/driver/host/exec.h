@@ -144,12 +144,8 @@ typedef struct host_link {
 CUresult host_chains_make(host_program *program, const host_link *edges,
                           size_t nedges, uint32_t *order, uint32_t *stuck);
 
-/* update.c.  The node of the executable for a template's node, or NULL. */
-host_exec_node *host_exec_find(CUgraphExec exec, CUgraphNode node);
+/* update.c */
 void host_patches_free(host_patch *patches);
-
-/* exec.c.  As cuGraphExecDestroy, once it is allowed. */
-void host_exec_destroy(CUgraphExec exec);
 
 /* replay.c.  The program's chains are made: gives them their task.  Drops one
    reference; the last frees the executable, here when the caller holds

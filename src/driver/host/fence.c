@@ -21,12 +21,14 @@ struct host_fence {
 static host_task closed;
 
 
-void host_futex_wait(_Atomic uint32_t *word, uint32_t value) {
+/* Sleeps while *word == value. */
+static void futex_wait(_Atomic uint32_t *word, uint32_t value) {
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }
 
 
-void host_futex_wake(_Atomic uint32_t *word) {
+/* Wakes all sleepers. */
+static void futex_wake(_Atomic uint32_t *word) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
@@ -71,7 +73,7 @@ void host_fence_signal(host_fence *fence) {
   fence->time = host_now();
   uint32_t state = atomic_exchange(&fence->state, DONE);
   if (state == AWAITED)
-    host_futex_wake(&fence->state);
+    futex_wake(&fence->state);
   host_task *task = atomic_exchange(&fence->tasks, &closed), *first = NULL;
   while (task) { /* the list is newest first; serve the oldest first */
     host_task *next = task->next;
@@ -109,5 +111,5 @@ void host_fence_wait(host_fence *fence) {
       state == DONE)
     return;
   while (!host_fence_done(fence))
-    host_futex_wait(&fence->state, AWAITED);
+    futex_wait(&fence->state, AWAITED);
 }

@@ -209,8 +209,9 @@ bool host_edge_data_is_valid(const CUgraphEdgeData *data) {
 }
 
 
-bool host_edge_data_fits(const CUgraphEdgeData *data, CUgraphNode from,
-                         const host_op *to) {
+/* Valid, and between nodes that can have such an edge; NULL is the default. */
+static bool edge_data_fits(const CUgraphEdgeData *data, CUgraphNode from,
+                           const host_op *to) {
   if (data == NULL || host_edge_data_is_default(data))
     return true;
   return host_edge_data_is_valid(data) && from->op.kind == HOST_OP_KERNEL &&
@@ -265,7 +266,7 @@ static void edge_link(CUgraphNode from, CUgraphNode to,
 
 CUresult host_edge_add(CUgraphNode from, CUgraphNode to,
                        const CUgraphEdgeData *data) {
-  if (from == to || !host_edge_data_fits(data, from, &to->op))
+  if (from == to || !edge_data_fits(data, from, &to->op))
     return CUDA_ERROR_INVALID_VALUE;
   const host_edges *shorter =
       from->out.count < to->in.count ? &from->out : &to->in;
@@ -317,7 +318,7 @@ static CUresult deps_check(CUgraph graph, const CUgraphNode *deps,
       return CUDA_ERROR_INVALID_VALUE;
     if (ndeps > 1)
       deps[i]->mark = mark;
-    if (edges != NULL && !host_edge_data_fits(&edges[i], deps[i], op))
+    if (edges != NULL && !edge_data_fits(&edges[i], deps[i], op))
       return CUDA_ERROR_INVALID_VALUE;
   }
   return CUDA_SUCCESS;

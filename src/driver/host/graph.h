@@ -103,9 +103,6 @@ CUresult host_edge_add(CUgraphNode from, CUgraphNode to,
 bool host_edge_remove(CUgraphNode from, CUgraphNode to);
 bool host_edge_data_is_default(const CUgraphEdgeData *data);
 bool host_edge_data_is_valid(const CUgraphEdgeData *data);
-/* Valid, and between nodes that can have such an edge; NULL is the default. */
-bool host_edge_data_fits(const CUgraphEdgeData *data, CUgraphNode from,
-                         const host_op *to);
 CUgraphNodeType host_node_type(const host_op *op);
 
 /* Fills *op from the tagged union as cuGraphAddNode takes it, for a node of

@@ -109,8 +109,21 @@ static void on_signal(int number, siginfo_t *info, void *context) {
 }
 
 
+/* Never returns to the kernel: ends it with a CUresult. */
+__attribute__((noreturn)) static void end_kernel(int code, const char *why) {
+  if (!frame.inside)
+    abort();
+  frame.fault.code = code;
+  frame.fault.memory = false;
+  snprintf(frame.fault.why, sizeof frame.fault.why, "%s",
+           why ? why : "was aborted");
+  frame.inside = 0;
+  siglongjmp(frame.jump, 1);
+}
+
+
 static void install(void) {
-  cgl_fiber_set_hooks(host_kernel_abort, host_conditional_set);
+  cgl_fiber_set_hooks(end_kernel, host_conditional_set);
   for (int i = 0; i < NCAUGHT; i++) {
     /* NODEFER: leaving by siglongjmp must not leave the signal blocked. */
     struct sigaction action = {.sa_flags =
@@ -140,18 +153,6 @@ void host_guard_thread_leave(void) {
   sigaltstack(&old_stack, NULL);
   munmap(own_stack.ss_sp, STACK_BYTES);
   own_stack.ss_sp = NULL;
-}
-
-
-void host_kernel_abort(int code, const char *why) {
-  if (!frame.inside)
-    abort();
-  frame.fault.code = code;
-  frame.fault.memory = false;
-  snprintf(frame.fault.why, sizeof frame.fault.why, "%s",
-           why ? why : "was aborted");
-  frame.inside = 0;
-  siglongjmp(frame.jump, 1);
 }
 
 

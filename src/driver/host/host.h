@@ -350,8 +350,6 @@ void host_module_release(CUmodule module);
    page, an abort from the kernel (kernel_abi.h) or a divergent barrier ends
    the launch with host_fail and leaves the process alive. */
 CUresult host_kernel_run(const host_kernel_op *op);
-/* Never returns to the kernel: ends it with a CUresult. */
-void host_kernel_abort(int code, const char *why) __attribute__((noreturn));
 
 /* ---- graph.c, node.c, exec.c ---- */
 

@@ -56,14 +56,9 @@ static inline bool host_spin(host_spinner *s) {
 }
 
 
-/* fence.c: sleeps while *word == value; wakes all sleepers. */
-void host_futex_wait(_Atomic uint32_t *word, uint32_t value);
-void host_futex_wake(_Atomic uint32_t *word);
-
-/* scheduler.c.  The calling worker's number, from 0.  Cores the process may
-   use.  The process is exiting: start nothing new. */
+/* scheduler.c.  The calling worker's number, from 0.  The process is exiting:
+   start nothing new. */
 unsigned host_worker_number(void);
-unsigned host_core_count(void);
 bool host_stopping(void);
 bool host_tasks_waiting(void); /* somebody queued a task that no one took */
 /* A worker enters or leaves a function that may block for long: another may
@@ -97,7 +92,7 @@ typedef struct host_fault {
 } host_fault;
 
 /* Runs body(argument); true when it returned, false when a memory fault, an
-   arithmetic fault or host_kernel_abort ended it: *fault tells which. */
+   arithmetic fault or an abort of the kernel ended it: *fault tells which. */
 bool host_guard_run(void (*body)(void *), void *argument, host_fault *fault);
 /* Around a worker's life: its alternate signal stack; the handlers, once. */
 void host_guard_thread_enter(void);

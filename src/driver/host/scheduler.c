@@ -68,7 +68,8 @@ bool host_tasks_waiting(void) {
 }
 
 
-unsigned host_core_count(void) {
+/* Cores the process may use. */
+static unsigned core_count(void) {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
     return (unsigned)CPU_COUNT(&set);
@@ -90,7 +91,7 @@ static unsigned worker_limit(void) {
   const char *text = getenv("CGRAPHLUA_HOST_THREADS");
   unsigned n = text ? host_thread_wish(text) : 0;
   if (n == 0)
-    n = host_core_count();
+    n = core_count();
   return n > HOST_MAX_WORKERS ? HOST_MAX_WORKERS : n;
 }
 
@@ -120,7 +121,7 @@ static void shut_down(void) {
 /* Under the mutex, once. */
 static void set_up(void) {
   unsigned limit = worker_limit();
-  sched.spin = limit > 1 && host_core_count() > 1;
+  sched.spin = limit > 1 && core_count() > 1;
   sched.process = getpid();
   atexit(shut_down);
   /* Workers and signal handlers outlive a dlclose of the library we are in. */

@@ -20,7 +20,8 @@ void host_patches_free(host_patch *patches) {
 }
 
 
-host_exec_node *host_exec_find(CUgraphExec exec, CUgraphNode node) {
+/* The node of the executable for a template's node, or NULL. */
+static host_exec_node *find(CUgraphExec exec, CUgraphNode node) {
   if (!host_nodes_are_live(&node, 1))
     return NULL;
   uint32_t at = (uint32_t)node->id & (exec->map_size - 1);
@@ -131,9 +132,8 @@ static CUresult set_child(CUgraphExec exec, host_exec_node *node,
 
 static CUresult set_params(CUgraphExec exec, CUgraphNode handle,
                            const CUgraphNodeParams *params) {
-  host_exec_node *node = host_handle_live(HOST_HANDLE_EXEC, exec)
-                             ? host_exec_find(exec, handle)
-                             : NULL;
+  host_exec_node *node =
+      host_handle_live(HOST_HANDLE_EXEC, exec) ? find(exec, handle) : NULL;
   if (node == NULL || params->type != node->type)
     return CUDA_ERROR_INVALID_VALUE;
   switch (node->type) {
@@ -201,9 +201,8 @@ host_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 
 /* The node, when it is of a kind that can be switched off. */
 static host_exec_node *switchable(CUgraphExec exec, CUgraphNode handle) {
-  host_exec_node *node = host_handle_live(HOST_HANDLE_EXEC, exec)
-                             ? host_exec_find(exec, handle)
-                             : NULL;
+  host_exec_node *node =
+      host_handle_live(HOST_HANDLE_EXEC, exec) ? find(exec, handle) : NULL;
   return node != NULL && (node->type == CU_GRAPH_NODE_TYPE_KERNEL ||
                           node->type == CU_GRAPH_NODE_TYPE_MEMCPY ||
                           node->type == CU_GRAPH_NODE_TYPE_MEMSET)
