@@ -419,7 +419,7 @@ static void leave(void *user, cgl_pool *pool, size_t bytes, size_t wanted) {
   cgl_buffer_release(g->held);
   g->held = NULL;
   cgl_pool_trim(pool, NULL);
-  g->own = bytes_of(stream, pool, 6 * MIB);
+  g->own = bytes_of(stream, pool, 12 * MIB);
 }
 
 
@@ -431,7 +431,7 @@ static void asks_first(void) {
   g.held = bytes_of(stream, pool, 10 * MIB);
   tap_ok(g.held && !g.asked, "up to its soft limit a pool asks nobody");
   cgl_buffer *b = bytes_of(stream, pool, 8 * MIB);
-  tap_ok(b && g.asked == 1 && !g.held && reserved(pool) == 14 * MIB,
+  tap_ok(b && g.asked == 1 && !g.held && reserved(pool) == 20 * MIB,
          "room is made before a soft limit is passed");
   tap_ok(g.own, "by a function that may allocate itself, and is asked once");
   cgl_pool_set_limit(pool, 0, NULL, NULL);
@@ -440,6 +440,30 @@ static void asks_first(void) {
   cgl_buffer_release(g.own);
   cgl_buffer_release(b);
   cgl_buffer_release(c);
+  cgl_pool_release(pool);
+}
+
+
+/* Gives back what another stream had, and waits for that. */
+static void hand_over(void *user, cgl_pool *pool, size_t bytes, size_t wanted) {
+  guest *g = user;
+  (void)pool, (void)bytes, (void)wanted;
+  g->asked++;
+  cgl_buffer_release(g->held);
+  cgl_context_synchronize(context);
+}
+
+
+static void takes_what_was_handed_over(void) {
+  cgl_pool *pool = NULL;
+  cgl_pool_create(context, NULL, &pool);
+  guest g = {bytes_of(other, pool, 10 * MIB), NULL, 0};
+  fill(g.held, 1);
+  cgl_pool_set_limit(pool, 10 * MIB, hand_over, &g);
+  cgl_buffer *b = bytes_of(stream, pool, 10 * MIB);
+  tap_ok(b && g.asked == 1 && reserved(pool) == 10 * MIB,
+         "what the function handed over is taken");
+  cgl_buffer_release(b);
   cgl_pool_release(pool);
 }
 
@@ -490,13 +514,17 @@ int main(void) {
     stitches();
     does_not_split();
     lends();
+    takes_what_was_handed_over();
     names_holders();
   }
   takes_from_an_engine();
   asks_first();
+  cgl_buffer *last = bytes_of(stream, NULL, 100);
   cgl_stream_release(stream);
   cgl_stream_release(other);
   cgl_context_release(context);
+  tap_ok(cgl_live("context") == 1, "a buffer keeps its device open");
+  cgl_buffer_release(last);
   tap_ok(!cgl_live("all"), "nothing is alive at the end");
   return tap_done();
 }

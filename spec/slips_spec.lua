@@ -48,6 +48,18 @@ describe("a slip", function()
     slips(function() cg.buffer("float", -(0 / 0)) end, "got nan%)")
   end)
 
+  it("is an FFI number that is too large, whatever it would be cut to", function()
+    local x, add = cg.zeros("float", 1), device.kernel "add"
+    slips(function() add:launch(4294967297LL, 1, x, 1, 1) end, "got 4294967297%)")
+    slips(function() add:launch(1, { 1, 4294967297LL }, x, 1, 1) end, "got 4294967297%)")
+    slips(function() add:launch(1, { 1, 0 }, x, 1, 1) end, "block%.y must be .* got 0%)")
+    slips(function() cg.stream { priority = 18446744073709551615ULL } end,
+      "got 18446744073709551615%)")
+    slips(function() cg.buffer("float", 9007199254740993LL) end, "got 9007199254740993%)")
+    slips(function() cg.buffer("float", { 2 ^ 33, 2 ^ 33 }) end, "more than 2%^53 elements")
+    slips(function() cg.buffer("float", { 2 ^ 40, 2 ^ 40 }) end, "more than 2%^53 elements")
+  end)
+
   it("in a region that ends its own capture is told what a region does", function()
     local x = cg.zeros("float", 1)
     for _, ending in ipairs { "capture_end", "reset" } do
