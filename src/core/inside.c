@@ -56,7 +56,7 @@ cgl_status cgl_graph_node_count(cgl_graph *graph, size_t *count) {
 cgl_status cgl_graph_node(cgl_graph *graph, size_t index, cgl_node_info *info) {
   static const char operation[] = "graph:nodes";
   const cgl_recording *recording = &graph->recording;
-  cgl_op *op;
+  cgl_op *op = NULL;
   cgl_status status = cgl_graph_op(graph, index, operation, &op);
   if (!status)
     status = cgl_graph_learn(graph, operation);

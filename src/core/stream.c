@@ -260,7 +260,7 @@ cgl_status cgl_stream_wait_event(cgl_stream *stream, cgl_event *event) {
 
 
 cgl_status cgl_stream_wait_stream(cgl_stream *stream, cgl_stream *other) {
-  cgl_event *event;
+  cgl_event *event = NULL;
   cgl_status status = cgl_event_create(stream->object.context, false, &event);
   if (status)
     return status;
