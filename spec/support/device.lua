@@ -77,6 +77,20 @@ function M.adder(opts)
   return cg.capture(function() add:launch(1, 32, x, 1, 4) end, opts), x
 end
 
+--- A graph of the pool that fills n floats which it gives back, and where they
+-- were.
+function M.scratch(pool, n, opts)
+  opts = opts or {}
+  opts.pool = pool
+  return cg.capture(function()
+    local x = cg.buffer("float", n)
+    x:fill(1)
+    local address = x:address()
+    x:release()
+    return address
+  end, opts)
+end
+
 --- The first element of a buffer.
 function M.first(x)
   return x:download()[1]
