@@ -225,6 +225,28 @@ static void sweep(const char *name, job_function *job, bool keep) {
 }
 
 
+/* As a driver's, whose answer is then that of work before: else every sweep
+   would leave something behind that nobody can give back. */
+static void gives_back(void) {
+  enum { BYTES = 64 << 20 };
+  cgl_context *context = NULL;
+  CUdeviceptr memory = 0;
+  size_t before = 0, after = 0, total;
+  cgl_context_open(NULL, &context);
+  const cgl_driver *driver = cgl_context_driver(context);
+  if (driver->cuMemAlloc(&memory, BYTES) ||
+      driver->cuMemGetInfo(&before, &total))
+    tap_ok(false, "memory to give back");
+  cgl_fault(1, CUDA_ERROR_UNKNOWN);
+  CUresult result = driver->cuMemFree(memory);
+  cgl_fault(0, 0);
+  driver->cuMemGetInfo(&after, &total);
+  tap_ok(result == CUDA_ERROR_UNKNOWN && after >= before + BYTES / 2,
+         "a failing call that gives something back does so");
+  cgl_context_release(context);
+}
+
+
 int main(void) {
   if (cgl_fault(0, 0)) {
     tap_skip("fault sweep", "CGRAPHLUA_FAULT=1 is not set");
@@ -234,5 +256,6 @@ int main(void) {
   sweep("forked", forked, false);
   sweep("nested", nested, false);
   sweep("abandoned", abandoned, false);
+  gives_back();
   return tap_done();
 }

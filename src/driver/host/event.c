@@ -105,7 +105,7 @@ CUresult host_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream,
     result = host_capture_record(hEvent, s, flags, &handled);
   }
   if (!handled)
-    result = flags ? CUDA_ERROR_ILLEGAL_STATE : record(hEvent, s);
+    result = record(hEvent, s);
   host_unlock();
   return result;
 }

@@ -508,9 +508,7 @@ CUresult host_cuStreamWaitEvent(CUstream hStream, CUevent hEvent,
   } else {
     result = host_capture_wait(s, hEvent, Flags, &handled);
   }
-  if (!handled && Flags)
-    result = CUDA_ERROR_ILLEGAL_STATE;
-  else if (!handled && hEvent->fence && !host_fence_done(hEvent->fence)) {
+  if (!handled && hEvent->fence && !host_fence_done(hEvent->fence)) {
     host_op op = {.kind = HOST_OP_EVENT_WAIT};
     op.event.fence = host_fence_retain(hEvent->fence);
     result = host_enqueue(s, &op);
