@@ -11,9 +11,9 @@
 #include "core/pool.h"
 
 enum {
-  WORTH = 32,  /* part of a granule that is worth mapping it once more */
-  LOOKS = 256, /* extents that are looked at for a tail, and for a head */
-  BATCH = 64   /* mappings that are undone between two looks at all */
+  WORTH = 32, /* part of a granule that is worth mapping it once more */
+  LOOKS = 64, /* extents that are looked at for tails, and for each a head */
+  BATCH = 64  /* mappings that are undone between two looks at all */
 };
 
 
@@ -298,21 +298,6 @@ static piece head_of(cgl_block *block) {
 }
 
 
-/* The longest tail that is not longer than `bytes`, in extents that are not
-   shorter than `least`. */
-static piece find_tail(const cgl_pool *pool, size_t least, size_t bytes) {
-  piece best = {0};
-  cgl_block *block = cgl_index_first(&pool->anybody, least);
-  for (int looks = 0; block && looks < LOOKS; looks++) {
-    piece p = tail_of(block);
-    if (length(p) > length(best) && length(p) <= bytes)
-      best = p;
-    block = cgl_index_next(block);
-  }
-  return length(best) >= pool->granularity / WORTH ? best : (piece){0};
-}
-
-
 /* The shortest head of at least `bytes`, of another extent than `other`. */
 static piece find_head(const cgl_pool *pool, size_t bytes,
                        const cgl_block *other) {
@@ -322,6 +307,50 @@ static piece find_head(const cgl_pool *pool, size_t bytes,
     piece p = block != other ? head_of(block) : best;
     if (length(p) >= bytes && (!best.block || length(p) < length(best)))
       best = p;
+    block = cgl_index_next(block);
+  }
+  return best;
+}
+
+
+/* What a block is to be made of, besides `middle` granules. */
+typedef struct plan {
+  piece tail, head;
+  size_t middle, used; /* bytes of the pieces that it takes */
+} plan;
+
+
+/* The best plan with this tail, which may be none. */
+static plan complete(const cgl_pool *pool, size_t bytes, piece tail) {
+  size_t granularity = pool->granularity, left = bytes - length(tail);
+  size_t end = left % granularity;
+  plan p = {tail, {0}, left / granularity, length(tail)};
+  if (end >= granularity / WORTH)
+    p.head = find_head(pool, end, tail.block);
+  if (p.head.block)
+    p.used += end;
+  else
+    p.middle += end != 0;
+  return p;
+}
+
+
+/* The plan with fewest granules, and of those the one that uses most of what it
+   could; it uses nothing when none has fewer than `most`.  The longest tails
+   are in extents of half a granule and more. */
+static plan choose(const cgl_pool *pool, size_t bytes, size_t most) {
+  plan best = complete(pool, bytes, (piece){0});
+  if (best.middle >= most)
+    best = (plan){.middle = most};
+  cgl_block *block = cgl_index_first(&pool->anybody, pool->granularity / 2);
+  for (int looks = 0; block && looks < LOOKS; looks++) {
+    piece tail = tail_of(block);
+    if (length(tail) >= pool->granularity / WORTH && length(tail) <= bytes) {
+      plan p = complete(pool, bytes, tail);
+      if (p.middle < best.middle ||
+          (p.middle == best.middle && p.middle < most && p.used > best.used))
+        best = p;
+    }
     block = cgl_index_next(block);
   }
   return best;
@@ -381,29 +410,20 @@ static bool move(cgl_pool *pool, piece p, cgl_block *hole, size_t at) {
 
 bool cgl_stitch(cgl_pool *pool, size_t bytes, size_t most) {
   size_t granularity = pool->granularity;
-  piece tail = find_tail(pool, granularity / 2, bytes);
-  if (!tail.block)
-    tail = find_tail(pool, granularity / WORTH, bytes);
-  size_t left = bytes - length(tail);
-  size_t middle = left / granularity, end = left % granularity;
-  piece head = {0};
-  if (end >= granularity / WORTH)
-    head = find_head(pool, end, tail.block);
-  if (end && !head.block)
-    middle++;
-  if ((!tail.block && !head.block) || middle >= most)
+  plan p = choose(pool, bytes, most);
+  if (!p.used)
     return false;
-  size_t room = (middle + (head.block != NULL)) * granularity;
-  cgl_block *hole = tail.block ? tail.block->next : NULL;
+  size_t room = (p.middle + (p.head.block != NULL)) * granularity;
+  cgl_block *hole = p.tail.block ? p.tail.block->next : NULL;
   bool in_place = hole && hole->extent == CGL_EXTENT_HOLE &&
-                  hole->bytes >= room && hole->offset == tail.to;
-  bool moves = tail.block && !in_place;
+                  hole->bytes >= room && hole->offset == p.tail.to;
+  bool moves = p.tail.block && !in_place;
   if (!in_place)
     hole = find_hole(pool, room + (moves ? granularity : 0));
   if (!hole)
     return false;
   /* The head first: the hole before it stays the same one. */
   size_t at = granule_at(hole);
-  return (!head.block || move(pool, head, hole, at + moves + middle)) &&
-         (!moves || move(pool, tail, hole, at));
+  return (!p.head.block || move(pool, p.head, hole, at + moves + p.middle)) &&
+         (!moves || move(pool, p.tail, hole, at));
 }
