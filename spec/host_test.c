@@ -64,6 +64,13 @@ static void test_legacy_order(void) {
   tap_ok(read_int(p) == 12345,
          "the legacy stream comes after and before all blocking streams");
   tap_ok(read_int(q) == 9, "a non-blocking stream does not wait for it");
+  gate_close(&g, n);
+  push(p, 6, NULL);
+  IS(SUCCESS, cuStreamSynchronize(NULL));
+  IS(ERROR_NOT_READY, cuStreamQuery(n));
+  gate_open(&g);
+  DO(cuStreamSynchronize(n));
+  tap_ok(read_int(p) == 123456, "nor it for a non-blocking stream");
   DO(cuStreamDestroy(a));
   DO(cuStreamDestroy(b));
   DO(cuStreamDestroy(n));
