@@ -70,11 +70,19 @@ static void test_waits(void) {
   cgl_event *event = record(a);
   cgl_event_synchronize(event);
   tap_ok(after(b, a, later), "the same for an event the host waited for");
-  tick = cgl_clock_now(a->clock);
   bool done = false;
   cgl_stream_synchronize(a);
+  tick = cgl_clock_now(a->clock);
   cgl_stream_query(a, &done);
   tap_ok(done && after(b, a, tick), "and for a query that found all done");
+  cgl_event_record(event, a);
+  cgl_stream_synchronize(b);
+  cgl_context_synchronize(context);
+  tick = cgl_clock_now(a->clock);
+  cgl_event_record(event, a);
+  while (!cgl_event_query(event, &done) && !done)
+    ;
+  tap_ok(done && after(b, a, tick), "of a stream, or of an event");
   cgl_event *lent = record(a);
   tick = cgl_clock_now(a->clock);
   cgl_event_handle(lent);
@@ -82,6 +90,8 @@ static void test_waits(void) {
   cgl_stream_wait_event(b, lent);
   tap_ok(!after(b, a, tick),
          "nothing is known of an event whose handle is out");
+  cgl_event_synchronize(lent);
+  tap_ok(!after(b, a, tick), "also when the host has waited for it");
   cgl_event_release(event);
   cgl_event_release(lent);
   cgl_stream_release(a);
@@ -113,7 +123,7 @@ static void test_reach(void) {
    there joins that capture, and comes after nothing. */
 static void test_captured_elsewhere(void) {
   const cgl_driver *driver = cgl_context_driver(context);
-  cgl_stream *a = new_stream(), *b = new_stream();
+  cgl_stream *a = new_stream(), *b = new_stream(), *c = new_stream();
   CUstream handle = cgl_stream_handle(a);
   CUgraph graph = NULL;
   uint64_t tick = cgl_clock_now(a->clock);
@@ -121,18 +131,50 @@ static void test_captured_elsewhere(void) {
   cgl_stream_wait_event(b, plain);
   tap_ok(after(b, a, tick), "a stream whose handle is out is as any other");
   tick = cgl_clock_now(a->clock);
+  cgl_event *again = record(a);
   driver->cuStreamBeginCapture(handle, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
   cgl_event *event = record(a);
+  cgl_event_record(again, a);
   tap_ok(!cgl_stream_wait_event(b, event) && !after(b, a, tick),
          "while somebody else captures it, its events order nothing");
+  tap_ok(!cgl_stream_wait_event(c, again) && !after(c, a, tick),
+         "nor do those that were recorded before as well");
   driver->cuStreamEndCapture(handle, &graph);
   tap_ok(!after(b, a, tick), "nor afterwards");
   if (graph)
     driver->cuGraphDestroy(graph);
   cgl_event_release(plain);
+  cgl_event_release(again);
   cgl_event_release(event);
   cgl_stream_release(a);
   cgl_stream_release(b);
+  cgl_stream_release(c);
+}
+
+
+/* An event that replays record stands for them, not for its last record. */
+static void test_external(void) {
+  cgl_stream *a = new_stream(), *b = new_stream(), *c = new_stream();
+  cgl_graph *graph;
+  uint64_t tick = cgl_clock_now(a->clock);
+  cgl_event *event = record(a), *place = record(a);
+  cgl_graph_create(context, NULL, &graph);
+  cgl_graph_capture_begin(graph, b);
+  cgl_event_record(place, b);
+  cgl_event_record_external(event, b);
+  cgl_event_record_external(place, b);
+  cgl_graph_capture_end(graph);
+  cgl_graph_replay(graph, b, 1);
+  tap_ok(!cgl_event_synchronize(place),
+         "an event that replays record can be waited for");
+  tap_ok(!cgl_stream_wait_event(c, event) && !after(c, a, tick),
+         "an event of a graph's replays says nothing of a stream");
+  cgl_event_release(event);
+  cgl_event_release(place);
+  cgl_graph_release(graph);
+  cgl_stream_release(a);
+  cgl_stream_release(b);
+  cgl_stream_release(c);
 }
 
 
@@ -356,6 +398,7 @@ int main(void) {
   test_reach();
   test_captured_elsewhere();
   test_engine_captures();
+  test_external();
   test_watchers();
   test_forgetting();
   test_default();

@@ -2,6 +2,7 @@
    nested, forked, abandoned.  What the thread sees last is the first failure,
    by the name of the call that failed, though the clean-up went on. */
 #include "cgraphlua.h"
+#include "core/core.h"
 #include "driver/table.h"
 #include "tap.h"
 
@@ -243,6 +244,12 @@ static void gives_back(void) {
   driver->cuMemGetInfo(&after, &total);
   tap_ok(result == CUDA_ERROR_UNKNOWN && after >= before + BYTES / 2,
          "a failing call that gives something back does so");
+  uint64_t next = cgl_context_next_wait(context);
+  cgl_fault(1, CUDA_ERROR_UNKNOWN);
+  cgl_status status = cgl_context_synchronize(context);
+  cgl_fault(0, 0);
+  tap_ok(status == CUDA_ERROR_UNKNOWN && !cgl_context_waited(context, next),
+         "a wait that failed covers nothing");
   cgl_context_release(context);
 }
 

@@ -610,6 +610,22 @@ static void test_threads(void) {
 }
 
 
+/* What a thread had of a device that went is not taken for the next one's. */
+static void test_device_anew(void) {
+  DO(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+  DO(cuDevicePrimaryCtxRelease(0));
+  tap_ok(cgl_host_live("streams") == 0, "a device takes its streams along");
+  DO(cuDevicePrimaryCtxRetain(&context, 0));
+  DO(cuCtxSetCurrent(context));
+  CUdeviceptr p = new_memory(4);
+  DO(cuMemsetD32Async(p, 77, 1, CU_STREAM_PER_THREAD));
+  tap_ok(cgl_host_live("streams") == 1, "the thread's stream is made anew");
+  DO(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+  tap_ok(read_int(p) == 77, "and does its work");
+  DO(cuMemFree(p));
+}
+
+
 int main(int argc, char **argv) {
   image();
   run_child(argc, argv, cases, sizeof cases / sizeof *cases);
@@ -629,6 +645,7 @@ int main(int argc, char **argv) {
   test_idle_is_asleep();
   test_faults();
   DO(cuModuleUnload(module));
+  test_device_anew();
   DO(cuDevicePrimaryCtxRelease(0));
   static const char *const kinds[] = {"streams", "events", "modules",
                                       "allocations", "bytes"};

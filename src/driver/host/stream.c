@@ -455,7 +455,7 @@ CUresult host_cuStreamDestroy(CUstream hStream) {
   HOST_TRY(host_check_release());
   host_lock();
   CUresult result = CUDA_ERROR_INVALID_HANDLE;
-  if (host_handle_live(HOST_HANDLE_STREAM, hStream) && hStream != own.stream) {
+  if (host_handle_live(HOST_HANDLE_STREAM, hStream)) {
     destroy(hStream);
     result = host_failed();
   }
