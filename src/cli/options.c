@@ -36,62 +36,43 @@ static const char *value_of(int argc, char **argv, int *i, const char *joined) {
 }
 
 
-static bool parse_short(cgl_options *o, int argc, char **argv, int *i) {
-  const char *arg = argv[*i];
-  switch (arg[1]) {
-  case 'e':
-  case 'l': {
-    const char *text = value_of(argc, argv, i, arg + 2);
-    if (!text)
-      return refuse(o, "a value is missing after", arg);
-    o->actions[o->nactions].kind = arg[1];
-    o->actions[o->nactions++].text = text;
-    return true;
-  }
-  default:
-    break;
-  }
-  if (arg[2])
-    return refuse(o, "unknown option", arg);
-  switch (arg[1]) {
-  case 'i':
-    o->interactive = true;
-    return true;
-  case 'v':
-    o->version = true;
-    return true;
-  case 'h':
-    o->help = true;
-    return true;
-  case 'E':
-    o->no_environment = true;
-    return true;
-  default:
-    return refuse(o, "unknown option", arg);
-  }
+static bool *flag_of(cgl_options *o, const char *arg) {
+  const struct {
+    const char *name;
+    bool *flag;
+  } flags[] = {{"-i", &o->interactive},    {"-v", &o->version},
+               {"--version", &o->version}, {"-h", &o->help},
+               {"--help", &o->help},       {"-E", &o->no_environment}};
+  for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+    if (!strcmp(arg, flags[i].name))
+      return flags[i].flag;
+  return NULL;
 }
 
 
-static bool parse_long(cgl_options *o, int argc, char **argv, int *i) {
+static bool parse(cgl_options *o, int argc, char **argv, int *i) {
   static const char device[] = "--device";
-  const char *arg = argv[*i];
-  if (!strcmp(arg, "--help")) {
-    o->help = true;
+  const char *arg = argv[*i], *value;
+  const bool acts = arg[1] == 'e' || arg[1] == 'l';
+  bool *flag = flag_of(o, arg);
+  if (flag) {
+    *flag = true;
     return true;
   }
-  if (!strcmp(arg, "--version")) {
-    o->version = true;
-    return true;
-  }
-  if (!strcmp(arg, device)) {
-    o->device = value_of(argc, argv, i, "");
-  } else if (!strncmp(arg, "--device=", sizeof device)) {
-    o->device = arg + sizeof device;
-  } else {
+  if (acts)
+    value = value_of(argc, argv, i, arg + 2);
+  else if (!strcmp(arg, device))
+    value = value_of(argc, argv, i, "");
+  else if (!strncmp(arg, "--device=", sizeof device))
+    value = arg + sizeof device;
+  else
     return refuse(o, "unknown option", arg);
-  }
-  if (!o->device || !*o->device)
-    return refuse(o, "a value is missing after", device);
+  if (!value || (!acts && !*value))
+    return refuse(o, "a value is missing after", acts ? arg : device);
+  if (acts)
+    o->actions[o->nactions++] = (cgl_action){.kind = arg[1], .text = value};
+  else
+    o->device = value;
   return true;
 }
 
@@ -112,7 +93,7 @@ bool cgl_options_parse(cgl_options *o, int argc, char **argv) {
       i++;
       break;
     }
-    if (!(arg[1] == '-' ? parse_long : parse_short)(o, argc, argv, &i))
+    if (!parse(o, argc, argv, &i))
       return false;
   }
   o->script = i < argc ? i : argc;
