@@ -338,9 +338,12 @@ static cgl_status write_svg(const cgl_graph *graph, const char *path,
   cgl_status status;
   if (file)
     status = write_dot(graph, file, between, operation);
-  else
+  else {
     status = cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot write %s: %m",
                       between ? between : "a file");
+    if (descriptor >= 0)
+      close(descriptor);
+  }
   if (!status)
     status = run_dot(between, path, operation);
   if (descriptor >= 0)
