@@ -129,12 +129,17 @@ cgl_graph *cgl_stream_capturing_graph(const cgl_stream *stream) {
 }
 
 
+static cgl_status check_stream(const cgl_stream *stream,
+                               const char *operation) {
+  cgl_status status = cgl_context_enter(stream->object.context, operation);
+  return status ? status : cgl_check_may_wait(stream, operation);
+}
+
+
 cgl_status cgl_stream_synchronize(cgl_stream *stream) {
   static const char operation[] = "stream:synchronize";
   cgl_context *context = stream->object.context;
-  cgl_status status = cgl_context_enter(context, operation);
-  if (!status)
-    status = cgl_check_may_wait(stream, operation);
+  cgl_status status = check_stream(stream, operation);
   if (status)
     return status;
   uint64_t tick = cgl_clock_begin_wait(stream->clock);
@@ -150,9 +155,7 @@ cgl_status cgl_stream_synchronize(cgl_stream *stream) {
 cgl_status cgl_stream_query(cgl_stream *stream, bool *done) {
   static const char operation[] = "stream:query";
   cgl_context *context = stream->object.context;
-  cgl_status status = cgl_context_enter(context, operation);
-  if (!status)
-    status = cgl_check_may_wait(stream, operation);
+  cgl_status status = check_stream(stream, operation);
   if (status)
     return status;
   uint64_t tick = cgl_clock_begin_wait(stream->clock);

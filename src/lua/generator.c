@@ -213,35 +213,33 @@ static double number(lua_State *L, cgl_lua *S, int index, const char *what,
 }
 
 
-/* b:uniform([gen,] [low, high]) */
-int cgl_lua_buffer_uniform(lua_State *L) {
-  cgl_lua *S = cgl_lua_issue(L, "buffer:uniform");
+/* b:uniform and b:normal: two numbers, 0 and 1 unless they are given. */
+static int fill_real(lua_State *L, const char *operation, const char *first,
+                     const char *second,
+                     cgl_status (*fill)(cgl_buffer *, cgl_generator *,
+                                        cgl_stream *, double, double)) {
+  cgl_lua *S = cgl_lua_issue(L, operation);
   cgl_buffer *buffer = cgl_lua_check(L, S, 1, CGL_LUA_buffer);
   int at;
   cgl_generator *generator = pick(L, S, &at);
-  double low = number(L, S, at, "the lower bound", 0);
-  double high = number(L, S, at + 1, "the upper bound", 1);
-  cgl_lua_done(
-      L, S,
-      cgl_buffer_uniform(buffer, generator, cgl_lua_stream(L, S), low, high));
+  double a = number(L, S, at, first, 0), b = number(L, S, at + 1, second, 1);
+  cgl_lua_done(L, S, fill(buffer, generator, cgl_lua_stream(L, S), a, b));
   lua_settop(L, 1);
   return 1;
 }
 
 
+/* b:uniform([gen,] [low, high]) */
+int cgl_lua_buffer_uniform(lua_State *L) {
+  return fill_real(L, "buffer:uniform", "the lower bound", "the upper bound",
+                   cgl_buffer_uniform);
+}
+
+
 /* b:normal([gen,] [mean, std]) */
 int cgl_lua_buffer_normal(lua_State *L) {
-  cgl_lua *S = cgl_lua_issue(L, "buffer:normal");
-  cgl_buffer *buffer = cgl_lua_check(L, S, 1, CGL_LUA_buffer);
-  int at;
-  cgl_generator *generator = pick(L, S, &at);
-  double mean = number(L, S, at, "the mean", 0);
-  double deviation = number(L, S, at + 1, "the standard deviation", 1);
-  cgl_lua_done(L, S,
-               cgl_buffer_normal(buffer, generator, cgl_lua_stream(L, S), mean,
-                                 deviation));
-  lua_settop(L, 1);
-  return 1;
+  return fill_real(L, "buffer:normal", "the mean", "the standard deviation",
+                   cgl_buffer_normal);
 }
 
 
