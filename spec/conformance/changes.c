@@ -149,22 +149,25 @@ static void update_wait(void) {
 }
 
 
+/* A graph of one call. */
+#define CAPTURE(graph, call)          \
+  do {                                \
+    cu->cuStreamBeginCapture(s, TL);  \
+    cu->call;                         \
+    cu->cuStreamEndCapture(s, graph); \
+  } while (0)
+
+
 static void update_pinned(void) {
   void *pinned = NULL;
   static char host[64];
   s = NS();
   cu->cuMemAllocHost(&pinned, 64);
-  cu->cuStreamBeginCapture(s, TL);
-  cu->cuMemcpyHtoDAsync(d, pinned, 64, s);
-  cu->cuStreamEndCapture(s, &g);
+  CAPTURE(&g, cuMemcpyHtoDAsync(d, pinned, 64, s));
   cu->cuGraphInstantiate(&e, g, 0);
-  cu->cuStreamBeginCapture(s, TL);
-  cu->cuMemcpyHtoDAsync(d, host, 64, s);
-  cu->cuStreamEndCapture(s, &g2);
+  CAPTURE(&g2, cuMemcpyHtoDAsync(d, host, 64, s));
   update();
-  cu->cuStreamBeginCapture(s, TL);
-  cu->cuMemcpyHtoDAsync(d + 4096, pinned, 32, s);
-  cu->cuStreamEndCapture(s, &g2);
+  CAPTURE(&g2, cuMemcpyHtoDAsync(d + 4096, pinned, 32, s));
   update();
 }
 
@@ -174,21 +177,13 @@ static void update_by_address(void) {
   void *pinned = NULL;
   s = NS();
   cu->cuMemAllocHost(&pinned, 64);
-  cu->cuStreamBeginCapture(s, TL);
-  cu->cuMemcpyAsync(d, (CUdeviceptr)(size_t)pinned, 64, s);
-  cu->cuStreamEndCapture(s, &g);
+  CAPTURE(&g, cuMemcpyAsync(d, (CUdeviceptr)(size_t)pinned, 64, s));
   cu->cuGraphInstantiate(&e, g, 0);
-  cu->cuStreamBeginCapture(s, TL);
-  cu->cuMemcpyHtoDAsync(d, pinned, 64, s);
-  cu->cuStreamEndCapture(s, &g2);
+  CAPTURE(&g2, cuMemcpyHtoDAsync(d, pinned, 64, s));
   update();
-  cu->cuStreamBeginCapture(s, TL);
-  cu->cuMemcpyAsync(d, d + 4096, 64, s);
-  cu->cuStreamEndCapture(s, &g2);
+  CAPTURE(&g2, cuMemcpyAsync(d, d + 4096, 64, s));
   update();
-  cu->cuStreamBeginCapture(s, TL);
-  cu->cuMemcpyDtoDAsync(d, d + 4096, 64, s);
-  cu->cuStreamEndCapture(s, &g);
+  CAPTURE(&g, cuMemcpyDtoDAsync(d, d + 4096, 64, s));
   cu->cuGraphInstantiate(&e, g, 0);
   update();
 }
@@ -198,9 +193,7 @@ static void set_by_address(void) {
   CUgraphNodeParams np;
   CUDA_MEMCPY3D c;
   s = NS();
-  cu->cuStreamBeginCapture(s, TL);
-  cu->cuMemcpyAsync(d, d + 4096, 64, s);
-  cu->cuStreamEndCapture(s, &g);
+  CAPTURE(&g, cuMemcpyAsync(d, d + 4096, 64, s));
   cu->cuGraphInstantiate(&e, g, 0);
   nodes_of(g, nd);
   memset(&np, 0, sizeof np);
