@@ -110,9 +110,44 @@ describe("errors", function()
     slips(function() cg.device "host" end, "set_device chooses")
   end)
 
+  it("of work that failed name the launches since the last wait, latest first", function()
+    local status, out, err = device.child([[
+      cg.on_log(nil)
+      local m = cg.module [=[
+        extern "C" __global__ void early(float *x) { x[0] = 1.f; }
+        extern "C" __global__ void late(float *x) { x[0] = 2.f; }
+        extern "C" __global__ void inner(float *x) { x[0] = 3.f; }]=]
+      local x, s = cg.zeros("float", 1), cg.stream()
+      local early, late, inner = m:kernel "early", m:kernel "late", m:kernel "inner"
+      local g = cg.capture(function() inner:launch(1, 1, x) end)
+      local function line() return debug.getinfo(2, "l").currentline end
+      local function failure(wait)
+        cg.debug.fault(1, 719)
+        local e = select(2, pcall(wait))
+        cg.debug.fault(0)
+        return (e.message:match "of the last launches: .*" or "none"):gsub("[^ (]*/[^ /:]*:", "")
+      end
+      for _, wait in ipairs { function() cg.synchronize() end, function() s:synchronize() end } do
+        early:launch(1, 1, x)
+        wait()
+        for _ = 1, 2 do late:launch(1, 1, x) end local at = line()
+        g:replay()
+        print((failure(wait):gsub(at .. "$", "there"):gsub("%(%d+%)", "(in it)")))
+        wait()
+        print(failure(wait))
+      end]], "CGRAPHLUA_FAULT=1")
+    assert.equal("", err)
+    assert.equal(0, status)
+    assert.equal(("of the last launches: graph of inner (in it), late launched at there\n" ..
+      "none\t0\n"):rep(2), out)
+  end)
+
   it("of a device that is not there name those that are", function()
     raises("CGL_ERROR_NO_DEVICE", function() cg.set_device "gpu" end,
       '"gpu" is not a device', "host")
+    for _, name in ipairs { "cuda:", "cuda:x", "cuda:+1", "cuda: 1", "cuda:1x", "cuda:0000", "hosts" } do
+      raises("CGL_ERROR_NO_DEVICE", function() cg.set_device(name) end, "is not a device")
+    end
     raises("CGL_ERROR_NO_DEVICE", function() cg.set_device "cuda:63" end, "cuda:63")
     raises("CGL_ERROR_NO_DEVICE", function() cg.synchronize "cuda:63" end)
     cg.synchronize(cg.device().device)

@@ -497,6 +497,25 @@ static void names_holders(void) {
 }
 
 
+/* Sizes that would wrap around are outside like all others. */
+static void stays_inside(void) {
+  cgl_buffer *a = bytes_of(stream, NULL, 100), *view = NULL;
+  char byte = 0;
+  tap_ok(cgl_buffer_view(a, 1, SIZE_MAX, &view) == CGL_ERROR_INVALID_ARGUMENT &&
+             cgl_buffer_view(a, 101, 0, &view) == CGL_ERROR_INVALID_ARGUMENT &&
+             !view,
+         "no view reaches past its buffer");
+  tap_ok(cgl_buffer_upload(a, stream, SIZE_MAX, &byte, 1) ==
+                 CGL_ERROR_INVALID_ARGUMENT &&
+             cgl_buffer_download(a, stream, SIZE_MAX, &byte, 1) ==
+                 CGL_ERROR_INVALID_ARGUMENT &&
+             cgl_buffer_upload(a, stream, 100, &byte, 1) ==
+                 CGL_ERROR_INVALID_ARGUMENT,
+         "nor does a copy");
+  cgl_buffer_release(a);
+}
+
+
 int main(void) {
   if (cgl_context_open(NULL, &context) ||
       cgl_stream_create(context, 0, &stream) ||
@@ -504,6 +523,7 @@ int main(void) {
     tap_ok(false, "a device: %s", cgl_last_error()->message);
     return tap_done();
   }
+  stays_inside();
   snapshots();
   moves_memory();
   settles();
