@@ -264,11 +264,13 @@ static void test_warps(void) {
   for (int t = 0; t < 64; t++) {
     int base = t & ~31, lane = t & 31;
     bad += o[t * 4] != base + 5;
-    bad += o[t * 4 + 1] != ((lane & 7) < 3 ? t : t - 3);
-    bad += o[t * 4 + 2] != (t ^ 7);
+    bad += o[t * 4 + 1] !=
+           ((lane & 7) < 3 ? t : t - 3) + 1000 * ((lane & 7) > 4 ? t : t + 3);
+    /* Parts see those before them, not those after. */
+    bad += o[t * 4 + 2] != (t ^ 7) + 1000 * (lane & 8 ? t ^ 12 : t);
     bad += o[t * 4 + 3] != (t & ~3) + ((t + 1) & 3);
   }
-  tap_ok(!bad, "shuffles: by index, up, by mask, of doubles, in parts");
+  tap_ok(!bad, "shuffles: by index, up, down, by mask, of doubles, in parts");
   unsigned v[64 * 8], *pv = v;
   void *r[] = {&pv};
   launch("votes", line(1, 64), r);

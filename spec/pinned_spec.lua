@@ -85,6 +85,21 @@ describe("pinned", function()
     assert.equal(7, b:download()[1000])
   end)
 
+  it("is not given away while a graph copies to it", function()
+    local p, b = cg.pinned("float", 1000), cg.full("float", 1000, 7)
+    local g = cg.capture(function() p:copy(b) end)
+    p:release()
+    local others = {}
+    for i = 1, 50 do
+      cg.synchronize()
+      others[i] = cg.pinned("float", 1000)
+      others[i]:cdata()[999] = -1
+    end
+    g:replay()
+    cg.synchronize()
+    for i = 1, 50 do assert.equal(-1, others[i]:cdata()[999]) end
+  end)
+
   it("lives while its pointer does", function()
     local x = cg.pinned("int32", 1000):cdata()
     for i = 0, 999 do x[i] = i end

@@ -512,6 +512,11 @@ static void stays_inside(void) {
              cgl_buffer_upload(a, stream, 100, &byte, 1) ==
                  CGL_ERROR_INVALID_ARGUMENT,
          "nor does a copy");
+  cgl_buffer *none = bytes_of(stream, NULL, 0);
+  const size_t wide[] = {(size_t)1 << 32, (size_t)1 << 32};
+  tap_ok(cgl_buffer_set_shape(none, wide, 2) == CGL_ERROR_INVALID_ARGUMENT,
+         "nor a shape");
+  cgl_buffer_release(none);
   cgl_buffer_release(a);
 }
 

@@ -48,25 +48,32 @@ describe("pool:snapshot", function()
     local pool, held = cg.pool(), {}
     for i = 1, 40 do held[i] = cg.buffer("uint8", i * 700, { pool = pool }) end
     for i = 1, 40, 3 do held[i]:release() end
-    for _, segment in ipairs(pool:snapshot().segments) do
+    local segments = pool:snapshot().segments
+    assert.is_true(#segments > 0)
+    for _, segment in ipairs(segments) do
       local next_address = segment.address
       for _, block in ipairs(segment.blocks) do
         assert.equal(next_address, block.address)
         next_address = next_address + block.bytes
       end
       assert.equal(segment.address + segment.bytes, next_address)
+      assert.not_equal("unmapped", segment.blocks[#segment.blocks].state)
     end
   end)
 
   it("tells what a capture dropped from what is free", function()
     local pool = cg.pool()
     local g = cg.capture(function() cg.zeros("float", 1000):release() end, { pool = pool })
-    local states = {}
-    for _, segment in ipairs(pool:snapshot().segments) do
-      for _, block in ipairs(segment.blocks) do states[block.state] = true end
+    local function states()
+      local set = {}
+      for _, segment in ipairs(pool:snapshot().segments) do
+        for _, block in ipairs(segment.blocks) do set[block.state] = true end
+      end
+      return set
     end
-    assert.is_true(states.scratch)
+    assert.is_true(states().scratch)
     g:release()
+    assert.is_nil(states().scratch)
   end)
 end)
 
@@ -111,6 +118,15 @@ describe("cg.memory_history", function()
     assert.equal(10, #events)
     assert.equal(40, events.lost)
     assert.equal("free", events[10].action)
+    cg.memory_history(11)
+    for _ = 1, 8 do cg.buffer("float", 1):release() end
+    events = cg.memory_events()
+    assert.equal(11, #events)
+    assert.equal("free", events[1].action)
+    for i = 2, 11 do
+      assert.equal(i % 2 == 0 and "alloc" or "free", events[i].action)
+      assert.is_true(events[i - 1].ms <= events[i].ms)
+    end
     cg.memory_history(true)
     assert.equal(0, #cg.memory_events())
   end)

@@ -103,8 +103,10 @@ extern "C" __global__ void warp_sum(const int *x, int *out, int n) {
 extern "C" __global__ void shuffles(int *o) {
   int t = threadIdx.x, *r = o + t * 4;
   r[0] = __shfl_sync(0xffffffffu, t, 5);
-  r[1] = __shfl_up_sync(0xffffffffu, t, 3, 8);
-  r[2] = __shfl_xor_sync(0xffffffffu, t, 7);
+  r[1] = __shfl_up_sync(0xffffffffu, t, 3, 8) +
+         1000 * __shfl_down_sync(0xffffffffu, t, 3, 8);
+  r[2] = __shfl_xor_sync(0xffffffffu, t, 7) +
+         1000 * __shfl_xor_sync(0xffffffffu, t, 12, 8);
   r[3] = (int)__shfl_sync(0xffffffffu, (double)t, t + 1, 4);
 }
 
@@ -113,12 +115,14 @@ extern "C" __global__ void votes(unsigned *o) {
   unsigned *r = o + t * 8;
   r[0] = __ballot_sync(0xffffffffu, lane % 3 == 0);
   r[1] = __any_sync(0xffffffffu, lane == 7) * 2 +
-         __all_sync(0xffffffffu, lane < 32);
+         __all_sync(0xffffffffu, lane < 32) + __any_sync(0xffffffffu, 0) * 4 +
+         __all_sync(0xffffffffu, lane != 7) * 8;
   r[2] = __match_any_sync(0xffffffffu, lane / 4);
   r[3] = __reduce_add_sync(0xffffffffu, lane);
   r[4] = __reduce_max_sync(0xffffffffu, -lane - 1);
-  r[5] = __syncthreads_count(t % 2);
-  r[6] = __syncthreads_or(t == 40) * 2 + __syncthreads_and(t < 1000);
+  r[5] = __syncthreads_count(t % 2 * 5);
+  r[6] = __syncthreads_or(t == 40) * 2 + __syncthreads_and(t < 1000) +
+         __syncthreads_or(0) * 4 + __syncthreads_and(t != 40) * 8;
   r[7] = __activemask();
 }
 
