@@ -282,6 +282,17 @@ static void test_warps(void) {
     bad += u[7] != ~0u;
   }
   tap_ok(!bad, "votes, matches, reductions, counting barriers, active mask");
+  unsigned w[32 * 5], *pw = w;
+  int limit = 20;
+  void *l[] = {&pw, &limit};
+  launch("leavers", line(1, 32), l);
+  for (int t = 0; t < 32; t++)
+    bad += w[t * 5] != ~0u + (t % 2 ? 0xaaaaaa00u : 1u);
+  tap_ok(!bad, "the lanes of another branch do not vote");
+  for (int t = 0; t < limit; t++)
+    bad += w[t * 5 + 1] != 0x55555 || w[t * 5 + 2] != 0xfffff ||
+           w[t * 5 + 3] != 20 || w[t * 5 + 4] != 1;
+  tap_ok(!bad, "nor do those that have left");
   unsigned g[64], *pg = g, seen[64] = {0};
   total = 0;
   void *s[] = {&pg, &pt};

@@ -126,6 +126,25 @@ extern "C" __global__ void votes(unsigned *o) {
   r[7] = __activemask();
 }
 
+/* What lanes gave that have left, or that are in another branch, does not
+   count. */
+extern "C" __global__ void leavers(unsigned *o, int limit) {
+  int t = threadIdx.x;
+  unsigned *r = o + t * 5;
+  r[0] = __ballot_sync(0xffffffffu, 1);
+  if (t % 2)
+    r[0] += __ballot_sync(0xaaaaaaaau, t > 8);
+  else
+    r[0] += __ballot_sync(0x55555555u, t == 0);
+  __syncwarp();
+  if (t >= limit)
+    return;
+  r[1] = __ballot_sync(0xffffffffu, t % 2 == 0);
+  r[2] = __match_any_sync(0xffffffffu, 1);
+  r[3] = __reduce_add_sync(0xffffffffu, 1);
+  r[4] = __all_sync(0xffffffffu, t < limit);
+}
+
 /* Half a warp in one branch: groups found at run time, and partial masks. */
 extern "C" __global__ void groups(unsigned *o, int *total) {
   int t = threadIdx.x;
