@@ -360,10 +360,24 @@ static void test_language(void) {
 }
 
 
+static void test_planes(void) {
+  enum { CELLS = 50 };
+  int o[12 * CELLS], *po = o, cells = CELLS, bad = 0;
+  void *p[] = {&po, &cells};
+  cgl_host_dims d = {{2, 3, 4}, {32, 1, 1}, 0};
+  launch("planes", d, p);
+  for (int row = 0; row < 12; row++)
+    for (int i = 0; i < CELLS; i++)
+      bad += o[row * CELLS + i] != row / 3 * 10000 + row % 3 * 100 + i;
+  tap_ok(!bad, "rows of blocks end with their plane");
+}
+
+
 static void test_atomics(void) {
   int i[4] = {0, 0, 0, 0}, *pi = i;
-  unsigned u[7] = {0, 0, 0, 0, ~0u, 0, 0}, *pu = u;
-  unsigned long long l[2] = {0, 0}, *pl = l;
+  /* u[2] is above where it wraps: its first decrement takes it there. */
+  unsigned u[7] = {0, 0, 15, 0, ~0u, 0, 0}, *pu = u;
+  unsigned long long l[4] = {0, 0, 0, -5ull}, *pl = l;
   float f[3] = {0, 0, 0}, *pf = f;
   double d[1] = {0}, *pd = d;
   void *p[] = {&pi, &pu, &pl, &pf, &pd};
@@ -373,8 +387,9 @@ static void test_atomics(void) {
   tap_ok(u[0] == 1800 && u[1] == 0 && u[2] == 0 && u[3] == ~0u && u[4] == 0 &&
              u[5] == 0 && u[6] == 2700,
          "atomic increment, decrement, and, or, xor, compare-and-swap");
-  tap_ok(l[0] == 900ull << 33 && l[1] == 899 && f[0] == 450 && f[1] == 900 &&
-             f[2] == 7 && d[0] == 225,
+  tap_ok(l[0] == 900ull << 33 && l[1] == 899 && l[2] == -900ull &&
+             l[3] == 899 && f[0] == 450 && f[1] == 900 && f[2] == 7 &&
+             d[0] == 225,
          "atomics of 64 bits and of floating point");
 }
 
@@ -550,6 +565,7 @@ int main(void) {
   test_barriers();
   test_warps();
   test_language();
+  test_planes();
   test_atomics();
   test_types();
   test_functions();

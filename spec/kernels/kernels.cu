@@ -118,12 +118,21 @@ extern "C" __global__ void votes(unsigned *o) {
          __all_sync(0xffffffffu, lane < 32) + __any_sync(0xffffffffu, 0) * 4 +
          __all_sync(0xffffffffu, lane != 7) * 8;
   r[2] = __match_any_sync(0xffffffffu, lane / 4);
-  r[3] = __reduce_add_sync(0xffffffffu, lane);
+  r[3] = __reduce_add_sync(0xffffffffu, lane) +
+         (__reduce_min_sync(0xffffffffu, lane - 16) + 16) * 1000;
   r[4] = __reduce_max_sync(0xffffffffu, -lane - 1);
   r[5] = __syncthreads_count(t % 2 * 5);
   r[6] = __syncthreads_or(t == 40) * 2 + __syncthreads_and(t < 1000) +
          __syncthreads_or(0) * 4 + __syncthreads_and(t != 40) * 8;
   r[7] = __activemask();
+}
+
+/* Rows of blocks, in planes. */
+extern "C" __global__ void planes(int *o, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  int row = blockIdx.z * gridDim.y + blockIdx.y;
+  if (i < n)
+    o[row * n + i] = blockIdx.z * 10000 + blockIdx.y * 100 + i;
 }
 
 /* What lanes gave that have left, or that are in another branch, does not
@@ -140,7 +149,7 @@ extern "C" __global__ void leavers(unsigned *o, int limit) {
   if (t >= limit)
     return;
   r[1] = __ballot_sync(0xffffffffu, t % 2 == 0);
-  r[2] = __match_any_sync(0xffffffffu, 1);
+  r[2] = __match_any_sync(0xffffffffu, 0);
   r[3] = __reduce_add_sync(0xffffffffu, 1);
   r[4] = __all_sync(0xffffffffu, t < limit);
 }
@@ -228,6 +237,8 @@ extern "C" __global__ void atomics(int *i, unsigned *u, unsigned long long *l,
   int t = INDEX;
   atomicAdd(&i[0], t);
   atomicSub(&i[1], 1);
+  atomicMin((long long *)&l[2], -(long long)t - 1);
+  atomicMax((long long *)&l[3], (long long)t);
   atomicMin(&i[2], -t);
   atomicMax(&i[3], t);
   atomicAdd(&u[0], 2u);
