@@ -486,6 +486,7 @@ describe("sharing a pool", function()
       s:use(function() first:replay() end)
       first:reset() -- and with it goes its pool
       first:capture(body)
+      s:use(function() first:replay() end)
       cg.synchronize()
       s:use(function() first:replay(200) end)
       -- By hand: a region waits for the device before it begins.
