@@ -37,8 +37,7 @@ cgl_type cgl_type_from_name(const char *name) {
 static atomic_uint_fast64_t next_number = 1; /* of captured allocations */
 
 
-/* ---- making and unmaking
- * ------------------------------------------------------ */
+/* ---- making and unmaking ---- */
 
 /* What any device may hold, and whether it is asked for that. */
 static const size_t most_bytes = (size_t)1 << 62;
@@ -302,8 +301,7 @@ void cgl_buffer_touch(cgl_buffer *buffer, const cgl_stream *stream) {
 }
 
 
-/* ---- facts
- * ------------------------------------------------------------------------ */
+/* ---- facts ---- */
 
 cgl_type cgl_buffer_type(const cgl_buffer *buffer) {
   return buffer->type;
@@ -359,8 +357,7 @@ int cgl_buffer_shape(const cgl_buffer *buffer, size_t extents[CGL_MAX_DIMS]) {
 }
 
 
-/* ---- synchronous copies
- * --------------------------------------------------------------- */
+/* ---- synchronous copies ---- */
 
 static cgl_status check_copy(cgl_buffer *buffer, cgl_stream *stream,
                              size_t offset, size_t bytes,
@@ -433,8 +430,7 @@ cgl_status cgl_buffer_download(cgl_buffer *buffer, cgl_stream *stream,
 }
 
 
-/* ---- asynchronous copies and fills
- * -------------------------------------------------------- */
+/* ---- asynchronous copies and fills ---- */
 
 /* Ends an operation that the driver took or refused: notes it. */
 static cgl_status issued(cgl_stream *stream, CUresult result,

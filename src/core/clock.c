@@ -56,7 +56,7 @@ void cgl_clock_unwatch(cgl_clock *clock) {
 }
 
 
-/* ---- what comes before what -------------------------------------------- */
+/* ---- what comes before what ---- */
 
 /* Up to which tick of clock `serial` an array of seen ticks reaches. */
 static uint64_t reaches(const cgl_tick *seen, uint64_t serial) {
@@ -170,7 +170,7 @@ void cgl_clock_waited(cgl_clock *clock, uint64_t tick) {
 }
 
 
-/* ---- ordering ----------------------------------------------------------- */
+/* ---- ordering ---- */
 
 /* Under the lock: records the clock's own event, made at first use. */
 static CUresult record(cgl_clock *clock, const char **entry) {

@@ -15,8 +15,7 @@ enum {
 };
 
 
-/* ---- finding
- * ----------------------------------------------------------------------- */
+/* ---- finding ---- */
 
 /* The lane of the stream's own, that others may not have. */
 static cgl_lane *own_lane(cgl_pool *pool, const cgl_stream *stream) {
@@ -82,8 +81,7 @@ static cgl_block *find(cgl_pool *pool, size_t bytes, cgl_stream *stream) {
 }
 
 
-/* ---- waiting and growing
- * ------------------------------------------------------------ */
+/* ---- waiting and growing ---- */
 
 /* Waits for the device when captures allow it, then settles; false when a
    capture forbids it. */
@@ -194,8 +192,7 @@ static CUresult obtain(cgl_pool *pool, size_t bytes, cgl_stream *stream,
 }
 
 
-/* ---- blocks
- * ------------------------------------------------------------------------ */
+/* ---- blocks ---- */
 
 /* `bytes` of a block; the rest of it returns to its lane.  Without memory for
  * records the whole block is taken. */
@@ -440,8 +437,7 @@ CUresult cgl_block_open_to(cgl_block *block, CUdevice device) {
 }
 
 
-/* ---- settling and captures
- * ---------------------------------------------------------- */
+/* ---- settling and captures ---- */
 
 void cgl_pool_settle(cgl_pool *pool) {
   cgl_latch_take(&pool->lock);

@@ -147,7 +147,7 @@ struct cgl_pool {
   cgl_pool_stats stats;
 };
 
-/* ---- pool_index.c: under the lock; no driver calls ---------------------- */
+/* ---- pool_index.c: under the lock; no driver calls ---- */
 
 /* Makes `count` records certain; false without memory. */
 bool cgl_index_reserve(cgl_pool *pool, size_t count);
@@ -196,7 +196,7 @@ bool cgl_index_is_over(const cgl_block *block);
 /* Moves everything that is settled by now to anybody's lane. */
 void cgl_index_settle(cgl_pool *pool);
 
-/* ---- pool_pages.c: under the lock ---------------------------------------- */
+/* ---- pool_pages.c: under the lock ---- */
 
 /* A free extent of at least `bytes` with memory, in no lane: grown from free
    neighbours of anybody's lane or `own` (may be NULL) where that takes least
@@ -217,7 +217,7 @@ CUmemAllocationProp cgl_pages_properties(const cgl_pool *pool);
 /* Lets all devices that may reach the pool do so at what was mapped there. */
 CUresult cgl_pages_open(cgl_pool *pool, CUdeviceptr address, size_t bytes);
 
-/* ---- pool_stitch.c: under the lock --------------------------------------- */
+/* ---- pool_stitch.c: under the lock ---- */
 
 /* Makes free memory of anybody's, with fewer than `most` granules of hole in
    it, out of what a block of `bytes` may begin and end in; false: there is
@@ -229,8 +229,7 @@ void cgl_stitch_undo(cgl_pool *pool);
 /* Granule `at` is unmapped; false when that was the only mapping. */
 bool cgl_stitch_forget(cgl_segment *segment, size_t at);
 
-/* ---- pool_object.c --------------------------------------------------------
- */
+/* ---- pool_object.c ---- */
 
 /* A pool of the context's own, which does not keep the context alive. */
 cgl_status cgl_pool_create_own(cgl_context *context, const cgl_pool_desc *desc,
@@ -243,8 +242,7 @@ bool cgl_pool_is_in_use(const cgl_pool *pool);
 /* Returns the memory of a pool that nothing uses, and frees it. */
 void cgl_pool_end(cgl_pool *pool);
 
-/* ---- pool.c ---------------------------------------------------------------
- */
+/* ---- pool.c ---- */
 
 /* A block of at least `bytes` (> 0) for work on `stream`; while a pool has
    blocks they keep it, or the context when the pool is the context's own. */
@@ -287,8 +285,7 @@ static inline void cgl_pool_note_use(cgl_pool *pool, uint64_t wait) {
     ;
 }
 
-/* ---- limbo.c --------------------------------------------------------------
- */
+/* ---- limbo.c ---- */
 
 /* Keeps a pool that nobody refers to until the work that may use it is known
    to be over; false when there is no room: then the caller waits. */
@@ -298,8 +295,7 @@ void cgl_limbo_settle(cgl_context *context);
 /* Waits and ends all; later ones are not taken. */
 void cgl_limbo_close(cgl_context *context);
 
-/* ---- pool_lack.c -----------------------------------------------------------
- */
+/* ---- pool_lack.c ---- */
 
 /* The list of a context's pools. */
 void cgl_pools_add(cgl_pool *pool);
@@ -312,8 +308,7 @@ CUresult cgl_pools_lend(cgl_stream *stream, size_t bytes, cgl_block **block);
 cgl_status cgl_pools_fail(cgl_pool *pool, size_t bytes, const char *operation,
                           const char *entry);
 
-/* ---- pool_check.c ----------------------------------------------------------
- */
+/* ---- pool_check.c ---- */
 
 /* Checks the invariants; under the lock or single-threaded. */
 bool cgl_pool_is_valid(const cgl_pool *pool);

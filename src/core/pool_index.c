@@ -17,8 +17,7 @@ typedef struct cgl_slab {
 } cgl_slab;
 
 
-/* ---- records
- * ---------------------------------------------------------------------- */
+/* ---- records ---- */
 
 bool cgl_index_reserve(cgl_pool *pool, size_t count) {
   while (pool->nrecords < count) {
@@ -76,8 +75,7 @@ void cgl_index_end(cgl_pool *pool) {
 }
 
 
-/* ---- lanes and bins
- * --------------------------------------------------------------- */
+/* ---- lanes and bins ---- */
 
 cgl_lane *cgl_index_lane(cgl_pool *pool, uint64_t stream, bool scratch,
                          cgl_lane *otherwise) {
@@ -222,8 +220,7 @@ cgl_block *cgl_index_cut(cgl_pool *pool, cgl_block *block, size_t bytes) {
 }
 
 
-/* ---- holes
- * ------------------------------------------------------------------------ */
+/* ---- holes ---- */
 
 void cgl_index_fill_hole(cgl_pool *pool, cgl_block *block) {
   if (block->bin_next)
@@ -257,8 +254,7 @@ cgl_block *cgl_index_make_hole(cgl_pool *pool, cgl_block *block) {
 }
 
 
-/* ---- looking for a size
- * ------------------------------------------------------------ */
+/* ---- looking for a size ---- */
 
 /* The next bin that is not empty after this one; NULL when there is none. */
 static cgl_block *bin_after(const cgl_lane *lane, unsigned first,
@@ -346,8 +342,7 @@ cgl_block *cgl_index_next(const cgl_block *block) {
 }
 
 
-/* ---- moving and settling
- * ---------------------------------------------------------------------- */
+/* ---- moving and settling ---- */
 
 void cgl_index_move(cgl_pool *pool, cgl_lane *from, cgl_lane *to) {
   cgl_block *block;

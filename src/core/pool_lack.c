@@ -15,9 +15,7 @@ enum {
 };
 
 
-/* ---- the list of pools
- * --------------------------------------------------------------------------
- */
+/* ---- the list of pools ---- */
 
 void cgl_pools_add(cgl_pool *pool) {
   cgl_context *context = pool->object.context;
@@ -66,9 +64,7 @@ CUresult cgl_pools_lend(cgl_stream *stream, size_t bytes, cgl_block **out) {
 }
 
 
-/* ---- who has the memory
- * -------------------------------------------------------------------------
- */
+/* ---- who has the memory ---- */
 
 /* Live bytes by the line that allocated them. */
 typedef struct holder {

@@ -35,8 +35,7 @@ static size_t first_granule(const cgl_block *block) {
 }
 
 
-/* ---- spare chunks
- * ------------------------------------------------------------------ */
+/* ---- spare chunks ---- */
 
 /* Makes room for so many more of them. */
 static bool spare_reserve(cgl_pool *pool, size_t count) {
@@ -77,8 +76,7 @@ static void spare_release(cgl_pool *pool) {
 }
 
 
-/* ---- mapping and unmapping
- * --------------------------------------------------------- */
+/* ---- mapping and unmapping ---- */
 
 static void count_reserved(cgl_pool *pool, size_t bytes) {
   pool->stats.reserved += bytes;
@@ -187,8 +185,7 @@ CUresult cgl_pages_open_to(cgl_pool *pool, CUdevice device) {
 }
 
 
-/* ---- harvesting
- * -------------------------------------------------------------------- */
+/* ---- harvesting ---- */
 
 /* Takes up to `want` granules out of a free extent, in chunks of at most
    `most`; leaves its other parts in the lane. */
@@ -240,8 +237,7 @@ static void harvest(cgl_pool *pool, size_t want, size_t most) {
 }
 
 
-/* ---- growing
- * ----------------------------------------------------------------------- */
+/* ---- growing ---- */
 
 /* Where to grow: `missing` bytes of memory into the hole, between two free
    neighbours (either may be NULL) that serve as well. */
@@ -515,8 +511,7 @@ CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes,
 }
 
 
-/* ---- giving back
- * ------------------------------------------------------------------- */
+/* ---- giving back ---- */
 
 /* Nothing is mapped in it any more. */
 static void segment_free(cgl_pool *pool, cgl_segment *segment) {

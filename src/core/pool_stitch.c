@@ -27,7 +27,7 @@ static cgl_granule *granule_of(const cgl_block *block) {
 }
 
 
-/* ---- extents ------------------------------------------------------------ */
+/* ---- extents ---- */
 
 static bool is_lent_beside(const cgl_block *block, const cgl_block *other) {
   return other && other->extent == CGL_EXTENT_LENT &&
@@ -130,7 +130,7 @@ static cgl_block *isolate(cgl_pool *pool, cgl_block *block, size_t from,
 }
 
 
-/* ---- rings -------------------------------------------------------------- */
+/* ---- rings ---- */
 
 static cgl_granule *ring_next(const cgl_granule *granule) {
   return &granule->ring->granules[granule->ring_at];
@@ -167,7 +167,7 @@ bool cgl_stitch_forget(cgl_segment *segment, size_t at) {
 }
 
 
-/* ---- undoing ------------------------------------------------------------ */
+/* ---- undoing ---- */
 
 /* Whether what a mapping has of its granule is all anybody's; *parts: in how
    many extents. */
@@ -263,7 +263,7 @@ void cgl_stitch_undo(cgl_pool *pool) {
 }
 
 
-/* ---- stitching ---------------------------------------------------------- */
+/* ---- stitching ---- */
 
 /* A free part of one granule, offsets in its segment; none: no block. */
 typedef struct piece {

@@ -99,7 +99,7 @@ typedef struct cgl_lua {
   int last_slot;             /* numbers hooks and what waits for an end */
 } cgl_lua;
 
-/* ---- state.c ------------------------------------------------------------ */
+/* ---- state.c ---- */
 
 /* Makes the state and leaves its userdata on the stack. */
 cgl_lua *cgl_lua_open(lua_State *L);
@@ -146,7 +146,7 @@ void cgl_lua_deliver(lua_State *L, cgl_lua *S);
 /* on_log(fn): the function that gets messages, nil for silence. */
 int cgl_lua_on_log(lua_State *L);
 
-/* ---- error.c ------------------------------------------------------------ */
+/* ---- error.c ---- */
 
 /* Builds the metatable of error objects. */
 void cgl_lua_open_errors(lua_State *L, cgl_lua *S);
@@ -187,7 +187,7 @@ static inline void cgl_lua_done(lua_State *L, cgl_lua *S, cgl_status status) {
     cgl_lua_deliver(L, S);
 }
 
-/* ---- fields of the table on top ----------------------------------------- */
+/* ---- fields of the table on top ---- */
 
 static inline void cgl_lua_set_number(lua_State *L, const char *name,
                                       double value) {
@@ -207,7 +207,7 @@ static inline void cgl_lua_set_boolean(lua_State *L, const char *name,
   lua_setfield(L, -2, name);
 }
 
-/* ---- object.c ----------------------------------------------------------- */
+/* ---- object.c ---- */
 
 typedef struct cgl_lua_type {
   const luaL_Reg *methods;
@@ -258,7 +258,7 @@ void *cgl_lua_check(lua_State *L, cgl_lua *S, int index, cgl_lua_kind kind);
 void cgl_lua_methods(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
                      const luaL_Reg *methods);
 
-/* ---- hooks.c ------------------------------------------------------------ */
+/* ---- hooks.c ---- */
 
 /* A core call that may run hooks of the graph at index 1; on the C stack. */
 typedef struct cgl_lua_call {
@@ -285,7 +285,7 @@ void cgl_lua_bury(lua_State *L, cgl_lua *S, const cgl_graph *graph,
 /* Does what was put off, unless a capture is underway still. */
 void cgl_lua_settle(lua_State *L, cgl_lua *S);
 
-/* ---- kernel.c ----------------------------------------------------------- */
+/* ---- kernel.c ---- */
 
 enum { CGL_LUA_MAX_ARGS = 256 };
 /* The value at `index` (absolute) as argument `number`, from 1, of a kernel;
@@ -293,15 +293,15 @@ enum { CGL_LUA_MAX_ARGS = 256 };
 void cgl_lua_argument(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                       int index, int number, cgl_arg *arg);
 
-/* ---- change.c ----------------------------------------------------------- */
+/* ---- change.c ---- */
 
 extern const luaL_Reg cgl_lua_change_methods[];
 
-/* ---- inside.c ----------------------------------------------------------- */
+/* ---- inside.c ---- */
 
 extern const luaL_Reg cgl_lua_inside_methods[], cgl_lua_inside_functions[];
 
-/* ---- args.c ------------------------------------------------------------- */
+/* ---- args.c ---- */
 
 /* The shortest of Lua's and the exact spelling that means x. */
 enum { CGL_LUA_NUMBER_ROOM = 40 };
@@ -356,7 +356,7 @@ void *cgl_lua_option_object(lua_State *L, cgl_lua *S, int index,
 /* A device address from light userdata, a pointer or a number. */
 uint64_t cgl_lua_address(lua_State *L, cgl_lua *S, int index);
 
-/* ---- data.c ------------------------------------------------------------- */
+/* ---- data.c ---- */
 
 typedef enum cgl_lua_cdata_kind {
   CGL_LUA_CDATA_INT,
@@ -402,7 +402,7 @@ void cgl_lua_data_value(lua_State *L, cgl_lua *S, int index, cgl_type type,
 void cgl_lua_data_push(lua_State *L, cgl_lua *S, int index, cgl_type type,
                        const void *bytes, size_t count);
 
-/* ---- one file per type -------------------------------------------------- */
+/* ---- one file per type ---- */
 
 /* Each adds its metatable and its functions to the module's table, which is
    on top of the stack, above the state's userdata. */
