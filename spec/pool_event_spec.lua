@@ -281,7 +281,7 @@ describe("pool, by events", function()
     for _, exchanged in ipairs { false, true } do
       local x, y = small(), small()
       local address = x:address()
-      local g = cg.capture(function() (exchanged and y or x):fill(1) end)
+      local g = cg.capture(function() (exchanged and y or x):fill(1) end, { stream = a })
       if exchanged then g:set_params(1, { buffer = x }) end
       b:use(function() g:replay() end)
       x:release()
