@@ -145,7 +145,9 @@ describe("errors", function()
   it("of a device that is not there name those that are", function()
     raises("CGL_ERROR_NO_DEVICE", function() cg.set_device "gpu" end,
       '"gpu" is not a device', "host")
-    for _, name in ipairs { "cuda:", "cuda:x", "cuda:+1", "cuda: 1", "cuda:1x", "cuda:0000", "hosts" } do
+    for _, name in ipairs {
+      "cuda:", "cuda:x", "cuda:+1", "cuda: 1", "cuda:1x", "cuda:0000", "hosts",
+    } do
       raises("CGL_ERROR_NO_DEVICE", function() cg.set_device(name) end, "is not a device")
     end
     raises("CGL_ERROR_NO_DEVICE", function() cg.set_device "cuda:63" end, "cuda:63")
