@@ -92,8 +92,12 @@ AC_DEFUN([CGL_LTO], [
        enable_lto=no])
     CFLAGS=$cgl_saved
   ])
-  CGL_NO_LTO_FLAGS=
-  AS_VAR_IF([enable_lto], [yes], [CGL_NO_LTO_FLAGS=-fno-lto])
+  # Across files it takes values for unset that a failed status keeps from use.
+  CGL_LTO_LDFLAGS= CGL_NO_LTO_LDFLAGS=
+  AS_VAR_IF([enable_lto], [yes],
+    [CGL_LTO_LDFLAGS="$CGL_LTO_FLAGS -Wno-maybe-uninitialized"
+     CGL_NO_LTO_LDFLAGS=-fno-lto])
   AC_SUBST([CGL_LTO_FLAGS])
-  AC_SUBST([CGL_NO_LTO_FLAGS])
+  AC_SUBST([CGL_LTO_LDFLAGS])
+  AC_SUBST([CGL_NO_LTO_LDFLAGS])
 ])
