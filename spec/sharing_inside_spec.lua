@@ -2,43 +2,13 @@
 -- around them takes on, and where they are refused.
 local cg = require "cgraphlua"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
-local device = dofile(here .. "/support/device.lua")
+local sharing = dofile(here .. "/support/sharing.lua")
+local device, add, capture, N = sharing.device, sharing.add, sharing.capture, sharing.N
 local raises, value = device.raises, device.value
 
-local N = 1000
-
-local plus, more
-local source = [[
-extern "C" __global__ void plus(float *y, const float *x, float a, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) y[i] = x[i] + a;
-}
-extern "C" __global__ void more(float *y, float a, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) y[i] += a;
-}]]
-
-local function add(x, a)
-  local y = cg.buffer("float", N)
-  plus:over(N)(y, x, a, N)
-  return y
-end
-
-local function capture(pool, fn, opts)
-  opts = opts or {}
-  opts.pool = pool
-  return cg.capture(fn, opts)
-end
-
 describe("a graph that shares a pool, inside another graph,", function()
-  setup(function()
-    local m = cg.module(source)
-    plus, more = m:kernel "plus", m:kernel "more"
-  end)
-  teardown(function()
-    plus, more = nil, nil
-    device.nothing_alive()
-  end)
+  setup(sharing.open)
+  teardown(sharing.close)
 
   it("counts as part of it", function()
     local pool = cg.pool()
@@ -100,7 +70,8 @@ describe("a graph that shares a pool, inside another graph,", function()
   it("needs what it updates", function()
     local pool = cg.pool()
     local first, c = capture(pool, function() return add(cg.full("float", N, 1), 1) end)
-    local inner = capture(pool, function() more:over(N)(c, 10, N) end, { keep_graph = true })
+    local inner = capture(pool, function() sharing.more:over(N)(c, 10, N) end,
+      { keep_graph = true })
     local outer = capture(pool, function() inner:replay() end)
     raises("CGL_ERROR_ORDER", function() outer:replay() end, "has not filled yet")
     local part = capture(pool, function()
@@ -191,7 +162,7 @@ describe("a graph that shares a pool, inside another graph,", function()
       local y = cg.buffer("float", N)
       reused = y:address() == at
       y:fill(3)
-      plus:over(N)(sum, y, 1, N)
+      sharing.plus:over(N)(sum, y, 1, N)
       inner:replay()
     end)
     if device.never_reuses then return pending "memory is not reused here" end

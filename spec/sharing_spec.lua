@@ -3,41 +3,11 @@
 -- count is 10000).
 local cg = require "cgraphlua"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
-local device = dofile(here .. "/support/device.lua")
+local sharing = dofile(here .. "/support/sharing.lua")
+local device, add, capture, N = sharing.device, sharing.add, sharing.capture, sharing.N
 local raises, line, value = device.raises, device.line, device.value
 
-local N = 1000
 local ROUNDS = tonumber(os.getenv "CGRAPHLUA_SHARING_ROUNDS") or 400
-
-local plus, more
-local source = [[
-extern "C" __global__ void plus(float *y, const float *x, float a, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) y[i] = x[i] + a;
-}
-extern "C" __global__ void slow(float *y, float a, int rounds, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= n) return;
-  float v = a;
-  for (int k = 0; k < rounds; k++) v = v * 0.5f + a * 0.5f;
-  y[i] = v;
-}
-extern "C" __global__ void more(float *y, float a, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) y[i] += a;
-}]]
-
-local function add(x, a)
-  local y = cg.buffer("float", N)
-  plus:over(N)(y, x, a, N)
-  return y
-end
-
-local function capture(pool, fn, opts)
-  opts = opts or {}
-  opts.pool = pool
-  return cg.capture(fn, opts)
-end
 
 -- torch's own case.  The third capture gets the memory of c.
 local function three(pool)
@@ -58,14 +28,8 @@ local function three(pool)
 end
 
 describe("sharing a pool", function()
-  setup(function()
-    local m = cg.module(source)
-    plus, more = m:kernel "plus", m:kernel "more"
-  end)
-  teardown(function()
-    plus, more = nil, nil
-    device.nothing_alive()
-  end)
+  setup(sharing.open)
+  teardown(sharing.close)
 
   it("is right in the order of capture", function()
     local g, e, f = three(cg.pool())
@@ -83,7 +47,7 @@ describe("sharing a pool", function()
     g[1]:replay()
     g[3]:replay()
     local err = raises("CGL_ERROR_ORDER", function() g[2]:replay() end,
-      "spec.lua:%d+%) a buffer made at [^ ]*spec.lua:%d+, but the graph captured at",
+      "%.lua:%d+%) a buffer made at [^ ]*%.lua:%d+, but the graph captured at",
       "something else", "hint: replay the graph captured at [^ ]*sharing_spec.lua:%d+ first")
     assert.matches("sharing_spec.lua:%d+$", err.where)
     assert.equal(11, value(f))
@@ -189,7 +153,7 @@ describe("sharing a pool", function()
     c:fill(4)
     g:replay()
     assert.equal(7, value(e))
-    plus:over(N)(c, cg.full("float", N, 1), 1, N)
+    sharing.plus:over(N)(c, cg.full("float", N, 1), 1, N)
     g:replay()
     assert.equal(5, value(e))
     first:replay()
@@ -200,7 +164,7 @@ describe("sharing a pool", function()
   it("takes what a graph writes in place for filled", function()
     local pool = cg.pool()
     local first, c = capture(pool, function() return add(cg.full("float", N, 1), 1) end)
-    local doubles = capture(pool, function() plus:over(N)(c, c, 10, N) end)
+    local doubles = capture(pool, function() sharing.plus:over(N)(c, c, 10, N) end)
     local last, e = capture(pool, function() return add(c, 100) end)
     raises("CGL_ERROR_ORDER", function() doubles:replay() end)
     first:replay()
@@ -212,7 +176,7 @@ describe("sharing a pool", function()
   it("takes what a kernel may write for what it may read", function()
     local pool = cg.pool()
     local first, c = capture(pool, function() return add(cg.full("float", N, 1), 1) end)
-    local bumps = capture(pool, function() more:over(N)(c, 10, N) end)
+    local bumps = capture(pool, function() sharing.more:over(N)(c, 10, N) end)
     raises("CGL_ERROR_ORDER", function() bumps:replay() end, "has not filled yet")
     first:replay()
     bumps:replay(2)
@@ -229,7 +193,7 @@ describe("sharing a pool", function()
     local _, c = capture(pool, function() return cg.buffer("float", N) end)
     if device.never_reuses then return pending "memory is not reused here" end
     assert.equal(where, c:address())
-    local bumps = capture(pool, function() more:over(N)(c, 10, N) end)
+    local bumps = capture(pool, function() sharing.more:over(N)(c, 10, N) end)
     scratch:replay()
     bumps:replay()
     assert.equal(10, value(c))
@@ -332,7 +296,7 @@ describe("sharing a pool", function()
     local reads, e = capture(pool, function() return add(c, 3) end)
     local where, reused = c:address(), nil
     local g = capture(pool, function()
-      more:over(N)(c, 10, N)
+      sharing.more:over(N)(c, 10, N)
       local y = add(c, 1)
       c:release()
       reused = add(y, 1):address() == where
@@ -377,7 +341,7 @@ describe("sharing a pool", function()
     raises("CGL_ERROR_ORDER", function() y:download() end, "something else")
     raises("CGL_ERROR_ORDER", function() cg.buffer("float", N):copy(y) end)
     raises("CGL_ERROR_ORDER", function() cg.pinned("float", N):copy(y) end)
-    raises("CGL_ERROR_ORDER", function() plus:over(N)(cg.buffer("float", N), y, 1, N) end)
+    raises("CGL_ERROR_ORDER", function() sharing.plus:over(N)(cg.buffer("float", N), y, 1, N) end)
     second:replay()
     assert.equal(2, value(y))
   end)
@@ -407,7 +371,7 @@ describe("sharing a pool", function()
     pool:restore(cp)
     raises("CGL_ERROR_RELEASED", function() second:replay() end, "taken back when its pool was")
     raises("CGL_ERROR_RELEASED", function() e:download() end)
-    raises("CGL_ERROR_RELEASED", function() plus:over(N)(c, e, 1, N) end)
+    raises("CGL_ERROR_RELEASED", function() sharing.plus:over(N)(c, e, 1, N) end)
     e:release()
     local third, f = capture(pool, function() return add(c, 5) end)
     first:replay()
@@ -449,13 +413,12 @@ describe("sharing a pool", function()
     -- Two graphs that fill the same scratch memory slowly, each with its own
     -- value, and copy it out: run at once they would spoil each other.
     local function pair(pool)
-      local slow = cg.module(source):kernel "slow"
       local out, g = {}, {}
       for i = 1, 2 do
         out[i] = cg.zeros("float", N)
         g[i] = capture(pool, function()
           local y = cg.buffer("float", N)
-          slow:over(N)(y, i, 3000, N)
+          sharing.slow:over(N)(y, i, 3000, N)
           out[i]:copy(y)
           y:release()
         end)
@@ -476,12 +439,11 @@ describe("sharing a pool", function()
     end)
 
     it("makes it wait for those from before the pool was shared", function()
-      local slow = cg.module(source):kernel "slow"
       local s, t, x = cg.stream(), cg.stream(), cg.full("float", N, 1)
       local first, c = cg.graph(), nil
       local function body()
         c = cg.buffer("float", N)
-        slow:over(N)(c, 2, 3000, N)
+        sharing.slow:over(N)(c, 2, 3000, N)
       end
       first:capture(body)
       s:use(function() first:replay() end)
@@ -506,11 +468,10 @@ describe("sharing a pool", function()
     end)
 
     it("makes it wait for a graph around it", function()
-      local slow = cg.module(source):kernel "slow"
       local s, t = cg.stream(), cg.stream()
       local inner, c = capture(nil, function()
         local y = cg.buffer("float", N)
-        slow:over(N)(y, 2, 3000, N)
+        sharing.slow:over(N)(y, 2, 3000, N)
         return y
       end, { keep_graph = true })
       local outer = cg.capture(function() inner:replay() end)
