@@ -326,41 +326,82 @@ describe("buffer", function()
     cg.set_device(before)
   end)
 
-  it("of one GPU is copied to another, and a graph replays on its own", function()
+  -- The first two GPUs; waits for some when there are fewer.
+  local function two_gpus()
     local gpus = {}
     for _, d in ipairs(cg.devices()) do
       if d.device ~= "host" then gpus[#gpus + 1] = d.device end
     end
-    if #gpus < 2 then
-      pending "the machine has fewer than two GPUs"
-      return
-    end
+    if #gpus < 2 then pending "the machine has fewer than two GPUs" end
+    return gpus[1], gpus[2]
+  end
+
+  it("of one GPU is copied to another, and a graph replays on its own", function()
+    local one, two = two_gpus()
     local before = cg.device().device
     local source = [[extern "C" __global__ void twice(int *x, int n) {
       int i = blockIdx.x * blockDim.x + threadIdx.x;
       if (i < n) x[i] *= 2;
     }]]
     local n = 1000000
-    cg.set_device(gpus[1])
+    cg.set_device(one)
     local a = cg.full("int32", n, 3)
     local twice = cg.kernel(source)
     local g = cg.capture(function() twice:over(n)(a, n) end)
-    cg.set_device(gpus[2])
+    cg.set_device(two)
     local b = cg.zeros("int32", n)
-    cg.set_device(gpus[1])
+    cg.set_device(one)
     g:replay(2)
     b:copy(a) -- on a stream of the source's device
     a:fill(0)
     cg.synchronize()
-    cg.set_device(gpus[2])
+    cg.set_device(two)
     assert.equal(12, b:download()[n])
     local back = cg.kernel(source)
     back:over(n)(b, n)
     a:copy(b) -- on a stream of this device
     b:release()
     cg.synchronize()
-    cg.set_device(gpus[1])
+    cg.set_device(one)
     assert.equal(24, a:download()[1])
+    cg.set_device(before)
+  end)
+
+  it("of one GPU is copied to another also where it shares pages", function()
+    local one, two = two_gpus()
+    local before = cg.device().device
+    local n = 3 * 2 ^ 18 -- floats: a page and a half
+    cg.set_device(two)
+    local small, large = cg.zeros("float", n), cg.zeros("float", 2 * n)
+    cg.synchronize()
+    cg.set_device(one)
+    local pool, blocks = cg.pool(), {}
+    for i = 1, 6 do blocks[i] = cg.full("float", n, i, { pool = pool }) end
+    small:copy(blocks[1]) -- from here on the other may reach the pool
+    blocks[2]:release()
+    blocks[5]:release()
+    cg.synchronize()
+    local reserved = pool:stats().reserved
+    local stitched = cg.full("float", 2 * n, 100, { pool = pool })
+    assert.equal(reserved, pool:stats().reserved)
+    large:copy(stitched)
+    small:copy(blocks[6])
+    cg.synchronize()
+    cg.set_device(two)
+    local got = large:download()
+    for _, at in ipairs { 1, n / 2, n, n + 1, 3 * n / 2, 2 * n } do assert.equal(100, got[at]) end
+    assert.equal(6, small:download()[1])
+    large:fill(7)
+    stitched:copy(large)
+    cg.synchronize()
+    cg.set_device(one)
+    got = stitched:download()
+    for _, at in ipairs { 1, n / 2, n, n + 1, 3 * n / 2, 2 * n } do assert.equal(7, got[at]) end
+    for _, i in ipairs { 1, 3, 4, 6 } do
+      got = blocks[i]:download()
+      assert.equal(i, got[1])
+      assert.equal(i, got[n])
+    end
     cg.set_device(before)
   end)
 
