@@ -2,8 +2,8 @@
    never claim one that does not hold.  On the device that $CGRAPHLUA_DEVICE
    names. */
 #include "cgraphlua.h"
-#include "core/memory.h"
-#include "core/stream.h"
+#include "core/memory/memory.h"
+#include "core/stream/stream.h"
 #include "tap.h"
 
 static cgl_context *context;

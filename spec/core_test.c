@@ -1,8 +1,8 @@
 /* The core from C, on the device that $CGRAPHLUA_DEVICE names: graphs and
    their pools, lifetimes, the fault sweep. */
 #include "cgraphlua.h"
-#include "core/capture.h"
-#include "core/memory.h"
+#include "core/record/record.h"
+#include "core/memory/memory.h"
 #include "tap.h"
 
 #include <stdlib.h>

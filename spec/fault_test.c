@@ -2,7 +2,7 @@
    nested, forked, abandoned.  What the thread sees last is the first failure,
    by the name of the call that failed, though the clean-up went on. */
 #include "cgraphlua.h"
-#include "core/core.h"
+#include "core/base/base.h"
 #include "driver/table.h"
 #include "tap.h"
 

@@ -1,7 +1,7 @@
 /* Work that others issue into a capture, by a stream's handle: it is in the
    recording, in its place, on the device that $CGRAPHLUA_DEVICE names. */
 #include "cgraphlua.h"
-#include "core/capture.h"
+#include "core/record/record.h"
 #include "tap.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
    pinned memory.  After the failure the pool is valid and serves the same job
    again. */
 #include "cgraphlua.h"
-#include "core/memory.h"
+#include "core/memory/memory.h"
 #include "tap.h"
 
 #include <stdlib.h>

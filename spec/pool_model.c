@@ -1,6 +1,6 @@
 /* What the model of pools knows. */
 #include "pool_model.h"
-#include "core/share.h"
+#include "core/sharing/sharing.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -15,8 +15,8 @@
 #define CGL_SPEC_POOL_MODEL_H
 
 #include "cgraphlua.h"
-#include "core/capture.h"
-#include "core/memory.h"
+#include "core/record/record.h"
+#include "core/memory/memory.h"
 
 enum {
   MODEL_WHOLE = 2, /* the pool that does not split */

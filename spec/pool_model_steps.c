@@ -1,6 +1,6 @@
 /* Operations on pools, and what the model notes of them. */
 #include "pool_model.h"
-#include "core/share.h"
+#include "core/sharing/sharing.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Pools from C, on the device that $CGRAPHLUA_DEVICE names: what a snapshot
    shows, and who may have a freed block when. */
 #include "cgraphlua.h"
-#include "core/memory.h"
+#include "core/memory/memory.h"
 #include "tap.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Which memory of a capture underway a stream of it may use anew, on the
    device that $CGRAPHLUA_DEVICE names. */
 #include "cgraphlua.h"
-#include "core/reach.h"
+#include "core/record/order.h"
 #include "tap.h"
 
 static cgl_context *context;

@@ -1,6 +1,6 @@
 /* The memory of recordings: captures hand it on to each other. */
 #include "cgraphlua.h"
-#include "core/capture.h"
+#include "core/record/record.h"
 #include "tap.h"
 
 #include <pthread.h>

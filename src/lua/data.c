@@ -3,7 +3,7 @@
    numbers of its range, a floating type rounds to nearest even.  64-bit
    integers that a double cannot hold travel as FFI integers, or come in as
    decimal strings. */
-#include "core/narrow.h"
+#include "core/base/half.h"
 #include "lua/binding.h"
 
 #include <errno.h>

@@ -1,0 +1,366 @@
+/* The failure record of each thread, sites, interned strings, the log. */
+#include "core/base/base.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SITE_TEXTS = 8 };
+
+/* On the heap: a library that is loaded late has little thread-local room. */
+typedef struct record {
+  cgl_error error;
+  char where[256], hint[512], also[512], name[48], message[4096];
+  char *long_message; /* a compiler's text may be long */
+  char sites[SITE_TEXTS][160];
+  unsigned next_site;
+  bool aside; /* the latest failure went into `also` */
+} record;
+
+static _Thread_local record *own_record;
+static _Thread_local int following;    /* depth of cgl_fail_follow */
+static _Thread_local cgl_status noted; /* of the failure noted last */
+_Thread_local cgl_site cgl_site_here;
+static record spare; /* of threads that got no memory for their own */
+static pthread_key_t record_key;
+static pthread_once_t record_once = PTHREAD_ONCE_INIT;
+
+/* Open addressing, at most half full; under intern_lock. */
+static pthread_mutex_t intern_lock = PTHREAD_MUTEX_INITIALIZER;
+static char **interned;
+static size_t ninterned, interned_size; /* a power of two */
+
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static cgl_log_function log_function;
+static void *log_user;
+
+/* What a person can do about a driver's answer. */
+static const struct {
+  CUresult code;
+  const char *hint;
+} hints[] = {
+    {CUDA_ERROR_OUT_OF_MEMORY,
+     "release buffers you no longer need, collect garbage, or use smaller "
+     "sizes"},
+    {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+     "do this before the capture begins or after it has ended"},
+    {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+     "an earlier call broke the capture: end it, mend that call, and capture "
+     "again"},
+    {CUDA_ERROR_STREAM_CAPTURE_MERGE,
+     "two captures may not meet: wait only for events of the same capture"},
+    {CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
+     "record an event on the forked stream and let the capturing stream wait "
+     "for it before the capture ends"},
+    {CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
+     "the event was recorded before the capture: synchronize it beforehand, "
+     "or record it inside"},
+    {CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+     "use a stream of your own instead of the default stream while another "
+     "stream captures"},
+    {CUDA_ERROR_CAPTURED_EVENT,
+     "an event recorded in a capture can only be waited for inside it"},
+    {CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
+     "end the capture on the thread that began it, or capture in relaxed "
+     "mode"},
+    {CUDA_ERROR_ILLEGAL_ADDRESS,
+     "the context is lost: check the kernel's indices against the buffers' "
+     "sizes and start the program anew"},
+    {CUDA_ERROR_LAUNCH_FAILED,
+     "the context is lost: look for traps, divisions by zero and barriers that "
+     "not every thread of a block reaches, and start the program anew"},
+    {CUDA_ERROR_ASSERT, "an assert in the kernel failed; the context is lost"},
+};
+
+
+const char *cgl_status_name(cgl_status status) {
+  switch (status) {
+#define X(name, code, text) \
+  case code:                \
+    return #name;
+    CGL_ERRORS(X)
+    CGL_CUDA_ERRORS(X)
+#undef X
+  }
+  return "CUDA_ERROR_UNKNOWN";
+}
+
+
+static const char *status_text(cgl_status status) {
+  switch (status) {
+#define X(name, code, text) \
+  case code:                \
+    return text;
+    CGL_ERRORS(X)
+    CGL_CUDA_ERRORS(X)
+#undef X
+  }
+  return "unknown error";
+}
+
+
+static void free_record(void *record_) {
+  record *r = record_;
+  own_record = NULL;
+  free(r->long_message);
+  free(r);
+}
+
+
+static void make_key(void) {
+  pthread_key_create(&record_key, free_record);
+}
+
+
+static record *my_record(void) {
+  if (own_record)
+    return own_record;
+  pthread_once(&record_once, make_key);
+  record *r = calloc(1, sizeof *r);
+  if (!r)
+    return &spare;
+  pthread_setspecific(record_key, r);
+  own_record = r;
+  return r;
+}
+
+
+const cgl_error *cgl_last_error(void) {
+  record *r = my_record();
+  if (!r->error.name)
+    r->error = (cgl_error){0, "CUDA_SUCCESS", "", "", "no error", "", ""};
+  return &r->error;
+}
+
+
+const char *cgl_site_text(cgl_site at) {
+  if (!at.file)
+    return "an unknown place";
+  record *r = my_record();
+  char *text = r->sites[r->next_site++ % SITE_TEXTS];
+  snprintf(text, sizeof r->sites[0], "%s:%d", at.file, at.line);
+  return text;
+}
+
+
+void cgl_clear_error(void) {
+  my_record()->error.name = NULL;
+}
+
+
+void cgl_fail_follow(bool on) {
+  following += on ? 1 : -1;
+}
+
+
+/* Adds "operation: message [NAME code]" to what failed afterwards. */
+static void add_also(record *r, cgl_status status, const char *operation,
+                     const char *format, va_list args) {
+  char message[sizeof r->also];
+  vsnprintf(message, sizeof message, format, args);
+  size_t at = strlen(r->also);
+  snprintf(r->also + at, sizeof r->also - at, "%s%s: %s [%s %d]",
+           at ? "; " : "", operation, message, cgl_status_name(status), status);
+}
+
+
+cgl_status cgl_fail(cgl_status status, const char *operation,
+                    const char *format, ...) {
+  va_list args, again;
+  record *r = my_record();
+  noted = status;
+  va_start(args, format);
+  r->aside = following && r->error.name && r->error.code;
+  if (r->aside) {
+    add_also(r, status, operation, format, args);
+    va_end(args);
+    return status;
+  }
+  va_copy(again, args);
+  const char *message = r->message;
+  int length = vsnprintf(r->message, sizeof r->message, format, args);
+  if (length >= (int)sizeof r->message) {
+    char *text = malloc((size_t)length + 1);
+    if (text) {
+      vsnprintf(text, (size_t)length + 1, format, again);
+      free(r->long_message);
+      message = r->long_message = text;
+    }
+  }
+  va_end(again);
+  va_end(args);
+  r->where[0] = r->hint[0] = r->also[0] = 0;
+  if (cgl_site_here.file)
+    snprintf(r->where, sizeof r->where, "%s:%d", cgl_site_here.file,
+             cgl_site_here.line);
+  r->error = (cgl_error){
+      status, cgl_status_name(status), operation, r->where, message, r->hint,
+      r->also};
+  return status;
+}
+
+
+cgl_status cgl_fail_hint(const char *format, ...) {
+  record *r = my_record();
+  va_list args;
+  va_start(args, format);
+  if (!r->aside)
+    vsnprintf(r->hint, sizeof r->hint, format, args);
+  va_end(args);
+  return noted;
+}
+
+
+void cgl_fail_where(const char *file, int line) {
+  record *r = my_record();
+  if (file && !r->aside)
+    snprintf(r->where, sizeof r->where, "%s:%d", file, line);
+}
+
+
+/* Answers that say a kernel failed and the context is lost. */
+static bool is_sticky(CUresult result) {
+  return result == CUDA_ERROR_ILLEGAL_ADDRESS ||
+         (result >= CUDA_ERROR_HARDWARE_STACK_ERROR &&
+          result <= CUDA_ERROR_LAUNCH_FAILED) ||
+         result == CUDA_ERROR_ASSERT || result == CUDA_ERROR_LAUNCH_TIMEOUT;
+}
+
+
+cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
+                           const char *operation, const char *entry) {
+  if (result == CUDA_SUCCESS)
+    return CGL_OK;
+  const char *name = NULL, *text = status_text(result);
+  if (context && !strcmp(cgl_status_name(result), "CUDA_ERROR_UNKNOWN")) {
+    context->driver->cuGetErrorName(result, &name);
+    context->driver->cuGetErrorString(result, &text);
+  }
+  const char *more = NULL;
+  if (context && context->driver->failure_text)
+    more = context->driver->failure_text();
+  char trail[400] = "";
+  if (is_sticky(result))
+    cgl_trail_write(trail, sizeof trail, more);
+  cgl_fail(result, operation, "%s (%s)%s%s%s%s", text, entry,
+           more && *more ? ": " : "", more ? more : "",
+           *trail ? "; of the last launches: " : "", trail);
+  record *r = my_record();
+  if (name && !r->aside) {
+    snprintf(r->name, sizeof r->name, "%s", name);
+    r->error.name = r->name;
+  }
+  for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+    if (hints[i].code == result)
+      cgl_fail_hint("%s", hints[i].hint);
+  return result;
+}
+
+
+void cgl_set_log(cgl_log_function function, void *user) {
+  pthread_mutex_lock(&log_lock);
+  log_function = function;
+  log_user = user;
+  pthread_mutex_unlock(&log_lock);
+}
+
+
+void cgl_log(const char *format, ...) {
+  pthread_mutex_lock(&log_lock);
+  cgl_log_function function = log_function;
+  void *user = log_user;
+  pthread_mutex_unlock(&log_lock);
+  if (!function)
+    return;
+  char text[1024];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  function(user, text);
+}
+
+
+static char **slot_of(char **table, size_t size, const char *text) {
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  for (const char *at = text; *at; at++)
+    hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+  size_t i = (hash ^ hash >> 32) & (size - 1);
+  while (table[i] && strcmp(table[i], text))
+    i = (i + 1) & (size - 1);
+  return &table[i];
+}
+
+
+/* Under the lock: room for one more; false without memory. */
+static bool widen(void) {
+  if (2 * ninterned < interned_size)
+    return true;
+  size_t size = interned_size ? 2 * interned_size : 128;
+  char **table = calloc(size, sizeof *table);
+  if (!table)
+    return false;
+  for (size_t i = 0; i < interned_size; i++)
+    if (interned[i])
+      *slot_of(table, size, interned[i]) = interned[i];
+  free(interned);
+  interned = table;
+  interned_size = size;
+  return true;
+}
+
+
+const char *cgl_intern(const char *text) {
+  const char *found = NULL;
+  pthread_mutex_lock(&intern_lock);
+  if (widen()) {
+    char **slot = slot_of(interned, interned_size, text);
+    if (!*slot && (*slot = strdup(text)))
+      ninterned++;
+    found = *slot;
+  }
+  pthread_mutex_unlock(&intern_lock);
+  return found ? found : "?";
+}
+
+
+/* A script's calls come from a few files nearly always. */
+void cgl_set_site(const char *file, int line) {
+  enum { KNOWN = 4 };
+  static _Thread_local const char *known[KNOWN]; /* interned */
+  static _Thread_local unsigned latest;
+  cgl_site_here.line = line;
+  if (file == cgl_site_here.file)
+    return;
+  cgl_site_here.file = NULL;
+  if (!file)
+    return;
+  for (unsigned i = 0; i < KNOWN; i++)
+    if (known[i] == file) {
+      cgl_site_here.file = file;
+      return;
+    }
+  if (!known[latest] || strcmp(known[latest], file)) {
+    latest = (latest + 1) % KNOWN;
+    known[latest] = cgl_intern(file);
+  }
+  cgl_site_here.file = known[latest];
+}
+
+
+const char *cgl_site_file(void) {
+  return cgl_site_here.file;
+}
+
+
+cgl_status cgl_check_device(const cgl_object *a, const cgl_object *b,
+                            const char *operation) {
+  if (a->context == b->context)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_WRONG_DEVICE, operation,
+           "one object is on device %s, the other on %s",
+           a->context->info.device, b->context->info.device);
+  return cgl_fail_hint("use buffers, streams and kernels of one device "
+                       "together");
+}

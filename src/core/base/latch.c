@@ -1,0 +1,48 @@
+/* The slow way into a latch. */
+#define _GNU_SOURCE
+#include "core/base/latch.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <time.h>
+
+enum {
+  SPINS = 200,         /* looks before the core is given away, */
+  YIELDS = 8,          /* and how often it is before sleeping */
+  FIRST_NS = 20000,    /* the first sleep; each is twice the one before, */
+  LONGEST_NS = 1000000 /* to this */
+};
+
+
+static inline void pause_briefly(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+
+/* Looks before it writes: whoever holds it keeps the line meanwhile. */
+static bool try_take(cgl_latch *latch) {
+  return !atomic_load_explicit(&latch->taken, memory_order_relaxed) &&
+         !atomic_exchange_explicit(&latch->taken, 1, memory_order_acquire);
+}
+
+
+void cgl_latch_wait(cgl_latch *latch) {
+  for (int i = 0; i < SPINS; i++) {
+    if (try_take(latch))
+      return;
+    pause_briefly();
+  }
+  for (int i = 0; i < YIELDS; i++) {
+    if (try_take(latch))
+      return;
+    sched_yield();
+  }
+  struct timespec rest = {0, FIRST_NS};
+  while (!try_take(latch)) {
+    nanosleep(&rest, NULL);
+    if (rest.tv_nsec < LONGEST_NS)
+      rest.tv_nsec *= 2;
+  }
+}

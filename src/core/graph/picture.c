@@ -1,0 +1,368 @@
+/* A graph's picture, for Graphviz.
+   A chain of hundreds of nodes would be a strip that nobody can read, so deep
+   graphs are folded: levels (the longest way from a root) are cut into bands
+   that stand side by side, and the edges between bands do not pull.  Nodes of
+   one scope of annotations lie in one box, per band. */
+#include "compile/process.h"
+#include "core/graph/annotate.h"
+#include "core/graph/graph.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NAME_ROOM = 44, MIN_ROWS = 24, MAX_REACH = 20000 };
+
+typedef struct picture {
+  FILE *file;
+  const cgl_recording *recording;
+  size_t *levels;  /* of each node */
+  size_t rows;     /* of a band */
+  size_t boxes;    /* written so far */
+  uint64_t *reach; /* bits: which nodes come before each; or NULL */
+  size_t words;    /* of a row of `reach` */
+} picture;
+
+static const char *const colors[] = {
+    [CGL_OP_KERNEL] = "#e3edfc",  [CGL_OP_MEMCPY] = "#fdf1d5",
+    [CGL_OP_MEMSET] = "#e4f4e4",  [CGL_OP_GRAPH] = "#f1e6fb",
+    [CGL_OP_RECORD] = "#eeeeee",  [CGL_OP_WAIT] = "#eeeeee",
+    [CGL_OP_FOREIGN] = "#fbe6e6",
+};
+
+
+/* Quotes and backslashes would end a Graphviz label early. */
+static void write_escaped(FILE *file, const char *text, size_t room) {
+  for (size_t i = 0; text[i]; i++) {
+    if (i == room) {
+      fputs("...", file);
+      return;
+    }
+    if (text[i] == '"' || text[i] == '\\')
+      fputc('\\', file);
+    fputc(text[i] == '\n' ? ' ' : text[i], file);
+  }
+}
+
+
+static const char *base_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+
+/* "8x4", without the extents of one at the end. */
+static void write_extents(FILE *file, const uint32_t extents[3]) {
+  fprintf(file, "%u", extents[0]);
+  if (extents[1] > 1 || extents[2] > 1)
+    fprintf(file, "x%u", extents[1]);
+  if (extents[2] > 1)
+    fprintf(file, "x%u", extents[2]);
+}
+
+
+static void write_bytes(FILE *file, size_t bytes) {
+  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = (double)bytes;
+  size_t unit = 0;
+  for (; value >= 1024 && unit < 4; unit++)
+    value /= 1024;
+  fprintf(file, "%.*f %s", unit && value < 10 ? 1 : 0, value, units[unit]);
+}
+
+
+/* What it is and how much. */
+static void write_matter(picture *p, const cgl_op *op) {
+  write_escaped(p->file, op->name, NAME_ROOM);
+  if (op->kind == CGL_OP_KERNEL) {
+    fputs("\\n", p->file);
+    write_extents(p->file, op->grid);
+    fputs(op->grid[0] == 1 && op->grid[1] == 1 && op->grid[2] == 1
+              ? " block of "
+              : " blocks of ",
+          p->file);
+    write_extents(p->file, op->block);
+  } else if (op->kind != CGL_OP_FOREIGN)
+    fprintf(p->file, "\\n%s", cgl_op_word(op->kind));
+  if ((op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET) && op->nranges) {
+    fputs(" of ", p->file);
+    write_bytes(p->file, p->recording->ranges[op->ranges].bytes);
+  }
+}
+
+
+static void write_node(picture *p, size_t index) {
+  const cgl_op *op = &p->recording->ops[index];
+  fprintf(p->file, "  n%zu [fillcolor=\"%s\", %slabel=\"", index,
+          op->off ? "#ffffff" : colors[op->kind],
+          op->off ? "style=\"filled,dashed\", fontcolor=\"#9a9a9a\", " : "");
+  write_matter(p, op);
+  if (op->site.file) {
+    fputs("\\n", p->file);
+    write_escaped(p->file, base_name(op->site.file), NAME_ROOM);
+    fprintf(p->file, ":%d", op->site.line);
+  }
+  if (op->off)
+    fputs("\\nswitched off", p->file);
+  fputs("\", tooltip=\"", p->file);
+  write_escaped(p->file, op->name, SIZE_MAX);
+  if (op->site.file) {
+    fputs(" at ", p->file);
+    write_escaped(p->file, op->site.file, SIZE_MAX);
+    fprintf(p->file, ":%d", op->site.line);
+  }
+  fputs("\"];\n", p->file);
+}
+
+
+static size_t band_of(const picture *p, size_t index) {
+  return p->levels[index] / p->rows;
+}
+
+
+static size_t depth_of(const cgl_scope *scope) {
+  size_t depth = 0;
+  for (; scope; scope = scope->around)
+    depth++;
+  return depth;
+}
+
+
+/* The scope around `scope` (or itself) that is `depth` scopes deep. */
+static const cgl_scope *outer(const cgl_scope *scope, size_t depth) {
+  size_t at = depth_of(scope);
+  for (; at > depth; at--)
+    scope = scope->around;
+  return at == depth ? scope : NULL;
+}
+
+
+/* Closes and opens boxes on the way from the scope of one node to that of the
+   next. */
+static void move_boxes(picture *p, const cgl_scope *from, const cgl_scope *to) {
+  size_t depth = depth_of(from), shared = 0;
+  while (shared < depth && outer(from, shared + 1) == outer(to, shared + 1))
+    shared++;
+  for (; depth > shared; depth--)
+    fputs("  }\n", p->file);
+  for (; depth < depth_of(to); depth++) {
+    char text[120];
+    cgl_annotate_text(outer(to, depth + 1), text, sizeof text);
+    fprintf(p->file, "  subgraph cluster%zu {\n  label=\"", p->boxes++);
+    write_escaped(p->file, text, SIZE_MAX);
+    fputs("\";\n", p->file);
+  }
+}
+
+
+/* Boxes hold runs of nodes: a node of no scope between two of one scope lies
+   between two boxes. */
+static void write_nodes(picture *p) {
+  const cgl_recording *recording = p->recording;
+  const cgl_scope *scope = NULL;
+  size_t band = 0;
+  for (size_t i = 0; i < recording->nops; i++) {
+    const cgl_scope *next = recording->ops[i].scope;
+    if (band_of(p, i) != band) {
+      move_boxes(p, scope, NULL);
+      scope = NULL;
+    }
+    move_boxes(p, scope, next);
+    scope = next;
+    band = band_of(p, i);
+    write_node(p, i);
+  }
+  move_boxes(p, scope, NULL);
+}
+
+
+/* ---- edges ---- */
+
+static bool reaches(const picture *p, size_t from, size_t to) {
+  return p->reach[to * p->words + from / 64] >> from % 64 & 1;
+}
+
+
+/* Fills `reach`: a bit for every pair, the earlier nodes of each.  Without
+   memory, or for very many nodes, no edge is known to be implied. */
+static void find_reach(picture *p) {
+  const cgl_recording *recording = p->recording;
+  p->words = recording->nops / 64 + 1;
+  if (recording->nops <= MAX_REACH)
+    p->reach = calloc(recording->nops * p->words + 1, sizeof *p->reach);
+  for (size_t i = 0; i < recording->nops && p->reach; i++)
+    for (size_t k = recording->first[i]; k < recording->first[i + 1]; k++) {
+      size_t from = recording->edges[k];
+      if (from >= i)
+        continue;
+      for (size_t w = 0; w < p->words; w++)
+        p->reach[i * p->words + w] |= p->reach[from * p->words + w];
+      p->reach[i * p->words + from / 64] |= UINT64_C(1) << from % 64;
+    }
+}
+
+
+/* Whether another dependency of `to` comes after `from` anyway. */
+static bool is_implied(const picture *p, size_t from, size_t to) {
+  const cgl_recording *recording = p->recording;
+  for (size_t k = recording->first[to];
+       p->reach && k < recording->first[to + 1]; k++) {
+    size_t other = recording->edges[k];
+    if (other != SIZE_MAX && other != from && reaches(p, from, other))
+      return true;
+  }
+  return false;
+}
+
+
+static void write_edge(picture *p, size_t from, size_t to) {
+  const bool near = band_of(p, from) == band_of(p, to);
+  const bool implied = is_implied(p, from, to);
+  if (implied && !near)
+    return;
+  fprintf(p->file, "  n%zu -> n%zu%s;\n", from, to,
+          implied ? " [color=\"#c8c8c8\"]"
+          : near  ? ""
+                  : " [constraint=false, style=dashed, color=\"#9a9a9a\"]");
+}
+
+
+/* Edges that others imply are pale, and left out between bands. */
+static void write_edges(picture *p) {
+  const cgl_recording *recording = p->recording;
+  find_reach(p);
+  for (size_t i = 0; i < recording->nops; i++)
+    for (size_t k = recording->first[i]; k < recording->first[i + 1]; k++)
+      if (recording->edges[k] != SIZE_MAX)
+        write_edge(p, recording->edges[k], i);
+  free(p->reach);
+}
+
+
+/* Nodes are in the order of their making, after what they depend on. */
+static void find_levels(picture *p) {
+  const cgl_recording *recording = p->recording;
+  size_t deepest = 0;
+  for (size_t i = 0; i < recording->nops; i++) {
+    p->levels[i] = 0;
+    for (size_t k = recording->first[i]; k < recording->first[i + 1]; k++) {
+      size_t from = recording->edges[k];
+      if (from < i && p->levels[from] >= p->levels[i])
+        p->levels[i] = p->levels[from] + 1;
+    }
+    deepest = p->levels[i] > deepest ? p->levels[i] : deepest;
+  }
+  /* About as wide as high: a node takes three times the room across. */
+  p->rows = MIN_ROWS;
+  while (p->rows * p->rows < 2 * recording->nops)
+    p->rows++;
+  if (deepest < p->rows + p->rows / 2)
+    p->rows = deepest + 1;
+}
+
+
+static void draw(picture *p, const cgl_graph *graph) {
+  const cgl_recording *recording = p->recording;
+  fputs("digraph cgraphlua {\n"
+        "  graph [fontname=\"Helvetica,sans-serif\", fontsize=11, labelloc=t,\n"
+        "    ranksep=0.3, nodesep=0.25, style=\"rounded\", color=\"#8a8a8a\",\n"
+        "    label=\"",
+        p->file);
+  fprintf(p->file, "%zu node%s, captured at ", recording->nops,
+          recording->nops == 1 ? "" : "s");
+  write_escaped(p->file, cgl_site_text(graph->begun), SIZE_MAX);
+  fputs("\"];\n"
+        "  node [shape=box, fontname=\"Helvetica,sans-serif\", fontsize=10,\n"
+        "    style=filled, color=\"#6a6a6a\", margin=\"0.1,0.04\"];\n"
+        "  edge [arrowsize=0.6, color=\"#4a4a4a\"];\n",
+        p->file);
+  write_nodes(p);
+  write_edges(p);
+  fputs("}\n", p->file);
+}
+
+
+/* Writes and closes the file. */
+static cgl_status write_dot(const cgl_graph *graph, FILE *file,
+                            const char *path, const char *operation) {
+  picture p = {.file = file, .recording = &graph->recording};
+  p.levels = malloc((p.recording->nops + 1) * sizeof *p.levels);
+  if (p.levels) {
+    find_levels(&p);
+    draw(&p, graph);
+  }
+  bool failed = ferror(file), none = !p.levels;
+  free(p.levels);
+  if (fclose(file) || failed)
+    return cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot write %s: %m", path);
+  return none ? cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to draw")
+              : CGL_OK;
+}
+
+
+/* Graphviz turns one file into the other. */
+static cgl_status run_dot(const char *from, const char *to,
+                          const char *operation) {
+  char *program = cgl_process_find("dot");
+  if (!program) {
+    cgl_fail(CGL_ERROR_SYSTEM, operation,
+             "Graphviz, which makes SVG files, was not found");
+    return cgl_fail_hint("install graphviz, so that its program dot is in "
+                         "PATH, or write a .dot file");
+  }
+  cgl_text said = {0};
+  char *const argv[] = {program,    (char *)"-Tsvg", (char *)"-o",
+                        (char *)to, (char *)from,    NULL};
+  int code = cgl_process_run(argv, &said);
+  cgl_status status = CGL_OK;
+  if (code) {
+    status = cgl_fail(CGL_ERROR_SYSTEM, operation,
+                      code < 0 ? "cannot run %s: %m" : "%s failed: %s", program,
+                      said.data ? said.data : "");
+    unlink(to);
+  }
+  cgl_text_free(&said);
+  free(program);
+  return status;
+}
+
+
+static cgl_status write_svg(const cgl_graph *graph, const char *path,
+                            const char *operation) {
+  const char *folder = getenv("TMPDIR");
+  char *between =
+      cgl_format("%s/cgraphlua-XXXXXX", folder && *folder ? folder : "/tmp");
+  int descriptor = between ? mkstemp(between) : -1;
+  FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
+  cgl_status status;
+  if (file)
+    status = write_dot(graph, file, between, operation);
+  else {
+    status = cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot write %s: %m",
+                      between ? between : "a file");
+    if (descriptor >= 0)
+      close(descriptor);
+  }
+  if (!status)
+    status = run_dot(between, path, operation);
+  if (descriptor >= 0)
+    unlink(between);
+  free(between);
+  return status;
+}
+
+
+cgl_status cgl_graph_debug_dump(cgl_graph *graph, const char *path) {
+  static const char operation[] = "graph:debug_dump";
+  cgl_status status = cgl_graph_learn(graph, operation);
+  if (status)
+    return status;
+  const char *ending = strrchr(path, '.');
+  if (ending && !strcmp(ending, ".svg"))
+    return write_svg(graph, path, operation);
+  FILE *file = fopen(path, "w");
+  if (!file)
+    return cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot write %s: %m", path);
+  return write_dot(graph, file, path, operation);
+}

@@ -1,0 +1,138 @@
+/* Checkpoints of a pool's blocks: what is live stays, what came since is taken
+   back.  Blocks are numbered as they are allocated, so a block that is live
+   now was live at a checkpoint when its number is not above the checkpoint's.
+   Invariant: pool->pinned is the highest number of the checkpoints that live;
+   a block that was dropped has no owner and a number not above it. */
+#include "core/memory/memory.h"
+#include "core/sharing/sharing.h"
+
+#include <stdlib.h>
+
+struct cgl_checkpoint {
+  cgl_object object;
+  cgl_pool *pool;  /* retained */
+  uint64_t number; /* allocations of the pool by then, */
+  uint64_t made;   /* and captures into it that had ended */
+  cgl_checkpoint *next;
+};
+
+
+cgl_status cgl_buffer_taken(const cgl_buffer *buffer, const char *operation) {
+  cgl_fail(CGL_ERROR_RELEASED, operation,
+           "the buffer made at %s was taken back when its pool was restored "
+           "at %s",
+           cgl_site_text(buffer->life.made), cgl_site_text(buffer->taken_at));
+  return cgl_fail_hint("make buffers that are to last before the checkpoint");
+}
+
+
+static cgl_status refuse_capture(const cgl_pool *pool, const char *operation) {
+  if (!atomic_load(&pool->capturing))
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+           "a capture into the pool is underway");
+  return cgl_fail_hint("do this before the capture begins or after it has "
+                       "ended");
+}
+
+
+cgl_status cgl_pool_checkpoint(cgl_pool *pool, cgl_checkpoint **out) {
+  static const char operation[] = "pool:checkpoint";
+  cgl_status status = refuse_capture(pool, operation);
+  if (status)
+    return status;
+  cgl_checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
+  if (!checkpoint)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                    "no memory for a checkpoint");
+  checkpoint->pool = cgl_pool_retain(pool);
+  checkpoint->made = cgl_sharing_made(pool);
+  cgl_object_init(&checkpoint->object, CGL_OBJECT_checkpoint,
+                  pool->object.context);
+  cgl_latch_take(&pool->lock);
+  checkpoint->number = pool->pinned = pool->stats.allocations;
+  checkpoint->next = pool->checkpoints;
+  pool->checkpoints = checkpoint;
+  cgl_latch_drop(&pool->lock);
+  *out = checkpoint;
+  return CGL_OK;
+}
+
+
+/* Frees what was dropped and no checkpoint pins any more. */
+static bool unpin(cgl_pool *pool) {
+  bool last = false;
+  pool->pinned = 0;
+  for (const cgl_checkpoint *c = pool->checkpoints; c; c = c->next)
+    if (c->number > pool->pinned)
+      pool->pinned = c->number;
+  for (cgl_segment *segment = pool->segments; segment; segment = segment->next)
+    for (cgl_block *block = segment->first; block; block = block->next)
+      if (block->extent == CGL_EXTENT_LIVE && block->dropped &&
+          block->number > pool->pinned)
+        block = cgl_pool_free_block(pool, block, block->wide, &last);
+  return last;
+}
+
+
+void cgl_checkpoint_destroy(cgl_checkpoint *checkpoint) {
+  cgl_pool *pool = checkpoint->pool;
+  cgl_latch_take(&pool->lock);
+  for (cgl_checkpoint **link = &pool->checkpoints; *link; link = &(*link)->next)
+    if (*link == checkpoint) {
+      *link = checkpoint->next;
+      break;
+    }
+  bool last = unpin(pool);
+  cgl_latch_drop(&pool->lock);
+  if (last)
+    cgl_pool_unkeep(pool);
+  cgl_pool_release(pool);
+  free(checkpoint);
+}
+
+
+/* The buffer may not be used any more; its block goes now, unless a capture
+   kept the buffer, whose graph may be replayed until it dies. */
+static cgl_block *take_back(cgl_pool *pool, cgl_block *block, bool *last) {
+  cgl_buffer *buffer = block->owner;
+  if (!buffer)
+    return block;
+  buffer->taken_at = cgl_site_here;
+  atomic_store(&buffer->taken, true);
+  if (atomic_load(&buffer->object.retained_by))
+    return block;
+  cgl_object_unguest(&buffer->object);
+  buffer->block = NULL;
+  if (block->number <= pool->pinned) {
+    block->dropped = block->wide = true;
+    block->owner = NULL;
+    return block;
+  }
+  return cgl_pool_free_block(pool, block, true, last);
+}
+
+
+cgl_status cgl_pool_restore(cgl_pool *pool, cgl_checkpoint *checkpoint) {
+  static const char operation[] = "pool:restore";
+  if (checkpoint->pool != pool) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "the checkpoint is of another pool");
+    return cgl_fail_hint("restore a pool from a checkpoint of its own");
+  }
+  cgl_status status = refuse_capture(pool, operation);
+  if (status)
+    return status;
+  bool last = false;
+  cgl_sharing_undo(pool, checkpoint->made, checkpoint->number);
+  cgl_latch_take(&pool->lock);
+  for (cgl_segment *segment = pool->segments; segment; segment = segment->next)
+    for (cgl_block *block = segment->first; block; block = block->next)
+      if (block->extent == CGL_EXTENT_LIVE && !block->dropped &&
+          block->number > checkpoint->number)
+        block = take_back(pool, block, &last);
+  cgl_latch_drop(&pool->lock);
+  if (last)
+    cgl_pool_unkeep(pool);
+  return CGL_OK;
+}

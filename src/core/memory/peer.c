@@ -1,0 +1,101 @@
+/* Copies between two devices of one driver.  The copy runs on a stream of one
+   of them, and the other device is told to count it as its own work: its link
+   stream waits for the copy, so that waiting for that device covers the copy,
+   as the pools rely on. */
+#include "core/record/record.h"
+#include "core/memory/memory.h"
+#include "core/sharing/sharing.h"
+
+
+/* The stream of `context` that only ever waits; made at first use. */
+static CUresult link_stream(cgl_context *context, CUstream *stream) {
+  CUresult result = CUDA_SUCCESS;
+  pthread_mutex_lock(&context->lock);
+  if (!context->link)
+    result = context->driver->cuStreamCreateWithPriority(
+        &context->link, CU_STREAM_NON_BLOCKING, 0);
+  *stream = context->link;
+  pthread_mutex_unlock(&context->lock);
+  return result;
+}
+
+
+/* `other` waits, on its link, for what `stream` was given so far. */
+static CUresult tell(cgl_context *other, cgl_stream *stream,
+                     const char **entry) {
+  cgl_context *own = stream->object.context;
+  const cgl_driver *driver = own->driver;
+  CUevent event;
+  CUstream link;
+  *entry = "cuEventCreate";
+  CUresult result = driver->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+  if (result)
+    return result;
+  *entry = "cuEventRecord";
+  result = driver->cuEventRecord(event, stream->handle);
+  if (!result && !(result = cgl_context_enter(other, "buffer:copy"))) {
+    *entry = "cuStreamCreateWithPriority";
+    result = link_stream(other, &link);
+    *entry = result ? *entry : "cuStreamWaitEvent";
+    result = result ? result : driver->cuStreamWaitEvent(link, event, 0);
+    CUresult back = cgl_context_enter(own, "buffer:copy");
+    result = result ? result : back;
+  }
+  driver->cuEventDestroy(event);
+  return result;
+}
+
+
+/* The device that copies must reach the other's memory; what no pool of ours
+   holds is its owner's to open. */
+static CUresult open_to(cgl_buffer *buffer, CUdevice device) {
+  cgl_buffer *root = buffer->base ? buffer->base : buffer;
+  return root->block ? cgl_block_open_to(root->block, device) : CUDA_SUCCESS;
+}
+
+
+cgl_status cgl_copy_across(cgl_buffer *to, cgl_buffer *from, cgl_stream *stream,
+                           const char *operation) {
+  cgl_context *own = stream->object.context;
+  cgl_context *a = to->object.context, *b = from->object.context;
+  if (a->driver != b->driver || (own != a && own != b)) {
+    cgl_fail(CGL_ERROR_WRONG_DEVICE, operation,
+             "cannot copy from device %s to %s on a stream of %s",
+             b->info.device, a->info.device, own->info.device);
+    return cgl_fail_hint(a->driver == b->driver
+                             ? "use a stream of one of the two devices"
+                             : "download from the one and upload to the other");
+  }
+  cgl_status status = cgl_capture_refuse(
+      stream, operation,
+      "a copy between two devices cannot be part of a capture",
+      "copy before the capture or between replays");
+  if (!status)
+    status = cgl_context_enter(own, operation);
+  if (!status)
+    status = cgl_share_check_read(from, operation);
+  if (!status)
+    status = cgl_buffer_check(to, operation);
+  if (!status)
+    status = cgl_buffer_check(from, operation);
+  size_t bytes = cgl_buffer_bytes(to);
+  if (status || !bytes)
+    return status;
+  const char *entry = "cuMemSetAccess";
+  CUresult result = open_to(own == a ? from : to, own->device);
+  if (!result) {
+    entry = "cuMemcpyAsync";
+    result = own->driver->cuMemcpyAsync(to->address, from->address, bytes,
+                                        stream->handle);
+  }
+  if (!result) {
+    cgl_buffer_touch(to, stream);
+    cgl_share_wrote(to);
+    cgl_buffer_touch(from, stream);
+    result = tell(own == a ? b : a, stream, &entry);
+    /* Nobody else knows of the copy: it must be over before the call is. */
+    if (result)
+      own->driver->cuStreamSynchronize(stream->handle);
+  }
+  return cgl_fail_driver(own, result, operation, entry);
+}

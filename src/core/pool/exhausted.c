@@ -1,0 +1,211 @@
+/* When memory lacks: what all pools of a device can spare, and who has it. */
+#include "core/pool/pool.h"
+#include "core/stream/stream.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  POOLS = 6,    /* that a failure lists, the largest first */
+  HOLDERS = 10, /* lines that hold most */
+  GROUPS = 512, /* lines that are told apart */
+  ROOM = 3072   /* of the text */
+};
+
+
+/* ---- the list of pools ---- */
+
+void cgl_pools_add(cgl_pool *pool) {
+  cgl_context *context = pool->object.context;
+  pthread_mutex_lock(&context->lock);
+  pool->next_pool = context->pools;
+  context->pools = pool;
+  pthread_mutex_unlock(&context->lock);
+}
+
+
+void cgl_pools_remove(cgl_pool *pool) {
+  cgl_context *context = pool->object.context;
+  pthread_mutex_lock(&context->lock);
+  for (cgl_pool **link = &context->pools; *link; link = &(*link)->next_pool)
+    if (*link == pool) {
+      *link = pool->next_pool;
+      break;
+    }
+  pthread_mutex_unlock(&context->lock);
+}
+
+
+void cgl_pools_trim(cgl_context *context) {
+  cgl_objects_reclaim(context);
+  cgl_limbo_settle(context);
+  pthread_mutex_lock(&context->lock);
+  for (cgl_pool *pool = context->pools; pool; pool = pool->next_pool) {
+    cgl_latch_take(&pool->lock);
+    cgl_index_settle(pool);
+    cgl_pages_trim(pool);
+    cgl_latch_drop(&pool->lock);
+  }
+  pthread_mutex_unlock(&context->lock);
+}
+
+
+CUresult cgl_pools_lend(cgl_stream *stream, size_t bytes, cgl_block **out) {
+  cgl_context *context = stream->object.context;
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  pthread_mutex_lock(&context->lock);
+  for (cgl_pool *pool = context->pools; pool && result; pool = pool->next_pool)
+    if (pool->desc.use_on_oom)
+      result = cgl_pool_spare_block(pool, stream, bytes, out);
+  pthread_mutex_unlock(&context->lock);
+  return result;
+}
+
+
+/* ---- who has the memory ---- */
+
+/* Live bytes by the line that allocated them. */
+typedef struct holder {
+  cgl_site site;
+  size_t bytes, count;
+} holder;
+
+typedef struct census {
+  size_t npools, nholders;
+  struct {
+    const cgl_pool *pool; /* only to tell which it is */
+    size_t reserved, allocated;
+  } pools[POOLS];
+  holder holders[GROUPS];
+  size_t idle; /* bytes that pools have taken and nobody holds */
+} census;
+
+
+static void count_pool(census *all, const cgl_pool *pool) {
+  size_t at = all->npools < POOLS ? all->npools : POOLS;
+  all->npools++;
+  all->idle += pool->stats.reserved - pool->stats.allocated;
+  for (; at && all->pools[at - 1].reserved < pool->stats.reserved; at--)
+    if (at < POOLS)
+      all->pools[at] = all->pools[at - 1];
+  if (at == POOLS)
+    return;
+  all->pools[at].pool = pool;
+  all->pools[at].reserved = pool->stats.reserved;
+  all->pools[at].allocated = pool->stats.allocated;
+}
+
+
+/* Lines beyond those that can be told apart count as one. */
+static void count_block(census *all, const cgl_block *block) {
+  size_t i = 0;
+  while (i < all->nholders && (all->holders[i].site.file != block->site.file ||
+                               all->holders[i].site.line != block->site.line))
+    i++;
+  if (i == GROUPS)
+    i = GROUPS - 1;
+  if (i == all->nholders) {
+    all->holders[i] = (holder){block->site, 0, 0};
+    all->nholders++;
+  }
+  all->holders[i].bytes += block->bytes;
+  all->holders[i].count++;
+}
+
+
+static int larger_first(const void *a, const void *b) {
+  size_t x = ((const holder *)a)->bytes, y = ((const holder *)b)->bytes;
+  return x < y ? 1 : x > y ? -1 : 0;
+}
+
+
+static void take_census(cgl_context *context, census *all) {
+  pthread_mutex_lock(&context->lock);
+  for (cgl_pool *pool = context->pools; pool; pool = pool->next_pool) {
+    cgl_latch_take(&pool->lock);
+    count_pool(all, pool);
+    for (const cgl_segment *s = pool->segments; s; s = s->next)
+      for (const cgl_block *block = s->first; block; block = block->next)
+        if (block->extent == CGL_EXTENT_LIVE)
+          count_block(all, block);
+    cgl_latch_drop(&pool->lock);
+  }
+  pthread_mutex_unlock(&context->lock);
+  qsort(all->holders, all->nholders, sizeof *all->holders, larger_first);
+}
+
+
+__attribute__((format(printf, 3, 4))) static void add(char *text, size_t *at,
+                                                      const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  int n = vsnprintf(text + *at, ROOM - *at, format, args);
+  va_end(args);
+  *at += n > 0 ? (size_t)n : 0;
+  *at = *at < ROOM ? *at : ROOM - 1;
+}
+
+
+static void write_census(const cgl_pool *pool, const census *all, char *text) {
+  const cgl_context *context = pool->object.context;
+  size_t at = 0, shown = all->npools < POOLS ? all->npools : POOLS;
+  text[0] = 0;
+  for (size_t i = 0; i < shown; i++)
+    add(text, &at, "\n  pool %p%s%s: %zu bytes, %zu of them in use",
+        (const void *)all->pools[i].pool,
+        all->pools[i].pool == context->pool ? " (the device's)" : "",
+        all->pools[i].pool == pool ? " (asked)" : "", all->pools[i].reserved,
+        all->pools[i].allocated);
+  if (all->npools > POOLS)
+    add(text, &at, "\n  and %zu smaller pools", all->npools - POOLS);
+  shown = all->nholders < HOLDERS ? all->nholders : HOLDERS;
+  for (size_t i = 0; i < shown; i++)
+    add(text, &at, "\n  %zu bytes in %zu buffer%s made at %.120s",
+        all->holders[i].bytes, all->holders[i].count,
+        all->holders[i].count == 1 ? "" : "s",
+        cgl_site_text(all->holders[i].site));
+}
+
+
+cgl_status cgl_pools_fail(cgl_pool *pool, size_t bytes, const char *operation,
+                          const char *entry) {
+  cgl_context *context = pool->object.context;
+  cgl_status code = CUDA_ERROR_OUT_OF_MEMORY;
+  size_t max = pool->desc.max_bytes;
+  bool limited = max && (bytes > max || !strcmp(entry, "max_bytes"));
+  cgl_pool_stats stats;
+  cgl_pool_get_stats(pool, &stats);
+  bool absurd = bytes > context->info.memory;
+  census *all = absurd ? NULL : calloc(1, sizeof *all);
+  char text[ROOM] = "";
+  if (all) {
+    take_census(context, all);
+    write_census(pool, all, text);
+  }
+  bool stuck = all && all->idle >= bytes && cgl_captures_underway();
+  free(all);
+  if (limited)
+    cgl_fail(code, operation,
+             "the pool may take %zu bytes and has %zu: %zu more were asked "
+             "for%s",
+             max, stats.reserved, bytes, text);
+  else
+    cgl_fail(code, operation,
+             "out of device memory: %zu bytes were asked for, the device has "
+             "%zu in all (%s)%s",
+             bytes, context->info.memory, entry, text);
+  if (limited)
+    cgl_fail_hint("release buffers of the pool, or raise its max_bytes");
+  else if (absurd)
+    cgl_fail_hint("check how the size was computed");
+  else if (stuck)
+    cgl_fail_hint("a capture cannot wait for memory that was released: collect "
+                  "garbage and trim pools before it begins (options collect "
+                  "and trim of cg.capture)");
+  else
+    cgl_fail_hint("release buffers you no longer need, trim pools, or use "
+                  "smaller sizes");
+  return code;
+}

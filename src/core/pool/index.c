@@ -1,0 +1,422 @@
+/* Which extents of a pool are free, for whom, and how large they are: two-level
+   bins with bit maps, and neighbours joined at once. */
+#include "core/pool/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  SLAB_RECORDS = 64,
+  LOOKS = 64, /* extents of one bin that are looked at for the best fit */
+  NEAR = 4    /* part of a size that may be left over of one as good */
+};
+
+typedef struct cgl_slab {
+  struct cgl_slab *next;
+  cgl_block records[SLAB_RECORDS];
+} cgl_slab;
+
+
+/* ---- records ---- */
+
+bool cgl_index_reserve(cgl_pool *pool, size_t count) {
+  while (pool->nrecords < count) {
+    cgl_slab *slab = malloc(sizeof *slab);
+    if (!slab)
+      return false;
+    slab->next = pool->slabs;
+    pool->slabs = slab;
+    for (int i = 0; i < SLAB_RECORDS; i++) {
+      slab->records[i].room = NULL;
+      cgl_index_discard(pool, &slab->records[i]);
+    }
+  }
+  return true;
+}
+
+
+cgl_block *cgl_index_record(cgl_pool *pool) {
+  cgl_block *block = pool->records;
+  pool->records = block->next;
+  pool->nrecords--;
+  memset(block, 0, sizeof *block);
+  return block;
+}
+
+
+void cgl_index_discard(cgl_pool *pool, cgl_block *block) {
+  free(block->room);
+  block->room = NULL;
+  block->next = pool->records;
+  pool->records = block;
+  pool->nrecords++;
+}
+
+
+static void lane_free(cgl_lane *lane) {
+  cgl_clock_unwatch(lane->clock);
+  free(lane);
+}
+
+
+void cgl_index_end(cgl_pool *pool) {
+  while (pool->slabs) {
+    cgl_slab *slab = pool->slabs;
+    pool->slabs = slab->next;
+    for (int i = 0; i < SLAB_RECORDS; i++)
+      free(slab->records[i].room);
+    free(slab);
+  }
+  while (pool->lanes) {
+    cgl_lane *lane = pool->lanes;
+    pool->lanes = lane->next;
+    lane_free(lane);
+  }
+}
+
+
+/* ---- lanes and bins ---- */
+
+cgl_lane *cgl_index_lane(cgl_pool *pool, uint64_t stream, bool scratch,
+                         cgl_lane *otherwise) {
+  cgl_lane **link = &pool->lanes, *lane;
+  for (; (lane = *link); link = &lane->next)
+    if (lane->stream == stream && lane->scratch == scratch)
+      break;
+  if (lane && lane == pool->lanes)
+    return lane;
+  if (lane)
+    *link = lane->next;
+  else if (!otherwise || !(lane = calloc(1, sizeof *lane)))
+    return otherwise;
+  lane->stream = stream;
+  lane->scratch = scratch;
+  lane->next = pool->lanes;
+  pool->lanes = lane;
+  return lane;
+}
+
+
+static void bin_of(size_t bytes, unsigned *first, unsigned *second) {
+  size_t units = bytes / CGL_POOL_UNIT;
+  unsigned power = 63 - (unsigned)__builtin_clzll(units);
+  *first = power;
+  *second =
+      (unsigned)(power >= 3 ? units >> (power - 3) : units << (3 - power)) %
+      CGL_LANE_SECOND;
+}
+
+
+static void bin_add(cgl_lane *lane, cgl_block *block) {
+  unsigned first, second;
+  bin_of(block->bytes, &first, &second);
+  cgl_block **head = &lane->bins[first][second];
+  block->lane = lane;
+  block->extent = CGL_EXTENT_FREE;
+  block->bin_prev = NULL;
+  block->bin_next = *head;
+  if (*head)
+    (*head)->bin_prev = block;
+  *head = block;
+  if (!lane->bytes || block->free_after < lane->oldest)
+    lane->oldest = block->free_after;
+  if (!lane->bytes || block->tick < lane->oldest_tick)
+    lane->oldest_tick = block->tick;
+  lane->bytes += block->bytes;
+  lane->first |= (uint64_t)1 << first;
+  lane->second[first] |= (uint8_t)(1u << second);
+}
+
+
+static inline void bin_remove(cgl_block *block, unsigned first,
+                              unsigned second) {
+  cgl_lane *lane = block->lane;
+  if (block->bin_next)
+    block->bin_next->bin_prev = block->bin_prev;
+  if (block->bin_prev)
+    block->bin_prev->bin_next = block->bin_next;
+  else if (!(lane->bins[first][second] = block->bin_next) &&
+           !(lane->second[first] &= (uint8_t) ~(1u << second)))
+    lane->first &= ~((uint64_t)1 << first);
+  lane->bytes -= block->bytes;
+  block->lane = NULL;
+  block->extent = CGL_EXTENT_LIVE;
+}
+
+
+void cgl_index_remove(cgl_pool *pool, cgl_block *block) {
+  (void)pool;
+  unsigned first, second;
+  bin_of(block->bytes, &first, &second);
+  bin_remove(block, first, second);
+}
+
+
+cgl_block *cgl_index_take_last(cgl_pool *pool, uint64_t stream, bool scratch,
+                               size_t bytes) {
+  const cgl_lane *lane = pool->lanes;
+  /* A size that no memory has would have no bin either. */
+  if (!lane || lane->stream != stream || lane->scratch != scratch ||
+      lane->bytes < bytes)
+    return NULL;
+  unsigned first, second;
+  bin_of(bytes, &first, &second);
+  if (first >= CGL_LANE_FIRST) /* more than any block has */
+    return NULL;
+  cgl_block *block = lane->bins[first][second];
+  if (!block || block->bytes != bytes)
+    return NULL;
+  bin_remove(block, first, second);
+  return block;
+}
+
+
+cgl_block *cgl_index_join(cgl_pool *pool, cgl_block *left, cgl_block *right) {
+  left->bytes += right->bytes;
+  if (right->free_after > left->free_after)
+    left->free_after = right->free_after;
+  if (right->tick > left->tick)
+    left->tick = right->tick;
+  left->next = right->next;
+  if (right->next)
+    right->next->prev = left;
+  cgl_index_discard(pool, right);
+  return left;
+}
+
+
+cgl_block *cgl_index_insert(cgl_pool *pool, cgl_block *block, cgl_lane *lane) {
+  bool joins = !pool->desc.no_split;
+  cgl_block *prev = joins ? block->prev : NULL;
+  cgl_block *next = joins ? block->next : NULL;
+  if (next && next->extent == CGL_EXTENT_FREE && next->lane == lane) {
+    cgl_index_remove(pool, next);
+    cgl_index_join(pool, block, next);
+  }
+  if (prev && prev->extent == CGL_EXTENT_FREE && prev->lane == lane) {
+    cgl_index_remove(pool, prev);
+    cgl_index_join(pool, prev, block);
+    block = prev;
+  }
+  bin_add(lane, block);
+  return block;
+}
+
+
+cgl_block *cgl_index_cut(cgl_pool *pool, cgl_block *block, size_t bytes) {
+  cgl_block *rest = cgl_index_record(pool);
+  rest->segment = block->segment;
+  rest->offset = block->offset + bytes;
+  rest->bytes = block->bytes - bytes;
+  rest->free_after = block->free_after;
+  rest->tick = block->tick;
+  rest->prev = block;
+  rest->next = block->next;
+  if (rest->next)
+    rest->next->prev = rest;
+  block->next = rest;
+  block->bytes = bytes;
+  return rest;
+}
+
+
+/* ---- holes ---- */
+
+void cgl_index_fill_hole(cgl_pool *pool, cgl_block *block) {
+  if (block->bin_next)
+    block->bin_next->bin_prev = block->bin_prev;
+  if (block->bin_prev)
+    block->bin_prev->bin_next = block->bin_next;
+  else
+    pool->holes = block->bin_next;
+  block->extent = CGL_EXTENT_LIVE;
+}
+
+
+cgl_block *cgl_index_make_hole(cgl_pool *pool, cgl_block *block) {
+  cgl_block *prev = block->prev, *next = block->next;
+  if (next && next->extent == CGL_EXTENT_HOLE) {
+    cgl_index_fill_hole(pool, next);
+    cgl_index_join(pool, block, next);
+  }
+  if (prev && prev->extent == CGL_EXTENT_HOLE) {
+    cgl_index_join(pool, prev, block);
+    return prev;
+  }
+  block->extent = CGL_EXTENT_HOLE;
+  block->lane = NULL;
+  block->bin_prev = NULL;
+  block->bin_next = pool->holes;
+  if (pool->holes)
+    pool->holes->bin_prev = block;
+  pool->holes = block;
+  return block;
+}
+
+
+/* ---- looking for a size ---- */
+
+/* The next bin that is not empty after this one; NULL when there is none. */
+static cgl_block *bin_after(const cgl_lane *lane, unsigned first,
+                            unsigned second) {
+  unsigned here = lane->second[first] & (~1u << second);
+  if (!here) {
+    uint64_t above = lane->first & (~(uint64_t)1 << first);
+    if (!above)
+      return NULL;
+    first = (unsigned)__builtin_ctzll(above);
+    here = lane->second[first];
+  }
+  return lane->bins[first][__builtin_ctz(here)];
+}
+
+
+static bool is_near(const cgl_block *block, size_t bytes) {
+  return block->bytes <= bytes + bytes / NEAR;
+}
+
+
+cgl_block *cgl_index_better(cgl_block *a, cgl_block *b, size_t bytes) {
+  if (!a || !b)
+    return a ? a : b;
+  if (a->bytes == bytes || b->bytes == bytes || !is_near(a, bytes) ||
+      !is_near(b, bytes))
+    return b->bytes < a->bytes ? b : a;
+  CUdeviceptr here = a->segment->base + a->offset;
+  return b->segment->base + b->offset < here ? b : a;
+}
+
+
+/* The best of `best` and what one bin has. */
+static cgl_block *best_of(cgl_block *block, cgl_block *best, size_t bytes) {
+  for (int looks = 0; block && looks < LOOKS; block = block->bin_next, looks++)
+    if (block->bytes >= bytes) {
+      best = cgl_index_better(best, block, bytes);
+      if (best->bytes == bytes)
+        break;
+    }
+  return best;
+}
+
+
+cgl_block *cgl_index_find(const cgl_lane *lane, size_t bytes) {
+  unsigned first, second;
+  bin_of(bytes, &first, &second);
+  cgl_block *best = best_of(lane->bins[first][second], NULL, bytes), *bin;
+  /* In the bins after it all are large enough. */
+  while ((bin = bin_after(lane, first, second)) &&
+         (!best || (best->bytes != bytes && is_near(bin, bytes)))) {
+    best = best_of(bin, best, bytes);
+    bin_of(bin->bytes, &first, &second);
+  }
+  return best;
+}
+
+
+cgl_block *cgl_index_find_before(const cgl_lane *lane, size_t bytes,
+                                 uint64_t tick) {
+  cgl_block *block = cgl_index_first(lane, bytes);
+  for (int looks = 0; block && looks < LOOKS; looks++) {
+    if (block->tick < tick && block->bytes >= bytes)
+      return block;
+    block = cgl_index_next(block);
+  }
+  return NULL;
+}
+
+
+cgl_block *cgl_index_first(const cgl_lane *lane, size_t bytes) {
+  unsigned first, second;
+  bin_of(bytes, &first, &second);
+  cgl_block *head = lane->bins[first][second];
+  return head ? head : bin_after(lane, first, second);
+}
+
+
+cgl_block *cgl_index_next(const cgl_block *block) {
+  if (block->bin_next)
+    return block->bin_next;
+  unsigned first, second;
+  bin_of(block->bytes, &first, &second);
+  return bin_after(block->lane, first, second);
+}
+
+
+/* ---- moving and settling ---- */
+
+void cgl_index_move(cgl_pool *pool, cgl_lane *from, cgl_lane *to) {
+  cgl_block *block;
+  while ((block = cgl_index_first(from, CGL_POOL_UNIT))) {
+    cgl_index_remove(pool, block);
+    cgl_index_insert(pool, block, to);
+  }
+}
+
+
+static bool is_over(const cgl_context *context, const cgl_lane *lane,
+                    uint64_t free_after, uint64_t tick) {
+  return cgl_context_waited(context, free_after) ||
+         (lane->clock && cgl_clock_done(lane->clock) > tick);
+}
+
+
+bool cgl_index_is_over(const cgl_block *block) {
+  const cgl_pool *pool = block->segment->pool;
+  return block->lane == &pool->anybody ||
+         is_over(pool->object.context, block->lane, block->free_after,
+                 block->tick);
+}
+
+
+static void settle_lane(cgl_pool *pool, cgl_lane *lane) {
+  const cgl_context *context = pool->object.context;
+  if (!lane->bytes || !is_over(context, lane, lane->oldest, lane->oldest_tick))
+    return;
+  uint64_t oldest = UINT64_MAX, oldest_tick = UINT64_MAX;
+  cgl_block *next;
+  for (cgl_block *block = cgl_index_first(lane, CGL_POOL_UNIT); block;
+       block = next) {
+    next = cgl_index_next(block);
+    if (!is_over(context, lane, block->free_after, block->tick)) {
+      oldest = block->free_after < oldest ? block->free_after : oldest;
+      oldest_tick = block->tick < oldest_tick ? block->tick : oldest_tick;
+      continue;
+    }
+    cgl_index_remove(pool, block);
+    block->tick = 0;
+    cgl_index_insert(pool, block, &pool->anybody);
+  }
+  lane->oldest = oldest;
+  lane->oldest_tick = oldest_tick;
+}
+
+
+/* Lanes of streams that have nothing free and nothing live do not stay for
+   ever. */
+static void drop_empty(cgl_pool *pool) {
+  for (cgl_lane **link = &pool->lanes, *lane; (lane = *link);) {
+    if (lane->bytes || lane->live) {
+      link = &lane->next;
+      continue;
+    }
+    *link = lane->next;
+    lane_free(lane);
+  }
+}
+
+
+void cgl_index_settle(cgl_pool *pool) {
+  /* Without graphs the scratch is as any other memory that replays used. */
+  bool replayed =
+      atomic_load(&pool->captures) ||
+      !cgl_context_waited(pool->object.context, atomic_load(&pool->used));
+  settle_lane(pool, &pool->pending);
+  for (cgl_lane *lane = pool->lanes; lane; lane = lane->next)
+    if (!lane->scratch || !replayed)
+      settle_lane(pool, lane);
+  if (!replayed) {
+    settle_lane(pool, &pool->scratch);
+    settle_lane(pool, &pool->shared_scratch);
+  }
+  drop_empty(pool);
+}

@@ -1,0 +1,160 @@
+/* Pools as objects: made, told what to do, dropped. */
+#include "core/record/record.h"
+#include "core/pool/pool.h"
+#include "core/sharing/sharing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+
+static cgl_status pool_init(cgl_context *context, const cgl_pool_desc *desc,
+                            cgl_pool **out) {
+  static const char operation[] = "pool";
+  cgl_status status = cgl_context_enter(context, operation);
+  if (status)
+    return status;
+  cgl_pool *pool = calloc(1, sizeof *pool);
+  if (!pool)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a pool");
+  pool->object.context = context;
+  pool->sharing = cgl_sharing_new();
+  if (!pool->sharing) {
+    free(pool);
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a pool");
+  }
+  CUmemAllocationProp prop = cgl_pages_properties(pool);
+  CUresult result = context->driver->cuMemGetAllocationGranularity(
+      &pool->granularity, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+  if (result) {
+    cgl_sharing_free(pool->sharing);
+    free(pool);
+    return cgl_fail_driver(context, result, operation,
+                           "cuMemGetAllocationGranularity");
+  }
+  const char *guard = getenv("CGRAPHLUA_HOST_GUARD");
+  pool->guard = guard && !strcmp(guard, "1");
+  pool->patience = CGL_POOL_PATIENCE;
+  if (desc)
+    pool->desc = *desc;
+  pool->sharing->strict = pool->desc.strict;
+  if (pool->desc.allocator) {
+    pool->allocator = *pool->desc.allocator;
+    pool->desc.allocator = &pool->allocator;
+    pool->guard = false;
+  }
+  pool->pending.stream = pool->shared_scratch.stream = CGL_NOBODY;
+  pool->scratch.scratch = pool->shared_scratch.scratch = true;
+  *out = pool;
+  return CGL_OK;
+}
+
+
+cgl_status cgl_pool_create_own(cgl_context *context, const cgl_pool_desc *desc,
+                               cgl_pool **out) {
+  cgl_status status = pool_init(context, desc, out);
+  if (status)
+    return status;
+  atomic_init(&(*out)->object.references, 1);
+  (*out)->object.kind = CGL_OBJECT_pool;
+  (*out)->own = true;
+  return CGL_OK;
+}
+
+
+cgl_status cgl_pool_create(cgl_context *context, const cgl_pool_desc *desc,
+                           cgl_pool **out) {
+  const cgl_allocator *allocator = desc ? desc->allocator : NULL;
+  if (allocator && (!allocator->allocate || !allocator->release))
+    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "pool",
+                    "an allocator has both allocate and release");
+  cgl_status status = pool_init(context, desc, out);
+  if (status)
+    return status;
+  cgl_object_init(&(*out)->object, CGL_OBJECT_pool, context);
+  cgl_pools_add(*out);
+  return CGL_OK;
+}
+
+
+bool cgl_pool_is_in_use(const cgl_pool *pool) {
+  const cgl_context *context = pool->object.context;
+  if (!cgl_context_waited(context, atomic_load(&pool->used)))
+    return true;
+  for (const cgl_segment *segment = pool->segments; segment;
+       segment = segment->next)
+    for (const cgl_block *block = segment->first; block; block = block->next)
+      if (block->extent == CGL_EXTENT_FREE && !cgl_index_is_over(block))
+        return true;
+  return false;
+}
+
+
+void cgl_pool_end(cgl_pool *pool) {
+  cgl_pages_end(pool);
+  cgl_index_end(pool);
+  cgl_sharing_free(pool->sharing);
+  if (pool->desc.allocator && pool->allocator.end)
+    pool->allocator.end(pool->allocator.user);
+  free(pool);
+}
+
+
+void cgl_pool_destroy(cgl_pool *pool) {
+  cgl_context *context = pool->object.context;
+  cgl_pools_remove(pool);
+  cgl_context_enter(context, "pool");
+  if (pool->segments && cgl_pool_is_in_use(pool)) {
+    if (cgl_limbo_take(pool))
+      return;
+    cgl_context_wait(context);
+    cgl_limbo_settle(context);
+  }
+  cgl_pool_end(pool);
+}
+
+
+void cgl_pool_get_stats(const cgl_pool *pool, cgl_pool_stats *stats) {
+  cgl_latch *lock = (cgl_latch *)&pool->lock;
+  cgl_latch_take(lock);
+  *stats = pool->stats;
+  cgl_sharing_count(pool->sharing, stats);
+  cgl_latch_drop(lock);
+}
+
+
+void cgl_pool_set_limit(cgl_pool *pool, size_t bytes,
+                        cgl_pool_limit_function function, void *user) {
+  cgl_latch_take(&pool->lock);
+  pool->limit.bytes = bytes;
+  pool->limit.function = function;
+  pool->limit.user = user;
+  cgl_latch_drop(&pool->lock);
+}
+
+
+cgl_status cgl_pool_trim(cgl_pool *pool, size_t *bytes) {
+  static const char operation[] = "pool:trim";
+  cgl_status status = cgl_context_enter(pool->object.context, operation);
+  if (status)
+    return status;
+  if (!cgl_captures_hold(true)) {
+    cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
+             "cannot trim while a capture is underway: trimming waits for "
+             "the device");
+    cgl_fail_hint("trim before the capture begins or after it has ended");
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  cgl_latch_take(&pool->lock);
+  CUresult result = cgl_context_wait(pool->object.context);
+  if (!result) {
+    cgl_index_settle(pool);
+    size_t freed = cgl_pages_trim(pool);
+    if (bytes)
+      *bytes = freed;
+  }
+  CGL_POOL_CHECK(pool);
+  cgl_latch_drop(&pool->lock);
+  cgl_captures_unhold();
+  return cgl_fail_driver(pool->object.context, result, operation,
+                         "cuCtxSynchronize");
+}

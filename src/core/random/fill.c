@@ -1,0 +1,386 @@
+/* Filling buffers with random numbers, and the kernels that do it. */
+#include "core/random/random.h"
+#include "core/module/module.h"
+#include "core/sharing/sharing.h"
+#include "core/random/fills_text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+
+/* ---- kernels, loaded at first use ---- */
+
+enum { PART_STATE, PART_UNIFORM, PART_NORMAL, PART_RANDOM, PART_COUNT };
+
+static const char *const part_options[PART_COUNT] = {"-DSTATE", "-DUNIFORM",
+                                                     "-DNORMAL", "-DRANDOM"};
+
+static const struct {
+  const char *name;
+  int part;
+} fills[] = {
+#define X(word, part) {#word, PART_##part},
+    CGL_FILLS(X)
+#undef X
+};
+
+struct cgl_fills {
+  CUmodule modules[PART_COUNT]; /* under load_lock */
+  _Atomic(CUfunction) kernels[CGL_FILL_COUNT];
+};
+
+static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
+
+
+/* Under the lock: all kernels of a part. */
+static cgl_status load(cgl_context *context, struct cgl_fills *all, int part,
+                       const char *operation) {
+  const cgl_driver *driver = context->driver;
+  const char *options[] = {"--fmad=false", part_options[part]};
+  const cgl_module_desc desc = {.source = cgl_text_fills,
+                                .file = "cgraphlua",
+                                .line = 1,
+                                .options = options,
+                                .noptions = 2};
+  cgl_image *image = NULL;
+  cgl_status status = cgl_module_compile(context, &desc, &image);
+  if (status)
+    return status;
+  const char *entry = "cuModuleLoadData";
+  CUmodule module = NULL;
+  CUresult result = driver->cuModuleLoadData(&module, image->bytes);
+  CUfunction kernels[CGL_FILL_COUNT] = {NULL};
+  for (int i = 0; i < CGL_FILL_COUNT && !result; i++)
+    if (fills[i].part == part) {
+      entry = "cuModuleGetFunction";
+      const cgl_signature *signature = cgl_image_find(image, fills[i].name);
+      result = signature ? driver->cuModuleGetFunction(&kernels[i], module,
+                                                       signature->lowered)
+                         : CUDA_ERROR_NOT_FOUND;
+    }
+  cgl_image_free(image);
+  if (result) {
+    status = cgl_fail_driver(context, result, operation, entry);
+    if (module)
+      driver->cuModuleUnload(module);
+    return status;
+  }
+  all->modules[part] = module;
+  for (int i = 0; i < CGL_FILL_COUNT; i++)
+    if (kernels[i])
+      atomic_store(&all->kernels[i], kernels[i]);
+  return CGL_OK;
+}
+
+
+cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,
+                           const char *operation, CUfunction *kernel) {
+  struct cgl_fills *all = atomic_load(&context->fills);
+  *kernel = all ? atomic_load(&all->kernels[fill]) : NULL;
+  if (*kernel)
+    return CGL_OK;
+  cgl_status status = CGL_OK;
+  pthread_mutex_lock(&load_lock);
+  all = atomic_load(&context->fills);
+  if (!all && !(all = calloc(1, sizeof *all)))
+    status = cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                      "no memory for the kernels of generators");
+  if (all)
+    atomic_store(&context->fills, all);
+  if (!status && !all->modules[fills[fill].part])
+    status = load(context, all, fills[fill].part, operation);
+  pthread_mutex_unlock(&load_lock);
+  if (!status)
+    *kernel = atomic_load(&all->kernels[fill]);
+  return status;
+}
+
+
+void cgl_fills_free(cgl_context *context) {
+  struct cgl_fills *all = atomic_load(&context->fills);
+  for (int i = 0; all && i < PART_COUNT; i++)
+    if (all->modules[i]) {
+      /* A kernel of it may still run. */
+      cgl_context_wait(context);
+      context->driver->cuModuleUnload(all->modules[i]);
+    }
+  free(all);
+}
+
+
+/* ---- one fill ---- */
+
+/* Three values of the kernel's own type follow the first parameters. */
+typedef struct values {
+  cgl_fill kernel;
+  int each;        /* values of one position */
+  void *params[3]; /* of float, double or uint64_t */
+} values;
+
+enum { BLOCK = 256, ROW_BITS = 30 };
+
+
+static cgl_status fill(cgl_buffer *buffer, cgl_generator *generator,
+                       cgl_stream *stream, const values *v,
+                       const char *operation) {
+  cgl_context *context = buffer->object.context;
+  cgl_status status =
+      cgl_check_device(&buffer->object, &stream->object, operation);
+  if (!status)
+    status = cgl_check_device(&buffer->object, &generator->object, operation);
+  if (!status)
+    status = cgl_buffer_check(buffer, operation);
+  if (!status)
+    status = cgl_context_enter(context, operation);
+  if (status || !buffer->count)
+    return status;
+  CUfunction kernel;
+  cgl_philox philox;
+  status = cgl_fill_kernel(context, v->kernel, operation, &kernel);
+  if (!status)
+    status = cgl_capture_reserve(stream, operation, 1, 0, 1);
+  if (!status)
+    status = cgl_draw_begin(generator, stream, 0, operation, &philox);
+  if (status)
+    return status;
+  uint64_t count = buffer->count;
+  uint64_t whole = count / (uint64_t)v->each;
+  uint64_t positions = whole ? whole : 1;
+  uint64_t rows = ((positions - 1) >> ROW_BITS) + 1;
+  uint64_t row = rows > 1 ? UINT64_C(1) << ROW_BITS : positions;
+  const cgl_launch launch = {
+      {(uint32_t)((row + BLOCK - 1) / BLOCK), (uint32_t)rows, 1},
+      {BLOCK, 1, 1},
+      0};
+  void *params[] = {&buffer->address,  &count,       &philox.state,
+                    &philox.operation, v->params[0], v->params[1],
+                    v->params[2]};
+  CUresult result = context->driver->cuLaunchKernel(
+      kernel, launch.grid[0], launch.grid[1], 1, BLOCK, 1, 1, 0, stream->handle,
+      params, NULL);
+  if (result)
+    return cgl_capture_failed(stream->capture, result, operation,
+                              "cuLaunchKernel", context);
+  cgl_range range = {.address = buffer->address,
+                     .bytes = cgl_buffer_bytes(buffer),
+                     .write = true};
+  cgl_buffer_touch(buffer, stream);
+  if (stream->capture)
+    range.planned = cgl_capture_keep(stream->capture, &buffer->object);
+  else {
+    cgl_share_wrote(buffer);
+    cgl_trail_add(operation);
+  }
+  cgl_note note = {.kind = CGL_OP_KERNEL,
+                   .name = fills[v->kernel].name,
+                   .launch = &launch,
+                   .ranges = &range,
+                   .nranges = 1,
+                   .fills = true};
+  cgl_capture_note(stream, &note);
+  return cgl_draw_end(generator, stream, operation);
+}
+
+
+/* ---- real numbers ---- */
+
+/* Of a type with so many bits of fraction and so small a last place: the
+   nearest to x, or the largest that is not above it. */
+static double on_grid(double x, int bits, int least, bool below) {
+  int exponent;
+  frexp(x, &exponent);
+  int unit = exponent - bits < least ? least : exponent - bits;
+  double places = ldexp(x, -unit);
+  return ldexp(below ? floor(places) : nearbyint(places), unit);
+}
+
+
+static double of_type(cgl_type type, double x, bool below) {
+  switch (type) {
+  case CGL_TYPE_half:
+    return on_grid(x, 11, -24, below);
+  case CGL_TYPE_bfloat16:
+    return on_grid(x, 8, -133, below);
+  case CGL_TYPE_float:
+    return on_grid(x, 24, -149, below);
+  default:
+    return x;
+  }
+}
+
+
+/* The largest value of the type below x, which is one of it. */
+static double before(cgl_type type, double x) {
+  double less = nextafter(x, -INFINITY);
+  return type == CGL_TYPE_double ? less : of_type(type, less, true);
+}
+
+
+static double largest(cgl_type type) {
+  switch (type) {
+  case CGL_TYPE_half:
+    return 65504;
+  case CGL_TYPE_bfloat16:
+    return 0x1.fep127;
+  case CGL_TYPE_float:
+    return 0x1.fffffep127;
+  default:
+    return 0x1.fffffffffffffp1023;
+  }
+}
+
+
+static bool is_real(cgl_type type) {
+  return type == CGL_TYPE_float || type == CGL_TYPE_double ||
+         type == CGL_TYPE_half || type == CGL_TYPE_bfloat16;
+}
+
+
+/* uniform_float and the three that follow it, or normal_float's. */
+static cgl_fill real_kernel(cgl_type type, cgl_fill first) {
+  switch (type) {
+  case CGL_TYPE_double:
+    return first + CGL_FILL_uniform_double - CGL_FILL_uniform_float;
+  case CGL_TYPE_half:
+    return first + CGL_FILL_uniform_half - CGL_FILL_uniform_float;
+  case CGL_TYPE_bfloat16:
+    return first + CGL_FILL_uniform_bfloat16 - CGL_FILL_uniform_float;
+  default:
+    return first;
+  }
+}
+
+
+static cgl_status fill_real(cgl_buffer *buffer, cgl_generator *generator,
+                            cgl_stream *stream, cgl_fill first,
+                            const double x[3], const char *operation) {
+  double doubles[3] = {x[0], x[1], x[2]};
+  float floats[3] = {(float)x[0], (float)x[1], (float)x[2]};
+  bool wide = buffer->type == CGL_TYPE_double;
+  values v = {.kernel = real_kernel(buffer->type, first), .each = wide ? 2 : 4};
+  for (int i = 0; i < 3; i++)
+    v.params[i] = wide ? (void *)&doubles[i] : (void *)&floats[i];
+  return fill(buffer, generator, stream, &v, operation);
+}
+
+
+static cgl_status check_real(const cgl_buffer *buffer, const char *operation) {
+  if (is_real(buffer->type))
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+           "a buffer of %s cannot hold such numbers",
+           cgl_type_name(buffer->type));
+  return cgl_fail_hint("use a buffer of float, double, half or bfloat16, or "
+                       "buffer:random for whole numbers");
+}
+
+
+cgl_status cgl_buffer_uniform(cgl_buffer *buffer, cgl_generator *generator,
+                              cgl_stream *stream, double low, double high) {
+  static const char operation[] = "buffer:uniform";
+  cgl_status status = check_real(buffer, operation);
+  if (status)
+    return status;
+  double most = largest(buffer->type);
+  double first = of_type(buffer->type, low, false);
+  double end = of_type(buffer->type, high, false);
+  if (!(low <= high) || !(first >= -most) || !(end <= most) ||
+      !(end - first <=
+        (buffer->type == CGL_TYPE_double ? most : largest(CGL_TYPE_float)))) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "%.17g to %.17g is no range of %s", low, high,
+             cgl_type_name(buffer->type));
+    return cgl_fail_hint("give two finite numbers, the lower one first, whose "
+                         "difference is finite too");
+  }
+  const double x[] = {first, end - first,
+                      end > first ? before(buffer->type, end) : first};
+  return fill_real(buffer, generator, stream, CGL_FILL_uniform_float, x,
+                   operation);
+}
+
+
+cgl_status cgl_buffer_normal(cgl_buffer *buffer, cgl_generator *generator,
+                             cgl_stream *stream, double mean,
+                             double deviation) {
+  static const char operation[] = "buffer:normal";
+  cgl_status status = check_real(buffer, operation);
+  if (status)
+    return status;
+  double most = largest(buffer->type);
+  if (!(fabs(mean) <= most) || !(deviation >= 0) || !(deviation <= most)) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "a mean of %.17g and a standard deviation of %.17g make no "
+             "distribution of %s",
+             mean, deviation, cgl_type_name(buffer->type));
+    return cgl_fail_hint("both are finite, and the deviation is not negative");
+  }
+  const double x[] = {mean, deviation, 0};
+  return fill_real(buffer, generator, stream, CGL_FILL_normal_float, x,
+                   operation);
+}
+
+
+/* ---- whole numbers ---- */
+
+static cgl_status check_range(const cgl_buffer *buffer, __int128 low,
+                              __int128 count, const char *operation) {
+  int bits =
+      buffer->type == CGL_TYPE_bool ? 1 : 8 * (int)cgl_type_bytes(buffer->type);
+  bool is_signed =
+      buffer->type == CGL_TYPE_int8 || buffer->type == CGL_TYPE_int16 ||
+      buffer->type == CGL_TYPE_int32 || buffer->type == CGL_TYPE_int64;
+  if (is_real(buffer->type)) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "a buffer of %s does not hold whole numbers only",
+             cgl_type_name(buffer->type));
+    return cgl_fail_hint("use a buffer of an integer type, or buffer:uniform");
+  }
+  __int128 least = is_signed ? -((__int128)1 << (bits - 1)) : 0;
+  __int128 end = (__int128)1 << (is_signed ? bits - 1 : bits);
+  if (low >= least && low + count <= end)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+           "%.17g to below %.17g does not fit a buffer of %s (%.17g to below "
+           "%.17g)",
+           (double)low, (double)(low + count), cgl_type_name(buffer->type),
+           (double)least, (double)end);
+  return cgl_fail_hint("the lower bound belongs to the range, the upper one "
+                       "does not");
+}
+
+
+cgl_status cgl_buffer_random(cgl_buffer *buffer, cgl_generator *generator,
+                             cgl_stream *stream, int64_t low, uint64_t count) {
+  static const char operation[] = "buffer:random";
+  cgl_status status = check_range(
+      buffer, low, count ? (__int128)count : (__int128)1 << 64, operation);
+  if (status)
+    return status;
+  bool wide = !count || count > UINT64_C(1) << 32;
+  uint64_t first = (uint64_t)low, rejected = 0;
+  /* What is left when 2^32 or 2^64 words are dealt out evenly. */
+  if (wide && count)
+    rejected = -count % count;
+  else if (count)
+    rejected = (UINT64_C(1) << 32) % count;
+  values v = {.kernel = CGL_FILL_random_wide,
+              .each = wide ? 2 : 4,
+              .params = {&first, &count, &rejected}};
+  if (!wide)
+    switch (cgl_type_bytes(buffer->type)) {
+    case 1:
+      v.kernel = CGL_FILL_random_8;
+      break;
+    case 2:
+      v.kernel = CGL_FILL_random_16;
+      break;
+    case 4:
+      v.kernel = CGL_FILL_random_32;
+      break;
+    default:
+      v.kernel = CGL_FILL_random_64;
+    }
+  return fill(buffer, generator, stream, &v, operation);
+}

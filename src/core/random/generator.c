@@ -1,0 +1,319 @@
+/* Generators: seeds, offsets, shared states. */
+#include "core/random/random.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+
+cgl_random_state *cgl_random_state_retain(cgl_random_state *state) {
+  atomic_fetch_add_explicit(&state->references, 1, memory_order_relaxed);
+  return state;
+}
+
+
+void cgl_random_state_release(cgl_random_state *state) {
+  if (!state || atomic_fetch_sub_explicit(&state->references, 1,
+                                          memory_order_acq_rel) != 1)
+    return;
+  cgl_buffer_release(state->memory);
+  cgl_clock_release(state->clock);
+  free(state);
+}
+
+
+/* Its memory comes in the order of the default stream, which never captures,
+   so that a generator can be made in the midst of a capture. */
+static cgl_status state_new(cgl_context *context, uint64_t seed,
+                            uint64_t offset, const char *operation,
+                            cgl_random_state **out) {
+  cgl_stream *stream = NULL;
+  cgl_random_state *state = calloc(1, sizeof *state);
+  if (!state)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                    "no memory for a generator");
+  atomic_init(&state->references, 1);
+  state->seed = seed;
+  state->offset = offset;
+  state->stale = true;
+  cgl_status status = cgl_stream_default(context, &stream);
+  if (!status)
+    status = cgl_buffer_create(stream, context->pool, CGL_TYPE_uint64, 2,
+                               &state->memory);
+  if (!status) {
+    state->clock = cgl_clock_retain(stream->clock);
+    state->tick = cgl_clock_now(stream->clock);
+    atomic_store(&state->memory->wide, true);
+  }
+  cgl_stream_release(stream);
+  if (status)
+    cgl_random_state_release(state);
+  else
+    *out = state;
+  return status;
+}
+
+
+/* Takes the state, also when it fails. */
+static cgl_status generator_new(cgl_context *context, cgl_random_state *state,
+                                const char *operation, cgl_generator **out) {
+  cgl_generator *generator = calloc(1, sizeof *generator);
+  if (!generator) {
+    cgl_random_state_release(state);
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                    "no memory for a generator");
+  }
+  generator->state = state;
+  cgl_object_init(&generator->object, CGL_OBJECT_generator, context);
+  *out = generator;
+  return CGL_OK;
+}
+
+
+cgl_status cgl_generator_create(cgl_context *context, uint64_t seed,
+                                cgl_generator **out) {
+  static const char operation[] = "generator";
+  cgl_random_state *state;
+  cgl_status status = cgl_context_enter(context, operation);
+  if (!status)
+    status = state_new(context, seed, 0, operation, &state);
+  return status ? status : generator_new(context, state, operation, out);
+}
+
+
+void cgl_generator_destroy(cgl_generator *generator) {
+  cgl_random_state_release(generator->state);
+  free(generator);
+}
+
+
+/* ---- before the device uses a state ---- */
+
+/* set(state, seed, offset) or advance(state, count), as a single thread. */
+static cgl_status launch(cgl_random_state *state, cgl_stream *stream,
+                         cgl_fill fill, uint64_t a, uint64_t b,
+                         const char *operation) {
+  CUfunction kernel;
+  void *params[] = {&state->memory->address, &a, &b};
+  cgl_status status =
+      cgl_fill_kernel(stream->object.context, fill, operation, &kernel);
+  if (status)
+    return status;
+  CUresult result = cgl_driver_of(stream)->cuLaunchKernel(
+      kernel, 1, 1, 1, 1, 1, 1, 0, stream->handle, params, NULL);
+  return cgl_fail_driver(stream->object.context, result, operation,
+                         "cuLaunchKernel");
+}
+
+
+/* An engine's stream may capture without our knowing; numbers drawn there
+   would be the same in every replay. */
+static cgl_status check_engine(cgl_stream *stream, const char *operation) {
+  CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult result =
+      cgl_driver_of(stream)->cuStreamIsCapturing(stream->handle, &capturing);
+  if (result)
+    return cgl_fail_driver(stream->object.context, result, operation,
+                           "cuStreamIsCapturing");
+  if (capturing == CU_STREAM_CAPTURE_STATUS_NONE)
+    return CGL_OK;
+  cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
+           "the stream is captured by another library: its replays would draw "
+           "the same numbers again and again");
+  return cgl_fail_hint("capture with graph:capture_begin, which moves the "
+                       "generator's offset in every replay");
+}
+
+
+cgl_status cgl_random_state_ready(cgl_random_state *state, cgl_stream *stream,
+                                  bool flush, const char *operation) {
+  cgl_status status = CGL_OK;
+  if (!stream->owned && !cgl_stream_is_default(stream))
+    status = check_engine(stream, operation);
+  if (!status && stream->clock != state->clock &&
+      !cgl_clock_covers(stream->clock, state->clock, state->tick))
+    status = cgl_clock_order(stream, state->clock, operation);
+  if (status)
+    return status;
+  if (stream->clock != state->clock) {
+    cgl_clock *before = state->clock;
+    state->clock = cgl_clock_retain(stream->clock);
+    cgl_clock_release(before);
+  }
+  if (state->stale) {
+    status = launch(state, stream, CGL_FILL_set, state->seed, state->offset,
+                    operation);
+    state->stale = status;
+  } else if (flush && state->pending) {
+    status =
+        launch(state, stream, CGL_FILL_advance, state->pending, 0, operation);
+    state->pending = status ? state->pending : 0;
+  }
+  cgl_random_state_used(state);
+  return status;
+}
+
+
+/* ---- seeds and offsets ---- */
+
+static cgl_status check_free(const cgl_generator *generator,
+                             const cgl_stream *stream, const char *operation) {
+  if (!generator->state->captures && !stream->capture)
+    return CGL_OK;
+  cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
+           generator->state->captures
+               ? "a capture that draws from this generator is underway"
+               : "the current stream captures: this would happen once, while "
+                 "capturing, and not in the replays");
+  return cgl_fail_hint("do it before the capture or after it; between replays "
+                       "it takes effect at the next one");
+}
+
+
+uint64_t cgl_generator_initial_seed(const cgl_generator *generator) {
+  return generator->state->seed;
+}
+
+
+static cgl_status reseed(cgl_generator *generator, cgl_stream *stream,
+                         uint64_t seed, const char *operation) {
+  cgl_random_state *state = generator->state;
+  cgl_status status = check_free(generator, stream, operation);
+  if (status)
+    return status;
+  state->seed = seed;
+  state->offset = state->pending = 0;
+  state->stale = true;
+  return CGL_OK;
+}
+
+
+cgl_status cgl_generator_manual_seed(cgl_generator *generator,
+                                     cgl_stream *stream, uint64_t seed) {
+  const cgl_random_state *state = generator->state;
+  if (seed == state->seed && (state->captures || stream->capture))
+    return CGL_OK;
+  return reseed(generator, stream, seed, "generator:manual_seed");
+}
+
+
+cgl_status cgl_generator_seed(cgl_generator *generator, cgl_stream *stream,
+                              uint64_t *seed) {
+  static const char operation[] = "generator:seed";
+  uint64_t fresh = 0;
+  if (getrandom(&fresh, sizeof fresh, 0) != (ssize_t)sizeof fresh)
+    return cgl_fail(CGL_ERROR_SYSTEM, operation,
+                    "the system gives no random numbers: %s", strerror(errno));
+  fresh &= (UINT64_C(1) << 53) - 1;
+  cgl_status status = reseed(generator, stream, fresh, operation);
+  if (!status)
+    *seed = fresh;
+  return status;
+}
+
+
+/* Reads the device's offset, in the order of `stream`. */
+static cgl_status read_offset(cgl_random_state *state, cgl_stream *stream,
+                              const char *operation, uint64_t *offset) {
+  cgl_context *context = stream->object.context;
+  uint64_t words[2];
+  cgl_status status = cgl_check_may_wait(stream, operation);
+  if (!status)
+    status = cgl_random_state_ready(state, stream, false, operation);
+  if (status)
+    return status;
+  const char *entry = "cuMemcpyDtoHAsync";
+  CUresult result = context->driver->cuMemcpyDtoHAsync(
+      words, state->memory->address, sizeof words, stream->handle);
+  if (!result) {
+    entry = "cuStreamSynchronize";
+    result = context->driver->cuStreamSynchronize(stream->handle);
+  }
+  if (result)
+    return cgl_fail_driver(context, result, operation, entry);
+  *offset = words[1] + state->pending;
+  return CGL_OK;
+}
+
+
+static cgl_status get_offset(cgl_generator *generator, cgl_stream *stream,
+                             const char *operation, uint64_t *offset) {
+  cgl_status status =
+      cgl_check_device(&generator->object, &stream->object, operation);
+  if (!status)
+    status = check_free(generator, stream, operation);
+  if (!status)
+    status = cgl_context_enter(generator->object.context, operation);
+  if (!status && !generator->state->stale)
+    return read_offset(generator->state, stream, operation, offset);
+  *offset = generator->state->offset;
+  return status;
+}
+
+
+cgl_status cgl_generator_get_offset(cgl_generator *generator,
+                                    cgl_stream *stream, uint64_t *offset) {
+  return get_offset(generator, stream, "generator:get_offset", offset);
+}
+
+
+cgl_status cgl_generator_set_offset(cgl_generator *generator,
+                                    cgl_stream *stream, uint64_t offset) {
+  cgl_random_state *state = generator->state;
+  cgl_status status = check_free(generator, stream, "generator:set_offset");
+  if (status)
+    return status;
+  state->offset = offset;
+  state->pending = 0;
+  state->stale = true;
+  return CGL_OK;
+}
+
+
+/* ---- states ---- */
+
+cgl_status cgl_generator_clone_state(cgl_generator *generator,
+                                     cgl_stream *stream, cgl_generator **out) {
+  static const char operation[] = "generator:clone_state";
+  cgl_context *context = generator->object.context;
+  uint64_t offset = 0;
+  cgl_random_state *state;
+  cgl_status status = get_offset(generator, stream, operation, &offset);
+  if (!status)
+    status =
+        state_new(context, generator->state->seed, offset, operation, &state);
+  return status ? status : generator_new(context, state, operation, out);
+}
+
+
+cgl_status cgl_generator_graphsafe_get_state(cgl_generator *generator,
+                                             cgl_generator **out) {
+  return generator_new(generator->object.context,
+                       cgl_random_state_retain(generator->state),
+                       "generator:graphsafe_get_state", out);
+}
+
+
+cgl_status cgl_generator_graphsafe_set_state(cgl_generator *generator,
+                                             cgl_generator *other) {
+  cgl_status status = cgl_check_device(&generator->object, &other->object,
+                                       "generator:graphsafe_set_state");
+  if (status)
+    return status;
+  cgl_random_state *before = generator->state;
+  generator->state = cgl_random_state_retain(other->state);
+  cgl_random_state_release(before);
+  return CGL_OK;
+}
+
+
+cgl_status cgl_graph_register_generator_state(cgl_graph *graph,
+                                              cgl_generator *generator) {
+  static const char operation[] = "graph:register_generator_state";
+  cgl_draw *draw;
+  cgl_status status =
+      cgl_check_device(&graph->object, &generator->object, operation);
+  return status ? status
+                : cgl_draw_register(graph, generator->state, operation, &draw);
+}

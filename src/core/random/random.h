@@ -1,0 +1,133 @@
+/* Generators of random numbers and what draws from them.
+   Idea: every operation that draws takes one number of its generator's state
+   and uses (seed, number) as Philox's key and half of its counter (compile/
+   device_random.h).  Seed and offset lie on the device; an operation adds a
+   number relative to the offset: eagerly the count of draws since the offset
+   was last moved, in a capture the capture's own.  A graph moves the offset
+   itself, by a node at its end, so the host has nothing to do for a replay.
+   Glossary.  state: what generators share and graphs keep.  pending: numbers
+   taken that the device's offset lacks.  stale: seed and offset are still to
+   be written there.  draw: what one capture takes of one state.  barrier: the
+   node that moves the offset in mid-capture, or contains such a node.
+   Invariants: a state is used in stream order, `clock` being the last stream
+   that used it; no two operations get the same number, and every operation of
+   a capture comes before the next barrier and after the last; a generator
+   serves one thread at a time. */
+#ifndef CGL_CORE_GENERATOR_H
+#define CGL_CORE_GENERATOR_H
+
+#include "core/record/record.h"
+#include "core/memory/memory.h"
+
+typedef struct cgl_random_state {
+  atomic_int references;
+  cgl_buffer *memory;       /* owned: seed and offset, 64 bits each */
+  uint64_t seed;            /* also the device's unless stale */
+  uint64_t offset, pending; /* offset: the one to be written, when stale */
+  bool stale;
+  int captures;     /* underway that draw from it */
+  cgl_clock *clock; /* retained: of the last stream that used the memory, */
+  uint64_t tick;    /* and when; UINT64_MAX: not known */
+} cgl_random_state;
+
+struct cgl_generator {
+  cgl_object object;
+  cgl_random_state *state; /* retained, never NULL */
+};
+
+/* What a kernel gets for a cgl_philox parameter. */
+typedef struct cgl_philox {
+  uint64_t state, operation, position, seed;
+} cgl_philox;
+
+typedef struct cgl_draw {
+  cgl_random_state *state; /* retained */
+  bool capturing;          /* counted among the state's captures */
+  bool used;               /* else only registered */
+  bool lost;               /* the node of an operation is not known */
+  uint64_t count;          /* numbers taken since the barrier */
+  CUgraphNode barrier;     /* or NULL */
+  CUgraphNode *nodes;      /* that took them */
+  size_t nnodes, nodes_size;
+  struct cgl_draw *next; /* of the recording */
+} cgl_draw;
+
+/* ---- generator.c ---- */
+
+cgl_random_state *cgl_random_state_retain(cgl_random_state *state);
+void cgl_random_state_release(cgl_random_state *state); /* NULL is fine */
+/* Before work of `stream`, which does not capture, uses the state's memory:
+   orders it after what did so before and writes what is stale; with `flush`
+   also what is pending.  Nothing to do is the usual case. */
+cgl_status cgl_random_state_ready(cgl_random_state *state, cgl_stream *stream,
+                                  bool flush, const char *operation);
+/* After work of that stream that used it was issued. */
+static inline void cgl_random_state_used(cgl_random_state *state) {
+  state->tick = cgl_clock_now(state->clock);
+}
+
+/* ---- draw.c ---- */
+
+/* Before an operation of `stream` that draws: the `before`-th parameter of
+   its launch that takes a generator.  Eager: makes the state ready; in a
+   capture: makes room and lets the operation follow the barrier. */
+cgl_status cgl_draw_begin(cgl_generator *generator, cgl_stream *stream,
+                          size_t before, const char *operation,
+                          cgl_philox *philox);
+/* After the driver took the operation, and it was noted: takes the number. */
+cgl_status cgl_draw_end(cgl_generator *generator, cgl_stream *stream,
+                        const char *operation);
+/* The graph draws from the state, or will. */
+cgl_status cgl_draw_register(cgl_graph *graph, cgl_random_state *state,
+                             const char *operation, cgl_draw **draw);
+/* When the driver has ended the capture: adds the nodes that move the
+   offsets, to the template. */
+cgl_status cgl_draws_close(cgl_graph *graph, const char *operation);
+/* The capture is over, whatever came of it. */
+void cgl_draws_leave(cgl_graph *graph);
+/* Before `stream` replays a graph with draws. */
+cgl_status cgl_draws_ready(cgl_graph *graph, cgl_stream *stream,
+                           const char *operation);
+/* Around a replay into the capture of `stream`: moves the offsets past what
+   the capture drew so far, and lets later draws follow the child. */
+cgl_status cgl_draws_enter_child(cgl_graph *child, cgl_stream *stream,
+                                 const char *operation);
+void cgl_draws_leave_child(cgl_graph *child, cgl_stream *stream,
+                           CUgraphNode node);
+void cgl_draws_free(cgl_draw *draws);
+
+/* ---- fill.c ---- */
+
+/* X(word, what is compiled with it) */
+#define CGL_FILLS(X)           \
+  X(set, STATE)                \
+  X(advance, STATE)            \
+  X(uniform_float, UNIFORM)    \
+  X(uniform_double, UNIFORM)   \
+  X(uniform_half, UNIFORM)     \
+  X(uniform_bfloat16, UNIFORM) \
+  X(normal_float, NORMAL)      \
+  X(normal_double, NORMAL)     \
+  X(normal_half, NORMAL)       \
+  X(normal_bfloat16, NORMAL)   \
+  X(random_8, RANDOM)          \
+  X(random_16, RANDOM)         \
+  X(random_32, RANDOM)         \
+  X(random_64, RANDOM)         \
+  X(random_wide, RANDOM)
+
+typedef enum cgl_fill {
+#define X(word, part) CGL_FILL_##word,
+  CGL_FILLS(X)
+#undef X
+      CGL_FILL_COUNT
+} cgl_fill;
+
+/* The kernel, compiled and loaded at first use in the context; cheap later.
+   Legal in captures.  cuModuleLoadData */
+cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,
+                           const char *operation, CUfunction *kernel);
+/* Unloads what was loaded; the context is current and idle. */
+void cgl_fills_free(cgl_context *context);
+
+#endif

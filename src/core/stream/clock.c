@@ -1,0 +1,281 @@
+/* Clocks of streams. */
+#include "core/stream/clock.h"
+#include "core/stream/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+
+cgl_clock *cgl_clock_new(const cgl_driver *driver, CUstream handle,
+                         uint64_t serial, bool borrowed) {
+  cgl_clock *clock = calloc(1, sizeof *clock);
+  if (!clock)
+    return NULL;
+  atomic_init(&clock->references, 1);
+  atomic_init(&clock->tick, 1);
+  clock->serial = serial;
+  clock->driver = driver;
+  clock->handle = handle;
+  clock->borrowed = borrowed;
+  pthread_mutex_init(&clock->lock, NULL);
+  return clock;
+}
+
+
+cgl_clock *cgl_clock_retain(cgl_clock *clock) {
+  atomic_fetch_add_explicit(&clock->references, 1, memory_order_relaxed);
+  return clock;
+}
+
+
+void cgl_clock_release(cgl_clock *clock) {
+  if (!clock || atomic_fetch_sub_explicit(&clock->references, 1,
+                                          memory_order_acq_rel) != 1)
+    return;
+  /* Legal during captures, unlike most destruction. */
+  if (clock->event)
+    clock->driver->cuEventDestroy(clock->event);
+  pthread_mutex_destroy(&clock->lock);
+  free(clock);
+}
+
+
+cgl_clock *cgl_clock_watch(cgl_clock *clock) {
+  cgl_clock_retain(clock);
+  atomic_fetch_add(&clock->watchers, 1);
+  return clock;
+}
+
+
+/* In this order: whoever counts the others may find one too many, never one
+   too few. */
+void cgl_clock_unwatch(cgl_clock *clock) {
+  if (clock)
+    atomic_fetch_sub(&clock->watchers, 1);
+  cgl_clock_release(clock);
+}
+
+
+/* ---- what comes before what ---- */
+
+/* Up to which tick of clock `serial` an array of seen ticks reaches. */
+static uint64_t reaches(const cgl_tick *seen, uint64_t serial) {
+  for (int i = 0; i < CGL_CLOCK_SEEN; i++)
+    if (seen[i].clock == serial)
+      return seen[i].tick;
+  return 0;
+}
+
+
+uint64_t cgl_clock_reach(cgl_clock *clock, const cgl_clock *before) {
+  if (clock == before)
+    return UINT64_MAX;
+  uint64_t seen = 0, done = cgl_clock_done(before);
+  if (clock) {
+    pthread_mutex_lock(&clock->lock);
+    seen = reaches(clock->seen, before->serial);
+    pthread_mutex_unlock(&clock->lock);
+  }
+  return seen > done ? seen : done;
+}
+
+
+bool cgl_clock_covers(cgl_clock *clock, cgl_clock *before, uint64_t tick) {
+  return clock == before || cgl_clock_done(before) > tick ||
+         cgl_clock_reach(clock, before) > tick;
+}
+
+
+bool cgl_clock_is_over(cgl_clock *before, uint64_t tick) {
+  if (!cgl_captures_hold(false))
+    return false;
+  pthread_mutex_lock(&before->lock);
+  uint64_t now = cgl_clock_begin_wait(before);
+  if (!before->held && !before->borrowed &&
+      before->driver->cuStreamQuery(before->handle) == CUDA_SUCCESS)
+    cgl_clock_waited(before, now);
+  pthread_mutex_unlock(&before->lock);
+  cgl_captures_unhold();
+  return atomic_load(&before->done) > tick;
+}
+
+
+/* Under the lock: the oldest entry makes room for a clock not seen so far. */
+static void see(cgl_clock *clock, uint64_t serial, uint64_t tick) {
+  if (!serial || serial == clock->serial)
+    return;
+  for (int i = 0; i < CGL_CLOCK_SEEN; i++)
+    if (clock->seen[i].clock == serial) {
+      if (clock->seen[i].tick < tick)
+        clock->seen[i].tick = tick;
+      return;
+    }
+  clock->seen[clock->next_seen++ % CGL_CLOCK_SEEN] = (cgl_tick){serial, tick};
+}
+
+
+void cgl_mark_clear(cgl_mark *mark) {
+  cgl_clock_release(mark->clock);
+  memset(mark, 0, sizeof *mark);
+}
+
+
+/* Under the lock. */
+static cgl_mark mark_now(cgl_clock *clock) {
+  cgl_mark mark = {clock, cgl_clock_begin_wait(clock), {{0, 0}}};
+  memcpy(mark.seen, clock->seen, sizeof mark.seen);
+  return mark;
+}
+
+
+cgl_mark cgl_clock_mark(cgl_clock *clock) {
+  pthread_mutex_lock(&clock->lock);
+  cgl_mark mark = mark_now(clock);
+  pthread_mutex_unlock(&clock->lock);
+  return mark;
+}
+
+
+void cgl_mark_set(cgl_mark *mark, const cgl_mark *now) {
+  if (mark->clock != now->clock) {
+    cgl_clock_release(mark->clock);
+    cgl_clock_retain(now->clock);
+  }
+  *mark = *now;
+}
+
+
+void cgl_clock_merge(cgl_clock *clock, const cgl_mark *mark) {
+  if (!mark->clock || mark->clock == clock)
+    return;
+  pthread_mutex_lock(&clock->lock);
+  for (int i = 0; i < CGL_CLOCK_SEEN; i++)
+    see(clock, mark->seen[i].clock, mark->seen[i].tick);
+  /* Last, so that nothing else of the mark pushes it out. */
+  see(clock, mark->clock->serial, mark->tick);
+  pthread_mutex_unlock(&clock->lock);
+}
+
+
+uint64_t cgl_clock_begin_wait(cgl_clock *clock) {
+  return atomic_fetch_add(&clock->tick, 1) + 1;
+}
+
+
+void cgl_clock_waited(cgl_clock *clock, uint64_t tick) {
+  uint64_t done = atomic_load(&clock->done);
+  while (done < tick &&
+         !atomic_compare_exchange_weak(&clock->done, &done, tick))
+    ;
+}
+
+
+/* ---- ordering ---- */
+
+/* Under the lock: records the clock's own event, made at first use. */
+static CUresult record(cgl_clock *clock, const char **entry) {
+  CUresult result = CUDA_SUCCESS;
+  *entry = "cuEventCreate";
+  if (!clock->event)
+    result =
+        clock->driver->cuEventCreate(&clock->event, CU_EVENT_DISABLE_TIMING);
+  if (result)
+    return result;
+  *entry = "cuEventRecord";
+  return clock->driver->cuEventRecord(clock->event, clock->handle);
+}
+
+
+/* An engine's stream may capture without our knowing: an event recorded there
+   would drag the waiting stream into that capture. */
+static CUresult check_borrowed(const cgl_clock *clock, const char **entry) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (!clock->borrowed)
+    return CUDA_SUCCESS;
+  *entry = "cuStreamIsCapturing";
+  CUresult result = clock->driver->cuStreamIsCapturing(clock->handle, &status);
+  if (!result && status != CU_STREAM_CAPTURE_STATUS_NONE)
+    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  return result;
+}
+
+
+/* Under the lock of `before`: the driver's part of an order. */
+static CUresult order(cgl_stream *stream, cgl_clock *before,
+                      const char **entry) {
+  CUresult result = CUDA_SUCCESS;
+  if (!before->held)
+    result = check_borrowed(before, entry);
+  if (!result && !before->held)
+    result = record(before, entry);
+  if (result || !before->event)
+    return result;
+  *entry = "cuStreamWaitEvent";
+  return before->driver->cuStreamWaitEvent(stream->handle, before->event, 0);
+}
+
+
+cgl_status cgl_clock_order(cgl_stream *stream, cgl_clock *before,
+                           const char *operation) {
+  if (stream->clock == before)
+    return CGL_OK;
+  cgl_status status = cgl_context_enter(stream->object.context, operation);
+  if (status)
+    return status;
+  const char *entry = "";
+  pthread_mutex_lock(&before->lock);
+  cgl_mark mark = mark_now(before);
+  bool lost = before->lost;
+  CUresult result = lost ? CUDA_SUCCESS : order(stream, before, &entry);
+  pthread_mutex_unlock(&before->lock);
+  if (lost) {
+    status = cgl_context_synchronize(stream->object.context);
+    if (status)
+      return status;
+    cgl_clock_waited(before, mark.tick);
+  }
+  if (result)
+    return cgl_fail_driver(stream->object.context, result, operation, entry);
+  cgl_clock_merge(stream->clock, &mark);
+  return CGL_OK;
+}
+
+
+bool cgl_clock_is_lost(cgl_clock *clock) {
+  pthread_mutex_lock(&clock->lock);
+  bool lost = clock->lost;
+  pthread_mutex_unlock(&clock->lock);
+  return lost;
+}
+
+
+cgl_status cgl_clock_hold(cgl_clock *clock, cgl_context *context,
+                          const char *operation) {
+  const char *entry;
+  pthread_mutex_lock(&clock->lock);
+  CUresult result = record(clock, &entry);
+  clock->held = !result;
+  pthread_mutex_unlock(&clock->lock);
+  return cgl_fail_driver(context, result, operation, entry);
+}
+
+
+void cgl_clock_unhold(cgl_clock *clock) {
+  pthread_mutex_lock(&clock->lock);
+  clock->held = false;
+  pthread_mutex_unlock(&clock->lock);
+}
+
+
+void cgl_clock_retire(cgl_clock *clock, cgl_context *context, bool final) {
+  const char *entry;
+  pthread_mutex_lock(&clock->lock);
+  /* Alone: nobody remembers the stream who could ask. */
+  if (final && !clock->borrowed && !clock->held &&
+      atomic_load(&clock->references) - atomic_load(&clock->watchers) > 1)
+    clock->lost = cgl_context_enter(context, "stream") || record(clock, &entry);
+  if (clock->borrowed && !clock->held)
+    clock->lost = true;
+  clock->held = true;
+  pthread_mutex_unlock(&clock->lock);
+}
