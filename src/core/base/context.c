@@ -1,9 +1,5 @@
 /* Devices and opened contexts. */
-#include "core/record/record.h"
-#include "core/stream/clock.h"
 #include "core/base/base.h"
-#include "core/random/random.h"
-#include "core/memory/memory.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -44,8 +40,8 @@ int cgl_device_count(void) {
 
 
 /* *entry: the call that answered last. */
-static CUresult describe(const cgl_driver *driver, int ordinal,
-                         cgl_device_info *info, const char **entry) {
+static CUresult device_describe(const cgl_driver *driver, int ordinal,
+                                cgl_device_info *info, const char **entry) {
   CUdevice device;
   *entry = "cuDeviceGet";
   CUresult result = driver->cuDeviceGet(&device, ordinal);
@@ -98,7 +94,7 @@ cgl_status cgl_device_get(int index, cgl_device_info *info) {
   if (driver)
     result = driver->cuInit(0);
   if (!result)
-    result = describe(driver, index == count ? 0 : index, info, &entry);
+    result = device_describe(driver, index == count ? 0 : index, info, &entry);
   return cgl_fail_driver(NULL, result, "devices", entry);
 }
 
@@ -119,8 +115,8 @@ static bool parse_device(const char *text, bool *host, int *ordinal) {
 
 
 /* Resolves a wish to a driver and an ordinal. */
-static cgl_status choose(const char *wish, const cgl_driver **driver,
-                         int *ordinal) {
+static cgl_status device_choose(const char *wish, const cgl_driver **driver,
+                                int *ordinal) {
   const char *why = NULL;
   bool told = wish && *wish, host = false;
   if (!told) {
@@ -158,7 +154,8 @@ static cgl_status choose(const char *wish, const cgl_driver **driver,
 }
 
 
-static CUresult start(cgl_context *context, int ordinal, const char **entry) {
+static CUresult context_start(cgl_context *context, int ordinal,
+                              const char **entry) {
   const cgl_driver *driver = context->driver;
   const struct {
     CUdevice_attribute attribute;
@@ -180,7 +177,7 @@ static CUresult start(cgl_context *context, int ordinal, const char **entry) {
     result = driver->cuDeviceGet(&context->device, ordinal);
   }
   if (!result)
-    result = describe(driver, ordinal, &context->info, entry);
+    result = device_describe(driver, ordinal, &context->info, entry);
   for (size_t i = 0; !result && i < sizeof limits / sizeof *limits; i++)
     result = driver->cuDeviceGetAttribute(limits[i].value, limits[i].attribute,
                                           context->device);
@@ -193,35 +190,57 @@ static CUresult start(cgl_context *context, int ordinal, const char **entry) {
 }
 
 
-static cgl_status open_new(const cgl_driver *driver, int ordinal, int slot,
-                           cgl_context **out) {
+static void context_destroy(cgl_object *object) {
+  cgl_context *context = (cgl_context *)object;
+  pthread_mutex_lock(&registry_lock);
+  for (int i = 0; i < MAX_CONTEXTS; i++)
+    if (registry[i] == context)
+      registry[i] = NULL;
+  pthread_mutex_unlock(&registry_lock);
+  cgl_context_enter(context, "device");
+  for (int slot = CGL_PART_COUNT; slot-- > 0;) {
+    cgl_part *part = cgl_context_part(context, slot);
+    if (part)
+      part->end(context, part);
+  }
+  context->driver->cuDevicePrimaryCtxRelease(context->device);
+  pthread_mutex_destroy(&context->lock);
+  free(context);
+}
+
+
+static bool context_drop(cgl_object *object) {
+  cgl_context *context = (cgl_context *)object;
+  bool (*drop)(cgl_context *) = atomic_load(&context->drop);
+  return drop ? drop(context) : atomic_fetch_sub(&object->references, 1) == 1;
+}
+
+
+static const cgl_object_kind context_kind = {
+    .number = CGL_OBJECT_context,
+    .findable = true,
+    .destroy = context_destroy,
+    .drop = context_drop,
+};
+
+CGL_OBJECT_REFERENCES(context)
+
+
+static cgl_status context_open_new(const cgl_driver *driver, int ordinal,
+                                   int slot, cgl_context **out) {
   cgl_context *context = calloc(1, sizeof *context);
   if (!context)
     return cgl_fail(CGL_ERROR_NO_MEMORY, "device", "no memory for a context");
   context->driver = driver;
   const char *entry;
-  CUresult result = start(context, ordinal, &entry);
+  CUresult result = context_start(context, ordinal, &entry);
   if (result) {
     free(context);
     return cgl_fail_driver(NULL, result, "device", entry);
   }
   context->serial = next_serial++;
-  /* Before the context is an object: undoing it must not need the lock that
-     is held here. */
   pthread_mutex_init(&context->lock, NULL);
-  cgl_status status = cgl_pool_create_own(context, NULL, &context->pool);
-  context->pools = context->pool;
-  if (!status)
-    status = cgl_pool_create_pinned(context, &context->pinned);
-  if (status) {
-    if (context->pool)
-      cgl_pool_destroy(context->pool);
-    driver->cuDevicePrimaryCtxRelease(context->device);
-    pthread_mutex_destroy(&context->lock);
-    free(context);
-    return status;
-  }
-  cgl_object_init(&context->object, CGL_OBJECT_context, NULL);
+  cgl_object_init(&context->object, &context_kind, NULL);
   registry[slot] = context;
   *out = context;
   return CGL_OK;
@@ -232,7 +251,7 @@ static cgl_status open_new(const cgl_driver *driver, int ordinal, int slot,
 cgl_status cgl_context_open(const char *device, cgl_context **out) {
   const cgl_driver *driver;
   int ordinal;
-  cgl_status status = choose(device, &driver, &ordinal);
+  cgl_status status = device_choose(device, &driver, &ordinal);
   if (status)
     return status;
   driver = with_faults(driver);
@@ -253,45 +272,28 @@ cgl_status cgl_context_open(const char *device, cgl_context **out) {
              MAX_CONTEXTS);
     status = cgl_fail_hint("release what belongs to one of them first");
   } else if (!*out)
-    status = open_new(driver, ordinal, slot, out);
+    status = context_open_new(driver, ordinal, slot, out);
   pthread_mutex_unlock(&registry_lock);
   return status;
 }
 
 
-/* The pool's reference to its context outlives the last block while there are
-   others: it goes before any of these does.  All under the pool's lock, where
-   the pool decides. */
-bool cgl_context_drop(cgl_context *context) {
-  cgl_pool *pool = context->pool;
-  cgl_latch_take(&pool->lock);
-  if (pool->idle)
-    atomic_fetch_sub(&context->object.references, 1);
-  pool->idle = false;
-  bool last = atomic_fetch_sub(&context->object.references, 1) == 1;
-  cgl_latch_drop(&pool->lock);
-  return last;
-}
-
-
-void cgl_context_destroy(cgl_context *context) {
-  pthread_mutex_lock(&registry_lock);
-  for (int i = 0; i < MAX_CONTEXTS; i++)
-    if (registry[i] == context)
-      registry[i] = NULL;
-  pthread_mutex_unlock(&registry_lock);
-  cgl_context_enter(context, "device");
-  cgl_fills_free(context);
-  cgl_limbo_close(context);
-  cgl_recording_free_spare(context);
-  cgl_pool_destroy(context->pinned);
-  cgl_pool_destroy(context->pool);
-  cgl_clock_release(context->default_clock);
-  if (context->link)
-    context->driver->cuStreamDestroy(context->link);
-  context->driver->cuDevicePrimaryCtxRelease(context->device);
-  pthread_mutex_destroy(&context->lock);
-  free(context);
+cgl_part *cgl_context_make_part(cgl_context *context, cgl_part_slot slot,
+                                size_t bytes, cgl_part functions,
+                                const char *operation) {
+  cgl_part *part = cgl_context_part(context, slot);
+  if (part)
+    return part;
+  pthread_mutex_lock(&context->lock);
+  part = cgl_context_part(context, slot);
+  if (!part && (part = calloc(1, bytes))) {
+    *part = functions;
+    atomic_store(&context->parts[slot], part);
+  }
+  pthread_mutex_unlock(&context->lock);
+  if (!part)
+    cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a context");
+  return part;
 }
 
 
@@ -340,11 +342,12 @@ cgl_status cgl_context_synchronize(cgl_context *context) {
   CUresult result = cgl_context_wait(context);
   cgl_captures_unhold();
   if (!result)
-    cgl_trail_clear();
+    cgl_launches_clear();
   status = cgl_fail_driver(context, result, operation, "cuCtxSynchronize");
-  if (!status) {
-    cgl_pool_settle(context->pool);
-    cgl_limbo_settle(context);
+  for (int slot = 0; slot < CGL_PART_COUNT && !status; slot++) {
+    const cgl_part *part = cgl_context_part(context, slot);
+    if (part && part->waited)
+      part->waited(context);
   }
   return status;
 }
@@ -360,11 +363,6 @@ cgl_status cgl_context_memory(cgl_context *context, size_t *available,
   return cgl_fail_driver(context,
                          context->driver->cuMemGetInfo(available, total),
                          operation, "cuMemGetInfo");
-}
-
-
-cgl_pool *cgl_context_pool(cgl_context *context) {
-  return context->pool;
 }
 
 
@@ -394,4 +392,16 @@ uint64_t cgl_fault_count(const char **hit) {
   if (hit)
     *hit = cgl_fault_hit();
   return cgl_fault_calls();
+}
+
+
+cgl_status cgl_object_check_device(const cgl_object *a, const cgl_object *b,
+                                   const char *operation) {
+  if (a->context == b->context)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_WRONG_DEVICE, operation,
+           "one object is on device %s, the other on %s",
+           a->context->info.device, b->context->info.device);
+  return cgl_fail_hint("use buffers, streams and kernels of one device "
+                       "together");
 }

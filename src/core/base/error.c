@@ -242,7 +242,7 @@ cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
     more = context->driver->failure_text();
   char trail[400] = "";
   if (is_sticky(result))
-    cgl_trail_write(trail, sizeof trail, more);
+    cgl_launches_write(trail, sizeof trail, more);
   cgl_fail(result, operation, "%s (%s)%s%s%s%s", text, entry,
            more && *more ? ": " : "", more ? more : "",
            *trail ? "; of the last launches: " : "", trail);
@@ -351,16 +351,4 @@ void cgl_set_site(const char *file, int line) {
 
 const char *cgl_site_file(void) {
   return cgl_site_here.file;
-}
-
-
-cgl_status cgl_check_device(const cgl_object *a, const cgl_object *b,
-                            const char *operation) {
-  if (a->context == b->context)
-    return CGL_OK;
-  cgl_fail(CGL_ERROR_WRONG_DEVICE, operation,
-           "one object is on device %s, the other on %s",
-           a->context->info.device, b->context->info.device);
-  return cgl_fail_hint("use buffers, streams and kernels of one device "
-                       "together");
 }

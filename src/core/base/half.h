@@ -1,15 +1,15 @@
 /* The 16-bit floating types, from and to doubles.
    Here alone, so that an argument of a kernel and an element of a buffer round
    alike; not every compiler has _Float16. */
-#ifndef CGL_CORE_NARROW_H
-#define CGL_CORE_NARROW_H
+#ifndef CGL_BASE_HALF_H
+#define CGL_BASE_HALF_H
 
 #include <math.h>
 #include <stdint.h>
 
 /* Rounds to nearest even, once, with so many bits of fraction and exponent;
    what is too large becomes infinite. */
-static inline uint16_t cgl_narrow(double x, int fraction, int exponent) {
+static inline uint16_t cgl_half_round(double x, int fraction, int exponent) {
   const int bias = (1 << (exponent - 1)) - 1;
   const uint32_t infinite = ((1u << exponent) - 1) << fraction;
   uint16_t sign = signbit(x) ? 0x8000 : 0;
@@ -29,7 +29,8 @@ static inline uint16_t cgl_narrow(double x, int fraction, int exponent) {
 }
 
 
-static inline double cgl_widen(uint16_t bits, int fraction, int exponent) {
+static inline double cgl_half_expand(uint16_t bits, int fraction,
+                                     int exponent) {
   const int bias = (1 << (exponent - 1)) - 1, top = (1 << exponent) - 1;
   int e = bits >> fraction & top;
   int m = bits & ((1 << fraction) - 1);
@@ -45,22 +46,22 @@ static inline double cgl_widen(uint16_t bits, int fraction, int exponent) {
 
 
 static inline uint16_t cgl_half_of(double x) {
-  return cgl_narrow(x, 10, 5);
+  return cgl_half_round(x, 10, 5);
 }
 
 
 static inline uint16_t cgl_bfloat16_of(double x) {
-  return cgl_narrow(x, 7, 8);
+  return cgl_half_round(x, 7, 8);
 }
 
 
 static inline double cgl_half_value(uint16_t bits) {
-  return cgl_widen(bits, 10, 5);
+  return cgl_half_expand(bits, 10, 5);
 }
 
 
 static inline double cgl_bfloat16_value(uint16_t bits) {
-  return cgl_widen(bits, 7, 8);
+  return cgl_half_expand(bits, 7, 8);
 }
 
 #endif

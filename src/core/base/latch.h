@@ -1,11 +1,11 @@
 /* A lock for sections that are a few dozen instructions long nearly always.
-   Idea: taking it is one atomic exchange and dropping it a plain store, which
-   is less than half of what a mutex takes; who finds it taken spins a little
-   and then sleeps for longer and longer, because nobody wakes him.
-   Invariant: whoever holds it may sleep or call the driver; who waits for it
-   notices a millisecond late at most.  Not recursive. */
-#ifndef CGL_CORE_LATCH_H
-#define CGL_CORE_LATCH_H
+   Idea: to take a latch is one atomic exchange and to drop it a plain store,
+   less than half of what a mutex costs.  Waiters spin, then sleep with
+   back-off, because a drop wakes nobody.
+   Invariant: the holder may sleep or call the driver; a waiter notices a drop
+   a millisecond late at most.  Not recursive. */
+#ifndef CGL_BASE_LATCH_H
+#define CGL_BASE_LATCH_H
 
 #include <stdatomic.h>
 

@@ -4,15 +4,16 @@
    Invariant: under the lock, the sum of what is listed and of what was left is
    the number of objects; it is exact once no other thread is at it. */
 #define _GNU_SOURCE
-#include "core/base/base.h"
+#include "core/base/object.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <string.h>
 
-_Thread_local cgl_tally cgl_tally_here;
+_Thread_local cgl_live_counts cgl_live_here;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static cgl_tally *listed;
+static cgl_live_counts *listed;
 static atomic_int_fast64_t left[CGL_OBJECT_COUNT];
 static pthread_key_t key;
 static bool has_key; /* written once */
@@ -22,52 +23,53 @@ static const char *const nouns[] = {
 #define X(noun) #noun,
     CGL_OBJECTS(X)
 #undef X
+        "internal",
 };
 
 
 /* The thread ends. */
-static void leave(void *tally_) {
-  cgl_tally *tally = tally_;
+static void live_leave(void *counts_) {
+  cgl_live_counts *counts = counts_;
   pthread_mutex_lock(&lock);
-  cgl_tally **link = &listed;
-  while (*link != tally)
+  cgl_live_counts **link = &listed;
+  while (*link != counts)
     link = &(*link)->next;
-  *link = tally->next;
+  *link = counts->next;
   for (int kind = 0; kind < CGL_OBJECT_COUNT; kind++)
-    atomic_fetch_add(&left[kind], atomic_exchange(&tally->count[kind], 0));
-  tally->listed = false;
+    atomic_fetch_add(&left[kind], atomic_exchange(&counts->count[kind], 0));
+  counts->listed = false;
   pthread_mutex_unlock(&lock);
 }
 
 
-static void set_up(void) {
+static void live_set_up(void) {
   /* Threads may end after a dlclose of the library we are in. */
   Dl_info info;
-  if (dladdr((void *)(uintptr_t)set_up, &info) && info.dli_fname)
+  if (dladdr((void *)(uintptr_t)live_set_up, &info) && info.dli_fname)
     dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-  has_key = !pthread_key_create(&key, leave);
+  has_key = !pthread_key_create(&key, live_leave);
 }
 
 
-void cgl_tally_first(cgl_object_kind kind, int by) {
-  pthread_once(&once, set_up);
-  if (!has_key || pthread_setspecific(key, &cgl_tally_here)) {
+void cgl_live_first(int kind, int by) {
+  pthread_once(&once, live_set_up);
+  if (!has_key || pthread_setspecific(key, &cgl_live_here)) {
     atomic_fetch_add(&left[kind], by);
     return;
   }
   pthread_mutex_lock(&lock);
-  cgl_tally_here.next = listed;
-  listed = &cgl_tally_here;
-  cgl_tally_here.listed = true;
+  cgl_live_here.next = listed;
+  listed = &cgl_live_here;
+  cgl_live_here.listed = true;
   pthread_mutex_unlock(&lock);
-  cgl_tally_add(kind, by);
+  cgl_live_add(kind, by);
 }
 
 
-static int64_t count(int kind) {
+static int64_t live_count(int kind) {
   int64_t sum = atomic_load(&left[kind]);
-  for (cgl_tally *tally = listed; tally; tally = tally->next)
-    sum += atomic_load_explicit(&tally->count[kind], memory_order_relaxed);
+  for (const cgl_live_counts *c = listed; c; c = c->next)
+    sum += atomic_load_explicit(&c->count[kind], memory_order_relaxed);
   return sum;
 }
 
@@ -78,7 +80,7 @@ int64_t cgl_live(const char *noun) {
   pthread_mutex_lock(&lock);
   for (int kind = 0; kind < CGL_OBJECT_COUNT; kind++)
     if (all || !strcmp(noun, nouns[kind])) {
-      sum += count(kind);
+      sum += live_count(kind);
       known = true;
     }
   pthread_mutex_unlock(&lock);

@@ -1,10 +1,11 @@
 /* Ranges for profilers, through NVIDIA's NVTX, which is headers alone: a
    profiler brings the library that takes the calls, and without one they do
    nothing.  A build without the headers has no ranges. */
-#include "core/graph/annotate.h"
+#include "core/base/error.h"
 
 #ifdef CGL_NVTX
 
+#include <pthread.h>
 #include <nvtx3/nvToolsExt.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -1,27 +1,13 @@
-/* Reference counts, live counters and the dead list. */
-#include "core/record/record.h"
+/* Reference counts and the teardown list. */
 #include "core/base/base.h"
-
-#include <string.h>
-#include <time.h>
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_object *dead_first, **dead_last = &dead_first;
 static atomic_long ndead;
-
-/* Held while objects are torn down, and for the moment a capture begins. */
-static pthread_mutex_t teardown = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int captures;
 static _Thread_local bool draining;
 
-/* Captures that begin while more dead objects than `bearable` wait let those
-   underway end first; told through `idle`. */
-enum { BEARABLE = 1000, PATIENCE = 20 /* ms */ };
-static atomic_long bearable = BEARABLE;
-static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
 
-void cgl_object_init(cgl_object *object, cgl_object_kind kind,
+void cgl_object_init(cgl_object *object, const cgl_object_kind *kind,
                      cgl_context *context) {
   cgl_object_init_guest(object, kind, context);
   cgl_object_unguest(object);
@@ -49,43 +35,22 @@ bool cgl_object_try_retain(cgl_object *object) {
 }
 
 
-static void destroy(cgl_object *object) {
+static void object_destroy(cgl_object *object) {
   cgl_context *context = object->guest ? NULL : object->context;
-  cgl_object_kind kind = object->kind;
-  switch (kind) {
-#define X(noun)                                 \
-  case CGL_OBJECT_##noun:                       \
-    cgl_##noun##_destroy((cgl_##noun *)object); \
-    break;
-    CGL_OBJECTS(X)
-#undef X
-  case CGL_OBJECT_COUNT:
-    return;
-  }
-  cgl_tally_add(kind, -1);
+  const cgl_object_kind *kind = object->kind;
+  kind->destroy(object);
+  cgl_live_add(kind->number, -1);
   if (context)
     cgl_object_release(&context->object);
 }
 
 
-/* Giving a block back to its pool, or a kernel to its module, asks the driver
-   for nothing, and a capture wants its scratch memory back at once. */
-static bool needs_driver(const cgl_object *object) {
-  return object->kind != CGL_OBJECT_buffer &&
-         object->kind != CGL_OBJECT_pinned &&
-         object->kind != CGL_OBJECT_kernel &&
-         object->kind != CGL_OBJECT_generator &&
-         object->kind != CGL_OBJECT_checkpoint;
-}
-
-
 /* True when it was the last. */
-static bool drop_reference(cgl_object *object) {
-  if (object->kind == CGL_OBJECT_context)
-    return cgl_context_drop((cgl_context *)object);
-  /* The only reference is the caller's: of what cgl_object_try_retain is not
-     asked about, nobody else can get at it. */
-  if (object->kind == CGL_OBJECT_buffer &&
+static bool object_drop(cgl_object *object) {
+  if (object->kind->drop)
+    return object->kind->drop(object);
+  /* The only reference is the caller's, and nobody else can find the object. */
+  if (!object->kind->findable &&
       atomic_load_explicit(&object->references, memory_order_acquire) == 1)
     return true;
   return atomic_fetch_sub_explicit(&object->references, 1,
@@ -94,17 +59,16 @@ static bool drop_reference(cgl_object *object) {
 
 
 void cgl_object_release(cgl_object *object) {
-  if (!drop_reference(object))
+  if (!object_drop(object))
     return;
-  if (!needs_driver(object)) {
-    destroy(object);
+  /* Giving a block back to its pool asks nothing of the driver, and a capture
+     wants its scratch memory back at once. */
+  if (object->kind->light) {
+    object_destroy(object);
     return;
   }
-  /* A graph dropped in mid-capture would keep its own funeral waiting. */
-  if (object->kind == CGL_OBJECT_graph)
-    cgl_graph_capture_abandon((cgl_graph *)object);
-  if (object->kind == CGL_OBJECT_stream)
-    cgl_stream_retire((cgl_stream *)object);
+  if (object->kind->abandon)
+    object->kind->abandon(object);
   pthread_mutex_lock(&list_lock);
   object->next = NULL;
   *dead_last = object;
@@ -115,13 +79,24 @@ void cgl_object_release(cgl_object *object) {
 }
 
 
-static cgl_object *dead_pop(void) {
+long cgl_objects_waiting(void) {
+  return atomic_load(&ndead);
+}
+
+
+/* Takes the first dead object off the list; of `context`, unless it is NULL,
+   the first that is reclaimable. */
+static cgl_object *dead_pop(const cgl_context *context) {
   pthread_mutex_lock(&list_lock);
-  cgl_object *object = dead_first;
+  cgl_object **link = &dead_first, *object;
+  for (; (object = *link) && context; link = &object->next)
+    if (object->context == context && object->kind->is_reclaimable &&
+        object->kind->is_reclaimable(object))
+      break;
   if (object) {
-    dead_first = object->next;
-    if (!dead_first)
-      dead_last = &dead_first;
+    *link = object->next;
+    if (!*link)
+      dead_last = link;
     atomic_fetch_sub(&ndead, 1);
   }
   pthread_mutex_unlock(&list_lock);
@@ -135,130 +110,29 @@ void cgl_objects_drain(void) {
     return;
   draining = true;
   cgl_fail_follow(true);
-  pthread_mutex_lock(&teardown);
-  cgl_object *object;
-  while (!atomic_load(&captures) && (object = dead_pop()))
-    destroy(object);
-  if (!atomic_load(&ndead))
-    atomic_store(&bearable, BEARABLE);
-  pthread_mutex_unlock(&teardown);
+  if (cgl_captures_hold(true)) {
+    cgl_object *object;
+    while ((object = dead_pop(NULL)))
+      object_destroy(object);
+    cgl_captures_unhold();
+  }
   cgl_fail_follow(false);
   draining = false;
-}
-
-
-/* Takes what holds memory off the dead list: a graph that nobody's callbacks
-   wait for, or a pool. */
-static cgl_object *dead_pop_memory(const cgl_context *context) {
-  pthread_mutex_lock(&list_lock);
-  cgl_object **link = &dead_first, *object;
-  for (; (object = *link); link = &object->next)
-    if (object->context == context &&
-        (object->kind == CGL_OBJECT_pool ||
-         (object->kind == CGL_OBJECT_graph && !((cgl_graph *)object)->hooks)))
-      break;
-  if (object) {
-    *link = object->next;
-    if (!*link)
-      dead_last = link;
-    atomic_fetch_sub(&ndead, 1);
-  }
-  pthread_mutex_unlock(&list_lock);
-  return object;
 }
 
 
 void cgl_objects_reclaim(cgl_context *context) {
-  if (draining || !atomic_load(&captures))
+  if (draining || !cgl_captures_underway())
     return;
   draining = true;
   cgl_fail_follow(true);
-  pthread_mutex_lock(&teardown);
-  cgl_relaxed relaxed = cgl_relax(context);
+  cgl_captures_freeze();
+  cgl_relaxed relaxed = cgl_captures_relax(context);
   cgl_object *object;
-  while (relaxed.active && (object = dead_pop_memory(context)))
-    destroy(object);
-  cgl_unrelax(context, relaxed);
-  pthread_mutex_unlock(&teardown);
+  while (relaxed.active && (object = dead_pop(context)))
+    object_destroy(object);
+  cgl_captures_unrelax(context, relaxed);
+  cgl_captures_unhold();
   cgl_fail_follow(false);
   draining = false;
 }
-
-
-bool cgl_captures_crowd(void) {
-  return atomic_load(&ndead) > atomic_load(&bearable) && atomic_load(&captures);
-}
-
-
-void cgl_captures_await(void) {
-  struct timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_nsec += PATIENCE * 1000000L;
-  if (until.tv_nsec >= 1000000000L) {
-    until.tv_nsec -= 1000000000L;
-    until.tv_sec++;
-  }
-  int late = 0;
-  pthread_mutex_lock(&idle_lock);
-  while (!late && cgl_captures_crowd())
-    late = pthread_cond_timedwait(&idle, &idle_lock, &until);
-  pthread_mutex_unlock(&idle_lock);
-  /* A capture that stays open for long is not to slow down every other. */
-  if (late)
-    atomic_store(&bearable, 2 * atomic_load(&ndead));
-  cgl_objects_drain();
-}
-
-
-void cgl_captures_begin(void) {
-  pthread_mutex_lock(&teardown);
-  atomic_fetch_add(&captures, 1);
-  pthread_mutex_unlock(&teardown);
-}
-
-
-void cgl_captures_end(void) {
-  pthread_mutex_lock(&idle_lock);
-  if (atomic_fetch_sub(&captures, 1) == 1)
-    pthread_cond_broadcast(&idle);
-  pthread_mutex_unlock(&idle_lock);
-  cgl_objects_drain();
-}
-
-
-bool cgl_captures_hold(bool patient) {
-  if (patient)
-    pthread_mutex_lock(&teardown);
-  else if (pthread_mutex_trylock(&teardown))
-    return false;
-  if (!atomic_load(&captures))
-    return true;
-  pthread_mutex_unlock(&teardown);
-  return false;
-}
-
-
-void cgl_captures_unhold(void) {
-  pthread_mutex_unlock(&teardown);
-}
-
-
-int cgl_captures_underway(void) {
-  return atomic_load(&captures);
-}
-
-
-#define X(noun)                                       \
-  cgl_##noun *cgl_##noun##_retain(cgl_##noun *noun) { \
-    if (noun)                                         \
-      cgl_object_retain((cgl_object *)noun);          \
-    return noun;                                      \
-  }                                                   \
-                                                      \
-                                                      \
-  void cgl_##noun##_release(cgl_##noun *noun) {       \
-    if (noun)                                         \
-      cgl_object_release((cgl_object *)noun);         \
-  }
-CGL_OBJECTS(X)
-#undef X

@@ -1,59 +1,15 @@
 /* The end of a capture: as wanted, broken, or abandoned.  However it ends, its
-   streams are free and the collector's list is emptied; the failure that the
-   caller sees is the first one, and what follows hangs on it. */
-#include "core/graph/annotate.h"
-#include "core/record/record.h"
-#include "core/random/random.h"
+   streams are free and the teardown list is emptied; the failure that the
+   caller sees is the first, and what follows hangs on it. */
+#include "core/graph/build.h"
 #include "core/graph/graph.h"
-#include "core/graph/hooks.h"
-#include "core/memory/memory.h"
-#include "core/record/order.h"
-#include "core/sharing/sharing.h"
-
-#include <stdio.h>
-
-
-bool cgl_graph_is_capturing(const cgl_graph *graph) {
-  return graph->state == CGL_GRAPH_CAPTURING;
-}
-
-
-cgl_stream *cgl_graph_capturing_stream(const cgl_graph *graph) {
-  return cgl_graph_is_capturing(graph) ? graph->origin : NULL;
-}
-
-
-cgl_context *cgl_graph_context(const cgl_graph *graph) {
-  return graph->object.context;
-}
-
-
-cgl_status cgl_capture_fail_broken(const cgl_graph *graph,
-                                   const char *operation) {
-  const cgl_status status = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  const cgl_recording *recording = &graph->recording;
-  if (graph->broken.status) {
-    cgl_fail(status, operation, "the capture was broken by %s%s%s (%s)",
-             graph->broken.operation, graph->broken.site.file ? " at " : "",
-             graph->broken.site.file ? cgl_site_text(graph->broken.site) : "",
-             cgl_status_name(graph->broken.status));
-    return cgl_fail_hint("mend that call, or move it out of the capture");
-  }
-  cgl_fail(status, operation,
-           "the capture was broken by a call outside cgraphlua, after %s",
-           cgl_site_text(recording->nops
-                             ? recording->ops[recording->nops - 1].site
-                             : graph->begun));
-  return cgl_fail_hint("look for calls into the driver by other libraries, or "
-                       "by other threads when the mode is global");
-}
 
 
 /* Asks the driver to end; a stream that still captures afterwards would be
    lost, so a failure that leaves it capturing is answered by one more try. */
-static CUresult driver_end(cgl_graph *graph, CUgraph *template) {
+static CUresult capture_driver_end(cgl_graph *graph, CUgraph *template) {
   const cgl_driver *driver = cgl_driver_of(graph);
-  CUstream stream = graph->origin->handle;
+  CUstream stream = graph->capture.origin->handle;
   *template = NULL;
   CUresult result = driver->cuStreamEndCapture(stream, template);
   if (!result)
@@ -70,26 +26,13 @@ static CUresult driver_end(cgl_graph *graph, CUgraph *template) {
 }
 
 
-/* "stream (forked at file:line)" of every fork that nobody waited for. */
-static void name_unjoined(cgl_graph *graph, char *text, size_t size) {
-  size_t at = 0;
-  for (int all = 0; all < 2 && !at; all++)
-    for (cgl_stream *stream = graph->forked; stream;
-         stream = stream->next_in_capture)
-      if ((all || stream->issued > stream->joined) && at < size)
-        at += (size_t)snprintf(
-            text + at, size - at, "%sstream %p, forked at %s", at ? "; " : "",
-            (void *)stream->handle, cgl_site_text(stream->forked));
-}
-
-
 /* The end failed.  A capture that one of our calls broke shows that call's
    failure, and the end's as what followed. */
-static cgl_status end_failed(cgl_graph *graph, CUresult result,
-                             const char *operation) {
+static cgl_status capture_end_failed(cgl_graph *graph, CUresult result,
+                                     const char *operation) {
   if (result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
     char forks[400] = "";
-    name_unjoined(graph, forks, sizeof forks);
+    cgl_capture_name_unjoined(&graph->capture, forks, sizeof forks);
     cgl_fail(result, operation,
              "the capture has a fork that was never joined: %s", forks);
     return cgl_fail_hint("let the capturing stream wait for that stream before "
@@ -98,60 +41,45 @@ static cgl_status end_failed(cgl_graph *graph, CUresult result,
   if (result != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
     return cgl_fail_driver(graph->object.context, result, operation,
                            "cuStreamEndCapture");
-  if (!graph->broken.status)
-    return cgl_capture_fail_broken(graph, operation);
-  cgl_fail(graph->broken.status, graph->broken.operation, "%s",
-           graph->broken.message);
-  cgl_fail_hint("%s", *graph->broken.hint
-                          ? graph->broken.hint
+  if (!graph->capture.broken.status)
+    return cgl_capture_fail_broken(&graph->capture, operation);
+  cgl_fail(graph->capture.broken.status, graph->capture.broken.operation, "%s",
+           graph->capture.broken.message);
+  cgl_fail_hint("%s", *graph->capture.broken.hint
+                          ? graph->capture.broken.hint
                           : "mend that call, or move it out of the capture");
-  cgl_fail_where(graph->broken.site.file, graph->broken.site.line);
+  cgl_fail_where(graph->capture.broken.site.file,
+                 graph->capture.broken.site.line);
   cgl_fail_follow(true);
   cgl_fail(result, operation, "the call broke the capture");
   cgl_fail_follow(false);
-  return graph->broken.status;
+  return graph->capture.broken.status;
 }
 
 
 /* The capture is over, whatever came of it: its streams are free. */
-static void leave(cgl_graph *graph) {
-  cgl_annotate_close(graph);
+static void capture_leave(cgl_graph *graph) {
+  cgl_capture *capture = &graph->capture;
+  cgl_graph_annotate_close(graph);
   /* Before another capture may begin in the pool. */
   cgl_pool_capture_ended(graph->pool);
-  cgl_capture_forget(graph);
-  cgl_draws_leave(graph);
+  cgl_captures_leave(&capture->underway);
+  cgl_draws_leave(capture->draws);
   graph->ended = cgl_site_here;
-  cgl_reach_free(graph->reach);
-  graph->reach = NULL;
-  graph->origin->capture = NULL;
-  cgl_clock_unhold(graph->origin->clock);
-  while (graph->forked) {
-    cgl_stream *stream = graph->forked;
-    graph->forked = stream->next_in_capture;
-    stream->next_in_capture = NULL;
-    stream->capture = NULL;
-    cgl_clock_unhold(stream->clock);
-    cgl_stream_release(stream);
-  }
+  cgl_order_free(capture->order);
+  capture->order = NULL;
+  cgl_capture_leave(capture);
 }
 
 
-/* Forgets everything the capture collected; what fails in it only follows. */
-static void drop(cgl_graph *graph, CUgraph template, const char *operation) {
-  if (template)
-    cgl_fail_driver(graph->object.context,
-                    cgl_driver_of(graph)->cuGraphDestroy(template), operation,
-                    "cuGraphDestroy");
-  graph->template = NULL;
-  graph->state = CGL_GRAPH_EMPTY;
-  cgl_graph_unhold_pool(graph);
-  cgl_share_release(graph->share);
-  graph->share = NULL;
-  cgl_recording_clear(&graph->recording, graph->object.context);
+/* The graph has what the capture drew. */
+static void capture_end_draws(cgl_graph *graph) {
+  graph->draw_list = graph->capture.draws;
+  graph->capture.draws = NULL;
 }
 
 
-static cgl_status check_end(cgl_graph *graph, const char *operation) {
+static cgl_status capture_check_end(cgl_graph *graph, const char *operation) {
   if (graph->state == CGL_GRAPH_CAPTURING)
     return cgl_context_enter(graph->object.context, operation);
   if (graph->ended.file)
@@ -169,29 +97,36 @@ static cgl_status check_end(cgl_graph *graph, const char *operation) {
 
 
 /* What the driver handed out is the graph's now. */
-static cgl_status take(cgl_graph *graph, const char *operation) {
+static cgl_status capture_take(cgl_graph *graph, const char *operation) {
+  const cgl_driver *driver = cgl_driver_of(graph);
+  const CUgraph template = graph->template->graph;
+  cgl_recording *recording = graph->recording;
   graph->state = CGL_GRAPH_CAPTURED;
-  cgl_status status = cgl_draws_close(graph, operation);
+  cgl_status status = cgl_draws_close(&graph->capture, template, operation);
   if (status)
     return status;
-  CUresult result = cgl_recording_find_foreign(graph);
+  CUresult result = cgl_record_find_foreign(
+      recording, driver, template,
+      graph->capture.watched ? graph->capture.unwatched : SIZE_MAX);
   if (result)
     return cgl_fail_driver(graph->object.context, result, operation,
                            "cuGraphGetNodes");
-  cgl_annotate_foreign(graph);
-  if (!graph->recording.nops)
+  cgl_scope_find_foreign(recording);
+  if (!cgl_record_count(recording))
     cgl_log("%s: the capture that began at %s is empty: was the work issued "
             "on another stream or device?",
-            operation, cgl_site_text(graph->begun));
-  status = cgl_share_make(graph, operation);
+            operation, cgl_site_text(graph->capture.underway.begun));
+  status = cgl_share_make(&graph->pool->sharing, &graph->capture, template,
+                          operation);
+  if (!status)
+    status = cgl_build_check(graph, operation);
   if (status)
     return status;
-  cgl_recording_tighten(&graph->recording, graph->object.context);
-  const CUgraph template = graph->template;
+  cgl_record_tighten(recording);
   graph->open = true;
   status = cgl_hooks_run(graph, CGL_HOOK_CAPTURE_END, operation);
   graph->open = false;
-  if (!status && graph->template != template) {
+  if (!status && (!graph->template || graph->template->graph != template)) {
     cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
              "a capture end hook reset the graph");
     return cgl_fail_hint("reset the graph after its capture has ended");
@@ -204,24 +139,25 @@ static cgl_status take(cgl_graph *graph, const char *operation) {
 
 cgl_status cgl_graph_capture_end(cgl_graph *graph) {
   static const char operation[] = "graph:capture_end";
-  cgl_status status = check_end(graph, operation);
+  cgl_status status = capture_check_end(graph, operation);
   if (status)
     return status;
-  CUgraph template;
-  CUresult result = driver_end(graph, &template);
+  cgl_template *template = graph->template;
+  CUresult result = capture_driver_end(graph, &template->graph);
   if (result)
-    status = end_failed(graph, result, operation);
-  leave(graph);
-  graph->template = template;
+    status = capture_end_failed(graph, result, operation);
+  capture_leave(graph);
   if (!status)
-    status = take(graph, operation);
+    status = capture_take(graph, operation);
+  if (graph->template == template)
+    capture_end_draws(graph);
   if (!status) {
     cgl_captures_end();
     return CGL_OK;
   }
   cgl_fail_follow(true);
   if (graph->template == template) /* no hook has reset the graph */
-    drop(graph, template, operation);
+    cgl_graph_drop_capture(graph);
   cgl_captures_end();
   cgl_fail_follow(false);
   return status;
@@ -234,18 +170,18 @@ cgl_status cgl_graph_capture_abandon(cgl_graph *graph) {
     return CGL_OK;
   cgl_fail_follow(true);
   cgl_status status = cgl_context_enter(graph->object.context, operation);
-  CUgraph template;
-  CUresult result = driver_end(graph, &template);
+  CUresult result = capture_driver_end(graph, &graph->template->graph);
   /* A capture that stops half way has had no time to join its forks. */
   if (result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED)
     result = CUDA_SUCCESS;
   if (result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
-    status = cgl_capture_fail_broken(graph, operation);
+    status = cgl_capture_fail_broken(&graph->capture, operation);
   else if (result)
     status = cgl_fail_driver(graph->object.context, result, operation,
                              "cuStreamEndCapture");
-  leave(graph);
-  drop(graph, template, operation);
+  capture_leave(graph);
+  capture_end_draws(graph);
+  cgl_graph_drop_capture(graph);
   cgl_captures_end();
   cgl_fail_follow(false);
   return status;

@@ -1,25 +1,27 @@
-/* Changing the nodes of a captured graph. */
-#include "core/graph/change.h"
-#include "core/graph/graph.h"
-#include "core/memory/memory.h"
-#include "core/module/module.h"
+/* Changing a captured graph: what its nodes do, and whether they run.
+   Idea: a change goes to the executable at once, for the replays that come
+   after it, and into the recording; the template learns of it when it is
+   needed, so a loop that changes a node before each replay asks the driver for
+   one thing.
+   Invariants: an operation's values, ranges and kept objects are those of its
+   node in the executable; while the graph has an executable, an operation that
+   is `stale` differs from the template's node; planned memory stays with the
+   operation that it was captured with, because the order of the capture decided
+   where it is used.  Replays in flight keep what they were launched with. */
+#include "core/graph/build.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const char setting[] = "graph:set_params";
 static const char switching[] = "graph:set_enabled";
 
-/* The argument of a range that has none any more. */
-enum { NO_ARGUMENT = UINT16_MAX };
-
 
 /* ---- which node ---- */
 
-cgl_status cgl_change_refuse(const cgl_op *op, const char *operation,
-                             const char *wanted) {
+static cgl_status refuse_kind(const cgl_op *op, const char *operation,
+                              const char *wanted) {
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-           "%s is wanted, not the %s %s%s%s", wanted, cgl_op_word(op->kind),
+           "%s is wanted, not the %s %s%s%s", wanted, cgl_record_word(op->kind),
            op->kind == CGL_OP_FOREIGN ? "node of another library" : op->name,
            op->site.file ? " issued at " : "",
            op->site.file ? cgl_site_text(op->site) : "");
@@ -33,49 +35,89 @@ cgl_status cgl_change_refuse(const cgl_op *op, const char *operation,
 }
 
 
-void cgl_change_taken(cgl_graph *graph, cgl_op *op) {
-  op->stale = graph->exec != NULL;
-  graph->recording.stale |= op->stale;
+cgl_status cgl_graph_node_kernel(cgl_graph *graph, size_t index,
+                                 cgl_kernel **kernel) {
+  const cgl_op *op = NULL;
+  cgl_status status = cgl_graph_op(graph, index, setting, &op);
+  *kernel =
+      status || op->kind != CGL_OP_KERNEL ? NULL : (cgl_kernel *)op->object;
+  return status;
 }
 
 
-cgl_status cgl_graph_node_kernel(cgl_graph *graph, size_t index,
-                                 cgl_kernel **kernel) {
-  cgl_op *op = NULL;
-  cgl_status status = cgl_graph_op(graph, index, setting, &op);
-  *kernel = status ? NULL : op->kernel;
-  return status;
+/* Before a change of operation `index`, which is of the kind, or refused: the
+   recording is the graph's own. */
+static cgl_status change_begin(cgl_graph *graph, size_t index, cgl_op_kind kind,
+                               const char *wanted, const cgl_op **op) {
+  cgl_status status = cgl_graph_op(graph, index, setting, op);
+  if (!status &&
+      ((*op)->kind != kind || (kind == CGL_OP_KERNEL && !(*op)->object)))
+    status = refuse_kind(*op, setting, wanted);
+  if (!status)
+    status = cgl_context_enter(graph->object.context, setting);
+  if (status)
+    return status;
+  if (!cgl_record_own(&graph->recording))
+    return cgl_fail(CGL_ERROR_NO_MEMORY, setting,
+                    "no memory to note what the node uses");
+  *op = cgl_record_op(graph->recording, index);
+  return CGL_OK;
+}
+
+
+/* What the graph keeps for an argument; NULL: nothing, or planned memory
+   (*planned). */
+static cgl_object *argument_object(const cgl_graph *graph, const cgl_arg *arg,
+                                   bool *planned) {
+  *planned = false;
+  if (arg->kind == CGL_ARG_PINNED)
+    return &arg->pinned->object;
+  if (arg->kind != CGL_ARG_BUFFER)
+    return NULL;
+  cgl_buffer *root = cgl_buffer_root(arg->buffer);
+  *planned = cgl_buffer_is_planned(root, graph->pool);
+  return *planned ? NULL : &root->object;
+}
+
+
+/* The node keeps what the argument needs from now on. */
+static void argument_keep(cgl_record_edit *edit, const cgl_graph *graph,
+                          const cgl_arg *arg) {
+  bool planned;
+  cgl_object *object = argument_object(graph, arg, &planned);
+  if (object && object->kind == &cgl_buffer_kind)
+    atomic_store(&((cgl_buffer *)object)->wide, true);
+  cgl_record_edit_keep(edit, object);
+}
+
+
+/* The driver took the change of numbers and memory. */
+static void change_end(cgl_graph *graph, cgl_record_edit *edit) {
+  if (edit->gained)
+    graph->inputs_seen = 0;
+  cgl_record_edit_end(edit, graph->exec);
 }
 
 
 /* ---- a kernel's arguments ---- */
 
-static cgl_range *range_of(const cgl_recording *recording, const cgl_op *op,
-                           size_t argument) {
-  cgl_range *range = &recording->ranges[op->ranges];
-  for (uint32_t i = 0; i < op->nranges; i++, range++)
-    if (range->argument == argument)
-      return range;
-  return NULL;
-}
-
-
 /* A change underway. */
 typedef struct change {
   cgl_graph *graph;
-  cgl_op *op;
+  const cgl_op *op;
+  cgl_kernel *kernel;
   const cgl_arg *args;
   size_t nargs; /* 0: all as they are */
   cgl_launch launch;
-  void *params[CGL_MAX_PARAMS]; /* into `values` */
+  void *params[CGL_MAX_PARAMS]; /* into the values */
   size_t ngained;               /* arguments that reach memory now */
-  cgl_exchange exchange;
+  cgl_record_edit edit;
 } change;
 
 
-static cgl_status refuse_planned(const change *c, size_t index) {
+static cgl_status refuse_planned_argument(const change *c, size_t index) {
   cgl_param_info info;
-  cgl_kernel_param(c->op->kernel, index, &info);
+  cgl_kernel_param(c->kernel, index, &info);
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, setting,
            "argument %zu of %s (%s %s) is or would be memory that a capture "
            "allocated from the graph's own pool: where it is used was planned "
@@ -96,41 +138,41 @@ static cgl_status refuse_generator(const change *c, size_t index) {
 
 
 /* Packs argument `index` over the value that is there. */
-static cgl_status pack(change *c, size_t index) {
+static cgl_status change_pack(change *c, size_t index) {
   const cgl_arg *arg = &c->args[index];
   void *value = c->params[index];
   if (arg->kind == CGL_ARG_GENERATOR)
     return refuse_generator(c, index);
-  const cgl_range *range = range_of(&c->graph->recording, c->op, index);
-  const bool planned = range && range->planned;
+  const cgl_range *range =
+      cgl_record_range_of(c->graph->recording, c->op, index);
+  const bool was_planned = range && range->allocation;
   CUdeviceptr before = 0;
-  if (planned)
+  if (was_planned)
     memcpy(&before, value, sizeof before);
-  cgl_status status = cgl_arg_pack(c->op->kernel, index, arg, setting, value);
+  cgl_status status = cgl_arg_pack(c->kernel, index, arg, setting, value);
   if (status)
     return status;
-  if (planned ? memcmp(&before, value, sizeof before) != 0
-              : cgl_exchange_is_planned(c->graph, arg))
-    return refuse_planned(c, index);
-  cgl_exchange_want(&c->exchange, arg);
-  c->ngained +=
-      !range && (arg->kind == CGL_ARG_BUFFER || arg->kind == CGL_ARG_PINNED);
+  bool planned;
+  cgl_object *object = argument_object(c->graph, arg, &planned);
+  if (was_planned ? memcmp(&before, value, sizeof before) != 0 : planned)
+    return refuse_planned_argument(c, index);
+  cgl_record_edit_want(&c->edit, object);
+  c->ngained += !range && object;
   return CGL_OK;
 }
 
 
-/* The node's values with the new ones among them. */
-static cgl_status pack_all(change *c, unsigned char *values) {
-  const cgl_kernel *kernel = c->op->kernel;
+/* The node's values with the new values among them. */
+static cgl_status change_pack_all(change *c, unsigned char *values) {
   size_t at = 0;
-  memcpy(values, c->graph->recording.args + c->op->args, c->op->nargs);
-  for (size_t i = 0; i < kernel->nparams; i++) {
-    at = cgl_value_next(at);
+  memcpy(values, cgl_record_values(c->graph->recording, c->op), c->op->nvalues);
+  for (size_t i = 0; i < c->kernel->nparams; i++) {
+    at = cgl_kernel_next_value(at);
     c->params[i] = values + at;
-    at += kernel->sizes[i];
+    at += c->kernel->sizes[i];
     if (!c->nargs || c->args[i].kind == CGL_ARG_SAME)
       continue;
-    cgl_status status = pack(c, i);
+    cgl_status status = change_pack(c, i);
     if (status)
       return status;
   }
@@ -138,112 +180,51 @@ static cgl_status pack_all(change *c, unsigned char *values) {
 }
 
 
-static cgl_status make_room(const change *c) {
-  return cgl_exchange_reserve(
-      &c->exchange, c->ngained ? c->op->nranges + c->ngained : 0, setting);
-}
-
-
-/* Where the range of an argument goes that had none: in the place of one that
-   has none any more, or in a longer run at the end. */
-static cgl_range *new_range(cgl_recording *recording, cgl_op *op) {
-  cgl_range *range = range_of(recording, op, NO_ARGUMENT);
-  if (range)
-    return range;
-  cgl_range *from = &recording->ranges[op->ranges];
-  cgl_range *to = &recording->ranges[recording->nranges];
-  if (op->ranges + op->nranges != recording->nranges) {
-    memcpy(to, from, op->nranges * sizeof *to);
-    memset(from, 0, op->nranges * sizeof *from);
-    op->ranges = recording->nranges;
-    recording->nranges += op->nranges;
-  }
-  op->nranges++;
-  return &recording->ranges[recording->nranges++];
-}
-
-
-/* The node uses other memory for argument `index` than it did, or none. */
-static void note_range(change *c, size_t index, const cgl_range *now) {
-  cgl_recording *recording = &c->graph->recording;
-  cgl_range *range = range_of(recording, c->op, index);
-  if (range && now && range->address == now->address &&
-      range->bytes == now->bytes)
-    return;
-  const bool planned = range && range->planned;
-  if (range && !planned)
-    cgl_exchange_replace(&c->exchange, range);
-  if (now) {
-    range = range ? range : new_range(recording, c->op);
-    *range = *now;
-    range->planned = planned;
-  } else if (range && !planned)
-    *range = (cgl_range){.argument = NO_ARGUMENT};
-}
-
-
-/* The driver took the change: the graph keeps what it uses now. */
-static void note_memory(change *c) {
+/* The graph keeps what the node uses now. */
+static void change_note_memory(change *c) {
   for (size_t i = 0; i < c->nargs; i++) {
     const cgl_arg *arg = &c->args[i];
-    cgl_range now;
+    cgl_range now = {.write = cgl_kernel_writes(c->kernel, i)};
     if (arg->kind == CGL_ARG_SAME)
       continue;
-    cgl_exchange_keep(&c->exchange, arg);
-    bool reaches = cgl_kernel_reaches(c->op->kernel, i, arg, &now);
-    note_range(c, i, reaches ? &now : NULL);
+    argument_keep(&c->edit, c->graph, arg);
+    const bool memory = cgl_arg_memory(arg, &now.address, &now.bytes);
+    cgl_record_edit_range(&c->edit, i, memory ? &now : NULL);
   }
-  cgl_exchange_end(&c->exchange);
 }
 
 
-/* ---- the driver's nodes ---- */
-
-static CUDA_KERNEL_NODE_PARAMS kernel_params(const cgl_kernel *kernel,
-                                             const cgl_launch *launch,
-                                             void **params) {
-  return (CUDA_KERNEL_NODE_PARAMS){.func = kernel->handle,
-                                   .gridDimX = launch->grid[0],
-                                   .gridDimY = launch->grid[1],
-                                   .gridDimZ = launch->grid[2],
-                                   .blockDimX = launch->block[0],
-                                   .blockDimY = launch->block[1],
-                                   .blockDimZ = launch->block[2],
-                                   .sharedMemBytes = launch->shared_bytes,
-                                   .kernelParams = params};
-}
-
-
-static CUresult set_in_template(const cgl_driver *driver, const cgl_op *op,
-                                const cgl_launch *launch, void **params) {
-  CUgraphNodeParams node;
-  memset(&node, 0, sizeof node);
-  node.type = CU_GRAPH_NODE_TYPE_KERNEL;
-  node.kernel = kernel_params(op->kernel, launch, params);
-  return driver->cuGraphNodeSetParams(op->node, &node);
-}
-
-
-static cgl_status set(change *c) {
+static cgl_status change_set(change *c) {
   cgl_context *context = c->graph->object.context;
   const cgl_driver *driver = context->driver;
+  CUgraphNodeParams node;
   const char *entry = "cuGraphNodeSetParams";
   CUresult result;
-  cgl_relaxed relaxed = cgl_relax(context);
+  memset(&node, 0, sizeof node);
+  node.type = CU_GRAPH_NODE_TYPE_KERNEL;
+  node.kernel =
+      (CUDA_KERNEL_NODE_PARAMS){.func = c->kernel->handle,
+                                .gridDimX = c->launch.grid[0],
+                                .gridDimY = c->launch.grid[1],
+                                .gridDimZ = c->launch.grid[2],
+                                .blockDimX = c->launch.block[0],
+                                .blockDimY = c->launch.block[1],
+                                .blockDimZ = c->launch.block[2],
+                                .sharedMemBytes = c->launch.shared_bytes,
+                                .kernelParams = c->params};
+  cgl_relaxed relaxed = cgl_captures_relax(context);
   if (c->graph->exec) {
-    const CUDA_KERNEL_NODE_PARAMS node =
-        kernel_params(c->op->kernel, &c->launch, c->params);
     entry = "cuGraphExecKernelNodeSetParams";
     result = driver->cuGraphExecKernelNodeSetParams(c->graph->exec, c->op->node,
-                                                    &node);
+                                                    &node.kernel);
   } else
-    result = set_in_template(driver, c->op, &c->launch, c->params);
-  cgl_unrelax(context, relaxed);
+    result = driver->cuGraphNodeSetParams(c->op->node, &node);
+  cgl_captures_unrelax(context, relaxed);
   return cgl_fail_driver(context, result, setting, entry);
 }
 
 
-static cgl_launch launch_of(const cgl_op *op) {
+static cgl_launch op_launch(const cgl_op *op) {
   cgl_launch launch = {.shared_bytes = op->shared_bytes};
   memcpy(launch.grid, op->grid, sizeof launch.grid);
   memcpy(launch.block, op->block, sizeof launch.block);
@@ -255,139 +236,286 @@ cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
                                 const cgl_launch *launch, const cgl_arg *args,
                                 size_t nargs) {
   change c; /* too large to be cleared for every call */
-  cgl_status status = cgl_graph_op(graph, index, setting, &c.op);
-  if (!status && !c.op->kernel)
-    status = cgl_change_refuse(c.op, setting, "a kernel of the script");
+  cgl_status status = change_begin(graph, index, CGL_OP_KERNEL,
+                                   "a kernel of the script", &c.op);
   if (status)
     return status;
-  cgl_kernel *kernel = c.op->kernel;
+  c.kernel = (cgl_kernel *)c.op->object;
   c.graph = graph;
   c.args = args;
   c.nargs = args ? nargs : 0;
   c.ngained = 0;
-  cgl_exchange_begin(&c.exchange, graph);
-  c.launch = launch ? cgl_launch_resolve(launch) : launch_of(c.op);
-  status = cgl_kernel_check(kernel, &c.launch, args ? nargs : kernel->nparams,
-                            setting);
+  cgl_record_edit_begin(&c.edit, graph->recording, index,
+                        graph->capture.underway.serial);
+  c.launch = launch ? cgl_launch_resolve(launch) : op_launch(c.op);
+  status = cgl_launch_check(c.kernel, &c.launch,
+                            args ? nargs : c.kernel->nparams, setting);
   _Alignas(16) unsigned char values[CGL_VALUES_ROOM];
   if (!status)
-    status = pack_all(&c, values);
+    status = change_pack_all(&c, values);
   if (!status)
-    status = make_room(&c);
+    status = cgl_record_edit_reserve(&c.edit, c.ngained, setting);
   if (!status)
-    status = set(&c);
+    status = change_set(&c);
   if (status)
     return status;
-  cgl_op *op = c.op;
-  memcpy(graph->recording.args + op->args, values, op->nargs);
-  memcpy(op->grid, c.launch.grid, sizeof op->grid);
-  memcpy(op->block, c.launch.block, sizeof op->block);
-  op->shared_bytes = c.launch.shared_bytes;
-  cgl_change_taken(graph, op);
-  note_memory(&c);
+  cgl_record_edit_values(&c.edit, values);
+  cgl_record_edit_launch(&c.edit, &c.launch);
+  change_note_memory(&c);
+  change_end(graph, &c.edit);
   return CGL_OK;
 }
 
 
-static CUresult refresh_kernel(const cgl_graph *graph, const cgl_op *op) {
-  void *params[CGL_MAX_PARAMS];
-  size_t at = op->args;
-  for (size_t i = 0; i < op->kernel->nparams; i++) {
-    at = cgl_value_next(at);
-    params[i] = graph->recording.args + at;
-    at += op->kernel->sizes[i];
-  }
-  const cgl_launch launch = launch_of(op);
-  return set_in_template(cgl_driver_of(graph), op, &launch, params);
+/* ---- fills and copies: other values, other memory of the same size ---- */
+
+cgl_type cgl_graph_element_type(const cgl_recording *recording,
+                                const cgl_op *op) {
+  return op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET
+             ? (cgl_type)cgl_build_element(recording, op).type
+             : CGL_TYPE_COUNT;
 }
 
 
-static CUresult refresh(const cgl_graph *graph, const cgl_op *op) {
-  if (op->kind == CGL_OP_KERNEL)
-    return refresh_kernel(graph, op);
-  CUgraphNodeParams node;
-  CUresult result = cgl_change_describe(graph, op, &node);
-  return result ? result
-                : cgl_driver_of(graph)->cuGraphNodeSetParams(op->node, &node);
+static cgl_status copy_check_matter(cgl_type type, size_t count, cgl_type had,
+                                    const cgl_range *range) {
+  const size_t before = range->bytes / cgl_type_bytes(had);
+  if (type == had && count == before)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, setting,
+           "%zu elements of %s cannot take the place of %zu of %s", count,
+           cgl_type_name(type), before, cgl_type_name(had));
+  return cgl_fail_hint("use memory of the same type and count, a view of it "
+                       "perhaps");
+}
+
+
+static cgl_status refuse_direction(bool pinned) {
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, setting,
+           pinned ? "the node copies on the device or to it, and pinned memory "
+                    "cannot take a buffer's place"
+                  : "a buffer cannot take the place of pinned memory");
+  return cgl_fail_hint("the direction of a copy is settled by the capture");
+}
+
+
+static cgl_status refuse_planned(void) {
+  cgl_fail(
+      CGL_ERROR_INVALID_ARGUMENT, setting,
+      "the node uses or would use memory that a capture allocated from the "
+      "graph's own pool: where it is used was planned by the order of the "
+      "capture");
+  return cgl_fail_hint("make a buffer that is to be exchanged before the "
+                       "capture begins");
+}
+
+
+/* Refuses what cannot take the place of `range`, to which *now is set. */
+static cgl_status copy_check(const cgl_graph *graph, const cgl_arg *arg,
+                             cgl_type had, bool was_pinned,
+                             const cgl_range *range, cgl_range *now) {
+  *now = *range;
+  if (arg->kind == CGL_ARG_SAME)
+    return CGL_OK;
+  size_t bytes;
+  const cgl_object *object = cgl_arg_memory(arg, &now->address, &bytes);
+  const bool pinned = arg->kind == CGL_ARG_PINNED;
+  if (!object) {
+    cgl_fail(CGL_ERROR_ARGUMENT_TYPE, setting,
+             "a buffer or pinned memory is wanted");
+    return cgl_fail_hint("give what the node had another one of");
+  }
+  if (pinned != was_pinned)
+    return refuse_direction(pinned);
+  cgl_status status = cgl_object_check_device(&graph->object, object, setting);
+  if (!status && !pinned)
+    status = cgl_buffer_check(arg->buffer, setting);
+  if (!status)
+    status = copy_check_matter(pinned ? arg->pinned->type : arg->buffer->type,
+                               pinned ? arg->pinned->count : arg->buffer->count,
+                               had, range);
+  bool planned;
+  argument_object(graph, arg, &planned);
+  if (!status && (range->allocation ? now->address != range->address : planned))
+    status = refuse_planned();
+  return status;
+}
+
+
+static cgl_status copy_set(const cgl_graph *graph, const cgl_op *op,
+                           const cgl_range *now, const cgl_element *element) {
+  cgl_context *context = graph->object.context;
+  const char *entry = "cuGraphNodeSetParams";
+  CUgraphNodeParams params;
+  CUresult result;
+  if (op->kind == CGL_OP_MEMCPY)
+    cgl_build_copy(&params, context, now, element);
+  else
+    cgl_build_fill(&params, context, now, element);
+  cgl_relaxed relaxed = cgl_captures_relax(context);
+  if (graph->exec) {
+    entry = "cuGraphExecNodeSetParams";
+    result = context->driver->cuGraphExecNodeSetParams(graph->exec, op->node,
+                                                       &params);
+  } else
+    result = context->driver->cuGraphNodeSetParams(op->node, &params);
+  cgl_captures_unrelax(context, relaxed);
+  return cgl_fail_driver(context, result, setting, entry);
+}
+
+
+/* Gives the operation other memory, one argument for each range, and another
+   element. */
+static cgl_status copy_change(cgl_graph *graph, size_t index,
+                              const cgl_arg *args, const cgl_element *element) {
+  const cgl_op *op = cgl_record_op(graph->recording, index);
+  const cgl_range *ranges = cgl_record_ranges(graph->recording, op);
+  cgl_range now[2];
+  cgl_record_edit edit;
+  cgl_status status = CGL_OK;
+  cgl_record_edit_begin(&edit, graph->recording, index,
+                        graph->capture.underway.serial);
+  for (uint32_t i = 0; i < op->nranges && !status; i++) {
+    bool planned;
+    status = copy_check(graph, &args[i], (cgl_type)element->type,
+                        element->pinned == i + 1, &ranges[i], &now[i]);
+    cgl_record_edit_want(&edit, argument_object(graph, &args[i], &planned));
+  }
+  if (!status)
+    status = cgl_record_edit_reserve(&edit, 0, setting);
+  if (!status)
+    status = copy_set(graph, op, now, element);
+  if (status)
+    return status;
+  cgl_record_edit_values(&edit, element);
+  for (uint32_t i = 0; i < op->nranges; i++) {
+    argument_keep(&edit, graph, &args[i]);
+    cgl_record_edit_range(&edit, i, &now[i]);
+  }
+  change_end(graph, &edit);
+  return CGL_OK;
+}
+
+
+cgl_status cgl_graph_set_fill(cgl_graph *graph, size_t index,
+                              cgl_buffer *buffer, const void *value) {
+  const cgl_op *op;
+  cgl_status status = change_begin(graph, index, CGL_OP_MEMSET, "a fill", &op);
+  if (status)
+    return status;
+  const cgl_arg arg = {.kind = buffer ? CGL_ARG_BUFFER : CGL_ARG_SAME,
+                       .buffer = buffer};
+  cgl_element element = cgl_build_element(graph->recording, op);
+  if (value && !element.half && cgl_type_bytes((cgl_type)element.type) == 8 &&
+      memcmp(value, (const char *)value + 4, 4)) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, setting,
+             "the node fills with words of four bytes, and the halves of the "
+             "value differ");
+    return cgl_fail_hint("capture a fill with such a value: it is two nodes, "
+                         "which are both to be changed");
+  }
+  if (value)
+    cgl_memory_set_word(&element, value);
+  return copy_change(graph, index, &arg, &element);
+}
+
+
+cgl_status cgl_graph_set_copy(cgl_graph *graph, size_t index, const cgl_arg *to,
+                              const cgl_arg *from) {
+  static const cgl_arg same = {.kind = CGL_ARG_SAME};
+  const cgl_op *op;
+  cgl_status status = change_begin(graph, index, CGL_OP_MEMCPY, "a copy", &op);
+  if (status)
+    return status;
+  const cgl_arg args[] = {to ? *to : same, from ? *from : same};
+  const cgl_element element = cgl_build_element(graph->recording, op);
+  return copy_change(graph, index, args, &element);
+}
+
+
+/* ---- the template ---- */
+
+static cgl_status op_refresh(cgl_graph *graph, size_t index,
+                             const char *operation) {
+  cgl_context *context = graph->object.context;
+  const cgl_op *op = cgl_record_op(graph->recording, index);
+  cgl_build_node node;
+  cgl_status status =
+      cgl_build_begin(&node, context, graph->recording, op, operation);
+  if (!status)
+    status = cgl_fail_driver(
+        context, context->driver->cuGraphNodeSetParams(op->node, &node.params),
+        operation, "cuGraphNodeSetParams");
+  if (!status)
+    cgl_record_refreshed(graph->recording, index);
+  return status;
 }
 
 
 cgl_status cgl_graph_refresh(cgl_graph *graph, const char *operation) {
   cgl_context *context = graph->object.context;
-  cgl_recording *recording = &graph->recording;
-  cgl_status status =
-      recording->stale ? cgl_context_enter(context, operation) : CGL_OK;
-  if (status || !recording->stale)
+  size_t index = 0;
+  if (!graph->recording || !cgl_record_next_stale(graph->recording, &index))
+    return CGL_OK;
+  cgl_status status = cgl_context_enter(context, operation);
+  if (status)
     return status;
-  CUresult result = CUDA_SUCCESS;
-  cgl_relaxed relaxed = cgl_relax(context);
-  for (size_t i = 0; i < recording->nops && !result; i++) {
-    cgl_op *op = &recording->ops[i];
-    if (!op->stale)
-      continue;
-    result = refresh(graph, op);
-    op->stale = result != CUDA_SUCCESS;
-  }
-  cgl_unrelax(context, relaxed);
-  recording->stale = result != CUDA_SUCCESS;
-  return cgl_fail_driver(context, result, operation, "cuGraphNodeSetParams");
+  cgl_relaxed relaxed = cgl_captures_relax(context);
+  while (!status && cgl_record_next_stale(graph->recording, &index))
+    status = op_refresh(graph, index, operation);
+  cgl_captures_unrelax(context, relaxed);
+  return status;
 }
 
 
 /* ---- off and on ---- */
 
 /* Not the nodes that move a generator's offset: draws would repeat. */
-static bool can_be_off(const cgl_op *op) {
+static bool op_can_be_off(const cgl_op *op) {
   return op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET ||
-         (op->kind == CGL_OP_KERNEL && (op->kernel || op->fills));
-}
-
-
-static bool writes_planned(const cgl_recording *recording, const cgl_op *op) {
-  const cgl_range *range = &recording->ranges[op->ranges];
-  for (uint32_t i = 0; i < op->nranges; i++)
-    if (range[i].planned && range[i].write)
-      return true;
-  return false;
+         (op->kind == CGL_OP_KERNEL && (op->object || op->fills));
 }
 
 
 cgl_status cgl_graph_set_enabled(cgl_graph *graph, size_t index, bool enabled) {
   cgl_context *context = graph->object.context;
-  cgl_op *op;
+  const cgl_op *op;
   cgl_status status = cgl_graph_op(graph, index, switching, &op);
-  if (!status && !can_be_off(op))
-    status = cgl_change_refuse(op, switching, "a kernel, a copy or a fill");
+  if (!status && !op_can_be_off(op))
+    status = refuse_kind(op, switching, "a kernel, a copy or a fill");
   if (!status)
     status = cgl_context_enter(context, switching);
   if (status || op->off == !enabled)
     return status;
+  if (!cgl_record_own(&graph->recording))
+    return cgl_fail(CGL_ERROR_NO_MEMORY, switching,
+                    "no memory to note what is off");
   CUresult result = CUDA_SUCCESS;
-  cgl_relaxed relaxed = cgl_relax(context);
+  cgl_relaxed relaxed = cgl_captures_relax(context);
+  op = cgl_record_op(graph->recording, index);
   if (graph->exec)
     result =
         context->driver->cuGraphNodeSetEnabled(graph->exec, op->node, enabled);
-  cgl_unrelax(context, relaxed);
+  cgl_captures_unrelax(context, relaxed);
   if (result)
     return cgl_fail_driver(context, result, switching, "cuGraphNodeSetEnabled");
-  cgl_recording *recording = &graph->recording;
-  const bool halts = writes_planned(recording, op);
-  op->off = !enabled;
-  recording->noff += enabled ? (size_t)-1 : 1;
-  recording->nhalted += !halts ? 0 : enabled ? (size_t)-1 : 1;
-  /* The turns of a private pool are noted once per stream: the next replay
-     fills other memory than the last. */
+  cgl_record_set_off(graph->recording, index, !enabled);
+  /* The replays of a private pool are noted once per stream: the next fills
+     other memory than the last. */
   graph->stamped = NULL;
   return CGL_OK;
 }
 
 
 CUresult cgl_graph_switch_off(const cgl_graph *graph, CUgraphExec exec) {
-  const cgl_recording *recording = &graph->recording;
+  const cgl_recording *recording = graph->recording;
   CUresult result = CUDA_SUCCESS;
-  for (size_t i = 0; recording->noff && i < recording->nops && !result; i++)
-    if (recording->ops[i].off)
-      result = cgl_driver_of(graph)->cuGraphNodeSetEnabled(
-          exec, recording->ops[i].node, 0);
+  for (size_t i = 0; cgl_record_is_partly_off(recording) &&
+                     i < cgl_record_count(recording) && !result;
+       i++) {
+    const cgl_op *op = cgl_record_op(recording, i);
+    if (op->off)
+      result = cgl_driver_of(graph)->cuGraphNodeSetEnabled(exec, op->node, 0);
+  }
   return result;
 }

@@ -1,22 +1,149 @@
-/* Graphs after their capture: instantiate, replay, reset. */
-#include "core/graph/annotate.h"
-#include "core/graph/change.h"
-#include "core/random/random.h"
+/* Graphs as objects: made, instantiated, reset; their templates and
+   executables. */
 #include "core/graph/graph.h"
 #include "core/pool/history.h"
-#include "core/graph/hooks.h"
-#include "core/memory/memory.h"
-#include "core/sharing/sharing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 
-static atomic_uint_fast64_t next_exec = 1;
+/* ---- templates ---- */
+
+static void template_destroy(cgl_object *object) {
+  cgl_template *template = (cgl_template *)object;
+  cgl_context *context = object->context;
+  if (template->graph && !cgl_context_enter(context, "graph"))
+    context->driver->cuGraphDestroy(template->graph);
+  cgl_hooks_destroy(&template->destroys);
+  cgl_pool_capture_gone(template->pool);
+  /* Replays of the graphs around it are noted in their own pools only. */
+  if (template->nested)
+    cgl_pool_note_use(template->pool, cgl_context_next_wait(context));
+  cgl_pool_release(template->pool);
+  free(template);
+}
 
 
-static cgl_status check_desc(cgl_context *context, const cgl_graph_desc *desc,
+static bool template_is_reclaimable(const cgl_object *object) {
+  return !((const cgl_template *)object)->destroys;
+}
+
+
+static const cgl_object_kind template_kind = {
+    .number = CGL_OBJECT_INTERNAL,
+    .destroy = template_destroy,
+    .is_reclaimable = template_is_reclaimable,
+};
+
+
+cgl_template *cgl_graph_new_template(cgl_context *context, cgl_pool *pool,
+                                     const char *operation) {
+  cgl_template *template = calloc(1, sizeof *template);
+  if (!template) {
+    cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a capture");
+    return NULL;
+  }
+  cgl_object_init(&template->object, &template_kind, context);
+  template->pool = cgl_pool_retain(pool);
+  cgl_pool_capture_held(pool);
+  return template;
+}
+
+
+/* ---- executables ---- */
+
+static void executable_destroy(cgl_object *object) {
+  cgl_executable *executable = (cgl_executable *)object;
+  cgl_context *context = object->context;
+  if (executable->exec && !cgl_context_enter(context, "graph"))
+    context->driver->cuGraphExecDestroy(executable->exec);
+  atomic_fetch_sub(&executable->pool->executables, executable->bytes);
+  cgl_pool_release(executable->pool);
+  free(executable);
+}
+
+
+static bool executable_is_reclaimable(const cgl_object *object) {
+  (void)object;
+  return true;
+}
+
+
+static const cgl_object_kind executable_kind = {
+    .number = CGL_OBJECT_INTERNAL,
+    .destroy = executable_destroy,
+    .is_reclaimable = executable_is_reclaimable,
+};
+
+
+static cgl_executable *executable_new(cgl_graph *graph) {
+  cgl_executable *executable = calloc(1, sizeof *executable);
+  if (!executable)
+    return NULL;
+  cgl_object_init(&executable->object, &executable_kind, graph->object.context);
+  executable->pool = cgl_pool_retain(graph->pool);
+  return executable;
+}
+
+
+static void graph_set_executable(cgl_graph *graph, cgl_executable *executable) {
+  cgl_executable *before = graph->executable;
+  graph->executable = executable;
+  graph->exec = executable ? executable->exec : NULL;
+  if (before)
+    cgl_object_release(&before->object);
+}
+
+
+/* ---- graphs ---- */
+
+void cgl_graph_drop_capture(cgl_graph *graph) {
+  graph_set_executable(graph, NULL);
+  if (graph->template)
+    cgl_hooks_detach(&graph->hooks, &graph->template->destroys);
+  graph->template = NULL;
+  cgl_draws_free(graph->draw_list);
+  graph->draw_list = NULL;
+  cgl_record_release(graph->recording);
+  graph->recording = NULL;
+  graph->stamped = NULL;
+  graph->state = CGL_GRAPH_EMPTY;
+}
+
+
+static void graph_abandon(cgl_object *object) {
+  /* A graph dropped in mid-capture would keep its own teardown waiting. */
+  cgl_graph_capture_abandon((cgl_graph *)object);
+}
+
+
+static void graph_destroy(cgl_object *object) {
+  cgl_graph *graph = (cgl_graph *)object;
+  cgl_graph_drop_capture(graph);
+  cgl_hooks_destroy(&graph->hooks);
+  cgl_hooks_free(&graph->hooks);
+  cgl_stream_release(graph->capture.origin);
+  cgl_pool_release(graph->pool);
+  free(graph);
+}
+
+
+static bool graph_is_reclaimable(const cgl_object *object) {
+  return !((const cgl_graph *)object)->hooks;
+}
+
+
+static const cgl_object_kind graph_kind = {
+    .number = CGL_OBJECT_graph,
+    .destroy = graph_destroy,
+    .abandon = graph_abandon,
+    .is_reclaimable = graph_is_reclaimable,
+};
+
+CGL_OBJECT_REFERENCES(graph)
+
+
+static cgl_status desc_check(cgl_context *context, const cgl_graph_desc *desc,
                              const char *operation) {
   if ((unsigned)desc->capture_mode > CGL_CAPTURE_RELAXED ||
       (unsigned)desc->annotations > CGL_ANNOTATIONS_NVTX) {
@@ -42,7 +169,7 @@ static cgl_status check_desc(cgl_context *context, const cgl_graph_desc *desc,
 }
 
 
-static void describe(cgl_graph *graph, const cgl_graph_desc *desc) {
+static void graph_set_options(cgl_graph *graph, const cgl_graph_desc *desc) {
   graph->keep_graph = desc->keep_graph;
   graph->mode = desc->capture_mode;
   graph->annotations = desc->annotations;
@@ -62,14 +189,14 @@ cgl_status cgl_graph_create(cgl_context *context, const cgl_graph_desc *desc,
   static const cgl_graph_desc defaults;
   static const char operation[] = "graph";
   desc = desc ? desc : &defaults;
-  cgl_status status = check_desc(context, desc, operation);
+  cgl_status status = desc_check(context, desc, operation);
   if (status)
     return status;
   cgl_graph *graph = calloc(1, sizeof *graph);
   if (!graph)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a graph");
-  describe(graph, desc);
-  cgl_object_init(&graph->object, CGL_OBJECT_graph, context);
+  graph_set_options(graph, desc);
+  cgl_object_init(&graph->object, &graph_kind, context);
   *out = graph;
   return CGL_OK;
 }
@@ -91,217 +218,37 @@ cgl_status cgl_graph_set_desc(cgl_graph *graph, const cgl_graph_desc *desc) {
     cgl_fail(CGL_ERROR_CAPTURE_STATE, operation, "the graph %s, begun at %s",
              graph->state == CGL_GRAPH_CAPTURING ? "is capturing already"
                                                  : "holds a capture already",
-             cgl_site_text(graph->begun));
+             cgl_site_text(graph->capture.underway.begun));
     return cgl_fail_hint("reset the graph first, or capture into a new one");
   }
-  cgl_status status = check_desc(graph->object.context, desc, operation);
+  cgl_status status = desc_check(graph->object.context, desc, operation);
   if (status)
     return status;
   cgl_pool *before = graph->pool;
-  describe(graph, desc);
+  graph_set_options(graph, desc);
   cgl_pool_release(before);
   return CGL_OK;
 }
 
 
-void cgl_graph_unhold_pool(cgl_graph *graph) {
-  if (graph->pool_held)
-    atomic_fetch_sub(&graph->pool->captures, 1);
-  graph->pool_held = false;
+bool cgl_graph_is_capturing(const cgl_graph *graph) {
+  return graph->state == CGL_GRAPH_CAPTURING;
 }
 
 
-/* Moves what a graph captured to `to`, which is empty. */
-static void bequeath(cgl_graph *graph, cgl_graph *to) {
-  to->exec = graph->exec;
-  to->exec_bytes = graph->exec_bytes;
-  to->template = graph->template;
-  to->recording = graph->recording;
-  to->origin = graph->origin;
-  to->pool = cgl_pool_retain(graph->pool);
-  to->pool_held = graph->pool_held;
-  graph->exec = NULL;
-  graph->template = NULL;
-  graph->origin = NULL;
-  graph->pool_held = false;
-  cgl_hooks_bequeath(graph, to);
-  memset(&graph->recording, 0, sizeof graph->recording);
+cgl_stream *cgl_graph_capturing_stream(const cgl_graph *graph) {
+  return cgl_graph_is_capturing(graph) ? graph->capture.origin : NULL;
 }
 
 
-void cgl_graph_destroy(cgl_graph *graph) {
-  const cgl_driver *driver = cgl_driver_of(graph);
-  if (graph->heir) {
-    bequeath(graph, graph->heir);
-    cgl_graph_release(graph->heir);
-  }
-  if (!cgl_context_enter(graph->object.context, "graph")) {
-    if (graph->exec) {
-      driver->cuGraphExecDestroy(graph->exec);
-      atomic_fetch_sub(&graph->pool->sharing->executables, graph->exec_bytes);
-    }
-    if (graph->template)
-      driver->cuGraphDestroy(graph->template);
-  }
-  cgl_hooks_destroy(graph);
-  cgl_hooks_free(graph);
-  cgl_recording_clear(&graph->recording, graph->object.context);
-  cgl_share_release(graph->share);
-  cgl_stream_release(graph->origin);
-  cgl_graph_unhold_pool(graph);
-  /* Replays of the graphs around it are noted in their own pools only. */
-  if (graph->is_heir && graph->pool)
-    cgl_pool_note_use(graph->pool,
-                      cgl_context_next_wait(graph->object.context));
-  cgl_pool_release(graph->pool);
-  free(graph);
+cgl_graph *cgl_stream_capturing_graph(const cgl_stream *stream) {
+  char *capture = (char *)stream->capture;
+  return capture ? (cgl_graph *)(capture - offsetof(cgl_graph, capture)) : NULL;
 }
 
 
-static cgl_graph *new_husk(cgl_graph *graph, const char *operation) {
-  cgl_graph *husk = calloc(1, sizeof *husk);
-  if (husk)
-    cgl_object_init(&husk->object, CGL_OBJECT_graph, graph->object.context);
-  else
-    cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-             "no memory to replace what the graph holds");
-  return husk;
-}
-
-
-/* Hands what a graph holds of the driver's over to an object that dies like
-   any other: now, or when the last capture underway has ended, or with the
-   last graph that has this one as a child. */
-static cgl_status shed(cgl_graph *graph, bool everything,
-                       const char *operation) {
-  if (!graph->exec && !everything)
-    return CGL_OK;
-  cgl_graph *husk = everything ? graph->heir : NULL;
-  if (!husk && !(husk = new_husk(graph, operation)))
-    return CGL_ERROR_NO_MEMORY;
-  if (everything) {
-    graph->heir = NULL;
-    bequeath(graph, husk);
-    cgl_share_release(graph->share);
-    graph->share = NULL;
-    /* A replay in flight may still use the private pool's memory: the next
-       capture gets another one. */
-    if (!graph->pool_given) {
-      cgl_pool_release(graph->pool);
-      graph->pool = NULL;
-    }
-  } else {
-    husk->exec = graph->exec;
-    husk->exec_bytes = graph->exec_bytes;
-    graph->exec = NULL;
-    husk->pool = cgl_pool_retain(graph->pool);
-  }
-  cgl_graph_release(husk);
-  return CGL_OK;
-}
-
-
-/* What the trail calls a replay: the graph's first few kernels, and where they
-   were launched into the capture. */
-static const char *label_of(const cgl_graph *graph) {
-  const cgl_recording *recording = &graph->recording;
-  char text[400] = "graph of ";
-  size_t at = strlen(text);
-  int named = 0;
-  for (size_t i = 0; i < recording->nops && named < 4; i++) {
-    const cgl_op *op = &recording->ops[i];
-    if (op->kind != CGL_OP_KERNEL ||
-        (i && recording->ops[i - 1].name == op->name))
-      continue;
-    int n = snprintf(text + at, sizeof text - at, "%s%s (%s)",
-                     named++ ? " + " : "", op->name, cgl_site_text(op->site));
-    at += n > 0 ? (size_t)n : 0;
-    if (at >= sizeof text)
-      break;
-  }
-  return cgl_intern(named ? text : "graph without kernels");
-}
-
-
-static bool is_captured_by_others(cgl_stream *stream) {
-  if (cgl_stream_is_default(stream))
-    return false;
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return !cgl_driver_of(stream)->cuStreamIsCapturing(stream->handle, &status) &&
-         status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-}
-
-
-/* Whether `stream` captures: ours is known, an engine's has to be asked. */
-static inline bool captures(cgl_stream *stream) {
-  return stream->capture || (!stream->owned && is_captured_by_others(stream));
-}
-
-
-static CUresult instantiate(cgl_graph *graph, CUgraphExec *exec,
-                            const char **entry) {
-  const cgl_driver *driver = cgl_driver_of(graph);
-  CUDA_GRAPH_INSTANTIATE_PARAMS params = {
-      CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
-          CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY,
-      NULL, NULL, 0};
-  *entry = "cuGraphInstantiateWithParams";
-  CUresult result =
-      driver->cuGraphInstantiateWithParams(exec, graph->template, &params);
-  if (result)
-    return result;
-  *entry = "cuGraphNodeSetEnabled";
-  result = cgl_graph_switch_off(graph, *exec);
-  /* So that the first replay costs what the second does; on a stream that
-     captures again by now the upload would break that capture. */
-  if (!result && !captures(graph->origin)) {
-    *entry = "cuGraphUpload";
-    result = driver->cuGraphUpload(*exec, graph->origin->handle);
-  }
-  if (result)
-    driver->cuGraphExecDestroy(*exec);
-  return result;
-}
-
-
-cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
-  cgl_context *context = graph->object.context;
-  CUgraphExec exec;
-  const char *entry;
-  cgl_status status = cgl_graph_refresh(graph, operation);
-  if (status)
-    return status;
-  size_t before = cgl_history_free_bytes(context);
-  cgl_relaxed relaxed = cgl_relax(context);
-  CUresult result = instantiate(graph, &exec, &entry);
-  cgl_unrelax(context, relaxed);
-  if (result)
-    return cgl_fail_driver(context, result, operation, entry);
-  status = shed(graph, false, operation);
-  if (status) {
-    relaxed = cgl_relax(context);
-    context->driver->cuGraphExecDestroy(exec);
-    cgl_unrelax(context, relaxed);
-    return status;
-  }
-  size_t after = cgl_history_free_bytes(context);
-  graph->exec_bytes = before > after ? before - after : 0;
-  atomic_fetch_add(&graph->pool->sharing->executables, graph->exec_bytes);
-  graph->exec = exec;
-  graph->extra = graph->recording.draws || graph->share->ngroup > 1;
-  graph->exec_number = atomic_fetch_add(&next_exec, 1);
-  graph->label = label_of(graph);
-  status = cgl_hooks_run(graph, CGL_HOOK_INSTANTIATE, operation);
-  if (status) {
-    cgl_fail_follow(true);
-    shed(graph, false, operation);
-    cgl_fail_follow(false);
-  } else if (!graph->exec) {
-    cgl_fail(CGL_ERROR_NOT_CAPTURED, operation,
-             "an instantiate hook reset the graph");
-    return cgl_fail_hint("reset the graph after it was instantiated");
-  }
-  return status;
+cgl_context *cgl_graph_context(const cgl_graph *graph) {
+  return graph->object.context;
 }
 
 
@@ -313,12 +260,118 @@ cgl_status cgl_graph_check_captured(const cgl_graph *graph,
   if (begun)
     cgl_fail(CGL_ERROR_NOT_CAPTURED, operation,
              "the capture that began at %s has not ended yet",
-             cgl_site_text(graph->begun));
+             cgl_site_text(graph->capture.underway.begun));
   else
     cgl_fail(CGL_ERROR_NOT_CAPTURED, operation,
              "the graph holds no capture: it was never captured, or was reset");
   return cgl_fail_hint(begun ? "end the capture first"
                              : "capture something into the graph first");
+}
+
+
+/* ---- instantiating ---- */
+
+/* What messages call a replay: the graph's first few kernels, and where they
+   were launched into the capture. */
+static const char *graph_label(const cgl_recording *recording) {
+  char text[400] = "graph of ";
+  size_t at = strlen(text);
+  int named = 0;
+  for (size_t i = 0; i < cgl_record_count(recording) && named < 4; i++) {
+    const cgl_op *op = cgl_record_op(recording, i);
+    if (op->kind != CGL_OP_KERNEL ||
+        (i && cgl_record_op(recording, i - 1)->name == op->name))
+      continue;
+    int n = snprintf(text + at, sizeof text - at, "%s%s (%s)",
+                     named++ ? " + " : "", op->name, cgl_site_text(op->site));
+    at += n > 0 ? (size_t)n : 0;
+    if (at >= sizeof text)
+      break;
+  }
+  return cgl_intern(named ? text : "graph without kernels");
+}
+
+
+static CUresult template_instantiate(cgl_graph *graph, CUgraphExec *exec,
+                                     const char **entry) {
+  const cgl_driver *driver = cgl_driver_of(graph);
+  CUDA_GRAPH_INSTANTIATE_PARAMS params = {
+      CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
+          CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY,
+      NULL, NULL, 0};
+  *entry = "cuGraphInstantiateWithParams";
+  CUresult result = driver->cuGraphInstantiateWithParams(
+      exec, graph->template->graph, &params);
+  if (result)
+    return result;
+  *entry = "cuGraphNodeSetEnabled";
+  result = cgl_graph_switch_off(graph, *exec);
+  /* So that the first replay costs what the second does; on a stream that
+     captures again by now the upload would break that capture. */
+  if (!result && !cgl_capture_has(graph->capture.origin)) {
+    *entry = "cuGraphUpload";
+    result = driver->cuGraphUpload(*exec, graph->capture.origin->handle);
+  }
+  if (result)
+    driver->cuGraphExecDestroy(*exec);
+  return result;
+}
+
+
+/* An executable of the template, with what history knows of its bytes. */
+static cgl_status executable_make(cgl_graph *graph, const char *operation,
+                                  cgl_executable **out) {
+  cgl_context *context = graph->object.context;
+  const char *entry;
+  cgl_executable *executable = executable_new(graph);
+  *out = NULL;
+  if (!executable)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                    "no memory for an executable");
+  size_t before = cgl_history_free_bytes(context);
+  cgl_relaxed relaxed = cgl_captures_relax(context);
+  CUresult result = template_instantiate(graph, &executable->exec, &entry);
+  cgl_captures_unrelax(context, relaxed);
+  if (result) {
+    executable->exec = NULL;
+    cgl_fail_driver(context, result, operation, entry);
+    cgl_fail_follow(true);
+    cgl_object_release(&executable->object);
+    cgl_fail_follow(false);
+    return result;
+  }
+  size_t after = cgl_history_free_bytes(context);
+  executable->bytes = before > after ? before - after : 0;
+  atomic_fetch_add(&executable->pool->executables, executable->bytes);
+  *out = executable;
+  return CGL_OK;
+}
+
+
+cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
+  static atomic_uint_fast64_t next_number = 1;
+  cgl_executable *executable = NULL;
+  cgl_status status = cgl_graph_refresh(graph, operation);
+  if (!status)
+    status = executable_make(graph, operation, &executable);
+  if (status)
+    return status;
+  graph_set_executable(graph, executable);
+  graph->draws = graph->draw_list;
+  graph->grouped = cgl_share_of(graph->recording)->ngroup > 1;
+  graph->exec_number = atomic_fetch_add(&next_number, 1);
+  graph->label = graph_label(graph->recording);
+  status = cgl_hooks_run(graph, CGL_HOOK_INSTANTIATE, operation);
+  if (status) {
+    cgl_fail_follow(true);
+    graph_set_executable(graph, NULL);
+    cgl_fail_follow(false);
+  } else if (!graph->exec) {
+    cgl_fail(CGL_ERROR_NOT_CAPTURED, operation,
+             "an instantiate hook reset the graph");
+    return cgl_fail_hint("reset the graph after it was instantiated");
+  }
+  return status;
 }
 
 
@@ -339,170 +392,36 @@ cgl_status cgl_graph_instantiate(cgl_graph *graph) {
 }
 
 
-/* The driver refuses a launch into a capture: the template becomes a child
-   graph node after the stream's dependencies, by our own hand. */
-static CUresult add_child(cgl_graph *graph, cgl_stream *stream,
-                          CUgraphNode *node, const char **entry) {
-  const cgl_driver *driver = cgl_driver_of(stream);
-  cgl_captured parent;
-  *entry = "cuStreamGetCaptureInfo";
-  CUresult result = cgl_capture_ask(stream, &parent);
-  if (result)
-    return result;
-  CUgraphNodeParams params;
-  memset(&params, 0, sizeof params);
-  params.type = CU_GRAPH_NODE_TYPE_GRAPH;
-  params.graph.graph = graph->template;
-  params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
-  *entry = "cuGraphAddNode";
-  result = driver->cuGraphAddNode(node, parent.graph, parent.nodes,
-                                  parent.edges, parent.count, &params);
-  if (result)
-    return result;
-  *entry = "cuStreamUpdateCaptureDependencies";
-  result = driver->cuStreamUpdateCaptureDependencies(
-      stream->handle, node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
-  if (result)
-    driver->cuGraphDestroyNode(*node);
-  return result;
-}
-
-
-/* `count` child nodes that touch what the graph's recording touches. */
-static cgl_status add_children(cgl_graph *graph, cgl_stream *stream,
-                               uint64_t count, const cgl_range *ranges,
-                               size_t nranges, const char *operation) {
-  for (uint64_t i = 0; i < count; i++) {
-    cgl_status status = CGL_OK;
-    if (graph->recording.draws)
-      status = cgl_draws_enter_child(graph, stream, operation);
-    if (!status)
-      status = cgl_capture_reserve(stream, operation, nranges, 0,
-                                   1 + graph->recording.nkept);
-    if (!status)
-      status = cgl_share_check_child(graph, stream, operation);
-    if (status)
-      return status;
-    const char *entry;
-    CUgraphNode node;
-    CUresult result = add_child(graph, stream, &node, &entry);
-    if (result)
-      return cgl_capture_failed(stream->capture, result, operation, entry,
-                                graph->object.context);
-    if (!stream->capture)
-      continue;
-    cgl_note note = {.kind = CGL_OP_GRAPH, .name = "graph:replay"};
-    note.ranges = ranges;
-    note.nranges = nranges;
-    /* Not the graph: it may be reset before the other is. */
-    cgl_capture_keep(stream->capture, &graph->heir->object);
-    /* So that checks of inputs see them. */
-    for (size_t k = 0; k < graph->recording.nkept; k++)
-      cgl_capture_keep(stream->capture, graph->recording.kept[k]);
-    cgl_capture_note(stream, &note);
-    cgl_share_note_child(graph, stream->capture);
-    if (graph->recording.draws)
-      cgl_draws_leave_child(graph, stream, node);
+cgl_status cgl_graph_reset(cgl_graph *graph) {
+  cgl_graph_capture_abandon(graph);
+  if (graph->state == CGL_GRAPH_EMPTY) {
+    cgl_hooks_destroy(&graph->hooks);
+    return CGL_OK;
+  }
+  cgl_graph_drop_capture(graph);
+  cgl_stream_release(graph->capture.origin);
+  graph->capture.origin = NULL;
+  /* A replay in flight may still use the private pool's memory: the next
+     capture gets another pool. */
+  if (!graph->pool_given) {
+    cgl_pool_release(graph->pool);
+    graph->pool = NULL;
   }
   return CGL_OK;
 }
 
 
-static cgl_status replay_into_capture(cgl_graph *graph, cgl_stream *stream,
-                                      uint64_t count, const char *operation) {
-  if (graph->recording.noff) {
-    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
-             "a graph with nodes that are switched off cannot be captured into "
-             "another one, where all of them would run");
-    return cgl_fail_hint("switch them on first, with graph:set_enabled");
-  }
-  cgl_status status = cgl_graph_refresh(graph, operation);
-  if (status)
-    return status;
-  if (!graph->heir && !(graph->heir = new_husk(graph, operation)))
-    return CGL_ERROR_NO_MEMORY;
-  graph->heir->is_heir = true;
-  cgl_range *ranges;
-  size_t nranges;
-  if (!cgl_recording_footprint(&graph->recording, &ranges, &nranges))
-    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                    "no memory to note what the graph touches");
-  status = add_children(graph, stream, count, ranges, nranges, operation);
-  free(ranges);
-  return status;
-}
-
-
-cgl_status cgl_graph_prepare(cgl_graph *graph, cgl_stream *stream,
-                             const char *operation) {
-  cgl_status status = cgl_context_enter(graph->object.context, operation);
-  if (status || graph->exec)
-    return status;
-  status = cgl_graph_check_captured(graph, operation);
-  if (status || captures(stream))
-    return status;
-  return cgl_graph_make_executable(graph, operation);
-}
-
-
-cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
-                            uint64_t count, const char *operation) {
-  cgl_context *context = graph->object.context;
-  if (captures(stream))
-    return replay_into_capture(graph, stream, count, operation);
-  cgl_status status = graph->extra && graph->recording.draws
-                          ? cgl_draws_ready(graph, stream, operation)
-                          : CGL_OK;
-  bool takes_turns = cgl_share_takes_turns(graph);
-  if (!status && takes_turns)
-    status = cgl_share_begin(graph, stream, count, operation);
-  if (status)
-    return status;
-  const cgl_driver *driver = context->driver;
-  CUgraphExec exec = graph->exec;
-  CUresult result = CUDA_SUCCESS;
-  uint64_t launched = 0;
-  while (launched < count &&
-         !(result = driver->cuGraphLaunch(exec, stream->handle)))
-    launched++;
-  if (takes_turns)
-    cgl_share_end(graph, stream, launched);
-  else if (launched && graph->stamped != stream->clock)
-    cgl_share_stamp(graph, stream);
-  cgl_trail_add(graph->label);
-  /* The pool must not give memory back before the device was waited for. */
-  cgl_pool_note_use(graph->pool, cgl_context_next_wait(context));
-  if (!result)
-    return CGL_OK;
-  return cgl_fail_driver(context, result, operation, "cuGraphLaunch");
-}
-
-
-cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
-                            uint64_t count) {
-  static const char operation[] = "graph:replay";
-  if (stream->object.context != graph->object.context)
-    return cgl_check_device(&graph->object, &stream->object, operation);
-  cgl_status status = cgl_graph_prepare(graph, stream, operation);
-  if (status)
-    return status;
-  if (graph->attend)
-    return cgl_replay_attended(graph, stream, count, operation);
-  return cgl_graph_launch(graph, stream, count, operation);
-}
-
-
-cgl_status cgl_graph_reset(cgl_graph *graph) {
-  static const char operation[] = "graph:reset";
-  cgl_graph_capture_abandon(graph);
-  if (graph->state == CGL_GRAPH_EMPTY) {
-    cgl_hooks_destroy(graph);
-    return CGL_OK;
-  }
-  cgl_status status = shed(graph, true, operation);
-  if (!status)
-    graph->state = CGL_GRAPH_EMPTY;
-  return status;
+cgl_status cgl_graph_register_generator_state(cgl_graph *graph,
+                                              cgl_generator *generator) {
+  static const char operation[] = "graph:register_generator_state";
+  const bool capturing = graph->state == CGL_GRAPH_CAPTURING;
+  cgl_draw *draw;
+  cgl_status status =
+      cgl_object_check_device(&graph->object, &generator->object, operation);
+  return status ? status
+                : cgl_draw_register(
+                      capturing ? &graph->capture.draws : &graph->draw_list,
+                      generator->state, capturing, operation, &draw);
 }
 
 
@@ -513,7 +432,7 @@ cgl_status cgl_graph_pool(cgl_graph *graph, cgl_pool **pool) {
     return cgl_fail_hint("capture first, or give the graph a pool");
   }
   *pool = cgl_pool_retain(graph->pool);
-  cgl_sharing_begin(*pool);
+  cgl_sharing_begin(&(*pool)->sharing);
   return CGL_OK;
 }
 
@@ -522,27 +441,30 @@ cgl_status cgl_graph_pool_at(cgl_graph *graph, size_t index, cgl_pool **pool) {
   *pool = NULL;
   if (!index)
     return cgl_graph_pool(graph, pool);
-  const cgl_recording *recording = &graph->recording;
-  for (size_t i = 0; i < recording->nkept && !*pool; i++)
-    if (recording->kept[i]->kind == CGL_OBJECT_pool && !--index)
-      *pool = cgl_pool_retain((cgl_pool *)recording->kept[i]);
+  cgl_object *object;
+  for (size_t i = 0; graph->recording && !*pool &&
+                     (object = cgl_record_kept(graph->recording, i));
+       i++)
+    if (object->kind == &cgl_pool_kind && !--index)
+      *pool = cgl_pool_retain((cgl_pool *)object);
   return CGL_OK;
 }
 
 
 cgl_status cgl_graph_raw_graph(cgl_graph *graph, void **cugraph) {
   static const char operation[] = "graph:raw_cuda_graph";
-  if (!graph->template || (!graph->keep_graph && !graph->open)) {
-    cgl_fail(graph->template ? CGL_ERROR_CAPTURE_STATE : CGL_ERROR_NOT_CAPTURED,
+  CUgraph template = graph->template ? graph->template->graph : NULL;
+  if (!template || (!graph->keep_graph && !graph->open)) {
+    cgl_fail(template ? CGL_ERROR_CAPTURE_STATE : CGL_ERROR_NOT_CAPTURED,
              operation,
-             graph->template ? "the template of this graph is not kept"
-                             : "the graph holds no capture");
+             template ? "the template of this graph is not kept"
+                      : "the graph holds no capture");
     return cgl_fail_hint("create the graph with keep_graph = true and capture "
                          "first");
   }
   cgl_status status = cgl_graph_refresh(graph, operation);
   if (!status)
-    *cugraph = graph->template;
+    *cugraph = template;
   return status;
 }
 

@@ -1,12 +1,87 @@
-/* What the files about graphs share beyond capture.h. */
-#ifndef CGL_CORE_GRAPH_H
-#define CGL_CORE_GRAPH_H
+/* Graphs: captured, instantiated, replayed, looked at and changed.
+   Glossary.  template: the driver's graph of a captured graph, with what must
+   last until nobody can launch the capture any more.  executable: what the
+   template is instantiated into.
+   Invariants: state EMPTY has no recording, template or executable; CAPTURING
+   has a recording, a template whose graph the driver still builds, and an
+   origin stream; CAPTURED has all but, perhaps, the executable.  A recording
+   keeps its template, so a graph that was captured into another outlives its
+   own reset there.  `exec` is the executable's. */
+#ifndef CGL_GRAPH_GRAPH_H
+#define CGL_GRAPH_GRAPH_H
 
-#include "core/record/record.h"
+#include "core/graph/hooks.h"
+#include "core/kernel/kernel.h"
+#include "core/memory/memory.h"
+#include "core/random/random.h"
 
-/* Instantiates the template and uploads the executable; an earlier one is
-   handed over to die.  The graph is left as it was on failure. */
+typedef enum cgl_graph_state {
+  CGL_GRAPH_EMPTY,
+  CGL_GRAPH_CAPTURING,
+  CGL_GRAPH_CAPTURED
+} cgl_graph_state;
+
+typedef struct cgl_template {
+  cgl_object object;  /* kept by its recording */
+  CUgraph graph;      /* owned; NULL while the driver builds it */
+  cgl_pool *pool;     /* retained: the capture counts among its captures */
+  cgl_hooks destroys; /* owned: hooks of CGL_HOOK_DESTROY, once the graph that
+                         captured has let go */
+  bool nested;        /* it was captured into other graphs */
+} cgl_template;
+
+typedef struct cgl_executable {
+  cgl_object object; /* owned by its graph alone */
+  CUgraphExec exec;
+  size_t bytes;   /* that it took, counted in the pool; see pool/history.h */
+  cgl_pool *pool; /* retained */
+} cgl_executable;
+
+struct cgl_graph {
+  cgl_object object;
+  /* what a replay reads comes first */
+  CUgraphExec exec;
+  cgl_pool *pool;           /* retained: given, or made when a capture begins */
+  cgl_recording *recording; /* a reference */
+  const cgl_clock *stamped; /* noted for the private pool's last replay;
+                               borrowed */
+  const char *label;        /* interned; of the executable, for messages */
+  unsigned attend; /* CGL_ATTEND_..., what a replay does besides launching */
+  bool draws;      /* the executable draws random numbers */
+  bool grouped;    /* graphs of other pools are in it */
+  bool keep_graph;
+  bool pool_given; /* by the description; else it is private */
+  bool unchecked;  /* replays are neither ordered nor refused */
+  bool open;       /* a capture end hook runs: the template may be seen */
+  cgl_graph_state state;
+  cgl_executable *executable; /* a reference */
+  uint64_t exec_number;       /* of the executable; unique in the process */
+  cgl_template *template;     /* borrowed from the recording */
+  cgl_draw *draw_list;        /* owned: of the capture, once it has ended */
+  cgl_capture_mode mode;
+  cgl_capture capture; /* underway, or the last */
+  cgl_site ended;      /* where it did */
+  cgl_hooks hooks;
+  cgl_annotations annotations;
+  uint64_t inputs_seen; /* inputs.c: nothing was given up until then */
+};
+
+/* ---- graph.c ---- */
+
+/* Refuses a graph that holds no capture, or not yet. */
+cgl_status cgl_graph_check_captured(const cgl_graph *graph,
+                                    const char *operation);
+/* A template for a capture that begins, counted in its pool; NULL without
+   memory, with the failure noted. */
+cgl_template *cgl_graph_new_template(cgl_context *context, cgl_pool *pool,
+                                     const char *operation);
+/* Lets go of what the graph holds of a capture; nothing is waited for. */
+void cgl_graph_drop_capture(cgl_graph *graph);
+/* Instantiates the template and uploads the executable; an earlier executable
+   is released.  The graph is left as it was on failure. */
 cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation);
+
+/* ---- replay.c ---- */
 
 /* Enters the context and sees to it that there is what a replay on `stream`
    needs; the graph may not be captured. */
@@ -16,23 +91,31 @@ cgl_status cgl_graph_prepare(cgl_graph *graph, cgl_stream *stream,
 cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
                             uint64_t count, const char *operation);
 
-/* The graph's capture no longer keeps the pool's segments mapped; nothing when
-   it did not. */
-void cgl_graph_unhold_pool(cgl_graph *graph);
+/* ---- nodes.c ---- */
 
-/* Refuses a graph that holds no capture, or not yet. */
-cgl_status cgl_graph_check_captured(const cgl_graph *graph,
-                                    const char *operation);
-/* inside.c: the graph holds a capture, and its recording knows the edges; else
-   refuses.  cuGraphGetEdges */
+/* The graph holds a capture, and its recording knows the edges; else refuses.
+   cuGraphGetEdges */
 cgl_status cgl_graph_learn(cgl_graph *graph, const char *operation);
 /* The operation of a node of a captured graph, else refuses. */
 cgl_status cgl_graph_op(const cgl_graph *graph, size_t index,
-                        const char *operation, cgl_op **op);
-/* "kernel", "memcpy", ... */
-const char *cgl_op_word(cgl_op_kind kind);
-/* Takes the graph from the list of captures underway; leaves the dead list
-   alone: the caller drains when it is done. */
-void cgl_capture_forget(cgl_graph *graph);
+                        const char *operation, const cgl_op **op);
+/* The last scope of a capture that has ended is closed. */
+void cgl_graph_annotate_close(cgl_graph *graph);
+
+/* ---- change.c ---- */
+
+/* Before the template is used: brings its nodes up to what was changed.
+   cuGraphNodeSetParams */
+cgl_status cgl_graph_refresh(cgl_graph *graph, const char *operation);
+/* Switches off in a new executable what is off.  cuGraphNodeSetEnabled */
+CUresult cgl_graph_switch_off(const cgl_graph *graph, CUgraphExec exec);
+/* Of the elements of a fill or copy; CGL_TYPE_COUNT of anything else. */
+cgl_type cgl_graph_element_type(const cgl_recording *recording,
+                                const cgl_op *op);
+
+/* ---- inputs.c ---- */
+
+/* Refuses when an input was given up by hand since the capture. */
+cgl_status cgl_graph_check_inputs(cgl_graph *graph, const char *operation);
 
 #endif

@@ -1,10 +1,16 @@
-/* Hooks: added, called, removed; and the replays that they attend. */
-#include "core/graph/hooks.h"
-#include "core/graph/annotate.h"
+/* Hooks: added, called, removed; and the replays that call them. */
 #include "core/graph/graph.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+struct cgl_hook {
+  cgl_hook *next;
+  uint64_t id;
+  cgl_hook_point point;
+  cgl_hook_function function;
+  void *user;
+};
 
 static atomic_uint_fast64_t next_id = 1;
 
@@ -15,7 +21,7 @@ static const char *const points[] = {
 };
 
 
-static void count_attendants(cgl_graph *graph) {
+static void graph_count_hooks(cgl_graph *graph) {
   graph->attend &= ~(unsigned)CGL_ATTEND_HOOKS;
   for (const cgl_hook *hook = graph->hooks; hook; hook = hook->next)
     if (hook->point == CGL_HOOK_REPLAY_START ||
@@ -24,11 +30,10 @@ static void count_attendants(cgl_graph *graph) {
 }
 
 
-static void append(cgl_graph *graph, cgl_hook *hook) {
-  cgl_hook **end = &graph->hooks;
-  while (*end)
-    end = &(*end)->next;
-  *end = hook;
+static void hooks_append(cgl_hooks *hooks, cgl_hook *hook) {
+  while (*hooks)
+    hooks = &(*hooks)->next;
+  *hooks = hook;
 }
 
 
@@ -46,8 +51,8 @@ cgl_status cgl_graph_add_hook(cgl_graph *graph, cgl_hook_point point,
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a hook");
   *hook =
       (cgl_hook){NULL, atomic_fetch_add(&next_id, 1), point, function, user};
-  append(graph, hook);
-  count_attendants(graph);
+  hooks_append(&graph->hooks, hook);
+  graph_count_hooks(graph);
   if (id)
     *id = hook->id;
   return CGL_OK;
@@ -61,7 +66,7 @@ bool cgl_graph_remove_hook(cgl_graph *graph, uint64_t id) {
       continue;
     *link = hook->next;
     free(hook);
-    count_attendants(graph);
+    graph_count_hooks(graph);
     return true;
   }
   return false;
@@ -70,9 +75,8 @@ bool cgl_graph_remove_hook(cgl_graph *graph, uint64_t id) {
 
 /* The first hook of a point with a number above `after`: hooks may come and go
    while they are called. */
-static const cgl_hook *find(const cgl_graph *graph, cgl_hook_point point,
-                            uint64_t after) {
-  const cgl_hook *hook = graph->hooks;
+static const cgl_hook *hooks_find(const cgl_hook *hook, cgl_hook_point point,
+                                  uint64_t after) {
   while (hook && (hook->point != point || hook->id <= after))
     hook = hook->next;
   return hook;
@@ -87,7 +91,7 @@ cgl_status cgl_hooks_run(cgl_graph *graph, cgl_hook_point point,
   uint64_t id = 0;
   const cgl_hook *hook;
   while ((!first || point == CGL_HOOK_REPLAY_END) &&
-         (hook = find(graph, point, id)) && hook->id < last) {
+         (hook = hooks_find(graph->hooks, point, id)) && hook->id < last) {
     id = hook->id;
     cgl_status status = hook->function(hook->user, graph);
     first = first ? first : status;
@@ -100,25 +104,27 @@ cgl_status cgl_hooks_run(cgl_graph *graph, cgl_hook_point point,
 }
 
 
-void cgl_hooks_bequeath(cgl_graph *from, cgl_graph *to) {
-  for (cgl_hook **link = &from->hooks; *link;) {
-    cgl_hook *hook = *link;
+void cgl_hooks_detach(cgl_hooks *from, cgl_hooks *to) {
+  while (*from) {
+    cgl_hook *hook = *from;
     if (hook->point != CGL_HOOK_DESTROY) {
-      link = &hook->next;
+      from = &hook->next;
       continue;
     }
-    *link = hook->next;
+    *from = hook->next;
     hook->next = NULL;
-    append(to, hook);
+    hooks_append(to, hook);
   }
 }
 
 
-void cgl_hooks_destroy(cgl_graph *graph) {
-  const cgl_hook *found;
-  while ((found = find(graph, CGL_HOOK_DESTROY, 0))) {
-    const cgl_hook hook = *found;
-    cgl_graph_remove_hook(graph, hook.id);
+void cgl_hooks_destroy(cgl_hooks *hooks) {
+  cgl_hooks destroys = NULL;
+  cgl_hooks_detach(hooks, &destroys);
+  while (destroys) {
+    cgl_hook hook = *destroys;
+    free(destroys);
+    destroys = hook.next;
     cgl_status status = hook.function(hook.user, NULL);
     if (status)
       cgl_log("a destroy hook of a graph failed (%s)", cgl_status_name(status));
@@ -126,10 +132,10 @@ void cgl_hooks_destroy(cgl_graph *graph) {
 }
 
 
-void cgl_hooks_free(cgl_graph *graph) {
-  while (graph->hooks) {
-    cgl_hook *hook = graph->hooks;
-    graph->hooks = hook->next;
+void cgl_hooks_free(cgl_hooks *hooks) {
+  while (*hooks) {
+    cgl_hook *hook = *hooks;
+    *hooks = hook->next;
     free(hook);
   }
 }
@@ -145,7 +151,7 @@ typedef struct failure {
 } failure;
 
 
-static void take(failure *first) {
+static void failure_take(failure *first) {
   const cgl_error *error = cgl_last_error();
   first->operation = error->operation;
   snprintf(first->message, sizeof first->message, "%s", error->message);
@@ -153,7 +159,7 @@ static void take(failure *first) {
 }
 
 
-static void put_back(const failure *first) {
+static void failure_put_back(const failure *first) {
   cgl_fail(first->status, first->operation, "%s", first->message);
   cgl_fail_hint("%s", first->hint);
 }
@@ -161,14 +167,14 @@ static void put_back(const failure *first) {
 
 /* Not inlined: hooks that replay would have it on the stack once each. */
 __attribute__((noinline)) static cgl_status
-end(cgl_graph *graph, cgl_status status, const char *operation) {
+replay_end(cgl_graph *graph, cgl_status status, const char *operation) {
   failure first = {.status = status};
   if (status)
-    take(&first);
+    failure_take(&first);
   cgl_status ended = cgl_hooks_run(graph, CGL_HOOK_REPLAY_END, operation);
   if (!status)
     return ended;
-  put_back(&first);
+  failure_put_back(&first);
   if (ended) {
     cgl_fail_follow(true);
     cgl_fail(ended, operation, "a replay end hook failed");
@@ -178,10 +184,10 @@ end(cgl_graph *graph, cgl_status status, const char *operation) {
 }
 
 
-static cgl_status launch(cgl_graph *graph, cgl_stream *stream, uint64_t count,
-                         const char *operation) {
+static cgl_status replay_launch(cgl_graph *graph, cgl_stream *stream,
+                                uint64_t count, const char *operation) {
   if (graph->attend & CGL_ATTEND_INPUTS) {
-    cgl_status status = cgl_inputs_check(graph, operation);
+    cgl_status status = cgl_graph_check_inputs(graph, operation);
     if (status)
       return status;
   }
@@ -202,18 +208,18 @@ static cgl_status replay_once(cgl_graph *graph, cgl_stream *stream,
   /* A hook may have reset the graph, or gone to another device. */
   status = cgl_graph_prepare(graph, stream, operation);
   if (!status)
-    status = launch(graph, stream, 1, operation);
-  return end(graph, status, operation);
+    status = replay_launch(graph, stream, 1, operation);
+  return replay_end(graph, status, operation);
 }
 
 
-cgl_status cgl_replay_attended(cgl_graph *graph, cgl_stream *stream,
-                               uint64_t count, const char *operation) {
+cgl_status cgl_hooks_replay(cgl_graph *graph, cgl_stream *stream,
+                            uint64_t count, const char *operation) {
   cgl_status status = CGL_OK;
   cgl_graph_retain(graph);
   cgl_stream_retain(stream);
   if (!(graph->attend & CGL_ATTEND_HOOKS))
-    status = launch(graph, stream, count, operation);
+    status = replay_launch(graph, stream, count, operation);
   else
     for (uint64_t i = 0; i < count && !status; i++)
       status = replay_once(graph, stream, operation);

@@ -1,69 +1,58 @@
 /* Looking inside a captured graph: its nodes, as the recording has them. */
-#include "core/graph/annotate.h"
-#include "core/graph/change.h"
 #include "core/graph/graph.h"
 
 #include <string.h>
 
-static const char *const words[] = {
-#define X(constant, word, type) word,
-    CGL_OPS(X)
-#undef X
-};
-
-
-const char *cgl_op_word(cgl_op_kind kind) {
-  return words[kind];
-}
-
 
 cgl_status cgl_graph_learn(cgl_graph *graph, const char *operation) {
+  cgl_context *context = graph->object.context;
   cgl_status status = cgl_graph_check_captured(graph, operation);
   if (!status)
-    status = cgl_context_enter(graph->object.context, operation);
+    status = cgl_context_enter(context, operation);
   if (status)
     return status;
-  return cgl_fail_driver(graph->object.context,
-                         cgl_recording_learn_edges(graph), operation,
-                         "cuGraphGetEdges");
+  return cgl_fail_driver(context,
+                         cgl_record_learn_edges(graph->recording,
+                                                context->driver,
+                                                graph->template->graph),
+                         operation, "cuGraphGetEdges");
 }
 
 
 cgl_status cgl_graph_op(const cgl_graph *graph, size_t index,
-                        const char *operation, cgl_op **op) {
-  const cgl_recording *recording = &graph->recording;
+                        const char *operation, const cgl_op **op) {
   cgl_status status = cgl_graph_check_captured(graph, operation);
   if (status)
     return status;
-  if (index < recording->nops) {
-    *op = &recording->ops[index];
+  const size_t count = cgl_record_count(graph->recording);
+  if (index < count) {
+    *op = cgl_record_op(graph->recording, index);
     return CGL_OK;
   }
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-           "the graph has %zu node%s, and none of this number", recording->nops,
-           recording->nops == 1 ? "" : "s");
+           "the graph has %zu node%s, and none of this number", count,
+           count == 1 ? "" : "s");
   return cgl_fail_hint("graph:nodes lists them");
 }
 
 
 cgl_status cgl_graph_node_count(cgl_graph *graph, size_t *count) {
   cgl_status status = cgl_graph_check_captured(graph, "graph:nodes");
-  *count = status ? 0 : graph->recording.nops;
+  *count = status ? 0 : cgl_record_count(graph->recording);
   return status;
 }
 
 
 cgl_status cgl_graph_node(cgl_graph *graph, size_t index, cgl_node_info *info) {
   static const char operation[] = "graph:nodes";
-  const cgl_recording *recording = &graph->recording;
-  cgl_op *op = NULL;
+  const cgl_op *op = NULL;
   cgl_status status = cgl_graph_op(graph, index, operation, &op);
   if (!status)
     status = cgl_graph_learn(graph, operation);
   if (status)
     return status;
   memset(info, 0, sizeof *info);
-  info->kind = words[op->kind];
+  info->kind = cgl_record_word(op->kind);
   info->name = op->name;
   info->file = op->site.file ? op->site.file : "";
   info->line = op->site.file ? op->site.line : 0;
@@ -71,13 +60,13 @@ cgl_status cgl_graph_node(cgl_graph *graph, size_t index, cgl_node_info *info) {
   memcpy(info->block, op->block, sizeof op->block);
   info->shared_bytes = op->shared_bytes;
   info->enabled = !op->off;
-  info->type = cgl_change_type(graph, op);
+  info->type = cgl_graph_element_type(graph->recording, op);
   if (op->scope) {
     info->label = op->scope->label;
     info->annotations = op->scope->pairs;
     info->nannotations = op->scope->npairs;
   }
-  info->ndependencies = recording->first[index + 1] - recording->first[index];
-  info->dependencies = recording->edges + recording->first[index];
+  info->dependencies =
+      cgl_record_dependencies(graph->recording, index, &info->ndependencies);
   return CGL_OK;
 }

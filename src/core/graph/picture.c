@@ -4,7 +4,6 @@
    that stand side by side, and the edges between bands do not pull.  Nodes of
    one scope of annotations lie in one box, per band. */
 #include "compile/process.h"
-#include "core/graph/annotate.h"
 #include "core/graph/graph.h"
 
 #include <stdio.h>
@@ -12,16 +11,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAME_ROOM = 44, MIN_ROWS = 24, MAX_REACH = 20000 };
+enum { NAME_ROOM = 44, MIN_ROWS = 24 };
 
 typedef struct picture {
   FILE *file;
   const cgl_recording *recording;
-  size_t *levels;  /* of each node */
-  size_t rows;     /* of a band */
-  size_t boxes;    /* written so far */
-  uint64_t *reach; /* bits: which nodes come before each; or NULL */
-  size_t words;    /* of a row of `reach` */
+  size_t *levels;     /* of each node */
+  size_t rows;        /* of a band */
+  size_t boxes;       /* written so far */
+  cgl_order_map *map; /* or NULL: no edge is known to be implied */
 } picture;
 
 static const char *const colors[] = {
@@ -84,16 +82,16 @@ static void write_matter(picture *p, const cgl_op *op) {
           p->file);
     write_extents(p->file, op->block);
   } else if (op->kind != CGL_OP_FOREIGN)
-    fprintf(p->file, "\\n%s", cgl_op_word(op->kind));
+    fprintf(p->file, "\\n%s", cgl_record_word(op->kind));
   if ((op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET) && op->nranges) {
     fputs(" of ", p->file);
-    write_bytes(p->file, p->recording->ranges[op->ranges].bytes);
+    write_bytes(p->file, cgl_record_ranges(p->recording, op)->bytes);
   }
 }
 
 
 static void write_node(picture *p, size_t index) {
-  const cgl_op *op = &p->recording->ops[index];
+  const cgl_op *op = cgl_record_op(p->recording, index);
   fprintf(p->file, "  n%zu [fillcolor=\"%s\", %slabel=\"", index,
           op->off ? "#ffffff" : colors[op->kind],
           op->off ? "style=\"filled,dashed\", fontcolor=\"#9a9a9a\", " : "");
@@ -148,7 +146,7 @@ static void move_boxes(picture *p, const cgl_scope *from, const cgl_scope *to) {
     fputs("  }\n", p->file);
   for (; depth < depth_of(to); depth++) {
     char text[120];
-    cgl_annotate_text(outer(to, depth + 1), text, sizeof text);
+    cgl_scope_text(outer(to, depth + 1), text, sizeof text);
     fprintf(p->file, "  subgraph cluster%zu {\n  label=\"", p->boxes++);
     write_escaped(p->file, text, SIZE_MAX);
     fputs("\";\n", p->file);
@@ -162,8 +160,8 @@ static void write_nodes(picture *p) {
   const cgl_recording *recording = p->recording;
   const cgl_scope *scope = NULL;
   size_t band = 0;
-  for (size_t i = 0; i < recording->nops; i++) {
-    const cgl_scope *next = recording->ops[i].scope;
+  for (size_t i = 0; i < cgl_record_count(recording); i++) {
+    const cgl_scope *next = cgl_record_op(recording, i)->scope;
     if (band_of(p, i) != band) {
       move_boxes(p, scope, NULL);
       scope = NULL;
@@ -179,46 +177,9 @@ static void write_nodes(picture *p) {
 
 /* ---- edges ---- */
 
-static bool reaches(const picture *p, size_t from, size_t to) {
-  return p->reach[to * p->words + from / 64] >> from % 64 & 1;
-}
-
-
-/* Fills `reach`: a bit for every pair, the earlier nodes of each.  Without
-   memory, or for very many nodes, no edge is known to be implied. */
-static void find_reach(picture *p) {
-  const cgl_recording *recording = p->recording;
-  p->words = recording->nops / 64 + 1;
-  if (recording->nops <= MAX_REACH)
-    p->reach = calloc(recording->nops * p->words + 1, sizeof *p->reach);
-  for (size_t i = 0; i < recording->nops && p->reach; i++)
-    for (size_t k = recording->first[i]; k < recording->first[i + 1]; k++) {
-      size_t from = recording->edges[k];
-      if (from >= i)
-        continue;
-      for (size_t w = 0; w < p->words; w++)
-        p->reach[i * p->words + w] |= p->reach[from * p->words + w];
-      p->reach[i * p->words + from / 64] |= UINT64_C(1) << from % 64;
-    }
-}
-
-
-/* Whether another dependency of `to` comes after `from` anyway. */
-static bool is_implied(const picture *p, size_t from, size_t to) {
-  const cgl_recording *recording = p->recording;
-  for (size_t k = recording->first[to];
-       p->reach && k < recording->first[to + 1]; k++) {
-    size_t other = recording->edges[k];
-    if (other != SIZE_MAX && other != from && reaches(p, from, other))
-      return true;
-  }
-  return false;
-}
-
-
 static void write_edge(picture *p, size_t from, size_t to) {
   const bool near = band_of(p, from) == band_of(p, to);
-  const bool implied = is_implied(p, from, to);
+  const bool implied = p->map && cgl_order_is_implied(p->map, from, to);
   if (implied && !near)
     return;
   fprintf(p->file, "  n%zu -> n%zu%s;\n", from, to,
@@ -230,13 +191,15 @@ static void write_edge(picture *p, size_t from, size_t to) {
 
 /* Edges that others imply are pale, and left out between bands. */
 static void write_edges(picture *p) {
-  const cgl_recording *recording = p->recording;
-  find_reach(p);
-  for (size_t i = 0; i < recording->nops; i++)
-    for (size_t k = recording->first[i]; k < recording->first[i + 1]; k++)
-      if (recording->edges[k] != SIZE_MAX)
-        write_edge(p, recording->edges[k], i);
-  free(p->reach);
+  p->map = cgl_order_map_new(p->recording);
+  for (size_t i = 0; i < cgl_record_count(p->recording); i++) {
+    size_t count;
+    const size_t *from = cgl_record_dependencies(p->recording, i, &count);
+    for (size_t k = 0; k < count; k++)
+      if (from[k] != SIZE_MAX)
+        write_edge(p, from[k], i);
+  }
+  cgl_order_map_free(p->map);
 }
 
 
@@ -244,18 +207,18 @@ static void write_edges(picture *p) {
 static void find_levels(picture *p) {
   const cgl_recording *recording = p->recording;
   size_t deepest = 0;
-  for (size_t i = 0; i < recording->nops; i++) {
+  for (size_t i = 0; i < cgl_record_count(recording); i++) {
     p->levels[i] = 0;
-    for (size_t k = recording->first[i]; k < recording->first[i + 1]; k++) {
-      size_t from = recording->edges[k];
-      if (from < i && p->levels[from] >= p->levels[i])
-        p->levels[i] = p->levels[from] + 1;
-    }
+    size_t count;
+    const size_t *from = cgl_record_dependencies(recording, i, &count);
+    for (size_t k = 0; k < count; k++)
+      if (from[k] < i && p->levels[from[k]] >= p->levels[i])
+        p->levels[i] = p->levels[from[k]] + 1;
     deepest = p->levels[i] > deepest ? p->levels[i] : deepest;
   }
   /* About as wide as high: a node takes three times the room across. */
   p->rows = MIN_ROWS;
-  while (p->rows * p->rows < 2 * recording->nops)
+  while (p->rows * p->rows < 2 * cgl_record_count(recording))
     p->rows++;
   if (deepest < p->rows + p->rows / 2)
     p->rows = deepest + 1;
@@ -269,9 +232,10 @@ static void draw(picture *p, const cgl_graph *graph) {
         "    ranksep=0.3, nodesep=0.25, style=\"rounded\", color=\"#8a8a8a\",\n"
         "    label=\"",
         p->file);
-  fprintf(p->file, "%zu node%s, captured at ", recording->nops,
-          recording->nops == 1 ? "" : "s");
-  write_escaped(p->file, cgl_site_text(graph->begun), SIZE_MAX);
+  fprintf(p->file, "%zu node%s, captured at ", cgl_record_count(recording),
+          cgl_record_count(recording) == 1 ? "" : "s");
+  write_escaped(p->file, cgl_site_text(graph->capture.underway.begun),
+                SIZE_MAX);
   fputs("\"];\n"
         "  node [shape=box, fontname=\"Helvetica,sans-serif\", fontsize=10,\n"
         "    style=filled, color=\"#6a6a6a\", margin=\"0.1,0.04\"];\n"
@@ -286,8 +250,8 @@ static void draw(picture *p, const cgl_graph *graph) {
 /* Writes and closes the file. */
 static cgl_status write_dot(const cgl_graph *graph, FILE *file,
                             const char *path, const char *operation) {
-  picture p = {.file = file, .recording = &graph->recording};
-  p.levels = malloc((p.recording->nops + 1) * sizeof *p.levels);
+  picture p = {.file = file, .recording = graph->recording};
+  p.levels = malloc((cgl_record_count(p.recording) + 1) * sizeof *p.levels);
   if (p.levels) {
     find_levels(&p);
     draw(&p, graph);

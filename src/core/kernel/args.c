@@ -1,14 +1,15 @@
 /* Kernel arguments: what a script passes against what the source declares. */
-#include "core/random/random.h"
-#include "core/memory/memory.h"
-#include "core/module/module.h"
 #include "core/base/half.h"
+#include "core/kernel/kernel.h"
+#include "core/memory/memory.h"
+#include "core/random/random.h"
 
 #include <math.h>
 #include <string.h>
 
 
-static const cgl_parameter *parameter(const cgl_kernel *kernel, size_t index) {
+static const cgl_parameter *kernel_parameter(const cgl_kernel *kernel,
+                                             size_t index) {
   const cgl_signature *signature = kernel->signature;
   return signature && index < signature->nparameters
              ? &signature->parameters[index]
@@ -16,7 +17,7 @@ static const cgl_parameter *parameter(const cgl_kernel *kernel, size_t index) {
 }
 
 
-static const char *given(const cgl_arg *arg) {
+static const char *arg_given(const cgl_arg *arg) {
   switch (arg->kind) {
   case CGL_ARG_BUFFER:
     return "a buffer";
@@ -44,22 +45,22 @@ static const char *given(const cgl_arg *arg) {
 }
 
 
-static cgl_status wrong_type(const cgl_kernel *kernel, size_t index,
-                             const cgl_arg *arg, const char *wanted,
-                             const char *operation) {
-  const cgl_parameter *p = parameter(kernel, index);
+static cgl_status fail_type(const cgl_kernel *kernel, size_t index,
+                            const cgl_arg *arg, const char *wanted,
+                            const char *operation) {
+  const cgl_parameter *p = kernel_parameter(kernel, index);
   cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
            "argument %zu of %s (%s %s) wants %s, not %s", index + 1,
            kernel->name, p ? p->type : "", p ? p->name : "", wanted,
-           given(arg));
+           arg_given(arg));
   return cgl_fail_hint("kernel:parameters tells what %s takes", kernel->name);
 }
 
 
-static cgl_status no_number(const cgl_kernel *kernel, size_t index,
-                            const cgl_arg *arg, const char *wanted,
-                            const char *operation) {
-  wrong_type(kernel, index, arg, wanted, operation);
+static cgl_status fail_number(const cgl_kernel *kernel, size_t index,
+                              const cgl_arg *arg, const char *wanted,
+                              const char *operation) {
+  fail_type(kernel, index, arg, wanted, operation);
   if (arg->kind == CGL_ARG_BYTES)
     cgl_fail_hint("turn text into a number first; only structs go as bytes");
   return CGL_ERROR_ARGUMENT_TYPE;
@@ -110,7 +111,7 @@ static bool element_fits(const cgl_parameter *p, cgl_type type) {
 static cgl_status pack_pointer(const cgl_kernel *kernel, size_t index,
                                const cgl_arg *arg, const char *operation,
                                void *out) {
-  const cgl_parameter *p = parameter(kernel, index);
+  const cgl_parameter *p = kernel_parameter(kernel, index);
   CUdeviceptr address = 0;
   cgl_object *object = NULL;
   cgl_type type = CGL_TYPE_COUNT;
@@ -135,7 +136,7 @@ static cgl_status pack_pointer(const cgl_kernel *kernel, size_t index,
     type = arg->pinned->type;
     break;
   default:
-    wrong_type(kernel, index, arg, "a buffer", operation);
+    fail_type(kernel, index, arg, "a buffer", operation);
     cgl_fail_hint("numbers go by value; a pointer parameter takes a buffer or "
                   "pinned memory");
     return CGL_ERROR_ARGUMENT_TYPE;
@@ -162,7 +163,7 @@ static cgl_status pack_pointer(const cgl_kernel *kernel, size_t index,
 /* ---- numbers ---- */
 
 /* The whole number of an argument; false when it has none. */
-static bool whole(const cgl_arg *arg, __int128 *value) {
+static bool arg_whole(const cgl_arg *arg, __int128 *value) {
   switch (arg->kind) {
   case CGL_ARG_INT:
     *value = arg->i;
@@ -211,7 +212,7 @@ static cgl_status pack_integer(const cgl_kernel *kernel, size_t index,
   if (arg->kind == CGL_ARG_NUMBER &&
       pack_whole_number(arg->number, size, is_signed, out))
     return CGL_OK;
-  const cgl_parameter *p = parameter(kernel, index);
+  const cgl_parameter *p = kernel_parameter(kernel, index);
   __int128 value, low = 0, high = ((__int128)1 << (8 * size)) - 1;
   if (is_signed) {
     low = -((__int128)1 << (8 * size - 1));
@@ -219,8 +220,8 @@ static cgl_status pack_integer(const cgl_kernel *kernel, size_t index,
   }
   if (arg->kind != CGL_ARG_INT && arg->kind != CGL_ARG_UINT &&
       arg->kind != CGL_ARG_NUMBER && arg->kind != CGL_ARG_BOOL)
-    return no_number(kernel, index, arg, "a whole number", operation);
-  if (!whole(arg, &value)) {
+    return fail_number(kernel, index, arg, "a whole number", operation);
+  if (!arg_whole(arg, &value)) {
     cgl_fail(CGL_ERROR_ARGUMENT_RANGE, operation,
              "argument %zu of %s (%s %s) is %.17g; it wants a whole number "
              "within 2^53, up to which every one is exact",
@@ -252,7 +253,7 @@ static cgl_status pack_real(const cgl_kernel *kernel, size_t index,
   else if (arg->kind == CGL_ARG_UINT)
     number = (double)arg->u;
   else
-    return no_number(kernel, index, arg, "a number", operation);
+    return fail_number(kernel, index, arg, "a number", operation);
   float single = (float)number;
   if (kind == CGL_KIND_DOUBLE)
     memcpy(out, &number, sizeof number);
@@ -282,7 +283,7 @@ static cgl_status pack_bytes(const cgl_kernel *kernel, size_t index,
     return cgl_fail_hint("declare the struct alike in the script and in the "
                          "source, padding included");
   }
-  wrong_type(kernel, index, arg, "its bytes", operation);
+  fail_type(kernel, index, arg, "its bytes", operation);
   return cgl_fail_hint("pass a struct as cdata or as a string of %zu bytes",
                        size);
 }
@@ -302,13 +303,14 @@ static cgl_status pack_unknown(const cgl_kernel *kernel, size_t index,
 
 
 /* Only checked: which number a launch gets, the launch knows. */
-static cgl_status check_generator(const cgl_kernel *kernel, size_t index,
-                                  const cgl_arg *arg, const char *operation) {
-  const cgl_parameter *p = parameter(kernel, index);
+static cgl_status arg_check_generator(const cgl_kernel *kernel, size_t index,
+                                      const cgl_arg *arg,
+                                      const char *operation) {
+  const cgl_parameter *p = kernel_parameter(kernel, index);
   bool takes = p ? p->kind == CGL_KIND_PHILOX && !p->pointer
                  : kernel->sizes[index] == sizeof(cgl_philox);
   if (takes && arg->kind != CGL_ARG_GENERATOR) {
-    wrong_type(kernel, index, arg, "a generator", operation);
+    fail_type(kernel, index, arg, "a generator", operation);
     return cgl_fail_hint("pass what cg.generator or cg.default_generator "
                          "returned");
   }
@@ -318,16 +320,17 @@ static cgl_status check_generator(const cgl_kernel *kernel, size_t index,
              kernel->name, p ? p->type : "", p ? p->name : "");
     return cgl_fail_hint("only a cgl_philox parameter takes a generator");
   }
-  return cgl_check_device(&kernel->object, &arg->generator->object, operation);
+  return cgl_object_check_device(&kernel->object, &arg->generator->object,
+                                 operation);
 }
 
 
 cgl_status cgl_arg_pack(const cgl_kernel *kernel, size_t index,
                         const cgl_arg *arg, const char *operation, void *out) {
-  const cgl_parameter *p = parameter(kernel, index);
+  const cgl_parameter *p = kernel_parameter(kernel, index);
   if (arg->kind == CGL_ARG_GENERATOR ||
       (p && p->kind == CGL_KIND_PHILOX && !p->pointer))
-    return check_generator(kernel, index, arg, operation);
+    return arg_check_generator(kernel, index, arg, operation);
   if (!p)
     return pack_unknown(kernel, index, arg, operation, out);
   if (p->pointer)
@@ -357,4 +360,20 @@ cgl_status cgl_arg_pack(const cgl_kernel *kernel, size_t index,
   default:
     return pack_unknown(kernel, index, arg, operation, out);
   }
+}
+
+
+/* ---- memory ---- */
+
+cgl_object *cgl_arg_memory(const cgl_arg *arg, CUdeviceptr *address,
+                           size_t *bytes) {
+  cgl_object *object = NULL;
+  uint64_t at = 0;
+  if (arg->kind == CGL_ARG_BUFFER)
+    object = &arg->buffer->object;
+  else if (arg->kind == CGL_ARG_PINNED)
+    object = &arg->pinned->object;
+  if (object && object->kind->extent(object, &at, bytes))
+    *address = at;
+  return object;
 }

@@ -1,7 +1,5 @@
-/* Buffers, their copies and fills, and pinned memory. */
-#include "core/record/record.h"
+/* Buffers: made, viewed, given back to their pools. */
 #include "core/memory/memory.h"
-#include "core/sharing/sharing.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,8 +48,8 @@ static inline bool are_elements(cgl_type type, size_t count) {
 }
 
 
-cgl_status cgl_check_elements(cgl_type type, size_t count,
-                              const char *operation) {
+cgl_status cgl_memory_check_elements(cgl_type type, size_t count,
+                                     const char *operation) {
   if (are_elements(type, count))
     return CGL_OK;
   if ((unsigned)type >= CGL_TYPE_COUNT)
@@ -84,30 +82,30 @@ static inline void buffer_begin(cgl_buffer *buffer, cgl_type type,
 /* One without memory of its own. */
 static cgl_status buffer_new(cgl_context *context, cgl_type type, size_t count,
                              const char *operation, cgl_buffer **out) {
-  cgl_status status = cgl_check_elements(type, count, operation);
+  cgl_status status = cgl_memory_check_elements(type, count, operation);
   if (status)
     return status;
   cgl_buffer *buffer = malloc(sizeof *buffer);
   if (!buffer)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a buffer");
   buffer_begin(buffer, type, count);
-  cgl_object_init(&buffer->object, CGL_OBJECT_buffer, context);
+  cgl_object_init(&buffer->object, &cgl_buffer_kind, context);
   *out = buffer;
   return CGL_OK;
 }
 
 
 /* Host memory for the buffer of a block. */
-static cgl_buffer *take_room(cgl_block *block) {
+static cgl_buffer *block_take_room(cgl_block *block) {
   cgl_buffer *buffer = block->room;
   block->room = NULL;
   return buffer ? buffer : malloc(sizeof *buffer);
 }
 
 
-/* Leaves it to the next one, unless a sanitizer shall see whoever still uses
-   this one. */
-static void leave_room(cgl_block *block, cgl_buffer *buffer) {
+/* Leaves it to the next buffer, except under a sanitizer, which must see uses
+   of this one after its end. */
+static void block_leave_room(cgl_block *block, cgl_buffer *buffer) {
 #ifdef __SANITIZE_ADDRESS__
   (void)block;
   free(buffer);
@@ -117,25 +115,16 @@ static void leave_room(cgl_block *block, cgl_buffer *buffer) {
 }
 
 
-/* Before a buffer of a pool that the caller chose. */
-static cgl_status check_pool(cgl_stream *stream, const cgl_pool *pool,
-                             const char *operation) {
-  cgl_status status =
-      cgl_check_device(&stream->object, &pool->object, operation);
-  if (!status && stream->capture && stream->capture->pool != pool)
-    status = cgl_capture_reserve(stream, operation, 0, 0, 1);
-  return status;
-}
-
-
-/* A capture allocated the buffer, of its graph's pool or of one that it used
-   then and keeps. */
-static void note_capture(cgl_buffer *buffer, cgl_graph *graph, cgl_pool *pool) {
-  if (graph->pool != pool) {
-    cgl_capture_keep(graph, &pool->object);
+/* A capture allocated the buffer, of its graph's pool or of another, which it
+   keeps. */
+static void buffer_note_capture(cgl_buffer *buffer, const cgl_capture *capture,
+                                cgl_pool *pool) {
+  if (capture->underway.pool != pool) {
+    cgl_record_keep(capture->recording, &pool->object,
+                    capture->underway.serial);
     return;
   }
-  buffer->born = graph->serial;
+  buffer->born = capture->underway.serial;
   buffer->number = atomic_fetch_add(&next_number, 1);
 }
 
@@ -144,14 +133,18 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
                              size_t count, cgl_buffer **out) {
   static const char operation[] = "buffer";
   cgl_context *context = stream->object.context;
-  cgl_graph *graph = stream->capture;
+  const cgl_capture *capture = stream->capture;
   cgl_status status = CGL_OK;
+  cgl_issue issue;
   if (pool)
-    status = check_pool(stream, pool, operation);
-  else
-    pool = graph ? graph->pool : context->pool;
+    status = cgl_issue_begin(&issue, stream, &pool->object, operation,
+                             (cgl_room){.kept = 1});
+  else if (capture)
+    pool = (cgl_pool *)capture->underway.pool;
+  else if (!(pool = cgl_pools_own(context, operation)))
+    status = cgl_last_error()->code;
   if (!status && !are_elements(type, count))
-    status = cgl_check_elements(type, count, operation);
+    status = cgl_memory_check_elements(type, count, operation);
   if (status)
     return status;
   if (!count)
@@ -162,18 +155,18 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
   status = cgl_pool_alloc(pool, stream, bytes, operation, &block);
   if (status)
     return status;
-  cgl_buffer *buffer = take_room(block);
+  cgl_buffer *buffer = block_take_room(block);
   if (!buffer) {
     cgl_pool_free(block, false);
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a buffer");
   }
   buffer_begin(buffer, type, count);
-  cgl_object_init_guest(&buffer->object, CGL_OBJECT_buffer, context);
+  cgl_object_init_guest(&buffer->object, &cgl_buffer_kind, context);
   buffer->block = block;
   buffer->address = cgl_block_address(block, bytes);
-  block->owner = buffer;
-  if (graph)
-    note_capture(buffer, graph, pool);
+  block->owner = &buffer->object;
+  if (capture)
+    buffer_note_capture(buffer, capture, pool);
   *out = buffer;
   return CGL_OK;
 }
@@ -212,20 +205,21 @@ cgl_status cgl_buffer_from_address(cgl_context *context, uint64_t address,
 }
 
 
-cgl_status cgl_buffer_of_module(cgl_module *module, CUdeviceptr address,
+cgl_status cgl_buffer_of_keeper(cgl_object *keeper, CUdeviceptr address,
                                 cgl_type type, size_t count, cgl_buffer **out) {
-  cgl_context *context = ((cgl_object *)module)->context;
   cgl_status status =
-      cgl_buffer_from_address(context, address, type, count, out);
-  if (!status)
-    (*out)->module = cgl_module_retain(module);
-  return status;
+      cgl_buffer_from_address(keeper->context, address, type, count, out);
+  if (status)
+    return status;
+  cgl_object_retain(keeper);
+  (*out)->keeper = keeper;
+  return CGL_OK;
 }
 
 
 /* Whether other streams may use the memory still when its own is done with it.
    One that waited for the guest since its last use is as good as alone. */
-static bool is_wide(const cgl_buffer *buffer, cgl_clock *guest) {
+static bool buffer_is_wide(const cgl_buffer *buffer, cgl_clock *guest) {
   if (atomic_load_explicit(&buffer->wide, memory_order_relaxed))
     return true;
   const cgl_lane *home = guest ? buffer->block->home : NULL;
@@ -234,31 +228,41 @@ static bool is_wide(const cgl_buffer *buffer, cgl_clock *guest) {
 }
 
 
-void cgl_buffer_destroy(cgl_buffer *buffer) {
+/* The last view of memory that was given up moves the number, too. */
+static void buffer_drop_view(cgl_buffer *root) {
+  atomic_fetch_sub(&root->views, 1);
+  if (atomic_load_explicit(&root->life.over, memory_order_relaxed))
+    atomic_fetch_add(&cgl_memory_generation, 1);
+}
+
+
+static void buffer_destroy(cgl_object *object) {
+  cgl_buffer *buffer = (cgl_buffer *)object;
   cgl_clock *guest = atomic_load_explicit(&buffer->guest, memory_order_acquire);
   if (buffer->cell)
-    cgl_share_forget(buffer);
+    cgl_share_forget(&buffer->block->segment->pool->sharing, buffer->cell);
   cgl_block *block = buffer->block;
-  bool wide = block && is_wide(buffer, guest);
+  bool wide = block && buffer_is_wide(buffer, guest);
   if (guest)
     cgl_clock_unwatch(guest);
   if (block) {
-    leave_room(block, buffer);
+    block_leave_room(block, buffer);
     cgl_pool_free(block, wide);
     return;
   }
   if (buffer->base)
-    cgl_buffer_unview(buffer->base);
+    buffer_drop_view(buffer->base);
   cgl_buffer_release(buffer->base);
-  cgl_module_release(buffer->module);
+  if (buffer->keeper)
+    cgl_object_release(buffer->keeper);
   free(buffer);
 }
 
 
-/* Whether all that streams other than the block's did is sure to be over for
-   whoever comes after `clock` from now on: the guest so far, if it is another,
+/* Whether all work of streams other than the block's is sure to precede what
+   comes after `clock` from now on: the guest so far, if it is another,
    comes before that stream or the block's. */
-static bool replace_guest(cgl_buffer *root, cgl_clock *clock) {
+static bool buffer_replace_guest(cgl_buffer *root, cgl_clock *clock) {
   static cgl_latch lock; /* another thread may let go of the guest */
   cgl_latch_take(&lock);
   cgl_clock *before = atomic_load(&root->guest);
@@ -279,14 +283,14 @@ static bool replace_guest(cgl_buffer *root, cgl_clock *clock) {
 
 /* Another stream than the block's uses it.  Of one whose handle is out, or
    that captures, not all is known. */
-static void note_guest(cgl_buffer *root, const cgl_stream *stream) {
+static void buffer_note_guest(cgl_buffer *root, const cgl_stream *stream) {
   cgl_clock *clock = stream->clock;
   if (atomic_load_explicit(&root->wide, memory_order_relaxed))
     return;
   bool known = !stream->capture && !stream->shown &&
                stream->object.context == root->object.context;
   if (known && atomic_load(&root->guest) != clock)
-    known = replace_guest(root, clock);
+    known = buffer_replace_guest(root, clock);
   if (known)
     atomic_store(&root->guest_tick, cgl_clock_now(clock));
   if (!known || atomic_load(&root->guest) != clock)
@@ -297,8 +301,42 @@ static void note_guest(cgl_buffer *root, const cgl_stream *stream) {
 void cgl_buffer_touch(cgl_buffer *buffer, const cgl_stream *stream) {
   cgl_buffer *root = buffer->base ? buffer->base : buffer;
   if (root->block && root->block->stream != stream->serial)
-    note_guest(root, stream);
+    buffer_note_guest(root, stream);
 }
+
+
+static bool buffer_extent(const cgl_object *object, uint64_t *address,
+                          size_t *bytes) {
+  const cgl_buffer *buffer = (const cgl_buffer *)object;
+  *address = buffer->address;
+  *bytes = cgl_buffer_bytes(buffer);
+  return true;
+}
+
+
+/* The buffer may not be used any more; its block goes now, unless a capture
+   kept the buffer, whose graph may be replayed until its end. */
+static bool buffer_take_block(cgl_object *object) {
+  cgl_buffer *buffer = (cgl_buffer *)object;
+  buffer->taken_at = cgl_site_here;
+  atomic_store(&buffer->taken, true);
+  if (atomic_load(&object->retained_by))
+    return false;
+  cgl_object_unguest(object);
+  buffer->block = NULL;
+  return true;
+}
+
+
+const cgl_object_kind cgl_buffer_kind = {
+    .number = CGL_OBJECT_buffer,
+    .light = true,
+    .destroy = buffer_destroy,
+    .extent = buffer_extent,
+    .take_block = buffer_take_block,
+};
+
+CGL_OBJECT_REFERENCES(buffer)
 
 
 /* ---- facts ---- */
@@ -354,279 +392,4 @@ cgl_status cgl_buffer_set_shape(cgl_buffer *buffer, const size_t *extents,
 int cgl_buffer_shape(const cgl_buffer *buffer, size_t extents[CGL_MAX_DIMS]) {
   memcpy(extents, buffer->shape, (size_t)buffer->ndims * sizeof *extents);
   return buffer->ndims;
-}
-
-
-/* ---- synchronous copies ---- */
-
-static cgl_status check_copy(cgl_buffer *buffer, cgl_stream *stream,
-                             size_t offset, size_t bytes,
-                             const char *operation) {
-  cgl_status status =
-      cgl_check_device(&buffer->object, &stream->object, operation);
-  if (!status)
-    status = cgl_buffer_check(buffer, operation);
-  if (status)
-    return status;
-  size_t size = cgl_buffer_bytes(buffer);
-  if (offset > size || bytes > size - offset) {
-    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-             "%zu bytes at offset %zu do not fit the buffer's %zu", bytes,
-             offset, size);
-    cgl_fail_hint("copy less, or make a larger buffer");
-    return CGL_ERROR_INVALID_ARGUMENT;
-  }
-  status = cgl_capture_refuse(
-      stream, operation,
-      "a copy from or to ordinary memory waits for the device, and a capture "
-      "runs nothing",
-      "copy before the capture, or capture a copy from or to pinned memory "
-      "with buffer:copy");
-  if (!status)
-    status = cgl_check_may_wait(stream, operation);
-  if (!status)
-    status = cgl_context_enter(buffer->object.context, operation);
-  if (!status)
-    cgl_buffer_touch(buffer, stream);
-  return status;
-}
-
-
-static cgl_status copied(cgl_stream *stream, CUresult result,
-                         const char *operation, const char *entry) {
-  if (!result) {
-    entry = "cuStreamSynchronize";
-    result = cgl_driver_of(stream)->cuStreamSynchronize(stream->handle);
-  }
-  return cgl_fail_driver(stream->object.context, result, operation, entry);
-}
-
-
-cgl_status cgl_buffer_upload(cgl_buffer *buffer, cgl_stream *stream,
-                             size_t offset, const void *data, size_t bytes) {
-  static const char operation[] = "buffer:upload";
-  cgl_status status = check_copy(buffer, stream, offset, bytes, operation);
-  if (status || !bytes)
-    return status;
-  CUresult result = cgl_driver_of(buffer)->cuMemcpyHtoDAsync(
-      buffer->address + offset, data, bytes, stream->handle);
-  if (!result)
-    cgl_share_wrote(buffer);
-  return copied(stream, result, operation, "cuMemcpyHtoDAsync");
-}
-
-
-cgl_status cgl_buffer_download(cgl_buffer *buffer, cgl_stream *stream,
-                               size_t offset, void *data, size_t bytes) {
-  static const char operation[] = "buffer:download";
-  cgl_status status = check_copy(buffer, stream, offset, bytes, operation);
-  if (!status)
-    status = cgl_share_check_read(buffer, operation);
-  if (status || !bytes)
-    return status;
-  CUresult result = cgl_driver_of(buffer)->cuMemcpyDtoHAsync(
-      data, buffer->address + offset, bytes, stream->handle);
-  return copied(stream, result, operation, "cuMemcpyDtoHAsync");
-}
-
-
-/* ---- asynchronous copies and fills ---- */
-
-/* Ends an operation that the driver took or refused: notes it. */
-static cgl_status issued(cgl_stream *stream, CUresult result,
-                         const char *operation, const char *entry,
-                         const cgl_range *ranges, size_t nranges,
-                         const cgl_element *element) {
-  if (result)
-    return cgl_capture_failed(stream->capture, result, operation, entry,
-                              stream->object.context);
-  if (!stream->capture)
-    return CGL_OK;
-  cgl_recording *recording = &stream->capture->recording;
-  memcpy(recording->args + recording->nargs, element, sizeof *element);
-  cgl_note note = {.kind = nranges == 2 ? CGL_OP_MEMCPY : CGL_OP_MEMSET,
-                   .name = operation,
-                   .ranges = ranges,
-                   .nranges = nranges,
-                   .nargs = sizeof *element};
-  cgl_capture_note(stream, &note);
-  return CGL_OK;
-}
-
-
-static cgl_status check_pair(cgl_type to, size_t to_count, cgl_type from,
-                             size_t from_count, const char *operation) {
-  if (to == from && to_count == from_count)
-    return CGL_OK;
-  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-           "cannot copy %zu elements of %s into %zu of %s", from_count,
-           types[from].name, to_count, types[to].name);
-  cgl_fail_hint("use a view of the part that is to be copied");
-  return CGL_ERROR_INVALID_ARGUMENT;
-}
-
-
-static cgl_status begin_issue(cgl_buffer *buffer, cgl_stream *stream,
-                              const char *operation) {
-  cgl_status status =
-      cgl_check_device(&buffer->object, &stream->object, operation);
-  if (!status)
-    status = cgl_buffer_check(buffer, operation);
-  if (!status)
-    status = cgl_context_enter(buffer->object.context, operation);
-  if (!status)
-    status = cgl_capture_reserve(stream, operation, 2, sizeof(cgl_element), 2);
-  return status;
-}
-
-
-static void use(cgl_buffer *buffer, cgl_stream *stream, cgl_range *range) {
-  cgl_buffer_touch(buffer, stream);
-  if (stream->capture)
-    range->planned = cgl_capture_keep(stream->capture, &buffer->object);
-  else if (range->write)
-    cgl_share_wrote(buffer);
-}
-
-
-/* Before a copy from the buffer. */
-static cgl_status check_read(cgl_buffer *buffer, const cgl_stream *stream,
-                             const char *operation) {
-  return stream->capture ? CGL_OK : cgl_share_check_read(buffer, operation);
-}
-
-
-cgl_status cgl_buffer_copy(cgl_buffer *to, cgl_buffer *from,
-                           cgl_stream *stream) {
-  static const char operation[] = "buffer:copy";
-  cgl_status status =
-      check_pair(to->type, to->count, from->type, from->count, operation);
-  if (!status && to->object.context != from->object.context)
-    return cgl_copy_across(to, from, stream, operation);
-  if (!status)
-    status = begin_issue(to, stream, operation);
-  if (!status)
-    status = cgl_buffer_check(from, operation);
-  if (!status)
-    status = check_read(from, stream, operation);
-  size_t bytes = cgl_buffer_bytes(to);
-  if (status || !bytes)
-    return status;
-  CUresult result = cgl_driver_of(to)->cuMemcpyDtoDAsync(
-      to->address, from->address, bytes, stream->handle);
-  cgl_range ranges[] = {{.address = to->address, .bytes = bytes, .write = true},
-                        {.address = from->address, .bytes = bytes}};
-  if (!result) {
-    use(to, stream, &ranges[0]);
-    use(from, stream, &ranges[1]);
-  }
-  const cgl_element element = {.type = (uint8_t)to->type};
-  return issued(stream, result, operation, "cuMemcpyDtoDAsync", ranges, 2,
-                &element);
-}
-
-
-cgl_status cgl_buffer_copy_pinned(cgl_buffer *to, cgl_pinned *from,
-                                  cgl_stream *stream) {
-  static const char operation[] = "buffer:copy";
-  cgl_status status =
-      check_pair(to->type, to->count, from->type, from->count, operation);
-  if (!status)
-    status = begin_issue(to, stream, operation);
-  size_t bytes = cgl_buffer_bytes(to);
-  if (status || !bytes)
-    return status;
-  CUresult result = cgl_driver_of(to)->cuMemcpyHtoDAsync(
-      to->address, from->data, bytes, stream->handle);
-  cgl_range ranges[] = {
-      {.address = to->address, .bytes = bytes, .write = true},
-      {.address = (CUdeviceptr)(uintptr_t)from->data, .bytes = bytes}};
-  if (!result) {
-    use(to, stream, &ranges[0]);
-    if (stream->capture)
-      cgl_capture_keep(stream->capture, &from->object);
-  }
-  const cgl_element element = {.type = (uint8_t)to->type, .pinned = 2};
-  return issued(stream, result, operation, "cuMemcpyHtoDAsync", ranges, 2,
-                &element);
-}
-
-
-cgl_status cgl_pinned_copy(cgl_pinned *to, cgl_buffer *from,
-                           cgl_stream *stream) {
-  static const char operation[] = "pinned:copy";
-  cgl_status status =
-      check_pair(to->type, to->count, from->type, from->count, operation);
-  if (!status)
-    status = begin_issue(from, stream, operation);
-  if (!status)
-    status = check_read(from, stream, operation);
-  size_t bytes = cgl_buffer_bytes(from);
-  if (status || !bytes)
-    return status;
-  CUresult result = cgl_driver_of(from)->cuMemcpyDtoHAsync(
-      to->data, from->address, bytes, stream->handle);
-  cgl_range ranges[] = {{.address = (CUdeviceptr)(uintptr_t)to->data,
-                         .bytes = bytes,
-                         .write = true},
-                        {.address = from->address, .bytes = bytes}};
-  if (!result) {
-    use(from, stream, &ranges[1]);
-    if (stream->capture)
-      cgl_capture_keep(stream->capture, &to->object);
-  }
-  const cgl_element element = {.type = (uint8_t)to->type, .pinned = 1};
-  return issued(stream, result, operation, "cuMemcpyDtoHAsync", ranges, 2,
-                &element);
-}
-
-
-/* One memset of `buffer` as elements of `size` bytes, or of one word of its
-   eight-byte elements: a column of a matrix that is eight bytes wide. */
-static CUresult fill_part(cgl_buffer *buffer, CUstream stream, size_t size,
-                          const cgl_element *element) {
-  const cgl_driver *driver = cgl_driver_of(buffer);
-  const uint32_t word = element->word;
-  size_t elements = cgl_buffer_bytes(buffer) / size;
-  if (size == 1)
-    return driver->cuMemsetD8Async(buffer->address, (uint8_t)word, elements,
-                                   stream);
-  if (size == 2)
-    return driver->cuMemsetD16Async(buffer->address, (uint16_t)word, elements,
-                                    stream);
-  if (!element->half)
-    return driver->cuMemsetD32Async(buffer->address, word, elements, stream);
-  return driver->cuMemsetD2D32Async(buffer->address + cgl_element_at(element),
-                                    8, word, 1, buffer->count, stream);
-}
-
-
-cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
-                           const void *value) {
-  static const char operation[] = "buffer:fill";
-  size_t size = types[buffer->type].bytes;
-  bool columns = size == 8 && memcmp(value, (const char *)value + 4, 4);
-  size_t bytes = cgl_buffer_bytes(buffer);
-  cgl_range range = {.address = buffer->address, .bytes = bytes, .write = true};
-  for (size_t part = 0; part < (columns ? 2 : 1); part++) {
-    cgl_status status = begin_issue(buffer, stream, operation);
-    if (status || !bytes)
-      return status;
-    cgl_element element = {.type = (uint8_t)buffer->type,
-                           .half = (uint8_t)(columns ? part + 1 : 0)};
-    cgl_element_set(&element, value);
-    CUresult result =
-        fill_part(buffer, stream->handle, size == 8 ? 4 : size, &element);
-    if (!result)
-      use(buffer, stream, &range);
-    status = issued(stream, result, operation,
-                    size == 1   ? "cuMemsetD8Async"
-                    : size == 2 ? "cuMemsetD16Async"
-                    : columns   ? "cuMemsetD2D32Async"
-                                : "cuMemsetD32Async",
-                    &range, 1, &element);
-    if (status)
-      return status;
-  }
-  return CGL_OK;
 }

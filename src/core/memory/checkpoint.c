@@ -4,7 +4,6 @@
    Invariant: pool->pinned is the highest number of the checkpoints that live;
    a block that was dropped has no owner and a number not above it. */
 #include "core/memory/memory.h"
-#include "core/sharing/sharing.h"
 
 #include <stdlib.h>
 
@@ -17,7 +16,8 @@ struct cgl_checkpoint {
 };
 
 
-cgl_status cgl_buffer_taken(const cgl_buffer *buffer, const char *operation) {
+cgl_status cgl_buffer_fail_taken(const cgl_buffer *buffer,
+                                 const char *operation) {
   cgl_fail(CGL_ERROR_RELEASED, operation,
            "the buffer made at %s was taken back when its pool was restored "
            "at %s",
@@ -36,31 +36,8 @@ static cgl_status refuse_capture(const cgl_pool *pool, const char *operation) {
 }
 
 
-cgl_status cgl_pool_checkpoint(cgl_pool *pool, cgl_checkpoint **out) {
-  static const char operation[] = "pool:checkpoint";
-  cgl_status status = refuse_capture(pool, operation);
-  if (status)
-    return status;
-  cgl_checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
-  if (!checkpoint)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                    "no memory for a checkpoint");
-  checkpoint->pool = cgl_pool_retain(pool);
-  checkpoint->made = cgl_sharing_made(pool);
-  cgl_object_init(&checkpoint->object, CGL_OBJECT_checkpoint,
-                  pool->object.context);
-  cgl_latch_take(&pool->lock);
-  checkpoint->number = pool->pinned = pool->stats.allocations;
-  checkpoint->next = pool->checkpoints;
-  pool->checkpoints = checkpoint;
-  cgl_latch_drop(&pool->lock);
-  *out = checkpoint;
-  return CGL_OK;
-}
-
-
 /* Frees what was dropped and no checkpoint pins any more. */
-static bool unpin(cgl_pool *pool) {
+static bool pool_unpin(cgl_pool *pool) {
   bool last = false;
   pool->pinned = 0;
   for (const cgl_checkpoint *c = pool->checkpoints; c; c = c->next)
@@ -75,7 +52,8 @@ static bool unpin(cgl_pool *pool) {
 }
 
 
-void cgl_checkpoint_destroy(cgl_checkpoint *checkpoint) {
+static void checkpoint_destroy(cgl_object *object) {
+  cgl_checkpoint *checkpoint = (cgl_checkpoint *)object;
   cgl_pool *pool = checkpoint->pool;
   cgl_latch_take(&pool->lock);
   for (cgl_checkpoint **link = &pool->checkpoints; *link; link = &(*link)->next)
@@ -83,7 +61,7 @@ void cgl_checkpoint_destroy(cgl_checkpoint *checkpoint) {
       *link = checkpoint->next;
       break;
     }
-  bool last = unpin(pool);
+  bool last = pool_unpin(pool);
   cgl_latch_drop(&pool->lock);
   if (last)
     cgl_pool_unkeep(pool);
@@ -92,18 +70,42 @@ void cgl_checkpoint_destroy(cgl_checkpoint *checkpoint) {
 }
 
 
-/* The buffer may not be used any more; its block goes now, unless a capture
-   kept the buffer, whose graph may be replayed until it dies. */
-static cgl_block *take_back(cgl_pool *pool, cgl_block *block, bool *last) {
-  cgl_buffer *buffer = block->owner;
-  if (!buffer)
+static const cgl_object_kind checkpoint_kind = {
+    .number = CGL_OBJECT_checkpoint,
+    .light = true,
+    .destroy = checkpoint_destroy,
+};
+
+CGL_OBJECT_REFERENCES(checkpoint)
+
+
+cgl_status cgl_pool_checkpoint(cgl_pool *pool, cgl_checkpoint **out) {
+  static const char operation[] = "pool:checkpoint";
+  cgl_status status = refuse_capture(pool, operation);
+  if (status)
+    return status;
+  cgl_checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
+  if (!checkpoint)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                    "no memory for a checkpoint");
+  checkpoint->pool = cgl_pool_retain(pool);
+  checkpoint->made = cgl_sharing_made(&pool->sharing);
+  cgl_object_init(&checkpoint->object, &checkpoint_kind, pool->object.context);
+  cgl_latch_take(&pool->lock);
+  checkpoint->number = pool->pinned = pool->stats.allocations;
+  checkpoint->next = pool->checkpoints;
+  pool->checkpoints = checkpoint;
+  cgl_latch_drop(&pool->lock);
+  *out = checkpoint;
+  return CGL_OK;
+}
+
+
+/* Takes the block of a buffer that was made since back, now or when the buffer
+   ends; the extent that it became part of. */
+static cgl_block *pool_take_back(cgl_pool *pool, cgl_block *block, bool *last) {
+  if (!block->owner || !block->owner->kind->take_block(block->owner))
     return block;
-  buffer->taken_at = cgl_site_here;
-  atomic_store(&buffer->taken, true);
-  if (atomic_load(&buffer->object.retained_by))
-    return block;
-  cgl_object_unguest(&buffer->object);
-  buffer->block = NULL;
   if (block->number <= pool->pinned) {
     block->dropped = block->wide = true;
     block->owner = NULL;
@@ -124,13 +126,13 @@ cgl_status cgl_pool_restore(cgl_pool *pool, cgl_checkpoint *checkpoint) {
   if (status)
     return status;
   bool last = false;
-  cgl_sharing_undo(pool, checkpoint->made, checkpoint->number);
+  cgl_sharing_undo(&pool->sharing, checkpoint->made, checkpoint->number);
   cgl_latch_take(&pool->lock);
   for (cgl_segment *segment = pool->segments; segment; segment = segment->next)
     for (cgl_block *block = segment->first; block; block = block->next)
       if (block->extent == CGL_EXTENT_LIVE && !block->dropped &&
           block->number > checkpoint->number)
-        block = take_back(pool, block, &last);
+        block = pool_take_back(pool, block, &last);
   cgl_latch_drop(&pool->lock);
   if (last)
     cgl_pool_unkeep(pool);

@@ -2,27 +2,28 @@
    of them, and the other device is told to count it as its own work: its link
    stream waits for the copy, so that waiting for that device covers the copy,
    as the pools rely on. */
-#include "core/record/record.h"
 #include "core/memory/memory.h"
-#include "core/sharing/sharing.h"
 
 
 /* The stream of `context` that only ever waits; made at first use. */
-static CUresult link_stream(cgl_context *context, CUstream *stream) {
+static CUresult peer_link(cgl_context *context, CUstream *stream) {
+  cgl_memory_part *part = cgl_memory_part_of(context, "buffer:copy");
   CUresult result = CUDA_SUCCESS;
+  if (!part)
+    return CUDA_ERROR_OUT_OF_MEMORY;
   pthread_mutex_lock(&context->lock);
-  if (!context->link)
+  if (!part->link)
     result = context->driver->cuStreamCreateWithPriority(
-        &context->link, CU_STREAM_NON_BLOCKING, 0);
-  *stream = context->link;
+        &part->link, CU_STREAM_NON_BLOCKING, 0);
+  *stream = part->link;
   pthread_mutex_unlock(&context->lock);
   return result;
 }
 
 
 /* `other` waits, on its link, for what `stream` was given so far. */
-static CUresult tell(cgl_context *other, cgl_stream *stream,
-                     const char **entry) {
+static CUresult peer_tell(cgl_context *other, cgl_stream *stream,
+                          const char **entry) {
   cgl_context *own = stream->object.context;
   const cgl_driver *driver = own->driver;
   CUevent event;
@@ -35,7 +36,7 @@ static CUresult tell(cgl_context *other, cgl_stream *stream,
   result = driver->cuEventRecord(event, stream->handle);
   if (!result && !(result = cgl_context_enter(other, "buffer:copy"))) {
     *entry = "cuStreamCreateWithPriority";
-    result = link_stream(other, &link);
+    result = peer_link(other, &link);
     *entry = result ? *entry : "cuStreamWaitEvent";
     result = result ? result : driver->cuStreamWaitEvent(link, event, 0);
     CUresult back = cgl_context_enter(own, "buffer:copy");
@@ -48,14 +49,14 @@ static CUresult tell(cgl_context *other, cgl_stream *stream,
 
 /* The device that copies must reach the other's memory; what no pool of ours
    holds is its owner's to open. */
-static CUresult open_to(cgl_buffer *buffer, CUdevice device) {
-  cgl_buffer *root = buffer->base ? buffer->base : buffer;
+static CUresult peer_open(cgl_buffer *buffer, CUdevice device) {
+  const cgl_buffer *root = cgl_buffer_root(buffer);
   return root->block ? cgl_block_open_to(root->block, device) : CUDA_SUCCESS;
 }
 
 
-cgl_status cgl_copy_across(cgl_buffer *to, cgl_buffer *from, cgl_stream *stream,
-                           const char *operation) {
+cgl_status cgl_buffer_copy_across(cgl_buffer *to, cgl_buffer *from,
+                                  cgl_stream *stream, const char *operation) {
   cgl_context *own = stream->object.context;
   cgl_context *a = to->object.context, *b = from->object.context;
   if (a->driver != b->driver || (own != a && own != b)) {
@@ -73,7 +74,7 @@ cgl_status cgl_copy_across(cgl_buffer *to, cgl_buffer *from, cgl_stream *stream,
   if (!status)
     status = cgl_context_enter(own, operation);
   if (!status)
-    status = cgl_share_check_read(from, operation);
+    status = cgl_buffer_check_read(from, stream, operation);
   if (!status)
     status = cgl_buffer_check(to, operation);
   if (!status)
@@ -82,7 +83,7 @@ cgl_status cgl_copy_across(cgl_buffer *to, cgl_buffer *from, cgl_stream *stream,
   if (status || !bytes)
     return status;
   const char *entry = "cuMemSetAccess";
-  CUresult result = open_to(own == a ? from : to, own->device);
+  CUresult result = peer_open(own == a ? from : to, own->device);
   if (!result) {
     entry = "cuMemcpyAsync";
     result = own->driver->cuMemcpyAsync(to->address, from->address, bytes,
@@ -90,9 +91,9 @@ cgl_status cgl_copy_across(cgl_buffer *to, cgl_buffer *from, cgl_stream *stream,
   }
   if (!result) {
     cgl_buffer_touch(to, stream);
-    cgl_share_wrote(to);
+    cgl_buffer_wrote(to);
     cgl_buffer_touch(from, stream);
-    result = tell(own == a ? b : a, stream, &entry);
+    result = peer_tell(own == a ? b : a, stream, &entry);
     /* Nobody else knows of the copy: it must be over before the call is. */
     if (result)
       own->driver->cuStreamSynchronize(stream->handle);

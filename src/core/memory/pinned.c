@@ -2,7 +2,6 @@
    The host reads and writes it without asking a stream, so a block that was
    freed serves again only when the device was waited for; what a capture
    copies from or to is kept by its graph and not freed. */
-#include "core/record/record.h"
 #include "core/memory/memory.h"
 
 #include <stdlib.h>
@@ -11,52 +10,115 @@
 
 /* Legal for the captures of others, and for this thread's: what they use is
    kept, and not among it. */
-static int host_allocate(void *context_, uint64_t *address, size_t bytes,
-                         void *custream) {
+static int pinned_allocate(void *context_, uint64_t *address, size_t bytes,
+                           void *custream) {
   (void)custream;
   cgl_context *context = context_;
   void *data = NULL;
-  cgl_relaxed relaxed = cgl_relax(context);
+  cgl_relaxed relaxed = cgl_captures_relax(context);
   CUresult result = context->driver->cuMemHostAlloc(&data, bytes, 0);
-  cgl_unrelax(context, relaxed);
+  cgl_captures_unrelax(context, relaxed);
   *address = (uint64_t)(uintptr_t)data;
   return result;
 }
 
 
-static void host_release(void *context_, uint64_t address, size_t bytes) {
+static void pinned_release_memory(void *context_, uint64_t address,
+                                  size_t bytes) {
   (void)bytes;
   cgl_context *context = context_;
-  cgl_relaxed relaxed = cgl_relax(context);
+  cgl_relaxed relaxed = cgl_captures_relax(context);
   context->driver->cuMemFreeHost((void *)(uintptr_t)address);
-  cgl_unrelax(context, relaxed);
+  cgl_captures_unrelax(context, relaxed);
 }
 
 
-cgl_status cgl_pool_create_pinned(cgl_context *context, cgl_pool **out) {
-  cgl_allocator allocator = {host_allocate, host_release, NULL, context};
+/* ---- what a context has of memory ---- */
+
+static void memory_part_end(cgl_context *context, cgl_part *part_) {
+  cgl_memory_part *part = (cgl_memory_part *)part_;
+  if (part->pinned)
+    cgl_pool_destroy_own(part->pinned);
+  if (part->link)
+    context->driver->cuStreamDestroy(part->link);
+  free(part);
+}
+
+
+cgl_memory_part *cgl_memory_part_of(cgl_context *context,
+                                    const char *operation) {
+  return (cgl_memory_part *)cgl_context_make_part(
+      context, CGL_PART_MEMORY, sizeof(cgl_memory_part),
+      (cgl_part){memory_part_end, NULL}, operation);
+}
+
+
+/* The pool of page-locked memory, made at first use; NULL when that fails. */
+static cgl_pool *pinned_pool(cgl_context *context, const char *operation) {
+  cgl_memory_part *part = cgl_memory_part_of(context, operation);
+  cgl_pool *pool = part ? part->pinned : NULL, *before = NULL;
+  cgl_allocator allocator = {pinned_allocate, pinned_release_memory, NULL,
+                             context};
   cgl_pool_desc desc = {.allocator = &allocator};
-  return cgl_pool_create_own(context, &desc, out);
+  if (pool || !part || !cgl_pools_of(context, operation) ||
+      cgl_pool_create_own(context, &desc, true, &pool))
+    return pool;
+  /* Another thread may be first. */
+  if (atomic_compare_exchange_strong(&part->pinned, &before, pool))
+    return pool;
+  cgl_pool_destroy_own(pool);
+  return before;
 }
+
+
+/* ---- pinned memory ---- */
+
+static void pinned_destroy(cgl_object *object) {
+  cgl_pinned *pinned = (cgl_pinned *)object;
+  cgl_pool_free(pinned->block, true); /* a copy in flight may still use it */
+  free(pinned);
+}
+
+
+static bool pinned_extent(const cgl_object *object, uint64_t *address,
+                          size_t *bytes) {
+  const cgl_pinned *pinned = (const cgl_pinned *)object;
+  *address = (uintptr_t)pinned->data;
+  *bytes = pinned->count * cgl_type_bytes(pinned->type);
+  return true;
+}
+
+
+const cgl_object_kind cgl_pinned_kind = {
+    .number = CGL_OBJECT_pinned,
+    .light = true,
+    .destroy = pinned_destroy,
+    .extent = pinned_extent,
+};
+
+CGL_OBJECT_REFERENCES(pinned)
 
 
 cgl_status cgl_pinned_create(cgl_context *context, cgl_type type, size_t count,
                              cgl_pinned **out) {
   static const char operation[] = "pinned";
-  /* Nobody's: it finds what is settled. */
-  cgl_stream nobody = {.serial = CGL_NOBODY - 1};
-  cgl_status status = cgl_check_elements(type, count, operation);
+  /* Of no order: it finds what the device was waited for. */
+  cgl_stream unordered = {.serial = CGL_NOBODY - 1};
+  cgl_status status = cgl_memory_check_elements(type, count, operation);
   if (!status)
     status = cgl_context_enter(context, operation);
   if (status)
     return status;
+  cgl_pool *pool = pinned_pool(context, operation);
+  if (!pool)
+    return cgl_last_error()->code;
   cgl_pinned *pinned = calloc(1, sizeof *pinned);
   if (!pinned)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                     "no memory for pinned memory");
   size_t bytes = count * cgl_type_bytes(type);
-  status = cgl_pool_alloc(context->pinned, &nobody, bytes ? bytes : 1,
-                          operation, &pinned->block);
+  status = cgl_pool_alloc(pool, &unordered, bytes ? bytes : 1, operation,
+                          &pinned->block);
   if (status) {
     free(pinned);
     return status;
@@ -66,20 +128,14 @@ cgl_status cgl_pinned_create(cgl_context *context, cgl_type type, size_t count,
   pinned->type = type;
   pinned->count = count;
   pinned->life.made = cgl_site_here;
-  cgl_object_init(&pinned->object, CGL_OBJECT_pinned, context);
+  cgl_object_init(&pinned->object, &cgl_pinned_kind, context);
   *out = pinned;
   return CGL_OK;
 }
 
 
-void cgl_pinned_destroy(cgl_pinned *pinned) {
-  cgl_pool_free(pinned->block, true); /* a copy in flight may still use it */
-  free(pinned);
-}
-
-
 cgl_pool *cgl_context_pinned_pool(cgl_context *context) {
-  return context->pinned;
+  return pinned_pool(context, "pinned");
 }
 
 

@@ -1,17 +1,14 @@
-/* Modules: compiled from source or loaded ready-made; their kernels. */
+/* Modules: compiled from source or loaded ready-made; their variables. */
 #include "core/module/module.h"
 #include "core/memory/memory.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 
-/* ---- modules ---- */
-
 /* What the compiler answered and said (NULL: nothing). */
-static cgl_status compiled(cgl_compile_status answer, const char *text,
-                           cgl_image_format format) {
+static cgl_status module_compiled(cgl_compile_status answer, const char *text,
+                                  cgl_image_format format) {
   static const char operation[] = "module";
   switch (answer) {
   case CGL_COMPILE_OK:
@@ -58,13 +55,13 @@ cgl_status cgl_module_compile(cgl_context *context, const cgl_module_desc *desc,
   };
   char *text = NULL;
   cgl_compile_status answer = cgl_compile(&target, &source, image, &text);
-  cgl_status status = compiled(answer, text, target.format);
+  cgl_status status = module_compiled(answer, text, target.format);
   free(text);
   return status;
 }
 
 
-static cgl_status load(cgl_module *module, const void *bytes) {
+static cgl_status module_load(cgl_module *module, const void *bytes) {
   cgl_context *context = module->object.context;
   CUresult result = context->driver->cuModuleLoadData(&module->handle, bytes);
   if (!result)
@@ -72,6 +69,27 @@ static cgl_status load(cgl_module *module, const void *bytes) {
   module->handle = NULL;
   return cgl_fail_driver(context, result, "module", "cuModuleLoadData");
 }
+
+
+static void module_destroy(cgl_object *object) {
+  cgl_module *module = (cgl_module *)object;
+  cgl_context *context = module->object.context;
+  if (module->handle && !cgl_context_enter(context, "module")) {
+    /* A kernel of it may still run. */
+    cgl_context_wait(context);
+    context->driver->cuModuleUnload(module->handle);
+  }
+  cgl_image_free(module->image);
+  free(module);
+}
+
+
+static const cgl_object_kind module_kind = {
+    .number = CGL_OBJECT_module,
+    .destroy = module_destroy,
+};
+
+CGL_OBJECT_REFERENCES(module)
 
 
 cgl_status cgl_module_create(cgl_context *context, const cgl_module_desc *desc,
@@ -88,189 +106,18 @@ cgl_status cgl_module_create(cgl_context *context, const cgl_module_desc *desc,
   cgl_module *module = calloc(1, sizeof *module);
   if (!module)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a module");
-  cgl_object_init(&module->object, CGL_OBJECT_module, context);
+  cgl_object_init(&module->object, &module_kind, context);
   if (desc->source)
     status = cgl_module_compile(context, desc, &module->image);
   if (!status)
-    status = load(module, desc->source ? module->image->bytes : desc->image);
+    status =
+        module_load(module, desc->source ? module->image->bytes : desc->image);
   if (status) {
     cgl_module_release(module);
     return status;
   }
   *out = module;
   return CGL_OK;
-}
-
-
-void cgl_module_destroy(cgl_module *module) {
-  cgl_context *context = module->object.context;
-  if (module->handle && !cgl_context_enter(context, "module")) {
-    /* A kernel of it may still run. */
-    cgl_context_wait(context);
-    context->driver->cuModuleUnload(module->handle);
-  }
-  cgl_image_free(module->image);
-  free(module);
-}
-
-
-const char *cgl_module_kernel_name(const cgl_module *module, size_t index) {
-  if (!module->image || index >= module->image->nsignatures)
-    return NULL;
-  return module->image->signatures[index].name;
-}
-
-
-/* The names a module has, for messages. */
-static void list_names(const cgl_module *module, char *text, size_t size) {
-  size_t at = 0;
-  text[0] = 0;
-  const char *name;
-  for (size_t i = 0; at < size && (name = cgl_module_kernel_name(module, i));
-       i++)
-    at += (size_t)snprintf(text + at, size - at, "%s%s", i ? ", " : "", name);
-}
-
-
-static cgl_status no_kernel(const cgl_module *module, const char *name) {
-  char names[300];
-  list_names(module, names, sizeof names);
-  size_t count = module->image ? module->image->nsignatures : 0;
-  if (!name)
-    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "module:kernel",
-             count ? "the module has %zu kernels: %s"
-                   : "the module has no kernel that needs no name",
-             count, names);
-  else
-    cgl_fail(CGL_ERROR_NOT_FOUND, "module:kernel",
-             "there is no kernel \"%s\" in the module%s%s", name,
-             count ? "; it has " : "", names);
-  cgl_fail_hint(name ? "a template needs its arguments as a name expression "
-                       "when the module is made"
-                : count
-                    ? "say which one"
-                    : "kernels are __global__ functions; a template needs its "
-                      "arguments as a name expression");
-  return name ? CGL_ERROR_NOT_FOUND : CGL_ERROR_INVALID_ARGUMENT;
-}
-
-
-/* ---- kernels ---- */
-
-/* Counts the parameters and learns their sizes.  The signature knows how many
-   there are and the driver how large; without a signature the driver says
-   where they end, and without a driver that can say, the signature fills
-   in. */
-static cgl_status learn_parameters(cgl_kernel *kernel) {
-  cgl_context *context = kernel->object.context;
-  const cgl_driver *driver = context->driver;
-  const cgl_signature *signature = kernel->signature;
-  uint32_t sizes[CGL_MAX_PARAMS];
-  size_t most = signature ? signature->nparameters : CGL_MAX_PARAMS;
-  size_t count = 0, total = 0;
-  CUresult result = CUDA_SUCCESS;
-  for (; count < most && count < CGL_MAX_PARAMS; count++) {
-    size_t offset, size;
-    result = driver->cuFuncGetParamInfo(kernel->handle, count, &offset, &size);
-    if (result == CUDA_ERROR_NOT_SUPPORTED && signature) {
-      size = signature->parameters[count].size;
-      offset = total;
-      result = CUDA_SUCCESS;
-    }
-    if (result)
-      break;
-    sizes[count] = (uint32_t)size;
-    total = offset + size;
-  }
-  if (result && (signature || result != CUDA_ERROR_INVALID_VALUE))
-    return cgl_fail_driver(context, result, "module:kernel",
-                           "cuFuncGetParamInfo");
-  if (total > CGL_MAX_PARAM_BYTES || most > CGL_MAX_PARAMS ||
-      count == CGL_MAX_PARAMS) {
-    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "module:kernel",
-             "%s takes %zu parameters of %zu bytes in all; %d of %d are "
-             "possible",
-             kernel->name, count, total, CGL_MAX_PARAMS - 1,
-             CGL_MAX_PARAM_BYTES);
-    return cgl_fail_hint("pass large structs in a buffer");
-  }
-  kernel->nparams = count;
-  kernel->values_bytes = cgl_value_next(1);
-  for (size_t i = 0; i < count; i++)
-    kernel->values_bytes += cgl_value_next(sizes[i]);
-  kernel->sizes = malloc((count ? count : 1) * sizeof *sizes);
-  if (!kernel->sizes)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, "module:kernel",
-                    "no memory for a kernel");
-  memcpy(kernel->sizes, sizes, count * sizeof *sizes);
-  return CGL_OK;
-}
-
-
-static cgl_status learn_limits(cgl_kernel *kernel) {
-  cgl_context *context = kernel->object.context;
-  CUresult result = context->driver->cuFuncGetAttribute(
-      &kernel->max_threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
-      kernel->handle);
-  if (!result)
-    result = context->driver->cuFuncGetAttribute(
-        &kernel->static_shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
-        kernel->handle);
-  return cgl_fail_driver(context, result, "module:kernel",
-                         "cuFuncGetAttribute");
-}
-
-
-cgl_status cgl_module_kernel(cgl_module *module, const char *name,
-                             cgl_kernel **out) {
-  cgl_context *context = module->object.context;
-  const cgl_signature *signature = NULL;
-  if (!name) {
-    if (!module->image || module->image->nsignatures != 1)
-      return no_kernel(module, NULL);
-    signature = &module->image->signatures[0];
-  } else if (module->image) {
-    signature = cgl_image_find(module->image, name);
-    if (!signature)
-      return no_kernel(module, name);
-  }
-  cgl_status status = cgl_context_enter(context, "module:kernel");
-  if (status)
-    return status;
-  CUfunction handle;
-  CUresult result = context->driver->cuModuleGetFunction(
-      &handle, module->handle, signature ? signature->lowered : name);
-  if (result == CUDA_ERROR_NOT_FOUND)
-    return no_kernel(module, name);
-  if (result)
-    return cgl_fail_driver(context, result, "module:kernel",
-                           "cuModuleGetFunction");
-  cgl_kernel *kernel = calloc(1, sizeof *kernel);
-  if (!kernel)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, "module:kernel",
-                    "no memory for a kernel");
-  cgl_object_init(&kernel->object, CGL_OBJECT_kernel, context);
-  kernel->module = cgl_module_retain(module);
-  kernel->handle = handle;
-  kernel->signature = signature;
-  kernel->name = cgl_intern(signature ? signature->name : name);
-  atomic_init(&kernel->shared_allowed, 48 * 1024);
-  status = learn_parameters(kernel);
-  if (!status)
-    status = learn_limits(kernel);
-  if (status) {
-    cgl_kernel_release(kernel);
-    return status;
-  }
-  *out = kernel;
-  return CGL_OK;
-}
-
-
-void cgl_kernel_destroy(cgl_kernel *kernel) {
-  cgl_module_release(kernel->module);
-  free(kernel->sizes);
-  free(kernel);
 }
 
 
@@ -305,5 +152,6 @@ cgl_status cgl_module_global(cgl_module *module, const char *name,
     return cgl_fail_hint("give the variable's own element type, or \"uint8\" "
                          "for its bytes");
   }
-  return cgl_buffer_of_module(module, address, type, bytes / element, out);
+  return cgl_buffer_of_keeper(&module->object, address, type, bytes / element,
+                              out);
 }

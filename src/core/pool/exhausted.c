@@ -1,6 +1,6 @@
-/* When memory lacks: what all pools of a device can spare, and who has it. */
+/* The pools of a context; and when memory runs out: what all pools can spare,
+   and what holds it. */
 #include "core/pool/pool.h"
-#include "core/stream/stream.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,21 +15,86 @@ enum {
 };
 
 
-/* ---- the list of pools ---- */
+/* ---- the pools of a context ---- */
+
+/* The own pool's reference to the context outlives its last block while there
+   are others: it goes before any of these does.  All under the pool's lock,
+   where the pool decides. */
+static bool pools_drop_context(cgl_context *context) {
+  cgl_pool *pool = cgl_pools_of(context, "pool")->own;
+  cgl_latch_take(&pool->lock);
+  if (pool->idle)
+    atomic_fetch_sub(&context->object.references, 1);
+  pool->idle = false;
+  bool last = atomic_fetch_sub(&context->object.references, 1) == 1;
+  cgl_latch_drop(&pool->lock);
+  return last;
+}
+
+
+static void pools_end(cgl_context *context, cgl_part *part) {
+  cgl_pools *pools = (cgl_pools *)part;
+  cgl_pools_close_retired(context);
+  if (pools->own)
+    cgl_pool_destroy_own(pools->own);
+  free(pools);
+}
+
+
+static void pools_waited(cgl_context *context) {
+  cgl_pools *pools = cgl_pools_of(context, "pool");
+  if (pools->own)
+    cgl_pool_settle(pools->own);
+  cgl_pools_end_retired(context);
+}
+
+
+cgl_pools *cgl_pools_of(cgl_context *context, const char *operation) {
+  cgl_part *part = cgl_context_part(context, CGL_PART_POOL);
+  if (!part)
+    part =
+        cgl_context_make_part(context, CGL_PART_POOL, sizeof(cgl_pools),
+                              (cgl_part){pools_end, pools_waited}, operation);
+  return (cgl_pools *)part;
+}
+
+
+cgl_pool *cgl_pools_make_own(cgl_context *context, const char *operation) {
+  cgl_pools *pools = cgl_pools_of(context, operation);
+  cgl_pool *pool = pools ? pools->own : NULL, *before = NULL;
+  if (pool || !pools || cgl_pool_create_own(context, NULL, false, &pool))
+    return pool;
+  /* Another thread may be first. */
+  if (!atomic_compare_exchange_strong(&pools->own, &before, pool)) {
+    cgl_pool_destroy_own(pool);
+    return before;
+  }
+  cgl_pools_add(pool);
+  atomic_store(&context->drop, pools_drop_context);
+  return pool;
+}
+
+
+cgl_pool *cgl_context_pool(cgl_context *context) {
+  return cgl_pools_own(context, "pool");
+}
+
 
 void cgl_pools_add(cgl_pool *pool) {
   cgl_context *context = pool->object.context;
+  cgl_pools *pools = cgl_pools_of(context, "pool");
   pthread_mutex_lock(&context->lock);
-  pool->next_pool = context->pools;
-  context->pools = pool;
+  pool->next_pool = pools->first;
+  pools->first = pool;
   pthread_mutex_unlock(&context->lock);
 }
 
 
 void cgl_pools_remove(cgl_pool *pool) {
   cgl_context *context = pool->object.context;
+  cgl_pools *pools = cgl_pools_of(context, "pool");
   pthread_mutex_lock(&context->lock);
-  for (cgl_pool **link = &context->pools; *link; link = &(*link)->next_pool)
+  for (cgl_pool **link = &pools->first; *link; link = &(*link)->next_pool)
     if (*link == pool) {
       *link = pool->next_pool;
       break;
@@ -40,9 +105,10 @@ void cgl_pools_remove(cgl_pool *pool) {
 
 void cgl_pools_trim(cgl_context *context) {
   cgl_objects_reclaim(context);
-  cgl_limbo_settle(context);
+  cgl_pools_end_retired(context);
+  const cgl_pools *pools = cgl_pools_of(context, "pool");
   pthread_mutex_lock(&context->lock);
-  for (cgl_pool *pool = context->pools; pool; pool = pool->next_pool) {
+  for (cgl_pool *pool = pools->first; pool; pool = pool->next_pool) {
     cgl_latch_take(&pool->lock);
     cgl_index_settle(pool);
     cgl_pages_trim(pool);
@@ -54,9 +120,10 @@ void cgl_pools_trim(cgl_context *context) {
 
 CUresult cgl_pools_lend(cgl_stream *stream, size_t bytes, cgl_block **out) {
   cgl_context *context = stream->object.context;
+  const cgl_pools *pools = cgl_pools_of(context, "pool");
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   pthread_mutex_lock(&context->lock);
-  for (cgl_pool *pool = context->pools; pool && result; pool = pool->next_pool)
+  for (cgl_pool *pool = pools->first; pool && result; pool = pool->next_pool)
     if (pool->desc.use_on_oom)
       result = cgl_pool_spare_block(pool, stream, bytes, out);
   pthread_mutex_unlock(&context->lock);
@@ -76,6 +143,7 @@ typedef struct census {
   size_t npools, nholders;
   struct {
     const cgl_pool *pool; /* only to tell which it is */
+    bool own;             /* the device's */
     size_t reserved, allocated;
   } pools[POOLS];
   holder holders[GROUPS];
@@ -83,7 +151,7 @@ typedef struct census {
 } census;
 
 
-static void count_pool(census *all, const cgl_pool *pool) {
+static void census_pool(census *all, const cgl_pool *pool) {
   size_t at = all->npools < POOLS ? all->npools : POOLS;
   all->npools++;
   all->idle += pool->stats.reserved - pool->stats.allocated;
@@ -93,13 +161,14 @@ static void count_pool(census *all, const cgl_pool *pool) {
   if (at == POOLS)
     return;
   all->pools[at].pool = pool;
+  all->pools[at].own = pool->own;
   all->pools[at].reserved = pool->stats.reserved;
   all->pools[at].allocated = pool->stats.allocated;
 }
 
 
 /* Lines beyond those that can be told apart count as one. */
-static void count_block(census *all, const cgl_block *block) {
+static void census_block(census *all, const cgl_block *block) {
   size_t i = 0;
   while (i < all->nholders && (all->holders[i].site.file != block->site.file ||
                                all->holders[i].site.line != block->site.line))
@@ -121,15 +190,16 @@ static int larger_first(const void *a, const void *b) {
 }
 
 
-static void take_census(cgl_context *context, census *all) {
+static void census_take(cgl_context *context, census *all) {
+  const cgl_pools *pools = cgl_pools_of(context, "pool");
   pthread_mutex_lock(&context->lock);
-  for (cgl_pool *pool = context->pools; pool; pool = pool->next_pool) {
+  for (cgl_pool *pool = pools->first; pool; pool = pool->next_pool) {
     cgl_latch_take(&pool->lock);
-    count_pool(all, pool);
+    census_pool(all, pool);
     for (const cgl_segment *s = pool->segments; s; s = s->next)
       for (const cgl_block *block = s->first; block; block = block->next)
         if (block->extent == CGL_EXTENT_LIVE)
-          count_block(all, block);
+          census_block(all, block);
     cgl_latch_drop(&pool->lock);
   }
   pthread_mutex_unlock(&context->lock);
@@ -137,8 +207,8 @@ static void take_census(cgl_context *context, census *all) {
 }
 
 
-__attribute__((format(printf, 3, 4))) static void add(char *text, size_t *at,
-                                                      const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static void
+text_add(char *text, size_t *at, const char *format, ...) {
   va_list args;
   va_start(args, format);
   int n = vsnprintf(text + *at, ROOM - *at, format, args);
@@ -148,24 +218,23 @@ __attribute__((format(printf, 3, 4))) static void add(char *text, size_t *at,
 }
 
 
-static void write_census(const cgl_pool *pool, const census *all, char *text) {
-  const cgl_context *context = pool->object.context;
+static void census_write(const cgl_pool *pool, const census *all, char *text) {
   size_t at = 0, shown = all->npools < POOLS ? all->npools : POOLS;
   text[0] = 0;
   for (size_t i = 0; i < shown; i++)
-    add(text, &at, "\n  pool %p%s%s: %zu bytes, %zu of them in use",
-        (const void *)all->pools[i].pool,
-        all->pools[i].pool == context->pool ? " (the device's)" : "",
-        all->pools[i].pool == pool ? " (asked)" : "", all->pools[i].reserved,
-        all->pools[i].allocated);
+    text_add(text, &at, "\n  pool %p%s%s: %zu bytes, %zu of them in use",
+             (const void *)all->pools[i].pool,
+             all->pools[i].own ? " (the device's)" : "",
+             all->pools[i].pool == pool ? " (asked)" : "",
+             all->pools[i].reserved, all->pools[i].allocated);
   if (all->npools > POOLS)
-    add(text, &at, "\n  and %zu smaller pools", all->npools - POOLS);
+    text_add(text, &at, "\n  and %zu smaller pools", all->npools - POOLS);
   shown = all->nholders < HOLDERS ? all->nholders : HOLDERS;
   for (size_t i = 0; i < shown; i++)
-    add(text, &at, "\n  %zu bytes in %zu buffer%s made at %.120s",
-        all->holders[i].bytes, all->holders[i].count,
-        all->holders[i].count == 1 ? "" : "s",
-        cgl_site_text(all->holders[i].site));
+    text_add(text, &at, "\n  %zu bytes in %zu buffer%s made at %.120s",
+             all->holders[i].bytes, all->holders[i].count,
+             all->holders[i].count == 1 ? "" : "s",
+             cgl_site_text(all->holders[i].site));
 }
 
 
@@ -181,8 +250,8 @@ cgl_status cgl_pools_fail(cgl_pool *pool, size_t bytes, const char *operation,
   census *all = absurd ? NULL : calloc(1, sizeof *all);
   char text[ROOM] = "";
   if (all) {
-    take_census(context, all);
-    write_census(pool, all, text);
+    census_take(context, all);
+    census_write(pool, all, text);
   }
   bool stuck = all && all->idle >= bytes && cgl_captures_underway();
   free(all);

@@ -1,6 +1,5 @@
 /* The ring of memory events, and the picture of all pools. */
 #include "core/pool/history.h"
-#include "core/sharing/sharing.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,7 @@ static uint64_t seen; /* events since it began */
 static double began;  /* ms */
 
 
-static double now(void) {
+static double clock_ms(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
@@ -41,7 +40,7 @@ cgl_status cgl_memory_history(size_t events) {
   ring = fresh;
   room = events;
   seen = 0;
-  began = now();
+  began = clock_ms();
   atomic_store(&cgl_history_on, events != 0);
   pthread_mutex_unlock(&lock);
   return CGL_OK;
@@ -53,8 +52,8 @@ void cgl_history_note(const cgl_pool *pool, const cgl_block *block,
   pthread_mutex_lock(&lock);
   if (room) {
     cgl_memory_event *event = &ring[seen++ % room];
-    event->ms = now() - began;
-    event->pool = pool->sharing->id;
+    event->ms = clock_ms() - began;
+    event->pool = pool->id;
     event->freed = freed;
     event->address = block->segment->base + block->offset;
     event->bytes = block->bytes;
@@ -77,7 +76,7 @@ size_t cgl_memory_events(cgl_memory_event *events, size_t wanted,
   if (lost)
     *lost = seen - kept;
   if (ms)
-    *ms = room ? now() - began : 0;
+    *ms = room ? clock_ms() - began : 0;
   pthread_mutex_unlock(&lock);
   return wanted ? n : kept;
 }
@@ -95,7 +94,7 @@ size_t cgl_history_free_bytes(cgl_context *context) {
 /* ---- all pools ---- */
 
 uint64_t cgl_pool_id(const cgl_pool *pool) {
-  return pool->sharing->id;
+  return pool->id;
 }
 
 
@@ -110,21 +109,21 @@ void cgl_memory_snapshot_free(cgl_memory_snapshot *memory) {
 
 
 /* Under the context's lock. */
-static cgl_status take_pools(cgl_context *context,
-                             cgl_memory_snapshot *memory) {
+static cgl_status memory_take_pools(cgl_context *context,
+                                    cgl_memory_snapshot *memory) {
+  const cgl_pools *pools = cgl_pools_of(context, "memory_snapshot");
   size_t count = 0;
-  for (const cgl_pool *pool = context->pools; pool; pool = pool->next_pool)
+  for (const cgl_pool *pool = pools->first; pool; pool = pool->next_pool)
     count++;
   memory->pools = calloc(count + 1, sizeof *memory->pools);
   if (!memory->pools)
     return cgl_fail(CGL_ERROR_NO_MEMORY, "memory_snapshot",
                     "no memory for a picture of %zu pools", count);
   cgl_status status = CGL_OK;
-  for (cgl_pool *pool = context->pools; pool && !status;
-       pool = pool->next_pool) {
+  for (cgl_pool *pool = pools->first; pool && !status; pool = pool->next_pool) {
     cgl_pool_picture *picture = &memory->pools[memory->npools];
     picture->id = cgl_pool_id(pool);
-    picture->is_default = pool == context->pool;
+    picture->is_default = pool->own;
     status = cgl_pool_snapshot(pool, &picture->snapshot);
     if (!status) {
       cgl_pool_get_stats(pool, &picture->stats);
@@ -150,7 +149,7 @@ cgl_status cgl_context_snapshot(cgl_context *context,
     status = cgl_fail_driver(context, result, operation, "cuMemGetInfo");
   pthread_mutex_lock(&context->lock);
   if (!status)
-    status = take_pools(context, memory);
+    status = memory_take_pools(context, memory);
   pthread_mutex_unlock(&context->lock);
   if (status) {
     cgl_memory_snapshot_free(memory);

@@ -1,15 +1,14 @@
 /* Pools as objects: made, told what to do, dropped. */
-#include "core/record/record.h"
 #include "core/pool/pool.h"
-#include "core/sharing/sharing.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 
-static cgl_status pool_init(cgl_context *context, const cgl_pool_desc *desc,
-                            cgl_pool **out) {
+static cgl_status pool_new(cgl_context *context, const cgl_pool_desc *desc,
+                           cgl_pool **out) {
   static const char operation[] = "pool";
+  static atomic_uint_fast64_t next_id = 1;
   cgl_status status = cgl_context_enter(context, operation);
   if (status)
     return status;
@@ -17,16 +16,10 @@ static cgl_status pool_init(cgl_context *context, const cgl_pool_desc *desc,
   if (!pool)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a pool");
   pool->object.context = context;
-  pool->sharing = cgl_sharing_new();
-  if (!pool->sharing) {
-    free(pool);
-    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a pool");
-  }
   CUmemAllocationProp prop = cgl_pages_properties(pool);
   CUresult result = context->driver->cuMemGetAllocationGranularity(
       &pool->granularity, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
   if (result) {
-    cgl_sharing_free(pool->sharing);
     free(pool);
     return cgl_fail_driver(context, result, operation,
                            "cuMemGetAllocationGranularity");
@@ -36,7 +29,8 @@ static cgl_status pool_init(cgl_context *context, const cgl_pool_desc *desc,
   pool->patience = CGL_POOL_PATIENCE;
   if (desc)
     pool->desc = *desc;
-  pool->sharing->strict = pool->desc.strict;
+  pool->id = atomic_fetch_add(&next_id, 1);
+  cgl_sharing_init(&pool->sharing, &pool->object, pool->desc.strict);
   if (pool->desc.allocator) {
     pool->allocator = *pool->desc.allocator;
     pool->desc.allocator = &pool->allocator;
@@ -50,13 +44,14 @@ static cgl_status pool_init(cgl_context *context, const cgl_pool_desc *desc,
 
 
 cgl_status cgl_pool_create_own(cgl_context *context, const cgl_pool_desc *desc,
-                               cgl_pool **out) {
-  cgl_status status = pool_init(context, desc, out);
+                               bool host, cgl_pool **out) {
+  cgl_status status = pool_new(context, desc, out);
   if (status)
     return status;
   atomic_init(&(*out)->object.references, 1);
-  (*out)->object.kind = CGL_OBJECT_pool;
+  (*out)->object.kind = &cgl_pool_kind;
   (*out)->own = true;
+  (*out)->host = host;
   return CGL_OK;
 }
 
@@ -67,10 +62,13 @@ cgl_status cgl_pool_create(cgl_context *context, const cgl_pool_desc *desc,
   if (allocator && (!allocator->allocate || !allocator->release))
     return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "pool",
                     "an allocator has both allocate and release");
-  cgl_status status = pool_init(context, desc, out);
+  cgl_status status =
+      cgl_pools_of(context, "pool") ? CGL_OK : CGL_ERROR_NO_MEMORY;
+  if (!status)
+    status = pool_new(context, desc, out);
   if (status)
     return status;
-  cgl_object_init(&(*out)->object, CGL_OBJECT_pool, context);
+  cgl_object_init(&(*out)->object, &cgl_pool_kind, context);
   cgl_pools_add(*out);
   return CGL_OK;
 }
@@ -92,32 +90,55 @@ bool cgl_pool_is_in_use(const cgl_pool *pool) {
 void cgl_pool_end(cgl_pool *pool) {
   cgl_pages_end(pool);
   cgl_index_end(pool);
-  cgl_sharing_free(pool->sharing);
+  cgl_sharing_clear(&pool->sharing);
   if (pool->desc.allocator && pool->allocator.end)
     pool->allocator.end(pool->allocator.user);
   free(pool);
 }
 
 
-void cgl_pool_destroy(cgl_pool *pool) {
+void cgl_pool_destroy_own(cgl_pool *pool) {
   cgl_context *context = pool->object.context;
   cgl_pools_remove(pool);
   cgl_context_enter(context, "pool");
   if (pool->segments && cgl_pool_is_in_use(pool)) {
-    if (cgl_limbo_take(pool))
+    if (cgl_pool_retire(pool))
       return;
     cgl_context_wait(context);
-    cgl_limbo_settle(context);
+    cgl_pools_end_retired(context);
   }
   cgl_pool_end(pool);
 }
+
+
+static void pool_destroy(cgl_object *object) {
+  cgl_pool_destroy_own((cgl_pool *)object);
+}
+
+
+static bool pool_is_reclaimable(const cgl_object *object) {
+  (void)object;
+  return true;
+}
+
+
+const cgl_object_kind cgl_pool_kind = {
+    .number = CGL_OBJECT_pool,
+    .findable = true,
+    .destroy = pool_destroy,
+    .is_reclaimable = pool_is_reclaimable,
+};
+
+CGL_OBJECT_REFERENCES(pool)
 
 
 void cgl_pool_get_stats(const cgl_pool *pool, cgl_pool_stats *stats) {
   cgl_latch *lock = (cgl_latch *)&pool->lock;
   cgl_latch_take(lock);
   *stats = pool->stats;
-  cgl_sharing_count(pool->sharing, stats);
+  stats->ordered = atomic_load(&pool->sharing.ordered);
+  stats->refused = atomic_load(&pool->sharing.refused);
+  stats->executables = atomic_load(&pool->executables);
   cgl_latch_drop(lock);
 }
 

@@ -1,7 +1,6 @@
 /* The memory under a pool: address space reserved in segments, and chunks that
    are created, mapped, harvested and given back. */
 #include "core/pool/pool.h"
-#include "core/stream/stream.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,6 @@
 /* Pools: who gets which block, when to wait and when to grow. */
 #include "core/pool/pool.h"
-#include "core/record/record.h"
 #include "core/pool/history.h"
-#include "core/record/order.h"
-#include "core/sharing/sharing.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +14,18 @@ enum {
 
 /* ---- finding ---- */
 
+/* Whether the stream captures into the pool. */
+static inline bool pool_captures(const cgl_pool *pool,
+                                 const cgl_stream *stream) {
+  return stream->capture && stream->capture->underway.pool == pool;
+}
+
+
 /* The lane of the stream's own, that others may not have. */
 static cgl_lane *own_lane(cgl_pool *pool, const cgl_stream *stream) {
-  const cgl_graph *graph = stream->capture;
-  if (graph && graph->pool != pool)
+  if (stream->capture && !pool_captures(pool, stream))
     return NULL; /* its replays run anywhere: only what is settled */
-  return cgl_index_lane(pool, stream->serial, graph, NULL);
+  return cgl_index_lane(pool, stream->serial, stream->capture, NULL);
 }
 
 
@@ -32,7 +35,9 @@ static cgl_block *find_reached(const cgl_lane *lane, size_t bytes,
                                cgl_stream *stream) {
   cgl_block *block = lane->bytes ? cgl_index_first(lane, bytes) : NULL;
   for (int looks = 0; block && looks < LOOKS; looks++) {
-    if (block->bytes >= bytes && cgl_capture_covers(stream, block))
+    if (block->bytes >= bytes &&
+        cgl_order_covers(stream, cgl_block_address(block, block->bytes),
+                         block->bytes))
       return block;
     block = cgl_index_next(block);
   }
@@ -47,7 +52,7 @@ static cgl_block *find_proven(const cgl_pool *pool, size_t bytes,
   for (const cgl_lane *lane = pool->lanes; lane; lane = lane->next) {
     if (lane->scratch || lane->bytes < bytes || !lane->clock)
       continue;
-    uint64_t reach = cgl_clock_reach(stream->clock, lane->clock);
+    uint64_t reach = cgl_clock_covered(stream->clock, lane->clock);
     if (lane->oldest_tick < reach)
       best = cgl_index_better(best, cgl_index_find_before(lane, bytes, reach),
                               bytes);
@@ -57,12 +62,12 @@ static cgl_block *find_proven(const cgl_pool *pool, size_t bytes,
 
 
 /* The best free extent that work of `stream` may have. */
-static cgl_block *find(cgl_pool *pool, size_t bytes, cgl_stream *stream) {
+static cgl_block *pool_find(cgl_pool *pool, size_t bytes, cgl_stream *stream) {
   const cgl_lane *own = own_lane(pool, stream);
   cgl_block *best = own ? cgl_index_find(own, bytes) : NULL;
   if (best && best->bytes == bytes)
     return best;
-  bool into = stream->capture && stream->capture->pool == pool;
+  bool into = pool_captures(pool, stream);
   /* What only captures may have comes first. */
   if (into)
     best = cgl_index_better(best, cgl_index_find(&pool->scratch, bytes), bytes);
@@ -115,11 +120,12 @@ static bool should_wait(const cgl_pool *pool, size_t bytes) {
 
 
 /* A block with more memory under the pool; *rest: the lane of what is over. */
-static CUresult grow(cgl_pool *pool, size_t bytes, const cgl_stream *stream,
-                     const char **entry, cgl_block **out, cgl_lane **rest) {
+static CUresult pool_grow(cgl_pool *pool, size_t bytes,
+                          const cgl_stream *stream, const char **entry,
+                          cgl_block **out, cgl_lane **rest) {
   size_t before = pool->stats.reserved;
   cgl_lane *own = own_lane(pool, stream);
-  if (!own && stream->capture && stream->capture->pool == pool)
+  if (!own && pool_captures(pool, stream))
     own = &pool->scratch;
   CUresult result =
       cgl_pages_extend(pool, bytes, stream, own, entry, out, rest);
@@ -132,9 +138,9 @@ static CUresult grow(cgl_pool *pool, size_t bytes, const cgl_stream *stream,
 }
 
 
-static bool take(cgl_pool *pool, size_t bytes, cgl_stream *stream,
-                 cgl_block **out, cgl_lane **rest) {
-  cgl_block *block = pool->guard ? NULL : find(pool, bytes, stream);
+static bool pool_take(cgl_pool *pool, size_t bytes, cgl_stream *stream,
+                      cgl_block **out, cgl_lane **rest) {
+  cgl_block *block = pool->guard ? NULL : pool_find(pool, bytes, stream);
   if (!block || (pool->desc.no_split && block->bytes / 2 > bytes))
     return false;
   *rest = block->lane;
@@ -146,7 +152,7 @@ static bool take(cgl_pool *pool, size_t bytes, cgl_stream *stream,
 
 /* Asks the one who set the limit to make room; without the lock, which comes
    back. */
-static void ask(cgl_pool *pool, size_t bytes) {
+static void pool_ask_limit(cgl_pool *pool, size_t bytes) {
   if (!pool->limit.function || pool->limit.asking ||
       pool->stats.reserved + bytes <= pool->limit.bytes)
     return;
@@ -164,31 +170,32 @@ static void ask(cgl_pool *pool, size_t bytes) {
 
 /* The block that serves a request, from the lanes or the driver, in no lane
    any more. */
-static CUresult obtain(cgl_pool *pool, size_t bytes, cgl_stream *stream,
-                       const char **entry, cgl_block **out, cgl_lane **rest) {
-  if (take(pool, bytes, stream, out, rest))
+static CUresult pool_obtain(cgl_pool *pool, size_t bytes, cgl_stream *stream,
+                            const char **entry, cgl_block **out,
+                            cgl_lane **rest) {
+  if (pool_take(pool, bytes, stream, out, rest))
     return CUDA_SUCCESS;
   cgl_index_settle(pool);
-  if (take(pool, bytes, stream, out, rest))
+  if (pool_take(pool, bytes, stream, out, rest))
     return CUDA_SUCCESS;
   if (should_wait(pool, bytes) && wait_and_settle(pool)) {
     pool->patience--;
     if (pool->guard)
       cgl_pages_trim(pool);
-    else if (take(pool, bytes, stream, out, rest))
+    else if (pool_take(pool, bytes, stream, out, rest))
       return CUDA_SUCCESS;
   }
-  ask(pool, bytes);
-  if (take(pool, bytes, stream, out, rest))
+  pool_ask_limit(pool, bytes);
+  if (pool_take(pool, bytes, stream, out, rest))
     return CUDA_SUCCESS;
-  CUresult result = grow(pool, bytes, stream, entry, out, rest);
+  CUresult result = pool_grow(pool, bytes, stream, entry, out, rest);
   if (result != CUDA_ERROR_OUT_OF_MEMORY || !wait_and_settle(pool))
     return result;
   if (pool->guard)
     cgl_pages_trim(pool);
-  else if (take(pool, bytes, stream, out, rest))
+  else if (pool_take(pool, bytes, stream, out, rest))
     return CUDA_SUCCESS;
-  return grow(pool, bytes, stream, entry, out, rest);
+  return pool_grow(pool, bytes, stream, entry, out, rest);
 }
 
 
@@ -196,8 +203,8 @@ static CUresult obtain(cgl_pool *pool, size_t bytes, cgl_stream *stream,
 
 /* `bytes` of a block; the rest of it returns to its lane.  Without memory for
  * records the whole block is taken. */
-static cgl_block *carve(cgl_pool *pool, cgl_block *block, size_t bytes,
-                        cgl_lane *lane) {
+static cgl_block *pool_carve(cgl_pool *pool, cgl_block *block, size_t bytes,
+                             cgl_lane *lane) {
   if (!pool->desc.no_split && block->bytes > bytes &&
       cgl_index_reserve(pool, 1))
     cgl_index_insert(pool, cgl_index_cut(pool, block, bytes), lane);
@@ -205,7 +212,7 @@ static cgl_block *carve(cgl_pool *pool, cgl_block *block, size_t bytes,
 }
 
 
-static void count(cgl_pool *pool, size_t bytes) {
+static void pool_count(cgl_pool *pool, size_t bytes) {
   pool->stats.allocated += bytes;
   if (pool->stats.allocated > pool->stats.allocated_peak)
     pool->stats.allocated_peak = pool->stats.allocated;
@@ -251,7 +258,7 @@ static cgl_object *keeper(const cgl_pool *pool) {
 /* The block, which came from lane `rest`, is live from here on. */
 static inline void hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
                             const cgl_stream *stream, cgl_lane *rest) {
-  count(pool, block->bytes);
+  pool_count(pool, block->bytes);
   block->stream = stream->serial;
   block->free_after = 0;
   block->dropped = false;
@@ -259,7 +266,7 @@ static inline void hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
   block->number = pool->stats.allocations;
   block->requested = bytes;
   block->site = cgl_site_here;
-  block->captured = stream->capture && stream->capture->pool == pool;
+  block->captured = pool_captures(pool, stream);
   block->home = block->captured ? NULL : home_of(pool, stream, rest);
   if (pool->stats.allocations - pool->stats.frees == 1 && !pool->idle)
     cgl_object_retain(keeper(pool));
@@ -268,26 +275,26 @@ static inline void hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
 }
 
 
-/* What find() would come to, when the stream just freed as much. */
+/* What pool_find would come to, when the stream just freed as much. */
 static cgl_block *take_last(cgl_pool *pool, size_t bytes,
                             const cgl_stream *stream, cgl_lane **rest) {
-  const cgl_graph *graph = stream->capture;
   *rest = pool->lanes;
-  return pool->guard || (graph && graph->pool != pool)
+  return pool->guard || (stream->capture && !pool_captures(pool, stream))
              ? NULL
-             : cgl_index_take_last(pool, stream->serial, graph, bytes);
+             : cgl_index_take_last(pool, stream->serial, stream->capture,
+                                   bytes);
 }
 
 
-static CUresult serve(cgl_pool *pool, cgl_stream *stream, size_t bytes,
-                      const char **entry, cgl_block **out) {
+static CUresult pool_serve(cgl_pool *pool, cgl_stream *stream, size_t bytes,
+                           const char **entry, cgl_block **out) {
   size_t size = in_units(pool, bytes);
   cgl_lane *rest = NULL;
   cgl_latch_take(&pool->lock);
   CGL_POOL_CHECK(pool);
-  CUresult result = obtain(pool, size, stream, entry, out, &rest);
+  CUresult result = pool_obtain(pool, size, stream, entry, out, &rest);
   if (!result) {
-    *out = carve(pool, *out, size, rest);
+    *out = pool_carve(pool, *out, size, rest);
     hand_out(pool, *out, bytes, stream, rest);
   }
   CGL_POOL_CHECK(pool);
@@ -301,13 +308,13 @@ CUresult cgl_pool_spare_block(cgl_pool *pool, cgl_stream *stream, size_t bytes,
   cgl_lane *rest = NULL;
   cgl_latch_take(&pool->lock);
   cgl_index_settle(pool);
-  bool found = take(pool, in_units(pool, bytes), stream, out, &rest);
+  bool found = pool_take(pool, in_units(pool, bytes), stream, out, &rest);
   if (found && !cgl_object_try_retain(&pool->object)) {
     cgl_index_insert(pool, *out, rest);
     found = false;
   }
   if (found) {
-    *out = carve(pool, *out, in_units(pool, bytes), rest);
+    *out = pool_carve(pool, *out, in_units(pool, bytes), rest);
     hand_out(pool, *out, bytes, stream, rest);
     atomic_fetch_sub(&pool->object.references, 1); /* the blocks have theirs */
   }
@@ -317,25 +324,25 @@ CUresult cgl_pool_spare_block(cgl_pool *pool, cgl_stream *stream, size_t bytes,
 
 
 /* A block from anywhere, or why there is none. */
-static cgl_status search(cgl_pool *pool, cgl_stream *stream, size_t bytes,
-                         const char *operation, cgl_block **out) {
+static cgl_status pool_search(cgl_pool *pool, cgl_stream *stream, size_t bytes,
+                              const char *operation, cgl_block **out) {
   cgl_context *context = pool->object.context;
   const char *entry = "cuMemCreate";
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   size_t max = pool->desc.max_bytes;
   /* No waiting and trimming for what can never be. */
-  bool host = pool == context->pinned;
+  const bool host = pool->host;
   bool possible = bytes <= CGL_POOL_MOST &&
                   (host || bytes <= context->info.memory) &&
                   (!max || bytes <= max);
-  if (possible && !(result = serve(pool, stream, bytes, &entry, out)))
+  if (possible && !(result = pool_serve(pool, stream, bytes, &entry, out)))
     return CGL_OK;
   if (possible && result == CUDA_ERROR_OUT_OF_MEMORY && !host &&
       strcmp(entry, "max_bytes") != 0) {
     cgl_pools_trim(context);
-    result = serve(pool, stream, bytes, &entry, out);
+    result = pool_serve(pool, stream, bytes, &entry, out);
   }
-  if (possible && result == CUDA_ERROR_OUT_OF_MEMORY && pool == context->pool &&
+  if (possible && result == CUDA_ERROR_OUT_OF_MEMORY && pool->own && !host &&
       !stream->capture)
     result = cgl_pools_lend(stream, bytes, out);
   if (!result)
@@ -360,17 +367,17 @@ cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
   CGL_POOL_CHECK(pool);
   cgl_latch_drop(&pool->lock);
   *out = block;
-  return block ? CGL_OK : search(pool, stream, bytes, operation, out);
+  return block ? CGL_OK : pool_search(pool, stream, bytes, operation, out);
 }
 
 
 /* The last block is gone: a context that others refer to is kept for the next
    one. */
-static bool stays(cgl_pool *pool) {
+static bool pool_stays(cgl_pool *pool) {
   cgl_context *context = pool->object.context;
-  pool->idle =
-      pool == context->pool && atomic_load_explicit(&context->object.references,
-                                                    memory_order_relaxed) > 1;
+  pool->idle = pool->own && !pool->host &&
+               atomic_load_explicit(&context->object.references,
+                                    memory_order_relaxed) > 1;
   return pool->idle;
 }
 
@@ -392,7 +399,7 @@ static cgl_lane *lane_after(cgl_pool *pool, const cgl_block *block, bool wide) {
 cgl_block *cgl_pool_free_block(cgl_pool *pool, cgl_block *block, bool wide,
                                bool *last) {
   pool->stats.allocated -= block->bytes;
-  *last = ++pool->stats.frees == pool->stats.allocations && !stays(pool);
+  *last = ++pool->stats.frees == pool->stats.allocations && !pool_stays(pool);
   cgl_history_add(pool, block, true);
   block->free_after = cgl_context_next_wait(pool->object.context);
   cgl_lane *lane = lane_after(pool, block, wide);
@@ -450,7 +457,6 @@ void cgl_pool_settle(cgl_pool *pool) {
 
 
 void cgl_pool_capture_begins(cgl_pool *pool, uint64_t serial) {
-  atomic_fetch_add(&pool->captures, 1);
   atomic_store(&pool->capturing, serial);
 }
 
@@ -464,4 +470,14 @@ void cgl_pool_capture_ended(cgl_pool *pool) {
       cgl_index_move(pool, lane, &pool->scratch);
   CGL_POOL_CHECK(pool);
   cgl_latch_drop(&pool->lock);
+}
+
+
+void cgl_pool_capture_held(cgl_pool *pool) {
+  atomic_fetch_add(&pool->captures, 1);
+}
+
+
+void cgl_pool_capture_gone(cgl_pool *pool) {
+  atomic_fetch_sub(&pool->captures, 1);
 }

@@ -8,7 +8,7 @@
    is mapped nowhere.  to harvest: to unmap chunks that lie wholly in free
    memory of anybody's, for use elsewhere.  lent: an extent whose memory is
    used where its granule is mapped once more; to stitch: to map one once more,
-   so that a block may begin or end in it (pool_stitch.c).  to settle: to make
+   so that a block may begin or end in it (stitch.c).  to settle: to make
    anybody's what the host has waited for.  scratch: what a capture allocated
    and is free.
    Invariants (cgl_pool_is_valid): the extents of a segment cover it in address
@@ -17,11 +17,11 @@
    every free extent is in one bin of one lane; two neighbours are neither holes
    both nor free in one lane both; allocated = sum of live extents, reserved =
    mapped + spare. */
-#ifndef CGL_CORE_POOL_H
-#define CGL_CORE_POOL_H
+#ifndef CGL_POOL_POOL_H
+#define CGL_POOL_POOL_H
 
-#include "core/stream/clock.h"
 #include "core/base/latch.h"
+#include "core/sharing/sharing.h"
 
 enum {
   CGL_POOL_UNIT = 512,
@@ -53,7 +53,7 @@ typedef struct cgl_block {
   bool dropped, wide;    /* live: held by a checkpoint alone; how it was used */
   struct cgl_lane *home; /* live: where it goes when its own stream alone used
                             it; NULL: unknown */
-  struct cgl_buffer *owner; /* live: whose it is, when a buffer's */
+  cgl_object *owner;     /* live: the buffer that has it; NULL: another */
   void *room;      /* owned: host memory of the buffer that had it last, for the
                       next;      NULL: none.  Of a live one the owner's to set */
   uint64_t stream; /* live: serial of the owner */
@@ -137,17 +137,19 @@ struct cgl_pool {
   struct cgl_pool *next_pool; /* in the context's list, under its lock */
   bool guard; /* every block's end lies against unmapped memory */
   bool own;   /* the context's, which it does not keep alive */
+  bool host;  /* its memory is the host's */
   bool idle;  /* the context's first pool: no block is live and the context is
                  kept all the same; cgl_context_drop */
   atomic_uint_fast64_t used; /* the wait that covers the last replay */
-  atomic_bool shared;        /* others than one graph may use the pool */
   atomic_int captures; /* whose graphs live: their replays use the scratch */
   atomic_uint_fast64_t capturing; /* serial of the capture underway, or 0 */
-  struct cgl_sharing *sharing;    /* owned: replays of its graphs */
+  cgl_sharing sharing;            /* replays of its graphs */
+  uint64_t id;                    /* unique in the process; never changes */
+  atomic_size_t executables;      /* bytes, see cgl_pool_stats */
   cgl_pool_stats stats;
 };
 
-/* ---- pool_index.c: under the lock; no driver calls ---- */
+/* ---- index.c: under the lock; no driver calls ---- */
 
 /* Makes `count` records certain; false without memory. */
 bool cgl_index_reserve(cgl_pool *pool, size_t count);
@@ -196,7 +198,7 @@ bool cgl_index_is_over(const cgl_block *block);
 /* Moves everything that is settled by now to anybody's lane. */
 void cgl_index_settle(cgl_pool *pool);
 
-/* ---- pool_pages.c: under the lock ---- */
+/* ---- pages.c: under the lock ---- */
 
 /* A free extent of at least `bytes` with memory, in no lane: grown from free
    neighbours of anybody's lane or `own` (may be NULL) where that takes least
@@ -217,7 +219,7 @@ CUmemAllocationProp cgl_pages_properties(const cgl_pool *pool);
 /* Lets all devices that may reach the pool do so at what was mapped there. */
 CUresult cgl_pages_open(cgl_pool *pool, CUdeviceptr address, size_t bytes);
 
-/* ---- pool_stitch.c: under the lock ---- */
+/* ---- stitch.c: under the lock ---- */
 
 /* Makes free memory of anybody's, with fewer than `most` granules of hole in
    it, out of what a block of `bytes` may begin and end in; false: there is
@@ -229,13 +231,15 @@ void cgl_stitch_undo(cgl_pool *pool);
 /* Granule `at` is unmapped; false when that was the only mapping. */
 bool cgl_stitch_forget(cgl_segment *segment, size_t at);
 
-/* ---- pool_object.c ---- */
+/* ---- object.c ---- */
 
-/* A pool of the context's own, which does not keep the context alive. */
+extern const cgl_object_kind cgl_pool_kind;
+
+/* A pool of the context's own, which does not keep the context alive; ended by
+   cgl_pool_destroy_own.  `host`: its memory is the host's. */
 cgl_status cgl_pool_create_own(cgl_context *context, const cgl_pool_desc *desc,
-                               cgl_pool **pool);
-/* pinned.c: the one of page-locked host memory. */
-cgl_status cgl_pool_create_pinned(cgl_context *context, cgl_pool **pool);
+                               bool host, cgl_pool **pool);
+void cgl_pool_destroy_own(cgl_pool *pool);
 /* Work in flight may still use the pool's memory: a replay, or whatever was
    issued before a block was freed. */
 bool cgl_pool_is_in_use(const cgl_pool *pool);
@@ -265,6 +269,10 @@ void cgl_pool_settle(cgl_pool *pool);
 /* A capture into the pool begins; it has ended. */
 void cgl_pool_capture_begins(cgl_pool *pool, uint64_t serial);
 void cgl_pool_capture_ended(cgl_pool *pool);
+/* A capture into the pool holds its scratch, from before it begins until its
+   graph is gone. */
+void cgl_pool_capture_held(cgl_pool *pool);
+void cgl_pool_capture_gone(cgl_pool *pool);
 /* Where `bytes` of the block begin: at its start, or, in a guarded pool, so
    that they end where the mapping does. */
 static inline CUdeviceptr cgl_block_address(const cgl_block *block,
@@ -285,19 +293,42 @@ static inline void cgl_pool_note_use(cgl_pool *pool, uint64_t wait) {
     ;
 }
 
-/* ---- limbo.c ---- */
+/* ---- retired.c: pools without references that work in flight may use ---- */
 
-/* Keeps a pool that nobody refers to until the work that may use it is known
-   to be over; false when there is no room: then the caller waits. */
-bool cgl_limbo_take(cgl_pool *pool);
-/* Ends those of which it is known by now. */
-void cgl_limbo_settle(cgl_context *context);
-/* Waits and ends all; later ones are not taken. */
-void cgl_limbo_close(cgl_context *context);
+/* Keeps a pool until the work that may use it is known to be over; false when
+   there is no room: then the caller waits. */
+bool cgl_pool_retire(cgl_pool *pool);
+/* Ends the retired pools whose work is known to be over by now. */
+void cgl_pools_end_retired(cgl_context *context);
+/* Waits and ends all; later pools are not taken. */
+void cgl_pools_close_retired(cgl_context *context);
 
-/* ---- pool_lack.c ---- */
+/* ---- exhausted.c: the pools of a context, and when memory runs out ---- */
 
-/* The list of a context's pools. */
+/* What a context has of pools, under its lock. */
+typedef struct cgl_pools {
+  cgl_part part;
+  cgl_pool *_Atomic own; /* serves what no capture asks for */
+  cgl_pool *first;       /* all that there are; linked by next_pool */
+  struct {               /* as `first`, see retired.c */
+    cgl_pool *first;
+    size_t count, bytes;
+    bool closed; /* the context ends: no more */
+  } retired;
+} cgl_pools;
+
+/* Made at first use; NULL without memory, with the failure noted. */
+cgl_pools *cgl_pools_of(cgl_context *context, const char *operation);
+/* The context's own pool, made at first use; NULL when that fails. */
+cgl_pool *cgl_pools_make_own(cgl_context *context, const char *operation);
+static inline cgl_pool *cgl_pools_own(cgl_context *context,
+                                      const char *operation) {
+  const cgl_pools *pools =
+      (const cgl_pools *)cgl_context_part(context, CGL_PART_POOL);
+  cgl_pool *own =
+      pools ? atomic_load_explicit(&pools->own, memory_order_acquire) : NULL;
+  return own ? own : cgl_pools_make_own(context, operation);
+}
 void cgl_pools_add(cgl_pool *pool);
 void cgl_pools_remove(cgl_pool *pool);
 /* Returns what no pool of the context needs by now to the driver. */
@@ -308,7 +339,7 @@ CUresult cgl_pools_lend(cgl_stream *stream, size_t bytes, cgl_block **block);
 cgl_status cgl_pools_fail(cgl_pool *pool, size_t bytes, const char *operation,
                           const char *entry);
 
-/* ---- pool_check.c ---- */
+/* ---- check.c ---- */
 
 /* Checks the invariants; under the lock or single-threaded. */
 bool cgl_pool_is_valid(const cgl_pool *pool);

@@ -1,8 +1,7 @@
 /* Filling buffers with random numbers, and the kernels that do it. */
-#include "core/random/random.h"
 #include "core/module/module.h"
-#include "core/sharing/sharing.h"
 #include "core/random/fills_text.h"
+#include "core/random/random.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,17 +24,18 @@ static const struct {
 #undef X
 };
 
-struct cgl_fills {
+typedef struct random_part {
+  cgl_part part;
   CUmodule modules[PART_COUNT]; /* under load_lock */
   _Atomic(CUfunction) kernels[CGL_FILL_COUNT];
-};
+} random_part;
 
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 
 
 /* Under the lock: all kernels of a part. */
-static cgl_status load(cgl_context *context, struct cgl_fills *all, int part,
-                       const char *operation) {
+static cgl_status fills_load(cgl_context *context, random_part *all, int part,
+                             const char *operation) {
   const cgl_driver *driver = context->driver;
   const char *options[] = {"--fmad=false", part_options[part]};
   const cgl_module_desc desc = {.source = cgl_text_fills,
@@ -74,22 +74,33 @@ static cgl_status load(cgl_context *context, struct cgl_fills *all, int part,
 }
 
 
+static void random_part_end(cgl_context *context, cgl_part *part) {
+  random_part *all = (random_part *)part;
+  for (int i = 0; i < PART_COUNT; i++)
+    if (all->modules[i]) {
+      /* A kernel of it may still run. */
+      cgl_context_wait(context);
+      context->driver->cuModuleUnload(all->modules[i]);
+    }
+  free(all);
+}
+
+
 cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,
                            const char *operation, CUfunction *kernel) {
-  struct cgl_fills *all = atomic_load(&context->fills);
+  random_part *all = (random_part *)cgl_context_part(context, CGL_PART_RANDOM);
   *kernel = all ? atomic_load(&all->kernels[fill]) : NULL;
   if (*kernel)
     return CGL_OK;
+  all = (random_part *)cgl_context_make_part(
+      context, CGL_PART_RANDOM, sizeof *all, (cgl_part){random_part_end, NULL},
+      operation);
+  if (!all)
+    return CGL_ERROR_NO_MEMORY;
   cgl_status status = CGL_OK;
   pthread_mutex_lock(&load_lock);
-  all = atomic_load(&context->fills);
-  if (!all && !(all = calloc(1, sizeof *all)))
-    status = cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                      "no memory for the kernels of generators");
-  if (all)
-    atomic_store(&context->fills, all);
-  if (!status && !all->modules[fills[fill].part])
-    status = load(context, all, fills[fill].part, operation);
+  if (!all->modules[fills[fill].part])
+    status = fills_load(context, all, fills[fill].part, operation);
   pthread_mutex_unlock(&load_lock);
   if (!status)
     *kernel = atomic_load(&all->kernels[fill]);
@@ -97,15 +108,12 @@ cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,
 }
 
 
-void cgl_fills_free(cgl_context *context) {
-  struct cgl_fills *all = atomic_load(&context->fills);
-  for (int i = 0; all && i < PART_COUNT; i++)
-    if (all->modules[i]) {
-      /* A kernel of it may still run. */
-      cgl_context_wait(context);
-      context->driver->cuModuleUnload(all->modules[i]);
-    }
-  free(all);
+size_t cgl_fill_pack(unsigned char *values, void **params, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    memset(values + 16 * i, 0, 16);
+    memcpy(values + 16 * i, params[i], 8);
+  }
+  return 16 * n;
 }
 
 
@@ -121,25 +129,25 @@ typedef struct values {
 enum { BLOCK = 256, ROW_BITS = 30 };
 
 
-static cgl_status fill(cgl_buffer *buffer, cgl_generator *generator,
-                       cgl_stream *stream, const values *v,
-                       const char *operation) {
+static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
+                             cgl_stream *stream, const values *v,
+                             const char *operation) {
+  enum { NPARAMS = 7 };
   cgl_context *context = buffer->object.context;
+  cgl_issue issue;
+  cgl_philox philox;
+  CUfunction kernel;
   cgl_status status =
-      cgl_check_device(&buffer->object, &stream->object, operation);
-  if (!status)
-    status = cgl_check_device(&buffer->object, &generator->object, operation);
+      cgl_object_check_device(&buffer->object, &generator->object, operation);
   if (!status)
     status = cgl_buffer_check(buffer, operation);
   if (!status)
-    status = cgl_context_enter(context, operation);
+    status = cgl_issue_begin(
+        &issue, stream, &buffer->object, operation,
+        (cgl_room){.ranges = 1, .values = 16 * NPARAMS + 16, .kept = 1});
   if (status || !buffer->count)
     return status;
-  CUfunction kernel;
-  cgl_philox philox;
   status = cgl_fill_kernel(context, v->kernel, operation, &kernel);
-  if (!status)
-    status = cgl_capture_reserve(stream, operation, 1, 0, 1);
   if (!status)
     status = cgl_draw_begin(generator, stream, 0, operation, &philox);
   if (status)
@@ -153,32 +161,25 @@ static cgl_status fill(cgl_buffer *buffer, cgl_generator *generator,
       {(uint32_t)((row + BLOCK - 1) / BLOCK), (uint32_t)rows, 1},
       {BLOCK, 1, 1},
       0};
-  void *params[] = {&buffer->address,  &count,       &philox.state,
-                    &philox.operation, v->params[0], v->params[1],
-                    v->params[2]};
+  void *params[NPARAMS] = {&buffer->address,  &count,       &philox.state,
+                           &philox.operation, v->params[0], v->params[1],
+                           v->params[2]};
   CUresult result = context->driver->cuLaunchKernel(
       kernel, launch.grid[0], launch.grid[1], 1, BLOCK, 1, 1, 0, stream->handle,
       params, NULL);
-  if (result)
-    return cgl_capture_failed(stream->capture, result, operation,
-                              "cuLaunchKernel", context);
-  cgl_range range = {.address = buffer->address,
-                     .bytes = cgl_buffer_bytes(buffer),
-                     .write = true};
-  cgl_buffer_touch(buffer, stream);
-  if (stream->capture)
-    range.planned = cgl_capture_keep(stream->capture, &buffer->object);
-  else {
-    cgl_share_wrote(buffer);
-    cgl_trail_add(operation);
-  }
+  status = cgl_issue_taken(&issue, result, "cuLaunchKernel");
+  if (status)
+    return status;
   cgl_note note = {.kind = CGL_OP_KERNEL,
-                   .name = fills[v->kernel].name,
+                   .name = stream->capture ? fills[v->kernel].name : operation,
                    .launch = &launch,
-                   .ranges = &range,
-                   .nranges = 1,
+                   .function = kernel,
                    .fills = true};
-  cgl_capture_note(stream, &note);
+  unsigned char *packed = cgl_issue_values(&issue);
+  if (packed)
+    note.nvalues = cgl_fill_pack(packed, params, NPARAMS);
+  cgl_buffer_use(buffer, &issue, true, 0);
+  cgl_issue_end(&issue, &note);
   return cgl_draw_end(generator, stream, operation);
 }
 
@@ -256,12 +257,13 @@ static cgl_status fill_real(cgl_buffer *buffer, cgl_generator *generator,
                             cgl_stream *stream, cgl_fill first,
                             const double x[3], const char *operation) {
   double doubles[3] = {x[0], x[1], x[2]};
-  float floats[3] = {(float)x[0], (float)x[1], (float)x[2]};
+  float floats[4] = {(float)x[0], (float)x[1], (float)x[2], 0}; /* room for
+                      cgl_fill_pack, which reads 8 bytes of each */
   bool wide = buffer->type == CGL_TYPE_double;
   values v = {.kernel = real_kernel(buffer->type, first), .each = wide ? 2 : 4};
   for (int i = 0; i < 3; i++)
     v.params[i] = wide ? (void *)&doubles[i] : (void *)&floats[i];
-  return fill(buffer, generator, stream, &v, operation);
+  return fill_issue(buffer, generator, stream, &v, operation);
 }
 
 
@@ -382,5 +384,5 @@ cgl_status cgl_buffer_random(cgl_buffer *buffer, cgl_generator *generator,
     default:
       v.kernel = CGL_FILL_random_64;
     }
-  return fill(buffer, generator, stream, &v, operation);
+  return fill_issue(buffer, generator, stream, &v, operation);
 }

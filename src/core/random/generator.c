@@ -39,8 +39,8 @@ static cgl_status state_new(cgl_context *context, uint64_t seed,
   state->stale = true;
   cgl_status status = cgl_stream_default(context, &stream);
   if (!status)
-    status = cgl_buffer_create(stream, context->pool, CGL_TYPE_uint64, 2,
-                               &state->memory);
+    status =
+        cgl_buffer_create(stream, NULL, CGL_TYPE_uint64, 2, &state->memory);
   if (!status) {
     state->clock = cgl_clock_retain(stream->clock);
     state->tick = cgl_clock_now(stream->clock);
@@ -55,6 +55,21 @@ static cgl_status state_new(cgl_context *context, uint64_t seed,
 }
 
 
+static void generator_destroy(cgl_object *object) {
+  cgl_random_state_release(((cgl_generator *)object)->state);
+  free(object);
+}
+
+
+static const cgl_object_kind generator_kind = {
+    .number = CGL_OBJECT_generator,
+    .light = true,
+    .destroy = generator_destroy,
+};
+
+CGL_OBJECT_REFERENCES(generator)
+
+
 /* Takes the state, also when it fails. */
 static cgl_status generator_new(cgl_context *context, cgl_random_state *state,
                                 const char *operation, cgl_generator **out) {
@@ -65,7 +80,7 @@ static cgl_status generator_new(cgl_context *context, cgl_random_state *state,
                     "no memory for a generator");
   }
   generator->state = state;
-  cgl_object_init(&generator->object, CGL_OBJECT_generator, context);
+  cgl_object_init(&generator->object, &generator_kind, context);
   *out = generator;
   return CGL_OK;
 }
@@ -82,18 +97,12 @@ cgl_status cgl_generator_create(cgl_context *context, uint64_t seed,
 }
 
 
-void cgl_generator_destroy(cgl_generator *generator) {
-  cgl_random_state_release(generator->state);
-  free(generator);
-}
-
-
 /* ---- before the device uses a state ---- */
 
 /* set(state, seed, offset) or advance(state, count), as a single thread. */
-static cgl_status launch(cgl_random_state *state, cgl_stream *stream,
-                         cgl_fill fill, uint64_t a, uint64_t b,
-                         const char *operation) {
+static cgl_status state_launch(cgl_random_state *state, cgl_stream *stream,
+                               cgl_fill fill, uint64_t a, uint64_t b,
+                               const char *operation) {
   CUfunction kernel;
   void *params[] = {&state->memory->address, &a, &b};
   cgl_status status =
@@ -109,7 +118,8 @@ static cgl_status launch(cgl_random_state *state, cgl_stream *stream,
 
 /* An engine's stream may capture without our knowing; numbers drawn there
    would be the same in every replay. */
-static cgl_status check_engine(cgl_stream *stream, const char *operation) {
+static cgl_status stream_check_engine(cgl_stream *stream,
+                                      const char *operation) {
   CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
   CUresult result =
       cgl_driver_of(stream)->cuStreamIsCapturing(stream->handle, &capturing);
@@ -130,7 +140,7 @@ cgl_status cgl_random_state_ready(cgl_random_state *state, cgl_stream *stream,
                                   bool flush, const char *operation) {
   cgl_status status = CGL_OK;
   if (!stream->owned && !cgl_stream_is_default(stream))
-    status = check_engine(stream, operation);
+    status = stream_check_engine(stream, operation);
   if (!status && stream->clock != state->clock &&
       !cgl_clock_covers(stream->clock, state->clock, state->tick))
     status = cgl_clock_order(stream, state->clock, operation);
@@ -142,12 +152,12 @@ cgl_status cgl_random_state_ready(cgl_random_state *state, cgl_stream *stream,
     cgl_clock_release(before);
   }
   if (state->stale) {
-    status = launch(state, stream, CGL_FILL_set, state->seed, state->offset,
-                    operation);
+    status = state_launch(state, stream, CGL_FILL_set, state->seed,
+                          state->offset, operation);
     state->stale = status;
   } else if (flush && state->pending) {
-    status =
-        launch(state, stream, CGL_FILL_advance, state->pending, 0, operation);
+    status = state_launch(state, stream, CGL_FILL_advance, state->pending, 0,
+                          operation);
     state->pending = status ? state->pending : 0;
   }
   cgl_random_state_used(state);
@@ -157,8 +167,9 @@ cgl_status cgl_random_state_ready(cgl_random_state *state, cgl_stream *stream,
 
 /* ---- seeds and offsets ---- */
 
-static cgl_status check_free(const cgl_generator *generator,
-                             const cgl_stream *stream, const char *operation) {
+static cgl_status generator_check_free(const cgl_generator *generator,
+                                       const cgl_stream *stream,
+                                       const char *operation) {
   if (!generator->state->captures && !stream->capture)
     return CGL_OK;
   cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
@@ -176,10 +187,10 @@ uint64_t cgl_generator_initial_seed(const cgl_generator *generator) {
 }
 
 
-static cgl_status reseed(cgl_generator *generator, cgl_stream *stream,
-                         uint64_t seed, const char *operation) {
+static cgl_status generator_reseed(cgl_generator *generator, cgl_stream *stream,
+                                   uint64_t seed, const char *operation) {
   cgl_random_state *state = generator->state;
-  cgl_status status = check_free(generator, stream, operation);
+  cgl_status status = generator_check_free(generator, stream, operation);
   if (status)
     return status;
   state->seed = seed;
@@ -194,7 +205,7 @@ cgl_status cgl_generator_manual_seed(cgl_generator *generator,
   const cgl_random_state *state = generator->state;
   if (seed == state->seed && (state->captures || stream->capture))
     return CGL_OK;
-  return reseed(generator, stream, seed, "generator:manual_seed");
+  return generator_reseed(generator, stream, seed, "generator:manual_seed");
 }
 
 
@@ -206,7 +217,7 @@ cgl_status cgl_generator_seed(cgl_generator *generator, cgl_stream *stream,
     return cgl_fail(CGL_ERROR_SYSTEM, operation,
                     "the system gives no random numbers: %s", strerror(errno));
   fresh &= (UINT64_C(1) << 53) - 1;
-  cgl_status status = reseed(generator, stream, fresh, operation);
+  cgl_status status = generator_reseed(generator, stream, fresh, operation);
   if (!status)
     *seed = fresh;
   return status;
@@ -214,11 +225,11 @@ cgl_status cgl_generator_seed(cgl_generator *generator, cgl_stream *stream,
 
 
 /* Reads the device's offset, in the order of `stream`. */
-static cgl_status read_offset(cgl_random_state *state, cgl_stream *stream,
-                              const char *operation, uint64_t *offset) {
+static cgl_status state_read_offset(cgl_random_state *state, cgl_stream *stream,
+                                    const char *operation, uint64_t *offset) {
   cgl_context *context = stream->object.context;
   uint64_t words[2];
-  cgl_status status = cgl_check_may_wait(stream, operation);
+  cgl_status status = cgl_captures_check_wait(stream->capture, operation);
   if (!status)
     status = cgl_random_state_ready(state, stream, false, operation);
   if (status)
@@ -237,16 +248,16 @@ static cgl_status read_offset(cgl_random_state *state, cgl_stream *stream,
 }
 
 
-static cgl_status get_offset(cgl_generator *generator, cgl_stream *stream,
-                             const char *operation, uint64_t *offset) {
+static cgl_status generator_offset(cgl_generator *generator, cgl_stream *stream,
+                                   const char *operation, uint64_t *offset) {
   cgl_status status =
-      cgl_check_device(&generator->object, &stream->object, operation);
+      cgl_object_check_device(&generator->object, &stream->object, operation);
   if (!status)
-    status = check_free(generator, stream, operation);
+    status = generator_check_free(generator, stream, operation);
   if (!status)
     status = cgl_context_enter(generator->object.context, operation);
   if (!status && !generator->state->stale)
-    return read_offset(generator->state, stream, operation, offset);
+    return state_read_offset(generator->state, stream, operation, offset);
   *offset = generator->state->offset;
   return status;
 }
@@ -254,14 +265,15 @@ static cgl_status get_offset(cgl_generator *generator, cgl_stream *stream,
 
 cgl_status cgl_generator_get_offset(cgl_generator *generator,
                                     cgl_stream *stream, uint64_t *offset) {
-  return get_offset(generator, stream, "generator:get_offset", offset);
+  return generator_offset(generator, stream, "generator:get_offset", offset);
 }
 
 
 cgl_status cgl_generator_set_offset(cgl_generator *generator,
                                     cgl_stream *stream, uint64_t offset) {
   cgl_random_state *state = generator->state;
-  cgl_status status = check_free(generator, stream, "generator:set_offset");
+  cgl_status status =
+      generator_check_free(generator, stream, "generator:set_offset");
   if (status)
     return status;
   state->offset = offset;
@@ -279,7 +291,7 @@ cgl_status cgl_generator_clone_state(cgl_generator *generator,
   cgl_context *context = generator->object.context;
   uint64_t offset = 0;
   cgl_random_state *state;
-  cgl_status status = get_offset(generator, stream, operation, &offset);
+  cgl_status status = generator_offset(generator, stream, operation, &offset);
   if (!status)
     status =
         state_new(context, generator->state->seed, offset, operation, &state);
@@ -297,23 +309,12 @@ cgl_status cgl_generator_graphsafe_get_state(cgl_generator *generator,
 
 cgl_status cgl_generator_graphsafe_set_state(cgl_generator *generator,
                                              cgl_generator *other) {
-  cgl_status status = cgl_check_device(&generator->object, &other->object,
-                                       "generator:graphsafe_set_state");
+  cgl_status status = cgl_object_check_device(
+      &generator->object, &other->object, "generator:graphsafe_set_state");
   if (status)
     return status;
   cgl_random_state *before = generator->state;
   generator->state = cgl_random_state_retain(other->state);
   cgl_random_state_release(before);
   return CGL_OK;
-}
-
-
-cgl_status cgl_graph_register_generator_state(cgl_graph *graph,
-                                              cgl_generator *generator) {
-  static const char operation[] = "graph:register_generator_state";
-  cgl_draw *draw;
-  cgl_status status =
-      cgl_check_device(&graph->object, &generator->object, operation);
-  return status ? status
-                : cgl_draw_register(graph, generator->state, operation, &draw);
 }

@@ -6,17 +6,16 @@
    was last moved, in a capture the capture's own.  A graph moves the offset
    itself, by a node at its end, so the host has nothing to do for a replay.
    Glossary.  state: what generators share and graphs keep.  pending: numbers
-   taken that the device's offset lacks.  stale: seed and offset are still to
-   be written there.  draw: what one capture takes of one state.  barrier: the
-   node that moves the offset in mid-capture, or contains such a node.
-   Invariants: a state is used in stream order, `clock` being the last stream
-   that used it; no two operations get the same number, and every operation of
-   a capture comes before the next barrier and after the last; a generator
-   serves one thread at a time. */
-#ifndef CGL_CORE_GENERATOR_H
-#define CGL_CORE_GENERATOR_H
+   taken that the offset on the device does not have yet.  stale: seed and
+   offset are still to be written there.  draw: what one capture takes of one
+   state.  barrier: the node that moves the offset in mid-capture, or contains
+   such a node. Invariants: a state is used in stream order, `clock` being the
+   last stream that used it; no two operations get the same number, and every
+   operation of a capture comes before the next barrier and after the last; a
+   generator serves one thread at a time. */
+#ifndef CGL_RANDOM_RANDOM_H
+#define CGL_RANDOM_RANDOM_H
 
-#include "core/record/record.h"
 #include "core/memory/memory.h"
 
 typedef struct cgl_random_state {
@@ -49,7 +48,7 @@ typedef struct cgl_draw {
   CUgraphNode barrier;     /* or NULL */
   CUgraphNode *nodes;      /* that took them */
   size_t nnodes, nodes_size;
-  struct cgl_draw *next; /* of the recording */
+  struct cgl_draw *next; /* of the graph */
 } cgl_draw;
 
 /* ---- generator.c ---- */
@@ -77,22 +76,25 @@ cgl_status cgl_draw_begin(cgl_generator *generator, cgl_stream *stream,
 /* After the driver took the operation, and it was noted: takes the number. */
 cgl_status cgl_draw_end(cgl_generator *generator, cgl_stream *stream,
                         const char *operation);
-/* The graph draws from the state, or will. */
-cgl_status cgl_draw_register(cgl_graph *graph, cgl_random_state *state,
-                             const char *operation, cgl_draw **draw);
+/* A graph, whose draws are at *draws, draws from the state, or will; with
+   `capturing` in a capture that is underway. */
+cgl_status cgl_draw_register(cgl_draw **draws, cgl_random_state *state,
+                             bool capturing, const char *operation,
+                             cgl_draw **draw);
 /* When the driver has ended the capture: adds the nodes that move the
-   offsets, to the template. */
-cgl_status cgl_draws_close(cgl_graph *graph, const char *operation);
+   offsets, to its graph. */
+cgl_status cgl_draws_close(cgl_capture *capture, CUgraph graph,
+                           const char *operation);
 /* The capture is over, whatever came of it. */
-void cgl_draws_leave(cgl_graph *graph);
-/* Before `stream` replays a graph with draws. */
-cgl_status cgl_draws_ready(cgl_graph *graph, cgl_stream *stream,
+void cgl_draws_leave(cgl_draw *draws);
+/* Before `stream` replays a graph with these draws. */
+cgl_status cgl_draws_ready(cgl_draw *draws, cgl_stream *stream,
                            const char *operation);
 /* Around a replay into the capture of `stream`: moves the offsets past what
    the capture drew so far, and lets later draws follow the child. */
-cgl_status cgl_draws_enter_child(cgl_graph *child, cgl_stream *stream,
+cgl_status cgl_draws_enter_child(const cgl_draw *child, cgl_stream *stream,
                                  const char *operation);
-void cgl_draws_leave_child(cgl_graph *child, cgl_stream *stream,
+void cgl_draws_leave_child(const cgl_draw *child, cgl_stream *stream,
                            CUgraphNode node);
 void cgl_draws_free(cgl_draw *draws);
 
@@ -127,7 +129,7 @@ typedef enum cgl_fill {
    Legal in captures.  cuModuleLoadData */
 cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,
                            const char *operation, CUfunction *kernel);
-/* Unloads what was loaded; the context is current and idle. */
-void cgl_fills_free(cgl_context *context);
-
+/* The values of `n` parameters of such a kernel, 8 bytes or fewer each, as a
+   recording has them: 16 bytes apart; how many bytes that is. */
+size_t cgl_fill_pack(unsigned char *values, void **params, size_t n);
 #endif

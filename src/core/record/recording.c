@@ -1,23 +1,31 @@
-/* The recording's arrays, and what it learns from the template. */
-#include "core/graph/annotate.h"
-#include "core/random/random.h"
-#include "core/sharing/sharing.h"
+/* The arrays of a recording, and what is asked of them. */
+#include "core/record/recording_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-
-/* X(array): what a capture fills, and the next one may use again. */
-#define ARRAYS(X) X(ops) X(ranges) X(args) X(kept) X(uses) X(touched) X(shares)
-
 enum {
   SPARE = 4 << 20,   /* bytes of the spare, at most */
-  LITTLE = 16 << 10, /* bytes that a graph may hold and not need, */
+  LITTLE = 16 << 10, /* bytes that a graph may hold without need, */
   SLACK = 4          /* and else so many times what it needs */
 };
 
+static const char *const words[] = {
+#define X(constant, word, type) word,
+    CGL_OPS(X)
+#undef X
+};
 
-static bool grow(void **array, size_t *size, size_t wanted, size_t element) {
+
+const char *cgl_record_word(cgl_op_kind kind) {
+  return words[kind];
+}
+
+
+/* ---- arrays ---- */
+
+static bool record_grow(void **array, size_t *size, size_t wanted,
+                        size_t element) {
   if (wanted <= *size)
     return true;
   size_t bigger = *size ? 2 * *size : 16;
@@ -31,154 +39,298 @@ static bool grow(void **array, size_t *size, size_t wanted, size_t element) {
   return true;
 }
 
-#define GROW(array, count, extra)                            \
-  grow((void **)&recording->array, &recording->array##_size, \
-       recording->count + (extra), sizeof *recording->array)
+#define GROW(array, extra)                                          \
+  record_grow((void **)&recording->array, &recording->array##_size, \
+              recording->n##array + (extra), sizeof *recording->array)
 
 
-bool cgl_recording_reserve(cgl_recording *recording, size_t ranges, size_t args,
-                           size_t kept) {
-  return GROW(ops, nops, 1) && GROW(ranges, nranges, ranges) &&
-         GROW(args, nargs, args) && GROW(kept, nkept, kept) &&
-         GROW(touched, ntouched, kept) && GROW(uses, nuses, kept);
+bool cgl_record_reserve(cgl_recording *recording, const cgl_room *room) {
+  return GROW(ops, 1) && GROW(ranges, room->ranges) &&
+         GROW(values, room->values) && GROW(kept, room->kept) &&
+         GROW(allocations, room->kept) && GROW(bodies, room->body);
 }
 
 
-bool cgl_recording_reserve_uses(cgl_recording *recording, size_t uses,
-                                size_t shares) {
-  return GROW(uses, nuses, uses) && GROW(shares, nshares, shares);
-}
-
-
-static size_t bytes_of(const cgl_recording *recording) {
+static size_t record_bytes(const cgl_recording *recording) {
   size_t bytes = 0;
 #define X(array) bytes += recording->array##_size * sizeof *recording->array;
-  ARRAYS(X)
+  CGL_RECORD_ARRAYS(X)
 #undef X
   return bytes;
 }
 
 
-static void free_arrays(cgl_recording *recording) {
+static void record_free_arrays(cgl_recording *recording) {
 #define X(array) free(recording->array);
-  ARRAYS(X)
+  CGL_RECORD_ARRAYS(X)
 #undef X
 }
 
 
-static void swap_arrays(cgl_recording *a, cgl_recording *b) {
-  const cgl_recording before = *a;
-#define X(array)                     \
-  a->array = b->array;               \
-  a->array##_size = b->array##_size; \
-  b->array = before.array;           \
-  b->array##_size = before.array##_size;
-  ARRAYS(X)
+static void record_swap_arrays(cgl_recording *a, cgl_recording *b) {
+#define X(array)                          \
+  {                                       \
+    void *array_ = a->array;              \
+    const size_t size_ = a->array##_size; \
+    a->array = b->array;                  \
+    a->array##_size = b->array##_size;    \
+    b->array = array_;                    \
+    b->array##_size = size_;              \
+  }
+  CGL_RECORD_ARRAYS(X)
 #undef X
+}
+
+
+/* ---- the spare ---- */
+
+typedef struct record_part {
+  cgl_part part;
+  cgl_recording spare; /* under the context's lock: only its arrays */
+} record_part;
+
+
+static void record_part_end(cgl_context *context, cgl_part *part) {
+  (void)context;
+  record_free_arrays(&((record_part *)part)->spare);
+  free(part);
 }
 
 
 /* Makes the arrays the spare if they are larger, and frees the lesser ones. */
-static void leave_arrays(cgl_recording *recording, cgl_context *context) {
-  const size_t bytes = bytes_of(recording);
+static void record_leave_arrays(cgl_recording *recording) {
+  const size_t bytes = record_bytes(recording);
+  cgl_context *context = recording->context;
+  record_part *part = (record_part *)cgl_context_part(context, CGL_PART_RECORD);
   pthread_mutex_lock(&context->lock);
-  if (bytes && !context->spare)
-    context->spare = calloc(1, sizeof *context->spare);
-  if (context->spare && bytes <= SPARE && bytes > bytes_of(context->spare))
-    swap_arrays(recording, context->spare);
+  if (part && bytes <= SPARE && bytes > record_bytes(&part->spare))
+    record_swap_arrays(recording, &part->spare);
   pthread_mutex_unlock(&context->lock);
-  free_arrays(recording);
+  record_free_arrays(recording);
 }
 
 
-void cgl_recording_begin(cgl_recording *recording, cgl_context *context) {
+cgl_recording *cgl_record_new(cgl_context *context) {
+  record_part *part = (record_part *)cgl_context_make_part(
+      context, CGL_PART_RECORD, sizeof *part, (cgl_part){record_part_end, NULL},
+      "graph:capture_begin");
+  cgl_recording *recording = part ? calloc(1, sizeof *recording) : NULL;
+  if (!recording)
+    return NULL;
+  atomic_init(&recording->references, 1);
+  recording->context = context;
   pthread_mutex_lock(&context->lock);
-  if (context->spare && !bytes_of(recording))
-    swap_arrays(recording, context->spare);
+  record_swap_arrays(recording, &part->spare);
   pthread_mutex_unlock(&context->lock);
+  return recording;
 }
 
 
-void cgl_recording_free_spare(cgl_context *context) {
-  if (context->spare)
-    free_arrays(context->spare);
-  free(context->spare);
-  context->spare = NULL;
+/* ---- its life ---- */
+
+cgl_recording *cgl_record_retain(cgl_recording *recording) {
+  atomic_fetch_add_explicit(&recording->references, 1, memory_order_relaxed);
+  return recording;
+}
+
+
+/* What is not in the arrays. */
+static void record_free_rest(cgl_recording *recording) {
+  cgl_scope_release(recording->scopes);
+  free(recording->marks);
+  free(recording->edges);
+  free(recording->first);
+  free(recording->footprint);
+}
+
+
+void cgl_record_release(cgl_recording *recording) {
+  if (!recording || atomic_fetch_sub_explicit(&recording->references, 1,
+                                              memory_order_acq_rel) != 1)
+    return;
+  for (size_t i = 0; i < recording->nkept; i++)
+    cgl_object_release(recording->kept[i]);
+  for (size_t i = 0; i < recording->nbodies; i++)
+    cgl_record_release(recording->bodies[i]);
+  if (recording->summary)
+    cgl_object_release(recording->summary);
+  record_free_rest(recording);
+  record_leave_arrays(recording);
+  free(recording);
 }
 
 
 /* A copy of the first bytes of an array; NULL for none of them, too. */
-static void *copy_of(const void *array, size_t bytes) {
-  void *copy = bytes ? malloc(bytes) : NULL;
+static void *record_copy(const void *array, size_t bytes) {
+  void *copy = bytes && array ? malloc(bytes) : NULL;
   return copy ? memcpy(copy, array, bytes) : NULL;
 }
 
 
-void cgl_recording_tighten(cgl_recording *recording, cgl_context *context) {
-  const size_t held = bytes_of(recording);
+/* Replaces the arrays of `to`, which are borrowed, by copies of just the size;
+   false without memory. */
+static bool record_copy_arrays(cgl_recording *to) {
+  bool made = true;
+#define X(array)                                                        \
+  to->array##_size = to->n##array;                                      \
+  to->array = record_copy(to->array, to->n##array * sizeof *to->array); \
+  made = made && (to->array || !to->n##array);
+  CGL_RECORD_ARRAYS(X)
+#undef X
+  if (!made)
+    record_free_arrays(to);
+  return made;
+}
+
+
+void cgl_record_tighten(cgl_recording *recording) {
+  const size_t held = record_bytes(recording);
   size_t needed = 0;
 #define X(array) needed += recording->n##array * sizeof *recording->array;
-  ARRAYS(X)
+  CGL_RECORD_ARRAYS(X)
 #undef X
   if (held <= LITTLE || held / SLACK <= needed)
     return;
   cgl_recording tight = *recording;
-  bool made = true;
-#define X(array)                                                            \
-  tight.array##_size = tight.n##array;                                      \
-  tight.array =                                                             \
-      copy_of(recording->array, tight.n##array * sizeof *recording->array); \
-  made = made && (tight.array || !tight.n##array);
-  ARRAYS(X)
-#undef X
-  if (!made) {
-    free_arrays(&tight);
+  if (!record_copy_arrays(&tight))
     return;
+  record_swap_arrays(recording, &tight);
+  record_leave_arrays(&tight);
+}
+
+
+bool cgl_record_own(cgl_recording **recording) {
+  cgl_recording *shared = *recording;
+  if (atomic_load(&shared->references) == 1)
+    return true;
+  cgl_recording *own = malloc(sizeof *own);
+  if (!own)
+    return false;
+  memcpy(own, shared, sizeof *own);
+  atomic_init(&own->references, 1);
+  own->footprint = NULL;
+  own->marks = NULL;
+  own->nmarks = 0;
+  const size_t nedges = own->first ? own->first[own->nops] : 0;
+  own->edges = record_copy(own->edges, nedges * sizeof *own->edges);
+  own->first = record_copy(own->first, (own->nops + 1) * sizeof *own->first);
+  if ((nedges && !own->edges) || (shared->first && !own->first) ||
+      !record_copy_arrays(own)) {
+    free(own->edges);
+    free(own->first);
+    free(own);
+    return false;
   }
-  leave_arrays(recording, context);
-  *recording = tight;
+  cgl_scope_retain(own->scopes);
+  for (size_t i = 0; i < own->nkept; i++)
+    cgl_object_retain(own->kept[i]);
+  for (size_t i = 0; i < own->nbodies; i++)
+    cgl_record_retain(own->bodies[i]);
+  if (own->summary)
+    cgl_object_retain(own->summary);
+  *recording = own;
+  cgl_record_release(shared);
+  return true;
 }
 
 
-void cgl_recording_clear(cgl_recording *recording, cgl_context *context) {
-  for (size_t i = 0; i < recording->nkept; i++)
-    cgl_object_release(recording->kept[i]);
-  while (recording->nshares)
-    cgl_share_release(recording->shares[--recording->nshares]);
-  cgl_draws_free(recording->draws);
-  cgl_annotate_free(recording);
-  free(recording->edges);
-  free(recording->first);
-  leave_arrays(recording, context);
-  memset(recording, 0, sizeof *recording);
+/* ---- what is in it ---- */
+
+size_t cgl_record_count(const cgl_recording *recording) {
+  return recording->nops;
 }
 
 
-static int by_address(const void *a, const void *b) {
+const cgl_op *cgl_record_op(const cgl_recording *recording, size_t index) {
+  return &recording->ops[index];
+}
+
+
+const cgl_range *cgl_record_ranges(const cgl_recording *recording,
+                                   const cgl_op *op) {
+  return recording->ranges + op->ranges;
+}
+
+
+const unsigned char *cgl_record_values(const cgl_recording *recording,
+                                       const cgl_op *op) {
+  return recording->values + op->values;
+}
+
+
+cgl_object *cgl_record_kept(const cgl_recording *recording, size_t index) {
+  return index < recording->nkept ? recording->kept[index] : NULL;
+}
+
+
+const cgl_allocation *cgl_record_allocation(const cgl_recording *recording,
+                                            uint32_t number) {
+  return &recording->allocations[number - 1];
+}
+
+
+size_t cgl_record_allocations(const cgl_recording *recording) {
+  return recording->nallocations;
+}
+
+
+const cgl_recording *cgl_record_body(const cgl_recording *recording,
+                                     size_t index) {
+  return index < recording->nbodies ? recording->bodies[index] : NULL;
+}
+
+
+bool cgl_record_is_partly_off(const cgl_recording *recording) {
+  return recording->noff;
+}
+
+
+bool cgl_record_is_halted(const cgl_recording *recording) {
+  return recording->nhalted;
+}
+
+
+cgl_object *cgl_record_summary(const cgl_recording *recording) {
+  return recording->summary;
+}
+
+
+void cgl_record_set_summary(cgl_recording *recording, cgl_object *summary) {
+  cgl_object_retain(summary);
+  recording->summary = summary;
+}
+
+
+void cgl_record_keep(cgl_recording *recording, cgl_object *object,
+                     uint64_t serial) {
+  if (atomic_load_explicit(&object->retained_by, memory_order_relaxed) ==
+      serial)
+    return;
+  atomic_store_explicit(&object->retained_by, serial, memory_order_relaxed);
+  cgl_object_retain(object);
+  recording->kept[recording->nkept++] = object;
+}
+
+
+/* ---- memory ---- */
+
+void cgl_record_changed(cgl_recording *recording) {
+  free(recording->footprint);
+  recording->footprint = NULL;
+}
+
+
+static int range_compare(const void *a, const void *b) {
   CUdeviceptr x = ((const cgl_range *)a)->address;
   CUdeviceptr y = ((const cgl_range *)b)->address;
   return x < y ? -1 : x > y;
 }
 
 
-bool cgl_recording_footprint(const cgl_recording *recording, cgl_range **out,
-                             size_t *nout) {
-  cgl_range *ranges = malloc((recording->nranges + 1) * sizeof *ranges);
-  size_t n = 0, merged = 0;
-  if (!ranges)
-    return false;
-  for (size_t i = 0; i < recording->nops; i++) {
-    const cgl_op *op = &recording->ops[i];
-    if (op->kind == CGL_OP_FOREIGN) {
-      ranges[0] = (cgl_range){.bytes = SIZE_MAX, .write = true};
-      n = 1;
-      break;
-    }
-    for (uint32_t k = 0; k < op->nranges; k++)
-      if (recording->ranges[op->ranges + k].bytes)
-        ranges[n++] = recording->ranges[op->ranges + k];
-  }
-  qsort(ranges, n, sizeof *ranges, by_address);
+/* Sorts the ranges and joins those that overlap or touch; how many are left. */
+static size_t ranges_merge(cgl_range *ranges, size_t n) {
+  size_t merged = 0;
+  qsort(ranges, n, sizeof *ranges, range_compare);
   for (size_t i = 0; i < n; i++) {
     cgl_range *last = &ranges[merged ? merged - 1 : 0];
     CUdeviceptr end = ranges[i].address + ranges[i].bytes;
@@ -190,175 +342,85 @@ bool cgl_recording_footprint(const cgl_recording *recording, cgl_range **out,
       last->bytes = end - last->address;
     last->write |= ranges[i].write;
   }
-  *out = ranges;
-  *nout = merged;
-  return true;
+  return merged;
 }
 
 
-/* All nodes of a graph, in order of creation; the caller frees *nodes. */
-static CUresult list_nodes(const cgl_driver *driver, CUgraph driver_graph,
-                           CUgraphNode **nodes, size_t *count) {
-  *nodes = NULL;
-  CUresult result = driver->cuGraphGetNodes(driver_graph, NULL, count);
-  if (result || !*count)
-    return result;
-  if (!(*nodes = malloc(*count * sizeof **nodes)))
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  result = driver->cuGraphGetNodes(driver_graph, *nodes, count);
-  if (result) {
-    free(*nodes);
-    *nodes = NULL;
-  }
-  return result;
-}
-
-
-CUresult cgl_recording_learn_nodes(cgl_recording *recording,
-                                   const cgl_driver *driver,
-                                   CUgraph driver_graph) {
-  CUgraphNode *nodes;
-  size_t count = 0;
-  CUresult result = list_nodes(driver, driver_graph, &nodes, &count);
-  for (size_t i = 0; !result && count == recording->nops && i < count; i++)
-    recording->ops[i].node = nodes[i];
-  free(nodes);
-  return result;
-}
-
-
-/* Whether `node`, the next one of the driver's, is what became of `op`: known
-   by the node, or, when somebody got in unwatched, by its type. */
-static bool is_of(const cgl_op *op, CUgraphNode node,
-                  const cgl_driver *driver) {
-  static const CUgraphNodeType types[] = {
-#define X(constant, word, type) type,
-      CGL_OPS(X)
-#undef X
-  };
-  CUgraphNodeType type;
-  if (op->node)
-    return op->node == node;
-  return !driver->cuGraphNodeGetType(node, &type) && type == types[op->kind];
-}
-
-
-/* Both lists are in creation order: merges them; false without memory. */
-static bool merge(cgl_recording *recording, const cgl_driver *driver,
-                  const CUgraphNode *nodes, size_t count) {
-  cgl_op *ops = calloc(count, sizeof *ops);
-  size_t next = 0;
-  if (!ops)
-    return false;
-  for (size_t i = 0; i < count; i++) {
-    if (next < recording->nops &&
-        is_of(&recording->ops[next], nodes[i], driver))
-      ops[i] = recording->ops[next++];
-    else {
-      ops[i].kind = CGL_OP_FOREIGN;
-      ops[i].name = "foreign";
+/* Copies the ranges of all operations and bodies to `to`, where it is not NULL;
+   how many there are.  SIZE_MAX: anything may be touched, or no memory. */
+static size_t record_gather(const cgl_recording *recording, cgl_range *to) {
+  size_t n = 0;
+  for (size_t i = 0; i < recording->nops; i++) {
+    const cgl_op *op = &recording->ops[i];
+    if (op->kind == CGL_OP_FOREIGN)
+      return SIZE_MAX;
+    for (uint32_t k = 0; k < op->nranges; k++) {
+      if (!recording->ranges[op->ranges + k].bytes)
+        continue;
+      if (to)
+        to[n] = recording->ranges[op->ranges + k];
+      n++;
     }
-    ops[i].node = nodes[i];
   }
-  free(recording->ops);
-  recording->ops = ops;
-  recording->nops = recording->ops_size = count;
-  return true;
-}
-
-
-CUresult cgl_recording_find_foreign(cgl_graph *graph) {
-  cgl_recording *recording = &graph->recording;
-  const cgl_driver *driver = cgl_driver_of(graph);
-  CUgraphNode *nodes;
-  size_t count = 0;
-  CUresult result = list_nodes(driver, graph->template, &nodes, &count);
-  if (!result && count == recording->nops)
-    for (size_t i = 0; i < count; i++)
-      recording->ops[i].node = nodes[i];
-  else if (!result && count && !merge(recording, driver, nodes, count))
-    result = CUDA_ERROR_OUT_OF_MEMORY;
-  free(nodes);
-  return result;
-}
-
-
-typedef struct placed {
-  CUgraphNode node;
-  size_t index;
-} placed;
-
-
-static int by_node(const void *a, const void *b) {
-  uintptr_t x = (uintptr_t)((const placed *)a)->node;
-  uintptr_t y = (uintptr_t)((const placed *)b)->node;
-  return x < y ? -1 : x > y;
-}
-
-
-static size_t index_of(const placed *sorted, size_t count, CUgraphNode node) {
-  placed key = {node, 0};
-  const placed *found = bsearch(&key, sorted, count, sizeof key, by_node);
-  return found ? found->index : SIZE_MAX;
-}
-
-
-/* Sorts the edges by their later end, into one run per operation. */
-static bool arrange(cgl_recording *recording, const CUgraphNode *from,
-                    const CUgraphNode *to, size_t count) {
-  size_t n = recording->nops;
-  placed *sorted = malloc((n ? n : 1) * sizeof *sorted);
-  size_t *edges = malloc((count ? count : 1) * sizeof *edges);
-  size_t *first = calloc(n + 2, sizeof *first);
-  if (!sorted || !edges || !first) {
-    free(sorted);
-    free(edges);
-    free(first);
-    return false;
+  for (size_t i = 0; i < recording->nbodies; i++) {
+    size_t count;
+    const cgl_range *ranges =
+        cgl_record_footprint(recording->bodies[i], &count);
+    if (!ranges)
+      return SIZE_MAX;
+    if (to)
+      memcpy(to + n, ranges, count * sizeof *ranges);
+    n += count;
   }
+  return n;
+}
+
+
+const cgl_range *cgl_record_footprint(const cgl_recording *recording_,
+                                      size_t *count) {
+  cgl_recording *recording = (cgl_recording *)recording_;
+  if (!recording->footprint) {
+    size_t n = record_gather(recording, NULL);
+    const bool anything = n == SIZE_MAX;
+    cgl_range *ranges = malloc((anything ? 1 : n + 1) * sizeof *ranges);
+    if (!ranges)
+      return NULL;
+    if (anything) {
+      ranges[0] = (cgl_range){.bytes = SIZE_MAX, .write = true};
+      n = 1;
+    } else {
+      record_gather(recording, ranges);
+      n = ranges_merge(ranges, n);
+    }
+    recording->footprint = ranges;
+    recording->nfootprint = n;
+  }
+  *count = recording->nfootprint;
+  return recording->footprint;
+}
+
+
+static bool ranges_touch(const cgl_range *ranges, size_t n, CUdeviceptr address,
+                         size_t bytes, bool write) {
   for (size_t i = 0; i < n; i++)
-    sorted[i] = (placed){recording->ops[i].node, i};
-  qsort(sorted, n, sizeof *sorted, by_node);
-  for (size_t i = 0; i < count; i++) {
-    size_t at = index_of(sorted, n, to[i]);
-    if (at != SIZE_MAX)
-      first[at + 2]++;
-  }
-  for (size_t i = 1; i <= n; i++)
-    first[i + 1] += first[i];
-  /* first[i + 1] is now where run i begins, and moves to its end. */
-  for (size_t i = 0; i < count; i++) {
-    size_t at = index_of(sorted, n, to[i]);
-    if (at != SIZE_MAX)
-      edges[first[at + 1]++] = index_of(sorted, n, from[i]);
-  }
-  free(sorted);
-  recording->edges = edges;
-  recording->first = first;
-  return true;
+    if ((ranges[i].write || !write) &&
+        cgl_record_meets(&ranges[i], address, bytes))
+      return true;
+  return false;
 }
 
 
-CUresult cgl_recording_learn_edges(cgl_graph *graph) {
-  cgl_recording *recording = &graph->recording;
-  const cgl_driver *driver = cgl_driver_of(graph);
-  if (recording->first || !graph->template)
-    return CUDA_SUCCESS;
+bool cgl_record_touches(const cgl_recording *recording, const cgl_op *op,
+                        CUdeviceptr address, size_t bytes, bool write) {
+  if (op->kind == CGL_OP_FOREIGN)
+    return true;
+  if (ranges_touch(recording->ranges + op->ranges, op->nranges, address, bytes,
+                   write))
+    return true;
+  if (!op->body)
+    return false;
   size_t count = 0;
-  CUresult result =
-      driver->cuGraphGetEdges(graph->template, NULL, NULL, NULL, &count);
-  if (result)
-    return result;
-  CUgraphNode *ends = malloc((2 * count + 1) * sizeof *ends);
-  CUgraphEdgeData *data = malloc((count + 1) * sizeof *data);
-  if (!ends || !data)
-    result = CUDA_ERROR_OUT_OF_MEMORY;
-  else if (count)
-    result = driver->cuGraphGetEdges(graph->template, ends, ends + count, data,
-                                     &count);
-  if (!result && !arrange(recording, ends, ends + count, count))
-    result = CUDA_ERROR_OUT_OF_MEMORY;
-  free(ends);
-  free(data);
-  return result;
+  const cgl_range *ranges =
+      cgl_record_footprint(recording->bodies[op->body - 1], &count);
+  return !ranges || ranges_touch(ranges, count, address, bytes, write);
 }

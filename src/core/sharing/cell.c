@@ -1,22 +1,22 @@
-/* Cells: who filled them, who spoiled them, when. */
-#include "core/sharing/cell.h"
+/* Cells: which graphs filled them, which overwrote them, and when. */
+#include "core/sharing/cell_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 
-void cgl_cell_free(cgl_cell *cell) {
+void cgl_share_cell_free(cgl_cell *cell) {
   if (!cell)
     return;
   free(cell->producers);
-  free(cell->spoilers);
+  free(cell->overwriters);
   free(cell);
 }
 
 
-bool cgl_cell_reserve(cgl_cell *cell, size_t more) {
-  size_t most =
-      cell->nproducers > cell->nspoilers ? cell->nproducers : cell->nspoilers;
+bool cgl_share_cell_reserve(cgl_cell *cell, size_t more) {
+  size_t most = cell->nproducers > cell->noverwriters ? cell->nproducers
+                                                      : cell->noverwriters;
   if (most + more <= cell->size)
     return true;
   size_t size = 2 * (most + more);
@@ -24,24 +24,26 @@ bool cgl_cell_reserve(cgl_cell *cell, size_t more) {
       realloc(cell->producers, size * sizeof *cell->producers);
   if (producers)
     cell->producers = producers;
-  cgl_share **spoilers = realloc(cell->spoilers, size * sizeof *spoilers);
-  if (spoilers)
-    cell->spoilers = spoilers;
-  if (!producers || !spoilers)
+  cgl_share **overwriters =
+      realloc(cell->overwriters, size * sizeof *overwriters);
+  if (overwriters)
+    cell->overwriters = overwriters;
+  if (!producers || !overwriters)
     return false;
   cell->size = size;
   return true;
 }
 
 
-bool cgl_cell_overlaps(const cgl_cell *cell, CUdeviceptr address,
-                       size_t bytes) {
+bool cgl_share_cell_overlaps(const cgl_cell *cell, CUdeviceptr address,
+                             size_t bytes) {
   return address < cell->address + cell->bytes &&
          cell->address < address + bytes;
 }
 
 
-static size_t find(cgl_share *const *shares, size_t n, const cgl_share *share) {
+static size_t share_index(cgl_share *const *shares, size_t n,
+                          const cgl_share *share) {
   size_t i = 0;
   while (i < n && shares[i] != share)
     i++;
@@ -49,40 +51,42 @@ static size_t find(cgl_share *const *shares, size_t n, const cgl_share *share) {
 }
 
 
-bool cgl_cell_spoiled_by(const cgl_cell *cell, const cgl_share *share) {
-  return find(cell->spoilers, cell->nspoilers, share) < cell->nspoilers;
+bool cgl_share_cell_overwritten_by(const cgl_cell *cell,
+                                   const cgl_share *share) {
+  return share_index(cell->overwriters, cell->noverwriters, share) <
+         cell->noverwriters;
 }
 
 
-void cgl_cell_part(cgl_cell *cell, const cgl_share *share) {
-  size_t i = find(cell->producers, cell->nproducers, share);
+void cgl_share_cell_part(cgl_cell *cell, const cgl_share *share) {
+  size_t i = share_index(cell->producers, cell->nproducers, share);
   if (i < cell->nproducers) {
     cell->producers[i] = cell->producers[--cell->nproducers];
     if (share->filled > cell->filled)
       cell->filled = share->filled;
   }
-  i = find(cell->spoilers, cell->nspoilers, share);
-  if (i < cell->nspoilers) {
-    cell->spoilers[i] = cell->spoilers[--cell->nspoilers];
-    if (share->turn > cell->spoiled) {
-      cell->spoiled = share->turn;
-      cell->spoiled_by = share->begun;
+  i = share_index(cell->overwriters, cell->noverwriters, share);
+  if (i < cell->noverwriters) {
+    cell->overwriters[i] = cell->overwriters[--cell->noverwriters];
+    if (share->replay > cell->overwritten) {
+      cell->overwritten = share->replay;
+      cell->overwritten_by = share->begun;
       cell->by_script = false;
     }
   }
 }
 
 
-cgl_content cgl_cell_content(const cgl_cell *cell) {
-  cgl_content content = {cell->filled, cell->spoiled, cell->spoiled_by,
+cgl_content cgl_share_cell_content(const cgl_cell *cell) {
+  cgl_content content = {cell->filled, cell->overwritten, cell->overwritten_by,
                          cell->by_script};
   for (size_t i = 0; i < cell->nproducers; i++)
     if (cell->producers[i]->filled > content.filled)
       content.filled = cell->producers[i]->filled;
-  for (size_t i = 0; i < cell->nspoilers; i++)
-    if (cell->spoilers[i]->turn > content.spoiled) {
-      content.spoiled = cell->spoilers[i]->turn;
-      content.spoiled_by = cell->spoilers[i]->begun;
+  for (size_t i = 0; i < cell->noverwriters; i++)
+    if (cell->overwriters[i]->replay > content.overwritten) {
+      content.overwritten = cell->overwriters[i]->replay;
+      content.overwritten_by = cell->overwriters[i]->begun;
       content.by_script = false;
     }
   return content;

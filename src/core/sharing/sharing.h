@@ -1,138 +1,148 @@
-/* Graphs that share a pool: never two at once, and none that reads what is
-   not there.
-   Idea: graphs of one pool use the same memory one after the other.  Replays
-   of a shared pool take turns, each with a number; a replay on another stream
-   than the last is made to wait for it.  What a capture uses of its pool is
-   noted per allocation, because memory is reused and an allocation is not: a
-   graph that reads an allocation of another capture is replayed only when the
-   latest turn that wrote there was a producer's.
-   Glossary.  use: an allocation as one capture uses it.  share: a captured
-   graph's part in its pool.  cell: an allocation that graphs or the script
-   use across captures; its producers wrote to it, its spoilers to the same
-   memory under another allocation.
-   Invariants: shares, cells and turns change under `turns` only, but for the
-   turns of a private pool that nobody else was given: its one graph takes
-   none, and only stamps; a graph stamps its turn after the launch.  Threads may
-   replay graphs of one pool at once: `turns` puts the replays one after the
-   other, and nothing else is locked. */
-#ifndef CGL_CORE_SHARE_H
-#define CGL_CORE_SHARE_H
+/* Graphs that share a pool: never two at once, and none that reads what is not
+   there.
+   Idea: graphs of one pool use the same memory one after the other.  Replays of
+   a shared pool are numbered in their order; a replay on another stream than
+   the last is made to wait for it.  What a capture uses of its pool is summed
+   up per allocation, because memory is reused and an allocation is not: a graph
+   that reads an allocation of another capture is replayed only when the latest
+   replay that wrote there was a producer's.
+   Glossary.  use: an allocation as one capture uses it.  share: the summary of
+   a captured graph's recording.  cell: an allocation that graphs or the script
+   use across captures; producers write to it, overwriters to the same memory
+   under another allocation.
+   Invariants: shares, cells and the replay order change under `lock` only, but
+   for the order of a private pool: its one graph takes no lock, and only
+   stamps.  A graph stamps after the launch.  Threads may replay graphs of one
+   pool at once: `lock` puts the replays one after the other. */
+#ifndef CGL_SHARING_SHARING_H
+#define CGL_SHARING_SHARING_H
 
-#include "core/record/record.h"
-#include "core/memory/memory.h"
+#include "core/record/order.h"
 
 typedef struct cgl_cell cgl_cell;
+typedef struct cgl_sharing cgl_sharing;
 
-struct cgl_share {
-  atomic_int references; /* the graph's, and of graphs it is a child of */
-  cgl_pool *pool;        /* retained */
-  cgl_site begun;        /* the capture */
-  uint64_t turn, filled; /* of the last replay; of the last one with all that
-                            writes to the pool's memory; 0: none */
-  uint64_t number;       /* in the order in which the pool's were made */
-  bool undone;           /* the pool took its memory back: no more replays */
+typedef struct cgl_use {
+  uint64_t number; /* of the allocation */
+  CUdeviceptr address;
+  size_t bytes;
+  cgl_site made;        /* the allocation */
+  cgl_site read, wrote; /* the first operation that does, and the last */
+  bool reads;           /* what other captures left there */
+  bool updates;         /* as `reads`, by a kernel that may only write */
+  bool writes;          /* anything */
+  bool filled;          /* whole, by a copy or a fill */
+  size_t first, last;   /* operations that use it */
+} cgl_use;
+
+typedef struct cgl_share {
+  cgl_object object;    /* kept by the recording and those it is a body of */
+  cgl_sharing *sharing; /* its owner is retained */
+  cgl_site begun;       /* the capture */
+  uint64_t replay;      /* number of the last replay, */
+  uint64_t filled;      /* of the last with all that writes to the pool's
+                           memory switched on; 0: none */
+  uint64_t number;      /* in the order in which the pool's were made */
+  bool undone;          /* the pool took its memory back: no more replays */
   cgl_site undone_at;
   cgl_use *uses;
   size_t nuses;
   struct cgl_input {
     cgl_cell *cell;
     cgl_site site; /* that reads it */
-    bool updates;  /* by a kernel that may also only write it */
+    bool updates;  /* by a kernel that may only write */
   } * inputs;
   size_t ninputs;
-  bool spoils_itself; /* overwrites what it reads: no two replays in a row */
-  cgl_share *next;    /* in its pool */
-  /* It and the graphs of other pools inside it, by the pools' addresses: all
-     take their turn with each replay. */
-  cgl_share **group;
-  size_t ngroup, group_size;
-};
+  bool overwrites_itself; /* no two replays in a row */
+  struct cgl_share *next; /* in its pool */
+  /* It and the graphs of other pools inside it, by the addresses of their
+     sharings: each replay counts for all. */
+  struct cgl_share **group;
+  size_t ngroup;
+} cgl_share;
 
 /* What a pool knows of its replays. */
 struct cgl_sharing {
-  pthread_mutex_t turns; /* guards everything below */
+  atomic_bool shared;    /* others than one graph may use the pool */
+  cgl_object *owner;     /* borrowed: the pool */
+  pthread_mutex_t lock;  /* guards everything below */
   bool strict;           /* refuses where it would make a replay wait */
-  uint64_t turn, made;   /* replays and shares so far */
+  uint64_t replay, made; /* replays and shares so far */
   cgl_share *shares;
   cgl_cell *cells;
-  struct cgl_clock *last; /* retained: the stream of the last replay, */
-  uint64_t tick, wait;    /* when, the wait of the host that covers it, */
-  uint64_t exec;          /* which executable, and its graph's capture */
+  cgl_clock *last;     /* retained: the stream of the last replay, */
+  uint64_t tick, wait; /* when, the wait of the host that covers it, */
+  uint64_t exec;       /* which executable, and its graph's capture */
   cgl_site begun;
-  atomic_uint_fast64_t ordered, refused; /* read without `turns` */
-  atomic_size_t executables; /* bytes, see cgl_pool_stats; without `turns` */
-  uint64_t id;               /* the pool's; never changes */
-  bool said;                 /* that replays are made to wait */
+  atomic_uint_fast64_t ordered, refused; /* read without the lock */
+  bool said;                             /* that replays are made to wait */
 };
 
-/* NULL without memory; the pool is its only owner. */
-cgl_sharing *cgl_sharing_new(void);
-void cgl_sharing_free(cgl_sharing *sharing);
-/* Fills in what the statistics say of replays. */
-void cgl_sharing_count(cgl_sharing *sharing, cgl_pool_stats *stats);
+void cgl_sharing_init(cgl_sharing *sharing, cgl_object *owner, bool strict);
+void cgl_sharing_clear(cgl_sharing *sharing);
 /* The pool has got a second user. */
-void cgl_sharing_begin(cgl_pool *pool);
-
+void cgl_sharing_begin(cgl_sharing *sharing);
 /* How many captures into the pool have ended so far. */
-uint64_t cgl_sharing_made(cgl_pool *pool);
+uint64_t cgl_sharing_made(cgl_sharing *sharing);
 /* Takes back the memory of those that ended after the first `made`: their
    graphs are not replayed again; and forgets the buffers of blocks above
    `number`. */
-void cgl_sharing_undo(cgl_pool *pool, uint64_t made, uint64_t number);
+void cgl_sharing_undo(cgl_sharing *sharing, uint64_t made, uint64_t number);
 
-/* ---- captures */
+/* ---- captures ---- */
 
-/* The operation just noted uses the recording's `touched` buffers. */
-void cgl_share_note(cgl_graph *graph, const cgl_op *op);
-/* Before `graph` becomes `count` nodes of the capture `parent`: refuses where
-   both would use the same memory at once. */
-cgl_status cgl_share_check_child(cgl_graph *graph, cgl_stream *stream,
+/* Before a graph becomes a node of the capture of `stream`: refuses where both
+   would use the same memory at once. */
+cgl_status cgl_share_check_child(const cgl_share *share, cgl_stream *stream,
                                  const char *operation);
-/* After it did: the parent does all that the child does. */
-void cgl_share_note_child(cgl_graph *graph, cgl_graph *parent);
-/* The capture ended: makes the graph's share of what was noted. */
-cgl_status cgl_share_make(cgl_graph *graph, const char *operation);
-void cgl_share_release(cgl_share *share); /* NULL is fine */
-
-/* ---- replays */
-
-/* Whether a replay takes a turn: one branch for a private pool. */
-static inline bool cgl_share_takes_turns(const cgl_graph *graph) {
-  return atomic_load_explicit(&graph->pool->shared, memory_order_relaxed) ||
-         (graph->extra && graph->share->ngroup > 1);
+/* The capture ended: sums up its recording, which keeps the share; the graph
+   is `graph` for the driver.  cuGraphGetEdges */
+cgl_status cgl_share_make(cgl_sharing *sharing, const cgl_capture *capture,
+                          CUgraph graph, const char *operation);
+/* The share of a captured graph's recording. */
+static inline cgl_share *cgl_share_of(const cgl_recording *recording) {
+  return (cgl_share *)cgl_record_summary(recording);
 }
-/* Takes the turn for `count` replays on `stream`, or refuses them and leaves
-   all as it was.  cuStreamWaitEvent */
-cgl_status cgl_share_begin(cgl_graph *graph, cgl_stream *stream, uint64_t count,
-                           const char *operation);
-/* The first replay of a private pool on this stream, or after another: should
-   another graph get the pool, it must know.  Later ones are covered by what the
-   stream has done by then. */
-void cgl_share_stamp(cgl_graph *graph, cgl_stream *stream);
-/* Ends the turn; `launched`: something reached the device. */
-void cgl_share_end(cgl_graph *graph, cgl_stream *stream, bool launched);
 
-/* ---- eager work */
+/* ---- replays ---- */
+
+typedef struct cgl_replay {
+  cgl_share *share;
+  uint64_t exec;  /* number of the executable */
+  bool unchecked; /* neither ordered nor refused */
+  bool halted;    /* some operation that writes to the pool's memory is off */
+} cgl_replay;
+
+/* Orders `count` replays on `stream` after the last of the pool, or refuses
+   them and leaves all as it was.  cuStreamWaitEvent */
+cgl_status cgl_share_begin(const cgl_replay *replay, cgl_stream *stream,
+                           uint64_t count, const char *operation);
+/* Ends what begin began; `launched`: something reached the device. */
+void cgl_share_end(const cgl_replay *replay, cgl_stream *stream, bool launched);
+/* The first replay of a private pool on this stream, or after another: should
+   another graph get the pool, it must know.  Later replays are covered by what
+   the stream has done by then. */
+void cgl_share_stamp(const cgl_replay *replay, cgl_stream *stream);
+
+/* ---- eager work ---- */
 
 /* Some pool of the process is shared. */
 extern atomic_bool cgl_sharing_any;
 
-/* The allocation that eager work has to tell of: of a capture; else NULL. */
-static inline cgl_buffer *cgl_share_watched(cgl_buffer *buffer) {
-  buffer = buffer->base ? buffer->base : buffer;
-  return buffer->born && buffer->block ? buffer : NULL;
-}
+/* Memory that a capture allocated, as eager work uses it. */
+typedef struct cgl_shared_memory {
+  cgl_sharing *sharing;
+  const cgl_allocation *allocation;
+  cgl_cell **cell; /* the buffer's own: NULL until the sharing knows it */
+  uint64_t block;  /* number of its block */
+} cgl_shared_memory;
 
 /* Refuses to read what a replay has overwritten. */
-cgl_status cgl_share_check_read(cgl_buffer *buffer, const char *operation);
-/* The script wrote to it; `watched` as above. */
-void cgl_share_note_write(cgl_buffer *watched);
-static inline void cgl_share_wrote(cgl_buffer *buffer) {
-  cgl_buffer *watched = cgl_share_watched(buffer);
-  if (watched)
-    cgl_share_note_write(watched);
-}
-/* The buffer dies. */
-void cgl_share_forget(cgl_buffer *buffer);
+cgl_status cgl_share_check_read(const cgl_shared_memory *memory,
+                                const char *operation);
+/* The script wrote to it. */
+void cgl_share_note_write(const cgl_shared_memory *memory);
+/* The buffer of a cell ends. */
+void cgl_share_forget(cgl_sharing *sharing, cgl_cell *cell);
 
 #endif

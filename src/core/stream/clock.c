@@ -59,7 +59,7 @@ void cgl_clock_unwatch(cgl_clock *clock) {
 /* ---- what comes before what ---- */
 
 /* Up to which tick of clock `serial` an array of seen ticks reaches. */
-static uint64_t reaches(const cgl_tick *seen, uint64_t serial) {
+static uint64_t seen_tick(const cgl_tick *seen, uint64_t serial) {
   for (int i = 0; i < CGL_CLOCK_SEEN; i++)
     if (seen[i].clock == serial)
       return seen[i].tick;
@@ -67,13 +67,13 @@ static uint64_t reaches(const cgl_tick *seen, uint64_t serial) {
 }
 
 
-uint64_t cgl_clock_reach(cgl_clock *clock, const cgl_clock *before) {
+uint64_t cgl_clock_covered(cgl_clock *clock, const cgl_clock *before) {
   if (clock == before)
     return UINT64_MAX;
   uint64_t seen = 0, done = cgl_clock_done(before);
   if (clock) {
     pthread_mutex_lock(&clock->lock);
-    seen = reaches(clock->seen, before->serial);
+    seen = seen_tick(clock->seen, before->serial);
     pthread_mutex_unlock(&clock->lock);
   }
   return seen > done ? seen : done;
@@ -82,7 +82,7 @@ uint64_t cgl_clock_reach(cgl_clock *clock, const cgl_clock *before) {
 
 bool cgl_clock_covers(cgl_clock *clock, cgl_clock *before, uint64_t tick) {
   return clock == before || cgl_clock_done(before) > tick ||
-         cgl_clock_reach(clock, before) > tick;
+         cgl_clock_covered(clock, before) > tick;
 }
 
 
@@ -101,7 +101,7 @@ bool cgl_clock_is_over(cgl_clock *before, uint64_t tick) {
 
 
 /* Under the lock: the oldest entry makes room for a clock not seen so far. */
-static void see(cgl_clock *clock, uint64_t serial, uint64_t tick) {
+static void clock_see(cgl_clock *clock, uint64_t serial, uint64_t tick) {
   if (!serial || serial == clock->serial)
     return;
   for (int i = 0; i < CGL_CLOCK_SEEN; i++)
@@ -121,7 +121,7 @@ void cgl_mark_clear(cgl_mark *mark) {
 
 
 /* Under the lock. */
-static cgl_mark mark_now(cgl_clock *clock) {
+static cgl_mark clock_mark_now(cgl_clock *clock) {
   cgl_mark mark = {clock, cgl_clock_begin_wait(clock), {{0, 0}}};
   memcpy(mark.seen, clock->seen, sizeof mark.seen);
   return mark;
@@ -130,7 +130,7 @@ static cgl_mark mark_now(cgl_clock *clock) {
 
 cgl_mark cgl_clock_mark(cgl_clock *clock) {
   pthread_mutex_lock(&clock->lock);
-  cgl_mark mark = mark_now(clock);
+  cgl_mark mark = clock_mark_now(clock);
   pthread_mutex_unlock(&clock->lock);
   return mark;
 }
@@ -150,9 +150,9 @@ void cgl_clock_merge(cgl_clock *clock, const cgl_mark *mark) {
     return;
   pthread_mutex_lock(&clock->lock);
   for (int i = 0; i < CGL_CLOCK_SEEN; i++)
-    see(clock, mark->seen[i].clock, mark->seen[i].tick);
+    clock_see(clock, mark->seen[i].clock, mark->seen[i].tick);
   /* Last, so that nothing else of the mark pushes it out. */
-  see(clock, mark->clock->serial, mark->tick);
+  clock_see(clock, mark->clock->serial, mark->tick);
   pthread_mutex_unlock(&clock->lock);
 }
 
@@ -173,7 +173,7 @@ void cgl_clock_waited(cgl_clock *clock, uint64_t tick) {
 /* ---- ordering ---- */
 
 /* Under the lock: records the clock's own event, made at first use. */
-static CUresult record(cgl_clock *clock, const char **entry) {
+static CUresult clock_record(cgl_clock *clock, const char **entry) {
   CUresult result = CUDA_SUCCESS;
   *entry = "cuEventCreate";
   if (!clock->event)
@@ -188,7 +188,8 @@ static CUresult record(cgl_clock *clock, const char **entry) {
 
 /* An engine's stream may capture without our knowing: an event recorded there
    would drag the waiting stream into that capture. */
-static CUresult check_borrowed(const cgl_clock *clock, const char **entry) {
+static CUresult clock_check_borrowed(const cgl_clock *clock,
+                                     const char **entry) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   if (!clock->borrowed)
     return CUDA_SUCCESS;
@@ -201,13 +202,13 @@ static CUresult check_borrowed(const cgl_clock *clock, const char **entry) {
 
 
 /* Under the lock of `before`: the driver's part of an order. */
-static CUresult order(cgl_stream *stream, cgl_clock *before,
-                      const char **entry) {
+static CUresult clock_order(cgl_stream *stream, cgl_clock *before,
+                            const char **entry) {
   CUresult result = CUDA_SUCCESS;
   if (!before->held)
-    result = check_borrowed(before, entry);
+    result = clock_check_borrowed(before, entry);
   if (!result && !before->held)
-    result = record(before, entry);
+    result = clock_record(before, entry);
   if (result || !before->event)
     return result;
   *entry = "cuStreamWaitEvent";
@@ -224,9 +225,9 @@ cgl_status cgl_clock_order(cgl_stream *stream, cgl_clock *before,
     return status;
   const char *entry = "";
   pthread_mutex_lock(&before->lock);
-  cgl_mark mark = mark_now(before);
+  cgl_mark mark = clock_mark_now(before);
   bool lost = before->lost;
-  CUresult result = lost ? CUDA_SUCCESS : order(stream, before, &entry);
+  CUresult result = lost ? CUDA_SUCCESS : clock_order(stream, before, &entry);
   pthread_mutex_unlock(&before->lock);
   if (lost) {
     status = cgl_context_synchronize(stream->object.context);
@@ -253,7 +254,7 @@ cgl_status cgl_clock_hold(cgl_clock *clock, cgl_context *context,
                           const char *operation) {
   const char *entry;
   pthread_mutex_lock(&clock->lock);
-  CUresult result = record(clock, &entry);
+  CUresult result = clock_record(clock, &entry);
   clock->held = !result;
   pthread_mutex_unlock(&clock->lock);
   return cgl_fail_driver(context, result, operation, entry);
@@ -273,7 +274,8 @@ void cgl_clock_retire(cgl_clock *clock, cgl_context *context, bool final) {
   /* Alone: nobody remembers the stream who could ask. */
   if (final && !clock->borrowed && !clock->held &&
       atomic_load(&clock->references) - atomic_load(&clock->watchers) > 1)
-    clock->lost = cgl_context_enter(context, "stream") || record(clock, &entry);
+    clock->lost =
+        cgl_context_enter(context, "stream") || clock_record(clock, &entry);
   if (clock->borrowed && !clock->held)
     clock->lost = true;
   clock->held = true;

@@ -10,8 +10,8 @@
    object is gone.
    Invariants: a clock never claims an order that does not hold; ticks only
    grow.  Work inside a capture has no tick: its order is the graph's. */
-#ifndef CGL_CORE_CLOCK_H
-#define CGL_CORE_CLOCK_H
+#ifndef CGL_STREAM_CLOCK_H
+#define CGL_STREAM_CLOCK_H
 
 #include "core/base/base.h"
 
@@ -68,7 +68,7 @@ static inline uint64_t cgl_clock_done(const cgl_clock *clock) {
 /* Work of `before` issued at ticks below this is sure to be over, or, where
    `clock` is not NULL, to be so before whatever it is given next.  Asks
    nobody. */
-uint64_t cgl_clock_reach(cgl_clock *clock, const cgl_clock *before);
+uint64_t cgl_clock_covered(cgl_clock *clock, const cgl_clock *before);
 /* Whether `tick` is among them. */
 bool cgl_clock_covers(cgl_clock *clock, cgl_clock *before, uint64_t tick);
 

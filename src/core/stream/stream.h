@@ -1,22 +1,29 @@
-/* Streams and events, and what a capture needs to know of them.
-   Invariant: `capture` is the graph whose capture the stream is part of, from
-   the begin or the fork until the capture ends, and NULL otherwise; an event's
+/* Streams and events, and the captures that streams are part of.
+   Idea: a capture underway is a set of streams: the origin, and those that
+   joined it by waiting for an event of it.  What is issued into them is noted
+   in the capture's recording (record/).
+   Invariant: `capture` of a stream is the capture that it is part of, from the
+   begin or the fork until the capture ends, and NULL otherwise; an event's
    `capture` is the serial of the capture in which it was last recorded. */
-#ifndef CGL_CORE_STREAM_H
-#define CGL_CORE_STREAM_H
+#ifndef CGL_STREAM_STREAM_H
+#define CGL_STREAM_STREAM_H
 
-#include "core/stream/clock.h"
 #include "core/base/base.h"
+#include "core/stream/clock.h"
+
+typedef struct cgl_capture cgl_capture;
+typedef struct cgl_recording cgl_recording;
 
 struct cgl_stream {
   cgl_object object;
   CUstream handle;
-  bool owned;              /* destroyed with the object */
-  bool shown;              /* somebody else has its handle */
-  uint64_t serial;         /* unique in the process, from 1 */
-  cgl_clock *clock;        /* retained; of the context's default stream: one */
-  cgl_graph *capture;      /* borrowed: the capture owns its streams */
-  cgl_site forked;         /* where it joined the capture, if by a fork */
+  int priority;         /* CUDA's: lower is more urgent */
+  bool owned;           /* destroyed with the object */
+  bool shown;           /* others have its handle */
+  uint64_t serial;      /* unique in the process, from 1 */
+  cgl_clock *clock;     /* retained; shared by the default stream's objects */
+  cgl_capture *capture; /* borrowed: the capture owns its streams */
+  cgl_site forked;      /* where it joined the capture, if by a fork */
   uint64_t issued, joined; /* count of the capture's operations when this
                               stream issued its last one, and up to where
                               another stream of the capture waited for it */
@@ -31,12 +38,80 @@ struct cgl_event {
   uint64_t capture; /* serial of the capture of the last record; 0: none */
   uint64_t issued;  /* the recorded stream's count at that record */
   uint64_t stream;  /* serial of the recorded stream */
-  cgl_mark mark;    /* what waiting for it covers */
-  bool lent;        /* others may record it: nothing is known of it */
+  cgl_mark mark;    /* what waiting for the event covers */
+  bool lent;        /* others may record it: its order is unknown */
 };
 
-/* Refuses a call that waits or queries when it would break a capture: of
-   `stream` (may be NULL), of this thread, or anybody's in global mode. */
-cgl_status cgl_check_may_wait(const cgl_stream *stream, const char *operation);
+/* A capture underway, inside its graph. */
+struct cgl_capture {
+  cgl_underway underway;    /* what the process knows of it */
+  cgl_stream *origin;       /* retained, until the next capture or reset */
+  cgl_stream *forked;       /* retained each; linked by next_in_capture */
+  cgl_recording *recording; /* the graph's */
+  size_t noted;             /* operations so far, */
+  cgl_site latest;          /* and where the latest was issued */
+  bool watched;     /* others may issue work into it: the driver is asked for
+                       the node of each operation from the `unwatched`-th on,
+                       because foreign nodes may lie between them */
+  size_t unwatched; /* operations whose nodes are the first of the graph */
+  struct cgl_order *order; /* record/order.h; lazily */
+  struct cgl_draw *draws;  /* random/random.h: what it draws */
+  struct {
+    cgl_status status; /* 0: no call broke it as far as we know */
+    const char *operation;
+    cgl_site site;
+    char message[256], hint[160];
+  } broken;
+};
+
+/* ---- capture.c ---- */
+
+/* What the driver says of the capture of a stream; valid until the next call
+   for it. */
+typedef struct cgl_captured {
+  CUgraph graph;            /* that is being built */
+  const CUgraphNode *nodes; /* that what comes next depends on */
+  const CUgraphEdgeData *edges;
+  size_t count;
+} cgl_captured;
+
+/* CUDA_ERROR_STREAM_CAPTURE_INVALIDATED also where no capture is underway.
+   cuStreamGetCaptureInfo */
+CUresult cgl_capture_ask(const cgl_stream *stream, cgl_captured *captured);
+/* The node that the stream's last operation became, or NULL. */
+CUgraphNode cgl_capture_last_node(const cgl_stream *stream);
+/* Whether the stream captures: of an engine's stream the driver is asked.
+   cuStreamIsCapturing */
+bool cgl_capture_has(const cgl_stream *stream);
+/* Others may issue work into the capture from now on. */
+void cgl_capture_watch(cgl_capture *capture);
+/* Turns a driver's failure of an operation on `stream` into the thread's
+   failure, and remembers the first that broke the stream's capture. */
+cgl_status cgl_capture_failed(cgl_stream *stream, CUresult result,
+                              const char *operation, const char *entry);
+/* Fails with CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, naming what broke the
+   capture. */
+cgl_status cgl_capture_fail_broken(const cgl_capture *capture,
+                                   const char *operation);
+/* Refuses an operation that cannot be part of a capture, on a stream that
+   captures; CGL_OK otherwise. */
+cgl_status cgl_capture_refuse(const cgl_stream *stream, const char *operation,
+                              const char *why, const char *hint);
+/* The stream is part of the capture from now on: as its origin (retained by
+   the caller), or by a fork. */
+void cgl_capture_begin(cgl_capture *capture, cgl_stream *origin);
+void cgl_capture_fork(cgl_capture *capture, cgl_stream *stream);
+/* The capture is over: its streams are free. */
+void cgl_capture_leave(cgl_capture *capture);
+/* stream:wait(event): refuses waits that would break a capture; *joins gets
+   the capture that the stream enters, or NULL. */
+cgl_status cgl_capture_check_wait(cgl_stream *stream, const cgl_event *event,
+                                  const char *operation, cgl_capture **joins);
+/* The event was recorded on the stream, or the stream waits for it. */
+void cgl_capture_note_record(const cgl_stream *stream, cgl_event *event);
+void cgl_capture_note_wait(const cgl_stream *stream, const cgl_event *event);
+/* "stream (forked at file:line); ..." of the forks that were never joined. */
+void cgl_capture_name_unjoined(const cgl_capture *capture, char *text,
+                               size_t size);
 
 #endif

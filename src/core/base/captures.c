@@ -1,0 +1,198 @@
+/* The captures underway in the process. */
+#include "core/base/base.h"
+
+#include <time.h>
+
+/* Held while objects are torn down, and for the moment a capture begins. */
+static pthread_mutex_t teardown = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int ncaptures;
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static cgl_underway *captures;   /* under list_lock, */
+static uint64_t next_serial = 1; /* as this */
+
+/* A capture that begins while more dead objects than `bearable` wait lets the
+   captures underway end first; signalled through `idle`. */
+enum { BEARABLE = 1000, PATIENCE = 20 /* ms */ };
+static atomic_long bearable = BEARABLE;
+static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
+
+
+cgl_status cgl_captures_begin(cgl_underway *capture, const char *operation) {
+  cgl_captures_freeze();
+  atomic_fetch_add(&ncaptures, 1);
+  cgl_captures_unhold();
+  pthread_mutex_lock(&list_lock);
+  const cgl_underway *other = captures;
+  while (other && other->pool != capture->pool)
+    other = other->next;
+  const cgl_site begun = other ? other->begun : capture->begun;
+  if (!other) {
+    capture->serial = next_serial++;
+    capture->next = captures;
+    captures = capture;
+  }
+  pthread_mutex_unlock(&list_lock);
+  if (!other)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+           "the pool serves another capture already, begun at %s: two "
+           "captures into one pool at once are not possible",
+           cgl_site_text(begun));
+  cgl_fail_hint("end that capture first, or give one of the graphs a pool of "
+                "its own");
+  cgl_fail_follow(true);
+  cgl_captures_end();
+  cgl_fail_follow(false);
+  return CGL_ERROR_CAPTURE_STATE;
+}
+
+
+void cgl_captures_leave(cgl_underway *capture) {
+  pthread_mutex_lock(&list_lock);
+  cgl_underway **link = &captures;
+  while (*link && *link != capture)
+    link = &(*link)->next;
+  if (*link)
+    *link = capture->next;
+  pthread_mutex_unlock(&list_lock);
+}
+
+
+void cgl_captures_end(void) {
+  pthread_mutex_lock(&idle_lock);
+  if (atomic_fetch_sub(&ncaptures, 1) == 1)
+    pthread_cond_broadcast(&idle);
+  pthread_mutex_unlock(&idle_lock);
+  cgl_objects_drain();
+  if (!cgl_objects_waiting())
+    atomic_store(&bearable, BEARABLE);
+}
+
+
+int cgl_captures_underway(void) {
+  return atomic_load(&ncaptures);
+}
+
+
+cgl_underway *cgl_captures_find(uint64_t serial) {
+  pthread_mutex_lock(&list_lock);
+  cgl_underway *capture = captures;
+  while (capture && capture->serial != serial)
+    capture = capture->next;
+  pthread_mutex_unlock(&list_lock);
+  return capture;
+}
+
+
+/* What a wait on this thread would break. */
+typedef struct breakage {
+  bool any;   /* this thread captures */
+  bool own;   /* this thread captures in a mode that is not relaxed */
+  bool other; /* a capture in global mode is underway */
+} breakage;
+
+static breakage captures_breakage(void) {
+  breakage found = {false, false, false};
+  if (!cgl_captures_underway())
+    return found;
+  pthread_mutex_lock(&list_lock);
+  for (const cgl_underway *c = captures; c; c = c->next) {
+    const bool here = pthread_equal(c->thread, pthread_self());
+    found.any |= here;
+    found.own |= here && c->mode != CGL_CAPTURE_RELAXED;
+    found.other |= c->mode == CGL_CAPTURE_GLOBAL;
+  }
+  pthread_mutex_unlock(&list_lock);
+  return found;
+}
+
+
+cgl_status cgl_captures_check_wait(bool captured, const char *operation) {
+  const breakage found = captures_breakage();
+  const bool own = captured || found.own;
+  if (!own && !found.other)
+    return CGL_OK;
+  cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
+           own ? "cannot wait for or query work while this thread captures: a "
+                 "capture only records, and the call would break it"
+               : "cannot wait for or query work while another thread captures "
+                 "in global mode: the call would break that capture");
+  return cgl_fail_hint(
+      own ? "do this before the capture begins or after it has ended"
+          : "let the other thread capture in thread_local mode");
+}
+
+
+/* Whether so many objects wait for their teardown that a capture about to
+   begin should let the captures underway end. */
+static bool captures_crowd(void) {
+  return cgl_objects_waiting() > atomic_load(&bearable) &&
+         cgl_captures_underway();
+}
+
+
+void cgl_captures_await(void) {
+  if (!captures_crowd() || captures_breakage().any)
+    return;
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += PATIENCE * 1000000L;
+  if (until.tv_nsec >= 1000000000L) {
+    until.tv_nsec -= 1000000000L;
+    until.tv_sec++;
+  }
+  int late = 0;
+  pthread_mutex_lock(&idle_lock);
+  while (!late && captures_crowd())
+    late = pthread_cond_timedwait(&idle, &idle_lock, &until);
+  pthread_mutex_unlock(&idle_lock);
+  /* A capture that stays open for long must not slow down every other. */
+  if (late)
+    atomic_store(&bearable, 2 * cgl_objects_waiting());
+  cgl_objects_drain();
+}
+
+
+bool cgl_captures_hold(bool patient) {
+  if (patient)
+    pthread_mutex_lock(&teardown);
+  else if (pthread_mutex_trylock(&teardown))
+    return false;
+  if (!atomic_load(&ncaptures))
+    return true;
+  pthread_mutex_unlock(&teardown);
+  return false;
+}
+
+
+void cgl_captures_freeze(void) {
+  pthread_mutex_lock(&teardown);
+}
+
+
+void cgl_captures_unhold(void) {
+  pthread_mutex_unlock(&teardown);
+}
+
+
+cgl_relaxed cgl_captures_relax(cgl_context *context) {
+  cgl_relaxed relaxed = {false, CU_STREAM_CAPTURE_MODE_RELAXED};
+  if (cgl_captures_underway())
+    relaxed.active =
+        !context->driver->cuThreadExchangeStreamCaptureMode(&relaxed.before);
+  return relaxed;
+}
+
+
+void cgl_captures_unrelax(cgl_context *context, cgl_relaxed relaxed) {
+  if (!relaxed.active)
+    return;
+  /* A thread left relaxed would hide later mistakes: tries again once. */
+  CUstreamCaptureMode mode = relaxed.before;
+  if (context->driver->cuThreadExchangeStreamCaptureMode(&mode)) {
+    mode = relaxed.before;
+    context->driver->cuThreadExchangeStreamCaptureMode(&mode);
+  }
+}

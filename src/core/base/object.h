@@ -1,0 +1,133 @@
+/* Objects: what every handle of the C API begins with, and how objects end.
+   Glossary.  kind: the table of functions of one type of object.  guest: an
+   object that owns something which keeps the context, and so does not keep the
+   context itself.  teardown list: objects whose count reached zero and whose
+   end needs the driver.
+   Invariants: destroying memory, modules or executables breaks captures, so
+   the teardown list is emptied only while no capture is underway in the
+   process (captures.h), and a capture begins only while no teardown runs; an
+   object on the list has no references and is on it once. */
+#ifndef CGL_BASE_OBJECT_H
+#define CGL_BASE_OBJECT_H
+
+#include <stdatomic.h>
+
+#include "cgraphlua.h"
+
+typedef struct cgl_object cgl_object;
+
+/* Numbers of the kinds, for counting: those of the C API, then one for all
+   objects that only the library itself makes. */
+enum {
+#define X(noun) CGL_OBJECT_##noun,
+  CGL_OBJECTS(X)
+#undef X
+      CGL_OBJECT_INTERNAL,
+  CGL_OBJECT_COUNT
+};
+
+/* What a kind of object does at its end, and what others may ask of it.  A
+   NULL function means no. */
+typedef struct cgl_object_kind {
+  uint8_t number; /* CGL_OBJECT_... */
+  bool light;     /* its end asks nothing of the driver */
+  bool findable;  /* lists lend it without a reference: cgl_object_try_retain */
+  void (*destroy)(cgl_object *object); /* frees it; may call the driver */
+  void (*abandon)(cgl_object *object); /* right after the last release; must
+                                          not call the driver */
+  bool (*drop)(cgl_object *object);    /* drops a reference; true: the last */
+  /* Whether the end of a dead object returns device memory and calls nobody:
+     it may then end while captures are underway. */
+  bool (*is_reclaimable)(const cgl_object *object);
+  /* The memory of the object: address and bytes. */
+  bool (*extent)(const cgl_object *object, uint64_t *address, size_t *bytes);
+  /* The pool takes the object's block back; false: a capture keeps it. */
+  bool (*take_block)(cgl_object *object);
+} cgl_object_kind;
+
+struct cgl_object {
+  atomic_int references;
+  bool guest;
+  const cgl_object_kind *kind;
+  cgl_context *context; /* retained unless a guest; a context's own is NULL */
+  union {
+    _Atomic(uint64_t) retained_by; /* serial of the last capture that kept it */
+    cgl_object *next;              /* dead: on the teardown list */
+  };
+};
+
+/* Starts an object with one reference; retains the context, counts it live. */
+void cgl_object_init(cgl_object *object, const cgl_object_kind *kind,
+                     cgl_context *context);
+/* A guest is about to lose what keeps the context: retains the context. */
+void cgl_object_unguest(cgl_object *object);
+void cgl_object_retain(cgl_object *object);
+/* False when the last reference is gone already. */
+bool cgl_object_try_retain(cgl_object *object);
+/* Drops a reference; the last release tears down now or queues for later. */
+void cgl_object_release(cgl_object *object);
+/* Tears down what waits, unless a capture is underway in the process. */
+void cgl_objects_drain(void);
+/* How many objects wait for their teardown. */
+long cgl_objects_waiting(void);
+/* Out of memory: tears down the reclaimable objects of the context although
+   captures are underway, with the thread's capture mode relaxed, in which the
+   driver frees memory and executables.  The caller holds no lock. */
+void cgl_objects_reclaim(cgl_context *context);
+
+static inline bool cgl_object_is(const cgl_object *object, int number) {
+  return object->kind->number == number;
+}
+
+/* Defines cgl_NOUN_retain and cgl_NOUN_release, in the noun's own room. */
+#define CGL_OBJECT_REFERENCES(noun)                   \
+  cgl_##noun *cgl_##noun##_retain(cgl_##noun *noun) { \
+    if (noun)                                         \
+      cgl_object_retain((cgl_object *)noun);          \
+    return noun;                                      \
+  }                                                   \
+                                                      \
+                                                      \
+  void cgl_##noun##_release(cgl_##noun *noun) {       \
+    if (noun)                                         \
+      cgl_object_release((cgl_object *)noun);         \
+  }
+
+/* ---- live.c: live objects, counted per thread ---- */
+
+/* What a thread made less what it tore down, so that counting shares no memory
+   with other threads. */
+typedef struct cgl_live_counts {
+  struct cgl_live_counts *next; /* of all threads', under a lock */
+  bool listed;
+  atomic_int_fast64_t count[CGL_OBJECT_COUNT]; /* this thread writes */
+} cgl_live_counts;
+
+extern _Thread_local cgl_live_counts cgl_live_here;
+/* Lists the thread's counts, or counts where all threads can. */
+void cgl_live_first(int number, int by);
+/* Counts an object that is made (1) or torn down (-1). */
+static inline void cgl_live_add(int number, int by) {
+  if (!cgl_live_here.listed) {
+    cgl_live_first(number, by);
+    return;
+  }
+  atomic_int_fast64_t *count = &cgl_live_here.count[number];
+  atomic_store_explicit(count,
+                        atomic_load_explicit(count, memory_order_relaxed) + by,
+                        memory_order_relaxed);
+}
+
+/* cgl_object_init for a guest. */
+static inline void cgl_object_init_guest(cgl_object *object,
+                                         const cgl_object_kind *kind,
+                                         cgl_context *context) {
+  atomic_init(&object->references, 1);
+  atomic_init(&object->retained_by, 0);
+  object->kind = kind;
+  object->context = context;
+  object->guest = true;
+  cgl_live_add(kind->number, 1);
+}
+
+#endif

@@ -1,0 +1,199 @@
+/* Replays: launched, or captured into another graph. */
+#include "core/graph/graph.h"
+
+#include <string.h>
+
+
+/* ---- into a capture ---- */
+
+/* The driver refuses a launch into a capture: the template becomes a child
+   graph node after the stream's dependencies, by our own hand. */
+static CUresult child_add(cgl_graph *graph, cgl_stream *stream,
+                          CUgraphNode *node, const char **entry) {
+  const cgl_driver *driver = cgl_driver_of(stream);
+  cgl_captured parent;
+  *entry = "cuStreamGetCaptureInfo";
+  CUresult result = cgl_capture_ask(stream, &parent);
+  if (result)
+    return result;
+  CUgraphNodeParams params;
+  memset(&params, 0, sizeof params);
+  params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  params.graph.graph = graph->template->graph;
+  params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
+  *entry = "cuGraphAddNode";
+  result = driver->cuGraphAddNode(node, parent.graph, parent.nodes,
+                                  parent.edges, parent.count, &params);
+  if (result)
+    return result;
+  *entry = "cuStreamUpdateCaptureDependencies";
+  result = driver->cuStreamUpdateCaptureDependencies(
+      stream->handle, node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+  if (result)
+    driver->cuGraphDestroyNode(*node);
+  return result;
+}
+
+
+/* One child node, whose body is the graph's recording. */
+static cgl_status child_issue(cgl_graph *graph, cgl_stream *stream,
+                              const char *operation) {
+  cgl_issue issue;
+  cgl_status status = CGL_OK;
+  if (graph->draw_list)
+    status = cgl_draws_enter_child(graph->draw_list, stream, operation);
+  if (!status)
+    status = cgl_issue_begin(&issue, stream, &graph->object, operation,
+                             (cgl_room){.body = true});
+  if (!status)
+    status = cgl_share_check_child(cgl_share_of(graph->recording), stream,
+                                   operation);
+  if (status)
+    return status;
+  const char *entry;
+  CUgraphNode node;
+  CUresult result = child_add(graph, stream, &node, &entry);
+  status = cgl_issue_taken(&issue, result, entry);
+  if (status || !stream->capture)
+    return status;
+  const cgl_note note = {.kind = CGL_OP_GRAPH, .name = "graph:replay"};
+  graph->template->nested = true;
+  cgl_issue_body(&issue, graph->recording);
+  cgl_issue_end(&issue, &note);
+  if (graph->draw_list)
+    cgl_draws_leave_child(graph->draw_list, stream, node);
+  return CGL_OK;
+}
+
+
+static cgl_status graph_capture_into(cgl_graph *graph, cgl_stream *stream,
+                                     uint64_t count, const char *operation) {
+  if (cgl_record_is_partly_off(graph->recording)) {
+    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+             "a graph with nodes that are switched off cannot be captured into "
+             "another one, where all of them would run");
+    return cgl_fail_hint("switch them on first, with graph:set_enabled");
+  }
+  cgl_status status = cgl_graph_refresh(graph, operation);
+  /* So that what has it as a body can be built. */
+  if (!status)
+    status = cgl_graph_learn(graph, operation);
+  for (uint64_t i = 0; i < count && !status; i++)
+    status = child_issue(graph, stream, operation);
+  return status;
+}
+
+
+/* ---- launches ---- */
+
+cgl_status cgl_graph_prepare(cgl_graph *graph, cgl_stream *stream,
+                             const char *operation) {
+  cgl_status status = cgl_context_enter(graph->object.context, operation);
+  if (status || graph->exec)
+    return status;
+  status = cgl_graph_check_captured(graph, operation);
+  if (status || cgl_capture_has(stream))
+    return status;
+  return cgl_graph_make_executable(graph, operation);
+}
+
+
+/* The driver is asked `count` times, or until it refuses. */
+static inline CUresult graph_launch_exec(cgl_graph *graph, cgl_stream *stream,
+                                         uint64_t count, uint64_t *launched) {
+  const cgl_driver *driver = cgl_driver_of(graph);
+  const CUgraphExec exec = graph->exec;
+  CUresult result = CUDA_SUCCESS;
+  for (*launched = 0; *launched < count; ++*launched)
+    if ((result = driver->cuGraphLaunch(exec, stream->handle)))
+      break;
+  return result;
+}
+
+
+/* Whether replays are ordered beside those of other graphs. */
+static inline bool graph_is_ordered(const cgl_graph *graph) {
+  return atomic_load_explicit(&graph->pool->sharing.shared,
+                              memory_order_relaxed) ||
+         graph->grouped;
+}
+
+
+static cgl_replay graph_replay_of(const cgl_graph *graph) {
+  return (cgl_replay){cgl_share_of(graph->recording), graph->exec_number,
+                      graph->unchecked, cgl_record_is_halted(graph->recording)};
+}
+
+
+/* A launch beside other graphs, or with draws. */
+static cgl_status graph_launch_ordered(cgl_graph *graph, cgl_stream *stream,
+                                       uint64_t count, bool ordered,
+                                       uint64_t *launched, CUresult *result,
+                                       const char *operation) {
+  cgl_status status = CGL_OK;
+  if (graph->draws)
+    status = cgl_draws_ready(graph->draw_list, stream, operation);
+  const cgl_replay replay = graph_replay_of(graph);
+  if (!status && ordered)
+    status = cgl_share_begin(&replay, stream, count, operation);
+  if (status)
+    return status;
+  *result = graph_launch_exec(graph, stream, count, launched);
+  if (ordered)
+    cgl_share_end(&replay, stream, *launched);
+  return CGL_OK;
+}
+
+
+static inline cgl_status graph_launch(cgl_graph *graph, cgl_stream *stream,
+                                      uint64_t count, const char *operation) {
+  cgl_context *context = graph->object.context;
+  CUresult result = CUDA_SUCCESS;
+  uint64_t launched = 0;
+  const bool ordered = graph_is_ordered(graph);
+  if (graph->draws || ordered) {
+    cgl_status status = graph_launch_ordered(graph, stream, count, ordered,
+                                             &launched, &result, operation);
+    if (status)
+      return status;
+  } else
+    result = graph_launch_exec(graph, stream, count, &launched);
+  if (launched && !ordered && graph->stamped != stream->clock) {
+    const cgl_replay replay = graph_replay_of(graph);
+    cgl_share_stamp(&replay, stream);
+    graph->stamped = stream->clock;
+  }
+  cgl_launches_add(graph->label);
+  /* The pool must not give memory back before the device was waited for. */
+  cgl_pool_note_use(graph->pool, cgl_context_next_wait(context));
+  return result ? cgl_fail_driver(context, result, operation, "cuGraphLaunch")
+                : CGL_OK;
+}
+
+
+cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
+                            uint64_t count, const char *operation) {
+  return cgl_capture_has(stream)
+             ? graph_capture_into(graph, stream, count, operation)
+             : graph_launch(graph, stream, count, operation);
+}
+
+
+cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
+                            uint64_t count) {
+  static const char operation[] = "graph:replay";
+  cgl_context *context = graph->object.context;
+  /* What nearly every replay is. */
+  if (graph->exec && !graph->attend && stream->owned && !stream->capture &&
+      stream->object.context == context &&
+      cgl_context_current == context->serial)
+    return graph_launch(graph, stream, count, operation);
+  if (stream->object.context != context)
+    return cgl_object_check_device(&graph->object, &stream->object, operation);
+  cgl_status status = cgl_graph_prepare(graph, stream, operation);
+  if (status)
+    return status;
+  if (graph->attend)
+    return cgl_hooks_replay(graph, stream, count, operation);
+  return cgl_graph_launch(graph, stream, count, operation);
+}

@@ -1,0 +1,58 @@
+/* Kernels: their parameters, arguments and launches.
+   Invariant: a kernel keeps its module; the signature of a kernel made from
+   source is borrowed from the module's image, NULL when the module was loaded
+   from a ready image; sizes[i] is the driver's size of parameter i. */
+#ifndef CGL_KERNEL_KERNEL_H
+#define CGL_KERNEL_KERNEL_H
+
+#include "core/module/module.h"
+#include "core/record/issue.h"
+
+#define CGL_MAX_PARAMS CGL_RECORD_MOST
+#define CGL_MAX_PARAM_BYTES 4096
+
+struct cgl_kernel {
+  cgl_object object;
+  cgl_module *module; /* retained */
+  CUfunction handle;
+  const char *name;               /* interned */
+  const cgl_signature *signature; /* may be NULL */
+  size_t nparams;
+  uint32_t *sizes;     /* bytes of each parameter */
+  size_t values_bytes; /* room for a value of each, wherever it begins */
+  int max_threads;     /* of a block */
+  int static_shared;
+  int block_size;             /* suggested, 0: not asked yet */
+  atomic_uint shared_allowed; /* dynamic bytes the driver was told of */
+};
+
+/* Values of arguments begin at multiples of 16, for the host device, which
+   reads them where they lie: room for any, and where the next value goes. */
+enum { CGL_VALUES_ROOM = CGL_MAX_PARAM_BYTES + 16 * CGL_MAX_PARAMS };
+static inline size_t cgl_kernel_next_value(size_t at) {
+  return (at + 15) & ~(size_t)15;
+}
+
+/* ---- args.c ---- */
+
+/* The value of an argument, checked against parameter `index`, into `out` (its
+   size is sizes[index], at most CGL_MAX_PARAM_BYTES). */
+cgl_status cgl_arg_pack(const cgl_kernel *kernel, size_t index,
+                        const cgl_arg *arg, const char *operation, void *out);
+/* The buffer or pinned memory of an argument, and where it begins and how large
+   it is; NULL: the argument is no memory of ours. */
+cgl_object *cgl_arg_memory(const cgl_arg *arg, CUdeviceptr *address,
+                           size_t *bytes);
+
+/* ---- launch.c ---- */
+
+/* The same launch with its extents of 0 resolved. */
+cgl_launch cgl_launch_resolve(const cgl_launch *wanted);
+/* Refuses a count of arguments, a resolved shape or dynamic shared memory that
+   the kernel cannot have.  The context is current.  cuFuncSetAttribute */
+cgl_status cgl_launch_check(cgl_kernel *kernel, const cgl_launch *launch,
+                            size_t nargs, const char *operation);
+/* Whether the kernel may write through parameter `index`. */
+bool cgl_kernel_writes(const cgl_kernel *kernel, size_t index);
+
+#endif

@@ -1,0 +1,235 @@
+/* Launching kernels. */
+#include "core/kernel/kernel.h"
+#include "core/memory/memory.h"
+#include "core/random/random.h"
+
+#include <string.h>
+
+static const char launching[] = "kernel:launch";
+
+
+/* ---- checks before the driver sees a launch ---- */
+
+static cgl_status launch_fail_extent(const cgl_kernel *kernel,
+                                     const cgl_launch *launch,
+                                     const char *operation) {
+  static const char axis[] = "xyz";
+  const cgl_context *context = kernel->object.context;
+  for (int i = 0; i < 3; i++) {
+    bool block = launch->block[i] > (uint32_t)context->block_max[i];
+    if (!block && launch->grid[i] <= (uint32_t)context->grid_max[i])
+      continue;
+    cgl_fail(CUDA_ERROR_INVALID_VALUE, operation,
+             "%u %s along %c are more than the device's %d",
+             block ? launch->block[i] : launch->grid[i],
+             block ? "threads of a block" : "blocks of the grid", axis[i],
+             block ? context->block_max[i] : context->grid_max[i]);
+    break;
+  }
+  return cgl_fail_hint("split the work differently between grid and block");
+}
+
+
+static cgl_status launch_check_shape(const cgl_kernel *kernel,
+                                     const cgl_launch *launch,
+                                     const char *operation) {
+  const int *block_max = kernel->object.context->block_max;
+  const int *grid_max = kernel->object.context->grid_max;
+  const uint32_t *grid = launch->grid, *block = launch->block;
+  if (block[0] > (uint32_t)block_max[0] || block[1] > (uint32_t)block_max[1] ||
+      block[2] > (uint32_t)block_max[2] || grid[0] > (uint32_t)grid_max[0] ||
+      grid[1] > (uint32_t)grid_max[1] || grid[2] > (uint32_t)grid_max[2])
+    return launch_fail_extent(kernel, launch, operation);
+  uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
+  if (threads > (uint64_t)kernel->max_threads) {
+    cgl_fail(CUDA_ERROR_INVALID_VALUE, operation,
+             "a block of %llu threads is more than the %d that %s can have",
+             (unsigned long long)threads, kernel->max_threads, kernel->name);
+    return cgl_fail_hint("use smaller blocks and a larger grid");
+  }
+  return CGL_OK;
+}
+
+
+/* More than 48 KiB have to be asked for; the driver is asked once. */
+static cgl_status launch_allow_shared(cgl_kernel *kernel, uint32_t bytes,
+                                      const char *operation) {
+  cgl_context *context = kernel->object.context;
+  if (bytes <=
+      atomic_load_explicit(&kernel->shared_allowed, memory_order_relaxed))
+    return CGL_OK;
+  if (bytes > (uint32_t)context->shared_max - (uint32_t)kernel->static_shared) {
+    cgl_fail(CUDA_ERROR_INVALID_VALUE, operation,
+             "%u bytes of dynamic shared memory do not fit the %d of a block "
+             "(%s uses %d already)",
+             bytes, context->shared_max, kernel->name, kernel->static_shared);
+    return cgl_fail_hint("use smaller tiles");
+  }
+  CUresult result = context->driver->cuFuncSetAttribute(
+      kernel->handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+      (int)bytes);
+  if (!result)
+    atomic_store(&kernel->shared_allowed, bytes);
+  return cgl_fail_driver(context, result, operation, "cuFuncSetAttribute");
+}
+
+
+static cgl_status launch_check_count(const cgl_kernel *kernel, size_t nargs,
+                                     const char *operation) {
+  if (nargs == kernel->nparams)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_ARGUMENT_COUNT, operation,
+           "%s takes %zu argument%s, %zu were given", kernel->name,
+           kernel->nparams, kernel->nparams == 1 ? "" : "s", nargs);
+  return cgl_fail_hint("pass one argument per parameter of the kernel");
+}
+
+
+static uint32_t at_least_one(uint32_t extent) {
+  return extent ? extent : 1;
+}
+
+
+cgl_launch cgl_launch_resolve(const cgl_launch *wanted) {
+  const uint32_t *grid = wanted->grid, *block = wanted->block;
+  return (cgl_launch){
+      {at_least_one(grid[0]), at_least_one(grid[1]), at_least_one(grid[2])},
+      {at_least_one(block[0]), at_least_one(block[1]), at_least_one(block[2])},
+      wanted->shared_bytes};
+}
+
+
+cgl_status cgl_launch_check(cgl_kernel *kernel, const cgl_launch *launch,
+                            size_t nargs, const char *operation) {
+  cgl_status status = launch_check_count(kernel, nargs, operation);
+  if (!status)
+    status = launch_check_shape(kernel, launch, operation);
+  return status ? status
+                : launch_allow_shared(kernel, launch->shared_bytes, operation);
+}
+
+
+/* ---- launching ---- */
+
+bool cgl_kernel_writes(const cgl_kernel *kernel, size_t index) {
+  const cgl_signature *signature = kernel->signature;
+  return !(signature && index < signature->nparameters &&
+           signature->parameters[index].readonly);
+}
+
+
+/* Before an eager launch, when graphs share pools: what it reads is there. */
+static cgl_status launch_check_reads(const cgl_kernel *kernel,
+                                     const cgl_stream *stream,
+                                     const cgl_arg *args, size_t nargs) {
+  cgl_status status = CGL_OK;
+  for (size_t i = 0; i < nargs && !status; i++)
+    if (args[i].kind == CGL_ARG_BUFFER && !cgl_kernel_writes(kernel, i))
+      status = cgl_buffer_check_read(args[i].buffer, stream, launching);
+  return status;
+}
+
+
+/* Argument `index` is a generator: the number that the launch takes. */
+static cgl_status launch_begin_draw(const cgl_arg *args, size_t index,
+                                    cgl_stream *stream, void *value) {
+  cgl_philox philox;
+  size_t before = 0;
+  for (size_t i = 0; i < index; i++)
+    before += args[i].kind == CGL_ARG_GENERATOR &&
+              args[i].generator->state == args[index].generator->state;
+  cgl_status status =
+      cgl_draw_begin(args[index].generator, stream, before, launching, &philox);
+  memcpy(value, &philox, sizeof philox);
+  return status;
+}
+
+
+static cgl_status launch_end_draws(const cgl_arg *args, size_t nargs,
+                                   cgl_stream *stream) {
+  cgl_status status = CGL_OK;
+  for (size_t i = 0; i < nargs; i++)
+    if (args[i].kind == CGL_ARG_GENERATOR) {
+      cgl_status ended = cgl_draw_end(args[i].generator, stream, launching);
+      status = status ? status : ended;
+    }
+  return status;
+}
+
+
+/* Packs the arguments one after the other; *bytes: how far they reach. */
+static cgl_status launch_pack(const cgl_kernel *kernel, cgl_stream *stream,
+                              const cgl_arg *args, size_t nargs,
+                              unsigned char *values, void **params,
+                              size_t *bytes, bool *draws) {
+  cgl_status status = CGL_OK;
+  size_t at = 0;
+  for (size_t i = 0; i < nargs && !status; i++) {
+    at = cgl_kernel_next_value(at);
+    params[i] = values + at;
+    status = cgl_arg_pack(kernel, i, &args[i], launching, params[i]);
+    if (!status && args[i].kind == CGL_ARG_GENERATOR) {
+      *draws = true;
+      status = launch_begin_draw(args, i, stream, params[i]);
+    }
+    at += kernel->sizes[i];
+  }
+  *bytes = at;
+  return status;
+}
+
+
+/* The launch uses its kernel and the memory among its arguments. */
+static void launch_use(cgl_issue *issue, cgl_kernel *kernel,
+                       const cgl_arg *args, size_t nargs) {
+  cgl_issue_use(issue, &kernel->object, NULL, NULL);
+  for (size_t i = 0; i < nargs; i++)
+    if (args[i].kind == CGL_ARG_BUFFER)
+      cgl_buffer_use(args[i].buffer, issue, cgl_kernel_writes(kernel, i), i);
+    else if (args[i].kind == CGL_ARG_PINNED)
+      cgl_pinned_use(args[i].pinned, issue, cgl_kernel_writes(kernel, i), i);
+}
+
+
+cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
+                             const cgl_launch *wanted, const cgl_arg *args,
+                             size_t nargs) {
+  const cgl_launch launch = cgl_launch_resolve(wanted);
+  cgl_issue issue;
+  cgl_status status =
+      cgl_issue_begin(&issue, stream, &kernel->object, launching,
+                      (cgl_room){.ranges = kernel->nparams,
+                                 .values = kernel->values_bytes,
+                                 .kept = kernel->nparams + 1});
+  if (!status)
+    status = cgl_launch_check(kernel, &launch, nargs, launching);
+  if (!status && !stream->capture &&
+      atomic_load_explicit(&cgl_sharing_any, memory_order_relaxed))
+    status = launch_check_reads(kernel, stream, args, nargs);
+  if (status)
+    return status;
+
+  void *params[CGL_MAX_PARAMS];
+  _Alignas(16) unsigned char own[CGL_VALUES_ROOM];
+  unsigned char *values = cgl_issue_values(&issue);
+  bool draws = false;
+  cgl_note note = {.kind = CGL_OP_KERNEL,
+                   .name = kernel->name,
+                   .launch = &launch,
+                   .function = kernel->handle,
+                   .object = &kernel->object};
+  status = launch_pack(kernel, stream, args, nargs, values ? values : own,
+                       params, &note.nvalues, &draws);
+  if (status)
+    return status;
+  CUresult result = cgl_driver_of(kernel)->cuLaunchKernel(
+      kernel->handle, launch.grid[0], launch.grid[1], launch.grid[2],
+      launch.block[0], launch.block[1], launch.block[2], launch.shared_bytes,
+      stream->handle, params, NULL);
+  status = cgl_issue_taken(&issue, result, "cuLaunchKernel");
+  if (status)
+    return status;
+  launch_use(&issue, kernel, args, nargs);
+  cgl_issue_end(&issue, &note);
+  return draws ? launch_end_draws(args, nargs, stream) : CGL_OK;
+}

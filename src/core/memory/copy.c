@@ -1,0 +1,245 @@
+/* Copies and fills. */
+#include "core/memory/memory.h"
+
+
+/* ---- synchronous copies ---- */
+
+static cgl_status copy_check(cgl_buffer *buffer, cgl_stream *stream,
+                             size_t offset, size_t bytes,
+                             const char *operation) {
+  cgl_status status =
+      cgl_object_check_device(&buffer->object, &stream->object, operation);
+  if (!status)
+    status = cgl_buffer_check(buffer, operation);
+  if (status)
+    return status;
+  size_t size = cgl_buffer_bytes(buffer);
+  if (offset > size || bytes > size - offset) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "%zu bytes at offset %zu do not fit the buffer's %zu", bytes,
+             offset, size);
+    cgl_fail_hint("copy less, or make a larger buffer");
+    return CGL_ERROR_INVALID_ARGUMENT;
+  }
+  status = cgl_capture_refuse(
+      stream, operation,
+      "a copy from or to ordinary memory waits for the device, and a capture "
+      "runs nothing",
+      "copy before the capture, or capture a copy from or to pinned memory "
+      "with buffer:copy");
+  if (!status)
+    status = cgl_captures_check_wait(stream->capture, operation);
+  if (!status)
+    status = cgl_context_enter(buffer->object.context, operation);
+  if (!status)
+    cgl_buffer_touch(buffer, stream);
+  return status;
+}
+
+
+static cgl_status copy_wait(cgl_stream *stream, CUresult result,
+                            const char *operation, const char *entry) {
+  if (!result) {
+    entry = "cuStreamSynchronize";
+    result = cgl_driver_of(stream)->cuStreamSynchronize(stream->handle);
+  }
+  return cgl_fail_driver(stream->object.context, result, operation, entry);
+}
+
+
+cgl_status cgl_buffer_upload(cgl_buffer *buffer, cgl_stream *stream,
+                             size_t offset, const void *data, size_t bytes) {
+  static const char operation[] = "buffer:upload";
+  cgl_status status = copy_check(buffer, stream, offset, bytes, operation);
+  if (status || !bytes)
+    return status;
+  CUresult result = cgl_driver_of(buffer)->cuMemcpyHtoDAsync(
+      buffer->address + offset, data, bytes, stream->handle);
+  if (!result)
+    cgl_buffer_wrote(buffer);
+  return copy_wait(stream, result, operation, "cuMemcpyHtoDAsync");
+}
+
+
+cgl_status cgl_buffer_download(cgl_buffer *buffer, cgl_stream *stream,
+                               size_t offset, void *data, size_t bytes) {
+  static const char operation[] = "buffer:download";
+  cgl_status status = copy_check(buffer, stream, offset, bytes, operation);
+  if (!status)
+    status = cgl_buffer_check_read(buffer, stream, operation);
+  if (status || !bytes)
+    return status;
+  CUresult result = cgl_driver_of(buffer)->cuMemcpyDtoHAsync(
+      data, buffer->address + offset, bytes, stream->handle);
+  return copy_wait(stream, result, operation, "cuMemcpyDtoHAsync");
+}
+
+
+/* ---- operations: copies on a stream ---- */
+
+static cgl_status copy_check_pair(cgl_type to, size_t to_count, cgl_type from,
+                                  size_t from_count, const char *operation) {
+  if (to == from && to_count == from_count)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+           "cannot copy %zu elements of %s into %zu of %s", from_count,
+           cgl_type_name(from), to_count, cgl_type_name(to));
+  cgl_fail_hint("use a view of the part that is to be copied");
+  return CGL_ERROR_INVALID_ARGUMENT;
+}
+
+
+/* Before a copy or a fill of `buffer`, which is of the stream's device. */
+static cgl_status copy_begin(cgl_issue *issue, cgl_buffer *buffer,
+                             cgl_stream *stream, const char *operation) {
+  const cgl_room room = {.ranges = 2, .values = sizeof(cgl_element), .kept = 2};
+  cgl_status status = cgl_buffer_check(buffer, operation);
+  return status
+             ? status
+             : cgl_issue_begin(issue, stream, &buffer->object, operation, room);
+}
+
+
+/* Notes a copy or a fill. */
+static void copy_end(cgl_issue *issue, cgl_op_kind kind,
+                     const cgl_element *element) {
+  const cgl_note note = {.kind = kind,
+                         .name = issue->operation,
+                         .values = element,
+                         .nvalues = sizeof *element};
+  cgl_issue_end(issue, &note);
+}
+
+
+cgl_status cgl_buffer_copy(cgl_buffer *to, cgl_buffer *from,
+                           cgl_stream *stream) {
+  static const char operation[] = "buffer:copy";
+  cgl_issue issue;
+  cgl_status status =
+      copy_check_pair(to->type, to->count, from->type, from->count, operation);
+  if (!status && to->object.context != from->object.context)
+    return cgl_buffer_copy_across(to, from, stream, operation);
+  if (!status)
+    status = copy_begin(&issue, to, stream, operation);
+  if (!status)
+    status = cgl_buffer_check(from, operation);
+  if (!status)
+    status = cgl_buffer_check_read(from, stream, operation);
+  size_t bytes = cgl_buffer_bytes(to);
+  if (status || !bytes)
+    return status;
+  CUresult result = cgl_driver_of(to)->cuMemcpyDtoDAsync(
+      to->address, from->address, bytes, stream->handle);
+  status = cgl_issue_taken(&issue, result, "cuMemcpyDtoDAsync");
+  if (status)
+    return status;
+  cgl_buffer_use(to, &issue, true, 0);
+  cgl_buffer_use(from, &issue, false, 1);
+  const cgl_element element = {.type = (uint8_t)to->type};
+  copy_end(&issue, CGL_OP_MEMCPY, &element);
+  return CGL_OK;
+}
+
+
+cgl_status cgl_buffer_copy_pinned(cgl_buffer *to, cgl_pinned *from,
+                                  cgl_stream *stream) {
+  static const char operation[] = "buffer:copy";
+  cgl_issue issue;
+  cgl_status status =
+      copy_check_pair(to->type, to->count, from->type, from->count, operation);
+  if (!status)
+    status = copy_begin(&issue, to, stream, operation);
+  size_t bytes = cgl_buffer_bytes(to);
+  if (status || !bytes)
+    return status;
+  CUresult result = cgl_driver_of(to)->cuMemcpyHtoDAsync(
+      to->address, from->data, bytes, stream->handle);
+  status = cgl_issue_taken(&issue, result, "cuMemcpyHtoDAsync");
+  if (status)
+    return status;
+  cgl_buffer_use(to, &issue, true, 0);
+  cgl_pinned_use(from, &issue, false, 1);
+  const cgl_element element = {.type = (uint8_t)to->type, .pinned = 2};
+  copy_end(&issue, CGL_OP_MEMCPY, &element);
+  return CGL_OK;
+}
+
+
+cgl_status cgl_pinned_copy(cgl_pinned *to, cgl_buffer *from,
+                           cgl_stream *stream) {
+  static const char operation[] = "pinned:copy";
+  cgl_issue issue;
+  cgl_status status =
+      copy_check_pair(to->type, to->count, from->type, from->count, operation);
+  if (!status)
+    status = copy_begin(&issue, from, stream, operation);
+  if (!status)
+    status = cgl_buffer_check_read(from, stream, operation);
+  size_t bytes = cgl_buffer_bytes(from);
+  if (status || !bytes)
+    return status;
+  CUresult result = cgl_driver_of(from)->cuMemcpyDtoHAsync(
+      to->data, from->address, bytes, stream->handle);
+  status = cgl_issue_taken(&issue, result, "cuMemcpyDtoHAsync");
+  if (status)
+    return status;
+  cgl_pinned_use(to, &issue, true, 0);
+  cgl_buffer_use(from, &issue, false, 1);
+  const cgl_element element = {.type = (uint8_t)to->type, .pinned = 1};
+  copy_end(&issue, CGL_OP_MEMCPY, &element);
+  return CGL_OK;
+}
+
+
+/* ---- operations: fills ---- */
+
+/* One memset of `buffer`, or of one word of its eight-byte elements: a column
+   of a matrix that is eight bytes wide. */
+static CUresult fill_issue(cgl_buffer *buffer, CUstream stream,
+                           const cgl_element *element, const char **entry) {
+  const cgl_driver *driver = cgl_driver_of(buffer);
+  const CUdeviceptr address = buffer->address + cgl_memory_half_at(element);
+  const uint32_t word = element->word;
+  const size_t size = cgl_memory_fill_bytes(element);
+  const size_t elements = cgl_buffer_bytes(buffer) / size;
+  if (element->half) {
+    *entry = "cuMemsetD2D32Async";
+    return driver->cuMemsetD2D32Async(address, 8, word, 1, buffer->count,
+                                      stream);
+  }
+  if (size == 4) {
+    *entry = "cuMemsetD32Async";
+    return driver->cuMemsetD32Async(address, word, elements, stream);
+  }
+  if (size == 2) {
+    *entry = "cuMemsetD16Async";
+    return driver->cuMemsetD16Async(address, (uint16_t)word, elements, stream);
+  }
+  *entry = "cuMemsetD8Async";
+  return driver->cuMemsetD8Async(address, (uint8_t)word, elements, stream);
+}
+
+
+cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
+                           const void *value) {
+  static const char operation[] = "buffer:fill";
+  const bool halves = cgl_type_bytes(buffer->type) == 8 &&
+                      memcmp(value, (const char *)value + 4, 4);
+  for (int half = halves; half <= (halves ? 2 : 0); half++) {
+    cgl_issue issue;
+    cgl_status status = copy_begin(&issue, buffer, stream, operation);
+    if (status || !buffer->count)
+      return status;
+    cgl_element element = {.type = (uint8_t)buffer->type,
+                           .half = (uint8_t)half};
+    cgl_memory_set_word(&element, value);
+    const char *entry;
+    CUresult result = fill_issue(buffer, stream->handle, &element, &entry);
+    status = cgl_issue_taken(&issue, result, entry);
+    if (status)
+      return status;
+    cgl_buffer_use(buffer, &issue, true, 0);
+    copy_end(&issue, CGL_OP_MEMSET, &element);
+  }
+  return CGL_OK;
+}

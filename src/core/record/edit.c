@@ -1,0 +1,193 @@
+/* Changes of a captured graph: what its operations use afterwards, and what is
+   kept. */
+#include "core/record/recording_private.h"
+
+#include <string.h>
+
+/* The argument of a range that has none any more. */
+enum { NO_ARGUMENT = UINT16_MAX };
+/* Some capture may still keep what a change dropped. */
+#define DROPPED UINT64_MAX
+
+
+static bool edit_is_kept(const cgl_record_edit *edit,
+                         const cgl_object *object) {
+  const cgl_recording *recording = edit->recording;
+  if (atomic_load_explicit(&object->retained_by, memory_order_relaxed) ==
+      edit->serial)
+    return true;
+  for (size_t i = 0; i < recording->nkept; i++)
+    if (recording->kept[i] == object)
+      return true;
+  return false;
+}
+
+
+void cgl_record_edit_want(cgl_record_edit *edit, cgl_object *object) {
+  edit->nobjects += object && !edit_is_kept(edit, object);
+}
+
+
+cgl_status cgl_record_edit_reserve(const cgl_record_edit *edit, size_t gained,
+                                   const char *operation) {
+  const cgl_op *op = &edit->recording->ops[edit->index];
+  const cgl_room room = {.ranges = gained ? op->nranges + gained : 0,
+                         .kept = edit->nobjects};
+  if ((!room.ranges && !room.kept) ||
+      cgl_record_reserve(edit->recording, &room))
+    return CGL_OK;
+  return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                  "no memory to note what the node uses");
+}
+
+
+void cgl_record_edit_keep(cgl_record_edit *edit, cgl_object *object) {
+  if (!object || edit_is_kept(edit, object))
+    return;
+  cgl_record_keep(edit->recording, object, edit->serial);
+  edit->gained = true;
+}
+
+
+/* ---- ranges ---- */
+
+static cgl_range *op_range(const cgl_recording *recording, const cgl_op *op,
+                           size_t argument) {
+  cgl_range *range = &recording->ranges[op->ranges];
+  for (uint32_t i = 0; i < op->nranges; i++, range++)
+    if (range->argument == argument)
+      return range;
+  return NULL;
+}
+
+
+const cgl_range *cgl_record_range_of(const cgl_recording *recording,
+                                     const cgl_op *op, size_t argument) {
+  return op_range(recording, op, argument);
+}
+
+
+/* Where the range of an argument goes that had none: in the place of a range
+   without an argument, or in a longer run at the end. */
+static cgl_range *op_new_range(cgl_recording *recording, cgl_op *op) {
+  cgl_range *range = op_range(recording, op, NO_ARGUMENT);
+  if (range)
+    return range;
+  cgl_range *from = &recording->ranges[op->ranges];
+  cgl_range *to = &recording->ranges[recording->nranges];
+  if (op->ranges + op->nranges != recording->nranges) {
+    memcpy(to, from, op->nranges * sizeof *to);
+    memset(from, 0, op->nranges * sizeof *from);
+    op->ranges = recording->nranges;
+    recording->nranges += op->nranges;
+  }
+  op->nranges++;
+  return &recording->ranges[recording->nranges++];
+}
+
+
+void cgl_record_edit_range(cgl_record_edit *edit, size_t argument,
+                           const cgl_range *now) {
+  cgl_recording *recording = edit->recording;
+  cgl_op *op = &recording->ops[edit->index];
+  cgl_range *range = op_range(recording, op, argument);
+  if (range && now && range->address == now->address &&
+      range->bytes == now->bytes)
+    return;
+  const uint32_t allocation = range ? range->allocation : 0;
+  if (range && !allocation)
+    edit->replaced[edit->nreplaced++] = *range;
+  if (now) {
+    range = range ? range : op_new_range(recording, op);
+    *range = *now;
+    range->argument = (uint16_t)argument;
+    range->allocation = allocation;
+  } else if (range && !allocation)
+    *range = (cgl_range){.argument = NO_ARGUMENT};
+}
+
+
+void cgl_record_edit_values(cgl_record_edit *edit, const void *values) {
+  const cgl_op *op = &edit->recording->ops[edit->index];
+  memcpy(edit->recording->values + op->values, values, op->nvalues);
+}
+
+
+void cgl_record_edit_launch(cgl_record_edit *edit, const cgl_launch *launch) {
+  cgl_op *op = &edit->recording->ops[edit->index];
+  memcpy(op->grid, launch->grid, sizeof op->grid);
+  memcpy(op->block, launch->block, sizeof op->block);
+  op->shared_bytes = launch->shared_bytes;
+}
+
+
+/* ---- what is let go ---- */
+
+static bool meets_any(const cgl_range *ranges, size_t n, uint64_t address,
+                      size_t bytes) {
+  for (size_t i = 0; i < n; i++)
+    if (cgl_record_meets(&ranges[i], address, bytes))
+      return true;
+  return false;
+}
+
+
+static void edit_drop(const cgl_record_edit *edit, cgl_object *object) {
+  uint64_t serial = edit->serial;
+  atomic_compare_exchange_strong(&object->retained_by, &serial, DROPPED);
+  cgl_object_release(object);
+}
+
+
+void cgl_record_edit_end(cgl_record_edit *edit, bool stale) {
+  cgl_recording *recording = edit->recording;
+  cgl_op *op = &recording->ops[edit->index];
+  recording->nstale += stale - op->stale;
+  op->stale = stale;
+  cgl_record_changed(recording);
+  if (!edit->nreplaced)
+    return;
+  size_t kept = 0;
+  for (size_t i = 0; i < recording->nkept; i++) {
+    cgl_object *object = recording->kept[i];
+    uint64_t address;
+    size_t bytes;
+    if (object->kind->extent &&
+        object->kind->extent(object, &address, &bytes) &&
+        meets_any(edit->replaced, edit->nreplaced, address, bytes) &&
+        !meets_any(recording->ranges, recording->nranges, address, bytes))
+      edit_drop(edit, object);
+    else
+      recording->kept[kept++] = object;
+  }
+  recording->nkept = kept;
+}
+
+
+/* ---- off and stale ---- */
+
+void cgl_record_set_off(cgl_recording *recording, size_t index, bool off) {
+  cgl_op *op = &recording->ops[index];
+  const cgl_range *range = &recording->ranges[op->ranges];
+  bool halts = false;
+  for (uint32_t i = 0; i < op->nranges; i++)
+    halts |= range[i].allocation && range[i].write;
+  recording->noff += off - op->off;
+  recording->nhalted += halts ? off - op->off : 0;
+  op->off = off;
+}
+
+
+bool cgl_record_next_stale(const cgl_recording *recording, size_t *index) {
+  if (!recording->nstale)
+    return false;
+  while (*index < recording->nops && !recording->ops[*index].stale)
+    ++*index;
+  return *index < recording->nops;
+}
+
+
+void cgl_record_refreshed(cgl_recording *recording, size_t index) {
+  recording->nstale -= recording->ops[index].stale;
+  recording->ops[index].stale = false;
+}

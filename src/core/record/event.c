@@ -1,0 +1,147 @@
+/* To record an event, and to let a stream wait for it: order between streams,
+   or, in a capture, forks, joins and nodes. */
+#include "core/record/issue.h"
+
+
+/* A node that records or waits for an event from outside the graph. */
+static cgl_status external_begin(cgl_issue *issue, cgl_stream *stream,
+                                 cgl_event *event, const char *operation) {
+  cgl_status status = cgl_issue_begin(issue, stream, &event->object, operation,
+                                      (cgl_room){.kept = 1});
+  if (status || stream->capture)
+    return status;
+  cgl_fail(CUDA_ERROR_ILLEGAL_STATE, operation,
+           "external records and waits are nodes of a graph, and the stream "
+           "does not capture");
+  return cgl_fail_hint("leave external out: outside of captures every event is "
+                       "recorded and waited for as it is");
+}
+
+
+static cgl_status external_end(cgl_issue *issue, cgl_event *event,
+                               cgl_op_kind kind, CUresult result,
+                               const char *entry) {
+  const cgl_note note = {
+      .kind = kind, .name = issue->operation, .object = &event->object};
+  cgl_status status = cgl_issue_taken(issue, result, entry);
+  if (status)
+    return status;
+  cgl_issue_use(issue, &event->object, NULL, NULL);
+  cgl_issue_end(issue, &note);
+  return CGL_OK;
+}
+
+
+cgl_status cgl_stream_wait_event_external(cgl_stream *stream,
+                                          cgl_event *event) {
+  cgl_issue issue;
+  cgl_status status = external_begin(&issue, stream, event, "stream:wait");
+  if (status)
+    return status;
+  CUresult result = cgl_driver_of(stream)->cuStreamWaitEvent(
+      stream->handle, event->handle, CU_EVENT_WAIT_EXTERNAL);
+  return external_end(&issue, event, CGL_OP_WAIT, result, "cuStreamWaitEvent");
+}
+
+
+cgl_status cgl_stream_wait_event(cgl_stream *stream, cgl_event *event) {
+  static const char operation[] = "stream:wait";
+  if (event->external && stream->capture)
+    return cgl_stream_wait_event_external(stream, event);
+  cgl_context *context = stream->object.context;
+  cgl_status status = cgl_context_enter(context, operation);
+  if (status)
+    return status;
+  if (!event->recorded)
+    return CGL_OK; /* as the driver: nothing to wait for */
+  cgl_capture *joins = NULL;
+  status = cgl_capture_check_wait(stream, event, operation, &joins);
+  if (!status && joins)
+    status = cgl_clock_hold(stream->clock, context, operation);
+  if (status)
+    return status;
+  CUresult result =
+      context->driver->cuStreamWaitEvent(stream->handle, event->handle, 0);
+  if (result) {
+    if (joins)
+      cgl_clock_unhold(stream->clock);
+    return cgl_capture_failed(stream, result, operation, "cuStreamWaitEvent");
+  }
+  if (joins)
+    cgl_capture_fork(joins, stream);
+  if (!stream->capture && !event->lent)
+    cgl_clock_merge(stream->clock, &event->mark);
+  cgl_capture_note_wait(stream, event);
+  return CGL_OK;
+}
+
+
+cgl_status cgl_stream_wait_stream(cgl_stream *stream, cgl_stream *other) {
+  cgl_event *event = NULL;
+  cgl_status status = cgl_event_create(stream->object.context, false, &event);
+  if (status)
+    return status;
+  status = cgl_event_record(event, other);
+  if (!status)
+    status = cgl_stream_wait_event(stream, event);
+  cgl_event_release(event);
+  return status;
+}
+
+
+cgl_status cgl_event_record_external(cgl_event *event, cgl_stream *stream) {
+  cgl_issue issue;
+  cgl_status status = external_begin(&issue, stream, event, "event:record");
+  if (status)
+    return status;
+  CUresult result = cgl_driver_of(event)->cuEventRecordWithFlags(
+      event->handle, stream->handle, CU_EVENT_RECORD_EXTERNAL);
+  status = external_end(&issue, event, CGL_OP_RECORD, result,
+                        "cuEventRecordWithFlags");
+  if (!status) {
+    event->recorded = true;
+    event->lent = true; /* every replay records it */
+    event->capture = 0;
+  }
+  return status;
+}
+
+
+/* Others capture the stream, whose handle is out: an event recorded there
+   stands for a place in their graph. */
+static bool is_captured_elsewhere(const cgl_stream *stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (!stream->shown || stream->capture || cgl_stream_is_default(stream))
+    return false;
+  return cgl_driver_of(stream)->cuStreamIsCapturing(stream->handle, &status) ||
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+
+cgl_status cgl_event_record(cgl_event *event, cgl_stream *stream) {
+  static const char operation[] = "event:record";
+  if (event->external && stream->capture)
+    return cgl_event_record_external(event, stream);
+  cgl_context *context = event->object.context;
+  cgl_status status =
+      cgl_object_check_device(&event->object, &stream->object, operation);
+  if (!status)
+    status = cgl_context_enter(context, operation);
+  if (status)
+    return status;
+  cgl_mark mark = {NULL, 0, {{0, 0}}};
+  bool known = !stream->capture && !is_captured_elsewhere(stream);
+  if (known)
+    mark = cgl_clock_mark(stream->clock);
+  CUresult result =
+      context->driver->cuEventRecord(event->handle, stream->handle);
+  if (result)
+    return cgl_capture_failed(stream, result, operation, "cuEventRecord");
+  event->recorded = true;
+  if (known)
+    cgl_mark_set(&event->mark, &mark);
+  else
+    cgl_mark_clear(&event->mark);
+  cgl_capture_note_record(stream, event);
+  return CGL_OK;
+}

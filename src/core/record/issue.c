@@ -1,0 +1,160 @@
+/* The issue door. */
+#include "core/record/recording_private.h"
+
+#include <string.h>
+
+
+cgl_status cgl_issue_begin(cgl_issue *issue, cgl_stream *stream,
+                           const cgl_object *owner, const char *operation,
+                           cgl_room room) {
+  cgl_context *context = stream->object.context;
+  cgl_recording *recording =
+      stream->capture ? stream->capture->recording : NULL;
+  *issue = (cgl_issue){stream, recording, operation, 0};
+  cgl_status status = CGL_OK;
+  if (owner && owner->context != context)
+    status = cgl_object_check_device(owner, &stream->object, operation);
+  if (!status)
+    status = cgl_context_enter(context, operation);
+  if (status || !recording || cgl_record_reserve(recording, &room))
+    return status;
+  return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                  "no host memory to note the operation in the capture");
+}
+
+
+unsigned char *cgl_issue_values(const cgl_issue *issue) {
+  cgl_recording *recording = issue->recording;
+  if (!recording)
+    return NULL;
+  /* The host device reads arguments where they lie. */
+  recording->nvalues = (recording->nvalues + 15) & ~(size_t)15;
+  return recording->values + recording->nvalues;
+}
+
+
+cgl_status cgl_issue_taken(const cgl_issue *issue, CUresult result,
+                           const char *entry) {
+  return result ? cgl_capture_failed(issue->stream, result, issue->operation,
+                                     entry)
+                : CGL_OK;
+}
+
+
+/* The allocation's number in the recording, from 1. */
+static uint32_t record_use(cgl_recording *recording,
+                           cgl_allocation *allocation) {
+  if (allocation->slot >= recording->nallocations ||
+      recording->allocations[allocation->slot].number != allocation->number) {
+    allocation->slot = (uint32_t)recording->nallocations;
+    recording->allocations[recording->nallocations++] = *allocation;
+  }
+  return allocation->slot + 1;
+}
+
+
+void cgl_issue_use(cgl_issue *issue, cgl_object *object,
+                   cgl_allocation *allocation, const cgl_range *range) {
+  cgl_recording *recording = issue->recording;
+  if (!recording)
+    return;
+  if (!allocation)
+    cgl_record_keep(recording, object, issue->stream->capture->underway.serial);
+  if (!range)
+    return;
+  cgl_range *noted = &recording->ranges[recording->nranges + issue->nranges++];
+  *noted = *range;
+  noted->allocation = allocation ? record_use(recording, allocation) : 0;
+}
+
+
+void cgl_issue_body(cgl_issue *issue, cgl_recording *body) {
+  cgl_recording *recording = issue->recording;
+  if (!recording)
+    return;
+  cgl_op *op = &recording->ops[recording->nops];
+  op->body = 1;
+  while (op->body <= recording->nbodies &&
+         recording->bodies[op->body - 1] != body)
+    op->body++;
+  if (op->body > recording->nbodies)
+    recording->bodies[recording->nbodies++] = cgl_record_retain(body);
+}
+
+
+static cgl_op *record_append(cgl_recording *recording, const cgl_note *note) {
+  static const cgl_launch none;
+  const cgl_launch *launch = note->launch ? note->launch : &none;
+  cgl_op *op = &recording->ops[recording->nops++];
+  op->kind = note->kind;
+  op->name = note->name;
+  op->site = cgl_site_here;
+  op->object = note->object;
+  op->function = note->function;
+  op->fills = note->fills;
+  op->off = op->stale = false;
+  memcpy(op->grid, launch->grid, sizeof op->grid);
+  memcpy(op->block, launch->block, sizeof op->block);
+  op->shared_bytes = launch->shared_bytes;
+  op->ranges = recording->nranges;
+  op->values = recording->nvalues;
+  op->nvalues = (uint32_t)note->nvalues;
+  op->scope = recording->scope;
+  if (note->values)
+    memcpy(recording->values + recording->nvalues, note->values, note->nvalues);
+  recording->nvalues += note->nvalues;
+  if (note->kind != CGL_OP_GRAPH)
+    op->body = 0;
+  return op;
+}
+
+
+CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note) {
+  cgl_stream *stream = issue->stream;
+  cgl_recording *recording = issue->recording;
+  if (!recording) {
+    if (note->kind == CGL_OP_KERNEL)
+      cgl_launches_add(note->name);
+    return NULL;
+  }
+  cgl_capture *capture = stream->capture;
+  cgl_op *op = record_append(recording, note);
+  op->node = capture->watched ? cgl_capture_last_node(stream) : NULL;
+  op->stream = stream->serial;
+  op->priority = stream->priority;
+  op->nranges = issue->nranges;
+  recording->nranges += issue->nranges;
+  stream->issued = capture->noted = recording->nops;
+  capture->latest = op->site;
+  return op->node;
+}
+
+
+cgl_status cgl_issue_reserve(cgl_recording *recording, const char *operation) {
+  const cgl_room room = {.values = 64};
+  return cgl_record_reserve(recording, &room)
+             ? CGL_OK
+             : cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                        "no host memory to note the operation in the capture");
+}
+
+
+void cgl_issue_note_node(cgl_recording *recording, const cgl_note *note,
+                         CUgraphNode node) {
+  recording->nvalues = (recording->nvalues + 15) & ~(size_t)15;
+  cgl_op *op = record_append(recording, note);
+  op->node = node;
+  op->stream = 0;
+  op->priority = 0;
+  op->nranges = 0;
+  op->scope = NULL;
+}
+
+
+CUgraphNode cgl_issue_latest_node(const cgl_stream *stream) {
+  cgl_recording *recording = stream->capture->recording;
+  cgl_op *op = &recording->ops[recording->nops - 1];
+  if (!op->node)
+    op->node = cgl_capture_last_node(stream);
+  return op->node;
+}

@@ -1,0 +1,210 @@
+/* Scopes of annotations: begun, ended, and found again in the nodes. */
+#include "core/record/recording_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The scopes of a recording, and of copies of it. */
+struct cgl_scopes {
+  atomic_int references;
+  cgl_scope *first;
+};
+
+static atomic_uint_fast64_t next_id = 1;
+
+
+void cgl_scope_retain(struct cgl_scopes *scopes) {
+  if (scopes)
+    atomic_fetch_add(&scopes->references, 1);
+}
+
+
+void cgl_scope_release(struct cgl_scopes *scopes) {
+  if (!scopes || atomic_fetch_sub(&scopes->references, 1) != 1)
+    return;
+  while (scopes->first) {
+    cgl_scope *scope = scopes->first;
+    scopes->first = scope->next;
+    free(scope);
+  }
+  free(scopes);
+}
+
+
+static const cgl_annotation *pair_find(const cgl_annotation *pairs, size_t n,
+                                       const char *key) {
+  for (size_t i = 0; i < n; i++)
+    if (!strcmp(pairs[i].key, key))
+      return &pairs[i];
+  return NULL;
+}
+
+
+static size_t pair_bytes(const cgl_annotation *pair) {
+  return strlen(pair->key) + 1 +
+         (pair->kind == CGL_ANNOTATION_TEXT ? strlen(pair->text) + 1 : 0);
+}
+
+
+static char *pair_copy_text(char *at, const char *from, const char **to) {
+  size_t bytes = strlen(from) + 1;
+  memcpy(at, from, bytes);
+  *to = at;
+  return at + bytes;
+}
+
+
+static char *pair_copy(cgl_scope *scope, const cgl_annotation *from, char *at) {
+  cgl_annotation *pair = &scope->pairs[scope->npairs++];
+  *pair = *from;
+  at = pair_copy_text(at, from->key, &pair->key);
+  return from->kind == CGL_ANNOTATION_TEXT
+             ? pair_copy_text(at, from->text, &pair->text)
+             : at;
+}
+
+
+/* The pairs given, then those of the scope around that they leave. */
+static cgl_scope *scope_new(const cgl_scope *around,
+                            const cgl_annotation *pairs, size_t n) {
+  const size_t outer = around ? around->npairs : 0;
+  size_t bytes = sizeof(cgl_scope) + (n + outer) * sizeof *pairs;
+  for (size_t i = 0; i < n; i++)
+    bytes += pair_bytes(&pairs[i]);
+  for (size_t i = 0; i < outer; i++)
+    bytes += pair_bytes(&around->pairs[i]);
+  cgl_scope *scope = calloc(1, bytes);
+  if (!scope)
+    return NULL;
+  char *at = (char *)(scope->pairs + n + outer);
+  for (size_t i = 0; i < n; i++)
+    if (!pair_find(scope->pairs, scope->npairs, pairs[i].key))
+      at = pair_copy(scope, &pairs[i], at);
+  for (size_t i = 0; i < outer; i++)
+    if (!pair_find(pairs, n, around->pairs[i].key))
+      at = pair_copy(scope, &around->pairs[i], at);
+  const cgl_annotation *label = pair_find(scope->pairs, scope->npairs, "label");
+  scope->label =
+      label && label->kind == CGL_ANNOTATION_TEXT ? label->text : NULL;
+  scope->around = around;
+  scope->id = atomic_fetch_add(&next_id, 1);
+  return scope;
+}
+
+
+/* How many nodes the capture has; SIZE_MAX when it is not known.  Where nobody
+   else adds any, they are the operations. */
+static size_t scope_count_nodes(const cgl_capture *capture) {
+  if (!capture->watched)
+    return capture->recording->nops;
+  cgl_captured now;
+  size_t count = 0;
+  CUresult result = cgl_capture_ask(capture->origin, &now);
+  if (!result)
+    result = cgl_driver_of(capture->origin)
+                 ->cuGraphGetNodes(now.graph, NULL, &count);
+  return result ? SIZE_MAX : count;
+}
+
+
+/* Others may add nodes: remembers from which on the scope holds. */
+static void scope_mark(cgl_capture *capture) {
+  cgl_recording *recording = capture->recording;
+  size_t count = scope_count_nodes(capture);
+  if (count == SIZE_MAX)
+    return;
+  cgl_scope_mark *grown =
+      realloc(recording->marks, (recording->nmarks + 1) * sizeof *grown);
+  if (!grown)
+    return;
+  recording->marks = grown;
+  grown[recording->nmarks++] = (cgl_scope_mark){count, recording->scope};
+}
+
+
+const cgl_scope *cgl_scope_begin(cgl_capture *capture,
+                                 const cgl_annotation *pairs, size_t n) {
+  cgl_recording *recording = capture->recording;
+  if (!recording->scopes &&
+      (recording->scopes = calloc(1, sizeof *recording->scopes)))
+    atomic_init(&recording->scopes->references, 1);
+  cgl_scope *scope =
+      recording->scopes ? scope_new(recording->scope, pairs, n) : NULL;
+  if (!scope)
+    return NULL;
+  scope->next = recording->scopes->first;
+  recording->scopes->first = scope;
+  recording->scope = scope;
+  scope_mark(capture);
+  return scope;
+}
+
+
+size_t cgl_scope_end(cgl_capture *capture, uint64_t id) {
+  cgl_recording *recording = capture->recording;
+  const cgl_scope *scope = recording->scope;
+  size_t left = 0;
+  for (; scope && scope->id != id; scope = scope->around)
+    left++;
+  if (id && !scope)
+    return 0;
+  recording->scope = scope ? scope->around : NULL;
+  if (id)
+    scope_mark(capture);
+  return left + !!scope;
+}
+
+
+void cgl_scope_clear(cgl_recording *recording) {
+  for (size_t i = 0; i < recording->nops; i++)
+    recording->ops[i].scope = NULL;
+}
+
+
+void cgl_scope_find_foreign(cgl_recording *recording) {
+  const cgl_scope *scope = NULL;
+  size_t next = 0;
+  for (size_t i = 0; i < recording->nops && recording->nmarks; i++) {
+    while (next < recording->nmarks && recording->marks[next].node <= i)
+      scope = recording->marks[next++].scope;
+    if (recording->ops[i].kind == CGL_OP_FOREIGN)
+      recording->ops[i].scope = scope;
+  }
+}
+
+
+static bool pair_is_same(const cgl_annotation *a, const cgl_annotation *b) {
+  return a && b && a->kind == b->kind &&
+         (a->kind == CGL_ANNOTATION_TEXT ? !strcmp(a->text, b->text)
+                                         : a->number == b->number);
+}
+
+
+void cgl_scope_text(const cgl_scope *scope, char *text, size_t size) {
+  const cgl_scope *around = scope->around;
+  size_t at = 0;
+  text[0] = 0;
+  for (size_t i = 0; i < 2 * scope->npairs && at < size; i++) {
+    const cgl_annotation *pair = &scope->pairs[i % scope->npairs];
+    const bool label = pair->text && pair->text == scope->label;
+    /* The label in the first round, the others in the second. */
+    if (label != (i < scope->npairs) ||
+        (around && pair_is_same(pair, pair_find(around->pairs, around->npairs,
+                                                pair->key))))
+      continue;
+    const char *comma = at ? ", " : "";
+    int n;
+    if (label)
+      n = snprintf(text + at, size - at, "%s", pair->text);
+    else if (pair->kind == CGL_ANNOTATION_NUMBER)
+      n = snprintf(text + at, size - at, "%s%s=%.14g", comma, pair->key,
+                   pair->number);
+    else
+      n = snprintf(text + at, size - at, "%s%s=%s", comma, pair->key,
+                   pair->kind == CGL_ANNOTATION_TEXT ? pair->text
+                   : pair->number != 0               ? "true"
+                                                     : "false");
+    at += n > 0 ? (size_t)n : 0;
+  }
+}

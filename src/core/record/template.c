@@ -1,0 +1,184 @@
+/* What a recording learns of the driver's graph: nodes, foreign nodes, edges.
+ */
+#include "core/record/recording_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+
+/* All nodes of a graph, in order of creation; the caller frees *nodes. */
+static CUresult template_nodes(const cgl_driver *driver, CUgraph graph,
+                               CUgraphNode **nodes, size_t *count) {
+  *nodes = NULL;
+  CUresult result = driver->cuGraphGetNodes(graph, NULL, count);
+  if (result || !*count)
+    return result;
+  if (!(*nodes = malloc(*count * sizeof **nodes)))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  result = driver->cuGraphGetNodes(graph, *nodes, count);
+  if (result) {
+    free(*nodes);
+    *nodes = NULL;
+  }
+  return result;
+}
+
+
+CUresult cgl_record_learn_nodes(cgl_recording *recording,
+                                const cgl_driver *driver, CUgraph graph,
+                                size_t count) {
+  CUgraphNode *nodes;
+  size_t all = 0;
+  CUresult result = template_nodes(driver, graph, &nodes, &all);
+  for (size_t i = 0; !result && all >= count && i < count; i++)
+    recording->ops[i].node = nodes[i];
+  free(nodes);
+  return result;
+}
+
+
+/* Whether `node`, the driver's next, is what became of `op`: known by the node,
+   or, when others got in unwatched, by its type. */
+static bool template_is_of(const cgl_op *op, CUgraphNode node,
+                           const cgl_driver *driver) {
+  static const CUgraphNodeType types[] = {
+#define X(constant, word, type) type,
+      CGL_OPS(X)
+#undef X
+  };
+  CUgraphNodeType type;
+  if (op->node)
+    return op->node == node;
+  return !driver->cuGraphNodeGetType(node, &type) && type == types[op->kind];
+}
+
+
+/* Both lists are in order of creation: merges them; false without memory. */
+static bool template_merge(cgl_recording *recording, const cgl_driver *driver,
+                           const CUgraphNode *nodes, size_t count) {
+  cgl_op *ops = calloc(count, sizeof *ops);
+  size_t next = 0;
+  if (!ops)
+    return false;
+  for (size_t i = 0; i < count; i++) {
+    if (next < recording->nops &&
+        template_is_of(&recording->ops[next], nodes[i], driver))
+      ops[i] = recording->ops[next++];
+    else {
+      ops[i].kind = CGL_OP_FOREIGN;
+      ops[i].name = "foreign";
+    }
+    ops[i].node = nodes[i];
+  }
+  free(recording->ops);
+  recording->ops = ops;
+  recording->nops = recording->ops_size = count;
+  return true;
+}
+
+
+CUresult cgl_record_find_foreign(cgl_recording *recording,
+                                 const cgl_driver *driver, CUgraph graph,
+                                 size_t unwatched) {
+  CUgraphNode *nodes;
+  size_t count = 0;
+  CUresult result = template_nodes(driver, graph, &nodes, &count);
+  if (!result && count == recording->nops)
+    unwatched = count;
+  for (size_t i = 0; !result && i < unwatched && i < count; i++)
+    recording->ops[i].node = nodes[i];
+  if (!result && count && count != recording->nops &&
+      !template_merge(recording, driver, nodes, count))
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  free(nodes);
+  return result;
+}
+
+
+typedef struct placed {
+  CUgraphNode node;
+  size_t index;
+} placed;
+
+
+static int placed_compare(const void *a, const void *b) {
+  uintptr_t x = (uintptr_t)((const placed *)a)->node;
+  uintptr_t y = (uintptr_t)((const placed *)b)->node;
+  return x < y ? -1 : x > y;
+}
+
+
+static size_t placed_index(const placed *sorted, size_t count,
+                           CUgraphNode node) {
+  placed key = {node, 0};
+  const placed *found =
+      bsearch(&key, sorted, count, sizeof key, placed_compare);
+  return found ? found->index : SIZE_MAX;
+}
+
+
+/* Sorts the edges by their later end, into one run per operation. */
+static bool template_arrange(cgl_recording *recording, const CUgraphNode *from,
+                             const CUgraphNode *to, size_t count) {
+  size_t n = recording->nops;
+  placed *sorted = malloc((n ? n : 1) * sizeof *sorted);
+  size_t *edges = malloc((count ? count : 1) * sizeof *edges);
+  size_t *first = calloc(n + 2, sizeof *first);
+  if (!sorted || !edges || !first) {
+    free(sorted);
+    free(edges);
+    free(first);
+    return false;
+  }
+  for (size_t i = 0; i < n; i++)
+    sorted[i] = (placed){recording->ops[i].node, i};
+  qsort(sorted, n, sizeof *sorted, placed_compare);
+  for (size_t i = 0; i < count; i++) {
+    size_t at = placed_index(sorted, n, to[i]);
+    if (at != SIZE_MAX)
+      first[at + 2]++;
+  }
+  for (size_t i = 1; i <= n; i++)
+    first[i + 1] += first[i];
+  /* first[i + 1] is now where run i begins, and moves to its end. */
+  for (size_t i = 0; i < count; i++) {
+    size_t at = placed_index(sorted, n, to[i]);
+    if (at != SIZE_MAX)
+      edges[first[at + 1]++] = placed_index(sorted, n, from[i]);
+  }
+  free(sorted);
+  recording->edges = edges;
+  recording->first = first;
+  return true;
+}
+
+
+CUresult cgl_record_learn_edges(cgl_recording *recording,
+                                const cgl_driver *driver, CUgraph graph) {
+  if (recording->first || !graph)
+    return CUDA_SUCCESS;
+  size_t count = 0;
+  CUresult result = driver->cuGraphGetEdges(graph, NULL, NULL, NULL, &count);
+  if (result)
+    return result;
+  CUgraphNode *ends = malloc((2 * count + 1) * sizeof *ends);
+  CUgraphEdgeData *data = malloc((count + 1) * sizeof *data);
+  if (!ends || !data)
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  else if (count)
+    result = driver->cuGraphGetEdges(graph, ends, ends + count, data, &count);
+  if (!result && !template_arrange(recording, ends, ends + count, count))
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  free(ends);
+  free(data);
+  return result;
+}
+
+
+const size_t *cgl_record_dependencies(const cgl_recording *recording,
+                                      size_t index, size_t *count) {
+  *count = recording->first
+               ? recording->first[index + 1] - recording->first[index]
+               : 0;
+  return *count ? recording->edges + recording->first[index] : NULL;
+}
