@@ -75,8 +75,8 @@ CGL_API cgl_status cgl_graph_pool_at(cgl_graph *graph, size_t index,
 CGL_API cgl_status cgl_graph_raw_graph(cgl_graph *graph, void **cugraph);
 CGL_API cgl_status cgl_graph_raw_exec(cgl_graph *graph, void **cuexec);
 /* *writes: a replay may write to the buffer's memory.  Known of what was issued
-   through this library with buffers and pinned memory as arguments; of child
-   graphs and foreign nodes it is assumed. */
+   through this library with buffers and pinned memory as arguments; of
+   foreign nodes it is assumed. */
 CGL_API cgl_status cgl_graph_writes(const cgl_graph *graph,
                                     const cgl_buffer *buffer, bool *writes);
 /* Writes a Graphviz file of the recording: kernel names, sizes, script lines,

@@ -186,6 +186,12 @@ static CUresult context_start(cgl_context *context, int ordinal,
     result =
         driver->cuDevicePrimaryCtxRetain(&context->handle, context->device);
   }
+  if (result)
+    return result;
+  *entry = "cuCtxSetCurrent";
+  result = driver->cuCtxSetCurrent(context->handle);
+  if (result)
+    driver->cuDevicePrimaryCtxRelease(context->device);
   return result;
 }
 
@@ -238,7 +244,7 @@ static cgl_status context_open_new(const cgl_driver *driver, int ordinal,
     free(context);
     return cgl_fail_driver(NULL, result, "device", entry);
   }
-  context->serial = next_serial++;
+  cgl_context_current = context->serial = next_serial++;
   pthread_mutex_init(&context->lock, NULL);
   cgl_object_init(&context->object, &context_kind, NULL);
   registry[slot] = context;

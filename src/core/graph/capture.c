@@ -61,16 +61,14 @@ static cgl_status capture_prepare(cgl_graph *graph, const char *operation) {
   if (status)
     return status;
   cgl_recording *recording = cgl_record_new(context);
-  if (!recording || cgl_issue_reserve(recording, operation)) {
-    cgl_record_release(recording);
+  if (!recording)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a capture");
-  }
   graph->template = cgl_graph_new_template(context, graph->pool, operation);
   if (!graph->template) {
     cgl_record_release(recording);
     return CGL_ERROR_NO_MEMORY;
   }
-  cgl_record_keep(recording, &graph->template->object, 0);
+  cgl_record_keep(recording, &graph->template->object, UINT64_MAX);
   cgl_object_release(&graph->template->object);
   graph->recording = recording;
   return CGL_OK;

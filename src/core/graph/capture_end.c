@@ -65,17 +65,12 @@ static void capture_leave(cgl_graph *graph) {
   cgl_pool_capture_ended(graph->pool);
   cgl_captures_leave(&capture->underway);
   cgl_draws_leave(capture->draws);
+  graph->draw_list = capture->draws;
+  capture->draws = NULL;
   graph->ended = cgl_site_here;
   cgl_order_free(capture->order);
   capture->order = NULL;
   cgl_capture_leave(capture);
-}
-
-
-/* The graph has what the capture drew. */
-static void capture_end_draws(cgl_graph *graph) {
-  graph->draw_list = graph->capture.draws;
-  graph->capture.draws = NULL;
 }
 
 
@@ -102,12 +97,13 @@ static cgl_status capture_take(cgl_graph *graph, const char *operation) {
   const CUgraph template = graph->template->graph;
   cgl_recording *recording = graph->recording;
   graph->state = CGL_GRAPH_CAPTURED;
-  cgl_status status = cgl_draws_close(&graph->capture, template, operation);
+  cgl_status status =
+      cgl_draws_close(graph->draw_list, &graph->capture, template, operation);
   if (status)
     return status;
   CUresult result = cgl_record_find_foreign(
       recording, driver, template,
-      graph->capture.watched ? graph->capture.unwatched : SIZE_MAX);
+      graph->capture.watched ? graph->capture.unwatched : 0);
   if (result)
     return cgl_fail_driver(graph->object.context, result, operation,
                            "cuGraphGetNodes");
@@ -149,8 +145,6 @@ cgl_status cgl_graph_capture_end(cgl_graph *graph) {
   capture_leave(graph);
   if (!status)
     status = capture_take(graph, operation);
-  if (graph->template == template)
-    capture_end_draws(graph);
   if (!status) {
     cgl_captures_end();
     return CGL_OK;
@@ -180,7 +174,6 @@ cgl_status cgl_graph_capture_abandon(cgl_graph *graph) {
     status = cgl_fail_driver(graph->object.context, result, operation,
                              "cuStreamEndCapture");
   capture_leave(graph);
-  capture_end_draws(graph);
   cgl_graph_drop_capture(graph);
   cgl_captures_end();
   cgl_fail_follow(false);

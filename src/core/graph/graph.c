@@ -99,8 +99,6 @@ static void graph_set_executable(cgl_graph *graph, cgl_executable *executable) {
 
 void cgl_graph_drop_capture(cgl_graph *graph) {
   graph_set_executable(graph, NULL);
-  if (graph->template)
-    cgl_hooks_detach(&graph->hooks, &graph->template->destroys);
   graph->template = NULL;
   cgl_draws_free(graph->draw_list);
   graph->draw_list = NULL;
@@ -108,6 +106,14 @@ void cgl_graph_drop_capture(cgl_graph *graph) {
   graph->recording = NULL;
   graph->stamped = NULL;
   graph->state = CGL_GRAPH_EMPTY;
+}
+
+
+/* The hooks of CGL_HOOK_DESTROY are called when the template ends. */
+static void graph_detach_capture(cgl_graph *graph) {
+  if (graph->template)
+    cgl_hooks_detach(&graph->hooks, &graph->template->destroys);
+  cgl_graph_drop_capture(graph);
 }
 
 
@@ -119,7 +125,7 @@ static void graph_abandon(cgl_object *object) {
 
 static void graph_destroy(cgl_object *object) {
   cgl_graph *graph = (cgl_graph *)object;
-  cgl_graph_drop_capture(graph);
+  graph_detach_capture(graph);
   cgl_hooks_destroy(&graph->hooks);
   cgl_hooks_free(&graph->hooks);
   cgl_stream_release(graph->capture.origin);
@@ -398,7 +404,7 @@ cgl_status cgl_graph_reset(cgl_graph *graph) {
     cgl_hooks_destroy(&graph->hooks);
     return CGL_OK;
   }
-  cgl_graph_drop_capture(graph);
+  graph_detach_capture(graph);
   cgl_stream_release(graph->capture.origin);
   graph->capture.origin = NULL;
   /* A replay in flight may still use the private pool's memory: the next

@@ -138,6 +138,8 @@ cgl_status cgl_context_snapshot(cgl_context *context,
                                 cgl_memory_snapshot **out) {
   static const char operation[] = "memory_snapshot";
   cgl_status status = cgl_context_enter(context, operation);
+  if (!status && !cgl_pools_own(context, operation))
+    status = cgl_last_error()->code;
   if (status)
     return status;
   cgl_memory_snapshot *memory = calloc(1, sizeof *memory);

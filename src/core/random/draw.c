@@ -218,15 +218,14 @@ static cgl_status draw_move_offset(cgl_capture *capture, CUgraph graph,
   capture->noted = cgl_record_count(capture->recording);
   draw->count = 0;
   draw->nnodes = 0;
-  CHECK(capture->draws);
   return CGL_OK;
 }
 
 
-cgl_status cgl_draws_close(cgl_capture *capture, CUgraph graph,
+cgl_status cgl_draws_close(cgl_draw *draws, cgl_capture *capture, CUgraph graph,
                            const char *operation) {
   cgl_status status = CGL_OK;
-  for (cgl_draw *draw = capture->draws; draw && !status; draw = draw->next) {
+  for (cgl_draw *draw = draws; draw && !status; draw = draw->next) {
     if (draw->count)
       status = draw_move_offset(capture, graph, draw, operation);
     /* Of no use any more. */

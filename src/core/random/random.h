@@ -83,7 +83,7 @@ cgl_status cgl_draw_register(cgl_draw **draws, cgl_random_state *state,
                              cgl_draw **draw);
 /* When the driver has ended the capture: adds the nodes that move the
    offsets, to its graph. */
-cgl_status cgl_draws_close(cgl_capture *capture, CUgraph graph,
+cgl_status cgl_draws_close(cgl_draw *draws, cgl_capture *capture, CUgraph graph,
                            const char *operation);
 /* The capture is over, whatever came of it. */
 void cgl_draws_leave(cgl_draw *draws);

@@ -86,7 +86,8 @@ const char *cgl_record_word(cgl_op_kind kind);
    goes into them, so the arrays of a recording that ends are handed on, through
    the context's one spare: the largest so far, of 4 MiB at most. */
 
-/* An empty recording with one reference; NULL without memory. */
+/* An empty recording with one reference, and room for one object to keep; NULL
+   without memory. */
 cgl_recording *cgl_record_new(cgl_context *context);
 cgl_recording *cgl_record_retain(cgl_recording *recording);
 /* The last release lets go of all that is kept.  NULL is fine. */

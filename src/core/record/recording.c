@@ -122,7 +122,10 @@ cgl_recording *cgl_record_new(cgl_context *context) {
   pthread_mutex_lock(&context->lock);
   record_swap_arrays(recording, &part->spare);
   pthread_mutex_unlock(&context->lock);
-  return recording;
+  if (GROW(kept, 1))
+    return recording;
+  cgl_record_release(recording);
+  return NULL;
 }
 
 

@@ -1,0 +1,397 @@
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local program = dofile(here .. "/../support/program.lua")
+local run = program.run
+
+describe("the command line", function()
+  local at = program.own_folder(before_each, after_each)
+
+  local function script(text)
+    local path = at "script.lua"
+    program.write(path, text)
+    return path
+  end
+
+  it("runs a script with its arguments", function()
+    local path = script "print(#arg, arg[0], arg[1], select('#', ...), ...)"
+    local status, out, err = run { path, "a b", "-x", "" }
+    assert.are.equal("3\t" .. path .. "\ta b\t3\ta b\t-x\t\n", out)
+    assert.are.equal("", err)
+    assert.are.equal(0, status)
+  end)
+
+  it("keeps what came before the script at negative indices", function()
+    local path = script "print(arg[-1], arg[-2], arg[-3] ~= nil, arg[-4])"
+    local _, out = run { "-e", "x = 1", path }
+    assert.are.equal("x = 1\t-e\ttrue\tnil\n", out)
+  end)
+
+  it("runs chunks and modules in their order", function()
+    program.write(at "mine.lua", "print('mine', x) x = 2")
+    local _, out = run({ "-ex = 1", "-lmine", "-e", "print(x)" },
+      { env = "LUA_PATH=" .. program.quote(at "?.lua;;") })
+    assert.are.equal("mine\t1\n2\n", out)
+  end)
+
+  it("runs standard input for - and for a pipe", function()
+    local _, out = run({ "-", "one" }, { input = "print(arg[0], ...)" })
+    assert.are.equal("-\tone\n", out)
+    _, out = run({}, { input = "print 'piped'" })
+    assert.are.equal("piped\n", out)
+  end)
+
+  it("takes what follows -- as a script, whatever its name", function()
+    local _, out = program.shell(string.format("cd %s && echo 'print(7)' > -v && %s -- -v", at(),
+      program.quote(program.path)))
+    assert.are.equal("7\n", out)
+  end)
+
+  it("names an unknown option and shows the usage", function()
+    for _, option in ipairs { "--frobnicate", "-Z", "-vv", "--devices=host" } do
+      local status, out, err = run { option, "script.lua" }
+      assert.are.equal(1, status)
+      assert.are.equal("", out)
+      assert.is_truthy(err:find("cgraphlua: unknown option '" .. option .. "'", 1, true))
+      assert.is_truthy(err:find("usage: cgraphlua", 1, true))
+    end
+  end)
+
+  it("does by -e what LuaJIT's -j and -O do", function()
+    local show = "print(jit.status() and 'on' or 'off', (select('#', jit.status())))"
+    local _, plain = run { "-e", show }
+    local status, out = run { "-e", "jit.off()", "-e", show }
+    assert.are.equal(0, status)
+    assert.are.equal(plain:gsub("on", "off"), out)
+    status, out = run { "-e", "require('jit.opt').start(0)", "-e", show }
+    assert.are.equal(0, status)
+    assert.is_true(tonumber(out:match "on\t(%d+)") < tonumber(plain:match "on\t(%d+)"))
+  end)
+
+  it("names an option without its value", function()
+    for _, option in ipairs { "-e", "-l", "--device" } do
+      local status, _, err = run { option }
+      assert.are.equal(1, status)
+      assert.is_truthy(err:find("a value is missing after '" .. option .. "'", 1, true))
+    end
+  end)
+
+  it("shows every option in its help", function()
+    local status, out = run { "--help" }
+    assert.are.equal(0, status)
+    for _, option in ipairs { "-e ", "-l ", "-i ", "-v ", "-E ", "--device ", "-- ", "- " } do
+      assert.is_truthy(out:find("  " .. option, 1, true), option)
+    end
+  end)
+
+  it("names its own version, LuaJIT's and every device", function()
+    local status, out, err = run { "-v", "--device", "host" }
+    assert.are.equal("", err)
+    assert.are.equal(0, status)
+    assert.is_truthy(out:match "^cgraphlua %d+%.%d+%.%d+\nLuaJIT 2%.1")
+    assert.is_truthy(out:match "\nhost: [^\n]*driver %d+%.%d+")
+    assert.are.equal(require("cgraphlua").version, out:match "%d+%.%d+%.%d+")
+  end)
+
+  it("says which device was meant through CGRAPHLUA_DEVICE", function()
+    local _, out = run { "--device=host", "-e", "print(os.getenv 'CGRAPHLUA_DEVICE')" }
+    assert.are.equal("host\n", out)
+    _, out = run { "--device", "cuda:3", "-e", "print(os.getenv 'CGRAPHLUA_DEVICE')" }
+    assert.are.equal("cuda:3\n", out)
+  end)
+
+  it("ignores the environment with -E", function()
+    local env = "LUA_INIT='print(1)' LUA_PATH='/nowhere/?.lua'"
+    local chunk = "print(package.path:find('/nowhere', 1, true) ~= nil)"
+    local _, out = run({ "-e", chunk }, { env = env })
+    assert.are.equal("1\ntrue\n", out)
+    _, out = run({ "-E", "-e", chunk }, { env = env })
+    assert.are.equal("false\n", out)
+  end)
+
+  it("runs a file for LUA_INIT=@file", function()
+    local path = script "print 'first'"
+    local _, out = run({ "-e", "print 'then'" }, { env = "LUA_INIT=@" .. path })
+    assert.are.equal("first\nthen\n", out)
+  end)
+
+  it("finds the Lua half wherever it is started", function()
+    local _, out, err = program.shell(string.format(
+      "cd / && %s -e 'print(package.searchpath(\"cgraphlua\", package.path))'",
+      program.quote(program.path)))
+    assert.are.equal("", err)
+    assert.is_truthy(out:find "cgraphlua/init.lua\n$")
+  end)
+end)
+
+describe("a failing script", function()
+  it("is reported with a traceback and exit status 1", function()
+    local status, out, err = run { "-e", "local function f() error('no luck') end f()" }
+    assert.are.equal(1, status)
+    assert.are.equal("", out)
+    assert.is_truthy(err:find("cgraphlua: (command line):1: no luck\nstack traceback:\n", 1, true))
+    assert.is_truthy(err:find("(command line):1: in function 'f'", 1, true))
+  end)
+
+  it("shows what error objects say of themselves", function()
+    local make = "error(setmetatable({}, {__tostring = function() return 'spoken' end}))"
+    local status, _, err = run { "-e", make }
+    assert.are.equal(1, status)
+    assert.are.equal("cgraphlua: spoken", err:match "^[^\n]*")
+    status, _, err = run { "-e", "error {}" }
+    assert.are.equal(1, status)
+    assert.are.equal("cgraphlua: (error object is a table value)", err:match "^[^\n]*")
+  end)
+
+  it("survives a __tostring that fails itself", function()
+    local status, _, err = run {
+      "-e",
+      "error(setmetatable({}, {__tostring = function() error 'again' end}))",
+    }
+    assert.are.equal(1, status)
+    assert.is_truthy(err:find "^cgraphlua: ")
+  end)
+
+  it("says nothing for a nil error object", function()
+    local status, out, err = run { "-e", "error()" }
+    assert.are.same({ 1, "", "" }, { status, out, err })
+  end)
+
+  it("names a missing file and a syntax error", function()
+    local status, _, err = run { "/nonexistent/x.lua" }
+    assert.are.equal(1, status)
+    assert.is_truthy(err:find("cgraphlua: cannot open /nonexistent/x.lua", 1, true))
+    status, _, err = run { "-e", "x =" }
+    assert.are.equal(1, status)
+    assert.is_truthy(err:find("cgraphlua: (command line):1: unexpected symbol", 1, true))
+  end)
+
+  it("is followed by nothing", function()
+    local status, out = run { "-e", "error 'stop'", "-e", "print 'on'" }
+    assert.are.same({ 1, "" }, { status, out })
+  end)
+
+  it("survives a stack overflow in an error handler", function()
+    local status, _, err = run { "-e", "local function f() return 1 + f() end f()" }
+    assert.are.equal(1, status)
+    assert.is_truthy(err:find("stack overflow", 1, true))
+  end)
+end)
+
+describe("the exit", function()
+  it("has os.exit's status", function()
+    assert.are.equal(7, (run { "-e", "os.exit(7)" }))
+    assert.are.equal(0, (run { "-e", "os.exit(true)" }))
+    assert.are.equal(1, (run { "-e", "os.exit(false)" }))
+    assert.are.equal(0, (run { "-e", "os.exit()" }))
+    assert.are.equal(3, (run { "-e", "coroutine.wrap(function() os.exit(3) end)()" }))
+  end)
+
+  it("runs finalizers, also after os.exit and after an error", function()
+    local make = "p = newproxy(true) getmetatable(p).__gc = function() print 'final' end "
+    for _, ending in ipairs { "", "os.exit(2)", "error 'x'", "os.exit(2, true)" } do
+      local _, out = run { "-e", make .. ending }
+      assert.are.equal("final\n", out)
+    end
+    local _, out = run { "-e", make .. "os.exit(2, false)" }
+    assert.are.equal("", out)
+  end)
+
+  it("fails when standard output cannot be written", function()
+    local status, _, err = program.shell(program.quote(program.path) .. " -e 'print(1)' >/dev/full")
+    assert.are.equal(1, status)
+    assert.is_truthy(err:find("cannot write to standard output", 1, true))
+  end)
+end)
+
+describe("busted", function()
+  it("runs unmodified, with the exit status of its failures", function()
+    local busted = os.getenv "BUSTED"
+    if not busted or busted == "" then
+      busted = "/usr/bin/busted"
+    end
+    local folder = program.folder()
+    finally(function()
+      program.remove(folder)
+    end)
+    program.write(folder .. "/good_spec.lua",
+      "it('is LuaJIT', function() assert.is_table(jit) end)")
+    program.write(folder .. "/bad_spec.lua", "it('fails', function() assert.is_nil(jit) end)")
+    local status, out = run { busted, "-o", "TAP", folder .. "/good_spec.lua" }
+    assert.are.equal(0, status)
+    assert.is_truthy(out:find("ok 1 - is LuaJIT", 1, true))
+    status, out = run { busted, "-o", "TAP", folder .. "/bad_spec.lua" }
+    assert.are.equal(1, status)
+    assert.is_truthy(out:find("not ok 1 - fails", 1, true))
+    status, out = program.shell(string.format("%s --lua=%s -o TAP %s/good_spec.lua", busted,
+      program.quote(program.path), folder))
+    assert.are.equal(0, status)
+    assert.is_truthy(out:find("ok 1 - is LuaJIT", 1, true))
+  end)
+end)
+
+describe("the REPL", function()
+  local home, term
+
+  before_each(function()
+    home = program.folder()
+  end)
+
+  after_each(function()
+    if term then
+      term:close()
+      term = nil
+    end
+    program.remove(home)
+  end)
+
+  local function start()
+    term = program.terminal(string.format("TERM=xterm XDG_STATE_HOME=%s %s", home,
+      program.quote(program.path)))
+    term:expect "> "
+  end
+
+  local function enter(line)
+    term:send(line .. "\r")
+  end
+
+  it("prints expressions, with and without =", function()
+    start()
+    enter "= 40 + 2, 'a'"
+    term:expect "42\ta"
+    enter "6 * 111"
+    term:expect "666"
+    enter "x = 41; print(x + 1)"
+    term:expect "42"
+    enter "os.exit(x)"
+    term:expect "EXIT=41"
+  end)
+
+  it("continues incomplete chunks", function()
+    start()
+    enter "for i = 1, 3 do"
+    term:expect ">> "
+    enter "io.write('<', i * 11, '>')"
+    term:expect ">> "
+    enter "end"
+    term:expect "<11><22><33>"
+    enter "os.exit(0)"
+    term:expect "EXIT=0"
+  end)
+
+  it("goes on after errors", function()
+    start()
+    enter "error('oh' .. ' no')"
+    term:expect "oh no"
+    term:expect "stack traceback:"
+    enter "x y"
+    term:expect "'=' expected near 'y'"
+    enter "'still' .. 'here'"
+    term:expect "stillhere"
+  end)
+
+  it("drops the line at Ctrl-C and stops a compiled loop", function()
+    start()
+    term:send "this is no Lua"
+    term:expect "no Lua"
+    term:send "\3"
+    term:expect "> "
+    enter "io.write('go', 'ing') io.flush() while true do end"
+    term:expect "going"
+    term:send "\3"
+    term:expect "interrupted!"
+    enter "'al' .. 'ive'"
+    term:expect "alive"
+  end)
+
+  it("remembers its history from one run to the next", function()
+    start()
+    enter "print('first' .. 'run')"
+    term:expect "firstrun"
+    enter "os.exit(0)"
+    term:expect "EXIT=0"
+    term:close()
+    if not program.read(program.path):find("/cgraphlua/history", 1, true) then
+      pending "this build has no line editing"
+    end
+    assert.matches("print%('first'", program.read(home .. "/cgraphlua/history"))
+    start()
+    term:send "\27[A\27[A\r" -- up, up
+    term:expect "firstrun"
+  end)
+end)
+
+describe("Ctrl-C", function()
+  local at = program.own_folder(before_each, after_each)
+
+  -- Runs a chunk with `setting` before the program and a standard input that
+  -- never ends.  `line` is what the shell does meanwhile: reach waits until
+  -- the chunk has called mark(), signal sends a Ctrl-C.
+  local function marked(setting, chunk, line)
+    return program.shell(string.format([[
+      cd %s
+      rm -f marked input
+      mkfifo input
+      %s %s -e %s -e %s 0<>input & pid=$!
+      ended() { grep -q '^State:.Z' /proc/$pid/status; }
+      reach() { until [ -e marked ] || ended; do sleep 0.01; done; }
+      signal() { kill -INT $pid; }
+      %s
+      wait $pid]], at(), setting, program.quote(program.path),
+      "'function mark() io.open(\"marked\", \"w\"):close() end'", program.quote(chunk), line))
+  end
+
+  local function interrupted(chunk, line)
+    -- A shell without job control starts its children with SIGINT ignored.
+    return marked("env --default-signal=INT", chunk, line or "reach; sleep 0.1; signal")
+  end
+
+  it("ends compiled loops with an error", function()
+    for _, loop in ipairs {
+      "while true do end",
+      "local x = 0 for i = 1, 1e15 do x = x + i end",
+      "local t = {} while true do t[#t % 10 + 1] = tostring(#t) end",
+      "coroutine.wrap(function() while true do end end)()",
+    } do
+      local status, _, err = interrupted("mark() " .. loop)
+      assert.are.equal(1, status)
+      assert.is_truthy(err:find("interrupted!\nstack traceback:", 1, true), err)
+    end
+  end)
+
+  it("lets a script clean up", function()
+    local status, out, err = interrupted [[
+      local ok, why = pcall(function() mark() while true do end end)
+      local n = 0 for i = 1, 1e5 do n = n + i % 2 end
+      print(ok, why, n)]]
+    assert.are.equal("", err)
+    assert.are.equal("false\tinterrupted!\t50000\n", (out:gsub("%S+:%d+: ", "")))
+    assert.are.equal(0, status)
+  end)
+
+  it("ends a script that catches everything", function()
+    local status, _, err = interrupted(
+      "mark() while true do pcall(function() while true do end end) end")
+    assert.are.equal(1, status)
+    assert.is_truthy(err:find("interrupted!", 1, true))
+  end)
+
+  it("ends the process when it comes twice", function()
+    -- Waits for ever, and runs nothing that the first one could stop; that
+    -- one has come when the process does not catch the signal any more.
+    local status = interrupted("mark() io.read()", [[
+      reach; signal
+      caught() { echo $((0x$(sed -n 's/^SigCgt:[^0-9a-f]*//p' /proc/$pid/status) & 2)); }
+      until [ $(caught) = 0 ]; do sleep 0.01; done
+      signal]])
+    assert.are.equal(130, status)
+  end)
+
+  it("stays ignored where it was ignored at the start", function()
+    local status, out = marked("", [[
+      mark()
+      local sent
+      repeat sent = io.open "sent" until sent
+      sent:close()
+      print(1)]], "reach; signal; : >sent")
+    assert.are.same({ 0, "1\n" }, { status, out })
+  end)
+end)

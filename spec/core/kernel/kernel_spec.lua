@@ -1,0 +1,397 @@
+local ffi = require "ffi"
+local cg = require "cgraphlua"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/../../support/device.lua")
+local raises, slips = device.raises, device.slips
+
+local kinds = [[
+struct pair { int x; float y; };
+extern "C" __global__ void bytes(signed char a, unsigned char b, short c, unsigned short d,
+                                 int *out) {
+  out[0] = a; out[1] = b; out[2] = c; out[3] = d;
+}
+extern "C" __global__ void words(int a, unsigned int b, long long c, unsigned long long d,
+                                 long long *out) {
+  out[0] = a; out[1] = b; out[2] = c; out[3] = (long long)d;
+}
+extern "C" __global__ void reals(float a, double b, double *out) { out[0] = a; out[1] = b; }
+extern "C" __global__ void truth(bool a, bool b, int *out) { out[0] = a; out[1] = b; }
+extern "C" __global__ void whole(pair p, float *out) { out[0] = p.x; out[1] = p.y; }
+extern "C" __global__ void maybe(const int *p, int *out) { out[0] = p ? p[0] : -1; }
+]]
+
+local module
+local function of(name)
+  module = module or cg.module(kinds)
+  return module:kernel(name)
+end
+
+describe("kernel", function()
+  teardown(function()
+    module = nil
+    device.nothing_alive()
+  end)
+
+  describe("made from source", function()
+    it("needs no name when there is one", function()
+      local k = cg.kernel [[extern "C" __global__ void lonely(int *x) { *x = 42; }]]
+      local x = cg.zeros("int32", 1)
+      k:launch(1, 1, x)
+      assert.same({ 42 }, x:download())
+      assert.equal("lonely", k:name())
+      assert.equal("cgraphlua.kernel lonely", tostring(k))
+    end)
+
+    it("needs one when there are several, and names them", function()
+      raises("CGL_ERROR_INVALID_ARGUMENT", function() cg.kernel(device.source) end,
+        "add", "scale", "spin")
+      raises("CGL_ERROR_NOT_FOUND", function() cg.kernel(device.source, "ad") end,
+        '"?ad"?', "scale")
+      assert.equal("scale", cg.kernel(device.source, "scale"):name())
+    end)
+
+    it("names the script's line of a slip in the source", function()
+      local first = debug.getinfo(1, "l").currentline + 2
+      local text = [[
+        extern "C" __global__ void broken(float *x) {
+          x[0] = 1.f
+        }
+      ]]
+      local e = raises("CGL_ERROR_COMPILE", function() cg.kernel(text) end)
+      local file = debug.getinfo(1, "S").source:sub(2)
+      local line = tonumber(e.message:match("kernel_spec%.lua[:(](%d+)"))
+      assert.is_truthy(e.message:find(file, 1, true), e.message)
+      -- Compilers blame the line of the semicolon or the one after it.
+      assert.is_true(line == first + 1 or line == first + 2, e.message)
+      assert.equal(device.line(-6), e.where)
+    end)
+
+    it("names who asked for a source made at run time", function()
+      local e = raises("CGL_ERROR_COMPILE", function()
+        cg.kernel(('extern "C" __global__ void %s(int *x) { *x = ; }'):format "made")
+      end)
+      assert.matches("kernel_spec", e.message)
+      assert.equal(device.line(-3), e.where)
+    end)
+
+    it("takes compiler options, and a name for the source", function()
+      local x = cg.zeros("int32", 1)
+      local source = [[extern "C" __global__ void put(int *x) { *x = VALUE; }]]
+      cg.kernel(source, { options = { "-DVALUE=5" } }):launch(1, 1, x)
+      assert.same({ 5 }, x:download())
+      cg.kernel(source, "put", { options = { "-DVALUE=6" } }):launch(1, 1, x)
+      assert.same({ 6 }, x:download())
+      raises("CGL_ERROR_COMPILE", function() cg.kernel(source, { file = "mine.cu", line = 70 }) end,
+        "mine%.cu[:(]70")
+    end)
+
+    it("instantiates templates by name expression", function()
+      local source = [[
+        template <typename T, int N> __global__ void times(T *x) { x[threadIdx.x] *= N; }
+      ]]
+      local x = cg.from({ 1, 2 }, "float")
+      cg.kernel(source, "times<float, 3>"):launch(1, 2, x)
+      assert.same({ 3, 6 }, x:download())
+      local m = cg.module(source, { expressions = { "times<int, 2>", "times<double, 5>" } })
+      local y, z = cg.from({ 7 }, "int32"), cg.from({ 7 }, "double")
+      m:kernel "times<int, 2>":launch(1, 1, y)
+      m:kernel "times<double, 5>":launch(1, 1, z)
+      assert.same({ 14, 35 }, { y:download()[1], z:download()[1] })
+      for _, others in ipairs { {}, { "times<int, 2>" }, { "times<int, 4>" } } do
+        y:fill(1)
+        cg.kernel(source, "times<int, 4>", { expressions = others }):launch(1, 1, y)
+        assert.same({ 4 }, y:download())
+      end
+      local e = raises("CGL_ERROR_INVALID_ARGUMENT", function() cg.kernel(source) end)
+      assert.matches("name expression", e.hint)
+    end)
+
+    it("refuses what is no source, name or option", function()
+      slips(function() cg.kernel(5) end, "the source must be a string, got 5")
+      slips(function() cg.kernel() end, "the source must be a string, got nil")
+      slips(function() cg.kernel("x", 5) end, "the name must be a string, got 5")
+      slips(function() cg.kernel(device.source, "add", { flags = {} }) end,
+        'unknown option "flags"')
+      slips(function() cg.kernel(device.source, { options = "-g" }) end, "options must be a list")
+      slips(function() cg.kernel(device.source, { options = { 1 } }) end,
+        "options%[1%] must be a string")
+      slips(function() cg.kernel("int x;\0int y;") end, "zero byte at 7")
+    end)
+  end)
+
+  it("lists its parameters as the source has them", function()
+    local list = device.kernel "scale":parameters()
+    assert.equal(4, #list)
+    assert.same({ "x", "y", "a", "n" }, { list[1].name, list[2].name, list[3].name, list[4].name })
+    assert.is_true(list[1].pointer and list[1].readonly)
+    assert.is_true(list[2].pointer and not list[2].readonly)
+    assert.is_false(list[3].pointer)
+    assert.same({ 8, 8, 4, 4 }, { list[1].bytes, list[2].bytes, list[3].bytes, list[4].bytes })
+    assert.matches("const float", list[1].type)
+    assert.equal("int", list[4].type)
+  end)
+
+  describe("launch", function()
+    it("takes sizes as numbers and lists", function()
+      local k = cg.kernel [[
+        extern "C" __global__ void sizes(int *x) {
+          if (threadIdx.x + threadIdx.y + threadIdx.z) return;
+          if (blockIdx.x + blockIdx.y + blockIdx.z) return;
+          x[0] = gridDim.x; x[1] = gridDim.y; x[2] = gridDim.z;
+          x[3] = blockDim.x; x[4] = blockDim.y; x[5] = blockDim.z;
+        }]]
+      local x = cg.zeros("int32", 6)
+      k:launch(3, 4, x)
+      assert.same({ 3, 1, 1, 4, 1, 1 }, x:download())
+      k:launch({ 2, 3 }, { 4, 1, 2 }, x)
+      assert.same({ 2, 3, 1, 4, 1, 2 }, x:download())
+      k:launch({ 2, 3, 4, shared = 64 }, { 5 }, x)
+      assert.same({ 2, 3, 4, 5, 1, 1 }, x:download())
+    end)
+
+    it("gives dynamic shared memory", function()
+      local k = cg.kernel [[
+        extern "C" __global__ void reverse(const int *x, int *y) {
+          extern __shared__ int t[];
+          t[threadIdx.x] = x[threadIdx.x];
+          __syncthreads();
+          y[threadIdx.x] = t[blockDim.x - 1 - threadIdx.x];
+        }]]
+      local x, y = cg.from({ 1, 2, 3, 4 }, "int32"), cg.zeros("int32", 4)
+      k:launch({ 1, shared = 16 }, 4, x, y)
+      assert.same({ 4, 3, 2, 1 }, y:download())
+    end)
+
+    it("refuses sizes that are none", function()
+      local k, x = device.kernel "add", cg.zeros("float", 1)
+      local function go(grid, block) k:launch(grid, block, x, 1, 1) end
+      slips(function() go(nil, 1) end, "#1.*grid must be a number or {x, y, z}, got nil")
+      slips(function() go(1, "32") end, '#2.*block must be a number or {x, y, z}, got "32"')
+      slips(function() go(0, 1) end, "grid must be a whole number from 1 to 4294967295, got 0")
+      slips(function() go(1.5, 1) end, "got 1.5")
+      slips(function() go(0 / 0, 1) end, "grid must be a whole number")
+      slips(function() go({ 1, 0.5 }, 1) end, "grid.y must be a whole number", "got 0.5")
+      slips(function() go({}, 1) end, "grid.x must be")
+      slips(function() go({ 1, 1, 1, 1 }, 1) end, "unknown option 4")
+      slips(function() go({ 1, shard = 1 }, 1) end,
+        'unknown option "shard"; the options are shared')
+      slips(function() go(1, { 1, shared = 1 }) end, 'unknown option "shared"')
+      slips(function() go({ 1, shared = -1 }, 1) end, "shared must be a whole number from 0")
+      local _, text = device.fails(go, 1, 2048)
+      assert.matches("2048", text)
+    end)
+
+    it("takes every kind of number", function()
+      local out = cg.zeros("int32", 4)
+      of "bytes":launch(1, 1, -128, 255, -32768, 65535, out)
+      assert.same({ -128, 255, -32768, 65535 }, out:download())
+      local long = cg.zeros("int64", 4)
+      of "words":launch(1, 1, -2 ^ 31, 2 ^ 32 - 1, -2 ^ 53, 2 ^ 53, long)
+      assert.same({ -2 ^ 31, 2 ^ 32 - 1, -2 ^ 53, 2 ^ 53 }, long:download())
+      local real = cg.zeros("double", 2)
+      of "reals":launch(1, 1, 0.5, 0.1, real)
+      assert.same({ 0.5, 0.1 }, real:download())
+      local truth = cg.zeros("int32", 2)
+      of "truth":launch(1, 1, true, false, truth)
+      assert.same({ 1, 0 }, truth:download())
+    end)
+
+    it("takes 64-bit FFI integers exactly", function()
+      local out = cg.zeros("int64", 4)
+      of "words":launch(1, 1, 1LL, 2ULL, 9007199254740993LL, 0x7fffffffffffffffULL, out)
+      local list = out:download()
+      assert.is_true(list[3] == 9007199254740993LL and list[4] == 0x7fffffffffffffffLL)
+      raises("CGL_ERROR_ARGUMENT_RANGE", function()
+        of "words":launch(1, 1, 2147483648LL, 0, 0, 0, out)
+      end, "argument 1")
+    end)
+
+    it("takes structs by value, as FFI structs and as bytes", function()
+      local out = cg.zeros("float", 2)
+      local pair = ffi.new("struct { int x; float y; }", 3, 0.5)
+      of "whole":launch(1, 1, pair, out)
+      assert.same({ 3, 0.5 }, out:download())
+      local list = ffi.new("struct { int x; float y; }[2]", { { 1, 1 }, { 8, 0.25 } })
+      of "whole":launch(1, 1, list[1], out)
+      assert.same({ 8, 0.25 }, out:download())
+      of "whole":launch(1, 1, ffi.string(list, 8), out)
+      assert.same({ 1, 1 }, out:download())
+      raises("CGL_ERROR_ARGUMENT_TYPE", function() of "whole":launch(1, 1, list, out) end, "16")
+      raises("CGL_ERROR_ARGUMENT_TYPE", function() of "whole":launch(1, 1, 3, out) end,
+        "argument 1")
+    end)
+
+    it("takes null and raw addresses for pointers", function()
+      local x, out = cg.from({ 77 }, "int32"), cg.zeros("int32", 1)
+      of "maybe":launch(1, 1, cg.null, out)
+      assert.same({ -1 }, out:download())
+      of "maybe":launch(1, 1, ffi.cast("int *", x:address()), out)
+      assert.same({ 77 }, out:download())
+      raises("CGL_ERROR_ARGUMENT_TYPE", function() of "maybe":launch(1, 1, x:address(), out) end,
+        "argument 1")
+    end)
+
+    it("checks the number of arguments", function()
+      local k, x = device.kernel "add", cg.zeros("float", 1)
+      local e = raises("CGL_ERROR_ARGUMENT_COUNT", function() k:launch(1, 1, x, 1) end,
+        "add takes 3 arguments, 2 were given")
+      assert.equal(device.line(-2), e.where)
+      raises("CGL_ERROR_ARGUMENT_COUNT", function() k:launch(1, 1, x, 1, 1, 1) end, "4 were given")
+      raises("CGL_ERROR_ARGUMENT_COUNT", function() k:launch(1, 1) end, "0 were given")
+      local many = {}
+      for i = 1, 300 do many[i] = i end
+      slips(function() k:launch(1, 1, unpack(many)) end, "more than 256 kernel arguments")
+    end)
+
+    it("checks their types", function()
+      local k, x = device.kernel "add", cg.zeros("float", 1)
+      raises("CGL_ERROR_ARGUMENT_TYPE", function() k:launch(1, 1, 1, 1, 1) end,
+        "argument 1", "'?x'?")
+      raises("CGL_ERROR_ARGUMENT_TYPE", function() k:launch(1, 1, x, x, 1) end, "argument 2")
+      raises("CGL_ERROR_ARGUMENT_TYPE", function() k:launch(1, 1, x, "1", 1) end, "argument 2")
+      raises("CGL_ERROR_ARGUMENT_TYPE", function() k:launch(1, 1, cg.zeros("double", 1), 1, 1) end,
+        "argument 1", "double", "float")
+    end)
+
+    it("names the argument that is nil, a table or an object", function()
+      local k, x = device.kernel "add", cg.zeros("float", 1)
+      slips(function() k:launch(1, 1, x, nil, 1) end, "argument 2 'a' is nil; pass cg.null")
+      slips(function() k:launch(1, 1, nil, 1, 1) end, "argument 1 'x' is nil")
+      slips(function() k:launch(1, 1, x, {}, 1) end, "argument 2 'a' is a table")
+      slips(function() k:launch(1, 1, cg.stream(), 1, 1) end,
+        "argument 1 'x' is a cgraphlua.stream")
+      slips(function() k:launch(1, 1, x, 1, print) end, "argument 3 'n' is a function")
+    end)
+
+    it("of 16-bit floating types round once, as elements of buffers do", function()
+      local k = cg.kernel [[
+        extern "C" __global__ void put(__half *h, __half a, __nv_bfloat16 *b, __nv_bfloat16 c) {
+          *h = a;
+          *b = c;
+        }]]
+      local h, b = cg.zeros("half", 1), cg.zeros("bfloat16", 1)
+      for _, x in ipairs { 1 + 2 ^ -8 + 2 ^ -30, 1 + 2 ^ -11 + 2 ^ -40, -65519, 65520,
+                           2 ^ -25 + 2 ^ -60, 3.4e38, -0.1 } do
+        k:launch(1, 1, h, x, b, x)
+        assert.same(cg.from({ x }, "half"):download(), h:download())
+        assert.same(cg.from({ x }, "bfloat16"):download(), b:download())
+      end
+    end)
+
+    it("say what to do", function()
+      local add, x = device.kernel "add", cg.zeros("float", 1)
+      for _, args in ipairs { { 1, 1, 1 }, { x, x, 1 }, { x, 1, x }, { x, 1, 2 ^ 31 },
+                              { x, 1, 0.5 }, { x, "abc", 1 }, { x, 1 } } do
+        local e = device.fails(function() add:launch(1, 1, unpack(args)) end)
+        assert.matches("%w", e.hint, e.message)
+      end
+    end)
+
+    it("checks their range", function()
+      local k, x = device.kernel "add", cg.zeros("float", 1)
+      local out = cg.zeros("int32", 4)
+      raises("CGL_ERROR_ARGUMENT_RANGE", function() k:launch(1, 1, x, 1, 2 ^ 31) end, "argument 3")
+      raises("CGL_ERROR_ARGUMENT_RANGE", function() k:launch(1, 1, x, 1, 0.5) end, "argument 3")
+      raises("CGL_ERROR_ARGUMENT_RANGE", function() k:launch(1, 1, x, 1, 0 / 0) end, "argument 3")
+      raises("CGL_ERROR_ARGUMENT_RANGE", function() of "bytes":launch(1, 1, 128, 0, 0, 0, out) end,
+        "argument 1")
+      raises("CGL_ERROR_ARGUMENT_RANGE", function() of "bytes":launch(1, 1, 0, -1, 0, 0, out) end,
+        "argument 2")
+    end)
+
+    it("refuses a released buffer by its place", function()
+      local k, x = device.kernel "add", cg.zeros("float", 1)
+      x:release()
+      local e = raises("CGL_ERROR_RELEASED", function() k:launch(1, 1, x, 1, 1) end,
+        "argument 1 'x' is a buffer that was released")
+      assert.equal(device.line(-2), e.where)
+    end)
+
+    it("that is refused leaves the capture whole", function()
+      local k, x = device.kernel "add", cg.zeros("float", 4)
+      local g = cg.capture(function()
+        k:launch(1, 32, x, 1, 4)
+        raises("CGL_ERROR_ARGUMENT_COUNT", function() k:launch(1, 32, x, 1) end)
+        raises("CUDA_ERROR_INVALID_VALUE", function() k:launch(1, 2048, x, 1, 4) end, "2048")
+        raises("CUDA_ERROR_INVALID_VALUE", function()
+          k:launch({ 1, shared = 2 ^ 30 }, 32, x, 1, 4)
+        end, "shared memory")
+        raises("CGL_ERROR_ARGUMENT_RANGE", function() k:launch(1, 32, x, 1, 2 ^ 40) end)
+        k:launch(1, 32, x, 1, 4)
+      end)
+      assert.equal(2, #g:nodes())
+      g:replay()
+      assert.same({ 2, 2, 2, 2 }, x:download())
+    end)
+
+    it("keeps arguments alive until it ran", function()
+      local spin, add = device.kernel "spin", device.kernel "add"
+      local out = cg.zeros("float", 1)
+      for _ = 1, 20 do
+        local x = cg.zeros("float", 1000)
+        spin:launch(1, 1, x, 10000)
+        x:release()
+      end
+      collectgarbage()
+      add:launch(1, 1, out, 1, 1)
+      assert.same({ 1 }, out:download())
+    end)
+  end)
+
+  describe("over", function()
+    it("launches at least n threads", function()
+      local add = device.kernel "add"
+      for _, n in ipairs { 1, 31, 32, 33, 1000, 100000 } do
+        local x = cg.zeros("float", n)
+        add:over(n)(x, 2, n)
+        local list = x:download()
+        assert.equal(2, list[1])
+        assert.equal(2, list[n])
+      end
+      assert.is_true(add:block_size() >= 32)
+    end)
+
+    it("can be kept and called again, into a capture too", function()
+      local n = 100
+      local x = cg.zeros("float", n)
+      local go = device.kernel "add":over(n)
+      collectgarbage()
+      go(x, 1, n)
+      local g = cg.capture(function() go(x, 1, n) end)
+      g:replay(3)
+      assert.equal(4, x:download()[n])
+      local e = raises("CGL_ERROR_ARGUMENT_COUNT", function() go(x) end)
+      assert.equal(device.line(-1), e.where)
+    end)
+
+    it("refuses counts that are none", function()
+      local add = device.kernel "add"
+      slips(function() add:over(0) end, "number of threads must be a whole number from 1", "got 0")
+      slips(function() add:over() end, "got nil")
+      slips(function() add:over(1.5) end, "got 1.5")
+      slips(function() add:over(2 ^ 53) end, "more than 2147483647 blocks")
+    end)
+  end)
+
+  it("says that it was released", function()
+    local k = cg.kernel(device.source, "add")
+    local go = k:over(1)
+    k:release()
+    raises("CGL_ERROR_RELEASED", function() k:launch(1, 1) end, "this kernel was released")
+    raises("CGL_ERROR_RELEASED", function() go(1) end, "this kernel was released")
+    assert.equal("cgraphlua.kernel (released)", tostring(k))
+  end)
+
+  it("that writes outside ends as an illegal address, and the process lives", function()
+    local status, out, err = device.child([[
+      local k = cg.kernel 'extern "C" __global__ void stray(float *x) { x[16] = 1.f; }'
+      local x = cg.zeros("float", 16)
+      k:launch(1, 1, x)
+      local ok, e = pcall(cg.synchronize)
+      print(ok, e.name, e.message:match "stray")
+    ]], "CGRAPHLUA_DEVICE=host CGRAPHLUA_HOST_GUARD=1")
+    assert.equal("", err)
+    assert.equal("false\tCUDA_ERROR_ILLEGAL_ADDRESS\tstray\n", out)
+    assert.equal(0, status)
+  end)
+end)

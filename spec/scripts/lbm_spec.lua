@@ -1,0 +1,96 @@
+local image = require "cgraphlua.image"
+
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local script = dofile(here .. "/../support/script.lua")
+
+-- How far a value lies outside an interval, as a part of the nearer end.
+local function beyond(value, low, high)
+  return math.max(low - value, value - high, 0) / (value < low and low or high)
+end
+
+describe("scripts/lbm.lua", function()
+  local lbm, at = script.tests("lbm", before_each, after_each)
+
+  -- Writes a white picture with the dark box [x1, x2) x [y1, y2).
+  local function box(width, height, x1, y1, x2, y2)
+    local img = image.new(width, height, 1)
+    for y = 0, height - 1 do
+      for x = 0, width - 1 do
+        local dark = x >= x1 and x < x2 and y >= y1 and y < y2
+        img.pixels[y * width + x] = dark and 20 or 240
+      end
+    end
+    image.write(at "in.png", img)
+    return at "in.png"
+  end
+
+  local function benchmark(resolution)
+    local text = lbm("--verify", "--resolution", resolution)
+    return {
+      strouhal = beyond(script.number(text, "Strouhal number +([%d.]+)"), 0.295, 0.305),
+      drag = beyond(script.number(text, "largest drag +([%d.]+)"), 3.22, 3.24),
+      lift = beyond(script.number(text, "largest lift +([%d.]+)"), 0.99, 1.01),
+      decay = script.number(text, "exact %S+, ([%d.]+)%% off") / 100,
+    }
+  end
+
+  it("meets the published numbers, and comes closer with more cells", function()
+    local coarse, fine = benchmark(10), benchmark(20)
+    assert.is_true(coarse.strouhal < 0.03 and coarse.drag < 0.08 and coarse.decay < 0.01)
+    assert.is_true(fine.strouhal < 0.03 and fine.drag < 0.05 and fine.decay < 0.01)
+    assert.is_true(fine.lift < 0.02)
+    assert.is_true(fine.strouhal <= coarse.strouhal)
+    assert.is_true(fine.drag < coarse.drag)
+  end)
+
+  it("draws the vorticity about the obstacle", function()
+    local path = box(96, 32, 20, 12, 28, 20)
+    local text = lbm(path, "--size", 32, "--steps", 2000, "--re", 20)
+    assert.truthy(text:find("channel: 96 x 32 cells, the obstacle 8 high, Re 20", 1, true))
+    local img = image.read(at "out.png")
+    assert.are.equal(3, img.width / img.height)
+    local zoom = img.width / 96
+    local function color(x, y)
+      local p = 3 * (math.floor((y + 0.5) * zoom) * img.width + math.floor((x + 0.5) * zoom))
+      return img.pixels[p], img.pixels[p + 1], img.pixels[p + 2]
+    end
+    assert.are.same({ 50, 50, 50 }, { color(24, 16) }) -- inside
+    local r, _, b = color(24, 11) -- clockwise above: blue
+    assert.is_true(b > r + 50)
+    r, _, b = color(24, 20) -- the other way round below: red
+    assert.is_true(r > b + 50)
+  end)
+
+  it("has a steady, symmetric wake at a low Reynolds number", function()
+    local path = box(96, 32, 20, 12, 28, 20)
+    local text = lbm(path, "--size", 32, "--steps", 6000, "--re", 10)
+    assert.truthy(text:find "no regular vortices")
+    assert.is_true(script.number(text, "drag up to ([%d.]+)") > 1)
+    assert.is_true(math.abs(script.number(text, "lift up to (%S+),")) <= 0.001)
+  end)
+
+  it("says why a picture is no channel", function()
+    local function complaint(...)
+      return script.complaint("lbm", { box(...), "--steps", 10, "--out", at "out.png" })
+    end
+    assert.truthy(complaint(64, 32, 0, 8, 8, 16):find "dark at its left edge")
+    assert.truthy(complaint(64, 32, 0, 0, 0, 0):find "no dark part")
+    assert.truthy(complaint(4, 64, 1, 8, 2, 16):find "too narrow")
+    local err = script.complaint("lbm", { at "none.png" })
+    assert.truthy(err:find "lbm%.lua:%d+: .*none%.png")
+  end)
+
+  it("notices a flow that it cannot follow", function()
+    local status, text, err = script.run("lbm",
+      { "--size", 32, "--re", 2e4, "--out", at "out.png" })
+    assert.are.equal(1, status)
+    assert.truthy(text:find "note: boundary layers are thinner than a cell; %-%-re 40 is")
+    assert.truthy(err:find "the flow became unstable within %d+ steps")
+    assert.is_nil(io.open(at "out.png"))
+  end)
+
+  it("refuses a resolution that does not fit the channel", function()
+    local err = script.complaint("lbm", { "--verify", "--resolution", 25 })
+    assert.truthy(err:find "multiple of 10")
+  end)
+end)
