@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "compile/cache.h"
+#include "compile/cache/cache.h"
 #include "compile/compile.h"
 #include "kernels_support.h"
 #include "tap.h"

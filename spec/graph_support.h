@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "compile/compile.h"
-#include "driver/host/host.h"
+#include "driver/host/base/base.h"
 #include "tap.h"
 
 static const cgl_driver *cu;

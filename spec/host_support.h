@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "compile/compile.h"
-#include "driver/host/host.h"
+#include "driver/host/base/base.h"
 #include "driver/table.h"
 #include "tap.h"
 

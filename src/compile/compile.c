@@ -1,11 +1,11 @@
-#include "compile.h"
+#include "compile/compile.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend.h"
-#include "cache.h"
-#include "driver/host/kernel_abi.h"
+#include "compile/source/backend.h"
+#include "compile/cache/cache.h"
+#include "driver/kernel_abi.h"
 
 
 void cgl_image_free(cgl_image *image) {

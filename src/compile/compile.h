@@ -13,8 +13,8 @@
 #include <stddef.h>
 
 #include "driver/table.h"
-#include "parse.h"
-#include "text.h"
+#include "compile/frontend/frontend.h"
+#include "compile/base/base.h"
 
 typedef enum cgl_compile_status {
   CGL_COMPILE_OK,

@@ -16,7 +16,7 @@
 
 /* The kind of kernel image that cuModuleLoadData takes. */
 typedef enum cgl_image_format {
-  CGL_IMAGE_HOST, /* shared object after host/kernel_abi.h */
+  CGL_IMAGE_HOST, /* shared object after kernel_abi.h */
   CGL_IMAGE_CUBIN /* machine code for one sm version */
 } cgl_image_format;
 

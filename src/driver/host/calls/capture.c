@@ -1,0 +1,232 @@
+/* The driver's calls that begin, end and look into captures. */
+#include "driver/host/graph/graph.h"
+#include "driver/host/calls/calls.h"
+
+
+static bool mode_is_valid(CUstreamCaptureMode mode) {
+  return mode == CU_STREAM_CAPTURE_MODE_GLOBAL ||
+         mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL ||
+         mode == CU_STREAM_CAPTURE_MODE_RELAXED;
+}
+
+
+/* May a capture begin in the stream? */
+static CUresult begin_check(CUstream stream) {
+  if (stream == NULL)
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (stream == host_stream_resolve(CU_STREAM_LEGACY))
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  return stream->capture != NULL ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
+}
+
+
+CUresult host_cuStreamBeginCapture(CUstream hStream, CUstreamCaptureMode mode) {
+  HOST_TRY(host_check_stream(hStream));
+  if (!mode_is_valid(mode))
+    return CUDA_ERROR_INVALID_VALUE;
+  host_lock();
+  CUstream stream = host_stream_resolve(hStream);
+  CUresult result = begin_check(stream);
+  if (result == CUDA_SUCCESS) {
+    CUgraph graph = host_graph_new();
+    result = graph != NULL ? host_capture_begin(stream, graph, mode)
+                           : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result != CUDA_SUCCESS && graph != NULL)
+      host_graph_free(graph);
+  }
+  host_unlock();
+  return result;
+}
+
+
+/* Nodes that a call names as dependencies: all there and all of the graph. */
+static CUresult deps_check(CUgraph graph, const CUgraphNode *deps,
+                           const CUgraphEdgeData *edges, size_t count) {
+  if ((count > 0 && deps == NULL) || !host_nodes_are_live(deps, count))
+    return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < count; i++) {
+    if (deps[i]->graph != graph)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (edges != NULL && !host_edge_data_is_valid(&edges[i]))
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
+
+CUresult host_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
+                                          const CUgraphNode *dependencies,
+                                          const CUgraphEdgeData *dependencyData,
+                                          size_t numDependencies,
+                                          CUstreamCaptureMode mode) {
+  HOST_TRY(host_check_stream(hStream));
+  if (!mode_is_valid(mode))
+    return CUDA_ERROR_INVALID_VALUE;
+  host_lock();
+  CUstream stream = host_stream_resolve(hStream);
+  CUresult result = begin_check(stream);
+  if (result == CUDA_SUCCESS && !host_graph_is_live(hGraph))
+    result = CUDA_ERROR_INVALID_VALUE;
+  if (result == CUDA_SUCCESS && hGraph->capturing > 0)
+    result = CUDA_ERROR_ILLEGAL_STATE;
+  if (result == CUDA_SUCCESS)
+    result = deps_check(hGraph, dependencies, dependencyData, numDependencies);
+  if (result == CUDA_SUCCESS)
+    result = host_capture_begin(stream, hGraph, mode);
+  if (result == CUDA_SUCCESS) {
+    result = host_capture_deps(stream, dependencies, dependencyData,
+                               numDependencies, true);
+    if (result != CUDA_SUCCESS)
+      host_capture_end(stream->capture, true);
+  }
+  host_unlock();
+  return result;
+}
+
+
+static CUresult end_capture(CUstream stream, CUgraph *out) {
+  host_capture *capture = stream->capture;
+  if (capture == NULL)
+    return CUDA_ERROR_ILLEGAL_STATE;
+  if (!stream->origin) {
+    capture->invalid = true;
+    return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+  }
+  CUresult result = CUDA_SUCCESS;
+  if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+      capture->thread != host_thread_id())
+    result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+  else if (capture->invalid)
+    result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  else
+    result = host_capture_joined(capture);
+  if (out != NULL)
+    *out = result == CUDA_SUCCESS ? capture->graph : NULL;
+  host_capture_end(capture, result == CUDA_SUCCESS && out != NULL);
+  return result;
+}
+
+
+CUresult host_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
+  HOST_TRY(host_check_stream(hStream));
+  host_lock();
+  CUstream stream = host_stream_resolve(hStream);
+  CUresult result =
+      stream != NULL ? end_capture(stream, phGraph) : CUDA_ERROR_INVALID_HANDLE;
+  host_unlock();
+  return result;
+}
+
+
+static CUstreamCaptureStatus status_of(CUstream stream) {
+  if (stream->capture == NULL)
+    return CU_STREAM_CAPTURE_STATUS_NONE;
+  return stream->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                  : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+
+/* A question about the legacy stream cannot be answered while a blocking
+   stream captures; asking breaks nothing. */
+static CUresult ask_check(CUstream stream) {
+  if (stream == NULL)
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (stream == host_stream_resolve(CU_STREAM_LEGACY) &&
+      host_capture_bars_legacy())
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  return CUDA_SUCCESS;
+}
+
+
+CUresult host_cuStreamIsCapturing(CUstream hStream,
+                                  CUstreamCaptureStatus *captureStatus) {
+  HOST_TRY(host_check_callback_stream(hStream));
+  if (captureStatus == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  host_lock();
+  CUstream stream = host_stream_resolve(hStream);
+  CUresult result = ask_check(stream);
+  if (result == CUDA_SUCCESS)
+    *captureStatus = status_of(stream);
+  host_unlock();
+  return result;
+}
+
+
+static bool has_edge_data(CUstream stream) {
+  for (size_t i = 0; i < stream->ndeps; i++)
+    if (!host_edge_data_is_default(&stream->edges[i]))
+      return true;
+  return false;
+}
+
+
+CUresult host_cuStreamGetCaptureInfo(CUstream hStream,
+                                     CUstreamCaptureStatus *captureStatus_out,
+                                     cuuint64_t *id_out, CUgraph *graph_out,
+                                     const CUgraphNode **dependencies_out,
+                                     const CUgraphEdgeData **edgeData_out,
+                                     size_t *numDependencies_out) {
+  HOST_TRY(host_check_stream(hStream));
+  if (captureStatus_out == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  host_lock();
+  CUstream stream = host_stream_resolve(hStream);
+  CUresult result = ask_check(stream);
+  if (result == CUDA_SUCCESS)
+    *captureStatus_out = status_of(stream);
+  if (result == CUDA_SUCCESS &&
+      *captureStatus_out == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+    if (dependencies_out != NULL && edgeData_out == NULL &&
+        has_edge_data(stream))
+      result = CUDA_ERROR_LOSSY_QUERY;
+    if (id_out != NULL)
+      *id_out = stream->capture->id;
+    if (graph_out != NULL)
+      *graph_out = stream->capture->graph;
+    if (dependencies_out != NULL && result == CUDA_SUCCESS)
+      *dependencies_out = stream->deps;
+    if (edgeData_out != NULL)
+      *edgeData_out = stream->edges;
+    if (numDependencies_out != NULL)
+      *numDependencies_out = stream->ndeps;
+  }
+  host_unlock();
+  return result;
+}
+
+
+CUresult host_cuStreamUpdateCaptureDependencies(
+    CUstream hStream, CUgraphNode *dependencies,
+    const CUgraphEdgeData *dependencyData, size_t numDependencies,
+    unsigned int flags) {
+  HOST_TRY(host_check_stream(hStream));
+  if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+    return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = CUDA_SUCCESS;
+  host_lock();
+  CUstream stream = host_stream_resolve(hStream);
+  host_capture *capture = stream != NULL ? stream->capture : NULL;
+  if (capture == NULL)
+    result = CUDA_ERROR_ILLEGAL_STATE;
+  else if (capture->invalid)
+    result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  else
+    result = deps_check(capture->graph, dependencies, dependencyData,
+                        numDependencies);
+  if (result == CUDA_SUCCESS)
+    result =
+        host_capture_deps(stream, dependencies, dependencyData, numDependencies,
+                          flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+  host_unlock();
+  return result;
+}
+
+
+CUresult host_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+  HOST_TRY(host_check_opened());
+  if (mode == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *mode = host_capture_exchange_mode(*mode);
+  return CUDA_SUCCESS;
+}

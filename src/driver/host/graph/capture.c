@@ -1,0 +1,493 @@
+/* Captures: which streams make nodes, what breaks them, and how events fork
+   and join them.  The calls themselves are in capture_calls.c. */
+#include "driver/host/graph/graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static host_capture *captures; /* all that are underway, under host_lock */
+static _Atomic uint64_t threads;
+static _Thread_local uint64_t thread_id;
+static _Thread_local CUstreamCaptureMode thread_mode;
+static uint64_t next_capture_id;
+
+
+uint64_t host_thread_id(void) {
+  if (thread_id == 0)
+    thread_id = 1 + atomic_fetch_add(&threads, 1);
+  return thread_id;
+}
+
+
+CUstreamCaptureMode host_capture_exchange_mode(CUstreamCaptureMode mode) {
+  CUstreamCaptureMode before = thread_mode;
+  thread_mode = mode;
+  return before;
+}
+
+
+static void capture_unref(host_capture *capture) {
+  if (--capture->refs > 0)
+    return;
+  free(capture->orphans);
+  free(capture);
+}
+
+
+/* Is the stream one that the legacy stream waits for? */
+static bool captures_blocking(const host_capture *capture) {
+  for (CUstream s = capture->streams; s != NULL; s = s->capture_next)
+    if ((s->flags & CU_STREAM_NON_BLOCKING) == 0)
+      return true;
+  return false;
+}
+
+
+bool host_capture_bars_legacy(void) {
+  for (host_capture *c = captures; c != NULL; c = c->next)
+    if (captures_blocking(c))
+      return true;
+  return false;
+}
+
+
+CUresult host_capture_legacy(void) {
+  CUresult result = CUDA_SUCCESS;
+  for (host_capture *c = captures; c != NULL; c = c->next)
+    if (captures_blocking(c)) {
+      c->invalid = true;
+      result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    }
+  return result;
+}
+
+
+CUresult host_capture_unsafe(void) {
+  if (captures == NULL || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+    return CUDA_SUCCESS;
+  CUresult result = CUDA_SUCCESS;
+  uint64_t self = host_thread_id();
+  for (host_capture *c = captures; c != NULL; c = c->next) {
+    bool bars = c->thread == self
+                    ? c->mode != CU_STREAM_CAPTURE_MODE_RELAXED
+                    : thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+                          c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    if (bars) {
+      c->invalid = true;
+      result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+  }
+  return result;
+}
+
+
+CUresult host_capture_touch(CUstream stream) {
+  if (stream->capture != NULL) {
+    stream->capture->invalid = true;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  if (captures == NULL)
+    return CUDA_SUCCESS;
+  if (stream == host_stream_resolve(CU_STREAM_LEGACY))
+    HOST_TRY(host_capture_legacy());
+  return host_capture_unsafe();
+}
+
+
+CUresult host_capture_touch_all(void) {
+  for (host_capture *c = captures; c != NULL; c = c->next)
+    c->invalid = true;
+  return captures != NULL ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                          : CUDA_SUCCESS;
+}
+
+
+void host_capture_break(CUstream stream) {
+  if (stream->capture != NULL)
+    stream->capture->invalid = true;
+}
+
+
+/* ---- the dependency set of a stream ---- */
+
+static bool reserve_deps(CUstream stream, size_t count) {
+  if (count <= stream->deps_size)
+    return true;
+  size_t size = stream->deps_size * 2 < count ? count : stream->deps_size * 2;
+  if (size < 8)
+    size = 8;
+  CUgraphNode *deps = realloc(stream->deps, size * sizeof *deps);
+  if (deps == NULL)
+    return false;
+  stream->deps = deps;
+  CUgraphEdgeData *edges = realloc(stream->edges, size * sizeof *edges);
+  if (edges == NULL)
+    return false;
+  stream->edges = edges;
+  stream->deps_size = size;
+  return true;
+}
+
+
+CUresult host_capture_deps(CUstream stream, const CUgraphNode *deps,
+                           const CUgraphEdgeData *edges, size_t count,
+                           bool replace) {
+  size_t kept = replace ? 0 : stream->ndeps;
+  /* The caller may hand back what cuStreamGetCaptureInfo lent it. */
+  bool lent = deps != NULL && stream->deps != NULL && deps >= stream->deps &&
+              deps < stream->deps + stream->deps_size;
+  if (lent && !replace)
+    return CUDA_SUCCESS;
+  if (!reserve_deps(stream, kept + count))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  uint64_t mark = host_graph_mark();
+  for (size_t i = 0; i < kept; i++)
+    stream->deps[i]->mark = mark;
+  size_t n = kept;
+  for (size_t i = 0; i < count; i++) {
+    if (deps[i]->mark == mark)
+      continue;
+    deps[i]->mark = mark;
+    stream->deps[n] = deps[i];
+    stream->edges[n] = edges != NULL ? edges[i] : (CUgraphEdgeData){0};
+    n++;
+  }
+  stream->ndeps = n;
+  return CUDA_SUCCESS;
+}
+
+
+/* ---- begin, pull in, leave, end ---- */
+
+CUresult host_capture_begin(CUstream stream, CUgraph graph,
+                            CUstreamCaptureMode mode) {
+  host_capture *capture = calloc(1, sizeof *capture);
+  if (capture == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  *capture = (host_capture){.refs = 1,
+                            .id = ++next_capture_id,
+                            .mode = mode,
+                            .thread = host_thread_id(),
+                            .graph = graph,
+                            .origin = stream,
+                            .next = captures};
+  if (captures != NULL)
+    captures->prev = capture;
+  captures = capture;
+  graph->capturing++;
+  stream->capture = capture;
+  stream->origin = true;
+  stream->ndeps = 0;
+  stream->capture_next = NULL;
+  capture->streams = stream;
+  return CUDA_SUCCESS;
+}
+
+
+static void pull_in(CUstream stream, host_capture *capture) {
+  stream->capture = capture;
+  stream->origin = false;
+  stream->ndeps = 0;
+  stream->capture_next = capture->streams;
+  capture->streams = stream;
+}
+
+
+void host_capture_end(host_capture *capture, bool keep_graph) {
+  while (capture->streams != NULL) {
+    CUstream stream = capture->streams;
+    capture->streams = stream->capture_next;
+    stream->capture_next = NULL;
+    stream->capture = NULL;
+    stream->origin = false;
+    stream->ndeps = 0;
+  }
+  if (capture->prev != NULL)
+    capture->prev->next = capture->next;
+  else
+    captures = capture->next;
+  if (capture->next != NULL)
+    capture->next->prev = capture->prev;
+  capture->graph->capturing--;
+  /* A capture that fails takes its graph along, also one that was there
+     before; only a graph inside another stays, emptied. */
+  if (!keep_graph && capture->graph->owner == NULL)
+    host_graph_free(capture->graph);
+  else if (!keep_graph)
+    host_graph_clear(capture->graph);
+  capture->graph = NULL;
+  capture->ended = true;
+  capture_unref(capture);
+}
+
+
+/* Marks `node` and everything it depends on. */
+static bool mark_ancestors(CUgraphNode *roots, size_t nroots, size_t nnodes,
+                           uint64_t mark) {
+  CUgraphNode *stack = malloc((nnodes + 1) * sizeof *stack);
+  if (stack == NULL)
+    return false;
+  size_t top = 0;
+  for (size_t i = 0; i < nroots; i++)
+    if (roots[i]->mark != mark) {
+      roots[i]->mark = mark;
+      stack[top++] = roots[i];
+    }
+  while (top > 0) {
+    CUgraphNode node = stack[--top];
+    for (uint32_t i = 0; i < node->in.count; i++) {
+      CUgraphNode before = node->in.list[i].node;
+      if (before->mark != mark) {
+        before->mark = mark;
+        stack[top++] = before;
+      }
+    }
+  }
+  free(stack);
+  return true;
+}
+
+
+CUresult host_capture_joined(host_capture *capture) {
+  if (capture->norphans == 0 && capture->streams->capture_next == NULL)
+    return CUDA_SUCCESS;
+  uint64_t mark = host_graph_mark();
+  if (!mark_ancestors(capture->origin->deps, capture->origin->ndeps,
+                      capture->graph->nnodes, mark))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  for (CUstream s = capture->streams; s != NULL; s = s->capture_next)
+    for (size_t i = 0; i < s->ndeps; i++)
+      if (s->deps[i]->mark != mark)
+        return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+  for (size_t i = 0; i < capture->norphans; i++)
+    if (capture->orphans[i]->mark != mark)
+      return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+  return CUDA_SUCCESS;
+}
+
+
+void host_capture_forget_stream(CUstream stream) {
+  host_capture *capture = stream->capture;
+  if (capture != NULL && stream->origin) {
+    host_capture_end(capture, false);
+  } else if (capture != NULL) {
+    CUstream *link = &capture->streams;
+    while (*link != stream)
+      link = &(*link)->capture_next;
+    *link = stream->capture_next;
+    size_t n = capture->norphans + stream->ndeps;
+    CUgraphNode *orphans = realloc(capture->orphans, (n + 1) * sizeof *orphans);
+    if (orphans == NULL) {
+      capture->invalid = true; /* what it left can no longer be checked */
+    } else {
+      capture->orphans = orphans;
+      if (stream->ndeps > 0)
+        memcpy(orphans + capture->norphans, stream->deps,
+               stream->ndeps * sizeof *orphans);
+      capture->norphans = n;
+    }
+    stream->capture = NULL;
+  }
+  free(stream->deps);
+  free(stream->edges);
+  stream->deps = NULL;
+  stream->edges = NULL;
+  stream->ndeps = stream->deps_size = 0;
+}
+
+
+/* ---- nodes ---- */
+
+static bool holdable(host_op_kind kind) {
+  return kind != HOST_OP_EXEC && kind != HOST_OP_CALLBACK;
+}
+
+
+/* A launch with programmatic serialization waits on kernels only by halves. */
+static void programmatic_edges(CUstream stream) {
+  for (size_t i = 0; i < stream->ndeps; i++)
+    if (stream->deps[i]->op.kind == HOST_OP_KERNEL &&
+        host_edge_data_is_default(&stream->edges[i]))
+      stream->edges[i] =
+          (CUgraphEdgeData){.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+                            .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+}
+
+
+static CUresult add_node(CUstream stream, host_op *op, host_block *block) {
+  host_capture *capture = stream->capture;
+  CUresult result = CUDA_SUCCESS;
+  if (capture->invalid) {
+    result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  } else if (!holdable(op->kind)) {
+    capture->invalid = true;
+    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  } else if (!reserve_deps(stream, 1)) {
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (result != CUDA_SUCCESS) {
+    host_node_params_drop(op, block);
+    return result;
+  }
+  if (op->kind == HOST_OP_KERNEL && op->kernel.programmatic)
+    programmatic_edges(stream);
+  CUgraphNode made = NULL;
+  HOST_TRY(host_node_new(&made, capture->graph, stream->deps, stream->edges,
+                         stream->ndeps, op, block));
+  stream->deps[0] = made;
+  stream->edges[0] = (CUgraphEdgeData){0};
+  stream->ndeps = 1;
+  return CUDA_SUCCESS;
+}
+
+
+CUresult host_capture_add(CUstream stream, host_op *op) {
+  return add_node(stream, op, NULL);
+}
+
+
+CUresult host_capture_alloc(CUstream stream, size_t bytes, CUdeviceptr *out) {
+  if (stream->capture->invalid)
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  host_op op = {.kind = HOST_OP_ALLOC};
+  op.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  op.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  op.alloc.bytesize = bytes;
+  host_block *block = NULL;
+  HOST_TRY(host_block_new(&block, bytes));
+  op.alloc.dptr = block->address;
+  CUdeviceptr address = block->address;
+  CUresult result = add_node(stream, &op, block);
+  if (result == CUDA_SUCCESS)
+    *out = address;
+  return result;
+}
+
+
+CUresult host_capture_free(CUstream stream, CUdeviceptr address) {
+  if (stream->capture->invalid)
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  host_block *block = host_block_find(address);
+  if (block == NULL || host_block_freed_in(block, stream->capture->graph))
+    return CUDA_ERROR_INVALID_VALUE;
+  host_block_retain(block);
+  host_op op = {.kind = HOST_OP_FREE, .free = address};
+  return add_node(stream, &op, block);
+}
+
+
+/* ---- events ---- */
+
+void host_capture_forget_event(CUevent event) {
+  if (event->capture != NULL)
+    capture_unref(event->capture);
+  event->capture = NULL;
+  free(event->deps);
+  event->deps = NULL;
+  event->ndeps = 0;
+}
+
+
+CUresult host_capture_event_check(CUevent event, bool breaks) {
+  host_capture *capture = event->capture;
+  if (capture == NULL)
+    return CUDA_SUCCESS;
+  if (capture->ended || capture->invalid)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (breaks)
+    capture->invalid = true;
+  return CUDA_ERROR_CAPTURED_EVENT;
+}
+
+
+/* An EVENT_RECORD or EVENT_WAIT node. */
+static CUresult external(CUstream stream, CUevent event, host_op_kind kind) {
+  if (stream->capture == NULL)
+    return CUDA_ERROR_ILLEGAL_STATE;
+  if (stream->capture->invalid)
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  host_op op = {.kind = kind};
+  op.event.event = event;
+  host_event_retain(event);
+  return add_node(stream, &op, NULL);
+}
+
+
+CUresult host_capture_record(CUevent event, CUstream stream, unsigned flags,
+                             bool *handled) {
+  *handled = true;
+  if ((flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (flags & CU_EVENT_RECORD_EXTERNAL)
+    return external(stream, event, HOST_OP_EVENT_RECORD);
+  host_capture *capture = stream->capture;
+  if (capture == NULL) {
+    *handled = false;
+    if (stream == host_stream_resolve(CU_STREAM_LEGACY)) {
+      CUresult result = host_capture_legacy();
+      *handled = result != CUDA_SUCCESS;
+      if (*handled)
+        return result;
+    }
+    host_capture_forget_event(event);
+    return CUDA_SUCCESS;
+  }
+  if (capture->invalid)
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  CUgraphNode *deps = malloc((stream->ndeps + 1) * sizeof *deps);
+  if (deps == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (stream->ndeps > 0)
+    memcpy(deps, stream->deps, stream->ndeps * sizeof *deps);
+  host_capture_forget_event(event);
+  event->capture = capture;
+  capture->refs++;
+  event->deps = deps;
+  event->ndeps = stream->ndeps;
+  return CUDA_SUCCESS;
+}
+
+
+/* Waits on an event that was recorded in a capture. */
+static CUresult wait_captured(CUstream stream, CUevent event) {
+  host_capture *theirs = event->capture;
+  if (theirs->ended || theirs->invalid) {
+    host_capture_break(stream);
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (stream->capture != NULL && stream->capture != theirs) {
+    stream->capture->invalid = true;
+    theirs->invalid = true;
+    return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+  }
+  if (stream->capture == NULL &&
+      stream == host_stream_resolve(CU_STREAM_LEGACY)) {
+    theirs->invalid = true; /* the legacy stream can take no part */
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  }
+  if (!reserve_deps(stream, stream->ndeps + event->ndeps))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (stream->capture == NULL)
+    pull_in(stream, theirs);
+  return host_capture_deps(stream, event->deps, NULL, event->ndeps, false);
+}
+
+
+CUresult host_capture_wait(CUstream stream, CUevent event, unsigned flags,
+                           bool *handled) {
+  *handled = true;
+  if ((flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (flags & CU_EVENT_WAIT_EXTERNAL)
+    return external(stream, event, HOST_OP_EVENT_WAIT);
+  if (stream->capture != NULL && stream->capture->invalid)
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (event->capture != NULL)
+    return wait_captured(stream, event);
+  if (stream->capture != NULL && event->fence != NULL) {
+    stream->capture->invalid = true;
+    return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  }
+  *handled = stream->capture != NULL; /* never recorded: nothing to wait for */
+  return CUDA_SUCCESS;
+}

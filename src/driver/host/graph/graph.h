@@ -1,0 +1,203 @@
+/* Graphs, captures and executables inside the host device.
+   Glossary: a graph is an ordered list of nodes; a node is a host_op with
+   edges; a capture is a set of streams that make nodes; a block is the memory
+   of one alloc node; an executable (exec.h) is a compiled copy of a graph.
+   Invariants: every function here is called under host_lock unless it says
+   otherwise; an edge appears in its source's `out` and in its target's `in`
+   exactly once; a node's op owns what host_op_release releases, the node owns
+   its child graph, its bodies and one reference of each block it names; a
+   graph that a capture writes into is not destroyed, nor are its nodes. */
+#ifndef CGL_HOST_GRAPH_H
+#define CGL_HOST_GRAPH_H
+
+#include "driver/host/base/base.h"
+
+/* ---- nodes and graphs ---- */
+
+typedef struct host_edge {
+  CUgraphNode node; /* the other end */
+  CUgraphEdgeData data;
+} host_edge;
+
+typedef struct host_edges {
+  host_edge *list; /* `small`, or malloc */
+  uint32_t count, size;
+  host_edge small[2];
+} host_edges;
+
+typedef struct host_conditional {
+  uint64_t handle;
+  int type;       /* CU_GRAPH_COND_TYPE_* */
+  unsigned size;  /* bodies */
+  CUgraph *graph; /* size of them, owned */
+  CUcontext ctx;
+} host_conditional;
+
+struct CUgraphNode_st {
+  uint64_t id;              /* unique in the process, never used again */
+  uint64_t origin;          /* id of the node this one was cloned from, or 0 */
+  CUgraph graph;            /* whose list it is on */
+  CUgraphNode prev, next;   /* creation order */
+  host_edges in, out;       /* in the order in which they were made */
+  uint64_t mark;            /* scratch of one traversal (host_graph_mark) */
+  uint32_t index;           /* scratch of one traversal */
+  struct host_block *block; /* of ALLOC and FREE: counted reference */
+  host_op op;
+};
+
+typedef struct host_user_reference {
+  struct CUuserObject_st *object;
+  unsigned count;
+  struct host_user_reference *next;
+} host_user_reference;
+
+struct CUgraph_st {
+  unsigned refs;   /* handle, and executables that claim it */
+  uint64_t id;     /* unique in the process */
+  uint64_t origin; /* id of the graph this one was cloned from, or 0 */
+  CUgraphNode first, last;
+  size_t nnodes;
+  unsigned capturing;   /* captures that write into it */
+  unsigned executables; /* live ones, counted while only one is allowed */
+  CUgraphNode owner;    /* the CHILD or CONDITIONAL node, or NULL */
+  host_user_reference *users;
+  uint64_t *handles; /* conditional handles made for it */
+  size_t nhandles;
+};
+
+/* Are these handles of a graph and of nodes that were not destroyed? */
+bool host_graph_is_live(CUgraph graph);
+bool host_nodes_are_live(const CUgraphNode *nodes, size_t count);
+/* For assertions: every edge is in both lists, every node on the graph's, the
+   count right, the same of all graphs inside. */
+bool host_graph_is_valid(CUgraph graph);
+CUgraph host_graph_new(void); /* NULL: no memory */
+/* Destroys the nodes and drops the handle's reference. */
+void host_graph_free(CUgraph graph);
+void host_graph_clear(CUgraph graph); /* destroys the nodes alone */
+void host_graph_unref(CUgraph graph);
+/* A fresh number for `mark` fields: no node holds it yet. */
+uint64_t host_graph_mark(void);
+/* Has it, at any depth, alloc or free nodes; conditional nodes? */
+bool host_graph_has_memory(CUgraph graph);
+bool host_graph_has_conditional(CUgraph graph);
+/* Does a capture write into it, or into a graph at any depth in it?  Such
+   graphs and nodes are not destroyed. */
+bool host_graph_is_capturing(CUgraph graph);
+bool host_node_is_capturing(CUgraphNode node);
+/* Deep copy; NOT_SUPPORTED with memory or conditional nodes. */
+CUresult host_graph_copy(CUgraph *out, CUgraph graph);
+/* Is `graph` the same as `inner`, or does it hold it at any depth? */
+bool host_graph_holds(CUgraph graph, CUgraph inner);
+
+/* Appends a node that takes over *op and the block reference.  `edges` may be
+   NULL.  INVALID_VALUE for a dependency that is NULL, of another graph or
+   named twice; the op is released on failure. */
+CUresult host_node_new(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps,
+                       const CUgraphEdgeData *edges, size_t ndeps, host_op *op,
+                       struct host_block *block);
+void host_node_free(CUgraphNode node);
+/* An edge that exists already answers INVALID_VALUE. */
+CUresult host_edge_add(CUgraphNode from, CUgraphNode to,
+                       const CUgraphEdgeData *data);
+bool host_edge_remove(CUgraphNode from, CUgraphNode to);
+bool host_edge_data_is_default(const CUgraphEdgeData *data);
+bool host_edge_data_is_valid(const CUgraphEdgeData *data);
+CUgraphNodeType host_node_type(const host_op *op);
+
+/* Fills *op from the tagged union as cuGraphAddNode takes it, for a node of
+   `graph`; child graphs are copied or moved, bodies and blocks are made.
+   `ctx` checks are the primary context's.  Out parameters (alloc.dptr,
+   conditional.phGraph_out) are written by host_node_publish. */
+CUresult host_node_params(host_op *op, struct host_block **block, CUgraph graph,
+                          const CUgraphNodeParams *params);
+void host_node_publish(CUgraphNode node, CUgraphNodeParams *params);
+/* Releases an op that never became a node, with what it would have owned. */
+void host_node_params_drop(host_op *op, struct host_block *block);
+/* A kernel op from node parameters; the old op's attributes, if any, stay. */
+CUresult host_kernel_params_op(host_op *op,
+                               const CUDA_KERNEL_NODE_PARAMS *params,
+                               const host_op *old);
+/* The op that `node` shall have, of the type of `old` (its own or that of its
+   executable) with other parameters; INVALID_VALUE for another type,
+   NOT_SUPPORTED for memory and conditional nodes. */
+CUresult host_node_params_set(host_op *op, CUgraphNode node, const host_op *old,
+                              const CUgraphNodeParams *params);
+
+/* ---- user objects (user.c) ---- */
+
+/* Adds the references of `from` to *list; false: no memory. */
+bool host_user_copy(host_user_reference **list,
+                    const host_user_reference *from);
+void host_user_drop(host_user_reference *list);
+
+/* ---- memory of alloc nodes (block.c) ---- */
+
+typedef struct host_block {
+  CUdeviceptr address;
+  size_t bytes;
+  unsigned refs;  /* nodes, executables, and one while allocated */
+  unsigned execs; /* executables among them */
+  unsigned frees; /* FREE nodes that name it */
+  bool allocated; /* as seen by the calls: launched and not freed */
+  bool committed;
+  struct host_block *next; /* hash chain */
+} host_block;
+
+CUresult host_block_new(host_block **out, size_t bytes);
+host_block *host_block_find(CUdeviceptr address); /* borrowed, or NULL */
+void host_block_retain(host_block *block);
+void host_block_release(host_block *block);
+CUresult host_block_commit(host_block *block);
+void host_block_set_allocated(host_block *block, bool allocated);
+/* Does `graph` hold a FREE node of the block? */
+bool host_block_freed_in(const host_block *block, CUgraph graph);
+
+/* ---- conditional values (conditional.c) ---- */
+
+CUresult host_conditional_handle_new(uint64_t *out, unsigned value,
+                                     bool assign);
+void host_conditional_handle_retain(uint64_t handle);
+void host_conditional_handle_release(uint64_t handle);
+/* Callable without host_lock. */
+uint32_t host_conditional_get(uint64_t handle);
+/* A launch begins: the default value, where it is assigned. */
+void host_conditional_reset(uint64_t handle);
+/* False when a second node asks for the handle. */
+bool host_conditional_claim(uint64_t handle, bool claim);
+bool host_conditional_claimed(uint64_t handle);
+
+/* ---- captures (capture.c) ---- */
+
+struct host_capture {
+  unsigned refs; /* being underway, and events recorded in it */
+  uint64_t id;   /* unique in the process */
+  CUstreamCaptureMode mode;
+  uint64_t thread; /* that began it */
+  CUgraph graph;
+  bool invalid, ended;
+  CUstream origin;
+  CUstream streams;     /* all that take part, by capture_next */
+  CUgraphNode *orphans; /* dependency sets of destroyed streams */
+  size_t norphans;
+  host_capture *prev, *next; /* all captures underway */
+};
+
+/* Begins with an empty dependency set; ends with every stream set free. */
+CUresult host_capture_begin(CUstream stream, CUgraph graph,
+                            CUstreamCaptureMode mode);
+/* Without keep_graph the graph is destroyed, whoever made it. */
+void host_capture_end(host_capture *capture, bool keep_graph);
+/* STREAM_CAPTURE_UNJOINED when a fork's work does not lead to the origin. */
+CUresult host_capture_joined(host_capture *capture);
+/* Adds to (or replaces) the stream's dependency set; a node counts once. */
+CUresult host_capture_deps(CUstream stream, const CUgraphNode *deps,
+                           const CUgraphEdgeData *edges, size_t count,
+                           bool replace);
+/* Does a blocking stream capture, so that the legacy stream is unusable? */
+bool host_capture_bars_legacy(void);
+/* Sets the calling thread's mode and returns the one before. */
+CUstreamCaptureMode host_capture_exchange_mode(CUstreamCaptureMode mode);
+uint64_t host_thread_id(void); /* never 0; callable without host_lock */
+
+#endif
