@@ -1,5 +1,5 @@
-/* The primary context: who holds it, what failed in it, and its end. */
-#include "driver/host/base/runtime.h"
+/* The primary context, what failed in it, and the checks before a call. */
+#include "driver/host/base/base.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -13,12 +13,81 @@ struct CUctx_st {
   _Atomic int failed; /* the sticky error */
 };
 
+static pthread_mutex_t api_mutex = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
+static atomic_bool stopping;
 static struct CUctx_st context;
 static _Thread_local CUcontext current;
-static _Thread_local unsigned in_callback;
+static _Thread_local unsigned callbacks; /* of the user's that we are inside */
 
 static pthread_mutex_t text_mutex = PTHREAD_MUTEX_INITIALIZER;
 static char fail_text[320];
+
+
+void host_lock(void) {
+  pthread_mutex_lock(&api_mutex);
+}
+
+
+void host_unlock(void) {
+  pthread_mutex_unlock(&api_mutex);
+}
+
+
+void host_stop(void) {
+  atomic_store(&stopping, true);
+}
+
+
+bool host_stopping(void) {
+  return atomic_load_explicit(&stopping, memory_order_relaxed);
+}
+
+
+/* ---- the context ---- */
+
+void host_context_initialize(void) {
+  atomic_store(&context.initialized, true);
+}
+
+
+/* As with a GPU, a process that lost the device cannot get it again. */
+CUresult host_context_retain(CUcontext *out) {
+  if (!context.refs)
+    HOST_TRY(host_failed());
+  if (context.refs++ == 0) {
+    context.epoch++;
+    atomic_store(&context.active, true);
+  }
+  *out = &context;
+  return CUDA_SUCCESS;
+}
+
+
+CUresult host_context_release(bool *ended) {
+  *ended = false;
+  if (!context.refs)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  if (--context.refs == 0) {
+    atomic_store(&context.active, false);
+    *ended = true;
+  }
+  return CUDA_SUCCESS;
+}
+
+
+bool host_context_is_active(void) {
+  return atomic_load_explicit(&context.active, memory_order_acquire);
+}
+
+
+CUcontext host_context_current(void) {
+  return current;
+}
+
+
+void host_context_set_current(CUcontext new_current) {
+  current = new_current;
+}
 
 
 CUcontext host_context(void) {
@@ -31,19 +100,18 @@ uint64_t host_context_epoch(void) {
 }
 
 
-void host_callback_begin(void) {
-  in_callback++;
-  host_worker_yield();
+/* ---- checks ---- */
+
+void host_check_enter_callback(void) {
+  callbacks++;
 }
 
 
-void host_callback_end(void) {
-  host_worker_return();
-  in_callback--;
+void host_check_leave_callback(void) {
+  callbacks--;
 }
 
 
-/* What every call but the enquiries about errors asks first. */
 CUresult host_check_opened(void) {
   if (host_stopping())
     return CUDA_ERROR_DEINITIALIZED;
@@ -54,13 +122,13 @@ CUresult host_check_opened(void) {
 
 
 CUresult host_check_process(void) {
-  return in_callback ? CUDA_ERROR_NOT_PERMITTED : host_check_opened();
+  return callbacks ? CUDA_ERROR_NOT_PERMITTED : host_check_opened();
 }
 
 
-/* Without one there is nothing that the caller could still hold. */
+/* Without an active context every object of it is gone. */
 static CUresult check_active(void) {
-  if (atomic_load_explicit(&context.active, memory_order_acquire))
+  if (host_context_is_active())
     return CUDA_SUCCESS;
   return current ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 }
@@ -110,6 +178,8 @@ CUresult host_check_callback_stream(CUstream stream) {
 }
 
 
+/* ---- sticky errors ---- */
+
 CUresult host_failed(void) {
   return atomic_load_explicit(&context.failed, memory_order_acquire);
 }
@@ -135,7 +205,7 @@ const char *host_fail_text(void) {
 
 
 /* Says where an address lies among the allocations. */
-static void describe(char *text, size_t size, uintptr_t address) {
+static void describe_address(char *text, size_t size, uintptr_t address) {
   host_lock();
   const host_range *r = host_range_below(address);
   const host_range *next = host_range_above(address);
@@ -158,141 +228,11 @@ static void describe(char *text, size_t size, uintptr_t address) {
 CUresult host_fail_fault(const char *name, const host_fault *fault) {
   char where[120], text[sizeof fail_text];
   if (fault->memory) {
-    describe(where, sizeof where, fault->address);
+    describe_address(where, sizeof where, fault->address);
     snprintf(text, sizeof text, "%.80s %.60s 0x%zx, %s", name, fault->why,
              (size_t)fault->address, where);
   } else {
     snprintf(text, sizeof text, "%.80s %s", name, fault->why);
   }
   return host_fail(fault->code, text);
-}
-
-
-CUresult host_cuInit(unsigned int Flags) {
-  if (Flags)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (host_stopping())
-    return CUDA_ERROR_DEINITIALIZED;
-  atomic_store(&context.initialized, true);
-  return CUDA_SUCCESS;
-}
-
-
-CUresult host_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
-  HOST_TRY(host_check_process());
-  if (!pctx)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (dev != 0)
-    return CUDA_ERROR_INVALID_DEVICE;
-  host_lock();
-  /* As with a GPU, a process that lost the device gets it no more. */
-  CUresult result = context.refs ? CUDA_SUCCESS : host_failed();
-  if (result == CUDA_SUCCESS) {
-    if (context.refs++ == 0) {
-      context.epoch++;
-      atomic_store(&context.active, true);
-    }
-    *pctx = &context;
-  }
-  host_unlock();
-  return result;
-}
-
-
-/* Everything that belongs to the context goes, oldest users first. */
-static void end_context(void) {
-  atomic_store(&context.active, false);
-  host_device_wait();
-  host_stream_reset();
-  host_event_reset();
-  host_module_reset();
-  host_mempool_reset();
-  host_virtual_reset();
-  for (host_range *r = host_range_next(NULL), *next; r; r = next) {
-    next = host_range_next(r);
-    if (r->kind != HOST_RANGE_GRAPH)
-      host_memory_drop(r);
-  }
-}
-
-
-CUresult host_cuDevicePrimaryCtxRelease(CUdevice dev) {
-  HOST_TRY(host_check_process());
-  if (dev != 0)
-    return CUDA_ERROR_INVALID_DEVICE;
-  host_lock();
-  CUresult result = CUDA_SUCCESS;
-  if (context.refs == 0)
-    result = CUDA_ERROR_INVALID_CONTEXT;
-  else if (--context.refs == 0)
-    end_context();
-  host_unlock();
-  return result;
-}
-
-
-CUresult host_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags,
-                                         int *active) {
-  HOST_TRY(host_check_process());
-  if (dev != 0)
-    return CUDA_ERROR_INVALID_DEVICE;
-  if (!flags || !active)
-    return CUDA_ERROR_INVALID_VALUE;
-  *flags = 0;
-  *active = atomic_load(&context.active);
-  return CUDA_SUCCESS;
-}
-
-
-CUresult host_cuCtxSetCurrent(CUcontext ctx) {
-  HOST_TRY(host_check_process());
-  if (ctx && ctx != &context)
-    return CUDA_ERROR_INVALID_CONTEXT;
-  current = ctx;
-  return CUDA_SUCCESS;
-}
-
-
-CUresult host_cuCtxGetCurrent(CUcontext *pctx) {
-  HOST_TRY(host_check_process());
-  if (!pctx)
-    return CUDA_ERROR_INVALID_VALUE;
-  *pctx = current;
-  return CUDA_SUCCESS;
-}
-
-
-CUresult host_cuCtxGetDevice(CUdevice *device) {
-  HOST_TRY(host_check_process());
-  if (!current)
-    return CUDA_ERROR_INVALID_CONTEXT;
-  if (!device)
-    return CUDA_ERROR_INVALID_VALUE;
-  *device = 0;
-  return CUDA_SUCCESS;
-}
-
-
-CUresult host_cuCtxSynchronize(void) {
-  HOST_TRY(host_check());
-  host_lock();
-  CUresult result = host_capture_touch_all();
-  if (result == CUDA_SUCCESS) {
-    host_device_wait();
-    host_mempool_sync();
-    result = host_failed();
-  }
-  host_unlock();
-  return result;
-}
-
-
-CUresult host_cuCtxGetStreamPriorityRange(int *leastPriority,
-                                          int *greatestPriority) {
-  HOST_TRY(host_check());
-  if (leastPriority)
-    *leastPriority = 0;
-  if (greatestPriority)
-    *greatestPriority = HOST_GREATEST_PRIORITY;
-  return CUDA_SUCCESS;
 }

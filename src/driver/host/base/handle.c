@@ -1,5 +1,5 @@
 /* Live handles: one open-addressing hash set for all kinds. */
-#include "driver/host/base/runtime.h"
+#include "driver/host/base/base.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* The address map: a treap of disjoint ranges by start address. */
-#include "driver/host/base/runtime.h"
+#include "driver/host/base/base.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 /* The host filling of the driver table, and the enquiries that need nothing
    but the lists. */
-#include "driver/host/base/runtime.h"
+#include "driver/host/calls/calls.h"
+#include "driver/host/memory/memory.h"
 
 #include <string.h>
 
@@ -20,7 +21,12 @@ const cgl_driver *cgl_driver_host(void) {
 }
 
 
-static CUresult describe(CUresult error, bool by_name, const char **out) {
+const char *cgl_driver_host_complaint(void) {
+  return host_device_complaint();
+}
+
+
+static CUresult error_text(CUresult error, bool by_name, const char **out) {
   if (!out)
     return CUDA_ERROR_INVALID_VALUE;
   switch (error) {
@@ -38,12 +44,12 @@ static CUresult describe(CUresult error, bool by_name, const char **out) {
 
 
 CUresult host_cuGetErrorName(CUresult error, const char **pStr) {
-  return describe(error, true, pStr);
+  return error_text(error, true, pStr);
 }
 
 
 CUresult host_cuGetErrorString(CUresult error, const char **pStr) {
-  return describe(error, false, pStr);
+  return error_text(error, false, pStr);
 }
 
 

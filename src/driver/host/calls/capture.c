@@ -1,6 +1,6 @@
 /* The driver's calls that begin, end and look into captures. */
-#include "driver/host/graph/graph.h"
 #include "driver/host/calls/calls.h"
+#include "driver/host/graph/graph.h"
 
 
 static bool mode_is_valid(CUstreamCaptureMode mode) {
@@ -11,7 +11,7 @@ static bool mode_is_valid(CUstreamCaptureMode mode) {
 
 
 /* May a capture begin in the stream? */
-static CUresult begin_check(CUstream stream) {
+static CUresult capture_begin_check(CUstream stream) {
   if (stream == NULL)
     return CUDA_ERROR_INVALID_HANDLE;
   if (stream == host_stream_resolve(CU_STREAM_LEGACY))
@@ -26,10 +26,10 @@ CUresult host_cuStreamBeginCapture(CUstream hStream, CUstreamCaptureMode mode) {
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   CUstream stream = host_stream_resolve(hStream);
-  CUresult result = begin_check(stream);
+  CUresult result = capture_begin_check(stream);
   if (result == CUDA_SUCCESS) {
     CUgraph graph = host_graph_new();
-    result = graph != NULL ? host_capture_begin(stream, graph, mode)
+    result = graph != NULL ? host_graph_capture_begin(stream, graph, mode)
                            : CUDA_ERROR_OUT_OF_MEMORY;
     if (result != CUDA_SUCCESS && graph != NULL)
       host_graph_free(graph);
@@ -40,8 +40,8 @@ CUresult host_cuStreamBeginCapture(CUstream hStream, CUstreamCaptureMode mode) {
 
 
 /* Nodes that a call names as dependencies: all there and all of the graph. */
-static CUresult deps_check(CUgraph graph, const CUgraphNode *deps,
-                           const CUgraphEdgeData *edges, size_t count) {
+static CUresult dependencies_check(CUgraph graph, const CUgraphNode *deps,
+                                   const CUgraphEdgeData *edges, size_t count) {
   if ((count > 0 && deps == NULL) || !host_nodes_are_live(deps, count))
     return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; i++) {
@@ -64,27 +64,28 @@ CUresult host_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   CUstream stream = host_stream_resolve(hStream);
-  CUresult result = begin_check(stream);
+  CUresult result = capture_begin_check(stream);
   if (result == CUDA_SUCCESS && !host_graph_is_live(hGraph))
     result = CUDA_ERROR_INVALID_VALUE;
   if (result == CUDA_SUCCESS && hGraph->capturing > 0)
     result = CUDA_ERROR_ILLEGAL_STATE;
   if (result == CUDA_SUCCESS)
-    result = deps_check(hGraph, dependencies, dependencyData, numDependencies);
+    result = dependencies_check(hGraph, dependencies, dependencyData,
+                                numDependencies);
   if (result == CUDA_SUCCESS)
-    result = host_capture_begin(stream, hGraph, mode);
+    result = host_graph_capture_begin(stream, hGraph, mode);
   if (result == CUDA_SUCCESS) {
-    result = host_capture_deps(stream, dependencies, dependencyData,
-                               numDependencies, true);
+    result = host_graph_capture_deps(stream, dependencies, dependencyData,
+                                     numDependencies, true);
     if (result != CUDA_SUCCESS)
-      host_capture_end(stream->capture, true);
+      host_graph_capture_end(stream->capture, true);
   }
   host_unlock();
   return result;
 }
 
 
-static CUresult end_capture(CUstream stream, CUgraph *out) {
+static CUresult capture_end(CUstream stream, CUgraph *out) {
   host_capture *capture = stream->capture;
   if (capture == NULL)
     return CUDA_ERROR_ILLEGAL_STATE;
@@ -94,15 +95,15 @@ static CUresult end_capture(CUstream stream, CUgraph *out) {
   }
   CUresult result = CUDA_SUCCESS;
   if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
-      capture->thread != host_thread_id())
+      capture->thread != host_capture_thread())
     result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   else if (capture->invalid)
     result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   else
-    result = host_capture_joined(capture);
+    result = host_graph_capture_joined(capture);
   if (out != NULL)
     *out = result == CUDA_SUCCESS ? capture->graph : NULL;
-  host_capture_end(capture, result == CUDA_SUCCESS && out != NULL);
+  host_graph_capture_end(capture, result == CUDA_SUCCESS && out != NULL);
   return result;
 }
 
@@ -112,13 +113,13 @@ CUresult host_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
   host_lock();
   CUstream stream = host_stream_resolve(hStream);
   CUresult result =
-      stream != NULL ? end_capture(stream, phGraph) : CUDA_ERROR_INVALID_HANDLE;
+      stream != NULL ? capture_end(stream, phGraph) : CUDA_ERROR_INVALID_HANDLE;
   host_unlock();
   return result;
 }
 
 
-static CUstreamCaptureStatus status_of(CUstream stream) {
+static CUstreamCaptureStatus capture_status(CUstream stream) {
   if (stream->capture == NULL)
     return CU_STREAM_CAPTURE_STATUS_NONE;
   return stream->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
@@ -128,7 +129,7 @@ static CUstreamCaptureStatus status_of(CUstream stream) {
 
 /* A question about the legacy stream cannot be answered while a blocking
    stream captures; asking breaks nothing. */
-static CUresult ask_check(CUstream stream) {
+static CUresult capture_query_check(CUstream stream) {
   if (stream == NULL)
     return CUDA_ERROR_INVALID_HANDLE;
   if (stream == host_stream_resolve(CU_STREAM_LEGACY) &&
@@ -145,9 +146,9 @@ CUresult host_cuStreamIsCapturing(CUstream hStream,
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   CUstream stream = host_stream_resolve(hStream);
-  CUresult result = ask_check(stream);
+  CUresult result = capture_query_check(stream);
   if (result == CUDA_SUCCESS)
-    *captureStatus = status_of(stream);
+    *captureStatus = capture_status(stream);
   host_unlock();
   return result;
 }
@@ -172,9 +173,9 @@ CUresult host_cuStreamGetCaptureInfo(CUstream hStream,
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   CUstream stream = host_stream_resolve(hStream);
-  CUresult result = ask_check(stream);
+  CUresult result = capture_query_check(stream);
   if (result == CUDA_SUCCESS)
-    *captureStatus_out = status_of(stream);
+    *captureStatus_out = capture_status(stream);
   if (result == CUDA_SUCCESS &&
       *captureStatus_out == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
     if (dependencies_out != NULL && edgeData_out == NULL &&
@@ -212,12 +213,12 @@ CUresult host_cuStreamUpdateCaptureDependencies(
   else if (capture->invalid)
     result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   else
-    result = deps_check(capture->graph, dependencies, dependencyData,
-                        numDependencies);
+    result = dependencies_check(capture->graph, dependencies, dependencyData,
+                                numDependencies);
   if (result == CUDA_SUCCESS)
-    result =
-        host_capture_deps(stream, dependencies, dependencyData, numDependencies,
-                          flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+    result = host_graph_capture_deps(
+        stream, dependencies, dependencyData, numDependencies,
+        flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
   host_unlock();
   return result;
 }

@@ -1,8 +1,10 @@
 /* The driver's calls that make graphs, read them and move their edges. */
-#include "driver/host/graph/graph.h"
 #include "driver/host/calls/calls.h"
+#include "driver/host/graph/graph.h"
 
 #include <assert.h>
+#include <limits.h>
+#include <stdlib.h>
 
 
 CUresult host_cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
@@ -309,6 +311,94 @@ CUresult host_cuGraphDestroyNode(CUgraphNode hNode) {
     result = removal_check(hNode->graph);
   if (result == CUDA_SUCCESS)
     host_node_free(hNode);
+  host_unlock();
+  return result;
+}
+
+
+CUresult host_cuGraphDebugDotPrint(CUgraph hGraph, const char *path,
+                                   unsigned int flags) {
+  HOST_TRY(host_check_process());
+  if (!path)
+    return CUDA_ERROR_INVALID_VALUE;
+  bool verbose = flags & CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE;
+  CUresult result = CUDA_SUCCESS;
+  host_lock();
+  if (!host_graph_is_live(hGraph))
+    result = CUDA_ERROR_INVALID_VALUE;
+  else if (!host_graph_write_dot(hGraph, path, verbose))
+    result = CUDA_ERROR_OPERATING_SYSTEM;
+  host_unlock();
+  return result;
+}
+
+
+CUresult host_cuGraphConditionalHandleCreate(
+    CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx,
+    unsigned int defaultLaunchValue, unsigned int flags) {
+  (void)ctx; /* the device has one context */
+  HOST_TRY(host_check());
+  if (pHandle_out == NULL ||
+      (flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = CUDA_SUCCESS;
+  host_lock();
+  uint64_t *handles = NULL;
+  if (!host_graph_is_live(hGraph)) {
+    result = CUDA_ERROR_INVALID_VALUE;
+  } else {
+    handles = realloc(hGraph->handles,
+                      (hGraph->nhandles + 1) * sizeof *hGraph->handles);
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (handles != NULL) {
+    hGraph->handles = handles;
+    result = host_conditional_handle_new(&handles[hGraph->nhandles],
+                                         defaultLaunchValue,
+                                         flags == CU_GRAPH_COND_ASSIGN_DEFAULT);
+    if (result == CUDA_SUCCESS)
+      *pHandle_out = handles[hGraph->nhandles++];
+  }
+  host_unlock();
+  return result;
+}
+
+
+CUresult host_cuUserObjectCreate(CUuserObject *object_out, void *ptr,
+                                 CUhostFn destroy_fn,
+                                 unsigned int initialRefcount,
+                                 unsigned int flags) {
+  HOST_TRY(host_check_process());
+  if (object_out == NULL || destroy_fn == NULL || initialRefcount == 0 ||
+      initialRefcount > INT_MAX || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+    return CUDA_ERROR_INVALID_VALUE;
+  host_lock();
+  CUresult result = host_user_new(object_out, ptr, destroy_fn, initialRefcount);
+  host_unlock();
+  return result;
+}
+
+
+CUresult host_cuUserObjectRelease(CUuserObject object, unsigned int count) {
+  HOST_TRY(host_check_process());
+  host_lock();
+  CUresult result = host_user_release(object, count);
+  host_unlock();
+  return result;
+}
+
+
+CUresult host_cuGraphRetainUserObject(CUgraph graph, CUuserObject object,
+                                      unsigned int count, unsigned int flags) {
+  HOST_TRY(host_check_process());
+  if (count == 0 || count > INT_MAX ||
+      (flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  bool move = (flags & CU_GRAPH_USER_OBJECT_MOVE) != 0;
+  host_lock();
+  CUresult result = host_graph_is_live(graph)
+                        ? host_user_keep(graph, object, count, move)
+                        : CUDA_ERROR_INVALID_VALUE;
   host_unlock();
   return result;
 }

@@ -1,6 +1,6 @@
 /* The driver's calls that add nodes and read or set what they hold. */
-#include "driver/host/graph/graph.h"
 #include "driver/host/calls/calls.h"
+#include "driver/host/graph/graph.h"
 
 #include <string.h>
 
@@ -345,7 +345,7 @@ host_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
     hNode->op.kernel.cooperative = value->cooperative != 0;
     break;
   case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-    hNode->op.kernel.priority = host_priority_clamp(value->priority);
+    hNode->op.kernel.priority = host_stream_priority(value->priority);
     break;
   case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
     if (value->clusterDim.x > 1 || value->clusterDim.y > 1 ||

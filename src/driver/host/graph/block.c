@@ -9,7 +9,7 @@
 enum { BUCKETS = 1024 };
 
 static host_block *buckets[BUCKETS]; /* by address, under host_lock */
-static host_graph_memory_stats stats;
+static host_block_stats stats;
 
 
 static host_block **bucket_of(CUdeviceptr address) {
@@ -109,7 +109,7 @@ bool host_block_freed_in(const host_block *block, CUgraph graph) {
 }
 
 
-CUresult host_graph_memory_free(CUdeviceptr address) {
+CUresult host_block_free(CUdeviceptr address) {
   host_block *block = host_block_find(address);
   if (block == NULL)
     return CUDA_ERROR_NOT_FOUND;
@@ -120,12 +120,12 @@ CUresult host_graph_memory_free(CUdeviceptr address) {
 }
 
 
-void host_graph_memory_stats_get(host_graph_memory_stats *out) {
+void host_block_stats_get(host_block_stats *out) {
   *out = stats;
 }
 
 
-void host_graph_memory_trim(void) {
+void host_block_trim(void) {
   for (int i = 0; i < BUCKETS; i++)
     for (host_block *block = buckets[i]; block != NULL; block = block->next)
       if (!block->allocated && block->execs == 0)

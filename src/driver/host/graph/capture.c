@@ -1,111 +1,9 @@
-/* Captures: which streams make nodes, what breaks them, and how events fork
-   and join them.  The calls themselves are in capture_calls.c. */
+/* What a capture makes of a stream's work: nodes, and the dependency sets
+   that events fork and join. */
 #include "driver/host/graph/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static host_capture *captures; /* all that are underway, under host_lock */
-static _Atomic uint64_t threads;
-static _Thread_local uint64_t thread_id;
-static _Thread_local CUstreamCaptureMode thread_mode;
-static uint64_t next_capture_id;
-
-
-uint64_t host_thread_id(void) {
-  if (thread_id == 0)
-    thread_id = 1 + atomic_fetch_add(&threads, 1);
-  return thread_id;
-}
-
-
-CUstreamCaptureMode host_capture_exchange_mode(CUstreamCaptureMode mode) {
-  CUstreamCaptureMode before = thread_mode;
-  thread_mode = mode;
-  return before;
-}
-
-
-static void capture_unref(host_capture *capture) {
-  if (--capture->refs > 0)
-    return;
-  free(capture->orphans);
-  free(capture);
-}
-
-
-/* Is the stream one that the legacy stream waits for? */
-static bool captures_blocking(const host_capture *capture) {
-  for (CUstream s = capture->streams; s != NULL; s = s->capture_next)
-    if ((s->flags & CU_STREAM_NON_BLOCKING) == 0)
-      return true;
-  return false;
-}
-
-
-bool host_capture_bars_legacy(void) {
-  for (host_capture *c = captures; c != NULL; c = c->next)
-    if (captures_blocking(c))
-      return true;
-  return false;
-}
-
-
-CUresult host_capture_legacy(void) {
-  CUresult result = CUDA_SUCCESS;
-  for (host_capture *c = captures; c != NULL; c = c->next)
-    if (captures_blocking(c)) {
-      c->invalid = true;
-      result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-    }
-  return result;
-}
-
-
-CUresult host_capture_unsafe(void) {
-  if (captures == NULL || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
-    return CUDA_SUCCESS;
-  CUresult result = CUDA_SUCCESS;
-  uint64_t self = host_thread_id();
-  for (host_capture *c = captures; c != NULL; c = c->next) {
-    bool bars = c->thread == self
-                    ? c->mode != CU_STREAM_CAPTURE_MODE_RELAXED
-                    : thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
-                          c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
-    if (bars) {
-      c->invalid = true;
-      result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
-  }
-  return result;
-}
-
-
-CUresult host_capture_touch(CUstream stream) {
-  if (stream->capture != NULL) {
-    stream->capture->invalid = true;
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  }
-  if (captures == NULL)
-    return CUDA_SUCCESS;
-  if (stream == host_stream_resolve(CU_STREAM_LEGACY))
-    HOST_TRY(host_capture_legacy());
-  return host_capture_unsafe();
-}
-
-
-CUresult host_capture_touch_all(void) {
-  for (host_capture *c = captures; c != NULL; c = c->next)
-    c->invalid = true;
-  return captures != NULL ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-                          : CUDA_SUCCESS;
-}
-
-
-void host_capture_break(CUstream stream) {
-  if (stream->capture != NULL)
-    stream->capture->invalid = true;
-}
 
 
 /* ---- the dependency set of a stream ---- */
@@ -129,9 +27,9 @@ static bool reserve_deps(CUstream stream, size_t count) {
 }
 
 
-CUresult host_capture_deps(CUstream stream, const CUgraphNode *deps,
-                           const CUgraphEdgeData *edges, size_t count,
-                           bool replace) {
+CUresult host_graph_capture_deps(CUstream stream, const CUgraphNode *deps,
+                                 const CUgraphEdgeData *edges, size_t count,
+                                 bool replace) {
   size_t kept = replace ? 0 : stream->ndeps;
   /* The caller may hand back what cuStreamGetCaptureInfo lent it. */
   bool lent = deps != NULL && stream->deps != NULL && deps >= stream->deps &&
@@ -157,67 +55,31 @@ CUresult host_capture_deps(CUstream stream, const CUgraphNode *deps,
 }
 
 
-/* ---- begin, pull in, leave, end ---- */
+/* ---- begin and end ---- */
 
-CUresult host_capture_begin(CUstream stream, CUgraph graph,
-                            CUstreamCaptureMode mode) {
-  host_capture *capture = calloc(1, sizeof *capture);
-  if (capture == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  *capture = (host_capture){.refs = 1,
-                            .id = ++next_capture_id,
-                            .mode = mode,
-                            .thread = host_thread_id(),
-                            .graph = graph,
-                            .origin = stream,
-                            .next = captures};
-  if (captures != NULL)
-    captures->prev = capture;
-  captures = capture;
+static void capture_abandon(host_capture *capture) {
+  host_graph_capture_end(capture, false);
+}
+
+
+CUresult host_graph_capture_begin(CUstream stream, CUgraph graph,
+                                  CUstreamCaptureMode mode) {
+  HOST_TRY(host_capture_new(stream, graph, mode, capture_abandon));
   graph->capturing++;
-  stream->capture = capture;
-  stream->origin = true;
-  stream->ndeps = 0;
-  stream->capture_next = NULL;
-  capture->streams = stream;
   return CUDA_SUCCESS;
 }
 
 
-static void pull_in(CUstream stream, host_capture *capture) {
-  stream->capture = capture;
-  stream->origin = false;
-  stream->ndeps = 0;
-  stream->capture_next = capture->streams;
-  capture->streams = stream;
-}
-
-
-void host_capture_end(host_capture *capture, bool keep_graph) {
-  while (capture->streams != NULL) {
-    CUstream stream = capture->streams;
-    capture->streams = stream->capture_next;
-    stream->capture_next = NULL;
-    stream->capture = NULL;
-    stream->origin = false;
-    stream->ndeps = 0;
-  }
-  if (capture->prev != NULL)
-    capture->prev->next = capture->next;
-  else
-    captures = capture->next;
-  if (capture->next != NULL)
-    capture->next->prev = capture->prev;
-  capture->graph->capturing--;
-  /* A capture that fails takes its graph along, also one that was there
-     before; only a graph inside another stays, emptied. */
-  if (!keep_graph && capture->graph->owner == NULL)
-    host_graph_free(capture->graph);
+/* A capture that fails takes its graph along, even a graph that the caller
+   made; only a graph inside another stays, emptied. */
+void host_graph_capture_end(host_capture *capture, bool keep_graph) {
+  CUgraph graph = capture->graph;
+  host_capture_close(capture);
+  graph->capturing--;
+  if (!keep_graph && !graph->owner)
+    host_graph_free(graph);
   else if (!keep_graph)
-    host_graph_clear(capture->graph);
-  capture->graph = NULL;
-  capture->ended = true;
-  capture_unref(capture);
+    host_graph_clear(graph);
 }
 
 
@@ -248,7 +110,7 @@ static bool mark_ancestors(CUgraphNode *roots, size_t nroots, size_t nnodes,
 }
 
 
-CUresult host_capture_joined(host_capture *capture) {
+CUresult host_graph_capture_joined(host_capture *capture) {
   if (capture->norphans == 0 && capture->streams->capture_next == NULL)
     return CUDA_SUCCESS;
   uint64_t mark = host_graph_mark();
@@ -266,39 +128,9 @@ CUresult host_capture_joined(host_capture *capture) {
 }
 
 
-void host_capture_forget_stream(CUstream stream) {
-  host_capture *capture = stream->capture;
-  if (capture != NULL && stream->origin) {
-    host_capture_end(capture, false);
-  } else if (capture != NULL) {
-    CUstream *link = &capture->streams;
-    while (*link != stream)
-      link = &(*link)->capture_next;
-    *link = stream->capture_next;
-    size_t n = capture->norphans + stream->ndeps;
-    CUgraphNode *orphans = realloc(capture->orphans, (n + 1) * sizeof *orphans);
-    if (orphans == NULL) {
-      capture->invalid = true; /* what it left can no longer be checked */
-    } else {
-      capture->orphans = orphans;
-      if (stream->ndeps > 0)
-        memcpy(orphans + capture->norphans, stream->deps,
-               stream->ndeps * sizeof *orphans);
-      capture->norphans = n;
-    }
-    stream->capture = NULL;
-  }
-  free(stream->deps);
-  free(stream->edges);
-  stream->deps = NULL;
-  stream->edges = NULL;
-  stream->ndeps = stream->deps_size = 0;
-}
-
-
 /* ---- nodes ---- */
 
-static bool holdable(host_op_kind kind) {
+static bool is_holdable(host_op_kind kind) {
   return kind != HOST_OP_EXEC && kind != HOST_OP_CALLBACK;
 }
 
@@ -314,12 +146,12 @@ static void programmatic_edges(CUstream stream) {
 }
 
 
-static CUresult add_node(CUstream stream, host_op *op, host_block *block) {
+static CUresult capture_node(CUstream stream, host_op *op, host_block *block) {
   host_capture *capture = stream->capture;
   CUresult result = CUDA_SUCCESS;
   if (capture->invalid) {
     result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  } else if (!holdable(op->kind)) {
+  } else if (!is_holdable(op->kind)) {
     capture->invalid = true;
     result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   } else if (!reserve_deps(stream, 1)) {
@@ -341,12 +173,22 @@ static CUresult add_node(CUstream stream, host_op *op, host_block *block) {
 }
 
 
-CUresult host_capture_add(CUstream stream, host_op *op) {
-  return add_node(stream, op, NULL);
+CUresult host_graph_submit(CUstream stream, host_op *op) {
+  if (stream->capture)
+    return capture_node(stream, op, NULL);
+  if (stream == host_stream_resolve(CU_STREAM_LEGACY)) {
+    CUresult result = host_capture_legacy();
+    if (result != CUDA_SUCCESS) {
+      host_op_release(op);
+      return result;
+    }
+  }
+  return host_stream_enqueue(stream, op);
 }
 
 
-CUresult host_capture_alloc(CUstream stream, size_t bytes, CUdeviceptr *out) {
+CUresult host_graph_capture_alloc(CUstream stream, size_t bytes,
+                                  CUdeviceptr *out) {
   if (stream->capture->invalid)
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   host_op op = {.kind = HOST_OP_ALLOC};
@@ -357,14 +199,14 @@ CUresult host_capture_alloc(CUstream stream, size_t bytes, CUdeviceptr *out) {
   HOST_TRY(host_block_new(&block, bytes));
   op.alloc.dptr = block->address;
   CUdeviceptr address = block->address;
-  CUresult result = add_node(stream, &op, block);
+  CUresult result = capture_node(stream, &op, block);
   if (result == CUDA_SUCCESS)
     *out = address;
   return result;
 }
 
 
-CUresult host_capture_free(CUstream stream, CUdeviceptr address) {
+CUresult host_graph_capture_free(CUstream stream, CUdeviceptr address) {
   if (stream->capture->invalid)
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   host_block *block = host_block_find(address);
@@ -372,36 +214,13 @@ CUresult host_capture_free(CUstream stream, CUdeviceptr address) {
     return CUDA_ERROR_INVALID_VALUE;
   host_block_retain(block);
   host_op op = {.kind = HOST_OP_FREE, .free = address};
-  return add_node(stream, &op, block);
-}
-
-
-/* ---- events ---- */
-
-void host_capture_forget_event(CUevent event) {
-  if (event->capture != NULL)
-    capture_unref(event->capture);
-  event->capture = NULL;
-  free(event->deps);
-  event->deps = NULL;
-  event->ndeps = 0;
-}
-
-
-CUresult host_capture_event_check(CUevent event, bool breaks) {
-  host_capture *capture = event->capture;
-  if (capture == NULL)
-    return CUDA_SUCCESS;
-  if (capture->ended || capture->invalid)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (breaks)
-    capture->invalid = true;
-  return CUDA_ERROR_CAPTURED_EVENT;
+  return capture_node(stream, &op, block);
 }
 
 
 /* An EVENT_RECORD or EVENT_WAIT node. */
-static CUresult external(CUstream stream, CUevent event, host_op_kind kind) {
+static CUresult capture_external(CUstream stream, CUevent event,
+                                 host_op_kind kind) {
   if (stream->capture == NULL)
     return CUDA_ERROR_ILLEGAL_STATE;
   if (stream->capture->invalid)
@@ -409,17 +228,17 @@ static CUresult external(CUstream stream, CUevent event, host_op_kind kind) {
   host_op op = {.kind = kind};
   op.event.event = event;
   host_event_retain(event);
-  return add_node(stream, &op, NULL);
+  return capture_node(stream, &op, NULL);
 }
 
 
-CUresult host_capture_record(CUevent event, CUstream stream, unsigned flags,
-                             bool *handled) {
+CUresult host_graph_capture_record(CUevent event, CUstream stream,
+                                   unsigned flags, bool *handled) {
   *handled = true;
   if ((flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL) != 0)
     return CUDA_ERROR_INVALID_VALUE;
   if (flags & CU_EVENT_RECORD_EXTERNAL)
-    return external(stream, event, HOST_OP_EVENT_RECORD);
+    return capture_external(stream, event, HOST_OP_EVENT_RECORD);
   host_capture *capture = stream->capture;
   if (capture == NULL) {
     *handled = false;
@@ -468,18 +287,19 @@ static CUresult wait_captured(CUstream stream, CUevent event) {
   if (!reserve_deps(stream, stream->ndeps + event->ndeps))
     return CUDA_ERROR_OUT_OF_MEMORY;
   if (stream->capture == NULL)
-    pull_in(stream, theirs);
-  return host_capture_deps(stream, event->deps, NULL, event->ndeps, false);
+    host_capture_join(theirs, stream);
+  return host_graph_capture_deps(stream, event->deps, NULL, event->ndeps,
+                                 false);
 }
 
 
-CUresult host_capture_wait(CUstream stream, CUevent event, unsigned flags,
-                           bool *handled) {
+CUresult host_graph_capture_wait(CUstream stream, CUevent event, unsigned flags,
+                                 bool *handled) {
   *handled = true;
   if ((flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL) != 0)
     return CUDA_ERROR_INVALID_VALUE;
   if (flags & CU_EVENT_WAIT_EXTERNAL)
-    return external(stream, event, HOST_OP_EVENT_WAIT);
+    return capture_external(stream, event, HOST_OP_EVENT_WAIT);
   if (stream->capture != NULL && stream->capture->invalid)
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (event->capture != NULL)

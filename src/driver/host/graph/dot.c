@@ -1,7 +1,6 @@
-/* cuGraphDebugDotPrint: the graph as Graphviz text, child graphs and bodies
+/* A graph as Graphviz text, child graphs and bodies
    as clusters. */
 #include "driver/host/graph/graph.h"
-#include "driver/host/calls/calls.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -134,28 +133,13 @@ static void print_graph(FILE *out, CUgraph graph, bool verbose, int depth) {
 }
 
 
-CUresult host_cuGraphDebugDotPrint(CUgraph hGraph, const char *path,
-                                   unsigned int flags) {
-  HOST_TRY(host_check_process());
-  if (path == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  CUresult result = CUDA_SUCCESS;
-  host_lock();
-  bool written = false;
-  FILE *out = NULL;
-  if (!host_graph_is_live(hGraph))
-    result = CUDA_ERROR_INVALID_VALUE;
-  else
-    out = fopen(path, "w");
-  if (out != NULL) {
-    fputs("digraph dot {\n", out);
-    print_graph(out, hGraph, (flags & CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE) != 0,
-                1);
-    fputs("}\n", out);
-    written = ferror(out) == 0;
-    written = fclose(out) == 0 && written;
-  }
-  host_unlock();
-  return written || result != CUDA_SUCCESS ? result
-                                           : CUDA_ERROR_OPERATING_SYSTEM;
+bool host_graph_write_dot(CUgraph graph, const char *path, bool verbose) {
+  FILE *out = fopen(path, "w");
+  if (!out)
+    return false;
+  fputs("digraph dot {\n", out);
+  print_graph(out, graph, verbose, 1);
+  fputs("}\n", out);
+  bool written = ferror(out) == 0;
+  return fclose(out) == 0 && written;
 }

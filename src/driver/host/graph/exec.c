@@ -1,38 +1,9 @@
-/* The driver's calls that make executables, launch and destroy them. */
+/* Executables: how one is made of a graph, and how a launch of it begins. */
 #include "driver/host/graph/exec.h"
-#include "driver/host/base/runtime.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-/* What cuGraphExecGetFlags tells of them. */
-#define KEPT_FLAGS                                   \
-  (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | \
-   CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
-
-#define KNOWN_FLAGS                                  \
-  (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | \
-   CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |              \
-   CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |       \
-   CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
-
-
-static bool exec_is_live(CUgraphExec exec) {
-  return host_handle_live(HOST_HANDLE_EXEC, exec);
-}
-
-
-static CUresult flags_check(cuuint64_t flags) {
-  const cuuint64_t exclusive = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
-                               CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
-  if ((flags & ~(cuuint64_t)KNOWN_FLAGS) != 0 ||
-      (flags & exclusive) == exclusive)
-    return CUDA_ERROR_INVALID_VALUE;
-  return CUDA_SUCCESS;
-}
-
-
-/* ---- instantiate ---- */
 
 static CUresult exec_new(CUgraphExec *out, CUgraph graph, cuuint64_t flags,
                          CUgraphNode *error, CUgraphInstantiateResult *why) {
@@ -59,8 +30,9 @@ static CUresult exec_new(CUgraphExec *out, CUgraph graph, cuuint64_t flags,
 
 
 /* Graphs with memory or conditional nodes have one executable at a time. */
-static CUresult instantiate(CUgraphExec *out, CUgraph graph, cuuint64_t flags,
-                            CUgraphNode *error, CUgraphInstantiateResult *why) {
+CUresult host_exec_instantiate(CUgraphExec *out, CUgraph graph,
+                               cuuint64_t flags, CUgraphNode *error,
+                               CUgraphInstantiateResult *why) {
   if (!host_graph_is_live(graph))
     return CUDA_ERROR_INVALID_VALUE;
   HOST_TRY(host_capture_unsafe());
@@ -81,7 +53,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, cuuint64_t flags,
 
 
 /* Backs the memory of the graph's alloc nodes, as the first launch would. */
-static CUresult upload(CUgraphExec exec) {
+CUresult host_exec_upload(CUgraphExec exec) {
   for (uint32_t i = 0; i < exec->nblocks; i++) {
     CUresult result = host_block_commit(exec->blocks[i]);
     if (result != CUDA_SUCCESS)
@@ -91,7 +63,7 @@ static CUresult upload(CUgraphExec exec) {
 }
 
 
-static void destroy(CUgraphExec exec) {
+void host_exec_destroy(CUgraphExec exec) {
   host_handle_remove(HOST_HANDLE_EXEC, exec);
   if (exec->claim != NULL)
     exec->claim->executables--;
@@ -99,68 +71,9 @@ static void destroy(CUgraphExec exec) {
 }
 
 
-CUresult host_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
-                                 unsigned long long flags) {
-  HOST_TRY(host_check());
-  if (phGraphExec == NULL || (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
-    return CUDA_ERROR_INVALID_VALUE; /* there is no stream to upload in */
-  HOST_TRY(flags_check(flags));
-  CUgraphNode error;
-  CUgraphInstantiateResult why;
-  host_lock();
-  CUresult result = instantiate(phGraphExec, hGraph, flags, &error, &why);
-  host_unlock();
-  return result;
-}
-
-
-CUresult host_cuGraphInstantiateWithParams(
-    CUgraphExec *phGraphExec, CUgraph hGraph,
-    CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
-  HOST_TRY(host_check());
-  if (phGraphExec == NULL || instantiateParams == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  CUDA_GRAPH_INSTANTIATE_PARAMS *params = instantiateParams;
-  params->hErrNode_out = NULL;
-  params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
-  HOST_TRY(flags_check(params->flags));
-  CUgraphNode error = NULL;
-  CUgraphInstantiateResult why = CUDA_GRAPH_INSTANTIATE_ERROR;
-  host_lock();
-  CUresult result =
-      instantiate(phGraphExec, hGraph, params->flags, &error, &why);
-  if (result == CUDA_SUCCESS &&
-      (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) {
-    result = upload(*phGraphExec);
-    if (result != CUDA_SUCCESS)
-      destroy(*phGraphExec);
-  }
-  host_unlock();
-  params->hErrNode_out = result == CUDA_SUCCESS ? NULL : error;
-  params->result_out =
-      result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : why;
-  return result;
-}
-
-
-/* ---- destroy ---- */
-
-CUresult host_cuGraphExecDestroy(CUgraphExec hGraphExec) {
-  HOST_TRY(host_check_process());
-  host_lock();
-  CUresult result = exec_is_live(hGraphExec) ? host_capture_unsafe()
-                                             : CUDA_ERROR_INVALID_VALUE;
-  if (result == CUDA_SUCCESS)
-    destroy(hGraphExec);
-  host_unlock();
-  return result;
-}
-
-
 /* ---- launch ---- */
 
-/* What the alloc and free steps leave allocated, as the calls will see it.
-   A block that the graph itself frees is not allocated afterwards. */
+/* May the launch allocate and free what its steps say?  Backs the memory. */
 static CUresult memory_check(CUgraphExec exec) {
   bool auto_free =
       (exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
@@ -170,11 +83,12 @@ static CUresult memory_check(CUgraphExec exec) {
                   : !exec->blocks[i]->allocated)
       return CUDA_ERROR_INVALID_VALUE;
   }
-  return upload(exec);
+  return host_exec_upload(exec);
 }
 
 
-static void memory_settle(CUgraphExec exec) {
+/* What is allocated after the launch, as later calls see it. */
+static void memory_note(CUgraphExec exec) {
   for (uint32_t i = 0; i < exec->nblocks; i++)
     host_block_set_allocated(exec->blocks[i],
                              (exec->block_use[i] & HOST_BLOCK_FREED) == 0);
@@ -194,6 +108,7 @@ static host_exec_run *run_new(CUgraphExec exec) {
   if (run == NULL)
     return NULL;
   run->exec = exec;
+  run->launch = (host_launch){host_exec_begin, host_exec_run_release};
   if (exec->nevents > 0)
     run->fences = calloc(exec->nevents, sizeof *run->fences);
   if (exec->nevents > 0 && run->fences == NULL) {
@@ -260,7 +175,7 @@ static void patches_return(CUgraphExec exec, host_exec_run *run) {
 }
 
 
-static CUresult launch(CUgraphExec exec, CUstream stream) {
+static CUresult run_enqueue(CUgraphExec exec, CUstream stream) {
   host_exec_run *run = run_new(exec);
   if (run == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -272,9 +187,9 @@ static CUresult launch(CUgraphExec exec, CUstream stream) {
   run->ticket = exec->next_ticket++;
   patches_take(exec, run);
   atomic_fetch_add(&exec->refs, 1);
-  host_op op = {.kind = HOST_OP_EXEC, .exec = run};
+  host_op op = {.kind = HOST_OP_EXEC, .launch = &run->launch};
   host_exec_launching = run;
-  result = host_enqueue(stream, &op);
+  result = host_stream_enqueue(stream, &op);
   host_exec_launching = NULL;
   if (result != CUDA_SUCCESS) {
     atomic_fetch_sub(&exec->refs, 1);
@@ -289,7 +204,7 @@ static CUresult launch(CUgraphExec exec, CUstream stream) {
 /* Launches may run ahead of the device by one or two times PILE; then the
    call waits, as a full queue makes a GPU's driver wait.  Returns the fence to
    wait for, or NULL. */
-static host_fence *pile_mark(CUgraphExec exec, CUstream stream) {
+static host_fence *run_mark(CUgraphExec exec, CUstream stream) {
   enum { PILE = 2048 };
   if (exec->next_ticket % PILE != 0)
     return NULL;
@@ -299,60 +214,11 @@ static host_fence *pile_mark(CUgraphExec exec, CUstream stream) {
 }
 
 
-/* What launches and uploads ask of both; a capture that hears of either is
-   broken. */
-static CUresult stream_check(CUgraphExec exec, CUstream stream) {
-  if (!exec_is_live(exec))
-    return CUDA_ERROR_INVALID_VALUE;
-  if (stream == NULL)
-    return CUDA_ERROR_INVALID_HANDLE;
-  if (stream->capture == NULL)
-    return CUDA_SUCCESS;
-  host_capture_break(stream);
-  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-}
-
-
-CUresult host_cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
-  HOST_TRY(host_check_callback_stream(hStream));
-  host_fence *full = NULL;
-  host_lock();
-  CUstream stream = host_stream_resolve(hStream);
-  CUresult result = stream_check(hGraphExec, stream);
-  if (result == CUDA_SUCCESS && stream == host_stream_resolve(CU_STREAM_LEGACY))
-    result = host_capture_legacy();
-  if (result == CUDA_SUCCESS)
-    result = memory_check(hGraphExec);
-  if (result == CUDA_SUCCESS)
-    result = launch(hGraphExec, stream);
-  if (result == CUDA_SUCCESS) {
-    memory_settle(hGraphExec);
-    full = pile_mark(hGraphExec, stream);
-  }
-  host_unlock_and_wait(full);
-  return result;
-}
-
-
-CUresult host_cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
-  HOST_TRY(host_check_callback_stream(hStream));
-  host_lock();
-  CUresult result = stream_check(hGraphExec, host_stream_resolve(hStream));
-  if (result == CUDA_SUCCESS)
-    result = upload(hGraphExec);
-  host_unlock();
-  return result;
-}
-
-
-CUresult host_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) {
-  HOST_TRY(host_check_process());
-  CUresult result = CUDA_SUCCESS;
-  host_lock();
-  if (flags == NULL || !exec_is_live(hGraphExec))
-    result = CUDA_ERROR_INVALID_VALUE;
-  else
-    *flags = hGraphExec->flags & KEPT_FLAGS;
-  host_unlock();
-  return result;
+CUresult host_exec_launch(CUgraphExec exec, CUstream stream,
+                          host_fence **full) {
+  HOST_TRY(memory_check(exec));
+  HOST_TRY(run_enqueue(exec, stream));
+  memory_note(exec);
+  *full = run_mark(exec, stream);
+  return CUDA_SUCCESS;
 }

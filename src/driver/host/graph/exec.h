@@ -80,7 +80,9 @@ typedef struct host_patch {
   host_exec_node *node; /* used under host_lock, before the launch */
 } host_patch;
 
+typedef struct host_exec_run host_exec_run;
 struct host_exec_run {
+  host_launch launch; /* first member */
   CUgraphExec exec;
   host_exec_run *next; /* on a list of free or of parked runs */
   uint64_t ticket;
@@ -127,6 +129,19 @@ enum {
   HOST_BLOCK_FREED = 2      /* a free step names it */
 };
 
+/* exec.c.  NOT_SUPPORTED for a part of another graph, and for a second
+   executable of a graph with memory or conditional nodes.  A failure names the
+   node to blame in *error, or leaves it. */
+CUresult host_exec_instantiate(CUgraphExec *out, CUgraph graph,
+                               cuuint64_t flags, CUgraphNode *error,
+                               CUgraphInstantiateResult *why);
+void host_exec_destroy(CUgraphExec exec); /* the handle dies */
+/* Backs the memory of the graph's alloc nodes, as the first launch does. */
+CUresult host_exec_upload(CUgraphExec exec);
+/* Queues a launch.  *full is a fence that the caller waits for without
+   host_lock when too many launches are underway, or NULL. */
+CUresult host_exec_launch(CUgraphExec exec, CUstream stream, host_fence **full);
+
 /* program.c.  Fills exec->level, programs, map, events, blocks and handles
    from the graph.  On failure *error is the node to blame, or NULL, and the
    executable is left for host_exec_clear. */
@@ -144,14 +159,25 @@ typedef struct host_link {
 CUresult host_chains_make(host_program *program, const host_link *edges,
                           size_t nedges, uint32_t *order, uint32_t *stuck);
 
-/* update.c */
-void host_patches_free(host_patch *patches);
+/* update.c.  Changes that the next launch carries.  INVALID_VALUE for a node
+   that the executable lacks. */
+CUresult host_exec_set_params(CUgraphExec exec, CUgraphNode handle,
+                              const CUgraphNodeParams *params);
+CUresult host_exec_enable(CUgraphExec exec, CUgraphNode handle, bool enabled);
+CUresult host_exec_is_enabled(CUgraphExec exec, CUgraphNode handle,
+                              bool *enabled);
+CUresult host_exec_update(CUgraphExec exec, CUgraph graph,
+                          CUgraphExecUpdateResultInfo *info);
+void host_exec_patches_free(host_patch *patches);
 
 /* replay.c.  The program's chains are made: gives them their task.  Drops one
    reference; the last frees the executable, here when the caller holds
    host_lock, else on a worker. */
 void host_program_ready(host_program *program);
 void host_exec_unref(CUgraphExec exec, bool locked);
+/* What a launch of the executable does in its stream. */
+bool host_exec_begin(host_launch *launch, CUstream stream);
+void host_exec_run_release(host_launch *launch);
 /* The run that this thread is about to queue; should that fail, the release of
    its op leaves it alone. */
 extern _Thread_local host_exec_run *host_exec_launching;

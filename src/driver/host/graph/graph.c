@@ -1,7 +1,6 @@
 /* Graphs: their nodes and edges, copies, and the calls that build and read
    them.  What a node holds is in node.c. */
 #include "driver/host/graph/graph.h"
-#include "driver/host/calls/calls.h"
 
 #include <stdlib.h>
 #include <string.h>

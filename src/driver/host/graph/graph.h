@@ -10,7 +10,7 @@
 #ifndef CGL_HOST_GRAPH_H
 #define CGL_HOST_GRAPH_H
 
-#include "driver/host/base/base.h"
+#include "driver/host/memory/memory.h"
 
 /* ---- nodes and graphs ---- */
 
@@ -89,6 +89,8 @@ bool host_node_is_capturing(CUgraphNode node);
 CUresult host_graph_copy(CUgraph *out, CUgraph graph);
 /* Is `graph` the same as `inner`, or does it hold it at any depth? */
 bool host_graph_holds(CUgraph graph, CUgraph inner);
+/* Writes Graphviz text; false when the file could not be written. */
+bool host_graph_write_dot(CUgraph graph, const char *path, bool verbose);
 
 /* Appends a node that takes over *op and the block reference.  `edges` may be
    NULL.  INVALID_VALUE for a dependency that is NULL, of another graph or
@@ -114,10 +116,6 @@ CUresult host_node_params(host_op *op, struct host_block **block, CUgraph graph,
 void host_node_publish(CUgraphNode node, CUgraphNodeParams *params);
 /* Releases an op that never became a node, with what it would have owned. */
 void host_node_params_drop(host_op *op, struct host_block *block);
-/* A kernel op from node parameters; the old op's attributes, if any, stay. */
-CUresult host_kernel_params_op(host_op *op,
-                               const CUDA_KERNEL_NODE_PARAMS *params,
-                               const host_op *old);
 /* The op that `node` shall have, of the type of `old` (its own or that of its
    executable) with other parameters; INVALID_VALUE for another type,
    NOT_SUPPORTED for memory and conditional nodes. */
@@ -126,6 +124,13 @@ CUresult host_node_params_set(host_op *op, CUgraphNode node, const host_op *old,
 
 /* ---- user objects (user.c) ---- */
 
+CUresult host_user_new(CUuserObject *out, void *pointer, CUhostFn destroy,
+                       unsigned refs);
+/* Drops references of the caller; INVALID_VALUE for more than there are. */
+CUresult host_user_release(CUuserObject object, unsigned count);
+/* The graph takes references: the caller's when they move, else new ones. */
+CUresult host_user_keep(CUgraph graph, CUuserObject object, unsigned count,
+                        bool move);
 /* Adds the references of `from` to *list; false: no memory. */
 bool host_user_copy(host_user_reference **list,
                     const host_user_reference *from);
@@ -152,52 +157,51 @@ CUresult host_block_commit(host_block *block);
 void host_block_set_allocated(host_block *block, bool allocated);
 /* Does `graph` hold a FREE node of the block? */
 bool host_block_freed_in(const host_block *block, CUgraph graph);
-
-/* ---- conditional values (conditional.c) ---- */
-
-CUresult host_conditional_handle_new(uint64_t *out, unsigned value,
-                                     bool assign);
-void host_conditional_handle_retain(uint64_t handle);
-void host_conditional_handle_release(uint64_t handle);
-/* Callable without host_lock. */
-uint32_t host_conditional_get(uint64_t handle);
-/* A launch begins: the default value, where it is assigned. */
-void host_conditional_reset(uint64_t handle);
-/* False when a second node asks for the handle. */
-bool host_conditional_claim(uint64_t handle, bool claim);
-bool host_conditional_claimed(uint64_t handle);
+/* Frees, outside captures, memory that an alloc node left allocated.  Nothing
+   is queued, and the next launch may allocate it again.  NOT_FOUND: no block;
+   INVALID_VALUE: a block that is not allocated now.  (A block is committed by
+   the first launch and stays so until its graph and executables are gone, so
+   ALLOC and FREE ops do nothing when they run.) */
+CUresult host_block_free(CUdeviceptr address);
+/* Bytes allocated now and committed now, with their peaks. */
+typedef struct host_block_stats {
+  uint64_t used, used_high, reserved, reserved_high;
+} host_block_stats;
+void host_block_stats_get(host_block_stats *out);
+void host_block_trim(void); /* decommits what no executable uses */
 
 /* ---- captures (capture.c) ---- */
 
-struct host_capture {
-  unsigned refs; /* being underway, and events recorded in it */
-  uint64_t id;   /* unique in the process */
-  CUstreamCaptureMode mode;
-  uint64_t thread; /* that began it */
-  CUgraph graph;
-  bool invalid, ended;
-  CUstream origin;
-  CUstream streams;     /* all that take part, by capture_next */
-  CUgraphNode *orphans; /* dependency sets of destroyed streams */
-  size_t norphans;
-  host_capture *prev, *next; /* all captures underway */
-};
-
-/* Begins with an empty dependency set; ends with every stream set free. */
-CUresult host_capture_begin(CUstream stream, CUgraph graph,
-                            CUstreamCaptureMode mode);
-/* Without keep_graph the graph is destroyed, whoever made it. */
-void host_capture_end(host_capture *capture, bool keep_graph);
+/* Begins with an empty dependency set. */
+CUresult host_graph_capture_begin(CUstream stream, CUgraph graph,
+                                  CUstreamCaptureMode mode);
+/* Ends the capture; without keep_graph the graph is destroyed. */
+void host_graph_capture_end(host_capture *capture, bool keep_graph);
 /* STREAM_CAPTURE_UNJOINED when a fork's work does not lead to the origin. */
-CUresult host_capture_joined(host_capture *capture);
+CUresult host_graph_capture_joined(host_capture *capture);
 /* Adds to (or replaces) the stream's dependency set; a node counts once. */
-CUresult host_capture_deps(CUstream stream, const CUgraphNode *deps,
-                           const CUgraphEdgeData *edges, size_t count,
-                           bool replace);
-/* Does a blocking stream capture, so that the legacy stream is unusable? */
-bool host_capture_bars_legacy(void);
-/* Sets the calling thread's mode and returns the one before. */
-CUstreamCaptureMode host_capture_exchange_mode(CUstreamCaptureMode mode);
-uint64_t host_thread_id(void); /* never 0; callable without host_lock */
+CUresult host_graph_capture_deps(CUstream stream, const CUgraphNode *deps,
+                                 const CUgraphEdgeData *edges, size_t count,
+                                 bool replace);
+/* Asynchronous work on a resolved stream.  Takes over what op owns, on failure
+   too.  On a stream that captures the op becomes a node after the stream's
+   dependency set, which becomes that node (901 when the capture is
+   invalidated; 900 for an op that a capture cannot hold); else it is
+   queued. */
+CUresult host_graph_submit(CUstream stream, host_op *op);
+/* cuMemAllocAsync, cuMemAllocFromPoolAsync and cuMemFreeAsync on a capturing
+   stream: a node; the address is fixed for the life of the graph.  The free
+   answers INVALID_VALUE, and breaks nothing, for memory that is not a graph's
+   or that this capture has freed already. */
+CUresult host_graph_capture_alloc(CUstream stream, size_t bytes,
+                                  CUdeviceptr *out);
+CUresult host_graph_capture_free(CUstream stream, CUdeviceptr address);
+/* cuEventRecord and cuStreamWaitEvent where a capture is concerned; *handled
+   tells whether the call is finished here.  A wait on a captured event pulls
+   the stream in. */
+CUresult host_graph_capture_record(CUevent event, CUstream stream,
+                                   unsigned flags, bool *handled);
+CUresult host_graph_capture_wait(CUstream stream, CUevent event, unsigned flags,
+                                 bool *handled);
 
 #endif

@@ -34,21 +34,21 @@ CUgraphNodeType host_node_type(const host_op *op) {
 }
 
 
-CUresult host_kernel_params_op(host_op *op,
-                               const CUDA_KERNEL_NODE_PARAMS *params,
-                               const host_op *old) {
+static CUresult kernel_op(host_op *op, const CUDA_KERNEL_NODE_PARAMS *params,
+                          const host_op *old) {
   const uint32_t grid[3] = {params->gridDimX, params->gridDimY,
                             params->gridDimZ};
   const uint32_t block[3] = {params->blockDimX, params->blockDimY,
                              params->blockDimZ};
-  CUresult result =
-      host_kernel_op_make(op, params->func, grid, block, params->sharedMemBytes,
-                          params->kernelParams, params->extra);
-  if (result == CUDA_SUCCESS && old != NULL) {
+  op->kind = HOST_OP_KERNEL;
+  HOST_TRY(host_kernel_make(&op->kernel, params->func, grid, block,
+                            params->sharedMemBytes, params->kernelParams,
+                            params->extra));
+  if (old != NULL) {
     op->kernel.priority = old->kernel.priority;
     op->kernel.cooperative = old->kernel.cooperative;
   }
-  return result;
+  return CUDA_SUCCESS;
 }
 
 
@@ -62,7 +62,7 @@ static CUresult memset_op(host_op *op,
       .width = params->width,
       .height = params->height,
   };
-  return host_memset_op_make(op, &plain);
+  return host_fill_make(op, &plain, false);
 }
 
 
@@ -202,9 +202,9 @@ CUresult host_node_params(host_op *op, host_block **block, CUgraph graph,
   *block = NULL;
   switch (params->type) {
   case CU_GRAPH_NODE_TYPE_KERNEL:
-    return host_kernel_params_op(op, &params->kernel, NULL);
+    return kernel_op(op, &params->kernel, NULL);
   case CU_GRAPH_NODE_TYPE_MEMCPY:
-    return host_memcpy_op_make(op, &params->memcpy.copyParams);
+    return host_copy_make_node(op, &params->memcpy.copyParams);
   case CU_GRAPH_NODE_TYPE_MEMSET:
     return memset_op(op, &params->memset);
   case CU_GRAPH_NODE_TYPE_HOST:
@@ -256,7 +256,7 @@ CUresult host_node_params_set(host_op *op, CUgraphNode node, const host_op *old,
     return CUDA_ERROR_INVALID_VALUE;
   switch (params->type) {
   case CU_GRAPH_NODE_TYPE_KERNEL:
-    return host_kernel_params_op(op, &params->kernel, old);
+    return kernel_op(op, &params->kernel, old);
   case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
   case CU_GRAPH_NODE_TYPE_MEM_FREE:
   case CU_GRAPH_NODE_TYPE_CONDITIONAL:

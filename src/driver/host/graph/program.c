@@ -2,7 +2,6 @@
    parent's program, each conditional body becomes a program of its own, and
    the tree of nodes is kept for later updates. */
 #include "driver/host/graph/exec.h"
-#include "driver/host/base/runtime.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -507,7 +506,7 @@ void host_exec_clear(CUgraphExec exec) {
   free(exec->programs);
   level_clear(&exec->level);
   free(exec->map);
-  host_patches_free(exec->patches);
+  host_exec_patches_free(exec->patches);
   for (uint32_t i = 0; i < exec->nevents; i++)
     host_event_release(exec->events[i]);
   free(exec->events);

@@ -158,7 +158,7 @@ static bool program_begin(host_program *program) {
 
 /* Lets the next launch of the executable begin. */
 static void run_end(CUgraphExec exec, host_exec_run *run) {
-  host_patches_free(run->patches);
+  host_exec_patches_free(run->patches);
   run->patches = NULL;
   atomic_store(&exec->turn, run->ticket + 1);
   if (atomic_load(&exec->nparked) == 0)
@@ -263,7 +263,8 @@ static bool run_park(CUgraphExec exec, host_exec_run *run) {
 }
 
 
-bool host_exec_begin(host_exec_run *run, CUstream stream) {
+bool host_exec_begin(host_launch *launch, CUstream stream) {
+  host_exec_run *run = (host_exec_run *)launch;
   CUgraphExec exec = run->exec;
   run->stream = stream;
   if (atomic_load(&exec->turn) != run->ticket && run_park(exec, run))
@@ -319,7 +320,8 @@ void host_exec_unref(CUgraphExec exec, bool locked) {
 _Thread_local host_exec_run *host_exec_launching;
 
 
-void host_exec_run_release(host_exec_run *run) {
+void host_exec_run_release(host_launch *launch) {
+  host_exec_run *run = (host_exec_run *)launch;
   if (run == host_exec_launching)
     return; /* it was never queued; the launch takes it back */
   CUgraphExec exec = run->exec;
@@ -327,7 +329,7 @@ void host_exec_run_release(host_exec_run *run) {
     host_fence_release(run->fences[i]);
     run->fences[i] = NULL;
   }
-  host_patches_free(run->patches);
+  host_exec_patches_free(run->patches);
   run->patches = NULL;
   host_exec_run *top = atomic_load(&exec->ended);
   do

@@ -2,13 +2,12 @@
    shape.  A change waits as a patch for the next launch, so launches that are
    underway or queued run as they were. */
 #include "driver/host/graph/exec.h"
-#include "driver/host/calls/calls.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 
-void host_patches_free(host_patch *patches) {
+void host_exec_patches_free(host_patch *patches) {
   while (patches != NULL) {
     host_patch *next = patches->next;
     if (patches->op != NULL)
@@ -20,9 +19,10 @@ void host_patches_free(host_patch *patches) {
 }
 
 
-/* The node of the executable for a template's node, or NULL. */
-static host_exec_node *find(CUgraphExec exec, CUgraphNode node) {
-  if (!host_nodes_are_live(&node, 1))
+/* The node of a live executable for a template's node, or NULL. */
+static host_exec_node *exec_node_find(CUgraphExec exec, CUgraphNode node) {
+  if (!host_handle_live(HOST_HANDLE_EXEC, exec) ||
+      !host_nodes_are_live(&node, 1))
     return NULL;
   uint32_t at = (uint32_t)node->id & (exec->map_size - 1);
   while (exec->map[at] != NULL && exec->map[at]->id != node->id)
@@ -111,29 +111,22 @@ static CUresult set_event(CUgraphExec exec, host_exec_node *node,
 }
 
 
-static CUgraphExecUpdateResult pair_level(CUgraphExec exec, host_level *level,
-                                          CUgraph graph, bool apply,
-                                          CUgraphExecUpdateResultInfo *info);
+static CUresult level_update(CUgraphExec exec, host_level *level, CUgraph graph,
+                             CUgraphExecUpdateResultInfo *info);
 
 
 static CUresult set_child(CUgraphExec exec, host_exec_node *node,
                           CUgraph child) {
   CUgraphExecUpdateResultInfo info;
-  if (!host_graph_is_live(child))
-    return CUDA_ERROR_INVALID_VALUE;
-  return pair_level(exec, node->inner, child, false, &info) ==
-                     CU_GRAPH_EXEC_UPDATE_SUCCESS &&
-                 pair_level(exec, node->inner, child, true, &info) ==
-                     CU_GRAPH_EXEC_UPDATE_SUCCESS
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  return host_graph_is_live(child)
+             ? level_update(exec, node->inner, child, &info)
+             : CUDA_ERROR_INVALID_VALUE;
 }
 
 
-static CUresult set_params(CUgraphExec exec, CUgraphNode handle,
-                           const CUgraphNodeParams *params) {
-  host_exec_node *node =
-      host_handle_live(HOST_HANDLE_EXEC, exec) ? find(exec, handle) : NULL;
+CUresult host_exec_set_params(CUgraphExec exec, CUgraphNode handle,
+                              const CUgraphNodeParams *params) {
+  host_exec_node *node = exec_node_find(exec, handle);
   if (node == NULL || params->type != node->type)
     return CUDA_ERROR_INVALID_VALUE;
   switch (node->type) {
@@ -157,52 +150,10 @@ static CUresult set_params(CUgraphExec exec, CUgraphNode handle,
 }
 
 
-CUresult host_cuGraphExecNodeSetParams(CUgraphExec hGraphExec,
-                                       CUgraphNode hNode,
-                                       CUgraphNodeParams *nodeParams) {
-  HOST_TRY(host_check_object());
-  if (nodeParams == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  host_lock();
-  CUresult result = set_params(hGraphExec, hNode, nodeParams);
-  host_unlock();
-  return result;
-}
-
-
-CUresult
-host_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-                                    const CUDA_KERNEL_NODE_PARAMS *nodeParams) {
-  if (nodeParams == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
-  params.kernel = *nodeParams;
-  return host_cuGraphExecNodeSetParams(hGraphExec, hNode, &params);
-}
-
-
-CUresult
-host_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-                                    const CUDA_MEMSET_NODE_PARAMS *memsetParams,
-                                    CUcontext ctx) {
-  if (memsetParams == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
-  params.memset = (CUDA_MEMSET_NODE_PARAMS_v2){memsetParams->dst,
-                                               memsetParams->pitch,
-                                               memsetParams->value,
-                                               memsetParams->elementSize,
-                                               memsetParams->width,
-                                               memsetParams->height,
-                                               ctx};
-  return host_cuGraphExecNodeSetParams(hGraphExec, hNode, &params);
-}
-
-
 /* The node, when it is of a kind that can be switched off. */
-static host_exec_node *switchable(CUgraphExec exec, CUgraphNode handle) {
-  host_exec_node *node =
-      host_handle_live(HOST_HANDLE_EXEC, exec) ? find(exec, handle) : NULL;
+static host_exec_node *exec_node_switchable(CUgraphExec exec,
+                                            CUgraphNode handle) {
+  host_exec_node *node = exec_node_find(exec, handle);
   return node != NULL && (node->type == CU_GRAPH_NODE_TYPE_KERNEL ||
                           node->type == CU_GRAPH_NODE_TYPE_MEMCPY ||
                           node->type == CU_GRAPH_NODE_TYPE_MEMSET)
@@ -211,39 +162,27 @@ static host_exec_node *switchable(CUgraphExec exec, CUgraphNode handle) {
 }
 
 
-CUresult host_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
-                                    unsigned int isEnabled) {
-  HOST_TRY(host_check_process());
-  CUresult result = CUDA_SUCCESS;
-  host_lock();
-  host_exec_node *node = switchable(hGraphExec, hNode);
-  bool enabled = isEnabled != 0;
-  if (node == NULL) {
-    result = CUDA_ERROR_INVALID_VALUE;
-  } else if (node->enabled != enabled) {
-    host_patch *patch = patch_of(hGraphExec, node);
-    if (patch == NULL)
-      result = CUDA_ERROR_OUT_OF_MEMORY;
-    else
-      patch->enabled = node->enabled = enabled;
-  }
-  host_unlock();
-  return result;
+CUresult host_exec_enable(CUgraphExec exec, CUgraphNode handle, bool enabled) {
+  host_exec_node *node = exec_node_switchable(exec, handle);
+  if (!node)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (node->enabled == enabled)
+    return CUDA_SUCCESS;
+  host_patch *patch = patch_of(exec, node);
+  if (!patch)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  patch->enabled = node->enabled = enabled;
+  return CUDA_SUCCESS;
 }
 
 
-CUresult host_cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
-                                    unsigned int *isEnabled) {
-  HOST_TRY(host_check_process());
-  CUresult result = CUDA_SUCCESS;
-  host_lock();
-  host_exec_node *node = switchable(hGraphExec, hNode);
-  if (node == NULL || isEnabled == NULL)
-    result = CUDA_ERROR_INVALID_VALUE;
-  else
-    *isEnabled = node->enabled;
-  host_unlock();
-  return result;
+CUresult host_exec_is_enabled(CUgraphExec exec, CUgraphNode handle,
+                              bool *enabled) {
+  const host_exec_node *node = exec_node_switchable(exec, handle);
+  if (!node)
+    return CUDA_ERROR_INVALID_VALUE;
+  *enabled = node->enabled;
+  return CUDA_SUCCESS;
 }
 
 
@@ -376,6 +315,11 @@ static bool ops_equal(const host_op *a, const host_op *b) {
 }
 
 
+static CUgraphExecUpdateResult pair_level(CUgraphExec exec, host_level *level,
+                                          CUgraph graph, bool apply,
+                                          CUgraphExecUpdateResultInfo *info);
+
+
 /* Checks one pair, or applies the change that it asks for. */
 static CUgraphExecUpdateResult update_node(pairing *p, host_exec_node *mine,
                                            CUgraphNode node, bool apply) {
@@ -471,26 +415,18 @@ static CUgraphExecUpdateResult pair_level(CUgraphExec exec, host_level *level,
 }
 
 
-CUresult host_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
-                                CUgraphExecUpdateResultInfo *resultInfo) {
-  HOST_TRY(host_check_process());
-  CUgraphExecUpdateResultInfo unread;
-  if (resultInfo == NULL)
-    resultInfo = &unread;
-  *resultInfo =
-      (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_SUCCESS};
-  CUresult result = CUDA_SUCCESS;
-  host_lock();
-  if (!host_handle_live(HOST_HANDLE_EXEC, hGraphExec) ||
-      !host_graph_is_live(hGraph)) {
-    result = CUDA_ERROR_INVALID_VALUE;
-    resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR;
-  } else if (pair_level(hGraphExec, &hGraphExec->level, hGraph, false,
-                        resultInfo) != CU_GRAPH_EXEC_UPDATE_SUCCESS ||
-             pair_level(hGraphExec, &hGraphExec->level, hGraph, true,
-                        resultInfo) != CU_GRAPH_EXEC_UPDATE_SUCCESS) {
-    result = CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-  }
-  host_unlock();
-  return result;
+/* Checks the whole graph before it changes anything. */
+static CUresult level_update(CUgraphExec exec, host_level *level, CUgraph graph,
+                             CUgraphExecUpdateResultInfo *info) {
+  for (int apply = 0; apply < 2; apply++)
+    if (pair_level(exec, level, graph, apply, info) !=
+        CU_GRAPH_EXEC_UPDATE_SUCCESS)
+      return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  return CUDA_SUCCESS;
+}
+
+
+CUresult host_exec_update(CUgraphExec exec, CUgraph graph,
+                          CUgraphExecUpdateResultInfo *info) {
+  return level_update(exec, &exec->level, graph, info);
 }

@@ -4,26 +4,24 @@
    its contents wherever it is mapped.
    A chunk lives while its handle is not released or a mapping shows it. */
 #define _GNU_SOURCE
-#include "driver/host/base/runtime.h"
+#include "driver/host/memory/memory.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define GRANULARITY ((size_t)2 << 20)
-
-typedef struct chunk {
+struct host_chunk {
   size_t bytes;
   off_t offset;  /* in the file */
   unsigned refs; /* the handle until its release, and each mapping */
   bool released; /* the handle may still be mapped while a mapping shows it */
-} chunk;
+};
 
 typedef struct host_map {
   uintptr_t start;
   size_t bytes;
-  chunk *chunk;
+  host_chunk *chunk;
   CUmemAccess_flags access;
   struct host_map *next; /* by address */
 } host_map;
@@ -32,12 +30,7 @@ static int file = -1;
 static off_t file_end;
 
 
-static bool is_multiple(size_t n) {
-  return n && n % GRANULARITY == 0;
-}
-
-
-static void chunk_release(chunk *c) {
+static void chunk_unref(host_chunk *c) {
   if (--c->refs)
     return;
   host_handle_remove(HOST_HANDLE_PHYSICAL, c);
@@ -48,12 +41,12 @@ static void chunk_release(chunk *c) {
 }
 
 
-static CUresult chunk_make(chunk **out, size_t bytes) {
+CUresult host_virtual_chunk_new(host_chunk **out, size_t bytes) {
   if (file < 0)
     file = memfd_create("cgraphlua-memory", MFD_CLOEXEC);
   if (file < 0)
     return CUDA_ERROR_OPERATING_SYSTEM;
-  chunk *c = calloc(1, sizeof *c);
+  host_chunk *c = calloc(1, sizeof *c);
   if (!c || !host_handle_add(HOST_HANDLE_PHYSICAL, c)) {
     free(c);
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -118,18 +111,18 @@ bool host_virtual_mapped(const host_range *range, uintptr_t address) {
 
 
 /* Makes the mapping's pages inaccessible again and forgets it. */
-static void unmap(host_map **link) {
+static void map_drop(host_map **link) {
   host_map *m = *link;
   *link = m->next;
   mmap((void *)m->start, m->bytes, PROT_NONE,
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-  chunk_release(m->chunk);
+  chunk_unref(m->chunk);
   free(m);
 }
 
 
 static void forget_chunk(void *handle) {
-  chunk_release(handle); /* its mappings are gone: the handle's own */
+  chunk_unref(handle); /* its mappings are gone: the handle's own */
 }
 
 
@@ -139,36 +132,15 @@ void host_virtual_reset(void) {
     if (r->kind != HOST_RANGE_VIRTUAL)
       continue;
     while (r->maps)
-      unmap(&r->maps);
+      map_drop(&r->maps);
     host_memory_drop(r);
   }
   host_handle_each(HOST_HANDLE_PHYSICAL, forget_chunk);
 }
 
 
-/* ---- the driver's calls ---- */
-
-static bool is_on_device(const CUmemAllocationProp *prop) {
-  return prop && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-}
-
-
-CUresult
-host_cuMemGetAllocationGranularity(size_t *granularity,
-                                   const CUmemAllocationProp *prop,
-                                   CUmemAllocationGranularity_flags option) {
-  HOST_TRY(host_check_release());
-  if (!granularity || !is_on_device(prop) ||
-      (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
-       option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
-    return CUDA_ERROR_INVALID_VALUE;
-  *granularity = GRANULARITY;
-  return CUDA_SUCCESS;
-}
-
-
-static CUresult reserve(CUdeviceptr *ptr, size_t size, size_t alignment,
-                        uintptr_t hint) {
+CUresult host_virtual_reserve(CUdeviceptr *ptr, size_t size, size_t alignment,
+                              uintptr_t hint) {
   size_t total = size + alignment;
   if (total < size)
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -206,74 +178,8 @@ static CUresult reserve(CUdeviceptr *ptr, size_t size, size_t alignment,
 }
 
 
-CUresult host_cuMemAddressReserve(CUdeviceptr *ptr, size_t size,
-                                  size_t alignment, CUdeviceptr addr,
-                                  unsigned long long flags) {
-  HOST_TRY(host_check_release());
-  if (!ptr || !is_multiple(size) || flags || alignment & (alignment - 1) ||
-      addr % GRANULARITY)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (alignment < GRANULARITY)
-    alignment = GRANULARITY;
-  uintptr_t hint = addr % alignment ? 0 : (uintptr_t)addr;
-  host_lock();
-  CUresult result = reserve(ptr, size, alignment, hint);
-  host_unlock();
-  return result;
-}
-
-
-CUresult host_cuMemAddressFree(CUdeviceptr ptr, size_t size) {
-  HOST_TRY(host_check_release());
-  host_lock();
-  CUresult result = CUDA_ERROR_INVALID_VALUE;
-  host_range *r = reservation((uintptr_t)ptr, size);
-  if (r && r->start == ptr && r->bytes == size && !r->maps) {
-    host_memory_drop(r);
-    result = CUDA_SUCCESS;
-  }
-  host_unlock();
-  return result;
-}
-
-
-CUresult host_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
-                          const CUmemAllocationProp *prop,
-                          unsigned long long flags) {
-  HOST_TRY(host_check_release());
-  if (!handle || !is_multiple(size) || !is_on_device(prop) ||
-      prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || flags)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (prop->location.id != 0)
-    return CUDA_ERROR_INVALID_DEVICE;
-  if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE)
-    return CUDA_ERROR_NOT_SUPPORTED;
-  chunk *c = NULL;
-  host_lock();
-  CUresult result = chunk_make(&c, size);
-  host_unlock();
-  if (result == CUDA_SUCCESS)
-    *handle = (CUmemGenericAllocationHandle)(uintptr_t)c;
-  return result;
-}
-
-
-CUresult host_cuMemRelease(CUmemGenericAllocationHandle handle) {
-  HOST_TRY(host_check_release());
-  host_lock();
-  CUresult result = CUDA_ERROR_INVALID_VALUE;
-  chunk *c = (chunk *)(uintptr_t)handle;
-  if (host_handle_live(HOST_HANDLE_PHYSICAL, c) && !c->released) {
-    c->released = true;
-    chunk_release(c);
-    result = CUDA_SUCCESS;
-  }
-  host_unlock();
-  return result;
-}
-
-
-static CUresult map(uintptr_t start, size_t size, size_t offset, chunk *c) {
+CUresult host_virtual_map(uintptr_t start, size_t size, size_t offset,
+                          host_chunk *c) {
   host_range *r = reservation(start, size);
   if (!r || !host_handle_live(HOST_HANDLE_PHYSICAL, c))
     return CUDA_ERROR_INVALID_VALUE;
@@ -300,20 +206,6 @@ static CUresult map(uintptr_t start, size_t size, size_t offset, chunk *c) {
 }
 
 
-CUresult host_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
-                       CUmemGenericAllocationHandle handle,
-                       unsigned long long flags) {
-  HOST_TRY(host_check_release());
-  if (ptr % GRANULARITY || !size || flags)
-    return CUDA_ERROR_INVALID_VALUE;
-  host_lock();
-  CUresult result =
-      map((uintptr_t)ptr, size, offset, (chunk *)(uintptr_t)handle);
-  host_unlock();
-  return result;
-}
-
-
 /* Does [start, start + size) cut through no mapping? */
 static bool is_whole(host_range *r, uintptr_t start, size_t size) {
   for (host_map *m = *map_after(r, start); m && m->start < start + size;
@@ -324,30 +216,11 @@ static bool is_whole(host_range *r, uintptr_t start, size_t size) {
 }
 
 
-/* A range without any mapping is fine: there is nothing to do. */
-CUresult host_cuMemUnmap(CUdeviceptr ptr, size_t size) {
-  HOST_TRY(host_check_release());
-  if (ptr % GRANULARITY || !is_multiple(size))
-    return CUDA_ERROR_INVALID_VALUE;
-  uintptr_t start = (uintptr_t)ptr;
-  host_lock();
-  host_range *r = reservation(start, size);
-  CUresult result = CUDA_ERROR_INVALID_VALUE;
-  if (r && is_whole(r, start, size)) {
-    host_map **link = map_after(r, start);
-    while (*link && (*link)->start < start + size)
-      unmap(link);
-    result = CUDA_SUCCESS;
-  }
-  host_unlock();
-  return result;
-}
-
-
 /* Of whole mappings, the first and the last of which begin and end where the
    range does.  As a driver does, it takes a hole between them, and opens what
    lies before it. */
-static CUresult protect(uintptr_t start, size_t size, CUmemAccess_flags flags) {
+CUresult host_virtual_protect(uintptr_t start, size_t size,
+                              CUmemAccess_flags flags) {
   int bits = flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
                  ? PROT_READ | PROT_WRITE
              : flags == CU_MEM_ACCESS_FLAGS_PROT_READ ? PROT_READ
@@ -372,20 +245,30 @@ static CUresult protect(uintptr_t start, size_t size, CUmemAccess_flags flags) {
 }
 
 
-CUresult host_cuMemSetAccess(CUdeviceptr ptr, size_t size,
-                             const CUmemAccessDesc *desc, size_t count) {
-  HOST_TRY(host_check_release());
-  if (ptr % GRANULARITY || !is_multiple(size) || !desc || !count)
+CUresult host_virtual_free(uintptr_t start, size_t size) {
+  host_range *r = reservation(start, size);
+  if (!r || r->start != start || r->bytes != size || r->maps)
     return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < count; i++)
-    if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-        desc[i].location.id != 0 ||
-        (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
-         desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
-         desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
-      return CUDA_ERROR_INVALID_VALUE;
-  host_lock();
-  CUresult result = protect((uintptr_t)ptr, size, desc[count - 1].flags);
-  host_unlock();
-  return result;
+  host_memory_drop(r);
+  return CUDA_SUCCESS;
+}
+
+
+CUresult host_virtual_chunk_release(host_chunk *chunk) {
+  if (!host_handle_live(HOST_HANDLE_PHYSICAL, chunk) || chunk->released)
+    return CUDA_ERROR_INVALID_VALUE;
+  chunk->released = true;
+  chunk_unref(chunk);
+  return CUDA_SUCCESS;
+}
+
+
+CUresult host_virtual_unmap(uintptr_t start, size_t size) {
+  host_range *r = reservation(start, size);
+  if (!r || !is_whole(r, start, size))
+    return CUDA_ERROR_INVALID_VALUE;
+  host_map **link = map_after(r, start);
+  while (*link && (*link)->start < start + size)
+    map_drop(link);
+  return CUDA_SUCCESS;
 }

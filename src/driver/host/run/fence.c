@@ -1,6 +1,6 @@
 /* Fences: one-shot completions that threads and tasks wait for. */
 #define _GNU_SOURCE
-#include "driver/host/base/runtime.h"
+#include "driver/host/run/run.h"
 
 #include <limits.h>
 #include <linux/futex.h>

@@ -5,7 +5,7 @@
 #undef _FORTIFY_SOURCE /* its longjmp refuses to leave a fiber's stack */
 #endif
 #include "driver/host/run/fiber.h"
-#include "driver/host/base/runtime.h"
+#include "driver/host/run/run.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
    functions is gone; its handles die with the unload. */
 #define _GNU_SOURCE
 #include "driver/host/run/fiber.h"
-#include "driver/host/base/runtime.h"
+#include "driver/host/run/run.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -68,7 +68,7 @@ static bool write_all(int file, const char *data, size_t size) {
 
 
 /* dlopen wants a name; an anonymous file has one under /proc. */
-static CUresult open_library(CUmodule module, const void *image, size_t size) {
+static CUresult module_open(CUmodule module, const void *image, size_t size) {
   module->file = memfd_create("cgraphlua-kernels", MFD_CLOEXEC);
   if (module->file < 0)
     return CUDA_ERROR_OPERATING_SYSTEM;
@@ -88,7 +88,7 @@ static CUresult open_library(CUmodule module, const void *image, size_t size) {
 }
 
 
-static void close_module(CUmodule module) {
+static void module_close(CUmodule module) {
   if (module->library)
     dlclose(module->library);
   if (module->file >= 0)
@@ -105,12 +105,12 @@ void host_module_retain(CUmodule module) {
 
 void host_module_release(CUmodule module) {
   if (atomic_fetch_sub_explicit(&module->refs, 1, memory_order_acq_rel) == 1)
-    close_module(module);
+    module_close(module);
 }
 
 
 /* The handles and the variables' addresses are known no more. */
-static void forget(CUmodule module) {
+static void module_forget(CUmodule module) {
   for (uint32_t i = 0; i < module->image->nkernels; i++)
     host_handle_remove(HOST_HANDLE_FUNCTION, &module->functions[i]);
   for (uint32_t i = 0; i < module->image->nglobals; i++) {
@@ -124,7 +124,7 @@ static void forget(CUmodule module) {
 
 
 /* Makes the handles and the variables' addresses known. */
-static CUresult announce(CUmodule module) {
+static CUresult module_announce(CUmodule module) {
   const cgl_host_module *image = module->image;
   module->functions = calloc(image->nkernels + 1, sizeof *module->functions);
   if (!module->functions || !host_handle_add(HOST_HANDLE_MODULE, module))
@@ -145,75 +145,51 @@ static CUresult announce(CUmodule module) {
       ok = ok && host_range_add((uintptr_t)image->globals[i].address,
                                 image->globals[i].bytes, HOST_RANGE_GLOBAL);
   if (!ok)
-    forget(module);
+    module_forget(module);
   return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 
-/* ---- the driver's calls ---- */
-
-CUresult host_cuModuleLoadData(CUmodule *module, const void *image) {
-  HOST_TRY(host_check());
-  if (!module || !image)
-    return CUDA_ERROR_INVALID_VALUE;
+CUresult host_module_load(CUmodule *out, const void *image) {
   size_t size = image_size(image);
   if (!size)
     return CUDA_ERROR_INVALID_IMAGE;
-  CUmodule m = calloc(1, sizeof *m);
-  if (!m)
+  CUmodule module = calloc(1, sizeof *module);
+  if (!module)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  m->file = -1;
-  atomic_init(&m->refs, 1);
-  CUresult result = open_library(m, image, size);
+  module->file = -1;
+  atomic_init(&module->refs, 1);
+  CUresult result = module_open(module, image, size);
   if (result == CUDA_SUCCESS) {
     host_lock();
-    result = announce(m);
+    result = module_announce(module);
     host_unlock();
   }
   if (result == CUDA_SUCCESS)
-    *module = m;
+    *out = module;
   else
-    close_module(m);
+    module_close(module);
   return result;
 }
 
 
-CUresult host_cuModuleLoadDataEx(CUmodule *module, const void *image,
-                                 unsigned int numOptions, CUjit_option *options,
-                                 void **optionValues) {
-  if (numOptions && (!options || !optionValues))
-    return CUDA_ERROR_INVALID_VALUE;
-  return host_cuModuleLoadData(module, image); /* the options steer a JIT */
+void host_module_unload(CUmodule module) {
+  module_forget(module);
+  host_module_release(module);
 }
 
 
-static void unload(void *handle) {
-  forget(handle);
-  host_module_release(handle);
+static void unload_handle(void *handle) {
+  host_module_unload(handle);
 }
 
 
 void host_module_reset(void) {
-  host_handle_each(HOST_HANDLE_MODULE, unload);
+  host_handle_each(HOST_HANDLE_MODULE, unload_handle);
 }
 
 
-CUresult host_cuModuleUnload(CUmodule hmod) {
-  HOST_TRY(host_check_release());
-  host_lock();
-  CUresult result = CUDA_ERROR_INVALID_HANDLE;
-  if (host_handle_live(HOST_HANDLE_MODULE, hmod))
-    result = host_capture_unsafe();
-  if (result == CUDA_SUCCESS) {
-    unload(hmod);
-    result = host_failed();
-  }
-  host_unlock();
-  return result;
-}
-
-
-static CUresult find_function(CUmodule module, const char *name,
+CUresult host_module_function(CUmodule module, const char *name,
                               CUfunction *out) {
   if (!host_handle_live(HOST_HANDLE_MODULE, module))
     return CUDA_ERROR_INVALID_HANDLE;
@@ -226,23 +202,8 @@ static CUresult find_function(CUmodule module, const char *name,
 }
 
 
-CUresult host_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod,
-                                  const char *name) {
-  HOST_TRY(host_check_process());
-  if (!hfunc || !name || !*name)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (!hmod)
-    return CUDA_ERROR_INVALID_HANDLE; /* with or without a context */
-  HOST_TRY(host_check_object());
-  host_lock();
-  CUresult result = find_function(hmod, name, hfunc);
-  host_unlock();
-  return result;
-}
-
-
 /* A kernel's name is no variable's, but it is not unknown either. */
-static CUresult find_global(CUmodule module, const char *name,
+CUresult host_module_global(CUmodule module, const char *name,
                             const cgl_host_global **out) {
   if (!host_handle_live(HOST_HANDLE_MODULE, module))
     return CUDA_ERROR_INVALID_HANDLE;
@@ -252,146 +213,7 @@ static CUresult find_global(CUmodule module, const char *name,
       return CUDA_SUCCESS;
     }
   CUfunction kernel;
-  return find_function(module, name, &kernel) == CUDA_SUCCESS
+  return host_module_function(module, name, &kernel) == CUDA_SUCCESS
              ? CUDA_ERROR_INVALID_VALUE
              : CUDA_ERROR_NOT_FOUND;
-}
-
-
-CUresult host_cuModuleGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod,
-                                const char *name) {
-  HOST_TRY(host_check_object());
-  if (!name || !*name || (!dptr && !bytes))
-    return CUDA_ERROR_INVALID_VALUE;
-  const cgl_host_global *global = NULL;
-  host_lock();
-  CUresult result = find_global(hmod, name, &global);
-  host_unlock();
-  if (result == CUDA_SUCCESS && dptr)
-    *dptr = (CUdeviceptr)(uintptr_t)global->address;
-  if (result == CUDA_SUCCESS && bytes)
-    *bytes = (size_t)global->bytes;
-  return result;
-}
-
-
-static CUresult get_attribute(int *pi, CUfunction_attribute attrib,
-                              CUfunction f) {
-  switch (attrib) {
-  case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-    *pi = (int)f->kernel->max_threads;
-    break;
-  case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-    *pi = (int)f->kernel->static_shared;
-    break;
-  case CU_FUNC_ATTRIBUTE_NUM_REGS:
-    *pi = 32; /* a nominal figure: there are no registers to run out of */
-    break;
-  case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-  case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-    *pi = 90;
-    break;
-  case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-    *pi = f->max_dynamic_shared;
-    break;
-  case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-    *pi = f->carveout;
-    break;
-  default:
-    if (attrib < 0 || attrib > 15)
-      return CUDA_ERROR_INVALID_VALUE;
-    *pi = 0;
-  }
-  return CUDA_SUCCESS;
-}
-
-
-CUresult host_cuFuncGetAttribute(int *pi, CUfunction_attribute attrib,
-                                 CUfunction hfunc) {
-  HOST_TRY(host_check_object());
-  if (!pi)
-    return CUDA_ERROR_INVALID_VALUE;
-  host_lock();
-  CUresult result = host_handle_live(HOST_HANDLE_FUNCTION, hfunc)
-                        ? get_attribute(pi, attrib, hfunc)
-                        : CUDA_ERROR_INVALID_HANDLE;
-  host_unlock();
-  return result;
-}
-
-
-static CUresult set_attribute(CUfunction f, CUfunction_attribute attrib,
-                              int value) {
-  switch (attrib) {
-  case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-    if (value < 0 || value > HOST_SHARED_LIMIT - (int)f->kernel->static_shared)
-      return CUDA_ERROR_INVALID_VALUE;
-    f->max_dynamic_shared = value;
-    return CUDA_SUCCESS;
-  case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-    if (value < -1 || value > 100)
-      return CUDA_ERROR_INVALID_VALUE;
-    f->carveout = value; /* kept and told, and of no effect here */
-    return CUDA_SUCCESS;
-  default:
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-}
-
-
-CUresult host_cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib,
-                                 int value) {
-  HOST_TRY(host_check_object());
-  host_lock();
-  CUresult result = host_handle_live(HOST_HANDLE_FUNCTION, hfunc)
-                        ? set_attribute(hfunc, attrib, value)
-                        : CUDA_ERROR_INVALID_HANDLE;
-  host_unlock();
-  return result;
-}
-
-
-size_t host_param_offset(const cgl_host_kernel *kernel, size_t index) {
-  size_t at = 0;
-  for (size_t i = 0; i <= index; i++) {
-    size_t alignment = kernel->param_align[i] ? kernel->param_align[i] : 1;
-    at = (at + alignment - 1) / alignment * alignment;
-    if (i < index)
-      at += kernel->param_size[i];
-  }
-  return at;
-}
-
-
-CUresult host_cuFuncGetParamInfo(CUfunction func, size_t paramIndex,
-                                 size_t *paramOffset, size_t *paramSize) {
-  HOST_TRY(host_check_object());
-  if (!paramOffset || !func)
-    return CUDA_ERROR_INVALID_VALUE;
-  host_lock();
-  CUresult result = CUDA_ERROR_INVALID_HANDLE;
-  if (host_handle_live(HOST_HANDLE_FUNCTION, func)) {
-    result = CUDA_ERROR_INVALID_VALUE;
-    if (paramIndex < func->kernel->nparams) {
-      *paramOffset = host_param_offset(func->kernel, paramIndex);
-      if (paramSize)
-        *paramSize = func->kernel->param_size[paramIndex];
-      result = CUDA_SUCCESS;
-    }
-  }
-  host_unlock();
-  return result;
-}
-
-
-CUresult host_cuFuncGetName(const char **name, CUfunction hfunc) {
-  HOST_TRY(host_check_object());
-  if (!name || !hfunc)
-    return CUDA_ERROR_INVALID_VALUE;
-  host_lock();
-  bool live = host_handle_live(HOST_HANDLE_FUNCTION, hfunc);
-  if (live)
-    *name = hfunc->kernel->name;
-  host_unlock();
-  return live ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }

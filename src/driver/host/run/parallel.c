@@ -5,7 +5,7 @@
    Invariant of `state`: seats and helpers change by compare-and-swap while
    the loop is open; once closed only helpers falls, and the opener leaves
    when it is 0, so nobody touches a loop that is not his any more. */
-#include "driver/host/base/runtime.h"
+#include "driver/host/run/run.h"
 
 #include <pthread.h>
 
@@ -77,7 +77,7 @@ static uint64_t work_on(loop *l) {
 }
 
 
-bool host_loop_open(void) {
+bool host_parallel_open(void) {
   return atomic_load_explicit(&with_seats, memory_order_relaxed) != 0;
 }
 
@@ -104,8 +104,8 @@ static void leave(loop *l) {
 }
 
 
-bool host_loop_help(void) {
-  for (int i = 0; i < MAX_LOOPS && host_loop_open(); i++)
+bool host_parallel_help(void) {
+  for (int i = 0; i < MAX_LOOPS && host_parallel_open(); i++)
     if (enter(&loops[i])) {
       work_on(&loops[i]);
       leave(&loops[i]);

@@ -7,7 +7,7 @@
    looks at `pending` afterwards; who raises `pending` looks at `spinning`
    afterwards, and wakes or starts a worker if there are too few. */
 #define _GNU_SOURCE
-#include "driver/host/base/runtime.h"
+#include "driver/host/run/run.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -33,24 +33,12 @@ static struct {
   pid_t process;
   _Atomic unsigned pending;  /* tasks queued */
   _Atomic unsigned spinning; /* idle workers that are awake */
-  atomic_bool stop;
 } sched = {.mutex = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP,
            .wake = PTHREAD_COND_INITIALIZER,
            .ended = PTHREAD_COND_INITIALIZER};
 
-static pthread_mutex_t api_mutex = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 /* 1 + the worker's number; 0 on other threads. */
 static _Thread_local unsigned self;
-
-
-void host_lock(void) {
-  pthread_mutex_lock(&api_mutex);
-}
-
-
-void host_unlock(void) {
-  pthread_mutex_unlock(&api_mutex);
-}
 
 
 unsigned host_worker_number(void) {
@@ -58,12 +46,7 @@ unsigned host_worker_number(void) {
 }
 
 
-bool host_stopping(void) {
-  return atomic_load_explicit(&sched.stop, memory_order_relaxed);
-}
-
-
-bool host_tasks_waiting(void) {
+bool host_task_waiting(void) {
   return atomic_load_explicit(&sched.pending, memory_order_relaxed) != 0;
 }
 
@@ -78,18 +61,8 @@ static unsigned core_count(void) {
 }
 
 
-unsigned host_thread_wish(const char *text) {
-  char *end;
-  unsigned long n = strtoul(text, &end, 10);
-  if (end == text || *end || strchr(text, '-'))
-    return 0;
-  return n > HOST_MAX_WORKERS ? HOST_MAX_WORKERS : (unsigned)n;
-}
-
-
 static unsigned worker_limit(void) {
-  const char *text = getenv("CGRAPHLUA_HOST_THREADS");
-  unsigned n = text ? host_thread_wish(text) : 0;
+  unsigned n = host_device_threads();
   if (n == 0)
     n = core_count();
   return n > HOST_MAX_WORKERS ? HOST_MAX_WORKERS : n;
@@ -109,7 +82,7 @@ static void shut_down(void) {
     end.tv_sec++;
   }
   pthread_mutex_lock(&sched.mutex);
-  atomic_store(&sched.stop, true);
+  host_stop();
   pthread_cond_broadcast(&sched.wake);
   while (sched.alive > (self != 0))
     if (pthread_cond_timedwait(&sched.ended, &sched.mutex, &end))
@@ -224,11 +197,11 @@ static bool spin(void) {
   atomic_fetch_add(&sched.spinning, 1);
   while (!found && !host_stopping() && host_spin(&spinner)) {
     found = atomic_load_explicit(&sched.pending, memory_order_relaxed) != 0;
-    if (found || !host_loop_open())
+    if (found || !host_parallel_open())
       continue;
     atomic_fetch_sub(&sched.spinning, 1);
     hand_over();
-    if (host_loop_help())
+    if (host_parallel_help())
       spinner = (host_spinner){0};
     atomic_fetch_add(&sched.spinning, 1);
   }
@@ -265,7 +238,7 @@ static void *worker_main(void *argument) {
     host_task *task;
     while (!host_stopping() && (task = pop_task()))
       task->run(task);
-    if (host_loop_help() || (sched.spin && spin()))
+    if (host_parallel_help() || (sched.spin && spin()))
       continue;
     if (!sleep_well())
       break;
@@ -319,7 +292,8 @@ void host_task_submit(host_task *task) {
 }
 
 
-void host_worker_yield(void) {
+void host_callback_begin(void) {
+  host_check_enter_callback();
   if (!self)
     return;
   pthread_mutex_lock(&sched.mutex);
@@ -330,7 +304,8 @@ void host_worker_yield(void) {
 }
 
 
-void host_worker_return(void) {
+void host_callback_end(void) {
+  host_check_leave_callback();
   if (!self)
     return;
   pthread_mutex_lock(&sched.mutex);

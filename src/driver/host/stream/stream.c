@@ -1,7 +1,7 @@
 /* Streams: queues of ops, each drained in order by one worker at a time.
    A stream that meets a pending wait, or a launch that runs on elsewhere,
-   is parked: its worker leaves, and the fence or exec.c queues it again. */
-#include "driver/host/base/runtime.h"
+   is parked: its worker leaves, and the fence or the launch queues it again. */
+#include "driver/host/stream/stream.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 enum { TURN = 64 };    /* ops a worker runs before others get their turn */
 enum { FULL = 65536 }; /* entries behind which a caller waits */
 
-static void drain(host_task *task);
+static void stream_drain(host_task *task);
 
 typedef struct host_entry {
   host_op op;
@@ -17,7 +17,7 @@ typedef struct host_entry {
   bool started; /* HOST_OP_EXEC: has begun, and ended when met again */
 } host_entry;
 
-static struct CUstream_st legacy = {.id = 1, .task.run = drain};
+static struct CUstream_st legacy = {.id = 1, .task.run = stream_drain};
 static CUstream all = &legacy;
 static uint64_t last_id = 2;
 static host_entry *spare; /* entries to use again; under host_lock */
@@ -34,7 +34,7 @@ static _Thread_local struct {
 
 /* ---- the list of streams ---- */
 
-static CUstream make(unsigned flags, int priority) {
+CUstream host_stream_new(unsigned flags, int priority) {
   CUstream s = calloc(1, sizeof *s);
   if (!s || !host_handle_add(HOST_HANDLE_STREAM, s)) {
     free(s);
@@ -43,7 +43,7 @@ static CUstream make(unsigned flags, int priority) {
   s->flags = flags;
   s->priority = priority;
   s->id = ++last_id;
-  s->task.run = drain;
+  s->task.run = stream_drain;
   s->task.priority = priority;
   s->all_prev = &legacy;
   s->all_next = legacy.all_next;
@@ -55,7 +55,7 @@ static CUstream make(unsigned flags, int priority) {
 
 
 /* Of a destroyed stream that has nothing left to run. */
-static void unmake(CUstream s) {
+static void stream_free(CUstream s) {
   s->all_prev->all_next = s->all_next;
   if (s->all_next)
     s->all_next->all_prev = s->all_prev;
@@ -67,12 +67,12 @@ static void unmake(CUstream s) {
 
 
 /* The handle is gone; what was queued still runs. */
-static void destroy(CUstream s) {
-  host_capture_forget_stream(s);
+void host_stream_destroy(CUstream s) {
+  host_capture_leave(s);
   host_handle_remove(HOST_HANDLE_STREAM, s);
   s->destroyed = true;
   if (!s->running)
-    unmake(s);
+    stream_free(s);
 }
 
 
@@ -81,7 +81,7 @@ static void own_end(void *unused) {
   host_lock();
   if (own.stream && own.epoch == host_context_epoch() &&
       host_handle_live(HOST_HANDLE_STREAM, own.stream))
-    destroy(own.stream);
+    host_stream_destroy(own.stream);
   own.stream = NULL;
   host_unlock();
 }
@@ -97,7 +97,7 @@ static CUstream own_stream(void) {
     return own.stream;
   pthread_once(&own_once, own_set_up);
   pthread_setspecific(own_key, &own);
-  own.stream = make(CU_STREAM_DEFAULT, 0);
+  own.stream = host_stream_new(CU_STREAM_DEFAULT, 0);
   own.epoch = host_context_epoch();
   return own.stream;
 }
@@ -124,7 +124,7 @@ void host_stream_reset(void) {
   for (CUstream s = legacy.all_next, next; s; s = next) {
     next = s->all_next;
     if (!s->destroyed)
-      destroy(s);
+      host_stream_destroy(s);
   }
   host_fence_release(legacy.last);
   legacy.last = NULL;
@@ -141,7 +141,7 @@ void host_stream_reset(void) {
 
 /* True when the entry is complete; else the stream is parked and may already
    be drained by another thread. */
-static bool run_entry(CUstream s, host_entry *e) {
+static bool entry_run(CUstream s, host_entry *e) {
   host_op *op = &e->op;
   switch (op->kind) {
   case HOST_OP_EVENT_WAIT:
@@ -151,7 +151,7 @@ static bool run_entry(CUstream s, host_entry *e) {
     if (e->started || host_failed() != CUDA_SUCCESS)
       return true;
     e->started = true;
-    return host_exec_begin(op->exec, s);
+    return op->launch->begin(op->launch, s);
   case HOST_OP_CALLBACK:
     host_callback_begin();
     op->callback.call(op->callback.stream, host_failed(), op->callback.user);
@@ -170,7 +170,7 @@ static bool run_entry(CUstream s, host_entry *e) {
 
 /* Takes the next entries of the queue; false: none, and the worker has left
    the stream. */
-static bool take_batch(CUstream s, host_entry *first, host_entry *last,
+static bool batch_take(CUstream s, host_entry *first, host_entry *last,
                        unsigned count) {
   host_lock();
   if (first) {
@@ -190,14 +190,14 @@ static bool take_batch(CUstream s, host_entry *first, host_entry *last,
   if (!more) {
     s->running = false;
     if (s->destroyed)
-      unmake(s);
+      stream_free(s);
   }
   host_unlock();
   return more;
 }
 
 
-static void drain(host_task *task) {
+static void stream_drain(host_task *task) {
   CUstream s =
       (CUstream)(void *)((char *)task - offsetof(struct CUstream_st, task));
   host_entry *used = NULL, *used_last = NULL;
@@ -205,17 +205,17 @@ static void drain(host_task *task) {
   while (!host_stopping()) {
     host_entry *e = s->batch;
     if (!e) {
-      if (!take_batch(s, used, used_last, count))
+      if (!batch_take(s, used, used_last, count))
         return;
       used = NULL;
-      if (count >= TURN && host_tasks_waiting()) {
+      if (count >= TURN && host_task_waiting()) {
         host_task_submit(task);
         return;
       }
       count = 0;
       continue;
     }
-    if (!run_entry(s, e))
+    if (!entry_run(s, e))
       break;
     s->batch = e->next;
     host_op_release(&e->op);
@@ -245,7 +245,7 @@ void host_stream_resume(CUstream stream) {
 
 /* A record's fence becomes the stream's newest marker: an event that came last
    and its stream are then done at the same moment, whoever asks for either. */
-static CUresult push(CUstream s, host_op *op) {
+static CUresult entry_push(CUstream s, host_op *op) {
   host_entry *e = spare;
   if (e) {
     spare = e->next;
@@ -276,20 +276,20 @@ static CUresult push(CUstream s, host_op *op) {
 }
 
 
-static bool drained(CUstream s) {
+bool host_stream_drained(CUstream s) {
   return atomic_load_explicit(&s->done, memory_order_acquire) == s->queued ||
          (s->last && s->last_at == s->queued && host_fence_done(s->last));
 }
 
 
 /* Pushes a record of a new fence; the caller gets a reference of his own. */
-static host_fence *mark(CUstream s) {
+static host_fence *stream_mark(CUstream s) {
   host_fence *fence = host_fence_create();
   if (!fence)
     return NULL;
   host_op op = {.kind = HOST_OP_EVENT_RECORD};
   op.event.fence = host_fence_retain(fence);
-  if (push(s, &op) != CUDA_SUCCESS) {
+  if (entry_push(s, &op) != CUDA_SUCCESS) {
     host_fence_release(fence);
     return NULL;
   }
@@ -298,11 +298,11 @@ static host_fence *mark(CUstream s) {
 
 
 host_fence *host_stream_fence(CUstream stream) {
-  if (drained(stream))
+  if (host_stream_drained(stream))
     return NULL;
   if (stream->last && stream->last_at == stream->queued)
     return host_fence_retain(stream->last);
-  host_fence *fence = mark(stream);
+  host_fence *fence = stream_mark(stream);
   if (!fence)
     host_fail(CUDA_ERROR_OUT_OF_MEMORY, "no host memory for a fence");
   return fence;
@@ -310,13 +310,13 @@ host_fence *host_stream_fence(CUstream stream) {
 
 
 /* Lets `s` wait for all that is queued on `other`. */
-static CUresult follow(CUstream s, CUstream other) {
+static CUresult stream_follow(CUstream s, CUstream other) {
   host_fence *fence = host_stream_fence(other);
   if (!fence)
     return CUDA_SUCCESS;
   host_op op = {.kind = HOST_OP_EVENT_WAIT};
   op.event.fence = fence;
-  return push(s, &op);
+  return entry_push(s, &op);
 }
 
 
@@ -327,45 +327,31 @@ static CUresult order_with_legacy(CUstream stream) {
     for (CUstream s = legacy.all_next; s; s = s->all_next) {
       if (s->flags & CU_STREAM_NON_BLOCKING || s->legacy_took == s->queued)
         continue;
-      HOST_TRY(follow(&legacy, s));
+      HOST_TRY(stream_follow(&legacy, s));
       s->legacy_took = s->queued;
     }
   } else if (!(stream->flags & CU_STREAM_NON_BLOCKING) &&
              stream->legacy_seen != legacy.queued) {
-    HOST_TRY(follow(stream, &legacy));
+    HOST_TRY(stream_follow(stream, &legacy));
     stream->legacy_seen = legacy.queued;
   }
   return CUDA_SUCCESS;
 }
 
 
-CUresult host_enqueue(CUstream stream, host_op *op) {
+CUresult host_stream_enqueue(CUstream stream, host_op *op) {
   CUresult result = order_with_legacy(stream);
   if (result != CUDA_SUCCESS) {
     host_op_release(op);
     return result;
   }
-  return push(stream, op);
+  return entry_push(stream, op);
 }
 
 
-CUresult host_submit(CUstream stream, host_op *op) {
-  if (stream->capture)
-    return host_capture_add(stream, op);
-  if (stream == &legacy) {
-    CUresult result = host_capture_legacy();
-    if (result != CUDA_SUCCESS) {
-      host_op_release(op);
-      return result;
-    }
-  }
-  return host_enqueue(stream, op);
-}
-
-
-bool host_device_idle(void) {
+bool host_stream_all_drained(void) {
   for (CUstream s = all; s; s = s->all_next)
-    if (!drained(s))
+    if (!host_stream_drained(s))
       return false;
   return true;
 }
@@ -375,7 +361,7 @@ bool host_stream_reached(uint64_t id, uint64_t at) {
   for (CUstream s = all; s; s = s->all_next)
     if (s->id == id)
       return atomic_load_explicit(&s->done, memory_order_acquire) >= at ||
-             drained(s);
+             host_stream_drained(s);
   return true;
 }
 
@@ -386,7 +372,7 @@ host_fence *host_stream_full(CUstream stream) {
 }
 
 
-void host_unlock_and_wait(host_fence *fence) {
+void host_stream_unlock(host_fence *fence) {
   host_unlock();
   if (fence) {
     host_fence_wait(fence);
@@ -398,14 +384,14 @@ void host_unlock_and_wait(host_fence *fence) {
 CUresult host_stream_wait(CUstream stream) {
   host_fence *fence = host_stream_fence(stream);
   if (fence) {
-    host_unlock_and_wait(fence);
+    host_stream_unlock(fence);
     host_lock();
   }
   return host_failed();
 }
 
 
-void host_device_wait(void) {
+void host_stream_wait_all(void) {
   size_t n = 0, count = 0;
   for (CUstream s = all; s; s = s->all_next)
     n++;
@@ -425,157 +411,8 @@ void host_device_wait(void) {
 }
 
 
-/* ---- the driver's calls ---- */
-
-int host_priority_clamp(int priority) {
+int host_stream_priority(int priority) {
   return priority > 0                        ? 0
          : priority < HOST_GREATEST_PRIORITY ? HOST_GREATEST_PRIORITY
                                              : priority;
-}
-
-
-CUresult host_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags,
-                                         int priority) {
-  HOST_TRY(host_check());
-  if (!phStream || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
-    return CUDA_ERROR_INVALID_VALUE;
-  host_lock();
-  *phStream = make(flags, host_priority_clamp(priority));
-  host_unlock();
-  return *phStream ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-
-CUresult host_cuStreamCreate(CUstream *phStream, unsigned int Flags) {
-  return host_cuStreamCreateWithPriority(phStream, Flags, 0);
-}
-
-
-CUresult host_cuStreamDestroy(CUstream hStream) {
-  HOST_TRY(host_check_release());
-  host_lock();
-  CUresult result = CUDA_ERROR_INVALID_HANDLE;
-  if (host_handle_live(HOST_HANDLE_STREAM, hStream)) {
-    destroy(hStream);
-    result = host_failed();
-  }
-  host_unlock();
-  return result;
-}
-
-
-CUresult host_cuStreamQuery(CUstream hStream) {
-  HOST_TRY(host_check_callback_stream(hStream));
-  host_lock();
-  CUstream s = host_stream_resolve(hStream);
-  CUresult result = s ? host_capture_touch(s) : CUDA_ERROR_INVALID_HANDLE;
-  if (result == CUDA_SUCCESS)
-    result = drained(s) ? host_failed() : CUDA_ERROR_NOT_READY;
-  host_unlock();
-  return result;
-}
-
-
-CUresult host_cuStreamSynchronize(CUstream hStream) {
-  HOST_TRY(host_check_stream(hStream));
-  host_lock();
-  CUstream s = host_stream_resolve(hStream);
-  CUresult result = s ? host_capture_touch(s) : CUDA_ERROR_INVALID_HANDLE;
-  if (result == CUDA_SUCCESS) {
-    result = host_stream_wait(s);
-    host_mempool_sync();
-  }
-  host_unlock();
-  return result;
-}
-
-
-CUresult host_cuStreamWaitEvent(CUstream hStream, CUevent hEvent,
-                                unsigned int Flags) {
-  HOST_TRY(host_check_callback_stream(hStream));
-  if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
-    return CUDA_ERROR_INVALID_VALUE;
-  CUstream s;
-  bool handled = false;
-  host_lock();
-  CUresult result = host_stream_open(hStream, &s);
-  if (result != CUDA_SUCCESS) {
-    handled = true;
-  } else if (!host_handle_live(HOST_HANDLE_EVENT, hEvent)) {
-    host_capture_break(s);
-    result = CUDA_ERROR_INVALID_HANDLE;
-    handled = true;
-  } else {
-    result = host_capture_wait(s, hEvent, Flags, &handled);
-  }
-  if (!handled && hEvent->fence && !host_fence_done(hEvent->fence)) {
-    host_op op = {.kind = HOST_OP_EVENT_WAIT};
-    op.event.fence = host_fence_retain(hEvent->fence);
-    result = host_enqueue(s, &op);
-  }
-  host_unlock();
-  return result;
-}
-
-
-CUresult host_cuStreamGetFlags(CUstream hStream, unsigned int *flags) {
-  HOST_TRY(host_check_callback_stream(hStream));
-  if (!flags)
-    return CUDA_ERROR_INVALID_VALUE;
-  CUstream s;
-  host_lock();
-  CUresult result = host_stream_open(hStream, &s);
-  if (result == CUDA_SUCCESS)
-    *flags = s->flags;
-  host_unlock();
-  return result;
-}
-
-
-CUresult host_cuStreamGetPriority(CUstream hStream, int *priority) {
-  HOST_TRY(host_check_callback_stream(hStream));
-  if (!priority)
-    return CUDA_ERROR_INVALID_VALUE;
-  CUstream s;
-  host_lock();
-  CUresult result = host_stream_open(hStream, &s);
-  if (result == CUDA_SUCCESS)
-    *priority = s->priority;
-  host_unlock();
-  return result;
-}
-
-
-static CUresult submit(CUstream stream, host_op *op) {
-  CUstream s;
-  host_lock();
-  CUresult result = host_stream_open(stream, &s);
-  if (result == CUDA_SUCCESS)
-    result = host_submit(s, op);
-  host_unlock_and_wait(result == CUDA_SUCCESS ? host_stream_full(s) : NULL);
-  return result;
-}
-
-
-CUresult host_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) {
-  HOST_TRY(host_check_callback_stream(hStream));
-  if (!fn)
-    return CUDA_ERROR_INVALID_VALUE;
-  host_op op = {.kind = HOST_OP_HOST_FUNCTION};
-  op.host.fn = fn;
-  op.host.userData = userData;
-  return submit(hStream, &op);
-}
-
-
-CUresult host_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback,
-                                  void *userData, unsigned int flags) {
-  HOST_TRY(host_check_stream(hStream));
-  if (!callback || flags)
-    return CUDA_ERROR_INVALID_VALUE;
-  host_op op = {.kind = HOST_OP_CALLBACK};
-  op.callback.call = callback;
-  op.callback.user = userData;
-  op.callback.stream = hStream;
-  return submit(hStream, &op);
 }

@@ -2,8 +2,7 @@
    slot's generation: kernels set values from any worker without a lock, and a
    handle that outlived its graph sets nothing.  Slots are never returned to
    the system, so a late kernel may always look. */
-#include "driver/host/graph/graph.h"
-#include "driver/host/calls/calls.h"
+#include "driver/host/run/run.h"
 
 #include <stdlib.h>
 
@@ -128,35 +127,4 @@ bool host_conditional_claim(uint64_t handle, bool claim) {
 bool host_conditional_claimed(uint64_t handle) {
   slot *s = slot_of(handle);
   return s != NULL && s->claimed;
-}
-
-
-CUresult host_cuGraphConditionalHandleCreate(
-    CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx,
-    unsigned int defaultLaunchValue, unsigned int flags) {
-  (void)ctx; /* the device has one context */
-  HOST_TRY(host_check());
-  if (pHandle_out == NULL ||
-      (flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT) != 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  CUresult result = CUDA_SUCCESS;
-  host_lock();
-  uint64_t *handles = NULL;
-  if (!host_graph_is_live(hGraph)) {
-    result = CUDA_ERROR_INVALID_VALUE;
-  } else {
-    handles = realloc(hGraph->handles,
-                      (hGraph->nhandles + 1) * sizeof *hGraph->handles);
-    result = CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  if (handles != NULL) {
-    hGraph->handles = handles;
-    result = host_conditional_handle_new(&handles[hGraph->nhandles],
-                                         defaultLaunchValue,
-                                         flags == CU_GRAPH_COND_ASSIGN_DEFAULT);
-    if (result == CUDA_SUCCESS)
-      *pHandle_out = handles[hGraph->nhandles++];
-  }
-  host_unlock();
-  return result;
 }
