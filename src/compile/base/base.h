@@ -1,23 +1,26 @@
-/* Text that grows, and memory that goes in one piece.
+/* Text that grows, memory that is freed in one piece, and child processes.
    cgl_text is a byte string with a length that always ends in a NUL when it
    has data; cgl_arena hands out memory that lives until the arena is freed.
-   Invariant: a failed allocation sets `failed` and leaves the object valid
-   and unchanged, so a caller may write on and ask once, at the end. */
-#ifndef CGL_COMPILE_TEXT_H
-#define CGL_COMPILE_TEXT_H
+   Invariants: a failed allocation sets `failed` and leaves the object valid
+   and unchanged, so a caller may write on and check once, at the end; a child
+   process is run without a shell, gets nothing of this process but its
+   environment, and is always waited for. */
+#ifndef CGL_COMPILE_BASE_H
+#define CGL_COMPILE_BASE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct cgl_text {
   char *data;    /* NUL-terminated, or NULL while empty */
   size_t length; /* bytes without the NUL */
   size_t room;   /* bytes allocated */
-  int failed;    /* an allocation failed */
+  bool failed;   /* an allocation failed */
 } cgl_text;
 
 typedef struct cgl_arena {
   struct cgl_arena_piece *pieces; /* newest first */
-  int failed;                     /* an allocation failed */
+  bool failed;                    /* an allocation failed */
 } cgl_arena;
 
 /* Appends n bytes (copied). */
@@ -51,5 +54,16 @@ void cgl_arena_free(cgl_arena *arena);
 
 /* Formats into malloc'ed text (caller frees); NULL without memory. */
 char *cgl_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- processes (process.c) ---- */
+
+/* Runs argv[0] (a path, or a name looked for in PATH), adds what it writes
+   to standard output and error to `log`, and waits.  Returns the exit status
+   (128 + signal when killed), or -1 with errno when it could not be started;
+   -2 when the status was lost to another waiter of this process. */
+int cgl_process_run(char *const argv[], cgl_text *log);
+
+/* The path of a program in PATH (malloc'ed), or NULL. */
+char *cgl_process_find(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "compile/base/process.h"
+#include "compile/base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>

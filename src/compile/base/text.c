@@ -13,24 +13,24 @@ struct cgl_arena_piece {
 };
 
 
-/* Makes room for n more bytes and the NUL; 0 when memory ran out. */
-static int text_reserve(cgl_text *text, size_t n) {
+/* Makes room for n more bytes and the NUL; false when memory ran out. */
+static bool text_reserve(cgl_text *text, size_t n) {
   if (text->failed)
-    return 0;
+    return false;
   if (n >= SIZE_MAX / 2 - text->length)
-    return text->failed = 1, 0;
+    return text->failed = true, false;
   size_t need = text->length + n + 1;
   if (need <= text->room)
-    return 1;
+    return true;
   size_t room = text->room ? text->room : 256;
   while (room < need)
     room *= 2;
   char *data = realloc(text->data, room);
   if (!data)
-    return text->failed = 1, 0;
+    return text->failed = true, false;
   text->data = data;
   text->room = room;
-  return 1;
+  return true;
 }
 
 
@@ -54,7 +54,7 @@ static void text_vprint(cgl_text *text, const char *format, va_list list) {
   va_copy(again, list);
   int n = vsnprintf(NULL, 0, format, list);
   if (n < 0)
-    text->failed = 1;
+    text->failed = true;
   else if (text_reserve(text, (size_t)n)) {
     vsnprintf(text->data + text->length, (size_t)n + 1, format, again);
     text->length += (size_t)n;
@@ -106,13 +106,13 @@ void cgl_text_free(cgl_text *text) {
 void *cgl_arena_alloc(cgl_arena *arena, size_t n) {
   struct cgl_arena_piece *piece = arena->pieces;
   if (n > SIZE_MAX / 4)
-    return arena->failed = 1, NULL;
+    return arena->failed = true, NULL;
   n = (n + 15) & ~(size_t)15;
   if (!piece || piece->room - piece->used < n) {
     size_t room = n > 8192 ? n : 8192;
     piece = calloc(1, sizeof *piece + room);
     if (!piece)
-      return arena->failed = 1, NULL;
+      return arena->failed = true, NULL;
     piece->room = room;
     piece->next = arena->pieces;
     arena->pieces = piece;

@@ -106,11 +106,11 @@ static char *read_file(const char *path, size_t *length) {
 }
 
 
-static int is_sound(const char *bytes, size_t length, const cgl_cache_key *key,
-                    entry_header *header) {
+static bool is_sound(const char *bytes, size_t length, const cgl_cache_key *key,
+                     entry_header *header) {
   unsigned char sum[16];
   if (length < sizeof *header)
-    return 0;
+    return false;
   memcpy(header, bytes, sizeof *header);
   size_t payload = length - sizeof *header;
   if (memcmp(header->magic, entry_magic, 8) ||
@@ -118,13 +118,13 @@ static int is_sound(const char *bytes, size_t length, const cgl_cache_key *key,
       header->size > payload || header->names_size > payload - header->size ||
       header->message_size != payload - header->size - header->names_size ||
       !header->size)
-    return 0;
+    return false;
   checksum(header, bytes + sizeof *header, payload, sum);
   return memcmp(sum, header->checksum, 16) == 0;
 }
 
 
-static char *take(const char *from, size_t n) {
+static char *copy_part(const char *from, size_t n) {
   char *copy = malloc(n + 1);
   if (copy) {
     memcpy(copy, from, n);
@@ -134,8 +134,8 @@ static char *take(const char *from, size_t n) {
 }
 
 
-int cgl_cache_read(const char *folder, const cgl_cache_key *key,
-                   cgl_cache_entry *entry) {
+bool cgl_cache_read(const char *folder, const cgl_cache_key *key,
+                    cgl_cache_entry *entry) {
   entry_header header;
   size_t length = 0;
   memset(entry, 0, sizeof *entry);
@@ -146,10 +146,10 @@ int cgl_cache_read(const char *folder, const cgl_cache_key *key,
     entry->size = header.size;
     entry->names_size = header.names_size;
     entry->nnames = header.nnames;
-    entry->bytes = take(payload, header.size);
-    entry->names = take(payload + header.size, header.names_size);
-    entry->message =
-        take(payload + header.size + header.names_size, header.message_size);
+    entry->bytes = copy_part(payload, header.size);
+    entry->names = copy_part(payload + header.size, header.names_size);
+    entry->message = copy_part(payload + header.size + header.names_size,
+                               header.message_size);
     if (!entry->bytes || !entry->names || !entry->message)
       cgl_cache_entry_free(entry);
     else
@@ -189,7 +189,7 @@ static void warn(const char *folder, const char *why, cgl_text *warning) {
   static uint64_t told[64];
   static size_t ntold;
   uint64_t hash = XXH3_64bits(folder, strlen(folder));
-  int known = 0;
+  bool known = false;
   pthread_mutex_lock(&lock);
   for (size_t i = 0; i < ntold; i++)
     known |= told[i] == hash;
@@ -204,6 +204,7 @@ static void warn(const char *folder, const char *why, cgl_text *warning) {
 }
 
 
+/* 0 or an errno. */
 static int write_bytes(int file, const void *bytes, size_t n) {
   const char *at = bytes;
   while (n) {
@@ -211,11 +212,11 @@ static int write_bytes(int file, const void *bytes, size_t n) {
     if (done < 0 && errno == EINTR)
       continue;
     if (done <= 0)
-      return 0;
+      return done ? errno : EIO;
     at += done;
     n -= (size_t)done;
   }
-  return 1;
+  return 0;
 }
 
 
@@ -260,9 +261,7 @@ static int write_entry(const char *folder, const cgl_cache_key *key,
     int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     error = file < 0 ? errno : 0;
     if (file >= 0) {
-      errno = EIO;
-      int good = write_bytes(file, bytes, length);
-      error = good ? 0 : errno;
+      error = write_bytes(file, bytes, length);
       if (close(file) != 0 && !error)
         error = errno;
       if (!error && rename(temporary, path) != 0)
@@ -320,7 +319,7 @@ static int older_first(const void *a, const void *b) {
 }
 
 
-static int is_entry(const char *name) {
+static bool is_entry(const char *name) {
   return strlen(name) == 32 + sizeof SUFFIX - 1 &&
          strspn(name, "0123456789abcdef") == 32 &&
          strcmp(name + 32, SUFFIX) == 0;
@@ -337,7 +336,7 @@ void cgl_cache_trim(const char *folder, uint64_t limit) {
     return;
   while ((item = readdir(list))) {
     struct stat st;
-    int temporary = strncmp(item->d_name, TEMPORARY, strlen(TEMPORARY)) == 0;
+    bool temporary = strncmp(item->d_name, TEMPORARY, strlen(TEMPORARY)) == 0;
     if ((!temporary && !is_entry(item->d_name)) ||
         fstatat(dirfd(list), item->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
       continue;

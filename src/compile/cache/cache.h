@@ -35,10 +35,10 @@ char *cgl_cache_folder(void);
 /* The key of `length` bytes that describe an image. */
 cgl_cache_key cgl_cache_hash(const void *bytes, size_t length);
 
-/* Takes an entry out: 1 when it is there and sound, its parts the caller's
-   to free with cgl_cache_entry_free. */
-int cgl_cache_read(const char *folder, const cgl_cache_key *key,
-                   cgl_cache_entry *entry);
+/* Takes an entry out, its parts the caller's to free with
+   cgl_cache_entry_free; false when it is absent or damaged. */
+bool cgl_cache_read(const char *folder, const cgl_cache_key *key,
+                    cgl_cache_entry *entry);
 
 /* Puts an entry in, making the folder when it is missing, and removes the
    entries used longest ago when there is too much.  On failure adds one line

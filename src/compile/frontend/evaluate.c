@@ -8,17 +8,17 @@ typedef struct evaluator {
   const cgl_token *at;
   size_t i, count;
   int depth; /* of nested expressions, bounded */
-  int bad;
+  bool bad;
 } evaluator;
 
 
 static long long ternary(evaluator *e);
 
 
-static int accept(evaluator *e, const char *word) {
+static bool try_word(evaluator *e, const char *word) {
   if (e->i < e->count && cgl_token_is(&e->at[e->i], word))
-    return e->i++, 1;
-  return 0;
+    return e->i++, true;
+  return false;
 }
 
 
@@ -31,12 +31,12 @@ static long long character(const cgl_token *t) {
 
 static long long number(evaluator *e) {
   if (e->i >= e->count)
-    return e->bad = 1, 0;
+    return e->bad = true, 0;
   const cgl_token *t = &e->at[e->i++];
   if (t->kind == CGL_TOKEN_CHARACTER)
     return character(t);
   if (t->kind != CGL_TOKEN_NUMBER || t->length > 60)
-    return e->bad = 1, 0;
+    return e->bad = true, 0;
   char digits[64];
   size_t n = 0;
   for (uint32_t k = 0; k < t->length; k++)
@@ -44,31 +44,31 @@ static long long number(evaluator *e) {
       digits[n++] = t->text[k];
   digits[n] = 0;
   char *end;
-  int binary = digits[0] == '0' && (digits[1] | 32) == 'b';
+  bool binary = digits[0] == '0' && (digits[1] | 32) == 'b';
   unsigned long long value =
       strtoull(digits + 2 * binary, &end, binary ? 2 : 0);
   if (strspn(end, "uUlLzZ") != strlen(end))
-    e->bad = 1;
+    e->bad = true;
   return (long long)value;
 }
 
 
 static long long unary(evaluator *e) {
   if (e->depth > 200)
-    return e->bad = 1, 0;
+    return e->bad = true, 0;
   e->depth++;
   long long value;
-  if (accept(e, "!"))
+  if (try_word(e, "!"))
     value = !unary(e);
-  else if (accept(e, "~"))
+  else if (try_word(e, "~"))
     value = ~unary(e);
-  else if (accept(e, "-"))
+  else if (try_word(e, "-"))
     value = (long long)(0ull - (unsigned long long)unary(e));
-  else if (accept(e, "+"))
+  else if (try_word(e, "+"))
     value = unary(e);
-  else if (accept(e, "(")) {
+  else if (try_word(e, "(")) {
     value = ternary(e);
-    e->bad |= !accept(e, ")");
+    e->bad |= !try_word(e, ")");
   } else
     value = number(e);
   e->depth--;
@@ -130,7 +130,7 @@ static long long apply(evaluator *e, const cgl_token *op, long long a,
     return a | b;
   default:
     if (!b || (b == -1 && *op->text != '%'))
-      return b ? (long long)(0 - x) : (e->bad = 1, 0);
+      return b ? (long long)(0 - x) : (e->bad = true, 0);
     if (b == -1)
       return 0;
     return *op->text == '/' ? a / b : a % b;
@@ -155,12 +155,12 @@ static long long binary(evaluator *e, int lowest) {
 
 static long long ternary(evaluator *e) {
   if (e->depth > 200)
-    return e->bad = 1, 0;
+    return e->bad = true, 0;
   e->depth++;
   long long value = binary(e, 1);
-  if (accept(e, "?")) {
+  if (try_word(e, "?")) {
     long long yes = ternary(e);
-    e->bad |= !accept(e, ":");
+    e->bad |= !try_word(e, ":");
     long long no = ternary(e);
     value = value ? yes : no;
   }
@@ -172,5 +172,5 @@ static long long ternary(evaluator *e) {
 int cgl_evaluate(const cgl_token *at, size_t count, long long *value) {
   evaluator e = {.at = at, .count = count};
   *value = ternary(&e);
-  return !e.bad && e.i == e.count;
+  return e.bad || e.i < e.count ? -1 : 0;
 }

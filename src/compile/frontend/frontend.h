@@ -10,7 +10,6 @@
 #ifndef CGL_COMPILE_PARSE_H
 #define CGL_COMPILE_PARSE_H
 
-#include "compile/frontend/lex.h"
 #include "compile/base/base.h"
 #include "compile/frontend/types.h"
 
@@ -48,8 +47,8 @@ typedef struct cgl_signature {
 typedef struct cgl_variable {
   char *name;    /* qualified: ns::name */
   char *lowered; /* as cuModuleGetGlobal asks for it */
-  int constant;  /* __constant__ */
-  int internal;  /* static, or inside a namespace: its symbol is mangled */
+  bool constant; /* __constant__ */
+  bool internal; /* static, or inside a namespace: its symbol is mangled */
 } cgl_variable;
 
 typedef struct cgl_program cgl_program;
@@ -69,12 +68,12 @@ void cgl_program_free(cgl_program *program);
 size_t cgl_program_kernels(const cgl_program *program);
 
 /* The signature of the i-th of them, strings from `arena`; `lowered` equals
-   `name` and is C linkage when *c_linkage.  0 when memory ran out. */
+   `name`.  Returns 0, or -1 when memory ran out. */
 int cgl_program_kernel(const cgl_program *program, size_t i, cgl_arena *arena,
-                       cgl_signature *out, int *c_linkage);
+                       cgl_signature *out);
 
 /* The signature a name expression such as `ns::scale<float, 4>` stands for:
-   1 found, 0 no such kernel, -1 when memory ran out. */
+   0, 1 when there is no such kernel, -1 when memory ran out. */
 int cgl_program_find(const cgl_program *program, const char *expression,
                      cgl_arena *arena, cgl_signature *out);
 
@@ -82,12 +81,11 @@ int cgl_program_find(const cgl_program *program, const char *expression,
 const cgl_variable *cgl_program_variables(const cgl_program *program,
                                           size_t *count);
 
-/* True when a name in the source, includes counted, contains `part`. */
-int cgl_program_contains(const cgl_program *program, const char *part);
+/* Does a name in the source, includes counted, contain `part`? */
+bool cgl_program_contains(const cgl_program *program, const char *part);
 
-/* True when an include could not be read, so that not all of the source is
-   known. */
-int cgl_program_is_partial(const cgl_program *program);
+/* Could an include not be read, so that not all of the source is known? */
+bool cgl_program_is_partial(const cgl_program *program);
 
 /* The text of all files the source includes, one after the other. */
 const char *cgl_program_included(const cgl_program *program, size_t *length);

@@ -6,7 +6,7 @@
 typedef struct reader {
   const char *at, *end;
   int line;
-  int first, space; /* flags of the token to come */
+  bool first, space; /* flags of the token to come */
 } reader;
 
 
@@ -17,7 +17,7 @@ void cgl_tokens_add(cgl_tokens *tokens, cgl_token token) {
     size_t room = tokens->room ? tokens->room * 2 : 256;
     cgl_token *at = realloc(tokens->at, room * sizeof *at);
     if (!at) {
-      tokens->failed = 1;
+      tokens->failed = true;
       return;
     }
     tokens->at = at;
@@ -33,31 +33,31 @@ void cgl_tokens_free(cgl_tokens *tokens) {
 }
 
 
-int cgl_token_is(const cgl_token *token, const char *word) {
+bool cgl_token_is(const cgl_token *token, const char *word) {
   size_t n = strlen(word);
   return token->length == n && memcmp(token->text, word, n) == 0;
 }
 
 
-int cgl_token_is_of(const cgl_token *token, const char *const *words) {
+bool cgl_token_is_of(const cgl_token *token, const char *const *words) {
   while (*words && !cgl_token_is(token, *words))
     words++;
   return *words != NULL;
 }
 
 
-int cgl_token_same(const cgl_token *a, const cgl_token *b) {
+bool cgl_token_same(const cgl_token *a, const cgl_token *b) {
   return a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
 }
 
 
-static int is_letter(int c) {
+static bool is_letter(int c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
          c == '$' || (c & 0x80);
 }
 
 
-static int is_digit(int c) {
+static bool is_digit(int c) {
   return c >= '0' && c <= '9';
 }
 
@@ -73,7 +73,7 @@ static void skip_space(reader *r) {
     int c = peek(r, 0);
     if (c == '\n') {
       r->line++;
-      r->first = 1;
+      r->first = true;
       r->at++;
     } else if (c == '\\' && peek(r, 1) == '\n') {
       r->line++;
@@ -100,7 +100,7 @@ static void skip_space(reader *r) {
       r->at += r->end - r->at < 2 ? r->end - r->at : 2;
     } else
       return;
-    r->space = 1;
+    r->space = true;
   }
 }
 
@@ -165,9 +165,9 @@ static cgl_token_kind read_name(reader *r) {
   int quote = peek(r, 0);
   if ((quote != '"' && quote != '\'') || n > 3)
     return CGL_TOKEN_NAME;
-  int raw = start[n - 1] == 'R';
+  bool raw = start[n - 1] == 'R';
   size_t rest = n - (raw ? 1 : 0);
-  int known =
+  bool known =
       rest == 0 ||
       (rest == 1 && (*start == 'L' || *start == 'u' || *start == 'U')) ||
       (rest == 2 && start[0] == 'u' && start[1] == '8');
@@ -198,15 +198,13 @@ static void skip_number(reader *r) {
 
 
 void cgl_lex(const char *text, size_t length, int line, cgl_tokens *out) {
-  reader r = {.at = text, .end = text + length, .line = line, .first = 1};
+  reader r = {.at = text, .end = text + length, .line = line, .first = true};
   for (;;) {
     skip_space(&r);
     if (r.at >= r.end || out->failed)
       return;
-    cgl_token token = {.text = r.at,
-                       .line = r.line,
-                       .first = (uint8_t)r.first,
-                       .space = (uint8_t)r.space};
+    cgl_token token = {
+        .text = r.at, .line = r.line, .first = r.first, .space = r.space};
     int c = peek(&r, 0);
     if (is_letter(c))
       token.kind = (uint8_t)read_name(&r);
@@ -223,6 +221,6 @@ void cgl_lex(const char *text, size_t length, int line, cgl_tokens *out) {
     size_t n = (size_t)(r.at - token.text);
     token.length = n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
     cgl_tokens_add(out, token);
-    r.first = r.space = 0;
+    r.first = r.space = false;
   }
 }

@@ -8,6 +8,7 @@
 #ifndef CGL_COMPILE_LEX_H
 #define CGL_COMPILE_LEX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,15 +25,15 @@ typedef struct cgl_token {
   uint32_t length;  /* bytes */
   int line;         /* line in the script */
   uint8_t kind;     /* cgl_token_kind */
-  uint8_t first;    /* first on its (continued) line */
-  uint8_t space;    /* white space or a comment stands before it */
-  uint8_t shut;     /* a macro name that must not expand again */
+  bool first;       /* first on its (continued) line */
+  bool space;       /* white space or a comment stands before it */
+  bool shut;        /* a macro name that must not expand again */
 } cgl_token;
 
 typedef struct cgl_tokens {
   cgl_token *at;
   size_t count, room;
-  int failed; /* an allocation failed; the row is then incomplete */
+  bool failed; /* an allocation failed; the row is then incomplete */
 } cgl_tokens;
 
 /* Appends the tokens of `text`, whose first line has number `line`. */
@@ -45,15 +46,15 @@ void cgl_tokens_add(cgl_tokens *tokens, cgl_token token);
 void cgl_tokens_free(cgl_tokens *tokens);
 
 /* True when the token is spelled exactly `word`. */
-int cgl_token_is(const cgl_token *token, const char *word);
+bool cgl_token_is(const cgl_token *token, const char *word);
 
 /* True when it is spelled like one of the words, a row that ends with NULL;
    the macro takes the words themselves. */
-int cgl_token_is_of(const cgl_token *token, const char *const *words);
+bool cgl_token_is_of(const cgl_token *token, const char *const *words);
 #define cgl_token_is_any(token, ...) \
   cgl_token_is_of(token, (const char *const[]){__VA_ARGS__, NULL})
 
 /* True when both tokens are spelled alike. */
-int cgl_token_same(const cgl_token *a, const cgl_token *b);
+bool cgl_token_same(const cgl_token *a, const cgl_token *b);
 
 #endif

@@ -15,30 +15,30 @@ typedef struct cursor {
 typedef struct prefix {
   cgl_template_parameter templates[32];
   size_t ntemplates;
-  int is_template;
-  int c_linkage;
+  bool is_template;
+  bool c_linkage;
 } prefix;
 
 
-static int is_at(const cursor *c, const char *word) {
+static bool is_at(const cursor *c, const char *word) {
   return c->i < c->count && cgl_token_is(&c->at[c->i], word);
 }
 
 
-static int is_next(const cursor *c, const char *word) {
+static bool is_next(const cursor *c, const char *word) {
   return c->i + 1 < c->count && cgl_token_is(&c->at[c->i + 1], word);
 }
 
 
 /* Room for one more element of an array that grows by doubling. */
-static void *grow(cgl_program *p, void *array, size_t count, size_t *room,
-                  size_t size) {
+static void *grow_array(cgl_program *p, void *array, size_t count, size_t *room,
+                        size_t size) {
   if (count < *room)
     return array;
   size_t more = *room ? *room * 2 : 16;
   void *bigger = realloc(array, more * size);
   if (!bigger)
-    return p->failed = 1, NULL;
+    return p->failed = true, NULL;
   *room = more;
   return bigger;
 }
@@ -60,7 +60,7 @@ static cgl_alias *add_alias(cgl_program *p, const cgl_token *name,
 static void read_template(cursor *c, prefix *out) {
   size_t end = cgl_tokens_close_angle(c->at, c->count, c->i + 1);
   size_t i = c->i + 2;
-  out->is_template = 1;
+  out->is_template = true;
   out->ntemplates = 0;
   while (i + 1 < end && out->ntemplates < 32) {
     cgl_template_parameter parameter = {0};
@@ -95,9 +95,9 @@ static void read_template(cursor *c, prefix *out) {
 
 /* The end of the declaration that starts at the cursor: past its `;`, or
    past the `}` of a function's body. */
-static size_t find_end(const cursor *c, int *body) {
-  int parameters = 0, value = 0;
-  *body = 0;
+static size_t declaration_end(const cursor *c, bool *body) {
+  bool parameters = false, value = false;
+  *body = false;
   size_t i = c->i;
   while (i < c->count) {
     const cgl_token *t = &c->at[i];
@@ -107,11 +107,11 @@ static size_t find_end(const cursor *c, int *body) {
       return i;
     if (cgl_token_is(t, "=") &&
         !(i > c->i && cgl_token_is(&c->at[i - 1], "operator")))
-      value = 1;
+      value = true;
     if (cgl_token_is(t, "{")) {
       size_t end = cgl_tokens_close(c->at, c->count, i);
       if (parameters && !value)
-        return *body = 1, end;
+        return *body = true, end;
       i = end;
       continue;
     }
@@ -126,7 +126,7 @@ static size_t find_end(const cursor *c, int *body) {
 }
 
 
-static int takes_arguments(const cgl_token *t) {
+static bool takes_arguments(const cgl_token *t) {
   return cgl_token_is_any(t, "__launch_bounds__", "__attribute__",
                           "__attribute", "alignas", "__align__",
                           "__cluster_dims__", "__maxnreg__", "__declspec",
@@ -140,7 +140,7 @@ static void add_kernel(cgl_program *p, const cgl_declared *made) {
     if (cgl_token_same(&old->name, &made->name) &&
         strcmp(old->scope, made->scope) == 0 &&
         old->is_template == made->is_template) {
-      int c_linkage = old->c_linkage || made->c_linkage;
+      bool c_linkage = old->c_linkage || made->c_linkage;
       const cgl_token *bounds = made->bounds ? made->bounds : old->bounds;
       size_t nbounds = made->bounds ? made->nbounds : old->nbounds;
       if (made->defined && !old->defined)
@@ -152,7 +152,7 @@ static void add_kernel(cgl_program *p, const cgl_declared *made) {
     }
   }
   cgl_declared *kernels =
-      grow(p, p->kernels, p->nkernels, &p->kernel_room, sizeof *kernels);
+      grow_array(p, p->kernels, p->nkernels, &p->kernel_room, sizeof *kernels);
   if (!kernels)
     return;
   p->kernels = kernels;
@@ -162,7 +162,8 @@ static void add_kernel(cgl_program *p, const cgl_declared *made) {
 
 /* Reads up to the parameters; returns the index of their "(", or 0 where no
    kernel is declared. */
-static size_t read_name(const cgl_token *at, size_t count, cgl_declared *made) {
+static size_t read_kernel_name(const cgl_token *at, size_t count,
+                               cgl_declared *made) {
   for (size_t i = 0; i < count;) {
     if (i + 1 < count && at[i].kind == CGL_TOKEN_NAME &&
         cgl_token_is(&at[i + 1], "(")) {
@@ -189,14 +190,14 @@ static size_t read_name(const cgl_token *at, size_t count, cgl_declared *made) {
 
 
 static void read_kernel(cgl_program *p, const cgl_token *at, size_t count,
-                        const char *scope, const prefix *pre, int body) {
+                        const char *scope, const prefix *pre, bool body) {
   cgl_declared made = {.scope = scope,
                        .is_template = pre->is_template,
                        .c_linkage = pre->c_linkage,
                        .defined = body,
                        .chunk = p->nchunks,
                        .aliases = p->aliases};
-  size_t open = read_name(at, count, &made);
+  size_t open = read_kernel_name(at, count, &made);
   size_t close = cgl_tokens_close(at, count, open);
   if (!open || close < open + 2 || !cgl_token_is(&at[close - 1], ")"))
     return;
@@ -219,9 +220,9 @@ static void read_kernel(cgl_program *p, const cgl_token *at, size_t count,
 
 
 static void add_variable(cgl_program *p, const char *scope,
-                         const cgl_token *name, int constant, int internal) {
-  cgl_variable *variables = grow(p, p->variables, p->nvariables,
-                                 &p->variable_room, sizeof *variables);
+                         const cgl_token *name, bool constant, bool internal) {
+  cgl_variable *variables = grow_array(p, p->variables, p->nvariables,
+                                       &p->variable_room, sizeof *variables);
   if (!variables)
     return;
   p->variables = variables;
@@ -242,7 +243,7 @@ static void add_variable(cgl_program *p, const char *scope,
 /* `__constant__ float a[4], b;`: every declared name. */
 static void read_variables(cgl_program *p, const cgl_token *at, size_t count,
                            const char *scope, const prefix *pre) {
-  int constant = 0, internal = *scope != 0;
+  bool constant = false, internal = *scope;
   for (size_t i = 0; i < count; i++) {
     if (cgl_token_is(&at[i], "extern"))
       return;
@@ -253,7 +254,7 @@ static void read_variables(cgl_program *p, const cgl_token *at, size_t count,
   }
   if (pre->is_template)
     return;
-  int seen = 0; /* the declarator's name has been found */
+  bool seen = false; /* the declarator's name has been found */
   for (size_t i = 0; i < count; i++) {
     const cgl_token *t = &at[i];
     if (t->kind == CGL_TOKEN_NAME && takes_arguments(t) && i + 1 < count &&
@@ -265,11 +266,11 @@ static void read_variables(cgl_program *p, const cgl_token *at, size_t count,
              !cgl_token_is_type_word(t) &&
              cgl_token_is_any(&at[i + 1], "[", "=", ";", ",", "{")) {
       add_variable(p, scope, t, constant, internal && !pre->c_linkage);
-      seen = 1;
+      seen = true;
     } else if (cgl_token_is_any(t, "[", "{", "("))
       i = cgl_tokens_close(at, count, i) - 1;
     else if (cgl_token_is(t, ","))
-      seen = 0;
+      seen = false;
   }
 }
 
@@ -305,7 +306,7 @@ static void read_alias(cgl_program *p, const cgl_token *at, size_t count,
 
 
 static void read_record(cgl_program *p, const cgl_token *at, size_t count) {
-  int enumeration = cgl_token_is(at, "enum");
+  bool enumeration = cgl_token_is(at, "enum");
   for (size_t i = 1; i < count; i++) {
     const cgl_token *t = &at[i];
     if (takes_arguments(t) && i + 1 < count && cgl_token_is(&at[i + 1], "("))
@@ -329,49 +330,49 @@ static void read_record(cgl_program *p, const cgl_token *at, size_t count) {
 }
 
 
-static int has_word(const cgl_token *at, size_t count, const char *word) {
+static bool has_word(const cgl_token *at, size_t count, const char *word) {
   for (size_t i = 0; i < count; i++) {
     if (cgl_token_is(&at[i], word))
-      return 1;
+      return true;
     if (cgl_token_is(&at[i], "{"))
-      return 0;
+      return false;
   }
-  return 0;
+  return false;
 }
 
 
 /* True when a parameter list stands before any `=`, `[`, `{` or `;`. */
-static int is_function(const cgl_token *at, size_t count) {
+static bool is_function(const cgl_token *at, size_t count) {
   for (size_t i = 0; i < count; i++) {
     if (cgl_token_is(&at[i], "operator"))
-      return 1;
+      return true;
     if (cgl_token_is(&at[i], "("))
       return i > 0 && !takes_arguments(&at[i - 1]);
     if (takes_arguments(&at[i]) && i + 1 < count &&
         cgl_token_is(&at[i + 1], "("))
       i = cgl_tokens_close(at, count, i + 1) - 1;
     else if (cgl_token_is_any(&at[i], "=", "{", "[", ";"))
-      return 0;
+      return false;
   }
-  return 0;
+  return false;
 }
 
 
 static void read_declaration(cursor *c, const char *scope, const prefix *pre) {
   cgl_program *p = c->program;
-  int body;
-  size_t start = c->i, end = find_end(c, &body);
+  bool body;
+  size_t start = c->i, end = declaration_end(c, &body);
   if (end <= start)
     end = start + 1;
   const cgl_token *at = &c->at[start];
   size_t count = end - start;
   c->i = end;
   cgl_chunk *chunks =
-      grow(p, p->chunks, p->nchunks, &p->chunk_room, sizeof *chunks);
+      grow_array(p, p->chunks, p->nchunks, &p->chunk_room, sizeof *chunks);
   if (!chunks)
     return;
   p->chunks = chunks;
-  int record = cgl_token_is_any(at, "struct", "class", "union", "enum");
+  bool record = cgl_token_is_any(at, "struct", "class", "union", "enum");
   if (has_word(at, count, "__global__"))
     read_kernel(p, at, count, scope, pre, body);
   else if (cgl_token_is_any(at, "typedef", "using"))
@@ -393,11 +394,11 @@ static void read_declaration(cursor *c, const char *scope, const prefix *pre) {
 }
 
 
-static void read_scope(cursor *c, const char *scope, int c_linkage);
+static void read_scope(cursor *c, const char *scope, bool c_linkage);
 
 
 /* namespace a::b { ... } */
-static void read_namespace(cursor *c, const char *scope, int c_linkage) {
+static void read_namespace(cursor *c, const char *scope, bool c_linkage) {
   cgl_text name = {0};
   cgl_text_put(&name, scope);
   for (c->i++; c->i < c->count && !is_at(c, "{") && !is_at(c, ";"); c->i++) {
@@ -427,7 +428,7 @@ static void read_namespace(cursor *c, const char *scope, int c_linkage) {
 }
 
 
-static void read_scope(cursor *c, const char *scope, int c_linkage) {
+static void read_scope(cursor *c, const char *scope, bool c_linkage) {
   prefix pre = {.c_linkage = c_linkage};
   while (c->i < c->count && !c->program->failed) {
     if (is_at(c, "}"))
@@ -441,13 +442,13 @@ static void read_scope(cursor *c, const char *scope, int c_linkage) {
     } else if (is_at(c, "extern") && c->i + 1 < c->count &&
                c->at[c->i + 1].kind == CGL_TOKEN_STRING) {
       c->i += 2;
-      pre.c_linkage = 1;
+      pre.c_linkage = true;
       if (is_at(c, "{")) {
         size_t end = cgl_tokens_close(c->at, c->count, c->i);
         c->i++;
         if (c->depth < 64) {
           c->depth++;
-          read_scope(c, scope, 1);
+          read_scope(c, scope, true);
           c->depth--;
         }
         c->i = end;
@@ -473,11 +474,11 @@ cgl_program *cgl_program_read(const char *text, size_t length, int line,
   p->text = text;
   p->length = length;
   p->pp = (cgl_pp){.options = options, .noptions = noptions, .folder = folder};
-  if (!cgl_pp_run(&p->pp, text, length, line < 1 ? 1 : line))
+  if (cgl_pp_run(&p->pp, text, length, line < 1 ? 1 : line) != 0)
     return cgl_program_free(p), NULL;
   cursor c = {.program = p, .at = p->pp.out.at, .count = p->pp.out.count};
   while (c.i < c.count && !p->failed) {
-    read_scope(&c, "", 0);
+    read_scope(&c, "", false);
     c.i++; /* a stray `}` */
   }
   cgl_reach_mark(p);
@@ -506,20 +507,20 @@ const cgl_variable *cgl_program_variables(const cgl_program *p, size_t *count) {
 }
 
 
-int cgl_program_is_partial(const cgl_program *p) {
+bool cgl_program_is_partial(const cgl_program *p) {
   return p->pp.partial;
 }
 
 
-int cgl_program_contains(const cgl_program *p, const char *part) {
+bool cgl_program_contains(const cgl_program *p, const char *part) {
   size_t n = strlen(part);
   for (size_t i = 0; i < p->pp.out.count; i++) {
     const cgl_token *t = &p->pp.out.at[i];
     for (size_t k = 0; t->kind == CGL_TOKEN_NAME && k + n <= t->length; k++)
       if (memcmp(t->text + k, part, n) == 0)
-        return 1;
+        return true;
   }
-  return 0;
+  return false;
 }
 
 

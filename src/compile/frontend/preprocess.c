@@ -17,10 +17,10 @@ typedef struct cgl_macro {
   size_t nbody;
   const cgl_token *parameters;
   size_t nparameters;
-  int function;  /* defined with a parameter list */
-  int variadic;  /* the last parameter takes the rest */
-  int undefined; /* #undef */
-  int busy;      /* being expanded */
+  bool function;  /* defined with a parameter list */
+  bool variadic;  /* the last parameter takes the rest */
+  bool undefined; /* #undef */
+  bool busy;      /* being expanded */
 } cgl_macro;
 
 typedef struct frame {
@@ -38,9 +38,9 @@ typedef struct expander {
 } expander;
 
 typedef struct group {
-  int active; /* tokens count */
-  int taken;  /* some branch was active */
-  int outer;  /* the enclosing group was active */
+  bool active; /* tokens count */
+  bool taken;  /* some branch was active */
+  bool outer;  /* the enclosing group was active */
 } group;
 
 
@@ -66,7 +66,7 @@ static cgl_macro *new_macro(cgl_pp *pp, const cgl_token *name) {
   if (!*slot)
     *slot = cgl_arena_alloc(&pp->arena, sizeof **slot);
   if (*slot) {
-    int busy = (*slot)->busy;
+    bool busy = (*slot)->busy;
     cgl_macro *next = (*slot)->next;
     **slot = (cgl_macro){.name = *name, .next = next, .busy = busy};
   }
@@ -83,7 +83,7 @@ static cgl_token *copy_tokens(cgl_pp *pp, const cgl_token *at, size_t count) {
 
 
 /* #define, after the word: name, parameters, body. */
-static void define(cgl_pp *pp, const cgl_token *at, size_t count) {
+static void define_macro(cgl_pp *pp, const cgl_token *at, size_t count) {
   if (!count || at->kind != CGL_TOKEN_NAME)
     return;
   cgl_macro *macro = new_macro(pp, at);
@@ -92,10 +92,10 @@ static void define(cgl_pp *pp, const cgl_token *at, size_t count) {
   size_t i = 1;
   if (i < count && cgl_token_is(&at[i], "(") && !at[i].space) {
     cgl_tokens names = {0};
-    macro->function = 1;
+    macro->function = true;
     for (i++; i < count && !cgl_token_is(&at[i], ")"); i++) {
       if (cgl_token_is(&at[i], "...")) {
-        macro->variadic = 1;
+        macro->variadic = true;
         if (i > 0 && !cgl_token_is(&at[i - 1], ",") &&
             !cgl_token_is(&at[i - 1], "("))
           continue;
@@ -118,7 +118,7 @@ static void define(cgl_pp *pp, const cgl_token *at, size_t count) {
 
 
 /* -DNAME, -DNAME=VALUE, -UNAME */
-static void define_option(cgl_pp *pp, const char *text, int undefine) {
+static void define_option(cgl_pp *pp, const char *text, bool undefine) {
   const char *equal = strchr(text, '=');
   cgl_text line = {0};
   cgl_text_add(&line, text, equal ? (size_t)(equal - text) : strlen(text));
@@ -133,9 +133,9 @@ static void define_option(cgl_pp *pp, const char *text, int undefine) {
   if (undefine && tokens.count) {
     cgl_macro *macro = find_macro(pp, tokens.at);
     if (macro)
-      macro->undefined = 1;
+      macro->undefined = true;
   } else if (!undefine)
-    define(pp, tokens.at, tokens.count);
+    define_macro(pp, tokens.at, tokens.count);
   cgl_tokens_free(&tokens);
   cgl_text_free(&line);
 }
@@ -152,7 +152,7 @@ static const cgl_token *next_token(expander *e) {
     if (e->nframes == 1)
       return NULL;
     if (f->macro)
-      f->macro->busy = 0;
+      f->macro->busy = false;
     cgl_tokens_free(&f->own);
     e->nframes--;
   }
@@ -161,13 +161,13 @@ static const cgl_token *next_token(expander *e) {
 
 
 /* True when the next token, wherever it comes from, is `(`. */
-static int call_follows(const expander *e) {
+static bool call_follows(const expander *e) {
   for (size_t k = e->nframes; k-- > 0;) {
     const frame *f = &e->frames[k];
     if (f->i < f->count)
       return cgl_token_is(&f->at[f->i], "(");
   }
-  return 0;
+  return false;
 }
 
 
@@ -175,14 +175,14 @@ static void drop_frames(expander *e) {
   while (e->nframes > 1) {
     frame *f = &e->frames[--e->nframes];
     if (f->macro)
-      f->macro->busy = 0;
+      f->macro->busy = false;
     cgl_tokens_free(&f->own);
   }
 }
 
 
-static void expand(cgl_pp *pp, const cgl_token *at, size_t count, int depth,
-                   cgl_tokens *out);
+static void expand_tokens(cgl_pp *pp, const cgl_token *at, size_t count,
+                          int depth, cgl_tokens *out);
 
 
 /* Collects the arguments of a call whose `(` comes next.  `ends[k]` is the
@@ -223,7 +223,7 @@ static size_t parameter_index(const cgl_macro *macro, const cgl_token *t) {
 
 
 /* Joins the last token of `out` with `t`. */
-static void paste(cgl_pp *pp, cgl_tokens *out, const cgl_token *t) {
+static void paste_token(cgl_pp *pp, cgl_tokens *out, const cgl_token *t) {
   cgl_token *last = &out->at[out->count - 1];
   size_t n = (size_t)last->length + t->length;
   char *text = cgl_arena_alloc(&pp->arena, n + 1);
@@ -237,7 +237,7 @@ static void paste(cgl_pp *pp, cgl_tokens *out, const cgl_token *t) {
     last->text = text;
     last->length = (uint32_t)n;
     last->kind = made.at[0].kind;
-    last->shut = 0;
+    last->shut = false;
   }
   cgl_tokens_free(&made);
 }
@@ -265,15 +265,15 @@ static cgl_token make_string(cgl_pp *pp, const cgl_token *at, size_t count,
 
 /* Adds the tokens that `t` of a macro's body became; joining: the first one
    becomes a part of the last that is there. */
-static void append(cgl_pp *pp, cgl_tokens *piece, const cgl_token *t, int line,
-                   int joining, cgl_tokens *out) {
+static void append_piece(cgl_pp *pp, cgl_tokens *piece, const cgl_token *t,
+                         int line, bool joining, cgl_tokens *out) {
   for (size_t i = 0; i < piece->count; i++) {
     piece->at[i].line = line;
-    piece->at[i].first = 0;
+    piece->at[i].first = false;
     if (i == 0)
       piece->at[i].space = t->space | t->first;
     if (i == 0 && joining && out->count)
-      paste(pp, out, &piece->at[i]);
+      paste_token(pp, out, &piece->at[i]);
     else
       cgl_tokens_add(out, piece->at[i]);
   }
@@ -282,10 +282,10 @@ static void append(cgl_pp *pp, cgl_tokens *piece, const cgl_token *t, int line,
 
 
 /* The body of a call with its arguments in place. */
-static void substitute(cgl_pp *pp, const cgl_macro *macro,
-                       const cgl_token *arguments, const size_t *ends, size_t n,
-                       int line, int depth, cgl_tokens *out) {
-  int joining = 0;
+static void substitute_body(cgl_pp *pp, const cgl_macro *macro,
+                            const cgl_token *arguments, const size_t *ends,
+                            size_t n, int line, int depth, cgl_tokens *out) {
+  bool joining = false;
   for (size_t i = 0; i < macro->nbody; i++) {
     const cgl_token *t = &macro->body[i];
     if (cgl_token_is(t, "##") && i > 0) {
@@ -304,38 +304,38 @@ static void substitute(cgl_pp *pp, const cgl_macro *macro,
                      make_string(pp, arguments + first, last - first, *t));
       i++;
     } else if (k < macro->nparameters) {
-      int raw = joining || (i + 1 < macro->nbody &&
-                            cgl_token_is(&macro->body[i + 1], "##"));
+      bool raw = joining || (i + 1 < macro->nbody &&
+                             cgl_token_is(&macro->body[i + 1], "##"));
       if (raw)
         for (size_t j = first; j < last; j++)
           cgl_tokens_add(&piece, arguments[j]);
       else
-        expand(pp, arguments + first, last - first, depth + 1, &piece);
+        expand_tokens(pp, arguments + first, last - first, depth + 1, &piece);
     } else
       cgl_tokens_add(&piece, *t);
-    append(pp, &piece, t, line, joining, out);
+    append_piece(pp, &piece, t, line, joining, out);
     cgl_tokens_free(&piece);
-    joining = 0;
+    joining = false;
   }
 }
 
 
 /* Replaces one macro call by pushing its body as a frame. */
-static void call(expander *e, cgl_macro *macro, int depth) {
+static void expand_call(expander *e, cgl_macro *macro, int depth) {
   cgl_tokens arguments = {0}, made = {0};
   size_t ends[128], n = 0;
   if (macro->function)
     n = read_arguments(e, macro, &arguments, ends, 128);
-  substitute(e->pp, macro, arguments.at, ends, n, e->line, depth, &made);
+  substitute_body(e->pp, macro, arguments.at, ends, n, e->line, depth, &made);
   cgl_tokens_free(&arguments);
   frame *f = &e->frames[e->nframes++];
   *f = (frame){.at = made.at, .count = made.count, .macro = macro, .own = made};
-  macro->busy = 1;
+  macro->busy = true;
 }
 
 
-static void expand(cgl_pp *pp, const cgl_token *at, size_t count, int depth,
-                   cgl_tokens *out) {
+static void expand_tokens(cgl_pp *pp, const cgl_token *at, size_t count,
+                          int depth, cgl_tokens *out) {
   expander e = {.pp = pp};
   e.frames[0] = (frame){.at = at, .count = count};
   e.nframes = 1;
@@ -346,13 +346,13 @@ static void expand(cgl_pp *pp, const cgl_token *at, size_t count, int depth,
     if (copy.kind == CGL_TOKEN_NAME && !copy.shut) {
       cgl_macro *macro = find_macro(pp, &copy);
       if (macro && macro->busy)
-        copy.shut = 1;
+        copy.shut = true;
       else if (macro && pp->steps >= MAX_STEPS)
-        pp->partial = 1;
+        pp->partial = true;
       else if (macro && e.nframes < 64 && depth < MAX_DEPTH &&
                (!macro->function || call_follows(&e))) {
         pp->steps++;
-        call(&e, macro, depth);
+        expand_call(&e, macro, depth);
         continue;
       }
     }
@@ -362,7 +362,7 @@ static void expand(cgl_pp *pp, const cgl_token *at, size_t count, int depth,
 }
 
 
-static int condition(cgl_pp *pp, const cgl_token *at, size_t count) {
+static bool condition_holds(cgl_pp *pp, const cgl_token *at, size_t count) {
   static const cgl_token one = {
       .text = "1", .length = 1, .kind = CGL_TOKEN_NUMBER};
   static const cgl_token zero = {
@@ -370,7 +370,7 @@ static int condition(cgl_pp *pp, const cgl_token *at, size_t count) {
   cgl_tokens plain = {0}, full = {0};
   for (size_t i = 0; i < count; i++) {
     if (cgl_token_is(&at[i], "defined") && i + 1 < count) {
-      int bracket = cgl_token_is(&at[i + 1], "(") && i + 2 < count;
+      bool bracket = cgl_token_is(&at[i + 1], "(") && i + 2 < count;
       const cgl_token *name = &at[i + 1 + (size_t)bracket];
       cgl_tokens_add(&plain, find_macro(pp, name) ? one : zero);
       i += bracket ? 3 : 1;
@@ -381,12 +381,12 @@ static int condition(cgl_pp *pp, const cgl_token *at, size_t count) {
     } else
       cgl_tokens_add(&plain, at[i]);
   }
-  expand(pp, plain.at, plain.count, 0, &full);
+  expand_tokens(pp, plain.at, plain.count, 0, &full);
   for (size_t i = 0; i < full.count; i++)
     if (full.at[i].kind == CGL_TOKEN_NAME)
       full.at[i] = cgl_token_is(&full.at[i], "true") ? one : zero;
   long long value = 0;
-  if (!cgl_evaluate(full.at, full.count, &value))
+  if (cgl_evaluate(full.at, full.count, &value) != 0)
     value = 0;
   cgl_tokens_free(&plain);
   cgl_tokens_free(&full);
@@ -394,7 +394,7 @@ static int condition(cgl_pp *pp, const cgl_token *at, size_t count) {
 }
 
 
-int cgl_pp_is_known_header(const char *name, size_t length) {
+bool cgl_pp_is_known_header(const char *name, size_t length) {
   static const char *const known[] = {
       "cuda_fp16.h",      "cuda_fp16.hpp",
       "cuda_bf16.h",      "cuda_bf16.hpp",
@@ -416,8 +416,8 @@ int cgl_pp_is_known_header(const char *name, size_t length) {
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strlen(known[i]) == length && memcmp(known[i], name, length) == 0)
-      return 1;
-  return 0;
+      return true;
+  return false;
 }
 
 
@@ -431,7 +431,7 @@ static char *read_file(cgl_pp *pp, const char *path, size_t *length) {
   while ((n = fread(block, 1, sizeof block, file)) > 0 &&
          text.length < MAX_FILE)
     cgl_text_add(&text, block, n);
-  int bad = ferror(file);
+  bool bad = ferror(file);
   fclose(file);
   char *copy =
       bad || text.failed
@@ -452,7 +452,7 @@ static char *try_folder(cgl_pp *pp, const char *folder, const char *name,
 }
 
 
-static char *find_include(cgl_pp *pp, const char *name, int quoted,
+static char *find_include(cgl_pp *pp, const char *name, bool quoted,
                           size_t *length) {
   char *text = NULL;
   if (*name == '/')
@@ -471,20 +471,20 @@ static char *find_include(cgl_pp *pp, const char *name, int quoted,
 }
 
 
-static void run(cgl_pp *pp, const char *text, size_t length, int line,
-                int depth);
+static void pp_text(cgl_pp *pp, const char *text, size_t length, int line,
+                    int depth);
 
 
-static void include(cgl_pp *pp, const cgl_token *at, size_t count, int line,
-                    int depth) {
+static void include_file(cgl_pp *pp, const cgl_token *at, size_t count,
+                         int line, int depth) {
   if (!count)
     return;
   const char *name = at->text + 1;
   const cgl_token *last = &at[count - 1];
   size_t n = (size_t)(last->text + last->length - name);
-  int quoted = at->kind == CGL_TOKEN_STRING;
+  bool quoted = at->kind == CGL_TOKEN_STRING;
   if ((!quoted && !cgl_token_is(at, "<")) || n < 2 || n > 4096) {
-    pp->partial = 1;
+    pp->partial = true;
     return;
   }
   if (quoted)
@@ -499,56 +499,57 @@ static void include(cgl_pp *pp, const cgl_token *at, size_t count, int line,
     text = find_include(pp, path, quoted, &length);
   if (text) {
     cgl_text_add(&pp->included, text, length);
-    run(pp, text, length, -line, depth + 1);
+    pp_text(pp, text, length, -line, depth + 1);
   } else
-    pp->partial = 1;
+    pp->partial = true;
 }
 
 
 /* One directive, without its #; returns with groups and macros changed. */
-static void directive(cgl_pp *pp, const cgl_token *at, size_t count,
-                      group *groups, size_t *ngroups, int line, int depth) {
+static void run_directive(cgl_pp *pp, const cgl_token *at, size_t count,
+                          group *groups, size_t *ngroups, int line, int depth) {
   if (!count)
     return;
   group *g = &groups[*ngroups - 1];
-  int has_name = count > 1;
+  bool has_name = count > 1;
   if (cgl_token_is_any(at, "if", "ifdef", "ifndef")) {
-    int value = 0;
+    bool value = false;
     if (g->active && cgl_token_is(at, "if"))
-      value = condition(pp, at + 1, count - 1);
+      value = condition_holds(pp, at + 1, count - 1);
     else if (g->active && has_name)
       value = (find_macro(pp, at + 1) != NULL) == cgl_token_is(at, "ifdef");
     if (*ngroups < 256)
       groups[(*ngroups)++] = (group){
           .active = g->active && value, .taken = value, .outer = g->active};
   } else if (cgl_token_is(at, "elif") && *ngroups > 1) {
-    int value = g->outer && !g->taken && condition(pp, at + 1, count - 1);
+    bool value =
+        g->outer && !g->taken && condition_holds(pp, at + 1, count - 1);
     g->active = value;
     g->taken |= value;
   } else if (cgl_token_is(at, "else") && *ngroups > 1) {
     g->active = g->outer && !g->taken;
-    g->taken = 1;
+    g->taken = true;
   } else if (cgl_token_is(at, "endif") && *ngroups > 1)
     --*ngroups;
   else if (!g->active)
     return;
   else if (cgl_token_is(at, "define"))
-    define(pp, at + 1, count - 1);
+    define_macro(pp, at + 1, count - 1);
   else if (cgl_token_is(at, "undef") && has_name) {
     cgl_macro *macro = find_macro(pp, at + 1);
     if (macro)
-      macro->undefined = 1;
+      macro->undefined = true;
   } else if (cgl_token_is(at, "include"))
-    include(pp, at + 1, count - 1, line, depth);
+    include_file(pp, at + 1, count - 1, line, depth);
 }
 
 
 /* A negative `line` means: an included file, all of whose tokens stand on
    line -`line` of the script. */
-static void run(cgl_pp *pp, const char *text, size_t length, int line,
-                int depth) {
+static void pp_text(cgl_pp *pp, const char *text, size_t length, int line,
+                    int depth) {
   cgl_tokens row = {0};
-  group groups[256] = {{.active = 1, .taken = 1, .outer = 1}};
+  group groups[256] = {{.active = true, .taken = true, .outer = true}};
   size_t ngroups = 1, i = 0;
   cgl_lex(text, length, line < 0 ? 1 : line, &row);
   pp->out.failed |= row.failed;
@@ -557,17 +558,17 @@ static void run(cgl_pp *pp, const char *text, size_t length, int line,
       row.at[k].line = -line;
   while (i < row.count && !pp->out.failed) {
     size_t end = i + 1;
-    int is_directive = row.at[i].first && cgl_token_is(&row.at[i], "#");
+    bool is_directive = row.at[i].first && cgl_token_is(&row.at[i], "#");
     while (end < row.count &&
            (is_directive
                 ? !row.at[end].first
                 : !(row.at[end].first && cgl_token_is(&row.at[end], "#"))))
       end++;
     if (is_directive)
-      directive(pp, &row.at[i + 1], end - i - 1, groups, &ngroups,
-                row.at[i].line, depth);
+      run_directive(pp, &row.at[i + 1], end - i - 1, groups, &ngroups,
+                    row.at[i].line, depth);
     else if (groups[ngroups - 1].active)
-      expand(pp, &row.at[i], end - i, 0, &pp->out);
+      expand_tokens(pp, &row.at[i], end - i, 0, &pp->out);
     i = end;
   }
   cgl_tokens_free(&row);
@@ -577,11 +578,11 @@ static void run(cgl_pp *pp, const char *text, size_t length, int line,
 int cgl_pp_run(cgl_pp *pp, const char *text, size_t length, int line) {
   pp->macros = cgl_arena_alloc(&pp->arena, BUCKETS * sizeof *pp->macros);
   if (!pp->macros)
-    return 0;
-  define_option(pp, "__cplusplus=201703L", 0);
-  define_option(pp, "__CUDACC__", 0);
-  define_option(pp, "__CUDA_ARCH__=900", 0);
-  define_option(pp, "__CGRAPHLUA__", 0);
+    return -1;
+  define_option(pp, "__cplusplus=201703L", false);
+  define_option(pp, "__CUDACC__", false);
+  define_option(pp, "__CUDA_ARCH__=900", false);
+  define_option(pp, "__CGRAPHLUA__", false);
   for (size_t i = 0; i < pp->noptions; i++) {
     const char *option = pp->options[i];
     if (strncmp(option, "-D", 2) && strncmp(option, "-U", 2))
@@ -591,8 +592,8 @@ int cgl_pp_run(cgl_pp *pp, const char *text, size_t length, int line) {
       value = pp->options[++i];
     define_option(pp, value, option[1] == 'U');
   }
-  run(pp, text, length, line, 0);
-  return !pp->out.failed && !pp->arena.failed && !pp->included.failed;
+  pp_text(pp, text, length, line, 0);
+  return pp->out.failed || pp->arena.failed || pp->included.failed ? -1 : 0;
 }
 
 

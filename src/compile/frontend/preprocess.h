@@ -19,22 +19,22 @@ typedef struct cgl_pp {
   size_t noptions;
   const char *folder; /* of the script, for quoted includes */
   cgl_text included;  /* the text of every file that was included */
-  int partial;        /* an include was not found */
+  bool partial;       /* an include was not found */
   int steps;          /* macro calls made, bounded */
 } cgl_pp;
 
-/* Preprocesses `text`; of the options -D, -U and -I count.  Returns 0 when
-   memory ran out; cgl_pp_free is due in any case. */
+/* Preprocesses `text`; of the options -D, -U and -I count.  Returns 0,
+   or -1 when memory ran out; cgl_pp_free is due in any case. */
 int cgl_pp_run(cgl_pp *pp, const char *text, size_t length, int line);
 
 /* Frees the tokens and everything they point to. */
 void cgl_pp_free(cgl_pp *pp);
 
-/* True for headers that the device header stands in for. */
-int cgl_pp_is_known_header(const char *name, size_t length);
+/* Does the device header stand in for this header? */
+bool cgl_pp_is_known_header(const char *name, size_t length);
 
-/* The value of an integer constant expression without names; 0 when the
-   tokens are not one. */
+/* The value of an integer constant expression without names.  Returns 0, or
+   -1 when the tokens are no such expression. */
 int cgl_evaluate(const cgl_token *at, size_t count, long long *value);
 
 #endif

@@ -13,9 +13,9 @@ typedef struct cgl_chunk {
   const cgl_token *at;
   size_t count;
   unsigned features; /* of its own tokens */
-  int record;        /* struct, class, union: everything in it is a name */
-  int operators;     /* defines an operator, which is called without a name */
-  int visited;       /* mark of the walk underway */
+  bool record;       /* struct, class, union: everything in it is a name */
+  bool operators;    /* defines an operator, which is called without a name */
+  bool visited;      /* mark of the walk underway */
 } cgl_chunk;
 
 typedef struct cgl_name {
@@ -25,7 +25,7 @@ typedef struct cgl_name {
 
 typedef struct cgl_template_parameter {
   cgl_token name;
-  int is_type;
+  bool is_type;
   const cgl_token *standard; /* default argument, may be empty */
   size_t nstandard;
 } cgl_template_parameter;
@@ -39,9 +39,9 @@ typedef struct cgl_declared {
   size_t nbounds;
   cgl_template_parameter *templates;
   size_t ntemplates;
-  int is_template;
-  int c_linkage;
-  int defined; /* has a body */
+  bool is_template;
+  bool c_linkage;
+  bool defined; /* has a body */
   size_t chunk;
   const cgl_alias *aliases; /* visible where it is declared */
 } cgl_declared;
@@ -60,7 +60,7 @@ struct cgl_program {
   cgl_name *names; /* sorted */
   size_t nnames, name_room;
   cgl_alias *aliases; /* newest first */
-  int failed;
+  bool failed;
 };
 
 /* Fills in every chunk's own features. */
@@ -71,10 +71,10 @@ void cgl_reach_mark(cgl_program *program);
 unsigned cgl_reach_features(cgl_program *program, size_t chunk,
                             unsigned *others);
 
-/* A grid-stride loop that is all a kernel does: 1 when there is one that may
-   run as a walk in steps of one.  `text` is the source's own text, into which
+/* Is a grid-stride loop all that the kernel does, and may the loop run as a
+   walk in steps of one?  `text` is the source's own text, into which
    the result points. */
-int cgl_program_loop(cgl_program *program, const cgl_declared *kernel,
-                     const char *text, size_t length, cgl_loop *out);
+bool cgl_program_has_loop(cgl_program *program, const cgl_declared *kernel,
+                          const char *text, size_t length, cgl_loop *out);
 
 #endif

@@ -19,19 +19,19 @@ static const char *const barrier_words[] = {
 };
 
 
-static int is_barrier(const cgl_token *t) {
+static bool is_barrier(const cgl_token *t) {
   if (t->length < 8 || t->text[0] != '_' || t->text[1] != '_')
-    return 0;
+    return false;
   for (size_t i = 0; i < sizeof barrier_words / sizeof *barrier_words; i++)
     if (cgl_token_is(t, barrier_words[i]))
-      return 1;
-  return 0;
+      return true;
+  return false;
 }
 
 
 /* Does `blockIdx.x` or its like start at i? */
-static int is_axis(const cgl_token *at, size_t count, size_t i,
-                   const char *object) {
+static bool is_axis(const cgl_token *at, size_t count, size_t i,
+                    const char *object) {
   return i + 2 < count && cgl_token_is(&at[i], object) &&
          cgl_token_is(&at[i + 1], ".") && cgl_token_is(&at[i + 2], "x");
 }
@@ -39,7 +39,7 @@ static int is_axis(const cgl_token *at, size_t count, size_t i,
 
 /* The tokens of blockIdx.x * blockDim.x or the other way round at i. */
 static size_t block_offset(const cgl_token *at, size_t count, size_t i) {
-  int first = is_axis(at, count, i, "blockIdx");
+  bool first = is_axis(at, count, i, "blockIdx");
   if (!first && !is_axis(at, count, i, "blockDim"))
     return 0;
   if (i + 3 < count && cgl_token_is(&at[i + 3], "*") &&
@@ -80,19 +80,19 @@ static size_t idiom(const cgl_token *at, size_t count, size_t i) {
 
 
 /* A local array: a name, then [, after a name or a `,` in a function. */
-static int is_local_array(const cgl_token *at, size_t i) {
+static bool is_local_array(const cgl_token *at, size_t i) {
   if (i < 2 || !cgl_token_is(&at[i], "[") || at[i - 1].kind != CGL_TOKEN_NAME)
-    return 0;
+    return false;
   const cgl_token *before = &at[i - 2];
   if (cgl_token_is_any(before, "return", "else", "do"))
-    return 0;
+    return false;
   return before->kind == CGL_TOKEN_NAME || cgl_token_is(before, ">");
 }
 
 
 static unsigned own_features(const cgl_token *at, size_t count) {
   unsigned features = 0;
-  int body = 0; /* past the first brace: what is declared there is local */
+  bool body = false; /* past the first brace: what is declared there is local */
   for (size_t i = 0; i < count; i++) {
     const cgl_token *t = &at[i];
     size_t n;
@@ -103,7 +103,7 @@ static unsigned own_features(const cgl_token *at, size_t count) {
       features |= CGL_USES_LOCALS;
     if (t->kind != CGL_TOKEN_NAME)
       continue;
-    if (cgl_token_is_position(t) || cgl_token_draws(t))
+    if (cgl_token_is_position(t) || cgl_token_is_draw(t))
       features |= CGL_USES_INDEX;
     if (cgl_token_is(t, "__shared__")) {
       features |= CGL_USES_SHARED;
@@ -116,8 +116,8 @@ static unsigned own_features(const cgl_token *at, size_t count) {
     else if ((n = idiom(at, count, i)))
       i += n - 1;
     else if (cgl_token_is_any(t, "threadIdx", "blockIdx")) {
-      int other = i + 2 < count && cgl_token_is(&at[i + 1], ".") &&
-                  cgl_token_is_any(&at[i + 2], "y", "z");
+      bool other = i + 2 < count && cgl_token_is(&at[i + 1], ".") &&
+                   cgl_token_is_any(&at[i + 2], "y", "z");
       if (!other)
         features |= CGL_NEEDS_THREADS;
     }
@@ -127,15 +127,15 @@ static unsigned own_features(const cgl_token *at, size_t count) {
 
 
 /* Names at i, followed by what can only follow a declared name. */
-static int is_declared(const cgl_token *at, size_t count, size_t i) {
+static bool is_declared(const cgl_token *at, size_t count, size_t i) {
   static const char *const after[] = {"(", "[", "=", ";", ",", "{", "<"};
   if (at[i].kind != CGL_TOKEN_NAME || i + 1 >= count ||
       cgl_token_is_type_word(&at[i]))
-    return 0;
+    return false;
   for (size_t k = 0; k < sizeof after / sizeof *after; k++)
     if (cgl_token_is(&at[i + 1], after[k]))
-      return 1;
-  return 0;
+      return true;
+  return false;
 }
 
 
@@ -144,7 +144,7 @@ static void add_name(cgl_program *p, const cgl_token *name, size_t chunk) {
     size_t room = p->name_room ? p->name_room * 2 : 256;
     cgl_name *names = realloc(p->names, room * sizeof *names);
     if (!names) {
-      p->failed = 1;
+      p->failed = true;
       return;
     }
     p->names = names;
@@ -215,7 +215,7 @@ static void follow(cgl_program *p, const cgl_token *name, size_t *list,
   for (; low < p->nnames && !compare_tokens(p->names[low].name, name); low++) {
     cgl_chunk *chunk = &p->chunks[p->names[low].chunk];
     if (!chunk->visited) {
-      chunk->visited = 1;
+      chunk->visited = true;
       list[(*n)++] = p->names[low].chunk;
     }
   }

@@ -32,15 +32,15 @@ static int read_parameters(const cgl_declared *k, const cgl_alias *aliases,
   size_t n = element_count(k->parameters, k->nparameters), i = 0;
   out->parameters = cgl_arena_alloc(arena, (n + 1) * sizeof *out->parameters);
   if (!out->parameters)
-    return 0;
+    return -1;
   while (i < k->nparameters) {
     size_t end = element_end(k->parameters, k->nparameters, i);
-    if (!cgl_parameter_read(aliases, &k->parameters[i], end - i, arena,
-                            &out->parameters[out->nparameters++]))
-      return 0;
+    if (cgl_parameter_read(aliases, &k->parameters[i], end - i, arena,
+                           &out->parameters[out->nparameters++]) != 0)
+      return -1;
     i = end + 1;
   }
-  return 1;
+  return 0;
 }
 
 
@@ -57,20 +57,21 @@ static uint32_t read_bounds(const cgl_declared *k, const cgl_alias *aliases) {
     else
       row[n++] = k->bounds[i];
   }
-  if (!n || !cgl_evaluate(row, n, &value) || value < 1 || value > 1024)
+  if (!n || cgl_evaluate(row, n, &value) != 0 || value < 1 || value > 1024)
     return 0;
   return (uint32_t)value;
 }
 
 
 /* `aliases` holds the template's arguments in front of the source's own. */
-static int fill(cgl_program *p, const cgl_declared *k, const cgl_alias *aliases,
-                cgl_arena *arena, cgl_signature *out) {
+static int fill_signature(cgl_program *p, const cgl_declared *k,
+                          const cgl_alias *aliases, cgl_arena *arena,
+                          cgl_signature *out) {
   out->line = k->name.line;
   out->max_threads = read_bounds(k, aliases);
   out->features = cgl_reach_features(p, k->chunk, NULL);
-  cgl_program_loop(p, k, p->text, p->length, &out->loop);
-  return read_parameters(k, aliases, arena, out) && out->name && out->lowered;
+  cgl_program_has_loop(p, k, p->text, p->length, &out->loop);
+  return out->name ? read_parameters(k, aliases, arena, out) : -1;
 }
 
 
@@ -94,7 +95,7 @@ static char *full_name(const cgl_declared *k, cgl_arena *arena) {
 
 
 int cgl_program_kernel(const cgl_program *program, size_t i, cgl_arena *arena,
-                       cgl_signature *out, int *c_linkage) {
+                       cgl_signature *out) {
   cgl_program *p = (cgl_program *)program;
   *out = (cgl_signature){0};
   for (size_t k = 0; k < p->nkernels; k++) {
@@ -102,24 +103,22 @@ int cgl_program_kernel(const cgl_program *program, size_t i, cgl_arena *arena,
     if (kernel->is_template || !kernel->defined || i-- > 0)
       continue;
     out->name = out->lowered = full_name(kernel, arena);
-    if (c_linkage)
-      *c_linkage = kernel->c_linkage;
-    return fill(p, kernel, kernel->aliases, arena, out);
+    return fill_signature(p, kernel, kernel->aliases, arena, out);
   }
-  return 0;
+  return -1;
 }
 
 
-/* True when `at` spells the kernel's name, with or without its namespace. */
-static int names_kernel(const cgl_declared *k, const cgl_token *at,
-                        size_t count) {
+/* Does `at` spell the kernel's name, with or without its namespace? */
+static bool names_kernel(const cgl_declared *k, const cgl_token *at,
+                         size_t count) {
   if (!count || !cgl_token_same(&at[count - 1], &k->name))
-    return 0;
+    return false;
   char spelled[512];
   size_t n = 0;
   for (size_t i = 0; i + 1 < count; i++) {
     if (n + at[i].length >= sizeof spelled)
-      return 0;
+      return false;
     memcpy(spelled + n, at[i].text, at[i].length);
     n += at[i].length;
   }
@@ -158,7 +157,7 @@ int cgl_program_find(const cgl_program *program, const char *expression,
   cgl_tokens row = {0};
   size_t length = strlen(expression);
   char *text = cgl_arena_copy(arena, expression, length);
-  int found = text ? 0 : -1;
+  int status = text ? 1 : -1;
   *out = (cgl_signature){0};
   if (text)
     cgl_lex(text, length, 1, &row);
@@ -166,8 +165,8 @@ int cgl_program_find(const cgl_program *program, const char *expression,
   while (name < row.count && !cgl_token_is(&row.at[name], "<"))
     name++;
   size_t end = cgl_tokens_close_angle(row.at, row.count, name);
-  int templated = name < row.count;
-  for (size_t k = 0; k < p->nkernels && !found; k++) {
+  bool templated = name < row.count;
+  for (size_t k = 0; k < p->nkernels && status == 1; k++) {
     const cgl_declared *kernel = &p->kernels[k];
     if (kernel->is_template != templated ||
         !names_kernel(kernel, row.at + first, name - first))
@@ -176,7 +175,7 @@ int cgl_program_find(const cgl_program *program, const char *expression,
     if (templated) {
       cgl_token *copy = cgl_arena_alloc(arena, (row.count + 1) * sizeof *copy);
       if (!copy) {
-        found = -1;
+        status = -1;
         break;
       }
       memcpy(copy, row.at, row.count * sizeof *copy);
@@ -184,8 +183,8 @@ int cgl_program_find(const cgl_program *program, const char *expression,
       aliases = bind(kernel, copy + name + 1, last - name - 1, arena);
     }
     out->name = out->lowered = text;
-    found = fill(p, kernel, aliases, arena, out) ? 1 : -1;
+    status = fill_signature(p, kernel, aliases, arena, out);
   }
   cgl_tokens_free(&row);
-  return row.failed || arena->failed ? -1 : found;
+  return row.failed || arena->failed ? -1 : status;
 }

@@ -109,25 +109,25 @@ uint32_t cgl_kind_size(cgl_kind kind) {
 }
 
 
-int cgl_token_is_type_word(const cgl_token *token) {
+bool cgl_token_is_type_word(const cgl_token *token) {
   return cgl_token_is_of(token, type_words);
 }
 
 
-int cgl_token_is_position(const cgl_token *token) {
+bool cgl_token_is_position(const cgl_token *token) {
   return cgl_token_is_any(token, "threadIdx", "blockIdx", "blockDim",
                           "gridDim");
 }
 
 
-int cgl_token_draws(const cgl_token *token) {
+bool cgl_token_is_draw(const cgl_token *token) {
   static const char *const stems[] = {"cgl_random", "cgl_uniform", "cgl_normal",
                                       "cgl_below"};
   for (size_t i = 0; i < sizeof stems / sizeof *stems; i++)
     if (token->kind == CGL_TOKEN_NAME && token->length >= strlen(stems[i]) &&
         !memcmp(token->text, stems[i], strlen(stems[i])))
-      return 1;
-  return 0;
+      return true;
+  return false;
 }
 
 
@@ -204,7 +204,7 @@ static void find_known(const cgl_token *name, spec *out) {
 }
 
 
-static cgl_kind integer_kind(int bits, int is_unsigned) {
+static cgl_kind integer_kind(int bits, bool is_unsigned) {
   switch (bits) {
   case 8:
     return is_unsigned ? CGL_KIND_UINT8 : CGL_KIND_INT8;
@@ -251,13 +251,14 @@ static void add_pointer(spec *out) {
 /* What the words of a type have said so far. */
 typedef struct reading {
   spec said;
-  int bits, is_unsigned, integer; /* of int, long, unsigned and their like */
-  int resolved;                   /* said.kind is known, whatever these say */
+  int bits; /* of int, long and their like */
+  bool is_unsigned, integer;
+  bool resolved; /* said.kind is known, whatever these say */
 } reading;
 
 
-/* A word of the language; 0 when it is none. */
-static int read_word(const cgl_token *t, reading *r) {
+/* Reads a word of the language; false for any other. */
+static bool try_word(const cgl_token *t, reading *r) {
   static const struct {
     const char *word;
     int bits; /* 0: it does not say */
@@ -272,14 +273,14 @@ static int read_word(const cgl_token *t, reading *r) {
       if (integers[i].bits)
         r->bits = integers[i].bits;
       r->is_unsigned |= cgl_token_is(t, "unsigned");
-      return r->integer = 1;
+      return r->integer = true;
     }
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (cgl_token_is(t, others[i].word)) {
       r->said.kind = others[i].kind;
-      return r->resolved = 1;
+      return r->resolved = true;
     }
-  return 0;
+  return false;
 }
 
 
@@ -296,7 +297,7 @@ static size_t read_name(const cgl_alias *aliases, const cgl_token *at,
     resolve_name(aliases, &at[i], depth, &named);
   if (!r->resolved)
     r->said = named;
-  r->resolved = 1;
+  r->resolved = true;
   return i;
 }
 
@@ -313,7 +314,7 @@ static void read_spec(const cgl_alias *aliases, const cgl_token *at,
       constant = 1;
     else if (cgl_token_is_any(&at[i], "[", "("))
       i = cgl_tokens_close(at, count, i) - 1;
-    else if (!read_word(&at[i], &r) && at[i].kind == CGL_TOKEN_NAME &&
+    else if (!try_word(&at[i], &r) && at[i].kind == CGL_TOKEN_NAME &&
              !cgl_token_is_type_word(&at[i]))
       i = read_name(aliases, at, count, i, depth, &r);
   }
@@ -342,7 +343,7 @@ static uint32_t vector_align(cgl_kind kind, uint32_t lanes) {
 
 /* The index of the declared name, or `count` when there is none. */
 static size_t find_name(const cgl_token *at, size_t count) {
-  int type_seen = 0;
+  bool type_seen = false;
   for (size_t i = 0; i < count; i++) {
     const cgl_token *t = &at[i];
     if (cgl_token_is(t, "(") && i + 1 < count &&
@@ -372,7 +373,7 @@ static size_t find_name(const cgl_token *at, size_t count) {
     }
     if (type_seen)
       return i;
-    type_seen = 1;
+    type_seen = true;
     if (i + 1 < count && cgl_token_is(&at[i + 1], "<"))
       i = cgl_tokens_close_angle(at, count, i + 1) - 1;
   }
@@ -412,7 +413,7 @@ int cgl_parameter_read(const cgl_alias *aliases, const cgl_token *at,
   }
   size_t name = find_name(at, count);
   size_t arrays = 0;
-  int function = 0;
+  bool function = false;
   for (size_t i = name; i < count; i++) {
     arrays += cgl_token_is(&at[i], "[") ? 1 : 0;
     function |= cgl_token_is(&at[i], "(");
@@ -444,5 +445,5 @@ int cgl_parameter_read(const cgl_alias *aliases, const cgl_token *at,
   out->name = name < count
                   ? cgl_arena_copy(arena, at[name].text, at[name].length)
                   : cgl_arena_copy(arena, "", 0);
-  return out->type && out->name;
+  return out->type && out->name ? 0 : -1;
 }

@@ -58,8 +58,8 @@ typedef struct cgl_alias {
   cgl_token name;
   const cgl_token *at; /* what it stands for; borrows the program's tokens */
   size_t count;
-  int record;                    /* a struct, class or union of the source */
-  int enumeration;               /* an enum of the source */
+  bool record;                   /* a struct, class or union of the source */
+  bool enumeration;              /* an enum of the source */
   const struct cgl_alias *outer; /* the next one to look at */
 } cgl_alias;
 
@@ -69,20 +69,20 @@ const char *cgl_kind_word(cgl_kind kind);
 /* Bytes of one element of a kind, 0 when unknown. */
 uint32_t cgl_kind_size(cgl_kind kind);
 
-/* Reads one parameter declaration; strings come from `arena`.  Returns 0
-   only when memory ran out. */
+/* Reads one parameter declaration; strings come from `arena`.  Returns 0,
+   or -1 when memory ran out. */
 int cgl_parameter_read(const cgl_alias *aliases, const cgl_token *at,
                        size_t count, cgl_arena *arena, cgl_parameter *out);
 
-/* True for words that are part of a type or qualify it, and so cannot be
-   the name of a parameter. */
-int cgl_token_is_type_word(const cgl_token *token);
+/* Is the token a word that is part of a type or qualify it, and so cannot be
+   the name of a parameter? */
+bool cgl_token_is_type_word(const cgl_token *token);
 
 /* Does the token name where a thread stands, or among how many? */
-int cgl_token_is_position(const cgl_token *token);
+bool cgl_token_is_position(const cgl_token *token);
 
 /* Does the token name a random draw of device_random.h? */
-int cgl_token_draws(const cgl_token *token);
+bool cgl_token_is_draw(const cgl_token *token);
 
 /* The index past the bracket that closes the one at `i` (any of ( [ {), or
    `count`. */

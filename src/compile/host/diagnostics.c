@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compile/source/backend.h"
+#include "compile/host/host.h"
 
 
 /* The n-th line of the source (1 is the first), without its end. */
@@ -42,7 +42,7 @@ static void add_excerpt(const cgl_source *s, long line, long column,
 
 
 /* Lines about generated text, or about the files of the temporary folder. */
-static int is_ours(const char *line, size_t n) {
+static bool is_ours(const char *line, size_t n) {
   static const char *const words[] = {
       "cgraphlua:",         "In file included from cgraphlua",
       "/cgraphlua-",        "compilation terminated",
@@ -50,8 +50,8 @@ static int is_ours(const char *line, size_t n) {
       "error generated",    "warning generated"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (memmem(line, n, words[i], strlen(words[i])))
-      return 1;
-  return 0;
+      return true;
+  return false;
 }
 
 
@@ -63,7 +63,7 @@ void cgl_host_diagnostics(const cgl_source *s, const char *said,
   while (*said) {
     size_t n = strcspn(said, "\n");
     const char *next = said + n + (said[n] == '\n');
-    int mine = strncmp(said, s->file, name) == 0 && said[name] == ':';
+    bool mine = strncmp(said, s->file, name) == 0 && said[name] == ':';
     if (!mine && is_ours(said, n)) {
       cgl_text_add(&hidden, said, (size_t)(next - said));
       said = next;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "compile/device/device_text.h"
-#include "compile/host/hostcc.h"
+#include "compile/host/host.h"
 
 #define DYNAMIC_SHARED 232448 /* bytes, what sm_90 allows a block */
 
@@ -46,10 +46,10 @@ static void add_header(const cgl_job *job, cgl_text *out) {
                {"CGL_WITH_INTEGERS", integers},
                {"CGL_WITH_VECTORS", vectors}};
   const cgl_source *s = job->source;
-  int all = cgl_program_is_partial(job->program);
-  int has_half = all, has_integers = all;
+  bool all = cgl_program_is_partial(job->program);
+  bool has_half = all, has_integers = all;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-    int found = all;
+    bool found = all;
     for (const char *const *w = parts[i].words; *w && !found; w++)
       found = cgl_program_contains(job->program, *w) ||
               memmem(s->text, s->length, *w, strlen(*w)) != NULL;
@@ -160,7 +160,7 @@ static void add_source(const cgl_host_job *h, cgl_text *out) {
     if (mode_of(h, i) == MODE_STRIDE)
       loops[n++] = &image->signatures[i].loop;
   if (loops)
-    cgl_source_rewrite(h->job->source, 1, loops, n, out);
+    cgl_source_rewrite(h->job->source, true, loops, n, out);
   free(loops);
 }
 
@@ -181,20 +181,20 @@ void cgl_host_generate(const cgl_host_job *h, cgl_text *out) {
 /* Does a line of a function's declarations name memory: an array, a struct,
    a union?  What the compiler could keep in registers is gone by then, and a
    pointer is none. */
-static int is_memory(const char *line) {
+static bool is_memory(const char *line) {
   if (strncmp(line, "  ", 2) || line[2] == ' ' || line[2] == '<')
-    return 0;
+    return false;
   line += 2;
   if (strncmp(line, "static ", 7) == 0 || strchr(line, '=') ||
       !strchr(line, ';'))
-    return 0;
+    return false;
   if (strchr(line, '['))
-    return 1;
+    return true;
   if (strncmp(line, "const ", 6) == 0)
     line += 6;
   if (strncmp(line, "struct ", 7) && strncmp(line, "union ", 6) &&
       strncmp(line, "class ", 6))
-    return 0;
+    return false;
   const char *arguments_end = strrchr(line, '>'); /* of a template */
   return !strpbrk(arguments_end ? arguments_end : line, "*&");
 }
@@ -213,10 +213,10 @@ static size_t loop_of(const char *function, size_t none) {
 /* Instances of one template share their text, and so how its loop runs. */
 static void set_ordered(cgl_host_job *h, size_t kernel) {
   const cgl_signature *all = h->job->image->signatures;
-  h->ordered[kernel] = 1;
+  h->ordered[kernel] = true;
   for (size_t i = 0; i < h->job->image->nsignatures; i++)
     if (all[kernel].loop.start && all[i].loop.start == all[kernel].loop.start)
-      h->ordered[i] = 1;
+      h->ordered[i] = true;
 }
 
 
@@ -232,17 +232,17 @@ size_t cgl_host_find_memory(cgl_host_job *h) {
   FILE *file = fopen(h->dump, "r");
   char line[1024];
   size_t found = 0, kernel = image->nsignatures;
-  int body = 0; /* past the function's declarations */
+  bool body = false; /* past the function's declarations */
   if (!file) {
     for (size_t i = 0; i < image->nsignatures; i++)
       found += !h->ordered[i] && !(mode_of(h, i) & MODE_BARRIERS);
-    memset(h->ordered, 1, image->nsignatures);
+    memset(h->ordered, true, image->nsignatures);
     return found;
   }
   while (fgets(line, sizeof line, file)) {
     if (strncmp(line, ";; Function ", 12) == 0) {
       kernel = loop_of(line + 12, image->nsignatures);
-      body = 0;
+      body = false;
     }
     body |= strncmp(line, "  <bb ", 6) == 0;
     if (kernel < image->nsignatures && !h->ordered[kernel] &&
@@ -260,7 +260,7 @@ size_t cgl_host_drop_loops(cgl_host_job *h) {
   size_t dropped = 0;
   for (size_t i = 0; i < h->job->image->nsignatures; i++)
     if (mode_of(h, i) == MODE_STRIDE) {
-      h->ordered[i] = 1;
+      h->ordered[i] = true;
       dropped++;
     }
   return dropped;

@@ -8,8 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "compile/host/hostcc.h"
-#include "compile/base/process.h"
+#include "compile/host/host.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_cxx *known; /* newest first */
@@ -25,7 +24,7 @@ static int read_version(cgl_cxx *c) {
   argv[n] = NULL;
   int status = cgl_process_run(argv, &text);
   if ((status != 0 && status != -2) || !text.data)
-    return cgl_text_free(&text), 0;
+    return cgl_text_free(&text), -1;
   text.data[strcspn(text.data, "\n")] = 0;
   c->version = strdup(text.data);
   c->clang = c->version && strstr(c->version, "clang") != NULL;
@@ -33,7 +32,7 @@ static int read_version(cgl_cxx *c) {
   const char *number = strrchr(text.data, ' ');
   c->major = number ? atoi(number + 1) : 0;
   cgl_text_free(&text);
-  return c->version != NULL;
+  return c->version ? 0 : -1;
 }
 
 
@@ -43,22 +42,22 @@ static int find_words(cgl_cxx *c, const char *asked) {
   if (asked && *asked) {
     char *copy = strdup(asked), *rest = NULL;
     if (!copy)
-      return 0;
+      return -1;
     for (char *w = strtok_r(copy, " \t", &rest); w && c->nwords < 8;
          w = strtok_r(NULL, " \t", &rest))
       c->words[c->nwords++] = strdup(w);
     free(copy);
     c->path = c->nwords && c->words[0] ? cgl_process_find(c->words[0]) : NULL;
-    return c->path != NULL;
+    return c->path ? 0 : -1;
   }
   for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
     c->path = cgl_process_find(usual[i]);
     if (c->path) {
       c->words[c->nwords++] = strdup(c->path);
-      return c->words[0] != NULL;
+      return c->words[0] ? 0 : -1;
     }
   }
-  return 0;
+  return -1;
 }
 
 
@@ -84,7 +83,7 @@ static const cgl_cxx *find_compiler(void) {
     c = calloc(1, sizeof *c);
     if (c)
       c->asked = strdup(asked);
-    if (c && (!c->asked || !find_words(c, asked) || !read_version(c))) {
+    if (c && (!c->asked || find_words(c, asked) != 0 || read_version(c) != 0)) {
       free_compiler(c);
       c = NULL;
     } else if (c) {
@@ -262,29 +261,29 @@ static void build_command(command *c, const cgl_host_job *h) {
 }
 
 
-static int write_all(const char *path, const cgl_text *text) {
+static int write_file(const char *path, const cgl_text *text) {
   FILE *file = fopen(path, "wb");
   if (!file)
-    return 0;
+    return -1;
   size_t n = fwrite(text->data, 1, text->length, file);
-  return (fclose(file) == 0) & (n == text->length);
+  return fclose(file) || n < text->length ? -1 : 0;
 }
 
 
-static int read_all(const char *path, cgl_image *image) {
+static int read_file(const char *path, cgl_image *image) {
   FILE *file = fopen(path, "rb");
   cgl_text text = {0};
   char block[8192];
   size_t n;
   if (!file)
-    return 0;
+    return -1;
   while ((n = fread(block, 1, sizeof block, file)) > 0)
     cgl_text_add(&text, block, n);
-  int bad = ferror(file) || text.failed || !text.length;
+  bool bad = ferror(file) || text.failed || !text.length;
   fclose(file);
   image->size = text.length;
   image->bytes = cgl_text_take(&text);
-  return !bad && image->bytes;
+  return bad || !image->bytes ? -1 : 0;
 }
 
 
@@ -303,7 +302,7 @@ static cgl_compile_status run_compiler(cgl_host_job *h) {
   job->log.length = 0;
   cgl_host_diagnostics(job->source, said.data ? said.data : "", &job->log);
   cgl_text_free(&said);
-  if ((status == 0 || status == -2) && read_all(h->output, job->image))
+  if ((status == 0 || status == -2) && read_file(h->output, job->image) == 0)
     return CGL_COMPILE_OK;
   if (!job->log.length)
     cgl_text_print(&job->log, "%s ended with status %d and no message",
@@ -318,7 +317,7 @@ static cgl_compile_status build(cgl_host_job *h) {
   cgl_host_generate(h, &text);
   if (text.failed)
     cgl_text_put(&h->job->log, "out of memory");
-  else if (!write_all(h->input, &text))
+  else if (write_file(h->input, &text) != 0)
     cgl_text_print(&h->job->log, "cannot write %s: %s", h->input,
                    strerror(errno));
   else
@@ -339,14 +338,15 @@ static int make_folder(cgl_host_job *h) {
                    strerror(errno));
     free(h->folder);
     h->folder = NULL;
-    return 0;
+    return -1;
   }
   h->input = cgl_format("%s/kernel.cc", h->folder);
   h->output = cgl_format("%s/kernel.so", h->folder);
   h->dump = cgl_format("%s/kernel.sra", h->folder);
   h->dump_option = cgl_format("-fdump-tree-sra=%s/kernel.sra", h->folder);
-  h->ordered = calloc(h->job->image->nsignatures + 1, 1);
-  return h->input && h->output && h->dump && h->dump_option && h->ordered;
+  h->ordered = calloc(h->job->image->nsignatures + 1, sizeof *h->ordered);
+  return h->input && h->output && h->dump && h->dump_option && h->ordered ? 0
+                                                                          : -1;
 }
 
 
@@ -370,7 +370,7 @@ cgl_compile_status cgl_host_compile(cgl_job *job) {
   cgl_compile_status status = CGL_COMPILE_SYSTEM;
   if (!h.cxx)
     return no_compiler(job);
-  if (make_folder(&h)) {
+  if (make_folder(&h) == 0) {
     const cgl_image *image = job->image;
     for (size_t i = 0; i < image->nsignatures; i++)
       h.ordered[i] =

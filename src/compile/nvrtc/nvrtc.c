@@ -1,5 +1,3 @@
-/* NVRTC, opened when it is first needed.  Nothing links against it: a
-   machine without it runs everything but compiles for a GPU. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <glob.h>
@@ -10,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "compile/source/backend.h"
 #include "compile/device/device_text.h"
+#include "compile/nvrtc/nvrtc.h"
 
 typedef struct program_record *nvrtc_program;
 
@@ -45,7 +43,7 @@ typedef struct nvrtc_table {
 
 typedef struct architecture {
   int number; /* 90 for sm_90 */
-  int exact;  /* else PTX for an older one, which the driver translates */
+  bool exact; /* else PTX for an older one, which the driver translates */
 } architecture;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -107,7 +105,7 @@ static void *open_library(void) {
 static char *existing_include(const char *home) {
   char *folder = cgl_format("%s/include", home);
   char *header = folder ? cgl_format("%s/cuda_fp16.h", folder) : NULL;
-  int there = header && access(header, R_OK) == 0;
+  bool there = header && access(header, R_OK) == 0;
   free(header);
   if (!there) {
     free(folder);
@@ -160,7 +158,7 @@ static cgl_compile_status open_nvrtc(cgl_job *job) {
     if (library)
       fill_table(library);
   }
-  int there = table.library != NULL;
+  bool there = table.library != NULL;
   pthread_mutex_unlock(&lock);
   if (!there)
     cgl_text_put(&job->log,
@@ -177,17 +175,17 @@ static cgl_compile_status open_nvrtc(cgl_job *job) {
 
 
 /* The newest architecture NVRTC knows that code for `sm` may be made of. */
-static architecture choose(int sm) {
+static architecture choose_architecture(int sm) {
   int all[128] = {0}, n = 0;
   architecture best = {0};
   if (table.GetNumSupportedArchs(&n) || n < 1 || n > 128 ||
       table.GetSupportedArchs(all))
-    return (architecture){sm, 1};
+    return (architecture){sm, true};
   for (int i = 0; i < n; i++)
     if (all[i] <= sm && all[i] > best.number)
       best.number = all[i];
   best.exact = best.number == sm;
-  return best.number ? best : (architecture){sm, 1};
+  return best.number ? best : (architecture){sm, true};
 }
 
 
@@ -197,7 +195,7 @@ cgl_compile_status cgl_nvrtc_identify(cgl_job *job, cgl_text *identity) {
   if (status != CGL_COMPILE_OK)
     return status;
   table.Version(&major, &minor);
-  architecture a = choose(job->sm);
+  architecture a = choose_architecture(job->sm);
   cgl_text_print(identity, "nvrtc %d.%d %s_%d %s", major, minor,
                  a.exact ? "sm" : "compute", a.number,
                  table.include ? table.include : "");
@@ -211,18 +209,13 @@ void cgl_nvrtc_device_text(cgl_text *out) {
 }
 
 
-static int is_half_word(const cgl_job *job, const char *word) {
-  return cgl_program_contains(job->program, word);
-}
-
-
-static void generate(const cgl_job *job, cgl_text *out) {
+static void write_source(const cgl_job *job, cgl_text *out) {
   const cgl_source *s = job->source;
   cgl_text_put(out, "#line 1 \"cgraphlua\"\n");
   cgl_text_put(out, cgl_text_prelude);
-  if (is_half_word(job, "half"))
+  if (cgl_program_contains(job->program, "half"))
     cgl_text_put(out, "#include <cuda_fp16.h>\n");
-  if (is_half_word(job, "bfloat16"))
+  if (cgl_program_contains(job->program, "bfloat16"))
     cgl_text_put(out, "#include <cuda_bf16.h>\n");
   if (cgl_program_is_partial(job->program) ||
       cgl_program_contains(job->program, "cgl_philox"))
@@ -230,7 +223,7 @@ static void generate(const cgl_job *job, cgl_text *out) {
   cgl_text_print(out, "#line %d \"", s->line);
   cgl_text_quote(out, s->file);
   cgl_text_put(out, "\"\n");
-  cgl_source_rewrite(s, 0, NULL, 0, out);
+  cgl_source_rewrite(s, false, NULL, 0, out);
   cgl_text_put(out, "\n");
 }
 
@@ -252,16 +245,16 @@ static int add_names(cgl_job *job, nvrtc_program program) {
   const cgl_image *image = job->image;
   for (size_t i = 0; i < image->nsignatures; i++)
     if (table.AddNameExpression(program, image->signatures[i].name))
-      return 0;
+      return -1;
   for (size_t i = 0; i < image->nvariables; i++) {
     char *address = cgl_format("&%s", image->variables[i].name);
-    int bad = !address || (image->variables[i].internal &&
-                           table.AddNameExpression(program, address));
+    bool bad = !address || (image->variables[i].internal &&
+                            table.AddNameExpression(program, address));
     free(address);
     if (bad)
-      return 0;
+      return -1;
   }
-  return 1;
+  return 0;
 }
 
 
@@ -280,7 +273,7 @@ static int take_names(cgl_job *job, nvrtc_program program) {
     cgl_signature *s = &image->signatures[i];
     s->lowered = lowered_name(image, program, s->name);
     if (!s->lowered)
-      return 0;
+      return -1;
   }
   for (size_t i = 0; i < image->nvariables; i++) {
     cgl_variable *v = &image->variables[i];
@@ -289,27 +282,27 @@ static int take_names(cgl_job *job, nvrtc_program program) {
       v->lowered = lowered_name(image, program, address);
     free(address);
     if (!v->lowered)
-      return 0;
+      return -1;
   }
-  return 1;
+  return 0;
 }
 
 
-static int take_bytes(cgl_job *job, nvrtc_program program, int exact) {
+static int take_bytes(cgl_job *job, nvrtc_program program, bool exact) {
   cgl_image *image = job->image;
   size_t n = 0;
   int bad =
       exact ? table.GetCUBINSize(program, &n) : table.GetPTXSize(program, &n);
   if (bad || !n || !(image->bytes = malloc(n)))
-    return 0;
+    return -1;
   image->size = n;
-  bad = exact ? table.GetCUBIN(program, image->bytes)
-              : table.GetPTX(program, image->bytes);
-  return !bad;
+  return exact ? table.GetCUBIN(program, image->bytes)
+               : table.GetPTX(program, image->bytes);
 }
 
 
-static int run(nvrtc_program program, const cgl_job *job, architecture a) {
+static int compile_program(nvrtc_program program, const cgl_job *job,
+                           architecture a) {
   const cgl_source *s = job->source;
   const char **options = calloc(s->noptions + 5, sizeof *options);
   char *target = cgl_format("--gpu-architecture=%s_%d",
@@ -320,7 +313,7 @@ static int run(nvrtc_program program, const cgl_job *job, architecture a) {
   int n = 0, status = -1;
   if (options && target && beside) {
     options[n++] = target;
-    int standard = 0;
+    bool standard = false;
     for (size_t i = 0; i < s->noptions; i++) {
       options[n++] = s->options[i];
       standard |= strstr(s->options[i], "-std") != NULL;
@@ -346,23 +339,24 @@ cgl_compile_status cgl_nvrtc_compile(cgl_job *job) {
   cgl_compile_status status = open_nvrtc(job);
   if (status != CGL_COMPILE_OK)
     return status;
-  architecture a = choose(job->sm);
-  generate(job, &text);
+  architecture a = choose_architecture(job->sm);
+  write_source(job, &text);
   int result = text.failed
                    ? 1
                    : table.CreateProgram(&program, text.data, job->source->file,
                                          0, NULL, NULL);
   if (!result)
-    result = !add_names(job, program);
+    result = add_names(job, program);
   if (!result) {
-    result = run(program, job, a);
+    result = compile_program(program, job, a);
     take_log(job, program);
   }
   status = CGL_COMPILE_REFUSED;
   if (!result) {
-    status = take_names(job, program) && take_bytes(job, program, a.exact)
-                 ? CGL_COMPILE_OK
-                 : CGL_COMPILE_SYSTEM;
+    status =
+        take_names(job, program) == 0 && take_bytes(job, program, a.exact) == 0
+            ? CGL_COMPILE_OK
+            : CGL_COMPILE_SYSTEM;
     if (status == CGL_COMPILE_SYSTEM)
       cgl_text_put(&job->log, "NVRTC compiled the source but did not hand "
                               "over its result\n");

@@ -2,8 +2,8 @@
    moves a line. */
 #include <string.h>
 
-#include "compile/source/backend.h"
 #include "compile/frontend/preprocess.h"
+#include "compile/source/source.h"
 
 typedef struct edit {
   cgl_text *out;
@@ -51,7 +51,7 @@ static size_t find_word(const cgl_token *at, size_t count, size_t i,
 }
 
 
-static void replace(edit *e, const cgl_token *t, const char *text) {
+static void replace_token(edit *e, const cgl_token *t, const char *text) {
   copy_to(e, t->text);
   cgl_text_put(e->out, text);
   e->done = token_end(t);
@@ -73,8 +73,8 @@ static void share_array(edit *e, const cgl_token *at, size_t count, size_t i) {
     bracket++;
   if (bracket == count || !cgl_token_is(&at[bracket], "]"))
     return;
-  replace(e, &at[first], first == external ? "extern __thread" : "");
-  replace(e, &at[second], second == external ? "extern __thread" : "");
+  replace_token(e, &at[first], first == external ? "extern __thread" : "");
+  replace_token(e, &at[second], second == external ? "extern __thread" : "");
   copy_to(e, token_end(&at[bracket]));
   cgl_text_put(e->out, " __asm__(\"cgl_dynamic_shared\")");
 }
@@ -115,7 +115,7 @@ static void write_loop(edit *e, const cgl_loop *loop) {
 }
 
 
-void cgl_source_rewrite(const cgl_source *source, int host,
+void cgl_source_rewrite(const cgl_source *source, bool host,
                         const cgl_loop *const *loops, size_t n, cgl_text *out) {
   cgl_tokens row = {0};
   edit e = {.out = out, .done = source->text};
