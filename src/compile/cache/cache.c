@@ -157,7 +157,7 @@ bool cgl_cache_read(const char *folder, const cgl_cache_key *key,
   }
   free(bytes);
   free(path);
-  return entry->bytes != NULL;
+  return entry->bytes;
 }
 
 

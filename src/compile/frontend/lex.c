@@ -42,7 +42,7 @@ bool cgl_token_is(const cgl_token *token, const char *word) {
 bool cgl_token_is_of(const cgl_token *token, const char *const *words) {
   while (*words && !cgl_token_is(token, *words))
     words++;
-  return *words != NULL;
+  return *words;
 }
 
 

@@ -517,7 +517,7 @@ static void run_directive(cgl_pp *pp, const cgl_token *at, size_t count,
     if (g->active && cgl_token_is(at, "if"))
       value = condition_holds(pp, at + 1, count - 1);
     else if (g->active && has_name)
-      value = (find_macro(pp, at + 1) != NULL) == cgl_token_is(at, "ifdef");
+      value = !find_macro(pp, at + 1) != cgl_token_is(at, "ifdef");
     if (*ngroups < 256)
       groups[(*ngroups)++] = (group){
           .active = g->active && value, .taken = value, .outer = g->active};

@@ -52,7 +52,7 @@ static void add_header(const cgl_job *job, cgl_text *out) {
     bool found = all;
     for (const char *const *w = parts[i].words; *w && !found; w++)
       found = cgl_program_contains(job->program, *w) ||
-              memmem(s->text, s->length, *w, strlen(*w)) != NULL;
+              memmem(s->text, s->length, *w, strlen(*w));
     if (found)
       cgl_text_print(out, "#define %s 1\n", parts[i].macro);
     has_half |= found && parts[i].words == half;
@@ -246,7 +246,7 @@ size_t cgl_host_find_memory(cgl_host_job *h) {
     }
     body |= strncmp(line, "  <bb ", 6) == 0;
     if (kernel < image->nsignatures && !h->ordered[kernel] &&
-        (body ? strstr(line, "{CLOBBER") != NULL : is_memory(line))) {
+        (body ? !!strstr(line, "{CLOBBER") : is_memory(line))) {
       found++;
       set_ordered(h, kernel);
     }

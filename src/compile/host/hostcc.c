@@ -27,7 +27,7 @@ static int read_version(cgl_cxx *c) {
     return cgl_text_free(&text), -1;
   text.data[strcspn(text.data, "\n")] = 0;
   c->version = strdup(text.data);
-  c->clang = c->version && strstr(c->version, "clang") != NULL;
+  c->clang = c->version && strstr(c->version, "clang");
   /* "g++ (Debian 12.2.0-14) 12.2.0": the last word is the number. */
   const char *number = strrchr(text.data, ' ');
   c->major = number ? atoi(number + 1) : 0;

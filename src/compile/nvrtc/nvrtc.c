@@ -158,7 +158,7 @@ static cgl_compile_status open_nvrtc(cgl_job *job) {
     if (library)
       fill_table(library);
   }
-  bool there = table.library != NULL;
+  bool there = table.library;
   pthread_mutex_unlock(&lock);
   if (!there)
     cgl_text_put(&job->log,
@@ -316,7 +316,7 @@ static int compile_program(nvrtc_program program, const cgl_job *job,
     bool standard = false;
     for (size_t i = 0; i < s->noptions; i++) {
       options[n++] = s->options[i];
-      standard |= strstr(s->options[i], "-std") != NULL;
+      standard |= !!strstr(s->options[i], "-std");
     }
     if (!standard)
       options[n++] = "--std=c++17";

@@ -32,6 +32,7 @@
 
 void host_lock(void);
 void host_unlock(void);
+CUresult host_unlock_with(CUresult result); /* and returns the result */
 
 /* The process is exiting: no new work starts. */
 void host_stop(void);

@@ -33,6 +33,12 @@ void host_unlock(void) {
 }
 
 
+CUresult host_unlock_with(CUresult result) {
+  host_unlock();
+  return result;
+}
+
+
 void host_stop(void) {
   atomic_store(&stopping, true);
 }

@@ -106,6 +106,5 @@ int64_t cgl_host_live(const char *kind) {
     n = host_memory_allocations() + host_handle_count(HOST_HANDLE_PHYSICAL);
   if (!strcmp(kind, "bytes"))
     n = (int64_t)host_memory_used();
-  host_unlock();
-  return n;
+  return host_unlock_with(n);
 }

@@ -12,11 +12,11 @@ static bool mode_is_valid(CUstreamCaptureMode mode) {
 
 /* May a capture begin in the stream? */
 static CUresult capture_begin_check(CUstream stream) {
-  if (stream == NULL)
+  if (!stream)
     return CUDA_ERROR_INVALID_HANDLE;
   if (stream == host_stream_resolve(CU_STREAM_LEGACY))
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  return stream->capture != NULL ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
+  return stream->capture ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
 }
 
 
@@ -29,25 +29,24 @@ CUresult host_cuStreamBeginCapture(CUstream hStream, CUstreamCaptureMode mode) {
   CUresult result = capture_begin_check(stream);
   if (result == CUDA_SUCCESS) {
     CUgraph graph = host_graph_new();
-    result = graph != NULL ? host_graph_capture_begin(stream, graph, mode)
-                           : CUDA_ERROR_OUT_OF_MEMORY;
-    if (result != CUDA_SUCCESS && graph != NULL)
+    result = graph ? host_graph_capture_begin(stream, graph, mode)
+                   : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result != CUDA_SUCCESS && graph)
       host_graph_free(graph);
   }
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
 /* Nodes that a call names as dependencies: all there and all of the graph. */
 static CUresult dependencies_check(CUgraph graph, const CUgraphNode *deps,
                                    const CUgraphEdgeData *edges, size_t count) {
-  if ((count > 0 && deps == NULL) || !host_nodes_are_live(deps, count))
+  if ((count > 0 && !deps) || !host_nodes_are_live(deps, count))
     return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; i++) {
     if (deps[i]->graph != graph)
       return CUDA_ERROR_INVALID_VALUE;
-    if (edges != NULL && !host_edge_data_is_valid(&edges[i]))
+    if (edges && !host_edge_data_is_valid(&edges[i]))
       return CUDA_ERROR_INVALID_VALUE;
   }
   return CUDA_SUCCESS;
@@ -80,14 +79,13 @@ CUresult host_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
     if (result != CUDA_SUCCESS)
       host_graph_capture_end(stream->capture, true);
   }
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
 static CUresult capture_end(CUstream stream, CUgraph *out) {
   host_capture *capture = stream->capture;
-  if (capture == NULL)
+  if (!capture)
     return CUDA_ERROR_ILLEGAL_STATE;
   if (!stream->origin) {
     capture->invalid = true;
@@ -101,9 +99,9 @@ static CUresult capture_end(CUstream stream, CUgraph *out) {
     result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   else
     result = host_graph_capture_joined(capture);
-  if (out != NULL)
+  if (out)
     *out = result == CUDA_SUCCESS ? capture->graph : NULL;
-  host_graph_capture_end(capture, result == CUDA_SUCCESS && out != NULL);
+  host_graph_capture_end(capture, result == CUDA_SUCCESS && out);
   return result;
 }
 
@@ -112,15 +110,13 @@ CUresult host_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
   HOST_TRY(host_check_stream(hStream));
   host_lock();
   CUstream stream = host_stream_resolve(hStream);
-  CUresult result =
-      stream != NULL ? capture_end(stream, phGraph) : CUDA_ERROR_INVALID_HANDLE;
-  host_unlock();
-  return result;
+  return host_unlock_with(stream ? capture_end(stream, phGraph)
+                                 : CUDA_ERROR_INVALID_HANDLE);
 }
 
 
 static CUstreamCaptureStatus capture_status(CUstream stream) {
-  if (stream->capture == NULL)
+  if (!stream->capture)
     return CU_STREAM_CAPTURE_STATUS_NONE;
   return stream->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
                                   : CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -130,7 +126,7 @@ static CUstreamCaptureStatus capture_status(CUstream stream) {
 /* A question about the legacy stream cannot be answered while a blocking
    stream captures; asking breaks nothing. */
 static CUresult capture_query_check(CUstream stream) {
-  if (stream == NULL)
+  if (!stream)
     return CUDA_ERROR_INVALID_HANDLE;
   if (stream == host_stream_resolve(CU_STREAM_LEGACY) &&
       host_capture_bars_legacy())
@@ -142,15 +138,14 @@ static CUresult capture_query_check(CUstream stream) {
 CUresult host_cuStreamIsCapturing(CUstream hStream,
                                   CUstreamCaptureStatus *captureStatus) {
   HOST_TRY(host_check_callback_stream(hStream));
-  if (captureStatus == NULL)
+  if (!captureStatus)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   CUstream stream = host_stream_resolve(hStream);
   CUresult result = capture_query_check(stream);
   if (result == CUDA_SUCCESS)
     *captureStatus = capture_status(stream);
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -169,7 +164,7 @@ CUresult host_cuStreamGetCaptureInfo(CUstream hStream,
                                      const CUgraphEdgeData **edgeData_out,
                                      size_t *numDependencies_out) {
   HOST_TRY(host_check_stream(hStream));
-  if (captureStatus_out == NULL)
+  if (!captureStatus_out)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   CUstream stream = host_stream_resolve(hStream);
@@ -178,22 +173,20 @@ CUresult host_cuStreamGetCaptureInfo(CUstream hStream,
     *captureStatus_out = capture_status(stream);
   if (result == CUDA_SUCCESS &&
       *captureStatus_out == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
-    if (dependencies_out != NULL && edgeData_out == NULL &&
-        has_edge_data(stream))
+    if (dependencies_out && !edgeData_out && has_edge_data(stream))
       result = CUDA_ERROR_LOSSY_QUERY;
-    if (id_out != NULL)
+    if (id_out)
       *id_out = stream->capture->id;
-    if (graph_out != NULL)
+    if (graph_out)
       *graph_out = stream->capture->graph;
-    if (dependencies_out != NULL && result == CUDA_SUCCESS)
+    if (dependencies_out && result == CUDA_SUCCESS)
       *dependencies_out = stream->deps;
-    if (edgeData_out != NULL)
+    if (edgeData_out)
       *edgeData_out = stream->edges;
-    if (numDependencies_out != NULL)
+    if (numDependencies_out)
       *numDependencies_out = stream->ndeps;
   }
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -207,8 +200,8 @@ CUresult host_cuStreamUpdateCaptureDependencies(
   CUresult result = CUDA_SUCCESS;
   host_lock();
   CUstream stream = host_stream_resolve(hStream);
-  host_capture *capture = stream != NULL ? stream->capture : NULL;
-  if (capture == NULL)
+  host_capture *capture = stream ? stream->capture : NULL;
+  if (!capture)
     result = CUDA_ERROR_ILLEGAL_STATE;
   else if (capture->invalid)
     result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -219,14 +212,13 @@ CUresult host_cuStreamUpdateCaptureDependencies(
     result = host_graph_capture_deps(
         stream, dependencies, dependencyData, numDependencies,
         flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
 CUresult host_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
   HOST_TRY(host_check_opened());
-  if (mode == NULL)
+  if (!mode)
     return CUDA_ERROR_INVALID_VALUE;
   *mode = host_capture_exchange_mode(*mode);
   return CUDA_SUCCESS;

@@ -20,9 +20,7 @@ CUresult host_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
   if (dev != 0)
     return CUDA_ERROR_INVALID_DEVICE;
   host_lock();
-  CUresult result = host_context_retain(pctx);
-  host_unlock();
-  return result;
+  return host_unlock_with(host_context_retain(pctx));
 }
 
 
@@ -51,8 +49,7 @@ CUresult host_cuDevicePrimaryCtxRelease(CUdevice dev) {
   CUresult result = host_context_release(&ended);
   if (ended)
     end_context();
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -107,8 +104,7 @@ CUresult host_cuCtxSynchronize(void) {
     host_mempool_sync();
     result = host_failed();
   }
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 

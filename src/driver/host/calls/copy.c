@@ -66,8 +66,7 @@ static CUresult copy_sync(const CUDA_MEMCPY3D *copy) {
   CUresult result = copy_on(CU_STREAM_LEGACY, copy);
   if (result == CUDA_SUCCESS)
     result = host_stream_wait(host_stream_resolve(CU_STREAM_LEGACY));
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -192,7 +191,7 @@ static CUresult fill_on(CUdeviceptr dst, size_t pitch, unsigned value,
   host_lock();
   CUresult result = host_stream_open(stream, &s);
   if (result == CUDA_SUCCESS && width && height) {
-    result = host_fill_make(&op, &set, s->capture != NULL);
+    result = host_fill_make(&op, &set, s->capture);
     if (result == CUDA_SUCCESS)
       result = host_graph_submit(s, &op);
     if (result == CUDA_SUCCESS && sync)

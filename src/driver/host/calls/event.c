@@ -26,8 +26,7 @@ CUresult host_cuEventDestroy(CUevent hEvent) {
     host_event_destroy(hEvent);
     result = host_failed();
   }
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -65,8 +64,7 @@ CUresult host_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream,
   }
   if (!handled)
     result = event_record(hEvent, s);
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -92,8 +90,7 @@ CUresult host_cuEventQuery(CUevent hEvent) {
     result = hEvent->fence && !host_fence_done(hEvent->fence)
                  ? CUDA_ERROR_NOT_READY
                  : host_failed();
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -139,7 +136,5 @@ CUresult host_cuEventElapsedTime(float *pMilliseconds, CUevent hStart,
   if (!pMilliseconds)
     return CUDA_ERROR_INVALID_HANDLE; /* as the real one says */
   host_lock();
-  CUresult result = event_elapsed(pMilliseconds, hStart, hEnd);
-  host_unlock();
-  return result;
+  return host_unlock_with(event_elapsed(pMilliseconds, hStart, hEnd));
 }

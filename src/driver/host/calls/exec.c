@@ -33,16 +33,14 @@ static CUresult flags_check(cuuint64_t flags) {
 CUresult host_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
                                  unsigned long long flags) {
   HOST_TRY(host_check());
-  if (phGraphExec == NULL || (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
+  if (!phGraphExec || (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
     return CUDA_ERROR_INVALID_VALUE; /* there is no stream to upload in */
   HOST_TRY(flags_check(flags));
   CUgraphNode error;
   CUgraphInstantiateResult why;
   host_lock();
-  CUresult result =
-      host_exec_instantiate(phGraphExec, hGraph, flags, &error, &why);
-  host_unlock();
-  return result;
+  return host_unlock_with(
+      host_exec_instantiate(phGraphExec, hGraph, flags, &error, &why));
 }
 
 
@@ -50,7 +48,7 @@ CUresult host_cuGraphInstantiateWithParams(
     CUgraphExec *phGraphExec, CUgraph hGraph,
     CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
   HOST_TRY(host_check());
-  if (phGraphExec == NULL || instantiateParams == NULL)
+  if (!phGraphExec || !instantiateParams)
     return CUDA_ERROR_INVALID_VALUE;
   CUDA_GRAPH_INSTANTIATE_PARAMS *params = instantiateParams;
   params->hErrNode_out = NULL;
@@ -82,8 +80,7 @@ CUresult host_cuGraphExecDestroy(CUgraphExec hGraphExec) {
                                              : CUDA_ERROR_INVALID_VALUE;
   if (result == CUDA_SUCCESS)
     host_exec_destroy(hGraphExec);
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -92,9 +89,9 @@ CUresult host_cuGraphExecDestroy(CUgraphExec hGraphExec) {
 static CUresult exec_check_stream(CUgraphExec exec, CUstream stream) {
   if (!exec_is_live(exec))
     return CUDA_ERROR_INVALID_VALUE;
-  if (stream == NULL)
+  if (!stream)
     return CUDA_ERROR_INVALID_HANDLE;
-  if (stream->capture == NULL)
+  if (!stream->capture)
     return CUDA_SUCCESS;
   host_capture_break(stream);
   return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -122,8 +119,7 @@ CUresult host_cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
   CUresult result = exec_check_stream(hGraphExec, host_stream_resolve(hStream));
   if (result == CUDA_SUCCESS)
     result = host_exec_upload(hGraphExec);
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -131,12 +127,11 @@ CUresult host_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) {
   HOST_TRY(host_check_process());
   CUresult result = CUDA_SUCCESS;
   host_lock();
-  if (flags == NULL || !exec_is_live(hGraphExec))
+  if (!flags || !exec_is_live(hGraphExec))
     result = CUDA_ERROR_INVALID_VALUE;
   else
     *flags = hGraphExec->flags & KEPT_FLAGS;
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -146,19 +141,17 @@ CUresult host_cuGraphExecNodeSetParams(CUgraphExec hGraphExec,
                                        CUgraphNode hNode,
                                        CUgraphNodeParams *nodeParams) {
   HOST_TRY(host_check_object());
-  if (nodeParams == NULL)
+  if (!nodeParams)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
-  CUresult result = host_exec_set_params(hGraphExec, hNode, nodeParams);
-  host_unlock();
-  return result;
+  return host_unlock_with(host_exec_set_params(hGraphExec, hNode, nodeParams));
 }
 
 
 CUresult
 host_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
                                     const CUDA_KERNEL_NODE_PARAMS *nodeParams) {
-  if (nodeParams == NULL)
+  if (!nodeParams)
     return CUDA_ERROR_INVALID_VALUE;
   CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
   params.kernel = *nodeParams;
@@ -170,7 +163,7 @@ CUresult
 host_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
                                     const CUDA_MEMSET_NODE_PARAMS *memsetParams,
                                     CUcontext ctx) {
-  if (memsetParams == NULL)
+  if (!memsetParams)
     return CUDA_ERROR_INVALID_VALUE;
   CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
   params.memset = (CUDA_MEMSET_NODE_PARAMS_v2){memsetParams->dst,
@@ -188,9 +181,7 @@ CUresult host_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
                                     unsigned int isEnabled) {
   HOST_TRY(host_check_process());
   host_lock();
-  CUresult result = host_exec_enable(hGraphExec, hNode, isEnabled != 0);
-  host_unlock();
-  return result;
+  return host_unlock_with(host_exec_enable(hGraphExec, hNode, isEnabled != 0));
 }
 
 
@@ -213,7 +204,7 @@ CUresult host_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
                                 CUgraphExecUpdateResultInfo *resultInfo) {
   HOST_TRY(host_check_process());
   CUgraphExecUpdateResultInfo unread;
-  if (resultInfo == NULL)
+  if (!resultInfo)
     resultInfo = &unread;
   *resultInfo =
       (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_SUCCESS};
@@ -223,6 +214,5 @@ CUresult host_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
     result = host_exec_update(hGraphExec, hGraph, resultInfo);
   else
     resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR;
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }

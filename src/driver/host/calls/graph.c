@@ -9,12 +9,12 @@
 
 CUresult host_cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
   HOST_TRY(host_check_process());
-  if (phGraph == NULL || flags != 0)
+  if (!phGraph || flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   *phGraph = host_graph_new();
   host_unlock();
-  return *phGraph != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  return *phGraph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 
@@ -26,27 +26,24 @@ CUresult host_cuGraphDestroy(CUgraph hGraph) {
     result = CUDA_ERROR_INVALID_VALUE;
   else if (host_graph_is_capturing(hGraph))
     result = CUDA_ERROR_ILLEGAL_STATE;
-  else if (hGraph->owner != NULL)
+  else if (hGraph->owner)
     result = CUDA_ERROR_INVALID_VALUE; /* its node owns it */
   else {
     assert(host_graph_is_valid(hGraph));
     host_graph_free(hGraph);
   }
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
 CUresult host_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) {
   HOST_TRY(host_check_process());
-  if (phGraphClone == NULL)
+  if (!phGraphClone)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
-  CUresult result = host_graph_is_live(originalGraph)
-                        ? host_graph_copy(phGraphClone, originalGraph)
-                        : CUDA_ERROR_INVALID_VALUE;
-  host_unlock();
-  return result;
+  return host_unlock_with(host_graph_is_live(originalGraph)
+                              ? host_graph_copy(phGraphClone, originalGraph)
+                              : CUDA_ERROR_INVALID_VALUE);
 }
 
 
@@ -54,21 +51,20 @@ CUresult host_cuGraphNodeFindInClone(CUgraphNode *phNode,
                                      CUgraphNode hOriginalNode,
                                      CUgraph hClonedGraph) {
   HOST_TRY(host_check_process());
-  if (phNode == NULL)
+  if (!phNode)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   CUresult result = CUDA_ERROR_INVALID_VALUE;
   if (host_graph_is_live(hClonedGraph) &&
       host_nodes_are_live(&hOriginalNode, 1) &&
       hClonedGraph->origin == hOriginalNode->graph->id)
-    for (CUgraphNode n = hClonedGraph->first; n != NULL; n = n->next)
+    for (CUgraphNode n = hClonedGraph->first; n; n = n->next)
       if (n->origin == hOriginalNode->id) {
         *phNode = n;
         result = CUDA_SUCCESS;
         break;
       }
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -82,14 +78,14 @@ typedef struct node_writer {
 
 
 static void write_node(node_writer *writer, CUgraphNode node) {
-  if (writer->nodes != NULL && writer->count < writer->room)
+  if (writer->nodes && writer->count < writer->room)
     writer->nodes[writer->count] = node;
   writer->count++;
 }
 
 
 static void write_end(node_writer *writer, size_t *count) {
-  if (writer->nodes == NULL) {
+  if (!writer->nodes) {
     *count = writer->count;
     return;
   }
@@ -102,21 +98,20 @@ static void write_end(node_writer *writer, size_t *count) {
 static CUresult list_nodes(CUgraph graph, CUgraphNode *nodes, size_t *count,
                            bool roots) {
   HOST_TRY(host_check_process());
-  if (count == NULL)
+  if (!count)
     return CUDA_ERROR_INVALID_VALUE;
   CUresult result = CUDA_SUCCESS;
   host_lock();
   if (host_graph_is_live(graph)) {
-    node_writer writer = {nodes, nodes != NULL ? *count : 0, 0};
-    for (CUgraphNode n = graph->first; n != NULL; n = n->next)
+    node_writer writer = {nodes, nodes ? *count : 0, 0};
+    for (CUgraphNode n = graph->first; n; n = n->next)
       if (!roots || n->in.count == 0)
         write_node(&writer, n);
     write_end(&writer, count);
   } else {
     result = CUDA_ERROR_INVALID_VALUE;
   }
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -135,7 +130,7 @@ CUresult host_cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes,
 /* LOSSY_QUERY when there is edge data and nowhere to put it. */
 static CUresult edges_lossy(const host_edges *edges,
                             const CUgraphEdgeData *out) {
-  for (uint32_t i = 0; out == NULL && i < edges->count; i++)
+  for (uint32_t i = 0; !out && i < edges->count; i++)
     if (!host_edge_data_is_default(&edges->list[i].data))
       return CUDA_ERROR_LOSSY_QUERY;
   return CUDA_SUCCESS;
@@ -146,22 +141,20 @@ CUresult host_cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from,
                               CUgraphNode *to, CUgraphEdgeData *edgeData,
                               size_t *numEdges) {
   HOST_TRY(host_check_process());
-  if (numEdges == NULL || (from == NULL) != (to == NULL))
+  if (!numEdges || (!from) != (!to))
     return CUDA_ERROR_INVALID_VALUE;
   CUresult result = CUDA_SUCCESS;
   host_lock();
-  if (!host_graph_is_live(hGraph)) {
-    host_unlock();
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  node_writer sources = {from, from != NULL ? *numEdges : 0, 0};
+  if (!host_graph_is_live(hGraph))
+    return host_unlock_with(CUDA_ERROR_INVALID_VALUE);
+  node_writer sources = {from, from ? *numEdges : 0, 0};
   node_writer targets = {to, sources.room, 0};
-  for (CUgraphNode n = hGraph->first; n != NULL && result == CUDA_SUCCESS;
+  for (CUgraphNode n = hGraph->first; n && result == CUDA_SUCCESS;
        n = n->next) {
-    if (from != NULL)
+    if (from)
       result = edges_lossy(&n->out, edgeData);
     for (uint32_t i = 0; i < n->out.count; i++) {
-      if (edgeData != NULL && sources.count < sources.room)
+      if (edgeData && sources.count < sources.room)
         edgeData[sources.count] = n->out.list[i].data;
       write_node(&sources, n);
       write_node(&targets, n->out.list[i].node);
@@ -172,36 +165,32 @@ CUresult host_cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from,
     size_t same;
     write_end(&sources, &same);
   }
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
 static CUresult list_edges(CUgraphNode node, bool incoming, CUgraphNode *nodes,
                            CUgraphEdgeData *edgeData, size_t *count) {
   HOST_TRY(host_check_process());
-  if (count == NULL)
+  if (!count)
     return CUDA_ERROR_INVALID_VALUE;
   CUresult result = CUDA_SUCCESS;
   host_lock();
-  if (!host_nodes_are_live(&node, 1)) {
-    host_unlock();
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (!host_nodes_are_live(&node, 1))
+    return host_unlock_with(CUDA_ERROR_INVALID_VALUE);
   const host_edges *edges = incoming ? &node->in : &node->out;
-  if (nodes != NULL)
+  if (nodes)
     result = edges_lossy(edges, edgeData);
   if (result == CUDA_SUCCESS) {
-    node_writer writer = {nodes, nodes != NULL ? *count : 0, 0};
+    node_writer writer = {nodes, nodes ? *count : 0, 0};
     for (uint32_t i = 0; i < edges->count; i++) {
-      if (edgeData != NULL && i < writer.room)
+      if (edgeData && i < writer.room)
         edgeData[i] = edges->list[i].data;
       write_node(&writer, edges->list[i].node);
     }
     write_end(&writer, count);
   }
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -225,14 +214,13 @@ CUresult host_cuGraphNodeGetDependentNodes(CUgraphNode hNode,
 static CUresult pairs_check(CUgraph graph, const CUgraphNode *from,
                             const CUgraphNode *to,
                             const CUgraphEdgeData *edgeData, size_t count) {
-  if (!host_graph_is_live(graph) ||
-      (count > 0 && (from == NULL || to == NULL)) ||
+  if (!host_graph_is_live(graph) || (count > 0 && (!from || !to)) ||
       !host_nodes_are_live(from, count) || !host_nodes_are_live(to, count))
     return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; i++) {
     if (from[i]->graph != graph || to[i]->graph != graph)
       return CUDA_ERROR_INVALID_VALUE;
-    if (edgeData != NULL && !host_edge_data_is_valid(&edgeData[i]))
+    if (edgeData && !host_edge_data_is_valid(&edgeData[i]))
       return CUDA_ERROR_INVALID_VALUE;
   }
   return CUDA_SUCCESS;
@@ -248,16 +236,15 @@ CUresult host_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from,
   CUresult result = pairs_check(hGraph, from, to, edgeData, numDependencies);
   size_t done = 0;
   while (result == CUDA_SUCCESS && done < numDependencies) {
-    result = host_edge_add(from[done], to[done],
-                           edgeData != NULL ? &edgeData[done] : NULL);
+    result =
+        host_edge_add(from[done], to[done], edgeData ? &edgeData[done] : NULL);
     if (result == CUDA_SUCCESS)
       done++;
   }
   if (result != CUDA_SUCCESS)
     while (done-- > 0)
       host_edge_remove(from[done], to[done]);
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -273,8 +260,8 @@ static bool has_edge(CUgraphNode from, CUgraphNode to,
   for (uint32_t i = 0; i < from->out.count; i++) {
     const host_edge *edge = &from->out.list[i];
     if (edge->node == to)
-      return data == NULL || (data->from_port == edge->data.from_port &&
-                              data->type == edge->data.type);
+      return !data || (data->from_port == edge->data.from_port &&
+                       data->type == edge->data.type);
   }
   return false;
 }
@@ -290,12 +277,11 @@ CUresult host_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
   if (result == CUDA_SUCCESS)
     result = removal_check(hGraph);
   for (size_t i = 0; i < numDependencies && result == CUDA_SUCCESS; i++)
-    if (!has_edge(from[i], to[i], edgeData != NULL ? &edgeData[i] : NULL))
+    if (!has_edge(from[i], to[i], edgeData ? &edgeData[i] : NULL))
       result = CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < numDependencies && result == CUDA_SUCCESS; i++)
     host_edge_remove(from[i], to[i]);
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -311,8 +297,7 @@ CUresult host_cuGraphDestroyNode(CUgraphNode hNode) {
     result = removal_check(hNode->graph);
   if (result == CUDA_SUCCESS)
     host_node_free(hNode);
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -328,8 +313,7 @@ CUresult host_cuGraphDebugDotPrint(CUgraph hGraph, const char *path,
     result = CUDA_ERROR_INVALID_VALUE;
   else if (!host_graph_write_dot(hGraph, path, verbose))
     result = CUDA_ERROR_OPERATING_SYSTEM;
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -338,8 +322,7 @@ CUresult host_cuGraphConditionalHandleCreate(
     unsigned int defaultLaunchValue, unsigned int flags) {
   (void)ctx; /* the device has one context */
   HOST_TRY(host_check());
-  if (pHandle_out == NULL ||
-      (flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT) != 0)
+  if (!pHandle_out || (flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT) != 0)
     return CUDA_ERROR_INVALID_VALUE;
   CUresult result = CUDA_SUCCESS;
   host_lock();
@@ -351,7 +334,7 @@ CUresult host_cuGraphConditionalHandleCreate(
                       (hGraph->nhandles + 1) * sizeof *hGraph->handles);
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
-  if (handles != NULL) {
+  if (handles) {
     hGraph->handles = handles;
     result = host_conditional_handle_new(&handles[hGraph->nhandles],
                                          defaultLaunchValue,
@@ -359,8 +342,7 @@ CUresult host_cuGraphConditionalHandleCreate(
     if (result == CUDA_SUCCESS)
       *pHandle_out = handles[hGraph->nhandles++];
   }
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -369,22 +351,19 @@ CUresult host_cuUserObjectCreate(CUuserObject *object_out, void *ptr,
                                  unsigned int initialRefcount,
                                  unsigned int flags) {
   HOST_TRY(host_check_process());
-  if (object_out == NULL || destroy_fn == NULL || initialRefcount == 0 ||
+  if (!object_out || !destroy_fn || initialRefcount == 0 ||
       initialRefcount > INT_MAX || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
-  CUresult result = host_user_new(object_out, ptr, destroy_fn, initialRefcount);
-  host_unlock();
-  return result;
+  return host_unlock_with(
+      host_user_new(object_out, ptr, destroy_fn, initialRefcount));
 }
 
 
 CUresult host_cuUserObjectRelease(CUuserObject object, unsigned int count) {
   HOST_TRY(host_check_process());
   host_lock();
-  CUresult result = host_user_release(object, count);
-  host_unlock();
-  return result;
+  return host_unlock_with(host_user_release(object, count));
 }
 
 
@@ -396,9 +375,7 @@ CUresult host_cuGraphRetainUserObject(CUgraph graph, CUuserObject object,
     return CUDA_ERROR_INVALID_VALUE;
   bool move = (flags & CU_GRAPH_USER_OBJECT_MOVE) != 0;
   host_lock();
-  CUresult result = host_graph_is_live(graph)
-                        ? host_user_keep(graph, object, count, move)
-                        : CUDA_ERROR_INVALID_VALUE;
-  host_unlock();
-  return result;
+  return host_unlock_with(host_graph_is_live(graph)
+                              ? host_user_keep(graph, object, count, move)
+                              : CUDA_ERROR_INVALID_VALUE);
 }

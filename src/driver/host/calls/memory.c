@@ -10,8 +10,7 @@ CUresult host_cuMemGetInfo(size_t *free, size_t *total) {
     *total = host_device_memory();
   if (free)
     *free = host_device_memory() - host_memory_used();
-  host_unlock();
-  return CUDA_SUCCESS;
+  return host_unlock_with(CUDA_SUCCESS);
 }
 
 
@@ -23,8 +22,7 @@ CUresult host_cuMemAlloc(CUdeviceptr *dptr, size_t bytesize) {
   CUresult result = host_capture_unsafe();
   if (result == CUDA_SUCCESS)
     result = host_memory_alloc(dptr, bytesize);
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -64,8 +62,7 @@ CUresult host_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
     result = host_memory_make(bytesize, HOST_RANGE_PINNED, &range);
   if (result == CUDA_SUCCESS)
     *pp = range ? (void *)range->start : NULL;
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -110,8 +107,7 @@ CUresult host_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags) {
   if (result == CUDA_SUCCESS &&
       !host_range_add((uintptr_t)p, bytesize, HOST_RANGE_REGISTERED))
     result = CUDA_ERROR_OUT_OF_MEMORY;
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -210,9 +206,7 @@ CUresult host_cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
   if (r && r->kind == HOST_RANGE_VIRTUAL &&
       !host_virtual_mapped(r, (uintptr_t)ptr))
     r = NULL;
-  CUresult result = r && !r->dying && !r->freed
-                        ? pointer_attribute(data, attribute, r, ptr)
-                        : CUDA_ERROR_INVALID_VALUE;
-  host_unlock();
-  return result;
+  return host_unlock_with(r && !r->dying && !r->freed
+                              ? pointer_attribute(data, attribute, r, ptr)
+                              : CUDA_ERROR_INVALID_VALUE);
 }

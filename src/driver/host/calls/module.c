@@ -33,8 +33,7 @@ CUresult host_cuModuleUnload(CUmodule hmod) {
     host_module_unload(hmod);
     result = host_failed();
   }
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -47,9 +46,7 @@ CUresult host_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod,
     return CUDA_ERROR_INVALID_HANDLE; /* with or without a context */
   HOST_TRY(host_check_object());
   host_lock();
-  CUresult result = host_module_function(hmod, name, hfunc);
-  host_unlock();
-  return result;
+  return host_unlock_with(host_module_function(hmod, name, hfunc));
 }
 
 
@@ -107,11 +104,9 @@ CUresult host_cuFuncGetAttribute(int *pi, CUfunction_attribute attrib,
   if (!pi)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
-  CUresult result = host_handle_live(HOST_HANDLE_FUNCTION, hfunc)
-                        ? function_attribute(pi, attrib, hfunc)
-                        : CUDA_ERROR_INVALID_HANDLE;
-  host_unlock();
-  return result;
+  return host_unlock_with(host_handle_live(HOST_HANDLE_FUNCTION, hfunc)
+                              ? function_attribute(pi, attrib, hfunc)
+                              : CUDA_ERROR_INVALID_HANDLE);
 }
 
 
@@ -138,11 +133,9 @@ CUresult host_cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib,
                                  int value) {
   HOST_TRY(host_check_object());
   host_lock();
-  CUresult result = host_handle_live(HOST_HANDLE_FUNCTION, hfunc)
-                        ? function_set_attribute(hfunc, attrib, value)
-                        : CUDA_ERROR_INVALID_HANDLE;
-  host_unlock();
-  return result;
+  return host_unlock_with(host_handle_live(HOST_HANDLE_FUNCTION, hfunc)
+                              ? function_set_attribute(hfunc, attrib, value)
+                              : CUDA_ERROR_INVALID_HANDLE);
 }
 
 
@@ -162,8 +155,7 @@ CUresult host_cuFuncGetParamInfo(CUfunction func, size_t paramIndex,
       result = CUDA_SUCCESS;
     }
   }
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 

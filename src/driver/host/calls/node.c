@@ -9,7 +9,7 @@
    that a child graph is not moved in vain. */
 static CUresult add_check(CUgraph graph, const CUgraphNode *deps,
                           size_t ndeps) {
-  if (!host_graph_is_live(graph) || (ndeps > 0 && deps == NULL) ||
+  if (!host_graph_is_live(graph) || (ndeps > 0 && !deps) ||
       !host_nodes_are_live(deps, ndeps))
     return CUDA_ERROR_INVALID_VALUE;
   uint64_t mark = host_graph_mark();
@@ -28,7 +28,7 @@ CUresult host_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                              size_t numDependencies,
                              CUgraphNodeParams *nodeParams) {
   HOST_TRY(host_check_opened());
-  if (phGraphNode == NULL || nodeParams == NULL)
+  if (!phGraphNode || !nodeParams)
     return CUDA_ERROR_INVALID_VALUE;
   if (nodeParams->type == CU_GRAPH_NODE_TYPE_KERNEL && host_failed())
     return host_failed(); /* its function is of the context */
@@ -43,8 +43,7 @@ CUresult host_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                            numDependencies, &op, block);
   if (result == CUDA_SUCCESS)
     host_node_publish(*phGraphNode, nodeParams);
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -52,7 +51,7 @@ CUresult host_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                                    const CUgraphNode *dependencies,
                                    size_t numDependencies,
                                    const CUDA_KERNEL_NODE_PARAMS *nodeParams) {
-  if (nodeParams == NULL)
+  if (!nodeParams)
     return CUDA_ERROR_INVALID_VALUE;
   CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
   params.kernel = *nodeParams;
@@ -66,7 +65,7 @@ CUresult host_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                                    size_t numDependencies,
                                    const CUDA_MEMCPY3D *copyParams,
                                    CUcontext ctx) {
-  if (copyParams == NULL)
+  if (!copyParams)
     return CUDA_ERROR_INVALID_VALUE;
   CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
   params.memcpy.copyCtx = ctx;
@@ -91,7 +90,7 @@ CUresult host_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                                    size_t numDependencies,
                                    const CUDA_MEMSET_NODE_PARAMS *memsetParams,
                                    CUcontext ctx) {
-  if (memsetParams == NULL)
+  if (!memsetParams)
     return CUDA_ERROR_INVALID_VALUE;
   CUgraphNodeParams params = memset_params(memsetParams, ctx);
   return host_cuGraphAddNode(phGraphNode, hGraph, dependencies, NULL,
@@ -103,7 +102,7 @@ CUresult host_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                                  const CUgraphNode *dependencies,
                                  size_t numDependencies,
                                  const CUDA_HOST_NODE_PARAMS *nodeParams) {
-  if (nodeParams == NULL)
+  if (!nodeParams)
     return CUDA_ERROR_INVALID_VALUE;
   CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST};
   params.host = *nodeParams;
@@ -161,13 +160,12 @@ CUresult host_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 static CUresult open_node(CUgraphNode node, host_op_kind kind,
                           const void *out) {
   HOST_TRY(host_check_process());
-  if (out == NULL)
+  if (!out)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   if (host_nodes_are_live(&node, 1) && node->op.kind == kind)
     return CUDA_SUCCESS;
-  host_unlock();
-  return CUDA_ERROR_INVALID_VALUE;
+  return host_unlock_with(CUDA_ERROR_INVALID_VALUE);
 }
 
 
@@ -175,12 +173,11 @@ CUresult host_cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) {
   HOST_TRY(host_check_process());
   CUresult result = CUDA_SUCCESS;
   host_lock();
-  if (type == NULL || !host_nodes_are_live(&hNode, 1))
+  if (!type || !host_nodes_are_live(&hNode, 1))
     result = CUDA_ERROR_INVALID_VALUE;
   else
     *type = host_node_type(&hNode->op);
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -199,8 +196,7 @@ CUresult host_cuGraphKernelNodeGetParams(CUgraphNode hNode,
       .sharedMemBytes = kernel->shared_bytes,
       .kernelParams = kernel->params,
   };
-  host_unlock();
-  return CUDA_SUCCESS;
+  return host_unlock_with(CUDA_SUCCESS);
 }
 
 
@@ -208,8 +204,7 @@ CUresult host_cuGraphMemcpyNodeGetParams(CUgraphNode hNode,
                                          CUDA_MEMCPY3D *nodeParams) {
   HOST_TRY(open_node(hNode, HOST_OP_MEMCPY, nodeParams));
   *nodeParams = hNode->op.memcpy;
-  host_unlock();
-  return CUDA_SUCCESS;
+  return host_unlock_with(CUDA_SUCCESS);
 }
 
 
@@ -220,8 +215,7 @@ CUresult host_cuGraphMemsetNodeGetParams(CUgraphNode hNode,
   *nodeParams =
       (CUDA_MEMSET_NODE_PARAMS){set->dst,         set->pitch, set->value,
                                 set->elementSize, set->width, set->height};
-  host_unlock();
-  return CUDA_SUCCESS;
+  return host_unlock_with(CUDA_SUCCESS);
 }
 
 
@@ -229,8 +223,7 @@ CUresult host_cuGraphHostNodeGetParams(CUgraphNode hNode,
                                        CUDA_HOST_NODE_PARAMS *nodeParams) {
   HOST_TRY(open_node(hNode, HOST_OP_HOST_FUNCTION, nodeParams));
   *nodeParams = hNode->op.host;
-  host_unlock();
-  return CUDA_SUCCESS;
+  return host_unlock_with(CUDA_SUCCESS);
 }
 
 
@@ -238,16 +231,14 @@ CUresult host_cuGraphChildGraphNodeGetGraph(CUgraphNode hNode,
                                             CUgraph *phGraph) {
   HOST_TRY(open_node(hNode, HOST_OP_CHILD, phGraph));
   *phGraph = hNode->op.child;
-  host_unlock();
-  return CUDA_SUCCESS;
+  return host_unlock_with(CUDA_SUCCESS);
 }
 
 
 static CUresult get_event(CUgraphNode node, host_op_kind kind, CUevent *out) {
   HOST_TRY(open_node(node, kind, out));
   *out = node->op.event.event;
-  host_unlock();
-  return CUDA_SUCCESS;
+  return host_unlock_with(CUDA_SUCCESS);
 }
 
 
@@ -268,8 +259,7 @@ host_cuGraphMemAllocNodeGetParams(CUgraphNode hNode,
                                   CUDA_MEM_ALLOC_NODE_PARAMS *params_out) {
   HOST_TRY(open_node(hNode, HOST_OP_ALLOC, params_out));
   *params_out = hNode->op.alloc;
-  host_unlock();
-  return CUDA_SUCCESS;
+  return host_unlock_with(CUDA_SUCCESS);
 }
 
 
@@ -277,8 +267,7 @@ CUresult host_cuGraphMemFreeNodeGetParams(CUgraphNode hNode,
                                           CUdeviceptr *dptr_out) {
   HOST_TRY(open_node(hNode, HOST_OP_FREE, dptr_out));
   *dptr_out = hNode->op.free;
-  host_unlock();
-  return CUDA_SUCCESS;
+  return host_unlock_with(CUDA_SUCCESS);
 }
 
 
@@ -287,7 +276,7 @@ CUresult host_cuGraphMemFreeNodeGetParams(CUgraphNode hNode,
 CUresult host_cuGraphNodeSetParams(CUgraphNode hNode,
                                    CUgraphNodeParams *nodeParams) {
   HOST_TRY(host_check_process());
-  if (nodeParams == NULL)
+  if (!nodeParams)
     return CUDA_ERROR_INVALID_VALUE;
   CUresult result = CUDA_SUCCESS;
   host_lock();
@@ -305,8 +294,7 @@ CUresult host_cuGraphNodeSetParams(CUgraphNode hNode,
     if (op.kind == HOST_OP_CHILD)
       op.child->owner = hNode;
   }
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -330,8 +318,7 @@ CUresult host_cuGraphKernelNodeGetAttribute(CUgraphNode hNode,
   }
   if (result == CUDA_SUCCESS)
     *value_out = value;
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -355,6 +342,5 @@ host_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
   default:
     result = CUDA_ERROR_INVALID_VALUE;
   }
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }

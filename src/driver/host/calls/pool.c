@@ -29,9 +29,7 @@ CUresult host_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize,
   if (!dptr)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
-  CUresult result = alloc_on(dptr, bytesize, NULL, hStream);
-  host_unlock();
-  return result;
+  return host_unlock_with(alloc_on(dptr, bytesize, NULL, hStream));
 }
 
 
@@ -41,9 +39,7 @@ CUresult host_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize,
   if (!dptr || !pool)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
-  CUresult result = alloc_on(dptr, bytesize, pool, hStream);
-  host_unlock();
-  return result;
+  return host_unlock_with(alloc_on(dptr, bytesize, pool, hStream));
 }
 
 
@@ -86,8 +82,7 @@ CUresult host_cuMemPoolCreate(CUmemoryPool *pool,
   CUresult result = host_capture_unsafe();
   if (result == CUDA_SUCCESS)
     result = host_mempool_new(pool, poolProps->maxSize);
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -97,8 +92,7 @@ CUresult host_cuMemPoolDestroy(CUmemoryPool pool) {
   CUresult result = host_capture_unsafe();
   if (result == CUDA_SUCCESS && !host_mempool_destroy(pool))
     result = CUDA_ERROR_INVALID_VALUE;
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -110,8 +104,7 @@ CUresult host_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
     result = CUDA_ERROR_INVALID_VALUE;
   if (result == CUDA_SUCCESS)
     host_mempool_trim(pool, minBytesToKeep);
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -124,8 +117,7 @@ CUresult host_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
     result = pool && value && host_mempool_is_live(pool)
                  ? host_mempool_set(pool, attr, value)
                  : CUDA_ERROR_INVALID_VALUE;
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -133,11 +125,9 @@ CUresult host_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
                                     void *value) {
   HOST_TRY(host_check_release());
   host_lock();
-  CUresult result = pool && value && host_mempool_is_live(pool)
-                        ? host_mempool_get(pool, attr, value)
-                        : CUDA_ERROR_INVALID_VALUE;
-  host_unlock();
-  return result;
+  return host_unlock_with(pool && value && host_mempool_is_live(pool)
+                              ? host_mempool_get(pool, attr, value)
+                              : CUDA_ERROR_INVALID_VALUE);
 }
 
 
@@ -156,8 +146,7 @@ CUresult host_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
   *pool = host_mempool_current();
-  host_unlock();
-  return CUDA_SUCCESS;
+  return host_unlock_with(CUDA_SUCCESS);
 }
 
 
@@ -200,6 +189,5 @@ CUresult host_cuDeviceGraphMemTrim(CUdevice device) {
     return CUDA_ERROR_INVALID_DEVICE;
   host_lock();
   host_block_trim();
-  host_unlock();
-  return CUDA_SUCCESS;
+  return host_unlock_with(CUDA_SUCCESS);
 }

@@ -28,8 +28,7 @@ CUresult host_cuStreamDestroy(CUstream hStream) {
     host_stream_destroy(hStream);
     result = host_failed();
   }
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -40,8 +39,7 @@ CUresult host_cuStreamQuery(CUstream hStream) {
   CUresult result = s ? host_capture_touch(s) : CUDA_ERROR_INVALID_HANDLE;
   if (result == CUDA_SUCCESS)
     result = host_stream_drained(s) ? host_failed() : CUDA_ERROR_NOT_READY;
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -54,8 +52,7 @@ CUresult host_cuStreamSynchronize(CUstream hStream) {
     result = host_stream_wait(s);
     host_mempool_sync();
   }
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -82,8 +79,7 @@ CUresult host_cuStreamWaitEvent(CUstream hStream, CUevent hEvent,
     op.event.fence = host_fence_retain(hEvent->fence);
     result = host_stream_enqueue(s, &op);
   }
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -96,8 +92,7 @@ CUresult host_cuStreamGetFlags(CUstream hStream, unsigned int *flags) {
   CUresult result = host_stream_open(hStream, &s);
   if (result == CUDA_SUCCESS)
     *flags = s->flags;
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 
@@ -110,8 +105,7 @@ CUresult host_cuStreamGetPriority(CUstream hStream, int *priority) {
   CUresult result = host_stream_open(hStream, &s);
   if (result == CUDA_SUCCESS)
     *priority = s->priority;
-  host_unlock();
-  return result;
+  return host_unlock_with(result);
 }
 
 

@@ -38,18 +38,14 @@ CUresult host_cuMemAddressReserve(CUdeviceptr *ptr, size_t size,
     alignment = HOST_GRANULARITY;
   uintptr_t hint = addr % alignment ? 0 : (uintptr_t)addr;
   host_lock();
-  CUresult result = host_virtual_reserve(ptr, size, alignment, hint);
-  host_unlock();
-  return result;
+  return host_unlock_with(host_virtual_reserve(ptr, size, alignment, hint));
 }
 
 
 CUresult host_cuMemAddressFree(CUdeviceptr ptr, size_t size) {
   HOST_TRY(host_check_release());
   host_lock();
-  CUresult result = host_virtual_free((uintptr_t)ptr, size);
-  host_unlock();
-  return result;
+  return host_unlock_with(host_virtual_free((uintptr_t)ptr, size));
 }
 
 
@@ -77,9 +73,8 @@ CUresult host_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 CUresult host_cuMemRelease(CUmemGenericAllocationHandle handle) {
   HOST_TRY(host_check_release());
   host_lock();
-  CUresult result = host_virtual_chunk_release((host_chunk *)(uintptr_t)handle);
-  host_unlock();
-  return result;
+  return host_unlock_with(
+      host_virtual_chunk_release((host_chunk *)(uintptr_t)handle));
 }
 
 
@@ -90,10 +85,8 @@ CUresult host_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
   if (ptr % HOST_GRANULARITY || !size || flags)
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
-  CUresult result = host_virtual_map((uintptr_t)ptr, size, offset,
-                                     (host_chunk *)(uintptr_t)handle);
-  host_unlock();
-  return result;
+  return host_unlock_with(host_virtual_map((uintptr_t)ptr, size, offset,
+                                           (host_chunk *)(uintptr_t)handle));
 }
 
 
@@ -103,9 +96,7 @@ CUresult host_cuMemUnmap(CUdeviceptr ptr, size_t size) {
   if (ptr % HOST_GRANULARITY || !is_multiple(size))
     return CUDA_ERROR_INVALID_VALUE;
   host_lock();
-  CUresult result = host_virtual_unmap((uintptr_t)ptr, size);
-  host_unlock();
-  return result;
+  return host_unlock_with(host_virtual_unmap((uintptr_t)ptr, size));
 }
 
 
@@ -122,8 +113,6 @@ CUresult host_cuMemSetAccess(CUdeviceptr ptr, size_t size,
          desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
       return CUDA_ERROR_INVALID_VALUE;
   host_lock();
-  CUresult result =
-      host_virtual_protect((uintptr_t)ptr, size, desc[count - 1].flags);
-  host_unlock();
-  return result;
+  return host_unlock_with(
+      host_virtual_protect((uintptr_t)ptr, size, desc[count - 1].flags));
 }

@@ -19,7 +19,7 @@ static host_block **bucket_of(CUdeviceptr address) {
 
 CUresult host_block_new(host_block **out, size_t bytes) {
   host_block *block = calloc(1, sizeof *block);
-  if (block == NULL)
+  if (!block)
     return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = host_memory_reserve(&block->address, bytes);
   if (result != CUDA_SUCCESS) {
@@ -38,7 +38,7 @@ CUresult host_block_new(host_block **out, size_t bytes) {
 
 host_block *host_block_find(CUdeviceptr address) {
   host_block *block = *bucket_of(address);
-  while (block != NULL && block->address != address)
+  while (block && block->address != address)
     block = block->next;
   return block;
 }
@@ -102,7 +102,7 @@ void host_block_set_allocated(host_block *block, bool allocated) {
 bool host_block_freed_in(const host_block *block, CUgraph graph) {
   if (block->frees == 0)
     return false;
-  for (CUgraphNode n = graph->first; n != NULL; n = n->next)
+  for (CUgraphNode n = graph->first; n; n = n->next)
     if (n->op.kind == HOST_OP_FREE && n->block == block)
       return true;
   return false;
@@ -111,7 +111,7 @@ bool host_block_freed_in(const host_block *block, CUgraph graph) {
 
 CUresult host_block_free(CUdeviceptr address) {
   host_block *block = host_block_find(address);
-  if (block == NULL)
+  if (!block)
     return CUDA_ERROR_NOT_FOUND;
   if (!block->allocated)
     return CUDA_ERROR_INVALID_VALUE;
@@ -127,7 +127,7 @@ void host_block_stats_get(host_block_stats *out) {
 
 void host_block_trim(void) {
   for (int i = 0; i < BUCKETS; i++)
-    for (host_block *block = buckets[i]; block != NULL; block = block->next)
+    for (host_block *block = buckets[i]; block; block = block->next)
       if (!block->allocated && block->execs == 0)
         block_decommit(block);
 }

@@ -15,11 +15,11 @@ static bool reserve_deps(CUstream stream, size_t count) {
   if (size < 8)
     size = 8;
   CUgraphNode *deps = realloc(stream->deps, size * sizeof *deps);
-  if (deps == NULL)
+  if (!deps)
     return false;
   stream->deps = deps;
   CUgraphEdgeData *edges = realloc(stream->edges, size * sizeof *edges);
-  if (edges == NULL)
+  if (!edges)
     return false;
   stream->edges = edges;
   stream->deps_size = size;
@@ -32,7 +32,7 @@ CUresult host_graph_capture_deps(CUstream stream, const CUgraphNode *deps,
                                  bool replace) {
   size_t kept = replace ? 0 : stream->ndeps;
   /* The caller may hand back what cuStreamGetCaptureInfo lent it. */
-  bool lent = deps != NULL && stream->deps != NULL && deps >= stream->deps &&
+  bool lent = deps && stream->deps && deps >= stream->deps &&
               deps < stream->deps + stream->deps_size;
   if (lent && !replace)
     return CUDA_SUCCESS;
@@ -47,7 +47,7 @@ CUresult host_graph_capture_deps(CUstream stream, const CUgraphNode *deps,
       continue;
     deps[i]->mark = mark;
     stream->deps[n] = deps[i];
-    stream->edges[n] = edges != NULL ? edges[i] : (CUgraphEdgeData){0};
+    stream->edges[n] = edges ? edges[i] : (CUgraphEdgeData){0};
     n++;
   }
   stream->ndeps = n;
@@ -87,7 +87,7 @@ void host_graph_capture_end(host_capture *capture, bool keep_graph) {
 static bool mark_ancestors(CUgraphNode *roots, size_t nroots, size_t nnodes,
                            uint64_t mark) {
   CUgraphNode *stack = malloc((nnodes + 1) * sizeof *stack);
-  if (stack == NULL)
+  if (!stack)
     return false;
   size_t top = 0;
   for (size_t i = 0; i < nroots; i++)
@@ -111,13 +111,13 @@ static bool mark_ancestors(CUgraphNode *roots, size_t nroots, size_t nnodes,
 
 
 CUresult host_graph_capture_joined(host_capture *capture) {
-  if (capture->norphans == 0 && capture->streams->capture_next == NULL)
+  if (capture->norphans == 0 && !capture->streams->capture_next)
     return CUDA_SUCCESS;
   uint64_t mark = host_graph_mark();
   if (!mark_ancestors(capture->origin->deps, capture->origin->ndeps,
                       capture->graph->nnodes, mark))
     return CUDA_ERROR_OUT_OF_MEMORY;
-  for (CUstream s = capture->streams; s != NULL; s = s->capture_next)
+  for (CUstream s = capture->streams; s; s = s->capture_next)
     for (size_t i = 0; i < s->ndeps; i++)
       if (s->deps[i]->mark != mark)
         return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
@@ -210,7 +210,7 @@ CUresult host_graph_capture_free(CUstream stream, CUdeviceptr address) {
   if (stream->capture->invalid)
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   host_block *block = host_block_find(address);
-  if (block == NULL || host_block_freed_in(block, stream->capture->graph))
+  if (!block || host_block_freed_in(block, stream->capture->graph))
     return CUDA_ERROR_INVALID_VALUE;
   host_block_retain(block);
   host_op op = {.kind = HOST_OP_FREE, .free = address};
@@ -221,7 +221,7 @@ CUresult host_graph_capture_free(CUstream stream, CUdeviceptr address) {
 /* An EVENT_RECORD or EVENT_WAIT node. */
 static CUresult capture_external(CUstream stream, CUevent event,
                                  host_op_kind kind) {
-  if (stream->capture == NULL)
+  if (!stream->capture)
     return CUDA_ERROR_ILLEGAL_STATE;
   if (stream->capture->invalid)
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -240,7 +240,7 @@ CUresult host_graph_capture_record(CUevent event, CUstream stream,
   if (flags & CU_EVENT_RECORD_EXTERNAL)
     return capture_external(stream, event, HOST_OP_EVENT_RECORD);
   host_capture *capture = stream->capture;
-  if (capture == NULL) {
+  if (!capture) {
     *handled = false;
     if (stream == host_stream_resolve(CU_STREAM_LEGACY)) {
       CUresult result = host_capture_legacy();
@@ -254,7 +254,7 @@ CUresult host_graph_capture_record(CUevent event, CUstream stream,
   if (capture->invalid)
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   CUgraphNode *deps = malloc((stream->ndeps + 1) * sizeof *deps);
-  if (deps == NULL)
+  if (!deps)
     return CUDA_ERROR_OUT_OF_MEMORY;
   if (stream->ndeps > 0)
     memcpy(deps, stream->deps, stream->ndeps * sizeof *deps);
@@ -274,19 +274,18 @@ static CUresult wait_captured(CUstream stream, CUevent event) {
     host_capture_break(stream);
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (stream->capture != NULL && stream->capture != theirs) {
+  if (stream->capture && stream->capture != theirs) {
     stream->capture->invalid = true;
     theirs->invalid = true;
     return CUDA_ERROR_STREAM_CAPTURE_MERGE;
   }
-  if (stream->capture == NULL &&
-      stream == host_stream_resolve(CU_STREAM_LEGACY)) {
+  if (!stream->capture && stream == host_stream_resolve(CU_STREAM_LEGACY)) {
     theirs->invalid = true; /* the legacy stream can take no part */
     return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   }
   if (!reserve_deps(stream, stream->ndeps + event->ndeps))
     return CUDA_ERROR_OUT_OF_MEMORY;
-  if (stream->capture == NULL)
+  if (!stream->capture)
     host_capture_join(theirs, stream);
   return host_graph_capture_deps(stream, event->deps, NULL, event->ndeps,
                                  false);
@@ -300,14 +299,14 @@ CUresult host_graph_capture_wait(CUstream stream, CUevent event, unsigned flags,
     return CUDA_ERROR_INVALID_VALUE;
   if (flags & CU_EVENT_WAIT_EXTERNAL)
     return capture_external(stream, event, HOST_OP_EVENT_WAIT);
-  if (stream->capture != NULL && stream->capture->invalid)
+  if (stream->capture && stream->capture->invalid)
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  if (event->capture != NULL)
+  if (event->capture)
     return wait_captured(stream, event);
-  if (stream->capture != NULL && event->fence != NULL) {
+  if (stream->capture && event->fence) {
     stream->capture->invalid = true;
     return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
   }
-  *handled = stream->capture != NULL; /* never recorded: nothing to wait for */
+  *handled = stream->capture; /* never recorded: nothing to wait for */
   return CUDA_SUCCESS;
 }

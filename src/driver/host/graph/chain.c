@@ -31,7 +31,7 @@ static bool web_make(web *w, uint32_t n, const host_link *edges, size_t m) {
   w->start = calloc((size_t)n + 2, sizeof *w->start);
   w->to = malloc((m + 1) * sizeof *w->to);
   w->nin = calloc((size_t)n + 1, sizeof *w->nin);
-  if (w->start == NULL || w->to == NULL || w->nin == NULL) {
+  if (!w->start || !w->to || !w->nin) {
     web_free(w);
     return false;
   }
@@ -119,7 +119,7 @@ static void reduce(web *w, const uint32_t *order) {
   size_t words = (w->n + (size_t)63) / 64;
   uint64_t *reach = calloc(words * w->n, sizeof *reach);
   uint32_t *place = malloc(w->n * sizeof *place);
-  if (reach != NULL && place != NULL) {
+  if (reach && place) {
     for (uint32_t i = 0; i < w->n; i++)
       place[order[i]] = i;
     for (uint32_t i = w->n; i-- > 0;) {
@@ -184,7 +184,7 @@ static CUresult fill(host_program *program, const web *w, const scratch *s,
                      const uint32_t *place, uint32_t nchains) {
   program->chains = calloc(nchains + (size_t)1, sizeof *program->chains);
   program->links = malloc((w->m + (size_t)1) * sizeof *program->links);
-  if (program->chains == NULL || program->links == NULL)
+  if (!program->chains || !program->links)
     return CUDA_ERROR_OUT_OF_MEMORY;
   program->nchains = nchains;
   uint32_t link = 0, first = 0;
@@ -216,7 +216,7 @@ CUresult host_chains_make(host_program *program, const host_link *edges,
     return CUDA_ERROR_OUT_OF_MEMORY;
   uint32_t *block = malloc(((size_t)n + 1) * 4 * sizeof *block);
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-  if (block != NULL) {
+  if (block) {
     scratch s = {block, block + n + 1, block + 2 * (n + (size_t)1),
                  block + 3 * (n + (size_t)1)};
     if (sort(&w, s.order, s.waiting) < n) {

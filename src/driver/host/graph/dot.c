@@ -118,9 +118,9 @@ static void print_graph(FILE *out, CUgraph graph, bool verbose, int depth) {
   fprintf(out, "%*slabel=\"graph_%" PRIu64 "\";\n", depth * 2 + 2, "",
           graph->id);
   uint32_t number = 0;
-  for (CUgraphNode n = graph->first; n != NULL; n = n->next)
+  for (CUgraphNode n = graph->first; n; n = n->next)
     print_node(out, n, number++, verbose, depth + 1);
-  for (CUgraphNode n = graph->first; n != NULL; n = n->next)
+  for (CUgraphNode n = graph->first; n; n = n->next)
     for (uint32_t i = 0; i < n->out.count; i++) {
       const host_edge *edge = &n->out.list[i];
       fprintf(out, "%*s\"node_%" PRIu64 "\" -> \"node_%" PRIu64 "\"%s;\n",

@@ -8,7 +8,7 @@
 static CUresult exec_new(CUgraphExec *out, CUgraph graph, cuuint64_t flags,
                          CUgraphNode *error, CUgraphInstantiateResult *why) {
   CUgraphExec exec = calloc(1, sizeof *exec);
-  if (exec == NULL)
+  if (!exec)
     return CUDA_ERROR_OUT_OF_MEMORY;
   atomic_init(&exec->refs, 1);
   exec->flags = flags;
@@ -36,7 +36,7 @@ CUresult host_exec_instantiate(CUgraphExec *out, CUgraph graph,
   if (!host_graph_is_live(graph))
     return CUDA_ERROR_INVALID_VALUE;
   HOST_TRY(host_capture_unsafe());
-  if (graph->owner != NULL)
+  if (graph->owner)
     return CUDA_ERROR_NOT_SUPPORTED; /* a part of another */
   bool single =
       host_graph_has_memory(graph) || host_graph_has_conditional(graph);
@@ -65,7 +65,7 @@ CUresult host_exec_upload(CUgraphExec exec) {
 
 void host_exec_destroy(CUgraphExec exec) {
   host_handle_remove(HOST_HANDLE_EXEC, exec);
-  if (exec->claim != NULL)
+  if (exec->claim)
     exec->claim->executables--;
   host_exec_unref(exec, true);
 }
@@ -97,21 +97,21 @@ static void memory_note(CUgraphExec exec) {
 
 /* A run that was used before, or a new one; NULL: no memory. */
 static host_exec_run *run_new(CUgraphExec exec) {
-  if (exec->spare == NULL)
+  if (!exec->spare)
     exec->spare = atomic_exchange(&exec->ended, NULL);
   host_exec_run *run = exec->spare;
-  if (run != NULL) {
+  if (run) {
     exec->spare = run->next;
     return run;
   }
   run = calloc(1, sizeof *run);
-  if (run == NULL)
+  if (!run)
     return NULL;
   run->exec = exec;
   run->launch = (host_launch){host_exec_begin, host_exec_run_release};
   if (exec->nevents > 0)
     run->fences = calloc(exec->nevents, sizeof *run->fences);
-  if (exec->nevents > 0 && run->fences == NULL) {
+  if (exec->nevents > 0 && !run->fences) {
     free(run);
     return NULL;
   }
@@ -124,7 +124,7 @@ static host_exec_run *run_new(CUgraphExec exec) {
    the order of the graph came. */
 static CUresult fences_take(CUgraphExec exec, host_exec_run *run) {
   for (uint32_t i = 0; i < exec->nevents; i++)
-    if (exec->records[i] && (run->fences[i] = host_fence_create()) == NULL)
+    if (exec->records[i] && !(run->fences[i] = host_fence_create()))
       return CUDA_ERROR_OUT_OF_MEMORY;
   for (uint32_t i = 0; i < exec->nevents; i++) {
     CUevent event = exec->events[i];
@@ -132,7 +132,7 @@ static CUresult fences_take(CUgraphExec exec, host_exec_run *run) {
       host_capture_forget_event(event);
       host_fence_release(event->fence);
       event->fence = host_fence_retain(run->fences[i]);
-    } else if (event->fence != NULL) {
+    } else if (event->fence) {
       run->fences[i] = host_fence_retain(event->fence);
     }
   }
@@ -143,7 +143,7 @@ static CUresult fences_take(CUgraphExec exec, host_exec_run *run) {
 /* Without a launch: puts the run back. */
 static void run_cancel(CUgraphExec exec, host_exec_run *run) {
   for (uint32_t i = 0; i < exec->nevents; i++) {
-    if (run->fences[i] != NULL && exec->records[i])
+    if (run->fences[i] && exec->records[i])
       host_fence_signal(run->fences[i]); /* nobody is to wait for it */
     host_fence_release(run->fences[i]);
     run->fences[i] = NULL;
@@ -156,7 +156,7 @@ static void run_cancel(CUgraphExec exec, host_exec_run *run) {
 /* The changes since the last launch go with this one. */
 static void patches_take(CUgraphExec exec, host_exec_run *run) {
   run->patches = exec->patches;
-  for (host_patch *patch = run->patches; patch != NULL; patch = patch->next)
+  for (host_patch *patch = run->patches; patch; patch = patch->next)
     patch->node->pending = NULL;
   exec->patches = NULL;
   exec->patches_end = &exec->patches;
@@ -167,7 +167,7 @@ static void patches_take(CUgraphExec exec, host_exec_run *run) {
 static void patches_return(CUgraphExec exec, host_exec_run *run) {
   exec->patches = run->patches;
   exec->patches_end = &exec->patches;
-  for (host_patch *patch = run->patches; patch != NULL; patch = patch->next) {
+  for (host_patch *patch = run->patches; patch; patch = patch->next) {
     patch->node->pending = patch;
     exec->patches_end = &patch->next;
   }
@@ -177,7 +177,7 @@ static void patches_return(CUgraphExec exec, host_exec_run *run) {
 
 static CUresult run_enqueue(CUgraphExec exec, CUstream stream) {
   host_exec_run *run = run_new(exec);
-  if (run == NULL)
+  if (!run)
     return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = fences_take(exec, run);
   if (result != CUDA_SUCCESS) {

@@ -31,7 +31,7 @@ uint64_t host_graph_mark(void) {
 
 CUgraph host_graph_new(void) {
   CUgraph graph = calloc(1, sizeof *graph);
-  if (graph == NULL)
+  if (!graph)
     return NULL;
   if (!host_handle_add(HOST_HANDLE_GRAPH, graph)) {
     free(graph);
@@ -50,7 +50,7 @@ void host_graph_unref(CUgraph graph) {
 
 
 void host_graph_clear(CUgraph graph) {
-  while (graph->last != NULL) {
+  while (graph->last) {
     /* Edges die with both ends; no need to unlink them one by one. */
     graph->last->in.count = graph->last->out.count = 0;
     host_node_free(graph->last);
@@ -87,8 +87,8 @@ static bool inner_graphs(CUgraphNode node, bool (*visit)(CUgraph, void *),
 
 static bool visit_memory(CUgraph graph, void *context) {
   (void)context;
-  for (CUgraphNode n = graph->first; n != NULL; n = n->next)
-    if (n->block != NULL || inner_graphs(n, visit_memory, NULL))
+  for (CUgraphNode n = graph->first; n; n = n->next)
+    if (n->block || inner_graphs(n, visit_memory, NULL))
       return true;
   return false;
 }
@@ -96,7 +96,7 @@ static bool visit_memory(CUgraph graph, void *context) {
 
 static bool visit_conditional(CUgraph graph, void *context) {
   (void)context;
-  for (CUgraphNode n = graph->first; n != NULL; n = n->next)
+  for (CUgraphNode n = graph->first; n; n = n->next)
     if (n->op.kind == HOST_OP_CONDITIONAL ||
         inner_graphs(n, visit_conditional, NULL))
       return true;
@@ -107,7 +107,7 @@ static bool visit_conditional(CUgraph graph, void *context) {
 static bool visit_same(CUgraph graph, void *context) {
   if (graph == context)
     return true;
-  for (CUgraphNode n = graph->first; n != NULL; n = n->next)
+  for (CUgraphNode n = graph->first; n; n = n->next)
     if (inner_graphs(n, visit_same, context))
       return true;
   return false;
@@ -118,7 +118,7 @@ static bool visit_capturing(CUgraph graph, void *context) {
   (void)context;
   if (graph->capturing > 0)
     return true;
-  for (CUgraphNode n = graph->first; n != NULL; n = n->next)
+  for (CUgraphNode n = graph->first; n; n = n->next)
     if (inner_graphs(n, visit_capturing, NULL))
       return true;
   return false;
@@ -172,8 +172,8 @@ static bool edges_are_valid(CUgraphNode node) {
 static bool visit_invalid(CUgraph graph, void *context) {
   size_t n = 0, in = 0, out = 0;
   (void)context;
-  for (CUgraphNode node = graph->first; node != NULL; node = node->next, n++) {
-    if (node->graph != graph || (node->next == NULL && node != graph->last) ||
+  for (CUgraphNode node = graph->first; node; node = node->next, n++) {
+    if (node->graph != graph || (!node->next && node != graph->last) ||
         !edges_are_valid(node) || inner_graphs(node, visit_invalid, NULL))
       return true;
     in += node->in.count;
@@ -211,7 +211,7 @@ bool host_edge_data_is_valid(const CUgraphEdgeData *data) {
 /* Valid, and between nodes that can have such an edge; NULL is the default. */
 static bool edge_data_fits(const CUgraphEdgeData *data, CUgraphNode from,
                            const host_op *to) {
-  if (data == NULL || host_edge_data_is_default(data))
+  if (!data || host_edge_data_is_default(data))
     return true;
   return host_edge_data_is_valid(data) && from->op.kind == HOST_OP_KERNEL &&
          (data->type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT ||
@@ -234,7 +234,7 @@ static bool edges_reserve(host_edges *edges, uint32_t count) {
   host_edge *list =
       edges->list == edges->small ? NULL : edges->list; /* small: not malloc */
   list = realloc(list, size * sizeof *list);
-  if (list == NULL)
+  if (!list)
     return false;
   if (edges->list == edges->small)
     memcpy(list, edges->small, edges->count * sizeof *list);
@@ -246,7 +246,7 @@ static bool edges_reserve(host_edges *edges, uint32_t count) {
 
 static void edge_drop(host_edges *edges, CUgraphNode node) {
   host_edge *edge = edge_find(edges, node);
-  if (edge == NULL)
+  if (!edge)
     return;
   size_t after = (size_t)(edges->list + edges->count - (edge + 1));
   memmove(edge, edge + 1, after * sizeof *edge);
@@ -257,7 +257,7 @@ static void edge_drop(host_edges *edges, CUgraphNode node) {
 /* Both lists must have room. */
 static void edge_link(CUgraphNode from, CUgraphNode to,
                       const CUgraphEdgeData *data) {
-  CUgraphEdgeData value = data != NULL ? *data : (CUgraphEdgeData){0};
+  CUgraphEdgeData value = data ? *data : (CUgraphEdgeData){0};
   from->out.list[from->out.count++] = (host_edge){to, value};
   to->in.list[to->in.count++] = (host_edge){from, value};
 }
@@ -269,7 +269,7 @@ CUresult host_edge_add(CUgraphNode from, CUgraphNode to,
     return CUDA_ERROR_INVALID_VALUE;
   const host_edges *shorter =
       from->out.count < to->in.count ? &from->out : &to->in;
-  if (edge_find(shorter, shorter == &from->out ? to : from) != NULL)
+  if (edge_find(shorter, shorter == &from->out ? to : from))
     return CUDA_ERROR_INVALID_VALUE;
   if (!edges_reserve(&from->out, from->out.count + 1) ||
       !edges_reserve(&to->in, to->in.count + 1))
@@ -280,7 +280,7 @@ CUresult host_edge_add(CUgraphNode from, CUgraphNode to,
 
 
 bool host_edge_remove(CUgraphNode from, CUgraphNode to) {
-  if (edge_find(&from->out, to) == NULL)
+  if (!edge_find(&from->out, to))
     return false;
   edge_drop(&from->out, to);
   edge_drop(&to->in, from);
@@ -307,17 +307,17 @@ static void edges_free(host_edges *edges) {
 static CUresult deps_check(CUgraph graph, const CUgraphNode *deps,
                            const CUgraphEdgeData *edges, size_t ndeps,
                            const host_op *op) {
-  if (ndeps > 0 && deps == NULL)
+  if (ndeps > 0 && !deps)
     return CUDA_ERROR_INVALID_VALUE;
   uint64_t mark = ndeps > 1 ? host_graph_mark() : 0;
   for (size_t i = 0; i < ndeps; i++) {
-    if (deps[i] == NULL || deps[i]->graph != graph)
+    if (!deps[i] || deps[i]->graph != graph)
       return CUDA_ERROR_INVALID_VALUE;
     if (ndeps > 1 && deps[i]->mark == mark)
       return CUDA_ERROR_INVALID_VALUE;
     if (ndeps > 1)
       deps[i]->mark = mark;
-    if (edges != NULL && !edge_data_fits(&edges[i], deps[i], op))
+    if (edges && !edge_data_fits(&edges[i], deps[i], op))
       return CUDA_ERROR_INVALID_VALUE;
   }
   return CUDA_SUCCESS;
@@ -332,7 +332,7 @@ static bool link_all(CUgraphNode node, const CUgraphNode *deps,
     if (!edges_reserve(&deps[i]->out, deps[i]->out.count + 1))
       return false;
   for (size_t i = 0; i < ndeps; i++)
-    edge_link(deps[i], node, edges != NULL ? &edges[i] : NULL);
+    edge_link(deps[i], node, edges ? &edges[i] : NULL);
   return true;
 }
 
@@ -342,7 +342,7 @@ CUresult host_node_new(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps,
                        host_block *block) {
   CUresult result = deps_check(graph, deps, edges, ndeps, op);
   CUgraphNode node = result == CUDA_SUCCESS ? malloc(sizeof *node) : NULL;
-  if (result == CUDA_SUCCESS && node == NULL)
+  if (result == CUDA_SUCCESS && !node)
     result = CUDA_ERROR_OUT_OF_MEMORY;
   if (result != CUDA_SUCCESS) {
     host_node_params_drop(op, block);
@@ -367,7 +367,7 @@ CUresult host_node_new(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps,
   node->op = *op;
   node->next = NULL;
   node->prev = graph->last;
-  if (graph->last != NULL)
+  if (graph->last)
     graph->last->next = node;
   else
     graph->first = node;
@@ -393,11 +393,11 @@ void host_node_free(CUgraphNode node) {
     edge_drop(&node->out.list[i].node->in, node);
   edges_free(&node->in);
   edges_free(&node->out);
-  if (node->prev != NULL)
+  if (node->prev)
     node->prev->next = node->next;
   else
     graph->first = node->next;
-  if (node->next != NULL)
+  if (node->next)
     node->next->prev = node->prev;
   else
     graph->last = node->prev;
@@ -432,17 +432,17 @@ static CUresult node_copy(CUgraph to, CUgraphNode from) {
 /* Gives the copies the edges of the originals, in their order. */
 static CUresult edges_copy(CUgraph to, CUgraph from) {
   CUgraphNode *copies = malloc((from->nnodes + 1) * sizeof *copies);
-  if (copies == NULL)
+  if (!copies)
     return CUDA_ERROR_OUT_OF_MEMORY;
   uint32_t index = 0;
   CUgraphNode copy = to->first;
-  for (CUgraphNode n = from->first; n != NULL; n = n->next) {
+  for (CUgraphNode n = from->first; n; n = n->next) {
     n->index = index;
     copies[index++] = copy;
     copy = copy->next;
   }
   bool room = true;
-  for (CUgraphNode n = from->first; n != NULL && room; n = n->next) {
+  for (CUgraphNode n = from->first; n && room; n = n->next) {
     copy = copies[n->index];
     room = edges_reserve(&copy->in, n->in.count) &&
            edges_reserve(&copy->out, n->out.count);
@@ -466,14 +466,13 @@ CUresult host_graph_copy(CUgraph *out, CUgraph graph) {
   if (host_graph_has_memory(graph) || host_graph_has_conditional(graph))
     return CUDA_ERROR_NOT_SUPPORTED;
   CUgraph copy = host_graph_new();
-  if (copy == NULL)
+  if (!copy)
     return CUDA_ERROR_OUT_OF_MEMORY;
   copy->origin = graph->id;
   CUresult result = host_user_copy(&copy->users, graph->users)
                         ? CUDA_SUCCESS
                         : CUDA_ERROR_OUT_OF_MEMORY;
-  for (CUgraphNode n = graph->first; n != NULL && result == CUDA_SUCCESS;
-       n = n->next)
+  for (CUgraphNode n = graph->first; n && result == CUDA_SUCCESS; n = n->next)
     result = node_copy(copy, n);
   if (result == CUDA_SUCCESS)
     result = edges_copy(copy, graph);

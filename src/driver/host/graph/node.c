@@ -44,7 +44,7 @@ static CUresult kernel_op(host_op *op, const CUDA_KERNEL_NODE_PARAMS *params,
   HOST_TRY(host_kernel_make(&op->kernel, params->func, grid, block,
                             params->sharedMemBytes, params->kernelParams,
                             params->extra));
-  if (old != NULL) {
+  if (old) {
     op->kernel.priority = old->kernel.priority;
     op->kernel.cooperative = old->kernel.cooperative;
   }
@@ -78,7 +78,7 @@ static CUresult event_op(host_op *op, host_op_kind kind, CUevent event) {
 
 static CUresult host_function_op(host_op *op,
                                  const CUDA_HOST_NODE_PARAMS *params) {
-  if (params->fn == NULL)
+  if (!params->fn)
     return CUDA_ERROR_INVALID_VALUE;
   *op = (host_op){.kind = HOST_OP_HOST_FUNCTION, .host = *params};
   return CUDA_SUCCESS;
@@ -94,7 +94,7 @@ static CUresult child_op(host_op *op, CUgraph graph,
   *op = (host_op){.kind = HOST_OP_CHILD, .child = child};
   if (params->ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)
     return host_graph_copy(&op->child, child);
-  if (child->owner != NULL || child->executables > 0 ||
+  if (child->owner || child->executables > 0 ||
       host_graph_is_capturing(child) || host_graph_holds(child, graph))
     return CUDA_ERROR_INVALID_VALUE;
   return host_graph_has_conditional(child) ? CUDA_ERROR_NOT_SUPPORTED
@@ -109,7 +109,7 @@ static CUresult alloc_op(host_op *op, host_block **block,
       pool->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
       pool->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
       pool->location.id != 0 ||
-      (params->accessDescCount > 0 && params->accessDescs == NULL))
+      (params->accessDescCount > 0 && !params->accessDescs))
     return CUDA_ERROR_INVALID_VALUE;
   HOST_TRY(host_block_new(block, params->bytesize));
   *op = (host_op){.kind = HOST_OP_ALLOC, .alloc = *params};
@@ -123,7 +123,7 @@ static CUresult alloc_op(host_op *op, host_block **block,
 static CUresult free_op(host_op *op, host_block **block, CUgraph graph,
                         CUdeviceptr address) {
   host_block *found = host_block_find(address);
-  if (found == NULL || host_block_freed_in(found, graph))
+  if (!found || host_block_freed_in(found, graph))
     return CUDA_ERROR_INVALID_VALUE;
   host_block_retain(found);
   *block = found;
@@ -134,7 +134,7 @@ static CUresult free_op(host_op *op, host_block **block, CUgraph graph,
 
 static void conditional_free(host_conditional *conditional) {
   for (unsigned i = 0; i < conditional->size; i++)
-    if (conditional->graph[i] != NULL)
+    if (conditional->graph[i])
       host_graph_free(conditional->graph[i]);
   host_conditional_claim(conditional->handle, false);
   free(conditional->graph);
@@ -162,7 +162,7 @@ static bool handle_fits(uint64_t handle, CUgraph graph) {
     for (size_t i = 0; i < graph->nhandles; i++)
       if (graph->handles[i] == handle)
         return true;
-    if (graph->owner == NULL)
+    if (!graph->owner)
       return false;
   }
 }
@@ -175,7 +175,7 @@ static CUresult conditional_op(host_op *op, CUgraph graph,
     return CUDA_ERROR_INVALID_VALUE;
   host_conditional *made = calloc(1, sizeof *made);
   CUgraph *bodies = calloc(params->size, sizeof *bodies);
-  if (made == NULL || bodies == NULL) {
+  if (!made || !bodies) {
     free(made);
     free(bodies);
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -188,7 +188,7 @@ static CUresult conditional_op(host_op *op, CUgraph graph,
   *made = (host_conditional){params->handle, params->type, params->size, bodies,
                              params->ctx};
   for (unsigned i = 0; i < made->size; i++)
-    if ((bodies[i] = host_graph_new()) == NULL) {
+    if (!(bodies[i] = host_graph_new())) {
       conditional_free(made);
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -243,7 +243,7 @@ void host_node_params_drop(host_op *op, host_block *block) {
     host_graph_free(op->child);
   else if (op->kind == HOST_OP_CONDITIONAL)
     conditional_free(op->conditional);
-  else if (block != NULL)
+  else if (block)
     host_block_release(block);
   else
     host_op_release(op);

@@ -34,7 +34,7 @@ static bool grow(void *array, size_t count, size_t *room, size_t size) {
   void *old, *list;
   memcpy(&old, array, sizeof old);
   list = realloc(old, wanted * size);
-  if (list == NULL)
+  if (!list)
     return false;
   memcpy(array, &list, sizeof list);
   *room = wanted;
@@ -89,7 +89,7 @@ static bool body_holds(const host_op *op) {
 static CUresult add_child(compiler *c, host_exec_node *made, CUgraphNode node,
                           uint32_t program, uint32_t *exit, bool body) {
   made->inner = calloc(1, sizeof *made->inner);
-  if (made->inner == NULL)
+  if (!made->inner)
     return CUDA_ERROR_OUT_OF_MEMORY;
   made->ninner = 1;
   uint32_t first = c->drafts[program].nsteps;
@@ -101,7 +101,7 @@ static CUresult add_child(compiler *c, host_exec_node *made, CUgraphNode node,
   if (!add_step(d, NULL, exit))
     return CUDA_ERROR_OUT_OF_MEMORY;
   uint8_t *ends = calloc(end - first + (size_t)1, 1); /* 1: has a link in */
-  if (ends == NULL)                                   /* 2: has a link out */
+  if (!ends)                                          /* 2: has a link out */
     return CUDA_ERROR_OUT_OF_MEMORY;
   for (size_t i = link; i < nlinks; i++) { /* those the child brought */
     ends[d->links[i].from - first] |= 2;
@@ -135,7 +135,7 @@ static CUresult add_bodies(compiler *c, host_exec_node *made,
                            CUgraphNode node) {
   const host_conditional *conditional = node->op.conditional;
   made->inner = calloc(conditional->size, sizeof *made->inner);
-  if (made->inner == NULL)
+  if (!made->inner)
     return CUDA_ERROR_OUT_OF_MEMORY;
   made->ninner = conditional->size;
   CUresult result = CUDA_SUCCESS;
@@ -155,7 +155,7 @@ static bool is_pageable(CUmemorytype type, const void *host,
                         CUdeviceptr unified) {
   uintptr_t address =
       type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : (uintptr_t)unified;
-  return type != CU_MEMORYTYPE_DEVICE && host_range_find(address) == NULL;
+  return type != CU_MEMORYTYPE_DEVICE && !host_range_find(address);
 }
 
 
@@ -198,26 +198,23 @@ static CUresult add_level(compiler *c, host_level *level, CUgraph graph,
                           uint32_t program, bool body) {
   size_t nedges = 0;
   uint32_t index = 0;
-  for (CUgraphNode n = graph->first; n != NULL; n = n->next) {
+  for (CUgraphNode n = graph->first; n; n = n->next) {
     nedges += n->in.count;
     n->index = index++;
   }
   level->nodes = calloc(graph->nnodes + 1, sizeof *level->nodes);
   level->edges = malloc((nedges + 1) * sizeof *level->edges);
   uint32_t *exits = malloc((graph->nnodes + 1) * sizeof *exits);
-  CUresult result =
-      level->nodes != NULL && level->edges != NULL && exits != NULL
-          ? CUDA_SUCCESS
-          : CUDA_ERROR_OUT_OF_MEMORY;
-  for (CUgraphNode n = graph->first; n != NULL && result == CUDA_SUCCESS;
-       n = n->next) {
+  CUresult result = level->nodes && level->edges && exits
+                        ? CUDA_SUCCESS
+                        : CUDA_ERROR_OUT_OF_MEMORY;
+  for (CUgraphNode n = graph->first; n && result == CUDA_SUCCESS; n = n->next) {
     level->nnodes++; /* before it is whole, so that its parts are freed */
     result = add_node(c, &level->nodes[n->index], n, program, &exits[n->index],
                       body);
   }
   host_exec_edge *edge = level->edges;
-  for (CUgraphNode n = graph->first; n != NULL && result == CUDA_SUCCESS;
-       n = n->next) {
+  for (CUgraphNode n = graph->first; n && result == CUDA_SUCCESS; n = n->next) {
     level->nodes[n->index].in = edge;
     for (uint32_t i = 0; i < n->in.count && result == CUDA_SUCCESS; i++) {
       uint32_t from = n->in.list[i].node->index;
@@ -238,11 +235,11 @@ static CUresult add_event(CUgraphExec exec, CUevent event, bool record,
                           uint32_t *slot) {
   size_t n = exec->nevents + (size_t)1;
   CUevent *events = realloc(exec->events, n * sizeof *events);
-  if (events == NULL)
+  if (!events)
     return CUDA_ERROR_OUT_OF_MEMORY;
   exec->events = events;
   bool *records = realloc(exec->records, n * sizeof *records);
-  if (records == NULL)
+  if (!records)
     return CUDA_ERROR_OUT_OF_MEMORY;
   exec->records = records;
   host_event_retain(event);
@@ -261,11 +258,11 @@ static CUresult add_block(CUgraphExec exec, host_block *block, uint8_t use) {
     }
   size_t n = exec->nblocks + (size_t)1;
   host_block **blocks = realloc(exec->blocks, n * sizeof *blocks);
-  if (blocks == NULL)
+  if (!blocks)
     return CUDA_ERROR_OUT_OF_MEMORY;
   exec->blocks = blocks;
   uint8_t *uses = realloc(exec->block_use, n);
-  if (uses == NULL)
+  if (!uses)
     return CUDA_ERROR_OUT_OF_MEMORY;
   exec->block_use = uses;
   host_block_retain(block);
@@ -279,7 +276,7 @@ static CUresult add_block(CUgraphExec exec, host_block *block, uint8_t use) {
 /* The template may go before the executable: a copy without the graphs. */
 static CUresult add_conditional(host_step *step, const host_conditional *from) {
   host_conditional *copy = malloc(sizeof *copy);
-  if (copy == NULL) {
+  if (!copy) {
     step->kind = HOST_OP_EMPTY;
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -292,7 +289,7 @@ static CUresult add_conditional(host_step *step, const host_conditional *from) {
 
 static CUresult add_op(CUgraphExec exec, host_step *step, CUgraphNode node) {
   step->enabled = true;
-  if (node == NULL) {
+  if (!node) {
     step->kind = HOST_OP_EMPTY;
     return CUDA_SUCCESS;
   }
@@ -337,7 +334,7 @@ static CUresult finish(compiler *c, host_program *program, const draft *d,
   host_program_ready(program);
   program->steps = calloc(n + (size_t)1, sizeof *program->steps);
   program->ops = calloc(n + (size_t)1, sizeof *program->ops);
-  if (program->steps == NULL || program->ops == NULL)
+  if (!program->steps || !program->ops)
     return CUDA_ERROR_OUT_OF_MEMORY;
   for (uint32_t i = 0; i < n; i++)
     program->steps[i].op = &program->ops[i]; /* EMPTY, until it is copied */
@@ -375,7 +372,7 @@ static void map_level(CUgraphExec exec, host_level *level) {
   for (uint32_t i = 0; i < level->nnodes; i++) {
     host_exec_node *node = &level->nodes[i];
     uint32_t at = (uint32_t)node->id & (exec->map_size - 1);
-    while (exec->map[at] != NULL)
+    while (exec->map[at])
       at = (at + 1) & (exec->map_size - 1);
     exec->map[at] = node;
     for (uint32_t k = 0; k < node->ninner; k++)
@@ -391,7 +388,7 @@ static CUresult link_up(CUgraphExec exec, uint32_t **places) {
   while (exec->map_size < 2 * count)
     exec->map_size *= 2;
   exec->map = calloc(exec->map_size, sizeof *exec->map);
-  if (exec->map == NULL)
+  if (!exec->map)
     return CUDA_ERROR_OUT_OF_MEMORY;
   map_level(exec, &exec->level);
   return CUDA_SUCCESS;
@@ -407,15 +404,14 @@ static CUresult add_handles(compiler *c, CUgraph graph) {
       return refuse(c, NULL, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED);
     uint64_t *handles =
         realloc(exec->handles, (exec->nhandles + (size_t)1) * sizeof *handles);
-    if (handles == NULL)
+    if (!handles)
       return CUDA_ERROR_OUT_OF_MEMORY;
     exec->handles = handles;
     host_conditional_handle_retain(graph->handles[i]);
     handles[exec->nhandles++] = graph->handles[i];
   }
   CUresult result = CUDA_SUCCESS;
-  for (CUgraphNode n = graph->first; n != NULL && result == CUDA_SUCCESS;
-       n = n->next)
+  for (CUgraphNode n = graph->first; n && result == CUDA_SUCCESS; n = n->next)
     if (n->op.kind == HOST_OP_CONDITIONAL)
       for (unsigned i = 0;
            i < n->op.conditional->size && result == CUDA_SUCCESS; i++)
@@ -428,7 +424,7 @@ static CUresult make_programs(compiler *c) {
   CUgraphExec exec = c->exec;
   uint32_t **places = calloc(c->ndrafts, sizeof *places);
   exec->programs = calloc(c->ndrafts, sizeof *exec->programs);
-  if (places == NULL || exec->programs == NULL) {
+  if (!places || !exec->programs) {
     free(places);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -436,9 +432,8 @@ static CUresult make_programs(compiler *c) {
   CUresult result = CUDA_SUCCESS;
   for (uint32_t i = 0; i < c->ndrafts && result == CUDA_SUCCESS; i++) {
     places[i] = malloc((c->drafts[i].nsteps + (size_t)1) * sizeof **places);
-    result = places[i] != NULL
-                 ? finish(c, &exec->programs[i], &c->drafts[i], places[i])
-                 : CUDA_ERROR_OUT_OF_MEMORY;
+    result = places[i] ? finish(c, &exec->programs[i], &c->drafts[i], places[i])
+                       : CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (result == CUDA_SUCCESS)
     result = link_up(exec, places);
@@ -484,7 +479,7 @@ static void level_clear(host_level *level) {
 
 
 static void program_clear(host_program *program) {
-  const bool filled = program->steps != NULL && program->ops != NULL;
+  const bool filled = program->steps && program->ops;
   for (uint32_t i = 0; filled && i < program->nsteps; i++) {
     host_op *op = program->steps[i].op;
     if (program->steps[i].kind == HOST_OP_CONDITIONAL)
@@ -521,6 +516,6 @@ void host_exec_clear(CUgraphExec exec) {
     host_conditional_handle_release(exec->handles[i]);
   free(exec->handles);
   host_user_drop(exec->users);
-  if (exec->claim != NULL)
+  if (exec->claim)
     host_graph_unref(exec->claim);
 }

@@ -16,7 +16,7 @@ static bool program_begin(host_program *program);
 static bool wait_step(host_chain *chain, uint32_t i) {
   CUgraphExec exec = chain->program->exec;
   host_fence *fence = exec->current->fences[chain->program->steps[i].slot];
-  if (fence == NULL || host_fence_done(fence))
+  if (!fence || host_fence_done(fence))
     return true;
   chain->at = i + 1;
   return !host_fence_then(fence, &chain->task);
@@ -51,7 +51,7 @@ static bool conditional_step(host_chain *chain, uint32_t i) {
         atomic_load_explicit(&exec->failed, memory_order_relaxed)
             ? NULL
             : choose_body(exec, step);
-    if (body == NULL)
+    if (!body)
       return true;
     chain->at = loops ? i : i + 1;
     body->parent = chain;
@@ -111,7 +111,7 @@ static host_chain *chain_next(host_chain *chain) {
       continue;
     atomic_store_explicit(&next->waiting, next->preceding,
                           memory_order_relaxed); /* for the next run */
-    if (mine == NULL)
+    if (!mine)
       mine = next;
     else
       host_task_submit(&next->task);
@@ -125,7 +125,7 @@ static bool chains_run(host_chain *chain) {
   host_program *program = chain->program;
   if (program->nchains == 1)
     return chain_steps(chain);
-  while (chain != NULL) {
+  while (chain) {
     if (!chain_steps(chain))
       return false;
     chain = chain_next(chain);
@@ -165,22 +165,22 @@ static void run_end(CUgraphExec exec, host_exec_run *run) {
     return;
   host_lock();
   host_exec_run **link = &exec->parked;
-  while (*link != NULL && (*link)->ticket != atomic_load(&exec->turn))
+  while (*link && (*link)->ticket != atomic_load(&exec->turn))
     link = &(*link)->next;
   host_exec_run *next = *link;
-  if (next != NULL) {
+  if (next) {
     *link = next->next;
     atomic_fetch_sub(&exec->nparked, 1);
   }
   host_unlock();
-  if (next != NULL)
+  if (next)
     host_task_submit(&next->task);
 }
 
 
 /* A program ended away from the worker that began it. */
 static void program_end(host_program *program) {
-  while (program->parent != NULL) {
+  while (program->parent) {
     host_chain *chain = program->parent;
     program = chain->program;
     if (!chains_run(chain))
@@ -204,11 +204,11 @@ static void chain_task(host_task *task) {
 
 /* The ops that a patch takes out stay in the patch, to be freed with it. */
 static void run_patch(CUgraphExec exec, host_exec_run *run) {
-  for (host_patch *patch = run->patches; patch != NULL; patch = patch->next) {
+  for (host_patch *patch = run->patches; patch; patch = patch->next) {
     host_program *program = &exec->programs[patch->program];
     host_step *step = &program->steps[patch->step];
     step->enabled = patch->enabled;
-    if (patch->op == NULL)
+    if (!patch->op)
       continue;
     host_op *old = step->op;
     step->op = patch->op;
@@ -258,8 +258,7 @@ static bool run_park(CUgraphExec exec, host_exec_run *run) {
   } else {
     atomic_fetch_sub(&exec->nparked, 1);
   }
-  host_unlock();
-  return wait;
+  return host_unlock_with(wait);
 }
 
 
@@ -284,7 +283,7 @@ void host_program_ready(host_program *program) {
 static void exec_free(CUgraphExec exec) {
   host_exec_run *lists[2] = {exec->spare, atomic_load(&exec->ended)};
   for (int i = 0; i < 2; i++)
-    while (lists[i] != NULL) {
+    while (lists[i]) {
       host_exec_run *next = lists[i]->next;
       free(lists[i]->fences);
       free(lists[i]);

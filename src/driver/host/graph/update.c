@@ -8,9 +8,9 @@
 
 
 void host_exec_patches_free(host_patch *patches) {
-  while (patches != NULL) {
+  while (patches) {
     host_patch *next = patches->next;
-    if (patches->op != NULL)
+    if (patches->op)
       host_op_release(patches->op);
     free(patches->op);
     free(patches);
@@ -25,7 +25,7 @@ static host_exec_node *exec_node_find(CUgraphExec exec, CUgraphNode node) {
       !host_nodes_are_live(&node, 1))
     return NULL;
   uint32_t at = (uint32_t)node->id & (exec->map_size - 1);
-  while (exec->map[at] != NULL && exec->map[at]->id != node->id)
+  while (exec->map[at] && exec->map[at]->id != node->id)
     at = (at + 1) & (exec->map_size - 1);
   return exec->map[at];
 }
@@ -33,10 +33,10 @@ static host_exec_node *exec_node_find(CUgraphExec exec, CUgraphNode node) {
 
 /* The node's patch of the next launch, made when there is none. */
 static host_patch *patch_of(CUgraphExec exec, host_exec_node *node) {
-  if (node->pending != NULL)
+  if (node->pending)
     return node->pending;
   host_patch *patch = calloc(1, sizeof *patch);
-  if (patch == NULL)
+  if (!patch)
     return NULL;
   *patch = (host_patch){.program = node->program,
                         .step = node->step,
@@ -52,14 +52,14 @@ static host_patch *patch_of(CUgraphExec exec, host_exec_node *node) {
 /* Takes *op over. */
 static CUresult set_op(CUgraphExec exec, host_exec_node *node, host_op *op) {
   host_op *kept = malloc(sizeof *kept);
-  host_patch *patch = kept != NULL ? patch_of(exec, node) : NULL;
-  if (patch == NULL) {
+  host_patch *patch = kept ? patch_of(exec, node) : NULL;
+  if (!patch) {
     free(kept);
     host_op_release(op);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   *kept = *op;
-  if (patch->op != NULL) {
+  if (patch->op) {
     host_op_release(patch->op);
     free(patch->op);
   }
@@ -127,7 +127,7 @@ static CUresult set_child(CUgraphExec exec, host_exec_node *node,
 CUresult host_exec_set_params(CUgraphExec exec, CUgraphNode handle,
                               const CUgraphNodeParams *params) {
   host_exec_node *node = exec_node_find(exec, handle);
-  if (node == NULL || params->type != node->type)
+  if (!node || params->type != node->type)
     return CUDA_ERROR_INVALID_VALUE;
   switch (node->type) {
   case CU_GRAPH_NODE_TYPE_GRAPH:
@@ -154,9 +154,9 @@ CUresult host_exec_set_params(CUgraphExec exec, CUgraphNode handle,
 static host_exec_node *exec_node_switchable(CUgraphExec exec,
                                             CUgraphNode handle) {
   host_exec_node *node = exec_node_find(exec, handle);
-  return node != NULL && (node->type == CU_GRAPH_NODE_TYPE_KERNEL ||
-                          node->type == CU_GRAPH_NODE_TYPE_MEMCPY ||
-                          node->type == CU_GRAPH_NODE_TYPE_MEMSET)
+  return node && (node->type == CU_GRAPH_NODE_TYPE_KERNEL ||
+                  node->type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+                  node->type == CU_GRAPH_NODE_TYPE_MEMSET)
              ? node
              : NULL;
 }
@@ -259,7 +259,7 @@ static CUgraphExecUpdateResult pair_deps(pairing *p) {
 
 static CUgraphExecUpdateResult pair_ends(pairing *p, CUgraph graph) {
   uint8_t *inner = calloc(p->level->nnodes + (size_t)1, 1);
-  if (inner == NULL)
+  if (!inner)
     return differ(p, CU_GRAPH_EXEC_UPDATE_ERROR, NULL, NULL);
   for (uint32_t i = 0; i < p->level->nnodes; i++)
     for (uint32_t k = 0; k < p->level->nodes[i].nin; k++)
@@ -267,7 +267,7 @@ static CUgraphExecUpdateResult pair_ends(pairing *p, CUgraph graph) {
   CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
   uint32_t ours = 0;
   for (CUgraphNode n = graph->first;
-       n != NULL && result == CU_GRAPH_EXEC_UPDATE_SUCCESS; n = n->next) {
+       n && result == CU_GRAPH_EXEC_UPDATE_SUCCESS; n = n->next) {
     if (n->out.count > 0)
       continue;
     while (ours < p->level->nnodes && inner[ours])
@@ -373,7 +373,7 @@ static CUgraphExecUpdateResult update_node(pairing *p, host_exec_node *mine,
 static CUgraphExecUpdateResult pair_all(pairing *p, CUgraph graph, bool apply) {
   uint32_t count = p->level->nnodes;
   uint32_t index = 0;
-  for (CUgraphNode n = graph->first; n != NULL; n = n->next) {
+  for (CUgraphNode n = graph->first; n; n = n->next) {
     n->index = index;
     p->nodes[index] = n;
     p->match[index] = p->taken[index] = NONE;
@@ -402,7 +402,7 @@ static CUgraphExecUpdateResult pair_level(CUgraphExec exec, host_level *level,
   p.nodes = malloc(n * sizeof *p.nodes);
   p.match = malloc(n * 3 * sizeof *p.match);
   CUgraphExecUpdateResult result;
-  if (p.nodes == NULL || p.match == NULL) {
+  if (!p.nodes || !p.match) {
     result = differ(&p, CU_GRAPH_EXEC_UPDATE_ERROR, NULL, NULL);
   } else {
     p.taken = p.match + n;

@@ -35,9 +35,9 @@ static void user_unref(struct CUuserObject_st *object, uint64_t count) {
 
 bool host_user_copy(host_user_reference **list,
                     const host_user_reference *from) {
-  for (; from != NULL; from = from->next) {
+  for (; from; from = from->next) {
     host_user_reference *reference = malloc(sizeof *reference);
-    if (reference == NULL)
+    if (!reference)
       return false;
     *reference = (host_user_reference){from->object, from->count, *list};
     from->object->refs += from->count;
@@ -48,7 +48,7 @@ bool host_user_copy(host_user_reference **list,
 
 
 void host_user_drop(host_user_reference *list) {
-  while (list != NULL) {
+  while (list) {
     host_user_reference *next = list->next;
     user_unref(list->object, list->count);
     free(list);

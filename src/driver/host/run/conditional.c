@@ -26,15 +26,15 @@ static slot *slot_at(uint32_t index) {
       index / CHUNK < CHUNKS
           ? atomic_load_explicit(&chunks[index / CHUNK], memory_order_acquire)
           : NULL;
-  return chunk != NULL ? &chunk[index % CHUNK] : NULL;
+  return chunk ? &chunk[index % CHUNK] : NULL;
 }
 
 
 /* The live slot of a handle, or NULL. */
 static slot *slot_of(uint64_t handle) {
   slot *s = slot_at((uint32_t)handle - 1);
-  if (s == NULL || atomic_load_explicit(&s->generation, memory_order_relaxed) !=
-                       (uint32_t)(handle >> 32))
+  if (!s || atomic_load_explicit(&s->generation, memory_order_relaxed) !=
+                (uint32_t)(handle >> 32))
     return NULL;
   return s;
 }
@@ -51,7 +51,7 @@ static slot *slot_new(uint32_t *index) {
     return NULL;
   if (nslots % CHUNK == 0) {
     slot *chunk = calloc(CHUNK, sizeof *chunk);
-    if (chunk == NULL)
+    if (!chunk)
       return NULL;
     atomic_store_explicit(&chunks[nslots / CHUNK], chunk, memory_order_release);
   }
@@ -64,7 +64,7 @@ CUresult host_conditional_handle_new(uint64_t *out, unsigned value,
                                      bool assign) {
   uint32_t index;
   slot *s = slot_new(&index);
-  if (s == NULL)
+  if (!s)
     return CUDA_ERROR_OUT_OF_MEMORY;
   uint32_t generation = atomic_load(&s->generation) + 1;
   atomic_store(&s->value, value);
@@ -80,14 +80,14 @@ CUresult host_conditional_handle_new(uint64_t *out, unsigned value,
 
 void host_conditional_handle_retain(uint64_t handle) {
   slot *s = slot_of(handle);
-  if (s != NULL)
+  if (s)
     s->refs++;
 }
 
 
 void host_conditional_handle_release(uint64_t handle) {
   slot *s = slot_of(handle);
-  if (s == NULL || --s->refs > 0)
+  if (!s || --s->refs > 0)
     return;
   atomic_fetch_add(&s->generation, 1);
   s->next_free = first_free;
@@ -97,27 +97,27 @@ void host_conditional_handle_release(uint64_t handle) {
 
 uint32_t host_conditional_get(uint64_t handle) {
   slot *s = slot_of(handle);
-  return s != NULL ? atomic_load_explicit(&s->value, memory_order_acquire) : 0;
+  return s ? atomic_load_explicit(&s->value, memory_order_acquire) : 0;
 }
 
 
 void host_conditional_set(uint64_t handle, uint32_t value) {
   slot *s = slot_of(handle);
-  if (s != NULL)
+  if (s)
     atomic_store_explicit(&s->value, value, memory_order_release);
 }
 
 
 void host_conditional_reset(uint64_t handle) {
   slot *s = slot_of(handle);
-  if (s != NULL && s->assign)
+  if (s && s->assign)
     atomic_store_explicit(&s->value, s->first, memory_order_release);
 }
 
 
 bool host_conditional_claim(uint64_t handle, bool claim) {
   slot *s = slot_of(handle);
-  if (s == NULL || s->claimed == claim)
+  if (!s || s->claimed == claim)
     return false;
   s->claimed = claim;
   return true;
@@ -126,5 +126,5 @@ bool host_conditional_claim(uint64_t handle, bool claim) {
 
 bool host_conditional_claimed(uint64_t handle) {
   slot *s = slot_of(handle);
-  return s != NULL && s->claimed;
+  return s && s->claimed;
 }

@@ -35,7 +35,7 @@ static void capture_unref(host_capture *capture) {
 
 /* Is the stream one that the legacy stream waits for? */
 static bool captures_blocking(const host_capture *capture) {
-  for (CUstream s = capture->streams; s != NULL; s = s->capture_next)
+  for (CUstream s = capture->streams; s; s = s->capture_next)
     if ((s->flags & CU_STREAM_NON_BLOCKING) == 0)
       return true;
   return false;
@@ -43,7 +43,7 @@ static bool captures_blocking(const host_capture *capture) {
 
 
 bool host_capture_bars_legacy(void) {
-  for (host_capture *c = captures; c != NULL; c = c->next)
+  for (host_capture *c = captures; c; c = c->next)
     if (captures_blocking(c))
       return true;
   return false;
@@ -52,7 +52,7 @@ bool host_capture_bars_legacy(void) {
 
 CUresult host_capture_legacy(void) {
   CUresult result = CUDA_SUCCESS;
-  for (host_capture *c = captures; c != NULL; c = c->next)
+  for (host_capture *c = captures; c; c = c->next)
     if (captures_blocking(c)) {
       c->invalid = true;
       result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
@@ -62,11 +62,11 @@ CUresult host_capture_legacy(void) {
 
 
 CUresult host_capture_unsafe(void) {
-  if (captures == NULL || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+  if (!captures || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
     return CUDA_SUCCESS;
   CUresult result = CUDA_SUCCESS;
   uint64_t self = host_capture_thread();
-  for (host_capture *c = captures; c != NULL; c = c->next) {
+  for (host_capture *c = captures; c; c = c->next) {
     bool bars = c->thread == self
                     ? c->mode != CU_STREAM_CAPTURE_MODE_RELAXED
                     : thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
@@ -81,11 +81,11 @@ CUresult host_capture_unsafe(void) {
 
 
 CUresult host_capture_touch(CUstream stream) {
-  if (stream->capture != NULL) {
+  if (stream->capture) {
     stream->capture->invalid = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
-  if (captures == NULL)
+  if (!captures)
     return CUDA_SUCCESS;
   if (stream == host_stream_resolve(CU_STREAM_LEGACY))
     HOST_TRY(host_capture_legacy());
@@ -94,15 +94,14 @@ CUresult host_capture_touch(CUstream stream) {
 
 
 CUresult host_capture_touch_all(void) {
-  for (host_capture *c = captures; c != NULL; c = c->next)
+  for (host_capture *c = captures; c; c = c->next)
     c->invalid = true;
-  return captures != NULL ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-                          : CUDA_SUCCESS;
+  return captures ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
 
 void host_capture_break(CUstream stream) {
-  if (stream->capture != NULL)
+  if (stream->capture)
     stream->capture->invalid = true;
 }
 
@@ -164,16 +163,16 @@ void host_capture_close(host_capture *capture) {
 
 void host_capture_leave(CUstream stream) {
   host_capture *capture = stream->capture;
-  if (capture != NULL && stream->origin) {
+  if (capture && stream->origin) {
     capture->abandon(capture);
-  } else if (capture != NULL) {
+  } else if (capture) {
     CUstream *link = &capture->streams;
     while (*link != stream)
       link = &(*link)->capture_next;
     *link = stream->capture_next;
     size_t n = capture->norphans + stream->ndeps;
     CUgraphNode *orphans = realloc(capture->orphans, (n + 1) * sizeof *orphans);
-    if (orphans == NULL) {
+    if (!orphans) {
       capture->invalid = true; /* what it left can no longer be checked */
     } else {
       capture->orphans = orphans;
@@ -196,7 +195,7 @@ void host_capture_leave(CUstream stream) {
 
 CUresult host_capture_check_event(CUevent event, bool breaks) {
   host_capture *capture = event->capture;
-  if (capture == NULL)
+  if (!capture)
     return CUDA_SUCCESS;
   if (capture->ended || capture->invalid)
     return CUDA_ERROR_INVALID_VALUE;
@@ -207,7 +206,7 @@ CUresult host_capture_check_event(CUevent event, bool breaks) {
 
 
 void host_capture_forget_event(CUevent event) {
-  if (event->capture != NULL)
+  if (event->capture)
     capture_unref(event->capture);
   event->capture = NULL;
   free(event->deps);

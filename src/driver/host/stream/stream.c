@@ -186,14 +186,13 @@ static bool batch_take(CUstream s, host_entry *first, host_entry *last,
   }
   s->batch = s->head;
   s->head = s->tail = NULL;
-  bool more = s->batch != NULL;
+  bool more = s->batch;
   if (!more) {
     s->running = false;
     if (s->destroyed)
       stream_free(s);
   }
-  host_unlock();
-  return more;
+  return host_unlock_with(more);
 }
 
 
