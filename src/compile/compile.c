@@ -188,7 +188,7 @@ static cgl_compile_status run_cached(cgl_job *job, const char *folder,
 }
 
 
-static cgl_compile_status build(cgl_job *job) {
+static cgl_compile_status build_image(cgl_job *job) {
   cgl_text identity = {0}, key = {0};
   cgl_cache_key keys[2];
   cgl_compile_status status = read_signatures(job);
@@ -247,7 +247,7 @@ cgl_compile_status cgl_compile(const cgl_target *target,
   job.image = calloc(1, sizeof *job.image);
   if (program && job.image) {
     job.image->format = target->format;
-    status = build(&job);
+    status = build_image(&job);
   }
   if (status == CGL_COMPILE_SYSTEM && !job.log.length)
     cgl_text_put(&job.log, "out of memory while compiling a kernel");

@@ -29,7 +29,7 @@ static char **plain_environment(void) {
 }
 
 
-static int spawn(char *const argv[], int output, pid_t *pid) {
+static int spawn_child(char *const argv[], int output, pid_t *pid) {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   sigset_t none, all;
@@ -61,7 +61,7 @@ int cgl_process_run(char *const argv[], cgl_text *log) {
   pid_t pid;
   if (pipe2(ends, O_CLOEXEC) != 0)
     return -1;
-  int error = spawn(argv, ends[1], &pid);
+  int error = spawn_child(argv, ends[1], &pid);
   close(ends[1]);
   if (error) {
     close(ends[0]);

@@ -69,8 +69,8 @@ void cgl_cache_entry_free(cgl_cache_entry *entry) {
 }
 
 
-static void checksum(const entry_header *header, const void *payload,
-                     size_t length, unsigned char out[16]) {
+static void entry_checksum(const entry_header *header, const void *payload,
+                           size_t length, unsigned char out[16]) {
   entry_header plain = *header;
   XXH128_canonical_t canonical;
   memset(plain.checksum, 0, sizeof plain.checksum);
@@ -119,7 +119,7 @@ static bool is_sound(const char *bytes, size_t length, const cgl_cache_key *key,
       header->message_size != payload - header->size - header->names_size ||
       !header->size)
     return false;
-  checksum(header, bytes + sizeof *header, payload, sum);
+  entry_checksum(header, bytes + sizeof *header, payload, sum);
   return memcmp(sum, header->checksum, 16) == 0;
 }
 
@@ -184,7 +184,7 @@ static int make_folders(const char *folder) {
 
 
 /* Says once per folder why it is not used. */
-static void warn(const char *folder, const char *why, cgl_text *warning) {
+static void warn_once(const char *folder, const char *why, cgl_text *warning) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   static uint64_t told[64];
   static size_t ntold;
@@ -221,8 +221,8 @@ static int write_bytes(int file, const void *bytes, size_t n) {
 
 
 /* Header and payload in one piece of memory. */
-static char *pack(const cgl_cache_key *key, const cgl_cache_entry *entry,
-                  size_t *length) {
+static char *entry_pack(const cgl_cache_key *key, const cgl_cache_entry *entry,
+                        size_t *length) {
   const char *message = entry->message ? entry->message : "";
   entry_header header = {.version = ENTRY_VERSION,
                          .nnames = (uint32_t)entry->nnames,
@@ -240,7 +240,7 @@ static char *pack(const cgl_cache_key *key, const cgl_cache_entry *entry,
   if (entry->names_size)
     memcpy(at + entry->size, entry->names, entry->names_size);
   memcpy(at + entry->size + entry->names_size, message, header.message_size);
-  checksum(&header, at, payload, header.checksum);
+  entry_checksum(&header, at, payload, header.checksum);
   memcpy(bytes, &header, sizeof header);
   *length = sizeof header + payload;
   return bytes;
@@ -252,7 +252,7 @@ static int write_entry(const char *folder, const cgl_cache_key *key,
                        const cgl_cache_entry *entry) {
   static atomic_uint counter;
   size_t length = 0;
-  char *bytes = pack(key, entry, &length);
+  char *bytes = entry_pack(key, entry, &length);
   char *path = cgl_cache_path(folder, key);
   char *temporary = cgl_format("%s/" TEMPORARY "%ld-%u", folder, (long)getpid(),
                                atomic_fetch_add(&counter, 1));
@@ -281,11 +281,11 @@ void cgl_cache_write(const char *folder, const cgl_cache_key *key,
                      const cgl_cache_entry *entry, cgl_text *warning) {
   struct stat st;
   if (stat(folder, &st) == 0 && !S_ISDIR(st.st_mode)) {
-    warn(folder, "is no folder", warning);
+    warn_once(folder, "is no folder", warning);
     return;
   }
   if (stat(folder, &st) == 0 && (st.st_mode & S_IWOTH)) {
-    warn(folder, "may be written by everybody", warning);
+    warn_once(folder, "may be written by everybody", warning);
     return;
   }
   int error = write_entry(folder, key, entry);
@@ -297,7 +297,7 @@ void cgl_cache_write(const char *folder, const cgl_cache_key *key,
   if (error) {
     char why[256];
     snprintf(why, sizeof why, "cannot be written (%s)", strerror(error));
-    warn(folder, why, warning);
+    warn_once(folder, why, warning);
   } else
     cgl_cache_trim(folder, CGL_CACHE_LIMIT);
 }

@@ -12,7 +12,7 @@ typedef struct evaluator {
 } evaluator;
 
 
-static long long ternary(evaluator *e);
+static long long read_ternary(evaluator *e);
 
 
 static bool try_word(evaluator *e, const char *word) {
@@ -22,19 +22,19 @@ static bool try_word(evaluator *e, const char *word) {
 }
 
 
-static long long character(const cgl_token *t) {
+static long long read_character(const cgl_token *t) {
   if (t->length == 3)
     return t->text[1];
   return t->length == 4 && t->text[1] == '\\' && t->text[2] == 'n' ? '\n' : 0;
 }
 
 
-static long long number(evaluator *e) {
+static long long read_number(evaluator *e) {
   if (e->i >= e->count)
     return e->bad = true, 0;
   const cgl_token *t = &e->at[e->i++];
   if (t->kind == CGL_TOKEN_CHARACTER)
-    return character(t);
+    return read_character(t);
   if (t->kind != CGL_TOKEN_NUMBER || t->length > 60)
     return e->bad = true, 0;
   char digits[64];
@@ -53,24 +53,24 @@ static long long number(evaluator *e) {
 }
 
 
-static long long unary(evaluator *e) {
+static long long read_unary(evaluator *e) {
   if (e->depth > 200)
     return e->bad = true, 0;
   e->depth++;
   long long value;
   if (try_word(e, "!"))
-    value = !unary(e);
+    value = !read_unary(e);
   else if (try_word(e, "~"))
-    value = ~unary(e);
+    value = ~read_unary(e);
   else if (try_word(e, "-"))
-    value = (long long)(0ull - (unsigned long long)unary(e));
+    value = (long long)(0ull - (unsigned long long)read_unary(e));
   else if (try_word(e, "+"))
-    value = unary(e);
+    value = read_unary(e);
   else if (try_word(e, "(")) {
-    value = ternary(e);
+    value = read_ternary(e);
     e->bad |= !try_word(e, ")");
   } else
-    value = number(e);
+    value = read_number(e);
   e->depth--;
   return value;
 }
@@ -92,8 +92,8 @@ static int precedence(const cgl_token *t) {
 
 
 /* Arithmetic wraps: what overflows here the compiler will judge. */
-static long long apply(evaluator *e, const cgl_token *op, long long a,
-                       long long b) {
+static long long apply_operator(evaluator *e, const cgl_token *op, long long a,
+                                long long b) {
   unsigned long long x = (unsigned long long)a, y = (unsigned long long)b;
   if (cgl_token_is(op, "<<"))
     return (long long)(x << (y & 63));
@@ -138,30 +138,30 @@ static long long apply(evaluator *e, const cgl_token *op, long long a,
 }
 
 
-static long long binary(evaluator *e, int lowest) {
-  long long value = unary(e);
+static long long read_binary(evaluator *e, int lowest) {
+  long long value = read_unary(e);
   while (e->i < e->count && !e->bad) {
     const cgl_token *op = &e->at[e->i];
     int level = precedence(op);
     if (level < lowest || !level)
       break;
     e->i++;
-    long long right = binary(e, level + 1);
-    value = apply(e, op, value, right);
+    long long right = read_binary(e, level + 1);
+    value = apply_operator(e, op, value, right);
   }
   return value;
 }
 
 
-static long long ternary(evaluator *e) {
+static long long read_ternary(evaluator *e) {
   if (e->depth > 200)
     return e->bad = true, 0;
   e->depth++;
-  long long value = binary(e, 1);
+  long long value = read_binary(e, 1);
   if (try_word(e, "?")) {
-    long long yes = ternary(e);
+    long long yes = read_ternary(e);
     e->bad |= !try_word(e, ":");
-    long long no = ternary(e);
+    long long no = read_ternary(e);
     value = value ? yes : no;
   }
   e->depth--;
@@ -171,6 +171,6 @@ static long long ternary(evaluator *e) {
 
 int cgl_evaluate(const cgl_token *at, size_t count, long long *value) {
   evaluator e = {.at = at, .count = count};
-  *value = ternary(&e);
+  *value = read_ternary(&e);
   return e.bad || e.i < e.count ? -1 : 0;
 }

@@ -62,7 +62,7 @@ static bool is_digit(int c) {
 }
 
 
-static int peek(const reader *r, size_t ahead) {
+static int peek_char(const reader *r, size_t ahead) {
   return (size_t)(r->end - r->at) > ahead ? (unsigned char)r->at[ahead] : 0;
 }
 
@@ -70,30 +70,31 @@ static int peek(const reader *r, size_t ahead) {
 /* Skips white space, comments and continued line ends. */
 static void skip_space(reader *r) {
   while (r->at < r->end) {
-    int c = peek(r, 0);
+    int c = peek_char(r, 0);
     if (c == '\n') {
       r->line++;
       r->first = true;
       r->at++;
-    } else if (c == '\\' && peek(r, 1) == '\n') {
+    } else if (c == '\\' && peek_char(r, 1) == '\n') {
       r->line++;
       r->at += 2;
-    } else if (c == '\\' && peek(r, 1) == '\r' && peek(r, 2) == '\n') {
+    } else if (c == '\\' && peek_char(r, 1) == '\r' &&
+               peek_char(r, 2) == '\n') {
       r->line++;
       r->at += 3;
     } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v') {
       r->at++;
-    } else if (c == '/' && peek(r, 1) == '/') {
+    } else if (c == '/' && peek_char(r, 1) == '/') {
       while (r->at < r->end && *r->at != '\n') {
-        if (*r->at == '\\' && peek(r, 1) == '\n') {
+        if (*r->at == '\\' && peek_char(r, 1) == '\n') {
           r->line++;
           r->at++;
         }
         r->at++;
       }
-    } else if (c == '/' && peek(r, 1) == '*') {
+    } else if (c == '/' && peek_char(r, 1) == '*') {
       r->at += 2;
-      while (r->at < r->end && !(*r->at == '*' && peek(r, 1) == '/')) {
+      while (r->at < r->end && !(*r->at == '*' && peek_char(r, 1) == '/')) {
         r->line += *r->at == '\n';
         r->at++;
       }
@@ -159,10 +160,10 @@ static size_t punct_length(const reader *r) {
 /* A name, or the prefix of a string or character literal. */
 static cgl_token_kind read_name(reader *r) {
   const char *start = r->at;
-  while (is_letter(peek(r, 0)) || is_digit(peek(r, 0)))
+  while (is_letter(peek_char(r, 0)) || is_digit(peek_char(r, 0)))
     r->at++;
   size_t n = (size_t)(r->at - start);
-  int quote = peek(r, 0);
+  int quote = peek_char(r, 0);
   if ((quote != '"' && quote != '\'') || n > 3)
     return CGL_TOKEN_NAME;
   bool raw = start[n - 1] == 'R';
@@ -183,7 +184,7 @@ static cgl_token_kind read_name(reader *r) {
 
 static void skip_number(reader *r) {
   while (r->at < r->end) {
-    int c = peek(r, 0), next = peek(r, 1);
+    int c = peek_char(r, 0), next = peek_char(r, 1);
     if ((c == 'e' || c == 'E' || c == 'p' || c == 'P') &&
         (next == '+' || next == '-'))
       r->at += 2;
@@ -205,10 +206,10 @@ void cgl_lex(const char *text, size_t length, int line, cgl_tokens *out) {
       return;
     cgl_token token = {
         .text = r.at, .line = r.line, .first = r.first, .space = r.space};
-    int c = peek(&r, 0);
+    int c = peek_char(&r, 0);
     if (is_letter(c))
       token.kind = (uint8_t)read_name(&r);
-    else if (is_digit(c) || (c == '.' && is_digit(peek(&r, 1)))) {
+    else if (is_digit(c) || (c == '.' && is_digit(peek_char(&r, 1)))) {
       token.kind = CGL_TOKEN_NUMBER;
       skip_number(&r);
     } else if (c == '"' || c == '\'') {

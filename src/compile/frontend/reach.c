@@ -52,7 +52,7 @@ static size_t block_offset(const cgl_token *at, size_t count, size_t i) {
 /* The tokens of the whole idiom at i, or 0:
    B * D + T, T + B * D, and both with a cast or parentheses around a part,
    as in (size_t)blockIdx.x * blockDim.x + threadIdx.x. */
-static size_t idiom(const cgl_token *at, size_t count, size_t i) {
+static size_t index_idiom(const cgl_token *at, size_t count, size_t i) {
   size_t n = block_offset(at, count, i), k = i + n;
   if (n) {
     while (k < count && cgl_token_is(&at[k], ")"))
@@ -113,7 +113,7 @@ static unsigned own_features(const cgl_token *at, size_t count) {
       features |= CGL_USES_BARRIER;
     else if (cgl_token_is_any(t, "asm", "__asm__"))
       features |= CGL_NEEDS_THREADS;
-    else if ((n = idiom(at, count, i)))
+    else if ((n = index_idiom(at, count, i)))
       i += n - 1;
     else if (cgl_token_is_any(t, "threadIdx", "blockIdx")) {
       bool other = i + 2 < count && cgl_token_is(&at[i + 1], ".") &&
@@ -202,8 +202,8 @@ void cgl_reach_mark(cgl_program *p) {
 
 
 /* Puts every chunk that `name` may stand for on the list, once. */
-static void follow(cgl_program *p, const cgl_token *name, size_t *list,
-                   size_t *n) {
+static void follow_name(cgl_program *p, const cgl_token *name, size_t *list,
+                        size_t *n) {
   size_t low = 0, high = p->nnames;
   while (low < high) {
     size_t middle = (low + high) / 2;
@@ -248,7 +248,7 @@ unsigned cgl_reach_features(cgl_program *p, size_t which, unsigned *others) {
       *others |= chunk->features;
     for (size_t i = 0; i < chunk->count; i++)
       if (chunk->at[i].kind == CGL_TOKEN_NAME)
-        follow(p, &chunk->at[i], list, &n);
+        follow_name(p, &chunk->at[i], list, &n);
   }
   free(list);
   return features;

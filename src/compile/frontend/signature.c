@@ -130,8 +130,9 @@ static bool names_kernel(const cgl_declared *k, const cgl_token *at,
 
 
 /* Puts the arguments in `at` in front of the aliases that k sees. */
-static const cgl_alias *bind(const cgl_declared *k, const cgl_token *at,
-                             size_t count, cgl_arena *arena) {
+static const cgl_alias *bind_arguments(const cgl_declared *k,
+                                       const cgl_token *at, size_t count,
+                                       cgl_arena *arena) {
   const cgl_alias *aliases = k->aliases;
   size_t i = 0;
   for (size_t n = 0; n < k->ntemplates; n++) {
@@ -180,7 +181,7 @@ int cgl_program_find(const cgl_program *program, const char *expression,
       }
       memcpy(copy, row.at, row.count * sizeof *copy);
       size_t last = end > name + 1 ? end - 1 : name + 1;
-      aliases = bind(kernel, copy + name + 1, last - name - 1, arena);
+      aliases = bind_arguments(kernel, copy + name + 1, last - name - 1, arena);
     }
     out->name = out->lowered = text;
     status = fill_signature(p, kernel, aliases, arena, out);

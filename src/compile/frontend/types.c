@@ -383,7 +383,7 @@ static size_t find_name(const cgl_token *at, size_t count) {
 
 /* As source text, one space where the source has white space; NULL without
    memory. */
-static char *spell(const cgl_token *at, size_t count, cgl_arena *arena) {
+static char *spell_tokens(const cgl_token *at, size_t count, cgl_arena *arena) {
   size_t n = 1;
   for (size_t i = 0; i < count; i++)
     n += at[i].length + 1;
@@ -441,7 +441,7 @@ int cgl_parameter_read(const cgl_alias *aliases, const cgl_token *at,
     out->size = out->element;
     out->align = vector_align(s.kind, s.lanes);
   }
-  out->type = spell(row, n, arena);
+  out->type = spell_tokens(row, n, arena);
   out->name = name < count
                   ? cgl_arena_copy(arena, at[name].text, at[name].length)
                   : cgl_arena_copy(arena, "", 0);

@@ -311,7 +311,7 @@ static cgl_compile_status run_compiler(cgl_host_job *h) {
 }
 
 
-static cgl_compile_status build(cgl_host_job *h) {
+static cgl_compile_status build_image(cgl_host_job *h) {
   cgl_text text = {0};
   cgl_compile_status status = CGL_COMPILE_SYSTEM;
   cgl_host_generate(h, &text);
@@ -375,14 +375,14 @@ cgl_compile_status cgl_host_compile(cgl_job *job) {
     for (size_t i = 0; i < image->nsignatures; i++)
       h.ordered[i] =
           h.cxx->clang && (image->signatures[i].features & CGL_USES_LOCALS);
-    status = build(&h);
+    status = build_image(&h);
     if (status == CGL_COMPILE_REFUSED && cgl_host_drop_loops(&h))
-      status = build(&h); /* for the columns of the messages */
+      status = build_image(&h); /* for the columns of the messages */
     else if (status == CGL_COMPILE_OK && !h.cxx->clang &&
              cgl_host_find_memory(&h)) {
       free(job->image->bytes);
       job->image->bytes = NULL;
-      status = build(&h);
+      status = build_image(&h);
     }
   }
   remove_folder(&h);

@@ -68,8 +68,8 @@ static unsigned parse_threads(const char *text) {
 
 
 /* Two variables at most: their texts are cut, not the sentence. */
-static void complain(const char *variable, const char *text,
-                     const char *wanted) {
+static void add_complaint(const char *variable, const char *text,
+                          const char *wanted) {
   size_t used = strlen(device.complaint);
   snprintf(device.complaint + used, sizeof device.complaint - used,
            "%s$%s is '%.20s', not %s, and is ignored", used ? "; " : "",
@@ -81,7 +81,7 @@ static void read_settings(void) {
   const char *text = getenv("CGRAPHLUA_HOST_MEMORY");
   device.memory = text ? parse_size(text) : 0;
   if (text && *text && !device.memory)
-    complain("CGRAPHLUA_HOST_MEMORY", text, "a size such as 512M");
+    add_complaint("CGRAPHLUA_HOST_MEMORY", text, "a size such as 512M");
   if (!device.memory)
     device.memory =
         (size_t)sysconf(_SC_PHYS_PAGES) / 2 * (size_t)sysconf(_SC_PAGESIZE);
@@ -90,7 +90,7 @@ static void read_settings(void) {
   text = getenv("CGRAPHLUA_HOST_THREADS");
   device.threads = text ? parse_threads(text) : 0;
   if (text && *text && !device.threads)
-    complain("CGRAPHLUA_HOST_THREADS", text, "a number of threads");
+    add_complaint("CGRAPHLUA_HOST_THREADS", text, "a number of threads");
 }
 
 

@@ -13,15 +13,15 @@ static size_t size, used; /* used counts removed ones too */
 static int64_t counts[HOST_HANDLE_KINDS];
 
 
-static size_t hash(uintptr_t key) {
+static size_t slot_hash(uintptr_t key) {
   return (size_t)((key >> 4) * 0x9e3779b97f4a7c15u >> 20);
 }
 
 
-static slot *find(uintptr_t key) {
+static slot *slot_find(uintptr_t key) {
   if (!size || key < 2)
     return NULL;
-  for (size_t i = hash(key) & (size - 1); slots[i].key;
+  for (size_t i = slot_hash(key) & (size - 1); slots[i].key;
        i = (i + 1) & (size - 1))
     if (slots[i].key == key)
       return &slots[i];
@@ -29,8 +29,8 @@ static slot *find(uintptr_t key) {
 }
 
 
-static void put(uintptr_t key, host_handle_kind kind) {
-  size_t i = hash(key) & (size - 1);
+static void slot_put(uintptr_t key, host_handle_kind kind) {
+  size_t i = slot_hash(key) & (size - 1);
   while (slots[i].key)
     i = (i + 1) & (size - 1);
   slots[i] = (slot){key, kind};
@@ -39,7 +39,7 @@ static void put(uintptr_t key, host_handle_kind kind) {
 
 
 /* Makes room for one more, leaving the removed ones behind. */
-static bool grow(void) {
+static bool slots_grow(void) {
   if (size && used + 1 <= size / 2)
     return true;
   int64_t live = 0;
@@ -58,23 +58,23 @@ static bool grow(void) {
   used = 0;
   for (size_t i = 0; i < old_size; i++)
     if (old[i].key > 1)
-      put(old[i].key, old[i].kind);
+      slot_put(old[i].key, old[i].kind);
   free(old);
   return true;
 }
 
 
 bool host_handle_add(host_handle_kind kind, const void *handle) {
-  if (!grow())
+  if (!slots_grow())
     return false;
-  put((uintptr_t)handle, kind);
+  slot_put((uintptr_t)handle, kind);
   counts[kind]++;
   return true;
 }
 
 
 bool host_handle_remove(host_handle_kind kind, const void *handle) {
-  slot *s = find((uintptr_t)handle);
+  slot *s = slot_find((uintptr_t)handle);
   if (!s || s->kind != kind)
     return false;
   s->key = 1;
@@ -84,7 +84,7 @@ bool host_handle_remove(host_handle_kind kind, const void *handle) {
 
 
 bool host_handle_live(host_handle_kind kind, const void *handle) {
-  const slot *s = find((uintptr_t)handle);
+  const slot *s = slot_find((uintptr_t)handle);
   return s && s->kind == kind;
 }
 

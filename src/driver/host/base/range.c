@@ -17,8 +17,8 @@ static uint32_t random_heap(void) {
 
 
 /* Splits into what starts before `at` and the rest. */
-static void split(host_range *tree, uintptr_t at, host_range **low,
-                  host_range **high) {
+static void treap_split(host_range *tree, uintptr_t at, host_range **low,
+                        host_range **high) {
   while (tree) {
     if (tree->start < at) {
       *low = tree;
@@ -35,7 +35,7 @@ static void split(host_range *tree, uintptr_t at, host_range **low,
 
 
 /* Joins two trees, all of `low` before all of `high`. */
-static host_range *join(host_range *low, host_range *high) {
+static host_range *treap_join(host_range *low, host_range *high) {
   host_range *tree, **link = &tree;
   while (low && high) {
     if (low->heap < high->heap) {
@@ -106,7 +106,7 @@ host_range *host_range_add(uintptr_t start, size_t bytes,
   host_range **link = &root;
   while (*link && (*link)->heap <= r->heap)
     link = r->start < (*link)->start ? &(*link)->left : &(*link)->right;
-  split(*link, r->start, &r->left, &r->right);
+  treap_split(*link, r->start, &r->left, &r->right);
   *link = r;
   return r;
 }
@@ -116,7 +116,7 @@ void host_range_remove(host_range *range) {
   host_range **link = &root;
   while (*link != range)
     link = range->start < (*link)->start ? &(*link)->left : &(*link)->right;
-  *link = join(range->left, range->right);
+  *link = treap_join(range->left, range->right);
   free(range);
 }
 

@@ -50,7 +50,7 @@ static bool web_make(web *w, uint32_t n, const host_link *edges, size_t m) {
 
 
 /* Topological order by Kahn; returns how many vertices it reached. */
-static uint32_t sort(const web *w, uint32_t *order, uint32_t *waiting) {
+static uint32_t web_sort(const web *w, uint32_t *order, uint32_t *waiting) {
   memcpy(waiting, w->nin, (w->n + (size_t)1) * sizeof *waiting);
   uint32_t count = 0;
   for (uint32_t v = 0; v < w->n; v++)
@@ -110,7 +110,7 @@ static void drop_marked(web *w) {
 
 
 /* Drops each edge whose target is also reached by a longer way. */
-static void reduce(web *w, const uint32_t *order) {
+static void web_reduce(web *w, const uint32_t *order) {
   bool joins = false;
   for (uint32_t v = 0; v < w->n && !joins; v++)
     joins = w->nin[v] > 1;
@@ -134,14 +134,14 @@ static void reduce(web *w, const uint32_t *order) {
 }
 
 
-static uint32_t degree(const web *w, uint32_t v) {
+static uint32_t web_degree(const web *w, uint32_t v) {
   return w->start[v + 1] - w->start[v];
 }
 
 
 /* The one vertex that follows v and has no other predecessor, or NONE. */
 static uint32_t only_next(const web *w, uint32_t v) {
-  if (degree(w, v) != 1)
+  if (web_degree(w, v) != 1)
     return NONE;
   uint32_t t = w->to[w->start[v]];
   return w->nin[t] == 1 ? t : NONE;
@@ -180,8 +180,9 @@ static void lay_out(const web *w, scratch *s, uint32_t *place,
 }
 
 
-static CUresult fill(host_program *program, const web *w, const scratch *s,
-                     const uint32_t *place, uint32_t nchains) {
+static CUresult program_fill(host_program *program, const web *w,
+                             const scratch *s, const uint32_t *place,
+                             uint32_t nchains) {
   program->chains = calloc(nchains + (size_t)1, sizeof *program->chains);
   program->links = malloc((w->m + (size_t)1) * sizeof *program->links);
   if (!program->chains || !program->links)
@@ -219,7 +220,7 @@ CUresult host_chains_make(host_program *program, const host_link *edges,
   if (block) {
     scratch s = {block, block + n + 1, block + 2 * (n + (size_t)1),
                  block + 3 * (n + (size_t)1)};
-    if (sort(&w, s.order, s.waiting) < n) {
+    if (web_sort(&w, s.order, s.waiting) < n) {
       for (uint32_t v = 0; v < n; v++)
         if (s.waiting[v] > 0) {
           *stuck = v;
@@ -227,9 +228,9 @@ CUresult host_chains_make(host_program *program, const host_link *edges,
         }
       result = CUDA_ERROR_INVALID_VALUE;
     } else {
-      reduce(&w, s.order);
+      web_reduce(&w, s.order);
       lay_out(&w, &s, order, &nchains, &program->nroots);
-      result = fill(program, &w, &s, order, nchains);
+      result = program_fill(program, &w, &s, order, nchains);
     }
   }
   free(block);

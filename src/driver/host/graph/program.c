@@ -27,7 +27,7 @@ static CUresult add_level(compiler *c, host_level *level, CUgraph graph,
 
 
 /* Makes room for one more item of `size` bytes in a growing array. */
-static bool grow(void *array, size_t count, size_t *room, size_t size) {
+static bool grow_array(void *array, size_t count, size_t *room, size_t size) {
   if (count < *room)
     return true;
   size_t wanted = *room == 0 ? 16 : *room * 2;
@@ -44,7 +44,7 @@ static bool grow(void *array, size_t count, size_t *room, size_t size) {
 
 static bool add_step(draft *d, CUgraphNode node, uint32_t *step) {
   size_t room = d->steps_size;
-  if (!grow(&d->from, d->nsteps, &room, sizeof *d->from))
+  if (!grow_array(&d->from, d->nsteps, &room, sizeof *d->from))
     return false;
   d->steps_size = (uint32_t)room;
   *step = d->nsteps;
@@ -54,15 +54,15 @@ static bool add_step(draft *d, CUgraphNode node, uint32_t *step) {
 
 
 static bool add_link(draft *d, uint32_t from, uint32_t to) {
-  if (!grow(&d->links, d->nlinks, &d->links_size, sizeof *d->links))
+  if (!grow_array(&d->links, d->nlinks, &d->links_size, sizeof *d->links))
     return false;
   d->links[d->nlinks++] = (host_link){from, to};
   return true;
 }
 
 
-static CUresult refuse(compiler *c, CUgraphNode node,
-                       CUgraphInstantiateResult why) {
+static CUresult refuse_node(compiler *c, CUgraphNode node,
+                            CUgraphInstantiateResult why) {
   *c->error = node;
   *c->why = why;
   return CUDA_ERROR_INVALID_VALUE;
@@ -121,7 +121,7 @@ static CUresult add_child(compiler *c, host_exec_node *made, CUgraphNode node,
 
 static CUresult add_draft(compiler *c, uint32_t *program) {
   size_t room = c->drafts_size;
-  if (!grow(&c->drafts, c->ndrafts, &room, sizeof *c->drafts))
+  if (!grow_array(&c->drafts, c->ndrafts, &room, sizeof *c->drafts))
     return CUDA_ERROR_OUT_OF_MEMORY;
   c->drafts_size = (uint32_t)room;
   *program = c->ndrafts++;
@@ -162,13 +162,15 @@ static bool is_pageable(CUmemorytype type, const void *host,
 static CUresult body_check(compiler *c, CUgraphNode node) {
   const host_op *op = &node->op;
   if (!body_holds(op))
-    return refuse(c, node, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED);
+    return refuse_node(c, node,
+                       CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED);
   if (op->kind == HOST_OP_MEMCPY &&
       (is_pageable(op->memcpy.srcMemoryType, op->memcpy.srcHost,
                    op->memcpy.srcDevice) ||
        is_pageable(op->memcpy.dstMemoryType, op->memcpy.dstHost,
                    op->memcpy.dstDevice)))
-    return refuse(c, node, CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED);
+    return refuse_node(c, node,
+                       CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED);
   return CUDA_SUCCESS;
 }
 
@@ -320,15 +322,16 @@ static CUresult add_op(CUgraphExec exec, host_step *step, CUgraphNode node) {
 }
 
 
-static CUresult finish(compiler *c, host_program *program, const draft *d,
-                       uint32_t *place) {
+static CUresult program_finish(compiler *c, host_program *program,
+                               const draft *d, uint32_t *place) {
   uint32_t n = d->nsteps, stuck = 0;
   program->exec = c->exec;
   program->nsteps = n;
   CUresult result =
       host_chains_make(program, d->links, d->nlinks, place, &stuck);
   if (result == CUDA_ERROR_INVALID_VALUE)
-    return refuse(c, d->from[stuck], CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE);
+    return refuse_node(c, d->from[stuck],
+                       CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE);
   if (result != CUDA_SUCCESS)
     return result;
   host_program_ready(program);
@@ -352,8 +355,8 @@ static CUresult finish(compiler *c, host_program *program, const draft *d,
 
 
 /* Programs are laid out: the nodes learn where their steps went. */
-static void settle(CUgraphExec exec, host_level *level, uint32_t **places,
-                   uint32_t *count) {
+static void level_place(CUgraphExec exec, host_level *level, uint32_t **places,
+                        uint32_t *count) {
   for (uint32_t i = 0; i < level->nnodes; i++) {
     host_exec_node *node = &level->nodes[i];
     host_program *program = &exec->programs[node->program];
@@ -363,7 +366,7 @@ static void settle(CUgraphExec exec, host_level *level, uint32_t **places,
       program->steps[node->step].slot = node->body;
     ++*count;
     for (uint32_t k = 0; k < node->ninner; k++)
-      settle(exec, &node->inner[k], places, count);
+      level_place(exec, &node->inner[k], places, count);
   }
 }
 
@@ -383,7 +386,7 @@ static void map_level(CUgraphExec exec, host_level *level) {
 
 static CUresult link_up(CUgraphExec exec, uint32_t **places) {
   uint32_t count = 0;
-  settle(exec, &exec->level, places, &count);
+  level_place(exec, &exec->level, places, &count);
   exec->map_size = 16;
   while (exec->map_size < 2 * count)
     exec->map_size *= 2;
@@ -401,7 +404,8 @@ static CUresult add_handles(compiler *c, CUgraph graph) {
   CUgraphExec exec = c->exec;
   for (size_t i = 0; i < graph->nhandles; i++) {
     if (!host_conditional_claimed(graph->handles[i]))
-      return refuse(c, NULL, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED);
+      return refuse_node(c, NULL,
+                         CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED);
     uint64_t *handles =
         realloc(exec->handles, (exec->nhandles + (size_t)1) * sizeof *handles);
     if (!handles)
@@ -432,7 +436,8 @@ static CUresult make_programs(compiler *c) {
   CUresult result = CUDA_SUCCESS;
   for (uint32_t i = 0; i < c->ndrafts && result == CUDA_SUCCESS; i++) {
     places[i] = malloc((c->drafts[i].nsteps + (size_t)1) * sizeof **places);
-    result = places[i] ? finish(c, &exec->programs[i], &c->drafts[i], places[i])
+    result = places[i] ? program_finish(c, &exec->programs[i], &c->drafts[i],
+                                        places[i])
                        : CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (result == CUDA_SUCCESS)

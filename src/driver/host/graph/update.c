@@ -204,24 +204,27 @@ typedef struct pairing {
 } pairing;
 
 
-static CUgraphExecUpdateResult differ(pairing *p, CUgraphExecUpdateResult why,
-                                      CUgraphNode node, CUgraphNode from) {
+static CUgraphExecUpdateResult report_difference(pairing *p,
+                                                 CUgraphExecUpdateResult why,
+                                                 CUgraphNode node,
+                                                 CUgraphNode from) {
   p->info->errorNode = node;
   p->info->errorFromNode = from;
   return p->info->result = why;
 }
 
 
-static CUgraphExecUpdateResult pair(pairing *p, uint32_t ours, uint32_t theirs,
-                                    CUgraphNode dependent) {
+static CUgraphExecUpdateResult
+pair_nodes(pairing *p, uint32_t ours, uint32_t theirs, CUgraphNode dependent) {
   CUgraphNode node = p->nodes[theirs];
   if (p->match[theirs] == ours)
     return CU_GRAPH_EXEC_UPDATE_SUCCESS;
   if (p->match[theirs] != NONE || p->taken[ours] != NONE)
-    return differ(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, dependent,
-                  node);
+    return report_difference(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,
+                             dependent, node);
   if (p->level->nodes[ours].type != host_node_type(&node->op))
-    return differ(p, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, node, NULL);
+    return report_difference(p, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED,
+                             node, NULL);
   p->match[theirs] = ours;
   p->taken[ours] = theirs;
   p->stack[p->top++] = theirs;
@@ -242,15 +245,16 @@ static CUgraphExecUpdateResult pair_deps(pairing *p) {
     CUgraphNode node = p->nodes[theirs];
     const host_exec_node *mine = &p->level->nodes[p->match[theirs]];
     if (mine->nin != node->in.count)
-      return differ(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node, NULL);
+      return report_difference(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,
+                               node, NULL);
     for (uint32_t i = 0;
          i < mine->nin && result == CU_GRAPH_EXEC_UPDATE_SUCCESS; i++) {
       const host_edge *edge = &node->in.list[i];
-      result = pair(p, mine->in[i].from, edge->node->index, node);
+      result = pair_nodes(p, mine->in[i].from, edge->node->index, node);
       if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS &&
           !same_data(&mine->in[i].data, &edge->data))
-        result = differ(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node,
-                        edge->node);
+        result = report_difference(
+            p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node, edge->node);
     }
   }
   return result;
@@ -260,7 +264,7 @@ static CUgraphExecUpdateResult pair_deps(pairing *p) {
 static CUgraphExecUpdateResult pair_ends(pairing *p, CUgraph graph) {
   uint8_t *inner = calloc(p->level->nnodes + (size_t)1, 1);
   if (!inner)
-    return differ(p, CU_GRAPH_EXEC_UPDATE_ERROR, NULL, NULL);
+    return report_difference(p, CU_GRAPH_EXEC_UPDATE_ERROR, NULL, NULL);
   for (uint32_t i = 0; i < p->level->nnodes; i++)
     for (uint32_t k = 0; k < p->level->nodes[i].nin; k++)
       inner[p->level->nodes[i].in[k].from] = 1;
@@ -272,15 +276,16 @@ static CUgraphExecUpdateResult pair_ends(pairing *p, CUgraph graph) {
       continue;
     while (ours < p->level->nnodes && inner[ours])
       ours++;
-    result =
-        ours < p->level->nnodes
-            ? pair(p, ours++, n->index, n)
-            : differ(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, n, NULL);
+    result = ours < p->level->nnodes
+                 ? pair_nodes(p, ours++, n->index, n)
+                 : report_difference(
+                       p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, n, NULL);
   }
   while (ours < p->level->nnodes && inner[ours])
     ours++;
   if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS && ours < p->level->nnodes)
-    result = differ(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL);
+    result = report_difference(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,
+                               NULL, NULL);
   free(inner);
   return result;
 }
@@ -330,8 +335,8 @@ static CUgraphExecUpdateResult update_node(pairing *p, host_exec_node *mine,
   case HOST_OP_CONDITIONAL:
     for (uint32_t i = 0; i < mine->ninner; i++) {
       if (mine->ninner != op->conditional->size)
-        return differ(p, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, node,
-                      NULL);
+        return report_difference(
+            p, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, node, NULL);
       CUgraphExecUpdateResult result = pair_level(
           p->exec, &mine->inner[i], op->conditional->graph[i], apply, p->info);
       if (result != CU_GRAPH_EXEC_UPDATE_SUCCESS)
@@ -348,24 +353,26 @@ static CUgraphExecUpdateResult update_node(pairing *p, host_exec_node *mine,
     CUdeviceptr was = op->kind == HOST_OP_ALLOC ? mine->latest->alloc.dptr
                                                 : mine->latest->free;
     CUdeviceptr is = op->kind == HOST_OP_ALLOC ? op->alloc.dptr : op->free;
-    return was == is ? CU_GRAPH_EXEC_UPDATE_SUCCESS
-                     : differ(p, CU_GRAPH_EXEC_UPDATE_ERROR, node, NULL);
+    return was == is
+               ? CU_GRAPH_EXEC_UPDATE_SUCCESS
+               : report_difference(p, CU_GRAPH_EXEC_UPDATE_ERROR, node, NULL);
   }
   default:
     break;
   }
   if (change_check(mine->latest, op) != CUDA_SUCCESS)
-    return differ(p,
-                  op->kind == HOST_OP_KERNEL
-                      ? CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED
-                      : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED,
-                  node, NULL);
+    return report_difference(
+        p,
+        op->kind == HOST_OP_KERNEL
+            ? CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED
+            : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED,
+        node, NULL);
   if (!apply || ops_equal(mine->latest, op))
     return CU_GRAPH_EXEC_UPDATE_SUCCESS;
   host_op copy;
   if (host_op_copy(&copy, op) != CUDA_SUCCESS ||
       set_op(p->exec, mine, &copy) != CUDA_SUCCESS)
-    return differ(p, CU_GRAPH_EXEC_UPDATE_ERROR, node, NULL);
+    return report_difference(p, CU_GRAPH_EXEC_UPDATE_ERROR, node, NULL);
   return CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
@@ -385,8 +392,8 @@ static CUgraphExecUpdateResult pair_all(pairing *p, CUgraph graph, bool apply) {
   for (uint32_t i = 0; i < count && result == CU_GRAPH_EXEC_UPDATE_SUCCESS; i++)
     result =
         p->match[i] == NONE /* on or before a cycle */
-            ? differ(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,
-                     p->nodes[i], NULL)
+            ? report_difference(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,
+                                p->nodes[i], NULL)
             : update_node(p, &p->level->nodes[p->match[i]], p->nodes[i], apply);
   return result;
 }
@@ -397,13 +404,14 @@ static CUgraphExecUpdateResult pair_level(CUgraphExec exec, host_level *level,
                                           CUgraphExecUpdateResultInfo *info) {
   pairing p = {.exec = exec, .level = level, .info = info};
   if (graph->nnodes != level->nnodes)
-    return differ(&p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL);
+    return report_difference(&p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,
+                             NULL, NULL);
   size_t n = level->nnodes + (size_t)1;
   p.nodes = malloc(n * sizeof *p.nodes);
   p.match = malloc(n * 3 * sizeof *p.match);
   CUgraphExecUpdateResult result;
   if (!p.nodes || !p.match) {
-    result = differ(&p, CU_GRAPH_EXEC_UPDATE_ERROR, NULL, NULL);
+    result = report_difference(&p, CU_GRAPH_EXEC_UPDATE_ERROR, NULL, NULL);
   } else {
     p.taken = p.match + n;
     p.stack = p.taken + n;

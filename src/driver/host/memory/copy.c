@@ -27,8 +27,8 @@ typedef struct side {
 
 
 /* Bytes from the base to the first and past the last byte of the box. */
-static bool extent(const side *s, const CUDA_MEMCPY3D *c, size_t *first,
-                   size_t *last) {
+static bool side_extent(const side *s, const CUDA_MEMCPY3D *c, size_t *first,
+                        size_t *last) {
   size_t plane, end;
   if (__builtin_mul_overflow(s->pitch, s->height, &plane) ||
       __builtin_mul_overflow(plane, s->z, first) ||
@@ -55,7 +55,7 @@ static CUresult check_side(side *s, const CUDA_MEMCPY3D *c, host_place *where) {
       c->Height > SIZE_MAX / s->pitch || s->y > SIZE_MAX / 2 / s->pitch)
     return CUDA_ERROR_INVALID_VALUE;
   size_t first, last;
-  if (!extent(s, c, &first, &last) || s->base + last < s->base)
+  if (!side_extent(s, c, &first, &last) || s->base + last < s->base)
     return CUDA_ERROR_INVALID_VALUE;
   *where = place_of(s->base + first, last - first);
   if (*where == HOST_PLACE_BAD ||

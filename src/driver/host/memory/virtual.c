@@ -73,7 +73,7 @@ CUresult host_virtual_chunk_new(host_chunk **out, size_t bytes) {
 
 
 /* The reservation that holds all of [start, start + bytes), or NULL. */
-static host_range *reservation(uintptr_t start, size_t bytes) {
+static host_range *reservation_find(uintptr_t start, size_t bytes) {
   host_range *r = host_range_find(start);
   return r && r->kind == HOST_RANGE_VIRTUAL &&
                  bytes <= r->bytes - (start - r->start)
@@ -180,7 +180,7 @@ CUresult host_virtual_reserve(CUdeviceptr *ptr, size_t size, size_t alignment,
 
 CUresult host_virtual_map(uintptr_t start, size_t size, size_t offset,
                           host_chunk *c) {
-  host_range *r = reservation(start, size);
+  host_range *r = reservation_find(start, size);
   if (!r || !host_handle_live(HOST_HANDLE_PHYSICAL, c))
     return CUDA_ERROR_INVALID_VALUE;
   if (offset || size != c->bytes)
@@ -226,7 +226,7 @@ CUresult host_virtual_protect(uintptr_t start, size_t size,
              : flags == CU_MEM_ACCESS_FLAGS_PROT_READ ? PROT_READ
                                                       : PROT_NONE;
   uintptr_t end = start + size, at = 0;
-  host_range *r = reservation(start, size);
+  host_range *r = reservation_find(start, size);
   host_map *first = r ? *map_after(r, start) : NULL;
   if (!first || first->start != start || !is_whole(r, start, size))
     return CUDA_ERROR_INVALID_VALUE;
@@ -246,7 +246,7 @@ CUresult host_virtual_protect(uintptr_t start, size_t size,
 
 
 CUresult host_virtual_free(uintptr_t start, size_t size) {
-  host_range *r = reservation(start, size);
+  host_range *r = reservation_find(start, size);
   if (!r || r->start != start || r->bytes != size || r->maps)
     return CUDA_ERROR_INVALID_VALUE;
   host_memory_drop(r);
@@ -264,7 +264,7 @@ CUresult host_virtual_chunk_release(host_chunk *chunk) {
 
 
 CUresult host_virtual_unmap(uintptr_t start, size_t size) {
-  host_range *r = reservation(start, size);
+  host_range *r = reservation_find(start, size);
   if (!r || !is_whole(r, start, size))
     return CUDA_ERROR_INVALID_VALUE;
   host_map **link = map_after(r, start);

@@ -79,8 +79,8 @@ CGL_FIBER_PLAIN static void end_launch(block *b) {
 }
 
 
-__attribute__((noreturn)) CGL_FIBER_PLAIN static void fail(int code,
-                                                           const char *why) {
+__attribute__((noreturn)) CGL_FIBER_PLAIN static void
+fiber_abort(int code, const char *why) {
   block *b = mine;
   if (!b || !b->converted) {
     if (abort_hook)
@@ -119,7 +119,7 @@ CGL_FIBER_PLAIN static int answer_questions(block *b) {
 }
 
 
-__attribute__((noreturn)) CGL_FIBER_PLAIN static void divergent(block *b) {
+__attribute__((noreturn)) CGL_FIBER_PLAIN static void fail_divergent(block *b) {
   char why[256];
   uint32_t exchanging = 0;
   for (uint32_t i = 0; i < b->nwarps; i++)
@@ -128,7 +128,7 @@ __attribute__((noreturn)) CGL_FIBER_PLAIN static void divergent(block *b) {
            "divergent barrier: of the block's %u threads %u wait at "
            "__syncthreads, %u in a warp operation, %u have left the kernel",
            b->nlanes, b->narrived, exchanging, b->nlanes - b->nalive);
-  fail(719, why);
+  fiber_abort(719, why);
 }
 
 
@@ -139,7 +139,7 @@ CGL_FIBER_PLAIN static void yield_lane(block *b) {
   for (uint32_t n = 0; !ready; n++) {
     if (n > b->nwarps) {
       if (!answer_questions(b))
-        divergent(b);
+        fail_divergent(b);
       n = 0;
     }
     i = i + 1 >= b->nwarps ? 0 : i + 1;
@@ -195,7 +195,7 @@ CGL_FIBER_PLAIN static void release_warp(warp *w, uint32_t mask) {
 
 
 /* A lane leaves the kernel; those that waited for it alone go on. */
-CGL_FIBER_PLAIN static void leave(block *b, uint32_t lane) {
+CGL_FIBER_PLAIN static void lane_leave(block *b, uint32_t lane) {
   warp *w = &b->warps[lane >> 5];
   w->alive &= ~(1u << (lane & 31));
   b->nalive--;
@@ -213,7 +213,7 @@ CGL_FIBER_PLAIN static void lane_main(uint32_t lane) {
   block *b = mine;
   cgl_lane_entered(&b->contexts[lane], &b->main_context);
   b->thunk(b->params, lane);
-  leave(b, lane);
+  lane_leave(b, lane);
   cgl_lane_leaving(&b->contexts[lane]);
   if (b->nalive == 0)
     switch_to(b, b->main_lane);
@@ -266,10 +266,10 @@ static int map_stacks(block *b, uint32_t n) {
 
 /* The running thread becomes the main lane, those after it become fibers
    that have not started. */
-CGL_FIBER_PLAIN static block *convert(uint32_t lane) {
+CGL_FIBER_PLAIN static block *block_convert(uint32_t lane) {
   block *b = mine;
   if (!map_stacks(b, b->nlanes))
-    fail(2, "no memory for the stacks of a block with barriers");
+    fiber_abort(2, "no memory for the stacks of a block with barriers");
   b->converted = 1;
   b->abort_code = 0;
   b->current = b->main_lane = lane;
@@ -298,13 +298,13 @@ CGL_FIBER_PLAIN static block *convert(uint32_t lane) {
 }
 
 
-CGL_FIBER_PLAIN static void begin(void (*thunk)(void *const *, uint32_t),
-                                  void *const *params, uint32_t nlanes) {
+CGL_FIBER_PLAIN static void block_begin(void (*thunk)(void *const *, uint32_t),
+                                        void *const *params, uint32_t nlanes) {
   block *b = mine;
   if (!b) {
     b = mine = new_block();
     if (!b)
-      fail(2, "no memory for the state of a kernel with barriers");
+      fiber_abort(2, "no memory for the state of a kernel with barriers");
   }
   b->thunk = thunk;
   b->params = params;
@@ -313,21 +313,21 @@ CGL_FIBER_PLAIN static void begin(void (*thunk)(void *const *, uint32_t),
 }
 
 
-CGL_FIBER_PLAIN static void finish(uint32_t lane) {
+CGL_FIBER_PLAIN static void block_finish(uint32_t lane) {
   block *b = mine;
   if (!b->converted)
     return;
-  leave(b, lane);
+  lane_leave(b, lane);
   if (b->nalive)
     yield_lane(b);
   b->converted = 0;
 }
 
 
-CGL_FIBER_PLAIN static uint32_t barrier(uint32_t lane, int predicate) {
+CGL_FIBER_PLAIN static uint32_t block_barrier(uint32_t lane, int predicate) {
   block *b = mine;
   if (!b->converted)
-    b = convert(lane);
+    b = block_convert(lane);
   b->sum += predicate != 0;
   if (++b->narrived == b->nalive) {
     release_block(b);
@@ -338,12 +338,12 @@ CGL_FIBER_PLAIN static uint32_t barrier(uint32_t lane, int predicate) {
 }
 
 
-CGL_FIBER_PLAIN static const uint64_t *exchange(uint32_t lane, uint32_t mask,
-                                                uint64_t value) {
+CGL_FIBER_PLAIN static const uint64_t *
+warp_exchange(uint32_t lane, uint32_t mask, uint64_t value) {
   block *b = mine;
   uint32_t bit = 1u << (lane & 31);
   if (!b->converted)
-    b = convert(lane);
+    b = block_convert(lane);
   warp *w = &b->warps[lane >> 5];
   w->value[lane & 31] = value;
   w->mask[lane & 31] = mask;
@@ -357,10 +357,10 @@ CGL_FIBER_PLAIN static const uint64_t *exchange(uint32_t lane, uint32_t mask,
 }
 
 
-CGL_FIBER_PLAIN static uint32_t active(uint32_t lane) {
+CGL_FIBER_PLAIN static uint32_t warp_active(uint32_t lane) {
   block *b = mine;
   if (!b->converted)
-    b = convert(lane);
+    b = block_convert(lane);
   warp *w = &b->warps[lane >> 5];
   w->site[lane & 31] = __builtin_return_address(0);
   w->asking |= 1u << (lane & 31);
@@ -378,12 +378,12 @@ static void set_conditional(uint64_t handle, uint32_t value) {
 const cgl_host_runtime *cgl_fiber_runtime(void) {
   static const cgl_host_runtime table = {
       .abi = CGL_HOST_ABI,
-      .begin = begin,
-      .finish = finish,
-      .barrier = barrier,
-      .warp = exchange,
-      .active = active,
-      .abort = fail,
+      .begin = block_begin,
+      .finish = block_finish,
+      .barrier = block_barrier,
+      .warp = warp_exchange,
+      .active = warp_active,
+      .abort = fiber_abort,
       .set_conditional = set_conditional,
   };
   return &table;

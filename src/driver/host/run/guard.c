@@ -33,7 +33,7 @@ static _Thread_local stack_t own_stack, old_stack;
 
 
 /* The handler that was there before us has its say. */
-static void chain(int number, siginfo_t *info, void *context) {
+static void call_previous(int number, siginfo_t *info, void *context) {
   const struct sigaction *old = NULL;
   for (int i = 0; i < NCAUGHT; i++)
     if (caught[i] == number)
@@ -66,8 +66,8 @@ static uintptr_t stack_pointer(const ucontext_t *context) {
 }
 
 
-static void judge(int number, const siginfo_t *info, const void *context,
-                  host_fault *fault) {
+static void judge_fault(int number, const siginfo_t *info, const void *context,
+                        host_fault *fault) {
   const char *why;
   fault->memory = false;
   fault->address = (uintptr_t)info->si_addr;
@@ -100,10 +100,10 @@ static void judge(int number, const siginfo_t *info, const void *context,
 
 static void on_signal(int number, siginfo_t *info, void *context) {
   if (!frame.inside) {
-    chain(number, info, context);
+    call_previous(number, info, context);
     return;
   }
-  judge(number, info, context, &frame.fault);
+  judge_fault(number, info, context, &frame.fault);
   frame.inside = 0;
   siglongjmp(frame.jump, 1);
 }
@@ -122,7 +122,7 @@ __attribute__((noreturn)) static void end_kernel(int code, const char *why) {
 }
 
 
-static void install(void) {
+static void install_handlers(void) {
   cgl_fiber_set_hooks(end_kernel, host_conditional_set);
   for (int i = 0; i < NCAUGHT; i++) {
     /* NODEFER: leaving by siglongjmp must not leave the signal blocked. */
@@ -136,7 +136,7 @@ static void install(void) {
 
 
 void host_guard_thread_enter(void) {
-  pthread_once(&once, install);
+  pthread_once(&once, install_handlers);
   void *memory = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)

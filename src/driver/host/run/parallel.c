@@ -45,7 +45,8 @@ static pthread_cond_t join_cond = PTHREAD_COND_INITIALIZER;
 static _Atomic unsigned joining;
 
 
-static bool claim(loop *l, unsigned slot, uint64_t *first, uint64_t *last) {
+static bool loop_claim(loop *l, unsigned slot, uint64_t *first,
+                       uint64_t *last) {
   uint64_t end = l->slot[slot].end;
   uint64_t at = atomic_load_explicit(&l->slot[slot].at, memory_order_relaxed);
   uint64_t n;
@@ -69,7 +70,7 @@ static uint64_t work_on(loop *l) {
   unsigned mine = host_worker_number() % l->nslots;
   uint64_t first, last, items = 0;
   for (unsigned i = 0; i < l->nslots; i++)
-    while (claim(l, (mine + i) % l->nslots, &first, &last)) {
+    while (loop_claim(l, (mine + i) % l->nslots, &first, &last)) {
       l->body(l->context, first, last);
       items += last - first;
     }
@@ -82,7 +83,7 @@ bool host_parallel_open(void) {
 }
 
 
-static bool enter(loop *l) {
+static bool loop_enter(loop *l) {
   uint64_t state = atomic_load_explicit(&l->state, memory_order_relaxed);
   do {
     if (!(state & OPEN) || !SEATS(state))
@@ -94,7 +95,7 @@ static bool enter(loop *l) {
 }
 
 
-static void leave(loop *l) {
+static void loop_leave(loop *l) {
   uint64_t state = atomic_fetch_sub(&l->state, 1);
   if (HELPERS(state) == 1 && atomic_load(&joining)) {
     pthread_mutex_lock(&join_mutex);
@@ -106,9 +107,9 @@ static void leave(loop *l) {
 
 bool host_parallel_help(void) {
   for (int i = 0; i < MAX_LOOPS && host_parallel_open(); i++)
-    if (enter(&loops[i])) {
+    if (loop_enter(&loops[i])) {
       work_on(&loops[i]);
-      leave(&loops[i]);
+      loop_leave(&loops[i]);
       return true;
     }
   return false;
@@ -116,7 +117,7 @@ bool host_parallel_help(void) {
 
 
 /* A loop for the caller to fill; NULL: all are in use. */
-static loop *take(void) {
+static loop *loop_take(void) {
   for (int i = 0; i < MAX_LOOPS; i++)
     if (!atomic_load_explicit(&loops[i].taken, memory_order_relaxed) &&
         !atomic_exchange(&loops[i].taken, true))
@@ -146,7 +147,7 @@ static void close_and_join(loop *l) {
 
 
 /* Cuts [0, count) in a slot per participant; [0, done) has been run. */
-static void cut(loop *l, uint64_t count, uint64_t done) {
+static void loop_cut(loop *l, uint64_t count, uint64_t done) {
   uint64_t from = 0;
   for (unsigned i = 0; i < l->nslots; i++) {
     uint64_t to = from + (count - from) / (l->nslots - i);
@@ -215,8 +216,8 @@ static void call_helpers(double rest, unsigned count) {
 
 
 /* Shares [done, count), items of `each` ns; what an item took this time. */
-static double share(loop *l, uint64_t count, uint64_t done, uint64_t chunk,
-                    double each) {
+static double loop_share(loop *l, uint64_t count, uint64_t done, uint64_t chunk,
+                         double each) {
   double rest = each * (double)(count - done);
   double least = CHUNK_NS / each, seats = rest / HELPER_NS;
   unsigned most = host_worker_count();
@@ -224,7 +225,7 @@ static double share(loop *l, uint64_t count, uint64_t done, uint64_t chunk,
   l->chunk = least > (double)chunk ? (uint64_t)least : chunk;
   unsigned nseats = seats < 1 ? 1 : seats < most ? (unsigned)seats : most;
   l->nslots = nseats + 1;
-  cut(l, count, done);
+  loop_cut(l, count, done);
   atomic_store(&l->state, OPEN | nseats * SEAT);
   atomic_fetch_add(&with_seats, 1);
   call_helpers(rest, nseats);
@@ -253,13 +254,13 @@ void host_parallel_for(uint64_t count, uint64_t chunk,
     each = try_out(count, chunk, body, context, &done);
     atomic_store_explicit(cost, (float)each, memory_order_relaxed);
   }
-  loop *l = each * (double)(count - done) < SHARE_NS ? NULL : take();
+  loop *l = each * (double)(count - done) < SHARE_NS ? NULL : loop_take();
   if (!l) {
     run_alone(count, done, body, context, cost);
     return;
   }
   l->body = body;
   l->context = context;
-  each = share(l, count, done, chunk, each);
+  each = loop_share(l, count, done, chunk, each);
   atomic_store_explicit(cost, (float)each, memory_order_relaxed);
 }

@@ -136,13 +136,13 @@ static host_task *pop_task(void) {
 }
 
 
-static bool spawn(void);
+static bool spawn_worker(void);
 
 
 /* Under the mutex: sees to it that `wanted` workers are awake and idle, as
    far as the limit lets; the number of sleepers that were given a token and
    are to be signalled, best after the mutex has been given back. */
-static unsigned rouse(unsigned wanted) {
+static unsigned rouse_workers(unsigned wanted) {
   unsigned signals = 0;
   unsigned awake = atomic_load(&sched.spinning) + sched.tokens;
   for (; awake < wanted; awake++) {
@@ -151,7 +151,7 @@ static unsigned rouse(unsigned wanted) {
       sched.tokens++;
       signals++;
     } else if (sched.alive - sched.blocked >= atomic_load(&sched.limit) ||
-               !spawn()) {
+               !spawn_worker()) {
       break;
     }
   }
@@ -170,7 +170,7 @@ static void hand_over(void) {
   if (!atomic_load(&sched.pending))
     return;
   pthread_mutex_lock(&sched.mutex);
-  unsigned signals = rouse(atomic_load(&sched.pending));
+  unsigned signals = rouse_workers(atomic_load(&sched.pending));
   pthread_mutex_unlock(&sched.mutex);
   signal_workers(signals);
 }
@@ -183,7 +183,7 @@ unsigned host_worker_spinning(void) {
 
 void host_worker_wake(unsigned count) {
   pthread_mutex_lock(&sched.mutex);
-  unsigned signals = rouse(count);
+  unsigned signals = rouse_workers(count);
   pthread_mutex_unlock(&sched.mutex);
   signal_workers(signals);
 }
@@ -191,7 +191,7 @@ void host_worker_wake(unsigned count) {
 
 /* Waits awake until there may be a task; helps with loops meanwhile.  False
    when the time is up. */
-static bool spin(void) {
+static bool spin_idle(void) {
   host_spinner spinner = {0};
   bool found = false;
   atomic_fetch_add(&sched.spinning, 1);
@@ -238,7 +238,7 @@ static void *worker_main(void *argument) {
     host_task *task;
     while (!host_stopping() && (task = pop_task()))
       task->run(task);
-    if (host_parallel_help() || (sched.spin && spin()))
+    if (host_parallel_help() || (sched.spin && spin_idle()))
       continue;
     if (!sleep_well())
       break;
@@ -254,7 +254,7 @@ static void *worker_main(void *argument) {
 
 
 /* Under the mutex.  Scripts' signals stay with the threads of the program. */
-static bool spawn(void) {
+static bool spawn_worker(void) {
   sigset_t all, old;
   sigfillset(&all);
   static const int kept[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP};
@@ -286,7 +286,7 @@ void host_task_submit(host_task *task) {
     sched.head[queue] = task;
   sched.tail[queue] = task;
   unsigned pending = atomic_fetch_add(&sched.pending, 1) + 1;
-  unsigned signals = rouse(pending);
+  unsigned signals = rouse_workers(pending);
   pthread_mutex_unlock(&sched.mutex);
   signal_workers(signals);
 }
@@ -298,7 +298,7 @@ void host_callback_begin(void) {
     return;
   pthread_mutex_lock(&sched.mutex);
   sched.blocked++;
-  unsigned signals = rouse(atomic_load(&sched.pending));
+  unsigned signals = rouse_workers(atomic_load(&sched.pending));
   pthread_mutex_unlock(&sched.mutex);
   signal_workers(signals);
 }
