@@ -2,10 +2,11 @@
    An entry is one file named by its key, the 128-bit hash of all that
    decides the image: source, options, includes, compiler, device header,
    CPU or architecture.  It is written under a temporary name and renamed, so
-   readers see all of it or none.
+   readers see a whole entry or no entry.
    Invariant: an entry is used only when its magic, key, lengths and checksum
-   are right and its names are as many as were asked for; else it is as good
-   as absent, and is overwritten.  The cache never makes a compile fail. */
+   are right and it has as many names as were asked for; any other entry
+   counts as absent and is overwritten.  The cache never makes a compile fail.
+ */
 #ifndef CGL_COMPILE_CACHE_H
 #define CGL_COMPILE_CACHE_H
 

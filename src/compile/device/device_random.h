@@ -17,7 +17,7 @@ struct cgl_philox {
   unsigned long long seed;
 };
 
-/* Not static where a compiler warns of static functions nobody calls. */
+/* Not static where a compiler warns of unused static functions. */
 #ifdef __CUDACC_RTC__
 #define CGL_RANDOM __device__ __forceinline__
 #else

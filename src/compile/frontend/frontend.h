@@ -2,8 +2,8 @@
    The reader preprocesses the text (see preprocess.h), walks the
    declarations of every namespace and keeps the kernels, the templates among
    them, the device variables and what each kernel may reach.  It never
-   refuses a text: what it cannot read it leaves out, and the compiler is the
-   one to say what is wrong.
+   refuses a text: what it cannot read it leaves out, and errors are the
+   compiler's to report.
    Invariant: features err on the safe side.  A kernel that may reach a
    barrier has CGL_USES_BARRIER; one without CGL_NEEDS_THREADS names
    threadIdx.x and blockIdx.x only as blockIdx.x * blockDim.x + threadIdx.x. */
@@ -25,7 +25,7 @@ enum {
 
 /* The header of a grid-stride loop in the source's text (see stride.c). */
 typedef struct cgl_loop {
-  const char *start, *end; /* `for` to `)`; NULL when there is none */
+  const char *start, *end; /* `for` to `)`; NULL without such a loop */
   const cgl_token *type;   /* of the loop variable */
   size_t ntype;
   const cgl_token *variable;

@@ -341,7 +341,7 @@ static uint32_t vector_align(cgl_kind kind, uint32_t lanes) {
 }
 
 
-/* The index of the declared name, or `count` when there is none. */
+/* The index of the declared name, or `count` for an unnamed parameter. */
 static size_t find_name(const cgl_token *at, size_t count) {
   bool type_seen = false;
   for (size_t i = 0; i < count; i++) {

@@ -43,7 +43,7 @@ typedef enum cgl_kind {
 
 typedef struct cgl_parameter {
   char *type;         /* as spelled, without the name */
-  char *name;         /* "" when the declaration has none */
+  char *name;         /* "" when it is unnamed */
   cgl_kind kind;      /* of the value, or of what the pointer points to */
   uint8_t lanes;      /* 1, or 2..4 for float4 and its like */
   uint8_t pointer;    /* levels of indirection; 0 is a value */

@@ -24,8 +24,9 @@ void cgl_host_device_text(cgl_text *out) {
 }
 
 
-/* Parts of the device header are left out when the source names none of
-   their words: half the time of a small kernel's compile is its header. */
+/* Parts of the device header are left out when the source names
+   no word of theirs: half the time of a small kernel's compile is its header.
+ */
 static void add_header(const cgl_job *job, cgl_text *out) {
   static const char *const warp[] = {"_sync", "__activemask", "__syncwarp",
                                      "__syncthreads_", NULL};
@@ -179,8 +180,8 @@ void cgl_host_generate(const cgl_host_job *h, cgl_text *out) {
 
 
 /* Does a line of a function's declarations name memory: an array, a struct,
-   a union?  What the compiler could keep in registers is gone by then, and a
-   pointer is none. */
+   a union?  What the compiler could keep in registers is gone by then.  A
+   pointer is not memory. */
 static bool is_memory(const char *line) {
   if (strncmp(line, "  ", 2) || line[2] == ' ' || line[2] == '<')
     return false;

@@ -3,8 +3,8 @@
 #include "driver/host/graph/graph.h"
 
 
-/* A launch with attributes that nobody knows was never one: unlike others
-   that are refused it breaks no capture. */
+/* Unknown attributes are refused without breaking the capture, unlike other
+   faults of a launch. */
 static bool attributes_known(const CUlaunchConfig *c) {
   if (c->numAttrs && !c->attrs)
     return false;

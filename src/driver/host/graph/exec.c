@@ -120,8 +120,8 @@ static host_exec_run *run_new(CUgraphExec exec) {
 
 
 /* Each record node gets a fence of this launch, which its event holds from
-   now on; each wait node awaits what its event held when the node's turn in
-   the order of the graph came. */
+   now on; each wait node awaits the fence that its event holds where the node
+   stands in the order of the graph. */
 static CUresult fences_take(CUgraphExec exec, host_exec_run *run) {
   for (uint32_t i = 0; i < exec->nevents; i++)
     if (exec->records[i] && !(run->fences[i] = host_fence_create()))
@@ -144,7 +144,7 @@ static CUresult fences_take(CUgraphExec exec, host_exec_run *run) {
 static void run_cancel(CUgraphExec exec, host_exec_run *run) {
   for (uint32_t i = 0; i < exec->nevents; i++) {
     if (run->fences[i] && exec->records[i])
-      host_fence_signal(run->fences[i]); /* nobody is to wait for it */
+      host_fence_signal(run->fences[i]); /* releases its waiters */
     host_fence_release(run->fences[i]);
     run->fences[i] = NULL;
   }

@@ -15,11 +15,11 @@
 typedef struct host_program host_program;
 
 typedef struct host_step {
-  host_op *op;   /* in program->ops, or malloc once it was patched */
+  host_op *op;   /* in program->ops, or malloc after a patch */
   uint8_t kind;  /* host_op_kind */
   bool enabled;  /* false: passes order on and does nothing */
-  uint32_t slot; /* EVENT: index in run->fences; CONDITIONAL: the first
-                    of its bodies in exec->programs */
+  uint32_t slot; /* EVENT: index in run->fences; CONDITIONAL: of the
+                    first body in exec->programs */
 } host_step;
 
 typedef struct host_chain {
@@ -98,9 +98,9 @@ struct CUgraphExec_st {
   /* what runs */
   host_program *programs; /* [0] the graph, then all bodies */
   uint32_t nprograms;
-  _Atomic bool failed;    /* the run underway met an error */
-  host_exec_run *current; /* the run underway */
-  _Atomic uint64_t turn;  /* ticket of the run that may be underway */
+  _Atomic bool failed;     /* the run underway met an error */
+  host_exec_run *current;  /* the run underway */
+  _Atomic uint64_t ticket; /* of the run that may be underway */
   _Atomic unsigned nparked;
   _Atomic(host_exec_run *) ended; /* runs to use again, pushed by anyone */
   host_task task;                 /* frees the executable */

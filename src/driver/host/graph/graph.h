@@ -68,8 +68,8 @@ struct CUgraph_st {
 /* Are these handles of a graph and of nodes that were not destroyed? */
 bool host_graph_is_live(CUgraph graph);
 bool host_nodes_are_live(const CUgraphNode *nodes, size_t count);
-/* For assertions: every edge is in both lists, every node on the graph's, the
-   count right, the same of all graphs inside. */
+/* For assertions: every edge is in both lists, every node on the graph's list,
+   the counts are right, and the graphs inside are valid. */
 bool host_graph_is_valid(CUgraph graph);
 CUgraph host_graph_new(void); /* NULL: no memory */
 /* Destroys the nodes and drops the handle's reference. */
@@ -78,11 +78,11 @@ void host_graph_clear(CUgraph graph); /* destroys the nodes alone */
 void host_graph_unref(CUgraph graph);
 /* A fresh number for `mark` fields: no node holds it yet. */
 uint64_t host_graph_mark(void);
-/* Has it, at any depth, alloc or free nodes; conditional nodes? */
+/* Has the graph, at any depth, alloc or free nodes; conditional nodes? */
 bool host_graph_has_memory(CUgraph graph);
 bool host_graph_has_conditional(CUgraph graph);
-/* Does a capture write into it, or into a graph at any depth in it?  Such
-   graphs and nodes are not destroyed. */
+/* Does a capture write into the graph, or into a graph at any depth in it?
+   Such graphs and nodes are not destroyed. */
 bool host_graph_is_capturing(CUgraph graph);
 bool host_node_is_capturing(CUgraphNode node);
 /* Deep copy; NOT_SUPPORTED with memory or conditional nodes. */
@@ -114,10 +114,10 @@ CUgraphNodeType host_node_type(const host_op *op);
 CUresult host_node_params(host_op *op, struct host_block **block, CUgraph graph,
                           const CUgraphNodeParams *params);
 void host_node_publish(CUgraphNode node, CUgraphNodeParams *params);
-/* Releases an op that never became a node, with what it would have owned. */
+/* Releases the op of a node, with the graphs or the block that it owns. */
 void host_node_params_drop(host_op *op, struct host_block *block);
-/* The op that `node` shall have, of the type of `old` (its own or that of its
-   executable) with other parameters; INVALID_VALUE for another type,
+/* Makes an op with new parameters for `node`, of the type of `old` (the op of
+   the node or of its executable); INVALID_VALUE for another type,
    NOT_SUPPORTED for memory and conditional nodes. */
 CUresult host_node_params_set(host_op *op, CUgraphNode node, const host_op *old,
                               const CUgraphNodeParams *params);

@@ -2,7 +2,7 @@
    that reached the launch; where the graph forks, the other chains go to
    other workers, and the chain that ends last ends the run.  A step that must
    wait (an external event, a body that other workers are still in) parks its
-   chain: the worker is let go and whoever ends the wait goes on. */
+   chain: the worker leaves it, and the end of the wait submits it again. */
 #include "driver/host/graph/exec.h"
 
 #include <stdlib.h>
@@ -137,8 +137,8 @@ static bool chains_run(host_chain *chain) {
 }
 
 
-/* True when the program ended before this returned; else whoever ends it
-   calls program_end. */
+/* True when the program ended before this returned; else the
+   thread that ends it calls program_end. */
 static bool program_begin(host_program *program) {
   if (program->nchains == 1)
     return chain_steps(program->chains);
@@ -160,12 +160,12 @@ static bool program_begin(host_program *program) {
 static void run_end(CUgraphExec exec, host_exec_run *run) {
   host_exec_patches_free(run->patches);
   run->patches = NULL;
-  atomic_store(&exec->turn, run->ticket + 1);
+  atomic_store(&exec->ticket, run->ticket + 1);
   if (atomic_load(&exec->nparked) == 0)
     return;
   host_lock();
   host_exec_run **link = &exec->parked;
-  while (*link && (*link)->ticket != atomic_load(&exec->turn))
+  while (*link && (*link)->ticket != atomic_load(&exec->ticket))
     link = &(*link)->next;
   host_exec_run *next = *link;
   if (next) {
@@ -222,7 +222,7 @@ static void run_patch(CUgraphExec exec, host_exec_run *run) {
 }
 
 
-/* The run's turn has come; true when it ended here. */
+/* The run before has ended; true when this run ended here. */
 static bool run_start(CUgraphExec exec, host_exec_run *run) {
   exec->current = run;
   run_patch(exec, run);
@@ -250,7 +250,7 @@ static void run_task(host_task *task) {
 static bool run_park(CUgraphExec exec, host_exec_run *run) {
   host_lock();
   atomic_fetch_add(&exec->nparked, 1);
-  bool wait = atomic_load(&exec->turn) != run->ticket;
+  bool wait = atomic_load(&exec->ticket) != run->ticket;
   if (wait) {
     run->task.run = run_task;
     run->next = exec->parked;
@@ -266,7 +266,7 @@ bool host_exec_begin(host_launch *launch, CUstream stream) {
   host_exec_run *run = (host_exec_run *)launch;
   CUgraphExec exec = run->exec;
   run->stream = stream;
-  if (atomic_load(&exec->turn) != run->ticket && run_park(exec, run))
+  if (atomic_load(&exec->ticket) != run->ticket && run_park(exec, run))
     return false;
   return run_start(exec, run);
 }

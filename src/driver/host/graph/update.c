@@ -31,7 +31,7 @@ static host_exec_node *exec_node_find(CUgraphExec exec, CUgraphNode node) {
 }
 
 
-/* The node's patch of the next launch, made when there is none. */
+/* The node's patch of the next launch, made when it is missing. */
 static host_patch *patch_of(CUgraphExec exec, host_exec_node *node) {
   if (node->pending)
     return node->pending;

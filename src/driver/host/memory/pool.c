@@ -216,8 +216,8 @@ CUresult host_mempool_alloc(CUdeviceptr *out, size_t bytes, CUmemoryPool pool,
 }
 
 
-/* Puts a range on its free list, as freed now by `stream` (NULL: by nobody
-   that runs). */
+/* Puts a range on its free list, as freed now by `stream` (NULL: no
+   queued work uses it). */
 static void pool_put(host_range *r, CUstream stream) {
   CUmemoryPool pool = r->pool;
   size_t class_bytes = r->counted;

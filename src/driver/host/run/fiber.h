@@ -5,7 +5,7 @@
    their own, the threads before it have left the kernel.  Fibers switch only
    at barriers and exchanges; the last to arrive goes on without a switch.
    Invariant: lanes alive = lanes running or ready + lanes that wait; when
-   none is ready and some wait, the barrier is divergent and the launch is
+   lanes wait and no lane is ready, the barrier is divergent and the launch is
    aborted with 719.  All state belongs to the calling thread. */
 #ifndef CGL_HOST_FIBER_H
 #define CGL_HOST_FIBER_H
@@ -19,7 +19,7 @@ typedef void (*cgl_fiber_conditional)(uint64_t handle, uint32_t value);
 /* The table that a module's init takes; valid for the whole process. */
 const cgl_host_runtime *cgl_fiber_runtime(void);
 
-/* Names who ends a launch and who sets a conditional handle; call once,
+/* Sets the functions that end a launch and set a conditional handle; call once,
    before the first kernel runs.  `abort` is called on the worker's own
    stack, never on a fiber's, and must not return (siglongjmp is fine);
    `why` is valid until the worker's next launch. */

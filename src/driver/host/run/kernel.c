@@ -17,7 +17,7 @@ typedef struct launch {
   cgl_host_dims dims;
   uint64_t row;     /* blocks per item of the parallel loop */
   uint64_t blocks;  /* in all */
-  atomic_int taken; /* 1: somebody has written `fault` */
+  atomic_int taken; /* 1: `fault` is written */
   atomic_bool failed;
   host_fault fault;
 } launch;

@@ -1,10 +1,10 @@
 /* Parallel loops: one worker opens a loop, idle ones help.
    The index space is cut in one slot per participant, so that a loop repeated
-   over the same data meets it in the same core's cache; who has finished his
-   own slot takes from others.  Loops are entered and left without a lock.
-   Invariant of `state`: seats and helpers change by compare-and-swap while
-   the loop is open; once closed only helpers falls, and the opener leaves
-   when it is 0, so nobody touches a loop that is not his any more. */
+   over the same data meets it in the same core's cache; a worker that has
+   finished its own slot takes from others.  Loops are entered and left without
+   a lock. Invariant of `state`: seats and helpers change by compare-and-swap
+   while the loop is open; once closed only helpers falls, and the opener leaves
+   when it is 0, so a worker never touches a loop that it has left. */
 #include "driver/host/run/run.h"
 
 #include <pthread.h>
@@ -65,7 +65,7 @@ static bool loop_claim(loop *l, unsigned slot, uint64_t *first,
 }
 
 
-/* Runs chunks until none is left to claim; the number of items that were. */
+/* Runs chunks until all are claimed; returns the number of items that ran. */
 static uint64_t work_on(loop *l) {
   unsigned mine = host_worker_number() % l->nslots;
   uint64_t first, last, items = 0;
@@ -182,10 +182,10 @@ static double try_out(uint64_t count, uint64_t chunk,
 static void run_alone(uint64_t count, uint64_t done,
                       void (*body)(void *, uint64_t, uint64_t), void *context,
                       host_cost *cost) {
-  static _Thread_local unsigned turn;
+  static _Thread_local unsigned count_alone;
   if (done >= count)
     return;
-  if (done || ++turn % 8) {
+  if (done || ++count_alone % 8) {
     body(context, done, count);
     return;
   }

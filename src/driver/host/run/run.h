@@ -85,7 +85,7 @@ void host_parallel_for(uint64_t count, uint64_t chunk,
                        void (*body)(void *context, uint64_t first,
                                     uint64_t last),
                        void *context, host_cost *cost);
-/* Does a loop need a helper?  Helps with a loop; false: none was open. */
+/* Does a loop need a helper?  Helps with a loop; false: no loop was open. */
 bool host_parallel_open(void);
 bool host_parallel_help(void);
 

@@ -1,11 +1,11 @@
 /* Workers: threads that run tasks and help with parallel loops.
    A worker takes a task first and helps with an open loop otherwise; with
    neither it stays awake for HOST_SPIN_NS and then sleeps.  There are at most
-   `limit` of them; one that is inside a user's callback does not count, so
-   another may stand in, and ends when it is one too many.
-   Invariant: a queued task is seen by somebody.  Who stops being `spinning`
-   looks at `pending` afterwards; who raises `pending` looks at `spinning`
-   afterwards, and wakes or starts a worker if there are too few. */
+   `limit` of them; a worker inside a user's callback does not count, so that
+   another worker may take its place, and surplus workers end.
+   Invariant: every queued task is seen.  A worker that stops spinning reads
+   `pending` afterwards; a thread that raises `pending` reads `spinning`
+   afterwards, and wakes or starts workers if there are too few. */
 #define _GNU_SOURCE
 #include "driver/host/run/run.h"
 

@@ -6,8 +6,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { TURN = 64 };    /* ops a worker runs before others get their turn */
-enum { FULL = 65536 }; /* entries behind which a caller waits */
+/* Ops that a worker runs before it looks for other tasks; entries in a queue
+   from which on a caller waits. */
+enum { BURST = 64, FULL = 65536 };
 
 static void stream_drain(host_task *task);
 
@@ -168,8 +169,8 @@ static bool entry_run(CUstream s, host_entry *e) {
 }
 
 
-/* Takes the next entries of the queue; false: none, and the worker has left
-   the stream. */
+/* Takes the next entries of the queue; false: the queue is empty, and the
+   worker has left the stream. */
 static bool batch_take(CUstream s, host_entry *first, host_entry *last,
                        unsigned count) {
   host_lock();
@@ -207,7 +208,7 @@ static void stream_drain(host_task *task) {
       if (!batch_take(s, used, used_last, count))
         return;
       used = NULL;
-      if (count >= TURN && host_task_waiting()) {
+      if (count >= BURST && host_task_waiting()) {
         host_task_submit(task);
         return;
       }
@@ -243,7 +244,7 @@ void host_stream_resume(CUstream stream) {
 /* ---- queueing ---- */
 
 /* A record's fence becomes the stream's newest marker: an event that came last
-   and its stream are then done at the same moment, whoever asks for either. */
+   and its stream are then done at the same moment, for every caller. */
 static CUresult entry_push(CUstream s, host_op *op) {
   host_entry *e = spare;
   if (e) {
@@ -281,7 +282,7 @@ bool host_stream_drained(CUstream s) {
 }
 
 
-/* Pushes a record of a new fence; the caller gets a reference of his own. */
+/* Pushes a record of a new fence; the caller gets a reference. */
 static host_fence *stream_mark(CUstream s) {
   host_fence *fence = host_fence_create();
   if (!fence)

@@ -147,7 +147,7 @@ struct CUevent_st {
   _Atomic unsigned refs; /* the handle and each op that names it */
   unsigned flags;
   host_fence *fence;     /* of the last record outside captures, or NULL */
-  host_capture *capture; /* of the last record, counted; NULL: none */
+  host_capture *capture; /* of the last record, counted; or NULL */
   CUgraphNode *deps;     /* what a stream that waits depends on there */
   size_t ndeps;
 };
