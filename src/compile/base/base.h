@@ -36,6 +36,10 @@ void cgl_text_print(cgl_text *text, const char *format, ...)
 /* Appends `string` as the inside of a C string literal. */
 void cgl_text_quote(cgl_text *text, const char *string);
 
+/* Appends a file, up to `limit` bytes or some more; 0, or -1 when it cannot be
+   read. */
+int cgl_text_read(cgl_text *text, const char *path, size_t limit);
+
 /* Hands the bytes over (caller frees) and empties the text; NULL after a
    failed allocation; "" is returned for an empty text. */
 char *cgl_text_take(cgl_text *text);

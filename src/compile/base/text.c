@@ -85,6 +85,20 @@ void cgl_text_quote(cgl_text *text, const char *string) {
 }
 
 
+int cgl_text_read(cgl_text *text, const char *path, size_t limit) {
+  FILE *file = fopen(path, "rb");
+  if (!file)
+    return -1;
+  char block[8192];
+  size_t n;
+  while (text->length < limit && (n = fread(block, 1, sizeof block, file)) > 0)
+    cgl_text_add(text, block, n);
+  bool bad = ferror(file) || text->failed;
+  fclose(file);
+  return bad ? -1 : 0;
+}
+
+
 char *cgl_text_take(cgl_text *text) {
   cgl_text_add(text, "", 0);
   char *data = text->data;

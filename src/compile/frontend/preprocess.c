@@ -422,21 +422,10 @@ bool cgl_pp_is_known_header(const char *name, size_t length) {
 
 
 static char *read_file(cgl_pp *pp, const char *path, size_t *length) {
-  FILE *file = fopen(path, "rb");
-  if (!file)
-    return NULL;
   cgl_text text = {0};
-  char block[4096];
-  size_t n;
-  while ((n = fread(block, 1, sizeof block, file)) > 0 &&
-         text.length < MAX_FILE)
-    cgl_text_add(&text, block, n);
-  bool bad = ferror(file);
-  fclose(file);
-  char *copy =
-      bad || text.failed
-          ? NULL
-          : cgl_arena_copy(&pp->arena, text.data ? text.data : "", text.length);
+  char *copy = NULL;
+  if (cgl_text_read(&text, path, MAX_FILE) == 0)
+    copy = cgl_arena_copy(&pp->arena, text.data ? text.data : "", text.length);
   *length = text.length;
   cgl_text_free(&text);
   return copy;

@@ -270,20 +270,13 @@ static int write_file(const char *path, const cgl_text *text) {
 }
 
 
-static int read_file(const char *path, cgl_image *image) {
-  FILE *file = fopen(path, "rb");
+static int read_image(const char *path, cgl_image *image) {
   cgl_text text = {0};
-  char block[8192];
-  size_t n;
-  if (!file)
-    return -1;
-  while ((n = fread(block, 1, sizeof block, file)) > 0)
-    cgl_text_add(&text, block, n);
-  bool bad = ferror(file) || text.failed || !text.length;
-  fclose(file);
+  if (cgl_text_read(&text, path, SIZE_MAX) != 0 || !text.length)
+    return cgl_text_free(&text), -1;
   image->size = text.length;
   image->bytes = cgl_text_take(&text);
-  return bad || !image->bytes ? -1 : 0;
+  return 0;
 }
 
 
@@ -302,7 +295,7 @@ static cgl_compile_status run_compiler(cgl_host_job *h) {
   job->log.length = 0;
   cgl_host_diagnostics(job->source, said.data ? said.data : "", &job->log);
   cgl_text_free(&said);
-  if ((status == 0 || status == -2) && read_file(h->output, job->image) == 0)
+  if ((status == 0 || status == -2) && read_image(h->output, job->image) == 0)
     return CGL_COMPILE_OK;
   if (!job->log.length)
     cgl_text_print(&job->log, "%s ended with status %d and no message",

@@ -25,32 +25,11 @@ static size_t parse_size(const char *text) {
   double value = strtod(text, &end);
   if (end == text || errno || !(value > 0))
     return 0;
-  switch (*end) {
-  case 'k':
-  case 'K':
-    value *= 1024.0;
-    end++;
-    break;
-  case 'm':
-  case 'M':
-    value *= 1024.0 * 1024;
-    end++;
-    break;
-  case 'g':
-  case 'G':
-    value *= 1024.0 * 1024 * 1024;
-    end++;
-    break;
-  case 't':
-  case 'T':
-    value *= 1024.0 * 1024 * 1024 * 1024;
-    end++;
-    break;
-  case '\0':
-    break;
-  default:
-    return 0;
-  }
+  static const char units[] = "kKmMgGtT";
+  const char *unit = *end ? strchr(units, *end) : NULL;
+  for (long i = unit ? (unit - units) / 2 : -1; i >= 0; i--)
+    value *= 1024;
+  end += unit != NULL;
   if (*end)
     return 0;
   return value < 0x1p62 ? (size_t)value : (size_t)1 << 62;

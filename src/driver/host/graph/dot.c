@@ -20,30 +20,11 @@ static void print_quoted(FILE *out, const char *text) {
 
 static const char *kind_name(const host_op *op) {
   static const char *const conditional[] = {"IF", "WHILE", "SWITCH"};
-  switch (op->kind) {
-  case HOST_OP_KERNEL:
-    return "KERNEL";
-  case HOST_OP_MEMCPY:
-    return "MEMCPY";
-  case HOST_OP_MEMSET:
-    return "MEMSET";
-  case HOST_OP_HOST_FUNCTION:
-    return "HOST";
-  case HOST_OP_EVENT_RECORD:
-    return "EVENT_RECORD";
-  case HOST_OP_EVENT_WAIT:
-    return "EVENT_WAIT";
-  case HOST_OP_ALLOC:
-    return "MEM_ALLOC";
-  case HOST_OP_FREE:
-    return "MEM_FREE";
-  case HOST_OP_CHILD:
-    return "GRAPH";
-  case HOST_OP_CONDITIONAL:
-    return conditional[op->conditional->type];
-  default:
-    return "EMPTY";
-  }
+  static const char *const names[] = {
+      "EMPTY",        "KERNEL",     "MEMCPY",    "MEMSET",   "HOST",
+      "EVENT_RECORD", "EVENT_WAIT", "MEM_ALLOC", "MEM_FREE", "GRAPH"};
+  return op->kind == HOST_OP_CONDITIONAL ? conditional[op->conditional->type]
+                                         : names[op->kind];
 }
 
 

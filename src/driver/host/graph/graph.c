@@ -72,82 +72,86 @@ void host_graph_free(CUgraph graph) {
 }
 
 
-/* Calls `visit` on the graphs directly inside a node; true stops. */
-static bool inner_graphs(CUgraphNode node, bool (*visit)(CUgraph, void *),
-                         void *context) {
+/* Does the test hold for a graph that is inside a node, at any depth? */
+static bool node_any(CUgraphNode node, bool (*test)(CUgraph, const void *),
+                     const void *context);
+
+
+/* The same for the graph itself, or one inside it. */
+static bool graph_any(CUgraph graph, bool (*test)(CUgraph, const void *),
+                      const void *context) {
+  if (test(graph, context))
+    return true;
+  for (CUgraphNode n = graph->first; n; n = n->next)
+    if (node_any(n, test, context))
+      return true;
+  return false;
+}
+
+
+static bool node_any(CUgraphNode node, bool (*test)(CUgraph, const void *),
+                     const void *context) {
   if (node->op.kind == HOST_OP_CHILD)
-    return visit(node->op.child, context);
+    return graph_any(node->op.child, test, context);
   if (node->op.kind == HOST_OP_CONDITIONAL)
     for (unsigned i = 0; i < node->op.conditional->size; i++)
-      if (visit(node->op.conditional->graph[i], context))
+      if (graph_any(node->op.conditional->graph[i], test, context))
         return true;
   return false;
 }
 
 
-static bool visit_memory(CUgraph graph, void *context) {
-  (void)context;
-  for (CUgraphNode n = graph->first; n; n = n->next)
-    if (n->block || inner_graphs(n, visit_memory, NULL))
-      return true;
-  return false;
+static bool has_block(CUgraph graph, const void *unused) {
+  (void)unused;
+  CUgraphNode n = graph->first;
+  while (n && !n->block)
+    n = n->next;
+  return n;
 }
 
 
-static bool visit_conditional(CUgraph graph, void *context) {
-  (void)context;
-  for (CUgraphNode n = graph->first; n; n = n->next)
-    if (n->op.kind == HOST_OP_CONDITIONAL ||
-        inner_graphs(n, visit_conditional, NULL))
-      return true;
-  return false;
+static bool has_conditional(CUgraph graph, const void *unused) {
+  (void)unused;
+  CUgraphNode n = graph->first;
+  while (n && n->op.kind != HOST_OP_CONDITIONAL)
+    n = n->next;
+  return n;
 }
 
 
-static bool visit_same(CUgraph graph, void *context) {
-  if (graph == context)
-    return true;
-  for (CUgraphNode n = graph->first; n; n = n->next)
-    if (inner_graphs(n, visit_same, context))
-      return true;
-  return false;
+static bool is_same(CUgraph graph, const void *other) {
+  return graph == other;
 }
 
 
-static bool visit_capturing(CUgraph graph, void *context) {
-  (void)context;
-  if (graph->capturing > 0)
-    return true;
-  for (CUgraphNode n = graph->first; n; n = n->next)
-    if (inner_graphs(n, visit_capturing, NULL))
-      return true;
-  return false;
+static bool is_capturing(CUgraph graph, const void *unused) {
+  (void)unused;
+  return graph->capturing > 0;
 }
 
 
 bool host_graph_has_memory(CUgraph graph) {
-  return visit_memory(graph, NULL);
+  return graph_any(graph, has_block, NULL);
 }
 
 
 bool host_graph_has_conditional(CUgraph graph) {
-  return visit_conditional(graph, NULL);
+  return graph_any(graph, has_conditional, NULL);
 }
 
 
 bool host_graph_holds(CUgraph graph, CUgraph inner) {
-  return visit_same(graph, inner);
+  return graph_any(graph, is_same, inner);
 }
 
 
 bool host_graph_is_capturing(CUgraph graph) {
-  return visit_capturing(graph, NULL);
+  return graph_any(graph, is_capturing, NULL);
 }
 
 
 bool host_node_is_capturing(CUgraphNode node) {
-  return node->graph->capturing > 0 ||
-         inner_graphs(node, visit_capturing, NULL);
+  return node->graph->capturing > 0 || node_any(node, is_capturing, NULL);
 }
 
 
@@ -169,12 +173,12 @@ static bool edges_are_valid(CUgraphNode node) {
 }
 
 
-static bool visit_invalid(CUgraph graph, void *context) {
+static bool is_invalid(CUgraph graph, const void *unused) {
+  (void)unused;
   size_t n = 0, in = 0, out = 0;
-  (void)context;
   for (CUgraphNode node = graph->first; node; node = node->next, n++) {
     if (node->graph != graph || (!node->next && node != graph->last) ||
-        !edges_are_valid(node) || inner_graphs(node, visit_invalid, NULL))
+        !edges_are_valid(node))
       return true;
     in += node->in.count;
     out += node->out.count;
@@ -184,7 +188,7 @@ static bool visit_invalid(CUgraph graph, void *context) {
 
 
 bool host_graph_is_valid(CUgraph graph) {
-  return !visit_invalid(graph, NULL);
+  return !graph_any(graph, is_invalid, NULL);
 }
 
 

@@ -327,31 +327,18 @@ CUresult host_mempool_set(CUmemoryPool pool, CUmemPool_attribute attr,
 
 CUresult host_mempool_get(CUmemoryPool pool, CUmemPool_attribute attr,
                           void *value) {
-  const uint64_t *wide;
-  switch (attr) {
-  case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
-  case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-  case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-    *(int *)value = pool->reuse[attr - 1];
-    return CUDA_SUCCESS;
-  case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-    wide = &pool->threshold;
-    break;
-  case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-    wide = &pool->reserved;
-    break;
-  case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-    wide = &pool->reserved_high;
-    break;
-  case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-    wide = &pool->used;
-    break;
-  case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-    wide = &pool->used_high;
-    break;
-  default:
+  const uint64_t *const wide[] = {
+      [CU_MEMPOOL_ATTR_RELEASE_THRESHOLD] = &pool->threshold,
+      [CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT] = &pool->reserved,
+      [CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH] = &pool->reserved_high,
+      [CU_MEMPOOL_ATTR_USED_MEM_CURRENT] = &pool->used,
+      [CU_MEMPOOL_ATTR_USED_MEM_HIGH] = &pool->used_high};
+  if (attr < CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
+      attr > CU_MEMPOOL_ATTR_USED_MEM_HIGH)
     return CUDA_ERROR_INVALID_VALUE;
-  }
-  memcpy(value, wide, sizeof *wide);
+  if (wide[attr])
+    memcpy(value, wide[attr], sizeof *wide[attr]);
+  else
+    *(int *)value = pool->reuse[attr - 1];
   return CUDA_SUCCESS;
 }

@@ -165,17 +165,6 @@ static void signal_workers(unsigned count) {
 }
 
 
-/* The caller is not spinning any more: what was left to it needs another. */
-static void hand_over(void) {
-  if (!atomic_load(&sched.pending))
-    return;
-  pthread_mutex_lock(&sched.mutex);
-  unsigned signals = rouse_workers(atomic_load(&sched.pending));
-  pthread_mutex_unlock(&sched.mutex);
-  signal_workers(signals);
-}
-
-
 unsigned host_worker_spinning(void) {
   return atomic_load_explicit(&sched.spinning, memory_order_relaxed);
 }
@@ -186,6 +175,14 @@ void host_worker_wake(unsigned count) {
   unsigned signals = rouse_workers(count);
   pthread_mutex_unlock(&sched.mutex);
   signal_workers(signals);
+}
+
+
+/* The caller is not spinning any more: queued tasks need another worker. */
+static void hand_over(void) {
+  unsigned pending = atomic_load(&sched.pending);
+  if (pending)
+    host_worker_wake(pending);
 }
 
 
