@@ -38,21 +38,6 @@ CUresult host_cuStreamBeginCapture(CUstream hStream, CUstreamCaptureMode mode) {
 }
 
 
-/* Nodes that a call names as dependencies: all there and all of the graph. */
-static CUresult dependencies_check(CUgraph graph, const CUgraphNode *deps,
-                                   const CUgraphEdgeData *edges, size_t count) {
-  if ((count > 0 && !deps) || !host_nodes_are_live(deps, count))
-    return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < count; i++) {
-    if (deps[i]->graph != graph)
-      return CUDA_ERROR_INVALID_VALUE;
-    if (edges && !host_edge_data_is_valid(&edges[i]))
-      return CUDA_ERROR_INVALID_VALUE;
-  }
-  return CUDA_SUCCESS;
-}
-
-
 CUresult host_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
                                           const CUgraphNode *dependencies,
                                           const CUgraphEdgeData *dependencyData,
@@ -69,8 +54,8 @@ CUresult host_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
   if (result == CUDA_SUCCESS && hGraph->capturing > 0)
     result = CUDA_ERROR_ILLEGAL_STATE;
   if (result == CUDA_SUCCESS)
-    result = dependencies_check(hGraph, dependencies, dependencyData,
-                                numDependencies);
+    result =
+        host_nodes_check(hGraph, dependencies, dependencyData, numDependencies);
   if (result == CUDA_SUCCESS)
     result = host_graph_capture_begin(stream, hGraph, mode);
   if (result == CUDA_SUCCESS) {
@@ -206,8 +191,8 @@ CUresult host_cuStreamUpdateCaptureDependencies(
   else if (capture->invalid)
     result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   else
-    result = dependencies_check(capture->graph, dependencies, dependencyData,
-                                numDependencies);
+    result = host_nodes_check(capture->graph, dependencies, dependencyData,
+                              numDependencies);
   if (result == CUDA_SUCCESS)
     result = host_graph_capture_deps(
         stream, dependencies, dependencyData, numDependencies,

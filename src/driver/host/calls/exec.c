@@ -3,15 +3,13 @@
 #include "driver/host/calls/calls.h"
 #include "driver/host/graph/exec.h"
 
-/* What cuGraphExecGetFlags tells of them. */
+/* What cuGraphExecGetFlags tells of them; they exclude each other. */
 #define KEPT_FLAGS                                   \
   (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | \
    CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
 
 #define KNOWN_FLAGS                                  \
-  (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | \
-   CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |              \
-   CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |       \
+  (KEPT_FLAGS | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | \
    CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
 
 
@@ -21,26 +19,21 @@ static bool exec_is_live(CUgraphExec exec) {
 
 
 static CUresult flags_check(cuuint64_t flags) {
-  const cuuint64_t exclusive = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
-                               CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
-  if ((flags & ~(cuuint64_t)KNOWN_FLAGS) != 0 ||
-      (flags & exclusive) == exclusive)
-    return CUDA_ERROR_INVALID_VALUE;
-  return CUDA_SUCCESS;
+  return (flags & ~(cuuint64_t)KNOWN_FLAGS) != 0 ||
+                 (flags & KEPT_FLAGS) == KEPT_FLAGS
+             ? CUDA_ERROR_INVALID_VALUE
+             : CUDA_SUCCESS;
 }
 
 
 CUresult host_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
                                  unsigned long long flags) {
-  HOST_TRY(host_check());
-  if (!phGraphExec || (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
+  CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = flags};
+  if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) {
+    HOST_TRY(host_check());
     return CUDA_ERROR_INVALID_VALUE; /* there is no stream to upload in */
-  HOST_TRY(flags_check(flags));
-  CUgraphNode error;
-  CUgraphInstantiateResult why;
-  host_lock();
-  return host_unlock_with(
-      host_exec_instantiate(phGraphExec, hGraph, flags, &error, &why));
+  }
+  return host_cuGraphInstantiateWithParams(phGraphExec, hGraph, &params);
 }
 
 

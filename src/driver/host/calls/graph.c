@@ -214,16 +214,10 @@ CUresult host_cuGraphNodeGetDependentNodes(CUgraphNode hNode,
 static CUresult pairs_check(CUgraph graph, const CUgraphNode *from,
                             const CUgraphNode *to,
                             const CUgraphEdgeData *edgeData, size_t count) {
-  if (!host_graph_is_live(graph) || (count > 0 && (!from || !to)) ||
-      !host_nodes_are_live(from, count) || !host_nodes_are_live(to, count))
+  if (!host_graph_is_live(graph))
     return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < count; i++) {
-    if (from[i]->graph != graph || to[i]->graph != graph)
-      return CUDA_ERROR_INVALID_VALUE;
-    if (edgeData && !host_edge_data_is_valid(&edgeData[i]))
-      return CUDA_ERROR_INVALID_VALUE;
-  }
-  return CUDA_SUCCESS;
+  HOST_TRY(host_nodes_check(graph, from, edgeData, count));
+  return host_nodes_check(graph, to, NULL, count);
 }
 
 

@@ -9,12 +9,12 @@
    that a child graph is not moved in vain. */
 static CUresult add_check(CUgraph graph, const CUgraphNode *deps,
                           size_t ndeps) {
-  if (!host_graph_is_live(graph) || (ndeps > 0 && !deps) ||
-      !host_nodes_are_live(deps, ndeps))
+  if (!host_graph_is_live(graph))
     return CUDA_ERROR_INVALID_VALUE;
+  HOST_TRY(host_nodes_check(graph, deps, NULL, ndeps));
   uint64_t mark = host_graph_mark();
   for (size_t i = 0; i < ndeps; i++) {
-    if (deps[i]->graph != graph || deps[i]->mark == mark)
+    if (deps[i]->mark == mark)
       return CUDA_ERROR_INVALID_VALUE;
     deps[i]->mark = mark;
   }

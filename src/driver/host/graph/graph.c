@@ -223,6 +223,18 @@ static bool edge_data_fits(const CUgraphEdgeData *data, CUgraphNode from,
 }
 
 
+CUresult host_nodes_check(CUgraph graph, const CUgraphNode *nodes,
+                          const CUgraphEdgeData *edges, size_t count) {
+  if ((count > 0 && !nodes) || !host_nodes_are_live(nodes, count))
+    return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < count; i++)
+    if (nodes[i]->graph != graph ||
+        (edges && !host_edge_data_is_valid(&edges[i])))
+      return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
+}
+
+
 static host_edge *edge_find(const host_edges *edges, CUgraphNode node) {
   for (uint32_t i = 0; i < edges->count; i++)
     if (edges->list[i].node == node)

@@ -68,6 +68,10 @@ struct CUgraph_st {
 /* Are these handles of a graph and of nodes that were not destroyed? */
 bool host_graph_is_live(CUgraph graph);
 bool host_nodes_are_live(const CUgraphNode *nodes, size_t count);
+/* INVALID_VALUE unless all nodes are live and of the graph, and the edge data
+   (or NULL) is valid. */
+CUresult host_nodes_check(CUgraph graph, const CUgraphNode *nodes,
+                          const CUgraphEdgeData *edges, size_t count);
 /* For assertions: every edge is in both lists, every node on the graph's list,
    the counts are right, and the graphs inside are valid. */
 bool host_graph_is_valid(CUgraph graph);
