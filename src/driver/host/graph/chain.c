@@ -12,27 +12,27 @@ enum { REDUCE_LIMIT = 4096 };
 #define NONE UINT32_MAX
 
 /* A graph of n vertices; the targets of v are to[start[v]..start[v + 1]). */
-typedef struct web {
+typedef struct dag {
   uint32_t n, m;
   uint32_t *start, *to;
   uint32_t *nin;
-} web;
+} dag;
 
 
-static void web_free(web *w) {
+static void dag_free(dag *w) {
   free(w->start);
   free(w->to);
   free(w->nin);
 }
 
 
-static bool web_make(web *w, uint32_t n, const host_link *edges, size_t m) {
-  *w = (web){.n = n, .m = (uint32_t)m};
+static bool dag_make(dag *w, uint32_t n, const host_link *edges, size_t m) {
+  *w = (dag){.n = n, .m = (uint32_t)m};
   w->start = calloc((size_t)n + 2, sizeof *w->start);
   w->to = malloc((m + 1) * sizeof *w->to);
   w->nin = calloc((size_t)n + 1, sizeof *w->nin);
   if (!w->start || !w->to || !w->nin) {
-    web_free(w);
+    dag_free(w);
     return false;
   }
   for (size_t i = 0; i < m; i++) {
@@ -50,7 +50,7 @@ static bool web_make(web *w, uint32_t n, const host_link *edges, size_t m) {
 
 
 /* Topological order by Kahn; returns how many vertices it reached. */
-static uint32_t web_sort(const web *w, uint32_t *order, uint32_t *waiting) {
+static uint32_t dag_sort(const dag *w, uint32_t *order, uint32_t *waiting) {
   memcpy(waiting, w->nin, (w->n + (size_t)1) * sizeof *waiting);
   uint32_t count = 0;
   for (uint32_t v = 0; v < w->n; v++)
@@ -65,7 +65,7 @@ static uint32_t web_sort(const web *w, uint32_t *order, uint32_t *waiting) {
 
 
 /* v's targets, the nearest in the order first. */
-static void sort_targets(web *w, uint32_t v, const uint32_t *place) {
+static void sort_targets(dag *w, uint32_t v, const uint32_t *place) {
   for (uint32_t a = w->start[v] + 1; a < w->start[v + 1]; a++)
     for (uint32_t b = a;
          b > w->start[v] && place[w->to[b - 1]] > place[w->to[b]]; b--) {
@@ -78,7 +78,7 @@ static void sort_targets(web *w, uint32_t v, const uint32_t *place) {
 
 /* Marks the edges from v that are not needed as NONE, and notes in its row of
    `reach` what it reaches.  The rows of its targets are complete. */
-static void mark_implied(web *w, uint32_t v, uint64_t *reach, size_t words) {
+static void mark_implied(dag *w, uint32_t v, uint64_t *reach, size_t words) {
   uint64_t *mine = reach + words * v;
   for (uint32_t e = w->start[v]; e < w->start[v + 1]; e++) {
     uint32_t t = w->to[e];
@@ -95,7 +95,7 @@ static void mark_implied(web *w, uint32_t v, uint64_t *reach, size_t words) {
 }
 
 
-static void drop_marked(web *w) {
+static void drop_marked(dag *w) {
   uint32_t kept = 0, from = 0;
   for (uint32_t v = 0; v < w->n; v++) {
     uint32_t end = w->start[v + 1];
@@ -110,7 +110,7 @@ static void drop_marked(web *w) {
 
 
 /* Drops each edge whose target is also reached by a longer way. */
-static void web_reduce(web *w, const uint32_t *order) {
+static void dag_reduce(dag *w, const uint32_t *order) {
   bool joins = false;
   for (uint32_t v = 0; v < w->n && !joins; v++)
     joins = w->nin[v] > 1;
@@ -134,14 +134,14 @@ static void web_reduce(web *w, const uint32_t *order) {
 }
 
 
-static uint32_t web_degree(const web *w, uint32_t v) {
+static uint32_t dag_degree(const dag *w, uint32_t v) {
   return w->start[v + 1] - w->start[v];
 }
 
 
 /* The one vertex that follows v and has no other predecessor, or NONE. */
-static uint32_t only_next(const web *w, uint32_t v) {
-  if (web_degree(w, v) != 1)
+static uint32_t only_next(const dag *w, uint32_t v) {
+  if (dag_degree(w, v) != 1)
     return NONE;
   uint32_t t = w->to[w->start[v]];
   return w->nin[t] == 1 ? t : NONE;
@@ -158,7 +158,7 @@ typedef struct scratch {
 
 /* Walks the chains in topological order of their heads (roots come first)
    and gives each step its place. */
-static void lay_out(const web *w, scratch *s, uint32_t *place,
+static void lay_out(const dag *w, scratch *s, uint32_t *place,
                     uint32_t *nchains, uint32_t *nroots) {
   uint32_t at = 0, chains = 0, roots = 0;
   memset(s->chain_of, 0xff, (w->n + (size_t)1) * sizeof *s->chain_of);
@@ -180,7 +180,7 @@ static void lay_out(const web *w, scratch *s, uint32_t *place,
 }
 
 
-static CUresult program_fill(host_program *program, const web *w,
+static CUresult program_fill(host_program *program, const dag *w,
                              const scratch *s, const uint32_t *place,
                              uint32_t nchains) {
   program->chains = calloc(nchains + (size_t)1, sizeof *program->chains);
@@ -212,15 +212,15 @@ static CUresult program_fill(host_program *program, const web *w,
 CUresult host_chains_make(host_program *program, const host_link *edges,
                           size_t nedges, uint32_t *order, uint32_t *stuck) {
   uint32_t n = program->nsteps, nchains;
-  web w;
-  if (nedges >= NONE || !web_make(&w, n, edges, nedges))
+  dag w;
+  if (nedges >= NONE || !dag_make(&w, n, edges, nedges))
     return CUDA_ERROR_OUT_OF_MEMORY;
   uint32_t *block = malloc(((size_t)n + 1) * 4 * sizeof *block);
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   if (block) {
     scratch s = {block, block + n + 1, block + 2 * (n + (size_t)1),
                  block + 3 * (n + (size_t)1)};
-    if (web_sort(&w, s.order, s.waiting) < n) {
+    if (dag_sort(&w, s.order, s.waiting) < n) {
       for (uint32_t v = 0; v < n; v++)
         if (s.waiting[v] > 0) {
           *stuck = v;
@@ -228,12 +228,12 @@ CUresult host_chains_make(host_program *program, const host_link *edges,
         }
       result = CUDA_ERROR_INVALID_VALUE;
     } else {
-      web_reduce(&w, s.order);
+      dag_reduce(&w, s.order);
       lay_out(&w, &s, order, &nchains, &program->nroots);
       result = program_fill(program, &w, &s, order, nchains);
     }
   }
   free(block);
-  web_free(&w);
+  dag_free(&w);
   return result;
 }

@@ -66,7 +66,7 @@ static bool loop_claim(loop *l, unsigned slot, uint64_t *first,
 
 
 /* Runs chunks until all are claimed; returns the number of items that ran. */
-static uint64_t work_on(loop *l) {
+static uint64_t loop_work(loop *l) {
   unsigned mine = host_worker_number() % l->nslots;
   uint64_t first, last, items = 0;
   for (unsigned i = 0; i < l->nslots; i++)
@@ -108,7 +108,7 @@ static void loop_leave(loop *l) {
 bool host_parallel_help(void) {
   for (int i = 0; i < MAX_LOOPS && host_parallel_open(); i++)
     if (loop_enter(&loops[i])) {
-      work_on(&loops[i]);
+      loop_work(&loops[i]);
       loop_leave(&loops[i]);
       return true;
     }
@@ -127,7 +127,7 @@ static loop *loop_take(void) {
 
 
 /* No one enters any more; waits for those inside. */
-static void close_and_join(loop *l) {
+static void loop_close(loop *l) {
   uint64_t state = atomic_fetch_and(&l->state, ~OPEN);
   if (SEATS(state))
     atomic_fetch_sub(&with_seats, 1);
@@ -161,9 +161,9 @@ static void loop_cut(loop *l, uint64_t count, uint64_t done) {
 
 
 /* Runs growing pieces until they tell what an item takes, in ns. */
-static double try_out(uint64_t count, uint64_t chunk,
-                      void (*body)(void *, uint64_t, uint64_t), void *context,
-                      uint64_t *done) {
+static double loop_measure(uint64_t count, uint64_t chunk,
+                           void (*body)(void *, uint64_t, uint64_t),
+                           void *context, uint64_t *done) {
   uint64_t start = host_now(), took = 0;
   *done = 0;
   while (*done < count && took < TRIAL_NS) {
@@ -179,9 +179,9 @@ static double try_out(uint64_t count, uint64_t chunk,
 
 /* The rest of a loop on the calling worker alone; its cost is looked at now
    and then. */
-static void run_alone(uint64_t count, uint64_t done,
-                      void (*body)(void *, uint64_t, uint64_t), void *context,
-                      host_cost *cost) {
+static void loop_run_alone(uint64_t count, uint64_t done,
+                           void (*body)(void *, uint64_t, uint64_t),
+                           void *context, host_cost *cost) {
   static _Thread_local unsigned count_alone;
   if (done >= count)
     return;
@@ -230,9 +230,9 @@ static double loop_share(loop *l, uint64_t count, uint64_t done, uint64_t chunk,
   atomic_fetch_add(&with_seats, 1);
   call_helpers(rest, nseats);
   uint64_t start = host_now();
-  uint64_t items = work_on(l);
+  uint64_t items = loop_work(l);
   uint64_t took = host_now() - start;
-  close_and_join(l);
+  loop_close(l);
   return items ? (double)took / (double)items : each;
 }
 
@@ -251,12 +251,12 @@ void host_parallel_for(uint64_t count, uint64_t chunk,
   }
   double each = (double)atomic_load_explicit(cost, memory_order_relaxed);
   if (!(each > 0)) {
-    each = try_out(count, chunk, body, context, &done);
+    each = loop_measure(count, chunk, body, context, &done);
     atomic_store_explicit(cost, (float)each, memory_order_relaxed);
   }
   loop *l = each * (double)(count - done) < SHARE_NS ? NULL : loop_take();
   if (!l) {
-    run_alone(count, done, body, context, cost);
+    loop_run_alone(count, done, body, context, cost);
     return;
   }
   l->body = body;

@@ -209,7 +209,7 @@ static bool spin_idle(void) {
 
 /* Sleeps until there may be something to do; false: the worker is one too
    many, or the process ends. */
-static bool sleep_well(void) {
+static bool sleep_idle(void) {
   bool stay = true;
   pthread_mutex_lock(&sched.mutex);
   if (sched.alive - sched.blocked > atomic_load(&sched.limit)) {
@@ -237,7 +237,7 @@ static void *worker_main(void *argument) {
       task->run(task);
     if (host_parallel_help() || (sched.spin && spin_idle()))
       continue;
-    if (!sleep_well())
+    if (!sleep_idle())
       break;
   } while (!host_stopping());
   host_guard_thread_leave();
