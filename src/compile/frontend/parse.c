@@ -30,9 +30,8 @@ static bool is_next(const cursor *c, const char *word) {
 }
 
 
-/* Room for one more element of an array that grows by doubling. */
-static void *grow_array(cgl_program *p, void *array, size_t count, size_t *room,
-                        size_t size) {
+void *cgl_program_grow(cgl_program *p, void *array, size_t count, size_t *room,
+                       size_t size) {
   if (count < *room)
     return array;
   size_t more = *room ? *room * 2 : 16;
@@ -151,8 +150,8 @@ static void add_kernel(cgl_program *p, const cgl_declared *made) {
       return;
     }
   }
-  cgl_declared *kernels =
-      grow_array(p, p->kernels, p->nkernels, &p->kernel_room, sizeof *kernels);
+  cgl_declared *kernels = cgl_program_grow(p, p->kernels, p->nkernels,
+                                           &p->kernel_room, sizeof *kernels);
   if (!kernels)
     return;
   p->kernels = kernels;
@@ -221,8 +220,8 @@ static void read_kernel(cgl_program *p, const cgl_token *at, size_t count,
 
 static void add_variable(cgl_program *p, const char *scope,
                          const cgl_token *name, bool constant, bool internal) {
-  cgl_variable *variables = grow_array(p, p->variables, p->nvariables,
-                                       &p->variable_room, sizeof *variables);
+  cgl_variable *variables = cgl_program_grow(
+      p, p->variables, p->nvariables, &p->variable_room, sizeof *variables);
   if (!variables)
     return;
   p->variables = variables;
@@ -367,8 +366,8 @@ static void read_declaration(cursor *c, const char *scope, const prefix *pre) {
   const cgl_token *at = &c->at[start];
   size_t count = end - start;
   c->i = end;
-  cgl_chunk *chunks =
-      grow_array(p, p->chunks, p->nchunks, &p->chunk_room, sizeof *chunks);
+  cgl_chunk *chunks = cgl_program_grow(p, p->chunks, p->nchunks, &p->chunk_room,
+                                       sizeof *chunks);
   if (!chunks)
     return;
   p->chunks = chunks;

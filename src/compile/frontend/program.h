@@ -63,6 +63,15 @@ struct cgl_program {
   bool failed;
 };
 
+/* Room for an element at `count` in an array that grows by doubling: the array,
+   or NULL when memory ran out. */
+void *cgl_program_grow(cgl_program *p, void *array, size_t count, size_t *room,
+                       size_t size);
+
+/* Does `blockIdx.x` (for the object "blockIdx") start at i? */
+bool cgl_token_is_axis(const cgl_token *at, size_t count, size_t i,
+                       const char *object);
+
 /* Fills in every chunk's own features. */
 void cgl_reach_mark(cgl_program *program);
 

@@ -29,9 +29,8 @@ static bool is_barrier(const cgl_token *t) {
 }
 
 
-/* Does `blockIdx.x` or its like start at i? */
-static bool is_axis(const cgl_token *at, size_t count, size_t i,
-                    const char *object) {
+bool cgl_token_is_axis(const cgl_token *at, size_t count, size_t i,
+                       const char *object) {
   return i + 2 < count && cgl_token_is(&at[i], object) &&
          cgl_token_is(&at[i + 1], ".") && cgl_token_is(&at[i + 2], "x");
 }
@@ -39,11 +38,11 @@ static bool is_axis(const cgl_token *at, size_t count, size_t i,
 
 /* The tokens of blockIdx.x * blockDim.x or the other way round at i. */
 static size_t block_offset(const cgl_token *at, size_t count, size_t i) {
-  bool first = is_axis(at, count, i, "blockIdx");
-  if (!first && !is_axis(at, count, i, "blockDim"))
+  bool first = cgl_token_is_axis(at, count, i, "blockIdx");
+  if (!first && !cgl_token_is_axis(at, count, i, "blockDim"))
     return 0;
   if (i + 3 < count && cgl_token_is(&at[i + 3], "*") &&
-      is_axis(at, count, i + 4, first ? "blockDim" : "blockIdx"))
+      cgl_token_is_axis(at, count, i + 4, first ? "blockDim" : "blockIdx"))
     return 7;
   return 0;
 }
@@ -61,12 +60,12 @@ static size_t index_idiom(const cgl_token *at, size_t count, size_t i) {
       k++;
       while (k < count && (cgl_token_is(&at[k], "(")))
         k++;
-      if (is_axis(at, count, k, "threadIdx"))
+      if (cgl_token_is_axis(at, count, k, "threadIdx"))
         return k + 3 - i;
     }
     return 0;
   }
-  if (!is_axis(at, count, i, "threadIdx"))
+  if (!cgl_token_is_axis(at, count, i, "threadIdx"))
     return 0;
   k = i + 3;
   if (k >= count || !cgl_token_is(&at[k], "+"))
@@ -140,17 +139,12 @@ static bool is_declared(const cgl_token *at, size_t count, size_t i) {
 
 
 static void add_name(cgl_program *p, const cgl_token *name, size_t chunk) {
-  if (p->nnames == p->name_room) {
-    size_t room = p->name_room ? p->name_room * 2 : 256;
-    cgl_name *names = realloc(p->names, room * sizeof *names);
-    if (!names) {
-      p->failed = true;
-      return;
-    }
-    p->names = names;
-    p->name_room = room;
-  }
-  p->names[p->nnames++] = (cgl_name){.name = name, .chunk = chunk};
+  cgl_name *names =
+      cgl_program_grow(p, p->names, p->nnames, &p->name_room, sizeof *names);
+  if (!names)
+    return;
+  p->names = names;
+  names[p->nnames++] = (cgl_name){.name = name, .chunk = chunk};
 }
 
 

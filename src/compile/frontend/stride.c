@@ -22,13 +22,6 @@ typedef struct reader {
 } reader;
 
 
-static bool is_axis(const cgl_token *at, size_t count, size_t i,
-                    const char *object) {
-  return i + 2 < count && cgl_token_is(&at[i], object) &&
-         cgl_token_is(&at[i + 1], ".") && cgl_token_is(&at[i + 2], "x");
-}
-
-
 /* Spells an expression with one letter per part, casts and parentheses left
    out: B * D + T.  False when there is anything else in it, or when parentheses
    could change what it means. */
@@ -37,13 +30,13 @@ static bool try_letters(const cgl_token *at, size_t count, char out[8]) {
   for (size_t i = 0; i < count; i++) {
     const cgl_token *t = &at[i];
     char c = 0;
-    if (is_axis(at, count, i, "blockIdx"))
+    if (cgl_token_is_axis(at, count, i, "blockIdx"))
       c = 'B';
-    else if (is_axis(at, count, i, "blockDim"))
+    else if (cgl_token_is_axis(at, count, i, "blockDim"))
       c = 'D';
-    else if (is_axis(at, count, i, "threadIdx"))
+    else if (cgl_token_is_axis(at, count, i, "threadIdx"))
       c = 'T';
-    else if (is_axis(at, count, i, "gridDim"))
+    else if (cgl_token_is_axis(at, count, i, "gridDim"))
       c = 'G';
     if (c)
       i += 2;

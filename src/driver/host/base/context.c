@@ -49,8 +49,6 @@ bool host_stopping(void) {
 }
 
 
-/* ---- the context ---- */
-
 void host_context_initialize(void) {
   atomic_store(&context.initialized, true);
 }
@@ -105,8 +103,6 @@ uint64_t host_context_epoch(void) {
   return context.epoch;
 }
 
-
-/* ---- checks ---- */
 
 void host_check_enter_callback(void) {
   callbacks++;
@@ -183,8 +179,6 @@ CUresult host_check_callback_stream(CUstream stream) {
   return host_check_callback();
 }
 
-
-/* ---- sticky errors ---- */
 
 CUresult host_failed(void) {
   return atomic_load_explicit(&context.failed, memory_order_acquire);

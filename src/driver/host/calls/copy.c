@@ -48,10 +48,10 @@ static CUresult copy_on(CUstream stream, const CUDA_MEMCPY3D *copy) {
 }
 
 
-static CUresult copy_async(CUstream stream, const CUDA_MEMCPY3D *copy) {
+static CUresult copy_async(CUstream stream, CUDA_MEMCPY3D copy) {
   HOST_TRY(host_check_stream(stream));
   host_lock();
-  CUresult result = copy_on(stream, copy);
+  CUresult result = copy_on(stream, &copy);
   CUstream s = result == CUDA_SUCCESS ? host_stream_resolve(stream) : NULL;
   host_stream_unlock(s ? host_stream_full(s) : NULL);
   return result;
@@ -60,10 +60,10 @@ static CUresult copy_async(CUstream stream, const CUDA_MEMCPY3D *copy) {
 
 /* The synchronous calls: on the legacy stream, even while it cannot be seen
    to; a capture in a blocking stream forbids them. */
-static CUresult copy_sync(const CUDA_MEMCPY3D *copy) {
+static CUresult copy_sync(CUDA_MEMCPY3D copy) {
   HOST_TRY(host_check());
   host_lock();
-  CUresult result = copy_on(CU_STREAM_LEGACY, copy);
+  CUresult result = copy_on(CU_STREAM_LEGACY, &copy);
   if (result == CUDA_SUCCESS)
     result = host_stream_wait(host_stream_resolve(CU_STREAM_LEGACY));
   return host_unlock_with(result);
@@ -100,53 +100,47 @@ static CUDA_MEMCPY3D copy_to_host(void *dst, CUdeviceptr src, size_t bytes) {
 
 CUresult host_cuMemcpyHtoD(CUdeviceptr dstDevice, const void *srcHost,
                            size_t ByteCount) {
-  CUDA_MEMCPY3D c = copy_to_device(dstDevice, srcHost, ByteCount);
-  return copy_sync(&c);
+  return copy_sync(copy_to_device(dstDevice, srcHost, ByteCount));
 }
 
 
 CUresult host_cuMemcpyDtoH(void *dstHost, CUdeviceptr srcDevice,
                            size_t ByteCount) {
-  CUDA_MEMCPY3D c = copy_to_host(dstHost, srcDevice, ByteCount);
-  return copy_sync(&c);
+  return copy_sync(copy_to_host(dstHost, srcDevice, ByteCount));
 }
 
 
 CUresult host_cuMemcpyDtoD(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
                            size_t ByteCount) {
-  CUDA_MEMCPY3D c = copy_flat(CU_MEMORYTYPE_DEVICE, dstDevice,
-                              CU_MEMORYTYPE_DEVICE, srcDevice, ByteCount);
-  return copy_sync(&c);
+  return copy_sync(copy_flat(CU_MEMORYTYPE_DEVICE, dstDevice,
+                             CU_MEMORYTYPE_DEVICE, srcDevice, ByteCount));
 }
 
 
 CUresult host_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
                             CUstream hStream) {
-  CUDA_MEMCPY3D c = copy_flat(CU_MEMORYTYPE_UNIFIED, dst, CU_MEMORYTYPE_UNIFIED,
-                              src, ByteCount);
-  return copy_async(hStream, &c);
+  return copy_async(hStream, copy_flat(CU_MEMORYTYPE_UNIFIED, dst,
+                                       CU_MEMORYTYPE_UNIFIED, src, ByteCount));
 }
 
 
 CUresult host_cuMemcpyHtoDAsync(CUdeviceptr dstDevice, const void *srcHost,
                                 size_t ByteCount, CUstream hStream) {
-  CUDA_MEMCPY3D c = copy_to_device(dstDevice, srcHost, ByteCount);
-  return copy_async(hStream, &c);
+  return copy_async(hStream, copy_to_device(dstDevice, srcHost, ByteCount));
 }
 
 
 CUresult host_cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr srcDevice,
                                 size_t ByteCount, CUstream hStream) {
-  CUDA_MEMCPY3D c = copy_to_host(dstHost, srcDevice, ByteCount);
-  return copy_async(hStream, &c);
+  return copy_async(hStream, copy_to_host(dstHost, srcDevice, ByteCount));
 }
 
 
 CUresult host_cuMemcpyDtoDAsync(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
                                 size_t ByteCount, CUstream hStream) {
-  CUDA_MEMCPY3D c = copy_flat(CU_MEMORYTYPE_DEVICE, dstDevice,
-                              CU_MEMORYTYPE_DEVICE, srcDevice, ByteCount);
-  return copy_async(hStream, &c);
+  return copy_async(hStream,
+                    copy_flat(CU_MEMORYTYPE_DEVICE, dstDevice,
+                              CU_MEMORYTYPE_DEVICE, srcDevice, ByteCount));
 }
 
 
@@ -168,18 +162,16 @@ CUresult host_cuMemcpy2DAsync(const CUDA_MEMCPY2D *pCopy, CUstream hStream) {
                      .WidthInBytes = pCopy->WidthInBytes,
                      .Height = pCopy->Height,
                      .Depth = 1};
-  return copy_async(hStream, &c);
+  return copy_async(hStream, c);
 }
 
 
 CUresult host_cuMemcpy3DAsync(const CUDA_MEMCPY3D *pCopy, CUstream hStream) {
   if (!pCopy)
     return CUDA_ERROR_INVALID_VALUE;
-  return copy_async(hStream, pCopy);
+  return copy_async(hStream, *pCopy);
 }
 
-
-/* ---- fills ---- */
 
 static CUresult fill_on(CUdeviceptr dst, size_t pitch, unsigned value,
                         unsigned size, size_t width, size_t height,

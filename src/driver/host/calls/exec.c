@@ -128,8 +128,6 @@ CUresult host_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) {
 }
 
 
-/* ---- changes ---- */
-
 CUresult host_cuGraphExecNodeSetParams(CUgraphExec hGraphExec,
                                        CUgraphNode hNode,
                                        CUgraphNodeParams *nodeParams) {
@@ -158,14 +156,7 @@ host_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
                                     CUcontext ctx) {
   if (!memsetParams)
     return CUDA_ERROR_INVALID_VALUE;
-  CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
-  params.memset = (CUDA_MEMSET_NODE_PARAMS_v2){memsetParams->dst,
-                                               memsetParams->pitch,
-                                               memsetParams->value,
-                                               memsetParams->elementSize,
-                                               memsetParams->width,
-                                               memsetParams->height,
-                                               ctx};
+  CUgraphNodeParams params = host_node_memset_params(memsetParams, ctx);
   return host_cuGraphExecNodeSetParams(hGraphExec, hNode, &params);
 }
 

@@ -114,8 +114,6 @@ CUresult host_cuLaunchKernel(CUfunction f, unsigned int gridDimX,
 }
 
 
-/* ---- occupancy ---- */
-
 /* As many blocks as threads and shared memory of a multiprocessor hold. */
 static int resident_blocks(CUfunction f, int threads, size_t shared) {
   if (threads > 1024 || shared > (size_t)f->max_dynamic_shared)

@@ -4,8 +4,6 @@
 #include "driver/host/stream/stream.h"
 
 
-/* ---- the driver's calls ---- */
-
 CUresult host_cuModuleLoadData(CUmodule *module, const void *image) {
   HOST_TRY(host_check());
   if (!module || !image)

@@ -75,16 +75,6 @@ CUresult host_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 }
 
 
-static CUgraphNodeParams memset_params(const CUDA_MEMSET_NODE_PARAMS *from,
-                                       CUcontext ctx) {
-  CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
-  params.memset = (CUDA_MEMSET_NODE_PARAMS_v2){
-      from->dst,   from->pitch,  from->value, from->elementSize,
-      from->width, from->height, ctx};
-  return params;
-}
-
-
 CUresult host_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                                    const CUgraphNode *dependencies,
                                    size_t numDependencies,
@@ -92,7 +82,7 @@ CUresult host_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                                    CUcontext ctx) {
   if (!memsetParams)
     return CUDA_ERROR_INVALID_VALUE;
-  CUgraphNodeParams params = memset_params(memsetParams, ctx);
+  CUgraphNodeParams params = host_node_memset_params(memsetParams, ctx);
   return host_cuGraphAddNode(phGraphNode, hGraph, dependencies, NULL,
                              numDependencies, &params);
 }
@@ -152,8 +142,6 @@ CUresult host_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
                              numDependencies, &params);
 }
 
-
-/* ---- getters ---- */
 
 /* Locks, and answers whether the node lives and is of `kind`.  The caller
    unlocks on success. */
@@ -270,8 +258,6 @@ CUresult host_cuGraphMemFreeNodeGetParams(CUgraphNode hNode,
   return host_unlock_with(CUDA_SUCCESS);
 }
 
-
-/* ---- setters ---- */
 
 CUresult host_cuGraphNodeSetParams(CUgraphNode hNode,
                                    CUgraphNodeParams *nodeParams) {

@@ -103,7 +103,7 @@ CUresult host_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
   if (result == CUDA_SUCCESS && !(pool && host_mempool_is_live(pool)))
     result = CUDA_ERROR_INVALID_VALUE;
   if (result == CUDA_SUCCESS)
-    host_mempool_trim(pool, minBytesToKeep);
+    host_mempool_shrink(pool, minBytesToKeep);
   return host_unlock_with(result);
 }
 

@@ -6,8 +6,6 @@
 #include <string.h>
 
 
-/* ---- the dependency set of a stream ---- */
-
 static bool reserve_deps(CUstream stream, size_t count) {
   if (count <= stream->deps_size)
     return true;
@@ -54,8 +52,6 @@ CUresult host_graph_capture_deps(CUstream stream, const CUgraphNode *deps,
   return CUDA_SUCCESS;
 }
 
-
-/* ---- begin and end ---- */
 
 static void capture_abandon(host_capture *capture) {
   host_graph_capture_end(capture, false);
@@ -127,8 +123,6 @@ CUresult host_graph_capture_joined(host_capture *capture) {
   return CUDA_SUCCESS;
 }
 
-
-/* ---- nodes ---- */
 
 static bool is_holdable(host_op_kind kind) {
   return kind != HOST_OP_EXEC && kind != HOST_OP_CALLBACK;

@@ -71,8 +71,6 @@ void host_exec_destroy(CUgraphExec exec) {
 }
 
 
-/* ---- launch ---- */
-
 /* May the launch allocate and free what its steps say?  Backs the memory. */
 static CUresult memory_check(CUgraphExec exec) {
   bool auto_free =

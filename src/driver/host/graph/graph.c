@@ -192,8 +192,6 @@ bool host_graph_is_valid(CUgraph graph) {
 }
 
 
-/* ---- edges ---- */
-
 bool host_edge_data_is_default(const CUgraphEdgeData *data) {
   return data->from_port == 0 && data->to_port == 0 && data->type == 0;
 }
@@ -303,8 +301,6 @@ bool host_edge_remove(CUgraphNode from, CUgraphNode to) {
   return true;
 }
 
-
-/* ---- nodes of a graph ---- */
 
 static void edges_init(host_edges *edges) {
   edges->list = edges->small;

@@ -117,6 +117,9 @@ CUgraphNodeType host_node_type(const host_op *op);
    conditional.phGraph_out) are written by host_node_publish. */
 CUresult host_node_params(host_op *op, struct host_block **block, CUgraph graph,
                           const CUgraphNodeParams *params);
+/* The tagged union of a memset node. */
+CUgraphNodeParams host_node_memset_params(const CUDA_MEMSET_NODE_PARAMS *from,
+                                          CUcontext ctx);
 void host_node_publish(CUgraphNode node, CUgraphNodeParams *params);
 /* Releases the op of a node, with the graphs or the block that it owns. */
 void host_node_params_drop(host_op *op, struct host_block *block);

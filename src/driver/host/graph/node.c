@@ -186,6 +186,16 @@ static CUresult conditional_op(host_op *op, CUgraph graph,
 }
 
 
+CUgraphNodeParams host_node_memset_params(const CUDA_MEMSET_NODE_PARAMS *from,
+                                          CUcontext ctx) {
+  CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
+  params.memset = (CUDA_MEMSET_NODE_PARAMS_v2){
+      from->dst,   from->pitch,  from->value, from->elementSize,
+      from->width, from->height, ctx};
+  return params;
+}
+
+
 CUresult host_node_params(host_op *op, host_block **block, CUgraph graph,
                           const CUgraphNodeParams *params) {
   *block = NULL;

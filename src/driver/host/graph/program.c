@@ -231,8 +231,6 @@ static CUresult add_level(compiler *c, host_level *level, CUgraph graph,
 }
 
 
-/* ---- from drafts to programs ---- */
-
 static CUresult add_event(CUgraphExec exec, CUevent event, bool record,
                           uint32_t *slot) {
   size_t n = exec->nevents + (size_t)1;
@@ -468,8 +466,6 @@ CUresult host_exec_compile(CUgraphExec exec, CUgraph graph, CUgraphNode *error,
   return result;
 }
 
-
-/* ---- release ---- */
 
 static void level_clear(host_level *level) {
   for (uint32_t i = 0; i < level->nnodes; i++) {

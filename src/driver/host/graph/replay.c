@@ -10,8 +10,6 @@
 static bool program_begin(host_program *program);
 
 
-/* ---- steps ---- */
-
 /* False: parked, and the chain is no longer ours. */
 static bool wait_step(host_chain *chain, uint32_t i) {
   CUgraphExec exec = chain->program->exec;
@@ -98,8 +96,6 @@ static bool chain_steps(host_chain *chain) {
 }
 
 
-/* ---- chains ---- */
-
 /* Releases the chains that waited for this one; returns one of them to go on
    with, and submits the others. */
 static host_chain *chain_next(host_chain *chain) {
@@ -153,8 +149,6 @@ static bool program_begin(host_program *program) {
                                    memory_order_acq_rel) == 1;
 }
 
-
-/* ---- runs ---- */
 
 /* Lets the next launch of the executable begin. */
 static void run_end(CUgraphExec exec, host_exec_run *run) {
@@ -277,8 +271,6 @@ void host_program_ready(host_program *program) {
     program->chains[i].task.run = chain_task;
 }
 
-
-/* ---- lifetimes ---- */
 
 static void exec_free(CUgraphExec exec) {
   host_exec_run *lists[2] = {exec->spare, atomic_load(&exec->ended)};

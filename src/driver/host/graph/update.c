@@ -69,8 +69,6 @@ static CUresult set_op(CUgraphExec exec, host_exec_node *node, host_op *op) {
 }
 
 
-/* ---- single nodes ---- */
-
 /* What an executable's node may not change, beyond the checks of the
    parameters themselves. */
 static CUresult change_check(const host_op *old, const host_op *op) {
@@ -185,8 +183,6 @@ CUresult host_exec_is_enabled(CUgraphExec exec, CUgraphNode handle,
   return CUDA_SUCCESS;
 }
 
-
-/* ---- whole graphs ---- */
 
 #define NONE UINT32_MAX
 

@@ -20,8 +20,6 @@ static int64_t allocations;
 static host_range *unreserved;
 
 
-/* ---- the device's size ---- */
-
 bool host_memory_charge(size_t bytes) {
   if (bytes > host_device_memory() - used)
     return false;
@@ -49,8 +47,6 @@ void host_memory_note_mapping(void) {
   allocations++;
 }
 
-
-/* ---- guarded mappings ---- */
 
 static size_t page_up(size_t bytes) {
   return (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
@@ -178,8 +174,6 @@ CUresult host_memory_alloc(CUdeviceptr *out, size_t bytes) {
   return result;
 }
 
-
-/* ---- memory of graphs ---- */
 
 static host_range *graph_range(CUdeviceptr address) {
   host_range *r = host_range_find((uintptr_t)address);

@@ -61,7 +61,9 @@ CUresult host_mempool_new(CUmemoryPool *out, size_t max_size);
 /* False for a pool that is not live.  Allocations that are still out keep its
    memory until they are freed. */
 bool host_mempool_destroy(CUmemoryPool pool);
-void host_mempool_trim(CUmemoryPool pool, size_t keep);
+/* Releases free memory until no more than `keep` bytes are reserved; false
+   when there was nothing to release. */
+bool host_mempool_shrink(CUmemoryPool pool, uint64_t keep);
 CUresult host_mempool_set(CUmemoryPool pool, CUmemPool_attribute attr,
                           const void *value);
 CUresult host_mempool_get(CUmemoryPool pool, CUmemPool_attribute attr,

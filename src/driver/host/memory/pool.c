@@ -79,7 +79,7 @@ static void range_release(CUmemoryPool pool, host_range **link) {
 
 
 /* Releases free ranges until no more than `keep` bytes are reserved. */
-static bool pool_shrink(CUmemoryPool pool, uint64_t keep) {
+bool host_mempool_shrink(CUmemoryPool pool, uint64_t keep) {
   bool any = false;
   for (int i = CLASSES - 1; i >= 0; i--)
     for (host_range **link = &pool->free[i]; *link && pool->reserved > keep;)
@@ -107,7 +107,7 @@ void host_mempool_sync(void) {
   for (CUmemoryPool p = pools, next; p; p = next) {
     next = p->next;
     if (p->nfree)
-      pool_shrink(p, p->destroyed ? 0 : p->threshold);
+      host_mempool_shrink(p, p->destroyed ? 0 : p->threshold);
     if (p->destroyed && !p->reserved)
       pool_unlink(p);
   }
@@ -119,7 +119,7 @@ bool host_mempool_squeeze(void) {
   size_t before = host_memory_used();
   host_memory_drop_unreserved();
   for (CUmemoryPool p = pools; p; p = p->next)
-    any = pool_shrink(p, 0) || any;
+    any = host_mempool_shrink(p, 0) || any;
   return any || host_memory_used() < before;
 }
 
@@ -143,8 +143,6 @@ void host_mempool_reset(void) {
   builtin = (struct CUmemPoolHandle_st){.builtin = true, .reuse = {1, 1, 1}};
 }
 
-
-/* ---- allocation ---- */
 
 /* Takes a free range of the class that `stream` may use, its own first. */
 static host_range *pool_take(CUmemoryPool pool, unsigned class,
@@ -172,7 +170,8 @@ static host_range *pool_take(CUmemoryPool pool, unsigned class,
 static CUresult pool_make(CUmemoryPool pool, size_t class_bytes,
                           host_range **range) {
   if (pool->max_size && pool->reserved + class_bytes > pool->max_size &&
-      (!pool_shrink(pool, 0) || pool->reserved + class_bytes > pool->max_size))
+      (!host_mempool_shrink(pool, 0) ||
+       pool->reserved + class_bytes > pool->max_size))
     return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = host_memory_make(class_bytes, HOST_RANGE_POOL, range);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && host_mempool_squeeze())
@@ -263,8 +262,6 @@ CUresult host_mempool_free(CUdeviceptr address, CUstream stream) {
 }
 
 
-/* ---- pools ---- */
-
 CUresult host_mempool_new(CUmemoryPool *out, size_t max_size) {
   CUmemoryPool pool = calloc(1, sizeof *pool);
   if (!pool || !host_handle_add(HOST_HANDLE_MEMPOOL, pool)) {
@@ -289,11 +286,6 @@ bool host_mempool_destroy(CUmemoryPool pool) {
     current = &builtin;
   host_mempool_sync();
   return true;
-}
-
-
-void host_mempool_trim(CUmemoryPool pool, size_t keep) {
-  pool_shrink(pool, keep);
 }
 
 

@@ -10,8 +10,6 @@
 #define EXTRA_SIZE ((void *)2)
 
 
-/* ---- running ---- */
-
 typedef struct launch {
   const host_kernel_op *op;
   cgl_host_dims dims;
@@ -73,8 +71,6 @@ CUresult host_kernel_run(const host_kernel_op *op) {
   return host_fail_fault(name, &l.fault);
 }
 
-
-/* ---- arguments ---- */
 
 static size_t align_up(size_t at, size_t alignment) {
   return alignment > 1 ? (at + alignment - 1) / alignment * alignment : at;

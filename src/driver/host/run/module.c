@@ -22,8 +22,6 @@ struct CUmod_st {
 };
 
 
-/* ---- opening ---- */
-
 #if defined(__x86_64__)
 enum { MACHINE = EM_X86_64 };
 #elif defined(__aarch64__)

@@ -23,15 +23,6 @@ static inline uint64_t host_now(void) {
 }
 
 
-static inline void host_pause(void) {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("yield");
-#endif
-}
-
-
 /* One step of waiting awake; false when HOST_SPIN_NS have passed.  It yields
    now and then: what is waited for may need this very core. */
 typedef struct host_spinner {
@@ -40,7 +31,11 @@ typedef struct host_spinner {
 } host_spinner;
 
 static inline bool host_spin(host_spinner *s) {
-  host_pause();
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
   if (++s->steps % 16)
     return true;
   sched_yield();

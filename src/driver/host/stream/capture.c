@@ -106,8 +106,6 @@ void host_capture_break(CUstream stream) {
 }
 
 
-/* ---- taking part ---- */
-
 CUresult host_capture_new(CUstream stream, CUgraph graph,
                           CUstreamCaptureMode mode,
                           void (*abandon)(host_capture *capture)) {
@@ -190,8 +188,6 @@ void host_capture_leave(CUstream stream) {
   stream->ndeps = stream->deps_size = 0;
 }
 
-
-/* ---- events ---- */
 
 CUresult host_capture_check_event(CUevent event, bool breaks) {
   host_capture *capture = event->capture;

@@ -33,8 +33,6 @@ static _Thread_local struct {
 } own;
 
 
-/* ---- the list of streams ---- */
-
 CUstream host_stream_new(unsigned flags, int priority) {
   CUstream s = calloc(1, sizeof *s);
   if (!s || !host_handle_add(HOST_HANDLE_STREAM, s)) {
@@ -138,8 +136,6 @@ void host_stream_reset(void) {
 }
 
 
-/* ---- running ---- */
-
 /* True when the entry is complete; else the stream is parked and may already
    be drained by another thread. */
 static bool entry_run(CUstream s, host_entry *e) {
@@ -240,8 +236,6 @@ void host_stream_resume(CUstream stream) {
   host_task_submit(&stream->task);
 }
 
-
-/* ---- queueing ---- */
 
 /* A record's fence becomes the stream's newest marker: an event that came last
    and its stream are then done at the same moment, for every caller. */
