@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "compile/cache.h"
+#include "compile/cache/cache.h"
 #include "tap.h"
 
 static char *folder;

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "compile/cache.h"
+#include "compile/cache/cache.h"
 #include "compile/compile.h"
 #include "compile/kernels_support.h"
 #include "tap.h"
@@ -31,16 +31,15 @@ static const char *shape(const char *text, const char *expression,
   cgl_program *p = read_program(text, options);
   cgl_arena arena = {0};
   cgl_signature s;
-  int found = expression ? cgl_program_find(p, expression, &arena, &s)
-              : cgl_program_kernels(p)
-                  ? cgl_program_kernel(p, 0, &arena, &s, NULL)
-                  : 0;
+  int status = expression ? cgl_program_find(p, expression, &arena, &s)
+               : cgl_program_kernels(p) ? cgl_program_kernel(p, 0, &arena, &s)
+                                        : 1;
   size_t n = 0;
-  if (found != 1)
+  if (status != 0)
     snprintf(out, sizeof out, "none");
   else
     n = (size_t)snprintf(out, sizeof out, "%s(", s.name);
-  for (size_t i = 0; found == 1 && i < s.nparameters; i++) {
+  for (size_t i = 0; status == 0 && i < s.nparameters; i++) {
     const cgl_parameter *q = &s.parameters[i];
     n += (size_t)snprintf(out + n, sizeof out - n, "%s%s%s", i ? ", " : "",
                           q->readonly ? "const " : "", cgl_kind_word(q->kind));
@@ -49,7 +48,7 @@ static const char *shape(const char *text, const char *expression,
     n += (size_t)snprintf(out + n, sizeof out - n, "%.*s%s%s", q->pointer,
                           "***", *q->name ? " " : "", q->name);
   }
-  if (found == 1)
+  if (status == 0)
     snprintf(out + n, sizeof out - n, ")%s", s.max_threads ? " bounded" : "");
   cgl_arena_free(&arena);
   cgl_program_free(p);
@@ -144,7 +143,7 @@ static unsigned features(const char *text) {
   cgl_program *p = read_program(text, NULL);
   cgl_arena arena = {0};
   cgl_signature s = {0};
-  cgl_program_kernel(p, 0, &arena, &s, NULL);
+  cgl_program_kernel(p, 0, &arena, &s);
   cgl_arena_free(&arena);
   cgl_program_free(p);
   return s.features;
@@ -199,7 +198,7 @@ static int has_loop(const char *text) {
   cgl_program *p = read_program(text, NULL);
   cgl_arena arena = {0};
   cgl_signature s = {0};
-  cgl_program_kernel(p, 0, &arena, &s, NULL);
+  cgl_program_kernel(p, 0, &arena, &s);
   int found = s.loop.start != NULL;
   cgl_arena_free(&arena);
   cgl_program_free(p);
@@ -304,7 +303,7 @@ static void test_damaged_sources(void) {
     cgl_arena arena = {0};
     cgl_signature s;
     for (size_t k = 0; p && k < cgl_program_kernels(p); k++)
-      cgl_program_kernel(p, k, &arena, &s, NULL);
+      cgl_program_kernel(p, k, &arena, &s);
     if (p)
       rounds += cgl_program_find(p, "evaluate<float, 4>", &arena, &s) >= 0;
     cgl_arena_free(&arena);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "compile/compile.h"
-#include "driver/host/kernel_abi.h"
+#include "driver/kernel_abi.h"
 
 typedef struct float4_like {
   _Alignas(16) float x;

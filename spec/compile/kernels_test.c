@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "compile/compile.h"
-#include "driver/host/fiber.h"
+#include "driver/host/run/fiber.h"
 #include "compile/kernels_support.h"
 #include "tap.h"
 

@@ -1,11 +1,12 @@
-#include "compile.h"
+#include "compile/compile.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend.h"
-#include "cache.h"
-#include "driver/host/kernel_abi.h"
+#include "compile/cache/cache.h"
+#include "compile/host/host.h"
+#include "compile/nvrtc/nvrtc.h"
+#include "driver/kernel_abi.h"
 
 
 void cgl_image_free(cgl_image *image) {
@@ -45,7 +46,7 @@ static int copy_variables(cgl_job *job) {
     to->lowered = to->name;
     image->nvariables = i + 1;
   }
-  return image->variables && !image->arena.failed;
+  return image->arena.failed ? -1 : 0;
 }
 
 
@@ -56,20 +57,21 @@ static cgl_compile_status read_signatures(cgl_job *job) {
   size_t plain = cgl_program_kernels(job->program);
   image->signatures = cgl_arena_alloc(
       &image->arena, (plain + s->nexpressions + 1) * sizeof(cgl_signature));
-  if (!image->signatures || !copy_variables(job))
+  if (!image->signatures || copy_variables(job) != 0)
     return CGL_COMPILE_SYSTEM;
   for (size_t i = 0; i < plain; i++)
-    if (!cgl_program_kernel(job->program, i, &image->arena,
-                            &image->signatures[image->nsignatures++], NULL))
+    if (cgl_program_kernel(job->program, i, &image->arena,
+                           &image->signatures[image->nsignatures++]) != 0)
       return CGL_COMPILE_SYSTEM;
   for (size_t i = 0; i < s->nexpressions; i++) {
     if (cgl_image_find(image, s->expressions[i]))
       continue;
-    int found = cgl_program_find(job->program, s->expressions[i], &image->arena,
-                                 &image->signatures[image->nsignatures]);
-    if (found < 0)
+    int status =
+        cgl_program_find(job->program, s->expressions[i], &image->arena,
+                         &image->signatures[image->nsignatures]);
+    if (status < 0)
       return CGL_COMPILE_SYSTEM;
-    if (!found) {
+    if (status > 0) {
       cgl_text_print(&job->log,
                      "%s:%d: error: no __global__ function in the source "
                      "matches '%s'\n",
@@ -84,8 +86,8 @@ static cgl_compile_status read_signatures(cgl_job *job) {
 
 /* Everything the image depends on, `where` it stands in the script only when
    the image or the compiler's text says so. */
-static void describe(const cgl_job *job, const cgl_text *identity, int where,
-                     cgl_text *out) {
+static void describe_key(const cgl_job *job, const cgl_text *identity,
+                         bool where, cgl_text *out) {
   const cgl_source *s = job->source;
   size_t n;
   const char *included = cgl_program_included(job->program, &n);
@@ -109,19 +111,19 @@ static void describe(const cgl_job *job, const cgl_text *identity, int where,
 }
 
 
-/* Fills the image from an entry; 0 when the entry does not fit it. */
-static int take_entry(cgl_job *job, cgl_cache_entry *entry) {
+/* Fills the image from an entry; false when the entry does not fit it. */
+static bool try_entry(cgl_job *job, cgl_cache_entry *entry) {
   cgl_image *image = job->image;
   if (entry->nnames != image->nsignatures + image->nvariables)
-    return 0;
+    return false;
   const char *at = entry->names, *end = at + entry->names_size;
   for (size_t i = 0; i < entry->nnames; i++) {
     size_t n = strnlen(at, (size_t)(end - at));
     if (at + n >= end)
-      return 0;
+      return false;
     char *name = cgl_arena_copy(&image->arena, at, n);
     if (!name)
-      return 0;
+      return false;
     if (i < image->nsignatures)
       image->signatures[i].lowered = name;
     else
@@ -130,14 +132,15 @@ static int take_entry(cgl_job *job, cgl_cache_entry *entry) {
   }
   image->bytes = entry->bytes;
   image->size = entry->size;
-  image->cached = 1;
+  image->cached = true;
   entry->bytes = NULL;
   cgl_text_put(&job->log, entry->message);
-  return 1;
+  return true;
 }
 
 
-static void keep(const char *folder, const cgl_cache_key *key, cgl_job *job) {
+static void keep_entry(const char *folder, const cgl_cache_key *key,
+                       cgl_job *job) {
   const cgl_image *image = job->image;
   cgl_text names = {0}, warning = {0};
   cgl_cache_entry entry = {.bytes = image->bytes, .size = image->size};
@@ -159,7 +162,7 @@ static void keep(const char *folder, const cgl_cache_key *key, cgl_job *job) {
 }
 
 
-static cgl_compile_status run(cgl_job *job) {
+static cgl_compile_status run_compiler(cgl_job *job) {
   return job->image->format == CGL_IMAGE_HOST ? cgl_host_compile(job)
                                               : cgl_nvrtc_compile(job);
 }
@@ -169,23 +172,23 @@ static cgl_compile_status run(cgl_job *job) {
    image with warnings or assertions names its lines. */
 static cgl_compile_status run_cached(cgl_job *job, const char *folder,
                                      const cgl_cache_key keys[2],
-                                     int names_lines) {
+                                     bool names_lines) {
   for (int i = names_lines; i < 2; i++) {
     cgl_cache_entry entry;
-    int found =
-        cgl_cache_read(folder, &keys[i], &entry) && take_entry(job, &entry);
+    bool found =
+        cgl_cache_read(folder, &keys[i], &entry) && try_entry(job, &entry);
     cgl_cache_entry_free(&entry);
     if (found)
       return CGL_COMPILE_OK;
   }
-  cgl_compile_status status = run(job);
+  cgl_compile_status status = run_compiler(job);
   if (status == CGL_COMPILE_OK)
-    keep(folder, &keys[names_lines || job->log.length], job);
+    keep_entry(folder, &keys[names_lines || job->log.length], job);
   return status;
 }
 
 
-static cgl_compile_status build(cgl_job *job) {
+static cgl_compile_status build_image(cgl_job *job) {
   cgl_text identity = {0}, key = {0};
   cgl_cache_key keys[2];
   cgl_compile_status status = read_signatures(job);
@@ -194,7 +197,7 @@ static cgl_compile_status build(cgl_job *job) {
   char *folder =
       cgl_program_is_partial(job->program) ? NULL : cgl_cache_folder();
   if (!folder)
-    return run(job);
+    return run_compiler(job);
   status = job->image->format == CGL_IMAGE_HOST
                ? cgl_host_identify(job, &identity)
                : cgl_nvrtc_identify(job, &identity);
@@ -202,16 +205,16 @@ static cgl_compile_status build(cgl_job *job) {
     status = CGL_COMPILE_SYSTEM;
   for (int i = 0; i < 2 && status == CGL_COMPILE_OK; i++) {
     key.length = 0;
-    describe(job, &identity, i, &key);
+    describe_key(job, &identity, i, &key);
     if (key.failed)
       status = CGL_COMPILE_SYSTEM;
     else
       keys[i] = cgl_cache_hash(key.data, key.length);
   }
   if (status == CGL_COMPILE_OK) {
-    int names_lines = cgl_program_contains(job->program, "assert") ||
-                      cgl_program_contains(job->program, "__LINE__") ||
-                      cgl_program_contains(job->program, "__FILE__");
+    bool names_lines = cgl_program_contains(job->program, "assert") ||
+                       cgl_program_contains(job->program, "__LINE__") ||
+                       cgl_program_contains(job->program, "__FILE__");
     status = run_cached(job, folder, keys, names_lines);
   }
   cgl_text_free(&identity);
@@ -244,7 +247,7 @@ cgl_compile_status cgl_compile(const cgl_target *target,
   job.image = calloc(1, sizeof *job.image);
   if (program && job.image) {
     job.image->format = target->format;
-    status = build(&job);
+    status = build_image(&job);
   }
   if (status == CGL_COMPILE_SYSTEM && !job.log.length)
     cgl_text_put(&job.log, "out of memory while compiling a kernel");

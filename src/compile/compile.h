@@ -10,46 +10,12 @@
 #ifndef CGL_COMPILE_COMPILE_H
 #define CGL_COMPILE_COMPILE_H
 
-#include <stddef.h>
-
-#include "driver/table.h"
-#include "parse.h"
-#include "text.h"
-
-typedef enum cgl_compile_status {
-  CGL_COMPILE_OK,
-  CGL_COMPILE_REFUSED,     /* the compiler said no; the message is its text */
-  CGL_COMPILE_NO_COMPILER, /* no NVRTC, no C++ compiler */
-  CGL_COMPILE_SYSTEM       /* memory, files, processes */
-} cgl_compile_status;
+#include "compile/source/source.h"
 
 typedef struct cgl_target {
   cgl_image_format format;
   int sm; /* compute capability, 90 for sm_90; unused for the host device */
 } cgl_target;
-
-typedef struct cgl_source {
-  const char *text;
-  size_t length;              /* bytes of text */
-  const char *file;           /* name in messages; NULL: "kernel" */
-  int line;                   /* of the text's first line in `file` */
-  const char *const *options; /* -D -U -I -std= --use_fast_math ... */
-  size_t noptions;
-  const char *const *expressions; /* instances of templates: "scale<float>" */
-  size_t nexpressions;
-} cgl_source;
-
-typedef struct cgl_image {
-  cgl_image_format format;
-  void *bytes; /* the ELF file */
-  size_t size;
-  cgl_signature *signatures; /* kernels, then instances of templates */
-  size_t nsignatures;
-  cgl_variable *variables; /* __device__ and __constant__ */
-  size_t nvariables;
-  int cached; /* came from the disk cache */
-  cgl_arena arena;
-} cgl_image;
 
 /* Compiles, or takes from the cache.  *image is the caller's to free with
    cgl_image_free, NULL on failure.  *message is malloc'ed text or NULL:

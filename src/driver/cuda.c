@@ -76,7 +76,7 @@ static const char *symbol_of(const char *row) {
 
 
 /* Fills every row; false with a message when a required one is missing. */
-static bool fill(get_proc get) {
+static bool fill_table(get_proc get) {
 #define X(row, since, parameters, arguments)                                   \
   {                                                                            \
     void *entry = NULL;                                                        \
@@ -117,7 +117,7 @@ static void open_once(void) {
     dlclose(library);
     return;
   }
-  if (!fill(get)) {
+  if (!fill_table(get)) {
     dlclose(library);
     return;
   }

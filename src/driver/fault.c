@@ -42,7 +42,7 @@ static bool is_releasing(const char *name) {
 
 
 /* Counts a call; true when it is the one to fail. */
-static bool strike(const char *name) {
+static bool call_fails(const char *name) {
   if (!strncmp(name, "cuGetError", 10))
     return false;
   uint64_t call = atomic_fetch_add(&calls, 1) + 1;
@@ -55,7 +55,7 @@ static bool strike(const char *name) {
 
 #define X(name, version, parameters, arguments) \
   static CUresult fault_##name parameters {     \
-    if (!strike(#name))                         \
+    if (!call_fails(#name))                     \
       return wrapped->name arguments;           \
     if (is_releasing(#name))                    \
       wrapped->name arguments;                  \

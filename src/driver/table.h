@@ -16,7 +16,7 @@
 
 /* The kind of kernel image that cuModuleLoadData takes. */
 typedef enum cgl_image_format {
-  CGL_IMAGE_HOST, /* shared object after host/kernel_abi.h */
+  CGL_IMAGE_HOST, /* shared object after kernel_abi.h */
   CGL_IMAGE_CUBIN /* machine code for one sm version */
 } cgl_image_format;
 
@@ -27,8 +27,8 @@ typedef struct cgl_driver {
   const char *name;              /* "cuda", "host" */
   cgl_image_format image_format; /* what the compile room must make */
   int version;                   /* as cuDriverGetVersion, 13000 = 13.0 */
-  /* What is known of a sticky failure beyond its code (the kernel's name, the
-     address), "" when nothing happened; NULL where the driver cannot say. */
+  /* Describes a sticky failure beyond its code (the kernel's name, the
+     address); "" without a failure; NULL where the driver keeps no text. */
   const char *(*failure_text)(void);
 } cgl_driver;
 
@@ -41,12 +41,13 @@ const cgl_driver *cgl_driver_cuda(const char **message);
 /* The software device; always there.  Thread-safe. */
 const cgl_driver *cgl_driver_host(void);
 
-/* What its environment variables say that means nothing, or "". */
+/* The environment variables that it ignores as invalid, in a sentence, or
+   "". */
 const char *cgl_driver_host_complaint(void);
 
-/* Wraps `inner`: one process-wide fault table, so only the first driver asked
-   for is wrapped and any other comes back as it is.  Calls count from 1 after
-   every cgl_fault_arm.  Not thread-safe; made before threads are. */
+/* Wraps `inner`.  There is one fault table per process: only the first driver
+   is wrapped, any other is returned unwrapped.  Calls count from 1 after
+   every cgl_fault_arm.  Not thread-safe: call it before threads start. */
 const cgl_driver *cgl_driver_fault(const cgl_driver *inner);
 
 /* Makes call number `call` answer `code`; 0 disarms.  A call that destroys or
@@ -56,7 +57,7 @@ const cgl_driver *cgl_driver_fault(const cgl_driver *inner);
 void cgl_fault_arm(uint64_t call, CUresult code);
 
 /* Calls counted since the last arm, and the name of the row that was made to
-   fail, or NULL when none was reached. */
+   fail, or NULL when the count was not reached. */
 uint64_t cgl_fault_calls(void);
 const char *cgl_fault_hit(void);
 

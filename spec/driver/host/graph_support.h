@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #include "compile/compile.h"
-#include "driver/host/host.h"
+#include "driver/host/calls/calls.h"
+#include "driver/host/run/run.h"
 #include "tap.h"
 
 static const cgl_driver *cu;

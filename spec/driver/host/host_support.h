@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #include "compile/compile.h"
-#include "driver/host/host.h"
+#include "driver/host/calls/calls.h"
+#include "driver/host/run/run.h"
 #include "driver/table.h"
 #include "tap.h"
 

@@ -3,7 +3,7 @@
    graphs are folded: levels (the longest way from a root) are cut into bands
    that stand side by side, and the edges between bands do not pull.  Nodes of
    one scope of annotations lie in one box, per band. */
-#include "compile/process.h"
+#include "compile/base/base.h"
 #include "core/graph/graph.h"
 
 #include <stdio.h>

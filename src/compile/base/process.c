@@ -1,0 +1,102 @@
+#define _GNU_SOURCE
+#include "compile/base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+
+/* Our environment with LC_ALL=C, so that messages are in plain ASCII. */
+static char **plain_environment(void) {
+  size_t n = 0;
+  while (environ[n])
+    n++;
+  char **list = malloc((n + 2) * sizeof *list);
+  if (!list)
+    return NULL;
+  size_t k = 0;
+  list[k++] = "LC_ALL=C";
+  for (size_t i = 0; i < n; i++)
+    if (strncmp(environ[i], "LC_ALL=", 7))
+      list[k++] = environ[i];
+  list[k] = NULL;
+  return list;
+}
+
+
+static int spawn_child(char *const argv[], int output, pid_t *pid) {
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  sigset_t none, all;
+  char **environment = plain_environment();
+  if (!environment)
+    return ENOMEM;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&files, output, 1);
+  posix_spawn_file_actions_adddup2(&files, output, 2);
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  int error =
+      posix_spawnp(pid, argv[0], &files, &attributes, argv, environment);
+  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&attributes);
+  free(environment);
+  return error;
+}
+
+
+int cgl_process_run(char *const argv[], cgl_text *log) {
+  int ends[2], status;
+  pid_t pid;
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    return -1;
+  int error = spawn_child(argv, ends[1], &pid);
+  close(ends[1]);
+  if (error) {
+    close(ends[0]);
+    errno = error;
+    return -1;
+  }
+  char block[4096];
+  for (;;) {
+    ssize_t n = read(ends[0], block, sizeof block);
+    if (n > 0)
+      cgl_text_add(log, block, (size_t)n);
+    else if (n == 0 || errno != EINTR)
+      break;
+  }
+  close(ends[0]);
+  while (waitpid(pid, &status, 0) < 0)
+    if (errno != EINTR)
+      return -2;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+
+char *cgl_process_find(const char *name) {
+  if (strchr(name, '/'))
+    return access(name, X_OK) == 0 ? strdup(name) : NULL;
+  const char *path = getenv("PATH");
+  if (!path)
+    path = "/usr/local/bin:/usr/bin:/bin";
+  while (*path) {
+    size_t n = strcspn(path, ":");
+    char *full = cgl_format("%.*s/%s", (int)n, path, name);
+    if (full && access(full, X_OK) == 0)
+      return full;
+    free(full);
+    path += n + (path[n] == ':');
+  }
+  return NULL;
+}

@@ -1,0 +1,59 @@
+/* Compiled images on disk, so that a script's second run compiles nothing.
+   An entry is one file named by its key, the 128-bit hash of all that
+   decides the image: source, options, includes, compiler, device header,
+   CPU or architecture.  It is written under a temporary name and renamed, so
+   readers see a whole entry or no entry.
+   Invariant: an entry is used only when its magic, key, lengths and checksum
+   are right and it has as many names as were asked for; any other entry
+   counts as absent and is overwritten.  The cache never makes a compile fail.
+ */
+#ifndef CGL_COMPILE_CACHE_H
+#define CGL_COMPILE_CACHE_H
+
+#include <stdint.h>
+
+#include "compile/base/base.h"
+
+#define CGL_CACHE_LIMIT (512ull << 20) /* bytes kept on disk */
+
+typedef struct cgl_cache_key {
+  unsigned char bytes[16];
+} cgl_cache_key;
+
+typedef struct cgl_cache_entry {
+  void *bytes; /* malloc'ed image */
+  size_t size;
+  char *names; /* malloc'ed: nnames strings, one after the other */
+  size_t names_size, nnames;
+  char *message; /* malloc'ed: what the compiler said, or "" */
+} cgl_cache_entry;
+
+/* Where entries live: $CGRAPHLUA_CACHE, else $XDG_CACHE_HOME/cgraphlua, else
+   ~/.cache/cgraphlua (malloc'ed).  NULL when the cache is off
+   (CGRAPHLUA_CACHE=off), or there is no home. */
+char *cgl_cache_folder(void);
+
+/* The key of `length` bytes that describe an image. */
+cgl_cache_key cgl_cache_hash(const void *bytes, size_t length);
+
+/* Takes an entry out, its parts the caller's to free with
+   cgl_cache_entry_free; false when it is absent or damaged. */
+bool cgl_cache_read(const char *folder, const cgl_cache_key *key,
+                    cgl_cache_entry *entry);
+
+/* Puts an entry in, making the folder when it is missing, and removes the
+   entries used longest ago when there is too much.  On failure adds one line
+   to `warning`, once per folder and process. */
+void cgl_cache_write(const char *folder, const cgl_cache_key *key,
+                     const cgl_cache_entry *entry, cgl_text *warning);
+
+/* Removes what was used longest ago until at most `limit` bytes are left. */
+void cgl_cache_trim(const char *folder, uint64_t limit);
+
+/* The file of an entry (malloc'ed). */
+char *cgl_cache_path(const char *folder, const cgl_cache_key *key);
+
+/* Frees the parts; the entry is empty after. */
+void cgl_cache_entry_free(cgl_cache_entry *entry);
+
+#endif

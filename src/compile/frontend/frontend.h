@@ -1,0 +1,93 @@
+/* What a CUDA C source declares, read without compiling it.
+   The reader preprocesses the text (see preprocess.h), walks the
+   declarations of every namespace and keeps the kernels, the templates among
+   them, the device variables and what each kernel may reach.  It never
+   refuses a text: what it cannot read it leaves out, and errors are the
+   compiler's to report.
+   Invariant: features err on the safe side.  A kernel that may reach a
+   barrier has CGL_USES_BARRIER; one without CGL_NEEDS_THREADS names
+   threadIdx.x and blockIdx.x only as blockIdx.x * blockDim.x + threadIdx.x. */
+#ifndef CGL_COMPILE_PARSE_H
+#define CGL_COMPILE_PARSE_H
+
+#include "compile/base/base.h"
+#include "compile/frontend/types.h"
+
+enum {
+  CGL_USES_BARRIER = 1,    /* barriers or warp collectives */
+  CGL_USES_SHARED = 2,     /* __shared__ */
+  CGL_USES_DYNAMIC = 4,    /* extern __shared__ */
+  CGL_NEEDS_THREADS = 8,   /* threadIdx.x or blockIdx.x outside the idiom */
+  CGL_USES_LOCALS = 16,    /* local arrays, which forbid ivdep */
+  CGL_USES_INDEX = 32,     /* any position along x */
+  CGL_TAKES_REFERENCE = 64 /* a parameter is a reference */
+};
+
+/* The header of a grid-stride loop in the source's text (see stride.c). */
+typedef struct cgl_loop {
+  const char *start, *end; /* `for` to `)`; NULL without such a loop */
+  const cgl_token *type;   /* of the loop variable */
+  size_t ntype;
+  const cgl_token *variable;
+  const cgl_token *bound; /* the loop runs while variable < bound */
+  size_t nbound;
+} cgl_loop;
+
+typedef struct cgl_signature {
+  char *name;                /* as the caller asks for it */
+  char *lowered;             /* as cuModuleGetFunction asks for it */
+  cgl_parameter *parameters; /* in order */
+  size_t nparameters;
+  int line;             /* of the kernel's name in the script */
+  uint32_t max_threads; /* of __launch_bounds__, 0 when absent */
+  unsigned features;    /* CGL_USES_*, CGL_NEEDS_* */
+  cgl_loop loop;        /* valid as long as the program and the source */
+} cgl_signature;
+
+typedef struct cgl_variable {
+  char *name;    /* qualified: ns::name */
+  char *lowered; /* as cuModuleGetGlobal asks for it */
+  bool constant; /* __constant__ */
+  bool internal; /* static, or inside a namespace: its symbol is mangled */
+} cgl_variable;
+
+typedef struct cgl_program cgl_program;
+
+/* Reads a source, which must outlive the program.  `line` is the number of its
+   first line; of `options` only -D, -U and -I are looked at; `folder` (or NULL)
+   is where quoted includes are looked for.  Returns NULL only when memory ran
+   out. */
+cgl_program *cgl_program_read(const char *text, size_t length, int line,
+                              const char *const *options, size_t noptions,
+                              const char *folder);
+
+/* Frees the program and everything it handed out. */
+void cgl_program_free(cgl_program *program);
+
+/* How many kernels that are not templates the source defines. */
+size_t cgl_program_kernels(const cgl_program *program);
+
+/* The signature of the i-th of them, strings from `arena`; `lowered` equals
+   `name`.  Returns 0, or -1 when memory ran out. */
+int cgl_program_kernel(const cgl_program *program, size_t i, cgl_arena *arena,
+                       cgl_signature *out);
+
+/* The signature a name expression such as `ns::scale<float, 4>` stands for:
+   0, 1 when there is no such kernel, -1 when memory ran out. */
+int cgl_program_find(const cgl_program *program, const char *expression,
+                     cgl_arena *arena, cgl_signature *out);
+
+/* The device variables. */
+const cgl_variable *cgl_program_variables(const cgl_program *program,
+                                          size_t *count);
+
+/* Does a name in the source, includes counted, contain `part`? */
+bool cgl_program_contains(const cgl_program *program, const char *part);
+
+/* Could an include not be read, so that not all of the source is known? */
+bool cgl_program_is_partial(const cgl_program *program);
+
+/* The text of all files the source includes, one after the other. */
+const char *cgl_program_included(const cgl_program *program, size_t *length);
+
+#endif

@@ -1,0 +1,89 @@
+/* The inside of a cgl_program, shared by parse.c and reach.c.
+   A chunk is one declaration at namespace scope: its tokens from the first
+   specifier to the `;` or the `}` that ends it.
+   Invariant: chunks are in source order and do not overlap; kernels and
+   aliases point into the preprocessed tokens, which the program owns. */
+#ifndef CGL_COMPILE_PROGRAM_H
+#define CGL_COMPILE_PROGRAM_H
+
+#include "compile/frontend/frontend.h"
+#include "compile/frontend/preprocess.h"
+
+typedef struct cgl_chunk {
+  const cgl_token *at;
+  size_t count;
+  unsigned features; /* of its own tokens */
+  bool record;       /* struct, class, union: everything in it is a name */
+  bool operators;    /* defines an operator, which is called without a name */
+  bool visited;      /* mark of the walk underway */
+} cgl_chunk;
+
+typedef struct cgl_name {
+  const cgl_token *name;
+  size_t chunk; /* that can be reached by it */
+} cgl_name;
+
+typedef struct cgl_template_parameter {
+  cgl_token name;
+  bool is_type;
+  const cgl_token *standard; /* default argument, may be empty */
+  size_t nstandard;
+} cgl_template_parameter;
+
+typedef struct cgl_declared {
+  const char *scope; /* "ns::" or "" */
+  cgl_token name;
+  const cgl_token *parameters; /* between the parentheses */
+  size_t nparameters;
+  const cgl_token *bounds; /* first argument of __launch_bounds__ */
+  size_t nbounds;
+  cgl_template_parameter *templates;
+  size_t ntemplates;
+  bool is_template;
+  bool c_linkage;
+  bool defined; /* has a body */
+  size_t chunk;
+  const cgl_alias *aliases; /* visible where it is declared */
+} cgl_declared;
+
+struct cgl_program {
+  const char *text; /* the source, borrowed */
+  size_t length;
+  cgl_pp pp;
+  cgl_arena arena;
+  cgl_chunk *chunks;
+  size_t nchunks, chunk_room;
+  cgl_declared *kernels;
+  size_t nkernels, kernel_room;
+  cgl_variable *variables;
+  size_t nvariables, variable_room;
+  cgl_name *names; /* sorted */
+  size_t nnames, name_room;
+  cgl_alias *aliases; /* newest first */
+  bool failed;
+};
+
+/* Room for an element at `count` in an array that grows by doubling: the array,
+   or NULL when memory ran out. */
+void *cgl_program_grow(cgl_program *p, void *array, size_t count, size_t *room,
+                       size_t size);
+
+/* Does `blockIdx.x` (for the object "blockIdx") start at i? */
+bool cgl_token_is_axis(const cgl_token *at, size_t count, size_t i,
+                       const char *object);
+
+/* Fills in every chunk's own features. */
+void cgl_reach_mark(cgl_program *program);
+
+/* The features of all a chunk may reach; *others, when not NULL, takes those
+   of what it reaches beside itself. */
+unsigned cgl_reach_features(cgl_program *program, size_t chunk,
+                            unsigned *others);
+
+/* Is a grid-stride loop all that the kernel does, and may the loop run as a
+   walk in steps of one?  `text` is the source's own text, into which
+   the result points. */
+bool cgl_program_has_loop(cgl_program *program, const cgl_declared *kernel,
+                          const char *text, size_t length, cgl_loop *out);
+
+#endif

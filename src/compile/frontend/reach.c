@@ -1,0 +1,249 @@
+/* What a kernel may reach: features of its own tokens and of every
+   declaration it can name.  Two things are called without being named,
+   operators and what an unread include declares; both count as reached. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "compile/frontend/program.h"
+
+static const char *const barrier_words[] = {
+    "__syncthreads",     "__syncthreads_count",  "__syncthreads_and",
+    "__syncthreads_or",  "__syncwarp",           "__shfl_sync",
+    "__shfl_up_sync",    "__shfl_down_sync",     "__shfl_xor_sync",
+    "__any_sync",        "__all_sync",           "__ballot_sync",
+    "__match_any_sync",  "__match_all_sync",     "__activemask",
+    "__reduce_add_sync", "__reduce_min_sync",    "__reduce_max_sync",
+    "__reduce_and_sync", "__reduce_or_sync",     "__reduce_xor_sync",
+    "__barrier_sync",    "__barrier_sync_count", "__uni_sync",
+    "__nanosleep",
+};
+
+
+static bool is_barrier(const cgl_token *t) {
+  if (t->length < 8 || t->text[0] != '_' || t->text[1] != '_')
+    return false;
+  for (size_t i = 0; i < sizeof barrier_words / sizeof *barrier_words; i++)
+    if (cgl_token_is(t, barrier_words[i]))
+      return true;
+  return false;
+}
+
+
+bool cgl_token_is_axis(const cgl_token *at, size_t count, size_t i,
+                       const char *object) {
+  return i + 2 < count && cgl_token_is(&at[i], object) &&
+         cgl_token_is(&at[i + 1], ".") && cgl_token_is(&at[i + 2], "x");
+}
+
+
+/* The tokens of blockIdx.x * blockDim.x or the other way round at i. */
+static size_t block_offset(const cgl_token *at, size_t count, size_t i) {
+  bool first = cgl_token_is_axis(at, count, i, "blockIdx");
+  if (!first && !cgl_token_is_axis(at, count, i, "blockDim"))
+    return 0;
+  if (i + 3 < count && cgl_token_is(&at[i + 3], "*") &&
+      cgl_token_is_axis(at, count, i + 4, first ? "blockDim" : "blockIdx"))
+    return 7;
+  return 0;
+}
+
+
+/* The tokens of the whole idiom at i, or 0:
+   B * D + T, T + B * D, and both with a cast or parentheses around a part,
+   as in (size_t)blockIdx.x * blockDim.x + threadIdx.x. */
+static size_t index_idiom(const cgl_token *at, size_t count, size_t i) {
+  size_t n = block_offset(at, count, i), k = i + n;
+  if (n) {
+    while (k < count && cgl_token_is(&at[k], ")"))
+      k++;
+    if (k < count && cgl_token_is(&at[k], "+")) {
+      k++;
+      while (k < count && (cgl_token_is(&at[k], "(")))
+        k++;
+      if (cgl_token_is_axis(at, count, k, "threadIdx"))
+        return k + 3 - i;
+    }
+    return 0;
+  }
+  if (!cgl_token_is_axis(at, count, i, "threadIdx"))
+    return 0;
+  k = i + 3;
+  if (k >= count || !cgl_token_is(&at[k], "+"))
+    return 0;
+  k++;
+  while (k < count && cgl_token_is(&at[k], "("))
+    k++;
+  n = block_offset(at, count, k);
+  return n ? k + n - i : 0;
+}
+
+
+/* A local array: a name, then [, after a name or a `,` in a function. */
+static bool is_local_array(const cgl_token *at, size_t i) {
+  if (i < 2 || !cgl_token_is(&at[i], "[") || at[i - 1].kind != CGL_TOKEN_NAME)
+    return false;
+  const cgl_token *before = &at[i - 2];
+  if (cgl_token_is_any(before, "return", "else", "do"))
+    return false;
+  return before->kind == CGL_TOKEN_NAME || cgl_token_is(before, ">");
+}
+
+
+static unsigned own_features(const cgl_token *at, size_t count) {
+  unsigned features = 0;
+  bool body = false; /* past the first brace: what is declared there is local */
+  for (size_t i = 0; i < count; i++) {
+    const cgl_token *t = &at[i];
+    size_t n;
+    body |= cgl_token_is(t, "{");
+    if (!body && cgl_token_is_any(t, "&", "&&"))
+      features |= CGL_TAKES_REFERENCE;
+    if (body && is_local_array(at, i))
+      features |= CGL_USES_LOCALS;
+    if (t->kind != CGL_TOKEN_NAME)
+      continue;
+    if (cgl_token_is_position(t) || cgl_token_is_draw(t))
+      features |= CGL_USES_INDEX;
+    if (cgl_token_is(t, "__shared__")) {
+      features |= CGL_USES_SHARED;
+      if (i && cgl_token_is(&at[i - 1], "extern"))
+        features |= CGL_USES_DYNAMIC;
+    } else if (is_barrier(t))
+      features |= CGL_USES_BARRIER;
+    else if (cgl_token_is_any(t, "asm", "__asm__"))
+      features |= CGL_NEEDS_THREADS;
+    else if ((n = index_idiom(at, count, i)))
+      i += n - 1;
+    else if (cgl_token_is_any(t, "threadIdx", "blockIdx")) {
+      bool other = i + 2 < count && cgl_token_is(&at[i + 1], ".") &&
+                   cgl_token_is_any(&at[i + 2], "y", "z");
+      if (!other)
+        features |= CGL_NEEDS_THREADS;
+    }
+  }
+  return features;
+}
+
+
+/* Names at i, followed by what can only follow a declared name. */
+static bool is_declared(const cgl_token *at, size_t count, size_t i) {
+  static const char *const after[] = {"(", "[", "=", ";", ",", "{", "<"};
+  if (at[i].kind != CGL_TOKEN_NAME || i + 1 >= count ||
+      cgl_token_is_type_word(&at[i]))
+    return false;
+  for (size_t k = 0; k < sizeof after / sizeof *after; k++)
+    if (cgl_token_is(&at[i + 1], after[k]))
+      return true;
+  return false;
+}
+
+
+static void add_name(cgl_program *p, const cgl_token *name, size_t chunk) {
+  cgl_name *names =
+      cgl_program_grow(p, p->names, p->nnames, &p->name_room, sizeof *names);
+  if (!names)
+    return;
+  p->names = names;
+  names[p->nnames++] = (cgl_name){.name = name, .chunk = chunk};
+}
+
+
+/* Every name by which the chunk can be reached: all that stand in a record
+   or alias, what a function or variable declares otherwise. */
+static void add_names(cgl_program *p, size_t which) {
+  const cgl_chunk *chunk = &p->chunks[which];
+  size_t i = 0;
+  while (i < chunk->count) {
+    const cgl_token *t = &chunk->at[i];
+    if (chunk->record) {
+      if (t->kind == CGL_TOKEN_NAME && !cgl_token_is_type_word(t))
+        add_name(p, t, which);
+    } else if (is_declared(chunk->at, chunk->count, i))
+      add_name(p, t, which);
+    else if (cgl_token_is(t, "{"))
+      return;
+    else if (cgl_token_is(t, "(")) {
+      i = cgl_tokens_close(chunk->at, chunk->count, i);
+      continue;
+    }
+    i++;
+  }
+}
+
+
+static int compare_tokens(const cgl_token *a, const cgl_token *b) {
+  if (a->length != b->length)
+    return a->length < b->length ? -1 : 1;
+  return memcmp(a->text, b->text, a->length);
+}
+
+
+static int compare_names(const void *a, const void *b) {
+  return compare_tokens(((const cgl_name *)a)->name,
+                        ((const cgl_name *)b)->name);
+}
+
+
+void cgl_reach_mark(cgl_program *p) {
+  for (size_t i = 0; i < p->nchunks; i++) {
+    cgl_chunk *chunk = &p->chunks[i];
+    chunk->features = own_features(chunk->at, chunk->count);
+    add_names(p, i);
+  }
+  if (p->nnames)
+    qsort(p->names, p->nnames, sizeof *p->names, compare_names);
+}
+
+
+/* Puts every chunk that `name` may stand for on the list, once. */
+static void follow_name(cgl_program *p, const cgl_token *name, size_t *list,
+                        size_t *n) {
+  size_t low = 0, high = p->nnames;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (compare_tokens(p->names[middle].name, name) < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  for (; low < p->nnames && !compare_tokens(p->names[low].name, name); low++) {
+    cgl_chunk *chunk = &p->chunks[p->names[low].chunk];
+    if (!chunk->visited) {
+      chunk->visited = true;
+      list[(*n)++] = p->names[low].chunk;
+    }
+  }
+}
+
+
+unsigned cgl_reach_features(cgl_program *p, size_t which, unsigned *others) {
+  unsigned features = CGL_USES_BARRIER | CGL_USES_SHARED | CGL_USES_DYNAMIC |
+                      CGL_NEEDS_THREADS | CGL_USES_LOCALS | CGL_USES_INDEX |
+                      CGL_TAKES_REFERENCE;
+  size_t *list = malloc((p->nchunks + 1) * sizeof *list), n = 0;
+  if (others)
+    *others = features;
+  if (p->pp.partial || which >= p->nchunks || !list) {
+    free(list);
+    return features;
+  }
+  features = 0;
+  if (others)
+    *others = 0;
+  for (size_t i = 0; i < p->nchunks; i++) {
+    p->chunks[i].visited = i == which || p->chunks[i].operators;
+    if (p->chunks[i].visited)
+      list[n++] = i;
+  }
+  for (size_t k = 0; k < n; k++) {
+    const cgl_chunk *chunk = &p->chunks[list[k]];
+    features |= chunk->features;
+    if (others && list[k] != which)
+      *others |= chunk->features;
+    for (size_t i = 0; i < chunk->count; i++)
+      if (chunk->at[i].kind == CGL_TOKEN_NAME)
+        follow_name(p, &chunk->at[i], list, &n);
+  }
+  free(list);
+  return features;
+}

@@ -1,0 +1,342 @@
+/* Grid-stride loops.
+   `for (int i = INDEX; i < n; i += STRIDE) ...`, where STRIDE is the number
+   of threads of the grid, makes each thread walk through memory in large
+   steps: right on a GPU, and a hundred times too slow on a CPU that runs the
+   threads one after the other.  When such a loop is all a kernel does, the
+   threads of a run of blocks are one walk in steps of one: the header is
+   rewritten, the kernel called once per run (cgl_stride in device_run.h).
+   That is allowed when no iteration can hand anything to the next one of its
+   thread, which the checks here make sure of, from the text alone: what they
+   do not know they refuse. */
+#include <string.h>
+
+#include "compile/frontend/program.h"
+
+typedef struct reader {
+  const cgl_token *at;
+  size_t count, i;
+  const cgl_token *outer[48]; /* names declared outside the loop */
+  size_t nouter;
+  const cgl_token *index[4], *stride[4]; /* variables that hold them */
+  size_t nindex, nstride;
+} reader;
+
+
+/* Spells an expression with one letter per part, casts and parentheses left
+   out: B * D + T.  False when there is anything else in it, or when parentheses
+   could change what it means. */
+static bool try_letters(const cgl_token *at, size_t count, char out[8]) {
+  size_t n = 0;
+  for (size_t i = 0; i < count; i++) {
+    const cgl_token *t = &at[i];
+    char c = 0;
+    if (cgl_token_is_axis(at, count, i, "blockIdx"))
+      c = 'B';
+    else if (cgl_token_is_axis(at, count, i, "blockDim"))
+      c = 'D';
+    else if (cgl_token_is_axis(at, count, i, "threadIdx"))
+      c = 'T';
+    else if (cgl_token_is_axis(at, count, i, "gridDim"))
+      c = 'G';
+    if (c)
+      i += 2;
+    else if (cgl_token_is_any(t, "*", "+"))
+      c = *t->text;
+    else if (cgl_token_is(t, "(")) {
+      size_t end = cgl_tokens_close(at, count, i), k = i + 1;
+      while (k + 1 < end && at[k].kind == CGL_TOKEN_NAME &&
+             (k + 2 == end || !cgl_token_is(&at[k + 1], ".")))
+        k++;
+      if (k + 1 == end && k > i + 1)
+        i = k; /* a cast */
+      else if (i && cgl_token_is(&at[i - 1], "*"))
+        return false;
+      continue;
+    } else if (cgl_token_is(t, ")")) {
+      if (i + 1 < count && cgl_token_is(&at[i + 1], "*"))
+        return false;
+      continue;
+    } else
+      return false;
+    if (n == 7)
+      return false;
+    out[n++] = c;
+  }
+  out[n] = 0;
+  return n > 0;
+}
+
+
+static bool is_index(const cgl_token *at, size_t count) {
+  char s[8];
+  return try_letters(at, count, s) &&
+         (!strcmp(s, "B*D+T") || !strcmp(s, "D*B+T") || !strcmp(s, "T+B*D") ||
+          !strcmp(s, "T+D*B"));
+}
+
+
+static bool is_stride(const cgl_token *at, size_t count) {
+  char s[8];
+  return try_letters(at, count, s) && (!strcmp(s, "D*G") || !strcmp(s, "G*D"));
+}
+
+
+static bool is_one_of(const cgl_token *t, const cgl_token *const *list,
+                      size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (cgl_token_same(t, list[i]))
+      return true;
+  return false;
+}
+
+
+/* Positions along x, whole or in part; y and z are the same for a row.  What
+   a kernel draws depends on its thread. */
+static bool mentions_position(const cgl_token *at, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (cgl_token_is_draw(&at[i]) ||
+        (cgl_token_is_position(&at[i]) &&
+         !(i + 2 < count && cgl_token_is(&at[i + 1], ".") &&
+           cgl_token_is_any(&at[i + 2], "y", "z"))))
+      return true;
+  return false;
+}
+
+
+static bool is_assignment(const cgl_token *t) {
+  return cgl_token_is_any(t, "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
+                          "^=", "<<=", ">>=", "++", "--");
+}
+
+
+/* `T name = value;` before the loop: an index, a stride, or a value that the
+   loop may read. */
+static bool try_declaration(reader *r) {
+  size_t end = r->i, equal = 0;
+  while (end < r->count && !cgl_token_is(&r->at[end], ";")) {
+    if (!equal && cgl_token_is(&r->at[end], "="))
+      equal = end;
+    if (cgl_token_is_any(&r->at[end], "{", "[") ||
+        (!equal && cgl_token_is(&r->at[end], "(")))
+      return false;
+    end++;
+  }
+  if (end == r->count || equal < r->i + 2 ||
+      r->at[equal - 1].kind != CGL_TOKEN_NAME || r->nouter == 48)
+    return false;
+  const cgl_token *name = &r->at[equal - 1], *value = &r->at[equal + 1];
+  size_t n = end - equal - 1;
+  for (size_t i = r->i; i < equal; i++)
+    if (cgl_token_is_any(&r->at[i], ",", "static", "&"))
+      return false;
+  for (size_t i = 0; i < n; i++)
+    if (cgl_token_is(&value[i], ",") || is_assignment(&value[i]))
+      return false;
+  if (is_index(value, n)) {
+    if (r->nindex == 4)
+      return false;
+    r->index[r->nindex++] = name;
+  } else if (is_stride(value, n)) {
+    if (r->nstride == 4)
+      return false;
+    r->stride[r->nstride++] = name;
+  } else if (mentions_position(value, n))
+    return false;
+  else
+    r->outer[r->nouter++] = name;
+  for (size_t i = 0; i < n; i++)
+    if (is_one_of(&value[i], r->index, r->nindex) ||
+        is_one_of(&value[i], r->stride, r->nstride))
+      return false;
+  r->i = end + 1;
+  return true;
+}
+
+
+/* The loop's body: nothing of the thread survives an iteration. */
+static bool is_free_body(const reader *r, const cgl_token *variable,
+                         const cgl_token *at, size_t count) {
+  static const char *const refused[] = {"break",  "return",  "goto", "asm",
+                                        "static", "__asm__", "case", "#"};
+  if (mentions_position(at, count))
+    return false;
+  for (size_t i = 0; i < count; i++) {
+    const cgl_token *t = &at[i];
+    for (size_t k = 0; k < sizeof refused / sizeof *refused; k++)
+      if (cgl_token_is(t, refused[k]))
+        return false;
+    if (is_one_of(t, r->index, r->nindex) && !cgl_token_same(t, variable))
+      return false;
+    if (is_one_of(t, r->stride, r->nstride))
+      return false;
+    if (!cgl_token_same(t, variable) && !is_one_of(t, r->outer, r->nouter))
+      continue;
+    if (i && cgl_token_is_any(&at[i - 1], ".", "->"))
+      continue; /* a member that happens to have the name */
+    if (i + 1 < count && is_assignment(&at[i + 1]))
+      return false;
+    if (i + 1 < count && cgl_token_is(&at[i + 1], "."))
+      return false; /* a struct, which may change */
+    if (i && cgl_token_is_any(&at[i - 1], "++", "--"))
+      return false;
+    if (i && cgl_token_is(&at[i - 1], "&") &&
+        (i < 2 ||
+         (at[i - 2].kind == CGL_TOKEN_PUNCT && !cgl_token_is(&at[i - 2], ")") &&
+          !cgl_token_is(&at[i - 2], "]"))) &&
+        !(i + 1 < count && cgl_token_is(&at[i + 1], "[")))
+      return false; /* its address, and not an element's */
+  }
+  return true;
+}
+
+
+/* One statement that is all of `at`. */
+static bool is_one_statement(const cgl_token *at, size_t count) {
+  static const char *const control[] = {"if", "for", "while", "do", "switch"};
+  if (count && cgl_token_is(at, "{"))
+    return cgl_tokens_close(at, count, 0) == count;
+  for (size_t k = 0; k < sizeof control / sizeof *control; k++)
+    if (count && cgl_token_is(at, control[k]))
+      return false;
+  for (size_t i = 0; i < count; i++)
+    if (cgl_token_is(&at[i], ";"))
+      return i + 1 == count;
+  return false;
+}
+
+
+static size_t part_end(const cgl_token *at, size_t count, size_t i) {
+  while (i < count && !cgl_token_is(&at[i], ";"))
+    i++;
+  return i;
+}
+
+
+/* The bound is written out three times, once as an argument: it may not bind
+   more loosely than a comparison, nor change anything. */
+static bool is_plain_bound(const cgl_loop *loop) {
+  static const char *const refused[] = {"&&", "||", "?",  ",", "&", "|",
+                                        "^",  "==", "!=", "<", ">", "<=",
+                                        ">=", "<<", ">>", "{", "["};
+  for (size_t i = 0; i < loop->nbound; i++) {
+    const cgl_token *t = &loop->bound[i];
+    for (size_t k = 0; k < sizeof refused / sizeof *refused; k++)
+      if (cgl_token_is(t, refused[k]))
+        return false;
+    if (is_assignment(t) || cgl_token_same(t, loop->variable) ||
+        cgl_token_is_position(t))
+      return false;
+  }
+  return true;
+}
+
+
+/* for (T i = INDEX; i < bound; i += STRIDE): its type, variable and bound. */
+static bool try_header(const reader *r, const cgl_token *at, size_t count,
+                       cgl_loop *out) {
+  size_t first = part_end(at, count, 0);
+  size_t second = part_end(at, count, first + 1);
+  if (second + 1 >= count || first < 3)
+    return false;
+  size_t equal = 0;
+  while (equal < first && !cgl_token_is(&at[equal], "="))
+    equal++;
+  if (equal < 2 || equal + 1 >= first)
+    return false;
+  for (size_t i = 0; i < equal; i++)
+    if (at[i].kind != CGL_TOKEN_NAME ||
+        cgl_token_is_any(&at[i], "auto", "const"))
+      return false;
+  out->type = at;
+  out->ntype = equal - 1;
+  out->variable = &at[equal - 1];
+  const cgl_token *start = &at[equal + 1];
+  if (!is_index(start, first - equal - 1) &&
+      !(first - equal == 2 && is_one_of(start, r->index, r->nindex)))
+    return false;
+  const cgl_token *test = &at[first + 1], *step = &at[second + 1];
+  size_t ntest = second - first - 1, nstep = count - second - 1;
+  if (ntest < 3 || !cgl_token_same(test, out->variable) ||
+      !cgl_token_is(&test[1], "<") || nstep < 3 ||
+      !cgl_token_same(step, out->variable) || !cgl_token_is(&step[1], "+="))
+    return false;
+  out->bound = test + 2;
+  out->nbound = ntest - 2;
+  if (!is_plain_bound(out))
+    return false;
+  return is_stride(step + 2, nstep - 2) ||
+         (nstep == 3 && is_one_of(step + 2, r->stride, r->nstride));
+}
+
+
+/* The header must stand in the script itself, in one piece, between the
+   kernel's braces: not in a macro, not in another file. */
+static bool is_in_text(const cgl_token *first, const cgl_token *last,
+                       const char *text, size_t length) {
+  const char *end = last->text + last->length;
+  if (first->text < text || end > text + length || first->text >= end)
+    return false;
+  for (const cgl_token *t = first; t < last; t++)
+    if (t[1].text < t->text + t->length || t[1].text > end)
+      return false;
+  const char *line = first->text;
+  while (line > text && line[-1] != '\n')
+    line--;
+  if (line - 1 > text && line[-2] == '\\')
+    return false;
+  while (*line == ' ' || *line == '\t')
+    line++;
+  return *line != '#' && !memchr(first->text, '#', (size_t)(end - first->text));
+}
+
+
+/* The parameters' names join what the loop may read and not change. */
+static bool try_parameters(reader *r, const cgl_declared *k) {
+  for (size_t i = 0; i < k->nparameters; i++) {
+    if (k->parameters[i].kind != CGL_TOKEN_NAME)
+      continue;
+    if (r->nouter == 40)
+      return false;
+    r->outer[r->nouter++] = &k->parameters[i];
+  }
+  return true;
+}
+
+
+bool cgl_program_has_loop(cgl_program *p, const cgl_declared *k,
+                          const char *text, size_t length, cgl_loop *out) {
+  const cgl_chunk *chunk = &p->chunks[k->chunk];
+  unsigned others = 0;
+  unsigned all = cgl_reach_features(p, k->chunk, &others);
+  reader r = {.at = chunk->at, .count = chunk->count};
+  memset(out, 0, sizeof *out);
+  if (all & (CGL_USES_BARRIER | CGL_USES_SHARED) ||
+      others & (CGL_USES_INDEX | CGL_TAKES_REFERENCE))
+    return false;
+  const cgl_token *open = k->parameters + k->nparameters;
+  r.i = (size_t)(open - r.at);
+  while (r.i < r.count && !cgl_token_is(&r.at[r.i], "{"))
+    r.i++;
+  if (r.i + 1 >= r.count || !cgl_token_is(&r.at[r.count - 1], "}") ||
+      !try_parameters(&r, k))
+    return false;
+  const cgl_token *brace = &r.at[r.i++];
+  r.count--;
+  while (r.i < r.count && !cgl_token_is(&r.at[r.i], "for"))
+    if (!try_declaration(&r))
+      return false;
+  if (r.i + 2 >= r.count || !cgl_token_is(&r.at[r.i + 1], "("))
+    return false;
+  size_t close = cgl_tokens_close(r.at, r.count, r.i + 1);
+  const cgl_token *loop = &r.at[r.i], *last = &r.at[close - 1];
+  if (close >= r.count ||
+      !try_header(&r, &r.at[r.i + 2], close - r.i - 3, out) ||
+      !is_one_statement(&r.at[close], r.count - close) ||
+      !is_free_body(&r, out->variable, &r.at[close], r.count - close) ||
+      !is_in_text(loop, last, text, length) || brace->text > loop->text ||
+      brace->text < text)
+    return false;
+  out->start = loop->text;
+  out->end = last->text + last->length;
+  return true;
+}

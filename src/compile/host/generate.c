@@ -1,0 +1,268 @@
+/* The C++ file that a script's kernels become. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compile/device/device_text.h"
+#include "compile/host/host.h"
+
+#define DYNAMIC_SHARED 232448 /* bytes, what sm_90 allows a block */
+
+enum { MODE_FLAT = 1, MODE_ORDERED = 2, MODE_BARRIERS = 4, MODE_STRIDE = 8 };
+
+
+void cgl_host_device_text(cgl_text *out) {
+  cgl_text_put(out, cgl_text_kernel_abi);
+  cgl_text_put(out, cgl_text_device);
+  cgl_text_put(out, cgl_text_device_math);
+  cgl_text_put(out, cgl_text_device_int);
+  cgl_text_put(out, cgl_text_device_half);
+  cgl_text_put(out, cgl_text_prelude);
+  cgl_text_put(out, cgl_text_device_random);
+  cgl_text_put(out, cgl_text_device_run);
+}
+
+
+/* Parts of the device header are left out when the source names
+   no word of theirs: half the time of a small kernel's compile is its header.
+ */
+static void add_header(const cgl_job *job, cgl_text *out) {
+  static const char *const warp[] = {"_sync", "__activemask", "__syncwarp",
+                                     "__syncthreads_", NULL};
+  static const char *const atomics[] = {"atomic", NULL};
+  static const char *const half[] = {"half", "bfloat16", NULL};
+  static const char *const integers[] = {
+      "2int",  "2uint",  "2ll",     "2ull",     "2float_", "2double_",
+      "_rn",   "_rz",    "_ru",     "_rd",      "__popc",  "__clz",
+      "__ffs", "__brev", "__byte_", "mulhi",    "64hi",    "mul24",
+      "sad",   "hadd",   "__dp4a",  "__funnel", NULL};
+  static const char *const vectors[] = {"char", "short", "long", NULL};
+  static const struct {
+    const char *macro;
+    const char *const *words;
+  } parts[] = {{"CGL_WITH_WARP", warp},
+               {"CGL_WITH_ATOMICS", atomics},
+               {"CGL_WITH_HALF", half},
+               {"CGL_WITH_INTEGERS", integers},
+               {"CGL_WITH_VECTORS", vectors}};
+  const cgl_source *s = job->source;
+  bool all = cgl_program_is_partial(job->program);
+  bool has_half = all, has_integers = all;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    bool found = all;
+    for (const char *const *w = parts[i].words; *w && !found; w++)
+      found = cgl_program_contains(job->program, *w) ||
+              memmem(s->text, s->length, *w, strlen(*w));
+    if (found)
+      cgl_text_print(out, "#define %s 1\n", parts[i].macro);
+    has_half |= found && parts[i].words == half;
+    has_integers |= found && parts[i].words == integers;
+  }
+  cgl_text_put(out, cgl_text_prelude);
+  cgl_text_put(out, cgl_text_kernel_abi);
+  cgl_text_put(out, cgl_text_device);
+  cgl_text_put(out, cgl_text_device_math);
+  if (has_integers)
+    cgl_text_put(out, cgl_text_device_int);
+  if (has_half)
+    cgl_text_put(out, cgl_text_device_half);
+  if (all || cgl_program_contains(job->program, "cgl_philox"))
+    cgl_text_put(out, cgl_text_device_random);
+  cgl_text_put(out, cgl_text_device_run);
+}
+
+
+/* CGL_FLAT and its like of device_run.h, added up. */
+static int mode_of(const cgl_host_job *h, size_t which) {
+  unsigned features = h->job->image->signatures[which].features;
+  if (features & CGL_USES_BARRIER)
+    return MODE_BARRIERS;
+  if (h->job->image->signatures[which].loop.start && !h->ordered[which])
+    return MODE_STRIDE;
+  return (features & (CGL_USES_SHARED | CGL_NEEDS_THREADS) ? 0 : MODE_FLAT) |
+         (h->ordered[which] ? MODE_ORDERED : 0);
+}
+
+
+/* One row per kernel; an error in it points at the kernel's own line. */
+static void add_exports(const cgl_host_job *h, cgl_text *out) {
+  const cgl_job *job = h->job;
+  const cgl_image *image = job->image;
+  const char *file = job->source->file;
+  cgl_text_put(out, "\n#line 1 \"cgraphlua\"\n");
+  if (cgl_program_contains(job->program, "__shared__"))
+    cgl_text_print(out,
+                   "extern \"C\" { __thread char cgl_dynamic_shared[%d] "
+                   "__attribute__((aligned(128))); }\n",
+                   DYNAMIC_SHARED);
+  if (image->nsignatures)
+    cgl_text_put(out, "static const cgl_host_kernel cgl_kernels[] = {\n");
+  for (size_t i = 0; i < image->nsignatures; i++) {
+    const cgl_signature *s = &image->signatures[i];
+    const char *name = *s->name == '&' ? s->name + 1 : s->name;
+    cgl_text_print(out, "#line %d \"", s->line);
+    cgl_text_quote(out, file);
+    cgl_text_print(out, "\"\ncgl_export<%zu, (%s), %d>(\"", i, name,
+                   mode_of(h, i));
+    cgl_text_quote(out, s->lowered);
+    cgl_text_print(out, "\", %u),\n", s->max_threads ? s->max_threads : 1024u);
+  }
+  cgl_text_put(out, image->nsignatures ? "};\n" : "");
+  cgl_text_put(out, "#line 1 \"cgraphlua\"\n");
+  if (image->nvariables)
+    cgl_text_put(out, "static const cgl_host_global cgl_globals[] = {\n");
+  for (size_t i = 0; i < image->nvariables; i++)
+    cgl_text_print(out, "{\"%s\", (void *)&%s, sizeof(%s)},\n",
+                   image->variables[i].name, image->variables[i].name,
+                   image->variables[i].name);
+  cgl_text_put(out, image->nvariables ? "};\n" : "");
+  cgl_text_print(
+      out,
+      "extern \"C\" __attribute__((visibility(\"default\"), used)) "
+      "const cgl_host_module cgl_exported "
+      "__asm__(\""
+      "cgl_host_module"
+      "\");\n"
+      "const cgl_host_module cgl_exported = {CGL_HOST_ABI, %zu, "
+      "%s, %zu, %s, cgl_init};\n",
+      image->nsignatures, image->nsignatures ? "cgl_kernels" : "nullptr",
+      image->nvariables, image->nvariables ? "cgl_globals" : "nullptr");
+}
+
+
+/* -D and -U as directives: on the command line they would reach into the
+   device header, whose names are not the user's to change. */
+static void add_defines(const cgl_source *s, cgl_text *out) {
+  for (size_t i = 0; i < s->noptions; i++) {
+    const char *option = s->options[i];
+    if (strncmp(option, "-D", 2) && strncmp(option, "-U", 2))
+      continue;
+    const char *name = option + 2;
+    if (!*name && i + 1 < s->noptions)
+      name = s->options[++i];
+    size_t n = strcspn(name, "=");
+    cgl_text_put(out, option[1] == 'D' ? "#define " : "#undef ");
+    cgl_text_add(out, name, n);
+    if (option[1] == 'D')
+      cgl_text_print(out, " %s", name[n] ? name + n + 1 : "1");
+    cgl_text_put(out, "\n");
+  }
+}
+
+
+/* The script's text, the loops of kernels that run so written anew. */
+static void add_source(const cgl_host_job *h, cgl_text *out) {
+  const cgl_image *image = h->job->image;
+  const cgl_loop **loops = calloc(image->nsignatures + 1, sizeof *loops);
+  size_t n = 0;
+  out->failed |= !loops;
+  for (size_t i = 0; loops && i < image->nsignatures; i++)
+    if (mode_of(h, i) == MODE_STRIDE)
+      loops[n++] = &image->signatures[i].loop;
+  if (loops)
+    cgl_source_rewrite(h->job->source, true, loops, n, out);
+  free(loops);
+}
+
+
+void cgl_host_generate(const cgl_host_job *h, cgl_text *out) {
+  const cgl_job *job = h->job;
+  cgl_text_put(out, "#line 1 \"cgraphlua\"\n");
+  add_header(job, out);
+  add_defines(job->source, out);
+  cgl_text_print(out, "#line %d \"", job->source->line);
+  cgl_text_quote(out, job->source->file);
+  cgl_text_put(out, "\"\n");
+  add_source(h, out);
+  add_exports(h, out);
+}
+
+
+/* Does a line of a function's declarations name memory: an array, a struct,
+   a union?  What the compiler could keep in registers is gone by then.  A
+   pointer is not memory. */
+static bool is_memory(const char *line) {
+  if (strncmp(line, "  ", 2) || line[2] == ' ' || line[2] == '<')
+    return false;
+  line += 2;
+  if (strncmp(line, "static ", 7) == 0 || strchr(line, '=') ||
+      !strchr(line, ';'))
+    return false;
+  if (strchr(line, '['))
+    return true;
+  if (strncmp(line, "const ", 6) == 0)
+    line += 6;
+  if (strncmp(line, "struct ", 7) && strncmp(line, "union ", 6) &&
+      strncmp(line, "class ", 6))
+    return false;
+  const char *arguments_end = strrchr(line, '>'); /* of a template */
+  return !strpbrk(arguments_end ? arguments_end : line, "*&");
+}
+
+
+/* The kernel that a function of the dump runs unordered, or `none`. */
+static size_t loop_of(const char *function, size_t none) {
+  static const char *const names[] = {"cgl_row<", "cgl_block<", "cgl_stride<"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strncmp(function, names[i], strlen(names[i])) == 0)
+      return strtoul(function + strlen(names[i]), NULL, 10);
+  return none;
+}
+
+
+/* Instances of one template share their text, and so how its loop runs. */
+static void set_ordered(cgl_host_job *h, size_t kernel) {
+  const cgl_signature *all = h->job->image->signatures;
+  h->ordered[kernel] = true;
+  for (size_t i = 0; i < h->job->image->nsignatures; i++)
+    if (all[kernel].loop.start && all[i].loop.start == all[kernel].loop.start)
+      h->ordered[i] = true;
+}
+
+
+/* The pragma that lets the compiler vectorise over threads says that their
+   memory accesses are independent.  A local array that stays in memory is
+   one array for the whole loop, and then the claim is false: gcc takes it at
+   its word and mixes the threads' values (seen with gcc 12; `omp simd` does
+   the same).  So the dump after scalar replacement, before any pass uses the
+   claim, is read for such arrays, and the kernels that have them are built
+   again in order.  Returns how many. */
+size_t cgl_host_find_memory(cgl_host_job *h) {
+  const cgl_image *image = h->job->image;
+  FILE *file = fopen(h->dump, "r");
+  char line[1024];
+  size_t found = 0, kernel = image->nsignatures;
+  bool body = false; /* past the function's declarations */
+  if (!file) {
+    for (size_t i = 0; i < image->nsignatures; i++)
+      found += !h->ordered[i] && !(mode_of(h, i) & MODE_BARRIERS);
+    memset(h->ordered, true, image->nsignatures);
+    return found;
+  }
+  while (fgets(line, sizeof line, file)) {
+    if (strncmp(line, ";; Function ", 12) == 0) {
+      kernel = loop_of(line + 12, image->nsignatures);
+      body = false;
+    }
+    body |= strncmp(line, "  <bb ", 6) == 0;
+    if (kernel < image->nsignatures && !h->ordered[kernel] &&
+        (body ? !!strstr(line, "{CLOBBER") : is_memory(line))) {
+      found++;
+      set_ordered(h, kernel);
+    }
+  }
+  fclose(file);
+  return found;
+}
+
+
+size_t cgl_host_drop_loops(cgl_host_job *h) {
+  size_t dropped = 0;
+  for (size_t i = 0; i < h->job->image->nsignatures; i++)
+    if (mode_of(h, i) == MODE_STRIDE) {
+      h->ordered[i] = true;
+      dropped++;
+    }
+  return dropped;
+}

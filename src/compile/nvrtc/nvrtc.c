@@ -1,0 +1,371 @@
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <glob.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "compile/device/device_text.h"
+#include "compile/nvrtc/nvrtc.h"
+
+typedef struct program_record *nvrtc_program;
+
+/* X(name, arguments): all return nvrtcResult, 0 for success */
+#define NVRTC_CALLS(X)                                                \
+  X(Version, (int *, int *))                                          \
+  X(GetNumSupportedArchs, (int *))                                    \
+  X(GetSupportedArchs, (int *))                                       \
+  X(CreateProgram, (nvrtc_program *, const char *, const char *, int, \
+                    const char *const *, const char *const *))        \
+  X(DestroyProgram, (nvrtc_program *))                                \
+  X(CompileProgram, (nvrtc_program, int, const char *const *))        \
+  X(GetCUBINSize, (nvrtc_program, size_t *))                          \
+  X(GetCUBIN, (nvrtc_program, char *))                                \
+  X(GetPTXSize, (nvrtc_program, size_t *))                            \
+  X(GetPTX, (nvrtc_program, char *))                                  \
+  X(GetProgramLogSize, (nvrtc_program, size_t *))                     \
+  X(GetProgramLog, (nvrtc_program, char *))                           \
+  X(AddNameExpression, (nvrtc_program, const char *))                 \
+  X(GetLoweredName, (nvrtc_program, const char *, const char **))
+
+typedef struct nvrtc_table {
+  void *library;
+  const char *(*GetErrorString)(int);
+#define X(name, arguments) int(*name) arguments;
+  NVRTC_CALLS(X)
+#undef X
+  char *include;       /* the toolkit's headers, or NULL */
+  const char *missing; /* a function that the library lacks */
+} nvrtc_table;
+
+typedef struct architecture {
+  int number; /* 90 for sm_90 */
+  bool exact; /* else PTX for an older one, which the driver translates */
+} architecture;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static nvrtc_table table;
+
+
+static void *open_in(const char *folder) {
+  static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12",
+                                      "libnvrtc.so"};
+  void *library = NULL;
+  for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++) {
+    char *path =
+        *folder ? cgl_format("%s/%s", folder, names[i]) : strdup(names[i]);
+    if (path)
+      library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    free(path);
+  }
+  return library;
+}
+
+
+static void *open_below(const char *home) {
+  static const char *const parts[] = {
+      "lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"};
+  void *library = NULL;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts && !library; i++) {
+    char *folder = cgl_format("%s/%s", home, parts[i]);
+    if (folder)
+      library = open_in(folder);
+    free(folder);
+  }
+  return library;
+}
+
+
+/* $CUDA_HOME, $CUDA_PATH, the loader's own path, /usr/local/cuda*. */
+static void *open_library(void) {
+  static const char *const variables[] = {"CUDA_HOME", "CUDA_PATH"};
+  void *library = NULL;
+  for (size_t i = 0; i < 2 && !library; i++) {
+    const char *home = getenv(variables[i]);
+    if (home && *home)
+      library = open_below(home);
+  }
+  if (!library)
+    library = open_in("");
+  if (!library)
+    library = open_below("/usr/local/cuda");
+  glob_t found;
+  if (!library && glob("/usr/local/cuda-*", 0, NULL, &found) == 0) {
+    for (size_t i = found.gl_pathc; i-- > 0 && !library;)
+      library = open_below(found.gl_pathv[i]);
+    globfree(&found);
+  }
+  return library;
+}
+
+
+static char *existing_include(const char *home) {
+  char *folder = cgl_format("%s/include", home);
+  char *header = folder ? cgl_format("%s/cuda_fp16.h", folder) : NULL;
+  bool there = header && access(header, R_OK) == 0;
+  free(header);
+  if (!there) {
+    free(folder);
+    folder = NULL;
+  }
+  return folder;
+}
+
+
+/* The include folder that belongs to the library: beside or above lib. */
+static char *find_include(void *function) {
+  Dl_info info;
+  char path[PATH_MAX];
+  char *include = NULL;
+  if (dladdr(function, &info) && realpath(info.dli_fname, path))
+    for (int up = 0; up < 5 && !include; up++) {
+      char *slash = strrchr(path, '/');
+      if (!slash || slash == path)
+        break;
+      *slash = 0;
+      include = existing_include(path);
+    }
+  const char *home = getenv("CUDA_HOME");
+  if (!include && home && *home)
+    include = existing_include(home);
+  if (!include)
+    include = existing_include("/usr/local/cuda");
+  return include;
+}
+
+
+static void fill_table(void *library) {
+  table.library = library;
+  *(void **)&table.GetErrorString = dlsym(library, "nvrtcGetErrorString");
+#define X(name, arguments)                               \
+  *(void **)&table.name = dlsym(library, "nvrtc" #name); \
+  if (!table.name && !table.missing)                     \
+    table.missing = "nvrtc" #name;
+  NVRTC_CALLS(X)
+#undef X
+  if (!table.missing)
+    table.include = find_include(*(void **)&table.Version);
+}
+
+
+static cgl_compile_status open_nvrtc(cgl_job *job) {
+  pthread_mutex_lock(&lock);
+  if (!table.library) {
+    void *library = open_library();
+    if (library)
+      fill_table(library);
+  }
+  bool there = table.library;
+  pthread_mutex_unlock(&lock);
+  if (!there)
+    cgl_text_put(&job->log,
+                 "NVRTC, which compiles kernels for a GPU, was not found: no "
+                 "libnvrtc.so.13, .12 or .so in $CUDA_HOME/lib64, the "
+                 "loader's path or /usr/local/cuda/lib64; install the CUDA "
+                 "toolkit's NVRTC, or set CUDA_HOME");
+  else if (table.missing)
+    cgl_text_print(&job->log,
+                   "the NVRTC library lacks %s; CUDA 12.0 or newer is needed",
+                   table.missing);
+  return there && !table.missing ? CGL_COMPILE_OK : CGL_COMPILE_NO_COMPILER;
+}
+
+
+/* The newest architecture NVRTC knows that code for `sm` may be made of. */
+static architecture choose_architecture(int sm) {
+  int all[128] = {0}, n = 0;
+  architecture best = {0};
+  if (table.GetNumSupportedArchs(&n) || n < 1 || n > 128 ||
+      table.GetSupportedArchs(all))
+    return (architecture){sm, true};
+  for (int i = 0; i < n; i++)
+    if (all[i] <= sm && all[i] > best.number)
+      best.number = all[i];
+  best.exact = best.number == sm;
+  return best.number ? best : (architecture){sm, true};
+}
+
+
+cgl_compile_status cgl_nvrtc_identify(cgl_job *job, cgl_text *identity) {
+  int major = 0, minor = 0;
+  cgl_compile_status status = open_nvrtc(job);
+  if (status != CGL_COMPILE_OK)
+    return status;
+  table.Version(&major, &minor);
+  architecture a = choose_architecture(job->sm);
+  cgl_text_print(identity, "nvrtc %d.%d %s_%d %s", major, minor,
+                 a.exact ? "sm" : "compute", a.number,
+                 table.include ? table.include : "");
+  return CGL_COMPILE_OK;
+}
+
+
+void cgl_nvrtc_device_text(cgl_text *out) {
+  cgl_text_put(out, cgl_text_prelude);
+  cgl_text_put(out, cgl_text_device_random);
+}
+
+
+static void write_source(const cgl_job *job, cgl_text *out) {
+  const cgl_source *s = job->source;
+  cgl_text_put(out, "#line 1 \"cgraphlua\"\n");
+  cgl_text_put(out, cgl_text_prelude);
+  if (cgl_program_contains(job->program, "half"))
+    cgl_text_put(out, "#include <cuda_fp16.h>\n");
+  if (cgl_program_contains(job->program, "bfloat16"))
+    cgl_text_put(out, "#include <cuda_bf16.h>\n");
+  if (cgl_program_is_partial(job->program) ||
+      cgl_program_contains(job->program, "cgl_philox"))
+    cgl_text_put(out, cgl_text_device_random);
+  cgl_text_print(out, "#line %d \"", s->line);
+  cgl_text_quote(out, s->file);
+  cgl_text_put(out, "\"\n");
+  cgl_source_rewrite(s, false, NULL, 0, out);
+  cgl_text_put(out, "\n");
+}
+
+
+static void take_log(cgl_job *job, nvrtc_program program) {
+  size_t n = 0;
+  if (table.GetProgramLogSize(program, &n) || n < 2)
+    return;
+  char *log = malloc(n);
+  if (log && table.GetProgramLog(program, log) == 0)
+    cgl_text_add(&job->log, log, strnlen(log, n));
+  free(log);
+}
+
+
+/* Names NVRTC is to mangle: every kernel, and variables whose symbol is not
+   their name. */
+static int add_names(cgl_job *job, nvrtc_program program) {
+  const cgl_image *image = job->image;
+  for (size_t i = 0; i < image->nsignatures; i++)
+    if (table.AddNameExpression(program, image->signatures[i].name))
+      return -1;
+  for (size_t i = 0; i < image->nvariables; i++) {
+    char *address = cgl_format("&%s", image->variables[i].name);
+    bool bad = !address || (image->variables[i].internal &&
+                            table.AddNameExpression(program, address));
+    free(address);
+    if (bad)
+      return -1;
+  }
+  return 0;
+}
+
+
+static char *lowered_name(cgl_image *image, nvrtc_program program,
+                          const char *name) {
+  const char *lowered;
+  if (table.GetLoweredName(program, name, &lowered))
+    return NULL;
+  return cgl_arena_copy(&image->arena, lowered, strlen(lowered));
+}
+
+
+static int take_names(cgl_job *job, nvrtc_program program) {
+  cgl_image *image = job->image;
+  for (size_t i = 0; i < image->nsignatures; i++) {
+    cgl_signature *s = &image->signatures[i];
+    s->lowered = lowered_name(image, program, s->name);
+    if (!s->lowered)
+      return -1;
+  }
+  for (size_t i = 0; i < image->nvariables; i++) {
+    cgl_variable *v = &image->variables[i];
+    char *address = v->internal ? cgl_format("&%s", v->name) : NULL;
+    if (address)
+      v->lowered = lowered_name(image, program, address);
+    free(address);
+    if (!v->lowered)
+      return -1;
+  }
+  return 0;
+}
+
+
+static int take_bytes(cgl_job *job, nvrtc_program program, bool exact) {
+  cgl_image *image = job->image;
+  size_t n = 0;
+  int bad =
+      exact ? table.GetCUBINSize(program, &n) : table.GetPTXSize(program, &n);
+  if (bad || !n || !(image->bytes = malloc(n)))
+    return -1;
+  image->size = n;
+  return exact ? table.GetCUBIN(program, image->bytes)
+               : table.GetPTX(program, image->bytes);
+}
+
+
+static int compile_program(nvrtc_program program, const cgl_job *job,
+                           architecture a) {
+  const cgl_source *s = job->source;
+  const char **options = calloc(s->noptions + 5, sizeof *options);
+  char *target = cgl_format("--gpu-architecture=%s_%d",
+                            a.exact ? "sm" : "compute", a.number);
+  char *include =
+      table.include ? cgl_format("--include-path=%s", table.include) : NULL;
+  char *beside = cgl_format("--include-path=%s", job->folder);
+  int n = 0, status = -1;
+  if (options && target && beside) {
+    options[n++] = target;
+    bool standard = false;
+    for (size_t i = 0; i < s->noptions; i++) {
+      options[n++] = s->options[i];
+      standard |= !!strstr(s->options[i], "-std");
+    }
+    if (!standard)
+      options[n++] = "--std=c++17";
+    options[n++] = beside;
+    if (include)
+      options[n++] = include;
+    status = table.CompileProgram(program, n, options);
+  }
+  free(options);
+  free(target);
+  free(include);
+  free(beside);
+  return status;
+}
+
+
+cgl_compile_status cgl_nvrtc_compile(cgl_job *job) {
+  cgl_text text = {0};
+  nvrtc_program program = NULL;
+  cgl_compile_status status = open_nvrtc(job);
+  if (status != CGL_COMPILE_OK)
+    return status;
+  architecture a = choose_architecture(job->sm);
+  write_source(job, &text);
+  int result = text.failed
+                   ? 1
+                   : table.CreateProgram(&program, text.data, job->source->file,
+                                         0, NULL, NULL);
+  if (!result)
+    result = add_names(job, program);
+  if (!result) {
+    result = compile_program(program, job, a);
+    take_log(job, program);
+  }
+  status = CGL_COMPILE_REFUSED;
+  if (!result) {
+    status =
+        take_names(job, program) == 0 && take_bytes(job, program, a.exact) == 0
+            ? CGL_COMPILE_OK
+            : CGL_COMPILE_SYSTEM;
+    if (status == CGL_COMPILE_SYSTEM)
+      cgl_text_put(&job->log, "NVRTC compiled the source but did not hand "
+                              "over its result\n");
+  } else if (!job->log.length)
+    cgl_text_print(&job->log, "NVRTC: %s",
+                   table.GetErrorString ? table.GetErrorString(result)
+                                        : "cannot compile");
+  if (program)
+    table.DestroyProgram(&program);
+  cgl_text_free(&text);
+  return status;
+}

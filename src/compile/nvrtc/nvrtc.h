@@ -1,0 +1,19 @@
+/* NVRTC, opened when it is first needed: CUDA C to a cubin.
+   Nothing links against it, so a machine without it runs everything but
+   compiles for a GPU.
+   Invariant: the library is opened once per process and stays open. */
+#ifndef CGL_COMPILE_NVRTC_H
+#define CGL_COMPILE_NVRTC_H
+
+#include "compile/source/source.h"
+
+/* Appends the compiler's name, version and target: part of the cache key. */
+cgl_compile_status cgl_nvrtc_identify(cgl_job *job, cgl_text *identity);
+
+/* Compiles; on success image->bytes (malloc'ed) and size are set. */
+cgl_compile_status cgl_nvrtc_compile(cgl_job *job);
+
+/* All embedded text that stands in front of a source: part of the key. */
+void cgl_nvrtc_device_text(cgl_text *out);
+
+#endif

@@ -1,0 +1,143 @@
+/* The few changes made to a kernel's text before a compiler sees it.  None
+   moves a line. */
+#include <string.h>
+
+#include "compile/frontend/preprocess.h"
+#include "compile/source/source.h"
+
+typedef struct edit {
+  cgl_text *out;
+  const char *done; /* the text up to here has been copied */
+} edit;
+
+
+static void copy_to(edit *e, const char *at) {
+  cgl_text_add(e->out, e->done, (size_t)(at - e->done));
+  e->done = at;
+}
+
+
+static const char *token_end(const cgl_token *t) {
+  return t->text + t->length;
+}
+
+
+/* Leaves out the directive `at`..`at + count`, known include or not. */
+static void drop_include(edit *e, const cgl_token *at, size_t count) {
+  if (count < 3 || !cgl_token_is(&at[1], "include"))
+    return;
+  const char *name = at[2].text + 1, *end = token_end(&at[count - 1]);
+  size_t n = at[2].kind == CGL_TOKEN_STRING
+                 ? (at[2].length > 1 ? at[2].length - 2u : 0)
+                 : (size_t)(end - name) - 1;
+  if (!cgl_pp_is_known_header(name, n))
+    return;
+  copy_to(e, at->text);
+  e->done = end;
+}
+
+
+/* The index of `word` in the declaration that starts at i, or `count`. */
+static size_t find_word(const cgl_token *at, size_t count, size_t i,
+                        const char *word) {
+  for (; i < count; i++) {
+    const cgl_token *t = &at[i];
+    if (cgl_token_is(t, word))
+      return i;
+    if (cgl_token_is_any(t, "[", ";", "{", "=", "#"))
+      return count;
+  }
+  return count;
+}
+
+
+static void replace_token(edit *e, const cgl_token *t, const char *text) {
+  copy_to(e, t->text);
+  cgl_text_put(e->out, text);
+  e->done = token_end(t);
+}
+
+
+/* extern __shared__ T name[]; -> extern __thread T name[] __asm__(...); all
+   such arrays are one, as on a GPU.  `i` is at whichever word comes first. */
+static void share_array(edit *e, const cgl_token *at, size_t count, size_t i) {
+  size_t shared = find_word(at, count, i, "__shared__");
+  size_t external = find_word(at, count, i, "extern");
+  if (shared == count || external == count)
+    return;
+  size_t first = shared < external ? shared : external;
+  size_t second = shared < external ? external : shared;
+  size_t bracket = second;
+  while (bracket < count && !cgl_token_is(&at[bracket], "]") &&
+         !cgl_token_is(&at[bracket], ";"))
+    bracket++;
+  if (bracket == count || !cgl_token_is(&at[bracket], "]"))
+    return;
+  replace_token(e, &at[first], first == external ? "extern __thread" : "");
+  replace_token(e, &at[second], second == external ? "extern __thread" : "");
+  copy_to(e, token_end(&at[bracket]));
+  cgl_text_put(e->out, " __asm__(\"cgl_dynamic_shared\")");
+}
+
+
+static void add_tokens(cgl_text *out, const cgl_token *at, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    cgl_text_put(out, " ");
+    cgl_text_add(out, at[i].text, at[i].length);
+  }
+}
+
+
+/* The loop's header, as a walk through the threads of a run of blocks. */
+static void write_loop(edit *e, const cgl_loop *loop) {
+  cgl_text type = {0}, bound = {0};
+  add_tokens(&type, loop->type, loop->ntype);
+  add_tokens(&bound, loop->bound, loop->nbound);
+  copy_to(e, loop->start);
+  int n = (int)loop->variable->length;
+  const char *name = loop->variable->text;
+  if (!type.failed && !bound.failed)
+    cgl_text_print(
+        e->out,
+        "for (%s cgl_base = (%s)cgl_first, cgl_end; cgl_base <%s && (cgl_end = "
+        "cgl_step<%s>(cgl_base, cgl_span,%s), true); cgl_base = "
+        "cgl_step<%s>(cgl_base, cgl_pace,%s)) CGL_UNORDERED for (%s %.*s = "
+        "cgl_base; %.*s < cgl_end; %.*s++)",
+        type.data, type.data, bound.data, type.data, bound.data, type.data,
+        bound.data, type.data, n, name, n, name, n, name);
+  e->out->failed |= type.failed || bound.failed;
+  for (const char *at = loop->start; at < loop->end; at++)
+    if (*at == '\n')
+      cgl_text_put(e->out, "\n");
+  e->done = loop->end;
+  cgl_text_free(&type);
+  cgl_text_free(&bound);
+}
+
+
+void cgl_source_rewrite(const cgl_source *source, bool host,
+                        const cgl_loop *const *loops, size_t n, cgl_text *out) {
+  cgl_tokens row = {0};
+  edit e = {.out = out, .done = source->text};
+  cgl_lex(source->text, source->length, 1, &row);
+  out->failed |= row.failed;
+  for (size_t i = 0; i < row.count; i++) {
+    const cgl_token *t = &row.at[i];
+    if (t->text < e.done)
+      continue;
+    for (size_t k = 0; k < n; k++)
+      if (loops[k]->start == t->text && t->text >= e.done)
+        write_loop(&e, loops[k]); /* once for all instances */
+    if (t->text < e.done)
+      continue;
+    if (t->first && cgl_token_is(t, "#")) {
+      size_t end = i + 1;
+      while (end < row.count && !row.at[end].first)
+        end++;
+      drop_include(&e, t, end - i);
+    } else if (host && cgl_token_is_any(t, "extern", "__shared__"))
+      share_array(&e, row.at, row.count, i);
+  }
+  copy_to(&e, source->text + source->length);
+  cgl_tokens_free(&row);
+}

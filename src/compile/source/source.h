@@ -1,0 +1,59 @@
+/* What is compiled, and what comes out of it: the types that both compilers
+   and their caller share.
+   A job is one compile: the source as the script gave it, what was read from
+   it without compiling, and the image, whose signatures are there from the
+   start and whose bytes and lowered names a compiler fills in.
+   Invariant: a compiler adds to a job's `log` what it printed, in lines that
+   name the script's file and line only. */
+#ifndef CGL_COMPILE_SOURCE_H
+#define CGL_COMPILE_SOURCE_H
+
+#include "compile/frontend/frontend.h"
+#include "driver/table.h"
+
+typedef enum cgl_compile_status {
+  CGL_COMPILE_OK,
+  CGL_COMPILE_REFUSED,     /* the compiler said no; the message is its text */
+  CGL_COMPILE_NO_COMPILER, /* no NVRTC, no C++ compiler */
+  CGL_COMPILE_SYSTEM       /* memory, files, processes */
+} cgl_compile_status;
+
+typedef struct cgl_source {
+  const char *text;
+  size_t length;              /* bytes of text */
+  const char *file;           /* name in messages; NULL: "kernel" */
+  int line;                   /* of the text's first line in `file` */
+  const char *const *options; /* -D -U -I -std= --use_fast_math ... */
+  size_t noptions;
+  const char *const *expressions; /* instances of templates: "scale<float>" */
+  size_t nexpressions;
+} cgl_source;
+
+typedef struct cgl_image {
+  cgl_image_format format;
+  void *bytes; /* the ELF file */
+  size_t size;
+  cgl_signature *signatures; /* kernels, then instances of templates */
+  size_t nsignatures;
+  cgl_variable *variables; /* __device__ and __constant__ */
+  size_t nvariables;
+  bool cached; /* came from the disk cache */
+  cgl_arena arena;
+} cgl_image;
+
+typedef struct cgl_job {
+  const cgl_source *source;
+  const cgl_program *program;
+  const char *folder; /* of the script: quoted includes are looked for there */
+  cgl_image *image;
+  int sm; /* compute capability, 90 for sm_90 */
+  cgl_text log;
+} cgl_job;
+
+/* The source with known #include lines blanked; every line of the script keeps
+   its number.  For the host device extern __shared__ arrays become the one
+   array of dynamic shared memory as well, and the `n` loops are rewritten. */
+void cgl_source_rewrite(const cgl_source *source, bool host,
+                        const cgl_loop *const *loops, size_t n, cgl_text *out);
+
+#endif

@@ -1,0 +1,238 @@
+/* The primary context, what failed in it, and the checks before a call. */
+#include "driver/host/base/base.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct CUctx_st {
+  unsigned refs;  /* cuDevicePrimaryCtxRetain; under host_lock */
+  uint64_t epoch; /* how often it was made; under host_lock */
+  atomic_bool initialized, active;
+  _Atomic int failed; /* the sticky error */
+};
+
+static pthread_mutex_t api_mutex = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
+static atomic_bool stopping;
+static struct CUctx_st context;
+static _Thread_local CUcontext current;
+static _Thread_local unsigned callbacks; /* of the user's that we are inside */
+
+static pthread_mutex_t text_mutex = PTHREAD_MUTEX_INITIALIZER;
+static char fail_text[320];
+
+
+void host_lock(void) {
+  pthread_mutex_lock(&api_mutex);
+}
+
+
+void host_unlock(void) {
+  pthread_mutex_unlock(&api_mutex);
+}
+
+
+CUresult host_unlock_with(CUresult result) {
+  host_unlock();
+  return result;
+}
+
+
+void host_stop(void) {
+  atomic_store(&stopping, true);
+}
+
+
+bool host_stopping(void) {
+  return atomic_load_explicit(&stopping, memory_order_relaxed);
+}
+
+
+void host_context_initialize(void) {
+  atomic_store(&context.initialized, true);
+}
+
+
+/* As with a GPU, a process that lost the device cannot get it again. */
+CUresult host_context_retain(CUcontext *out) {
+  if (!context.refs)
+    HOST_TRY(host_failed());
+  if (context.refs++ == 0) {
+    context.epoch++;
+    atomic_store(&context.active, true);
+  }
+  *out = &context;
+  return CUDA_SUCCESS;
+}
+
+
+CUresult host_context_release(bool *ended) {
+  *ended = false;
+  if (!context.refs)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  if (--context.refs == 0) {
+    atomic_store(&context.active, false);
+    *ended = true;
+  }
+  return CUDA_SUCCESS;
+}
+
+
+bool host_context_is_active(void) {
+  return atomic_load_explicit(&context.active, memory_order_acquire);
+}
+
+
+CUcontext host_context_current(void) {
+  return current;
+}
+
+
+void host_context_set_current(CUcontext new_current) {
+  current = new_current;
+}
+
+
+CUcontext host_context(void) {
+  return &context;
+}
+
+
+uint64_t host_context_epoch(void) {
+  return context.epoch;
+}
+
+
+void host_check_enter_callback(void) {
+  callbacks++;
+}
+
+
+void host_check_leave_callback(void) {
+  callbacks--;
+}
+
+
+CUresult host_check_opened(void) {
+  if (host_stopping())
+    return CUDA_ERROR_DEINITIALIZED;
+  if (!atomic_load_explicit(&context.initialized, memory_order_acquire))
+    return CUDA_ERROR_NOT_INITIALIZED;
+  return CUDA_SUCCESS;
+}
+
+
+CUresult host_check_process(void) {
+  return callbacks ? CUDA_ERROR_NOT_PERMITTED : host_check_opened();
+}
+
+
+/* Without an active context every object of it is gone. */
+static CUresult check_active(void) {
+  if (host_context_is_active())
+    return CUDA_SUCCESS;
+  return current ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+
+CUresult host_check_release(void) {
+  HOST_TRY(host_check_process());
+  return check_active();
+}
+
+
+CUresult host_check_object(void) {
+  HOST_TRY(host_check_release());
+  return host_failed();
+}
+
+
+CUresult host_check(void) {
+  HOST_TRY(host_check_process());
+  return current ? host_check_object() : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+
+static bool is_built_in(CUstream stream) {
+  return !stream || stream == CU_STREAM_LEGACY ||
+         stream == CU_STREAM_PER_THREAD;
+}
+
+
+CUresult host_check_stream(CUstream stream) {
+  return is_built_in(stream) ? host_check() : host_check_object();
+}
+
+
+CUresult host_check_callback(void) {
+  HOST_TRY(host_check_opened());
+  HOST_TRY(check_active());
+  return host_failed();
+}
+
+
+CUresult host_check_callback_stream(CUstream stream) {
+  HOST_TRY(host_check_opened());
+  if (is_built_in(stream) && !current)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  return host_check_callback();
+}
+
+
+CUresult host_failed(void) {
+  return atomic_load_explicit(&context.failed, memory_order_acquire);
+}
+
+
+CUresult host_fail(CUresult code, const char *what) {
+  pthread_mutex_lock(&text_mutex);
+  int none = CUDA_SUCCESS;
+  if (atomic_compare_exchange_strong(&context.failed, &none, code))
+    snprintf(fail_text, sizeof fail_text, "%s", what ? what : "");
+  pthread_mutex_unlock(&text_mutex);
+  return code;
+}
+
+
+const char *host_fail_text(void) {
+  static _Thread_local char copy[sizeof fail_text];
+  pthread_mutex_lock(&text_mutex);
+  memcpy(copy, fail_text, sizeof copy);
+  pthread_mutex_unlock(&text_mutex);
+  return copy;
+}
+
+
+/* Says where an address lies among the allocations. */
+static void describe_address(char *text, size_t size, uintptr_t address) {
+  host_lock();
+  const host_range *r = host_range_below(address);
+  const host_range *next = host_range_above(address);
+  if (r && address - r->start < r->bytes)
+    snprintf(text, size, "inside %zu bytes at 0x%zx that are not accessible",
+             r->bytes, (size_t)r->start);
+  else if (r && address - (r->start + r->bytes) < 1u << 20)
+    snprintf(text, size, "%zu bytes past the end of %zu bytes at 0x%zx",
+             (size_t)(address - (r->start + r->bytes)), r->bytes,
+             (size_t)r->start);
+  else if (next && next->start - address <= 1u << 20)
+    snprintf(text, size, "%zu bytes before %zu bytes at 0x%zx",
+             (size_t)(next->start - address), next->bytes, (size_t)next->start);
+  else
+    snprintf(text, size, "near no allocation");
+  host_unlock();
+}
+
+
+CUresult host_fail_fault(const char *name, const host_fault *fault) {
+  char where[120], text[sizeof fail_text];
+  if (fault->memory) {
+    describe_address(where, sizeof where, fault->address);
+    snprintf(text, sizeof text, "%.80s %.60s 0x%zx, %s", name, fault->why,
+             (size_t)fault->address, where);
+  } else {
+    snprintf(text, sizeof text, "%.80s %s", name, fault->why);
+  }
+  return host_fail(fault->code, text);
+}

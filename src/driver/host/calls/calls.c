@@ -1,0 +1,110 @@
+/* The host filling of the driver table, and the enquiries that need nothing
+   but the lists. */
+#include "driver/host/calls/calls.h"
+#include "driver/host/memory/memory.h"
+
+#include <string.h>
+
+static const cgl_driver table = {
+#define X(name, version, parameters, arguments) .name = host_##name,
+    CGL_DRIVER_ROWS(X)
+#undef X
+        .name = "host",
+    .image_format = CGL_IMAGE_HOST,
+    .version = 13000,
+    .failure_text = host_fail_text,
+};
+
+
+const cgl_driver *cgl_driver_host(void) {
+  return &table;
+}
+
+
+const char *cgl_driver_host_complaint(void) {
+  return host_device_complaint();
+}
+
+
+static CUresult error_text(CUresult error, bool by_name, const char **out) {
+  if (!out)
+    return CUDA_ERROR_INVALID_VALUE;
+  switch (error) {
+#define X(name, code, text)        \
+  case code:                       \
+    *out = by_name ? #name : text; \
+    return CUDA_SUCCESS;
+    CGL_CUDA_ERRORS(X)
+#undef X
+  default:
+    *out = NULL;
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+
+CUresult host_cuGetErrorName(CUresult error, const char **pStr) {
+  return error_text(error, true, pStr);
+}
+
+
+CUresult host_cuGetErrorString(CUresult error, const char **pStr) {
+  return error_text(error, false, pStr);
+}
+
+
+typedef void (*any_function)(void);
+
+static const struct {
+  const char *name;
+  int version;
+  any_function function;
+} rows[] = {
+#define X(name, version, parameters, arguments) \
+  {#name, version, (any_function)host_##name},
+    CGL_DRIVER_ROWS(X)
+#undef X
+};
+
+
+CUresult host_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
+                               cuuint64_t flags,
+                               CUdriverProcAddressQueryResult *symbolStatus) {
+  if (!symbol || !pfn || flags > 2 || cudaVersion > table.version)
+    return CUDA_ERROR_INVALID_VALUE;
+  int status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  *pfn = NULL;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    if (strcmp(rows[i].name, symbol))
+      continue;
+    status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+    if (cudaVersion >= rows[i].version) {
+      status = CU_GET_PROC_ADDRESS_SUCCESS;
+      memcpy(pfn, &rows[i].function, sizeof *pfn);
+    }
+  }
+  if (symbolStatus)
+    *symbolStatus = status;
+  return CUDA_SUCCESS;
+}
+
+
+int64_t cgl_host_live(const char *kind) {
+  static const struct {
+    const char *name;
+    host_handle_kind kind;
+  } kinds[] = {
+      {"streams", HOST_HANDLE_STREAM}, {"events", HOST_HANDLE_EVENT},
+      {"graphs", HOST_HANDLE_GRAPH},   {"executables", HOST_HANDLE_EXEC},
+      {"modules", HOST_HANDLE_MODULE}, {"pools", HOST_HANDLE_MEMPOOL}};
+  int64_t n = -1;
+  host_lock();
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (!strcmp(kinds[i].name, kind))
+      n = host_handle_count(kinds[i].kind);
+  if (!strcmp(kind, "allocations"))
+    n = host_memory_allocations() + host_handle_count(HOST_HANDLE_PHYSICAL);
+  if (!strcmp(kind, "bytes"))
+    n = (int64_t)host_memory_used();
+  return host_unlock_with(n);
+}

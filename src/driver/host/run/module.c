@@ -1,0 +1,217 @@
+/* Modules: images opened as shared objects, their kernels and variables.
+   A module lives until it is unloaded and every op that names one of its
+   functions is gone; its handles die with the unload. */
+#define _GNU_SOURCE
+#include "driver/host/run/fiber.h"
+#include "driver/host/run/run.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct CUmod_st {
+  _Atomic unsigned refs; /* the handle, and each op */
+  void *library;         /* of dlopen */
+  int file; /* stays open: its number keeps the path of the library unique */
+  const cgl_host_module *image;
+  CUfunction functions; /* image->nkernels of them */
+};
+
+
+#if defined(__x86_64__)
+enum { MACHINE = EM_X86_64 };
+#elif defined(__aarch64__)
+enum { MACHINE = EM_AARCH64 };
+#else
+enum { MACHINE = EM_NONE };
+#endif
+
+
+/* The size of an ELF image, from its own tables; 0: not one of ours. */
+static size_t image_size(const unsigned char *image) {
+  if (memcmp(image, ELFMAG, SELFMAG) || image[EI_CLASS] != ELFCLASS64)
+    return 0;
+  Elf64_Ehdr header;
+  memcpy(&header, image, sizeof header);
+  if (header.e_type != ET_DYN || header.e_machine != MACHINE ||
+      header.e_phentsize != sizeof(Elf64_Phdr) ||
+      header.e_shoff > (uint64_t)1 << 40 || header.e_phoff > (uint64_t)1 << 40)
+    return 0;
+  uint64_t end = header.e_shoff + (uint64_t)header.e_shnum * header.e_shentsize;
+  for (unsigned i = 0; i < header.e_phnum; i++) {
+    Elf64_Phdr segment;
+    memcpy(&segment, image + header.e_phoff + i * sizeof segment,
+           sizeof segment);
+    if (segment.p_offset + segment.p_filesz > end)
+      end = segment.p_offset + segment.p_filesz;
+  }
+  return end < (uint64_t)1 << 40 ? (size_t)end : 0;
+}
+
+
+static bool write_all(int file, const char *data, size_t size) {
+  while (size) {
+    ssize_t n = write(file, data, size);
+    if (n <= 0)
+      return false;
+    data += n;
+    size -= (size_t)n;
+  }
+  return true;
+}
+
+
+/* dlopen wants a name; an anonymous file has one under /proc. */
+static CUresult module_open(CUmodule module, const void *image, size_t size) {
+  module->file = memfd_create("cgraphlua-kernels", MFD_CLOEXEC);
+  if (module->file < 0)
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  if (!write_all(module->file, image, size))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", module->file);
+  module->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!module->library)
+    return CUDA_ERROR_INVALID_IMAGE;
+  module->image = dlsym(module->library, CGL_HOST_MODULE_SYMBOL);
+  if (!module->image || module->image->abi != CGL_HOST_ABI)
+    return CUDA_ERROR_INVALID_IMAGE;
+  if (module->image->init)
+    module->image->init(cgl_fiber_runtime());
+  return CUDA_SUCCESS;
+}
+
+
+static void module_close(CUmodule module) {
+  if (module->library)
+    dlclose(module->library);
+  if (module->file >= 0)
+    close(module->file);
+  free(module->functions);
+  free(module);
+}
+
+
+void host_module_retain(CUmodule module) {
+  atomic_fetch_add_explicit(&module->refs, 1, memory_order_relaxed);
+}
+
+
+void host_module_release(CUmodule module) {
+  if (atomic_fetch_sub_explicit(&module->refs, 1, memory_order_acq_rel) == 1)
+    module_close(module);
+}
+
+
+/* The handles and the variables' addresses are known no more. */
+static void module_forget(CUmodule module) {
+  for (uint32_t i = 0; i < module->image->nkernels; i++)
+    host_handle_remove(HOST_HANDLE_FUNCTION, &module->functions[i]);
+  for (uint32_t i = 0; i < module->image->nglobals; i++) {
+    uintptr_t address = (uintptr_t)module->image->globals[i].address;
+    host_range *range = host_range_find(address);
+    if (range && range->start == address && range->kind == HOST_RANGE_GLOBAL)
+      host_range_remove(range);
+  }
+  host_handle_remove(HOST_HANDLE_MODULE, module);
+}
+
+
+/* Makes the handles and the variables' addresses known. */
+static CUresult module_announce(CUmodule module) {
+  const cgl_host_module *image = module->image;
+  module->functions = calloc(image->nkernels + 1, sizeof *module->functions);
+  if (!module->functions || !host_handle_add(HOST_HANDLE_MODULE, module))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  bool ok = true;
+  for (uint32_t i = 0; i < image->nkernels; i++) {
+    CUfunction f = &module->functions[i];
+    f->module = module;
+    f->kernel = &image->kernels[i];
+    f->max_dynamic_shared = HOST_SHARED_DEFAULT - (int)f->kernel->static_shared;
+    if (f->max_dynamic_shared < 0)
+      f->max_dynamic_shared = 0;
+    f->carveout = -1;
+    ok = ok && host_handle_add(HOST_HANDLE_FUNCTION, f);
+  }
+  for (uint32_t i = 0; i < image->nglobals; i++)
+    if (image->globals[i].bytes)
+      ok = ok && host_range_add((uintptr_t)image->globals[i].address,
+                                image->globals[i].bytes, HOST_RANGE_GLOBAL);
+  if (!ok)
+    module_forget(module);
+  return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+
+CUresult host_module_load(CUmodule *out, const void *image) {
+  size_t size = image_size(image);
+  if (!size)
+    return CUDA_ERROR_INVALID_IMAGE;
+  CUmodule module = calloc(1, sizeof *module);
+  if (!module)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  module->file = -1;
+  atomic_init(&module->refs, 1);
+  CUresult result = module_open(module, image, size);
+  if (result == CUDA_SUCCESS) {
+    host_lock();
+    result = module_announce(module);
+    host_unlock();
+  }
+  if (result == CUDA_SUCCESS)
+    *out = module;
+  else
+    module_close(module);
+  return result;
+}
+
+
+void host_module_unload(CUmodule module) {
+  module_forget(module);
+  host_module_release(module);
+}
+
+
+static void unload_handle(void *handle) {
+  host_module_unload(handle);
+}
+
+
+void host_module_reset(void) {
+  host_handle_each(HOST_HANDLE_MODULE, unload_handle);
+}
+
+
+CUresult host_module_function(CUmodule module, const char *name,
+                              CUfunction *out) {
+  if (!host_handle_live(HOST_HANDLE_MODULE, module))
+    return CUDA_ERROR_INVALID_HANDLE;
+  for (uint32_t i = 0; i < module->image->nkernels; i++)
+    if (!strcmp(module->image->kernels[i].name, name)) {
+      *out = &module->functions[i];
+      return CUDA_SUCCESS;
+    }
+  return CUDA_ERROR_NOT_FOUND;
+}
+
+
+/* A kernel's name is no variable's, but it is not unknown either. */
+CUresult host_module_global(CUmodule module, const char *name,
+                            const cgl_host_global **out) {
+  if (!host_handle_live(HOST_HANDLE_MODULE, module))
+    return CUDA_ERROR_INVALID_HANDLE;
+  for (uint32_t i = 0; i < module->image->nglobals; i++)
+    if (!strcmp(module->image->globals[i].name, name)) {
+      *out = &module->image->globals[i];
+      return CUDA_SUCCESS;
+    }
+  CUfunction kernel;
+  return host_module_function(module, name, &kernel) == CUDA_SUCCESS
+             ? CUDA_ERROR_INVALID_VALUE
+             : CUDA_ERROR_NOT_FOUND;
+}

@@ -1,0 +1,184 @@
+/* How work runs: worker threads, parallel loops, fences, fault frames, and
+   the kernels, copies and fills that run on them.
+   Idea: a task is a function that any worker may run; a loop is shared among
+   idle workers; a fence is a completion that tasks and threads wait for.
+   Invariants: tasks run without host_lock; a fence goes from pending to done
+   once and stays done; code that touches device memory runs in a fault frame,
+   and a thread is inside at most one. */
+#ifndef CGL_HOST_RUN_H
+#define CGL_HOST_RUN_H
+
+#include <sched.h>
+#include <time.h>
+
+#include "driver/host/base/base.h"
+#include "driver/kernel_abi.h"
+
+#define HOST_SPIN_NS 20000 /* longest wait awake before a thread sleeps */
+
+static inline uint64_t host_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+
+/* One step of waiting awake; false when HOST_SPIN_NS have passed.  It yields
+   now and then: what is waited for may need this very core. */
+typedef struct host_spinner {
+  uint64_t end;
+  unsigned steps;
+} host_spinner;
+
+static inline bool host_spin(host_spinner *s) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+  if (++s->steps % 16)
+    return true;
+  sched_yield();
+  uint64_t now = host_now();
+  if (!s->end)
+    s->end = now + HOST_SPIN_NS;
+  return now < s->end;
+}
+
+
+/* ---- workers (scheduler.c) ---- */
+
+/* As many as there are cores, or as CGRAPHLUA_HOST_THREADS says; started at
+   first use, with the program's signals blocked. */
+typedef struct host_task {
+  void (*run)(struct host_task *task); /* without host_lock */
+  struct host_task *next;
+  int priority; /* of the stream it serves: below 0 goes first */
+} host_task;
+
+/* Queues a task for any worker.  Callable with or without host_lock. */
+void host_task_submit(host_task *task);
+bool host_task_waiting(void); /* is a task queued that no worker has taken? */
+unsigned host_worker_count(void);
+unsigned host_worker_number(void); /* the calling worker's, from 0 */
+/* Wakes idle workers until `count` are awake; how many are awake now. */
+void host_worker_wake(unsigned count);
+unsigned host_worker_spinning(void);
+/* Around a user's function on any thread: driver calls in it answer
+   NOT_PERMITTED, and another worker may take this one's place. */
+void host_callback_begin(void);
+void host_callback_end(void);
+
+/* ---- parallel loops (parallel.c) ---- */
+
+/* What an item of a loop took last time, in ns; 0: unknown. */
+typedef _Atomic float host_cost;
+/* Runs body(context, first, last) over [0, count) in chunks of at least
+   `chunk` items, on the calling worker and any idle ones; returns when all is
+   done.  A loop that is short, by its `cost`, is a plain call. */
+void host_parallel_for(uint64_t count, uint64_t chunk,
+                       void (*body)(void *context, uint64_t first,
+                                    uint64_t last),
+                       void *context, host_cost *cost);
+/* Does a loop need a helper?  Helps with a loop; false: no loop was open. */
+bool host_parallel_open(void);
+bool host_parallel_help(void);
+
+/* ---- fences (fence.c) ---- */
+
+/* Reference-counted completion with the time (ns, CLOCK_MONOTONIC) at which
+   it was signalled. */
+typedef struct host_fence host_fence;
+host_fence *host_fence_create(void); /* one reference; NULL: no memory */
+host_fence *host_fence_retain(host_fence *fence);
+void host_fence_release(host_fence *fence);
+bool host_fence_done(const host_fence *fence);
+uint64_t host_fence_time(const host_fence *fence);
+void host_fence_signal(host_fence *fence); /* wakes waiters; once */
+/* Submits `task` once the fence is done; false when it is done already, and
+   then the task is not submitted.  The caller keeps the fence alive. */
+bool host_fence_then(host_fence *fence, host_task *task);
+void host_fence_wait(host_fence *fence); /* blocks; not on a worker, and
+                                            not under host_lock */
+
+/* ---- fault frames (guard.c) ---- */
+
+/* Runs body(argument); true when it returned, false when a memory fault, an
+   arithmetic fault or an abort of the kernel ended it: *fault says which. */
+bool host_guard_run(void (*body)(void *), void *argument, host_fault *fault);
+/* Around a worker's life: its alternate signal stack; the handlers, once. */
+void host_guard_thread_enter(void);
+void host_guard_thread_leave(void);
+
+/* ---- modules and kernels (module.c, kernel.c) ---- */
+
+struct CUfunc_st {
+  CUmodule module;
+  const cgl_host_kernel *kernel;
+  int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+  int carveout;      /* CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT */
+  host_cost cost[2]; /* of a block, and of a row of blocks */
+};
+
+/* Opens an ELF image after kernel_abi.h; takes host_lock itself. */
+CUresult host_module_load(CUmodule *out, const void *image);
+void host_module_retain(CUmodule module); /* any thread */
+void host_module_release(CUmodule module);
+/* Under host_lock: the handles die; kernels that are queued still run. */
+void host_module_unload(CUmodule module);
+void host_module_reset(void); /* unloads all */
+/* Under host_lock: INVALID_HANDLE, NOT_FOUND; INVALID_VALUE for a global that
+   is named like a kernel. */
+CUresult host_module_function(CUmodule module, const char *name,
+                              CUfunction *out);
+CUresult host_module_global(CUmodule module, const char *name,
+                            const cgl_host_global **out);
+
+typedef struct host_kernel_op {
+  CUfunction function; /* retained through its module */
+  uint32_t grid[3], block[3];
+  uint32_t shared_bytes;
+  int priority, cooperative;
+  bool programmatic; /* launched with programmatic stream serialization */
+  void **params;     /* one malloc block: pointers, then the copied values */
+} host_kernel_op;
+
+/* Under host_lock: checks grid, block, shared bytes and params against the
+   function and copies the parameter values.  Takes kernelParams or extra as
+   cuLaunchKernel does. */
+CUresult host_kernel_make(host_kernel_op *op, CUfunction f,
+                          const uint32_t grid[3], const uint32_t block[3],
+                          uint32_t shared_bytes, void **params, void **extra);
+CUresult host_kernel_copy(host_kernel_op *to, const host_kernel_op *from);
+void host_kernel_release(host_kernel_op *op);
+/* Runs the blocks; a fault ends the launch with host_fail_fault. */
+CUresult host_kernel_run(const host_kernel_op *op);
+/* Where a parameter lies in a buffer laid out as a C struct. */
+size_t host_kernel_param_offset(const cgl_host_kernel *kernel, size_t index);
+
+/* ---- copies and fills (move.c) ---- */
+
+/* Of checked, resolved parameters; ILLEGAL_ADDRESS, made sticky, when the
+   memory is gone meanwhile. */
+CUresult host_move_copy(const CUDA_MEMCPY3D *copy);
+CUresult host_move_fill(const CUDA_MEMSET_NODE_PARAMS_v2 *set);
+
+/* ---- conditional values (conditional.c) ---- */
+
+/* Under host_lock, unless another rule stands there.  A handle is counted; a
+   stale one reads as 0 and sets nothing. */
+CUresult host_conditional_handle_new(uint64_t *out, unsigned value,
+                                     bool assign);
+void host_conditional_handle_retain(uint64_t handle);
+void host_conditional_handle_release(uint64_t handle);
+/* Callable without host_lock: cudaGraphSetConditional, and its reading. */
+void host_conditional_set(uint64_t handle, uint32_t value);
+uint32_t host_conditional_get(uint64_t handle);
+/* A launch begins: the default value, where it is assigned. */
+void host_conditional_reset(uint64_t handle);
+/* A node takes or gives up the handle; false when it is taken (given up)
+   already. */
+bool host_conditional_claim(uint64_t handle, bool claim);
+bool host_conditional_claimed(uint64_t handle);
+
+#endif
