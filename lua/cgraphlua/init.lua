@@ -84,7 +84,7 @@ local cg = {}
 for name, value in pairs(core) do
   cg[name] = value
 end
-for _, name in ipairs { "hide", "set_ffi", "slip", "released", "log", "address", "png" } do
+for _, name in ipairs { "hide", "set_ffi", "bad_argument", "released", "log", "address", "png" } do
   cg[name] = nil -- between the module's two halves
 end
 

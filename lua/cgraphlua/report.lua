@@ -201,7 +201,7 @@ end
 --- cg.memory_report(file)
 function report.write(path)
   if type(path) ~= "string" then
-    core.slip(OPERATION, 1, "a path expected, got " .. type(path))
+    core.bad_argument(OPERATION, 1, "a path expected, got " .. type(path))
   end
   local text = report.page(core.memory_snapshot(), core.memory_events())
   local file, why = io.open(path, "wb")

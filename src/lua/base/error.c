@@ -1,0 +1,175 @@
+#include "lua/base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lua/base/call.h"
+
+enum {
+  OUT_OF_MEMORY = 2, /* CUDA_ERROR_OUT_OF_MEMORY */
+  TEXT_ROOM = 512
+};
+
+
+/* Pushes a field of the error object at 1; "" when it is no text. */
+static const char *error_field(lua_State *L, const char *name) {
+  lua_getfield(L, 1, name);
+  const char *text = lua_tostring(L, -1);
+  return text ? text : "";
+}
+
+
+static int error_tostring(lua_State *L) {
+  if (!lua_istable(L, 1))
+    return luaL_error(L, "an error object is a table");
+  lua_settop(L, 1);
+  const char *where = error_field(L, "where"), *name = error_field(L, "name");
+  const char *operation = error_field(L, "operation");
+  const char *message = error_field(L, "message");
+  const char *hint = error_field(L, "hint"), *also = error_field(L, "also");
+  const char *code = error_field(L, "code");
+  lua_pushfstring(L, "%s%s%s%s%s [%s %s]%s%s%s%s", where, *where ? ": " : "",
+                  operation, *operation ? ": " : "", message, name, code,
+                  *hint ? "\n  hint: " : "", hint, *also ? "\n  then: " : "",
+                  also);
+  return 1;
+}
+
+
+/* Scripts join error values to strings. */
+static int error_concat(lua_State *L) {
+  lua_settop(L, 2);
+  for (int i = 1; i <= 2; i++) {
+    if (luaL_callmeta(L, i, "__tostring"))
+      lua_replace(L, i);
+  }
+  lua_concat(L, 2);
+  return 1;
+}
+
+
+void cgl_lua_error_open(lua_State *L, cgl_lua *S) {
+  lua_createtable(L, 0, 4);
+  lua_pushcfunction(L, error_tostring);
+  lua_setfield(L, -2, "__tostring");
+  lua_pushcfunction(L, error_concat);
+  lua_setfield(L, -2, "__concat");
+  cgl_lua_set_text(L, "__metatable", "cgraphlua.error");
+  S->error_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
+
+static void error_push(lua_State *L, cgl_lua *S, const cgl_error *error) {
+  lua_createtable(L, 0, 7);
+  cgl_lua_set_text(L, "name", error->name);
+  cgl_lua_set_number(L, "code", error->code);
+  cgl_lua_set_text(L, "operation",
+                   *error->operation ? error->operation : S->operation);
+  cgl_lua_set_text(L, "message", error->message);
+  cgl_lua_set_text(L, "hint", error->hint);
+  cgl_lua_set_text(L, "also", error->also);
+  if (*error->where)
+    lua_pushstring(L, error->where);
+  else
+    cgl_lua_push_where(L, S);
+  lua_setfield(L, -2, "where");
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->error_ref);
+  lua_setmetatable(L, -2);
+}
+
+
+int cgl_lua_fail(lua_State *L, cgl_lua *S) {
+  error_push(L, S, cgl_last_error());
+  if (S->nmessages)
+    cgl_lua_log_deliver(L, S);
+  return lua_error(L);
+}
+
+
+/* Adds to the `also` of the error object on top. */
+static void error_add_also(lua_State *L, const cgl_error *error) {
+  lua_getfield(L, -1, "also");
+  const char *former = lua_tostring(L, -1);
+  former = former ? former : "";
+  lua_pushfstring(L, "%s%s%s: %s [%s %d]%s%s", former, *former ? "; " : "",
+                  error->operation, error->message, error->name, error->code,
+                  *error->also ? "; " : "", error->also);
+  lua_setfield(L, -3, "also");
+  lua_pop(L, 1);
+}
+
+
+void cgl_lua_also(lua_State *L, cgl_lua *S) {
+  const cgl_error *error = cgl_last_error();
+  bool ours = false;
+  if (lua_istable(L, -1) && lua_getmetatable(L, -1)) {
+    lua_rawgeti(L, LUA_REGISTRYINDEX, S->error_ref);
+    ours = lua_rawequal(L, -1, -2);
+    lua_pop(L, 2);
+  }
+  if (ours) {
+    error_add_also(L, error);
+    return;
+  }
+  lua_pushfstring(L, "%s: %s [%s %d]", error->operation, error->message,
+                  error->name, error->code);
+  cgl_lua_log(L, S, lua_tostring(L, -1));
+  lua_pop(L, 1);
+}
+
+
+int cgl_lua_raise(lua_State *L, cgl_lua *S, cgl_status code, const char *hint,
+                  const char *format, ...) {
+  char message[TEXT_ROOM];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(message, sizeof message, format, args);
+  va_end(args);
+  cgl_error error = {.code = code,
+                     .name = cgl_status_name(code),
+                     .operation = S->operation,
+                     .where = "",
+                     .message = message,
+                     .hint = hint,
+                     .also = ""};
+  error_push(L, S, &error);
+  return lua_error(L);
+}
+
+
+int cgl_lua_bad(lua_State *L, cgl_lua *S, int index, const char *format, ...) {
+  char message[TEXT_ROOM];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(message, sizeof message, format, args);
+  va_end(args);
+  index = S->blame ? S->blame : index;
+  cgl_lua_push_where(L, S);
+  const char *where = lua_tostring(L, -1);
+  const char *method = strchr(S->operation, ':');
+  const char *colon = *where ? ": " : "";
+  if (method && index == 1)
+    lua_pushfstring(L, "%s%scalling '%s' on bad self (%s)", where, colon,
+                    S->operation, message);
+  else
+    lua_pushfstring(L, "%s%sbad argument #%d to '%s' (%s)", where, colon,
+                    method ? index - 1 : index, S->operation, message);
+  return lua_error(L);
+}
+
+
+bool cgl_lua_collected(lua_State *L, cgl_lua *S, cgl_status status) {
+  if (status != OUT_OF_MEMORY && status != CGL_ERROR_NO_MEMORY)
+    return false;
+  cgl_lua_collect(L, S);
+  return true;
+}
+
+
+void cgl_lua_collect(lua_State *L, cgl_lua *S) {
+  const char *operation = S->operation;
+  lua_gc(L, LUA_GCCOLLECT, 0);
+  S->operation = operation; /* finalizers of the script may have called us */
+  cgl_lua_site(L, S);
+}

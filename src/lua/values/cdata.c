@@ -1,0 +1,91 @@
+/* FFI objects, which the Lua half takes apart and makes: C cannot. */
+#include "lua/values/values.h"
+
+#include <string.h>
+
+
+void cgl_lua_ffi(lua_State *L, cgl_lua *S, const char *name) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->ffi_ref);
+  if (lua_istable(L, -1)) {
+    lua_getfield(L, -1, name);
+    lua_remove(L, -2);
+    return;
+  }
+  cgl_lua_push_where(L, S);
+  luaL_error(L, "%s: %s: needs LuaJIT's FFI, which is not there",
+             lua_tostring(L, -1), S->operation);
+}
+
+
+void cgl_lua_read_cdata(lua_State *L, cgl_lua *S, int index,
+                        cgl_lua_cdata *data) {
+  static const char *const kinds[] = {"int",     "uint",  "number",
+                                      "pointer", "bytes", NULL};
+  if (index < 0)
+    index = lua_gettop(L) + index + 1;
+  const char *operation = S->operation;
+  cgl_lua_ffi(L, S, "read");
+  lua_pushvalue(L, index);
+  lua_call(L, 1, 3);
+  S->operation = operation;
+  memset(data, 0, sizeof *data);
+  const char *kind = lua_tostring(L, -3);
+  for (int i = 0; kinds[i]; i++)
+    if (kind && !strcmp(kind, kinds[i]))
+      data->kind = (cgl_lua_cdata_kind)i;
+  const void *payload = lua_topointer(L, -2);
+  bool is_complex = kind && !strcmp(kind, "complex");
+  if (is_complex)
+    data->kind = CGL_LUA_CDATA_BYTES;
+  if (data->kind == CGL_LUA_CDATA_NUMBER)
+    data->number = lua_tonumber(L, -2);
+  else if (data->kind == CGL_LUA_CDATA_INT)
+    memcpy(&data->i, payload, sizeof data->i);
+  else if (data->kind == CGL_LUA_CDATA_UINT)
+    memcpy(&data->u, payload, sizeof data->u);
+  else if (is_complex) /* the two numbers stand in the value itself */
+    data->address = (void *)(uintptr_t)lua_topointer(L, index);
+  else /* an address, as a boxed 64-bit integer */
+    memcpy(&data->address, payload, sizeof data->address);
+  data->size = (size_t)lua_tonumber(L, -1);
+  lua_pop(L, 3);
+}
+
+
+void cgl_lua_cdata_check_type(lua_State *L, cgl_lua *S, int index,
+                              cgl_type type) {
+  static const char *const words[CGL_TYPE_COUNT] = {
+      [CGL_TYPE_float] = "float", [CGL_TYPE_double] = "double",
+      [CGL_TYPE_int16] = "int16", [CGL_TYPE_uint16] = "int16",
+      [CGL_TYPE_half] = "int16",  [CGL_TYPE_bfloat16] = "int16",
+      [CGL_TYPE_int32] = "int32", [CGL_TYPE_uint32] = "int32",
+      [CGL_TYPE_int64] = "int64", [CGL_TYPE_uint64] = "int64",
+  };
+  const char *operation = S->operation;
+  cgl_lua_ffi(L, S, "elements");
+  lua_pushvalue(L, index);
+  lua_call(L, 1, 1);
+  S->operation = operation;
+  const char *word = lua_tostring(L, -1);
+  if (word && words[type] && strcmp(word, words[type]))
+    cgl_lua_bad(L, S, index,
+                "an FFI array of %s for elements of %s: its bytes would be "
+                "taken for other numbers",
+                word, cgl_type_name(type));
+  lua_pop(L, 1);
+}
+
+
+void cgl_lua_push_int64(lua_State *L, cgl_lua *S, bool is_signed,
+                        uint64_t bits) {
+  int64_t i = (int64_t)bits;
+  if (is_signed ? i >= -CGL_LUA_MAX_WHOLE && i <= CGL_LUA_MAX_WHOLE
+                : bits <= (uint64_t)CGL_LUA_MAX_WHOLE) {
+    lua_pushnumber(L, is_signed ? (double)i : (double)bits);
+    return;
+  }
+  cgl_lua_ffi(L, S, is_signed ? "int64" : "uint64");
+  lua_pushnumber(L, (double)(bits >> 32));
+  lua_pushnumber(L, (double)(bits & UINT32_MAX));
+  lua_call(L, 2, 1);
+}
