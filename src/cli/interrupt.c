@@ -1,5 +1,4 @@
-#define _GNU_SOURCE
-#include "interrupt.h"
+#include "cli/interrupt.h"
 
 #include <link.h>
 #include <pthread.h>

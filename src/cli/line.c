@@ -1,5 +1,4 @@
-#define _GNU_SOURCE
-#include "line.h"
+#include "cli/line.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -10,15 +10,13 @@
 #include <luajit.h>
 #include <lualib.h>
 
-#include <cgraphlua.h>
-
-#include "interrupt.h"
-#include "options.h"
-#include "paths.h"
-#include "repl.h"
-#include "report.h"
-
-int luaopen_cgraphlua_core(lua_State *L);
+#include "cgraphlua.h"
+#include "cli/interrupt.h"
+#include "cli/options.h"
+#include "cli/paths.h"
+#include "cli/repl.h"
+#include "cli/report.h"
+#include "lua/open.h"
 
 typedef struct program {
   int argc;

@@ -1,4 +1,4 @@
-#include "repl.h"
+#include "cli/repl.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -6,8 +6,8 @@
 
 #include <lauxlib.h>
 
-#include "line.h"
-#include "report.h"
+#include "cli/line.h"
+#include "cli/report.h"
 
 
 static bool is_incomplete(lua_State *L, int status) {
