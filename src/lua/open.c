@@ -2,7 +2,8 @@
    type. */
 #include "lua/open.h"
 
-#include "lua/base/state.h"
+#include <string.h>
+
 #include "lua/graph/graph.h"
 #include "lua/types/types.h"
 
@@ -64,13 +65,8 @@ static int cg_synchronize(lua_State *L) {
     cgl_lua_graph_run_deferred(L, S);
     return 0;
   }
-  cgl_context *context = NULL;
-  cgl_status status = cgl_context_open(
-      cgl_lua_read_string(L, S, 1, "the device", NULL), &context);
-  if (!status)
-    status = cgl_context_synchronize(context);
-  cgl_context_release(context);
-  cgl_lua_done(L, S, status);
+  const char *device = cgl_lua_read_string(L, S, 1, "the device", NULL);
+  cgl_lua_done(L, S, cgl_lua_synchronize(device));
   return 0;
 }
 
@@ -225,25 +221,50 @@ static void open_debug(lua_State *L) {
 }
 
 
-/* __gc of the state: lua_close. */
+/* Type names that stay interned, for comparisons by address. */
+static void state_keep_type_texts(lua_State *L, cgl_lua *S) {
+  for (int type = 0; type < CGL_TYPE_COUNT; type++) {
+    lua_pushstring(L, cgl_type_name((cgl_type)type));
+    S->type_texts[type] = lua_topointer(L, -1);
+    luaL_ref(L, LUA_REGISTRYINDEX);
+  }
+}
+
+
+/* __gc of the state: lua_close.  C frames of open scopes may still be on the
+   stack (os.exit inside a scope), but they will not run again. */
 static int state_gc(lua_State *L) {
   cgl_lua *S = lua_touserdata(L, 1);
   if (S->closed)
     return 0;
   cgl_lua_graph_run_deferred(L, S);
-  cgl_lua_state_close(S);
+  S->closed = true;
+  cgl_lua_log_detach(S);
+  for (cgl_lua_scope *scope = S->scope; scope; scope = scope->outer) {
+    cgl_stream_release(scope->stream);
+    cgl_pool_release(scope->pool);
+  }
+  cgl_pool_release(S->pool);
+  cgl_lua_forget(S);
   return 0;
 }
 
 
 /* Pushes the state, at index 1: the upvalue of every function. */
 static cgl_lua *state_push(lua_State *L) {
-  cgl_lua *S = cgl_lua_state_open(L);
+  cgl_lua *S = lua_newuserdata(L, sizeof *S);
+  memset(S, 0, sizeof *S);
+  S->operation = "require";
+  S->ffi_ref = S->log_ref = LUA_NOREF;
   lua_createtable(L, 0, 2);
   lua_pushcfunction(L, state_gc);
   lua_setfield(L, -2, "__gc");
   cgl_lua_set_text(L, "__metatable", "cgraphlua.state");
   lua_setmetatable(L, -2);
+  if (luaL_loadbuffer(L, "return", 6, "=cgraphlua"))
+    lua_error(L);
+  S->empty_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+  state_keep_type_texts(L, S);
   cgl_lua_log_attach(S);
   return S;
 }

@@ -24,6 +24,16 @@ cgl_context *cgl_lua_context(lua_State *L, cgl_lua *S) {
 }
 
 
+cgl_status cgl_lua_synchronize(const char *device) {
+  cgl_context *context = NULL;
+  cgl_status status = cgl_context_open(device, &context);
+  if (!status)
+    status = cgl_context_synchronize(context);
+  cgl_context_release(context);
+  return status;
+}
+
+
 /* What the state keeps for the device; made when it is not there. */
 static cgl_lua_device *device_entry(lua_State *L, cgl_lua *S,
                                     cgl_context *context) {

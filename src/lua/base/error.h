@@ -39,12 +39,12 @@ static inline void cgl_lua_done(lua_State *L, cgl_lua *S, cgl_status status) {
 }
 
 /* Makes a core call, with such a second try, and raises its failure. */
-#define cgl_lua_try(L, S, call)         \
-  do {                                  \
-    cgl_status tried = (call);          \
-    if (cgl_lua_collected(L, S, tried)) \
-      tried = (call);                   \
-    cgl_lua_done(L, S, tried);          \
+#define cgl_lua_try(L, S, call)                  \
+  do {                                           \
+    cgl_status tried = (call);                   \
+    if (tried && cgl_lua_collected(L, S, tried)) \
+      tried = (call);                            \
+    cgl_lua_done(L, S, tried);                   \
   } while (0)
 
 #endif

@@ -62,6 +62,21 @@ static const cgl_lua_type *upvalue_type(lua_State *L) {
 }
 
 
+/* For kinds that bring no release of their own. */
+#define X(noun)                                                        \
+  static int noun##_release(lua_State *L) {                            \
+    return cgl_lua_release(L, CGL_LUA_##noun, #noun ":release", NULL); \
+  }
+CGL_LUA_KINDS(X)
+#undef X
+
+static const lua_CFunction common_releases[] = {
+#define X(noun) noun##_release,
+    CGL_LUA_KINDS(X)
+#undef X
+};
+
+
 /* Also runs after the state has ended, so it does not enter. */
 static int object_gc(lua_State *L) {
   const cgl_lua_type *type = upvalue_type(L);
@@ -204,7 +219,8 @@ void cgl_lua_register(lua_State *L, cgl_lua *S, const cgl_lua_type *type) {
   lua_pushvalue(L, -3);
   metatable_push_released(L);
   lua_remove(L, -2);
-  lua_pushcclosure(L, type->release, 2);
+  lua_pushcclosure(
+      L, type->release ? type->release : common_releases[type->kind], 2);
   lua_setfield(L, -2, "release");
   lua_pop(L, 1);
   S->metatable_refs[type->kind] = luaL_ref(L, LUA_REGISTRYINDEX);

@@ -38,27 +38,12 @@ static void annotations_push(lua_State *L, cgl_annotations annotations) {
 }
 
 
-/* torch's name of the option, and ours; true when one is there. */
-static bool desc_read_annotations(lua_State *L, cgl_lua *S, int options,
-                                  cgl_graph_desc *desc) {
+/* Reads the options that are there; true when any of them changes how a capture
+   goes.  torch calls annotations enable_annotations. */
+static bool desc_read(lua_State *L, cgl_lua *S, int options,
+                      cgl_graph_desc *desc) {
   static const char *const names[] = {"enable_annotations", "annotations"};
-  bool there = false;
-  for (int i = 0; i < 2; i++) {
-    if (!cgl_lua_option(L, options, names[i]))
-      continue;
-    S->blame = options;
-    desc->annotations = annotations_read(L, S, lua_gettop(L));
-    S->blame = 0;
-    lua_pop(L, 1);
-    there = true;
-  }
-  return there;
-}
-
-
-/* Reads the options that change how a capture goes; true when any is there. */
-static bool desc_read_capture(lua_State *L, cgl_lua *S, int options,
-                              cgl_graph_desc *desc) {
+  const bool checked = desc->check_input_liveness;
   cgl_pool *pool = cgl_lua_option_object(L, S, options, "pool", CGL_LUA_pool);
   int mode = cgl_lua_option_choice(L, S, options, "capture_error_mode",
                                    mode_names, -1);
@@ -66,21 +51,29 @@ static bool desc_read_capture(lua_State *L, cgl_lua *S, int options,
     desc->pool = pool;
   if (mode >= 0)
     desc->capture_mode = (cgl_capture_mode)mode;
-  bool check = cgl_lua_option_boolean(L, S, options, "check_input_liveness",
-                                      desc->check_input_liveness);
-  bool changed = pool || mode >= 0 || check != desc->check_input_liveness;
-  changed |= desc_read_annotations(L, S, options, desc);
-  desc->check_input_liveness = check;
+  desc->keep_graph =
+      cgl_lua_option_boolean(L, S, options, "keep_graph", desc->keep_graph);
+  desc->unchecked =
+      cgl_lua_option_boolean(L, S, options, "unchecked", desc->unchecked);
+  desc->check_input_liveness = cgl_lua_option_boolean(
+      L, S, options, "check_input_liveness", desc->check_input_liveness);
+  bool changed = pool || mode >= 0 || checked != desc->check_input_liveness;
+  for (int i = 0; i < 2; i++) {
+    if (!cgl_lua_option(L, options, names[i]))
+      continue;
+    S->blame = options;
+    desc->annotations = annotations_read(L, S, lua_gettop(L));
+    S->blame = 0;
+    lua_pop(L, 1);
+    changed = true;
+  }
   return changed;
 }
 
 
 cgl_graph *cgl_lua_graph_push(lua_State *L, cgl_lua *S, int options) {
-  cgl_graph_desc desc = {0};
-  desc.pool = S->pool;
-  desc.keep_graph = cgl_lua_option_boolean(L, S, options, "keep_graph", false);
-  desc.unchecked = cgl_lua_option_boolean(L, S, options, "unchecked", false);
-  desc_read_capture(L, S, options, &desc);
+  cgl_graph_desc desc = {.pool = S->pool};
+  desc_read(L, S, options, &desc);
   cgl_context *context = cgl_lua_context(L, S);
   cgl_graph **slot = cgl_lua_new_graph(L, S);
   cgl_lua_try(L, S, cgl_graph_create(context, &desc, slot));
@@ -99,7 +92,7 @@ int cgl_lua_graph_new(lua_State *L) {
 
 
 /* g:options([{keep_graph=, pool=, capture_error_mode=, unchecked=}]) changes
-   those that are there, and returns all. */
+   the options that are there, and returns all. */
 static int graph_options(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:options");
   lua_settop(L, 2);
@@ -107,11 +100,7 @@ static int graph_options(lua_State *L) {
   cgl_graph_desc desc;
   cgl_graph_get_desc(graph, &desc);
   if (cgl_lua_options(L, S, 2, graph_fields)) {
-    desc_read_capture(L, S, 2, &desc);
-    desc.keep_graph =
-        cgl_lua_option_boolean(L, S, 2, "keep_graph", desc.keep_graph);
-    desc.unchecked =
-        cgl_lua_option_boolean(L, S, 2, "unchecked", desc.unchecked);
+    desc_read(L, S, 2, &desc);
     cgl_lua_done(L, S, cgl_graph_set_desc(graph, &desc));
   }
   lua_createtable(L, 0, 5);
@@ -173,7 +162,7 @@ void cgl_lua_graph_set_options(lua_State *L, cgl_lua *S, int options,
                                cgl_graph *graph) {
   cgl_graph_desc desc;
   cgl_graph_get_desc(graph, &desc);
-  if (desc_read_capture(L, S, options, &desc))
+  if (desc_read(L, S, options, &desc))
     cgl_lua_done(L, S, cgl_graph_set_desc(graph, &desc));
 }
 

@@ -66,11 +66,7 @@ bool cgl_lua_graph_remove_ending(lua_State *L, int slot) {
 
 /* Waits for the device called `name`; false when captures do not allow it. */
 static bool device_wait(lua_State *L, cgl_lua *S, const char *name) {
-  cgl_context *context = NULL;
-  cgl_status status = cgl_context_open(name, &context);
-  if (!status)
-    status = cgl_context_synchronize(context);
-  cgl_context_release(context);
+  cgl_status status = cgl_lua_synchronize(name);
   if (status && status != CGL_LUA_CAPTURE_UNDERWAY) {
     lua_pushfstring(L, "graph: before its end: %s", cgl_last_error()->message);
     cgl_lua_log(L, S, lua_tostring(L, -1));

@@ -211,9 +211,9 @@ void cgl_lua_open_graph(lua_State *L, cgl_lua *S) {
                                     .describe = graph_describe,
                                     .collect = graph_collect};
   static const luaL_Reg *const more[] = {
-      cgl_lua_graph_desc_methods,     cgl_lua_graph_capture_methods,
-      cgl_lua_graph_hook_methods,     cgl_lua_graph_node_methods,
-      cgl_lua_graph_annotate_methods, cgl_lua_graph_set_methods};
+      cgl_lua_graph_desc_methods, cgl_lua_graph_capture_methods,
+      cgl_lua_graph_hook_methods, cgl_lua_graph_node_methods,
+      cgl_lua_graph_set_methods};
   cgl_lua_graph_open_endings(L, S);
   cgl_lua_graph_open_hooks(L, S);
   cgl_lua_register(L, S, &type);

@@ -1,7 +1,7 @@
 /* cgraphlua.graph: what was issued into a capture, and its replay.
    Files, from the ground up: endings.c (destroy callbacks and retained
-   values), hooks.c, desc.c (options), capture.c, nodes.c, annotate.c,
-   set_params.c, graph.c (the type).  Each gives a list of methods, which
+   values), hooks.c, desc.c (options), capture.c, nodes.c, set_params.c,
+   graph.c (the type).  Each gives a list of methods, which
    graph.c joins. */
 #ifndef CGL_LUA_GRAPH_H
 #define CGL_LUA_GRAPH_H
@@ -71,17 +71,14 @@ int cgl_lua_graph_newindex(lua_State *L);
 /* cg.graph(options) */
 int cgl_lua_graph_new(lua_State *L);
 
-/* ---- capture.c, nodes.c, annotate.c, set_params.c ---- */
+/* ---- capture.c, nodes.c, set_params.c ---- */
 
 extern const luaL_Reg cgl_lua_graph_capture_methods[];
+extern const luaL_Reg cgl_lua_graph_node_methods[];
+extern const luaL_Reg cgl_lua_graph_set_methods[];
 /* cg.capture(fn [, options]) */
 int cgl_lua_graph_new_capture(lua_State *L);
-
-extern const luaL_Reg cgl_lua_graph_node_methods[];
-extern const luaL_Reg cgl_lua_graph_annotate_methods[];
 /* cg.mark_kernels(label_or_table, fn, ...) */
 int cgl_lua_graph_mark_kernels(lua_State *L);
-
-extern const luaL_Reg cgl_lua_graph_set_methods[];
 
 #endif

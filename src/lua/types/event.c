@@ -88,11 +88,6 @@ static int event_handle(lua_State *L) {
 }
 
 
-static int event_release(lua_State *L) {
-  return cgl_lua_release(L, CGL_LUA_event, "event:release", NULL);
-}
-
-
 static void event_describe(void *object, char *text, size_t room) {
   snprintf(text, room, "%p", object);
 }
@@ -106,7 +101,6 @@ void cgl_lua_open_event(lua_State *L, cgl_lua *S) {
   };
   static const luaL_Reg functions[] = {{"event", cg_event}, {NULL, NULL}};
   static const cgl_lua_type type = {.kind = CGL_LUA_event,
-                                    .release = event_release,
                                     .methods = methods,
                                     .describe = event_describe,
                                     .functions = functions};

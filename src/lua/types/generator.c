@@ -6,9 +6,9 @@
 
 static uint64_t seed_read(lua_State *L, cgl_lua *S, int index) {
   if (lua_type(L, index) == CGL_LUA_TCDATA) {
-    cgl_lua_cdata data;
+    cgl_arg data;
     cgl_lua_read_cdata(L, S, index, &data);
-    if (data.kind == CGL_LUA_CDATA_UINT)
+    if (data.kind == CGL_ARG_UINT)
       return data.u;
   }
   return (uint64_t)cgl_lua_read_integer(L, S, index, "the seed", 0,
@@ -139,11 +139,6 @@ static int generator_graphsafe_set_state(lua_State *L) {
 }
 
 
-static int generator_release(lua_State *L) {
-  return cgl_lua_release(L, CGL_LUA_generator, "generator:release", NULL);
-}
-
-
 static void generator_describe(void *object, char *text, size_t room) {
   snprintf(text, room, "%p, seed %llu", object,
            (unsigned long long)cgl_generator_initial_seed(object));
@@ -169,7 +164,6 @@ void cgl_lua_open_generator(lua_State *L, cgl_lua *S) {
       {NULL, NULL},
   };
   static const cgl_lua_type type = {.kind = CGL_LUA_generator,
-                                    .release = generator_release,
                                     .methods = methods,
                                     .describe = generator_describe,
                                     .functions = functions};

@@ -28,7 +28,7 @@ static void kernel_launch_with(lua_State *L, cgl_lua *S, cgl_kernel *kernel,
 }
 
 
-/* k:kernel_launch_with(grid, block, ...); grid may carry shared=, the bytes of
+/* k:launch(grid, block, ...); grid may carry shared=, the bytes of
    dynamic shared memory. */
 static int kernel_launch(lua_State *L) {
   static const char *const grid_keys[] = {"shared", NULL};
@@ -129,11 +129,6 @@ static int kernel_parameters(lua_State *L) {
 }
 
 
-static int kernel_release(lua_State *L) {
-  return cgl_lua_release(L, CGL_LUA_kernel, "kernel:release", NULL);
-}
-
-
 static void kernel_describe(void *object, char *text, size_t room) {
   snprintf(text, room, "%s", cgl_kernel_name(object));
 }
@@ -148,9 +143,7 @@ void cgl_lua_open_kernel(lua_State *L, cgl_lua *S) {
       {"parameters", kernel_parameters},
       {NULL, NULL},
   };
-  static const cgl_lua_type type = {.kind = CGL_LUA_kernel,
-                                    .release = kernel_release,
-                                    .methods = methods,
-                                    .describe = kernel_describe};
+  static const cgl_lua_type type = {
+      .kind = CGL_LUA_kernel, .methods = methods, .describe = kernel_describe};
   cgl_lua_register(L, S, &type);
 }

@@ -254,11 +254,6 @@ static int module_global(lua_State *L) {
 }
 
 
-static int module_release(lua_State *L) {
-  return cgl_lua_release(L, CGL_LUA_module, "module:release", NULL);
-}
-
-
 static void module_describe(void *object, char *text, size_t room) {
   const char *first = cgl_module_kernel_name(object, 0);
   bool more = first && cgl_module_kernel_name(object, 1);
@@ -280,7 +275,6 @@ void cgl_lua_open_module(lua_State *L, cgl_lua *S) {
       {NULL, NULL},
   };
   static const cgl_lua_type type = {.kind = CGL_LUA_module,
-                                    .release = module_release,
                                     .methods = methods,
                                     .describe = module_describe,
                                     .functions = functions};

@@ -71,11 +71,8 @@ static image *image_push(lua_State *L) {
 }
 
 
-static bool image_fail(image *im, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-
-static bool image_fail(image *im, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static bool
+image_fail(image *im, const char *format, ...) {
   va_list args;
   va_start(args, format);
   vsnprintf(im->message, sizeof im->message, format, args);
@@ -201,6 +198,15 @@ static bool image_read(image *im, const char *path, uint32_t max_size) {
 }
 
 
+/* Pushes nil and the message; closes the file. */
+static int image_push_failure(lua_State *L, image *im) {
+  lua_pushnil(L);
+  lua_pushstring(L, im->message);
+  image_close(im);
+  return 2;
+}
+
+
 /* png.read(path, max_size) returns width, height, channels (1 gray, 2 gray and
    alpha, 3 RGB, 4 RGBA), pixels (a string, 8 bits a channel, top row first);
    or nil and a message. */
@@ -210,12 +216,8 @@ static int png_read(lua_State *L) {
   luaL_argcheck(L, max_size >= 1 && max_size <= SIDE_LIMIT, 2,
                 "must be between 1 and 1048576");
   image *im = image_push(L);
-  if (!image_read(im, path, (uint32_t)max_size)) {
-    lua_pushnil(L);
-    lua_pushstring(L, im->message);
-    image_close(im);
-    return 2;
-  }
+  if (!image_read(im, path, (uint32_t)max_size))
+    return image_push_failure(L, im);
   lua_pushnumber(L, im->width);
   lua_pushnumber(L, im->height);
   lua_pushnumber(L, im->channels);
@@ -331,16 +333,11 @@ static int png_write(lua_State *L) {
   im->width = width;
   im->height = height;
   im->channels = channels;
-  bool written =
-      image_write(im, path, (const unsigned char *)pixels, compression);
-  if (!written) {
-    lua_pushnil(L);
-    lua_pushstring(L, im->message);
-  } else {
-    lua_pushboolean(L, 1);
-  }
+  if (!image_write(im, path, (const unsigned char *)pixels, compression))
+    return image_push_failure(L, im);
   image_close(im);
-  return written ? 1 : 2;
+  lua_pushboolean(L, 1);
+  return 1;
 }
 
 

@@ -85,11 +85,6 @@ static int pool_restore(lua_State *L) {
 }
 
 
-static int checkpoint_release(lua_State *L) {
-  return cgl_lua_release(L, CGL_LUA_checkpoint, "checkpoint:release", NULL);
-}
-
-
 static void checkpoint_describe(void *object, char *text, size_t room) {
   snprintf(text, room, "%p", object);
 }
@@ -98,15 +93,9 @@ static void checkpoint_describe(void *object, char *text, size_t room) {
 void cgl_lua_open_checkpoint(lua_State *L, cgl_lua *S) {
   static const luaL_Reg methods[] = {{NULL, NULL}};
   static const cgl_lua_type type = {.kind = CGL_LUA_checkpoint,
-                                    .release = checkpoint_release,
                                     .methods = methods,
                                     .describe = checkpoint_describe};
   cgl_lua_register(L, S, &type);
-}
-
-
-static int pool_release(lua_State *L) {
-  return cgl_lua_release(L, CGL_LUA_pool, "pool:release", NULL);
 }
 
 
@@ -134,7 +123,6 @@ void cgl_lua_open_pool(lua_State *L, cgl_lua *S) {
       {NULL, NULL},
   };
   static const cgl_lua_type type = {.kind = CGL_LUA_pool,
-                                    .release = pool_release,
                                     .methods = methods,
                                     .describe = pool_describe,
                                     .functions = functions};

@@ -126,7 +126,7 @@ static void memory_free(void *memory) {
 }
 
 
-/* cg.cg_memory_snapshot(): all pools of the current device */
+/* cg.memory_snapshot(): all pools of the current device */
 static int cg_memory_snapshot(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "memory_snapshot");
   cgl_context *context = cgl_lua_context(L, S);
@@ -159,7 +159,7 @@ static int cg_memory_snapshot(lua_State *L) {
 
 /* ---- the history ---- */
 
-/* cg.cg_memory_history(true | n | false) */
+/* cg.memory_history(true | n | false) */
 static int cg_memory_history(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "memory_history");
   size_t events = HISTORY_EVENTS;
@@ -173,7 +173,7 @@ static int cg_memory_history(lua_State *L) {
 }
 
 
-/* cg.cg_memory_events(): a list, the oldest first, and how many were lost */
+/* cg.memory_events(): a list, the oldest first, and how many were lost */
 static int cg_memory_events(lua_State *L) {
   cgl_lua_issue(L, "memory_events");
   size_t n = cgl_memory_events(NULL, 0, NULL, NULL);

@@ -36,7 +36,7 @@ static int cg_default_stream(lua_State *L) {
 }
 
 
-/* cg.cg_stream_from(pointer) */
+/* cg.stream_from(pointer) */
 static int cg_stream_from(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "stream_from");
   void *handle = (void *)(uintptr_t)cgl_lua_read_address(L, S, 1);
@@ -145,11 +145,6 @@ static int stream_handle(lua_State *L) {
 }
 
 
-static int stream_release(lua_State *L) {
-  return cgl_lua_release(L, CGL_LUA_stream, "stream:release", NULL);
-}
-
-
 static void stream_describe(void *object, char *text, size_t room) {
   cgl_stream *stream = object;
   const cgl_device_info *info = cgl_context_device(cgl_stream_context(stream));
@@ -176,7 +171,6 @@ void cgl_lua_open_stream(lua_State *L, cgl_lua *S) {
       {NULL, NULL},
   };
   static const cgl_lua_type type = {.kind = CGL_LUA_stream,
-                                    .release = stream_release,
                                     .methods = methods,
                                     .describe = stream_describe,
                                     .functions = functions};

@@ -27,9 +27,6 @@ bool cgl_lua_event_external(lua_State *L, cgl_lua *S, int index);
    left out. */
 bool cgl_lua_event_record_options(lua_State *L, cgl_lua *S);
 
-/* b:uniform, b:normal and b:random */
-extern const luaL_Reg cgl_lua_buffer_random_methods[];
-
 /* pool:snapshot, and the table of pool:stats. */
 int cgl_lua_pool_snapshot(lua_State *L);
 void cgl_lua_pool_push_stats(lua_State *L, const cgl_pool_stats *stats);

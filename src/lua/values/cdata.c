@@ -17,10 +17,11 @@ void cgl_lua_ffi(lua_State *L, cgl_lua *S, const char *name) {
 }
 
 
-void cgl_lua_read_cdata(lua_State *L, cgl_lua *S, int index,
-                        cgl_lua_cdata *data) {
-  static const char *const kinds[] = {"int",     "uint",  "number",
-                                      "pointer", "bytes", NULL};
+void cgl_lua_read_cdata(lua_State *L, cgl_lua *S, int index, cgl_arg *arg) {
+  static const char *const kinds[] = {"int", "uint", "number", "pointer",
+                                      "bytes"};
+  static const cgl_arg_kind args[] = {CGL_ARG_INT, CGL_ARG_UINT, CGL_ARG_NUMBER,
+                                      CGL_ARG_ADDRESS, CGL_ARG_BYTES};
   if (index < 0)
     index = lua_gettop(L) + index + 1;
   const char *operation = S->operation;
@@ -28,26 +29,22 @@ void cgl_lua_read_cdata(lua_State *L, cgl_lua *S, int index,
   lua_pushvalue(L, index);
   lua_call(L, 1, 3);
   S->operation = operation;
-  memset(data, 0, sizeof *data);
+  *arg = (cgl_arg){.kind = CGL_ARG_INT};
   const char *kind = lua_tostring(L, -3);
-  for (int i = 0; kinds[i]; i++)
+  for (int i = 0; i < 5; i++)
     if (kind && !strcmp(kind, kinds[i]))
-      data->kind = (cgl_lua_cdata_kind)i;
+      arg->kind = args[i];
   const void *payload = lua_topointer(L, -2);
-  bool is_complex = kind && !strcmp(kind, "complex");
-  if (is_complex)
-    data->kind = CGL_LUA_CDATA_BYTES;
-  if (data->kind == CGL_LUA_CDATA_NUMBER)
-    data->number = lua_tonumber(L, -2);
-  else if (data->kind == CGL_LUA_CDATA_INT)
-    memcpy(&data->i, payload, sizeof data->i);
-  else if (data->kind == CGL_LUA_CDATA_UINT)
-    memcpy(&data->u, payload, sizeof data->u);
-  else if (is_complex) /* the two numbers stand in the value itself */
-    data->address = (void *)(uintptr_t)lua_topointer(L, index);
-  else /* an address, as a boxed 64-bit integer */
-    memcpy(&data->address, payload, sizeof data->address);
-  data->size = (size_t)lua_tonumber(L, -1);
+  if (kind && !strcmp(kind, "complex")) { /* its numbers are in the value */
+    arg->kind = CGL_ARG_BYTES;
+    arg->bytes.data = lua_topointer(L, index);
+  } else if (arg->kind == CGL_ARG_NUMBER) {
+    arg->number = lua_tonumber(L, -2);
+  } else { /* a boxed 64-bit integer, or an address as such */
+    memcpy(&arg->u, payload, sizeof arg->u);
+  }
+  if (arg->kind == CGL_ARG_BYTES)
+    arg->bytes.size = (size_t)lua_tonumber(L, -1);
   lua_pop(L, 3);
 }
 

@@ -130,13 +130,13 @@ static bool element_store(lua_State *L, cgl_lua *S, int index, cgl_type type,
   if (t == LUA_TSTRING)
     return element_store_string(lua_tostring(L, index), type, element, reason);
   if (t == CGL_LUA_TCDATA) {
-    cgl_lua_cdata data;
+    cgl_arg data;
     cgl_lua_read_cdata(L, S, index, &data);
-    if (data.kind == CGL_LUA_CDATA_NUMBER)
+    if (data.kind == CGL_ARG_NUMBER)
       return element_store_number(data.number, type, element, reason);
-    if (data.kind == CGL_LUA_CDATA_INT)
+    if (data.kind == CGL_ARG_INT)
       return element_store_int64(type, true, (uint64_t)data.i, element, reason);
-    if (data.kind == CGL_LUA_CDATA_UINT)
+    if (data.kind == CGL_ARG_UINT)
       return element_store_int64(type, false, data.u, element, reason);
   }
   snprintf(reason, REASON_ROOM, "is a %s value; %s takes %s",
@@ -158,15 +158,15 @@ void cgl_lua_read_element(lua_State *L, cgl_lua *S, int index, cgl_type type,
 static void list_measure(lua_State *L, cgl_lua *S, int index,
                          cgl_lua_elements *data) {
   int top = lua_gettop(L);
-  data->count = 1;
+  data->shape.count = 1;
   lua_pushvalue(L, index);
   while (lua_istable(L, -1)) {
-    if (data->ndims == CGL_MAX_DIMS)
+    if (data->shape.ndims == CGL_MAX_DIMS)
       cgl_lua_bad(L, S, index, "lists are nested more than %d deep",
                   CGL_MAX_DIMS);
     size_t n = lua_objlen(L, -1);
-    data->extents[data->ndims++] = n;
-    data->count *= n;
+    data->shape.extents[data->shape.ndims++] = n;
+    data->shape.count *= n;
     lua_rawgeti(L, -1, 1);
   }
   lua_settop(L, top);
@@ -184,9 +184,9 @@ typedef struct list_cursor {
 
 /* Stores the list on top of the stack, which is at nesting level `level`. */
 static void list_store(lua_State *L, cgl_lua *S, list_cursor *at, int level) {
-  size_t n = at->data->extents[level], bytes = cgl_type_bytes(at->type);
+  size_t n = at->data->shape.extents[level], bytes = cgl_type_bytes(at->type);
   char reason[REASON_ROOM];
-  bool innermost = level + 1 == at->data->ndims;
+  bool innermost = level + 1 == at->data->shape.ndims;
   if (!lua_istable(L, -1) || lua_objlen(L, -1) != n)
     cgl_lua_bad(L, S, at->argument,
                 "lists at level %d must all have %d elements", level + 1,
@@ -215,7 +215,7 @@ void cgl_lua_read_elements(lua_State *L, cgl_lua *S, int index, cgl_type type,
     list_measure(L, S, index, data);
     list_cursor at = {data, type, index, NULL, 0};
     luaL_checkstack(L, CGL_MAX_DIMS + 8, "lists are nested too deep");
-    data->bytes = at.to = lua_newuserdata(L, data->count * bytes);
+    data->bytes = at.to = lua_newuserdata(L, data->shape.count * bytes);
     lua_pushvalue(L, index);
     list_store(L, S, &at, 0);
     lua_pop(L, 1);
@@ -224,15 +224,15 @@ void cgl_lua_read_elements(lua_State *L, cgl_lua *S, int index, cgl_type type,
   if (lua_type(L, index) == LUA_TSTRING) {
     data->bytes = lua_tolstring(L, index, &size);
   } else if (lua_type(L, index) == CGL_LUA_TCDATA) {
-    cgl_lua_cdata c;
+    cgl_arg c;
     cgl_lua_read_cdata(L, S, index, &c);
-    if (c.kind != CGL_LUA_CDATA_BYTES)
+    if (c.kind != CGL_ARG_BYTES)
       cgl_lua_bad(L, S, index,
                   "an FFI array expected (a pointer does not know its size; "
                   "give a string, or copy from pinned memory)");
     cgl_lua_cdata_check_type(L, S, index, type);
-    data->bytes = c.address;
-    size = c.size;
+    data->bytes = c.bytes.data;
+    size = c.bytes.size;
   } else {
     cgl_lua_bad(L, S, index, "table, string or FFI array expected, got %s",
                 cgl_lua_typename(L, index));
@@ -240,8 +240,8 @@ void cgl_lua_read_elements(lua_State *L, cgl_lua *S, int index, cgl_type type,
   if (size % bytes)
     cgl_lua_bad(L, S, index, "%lld bytes are no whole number of %s elements",
                 (long long)size, cgl_type_name(type));
-  data->count = data->extents[0] = size / bytes;
-  data->ndims = 1;
+  data->shape.count = data->shape.extents[0] = size / bytes;
+  data->shape.ndims = 1;
 }
 
 

@@ -20,35 +20,6 @@ static const char *arg_name(const cgl_kernel *kernel, int number,
 }
 
 
-static void arg_read_cdata(lua_State *L, cgl_lua *S, int index, cgl_arg *arg) {
-  cgl_lua_cdata data;
-  cgl_lua_read_cdata(L, S, index, &data);
-  switch (data.kind) {
-  case CGL_LUA_CDATA_INT:
-    arg->kind = CGL_ARG_INT;
-    arg->i = data.i;
-    break;
-  case CGL_LUA_CDATA_UINT:
-    arg->kind = CGL_ARG_UINT;
-    arg->u = data.u;
-    break;
-  case CGL_LUA_CDATA_NUMBER:
-    arg->kind = CGL_ARG_NUMBER;
-    arg->number = data.number;
-    break;
-  case CGL_LUA_CDATA_POINTER:
-    arg->kind = CGL_ARG_ADDRESS;
-    arg->address = (uint64_t)(uintptr_t)data.address;
-    break;
-  case CGL_LUA_CDATA_BYTES:
-    arg->kind = CGL_ARG_BYTES;
-    arg->bytes.data = data.address;
-    arg->bytes.size = data.size;
-    break;
-  }
-}
-
-
 static int arg_refuse(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                       int index, int number) {
   char name[NAME_ROOM];
@@ -104,7 +75,7 @@ void cgl_lua_read_arg(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
     arg->kind = arg->address ? CGL_ARG_ADDRESS : CGL_ARG_NULL;
     break;
   case CGL_LUA_TCDATA:
-    arg_read_cdata(L, S, index, arg);
+    cgl_lua_read_cdata(L, S, index, arg);
     break;
   case LUA_TNIL:
     cgl_lua_bad(L, S, index,

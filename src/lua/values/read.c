@@ -19,13 +19,13 @@ void cgl_lua_number_text(double x, char text[CGL_LUA_NUMBER_ROOM]) {
 
 static const char *cdata_text(lua_State *L, cgl_lua *S, int index,
                               char text[CGL_LUA_VALUE_ROOM]) {
-  cgl_lua_cdata data;
+  cgl_arg data;
   cgl_lua_read_cdata(L, S, index, &data);
-  if (data.kind == CGL_LUA_CDATA_INT)
+  if (data.kind == CGL_ARG_INT)
     snprintf(text, CGL_LUA_VALUE_ROOM, "%lld", (long long)data.i);
-  else if (data.kind == CGL_LUA_CDATA_UINT)
+  else if (data.kind == CGL_ARG_UINT)
     snprintf(text, CGL_LUA_VALUE_ROOM, "%llu", (unsigned long long)data.u);
-  else if (data.kind == CGL_LUA_CDATA_NUMBER)
+  else if (data.kind == CGL_ARG_NUMBER)
     cgl_lua_number_text(data.number, text);
   else
     return "a cdata";
@@ -70,18 +70,18 @@ const char *cgl_lua_list_text(const char *const *names,
 /* A 64-bit FFI integer, or another FFI number, in [min, max]. */
 static bool cdata_read_whole(lua_State *L, cgl_lua *S, int index, int64_t min,
                              int64_t max, int64_t *whole) {
-  cgl_lua_cdata data;
+  cgl_arg data;
   cgl_lua_read_cdata(L, S, index, &data);
   switch (data.kind) {
-  case CGL_LUA_CDATA_INT:
+  case CGL_ARG_INT:
     *whole = data.i;
     break;
-  case CGL_LUA_CDATA_UINT:
+  case CGL_ARG_UINT:
     if (data.u > INT64_MAX)
       return false;
     *whole = (int64_t)data.u;
     break;
-  case CGL_LUA_CDATA_NUMBER:
+  case CGL_ARG_NUMBER:
     if (!(data.number >= (double)min && data.number <= (double)max))
       return false;
     *whole = (int64_t)data.number;
@@ -197,11 +197,11 @@ uint64_t cgl_lua_read_address(lua_State *L, cgl_lua *S, int index) {
   if (lua_type(L, index) == LUA_TLIGHTUSERDATA)
     return (uint64_t)(uintptr_t)lua_touserdata(L, index);
   if (lua_type(L, index) == CGL_LUA_TCDATA) {
-    cgl_lua_cdata data;
+    cgl_arg data;
     cgl_lua_read_cdata(L, S, index, &data);
-    if (data.kind == CGL_LUA_CDATA_POINTER)
-      return (uint64_t)(uintptr_t)data.address;
-    if (data.kind == CGL_LUA_CDATA_UINT)
+    if (data.kind == CGL_ARG_ADDRESS)
+      return data.address;
+    if (data.kind == CGL_ARG_UINT)
       return data.u;
   }
   return (uint64_t)cgl_lua_read_integer(L, S, index, "an address", 0,

@@ -2,20 +2,26 @@
 #include "lua/values/values.h"
 
 
-size_t cgl_lua_read_shape(lua_State *L, cgl_lua *S, int index, size_t *extents,
-                          int *ndims) {
-  *ndims = 1;
+void cgl_lua_read_shape(lua_State *L, cgl_lua *S, int index,
+                        cgl_lua_shape *shape) {
   int type = lua_type(L, index);
   double x = type == LUA_TNUMBER ? lua_tonumber(L, index) : -1;
-  if (x >= 0 && x <= (double)INT32_MAX && x == (double)(int32_t)x)
-    return extents[0] = (size_t)x; /* nearly always */
-  if (type != LUA_TTABLE)
-    return extents[0] = (size_t)cgl_lua_read_integer(
-               L, S, index, "the number of elements", 0, CGL_LUA_MAX_WHOLE);
-  size_t n = lua_objlen(L, index), count = 1;
+  shape->ndims = 1;
+  if (type != LUA_TTABLE) {
+    if (x >= 0 && x <= (double)INT32_MAX && x == (double)(int32_t)x)
+      shape->count = (size_t)x; /* nearly always */
+    else
+      shape->count = (size_t)cgl_lua_read_integer(
+          L, S, index, "the number of elements", 0, CGL_LUA_MAX_WHOLE);
+    shape->extents[0] = shape->count;
+    return;
+  }
+  size_t n = lua_objlen(L, index);
   if (n < 1 || n > CGL_MAX_DIMS)
     cgl_lua_bad(L, S, index, "a shape has 1 to %d extents, got %d",
                 CGL_MAX_DIMS, (int)n);
+  shape->ndims = (int)n;
+  shape->count = 1;
   for (size_t i = 0; i < n; i++) {
     int64_t extent = 0;
     char text[CGL_LUA_VALUE_ROOM];
@@ -27,13 +33,11 @@ size_t cgl_lua_read_shape(lua_State *L, cgl_lua *S, int index, size_t *extents,
                   (int)i + 1, (long long)CGL_LUA_MAX_WHOLE,
                   cgl_lua_value_text(L, S, -1, text));
     lua_pop(L, 1);
-    if (__builtin_mul_overflow(count, (size_t)extent, &count) ||
-        count > (size_t)CGL_LUA_MAX_WHOLE)
+    shape->extents[i] = (size_t)extent;
+    if (__builtin_mul_overflow(shape->count, (size_t)extent, &shape->count) ||
+        shape->count > (size_t)CGL_LUA_MAX_WHOLE)
       cgl_lua_bad(L, S, index, "a shape of more than 2^53 elements");
-    extents[i] = (size_t)extent;
   }
-  *ndims = (int)n;
-  return count;
 }
 
 

@@ -12,28 +12,11 @@
 
 /* ---- cdata.c: FFI objects ---- */
 
-typedef enum cgl_lua_cdata_kind {
-  CGL_LUA_CDATA_INT,
-  CGL_LUA_CDATA_UINT,
-  CGL_LUA_CDATA_NUMBER,
-  CGL_LUA_CDATA_POINTER,
-  CGL_LUA_CDATA_BYTES /* an array or a struct */
-} cgl_lua_cdata_kind;
-
-typedef struct cgl_lua_cdata {
-  cgl_lua_cdata_kind kind;
-  int64_t i;
-  uint64_t u;
-  double number;
-  void *address; /* of the bytes, or the pointer's value */
-  size_t size;   /* bytes */
-} cgl_lua_cdata;
-
 /* Pushes an FFI helper of the Lua half; raises when it gave none. */
 void cgl_lua_ffi(lua_State *L, cgl_lua *S, const char *name);
-/* Takes an FFI object apart. */
-void cgl_lua_read_cdata(lua_State *L, cgl_lua *S, int index,
-                        cgl_lua_cdata *data);
+/* Takes an FFI object apart: CGL_ARG_INT, UINT, NUMBER, ADDRESS (a pointer) or
+   BYTES (an array or a struct, borrowed). */
+void cgl_lua_read_cdata(lua_State *L, cgl_lua *S, int index, cgl_arg *arg);
 /* Raises when an FFI array holds numbers of another type (signs aside); bytes
    and structs are taken as they are. */
 void cgl_lua_cdata_check_type(lua_State *L, cgl_lua *S, int index,
@@ -108,9 +91,15 @@ void *cgl_lua_option_object(lua_State *L, cgl_lua *S, int index,
 
 /* ---- sizes.c: shapes, grids and blocks ---- */
 
-/* A count or a list of extents; returns the number of elements. */
-size_t cgl_lua_read_shape(lua_State *L, cgl_lua *S, int index, size_t *extents,
-                          int *ndims);
+typedef struct cgl_lua_shape {
+  size_t count; /* elements */
+  size_t extents[CGL_MAX_DIMS];
+  int ndims;
+} cgl_lua_shape;
+
+/* A count or a list of extents. */
+void cgl_lua_read_shape(lua_State *L, cgl_lua *S, int index,
+                        cgl_lua_shape *shape);
 /* A plain number from 1 on, which nearly every size is; false for any other
    value. */
 static inline bool cgl_lua_read_size(lua_State *L, int index, uint32_t *size) {
@@ -128,9 +117,7 @@ void cgl_lua_read_sizes(lua_State *L, cgl_lua *S, int index, const char *what,
 
 typedef struct cgl_lua_elements {
   const void *bytes; /* borrowed from the value, or from what was pushed */
-  size_t count;
-  size_t extents[CGL_MAX_DIMS];
-  int ndims;
+  cgl_lua_shape shape;
 } cgl_lua_elements;
 
 /* Elements of a type from a table (lists of lists have more dimensions), a
