@@ -6,8 +6,8 @@
 -- Two ways to get one: make_graphed_callables captures at once, on samples,
 -- which are the static buffers from then on; graphed captures at the first
 -- call with the buffers of that call, and gives an argument a static buffer of
--- its own as soon as it comes with another address: nobody's buffers are
--- written over.
+-- its own as soon as it comes with another address, so that no buffer of the
+-- caller is written over.
 
 local core = require "cgraphlua.core"
 local structure = require "cgraphlua.structure"
@@ -83,8 +83,8 @@ end
 
 -- Results ------------------------------------------------------------------
 
--- How to give a result back at every call: an argument as the caller's own, a
--- table as a new one, all else as it is.  A view holds a buffer's memory even
+-- How to return a result at every call: an argument as the caller's own, a
+-- table as a new table, any other value as it is.  A view holds a buffer's memory even
 -- when the script releases the buffer.
 local function read_result(state, value, arguments, tables)
   local index = arguments[value]
@@ -163,8 +163,8 @@ local function find_overlaps(leaves)
   return overlaps
 end
 
--- Puts buffers of the graph in the place of those in `own`; one for all
--- appearances of the same memory.
+-- Puts buffers of the graph in the place of those in `own`, a single buffer for
+-- all appearances of the same memory.
 local function own_arguments(plan, args, own)
   local made = {}
   return structure.replace(plan, args, function(leaf, buffer)
@@ -213,7 +213,7 @@ end
 
 -- Calls --------------------------------------------------------------------
 
--- Where the buffers given now are; how many are not the static ones.
+-- The addresses of the buffers given now, and how many are not static buffers.
 local function locate(state)
   local given, leaves, moved = state.given, state.plan.leaves, 0
   for i = 1, #leaves do
@@ -335,7 +335,7 @@ local function new_callable(state)
   end
 end
 
--- One function with its samples, or a list of both, as lists.
+-- A function with its samples, or a list of both, as lists.
 local function read_jobs(fns, samples)
   if is_callable(fns) then
     if type(samples) ~= "table" then
@@ -419,8 +419,8 @@ end
 
 -- graphed ------------------------------------------------------------------
 
--- The signature that the arguments fit: the last one, or another that was
--- seen, or a new one; nil when there are too many.
+-- The signature that the arguments fit: the last, an earlier or a new
+-- signature; nil when there are too many.
 local function find_signature(self, ...)
   for _, state in ipairs(self.signatures) do
     if structure.take(state.plan, state.given, ...) then

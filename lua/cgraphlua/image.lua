@@ -22,8 +22,8 @@ local function fail(...)
   error(string.format(...), 3)
 end
 
--- Refuses what is no table of these options, at the caller of the public
--- function.
+-- Raises unless `opts` is nil or a table of known options, at the caller of the
+-- public function.
 local function check_options(operation, opts, known)
   if opts == nil then
     return
@@ -47,7 +47,7 @@ local function is_count(x, highest)
   return type(x) == "number" and x >= 1 and x <= highest and x % 1 == 0
 end
 
--- The reason why nothing can be so large, or nil.
+-- The reason why no picture has this size, or nil.
 local function extent_defect(width, height)
   if not is_count(width, 2 ^ 20) or not is_count(height, 2 ^ 20) then
     return string.format("width and height must be whole numbers from 1 to 1048576, got %s x %s",
@@ -97,7 +97,7 @@ local function defect(img)
   return nil
 end
 
--- Refuses what is no picture, at the caller of the public function `name`.
+-- Raises unless `img` is a picture, at the caller of the public function `name`.
 local function check(name, img)
   local wrong = defect(img)
   if wrong then
@@ -105,7 +105,7 @@ local function check(name, img)
   end
 end
 
--- The same for what can be no picture's width and height.
+-- The same for a width and a height.
 local function check_extent(name, width, height)
   local wrong = extent_defect(width, height)
   if wrong then
@@ -113,7 +113,7 @@ local function check_extent(name, width, height)
   end
 end
 
--- The pixels of a checked picture as something to index from 0.
+-- The pixels of a checked picture, to index from 0.
 local function indexable(img)
   if type(img.pixels) == "string" then
     return ffi.cast("const uint8_t *", img.pixels)
@@ -184,7 +184,7 @@ function image.write(path, img, opts)
   end
 end
 
--- Numbers in an FFI array; nobody knows how many a pointer has.
+-- The number of elements in an FFI array; a pointer's is unknown.
 local function length(array)
   local element = tostring(ffi.typeof(array)):match "^ctype<([%a%d_ ]-) ?%["
   return element and ffi.sizeof(array) / ffi.sizeof(element) or math.huge

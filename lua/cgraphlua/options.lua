@@ -153,7 +153,7 @@ function options.parse(spec, words)
 end
 
 --- For a script's first lines: reads its words, and ends the program after
--- --help (status 0) or with the reason and the usage after a slip (status 1).
+-- --help (status 0) or with the reason and the usage after a wrong word (status 1).
 -- --device becomes the current device.
 function options.read(spec, words)
   local opt, wrong = options.parse(spec, words)

@@ -1,5 +1,5 @@
-/* Opens the C half of the Lua module, and has the functions that belong to no
-   type. */
+/* Opens the C half of the Lua module; has the functions without a type, and the
+   start and end of the state. */
 #include "lua/open.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static void device_push(lua_State *L, const cgl_device_info *info) {
 }
 
 
-/* cg.devices(), all of the machine; opens none of them */
+/* cg.devices(), all devices of the machine; opens no device */
 static int cg_devices(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "devices");
   int n = cgl_device_count();

@@ -62,7 +62,7 @@ typedef struct cgl_lua_device {
   cgl_generator *generator;   /* owned: the default generator */
 } cgl_lua_device;
 
-/* One per Lua state; a userdata, so that lua_close ends it. */
+/* What a Lua state has; in a userdata, so that lua_close ends it. */
 typedef struct cgl_lua {
   int metatable_refs[CGL_LUA_KIND_COUNT]; /* in the registry */
   int error_ref;                          /* metatable of errors */

@@ -87,12 +87,12 @@ void cgl_lua_site(lua_State *L, cgl_lua *S) {
 }
 
 
-void cgl_lua_push_where(lua_State *L, const cgl_lua *S) {
+const char *cgl_lua_push_where(lua_State *L, const cgl_lua *S) {
   lua_Debug ar;
   if (cgl_lua_frame(L, S, &ar))
-    lua_pushfstring(L, "%s:%d", chunk_file(&ar), ar.currentline);
-  else
-    lua_pushliteral(L, "");
+    return lua_pushfstring(L, "%s:%d", chunk_file(&ar), ar.currentline);
+  lua_pushliteral(L, "");
+  return "";
 }
 
 

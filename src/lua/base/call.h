@@ -30,8 +30,8 @@ void cgl_lua_site(lua_State *L, cgl_lua *S);
 void cgl_lua_run_debug_hook(lua_State *L, cgl_lua *S);
 /* The script's own frame, in *ar; false when no script called. */
 bool cgl_lua_frame(lua_State *L, const cgl_lua *S, lua_Debug *ar);
-/* Pushes "file:line", or "" when no script called. */
-void cgl_lua_push_where(lua_State *L, const cgl_lua *S);
+/* Pushes "file:line", or "" when no script called; returns it. */
+const char *cgl_lua_push_where(lua_State *L, const cgl_lua *S);
 /* hide(): the file that calls it belongs to the Lua half. */
 int cgl_lua_hide(lua_State *L);
 

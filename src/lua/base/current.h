@@ -6,7 +6,7 @@
 
 #include "lua/base/base.h"
 
-/* The seed of a generator that is given none: the same as torch's. */
+/* The default seed of generators, the same as torch's. */
 #define CGL_LUA_STANDARD_SEED UINT64_C(67280421310721)
 
 /* Makes the default stream of a device current; "" is the default device. */

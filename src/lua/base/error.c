@@ -145,8 +145,7 @@ int cgl_lua_bad(lua_State *L, cgl_lua *S, int index, const char *format, ...) {
   vsnprintf(message, sizeof message, format, args);
   va_end(args);
   index = S->blame ? S->blame : index;
-  cgl_lua_push_where(L, S);
-  const char *where = lua_tostring(L, -1);
+  const char *where = cgl_lua_push_where(L, S);
   const char *method = strchr(S->operation, ':');
   const char *colon = *where ? ": " : "";
   if (method && index == 1)

@@ -27,8 +27,8 @@ int cgl_lua_bad(lua_State *L, cgl_lua *S, int index, const char *format, ...)
 
 /* Collects all garbage. */
 void cgl_lua_collect(lua_State *L, cgl_lua *S);
-/* Collects all garbage and returns true when the status is a lack of memory:
-   the allocation is worth a second try. */
+/* After an allocation that failed for memory: collects all garbage and returns
+   true, for a second try. */
 bool cgl_lua_collected(lua_State *L, cgl_lua *S, cgl_status status);
 
 static inline void cgl_lua_done(lua_State *L, cgl_lua *S, cgl_status status) {
@@ -38,7 +38,7 @@ static inline void cgl_lua_done(lua_State *L, cgl_lua *S, cgl_status status) {
     cgl_lua_log_deliver(L, S);
 }
 
-/* Makes a core call, with such a second try, and raises its failure. */
+/* Makes a core call, with such a second try; raises its failure. */
 #define cgl_lua_try(L, S, call)                  \
   do {                                           \
     cgl_status tried = (call);                   \

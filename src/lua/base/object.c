@@ -62,7 +62,7 @@ static const cgl_lua_type *upvalue_type(lua_State *L) {
 }
 
 
-/* For kinds that bring no release of their own. */
+/* For kinds whose type has no release. */
 #define X(noun)                                                        \
   static int noun##_release(lua_State *L) {                            \
     return cgl_lua_release(L, CGL_LUA_##noun, #noun ":release", NULL); \
@@ -92,8 +92,8 @@ static int object_gc(lua_State *L) {
 }
 
 
-/* Several objects may stand for one stream of the driver (the default stream,
-   a borrowed stream). */
+/* Two stream objects may stand for the same stream of the driver (the default
+   stream, a borrowed stream). */
 static int object_eq(lua_State *L) {
   const cgl_lua_kind kind = upvalue_type(L)->kind;
   const void *a = cgl_lua_peek(L, 1, kind), *b = cgl_lua_peek(L, 2, kind);

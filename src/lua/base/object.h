@@ -20,9 +20,9 @@ extern const char cgl_lua_tags[CGL_LUA_KIND_COUNT];
 /* What the metatable of a kind is built from. */
 typedef struct cgl_lua_type {
   cgl_lua_kind kind;
-  lua_CFunction release;       /* on cgl_lua_release; NULL: the common one */
-  const luaL_Reg *methods;     /* beyond release */
-  const luaL_Reg *metamethods; /* beyond the common ones, or NULL */
+  lua_CFunction release;   /* on cgl_lua_release; NULL: the common function */
+  const luaL_Reg *methods; /* beyond release */
+  const luaL_Reg *metamethods; /* beyond the common, or NULL */
   const luaL_Reg *functions;   /* of the module, or NULL */
   /* Pushes the value of a field and returns 1; NULL: only methods. */
   int (*field)(lua_State *L, void *object, const char *name);

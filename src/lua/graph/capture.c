@@ -59,7 +59,8 @@ static int graph_capture_end(lua_State *L) {
 }
 
 
-/* The body raised what is on top: ends the capture and raises it on. */
+/* After the body raised the error on top: ends the capture and raises it
+   again. */
 static int capture_fail(lua_State *L, cgl_lua *S, cgl_graph *graph) {
   cgl_lua_site(L, S);
   cgl_clear_error();
@@ -70,7 +71,7 @@ static int capture_fail(lua_State *L, cgl_lua *S, cgl_graph *graph) {
 }
 
 
-/* The body returned; it may have released the graph at index 1. */
+/* After the body returned, which may have released the graph at index 1. */
 static void capture_finish(lua_State *L, cgl_lua *S, cgl_graph *graph) {
   cgl_lua_site(L, S);
   if (!cgl_lua_box_at(L, 1)->object) {
@@ -113,7 +114,7 @@ static void device_wait(lua_State *L, cgl_lua *S, cgl_context *context,
 
 /* Runs the function at index 2 as the body of a capture into the graph at
    index 1, on the stream that the options at 3 name or else on `stream`;
-   replaces the stack above the graph with what it returned. */
+   replaces the stack above the graph with the results. */
 static void capture_run(lua_State *L, cgl_lua *S, cgl_stream *stream) {
   cgl_graph *graph = cgl_lua_check_graph(L, S, 1);
   cgl_stream *given = cgl_lua_option_object(L, S, 3, "stream", CGL_LUA_stream);
@@ -128,7 +129,7 @@ static void capture_run(lua_State *L, cgl_lua *S, cgl_stream *stream) {
                   "being captured");
   bool trim = cgl_lua_option_boolean(L, S, 3, "trim", false);
   device_wait(L, S, cgl_stream_context(stream), trim);
-  /* The body may release the graph and drop what held it. */
+  /* Keeps the graph while the body may release it. */
   cgl_graph **held = cgl_lua_new_graph(L, S);
   lua_insert(L, 2); /* 1: the graph, 2: held, 3: fn, 4: options, its stream */
   capture_start(L, S, graph, stream, held);
@@ -144,7 +145,7 @@ static void capture_run(lua_State *L, cgl_lua *S, cgl_stream *stream) {
 
 
 /* g:capture(fn [, {pool=, capture_error_mode=, stream=, collect=, trim=}])
-   returns g and what fn returned.  On the current stream, or on a side stream
+   returns g and the results of fn.  On the current stream, or on a side stream
    of the graph's device when the current stream is a default stream or of
    another device. */
 static int graph_capture(lua_State *L) {
@@ -166,7 +167,7 @@ static int graph_capture(lua_State *L) {
 }
 
 
-/* cg.capture(fn [, opts]) with the options of cg.graph and of the above */
+/* cg.capture(fn [, opts]) with the options of cg.graph and of g:capture */
 int cgl_lua_graph_new_capture(lua_State *L) {
   static const char *const known[] = {
       "keep_graph", "unchecked", CGL_LUA_CAPTURE_OPTIONS, "stream", "collect",

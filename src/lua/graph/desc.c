@@ -1,10 +1,10 @@
 /* The options of graphs, as tables and as fields. */
 #include "lua/graph/graph.h"
 
-/* All options of a graph, in the order of `field`. */
+/* All options of a graph, in the order of the numbers below. */
 static const char *const graph_fields[] = {
     "keep_graph", CGL_LUA_CAPTURE_OPTIONS, "unchecked", NULL};
-typedef enum graph_field {
+enum {
   FIELD_KEEP_GRAPH,
   FIELD_POOL,
   FIELD_CAPTURE_ERROR_MODE,
@@ -12,7 +12,7 @@ typedef enum graph_field {
   FIELD_ANNOTATIONS,
   FIELD_ENABLE_ANNOTATIONS,
   FIELD_UNCHECKED
-} graph_field;
+};
 
 static const char *const mode_names[] = {"default", "global", "thread_local",
                                          "relaxed", NULL};
@@ -119,40 +119,30 @@ static int graph_options(lua_State *L) {
 }
 
 
-/* g.pool = p, g.capture_error_mode = "...", g.keep_graph = true: what options
-   does, one at a time; nil is the default. */
+/* g.pool = p, g.capture_error_mode = "...", g.keep_graph = true: the same
+   as options with a single option; nil is the default. */
 int cgl_lua_graph_newindex(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:options");
   lua_settop(L, 3);
   cgl_graph *graph = cgl_lua_check_graph(L, S, 1);
   cgl_graph_desc desc;
   cgl_graph_get_desc(graph, &desc);
-  bool none = lua_isnil(L, 3);
-  switch (
-      (graph_field)cgl_lua_read_choice(L, S, 2, "the field", graph_fields)) {
-  case FIELD_KEEP_GRAPH:
-    desc.keep_graph = cgl_lua_read_boolean(L, S, 3, "keep_graph", false);
-    break;
-  case FIELD_UNCHECKED:
-    desc.unchecked = cgl_lua_read_boolean(L, S, 3, "unchecked", false);
-    break;
-  case FIELD_POOL:
-    desc.pool = none ? NULL : cgl_lua_check_pool(L, S, 3);
-    break;
-  case FIELD_CAPTURE_ERROR_MODE:
-    desc.capture_mode = none ? CGL_CAPTURE_DEFAULT
-                             : (cgl_capture_mode)cgl_lua_read_choice(
-                                   L, S, 3, "capture_error_mode", mode_names);
-    break;
-  case FIELD_CHECK_INPUT_LIVENESS:
-    desc.check_input_liveness =
-        cgl_lua_read_boolean(L, S, 3, "check_input_liveness", false);
-    break;
-  case FIELD_ANNOTATIONS:
-  case FIELD_ENABLE_ANNOTATIONS:
+  bool *const flags[] = {[FIELD_KEEP_GRAPH] = &desc.keep_graph,
+                         [FIELD_CHECK_INPUT_LIVENESS] =
+                             &desc.check_input_liveness,
+                         [FIELD_UNCHECKED] = &desc.unchecked};
+  const int field = cgl_lua_read_choice(L, S, 2, "the field", graph_fields);
+  const bool reset = lua_isnil(L, 3);
+  if (flags[field])
+    *flags[field] = cgl_lua_read_boolean(L, S, 3, graph_fields[field], false);
+  else if (field == FIELD_POOL)
+    desc.pool = reset ? NULL : cgl_lua_check_pool(L, S, 3);
+  else if (field == FIELD_CAPTURE_ERROR_MODE)
+    desc.capture_mode = reset ? CGL_CAPTURE_DEFAULT
+                              : (cgl_capture_mode)cgl_lua_read_choice(
+                                    L, S, 3, graph_fields[field], mode_names);
+  else
     desc.annotations = annotations_read(L, S, 3);
-    break;
-  }
   cgl_lua_done(L, S, cgl_graph_set_desc(graph, &desc));
   return 0;
 }

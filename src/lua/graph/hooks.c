@@ -51,13 +51,13 @@ void cgl_lua_graph_call_end(cgl_lua_graph_call *call, cgl_status status) {
 }
 
 
-/* Runs instead of a hook before the C stack is used up. */
+/* Runs in the place of a hook that is nested too deep for the C stack. */
 static int hook_too_deep(lua_State *L) {
   return luaL_error(L, "hooks call each other more than %d deep", MAX_DEPTH);
 }
 
 
-/* Called by the core; what the function raised stays on the stack. */
+/* Called by the core; leaves the first error value on the stack. */
 static cgl_status hook_run(void *user, cgl_graph *graph) {
   cgl_lua_graph_call *call = calling;
   if (!call || call->graph != graph)
@@ -86,7 +86,7 @@ static cgl_status hook_run(void *user, cgl_graph *graph) {
 }
 
 
-/* Pushes the handle of what has number `slot`; id: the core's. */
+/* Pushes the handle of a hook (id: the core's) or an ending (id: 0). */
 static int handle_push(lua_State *L, cgl_lua *S, int slot, uint64_t id) {
   lua_createtable(L, 1, 2);
   lua_pushvalue(L, 1);

@@ -150,8 +150,8 @@ static size_t annotations_read(lua_State *L, cgl_lua *S, int index,
 }
 
 
-/* Calls the function at `index` + 1 with what follows it, in a scope with the
-   annotations at `index`; leaves what it returned above `index`. */
+/* Calls the function at `index` + 1 with the arguments after it, in a scope
+   with the annotations at `index`; leaves its results above `index`. */
 static int call_annotated(lua_State *L, cgl_lua *S, cgl_graph *graph,
                           int index) {
   cgl_annotation pairs[MAX_ANNOTATIONS];
@@ -173,7 +173,7 @@ static int call_annotated(lua_State *L, cgl_lua *S, cgl_graph *graph,
 }
 
 
-/* g:annotate(label_or_table, fn, ...) returns what fn returned. */
+/* g:annotate(label_or_table, fn, ...) returns the results of fn. */
 static int graph_annotate(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:annotate");
   cgl_graph *graph = cgl_lua_check_graph(L, S, 1);
@@ -182,7 +182,7 @@ static int graph_annotate(lua_State *L) {
 
 
 /* cg.mark_kernels(label_or_table, fn, ...): the same for the graph that
-   captures the current stream, if one does. */
+   captures the current stream, if any. */
 int cgl_lua_graph_mark_kernels(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "mark_kernels");
   cgl_graph *graph = S->stream ? cgl_stream_capturing_graph(S->stream) : NULL;

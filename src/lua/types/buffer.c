@@ -236,22 +236,15 @@ static cgl_generator *generator_read(lua_State *L, cgl_lua *S, int *next) {
 
 static double number_read(lua_State *L, cgl_lua *S, int index, const char *what,
                           double otherwise) {
-  cgl_arg data;
+  cgl_arg x;
   if (lua_isnoneornil(L, index))
     return otherwise;
-  if (lua_type(L, index) == CGL_LUA_TCDATA) {
-    cgl_lua_read_cdata(L, S, index, &data);
-    if (data.kind == CGL_ARG_NUMBER)
-      return data.number;
-    if (data.kind == CGL_ARG_INT)
-      return (double)data.i;
-    if (data.kind == CGL_ARG_UINT)
-      return (double)data.u;
-  } else if (lua_type(L, index) == LUA_TNUMBER)
-    return lua_tonumber(L, index);
-  cgl_lua_bad(L, S, index, "%s must be a number, got %s", what,
-              luaL_typename(L, index));
-  return 0;
+  if (!cgl_lua_read_number(L, S, index, &x))
+    cgl_lua_bad(L, S, index, "%s must be a number, got %s", what,
+                luaL_typename(L, index));
+  return x.kind == CGL_ARG_NUMBER ? x.number
+         : x.kind == CGL_ARG_INT  ? (double)x.i
+                                  : (double)x.u;
 }
 
 
@@ -289,14 +282,9 @@ static int buffer_normal(lua_State *L) {
 /* A bound; a 64-bit FFI integer may be past 2^53. */
 static __int128 bound_read(lua_State *L, cgl_lua *S, int index,
                            const char *what) {
-  if (lua_type(L, index) == CGL_LUA_TCDATA) {
-    cgl_arg data;
-    cgl_lua_read_cdata(L, S, index, &data);
-    if (data.kind == CGL_ARG_INT)
-      return data.i;
-    if (data.kind == CGL_ARG_UINT)
-      return data.u;
-  }
+  cgl_arg x;
+  if (cgl_lua_read_number(L, S, index, &x) && x.kind != CGL_ARG_NUMBER)
+    return x.kind == CGL_ARG_INT ? (__int128)x.i : (__int128)x.u;
   return cgl_lua_read_integer(L, S, index, what, -CGL_LUA_MAX_WHOLE,
                               CGL_LUA_MAX_WHOLE);
 }

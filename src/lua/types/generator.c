@@ -5,12 +5,9 @@
 #include <stdio.h>
 
 static uint64_t seed_read(lua_State *L, cgl_lua *S, int index) {
-  if (lua_type(L, index) == CGL_LUA_TCDATA) {
-    cgl_arg data;
-    cgl_lua_read_cdata(L, S, index, &data);
-    if (data.kind == CGL_ARG_UINT)
-      return data.u;
-  }
+  cgl_arg x;
+  if (cgl_lua_read_number(L, S, index, &x) && x.kind == CGL_ARG_UINT)
+    return x.u;
   return (uint64_t)cgl_lua_read_integer(L, S, index, "the seed", 0,
                                         CGL_LUA_MAX_WHOLE);
 }

@@ -1,7 +1,6 @@
 /* cgraphlua.module: compiled CUDA C, from a string or a file.
-   Compiler messages name the script's own file and line: the text of the
-   source is looked for in the script that gave it, so a long string is found
-   wherever in the script it stands. */
+   Compiler messages name the script's own file and line: the script that gave
+   the source is searched for its text. */
 #include "lua/types/types.h"
 
 #include <errno.h>
@@ -23,7 +22,7 @@ static bool file_push(lua_State *L, const char *path) {
     return false;
   }
   size_t size = (size_t)about.st_size;
-  /* Lua may be short of memory and raise, so not while the file is open. */
+  /* Allocates before the file is open, because Lua may raise. */
   char *bytes = lua_newuserdata(L, size + 1);
   FILE *file = fopen(path, "rb");
   size = file ? fread(bytes, 1, size, file) : 0;
@@ -38,8 +37,8 @@ static bool file_push(lua_State *L, const char *path) {
 }
 
 
-/* Where the source stands in its script, when it stands there word for word:
-   the file (borrowed) and the line; pushes one value. */
+/* The file (borrowed) and the line of the source in its script; pushes one
+   value. */
 static const char *source_locate(lua_State *L, cgl_lua *S, const char *source,
                                  size_t bytes, int *line) {
   lua_Debug ar;
@@ -65,7 +64,7 @@ static const char *source_locate(lua_State *L, cgl_lua *S, const char *source,
     lua_pop(L, 1);
     lua_pushstring(L, file);
   } else {
-    /* Made at run time: its own line numbers, and who asked for it. */
+    /* Made at run time: the source's own lines, under the caller's name. */
     *line = 1;
     lua_pop(L, 1);
     lua_pushfstring(L, "%s:%d, kernel source", file, ar.currentline);
@@ -74,9 +73,8 @@ static const char *source_locate(lua_State *L, cgl_lua *S, const char *source,
 }
 
 
-/* The strings of list option `name` (options or expressions) as an array that
-   is left on the stack, with room for one more; its strings stay in the
-   list. */
+/* The strings of list option `name` as an array, which is left on the stack
+   and has room for another string; the list keeps the strings. */
 static const char **option_strings(lua_State *L, cgl_lua *S, int index,
                                    const char *name, size_t *count) {
   *count = 0;
@@ -93,14 +91,14 @@ static const char **option_strings(lua_State *L, cgl_lua *S, int index,
       cgl_lua_bad(L, S, index, "%s[%d] must be a string, got %s", name,
                   (int)i + 1, luaL_typename(L, -1));
     texts[i] = lua_tostring(L, -1);
-    lua_pop(L, 1); /* the list keeps it */
+    lua_pop(L, 1);
   }
   *count = n;
   return texts;
 }
 
 
-/* PTX and cubin files are taken as they are. */
+/* PTX and cubin are not compiled. */
 static bool source_is_image(const char *text, size_t bytes) {
   if (bytes > 4 && !memcmp(text, "\177ELF", 4))
     return true;

@@ -228,16 +228,15 @@ static int png_read(lua_State *L) {
 }
 
 
-/* Opens the file that the picture is written to: a new one beside the
-   target, which takes its name at the end; or the target itself when that
-   is a device or a pipe, which must not be replaced. */
+/* Opens a new file beside the target, which gets the target's name at the end;
+   a device or a pipe must not be replaced, and is opened itself. */
 static bool image_open_target(image *im, const char *path) {
   struct stat st;
   int fd;
   if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
     fd = open(path, O_WRONLY | O_CLOEXEC);
   } else {
-    /* A link stays one: what it points at is replaced. */
+    /* A link stays a link: the file that it names is replaced. */
     im->target = realpath(path, NULL);
     if (!im->target)
       im->target = strdup(path);

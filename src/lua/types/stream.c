@@ -106,8 +106,8 @@ static int stream_wait(lua_State *L) {
 }
 
 
-/* s:record([event] [, {external=}]) returns the event, a new one when none is
-   given. */
+/* s:record([event] [, {external=}]) returns the event; makes it when it is
+   left out. */
 static int stream_record(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "stream:record");
   cgl_stream *stream = cgl_lua_check_stream(L, S, 1);

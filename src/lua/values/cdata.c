@@ -11,9 +11,8 @@ void cgl_lua_ffi(lua_State *L, cgl_lua *S, const char *name) {
     lua_remove(L, -2);
     return;
   }
-  cgl_lua_push_where(L, S);
   luaL_error(L, "%s: %s: needs LuaJIT's FFI, which is not there",
-             lua_tostring(L, -1), S->operation);
+             cgl_lua_push_where(L, S), S->operation);
 }
 
 

@@ -15,13 +15,13 @@
 enum { REASON_ROOM = 160 };
 
 
-/* Range of the integer types of at most 32 bits; 64-bit ones as doubles. */
+/* Range of an integer type, as doubles; *max is exclusive. */
 static void integer_range(cgl_type type, double *min, double *max) {
   bool is_signed = type == CGL_TYPE_int8 || type == CGL_TYPE_int16 ||
                    type == CGL_TYPE_int32 || type == CGL_TYPE_int64;
   int bits = 8 * (int)cgl_type_bytes(type) - is_signed;
   *min = is_signed ? -ldexp(1, bits) : 0;
-  *max = ldexp(1, bits); /* exclusive */
+  *max = ldexp(1, bits);
 }
 
 
@@ -83,7 +83,7 @@ static bool element_store_number(double x, cgl_type type, void *element,
 }
 
 
-/* A 64-bit FFI integer, or a decimal string for one. */
+/* A 64-bit integer, from an FFI value or a decimal string. */
 static bool element_store_int64(cgl_type type, bool is_signed, uint64_t bits,
                                 void *element, char reason[REASON_ROOM]) {
   bool negative = is_signed && (int64_t)bits < 0;
@@ -129,16 +129,12 @@ static bool element_store(lua_State *L, cgl_lua *S, int index, cgl_type type,
   }
   if (t == LUA_TSTRING)
     return element_store_string(lua_tostring(L, index), type, element, reason);
-  if (t == CGL_LUA_TCDATA) {
-    cgl_arg data;
-    cgl_lua_read_cdata(L, S, index, &data);
-    if (data.kind == CGL_ARG_NUMBER)
-      return element_store_number(data.number, type, element, reason);
-    if (data.kind == CGL_ARG_INT)
-      return element_store_int64(type, true, (uint64_t)data.i, element, reason);
-    if (data.kind == CGL_ARG_UINT)
-      return element_store_int64(type, false, data.u, element, reason);
-  }
+  cgl_arg x;
+  if (cgl_lua_read_number(L, S, index, &x))
+    return x.kind == CGL_ARG_NUMBER
+               ? element_store_number(x.number, type, element, reason)
+               : element_store_int64(type, x.kind == CGL_ARG_INT, x.u, element,
+                                     reason);
   snprintf(reason, REASON_ROOM, "is a %s value; %s takes %s",
            lua_typename(L, t), cgl_type_name(type),
            type == CGL_TYPE_bool ? "true, false, 0 and 1" : "numbers");

@@ -17,28 +17,34 @@ void cgl_lua_number_text(double x, char text[CGL_LUA_NUMBER_ROOM]) {
 }
 
 
-static const char *cdata_text(lua_State *L, cgl_lua *S, int index,
-                              char text[CGL_LUA_VALUE_ROOM]) {
-  cgl_arg data;
-  cgl_lua_read_cdata(L, S, index, &data);
-  if (data.kind == CGL_ARG_INT)
-    snprintf(text, CGL_LUA_VALUE_ROOM, "%lld", (long long)data.i);
-  else if (data.kind == CGL_ARG_UINT)
-    snprintf(text, CGL_LUA_VALUE_ROOM, "%llu", (unsigned long long)data.u);
-  else if (data.kind == CGL_ARG_NUMBER)
-    cgl_lua_number_text(data.number, text);
-  else
-    return "a cdata";
-  return text;
+bool cgl_lua_read_number(lua_State *L, cgl_lua *S, int index, cgl_arg *x) {
+  const int type = lua_type(L, index);
+  if (type == CGL_LUA_TCDATA) {
+    cgl_lua_read_cdata(L, S, index, x);
+  } else if (type == LUA_TNUMBER) {
+    x->kind = CGL_ARG_NUMBER;
+    x->number = lua_tonumber(L, index);
+  } else {
+    return false;
+  }
+  return x->kind == CGL_ARG_NUMBER || x->kind == CGL_ARG_INT ||
+         x->kind == CGL_ARG_UINT;
 }
 
 
 const char *cgl_lua_value_text(lua_State *L, cgl_lua *S, int index,
                                char text[CGL_LUA_VALUE_ROOM]) {
+  cgl_arg x;
+  if (cgl_lua_read_number(L, S, index, &x)) {
+    if (x.kind == CGL_ARG_NUMBER)
+      cgl_lua_number_text(x.number, text);
+    else if (x.kind == CGL_ARG_INT)
+      snprintf(text, CGL_LUA_VALUE_ROOM, "%lld", (long long)x.i);
+    else
+      snprintf(text, CGL_LUA_VALUE_ROOM, "%llu", (unsigned long long)x.u);
+    return text;
+  }
   switch (lua_type(L, index)) {
-  case LUA_TNUMBER:
-    cgl_lua_number_text(lua_tonumber(L, index), text);
-    break;
   case LUA_TSTRING:
     snprintf(text, CGL_LUA_VALUE_ROOM, "\"%.50s\"", lua_tostring(L, index));
     break;
@@ -47,8 +53,6 @@ const char *cgl_lua_value_text(lua_State *L, cgl_lua *S, int index,
   case LUA_TNONE:
   case LUA_TNIL:
     return "nil";
-  case CGL_LUA_TCDATA:
-    return cdata_text(L, S, index, text);
   default:
     snprintf(text, CGL_LUA_VALUE_ROOM, "a %s", cgl_lua_typename(L, index));
   }
@@ -67,44 +71,20 @@ const char *cgl_lua_list_text(const char *const *names,
 }
 
 
-/* A 64-bit FFI integer, or another FFI number, in [min, max]. */
-static bool cdata_read_whole(lua_State *L, cgl_lua *S, int index, int64_t min,
-                             int64_t max, int64_t *whole) {
-  cgl_arg data;
-  cgl_lua_read_cdata(L, S, index, &data);
-  switch (data.kind) {
-  case CGL_ARG_INT:
-    *whole = data.i;
-    break;
-  case CGL_ARG_UINT:
-    if (data.u > INT64_MAX)
-      return false;
-    *whole = (int64_t)data.u;
-    break;
-  case CGL_ARG_NUMBER:
-    if (!(data.number >= (double)min && data.number <= (double)max))
-      return false;
-    *whole = (int64_t)data.number;
-    return (double)*whole == data.number;
-  default:
-    return false;
-  }
-  return *whole >= min && *whole <= max;
-}
-
-
 bool cgl_lua_read_whole(lua_State *L, cgl_lua *S, int index, int64_t min,
                         int64_t max, int64_t *whole) {
-  int type = lua_type(L, index);
-  if (type == CGL_LUA_TCDATA)
-    return cdata_read_whole(L, S, index, min, max, whole);
-  if (type != LUA_TNUMBER)
+  cgl_arg x;
+  if (!cgl_lua_read_number(L, S, index, &x))
     return false;
-  double x = lua_tonumber(L, index);
-  if (!(x >= (double)min && x <= (double)max))
-    return false;
-  *whole = (int64_t)x;
-  return (double)*whole == x;
+  if (x.kind == CGL_ARG_NUMBER) {
+    if (!(x.number >= (double)min && x.number <= (double)max))
+      return false;
+    *whole = (int64_t)x.number;
+    return (double)*whole == x.number;
+  }
+  *whole = x.i;
+  return *whole >= min && *whole <= max &&
+         (x.kind == CGL_ARG_INT || x.u <= INT64_MAX);
 }
 
 
@@ -182,7 +162,7 @@ cgl_type cgl_lua_read_type(lua_State *L, cgl_lua *S, int index) {
       CGL_TYPES(X)
 #undef X
           NULL};
-  /* Lua keeps equal strings at one address. */
+  /* Lua keeps equal strings at the same address. */
   const void *text = lua_topointer(L, index);
   if (text == S->type_texts[S->last_type])
     return S->last_type;

@@ -12,7 +12,7 @@
 
 /* ---- cdata.c: FFI objects ---- */
 
-/* Pushes an FFI helper of the Lua half; raises when it gave none. */
+/* Pushes an FFI helper of the Lua half; raises without LuaJIT's FFI. */
 void cgl_lua_ffi(lua_State *L, cgl_lua *S, const char *name);
 /* Takes an FFI object apart: CGL_ARG_INT, UINT, NUMBER, ADDRESS (a pointer) or
    BYTES (an array or a struct, borrowed). */
@@ -36,6 +36,9 @@ enum {
 
 /* The shorter of Lua's and the exact spelling that means x. */
 void cgl_lua_number_text(double x, char text[CGL_LUA_NUMBER_ROOM]);
+/* A number of Lua or an FFI number as CGL_ARG_NUMBER, INT or UINT; false for
+   any other value. */
+bool cgl_lua_read_number(lua_State *L, cgl_lua *S, int index, cgl_arg *x);
 /* What a message shows for a value. */
 const char *cgl_lua_value_text(lua_State *L, cgl_lua *S, int index,
                                char text[CGL_LUA_VALUE_ROOM]);
@@ -121,10 +124,10 @@ typedef struct cgl_lua_elements {
 } cgl_lua_elements;
 
 /* Elements of a type from a table (lists of lists have more dimensions), a
-   string of raw bytes or an FFI array; may push one scratch value. */
+   string of raw bytes or an FFI array; may push a scratch value. */
 void cgl_lua_read_elements(lua_State *L, cgl_lua *S, int index, cgl_type type,
                            cgl_lua_elements *elements);
-/* One element, from the value at `index`. */
+/* An element from the value at `index`. */
 void cgl_lua_read_element(lua_State *L, cgl_lua *S, int index, cgl_type type,
                           void *element);
 /* Writes elements into the list at `index` (1 .. count). */
