@@ -64,6 +64,15 @@ typedef struct cgl_lua_device {
 
 /* What a Lua state has; in a userdata, so that lua_close ends it. */
 typedef struct cgl_lua {
+  /* Every call reads or writes these. */
+  const char *operation; /* the call underway, "buffer:upload" */
+  int blame;             /* argument whose option is being read, or 0 */
+  bool closed;           /* lua_close has passed here */
+  atomic_int nmessages;  /* in `messages` */
+  cgl_stream *stream;    /* owned: the current stream; NULL until needed */
+  cgl_pool *pool;        /* owned: pool:use's, or NULL */
+  cgl_type last_type;    /* the type named last */
+  cgl_lua_scope *scope;  /* the innermost */
   int metatable_refs[CGL_LUA_KIND_COUNT]; /* in the registry */
   int error_ref;                          /* metatable of errors */
   int handle_ref;                         /* metatable of hooks' handles */
@@ -73,7 +82,6 @@ typedef struct cgl_lua {
   int endings_ref, nendings;              /* deferred lists; graph/endings.c */
   int last_slot;                          /* numbers hooks and endings */
   const void *type_texts[CGL_TYPE_COUNT]; /* type names as Lua interns them */
-  cgl_type last_type;                     /* the type named last */
   struct {
     const char *source; /* a chunk as Lua interns it; kept in the registry */
     int ref;
@@ -82,16 +90,9 @@ typedef struct cgl_lua {
   unsigned next_site;                 /* the next entry to overwrite */
   const char *hidden[CGL_LUA_HIDDEN]; /* chunk names of the Lua half */
   int nhidden;
-  const char *operation; /* the call underway, "buffer:upload" */
-  int blame;             /* argument whose option is being read, or 0 */
-  cgl_stream *stream;    /* owned: the current stream; NULL until needed */
-  cgl_pool *pool;        /* owned: pool:use's, or NULL */
-  cgl_lua_scope *scope;  /* the innermost */
   cgl_lua_device *devices;
   char *messages[CGL_LUA_MESSAGES]; /* owned: logged, not yet delivered */
-  atomic_int nmessages;
-  struct cgl_lua *next_open; /* the process's next open state */
-  bool closed;               /* lua_close has passed here */
+  struct cgl_lua *next_open;        /* the process's next open state */
 } cgl_lua;
 
 /* ---- fields of the table on top ---- */

@@ -26,6 +26,23 @@ static int graph_instantiate(lua_State *L) {
 }
 
 
+/* Replays with the graph's hooks, or on a stream of its device; out of line, so
+   that the usual replay has a small frame. */
+static __attribute__((noinline)) void graph_replay_own(lua_State *L, cgl_lua *S,
+                                                       cgl_graph *graph,
+                                                       bool hooked,
+                                                       uint64_t count) {
+  cgl_stream *stream = cgl_lua_stream_on(L, S, cgl_graph_context(graph));
+  if (!hooked) {
+    cgl_lua_done(L, S, cgl_graph_replay(graph, stream, count));
+    return;
+  }
+  cgl_lua_graph_call call;
+  cgl_lua_graph_call_begin(L, S, &call, graph, NULL);
+  cgl_lua_graph_call_end(&call, cgl_graph_replay(graph, stream, count));
+}
+
+
 /* Replays on the stream; when it is of another device, on a stream of the
    graph's device. */
 static inline void graph_replay_on(lua_State *L, cgl_lua *S,
@@ -35,17 +52,10 @@ static inline void graph_replay_on(lua_State *L, cgl_lua *S,
   const bool hooked = box->hooked;
   cgl_status status =
       hooked ? CGL_ERROR_WRONG_DEVICE : cgl_graph_replay(graph, stream, count);
-  if (status == CGL_ERROR_WRONG_DEVICE) {
-    stream = cgl_lua_stream_on(L, S, cgl_graph_context(graph));
-    if (hooked) {
-      cgl_lua_graph_call call;
-      cgl_lua_graph_call_begin(L, S, &call, graph, NULL);
-      cgl_lua_graph_call_end(&call, cgl_graph_replay(graph, stream, count));
-      return;
-    }
-    status = cgl_graph_replay(graph, stream, count);
-  }
-  cgl_lua_done(L, S, status);
+  if (status == CGL_ERROR_WRONG_DEVICE)
+    graph_replay_own(L, S, graph, hooked, count);
+  else
+    cgl_lua_done(L, S, status);
 }
 
 
