@@ -71,7 +71,7 @@ local function size_defect(img)
 end
 
 -- The reason why `img` is no picture, or nil.
-local function defect(img)
+local function picture_defect(img)
   local wrong = size_defect(img)
   if wrong then
     return wrong
@@ -98,8 +98,8 @@ local function defect(img)
 end
 
 -- Raises unless `img` is a picture, at the caller of the public function `name`.
-local function check(name, img)
-  local wrong = defect(img)
+local function check_picture(name, img)
+  local wrong = picture_defect(img)
   if wrong then
     error(("image.%s: %s"):format(name, wrong), 3)
   end
@@ -166,7 +166,7 @@ function image.write(path, img, opts)
   if type(path) ~= "string" then
     fail("image.write: a path expected, got %s", type(path))
   end
-  check("write", img)
+  check_picture("write", img)
   if not (compression == 0 or is_count(compression, 9)) then
     fail("image.write: compression must be a whole number from 0 to 9, got %s",
       tostring(compression))
@@ -309,7 +309,7 @@ end
 
 --- The picture in gray: one channel, Rec. 709 luma; alpha is laid over black.
 function image.gray(img)
-  check("gray", img)
+  check_picture("gray", img)
   local n, c = img.width * img.height, img.channels
   local from, to = indexable(img), bytes(img.width * img.height)
   for i = 0, n - 1 do
@@ -329,7 +329,7 @@ end
 --- The gray picture as numbers from 0 to 1: an FFI array of doubles, from 0,
 -- and its length.
 function image.values(img)
-  check("values", img)
+  check_picture("values", img)
   local n = img.width * img.height
   local gray, values = image.gray(img).pixels, doubles(n)
   for i = 0, n - 1 do
@@ -381,7 +381,7 @@ end
 --- The picture at another size, smooth both ways (bilinear when enlarged,
 -- area-weighted when shrunk); colours count by their alpha.
 function image.resize(img, width, height)
-  check("resize", img)
+  check_picture("resize", img)
   check_extent("resize", width, height)
   local c, w, h = img.channels, img.width, img.height
   local has_alpha = c % 2 == 0
