@@ -6,14 +6,15 @@
 -- Two ways to get one: make_graphed_callables captures at once, on samples,
 -- which are the static buffers from then on; graphed captures at the first
 -- call with the buffers of that call, and gives an argument a static buffer of
--- its own as soon as it comes with another address: nobody's buffers are
--- written over.
+-- its own as soon as it comes with another address, so that no buffer of the
+-- caller is written over.
 
 local core = require "cgraphlua.core"
 local structure = require "cgraphlua.structure"
 
 core.hide() -- errors name the script's line
 
+local bad_argument = core.bad_argument
 local callables = {}
 
 local GRAPHED, MAKE, CALL = "graphed", "make_graphed_callables", structure.CALL
@@ -48,22 +49,22 @@ local function read_options(operation, index, opts, numbers)
   if opts == nil then
     return read
   elseif type(opts) ~= "table" then
-    core.slip(operation, index, "a table of options expected, got " .. type(opts))
+    bad_argument(operation, index, "a table of options expected, got " .. type(opts))
   end
   for name, value in next, opts do
     if numbers[name] then
       if not is_count(value, 1e6) then
-        core.slip(operation, index, string.format(
+        bad_argument(operation, index, string.format(
           "option '%s' must be a whole number from 0 to 1000000, got %s", name, tostring(value)))
       end
     elseif name == "pool" then
       if type(value) ~= "userdata" or getmetatable(value) ~= "cgraphlua.pool" then
-        core.slip(operation, index, "option 'pool' must be a pool, got " .. type(value))
+        bad_argument(operation, index, "option 'pool' must be a pool, got " .. type(value))
       end
     elseif name == "capture_error_mode" then
       if not MODES[value] then
-        core.slip(operation, index, "option 'capture_error_mode' must be one of default, global, "
-          .. "thread_local, relaxed, got " .. tostring(value))
+        bad_argument(operation, index, "option 'capture_error_mode' must be one of default, "
+          .. "global, thread_local, relaxed, got " .. tostring(value))
       end
     else
       local known = { "capture_error_mode", "pool" }
@@ -71,7 +72,7 @@ local function read_options(operation, index, opts, numbers)
         known[#known + 1] = other
       end
       table.sort(known)
-      core.slip(operation, index, string.format("unknown option %s; the options are %s",
+      bad_argument(operation, index, string.format("unknown option %s; the options are %s",
         type(name) == "string" and string.format("%q", name) or tostring(name),
         table.concat(known, ", ")))
     end
@@ -82,8 +83,8 @@ end
 
 -- Results ------------------------------------------------------------------
 
--- How to give a result back at every call: an argument as the caller's own, a
--- table as a new one, all else as it is.  A view holds a buffer's memory even
+-- How to return a result at every call: an argument as the caller's own, a
+-- table as a new table, any other value as it is.  A view holds a buffer's memory even
 -- when the script releases the buffer.
 local function read_result(state, value, arguments, tables)
   local index = arguments[value]
@@ -162,8 +163,8 @@ local function find_overlaps(leaves)
   return overlaps
 end
 
--- Puts buffers of the graph in the place of those in `own`; one for all
--- appearances of the same memory.
+-- Puts buffers of the graph in the place of those in `own`, a single buffer for
+-- all appearances of the same memory.
 local function own_arguments(plan, args, own)
   local made = {}
   return structure.replace(plan, args, function(leaf, buffer)
@@ -212,7 +213,7 @@ end
 
 -- Calls --------------------------------------------------------------------
 
--- Where the buffers given now are; how many are not the static ones.
+-- The addresses of the buffers given now, and how many are not static buffers.
 local function locate(state)
   local given, leaves, moved = state.given, state.plan.leaves, 0
   for i = 1, #leaves do
@@ -319,14 +320,14 @@ end
 local function new_callable(state)
   return function(...)
     if not structure.take(state.plan, state.given, ...) then
-      core.slip(CALL, structure.explain(state.plan, ...))
+      bad_argument(CALL, structure.explain(state.plan, ...))
     end
     if locate(state) == 0 then
       state.graph:replay()
     else
       local leaf, wrong = other_sharing(state)
       if leaf then
-        core.slip(CALL, leaf.argument, leaf.path .. (leaf.path == "" and "" or ": ") .. wrong)
+        bad_argument(CALL, leaf.argument, leaf.path .. (leaf.path == "" and "" or ": ") .. wrong)
       end
       replay_with_copies(state)
     end
@@ -334,25 +335,26 @@ local function new_callable(state)
   end
 end
 
--- One function with its samples, or a list of both, as lists.
+-- A function with its samples, or a list of both, as lists.
 local function read_jobs(fns, samples)
   if is_callable(fns) then
     if type(samples) ~= "table" then
-      core.slip(MAKE, 2, "the arguments to capture with expected, as a list, got " .. type(samples))
+      bad_argument(MAKE, 2, "the arguments to capture with expected, as a list, got "
+        .. type(samples))
     end
     return { fns }, { samples }, true
   elseif type(fns) ~= "table" or #fns == 0 then
-    core.slip(MAKE, 1, "a function or a list of functions expected, got "
+    bad_argument(MAKE, 1, "a function or a list of functions expected, got "
       .. (type(fns) == "table" and "an empty list" or type(fns)))
   elseif type(samples) ~= "table" or #samples ~= #fns then
-    core.slip(MAKE, 2, string.format("a list of %d lists of arguments expected, got %s", #fns,
+    bad_argument(MAKE, 2, string.format("a list of %d lists of arguments expected, got %s", #fns,
       type(samples) == "table" and #samples or type(samples)))
   end
   for i, fn in ipairs(fns) do
     if not is_callable(fn) then
-      core.slip(MAKE, 1, string.format("function %d of the list is a %s", i, type(fn)))
+      bad_argument(MAKE, 1, string.format("function %d of the list is a %s", i, type(fn)))
     elseif type(samples[i]) ~= "table" then
-      core.slip(MAKE, 2, string.format("the arguments of function %d must be a list, got %s", i,
+      bad_argument(MAKE, 2, string.format("the arguments of function %d must be a list, got %s", i,
         type(samples[i])))
     end
   end
@@ -363,7 +365,7 @@ local function read_plan(args, operation, index)
   local plan, argument, wrong = structure.read(args.n or #args, args, operation,
     index and " to capture with")
   if not plan then
-    core.slip(operation, index or argument, index
+    bad_argument(operation, index or argument, index
       and string.format("argument %d to capture with: %s", argument, wrong) or wrong)
   end
   return plan
@@ -417,8 +419,8 @@ end
 
 -- graphed ------------------------------------------------------------------
 
--- The signature that the arguments fit: the last one, or another that was
--- seen, or a new one; nil when there are too many.
+-- The signature that the arguments fit: the last, an earlier or a new
+-- signature; nil when there are too many.
 local function find_signature(self, ...)
   for _, state in ipairs(self.signatures) do
     if structure.take(state.plan, state.given, ...) then
@@ -518,7 +520,7 @@ end
 --- A function that does what `fn` does, as a graph for each kind of arguments.
 function callables.graphed(fn, opts)
   if not is_callable(fn) then
-    core.slip(GRAPHED, 1, "a function expected, got " .. type(fn))
+    bad_argument(GRAPHED, 1, "a function expected, got " .. type(fn))
   end
   opts = read_options(GRAPHED, 2, opts, { num_warmup_iters = 0, max_signatures = 16 })
   local self = {

@@ -22,8 +22,8 @@ local function fail(...)
   error(string.format(...), 3)
 end
 
--- Refuses what is no table of these options, at the caller of the public
--- function.
+-- Raises unless `opts` is nil or a table of known options, at the caller of the
+-- public function.
 local function check_options(operation, opts, known)
   if opts == nil then
     return
@@ -47,7 +47,7 @@ local function is_count(x, highest)
   return type(x) == "number" and x >= 1 and x <= highest and x % 1 == 0
 end
 
--- The reason why nothing can be so large, or nil.
+-- The reason why no picture has this size, or nil.
 local function extent_defect(width, height)
   if not is_count(width, 2 ^ 20) or not is_count(height, 2 ^ 20) then
     return string.format("width and height must be whole numbers from 1 to 1048576, got %s x %s",
@@ -71,7 +71,7 @@ local function size_defect(img)
 end
 
 -- The reason why `img` is no picture, or nil.
-local function defect(img)
+local function picture_defect(img)
   local wrong = size_defect(img)
   if wrong then
     return wrong
@@ -97,15 +97,15 @@ local function defect(img)
   return nil
 end
 
--- Refuses what is no picture, at the caller of the public function `name`.
-local function check(name, img)
-  local wrong = defect(img)
+-- Raises unless `img` is a picture, at the caller of the public function `name`.
+local function check_picture(name, img)
+  local wrong = picture_defect(img)
   if wrong then
     error(("image.%s: %s"):format(name, wrong), 3)
   end
 end
 
--- The same for what can be no picture's width and height.
+-- The same for a width and a height.
 local function check_extent(name, width, height)
   local wrong = extent_defect(width, height)
   if wrong then
@@ -113,7 +113,7 @@ local function check_extent(name, width, height)
   end
 end
 
--- The pixels of a checked picture as something to index from 0.
+-- The pixels of a checked picture, to index from 0.
 local function indexable(img)
   if type(img.pixels) == "string" then
     return ffi.cast("const uint8_t *", img.pixels)
@@ -166,7 +166,7 @@ function image.write(path, img, opts)
   if type(path) ~= "string" then
     fail("image.write: a path expected, got %s", type(path))
   end
-  check("write", img)
+  check_picture("write", img)
   if not (compression == 0 or is_count(compression, 9)) then
     fail("image.write: compression must be a whole number from 0 to 9, got %s",
       tostring(compression))
@@ -184,7 +184,7 @@ function image.write(path, img, opts)
   end
 end
 
--- Numbers in an FFI array; nobody knows how many a pointer has.
+-- The number of elements in an FFI array; a pointer's is unknown.
 local function length(array)
   local element = tostring(ffi.typeof(array)):match "^ctype<([%a%d_ ]-) ?%["
   return element and ffi.sizeof(array) / ffi.sizeof(element) or math.huge
@@ -309,7 +309,7 @@ end
 
 --- The picture in gray: one channel, Rec. 709 luma; alpha is laid over black.
 function image.gray(img)
-  check("gray", img)
+  check_picture("gray", img)
   local n, c = img.width * img.height, img.channels
   local from, to = indexable(img), bytes(img.width * img.height)
   for i = 0, n - 1 do
@@ -329,7 +329,7 @@ end
 --- The gray picture as numbers from 0 to 1: an FFI array of doubles, from 0,
 -- and its length.
 function image.values(img)
-  check("values", img)
+  check_picture("values", img)
   local n = img.width * img.height
   local gray, values = image.gray(img).pixels, doubles(n)
   for i = 0, n - 1 do
@@ -381,7 +381,7 @@ end
 --- The picture at another size, smooth both ways (bilinear when enlarged,
 -- area-weighted when shrunk); colours count by their alpha.
 function image.resize(img, width, height)
-  check("resize", img)
+  check_picture("resize", img)
   check_extent("resize", width, height)
   local c, w, h = img.channels, img.width, img.height
   local has_alpha = c % 2 == 0

@@ -15,8 +15,8 @@ local element_types = {
   half = "uint16_t *", bfloat16 = "uint16_t *",
 }
 
--- What LuaJIT calls the numbers of an array, and what they are here; either
--- sign is one.  Bytes are missing: they may be anything.
+-- LuaJIT's names for the numbers of an array, and ours, the same for both
+-- signs.  Bytes are missing: they may hold any type.
 local array_types = {
   float = "float", double = "double", short = "int16", ["unsigned short"] = "int16",
   int = "int32", ["unsigned int"] = "int32", int64_t = "int64", uint64_t = "int64",
@@ -84,7 +84,7 @@ local cg = {}
 for name, value in pairs(core) do
   cg[name] = value
 end
-for _, name in ipairs { "hide", "set_ffi", "slip", "released", "log", "address", "png" } do
+for _, name in ipairs { "hide", "set_ffi", "bad_argument", "released", "log", "address", "png" } do
   cg[name] = nil -- between the module's two halves
 end
 
@@ -92,7 +92,7 @@ local callables = require "cgraphlua.callables"
 cg.graphed = callables.graphed
 cg.make_graphed_callables = callables.make_graphed_callables
 
---- Loaded when it is wanted.
+--- Loads the report's page at its first use.
 function cg.memory_report(path)
   return require("cgraphlua.report").write(path)
 end

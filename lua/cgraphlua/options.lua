@@ -20,7 +20,7 @@ local common = {
   { "help", nil, nil, "this text" },
 }
 
-local function each(spec)
+local function all_options(spec)
   local list = {}
   for _, entry in ipairs(spec) do
     list[#list + 1] = entry
@@ -31,8 +31,8 @@ local function each(spec)
   return list
 end
 
-local function find(spec, name)
-  for _, entry in ipairs(each(spec)) do
+local function find_option(spec, name)
+  for _, entry in ipairs(all_options(spec)) do
     if entry[1] == name then
       return entry
     end
@@ -40,7 +40,7 @@ local function find(spec, name)
   return nil
 end
 
-local function range(entry)
+local function range_text(entry)
   if entry.min and entry.max then
     return string.format(" from %.14g to %.14g", entry.min, entry.max)
   elseif entry.min then
@@ -52,7 +52,7 @@ local function range(entry)
 end
 
 -- The value that `text` means for an option; nil and what is wrong.
-local function value(entry, text)
+local function option_value(entry, text)
   local kind = entry[2]
   if kind ~= "N" and kind ~= "X" then
     if text == "" then
@@ -78,7 +78,7 @@ local function value(entry, text)
     and (kind == "X" or x % 1 == 0)
   if not good then
     return nil, string.format("--%s needs a %s%s, got '%s'", entry[1],
-      kind == "N" and "whole number" or "number", range(entry), text)
+      kind == "N" and "whole number" or "number", range_text(entry), text)
   end
   return x
 end
@@ -89,7 +89,7 @@ function options.usage(spec)
   if spec.about then
     lines[#lines + 1] = spec.about
   end
-  for _, entry in ipairs(each(spec)) do
+  for _, entry in ipairs(all_options(spec)) do
     local name = "--" .. entry[1] .. (entry[2] and " " .. entry[2] or "")
     local default = entry[3] ~= nil and string.format(" (%s)", tostring(entry[3])) or ""
     lines[#lines + 1] = string.format("  %-16s %s%s", name, entry[4], default)
@@ -101,7 +101,7 @@ end
 -- the defaults of what was not given; or nil and what is wrong.
 function options.parse(spec, words)
   local opt, given, places = {}, {}, spec.arguments or {}
-  for _, entry in ipairs(each(spec)) do
+  for _, entry in ipairs(all_options(spec)) do
     opt[entry[1]] = entry[3]
   end
   local i, place, only_arguments = 1, 0, false
@@ -111,7 +111,7 @@ function options.parse(spec, words)
     if word == "--" and not only_arguments then
       only_arguments = true
     elseif name and not only_arguments then
-      local entry = find(spec, name)
+      local entry = find_option(spec, name)
       if not entry then
         return nil, string.format("unknown option --%s", name)
       elseif given[name] then
@@ -133,7 +133,7 @@ function options.parse(spec, words)
           return nil, string.format("--%s needs a value (%s)", name, entry[2])
         end
         local wrong
-        opt[name], wrong = value(entry, joined)
+        opt[name], wrong = option_value(entry, joined)
         if wrong then
           return nil, wrong
         end
@@ -153,7 +153,7 @@ function options.parse(spec, words)
 end
 
 --- For a script's first lines: reads its words, and ends the program after
--- --help (status 0) or with the reason and the usage after a slip (status 1).
+-- --help (status 0) or with the reason and the usage after a wrong word (status 1).
 -- --device becomes the current device.
 function options.read(spec, words)
   local opt, wrong = options.parse(spec, words)

@@ -1,4 +1,4 @@
--- One page about a device's memory: pools, segments, the bytes over time when
+-- A page about a device's memory: pools, segments, the bytes over time when
 -- a history was kept, and who holds what.  The page has no outside references.
 
 local core = require "cgraphlua.core"
@@ -67,7 +67,7 @@ end
 
 -- What the page shows ----------------------------------------------------------
 
--- Lines are written once each; -1 is no line.
+-- The table of lines, each written once; -1 is no line.
 local function new_lines()
   local lines, index = {}, {}
   return lines, function(where)
@@ -81,7 +81,7 @@ local function new_lines()
 end
 
 -- When the allocation that is at (pool, address) now was made.
-local function birthdays(events)
+local function allocation_times(events)
   local born = {}
   for _, event in ipairs(events) do
     born[event.pool .. ":" .. event.address] = event.action == "alloc" and event.ms or nil
@@ -171,7 +171,7 @@ end
 --- The page as a string, from cg.memory_snapshot() and cg.memory_events().
 function report.page(memory, events)
   local lines, line_of = new_lines()
-  local born = birthdays(events)
+  local born = allocation_times(events)
   local data = { pools = {}, points = timeline(events, line_of), lines = lines, now = events.ms }
   local rows, sums = {}, { live = 0, scratch = 0, pending = 0, free = 0, unmapped = 0 }
   local reserved = 0
@@ -201,7 +201,7 @@ end
 --- cg.memory_report(file)
 function report.write(path)
   if type(path) ~= "string" then
-    core.slip(OPERATION, 1, "a path expected, got " .. type(path))
+    core.bad_argument(OPERATION, 1, "a path expected, got " .. type(path))
   end
   local text = report.page(core.memory_snapshot(), core.memory_events())
   local file, why = io.open(path, "wb")

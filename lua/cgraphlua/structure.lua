@@ -1,7 +1,7 @@
 -- What the arguments of a graphed callable look like: buffers, constants, and
 -- tables of them, read once at the capture and compared with at every call.
 -- A plan has a node for each argument; plan.leaves lists those of buffers.
--- The comparison makes no tables, and looks closely at a buffer once only.
+-- The comparison makes no tables, and reads the type and shape of a buffer once.
 
 local core = require "cgraphlua.core"
 
@@ -43,7 +43,7 @@ local function value_text(x)
   return type(x) == "table" and "a table" or tostring(x)
 end
 
--- Numbers before words before the rest, so that a plan has one order.
+-- Numbers before words before the rest, so that the order of a plan is fixed.
 local function by_key(a, b)
   local first, second = type(a), type(b)
   if first ~= second then
@@ -261,7 +261,7 @@ local function difference(node, value)
   return nil
 end
 
---- For arguments that do not fit: which one, and what is different about it.
+--- For arguments that do not fit: the argument's number, and what is different.
 function structure.explain(plan, ...)
   local n = select("#", ...)
   for i = 1, math.min(n, plan.n) do

@@ -1,5 +1,4 @@
-#define _GNU_SOURCE
-#include "interrupt.h"
+#include "cli/interrupt.h"
 
 #include <link.h>
 #include <pthread.h>
@@ -21,7 +20,7 @@ enum {
   UNSURE_TICKS = 20  /* then the flag is raised wherever the thread is */
 };
 
-/* Code of one loaded object, from its first to its last executable byte. */
+/* Code of a loaded object, from its first to its last executable byte. */
 typedef struct code_range {
   uintptr_t inside; /* an address in the object that is looked for */
   uintptr_t first, end;
@@ -77,11 +76,11 @@ static bool may_be_dispatching(uintptr_t pc) {
 
 
 /* Makes the next interpreted instruction raise, and compiled loops leave
-   for the interpreter.  What was interrupted may be LuaJIT writing its
-   dispatch table, which then goes on and writes over ours.  A hook that is
-   taken off and set again has the table written anew, the profiler's flag
-   once raised has not: it waits until the thread is elsewhere. */
-static void arm(int signo, siginfo_t *info, void *context) {
+   for the interpreter.  The signal may have interrupted LuaJIT writing its
+   dispatch table, which it then completes over ours.  Setting the hook again
+   repairs that, raising the profiler's flag again does not: the flag waits
+   until the thread is elsewhere. */
+static void stop_arm(int signo, siginfo_t *info, void *context) {
   lua_sethook(stop.L, NULL, 0, 0);
   lua_sethook(stop.L, raise_stop, LUA_MASKCOUNT, 1);
   if (may_be_dispatching(interrupted_at(context)) &&
@@ -102,7 +101,7 @@ static void run_timer(long ns) {
 }
 
 
-/* SIGINT asks, SIGALRM insists. */
+/* SIGINT asks the script to stop; SIGALRM asks again. */
 static void on_signal(int signo, siginfo_t *info, void *context) {
   if (!pthread_equal(pthread_self(), stop.thread)) {
     pthread_kill(stop.thread, signo);
@@ -118,11 +117,11 @@ static void on_signal(int signo, siginfo_t *info, void *context) {
     stop.stage = FINAL;
   }
   if (stop.stage == ARMED || stop.stage == FINAL)
-    arm(SIGPROF, info, context);
+    stop_arm(SIGPROF, info, context);
 }
 
 
-static void handle(int signo) {
+static void signal_handle(int signo) {
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_sigaction = on_signal;
@@ -194,8 +193,8 @@ void cgl_interrupt_begin(void) {
   stop.stage = IDLE;
   if (!stop.L || stop.ignored)
     return;
-  handle(SIGALRM);
-  handle(SIGINT);
+  signal_handle(SIGALRM);
+  signal_handle(SIGINT);
 }
 
 

@@ -1,5 +1,4 @@
-#define _GNU_SOURCE
-#include "line.h"
+#include "cli/line.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -30,7 +29,7 @@ struct cgl_line {
   History *history;
   sigset_t open; /* the signal mask outside the editor */
   const char *prompt;
-  char path[PATH_MAX]; /* of the history; empty when there is none */
+  char path[PATH_MAX]; /* of the history; may be empty */
 #endif
 };
 
@@ -64,7 +63,7 @@ static char *show_prompt(EditLine *editor) {
 
 
 /* Waits for a byte; SIGINT is let through here and nowhere else in the
-   editor, so that none is missed.  False when Ctrl-C came. */
+   editor, so that no Ctrl-C is missed.  False when Ctrl-C came. */
 static bool wait_for_byte(const sigset_t *open) {
   struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
   while (!cancelled && ppoll(&input, 1, NULL, open) < 0 && errno == EINTR)
@@ -73,7 +72,7 @@ static bool wait_for_byte(const sigset_t *open) {
 }
 
 
-/* One character for the editor, whose own reader goes on waiting after a
+/* A character for the editor, whose own reader goes on waiting after a
    signal. */
 static int read_key(EditLine *editor, wchar_t *key) {
   cgl_line *in = NULL;

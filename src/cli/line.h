@@ -1,4 +1,4 @@
-/* One line of input, with editing and history on a terminal.
+/* A line of input, with editing and history on a terminal.
    The history lives in $XDG_STATE_HOME/cgraphlua/history (or
    ~/.local/state/cgraphlua/history); a folder that cannot be written only
    means that nothing is remembered. */

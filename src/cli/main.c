@@ -10,15 +10,13 @@
 #include <luajit.h>
 #include <lualib.h>
 
-#include <cgraphlua.h>
-
-#include "interrupt.h"
-#include "options.h"
-#include "paths.h"
-#include "repl.h"
-#include "report.h"
-
-int luaopen_cgraphlua_core(lua_State *L);
+#include "cgraphlua.h"
+#include "cli/interrupt.h"
+#include "cli/options.h"
+#include "cli/paths.h"
+#include "cli/repl.h"
+#include "cli/report.h"
+#include "lua/open.h"
 
 typedef struct program {
   int argc;
@@ -28,8 +26,8 @@ typedef struct program {
 } program;
 
 
-/* arg[0] is the script (or the program when there is none), what precedes
-   it has negative indices. */
+/* arg[0] is the script (or the program without a script); the words before it
+   have negative indices. */
 static void set_arg(lua_State *L, const program *p) {
   int zero = p->options.script < p->argc ? p->options.script : 0;
   lua_createtable(L, p->argc - zero, zero + 1);
@@ -128,8 +126,7 @@ static int run_script(lua_State *L, const program *p, int first) {
 }
 
 
-/* Lists the devices through the module itself, so that what is shown is
-   what a script would get. */
+/* Lists the devices through the module itself, as a script gets them. */
 static int show_devices(lua_State *L) {
   static const char chunk[] =
       "local cg = require 'cgraphlua'\n"

@@ -1,4 +1,4 @@
-#include "options.h"
+#include "cli/options.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +19,15 @@ void cgl_options_usage(FILE *out) {
 }
 
 
-static bool refuse(cgl_options *o, const char *what, const char *option) {
+static bool option_refuse(cgl_options *o, const char *what,
+                          const char *option) {
   snprintf(o->wrong, sizeof o->wrong, "%s '%s'", what, option);
   return false;
 }
 
 
 /* The value of the option at argv[*i]: what is joined to it, or the next
-   argument; NULL when there is none. */
+   argument, or NULL. */
 static const char *value_of(int argc, char **argv, int *i, const char *joined) {
   if (*joined)
     return joined;
@@ -50,7 +51,7 @@ static bool *flag_of(cgl_options *o, const char *arg) {
 }
 
 
-static bool parse(cgl_options *o, int argc, char **argv, int *i) {
+static bool option_parse(cgl_options *o, int argc, char **argv, int *i) {
   static const char device[] = "--device";
   const char *arg = argv[*i], *value;
   const bool acts = arg[1] == 'e' || arg[1] == 'l';
@@ -66,9 +67,9 @@ static bool parse(cgl_options *o, int argc, char **argv, int *i) {
   else if (!strncmp(arg, "--device=", sizeof device))
     value = arg + sizeof device;
   else
-    return refuse(o, "unknown option", arg);
+    return option_refuse(o, "unknown option", arg);
   if (!value || (!acts && !*value))
-    return refuse(o, "a value is missing after", acts ? arg : device);
+    return option_refuse(o, "a value is missing after", acts ? arg : device);
   if (acts)
     o->actions[o->nactions++] = (cgl_action){.kind = arg[1], .text = value};
   else
@@ -93,7 +94,7 @@ bool cgl_options_parse(cgl_options *o, int argc, char **argv) {
       i++;
       break;
     }
-    if (!parse(o, argc, argv, &i))
+    if (!option_parse(o, argc, argv, &i))
       return false;
   }
   o->script = i < argc ? i : argc;

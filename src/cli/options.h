@@ -20,7 +20,7 @@ typedef struct cgl_options {
   bool help;           /* -h */
   bool no_environment; /* -E */
   const char *device;  /* --device's value, or NULL; borrowed from argv */
-  int script;          /* argv's index of the script or "-"; argc when none */
+  int script;          /* argv's index of the script or "-"; or argc */
   int nactions;        /* entries of `actions`, in the order they were given */
   cgl_action *actions; /* owned; argc entries have room */
   char wrong[160];     /* what was wrong, when parsing failed */

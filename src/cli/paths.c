@@ -1,5 +1,4 @@
-#define _GNU_SOURCE
-#include "paths.h"
+#include "cli/paths.h"
 
 #include <limits.h>
 #include <stdio.h>

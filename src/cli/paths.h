@@ -1,8 +1,8 @@
 /* Where the Lua half lives.  A program that was built but not installed
    finds it beside itself; an installed one finds it relative to its own
    folder, so that a moved tree still works; last comes the folder that was
-   compiled in.  The first that holds cgraphlua/init.lua wins and goes in
-   front of package.path, because it must match the core in this program. */
+   compiled in.  The first folder with cgraphlua/init.lua goes in front of
+   package.path, because it must match the core in this program. */
 #ifndef CGL_CLI_PATHS_H
 #define CGL_CLI_PATHS_H
 

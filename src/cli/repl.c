@@ -1,4 +1,4 @@
-#include "repl.h"
+#include "cli/repl.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -6,8 +6,8 @@
 
 #include <lauxlib.h>
 
-#include "line.h"
-#include "report.h"
+#include "cli/line.h"
+#include "cli/report.h"
 
 
 static bool is_incomplete(lua_State *L, int status) {
@@ -22,7 +22,7 @@ static bool is_incomplete(lua_State *L, int status) {
 
 /* Compiles the chunk on top of the stack, first as an expression, then as
    statements; leaves the function or the error above it. */
-static int compile(lua_State *L) {
+static int chunk_compile(lua_State *L) {
   size_t n;
   const char *chunk = lua_tolstring(L, -1, &n);
   if (*chunk == '=')
@@ -54,7 +54,7 @@ static int read_chunk(lua_State *L, cgl_line *in) {
         lua_insert(L, -2);
         lua_concat(L, 3);
       }
-      int status = compile(L);
+      int status = chunk_compile(L);
       if (!is_incomplete(L, status)) {
         cgl_line_remember(in, lua_tostring(L, 1));
         lua_remove(L, 1);

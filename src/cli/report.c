@@ -1,11 +1,11 @@
-#include "report.h"
+#include "cli/report.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
 #include <lauxlib.h>
 
-#include "interrupt.h"
+#include "cli/interrupt.h"
 
 
 void cgl_report_line(const char *format, ...) {

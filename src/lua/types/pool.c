@@ -1,24 +1,19 @@
 /* cgraphlua.pool: device memory shared by the captures and buffers that name
    it. */
-#include "lua/binding.h"
+#include "lua/types/types.h"
 
 #include <stdio.h>
 
-static cgl_pool *check(lua_State *L, cgl_lua *S, int index) {
-  return cgl_lua_check(L, S, index, CGL_LUA_pool);
-}
-
-
-static int push_pool(lua_State *L, cgl_lua *S, const cgl_pool_desc *desc) {
+static int pool_push(lua_State *L, cgl_lua *S, const cgl_pool_desc *desc) {
   cgl_context *context = cgl_lua_context(L, S);
-  cgl_pool **slot = cgl_lua_new(L, S, CGL_LUA_pool);
+  cgl_pool **slot = cgl_lua_new_pool(L, S);
   cgl_lua_try(L, S, cgl_pool_create(context, desc, slot));
   return 1;
 }
 
 
 /* cg.pool([opts]) */
-static int new_pool(lua_State *L) {
+static int cg_pool(lua_State *L) {
   static const char *const known[] = {"max_bytes", "no_split", "use_on_oom",
                                       "strict", NULL};
   cgl_lua *S = cgl_lua_issue(L, "pool");
@@ -29,21 +24,21 @@ static int new_pool(lua_State *L) {
       .no_split = cgl_lua_option_boolean(L, S, 1, "no_split", false),
       .use_on_oom = cgl_lua_option_boolean(L, S, 1, "use_on_oom", false),
       .strict = cgl_lua_option_boolean(L, S, 1, "strict", false)};
-  return push_pool(L, S, &desc);
+  return pool_push(L, S, &desc);
 }
 
 
-static int graph_pool_handle(lua_State *L) {
+static int cg_graph_pool_handle(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph_pool_handle");
-  return push_pool(L, S, NULL);
+  return pool_push(L, S, NULL);
 }
 
 
 /* pool:use(fn, ...) */
 static int pool_use(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "pool:use");
-  cgl_pool *pool = check(L, S, 1);
-  cgl_lua_function(L, S, 2);
+  cgl_pool *pool = cgl_lua_check_pool(L, S, 1);
+  cgl_lua_read_function(L, S, 2);
   if (cgl_lua_within(L, S, NULL, pool, lua_gettop(L) - 2))
     return lua_error(L);
   return lua_gettop(L) - 1;
@@ -53,8 +48,8 @@ static int pool_use(lua_State *L) {
 static int pool_stats(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "pool:stats");
   cgl_pool_stats stats;
-  cgl_pool_get_stats(check(L, S, 1), &stats);
-  cgl_lua_push_pool_stats(L, &stats);
+  cgl_pool_get_stats(cgl_lua_check_pool(L, S, 1), &stats);
+  cgl_lua_pool_push_stats(L, &stats);
   return 1;
 }
 
@@ -63,7 +58,7 @@ static int pool_stats(lua_State *L) {
 static int pool_trim(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "pool:trim");
   size_t bytes = 0;
-  cgl_lua_done(L, S, cgl_pool_trim(check(L, S, 1), &bytes));
+  cgl_lua_done(L, S, cgl_pool_trim(cgl_lua_check_pool(L, S, 1), &bytes));
   lua_pushnumber(L, (double)bytes);
   return 1;
 }
@@ -72,8 +67,8 @@ static int pool_trim(lua_State *L) {
 /* pool:checkpoint() */
 static int pool_checkpoint(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "pool:checkpoint");
-  cgl_pool *pool = check(L, S, 1);
-  cgl_checkpoint **slot = cgl_lua_new(L, S, CGL_LUA_checkpoint);
+  cgl_pool *pool = cgl_lua_check_pool(L, S, 1);
+  cgl_checkpoint **slot = cgl_lua_new_checkpoint(L, S);
   cgl_lua_done(L, S, cgl_pool_checkpoint(pool, slot));
   return 1;
 }
@@ -82,28 +77,29 @@ static int pool_checkpoint(lua_State *L) {
 /* pool:restore(checkpoint) */
 static int pool_restore(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "pool:restore");
-  cgl_pool *pool = check(L, S, 1);
-  cgl_checkpoint *checkpoint = cgl_lua_check(L, S, 2, CGL_LUA_checkpoint);
+  cgl_pool *pool = cgl_lua_check_pool(L, S, 1);
+  cgl_checkpoint *checkpoint = cgl_lua_check_checkpoint(L, S, 2);
   cgl_lua_done(L, S, cgl_pool_restore(pool, checkpoint));
   lua_settop(L, 1);
   return 1;
 }
 
 
-static void describe_checkpoint(void *object, char *text, size_t room) {
+static void checkpoint_describe(void *object, char *text, size_t room) {
   snprintf(text, room, "%p", object);
 }
 
 
 void cgl_lua_open_checkpoint(lua_State *L, cgl_lua *S) {
   static const luaL_Reg methods[] = {{NULL, NULL}};
-  static const cgl_lua_type type = {.methods = methods,
-                                    .describe = describe_checkpoint};
-  cgl_lua_register(L, S, CGL_LUA_checkpoint, &type);
+  static const cgl_lua_type type = {.kind = CGL_LUA_checkpoint,
+                                    .methods = methods,
+                                    .describe = checkpoint_describe};
+  cgl_lua_register(L, S, &type);
 }
 
 
-static void describe(void *object, char *text, size_t room) {
+static void pool_describe(void *object, char *text, size_t room) {
   cgl_pool_stats stats;
   cgl_pool_get_stats(object, &stats);
   snprintf(text, room, "%p (%zu of %zu bytes in use)", object, stats.allocated,
@@ -122,11 +118,13 @@ void cgl_lua_open_pool(lua_State *L, cgl_lua *S) {
       {NULL, NULL},
   };
   static const luaL_Reg functions[] = {
-      {"pool", new_pool},
-      {"graph_pool_handle", graph_pool_handle},
+      {"pool", cg_pool},
+      {"graph_pool_handle", cg_graph_pool_handle},
       {NULL, NULL},
   };
-  static const cgl_lua_type type = {.methods = methods, .describe = describe};
-  cgl_lua_register(L, S, CGL_LUA_pool, &type);
-  cgl_lua_functions(L, functions);
+  static const cgl_lua_type type = {.kind = CGL_LUA_pool,
+                                    .methods = methods,
+                                    .describe = pool_describe,
+                                    .functions = functions};
+  cgl_lua_register(L, S, &type);
 }

@@ -1,15 +1,10 @@
 /* cgraphlua.stream: an in-order queue of device work. */
-#include "lua/binding.h"
+#include "lua/types/types.h"
 
 #include <stdio.h>
 
-static cgl_stream *check(lua_State *L, cgl_lua *S, int index) {
-  return cgl_lua_check(L, S, index, CGL_LUA_stream);
-}
-
-
 /* cg.stream{priority=} */
-static int new_stream(lua_State *L) {
+static int cg_stream(lua_State *L) {
   static const char *const known[] = {"priority", NULL};
   cgl_lua *S = cgl_lua_issue(L, "stream");
   lua_settop(L, 1);
@@ -17,42 +12,42 @@ static int new_stream(lua_State *L) {
   int priority =
       (int)cgl_lua_option_integer(L, S, 1, "priority", INT32_MIN, INT32_MAX, 0);
   cgl_context *context = cgl_lua_context(L, S);
-  cgl_stream **slot = cgl_lua_new(L, S, CGL_LUA_stream);
+  cgl_stream **slot = cgl_lua_new_stream(L, S);
   cgl_lua_try(L, S, cgl_stream_create(context, priority, slot));
   return 1;
 }
 
 
-static int current_stream(lua_State *L) {
+static int cg_current_stream(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "current_stream");
   cgl_stream *stream = cgl_lua_stream(L, S);
-  cgl_stream **slot = cgl_lua_new(L, S, CGL_LUA_stream);
+  cgl_stream **slot = cgl_lua_new_stream(L, S);
   *slot = cgl_stream_retain(stream);
   return 1;
 }
 
 
-static int default_stream(lua_State *L) {
+static int cg_default_stream(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "default_stream");
   cgl_context *context = cgl_lua_context(L, S);
-  cgl_stream **slot = cgl_lua_new(L, S, CGL_LUA_stream);
+  cgl_stream **slot = cgl_lua_new_stream(L, S);
   cgl_lua_done(L, S, cgl_stream_default(context, slot));
   return 1;
 }
 
 
 /* cg.stream_from(pointer) */
-static int stream_from(lua_State *L) {
+static int cg_stream_from(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "stream_from");
-  void *handle = (void *)(uintptr_t)cgl_lua_address(L, S, 1);
+  void *handle = (void *)(uintptr_t)cgl_lua_read_address(L, S, 1);
   cgl_context *context = cgl_lua_context(L, S);
-  cgl_stream **slot = cgl_lua_new(L, S, CGL_LUA_stream);
+  cgl_stream **slot = cgl_lua_new_stream(L, S);
   cgl_lua_done(L, S, cgl_stream_from_handle(context, handle, slot));
   return 1;
 }
 
 
-static int is_current_stream_capturing(lua_State *L) {
+static int cg_is_current_stream_capturing(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "is_current_stream_capturing");
   bool capturing = false;
   if (S->stream)
@@ -65,8 +60,8 @@ static int is_current_stream_capturing(lua_State *L) {
 /* s:use(fn, ...) */
 static int stream_use(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "stream:use");
-  cgl_stream *stream = check(L, S, 1);
-  cgl_lua_function(L, S, 2);
+  cgl_stream *stream = cgl_lua_check_stream(L, S, 1);
+  cgl_lua_read_function(L, S, 2);
   if (cgl_lua_within(L, S, stream, NULL, lua_gettop(L) - 2))
     return lua_error(L);
   return lua_gettop(L) - 1;
@@ -75,7 +70,7 @@ static int stream_use(lua_State *L) {
 
 static int stream_synchronize(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "stream:synchronize");
-  cgl_lua_done(L, S, cgl_stream_synchronize(check(L, S, 1)));
+  cgl_lua_done(L, S, cgl_stream_synchronize(cgl_lua_check_stream(L, S, 1)));
   return 0;
 }
 
@@ -83,7 +78,7 @@ static int stream_synchronize(lua_State *L) {
 static int stream_query(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "stream:query");
   bool done = false;
-  cgl_lua_done(L, S, cgl_stream_query(check(L, S, 1), &done));
+  cgl_lua_done(L, S, cgl_stream_query(cgl_lua_check_stream(L, S, 1), &done));
   lua_pushboolean(L, done);
   return 1;
 }
@@ -93,17 +88,16 @@ static int stream_query(lua_State *L) {
 static int stream_wait(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "stream:wait");
   lua_settop(L, 3);
-  cgl_stream *stream = check(L, S, 1);
-  bool external = cgl_lua_external(L, S, 3);
+  cgl_stream *stream = cgl_lua_check_stream(L, S, 1);
+  bool external = cgl_lua_event_external(L, S, 3);
   cgl_status status;
   if (external)
-    status = cgl_stream_wait_event_external(
-        stream, cgl_lua_check(L, S, 2, CGL_LUA_event));
-  else if (cgl_lua_is(L, 2, CGL_LUA_stream))
-    status = cgl_stream_wait_stream(stream, check(L, S, 2));
-  else if (cgl_lua_is(L, 2, CGL_LUA_event))
     status =
-        cgl_stream_wait_event(stream, cgl_lua_check(L, S, 2, CGL_LUA_event));
+        cgl_stream_wait_event_external(stream, cgl_lua_check_event(L, S, 2));
+  else if (cgl_lua_is(L, 2, CGL_LUA_stream))
+    status = cgl_stream_wait_stream(stream, cgl_lua_check_stream(L, S, 2));
+  else if (cgl_lua_is(L, 2, CGL_LUA_event))
+    status = cgl_stream_wait_event(stream, cgl_lua_check_event(L, S, 2));
   else
     return cgl_lua_bad(L, S, 2, "event or stream expected, got %s",
                        cgl_lua_typename(L, 2));
@@ -112,19 +106,19 @@ static int stream_wait(lua_State *L) {
 }
 
 
-/* s:record([event] [, {external=}]) returns the event, a new one when none is
-   given. */
+/* s:record([event] [, {external=}]) returns the event; makes it when it is
+   left out. */
 static int stream_record(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "stream:record");
-  cgl_stream *stream = check(L, S, 1);
-  bool external = cgl_lua_external_record(L, S);
+  cgl_stream *stream = cgl_lua_check_stream(L, S, 1);
+  bool external = cgl_lua_event_record_options(L, S);
   if (lua_isnil(L, 2)) {
-    cgl_event **slot = cgl_lua_new(L, S, CGL_LUA_event);
+    cgl_event **slot = cgl_lua_new_event(L, S);
     cgl_lua_done(L, S,
                  cgl_event_create(cgl_stream_context(stream), true, slot));
     lua_replace(L, 2);
   }
-  cgl_event *event = cgl_lua_check(L, S, 2, CGL_LUA_event);
+  cgl_event *event = cgl_lua_check_event(L, S, 2);
   cgl_lua_done(L, S,
                external ? cgl_event_record_external(event, stream)
                         : cgl_event_record(event, stream));
@@ -136,7 +130,8 @@ static int stream_record(lua_State *L) {
 static int stream_is_capturing(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "stream:is_capturing");
   bool capturing = false;
-  cgl_lua_done(L, S, cgl_stream_is_capturing(check(L, S, 1), &capturing));
+  cgl_lua_done(
+      L, S, cgl_stream_is_capturing(cgl_lua_check_stream(L, S, 1), &capturing));
   lua_pushboolean(L, capturing);
   return 1;
 }
@@ -145,12 +140,12 @@ static int stream_is_capturing(lua_State *L) {
 /* The CUstream, for other libraries. */
 static int stream_handle(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "stream:handle");
-  lua_pushlightuserdata(L, cgl_stream_handle(check(L, S, 1)));
+  lua_pushlightuserdata(L, cgl_stream_handle(cgl_lua_check_stream(L, S, 1)));
   return 1;
 }
 
 
-static void describe(void *object, char *text, size_t room) {
+static void stream_describe(void *object, char *text, size_t room) {
   cgl_stream *stream = object;
   const cgl_device_info *info = cgl_context_device(cgl_stream_context(stream));
   if (cgl_stream_is_default(stream))
@@ -168,14 +163,16 @@ void cgl_lua_open_stream(lua_State *L, cgl_lua *S) {
       {"handle", stream_handle}, {NULL, NULL},
   };
   static const luaL_Reg functions[] = {
-      {"stream", new_stream},
-      {"current_stream", current_stream},
-      {"default_stream", default_stream},
-      {"stream_from", stream_from},
-      {"is_current_stream_capturing", is_current_stream_capturing},
+      {"stream", cg_stream},
+      {"current_stream", cg_current_stream},
+      {"default_stream", cg_default_stream},
+      {"stream_from", cg_stream_from},
+      {"is_current_stream_capturing", cg_is_current_stream_capturing},
       {NULL, NULL},
   };
-  static const cgl_lua_type type = {.methods = methods, .describe = describe};
-  cgl_lua_register(L, S, CGL_LUA_stream, &type);
-  cgl_lua_functions(L, functions);
+  static const cgl_lua_type type = {.kind = CGL_LUA_stream,
+                                    .methods = methods,
+                                    .describe = stream_describe,
+                                    .functions = functions};
+  cgl_lua_register(L, S, &type);
 }

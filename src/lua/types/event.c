@@ -1,15 +1,10 @@
 /* cgraphlua.event: a point in a stream, to wait for and to time. */
-#include "lua/binding.h"
+#include "lua/types/types.h"
 
 #include <stdio.h>
 
-static cgl_event *check(lua_State *L, cgl_lua *S, int index) {
-  return cgl_lua_check(L, S, index, CGL_LUA_event);
-}
-
-
 /* cg.event{timing=, external=} */
-static int new_event(lua_State *L) {
+static int cg_event(lua_State *L) {
   static const char *const known[] = {"timing", "external", NULL};
   cgl_lua *S = cgl_lua_issue(L, "event");
   lua_settop(L, 1);
@@ -17,25 +12,25 @@ static int new_event(lua_State *L) {
   bool timing = cgl_lua_option_boolean(L, S, 1, "timing", true);
   bool external = cgl_lua_option_boolean(L, S, 1, "external", false);
   cgl_context *context = cgl_lua_context(L, S);
-  cgl_event **slot = cgl_lua_new(L, S, CGL_LUA_event);
+  cgl_event **slot = cgl_lua_new_event(L, S);
   cgl_lua_try(L, S, cgl_event_create(context, timing, slot));
   cgl_event_set_external(*slot, external);
   return 1;
 }
 
 
-bool cgl_lua_external(lua_State *L, cgl_lua *S, int index) {
+bool cgl_lua_event_external(lua_State *L, cgl_lua *S, int index) {
   static const char *const known[] = {"external", NULL};
   cgl_lua_options(L, S, index, known);
   return cgl_lua_option_boolean(L, S, index, "external", false);
 }
 
 
-bool cgl_lua_external_record(lua_State *L, cgl_lua *S) {
+bool cgl_lua_event_record_options(lua_State *L, cgl_lua *S) {
   lua_settop(L, 3);
-  bool alone = lua_istable(L, 2) && lua_isnil(L, 3);
-  bool external = cgl_lua_external(L, S, alone ? 2 : 3);
-  if (alone) {
+  bool left_out = lua_istable(L, 2) && lua_isnil(L, 3);
+  bool external = cgl_lua_event_external(L, S, left_out ? 2 : 3);
+  if (left_out) {
     lua_pushnil(L);
     lua_replace(L, 2);
   }
@@ -46,10 +41,10 @@ bool cgl_lua_external_record(lua_State *L, cgl_lua *S) {
 /* e:record([stream] [, {external=}]) */
 static int event_record(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "event:record");
-  cgl_event *event = check(L, S, 1);
-  bool external = cgl_lua_external_record(L, S);
-  cgl_stream *stream = lua_isnil(L, 2) ? cgl_lua_stream(L, S)
-                                       : cgl_lua_check(L, S, 2, CGL_LUA_stream);
+  cgl_event *event = cgl_lua_check_event(L, S, 1);
+  bool external = cgl_lua_event_record_options(L, S);
+  cgl_stream *stream =
+      lua_isnil(L, 2) ? cgl_lua_stream(L, S) : cgl_lua_check_stream(L, S, 2);
   cgl_lua_done(L, S,
                external ? cgl_event_record_external(event, stream)
                         : cgl_event_record(event, stream));
@@ -59,7 +54,7 @@ static int event_record(lua_State *L) {
 
 static int event_synchronize(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "event:synchronize");
-  cgl_lua_done(L, S, cgl_event_synchronize(check(L, S, 1)));
+  cgl_lua_done(L, S, cgl_event_synchronize(cgl_lua_check_event(L, S, 1)));
   return 0;
 }
 
@@ -67,7 +62,7 @@ static int event_synchronize(lua_State *L) {
 static int event_query(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "event:query");
   bool done = false;
-  cgl_lua_done(L, S, cgl_event_query(check(L, S, 1), &done));
+  cgl_lua_done(L, S, cgl_event_query(cgl_lua_check_event(L, S, 1), &done));
   lua_pushboolean(L, done);
   return 1;
 }
@@ -77,7 +72,9 @@ static int event_query(lua_State *L) {
 static int event_elapsed(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "event:elapsed");
   float ms = 0;
-  cgl_lua_done(L, S, cgl_event_elapsed(check(L, S, 1), check(L, S, 2), &ms));
+  cgl_lua_done(L, S,
+               cgl_event_elapsed(cgl_lua_check_event(L, S, 1),
+                                 cgl_lua_check_event(L, S, 2), &ms));
   lua_pushnumber(L, ms);
   return 1;
 }
@@ -86,12 +83,12 @@ static int event_elapsed(lua_State *L) {
 /* The CUevent, for other libraries. */
 static int event_handle(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "event:handle");
-  lua_pushlightuserdata(L, cgl_event_handle(check(L, S, 1)));
+  lua_pushlightuserdata(L, cgl_event_handle(cgl_lua_check_event(L, S, 1)));
   return 1;
 }
 
 
-static void describe(void *object, char *text, size_t room) {
+static void event_describe(void *object, char *text, size_t room) {
   snprintf(text, room, "%p", object);
 }
 
@@ -102,8 +99,10 @@ void cgl_lua_open_event(lua_State *L, cgl_lua *S) {
       {"query", event_query},   {"elapsed", event_elapsed},
       {"handle", event_handle}, {NULL, NULL},
   };
-  static const luaL_Reg functions[] = {{"event", new_event}, {NULL, NULL}};
-  static const cgl_lua_type type = {.methods = methods, .describe = describe};
-  cgl_lua_register(L, S, CGL_LUA_event, &type);
-  cgl_lua_functions(L, functions);
+  static const luaL_Reg functions[] = {{"event", cg_event}, {NULL, NULL}};
+  static const cgl_lua_type type = {.kind = CGL_LUA_event,
+                                    .methods = methods,
+                                    .describe = event_describe,
+                                    .functions = functions};
+  cgl_lua_register(L, S, &type);
 }

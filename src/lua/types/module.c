@@ -1,9 +1,7 @@
 /* cgraphlua.module: compiled CUDA C, from a string or a file.
-   Compiler messages name the script's own file and line: the text of the
-   source is looked for in the script that gave it, so a long string is found
-   wherever in the script it stands. */
-#define _GNU_SOURCE
-#include "lua/binding.h"
+   Compiler messages name the script's own file and line: the script that gave
+   the source is searched for its text. */
+#include "lua/types/types.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,13 +12,8 @@ static const char *const known_options[] = {"source",  "file",        "line",
                                             "options", "expressions", NULL};
 
 
-static cgl_module *check(lua_State *L, cgl_lua *S, int index) {
-  return cgl_lua_check(L, S, index, CGL_LUA_module);
-}
-
-
 /* Pushes a file's bytes; false pushes nothing and leaves errno. */
-static bool push_file(lua_State *L, const char *path) {
+static bool file_push(lua_State *L, const char *path) {
   struct stat about;
   if (stat(path, &about))
     return false;
@@ -29,7 +22,7 @@ static bool push_file(lua_State *L, const char *path) {
     return false;
   }
   size_t size = (size_t)about.st_size;
-  /* Lua may be short of memory and raise, so not while the file is open. */
+  /* Allocates before the file is open, because Lua may raise. */
   char *bytes = lua_newuserdata(L, size + 1);
   FILE *file = fopen(path, "rb");
   size = file ? fread(bytes, 1, size, file) : 0;
@@ -44,10 +37,10 @@ static bool push_file(lua_State *L, const char *path) {
 }
 
 
-/* Where the source stands in its script, when it stands there word for word:
-   the file (borrowed) and the line; pushes one value. */
-static const char *locate(lua_State *L, cgl_lua *S, const char *source,
-                          size_t bytes, int *line) {
+/* The file (borrowed) and the line of the source in its script; pushes one
+   value. */
+static const char *source_locate(lua_State *L, cgl_lua *S, const char *source,
+                                 size_t bytes, int *line) {
   lua_Debug ar;
   if (!cgl_lua_frame(L, S, &ar)) {
     lua_pushnil(L);
@@ -56,7 +49,7 @@ static const char *locate(lua_State *L, cgl_lua *S, const char *source,
   const char *script = ar.source;
   const char *file = *script == '@' ? script + 1 : ar.short_src;
   if (*script == '@') {
-    if (!push_file(L, file))
+    if (!file_push(L, file))
       lua_pushliteral(L, "");
   } else {
     lua_pushstring(L, *script == '=' ? "" : script);
@@ -71,7 +64,7 @@ static const char *locate(lua_State *L, cgl_lua *S, const char *source,
     lua_pop(L, 1);
     lua_pushstring(L, file);
   } else {
-    /* Made at run time: its own line numbers, and who asked for it. */
+    /* Made at run time: the source's own lines, under the caller's name. */
     *line = 1;
     lua_pop(L, 1);
     lua_pushfstring(L, "%s:%d, kernel source", file, ar.currentline);
@@ -80,11 +73,10 @@ static const char *locate(lua_State *L, cgl_lua *S, const char *source,
 }
 
 
-/* The strings of list option `name` (options or expressions) as an array that
-   is left on the stack, with room for one more; its strings stay in the
-   list. */
-static const char **string_list(lua_State *L, cgl_lua *S, int index,
-                                const char *name, size_t *count) {
+/* The strings of list option `name` as an array, which is left on the stack
+   and has room for another string; the list keeps the strings. */
+static const char **option_strings(lua_State *L, cgl_lua *S, int index,
+                                   const char *name, size_t *count) {
   *count = 0;
   if (!cgl_lua_option(L, index, name))
     return NULL;
@@ -99,15 +91,15 @@ static const char **string_list(lua_State *L, cgl_lua *S, int index,
       cgl_lua_bad(L, S, index, "%s[%d] must be a string, got %s", name,
                   (int)i + 1, luaL_typename(L, -1));
     texts[i] = lua_tostring(L, -1);
-    lua_pop(L, 1); /* the list keeps it */
+    lua_pop(L, 1);
   }
   *count = n;
   return texts;
 }
 
 
-/* PTX and cubin files are taken as they are. */
-static bool is_image(const char *text, size_t bytes) {
+/* PTX and cubin are not compiled. */
+static bool source_is_image(const char *text, size_t bytes) {
   if (bytes > 4 && !memcmp(text, "\177ELF", 4))
     return true;
   while (bytes && (strchr(" \t\r\n", *text) ||
@@ -125,8 +117,8 @@ static bool is_image(const char *text, size_t bytes) {
 
 /* Fills the source fields from the string at `source` (0: from the options);
    leaves values on the stack that the texts live in. */
-static void read_source(lua_State *L, cgl_lua *S, int source, int options,
-                        cgl_module_desc *desc) {
+static void module_read_source(lua_State *L, cgl_lua *S, int source,
+                               int options, cgl_module_desc *desc) {
   size_t bytes = 0;
   const char *file = cgl_lua_option_string(L, S, options, "file");
   int line =
@@ -135,13 +127,13 @@ static void read_source(lua_State *L, cgl_lua *S, int source, int options,
   if (!source && cgl_lua_option(L, options, "source"))
     source = lua_gettop(L);
   if (source) {
-    text = cgl_lua_string(L, S, source, "the source", &bytes);
+    text = cgl_lua_read_string(L, S, source, "the source", &bytes);
     desc->file = file;
     desc->line = line;
     if (!file)
-      desc->file = locate(L, S, text, bytes, &desc->line);
+      desc->file = source_locate(L, S, text, bytes, &desc->line);
   } else if (file) {
-    if (!push_file(L, file))
+    if (!file_push(L, file))
       cgl_lua_raise(L, S, CGL_ERROR_SYSTEM, "check the path of the source file",
                     "cannot read '%s': %s", file, strerror(errno));
     text = lua_tolstring(L, -1, &bytes);
@@ -151,7 +143,7 @@ static void read_source(lua_State *L, cgl_lua *S, int source, int options,
     cgl_lua_bad(L, S, options, "source or file must be given");
     return;
   }
-  if (is_image(text, bytes)) {
+  if (source_is_image(text, bytes)) {
     desc->image = text;
     desc->image_bytes = bytes; /* Lua ends its strings with a zero */
   } else if (strlen(text) != bytes) {
@@ -165,13 +157,13 @@ static void read_source(lua_State *L, cgl_lua *S, int source, int options,
 
 /* Pushes a module.  `expression`, when not NULL, is one more name
    expression. */
-static cgl_module *make(lua_State *L, cgl_lua *S, int source, int options,
-                        const char *expression) {
+static cgl_module *module_push(lua_State *L, cgl_lua *S, int source,
+                               int options, const char *expression) {
   cgl_module_desc desc = {0};
   cgl_lua_options(L, S, options, known_options);
-  desc.options = string_list(L, S, options, "options", &desc.noptions);
+  desc.options = option_strings(L, S, options, "options", &desc.noptions);
   const char **listed =
-      string_list(L, S, options, "expressions", &desc.nexpressions);
+      option_strings(L, S, options, "expressions", &desc.nexpressions);
   bool missing = expression;
   for (size_t i = 0; missing && i < desc.nexpressions; i++)
     missing = strcmp(listed[i], expression) != 0;
@@ -179,62 +171,65 @@ static cgl_module *make(lua_State *L, cgl_lua *S, int source, int options,
     listed[desc.nexpressions] = expression;
   desc.expressions = listed ? listed : &expression;
   desc.nexpressions += missing;
-  read_source(L, S, source, options, &desc);
+  module_read_source(L, S, source, options, &desc);
   cgl_context *context = cgl_lua_context(L, S);
-  cgl_module **slot = cgl_lua_new(L, S, CGL_LUA_module);
+  cgl_module **slot = cgl_lua_new_module(L, S);
   cgl_lua_try(L, S, cgl_module_create(context, &desc, slot));
   return *slot;
 }
 
 
-static int push_kernel(lua_State *L, cgl_lua *S, cgl_module *module,
+static int kernel_push(lua_State *L, cgl_lua *S, cgl_module *module,
                        const char *name) {
-  cgl_kernel **slot = cgl_lua_new(L, S, CGL_LUA_kernel);
+  cgl_kernel **slot = cgl_lua_new_kernel(L, S);
   cgl_lua_done(L, S, cgl_module_kernel(module, name, slot));
   return 1;
 }
 
 
 /* cg.module(source | {file=path, ...} [, opts]) */
-static int new_module(lua_State *L) {
+static int cg_module(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "module");
   lua_settop(L, 2);
   if (lua_istable(L, 1))
-    make(L, S, 0, 1, NULL);
+    module_push(L, S, 0, 1, NULL);
   else
-    make(L, S, 1, 2, NULL);
+    module_push(L, S, 1, 2, NULL);
   return 1;
 }
 
 
 /* cg.kernel(source [, name] [, opts]) */
-static int new_kernel(lua_State *L) {
+static int cg_kernel(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "kernel");
   lua_settop(L, 3);
   bool described = lua_istable(L, 1);
   bool unnamed = lua_isnil(L, 2) || (lua_istable(L, 2) && lua_isnil(L, 3));
-  const char *name = unnamed ? NULL : cgl_lua_string(L, S, 2, "the name", NULL);
+  const char *name =
+      unnamed ? NULL : cgl_lua_read_string(L, S, 2, "the name", NULL);
   int options = described ? 1 : lua_istable(L, 2) ? 2 : 3;
   bool templated = name && strchr(name, '<');
-  cgl_module *module = make(L, S, !described, options, templated ? name : NULL);
-  return push_kernel(L, S, module, name);
+  cgl_module *module =
+      module_push(L, S, !described, options, templated ? name : NULL);
+  return kernel_push(L, S, module, name);
 }
 
 
 /* m:kernel([name]) */
 static int module_kernel(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "module:kernel");
-  cgl_module *module = check(L, S, 1);
-  const char *name =
-      lua_isnoneornil(L, 2) ? NULL : cgl_lua_string(L, S, 2, "the name", NULL);
-  return push_kernel(L, S, module, name);
+  cgl_module *module = cgl_lua_check_module(L, S, 1);
+  const char *name = lua_isnoneornil(L, 2)
+                         ? NULL
+                         : cgl_lua_read_string(L, S, 2, "the name", NULL);
+  return kernel_push(L, S, module, name);
 }
 
 
 /* m:kernels(), their names in source order */
 static int module_kernels(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "module:kernels");
-  const cgl_module *module = check(L, S, 1);
+  const cgl_module *module = cgl_lua_check_module(L, S, 1);
   lua_newtable(L);
   const char *name;
   for (int i = 0; (name = cgl_module_kernel_name(module, (size_t)i)); i++) {
@@ -248,16 +243,16 @@ static int module_kernels(lua_State *L) {
 /* m:global(name, type), a variable of the module as a buffer */
 static int module_global(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "module:global");
-  cgl_module *module = check(L, S, 1);
-  const char *name = cgl_lua_string(L, S, 2, "the name", NULL);
-  cgl_type type = cgl_lua_type_name(L, S, 3);
-  cgl_buffer **slot = cgl_lua_new(L, S, CGL_LUA_buffer);
+  cgl_module *module = cgl_lua_check_module(L, S, 1);
+  const char *name = cgl_lua_read_string(L, S, 2, "the name", NULL);
+  cgl_type type = cgl_lua_read_type(L, S, 3);
+  cgl_buffer **slot = cgl_lua_new_buffer(L, S);
   cgl_lua_done(L, S, cgl_module_global(module, name, type, slot));
   return 1;
 }
 
 
-static void describe(void *object, char *text, size_t room) {
+static void module_describe(void *object, char *text, size_t room) {
   const char *first = cgl_module_kernel_name(object, 0);
   bool more = first && cgl_module_kernel_name(object, 1);
   snprintf(text, room, "%p (%s%s)", object, first ? first : "no kernels",
@@ -273,11 +268,13 @@ void cgl_lua_open_module(lua_State *L, cgl_lua *S) {
       {NULL, NULL},
   };
   static const luaL_Reg functions[] = {
-      {"module", new_module},
-      {"kernel", new_kernel},
+      {"module", cg_module},
+      {"kernel", cg_kernel},
       {NULL, NULL},
   };
-  static const cgl_lua_type type = {.methods = methods, .describe = describe};
-  cgl_lua_register(L, S, CGL_LUA_module, &type);
-  cgl_lua_functions(L, functions);
+  static const cgl_lua_type type = {.kind = CGL_LUA_module,
+                                    .methods = methods,
+                                    .describe = module_describe,
+                                    .functions = functions};
+  cgl_lua_register(L, S, &type);
 }

@@ -1,12 +1,10 @@
-/* The border between core statuses and Lua errors.
-   A core failure becomes an error object: a table with name, code, operation,
-   where, message, hint and also, whose tostring is what a person reads.  A
-   caller's slip is a plain "bad argument" string, as Lua's own are. */
-#include "lua/binding.h"
+#include "lua/base/error.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "lua/base/call.h"
 
 enum {
   OUT_OF_MEMORY = 2, /* CUDA_ERROR_OUT_OF_MEMORY */
@@ -14,8 +12,9 @@ enum {
 };
 
 
-static const char *field(lua_State *L, int index, const char *name) {
-  lua_getfield(L, index, name);
+/* Pushes a field of the error object at 1; "" when it is no text. */
+static const char *error_field(lua_State *L, const char *name) {
+  lua_getfield(L, 1, name);
   const char *text = lua_tostring(L, -1);
   return text ? text : "";
 }
@@ -25,41 +24,20 @@ static int error_tostring(lua_State *L) {
   if (!lua_istable(L, 1))
     return luaL_error(L, "an error object is a table");
   lua_settop(L, 1);
-  const char *where = field(L, 1, "where"), *name = field(L, 1, "name");
-  const char *operation = field(L, 1, "operation");
-  const char *message = field(L, 1, "message");
-  const char *hint = field(L, 1, "hint"), *also = field(L, 1, "also");
-  const char *code = field(L, 1, "code");
-  luaL_Buffer b;
-  luaL_buffinit(L, &b);
-  if (*where) {
-    luaL_addstring(&b, where);
-    luaL_addstring(&b, ": ");
-  }
-  if (*operation) {
-    luaL_addstring(&b, operation);
-    luaL_addstring(&b, ": ");
-  }
-  luaL_addstring(&b, message);
-  luaL_addstring(&b, " [");
-  luaL_addstring(&b, name);
-  luaL_addstring(&b, " ");
-  luaL_addstring(&b, code);
-  luaL_addstring(&b, "]");
-  if (*hint) {
-    luaL_addstring(&b, "\n  hint: ");
-    luaL_addstring(&b, hint);
-  }
-  if (*also) {
-    luaL_addstring(&b, "\n  then: ");
-    luaL_addstring(&b, also);
-  }
-  luaL_pushresult(&b);
+  const char *where = error_field(L, "where"), *name = error_field(L, "name");
+  const char *operation = error_field(L, "operation");
+  const char *message = error_field(L, "message");
+  const char *hint = error_field(L, "hint"), *also = error_field(L, "also");
+  const char *code = error_field(L, "code");
+  lua_pushfstring(L, "%s%s%s%s%s [%s %s]%s%s%s%s", where, *where ? ": " : "",
+                  operation, *operation ? ": " : "", message, name, code,
+                  *hint ? "\n  hint: " : "", hint, *also ? "\n  then: " : "",
+                  also);
   return 1;
 }
 
 
-/* Scripts join error values to strings; let them. */
+/* Scripts join error values to strings. */
 static int error_concat(lua_State *L) {
   lua_settop(L, 2);
   for (int i = 1; i <= 2; i++) {
@@ -71,7 +49,7 @@ static int error_concat(lua_State *L) {
 }
 
 
-void cgl_lua_open_errors(lua_State *L, cgl_lua *S) {
+void cgl_lua_error_open(lua_State *L, cgl_lua *S) {
   lua_createtable(L, 0, 4);
   lua_pushcfunction(L, error_tostring);
   lua_setfield(L, -2, "__tostring");
@@ -82,8 +60,7 @@ void cgl_lua_open_errors(lua_State *L, cgl_lua *S) {
 }
 
 
-/* Pushes the error object. */
-static void push_error(lua_State *L, cgl_lua *S, const cgl_error *error) {
+static void error_push(lua_State *L, cgl_lua *S, const cgl_error *error) {
   lua_createtable(L, 0, 7);
   cgl_lua_set_text(L, "name", error->name);
   cgl_lua_set_number(L, "code", error->code);
@@ -103,16 +80,18 @@ static void push_error(lua_State *L, cgl_lua *S, const cgl_error *error) {
 
 
 int cgl_lua_fail(lua_State *L, cgl_lua *S) {
-  push_error(L, S, cgl_last_error());
+  error_push(L, S, cgl_last_error());
   if (S->nmessages)
-    cgl_lua_deliver(L, S);
+    cgl_lua_log_deliver(L, S);
   return lua_error(L);
 }
 
 
 /* Adds to the `also` of the error object on top. */
-static void add_also(lua_State *L, const cgl_error *error) {
-  const char *former = field(L, -1, "also");
+static void error_add_also(lua_State *L, const cgl_error *error) {
+  lua_getfield(L, -1, "also");
+  const char *former = lua_tostring(L, -1);
+  former = former ? former : "";
   lua_pushfstring(L, "%s%s%s: %s [%s %d]%s%s", former, *former ? "; " : "",
                   error->operation, error->message, error->name, error->code,
                   *error->also ? "; " : "", error->also);
@@ -130,7 +109,7 @@ void cgl_lua_also(lua_State *L, cgl_lua *S) {
     lua_pop(L, 2);
   }
   if (ours) {
-    add_also(L, error);
+    error_add_also(L, error);
     return;
   }
   lua_pushfstring(L, "%s: %s [%s %d]", error->operation, error->message,
@@ -154,7 +133,7 @@ int cgl_lua_raise(lua_State *L, cgl_lua *S, cgl_status code, const char *hint,
                      .message = message,
                      .hint = hint,
                      .also = ""};
-  push_error(L, S, &error);
+  error_push(L, S, &error);
   return lua_error(L);
 }
 
@@ -166,8 +145,7 @@ int cgl_lua_bad(lua_State *L, cgl_lua *S, int index, const char *format, ...) {
   vsnprintf(message, sizeof message, format, args);
   va_end(args);
   index = S->blame ? S->blame : index;
-  cgl_lua_push_where(L, S);
-  const char *where = lua_tostring(L, -1);
+  const char *where = cgl_lua_push_where(L, S);
   const char *method = strchr(S->operation, ':');
   const char *colon = *where ? ": " : "";
   if (method && index == 1)

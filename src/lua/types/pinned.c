@@ -1,27 +1,22 @@
-/* cgraphlua.pinned: page-locked host memory, which copies reach without
-   waiting and FFI code reads and writes in place. */
-#include "lua/binding.h"
+/* cgraphlua.pinned: page-locked host memory.  Copies from and to it do not
+   wait, and FFI code reads and writes it in place. */
+#include "lua/types/types.h"
 
 #include <stdio.h>
 
-static cgl_pinned *check(lua_State *L, cgl_lua *S, int index) {
-  return cgl_lua_check(L, S, index, CGL_LUA_pinned);
-}
-
-
-static size_t size(const cgl_pinned *pinned) {
+static size_t pinned_bytes(const cgl_pinned *pinned) {
   return cgl_pinned_count(pinned) * cgl_type_bytes(cgl_pinned_type(pinned));
 }
 
 
 /* cg.pinned(type, n) */
-static int new_pinned(lua_State *L) {
+static int cg_pinned(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "pinned");
-  cgl_type type = cgl_lua_type_name(L, S, 1);
-  size_t count = (size_t)cgl_lua_integer(L, S, 2, "the number of elements", 0,
-                                         CGL_LUA_MAX_WHOLE);
+  cgl_type type = cgl_lua_read_type(L, S, 1);
+  size_t count = (size_t)cgl_lua_read_integer(L, S, 2, "the number of elements",
+                                              0, CGL_LUA_MAX_WHOLE);
   cgl_context *context = cgl_lua_context(L, S);
-  cgl_pinned **slot = cgl_lua_new(L, S, CGL_LUA_pinned);
+  cgl_pinned **slot = cgl_lua_new_pinned(L, S);
   cgl_lua_try(L, S, cgl_pinned_create(context, type, count, slot));
   return 1;
 }
@@ -31,7 +26,7 @@ static int new_pinned(lua_State *L) {
    collected */
 static int pinned_cdata(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "pinned:cdata");
-  cgl_pinned *pinned = check(L, S, 1);
+  cgl_pinned *pinned = cgl_lua_check_pinned(L, S, 1);
   lua_settop(L, 1);
   cgl_lua_ffi(L, S, "pointer");
   lua_pushlightuserdata(L, cgl_pinned_data(pinned));
@@ -45,8 +40,8 @@ static int pinned_cdata(lua_State *L) {
 /* p:copy(buffer) */
 static int pinned_copy(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "pinned:copy");
-  cgl_pinned *to = check(L, S, 1);
-  cgl_buffer *from = cgl_lua_check(L, S, 2, CGL_LUA_buffer);
+  cgl_pinned *to = cgl_lua_check_pinned(L, S, 1);
+  cgl_buffer *from = cgl_lua_check_buffer(L, S, 2);
   cgl_lua_done(L, S, cgl_pinned_copy(to, from, cgl_lua_stream(L, S)));
   lua_settop(L, 1);
   return 1;
@@ -55,22 +50,32 @@ static int pinned_copy(lua_State *L) {
 
 static int pinned_len(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "pinned:length");
-  lua_pushnumber(L, (double)cgl_pinned_count(check(L, S, 1)));
+  lua_pushnumber(L, (double)cgl_pinned_count(cgl_lua_check_pinned(L, S, 1)));
   return 1;
 }
 
 
-static int field(lua_State *L, cgl_lua *S, void *object, const char *name) {
-  (void)S;
+static int pinned_field(lua_State *L, void *object, const char *name) {
   if (*name == 't')
     lua_pushstring(L, cgl_type_name(cgl_pinned_type(object)));
   else
-    lua_pushnumber(L, (double)size(object));
+    lua_pushnumber(L, (double)pinned_bytes(object));
   return 1;
 }
 
 
-static void describe(void *object, char *text, size_t room) {
+static void pinned_retire(lua_State *L, cgl_lua *S, void *pinned) {
+  cgl_lua_site(L, S);
+  cgl_pinned_retire(pinned);
+}
+
+
+static int pinned_release(lua_State *L) {
+  return cgl_lua_release(L, CGL_LUA_pinned, "pinned:release", pinned_retire);
+}
+
+
+static void pinned_describe(void *object, char *text, size_t room) {
   cgl_pinned *pinned = object;
   snprintf(text, room, "%s[%zu] at %p", cgl_type_name(cgl_pinned_type(pinned)),
            cgl_pinned_count(pinned), cgl_pinned_data(pinned));
@@ -81,13 +86,15 @@ void cgl_lua_open_pinned(lua_State *L, cgl_lua *S) {
   static const luaL_Reg methods[] = {
       {"cdata", pinned_cdata}, {"copy", pinned_copy}, {NULL, NULL}};
   static const luaL_Reg metamethods[] = {{"__len", pinned_len}, {NULL, NULL}};
-  static const luaL_Reg functions[] = {{"pinned", new_pinned}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"pinned", cg_pinned}, {NULL, NULL}};
   static const char *const fields[] = {"type", "bytes", NULL};
-  static const cgl_lua_type type = {.methods = methods,
+  static const cgl_lua_type type = {.kind = CGL_LUA_pinned,
+                                    .release = pinned_release,
+                                    .methods = methods,
                                     .metamethods = metamethods,
-                                    .field = field,
+                                    .field = pinned_field,
                                     .fields = fields,
-                                    .describe = describe};
-  cgl_lua_register(L, S, CGL_LUA_pinned, &type);
-  cgl_lua_functions(L, functions);
+                                    .describe = pinned_describe,
+                                    .functions = functions};
+  cgl_lua_register(L, S, &type);
 }

@@ -1,12 +1,13 @@
-/* Pictures of memory as tables: snapshots, the history, all pools. */
-#include "lua/binding.h"
+/* Memory as tables: snapshots of a pool and of all pools, and the history of
+   allocations. */
+#include "lua/types/types.h"
 
 #include <stdlib.h>
 
-enum { HISTORY_EVENTS = 100000, HISTORY_MOST = 1 << 24 };
+enum { HISTORY_EVENTS = 100000, HISTORY_MAX = 1 << 24 };
 
 
-/* ---- C memory that Lua's collector frees if an error comes first ---- */
+/* ---- C memory that the collector frees, errors or not ---- */
 
 typedef struct holder {
   void *memory;
@@ -23,7 +24,7 @@ static int holder_gc(lua_State *L) {
 }
 
 
-static holder *push_holder(lua_State *L, void (*free_function)(void *)) {
+static holder *holder_push(lua_State *L, void (*free_function)(void *)) {
   holder *held = lua_newuserdata(L, sizeof *held);
   held->memory = NULL;
   held->free = free_function;
@@ -35,7 +36,7 @@ static holder *push_holder(lua_State *L, void (*free_function)(void *)) {
 }
 
 
-static void set_where(lua_State *L, const char *file, int line) {
+static void where_set(lua_State *L, const char *file, int line) {
   if (!*file)
     return;
   lua_pushfstring(L, "%s:%d", file, line);
@@ -45,7 +46,7 @@ static void set_where(lua_State *L, const char *file, int line) {
 
 /* ---- snapshots ---- */
 
-static void push_block(lua_State *L, const cgl_block_info *block) {
+static void block_push(lua_State *L, const cgl_block_info *block) {
   lua_createtable(L, 0, 8);
   cgl_lua_set_number(L, "address", (double)block->address);
   cgl_lua_set_number(L, "bytes", (double)block->bytes);
@@ -57,12 +58,12 @@ static void push_block(lua_State *L, const cgl_block_info *block) {
   cgl_lua_set_number(L, "requested", (double)block->requested);
   cgl_lua_set_number(L, "number", (double)block->number);
   cgl_lua_set_boolean(L, "in_capture", block->in_capture);
-  set_where(L, block->file, block->line);
+  where_set(L, block->file, block->line);
 }
 
 
 /* Pushes a list of segments, each with a list of its blocks. */
-static void push_segments(lua_State *L, const cgl_snapshot *snapshot) {
+static void segments_push(lua_State *L, const cgl_snapshot *snapshot) {
   const cgl_block_info *block = snapshot->blocks;
   const cgl_block_info *end = block + snapshot->nblocks;
   lua_createtable(L, (int)snapshot->nsegments, 0);
@@ -73,7 +74,7 @@ static void push_segments(lua_State *L, const cgl_snapshot *snapshot) {
     cgl_lua_set_number(L, "mapped", (double)snapshot->segments[i].mapped);
     lua_newtable(L);
     for (int n = 1; block < end && block->segment == i; block++, n++) {
-      push_block(L, block);
+      block_push(L, block);
       lua_rawseti(L, -2, n);
     }
     lua_setfield(L, -2, "blocks");
@@ -82,28 +83,28 @@ static void push_segments(lua_State *L, const cgl_snapshot *snapshot) {
 }
 
 
-static void free_snapshot(void *snapshot) {
+static void snapshot_free(void *snapshot) {
   cgl_snapshot_free(snapshot);
 }
 
 
 int cgl_lua_pool_snapshot(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "pool:snapshot");
-  cgl_pool *pool = cgl_lua_check(L, S, 1, CGL_LUA_pool);
-  holder *held = push_holder(L, free_snapshot);
+  cgl_pool *pool = cgl_lua_check_pool(L, S, 1);
+  holder *held = holder_push(L, snapshot_free);
   cgl_snapshot *snapshot = NULL;
   cgl_status status = cgl_pool_snapshot(pool, &snapshot);
   held->memory = snapshot;
   cgl_lua_done(L, S, status);
   lua_createtable(L, 0, 2);
   cgl_lua_set_number(L, "pool", (double)cgl_pool_id(pool));
-  push_segments(L, snapshot);
+  segments_push(L, snapshot);
   lua_setfield(L, -2, "segments");
   return 1;
 }
 
 
-void cgl_lua_push_pool_stats(lua_State *L, const cgl_pool_stats *stats) {
+void cgl_lua_pool_push_stats(lua_State *L, const cgl_pool_stats *stats) {
   lua_createtable(L, 0, 12);
 #define FIELD(name) cgl_lua_set_number(L, #name, (double)stats->name);
   FIELD(reserved)
@@ -120,16 +121,16 @@ void cgl_lua_push_pool_stats(lua_State *L, const cgl_pool_stats *stats) {
 }
 
 
-static void free_memory(void *memory) {
+static void memory_free(void *memory) {
   cgl_memory_snapshot_free(memory);
 }
 
 
 /* cg.memory_snapshot(): all pools of the current device */
-static int memory_snapshot(lua_State *L) {
+static int cg_memory_snapshot(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "memory_snapshot");
   cgl_context *context = cgl_lua_context(L, S);
-  holder *held = push_holder(L, free_memory);
+  holder *held = holder_push(L, memory_free);
   cgl_memory_snapshot *memory = NULL;
   cgl_status status = cgl_context_snapshot(context, &memory);
   held->memory = memory;
@@ -145,9 +146,9 @@ static int memory_snapshot(lua_State *L) {
     lua_createtable(L, 0, 4);
     cgl_lua_set_number(L, "pool", (double)picture->id);
     cgl_lua_set_boolean(L, "default", picture->is_default);
-    cgl_lua_push_pool_stats(L, &picture->stats);
+    cgl_lua_pool_push_stats(L, &picture->stats);
     lua_setfield(L, -2, "stats");
-    push_segments(L, picture->snapshot);
+    segments_push(L, picture->snapshot);
     lua_setfield(L, -2, "segments");
     lua_rawseti(L, -2, (int)i + 1);
   }
@@ -159,24 +160,24 @@ static int memory_snapshot(lua_State *L) {
 /* ---- the history ---- */
 
 /* cg.memory_history(true | n | false) */
-static int memory_history(lua_State *L) {
+static int cg_memory_history(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "memory_history");
   size_t events = HISTORY_EVENTS;
   if (lua_type(L, 1) == LUA_TBOOLEAN || lua_isnoneornil(L, 1))
-    events = cgl_lua_boolean(L, S, 1, "the history", true) ? events : 0;
+    events = cgl_lua_read_boolean(L, S, 1, "the history", true) ? events : 0;
   else
-    events = (size_t)cgl_lua_integer(L, S, 1, "the number of events", 0,
-                                     HISTORY_MOST);
+    events = (size_t)cgl_lua_read_integer(L, S, 1, "the number of events", 0,
+                                          HISTORY_MAX);
   cgl_lua_done(L, S, cgl_memory_history(events));
   return 0;
 }
 
 
 /* cg.memory_events(): a list, the oldest first, and how many were lost */
-static int memory_events(lua_State *L) {
+static int cg_memory_events(lua_State *L) {
   cgl_lua_issue(L, "memory_events");
   size_t n = cgl_memory_events(NULL, 0, NULL, NULL);
-  holder *held = push_holder(L, free);
+  holder *held = holder_push(L, free);
   cgl_memory_event *events = held->memory = malloc((n + 1) * sizeof *events);
   if (!events)
     return luaL_error(L, "not enough memory");
@@ -193,7 +194,7 @@ static int memory_events(lua_State *L) {
     cgl_lua_set_number(L, "bytes", (double)events[i].bytes);
     cgl_lua_set_number(L, "allocated", (double)events[i].allocated);
     cgl_lua_set_number(L, "reserved", (double)events[i].reserved);
-    set_where(L, events[i].file, events[i].line);
+    where_set(L, events[i].file, events[i].line);
     lua_rawseti(L, -2, (int)i + 1);
   }
   cgl_lua_set_number(L, "lost", (double)lost);
@@ -202,13 +203,12 @@ static int memory_events(lua_State *L) {
 }
 
 
-void cgl_lua_open_memory(lua_State *L, cgl_lua *S) {
+void cgl_lua_open_snapshot(lua_State *L) {
   static const luaL_Reg functions[] = {
-      {"memory_snapshot", memory_snapshot},
-      {"memory_history", memory_history},
-      {"memory_events", memory_events},
+      {"memory_snapshot", cg_memory_snapshot},
+      {"memory_history", cg_memory_history},
+      {"memory_events", cg_memory_events},
       {NULL, NULL},
   };
-  (void)S;
   cgl_lua_functions(L, functions);
 }

@@ -1,34 +1,36 @@
-/* Changing the nodes of a captured graph.  A call that changes numbers only
-   makes no Lua object and looks no line up: it may come before every replay. */
-#include "lua/binding.h"
+/* Changes of the nodes of a captured graph.  A call that changes numbers only
+   makes no Lua object and looks up no line: scripts may make it before every
+   replay. */
+#include "lua/graph/graph.h"
 
 #include <string.h>
 
 
 /* The graph at 1, and the index of the node that is named at 2. */
-static cgl_graph *read_node(lua_State *L, cgl_lua *S, size_t *node) {
-  cgl_graph *graph = cgl_lua_check(L, S, 1, CGL_LUA_graph);
+static cgl_graph *node_read(lua_State *L, cgl_lua *S, size_t *node) {
+  cgl_graph *graph = cgl_lua_check_graph(L, S, 1);
   *node =
-      (size_t)cgl_lua_integer(L, S, 2, "the node", 1, CGL_LUA_MAX_WHOLE) - 1;
+      (size_t)cgl_lua_read_integer(L, S, 2, "the node", 1, CGL_LUA_MAX_WHOLE) -
+      1;
   return graph;
 }
 
 
 /* Reads the value on top of the stack as argument `key`. */
-static void read_numbered(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
-                          double key, cgl_arg *args) {
+static void arg_read(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
+                     double key, cgl_arg *args) {
   int n = (int)cgl_kernel_param_count(kernel);
   int number = key >= 1 && key <= n ? (int)key : 0;
   if (!number || number != key)
     cgl_lua_bad(L, S, 3, "%s has %d parameters, and there is a key %.14g",
                 cgl_kernel_name(kernel), n, key);
-  cgl_lua_argument(L, S, kernel, lua_gettop(L), number, &args[number - 1]);
+  cgl_lua_read_arg(L, S, kernel, lua_gettop(L), number, &args[number - 1]);
 }
 
 
 /* Reads the arguments in the table at 3; true when it has other keys, too. */
-static bool read_arguments(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
-                           cgl_arg *args) {
+static bool args_read(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
+                      cgl_arg *args) {
   size_t n = cgl_kernel_param_count(kernel);
   bool more = false;
   S->blame = 3;
@@ -36,7 +38,7 @@ static bool read_arguments(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
     args[i].kind = CGL_ARG_SAME;
   for (lua_pushnil(L); lua_next(L, 3); lua_pop(L, 1))
     if (lua_type(L, -2) == LUA_TNUMBER)
-      read_numbered(L, S, kernel, lua_tonumber(L, -2), args);
+      arg_read(L, S, kernel, lua_tonumber(L, -2), args);
     else
       more = true;
   S->blame = 0;
@@ -44,13 +46,13 @@ static bool read_arguments(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
 }
 
 
-static void read_sizes(lua_State *L, cgl_lua *S, const char *name,
+static void sizes_read(lua_State *L, cgl_lua *S, const char *name,
                        uint32_t sizes[3]) {
   static const char *const none[] = {NULL};
   if (!cgl_lua_option(L, 3, name))
     return;
   S->blame = 3;
-  cgl_lua_sizes(L, S, lua_gettop(L), name, sizes, none);
+  cgl_lua_read_sizes(L, S, lua_gettop(L), name, sizes, none);
   S->blame = 0;
   lua_pop(L, 1);
 }
@@ -58,14 +60,15 @@ static void read_sizes(lua_State *L, cgl_lua *S, const char *name,
 
 /* What the launch of the node becomes: grid, block and shared of the table at
    3, where they are there. */
-static void read_launch(lua_State *L, cgl_lua *S, cgl_graph *graph, size_t node,
+static void launch_read(lua_State *L, cgl_lua *S, cgl_graph *graph, size_t node,
                         cgl_launch *launch) {
   static const char *const known[] = {"grid", "block", "shared", NULL};
   S->blame = 3;
   for (lua_pushnil(L); lua_next(L, 3); lua_pop(L, 1))
     if (lua_type(L, -2) != LUA_TNUMBER) {
       lua_pushvalue(L, -2);
-      cgl_lua_choice(L, S, lua_gettop(L), "a key beside the arguments", known);
+      cgl_lua_read_choice(L, S, lua_gettop(L), "a key beside the arguments",
+                          known);
       lua_pop(L, 1);
     }
   S->blame = 0;
@@ -75,26 +78,26 @@ static void read_launch(lua_State *L, cgl_lua *S, cgl_graph *graph, size_t node,
   memcpy(launch->block, info.block, sizeof launch->block);
   launch->shared_bytes = (uint32_t)cgl_lua_option_integer(
       L, S, 3, "shared", 0, UINT32_MAX, info.shared_bytes);
-  read_sizes(L, S, "grid", launch->grid);
-  read_sizes(L, S, "block", launch->block);
+  sizes_read(L, S, "grid", launch->grid);
+  sizes_read(L, S, "block", launch->block);
 }
 
 
-static void set_kernel(lua_State *L, cgl_lua *S, cgl_graph *graph, size_t node,
-                       const cgl_kernel *kernel) {
+static void node_set_kernel(lua_State *L, cgl_lua *S, cgl_graph *graph,
+                            size_t node, const cgl_kernel *kernel) {
   cgl_arg args[CGL_LUA_MAX_ARGS];
   cgl_launch launch;
-  bool relaunch = read_arguments(L, S, kernel, args);
+  bool relaunch = args_read(L, S, kernel, args);
   if (relaunch)
-    read_launch(L, S, graph, node, &launch);
+    launch_read(L, S, graph, node, &launch);
   cgl_lua_done(L, S,
                cgl_graph_set_params(graph, node, relaunch ? &launch : NULL,
                                     args, cgl_kernel_param_count(kernel)));
 }
 
 
-static void set_fill(lua_State *L, cgl_lua *S, cgl_graph *graph, size_t node,
-                     cgl_type type) {
+static void node_set_fill(lua_State *L, cgl_lua *S, cgl_graph *graph,
+                          size_t node, cgl_type type) {
   static const char *const known[] = {"buffer", "value", NULL};
   cgl_lua_options(L, S, 3, known);
   cgl_buffer *buffer = cgl_lua_option_object(L, S, 3, "buffer", CGL_LUA_buffer);
@@ -102,7 +105,7 @@ static void set_fill(lua_State *L, cgl_lua *S, cgl_graph *graph, size_t node,
   bool changes = cgl_lua_option(L, 3, "value");
   S->blame = 3;
   if (changes)
-    cgl_lua_data_value(L, S, lua_gettop(L), type, element);
+    cgl_lua_read_element(L, S, lua_gettop(L), type, element);
   S->blame = 0;
   cgl_lua_done(
       L, S, cgl_graph_set_fill(graph, node, buffer, changes ? element : NULL));
@@ -110,7 +113,7 @@ static void set_fill(lua_State *L, cgl_lua *S, cgl_graph *graph, size_t node,
 
 
 /* A buffer or pinned memory; borrowed from the table at 3. */
-static cgl_arg read_memory(lua_State *L, cgl_lua *S, const char *name) {
+static cgl_arg memory_read(lua_State *L, cgl_lua *S, const char *name) {
   cgl_arg arg = {.kind = CGL_ARG_SAME};
   if (!cgl_lua_option(L, 3, name))
     return arg;
@@ -127,10 +130,11 @@ static cgl_arg read_memory(lua_State *L, cgl_lua *S, const char *name) {
 }
 
 
-static void set_copy(lua_State *L, cgl_lua *S, cgl_graph *graph, size_t node) {
+static void node_set_copy(lua_State *L, cgl_lua *S, cgl_graph *graph,
+                          size_t node) {
   static const char *const known[] = {"to", "from", NULL};
   cgl_lua_options(L, S, 3, known);
-  const cgl_arg to = read_memory(L, S, "to"), from = read_memory(L, S, "from");
+  const cgl_arg to = memory_read(L, S, "to"), from = memory_read(L, S, "from");
   cgl_lua_done(L, S, cgl_graph_set_copy(graph, node, &to, &from));
 }
 
@@ -143,7 +147,7 @@ static int graph_set_params(lua_State *L) {
   cgl_set_site(NULL, 0);
   lua_settop(L, 3);
   size_t node;
-  cgl_graph *graph = read_node(L, S, &node);
+  cgl_graph *graph = node_read(L, S, &node);
   if (!lua_istable(L, 3))
     cgl_lua_bad(L, S, 3, "a table of arguments expected, got %s",
                 luaL_typename(L, 3));
@@ -153,11 +157,11 @@ static int graph_set_params(lua_State *L) {
   if (!kernel)
     cgl_lua_done(L, S, cgl_graph_node(graph, node, &info));
   if (kernel)
-    set_kernel(L, S, graph, node, kernel);
+    node_set_kernel(L, S, graph, node, kernel);
   else if (!strcmp(info.kind, "memset"))
-    set_fill(L, S, graph, node, info.type);
+    node_set_fill(L, S, graph, node, info.type);
   else if (!strcmp(info.kind, "memcpy"))
-    set_copy(L, S, graph, node);
+    node_set_copy(L, S, graph, node);
   else /* refused, with what it is */
     cgl_lua_done(L, S, cgl_graph_set_params(graph, node, NULL, NULL, 0));
   return 0;
@@ -170,7 +174,7 @@ static int graph_set_enabled(lua_State *L) {
   cgl_set_site(NULL, 0);
   lua_settop(L, 3);
   size_t node;
-  cgl_graph *graph = read_node(L, S, &node);
+  cgl_graph *graph = node_read(L, S, &node);
   if (!lua_isboolean(L, 3))
     cgl_lua_bad(L, S, 3, "true or false expected, got %s", luaL_typename(L, 3));
   cgl_lua_done(L, S, cgl_graph_set_enabled(graph, node, lua_toboolean(L, 3)));
@@ -178,7 +182,7 @@ static int graph_set_enabled(lua_State *L) {
 }
 
 
-const luaL_Reg cgl_lua_change_methods[] = {
+const luaL_Reg cgl_lua_graph_set_methods[] = {
     {"set_params", graph_set_params},
     {"set_enabled", graph_set_enabled},
     {NULL, NULL},

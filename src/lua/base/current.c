@@ -1,0 +1,116 @@
+#include "lua/base/current.h"
+
+#include <stdlib.h>
+
+#include "lua/base/call.h"
+#include "lua/base/error.h"
+
+
+void cgl_lua_select(lua_State *L, cgl_lua *S, const char *device) {
+  cgl_context *context = NULL;
+  cgl_stream *stream = NULL;
+  cgl_status status = cgl_context_open(device, &context);
+  if (!status)
+    status = cgl_stream_default(context, &stream);
+  cgl_context_release(context); /* the stream holds it */
+  cgl_lua_done(L, S, status);
+  cgl_stream_release(S->stream);
+  S->stream = stream;
+}
+
+
+cgl_context *cgl_lua_context(lua_State *L, cgl_lua *S) {
+  return cgl_stream_context(cgl_lua_stream(L, S));
+}
+
+
+cgl_status cgl_lua_synchronize(const char *device) {
+  cgl_context *context = NULL;
+  cgl_status status = cgl_context_open(device, &context);
+  if (!status)
+    status = cgl_context_synchronize(context);
+  cgl_context_release(context);
+  return status;
+}
+
+
+/* What the state keeps for the device; made when it is not there. */
+static cgl_lua_device *device_entry(lua_State *L, cgl_lua *S,
+                                    cgl_context *context) {
+  for (cgl_lua_device *device = S->devices; device; device = device->next)
+    if (device->context == context)
+      return device;
+  cgl_lua_device *device = calloc(1, sizeof *device);
+  if (!device)
+    cgl_lua_raise(L, S, CGL_ERROR_NO_MEMORY, "", "no memory for a device");
+  device->context = cgl_context_retain(context);
+  device->next = S->devices;
+  return S->devices = device;
+}
+
+
+cgl_stream *cgl_lua_side_stream(lua_State *L, cgl_lua *S,
+                                cgl_context *context) {
+  cgl_lua_device *device = device_entry(L, S, context);
+  if (!device->side_stream)
+    cgl_lua_done(L, S, cgl_stream_create(context, 0, &device->side_stream));
+  return device->side_stream;
+}
+
+
+cgl_stream *cgl_lua_stream_on(lua_State *L, cgl_lua *S, cgl_context *context) {
+  cgl_stream *current = cgl_lua_stream(L, S);
+  if (cgl_stream_context(current) == context)
+    return current;
+  cgl_lua_device *device = device_entry(L, S, context);
+  if (!device->default_stream)
+    cgl_lua_done(L, S, cgl_stream_default(context, &device->default_stream));
+  return device->default_stream;
+}
+
+
+cgl_generator *cgl_lua_default_generator(lua_State *L, cgl_lua *S) {
+  cgl_context *context = cgl_lua_context(L, S);
+  cgl_lua_device *device = device_entry(L, S, context);
+  if (!device->generator)
+    cgl_lua_done(L, S,
+                 cgl_generator_create(context, CGL_LUA_STANDARD_SEED,
+                                      &device->generator));
+  return device->generator;
+}
+
+
+void cgl_lua_forget(cgl_lua *S) {
+  cgl_stream_release(S->stream);
+  S->stream = NULL;
+  while (S->devices) {
+    cgl_lua_device *device = S->devices;
+    S->devices = device->next;
+    cgl_stream_release(device->side_stream);
+    cgl_stream_release(device->default_stream);
+    cgl_generator_release(device->generator);
+    cgl_context_release(device->context);
+    free(device);
+  }
+}
+
+
+int cgl_lua_within(lua_State *L, cgl_lua *S, cgl_stream *stream, cgl_pool *pool,
+                   int nargs) {
+  cgl_lua_scope scope = {S->scope, S->stream, S->pool};
+  const char *operation = S->operation;
+  stream = stream ? stream : S->stream;
+  pool = pool ? pool : S->pool;
+  S->stream = stream ? cgl_stream_retain(stream) : NULL;
+  S->pool = pool ? cgl_pool_retain(pool) : NULL;
+  S->scope = &scope;
+  int status = lua_pcall(L, nargs, LUA_MULTRET, 0);
+  S->scope = scope.outer;
+  cgl_stream_release(S->stream);
+  cgl_pool_release(S->pool);
+  S->stream = scope.stream;
+  S->pool = scope.pool;
+  S->operation = operation;
+  cgl_lua_entered = S;
+  return status;
+}

@@ -1,0 +1,50 @@
+/* The border between core statuses and Lua errors: every status of the core
+   passes cgl_lua_done.
+   A core failure becomes an error object: a table with name, code, operation,
+   where, message, hint and also, whose tostring is what a person reads.  A
+   wrong argument is a plain "bad argument" string, as Lua's own are. */
+#ifndef CGL_LUA_ERROR_H
+#define CGL_LUA_ERROR_H
+
+#include "lua/base/base.h"
+#include "lua/base/log.h"
+
+/* Builds the metatable of error objects. */
+void cgl_lua_error_open(lua_State *L, cgl_lua *S);
+/* Raises the calling thread's last core failure as an error object. */
+int cgl_lua_fail(lua_State *L, cgl_lua *S);
+/* Adds the thread's last core failure to the `also` of the error object on
+   top; logs the failure when the value on top is no error object. */
+void cgl_lua_also(lua_State *L, cgl_lua *S);
+/* Raises an error object with a message of the binding's own. */
+int cgl_lua_raise(lua_State *L, cgl_lua *S, cgl_status code, const char *hint,
+                  const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+/* Raises "bad argument #index to 'operation' (...)", with the script's line;
+   an index as on the stack. */
+int cgl_lua_bad(lua_State *L, cgl_lua *S, int index, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Collects all garbage. */
+void cgl_lua_collect(lua_State *L, cgl_lua *S);
+/* After an allocation that failed for memory: collects all garbage and returns
+   true, for a second try. */
+bool cgl_lua_collected(lua_State *L, cgl_lua *S, cgl_status status);
+
+static inline void cgl_lua_done(lua_State *L, cgl_lua *S, cgl_status status) {
+  if (status)
+    cgl_lua_fail(L, S);
+  if (S->nmessages)
+    cgl_lua_log_deliver(L, S);
+}
+
+/* Makes a core call, with such a second try; raises its failure. */
+#define cgl_lua_try(L, S, call)                  \
+  do {                                           \
+    cgl_status tried = (call);                   \
+    if (tried && cgl_lua_collected(L, S, tried)) \
+      tried = (call);                            \
+    cgl_lua_done(L, S, tried);                   \
+  } while (0)
+
+#endif

@@ -1,0 +1,244 @@
+#include "lua/base/object.h"
+
+#include <string.h>
+
+#include "lua/base/error.h"
+
+enum { DESCRIPTION_ROOM = 200 };
+
+static const char *const type_names[] = {
+#define X(noun) "cgraphlua." #noun,
+    CGL_LUA_KINDS(X)
+#undef X
+};
+
+const char cgl_lua_tags[CGL_LUA_KIND_COUNT];
+
+const char cgl_lua_released_hint[] =
+    "keep an object until its last use, or make a new one";
+
+
+const char *cgl_lua_kind_name(cgl_lua_kind kind) {
+  return type_names[kind] + sizeof "cgraphlua." - 1;
+}
+
+
+const char *cgl_lua_typename(lua_State *L, int index) {
+  const cgl_lua_box *box = cgl_lua_box_at(L, index);
+  return box ? type_names[box->tag - cgl_lua_tags] : luaL_typename(L, index);
+}
+
+
+void *cgl_lua_new(lua_State *L, cgl_lua *S, cgl_lua_kind kind) {
+  cgl_lua_box *box = lua_newuserdata(L, sizeof *box);
+  *box = (cgl_lua_box){.tag = &cgl_lua_tags[kind]};
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->metatable_refs[kind]);
+  lua_setmetatable(L, -2);
+  return &box->object;
+}
+
+
+void *cgl_lua_check(lua_State *L, cgl_lua *S, int index, cgl_lua_kind kind) {
+  const cgl_lua_box *box = cgl_lua_box_of(L, index, kind);
+  if (!box)
+    cgl_lua_bad(L, S, index, "%s expected, got %s", type_names[kind],
+                cgl_lua_typename(L, index));
+  if (box->object)
+    return box->object;
+  if (index == 1 && strchr(S->operation, ':'))
+    cgl_lua_raise(L, S, CGL_ERROR_RELEASED, cgl_lua_released_hint,
+                  "this %s was released", cgl_lua_kind_name(kind));
+  cgl_lua_raise(L, S, CGL_ERROR_RELEASED, cgl_lua_released_hint,
+                "argument %d %s a %s that was released",
+                (S->blame ? S->blame : index) - !!strchr(S->operation, ':'),
+                S->blame ? "has" : "is", cgl_lua_kind_name(kind));
+  return NULL;
+}
+
+
+/* The common functions have the type as upvalue 2. */
+static const cgl_lua_type *upvalue_type(lua_State *L) {
+  return lua_touserdata(L, lua_upvalueindex(2));
+}
+
+
+/* For kinds whose type has no release. */
+#define X(noun)                                                        \
+  static int noun##_release(lua_State *L) {                            \
+    return cgl_lua_release(L, CGL_LUA_##noun, #noun ":release", NULL); \
+  }
+CGL_LUA_KINDS(X)
+#undef X
+
+static const lua_CFunction common_releases[] = {
+#define X(noun) noun##_release,
+    CGL_LUA_KINDS(X)
+#undef X
+};
+
+
+/* Also runs after the state has ended, so it does not enter. */
+static int object_gc(lua_State *L) {
+  const cgl_lua_type *type = upvalue_type(L);
+  cgl_lua_box *box = cgl_lua_box_of(L, 1, type->kind);
+  if (!box)
+    return 0;
+  void *object = box->object;
+  box->object = NULL;
+  if (type->collect && object)
+    type->collect(L, lua_touserdata(L, lua_upvalueindex(1)), object);
+  cgl_lua_drop(type->kind, object);
+  return 0;
+}
+
+
+/* Two stream objects may stand for the same stream of the driver (the default
+   stream, a borrowed stream). */
+static int object_eq(lua_State *L) {
+  const cgl_lua_kind kind = upvalue_type(L)->kind;
+  const void *a = cgl_lua_peek(L, 1, kind), *b = cgl_lua_peek(L, 2, kind);
+  bool same =
+      a && b ? a == b || (kind == CGL_LUA_stream && cgl_stream_is_same(a, b))
+             : lua_rawequal(L, 1, 2);
+  lua_pushboolean(L, same);
+  return 1;
+}
+
+
+static int object_tostring(lua_State *L) {
+  const cgl_lua_type *type = upvalue_type(L);
+  const cgl_lua_box *box = cgl_lua_box_of(L, 1, type->kind);
+  if (!box)
+    return luaL_error(L, "%s expected", type_names[type->kind]);
+  char text[DESCRIPTION_ROOM] = "(released)";
+  if (box->object)
+    type->describe(box->object, text, sizeof text);
+  lua_pushfstring(L, "%s %s", type_names[type->kind], text);
+  return 1;
+}
+
+
+/* Called by __index for names that are no methods. */
+static int object_field(lua_State *L) {
+  lua_settop(L, 2);
+  lua_pushnil(L);
+  if (lua_type(L, 2) != LUA_TSTRING)
+    return 1;
+  const cgl_lua_type *type = upvalue_type(L);
+  const char *name = lua_tostring(L, 2);
+  for (const char *const *f = type->fields; *f; f++) {
+    if (strcmp(*f, name))
+      continue;
+    cgl_lua *S = cgl_lua_enter(L, cgl_lua_kind_name(type->kind));
+    void *object = *(void **)lua_touserdata(L, 1);
+    if (!object)
+      return cgl_lua_raise(L, S, CGL_ERROR_RELEASED, cgl_lua_released_hint,
+                           "field '%s' of a %s that was released", name,
+                           cgl_lua_kind_name(type->kind));
+    return type->field(L, object, name);
+  }
+  return 1;
+}
+
+
+/* Methods first, then fields.  In Lua, where the lookup of a method is compiled
+   away; the tail call leaves no frame of ours above the script's. */
+static const char index_source[] = "local methods, field = ...\n"
+                                   "return function(object, name)\n"
+                                   "  local method = methods[name]\n"
+                                   "  if method ~= nil then return method end\n"
+                                   "  return field(object, name)\n"
+                                   "end\n";
+
+
+/* Pushes a function with the state and the type as upvalues. */
+static void push_common(lua_State *L, lua_CFunction function,
+                        const cgl_lua_type *type) {
+  lua_pushvalue(L, 1);
+  lua_pushlightuserdata(L, (void *)(uintptr_t)type);
+  lua_pushcclosure(L, function, 2);
+}
+
+
+static void metatable_list_fields(lua_State *L, const char *const *fields) {
+  lua_newtable(L);
+  for (; fields && *fields; fields++) {
+    lua_pushboolean(L, 1);
+    lua_setfield(L, -2, *fields);
+  }
+}
+
+
+/* Pushes a copy of the metatable on top that finalizes nothing. */
+static void metatable_push_released(lua_State *L) {
+  lua_newtable(L);
+  lua_pushnil(L);
+  while (lua_next(L, -3)) {
+    lua_pushvalue(L, -2);
+    lua_insert(L, -2);
+    lua_rawset(L, -4);
+  }
+  lua_pushnil(L);
+  lua_setfield(L, -2, "__gc");
+}
+
+
+/* Adds what the metatable on top looks names up with. */
+static void metatable_set_index(lua_State *L, const cgl_lua_type *type) {
+  lua_newtable(L);
+  cgl_lua_functions(L, type->methods);
+  lua_pushvalue(L, -1);
+  lua_setfield(L, -3, "methods");
+  if (type->fields) {
+    if (luaL_loadbuffer(L, index_source, sizeof index_source - 1, "=cgraphlua"))
+      lua_error(L);
+    lua_insert(L, -2);
+    push_common(L, object_field, type);
+    lua_call(L, 2, 1);
+  }
+  lua_setfield(L, -2, "__index");
+}
+
+
+void cgl_lua_register(lua_State *L, cgl_lua *S, const cgl_lua_type *type) {
+  lua_newtable(L);
+  push_common(L, object_gc, type);
+  lua_setfield(L, -2, "__gc");
+  push_common(L, object_eq, type);
+  lua_setfield(L, -2, "__eq");
+  push_common(L, object_tostring, type);
+  lua_setfield(L, -2, "__tostring");
+  cgl_lua_set_text(L, "__metatable", type_names[type->kind]);
+  if (type->metamethods)
+    cgl_lua_functions(L, type->metamethods);
+  metatable_list_fields(L, type->fields);
+  lua_setfield(L, -2, "fields");
+  metatable_set_index(L, type);
+  lua_getfield(L, -1, "methods");
+  lua_pushvalue(L, 1);
+  lua_pushvalue(L, -3);
+  metatable_push_released(L);
+  lua_remove(L, -2);
+  lua_pushcclosure(
+      L, type->release ? type->release : common_releases[type->kind], 2);
+  lua_setfield(L, -2, "release");
+  lua_pop(L, 1);
+  S->metatable_refs[type->kind] = luaL_ref(L, LUA_REGISTRYINDEX);
+  if (type->functions)
+    cgl_lua_functions(L, type->functions);
+}
+
+
+void cgl_lua_methods(lua_State *L, cgl_lua *S, cgl_lua_kind kind,
+                     const luaL_Reg *methods) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->metatable_refs[kind]);
+  lua_getfield(L, -1, "methods");
+  cgl_lua_functions(L, methods);
+  lua_pop(L, 2);
+}
+
+
+void cgl_lua_functions(lua_State *L, const luaL_Reg *functions) {
+  lua_pushvalue(L, 1);
+  luaL_setfuncs(L, functions, 1);
+}

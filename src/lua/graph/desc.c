@@ -1,0 +1,161 @@
+/* The options of graphs, as tables and as fields. */
+#include "lua/graph/graph.h"
+
+/* All options of a graph, in the order of the numbers below. */
+static const char *const graph_fields[] = {
+    "keep_graph", CGL_LUA_CAPTURE_OPTIONS, "unchecked", NULL};
+enum {
+  FIELD_KEEP_GRAPH,
+  FIELD_POOL,
+  FIELD_CAPTURE_ERROR_MODE,
+  FIELD_CHECK_INPUT_LIVENESS,
+  FIELD_ANNOTATIONS,
+  FIELD_ENABLE_ANNOTATIONS,
+  FIELD_UNCHECKED
+};
+
+static const char *const mode_names[] = {"default", "global", "thread_local",
+                                         "relaxed", NULL};
+
+
+/* false, true or "nvtx". */
+static cgl_annotations annotations_read(lua_State *L, cgl_lua *S, int index) {
+  static const char *const names[] = {"nvtx", NULL};
+  if (lua_type(L, index) != LUA_TSTRING)
+    return cgl_lua_read_boolean(L, S, index, "annotations", false)
+               ? CGL_ANNOTATIONS_ON
+               : CGL_ANNOTATIONS_OFF;
+  cgl_lua_read_choice(L, S, index, "annotations", names);
+  return CGL_ANNOTATIONS_NVTX;
+}
+
+
+static void annotations_push(lua_State *L, cgl_annotations annotations) {
+  if (annotations == CGL_ANNOTATIONS_NVTX)
+    lua_pushliteral(L, "nvtx");
+  else
+    lua_pushboolean(L, annotations == CGL_ANNOTATIONS_ON);
+}
+
+
+/* Reads the options that are there; true when any of them changes how a capture
+   goes.  torch calls annotations enable_annotations. */
+static bool desc_read(lua_State *L, cgl_lua *S, int options,
+                      cgl_graph_desc *desc) {
+  static const char *const names[] = {"enable_annotations", "annotations"};
+  const bool checked = desc->check_input_liveness;
+  cgl_pool *pool = cgl_lua_option_object(L, S, options, "pool", CGL_LUA_pool);
+  int mode = cgl_lua_option_choice(L, S, options, "capture_error_mode",
+                                   mode_names, -1);
+  if (pool)
+    desc->pool = pool;
+  if (mode >= 0)
+    desc->capture_mode = (cgl_capture_mode)mode;
+  desc->keep_graph =
+      cgl_lua_option_boolean(L, S, options, "keep_graph", desc->keep_graph);
+  desc->unchecked =
+      cgl_lua_option_boolean(L, S, options, "unchecked", desc->unchecked);
+  desc->check_input_liveness = cgl_lua_option_boolean(
+      L, S, options, "check_input_liveness", desc->check_input_liveness);
+  bool changed = pool || mode >= 0 || checked != desc->check_input_liveness;
+  for (int i = 0; i < 2; i++) {
+    if (!cgl_lua_option(L, options, names[i]))
+      continue;
+    S->blame = options;
+    desc->annotations = annotations_read(L, S, lua_gettop(L));
+    S->blame = 0;
+    lua_pop(L, 1);
+    changed = true;
+  }
+  return changed;
+}
+
+
+cgl_graph *cgl_lua_graph_push(lua_State *L, cgl_lua *S, int options) {
+  cgl_graph_desc desc = {.pool = S->pool};
+  desc_read(L, S, options, &desc);
+  cgl_context *context = cgl_lua_context(L, S);
+  cgl_graph **slot = cgl_lua_new_graph(L, S);
+  cgl_lua_try(L, S, cgl_graph_create(context, &desc, slot));
+  return *slot;
+}
+
+
+/* cg.graph{keep_graph=, pool=, capture_error_mode=, unchecked=} */
+int cgl_lua_graph_new(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "graph");
+  lua_settop(L, 1);
+  cgl_lua_options(L, S, 1, graph_fields);
+  cgl_lua_graph_push(L, S, 1);
+  return 1;
+}
+
+
+/* g:options([{keep_graph=, pool=, capture_error_mode=, unchecked=}]) changes
+   the options that are there, and returns all. */
+static int graph_options(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "graph:options");
+  lua_settop(L, 2);
+  cgl_graph *graph = cgl_lua_check_graph(L, S, 1);
+  cgl_graph_desc desc;
+  cgl_graph_get_desc(graph, &desc);
+  if (cgl_lua_options(L, S, 2, graph_fields)) {
+    desc_read(L, S, 2, &desc);
+    cgl_lua_done(L, S, cgl_graph_set_desc(graph, &desc));
+  }
+  lua_createtable(L, 0, 5);
+  cgl_lua_set_boolean(L, "keep_graph", desc.keep_graph);
+  cgl_lua_set_boolean(L, "unchecked", desc.unchecked);
+  cgl_lua_set_text(L, "capture_error_mode", mode_names[desc.capture_mode]);
+  cgl_lua_set_boolean(L, "check_input_liveness", desc.check_input_liveness);
+  annotations_push(L, desc.annotations);
+  lua_setfield(L, -2, "annotations");
+  if (desc.pool) {
+    cgl_pool **slot = cgl_lua_new_pool(L, S);
+    *slot = cgl_pool_retain(desc.pool);
+    lua_setfield(L, -2, "pool");
+  }
+  return 1;
+}
+
+
+/* g.pool = p, g.capture_error_mode = "...", g.keep_graph = true: the same
+   as options with a single option; nil is the default. */
+int cgl_lua_graph_newindex(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "graph:options");
+  lua_settop(L, 3);
+  cgl_graph *graph = cgl_lua_check_graph(L, S, 1);
+  cgl_graph_desc desc;
+  cgl_graph_get_desc(graph, &desc);
+  bool *const flags[] = {[FIELD_KEEP_GRAPH] = &desc.keep_graph,
+                         [FIELD_CHECK_INPUT_LIVENESS] =
+                             &desc.check_input_liveness,
+                         [FIELD_UNCHECKED] = &desc.unchecked};
+  const int field = cgl_lua_read_choice(L, S, 2, "the field", graph_fields);
+  const bool reset = lua_isnil(L, 3);
+  if (flags[field])
+    *flags[field] = cgl_lua_read_boolean(L, S, 3, graph_fields[field], false);
+  else if (field == FIELD_POOL)
+    desc.pool = reset ? NULL : cgl_lua_check_pool(L, S, 3);
+  else if (field == FIELD_CAPTURE_ERROR_MODE)
+    desc.capture_mode = reset ? CGL_CAPTURE_DEFAULT
+                              : (cgl_capture_mode)cgl_lua_read_choice(
+                                    L, S, 3, graph_fields[field], mode_names);
+  else
+    desc.annotations = annotations_read(L, S, 3);
+  cgl_lua_done(L, S, cgl_graph_set_desc(graph, &desc));
+  return 0;
+}
+
+
+void cgl_lua_graph_set_options(lua_State *L, cgl_lua *S, int options,
+                               cgl_graph *graph) {
+  cgl_graph_desc desc;
+  cgl_graph_get_desc(graph, &desc);
+  if (desc_read(L, S, options, &desc))
+    cgl_lua_done(L, S, cgl_graph_set_desc(graph, &desc));
+}
+
+
+const luaL_Reg cgl_lua_graph_desc_methods[] = {{"options", graph_options},
+                                               {NULL, NULL}};

@@ -1,0 +1,305 @@
+/* Opens the C half of the Lua module; has the functions without a type, and the
+   start and end of the state. */
+#include "lua/open.h"
+
+#include <string.h>
+
+#include "lua/graph/graph.h"
+#include "lua/types/types.h"
+
+
+static void device_push(lua_State *L, const cgl_device_info *info) {
+  lua_createtable(L, 0, 7);
+  cgl_lua_set_text(L, "device", info->device);
+  cgl_lua_set_text(L, "name", info->name);
+  cgl_lua_set_number(L, "memory", (double)info->memory);
+  lua_pushfstring(L, "%d.%d", info->compute[0], info->compute[1]);
+  lua_setfield(L, -2, "compute");
+  lua_pushfstring(L, "%d.%d", info->driver_version / 1000,
+                  info->driver_version % 1000 / 10);
+  lua_setfield(L, -2, "driver");
+  cgl_lua_set_number(L, "multiprocessors", info->multiprocessors);
+  cgl_lua_set_number(L, "max_threads_per_block", info->max_threads_per_block);
+}
+
+
+/* cg.devices(), all devices of the machine; opens no device */
+static int cg_devices(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "devices");
+  int n = cgl_device_count();
+  lua_createtable(L, n, 0);
+  for (int i = 0; i < n; i++) {
+    cgl_device_info info;
+    cgl_lua_done(L, S, cgl_device_get(i, &info));
+    device_push(L, &info);
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
+}
+
+
+/* cg.device(), the current device */
+static int cg_device(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "device");
+  if (!lua_isnone(L, 1))
+    return cgl_lua_bad(L, S, 1, "no argument expected; set_device chooses");
+  device_push(L, cgl_context_device(cgl_lua_context(L, S)));
+  return 1;
+}
+
+
+/* cg.set_device(name): its default stream becomes the current stream */
+static int cg_set_device(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "set_device");
+  cgl_lua_select(L, S, cgl_lua_read_string(L, S, 1, "the device", NULL));
+  device_push(L, cgl_context_device(cgl_lua_context(L, S)));
+  return 1;
+}
+
+
+/* cg.synchronize([device]) */
+static int cg_synchronize(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "synchronize");
+  if (lua_isnoneornil(L, 1)) {
+    cgl_lua_done(L, S, cgl_context_synchronize(cgl_lua_context(L, S)));
+    cgl_lua_graph_run_deferred(L, S);
+    return 0;
+  }
+  const char *device = cgl_lua_read_string(L, S, 1, "the device", NULL);
+  cgl_lua_done(L, S, cgl_lua_synchronize(device));
+  return 0;
+}
+
+
+/* cg.mem_get_info() */
+static int cg_mem_get_info(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "mem_get_info");
+  size_t available, total;
+  cgl_lua_done(L, S,
+               cgl_context_memory(cgl_lua_context(L, S), &available, &total));
+  lua_pushnumber(L, (double)available);
+  lua_pushnumber(L, (double)total);
+  return 2;
+}
+
+
+/* cg.live([noun]) */
+static int cg_live(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "live");
+  const char *noun = lua_isnoneornil(L, 1)
+                         ? "all"
+                         : cgl_lua_read_string(L, S, 1, "the noun", NULL);
+  int64_t n = cgl_live(noun);
+  if (n < 0)
+    return cgl_lua_bad(L, S, 1, "no kind of object is called '%s'", noun);
+  lua_pushnumber(L, (double)n);
+  return 1;
+}
+
+
+/* cg.on_log(fn): the function that gets messages; nil for silence */
+static int cg_on_log(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "on_log");
+  if (!lua_isnoneornil(L, 1))
+    cgl_lua_read_function(L, S, 1);
+  lua_settop(L, 1);
+  cgl_lua_log_to(L, S);
+  return 0;
+}
+
+
+/* cg.debug.fault(k [, code]) */
+static int debug_fault(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "debug.fault");
+  int64_t k =
+      cgl_lua_read_integer(L, S, 1, "the call's number", 0, CGL_LUA_MAX_WHOLE);
+  int code = lua_isnoneornil(L, 2)
+                 ? 0
+                 : (int)cgl_lua_read_integer(L, S, 2, "the code", 0, INT32_MAX);
+  cgl_lua_done(L, S, cgl_fault((uint64_t)k, code));
+  return 0;
+}
+
+
+/* cg.debug.fault_count(): calls since, and the function that was made to fail,
+   or nil */
+static int debug_fault_count(lua_State *L) {
+  cgl_lua_enter(L, "debug.fault_count");
+  const char *hit = NULL;
+  lua_pushnumber(L, (double)cgl_fault_count(&hit));
+  if (hit)
+    lua_pushstring(L, hit);
+  else
+    lua_pushnil(L);
+  return 2;
+}
+
+
+/* core.bad_argument(operation, index, message): raises as the C half does; the
+   caller keeps the string `operation` */
+static int core_bad_argument(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "bad_argument");
+  S->operation = luaL_checkstring(L, 1);
+  int index = (int)luaL_checkinteger(L, 2);
+  return cgl_lua_bad(L, S, index, "%s", luaL_checkstring(L, 3));
+}
+
+
+/* core.released(operation, message): raises the error of a use after release;
+   the caller keeps the string `operation` */
+static int core_released(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "released");
+  S->operation = luaL_checkstring(L, 1);
+  return cgl_lua_raise(L, S, CGL_ERROR_RELEASED, cgl_lua_released_hint, "%s",
+                       luaL_checkstring(L, 2));
+}
+
+
+/* core.address(buffer): its address, or nil when it was released */
+static int core_address(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "address");
+  const cgl_lua_box *box = cgl_lua_box_of(L, 1, CGL_LUA_buffer);
+  if (box && !box->object)
+    return 0;
+  cgl_buffer *buffer = cgl_lua_check_buffer(L, S, 1);
+  lua_pushnumber(L, (double)cgl_buffer_address(buffer));
+  return 1;
+}
+
+
+/* core.log(message): a message for on_log's function, which is no failure */
+static int core_log(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "log");
+  luaL_checkstring(L, 1);
+  lua_settop(L, 1);
+  if (S->log_ref == LUA_NOREF)
+    return 0;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->log_ref);
+  lua_insert(L, 1);
+  /* A failure of on_log's function does not fail the call that logged. */
+  lua_pcall(L, 1, 0, 0);
+  return 0;
+}
+
+
+/* core.set_ffi(helpers), called once by the Lua half: functions on LuaJIT's
+   FFI */
+static int core_set_ffi(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "set_ffi");
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  luaL_unref(L, LUA_REGISTRYINDEX, S->ffi_ref);
+  S->ffi_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+  return 0;
+}
+
+
+/* cg.debug.forget(): releases the streams and generators that the state holds
+   by itself, so that cg.live counts what the script made; the next use makes
+   them again */
+static int debug_forget(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "debug.forget");
+  if (S->scope)
+    return cgl_lua_raise(L, S, CGL_ERROR_INVALID_ARGUMENT,
+                         "call it outside of use and capture",
+                         "a stream or a pool is in use");
+  cgl_lua_forget(S);
+  return 0;
+}
+
+
+static void open_debug(lua_State *L) {
+  static const luaL_Reg functions[] = {
+      {"fault", debug_fault},
+      {"fault_count", debug_fault_count},
+      {"forget", debug_forget},
+      {NULL, NULL},
+  };
+  lua_newtable(L);
+  cgl_lua_functions(L, functions);
+  lua_setfield(L, -2, "debug");
+}
+
+
+/* Type names that stay interned, for comparisons by address. */
+static void state_keep_type_texts(lua_State *L, cgl_lua *S) {
+  for (int type = 0; type < CGL_TYPE_COUNT; type++) {
+    lua_pushstring(L, cgl_type_name((cgl_type)type));
+    S->type_texts[type] = lua_topointer(L, -1);
+    luaL_ref(L, LUA_REGISTRYINDEX);
+  }
+}
+
+
+/* __gc of the state: lua_close.  C frames of open scopes may still be on the
+   stack (os.exit inside a scope), but they will not run again. */
+static int state_gc(lua_State *L) {
+  cgl_lua *S = lua_touserdata(L, 1);
+  if (S->closed)
+    return 0;
+  cgl_lua_graph_run_deferred(L, S);
+  S->closed = true;
+  cgl_lua_log_detach(S);
+  for (cgl_lua_scope *scope = S->scope; scope; scope = scope->outer) {
+    cgl_stream_release(scope->stream);
+    cgl_pool_release(scope->pool);
+  }
+  cgl_pool_release(S->pool);
+  cgl_lua_forget(S);
+  return 0;
+}
+
+
+/* Pushes the state, at index 1: the upvalue of every function. */
+static cgl_lua *state_push(lua_State *L) {
+  cgl_lua *S = lua_newuserdata(L, sizeof *S);
+  memset(S, 0, sizeof *S);
+  S->operation = "require";
+  S->ffi_ref = S->log_ref = LUA_NOREF;
+  lua_createtable(L, 0, 2);
+  lua_pushcfunction(L, state_gc);
+  lua_setfield(L, -2, "__gc");
+  cgl_lua_set_text(L, "__metatable", "cgraphlua.state");
+  lua_setmetatable(L, -2);
+  if (luaL_loadbuffer(L, "return", 6, "=cgraphlua"))
+    lua_error(L);
+  S->empty_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+  state_keep_type_texts(L, S);
+  cgl_lua_log_attach(S);
+  return S;
+}
+
+
+LUA_API CGL_API int luaopen_cgraphlua_core(lua_State *L) {
+  static const luaL_Reg functions[] = {
+      {"devices", cg_devices},
+      {"device", cg_device},
+      {"set_device", cg_set_device},
+      {"synchronize", cg_synchronize},
+      {"mem_get_info", cg_mem_get_info},
+      {"live", cg_live},
+      {"on_log", cg_on_log},
+      {"hide", cgl_lua_hide},
+      {"set_ffi", core_set_ffi},
+      {"bad_argument", core_bad_argument},
+      {"released", core_released},
+      {"address", core_address},
+      {"log", core_log},
+      {NULL, NULL},
+  };
+  lua_settop(L, 0);
+  cgl_lua *S = state_push(L);
+  cgl_lua_error_open(L, S);
+  lua_newtable(L);
+  cgl_lua_functions(L, functions);
+  open_debug(L);
+#define X(noun) cgl_lua_open_##noun(L, S);
+  CGL_LUA_KINDS(X)
+#undef X
+  cgl_lua_open_snapshot(L);
+  cgl_lua_open_png(L);
+  cgl_lua_set_text(L, "version", CGL_VERSION);
+  lua_pushlightuserdata(L, NULL);
+  lua_setfield(L, -2, "null");
+  return 1;
+}

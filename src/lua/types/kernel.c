@@ -1,0 +1,149 @@
+/* cgraphlua.kernel: launched on the current stream with checked arguments. */
+#include "lua/types/types.h"
+
+#include <stdio.h>
+
+/* Reads a live buffer, which most arguments are; false for other values. */
+static inline bool arg_read_buffer(lua_State *L, int index, cgl_arg *arg) {
+  arg->buffer = cgl_lua_peek(L, index, CGL_LUA_buffer);
+  arg->kind = CGL_ARG_BUFFER;
+  return arg->buffer;
+}
+
+
+/* Launches with the values from `first` to the top of the stack. */
+static void kernel_launch_with(lua_State *L, cgl_lua *S, cgl_kernel *kernel,
+                               const cgl_launch *shape, int first) {
+  cgl_arg args[CGL_LUA_MAX_ARGS];
+  int n = lua_gettop(L) - first + 1;
+  if (n > CGL_LUA_MAX_ARGS)
+    cgl_lua_bad(L, S, first + CGL_LUA_MAX_ARGS, "more than %d kernel arguments",
+                CGL_LUA_MAX_ARGS);
+  for (int i = 0; i < n; i++)
+    if (!arg_read_buffer(L, first + i, &args[i]))
+      cgl_lua_read_arg(L, S, kernel, first + i, i + 1, &args[i]);
+  cgl_lua_done(
+      L, S,
+      cgl_kernel_launch(kernel, cgl_lua_stream(L, S), shape, args, (size_t)n));
+}
+
+
+/* k:launch(grid, block, ...); grid may carry shared=, the bytes of
+   dynamic shared memory. */
+static int kernel_launch(lua_State *L) {
+  static const char *const grid_keys[] = {"shared", NULL};
+  static const char *const block_keys[] = {NULL};
+  cgl_lua *S = cgl_lua_issue(L, "kernel:launch");
+  cgl_kernel *kernel = cgl_lua_peek(L, 1, CGL_LUA_kernel);
+  if (!kernel)
+    cgl_lua_check_kernel(L, S, 1); /* raises */
+  cgl_launch shape = {{1, 1, 1}, {1, 1, 1}, 0};
+  if (!cgl_lua_read_size(L, 2, &shape.grid[0])) {
+    cgl_lua_read_sizes(L, S, 2, "grid", shape.grid, grid_keys);
+    shape.shared_bytes =
+        (uint32_t)cgl_lua_option_integer(L, S, 2, "shared", 0, UINT32_MAX, 0);
+  }
+  if (!cgl_lua_read_size(L, 3, &shape.block[0]))
+    cgl_lua_read_sizes(L, S, 3, "block", shape.block, block_keys);
+  kernel_launch_with(L, S, kernel, &shape, 4);
+  return 0;
+}
+
+
+/* The function that k:over(n) returns; upvalue 2: the kernel, 3: blocks, 4:
+   threads per block. */
+static int kernel_launch_over(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "kernel:over");
+  cgl_kernel *kernel = *(cgl_kernel **)lua_touserdata(L, lua_upvalueindex(2));
+  if (!kernel)
+    return cgl_lua_raise(L, S, CGL_ERROR_RELEASED,
+                         "keep a kernel until its last launch",
+                         "this kernel was released");
+  cgl_launch shape = {{(uint32_t)lua_tonumber(L, lua_upvalueindex(3)), 1, 1},
+                      {(uint32_t)lua_tonumber(L, lua_upvalueindex(4)), 1, 1},
+                      0};
+  kernel_launch_with(L, S, kernel, &shape, 1);
+  return 0;
+}
+
+
+/* k:over(n) */
+static int kernel_over(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "kernel:over");
+  cgl_kernel *kernel = cgl_lua_check_kernel(L, S, 1);
+  int64_t n = cgl_lua_read_integer(L, S, 2, "the number of threads", 1,
+                                   CGL_LUA_MAX_WHOLE);
+  uint32_t block = 1;
+  cgl_lua_done(L, S, cgl_kernel_block_size(kernel, &block));
+  if (n < block)
+    block = (uint32_t)n;
+  int64_t blocks = (n + block - 1) / block;
+  if (blocks > INT32_MAX)
+    return cgl_lua_bad(L, S, 2, "%lld threads are more than %d blocks of %u",
+                       (long long)n, INT32_MAX, block);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_pushvalue(L, 1);
+  lua_pushnumber(L, (double)blocks);
+  lua_pushnumber(L, (double)block);
+  lua_pushcclosure(L, kernel_launch_over, 4);
+  return 1;
+}
+
+
+static int kernel_name(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "kernel:name");
+  lua_pushstring(L, cgl_kernel_name(cgl_lua_check_kernel(L, S, 1)));
+  return 1;
+}
+
+
+/* k:block_size(), threads per block with good occupancy */
+static int kernel_block_size(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "kernel:block_size");
+  uint32_t block = 0;
+  cgl_lua_done(L, S,
+               cgl_kernel_block_size(cgl_lua_check_kernel(L, S, 1), &block));
+  lua_pushnumber(L, block);
+  return 1;
+}
+
+
+/* k:parameters(), as the source declares them */
+static int kernel_parameters(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "kernel:parameters");
+  const cgl_kernel *kernel = cgl_lua_check_kernel(L, S, 1);
+  size_t n = cgl_kernel_param_count(kernel);
+  lua_createtable(L, (int)n, 0);
+  for (size_t i = 0; i < n; i++) {
+    cgl_param_info info;
+    cgl_lua_done(L, S, cgl_kernel_param(kernel, i, &info));
+    lua_createtable(L, 0, 5);
+    cgl_lua_set_text(L, "type", info.type);
+    cgl_lua_set_text(L, "name", info.name);
+    cgl_lua_set_boolean(L, "pointer", info.pointer);
+    cgl_lua_set_boolean(L, "readonly", info.readonly);
+    cgl_lua_set_number(L, "bytes", (double)info.bytes);
+    lua_rawseti(L, -2, (int)i + 1);
+  }
+  return 1;
+}
+
+
+static void kernel_describe(void *object, char *text, size_t room) {
+  snprintf(text, room, "%s", cgl_kernel_name(object));
+}
+
+
+void cgl_lua_open_kernel(lua_State *L, cgl_lua *S) {
+  static const luaL_Reg methods[] = {
+      {"launch", kernel_launch},
+      {"over", kernel_over},
+      {"name", kernel_name},
+      {"block_size", kernel_block_size},
+      {"parameters", kernel_parameters},
+      {NULL, NULL},
+  };
+  static const cgl_lua_type type = {
+      .kind = CGL_LUA_kernel, .methods = methods, .describe = kernel_describe};
+  cgl_lua_register(L, S, &type);
+}

@@ -1,0 +1,34 @@
+/* The types of the module, a file each: a userdata type's checks, functions
+   and methods, in the order of its method table; and what scripts see of
+   memory (snapshot.c) and of PNG files (png.c).
+   Each open function adds the type's metatable, and its functions to the
+   module's table, which is on top of the stack; the state's userdata is at
+   index 1. */
+#ifndef CGL_LUA_TYPES_H
+#define CGL_LUA_TYPES_H
+
+#include "lua/values/values.h"
+
+void cgl_lua_open_stream(lua_State *L, cgl_lua *S);
+void cgl_lua_open_event(lua_State *L, cgl_lua *S);
+void cgl_lua_open_buffer(lua_State *L, cgl_lua *S);
+void cgl_lua_open_pinned(lua_State *L, cgl_lua *S);
+void cgl_lua_open_module(lua_State *L, cgl_lua *S);
+void cgl_lua_open_kernel(lua_State *L, cgl_lua *S);
+void cgl_lua_open_pool(lua_State *L, cgl_lua *S);
+void cgl_lua_open_checkpoint(lua_State *L, cgl_lua *S);
+void cgl_lua_open_generator(lua_State *L, cgl_lua *S);
+void cgl_lua_open_snapshot(lua_State *L);
+void cgl_lua_open_png(lua_State *L);
+
+/* The option `external` of a record or a wait, from a table or nothing. */
+bool cgl_lua_event_external(lua_State *L, cgl_lua *S, int index);
+/* The same for record([object] [, opts]); leaves nil at 2 when the object is
+   left out. */
+bool cgl_lua_event_record_options(lua_State *L, cgl_lua *S);
+
+/* pool:snapshot, and the table of pool:stats. */
+int cgl_lua_pool_snapshot(lua_State *L);
+void cgl_lua_pool_push_stats(lua_State *L, const cgl_pool_stats *stats);
+
+#endif
