@@ -168,9 +168,9 @@ CGL_API cgl_status cgl_graph_node_kernel(cgl_graph *graph, size_t index,
    `args` has an argument per parameter; CGL_ARG_SAME keeps an argument, NULL
    keeps all.  A NULL launch keeps the launch.  The change is checked as a
    launch is.  The graph keeps new buffers, and drops buffers that it no longer
-   uses.  CGL_ERROR_INVALID_ARGUMENT for a node of another kind, for a
-   generator, and for memory that a capture allocated from the graph's pool;
-   CGL_ERROR_NOT_CAPTURED before the capture has ended.
+   uses.  CGL_ERROR_INVALID_ARGUMENT for a node of another kind, and for memory
+   that a capture allocated from the graph's pool; CGL_ERROR_ARGUMENT_TYPE for a
+   generator; CGL_ERROR_NOT_CAPTURED before the capture has ended.
    cuGraphExecKernelNodeSetParams, cuGraphNodeSetParams */
 CGL_API cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
                                         const cgl_launch *launch,
