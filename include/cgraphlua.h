@@ -1,14 +1,15 @@
 /* cgraphlua: capture, instantiate and replay CUDA graphs, on a GPU or on the
    host device, from C and (through the same core) from LuaJIT.
-   Idea: objects are reference counted and opaque; work is asynchronous on
-   streams; whatever is issued into a capturing stream becomes a graph node
-   and is noted in the graph's recording together with the script line.
-   Invariants: a call either does all it says or returns a status and leaves
-   the state as it was (and the reason in cgl_last_error); the library never
-   prints, exits or jumps; what a graph uses stays alive as long as the graph.
-   Objects and places for results are never NULL where nothing says that they
-   may be; a stream neither: cgl_stream_default is the default stream.
-   Units are bytes and elements as named; sizes are size_t; times are ms. */
+   Idea: objects are opaque and reference counted.  Work is asynchronous on
+   streams.  An operation that is issued into a capturing stream becomes a
+   graph node, and is noted in the graph's recording with its script line.
+   Invariants: a call does all that it says, or returns a status and changes
+   nothing; cgl_last_error has the reason.  The library never prints, exits or
+   jumps.  A graph keeps alive what it uses.
+   Pointers to objects, streams and results must not be NULL, unless the
+   comment says that they may be; cgl_stream_default is the default stream.
+   Units: bytes and elements as named, sizes in size_t, times in ms.
+   doc/manual.md has the glossary. */
 #ifndef CGRAPHLUA_H
 #define CGRAPHLUA_H
 

@@ -20,7 +20,7 @@ local chart = dofile(here .. "lib/chart.lua")
 local network = dofile(here .. "lib/network.lua")
 
 local SIDE, CLASSES = 8, 10
-local HELD_OUT = 5 -- one image of so many
+local HELD_OUT = 5 -- every fifth image is held out
 
 local opt = options.read({
   usage = "scripts/digits.lua [options]",
@@ -71,7 +71,8 @@ local net = network.new(learn, {
 })
 local classify = net:classifier(held)
 
--- The held-out images that are taken for something else, surest first.
+-- The held-out images that the network classifies wrongly, the most confident
+-- mistakes first.
 local function mistakes()
   local guesses, likely = classify()
   local list = {}
@@ -87,8 +88,8 @@ local function mistakes()
   return list
 end
 
--- Trains from the start, an epoch by each call of `epoch`; returns what came of
--- it.  Only the steps are timed.
+-- Trains from the start, one epoch per call of `epoch`, and returns the results.
+-- Only the steps are timed.
 local function train(name, epoch)
   net:reset()
   cg.synchronize()

@@ -5,8 +5,8 @@
 --
 -- Units are au and days, in the ecliptic of J2000.  A fourth-order symplectic
 -- step (Yoshida, Physics Letters A 150 (1990)) is captured as a graph; a run
--- replays it.  Every body is moved by the Sun and the planets; asteroids, which
--- are made up, move nobody.
+-- replays it.  The Sun and the planets attract every body.  The asteroids are
+-- invented, and attract no body.
 --
 -- The script prints how far the total energy strayed, and how long the Earth
 -- (with the Moon: their barycentre) takes to come back to the same direction

@@ -1,4 +1,4 @@
-/* What every part stands on: status codes, the last failure, the log, and the
+/* The base of every part: status codes, the thread's last failure, the log, and
    objects with their reference counts. */
 #ifndef CGRAPHLUA_BASE_H
 #define CGRAPHLUA_BASE_H
@@ -7,15 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Only these functions leave the shared library. */
+/* The shared library exports only functions with this mark. */
 #ifdef __cplusplus
 #define CGL_API extern "C" __attribute__((visibility("default")))
 #else
 #define CGL_API __attribute__((visibility("default")))
 #endif
 
-/* 0: success.  Positive: the CUDA driver's own code (CUresult).  Negative: one
-   of these. */
+/* A status: 0 is success, a positive value is the CUDA driver's own code
+   (CUresult), a negative value is one of these. */
 #define CGL_ERRORS(X)                                                   \
   X(CGL_ERROR_INVALID_ARGUMENT, -1, "invalid argument")                 \
   X(CGL_ERROR_RELEASED, -2, "the object was released")                  \
@@ -42,31 +42,35 @@ enum {
 };
 typedef int cgl_status;
 
-/* The last failure of the calling thread; texts are never NULL and stay valid
-   until the thread's next failure. */
+/* A failure.  Its texts are never NULL, and stay valid until the thread's next
+   failure. */
 typedef struct cgl_error {
   cgl_status code;
   const char *name;      /* "CUDA_ERROR_...", "CGL_ERROR_..." */
   const char *operation; /* the call that failed, "graph:replay" */
-  const char *where;     /* "file:line" that issued it, or "" */
+  const char *where;     /* "file:line" of the script that issued it, or "" */
   const char *message;   /* what was wrong, with values */
   const char *hint;      /* what to do, or "" */
   const char *also;      /* what failed afterwards, or "" */
 } cgl_error;
 
+/* The last failure of the calling thread, borrowed; never NULL. */
 CGL_API const cgl_error *cgl_last_error(void);
-/* Forgets it: what fails next during a clean-up is no consequence of it. */
+/* Forgets the last failure, so that a failure of a clean-up that follows is not
+   taken for a consequence of it. */
 CGL_API void cgl_clear_error(void);
-/* "CUDA_ERROR_..." or "CGL_ERROR_..." of any status; never NULL. */
+/* The name of any status, "CUDA_ERROR_..." or "CGL_ERROR_..."; never NULL. */
 CGL_API const char *cgl_status_name(cgl_status status);
-/* Where the calling thread is in its script, noted by every call that follows;
-   `file` is copied.  NULL: nowhere. */
+/* Sets the site of the calling thread, its file and line in its script.  Errors
+   and nodes of the calls that follow name the site.  `file` is copied; NULL
+   clears the site. */
 CGL_API void cgl_set_site(const char *file, int line);
-/* The file of it, or NULL: a copy that lives as long as the process, which
-   cgl_set_site knows again by its address. */
+/* The file of the calling thread's site, or NULL.  The text lives as long as
+   the process, and cgl_set_site recognizes it by its address. */
 CGL_API const char *cgl_site_file(void);
-/* Messages that are not failures (an empty capture, a cache that cannot be
-   written); NULL restores silence.  Called on the thread that caused it. */
+/* Sets the function that takes messages which are not failures (an empty
+   capture, a cache that cannot be written), for the process.  It is called on
+   the thread that caused the message.  NULL, the default, drops messages. */
 typedef void (*cgl_log_function)(void *user, const char *message);
 CGL_API void cgl_set_log(cgl_log_function function, void *user);
 
@@ -79,12 +83,13 @@ typedef struct cgl_module cgl_module;
 typedef struct cgl_kernel cgl_kernel;
 typedef struct cgl_pool cgl_pool;
 typedef struct cgl_graph cgl_graph;
-typedef struct cgl_checkpoint cgl_checkpoint; /* of a pool */
+typedef struct cgl_checkpoint cgl_checkpoint; /* of a pool's blocks */
 typedef struct cgl_generator cgl_generator;
 
-/* Every object: _retain adds a reference and returns it, _release drops one
-   (NULL is fine).  The last release of an object during a capture only hands
-   it over for later, so no release ever breaks a capture. */
+/* For every object: _retain adds a reference and returns the object; _release
+   drops a reference and accepts NULL.  When the last reference is dropped while
+   a capture is underway in the process, the object is destroyed after it, so no
+   release ever breaks a capture. */
 #define CGL_OBJECTS(X) \
   X(context)           \
   X(stream)            \

@@ -1,4 +1,4 @@
-/* Memory that has elements: buffers of the device, and pinned memory. */
+/* Memory with typed elements: buffers of the device, and pinned memory. */
 #ifndef CGRAPHLUA_BUFFER_H
 #define CGRAPHLUA_BUFFER_H
 
@@ -22,71 +22,86 @@ typedef enum cgl_type {
       CGL_TYPE_COUNT
 } cgl_type;
 
+/* The name of a type, "float"; "unknown" for CGL_TYPE_COUNT and
+   beyond. */
 CGL_API const char *cgl_type_name(cgl_type type);
+/* The bytes of an element; 0 for CGL_TYPE_COUNT and beyond. */
 CGL_API size_t cgl_type_bytes(cgl_type type);
-/* Also "int", "uint" and "char"-free aliases are not taken: CGL_TYPE_COUNT for
-   an unknown name. */
+/* The type of a name, exactly as in CGL_TYPES; CGL_TYPE_COUNT for an unknown
+   name. */
 CGL_API cgl_type cgl_type_from_name(const char *name);
 
 #define CGL_MAX_DIMS 8
 
-/* `count` elements, uninitialized, from the pool that serves `stream`: the
-   graph's when the stream is capturing, else the default one; `pool` overrides
-   when not NULL. */
+/* Allocates `count` elements, uninitialized, for work on `stream`, from `pool`.
+   A NULL pool is the graph's pool when the stream captures, else the device's
+   own pool.  The caller owns the reference.  cuMemCreate, cuMemMap, when the
+   pool has to grow */
 CGL_API cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool,
                                      cgl_type type, size_t count,
                                      cgl_buffer **buffer);
-/* Elements [first, first + count) of `base`, which it keeps alive. */
+/* A buffer over the elements [first, first + count) of `base`, from 0.  The
+   view keeps `base` alive. */
 CGL_API cgl_status cgl_buffer_view(cgl_buffer *base, size_t first, size_t count,
                                    cgl_buffer **view);
-/* Device memory of somebody else (an engine's), which must outlive it. */
+/* Borrows device memory of the caller, which must outlive the object. */
 CGL_API cgl_status cgl_buffer_from_address(cgl_context *context,
                                            uint64_t address, cgl_type type,
                                            size_t count, cgl_buffer **buffer);
-/* Says that the caller is done with the memory, at the place of cgl_set_site:
-   a borrowed address may be gone, for one.  Replays of graphs that check their
-   inputs and that use it are refused from then on (once no view of it is left,
-   of a buffer; a view retires nothing).  The reference stays the caller's. */
+/* Says that the caller is done with the memory, at the site of cgl_set_site.
+   From then on, replays of graphs that use the memory and check their inputs
+   (check_input_liveness) are refused.  A buffer counts as retired only when no
+   view of it is left; retiring a view does nothing.  The caller keeps its
+   reference. */
 CGL_API void cgl_buffer_retire(cgl_buffer *buffer);
 CGL_API void cgl_pinned_retire(cgl_pinned *pinned);
 /* Whether a capture has used the buffer's memory. */
 CGL_API bool cgl_buffer_is_kept(const cgl_buffer *buffer);
+/* The element type, elements, bytes, address on the device, and context
+   (borrowed). */
 CGL_API cgl_type cgl_buffer_type(const cgl_buffer *buffer);
 CGL_API size_t cgl_buffer_count(const cgl_buffer *buffer);
 CGL_API size_t cgl_buffer_bytes(const cgl_buffer *buffer);
 CGL_API uint64_t cgl_buffer_address(const cgl_buffer *buffer);
 CGL_API cgl_context *cgl_buffer_context(const cgl_buffer *buffer);
-/* Shape: ndims (at most CGL_MAX_DIMS) extents whose product is the count;
-   one dimension until set. */
+/* Sets the shape: `ndims` extents (1 to CGL_MAX_DIMS), the slowest first, whose
+   product is the count.  Initially a buffer has one dimension. */
 CGL_API cgl_status cgl_buffer_set_shape(cgl_buffer *buffer,
                                         const size_t *extents, int ndims);
+/* Writes the extents, and returns their number. */
 CGL_API int cgl_buffer_shape(const cgl_buffer *buffer,
                              size_t extents[CGL_MAX_DIMS]);
-/* Synchronous copies of `bytes` from and to ordinary host memory, in the order
-   of `stream`; offset in bytes.  Refused while the stream captures. */
+/* Copy `bytes` bytes at `offset` (bytes) from and to ordinary host memory, in
+   the order of `stream`, and wait.  Refused with
+   CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED while the stream captures.
+   cuMemcpyHtoDAsync, cuMemcpyDtoHAsync, cuStreamSynchronize */
 CGL_API cgl_status cgl_buffer_upload(cgl_buffer *buffer, cgl_stream *stream,
                                      size_t offset, const void *data,
                                      size_t bytes);
 CGL_API cgl_status cgl_buffer_download(cgl_buffer *buffer, cgl_stream *stream,
                                        size_t offset, void *data, size_t bytes);
-/* Asynchronous copies of the whole; counts and types must agree.  Between two
-   GPUs: on a stream of one of them, outside captures.  cuMemcpyDtoDAsync,
-   cuMemcpyAsync */
+/* Copy all elements, asynchronously on `stream`.  Counts and types must agree.
+   Between two GPUs: on a stream of one of them, outside captures.
+   cuMemcpyDtoDAsync, cuMemcpyAsync, cuMemcpyHtoDAsync */
 CGL_API cgl_status cgl_buffer_copy(cgl_buffer *to, cgl_buffer *from,
                                    cgl_stream *stream);
 CGL_API cgl_status cgl_buffer_copy_pinned(cgl_buffer *to, cgl_pinned *from,
                                           cgl_stream *stream);
-/* Asynchronously sets every element to the element at `value` (its type's
-   bytes). */
+/* Sets every element to the element at `value`, asynchronously on `stream`.
+   cuMemsetD8Async, cuMemsetD16Async, cuMemsetD32Async, cuMemsetD2D32Async */
 CGL_API cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
                                    const void *value);
 
-/* Page-locked host memory, zero-initialized.  cuMemHostAlloc */
+/* Allocates page-locked host memory, initialized to zero.  The caller owns the
+   reference.  cuMemHostAlloc */
 CGL_API cgl_status cgl_pinned_create(cgl_context *context, cgl_type type,
                                      size_t count, cgl_pinned **pinned);
+/* The elements (borrowed), their type and their number. */
 CGL_API void *cgl_pinned_data(const cgl_pinned *pinned);
 CGL_API cgl_type cgl_pinned_type(const cgl_pinned *pinned);
 CGL_API size_t cgl_pinned_count(const cgl_pinned *pinned);
+/* Copies all of a buffer of the same type and count, asynchronously on
+   `stream`.  cuMemcpyDtoHAsync */
 CGL_API cgl_status cgl_pinned_copy(cgl_pinned *to, cgl_buffer *from,
                                    cgl_stream *stream);
 

@@ -1,9 +1,12 @@
-/* Graphs: captured, instantiated, replayed, looked at and changed. */
+/* Graphs: capture, instantiation, replay, inspection, changes, annotations and
+   hooks. */
 #ifndef CGRAPHLUA_GRAPH_H
 #define CGRAPHLUA_GRAPH_H
 
 #include "kernel.h"
 
+/* Which unsafe calls break a capture underway: those of any thread, those of
+   the capturing thread, or none. */
 typedef enum cgl_capture_mode {
   CGL_CAPTURE_DEFAULT, /* thread_local */
   CGL_CAPTURE_GLOBAL,
@@ -11,77 +14,99 @@ typedef enum cgl_capture_mode {
   CGL_CAPTURE_RELAXED
 } cgl_capture_mode;
 
-/* Whether captures note what cgl_graph_annotate says. */
+/* Whether captures record the annotations of cgl_graph_annotate. */
 typedef enum cgl_annotations {
   CGL_ANNOTATIONS_OFF,
   CGL_ANNOTATIONS_ON,
-  CGL_ANNOTATIONS_NVTX /* and name NVTX ranges for profilers: of each scope in
-                          the capture, and of each replay */
+  CGL_ANNOTATIONS_NVTX /* also NVTX ranges for profilers: a range for each
+                          scope in the capture and for each replay */
 } cgl_annotations;
 
 typedef struct cgl_graph_desc {
-  bool keep_graph; /* the template stays; instantiate by hand or at replay */
-  cgl_pool *pool;  /* NULL: a private one */
+  bool keep_graph; /* keep the template; instantiate by hand or at replay */
+  cgl_pool *pool;  /* of its captures' memory; NULL: a private pool */
   cgl_capture_mode capture_mode;
-  bool unchecked; /* the caller orders replays of graphs that share a pool */
+  bool unchecked; /* the caller keeps the replay order of a shared pool */
   cgl_annotations annotations;
-  bool check_input_liveness; /* refuse to replay once memory that the capture
-                                used was given up: cgl_buffer_retire */
+  bool check_input_liveness; /* refuse to replay once an input was retired:
+                                cgl_buffer_retire */
 } cgl_graph_desc;
 
-/* Nothing is captured yet.  A NULL desc means defaults. */
+/* Creates a graph that has captured nothing yet.  A NULL desc means defaults;
+   the graph retains the pool.  The caller owns the reference. */
 CGL_API cgl_status cgl_graph_create(cgl_context *context,
                                     const cgl_graph_desc *desc,
                                     cgl_graph **graph);
-/* What the next capture will use; desc->pool is borrowed, NULL: private. */
+/* The options of the next capture.  desc->pool is borrowed; NULL is a private
+   pool. */
 CGL_API void cgl_graph_get_desc(const cgl_graph *graph, cgl_graph_desc *desc);
-/* Replaces it (capture_begin's own options); refused while the graph captures
-   or holds a capture. */
+/* Replaces the options of the next capture.  CGL_ERROR_CAPTURE_STATE while the
+   graph captures or holds a capture. */
 CGL_API cgl_status cgl_graph_set_desc(cgl_graph *graph,
                                       const cgl_graph_desc *desc);
-/* Begins capturing what is issued into `stream`.  cuStreamBeginCapture */
+/* Begins to capture the work that is issued into `stream`.
+   CGL_ERROR_CAPTURE_STATE when the stream or the graph is capturing, or the
+   graph holds a capture; CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED on the default
+   stream.  cuStreamBeginCapture */
 CGL_API cgl_status cgl_graph_capture_begin(cgl_graph *graph,
                                            cgl_stream *stream);
-/* Ends it on the same stream and, unless keep_graph, instantiates.  A capture
-   that a call broke fails with that call's own status, message and line; the
-   end's failure is in `also`.  cuStreamEndCapture */
+/* Ends the capture on the stream on which it began.  Without keep_graph, also
+   instantiates and uploads the graph.  A capture that a call broke fails with
+   that call's status, message and line, and the end's failure is in `also`.  A
+   capture must end on the thread that began it, unless its mode is relaxed:
+   CGL_ERROR_CAPTURE_STATE, and the capture goes on.  cuStreamEndCapture,
+   cuGraphInstantiateWithParams, cuGraphUpload */
 CGL_API cgl_status cgl_graph_capture_end(cgl_graph *graph);
-/* Ends a capture whose result is not wanted; every stream of it is usable
-   afterwards, whatever is returned.  Fine when none is underway.  The thread's
-   last failure stays: what fails here is added to its `also`. */
+/* Ends a capture whose result is not wanted.  Afterwards all its streams are
+   usable, whatever the status.  Does nothing when no capture is underway.  The
+   thread's last failure stays; a failure of this call is added to its `also`.
+   cuStreamEndCapture */
 CGL_API cgl_status cgl_graph_capture_abandon(cgl_graph *graph);
+/* The graph's context, borrowed. */
 CGL_API cgl_context *cgl_graph_context(const cgl_graph *graph);
+/* Whether a capture of the graph is underway. */
 CGL_API bool cgl_graph_is_capturing(const cgl_graph *graph);
 /* The stream on which the capture underway began (borrowed), or NULL. */
 CGL_API cgl_stream *cgl_graph_capturing_stream(const cgl_graph *graph);
 /* The graph that captures `stream` (borrowed), or NULL. */
 CGL_API cgl_graph *cgl_stream_capturing_graph(const cgl_stream *stream);
-/* A fresh executable from the kept template.  cuGraphInstantiateWithParams */
+/* Makes a new executable of the kept template.  CGL_ERROR_CAPTURE_STATE without
+   keep_graph, CGL_ERROR_NOT_CAPTURED without a capture.
+   cuGraphInstantiateWithParams */
 CGL_API cgl_status cgl_graph_instantiate(cgl_graph *graph);
-/* `count` launches on `stream`, asynchronous; on a capturing stream one child
-   graph node each.  cuGraphLaunch */
+/* Launches the graph `count` times on `stream`, asynchronously and in order.
+   On a capturing stream each is a child graph node instead.
+   CGL_ERROR_NOT_CAPTURED without a capture; CGL_ERROR_ORDER when the replay
+   order of a shared pool forbids it; CGL_ERROR_RELEASED when an input was
+   retired (check_input_liveness), or the pool was restored.  cuGraphLaunch,
+   cuGraphAddNode */
 CGL_API cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
                                     uint64_t count);
-/* Drops executable, template and recording; the graph can capture again. */
+/* Drops the executable, the template and the recording, or abandons a capture
+   that is underway.  The graph can capture again.  Does not wait for replays in
+   flight. */
 CGL_API cgl_status cgl_graph_reset(cgl_graph *graph);
-/* The pool of its captures; CGL_ERROR_NOT_CAPTURED before the first. */
+/* *pool is the pool of the graph's captures; the caller owns the reference.
+   CGL_ERROR_NOT_CAPTURED without a capture. */
 CGL_API cgl_status cgl_graph_pool(cgl_graph *graph, cgl_pool **pool);
-/* Every pool that its capture allocated from, its own first; *pool is NULL
-   past the last. */
+/* *pool is a pool from which the capture allocated, by index from 0, the
+   graph's own first; NULL past the last.  The caller owns the reference.
+   CGL_ERROR_NOT_CAPTURED likewise. */
 CGL_API cgl_status cgl_graph_pool_at(cgl_graph *graph, size_t index,
                                      cgl_pool **pool);
-/* The driver's handles: the template needs keep_graph, the executable an
-   instantiation.  Borrowed until reset or instantiation. */
+/* The driver's handles: the template (CUgraph), which needs keep_graph, and the
+   executable (CUgraphExec), which needs an instantiation.  Borrowed until the
+   next reset; the executable also until the next instantiation. */
 CGL_API cgl_status cgl_graph_raw_graph(cgl_graph *graph, void **cugraph);
 CGL_API cgl_status cgl_graph_raw_exec(cgl_graph *graph, void **cuexec);
-/* *writes: a replay may write to the buffer's memory.  Known of what was issued
-   through this library with buffers and pinned memory as arguments; of
-   foreign nodes it is assumed. */
+/* *writes: a replay may write to the buffer's memory.  This is known for
+   operations of this library whose arguments are buffers and pinned memory, in
+   child graphs too, and assumed for foreign nodes. */
 CGL_API cgl_status cgl_graph_writes(const cgl_graph *graph,
                                     const cgl_buffer *buffer, bool *writes);
-/* Writes a Graphviz file of the recording: kernel names, sizes, script lines,
-   annotations; a path that ends in ".svg" is drawn by Graphviz's dot, a child
-   process. */
+/* Writes a Graphviz file of the recording: kernel names, sizes, script lines
+   and annotations.  For a path that ends in ".svg", Graphviz's dot, a child
+   process, draws an SVG file.  CGL_ERROR_SYSTEM. */
 CGL_API cgl_status cgl_graph_debug_dump(cgl_graph *graph, const char *path);
 
 typedef enum cgl_annotation_kind {
@@ -91,22 +116,24 @@ typedef enum cgl_annotation_kind {
 } cgl_annotation_kind;
 
 typedef struct cgl_annotation {
-  const char *key; /* "label" is what pictures show first */
+  const char *key; /* "label" is shown first in pictures */
   cgl_annotation_kind kind;
-  const char *text;
-  double number;
+  const char *text; /* of CGL_ANNOTATION_TEXT */
+  double number;    /* of the other kinds */
 } cgl_annotation;
 
-/* What the graph captures from now on has these annotations (copied), beside
-   those of the scopes around, of which they replace equal keys; until the end
-   of *scope, or the capture's.  Nothing (*scope is 0) when the graph does not
-   capture, or its option `annotations` is off. */
+/* Begins a scope.  Nodes that the graph captures get these annotations
+   (copied), until *scope or the capture ends.  Scopes nest: a node also gets
+   the annotations of the outer scopes, except for keys that an inner scope
+   has.  Does nothing, with a *scope of 0, when the graph does not capture or
+   its option `annotations` is off. */
 CGL_API cgl_status cgl_graph_annotate(cgl_graph *graph,
                                       const cgl_annotation *annotations,
                                       size_t n, uint64_t *scope);
-/* Ends a scope and those inside it; nothing for 0 or one that has ended. */
+/* Ends a scope and the scopes inside it.  Does nothing for 0 or a scope that
+   has ended. */
 CGL_API void cgl_graph_annotate_end(cgl_graph *graph, uint64_t scope);
-/* Takes the annotations off the nodes captured so far. */
+/* Removes the annotations from the nodes captured so far. */
 CGL_API void cgl_graph_clear_annotations(cgl_graph *graph);
 
 typedef struct cgl_node_info {
@@ -115,9 +142,9 @@ typedef struct cgl_node_info {
   const char *name; /* the kernel's name, or the operation */
   const char *file; /* script file, or "" */
   int line;         /* script line, or 0 */
-  uint32_t grid[3], block[3], shared_bytes;
-  bool enabled;  /* replays run it: cgl_graph_set_enabled */
-  cgl_type type; /* of a fill's or copy's elements, else CGL_TYPE_COUNT */
+  uint32_t grid[3], block[3], shared_bytes; /* of a kernel's launch */
+  bool enabled;  /* replays run the node: cgl_graph_set_enabled */
+  cgl_type type; /* of a fill's or copy's elements; else CGL_TYPE_COUNT */
   size_t ndependencies;
   const size_t *dependencies; /* indices of nodes, from 0 */
   const char *label;          /* the annotation "label", or NULL */
@@ -125,54 +152,65 @@ typedef struct cgl_node_info {
   const cgl_annotation *annotations;
 } cgl_node_info;
 
+/* The number of nodes of a captured graph.  cuGraphGetNodes */
 CGL_API cgl_status cgl_graph_node_count(cgl_graph *graph, size_t *count);
-/* Texts and arrays are valid until the graph's next capture or reset. */
+/* Describes a node by index from 0, in the order in which the nodes were
+   issued.  Texts and arrays are borrowed until the graph's next capture or
+   reset.  cuGraphGetEdges */
 CGL_API cgl_status cgl_graph_node(cgl_graph *graph, size_t index,
                                   cgl_node_info *info);
-/* The kernel of a node (borrowed); NULL when it is none of the caller's: a
-   copy, a fill, a child graph, a node of others. */
+/* *kernel is the kernel of a node, borrowed.  It is NULL for a node of another
+   kind: a copy, a fill, a child graph, a foreign node. */
 CGL_API cgl_status cgl_graph_node_kernel(cgl_graph *graph, size_t index,
                                          cgl_kernel **kernel);
-/* Gives a kernel's node other arguments, one per parameter, of which
-   CGL_ARG_SAME stay (args NULL: all), and another launch (NULL: as it is),
-   checked as a launch is; for replays from now on, and for executables and
-   child graphs made from now on.  The graph keeps new buffers and lets go of
-   those that it no longer uses.  Generators, and buffers that a capture
-   allocated from the graph's pool, stay: CGL_ERROR_INVALID_ARGUMENT, as for a
-   node without such a kernel; CGL_ERROR_NOT_CAPTURED before the capture's end.
+/* Changes the arguments and the launch of a kernel's node, for replays that are
+   issued from now on, and for executables and child graphs made from now on.
+   `args` has an argument per parameter; CGL_ARG_SAME keeps an argument, NULL
+   keeps all.  A NULL launch keeps the launch.  The change is checked as a
+   launch is.  The graph keeps new buffers, and drops buffers that it no longer
+   uses.  CGL_ERROR_INVALID_ARGUMENT for a node of another kind, and for memory
+   that a capture allocated from the graph's pool; CGL_ERROR_ARGUMENT_TYPE for a
+   generator; CGL_ERROR_NOT_CAPTURED before the capture has ended.
    cuGraphExecKernelNodeSetParams, cuGraphNodeSetParams */
 CGL_API cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
                                         const cgl_launch *launch,
                                         const cgl_arg *args, size_t nargs);
-/* The same for a fill: another element (NULL: as it is) and other memory (NULL:
-   as it is) of the same type and count; and for a copy, whose arguments are
-   buffers or pinned memory, as they were (NULL or CGL_ARG_SAME: as it is).  A
-   fill of eight-byte elements whose halves differ is two nodes, each of which
-   takes its half of the element.  cuGraphExecNodeSetParams,
-   cuGraphNodeSetParams */
+/* Changes a fill likewise: its element and its memory, of the same type and
+   count.  NULL keeps either.  A fill of eight-byte elements whose halves differ
+   is two nodes, each of which takes its half of the element.
+   cuGraphExecNodeSetParams, cuGraphNodeSetParams */
 CGL_API cgl_status cgl_graph_set_fill(cgl_graph *graph, size_t index,
                                       cgl_buffer *buffer, const void *value);
+/* Changes a copy likewise: a buffer in the place of a buffer, pinned memory in
+   the place of pinned memory, of the same type and count.  NULL or CGL_ARG_SAME
+   keeps either.  cuGraphExecNodeSetParams, cuGraphNodeSetParams */
 CGL_API cgl_status cgl_graph_set_copy(cgl_graph *graph, size_t index,
                                       const cgl_arg *to, const cgl_arg *from);
-/* Whether replays from now on run a kernel, copy or fill; what depends on one
-   that is off waits for what that one waits for.  Executables made later do as
-   this one; a graph with a node that is off is refused as a child, and while
-   one is off that writes to memory of the graph's pool, its replays count as
-   filling nothing for the other graphs of the pool.  cuGraphNodeSetEnabled */
+/* Enables or disables a kernel, a copy or a fill, for replays that are issued
+   from now on, and in executables made later.  A node that depends on a
+   disabled node waits for that node's dependencies.  A graph with a disabled
+   node is refused as a child graph (CGL_ERROR_CAPTURE_STATE).  While a node
+   that writes to memory of the graph's pool is disabled, a replay counts as
+   filling nothing for the other graphs of the pool.  CGL_ERROR_INVALID_ARGUMENT
+   for a node of another kind.  cuGraphNodeSetEnabled */
 CGL_API cgl_status cgl_graph_set_enabled(cgl_graph *graph, size_t index,
                                          bool enabled);
 
-/* Points of a graph's life where hooks are called, in the order in which they
-   were added: X(constant, text).
-   CAPTURE_START: right after a capture began; what it issues is captured.
+/* Points of a graph's life at which hooks are called, in the order in which the
+   hooks were added: X(constant, text).
+   CAPTURE_START: right after a capture has begun.  Work that the hook issues is
+   captured.
    CAPTURE_END: the template is whole (cgl_graph_raw_graph) and may still be
-   edited; no executable yet.  INSTANTIATE: after each.  REPLAY_START: before
-   each launch; one that fails aborts it, and no end hook is called.
-   REPLAY_END: after each launch, also one that failed.  DESTROY: once, when
-   nothing of the capture can be launched any more: after reset or the graph's
-   end, after the last graph that has it as a child, and after captures
-   underway; on the thread that brings it about, with a NULL graph; such a hook
-   may release objects and call nothing else of cgraphlua. */
+   edited.  There is no executable yet.
+   INSTANTIATE: after each instantiation.
+   REPLAY_START: before each launch.  A hook that fails aborts the launch, and
+   no REPLAY_END hook is called.
+   REPLAY_END: after each launch, also after a failed launch.
+   DESTROY: once, when nothing can launch the capture any more: after the
+   graph's reset or end, after the end of the last graph that has it as a child
+   graph, and after captures underway.  It is called on the thread on which that
+   happens, with a NULL graph.  It may release objects, and must not call
+   anything else of cgraphlua. */
 #define CGL_HOOK_POINTS(X)                   \
   X(CGL_HOOK_CAPTURE_START, "capture start") \
   X(CGL_HOOK_CAPTURE_END, "capture end")     \
@@ -187,16 +225,17 @@ typedef enum cgl_hook_point {
 #undef X
 } cgl_hook_point;
 
-/* A status other than CGL_OK fails the call that the hook belongs to, and what
-   it began is undone. */
+/* A hook.  When it returns a status other than CGL_OK, the call that called the
+   hook fails with that status and undoes what it began. */
 typedef cgl_status (*cgl_hook_function)(void *user, cgl_graph *graph);
 
-/* *id (may be NULL) removes it.  A hook may add and remove hooks; those added
-   are first called the next time. */
+/* Adds a hook.  *id (may be NULL) is its number, for cgl_graph_remove_hook.  A
+   hook may add and remove hooks; a hook that is added by a hook is first called
+   the next time.  `user` must stay valid while the hook is registered. */
 CGL_API cgl_status cgl_graph_add_hook(cgl_graph *graph, cgl_hook_point point,
                                       cgl_hook_function function, void *user,
                                       uint64_t *id);
-/* False when the graph has no such hook (any more). */
+/* Removes a hook; false when the graph does not have it (any more). */
 CGL_API bool cgl_graph_remove_hook(cgl_graph *graph, uint64_t id);
 
 #endif

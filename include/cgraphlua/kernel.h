@@ -5,47 +5,54 @@
 #include "buffer.h"
 
 typedef struct cgl_module_desc {
-  const char *source; /* CUDA C, zero-terminated; or, when `image`: */
-  const void *image;  /* cubin or PTX (zero-terminated) */
-  size_t image_bytes;
+  const char *source; /* CUDA C, zero-terminated; NULL: an image instead */
+  const void *image;  /* cubin or PTX (zero-terminated), without a source */
+  size_t image_bytes; /* size of the image */
   const char *file; /* the source's name in compiler messages; NULL: the site */
-  int line;         /* the line of `file` where the source starts; 0: 1 */
+  int line;         /* the line of `file` where the source starts; 0 means 1 */
   const char *const *options; /* compiler options, "-DN=4" */
   size_t noptions;
   const char *const *expressions; /* name expressions, "scale<float, 4>" */
   size_t nexpressions;
 } cgl_module_desc;
 
-/* Compiles (or takes from the disk cache) and loads.  CGL_ERROR_COMPILE has
-   the compiler's text in the message. */
+/* Compiles a source, or takes it from the cache on disk, and loads it.  The
+   description is borrowed during the call; the caller owns the module's
+   reference.  CGL_ERROR_COMPILE with the compiler's text in the message,
+   CGL_ERROR_NO_COMPILER, CGL_ERROR_SYSTEM.  cuModuleLoadData */
 CGL_API cgl_status cgl_module_create(cgl_context *context,
                                      const cgl_module_desc *desc,
                                      cgl_module **module);
-/* Names of the kernels, in source order; NULL past the last. */
+/* The name of a kernel by index from 0, in source order, borrowed; NULL past
+   the last. */
 CGL_API const char *cgl_module_kernel_name(const cgl_module *module,
                                            size_t index);
-/* `name`: a kernel or a name expression of the module; NULL: its only one. */
+/* The kernel of a name or name expression; a NULL name is the module's only
+   kernel.  The kernel keeps the module alive.  CGL_ERROR_NOT_FOUND.
+   cuModuleGetFunction */
 CGL_API cgl_status cgl_module_kernel(cgl_module *module, const char *name,
                                      cgl_kernel **kernel);
-/* A __device__ or __constant__ variable as a buffer of `type` (it keeps the
-   module alive).  cuModuleGetGlobal */
+/* A __device__ or __constant__ variable as a buffer of `type` that keeps the
+   module alive.  CGL_ERROR_NOT_FOUND; CGL_ERROR_INVALID_ARGUMENT when its size
+   is not a whole number of elements.  cuModuleGetGlobal */
 CGL_API cgl_status cgl_module_global(cgl_module *module, const char *name,
                                      cgl_type type, cgl_buffer **buffer);
 
 typedef enum cgl_arg_kind {
   CGL_ARG_BUFFER,  /* a pointer parameter */
-  CGL_ARG_PINNED,  /* a pointer parameter, the device reads host memory */
+  CGL_ARG_PINNED,  /* a pointer parameter: the device uses host memory */
   CGL_ARG_NULL,    /* a null pointer */
   CGL_ARG_ADDRESS, /* a raw device address */
   CGL_ARG_INT,     /* int64_t: checked against the parameter's range */
-  CGL_ARG_UINT,    /* uint64_t */
+  CGL_ARG_UINT,    /* uint64_t: checked likewise */
   CGL_ARG_NUMBER,  /* double: must be whole for an integer parameter */
   CGL_ARG_BOOL,
   CGL_ARG_BYTES,     /* a struct by value: exactly its size */
   CGL_ARG_GENERATOR, /* a cgl_philox parameter: the launch takes a number */
-  CGL_ARG_SAME       /* as it is: of cgl_graph_set_params */
+  CGL_ARG_SAME       /* keeps its value, in cgl_graph_set_params */
 } cgl_arg_kind;
 
+/* An argument; its kind says which member of the union is used. */
 typedef struct cgl_arg {
   cgl_arg_kind kind;
   union {
@@ -65,9 +72,9 @@ typedef struct cgl_arg {
 } cgl_arg;
 
 typedef struct cgl_launch {
-  uint32_t grid[3];      /* blocks; 0 is taken as 1 */
-  uint32_t block[3];     /* threads; 0 is taken as 1 */
-  uint32_t shared_bytes; /* dynamic shared memory */
+  uint32_t grid[3];      /* thread blocks; 0 counts as 1 */
+  uint32_t block[3];     /* threads per thread block; 0 counts as 1 */
+  uint32_t shared_bytes; /* dynamic shared memory per thread block */
 } cgl_launch;
 
 typedef struct cgl_param_info {
@@ -78,15 +85,21 @@ typedef struct cgl_param_info {
   size_t bytes;
 } cgl_param_info;
 
+/* The kernel's name or name expression, borrowed. */
 CGL_API const char *cgl_kernel_name(const cgl_kernel *kernel);
+/* The number of parameters, and a parameter by index from 0; its texts are
+   borrowed.  cuFuncGetParamInfo */
 CGL_API size_t cgl_kernel_param_count(const cgl_kernel *kernel);
 CGL_API cgl_status cgl_kernel_param(const cgl_kernel *kernel, size_t index,
                                     cgl_param_info *info);
-/* A block size with good occupancy for one dimension.
-   cuOccupancyMaxPotentialBlockSize */
+/* *block is a number of threads per thread block with good occupancy, for one
+   dimension.  cuOccupancyMaxPotentialBlockSize */
 CGL_API cgl_status cgl_kernel_block_size(cgl_kernel *kernel, uint32_t *block);
-/* Launches on `stream`; everything is checked before the driver sees it, so a
-   refused launch does not break a capture.  cuLaunchKernel */
+/* Launches the kernel on `stream`, asynchronously, with an argument per
+   parameter.  The launch and its arguments are checked before the driver sees
+   them, so a refused launch does not break a capture.
+   CGL_ERROR_ARGUMENT_COUNT, CGL_ERROR_ARGUMENT_TYPE, CGL_ERROR_ARGUMENT_RANGE.
+   cuLaunchKernel */
 CGL_API cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
                                      const cgl_launch *launch,
                                      const cgl_arg *args, size_t nargs);

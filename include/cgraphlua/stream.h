@@ -4,55 +4,81 @@
 
 #include "base.h"
 
-/* A new non-blocking stream; priority 0 is the least, negative is more urgent
-   (clamped).  cuStreamCreateWithPriority */
+/* Creates a stream that does not wait for the default stream.  Priority 0 is
+   the least urgent, negative values are more urgent; values are clamped to the
+   device's range.  The caller owns the reference.
+   cuStreamCreateWithPriority */
 CGL_API cgl_status cgl_stream_create(cgl_context *context, int priority,
                                      cgl_stream **stream);
-/* The context's legacy default stream; captures cannot begin on it. */
+/* The context's legacy default stream, which cannot be captured.  The caller
+   owns the reference. */
 CGL_API cgl_status cgl_stream_default(cgl_context *context,
                                       cgl_stream **stream);
-/* Borrows an engine's CUstream, which must outlive the object. */
+/* Borrows the caller's CUstream, which must outlive the object; NULL is the
+   default stream. */
 CGL_API cgl_status cgl_stream_from_handle(cgl_context *context, void *custream,
                                           cgl_stream **stream);
-/* CUstream.  From now on others may issue work on it, so captures of it ask the
-   driver after every operation which nodes are foreign. */
+/* The CUstream, borrowed.  From now on other code may issue work on it, so its
+   captures ask the driver after every operation for foreign nodes. */
 CGL_API void *cgl_stream_handle(cgl_stream *stream);
-/* Whether both objects stand for one stream of the driver. */
+/* Whether both objects stand for the same stream of the driver. */
 CGL_API bool cgl_stream_is_same(const cgl_stream *a, const cgl_stream *b);
+/* The stream's context, borrowed. */
 CGL_API cgl_context *cgl_stream_context(const cgl_stream *stream);
+/* Whether it is a default stream. */
 CGL_API bool cgl_stream_is_default(const cgl_stream *stream);
-/* Refused inside a capture (a capture runs nothing).  cuStreamSynchronize */
+/* Waits for all work issued so far on the stream.  Refused with
+   CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED inside a capture.
+   cuStreamSynchronize */
 CGL_API cgl_status cgl_stream_synchronize(cgl_stream *stream);
-/* *done: all work issued so far has completed.  cuStreamQuery */
+/* *done: all work issued so far on the stream is done.  Refused likewise.
+   cuStreamQuery */
 CGL_API cgl_status cgl_stream_query(cgl_stream *stream, bool *done);
-/* Later work of `stream` waits for what the event's last record covers; from a
-   capturing stream's event it forks, into one it joins.  cuStreamWaitEvent */
+/* Makes later work of `stream` wait for the event's last record; does nothing
+   for an event that was never recorded.  An event recorded in a capture makes
+   `stream` a fork of that capture, or joins it.
+   CUDA_ERROR_STREAM_CAPTURE_ISOLATION on a capturing stream for an event that
+   was recorded outside the capture.  cuStreamWaitEvent */
 CGL_API cgl_status cgl_stream_wait_event(cgl_stream *stream, cgl_event *event);
-/* The same for everything issued so far on `other`. */
+/* Makes later work of `stream` wait for all work issued so far on `other`. */
 CGL_API cgl_status cgl_stream_wait_stream(cgl_stream *stream,
                                           cgl_stream *other);
-/* cuStreamIsCapturing; false for the default stream. */
+/* *capturing: the stream is part of a capture; false for the default stream.
+   cuStreamIsCapturing */
 CGL_API cgl_status cgl_stream_is_capturing(cgl_stream *stream, bool *capturing);
 
+/* Creates an event; without `timing` it is cheaper and measures no time.  The
+   caller owns the reference.  cuEventCreate */
 CGL_API cgl_status cgl_event_create(cgl_context *context, bool timing,
                                     cgl_event **event);
+/* Records the event after the work issued so far on `stream`.  cuEventRecord */
 CGL_API cgl_status cgl_event_record(cgl_event *event, cgl_stream *stream);
-/* Into a capture, as a node of its own: every replay records the event anew,
-   and it can be queried, waited for and timed like one recorded outside.
-   Refused on a stream that does not capture.  cuEventRecordWithFlags */
+/* Records the event as a node of the capture: every replay records it again,
+   and after the replay it can be queried, waited for and timed from outside.
+   CUDA_ERROR_ILLEGAL_STATE on a stream that does not capture.
+   cuEventRecordWithFlags */
 CGL_API cgl_status cgl_event_record_external(cgl_event *event,
                                              cgl_stream *stream);
-/* A node that waits, in every replay, for the last record made outside of the
-   capture or by such a node; no join.  cuStreamWaitEvent */
+/* Adds a node that waits, in every replay, for the event's last record made
+   outside the capture or by an external record.  It does not join streams.
+   CUDA_ERROR_ILLEGAL_STATE on a stream that does not capture.
+   cuStreamWaitEvent */
 CGL_API cgl_status cgl_stream_wait_event_external(cgl_stream *stream,
                                                   cgl_event *event);
-/* From now on a record or wait of the event on a stream that captures is one
-   of these two. */
+/* With `external`, a record or a wait of the event on a capturing stream is
+   external from now on. */
 CGL_API void cgl_event_set_external(cgl_event *event, bool external);
+/* Waits for the work issued before the event's last record.  Refused with
+   CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED inside a capture;
+   CUDA_ERROR_CAPTURED_EVENT when the record was part of a capture.
+   cuEventSynchronize */
 CGL_API cgl_status cgl_event_synchronize(cgl_event *event);
+/* *done: that work is done.  Refused likewise.  cuEventQuery */
 CGL_API cgl_status cgl_event_query(cgl_event *event, bool *done);
-/* ms from `from` to `to`; both recorded, completed and with timing. */
+/* *ms: the milliseconds from `from` to `to`.  Both events must have timing, be
+   recorded and be done.  cuEventElapsedTime */
 CGL_API cgl_status cgl_event_elapsed(cgl_event *from, cgl_event *to, float *ms);
-CGL_API void *cgl_event_handle(const cgl_event *event); /* CUevent */
+/* The CUevent, borrowed. */
+CGL_API void *cgl_event_handle(const cgl_event *event);
 
 #endif

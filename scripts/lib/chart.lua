@@ -1,5 +1,5 @@
--- What scripts/digits.lua draws: the loss and the mistakes as they fall, and
--- the images that are still taken for something else.  Lines are smooth; words
+-- The picture of scripts/digits.lua: the loss and the mistakes as they fall, and
+-- the images that the network still classifies wrongly.  Lines are smooth; words
 -- are in a font of 5 x 7 dots that is drawn below.
 
 local ffi = require "ffi"
@@ -164,7 +164,7 @@ local function decades(means)
     most = mean > most and mean or most
   end
   if not (least > 0 and most > 0 and most < math.huge) then
-    least, most = 0.01, 1 -- it came to nothing, or went out of all bounds
+    least, most = 0.01, 1 -- the losses are zero, or not finite
   end
   local low = math.max(math.floor(math.log10(least)) - 1, -12)
   return low, math.max(math.ceil(math.log10(most)), low + 2)

@@ -12,7 +12,7 @@
 --            them (incompressible and regularised: of what is out of balance
 --            only shear stress survives, so that sound dies out) and writes
 --            them to the other buffer.
--- So no cell asks what its neighbour is.  Curved walls follow Bouzidi,
+-- So no cell needs to know the kind of its neighbour.  Curved walls follow Bouzidi,
 -- Firdaouss and Lallemand, Physics of Fluids 13 (2001), quadratic.
 
 local cg = require "cgraphlua"
@@ -295,7 +295,8 @@ function lattice.run(flow, steps, label)
     end
   end)
 
-  -- A row of cells that tells of trouble: whatever grows reaches it soon.
+  -- A row of cells that is checked for instability: growing values soon spread
+  -- to it.
   local row = flow.f:view((math.floor(flow.ny / 2) + 1) * flow.pitch + 2, flow.nx)
   local bar = progress.new { total = replays * STEPS_PER_REPLAY, label = label }
   local pauses, done = math.min(replays, 50), 0

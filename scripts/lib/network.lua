@@ -268,7 +268,7 @@ function network.new(set, opts)
   return self
 end
 
---- Back to the state before the first step.
+--- Restores the state before the first step.
 function network:reset()
   self.weights:upload(self.start)
   self.mean:fill(0)
@@ -304,8 +304,8 @@ function network:losses_by_step()
   return self.history:download(ffi.new("float[?]", #self.history)), #self.history
 end
 
---- A function that returns what the network takes the images of `set` for: a
--- list of classes, and one of how likely it holds them to be.  Waits.
+--- A function that returns the class that the network gives to each image of
+-- `set`: a list of classes, and a list of their probabilities.  Waits.
 function network:classifier(set)
   local images = cg.from(set.images, "float")
   local guesses, likely = cg.buffer("int32", set.count), cg.buffer("float", set.count)

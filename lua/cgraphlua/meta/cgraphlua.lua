@@ -1,10 +1,11 @@
 ---@meta cgraphlua
 
--- What every function of the module takes, returns and raises.  Sizes are in
--- elements or bytes as named, times in milliseconds; lists count from 1.
--- Every function may raise a cgraphlua.error when the device fails, and
--- raises "bad argument #n to '...'" for a value of the wrong type or range
--- and for an option it does not know.
+-- The functions of the module: what each takes, returns and raises.  Sizes are
+-- in elements or bytes as named, times in milliseconds.  Lists count from 1.
+-- Every function may raise a cgraphlua.error when the device fails.  Every
+-- function raises "bad argument #n to '...'" for a value of the wrong type or
+-- range and for an unknown option.
+-- The words are those of the glossary in doc/manual.md.
 
 ---@class cgraphlua
 ---@field version string the library's version, "0.1.0"
@@ -27,19 +28,19 @@ local cg = {}
 ---| "bfloat16" 2 bytes, rounded to nearest even
 ---| "bool" 1 byte
 
---- A count of elements, or 1 to 8 extents with the slowest first: {ny, nx}.
+--- A number of elements, or 1 to 8 extents with the slowest first: {ny, nx}.
 ---@alias cgraphlua.shape integer|integer[]
 
---- What another thread or call may do while a capture is underway.
+--- Which unsafe calls break a capture that is underway.
 ---@alias cgraphlua.capture_error_mode
----| "default" thread_local
----| "global" an unsafe call of any thread breaks the capture
----| "thread_local" one of this thread does
----| "relaxed" none does
+---| "default" the same as "thread_local"
+---| "global" unsafe calls of any thread
+---| "thread_local" unsafe calls of the capturing thread
+---| "relaxed" no call
 
 ---@class cgraphlua.device_info
 ---@field device string what set_device takes: "host", "cuda:0"
----@field name string the driver's name of it
+---@field name string the device's name in the driver
 ---@field memory integer bytes
 ---@field compute string compute capability, "9.0"
 ---@field driver string driver version, "13.0"
@@ -48,7 +49,7 @@ local cg = {}
 
 -- Devices ------------------------------------------------------------------
 
---- All devices of the machine; opens none of them.  The host device is last.
+--- All devices of the machine, the host device last.  Opens no device.
 ---@return cgraphlua.device_info[]
 function cg.devices() end
 
@@ -63,13 +64,13 @@ function cg.device() end
 ---@return cgraphlua.device_info
 function cg.set_device(name) end
 
---- Waits for all work of the current device, or of the one named.  Raises
---- while a capture is underway.
+--- Waits for all work of the current device, or of the named device.  Raises
+--- while a capture is underway in the process.
 ---@param device? string
 function cg.synchronize(device) end
 
---- Bytes of the current device's memory that nobody has taken, and of all; what
---- pools hold counts as taken.
+--- The free bytes and the total bytes of the current device's memory.  Memory that
+--- pools hold does not count as free.
 ---@return integer free
 ---@return integer total
 function cg.mem_get_info() end
@@ -90,8 +91,8 @@ function cg.mem_get_info() end
 ---@return cgraphlua.memory
 function cg.memory_snapshot() end
 
---- Begins a history of allocations anew; false ends it, a number says how many
---- of the latest events it keeps (100000).
+--- Starts a new history of allocations.  A number says how many of the latest
+--- events it keeps (true, the default: 100000); false ends the history.
 ---@param events? boolean|integer
 function cg.memory_history(events) end
 
@@ -101,42 +102,42 @@ function cg.memory_history(events) end
 ---@field action "alloc"|"free"
 ---@field address integer
 ---@field bytes integer
----@field allocated integer of the pool, afterwards
----@field reserved integer
+---@field allocated integer bytes of the pool, after the event
+---@field reserved integer bytes of the pool, after the event
 ---@field where? string the line of the allocation
 
---- The history, the oldest event first; its fields `lost` and `ms` say how
---- many events were pushed out and what time it is.
+--- The history, the oldest event first.  The list's field `lost` counts the events
+--- that the history no longer has; its field `ms` is the present time.
 ---@return cgraphlua.memory_event[]
 function cg.memory_events() end
 
---- Writes one HTML page about the device's memory: pools, segments, the bytes
---- over time when a history was kept, and who holds what.
+--- Writes one self-contained HTML page about the device's memory: pools, segments,
+--- the bytes over time when a history was kept, and a table of the holders.
 ---@param path string
 function cg.memory_report(path) end
 
---- Calls `fn` with messages that are no failures (an empty capture, a cache
---- that cannot be written); nil silences them.  At first they go to stderr.
+--- Calls `fn` with messages that are not failures (an empty capture, a cache that
+--- cannot be written).  nil silences them.  Initially they go to stderr.
 ---@param fn? fun(message: string)
 function cg.on_log(fn) end
 
---- Objects of this process that are alive, those that graphs keep included.
---- "all" (default), "context", "stream", "event", "buffer", "pinned",
---- "module", "kernel", "pool", "graph", "generator" or
---- "checkpoint".
+--- The number of live objects of this process, including objects that graphs
+--- keep: "all" (default), "context", "stream", "event", "buffer", "pinned",
+--- "module", "kernel", "pool", "graph", "generator" or "checkpoint".
 ---@param noun? string
 ---@return integer
 function cg.live(noun) end
 
 -- Streams and events -------------------------------------------------------
 
---- A new stream, which does not wait for the default stream.  Priority 0 is
---- the least urgent, negative is more, clamped to what the device has.
+--- Creates a stream that does not wait for the default stream.  Priority 0 is the
+--- least urgent, negative values are more urgent; values are clamped to the
+--- device's range.
 ---@param opts? {priority?: integer}
 ---@return cgraphlua.stream
 function cg.stream(opts) end
 
---- The stream that operations of this Lua state go to.
+--- The stream to which this Lua state issues its operations.
 ---@return cgraphlua.stream
 function cg.current_stream() end
 
@@ -153,30 +154,32 @@ function cg.stream_from(pointer) end
 ---@return boolean
 function cg.is_current_stream_capturing() end
 
---- A new event.
---- timing = false: cheaper, without elapsed; external = true: nodes in captures.
+--- Creates an event.  timing = false: cheaper, without elapsed.  external = true:
+--- its records and waits in captures are nodes.
 ---@param opts? {timing?: boolean, external?: boolean}
 ---@return cgraphlua.event
 function cg.event(opts) end
 
 -- Memory -------------------------------------------------------------------
 
---- Device memory, uninitialized.  In a capture it comes from the graph's
---- pool.  Raises CUDA_ERROR_OUT_OF_MEMORY after one collection did not help.
+--- Allocates device memory, uninitialized.  In a capture it comes from the graph's
+--- pool, unless a pool is named or in use.  Raises CUDA_ERROR_OUT_OF_MEMORY when
+--- the allocation fails again after a garbage collection.
 ---@param type cgraphlua.type
 ---@param shape cgraphlua.shape
 ---@param opts? {pool?: cgraphlua.pool}
 ---@return cgraphlua.buffer
 function cg.buffer(type, shape, opts) end
 
---- The same, set to zero on the current stream (in a capture: at each replay).
+--- Allocates likewise, and fills with zero on the current stream (in a capture: at
+--- each replay).
 ---@param type cgraphlua.type
 ---@param shape cgraphlua.shape
 ---@param opts? {pool?: cgraphlua.pool}
 ---@return cgraphlua.buffer
 function cg.zeros(type, shape, opts) end
 
---- The same, set to a value.
+--- Allocates likewise, and fills with a value.
 ---@param type cgraphlua.type
 ---@param shape cgraphlua.shape
 ---@param value number|boolean|ffi.cdata*
@@ -185,8 +188,8 @@ function cg.zeros(type, shape, opts) end
 function cg.full(type, shape, value, opts) end
 
 --- A buffer with the elements of a list (lists of lists give a shape), of a
---- string of raw bytes, or of an FFI array.  Waits until the data is there;
---- raises inside a capture.
+--- string of raw bytes, or of an FFI array.  Waits until the data is in the buffer.
+--- Raises inside a capture.
 ---@param data table|string|ffi.cdata*
 ---@param type cgraphlua.type
 ---@param shape? cgraphlua.shape as many elements as the data has
@@ -194,26 +197,26 @@ function cg.full(type, shape, value, opts) end
 ---@return cgraphlua.buffer
 function cg.from(data, type, shape, opts) end
 
---- Device memory of another library, which must outlive the object.
+--- Borrows device memory of another library, which must outlive the object.
 ---@param pointer lightuserdata|ffi.cdata*|integer
 ---@param type cgraphlua.type
 ---@param shape cgraphlua.shape
 ---@return cgraphlua.buffer
 function cg.buffer_from(pointer, type, shape) end
 
---- Page-locked host memory, zero at first.
+--- Allocates page-locked host memory, initialized to zero.
 ---@param type cgraphlua.type
 ---@param count integer elements
 ---@return cgraphlua.pinned
 function cg.pinned(type, count) end
 
 ---@class cgraphlua.pool_options
----@field max_bytes? integer the most that it may take from the device
----@field no_split? boolean blocks have pages of their own
+---@field max_bytes? integer the most memory that it may take from the device
+---@field no_split? boolean blocks begin and end with pages, and are not divided
 ---@field use_on_oom? boolean its free memory serves the device's pool when that fails
----@field strict? boolean replays that would overlap are refused, not put in order
+---@field strict? boolean replays that would overlap are refused, not ordered
 
---- A pool of device memory, to be shared by captures and buffers.
+--- Creates a pool of device memory, for captures and buffers.
 ---@param opts? cgraphlua.pool_options
 ---@return cgraphlua.pool
 function cg.pool(opts) end
@@ -229,7 +232,7 @@ function cg.graph_pool_handle() end
 ---@return cgraphlua.generator
 function cg.generator(seed) end
 
---- The generator that serves on the current device when none is named.
+--- The generator of the current device that is used when a call names no generator.
 ---@return cgraphlua.generator
 function cg.default_generator() end
 
@@ -267,14 +270,14 @@ function cg.kernel(source, name, opts) end
 
 ---@class cgraphlua.graph_options
 ---@field keep_graph? boolean keep the template; instantiate by hand or at the first replay
----@field pool? cgraphlua.pool default: a private one
+---@field pool? cgraphlua.pool default: the pool in use, else a private pool
 ---@field capture_error_mode? cgraphlua.capture_error_mode
 ---@field check_input_liveness? boolean refuse to replay once an input was released by hand
----@field annotations? boolean|"nvtx" note what annotate says; also as ranges for profilers
+---@field annotations? boolean|"nvtx" record annotations; "nvtx": also as ranges for profilers
 ---@field enable_annotations? boolean|"nvtx" the same, by torch's name
----@field unchecked? boolean replays are neither made to wait for others of their pool nor refused
+---@field unchecked? boolean replays neither wait for other graphs of their pool nor are refused
 
---- A graph that has captured nothing yet.
+--- Creates a graph that has captured nothing yet.
 ---@param opts? cgraphlua.graph_options
 ---@return cgraphlua.graph
 function cg.graph(opts) end
@@ -284,17 +287,17 @@ function cg.graph(opts) end
 ---@field collect? boolean collect garbage first
 ---@field trim? boolean return the device pool's free memory first
 
---- Captures what `fn` issues into a new graph.  However fn ends, the current
---- stream is put back and no capture is left; its own error is raised on.
---- fn cannot yield.
+--- Captures the work that `fn` issues into a new graph.  Afterwards the former
+--- stream is current and no stream captures, also when fn raises; the error of fn
+--- is raised again.  fn cannot yield.
 ---@param fn fun(): ...
 ---@param opts? cgraphlua.capture_options
 ---@return cgraphlua.graph graph
 ---@return any ... what fn returned
 function cg.capture(fn, opts) end
 
---- Calls fn(...); what the graph that captures the current stream captures
---- meanwhile gets the annotations.  See graph:annotate.
+--- Calls fn(...).  Nodes captured during the call, by the graph that captures the
+--- current stream, get the annotations.  See graph:annotate.
 ---@param label string|table<string, string|number|boolean>
 ---@param fn fun(...): ...
 ---@param ... any
@@ -304,15 +307,16 @@ function cg.mark_kernels(label, fn, ...) end
 ---@class cgraphlua.graphed_options
 ---@field pool? cgraphlua.pool where captures allocate (default: see the function)
 ---@field capture_error_mode? cgraphlua.capture_error_mode
----@field num_warmup_iters? integer rounds before the capture (default: see the function)
+---@field num_warmup_iters? integer runs before the capture (default: see the function)
 
---- Captures a function, or each of a list, with sample arguments, and returns
---- functions that replay instead.  Before that each runs num_warmup_iters
---- times (3) on a side stream; all captures share one pool.  The samples'
---- buffers, also those in tables, are static: a call with others copies into
---- them, and copies back what the graph writes to.  All else must be the same
---- as in the samples.  Results are the capture's own; one is written over by
---- the next call of its function, or of one before it in the list.
+--- Captures a function, or each function of a list, with sample arguments, and
+--- returns functions that replay instead.  Before the captures each function runs
+--- num_warmup_iters times (3) on a side stream.  All captures share one pool.  The
+--- samples' buffers, also those in tables, are static buffers: a call with other
+--- buffers copies into them, and copies back those that the graph writes to.  All
+--- other arguments must be the same as in the samples.  A result is a buffer of
+--- the graph; it is overwritten by the next call of its function, or of a function
+--- before it in the list.
 ---@param fns function|function[]
 ---@param samples any[]|any[][] the arguments, or a list of arguments for each
 ---@param opts? cgraphlua.graphed_options
@@ -321,17 +325,17 @@ function cg.mark_kernels(label, fn, ...) end
 function cg.make_graphed_callables(fns, samples, opts) end
 
 ---@class cgraphlua.graphed_signatures: cgraphlua.graphed_options
----@field max_signatures? integer how many kinds of arguments get a graph (16)
+---@field max_signatures? integer how many signatures get a graph (16)
 
---- A function that does what `fn` does, captured at its first call with each
---- kind of arguments (the types and shapes of buffers, the values of all else)
---- and replayed from then on.  An argument is copied once it has come with
---- another address than before.  Inside a capture, and beyond max_signatures,
---- it runs fn.  num_warmup_iters (0) calls of each kind run fn first.
+--- A function that does what `fn` does.  It captures at its first call with each
+--- signature (the types and shapes of buffers, the values of all other arguments),
+--- and replays from then on.  An argument that has come with another address is
+--- copied from then on.  Inside a capture, and beyond max_signatures, it runs fn.
+--- The first num_warmup_iters (0) calls with each signature run fn, too.
 ---@param fn function
 ---@param opts? cgraphlua.graphed_signatures
 ---@return function callable
----@return cgraphlua.graph[] graphs grows as kinds of arguments are captured
+---@return cgraphlua.graph[] graphs grows as signatures are captured
 function cg.graphed(fn, opts) end
 
 -- For tests ----------------------------------------------------------------
@@ -345,13 +349,14 @@ local debug = {}
 ---@param code? integer a CUresult (default 2, out of memory)
 function debug.fault(k, code) end
 
---- Driver calls since cg.debug.fault, and the one that was made to fail.
+--- The number of driver calls since cg.debug.fault, and the entry point that was
+--- made to fail.
 ---@return integer calls
 ---@return string? hit
 function debug.fault_count() end
 
---- Gives up the streams that the module holds by itself, so that cg.live
---- counts the script's objects alone.  They come back at the next use.
+--- Releases the streams that the module itself holds, so that cg.live counts the
+--- script's objects alone.  The module makes them again at the next use.
 function debug.forget() end
 
 cg.debug = debug

@@ -1,10 +1,10 @@
 ---@meta cgraphlua.checkpoint
 
---- Which blocks of a pool were live at a moment: see pool:checkpoint().
+--- A note of which blocks of a pool were live: see pool:checkpoint().
 ---@class cgraphlua.checkpoint
 local checkpoint = {}
 
---- Lets go of the blocks whose buffers were released since.
+--- Gives the checkpoint up.  Blocks that it alone kept live are freed.
 function checkpoint:release() end
 
 return checkpoint

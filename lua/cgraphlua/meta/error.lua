@@ -1,10 +1,10 @@
 ---@meta cgraphlua.error
 
---- What a failure raises.  tostring(e) is "file:line: operation: message
---- [name code]" and a hint; e .. "" works too.
+--- The object that a failure raises.  tostring(e) is "file:line: operation:
+--- message [name code]" and a hint; e .. "" works too.
 ---@class cgraphlua.error
 ---@field name string "CUDA_ERROR_...", "CGL_ERROR_..."
----@field code integer the driver's code, negative for our own
+---@field code integer the driver's code; negative for this library's errors
 ---@field operation string the call that failed, "graph:replay"
 ---@field where string the script's "file:line" that issued it, or ""
 ---@field message string what was wrong, with values

@@ -1,25 +1,26 @@
 ---@meta cgraphlua.event
 
---- A point in a stream, to wait for and to time.
+--- A point in a stream, for waiting and for timing.
 ---@class cgraphlua.event
 local event = {}
 
---- Records after what was issued so far on the stream (default: current).
---- With external = true, in a capture, the record is a node of the graph:
---- each replay records the event anew, to be timed and waited for outside.
+--- Records the event after the work issued so far on the stream (default: the
+--- current stream).  With external = true, in a capture, the record is a node:
+--- each replay records the event again, for waits and timing from outside.
 ---@param stream? cgraphlua.stream
 ---@param opts? { external?: boolean }
 ---@overload fun(self: cgraphlua.event, opts: { external?: boolean })
 function event:record(stream, opts) end
 
---- Waits for what was issued before the last record.  Raises in a capture.
+--- Waits for the work issued before the last record.  Raises inside a capture.
 function event:synchronize() end
 
---- Is what was issued before the last record done?  Raises in a capture.
+--- Is the work issued before the last record done?  Raises inside a capture.
 ---@return boolean
 function event:query() end
 
---- Milliseconds from this event to a later one; both done, both with timing.
+--- Milliseconds from this event to a later event.  Both events must have timing
+--- and be done.
 ---@param later cgraphlua.event
 ---@return number ms
 function event:elapsed(later) end

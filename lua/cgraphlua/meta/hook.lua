@@ -4,7 +4,8 @@
 ---@class cgraphlua.hook
 local hook = {}
 
---- Takes it back; false when it was gone already.  Does not keep the graph.
+--- Removes the hook; false when it was removed already.  The handle does not keep
+--- the graph alive.
 ---@return boolean removed
 function hook:remove() end
 

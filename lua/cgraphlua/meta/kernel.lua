@@ -4,17 +4,18 @@
 ---@class cgraphlua.kernel
 local kernel = {}
 
---- Blocks or threads: a number, or {x, y, z} with 1 for what is missing.
+--- Thread blocks, or threads per thread block: a number, or {x, y, z} with 1 for
+--- an absent extent.
 ---@alias cgraphlua.sizes integer|integer[]
 
---- Blocks, and bytes of dynamic shared memory.
+--- Thread blocks, and bytes of dynamic shared memory.
 ---@class cgraphlua.grid
 ---@field [1] integer
 ---@field [2]? integer
 ---@field [3]? integer
 ---@field shared? integer bytes
 
---- What a kernel takes: buffers and pinned memory for pointers (cg.null for a
+--- An argument of a kernel: buffers and pinned memory for pointers (cg.null for a
 --- null pointer), generators for cgl_philox, numbers, booleans, 64-bit FFI
 --- integers, FFI structs and strings of exactly a parameter's bytes for values.
 ---@alias cgraphlua.argument
@@ -27,15 +28,15 @@ local kernel = {}
 ---| cgraphlua.pinned
 ---| cgraphlua.generator
 
---- Launches on the current stream.  Raises CGL_ERROR_ARGUMENT_COUNT, _TYPE and
---- _RANGE before the device sees the launch, so a capture stays whole.
+--- Launches the kernel on the current stream.  Raises CGL_ERROR_ARGUMENT_COUNT,
+--- _TYPE and _RANGE before the driver sees the launch, so a capture stays whole.
 ---@param grid cgraphlua.sizes|cgraphlua.grid
 ---@param block cgraphlua.sizes
 ---@param ... cgraphlua.argument
 function kernel:launch(grid, block, ...) end
 
---- A function that launches at least n threads in one dimension, with a block
---- size of good occupancy; the kernel checks its index against n.
+--- A function that launches at least n threads in one dimension, in thread blocks
+--- of block_size() threads.  The kernel compares its index with n.
 ---@param n integer
 ---@return fun(...: cgraphlua.argument)
 function kernel:over(n) end
@@ -43,7 +44,7 @@ function kernel:over(n) end
 ---@return string name
 function kernel:name() end
 
----@return integer threads per block with good occupancy
+---@return integer threads per thread block with good occupancy
 function kernel:block_size() end
 
 ---@class cgraphlua.parameter
@@ -56,7 +57,7 @@ function kernel:block_size() end
 ---@return cgraphlua.parameter[]
 function kernel:parameters() end
 
---- Gives the kernel up; graphs that launch it keep it.
+--- Gives the kernel up.  Graphs that launch it keep it.
 function kernel:release() end
 
 return kernel

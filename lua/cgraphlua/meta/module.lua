@@ -12,13 +12,14 @@ function module:kernel(name) end
 ---@return string[] names of the kernels, in source order
 function module:kernels() end
 
---- A __device__ or __constant__ variable as a buffer that keeps the module.
+--- A __device__ or __constant__ variable as a buffer that keeps the module
+--- alive.
 ---@param name string
 ---@param type cgraphlua.type
 ---@return cgraphlua.buffer
 function module:global(name, type) end
 
---- Gives the module up; its kernels and graphs keep it.
+--- Gives the module up.  Its kernels and graphs keep it.
 function module:release() end
 
 return module

@@ -1,14 +1,15 @@
 ---@meta cgraphlua.pinned
 
---- Page-locked host memory, zero at first.  #p is the number of elements.
+--- Page-locked host memory, initialized to zero.  #pinned is the number of
+--- elements.
 ---@class cgraphlua.pinned
 ---@field type cgraphlua.type
 ---@field bytes integer
 ---@operator len: integer
 local pinned = {}
 
---- A pointer to the elements, from 0, that keeps p from being collected; not
---- to be used after p:release().  half and bfloat16 are uint16_t.
+--- A pointer to the elements, from 0, that keeps the memory from being collected.
+--- It must not be used after release().  half and bfloat16 are uint16_t.
 ---@return ffi.cdata*
 function pinned:cdata() end
 
@@ -18,7 +19,7 @@ function pinned:cdata() end
 ---@return cgraphlua.pinned self
 function pinned:copy(source) end
 
---- Gives the memory back, when no graph uses it.
+--- Gives the memory up.  It is freed when no graph uses it.
 function pinned:release() end
 
 return pinned

@@ -1,10 +1,10 @@
 ---@meta cgraphlua.pool
 
---- Device memory shared by the captures and buffers that name it.
+--- An allocator of device memory, for the captures and buffers that name it.
 ---@class cgraphlua.pool
 local pool = {}
 
---- Calls fn(...); buffers and graphs made in it use this pool.
+--- Calls fn(...).  Buffers and graphs that fn makes use this pool.
 ---@param fn fun(...): ...
 ---@param ... any
 ---@return any ... what fn returned
@@ -18,9 +18,9 @@ function pool:use(fn, ...) end
 ---@field allocations integer since the pool was made
 ---@field frees integer
 ---@field segments integer now
----@field ordered integer replays made to wait for another graph of the pool
+---@field ordered integer replays that waited for another graph of the pool
 ---@field refused integer replays refused with CGL_ERROR_ORDER
----@field executables integer bytes that live executables took while a history was kept
+---@field executables integer bytes of live executables that were made while a history was kept
 
 ---@return cgraphlua.pool_stats
 function pool:stats() end
@@ -29,7 +29,7 @@ function pool:stats() end
 ---@field address integer
 ---@field bytes integer
 ---@field state "live"|"free"|"pending"|"scratch"|"unmapped"
----@field stream? integer serial of the stream that it belongs to
+---@field stream? integer serial of the block's stream
 ---@field requested? integer bytes asked for, of a live block
 ---@field number? integer of the allocation
 ---@field in_capture? boolean allocated while the stream captured
@@ -45,24 +45,26 @@ function pool:stats() end
 ---@return { pool: integer, segments: cgraphlua.segment[] }
 function pool:snapshot() end
 
---- Returns every page without a live block to the device; what captures
---- dropped stays while a graph of the pool lives.  Raises in a capture.
+--- Waits for the device and returns every page without a live block to it.
+--- Scratch blocks stay while a graph of the pool lives.  Raises while a capture is
+--- underway.
 ---@return integer bytes
 function pool:trim() end
 
---- Notes which blocks are live.  They stay so while the checkpoint lives, even
---- when their buffers are released.  Raises while a capture into the pool is
---- underway.
+--- Notes which blocks are live.  These blocks stay live while the checkpoint
+--- lives, even when their buffers are released.  Raises while a capture into the
+--- pool is underway.
 ---@return cgraphlua.checkpoint
 function pool:checkpoint() end
 
---- Takes back the blocks that were allocated since: to use their buffers, or to
---- replay graphs captured into the pool since, raises CGL_ERROR_RELEASED.
+--- Takes back the blocks that were allocated since the checkpoint.  Using their
+--- buffers, or replaying graphs captured into the pool since, raises
+--- CGL_ERROR_RELEASED.  Raises while a capture into the pool is underway.
 ---@param checkpoint cgraphlua.checkpoint of this pool
 ---@return cgraphlua.pool self
 function pool:restore(checkpoint) end
 
---- Gives the pool up; it lives on while a block or a graph uses it.
+--- Gives the pool up.  It lives while a block or a graph uses it.
 function pool:release() end
 
 return pool

@@ -1,11 +1,11 @@
 ---@meta cgraphlua.stream
 
---- An in-order queue of device work.
+--- A queue of operations that run in order.
 ---@class cgraphlua.stream
 local stream = {}
 
---- Calls fn(...) with this stream current and puts the former one back, also
---- when fn raises.  fn cannot yield.
+--- Calls fn(...) with this stream current.  Afterwards the former stream is
+--- current again, also when fn raises.  fn cannot yield.
 ---@param fn fun(...): ...
 ---@param ... any
 ---@return any ... what fn returned
@@ -18,14 +18,14 @@ function stream:synchronize() end
 ---@return boolean
 function stream:query() end
 
---- Later work of this stream waits for the event's last record, or for all
---- issued so far on the other stream.  In a capture this forks and joins.
+--- Makes later work of this stream wait for the event's last record, or for all
+--- work issued so far on the other stream.  In a capture this forks and joins.
 --- With external = true the wait is a node of the graph being captured.
 ---@param event_or_stream cgraphlua.event|cgraphlua.stream
 ---@param opts? { external?: boolean }
 function stream:wait(event_or_stream, opts) end
 
---- Records the event, or a new one, after what was issued so far.
+--- Records the event, or a new event, after the work issued so far.
 ---@param event? cgraphlua.event
 ---@param opts? { external?: boolean } true: a node of the graph being captured
 ---@return cgraphlua.event
@@ -38,7 +38,7 @@ function stream:is_capturing() end
 ---@return lightuserdata custream for other libraries
 function stream:handle() end
 
---- Gives the stream up; graphs that use it keep it.
+--- Gives the stream up.  Graphs that use it keep it.
 function stream:release() end
 
 return stream
