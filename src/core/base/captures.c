@@ -125,16 +125,16 @@ cgl_status cgl_captures_check_wait(bool captured, const char *operation) {
 }
 
 
-/* Whether so many objects wait for their teardown that a capture about to
-   begin should let the captures underway end. */
-static bool captures_crowd(void) {
+/* Whether so many objects wait for their teardown that a new capture should let
+   the captures underway end first. */
+static bool teardown_is_starved(void) {
   return cgl_objects_waiting() > atomic_load(&bearable) &&
          cgl_captures_underway();
 }
 
 
 void cgl_captures_await(void) {
-  if (!captures_crowd() || captures_breakage().any)
+  if (!teardown_is_starved() || captures_breakage().any)
     return;
   struct timespec until;
   clock_gettime(CLOCK_REALTIME, &until);
@@ -145,7 +145,7 @@ void cgl_captures_await(void) {
   }
   int late = 0;
   pthread_mutex_lock(&idle_lock);
-  while (!late && captures_crowd())
+  while (!late && teardown_is_starved())
     late = pthread_cond_timedwait(&idle, &idle_lock, &until);
   pthread_mutex_unlock(&idle_lock);
   /* A capture that stays open for long must not slow down every other. */

@@ -118,14 +118,14 @@ static bool parse_device(const char *text, bool *host, int *ordinal) {
 static cgl_status device_choose(const char *wish, const cgl_driver **driver,
                                 int *ordinal) {
   const char *why = NULL;
-  bool told = wish && *wish, host = false;
-  if (!told) {
+  bool given = wish && *wish, host = false;
+  if (!given) {
     wish = getenv("CGRAPHLUA_DEVICE");
-    told = wish && *wish;
+    given = wish && *wish;
   }
   *driver = NULL;
   *ordinal = 0;
-  if (told && !parse_device(wish, &host, ordinal)) {
+  if (given && !parse_device(wish, &host, ordinal)) {
     cgl_fail(CGL_ERROR_NO_DEVICE, "device", "\"%.32s\" is not a device", wish);
     return cgl_fail_hint("say \"host\", \"cuda\" or \"cuda:N\"");
   }
@@ -133,7 +133,7 @@ static cgl_status device_choose(const char *wish, const cgl_driver **driver,
     int count = cuda_count(driver, &why);
     if (*ordinal < count)
       return CGL_OK;
-    if (told) {
+    if (given) {
       if (*driver)
         cgl_fail(CGL_ERROR_NO_DEVICE, "device",
                  "there is no %s: the machine has %d GPU%s", wish, count,
@@ -406,8 +406,9 @@ cgl_status cgl_object_check_device(const cgl_object *a, const cgl_object *b,
   if (a->context == b->context)
     return CGL_OK;
   cgl_fail(CGL_ERROR_WRONG_DEVICE, operation,
-           "one object is on device %s, the other on %s",
-           a->context->info.device, b->context->info.device);
+           "the %s is on device %s, the %s on %s",
+           cgl_live_noun(a->kind->number), a->context->info.device,
+           cgl_live_noun(b->kind->number), b->context->info.device);
   return cgl_fail_hint("use buffers, streams and kernels of one device "
                        "together");
 }

@@ -44,9 +44,10 @@ const char *cgl_intern(const char *text);
 void cgl_launches_add(const char *name);
 /* The device was waited for without a failure: forgets them. */
 void cgl_launches_clear(void);
-/* "kernel launched at file:line, ..." of the latest launches, or of those
-   whose kernel `told` (may be NULL) names; "" when there were none. */
-void cgl_launches_write(char *text, size_t size, const char *told);
+/* "kernel launched at file:line, ..." of the latest launches; only of the
+   kernels that the text `failure` names, if it names any (NULL: none); "" when
+   nothing was launched. */
+void cgl_launches_write(char *text, size_t size, const char *failure);
 
 /* ---- nvtx.c: ranges for profilers ---- */
 

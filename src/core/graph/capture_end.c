@@ -47,7 +47,7 @@ static cgl_status capture_end_failed(cgl_graph *graph, CUresult result,
            graph->capture.broken.message);
   cgl_fail_hint("%s", *graph->capture.broken.hint
                           ? graph->capture.broken.hint
-                          : "mend that call, or move it out of the capture");
+                          : "fix that call, or move it out of the capture");
   cgl_fail_where(graph->capture.broken.site.file,
                  graph->capture.broken.site.line);
   cgl_fail_follow(true);

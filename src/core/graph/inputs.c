@@ -74,7 +74,7 @@ static cgl_status refuse_inputs(const cgl_graph *graph, const char *operation) {
            dead == 1 ? "" : "s", cgl_site_text(graph->capture.underway.begun),
            dead == 1 ? "was" : "were", text);
   return cgl_fail_hint("release what a graph uses after its last replay, or "
-                       "reset the graph and capture anew");
+                       "reset the graph and capture again");
 }
 
 

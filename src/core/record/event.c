@@ -69,7 +69,7 @@ cgl_status cgl_stream_wait_event(cgl_stream *stream, cgl_event *event) {
   }
   if (joins)
     cgl_capture_fork(joins, stream);
-  if (!stream->capture && !event->lent)
+  if (!stream->capture && !event->shown)
     cgl_clock_merge(stream->clock, &event->mark);
   cgl_capture_note_wait(stream, event);
   return CGL_OK;
@@ -100,7 +100,7 @@ cgl_status cgl_event_record_external(cgl_event *event, cgl_stream *stream) {
                         "cuEventRecordWithFlags");
   if (!status) {
     event->recorded = true;
-    event->lent = true; /* every replay records it */
+    event->shown = true; /* every replay records it */
     event->capture = 0;
   }
   return status;

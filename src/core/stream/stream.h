@@ -39,7 +39,7 @@ struct cgl_event {
   uint64_t issued;  /* the recorded stream's count at that record */
   uint64_t stream;  /* serial of the recorded stream */
   cgl_mark mark;    /* what waiting for the event covers */
-  bool lent;        /* others may record it: its order is unknown */
+  bool shown;       /* others have its handle and may record it */
 };
 
 /* A capture underway, inside its graph. */
