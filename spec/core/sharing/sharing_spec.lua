@@ -48,7 +48,8 @@ describe("sharing a pool", function()
     g[3]:replay()
     local err = raises("CGL_ERROR_ORDER", function() g[2]:replay() end,
       "%.lua:%d+%) a buffer made at [^ ]*%.lua:%d+, but the graph captured at",
-      "has overwritten it since", "hint: replay the graph captured at [^ ]*sharing_spec.lua:%d+ first")
+      "has overwritten it since",
+      "hint: replay the graph captured at [^ ]*sharing_spec.lua:%d+ first")
     assert.matches("sharing_spec.lua:%d+$", err.where)
     assert.equal(11, value(f))
     -- Refused before it was launched, and right again in the right order.

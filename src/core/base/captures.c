@@ -8,11 +8,11 @@ static pthread_mutex_t teardown = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int ncaptures;
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static cgl_underway *captures;   /* under list_lock, */
-static uint64_t next_serial = 1; /* as this */
+static cgl_underway *captures;   /* under list_lock */
+static uint64_t next_serial = 1; /* under list_lock */
 
-/* A capture that begins while more dead objects than `bearable` wait lets the
-   captures underway end first; signalled through `idle`. */
+/* With more dead objects than `bearable`, a new capture waits for the captures
+   underway to end, which signals `idle`. */
 enum { BEARABLE = 1000, PATIENCE = 20 /* ms */ };
 static atomic_long bearable = BEARABLE;
 static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -49,7 +49,7 @@ cgl_status cgl_captures_begin(cgl_underway *capture, const char *operation) {
 }
 
 
-void cgl_captures_leave(cgl_underway *capture) {
+void cgl_captures_remove(cgl_underway *capture) {
   pthread_mutex_lock(&list_lock);
   cgl_underway **link = &captures;
   while (*link && *link != capture)

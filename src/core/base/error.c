@@ -15,7 +15,7 @@ typedef struct record {
   char *long_message; /* a compiler's text may be long */
   char sites[SITE_TEXTS][160];
   unsigned next_site;
-  bool aside; /* the latest failure went into `also` */
+  bool aside; /* the latest failure was added to `also` */
 } record;
 
 static _Thread_local record *own_record;
@@ -35,7 +35,7 @@ static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_log_function log_function;
 static void *log_user;
 
-/* What a person can do about a driver's answer. */
+/* Hints for failures of the driver. */
 static const struct {
   CUresult code;
   const char *hint;
@@ -219,7 +219,7 @@ void cgl_fail_where(const char *file, int line) {
 }
 
 
-/* Answers that say a kernel failed and the context is lost. */
+/* Whether a kernel failed and the context is lost. */
 static bool result_is_sticky(CUresult result) {
   return result == CUDA_ERROR_ILLEGAL_ADDRESS ||
          (result >= CUDA_ERROR_HARDWARE_STACK_ERROR &&

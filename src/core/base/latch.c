@@ -7,10 +7,10 @@
 #include <time.h>
 
 enum {
-  SPINS = 200,         /* looks before the core is given away, */
-  YIELDS = 8,          /* and how often it is before sleeping */
-  FIRST_NS = 20000,    /* the first sleep; each is twice the one before, */
-  LONGEST_NS = 1000000 /* to this */
+  SPINS = 200,         /* tries before the first yield */
+  YIELDS = 8,          /* yields before the first sleep */
+  FIRST_NS = 20000,    /* the first sleep; each sleep doubles it */
+  LONGEST_NS = 1000000 /* the longest sleep */
 };
 
 
@@ -21,7 +21,7 @@ static inline void latch_pause(void) {
 }
 
 
-/* Looks before it writes: whoever holds it keeps the line meanwhile. */
+/* Reads before it writes: the holder keeps the cache line meanwhile. */
 static bool latch_try_take(cgl_latch *latch) {
   return !atomic_load_explicit(&latch->taken, memory_order_relaxed) &&
          !atomic_exchange_explicit(&latch->taken, 1, memory_order_acquire);

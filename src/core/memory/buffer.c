@@ -40,7 +40,7 @@ static atomic_uint_fast64_t next_number = 1; /* of captured allocations */
 /* More than any device holds. */
 static const size_t most_bytes = (size_t)1 << 62;
 
-static inline bool are_elements(cgl_type type, size_t count) {
+static inline bool elements_fit(cgl_type type, size_t count) {
   size_t bytes;
   return (unsigned)type < CGL_TYPE_COUNT &&
          !__builtin_mul_overflow(count, types[type].bytes, &bytes) &&
@@ -50,7 +50,7 @@ static inline bool are_elements(cgl_type type, size_t count) {
 
 cgl_status cgl_memory_check_elements(cgl_type type, size_t count,
                                      const char *operation) {
-  if (are_elements(type, count))
+  if (elements_fit(type, count))
     return CGL_OK;
   if ((unsigned)type >= CGL_TYPE_COUNT)
     return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
@@ -142,7 +142,7 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
     pool = (cgl_pool *)capture->underway.pool;
   else if (!(pool = cgl_pools_own(context, operation)))
     status = cgl_last_error()->code;
-  if (!status && !are_elements(type, count))
+  if (!status && !elements_fit(type, count))
     status = cgl_memory_check_elements(type, count, operation);
   if (status)
     return status;

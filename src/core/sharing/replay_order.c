@@ -140,21 +140,21 @@ static cgl_status refuse_undone(const cgl_share *share, const char *operation) {
 /* ---- one replay after the other ---- */
 
 /* Each pool of the group once: they are sorted by pool. */
-static bool is_first_of_pool(const cgl_share *share, size_t i) {
+static bool group_is_first_of_pool(const cgl_share *share, size_t i) {
   return !i || share->group[i]->sharing != share->group[i - 1]->sharing;
 }
 
 
 static void group_lock(const cgl_share *share) {
   for (size_t i = 0; i < share->ngroup; i++)
-    if (is_first_of_pool(share, i))
+    if (group_is_first_of_pool(share, i))
       pthread_mutex_lock(&share->group[i]->sharing->lock);
 }
 
 
 static void group_unlock(const cgl_share *share) {
   for (size_t i = share->ngroup; i-- > 0;)
-    if (is_first_of_pool(share, i))
+    if (group_is_first_of_pool(share, i))
       pthread_mutex_unlock(&share->group[i]->sharing->lock);
 }
 
@@ -172,7 +172,7 @@ static cgl_status replay_check(const cgl_replay *replay, cgl_stream *stream,
   for (size_t i = 0; i < share->ngroup && !status; i++)
     status = share_check_inputs(share->group[i], count, operation);
   for (size_t i = 0; i < share->ngroup && !status; i++)
-    if (is_first_of_pool(share, i))
+    if (group_is_first_of_pool(share, i))
       status = sharing_order(share->group[i]->sharing, share, stream,
                              replay->exec, operation);
   return status;

@@ -129,7 +129,7 @@ void cgl_capture_fork(cgl_capture *capture, cgl_stream *stream) {
 }
 
 
-void cgl_capture_leave(cgl_capture *capture) {
+void cgl_capture_free_streams(cgl_capture *capture) {
   capture->origin->capture = NULL;
   cgl_clock_unhold(capture->origin->clock);
   while (capture->forked) {
