@@ -1,12 +1,12 @@
-/* Changes of a captured graph: what its operations use afterwards, and what is
-   kept. */
+/* Changes of a captured graph: the ranges of its operations, and the objects
+   that are kept. */
 #include "core/record/recording_private.h"
 
 #include <string.h>
 
 /* The argument of a range that has none any more. */
 enum { NO_ARGUMENT = UINT16_MAX };
-/* Some capture may still keep what a change dropped. */
+/* As retained_by: another capture may still keep what a change dropped. */
 #define DROPPED UINT64_MAX
 
 
@@ -121,7 +121,7 @@ void cgl_record_edit_launch(cgl_record_edit *edit, const cgl_launch *launch) {
 }
 
 
-/* ---- what is let go ---- */
+/* ---- releasing ---- */
 
 static bool ranges_meet(const cgl_range *ranges, size_t n, uint64_t address,
                         size_t bytes) {

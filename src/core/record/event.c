@@ -107,8 +107,8 @@ cgl_status cgl_event_record_external(cgl_event *event, cgl_stream *stream) {
 }
 
 
-/* Others capture the stream, whose handle is out: an event recorded there
-   stands for a place in their graph. */
+/* Whether another library captures the stream: an event recorded there stands
+   for a place in that library's graph. */
 static bool stream_is_captured_elsewhere(const cgl_stream *stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   if (!stream->shown || stream->capture || cgl_stream_is_default(stream))

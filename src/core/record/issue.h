@@ -1,11 +1,9 @@
 /* The issue door: how every operation goes to the driver.
-   Idea: begin checks, enters the context and makes room in the recording of
-   the stream's capture, if there is one; then comes the operation's own call
-   of the driver; taken turns its answer into a status; use tells of each object
-   that the operation needs; end notes the operation.
-     begin -> driver -> taken -> use ... -> end
-   Invariant: what begin refuses leaves everything as it was; after begin,
-   noting cannot fail. */
+   Idea: begin checks, enters the context and makes room in the recording of the
+   stream's capture, if any; the operation calls the driver; taken makes a
+   status of the result; use keeps each object that the operation needs; end
+   notes the operation. begin -> driver -> taken -> use ... -> end Invariant: a
+   begin that fails changes nothing; after begin, noting cannot fail. */
 #ifndef CGL_RECORD_ISSUE_H
 #define CGL_RECORD_ISSUE_H
 
@@ -26,16 +24,15 @@ typedef struct cgl_issue {
   uint32_t nranges; /* used so far */
 } cgl_issue;
 
-/* What to note of an operation; zero and NULL where a kind has no such thing.
- */
+/* What to note of an operation; zero and NULL where a kind lacks it. */
 typedef struct cgl_note {
   cgl_op_kind kind;
   const char *name;         /* static or interned */
   const cgl_launch *launch; /* of kernels */
   CUfunction function;
-  cgl_object *object; /* op->object; was used, or is kept otherwise */
-  size_t nvalues;     /* bytes, written at cgl_issue_values */
-  const void *values; /* or here, and copied */
+  cgl_object *object; /* op->object; the recording keeps it already */
+  size_t nvalues;     /* bytes of arguments */
+  const void *values; /* copied; NULL: written at cgl_issue_values */
   bool fills;         /* op->fills */
 } cgl_note;
 
@@ -43,25 +40,26 @@ typedef struct cgl_note {
 cgl_status cgl_issue_begin(cgl_issue *issue, cgl_stream *stream,
                            const cgl_object *owner, const char *operation,
                            cgl_room room);
-/* Where the recording will have the values, or NULL outside captures. */
+/* The recording's room for the values; NULL outside captures. */
 unsigned char *cgl_issue_values(const cgl_issue *issue);
-/* The driver's answer as a status; a failure is remembered by the capture. */
+/* The driver's result as a status; the capture notes a failure. */
 cgl_status cgl_issue_taken(const cgl_issue *issue, CUresult result,
                            const char *entry);
-/* The operation uses an object, and `range` of its memory (NULL: none): the
-   recording keeps the object, unless its memory is an allocation of the graph's
-   pool, and notes the range.  Nothing outside captures. */
+/* The operation uses an object, and `range` of its memory (NULL: none).  The
+   recording notes the range, and keeps the object unless `allocation` is not
+   NULL.  Nothing outside captures. */
 void cgl_issue_use(cgl_issue *issue, cgl_object *object,
                    cgl_allocation *allocation, const cgl_range *range);
 /* The operation has the recording of a captured graph as its body. */
 void cgl_issue_body(cgl_issue *issue, cgl_recording *body);
-/* Notes it; the operation's node when the capture asks for nodes. */
+/* Notes the operation; returns its node when the capture is watched, else
+   NULL. */
 CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note);
-/* Notes an operation that was put into the graph by hand: no stream's. */
+/* Note a node that was added to the graph without a stream. */
 cgl_status cgl_issue_reserve(cgl_recording *recording, const char *operation);
 void cgl_issue_note_node(cgl_recording *recording, const cgl_note *note,
                          CUgraphNode node);
-/* The node of the latest operation, asked for where it is not known yet. */
+/* The node of the latest operation; asks the driver when it is not known. */
 CUgraphNode cgl_issue_latest_node(const cgl_stream *stream);
 
 #endif

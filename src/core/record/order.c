@@ -1,4 +1,4 @@
-/* Reachability: inside a capture underway, and in a captured graph. */
+/* The order of operations: in a capture underway, and in a captured graph. */
 #include "core/record/recording_private.h"
 
 #include <stdlib.h>
@@ -18,7 +18,8 @@ struct cgl_order {
   size_t nruns;
   uint32_t *edges;
   size_t nedges, edges_size;
-  /* The answer to the last question: what a set of nodes comes after. */
+  /* The result of the last search: the operations that precede a set of nodes.
+   */
   CUgraphNode *set;
   size_t nset, set_size;
   unsigned char *reached;
@@ -170,7 +171,7 @@ static void order_visit(cgl_order *order, size_t *depth, uint32_t op) {
 }
 
 
-/* Marks all that the set of nodes comes after, itself included. */
+/* Marks the set of nodes and all operations that precede it. */
 static bool order_search(cgl_order *order, const cgl_driver *driver,
                          const cgl_recording *recording) {
   size_t depth = 0;
@@ -194,9 +195,9 @@ static bool order_search(cgl_order *order, const cgl_driver *driver,
 }
 
 
-/* ---- the question ---- */
+/* ---- searches ---- */
 
-/* Brings `reached` up to what the stream's next operation comes after. */
+/* Marks in `reached` what precedes the stream's next operation. */
 static bool order_update(cgl_capture *capture, cgl_stream *stream) {
   const cgl_driver *driver = cgl_driver_of(stream);
   const cgl_recording *recording = capture->recording;
@@ -204,7 +205,7 @@ static bool order_update(cgl_capture *capture, cgl_stream *stream) {
   size_t all = 0;
   if (cgl_capture_ask(stream, &now))
     return false;
-  /* A node that others put in may use any memory. */
+  /* A foreign node may use any memory. */
   if (driver->cuGraphGetNodes(now.graph, NULL, &all) || all != recording->nops)
     return false;
   if (!capture->order && !(capture->order = calloc(1, sizeof *capture->order)))
@@ -233,7 +234,7 @@ bool cgl_order_covers(cgl_stream *stream, CUdeviceptr address, size_t bytes) {
   cgl_capture *capture = stream->capture;
   if (!capture)
     return false;
-  /* On one stream everything comes before what comes next. */
+  /* Operations of one stream are in order. */
   if (!capture->forked && stream == capture->origin)
     return true;
   const cgl_recording *recording = capture->recording;

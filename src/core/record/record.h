@@ -1,12 +1,12 @@
-/* The recording: what a capture was made of.
+/* The recording: what a capture noted.
    Glossary.  operation: one call issued through cgraphlua into a capture, with
-   the node it became, its script line and the memory it touches.  foreign: a
-   node that others put into the capture.  kept: an object that the recording
-   holds a reference to.  body: the recording of a graph inside an operation.
-   allocation: memory that captures allocated of the graph's own pool.
-   Invariants: operations stand in the order of their issue, which is the order
-   of the nodes' creation; room for an operation is made before the driver is
-   called, so what the driver took is always noted; only this room touches a
+   its node, its script line and the memory that it touches.  foreign: a node
+   that another library put into the capture.  kept: an object to which the
+   recording holds a reference.  body: the recording of a graph inside an
+   operation.  allocation: memory that a capture allocated from its own pool.
+   Invariants: operations are in the order of their issue, which is the order of
+   the nodes' creation; room for an operation is made before the call of the
+   driver, so each call that succeeded is noted; only this room touches a
    recording's fields; a recording that is a body does not change
    (cgl_record_own). */
 #ifndef CGL_RECORD_RECORD_H
@@ -39,15 +39,15 @@ typedef struct cgl_allocation {
   CUdeviceptr address;
   size_t bytes;
   cgl_site made;
-  uint32_t slot; /* where the recording that used it last has it */
+  uint32_t slot; /* index in the recording that used it last */
 } cgl_allocation;
 
 typedef struct cgl_range {
   CUdeviceptr address;
   size_t bytes;
-  uint32_t allocation; /* from 1: which one it lies in; 0: none */
-  uint16_t argument;   /* of a kernel, from 0 */
-  bool write;
+  uint32_t allocation; /* number of its allocation, from 1; 0: none */
+  uint16_t argument;   /* index of a kernel's argument, from 0 */
+  bool write;          /* may be written to */
 } cgl_range;
 
 static inline bool cgl_record_meets(const cgl_range *range, CUdeviceptr address,
@@ -60,46 +60,48 @@ typedef struct cgl_scope cgl_scope;
 
 typedef struct cgl_op {
   cgl_op_kind kind;
-  CUgraphNode node; /* NULL when the driver did not tell, or not yet */
+  CUgraphNode node; /* NULL: not known yet */
   const char *name; /* interned */
   cgl_site site;
   uint64_t stream;     /* serial of the stream it was issued on */
-  cgl_object *object;  /* borrowed from what is kept: a user's kernel, an event;
-                          NULL: none */
+  cgl_object *object;  /* a user's kernel or an event, borrowed from `kept`;
+                          NULL:  none */
   CUfunction function; /* of kernels */
-  bool fills;          /* a kernel that reads nothing of what it writes */
+  bool fills;          /* a kernel that does not read what it writes */
   bool off;            /* executables do not run it */
-  bool stale;          /* changed, and the template's node is not */
+  bool stale;          /* changed since the template's node was set */
   int priority;        /* of the stream */
   uint32_t grid[3], block[3], shared_bytes;
-  uint32_t body;             /* from 1: which body; 0: none */
-  uint32_t nranges, nvalues; /* memory it touches; bytes of its arguments */
-  size_t ranges, values;     /* where they begin in the recording's arrays */
-  const cgl_scope *scope;    /* its annotations; NULL: none */
+  uint32_t body;          /* number of its body, from 1; 0: none */
+  uint32_t nranges;       /* count of memory ranges that it touches */
+  uint32_t nvalues;       /* bytes of its arguments */
+  size_t ranges;          /* index of its first range in the recording */
+  size_t values;          /* offset of its arguments in the recording */
+  const cgl_scope *scope; /* its annotations; NULL: none */
 } cgl_op;
 
 /* "kernel", "memcpy", ... */
 const char *cgl_record_word(cgl_op_kind kind);
 
 /* ---- recording.c ------------------------------------------------------------
-   Growing arrays and touching their fresh pages costs more than noting what
-   goes into them, so the arrays of a recording that ends are handed on, through
-   the context's one spare: the largest so far, of 4 MiB at most. */
+   Growing arrays and touching their new pages costs more than filling them, so
+   the context keeps the arrays of one ended recording for the next capture: the
+   largest so far, of 4 MiB at most. */
 
 /* An empty recording with one reference, and room for one object to keep; NULL
    without memory. */
 cgl_recording *cgl_record_new(cgl_context *context);
 cgl_recording *cgl_record_retain(cgl_recording *recording);
-/* The last release lets go of all that is kept.  NULL is fine. */
+/* The last release releases all kept objects.  NULL is fine. */
 void cgl_record_release(cgl_recording *recording);
-/* A capture has ended: arrays that are much larger than what is in them are
-   replaced by smaller ones; as before without memory for them. */
+/* After a capture: replaces arrays that are much larger than their content by
+   smaller ones; without memory it changes nothing. */
 void cgl_record_tighten(cgl_recording *recording);
-/* Before a change: *recording is no graph's body from here on; a copy takes its
-   place where it was.  False without memory. */
+/* Before a change: replaces a recording that others refer to by a copy of it.
+   False without memory. */
 bool cgl_record_own(cgl_recording **recording);
 
-/* ---- what is in it ---- */
+/* ---- content ---- */
 
 size_t cgl_record_count(const cgl_recording *recording);
 const cgl_op *cgl_record_op(const cgl_recording *recording, size_t index);
@@ -113,25 +115,25 @@ cgl_object *cgl_record_kept(const cgl_recording *recording, size_t index);
 const cgl_allocation *cgl_record_allocation(const cgl_recording *recording,
                                             uint32_t number);
 size_t cgl_record_allocations(const cgl_recording *recording);
-/* The different bodies in it; NULL past the last.  A body of an operation is
-   number op->body - 1. */
+/* Its bodies, each once; NULL past the last.  The body of an operation has
+   index op->body - 1. */
 const cgl_recording *cgl_record_body(const cgl_recording *recording,
                                      size_t index);
 /* Whether `recording` or a body in it has an operation that is off. */
 bool cgl_record_is_partly_off(const cgl_recording *recording);
 /* Whether an operation that is off writes to an allocation. */
 bool cgl_record_is_halted(const cgl_recording *recording);
-/* What sharing/ makes of a recording: an object, retained by it. */
+/* An object that sharing/ makes of the recording, which retains it. */
 cgl_object *cgl_record_summary(const cgl_recording *recording);
 void cgl_record_set_summary(cgl_recording *recording, cgl_object *summary);
-/* Keeps an object for the recording's life, once per capture; the caller made
-   room. */
+/* Keeps an object as long as the recording, once per capture; the caller made
+   room for it. */
 void cgl_record_keep(cgl_recording *recording, cgl_object *object,
                      uint64_t serial);
 
-/* What a replay touches, bodies included, as ranges that do not overlap, in
-   order of address; foreign nodes may touch anything.  Valid until the
-   recording changes; NULL without memory. */
+/* All memory that a replay touches, bodies included: ranges that do not
+   overlap, in order of address; one range of everything when a node is foreign.
+   Valid until the recording changes; NULL without memory. */
 const cgl_range *cgl_record_footprint(const cgl_recording *recording,
                                       size_t *count);
 /* Whether an operation, or a body in it, touches the bytes, or, with `write`,
@@ -139,31 +141,31 @@ const cgl_range *cgl_record_footprint(const cgl_recording *recording,
 bool cgl_record_touches(const cgl_recording *recording, const cgl_op *op,
                         CUdeviceptr address, size_t bytes, bool write);
 
-/* ---- template.c: what it learns of the driver's graph ---- */
+/* ---- template.c: nodes and edges of the driver's graph ---- */
 
-/* Gives operations 0 to `count` - 1 the first nodes of `graph`; they stay
-   unknown where it has fewer.  cuGraphGetNodes */
+/* Gives operations 0 to `count` - 1 the first nodes of `graph`, or none of them
+   when it has fewer.  cuGraphGetNodes */
 CUresult cgl_record_learn_nodes(cgl_recording *recording,
                                 const cgl_driver *driver, CUgraph graph,
                                 size_t count);
-/* Puts foreign nodes among the operations, in order of creation; the first
-   `unwatched` nodes are the operations'.  cuGraphGetNodes */
+/* Adds the foreign nodes as operations, in order of creation; the first
+   `unwatched` nodes are not foreign.  cuGraphGetNodes */
 CUresult cgl_record_find_foreign(cgl_recording *recording,
                                  const cgl_driver *driver, CUgraph graph,
                                  size_t unwatched);
-/* Learns what each operation depends on; nothing when it is known.
+/* Learns the dependencies of all operations, unless they are known.
    cuGraphGetEdges */
 CUresult cgl_record_learn_edges(cgl_recording *recording,
                                 const cgl_driver *driver, CUgraph graph);
-/* The operations that operation `index` depends on, once learned; SIZE_MAX for
-   a node that is no operation. */
+/* The dependencies of operation `index`, as indices of operations, after
+   cgl_record_learn_edges; SIZE_MAX: a node without an operation. */
 const size_t *cgl_record_dependencies(const cgl_recording *recording,
                                       size_t index, size_t *count);
 
 /* ---- edit.c: changes of a captured graph ------------------------------------
-   A change of one operation: `want` every object that it will use, make room,
-   call the driver, then say what is so now.  A buffer that no operation uses
-   any more goes back to its pool as memory that any stream may still use. */
+   A change of one operation: call `want` for every object that it will use,
+   reserve room, call the driver, then note the new state.  A buffer that no
+   operation uses any more goes back to its pool as used by several streams. */
 
 enum { CGL_RECORD_MOST = 256 }; /* ranges of one operation */
 
@@ -171,13 +173,13 @@ typedef struct cgl_record_edit {
   cgl_recording *recording;
   size_t index;
   uint64_t serial; /* of the recording's capture */
-  size_t nobjects; /* to make room for */
-  bool gained;     /* kept something new */
+  size_t nobjects; /* count of wanted objects that are not kept yet */
+  bool gained;     /* a new object was kept */
   size_t nreplaced;
-  cgl_range replaced[CGL_RECORD_MOST]; /* that the node no longer uses */
+  cgl_range replaced[CGL_RECORD_MOST]; /* ranges that the node no longer uses */
 } cgl_record_edit;
 
-/* Only so much is set: a change of numbers alone need not clear the rest. */
+/* Leaves `replaced` uninitialized: clearing it would cost each change. */
 static inline void cgl_record_edit_begin(cgl_record_edit *edit,
                                          cgl_recording *recording, size_t index,
                                          uint64_t serial) {
@@ -189,13 +191,12 @@ static inline void cgl_record_edit_begin(cgl_record_edit *edit,
 }
 /* The operation will use the object (NULL is fine). */
 void cgl_record_edit_want(cgl_record_edit *edit, cgl_object *object);
-/* Room for all of them and for so many ranges that are new. */
+/* Makes room for the wanted objects and for `gained` new ranges. */
 cgl_status cgl_record_edit_reserve(const cgl_record_edit *edit, size_t gained,
                                    const char *operation);
-/* The driver took the change: keeps an object that was wanted, notes the
-   memory of an argument (NULL: none any more), numbers and launch; and in the
-   end lets go of what no operation uses.  `stale`: the template's node is as
-   it was before. */
+/* After the driver's call: keep a wanted object, note the memory of an argument
+   (NULL: none), the arguments' values and the launch; end releases objects that
+   no operation uses any more.  `stale`: the template's node was not changed. */
 void cgl_record_edit_keep(cgl_record_edit *edit, cgl_object *object);
 void cgl_record_edit_range(cgl_record_edit *edit, size_t argument,
                            const cgl_range *now);
@@ -207,15 +208,14 @@ const cgl_range *cgl_record_range_of(const cgl_recording *recording,
                                      const cgl_op *op, size_t argument);
 /* Operation `index` is switched off or on. */
 void cgl_record_set_off(cgl_recording *recording, size_t index, bool off);
-/* The next operation from *index on whose node in the template is stale; false:
-   none.  And that the template has it now. */
+/* Sets *index to the next stale operation from *index on; false: none.  After
+   the template's node was set: the operation is not stale any more. */
 bool cgl_record_next_stale(const cgl_recording *recording, size_t *index);
 void cgl_record_refreshed(cgl_recording *recording, size_t index);
 
 /* ---- scope.c: annotations ---------------------------------------------------
-   Glossary.  scope: the annotations in force from a begin to its end, those of
-   the scopes around it included, the inner scope's winning; op->scope: the
-   scope in which the operation was issued.
+   Glossary.  scope: the annotations in force from a begin to its end; an inner
+   scope includes the annotations around it and overrides equal keys.
    Invariant: scopes belong to the recording and live as long as it. */
 
 struct cgl_scope {
@@ -234,9 +234,9 @@ const cgl_scope *cgl_scope_begin(cgl_capture *capture,
 size_t cgl_scope_end(cgl_capture *capture, uint64_t id);
 /* Gives the foreign nodes of a capture that has ended their scopes. */
 void cgl_scope_find_foreign(cgl_recording *recording);
-/* Takes all annotations off. */
+/* Removes all annotations. */
 void cgl_scope_clear(cgl_recording *recording);
-/* "label, key=value, ..." of what a scope adds to the scope around it. */
+/* "label, key=value, ..." of the annotations that a scope adds or overrides. */
 void cgl_scope_text(const cgl_scope *scope, char *text, size_t size);
 
 #endif

@@ -1,13 +1,13 @@
-/* The arrays of a recording, and what is asked of them. */
+/* The arrays of a recording, and its content. */
 #include "core/record/recording_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-  SPARE = 4 << 20,   /* bytes of the spare, at most */
-  LITTLE = 16 << 10, /* bytes that a graph may hold without need, */
-  SLACK = 4          /* and else so many times what it needs */
+  SPARE = 4 << 20,   /* most bytes of the spare arrays */
+  LITTLE = 16 << 10, /* bytes that a graph may always hold */
+  SLACK = 4          /* a graph holds at most so many times what it needs */
 };
 
 static const char *const words[] = {
@@ -129,7 +129,7 @@ cgl_recording *cgl_record_new(cgl_context *context) {
 }
 
 
-/* ---- its life ---- */
+/* ---- references ---- */
 
 cgl_recording *cgl_record_retain(cgl_recording *recording) {
   atomic_fetch_add_explicit(&recording->references, 1, memory_order_relaxed);
@@ -137,7 +137,7 @@ cgl_recording *cgl_record_retain(cgl_recording *recording) {
 }
 
 
-/* What is not in the arrays. */
+/* Frees what is not in the arrays. */
 static void record_free_rest(cgl_recording *recording) {
   cgl_scope_release(recording->scopes);
   free(recording->marks);
@@ -237,7 +237,7 @@ bool cgl_record_own(cgl_recording **recording) {
 }
 
 
-/* ---- what is in it ---- */
+/* ---- content ---- */
 
 size_t cgl_record_count(const cgl_recording *recording) {
   return recording->nops;

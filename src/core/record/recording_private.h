@@ -6,7 +6,7 @@
 #include "core/record/order.h"
 #include "core/record/record.h"
 
-/* X(array): what a capture fills, and the next capture may use again. */
+/* X(array): filled by a capture, and reused by the next. */
 #define CGL_RECORD_ARRAYS(X) \
   X(ops) X(ranges) X(values) X(kept) X(allocations) X(bodies)
 
@@ -32,7 +32,8 @@ struct cgl_recording {
   cgl_recording **bodies; /* retained each, all different */
   size_t nbodies, bodies_size;
   size_t nstale, noff;
-  size_t nhalted;            /* are off and write to an allocation */
+  size_t nhalted;            /* operations that are off and write to an
+                                allocation */
   cgl_object *summary;       /* retained */
   struct cgl_scopes *scopes; /* retained: shared with copies; lazily */
   const cgl_scope *scope;    /* in force, in the capture underway */
@@ -46,7 +47,7 @@ struct cgl_recording {
 
 /* Makes room; false without memory. */
 bool cgl_record_reserve(cgl_recording *recording, const cgl_room *room);
-/* The recording changed: what was derived from it is not known any more. */
+/* After a change: forgets what was derived from the recording. */
 void cgl_record_changed(cgl_recording *recording);
 void cgl_scope_retain(struct cgl_scopes *scopes); /* NULL is fine */
 void cgl_scope_release(struct cgl_scopes *scopes);

@@ -65,7 +65,7 @@ static char *pair_copy(cgl_scope *scope, const cgl_annotation *from, char *at) {
 }
 
 
-/* The pairs given, then those of the scope around that they leave. */
+/* The given pairs, then the pairs of the scope around with other keys. */
 static cgl_scope *scope_new(const cgl_scope *around,
                             const cgl_annotation *pairs, size_t n) {
   const size_t outer = around ? around->npairs : 0;
@@ -93,8 +93,8 @@ static cgl_scope *scope_new(const cgl_scope *around,
 }
 
 
-/* How many nodes the capture has; SIZE_MAX when it is not known.  Where nobody
-   else adds any, they are the operations. */
+/* How many nodes the capture has; SIZE_MAX: not known.  Without foreign nodes
+   they are the operations. */
 static size_t scope_count_nodes(const cgl_capture *capture) {
   if (!capture->watched)
     return capture->recording->nops;
@@ -108,7 +108,7 @@ static size_t scope_count_nodes(const cgl_capture *capture) {
 }
 
 
-/* Others may add nodes: remembers from which on the scope holds. */
+/* Notes from which node on the scope in force holds, for foreign nodes. */
 static void scope_mark(cgl_capture *capture) {
   cgl_recording *recording = capture->recording;
   size_t count = scope_count_nodes(capture);

@@ -1,4 +1,4 @@
-/* Cells: which graphs filled them, which overwrote them, and when. */
+/* Cells: their producers, their overwriters, and the latest write of each. */
 #include "core/sharing/cell_private.h"
 
 #include <stdlib.h>

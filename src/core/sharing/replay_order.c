@@ -1,11 +1,11 @@
-/* Replays of a shared pool, one after the other, and the script's own reads and
+/* The order of replays of a shared pool, and of the script's own reads and
    writes between them. */
 #include "core/sharing/cell_private.h"
 
 #include <limits.h>
 
 
-/* ---- is what a graph reads there? ---- */
+/* ---- inputs ---- */
 
 /* A share other than `own` that fills the cell, or NULL. */
 static const cgl_share *cell_producer(const cgl_cell *cell,
@@ -42,7 +42,7 @@ static cgl_status input_check(const cgl_share *share,
   const cgl_share *producer = cell_producer(cell, share);
   if (content.overwritten <= content.filled && content.filled)
     return CGL_OK;
-  /* Filled by nobody we know of, or written by this graph alone. */
+  /* No known writer, or this graph alone writes to it. */
   if (!producer && !cell->filled && (input->updates || !content.overwritten))
     return CGL_OK;
   if (content.overwritten)
@@ -82,7 +82,7 @@ static cgl_status share_check_inputs(const cgl_share *share, uint64_t count,
 }
 
 
-/* ---- does the last replay still run? ---- */
+/* ---- the last replay ---- */
 
 static cgl_status refuse_overlap(const cgl_sharing *sharing,
                                  const cgl_share *share,
@@ -106,8 +106,8 @@ static bool stream_comes_after(cgl_sharing *sharing, cgl_stream *stream) {
 }
 
 
-/* No status: the order needs a wait for the device, which must not be made
-   under the lock, because the end of a graph takes both. */
+/* Not a status: the order needs a wait for the device, which must not be made
+   under the lock, because the end of a graph takes the lock. */
 enum { WAIT_FIRST = INT_MIN };
 
 static cgl_status sharing_order(cgl_sharing *sharing, const cgl_share *share,
@@ -137,9 +137,9 @@ static cgl_status refuse_undone(const cgl_share *share, const char *operation) {
 }
 
 
-/* ---- one replay after the other ---- */
+/* ---- groups ---- */
 
-/* Each pool of the group once: they are sorted by pool. */
+/* Whether no earlier share of the group is of the same pool. */
 static bool group_is_first_of_pool(const cgl_share *share, size_t i) {
   return !i || share->group[i]->sharing != share->group[i - 1]->sharing;
 }
@@ -198,7 +198,7 @@ cgl_status cgl_share_begin(const cgl_replay *replay, cgl_stream *stream,
 }
 
 
-/* Notes that something of the share was launched. */
+/* Stamps one share of a group. */
 static void share_stamp(const cgl_replay *replay, cgl_share *share,
                         cgl_stream *stream) {
   cgl_sharing *sharing = share->sharing;

@@ -1,4 +1,4 @@
-/* What captures use of their pool, and which graphs fill and overwrite it. */
+/* Shares: the uses of a captured graph, its inputs, and its group. */
 #include "core/sharing/cell_private.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ void cgl_sharing_begin(cgl_sharing *sharing) {
   if (atomic_load(&sharing->shared))
     return;
   pthread_mutex_lock(&sharing->lock);
-  /* Of a private pool's replays the stream alone was noted. */
+  /* Replays of a private pool noted their stream only. */
   if (sharing->last) {
     sharing->tick = cgl_clock_now(sharing->last);
     sharing->wait = cgl_context_next_wait(sharing->owner->context);
@@ -92,7 +92,7 @@ static manner op_manner(const cgl_range *ranges, uint32_t n, uint32_t first,
 }
 
 
-/* What the capture needs of the allocation is known. */
+/* Whether it is known what the capture needs of the allocation. */
 static bool use_is_known(const cgl_use *use) {
   return use->filled || use->reads || use->updates;
 }
@@ -117,7 +117,7 @@ static void use_add(cgl_use *use, const cgl_op *op, size_t index, manner how,
 }
 
 
-/* What one operation does itself. */
+/* Adds the uses of one operation, its body aside. */
 static void share_add_op(cgl_share *share, const cgl_capture *capture,
                          const cgl_op *op, size_t index) {
   const cgl_recording *recording = capture->recording;
@@ -153,7 +153,7 @@ static cgl_use *share_use(cgl_share *share, size_t *slot, const cgl_use *from,
 }
 
 
-/* The uses of a body in the same pool are the graph's own. */
+/* Adds the uses of a body in the same pool: they are the graph's own. */
 static void share_add_body(cgl_share *share, const cgl_share *body,
                            size_t index) {
   size_t slot = 0;
@@ -169,7 +169,7 @@ static void share_add_body(cgl_share *share, const cgl_share *body,
       use->writes = true;
       use->wrote = from->wrote;
     }
-    /* What the body writes and does not need is there after it. */
+    /* A body that does not need the content has written it. */
     use->filled |= from->filled || from->writes;
     use->first = use->first < index ? use->first : index;
     use->last = index;
@@ -248,9 +248,9 @@ cgl_status cgl_share_check_child(const cgl_share *share, cgl_stream *stream,
 
 /* ---- shares ---- */
 
-/* What a share does to an allocation in the end: fills it, when its last write
-   there is to it or to an older one, spoils it, when to a younger one that got
-   the memory afterwards, or neither. */
+/* Whether a share fills or overwrites a cell.  The youngest allocation of the
+   memory that the share writes to decides: the cell's own allocation fills the
+   cell, any other overwrites it. */
 static void share_effect(const cgl_share *share, const cgl_cell *cell,
                          bool *fills, bool *overwrites) {
   bool older = false;
@@ -269,7 +269,7 @@ static void share_effect(const cgl_share *share, const cgl_cell *cell,
 }
 
 
-/* Under the lock: notes the share with the cell, where there is room. */
+/* Under the lock: adds the share to the cell, which has room for it. */
 static void cell_add_share(cgl_cell *cell, cgl_share *share) {
   bool fills, overwrites;
   share_effect(share, cell, &fills, &overwrites);
@@ -318,7 +318,7 @@ void cgl_share_cell_drop(cgl_sharing *sharing, cgl_cell *cell) {
 }
 
 
-/* Under the lock: the cells that the share reads, all or none. */
+/* Under the lock: the cells that the share reads; false without memory. */
 static bool share_take_inputs(cgl_sharing *sharing, cgl_share *share) {
   size_t wanted = 0;
   for (size_t i = 0; i < share->nuses; i++)
@@ -357,7 +357,7 @@ static void share_drop_inputs(cgl_sharing *sharing, cgl_share *share) {
 }
 
 
-/* Frees a share that no cell and no list knows. */
+/* Frees a share that is in no cell and no list. */
 static void share_free(cgl_share *share) {
   for (size_t i = 0; i < share->ngroup; i++)
     if (share->group[i] != share)
@@ -442,9 +442,9 @@ static cgl_status refuse_overwritten(const cgl_use *own, const cgl_use *other,
 }
 
 
-/* Whether what `other` writes comes between the first use and the last, or at
-   the same time, or before what has to be there already.  What one operation
-   does is in order: a graph inside was checked itself. */
+/* Whether a write of `other` may come between the first and the last use of
+   `own`, or before it when `own` needs earlier content.  The uses of one
+   operation are in order: a graph inside was checked itself. */
 static bool use_is_overwritten(const cgl_use *own, const cgl_use *other,
                                cgl_order_map *map) {
   if (other == own || !other->writes || other->first >= own->last ||
@@ -455,8 +455,8 @@ static bool use_is_overwritten(const cgl_use *own, const cgl_use *other,
 }
 
 
-/* Refuses memory that a graph inside the capture writes to while another
-   allocation has it in use. */
+/* Refuses a graph inside the capture that writes to memory while another
+   allocation uses it. */
 static cgl_status share_check_bodies(const cgl_share *share,
                                      cgl_recording *recording, CUgraph graph,
                                      const char *operation) {
@@ -481,7 +481,7 @@ static cgl_status share_check_bodies(const cgl_share *share,
 }
 
 
-/* Puts the share among those of its pool; false without memory. */
+/* Adds the share to its pool; false without memory. */
 static bool share_add_to_pool(cgl_share *share) {
   cgl_sharing *sharing = share->sharing;
   pthread_mutex_lock(&sharing->lock);

@@ -1,19 +1,21 @@
-/* Graphs that share a pool: never two at once, and none that reads what is not
-   there.
-   Idea: graphs of one pool use the same memory one after the other.  Replays of
-   a shared pool are numbered in their order; a replay on another stream than
-   the last is made to wait for it.  What a capture uses of its pool is summed
-   up per allocation, because memory is reused and an allocation is not: a graph
-   that reads an allocation of another capture is replayed only when the latest
-   replay that wrote there was a producer's.
-   Glossary.  use: an allocation as one capture uses it.  share: the summary of
-   a captured graph's recording.  cell: an allocation that graphs or the script
-   use across captures; producers write to it, overwriters to the same memory
-   under another allocation.
-   Invariants: shares, cells and the replay order change under `lock` only, but
-   for the order of a private pool: its one graph takes no lock, and only
-   stamps.  A graph stamps after the launch.  Threads may replay graphs of one
-   pool at once: `lock` puts the replays one after the other. */
+/* Graphs that share a pool: their replays run one after the other, and a graph
+   never reads memory that another graph has overwritten.
+   Idea: replays of a shared pool are numbered; a replay on another stream than
+   the last is made to wait for it.  A capture's use of its pool is summed up
+   per allocation, because memory is reused and an allocation is not: a graph
+   that reads an allocation of another capture is replayed only when the last
+   replay that wrote to this memory was a producer's. Invariants: shares, cells
+   and the replay order change under `lock` only; a private pool's one graph
+   takes no lock, and only stamps; a graph stamps after its launch. Glossary.
+   shared: of a pool: more than one graph, or the script, may use it.
+   private: of a pool: not shared.
+   use: an allocation as one capture uses it.
+   share: the summary of a captured graph's recording.
+   group: a share and the shares of graphs of other pools inside its graph.
+   cell: an allocation that is used across captures.
+   producer, overwriter: a share whose graph writes to a cell; to the memory of
+   a cell, as another allocation's. stamp: to note a launched replay as the
+   pool's last. undone: of a share: its pool took the memory back. */
 #ifndef CGL_SHARING_SHARING_H
 #define CGL_SHARING_SHARING_H
 
@@ -26,77 +28,78 @@ typedef struct cgl_use {
   uint64_t number; /* of the allocation */
   CUdeviceptr address;
   size_t bytes;
-  cgl_site made;        /* the allocation */
-  cgl_site read, wrote; /* the first operation that does, and the last */
-  bool reads;           /* what other captures left there */
-  bool updates;         /* as `reads`, by a kernel that may only write */
-  bool writes;          /* anything */
-  bool filled;          /* whole, by a copy or a fill */
-  size_t first, last;   /* operations that use it */
+  cgl_site made;      /* of the allocation */
+  cgl_site read;      /* of the first operation that reads */
+  cgl_site wrote;     /* of the last operation that writes */
+  bool reads;         /* needs the content that other captures wrote */
+  bool updates;       /* may need it: a kernel writes to it */
+  bool writes;        /* at least one byte */
+  bool filled;        /* a copy, a fill or a body writes it whole */
+  size_t first, last; /* indices of the operations that use it */
 } cgl_use;
 
 typedef struct cgl_share {
-  cgl_object object;    /* kept by the recording and those it is a body of */
+  cgl_object object;    /* kept by the recording, and by shares whose group it
+                           is in */
   cgl_sharing *sharing; /* its owner is retained */
-  cgl_site begun;       /* the capture */
-  uint64_t replay;      /* number of the last replay, */
-  uint64_t filled;      /* of the last with all that writes to the pool's
-                           memory switched on; 0: none */
-  uint64_t number;      /* in the order in which the pool's were made */
-  bool undone;          /* the pool took its memory back: no more replays */
+  cgl_site begun;       /* of the capture */
+  uint64_t replay;      /* number of the last replay; 0: none */
+  uint64_t filled;      /* number of the last replay in which no writing
+                           operation was off; 0: none */
+  uint64_t number;      /* counts the captures into the pool */
+  bool undone;          /* is not replayed again */
   cgl_site undone_at;
   cgl_use *uses;
   size_t nuses;
   struct cgl_input {
     cgl_cell *cell;
-    cgl_site site; /* that reads it */
-    bool updates;  /* by a kernel that may only write */
+    cgl_site site; /* of the operation that reads it */
+    bool updates;  /* a kernel writes to it, and may read it */
   } * inputs;
   size_t ninputs;
-  bool overwrites_itself; /* no two replays in a row */
-  struct cgl_share *next; /* in its pool */
-  /* It and the graphs of other pools inside it, by the addresses of their
-     sharings: each replay counts for all. */
-  struct cgl_share **group;
+  bool overwrites_itself;   /* overwrites an input: no two replays in a row */
+  struct cgl_share *next;   /* in its pool */
+  struct cgl_share **group; /* itself included, sorted by `sharing` */
   size_t ngroup;
 } cgl_share;
 
 /* What a pool knows of its replays. */
 struct cgl_sharing {
-  atomic_bool shared;    /* others than one graph may use the pool */
-  cgl_object *owner;     /* borrowed: the pool */
-  pthread_mutex_t lock;  /* guards everything below */
-  bool strict;           /* refuses where it would make a replay wait */
-  uint64_t replay, made; /* replays and shares so far */
+  atomic_bool shared;
+  cgl_object *owner;    /* borrowed: the pool */
+  pthread_mutex_t lock; /* guards everything below */
+  bool strict;          /* refuses a replay that would be made to wait */
+  uint64_t replay;      /* count of replays and of the script's writes */
+  uint64_t made;        /* count of shares */
   cgl_share *shares;
   cgl_cell *cells;
-  cgl_clock *last;     /* retained: the stream of the last replay, */
-  uint64_t tick, wait; /* when, the wait of the host that covers it, */
-  uint64_t exec;       /* which executable, and its graph's capture */
-  cgl_site begun;
+  cgl_clock *last; /* retained: of the last replay's stream; NULL: no replay */
+  uint64_t tick;   /* of the last replay */
+  uint64_t wait;   /* number of the device wait that covers the last replay */
+  uint64_t exec;   /* number of the last replay's executable */
+  cgl_site begun;  /* of the last replay's capture */
   atomic_uint_fast64_t ordered, refused; /* read without the lock */
-  bool said;                             /* that replays are made to wait */
+  bool said; /* the log was told that replays are made to wait */
 };
 
 void cgl_sharing_init(cgl_sharing *sharing, cgl_object *owner, bool strict);
 void cgl_sharing_clear(cgl_sharing *sharing);
-/* The pool has got a second user. */
+/* Makes the pool shared. */
 void cgl_sharing_begin(cgl_sharing *sharing);
 /* How many captures into the pool have ended so far. */
 uint64_t cgl_sharing_made(cgl_sharing *sharing);
-/* Takes back the memory of those that ended after the first `made`: their
-   graphs are not replayed again; and forgets the buffers of blocks above
-   `number`. */
+/* The pool takes memory back: makes the shares after the first `made` undone,
+   and forgets the buffers of blocks with a number above `number`. */
 void cgl_sharing_undo(cgl_sharing *sharing, uint64_t made, uint64_t number);
 
 /* ---- captures ---- */
 
-/* Before a graph becomes a node of the capture of `stream`: refuses where both
-   would use the same memory at once. */
+/* Before a graph becomes a node of the capture of `stream`: refuses when both
+   could use the same memory at once. */
 cgl_status cgl_share_check_child(const cgl_share *share, cgl_stream *stream,
                                  const char *operation);
-/* The capture ended: sums up its recording, which keeps the share; the graph
-   is `graph` for the driver.  cuGraphGetEdges */
+/* Sums up the recording of a capture that has ended; the recording keeps the
+   share.  `graph`: the capture's template.  cuGraphGetEdges */
 cgl_status cgl_share_make(cgl_sharing *sharing, const cgl_capture *capture,
                           CUgraph graph, const char *operation);
 /* The share of a captured graph's recording. */
@@ -110,39 +113,39 @@ typedef struct cgl_replay {
   cgl_share *share;
   uint64_t exec;  /* number of the executable */
   bool unchecked; /* neither ordered nor refused */
-  bool halted;    /* some operation that writes to the pool's memory is off */
+  bool halted;    /* an operation that writes to the pool's memory is off */
 } cgl_replay;
 
-/* Orders `count` replays on `stream` after the last of the pool, or refuses
-   them and leaves all as it was.  cuStreamWaitEvent */
+/* Orders `count` replays on `stream` after the pool's last replay, and locks
+   the group until cgl_share_end; or refuses them and changes nothing.
+   cuStreamWaitEvent */
 cgl_status cgl_share_begin(const cgl_replay *replay, cgl_stream *stream,
                            uint64_t count, const char *operation);
-/* Ends what begin began; `launched`: something reached the device. */
+/* Stamps, when `launched` (a replay reached the device), and unlocks. */
 void cgl_share_end(const cgl_replay *replay, cgl_stream *stream, bool launched);
-/* The first replay of a private pool on this stream, or after another: should
-   another graph get the pool, it must know.  Later replays are covered by what
-   the stream has done by then. */
+/* Stamps the first of several replays of a private pool on one stream.  When
+   the pool becomes shared, the stream's clock covers the later replays. */
 void cgl_share_stamp(const cgl_replay *replay, cgl_stream *stream);
 
 /* ---- eager work ---- */
 
-/* Some pool of the process is shared. */
+/* Whether a pool of the process is shared. */
 extern atomic_bool cgl_sharing_any;
 
 /* Memory that a capture allocated, as eager work uses it. */
 typedef struct cgl_shared_memory {
   cgl_sharing *sharing;
   const cgl_allocation *allocation;
-  cgl_cell **cell; /* the buffer's own: NULL until the sharing knows it */
-  uint64_t block;  /* number of its block */
+  cgl_cell **cell; /* the buffer's field; *cell is NULL until it has a cell */
+  uint64_t block;  /* number of the buffer's block */
 } cgl_shared_memory;
 
-/* Refuses to read what a replay has overwritten. */
+/* Refuses to read memory that a replay has overwritten. */
 cgl_status cgl_share_check_read(const cgl_shared_memory *memory,
                                 const char *operation);
-/* The script wrote to it. */
+/* The script wrote to the memory. */
 void cgl_share_note_write(const cgl_shared_memory *memory);
-/* The buffer of a cell ends. */
+/* The buffer of a cell has ended. */
 void cgl_share_forget(cgl_sharing *sharing, cgl_cell *cell);
 
 #endif
