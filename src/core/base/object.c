@@ -49,7 +49,7 @@ static void object_destroy(cgl_object *object) {
 static bool object_drop(cgl_object *object) {
   if (object->kind->drop)
     return object->kind->drop(object);
-  /* The only reference is the caller's, and nobody else can find the object. */
+  /* The only reference is the caller's, and no list holds the object. */
   if (!object->kind->findable &&
       atomic_load_explicit(&object->references, memory_order_acquire) == 1)
     return true;

@@ -35,7 +35,7 @@ cgl_status cgl_graph_annotate(cgl_graph *graph, const cgl_annotation *pairs,
 }
 
 
-/* Leaves the scope and those inside it; 0: all. */
+/* Ends the scope and the scopes inside it; 0: all. */
 static void annotations_end(cgl_graph *graph, uint64_t id) {
   size_t left = cgl_scope_end(&graph->capture, id);
   for (; left && graph->annotations == CGL_ANNOTATIONS_NVTX; left--)

@@ -52,7 +52,7 @@ static cgl_status capture_check_begin(cgl_graph *graph, cgl_stream *stream,
 }
 
 
-/* What a capture needs before the driver begins it. */
+/* Makes the pool, recording and template of a capture. */
 static cgl_status capture_prepare(cgl_graph *graph, const char *operation) {
   cgl_context *context = graph->object.context;
   cgl_status status = cgl_context_enter(context, operation);
@@ -75,7 +75,7 @@ static cgl_status capture_prepare(cgl_graph *graph, const char *operation) {
 }
 
 
-/* The process knows of the capture, then the driver does. */
+/* Begins the capture in the process, then in the driver. */
 static cgl_status capture_driver_begin(cgl_graph *graph, cgl_stream *stream,
                                        const char *operation) {
   cgl_status status = cgl_captures_begin(&graph->capture.underway, operation);

@@ -1,12 +1,12 @@
-/* The end of a capture: as wanted, broken, or abandoned.  However it ends, its
-   streams are free and the teardown list is emptied; the failure that the
-   caller sees is the first, and what follows hangs on it. */
+/* The end of a capture: regular, broken, or abandoned.  In each case its
+   streams leave it and the teardown list is emptied; the caller gets the first
+   failure, with later failures in `also`. */
 #include "core/graph/build.h"
 #include "core/graph/graph.h"
 
 
-/* Asks the driver to end; a stream that still captures afterwards would be
-   lost, so a failure that leaves it capturing is answered by one more try. */
+/* Ends the driver's capture.  A stream that still captures after a failure
+   would be lost: tries once more. */
 static CUresult capture_driver_end(cgl_graph *graph, CUgraph *template) {
   const cgl_driver *driver = cgl_driver_of(graph);
   CUstream stream = graph->capture.origin->handle;
@@ -26,8 +26,8 @@ static CUresult capture_driver_end(cgl_graph *graph, CUgraph *template) {
 }
 
 
-/* The end failed.  A capture that one of our calls broke shows that call's
-   failure, and the end's as what followed. */
+/* The failure of an end.  When one of our calls broke the capture, that call's
+   failure comes first, and the end's is added to it. */
 static cgl_status capture_end_failed(cgl_graph *graph, CUresult result,
                                      const char *operation) {
   if (result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
@@ -57,7 +57,7 @@ static cgl_status capture_end_failed(cgl_graph *graph, CUresult result,
 }
 
 
-/* The capture is over, whatever came of it: its streams are free. */
+/* Closes a capture that has ended, well or not. */
 static void capture_close(cgl_graph *graph) {
   cgl_capture *capture = &graph->capture;
   cgl_graph_annotate_close(graph);
@@ -91,7 +91,7 @@ static cgl_status capture_check_end(cgl_graph *graph, const char *operation) {
 }
 
 
-/* What the driver handed out is the graph's now. */
+/* Makes the graph CAPTURED, with the template that the driver returned. */
 static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
   const cgl_driver *driver = cgl_driver_of(graph);
   const CUgraph template = graph->template->graph;
@@ -165,7 +165,7 @@ cgl_status cgl_graph_capture_abandon(cgl_graph *graph) {
   cgl_fail_follow(true);
   cgl_status status = cgl_context_enter(graph->object.context, operation);
   CUresult result = capture_driver_end(graph, &graph->template->graph);
-  /* A capture that stops half way has had no time to join its forks. */
+  /* An abandoned capture need not have joined its forks. */
   if (result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED)
     result = CUDA_SUCCESS;
   if (result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)

@@ -1,13 +1,12 @@
-/* Changing a captured graph: what its nodes do, and whether they run.
-   Idea: a change goes to the executable at once, for the replays that come
-   after it, and into the recording; the template learns of it when it is
-   needed, so a loop that changes a node before each replay asks the driver for
-   one thing.
-   Invariants: an operation's values, ranges and kept objects are those of its
-   node in the executable; while the graph has an executable, an operation that
-   is `stale` differs from the template's node; planned memory stays with the
-   operation that it was captured with, because the order of the capture decided
-   where it is used.  Replays in flight keep what they were launched with. */
+/* Changes of a captured graph: what its nodes do, and whether they run.
+   Idea: a change goes to the executable, for later replays, and to the
+   recording; the template is updated when it is used, so a loop that changes a
+   node before each replay calls the driver once per change. Invariants: an
+   operation's values, ranges and kept objects are those of its node in the
+   executable; while the graph has an executable, a stale operation differs from
+   the template's node; planned memory stays with its operation, because the
+   order of the capture decided where it is used.  Replays in flight keep the
+   arguments of their launch. */
 #include "core/graph/build.h"
 
 #include <string.h>
@@ -16,7 +15,7 @@ static const char setting[] = "graph:set_params";
 static const char switching[] = "graph:set_enabled";
 
 
-/* ---- which node ---- */
+/* ---- the node ---- */
 
 static cgl_status refuse_kind(const cgl_op *op, const char *operation,
                               const char *wanted) {
@@ -29,7 +28,7 @@ static cgl_status refuse_kind(const cgl_op *op, const char *operation,
     return cgl_fail_hint("change that graph before it is captured into this "
                          "one");
   if (op->kind == CGL_OP_FOREIGN)
-    return cgl_fail_hint("who captured it may change it, with "
+    return cgl_fail_hint("the library that captured it may change it, with "
                          "graph:raw_cuda_graph_exec");
   return cgl_fail_hint("capture again to change other nodes");
 }
@@ -45,8 +44,8 @@ cgl_status cgl_graph_node_kernel(cgl_graph *graph, size_t index,
 }
 
 
-/* Before a change of operation `index`, which is of the kind, or refused: the
-   recording is the graph's own. */
+/* Begins a change of operation `index`: refuses another kind, and makes the
+   recording the graph's own. */
 static cgl_status change_begin(cgl_graph *graph, size_t index, cgl_op_kind kind,
                                const char *wanted, const cgl_op **op) {
   cgl_status status = cgl_graph_op(graph, index, setting, op);
@@ -65,7 +64,8 @@ static cgl_status change_begin(cgl_graph *graph, size_t index, cgl_op_kind kind,
 }
 
 
-/* What the graph keeps for an argument; NULL: nothing, or planned memory
+/* The object that the graph keeps for an argument; NULL: none, or planned
+   memory
    (*planned). */
 static cgl_object *argument_object(const cgl_graph *graph, const cgl_arg *arg,
                                    bool *planned) {
@@ -80,7 +80,7 @@ static cgl_object *argument_object(const cgl_graph *graph, const cgl_arg *arg,
 }
 
 
-/* The node keeps what the argument needs from now on. */
+/* Keeps the object of an argument for the node. */
 static void argument_keep(cgl_record_edit *edit, const cgl_graph *graph,
                           const cgl_arg *arg) {
   bool planned;
@@ -91,7 +91,7 @@ static void argument_keep(cgl_record_edit *edit, const cgl_graph *graph,
 }
 
 
-/* The driver took the change of numbers and memory. */
+/* Ends a change that the driver accepted. */
 static void change_end(cgl_graph *graph, cgl_record_edit *edit) {
   if (edit->gained)
     graph->inputs_seen = 0;
@@ -107,10 +107,10 @@ typedef struct change {
   const cgl_op *op;
   cgl_kernel *kernel;
   const cgl_arg *args;
-  size_t nargs; /* 0: all as they are */
+  size_t nargs; /* 0: all arguments stay */
   cgl_launch launch;
-  void *params[CGL_MAX_PARAMS]; /* into the values */
-  size_t ngained;               /* arguments that reach memory now */
+  void *params[CGL_MAX_PARAMS]; /* pointers to the values */
+  size_t ngained; /* count of arguments that had no memory before */
   cgl_record_edit edit;
 } change;
 
@@ -137,7 +137,7 @@ static cgl_status refuse_generator(const change *c, size_t index) {
 }
 
 
-/* Packs argument `index` over the value that is there. */
+/* Packs argument `index` over its former value. */
 static cgl_status change_pack(change *c, size_t index) {
   const cgl_arg *arg = &c->args[index];
   void *value = c->params[index];
@@ -162,7 +162,7 @@ static cgl_status change_pack(change *c, size_t index) {
 }
 
 
-/* The node's values with the new values among them. */
+/* The node's values, with the new arguments packed over the former. */
 static cgl_status change_pack_all(change *c, unsigned char *values) {
   size_t at = 0;
   memcpy(values, cgl_record_values(c->graph->recording, c->op), c->op->nvalues);
@@ -180,7 +180,7 @@ static cgl_status change_pack_all(change *c, unsigned char *values) {
 }
 
 
-/* The graph keeps what the node uses now. */
+/* Keeps and notes the memory that the node uses now. */
 static void change_note_memory(change *c) {
   for (size_t i = 0; i < c->nargs; i++) {
     const cgl_arg *arg = &c->args[i];
@@ -310,7 +310,8 @@ static cgl_status refuse_planned(void) {
 }
 
 
-/* Refuses what cannot take the place of `range`, to which *now is set. */
+/* Sets *now to the range of an argument; refuses memory that cannot replace
+   `range`. */
 static cgl_status copy_check(const cgl_graph *graph, const cgl_arg *arg,
                              cgl_type had, bool was_pinned,
                              const cgl_range *range, cgl_range *now) {
@@ -365,7 +366,7 @@ static cgl_status copy_set(const cgl_graph *graph, const cgl_op *op,
 }
 
 
-/* Gives the operation other memory, one argument for each range, and another
+/* Gives a fill or copy other memory, an argument for each range, and another
    element. */
 static cgl_status copy_change(cgl_graph *graph, size_t index,
                               const cgl_arg *args, const cgl_element *element) {
@@ -471,7 +472,7 @@ cgl_status cgl_graph_refresh(cgl_graph *graph, const char *operation) {
 
 /* ---- off and on ---- */
 
-/* Not the nodes that move a generator's offset: draws would repeat. */
+/* Not a node that moves a generator's offset: draws would repeat. */
 static bool op_can_be_off(const cgl_op *op) {
   return op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET ||
          (op->kind == CGL_OP_KERNEL && (op->object || op->fills));
@@ -501,8 +502,8 @@ cgl_status cgl_graph_set_enabled(cgl_graph *graph, size_t index, bool enabled) {
   if (result)
     return cgl_fail_driver(context, result, switching, "cuGraphNodeSetEnabled");
   cgl_record_set_off(graph->recording, index, !enabled);
-  /* The replays of a private pool are noted once per stream: the next fills
-     other memory than the last. */
+  /* A private pool is stamped once per stream: the next replay writes other
+     memory than the last. */
   graph->stamped = NULL;
   return CGL_OK;
 }

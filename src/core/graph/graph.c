@@ -1,4 +1,4 @@
-/* Graphs as objects: made, instantiated, reset; their templates and
+/* Graphs as objects: created, instantiated, reset; their templates and
    executables. */
 #include "core/graph/graph.h"
 #include "core/pool/history.h"
@@ -16,7 +16,7 @@ static void template_destroy(cgl_object *object) {
     context->driver->cuGraphDestroy(template->graph);
   cgl_hooks_destroy(&template->destroys);
   cgl_pool_capture_gone(template->pool);
-  /* Replays of the graphs around it are noted in their own pools only. */
+  /* Replays of graphs that contain it were noted in their own pools only. */
   if (template->nested)
     cgl_pool_note_use(template->pool, cgl_context_next_wait(context));
   cgl_pool_release(template->pool);
@@ -118,7 +118,7 @@ static void graph_detach_capture(cgl_graph *graph) {
 
 
 static void graph_abandon(cgl_object *object) {
-  /* A graph dropped in mid-capture would keep its own teardown waiting. */
+  /* A capture underway would keep this graph's teardown waiting. */
   cgl_graph_capture_abandon((cgl_graph *)object);
 }
 
@@ -277,8 +277,8 @@ cgl_status cgl_graph_check_captured(const cgl_graph *graph,
 
 /* ---- instantiating ---- */
 
-/* What messages call a replay: the graph's first few kernels, and where they
-   were launched into the capture. */
+/* The name of a replay in messages: the graph's first kernels, and the sites of
+   their launches. */
 static const char *graph_label(const cgl_recording *recording) {
   char text[400] = "graph of ";
   size_t at = strlen(text);
@@ -312,8 +312,8 @@ static CUresult template_instantiate(cgl_graph *graph, CUgraphExec *exec,
     return result;
   *entry = "cuGraphNodeSetEnabled";
   result = cgl_graph_switch_off(graph, *exec);
-  /* So that the first replay costs what the second does; on a stream that
-     captures again by now the upload would break that capture. */
+  /* Makes the first replay as fast as the second.  On a stream that captures
+     again the upload would break that capture. */
   if (!result && !cgl_capture_has(graph->capture.origin)) {
     *entry = "cuGraphUpload";
     result = driver->cuGraphUpload(*exec, graph->capture.origin->handle);
@@ -324,7 +324,8 @@ static CUresult template_instantiate(cgl_graph *graph, CUgraphExec *exec,
 }
 
 
-/* An executable of the template, with what history knows of its bytes. */
+/* An executable of the template; its bytes are counted while the history is on.
+ */
 static cgl_status executable_make(cgl_graph *graph, const char *operation,
                                   cgl_executable **out) {
   cgl_context *context = graph->object.context;

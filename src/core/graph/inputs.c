@@ -1,10 +1,9 @@
-/* What memory a graph uses: whether its inputs were given up by hand since the
-   capture (check_input_liveness), and what its replays write.
-   The graph keeps its inputs, so nothing reads what is gone; but the script
-   said that it was done with them, and memory borrowed from an engine may be
-   gone indeed.
-   Idea: giving up memory that some capture keeps moves a number; a graph looks
-   through what it keeps only when the number has moved. */
+/* The memory that a graph uses: whether the script released an input since the
+   capture (check_input_liveness), and what replays write.
+   A graph keeps its inputs, so their memory is there; but a release says that
+   the script is done with them, and memory borrowed from an engine may be gone.
+   Idea: a release of memory that a capture keeps increments a number; a graph
+   checks its inputs only when the number has changed. */
 #include "core/graph/graph.h"
 
 #include <stdio.h>
@@ -12,8 +11,8 @@
 enum { SHOWN = 5 };
 
 
-/* Where the capture first used the memory of the object; where it began, if
-   that is not known. */
+/* The site of the first operation that uses the object's memory; the begin of
+   the capture, if that is not known. */
 static cgl_site input_first_use(const cgl_graph *graph,
                                 const cgl_object *object) {
   const cgl_recording *recording = graph->recording;
@@ -30,8 +29,8 @@ static cgl_site input_first_use(const cgl_graph *graph,
 }
 
 
-/* Counts what was given up of what the recording and its bodies keep, and adds
-   a line for each of the first to the text. */
+/* Counts the released inputs of a recording and its bodies, and describes the
+   first of them in `text`, a line each. */
 typedef struct census {
   const cgl_graph *graph;
   size_t dead, at, size;
@@ -78,7 +77,9 @@ static cgl_status refuse_inputs(const cgl_graph *graph, const char *operation) {
 }
 
 
-/* Whether the recording, or a body in it, keeps memory that was given up. */
+/* Whether the script released memory that the recording, or a body in it,
+ * keeps.
+ */
 static bool inputs_are_over(const cgl_recording *recording) {
   const cgl_object *object;
   const cgl_recording *body;

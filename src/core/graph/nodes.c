@@ -1,4 +1,4 @@
-/* Looking inside a captured graph: its nodes, as the recording has them. */
+/* The nodes of a captured graph, from its recording. */
 #include "core/graph/graph.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
-/* A graph's picture, for Graphviz.
-   A chain of hundreds of nodes would be a strip that nobody can read, so deep
-   graphs are folded: levels (the longest way from a root) are cut into bands
-   that stand side by side, and the edges between bands do not pull.  Nodes of
-   one scope of annotations lie in one box, per band. */
+/* Pictures of graphs, for Graphviz.
+   Deep graphs are folded, because a chain of hundreds of nodes would be an
+   unreadable strip: levels (the longest path from a root) are cut into bands
+   side by side, and edges between bands do not affect the layout.  Nodes of one
+   scope of annotations lie in one box per band. */
 #include "compile/base/base.h"
 #include "core/graph/graph.h"
 
@@ -17,7 +17,7 @@ typedef struct picture {
   FILE *file;
   const cgl_recording *recording;
   size_t *levels;     /* of each node */
-  size_t rows;        /* of a band */
+  size_t rows;        /* levels of a band */
   size_t boxes;       /* written so far */
   cgl_order_map *map; /* or NULL: no edge is known to be implied */
 } picture;
@@ -30,7 +30,7 @@ static const char *const colors[] = {
 };
 
 
-/* Quotes and backslashes would end a Graphviz label early. */
+/* Escapes quotes and backslashes, which would end a Graphviz label. */
 static void write_escaped(FILE *file, const char *text, size_t room) {
   for (size_t i = 0; text[i]; i++) {
     if (i == room) {
@@ -50,7 +50,7 @@ static const char *base_name(const char *path) {
 }
 
 
-/* "8x4", without the extents of one at the end. */
+/* "8x4": extents without trailing ones. */
 static void write_extents(FILE *file, const uint32_t extents[3]) {
   fprintf(file, "%u", extents[0]);
   if (extents[1] > 1 || extents[2] > 1)
@@ -70,7 +70,7 @@ static void write_bytes(FILE *file, size_t bytes) {
 }
 
 
-/* What it is and how much. */
+/* The operation and its size. */
 static void write_matter(picture *p, const cgl_op *op) {
   write_escaped(p->file, op->name, NAME_ROOM);
   if (op->kind == CGL_OP_KERNEL) {
@@ -190,7 +190,7 @@ static void write_edge(picture *p, size_t from, size_t to) {
 }
 
 
-/* Edges that others imply are pale, and left out between bands. */
+/* Edges that other edges imply are pale, and between bands left out. */
 static void write_edges(picture *p) {
   p->map = cgl_order_map_new(p->recording);
   for (size_t i = 0; i < cgl_record_count(p->recording); i++) {
@@ -204,7 +204,7 @@ static void write_edges(picture *p) {
 }
 
 
-/* Nodes are in the order of their making, after what they depend on. */
+/* Nodes are in order of creation, after their dependencies. */
 static void picture_find_levels(picture *p) {
   const cgl_recording *recording = p->recording;
   size_t deepest = 0;
@@ -266,7 +266,7 @@ static cgl_status write_dot(const cgl_graph *graph, FILE *file,
 }
 
 
-/* Graphviz turns one file into the other. */
+/* Runs Graphviz. */
 static cgl_status run_dot(const char *from, const char *to,
                           const char *operation) {
   char *program = cgl_process_find("dot");

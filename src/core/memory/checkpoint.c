@@ -1,8 +1,8 @@
-/* Checkpoints of a pool's blocks: what is live stays, what came since is taken
-   back.  Blocks are numbered as they are allocated, so a block that is live
-   now was live at a checkpoint when its number is not above the checkpoint's.
-   Invariant: pool->pinned is the highest number of the checkpoints that live;
-   a block that was dropped has no owner and a number not above it. */
+/* Checkpoints of a pool: a restore keeps the blocks of the checkpoint and takes
+   later blocks back.  Blocks are numbered as they are allocated, so a live
+   block belongs to a checkpoint when its number is not above the checkpoint's.
+   Invariant: pool->pinned is the highest number of the live checkpoints; a
+   dropped block has no owner and a number not above pool->pinned. */
 #include "core/memory/memory.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 struct cgl_checkpoint {
   cgl_object object;
   cgl_pool *pool;  /* retained */
-  uint64_t number; /* allocations of the pool by then, */
-  uint64_t made;   /* and captures into it that had ended */
+  uint64_t number; /* the pool's count of allocations at the checkpoint */
+  uint64_t made;   /* the pool's count of ended captures at the checkpoint */
   cgl_checkpoint *next;
 };
 
@@ -36,7 +36,7 @@ static cgl_status refuse_capture(const cgl_pool *pool, const char *operation) {
 }
 
 
-/* Frees what was dropped and no checkpoint pins any more. */
+/* Frees dropped blocks that no checkpoint holds any more. */
 static bool pool_unpin(cgl_pool *pool) {
   bool last = false;
   pool->pinned = 0;
@@ -101,8 +101,8 @@ cgl_status cgl_pool_checkpoint(cgl_pool *pool, cgl_checkpoint **out) {
 }
 
 
-/* Takes the block of a buffer that was made since back, now or when the buffer
-   ends; the extent that it became part of. */
+/* Takes back the block of a buffer, now or when the buffer ends; returns the
+   extent that the block is part of afterwards. */
 static cgl_block *pool_take_back(cgl_pool *pool, cgl_block *block, bool *last) {
   if (!block->owner || !block->owner->kind->take_block(block->owner))
     return block;

@@ -1,9 +1,9 @@
 /* Buffers of device memory, and pinned host memory.
    A buffer that owns a block gives it back to the block's pool in stream order
    (pool/), so it may be released while work that uses it is queued.
-   Glossary.  root: the buffer itself, or the buffer that a view looks at.
-   planned: memory that captures allocated of the graph's own pool: it is the
-   graph's for as long as it holds the pool, and is not kept. */
+   Glossary.  root: of a view: the buffer whose memory it shows; of any other
+   buffer: itself.  planned: allocated by a capture from its own pool; such
+   memory is not kept, because the graph keeps the pool. */
 #ifndef CGL_MEMORY_MEMORY_H
 #define CGL_MEMORY_MEMORY_H
 
@@ -12,25 +12,26 @@
 #include "core/pool/pool.h"
 #include "core/record/issue.h"
 
-/* Where memory was made and given up by hand. */
+/* The creation of memory, and its release by the script. */
 typedef struct cgl_memory_life {
-  cgl_site made, ended;
-  atomic_bool over;
+  cgl_site made;
+  cgl_site ended;   /* of the release */
+  atomic_bool over; /* released */
 } cgl_memory_life;
 
 struct cgl_buffer {
   cgl_object object;
   cgl_block *block;   /* owned; NULL: a view, a global, borrowed, or empty */
-  cgl_buffer *base;   /* retained: what a view looks at */
-  cgl_object *keeper; /* retained: what owns the memory, a module; or NULL */
+  cgl_buffer *base;   /* retained: a view's root; else NULL */
+  cgl_object *keeper; /* retained: the owner of the memory, a module; or NULL */
   CUdeviceptr address;
   cgl_type type;
   size_t count;
   int ndims;
   uint64_t born;    /* serial of the capture that allocated it, or 0 */
   uint64_t number;  /* of that allocation: unique in the process, growing */
-  uint32_t slot;    /* where the recording that used it last has it */
-  cgl_cell *cell;   /* what graphs that share its pool do to it */
+  uint32_t slot;    /* index in the recording that used it last */
+  cgl_cell *cell;   /* its cell in the sharing of its pool, or NULL */
   atomic_bool wide; /* streams other than the block's may still use it */
   _Atomic(cgl_clock *) last_user; /* watched: the stream other than the block's
                                      that used it last and comes after all
@@ -38,7 +39,7 @@ struct cgl_buffer {
   atomic_uint_fast64_t last_tick; /* tick of that use */
   atomic_int views;               /* views that live */
   cgl_memory_life life;
-  atomic_bool taken; /* its pool was restored to before it was made */
+  atomic_bool taken; /* a restore of its pool took the memory back */
   /* Uninitialized from here on. */
   cgl_site taken_at;
   size_t shape[CGL_MAX_DIMS];
@@ -69,64 +70,65 @@ static inline cgl_status cgl_buffer_check(const cgl_buffer *buffer,
              ? cgl_buffer_fail_taken(root, operation)
              : CGL_OK;
 }
-/* Whether captures allocated the root of the pool. */
+/* Whether a capture allocated the root from `pool`. */
 static inline bool cgl_buffer_is_planned(const cgl_buffer *root,
                                          const cgl_pool *pool) {
   return root->block && root->block->captured &&
          root->block->segment->pool == pool;
 }
-/* Notes that work on `stream`, issued just now or waited for before anything
-   else is, uses the buffer's memory. */
+/* Notes that work on `stream`, issued just now or about to be waited for, uses
+   the buffer's memory. */
 void cgl_buffer_touch(cgl_buffer *buffer, const cgl_stream *stream);
-/* A buffer of memory that `keeper` owns. */
+/* A buffer of memory that `keeper` owns, which the buffer retains. */
 cgl_status cgl_buffer_of_keeper(cgl_object *keeper, CUdeviceptr address,
                                 cgl_type type, size_t count,
                                 cgl_buffer **buffer);
 /* CGL_ERROR_INVALID_ARGUMENT for an unknown element type, or more elements than
-   any memory has. */
+   any device holds. */
 cgl_status cgl_memory_check_elements(cgl_type type, size_t count,
                                      const char *operation);
 
 /* ---- use.c: operations that use memory ---- */
 
-/* Before eager work reads the buffer, when graphs share pools: refuses what a
-   replay has overwritten. */
+/* Before work outside captures reads the buffer: CGL_ERROR_ORDER when a replay
+   has overwritten it. */
 cgl_status cgl_buffer_check_read(cgl_buffer *buffer, const cgl_stream *stream,
                                  const char *operation);
-/* The script wrote to the buffer. */
+/* Notes that the script wrote to the buffer. */
 void cgl_buffer_wrote(cgl_buffer *buffer);
-/* cgl_issue_use for the memory of a buffer or of pinned memory, which argument
-   `argument` of a kernel reads, or also writes. */
+/* cgl_issue_use for the memory of a buffer or of pinned memory; `argument`: the
+   index of a kernel's argument. */
 void cgl_buffer_use(cgl_buffer *buffer, cgl_issue *issue, bool write,
                     size_t argument);
 void cgl_pinned_use(cgl_pinned *pinned, cgl_issue *issue, bool write,
                     size_t argument);
-/* When a buffer or pinned memory was given up by hand, moves a number: graphs
-   look through what they keep only when it has moved. */
+/* Incremented when the script releases memory that a capture keeps: graphs
+   check their inputs only when it has changed. */
 extern atomic_uint_fast64_t cgl_memory_generation;
-/* Whether a kept object was given up by hand, and no view of it is left. */
+/* Whether the script released a kept object, and no view of it lives. */
 bool cgl_memory_is_over(const cgl_object *object);
-/* "a buffer of 100 float, created at a:1, ...": of a buffer or pinned memory
-   that was given up; `used`: where the capture used it. */
+/* "a buffer of 100 float, created at a:1, ...": of a released buffer or pinned
+   memory; `used`: where the capture used it. */
 void cgl_memory_describe(const cgl_object *object, cgl_site used, char *text,
                          size_t size);
 
 /* ---- copy.c ---- */
 
-/* What a recording keeps of a fill, and of a copy the type alone.  A fill of
-   eight-byte elements is one of words, when both halves are the same, or two of
-   a half each. */
+/* The arguments of a fill or copy in a recording; a copy uses `type` and
+   `pinned`.  A fill of eight-byte elements is one node when both halves of the
+   value are equal, else a node for each half. */
 typedef struct cgl_element {
-  uint32_t word;      /* the value, or the half of it */
-  uint8_t type, half; /* cgl_type; 0: the whole, 1: the first, 2: the second */
-  uint8_t pinned;     /* range of a copy that is pinned memory, from 1; or 0 */
+  uint32_t word;  /* the value, or a half of it */
+  uint8_t type;   /* cgl_type */
+  uint8_t half;   /* 0: the whole value, 1: its first half, 2: its second */
+  uint8_t pinned; /* number of the range in pinned memory, from 1; 0: none */
 } cgl_element;
 
-/* Where the words of the half begin in an element. */
+/* Offset of the half in an element. */
 static inline size_t cgl_memory_half_at(const cgl_element *element) {
   return element->half == 2 ? 4 : 0;
 }
-/* Takes the word of the element at `value`. */
+/* Sets the word from the value at `value`. */
 static inline void cgl_memory_set_word(cgl_element *element,
                                        const void *value) {
   size_t bytes = cgl_type_bytes((cgl_type)element->type);
@@ -134,19 +136,19 @@ static inline void cgl_memory_set_word(cgl_element *element,
   memcpy(&element->word, (const char *)value + cgl_memory_half_at(element),
          bytes < 4 ? bytes : 4);
 }
-/* Bytes of what the driver's fill writes at once. */
+/* Bytes of the element of the driver's fill. */
 static inline size_t cgl_memory_fill_bytes(const cgl_element *element) {
   size_t bytes = cgl_type_bytes((cgl_type)element->type);
   return bytes < 4 ? bytes : 4;
 }
 
-/* ---- pinned.c, peer.c: what a context has of memory ---- */
+/* ---- pinned.c, peer.c: the part of a context ---- */
 
 typedef struct cgl_memory_part {
   cgl_part part;
-  cgl_pool *_Atomic pinned; /* the pool of page-locked memory; lazily */
-  CUstream link; /* waits for copies that other devices run; lazily, under the
-                    context's lock */
+  cgl_pool *_Atomic pinned; /* the pool of pinned memory; made at first use */
+  CUstream link; /* waits for copies that other devices run; made at first use,
+                    under the context's lock */
 } cgl_memory_part;
 
 /* Made at first use; NULL without memory, with the failure noted. */

@@ -1,11 +1,10 @@
 /* Copies between two devices of one driver.  The copy runs on a stream of one
-   of them, and the other device is told to count it as its own work: its link
-   stream waits for the copy, so that waiting for that device covers the copy,
-   as the pools rely on. */
+   device, and the link stream of the other device waits for it: then a wait for
+   the other device covers the copy, which its pools rely on. */
 #include "core/memory/memory.h"
 
 
-/* The stream of `context` that only ever waits; made at first use. */
+/* The link stream of `context`; made at first use. */
 static CUresult peer_link(cgl_context *context, CUstream *stream) {
   cgl_memory_part *part = cgl_memory_part_of(context, "buffer:copy");
   CUresult result = CUDA_SUCCESS;
@@ -21,7 +20,7 @@ static CUresult peer_link(cgl_context *context, CUstream *stream) {
 }
 
 
-/* `other` waits, on its link, for what `stream` was given so far. */
+/* Makes the link stream of `other` wait for the work issued on `stream`. */
 static CUresult peer_count_work(cgl_context *other, cgl_stream *stream,
                                 const char **entry) {
   cgl_context *own = stream->object.context;
@@ -47,8 +46,8 @@ static CUresult peer_count_work(cgl_context *other, cgl_stream *stream,
 }
 
 
-/* The device that copies must reach the other's memory; what no pool of ours
-   holds is its owner's to open. */
+/* Lets the copying device access the buffer.  Memory outside our pools is
+   opened by its owner. */
 static CUresult peer_open(cgl_buffer *buffer, CUdevice device) {
   const cgl_buffer *root = cgl_buffer_root(buffer);
   return root->block ? cgl_block_open_to(root->block, device) : CUDA_SUCCESS;
@@ -94,7 +93,7 @@ cgl_status cgl_buffer_copy_across(cgl_buffer *to, cgl_buffer *from,
     cgl_buffer_wrote(to);
     cgl_buffer_touch(from, stream);
     result = peer_count_work(own == a ? b : a, stream, &entry);
-    /* Nobody else knows of the copy: it must be over before the call is. */
+    /* The other device does not know of the copy: the call must wait for it. */
     if (result)
       own->driver->cuStreamSynchronize(stream->handle);
   }

@@ -1,15 +1,15 @@
 /* Page-locked host memory: blocks of a pool whose memory cuMemHostAlloc gives.
-   The host reads and writes it without asking a stream, so a block that was
-   freed serves again only when the device was waited for; what a capture
-   copies from or to is kept by its graph and not freed. */
+   The host reads and writes it outside stream order, so a freed block serves
+   again only after a wait for the device.  A graph keeps the pinned memory that
+   its capture used. */
 #include "core/memory/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 
-/* Legal for the captures of others, and for this thread's: what they use is
-   kept, and not among it. */
+/* Legal while captures are underway: their graphs keep the pinned memory that
+   they use, so it is not freed here. */
 static int pinned_allocate(void *context_, uint64_t *address, size_t bytes,
                            void *custream) {
   (void)custream;
@@ -33,7 +33,7 @@ static void pinned_release_memory(void *context_, uint64_t address,
 }
 
 
-/* ---- what a context has of memory ---- */
+/* ---- the part of a context ---- */
 
 static void memory_part_end(cgl_context *context, cgl_part *part_) {
   cgl_memory_part *part = (cgl_memory_part *)part_;
@@ -63,7 +63,7 @@ static cgl_pool *pinned_pool(cgl_context *context, const char *operation) {
   if (pool || !part || !cgl_pools_of(context, operation) ||
       cgl_pool_create_own(context, &desc, true, &pool))
     return pool;
-  /* Another thread may be first. */
+  /* Another thread may have made the pool meanwhile. */
   if (atomic_compare_exchange_strong(&part->pinned, &before, pool))
     return pool;
   cgl_pool_destroy_own(pool);
@@ -102,7 +102,7 @@ CGL_OBJECT_REFERENCES(pinned)
 cgl_status cgl_pinned_create(cgl_context *context, cgl_type type, size_t count,
                              cgl_pinned **out) {
   static const char operation[] = "pinned";
-  /* Of no order: it finds what the device was waited for. */
+  /* Not a stream: finds blocks that any work may use. */
   cgl_stream unordered = {.serial = CGL_NO_STREAM - 1};
   cgl_status status = cgl_memory_check_elements(type, count, operation);
   if (!status)

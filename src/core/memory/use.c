@@ -1,4 +1,4 @@
-/* Operations that use memory, and memory that is given up by hand. */
+/* Operations that use memory, and memory that the script releases. */
 #include "core/memory/memory.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@ atomic_uint_fast64_t cgl_memory_generation = 1;
 
 /* ---- eager work beside graphs that share a pool ---- */
 
-/* What the sharing of the pool knows the buffer by; false: nothing, or, with
-   `any`, the pool is not shared. */
+/* The buffer's memory for the sharing of its pool; false: no capture allocated
+   it, or, unless `any`, the pool is not shared. */
 static bool buffer_find_sharing(cgl_buffer *root, bool any,
                                 cgl_shared_memory *memory,
                                 cgl_allocation *allocation) {
@@ -91,14 +91,14 @@ void cgl_pinned_use(cgl_pinned *pinned, cgl_issue *issue, bool write,
 }
 
 
-/* ---- given up by hand ---- */
+/* ---- releases by the script ---- */
 
 static bool object_is_kept(const cgl_object *object) {
   return atomic_load_explicit(&object->retained_by, memory_order_relaxed);
 }
 
 
-/* `life` is over; of interest when captures keep `object`. */
+/* Ends a life; changes the generation when captures keep `object`. */
 static void life_end(cgl_memory_life *life, const cgl_object *object) {
   if (object_is_kept(object)) {
     life->ended = cgl_site_here;

@@ -1,5 +1,5 @@
-/* Draws: the numbers that operations take of a generator's state, eagerly and
-   in captures, and the nodes that move its offset in replays. */
+/* Draws: the numbers that operations take of a generator's state, and the nodes
+   that move its offset in replays. */
 #include "core/random/random.h"
 
 #include <stdlib.h>
@@ -79,7 +79,7 @@ void cgl_draws_end_capture(cgl_draw *draws) {
 
 /* ---- one operation ---- */
 
-/* Makes what `stream` captures next depend on `node` too. */
+/* Makes the next operation of `stream` depend on `node`, too. */
 static cgl_status capture_follow(cgl_stream *stream, CUgraphNode node,
                                  const char *operation) {
   cgl_captured now;
@@ -180,8 +180,8 @@ cgl_status cgl_draw_end(cgl_generator *generator, cgl_stream *stream,
 
 /* ---- moving the offset in a graph ---- */
 
-/* Adds the node that moves the offset past what was drawn since the barrier,
-   and notes it; the next barrier. */
+/* Adds and notes the node that moves the offset past the draws since the last
+   barrier; it is the next barrier. */
 static cgl_status draw_move_offset(cgl_capture *capture, CUgraph graph,
                                    cgl_draw *draw, const char *operation) {
   static const cgl_launch once = {{1, 1, 1}, {1, 1, 1}, 0};
@@ -228,7 +228,6 @@ cgl_status cgl_draws_close(cgl_draw *draws, cgl_capture *capture, CUgraph graph,
   for (cgl_draw *draw = draws; draw && !status; draw = draw->next) {
     if (draw->count)
       status = draw_move_offset(capture, graph, draw, operation);
-    /* Of no use any more. */
     free(draw->nodes);
     draw->nodes = NULL;
     draw->nnodes = draw->nodes_size = 0;
@@ -304,7 +303,7 @@ cgl_status cgl_draws_ready(cgl_draw *draws, cgl_stream *stream,
   for (cgl_draw *draw = draws; draw && !status; draw = draw->next)
     if (draw->used) {
       status = cgl_random_state_ready(draw->state, stream, true, operation);
-      /* The replay comes later, and nobody says so when it was issued. */
+      /* The replay is issued later, at an unknown tick. */
       draw->state->tick = UINT64_MAX;
     }
   return status;

@@ -119,11 +119,11 @@ size_t cgl_fill_pack(unsigned char *values, void **params, size_t n) {
 
 /* ---- one fill ---- */
 
-/* Three values of the kernel's own type follow the first parameters. */
+/* The last three parameters of a kernel. */
 typedef struct values {
   cgl_fill kernel;
-  int each;        /* values of one position */
-  void *params[3]; /* of float, double or uint64_t */
+  int each;        /* numbers of one position */
+  void *params[3]; /* float, double or uint64_t, by the kernel */
 } values;
 
 enum { BLOCK = 256, ROW_BITS = 30 };
@@ -186,8 +186,8 @@ static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
 
 /* ---- real numbers ---- */
 
-/* Of a type with so many bits of fraction and so small a last place: the
-   nearest to x, or the largest that is not above it. */
+/* Rounds x to a type of `bits` bits of fraction whose smallest unit is 2^least:
+   to the nearest value, or with `below` down. */
 static double real_round_to_bits(double x, int bits, int least, bool below) {
   int exponent;
   frexp(x, &exponent);
@@ -211,7 +211,7 @@ static double real_round(cgl_type type, double x, bool below) {
 }
 
 
-/* The largest value of the type below x, which is one of it. */
+/* The largest value of the type below x, a value of the type. */
 static double real_before(cgl_type type, double x) {
   double less = nextafter(x, -INFINITY);
   return type == CGL_TYPE_double ? less : real_round(type, less, true);
@@ -238,7 +238,7 @@ static bool type_is_real(cgl_type type) {
 }
 
 
-/* uniform_float and the three that follow it, or normal_float's. */
+/* The kernel of a type; `first`: uniform_float or normal_float. */
 static cgl_fill real_kernel(cgl_type type, cgl_fill first) {
   switch (type) {
   case CGL_TYPE_double:

@@ -23,8 +23,8 @@ void cgl_random_state_release(cgl_random_state *state) {
 }
 
 
-/* Its memory comes in the order of the default stream, which never captures,
-   so that a generator can be made in the midst of a capture. */
+/* Allocates in the order of the default stream, which never captures, so that a
+   generator can be made during a capture. */
 static cgl_status state_new(cgl_context *context, uint64_t seed,
                             uint64_t offset, const char *operation,
                             cgl_random_state **out) {
@@ -70,7 +70,7 @@ static const cgl_object_kind generator_kind = {
 CGL_OBJECT_REFERENCES(generator)
 
 
-/* Takes the state, also when it fails. */
+/* Takes the caller's reference to the state, also when it fails. */
 static cgl_status generator_new(cgl_context *context, cgl_random_state *state,
                                 const char *operation, cgl_generator **out) {
   cgl_generator *generator = calloc(1, sizeof *generator);
@@ -116,8 +116,8 @@ static cgl_status state_launch(cgl_random_state *state, cgl_stream *stream,
 }
 
 
-/* An engine's stream may capture without our knowing; numbers drawn there
-   would be the same in every replay. */
+/* Refuses an engine's stream that captures: every replay would draw the same
+   numbers. */
 static cgl_status stream_check_engine(cgl_stream *stream,
                                       const char *operation) {
   CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;

@@ -1,18 +1,18 @@
-/* Generators of random numbers and what draws from them.
-   Idea: every operation that draws takes one number of its generator's state
-   and uses (seed, number) as Philox's key and half of its counter (compile/
-   device_random.h).  Seed and offset lie on the device; an operation adds a
-   number relative to the offset: eagerly the count of draws since the offset
-   was last moved, in a capture the capture's own.  A graph moves the offset
-   itself, by a node at its end, so the host has nothing to do for a replay.
-   Glossary.  state: what generators share and graphs keep.  pending: numbers
-   taken that the offset on the device does not have yet.  stale: seed and
-   offset are still to be written there.  draw: what one capture takes of one
-   state.  barrier: the node that moves the offset in mid-capture, or contains
-   such a node. Invariants: a state is used in stream order, `clock` being the
-   last stream that used it; no two operations get the same number, and every
-   operation of a capture comes before the next barrier and after the last; a
-   generator serves one thread at a time. */
+/* Generators of random numbers, and draws.
+   Idea: every operation that draws takes one number of its generator's state,
+   and uses seed and number as Philox's key and half of its counter
+   (compile/device_random.h).  Seed and offset lie on the device.  An operation
+   adds to the offset: outside captures the count of draws since the offset was
+   moved, in a capture the capture's own count.  A graph moves the offset
+   itself, by a node at its end, so a replay needs nothing of the host.
+   Invariants: a state is used in stream order, last by the stream of `clock`;
+   no two operations get the same number; every operation of a capture that
+   draws precedes the next barrier and follows the last; a generator serves one
+   thread at a time. Glossary. state: seed and offset, which generators share
+   and graphs keep. pending: count of numbers taken, not added to the device's
+   offset yet. stale: of a state: seed and offset are not written to the device
+   yet. draw: the numbers that one capture takes of one state. barrier: a node
+   that moves the offset inside a capture, or contains such a node. */
 #ifndef CGL_RANDOM_RANDOM_H
 #define CGL_RANDOM_RANDOM_H
 
@@ -20,13 +20,14 @@
 
 typedef struct cgl_random_state {
   atomic_int references;
-  cgl_buffer *memory;       /* owned: seed and offset, 64 bits each */
-  uint64_t seed;            /* also the device's unless stale */
-  uint64_t offset, pending; /* offset: the one to be written, when stale */
+  cgl_buffer *memory; /* owned: seed and offset, 64 bits each */
+  uint64_t seed;      /* the device's, unless stale */
+  uint64_t offset;    /* stale: the offset to be written; else of no meaning */
+  uint64_t pending;
   bool stale;
-  int captures;     /* underway that draw from it */
-  cgl_clock *clock; /* retained: of the last stream that used the memory, */
-  uint64_t tick;    /* and when; UINT64_MAX: not known */
+  int captures;     /* count of captures underway that draw from it */
+  cgl_clock *clock; /* retained: of the last stream that used `memory` */
+  uint64_t tick;    /* of that use; UINT64_MAX: not known */
 } cgl_random_state;
 
 struct cgl_generator {
@@ -41,12 +42,12 @@ typedef struct cgl_philox {
 
 typedef struct cgl_draw {
   cgl_random_state *state; /* retained */
-  bool capturing;          /* counted among the state's captures */
-  bool used;               /* else only registered */
+  bool capturing;          /* counted in state->captures */
+  bool used;               /* false: registered only */
   bool lost;               /* the node of an operation is not known */
   uint64_t count;          /* numbers taken since the barrier */
-  CUgraphNode barrier;     /* or NULL */
-  CUgraphNode *nodes;      /* that took them */
+  CUgraphNode barrier;     /* the last barrier, or NULL */
+  CUgraphNode *nodes;      /* nodes that took numbers since the barrier */
   size_t nnodes, nodes_size;
   struct cgl_draw *next; /* of the graph */
 } cgl_draw;
@@ -56,42 +57,42 @@ typedef struct cgl_draw {
 cgl_random_state *cgl_random_state_retain(cgl_random_state *state);
 void cgl_random_state_release(cgl_random_state *state); /* NULL is fine */
 /* Before work of `stream`, which does not capture, uses the state's memory:
-   orders it after what did so before and writes what is stale; with `flush`
-   also what is pending.  Nothing to do is the usual case. */
+   orders the work after the last use, writes a stale state, and with `flush`
+   adds pending numbers.  Usually there is nothing to do. */
 cgl_status cgl_random_state_ready(cgl_random_state *state, cgl_stream *stream,
                                   bool flush, const char *operation);
-/* After work of that stream that used it was issued. */
+/* After that work was issued. */
 static inline void cgl_random_state_used(cgl_random_state *state) {
   state->tick = cgl_clock_now(state->clock);
 }
 
 /* ---- draw.c ---- */
 
-/* Before an operation of `stream` that draws: the `before`-th parameter of
-   its launch that takes a generator.  Eager: makes the state ready; in a
-   capture: makes room and lets the operation follow the barrier. */
+/* Before an operation of `stream` that draws.  `before`: how many parameters of
+   its launch already draw from the generator.  Outside captures makes the state
+   ready; in a capture makes room and orders the operation after the barrier. */
 cgl_status cgl_draw_begin(cgl_generator *generator, cgl_stream *stream,
                           size_t before, const char *operation,
                           cgl_philox *philox);
-/* After the driver took the operation, and it was noted: takes the number. */
+/* After the operation was issued and noted: takes the number. */
 cgl_status cgl_draw_end(cgl_generator *generator, cgl_stream *stream,
                         const char *operation);
-/* A graph, whose draws are at *draws, draws from the state, or will; with
-   `capturing` in a capture that is underway. */
+/* Adds the state to the draws of a graph, unless it is there; `capturing`: the
+   graph's capture is underway.  *draw is borrowed. */
 cgl_status cgl_draw_register(cgl_draw **draws, cgl_random_state *state,
                              bool capturing, const char *operation,
                              cgl_draw **draw);
-/* When the driver has ended the capture: adds the nodes that move the
-   offsets, to its graph. */
+/* After the driver has ended the capture: adds the nodes that move the offsets.
+   cuGraphAddNode */
 cgl_status cgl_draws_close(cgl_draw *draws, cgl_capture *capture, CUgraph graph,
                            const char *operation);
-/* The capture is over, whatever came of it. */
+/* The capture is over, well or not. */
 void cgl_draws_end_capture(cgl_draw *draws);
 /* Before `stream` replays a graph with these draws. */
 cgl_status cgl_draws_ready(cgl_draw *draws, cgl_stream *stream,
                            const char *operation);
-/* Around a replay into the capture of `stream`: moves the offsets past what
-   the capture drew so far, and lets later draws follow the child. */
+/* Bracket a replay into the capture of `stream`: move the offsets past the
+   capture's draws so far, and order later draws after the child graph. */
 cgl_status cgl_draws_enter_child(const cgl_draw *child, cgl_stream *stream,
                                  const char *operation);
 void cgl_draws_leave_child(const cgl_draw *child, cgl_stream *stream,
@@ -125,11 +126,11 @@ typedef enum cgl_fill {
       CGL_FILL_COUNT
 } cgl_fill;
 
-/* The kernel, compiled and loaded at first use in the context; cheap later.
-   Legal in captures.  cuModuleLoadData */
+/* The kernel, compiled and loaded at first use in the context.  Legal in
+   captures.  cuModuleLoadData */
 cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,
                            const char *operation, CUfunction *kernel);
-/* The values of `n` parameters of such a kernel, 8 bytes or fewer each, as a
-   recording has them: 16 bytes apart; how many bytes that is. */
+/* Writes `n` parameters of such a kernel, 8 bytes each, 16 bytes apart, as in a
+   recording; returns the bytes written. */
 size_t cgl_fill_pack(unsigned char *values, void **params, size_t n);
 #endif
