@@ -188,7 +188,7 @@ function report.page(memory, events)
       size(memory.total), os.date "%Y-%m-%d %H:%M:%S", core.version)),
     tiles = table.concat {
       tile("reserved by pools", size(reserved)), tile("held by buffers", size(sums.live)),
-      tile("scratch of graphs", size(sums.scratch)), tile("not settled yet", size(sums.pending)),
+      tile("scratch of graphs", size(sums.scratch)), tile("pending", size(sums.pending)),
       tile("free in pools", size(sums.free)),
     },
     pools = table.concat(rows),

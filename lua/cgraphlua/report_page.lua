@@ -84,7 +84,7 @@ $(pools)</tbody></table></div>
 (function () {
   const data = JSON.parse(document.getElementById("data").textContent);
   const states = ["live", "scratch", "pending", "free", "unmapped"];
-  const words = ["held by a buffer", "freed, used by replays", "freed, not settled yet",
+  const words = ["held by a buffer", "freed, used by replays", "freed, still in use",
     "free", "no memory behind it"];
   const WIDTH = 1000, SMALL = 0.5, ROWS = 500;
   const byId = (id) => document.getElementById(id);

@@ -271,7 +271,7 @@ describe("cg.memory_report", function()
     assert.same({ 0, 128, 200, 2, 5, 50 }, data.pools[2].segments[1].blocks[1])
     assert.equal(100, data.now)
     for _, tile in ipairs { "6.00 KiB</b>reserved by pools", "640 B</b>held by buffers",
-      "64 B</b>scratch of graphs", "32 B</b>not settled yet", "512 B</b>free in pools" } do
+      "64 B</b>scratch of graphs", "32 B</b>pending", "512 B</b>free in pools" } do
       assert.truthy(text:find("<b>" .. tile, 1, true), tile)
     end
     local row = '<tr><td>pool 3 (the device&#39;s)</td><td class="n">2.00 KiB</td>' ..

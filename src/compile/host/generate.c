@@ -151,7 +151,7 @@ static void add_defines(const cgl_source *s, cgl_text *out) {
 }
 
 
-/* The script's text, the loops of kernels that run so written anew. */
+/* The script's text, with kernels that run as loops rewritten. */
 static void add_source(const cgl_host_job *h, cgl_text *out) {
   const cgl_image *image = h->job->image;
   const cgl_loop **loops = calloc(image->nsignatures + 1, sizeof *loops);

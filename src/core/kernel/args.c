@@ -1,4 +1,6 @@
-/* Kernel arguments: what a script passes against what the source declares. */
+/* Kernel arguments: the script's values, checked against the declared
+ * parameters.
+ */
 #include "core/base/half.h"
 #include "core/kernel/kernel.h"
 #include "core/memory/memory.h"
@@ -69,8 +71,8 @@ static cgl_status fail_number(const cgl_kernel *kernel, size_t index,
 
 /* ---- pointers ---- */
 
-/* What a pointer parameter accepts: its own element type, either sign of it,
-   and raw bytes or unknown types whatever they are. */
+/* Whether a pointer parameter accepts elements of a type: its own type, signed
+   or not; a pointer to bytes or to an unknown type accepts any. */
 static bool element_fits(const cgl_parameter *p, cgl_type type) {
   static const cgl_kind kinds[CGL_TYPE_COUNT] = {
       [CGL_TYPE_float] = CGL_KIND_FLOAT,
@@ -162,7 +164,7 @@ static cgl_status pack_pointer(const cgl_kernel *kernel, size_t index,
 
 /* ---- numbers ---- */
 
-/* The whole number of an argument; false when it has none. */
+/* The argument as a whole number; false when it is not a whole number. */
 static bool arg_whole(const cgl_arg *arg, __int128 *value) {
   switch (arg->kind) {
   case CGL_ARG_INT:
@@ -186,8 +188,8 @@ static bool arg_whole(const cgl_arg *arg, __int128 *value) {
 }
 
 
-/* A script's number that fits: nearly every argument.  False leaves it to the
-   exact way, which also says what is wrong. */
+/* The usual case: a script's number that fits.  False: the caller checks again,
+   exactly, and reports the failure. */
 static bool pack_whole_number(double number, size_t size, bool is_signed,
                               void *out) {
   double limit = 9007199254740992.0;
@@ -290,7 +292,7 @@ static cgl_status pack_bytes(const cgl_kernel *kernel, size_t index,
 
 
 /* Without a signature only the size is known: a buffer fits eight bytes, and
-   a bare number could be anything. */
+   the type of a number is unknown. */
 static cgl_status pack_unknown(const cgl_kernel *kernel, size_t index,
                                const cgl_arg *arg, const char *operation,
                                void *out) {
@@ -302,7 +304,7 @@ static cgl_status pack_unknown(const cgl_kernel *kernel, size_t index,
 }
 
 
-/* Only checked: which number a launch gets, the launch knows. */
+/* Checks only: the launch takes the number. */
 static cgl_status arg_check_generator(const cgl_kernel *kernel, size_t index,
                                       const cgl_arg *arg,
                                       const char *operation) {

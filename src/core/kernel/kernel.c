@@ -1,4 +1,4 @@
-/* Kernels of a module: found, and what they take. */
+/* Kernels of a module: found by name, and their parameters. */
 #include "core/kernel/kernel.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ const char *cgl_module_kernel_name(const cgl_module *module, size_t index) {
 }
 
 
-/* The names a module has, for messages. */
+/* The names of a module's kernels, for messages. */
 static void module_list_names(const cgl_module *module, char *text,
                               size_t size) {
   size_t at = 0;
@@ -50,10 +50,9 @@ static cgl_status fail_no_kernel(const cgl_module *module, const char *name) {
 
 /* ---- kernels ---- */
 
-/* Counts the parameters and learns their sizes.  The signature knows how many
-   there are and the driver how large; without a signature the driver says
-   where they end, and without a driver that can say, the signature fills
-   in. */
+/* Learns the count and the sizes of the parameters: the count from the
+   signature, or else from the driver; the sizes from the driver, or else from
+   the signature. */
 static cgl_status kernel_learn_parameters(cgl_kernel *kernel) {
   cgl_context *context = kernel->object.context;
   const cgl_driver *driver = context->driver;

@@ -51,7 +51,7 @@ static cgl_status launch_check_shape(const cgl_kernel *kernel,
 }
 
 
-/* More than 48 KiB have to be asked for; the driver is asked once. */
+/* Allows more than 48 KiB of shared memory: calls the driver once per size. */
 static cgl_status launch_allow_shared(cgl_kernel *kernel, uint32_t bytes,
                                       const char *operation) {
   cgl_context *context = kernel->object.context;
@@ -119,7 +119,7 @@ bool cgl_kernel_writes(const cgl_kernel *kernel, size_t index) {
 }
 
 
-/* Before an eager launch, when graphs share pools: what it reads is there. */
+/* Before a launch outside captures: refuses to read overwritten buffers. */
 static cgl_status launch_check_reads(const cgl_kernel *kernel,
                                      const cgl_stream *stream,
                                      const cgl_arg *args, size_t nargs) {
@@ -131,7 +131,7 @@ static cgl_status launch_check_reads(const cgl_kernel *kernel,
 }
 
 
-/* Argument `index` is a generator: the number that the launch takes. */
+/* Begins the draw of argument `index`, a generator. */
 static cgl_status launch_begin_draw(const cgl_arg *args, size_t index,
                                     cgl_stream *stream, void *value) {
   cgl_philox philox;
@@ -158,7 +158,7 @@ static cgl_status launch_end_draws(const cgl_arg *args, size_t nargs,
 }
 
 
-/* Packs the arguments one after the other; *bytes: how far they reach. */
+/* Packs the arguments one after the other; *bytes: of all. */
 static cgl_status launch_pack(const cgl_kernel *kernel, cgl_stream *stream,
                               const cgl_arg *args, size_t nargs,
                               unsigned char *values, void **params,

@@ -89,7 +89,7 @@ static cgl_status copy_check_pair(cgl_type to, size_t to_count, cgl_type from,
 }
 
 
-/* Before a copy or a fill of `buffer`, which is of the stream's device. */
+/* Begins a copy or a fill of `buffer`, of the stream's device. */
 static cgl_status copy_begin(cgl_issue *issue, cgl_buffer *buffer,
                              cgl_stream *stream, const char *operation) {
   const cgl_room room = {.ranges = 2, .values = sizeof(cgl_element), .kept = 2};

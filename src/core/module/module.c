@@ -6,7 +6,8 @@
 #include <string.h>
 
 
-/* What the compiler answered and said (NULL: nothing). */
+/* The status of a compilation, whose text (may be NULL) is logged or reported.
+ */
 static cgl_status module_compiled(cgl_compile_status answer, const char *text,
                                   cgl_image_format format) {
   static const char operation[] = "module";

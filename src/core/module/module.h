@@ -1,6 +1,6 @@
 /* Modules: compiled from source or loaded ready-made, and their variables.
-   Invariant: an image lives as long as its module; what is borrowed from it
-   (signatures, names) keeps the module. */
+   Invariant: an image lives as long as its module; objects that borrow from it
+   (signatures, names) retain the module. */
 #ifndef CGL_MODULE_MODULE_H
 #define CGL_MODULE_MODULE_H
 

@@ -25,7 +25,7 @@ extern "C" __global__ void advance(u64 *state, u64 count, u64 unused) {
 }
 #endif
 
-/* As CGL_RANDOM: not static, for compilers that warn of those nobody calls. */
+/* As CGL_RANDOM: not static, for compilers that warn of unused functions. */
 #ifdef __CUDACC_RTC__
 #define INSIDE __device__ __forceinline__
 #else

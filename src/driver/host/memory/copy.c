@@ -41,7 +41,7 @@ static bool side_extent(const side *s, const CUDA_MEMCPY3D *c, size_t *first,
 }
 
 
-/* Checks a side and settles its type. */
+/* Checks a side and decides its type. */
 static CUresult check_side(side *s, const CUDA_MEMCPY3D *c, host_place *where) {
   if (s->type != CU_MEMORYTYPE_HOST && s->type != CU_MEMORYTYPE_DEVICE &&
       s->type != CU_MEMORYTYPE_UNIFIED)
