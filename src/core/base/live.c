@@ -29,7 +29,7 @@ static const char *const nouns[] = {
 
 
 const char *cgl_live_noun(int number) {
-  return nouns[number];
+  return number == CGL_OBJECT_pinned ? "pinned memory" : nouns[number];
 }
 
 

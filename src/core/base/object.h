@@ -105,7 +105,7 @@ typedef struct cgl_live_counts {
 } cgl_live_counts;
 
 extern _Thread_local cgl_live_counts cgl_live_here;
-/* The word for objects of a kind: "buffer", "stream", ... */
+/* The word for objects of a kind, for messages: "buffer", "stream", ... */
 const char *cgl_live_noun(int number);
 /* Lists the thread's counts, or counts where all threads can. */
 void cgl_live_first(int number, int by);

@@ -15,7 +15,7 @@ cgl_element cgl_build_element(const cgl_recording *recording,
 }
 
 
-/* Values lie at multiples of 16, of a user's kernel and of ours alike. */
+/* Values lie at multiples of 16. */
 static void build_kernel(cgl_build_node *node, const cgl_recording *recording,
                          const cgl_op *op) {
   const cgl_kernel *kernel = (const cgl_kernel *)op->object;
@@ -142,7 +142,8 @@ typedef struct build {
   const cgl_recording *recording;
   const char *operation;
   CUgraph graph;
-  CUgraphNode *nodes, *before; /* built so far; what the next depends on */
+  CUgraphNode *nodes;  /* built so far */
+  CUgraphNode *before; /* dependencies of the next node */
   cgl_build_node node;
 } build;
 

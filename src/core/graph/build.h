@@ -1,8 +1,8 @@
 /* The builder: a recording as a graph of the driver's, through the node API.
-   Idea: an operation has all that its node needs, so a graph can be built, and
-   a node changed, without the capture. Invariant: a built graph has the nodes,
-   parameters, attributes and edges of the capture, in the same order
-   (cgl_build_check). */
+   Idea: an operation has all that its node needs, so a graph can be built,
+   and a node changed, without the capture.
+   Invariant: a built graph has the nodes, parameters, attributes and edges
+   of the capture, in the same order (cgl_build_check). */
 #ifndef CGL_GRAPH_BUILD_H
 #define CGL_GRAPH_BUILD_H
 

@@ -1,5 +1,5 @@
-/* Held against the truth: what was captured is built once more, and the two
-   graphs must be the same.  For tests, with $CGRAPHLUA_CHECK_BUILD=1. */
+/* A check of the builder: builds a captured graph again and compares the two.
+   For tests, with $CGRAPHLUA_CHECK_BUILD=1. */
 #include "core/graph/build.h"
 
 #include <stdarg.h>
@@ -56,7 +56,7 @@ static bool same_kernels(pair *p, CUgraphNode a, CUgraphNode b) {
 }
 
 
-/* Where one side of a copy begins, whichever way it is said. */
+/* The address of one side of a copy, in host or device memory. */
 static uint64_t copy_address(const CUDA_MEMCPY3D *copy, bool source) {
   const bool host = (source ? copy->srcMemoryType : copy->dstMemoryType) ==
                     CU_MEMORYTYPE_HOST;

@@ -1,12 +1,12 @@
 /* Changes of a captured graph: what its nodes do, and whether they run.
    Idea: a change goes to the executable, for later replays, and to the
-   recording; the template is updated when it is used, so a loop that changes a
-   node before each replay calls the driver once per change. Invariants: an
-   operation's values, ranges and kept objects are those of its node in the
-   executable; while the graph has an executable, a stale operation differs from
-   the template's node; planned memory stays with its operation, because the
-   order of the capture decided where it is used.  Replays in flight keep the
-   arguments of their launch. */
+   recording; the template is updated when it is used, so a loop that changes
+   a node before each replay calls the driver once per change.
+   Invariants: the values, ranges and kept objects of an operation are those
+   of its node in the executable; while the graph has an executable, a stale
+   operation differs from the template's node; planned memory stays with its
+   operation, because the order of the capture decided where it is used.
+   Replays in flight keep the arguments of their launch. */
 #include "core/graph/build.h"
 
 #include <string.h>

@@ -1,12 +1,13 @@
 /* Graphs: captured, instantiated, replayed, inspected and changed.
-   Glossary.  template: the driver's graph as captured, with all that must last
-   as long as a graph can launch the capture.  executable: the driver's runnable
-   form, made from the template.
    Invariants: an EMPTY graph has no recording, template or executable; a
    CAPTURING graph has a recording, a template whose graph the driver still
    builds, and an origin stream; a CAPTURED graph has a recording and a
    template. A recording keeps its template, so a capture that other graphs
-   contain outlives the reset of its own graph.  `exec` is the executable's. */
+   contain outlives the reset of its own graph. `exec` is the executable's.
+   Glossary.
+   template: the driver's graph as captured, with all that must last as long
+   as a graph can launch the capture.
+   executable: the driver's runnable form, made from the template. */
 #ifndef CGL_GRAPH_GRAPH_H
 #define CGL_GRAPH_GRAPH_H
 

@@ -6,8 +6,8 @@
 
 /* ---- into a capture ---- */
 
-/* The driver refuses a launch into a capture: the template becomes a child
-   graph node after the stream's dependencies, by our own hand. */
+/* Adds the template as a child graph node after the stream's dependencies: the
+   driver refuses a launch into a capture. */
 static CUresult child_add(cgl_graph *graph, cgl_stream *stream,
                           CUgraphNode *node, const char **entry) {
   const cgl_driver *driver = cgl_driver_of(stream);
@@ -35,7 +35,7 @@ static CUresult child_add(cgl_graph *graph, cgl_stream *stream,
 }
 
 
-/* One child node, whose body is the graph's recording. */
+/* Issues one child graph, with the graph's recording as its body. */
 static cgl_status child_issue(cgl_graph *graph, cgl_stream *stream,
                               const char *operation) {
   cgl_issue issue;
@@ -75,7 +75,7 @@ static cgl_status graph_capture_into(cgl_graph *graph, cgl_stream *stream,
     return cgl_fail_hint("switch them on first, with graph:set_enabled");
   }
   cgl_status status = cgl_graph_refresh(graph, operation);
-  /* So that what has it as a body can be built. */
+  /* A graph that has this one as a body is built from these edges. */
   if (!status)
     status = cgl_graph_learn(graph, operation);
   for (uint64_t i = 0; i < count && !status; i++)
@@ -98,7 +98,7 @@ cgl_status cgl_graph_prepare(cgl_graph *graph, cgl_stream *stream,
 }
 
 
-/* The driver is asked `count` times, or until it refuses. */
+/* Launches `count` times, or until a launch fails. */
 static inline CUresult graph_launch_exec(cgl_graph *graph, cgl_stream *stream,
                                          uint64_t count, uint64_t *launched) {
   const cgl_driver *driver = cgl_driver_of(graph);
@@ -111,7 +111,7 @@ static inline CUresult graph_launch_exec(cgl_graph *graph, cgl_stream *stream,
 }
 
 
-/* Whether replays are ordered beside those of other graphs. */
+/* Whether replays are ordered with replays of other graphs. */
 static inline bool graph_is_ordered(const cgl_graph *graph) {
   return atomic_load_explicit(&graph->pool->sharing.shared,
                               memory_order_relaxed) ||
@@ -125,7 +125,7 @@ static cgl_replay graph_replay_of(const cgl_graph *graph) {
 }
 
 
-/* A launch beside other graphs, or with draws. */
+/* A launch that is ordered, or draws. */
 static cgl_status graph_launch_ordered(cgl_graph *graph, cgl_stream *stream,
                                        uint64_t count, bool ordered,
                                        uint64_t *launched, CUresult *result,
@@ -164,7 +164,7 @@ static inline cgl_status graph_launch(cgl_graph *graph, cgl_stream *stream,
     graph->stamped = stream->clock;
   }
   cgl_launches_add(graph->label);
-  /* The pool must not give memory back before the device was waited for. */
+  /* The pool must not return memory before a wait for the device. */
   cgl_pool_note_use(graph->pool, cgl_context_next_wait(context));
   return result ? cgl_fail_driver(context, result, operation, "cuGraphLaunch")
                 : CGL_OK;
@@ -183,7 +183,7 @@ cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
                             uint64_t count) {
   static const char operation[] = "graph:replay";
   cgl_context *context = graph->object.context;
-  /* What nearly every replay is. */
+  /* The usual case. */
   if (graph->exec && !graph->attend && stream->owned && !stream->capture &&
       stream->object.context == context &&
       cgl_context_current == context->serial)

@@ -228,7 +228,7 @@ static bool buffer_is_wide(const cgl_buffer *buffer, cgl_clock *user) {
 }
 
 
-/* The end of a view of memory that was given up moves the number, too. */
+/* After a release, the end of a view changes the generation, too. */
 static void buffer_drop_view(cgl_buffer *root) {
   atomic_fetch_sub(&root->views, 1);
   if (atomic_load_explicit(&root->life.over, memory_order_relaxed))

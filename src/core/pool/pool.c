@@ -52,9 +52,9 @@ static cgl_block *pool_find_ordered(const cgl_pool *pool, size_t bytes,
   for (const cgl_lane *lane = pool->lanes; lane; lane = lane->next) {
     if (lane->scratch || lane->bytes < bytes || !lane->clock)
       continue;
-    uint64_t reach = cgl_clock_covered(stream->clock, lane->clock);
-    if (lane->oldest_tick < reach)
-      best = cgl_index_better(best, cgl_index_find_before(lane, bytes, reach),
+    uint64_t covered = cgl_clock_covered(stream->clock, lane->clock);
+    if (lane->oldest_tick < covered)
+      best = cgl_index_better(best, cgl_index_find_before(lane, bytes, covered),
                               bytes);
   }
   return best;

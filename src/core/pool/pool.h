@@ -1,14 +1,16 @@
 /* Pools of device memory, inside.
    Idea: a pool maps physical memory, in chunks, under address space that it
-   reserves in large segments.  An extent is a range of a segment, in units of
-   512 bytes.  Freed blocks go to a lane, by the work that may use them next.
-   Invariants (cgl_pool_is_valid): the extents of a segment cover it in address
-   order without gap or overlap; a hole covers whole pages, none of which has
-   memory, and every other page has memory; an aliased extent lies in one page;
-   every free extent is in one bin of one lane; two neighbours are not both
-   holes and not both free in one lane; allocated = sum of live extents,
-   reserved = mapped + spare memory. Glossary. page: the smallest mapping of the
-   driver, 2 MiB. chunk: one driver allocation, of 1 or CGL_POOL_CHUNK pages.
+   reserves in large segments. An extent is a range of a segment, in units of
+   512 bytes. Freed blocks go to a lane, by the work that may use them next.
+   Invariants (cgl_pool_is_valid): the extents of a segment cover it in
+   address order without gap or overlap; a hole covers whole pages, none of
+   which has memory, and every other page has memory; an aliased extent lies
+   in one page; every free extent is in one bin of one lane; two neighbours
+   are not both holes and not both free in one lane; allocated = sum of live
+   extents, reserved = mapped + spare memory.
+   Glossary.
+   page: the smallest mapping of the driver, 2 MiB.
+   chunk: one driver allocation, of 1 or CGL_POOL_CHUNK pages.
    spare: of a chunk: mapped nowhere.
    segment: address space that was reserved at once.
    extent: a range of a segment: live, free, hole or aliased.
@@ -16,17 +18,19 @@
    hole: an extent without memory.
    lane: free extents that the same work may use.
    free_to_all: the lane of extents that any work may use.
-   pending: free, and work in flight may still use it.
-   scratch: free, allocated by a capture, and used by its graph's replays.
+   pending: of an extent: free, and work in flight may still use it.
+   scratch: of an extent: free, allocated by a capture, and used by its
+   graph's replays.
    home: the lane that a block goes to when its own stream alone used it.
    wide: of a block: streams other than its own used it.
-   dropped: of a block: given up, and held by a checkpoint.
+   dropped: of a block: released, and held by a checkpoint.
    own: of a pool: the context's; it does not keep the context alive.
+   idle: of the own pool: without blocks, and still keeping the context.
    reclaim: to move pending extents whose work is over to free_to_all.
    harvest: to unmap chunks that lie in free_to_all, for use elsewhere.
-   stitch: to map a page a second time, so that a block may begin or end in it
-   (stitch.c).
-   aliased: an extent whose bytes belong to another mapping of its page.
+   stitch: to map a page a second time, so that a block may begin or end in
+   it (stitch.c).
+   aliased: of an extent: its bytes belong to another mapping of the page.
    ring: all mappings of one page. */
 #ifndef CGL_POOL_POOL_H
 #define CGL_POOL_POOL_H
@@ -61,7 +65,7 @@ typedef struct cgl_block {
   struct cgl_lane *lane;                 /* free: its lane; else NULL */
   cgl_extent extent;
   bool captured;         /* live: allocated by a capture into the pool */
-  bool dropped;          /* live: given up, and held by a checkpoint */
+  bool dropped;          /* live: released, and held by a checkpoint */
   bool wide;             /* dropped: streams other than its own used it */
   struct cgl_lane *home; /* live: its stream's lane; NULL: unknown */
   cgl_object *owner;     /* live: its buffer; NULL: memory of another kind */
@@ -323,7 +327,7 @@ static inline void cgl_pool_note_use(cgl_pool *pool, uint64_t wait) {
 /* Keeps a pool until the work that may use it is known to be over; false when
    too much is kept already: the caller waits for the device. */
 bool cgl_pool_retire(cgl_pool *pool);
-/* Ends the retired pools whose work is known to be over by now. */
+/* Ends the retired pools whose work is known to be over. */
 void cgl_pools_end_retired(cgl_context *context);
 /* Waits for the device and ends all; no pool is kept afterwards. */
 void cgl_pools_close_retired(cgl_context *context);

@@ -1,18 +1,21 @@
 /* Generators of random numbers, and draws.
-   Idea: every operation that draws takes one number of its generator's state,
-   and uses seed and number as Philox's key and half of its counter
-   (compile/device_random.h).  Seed and offset lie on the device.  An operation
-   adds to the offset: outside captures the count of draws since the offset was
-   moved, in a capture the capture's own count.  A graph moves the offset
+   Idea: every operation that draws takes one number of its generator's
+   state, and uses seed and number as Philox's key and half of its counter
+   (compile/device_random.h). Seed and offset lie on the device. An operation
+   adds to the offset: outside captures the count of draws since the offset
+   was moved, in a capture the capture's own count. A graph moves the offset
    itself, by a node at its end, so a replay needs nothing of the host.
-   Invariants: a state is used in stream order, last by the stream of `clock`;
-   no two operations get the same number; every operation of a capture that
-   draws precedes the next barrier and follows the last; a generator serves one
-   thread at a time. Glossary. state: seed and offset, which generators share
-   and graphs keep. pending: count of numbers taken, not added to the device's
-   offset yet. stale: of a state: seed and offset are not written to the device
-   yet. draw: the numbers that one capture takes of one state. barrier: a node
-   that moves the offset inside a capture, or contains such a node. */
+   Invariants: a state is used in stream order, last by the stream of
+   `clock`; no two operations get the same number; every operation of a
+   capture that draws precedes the next barrier and follows the last; a
+   generator serves one thread at a time.
+   Glossary.
+   state: seed and offset, which generators share and graphs keep.
+   pending: numbers taken and not added to the device's offset yet.
+   stale: of a state: seed and offset are not written to the device yet.
+   draw: the numbers that one capture takes of one state.
+   barrier: a node that moves the offset inside a capture, or contains such a
+   node. */
 #ifndef CGL_RANDOM_RANDOM_H
 #define CGL_RANDOM_RANDOM_H
 

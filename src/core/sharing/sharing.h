@@ -1,21 +1,26 @@
-/* Graphs that share a pool: their replays run one after the other, and a graph
-   never reads memory that another graph has overwritten.
-   Idea: replays of a shared pool are numbered; a replay on another stream than
-   the last is made to wait for it.  A capture's use of its pool is summed up
-   per allocation, because memory is reused and an allocation is not: a graph
-   that reads an allocation of another capture is replayed only when the last
-   replay that wrote to this memory was a producer's. Invariants: shares, cells
-   and the replay order change under `lock` only; a private pool's one graph
-   takes no lock, and only stamps; a graph stamps after its launch. Glossary.
+/* Graphs that share a pool: their replays run one after the other, and a
+   graph never reads memory that another graph has overwritten.
+   Idea: replays of a shared pool are numbered; a replay on another stream
+   than the last is made to wait for it. The use that a capture makes of its
+   pool is summed up per allocation, because memory is reused and an
+   allocation is not: a graph that reads an allocation of another capture is
+   replayed only when the last replay that wrote to this memory was that of a
+   producer.
+   Invariants: shares, cells and the replay order change under `lock` only;
+   the one graph of a private pool takes no lock, and only stamps; a graph
+   stamps after its launch.
+   Glossary.
    shared: of a pool: more than one graph, or the script, may use it.
    private: of a pool: not shared.
    use: an allocation as one capture uses it.
    share: the summary of a captured graph's recording.
    group: a share and the shares of graphs of other pools inside its graph.
    cell: an allocation that is used across captures.
-   producer, overwriter: a share whose graph writes to a cell; to the memory of
-   a cell, as another allocation's. stamp: to note a launched replay as the
-   pool's last. undone: of a share: its pool took the memory back. */
+   producer: a share whose graph writes to a cell.
+   overwriter: a share whose graph writes to the memory of a cell as another
+   allocation.
+   stamp: to note a launched replay as the last of the pool.
+   undone: of a share: its pool took the memory back. */
 #ifndef CGL_SHARING_SHARING_H
 #define CGL_SHARING_SHARING_H
 

@@ -1,14 +1,20 @@
 /* Clocks of streams: which work is known to precede which, without a call of
-   the driver. Idea: every record of an event advances its stream's tick, so an
-   event covers the work issued at lower ticks than its own.  A stream that
-   waits for an event comes after what the event covers; a wait of the host
-   makes ticks done. Glossary.  mark: what the record of an event covers.  seen:
-   other streams and the ticks up to which a stream comes after them; only the
-   latest few are kept, and a forgotten entry costs at most a needless wait.
-   retired: of a clock: the stream's object is gone.  held: of a clock: its
-   event stays as it was recorded, because the stream captures or is retired.
+   the driver.
+   Idea: every record of an event advances its stream's tick, so an event
+   covers the work issued at lower ticks than its own. A stream that waits
+   for an event comes after what the event covers; a wait of the host makes
+   ticks done.
    Invariants: a clock never claims an order that does not hold; ticks only
-   grow.  Work inside a capture has no tick: its order is the graph's. */
+   grow. Work inside a capture has no tick: its order is the order of the
+   graph.
+   Glossary.
+   mark: what the record of an event covers.
+   seen: other streams and the ticks up to which a stream comes after them;
+   only the latest few are kept, and a forgotten entry costs at most a
+   needless wait.
+   retired: of a clock: the stream's object is gone.
+   held: of a clock: its event stays as it was recorded, because the stream
+   captures or is retired. */
 #ifndef CGL_STREAM_CLOCK_H
 #define CGL_STREAM_CLOCK_H
 

@@ -1,12 +1,15 @@
 /* Streams and events, and the captures that streams are part of.
    Idea: a capture underway is a set of streams: the origin, and the streams
-   that entered it by waiting for an event of the capture.  Operations issued to
-   them are noted in the capture's recording (record/). Glossary.  fork: the
-   wait by which a stream enters a capture.  join: a wait of a stream of the
-   capture for a fork's work.  engine: another library whose stream or event a
-   script uses. Invariant: a stream's `capture` is not NULL from its begin or
-   fork until the capture ends; an event's `capture` is the serial of the
-   capture in which it was last recorded. */
+   that entered it by waiting for an event of the capture. Operations issued
+   to them are noted in the capture's recording (record/).
+   Invariants: the `capture` of a stream is not NULL from its begin or fork
+   until the capture ends; the `capture` of an event is the serial of the
+   capture in which it was last recorded.
+   Glossary.
+   fork: the wait by which a stream enters a capture.
+   join: a wait of a stream of the capture for the work of a fork.
+   engine: another library whose stream or event a script uses.
+   shown: of a stream or event: an engine has its handle. */
 #ifndef CGL_STREAM_STREAM_H
 #define CGL_STREAM_STREAM_H
 
