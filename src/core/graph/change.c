@@ -197,28 +197,31 @@ static void change_note_memory(change *c) {
 static cgl_status change_set(change *c) {
   cgl_context *context = c->graph->object.context;
   const cgl_driver *driver = context->driver;
-  CUgraphNodeParams node;
-  const char *entry = "cuGraphNodeSetParams";
+  const uint32_t *grid = c->launch.grid, *block = c->launch.block;
+  const CUDA_KERNEL_NODE_PARAMS kernel = {.func = c->kernel->handle,
+                                          .gridDimX = grid[0],
+                                          .gridDimY = grid[1],
+                                          .gridDimZ = grid[2],
+                                          .blockDimX = block[0],
+                                          .blockDimY = block[1],
+                                          .blockDimZ = block[2],
+                                          .sharedMemBytes =
+                                              c->launch.shared_bytes,
+                                          .kernelParams = c->params};
+  const char *entry = "cuGraphExecKernelNodeSetParams";
   CUresult result;
-  memset(&node, 0, sizeof node);
-  node.type = CU_GRAPH_NODE_TYPE_KERNEL;
-  node.kernel =
-      (CUDA_KERNEL_NODE_PARAMS){.func = c->kernel->handle,
-                                .gridDimX = c->launch.grid[0],
-                                .gridDimY = c->launch.grid[1],
-                                .gridDimZ = c->launch.grid[2],
-                                .blockDimX = c->launch.block[0],
-                                .blockDimY = c->launch.block[1],
-                                .blockDimZ = c->launch.block[2],
-                                .sharedMemBytes = c->launch.shared_bytes,
-                                .kernelParams = c->params};
   cgl_relaxed relaxed = cgl_captures_relax(context);
-  if (c->graph->exec) {
-    entry = "cuGraphExecKernelNodeSetParams";
+  if (c->graph->exec)
     result = driver->cuGraphExecKernelNodeSetParams(c->graph->exec, c->op->node,
-                                                    &node.kernel);
-  } else
+                                                    &kernel);
+  else {
+    CUgraphNodeParams node;
+    memset(&node, 0, sizeof node);
+    node.type = CU_GRAPH_NODE_TYPE_KERNEL;
+    node.kernel = kernel;
+    entry = "cuGraphNodeSetParams";
     result = driver->cuGraphNodeSetParams(c->op->node, &node);
+  }
   cgl_captures_unrelax(context, relaxed);
   return cgl_fail_driver(context, result, setting, entry);
 }

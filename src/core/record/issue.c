@@ -33,14 +33,6 @@ unsigned char *cgl_issue_values(const cgl_issue *issue) {
 }
 
 
-cgl_status cgl_issue_taken(const cgl_issue *issue, CUresult result,
-                           const char *entry) {
-  return result ? cgl_capture_failed(issue->stream, result, issue->operation,
-                                     entry)
-                : CGL_OK;
-}
-
-
 /* The allocation's number in the recording, from 1. */
 static uint32_t record_use(cgl_recording *recording,
                            cgl_allocation *allocation) {

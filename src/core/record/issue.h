@@ -46,8 +46,12 @@ cgl_status cgl_issue_begin(cgl_issue *issue, cgl_stream *stream,
 /* Where the recording will have the values, or NULL outside captures. */
 unsigned char *cgl_issue_values(const cgl_issue *issue);
 /* The driver's answer as a status; a failure is remembered by the capture. */
-cgl_status cgl_issue_taken(const cgl_issue *issue, CUresult result,
-                           const char *entry);
+static inline cgl_status cgl_issue_taken(const cgl_issue *issue,
+                                         CUresult result, const char *entry) {
+  return result ? cgl_capture_failed(issue->stream, result, issue->operation,
+                                     entry)
+                : CGL_OK;
+}
 /* The operation uses an object, and `range` of its memory (NULL: none): the
    recording keeps the object, unless its memory is an allocation of the graph's
    pool, and notes the range.  Nothing outside captures. */
