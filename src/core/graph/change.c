@@ -184,11 +184,13 @@ static cgl_status change_pack_all(change *c, unsigned char *values) {
 static void change_note_memory(change *c) {
   for (size_t i = 0; i < c->nargs; i++) {
     const cgl_arg *arg = &c->args[i];
-    cgl_range now = {.write = cgl_kernel_writes(c->kernel, i)};
-    if (arg->kind == CGL_ARG_SAME)
-      continue;
-    argument_keep(&c->edit, c->graph, arg);
+    cgl_range now = {.argument = (uint16_t)i};
     const bool memory = cgl_arg_memory(arg, &now.address, &now.bytes);
+    if (arg->kind == CGL_ARG_SAME ||
+        (!memory && !cgl_record_range_of(c->graph->recording, c->op, i)))
+      continue;
+    now.write = memory && cgl_kernel_writes(c->kernel, i);
+    argument_keep(&c->edit, c->graph, arg);
     cgl_record_edit_range(&c->edit, i, memory ? &now : NULL);
   }
 }

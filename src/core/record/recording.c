@@ -318,7 +318,8 @@ void cgl_record_keep(cgl_recording *recording, cgl_object *object,
 /* ---- memory ---- */
 
 void cgl_record_changed(cgl_recording *recording) {
-  free(recording->footprint);
+  if (recording->footprint)
+    free(recording->footprint);
   recording->footprint = NULL;
 }
 
