@@ -167,8 +167,12 @@ static bool side_read(pair *p, side *s, CUgraph graph) {
   if (!p->failed && s->nedges)
     p->failed = p->driver->cuGraphGetEdges(graph, s->ends, s->ends + s->nedges,
                                            data, &s->nedges);
+  static const CUgraphEdgeData plain;
+  for (size_t i = 0; !p->failed && i < s->nedges; i++)
+    if (memcmp(&data[i], &plain, sizeof plain))
+      pair_differs(p, "an edge with data, which nothing builds");
   free(data);
-  return !p->failed;
+  return !p->failed && !*p->difference;
 }
 
 

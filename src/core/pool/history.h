@@ -2,8 +2,8 @@
    allocated and freed, and what executables took from the device.
    Invariant: while it is off it costs an allocation one branch; the ring keeps
    the latest events and counts those it lost. */
-#ifndef CGL_CORE_HISTORY_H
-#define CGL_CORE_HISTORY_H
+#ifndef CGL_POOL_HISTORY_H
+#define CGL_POOL_HISTORY_H
 
 #include "core/pool/pool.h"
 

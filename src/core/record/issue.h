@@ -24,6 +24,7 @@ typedef struct cgl_issue {
   cgl_recording *recording; /* NULL: the stream does not capture */
   const char *operation;
   uint32_t nranges; /* used so far */
+  uint32_t body;    /* from 1: of the recording's bodies; 0: none */
 } cgl_issue;
 
 /* What to note of an operation; zero and NULL where a kind has no such thing.

@@ -396,8 +396,8 @@ const cgl_range *cgl_record_footprint(const cgl_recording *recording_,
       record_gather(recording, ranges);
       n = ranges_merge(ranges, n);
     }
-    recording->footprint = ranges;
     recording->nfootprint = n;
+    recording->footprint = ranges;
   }
   *count = recording->nfootprint;
   return recording->footprint;
