@@ -428,10 +428,10 @@ local function find_signature(self, ...)
     end
   end
   if #self.signatures >= self.opts.max_signatures then
-    if not self.told then
-      self.told = true
-      core.log(string.format("graphed: the function was called with more than %d kinds of "
-        .. "arguments; other calls run it without a graph (a value that changes belongs in a "
+    if not self.warned then
+      self.warned = true
+      core.log(string.format("graphed: the function was called with more than %d "
+        .. "signatures; other calls run it without a graph (a value that changes belongs in a "
         .. "buffer)", self.opts.max_signatures))
     end
     return nil
@@ -442,7 +442,7 @@ local function find_signature(self, ...)
   return state
 end
 
--- Captures a signature, or captures it anew because arguments came with other
+-- Captures a signature, or captures it again because arguments came with other
 -- addresses than before: those get static buffers of the graph.
 local function capture_signature(self, former, ...)
   local plan = read_plan(pack(...), CALL)

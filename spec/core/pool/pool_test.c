@@ -314,10 +314,11 @@ static void lends(void) {
   cgl_pool_create(context, &desc, &pool);
   cgl_pool_create(context, NULL, &private);
   cgl_buffer_release(bytes_of(stream, private, 8 * MIB));
-  tap_ok(cgl_pools_lend(stream, 4 * MIB, &block) == CUDA_ERROR_OUT_OF_MEMORY,
+  tap_ok(cgl_pools_alloc_existing(stream, 4 * MIB, &block) ==
+             CUDA_ERROR_OUT_OF_MEMORY,
          "pools keep their memory");
   cgl_buffer_release(bytes_of(stream, pool, 8 * MIB));
-  tap_ok(!cgl_pools_lend(stream, 4 * MIB, &block) &&
+  tap_ok(!cgl_pools_alloc_existing(stream, 4 * MIB, &block) &&
              block->segment->pool == pool && cgl_pool_is_valid(pool),
          "but for those that lend it");
   cgl_pool_release(pool);

@@ -201,7 +201,7 @@ describe("a graph that shares a pool, inside another graph,", function()
     fills:replay()
     both:replay()
     assert.equal(5, value(e))
-    raises("CGL_ERROR_ORDER", function() both:replay() end, "something else")
+    raises("CGL_ERROR_ORDER", function() both:replay() end, "has overwritten")
   end)
 
   it("is refused where it overwrites what another one in the capture reads", function()

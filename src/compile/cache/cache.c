@@ -186,15 +186,15 @@ static int make_folders(const char *folder) {
 /* Says once per folder why it is not used. */
 static void warn_once(const char *folder, const char *why, cgl_text *warning) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  static uint64_t told[64];
-  static size_t ntold;
+  static uint64_t reported[64];
+  static size_t nreported;
   uint64_t hash = XXH3_64bits(folder, strlen(folder));
   bool known = false;
   pthread_mutex_lock(&lock);
-  for (size_t i = 0; i < ntold; i++)
-    known |= told[i] == hash;
-  if (!known && ntold < 64)
-    told[ntold++] = hash;
+  for (size_t i = 0; i < nreported; i++)
+    known |= reported[i] == hash;
+  if (!known && nreported < 64)
+    reported[nreported++] = hash;
   pthread_mutex_unlock(&lock);
   if (!known)
     cgl_text_print(warning,

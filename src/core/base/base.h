@@ -1,5 +1,5 @@
-/* The ground that every room of the core stands on: objects and their end,
-   failures and places, contexts, captures underway. */
+/* What every room of the core uses: objects and their end, failures and sites,
+   contexts, captures underway. */
 #ifndef CGL_BASE_BASE_H
 #define CGL_BASE_BASE_H
 

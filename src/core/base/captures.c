@@ -8,11 +8,11 @@ static pthread_mutex_t teardown = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int ncaptures;
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static cgl_underway *captures;   /* under list_lock, */
-static uint64_t next_serial = 1; /* as this */
+static cgl_underway *captures;   /* under list_lock */
+static uint64_t next_serial = 1; /* under list_lock */
 
-/* A capture that begins while more dead objects than `bearable` wait lets the
-   captures underway end first; signalled through `idle`. */
+/* With more dead objects than `bearable`, a new capture waits for the captures
+   underway to end, which signals `idle`. */
 enum { BEARABLE = 1000, PATIENCE = 20 /* ms */ };
 static atomic_long bearable = BEARABLE;
 static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -49,7 +49,7 @@ cgl_status cgl_captures_begin(cgl_underway *capture, const char *operation) {
 }
 
 
-void cgl_captures_leave(cgl_underway *capture) {
+void cgl_captures_remove(cgl_underway *capture) {
   pthread_mutex_lock(&list_lock);
   cgl_underway **link = &captures;
   while (*link && *link != capture)
@@ -125,16 +125,16 @@ cgl_status cgl_captures_check_wait(bool captured, const char *operation) {
 }
 
 
-/* Whether so many objects wait for their teardown that a capture about to
-   begin should let the captures underway end. */
-static bool captures_crowd(void) {
+/* Whether so many objects wait for their teardown that a new capture should let
+   the captures underway end first. */
+static bool teardown_is_starved(void) {
   return cgl_objects_waiting() > atomic_load(&bearable) &&
          cgl_captures_underway();
 }
 
 
 void cgl_captures_await(void) {
-  if (!captures_crowd() || captures_breakage().any)
+  if (!teardown_is_starved() || captures_breakage().any)
     return;
   struct timespec until;
   clock_gettime(CLOCK_REALTIME, &until);
@@ -145,7 +145,7 @@ void cgl_captures_await(void) {
   }
   int late = 0;
   pthread_mutex_lock(&idle_lock);
-  while (!late && captures_crowd())
+  while (!late && teardown_is_starved())
     late = pthread_cond_timedwait(&idle, &idle_lock, &until);
   pthread_mutex_unlock(&idle_lock);
   /* A capture that stays open for long must not slow down every other. */

@@ -1,6 +1,6 @@
 /* Captures underway in the process, and what they forbid.
-   Idea: a capture only records, so waiting, querying and destroying break it;
-   whoever is about to do so asks here first.
+   Idea: a capture only records, so a wait, a query or the end of an object
+   breaks it; such calls ask here first.
    Invariants: the list and the count change under the lock that a teardown
    holds (object.h); serials grow and are never reused. */
 #ifndef CGL_BASE_CAPTURES_H
@@ -11,50 +11,50 @@
 #include "core/base/error.h"
 #include "driver/table.h"
 
-/* The part of a capture that the whole process knows. */
+/* What the whole process knows of a capture. */
 typedef struct cgl_underway {
   struct cgl_underway *next;
   uint64_t serial; /* unique in the process, from 1 */
   pthread_t thread;
   cgl_capture_mode mode;
-  const cgl_pool *pool; /* that it allocates from */
+  const cgl_pool *pool; /* the pool that it allocates from */
   cgl_site begun;
 } cgl_underway;
 
-/* Enters a capture that is about to begin, after any teardown that runs.
-   CGL_ERROR_CAPTURE_STATE when another capture allocates from the same pool,
-   which would leave open whose scratch a block is. */
+/* Adds a capture that is about to begin; waits for a teardown that runs.
+   CGL_ERROR_CAPTURE_STATE when another capture allocates from the same pool:
+   scratch belongs to one capture. */
 cgl_status cgl_captures_begin(cgl_underway *capture, const char *operation);
-/* The capture is over, or never began: takes it from the list, so that another
-   capture into its pool may begin; teardowns still wait. */
-void cgl_captures_leave(cgl_underway *capture);
+/* Removes a capture that is over, or never began, so that another capture into
+   its pool may begin; teardowns still wait for cgl_captures_end. */
+void cgl_captures_remove(cgl_underway *capture);
 /* Lets teardowns run again, and runs them. */
 void cgl_captures_end(void);
 int cgl_captures_underway(void);
 /* The capture of a serial, or NULL when it is over. */
 cgl_underway *cgl_captures_find(uint64_t serial);
 
-/* Overlapping captures can starve teardown: before a capture begins while very
-   many dead objects wait, lets the captures underway end first, 20 ms at the
-   most.  Nothing when the thread has a capture underway itself.  The caller
-   holds no lock. */
+/* Overlapping captures can starve teardown: with very many dead objects, waits
+   up to 20 ms for the captures underway to end.  Does nothing when this thread
+   captures.  The caller holds no lock. */
 void cgl_captures_await(void);
 
 /* Keeps captures from beginning, for calls that would break them; false when a
-   capture is underway (or, unless `patient`, when another thread holds: then a
-   caller may hold locks that a teardown wants). */
+   capture is underway.  With `patient`, waits for other threads that hold, so
+   the caller holds no lock that a teardown takes; else false then, too. */
 bool cgl_captures_hold(bool patient);
-/* The same although captures are underway. */
+/* Keeps further captures from beginning, whether captures are underway or not.
+ */
 void cgl_captures_freeze(void);
 void cgl_captures_unhold(void);
 
-/* Refuses a call that waits or queries where that would break a capture:
-   `captured`, that the stream at hand is part of a capture, a capture of this
-   thread, or any in global mode. */
+/* Refuses a call that waits or queries where that would break a capture: the
+   stream is part of a capture (`captured`), this thread captures, or any thread
+   captures in global mode. */
 cgl_status cgl_captures_check_wait(bool captured, const char *operation);
 
-/* While captures are underway, brackets calls that are harmless to them but
-   that the driver bars: the thread's capture mode is relaxed in between.
+/* Bracket calls that are harmless to captures underway, but that the driver
+   refuses: the thread's capture mode is relaxed in between.
    cuThreadExchangeStreamCaptureMode */
 typedef struct cgl_relaxed {
   bool active;

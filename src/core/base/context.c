@@ -15,7 +15,7 @@ static uint64_t next_serial = 1;
 _Thread_local uint64_t cgl_context_current;
 
 
-static const cgl_driver *with_faults(const cgl_driver *driver) {
+static const cgl_driver *driver_with_faults(const cgl_driver *driver) {
   const char *wish = getenv("CGRAPHLUA_FAULT");
   if (driver && wish && !strcmp(wish, "1"))
     return cgl_driver_fault(driver);
@@ -23,7 +23,7 @@ static const cgl_driver *with_faults(const cgl_driver *driver) {
 }
 
 
-static int cuda_count(const cgl_driver **driver, const char **why) {
+static int cuda_device_count(const cgl_driver **driver, const char **why) {
   int count = 0;
   *driver = cgl_driver_cuda(why);
   if (*driver && (*driver)->cuDeviceGetCount(&count) != CUDA_SUCCESS)
@@ -35,11 +35,11 @@ static int cuda_count(const cgl_driver **driver, const char **why) {
 int cgl_device_count(void) {
   const cgl_driver *driver;
   const char *why;
-  return cuda_count(&driver, &why) + 1;
+  return cuda_device_count(&driver, &why) + 1;
 }
 
 
-/* *entry: the call that answered last. */
+/* *entry: the last driver function called. */
 static CUresult device_describe(const cgl_driver *driver, int ordinal,
                                 cgl_device_info *info, const char **entry) {
   CUdevice device;
@@ -81,7 +81,7 @@ static CUresult device_describe(const cgl_driver *driver, int ordinal,
 cgl_status cgl_device_get(int index, cgl_device_info *info) {
   const cgl_driver *driver;
   const char *why;
-  int count = cuda_count(&driver, &why);
+  int count = cuda_device_count(&driver, &why);
   if (index < 0 || index > count) {
     cgl_fail(CGL_ERROR_NO_DEVICE, "devices", "device index %d is not in 0..%d",
              index, count);
@@ -99,8 +99,8 @@ cgl_status cgl_device_get(int index, cgl_device_info *info) {
 }
 
 
-/* Reads "host", "cuda", "cuda:N"; false when it is none of them. */
-static bool parse_device(const char *text, bool *host, int *ordinal) {
+/* Reads "host", "cuda", "cuda:N"; false for any other text. */
+static bool device_parse(const char *text, bool *host, int *ordinal) {
   *ordinal = 0;
   *host = !strcmp(text, "host");
   if (*host || !strcmp(text, "cuda"))
@@ -114,26 +114,26 @@ static bool parse_device(const char *text, bool *host, int *ordinal) {
 }
 
 
-/* Resolves a wish to a driver and an ordinal. */
+/* Resolves a device name to a driver and an ordinal. */
 static cgl_status device_choose(const char *wish, const cgl_driver **driver,
                                 int *ordinal) {
   const char *why = NULL;
-  bool told = wish && *wish, host = false;
-  if (!told) {
+  bool given = wish && *wish, host = false;
+  if (!given) {
     wish = getenv("CGRAPHLUA_DEVICE");
-    told = wish && *wish;
+    given = wish && *wish;
   }
   *driver = NULL;
   *ordinal = 0;
-  if (told && !parse_device(wish, &host, ordinal)) {
+  if (given && !device_parse(wish, &host, ordinal)) {
     cgl_fail(CGL_ERROR_NO_DEVICE, "device", "\"%.32s\" is not a device", wish);
     return cgl_fail_hint("say \"host\", \"cuda\" or \"cuda:N\"");
   }
   if (!host) {
-    int count = cuda_count(driver, &why);
+    int count = cuda_device_count(driver, &why);
     if (*ordinal < count)
       return CGL_OK;
-    if (told) {
+    if (given) {
       if (*driver)
         cgl_fail(CGL_ERROR_NO_DEVICE, "device",
                  "there is no %s: the machine has %d GPU%s", wish, count,
@@ -253,14 +253,14 @@ static cgl_status context_open_new(const cgl_driver *driver, int ordinal,
 }
 
 
-/* A context whose last reference went is opened anew beside it. */
+/* A context whose last reference is gone does not count: another is opened. */
 cgl_status cgl_context_open(const char *device, cgl_context **out) {
   const cgl_driver *driver;
   int ordinal;
   cgl_status status = device_choose(device, &driver, &ordinal);
   if (status)
     return status;
-  driver = with_faults(driver);
+  driver = driver_with_faults(driver);
   pthread_mutex_lock(&registry_lock);
   int slot = -1;
   status = CGL_OK;
@@ -406,8 +406,9 @@ cgl_status cgl_object_check_device(const cgl_object *a, const cgl_object *b,
   if (a->context == b->context)
     return CGL_OK;
   cgl_fail(CGL_ERROR_WRONG_DEVICE, operation,
-           "one object is on device %s, the other on %s",
-           a->context->info.device, b->context->info.device);
+           "the %s is on device %s, the %s on %s",
+           cgl_live_noun(a->kind->number), a->context->info.device,
+           cgl_live_noun(b->kind->number), b->context->info.device);
   return cgl_fail_hint("use buffers, streams and kernels of one device "
                        "together");
 }

@@ -1,10 +1,9 @@
-/* Contexts: one opened device each, and what the rooms keep in it.
-   Glossary.  part: what a room keeps per context; the context ends its parts
-   and knows nothing of them.
-   Invariants: a part is added once, under the context's lock, and ended when
-   the context ends, the part of the highest room first; waits for the whole
-   device are numbered, and a number that is over covers all that was issued
-   before the wait began. */
+/* Contexts: one opened device each.
+   Glossary.  part: the data of a room for one context; the context ends its
+   parts and knows only their functions.
+   Invariants: a part is added once, under the context's lock, and ended with
+   the context, the part of the highest room first; waits for the whole device
+   are numbered, and a completed wait covers all work issued before it began. */
 #ifndef CGL_BASE_CONTEXT_H
 #define CGL_BASE_CONTEXT_H
 
@@ -13,7 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/object.h"
 
-/* A slot for every room that keeps a part, from the ground up. */
+/* A slot for every room with a part, lower rooms first. */
 typedef enum cgl_part_slot {
   CGL_PART_STREAM,
   CGL_PART_RECORD,
@@ -36,15 +35,15 @@ struct cgl_context {
   cgl_device_info info;
   uint64_t serial; /* unique in the process; never reused */
   int block_max[3], grid_max[3];
-  int shared_max;       /* bytes of shared memory a block may opt in to */
-  pthread_mutex_t lock; /* guards what the parts say it does; taken before the
-                           lock of a pool */
+  int shared_max; /* most bytes of shared memory that a block opts in to */
+  pthread_mutex_t lock; /* guards the fields of parts that say so; taken before
+                           a pool's lock */
   _Atomic(cgl_part *) parts[CGL_PART_COUNT];
-  /* Drops a reference where a room holds one that does not count; NULL: the
-     plain way. */
+  /* Drops a reference and returns whether it was the last, for a room that
+     holds a reference which is not to count; NULL: no such room. */
   bool (*_Atomic drop)(cgl_context *context);
-  /* Waits for the whole device: begun so far, and the highest completed. */
-  atomic_uint_fast64_t waits_begun, waits_done;
+  atomic_uint_fast64_t waits_begun; /* count of waits for the whole device */
+  atomic_uint_fast64_t waits_done;  /* highest number of a completed wait */
 };
 
 /* The context that this thread made current last, by serial: a number is never
@@ -64,17 +63,18 @@ static inline cgl_part *cgl_context_part(const cgl_context *context,
                                          cgl_part_slot slot) {
   return atomic_load_explicit(&context->parts[slot], memory_order_acquire);
 }
-/* The part of a room, of `bytes` zeroed bytes with `end` and `waited` set when
-   it is made; NULL without memory, with a failure of `operation` noted. */
+/* The part of a room; when missing, it is made with `functions` and `bytes` in
+   all, zeroed.  NULL without memory, with a failure of `operation` noted. */
 cgl_part *cgl_context_make_part(cgl_context *context, cgl_part_slot slot,
                                 size_t bytes, cgl_part functions,
                                 const char *operation);
 
-/* Waits for the device without asking whether captures allow it. */
+/* Waits for the device; the caller knows that no capture forbids it.
+   cuCtxSynchronize */
 CUresult cgl_context_wait(cgl_context *context);
-/* The number of the first wait that is sure to cover what was issued by now. */
+/* The number of the first wait that is sure to cover all work issued by now. */
 uint64_t cgl_context_next_wait(const cgl_context *context);
-/* Whether wait `number` is over. */
+/* Whether wait `number`, or a later one, has completed. */
 bool cgl_context_waited(const cgl_context *context, uint64_t number);
 
 #define cgl_driver_of(object_) ((object_)->object.context->driver)

@@ -15,7 +15,7 @@ typedef struct record {
   char *long_message; /* a compiler's text may be long */
   char sites[SITE_TEXTS][160];
   unsigned next_site;
-  bool aside; /* the latest failure went into `also` */
+  bool aside; /* the latest failure was added to `also` */
 } record;
 
 static _Thread_local record *own_record;
@@ -35,7 +35,7 @@ static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_log_function log_function;
 static void *log_user;
 
-/* What a person can do about a driver's answer. */
+/* Hints for failures of the driver. */
 static const struct {
   CUresult code;
   const char *hint;
@@ -46,10 +46,10 @@ static const struct {
     {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
      "do this before the capture begins or after it has ended"},
     {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
-     "an earlier call broke the capture: end it, mend that call, and capture "
+     "an earlier call broke the capture: end it, fix that call, and capture "
      "again"},
     {CUDA_ERROR_STREAM_CAPTURE_MERGE,
-     "two captures may not meet: wait only for events of the same capture"},
+     "a stream joins one capture only: wait for events of the same capture"},
     {CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
      "record an event on the forked stream and let the capturing stream wait "
      "for it before the capture ends"},
@@ -66,10 +66,10 @@ static const struct {
      "mode"},
     {CUDA_ERROR_ILLEGAL_ADDRESS,
      "the context is lost: check the kernel's indices against the buffers' "
-     "sizes and start the program anew"},
+     "sizes and start the program again"},
     {CUDA_ERROR_LAUNCH_FAILED,
      "the context is lost: look for traps, divisions by zero and barriers that "
-     "not every thread of a block reaches, and start the program anew"},
+     "not every thread of a block reaches, and start the program again"},
     {CUDA_ERROR_ASSERT, "an assert in the kernel failed; the context is lost"},
 };
 
@@ -100,7 +100,7 @@ static const char *status_text(cgl_status status) {
 }
 
 
-static void free_record(void *record_) {
+static void record_free(void *record_) {
   record *r = record_;
   own_record = NULL;
   free(r->long_message);
@@ -108,15 +108,15 @@ static void free_record(void *record_) {
 }
 
 
-static void make_key(void) {
-  pthread_key_create(&record_key, free_record);
+static void record_make_key(void) {
+  pthread_key_create(&record_key, record_free);
 }
 
 
-static record *my_record(void) {
+static record *record_own(void) {
   if (own_record)
     return own_record;
-  pthread_once(&record_once, make_key);
+  pthread_once(&record_once, record_make_key);
   record *r = calloc(1, sizeof *r);
   if (!r)
     return &spare;
@@ -127,7 +127,7 @@ static record *my_record(void) {
 
 
 const cgl_error *cgl_last_error(void) {
-  record *r = my_record();
+  record *r = record_own();
   if (!r->error.name)
     r->error = (cgl_error){0, "CUDA_SUCCESS", "", "", "no error", "", ""};
   return &r->error;
@@ -137,7 +137,7 @@ const cgl_error *cgl_last_error(void) {
 const char *cgl_site_text(cgl_site at) {
   if (!at.file)
     return "an unknown place";
-  record *r = my_record();
+  record *r = record_own();
   char *text = r->sites[r->next_site++ % SITE_TEXTS];
   snprintf(text, sizeof r->sites[0], "%s:%d", at.file, at.line);
   return text;
@@ -145,7 +145,7 @@ const char *cgl_site_text(cgl_site at) {
 
 
 void cgl_clear_error(void) {
-  my_record()->error.name = NULL;
+  record_own()->error.name = NULL;
 }
 
 
@@ -155,8 +155,8 @@ void cgl_fail_follow(bool on) {
 
 
 /* Adds "operation: message [NAME code]" to what failed afterwards. */
-static void add_also(record *r, cgl_status status, const char *operation,
-                     const char *format, va_list args) {
+static void record_add_also(record *r, cgl_status status, const char *operation,
+                            const char *format, va_list args) {
   char message[sizeof r->also];
   vsnprintf(message, sizeof message, format, args);
   size_t at = strlen(r->also);
@@ -168,12 +168,12 @@ static void add_also(record *r, cgl_status status, const char *operation,
 cgl_status cgl_fail(cgl_status status, const char *operation,
                     const char *format, ...) {
   va_list args, again;
-  record *r = my_record();
+  record *r = record_own();
   noted = status;
   va_start(args, format);
   r->aside = following && r->error.name && r->error.code;
   if (r->aside) {
-    add_also(r, status, operation, format, args);
+    record_add_also(r, status, operation, format, args);
     va_end(args);
     return status;
   }
@@ -202,7 +202,7 @@ cgl_status cgl_fail(cgl_status status, const char *operation,
 
 
 cgl_status cgl_fail_hint(const char *format, ...) {
-  record *r = my_record();
+  record *r = record_own();
   va_list args;
   va_start(args, format);
   if (!r->aside)
@@ -213,14 +213,14 @@ cgl_status cgl_fail_hint(const char *format, ...) {
 
 
 void cgl_fail_where(const char *file, int line) {
-  record *r = my_record();
+  record *r = record_own();
   if (file && !r->aside)
     snprintf(r->where, sizeof r->where, "%s:%d", file, line);
 }
 
 
-/* Answers that say a kernel failed and the context is lost. */
-static bool is_sticky(CUresult result) {
+/* Whether a kernel failed and the context is lost. */
+static bool result_is_sticky(CUresult result) {
   return result == CUDA_ERROR_ILLEGAL_ADDRESS ||
          (result >= CUDA_ERROR_HARDWARE_STACK_ERROR &&
           result <= CUDA_ERROR_LAUNCH_FAILED) ||
@@ -240,13 +240,13 @@ cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
   const char *more = NULL;
   if (context && context->driver->failure_text)
     more = context->driver->failure_text();
-  char trail[400] = "";
-  if (is_sticky(result))
-    cgl_launches_write(trail, sizeof trail, more);
+  char launches[400] = "";
+  if (result_is_sticky(result))
+    cgl_launches_write(launches, sizeof launches, more);
   cgl_fail(result, operation, "%s (%s)%s%s%s%s", text, entry,
            more && *more ? ": " : "", more ? more : "",
-           *trail ? "; of the last launches: " : "", trail);
-  record *r = my_record();
+           *launches ? "; of the last launches: " : "", launches);
+  record *r = record_own();
   if (name && !r->aside) {
     snprintf(r->name, sizeof r->name, "%s", name);
     r->error.name = r->name;
@@ -282,7 +282,7 @@ void cgl_log(const char *format, ...) {
 }
 
 
-static char **slot_of(char **table, size_t size, const char *text) {
+static char **intern_slot(char **table, size_t size, const char *text) {
   uint64_t hash = UINT64_C(0xcbf29ce484222325);
   for (const char *at = text; *at; at++)
     hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
@@ -294,7 +294,7 @@ static char **slot_of(char **table, size_t size, const char *text) {
 
 
 /* Under the lock: room for one more; false without memory. */
-static bool widen(void) {
+static bool intern_widen(void) {
   if (2 * ninterned < interned_size)
     return true;
   size_t size = interned_size ? 2 * interned_size : 128;
@@ -303,7 +303,7 @@ static bool widen(void) {
     return false;
   for (size_t i = 0; i < interned_size; i++)
     if (interned[i])
-      *slot_of(table, size, interned[i]) = interned[i];
+      *intern_slot(table, size, interned[i]) = interned[i];
   free(interned);
   interned = table;
   interned_size = size;
@@ -314,8 +314,8 @@ static bool widen(void) {
 const char *cgl_intern(const char *text) {
   const char *found = NULL;
   pthread_mutex_lock(&intern_lock);
-  if (widen()) {
-    char **slot = slot_of(interned, interned_size, text);
+  if (intern_widen()) {
+    char **slot = intern_slot(interned, interned_size, text);
     if (!*slot && (*slot = strdup(text)))
       ninterned++;
     found = *slot;

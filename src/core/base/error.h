@@ -1,5 +1,5 @@
-/* Failures of a thread, places in scripts, and the log.
-   Invariant: a failure is noted once, where it is found, and handed up as a
+/* Failures of a thread, sites in scripts, and the log.
+   Invariant: a failure is noted once, where it is found, and returned as a
    status; texts stay valid until the thread's next failure. */
 #ifndef CGL_BASE_ERROR_H
 #define CGL_BASE_ERROR_H
@@ -17,8 +17,8 @@ cgl_status cgl_fail_hint(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 /* Replaces where the failure just noted happened. */
 void cgl_fail_where(const char *file, int line);
-/* From on to off, failures of the thread are consequences: a failure that is
-   noted already stays, and they are added to its `also`.  Nests. */
+/* From on to off, failures are consequences of the failure noted before: they
+   are added to its `also`.  Nests. */
 void cgl_fail_follow(bool on);
 /* Notes a driver's answer to `entry`; CGL_OK when it was success. */
 cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
@@ -30,7 +30,7 @@ typedef struct cgl_site {
   int line;
 } cgl_site;
 
-/* Where the calling thread is: cgl_set_site. */
+/* The calling thread's site in the script: cgl_set_site. */
 extern _Thread_local cgl_site cgl_site_here;
 /* "file:line" of a site, or "an unknown place"; valid until the thread's
    eighth next call. */
@@ -42,11 +42,12 @@ const char *cgl_intern(const char *text);
 
 /* Notes a launch of this thread; `name` is interned. */
 void cgl_launches_add(const char *name);
-/* The device was waited for without a failure: forgets them. */
+/* Forgets the launches: a wait for the device has not failed. */
 void cgl_launches_clear(void);
-/* "kernel launched at file:line, ..." of the latest launches, or of those
-   whose kernel `told` (may be NULL) names; "" when there were none. */
-void cgl_launches_write(char *text, size_t size, const char *told);
+/* "kernel launched at file:line, ..." of the latest launches; only of the
+   kernels that the text `failure` names, if it names any (NULL: none); "" when
+   nothing was launched. */
+void cgl_launches_write(char *text, size_t size, const char *failure);
 
 /* ---- nvtx.c: ranges for profilers ---- */
 

@@ -7,22 +7,22 @@
 #include <time.h>
 
 enum {
-  SPINS = 200,         /* looks before the core is given away, */
-  YIELDS = 8,          /* and how often it is before sleeping */
-  FIRST_NS = 20000,    /* the first sleep; each is twice the one before, */
-  LONGEST_NS = 1000000 /* to this */
+  SPINS = 200,         /* tries before the first yield */
+  YIELDS = 8,          /* yields before the first sleep */
+  FIRST_NS = 20000,    /* the first sleep; each sleep doubles it */
+  LONGEST_NS = 1000000 /* the longest sleep */
 };
 
 
-static inline void pause_briefly(void) {
+static inline void latch_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #endif
 }
 
 
-/* Looks before it writes: whoever holds it keeps the line meanwhile. */
-static bool try_take(cgl_latch *latch) {
+/* Reads before it writes: the holder keeps the cache line meanwhile. */
+static bool latch_try_take(cgl_latch *latch) {
   return !atomic_load_explicit(&latch->taken, memory_order_relaxed) &&
          !atomic_exchange_explicit(&latch->taken, 1, memory_order_acquire);
 }
@@ -30,17 +30,17 @@ static bool try_take(cgl_latch *latch) {
 
 void cgl_latch_wait(cgl_latch *latch) {
   for (int i = 0; i < SPINS; i++) {
-    if (try_take(latch))
+    if (latch_try_take(latch))
       return;
-    pause_briefly();
+    latch_pause();
   }
   for (int i = 0; i < YIELDS; i++) {
-    if (try_take(latch))
+    if (latch_try_take(latch))
       return;
     sched_yield();
   }
   struct timespec rest = {0, FIRST_NS};
-  while (!try_take(latch)) {
+  while (!latch_try_take(latch)) {
     nanosleep(&rest, NULL);
     if (rest.tv_nsec < LONGEST_NS)
       rest.tv_nsec *= 2;

@@ -1,7 +1,7 @@
 /* A lock for sections that are a few dozen instructions long nearly always.
-   Idea: to take a latch is one atomic exchange and to drop it a plain store,
-   less than half of what a mutex costs.  Waiters spin, then sleep with
-   back-off, because a drop wakes nobody.
+   Idea: taking a latch is one atomic exchange and dropping it a plain store,
+   less than half of a mutex's cost.  Waiters spin, then sleep with back-off,
+   because a drop wakes no waiter.
    Invariant: the holder may sleep or call the driver; a waiter notices a drop
    a millisecond late at most.  Not recursive. */
 #ifndef CGL_BASE_LATCH_H

@@ -35,17 +35,17 @@ static bool step_is_same(const step *a, const step *b) {
 }
 
 
-void cgl_launches_write(char *text, size_t size, const char *told) {
+void cgl_launches_write(char *text, size_t size, const char *failure) {
   unsigned count = nsteps < STEPS ? nsteps : STEPS;
   /* Where the device named the kernel, only its launches are of interest. */
   bool named = false;
   for (unsigned i = 0; i < count; i++)
-    named |= told && strstr(told, steps[(nsteps - 1 - i) % STEPS].name);
+    named |= failure && strstr(failure, steps[(nsteps - 1 - i) % STEPS].name);
   size_t at = 0;
   text[0] = 0;
   for (unsigned i = 0; i < count && at < size; i++) {
     const step *one = &steps[(nsteps - 1 - i) % STEPS];
-    bool skip = named && !strstr(told, one->name);
+    bool skip = named && !strstr(failure, one->name);
     for (unsigned k = 0; k < i; k++)
       skip |= step_is_same(one, &steps[(nsteps - 1 - k) % STEPS]);
     if (skip)

@@ -1,8 +1,9 @@
 /* How many objects are alive.
-   Idea: every thread counts in memory of its own; a thread that ends leaves its
-   counts to all.
-   Invariant: under the lock, the sum of what is listed and of what was left is
-   the number of objects; it is exact once no other thread is at it. */
+   Idea: every thread counts in memory of its own, and adds its counts to `left`
+   when it ends.
+   Invariant: under the lock, the sum of the listed counts and of `left` is the
+   number of objects; it is exact while no other thread makes or ends objects.
+ */
 #define _GNU_SOURCE
 #include "core/base/object.h"
 
@@ -13,8 +14,8 @@
 _Thread_local cgl_live_counts cgl_live_here;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static cgl_live_counts *listed;
-static atomic_int_fast64_t left[CGL_OBJECT_COUNT];
+static cgl_live_counts *listed; /* of all threads that live */
+static atomic_int_fast64_t left[CGL_OBJECT_COUNT]; /* of ended threads */
 static pthread_key_t key;
 static bool has_key; /* written once */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -27,8 +28,13 @@ static const char *const nouns[] = {
 };
 
 
-/* The thread ends. */
-static void live_leave(void *counts_) {
+const char *cgl_live_noun(int number) {
+  return nouns[number];
+}
+
+
+/* Adds the counts of a thread that ends to `left`. */
+static void live_end_thread(void *counts_) {
   cgl_live_counts *counts = counts_;
   pthread_mutex_lock(&lock);
   cgl_live_counts **link = &listed;
@@ -42,17 +48,17 @@ static void live_leave(void *counts_) {
 }
 
 
-static void live_set_up(void) {
+static void live_init(void) {
   /* Threads may end after a dlclose of the library we are in. */
   Dl_info info;
-  if (dladdr((void *)(uintptr_t)live_set_up, &info) && info.dli_fname)
+  if (dladdr((void *)(uintptr_t)live_init, &info) && info.dli_fname)
     dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-  has_key = !pthread_key_create(&key, live_leave);
+  has_key = !pthread_key_create(&key, live_end_thread);
 }
 
 
 void cgl_live_first(int kind, int by) {
-  pthread_once(&once, live_set_up);
+  pthread_once(&once, live_init);
   if (!has_key || pthread_setspecific(key, &cgl_live_here)) {
     atomic_fetch_add(&left[kind], by);
     return;

@@ -12,7 +12,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static nvtxDomainHandle_t domain;
 
 
-static void make_domain(void) {
+static void nvtx_make_domain(void) {
   domain = nvtxDomainCreateA("cgraphlua");
 }
 
@@ -23,7 +23,7 @@ bool cgl_nvtx_available(void) {
 
 
 void cgl_nvtx_push(const char *name) {
-  pthread_once(&once, make_domain);
+  pthread_once(&once, nvtx_make_domain);
   nvtxEventAttributes_t attributes = {0};
   attributes.version = NVTX_VERSION;
   attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
@@ -34,7 +34,7 @@ void cgl_nvtx_push(const char *name) {
 
 
 void cgl_nvtx_pop(void) {
-  pthread_once(&once, make_domain);
+  pthread_once(&once, nvtx_make_domain);
   nvtxDomainRangePop(domain);
 }
 

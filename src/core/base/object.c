@@ -9,15 +9,15 @@ static _Thread_local bool draining;
 
 void cgl_object_init(cgl_object *object, const cgl_object_kind *kind,
                      cgl_context *context) {
-  cgl_object_init_guest(object, kind, context);
-  cgl_object_unguest(object);
+  cgl_object_init_borrowing(object, kind, context);
+  cgl_object_keep_context(object);
 }
 
 
-void cgl_object_unguest(cgl_object *object) {
-  if (object->guest && object->context)
+void cgl_object_keep_context(cgl_object *object) {
+  if (object->borrows_context && object->context)
     cgl_object_retain(&object->context->object);
-  object->guest = false;
+  object->borrows_context = false;
 }
 
 
@@ -36,7 +36,7 @@ bool cgl_object_try_retain(cgl_object *object) {
 
 
 static void object_destroy(cgl_object *object) {
-  cgl_context *context = object->guest ? NULL : object->context;
+  cgl_context *context = object->borrows_context ? NULL : object->context;
   const cgl_object_kind *kind = object->kind;
   kind->destroy(object);
   cgl_live_add(kind->number, -1);

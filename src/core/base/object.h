@@ -1,12 +1,13 @@
 /* Objects: what every handle of the C API begins with, and how objects end.
-   Glossary.  kind: the table of functions of one type of object.  guest: an
-   object that owns something which keeps the context, and so does not keep the
-   context itself.  teardown list: objects whose count reached zero and whose
-   end needs the driver.
+   Glossary.  kind: the table of functions of one type of object.  teardown
+   list: dead objects whose end calls the driver.  dead: of an object: without
+   references.  abandon: to give up what needs no driver, at the last release.
+   reclaimable: of a dead object: its end returns device memory.
    Invariants: destroying memory, modules or executables breaks captures, so
    the teardown list is emptied only while no capture is underway in the
    process (captures.h), and a capture begins only while no teardown runs; an
-   object on the list has no references and is on it once. */
+   object is on the list once; every object keeps its context, itself or through
+   something that it owns. */
 #ifndef CGL_BASE_OBJECT_H
 #define CGL_BASE_OBJECT_H
 
@@ -30,14 +31,14 @@ enum {
    NULL function means no. */
 typedef struct cgl_object_kind {
   uint8_t number; /* CGL_OBJECT_... */
-  bool light;     /* its end asks nothing of the driver */
-  bool findable;  /* lists lend it without a reference: cgl_object_try_retain */
+  bool light;     /* its end calls no driver */
+  bool findable;  /* lists hold it without a reference: cgl_object_try_retain */
   void (*destroy)(cgl_object *object); /* frees it; may call the driver */
   void (*abandon)(cgl_object *object); /* right after the last release; must
                                           not call the driver */
   bool (*drop)(cgl_object *object);    /* drops a reference; true: the last */
-  /* Whether the end of a dead object returns device memory and calls nobody:
-     it may then end while captures are underway. */
+  /* Whether the end of a dead object returns device memory and runs no code of
+     the script: it may then end while captures are underway. */
   bool (*is_reclaimable)(const cgl_object *object);
   /* The memory of the object: address and bytes. */
   bool (*extent)(const cgl_object *object, uint64_t *address, size_t *bytes);
@@ -47,9 +48,9 @@ typedef struct cgl_object_kind {
 
 struct cgl_object {
   atomic_int references;
-  bool guest;
+  bool borrows_context; /* something that it owns keeps the context */
   const cgl_object_kind *kind;
-  cgl_context *context; /* retained unless a guest; a context's own is NULL */
+  cgl_context *context; /* retained unless it is borrowed; NULL in a context */
   union {
     _Atomic(uint64_t) retained_by; /* serial of the last capture that kept it */
     cgl_object *next;              /* dead: on the teardown list */
@@ -59,16 +60,16 @@ struct cgl_object {
 /* Starts an object with one reference; retains the context, counts it live. */
 void cgl_object_init(cgl_object *object, const cgl_object_kind *kind,
                      cgl_context *context);
-/* A guest is about to lose what keeps the context: retains the context. */
-void cgl_object_unguest(cgl_object *object);
+/* Retains a context that was borrowed. */
+void cgl_object_keep_context(cgl_object *object);
 void cgl_object_retain(cgl_object *object);
 /* False when the last reference is gone already. */
 bool cgl_object_try_retain(cgl_object *object);
 /* Drops a reference; the last release tears down now or queues for later. */
 void cgl_object_release(cgl_object *object);
-/* Tears down what waits, unless a capture is underway in the process. */
+/* Tears down the teardown list, unless a capture is underway. */
 void cgl_objects_drain(void);
-/* How many objects wait for their teardown. */
+/* Length of the teardown list. */
 long cgl_objects_waiting(void);
 /* Out of memory: tears down the reclaimable objects of the context although
    captures are underway, with the thread's capture mode relaxed, in which the
@@ -95,15 +96,17 @@ static inline bool cgl_object_is(const cgl_object *object, int number) {
 
 /* ---- live.c: live objects, counted per thread ---- */
 
-/* What a thread made less what it tore down, so that counting shares no memory
-   with other threads. */
+/* Objects that a thread made, less those that it tore down.  Per thread, so
+   that counting shares no memory. */
 typedef struct cgl_live_counts {
-  struct cgl_live_counts *next; /* of all threads', under a lock */
+  struct cgl_live_counts *next; /* in the list of all threads */
   bool listed;
   atomic_int_fast64_t count[CGL_OBJECT_COUNT]; /* this thread writes */
 } cgl_live_counts;
 
 extern _Thread_local cgl_live_counts cgl_live_here;
+/* The word for objects of a kind: "buffer", "stream", ... */
+const char *cgl_live_noun(int number);
 /* Lists the thread's counts, or counts where all threads can. */
 void cgl_live_first(int number, int by);
 /* Counts an object that is made (1) or torn down (-1). */
@@ -118,15 +121,15 @@ static inline void cgl_live_add(int number, int by) {
                         memory_order_relaxed);
 }
 
-/* cgl_object_init for a guest. */
-static inline void cgl_object_init_guest(cgl_object *object,
-                                         const cgl_object_kind *kind,
-                                         cgl_context *context) {
+/* cgl_object_init that borrows the context. */
+static inline void cgl_object_init_borrowing(cgl_object *object,
+                                             const cgl_object_kind *kind,
+                                             cgl_context *context) {
   atomic_init(&object->references, 1);
   atomic_init(&object->retained_by, 0);
   object->kind = kind;
   object->context = context;
-  object->guest = true;
+  object->borrows_context = true;
   cgl_live_add(kind->number, 1);
 }
 

@@ -36,7 +36,7 @@ cgl_status cgl_graph_annotate(cgl_graph *graph, const cgl_annotation *pairs,
 
 
 /* Leaves the scope and those inside it; 0: all. */
-static void annotations_leave(cgl_graph *graph, uint64_t id) {
+static void annotations_end(cgl_graph *graph, uint64_t id) {
   size_t left = cgl_scope_end(&graph->capture, id);
   for (; left && graph->annotations == CGL_ANNOTATIONS_NVTX; left--)
     cgl_nvtx_pop();
@@ -45,12 +45,12 @@ static void annotations_leave(cgl_graph *graph, uint64_t id) {
 
 void cgl_graph_annotate_end(cgl_graph *graph, uint64_t id) {
   if (id && graph->state == CGL_GRAPH_CAPTURING)
-    annotations_leave(graph, id);
+    annotations_end(graph, id);
 }
 
 
 void cgl_graph_annotate_close(cgl_graph *graph) {
-  annotations_leave(graph, 0);
+  annotations_end(graph, 0);
 }
 
 

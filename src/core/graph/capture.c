@@ -85,7 +85,7 @@ static cgl_status capture_driver_begin(cgl_graph *graph, cgl_stream *stream,
       stream->handle, capture_driver_mode(graph->mode));
   if (!result)
     return CGL_OK;
-  cgl_captures_leave(&graph->capture.underway);
+  cgl_captures_remove(&graph->capture.underway);
   cgl_fail_driver(graph->object.context, result, operation,
                   "cuStreamBeginCapture");
   cgl_fail_follow(true);

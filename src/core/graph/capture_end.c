@@ -47,7 +47,7 @@ static cgl_status capture_end_failed(cgl_graph *graph, CUresult result,
            graph->capture.broken.message);
   cgl_fail_hint("%s", *graph->capture.broken.hint
                           ? graph->capture.broken.hint
-                          : "mend that call, or move it out of the capture");
+                          : "fix that call, or move it out of the capture");
   cgl_fail_where(graph->capture.broken.site.file,
                  graph->capture.broken.site.line);
   cgl_fail_follow(true);
@@ -58,19 +58,19 @@ static cgl_status capture_end_failed(cgl_graph *graph, CUresult result,
 
 
 /* The capture is over, whatever came of it: its streams are free. */
-static void capture_leave(cgl_graph *graph) {
+static void capture_close(cgl_graph *graph) {
   cgl_capture *capture = &graph->capture;
   cgl_graph_annotate_close(graph);
   /* Before another capture may begin in the pool. */
   cgl_pool_capture_ended(graph->pool);
-  cgl_captures_leave(&capture->underway);
-  cgl_draws_leave(capture->draws);
+  cgl_captures_remove(&capture->underway);
+  cgl_draws_end_capture(capture->draws);
   graph->draw_list = capture->draws;
   capture->draws = NULL;
   graph->ended = cgl_site_here;
   cgl_order_free(capture->order);
   capture->order = NULL;
-  cgl_capture_leave(capture);
+  cgl_capture_free_streams(capture);
 }
 
 
@@ -92,7 +92,7 @@ static cgl_status capture_check_end(cgl_graph *graph, const char *operation) {
 
 
 /* What the driver handed out is the graph's now. */
-static cgl_status capture_take(cgl_graph *graph, const char *operation) {
+static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
   const cgl_driver *driver = cgl_driver_of(graph);
   const CUgraph template = graph->template->graph;
   cgl_recording *recording = graph->recording;
@@ -142,9 +142,9 @@ cgl_status cgl_graph_capture_end(cgl_graph *graph) {
   CUresult result = capture_driver_end(graph, &template->graph);
   if (result)
     status = capture_end_failed(graph, result, operation);
-  capture_leave(graph);
+  capture_close(graph);
   if (!status)
-    status = capture_take(graph, operation);
+    status = capture_finish(graph, operation);
   if (!status) {
     cgl_captures_end();
     return CGL_OK;
@@ -173,7 +173,7 @@ cgl_status cgl_graph_capture_abandon(cgl_graph *graph) {
   else if (result)
     status = cgl_fail_driver(graph->object.context, result, operation,
                              "cuStreamEndCapture");
-  capture_leave(graph);
+  capture_close(graph);
   cgl_graph_drop_capture(graph);
   cgl_captures_end();
   cgl_fail_follow(false);

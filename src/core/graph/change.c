@@ -31,7 +31,7 @@ static cgl_status refuse_kind(const cgl_op *op, const char *operation,
   if (op->kind == CGL_OP_FOREIGN)
     return cgl_fail_hint("who captured it may change it, with "
                          "graph:raw_cuda_graph_exec");
-  return cgl_fail_hint("capture anew to change other nodes");
+  return cgl_fail_hint("capture again to change other nodes");
 }
 
 
@@ -131,7 +131,7 @@ static cgl_status refuse_planned_argument(const change *c, size_t index) {
 static cgl_status refuse_generator(const change *c, size_t index) {
   cgl_fail(CGL_ERROR_ARGUMENT_TYPE, setting,
            "argument %zu of %s is a generator: which of its numbers a node "
-           "draws is settled by the capture",
+           "draws was decided by the capture",
            index + 1, c->op->name);
   return cgl_fail_hint("leave the argument out, and it stays as it is");
 }
@@ -300,7 +300,7 @@ static cgl_status refuse_direction(bool pinned) {
            pinned ? "the node copies on the device or to it, and pinned memory "
                     "cannot take a buffer's place"
                   : "a buffer cannot take the place of pinned memory");
-  return cgl_fail_hint("the direction of a copy is settled by the capture");
+  return cgl_fail_hint("the direction of a copy was decided by the capture");
 }
 
 
@@ -328,7 +328,8 @@ static cgl_status copy_check(const cgl_graph *graph, const cgl_arg *arg,
   if (!object) {
     cgl_fail(CGL_ERROR_ARGUMENT_TYPE, setting,
              "a buffer or pinned memory is wanted");
-    return cgl_fail_hint("give what the node had another one of");
+    return cgl_fail_hint(was_pinned ? "give other pinned memory"
+                                    : "give another buffer");
   }
   if (pinned != was_pinned)
     return refuse_direction(pinned);

@@ -154,7 +154,7 @@ static cgl_status desc_check(cgl_context *context, const cgl_graph_desc *desc,
   if ((unsigned)desc->capture_mode > CGL_CAPTURE_RELAXED ||
       (unsigned)desc->annotations > CGL_ANNOTATIONS_NVTX) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-             "capture mode %d and annotations %d are not both of their kind",
+             "capture mode %d or annotations %d is not a value of its enum",
              (int)desc->capture_mode, (int)desc->annotations);
     return cgl_fail_hint("start from an empty description: cgl_graph_desc d = "
                          "{0}");
@@ -164,7 +164,7 @@ static cgl_status desc_check(cgl_context *context, const cgl_graph_desc *desc,
              "this build has no NVTX ranges: its configure found no "
              "nvtx3/nvToolsExt.h");
     return cgl_fail_hint("install the CUDA toolkit's headers and configure "
-                         "anew, or annotate without nvtx");
+                         "again, or annotate without nvtx");
   }
   if (!desc->pool || desc->pool->object.context == context)
     return CGL_OK;
@@ -434,7 +434,7 @@ cgl_status cgl_graph_register_generator_state(cgl_graph *graph,
 cgl_status cgl_graph_pool(cgl_graph *graph, cgl_pool **pool) {
   if (!graph->pool || graph->state == CGL_GRAPH_EMPTY) {
     cgl_fail(CGL_ERROR_NOT_CAPTURED, "graph:pool",
-             "the graph has no pool before its first capture");
+             "the graph has no pool until it is captured");
     return cgl_fail_hint("capture first, or give the graph a pool");
   }
   *pool = cgl_pool_retain(graph->pool);

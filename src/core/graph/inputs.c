@@ -50,21 +50,21 @@ static void census_add(census *all, const cgl_object *object) {
 }
 
 
-static void census_take(census *all, const cgl_recording *recording) {
+static void census_add_recording(census *all, const cgl_recording *recording) {
   const cgl_object *object;
   const cgl_recording *body;
   for (size_t i = 0; (object = cgl_record_kept(recording, i)); i++)
     if (cgl_memory_is_over(object))
       census_add(all, object);
   for (size_t i = 0; (body = cgl_record_body(recording, i)); i++)
-    census_take(all, body);
+    census_add_recording(all, body);
 }
 
 
 static cgl_status refuse_inputs(const cgl_graph *graph, const char *operation) {
   char text[SHOWN * 600 + 40] = "";
   census all = {.graph = graph, .text = text, .size = sizeof text};
-  census_take(&all, graph->recording);
+  census_add_recording(&all, graph->recording);
   const size_t dead = all.dead;
   if (dead > SHOWN)
     snprintf(text + all.at, sizeof text - all.at, "\n  and %zu more",
@@ -74,7 +74,7 @@ static cgl_status refuse_inputs(const cgl_graph *graph, const char *operation) {
            dead == 1 ? "" : "s", cgl_site_text(graph->capture.underway.begun),
            dead == 1 ? "was" : "were", text);
   return cgl_fail_hint("release what a graph uses after its last replay, or "
-                       "reset the graph and capture anew");
+                       "reset the graph and capture again");
 }
 
 

@@ -30,8 +30,8 @@ cgl_status cgl_graph_op(const cgl_graph *graph, size_t index,
     return CGL_OK;
   }
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-           "the graph has %zu node%s, and none of this number", count,
-           count == 1 ? "" : "s");
+           "the graph has %zu node%s, and no node %zu", count,
+           count == 1 ? "" : "s", index + 1);
   return cgl_fail_hint("graph:nodes lists them");
 }
 

@@ -114,12 +114,12 @@ static void write_node(picture *p, size_t index) {
 }
 
 
-static size_t band_of(const picture *p, size_t index) {
+static size_t node_band(const picture *p, size_t index) {
   return p->levels[index] / p->rows;
 }
 
 
-static size_t depth_of(const cgl_scope *scope) {
+static size_t scope_depth(const cgl_scope *scope) {
   size_t depth = 0;
   for (; scope; scope = scope->around)
     depth++;
@@ -128,8 +128,8 @@ static size_t depth_of(const cgl_scope *scope) {
 
 
 /* The scope around `scope` (or itself) that is `depth` scopes deep. */
-static const cgl_scope *outer(const cgl_scope *scope, size_t depth) {
-  size_t at = depth_of(scope);
+static const cgl_scope *scope_outer(const cgl_scope *scope, size_t depth) {
+  size_t at = scope_depth(scope);
   for (; at > depth; at--)
     scope = scope->around;
   return at == depth ? scope : NULL;
@@ -139,14 +139,15 @@ static const cgl_scope *outer(const cgl_scope *scope, size_t depth) {
 /* Closes and opens boxes on the way from the scope of one node to that of the
    next. */
 static void move_boxes(picture *p, const cgl_scope *from, const cgl_scope *to) {
-  size_t depth = depth_of(from), shared = 0;
-  while (shared < depth && outer(from, shared + 1) == outer(to, shared + 1))
+  size_t depth = scope_depth(from), shared = 0;
+  while (shared < depth &&
+         scope_outer(from, shared + 1) == scope_outer(to, shared + 1))
     shared++;
   for (; depth > shared; depth--)
     fputs("  }\n", p->file);
-  for (; depth < depth_of(to); depth++) {
+  for (; depth < scope_depth(to); depth++) {
     char text[120];
-    cgl_scope_text(outer(to, depth + 1), text, sizeof text);
+    cgl_scope_text(scope_outer(to, depth + 1), text, sizeof text);
     fprintf(p->file, "  subgraph cluster%zu {\n  label=\"", p->boxes++);
     write_escaped(p->file, text, SIZE_MAX);
     fputs("\";\n", p->file);
@@ -162,13 +163,13 @@ static void write_nodes(picture *p) {
   size_t band = 0;
   for (size_t i = 0; i < cgl_record_count(recording); i++) {
     const cgl_scope *next = cgl_record_op(recording, i)->scope;
-    if (band_of(p, i) != band) {
+    if (node_band(p, i) != band) {
       move_boxes(p, scope, NULL);
       scope = NULL;
     }
     move_boxes(p, scope, next);
     scope = next;
-    band = band_of(p, i);
+    band = node_band(p, i);
     write_node(p, i);
   }
   move_boxes(p, scope, NULL);
@@ -178,7 +179,7 @@ static void write_nodes(picture *p) {
 /* ---- edges ---- */
 
 static void write_edge(picture *p, size_t from, size_t to) {
-  const bool near = band_of(p, from) == band_of(p, to);
+  const bool near = node_band(p, from) == node_band(p, to);
   const bool implied = p->map && cgl_order_is_implied(p->map, from, to);
   if (implied && !near)
     return;
@@ -204,7 +205,7 @@ static void write_edges(picture *p) {
 
 
 /* Nodes are in the order of their making, after what they depend on. */
-static void find_levels(picture *p) {
+static void picture_find_levels(picture *p) {
   const cgl_recording *recording = p->recording;
   size_t deepest = 0;
   for (size_t i = 0; i < cgl_record_count(recording); i++) {
@@ -225,7 +226,7 @@ static void find_levels(picture *p) {
 }
 
 
-static void draw(picture *p, const cgl_graph *graph) {
+static void picture_write(picture *p, const cgl_graph *graph) {
   const cgl_recording *recording = p->recording;
   fputs("digraph cgraphlua {\n"
         "  graph [fontname=\"Helvetica,sans-serif\", fontsize=11, labelloc=t,\n"
@@ -253,8 +254,8 @@ static cgl_status write_dot(const cgl_graph *graph, FILE *file,
   picture p = {.file = file, .recording = graph->recording};
   p.levels = malloc((cgl_record_count(p.recording) + 1) * sizeof *p.levels);
   if (p.levels) {
-    find_levels(&p);
-    draw(&p, graph);
+    picture_find_levels(&p);
+    picture_write(&p, graph);
   }
   bool failed = ferror(file), none = !p.levels;
   free(p.levels);

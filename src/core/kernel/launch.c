@@ -85,17 +85,18 @@ static cgl_status launch_check_count(const cgl_kernel *kernel, size_t nargs,
 }
 
 
-static uint32_t at_least_one(uint32_t extent) {
+static uint32_t extent_resolve(uint32_t extent) {
   return extent ? extent : 1;
 }
 
 
 cgl_launch cgl_launch_resolve(const cgl_launch *wanted) {
   const uint32_t *grid = wanted->grid, *block = wanted->block;
-  return (cgl_launch){
-      {at_least_one(grid[0]), at_least_one(grid[1]), at_least_one(grid[2])},
-      {at_least_one(block[0]), at_least_one(block[1]), at_least_one(block[2])},
-      wanted->shared_bytes};
+  return (cgl_launch){{extent_resolve(grid[0]), extent_resolve(grid[1]),
+                       extent_resolve(grid[2])},
+                      {extent_resolve(block[0]), extent_resolve(block[1]),
+                       extent_resolve(block[2])},
+                      wanted->shared_bytes};
 }
 
 

@@ -37,10 +37,10 @@ static atomic_uint_fast64_t next_number = 1; /* of captured allocations */
 
 /* ---- making and unmaking ---- */
 
-/* What any device may hold, and whether it is asked for that. */
+/* More than any device holds. */
 static const size_t most_bytes = (size_t)1 << 62;
 
-static inline bool are_elements(cgl_type type, size_t count) {
+static inline bool elements_fit(cgl_type type, size_t count) {
   size_t bytes;
   return (unsigned)type < CGL_TYPE_COUNT &&
          !__builtin_mul_overflow(count, types[type].bytes, &bytes) &&
@@ -50,7 +50,7 @@ static inline bool are_elements(cgl_type type, size_t count) {
 
 cgl_status cgl_memory_check_elements(cgl_type type, size_t count,
                                      const char *operation) {
-  if (are_elements(type, count))
+  if (elements_fit(type, count))
     return CGL_OK;
   if ((unsigned)type >= CGL_TYPE_COUNT)
     return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
@@ -79,7 +79,7 @@ static inline void buffer_begin(cgl_buffer *buffer, cgl_type type,
 }
 
 
-/* One without memory of its own. */
+/* A buffer without memory of its own. */
 static cgl_status buffer_new(cgl_context *context, cgl_type type, size_t count,
                              const char *operation, cgl_buffer **out) {
   cgl_status status = cgl_memory_check_elements(type, count, operation);
@@ -103,8 +103,8 @@ static cgl_buffer *block_take_room(cgl_block *block) {
 }
 
 
-/* Leaves it to the next buffer, except under a sanitizer, which must see uses
-   of this one after its end. */
+/* Leaves the host memory of a buffer to the next buffer of the block; not under
+   a sanitizer, which must see uses after the buffer's end. */
 static void block_leave_room(cgl_block *block, cgl_buffer *buffer) {
 #ifdef __SANITIZE_ADDRESS__
   (void)block;
@@ -115,8 +115,7 @@ static void block_leave_room(cgl_block *block, cgl_buffer *buffer) {
 }
 
 
-/* A capture allocated the buffer, of its graph's pool or of another, which it
-   keeps. */
+/* A capture allocated the buffer.  It keeps a pool that is not its graph's. */
 static void buffer_note_capture(cgl_buffer *buffer, const cgl_capture *capture,
                                 cgl_pool *pool) {
   if (capture->underway.pool != pool) {
@@ -143,7 +142,7 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
     pool = (cgl_pool *)capture->underway.pool;
   else if (!(pool = cgl_pools_own(context, operation)))
     status = cgl_last_error()->code;
-  if (!status && !are_elements(type, count))
+  if (!status && !elements_fit(type, count))
     status = cgl_memory_check_elements(type, count, operation);
   if (status)
     return status;
@@ -161,7 +160,7 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a buffer");
   }
   buffer_begin(buffer, type, count);
-  cgl_object_init_guest(&buffer->object, &cgl_buffer_kind, context);
+  cgl_object_init_borrowing(&buffer->object, &cgl_buffer_kind, context);
   buffer->block = block;
   buffer->address = cgl_block_address(block, bytes);
   block->owner = &buffer->object;
@@ -217,18 +216,19 @@ cgl_status cgl_buffer_of_keeper(cgl_object *keeper, CUdeviceptr address,
 }
 
 
-/* Whether other streams may use the memory still when its own is done with it.
-   One that waited for the guest since its last use is as good as alone. */
-static bool buffer_is_wide(const cgl_buffer *buffer, cgl_clock *guest) {
+/* Whether streams other than the block's may still use the memory when the
+   block's stream has done its work: not when that stream has waited for the
+   last user. */
+static bool buffer_is_wide(const cgl_buffer *buffer, cgl_clock *user) {
   if (atomic_load_explicit(&buffer->wide, memory_order_relaxed))
     return true;
-  const cgl_lane *home = guest ? buffer->block->home : NULL;
-  return guest &&
-         !(home && cgl_clock_covers(home->clock, guest, buffer->guest_tick));
+  const cgl_lane *home = user ? buffer->block->home : NULL;
+  return user &&
+         !(home && cgl_clock_covers(home->clock, user, buffer->last_tick));
 }
 
 
-/* The last view of memory that was given up moves the number, too. */
+/* The end of a view of memory that was given up moves the number, too. */
 static void buffer_drop_view(cgl_buffer *root) {
   atomic_fetch_sub(&root->views, 1);
   if (atomic_load_explicit(&root->life.over, memory_order_relaxed))
@@ -238,13 +238,14 @@ static void buffer_drop_view(cgl_buffer *root) {
 
 static void buffer_destroy(cgl_object *object) {
   cgl_buffer *buffer = (cgl_buffer *)object;
-  cgl_clock *guest = atomic_load_explicit(&buffer->guest, memory_order_acquire);
+  cgl_clock *user =
+      atomic_load_explicit(&buffer->last_user, memory_order_acquire);
   if (buffer->cell)
     cgl_share_forget(&buffer->block->segment->pool->sharing, buffer->cell);
   cgl_block *block = buffer->block;
-  bool wide = block && buffer_is_wide(buffer, guest);
-  if (guest)
-    cgl_clock_unwatch(guest);
+  bool wide = block && buffer_is_wide(buffer, user);
+  if (user)
+    cgl_clock_unwatch(user);
   if (block) {
     block_leave_room(block, buffer);
     cgl_pool_free(block, wide);
@@ -259,21 +260,20 @@ static void buffer_destroy(cgl_object *object) {
 }
 
 
-/* Whether all work of streams other than the block's is sure to precede what
-   comes after `clock` from now on: the guest so far, if it is another,
-   comes before that stream or the block's. */
-static bool buffer_replace_guest(cgl_buffer *root, cgl_clock *clock) {
-  static cgl_latch lock; /* another thread may let go of the guest */
+/* Makes `clock` the last user; false when the former last user precedes neither
+   `clock` nor the block's stream. */
+static bool buffer_replace_last_user(cgl_buffer *root, cgl_clock *clock) {
+  static cgl_latch lock; /* another thread may replace it, too */
   cgl_latch_take(&lock);
-  cgl_clock *before = atomic_load(&root->guest);
-  uint64_t tick = atomic_load(&root->guest_tick);
+  cgl_clock *before = atomic_load(&root->last_user);
+  uint64_t tick = atomic_load(&root->last_tick);
   const cgl_lane *home = root->block->home;
   bool covers = !before || cgl_clock_covers(clock, before, tick) ||
                 (home && cgl_clock_covers(home->clock, before, tick));
   if (covers) {
-    atomic_store(&root->guest, cgl_clock_watch(clock));
-    /* Unless the former used it meanwhile. */
-    covers = atomic_load(&root->guest_tick) == tick;
+    atomic_store(&root->last_user, cgl_clock_watch(clock));
+    /* Unless the former last user used it meanwhile. */
+    covers = atomic_load(&root->last_tick) == tick;
     cgl_clock_unwatch(before);
   }
   cgl_latch_drop(&lock);
@@ -281,19 +281,19 @@ static bool buffer_replace_guest(cgl_buffer *root, cgl_clock *clock) {
 }
 
 
-/* Another stream than the block's uses it.  Of one whose handle is out, or
-   that captures, not all is known. */
-static void buffer_note_guest(cgl_buffer *root, const cgl_stream *stream) {
+/* A stream other than the block's uses the memory.  The order of a stream that
+   captures, or whose handle others have, is not known. */
+static void buffer_note_user(cgl_buffer *root, const cgl_stream *stream) {
   cgl_clock *clock = stream->clock;
   if (atomic_load_explicit(&root->wide, memory_order_relaxed))
     return;
   bool known = !stream->capture && !stream->shown &&
                stream->object.context == root->object.context;
-  if (known && atomic_load(&root->guest) != clock)
-    known = buffer_replace_guest(root, clock);
+  if (known && atomic_load(&root->last_user) != clock)
+    known = buffer_replace_last_user(root, clock);
   if (known)
-    atomic_store(&root->guest_tick, cgl_clock_now(clock));
-  if (!known || atomic_load(&root->guest) != clock)
+    atomic_store(&root->last_tick, cgl_clock_now(clock));
+  if (!known || atomic_load(&root->last_user) != clock)
     atomic_store_explicit(&root->wide, true, memory_order_relaxed);
 }
 
@@ -301,7 +301,7 @@ static void buffer_note_guest(cgl_buffer *root, const cgl_stream *stream) {
 void cgl_buffer_touch(cgl_buffer *buffer, const cgl_stream *stream) {
   cgl_buffer *root = buffer->base ? buffer->base : buffer;
   if (root->block && root->block->stream != stream->serial)
-    buffer_note_guest(root, stream);
+    buffer_note_user(root, stream);
 }
 
 
@@ -324,15 +324,15 @@ static bool buffer_extent(const cgl_object *object, uint64_t *address,
 }
 
 
-/* The buffer may not be used any more; its block goes now, unless a capture
-   kept the buffer, whose graph may be replayed until its end. */
+/* The buffer may not be used any more.  Its block goes back now, unless a
+   capture kept the buffer: its graph may be replayed. */
 static bool buffer_take_block(cgl_object *object) {
   cgl_buffer *buffer = (cgl_buffer *)object;
   buffer->taken_at = cgl_site_here;
   atomic_store(&buffer->taken, true);
   if (atomic_load(&object->retained_by))
     return false;
-  cgl_object_unguest(object);
+  cgl_object_keep_context(object);
   buffer->block = NULL;
   return true;
 }

@@ -31,11 +31,12 @@ struct cgl_buffer {
   uint64_t number;  /* of that allocation: unique in the process, growing */
   uint32_t slot;    /* where the recording that used it last has it */
   cgl_cell *cell;   /* what graphs that share its pool do to it */
-  atomic_bool wide; /* used by streams other than these: its block's owner */
-  _Atomic(cgl_clock *) guest;      /* and one more, watched, which all others
-                                      come before, */
-  atomic_uint_fast64_t guest_tick; /* the last time then */
-  atomic_int views;                /* that look at it */
+  atomic_bool wide; /* streams other than the block's may still use it */
+  _Atomic(cgl_clock *) last_user; /* watched: the stream other than the block's
+                                     that used it last and comes after all
+                                     others; NULL: none did */
+  atomic_uint_fast64_t last_tick; /* tick of that use */
+  atomic_int views;               /* views that live */
   cgl_memory_life life;
   atomic_bool taken; /* its pool was restored to before it was made */
   /* Uninitialized from here on. */

@@ -22,8 +22,8 @@ static CUresult peer_link(cgl_context *context, CUstream *stream) {
 
 
 /* `other` waits, on its link, for what `stream` was given so far. */
-static CUresult peer_tell(cgl_context *other, cgl_stream *stream,
-                          const char **entry) {
+static CUresult peer_count_work(cgl_context *other, cgl_stream *stream,
+                                const char **entry) {
   cgl_context *own = stream->object.context;
   const cgl_driver *driver = own->driver;
   CUevent event;
@@ -93,7 +93,7 @@ cgl_status cgl_buffer_copy_across(cgl_buffer *to, cgl_buffer *from,
     cgl_buffer_touch(to, stream);
     cgl_buffer_wrote(to);
     cgl_buffer_touch(from, stream);
-    result = peer_tell(own == a ? b : a, stream, &entry);
+    result = peer_count_work(own == a ? b : a, stream, &entry);
     /* Nobody else knows of the copy: it must be over before the call is. */
     if (result)
       own->driver->cuStreamSynchronize(stream->handle);

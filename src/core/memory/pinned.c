@@ -103,7 +103,7 @@ cgl_status cgl_pinned_create(cgl_context *context, cgl_type type, size_t count,
                              cgl_pinned **out) {
   static const char operation[] = "pinned";
   /* Of no order: it finds what the device was waited for. */
-  cgl_stream unordered = {.serial = CGL_NOBODY - 1};
+  cgl_stream unordered = {.serial = CGL_NO_STREAM - 1};
   cgl_status status = cgl_memory_check_elements(type, count, operation);
   if (!status)
     status = cgl_context_enter(context, operation);

@@ -10,8 +10,9 @@ atomic_uint_fast64_t cgl_memory_generation = 1;
 
 /* What the sharing of the pool knows the buffer by; false: nothing, or, with
    `any`, the pool is not shared. */
-static bool buffer_shared(cgl_buffer *root, bool any, cgl_shared_memory *memory,
-                          cgl_allocation *allocation) {
+static bool buffer_find_sharing(cgl_buffer *root, bool any,
+                                cgl_shared_memory *memory,
+                                cgl_allocation *allocation) {
   if (!root->born || !root->block)
     return false;
   cgl_sharing *sharing = &root->block->segment->pool->sharing;
@@ -32,8 +33,8 @@ cgl_status cgl_buffer_check_read(cgl_buffer *buffer, const cgl_stream *stream,
                                  const char *operation) {
   cgl_shared_memory memory;
   cgl_allocation allocation;
-  return !stream->capture && buffer_shared(cgl_buffer_root(buffer), false,
-                                           &memory, &allocation)
+  return !stream->capture && buffer_find_sharing(cgl_buffer_root(buffer), false,
+                                                 &memory, &allocation)
              ? cgl_share_check_read(&memory, operation)
              : CGL_OK;
 }
@@ -42,7 +43,7 @@ cgl_status cgl_buffer_check_read(cgl_buffer *buffer, const cgl_stream *stream,
 void cgl_buffer_wrote(cgl_buffer *buffer) {
   cgl_shared_memory memory;
   cgl_allocation allocation;
-  if (buffer_shared(cgl_buffer_root(buffer), true, &memory, &allocation))
+  if (buffer_find_sharing(cgl_buffer_root(buffer), true, &memory, &allocation))
     cgl_share_note_write(&memory);
 }
 

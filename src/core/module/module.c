@@ -19,7 +19,7 @@ static cgl_status module_compiled(cgl_compile_status answer, const char *text,
   case CGL_COMPILE_REFUSED:
     cgl_fail(CGL_ERROR_COMPILE, operation,
              "the kernel source does not compile:\n%s", text ? text : "");
-    return cgl_fail_hint("mend the source at the line that the compiler names");
+    return cgl_fail_hint("fix the source at the line that the compiler names");
   case CGL_COMPILE_NO_COMPILER:
     cgl_fail(CGL_ERROR_NO_COMPILER, operation, "%s",
              text ? text : "no compiler was found");

@@ -1,71 +1,70 @@
-/* The invariants of a pool, looked at one by one. */
+/* The invariants of a pool. */
 #include "core/pool/pool.h"
 
 
-/* Whether the granules under an extent all have memory, or none. */
-static bool granules_agree(const cgl_segment *segment, const cgl_block *block,
-                           size_t granule) {
+/* Whether the pages under an extent all have memory, or none. */
+static bool pages_are_valid(const cgl_segment *segment, const cgl_block *block,
+                            size_t page_bytes) {
   bool hole = block->extent == CGL_EXTENT_HOLE;
-  if (!segment->granules)
+  if (!segment->pages)
     return !hole;
-  if (hole && (block->offset % granule || block->bytes % granule))
+  if (hole && (block->offset % page_bytes || block->bytes % page_bytes))
     return false;
-  size_t end = (block->offset + block->bytes + granule - 1) / granule;
-  if (block->extent == CGL_EXTENT_LENT &&
-      (end - block->offset / granule != 1 || !segment->granules[end - 1].lent ||
-       !segment->granules[end - 1].ring))
+  size_t end = (block->offset + block->bytes + page_bytes - 1) / page_bytes;
+  if (block->extent == CGL_EXTENT_ALIASED &&
+      (end - block->offset / page_bytes != 1 ||
+       !segment->pages[end - 1].aliased || !segment->pages[end - 1].ring))
     return false;
-  for (size_t i = block->offset / granule; i < end; i++)
-    if (hole == (segment->granules[i].of != 0))
+  for (size_t i = block->offset / page_bytes; i < end; i++)
+    if (hole == (segment->pages[i].of != 0))
       return false;
   return true;
 }
 
 
-/* Counts how often each unit of a granule belongs to one mapping of it. */
-static void count_owned(const cgl_segment *segment, size_t at, size_t granule,
-                        uint8_t *owners) {
-  size_t from = at * granule, to = from + granule;
+/* Counts the extents of one mapping to which each unit of a page belongs. */
+static void page_count_owners(const cgl_segment *segment, size_t at,
+                              size_t page_bytes, uint8_t *owners) {
+  size_t from = at * page_bytes, to = from + page_bytes;
   const cgl_block *block = segment->first;
-  if (segment->granules[at].lent)
-    for (block = segment->granules[at].lent; block->offset > from;)
+  if (segment->pages[at].aliased)
+    for (block = segment->pages[at].aliased; block->offset > from;)
       block = block->prev;
   for (; block && block->offset < to; block = block->next)
     for (size_t i = block->offset > from ? block->offset : from;
-         block->extent != CGL_EXTENT_LENT && i < to &&
+         block->extent != CGL_EXTENT_ALIASED && i < to &&
          i < block->offset + block->bytes;
          i += CGL_POOL_UNIT)
       owners[(i - from) / CGL_POOL_UNIT]++;
 }
 
 
-/* Whether a granule that is mapped several times has each unit at one of its
- * mappings. */
+/* Whether each unit of a page belongs to exactly one of its mappings. */
 static bool ring_is_valid(const cgl_segment *segment, size_t at,
-                          size_t granule) {
-  const cgl_granule *first = &segment->granules[at], *g = first;
+                          size_t page_bytes) {
+  const cgl_page *first = &segment->pages[at], *g = first;
   enum { UNITS = 8192 };
   uint8_t owners[UNITS] = {0};
   if (!g->ring)
-    return !g->lent;
-  if (granule > (size_t)UNITS * CGL_POOL_UNIT || g->of != 1)
+    return !g->aliased;
+  if (page_bytes > (size_t)UNITS * CGL_POOL_UNIT || g->of != 1)
     return g->of == 1;
   do {
     const cgl_segment *there = g->ring;
     size_t ring_at = g->ring_at;
-    g = &there->granules[ring_at];
+    g = &there->pages[ring_at];
     if (g->handle != first->handle)
       return false;
-    count_owned(there, ring_at, granule, owners);
+    page_count_owners(there, ring_at, page_bytes, owners);
   } while (g != first);
-  for (size_t i = 0; i < granule / CGL_POOL_UNIT; i++)
+  for (size_t i = 0; i < page_bytes / CGL_POOL_UNIT; i++)
     if (owners[i] != 1)
       return false;
   return true;
 }
 
 
-static bool neighbours_agree(const cgl_block *block, bool no_split) {
+static bool neighbours_are_valid(const cgl_block *block, bool no_split) {
   const cgl_block *next = block->next;
   if (!next)
     return true;
@@ -73,7 +72,7 @@ static bool neighbours_agree(const cgl_block *block, bool no_split) {
     return false;
   if (block->extent != next->extent || block->extent == CGL_EXTENT_LIVE)
     return true;
-  if (block->extent == CGL_EXTENT_LENT)
+  if (block->extent == CGL_EXTENT_ALIASED)
     return next->offset % block->segment->pool->granularity == 0;
   return block->extent == CGL_EXTENT_FREE &&
          (no_split || block->lane != next->lane);
@@ -81,7 +80,7 @@ static bool neighbours_agree(const cgl_block *block, bool no_split) {
 
 
 typedef struct sums {
-  size_t allocated, mapped, holes, lent, free_extents, free_bytes, segments;
+  size_t allocated, mapped, holes, aliased, free_extents, free_bytes, segments;
 } sums;
 
 
@@ -92,8 +91,8 @@ static bool segment_is_valid(const cgl_pool *pool, const cgl_segment *segment,
   for (const cgl_block *block = segment->first; block; block = block->next) {
     if (block->offset != at || !block->bytes || block->segment != segment ||
         block->prev != prev || block->bytes % CGL_POOL_UNIT ||
-        !granules_agree(segment, block, pool->granularity) ||
-        !neighbours_agree(block, pool->desc.no_split))
+        !pages_are_valid(segment, block, pool->granularity) ||
+        !neighbours_are_valid(block, pool->desc.no_split))
       return false;
     at += block->bytes;
     prev = block;
@@ -101,8 +100,8 @@ static bool segment_is_valid(const cgl_pool *pool, const cgl_segment *segment,
       sum->holes++;
       continue;
     }
-    if (block->extent == CGL_EXTENT_LENT) {
-      sum->lent++;
+    if (block->extent == CGL_EXTENT_ALIASED) {
+      sum->aliased++;
       if (!ring_is_valid(segment, block->offset / pool->granularity,
                          pool->granularity))
         return false;
@@ -122,7 +121,7 @@ static bool segment_is_valid(const cgl_pool *pool, const cgl_segment *segment,
 }
 
 
-/* Counts a lane's extents; false when one is in the wrong place. */
+/* Counts a lane's extents; false when an extent is in the wrong bin. */
 static bool lane_is_valid(const cgl_lane *lane, size_t *extents,
                           size_t *bytes) {
   size_t own = 0;
@@ -153,8 +152,8 @@ bool cgl_pool_is_valid(const cgl_pool *pool) {
        segment = segment->next)
     if (!segment_is_valid(pool, segment, &sum))
       return false;
-  size_t extents = 0, bytes = 0, holes = 0, lent = 0, spare = 0;
-  const cgl_lane *fixed[] = {&pool->anybody, &pool->pending, &pool->scratch,
+  size_t extents = 0, bytes = 0, holes = 0, aliased = 0, spare = 0;
+  const cgl_lane *fixed[] = {&pool->free_to_all, &pool->pending, &pool->scratch,
                              &pool->shared_scratch};
   for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
     if (!lane_is_valid(fixed[i], &extents, &bytes))
@@ -164,12 +163,12 @@ bool cgl_pool_is_valid(const cgl_pool *pool) {
       return false;
   for (const cgl_block *hole = pool->holes; hole; hole = hole->bin_next)
     holes += hole->extent == CGL_EXTENT_HOLE;
-  for (const cgl_block *block = pool->lent; block; block = block->bin_next)
-    lent += block->extent == CGL_EXTENT_LENT;
+  for (const cgl_block *block = pool->aliased; block; block = block->bin_next)
+    aliased += block->extent == CGL_EXTENT_ALIASED;
   for (size_t i = 0; i < pool->nspare; i++)
-    spare += pool->spare[i].granules * pool->granularity;
+    spare += pool->spare[i].pages * pool->granularity;
   return extents == sum.free_extents && bytes == sum.free_bytes &&
-         holes == sum.holes && lent == sum.lent &&
+         holes == sum.holes && aliased == sum.aliased &&
          sum.allocated == pool->stats.allocated &&
          sum.mapped + spare == pool->stats.reserved &&
          sum.segments == pool->stats.segments;

@@ -1,5 +1,5 @@
-/* The pools of a context; and when memory runs out: what all pools can spare,
-   and what holds it. */
+/* The pools of a context; and when memory runs out: what all pools can return,
+   and which script lines hold the memory. */
 #include "core/pool/pool.h"
 
 #include <stdarg.h>
@@ -8,18 +8,17 @@
 #include <string.h>
 
 enum {
-  POOLS = 6,    /* that a failure lists, the largest first */
-  HOLDERS = 10, /* lines that hold most */
-  GROUPS = 512, /* lines that are told apart */
-  ROOM = 3072   /* of the text */
+  POOLS = 6,    /* pools that a failure lists, the largest first */
+  HOLDERS = 10, /* script lines that it lists, the largest first */
+  GROUPS = 512, /* script lines that are counted apart */
+  ROOM = 3072   /* bytes of its text */
 };
 
 
 /* ---- the pools of a context ---- */
 
-/* The own pool's reference to the context outlives its last block while there
-   are others: it goes before any of these does.  All under the pool's lock,
-   where the pool decides. */
+/* Drops a reference to the context, and before it the reference that the idle
+   own pool holds.  Under the pool's lock, because `idle` changes under it. */
 static bool pools_drop_context(cgl_context *context) {
   cgl_pool *pool = cgl_pools_of(context, "pool")->own;
   cgl_latch_take(&pool->lock);
@@ -44,7 +43,7 @@ static void pools_end(cgl_context *context, cgl_part *part) {
 static void pools_waited(cgl_context *context) {
   cgl_pools *pools = cgl_pools_of(context, "pool");
   if (pools->own)
-    cgl_pool_settle(pools->own);
+    cgl_pool_reclaim(pools->own);
   cgl_pools_end_retired(context);
 }
 
@@ -64,7 +63,7 @@ cgl_pool *cgl_pools_make_own(cgl_context *context, const char *operation) {
   cgl_pool *pool = pools ? pools->own : NULL, *before = NULL;
   if (pool || !pools || cgl_pool_create_own(context, NULL, false, &pool))
     return pool;
-  /* Another thread may be first. */
+  /* Another thread may have made the pool meanwhile. */
   if (!atomic_compare_exchange_strong(&pools->own, &before, pool)) {
     cgl_pool_destroy_own(pool);
     return before;
@@ -110,7 +109,7 @@ void cgl_pools_trim(cgl_context *context) {
   pthread_mutex_lock(&context->lock);
   for (cgl_pool *pool = pools->first; pool; pool = pool->next_pool) {
     cgl_latch_take(&pool->lock);
-    cgl_index_settle(pool);
+    cgl_index_reclaim(pool);
     cgl_pages_trim(pool);
     cgl_latch_drop(&pool->lock);
   }
@@ -118,20 +117,21 @@ void cgl_pools_trim(cgl_context *context) {
 }
 
 
-CUresult cgl_pools_lend(cgl_stream *stream, size_t bytes, cgl_block **out) {
+CUresult cgl_pools_alloc_existing(cgl_stream *stream, size_t bytes,
+                                  cgl_block **out) {
   cgl_context *context = stream->object.context;
   const cgl_pools *pools = cgl_pools_of(context, "pool");
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   pthread_mutex_lock(&context->lock);
   for (cgl_pool *pool = pools->first; pool && result; pool = pool->next_pool)
     if (pool->desc.use_on_oom)
-      result = cgl_pool_spare_block(pool, stream, bytes, out);
+      result = cgl_pool_alloc_existing(pool, stream, bytes, out);
   pthread_mutex_unlock(&context->lock);
   return result;
 }
 
 
-/* ---- who has the memory ---- */
+/* ---- holders of memory ---- */
 
 /* Live bytes by the line that allocated them. */
 typedef struct holder {
@@ -142,12 +142,12 @@ typedef struct holder {
 typedef struct census {
   size_t npools, nholders;
   struct {
-    const cgl_pool *pool; /* only to tell which it is */
-    bool own;             /* the device's */
+    const cgl_pool *pool; /* compared, not used */
+    bool own;             /* the context's own pool */
     size_t reserved, allocated;
   } pools[POOLS];
   holder holders[GROUPS];
-  size_t idle; /* bytes that pools have taken and nobody holds */
+  size_t idle; /* reserved bytes that no block holds */
 } census;
 
 
@@ -167,7 +167,7 @@ static void census_pool(census *all, const cgl_pool *pool) {
 }
 
 
-/* Lines beyond those that can be told apart count as one. */
+/* Lines beyond the first GROUPS count as one. */
 static void census_block(census *all, const cgl_block *block) {
   size_t i = 0;
   while (i < all->nholders && (all->holders[i].site.file != block->site.file ||
@@ -184,7 +184,7 @@ static void census_block(census *all, const cgl_block *block) {
 }
 
 
-static int larger_first(const void *a, const void *b) {
+static int holder_compare(const void *a, const void *b) {
   size_t x = ((const holder *)a)->bytes, y = ((const holder *)b)->bytes;
   return x < y ? 1 : x > y ? -1 : 0;
 }
@@ -203,7 +203,7 @@ static void census_take(cgl_context *context, census *all) {
     cgl_latch_drop(&pool->lock);
   }
   pthread_mutex_unlock(&context->lock);
-  qsort(all->holders, all->nholders, sizeof *all->holders, larger_first);
+  qsort(all->holders, all->nholders, sizeof *all->holders, holder_compare);
 }
 
 

@@ -12,7 +12,7 @@ atomic_bool cgl_history_on;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_memory_event *ring;
 static size_t room;
-static uint64_t seen; /* events since it began */
+static uint64_t seen; /* events since `began` */
 static double began;  /* ms */
 
 

@@ -1,7 +1,7 @@
-/* The history of memory, while somebody wants it: a bounded ring of what was
-   allocated and freed, and what executables took from the device.
+/* The history of memory, when it is on: a bounded ring of allocations, releases
+   and the device memory of executables.
    Invariant: while it is off it costs an allocation one branch; the ring keeps
-   the latest events and counts those it lost. */
+   the latest events and counts the events that it lost. */
 #ifndef CGL_POOL_HISTORY_H
 #define CGL_POOL_HISTORY_H
 
@@ -11,7 +11,7 @@ extern atomic_bool cgl_history_on;
 
 void cgl_history_note(const cgl_pool *pool, const cgl_block *block, bool freed);
 
-/* A live block was handed out, or is about to be freed; under the pool's
+/* Notes that a block was allocated, or is about to be freed; under the pool's
    lock. */
 static inline void cgl_history_add(const cgl_pool *pool, const cgl_block *block,
                                    bool freed) {
@@ -19,7 +19,7 @@ static inline void cgl_history_add(const cgl_pool *pool, const cgl_block *block,
     cgl_history_note(pool, block, freed);
 }
 
-/* The device's free bytes; 0 while nobody keeps a history.  cuMemGetInfo */
+/* The device's free bytes; 0 while the history is off.  cuMemGetInfo */
 size_t cgl_history_free_bytes(cgl_context *context);
 
 #endif

@@ -1,44 +1,44 @@
-/* Which extents of a pool are free, for whom, and how large they are: two-level
-   bins with bit maps, and neighbours joined at once. */
+/* The free extents of a pool by lane and size: two-level bins with bit maps.
+   Neighbours are joined at once. */
 #include "core/pool/pool.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-  SLAB_RECORDS = 64,
+  SLAB_BLOCKS = 64,
   LOOKS = 64, /* extents of one bin that are looked at for the best fit */
-  NEAR = 4    /* part of a size that may be left over of one as good */
+  NEAR = 4    /* part of a size that a good fit may leave over */
 };
 
 typedef struct cgl_slab {
   struct cgl_slab *next;
-  cgl_block records[SLAB_RECORDS];
+  cgl_block blocks[SLAB_BLOCKS];
 } cgl_slab;
 
 
-/* ---- records ---- */
+/* ---- block structs ---- */
 
 bool cgl_index_reserve(cgl_pool *pool, size_t count) {
-  while (pool->nrecords < count) {
+  while (pool->nunused < count) {
     cgl_slab *slab = malloc(sizeof *slab);
     if (!slab)
       return false;
     slab->next = pool->slabs;
     pool->slabs = slab;
-    for (int i = 0; i < SLAB_RECORDS; i++) {
-      slab->records[i].room = NULL;
-      cgl_index_discard(pool, &slab->records[i]);
+    for (int i = 0; i < SLAB_BLOCKS; i++) {
+      slab->blocks[i].room = NULL;
+      cgl_index_discard(pool, &slab->blocks[i]);
     }
   }
   return true;
 }
 
 
-cgl_block *cgl_index_record(cgl_pool *pool) {
-  cgl_block *block = pool->records;
-  pool->records = block->next;
-  pool->nrecords--;
+cgl_block *cgl_index_new_block(cgl_pool *pool) {
+  cgl_block *block = pool->unused;
+  pool->unused = block->next;
+  pool->nunused--;
   memset(block, 0, sizeof *block);
   return block;
 }
@@ -47,9 +47,9 @@ cgl_block *cgl_index_record(cgl_pool *pool) {
 void cgl_index_discard(cgl_pool *pool, cgl_block *block) {
   free(block->room);
   block->room = NULL;
-  block->next = pool->records;
-  pool->records = block;
-  pool->nrecords++;
+  block->next = pool->unused;
+  pool->unused = block;
+  pool->nunused++;
 }
 
 
@@ -63,8 +63,8 @@ void cgl_index_end(cgl_pool *pool) {
   while (pool->slabs) {
     cgl_slab *slab = pool->slabs;
     pool->slabs = slab->next;
-    for (int i = 0; i < SLAB_RECORDS; i++)
-      free(slab->records[i].room);
+    for (int i = 0; i < SLAB_BLOCKS; i++)
+      free(slab->blocks[i].room);
     free(slab);
   }
   while (pool->lanes) {
@@ -97,7 +97,7 @@ cgl_lane *cgl_index_lane(cgl_pool *pool, uint64_t stream, bool scratch,
 }
 
 
-static void bin_of(size_t bytes, unsigned *first, unsigned *second) {
+static void bin_find(size_t bytes, unsigned *first, unsigned *second) {
   size_t units = bytes / CGL_POOL_UNIT;
   unsigned power = 63 - (unsigned)__builtin_clzll(units);
   *first = power;
@@ -109,7 +109,7 @@ static void bin_of(size_t bytes, unsigned *first, unsigned *second) {
 
 static void bin_add(cgl_lane *lane, cgl_block *block) {
   unsigned first, second;
-  bin_of(block->bytes, &first, &second);
+  bin_find(block->bytes, &first, &second);
   cgl_block **head = &lane->bins[first][second];
   block->lane = lane;
   block->extent = CGL_EXTENT_FREE;
@@ -147,7 +147,7 @@ static inline void bin_remove(cgl_block *block, unsigned first,
 void cgl_index_remove(cgl_pool *pool, cgl_block *block) {
   (void)pool;
   unsigned first, second;
-  bin_of(block->bytes, &first, &second);
+  bin_find(block->bytes, &first, &second);
   bin_remove(block, first, second);
 }
 
@@ -155,13 +155,12 @@ void cgl_index_remove(cgl_pool *pool, cgl_block *block) {
 cgl_block *cgl_index_take_last(cgl_pool *pool, uint64_t stream, bool scratch,
                                size_t bytes) {
   const cgl_lane *lane = pool->lanes;
-  /* A size that no memory has would have no bin either. */
   if (!lane || lane->stream != stream || lane->scratch != scratch ||
       lane->bytes < bytes)
     return NULL;
   unsigned first, second;
-  bin_of(bytes, &first, &second);
-  if (first >= CGL_LANE_FIRST) /* more than any block has */
+  bin_find(bytes, &first, &second);
+  if (first >= CGL_LANE_FIRST) /* larger than any block */
     return NULL;
   cgl_block *block = lane->bins[first][second];
   if (!block || block->bytes != bytes)
@@ -204,7 +203,7 @@ cgl_block *cgl_index_insert(cgl_pool *pool, cgl_block *block, cgl_lane *lane) {
 
 
 cgl_block *cgl_index_cut(cgl_pool *pool, cgl_block *block, size_t bytes) {
-  cgl_block *rest = cgl_index_record(pool);
+  cgl_block *rest = cgl_index_new_block(pool);
   rest->segment = block->segment;
   rest->offset = block->offset + bytes;
   rest->bytes = block->bytes - bytes;
@@ -254,9 +253,9 @@ cgl_block *cgl_index_make_hole(cgl_pool *pool, cgl_block *block) {
 }
 
 
-/* ---- looking for a size ---- */
+/* ---- searching by size ---- */
 
-/* The next bin that is not empty after this one; NULL when there is none. */
+/* The first extent of the next bin that is not empty; NULL: no such bin. */
 static cgl_block *bin_after(const cgl_lane *lane, unsigned first,
                             unsigned second) {
   unsigned here = lane->second[first] & (~1u << second);
@@ -271,7 +270,7 @@ static cgl_block *bin_after(const cgl_lane *lane, unsigned first,
 }
 
 
-static bool is_near(const cgl_block *block, size_t bytes) {
+static bool block_is_near(const cgl_block *block, size_t bytes) {
   return block->bytes <= bytes + bytes / NEAR;
 }
 
@@ -279,16 +278,17 @@ static bool is_near(const cgl_block *block, size_t bytes) {
 cgl_block *cgl_index_better(cgl_block *a, cgl_block *b, size_t bytes) {
   if (!a || !b)
     return a ? a : b;
-  if (a->bytes == bytes || b->bytes == bytes || !is_near(a, bytes) ||
-      !is_near(b, bytes))
+  if (a->bytes == bytes || b->bytes == bytes || !block_is_near(a, bytes) ||
+      !block_is_near(b, bytes))
     return b->bytes < a->bytes ? b : a;
   CUdeviceptr here = a->segment->base + a->offset;
   return b->segment->base + b->offset < here ? b : a;
 }
 
 
-/* The best of `best` and what one bin has. */
-static cgl_block *best_of(cgl_block *block, cgl_block *best, size_t bytes) {
+/* The best fit of `best` (may be NULL) and the extents of one bin. */
+static cgl_block *bin_find_best(cgl_block *block, cgl_block *best,
+                                size_t bytes) {
   for (int looks = 0; block && looks < LOOKS; block = block->bin_next, looks++)
     if (block->bytes >= bytes) {
       best = cgl_index_better(best, block, bytes);
@@ -301,13 +301,13 @@ static cgl_block *best_of(cgl_block *block, cgl_block *best, size_t bytes) {
 
 cgl_block *cgl_index_find(const cgl_lane *lane, size_t bytes) {
   unsigned first, second;
-  bin_of(bytes, &first, &second);
-  cgl_block *best = best_of(lane->bins[first][second], NULL, bytes), *bin;
-  /* In the bins after it all are large enough. */
+  bin_find(bytes, &first, &second);
+  cgl_block *best = bin_find_best(lane->bins[first][second], NULL, bytes), *bin;
+  /* All extents of the bins after this one are large enough. */
   while ((bin = bin_after(lane, first, second)) &&
-         (!best || (best->bytes != bytes && is_near(bin, bytes)))) {
-    best = best_of(bin, best, bytes);
-    bin_of(bin->bytes, &first, &second);
+         (!best || (best->bytes != bytes && block_is_near(bin, bytes)))) {
+    best = bin_find_best(bin, best, bytes);
+    bin_find(bin->bytes, &first, &second);
   }
   return best;
 }
@@ -327,7 +327,7 @@ cgl_block *cgl_index_find_before(const cgl_lane *lane, size_t bytes,
 
 cgl_block *cgl_index_first(const cgl_lane *lane, size_t bytes) {
   unsigned first, second;
-  bin_of(bytes, &first, &second);
+  bin_find(bytes, &first, &second);
   cgl_block *head = lane->bins[first][second];
   return head ? head : bin_after(lane, first, second);
 }
@@ -337,12 +337,12 @@ cgl_block *cgl_index_next(const cgl_block *block) {
   if (block->bin_next)
     return block->bin_next;
   unsigned first, second;
-  bin_of(block->bytes, &first, &second);
+  bin_find(block->bytes, &first, &second);
   return bin_after(block->lane, first, second);
 }
 
 
-/* ---- moving and settling ---- */
+/* ---- moving and reclaiming ---- */
 
 void cgl_index_move(cgl_pool *pool, cgl_lane *from, cgl_lane *to) {
   cgl_block *block;
@@ -353,8 +353,8 @@ void cgl_index_move(cgl_pool *pool, cgl_lane *from, cgl_lane *to) {
 }
 
 
-static bool is_over(const cgl_context *context, const cgl_lane *lane,
-                    uint64_t free_after, uint64_t tick) {
+static bool work_is_over(const cgl_context *context, const cgl_lane *lane,
+                         uint64_t free_after, uint64_t tick) {
   return cgl_context_waited(context, free_after) ||
          (lane->clock && cgl_clock_done(lane->clock) > tick);
 }
@@ -362,38 +362,38 @@ static bool is_over(const cgl_context *context, const cgl_lane *lane,
 
 bool cgl_index_is_over(const cgl_block *block) {
   const cgl_pool *pool = block->segment->pool;
-  return block->lane == &pool->anybody ||
-         is_over(pool->object.context, block->lane, block->free_after,
-                 block->tick);
+  return block->lane == &pool->free_to_all ||
+         work_is_over(pool->object.context, block->lane, block->free_after,
+                      block->tick);
 }
 
 
-static void settle_lane(cgl_pool *pool, cgl_lane *lane) {
+static void lane_reclaim(cgl_pool *pool, cgl_lane *lane) {
   const cgl_context *context = pool->object.context;
-  if (!lane->bytes || !is_over(context, lane, lane->oldest, lane->oldest_tick))
+  if (!lane->bytes ||
+      !work_is_over(context, lane, lane->oldest, lane->oldest_tick))
     return;
   uint64_t oldest = UINT64_MAX, oldest_tick = UINT64_MAX;
   cgl_block *next;
   for (cgl_block *block = cgl_index_first(lane, CGL_POOL_UNIT); block;
        block = next) {
     next = cgl_index_next(block);
-    if (!is_over(context, lane, block->free_after, block->tick)) {
+    if (!work_is_over(context, lane, block->free_after, block->tick)) {
       oldest = block->free_after < oldest ? block->free_after : oldest;
       oldest_tick = block->tick < oldest_tick ? block->tick : oldest_tick;
       continue;
     }
     cgl_index_remove(pool, block);
     block->tick = 0;
-    cgl_index_insert(pool, block, &pool->anybody);
+    cgl_index_insert(pool, block, &pool->free_to_all);
   }
   lane->oldest = oldest;
   lane->oldest_tick = oldest_tick;
 }
 
 
-/* Lanes of streams that have nothing free and nothing live do not stay for
-   ever. */
-static void drop_empty(cgl_pool *pool) {
+/* Frees the lanes of streams that have no extents and are home to no block. */
+static void lanes_drop_empty(cgl_pool *pool) {
   for (cgl_lane **link = &pool->lanes, *lane; (lane = *link);) {
     if (lane->bytes || lane->live) {
       link = &lane->next;
@@ -405,18 +405,18 @@ static void drop_empty(cgl_pool *pool) {
 }
 
 
-void cgl_index_settle(cgl_pool *pool) {
-  /* Without graphs the scratch is as any other memory that replays used. */
+void cgl_index_reclaim(cgl_pool *pool) {
+  /* Scratch stays scratch while graphs live or their replays may run. */
   bool replayed =
       atomic_load(&pool->captures) ||
       !cgl_context_waited(pool->object.context, atomic_load(&pool->used));
-  settle_lane(pool, &pool->pending);
+  lane_reclaim(pool, &pool->pending);
   for (cgl_lane *lane = pool->lanes; lane; lane = lane->next)
     if (!lane->scratch || !replayed)
-      settle_lane(pool, lane);
+      lane_reclaim(pool, lane);
   if (!replayed) {
-    settle_lane(pool, &pool->scratch);
-    settle_lane(pool, &pool->shared_scratch);
+    lane_reclaim(pool, &pool->scratch);
+    lane_reclaim(pool, &pool->shared_scratch);
   }
-  drop_empty(pool);
+  lanes_drop_empty(pool);
 }

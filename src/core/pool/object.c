@@ -1,4 +1,4 @@
-/* Pools as objects: made, told what to do, dropped. */
+/* Pools as objects: created, limited, trimmed, ended. */
 #include "core/pool/pool.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static cgl_status pool_new(cgl_context *context, const cgl_pool_desc *desc,
     pool->desc.allocator = &pool->allocator;
     pool->guard = false;
   }
-  pool->pending.stream = pool->shared_scratch.stream = CGL_NOBODY;
+  pool->pending.stream = pool->shared_scratch.stream = CGL_NO_STREAM;
   pool->scratch.scratch = pool->shared_scratch.scratch = true;
   *out = pool;
   return CGL_OK;
@@ -168,7 +168,7 @@ cgl_status cgl_pool_trim(cgl_pool *pool, size_t *bytes) {
   cgl_latch_take(&pool->lock);
   CUresult result = cgl_context_wait(pool->object.context);
   if (!result) {
-    cgl_index_settle(pool);
+    cgl_index_reclaim(pool);
     size_t freed = cgl_pages_trim(pool);
     if (bytes)
       *bytes = freed;

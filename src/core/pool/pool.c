@@ -1,4 +1,4 @@
-/* Pools: who gets which block, when to wait and when to grow. */
+/* Pools: which block serves which work, when to wait and when to grow. */
 #include "core/pool/pool.h"
 #include "core/pool/history.h"
 
@@ -7,12 +7,12 @@
 
 enum {
   AMORTIZED = 16,     /* allocations that pay for one more wait */
-  LOOKS = 64,         /* candidates whose reachability is asked for */
-  WORTH_WAITING = 128 /* part of the reserved bytes that is worth one */
+  LOOKS = 64,         /* candidates whose order is asked for */
+  WORTH_WAITING = 128 /* part of the reserved bytes that is worth a wait */
 };
 
 
-/* ---- finding ---- */
+/* ---- searching ---- */
 
 /* Whether the stream captures into the pool. */
 static inline bool pool_captures(const cgl_pool *pool,
@@ -21,18 +21,18 @@ static inline bool pool_captures(const cgl_pool *pool,
 }
 
 
-/* The lane of the stream's own, that others may not have. */
-static cgl_lane *own_lane(cgl_pool *pool, const cgl_stream *stream) {
+/* The stream's own lane, or NULL. */
+static cgl_lane *pool_own_lane(cgl_pool *pool, const cgl_stream *stream) {
   if (stream->capture && !pool_captures(pool, stream))
-    return NULL; /* its replays run anywhere: only what is settled */
+    return NULL; /* replays run on any stream: free_to_all alone will do */
   return cgl_index_lane(pool, stream->serial, stream->capture, NULL);
 }
 
 
-/* Scratch of the capture underway that its other streams used, and that the
-   graph's own edges prove to be over before what `stream` does next. */
-static cgl_block *find_reached(const cgl_lane *lane, size_t bytes,
-                               cgl_stream *stream) {
+/* Scratch that other streams of the capture underway used, and whose use is
+   over before the next operation of `stream` by the edges of the graph. */
+static cgl_block *lane_find_ordered(const cgl_lane *lane, size_t bytes,
+                                    cgl_stream *stream) {
   cgl_block *block = lane->bytes ? cgl_index_first(lane, bytes) : NULL;
   for (int looks = 0; block && looks < LOOKS; looks++) {
     if (block->bytes >= bytes &&
@@ -45,9 +45,9 @@ static cgl_block *find_reached(const cgl_lane *lane, size_t bytes,
 }
 
 
-/* What other streams freed and `stream` comes after. */
-static cgl_block *find_proven(const cgl_pool *pool, size_t bytes,
-                              const cgl_stream *stream) {
+/* An extent that another stream freed before `stream` waited for it. */
+static cgl_block *pool_find_ordered(const cgl_pool *pool, size_t bytes,
+                                    const cgl_stream *stream) {
   cgl_block *best = NULL;
   for (const cgl_lane *lane = pool->lanes; lane; lane = lane->next) {
     if (lane->scratch || lane->bytes < bytes || !lane->clock)
@@ -61,48 +61,49 @@ static cgl_block *find_proven(const cgl_pool *pool, size_t bytes,
 }
 
 
-/* The best free extent that work of `stream` may have. */
+/* The best free extent that work of `stream` may use. */
 static cgl_block *pool_find(cgl_pool *pool, size_t bytes, cgl_stream *stream) {
-  const cgl_lane *own = own_lane(pool, stream);
+  const cgl_lane *own = pool_own_lane(pool, stream);
   cgl_block *best = own ? cgl_index_find(own, bytes) : NULL;
   if (best && best->bytes == bytes)
     return best;
   bool into = pool_captures(pool, stream);
-  /* What only captures may have comes first. */
+  /* Scratch first: no other work may use it. */
   if (into)
     best = cgl_index_better(best, cgl_index_find(&pool->scratch, bytes), bytes);
   if (!into || !best)
-    best = cgl_index_better(best, cgl_index_find(&pool->anybody, bytes), bytes);
+    best = cgl_index_better(best, cgl_index_find(&pool->free_to_all, bytes),
+                            bytes);
   if (best)
     return best;
-  /* Replays run anywhere, whatever the stream that captures comes after. */
+  /* Replays run on any stream: the order of the capturing stream proves
+     nothing. */
   if (!into)
-    return stream->capture ? NULL : find_proven(pool, bytes, stream);
-  best = find_reached(&pool->shared_scratch, bytes, stream);
+    return stream->capture ? NULL : pool_find_ordered(pool, bytes, stream);
+  best = lane_find_ordered(&pool->shared_scratch, bytes, stream);
   for (cgl_lane *lane = pool->lanes; lane && !best; lane = lane->next)
     if (lane->scratch && lane != own)
-      best = find_reached(lane, bytes, stream);
+      best = lane_find_ordered(lane, bytes, stream);
   return best;
 }
 
 
 /* ---- waiting and growing ---- */
 
-/* Waits for the device when captures allow it, then settles; false when a
-   capture forbids it. */
-static bool wait_and_settle(cgl_pool *pool) {
+/* Waits for the device and reclaims; false when a capture forbids the wait. */
+static bool pool_wait(cgl_pool *pool) {
   if (!cgl_captures_hold(false))
     return false;
   CUresult result = cgl_context_wait(pool->object.context);
   cgl_captures_unhold();
   if (!result)
-    cgl_index_settle(pool);
+    cgl_index_reclaim(pool);
   return !result;
 }
 
 
-/* Free memory that a wait for the device would make anybody's. */
-static size_t unsettled(const cgl_pool *pool) {
+/* Bytes that a wait for the device would make free to all. */
+static size_t pool_pending_bytes(const cgl_pool *pool) {
   size_t bytes = pool->pending.bytes;
   for (const cgl_lane *lane = pool->lanes; lane; lane = lane->next)
     bytes += lane->scratch ? 0 : lane->bytes;
@@ -110,27 +111,27 @@ static size_t unsettled(const cgl_pool *pool) {
 }
 
 
-/* Waiting is dear and growing for ever is worse: a pool that could do with
-   what it has waits now and then, and else grows so that it need not. */
-static bool should_wait(const cgl_pool *pool, size_t bytes) {
-  size_t gain = unsettled(pool);
+/* A wait is expensive, and a pool that only grows is worse: a pool with enough
+   pending memory waits now and then, and otherwise grows. */
+static bool pool_should_wait(const cgl_pool *pool, size_t bytes) {
+  size_t gain = pool_pending_bytes(pool);
   return pool->patience > 0 && gain >= pool->granularity && gain >= bytes / 8 &&
          gain >= pool->stats.reserved / WORTH_WAITING;
 }
 
 
-/* A block with more memory under the pool; *rest: the lane of what is over. */
+/* Grows the pool; *rest: the lane for what the extent has beyond `bytes`. */
 static CUresult pool_grow(cgl_pool *pool, size_t bytes,
                           const cgl_stream *stream, const char **entry,
                           cgl_block **out, cgl_lane **rest) {
   size_t before = pool->stats.reserved;
-  cgl_lane *own = own_lane(pool, stream);
+  cgl_lane *own = pool_own_lane(pool, stream);
   if (!own && pool_captures(pool, stream))
     own = &pool->scratch;
   CUresult result =
       cgl_pages_extend(pool, bytes, stream, own, entry, out, rest);
-  /* So that it joins what the capture drops beside it. */
-  if (own && own->scratch && *rest == &pool->anybody)
+  /* The rest is to join what the capture frees beside it. */
+  if (own && own->scratch && *rest == &pool->free_to_all)
     *rest = &pool->scratch;
   if (pool->stats.reserved > before && pool->patience < CGL_POOL_PATIENCE)
     pool->patience++;
@@ -138,8 +139,8 @@ static CUresult pool_grow(cgl_pool *pool, size_t bytes,
 }
 
 
-static bool pool_take(cgl_pool *pool, size_t bytes, cgl_stream *stream,
-                      cgl_block **out, cgl_lane **rest) {
+static bool pool_take_block(cgl_pool *pool, size_t bytes, cgl_stream *stream,
+                            cgl_block **out, cgl_lane **rest) {
   cgl_block *block = pool->guard ? NULL : pool_find(pool, bytes, stream);
   if (!block || (pool->desc.no_split && block->bytes / 2 > bytes))
     return false;
@@ -150,8 +151,7 @@ static bool pool_take(cgl_pool *pool, size_t bytes, cgl_stream *stream,
 }
 
 
-/* Asks the one who set the limit to make room; without the lock, which comes
-   back. */
+/* Calls the limit's function to make room.  Drops the lock meanwhile. */
 static void pool_ask_limit(cgl_pool *pool, size_t bytes) {
   if (!pool->limit.function || pool->limit.asking ||
       pool->stats.reserved + bytes <= pool->limit.bytes)
@@ -164,36 +164,35 @@ static void pool_ask_limit(cgl_pool *pool, size_t bytes) {
   function(user, pool, reserved, bytes);
   cgl_latch_take(&pool->lock);
   pool->limit.asking = false;
-  cgl_index_settle(pool);
+  cgl_index_reclaim(pool);
 }
 
 
-/* The block that serves a request, from the lanes or the driver, in no lane
-   any more. */
+/* An extent for a request, from the lanes or the driver; it is in no lane. */
 static CUresult pool_obtain(cgl_pool *pool, size_t bytes, cgl_stream *stream,
                             const char **entry, cgl_block **out,
                             cgl_lane **rest) {
-  if (pool_take(pool, bytes, stream, out, rest))
+  if (pool_take_block(pool, bytes, stream, out, rest))
     return CUDA_SUCCESS;
-  cgl_index_settle(pool);
-  if (pool_take(pool, bytes, stream, out, rest))
+  cgl_index_reclaim(pool);
+  if (pool_take_block(pool, bytes, stream, out, rest))
     return CUDA_SUCCESS;
-  if (should_wait(pool, bytes) && wait_and_settle(pool)) {
+  if (pool_should_wait(pool, bytes) && pool_wait(pool)) {
     pool->patience--;
     if (pool->guard)
       cgl_pages_trim(pool);
-    else if (pool_take(pool, bytes, stream, out, rest))
+    else if (pool_take_block(pool, bytes, stream, out, rest))
       return CUDA_SUCCESS;
   }
   pool_ask_limit(pool, bytes);
-  if (pool_take(pool, bytes, stream, out, rest))
+  if (pool_take_block(pool, bytes, stream, out, rest))
     return CUDA_SUCCESS;
   CUresult result = pool_grow(pool, bytes, stream, entry, out, rest);
-  if (result != CUDA_ERROR_OUT_OF_MEMORY || !wait_and_settle(pool))
+  if (result != CUDA_ERROR_OUT_OF_MEMORY || !pool_wait(pool))
     return result;
   if (pool->guard)
     cgl_pages_trim(pool);
-  else if (pool_take(pool, bytes, stream, out, rest))
+  else if (pool_take_block(pool, bytes, stream, out, rest))
     return CUDA_SUCCESS;
   return pool_grow(pool, bytes, stream, entry, out, rest);
 }
@@ -201,8 +200,8 @@ static CUresult pool_obtain(cgl_pool *pool, size_t bytes, cgl_stream *stream,
 
 /* ---- blocks ---- */
 
-/* `bytes` of a block; the rest of it returns to its lane.  Without memory for
- * records the whole block is taken. */
+/* Cuts a block after `bytes`; the rest returns to `lane`.  Without memory for a
+   block struct the block stays whole. */
 static cgl_block *pool_carve(cgl_pool *pool, cgl_block *block, size_t bytes,
                              cgl_lane *lane) {
   if (!pool->desc.no_split && block->bytes > bytes &&
@@ -212,7 +211,7 @@ static cgl_block *pool_carve(cgl_pool *pool, cgl_block *block, size_t bytes,
 }
 
 
-static void pool_count(cgl_pool *pool, size_t bytes) {
+static void pool_count_allocation(cgl_pool *pool, size_t bytes) {
   pool->stats.allocated += bytes;
   if (pool->stats.allocated > pool->stats.allocated_peak)
     pool->stats.allocated_peak = pool->stats.allocated;
@@ -222,7 +221,7 @@ static void pool_count(cgl_pool *pool, size_t bytes) {
 }
 
 
-static size_t in_units(const cgl_pool *pool, size_t bytes) {
+static size_t pool_round_size(const cgl_pool *pool, size_t bytes) {
   if (!pool->guard && !pool->desc.no_split)
     return (bytes + CGL_POOL_UNIT - 1) / CGL_POOL_UNIT * CGL_POOL_UNIT;
   size_t unit = pool->granularity;
@@ -230,10 +229,10 @@ static size_t in_units(const cgl_pool *pool, size_t bytes) {
 }
 
 
-/* The lane of the stream that a block is for, which the block's rest returns to
-   as a rule; NULL when it is nobody's, or without memory. */
-static inline cgl_lane *home_of(cgl_pool *pool, const cgl_stream *stream,
-                                cgl_lane *rest) {
+/* The lane of the block's stream, which often is `rest`; NULL when no clock
+   knows the stream, or without memory. */
+static inline cgl_lane *pool_home_lane(cgl_pool *pool, const cgl_stream *stream,
+                                       cgl_lane *rest) {
   if (pool->guard || !stream->clock)
     return NULL;
   cgl_lane *lane = rest;
@@ -248,17 +247,18 @@ static inline cgl_lane *home_of(cgl_pool *pool, const cgl_stream *stream,
 }
 
 
-/* What the live blocks of a pool have one reference to, all together. */
-static cgl_object *keeper(const cgl_pool *pool) {
+/* The object to which all live blocks of a pool together hold one reference. */
+static cgl_object *pool_keeper(const cgl_pool *pool) {
   return pool->own ? &pool->object.context->object
                    : (cgl_object *)&pool->object;
 }
 
 
-/* The block, which came from lane `rest`, is live from here on. */
-static inline void hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
-                            const cgl_stream *stream, cgl_lane *rest) {
-  pool_count(pool, block->bytes);
+/* Makes a block from lane `rest` live. */
+static inline void block_hand_out(cgl_pool *pool, cgl_block *block,
+                                  size_t bytes, const cgl_stream *stream,
+                                  cgl_lane *rest) {
+  pool_count_allocation(pool, block->bytes);
   block->stream = stream->serial;
   block->free_after = 0;
   block->dropped = false;
@@ -267,17 +267,18 @@ static inline void hand_out(cgl_pool *pool, cgl_block *block, size_t bytes,
   block->requested = bytes;
   block->site = cgl_site_here;
   block->captured = pool_captures(pool, stream);
-  block->home = block->captured ? NULL : home_of(pool, stream, rest);
+  block->home = block->captured ? NULL : pool_home_lane(pool, stream, rest);
   if (pool->stats.allocations - pool->stats.frees == 1 && !pool->idle)
-    cgl_object_retain(keeper(pool));
+    cgl_object_retain(pool_keeper(pool));
   pool->idle = false;
   cgl_history_add(pool, block, false);
 }
 
 
-/* What pool_find would come to, when the stream just freed as much. */
-static cgl_block *take_last(cgl_pool *pool, size_t bytes,
-                            const cgl_stream *stream, cgl_lane **rest) {
+/* The result of pool_find, without a search, when the stream has just freed
+   exactly as much. */
+static cgl_block *pool_take_last(cgl_pool *pool, size_t bytes,
+                                 const cgl_stream *stream, cgl_lane **rest) {
   *rest = pool->lanes;
   return pool->guard || (stream->capture && !pool_captures(pool, stream))
              ? NULL
@@ -288,14 +289,14 @@ static cgl_block *take_last(cgl_pool *pool, size_t bytes,
 
 static CUresult pool_serve(cgl_pool *pool, cgl_stream *stream, size_t bytes,
                            const char **entry, cgl_block **out) {
-  size_t size = in_units(pool, bytes);
+  size_t size = pool_round_size(pool, bytes);
   cgl_lane *rest = NULL;
   cgl_latch_take(&pool->lock);
   CGL_POOL_CHECK(pool);
   CUresult result = pool_obtain(pool, size, stream, entry, out, &rest);
   if (!result) {
     *out = pool_carve(pool, *out, size, rest);
-    hand_out(pool, *out, bytes, stream, rest);
+    block_hand_out(pool, *out, bytes, stream, rest);
   }
   CGL_POOL_CHECK(pool);
   cgl_latch_drop(&pool->lock);
@@ -303,34 +304,35 @@ static CUresult pool_serve(cgl_pool *pool, cgl_stream *stream, size_t bytes,
 }
 
 
-CUresult cgl_pool_spare_block(cgl_pool *pool, cgl_stream *stream, size_t bytes,
-                              cgl_block **out) {
+CUresult cgl_pool_alloc_existing(cgl_pool *pool, cgl_stream *stream,
+                                 size_t bytes, cgl_block **out) {
   cgl_lane *rest = NULL;
   cgl_latch_take(&pool->lock);
-  cgl_index_settle(pool);
-  bool found = pool_take(pool, in_units(pool, bytes), stream, out, &rest);
+  cgl_index_reclaim(pool);
+  bool found =
+      pool_take_block(pool, pool_round_size(pool, bytes), stream, out, &rest);
   if (found && !cgl_object_try_retain(&pool->object)) {
     cgl_index_insert(pool, *out, rest);
     found = false;
   }
   if (found) {
-    *out = pool_carve(pool, *out, in_units(pool, bytes), rest);
-    hand_out(pool, *out, bytes, stream, rest);
-    atomic_fetch_sub(&pool->object.references, 1); /* the blocks have theirs */
+    *out = pool_carve(pool, *out, pool_round_size(pool, bytes), rest);
+    block_hand_out(pool, *out, bytes, stream, rest);
+    atomic_fetch_sub(&pool->object.references, 1); /* the live blocks hold it */
   }
   cgl_latch_drop(&pool->lock);
   return found ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 
-/* A block from anywhere, or why there is none. */
+/* A block from this pool or another, or the failure. */
 static cgl_status pool_search(cgl_pool *pool, cgl_stream *stream, size_t bytes,
                               const char *operation, cgl_block **out) {
   cgl_context *context = pool->object.context;
   const char *entry = "cuMemCreate";
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   size_t max = pool->desc.max_bytes;
-  /* No waiting and trimming for what can never be. */
+  /* A request beyond all limits shall not cost a wait. */
   const bool host = pool->host;
   bool possible = bytes <= CGL_POOL_MOST &&
                   (host || bytes <= context->info.memory) &&
@@ -344,7 +346,7 @@ static cgl_status pool_search(cgl_pool *pool, cgl_stream *stream, size_t bytes,
   }
   if (possible && result == CUDA_ERROR_OUT_OF_MEMORY && pool->own && !host &&
       !stream->capture)
-    result = cgl_pools_lend(stream, bytes, out);
+    result = cgl_pools_alloc_existing(stream, bytes, out);
   if (!result)
     return CGL_OK;
   if (result == CUDA_ERROR_OUT_OF_MEMORY && !host)
@@ -361,9 +363,10 @@ cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
     return status;
   cgl_lane *lane;
   cgl_latch_take(&pool->lock);
-  cgl_block *block = take_last(pool, in_units(pool, bytes), stream, &lane);
+  cgl_block *block =
+      pool_take_last(pool, pool_round_size(pool, bytes), stream, &lane);
   if (block)
-    hand_out(pool, block, bytes, stream, lane);
+    block_hand_out(pool, block, bytes, stream, lane);
   CGL_POOL_CHECK(pool);
   cgl_latch_drop(&pool->lock);
   *out = block;
@@ -371,9 +374,9 @@ cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
 }
 
 
-/* The last block is gone: a context that others refer to is kept for the next
-   one. */
-static bool pool_stays(cgl_pool *pool) {
+/* After the last block: whether the pool keeps its reference to the context for
+   the next block, while others refer to the context, too. */
+static bool pool_keeps_context(cgl_pool *pool) {
   cgl_context *context = pool->object.context;
   pool->idle = pool->own && !pool->host &&
                atomic_load_explicit(&context->object.references,
@@ -382,8 +385,9 @@ static bool pool_stays(cgl_pool *pool) {
 }
 
 
-/* Who may have a block next. */
-static cgl_lane *lane_after(cgl_pool *pool, const cgl_block *block, bool wide) {
+/* The lane that a block goes to when it is freed. */
+static cgl_lane *block_next_lane(cgl_pool *pool, const cgl_block *block,
+                                 bool wide) {
   if (block->captured && atomic_load(&pool->captures)) {
     if (!atomic_load(&pool->capturing))
       return &pool->scratch;
@@ -391,7 +395,7 @@ static cgl_lane *lane_after(cgl_pool *pool, const cgl_block *block, bool wide) {
                 : cgl_index_lane(pool, block->stream, true,
                                  &pool->shared_scratch);
   }
-  /* Replays of dead graphs may still be under way, anywhere. */
+  /* Replays of dead graphs may still run, on any stream. */
   return wide || !block->home ? &pool->pending : block->home;
 }
 
@@ -399,10 +403,11 @@ static cgl_lane *lane_after(cgl_pool *pool, const cgl_block *block, bool wide) {
 cgl_block *cgl_pool_free_block(cgl_pool *pool, cgl_block *block, bool wide,
                                bool *last) {
   pool->stats.allocated -= block->bytes;
-  *last = ++pool->stats.frees == pool->stats.allocations && !pool_stays(pool);
+  *last = ++pool->stats.frees == pool->stats.allocations &&
+          !pool_keeps_context(pool);
   cgl_history_add(pool, block, true);
   block->free_after = cgl_context_next_wait(pool->object.context);
-  cgl_lane *lane = lane_after(pool, block, wide);
+  cgl_lane *lane = block_next_lane(pool, block, wide);
   block->tick = lane->clock ? cgl_clock_now(lane->clock) : 0;
   if (block->home)
     block->home->live--;
@@ -412,7 +417,7 @@ cgl_block *cgl_pool_free_block(cgl_pool *pool, cgl_block *block, bool wide,
 
 
 void cgl_pool_unkeep(cgl_pool *pool) {
-  cgl_object_release(keeper(pool));
+  cgl_object_release(pool_keeper(pool));
 }
 
 
@@ -444,11 +449,11 @@ CUresult cgl_block_open_to(cgl_block *block, CUdevice device) {
 }
 
 
-/* ---- settling and captures ---- */
+/* ---- reclaiming, and captures ---- */
 
-void cgl_pool_settle(cgl_pool *pool) {
+void cgl_pool_reclaim(cgl_pool *pool) {
   cgl_latch_take(&pool->lock);
-  cgl_index_settle(pool);
+  cgl_index_reclaim(pool);
   if (pool->guard)
     cgl_pages_trim(pool);
   CGL_POOL_CHECK(pool);

@@ -1,9 +1,9 @@
-/* Retired pools: without references, while work in flight may still use their
-   memory.  They wait here, so that dropping or resetting a graph does not wait
+/* Retired pools: pools without references whose memory work in flight may still
+   use.  They are kept here, so that the end or reset of a graph does not wait
    for the device.
    Invariant: a retired pool is in no other list and is not counted as live; a
-   context has none when it ends.  Few are kept, so that memory comes back in
-   good time. */
+   context has no retired pools when it ends.  Few are kept, so that the device
+   gets its memory back soon. */
 #include "core/pool/pool.h"
 
 enum {
@@ -20,7 +20,7 @@ bool cgl_pool_retire(cgl_pool *pool) {
   bool room = !pool->desc.allocator && pools->retired.count < MOST &&
               pools->retired.bytes + pool->stats.reserved <=
                   context->info.memory / SHARE;
-  /* While a capture is underway there is no other way: waiting breaks it. */
+  /* While a capture is underway no limit holds: waiting would break it. */
   if (!pools->retired.closed && (room || cgl_captures_underway())) {
     pool->next_pool = pools->retired.first;
     pools->retired.first = pool;
@@ -33,7 +33,7 @@ bool cgl_pool_retire(cgl_pool *pool) {
 }
 
 
-/* Takes out a pool whose work is over, or any with `all`. */
+/* Takes out a pool whose work is over, or, with `all`, any pool. */
 static cgl_pool *retired_pop(cgl_context *context, bool all) {
   cgl_pools *pools = cgl_pools_of(context, "pool");
   pthread_mutex_lock(&context->lock);

@@ -1,4 +1,4 @@
-/* What a pool looks like: a copy of its segments and blocks. */
+/* Snapshots: a copy of a pool's segments and blocks. */
 #include "core/pool/pool.h"
 
 #include <stdlib.h>
@@ -16,11 +16,11 @@ const char *cgl_block_state_name(cgl_block_state state) {
 }
 
 
-static cgl_block_state state_of(const cgl_block *block) {
+static cgl_block_state block_state(const cgl_block *block) {
   const cgl_pool *pool = block->segment->pool;
   if (block->extent == CGL_EXTENT_LIVE)
     return CGL_BLOCK_live;
-  if (block->extent == CGL_EXTENT_HOLE || block->extent == CGL_EXTENT_LENT)
+  if (block->extent == CGL_EXTENT_HOLE || block->extent == CGL_EXTENT_ALIASED)
     return CGL_BLOCK_unmapped;
   if (block->lane->scratch && atomic_load(&pool->captures))
     return CGL_BLOCK_scratch;
@@ -28,24 +28,23 @@ static cgl_block_state state_of(const cgl_block *block) {
 }
 
 
-/* The address space at a segment's end that was never used, or no more, is
-   not worth showing. */
-static bool shown(const cgl_block *block) {
+/* Whether a snapshot shows the extent; not the unused end of a segment. */
+static bool block_is_shown(const cgl_block *block) {
   return block && (block->next || block->extent != CGL_EXTENT_HOLE);
 }
 
 
-static void describe(const cgl_block *block, size_t segment,
-                     cgl_block_info *info) {
+static void block_describe(const cgl_block *block, size_t segment,
+                           cgl_block_info *info) {
   memset(info, 0, sizeof *info);
   info->segment = segment;
   info->address = block->segment->base + block->offset;
   info->bytes = block->bytes;
-  info->state = state_of(block);
+  info->state = block_state(block);
   info->file = "";
   uint64_t stream = block->lane ? block->lane->stream : block->stream;
   if (info->state != CGL_BLOCK_free && info->state != CGL_BLOCK_unmapped &&
-      stream != CGL_NOBODY)
+      stream != CGL_NO_STREAM)
     info->stream = stream;
   if (info->state != CGL_BLOCK_live)
     return;
@@ -57,19 +56,20 @@ static void describe(const cgl_block *block, size_t segment,
 }
 
 
-static int by_address(const void *a, const void *b) {
+static int segment_compare(const void *a, const void *b) {
   const cgl_segment *x = *(cgl_segment *const *)a;
   const cgl_segment *y = *(cgl_segment *const *)b;
   return x->base < y->base ? -1 : x->base > y->base;
 }
 
 
-/* One piece of memory: the head, then the segments, then the blocks. */
-static cgl_snapshot *take(const cgl_pool *pool) {
+/* In one allocation: the head, the segments, the blocks. */
+static cgl_snapshot *snapshot_take(const cgl_pool *pool) {
   size_t nsegments = 0, nblocks = 0;
   for (const cgl_segment *s = pool->segments; s; s = s->next) {
     nsegments++;
-    for (const cgl_block *block = s->first; shown(block); block = block->next)
+    for (const cgl_block *block = s->first; block_is_shown(block);
+         block = block->next)
       nblocks++;
   }
   const cgl_segment **order = malloc((nsegments + 1) * sizeof *order);
@@ -87,11 +87,11 @@ static cgl_snapshot *take(const cgl_pool *pool) {
   size_t n = 0;
   for (const cgl_segment *s = pool->segments; s; s = s->next)
     order[n++] = s;
-  qsort(order, n, sizeof *order, by_address);
+  qsort(order, n, sizeof *order, segment_compare);
   for (size_t i = 0; i < n; i++) {
     segments[i] = (cgl_segment_info){order[i]->base, 0, order[i]->mapped};
-    for (const cgl_block *b = order[i]->first; shown(b); b = b->next) {
-      describe(b, i, blocks++);
+    for (const cgl_block *b = order[i]->first; block_is_shown(b); b = b->next) {
+      block_describe(b, i, blocks++);
       segments[i].bytes += b->bytes;
     }
   }
@@ -102,7 +102,7 @@ static cgl_snapshot *take(const cgl_pool *pool) {
 
 cgl_status cgl_pool_snapshot(cgl_pool *pool, cgl_snapshot **out) {
   cgl_latch_take(&pool->lock);
-  *out = take(pool);
+  *out = snapshot_take(pool);
   cgl_latch_drop(&pool->lock);
   return *out ? CGL_OK
               : cgl_fail(CGL_ERROR_NO_MEMORY, "pool:snapshot",

@@ -69,7 +69,7 @@ cgl_status cgl_draw_register(cgl_draw **draws, cgl_random_state *state,
 }
 
 
-void cgl_draws_leave(cgl_draw *draws) {
+void cgl_draws_end_capture(cgl_draw *draws) {
   for (cgl_draw *draw = draws; draw; draw = draw->next) {
     draw->state->captures -= draw->capturing;
     draw->capturing = false;

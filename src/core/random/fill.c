@@ -188,7 +188,7 @@ static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
 
 /* Of a type with so many bits of fraction and so small a last place: the
    nearest to x, or the largest that is not above it. */
-static double on_grid(double x, int bits, int least, bool below) {
+static double real_round_to_bits(double x, int bits, int least, bool below) {
   int exponent;
   frexp(x, &exponent);
   int unit = exponent - bits < least ? least : exponent - bits;
@@ -197,14 +197,14 @@ static double on_grid(double x, int bits, int least, bool below) {
 }
 
 
-static double of_type(cgl_type type, double x, bool below) {
+static double real_round(cgl_type type, double x, bool below) {
   switch (type) {
   case CGL_TYPE_half:
-    return on_grid(x, 11, -24, below);
+    return real_round_to_bits(x, 11, -24, below);
   case CGL_TYPE_bfloat16:
-    return on_grid(x, 8, -133, below);
+    return real_round_to_bits(x, 8, -133, below);
   case CGL_TYPE_float:
-    return on_grid(x, 24, -149, below);
+    return real_round_to_bits(x, 24, -149, below);
   default:
     return x;
   }
@@ -212,13 +212,13 @@ static double of_type(cgl_type type, double x, bool below) {
 
 
 /* The largest value of the type below x, which is one of it. */
-static double before(cgl_type type, double x) {
+static double real_before(cgl_type type, double x) {
   double less = nextafter(x, -INFINITY);
-  return type == CGL_TYPE_double ? less : of_type(type, less, true);
+  return type == CGL_TYPE_double ? less : real_round(type, less, true);
 }
 
 
-static double largest(cgl_type type) {
+static double real_largest(cgl_type type) {
   switch (type) {
   case CGL_TYPE_half:
     return 65504;
@@ -232,7 +232,7 @@ static double largest(cgl_type type) {
 }
 
 
-static bool is_real(cgl_type type) {
+static bool type_is_real(cgl_type type) {
   return type == CGL_TYPE_float || type == CGL_TYPE_double ||
          type == CGL_TYPE_half || type == CGL_TYPE_bfloat16;
 }
@@ -267,8 +267,9 @@ static cgl_status fill_real(cgl_buffer *buffer, cgl_generator *generator,
 }
 
 
-static cgl_status check_real(const cgl_buffer *buffer, const char *operation) {
-  if (is_real(buffer->type))
+static cgl_status buffer_check_real(const cgl_buffer *buffer,
+                                    const char *operation) {
+  if (type_is_real(buffer->type))
     return CGL_OK;
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
            "a buffer of %s cannot hold such numbers",
@@ -281,15 +282,16 @@ static cgl_status check_real(const cgl_buffer *buffer, const char *operation) {
 cgl_status cgl_buffer_uniform(cgl_buffer *buffer, cgl_generator *generator,
                               cgl_stream *stream, double low, double high) {
   static const char operation[] = "buffer:uniform";
-  cgl_status status = check_real(buffer, operation);
+  cgl_status status = buffer_check_real(buffer, operation);
   if (status)
     return status;
-  double most = largest(buffer->type);
-  double first = of_type(buffer->type, low, false);
-  double end = of_type(buffer->type, high, false);
+  double most = real_largest(buffer->type);
+  double first = real_round(buffer->type, low, false);
+  double end = real_round(buffer->type, high, false);
   if (!(low <= high) || !(first >= -most) || !(end <= most) ||
-      !(end - first <=
-        (buffer->type == CGL_TYPE_double ? most : largest(CGL_TYPE_float)))) {
+      !(end - first <= (buffer->type == CGL_TYPE_double
+                            ? most
+                            : real_largest(CGL_TYPE_float)))) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "%.17g to %.17g is no range of %s", low, high,
              cgl_type_name(buffer->type));
@@ -297,7 +299,7 @@ cgl_status cgl_buffer_uniform(cgl_buffer *buffer, cgl_generator *generator,
                          "difference is finite too");
   }
   const double x[] = {first, end - first,
-                      end > first ? before(buffer->type, end) : first};
+                      end > first ? real_before(buffer->type, end) : first};
   return fill_real(buffer, generator, stream, CGL_FILL_uniform_float, x,
                    operation);
 }
@@ -307,10 +309,10 @@ cgl_status cgl_buffer_normal(cgl_buffer *buffer, cgl_generator *generator,
                              cgl_stream *stream, double mean,
                              double deviation) {
   static const char operation[] = "buffer:normal";
-  cgl_status status = check_real(buffer, operation);
+  cgl_status status = buffer_check_real(buffer, operation);
   if (status)
     return status;
-  double most = largest(buffer->type);
+  double most = real_largest(buffer->type);
   if (!(fabs(mean) <= most) || !(deviation >= 0) || !(deviation <= most)) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "a mean of %.17g and a standard deviation of %.17g make no "
@@ -326,14 +328,14 @@ cgl_status cgl_buffer_normal(cgl_buffer *buffer, cgl_generator *generator,
 
 /* ---- whole numbers ---- */
 
-static cgl_status check_range(const cgl_buffer *buffer, __int128 low,
-                              __int128 count, const char *operation) {
+static cgl_status buffer_check_range(const cgl_buffer *buffer, __int128 low,
+                                     __int128 count, const char *operation) {
   int bits =
       buffer->type == CGL_TYPE_bool ? 1 : 8 * (int)cgl_type_bytes(buffer->type);
   bool is_signed =
       buffer->type == CGL_TYPE_int8 || buffer->type == CGL_TYPE_int16 ||
       buffer->type == CGL_TYPE_int32 || buffer->type == CGL_TYPE_int64;
-  if (is_real(buffer->type)) {
+  if (type_is_real(buffer->type)) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "a buffer of %s does not hold whole numbers only",
              cgl_type_name(buffer->type));
@@ -356,7 +358,7 @@ static cgl_status check_range(const cgl_buffer *buffer, __int128 low,
 cgl_status cgl_buffer_random(cgl_buffer *buffer, cgl_generator *generator,
                              cgl_stream *stream, int64_t low, uint64_t count) {
   static const char operation[] = "buffer:random";
-  cgl_status status = check_range(
+  cgl_status status = buffer_check_range(
       buffer, low, count ? (__int128)count : (__int128)1 << 64, operation);
   if (status)
     return status;

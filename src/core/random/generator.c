@@ -175,8 +175,8 @@ static cgl_status generator_check_free(const cgl_generator *generator,
   cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
            generator->state->captures
                ? "a capture that draws from this generator is underway"
-               : "the current stream captures: this would happen once, while "
-                 "capturing, and not in the replays");
+               : "the current stream captures: the call would take effect "
+                 "once, during the capture, and not in the replays");
   return cgl_fail_hint("do it before the capture or after it; between replays "
                        "it takes effect at the next one");
 }

@@ -86,7 +86,7 @@ cgl_status cgl_draw_register(cgl_draw **draws, cgl_random_state *state,
 cgl_status cgl_draws_close(cgl_draw *draws, cgl_capture *capture, CUgraph graph,
                            const char *operation);
 /* The capture is over, whatever came of it. */
-void cgl_draws_leave(cgl_draw *draws);
+void cgl_draws_end_capture(cgl_draw *draws);
 /* Before `stream` replays a graph with these draws. */
 cgl_status cgl_draws_ready(cgl_draw *draws, cgl_stream *stream,
                            const char *operation);

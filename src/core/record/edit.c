@@ -123,8 +123,8 @@ void cgl_record_edit_launch(cgl_record_edit *edit, const cgl_launch *launch) {
 
 /* ---- what is let go ---- */
 
-static bool meets_any(const cgl_range *ranges, size_t n, uint64_t address,
-                      size_t bytes) {
+static bool ranges_meet(const cgl_range *ranges, size_t n, uint64_t address,
+                        size_t bytes) {
   for (size_t i = 0; i < n; i++)
     if (cgl_record_meets(&ranges[i], address, bytes))
       return true;
@@ -154,8 +154,8 @@ void cgl_record_edit_end(cgl_record_edit *edit, bool stale) {
     size_t bytes;
     if (object->kind->extent &&
         object->kind->extent(object, &address, &bytes) &&
-        meets_any(edit->replaced, edit->nreplaced, address, bytes) &&
-        !meets_any(recording->ranges, recording->nranges, address, bytes))
+        ranges_meet(edit->replaced, edit->nreplaced, address, bytes) &&
+        !ranges_meet(recording->ranges, recording->nranges, address, bytes))
       edit_drop(edit, object);
     else
       recording->kept[kept++] = object;

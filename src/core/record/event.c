@@ -69,7 +69,7 @@ cgl_status cgl_stream_wait_event(cgl_stream *stream, cgl_event *event) {
   }
   if (joins)
     cgl_capture_fork(joins, stream);
-  if (!stream->capture && !event->lent)
+  if (!stream->capture && !event->shown)
     cgl_clock_merge(stream->clock, &event->mark);
   cgl_capture_note_wait(stream, event);
   return CGL_OK;
@@ -100,7 +100,7 @@ cgl_status cgl_event_record_external(cgl_event *event, cgl_stream *stream) {
                         "cuEventRecordWithFlags");
   if (!status) {
     event->recorded = true;
-    event->lent = true; /* every replay records it */
+    event->shown = true; /* every replay records it */
     event->capture = 0;
   }
   return status;
@@ -109,7 +109,7 @@ cgl_status cgl_event_record_external(cgl_event *event, cgl_stream *stream) {
 
 /* Others capture the stream, whose handle is out: an event recorded there
    stands for a place in their graph. */
-static bool is_captured_elsewhere(const cgl_stream *stream) {
+static bool stream_is_captured_elsewhere(const cgl_stream *stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   if (!stream->shown || stream->capture || cgl_stream_is_default(stream))
     return false;
@@ -130,7 +130,7 @@ cgl_status cgl_event_record(cgl_event *event, cgl_stream *stream) {
   if (status)
     return status;
   cgl_mark mark = {NULL, 0, {{0, 0}}};
-  bool known = !stream->capture && !is_captured_elsewhere(stream);
+  bool known = !stream->capture && !stream_is_captured_elsewhere(stream);
   if (known)
     mark = cgl_clock_mark(stream->clock);
   CUresult result =

@@ -34,8 +34,8 @@ unsigned char *cgl_issue_values(const cgl_issue *issue) {
 
 
 /* The allocation's number in the recording, from 1. */
-static uint32_t record_use(cgl_recording *recording,
-                           cgl_allocation *allocation) {
+static uint32_t record_note_allocation(cgl_recording *recording,
+                                       cgl_allocation *allocation) {
   if (allocation->slot >= recording->nallocations ||
       recording->allocations[allocation->slot].number != allocation->number) {
     allocation->slot = (uint32_t)recording->nallocations;
@@ -56,7 +56,8 @@ void cgl_issue_use(cgl_issue *issue, cgl_object *object,
     return;
   cgl_range *noted = &recording->ranges[recording->nranges + issue->nranges++];
   *noted = *range;
-  noted->allocation = allocation ? record_use(recording, allocation) : 0;
+  noted->allocation =
+      allocation ? record_note_allocation(recording, allocation) : 0;
 }
 
 

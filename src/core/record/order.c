@@ -197,7 +197,7 @@ static bool order_search(cgl_order *order, const cgl_driver *driver,
 /* ---- the question ---- */
 
 /* Brings `reached` up to what the stream's next operation comes after. */
-static bool order_find(cgl_capture *capture, cgl_stream *stream) {
+static bool order_update(cgl_capture *capture, cgl_stream *stream) {
   const cgl_driver *driver = cgl_driver_of(stream);
   const cgl_recording *recording = capture->recording;
   cgl_captured now;
@@ -242,7 +242,7 @@ bool cgl_order_covers(cgl_stream *stream, CUdeviceptr address, size_t bytes) {
     if (!cgl_record_touches(recording, &recording->ops[i], address, bytes,
                             false))
       continue;
-    if (!asked && !order_find(capture, stream))
+    if (!asked && !order_update(capture, stream))
       return false;
     asked = true;
     if (!capture->order->reached[i])

@@ -98,7 +98,7 @@ static void record_part_end(cgl_context *context, cgl_part *part) {
 
 
 /* Makes the arrays the spare if they are larger, and frees the lesser ones. */
-static void record_leave_arrays(cgl_recording *recording) {
+static void record_pass_on_arrays(cgl_recording *recording) {
   const size_t bytes = record_bytes(recording);
   cgl_context *context = recording->context;
   record_part *part = (record_part *)cgl_context_part(context, CGL_PART_RECORD);
@@ -158,7 +158,7 @@ void cgl_record_release(cgl_recording *recording) {
   if (recording->summary)
     cgl_object_release(recording->summary);
   record_free_rest(recording);
-  record_leave_arrays(recording);
+  record_pass_on_arrays(recording);
   free(recording);
 }
 
@@ -198,7 +198,7 @@ void cgl_record_tighten(cgl_recording *recording) {
   if (!record_copy_arrays(&tight))
     return;
   record_swap_arrays(recording, &tight);
-  record_leave_arrays(&tight);
+  record_pass_on_arrays(&tight);
 }
 
 

@@ -58,7 +58,7 @@ bool cgl_share_cell_overwritten_by(const cgl_cell *cell,
 }
 
 
-void cgl_share_cell_part(cgl_cell *cell, const cgl_share *share) {
+void cgl_share_cell_remove(cgl_cell *cell, const cgl_share *share) {
   size_t i = share_index(cell->producers, cell->nproducers, share);
   if (i < cell->nproducers) {
     cell->producers[i] = cell->producers[--cell->nproducers];

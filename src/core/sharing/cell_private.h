@@ -43,7 +43,7 @@ bool cgl_share_cell_overlaps(const cgl_cell *cell, CUdeviceptr address,
 bool cgl_share_cell_overwritten_by(const cgl_cell *cell,
                                    const cgl_share *share);
 /* The share ends; what its replays did stays. */
-void cgl_share_cell_part(cgl_cell *cell, const cgl_share *share);
+void cgl_share_cell_remove(cgl_cell *cell, const cgl_share *share);
 cgl_content cgl_share_cell_content(const cgl_cell *cell);
 
 #endif

@@ -19,8 +19,8 @@ static const cgl_share *cell_producer(const cgl_cell *cell,
 
 static cgl_status hint_order(const cgl_share *producer) {
   if (!producer)
-    return cgl_fail_hint("fill the buffer anew first, or capture into pools of "
-                         "their own");
+    return cgl_fail_hint("fill the buffer again first, or capture into pools "
+                         "of their own");
   return cgl_fail_hint("replay the graph captured at %s first: graphs that "
                        "share a pool and pass data keep the order of their "
                        "capture",
@@ -48,8 +48,7 @@ static cgl_status input_check(const cgl_share *share,
   if (content.overwritten)
     cgl_fail(CGL_ERROR_ORDER, operation,
              "the graph captured at %s reads (%s) a buffer made at %s, but "
-             "%s %s has used its memory for something else since it was "
-             "filled",
+             "%s %s has overwritten it since it was filled",
              cgl_site_text(share->begun), cgl_site_text(input->site),
              cgl_site_text(cell->made), content_overwriter(&content),
              cgl_site_text(content.overwritten_by));
@@ -73,9 +72,9 @@ static cgl_status share_check_inputs(const cgl_share *share, uint64_t count,
   if (count < 2 || !share->overwrites_itself)
     return CGL_OK;
   cgl_fail(CGL_ERROR_ORDER, operation,
-           "the graph captured at %s uses the memory of a buffer that it reads "
-           "for something else afterwards: it cannot be replayed twice in a "
-           "row",
+           "the graph captured at %s overwrites a buffer that it reads, with "
+           "another buffer in the same memory: it cannot be replayed twice in "
+           "a row",
            cgl_site_text(share->begun));
   return cgl_fail_hint("replay the graph that fills the buffer before every "
                        "replay, or keep the buffer until the capture has "
@@ -141,21 +140,21 @@ static cgl_status refuse_undone(const cgl_share *share, const char *operation) {
 /* ---- one replay after the other ---- */
 
 /* Each pool of the group once: they are sorted by pool. */
-static bool is_first_of_pool(const cgl_share *share, size_t i) {
+static bool group_is_first_of_pool(const cgl_share *share, size_t i) {
   return !i || share->group[i]->sharing != share->group[i - 1]->sharing;
 }
 
 
 static void group_lock(const cgl_share *share) {
   for (size_t i = 0; i < share->ngroup; i++)
-    if (is_first_of_pool(share, i))
+    if (group_is_first_of_pool(share, i))
       pthread_mutex_lock(&share->group[i]->sharing->lock);
 }
 
 
 static void group_unlock(const cgl_share *share) {
   for (size_t i = share->ngroup; i-- > 0;)
-    if (is_first_of_pool(share, i))
+    if (group_is_first_of_pool(share, i))
       pthread_mutex_unlock(&share->group[i]->sharing->lock);
 }
 
@@ -173,7 +172,7 @@ static cgl_status replay_check(const cgl_replay *replay, cgl_stream *stream,
   for (size_t i = 0; i < share->ngroup && !status; i++)
     status = share_check_inputs(share->group[i], count, operation);
   for (size_t i = 0; i < share->ngroup && !status; i++)
-    if (is_first_of_pool(share, i))
+    if (group_is_first_of_pool(share, i))
       status = sharing_order(share->group[i]->sharing, share, stream,
                              replay->exec, operation);
   return status;
@@ -267,7 +266,7 @@ cgl_status cgl_share_check_read(const cgl_shared_memory *memory,
       sharing->refused++;
       cgl_fail(CGL_ERROR_ORDER, operation,
                "the buffer made at %s was filled, but %s %s shares its pool "
-               "and has used its memory for something else since",
+               "and has overwritten it since",
                cgl_site_text(cell->made), content_overwriter(&content),
                cgl_site_text(content.overwritten_by));
       status = hint_order(cell_producer(cell, NULL));

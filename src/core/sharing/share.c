@@ -270,7 +270,7 @@ static void share_effect(const cgl_share *share, const cgl_cell *cell,
 
 
 /* Under the lock: notes the share with the cell, where there is room. */
-static void cell_join(cgl_cell *cell, cgl_share *share) {
+static void cell_add_share(cgl_cell *cell, cgl_share *share) {
   bool fills, overwrites;
   share_effect(share, cell, &fills, &overwrites);
   if (fills)
@@ -300,7 +300,7 @@ cgl_cell *cgl_share_cell_get(cgl_sharing *sharing,
   cell->bytes = allocation->bytes;
   cell->made = allocation->made;
   for (cgl_share *share = sharing->shares; share; share = share->next)
-    cell_join(cell, share);
+    cell_add_share(cell, share);
   cell->next = sharing->cells;
   sharing->cells = cell;
   return cell;
@@ -347,7 +347,7 @@ static bool share_take_inputs(cgl_sharing *sharing, cgl_share *share) {
 }
 
 
-static void share_leave_inputs(cgl_sharing *sharing, cgl_share *share) {
+static void share_drop_inputs(cgl_sharing *sharing, cgl_share *share) {
   while (share->ninputs) {
     cgl_cell *cell = share->inputs[--share->ninputs].cell;
     cell->inputs--;
@@ -379,9 +379,9 @@ static void share_destroy(cgl_object *object) {
   if (*link) {
     *link = share->next;
     for (cgl_cell *cell = sharing->cells; cell; cell = cell->next)
-      cgl_share_cell_part(cell, share);
+      cgl_share_cell_remove(cell, share);
   }
-  share_leave_inputs(sharing, share);
+  share_drop_inputs(sharing, share);
   pthread_mutex_unlock(&sharing->lock);
   share_free(share);
 }
@@ -482,13 +482,13 @@ static cgl_status share_check_bodies(const cgl_share *share,
 
 
 /* Puts the share among those of its pool; false without memory. */
-static bool share_enter(cgl_share *share) {
+static bool share_add_to_pool(cgl_share *share) {
   cgl_sharing *sharing = share->sharing;
   pthread_mutex_lock(&sharing->lock);
   bool entered = share_take_inputs(sharing, share);
   if (entered) {
     for (cgl_cell *cell = sharing->cells; cell; cell = cell->next)
-      cell_join(cell, share);
+      cell_add_share(cell, share);
     for (size_t i = 0; i < share->ninputs; i++)
       share->overwrites_itself |=
           cgl_share_cell_overwritten_by(share->inputs[i].cell, share);
@@ -522,7 +522,7 @@ cgl_status cgl_share_make(cgl_sharing *sharing, const cgl_capture *capture,
     status = share_no_memory(operation);
   if (!status)
     status = share_check_bodies(share, capture->recording, graph, operation);
-  if (!status && !share_enter(share))
+  if (!status && !share_add_to_pool(share))
     status = share_no_memory(operation);
   if (!status)
     cgl_record_set_summary(capture->recording, &share->object);

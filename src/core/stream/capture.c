@@ -54,7 +54,7 @@ cgl_status cgl_capture_fail_broken(const cgl_capture *capture,
              capture->broken.operation, site.file ? " at " : "",
              site.file ? cgl_site_text(site) : "",
              cgl_status_name(capture->broken.status));
-    return cgl_fail_hint("mend that call, or move it out of the capture");
+    return cgl_fail_hint("fix that call, or move it out of the capture");
   }
   cgl_fail(status, operation,
            "the capture was broken by a call outside cgraphlua, after %s",
@@ -129,7 +129,7 @@ void cgl_capture_fork(cgl_capture *capture, cgl_stream *stream) {
 }
 
 
-void cgl_capture_leave(cgl_capture *capture) {
+void cgl_capture_free_streams(cgl_capture *capture) {
   capture->origin->capture = NULL;
   cgl_clock_unhold(capture->origin->clock);
   while (capture->forked) {
@@ -168,7 +168,7 @@ cgl_status cgl_capture_check_wait(cgl_stream *stream, const cgl_event *event,
   if (own) {
     cgl_fail(CUDA_ERROR_STREAM_CAPTURE_MERGE, operation,
              "the event belongs to another capture that is underway");
-    return cgl_fail_hint("two captures may not meet: wait only for events of "
+    return cgl_fail_hint("a stream joins one capture only: wait for events of "
                          "the same capture");
   }
   if (cgl_stream_is_default(stream)) {

@@ -47,8 +47,8 @@ cgl_clock *cgl_clock_watch(cgl_clock *clock) {
 }
 
 
-/* In this order: whoever counts the others may find one too many, never one
-   too few. */
+/* In this order: references less watchers may be read too high, never too
+   low. */
 void cgl_clock_unwatch(cgl_clock *clock) {
   if (clock)
     atomic_fetch_sub(&clock->watchers, 1);
@@ -56,9 +56,9 @@ void cgl_clock_unwatch(cgl_clock *clock) {
 }
 
 
-/* ---- what comes before what ---- */
+/* ---- order of work ---- */
 
-/* Up to which tick of clock `serial` an array of seen ticks reaches. */
+/* The tick of clock `serial` in an array of seen ticks; 0: not in it. */
 static uint64_t seen_tick(const cgl_tick *seen, uint64_t serial) {
   for (int i = 0; i < CGL_CLOCK_SEEN; i++)
     if (seen[i].clock == serial)
@@ -100,8 +100,8 @@ bool cgl_clock_is_over(cgl_clock *before, uint64_t tick) {
 }
 
 
-/* Under the lock: the oldest entry makes room for a clock not seen so far. */
-static void clock_see(cgl_clock *clock, uint64_t serial, uint64_t tick) {
+/* Under the lock.  A clock not seen so far replaces the oldest entry. */
+static void clock_note_seen(cgl_clock *clock, uint64_t serial, uint64_t tick) {
   if (!serial || serial == clock->serial)
     return;
   for (int i = 0; i < CGL_CLOCK_SEEN; i++)
@@ -150,9 +150,9 @@ void cgl_clock_merge(cgl_clock *clock, const cgl_mark *mark) {
     return;
   pthread_mutex_lock(&clock->lock);
   for (int i = 0; i < CGL_CLOCK_SEEN; i++)
-    clock_see(clock, mark->seen[i].clock, mark->seen[i].tick);
-  /* Last, so that nothing else of the mark pushes it out. */
-  clock_see(clock, mark->clock->serial, mark->tick);
+    clock_note_seen(clock, mark->seen[i].clock, mark->seen[i].tick);
+  /* Last, so that no other entry of the mark replaces it. */
+  clock_note_seen(clock, mark->clock->serial, mark->tick);
   pthread_mutex_unlock(&clock->lock);
 }
 
@@ -170,7 +170,7 @@ void cgl_clock_waited(cgl_clock *clock, uint64_t tick) {
 }
 
 
-/* ---- ordering ---- */
+/* ---- making streams wait ---- */
 
 /* Under the lock: records the clock's own event, made at first use. */
 static CUresult clock_record(cgl_clock *clock, const char **entry) {
@@ -271,7 +271,7 @@ void cgl_clock_unhold(cgl_clock *clock) {
 void cgl_clock_retire(cgl_clock *clock, cgl_context *context, bool final) {
   const char *entry;
   pthread_mutex_lock(&clock->lock);
-  /* Alone: nobody remembers the stream who could ask. */
+  /* Only when a reference besides the stream's may ask for an order. */
   if (final && !clock->borrowed && !clock->held &&
       atomic_load(&clock->references) - atomic_load(&clock->watchers) > 1)
     clock->lost =

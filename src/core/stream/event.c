@@ -44,7 +44,7 @@ cgl_status cgl_event_create(cgl_context *context, bool timing,
 
 
 void *cgl_event_handle(const cgl_event *event) {
-  ((cgl_event *)event)->lent = true;
+  ((cgl_event *)event)->shown = true;
   return event->handle;
 }
 
@@ -72,7 +72,7 @@ static cgl_status event_check(cgl_event *event, const char *operation) {
 
 /* What the event's last record covers is over. */
 static void event_note_done(const cgl_event *event) {
-  if (event->mark.clock && !event->lent)
+  if (event->mark.clock && !event->shown)
     cgl_clock_waited(event->mark.clock, event->mark.tick);
 }
 

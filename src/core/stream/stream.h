@@ -1,10 +1,12 @@
 /* Streams and events, and the captures that streams are part of.
-   Idea: a capture underway is a set of streams: the origin, and those that
-   joined it by waiting for an event of it.  What is issued into them is noted
-   in the capture's recording (record/).
-   Invariant: `capture` of a stream is the capture that it is part of, from the
-   begin or the fork until the capture ends, and NULL otherwise; an event's
-   `capture` is the serial of the capture in which it was last recorded. */
+   Idea: a capture underway is a set of streams: the origin, and the streams
+   that entered it by waiting for an event of the capture.  Operations issued to
+   them are noted in the capture's recording (record/). Glossary.  fork: the
+   wait by which a stream enters a capture.  join: a wait of a stream of the
+   capture for a fork's work.  engine: another library whose stream or event a
+   script uses. Invariant: a stream's `capture` is not NULL from its begin or
+   fork until the capture ends; an event's `capture` is the serial of the
+   capture in which it was last recorded. */
 #ifndef CGL_STREAM_STREAM_H
 #define CGL_STREAM_STREAM_H
 
@@ -23,39 +25,42 @@ struct cgl_stream {
   uint64_t serial;      /* unique in the process, from 1 */
   cgl_clock *clock;     /* retained; shared by the default stream's objects */
   cgl_capture *capture; /* borrowed: the capture owns its streams */
-  cgl_site forked;      /* where it joined the capture, if by a fork */
-  uint64_t issued, joined; /* count of the capture's operations when this
-                              stream issued its last one, and up to where
-                              another stream of the capture waited for it */
+  cgl_site forked;      /* of its fork, if any */
+  uint64_t issued; /* the capture's count of operations after the last operation
+                      of this stream */
+  uint64_t joined; /* the value of `issued` up to which another stream of the
+                      capture waited */
   cgl_stream *next_in_capture;
 };
 
 struct cgl_event {
   cgl_object object;
   CUevent handle;
-  bool timing, recorded;
+  bool timing;      /* can measure time */
+  bool recorded;    /* at least once */
   bool external;    /* in a capture: nodes instead of forks and joins */
   uint64_t capture; /* serial of the capture of the last record; 0: none */
-  uint64_t issued;  /* the recorded stream's count at that record */
+  uint64_t issued;  /* the recorded stream's `issued` at that record */
   uint64_t stream;  /* serial of the recorded stream */
   cgl_mark mark;    /* what waiting for the event covers */
-  bool lent;        /* others may record it: its order is unknown */
+  bool shown;       /* others have its handle and may record it */
 };
 
 /* A capture underway, inside its graph. */
 struct cgl_capture {
   cgl_underway underway;    /* what the process knows of it */
-  cgl_stream *origin;       /* retained, until the next capture or reset */
+  cgl_stream *origin;       /* retained until the next capture or reset */
   cgl_stream *forked;       /* retained each; linked by next_in_capture */
-  cgl_recording *recording; /* the graph's */
-  size_t noted;             /* operations so far, */
-  cgl_site latest;          /* and where the latest was issued */
-  bool watched;     /* others may issue work into it: the driver is asked for
-                       the node of each operation from the `unwatched`-th on,
-                       because foreign nodes may lie between them */
-  size_t unwatched; /* operations whose nodes are the first of the graph */
-  struct cgl_order *order; /* record/order.h; lazily */
-  struct cgl_draw *draws;  /* random/random.h: what it draws */
+  cgl_recording *recording; /* borrowed from the graph */
+  size_t noted;             /* count of operations so far */
+  cgl_site latest;          /* of the latest operation */
+  bool watched;     /* an engine may issue work into it: the driver is asked for
+                       the node of each operation, because foreign nodes may lie
+                       between them */
+  size_t unwatched; /* count of operations before that: their nodes are the
+                       first of the graph */
+  struct cgl_order *order; /* record/order.h; made at first use */
+  struct cgl_draw *draws;  /* random/random.h */
   struct {
     cgl_status status; /* 0: no call broke it as far as we know */
     const char *operation;
@@ -66,11 +71,11 @@ struct cgl_capture {
 
 /* ---- capture.c ---- */
 
-/* What the driver says of the capture of a stream; valid until the next call
-   for it. */
+/* The driver's state of a stream's capture; valid until the next call for that
+   stream. */
 typedef struct cgl_captured {
-  CUgraph graph;            /* that is being built */
-  const CUgraphNode *nodes; /* that what comes next depends on */
+  CUgraph graph;            /* under construction */
+  const CUgraphNode *nodes; /* dependencies of the next operation */
   const CUgraphEdgeData *edges;
   size_t count;
 } cgl_captured;
@@ -80,10 +85,10 @@ typedef struct cgl_captured {
 CUresult cgl_capture_ask(const cgl_stream *stream, cgl_captured *captured);
 /* The node that the stream's last operation became, or NULL. */
 CUgraphNode cgl_capture_last_node(const cgl_stream *stream);
-/* Whether the stream captures: of an engine's stream the driver is asked.
+/* Whether the stream captures; asks the driver about an engine's stream.
    cuStreamIsCapturing */
 bool cgl_capture_has(const cgl_stream *stream);
-/* Others may issue work into the capture from now on. */
+/* From now on an engine may issue work into the capture. */
 void cgl_capture_watch(cgl_capture *capture);
 /* Turns a driver's failure of an operation on `stream` into the thread's
    failure, and remembers the first that broke the stream's capture. */
@@ -101,8 +106,8 @@ cgl_status cgl_capture_refuse(const cgl_stream *stream, const char *operation,
    the caller), or by a fork. */
 void cgl_capture_begin(cgl_capture *capture, cgl_stream *origin);
 void cgl_capture_fork(cgl_capture *capture, cgl_stream *stream);
-/* The capture is over: its streams are free. */
-void cgl_capture_leave(cgl_capture *capture);
+/* The capture is over: its streams leave it. */
+void cgl_capture_free_streams(cgl_capture *capture);
 /* stream:wait(event): refuses waits that would break a capture; *joins gets
    the capture that the stream enters, or NULL. */
 cgl_status cgl_capture_check_wait(cgl_stream *stream, const cgl_event *event,

@@ -36,7 +36,7 @@ static size_t parse_size(const char *text) {
 }
 
 
-/* 0 when it is not a number of threads. */
+/* 0: not a valid thread count. */
 static unsigned parse_threads(const char *text) {
   char *end;
   unsigned long n = strtoul(text, &end, 10);
@@ -51,7 +51,7 @@ static void add_complaint(const char *variable, const char *text,
                           const char *wanted) {
   size_t used = strlen(device.complaint);
   snprintf(device.complaint + used, sizeof device.complaint - used,
-           "%s$%s is '%.20s', not %s, and is ignored", used ? "; " : "",
+           "%s$%s is '%.20s', which is not %s and is ignored", used ? "; " : "",
            variable, text, wanted);
 }
 
@@ -60,7 +60,7 @@ static void read_settings(void) {
   const char *text = getenv("CGRAPHLUA_HOST_MEMORY");
   device.memory = text ? parse_size(text) : 0;
   if (text && *text && !device.memory)
-    add_complaint("CGRAPHLUA_HOST_MEMORY", text, "a size such as 512M");
+    add_complaint("CGRAPHLUA_HOST_MEMORY", text, "a valid size such as 512M");
   if (!device.memory)
     device.memory =
         (size_t)sysconf(_SC_PHYS_PAGES) / 2 * (size_t)sysconf(_SC_PAGESIZE);
@@ -69,7 +69,7 @@ static void read_settings(void) {
   text = getenv("CGRAPHLUA_HOST_THREADS");
   device.threads = text ? parse_threads(text) : 0;
   if (text && *text && !device.threads)
-    add_complaint("CGRAPHLUA_HOST_THREADS", text, "a number of threads");
+    add_complaint("CGRAPHLUA_HOST_THREADS", text, "a valid thread count");
 }
 
 

@@ -29,10 +29,10 @@ CUresult host_graph_capture_deps(CUstream stream, const CUgraphNode *deps,
                                  const CUgraphEdgeData *edges, size_t count,
                                  bool replace) {
   size_t kept = replace ? 0 : stream->ndeps;
-  /* The caller may hand back what cuStreamGetCaptureInfo lent it. */
-  bool lent = deps && stream->deps && deps >= stream->deps &&
-              deps < stream->deps + stream->deps_size;
-  if (lent && !replace)
+  /* The caller may hand back the array that cuStreamGetCaptureInfo gave it. */
+  bool borrowed = deps && stream->deps && deps >= stream->deps &&
+                  deps < stream->deps + stream->deps_size;
+  if (borrowed && !replace)
     return CUDA_SUCCESS;
   if (!reserve_deps(stream, kept + count))
     return CUDA_ERROR_OUT_OF_MEMORY;
