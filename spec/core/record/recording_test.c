@@ -116,8 +116,7 @@ static bool grows_nothing(void) {
   const cgl_recording *now = graph->recording;
   ok = ok && now->ops == first.ops && now->ops_size == first.ops_size &&
        now->ranges == first.ranges && now->ranges_size == first.ranges_size &&
-       now->values == first.values &&
-       now->values_size == first.values_size &&
+       now->values == first.values && now->values_size == first.values_size &&
        now->kept == first.kept && now->kept_size == first.kept_size &&
        now->allocations == first.allocations && now->bodies == first.bodies;
   ok = !cgl_graph_capture_end(graph) && ok && adds(graph) == MANY;

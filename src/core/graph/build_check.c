@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Two graphs of the same driver. */
+/* Two graphs of the same driver: what the capture made, and what was built. */
 typedef struct pair {
   const cgl_driver *driver;
+  CUresult failed;      /* a question that the driver did not answer, */
+  const char *entry;    /* and which */
   char difference[200]; /* the first; "" for none */
 } pair;
 
@@ -17,23 +19,30 @@ __attribute__((format(printf, 2, 3))) static bool
 pair_differs(pair *p, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  if (!*p->difference)
-    vsnprintf(p->difference, sizeof p->difference, format, args);
+  vsnprintf(p->difference, sizeof p->difference, format, args);
   va_end(args);
   return false;
 }
 
 
+/* The driver answered both questions. */
+static bool pair_asked(pair *p, const char *entry, CUresult a, CUresult b) {
+  p->failed = a ? a : b;
+  p->entry = entry;
+  return !p->failed;
+}
+
+#define ASK(entry, a, x, b, y) \
+  pair_asked(p, #entry, p->driver->entry(a, x), p->driver->entry(b, y))
+
+
 /* ---- nodes ---- */
 
 static bool same_kernels(pair *p, CUgraphNode a, CUgraphNode b) {
-  CUDA_KERNEL_NODE_PARAMS x, y;
-  CUlaunchAttributeValue v, w;
-  memset(&x, 0, sizeof x);
-  memset(&y, 0, sizeof y);
-  if (p->driver->cuGraphKernelNodeGetParams(a, &x) ||
-      p->driver->cuGraphKernelNodeGetParams(b, &y))
-    return pair_differs(p, "a kernel's parameters cannot be read");
+  CUDA_KERNEL_NODE_PARAMS x = {0}, y = {0};
+  CUlaunchAttributeValue v = {.priority = 0}, w = {.priority = 0};
+  if (!ASK(cuGraphKernelNodeGetParams, a, &x, b, &y))
+    return false;
   if (x.func != y.func || x.gridDimX != y.gridDimX ||
       x.gridDimY != y.gridDimY || x.gridDimZ != y.gridDimZ ||
       x.blockDimX != y.blockDimX || x.blockDimY != y.blockDimY ||
@@ -44,13 +53,11 @@ static bool same_kernels(pair *p, CUgraphNode a, CUgraphNode b) {
        i++)
     if (memcmp(x.kernelParams[i], y.kernelParams[i], size))
       return pair_differs(p, "another value of kernel parameter %zu", i);
-  memset(&v, 0, sizeof v);
-  memset(&w, 0, sizeof w);
-  if (p->driver->cuGraphKernelNodeGetAttribute(a, CU_LAUNCH_ATTRIBUTE_PRIORITY,
-                                               &v) ||
-      p->driver->cuGraphKernelNodeGetAttribute(b, CU_LAUNCH_ATTRIBUTE_PRIORITY,
-                                               &w))
-    return pair_differs(p, "a kernel's priority cannot be read");
+  const CUlaunchAttributeID id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
+  if (!pair_asked(p, "cuGraphKernelNodeGetAttribute",
+                  p->driver->cuGraphKernelNodeGetAttribute(a, id, &v),
+                  p->driver->cuGraphKernelNodeGetAttribute(b, id, &w)))
+    return false;
   return v.priority == w.priority ||
          pair_differs(p, "priority %d, built with %d", v.priority, w.priority);
 }
@@ -58,50 +65,43 @@ static bool same_kernels(pair *p, CUgraphNode a, CUgraphNode b) {
 
 /* The address of one side of a copy, in host or device memory. */
 static uint64_t copy_address(const CUDA_MEMCPY3D *copy, bool source) {
-  const bool host = (source ? copy->srcMemoryType : copy->dstMemoryType) ==
-                    CU_MEMORYTYPE_HOST;
-  const uint64_t base =
-      host ? (uintptr_t)(source ? copy->srcHost : copy->dstHost)
-           : (source ? copy->srcDevice : copy->dstDevice);
-  return base + (source ? copy->srcXInBytes : copy->dstXInBytes);
+  const CUmemorytype type = source ? copy->srcMemoryType : copy->dstMemoryType;
+  const void *host = source ? copy->srcHost : copy->dstHost;
+  const CUdeviceptr device = source ? copy->srcDevice : copy->dstDevice;
+  return (type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : device) +
+         (source ? copy->srcXInBytes : copy->dstXInBytes);
 }
 
 
 static bool same_copies(pair *p, CUgraphNode a, CUgraphNode b) {
-  CUDA_MEMCPY3D x, y;
-  memset(&x, 0, sizeof x);
-  memset(&y, 0, sizeof y);
-  if (p->driver->cuGraphMemcpyNodeGetParams(a, &x) ||
-      p->driver->cuGraphMemcpyNodeGetParams(b, &y))
-    return pair_differs(p, "a copy's parameters cannot be read");
-  if (x.srcMemoryType != y.srcMemoryType || x.dstMemoryType != y.dstMemoryType)
-    return pair_differs(p, "a copy from memory type %d to %d, built %d to %d",
-                        (int)x.srcMemoryType, (int)x.dstMemoryType,
-                        (int)y.srcMemoryType, (int)y.dstMemoryType);
-  return (x.WidthInBytes == y.WidthInBytes && x.Height == y.Height &&
+  CUDA_MEMCPY3D x = {0}, y = {0};
+  if (!ASK(cuGraphMemcpyNodeGetParams, a, &x, b, &y))
+    return false;
+  return (x.srcMemoryType == y.srcMemoryType &&
+          x.dstMemoryType == y.dstMemoryType &&
+          x.WidthInBytes == y.WidthInBytes && x.Height == y.Height &&
           x.Depth == y.Depth &&
           copy_address(&x, true) == copy_address(&y, true) &&
           copy_address(&x, false) == copy_address(&y, false)) ||
          pair_differs(p,
-                      "a copy of %zu x %zu x %zu bytes, built %zu x %zu x %zu",
-                      x.WidthInBytes, x.Height, x.Depth, y.WidthInBytes,
-                      y.Height, y.Depth);
+                      "a copy from type %d to %d of %zu x %zu x %zu bytes, "
+                      "built from %d to %d of %zu x %zu x %zu",
+                      (int)x.srcMemoryType, (int)x.dstMemoryType,
+                      x.WidthInBytes, x.Height, x.Depth, (int)y.srcMemoryType,
+                      (int)y.dstMemoryType, y.WidthInBytes, y.Height, y.Depth);
 }
 
 
 static bool same_fills(pair *p, CUgraphNode a, CUgraphNode b) {
-  CUDA_MEMSET_NODE_PARAMS x, y;
-  memset(&x, 0, sizeof x);
-  memset(&y, 0, sizeof y);
-  if (p->driver->cuGraphMemsetNodeGetParams(a, &x) ||
-      p->driver->cuGraphMemsetNodeGetParams(b, &y))
-    return pair_differs(p, "a fill's parameters cannot be read");
+  CUDA_MEMSET_NODE_PARAMS x = {0}, y = {0};
+  if (!ASK(cuGraphMemsetNodeGetParams, a, &x, b, &y))
+    return false;
   return (x.dst == y.dst && x.value == y.value &&
           x.elementSize == y.elementSize && x.width == y.width &&
           x.height == y.height && (x.height == 1 || x.pitch == y.pitch)) ||
          pair_differs(p,
-                      "a fill of %zu x %zu elements of %u, built %zu x %zu "
-                      "of %u",
+                      "a fill of %zu x %zu elements of %u, built %zu x %zu of "
+                      "%u",
                       x.width, x.height, x.elementSize, y.width, y.height,
                       y.elementSize);
 }
@@ -110,21 +110,15 @@ static bool same_fills(pair *p, CUgraphNode a, CUgraphNode b) {
 static bool same_graphs(pair *p, CUgraph a, CUgraph b);
 
 
-static bool same_children(pair *p, CUgraphNode a, CUgraphNode b) {
-  CUgraph x, y;
-  if (p->driver->cuGraphChildGraphNodeGetGraph(a, &x) ||
-      p->driver->cuGraphChildGraphNodeGetGraph(b, &y))
-    return pair_differs(p, "a child graph cannot be read");
-  return same_graphs(p, x, y);
-}
-
-
 static bool same_nodes(pair *p, CUgraphNode a, CUgraphNode b) {
   CUgraphNodeType x, y;
   CUevent e = NULL, f = NULL;
-  if (p->driver->cuGraphNodeGetType(a, &x) ||
-      p->driver->cuGraphNodeGetType(b, &y) || x != y)
-    return pair_differs(p, "nodes of different types");
+  CUgraph g, h;
+  if (!ASK(cuGraphNodeGetType, a, &x, b, &y))
+    return false;
+  if (x != y)
+    return pair_differs(p, "a node of type %d, built of type %d", (int)x,
+                        (int)y);
   switch (x) {
   case CU_GRAPH_NODE_TYPE_KERNEL:
     return same_kernels(p, a, b);
@@ -133,81 +127,103 @@ static bool same_nodes(pair *p, CUgraphNode a, CUgraphNode b) {
   case CU_GRAPH_NODE_TYPE_MEMSET:
     return same_fills(p, a, b);
   case CU_GRAPH_NODE_TYPE_GRAPH:
-    return same_children(p, a, b);
+    return ASK(cuGraphChildGraphNodeGetGraph, a, &g, b, &h) &&
+           same_graphs(p, g, h);
   case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-    return (!p->driver->cuGraphEventRecordNodeGetEvent(a, &e) &&
-            !p->driver->cuGraphEventRecordNodeGetEvent(b, &f) && e == f) ||
-           pair_differs(p, "records of different events");
+    return ASK(cuGraphEventRecordNodeGetEvent, a, &e, b, &f) &&
+           (e == f || pair_differs(p, "records of different events"));
   case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-    return (!p->driver->cuGraphEventWaitNodeGetEvent(a, &e) &&
-            !p->driver->cuGraphEventWaitNodeGetEvent(b, &f) && e == f) ||
-           pair_differs(p, "waits for different events");
+    return ASK(cuGraphEventWaitNodeGetEvent, a, &e, b, &f) &&
+           (e == f || pair_differs(p, "waits for different events"));
   default:
-    return true;
+    return pair_differs(p, "a node of type %d, which nothing builds", (int)x);
   }
-}
-
-
-/* ---- edges ---- */
-
-static size_t node_index(const CUgraphNode *nodes, size_t n, CUgraphNode node) {
-  size_t i = 0;
-  while (i < n && nodes[i] != node)
-    i++;
-  return i;
-}
-
-
-/* The dependencies of a node as a set of indices: a byte for each node. */
-static bool node_mark(pair *p, const CUgraphNode *nodes, size_t n, size_t index,
-                      unsigned char *marks) {
-  size_t count = 0;
-  memset(marks, 0, n);
-  if (p->driver->cuGraphNodeGetDependencies(nodes[index], NULL, NULL, &count))
-    return pair_differs(p, "dependencies cannot be read");
-  CUgraphNode *from = malloc((count + 1) * sizeof *from);
-  CUgraphEdgeData *data = malloc((count + 1) * sizeof *data);
-  const bool read = from && data &&
-                    (!count || !p->driver->cuGraphNodeGetDependencies(
-                                   nodes[index], from, data, &count));
-  for (size_t i = 0; read && i < count; i++)
-    marks[node_index(nodes, n, from[i])]++;
-  free(from);
-  free(data);
-  return read || pair_differs(p, "dependencies cannot be read");
 }
 
 
 /* ---- graphs ---- */
 
-static bool same_lists(pair *p, const CUgraphNode *a, const CUgraphNode *b,
-                       size_t n, unsigned char *marks) {
-  for (size_t i = 0; i < n; i++) {
-    if (!same_nodes(p, a[i], b[i]))
-      return false;
-    if (!node_mark(p, a, n, i, marks) || !node_mark(p, b, n, i, marks + n + 1))
-      return false;
-    if (memcmp(marks, marks + n + 1, n))
-      return pair_differs(p, "node %zu of %zu depends on other nodes", i, n);
+/* Nodes and edges of one side. */
+typedef struct side {
+  size_t nnodes, nedges;
+  CUgraphNode *nodes, *ends; /* the earlier ends, then the later */
+} side;
+
+
+static bool side_read(pair *p, side *s, CUgraph graph) {
+  p->entry = "cuGraphGetNodes";
+  p->failed = p->driver->cuGraphGetNodes(graph, NULL, &s->nnodes);
+  s->nodes = malloc((s->nnodes + 1) * sizeof *s->nodes);
+  if (!p->failed && s->nodes && s->nnodes)
+    p->failed = p->driver->cuGraphGetNodes(graph, s->nodes, &s->nnodes);
+  if (p->failed)
+    return false;
+  p->entry = "cuGraphGetEdges";
+  p->failed = p->driver->cuGraphGetEdges(graph, NULL, NULL, NULL, &s->nedges);
+  CUgraphEdgeData *data = malloc((s->nedges + 1) * sizeof *data);
+  s->ends = malloc((2 * s->nedges + 1) * sizeof *s->ends);
+  if (!s->nodes || !s->ends || !data)
+    p->failed = CUDA_ERROR_OUT_OF_MEMORY;
+  if (!p->failed && s->nedges)
+    p->failed = p->driver->cuGraphGetEdges(graph, s->ends, s->ends + s->nedges,
+                                           data, &s->nedges);
+  static const CUgraphEdgeData plain;
+  for (size_t i = 0; !p->failed && i < s->nedges; i++)
+    if (memcmp(&data[i], &plain, sizeof plain))
+      pair_differs(p, "an edge with data, which nothing builds");
+  free(data);
+  return !p->failed && !*p->difference;
+}
+
+
+typedef struct edge {
+  size_t from, to;
+} edge;
+
+
+static int edge_compare(const void *a, const void *b) {
+  return memcmp(a, b, sizeof(edge));
+}
+
+
+/* The edges by their nodes' places, in one order; NULL without memory. */
+static edge *side_edges(const side *s) {
+  edge *edges = calloc(s->nedges + 1, sizeof *edges);
+  for (size_t i = 0; edges && i < 2 * s->nedges; i++) {
+    size_t at = 0;
+    while (at < s->nnodes && s->nodes[at] != s->ends[i])
+      at++;
+    *(i < s->nedges ? &edges[i].from : &edges[i - s->nedges].to) = at;
   }
-  return true;
+  if (edges)
+    qsort(edges, s->nedges, sizeof *edges, edge_compare);
+  return edges;
+}
+
+
+static bool same_sides(pair *p, const side *a, const side *b) {
+  if (a->nnodes != b->nnodes || a->nedges != b->nedges)
+    return pair_differs(p, "%zu nodes and %zu edges, built %zu and %zu",
+                        a->nnodes, a->nedges, b->nnodes, b->nedges);
+  for (size_t i = 0; i < a->nnodes; i++)
+    if (!same_nodes(p, a->nodes[i], b->nodes[i]))
+      return false;
+  edge *x = side_edges(a), *y = side_edges(b);
+  const bool same = x && y && !memcmp(x, y, a->nedges * sizeof *x);
+  free(x);
+  free(y);
+  return same || pair_differs(p, "other edges");
 }
 
 
 static bool same_graphs(pair *p, CUgraph a, CUgraph b) {
-  size_t n = 0, m = 0;
-  if (p->driver->cuGraphGetNodes(a, NULL, &n) ||
-      p->driver->cuGraphGetNodes(b, NULL, &m) || n != m)
-    return pair_differs(p, "%zu nodes, built %zu", n, m);
-  CUgraphNode *nodes = malloc((2 * n + 1) * sizeof *nodes);
-  unsigned char *marks = calloc(2, n + 1);
-  bool same = nodes && marks;
-  if (same && n)
-    same = !p->driver->cuGraphGetNodes(a, nodes, &n) &&
-           !p->driver->cuGraphGetNodes(b, nodes + n, &m) &&
-           same_lists(p, nodes, nodes + n, n, marks);
-  free(nodes);
-  free(marks);
+  side x = {0}, y = {0};
+  const bool same =
+      side_read(p, &x, a) && side_read(p, &y, b) && same_sides(p, &x, &y);
+  free(x.nodes);
+  free(x.ends);
+  free(y.nodes);
+  free(y.ends);
   return same;
 }
 
@@ -238,8 +254,8 @@ cgl_status cgl_build_check(cgl_graph *graph, const char *operation) {
   pair p = {.driver = context->driver};
   const bool same = same_graphs(&p, graph->template->graph, built);
   context->driver->cuGraphDestroy(built);
-  if (same)
-    return CGL_OK;
+  if (same || p.failed)
+    return cgl_fail_driver(context, p.failed, operation, p.entry);
   cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
            "the graph built from the recording is not the graph that was "
            "captured: %s",

@@ -184,11 +184,13 @@ static cgl_status change_pack_all(change *c, unsigned char *values) {
 static void change_note_memory(change *c) {
   for (size_t i = 0; i < c->nargs; i++) {
     const cgl_arg *arg = &c->args[i];
-    cgl_range now = {.write = cgl_kernel_writes(c->kernel, i)};
-    if (arg->kind == CGL_ARG_SAME)
-      continue;
-    argument_keep(&c->edit, c->graph, arg);
+    cgl_range now = {.argument = (uint16_t)i};
     const bool memory = cgl_arg_memory(arg, &now.address, &now.bytes);
+    if (arg->kind == CGL_ARG_SAME ||
+        (!memory && !cgl_record_range_of(c->graph->recording, c->op, i)))
+      continue;
+    now.write = memory && cgl_kernel_writes(c->kernel, i);
+    argument_keep(&c->edit, c->graph, arg);
     cgl_record_edit_range(&c->edit, i, memory ? &now : NULL);
   }
 }
@@ -197,28 +199,31 @@ static void change_note_memory(change *c) {
 static cgl_status change_set(change *c) {
   cgl_context *context = c->graph->object.context;
   const cgl_driver *driver = context->driver;
-  CUgraphNodeParams node;
-  const char *entry = "cuGraphNodeSetParams";
+  const uint32_t *grid = c->launch.grid, *block = c->launch.block;
+  const CUDA_KERNEL_NODE_PARAMS kernel = {.func = c->kernel->handle,
+                                          .gridDimX = grid[0],
+                                          .gridDimY = grid[1],
+                                          .gridDimZ = grid[2],
+                                          .blockDimX = block[0],
+                                          .blockDimY = block[1],
+                                          .blockDimZ = block[2],
+                                          .sharedMemBytes =
+                                              c->launch.shared_bytes,
+                                          .kernelParams = c->params};
+  const char *entry = "cuGraphExecKernelNodeSetParams";
   CUresult result;
-  memset(&node, 0, sizeof node);
-  node.type = CU_GRAPH_NODE_TYPE_KERNEL;
-  node.kernel =
-      (CUDA_KERNEL_NODE_PARAMS){.func = c->kernel->handle,
-                                .gridDimX = c->launch.grid[0],
-                                .gridDimY = c->launch.grid[1],
-                                .gridDimZ = c->launch.grid[2],
-                                .blockDimX = c->launch.block[0],
-                                .blockDimY = c->launch.block[1],
-                                .blockDimZ = c->launch.block[2],
-                                .sharedMemBytes = c->launch.shared_bytes,
-                                .kernelParams = c->params};
   cgl_relaxed relaxed = cgl_captures_relax(context);
-  if (c->graph->exec) {
-    entry = "cuGraphExecKernelNodeSetParams";
+  if (c->graph->exec)
     result = driver->cuGraphExecKernelNodeSetParams(c->graph->exec, c->op->node,
-                                                    &node.kernel);
-  } else
+                                                    &kernel);
+  else {
+    CUgraphNodeParams node;
+    memset(&node, 0, sizeof node);
+    node.type = CU_GRAPH_NODE_TYPE_KERNEL;
+    node.kernel = kernel;
+    entry = "cuGraphNodeSetParams";
     result = driver->cuGraphNodeSetParams(c->op->node, &node);
+  }
   cgl_captures_unrelax(context, relaxed);
   return cgl_fail_driver(context, result, setting, entry);
 }

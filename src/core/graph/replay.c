@@ -75,9 +75,13 @@ static cgl_status graph_capture_into(cgl_graph *graph, cgl_stream *stream,
     return cgl_fail_hint("switch them on first, with graph:set_enabled");
   }
   cgl_status status = cgl_graph_refresh(graph, operation);
-  /* A graph that has this one as a body is built from these edges. */
+  /* A body does not change: captures of several threads may read it. */
   if (!status)
     status = cgl_graph_learn(graph, operation);
+  size_t n;
+  if (!status && !cgl_record_footprint(graph->recording, &n))
+    status = cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                      "no memory to note what the graph touches");
   for (uint64_t i = 0; i < count && !status; i++)
     status = child_issue(graph, stream, operation);
   return status;

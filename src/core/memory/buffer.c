@@ -305,6 +305,16 @@ void cgl_buffer_touch(cgl_buffer *buffer, const cgl_stream *stream) {
 }
 
 
+cgl_status cgl_buffer_fail_taken(const cgl_buffer *buffer,
+                                 const char *operation) {
+  cgl_fail(CGL_ERROR_RELEASED, operation,
+           "the buffer made at %s was taken back when its pool was restored "
+           "at %s",
+           cgl_site_text(buffer->life.made), cgl_site_text(buffer->taken_at));
+  return cgl_fail_hint("make buffers that are to last before the checkpoint");
+}
+
+
 static bool buffer_extent(const cgl_object *object, uint64_t *address,
                           size_t *bytes) {
   const cgl_buffer *buffer = (const cgl_buffer *)object;

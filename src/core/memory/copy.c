@@ -103,6 +103,8 @@ static cgl_status copy_begin(cgl_issue *issue, cgl_buffer *buffer,
 /* Notes a copy or a fill. */
 static void copy_end(cgl_issue *issue, cgl_op_kind kind,
                      const cgl_element *element) {
+  if (!issue->recording)
+    return;
   const cgl_note note = {.kind = kind,
                          .name = issue->operation,
                          .values = element,

@@ -2,8 +2,8 @@
    and the device memory of executables.
    Invariant: while it is off it costs an allocation one branch; the ring keeps
    the latest events and counts the events that it lost. */
-#ifndef CGL_CORE_HISTORY_H
-#define CGL_CORE_HISTORY_H
+#ifndef CGL_POOL_HISTORY_H
+#define CGL_POOL_HISTORY_H
 
 #include "core/pool/pool.h"
 

@@ -10,7 +10,7 @@ cgl_status cgl_issue_begin(cgl_issue *issue, cgl_stream *stream,
   cgl_context *context = stream->object.context;
   cgl_recording *recording =
       stream->capture ? stream->capture->recording : NULL;
-  *issue = (cgl_issue){stream, recording, operation, 0};
+  *issue = (cgl_issue){stream, recording, operation, 0, 0};
   cgl_status status = CGL_OK;
   if (owner && owner->context != context)
     status = cgl_object_check_device(owner, &stream->object, operation);
@@ -30,14 +30,6 @@ unsigned char *cgl_issue_values(const cgl_issue *issue) {
   /* The host device reads arguments where they lie. */
   recording->nvalues = (recording->nvalues + 15) & ~(size_t)15;
   return recording->values + recording->nvalues;
-}
-
-
-cgl_status cgl_issue_taken(const cgl_issue *issue, CUresult result,
-                           const char *entry) {
-  return result ? cgl_capture_failed(issue->stream, result, issue->operation,
-                                     entry)
-                : CGL_OK;
 }
 
 
@@ -73,13 +65,12 @@ void cgl_issue_body(cgl_issue *issue, cgl_recording *body) {
   cgl_recording *recording = issue->recording;
   if (!recording)
     return;
-  cgl_op *op = &recording->ops[recording->nops];
-  op->body = 1;
-  while (op->body <= recording->nbodies &&
-         recording->bodies[op->body - 1] != body)
-    op->body++;
-  if (op->body > recording->nbodies)
+  size_t i = 0;
+  while (i < recording->nbodies && recording->bodies[i] != body)
+    i++;
+  if (i == recording->nbodies)
     recording->bodies[recording->nbodies++] = cgl_record_retain(body);
+  issue->body = (uint32_t)i + 1;
 }
 
 
@@ -104,8 +95,7 @@ static cgl_op *record_append(cgl_recording *recording, const cgl_note *note) {
   if (note->values)
     memcpy(recording->values + recording->nvalues, note->values, note->nvalues);
   recording->nvalues += note->nvalues;
-  if (note->kind != CGL_OP_GRAPH)
-    op->body = 0;
+  op->nranges = op->body = 0;
   return op;
 }
 
@@ -124,6 +114,7 @@ CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note) {
   op->stream = stream->serial;
   op->priority = stream->priority;
   op->nranges = issue->nranges;
+  op->body = issue->body;
   recording->nranges += issue->nranges;
   stream->issued = capture->noted = recording->nops;
   capture->latest = op->site;
@@ -147,7 +138,6 @@ void cgl_issue_note_node(cgl_recording *recording, const cgl_note *note,
   op->node = node;
   op->stream = 0;
   op->priority = 0;
-  op->nranges = 0;
   op->scope = NULL;
 }
 

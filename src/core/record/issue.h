@@ -22,6 +22,7 @@ typedef struct cgl_issue {
   cgl_recording *recording; /* NULL: the stream does not capture */
   const char *operation;
   uint32_t nranges; /* used so far */
+  uint32_t body;    /* from 1: of the recording's bodies; 0: none */
 } cgl_issue;
 
 /* What to note of an operation; zero and NULL where a kind lacks it. */
@@ -43,8 +44,12 @@ cgl_status cgl_issue_begin(cgl_issue *issue, cgl_stream *stream,
 /* The recording's room for the values; NULL outside captures. */
 unsigned char *cgl_issue_values(const cgl_issue *issue);
 /* The driver's result as a status; the capture notes a failure. */
-cgl_status cgl_issue_taken(const cgl_issue *issue, CUresult result,
-                           const char *entry);
+static inline cgl_status cgl_issue_taken(const cgl_issue *issue,
+                                         CUresult result, const char *entry) {
+  return result ? cgl_capture_failed(issue->stream, result, issue->operation,
+                                     entry)
+                : CGL_OK;
+}
 /* The operation uses an object, and `range` of its memory (NULL: none).  The
    recording notes the range, and keeps the object unless `allocation` is not
    NULL.  Nothing outside captures. */

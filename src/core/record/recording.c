@@ -318,7 +318,8 @@ void cgl_record_keep(cgl_recording *recording, cgl_object *object,
 /* ---- memory ---- */
 
 void cgl_record_changed(cgl_recording *recording) {
-  free(recording->footprint);
+  if (recording->footprint)
+    free(recording->footprint);
   recording->footprint = NULL;
 }
 
@@ -395,8 +396,8 @@ const cgl_range *cgl_record_footprint(const cgl_recording *recording_,
       record_gather(recording, ranges);
       n = ranges_merge(ranges, n);
     }
-    recording->footprint = ranges;
     recording->nfootprint = n;
+    recording->footprint = ranges;
   }
   *count = recording->nfootprint;
   return recording->footprint;

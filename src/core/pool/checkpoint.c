@@ -3,7 +3,7 @@
    block belongs to a checkpoint when its number is not above the checkpoint's.
    Invariant: pool->pinned is the highest number of the live checkpoints; a
    dropped block has no owner and a number not above pool->pinned. */
-#include "core/memory/memory.h"
+#include "core/pool/pool.h"
 
 #include <stdlib.h>
 
@@ -14,16 +14,6 @@ struct cgl_checkpoint {
   uint64_t made;   /* the pool's count of ended captures at the checkpoint */
   cgl_checkpoint *next;
 };
-
-
-cgl_status cgl_buffer_fail_taken(const cgl_buffer *buffer,
-                                 const char *operation) {
-  cgl_fail(CGL_ERROR_RELEASED, operation,
-           "the buffer made at %s was taken back when its pool was restored "
-           "at %s",
-           cgl_site_text(buffer->life.made), cgl_site_text(buffer->taken_at));
-  return cgl_fail_hint("make buffers that are to last before the checkpoint");
-}
 
 
 static cgl_status refuse_capture(const cgl_pool *pool, const char *operation) {
