@@ -33,11 +33,9 @@ static bool pool_unpin(cgl_pool *pool) {
   for (const cgl_checkpoint *c = pool->checkpoints; c; c = c->next)
     if (c->number > pool->pinned)
       pool->pinned = c->number;
-  for (cgl_segment *segment = pool->segments; segment; segment = segment->next)
-    for (cgl_block *block = segment->first; block; block = block->next)
-      if (block->extent == CGL_EXTENT_LIVE && block->dropped &&
-          block->number > pool->pinned)
-        block = cgl_pool_free_block(pool, block, block->wide, &last);
+  for (cgl_block *block = NULL; (block = cgl_index_walk(pool, block));)
+    if (!block->lane && block->dropped && block->number > pool->pinned)
+      block = cgl_pool_free_block(pool, block, block->wide, &last);
   return last;
 }
 
@@ -118,11 +116,9 @@ cgl_status cgl_pool_restore(cgl_pool *pool, cgl_checkpoint *checkpoint) {
   bool last = false;
   cgl_sharing_undo(&pool->sharing, checkpoint->made, checkpoint->number);
   cgl_latch_take(&pool->lock);
-  for (cgl_segment *segment = pool->segments; segment; segment = segment->next)
-    for (cgl_block *block = segment->first; block; block = block->next)
-      if (block->extent == CGL_EXTENT_LIVE && !block->dropped &&
-          block->number > checkpoint->number)
-        block = pool_take_back(pool, block, &last);
+  for (cgl_block *block = NULL; (block = cgl_index_walk(pool, block));)
+    if (!block->lane && !block->dropped && block->number > checkpoint->number)
+      block = pool_take_back(pool, block, &last);
   cgl_latch_drop(&pool->lock);
   if (last)
     cgl_pool_unkeep(pool);

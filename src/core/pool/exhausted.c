@@ -196,10 +196,9 @@ static void census_take(cgl_context *context, census *all) {
   for (cgl_pool *pool = pools->first; pool; pool = pool->next_pool) {
     cgl_latch_take(&pool->lock);
     census_pool(all, pool);
-    for (const cgl_segment *s = pool->segments; s; s = s->next)
-      for (const cgl_block *block = s->first; block; block = block->next)
-        if (block->extent == CGL_EXTENT_LIVE)
-          census_block(all, block);
+    for (const cgl_block *b = NULL; (b = cgl_index_walk(pool, b));)
+      if (!b->lane)
+        census_block(all, b);
     cgl_latch_drop(&pool->lock);
   }
   pthread_mutex_unlock(&context->lock);

@@ -145,7 +145,7 @@ static bool pool_take_block(cgl_pool *pool, size_t bytes, cgl_stream *stream,
   if (!block || (pool->desc.no_split && block->bytes / 2 > bytes))
     return false;
   *rest = block->lane;
-  cgl_index_remove(pool, block);
+  cgl_index_remove(block);
   *out = block;
   return true;
 }

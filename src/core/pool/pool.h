@@ -45,21 +45,12 @@ enum {
 #define CGL_POOL_MOST ((size_t)CGL_POOL_UNIT << (CGL_LANE_FIRST - 1))
 #define CGL_NO_STREAM UINT64_MAX /* the serial of no stream */
 
-typedef enum cgl_extent {
-  CGL_EXTENT_LIVE,
-  CGL_EXTENT_FREE,
-  CGL_EXTENT_HOLE,
-  CGL_EXTENT_ALIASED
-} cgl_extent;
-
 typedef struct cgl_block {
   struct cgl_segment *segment;
   size_t offset, bytes;                  /* inside the segment */
   struct cgl_block *prev, *next;         /* neighbours by address */
-  struct cgl_block *bin_prev, *bin_next; /* list of a bin, of the pool's holes
-                                            or of its aliased extents */
-  struct cgl_lane *lane;                 /* free: its lane; else NULL */
-  cgl_extent extent;
+  struct cgl_block *bin_prev, *bin_next; /* list of a bin */
+  struct cgl_lane *lane;                 /* live: NULL; else its lane */
   bool captured;         /* live: allocated by a capture into the pool */
   bool dropped;          /* live: given up, and held by a checkpoint */
   bool wide;             /* dropped: streams other than its own used it */
@@ -75,7 +66,8 @@ typedef struct cgl_block {
   cgl_site site;         /* live: of the allocation */
 } cgl_block;
 
-/* Free extents that the same work may use.
+/* Free extents that the same work may use, or the pool's holes, or its aliased
+   extents.
    A stream's lane holds extents that this stream alone used.  Another stream
    may use them if it comes after their release, and all work may once the host
    has waited for an event after their release.  The clock knows both without a
@@ -109,11 +101,10 @@ typedef struct cgl_page {
 typedef struct cgl_segment {
   cgl_pool *pool;
   CUdeviceptr base;
-  size_t bytes;    /* of address space */
-  size_t mapped;   /* bytes with memory, aliased extents not counted */
-  cgl_page *pages; /* NULL: memory of the pool's allocator */
+  size_t bytes; /* of address space */
   cgl_block *first;
   struct cgl_segment *next;
+  cgl_page pages[]; /* none in memory of the pool's allocator */
 } cgl_segment;
 
 typedef struct cgl_chunk {
@@ -123,10 +114,10 @@ typedef struct cgl_chunk {
 
 struct cgl_pool {
   cgl_object object;
-  cgl_latch lock; /* guards everything below */
-  cgl_segment *segments;
-  cgl_block *holes;        /* linked by bin_next */
-  cgl_block *aliased;      /* linked by bin_next */
+  cgl_latch lock;          /* guards everything below */
+  cgl_segment *segments;   /* in order of address */
+  cgl_lane holes;          /* no extent of it has memory */
+  cgl_lane aliased;        /* the extents' bytes are other mappings' */
   cgl_lane free_to_all;    /* any work may use it */
   cgl_lane pending;        /* no work may use it yet */
   cgl_lane scratch;        /* any capture into the pool may use it */
@@ -179,19 +170,15 @@ void cgl_index_end(cgl_pool *pool);
    `otherwise` NULL no lane is made, and NULL means that there is none. */
 cgl_lane *cgl_index_lane(cgl_pool *pool, uint64_t stream, bool scratch,
                          cgl_lane *otherwise);
-/* Makes an extent free in a lane and joins it with its neighbours there;
-   returns the joined extent. */
+/* Puts an extent into a lane and joins it with its neighbours there; returns
+   the joined extent. */
 cgl_block *cgl_index_insert(cgl_pool *pool, cgl_block *block, cgl_lane *lane);
-/* Takes a free extent out of its lane. */
-void cgl_index_remove(cgl_pool *pool, cgl_block *block);
-/* Makes an extent a hole and joins it with neighbours that are holes. */
-cgl_block *cgl_index_make_hole(cgl_pool *pool, cgl_block *block);
-/* Takes a hole out of the list of holes: it is to get memory. */
-void cgl_index_fill_hole(cgl_pool *pool, cgl_block *block);
-/* Cuts an extent that is in no list after `bytes`; returns the rest.  The
+/* Takes an extent out of its lane. */
+void cgl_index_remove(cgl_block *block);
+/* Cuts an extent that is in no lane after `bytes`; returns the rest.  The
    caller reserved a block struct. */
 cgl_block *cgl_index_cut(cgl_pool *pool, cgl_block *block, size_t bytes);
-/* Appends `right` to `left`, both in no list. */
+/* Appends `right` to `left`, both in no lane. */
 cgl_block *cgl_index_join(cgl_pool *pool, cgl_block *left, cgl_block *right);
 /* The better fit for `bytes` of two extents (either may be NULL) that hold as
    much: an extent of exactly that size; of two extents hardly larger, the one
@@ -213,7 +200,10 @@ cgl_block *cgl_index_first(const cgl_lane *lane, size_t bytes);
 cgl_block *cgl_index_next(const cgl_block *block);
 /* Moves all extents of a lane to another. */
 void cgl_index_move(cgl_pool *pool, cgl_lane *from, cgl_lane *to);
-/* Whether all use of a free extent is known to be over. */
+/* The extent after `block` in order of address; after NULL, the first; NULL:
+   there is none. */
+cgl_block *cgl_index_walk(const cgl_pool *pool, const cgl_block *block);
+/* Whether all use of an extent that is not live is known to be over. */
 bool cgl_index_is_over(const cgl_block *block);
 /* Moves extents whose use is over from all lanes to free_to_all. */
 void cgl_index_reclaim(cgl_pool *pool);
