@@ -33,9 +33,14 @@ static bool pools_drop_context(cgl_context *context) {
 
 static void pools_end(cgl_context *context, cgl_part *part) {
   cgl_pools *pools = (cgl_pools *)part;
-  cgl_pools_close_retired(context);
-  if (pools->own)
-    cgl_pool_destroy_own(pools->own);
+  cgl_pool *own = pools->own;
+  pools->own = NULL;
+  if (own)
+    cgl_pool_destroy_own(own);
+  /* When the wait fails the context is lost, and nothing runs on it. */
+  if (pools->retired.first)
+    cgl_context_wait(context);
+  cgl_pools_end_retired(context, true);
   free(pools);
 }
 
@@ -44,7 +49,7 @@ static void pools_waited(cgl_context *context) {
   cgl_pools *pools = cgl_pools_of(context, "pool");
   if (pools->own)
     cgl_pool_reclaim(pools->own);
-  cgl_pools_end_retired(context);
+  cgl_pools_end_retired(context, false);
 }
 
 
@@ -104,7 +109,7 @@ void cgl_pools_remove(cgl_pool *pool) {
 
 void cgl_pools_trim(cgl_context *context) {
   cgl_objects_reclaim(context);
-  cgl_pools_end_retired(context);
+  cgl_pools_end_retired(context, false);
   const cgl_pools *pools = cgl_pools_of(context, "pool");
   pthread_mutex_lock(&context->lock);
   for (cgl_pool *pool = pools->first; pool; pool = pool->next_pool) {
@@ -139,13 +144,15 @@ typedef struct holder {
   size_t bytes, count;
 } holder;
 
+typedef struct ranked_pool {
+  const cgl_pool *pool; /* compared, not used */
+  bool own;             /* the context's own pool */
+  size_t reserved, allocated;
+} ranked_pool;
+
 typedef struct census {
   size_t npools, nholders;
-  struct {
-    const cgl_pool *pool; /* compared, not used */
-    bool own;             /* the context's own pool */
-    size_t reserved, allocated;
-  } pools[POOLS];
+  ranked_pool pools[POOLS];
   holder holders[GROUPS];
   size_t idle; /* reserved bytes that no block holds */
 } census;
@@ -160,10 +167,8 @@ static void census_pool(census *all, const cgl_pool *pool) {
       all->pools[at] = all->pools[at - 1];
   if (at == POOLS)
     return;
-  all->pools[at].pool = pool;
-  all->pools[at].own = pool->own;
-  all->pools[at].reserved = pool->stats.reserved;
-  all->pools[at].allocated = pool->stats.allocated;
+  all->pools[at] = (ranked_pool){pool, pool->own, pool->stats.reserved,
+                                 pool->stats.allocated};
 }
 
 
@@ -175,10 +180,8 @@ static void census_block(census *all, const cgl_block *block) {
     i++;
   if (i == GROUPS)
     i = GROUPS - 1;
-  if (i == all->nholders) {
-    all->holders[i] = (holder){block->site, 0, 0};
-    all->nholders++;
-  }
+  if (i == all->nholders)
+    all->holders[all->nholders++] = (holder){block->site, 0, 0};
   all->holders[i].bytes += block->bytes;
   all->holders[i].count++;
 }

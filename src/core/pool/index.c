@@ -290,18 +290,6 @@ cgl_block *cgl_index_find(const cgl_lane *lane, size_t bytes) {
 }
 
 
-cgl_block *cgl_index_find_before(const cgl_lane *lane, size_t bytes,
-                                 uint64_t tick) {
-  cgl_block *block = cgl_index_first(lane, bytes);
-  for (int looks = 0; block && looks < LOOKS; looks++) {
-    if (block->tick < tick && block->bytes >= bytes)
-      return block;
-    block = cgl_index_next(block);
-  }
-  return NULL;
-}
-
-
 cgl_block *cgl_index_first(const cgl_lane *lane, size_t bytes) {
   unsigned first, second;
   bin_find(bytes, &first, &second);

@@ -103,7 +103,7 @@ void cgl_pool_destroy_own(cgl_pool *pool) {
     if (cgl_pool_retire(pool))
       return;
     cgl_context_wait(context);
-    cgl_pools_end_retired(context);
+    cgl_pools_end_retired(context, false);
   }
   cgl_pool_end(pool);
 }

@@ -26,11 +26,6 @@ CUmemAllocationProp cgl_pages_properties(const cgl_pool *pool) {
 }
 
 
-static size_t block_first_page(const cgl_block *block) {
-  return block->offset / block->segment->pool->granularity;
-}
-
-
 /* ---- spare chunks ---- */
 
 /* Makes room for `count` more; false without memory. */
@@ -281,11 +276,9 @@ static growth growth_choose(const cgl_pool *pool, size_t bytes,
 static cgl_block *pool_assemble(cgl_pool *pool, size_t bytes,
                                 const cgl_lane *own, growth *g) {
   bool may = !pool->guard && !pool->desc.no_split;
-  cgl_block *block = NULL;
-  if (may) {
+  if (may)
     cgl_stitch_undo(pool);
-    block = cgl_index_find(&pool->free_to_all, bytes);
-  }
+  cgl_block *block = may ? cgl_index_find(&pool->free_to_all, bytes) : NULL;
   if (block)
     return block;
   *g = growth_choose(pool, bytes, own);
@@ -393,7 +386,8 @@ static CUresult segment_allocate(cgl_pool *pool, size_t bytes,
 static CUresult hole_map(cgl_pool *pool, cgl_block *hole, size_t want,
                          size_t *laid, const char **entry) {
   cgl_segment *segment = hole->segment;
-  size_t at = block_first_page(hole), room = hole->bytes / pool->granularity;
+  size_t at = hole->offset / pool->granularity,
+         room = hole->bytes / pool->granularity;
   CUresult result = CUDA_SUCCESS;
   *laid = 0;
   while (*laid < want && !result) {

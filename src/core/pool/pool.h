@@ -187,10 +187,6 @@ cgl_block *cgl_index_join(cgl_pool *pool, cgl_block *left, cgl_block *right);
 cgl_block *cgl_index_better(cgl_block *a, cgl_block *b, size_t bytes);
 /* A good fit for `bytes` in a lane; NULL: no extent holds as much. */
 cgl_block *cgl_index_find(const cgl_lane *lane, size_t bytes);
-/* An extent of at least `bytes` that was freed before `tick`; NULL: not found
-   among the extents looked at, which are few. */
-cgl_block *cgl_index_find_before(const cgl_lane *lane, size_t bytes,
-                                 uint64_t tick);
 /* Takes the extent of exactly `bytes` that was freed last out of the stream's
    lane, when this is the lane used last; NULL: a full search is needed. */
 cgl_block *cgl_index_take_last(cgl_pool *pool, uint64_t stream, bool scratch,
@@ -274,8 +270,8 @@ CUresult cgl_pool_alloc_existing(cgl_pool *pool, cgl_stream *stream,
 /* Takes the block back; `wide`: streams other than its own used it. */
 void cgl_pool_free(cgl_block *block, bool wide);
 /* The same for a block that no checkpoint holds, under the lock; returns the
-   joined extent.  *last: it was the last block, and the caller calls
-   cgl_pool_unkeep after it drops the lock. */
+   joined extent.  *last is set when it was the last block: then the caller
+   calls cgl_pool_unkeep after it drops the lock. */
 cgl_block *cgl_pool_free_block(cgl_pool *pool, cgl_block *block, bool wide,
                                bool *last);
 /* Releases what the pool's live blocks kept: there are none any more. */
@@ -283,12 +279,18 @@ void cgl_pool_unkeep(cgl_pool *pool);
 /* After a wait for the device: reclaims what it ended. */
 void cgl_pool_reclaim(cgl_pool *pool);
 /* Bracket a capture into the pool. */
-void cgl_pool_capture_begins(cgl_pool *pool, uint64_t serial);
+static inline void cgl_pool_capture_begins(cgl_pool *pool, uint64_t serial) {
+  atomic_store(&pool->capturing, serial);
+}
 void cgl_pool_capture_ended(cgl_pool *pool);
 /* Bracket the time in which a graph holds scratch: from before its capture
    begins until the graph is gone. */
-void cgl_pool_capture_held(cgl_pool *pool);
-void cgl_pool_capture_gone(cgl_pool *pool);
+static inline void cgl_pool_capture_held(cgl_pool *pool) {
+  atomic_fetch_add(&pool->captures, 1);
+}
+static inline void cgl_pool_capture_gone(cgl_pool *pool) {
+  atomic_fetch_sub(&pool->captures, 1);
+}
 /* The address of `bytes` in the block: its start, or, in a guarded pool, so
    that they end where the block ends. */
 static inline CUdeviceptr cgl_block_address(const cgl_block *block,
@@ -313,10 +315,8 @@ static inline void cgl_pool_note_use(cgl_pool *pool, uint64_t wait) {
 /* Keeps a pool until the work that may use it is known to be over; false when
    too much is kept already: the caller waits for the device. */
 bool cgl_pool_retire(cgl_pool *pool);
-/* Ends the retired pools whose work is known to be over by now. */
-void cgl_pools_end_retired(cgl_context *context);
-/* Waits for the device and ends all; no pool is kept afterwards. */
-void cgl_pools_close_retired(cgl_context *context);
+/* Ends the retired pools whose work is known to be over by now, or all. */
+void cgl_pools_end_retired(cgl_context *context, bool all);
 
 /* ---- exhausted.c: the pools of a context, and when memory runs out ---- */
 
@@ -328,7 +328,6 @@ typedef struct cgl_pools {
   struct {
     cgl_pool *first;     /* retired pools; linked by next_pool */
     size_t count, bytes; /* of that list */
-    bool closed;         /* no pool is retired any more */
   } retired;
 } cgl_pools;
 
