@@ -419,7 +419,7 @@ void cgl_pool_free(cgl_block *block, bool wide) {
 }
 
 
-CUresult cgl_block_open_to(cgl_block *block, CUdevice device) {
+CUresult cgl_block_open_to(const cgl_block *block, CUdevice device) {
   cgl_pool *pool = block->segment->pool;
   cgl_latch_take(&pool->lock);
   CUresult result = cgl_pages_open_to(pool, device);

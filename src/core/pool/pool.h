@@ -300,7 +300,7 @@ static inline CUdeviceptr cgl_block_address(const cgl_block *block,
   return segment->base + block->offset + at;
 }
 /* Lets another device of the same driver access the block.  cuMemSetAccess */
-CUresult cgl_block_open_to(cgl_block *block, CUdevice device);
+CUresult cgl_block_open_to(const cgl_block *block, CUdevice device);
 
 /* A replay of one of the pool's graphs was launched; device wait number `wait`
    covers it.  Threads may call this at once: the highest number stays. */
