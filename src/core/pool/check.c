@@ -2,44 +2,37 @@
 #include "core/pool/pool.h"
 
 
-/* Counts the extents of one mapping to which each unit of a page belongs. */
-static void page_count_owners(const cgl_segment *segment, size_t at,
-                              size_t page_bytes, uint8_t *owners) {
-  size_t from = at * page_bytes, to = from + page_bytes;
-  const cgl_block *block = segment->first;
-  if (segment->pages[at].aliased)
-    for (block = segment->pages[at].aliased; block->offset > from;)
-      block = block->prev;
-  for (; block && block->offset < to; block = block->next)
-    for (size_t i = block->offset > from ? block->offset : from;
-         block->lane != &segment->pool->aliased && i < to &&
-         i < block->offset + block->bytes;
-         i += CGL_POOL_UNIT)
-      owners[(i - from) / CGL_POOL_UNIT]++;
-}
-
-
 /* Whether each unit of a page with several mappings belongs to exactly one of
    them. */
 static bool ring_is_valid(const cgl_segment *segment, size_t at,
                           size_t page_bytes) {
-  const cgl_page *first = &segment->pages[at], *g = first;
   enum { UNITS = 8192 };
-  uint8_t owners[UNITS] = {0};
+  bool owned[UNITS] = {false};
+  size_t owners = 0;
+  const cgl_page *first = &segment->pages[at], *g = first;
   if (!g->ring || g->of != 1 || page_bytes > (size_t)UNITS * CGL_POOL_UNIT)
     return g->ring && g->of == 1;
   do {
-    const cgl_segment *there = g->ring;
-    size_t ring_at = g->ring_at;
-    g = &there->pages[ring_at];
-    if (g->handle != first->handle)
+    size_t from = g->ring_at * page_bytes;
+    g = &g->ring->pages[g->ring_at];
+    const cgl_block *block = g->aliased;
+    if (!block || g->handle != first->handle)
       return false;
-    page_count_owners(there, ring_at, page_bytes, owners);
+    while (block->offset > from)
+      block = block->prev;
+    for (; block && block->offset < from + page_bytes; block = block->next) {
+      size_t i = block->offset > from ? block->offset : from;
+      size_t end = block->offset + block->bytes;
+      end = end < from + page_bytes ? end : from + page_bytes;
+      for (; block->lane != &segment->pool->aliased && i < end;
+           i += CGL_POOL_UNIT, owners++) {
+        if (owned[(i - from) / CGL_POOL_UNIT])
+          return false;
+        owned[(i - from) / CGL_POOL_UNIT] = true;
+      }
+    }
   } while (g != first);
-  for (size_t i = 0; i < page_bytes / CGL_POOL_UNIT; i++)
-    if (owners[i] != 1)
-      return false;
-  return true;
+  return owners == page_bytes / CGL_POOL_UNIT;
 }
 
 

@@ -1,6 +1,5 @@
 /* Pools: which block serves which work, when to wait and when to grow. */
 #include "core/pool/pool.h"
-#include "core/pool/history.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -356,6 +356,20 @@ CUresult cgl_pools_alloc_existing(cgl_stream *stream, size_t bytes,
 cgl_status cgl_pools_fail(cgl_pool *pool, size_t bytes, const char *operation,
                           const char *entry);
 
+/* ---- history.c ---- */
+
+extern atomic_bool cgl_history_on;
+
+void cgl_history_note(const cgl_pool *pool, const cgl_block *block, bool freed);
+/* Notes that a block was allocated, or is about to be freed; under the lock. */
+static inline void cgl_history_add(const cgl_pool *pool, const cgl_block *block,
+                                   bool freed) {
+  if (atomic_load_explicit(&cgl_history_on, memory_order_relaxed))
+    cgl_history_note(pool, block, freed);
+}
+/* The device's free bytes; 0 while the history is off.  cuMemGetInfo */
+size_t cgl_history_free_bytes(cgl_context *context);
+
 /* ---- check.c ---- */
 
 /* Whether the invariants hold; under the lock or single-threaded. */
