@@ -1,7 +1,6 @@
 /* Graphs as objects: created, instantiated, reset; their templates and
    executables. */
 #include "core/graph/graph.h"
-#include "core/pool/history.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -34,8 +34,7 @@ typedef struct cgl_template {
 typedef struct cgl_executable {
   cgl_object object; /* owned by its graph alone */
   CUgraphExec exec;
-  size_t bytes;   /* of device memory, while the history is on; counted in the
-                     pool */
+  size_t bytes;   /* that it took, counted in the pool; see pool/history.c */
   cgl_pool *pool; /* retained */
 } cgl_executable;
 

@@ -37,29 +37,20 @@ static atomic_uint_fast64_t next_number = 1; /* of captured allocations */
 
 /* ---- making and unmaking ---- */
 
-/* More than any device holds. */
-static const size_t most_bytes = (size_t)1 << 62;
-
-static inline bool elements_fit(cgl_type type, size_t count) {
-  size_t bytes;
-  return (unsigned)type < CGL_TYPE_COUNT &&
-         !__builtin_mul_overflow(count, types[type].bytes, &bytes) &&
-         bytes <= most_bytes;
-}
-
-
 cgl_status cgl_memory_check_elements(cgl_type type, size_t count,
                                      const char *operation) {
-  if (elements_fit(type, count))
-    return CGL_OK;
+  const size_t most = (size_t)1 << 62; /* bytes: more than any device holds */
+  size_t bytes;
   if ((unsigned)type >= CGL_TYPE_COUNT)
     return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
                     "%d is not an element type", (int)type);
+  if (!__builtin_mul_overflow(count, types[type].bytes, &bytes) &&
+      bytes <= most)
+    return CGL_OK;
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
            "%zu elements of %zu bytes are more than any device holds", count,
            types[type].bytes);
-  cgl_fail_hint("check how the size was computed");
-  return CGL_ERROR_INVALID_ARGUMENT;
+  return cgl_fail_hint("check how the size was computed");
 }
 
 
@@ -92,14 +83,6 @@ static cgl_status buffer_new(cgl_context *context, cgl_type type, size_t count,
   cgl_object_init(&buffer->object, &cgl_buffer_kind, context);
   *out = buffer;
   return CGL_OK;
-}
-
-
-/* Host memory for the buffer of a block. */
-static cgl_buffer *block_take_room(cgl_block *block) {
-  cgl_buffer *buffer = block->room;
-  block->room = NULL;
-  return buffer ? buffer : malloc(sizeof *buffer);
 }
 
 
@@ -142,7 +125,7 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
     pool = (cgl_pool *)capture->underway.pool;
   else if (!(pool = cgl_pools_own(context, operation)))
     status = cgl_last_error()->code;
-  if (!status && !elements_fit(type, count))
+  if (!status)
     status = cgl_memory_check_elements(type, count, operation);
   if (status)
     return status;
@@ -154,7 +137,8 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
   status = cgl_pool_alloc(pool, stream, bytes, operation, &block);
   if (status)
     return status;
-  cgl_buffer *buffer = block_take_room(block);
+  cgl_buffer *buffer = block->room ? block->room : malloc(sizeof *buffer);
+  block->room = NULL;
   if (!buffer) {
     cgl_pool_free(block, false);
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a buffer");
@@ -178,8 +162,7 @@ cgl_status cgl_buffer_view(cgl_buffer *base, size_t first, size_t count,
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "elements %zu to %zu are not all inside the buffer's %zu", first,
              first + count, base->count);
-    cgl_fail_hint("a view may not reach past the end of its buffer");
-    return CGL_ERROR_INVALID_ARGUMENT;
+    return cgl_fail_hint("a view may not reach past the end of its buffer");
   }
   cgl_status status = cgl_buffer_check(base, operation);
   if (!status)
@@ -187,7 +170,7 @@ cgl_status cgl_buffer_view(cgl_buffer *base, size_t first, size_t count,
         buffer_new(base->object.context, base->type, count, operation, out);
   if (status)
     return status;
-  (*out)->base = cgl_buffer_retain(base->base ? base->base : base);
+  (*out)->base = cgl_buffer_retain(cgl_buffer_root(base));
   atomic_fetch_add_explicit(&(*out)->base->views, 1, memory_order_relaxed);
   (*out)->address = base->address + first * types[base->type].bytes;
   return CGL_OK;
@@ -228,14 +211,6 @@ static bool buffer_is_wide(const cgl_buffer *buffer, cgl_clock *user) {
 }
 
 
-/* After a release, the end of a view changes the generation, too. */
-static void buffer_drop_view(cgl_buffer *root) {
-  atomic_fetch_sub(&root->views, 1);
-  if (atomic_load_explicit(&root->life.over, memory_order_relaxed))
-    atomic_fetch_add(&cgl_memory_generation, 1);
-}
-
-
 static void buffer_destroy(cgl_object *object) {
   cgl_buffer *buffer = (cgl_buffer *)object;
   cgl_clock *user =
@@ -251,9 +226,14 @@ static void buffer_destroy(cgl_object *object) {
     cgl_pool_free(block, wide);
     return;
   }
-  if (buffer->base)
-    buffer_drop_view(buffer->base);
-  cgl_buffer_release(buffer->base);
+  cgl_buffer *root = buffer->base;
+  if (root) {
+    atomic_fetch_sub(&root->views, 1);
+    /* The end of a view of memory that was given up moves the number, too. */
+    if (atomic_load_explicit(&root->life.over, memory_order_relaxed))
+      atomic_fetch_add(&cgl_memory_generation, 1);
+  }
+  cgl_buffer_release(root);
   if (buffer->keeper)
     cgl_object_release(buffer->keeper);
   free(buffer);
@@ -299,7 +279,7 @@ static void buffer_note_user(cgl_buffer *root, const cgl_stream *stream) {
 
 
 void cgl_buffer_touch(cgl_buffer *buffer, const cgl_stream *stream) {
-  cgl_buffer *root = buffer->base ? buffer->base : buffer;
+  cgl_buffer *root = cgl_buffer_root(buffer);
   if (root->block && root->block->stream != stream->serial)
     buffer_note_user(root, stream);
 }
@@ -367,8 +347,8 @@ size_t cgl_buffer_bytes(const cgl_buffer *buffer) {
 
 
 uint64_t cgl_buffer_address(const cgl_buffer *buffer) {
-  const cgl_buffer *root = buffer->base ? buffer->base : buffer;
-  return atomic_load_explicit(&root->taken, memory_order_relaxed)
+  return atomic_load_explicit(&cgl_buffer_root(buffer)->taken,
+                              memory_order_relaxed)
              ? 0
              : buffer->address;
 }

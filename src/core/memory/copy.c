@@ -18,8 +18,7 @@ static cgl_status copy_check(cgl_buffer *buffer, cgl_stream *stream,
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "%zu bytes at offset %zu do not fit the buffer's %zu", bytes,
              offset, size);
-    cgl_fail_hint("copy less, or make a larger buffer");
-    return CGL_ERROR_INVALID_ARGUMENT;
+    return cgl_fail_hint("copy less, or make a larger buffer");
   }
   status = cgl_capture_refuse(
       stream, operation,
@@ -84,8 +83,7 @@ static cgl_status copy_check_pair(cgl_type to, size_t to_count, cgl_type from,
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
            "cannot copy %zu elements of %s into %zu of %s", from_count,
            cgl_type_name(from), to_count, cgl_type_name(to));
-  cgl_fail_hint("use a view of the part that is to be copied");
-  return CGL_ERROR_INVALID_ARGUMENT;
+  return cgl_fail_hint("use a view of the part that is to be copied");
 }
 
 
@@ -113,83 +111,82 @@ static void copy_end(cgl_issue *issue, cgl_op_kind kind,
 }
 
 
+/* A copy between two buffers, or between one (the other is NULL) and pinned
+   memory of as many elements. */
+static cgl_status copy_issue(cgl_buffer *to, cgl_buffer *from,
+                             cgl_pinned *pinned, cgl_stream *stream,
+                             const char *operation) {
+  cgl_buffer *buffer = to ? to : from;
+  const cgl_driver *driver = cgl_driver_of(buffer);
+  const char *entry = "cuMemcpyDtoDAsync";
+  cgl_issue issue;
+  cgl_status status = copy_begin(&issue, buffer, stream, operation);
+  if (!status && from)
+    status = cgl_buffer_check(from, operation);
+  if (!status && from)
+    status = cgl_buffer_check_read(from, stream, operation);
+  size_t bytes = cgl_buffer_bytes(buffer);
+  if (status || !bytes)
+    return status;
+  cgl_element element = {.type = (uint8_t)buffer->type};
+  CUresult result;
+  if (!to) {
+    entry = "cuMemcpyDtoHAsync";
+    element.pinned = 1;
+    result = driver->cuMemcpyDtoHAsync(pinned->data, from->address, bytes,
+                                       stream->handle);
+  } else if (!from) {
+    entry = "cuMemcpyHtoDAsync";
+    element.pinned = 2;
+    result = driver->cuMemcpyHtoDAsync(to->address, pinned->data, bytes,
+                                       stream->handle);
+  } else
+    result = driver->cuMemcpyDtoDAsync(to->address, from->address, bytes,
+                                       stream->handle);
+  status = cgl_issue_taken(&issue, result, entry);
+  if (status)
+    return status;
+  if (to)
+    cgl_buffer_use(to, &issue, true, 0);
+  else
+    cgl_pinned_use(pinned, &issue, true, 0);
+  if (from)
+    cgl_buffer_use(from, &issue, false, 1);
+  else
+    cgl_pinned_use(pinned, &issue, false, 1);
+  copy_end(&issue, CGL_OP_MEMCPY, &element);
+  return CGL_OK;
+}
+
+
 cgl_status cgl_buffer_copy(cgl_buffer *to, cgl_buffer *from,
                            cgl_stream *stream) {
   static const char operation[] = "buffer:copy";
-  cgl_issue issue;
   cgl_status status =
       copy_check_pair(to->type, to->count, from->type, from->count, operation);
-  if (!status && to->object.context != from->object.context)
-    return cgl_buffer_copy_across(to, from, stream, operation);
-  if (!status)
-    status = copy_begin(&issue, to, stream, operation);
-  if (!status)
-    status = cgl_buffer_check(from, operation);
-  if (!status)
-    status = cgl_buffer_check_read(from, stream, operation);
-  size_t bytes = cgl_buffer_bytes(to);
-  if (status || !bytes)
-    return status;
-  CUresult result = cgl_driver_of(to)->cuMemcpyDtoDAsync(
-      to->address, from->address, bytes, stream->handle);
-  status = cgl_issue_taken(&issue, result, "cuMemcpyDtoDAsync");
   if (status)
     return status;
-  cgl_buffer_use(to, &issue, true, 0);
-  cgl_buffer_use(from, &issue, false, 1);
-  const cgl_element element = {.type = (uint8_t)to->type};
-  copy_end(&issue, CGL_OP_MEMCPY, &element);
-  return CGL_OK;
+  return to->object.context == from->object.context
+             ? copy_issue(to, from, NULL, stream, operation)
+             : cgl_buffer_copy_across(to, from, stream, operation);
 }
 
 
 cgl_status cgl_buffer_copy_pinned(cgl_buffer *to, cgl_pinned *from,
                                   cgl_stream *stream) {
   static const char operation[] = "buffer:copy";
-  cgl_issue issue;
   cgl_status status =
       copy_check_pair(to->type, to->count, from->type, from->count, operation);
-  if (!status)
-    status = copy_begin(&issue, to, stream, operation);
-  size_t bytes = cgl_buffer_bytes(to);
-  if (status || !bytes)
-    return status;
-  CUresult result = cgl_driver_of(to)->cuMemcpyHtoDAsync(
-      to->address, from->data, bytes, stream->handle);
-  status = cgl_issue_taken(&issue, result, "cuMemcpyHtoDAsync");
-  if (status)
-    return status;
-  cgl_buffer_use(to, &issue, true, 0);
-  cgl_pinned_use(from, &issue, false, 1);
-  const cgl_element element = {.type = (uint8_t)to->type, .pinned = 2};
-  copy_end(&issue, CGL_OP_MEMCPY, &element);
-  return CGL_OK;
+  return status ? status : copy_issue(to, NULL, from, stream, operation);
 }
 
 
 cgl_status cgl_pinned_copy(cgl_pinned *to, cgl_buffer *from,
                            cgl_stream *stream) {
   static const char operation[] = "pinned:copy";
-  cgl_issue issue;
   cgl_status status =
       copy_check_pair(to->type, to->count, from->type, from->count, operation);
-  if (!status)
-    status = copy_begin(&issue, from, stream, operation);
-  if (!status)
-    status = cgl_buffer_check_read(from, stream, operation);
-  size_t bytes = cgl_buffer_bytes(from);
-  if (status || !bytes)
-    return status;
-  CUresult result = cgl_driver_of(from)->cuMemcpyDtoHAsync(
-      to->data, from->address, bytes, stream->handle);
-  status = cgl_issue_taken(&issue, result, "cuMemcpyDtoHAsync");
-  if (status)
-    return status;
-  cgl_pinned_use(to, &issue, true, 0);
-  cgl_buffer_use(from, &issue, false, 1);
-  const cgl_element element = {.type = (uint8_t)to->type, .pinned = 1};
-  copy_end(&issue, CGL_OP_MEMCPY, &element);
-  return CGL_OK;
+  return status ? status : copy_issue(NULL, from, to, stream, operation);
 }
 
 

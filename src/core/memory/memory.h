@@ -128,18 +128,17 @@ typedef struct cgl_element {
 static inline size_t cgl_memory_half_at(const cgl_element *element) {
   return element->half == 2 ? 4 : 0;
 }
-/* Sets the word from the value at `value`. */
-static inline void cgl_memory_set_word(cgl_element *element,
-                                       const void *value) {
-  size_t bytes = cgl_type_bytes((cgl_type)element->type);
-  element->word = 0;
-  memcpy(&element->word, (const char *)value + cgl_memory_half_at(element),
-         bytes < 4 ? bytes : 4);
-}
-/* Bytes of the element of the driver's fill. */
+/* Bytes of what the driver's fill writes at once. */
 static inline size_t cgl_memory_fill_bytes(const cgl_element *element) {
   size_t bytes = cgl_type_bytes((cgl_type)element->type);
   return bytes < 4 ? bytes : 4;
+}
+/* Takes the word of the element at `value`. */
+static inline void cgl_memory_set_word(cgl_element *element,
+                                       const void *value) {
+  element->word = 0;
+  memcpy(&element->word, (const char *)value + cgl_memory_half_at(element),
+         cgl_memory_fill_bytes(element));
 }
 
 /* ---- pinned.c, peer.c: the part of a context ---- */

@@ -4,53 +4,37 @@
 #include "core/memory/memory.h"
 
 
-/* The link stream of `context`; made at first use. */
-static CUresult peer_link(cgl_context *context, CUstream *stream) {
-  cgl_memory_part *part = cgl_memory_part_of(context, "buffer:copy");
-  CUresult result = CUDA_SUCCESS;
-  if (!part)
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  pthread_mutex_lock(&context->lock);
-  if (!part->link)
-    result = context->driver->cuStreamCreateWithPriority(
-        &part->link, CU_STREAM_NON_BLOCKING, 0);
-  *stream = part->link;
-  pthread_mutex_unlock(&context->lock);
-  return result;
-}
-
-
-/* Makes the link stream of `other` wait for the work issued on `stream`. */
+/* `other` waits, on its link stream, for what `stream` was given so far. */
 static CUresult peer_count_work(cgl_context *other, cgl_stream *stream,
                                 const char **entry) {
   cgl_context *own = stream->object.context;
   const cgl_driver *driver = own->driver;
+  cgl_memory_part *part = cgl_memory_part_of(other, "buffer:copy");
   CUevent event;
-  CUstream link;
   *entry = "cuEventCreate";
-  CUresult result = driver->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+  CUresult result = part
+                        ? driver->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING)
+                        : CUDA_ERROR_OUT_OF_MEMORY;
   if (result)
     return result;
   *entry = "cuEventRecord";
   result = driver->cuEventRecord(event, stream->handle);
   if (!result && !(result = cgl_context_enter(other, "buffer:copy"))) {
+    pthread_mutex_lock(&other->lock);
     *entry = "cuStreamCreateWithPriority";
-    result = peer_link(other, &link);
-    *entry = result ? *entry : "cuStreamWaitEvent";
-    result = result ? result : driver->cuStreamWaitEvent(link, event, 0);
+    if (!part->link)
+      result = driver->cuStreamCreateWithPriority(&part->link,
+                                                  CU_STREAM_NON_BLOCKING, 0);
+    pthread_mutex_unlock(&other->lock);
+    if (!result) {
+      *entry = "cuStreamWaitEvent";
+      result = driver->cuStreamWaitEvent(part->link, event, 0);
+    }
     CUresult back = cgl_context_enter(own, "buffer:copy");
     result = result ? result : back;
   }
   driver->cuEventDestroy(event);
   return result;
-}
-
-
-/* Lets the copying device access the buffer.  Memory outside our pools is
-   opened by its owner. */
-static CUresult peer_open(cgl_buffer *buffer, CUdevice device) {
-  const cgl_buffer *root = cgl_buffer_root(buffer);
-  return root->block ? cgl_block_open_to(root->block, device) : CUDA_SUCCESS;
 }
 
 
@@ -82,7 +66,11 @@ cgl_status cgl_buffer_copy_across(cgl_buffer *to, cgl_buffer *from,
   if (status || !bytes)
     return status;
   const char *entry = "cuMemSetAccess";
-  CUresult result = peer_open(own == a ? from : to, own->device);
+  /* The device that copies must reach the other's memory; what no pool of ours
+     holds is its owner's to open. */
+  const cgl_block *block = cgl_buffer_root(own == a ? from : to)->block;
+  CUresult result =
+      block ? cgl_block_open_to(block, own->device) : CUDA_SUCCESS;
   if (!result) {
     entry = "cuMemcpyAsync";
     result = own->driver->cuMemcpyAsync(to->address, from->address, bytes,

@@ -53,8 +53,8 @@ cgl_memory_part *cgl_memory_part_of(cgl_context *context,
 }
 
 
-/* The pool of page-locked memory, made at first use; NULL when that fails. */
-static cgl_pool *pinned_pool(cgl_context *context, const char *operation) {
+cgl_pool *cgl_context_pinned_pool(cgl_context *context) {
+  static const char operation[] = "pinned";
   cgl_memory_part *part = cgl_memory_part_of(context, operation);
   cgl_pool *pool = part ? part->pinned : NULL, *before = NULL;
   cgl_allocator allocator = {pinned_allocate, pinned_release_memory, NULL,
@@ -109,7 +109,7 @@ cgl_status cgl_pinned_create(cgl_context *context, cgl_type type, size_t count,
     status = cgl_context_enter(context, operation);
   if (status)
     return status;
-  cgl_pool *pool = pinned_pool(context, operation);
+  cgl_pool *pool = cgl_context_pinned_pool(context);
   if (!pool)
     return cgl_last_error()->code;
   cgl_pinned *pinned = calloc(1, sizeof *pinned);
@@ -131,11 +131,6 @@ cgl_status cgl_pinned_create(cgl_context *context, cgl_type type, size_t count,
   cgl_object_init(&pinned->object, &cgl_pinned_kind, context);
   *out = pinned;
   return CGL_OK;
-}
-
-
-cgl_pool *cgl_context_pinned_pool(cgl_context *context) {
-  return pinned_pool(context, "pinned");
 }
 
 

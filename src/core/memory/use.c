@@ -8,43 +8,47 @@ atomic_uint_fast64_t cgl_memory_generation = 1;
 
 /* ---- eager work beside graphs that share a pool ---- */
 
-/* The buffer's memory for the sharing of its pool; false: no capture allocated
-   it, or, unless `any`, the pool is not shared. */
-static bool buffer_find_sharing(cgl_buffer *root, bool any,
-                                cgl_shared_memory *memory,
-                                cgl_allocation *allocation) {
-  if (!root->born || !root->block)
-    return false;
-  cgl_sharing *sharing = &root->block->segment->pool->sharing;
-  if (!any && !atomic_load_explicit(&sharing->shared, memory_order_relaxed))
-    return false;
-  *allocation = (cgl_allocation){.number = root->number,
-                                 .born = root->born,
-                                 .address = root->address,
-                                 .bytes = cgl_buffer_bytes(root),
-                                 .made = root->life.made};
-  *memory = (cgl_shared_memory){sharing, allocation, &root->cell,
-                                root->block->number};
-  return true;
+static cgl_allocation buffer_allocation(const cgl_buffer *root) {
+  return (cgl_allocation){.number = root->number,
+                          .born = root->born,
+                          .address = root->address,
+                          .bytes = cgl_buffer_bytes(root),
+                          .made = root->life.made,
+                          .slot = root->slot};
+}
+
+
+/* The sharing of the pool of which a capture allocated the buffer; NULL: it is
+   not such memory. */
+static cgl_sharing *buffer_sharing(const cgl_buffer *root) {
+  return root->born && root->block ? &root->block->segment->pool->sharing
+                                   : NULL;
 }
 
 
 cgl_status cgl_buffer_check_read(cgl_buffer *buffer, const cgl_stream *stream,
                                  const char *operation) {
-  cgl_shared_memory memory;
-  cgl_allocation allocation;
-  return !stream->capture && buffer_find_sharing(cgl_buffer_root(buffer), false,
-                                                 &memory, &allocation)
-             ? cgl_share_check_read(&memory, operation)
-             : CGL_OK;
+  cgl_buffer *root = cgl_buffer_root(buffer);
+  cgl_sharing *sharing = buffer_sharing(root);
+  if (stream->capture || !sharing ||
+      !atomic_load_explicit(&sharing->shared, memory_order_relaxed))
+    return CGL_OK;
+  const cgl_allocation allocation = buffer_allocation(root);
+  const cgl_shared_memory memory = {sharing, &allocation, &root->cell,
+                                    root->block->number};
+  return cgl_share_check_read(&memory, operation);
 }
 
 
 void cgl_buffer_wrote(cgl_buffer *buffer) {
-  cgl_shared_memory memory;
-  cgl_allocation allocation;
-  if (buffer_find_sharing(cgl_buffer_root(buffer), true, &memory, &allocation))
-    cgl_share_note_write(&memory);
+  cgl_buffer *root = cgl_buffer_root(buffer);
+  cgl_sharing *sharing = buffer_sharing(root);
+  if (!sharing)
+    return;
+  const cgl_allocation allocation = buffer_allocation(root);
+  const cgl_shared_memory memory = {sharing, &allocation, &root->cell,
+                                    root->block->number};
+  cgl_share_note_write(&memory);
 }
 
 
@@ -69,12 +73,7 @@ void cgl_buffer_use(cgl_buffer *buffer, cgl_issue *issue, bool write,
     cgl_issue_use(issue, &root->object, NULL, &range);
     return;
   }
-  cgl_allocation allocation = {.number = root->number,
-                               .born = root->born,
-                               .address = root->address,
-                               .bytes = cgl_buffer_bytes(root),
-                               .made = root->life.made,
-                               .slot = root->slot};
+  cgl_allocation allocation = buffer_allocation(root);
   cgl_issue_use(issue, &root->object, &allocation, &range);
   root->slot = allocation.slot;
 }

@@ -26,32 +26,23 @@ static cgl_status refuse_capture(const cgl_pool *pool, const char *operation) {
 }
 
 
-/* Frees dropped blocks that no checkpoint holds any more. */
-static bool pool_unpin(cgl_pool *pool) {
-  bool last = false;
-  pool->pinned = 0;
-  for (const cgl_checkpoint *c = pool->checkpoints; c; c = c->next)
-    if (c->number > pool->pinned)
-      pool->pinned = c->number;
-  for (cgl_segment *segment = pool->segments; segment; segment = segment->next)
-    for (cgl_block *block = segment->first; block; block = block->next)
-      if (block->extent == CGL_EXTENT_LIVE && block->dropped &&
-          block->number > pool->pinned)
-        block = cgl_pool_free_block(pool, block, block->wide, &last);
-  return last;
-}
-
-
 static void checkpoint_destroy(cgl_object *object) {
   cgl_checkpoint *checkpoint = (cgl_checkpoint *)object;
   cgl_pool *pool = checkpoint->pool;
   cgl_latch_take(&pool->lock);
-  for (cgl_checkpoint **link = &pool->checkpoints; *link; link = &(*link)->next)
-    if (*link == checkpoint) {
-      *link = checkpoint->next;
-      break;
-    }
-  bool last = pool_unpin(pool);
+  cgl_checkpoint **link = &pool->checkpoints;
+  while (*link != checkpoint)
+    link = &(*link)->next;
+  *link = checkpoint->next;
+  pool->pinned = 0;
+  for (const cgl_checkpoint *c = pool->checkpoints; c; c = c->next)
+    if (c->number > pool->pinned)
+      pool->pinned = c->number;
+  /* What was dropped and no checkpoint pins any more is free. */
+  bool last = false;
+  for (cgl_block *block = NULL; (block = cgl_index_walk(pool, block));)
+    if (!block->lane && block->dropped && block->number > pool->pinned)
+      block = cgl_pool_free_block(pool, block, block->wide, &last);
   cgl_latch_drop(&pool->lock);
   if (last)
     cgl_pool_unkeep(pool);
@@ -118,11 +109,9 @@ cgl_status cgl_pool_restore(cgl_pool *pool, cgl_checkpoint *checkpoint) {
   bool last = false;
   cgl_sharing_undo(&pool->sharing, checkpoint->made, checkpoint->number);
   cgl_latch_take(&pool->lock);
-  for (cgl_segment *segment = pool->segments; segment; segment = segment->next)
-    for (cgl_block *block = segment->first; block; block = block->next)
-      if (block->extent == CGL_EXTENT_LIVE && !block->dropped &&
-          block->number > checkpoint->number)
-        block = pool_take_back(pool, block, &last);
+  for (cgl_block *block = NULL; (block = cgl_index_walk(pool, block));)
+    if (!block->lane && !block->dropped && block->number > checkpoint->number)
+      block = pool_take_back(pool, block, &last);
   cgl_latch_drop(&pool->lock);
   if (last)
     cgl_pool_unkeep(pool);

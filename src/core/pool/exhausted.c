@@ -2,15 +2,14 @@
    and which script lines hold the memory. */
 #include "core/pool/pool.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
   POOLS = 6,    /* pools that a failure lists, the largest first */
-  HOLDERS = 10, /* script lines that it lists, the largest first */
-  GROUPS = 512, /* script lines that are counted apart */
+  LINES = 10,   /* script lines that it lists, the largest first */
+  GROUPS = 512, /* pools, and script lines, that are counted apart */
   ROOM = 3072   /* bytes of its text */
 };
 
@@ -33,9 +32,14 @@ static bool pools_drop_context(cgl_context *context) {
 
 static void pools_end(cgl_context *context, cgl_part *part) {
   cgl_pools *pools = (cgl_pools *)part;
-  cgl_pools_close_retired(context);
-  if (pools->own)
-    cgl_pool_destroy_own(pools->own);
+  cgl_pool *own = pools->own;
+  pools->own = NULL;
+  if (own)
+    cgl_pool_destroy_own(own);
+  /* When the wait fails the context is lost, and nothing runs on it. */
+  if (pools->retired.first)
+    cgl_context_wait(context);
+  cgl_pools_end_retired(context, true);
   free(pools);
 }
 
@@ -44,7 +48,7 @@ static void pools_waited(cgl_context *context) {
   cgl_pools *pools = cgl_pools_of(context, "pool");
   if (pools->own)
     cgl_pool_reclaim(pools->own);
-  cgl_pools_end_retired(context);
+  cgl_pools_end_retired(context, false);
 }
 
 
@@ -104,7 +108,7 @@ void cgl_pools_remove(cgl_pool *pool) {
 
 void cgl_pools_trim(cgl_context *context) {
   cgl_objects_reclaim(context);
-  cgl_pools_end_retired(context);
+  cgl_pools_end_retired(context, false);
   const cgl_pools *pools = cgl_pools_of(context, "pool");
   pthread_mutex_lock(&context->lock);
   for (cgl_pool *pool = pools->first; pool; pool = pool->next_pool) {
@@ -133,54 +137,34 @@ CUresult cgl_pools_alloc_existing(cgl_stream *stream, size_t bytes,
 
 /* ---- holders of memory ---- */
 
-/* Live bytes by the line that allocated them. */
+/* The reserved bytes of a pool and how many are in use, or the live bytes that
+   a script line allocated and in how many buffers. */
 typedef struct holder {
+  const cgl_pool *pool; /* compared, not used */
+  bool own;             /* the context's own pool */
   cgl_site site;
-  size_t bytes, count;
+  size_t bytes, part;
 } holder;
 
 typedef struct census {
-  size_t npools, nholders;
-  struct {
-    const cgl_pool *pool; /* compared, not used */
-    bool own;             /* the context's own pool */
-    size_t reserved, allocated;
-  } pools[POOLS];
-  holder holders[GROUPS];
+  size_t npools, nlines;
+  holder pools[GROUPS], lines[GROUPS];
   size_t idle; /* reserved bytes that no block holds */
 } census;
-
-
-static void census_pool(census *all, const cgl_pool *pool) {
-  size_t at = all->npools < POOLS ? all->npools : POOLS;
-  all->npools++;
-  all->idle += pool->stats.reserved - pool->stats.allocated;
-  for (; at && all->pools[at - 1].reserved < pool->stats.reserved; at--)
-    if (at < POOLS)
-      all->pools[at] = all->pools[at - 1];
-  if (at == POOLS)
-    return;
-  all->pools[at].pool = pool;
-  all->pools[at].own = pool->own;
-  all->pools[at].reserved = pool->stats.reserved;
-  all->pools[at].allocated = pool->stats.allocated;
-}
 
 
 /* Lines beyond the first GROUPS count as one. */
 static void census_block(census *all, const cgl_block *block) {
   size_t i = 0;
-  while (i < all->nholders && (all->holders[i].site.file != block->site.file ||
-                               all->holders[i].site.line != block->site.line))
+  while (i < all->nlines && (all->lines[i].site.file != block->site.file ||
+                             all->lines[i].site.line != block->site.line))
     i++;
   if (i == GROUPS)
     i = GROUPS - 1;
-  if (i == all->nholders) {
-    all->holders[i] = (holder){block->site, 0, 0};
-    all->nholders++;
-  }
-  all->holders[i].bytes += block->bytes;
-  all->holders[i].count++;
+  if (i == all->nlines)
+    all->lines[all->nlines++].site = block->site;
+  all->lines[i].bytes += block->bytes;
+  all->lines[i].part++;
 }
 
 
@@ -195,46 +179,34 @@ static void census_take(cgl_context *context, census *all) {
   pthread_mutex_lock(&context->lock);
   for (cgl_pool *pool = pools->first; pool; pool = pool->next_pool) {
     cgl_latch_take(&pool->lock);
-    census_pool(all, pool);
-    for (const cgl_segment *s = pool->segments; s; s = s->next)
-      for (const cgl_block *block = s->first; block; block = block->next)
-        if (block->extent == CGL_EXTENT_LIVE)
-          census_block(all, block);
+    const cgl_pool_stats *stats = &pool->stats;
+    all->idle += stats->reserved - stats->allocated;
+    if (all->npools < GROUPS)
+      all->pools[all->npools++] = (holder){
+          pool, pool->own, {NULL, 0}, stats->reserved, stats->allocated};
+    for (const cgl_block *b = NULL; (b = cgl_index_walk(pool, b));)
+      if (!b->lane)
+        census_block(all, b);
     cgl_latch_drop(&pool->lock);
   }
   pthread_mutex_unlock(&context->lock);
-  qsort(all->holders, all->nholders, sizeof *all->holders, holder_compare);
+  qsort(all->pools, all->npools, sizeof *all->pools, holder_compare);
+  qsort(all->lines, all->nlines, sizeof *all->lines, holder_compare);
 }
 
 
-__attribute__((format(printf, 3, 4))) static void
-text_add(char *text, size_t *at, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  int n = vsnprintf(text + *at, ROOM - *at, format, args);
-  va_end(args);
-  *at += n > 0 ? (size_t)n : 0;
-  *at = *at < ROOM ? *at : ROOM - 1;
-}
-
-
-static void census_write(const cgl_pool *pool, const census *all, char *text) {
-  size_t at = 0, shown = all->npools < POOLS ? all->npools : POOLS;
-  text[0] = 0;
-  for (size_t i = 0; i < shown; i++)
-    text_add(text, &at, "\n  pool %p%s%s: %zu bytes, %zu of them in use",
-             (const void *)all->pools[i].pool,
-             all->pools[i].own ? " (the device's)" : "",
-             all->pools[i].pool == pool ? " (asked)" : "",
-             all->pools[i].reserved, all->pools[i].allocated);
+static void census_write(const cgl_pool *pool, const census *all, FILE *text) {
+  for (const holder *h = all->pools;
+       h < all->pools + all->npools && h < all->pools + POOLS; h++)
+    fprintf(text, "\n  pool %p%s%s: %zu bytes, %zu of them in use",
+            (const void *)h->pool, h->own ? " (the device's)" : "",
+            h->pool == pool ? " (asked)" : "", h->bytes, h->part);
   if (all->npools > POOLS)
-    text_add(text, &at, "\n  and %zu smaller pools", all->npools - POOLS);
-  shown = all->nholders < HOLDERS ? all->nholders : HOLDERS;
-  for (size_t i = 0; i < shown; i++)
-    text_add(text, &at, "\n  %zu bytes in %zu buffer%s made at %.120s",
-             all->holders[i].bytes, all->holders[i].count,
-             all->holders[i].count == 1 ? "" : "s",
-             cgl_site_text(all->holders[i].site));
+    fprintf(text, "\n  and %zu smaller pools", all->npools - POOLS);
+  for (const holder *h = all->lines;
+       h < all->lines + all->nlines && h < all->lines + LINES; h++)
+    fprintf(text, "\n  %zu bytes in %zu buffer%s made at %.120s", h->bytes,
+            h->part, h->part == 1 ? "" : "s", cgl_site_text(h->site));
 }
 
 
@@ -249,9 +221,12 @@ cgl_status cgl_pools_fail(cgl_pool *pool, size_t bytes, const char *operation,
   bool absurd = bytes > context->info.memory;
   census *all = absurd ? NULL : calloc(1, sizeof *all);
   char text[ROOM] = "";
-  if (all) {
+  FILE *file = all ? fmemopen(text, ROOM - 1, "w") : NULL;
+  if (all)
     census_take(context, all);
-    census_write(pool, all, text);
+  if (file) {
+    census_write(pool, all, file);
+    fclose(file);
   }
   bool stuck = all && all->idle >= bytes && cgl_captures_underway();
   free(all);

@@ -1,5 +1,8 @@
-/* The ring of memory events, and the picture of all pools. */
-#include "core/pool/history.h"
+/* The history of memory, when it is on: a bounded ring of allocations, releases
+   and the device memory of executables; and the picture of all pools.
+   Invariant: while it is off it costs an allocation one branch; the ring keeps
+   the latest events and counts the events that it lost. */
+#include "core/pool/pool.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -103,34 +106,7 @@ void cgl_memory_snapshot_free(cgl_memory_snapshot *memory) {
     return;
   for (size_t i = 0; i < memory->npools; i++)
     cgl_snapshot_free(memory->pools[i].snapshot);
-  free(memory->pools);
   free(memory);
-}
-
-
-/* Under the context's lock. */
-static cgl_status memory_take_pools(cgl_context *context,
-                                    cgl_memory_snapshot *memory) {
-  const cgl_pools *pools = cgl_pools_of(context, "memory_snapshot");
-  size_t count = 0;
-  for (const cgl_pool *pool = pools->first; pool; pool = pool->next_pool)
-    count++;
-  memory->pools = calloc(count + 1, sizeof *memory->pools);
-  if (!memory->pools)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, "memory_snapshot",
-                    "no memory for a picture of %zu pools", count);
-  cgl_status status = CGL_OK;
-  for (cgl_pool *pool = pools->first; pool && !status; pool = pool->next_pool) {
-    cgl_pool_picture *picture = &memory->pools[memory->npools];
-    picture->id = cgl_pool_id(pool);
-    picture->is_default = pool->own;
-    status = cgl_pool_snapshot(pool, &picture->snapshot);
-    if (!status) {
-      cgl_pool_get_stats(pool, &picture->stats);
-      memory->npools++;
-    }
-  }
-  return status;
 }
 
 
@@ -142,21 +118,35 @@ cgl_status cgl_context_snapshot(cgl_context *context,
     status = cgl_last_error()->code;
   if (status)
     return status;
-  cgl_memory_snapshot *memory = calloc(1, sizeof *memory);
-  if (!memory)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a picture");
-  CUresult result = context->driver->cuMemGetInfo(&memory->device_free,
-                                                  &memory->device_total);
+  size_t bytes_free, bytes_total;
+  CUresult result = context->driver->cuMemGetInfo(&bytes_free, &bytes_total);
   if (result)
-    status = cgl_fail_driver(context, result, operation, "cuMemGetInfo");
+    return cgl_fail_driver(context, result, operation, "cuMemGetInfo");
+  const cgl_pools *pools = cgl_pools_of(context, operation);
+  size_t count = 0;
   pthread_mutex_lock(&context->lock);
-  if (!status)
-    status = memory_take_pools(context, memory);
-  pthread_mutex_unlock(&context->lock);
-  if (status) {
-    cgl_memory_snapshot_free(memory);
-    return status;
+  for (const cgl_pool *pool = pools->first; pool; pool = pool->next_pool)
+    count++;
+  cgl_memory_snapshot *memory =
+      calloc(1, sizeof *memory + count * sizeof *memory->pools);
+  if (!memory) {
+    pthread_mutex_unlock(&context->lock);
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                    "no memory for a picture of %zu pools", count);
   }
-  *out = memory;
-  return CGL_OK;
+  memory->device_free = bytes_free;
+  memory->device_total = bytes_total;
+  memory->pools = (cgl_pool_picture *)(memory + 1);
+  for (cgl_pool *pool = pools->first; pool && !status; pool = pool->next_pool) {
+    cgl_pool_picture *picture = &memory->pools[memory->npools++];
+    picture->id = pool->id;
+    picture->is_default = pool->own;
+    status = cgl_pool_snapshot(pool, &picture->snapshot);
+    cgl_pool_get_stats(pool, &picture->stats);
+  }
+  pthread_mutex_unlock(&context->lock);
+  *out = status ? NULL : memory;
+  if (status)
+    cgl_memory_snapshot_free(memory);
+  return status;
 }

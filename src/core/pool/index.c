@@ -1,4 +1,4 @@
-/* The free extents of a pool by lane and size: two-level bins with bit maps.
+/* The extents of a pool by lane and size: two-level bins with bit maps.
    Neighbours are joined at once. */
 #include "core/pool/pool.h"
 
@@ -112,7 +112,6 @@ static void bin_add(cgl_lane *lane, cgl_block *block) {
   bin_find(block->bytes, &first, &second);
   cgl_block **head = &lane->bins[first][second];
   block->lane = lane;
-  block->extent = CGL_EXTENT_FREE;
   block->bin_prev = NULL;
   block->bin_next = *head;
   if (*head)
@@ -140,12 +139,10 @@ static inline void bin_remove(cgl_block *block, unsigned first,
     lane->first &= ~((uint64_t)1 << first);
   lane->bytes -= block->bytes;
   block->lane = NULL;
-  block->extent = CGL_EXTENT_LIVE;
 }
 
 
-void cgl_index_remove(cgl_pool *pool, cgl_block *block) {
-  (void)pool;
+void cgl_index_remove(cgl_block *block) {
   unsigned first, second;
   bin_find(block->bytes, &first, &second);
   bin_remove(block, first, second);
@@ -184,18 +181,24 @@ cgl_block *cgl_index_join(cgl_pool *pool, cgl_block *left, cgl_block *right) {
 }
 
 
+/* Whether an extent of the lane and its left neighbour there are to be one. */
+static inline bool lane_joins(const cgl_pool *pool, const cgl_lane *lane,
+                              const cgl_block *right) {
+  if (lane == &pool->aliased)
+    return right->offset % pool->granularity; /* in one page */
+  return !pool->desc.no_split || lane == &pool->holes;
+}
+
+
 cgl_block *cgl_index_insert(cgl_pool *pool, cgl_block *block, cgl_lane *lane) {
-  bool joins = !pool->desc.no_split;
-  cgl_block *prev = joins ? block->prev : NULL;
-  cgl_block *next = joins ? block->next : NULL;
-  if (next && next->extent == CGL_EXTENT_FREE && next->lane == lane) {
-    cgl_index_remove(pool, next);
+  cgl_block *prev = block->prev, *next = block->next;
+  if (next && next->lane == lane && lane_joins(pool, lane, next)) {
+    cgl_index_remove(next);
     cgl_index_join(pool, block, next);
   }
-  if (prev && prev->extent == CGL_EXTENT_FREE && prev->lane == lane) {
-    cgl_index_remove(pool, prev);
-    cgl_index_join(pool, prev, block);
-    block = prev;
+  if (prev && prev->lane == lane && lane_joins(pool, lane, block)) {
+    cgl_index_remove(prev);
+    block = cgl_index_join(pool, prev, block);
   }
   bin_add(lane, block);
   return block;
@@ -219,37 +222,11 @@ cgl_block *cgl_index_cut(cgl_pool *pool, cgl_block *block, size_t bytes) {
 }
 
 
-/* ---- holes ---- */
-
-void cgl_index_fill_hole(cgl_pool *pool, cgl_block *block) {
-  if (block->bin_next)
-    block->bin_next->bin_prev = block->bin_prev;
-  if (block->bin_prev)
-    block->bin_prev->bin_next = block->bin_next;
-  else
-    pool->holes = block->bin_next;
-  block->extent = CGL_EXTENT_LIVE;
-}
-
-
-cgl_block *cgl_index_make_hole(cgl_pool *pool, cgl_block *block) {
-  cgl_block *prev = block->prev, *next = block->next;
-  if (next && next->extent == CGL_EXTENT_HOLE) {
-    cgl_index_fill_hole(pool, next);
-    cgl_index_join(pool, block, next);
-  }
-  if (prev && prev->extent == CGL_EXTENT_HOLE) {
-    cgl_index_join(pool, prev, block);
-    return prev;
-  }
-  block->extent = CGL_EXTENT_HOLE;
-  block->lane = NULL;
-  block->bin_prev = NULL;
-  block->bin_next = pool->holes;
-  if (pool->holes)
-    pool->holes->bin_prev = block;
-  pool->holes = block;
-  return block;
+cgl_block *cgl_index_walk(const cgl_pool *pool, const cgl_block *block) {
+  if (block && block->next)
+    return block->next;
+  const cgl_segment *segment = block ? block->segment->next : pool->segments;
+  return segment ? segment->first : NULL;
 }
 
 
@@ -313,18 +290,6 @@ cgl_block *cgl_index_find(const cgl_lane *lane, size_t bytes) {
 }
 
 
-cgl_block *cgl_index_find_before(const cgl_lane *lane, size_t bytes,
-                                 uint64_t tick) {
-  cgl_block *block = cgl_index_first(lane, bytes);
-  for (int looks = 0; block && looks < LOOKS; looks++) {
-    if (block->tick < tick && block->bytes >= bytes)
-      return block;
-    block = cgl_index_next(block);
-  }
-  return NULL;
-}
-
-
 cgl_block *cgl_index_first(const cgl_lane *lane, size_t bytes) {
   unsigned first, second;
   bin_find(bytes, &first, &second);
@@ -347,7 +312,7 @@ cgl_block *cgl_index_next(const cgl_block *block) {
 void cgl_index_move(cgl_pool *pool, cgl_lane *from, cgl_lane *to) {
   cgl_block *block;
   while ((block = cgl_index_first(from, CGL_POOL_UNIT))) {
-    cgl_index_remove(pool, block);
+    cgl_index_remove(block);
     cgl_index_insert(pool, block, to);
   }
 }
@@ -362,7 +327,8 @@ static bool work_is_over(const cgl_context *context, const cgl_lane *lane,
 
 bool cgl_index_is_over(const cgl_block *block) {
   const cgl_pool *pool = block->segment->pool;
-  return block->lane == &pool->free_to_all ||
+  return block->lane == &pool->free_to_all || block->lane == &pool->holes ||
+         block->lane == &pool->aliased ||
          work_is_over(pool->object.context, block->lane, block->free_after,
                       block->tick);
 }
@@ -383,7 +349,7 @@ static void lane_reclaim(cgl_pool *pool, cgl_lane *lane) {
       oldest_tick = block->tick < oldest_tick ? block->tick : oldest_tick;
       continue;
     }
-    cgl_index_remove(pool, block);
+    cgl_index_remove(block);
     block->tick = 0;
     cgl_index_insert(pool, block, &pool->free_to_all);
   }

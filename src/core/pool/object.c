@@ -78,11 +78,9 @@ bool cgl_pool_is_in_use(const cgl_pool *pool) {
   const cgl_context *context = pool->object.context;
   if (!cgl_context_waited(context, atomic_load(&pool->used)))
     return true;
-  for (const cgl_segment *segment = pool->segments; segment;
-       segment = segment->next)
-    for (const cgl_block *block = segment->first; block; block = block->next)
-      if (block->extent == CGL_EXTENT_FREE && !cgl_index_is_over(block))
-        return true;
+  for (const cgl_block *block = NULL; (block = cgl_index_walk(pool, block));)
+    if (block->lane && !cgl_index_is_over(block))
+      return true;
   return false;
 }
 
@@ -105,7 +103,7 @@ void cgl_pool_destroy_own(cgl_pool *pool) {
     if (cgl_pool_retire(pool))
       return;
     cgl_context_wait(context);
-    cgl_pools_end_retired(context);
+    cgl_pools_end_retired(context, false);
   }
   cgl_pool_end(pool);
 }

@@ -20,17 +20,9 @@ static size_t round_up(size_t value, size_t unit) {
 
 
 CUmemAllocationProp cgl_pages_properties(const cgl_pool *pool) {
-  CUmemAllocationProp prop;
-  memset(&prop, 0, sizeof prop);
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  prop.location.id = pool->object.context->device;
-  return prop;
-}
-
-
-static size_t block_first_page(const cgl_block *block) {
-  return block->offset / block->segment->pool->granularity;
+  return (CUmemAllocationProp){
+      .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+      .location = {CU_MEM_LOCATION_TYPE_DEVICE, pool->object.context->device}};
 }
 
 
@@ -123,7 +115,6 @@ static CUresult chunk_map(cgl_segment *segment, size_t at, cgl_chunk chunk) {
   for (size_t i = 0; i < chunk.pages; i++)
     segment->pages[at + i] = (cgl_page){
         .handle = chunk.handle, .at = (uint16_t)i, .of = (uint16_t)chunk.pages};
-  segment->mapped += chunk.pages * page_bytes;
   return CUDA_SUCCESS;
 }
 
@@ -137,7 +128,6 @@ static void chunk_unmap(cgl_segment *segment, size_t at) {
   cgl_driver_of(pool)->cuMemUnmap(segment->base + at * page_bytes,
                                   chunk.pages * page_bytes);
   memset(&segment->pages[at], 0, chunk.pages * sizeof *segment->pages);
-  segment->mapped -= chunk.pages * page_bytes;
   pool->spare[pool->nspare++] = chunk;
 }
 
@@ -158,15 +148,14 @@ CUresult cgl_pages_open(cgl_pool *pool, CUdeviceptr address, size_t bytes) {
 
 CUresult cgl_pages_open_to(cgl_pool *pool, CUdevice device) {
   uint64_t bit = (uint64_t)1 << (device % MAX_DEVICES);
-  if (pool->opened & bit)
+  if (pool->desc.allocator || pool->opened & bit)
     return CUDA_SUCCESS;
   CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, device},
                             CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   for (cgl_segment *segment = pool->segments; segment; segment = segment->next)
-    for (cgl_block *block = segment->pages ? segment->first : NULL, *end; block;
-         block = end) {
+    for (cgl_block *block = segment->first, *end; block; block = end) {
       size_t bytes = 0;
-      for (end = block; end && end->extent != CGL_EXTENT_HOLE; end = end->next)
+      for (end = block; end && end->lane != &pool->holes; end = end->next)
         bytes += end->bytes;
       CUresult result = CUDA_SUCCESS;
       if (bytes)
@@ -202,7 +191,7 @@ static size_t harvest_block(cgl_pool *pool, cgl_block *block, size_t want,
     if (!cgl_index_reserve(pool, 2) || !spare_reserve(pool, 1))
       break;
     chunk_unmap(segment, at);
-    cgl_index_remove(pool, block);
+    cgl_index_remove(block);
     cgl_block *rest = NULL, *hole = block;
     if (block->offset + block->bytes > (at + count) * page_bytes)
       rest =
@@ -211,7 +200,7 @@ static size_t harvest_block(cgl_pool *pool, cgl_block *block, size_t want,
       hole = cgl_index_cut(pool, block, at * page_bytes - block->offset);
     if (rest)
       cgl_index_insert(pool, rest, &pool->free_to_all);
-    cgl_index_make_hole(pool, hole);
+    cgl_index_insert(pool, hole, &pool->holes);
     taken += count;
     if (hole == block)
       break;
@@ -225,10 +214,8 @@ static size_t harvest_block(cgl_pool *pool, cgl_block *block, size_t want,
 static void pool_harvest(cgl_pool *pool, size_t want, size_t most) {
   cgl_block *next,
       *block = cgl_index_first(&pool->free_to_all, pool->granularity);
-  for (; block && want; block = next) {
+  for (; block && want && !pool->desc.allocator; block = next) {
     next = cgl_index_next(block);
-    if (!block->segment->pages)
-      continue;
     size_t taken = harvest_block(pool, block, want, most);
     want -= taken < want ? taken : want;
   }
@@ -247,15 +234,14 @@ typedef struct growth {
 
 static cgl_block *growth_neighbour(const cgl_pool *pool, cgl_block *block,
                                    const cgl_lane *own) {
-  bool fits = block && !pool->desc.no_split &&
-              block->extent == CGL_EXTENT_FREE &&
+  bool fits = block && block->lane && !pool->desc.no_split &&
               (block->lane == &pool->free_to_all || block->lane == own ||
                (own && own->scratch && block->lane == &pool->scratch));
   return fits ? block : NULL;
 }
 
 
-static bool growth_weigh(const cgl_pool *pool, cgl_block *hole, size_t bytes,
+static void growth_weigh(const cgl_pool *pool, cgl_block *hole, size_t bytes,
                          const cgl_lane *own, growth *best) {
   growth g = {hole, growth_neighbour(pool, hole->prev, own), NULL, 0};
   size_t have = g.left ? g.left->bytes : 0;
@@ -264,14 +250,11 @@ static bool growth_weigh(const cgl_pool *pool, cgl_block *hole, size_t bytes,
     g.right = growth_neighbour(pool, hole->next, own);
     g.missing = hole->bytes;
     if (!g.right || have + hole->bytes + g.right->bytes < bytes)
-      return false;
+      return;
   }
-  if (best->hole &&
-      (best->missing < g.missing ||
-       (best->missing == g.missing && best->hole->bytes <= hole->bytes)))
-    return false;
-  *best = g;
-  return true;
+  if (!best->hole || g.missing < best->missing ||
+      (g.missing == best->missing && hole->bytes < best->hole->bytes))
+    *best = g;
 }
 
 
@@ -279,8 +262,8 @@ static bool growth_weigh(const cgl_pool *pool, cgl_block *hole, size_t bytes,
 static growth growth_choose(const cgl_pool *pool, size_t bytes,
                             const cgl_lane *own) {
   growth g = {NULL, NULL, NULL, 0};
-  for (cgl_block *hole = pool->holes; hole && !pool->guard;
-       hole = hole->bin_next)
+  for (cgl_block *hole = cgl_index_first(&pool->holes, pool->granularity);
+       hole && !pool->guard; hole = cgl_index_next(hole))
     growth_weigh(pool, hole, bytes, own, &g);
   if (!g.hole)
     g.missing = round_up(bytes, pool->granularity);
@@ -293,11 +276,9 @@ static growth growth_choose(const cgl_pool *pool, size_t bytes,
 static cgl_block *pool_assemble(cgl_pool *pool, size_t bytes,
                                 const cgl_lane *own, growth *g) {
   bool may = !pool->guard && !pool->desc.no_split;
-  cgl_block *block = NULL;
-  if (may) {
+  if (may)
     cgl_stitch_undo(pool);
-    block = cgl_index_find(&pool->free_to_all, bytes);
-  }
+  cgl_block *block = may ? cgl_index_find(&pool->free_to_all, bytes) : NULL;
   if (block)
     return block;
   *g = growth_choose(pool, bytes, own);
@@ -308,45 +289,95 @@ static cgl_block *pool_assemble(cgl_pool *pool, size_t bytes,
 }
 
 
-/* A new segment of address space with one hole. */
-static CUresult segment_add(cgl_pool *pool, size_t bytes, const char **entry) {
+/* Address space from the driver, or memory from the pool's allocator. */
+static CUresult segment_obtain(cgl_segment *segment, const cgl_stream *stream,
+                               const char **entry) {
+  const cgl_pool *pool = segment->pool;
+  const cgl_allocator *allocator = &pool->allocator;
+  if (!pool->desc.allocator) {
+    *entry = "cuMemAddressReserve";
+    return cgl_driver_of(pool)->cuMemAddressReserve(&segment->base,
+                                                    segment->bytes, 0, 0, 0);
+  }
+  *entry = "the pool's allocator";
+  uint64_t address = 0;
+  CUresult result = (CUresult)allocator->allocate(
+      allocator->user, &address, segment->bytes, stream->handle);
+  segment->base = address;
+  if (result || (address && address % ALIGNMENT == 0))
+    return result;
+  if (address)
+    allocator->release(allocator->user, address, segment->bytes);
+  return CUDA_ERROR_MISALIGNED_ADDRESS;
+}
+
+
+/* A new segment as one extent, which is in no lane. */
+static CUresult segment_add(cgl_pool *pool, size_t bytes,
+                            const cgl_stream *stream, const char **entry,
+                            cgl_block **out) {
+  size_t pages = pool->desc.allocator ? 0 : bytes / pool->granularity;
+  cgl_segment *segment =
+      calloc(1, sizeof *segment + pages * sizeof *segment->pages);
+  *entry = "malloc";
+  if (!segment || !cgl_index_reserve(pool, 1)) {
+    free(segment);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  segment->pool = pool;
+  segment->bytes = bytes;
+  CUresult result = segment_obtain(segment, stream, entry);
+  if (result) {
+    free(segment);
+    return result;
+  }
+  *out = segment->first = cgl_index_new_block(pool);
+  (*out)->segment = segment;
+  (*out)->bytes = bytes;
+  cgl_segment **link = &pool->segments;
+  while (*link && (*link)->base < segment->base)
+    link = &(*link)->next;
+  segment->next = *link;
+  *link = segment;
+  pool->stats.segments++;
+  return CUDA_SUCCESS;
+}
+
+
+/* A new segment of address space, as one hole. */
+static CUresult segment_reserve(cgl_pool *pool, size_t bytes,
+                                const char **entry, cgl_block **hole) {
   size_t page_bytes = pool->granularity, wanted = FIRST_SEGMENT;
   for (const cgl_segment *s = pool->segments; s; s = s->next)
     wanted = 4 * s->bytes > wanted ? 4 * s->bytes : wanted;
   size_t most = 4 * pool->object.context->info.memory;
-  wanted = wanted > most ? most : wanted;
+  wanted = round_up(wanted > most ? most : wanted, page_bytes);
   bytes = round_up(bytes, page_bytes);
-  wanted = round_up(wanted, page_bytes) > bytes ? round_up(wanted, page_bytes)
-                                                : bytes;
-  *entry = "malloc";
   if (pool->guard)
     wanted = bytes + page_bytes;
-  cgl_segment *segment = calloc(1, sizeof *segment);
-  cgl_page *pages = calloc(wanted / page_bytes, sizeof *pages);
-  if (!segment || !pages || !cgl_index_reserve(pool, 1)) {
-    free(segment);
-    free(pages);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  *entry = "cuMemAddressReserve";
   CUresult result =
-      cgl_driver_of(pool)->cuMemAddressReserve(&segment->base, wanted, 0, 0, 0);
-  if (result) {
-    free(segment);
-    free(pages);
-    return result;
-  }
-  segment->pool = pool;
-  segment->bytes = wanted;
-  segment->pages = pages;
-  cgl_block *hole = cgl_index_new_block(pool);
-  hole->segment = segment;
-  hole->bytes = wanted;
-  segment->first = cgl_index_make_hole(pool, hole);
-  segment->next = pool->segments;
-  pool->segments = segment;
-  pool->stats.segments++;
-  return CUDA_SUCCESS;
+      segment_add(pool, wanted > bytes ? wanted : bytes, NULL, entry, hole);
+  if (!result)
+    cgl_index_insert(pool, *hole, &pool->holes);
+  return result;
+}
+
+
+/* A new segment from the pool's allocator; small blocks share one. */
+static CUresult segment_allocate(cgl_pool *pool, size_t bytes,
+                                 const cgl_stream *stream, const char **entry,
+                                 cgl_block **out) {
+  if (pool->desc.no_split || bytes > MIB)
+    bytes = round_up(bytes, 2 * MIB);
+  else
+    bytes = 2 * MIB;
+  *entry = "max_bytes";
+  if (!pool_may_reserve(pool, bytes))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result = segment_add(pool, bytes, stream, entry, out);
+  if (!result)
+    pool_count_reserved(pool, bytes);
+  return result;
 }
 
 
@@ -355,7 +386,8 @@ static CUresult segment_add(cgl_pool *pool, size_t bytes, const char **entry) {
 static CUresult hole_map(cgl_pool *pool, cgl_block *hole, size_t want,
                          size_t *laid, const char **entry) {
   cgl_segment *segment = hole->segment;
-  size_t at = block_first_page(hole), room = hole->bytes / pool->granularity;
+  size_t at = hole->offset / pool->granularity,
+         room = hole->bytes / pool->granularity;
   CUresult result = CUDA_SUCCESS;
   *laid = 0;
   while (*laid < want && !result) {
@@ -390,66 +422,6 @@ static CUresult hole_map(cgl_pool *pool, cgl_block *hole, size_t want,
 }
 
 
-/* The first `bytes` of a former hole have memory; the rest is a hole again. */
-static cgl_block *hole_fill(cgl_pool *pool, cgl_block *hole, size_t bytes) {
-  hole->free_after = 0;
-  if (bytes < hole->bytes)
-    cgl_index_make_hole(pool, cgl_index_cut(pool, hole, bytes));
-  return hole;
-}
-
-
-/* Bytes to ask an allocator for: small blocks share a segment. */
-static size_t allocator_bytes(const cgl_pool *pool, size_t bytes) {
-  if (!pool->desc.no_split && bytes <= MIB)
-    return 2 * MIB;
-  return round_up(bytes, 2 * MIB);
-}
-
-
-/* A new segment from the pool's allocator, as one block. */
-static CUresult segment_allocate(cgl_pool *pool, size_t bytes,
-                                 const cgl_stream *stream, const char **entry,
-                                 cgl_block **out) {
-  bytes = allocator_bytes(pool, bytes);
-  *entry = "max_bytes";
-  if (!pool_may_reserve(pool, bytes))
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  *entry = "malloc";
-  cgl_segment *segment = calloc(1, sizeof *segment);
-  if (!segment || !cgl_index_reserve(pool, 1)) {
-    free(segment);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  *entry = "the pool's allocator";
-  uint64_t address = 0;
-  CUresult result = (CUresult)pool->allocator.allocate(
-      pool->allocator.user, &address, bytes, stream->handle);
-  if (!result && (!address || address % ALIGNMENT)) {
-    if (address)
-      pool->allocator.release(pool->allocator.user, address, bytes);
-    result = CUDA_ERROR_MISALIGNED_ADDRESS;
-  }
-  if (result) {
-    free(segment);
-    return result;
-  }
-  segment->pool = pool;
-  segment->base = address;
-  segment->bytes = segment->mapped = bytes;
-  cgl_block *block = cgl_index_new_block(pool);
-  block->segment = segment;
-  block->bytes = bytes;
-  segment->first = block;
-  segment->next = pool->segments;
-  pool->segments = segment;
-  pool->stats.segments++;
-  pool_count_reserved(pool, bytes);
-  *out = block;
-  return CUDA_SUCCESS;
-}
-
-
 CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes,
                           const cgl_stream *stream, const cgl_lane *own,
                           const char **entry, cgl_block **out,
@@ -460,14 +432,13 @@ CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes,
   growth g;
   *out = pool_assemble(pool, bytes, own, &g);
   if (*out) {
-    cgl_index_remove(pool, *out);
+    cgl_index_remove(*out);
     return CUDA_SUCCESS;
   }
   if (!g.hole) {
-    CUresult result = segment_add(pool, bytes, entry);
+    CUresult result = segment_reserve(pool, bytes, entry, &g.hole);
     if (result)
       return result;
-    g.hole = pool->segments->first;
   }
   size_t want = g.missing / pool->granularity;
   *entry = "malloc";
@@ -476,15 +447,15 @@ CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes,
   cgl_lane *left_lane = NULL, *right_lane = NULL;
   if (g.left) {
     left_lane = g.left->lane;
-    cgl_index_remove(pool, g.left);
+    cgl_index_remove(g.left);
   }
   if (g.right) {
     right_lane = g.right->lane;
-    cgl_index_remove(pool, g.right);
+    cgl_index_remove(g.right);
   }
   /* Not a hole any more: holes that the harvest makes beside it would join it.
    */
-  cgl_index_fill_hole(pool, g.hole);
+  cgl_index_remove(g.hole);
   if (!pool->guard && pool->free_to_all.bytes >= pool->granularity)
     pool_harvest(pool, want, g.hole->bytes / pool->granularity);
   size_t laid = 0;
@@ -492,14 +463,18 @@ CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes,
   if (cgl_index_reserve(pool, 2) && spare_reserve(pool, want + 1))
     result = hole_map(pool, g.hole, want, &laid, entry);
   if (result) {
-    cgl_index_make_hole(pool, g.hole);
+    cgl_index_insert(pool, g.hole, &pool->holes);
     if (g.left)
       cgl_index_insert(pool, g.left, left_lane);
     if (g.right)
       cgl_index_insert(pool, g.right, right_lane);
     return result;
   }
-  cgl_block *block = hole_fill(pool, g.hole, laid * pool->granularity);
+  cgl_block *block = g.hole;
+  laid *= pool->granularity;
+  block->free_after = 0;
+  if (laid < block->bytes)
+    cgl_index_insert(pool, cgl_index_cut(pool, block, laid), &pool->holes);
   if (g.right)
     block = cgl_index_join(pool, block, g.right);
   if (g.left)
@@ -515,14 +490,13 @@ CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes,
 
 /* Frees a segment in which nothing is mapped. */
 static void segment_free(cgl_pool *pool, cgl_segment *segment) {
-  if (segment->pages) {
-    cgl_driver_of(pool)->cuMemAddressFree(segment->base, segment->bytes);
-  } else {
+  if (pool->desc.allocator) {
     pool->allocator.release(pool->allocator.user, segment->base,
                             segment->bytes);
     pool->stats.reserved -= segment->bytes;
+  } else {
+    cgl_driver_of(pool)->cuMemAddressFree(segment->base, segment->bytes);
   }
-  free(segment->pages);
   free(segment);
   pool->stats.segments--;
 }
@@ -535,17 +509,14 @@ size_t cgl_pages_trim(cgl_pool *pool) {
   spare_release(pool);
   for (cgl_segment **link = &pool->segments, *segment; (segment = *link);) {
     cgl_block *first = segment->first;
-    bool hole = first->extent == CGL_EXTENT_HOLE;
-    if (first->next ||
-        !(hole || (!segment->pages && first->lane == &pool->free_to_all))) {
+    const cgl_lane *empty =
+        pool->desc.allocator ? &pool->free_to_all : &pool->holes;
+    if (first->next || first->lane != empty) {
       link = &segment->next;
       continue;
     }
     *link = segment->next;
-    if (hole)
-      cgl_index_fill_hole(pool, first);
-    else
-      cgl_index_remove(pool, first);
+    cgl_index_remove(first);
     cgl_index_discard(pool, first);
     segment_free(pool, segment);
   }
@@ -561,8 +532,8 @@ void cgl_pages_end(cgl_pool *pool) {
   while (pool->segments) {
     cgl_segment *segment = pool->segments;
     pool->segments = segment->next;
-    bool empty = !segment->pages || (!segment->first->next &&
-                                     segment->first->extent == CGL_EXTENT_HOLE);
+    bool empty = pool->desc.allocator || (!segment->first->next &&
+                                          segment->first->lane == &pool->holes);
     size_t count = empty ? 0 : segment->bytes / page_bytes;
     for (size_t i = 0; i < count; i++) {
       cgl_page last = segment->pages[i];

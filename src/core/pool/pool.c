@@ -1,6 +1,5 @@
 /* Pools: which block serves which work, when to wait and when to grow. */
 #include "core/pool/pool.h"
-#include "core/pool/history.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,15 +28,18 @@ static cgl_lane *pool_own_lane(cgl_pool *pool, const cgl_stream *stream) {
 }
 
 
-/* Scratch that other streams of the capture underway used, and whose use is
-   over before the next operation of `stream` by the edges of the graph. */
+/* An extent of the lane whose use is over before the next operation of
+   `stream`: scratch, by the edges of the graph; other memory, because it was
+   freed before tick `reach`. */
 static cgl_block *lane_find_ordered(const cgl_lane *lane, size_t bytes,
-                                    cgl_stream *stream) {
-  cgl_block *block = lane->bytes ? cgl_index_first(lane, bytes) : NULL;
+                                    cgl_stream *stream, uint64_t reach) {
+  cgl_block *block = lane->bytes >= bytes ? cgl_index_first(lane, bytes) : NULL;
   for (int looks = 0; block && looks < LOOKS; looks++) {
     if (block->bytes >= bytes &&
-        cgl_order_covers(stream, cgl_block_address(block, block->bytes),
-                         block->bytes))
+        (lane->scratch
+             ? cgl_order_covers(stream, cgl_block_address(block, block->bytes),
+                                block->bytes)
+             : block->tick < reach))
       return block;
     block = cgl_index_next(block);
   }
@@ -47,15 +49,15 @@ static cgl_block *lane_find_ordered(const cgl_lane *lane, size_t bytes,
 
 /* An extent that another stream freed before `stream` waited for it. */
 static cgl_block *pool_find_ordered(const cgl_pool *pool, size_t bytes,
-                                    const cgl_stream *stream) {
+                                    cgl_stream *stream) {
   cgl_block *best = NULL;
   for (const cgl_lane *lane = pool->lanes; lane; lane = lane->next) {
     if (lane->scratch || lane->bytes < bytes || !lane->clock)
       continue;
-    uint64_t covered = cgl_clock_covered(stream->clock, lane->clock);
-    if (lane->oldest_tick < covered)
-      best = cgl_index_better(best, cgl_index_find_before(lane, bytes, covered),
-                              bytes);
+    uint64_t reach = cgl_clock_covered(stream->clock, lane->clock);
+    if (lane->oldest_tick < reach)
+      best = cgl_index_better(
+          best, lane_find_ordered(lane, bytes, stream, reach), bytes);
   }
   return best;
 }
@@ -80,15 +82,23 @@ static cgl_block *pool_find(cgl_pool *pool, size_t bytes, cgl_stream *stream) {
      nothing. */
   if (!into)
     return stream->capture ? NULL : pool_find_ordered(pool, bytes, stream);
-  best = lane_find_ordered(&pool->shared_scratch, bytes, stream);
+  best = lane_find_ordered(&pool->shared_scratch, bytes, stream, 0);
   for (cgl_lane *lane = pool->lanes; lane && !best; lane = lane->next)
     if (lane->scratch && lane != own)
-      best = lane_find_ordered(lane, bytes, stream);
+      best = lane_find_ordered(lane, bytes, stream, 0);
   return best;
 }
 
 
 /* ---- waiting and growing ---- */
+
+/* Under the lock. */
+static void pool_reclaim(cgl_pool *pool) {
+  cgl_index_reclaim(pool);
+  if (pool->guard)
+    cgl_pages_trim(pool);
+}
+
 
 /* Waits for the device and reclaims; false when a capture forbids the wait. */
 static bool pool_wait(cgl_pool *pool) {
@@ -97,24 +107,17 @@ static bool pool_wait(cgl_pool *pool) {
   CUresult result = cgl_context_wait(pool->object.context);
   cgl_captures_unhold();
   if (!result)
-    cgl_index_reclaim(pool);
+    pool_reclaim(pool);
   return !result;
-}
-
-
-/* Bytes that a wait for the device would make free to all. */
-static size_t pool_pending_bytes(const cgl_pool *pool) {
-  size_t bytes = pool->pending.bytes;
-  for (const cgl_lane *lane = pool->lanes; lane; lane = lane->next)
-    bytes += lane->scratch ? 0 : lane->bytes;
-  return bytes;
 }
 
 
 /* A wait is expensive, and a pool that only grows is worse: a pool with enough
    pending memory waits now and then, and otherwise grows. */
 static bool pool_should_wait(const cgl_pool *pool, size_t bytes) {
-  size_t gain = pool_pending_bytes(pool);
+  size_t gain = pool->pending.bytes;
+  for (const cgl_lane *lane = pool->lanes; lane; lane = lane->next)
+    gain += lane->scratch ? 0 : lane->bytes;
   return pool->patience > 0 && gain >= pool->granularity && gain >= bytes / 8 &&
          gain >= pool->stats.reserved / WORTH_WAITING;
 }
@@ -145,7 +148,7 @@ static bool pool_take_block(cgl_pool *pool, size_t bytes, cgl_stream *stream,
   if (!block || (pool->desc.no_split && block->bytes / 2 > bytes))
     return false;
   *rest = block->lane;
-  cgl_index_remove(pool, block);
+  cgl_index_remove(block);
   *out = block;
   return true;
 }
@@ -179,9 +182,7 @@ static CUresult pool_obtain(cgl_pool *pool, size_t bytes, cgl_stream *stream,
     return CUDA_SUCCESS;
   if (pool_should_wait(pool, bytes) && pool_wait(pool)) {
     pool->patience--;
-    if (pool->guard)
-      cgl_pages_trim(pool);
-    else if (pool_take_block(pool, bytes, stream, out, rest))
+    if (pool_take_block(pool, bytes, stream, out, rest))
       return CUDA_SUCCESS;
   }
   pool_ask_limit(pool, bytes);
@@ -190,36 +191,13 @@ static CUresult pool_obtain(cgl_pool *pool, size_t bytes, cgl_stream *stream,
   CUresult result = pool_grow(pool, bytes, stream, entry, out, rest);
   if (result != CUDA_ERROR_OUT_OF_MEMORY || !pool_wait(pool))
     return result;
-  if (pool->guard)
-    cgl_pages_trim(pool);
-  else if (pool_take_block(pool, bytes, stream, out, rest))
+  if (pool_take_block(pool, bytes, stream, out, rest))
     return CUDA_SUCCESS;
   return pool_grow(pool, bytes, stream, entry, out, rest);
 }
 
 
 /* ---- blocks ---- */
-
-/* Cuts a block after `bytes`; the rest returns to `lane`.  Without memory for a
-   block struct the block stays whole. */
-static cgl_block *pool_carve(cgl_pool *pool, cgl_block *block, size_t bytes,
-                             cgl_lane *lane) {
-  if (!pool->desc.no_split && block->bytes > bytes &&
-      cgl_index_reserve(pool, 1))
-    cgl_index_insert(pool, cgl_index_cut(pool, block, bytes), lane);
-  return block;
-}
-
-
-static void pool_count_allocation(cgl_pool *pool, size_t bytes) {
-  pool->stats.allocated += bytes;
-  if (pool->stats.allocated > pool->stats.allocated_peak)
-    pool->stats.allocated_peak = pool->stats.allocated;
-  if (++pool->stats.allocations % AMORTIZED == 0 &&
-      pool->patience < CGL_POOL_PATIENCE)
-    pool->patience++;
-}
-
 
 static size_t pool_round_size(const cgl_pool *pool, size_t bytes) {
   if (!pool->guard && !pool->desc.no_split)
@@ -258,7 +236,12 @@ static cgl_object *pool_keeper(const cgl_pool *pool) {
 static inline void block_hand_out(cgl_pool *pool, cgl_block *block,
                                   size_t bytes, const cgl_stream *stream,
                                   cgl_lane *rest) {
-  pool_count_allocation(pool, block->bytes);
+  pool->stats.allocated += block->bytes;
+  if (pool->stats.allocated > pool->stats.allocated_peak)
+    pool->stats.allocated_peak = pool->stats.allocated;
+  if (++pool->stats.allocations % AMORTIZED == 0 &&
+      pool->patience < CGL_POOL_PATIENCE)
+    pool->patience++;
   block->stream = stream->serial;
   block->free_after = 0;
   block->dropped = false;
@@ -275,29 +258,26 @@ static inline void block_hand_out(cgl_pool *pool, cgl_block *block,
 }
 
 
-/* The result of pool_find, without a search, when the stream has just freed
-   exactly as much. */
-static cgl_block *pool_take_last(cgl_pool *pool, size_t bytes,
-                                 const cgl_stream *stream, cgl_lane **rest) {
-  *rest = pool->lanes;
-  return pool->guard || (stream->capture && !pool_captures(pool, stream))
-             ? NULL
-             : cgl_index_take_last(pool, stream->serial, stream->capture,
-                                   bytes);
+/* The same for the first `bytes` of a block; what is beyond them returns to
+   `rest`.  Without memory for a block struct the block stays whole. */
+static void block_carve_out(cgl_pool *pool, cgl_block *block, size_t bytes,
+                            const cgl_stream *stream, cgl_lane *rest) {
+  size_t size = pool_round_size(pool, bytes);
+  if (!pool->desc.no_split && block->bytes > size && cgl_index_reserve(pool, 1))
+    cgl_index_insert(pool, cgl_index_cut(pool, block, size), rest);
+  block_hand_out(pool, block, bytes, stream, rest);
 }
 
 
 static CUresult pool_serve(cgl_pool *pool, cgl_stream *stream, size_t bytes,
                            const char **entry, cgl_block **out) {
-  size_t size = pool_round_size(pool, bytes);
   cgl_lane *rest = NULL;
   cgl_latch_take(&pool->lock);
   CGL_POOL_CHECK(pool);
-  CUresult result = pool_obtain(pool, size, stream, entry, out, &rest);
-  if (!result) {
-    *out = pool_carve(pool, *out, size, rest);
-    block_hand_out(pool, *out, bytes, stream, rest);
-  }
+  CUresult result = pool_obtain(pool, pool_round_size(pool, bytes), stream,
+                                entry, out, &rest);
+  if (!result)
+    block_carve_out(pool, *out, bytes, stream, rest);
   CGL_POOL_CHECK(pool);
   cgl_latch_drop(&pool->lock);
   return result;
@@ -316,8 +296,7 @@ CUresult cgl_pool_alloc_existing(cgl_pool *pool, cgl_stream *stream,
     found = false;
   }
   if (found) {
-    *out = pool_carve(pool, *out, pool_round_size(pool, bytes), rest);
-    block_hand_out(pool, *out, bytes, stream, rest);
+    block_carve_out(pool, *out, bytes, stream, rest);
     atomic_fetch_sub(&pool->object.references, 1); /* the live blocks hold it */
   }
   cgl_latch_drop(&pool->lock);
@@ -361,27 +340,19 @@ cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
   cgl_status status = cgl_context_enter(pool->object.context, operation);
   if (status)
     return status;
-  cgl_lane *lane;
   cgl_latch_take(&pool->lock);
-  cgl_block *block =
-      pool_take_last(pool, pool_round_size(pool, bytes), stream, &lane);
+  cgl_lane *last = pool->lanes;
+  cgl_block *block = NULL;
+  /* What pool_find would find, when the stream has just freed as much. */
+  if (!pool->guard && (!stream->capture || pool_captures(pool, stream)))
+    block = cgl_index_take_last(pool, stream->serial, stream->capture,
+                                pool_round_size(pool, bytes));
   if (block)
-    block_hand_out(pool, block, bytes, stream, lane);
+    block_hand_out(pool, block, bytes, stream, last);
   CGL_POOL_CHECK(pool);
   cgl_latch_drop(&pool->lock);
   *out = block;
   return block ? CGL_OK : pool_search(pool, stream, bytes, operation, out);
-}
-
-
-/* After the last block: whether the pool keeps its reference to the context for
-   the next block, while others refer to the context, too. */
-static bool pool_keeps_context(cgl_pool *pool) {
-  cgl_context *context = pool->object.context;
-  pool->idle = pool->own && !pool->host &&
-               atomic_load_explicit(&context->object.references,
-                                    memory_order_relaxed) > 1;
-  return pool->idle;
 }
 
 
@@ -402,11 +373,18 @@ static cgl_lane *block_next_lane(cgl_pool *pool, const cgl_block *block,
 
 cgl_block *cgl_pool_free_block(cgl_pool *pool, cgl_block *block, bool wide,
                                bool *last) {
+  cgl_context *context = pool->object.context;
   pool->stats.allocated -= block->bytes;
-  *last = ++pool->stats.frees == pool->stats.allocations &&
-          !pool_keeps_context(pool);
+  /* While others refer to the context, too, the pool keeps its reference for
+     the next block. */
+  if (++pool->stats.frees == pool->stats.allocations) {
+    pool->idle = pool->own && !pool->host &&
+                 atomic_load_explicit(&context->object.references,
+                                      memory_order_relaxed) > 1;
+    *last = !pool->idle;
+  }
   cgl_history_add(pool, block, true);
-  block->free_after = cgl_context_next_wait(pool->object.context);
+  block->free_after = cgl_context_next_wait(context);
   cgl_lane *lane = block_next_lane(pool, block, wide);
   block->tick = lane->clock ? cgl_clock_now(lane->clock) : 0;
   if (block->home)
@@ -440,7 +418,7 @@ void cgl_pool_free(cgl_block *block, bool wide) {
 }
 
 
-CUresult cgl_block_open_to(cgl_block *block, CUdevice device) {
+CUresult cgl_block_open_to(const cgl_block *block, CUdevice device) {
   cgl_pool *pool = block->segment->pool;
   cgl_latch_take(&pool->lock);
   CUresult result = cgl_pages_open_to(pool, device);
@@ -453,16 +431,9 @@ CUresult cgl_block_open_to(cgl_block *block, CUdevice device) {
 
 void cgl_pool_reclaim(cgl_pool *pool) {
   cgl_latch_take(&pool->lock);
-  cgl_index_reclaim(pool);
-  if (pool->guard)
-    cgl_pages_trim(pool);
+  pool_reclaim(pool);
   CGL_POOL_CHECK(pool);
   cgl_latch_drop(&pool->lock);
-}
-
-
-void cgl_pool_capture_begins(cgl_pool *pool, uint64_t serial) {
-  atomic_store(&pool->capturing, serial);
 }
 
 
@@ -475,14 +446,4 @@ void cgl_pool_capture_ended(cgl_pool *pool) {
       cgl_index_move(pool, lane, &pool->scratch);
   CGL_POOL_CHECK(pool);
   cgl_latch_drop(&pool->lock);
-}
-
-
-void cgl_pool_capture_held(cgl_pool *pool) {
-  atomic_fetch_add(&pool->captures, 1);
-}
-
-
-void cgl_pool_capture_gone(cgl_pool *pool) {
-  atomic_fetch_sub(&pool->captures, 1);
 }

@@ -49,21 +49,12 @@ enum {
 #define CGL_POOL_MOST ((size_t)CGL_POOL_UNIT << (CGL_LANE_FIRST - 1))
 #define CGL_NO_STREAM UINT64_MAX /* the serial of no stream */
 
-typedef enum cgl_extent {
-  CGL_EXTENT_LIVE,
-  CGL_EXTENT_FREE,
-  CGL_EXTENT_HOLE,
-  CGL_EXTENT_ALIASED
-} cgl_extent;
-
 typedef struct cgl_block {
   struct cgl_segment *segment;
   size_t offset, bytes;                  /* inside the segment */
   struct cgl_block *prev, *next;         /* neighbours by address */
-  struct cgl_block *bin_prev, *bin_next; /* list of a bin, of the pool's holes
-                                            or of its aliased extents */
-  struct cgl_lane *lane;                 /* free: its lane; else NULL */
-  cgl_extent extent;
+  struct cgl_block *bin_prev, *bin_next; /* list of a bin */
+  struct cgl_lane *lane;                 /* live: NULL; else its lane */
   bool captured;         /* live: allocated by a capture into the pool */
   bool dropped;          /* live: released, and held by a checkpoint */
   bool wide;             /* dropped: streams other than its own used it */
@@ -79,7 +70,8 @@ typedef struct cgl_block {
   cgl_site site;         /* live: of the allocation */
 } cgl_block;
 
-/* Free extents that the same work may use.
+/* Free extents that the same work may use, or the pool's holes, or its aliased
+   extents.
    A stream's lane holds extents that this stream alone used.  Another stream
    may use them if it comes after their release, and all work may once the host
    has waited for an event after their release.  The clock knows both without a
@@ -113,11 +105,10 @@ typedef struct cgl_page {
 typedef struct cgl_segment {
   cgl_pool *pool;
   CUdeviceptr base;
-  size_t bytes;    /* of address space */
-  size_t mapped;   /* bytes with memory, aliased extents not counted */
-  cgl_page *pages; /* NULL: memory of the pool's allocator */
+  size_t bytes; /* of address space */
   cgl_block *first;
   struct cgl_segment *next;
+  cgl_page pages[]; /* none in memory of the pool's allocator */
 } cgl_segment;
 
 typedef struct cgl_chunk {
@@ -127,10 +118,10 @@ typedef struct cgl_chunk {
 
 struct cgl_pool {
   cgl_object object;
-  cgl_latch lock; /* guards everything below */
-  cgl_segment *segments;
-  cgl_block *holes;        /* linked by bin_next */
-  cgl_block *aliased;      /* linked by bin_next */
+  cgl_latch lock;          /* guards everything below */
+  cgl_segment *segments;   /* in order of address */
+  cgl_lane holes;          /* no extent of it has memory */
+  cgl_lane aliased;        /* the extents' bytes are other mappings' */
   cgl_lane free_to_all;    /* any work may use it */
   cgl_lane pending;        /* no work may use it yet */
   cgl_lane scratch;        /* any capture into the pool may use it */
@@ -183,19 +174,15 @@ void cgl_index_end(cgl_pool *pool);
    `otherwise` NULL no lane is made, and NULL means that there is none. */
 cgl_lane *cgl_index_lane(cgl_pool *pool, uint64_t stream, bool scratch,
                          cgl_lane *otherwise);
-/* Makes an extent free in a lane and joins it with its neighbours there;
-   returns the joined extent. */
+/* Puts an extent into a lane and joins it with its neighbours there; returns
+   the joined extent. */
 cgl_block *cgl_index_insert(cgl_pool *pool, cgl_block *block, cgl_lane *lane);
-/* Takes a free extent out of its lane. */
-void cgl_index_remove(cgl_pool *pool, cgl_block *block);
-/* Makes an extent a hole and joins it with neighbours that are holes. */
-cgl_block *cgl_index_make_hole(cgl_pool *pool, cgl_block *block);
-/* Takes a hole out of the list of holes: it is to get memory. */
-void cgl_index_fill_hole(cgl_pool *pool, cgl_block *block);
-/* Cuts an extent that is in no list after `bytes`; returns the rest.  The
+/* Takes an extent out of its lane. */
+void cgl_index_remove(cgl_block *block);
+/* Cuts an extent that is in no lane after `bytes`; returns the rest.  The
    caller reserved a block struct. */
 cgl_block *cgl_index_cut(cgl_pool *pool, cgl_block *block, size_t bytes);
-/* Appends `right` to `left`, both in no list. */
+/* Appends `right` to `left`, both in no lane. */
 cgl_block *cgl_index_join(cgl_pool *pool, cgl_block *left, cgl_block *right);
 /* The better fit for `bytes` of two extents (either may be NULL) that hold as
    much: an extent of exactly that size; of two extents hardly larger, the one
@@ -204,10 +191,6 @@ cgl_block *cgl_index_join(cgl_pool *pool, cgl_block *left, cgl_block *right);
 cgl_block *cgl_index_better(cgl_block *a, cgl_block *b, size_t bytes);
 /* A good fit for `bytes` in a lane; NULL: no extent holds as much. */
 cgl_block *cgl_index_find(const cgl_lane *lane, size_t bytes);
-/* An extent of at least `bytes` that was freed before `tick`; NULL: not found
-   among the extents looked at, which are few. */
-cgl_block *cgl_index_find_before(const cgl_lane *lane, size_t bytes,
-                                 uint64_t tick);
 /* Takes the extent of exactly `bytes` that was freed last out of the stream's
    lane, when this is the lane used last; NULL: a full search is needed. */
 cgl_block *cgl_index_take_last(cgl_pool *pool, uint64_t stream, bool scratch,
@@ -217,7 +200,10 @@ cgl_block *cgl_index_first(const cgl_lane *lane, size_t bytes);
 cgl_block *cgl_index_next(const cgl_block *block);
 /* Moves all extents of a lane to another. */
 void cgl_index_move(cgl_pool *pool, cgl_lane *from, cgl_lane *to);
-/* Whether all use of a free extent is known to be over. */
+/* The extent after `block` in order of address; after NULL, the first; NULL:
+   there is none. */
+cgl_block *cgl_index_walk(const cgl_pool *pool, const cgl_block *block);
+/* Whether all use of an extent that is not live is known to be over. */
 bool cgl_index_is_over(const cgl_block *block);
 /* Moves extents whose use is over from all lanes to free_to_all. */
 void cgl_index_reclaim(cgl_pool *pool);
@@ -288,8 +274,8 @@ CUresult cgl_pool_alloc_existing(cgl_pool *pool, cgl_stream *stream,
 /* Takes the block back; `wide`: streams other than its own used it. */
 void cgl_pool_free(cgl_block *block, bool wide);
 /* The same for a block that no checkpoint holds, under the lock; returns the
-   joined extent.  *last: it was the last block, and the caller calls
-   cgl_pool_unkeep after it drops the lock. */
+   joined extent.  *last is set when it was the last block: then the caller
+   calls cgl_pool_unkeep after it drops the lock. */
 cgl_block *cgl_pool_free_block(cgl_pool *pool, cgl_block *block, bool wide,
                                bool *last);
 /* Releases what the pool's live blocks kept: there are none any more. */
@@ -297,12 +283,18 @@ void cgl_pool_unkeep(cgl_pool *pool);
 /* After a wait for the device: reclaims what it ended. */
 void cgl_pool_reclaim(cgl_pool *pool);
 /* Bracket a capture into the pool. */
-void cgl_pool_capture_begins(cgl_pool *pool, uint64_t serial);
+static inline void cgl_pool_capture_begins(cgl_pool *pool, uint64_t serial) {
+  atomic_store(&pool->capturing, serial);
+}
 void cgl_pool_capture_ended(cgl_pool *pool);
 /* Bracket the time in which a graph holds scratch: from before its capture
    begins until the graph is gone. */
-void cgl_pool_capture_held(cgl_pool *pool);
-void cgl_pool_capture_gone(cgl_pool *pool);
+static inline void cgl_pool_capture_held(cgl_pool *pool) {
+  atomic_fetch_add(&pool->captures, 1);
+}
+static inline void cgl_pool_capture_gone(cgl_pool *pool) {
+  atomic_fetch_sub(&pool->captures, 1);
+}
 /* The address of `bytes` in the block: its start, or, in a guarded pool, so
    that they end where the block ends. */
 static inline CUdeviceptr cgl_block_address(const cgl_block *block,
@@ -312,7 +304,7 @@ static inline CUdeviceptr cgl_block_address(const cgl_block *block,
   return segment->base + block->offset + at;
 }
 /* Lets another device of the same driver access the block.  cuMemSetAccess */
-CUresult cgl_block_open_to(cgl_block *block, CUdevice device);
+CUresult cgl_block_open_to(const cgl_block *block, CUdevice device);
 
 /* A replay of one of the pool's graphs was launched; device wait number `wait`
    covers it.  Threads may call this at once: the highest number stays. */
@@ -327,10 +319,8 @@ static inline void cgl_pool_note_use(cgl_pool *pool, uint64_t wait) {
 /* Keeps a pool until the work that may use it is known to be over; false when
    too much is kept already: the caller waits for the device. */
 bool cgl_pool_retire(cgl_pool *pool);
-/* Ends the retired pools whose work is known to be over. */
-void cgl_pools_end_retired(cgl_context *context);
-/* Waits for the device and ends all; no pool is kept afterwards. */
-void cgl_pools_close_retired(cgl_context *context);
+/* Ends the retired pools whose work is known to be over by now, or all. */
+void cgl_pools_end_retired(cgl_context *context, bool all);
 
 /* ---- exhausted.c: the pools of a context, and when memory runs out ---- */
 
@@ -342,7 +332,6 @@ typedef struct cgl_pools {
   struct {
     cgl_pool *first;     /* retired pools; linked by next_pool */
     size_t count, bytes; /* of that list */
-    bool closed;         /* no pool is retired any more */
   } retired;
 } cgl_pools;
 
@@ -370,6 +359,20 @@ CUresult cgl_pools_alloc_existing(cgl_stream *stream, size_t bytes,
    script lines that hold most memory; `entry` failed. */
 cgl_status cgl_pools_fail(cgl_pool *pool, size_t bytes, const char *operation,
                           const char *entry);
+
+/* ---- history.c ---- */
+
+extern atomic_bool cgl_history_on;
+
+void cgl_history_note(const cgl_pool *pool, const cgl_block *block, bool freed);
+/* Notes that a block was allocated, or is about to be freed; under the lock. */
+static inline void cgl_history_add(const cgl_pool *pool, const cgl_block *block,
+                                   bool freed) {
+  if (atomic_load_explicit(&cgl_history_on, memory_order_relaxed))
+    cgl_history_note(pool, block, freed);
+}
+/* The device's free bytes; 0 while the history is off.  cuMemGetInfo */
+size_t cgl_history_free_bytes(cgl_context *context);
 
 /* ---- check.c ---- */
 

@@ -21,7 +21,7 @@ bool cgl_pool_retire(cgl_pool *pool) {
               pools->retired.bytes + pool->stats.reserved <=
                   context->info.memory / SHARE;
   /* While a capture is underway no limit holds: waiting would break it. */
-  if (!pools->retired.closed && (room || cgl_captures_underway())) {
+  if (room || cgl_captures_underway()) {
     pool->next_pool = pools->retired.first;
     pools->retired.first = pool;
     pools->retired.count++;
@@ -33,42 +33,22 @@ bool cgl_pool_retire(cgl_pool *pool) {
 }
 
 
-/* Takes out a pool whose work is over, or, with `all`, any pool. */
-static cgl_pool *retired_pop(cgl_context *context, bool all) {
+void cgl_pools_end_retired(cgl_context *context, bool all) {
   cgl_pools *pools = cgl_pools_of(context, "pool");
-  pthread_mutex_lock(&context->lock);
-  cgl_pool **link = &pools->retired.first;
-  while (*link && !all && cgl_pool_is_in_use(*link))
-    link = &(*link)->next_pool;
-  cgl_pool *pool = *link;
-  if (pool) {
-    *link = pool->next_pool;
-    pools->retired.count--;
-    pools->retired.bytes -= pool->stats.reserved;
-  }
-  pthread_mutex_unlock(&context->lock);
-  return pool;
-}
-
-
-void cgl_pools_end_retired(cgl_context *context) {
   cgl_pool *pool;
-  while ((pool = retired_pop(context, false)))
-    cgl_pool_end(pool);
-}
-
-
-void cgl_pools_close_retired(cgl_context *context) {
-  cgl_pools *pools = cgl_pools_of(context, "pool");
-  pthread_mutex_lock(&context->lock);
-  pools->retired.closed = true;
-  bool empty = !pools->retired.first;
-  pthread_mutex_unlock(&context->lock);
-  if (empty)
-    return;
-  /* When the wait fails the context is lost, and nothing runs on it. */
-  cgl_context_wait(context);
-  cgl_pool *pool;
-  while ((pool = retired_pop(context, true)))
-    cgl_pool_end(pool);
+  do {
+    pthread_mutex_lock(&context->lock);
+    cgl_pool **link = &pools->retired.first;
+    while (*link && !all && cgl_pool_is_in_use(*link))
+      link = &(*link)->next_pool;
+    pool = *link;
+    if (pool) {
+      *link = pool->next_pool;
+      pools->retired.count--;
+      pools->retired.bytes -= pool->stats.reserved;
+    }
+    pthread_mutex_unlock(&context->lock);
+    if (pool)
+      cgl_pool_end(pool);
+  } while (pool);
 }

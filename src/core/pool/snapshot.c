@@ -18,9 +18,9 @@ const char *cgl_block_state_name(cgl_block_state state) {
 
 static cgl_block_state block_state(const cgl_block *block) {
   const cgl_pool *pool = block->segment->pool;
-  if (block->extent == CGL_EXTENT_LIVE)
+  if (!block->lane)
     return CGL_BLOCK_live;
-  if (block->extent == CGL_EXTENT_HOLE || block->extent == CGL_EXTENT_ALIASED)
+  if (block->lane == &pool->holes || block->lane == &pool->aliased)
     return CGL_BLOCK_unmapped;
   if (block->lane->scratch && atomic_load(&pool->captures))
     return CGL_BLOCK_scratch;
@@ -30,7 +30,7 @@ static cgl_block_state block_state(const cgl_block *block) {
 
 /* Whether a snapshot shows the extent; not the unused end of a segment. */
 static bool block_is_shown(const cgl_block *block) {
-  return block && (block->next || block->extent != CGL_EXTENT_HOLE);
+  return block->next || block->lane != &block->segment->pool->holes;
 }
 
 
@@ -56,46 +56,32 @@ static void block_describe(const cgl_block *block, size_t segment,
 }
 
 
-static int segment_compare(const void *a, const void *b) {
-  const cgl_segment *x = *(cgl_segment *const *)a;
-  const cgl_segment *y = *(cgl_segment *const *)b;
-  return x->base < y->base ? -1 : x->base > y->base;
-}
-
-
 /* In one allocation: the head, the segments, the blocks. */
 static cgl_snapshot *snapshot_take(const cgl_pool *pool) {
   size_t nsegments = 0, nblocks = 0;
-  for (const cgl_segment *s = pool->segments; s; s = s->next) {
-    nsegments++;
-    for (const cgl_block *block = s->first; block_is_shown(block);
-         block = block->next)
-      nblocks++;
+  for (const cgl_block *b = NULL; (b = cgl_index_walk(pool, b));) {
+    nsegments += !b->prev;
+    nblocks += block_is_shown(b);
   }
-  const cgl_segment **order = malloc((nsegments + 1) * sizeof *order);
   cgl_snapshot *snapshot =
       malloc(sizeof *snapshot + nsegments * sizeof(cgl_segment_info) +
              nblocks * sizeof(cgl_block_info));
-  if (!order || !snapshot) {
-    free(order);
-    free(snapshot);
+  if (!snapshot)
     return NULL;
-  }
   cgl_segment_info *segments = (cgl_segment_info *)(snapshot + 1);
   cgl_block_info *blocks = (cgl_block_info *)(segments + nsegments);
   *snapshot = (cgl_snapshot){nsegments, nblocks, segments, blocks};
   size_t n = 0;
-  for (const cgl_segment *s = pool->segments; s; s = s->next)
-    order[n++] = s;
-  qsort(order, n, sizeof *order, segment_compare);
-  for (size_t i = 0; i < n; i++) {
-    segments[i] = (cgl_segment_info){order[i]->base, 0, order[i]->mapped};
-    for (const cgl_block *b = order[i]->first; block_is_shown(b); b = b->next) {
-      block_describe(b, i, blocks++);
-      segments[i].bytes += b->bytes;
-    }
+  for (const cgl_block *b = NULL; (b = cgl_index_walk(pool, b));) {
+    if (!b->prev)
+      segments[n++] = (cgl_segment_info){b->segment->base, 0, 0};
+    if (!block_is_shown(b))
+      continue;
+    block_describe(b, n - 1, blocks);
+    segments[n - 1].bytes += b->bytes;
+    if (blocks++->state != CGL_BLOCK_unmapped)
+      segments[n - 1].mapped += b->bytes;
   }
-  free(order);
   return snapshot;
 }
 

@@ -29,46 +29,6 @@ static cgl_page *block_page(const cgl_block *block) {
 
 /* ---- extents ---- */
 
-static bool block_is_aliased_beside(const cgl_block *block,
-                                    const cgl_block *other) {
-  return other && other->extent == CGL_EXTENT_ALIASED &&
-         block_page_index(other) == block_page_index(block);
-}
-
-
-static void aliased_remove(cgl_pool *pool, cgl_block *block) {
-  if (block->bin_next)
-    block->bin_next->bin_prev = block->bin_prev;
-  if (block->bin_prev)
-    block->bin_prev->bin_next = block->bin_next;
-  else
-    pool->aliased = block->bin_next;
-  block->extent = CGL_EXTENT_LIVE;
-}
-
-
-/* Makes an extent of one page, in no list, aliased. */
-static void block_alias(cgl_pool *pool, cgl_block *block) {
-  cgl_block *prev = block->prev, *next = block->next;
-  if (block_is_aliased_beside(block, next)) {
-    aliased_remove(pool, next);
-    cgl_index_join(pool, block, next);
-  }
-  if (block_is_aliased_beside(block, prev)) {
-    aliased_remove(pool, prev);
-    block = cgl_index_join(pool, prev, block);
-  }
-  block->extent = CGL_EXTENT_ALIASED;
-  block->lane = NULL;
-  block->bin_prev = NULL;
-  block->bin_next = pool->aliased;
-  if (pool->aliased)
-    pool->aliased->bin_prev = block;
-  pool->aliased = block;
-  block_page(block)->aliased = block;
-}
-
-
 /* The first extent of the page in which `block` begins. */
 static cgl_block *page_first_block(cgl_block *block) {
   size_t from = block_page_index(block) * block->segment->pool->granularity;
@@ -83,26 +43,29 @@ static bool block_begins_in(const cgl_block *block, size_t at) {
 }
 
 
-/* Takes an aliased extent out of the list: it is to get bytes of its page. */
-static void block_unalias(cgl_pool *pool, cgl_block *block) {
+/* Takes an extent out of its lane. */
+static void block_take(cgl_block *block) {
+  const cgl_lane *aliased = &block->segment->pool->aliased;
   cgl_page *page = block_page(block);
   size_t at = block_page_index(block);
-  aliased_remove(pool, block);
+  bool was_aliased = block->lane == aliased;
+  cgl_index_remove(block);
+  if (!was_aliased)
+    return;
   page->aliased = NULL;
   for (cgl_block *b = page_first_block(block); block_begins_in(b, at);
        b = b->next)
-    if (b->extent == CGL_EXTENT_ALIASED)
+    if (b->lane == aliased)
       page->aliased = b;
 }
 
 
-static void block_put(cgl_pool *pool, cgl_block *block, cgl_extent extent) {
-  if (extent == CGL_EXTENT_FREE)
-    cgl_index_insert(pool, block, &pool->free_to_all);
-  else if (extent == CGL_EXTENT_HOLE)
-    cgl_index_make_hole(pool, block);
-  else
-    block_alias(pool, block);
+/* Puts an extent, which is of one page when the lane is that of aliased
+   extents, into a lane. */
+static void block_put(cgl_pool *pool, cgl_block *block, cgl_lane *lane) {
+  block = cgl_index_insert(pool, block, lane);
+  if (lane == &pool->aliased)
+    block_page(block)->aliased = block;
 }
 
 
@@ -111,13 +74,8 @@ static void block_put(cgl_pool *pool, cgl_block *block, cgl_extent extent) {
    block structs. */
 static cgl_block *block_isolate(cgl_pool *pool, cgl_block *block, size_t from,
                                 size_t to) {
-  cgl_extent extent = block->extent;
-  if (extent == CGL_EXTENT_FREE)
-    cgl_index_remove(pool, block);
-  else if (extent == CGL_EXTENT_HOLE)
-    cgl_index_fill_hole(pool, block);
-  else
-    block_unalias(pool, block);
+  cgl_lane *lane = block->lane;
+  block_take(block);
   cgl_block *left = NULL, *right = NULL;
   if (block->offset < from) {
     left = block;
@@ -126,9 +84,9 @@ static cgl_block *block_isolate(cgl_pool *pool, cgl_block *block, size_t from,
   if (block->offset + block->bytes > to)
     right = cgl_index_cut(pool, block, to - block->offset);
   if (left)
-    block_put(pool, left, extent);
+    block_put(pool, left, lane);
   if (right)
-    block_put(pool, right, extent);
+    block_put(pool, right, lane);
   return block;
 }
 
@@ -181,11 +139,9 @@ static bool mapping_is_idle(cgl_block *aliased, size_t *parts) {
   *parts = 0;
   for (cgl_block *b = page_first_block(aliased); block_begins_in(b, at);
        b = b->next) {
-    if (b->extent == CGL_EXTENT_ALIASED)
-      continue;
-    if (b->extent != CGL_EXTENT_FREE || b->lane != &pool->free_to_all)
+    if (b->lane != &pool->aliased && b->lane != &pool->free_to_all)
       return false;
-    ++*parts;
+    *parts += b->lane == &pool->free_to_all;
   }
   return true;
 }
@@ -210,14 +166,12 @@ static void block_give(cgl_pool *pool, cgl_block *block) {
   size_t granularity = pool->granularity, bytes = block->bytes;
   size_t offset = block->offset % granularity;
   const cgl_page *target = ring_next(block_page(block));
-  block->segment->mapped -= bytes;
-  block_alias(pool, block);
+  block_put(pool, block, &pool->aliased);
   block = page_find_aliased(target, offset);
   size_t from = block_page_index(block) * granularity + offset;
   block = block_isolate(pool, block, from, from + bytes);
-  block->segment->mapped += bytes;
   block->free_after = block->tick = 0;
-  block_put(pool, block, CGL_EXTENT_FREE);
+  block_put(pool, block, &pool->free_to_all);
 }
 
 
@@ -232,7 +186,7 @@ static bool mapping_undo(cgl_pool *pool, cgl_segment *segment, size_t at) {
     return false;
   for (; parts; parts--) {
     cgl_block *part = page_first_block(page->aliased);
-    while (part->extent == CGL_EXTENT_ALIASED)
+    while (part->lane == &pool->aliased)
       part = part->next;
     size_t end = part->offset + part->bytes;
     block_give(pool, block_isolate(pool, part,
@@ -240,10 +194,10 @@ static bool mapping_undo(cgl_pool *pool, cgl_segment *segment, size_t at) {
                                    end < to ? end : to));
   }
   cgl_block *block = page->aliased;
-  block_unalias(pool, block);
+  block_take(block);
   cgl_driver_of(pool)->cuMemUnmap(segment->base + from, granularity);
   cgl_stitch_forget(segment, at);
-  cgl_index_make_hole(pool, block);
+  cgl_index_insert(pool, block, &pool->holes);
   return true;
 }
 
@@ -258,7 +212,8 @@ void cgl_stitch_undo(cgl_pool *pool) {
   do {
     count = undone = 0;
     size_t parts;
-    for (cgl_block *b = pool->aliased; b && count < BATCH; b = b->bin_next)
+    for (cgl_block *b = cgl_index_first(&pool->aliased, CGL_POOL_UNIT);
+         b && count < BATCH; b = cgl_index_next(b))
       if (mapping_is_idle(b, &parts)) {
         idle[count].segment = b->segment;
         idle[count++].at = block_page_index(b);
@@ -366,16 +321,6 @@ static plan plan_choose(const cgl_pool *pool, size_t bytes, size_t most) {
 }
 
 
-/* The smallest hole of at least `bytes`. */
-static cgl_block *pool_find_hole(const cgl_pool *pool, size_t bytes) {
-  cgl_block *best = NULL;
-  for (cgl_block *hole = pool->holes; hole; hole = hole->bin_next)
-    if (hole->bytes >= bytes && (!best || hole->bytes < best->bytes))
-      best = hole;
-  return best;
-}
-
-
 static CUresult page_map_again(CUmemGenericAllocationHandle handle,
                                cgl_segment *segment, size_t at) {
   cgl_pool *pool = segment->pool;
@@ -401,18 +346,16 @@ static bool piece_move(cgl_pool *pool, piece p, cgl_block *hole, size_t at) {
       page_map_again(from->pages[here].handle, to, at))
     return false;
   ring_add(from, here, to, at);
-  block_alias(pool, block_isolate(pool, p.block, p.from, p.to));
-  from->mapped -= bytes;
+  block_put(pool, block_isolate(pool, p.block, p.from, p.to), &pool->aliased);
   cgl_block *block =
       block_isolate(pool, hole, at * granularity, (at + 1) * granularity);
   cgl_block *free = skip ? cgl_index_cut(pool, block, skip) : block;
   if (skip)
-    block_alias(pool, block);
+    block_put(pool, block, &pool->aliased);
   if (bytes < free->bytes)
-    block_alias(pool, cgl_index_cut(pool, free, bytes));
+    block_put(pool, cgl_index_cut(pool, free, bytes), &pool->aliased);
   free->free_after = free->tick = 0;
-  to->mapped += bytes;
-  block_put(pool, free, CGL_EXTENT_FREE);
+  block_put(pool, free, &pool->free_to_all);
   return true;
 }
 
@@ -424,11 +367,11 @@ bool cgl_stitch(cgl_pool *pool, size_t bytes, size_t most) {
     return false;
   size_t room = (p.middle + (p.head.block != NULL)) * granularity;
   cgl_block *hole = p.tail.block ? p.tail.block->next : NULL;
-  bool in_place = hole && hole->extent == CGL_EXTENT_HOLE &&
-                  hole->bytes >= room && hole->offset == p.tail.to;
+  bool in_place = hole && hole->lane == &pool->holes && hole->bytes >= room &&
+                  hole->offset == p.tail.to;
   bool moves = p.tail.block && !in_place;
   if (!in_place)
-    hole = pool_find_hole(pool, room + (moves ? granularity : 0));
+    hole = cgl_index_find(&pool->holes, room + (moves ? granularity : 0));
   if (!hole)
     return false;
   /* The head first: the hole before it stays the same extent. */
