@@ -3,6 +3,7 @@
 #include "core/random/fills_text.h"
 #include "core/random/random.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,72 +185,55 @@ static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
 }
 
 
+/* ---- what the element types hold ---- */
+
+/* The values of an element type, and their kernel: of an integer type the one
+   for up to 2^32 values, of a real type the distance to uniform_float's or
+   normal_float's. */
+typedef struct type_values {
+  cgl_fill kernel;
+  int bits;  /* of a real value's fraction; 0: an integer type */
+  int least; /* power of two of a real type's last place */
+  double largest;
+  int64_t low; /* of an integer type, both included */
+  uint64_t high;
+} type_values;
+
+#define REAL(type, ...) \
+  [CGL_TYPE_##          \
+      type] = {CGL_FILL_uniform_##type - CGL_FILL_uniform_float, __VA_ARGS__}
+#define WHOLE(type, bits, low_, high_) \
+  [CGL_TYPE_##type] = {                \
+      .kernel = CGL_FILL_random_##bits, .low = (low_), .high = (high_)}
+
+static const type_values type_facts[CGL_TYPE_COUNT] = {
+    REAL(half, 11, -24, 65504),
+    REAL(bfloat16, 8, -133, 0x1.fep127),
+    REAL(float, 24, -149, FLT_MAX),
+    REAL(double, 53, -1074, DBL_MAX),
+    WHOLE(bool, 8, 0, 1),
+    WHOLE(int8, 8, INT8_MIN, INT8_MAX),
+    WHOLE(uint8, 8, 0, UINT8_MAX),
+    WHOLE(int16, 16, INT16_MIN, INT16_MAX),
+    WHOLE(uint16, 16, 0, UINT16_MAX),
+    WHOLE(int32, 32, INT32_MIN, INT32_MAX),
+    WHOLE(uint32, 32, 0, UINT32_MAX),
+    WHOLE(int64, 64, INT64_MIN, INT64_MAX),
+    WHOLE(uint64, 64, 0, UINT64_MAX),
+};
+
+
 /* ---- real numbers ---- */
 
-/* Of a type with so many bits of fraction and so small a last place: the
-   nearest to x, or the largest that is not above it. */
-static double real_round_to_bits(double x, int bits, int least, bool below) {
+/* The nearest value of the type to x, or the largest that is not above it. */
+static double real_round(const type_values *type, double x, bool below) {
   int exponent;
   frexp(x, &exponent);
-  int unit = exponent - bits < least ? least : exponent - bits;
+  int unit = exponent - type->bits;
+  if (unit < type->least)
+    unit = type->least;
   double places = ldexp(x, -unit);
   return ldexp(below ? floor(places) : nearbyint(places), unit);
-}
-
-
-static double real_round(cgl_type type, double x, bool below) {
-  switch (type) {
-  case CGL_TYPE_half:
-    return real_round_to_bits(x, 11, -24, below);
-  case CGL_TYPE_bfloat16:
-    return real_round_to_bits(x, 8, -133, below);
-  case CGL_TYPE_float:
-    return real_round_to_bits(x, 24, -149, below);
-  default:
-    return x;
-  }
-}
-
-
-/* The largest value of the type below x, which is one of it. */
-static double real_before(cgl_type type, double x) {
-  double less = nextafter(x, -INFINITY);
-  return type == CGL_TYPE_double ? less : real_round(type, less, true);
-}
-
-
-static double real_largest(cgl_type type) {
-  switch (type) {
-  case CGL_TYPE_half:
-    return 65504;
-  case CGL_TYPE_bfloat16:
-    return 0x1.fep127;
-  case CGL_TYPE_float:
-    return 0x1.fffffep127;
-  default:
-    return 0x1.fffffffffffffp1023;
-  }
-}
-
-
-static bool type_is_real(cgl_type type) {
-  return type == CGL_TYPE_float || type == CGL_TYPE_double ||
-         type == CGL_TYPE_half || type == CGL_TYPE_bfloat16;
-}
-
-
-/* uniform_float and the three that follow it, or normal_float's. */
-static cgl_fill real_kernel(cgl_type type, cgl_fill first) {
-  switch (type) {
-  case CGL_TYPE_double:
-    return first + CGL_FILL_uniform_double - CGL_FILL_uniform_float;
-  case CGL_TYPE_half:
-    return first + CGL_FILL_uniform_half - CGL_FILL_uniform_float;
-  case CGL_TYPE_bfloat16:
-    return first + CGL_FILL_uniform_bfloat16 - CGL_FILL_uniform_float;
-  default:
-    return first;
-  }
 }
 
 
@@ -260,7 +244,8 @@ static cgl_status fill_real(cgl_buffer *buffer, cgl_generator *generator,
   float floats[4] = {(float)x[0], (float)x[1], (float)x[2], 0}; /* room for
                       cgl_fill_pack, which reads 8 bytes of each */
   bool wide = buffer->type == CGL_TYPE_double;
-  values v = {.kernel = real_kernel(buffer->type, first), .each = wide ? 2 : 4};
+  values v = {.kernel = first + type_facts[buffer->type].kernel,
+              .each = wide ? 2 : 4};
   for (int i = 0; i < 3; i++)
     v.params[i] = wide ? (void *)&doubles[i] : (void *)&floats[i];
   return fill_issue(buffer, generator, stream, &v, operation);
@@ -269,7 +254,7 @@ static cgl_status fill_real(cgl_buffer *buffer, cgl_generator *generator,
 
 static cgl_status buffer_check_real(const cgl_buffer *buffer,
                                     const char *operation) {
-  if (type_is_real(buffer->type))
+  if (type_facts[buffer->type].bits)
     return CGL_OK;
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
            "a buffer of %s cannot hold such numbers",
@@ -282,24 +267,23 @@ static cgl_status buffer_check_real(const cgl_buffer *buffer,
 cgl_status cgl_buffer_uniform(cgl_buffer *buffer, cgl_generator *generator,
                               cgl_stream *stream, double low, double high) {
   static const char operation[] = "buffer:uniform";
+  const type_values *type = &type_facts[buffer->type];
   cgl_status status = buffer_check_real(buffer, operation);
   if (status)
     return status;
-  double most = real_largest(buffer->type);
-  double first = real_round(buffer->type, low, false);
-  double end = real_round(buffer->type, high, false);
+  const double most = type->largest;
+  const double first = real_round(type, low, false);
+  const double end = real_round(type, high, false);
   if (!(low <= high) || !(first >= -most) || !(end <= most) ||
-      !(end - first <= (buffer->type == CGL_TYPE_double
-                            ? most
-                            : real_largest(CGL_TYPE_float)))) {
+      !(end - first <= fmax(most, FLT_MAX))) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "%.17g to %.17g is no range of %s", low, high,
              cgl_type_name(buffer->type));
     return cgl_fail_hint("give two finite numbers, the lower one first, whose "
                          "difference is finite too");
   }
-  const double x[] = {first, end - first,
-                      end > first ? real_before(buffer->type, end) : first};
+  const double before = real_round(type, nextafter(end, -INFINITY), true);
+  const double x[] = {first, end - first, end > first ? before : first};
   return fill_real(buffer, generator, stream, CGL_FILL_uniform_float, x,
                    operation);
 }
@@ -309,10 +293,10 @@ cgl_status cgl_buffer_normal(cgl_buffer *buffer, cgl_generator *generator,
                              cgl_stream *stream, double mean,
                              double deviation) {
   static const char operation[] = "buffer:normal";
+  const double most = type_facts[buffer->type].largest;
   cgl_status status = buffer_check_real(buffer, operation);
   if (status)
     return status;
-  double most = real_largest(buffer->type);
   if (!(fabs(mean) <= most) || !(deviation >= 0) || !(deviation <= most)) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "a mean of %.17g and a standard deviation of %.17g make no "
@@ -329,27 +313,21 @@ cgl_status cgl_buffer_normal(cgl_buffer *buffer, cgl_generator *generator,
 /* ---- whole numbers ---- */
 
 static cgl_status buffer_check_range(const cgl_buffer *buffer, __int128 low,
-                                     __int128 count, const char *operation) {
-  int bits =
-      buffer->type == CGL_TYPE_bool ? 1 : 8 * (int)cgl_type_bytes(buffer->type);
-  bool is_signed =
-      buffer->type == CGL_TYPE_int8 || buffer->type == CGL_TYPE_int16 ||
-      buffer->type == CGL_TYPE_int32 || buffer->type == CGL_TYPE_int64;
-  if (type_is_real(buffer->type)) {
+                                     __int128 end, const char *operation) {
+  const type_values *type = &type_facts[buffer->type];
+  if (type->bits) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "a buffer of %s does not hold whole numbers only",
              cgl_type_name(buffer->type));
     return cgl_fail_hint("use a buffer of an integer type, or buffer:uniform");
   }
-  __int128 least = is_signed ? -((__int128)1 << (bits - 1)) : 0;
-  __int128 end = (__int128)1 << (is_signed ? bits - 1 : bits);
-  if (low >= least && low + count <= end)
+  if (low >= type->low && end - 1 <= type->high)
     return CGL_OK;
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
            "%.17g to below %.17g does not fit a buffer of %s (%.17g to below "
            "%.17g)",
-           (double)low, (double)(low + count), cgl_type_name(buffer->type),
-           (double)least, (double)end);
+           (double)low, (double)end, cgl_type_name(buffer->type),
+           (double)type->low, (double)type->high + 1);
   return cgl_fail_hint("the lower bound belongs to the range, the upper one "
                        "does not");
 }
@@ -358,33 +336,19 @@ static cgl_status buffer_check_range(const cgl_buffer *buffer, __int128 low,
 cgl_status cgl_buffer_random(cgl_buffer *buffer, cgl_generator *generator,
                              cgl_stream *stream, int64_t low, uint64_t count) {
   static const char operation[] = "buffer:random";
+  const __int128 words = (__int128)1 << 64;
   cgl_status status = buffer_check_range(
-      buffer, low, count ? (__int128)count : (__int128)1 << 64, operation);
+      buffer, low, low + (count ? (__int128)count : words), operation);
   if (status)
     return status;
   bool wide = !count || count > UINT64_C(1) << 32;
   uint64_t first = (uint64_t)low, rejected = 0;
   /* What is left when 2^32 or 2^64 words are dealt out evenly. */
-  if (wide && count)
-    rejected = -count % count;
-  else if (count)
-    rejected = (UINT64_C(1) << 32) % count;
-  values v = {.kernel = CGL_FILL_random_wide,
-              .each = wide ? 2 : 4,
-              .params = {&first, &count, &rejected}};
-  if (!wide)
-    switch (cgl_type_bytes(buffer->type)) {
-    case 1:
-      v.kernel = CGL_FILL_random_8;
-      break;
-    case 2:
-      v.kernel = CGL_FILL_random_16;
-      break;
-    case 4:
-      v.kernel = CGL_FILL_random_32;
-      break;
-    default:
-      v.kernel = CGL_FILL_random_64;
-    }
+  if (count)
+    rejected = (wide ? -count : UINT64_C(1) << 32) % count;
+  const values v = {.kernel = wide ? CGL_FILL_random_wide
+                                   : type_facts[buffer->type].kernel,
+                    .each = wide ? 2 : 4,
+                    .params = {&first, &count, &rejected}};
   return fill_issue(buffer, generator, stream, &v, operation);
 }

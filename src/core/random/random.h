@@ -43,7 +43,6 @@ typedef struct cgl_draw {
   cgl_random_state *state; /* retained */
   bool capturing;          /* counted among the state's captures */
   bool used;               /* else only registered */
-  bool lost;               /* the node of an operation is not known */
   uint64_t count;          /* numbers taken since the barrier */
   CUgraphNode barrier;     /* or NULL */
   CUgraphNode *nodes;      /* that took them */
