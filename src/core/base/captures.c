@@ -12,11 +12,9 @@ static cgl_underway *captures;   /* under list_lock */
 static uint64_t next_serial = 1; /* under list_lock */
 
 /* With more dead objects than `bearable`, a new capture waits for the captures
-   underway to end, which signals `idle`. */
-enum { BEARABLE = 1000, PATIENCE = 20 /* ms */ };
+   underway to end. */
+enum { BEARABLE = 1000, PATIENCE = 20 /* ms */, NAPS_PER_MS = 10 };
 static atomic_long bearable = BEARABLE;
-static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
 
 
 cgl_status cgl_captures_begin(cgl_underway *capture, const char *operation) {
@@ -61,10 +59,7 @@ void cgl_captures_remove(cgl_underway *capture) {
 
 
 void cgl_captures_end(void) {
-  pthread_mutex_lock(&idle_lock);
-  if (atomic_fetch_sub(&ncaptures, 1) == 1)
-    pthread_cond_broadcast(&idle);
-  pthread_mutex_unlock(&idle_lock);
+  atomic_fetch_sub(&ncaptures, 1);
   cgl_objects_drain();
   if (!cgl_objects_waiting())
     atomic_store(&bearable, BEARABLE);
@@ -136,20 +131,12 @@ static bool teardown_is_starved(void) {
 void cgl_captures_await(void) {
   if (!teardown_is_starved() || captures_breakage().any)
     return;
-  struct timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_nsec += PATIENCE * 1000000L;
-  if (until.tv_nsec >= 1000000000L) {
-    until.tv_nsec -= 1000000000L;
-    until.tv_sec++;
-  }
-  int late = 0;
-  pthread_mutex_lock(&idle_lock);
-  while (!late && teardown_is_starved())
-    late = pthread_cond_timedwait(&idle, &idle_lock, &until);
-  pthread_mutex_unlock(&idle_lock);
+  const struct timespec nap = {0, 1000000 / NAPS_PER_MS};
+  int naps = 0;
+  for (; teardown_is_starved() && naps < PATIENCE * NAPS_PER_MS; naps++)
+    nanosleep(&nap, NULL);
   /* A capture that stays open for long must not slow down every other. */
-  if (late)
+  if (teardown_is_starved())
     atomic_store(&bearable, 2 * cgl_objects_waiting());
   cgl_objects_drain();
 }
@@ -190,9 +177,9 @@ void cgl_captures_unrelax(cgl_context *context, cgl_relaxed relaxed) {
   if (!relaxed.active)
     return;
   /* A thread left relaxed would hide later mistakes: tries again once. */
-  CUstreamCaptureMode mode = relaxed.before;
-  if (context->driver->cuThreadExchangeStreamCaptureMode(&mode)) {
-    mode = relaxed.before;
-    context->driver->cuThreadExchangeStreamCaptureMode(&mode);
+  for (int tries = 0; tries < 2; tries++) {
+    CUstreamCaptureMode mode = relaxed.before;
+    if (!context->driver->cuThreadExchangeStreamCaptureMode(&mode))
+      return;
   }
 }

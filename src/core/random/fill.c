@@ -34,10 +34,9 @@ typedef struct random_part {
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 
 
-/* Under the lock: all kernels of a part. */
-static cgl_status fills_load(cgl_context *context, random_part *all, int part,
+/* Under the lock: the module of a part. */
+static cgl_status fills_load(cgl_context *context, int part, CUmodule *module,
                              const char *operation) {
-  const cgl_driver *driver = context->driver;
   const char *options[] = {"--fmad=false", part_options[part]};
   const cgl_module_desc desc = {.source = cgl_text_fills,
                                 .file = "cgraphlua",
@@ -48,30 +47,11 @@ static cgl_status fills_load(cgl_context *context, random_part *all, int part,
   cgl_status status = cgl_module_compile(context, &desc, &image);
   if (status)
     return status;
-  const char *entry = "cuModuleLoadData";
-  CUmodule module = NULL;
-  CUresult result = driver->cuModuleLoadData(&module, image->bytes);
-  CUfunction kernels[CGL_FILL_COUNT] = {NULL};
-  for (int i = 0; i < CGL_FILL_COUNT && !result; i++)
-    if (fills[i].part == part) {
-      entry = "cuModuleGetFunction";
-      const cgl_signature *signature = cgl_image_find(image, fills[i].name);
-      result = signature ? driver->cuModuleGetFunction(&kernels[i], module,
-                                                       signature->lowered)
-                         : CUDA_ERROR_NOT_FOUND;
-    }
+  CUresult result = context->driver->cuModuleLoadData(module, image->bytes);
   cgl_image_free(image);
-  if (result) {
-    status = cgl_fail_driver(context, result, operation, entry);
-    if (module)
-      driver->cuModuleUnload(module);
-    return status;
-  }
-  all->modules[part] = module;
-  for (int i = 0; i < CGL_FILL_COUNT; i++)
-    if (kernels[i])
-      atomic_store(&all->kernels[i], kernels[i]);
-  return CGL_OK;
+  if (result)
+    *module = NULL;
+  return cgl_fail_driver(context, result, operation, "cuModuleLoadData");
 }
 
 
@@ -99,13 +79,18 @@ cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,
   if (!all)
     return CGL_ERROR_NO_MEMORY;
   cgl_status status = CGL_OK;
+  CUmodule *module = &all->modules[fills[fill].part];
   pthread_mutex_lock(&load_lock);
-  if (!all->modules[fills[fill].part])
-    status = fills_load(context, all, fills[fill].part, operation);
+  if (!*module)
+    status = fills_load(context, fills[fill].part, module, operation);
   pthread_mutex_unlock(&load_lock);
-  if (!status)
-    *kernel = atomic_load(&all->kernels[fill]);
-  return status;
+  if (status)
+    return status;
+  CUresult result = context->driver->cuModuleGetFunction(kernel, *module,
+                                                         fills[fill].name);
+  if (!result)
+    atomic_store(&all->kernels[fill], *kernel);
+  return cgl_fail_driver(context, result, operation, "cuModuleGetFunction");
 }
 
 
