@@ -195,15 +195,9 @@ static cgl_status draw_move_offset(cgl_capture *capture, CUgraph graph,
 cgl_status cgl_draws_close(cgl_draw *draws, cgl_capture *capture, CUgraph graph,
                            const char *operation) {
   cgl_status status = CGL_OK;
-  for (cgl_draw *draw = draws; draw && !status; draw = draw->next) {
+  for (cgl_draw *draw = draws; draw && !status; draw = draw->next)
     if (draw->count)
       status = draw_move_offset(capture, graph, draw, operation);
-    /* Of no use any more. */
-    free(draw->nodes);
-    draw->nodes = NULL;
-    draw->nnodes = draw->nodes_size = 0;
-    draw->barrier = NULL;
-  }
   return status;
 }
 

@@ -19,8 +19,9 @@ static const char *const part_options[PART_COUNT] = {"-DSTATE", "-DUNIFORM",
 static const struct {
   const char *name;
   int part;
+  uint64_t each; /* values of one position */
 } fills[] = {
-#define X(word, part) {#word, PART_##part},
+#define X(word, part, each) {#word, PART_##part, each},
     CGL_FILLS(X)
 #undef X
 };
@@ -86,8 +87,8 @@ cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,
   pthread_mutex_unlock(&load_lock);
   if (status)
     return status;
-  CUresult result = context->driver->cuModuleGetFunction(kernel, *module,
-                                                         fills[fill].name);
+  CUresult result =
+      context->driver->cuModuleGetFunction(kernel, *module, fills[fill].name);
   if (!result)
     atomic_store(&all->kernels[fill], *kernel);
   return cgl_fail_driver(context, result, operation, "cuModuleGetFunction");
@@ -105,19 +106,13 @@ size_t cgl_fill_pack(unsigned char *values, void **params, size_t n) {
 
 /* ---- one fill ---- */
 
-/* Three values of the kernel's own type follow the first parameters. */
-typedef struct values {
-  cgl_fill kernel;
-  int each;        /* values of one position */
-  void *params[3]; /* of float, double or uint64_t */
-} values;
-
 enum { BLOCK = 256, ROW_BITS = 30 };
 
 
+/* Three values of the kernel's own type follow its first parameters. */
 static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
-                             cgl_stream *stream, const values *v,
-                             const char *operation) {
+                             cgl_stream *stream, cgl_fill fill,
+                             void *const values[3], const char *operation) {
   enum { NPARAMS = 7 };
   cgl_context *context = buffer->object.context;
   cgl_issue issue;
@@ -133,23 +128,23 @@ static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
         (cgl_room){.ranges = 1, .values = 16 * NPARAMS + 16, .kept = 1});
   if (status || !buffer->count)
     return status;
-  status = cgl_fill_kernel(context, v->kernel, operation, &kernel);
+  status = cgl_fill_kernel(context, fill, operation, &kernel);
   if (!status)
     status = cgl_draw_begin(generator, stream, 0, operation, &philox);
   if (status)
     return status;
   uint64_t count = buffer->count;
-  uint64_t whole = count / (uint64_t)v->each;
-  uint64_t positions = whole ? whole : 1;
+  uint64_t positions = count / fills[fill].each;
+  positions += !positions;
   uint64_t rows = ((positions - 1) >> ROW_BITS) + 1;
   uint64_t row = rows > 1 ? UINT64_C(1) << ROW_BITS : positions;
   const cgl_launch launch = {
       {(uint32_t)((row + BLOCK - 1) / BLOCK), (uint32_t)rows, 1},
       {BLOCK, 1, 1},
       0};
-  void *params[NPARAMS] = {&buffer->address,  &count,       &philox.state,
-                           &philox.operation, v->params[0], v->params[1],
-                           v->params[2]};
+  void *params[NPARAMS] = {&buffer->address,  &count,    &philox.state,
+                           &philox.operation, values[0], values[1],
+                           values[2]};
   CUresult result = context->driver->cuLaunchKernel(
       kernel, launch.grid[0], launch.grid[1], 1, BLOCK, 1, 1, 0, stream->handle,
       params, NULL);
@@ -157,7 +152,7 @@ static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
   if (status)
     return status;
   cgl_note note = {.kind = CGL_OP_KERNEL,
-                   .name = stream->capture ? fills[v->kernel].name : operation,
+                   .name = stream->capture ? fills[fill].name : operation,
                    .launch = &launch,
                    .function = kernel,
                    .fills = true};
@@ -228,12 +223,12 @@ static cgl_status fill_real(cgl_buffer *buffer, cgl_generator *generator,
   double doubles[3] = {x[0], x[1], x[2]};
   float floats[4] = {(float)x[0], (float)x[1], (float)x[2], 0}; /* room for
                       cgl_fill_pack, which reads 8 bytes of each */
-  bool wide = buffer->type == CGL_TYPE_double;
-  values v = {.kernel = first + type_facts[buffer->type].kernel,
-              .each = wide ? 2 : 4};
+  void *values[3];
   for (int i = 0; i < 3; i++)
-    v.params[i] = wide ? (void *)&doubles[i] : (void *)&floats[i];
-  return fill_issue(buffer, generator, stream, &v, operation);
+    values[i] = buffer->type == CGL_TYPE_double ? (void *)&doubles[i]
+                                                : (void *)&floats[i];
+  return fill_issue(buffer, generator, stream,
+                    first + type_facts[buffer->type].kernel, values, operation);
 }
 
 
@@ -331,9 +326,9 @@ cgl_status cgl_buffer_random(cgl_buffer *buffer, cgl_generator *generator,
   /* What is left when 2^32 or 2^64 words are dealt out evenly. */
   if (count)
     rejected = (wide ? -count : UINT64_C(1) << 32) % count;
-  const values v = {.kernel = wide ? CGL_FILL_random_wide
-                                   : type_facts[buffer->type].kernel,
-                    .each = wide ? 2 : 4,
-                    .params = {&first, &count, &rejected}};
-  return fill_issue(buffer, generator, stream, &v, operation);
+  void *const values[] = {&first, &count, &rejected};
+  return fill_issue(buffer, generator, stream,
+                    wide ? CGL_FILL_random_wide
+                         : type_facts[buffer->type].kernel,
+                    values, operation);
 }

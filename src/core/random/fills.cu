@@ -152,26 +152,31 @@ extern "C" __global__ void normal_double(double *out, u64 n, GENERATOR,
 // low + [0, count): Lemire's method.  A word whose product's lower half is
 // below `rejected` would favour some values; the value then takes its word of
 // the next attempt's block.  That is seldom, and kept out of the way.
-static __device__ __noinline__ u64 again(GENERATOR, u64 p, unsigned lane,
-                                         unsigned count, unsigned rejected) {
-  u64 m = 0;
-  for (u64 attempt = 1; attempt < 256; attempt++) {
-    const uint4 v =
-        cgl_philox4x32(attempt << 56 | p, state[1] + number, state[0]);
-    m = (u64)(lane == 0   ? v.x
-              : lane == 1 ? v.y
-              : lane == 2 ? v.z
-                          : v.w) *
-        count;
-    if ((unsigned)m >= rejected) break;
-  }
-  return m;
+INSIDE unsigned word_of(uint4 v, unsigned lane, unsigned) {
+  return lane == 0 ? v.x : lane == 1 ? v.y : lane == 2 ? v.z : v.w;
 }
-INSIDE u64 fair(GENERATOR, u64 p, unsigned lane, unsigned word, unsigned count,
-                unsigned rejected) {
-  const u64 m = (u64)word * count;
-  if ((unsigned)m >= rejected) return m >> 32;
-  return again(state, number, p, lane, count, rejected) >> 32;
+INSIDE u64 word_of(uint4 v, unsigned lane, u64) {
+  return lane ? (u64)v.w << 32 | v.z : (u64)v.y << 32 | v.x;
+}
+INSIDE unsigned high(unsigned a, unsigned b) { return (u64)a * b >> 32; }
+INSIDE u64 high(u64 a, u64 b) { return __umul64hi(a, b); }
+
+template <class W>
+static __device__ __noinline__ W again(GENERATOR, u64 p, unsigned lane, W count,
+                                       W rejected) {
+  W word = 0;
+  for (u64 attempt = 1; attempt < 256; attempt++) {
+    word = word_of(
+        cgl_philox4x32(attempt << 56 | p, state[1] + number, state[0]), lane,
+        count);
+    if (word * count >= rejected) break;
+  }
+  return high(word, count);
+}
+template <class W>
+INSIDE W fair(GENERATOR, u64 p, unsigned lane, W word, W count, W rejected) {
+  if (word * count >= rejected) return high(word, count);
+  return again(state, number, p, lane, count, rejected);
 }
 // 2^32 values are all words; other powers of two reject none.
 INSIDE u64 plain(unsigned word, u64 count) {
@@ -201,34 +206,14 @@ KERNEL(16, unsigned short)
 KERNEL(32, unsigned)
 KERNEL(64, u64)
 
-// More than 2^32 values: 64 bits for each.
-INSIDE u64 word_of(uint4 v, unsigned lane) {
-  return lane ? (u64)v.w << 32 | v.z : (u64)v.y << 32 | v.x;
-}
-static __device__ __noinline__ u64 again_wide(GENERATOR, u64 p, unsigned lane,
-                                              u64 count, u64 rejected) {
-  u64 word = 0;
-  for (u64 attempt = 1; attempt < 256; attempt++) {
-    word = word_of(
-        cgl_philox4x32(attempt << 56 | p, state[1] + number, state[0]), lane);
-    if (word * count >= rejected) break;
-  }
-  return __umul64hi(word, count);
-}
-INSIDE u64 fair_wide(GENERATOR, u64 p, unsigned lane, u64 word, u64 count,
-                     u64 rejected) {
-  if (!count) return word;
-  if (word * count >= rejected) return __umul64hi(word, count);
-  return again_wide(state, number, p, lane, count, rejected);
-}
-
+// More than 2^32 values: 64 bits for each; all words with a count of 0.
 extern "C" __global__ void random_wide(u64 *out, u64 n, GENERATOR, u64 low,
                                        u64 count, u64 rejected) {
   fill<2>(out, n, state, number, [=](uint4 v, u64 p) -> lanes<u64, 2> {
-    return {low + fair_wide(state, number, p, 0, word_of(v, 0), count,
-                            rejected),
-            low + fair_wide(state, number, p, 1, word_of(v, 1), count,
-                            rejected)};
+    const u64 a = word_of(v, 0, count), b = word_of(v, 1, count);
+    if (!count) return {low + a, low + b};
+    return {low + fair(state, number, p, 0, a, count, rejected),
+            low + fair(state, number, p, 1, b, count, rejected)};
   });
 }
 #endif
