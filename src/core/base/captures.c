@@ -19,31 +19,27 @@ static atomic_long bearable = BEARABLE;
 
 cgl_status cgl_captures_begin(cgl_underway *capture, const char *operation) {
   cgl_captures_freeze();
-  atomic_fetch_add(&ncaptures, 1);
-  cgl_captures_unhold();
   pthread_mutex_lock(&list_lock);
   const cgl_underway *other = captures;
   while (other && other->pool != capture->pool)
     other = other->next;
   const cgl_site begun = other ? other->begun : capture->begun;
   if (!other) {
+    atomic_fetch_add(&ncaptures, 1);
     capture->serial = next_serial++;
     capture->next = captures;
     captures = capture;
   }
   pthread_mutex_unlock(&list_lock);
+  cgl_captures_unhold();
   if (!other)
     return CGL_OK;
   cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
            "the pool serves another capture already, begun at %s: two "
            "captures into one pool at once are not possible",
            cgl_site_text(begun));
-  cgl_fail_hint("end that capture first, or give one of the graphs a pool of "
-                "its own");
-  cgl_fail_follow(true);
-  cgl_captures_end();
-  cgl_fail_follow(false);
-  return CGL_ERROR_CAPTURE_STATE;
+  return cgl_fail_hint("end that capture first, or give one of the graphs a "
+                       "pool of its own");
 }
 
 

@@ -1,7 +1,6 @@
 /* Devices and opened contexts. */
 #include "core/base/base.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,15 +91,12 @@ cgl_status cgl_device_get(int index, cgl_device_info *info) {
 
 /* Reads "host", "cuda", "cuda:N"; false for any other text. */
 static bool device_parse(const char *text, bool *host, int *ordinal) {
+  char digits[4] = "0", rest;
   *host = !strcmp(text, "host");
-  if (*host || !strcmp(text, "cuda"))
-    return true;
-  if (strncmp(text, "cuda:", 5) || !isdigit((unsigned char)text[5]) ||
-      strlen(text) > 8)
-    return false;
-  char *end;
-  *ordinal = (int)strtol(text + 5, &end, 10);
-  return !*end;
+  bool known = *host || !strcmp(text, "cuda") ||
+               sscanf(text, "cuda:%3[0-9]%c", digits, &rest) == 1;
+  *ordinal = atoi(digits);
+  return known;
 }
 
 

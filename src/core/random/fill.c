@@ -13,15 +13,12 @@
 
 enum { PART_STATE, PART_UNIFORM, PART_NORMAL, PART_RANDOM, PART_COUNT };
 
-static const char *const part_options[PART_COUNT] = {"-DSTATE", "-DUNIFORM",
-                                                     "-DNORMAL", "-DRANDOM"};
-
 static const struct {
-  const char *name;
+  const char *name, *option; /* with the option, its part is compiled */
   int part;
   uint64_t each; /* values of one position */
 } fills[] = {
-#define X(word, part, each) {#word, PART_##part, each},
+#define X(word, part, each) {#word, "-D" #part, PART_##part, each},
     CGL_FILLS(X)
 #undef X
 };
@@ -36,9 +33,9 @@ static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 
 
 /* Under the lock: the module of a part. */
-static cgl_status fills_load(cgl_context *context, int part, CUmodule *module,
-                             const char *operation) {
-  const char *options[] = {"--fmad=false", part_options[part]};
+static cgl_status fills_load(cgl_context *context, const char *option,
+                             CUmodule *module, const char *operation) {
+  const char *options[] = {"--fmad=false", option};
   const cgl_module_desc desc = {.source = cgl_text_fills,
                                 .file = "cgraphlua",
                                 .line = 1,
@@ -58,32 +55,30 @@ static cgl_status fills_load(cgl_context *context, int part, CUmodule *module,
 
 static void random_part_end(cgl_context *context, cgl_part *part) {
   random_part *all = (random_part *)part;
+  /* A kernel may still run. */
+  cgl_context_wait(context);
   for (int i = 0; i < PART_COUNT; i++)
-    if (all->modules[i]) {
-      /* A kernel of it may still run. */
-      cgl_context_wait(context);
+    if (all->modules[i])
       context->driver->cuModuleUnload(all->modules[i]);
-    }
   free(all);
 }
 
 
 cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,
                            const char *operation, CUfunction *kernel) {
-  random_part *all = (random_part *)cgl_context_part(context, CGL_PART_RANDOM);
-  *kernel = all ? atomic_load(&all->kernels[fill]) : NULL;
-  if (*kernel)
-    return CGL_OK;
-  all = (random_part *)cgl_context_make_part(
+  random_part *all = (random_part *)cgl_context_make_part(
       context, CGL_PART_RANDOM, sizeof *all, (cgl_part){random_part_end, NULL},
       operation);
   if (!all)
     return CGL_ERROR_NO_MEMORY;
+  *kernel = atomic_load(&all->kernels[fill]);
+  if (*kernel)
+    return CGL_OK;
   cgl_status status = CGL_OK;
   CUmodule *module = &all->modules[fills[fill].part];
   pthread_mutex_lock(&load_lock);
   if (!*module)
-    status = fills_load(context, fills[fill].part, module, operation);
+    status = fills_load(context, fills[fill].option, module, operation);
   pthread_mutex_unlock(&load_lock);
   if (status)
     return status;
@@ -135,7 +130,8 @@ static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
     return status;
   uint64_t count = buffer->count;
   uint64_t positions = count / fills[fill].each;
-  positions += !positions;
+  if (!positions)
+    positions = 1;
   uint64_t rows = ((positions - 1) >> ROW_BITS) + 1;
   uint64_t row = rows > 1 ? UINT64_C(1) << ROW_BITS : positions;
   const cgl_launch launch = {
@@ -220,13 +216,12 @@ static double real_round(const type_values *type, double x, bool below) {
 static cgl_status fill_real(cgl_buffer *buffer, cgl_generator *generator,
                             cgl_stream *stream, cgl_fill first,
                             const double x[3], const char *operation) {
-  double doubles[3] = {x[0], x[1], x[2]};
   float floats[4] = {(float)x[0], (float)x[1], (float)x[2], 0}; /* room for
                       cgl_fill_pack, which reads 8 bytes of each */
   void *values[3];
   for (int i = 0; i < 3; i++)
-    values[i] = buffer->type == CGL_TYPE_double ? (void *)&doubles[i]
-                                                : (void *)&floats[i];
+    values[i] =
+        buffer->type == CGL_TYPE_double ? (void *)&x[i] : (void *)&floats[i];
   return fill_issue(buffer, generator, stream,
                     first + type_facts[buffer->type].kernel, values, operation);
 }

@@ -88,6 +88,11 @@ INSIDE unsigned short bfloat16_bits(float x) {
 }
 INSIDE float float_bits(float x) { return x; }
 
+#define UP_TO_32_BITS(X)             \
+  X(float, float, float_bits)        \
+  X(half, unsigned short, half_bits) \
+  X(bfloat16, unsigned short, bfloat16_bits)
+
 #ifdef UNIFORM
 // Never above `last`, the largest value below the upper bound.
 INSIDE float between(unsigned word, float low, float span, float last) {
@@ -105,9 +110,7 @@ INSIDE float between(unsigned word, float low, float span, float last) {
       });                                                                   \
     });                                                                     \
   }
-KERNEL(float, float, float_bits)
-KERNEL(half, unsigned short, half_bits)
-KERNEL(bfloat16, unsigned short, bfloat16_bits)
+UP_TO_32_BITS(KERNEL)
 
 extern "C" __global__ void uniform_double(double *out, u64 n, GENERATOR,
                                           double low, double span,
@@ -133,9 +136,7 @@ extern "C" __global__ void uniform_double(double *out, u64 n, GENERATOR,
               round(mean + deviation * b.x), round(mean + deviation * b.y)};\
     });                                                                     \
   }
-KERNEL(float, float, float_bits)
-KERNEL(half, unsigned short, half_bits)
-KERNEL(bfloat16, unsigned short, bfloat16_bits)
+UP_TO_32_BITS(KERNEL)
 
 extern "C" __global__ void normal_double(double *out, u64 n, GENERATOR,
                                          double mean, double deviation,

@@ -66,9 +66,10 @@ static inline void cgl_random_state_used(cgl_random_state *state) {
 
 /* ---- draw.c ---- */
 
-/* Before an operation of `stream` that draws: the `before`-th parameter of
-   its launch that takes a generator.  Eager: makes the state ready; in a
-   capture: makes room and lets the operation follow the barrier. */
+/* Before an operation of `stream`, on the generator's device, that draws: the
+   `before`-th parameter of its launch that takes a generator.  Eager: makes the
+   state ready; in a capture: makes room and lets the operation follow the
+   barrier. */
 cgl_status cgl_draw_begin(cgl_generator *generator, cgl_stream *stream,
                           size_t before, const char *operation,
                           cgl_philox *philox);
