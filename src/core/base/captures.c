@@ -77,33 +77,18 @@ cgl_underway *cgl_captures_find(uint64_t serial) {
 }
 
 
-/* What a wait on this thread would break. */
-typedef struct breakage {
-  bool any;   /* this thread captures */
-  bool own;   /* this thread captures in a mode that is not relaxed */
-  bool other; /* a capture in global mode is underway */
-} breakage;
-
-static breakage captures_breakage(void) {
-  breakage found = {false, false, false};
-  if (!cgl_captures_underway())
-    return found;
+cgl_status cgl_captures_check_wait(bool captured, const char *operation) {
+  bool own = captured, other = false;
+  if (!captured && !cgl_captures_underway())
+    return CGL_OK;
   pthread_mutex_lock(&list_lock);
   for (const cgl_underway *c = captures; c; c = c->next) {
-    const bool here = pthread_equal(c->thread, pthread_self());
-    found.any |= here;
-    found.own |= here && c->mode != CGL_CAPTURE_RELAXED;
-    found.other |= c->mode == CGL_CAPTURE_GLOBAL;
+    own |= c->mode != CGL_CAPTURE_RELAXED &&
+           pthread_equal(c->thread, pthread_self());
+    other |= c->mode == CGL_CAPTURE_GLOBAL;
   }
   pthread_mutex_unlock(&list_lock);
-  return found;
-}
-
-
-cgl_status cgl_captures_check_wait(bool captured, const char *operation) {
-  const breakage found = captures_breakage();
-  const bool own = captured || found.own;
-  if (!own && !found.other)
+  if (!own && !other)
     return CGL_OK;
   cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
            own ? "cannot wait for or query work while this thread captures: a "
@@ -116,6 +101,16 @@ cgl_status cgl_captures_check_wait(bool captured, const char *operation) {
 }
 
 
+static bool thread_captures(void) {
+  pthread_mutex_lock(&list_lock);
+  const cgl_underway *capture = captures;
+  while (capture && !pthread_equal(capture->thread, pthread_self()))
+    capture = capture->next;
+  pthread_mutex_unlock(&list_lock);
+  return capture;
+}
+
+
 /* Whether so many objects wait for their teardown that a new capture should let
    the captures underway end first. */
 static bool teardown_is_starved(void) {
@@ -125,7 +120,7 @@ static bool teardown_is_starved(void) {
 
 
 void cgl_captures_await(void) {
-  if (!teardown_is_starved() || captures_breakage().any)
+  if (!teardown_is_starved() || thread_captures())
     return;
   const struct timespec nap = {0, 1000000 / NAPS_PER_MS};
   int naps = 0;

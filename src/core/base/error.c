@@ -121,12 +121,11 @@ static record *record_own(void) {
   if (own_record)
     return own_record;
   pthread_once(&record_once, record_make_key);
-  record *r = calloc(1, sizeof *r);
-  if (!r)
+  own_record = calloc(1, sizeof *own_record);
+  if (!own_record)
     return &spare;
-  pthread_setspecific(record_key, r);
-  own_record = r;
-  return r;
+  pthread_setspecific(record_key, own_record);
+  return own_record;
 }
 
 
@@ -184,13 +183,10 @@ cgl_status cgl_fail(cgl_status status, const char *operation,
   va_copy(again, args);
   const char *message = r->message;
   int length = vsnprintf(r->message, sizeof r->message, format, args);
-  if (length >= (int)sizeof r->message) {
-    char *text = malloc((size_t)length + 1);
-    if (text) {
-      vsnprintf(text, (size_t)length + 1, format, again);
-      free(r->long_message);
-      message = r->long_message = text;
-    }
+  char *text;
+  if (length >= (int)sizeof r->message && vasprintf(&text, format, again) > 0) {
+    free(r->long_message);
+    message = r->long_message = text;
   }
   va_end(again);
   va_end(args);
