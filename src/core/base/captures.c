@@ -12,40 +12,34 @@ static cgl_underway *captures;   /* under list_lock */
 static uint64_t next_serial = 1; /* under list_lock */
 
 /* With more dead objects than `bearable`, a new capture waits for the captures
-   underway to end, which signals `idle`. */
-enum { BEARABLE = 1000, PATIENCE = 20 /* ms */ };
+   underway to end. */
+enum { BEARABLE = 1000, PATIENCE = 20 /* ms */, NAPS_PER_MS = 10 };
 static atomic_long bearable = BEARABLE;
-static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
 
 
 cgl_status cgl_captures_begin(cgl_underway *capture, const char *operation) {
   cgl_captures_freeze();
-  atomic_fetch_add(&ncaptures, 1);
-  cgl_captures_unhold();
   pthread_mutex_lock(&list_lock);
   const cgl_underway *other = captures;
   while (other && other->pool != capture->pool)
     other = other->next;
   const cgl_site begun = other ? other->begun : capture->begun;
   if (!other) {
+    atomic_fetch_add(&ncaptures, 1);
     capture->serial = next_serial++;
     capture->next = captures;
     captures = capture;
   }
   pthread_mutex_unlock(&list_lock);
+  cgl_captures_unhold();
   if (!other)
     return CGL_OK;
   cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
            "the pool serves another capture already, begun at %s: two "
            "captures into one pool at once are not possible",
            cgl_site_text(begun));
-  cgl_fail_hint("end that capture first, or give one of the graphs a pool of "
-                "its own");
-  cgl_fail_follow(true);
-  cgl_captures_end();
-  cgl_fail_follow(false);
-  return CGL_ERROR_CAPTURE_STATE;
+  return cgl_fail_hint("end that capture first, or give one of the graphs a "
+                       "pool of its own");
 }
 
 
@@ -61,10 +55,7 @@ void cgl_captures_remove(cgl_underway *capture) {
 
 
 void cgl_captures_end(void) {
-  pthread_mutex_lock(&idle_lock);
-  if (atomic_fetch_sub(&ncaptures, 1) == 1)
-    pthread_cond_broadcast(&idle);
-  pthread_mutex_unlock(&idle_lock);
+  atomic_fetch_sub(&ncaptures, 1);
   cgl_objects_drain();
   if (!cgl_objects_waiting())
     atomic_store(&bearable, BEARABLE);
@@ -86,33 +77,18 @@ cgl_underway *cgl_captures_find(uint64_t serial) {
 }
 
 
-/* What a wait on this thread would break. */
-typedef struct breakage {
-  bool any;   /* this thread captures */
-  bool own;   /* this thread captures in a mode that is not relaxed */
-  bool other; /* a capture in global mode is underway */
-} breakage;
-
-static breakage captures_breakage(void) {
-  breakage found = {false, false, false};
-  if (!cgl_captures_underway())
-    return found;
+cgl_status cgl_captures_check_wait(bool captured, const char *operation) {
+  bool own = captured, other = false;
+  if (!captured && !cgl_captures_underway())
+    return CGL_OK;
   pthread_mutex_lock(&list_lock);
   for (const cgl_underway *c = captures; c; c = c->next) {
-    const bool here = pthread_equal(c->thread, pthread_self());
-    found.any |= here;
-    found.own |= here && c->mode != CGL_CAPTURE_RELAXED;
-    found.other |= c->mode == CGL_CAPTURE_GLOBAL;
+    own |= c->mode != CGL_CAPTURE_RELAXED &&
+           pthread_equal(c->thread, pthread_self());
+    other |= c->mode == CGL_CAPTURE_GLOBAL;
   }
   pthread_mutex_unlock(&list_lock);
-  return found;
-}
-
-
-cgl_status cgl_captures_check_wait(bool captured, const char *operation) {
-  const breakage found = captures_breakage();
-  const bool own = captured || found.own;
-  if (!own && !found.other)
+  if (!own && !other)
     return CGL_OK;
   cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
            own ? "cannot wait for or query work while this thread captures: a "
@@ -125,6 +101,16 @@ cgl_status cgl_captures_check_wait(bool captured, const char *operation) {
 }
 
 
+static bool thread_captures(void) {
+  pthread_mutex_lock(&list_lock);
+  const cgl_underway *capture = captures;
+  while (capture && !pthread_equal(capture->thread, pthread_self()))
+    capture = capture->next;
+  pthread_mutex_unlock(&list_lock);
+  return capture;
+}
+
+
 /* Whether so many objects wait for their teardown that a new capture should let
    the captures underway end first. */
 static bool teardown_is_starved(void) {
@@ -134,22 +120,14 @@ static bool teardown_is_starved(void) {
 
 
 void cgl_captures_await(void) {
-  if (!teardown_is_starved() || captures_breakage().any)
+  if (!teardown_is_starved() || thread_captures())
     return;
-  struct timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_nsec += PATIENCE * 1000000L;
-  if (until.tv_nsec >= 1000000000L) {
-    until.tv_nsec -= 1000000000L;
-    until.tv_sec++;
-  }
-  int late = 0;
-  pthread_mutex_lock(&idle_lock);
-  while (!late && teardown_is_starved())
-    late = pthread_cond_timedwait(&idle, &idle_lock, &until);
-  pthread_mutex_unlock(&idle_lock);
+  const struct timespec nap = {0, 1000000 / NAPS_PER_MS};
+  int naps = 0;
+  for (; teardown_is_starved() && naps < PATIENCE * NAPS_PER_MS; naps++)
+    nanosleep(&nap, NULL);
   /* A capture that stays open for long must not slow down every other. */
-  if (late)
+  if (teardown_is_starved())
     atomic_store(&bearable, 2 * cgl_objects_waiting());
   cgl_objects_drain();
 }
@@ -190,9 +168,9 @@ void cgl_captures_unrelax(cgl_context *context, cgl_relaxed relaxed) {
   if (!relaxed.active)
     return;
   /* A thread left relaxed would hide later mistakes: tries again once. */
-  CUstreamCaptureMode mode = relaxed.before;
-  if (context->driver->cuThreadExchangeStreamCaptureMode(&mode)) {
-    mode = relaxed.before;
-    context->driver->cuThreadExchangeStreamCaptureMode(&mode);
+  for (int tries = 0; tries < 2; tries++) {
+    CUstreamCaptureMode mode = relaxed.before;
+    if (!context->driver->cuThreadExchangeStreamCaptureMode(&mode))
+      return;
   }
 }

@@ -1,25 +1,20 @@
 /* Devices and opened contexts. */
 #include "core/base/base.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_CONTEXTS 64
-
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
-static cgl_context *registry[MAX_CONTEXTS]; /* opened and alive */
-static uint64_t next_serial = 1;
+static cgl_context *registry;    /* opened and alive; under the lock */
+static uint64_t next_serial = 1; /* under the lock */
 
 _Thread_local uint64_t cgl_context_current;
 
 
-static const cgl_driver *driver_with_faults(const cgl_driver *driver) {
+static bool faults_are_wanted(void) {
   const char *wish = getenv("CGRAPHLUA_FAULT");
-  if (driver && wish && !strcmp(wish, "1"))
-    return cgl_driver_fault(driver);
-  return driver;
+  return wish && !strcmp(wish, "1");
 }
 
 
@@ -39,41 +34,38 @@ int cgl_device_count(void) {
 }
 
 
-/* *entry: the last driver function called. */
+/* One of a chain of calls of `driver`: made unless one before it failed, in
+   which case `result` and `*entry` tell the failure and its function. */
+#define STEP(function, ...)                 \
+  do {                                      \
+    if (result)                             \
+      break;                                \
+    *entry = #function;                     \
+    result = driver->function(__VA_ARGS__); \
+  } while (0)
+#define ATTRIBUTE(name, value, device) \
+  STEP(cuDeviceGetAttribute, value, CU_DEVICE_ATTRIBUTE_##name, device)
+
+/* Initializes the driver, and asks it for what scripts see of a device. */
 static CUresult device_describe(const cgl_driver *driver, int ordinal,
-                                cgl_device_info *info, const char **entry) {
-  CUdevice device;
-  *entry = "cuDeviceGet";
-  CUresult result = driver->cuDeviceGet(&device, ordinal);
-  if (result)
-    return result;
+                                cgl_device_info *info, CUdevice *device,
+                                const char **entry) {
+  CUresult result = CUDA_SUCCESS;
   memset(info, 0, sizeof *info);
+  STEP(cuInit, 0);
+  STEP(cuDeviceGet, device, ordinal);
   if (!strcmp(driver->name, "host"))
     snprintf(info->device, sizeof info->device, "host");
   else
     snprintf(info->device, sizeof info->device, "%.8s:%d", driver->name,
              ordinal);
   info->driver_version = driver->version;
-  const struct {
-    CUdevice_attribute attribute;
-    int *value;
-  } wanted[] = {
-      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &info->compute[0]},
-      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &info->compute[1]},
-      {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &info->multiprocessors},
-      {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &info->max_threads_per_block},
-  };
-  *entry = "cuDeviceGetName";
-  result = driver->cuDeviceGetName(info->name, sizeof info->name, device);
-  if (!result) {
-    *entry = "cuDeviceTotalMem";
-    result = driver->cuDeviceTotalMem(&info->memory, device);
-  }
-  if (!result)
-    *entry = "cuDeviceGetAttribute";
-  for (size_t i = 0; !result && i < sizeof wanted / sizeof *wanted; i++)
-    result = driver->cuDeviceGetAttribute(wanted[i].value, wanted[i].attribute,
-                                          device);
+  STEP(cuDeviceGetName, info->name, sizeof info->name, *device);
+  STEP(cuDeviceTotalMem, &info->memory, *device);
+  ATTRIBUTE(COMPUTE_CAPABILITY_MAJOR, &info->compute[0], *device);
+  ATTRIBUTE(COMPUTE_CAPABILITY_MINOR, &info->compute[1], *device);
+  ATTRIBUTE(MULTIPROCESSOR_COUNT, &info->multiprocessors, *device);
+  ATTRIBUTE(MAX_THREADS_PER_BLOCK, &info->max_threads_per_block, *device);
   return result;
 }
 
@@ -89,28 +81,22 @@ cgl_status cgl_device_get(int index, cgl_device_info *info) {
   }
   if (index == count)
     driver = cgl_driver_host();
-  CUresult result = CUDA_ERROR_NO_DEVICE;
-  const char *entry = "cuInit";
-  if (driver)
-    result = driver->cuInit(0);
-  if (!result)
-    result = device_describe(driver, index == count ? 0 : index, info, &entry);
+  const char *entry;
+  CUdevice device;
+  CUresult result = device_describe(driver, index == count ? 0 : index, info,
+                                    &device, &entry);
   return cgl_fail_driver(NULL, result, "devices", entry);
 }
 
 
 /* Reads "host", "cuda", "cuda:N"; false for any other text. */
 static bool device_parse(const char *text, bool *host, int *ordinal) {
-  *ordinal = 0;
+  char digits[4] = "0", rest;
   *host = !strcmp(text, "host");
-  if (*host || !strcmp(text, "cuda"))
-    return true;
-  if (strncmp(text, "cuda:", 5) || !isdigit((unsigned char)text[5]) ||
-      strlen(text) > 8)
-    return false;
-  char *end;
-  *ordinal = (int)strtol(text + 5, &end, 10);
-  return !*end;
+  bool known = *host || !strcmp(text, "cuda") ||
+               sscanf(text, "cuda:%3[0-9]%c", digits, &rest) == 1;
+  *ordinal = atoi(digits);
+  return known;
 }
 
 
@@ -118,13 +104,11 @@ static bool device_parse(const char *text, bool *host, int *ordinal) {
 static cgl_status device_choose(const char *wish, const cgl_driver **driver,
                                 int *ordinal) {
   const char *why = NULL;
-  bool given = wish && *wish, host = false;
-  if (!given) {
-    wish = getenv("CGRAPHLUA_DEVICE");
-    given = wish && *wish;
-  }
-  *driver = NULL;
+  bool host = false;
   *ordinal = 0;
+  if (!wish || !*wish)
+    wish = getenv("CGRAPHLUA_DEVICE");
+  const bool given = wish && *wish;
   if (given && !device_parse(wish, &host, ordinal)) {
     cgl_fail(CGL_ERROR_NO_DEVICE, "device", "\"%.32s\" is not a device", wish);
     return cgl_fail_hint("say \"host\", \"cuda\" or \"cuda:N\"");
@@ -133,16 +117,14 @@ static cgl_status device_choose(const char *wish, const cgl_driver **driver,
     int count = cuda_device_count(driver, &why);
     if (*ordinal < count)
       return CGL_OK;
-    if (given) {
-      if (*driver)
-        cgl_fail(CGL_ERROR_NO_DEVICE, "device",
-                 "there is no %s: the machine has %d GPU%s", wish, count,
-                 count == 1 ? "" : "s");
-      else
-        cgl_fail(CGL_ERROR_NO_DEVICE, "device", "there is no %s: %s", wish,
-                 why);
+    if (given && *driver)
+      cgl_fail(CGL_ERROR_NO_DEVICE, "device",
+               "there is no %s: the machine has %d GPU%s", wish, count,
+               count == 1 ? "" : "s");
+    else if (given)
+      cgl_fail(CGL_ERROR_NO_DEVICE, "device", "there is no %s: %s", wish, why);
+    if (given)
       return cgl_fail_hint("device \"host\" runs everywhere");
-    }
     cgl_log("using the host device: %s", why);
   }
   *driver = cgl_driver_host();
@@ -157,41 +139,22 @@ static cgl_status device_choose(const char *wish, const cgl_driver **driver,
 static CUresult context_start(cgl_context *context, int ordinal,
                               const char **entry) {
   const cgl_driver *driver = context->driver;
-  const struct {
-    CUdevice_attribute attribute;
-    int *value;
-  } limits[] = {
-      {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, &context->block_max[0]},
-      {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, &context->block_max[1]},
-      {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, &context->block_max[2]},
-      {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, &context->grid_max[0]},
-      {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, &context->grid_max[1]},
-      {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, &context->grid_max[2]},
-      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-       &context->shared_max},
-  };
-  *entry = "cuInit";
-  CUresult result = driver->cuInit(0);
-  if (!result) {
-    *entry = "cuDeviceGet";
-    result = driver->cuDeviceGet(&context->device, ordinal);
-  }
-  if (!result)
-    result = device_describe(driver, ordinal, &context->info, entry);
-  for (size_t i = 0; !result && i < sizeof limits / sizeof *limits; i++)
-    result = driver->cuDeviceGetAttribute(limits[i].value, limits[i].attribute,
-                                          context->device);
-  if (!result) {
-    *entry = "cuDevicePrimaryCtxRetain";
-    result =
-        driver->cuDevicePrimaryCtxRetain(&context->handle, context->device);
-  }
+  CUresult result =
+      device_describe(driver, ordinal, &context->info, &context->device, entry);
+  const CUdevice device = context->device;
+  ATTRIBUTE(MAX_BLOCK_DIM_X, &context->block_max[0], device);
+  ATTRIBUTE(MAX_BLOCK_DIM_Y, &context->block_max[1], device);
+  ATTRIBUTE(MAX_BLOCK_DIM_Z, &context->block_max[2], device);
+  ATTRIBUTE(MAX_GRID_DIM_X, &context->grid_max[0], device);
+  ATTRIBUTE(MAX_GRID_DIM_Y, &context->grid_max[1], device);
+  ATTRIBUTE(MAX_GRID_DIM_Z, &context->grid_max[2], device);
+  ATTRIBUTE(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &context->shared_max, device);
+  STEP(cuDevicePrimaryCtxRetain, &context->handle, device);
   if (result)
     return result;
-  *entry = "cuCtxSetCurrent";
-  result = driver->cuCtxSetCurrent(context->handle);
+  STEP(cuCtxSetCurrent, context->handle);
   if (result)
-    driver->cuDevicePrimaryCtxRelease(context->device);
+    driver->cuDevicePrimaryCtxRelease(device);
   return result;
 }
 
@@ -199,9 +162,10 @@ static CUresult context_start(cgl_context *context, int ordinal,
 static void context_destroy(cgl_object *object) {
   cgl_context *context = (cgl_context *)object;
   pthread_mutex_lock(&registry_lock);
-  for (int i = 0; i < MAX_CONTEXTS; i++)
-    if (registry[i] == context)
-      registry[i] = NULL;
+  cgl_context **link = &registry;
+  while (*link != context)
+    link = &(*link)->next;
+  *link = context->next;
   pthread_mutex_unlock(&registry_lock);
   cgl_context_enter(context, "device");
   for (int slot = CGL_PART_COUNT; slot-- > 0;) {
@@ -233,7 +197,7 @@ CGL_OBJECT_REFERENCES(context)
 
 
 static cgl_status context_open_new(const cgl_driver *driver, int ordinal,
-                                   int slot, cgl_context **out) {
+                                   cgl_context **out) {
   cgl_context *context = calloc(1, sizeof *context);
   if (!context)
     return cgl_fail(CGL_ERROR_NO_MEMORY, "device", "no memory for a context");
@@ -247,8 +211,8 @@ static cgl_status context_open_new(const cgl_driver *driver, int ordinal,
   cgl_context_current = context->serial = next_serial++;
   pthread_mutex_init(&context->lock, NULL);
   cgl_object_init(&context->object, &context_kind, NULL);
-  registry[slot] = context;
-  *out = context;
+  context->next = registry;
+  *out = registry = context;
   return CGL_OK;
 }
 
@@ -260,25 +224,17 @@ cgl_status cgl_context_open(const char *device, cgl_context **out) {
   cgl_status status = device_choose(device, &driver, &ordinal);
   if (status)
     return status;
-  driver = driver_with_faults(driver);
+  if (faults_are_wanted())
+    driver = cgl_driver_fault(driver);
   pthread_mutex_lock(&registry_lock);
-  int slot = -1;
-  status = CGL_OK;
-  *out = NULL;
-  for (int i = 0; i < MAX_CONTEXTS; i++) {
-    cgl_context *context = registry[i];
-    if (!context)
-      slot = slot < 0 ? i : slot;
-    else if (!*out && context->driver == driver && context->device == ordinal &&
-             cgl_object_try_retain(&context->object))
-      *out = context;
-  }
-  if (!*out && slot < 0) {
-    cgl_fail(CGL_ERROR_NO_DEVICE, "device", "%d devices are open already",
-             MAX_CONTEXTS);
-    status = cgl_fail_hint("release what belongs to one of them first");
-  } else if (!*out)
-    status = context_open_new(driver, ordinal, slot, out);
+  cgl_context *found = registry;
+  while (found && (found->driver != driver || found->device != ordinal ||
+                   !cgl_object_try_retain(&found->object)))
+    found = found->next;
+  if (found)
+    *out = found;
+  else
+    status = context_open_new(driver, ordinal, out);
   pthread_mutex_unlock(&registry_lock);
   return status;
 }
@@ -383,8 +339,7 @@ const void *cgl_context_driver(const cgl_context *context) {
 
 
 cgl_status cgl_fault(uint64_t k, int code) {
-  const char *wish = getenv("CGRAPHLUA_FAULT");
-  if (!wish || strcmp(wish, "1")) {
+  if (!faults_are_wanted()) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "fault",
              "the fault table is not in place");
     return cgl_fail_hint("run with CGRAPHLUA_FAULT=1 in the environment");

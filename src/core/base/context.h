@@ -29,6 +29,7 @@ typedef struct cgl_part {
 
 struct cgl_context {
   cgl_object object;
+  struct cgl_context *next; /* in the list of open contexts */
   const cgl_driver *driver;
   CUdevice device;
   CUcontext handle;

@@ -26,10 +26,15 @@ static record spare; /* of threads that got no memory for their own */
 static pthread_key_t record_key;
 static pthread_once_t record_once = PTHREAD_ONCE_INIT;
 
-/* Open addressing, at most half full; under intern_lock. */
+enum { BUCKETS = 1024 };
+
+typedef struct interned {
+  struct interned *next; /* of the same bucket */
+  char text[];
+} interned;
+
 static pthread_mutex_t intern_lock = PTHREAD_MUTEX_INITIALIZER;
-static char **interned;
-static size_t ninterned, interned_size; /* a power of two */
+static interned *buckets[BUCKETS]; /* under intern_lock */
 
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_log_function log_function;
@@ -74,29 +79,28 @@ static const struct {
 };
 
 
-const char *cgl_status_name(cgl_status status) {
-  switch (status) {
-#define X(name, code, text) \
-  case code:                \
-    return #name;
-    CGL_ERRORS(X)
-    CGL_CUDA_ERRORS(X)
+static const struct status_row {
+  cgl_status status;
+  const char *name, *text;
+} statuses[] = {
+#define X(name, code, text) {code, #name, text},
+    CGL_ERRORS(X) CGL_CUDA_ERRORS(X)
 #undef X
-  }
-  return "CUDA_ERROR_UNKNOWN";
+};
+
+
+/* The row of a status; CUDA_ERROR_UNKNOWN's, the last, for any other. */
+static const struct status_row *status_find(cgl_status status) {
+  const struct status_row *row = statuses;
+  const struct status_row *last = row + sizeof statuses / sizeof *statuses - 1;
+  while (row < last && row->status != status)
+    row++;
+  return row;
 }
 
 
-static const char *status_text(cgl_status status) {
-  switch (status) {
-#define X(name, code, text) \
-  case code:                \
-    return text;
-    CGL_ERRORS(X)
-    CGL_CUDA_ERRORS(X)
-#undef X
-  }
-  return "unknown error";
+const char *cgl_status_name(cgl_status status) {
+  return status_find(status)->name;
 }
 
 
@@ -117,12 +121,11 @@ static record *record_own(void) {
   if (own_record)
     return own_record;
   pthread_once(&record_once, record_make_key);
-  record *r = calloc(1, sizeof *r);
-  if (!r)
+  own_record = calloc(1, sizeof *own_record);
+  if (!own_record)
     return &spare;
-  pthread_setspecific(record_key, r);
-  own_record = r;
-  return r;
+  pthread_setspecific(record_key, own_record);
+  return own_record;
 }
 
 
@@ -180,13 +183,10 @@ cgl_status cgl_fail(cgl_status status, const char *operation,
   va_copy(again, args);
   const char *message = r->message;
   int length = vsnprintf(r->message, sizeof r->message, format, args);
-  if (length >= (int)sizeof r->message) {
-    char *text = malloc((size_t)length + 1);
-    if (text) {
-      vsnprintf(text, (size_t)length + 1, format, again);
-      free(r->long_message);
-      message = r->long_message = text;
-    }
+  char *text;
+  if (length >= (int)sizeof r->message && vasprintf(&text, format, again) > 0) {
+    free(r->long_message);
+    message = r->long_message = text;
   }
   va_end(again);
   va_end(args);
@@ -232,7 +232,7 @@ cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
                            const char *operation, const char *entry) {
   if (result == CUDA_SUCCESS)
     return CGL_OK;
-  const char *name = NULL, *text = status_text(result);
+  const char *name = NULL, *text = status_find(result)->text;
   if (context && !strcmp(cgl_status_name(result), "CUDA_ERROR_UNKNOWN")) {
     context->driver->cuGetErrorName(result, &name);
     context->driver->cuGetErrorString(result, &text);
@@ -282,46 +282,23 @@ void cgl_log(const char *format, ...) {
 }
 
 
-static char **intern_slot(char **table, size_t size, const char *text) {
-  uint64_t hash = UINT64_C(0xcbf29ce484222325);
-  for (const char *at = text; *at; at++)
-    hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
-  size_t i = (hash ^ hash >> 32) & (size - 1);
-  while (table[i] && strcmp(table[i], text))
-    i = (i + 1) & (size - 1);
-  return &table[i];
-}
-
-
-/* Under the lock: room for one more; false without memory. */
-static bool intern_widen(void) {
-  if (2 * ninterned < interned_size)
-    return true;
-  size_t size = interned_size ? 2 * interned_size : 128;
-  char **table = calloc(size, sizeof *table);
-  if (!table)
-    return false;
-  for (size_t i = 0; i < interned_size; i++)
-    if (interned[i])
-      *intern_slot(table, size, interned[i]) = interned[i];
-  free(interned);
-  interned = table;
-  interned_size = size;
-  return true;
-}
-
-
 const char *cgl_intern(const char *text) {
-  const char *found = NULL;
+  uint32_t hash = 2166136261u;
+  for (const char *at = text; *at; at++)
+    hash = (hash ^ (unsigned char)*at) * 16777619u;
   pthread_mutex_lock(&intern_lock);
-  if (intern_widen()) {
-    char **slot = intern_slot(interned, interned_size, text);
-    if (!*slot && (*slot = strdup(text)))
-      ninterned++;
-    found = *slot;
+  interned **link = &buckets[hash % BUCKETS];
+  while (*link && strcmp((*link)->text, text))
+    link = &(*link)->next;
+  if (!*link) {
+    size_t bytes = strlen(text) + 1;
+    *link = calloc(1, sizeof **link + bytes);
+    if (*link)
+      memcpy((*link)->text, text, bytes);
   }
+  const char *found = *link ? (*link)->text : "?";
   pthread_mutex_unlock(&intern_lock);
-  return found ? found : "?";
+  return found;
 }
 
 

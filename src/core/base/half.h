@@ -34,13 +34,11 @@ static inline double cgl_half_expand(uint16_t bits, int fraction,
   const int bias = (1 << (exponent - 1)) - 1, top = (1 << exponent) - 1;
   int e = bits >> fraction & top;
   int m = bits & ((1 << fraction) - 1);
-  double x;
-  if (e == top)
-    x = m ? NAN : INFINITY;
-  else if (e)
-    x = ldexp(m | 1 << fraction, e - bias - fraction);
-  else
+  double x = m ? NAN : INFINITY;
+  if (e == 0)
     x = ldexp(m, 1 - bias - fraction);
+  else if (e < top)
+    x = ldexp(m | 1 << fraction, e - bias - fraction);
   return bits & 0x8000 ? -x : x;
 }
 

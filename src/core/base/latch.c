@@ -14,13 +14,6 @@ enum {
 };
 
 
-static inline void latch_pause(void) {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#endif
-}
-
-
 /* Reads before it writes: the holder keeps the cache line meanwhile. */
 static bool latch_try_take(cgl_latch *latch) {
   return !atomic_load_explicit(&latch->taken, memory_order_relaxed) &&
@@ -29,20 +22,17 @@ static bool latch_try_take(cgl_latch *latch) {
 
 
 void cgl_latch_wait(cgl_latch *latch) {
-  for (int i = 0; i < SPINS; i++) {
-    if (latch_try_take(latch))
-      return;
-    latch_pause();
-  }
-  for (int i = 0; i < YIELDS; i++) {
-    if (latch_try_take(latch))
-      return;
-    sched_yield();
-  }
   struct timespec rest = {0, FIRST_NS};
-  while (!latch_try_take(latch)) {
-    nanosleep(&rest, NULL);
-    if (rest.tv_nsec < LONGEST_NS)
-      rest.tv_nsec *= 2;
-  }
+  for (unsigned tries = 0; !latch_try_take(latch); tries++)
+    if (tries < SPINS) {
+#if defined(__x86_64__) || defined(__i386__)
+      __builtin_ia32_pause();
+#endif
+    } else if (tries < SPINS + YIELDS) {
+      sched_yield();
+    } else {
+      nanosleep(&rest, NULL);
+      if (rest.tv_nsec < LONGEST_NS)
+        rest.tv_nsec *= 2;
+    }
 }

@@ -29,6 +29,12 @@ void cgl_launches_clear(void) {
 }
 
 
+/* The k-th latest, from 0. */
+static const step *step_at(unsigned k) {
+  return &steps[(nsteps - 1 - k) % STEPS];
+}
+
+
 static bool step_is_same(const step *a, const step *b) {
   return a->name == b->name && a->site.file == b->site.file &&
          a->site.line == b->site.line;
@@ -40,22 +46,18 @@ void cgl_launches_write(char *text, size_t size, const char *failure) {
   /* Where the device named the kernel, only its launches are of interest. */
   bool named = false;
   for (unsigned i = 0; i < count; i++)
-    named |= failure && strstr(failure, steps[(nsteps - 1 - i) % STEPS].name);
+    named |= failure && strstr(failure, step_at(i)->name);
   size_t at = 0;
   text[0] = 0;
   for (unsigned i = 0; i < count && at < size; i++) {
-    const step *one = &steps[(nsteps - 1 - i) % STEPS];
+    const step *one = step_at(i);
     bool skip = named && !strstr(failure, one->name);
     for (unsigned k = 0; k < i; k++)
-      skip |= step_is_same(one, &steps[(nsteps - 1 - k) % STEPS]);
+      skip |= step_is_same(one, step_at(k));
     if (skip)
       continue;
-    int n = snprintf(text + at, size - at, "%s%s", at ? ", " : "", one->name);
-    at += n > 0 ? (size_t)n : 0;
-    if (one->site.file && at < size) {
-      n = snprintf(text + at, size - at, " launched at %s:%d", one->site.file,
-                   one->site.line);
-      at += n > 0 ? (size_t)n : 0;
-    }
+    at += (size_t)snprintf(text + at, size - at, "%s%s%s%s", at ? ", " : "",
+                           one->name, one->site.file ? " launched at " : "",
+                           one->site.file ? cgl_site_text(one->site) : "");
   }
 }

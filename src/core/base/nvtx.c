@@ -34,7 +34,6 @@ void cgl_nvtx_push(const char *name) {
 
 
 void cgl_nvtx_pop(void) {
-  pthread_once(&once, nvtx_make_domain);
   nvtxDomainRangePop(domain);
 }
 

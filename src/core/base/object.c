@@ -104,35 +104,34 @@ static cgl_object *dead_pop(const cgl_context *context) {
 }
 
 
-void cgl_objects_drain(void) {
-  /* A teardown releases other objects: the outer loop takes them up. */
-  if (draining)
-    return;
+/* Under the teardown lock.  A teardown releases other objects, which the loop
+   takes up. */
+static void dead_destroy(const cgl_context *context) {
+  cgl_object *object;
   draining = true;
   cgl_fail_follow(true);
-  if (cgl_captures_hold(true)) {
-    cgl_object *object;
-    while ((object = dead_pop(NULL)))
-      object_destroy(object);
-    cgl_captures_unhold();
-  }
+  while ((object = dead_pop(context)))
+    object_destroy(object);
   cgl_fail_follow(false);
   draining = false;
+}
+
+
+void cgl_objects_drain(void) {
+  if (draining || !cgl_captures_hold(true))
+    return;
+  dead_destroy(NULL);
+  cgl_captures_unhold();
 }
 
 
 void cgl_objects_reclaim(cgl_context *context) {
   if (draining || !cgl_captures_underway())
     return;
-  draining = true;
-  cgl_fail_follow(true);
   cgl_captures_freeze();
   cgl_relaxed relaxed = cgl_captures_relax(context);
-  cgl_object *object;
-  while (relaxed.active && (object = dead_pop(context)))
-    object_destroy(object);
+  if (relaxed.active)
+    dead_destroy(context);
   cgl_captures_unrelax(context, relaxed);
   cgl_captures_unhold();
-  cgl_fail_follow(false);
-  draining = false;
 }

@@ -42,8 +42,7 @@ cgl_status cgl_module_compile(cgl_context *context, const cgl_module_desc *desc,
   cgl_target target = {context->driver->image_format,
                        10 * context->info.compute[0] +
                            context->info.compute[1]};
-  cgl_site site = cgl_site_here;
-  const char *file = desc->file ? desc->file : site.file;
+  const char *file = desc->file ? desc->file : cgl_site_here.file;
   cgl_source source = {
       .text = desc->source,
       .length = strlen(desc->source),
@@ -59,16 +58,6 @@ cgl_status cgl_module_compile(cgl_context *context, const cgl_module_desc *desc,
   cgl_status status = module_compiled(answer, text, target.format);
   free(text);
   return status;
-}
-
-
-static cgl_status module_load(cgl_module *module, const void *bytes) {
-  cgl_context *context = module->object.context;
-  CUresult result = context->driver->cuModuleLoadData(&module->handle, bytes);
-  if (!result)
-    return CGL_OK;
-  module->handle = NULL;
-  return cgl_fail_driver(context, result, "module", "cuModuleLoadData");
 }
 
 
@@ -110,15 +99,18 @@ cgl_status cgl_module_create(cgl_context *context, const cgl_module_desc *desc,
   cgl_object_init(&module->object, &module_kind, context);
   if (desc->source)
     status = cgl_module_compile(context, desc, &module->image);
-  if (!status)
-    status =
-        module_load(module, desc->source ? module->image->bytes : desc->image);
-  if (status) {
-    cgl_module_release(module);
-    return status;
+  if (!status) {
+    CUresult result = context->driver->cuModuleLoadData(
+        &module->handle, desc->source ? module->image->bytes : desc->image);
+    if (result)
+      module->handle = NULL;
+    status = cgl_fail_driver(context, result, operation, "cuModuleLoadData");
   }
-  *out = module;
-  return CGL_OK;
+  if (status)
+    cgl_module_release(module);
+  else
+    *out = module;
+  return status;
 }
 
 

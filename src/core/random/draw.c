@@ -82,37 +82,11 @@ void cgl_draws_end_capture(cgl_draw *draws) {
 /* Makes the next operation of `stream` depend on `node`, too. */
 static cgl_status capture_follow(cgl_stream *stream, CUgraphNode node,
                                  const char *operation) {
-  cgl_captured now;
-  const char *entry = "cuStreamGetCaptureInfo";
-  CUresult result = cgl_capture_ask(stream, &now);
-  for (size_t i = 0; !result && i < now.count; i++)
-    if (now.nodes[i] == node)
-      return CGL_OK;
-  CUgraphNode *all = NULL;
-  CUgraphEdgeData *data = NULL;
-  if (!result) {
-    all = malloc((now.count + 1) * sizeof *all);
-    data = calloc(now.count + 1, sizeof *data);
-    if (!all || !data) {
-      free(all);
-      free(data);
-      return draw_no_memory(operation);
-    }
-    memcpy(all, now.nodes, now.count * sizeof *all);
-    all[now.count] = node;
-    bool plain = true;
-    for (size_t i = 0; now.edges && i < now.count; i++) {
-      plain &= !memcmp(&now.edges[i], &data[now.count], sizeof *data);
-      data[i] = now.edges[i];
-    }
-    entry = "cuStreamUpdateCaptureDependencies";
-    result = cgl_driver_of(stream)->cuStreamUpdateCaptureDependencies(
-        stream->handle, all, plain ? NULL : data, now.count + 1,
-        CU_STREAM_SET_CAPTURE_DEPENDENCIES);
-  }
-  free(all);
-  free(data);
-  return result ? cgl_capture_failed(stream, result, operation, entry) : CGL_OK;
+  CUresult result = cgl_driver_of(stream)->cuStreamUpdateCaptureDependencies(
+      stream->handle, &node, NULL, 1, CU_STREAM_ADD_CAPTURE_DEPENDENCIES);
+  return result ? cgl_capture_failed(stream, result, operation,
+                                     "cuStreamUpdateCaptureDependencies")
+                : CGL_OK;
 }
 
 
@@ -143,11 +117,7 @@ cgl_status cgl_draw_begin(cgl_generator *generator, cgl_stream *stream,
                           size_t before, const char *operation,
                           cgl_philox *philox) {
   cgl_random_state *state = generator->state;
-  cgl_status status =
-      cgl_object_check_device(&stream->object, &generator->object, operation);
   *philox = (cgl_philox){state->memory->address, state->pending + before, 0, 0};
-  if (status)
-    return status;
   if (stream->capture)
     return draw_begin_in_capture(state, stream, before, operation,
                                  &philox->operation);
@@ -170,11 +140,10 @@ cgl_status cgl_draw_end(cgl_generator *generator, cgl_stream *stream,
   if (!draw->nnodes || draw->nodes[draw->nnodes - 1] != node)
     draw->nodes[draw->nnodes++] = node;
   CHECK(stream->capture->draws);
-  if (node)
-    return CGL_OK;
-  draw->lost = true;
-  return cgl_capture_failed(stream, CUDA_ERROR_UNKNOWN, operation,
-                            "cuStreamGetCaptureInfo");
+  /* The driver refuses the node that moves the offset when one is NULL. */
+  return node ? CGL_OK
+              : cgl_capture_failed(stream, CUDA_ERROR_UNKNOWN, operation,
+                                   "cuStreamGetCaptureInfo");
 }
 
 
@@ -200,11 +169,8 @@ static cgl_status draw_move_offset(cgl_capture *capture, CUgraph graph,
                              &node.kernel.func);
   if (status)
     return status;
-  CUresult result =
-      draw->lost
-          ? CUDA_ERROR_UNKNOWN
-          : context->driver->cuGraphAddNode(&draw->barrier, graph, draw->nodes,
-                                            NULL, draw->nnodes, &node);
+  CUresult result = context->driver->cuGraphAddNode(
+      &draw->barrier, graph, draw->nodes, NULL, draw->nnodes, &node);
   if (result)
     return cgl_fail_driver(context, result, operation, "cuGraphAddNode");
   unsigned char values[3 * 16];
@@ -225,36 +191,10 @@ static cgl_status draw_move_offset(cgl_capture *capture, CUgraph graph,
 cgl_status cgl_draws_close(cgl_draw *draws, cgl_capture *capture, CUgraph graph,
                            const char *operation) {
   cgl_status status = CGL_OK;
-  for (cgl_draw *draw = draws; draw && !status; draw = draw->next) {
+  for (cgl_draw *draw = draws; draw && !status; draw = draw->next)
     if (draw->count)
       status = draw_move_offset(capture, graph, draw, operation);
-    free(draw->nodes);
-    draw->nodes = NULL;
-    draw->nnodes = draw->nodes_size = 0;
-    draw->barrier = NULL;
-  }
   return status;
-}
-
-
-/* The graph that the driver is building for the capture of `stream`. */
-static cgl_status capture_graph(cgl_stream *stream, const char *operation,
-                                CUgraph *graph) {
-  cgl_captured now;
-  CUresult result = cgl_capture_ask(stream, &now);
-  if (result)
-    return cgl_capture_failed(stream, result, operation,
-                              "cuStreamGetCaptureInfo");
-  *graph = now.graph;
-  return CGL_OK;
-}
-
-
-static cgl_status refuse_foreign_capture(const char *operation) {
-  cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
-           "the graph draws random numbers, and the stream is captured by "
-           "another library");
-  return cgl_fail_hint("capture with graph:capture_begin, which keeps count");
 }
 
 
@@ -264,17 +204,23 @@ cgl_status cgl_draws_enter_child(const cgl_draw *child, cgl_stream *stream,
   cgl_status status = CGL_OK;
   for (const cgl_draw *inner = child; inner && !status; inner = inner->next) {
     cgl_draw *draw = NULL;
-    CUgraph graph = NULL;
     if (!inner->used)
       continue;
-    if (!capture)
-      return refuse_foreign_capture(operation);
+    if (!capture) {
+      cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
+               "the graph draws random numbers, and the stream is captured by "
+               "another library");
+      return cgl_fail_hint(
+          "capture with graph:capture_begin, which keeps count");
+    }
     status = cgl_draw_register(&capture->draws, inner->state, true, operation,
                                &draw);
     if (!status && draw->count) {
-      status = capture_graph(stream, operation, &graph);
-      if (!status)
-        status = draw_move_offset(capture, graph, draw, operation);
+      cgl_captured now;
+      CUresult result = cgl_capture_ask(stream, &now);
+      status = result ? cgl_capture_failed(stream, result, operation,
+                                           "cuStreamGetCaptureInfo")
+                      : draw_move_offset(capture, now.graph, draw, operation);
     }
     if (!status && draw->barrier)
       status = capture_follow(stream, draw->barrier, operation);

@@ -3,6 +3,7 @@
 #include "core/random/fills_text.h"
 #include "core/random/random.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +13,12 @@
 
 enum { PART_STATE, PART_UNIFORM, PART_NORMAL, PART_RANDOM, PART_COUNT };
 
-static const char *const part_options[PART_COUNT] = {"-DSTATE", "-DUNIFORM",
-                                                     "-DNORMAL", "-DRANDOM"};
-
 static const struct {
-  const char *name;
+  const char *name, *option; /* with the option, its part is compiled */
   int part;
+  uint64_t each; /* values of one position */
 } fills[] = {
-#define X(word, part) {#word, PART_##part},
+#define X(word, part, each) {#word, "-D" #part, PART_##part, each},
     CGL_FILLS(X)
 #undef X
 };
@@ -33,11 +32,10 @@ typedef struct random_part {
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 
 
-/* Under the lock: all kernels of a part. */
-static cgl_status fills_load(cgl_context *context, random_part *all, int part,
-                             const char *operation) {
-  const cgl_driver *driver = context->driver;
-  const char *options[] = {"--fmad=false", part_options[part]};
+/* Under the lock: the module of a part. */
+static cgl_status fills_load(cgl_context *context, const char *option,
+                             CUmodule *module, const char *operation) {
+  const char *options[] = {"--fmad=false", option};
   const cgl_module_desc desc = {.source = cgl_text_fills,
                                 .file = "cgraphlua",
                                 .line = 1,
@@ -47,64 +45,48 @@ static cgl_status fills_load(cgl_context *context, random_part *all, int part,
   cgl_status status = cgl_module_compile(context, &desc, &image);
   if (status)
     return status;
-  const char *entry = "cuModuleLoadData";
-  CUmodule module = NULL;
-  CUresult result = driver->cuModuleLoadData(&module, image->bytes);
-  CUfunction kernels[CGL_FILL_COUNT] = {NULL};
-  for (int i = 0; i < CGL_FILL_COUNT && !result; i++)
-    if (fills[i].part == part) {
-      entry = "cuModuleGetFunction";
-      const cgl_signature *signature = cgl_image_find(image, fills[i].name);
-      result = signature ? driver->cuModuleGetFunction(&kernels[i], module,
-                                                       signature->lowered)
-                         : CUDA_ERROR_NOT_FOUND;
-    }
+  CUresult result = context->driver->cuModuleLoadData(module, image->bytes);
   cgl_image_free(image);
-  if (result) {
-    status = cgl_fail_driver(context, result, operation, entry);
-    if (module)
-      driver->cuModuleUnload(module);
-    return status;
-  }
-  all->modules[part] = module;
-  for (int i = 0; i < CGL_FILL_COUNT; i++)
-    if (kernels[i])
-      atomic_store(&all->kernels[i], kernels[i]);
-  return CGL_OK;
+  if (result)
+    *module = NULL;
+  return cgl_fail_driver(context, result, operation, "cuModuleLoadData");
 }
 
 
 static void random_part_end(cgl_context *context, cgl_part *part) {
   random_part *all = (random_part *)part;
+  /* A kernel may still run. */
+  cgl_context_wait(context);
   for (int i = 0; i < PART_COUNT; i++)
-    if (all->modules[i]) {
-      /* A kernel of it may still run. */
-      cgl_context_wait(context);
+    if (all->modules[i])
       context->driver->cuModuleUnload(all->modules[i]);
-    }
   free(all);
 }
 
 
 cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,
                            const char *operation, CUfunction *kernel) {
-  random_part *all = (random_part *)cgl_context_part(context, CGL_PART_RANDOM);
-  *kernel = all ? atomic_load(&all->kernels[fill]) : NULL;
-  if (*kernel)
-    return CGL_OK;
-  all = (random_part *)cgl_context_make_part(
+  random_part *all = (random_part *)cgl_context_make_part(
       context, CGL_PART_RANDOM, sizeof *all, (cgl_part){random_part_end, NULL},
       operation);
   if (!all)
     return CGL_ERROR_NO_MEMORY;
+  *kernel = atomic_load(&all->kernels[fill]);
+  if (*kernel)
+    return CGL_OK;
   cgl_status status = CGL_OK;
+  CUmodule *module = &all->modules[fills[fill].part];
   pthread_mutex_lock(&load_lock);
-  if (!all->modules[fills[fill].part])
-    status = fills_load(context, all, fills[fill].part, operation);
+  if (!*module)
+    status = fills_load(context, fills[fill].option, module, operation);
   pthread_mutex_unlock(&load_lock);
-  if (!status)
-    *kernel = atomic_load(&all->kernels[fill]);
-  return status;
+  if (status)
+    return status;
+  CUresult result =
+      context->driver->cuModuleGetFunction(kernel, *module, fills[fill].name);
+  if (!result)
+    atomic_store(&all->kernels[fill], *kernel);
+  return cgl_fail_driver(context, result, operation, "cuModuleGetFunction");
 }
 
 
@@ -119,19 +101,13 @@ size_t cgl_fill_pack(unsigned char *values, void **params, size_t n) {
 
 /* ---- one fill ---- */
 
-/* The last three parameters of a kernel. */
-typedef struct values {
-  cgl_fill kernel;
-  int each;        /* numbers of one position */
-  void *params[3]; /* float, double or uint64_t, by the kernel */
-} values;
-
 enum { BLOCK = 256, ROW_BITS = 30 };
 
 
+/* Three values of the kernel's own type follow its first parameters. */
 static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
-                             cgl_stream *stream, const values *v,
-                             const char *operation) {
+                             cgl_stream *stream, cgl_fill fill,
+                             void *const values[3], const char *operation) {
   enum { NPARAMS = 7 };
   cgl_context *context = buffer->object.context;
   cgl_issue issue;
@@ -147,23 +123,24 @@ static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
         (cgl_room){.ranges = 1, .values = 16 * NPARAMS + 16, .kept = 1});
   if (status || !buffer->count)
     return status;
-  status = cgl_fill_kernel(context, v->kernel, operation, &kernel);
+  status = cgl_fill_kernel(context, fill, operation, &kernel);
   if (!status)
     status = cgl_draw_begin(generator, stream, 0, operation, &philox);
   if (status)
     return status;
   uint64_t count = buffer->count;
-  uint64_t whole = count / (uint64_t)v->each;
-  uint64_t positions = whole ? whole : 1;
+  uint64_t positions = count / fills[fill].each;
+  if (!positions)
+    positions = 1;
   uint64_t rows = ((positions - 1) >> ROW_BITS) + 1;
   uint64_t row = rows > 1 ? UINT64_C(1) << ROW_BITS : positions;
   const cgl_launch launch = {
       {(uint32_t)((row + BLOCK - 1) / BLOCK), (uint32_t)rows, 1},
       {BLOCK, 1, 1},
       0};
-  void *params[NPARAMS] = {&buffer->address,  &count,       &philox.state,
-                           &philox.operation, v->params[0], v->params[1],
-                           v->params[2]};
+  void *params[NPARAMS] = {&buffer->address,  &count,    &philox.state,
+                           &philox.operation, values[0], values[1],
+                           values[2]};
   CUresult result = context->driver->cuLaunchKernel(
       kernel, launch.grid[0], launch.grid[1], 1, BLOCK, 1, 1, 0, stream->handle,
       params, NULL);
@@ -171,7 +148,7 @@ static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
   if (status)
     return status;
   cgl_note note = {.kind = CGL_OP_KERNEL,
-                   .name = stream->capture ? fills[v->kernel].name : operation,
+                   .name = stream->capture ? fills[fill].name : operation,
                    .launch = &launch,
                    .function = kernel,
                    .fills = true};
@@ -184,92 +161,75 @@ static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
 }
 
 
+/* ---- what the element types hold ---- */
+
+/* The values of an element type, and their kernel: of an integer type the one
+   for up to 2^32 values, of a real type the distance to uniform_float's or
+   normal_float's. */
+typedef struct type_values {
+  cgl_fill kernel;
+  int bits;  /* of a real value's fraction; 0: an integer type */
+  int least; /* power of two of a real type's last place */
+  double largest;
+  int64_t low; /* of an integer type, both included */
+  uint64_t high;
+} type_values;
+
+#define REAL(type, ...) \
+  [CGL_TYPE_##          \
+      type] = {CGL_FILL_uniform_##type - CGL_FILL_uniform_float, __VA_ARGS__}
+#define WHOLE(type, bits, low_, high_) \
+  [CGL_TYPE_##type] = {                \
+      .kernel = CGL_FILL_random_##bits, .low = (low_), .high = (high_)}
+
+static const type_values type_facts[CGL_TYPE_COUNT] = {
+    REAL(half, 11, -24, 65504),
+    REAL(bfloat16, 8, -133, 0x1.fep127),
+    REAL(float, 24, -149, FLT_MAX),
+    REAL(double, 53, -1074, DBL_MAX),
+    WHOLE(bool, 8, 0, 1),
+    WHOLE(int8, 8, INT8_MIN, INT8_MAX),
+    WHOLE(uint8, 8, 0, UINT8_MAX),
+    WHOLE(int16, 16, INT16_MIN, INT16_MAX),
+    WHOLE(uint16, 16, 0, UINT16_MAX),
+    WHOLE(int32, 32, INT32_MIN, INT32_MAX),
+    WHOLE(uint32, 32, 0, UINT32_MAX),
+    WHOLE(int64, 64, INT64_MIN, INT64_MAX),
+    WHOLE(uint64, 64, 0, UINT64_MAX),
+};
+
+
 /* ---- real numbers ---- */
 
-/* Rounds x to a type of `bits` bits of fraction whose smallest unit is 2^least:
-   to the nearest value, or with `below` down. */
-static double real_round_to_bits(double x, int bits, int least, bool below) {
+/* The nearest value of the type to x, or the largest that is not above it. */
+static double real_round(const type_values *type, double x, bool below) {
   int exponent;
   frexp(x, &exponent);
-  int unit = exponent - bits < least ? least : exponent - bits;
+  int unit = exponent - type->bits;
+  if (unit < type->least)
+    unit = type->least;
   double places = ldexp(x, -unit);
   return ldexp(below ? floor(places) : nearbyint(places), unit);
-}
-
-
-static double real_round(cgl_type type, double x, bool below) {
-  switch (type) {
-  case CGL_TYPE_half:
-    return real_round_to_bits(x, 11, -24, below);
-  case CGL_TYPE_bfloat16:
-    return real_round_to_bits(x, 8, -133, below);
-  case CGL_TYPE_float:
-    return real_round_to_bits(x, 24, -149, below);
-  default:
-    return x;
-  }
-}
-
-
-/* The largest value of the type below x, a value of the type. */
-static double real_before(cgl_type type, double x) {
-  double less = nextafter(x, -INFINITY);
-  return type == CGL_TYPE_double ? less : real_round(type, less, true);
-}
-
-
-static double real_largest(cgl_type type) {
-  switch (type) {
-  case CGL_TYPE_half:
-    return 65504;
-  case CGL_TYPE_bfloat16:
-    return 0x1.fep127;
-  case CGL_TYPE_float:
-    return 0x1.fffffep127;
-  default:
-    return 0x1.fffffffffffffp1023;
-  }
-}
-
-
-static bool type_is_real(cgl_type type) {
-  return type == CGL_TYPE_float || type == CGL_TYPE_double ||
-         type == CGL_TYPE_half || type == CGL_TYPE_bfloat16;
-}
-
-
-/* The kernel of a type; `first`: uniform_float or normal_float. */
-static cgl_fill real_kernel(cgl_type type, cgl_fill first) {
-  switch (type) {
-  case CGL_TYPE_double:
-    return first + CGL_FILL_uniform_double - CGL_FILL_uniform_float;
-  case CGL_TYPE_half:
-    return first + CGL_FILL_uniform_half - CGL_FILL_uniform_float;
-  case CGL_TYPE_bfloat16:
-    return first + CGL_FILL_uniform_bfloat16 - CGL_FILL_uniform_float;
-  default:
-    return first;
-  }
 }
 
 
 static cgl_status fill_real(cgl_buffer *buffer, cgl_generator *generator,
                             cgl_stream *stream, cgl_fill first,
                             const double x[3], const char *operation) {
-  double doubles[3] = {x[0], x[1], x[2]};
   float floats[4] = {(float)x[0], (float)x[1], (float)x[2], 0}; /* room for
                       cgl_fill_pack, which reads 8 bytes of each */
-  bool wide = buffer->type == CGL_TYPE_double;
-  values v = {.kernel = real_kernel(buffer->type, first), .each = wide ? 2 : 4};
+  void *values[3];
   for (int i = 0; i < 3; i++)
-    v.params[i] = wide ? (void *)&doubles[i] : (void *)&floats[i];
-  return fill_issue(buffer, generator, stream, &v, operation);
+    values[i] =
+        buffer->type == CGL_TYPE_double ? (void *)&x[i] : (void *)&floats[i];
+  return fill_issue(buffer, generator, stream,
+                    first + type_facts[buffer->type].kernel, values, operation);
 }
 
 
 static cgl_status buffer_check_real(const cgl_buffer *buffer,
                                     const char *operation) {
-  if (type_is_real(buffer->type))
+  if (type_facts[buffer->type].bits)
     return CGL_OK;
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
            "a buffer of %s cannot hold such numbers",
@@ -282,24 +242,23 @@ static cgl_status buffer_check_real(const cgl_buffer *buffer,
 cgl_status cgl_buffer_uniform(cgl_buffer *buffer, cgl_generator *generator,
                               cgl_stream *stream, double low, double high) {
   static const char operation[] = "buffer:uniform";
+  const type_values *type = &type_facts[buffer->type];
   cgl_status status = buffer_check_real(buffer, operation);
   if (status)
     return status;
-  double most = real_largest(buffer->type);
-  double first = real_round(buffer->type, low, false);
-  double end = real_round(buffer->type, high, false);
+  const double most = type->largest;
+  const double first = real_round(type, low, false);
+  const double end = real_round(type, high, false);
   if (!(low <= high) || !(first >= -most) || !(end <= most) ||
-      !(end - first <= (buffer->type == CGL_TYPE_double
-                            ? most
-                            : real_largest(CGL_TYPE_float)))) {
+      !(end - first <= fmax(most, FLT_MAX))) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "%.17g to %.17g is no range of %s", low, high,
              cgl_type_name(buffer->type));
     return cgl_fail_hint("give two finite numbers, the lower one first, whose "
                          "difference is finite too");
   }
-  const double x[] = {first, end - first,
-                      end > first ? real_before(buffer->type, end) : first};
+  const double before = real_round(type, nextafter(end, -INFINITY), true);
+  const double x[] = {first, end - first, end > first ? before : first};
   return fill_real(buffer, generator, stream, CGL_FILL_uniform_float, x,
                    operation);
 }
@@ -309,10 +268,10 @@ cgl_status cgl_buffer_normal(cgl_buffer *buffer, cgl_generator *generator,
                              cgl_stream *stream, double mean,
                              double deviation) {
   static const char operation[] = "buffer:normal";
+  const double most = type_facts[buffer->type].largest;
   cgl_status status = buffer_check_real(buffer, operation);
   if (status)
     return status;
-  double most = real_largest(buffer->type);
   if (!(fabs(mean) <= most) || !(deviation >= 0) || !(deviation <= most)) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "a mean of %.17g and a standard deviation of %.17g make no "
@@ -329,27 +288,21 @@ cgl_status cgl_buffer_normal(cgl_buffer *buffer, cgl_generator *generator,
 /* ---- whole numbers ---- */
 
 static cgl_status buffer_check_range(const cgl_buffer *buffer, __int128 low,
-                                     __int128 count, const char *operation) {
-  int bits =
-      buffer->type == CGL_TYPE_bool ? 1 : 8 * (int)cgl_type_bytes(buffer->type);
-  bool is_signed =
-      buffer->type == CGL_TYPE_int8 || buffer->type == CGL_TYPE_int16 ||
-      buffer->type == CGL_TYPE_int32 || buffer->type == CGL_TYPE_int64;
-  if (type_is_real(buffer->type)) {
+                                     __int128 end, const char *operation) {
+  const type_values *type = &type_facts[buffer->type];
+  if (type->bits) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "a buffer of %s does not hold whole numbers only",
              cgl_type_name(buffer->type));
     return cgl_fail_hint("use a buffer of an integer type, or buffer:uniform");
   }
-  __int128 least = is_signed ? -((__int128)1 << (bits - 1)) : 0;
-  __int128 end = (__int128)1 << (is_signed ? bits - 1 : bits);
-  if (low >= least && low + count <= end)
+  if (low >= type->low && end - 1 <= type->high)
     return CGL_OK;
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
            "%.17g to below %.17g does not fit a buffer of %s (%.17g to below "
            "%.17g)",
-           (double)low, (double)(low + count), cgl_type_name(buffer->type),
-           (double)least, (double)end);
+           (double)low, (double)end, cgl_type_name(buffer->type),
+           (double)type->low, (double)type->high + 1);
   return cgl_fail_hint("the lower bound belongs to the range, the upper one "
                        "does not");
 }
@@ -358,33 +311,19 @@ static cgl_status buffer_check_range(const cgl_buffer *buffer, __int128 low,
 cgl_status cgl_buffer_random(cgl_buffer *buffer, cgl_generator *generator,
                              cgl_stream *stream, int64_t low, uint64_t count) {
   static const char operation[] = "buffer:random";
+  const __int128 words = (__int128)1 << 64;
   cgl_status status = buffer_check_range(
-      buffer, low, count ? (__int128)count : (__int128)1 << 64, operation);
+      buffer, low, low + (count ? (__int128)count : words), operation);
   if (status)
     return status;
   bool wide = !count || count > UINT64_C(1) << 32;
   uint64_t first = (uint64_t)low, rejected = 0;
   /* What is left when 2^32 or 2^64 words are dealt out evenly. */
-  if (wide && count)
-    rejected = -count % count;
-  else if (count)
-    rejected = (UINT64_C(1) << 32) % count;
-  values v = {.kernel = CGL_FILL_random_wide,
-              .each = wide ? 2 : 4,
-              .params = {&first, &count, &rejected}};
-  if (!wide)
-    switch (cgl_type_bytes(buffer->type)) {
-    case 1:
-      v.kernel = CGL_FILL_random_8;
-      break;
-    case 2:
-      v.kernel = CGL_FILL_random_16;
-      break;
-    case 4:
-      v.kernel = CGL_FILL_random_32;
-      break;
-    default:
-      v.kernel = CGL_FILL_random_64;
-    }
-  return fill_issue(buffer, generator, stream, &v, operation);
+  if (count)
+    rejected = (wide ? -count : UINT64_C(1) << 32) % count;
+  void *const values[] = {&first, &count, &rejected};
+  return fill_issue(buffer, generator, stream,
+                    wide ? CGL_FILL_random_wide
+                         : type_facts[buffer->type].kernel,
+                    values, operation);
 }

@@ -4,16 +4,9 @@
 // block of four 32-bit words: value i of a type of up to 32 bits is made of
 // word i % 4 of position i / 4, a double and a 64-bit integer of the words
 // 2 (i % 2) and the next of position i / 2.  Compiled with --fmad=false, one
-// part at a time (-DSTATE, -DUNIFORM, -DNORMAL, -DRANDOM); without one, all.
+// part at a time (-DSTATE, -DUNIFORM, -DNORMAL, -DRANDOM).
 
 typedef unsigned long long u64;
-
-#if !defined STATE && !defined UNIFORM && !defined NORMAL && !defined RANDOM
-#define STATE
-#define UNIFORM
-#define NORMAL
-#define RANDOM
-#endif
 
 #ifdef STATE
 extern "C" __global__ void set(u64 *state, u64 seed, u64 offset) {
@@ -44,61 +37,36 @@ extern "C" __global__ void advance(u64 *state, u64 count, u64 unused) {
 #define WHOLE(n, each) \
   ((int)(n / each - ROW < 0x40000000 ? n / each - ROW : 0x40000000))
 
-template <class T> struct __align__(4 * sizeof(T)) quad { T x, y, z, w; };
-template <class T> struct __align__(2 * sizeof(T)) pair { T x, y; };
+template <class T, int N> struct __align__(N * sizeof(T)) lanes { T at[N]; };
 
-// out[4 p + i] = value(words, p)'s i-th; the first thread does what is left
-// over after whole positions too.
-template <class T, class F>
-INSIDE void fill4(T *out, u64 n, GENERATOR, F value) {
+// out[N p + i] = value(words, p).at[i]; the first thread does what is left over
+// after whole positions too.
+template <int N, class T, class F>
+INSIDE void fill(T *out, u64 n, GENERATOR, F value) {
   const int x = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   const u64 seed = state[0], operation = state[1] + number;
-  if (x < WHOLE(n, 4)) {
-    const quad<T> q =
+  if (x < WHOLE(n, N)) {
+    const lanes<T, N> q =
         value(cgl_philox4x32(ROW + x, operation, seed), ROW + x);
-    T *to = out + 4 * ROW;
+    T *to = out + N * ROW;
 #ifndef __CGRAPHLUA_HOST__
     if (((u64)out & (sizeof q - 1)) == 0) {
-      ((quad<T> *)to)[x] = q;
+      ((lanes<T, N> *)to)[x] = q;
     } else
 #endif
-    {
-      to[4ll * x] = q.x;
-      to[4ll * x + 1] = q.y;
-      to[4ll * x + 2] = q.z;
-      to[4ll * x + 3] = q.w;
-    }
+      for (int i = 0; i < N; i++) to[(long long)N * x + i] = q.at[i];
   }
-  if (x == 0 && blockIdx.y == 0 && n % 4) {
-    const quad<T> q = value(cgl_philox4x32(n / 4, operation, seed), n / 4);
-    out += n / 4 * 4;
-    out[0] = q.x;
-    if (n % 4 > 1) out[1] = q.y;
-    if (n % 4 > 2) out[2] = q.z;
+  if (x == 0 && blockIdx.y == 0 && n % N) {
+    const lanes<T, N> q =
+        value(cgl_philox4x32(n / N, operation, seed), n / N);
+    for (int i = 0; i < N - 1; i++)
+      if (i < (int)(n % N)) out[n / N * N + i] = q.at[i];
   }
 }
 
-// The same with two values of a position.
-template <class T, class F>
-INSIDE void fill2(T *out, u64 n, GENERATOR, F value) {
-  const int x = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  const u64 seed = state[0], operation = state[1] + number;
-  if (x < WHOLE(n, 2)) {
-    const pair<T> q =
-        value(cgl_philox4x32(ROW + x, operation, seed), ROW + x);
-    T *to = out + 2 * ROW;
-#ifndef __CGRAPHLUA_HOST__
-    if (((u64)out & (sizeof q - 1)) == 0) {
-      ((pair<T> *)to)[x] = q;
-    } else
-#endif
-    {
-      to[2ll * x] = q.x;
-      to[2ll * x + 1] = q.y;
-    }
-  }
-  if (x == 0 && blockIdx.y == 0 && n % 2)
-    out[n - 1] = value(cgl_philox4x32(n / 2, operation, seed), n / 2).x;
+// One value of each word.
+template <class T, class F> INSIDE lanes<T, 4> each(uint4 v, F value) {
+  return {value(v.x, 0), value(v.y, 1), value(v.z, 2), value(v.w, 3)};
 }
 
 // Rounded to nearest, ties to even; no 16-bit type is needed for it.
@@ -120,6 +88,11 @@ INSIDE unsigned short bfloat16_bits(float x) {
 }
 INSIDE float float_bits(float x) { return x; }
 
+#define UP_TO_32_BITS(X)             \
+  X(float, float, float_bits)        \
+  X(half, unsigned short, half_bits) \
+  X(bfloat16, unsigned short, bfloat16_bits)
+
 #ifdef UNIFORM
 // Never above `last`, the largest value below the upper bound.
 INSIDE float between(unsigned word, float low, float span, float last) {
@@ -131,21 +104,18 @@ INSIDE float between(unsigned word, float low, float span, float last) {
   extern "C" __global__ void uniform_##name(T *out, u64 n, GENERATOR,       \
                                             float low, float span,          \
                                             float last) {                   \
-    fill4(out, n, state, number, [=](uint4 v, u64) -> quad<T> {             \
-      return {round(between(v.x, low, span, last)),                         \
-              round(between(v.y, low, span, last)),                         \
-              round(between(v.z, low, span, last)),                         \
-              round(between(v.w, low, span, last))};                        \
+    fill<4>(out, n, state, number, [=](uint4 v, u64) {                      \
+      return each<T>(v, [=](unsigned word, int) {                           \
+        return round(between(word, low, span, last));                       \
+      });                                                                   \
     });                                                                     \
   }
-KERNEL(float, float, float_bits)
-KERNEL(half, unsigned short, half_bits)
-KERNEL(bfloat16, unsigned short, bfloat16_bits)
+UP_TO_32_BITS(KERNEL)
 
 extern "C" __global__ void uniform_double(double *out, u64 n, GENERATOR,
                                           double low, double span,
                                           double last) {
-  fill2(out, n, state, number, [=](uint4 v, u64) -> pair<double> {
+  fill<2>(out, n, state, number, [=](uint4 v, u64) -> lanes<double, 2> {
     const double a = low + span * cgl_unit_double(v.x, v.y);
     const double b = low + span * cgl_unit_double(v.z, v.w);
     return {a < last ? a : last, b < last ? b : last};
@@ -159,21 +129,19 @@ extern "C" __global__ void uniform_double(double *out, u64 n, GENERATOR,
   extern "C" __global__ void normal_##name(T *out, u64 n, GENERATOR,        \
                                            float mean, float deviation,     \
                                            float unused) {                  \
-    fill4(out, n, state, number, [=](uint4 v, u64) -> quad<T> {             \
+    fill<4>(out, n, state, number, [=](uint4 v, u64) -> lanes<T, 4> {       \
       const float2 a = cgl_normal_pair(v.x, v.y);                           \
       const float2 b = cgl_normal_pair(v.z, v.w);                           \
       return {round(mean + deviation * a.x), round(mean + deviation * a.y), \
               round(mean + deviation * b.x), round(mean + deviation * b.y)};\
     });                                                                     \
   }
-KERNEL(float, float, float_bits)
-KERNEL(half, unsigned short, half_bits)
-KERNEL(bfloat16, unsigned short, bfloat16_bits)
+UP_TO_32_BITS(KERNEL)
 
 extern "C" __global__ void normal_double(double *out, u64 n, GENERATOR,
                                          double mean, double deviation,
                                          double unused) {
-  fill2(out, n, state, number, [=](uint4 v, u64) -> pair<double> {
+  fill<2>(out, n, state, number, [=](uint4 v, u64) -> lanes<double, 2> {
     const double2 a = cgl_normal_pair_double(v);
     return {mean + deviation * a.x, mean + deviation * a.y};
   });
@@ -185,26 +153,31 @@ extern "C" __global__ void normal_double(double *out, u64 n, GENERATOR,
 // low + [0, count): Lemire's method.  A word whose product's lower half is
 // below `rejected` would favour some values; the value then takes its word of
 // the next attempt's block.  That is seldom, and kept out of the way.
-static __device__ __noinline__ u64 again(GENERATOR, u64 p, unsigned lane,
-                                         unsigned count, unsigned rejected) {
-  u64 m = 0;
-  for (u64 attempt = 1; attempt < 256; attempt++) {
-    const uint4 v =
-        cgl_philox4x32(attempt << 56 | p, state[1] + number, state[0]);
-    m = (u64)(lane == 0   ? v.x
-              : lane == 1 ? v.y
-              : lane == 2 ? v.z
-                          : v.w) *
-        count;
-    if ((unsigned)m >= rejected) break;
-  }
-  return m;
+INSIDE unsigned word_of(uint4 v, unsigned lane, unsigned) {
+  return lane == 0 ? v.x : lane == 1 ? v.y : lane == 2 ? v.z : v.w;
 }
-INSIDE u64 fair(GENERATOR, u64 p, unsigned lane, unsigned word, unsigned count,
-                unsigned rejected) {
-  const u64 m = (u64)word * count;
-  if ((unsigned)m >= rejected) return m >> 32;
-  return again(state, number, p, lane, count, rejected) >> 32;
+INSIDE u64 word_of(uint4 v, unsigned lane, u64) {
+  return lane ? (u64)v.w << 32 | v.z : (u64)v.y << 32 | v.x;
+}
+INSIDE unsigned high(unsigned a, unsigned b) { return (u64)a * b >> 32; }
+INSIDE u64 high(u64 a, u64 b) { return __umul64hi(a, b); }
+
+template <class W>
+static __device__ __noinline__ W again(GENERATOR, u64 p, unsigned lane, W count,
+                                       W rejected) {
+  W word = 0;
+  for (u64 attempt = 1; attempt < 256; attempt++) {
+    word = word_of(
+        cgl_philox4x32(attempt << 56 | p, state[1] + number, state[0]), lane,
+        count);
+    if (word * count >= rejected) break;
+  }
+  return high(word, count);
+}
+template <class W>
+INSIDE W fair(GENERATOR, u64 p, unsigned lane, W word, W count, W rejected) {
+  if (word * count >= rejected) return high(word, count);
+  return again(state, number, p, lane, count, rejected);
 }
 // 2^32 values are all words; other powers of two reject none.
 INSIDE u64 plain(unsigned word, u64 count) {
@@ -217,16 +190,16 @@ INSIDE u64 plain(unsigned word, u64 count) {
                                            u64 rejected) {                  \
     const unsigned c = (unsigned)count, r = (unsigned)rejected;             \
     if (r)                                                                  \
-      fill4(out, n, state, number, [=](uint4 v, u64 p) -> quad<T> {         \
-        return {(T)(low + fair(state, number, p, 0, v.x, c, r)),            \
-                (T)(low + fair(state, number, p, 1, v.y, c, r)),            \
-                (T)(low + fair(state, number, p, 2, v.z, c, r)),            \
-                (T)(low + fair(state, number, p, 3, v.w, c, r))};           \
+      fill<4>(out, n, state, number, [=](uint4 v, u64 p) {                  \
+        return each<T>(v, [=](unsigned word, unsigned lane) {               \
+          return (T)(low + fair(state, number, p, lane, word, c, r));       \
+        });                                                                 \
       });                                                                   \
     else                                                                    \
-      fill4(out, n, state, number, [=](uint4 v, u64) -> quad<T> {           \
-        return {(T)(low + plain(v.x, count)), (T)(low + plain(v.y, count)), \
-                (T)(low + plain(v.z, count)), (T)(low + plain(v.w, count))};\
+      fill<4>(out, n, state, number, [=](uint4 v, u64) {                    \
+        return each<T>(v, [=](unsigned word, unsigned) {                    \
+          return (T)(low + plain(word, count));                             \
+        });                                                                 \
       });                                                                   \
   }
 KERNEL(8, unsigned char)
@@ -234,34 +207,14 @@ KERNEL(16, unsigned short)
 KERNEL(32, unsigned)
 KERNEL(64, u64)
 
-// More than 2^32 values: 64 bits for each.
-INSIDE u64 word_of(uint4 v, unsigned lane) {
-  return lane ? (u64)v.w << 32 | v.z : (u64)v.y << 32 | v.x;
-}
-static __device__ __noinline__ u64 again_wide(GENERATOR, u64 p, unsigned lane,
-                                              u64 count, u64 rejected) {
-  u64 word = 0;
-  for (u64 attempt = 1; attempt < 256; attempt++) {
-    word = word_of(
-        cgl_philox4x32(attempt << 56 | p, state[1] + number, state[0]), lane);
-    if (word * count >= rejected) break;
-  }
-  return __umul64hi(word, count);
-}
-INSIDE u64 fair_wide(GENERATOR, u64 p, unsigned lane, u64 word, u64 count,
-                     u64 rejected) {
-  if (!count) return word;
-  if (word * count >= rejected) return __umul64hi(word, count);
-  return again_wide(state, number, p, lane, count, rejected);
-}
-
+// More than 2^32 values: 64 bits for each; all words with a count of 0.
 extern "C" __global__ void random_wide(u64 *out, u64 n, GENERATOR, u64 low,
                                        u64 count, u64 rejected) {
-  fill2(out, n, state, number, [=](uint4 v, u64 p) -> pair<u64> {
-    return {low + fair_wide(state, number, p, 0, word_of(v, 0), count,
-                            rejected),
-            low + fair_wide(state, number, p, 1, word_of(v, 1), count,
-                            rejected)};
+  fill<2>(out, n, state, number, [=](uint4 v, u64 p) -> lanes<u64, 2> {
+    const u64 a = word_of(v, 0, count), b = word_of(v, 1, count);
+    if (!count) return {low + a, low + b};
+    return {low + fair(state, number, p, 0, a, count, rejected),
+            low + fair(state, number, p, 1, b, count, rejected)};
   });
 }
 #endif

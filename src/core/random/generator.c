@@ -23,38 +23,6 @@ void cgl_random_state_release(cgl_random_state *state) {
 }
 
 
-/* Allocates in the order of the default stream, which never captures, so that a
-   generator can be made during a capture. */
-static cgl_status state_new(cgl_context *context, uint64_t seed,
-                            uint64_t offset, const char *operation,
-                            cgl_random_state **out) {
-  cgl_stream *stream = NULL;
-  cgl_random_state *state = calloc(1, sizeof *state);
-  if (!state)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                    "no memory for a generator");
-  atomic_init(&state->references, 1);
-  state->seed = seed;
-  state->offset = offset;
-  state->stale = true;
-  cgl_status status = cgl_stream_default(context, &stream);
-  if (!status)
-    status =
-        cgl_buffer_create(stream, NULL, CGL_TYPE_uint64, 2, &state->memory);
-  if (!status) {
-    state->clock = cgl_clock_retain(stream->clock);
-    state->tick = cgl_clock_now(stream->clock);
-    atomic_store(&state->memory->wide, true);
-  }
-  cgl_stream_release(stream);
-  if (status)
-    cgl_random_state_release(state);
-  else
-    *out = state;
-  return status;
-}
-
-
 static void generator_destroy(cgl_object *object) {
   cgl_random_state_release(((cgl_generator *)object)->state);
   free(object);
@@ -86,14 +54,44 @@ static cgl_status generator_new(cgl_context *context, cgl_random_state *state,
 }
 
 
+/* A generator with a state of its own.  The state's memory comes in the order
+   of the default stream, which never captures, so that a generator can be made
+   in the midst of a capture. */
+static cgl_status generator_new_state(cgl_context *context, uint64_t seed,
+                                      uint64_t offset, const char *operation,
+                                      cgl_generator **out) {
+  cgl_stream *stream = NULL;
+  cgl_random_state *state = calloc(1, sizeof *state);
+  if (!state)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                    "no memory for a generator");
+  atomic_init(&state->references, 1);
+  state->seed = seed;
+  state->offset = offset;
+  state->stale = true;
+  cgl_status status = cgl_stream_default(context, &stream);
+  if (!status)
+    status =
+        cgl_buffer_create(stream, NULL, CGL_TYPE_uint64, 2, &state->memory);
+  if (!status) {
+    state->clock = cgl_clock_retain(stream->clock);
+    state->tick = cgl_clock_now(stream->clock);
+    atomic_store(&state->memory->wide, true);
+  }
+  cgl_stream_release(stream);
+  if (!status)
+    return generator_new(context, state, operation, out);
+  cgl_random_state_release(state);
+  return status;
+}
+
+
 cgl_status cgl_generator_create(cgl_context *context, uint64_t seed,
                                 cgl_generator **out) {
   static const char operation[] = "generator";
-  cgl_random_state *state;
   cgl_status status = cgl_context_enter(context, operation);
-  if (!status)
-    status = state_new(context, seed, 0, operation, &state);
-  return status ? status : generator_new(context, state, operation, out);
+  return status ? status
+                : generator_new_state(context, seed, 0, operation, out);
 }
 
 
@@ -187,14 +185,17 @@ uint64_t cgl_generator_initial_seed(const cgl_generator *generator) {
 }
 
 
-static cgl_status generator_reseed(cgl_generator *generator, cgl_stream *stream,
-                                   uint64_t seed, const char *operation) {
+/* Gives the state a seed and an offset for the next operation or replay. */
+static cgl_status generator_restart(cgl_generator *generator,
+                                    cgl_stream *stream, uint64_t seed,
+                                    uint64_t offset, const char *operation) {
   cgl_random_state *state = generator->state;
   cgl_status status = generator_check_free(generator, stream, operation);
   if (status)
     return status;
   state->seed = seed;
-  state->offset = state->pending = 0;
+  state->offset = offset;
+  state->pending = 0;
   state->stale = true;
   return CGL_OK;
 }
@@ -205,7 +206,7 @@ cgl_status cgl_generator_manual_seed(cgl_generator *generator,
   const cgl_random_state *state = generator->state;
   if (seed == state->seed && (state->captures || stream->capture))
     return CGL_OK;
-  return generator_reseed(generator, stream, seed, "generator:manual_seed");
+  return generator_restart(generator, stream, seed, 0, "generator:manual_seed");
 }
 
 
@@ -217,23 +218,40 @@ cgl_status cgl_generator_seed(cgl_generator *generator, cgl_stream *stream,
     return cgl_fail(CGL_ERROR_SYSTEM, operation,
                     "the system gives no random numbers: %s", strerror(errno));
   fresh &= (UINT64_C(1) << 53) - 1;
-  cgl_status status = generator_reseed(generator, stream, fresh, operation);
+  cgl_status status = generator_restart(generator, stream, fresh, 0, operation);
   if (!status)
     *seed = fresh;
   return status;
 }
 
 
-/* Reads the device's offset, in the order of `stream`. */
-static cgl_status state_read_offset(cgl_random_state *state, cgl_stream *stream,
-                                    const char *operation, uint64_t *offset) {
-  cgl_context *context = stream->object.context;
-  uint64_t words[2];
-  cgl_status status = cgl_captures_check_wait(stream->capture, operation);
+cgl_status cgl_generator_set_offset(cgl_generator *generator,
+                                    cgl_stream *stream, uint64_t offset) {
+  return generator_restart(generator, stream, generator->state->seed, offset,
+                           "generator:set_offset");
+}
+
+
+/* Reads the device's offset, in the order of `stream`, unless it is stale. */
+static cgl_status generator_offset(cgl_generator *generator, cgl_stream *stream,
+                                   const char *operation, uint64_t *offset) {
+  cgl_context *context = generator->object.context;
+  cgl_random_state *state = generator->state;
+  *offset = state->offset;
+  cgl_status status =
+      cgl_object_check_device(&generator->object, &stream->object, operation);
+  if (!status)
+    status = generator_check_free(generator, stream, operation);
+  if (!status)
+    status = cgl_context_enter(context, operation);
+  if (status || state->stale)
+    return status;
+  status = cgl_captures_check_wait(false, operation);
   if (!status)
     status = cgl_random_state_ready(state, stream, false, operation);
   if (status)
     return status;
+  uint64_t words[2];
   const char *entry = "cuMemcpyDtoHAsync";
   CUresult result = context->driver->cuMemcpyDtoHAsync(
       words, state->memory->address, sizeof words, stream->handle);
@@ -241,25 +259,9 @@ static cgl_status state_read_offset(cgl_random_state *state, cgl_stream *stream,
     entry = "cuStreamSynchronize";
     result = context->driver->cuStreamSynchronize(stream->handle);
   }
-  if (result)
-    return cgl_fail_driver(context, result, operation, entry);
-  *offset = words[1] + state->pending;
-  return CGL_OK;
-}
-
-
-static cgl_status generator_offset(cgl_generator *generator, cgl_stream *stream,
-                                   const char *operation, uint64_t *offset) {
-  cgl_status status =
-      cgl_object_check_device(&generator->object, &stream->object, operation);
-  if (!status)
-    status = generator_check_free(generator, stream, operation);
-  if (!status)
-    status = cgl_context_enter(generator->object.context, operation);
-  if (!status && !generator->state->stale)
-    return state_read_offset(generator->state, stream, operation, offset);
-  *offset = generator->state->offset;
-  return status;
+  if (!result)
+    *offset = words[1] + state->pending;
+  return cgl_fail_driver(context, result, operation, entry);
 }
 
 
@@ -269,33 +271,17 @@ cgl_status cgl_generator_get_offset(cgl_generator *generator,
 }
 
 
-cgl_status cgl_generator_set_offset(cgl_generator *generator,
-                                    cgl_stream *stream, uint64_t offset) {
-  cgl_random_state *state = generator->state;
-  cgl_status status =
-      generator_check_free(generator, stream, "generator:set_offset");
-  if (status)
-    return status;
-  state->offset = offset;
-  state->pending = 0;
-  state->stale = true;
-  return CGL_OK;
-}
-
-
 /* ---- states ---- */
 
 cgl_status cgl_generator_clone_state(cgl_generator *generator,
                                      cgl_stream *stream, cgl_generator **out) {
   static const char operation[] = "generator:clone_state";
-  cgl_context *context = generator->object.context;
-  uint64_t offset = 0;
-  cgl_random_state *state;
+  uint64_t offset;
   cgl_status status = generator_offset(generator, stream, operation, &offset);
-  if (!status)
-    status =
-        state_new(context, generator->state->seed, offset, operation, &state);
-  return status ? status : generator_new(context, state, operation, out);
+  return status ? status
+                : generator_new_state(generator->object.context,
+                                      generator->state->seed, offset, operation,
+                                      out);
 }
 
 

@@ -45,9 +45,8 @@ typedef struct cgl_philox {
 
 typedef struct cgl_draw {
   cgl_random_state *state; /* retained */
-  bool capturing;          /* counted in state->captures */
-  bool used;               /* false: registered only */
-  bool lost;               /* the node of an operation is not known */
+  bool capturing;          /* counted among the state's captures */
+  bool used;               /* else only registered */
   uint64_t count;          /* numbers taken since the barrier */
   CUgraphNode barrier;     /* the last barrier, or NULL */
   CUgraphNode *nodes;      /* nodes that took numbers since the barrier */
@@ -71,9 +70,10 @@ static inline void cgl_random_state_used(cgl_random_state *state) {
 
 /* ---- draw.c ---- */
 
-/* Before an operation of `stream` that draws.  `before`: how many parameters of
-   its launch already draw from the generator.  Outside captures makes the state
-   ready; in a capture makes room and orders the operation after the barrier. */
+/* Before an operation of `stream`, on the generator's device, that draws: the
+   `before`-th parameter of its launch that takes a generator.  Eager: makes the
+   state ready; in a capture: makes room and lets the operation follow the
+   barrier. */
 cgl_status cgl_draw_begin(cgl_generator *generator, cgl_stream *stream,
                           size_t before, const char *operation,
                           cgl_philox *philox);
@@ -104,26 +104,26 @@ void cgl_draws_free(cgl_draw *draws);
 
 /* ---- fill.c ---- */
 
-/* X(word, what is compiled with it) */
-#define CGL_FILLS(X)           \
-  X(set, STATE)                \
-  X(advance, STATE)            \
-  X(uniform_float, UNIFORM)    \
-  X(uniform_double, UNIFORM)   \
-  X(uniform_half, UNIFORM)     \
-  X(uniform_bfloat16, UNIFORM) \
-  X(normal_float, NORMAL)      \
-  X(normal_double, NORMAL)     \
-  X(normal_half, NORMAL)       \
-  X(normal_bfloat16, NORMAL)   \
-  X(random_8, RANDOM)          \
-  X(random_16, RANDOM)         \
-  X(random_32, RANDOM)         \
-  X(random_64, RANDOM)         \
-  X(random_wide, RANDOM)
+/* X(word, what is compiled with it, values of a position) */
+#define CGL_FILLS(X)              \
+  X(set, STATE, 0)                \
+  X(advance, STATE, 0)            \
+  X(uniform_float, UNIFORM, 4)    \
+  X(uniform_double, UNIFORM, 2)   \
+  X(uniform_half, UNIFORM, 4)     \
+  X(uniform_bfloat16, UNIFORM, 4) \
+  X(normal_float, NORMAL, 4)      \
+  X(normal_double, NORMAL, 2)     \
+  X(normal_half, NORMAL, 4)       \
+  X(normal_bfloat16, NORMAL, 4)   \
+  X(random_8, RANDOM, 4)          \
+  X(random_16, RANDOM, 4)         \
+  X(random_32, RANDOM, 4)         \
+  X(random_64, RANDOM, 4)         \
+  X(random_wide, RANDOM, 2)
 
 typedef enum cgl_fill {
-#define X(word, part) CGL_FILL_##word,
+#define X(word, part, each) CGL_FILL_##word,
   CGL_FILLS(X)
 #undef X
       CGL_FILL_COUNT
