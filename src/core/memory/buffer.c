@@ -86,18 +86,6 @@ static cgl_status buffer_new(cgl_context *context, cgl_type type, size_t count,
 }
 
 
-/* Leaves the host memory of a buffer to the next buffer of the block; not under
-   a sanitizer, which must see uses after the buffer's end. */
-static void block_leave_room(cgl_block *block, cgl_buffer *buffer) {
-#ifdef __SANITIZE_ADDRESS__
-  (void)block;
-  free(buffer);
-#else
-  block->room = buffer;
-#endif
-}
-
-
 /* A capture allocated the buffer.  It keeps a pool that is not its graph's. */
 static void buffer_note_capture(cgl_buffer *buffer, const cgl_capture *capture,
                                 cgl_pool *pool) {
@@ -222,7 +210,13 @@ static void buffer_destroy(cgl_object *object) {
   if (user)
     cgl_clock_unwatch(user);
   if (block) {
-    block_leave_room(block, buffer);
+    /* The host memory is for the next buffer of the block; not under a
+       sanitizer, which must see uses after the buffer's end. */
+#ifdef __SANITIZE_ADDRESS__
+    free(buffer);
+#else
+    block->room = buffer;
+#endif
     cgl_pool_free(block, wide);
     return;
   }

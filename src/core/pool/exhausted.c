@@ -121,20 +121,6 @@ void cgl_pools_trim(cgl_context *context) {
 }
 
 
-CUresult cgl_pools_alloc_existing(cgl_stream *stream, size_t bytes,
-                                  cgl_block **out) {
-  cgl_context *context = stream->object.context;
-  const cgl_pools *pools = cgl_pools_of(context, "pool");
-  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-  pthread_mutex_lock(&context->lock);
-  for (cgl_pool *pool = pools->first; pool && result; pool = pool->next_pool)
-    if (pool->desc.use_on_oom)
-      result = cgl_pool_alloc_existing(pool, stream, bytes, out);
-  pthread_mutex_unlock(&context->lock);
-  return result;
-}
-
-
 /* ---- holders of memory ---- */
 
 /* The reserved bytes of a pool and how many are in use, or the live bytes that

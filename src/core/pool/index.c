@@ -53,12 +53,6 @@ void cgl_index_discard(cgl_pool *pool, cgl_block *block) {
 }
 
 
-static void lane_free(cgl_lane *lane) {
-  cgl_clock_unwatch(lane->clock);
-  free(lane);
-}
-
-
 void cgl_index_end(cgl_pool *pool) {
   while (pool->slabs) {
     cgl_slab *slab = pool->slabs;
@@ -70,7 +64,8 @@ void cgl_index_end(cgl_pool *pool) {
   while (pool->lanes) {
     cgl_lane *lane = pool->lanes;
     pool->lanes = lane->next;
-    lane_free(lane);
+    cgl_clock_unwatch(lane->clock);
+    free(lane);
   }
 }
 
@@ -366,7 +361,8 @@ static void lanes_drop_empty(cgl_pool *pool) {
       continue;
     }
     *link = lane->next;
-    lane_free(lane);
+    cgl_clock_unwatch(lane->clock);
+    free(lane);
   }
 }
 

@@ -146,27 +146,32 @@ CUresult cgl_pages_open(cgl_pool *pool, CUdeviceptr address, size_t bytes) {
 }
 
 
-CUresult cgl_pages_open_to(cgl_pool *pool, CUdevice device) {
+CUresult cgl_block_open_to(const cgl_block *block, CUdevice device) {
+  cgl_pool *pool = block->segment->pool;
   uint64_t bit = (uint64_t)1 << (device % MAX_DEVICES);
-  if (pool->desc.allocator || pool->opened & bit)
-    return CUDA_SUCCESS;
   CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, device},
                             CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  for (cgl_segment *segment = pool->segments; segment; segment = segment->next)
-    for (cgl_block *block = segment->first, *end; block; block = end) {
-      size_t bytes = 0;
-      for (end = block; end && end->lane != &pool->holes; end = end->next)
-        bytes += end->bytes;
-      CUresult result = CUDA_SUCCESS;
-      if (bytes)
-        result = cgl_driver_of(pool)->cuMemSetAccess(
-            segment->base + block->offset, bytes, &access, 1);
-      if (result)
-        return result;
-      end = end ? end->next : NULL;
-    }
-  pool->opened |= bit;
-  return CUDA_SUCCESS;
+  CUresult result = CUDA_SUCCESS;
+  cgl_latch_take(&pool->lock);
+  bool open = pool->desc.allocator || pool->opened & bit;
+  block = open ? NULL : cgl_index_walk(pool, NULL);
+  while (block && !result) {
+    /* All that lies side by side at once. */
+    const cgl_segment *segment = block->segment;
+    CUdeviceptr address = segment->base + block->offset;
+    size_t bytes = 0;
+    for (; block && block->segment == segment && block->lane != &pool->holes;
+         block = cgl_index_walk(pool, block))
+      bytes += block->bytes;
+    if (bytes)
+      result = cgl_driver_of(pool)->cuMemSetAccess(address, bytes, &access, 1);
+    else
+      block = cgl_index_walk(pool, block);
+  }
+  if (!result && !open)
+    pool->opened |= bit;
+  cgl_latch_drop(&pool->lock);
+  return result;
 }
 
 

@@ -34,15 +34,14 @@ static cgl_lane *pool_own_lane(cgl_pool *pool, const cgl_stream *stream) {
 static cgl_block *lane_find_ordered(const cgl_lane *lane, size_t bytes,
                                     cgl_stream *stream, uint64_t reach) {
   cgl_block *block = lane->bytes >= bytes ? cgl_index_first(lane, bytes) : NULL;
-  for (int looks = 0; block && looks < LOOKS; looks++) {
+  for (int looks = 0; block && looks < LOOKS;
+       looks++, block = cgl_index_next(block))
     if (block->bytes >= bytes &&
         (lane->scratch
              ? cgl_order_covers(stream, cgl_block_address(block, block->bytes),
                                 block->bytes)
              : block->tick < reach))
       return block;
-    block = cgl_index_next(block);
-  }
   return NULL;
 }
 
@@ -284,22 +283,31 @@ static CUresult pool_serve(cgl_pool *pool, cgl_stream *stream, size_t bytes,
 }
 
 
-CUresult cgl_pool_alloc_existing(cgl_pool *pool, cgl_stream *stream,
-                                 size_t bytes, cgl_block **out) {
-  cgl_lane *rest = NULL;
-  cgl_latch_take(&pool->lock);
-  cgl_index_reclaim(pool);
-  bool found =
-      pool_take_block(pool, pool_round_size(pool, bytes), stream, out, &rest);
-  if (found && !cgl_object_try_retain(&pool->object)) {
-    cgl_index_insert(pool, *out, rest);
-    found = false;
+CUresult cgl_pools_alloc_existing(cgl_stream *stream, size_t bytes,
+                                  cgl_block **out) {
+  cgl_context *context = stream->object.context;
+  const cgl_pools *pools = cgl_pools_of(context, "pool");
+  bool found = false;
+  pthread_mutex_lock(&context->lock);
+  for (cgl_pool *pool = pools->first; pool && !found; pool = pool->next_pool) {
+    cgl_lane *rest = NULL;
+    if (!pool->desc.use_on_oom)
+      continue;
+    cgl_latch_take(&pool->lock);
+    cgl_index_reclaim(pool);
+    found =
+        pool_take_block(pool, pool_round_size(pool, bytes), stream, out, &rest);
+    if (found && !cgl_object_try_retain(&pool->object)) {
+      cgl_index_insert(pool, *out, rest);
+      found = false;
+    }
+    if (found) {
+      block_carve_out(pool, *out, bytes, stream, rest);
+      atomic_fetch_sub(&pool->object.references, 1); /* live blocks hold it */
+    }
+    cgl_latch_drop(&pool->lock);
   }
-  if (found) {
-    block_carve_out(pool, *out, bytes, stream, rest);
-    atomic_fetch_sub(&pool->object.references, 1); /* the live blocks hold it */
-  }
-  cgl_latch_drop(&pool->lock);
+  pthread_mutex_unlock(&context->lock);
   return found ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -415,15 +423,6 @@ void cgl_pool_free(cgl_block *block, bool wide) {
   cgl_latch_drop(&pool->lock);
   if (last)
     cgl_pool_unkeep(pool);
-}
-
-
-CUresult cgl_block_open_to(const cgl_block *block, CUdevice device) {
-  cgl_pool *pool = block->segment->pool;
-  cgl_latch_take(&pool->lock);
-  CUresult result = cgl_pages_open_to(pool, device);
-  cgl_latch_drop(&pool->lock);
-  return result;
 }
 
 

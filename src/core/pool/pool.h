@@ -224,9 +224,9 @@ CUresult cgl_pages_extend(cgl_pool *pool, size_t bytes,
 size_t cgl_pages_trim(cgl_pool *pool);
 /* Returns all memory, which the device no longer uses. */
 void cgl_pages_end(cgl_pool *pool);
-/* Lets another device access the memory of the pool, now and later.
-   cuMemSetAccess */
-CUresult cgl_pages_open_to(cgl_pool *pool, CUdevice device);
+/* Lets another device of the same driver access the memory of the block's pool,
+   now and later.  Not under the lock.  cuMemSetAccess */
+CUresult cgl_block_open_to(const cgl_block *block, CUdevice device);
 CUmemAllocationProp cgl_pages_properties(const cgl_pool *pool);
 /* Opens a new mapping to the pool's own device and all that it was opened to.
    cuMemSetAccess */
@@ -267,10 +267,10 @@ void cgl_pool_end(cgl_pool *pool);
    pool keep the pool, or the context when the pool is the context's own. */
 cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
                           const char *operation, cgl_block **block);
-/* A block from the free memory of the pool, which does not grow for it and may
-   have lost its last reference. */
-CUresult cgl_pool_alloc_existing(cgl_pool *pool, cgl_stream *stream,
-                                 size_t bytes, cgl_block **block);
+/* A block from the free memory of a pool with use_on_oom, which does not grow
+   for it and may have lost its last reference, for the context's own pool. */
+CUresult cgl_pools_alloc_existing(cgl_stream *stream, size_t bytes,
+                                  cgl_block **block);
 /* Takes the block back; `wide`: streams other than its own used it. */
 void cgl_pool_free(cgl_block *block, bool wide);
 /* The same for a block that no checkpoint holds, under the lock; returns the
@@ -303,8 +303,6 @@ static inline CUdeviceptr cgl_block_address(const cgl_block *block,
   size_t at = segment->pool->guard ? block->bytes - bytes : 0;
   return segment->base + block->offset + at;
 }
-/* Lets another device of the same driver access the block.  cuMemSetAccess */
-CUresult cgl_block_open_to(const cgl_block *block, CUdevice device);
 
 /* A replay of one of the pool's graphs was launched; device wait number `wait`
    covers it.  Threads may call this at once: the highest number stays. */
@@ -351,10 +349,6 @@ void cgl_pools_add(cgl_pool *pool);
 void cgl_pools_remove(cgl_pool *pool);
 /* Returns all free memory of the context's pools to the driver. */
 void cgl_pools_trim(cgl_context *context);
-/* A block from the free memory of a pool with use_on_oom, for the context's own
-   pool. */
-CUresult cgl_pools_alloc_existing(cgl_stream *stream, size_t bytes,
-                                  cgl_block **block);
 /* The failure of a request of `bytes`, with a list of the pools and of the
    script lines that hold most memory; `entry` failed. */
 cgl_status cgl_pools_fail(cgl_pool *pool, size_t bytes, const char *operation,

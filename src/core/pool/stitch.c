@@ -147,19 +147,6 @@ static bool mapping_is_idle(cgl_block *aliased, size_t *parts) {
 }
 
 
-/* The aliased extent of a page in which `offset` (inside the page) lies. */
-static cgl_block *page_find_aliased(const cgl_page *page, size_t offset) {
-  size_t granularity = page->aliased->segment->pool->granularity;
-  offset += block_page_index(page->aliased) * granularity;
-  cgl_block *block = page->aliased;
-  while (block->offset > offset)
-    block = block->prev;
-  while (block->offset + block->bytes <= offset)
-    block = block->next;
-  return block;
-}
-
-
 /* Makes a free part of a page, in no lane, free at the next mapping in the ring
    and aliased here. */
 static void block_give(cgl_pool *pool, cgl_block *block) {
@@ -167,8 +154,12 @@ static void block_give(cgl_pool *pool, cgl_block *block) {
   size_t offset = block->offset % granularity;
   const cgl_page *target = ring_next(block_page(block));
   block_put(pool, block, &pool->aliased);
-  block = page_find_aliased(target, offset);
+  block = target->aliased;
   size_t from = block_page_index(block) * granularity + offset;
+  while (block->offset > from)
+    block = block->prev;
+  while (block->offset + block->bytes <= from)
+    block = block->next;
   block = block_isolate(pool, block, from, from + bytes);
   block->free_after = block->tick = 0;
   block_put(pool, block, &pool->free_to_all);
@@ -264,12 +255,12 @@ static piece piece_find_head(const cgl_pool *pool, size_t bytes,
                              const cgl_block *other) {
   piece best = {0};
   cgl_block *block = cgl_index_first(&pool->free_to_all, bytes);
-  for (int looks = 0; block && looks < LOOKS; looks++) {
+  for (int looks = 0; block && looks < LOOKS;
+       looks++, block = cgl_index_next(block)) {
     piece p = block != other ? piece_head(block) : best;
     if (piece_length(p) >= bytes &&
         (!best.block || piece_length(p) < piece_length(best)))
       best = p;
-    block = cgl_index_next(block);
   }
   return best;
 }
@@ -306,7 +297,8 @@ static plan plan_choose(const cgl_pool *pool, size_t bytes, size_t most) {
   if (best.middle >= most)
     best = (plan){.middle = most};
   cgl_block *block = cgl_index_first(&pool->free_to_all, pool->granularity / 2);
-  for (int looks = 0; block && looks < LOOKS; looks++) {
+  for (int looks = 0; block && looks < LOOKS;
+       looks++, block = cgl_index_next(block)) {
     piece tail = piece_tail(block);
     if (piece_length(tail) >= pool->granularity / WORTH &&
         piece_length(tail) <= bytes) {
@@ -315,24 +307,8 @@ static plan plan_choose(const cgl_pool *pool, size_t bytes, size_t most) {
           (p.middle == best.middle && p.middle < most && p.used > best.used))
         best = p;
     }
-    block = cgl_index_next(block);
   }
   return best;
-}
-
-
-static CUresult page_map_again(CUmemGenericAllocationHandle handle,
-                               cgl_segment *segment, size_t at) {
-  cgl_pool *pool = segment->pool;
-  size_t bytes = pool->granularity;
-  CUdeviceptr address = segment->base + at * bytes;
-  CUresult result = cgl_driver_of(pool)->cuMemMap(address, bytes, 0, handle, 0);
-  if (result)
-    return result;
-  result = cgl_pages_open(pool, address, bytes);
-  if (result)
-    cgl_driver_of(pool)->cuMemUnmap(address, bytes);
-  return result;
 }
 
 
@@ -342,9 +318,15 @@ static bool piece_move(cgl_pool *pool, piece p, cgl_block *hole, size_t at) {
   size_t granularity = pool->granularity, bytes = piece_length(p);
   cgl_segment *from = p.block->segment, *to = hole->segment;
   size_t here = p.from / granularity, skip = p.from % granularity;
+  CUdeviceptr address = to->base + at * granularity;
   if (!cgl_index_reserve(pool, 6) ||
-      page_map_again(from->pages[here].handle, to, at))
+      cgl_driver_of(pool)->cuMemMap(address, granularity, 0,
+                                    from->pages[here].handle, 0))
     return false;
+  if (cgl_pages_open(pool, address, granularity)) {
+    cgl_driver_of(pool)->cuMemUnmap(address, granularity);
+    return false;
+  }
   ring_add(from, here, to, at);
   block_put(pool, block_isolate(pool, p.block, p.from, p.to), &pool->aliased);
   cgl_block *block =
