@@ -114,18 +114,32 @@ static cgl_status state_launch(cgl_random_state *state, cgl_stream *stream,
 }
 
 
+/* An engine's stream may capture without our knowing; numbers drawn there
+   would be the same in every replay. */
+static cgl_status stream_check_engine(cgl_stream *stream,
+                                      const char *operation) {
+  CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult result =
+      cgl_driver_of(stream)->cuStreamIsCapturing(stream->handle, &capturing);
+  if (result)
+    return cgl_fail_driver(stream->object.context, result, operation,
+                           "cuStreamIsCapturing");
+  if (capturing == CU_STREAM_CAPTURE_STATUS_NONE)
+    return CGL_OK;
+  cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
+           "the stream is captured by another library: its replays would draw "
+           "the same numbers again and again");
+  return cgl_fail_hint("capture with graph:capture_begin, which moves the "
+                       "generator's offset in every replay");
+}
+
+
 cgl_status cgl_random_state_ready(cgl_random_state *state, cgl_stream *stream,
                                   bool flush, const char *operation) {
   cgl_status status = CGL_OK;
-  /* An engine's stream may capture without our knowing. */
-  if (cgl_capture_has(stream)) {
-    cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
-             "the stream is captured by another library: its replays would "
-             "draw the same numbers again and again");
-    return cgl_fail_hint("capture with graph:capture_begin, which moves the "
-                         "generator's offset in every replay");
-  }
-  if (stream->clock != state->clock &&
+  if (!stream->owned && !cgl_stream_is_default(stream))
+    status = stream_check_engine(stream, operation);
+  if (!status && stream->clock != state->clock &&
       !cgl_clock_covers(stream->clock, state->clock, state->tick))
     status = cgl_clock_order(stream, state->clock, operation);
   if (status)
