@@ -222,6 +222,7 @@ cgl_status cgl_context_open(const char *device, cgl_context **out) {
   const cgl_driver *driver;
   int ordinal;
   cgl_status status = device_choose(device, &driver, &ordinal);
+  *out = NULL;
   if (status)
     return status;
   if (faults_are_wanted())

@@ -140,7 +140,6 @@ cgl_status cgl_draw_end(cgl_generator *generator, cgl_stream *stream,
   if (!draw->nnodes || draw->nodes[draw->nnodes - 1] != node)
     draw->nodes[draw->nnodes++] = node;
   CHECK(stream->capture->draws);
-  /* The driver refuses the node that moves the offset when one is NULL. */
   return node ? CGL_OK
               : cgl_capture_failed(stream, CUDA_ERROR_UNKNOWN, operation,
                                    "cuStreamGetCaptureInfo");
@@ -169,8 +168,14 @@ static cgl_status draw_move_offset(cgl_capture *capture, CUgraph graph,
                              &node.kernel.func);
   if (status)
     return status;
-  CUresult result = context->driver->cuGraphAddNode(
-      &draw->barrier, graph, draw->nodes, NULL, draw->nnodes, &node);
+  /* The node of a draw may have stayed unknown. */
+  CUresult result = CUDA_SUCCESS;
+  for (size_t i = 0; i < draw->nnodes; i++)
+    if (!draw->nodes[i])
+      result = CUDA_ERROR_UNKNOWN;
+  if (!result)
+    result = context->driver->cuGraphAddNode(
+        &draw->barrier, graph, draw->nodes, NULL, draw->nnodes, &node);
   if (result)
     return cgl_fail_driver(context, result, operation, "cuGraphAddNode");
   unsigned char values[3 * 16];
