@@ -28,13 +28,13 @@ static void build_kernel(cgl_build_node *node, const cgl_recording *recording,
   }
   node->params.kernel =
       (CUDA_KERNEL_NODE_PARAMS){.func = op->function,
-                                .gridDimX = op->grid[0],
-                                .gridDimY = op->grid[1],
-                                .gridDimZ = op->grid[2],
-                                .blockDimX = op->block[0],
-                                .blockDimY = op->block[1],
-                                .blockDimZ = op->block[2],
-                                .sharedMemBytes = op->shared_bytes,
+                                .gridDimX = op->launch.grid[0],
+                                .gridDimY = op->launch.grid[1],
+                                .gridDimZ = op->launch.grid[2],
+                                .blockDimX = op->launch.block[0],
+                                .blockDimY = op->launch.block[1],
+                                .blockDimZ = op->launch.block[2],
+                                .sharedMemBytes = op->launch.shared_bytes,
                                 .kernelParams = node->values};
 }
 

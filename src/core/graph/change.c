@@ -229,14 +229,6 @@ static cgl_status change_set(change *c) {
 }
 
 
-static cgl_launch op_launch(const cgl_op *op) {
-  cgl_launch launch = {.shared_bytes = op->shared_bytes};
-  memcpy(launch.grid, op->grid, sizeof launch.grid);
-  memcpy(launch.block, op->block, sizeof launch.block);
-  return launch;
-}
-
-
 cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
                                 const cgl_launch *launch, const cgl_arg *args,
                                 size_t nargs) {
@@ -252,7 +244,7 @@ cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
   c.ngained = 0;
   cgl_record_edit_begin(&c.edit, graph->recording, index,
                         graph->capture.underway.serial);
-  c.launch = launch ? cgl_launch_resolve(launch) : op_launch(c.op);
+  c.launch = launch ? cgl_launch_resolve(launch) : c.op->launch;
   status = cgl_launch_check(c.kernel, &c.launch,
                             args ? nargs : c.kernel->nparams, setting);
   _Alignas(16) unsigned char values[CGL_VALUES_ROOM];
@@ -516,9 +508,7 @@ cgl_status cgl_graph_set_enabled(cgl_graph *graph, size_t index, bool enabled) {
 CUresult cgl_graph_switch_off(const cgl_graph *graph, CUgraphExec exec) {
   const cgl_recording *recording = graph->recording;
   CUresult result = CUDA_SUCCESS;
-  for (size_t i = 0; cgl_record_is_partly_off(recording) &&
-                     i < cgl_record_count(recording) && !result;
-       i++) {
+  for (size_t i = 0; recording->noff && i < recording->nops && !result; i++) {
     const cgl_op *op = cgl_record_op(recording, i);
     if (op->off)
       result = cgl_driver_of(graph)->cuGraphNodeSetEnabled(exec, op->node, 0);

@@ -56,9 +56,9 @@ cgl_status cgl_graph_node(cgl_graph *graph, size_t index, cgl_node_info *info) {
   info->name = op->name;
   info->file = op->site.file ? op->site.file : "";
   info->line = op->site.file ? op->site.line : 0;
-  memcpy(info->grid, op->grid, sizeof op->grid);
-  memcpy(info->block, op->block, sizeof op->block);
-  info->shared_bytes = op->shared_bytes;
+  memcpy(info->grid, op->launch.grid, sizeof info->grid);
+  memcpy(info->block, op->launch.block, sizeof info->block);
+  info->shared_bytes = op->launch.shared_bytes;
   info->enabled = !op->off;
   info->type = cgl_graph_element_type(graph->recording, op);
   if (op->scope) {

@@ -75,12 +75,13 @@ static void write_matter(picture *p, const cgl_op *op) {
   write_escaped(p->file, op->name, NAME_ROOM);
   if (op->kind == CGL_OP_KERNEL) {
     fputs("\\n", p->file);
-    write_extents(p->file, op->grid);
-    fputs(op->grid[0] == 1 && op->grid[1] == 1 && op->grid[2] == 1
+    write_extents(p->file, op->launch.grid);
+    fputs(op->launch.grid[0] == 1 && op->launch.grid[1] == 1 &&
+                  op->launch.grid[2] == 1
               ? " block of "
               : " blocks of ",
           p->file);
-    write_extents(p->file, op->block);
+    write_extents(p->file, op->launch.block);
   } else if (op->kind != CGL_OP_FOREIGN)
     fprintf(p->file, "\\n%s", cgl_record_word(op->kind));
   if ((op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET) && op->nranges) {

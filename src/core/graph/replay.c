@@ -68,7 +68,7 @@ static cgl_status child_issue(cgl_graph *graph, cgl_stream *stream,
 
 static cgl_status graph_capture_into(cgl_graph *graph, cgl_stream *stream,
                                      uint64_t count, const char *operation) {
-  if (cgl_record_is_partly_off(graph->recording)) {
+  if (graph->recording->noff) {
     cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
              "a graph with nodes that are switched off cannot be captured into "
              "another one, where all of them would run");
@@ -125,7 +125,7 @@ static inline bool graph_is_ordered(const cgl_graph *graph) {
 
 static cgl_replay graph_replay_of(const cgl_graph *graph) {
   return (cgl_replay){cgl_share_of(graph->recording), graph->exec_number,
-                      graph->unchecked, cgl_record_is_halted(graph->recording)};
+                      graph->unchecked, graph->recording->nhalted};
 }
 
 

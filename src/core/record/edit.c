@@ -1,7 +1,8 @@
 /* Changes of a captured graph: what its operations use afterwards, and what is
    kept. */
-#include "core/record/recording_private.h"
+#include "core/record/issue.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The argument of a range that has none any more. */
@@ -33,11 +34,9 @@ cgl_status cgl_record_edit_reserve(const cgl_record_edit *edit, size_t gained,
   const cgl_op *op = &edit->recording->ops[edit->index];
   const cgl_room room = {.ranges = gained ? op->nranges + gained : 0,
                          .kept = edit->nobjects};
-  if ((!room.ranges && !room.kept) ||
-      cgl_record_reserve(edit->recording, &room))
-    return CGL_OK;
-  return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                  "no memory to note what the node uses");
+  return room.ranges || room.kept
+             ? cgl_issue_reserve(edit->recording, &room, operation)
+             : CGL_OK;
 }
 
 
@@ -114,10 +113,7 @@ void cgl_record_edit_values(cgl_record_edit *edit, const void *values) {
 
 
 void cgl_record_edit_launch(cgl_record_edit *edit, const cgl_launch *launch) {
-  cgl_op *op = &edit->recording->ops[edit->index];
-  memcpy(op->grid, launch->grid, sizeof op->grid);
-  memcpy(op->block, launch->block, sizeof op->block);
-  op->shared_bytes = launch->shared_bytes;
+  edit->recording->ops[edit->index].launch = *launch;
 }
 
 
@@ -144,7 +140,8 @@ void cgl_record_edit_end(cgl_record_edit *edit, bool stale) {
   cgl_op *op = &recording->ops[edit->index];
   recording->nstale += stale - op->stale;
   op->stale = stale;
-  cgl_record_changed(recording);
+  free(recording->footprint);
+  recording->footprint = NULL;
   if (!edit->nreplaced)
     return;
   size_t kept = 0;

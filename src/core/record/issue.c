@@ -1,5 +1,5 @@
 /* The issue door. */
-#include "core/record/recording_private.h"
+#include "core/record/issue.h"
 
 #include <string.h>
 
@@ -16,10 +16,8 @@ cgl_status cgl_issue_begin(cgl_issue *issue, cgl_stream *stream,
     status = cgl_object_check_device(owner, &stream->object, operation);
   if (!status)
     status = cgl_context_enter(context, operation);
-  if (status || !recording || cgl_record_reserve(recording, &room))
-    return status;
-  return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                  "no host memory to note the operation in the capture");
+  return status || !recording ? status
+                              : cgl_issue_reserve(recording, &room, operation);
 }
 
 
@@ -76,7 +74,6 @@ void cgl_issue_body(cgl_issue *issue, cgl_recording *body) {
 
 static cgl_op *record_append(cgl_recording *recording, const cgl_note *note) {
   static const cgl_launch none;
-  const cgl_launch *launch = note->launch ? note->launch : &none;
   cgl_op *op = &recording->ops[recording->nops++];
   op->kind = note->kind;
   op->name = note->name;
@@ -85,9 +82,7 @@ static cgl_op *record_append(cgl_recording *recording, const cgl_note *note) {
   op->function = note->function;
   op->fills = note->fills;
   op->off = op->stale = false;
-  memcpy(op->grid, launch->grid, sizeof op->grid);
-  memcpy(op->block, launch->block, sizeof op->block);
-  op->shared_bytes = launch->shared_bytes;
+  op->launch = note->launch ? *note->launch : none;
   op->ranges = recording->nranges;
   op->values = recording->nvalues;
   op->nvalues = (uint32_t)note->nvalues;
@@ -119,15 +114,6 @@ CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note) {
   stream->issued = capture->noted = recording->nops;
   capture->latest = op->site;
   return op->node;
-}
-
-
-cgl_status cgl_issue_reserve(cgl_recording *recording, const char *operation) {
-  const cgl_room room = {.values = 64};
-  return cgl_record_reserve(recording, &room)
-             ? CGL_OK
-             : cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                        "no host memory to note the operation in the capture");
 }
 
 

@@ -40,6 +40,9 @@ typedef struct cgl_note {
   bool fills;         /* op->fills */
 } cgl_note;
 
+/* Makes room in a recording.  CGL_ERROR_NO_MEMORY */
+cgl_status cgl_issue_reserve(cgl_recording *recording, const cgl_room *room,
+                             const char *operation);
 /* `owner`: an object that must be on the stream's device (NULL: none). */
 cgl_status cgl_issue_begin(cgl_issue *issue, cgl_stream *stream,
                            const cgl_object *owner, const char *operation,
@@ -63,7 +66,6 @@ void cgl_issue_body(cgl_issue *issue, cgl_recording *body);
 /* Notes it; the operation's node when the capture asks for nodes. */
 CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note);
 /* Notes an operation that was put into the graph by hand: no stream's. */
-cgl_status cgl_issue_reserve(cgl_recording *recording, const char *operation);
 void cgl_issue_note_node(cgl_recording *recording, const cgl_note *note,
                          CUgraphNode node);
 /* The node of the latest operation, asked for where it is not known yet. */

@@ -6,9 +6,8 @@
    allocation: memory that captures allocated of the graph's own pool.
    Invariants: operations stand in the order of their issue, which is the order
    of the nodes' creation; room for an operation is made before the driver is
-   called, so what the driver took is always noted; only this room touches a
-   recording's fields; a recording that is a body does not change
-   (cgl_record_own). */
+   called, so what the driver took is always noted; only this room writes to a
+   recording; a recording that is a body does not change (cgl_record_own). */
 #ifndef CGL_RECORD_RECORD_H
 #define CGL_RECORD_RECORD_H
 
@@ -71,12 +70,47 @@ typedef struct cgl_op {
   bool off;            /* executables do not run it */
   bool stale;          /* changed, and the template's node is not */
   int priority;        /* of the stream */
-  uint32_t grid[3], block[3], shared_bytes;
-  uint32_t body;             /* from 1: which body; 0: none */
+  cgl_launch launch;   /* of kernels */
+  uint32_t body;       /* from 1: which body; 0: none */
   uint32_t nranges, nvalues; /* memory it touches; bytes of its arguments */
   size_t ranges, values;     /* where they begin in the recording's arrays */
   const cgl_scope *scope;    /* its annotations; NULL: none */
 } cgl_op;
+
+/* X(array): what a capture fills, and the next capture may use again. */
+#define CGL_RECORD_ARRAYS(X) \
+  X(ops) X(ranges) X(values) X(kept) X(allocations) X(bodies)
+
+struct cgl_recording {
+  atomic_int references;
+  cgl_context *context; /* borrowed: its graphs keep it */
+  cgl_op *ops;
+  size_t nops, ops_size;
+  cgl_range *ranges;
+  size_t nranges, ranges_size;
+  unsigned char *values;
+  size_t nvalues, values_size;
+  cgl_object **kept; /* retained each */
+  size_t nkept, kept_size;
+  cgl_allocation *allocations;
+  size_t nallocations, allocations_size;
+  cgl_recording **bodies; /* retained each, all different */
+  size_t nbodies, bodies_size;
+  size_t nstale, noff;       /* operations */
+  size_t nhalted;            /* are off and write to an allocation */
+  cgl_object *summary;       /* retained: what sharing/ makes of it */
+  struct cgl_scopes *scopes; /* retained: shared with copies; lazily */
+  const cgl_scope *scope;    /* in force, in the capture underway */
+  struct cgl_scope_mark {
+    size_t node; /* count of the capture's nodes when it came into force */
+    const cgl_scope *scope;
+  } * marks; /* the scope in force from a node on, for foreign nodes */
+  size_t nmarks;
+  size_t *edges; /* dependencies of all operations, one after the other */
+  size_t *first; /* where those of operation i begin; nops + 1 entries */
+  cgl_range *footprint; /* lazily */
+  size_t nfootprint;
+};
 
 /* "kernel", "memcpy", ... */
 const char *cgl_record_word(cgl_op_kind kind);
@@ -101,28 +135,32 @@ bool cgl_record_own(cgl_recording **recording);
 
 /* ---- what is in it ---- */
 
-size_t cgl_record_count(const cgl_recording *recording);
-const cgl_op *cgl_record_op(const cgl_recording *recording, size_t index);
-const cgl_range *cgl_record_ranges(const cgl_recording *recording,
-                                   const cgl_op *op);
-const unsigned char *cgl_record_values(const cgl_recording *recording,
-                                       const cgl_op *op);
+static inline size_t cgl_record_count(const cgl_recording *recording) {
+  return recording->nops;
+}
+static inline const cgl_op *cgl_record_op(const cgl_recording *recording,
+                                          size_t index) {
+  return &recording->ops[index];
+}
+static inline const cgl_range *cgl_record_ranges(const cgl_recording *recording,
+                                                 const cgl_op *op) {
+  return recording->ranges + op->ranges;
+}
+static inline const unsigned char *
+cgl_record_values(const cgl_recording *recording, const cgl_op *op) {
+  return recording->values + op->values;
+}
 /* NULL past the last. */
-cgl_object *cgl_record_kept(const cgl_recording *recording, size_t index);
-/* Allocation `number` of a range, from 1. */
-const cgl_allocation *cgl_record_allocation(const cgl_recording *recording,
-                                            uint32_t number);
-size_t cgl_record_allocations(const cgl_recording *recording);
+static inline cgl_object *cgl_record_kept(const cgl_recording *recording,
+                                          size_t index) {
+  return index < recording->nkept ? recording->kept[index] : NULL;
+}
 /* The different bodies in it; NULL past the last.  A body of an operation is
    number op->body - 1. */
-const cgl_recording *cgl_record_body(const cgl_recording *recording,
-                                     size_t index);
-/* Whether `recording` or a body in it has an operation that is off. */
-bool cgl_record_is_partly_off(const cgl_recording *recording);
-/* Whether an operation that is off writes to an allocation. */
-bool cgl_record_is_halted(const cgl_recording *recording);
-/* What sharing/ makes of a recording: an object, retained by it. */
-cgl_object *cgl_record_summary(const cgl_recording *recording);
+static inline const cgl_recording *
+cgl_record_body(const cgl_recording *recording, size_t index) {
+  return index < recording->nbodies ? recording->bodies[index] : NULL;
+}
 void cgl_record_set_summary(cgl_recording *recording, cgl_object *summary);
 /* Keeps an object for the recording's life, once per capture; the caller made
    room. */
@@ -225,6 +263,12 @@ struct cgl_scope {
   const char *label;       /* the annotation "label", or NULL */
   size_t npairs;
   cgl_annotation pairs[]; /* then come the texts */
+};
+
+/* The scopes of a recording, and of copies of it. */
+struct cgl_scopes {
+  cgl_object object;
+  cgl_scope *first;
 };
 
 /* Opens a scope in the capture underway; NULL without memory. */

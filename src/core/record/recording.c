@@ -1,5 +1,5 @@
 /* The arrays of a recording, and what is asked of them. */
-#include "core/record/recording_private.h"
+#include "core/record/issue.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,10 +44,14 @@ static bool record_grow(void **array, size_t *size, size_t wanted,
               recording->n##array + (extra), sizeof *recording->array)
 
 
-bool cgl_record_reserve(cgl_recording *recording, const cgl_room *room) {
-  return GROW(ops, 1) && GROW(ranges, room->ranges) &&
-         GROW(values, room->values) && GROW(kept, room->kept) &&
-         GROW(allocations, room->kept) && GROW(bodies, room->body);
+cgl_status cgl_issue_reserve(cgl_recording *recording, const cgl_room *room,
+                             const char *operation) {
+  if (GROW(ops, 1) && GROW(ranges, room->ranges) &&
+      GROW(values, room->values) && GROW(kept, room->kept) &&
+      GROW(allocations, room->kept) && GROW(bodies, room->body))
+    return CGL_OK;
+  return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                  "no host memory to note the operation");
 }
 
 
@@ -137,16 +141,6 @@ cgl_recording *cgl_record_retain(cgl_recording *recording) {
 }
 
 
-/* What is not in the arrays. */
-static void record_free_rest(cgl_recording *recording) {
-  cgl_scope_release(recording->scopes);
-  free(recording->marks);
-  free(recording->edges);
-  free(recording->first);
-  free(recording->footprint);
-}
-
-
 void cgl_record_release(cgl_recording *recording) {
   if (!recording || atomic_fetch_sub_explicit(&recording->references, 1,
                                               memory_order_acq_rel) != 1)
@@ -157,7 +151,12 @@ void cgl_record_release(cgl_recording *recording) {
     cgl_record_release(recording->bodies[i]);
   if (recording->summary)
     cgl_object_release(recording->summary);
-  record_free_rest(recording);
+  if (recording->scopes)
+    cgl_object_release(&recording->scopes->object);
+  free(recording->marks);
+  free(recording->edges);
+  free(recording->first);
+  free(recording->footprint);
   record_pass_on_arrays(recording);
   free(recording);
 }
@@ -224,7 +223,8 @@ bool cgl_record_own(cgl_recording **recording) {
     free(own);
     return false;
   }
-  cgl_scope_retain(own->scopes);
+  if (own->scopes)
+    cgl_object_retain(&own->scopes->object);
   for (size_t i = 0; i < own->nkept; i++)
     cgl_object_retain(own->kept[i]);
   for (size_t i = 0; i < own->nbodies; i++)
@@ -238,65 +238,6 @@ bool cgl_record_own(cgl_recording **recording) {
 
 
 /* ---- what is in it ---- */
-
-size_t cgl_record_count(const cgl_recording *recording) {
-  return recording->nops;
-}
-
-
-const cgl_op *cgl_record_op(const cgl_recording *recording, size_t index) {
-  return &recording->ops[index];
-}
-
-
-const cgl_range *cgl_record_ranges(const cgl_recording *recording,
-                                   const cgl_op *op) {
-  return recording->ranges + op->ranges;
-}
-
-
-const unsigned char *cgl_record_values(const cgl_recording *recording,
-                                       const cgl_op *op) {
-  return recording->values + op->values;
-}
-
-
-cgl_object *cgl_record_kept(const cgl_recording *recording, size_t index) {
-  return index < recording->nkept ? recording->kept[index] : NULL;
-}
-
-
-const cgl_allocation *cgl_record_allocation(const cgl_recording *recording,
-                                            uint32_t number) {
-  return &recording->allocations[number - 1];
-}
-
-
-size_t cgl_record_allocations(const cgl_recording *recording) {
-  return recording->nallocations;
-}
-
-
-const cgl_recording *cgl_record_body(const cgl_recording *recording,
-                                     size_t index) {
-  return index < recording->nbodies ? recording->bodies[index] : NULL;
-}
-
-
-bool cgl_record_is_partly_off(const cgl_recording *recording) {
-  return recording->noff;
-}
-
-
-bool cgl_record_is_halted(const cgl_recording *recording) {
-  return recording->nhalted;
-}
-
-
-cgl_object *cgl_record_summary(const cgl_recording *recording) {
-  return recording->summary;
-}
-
 
 void cgl_record_set_summary(cgl_recording *recording, cgl_object *summary) {
   cgl_object_retain(summary);
@@ -316,13 +257,6 @@ void cgl_record_keep(cgl_recording *recording, cgl_object *object,
 
 
 /* ---- memory ---- */
-
-void cgl_record_changed(cgl_recording *recording) {
-  if (recording->footprint)
-    free(recording->footprint);
-  recording->footprint = NULL;
-}
-
 
 static int range_compare(const void *a, const void *b) {
   CUdeviceptr x = ((const cgl_range *)a)->address;

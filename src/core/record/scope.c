@@ -1,28 +1,15 @@
 /* Scopes of annotations: begun, ended, and found again in the nodes. */
-#include "core/record/recording_private.h"
+#include "core/record/issue.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The scopes of a recording, and of copies of it. */
-struct cgl_scopes {
-  atomic_int references;
-  cgl_scope *first;
-};
-
 static atomic_uint_fast64_t next_id = 1;
 
 
-void cgl_scope_retain(struct cgl_scopes *scopes) {
-  if (scopes)
-    atomic_fetch_add(&scopes->references, 1);
-}
-
-
-void cgl_scope_release(struct cgl_scopes *scopes) {
-  if (!scopes || atomic_fetch_sub(&scopes->references, 1) != 1)
-    return;
+static void scopes_destroy(cgl_object *object) {
+  struct cgl_scopes *scopes = (struct cgl_scopes *)object;
   while (scopes->first) {
     cgl_scope *scope = scopes->first;
     scopes->first = scope->next;
@@ -30,6 +17,13 @@ void cgl_scope_release(struct cgl_scopes *scopes) {
   }
   free(scopes);
 }
+
+
+static const cgl_object_kind scopes_kind = {
+    .number = CGL_OBJECT_INTERNAL,
+    .light = true,
+    .destroy = scopes_destroy,
+};
 
 
 static const cgl_annotation *pair_find(const cgl_annotation *pairs, size_t n,
@@ -114,12 +108,12 @@ static void scope_mark(cgl_capture *capture) {
   size_t count = scope_count_nodes(capture);
   if (count == SIZE_MAX)
     return;
-  cgl_scope_mark *grown =
+  struct cgl_scope_mark *grown =
       realloc(recording->marks, (recording->nmarks + 1) * sizeof *grown);
   if (!grown)
     return;
   recording->marks = grown;
-  grown[recording->nmarks++] = (cgl_scope_mark){count, recording->scope};
+  grown[recording->nmarks++] = (struct cgl_scope_mark){count, recording->scope};
 }
 
 
@@ -128,7 +122,8 @@ const cgl_scope *cgl_scope_begin(cgl_capture *capture,
   cgl_recording *recording = capture->recording;
   if (!recording->scopes &&
       (recording->scopes = calloc(1, sizeof *recording->scopes)))
-    atomic_init(&recording->scopes->references, 1);
+    cgl_object_init(&recording->scopes->object, &scopes_kind,
+                    recording->context);
   cgl_scope *scope =
       recording->scopes ? scope_new(recording->scope, pairs, n) : NULL;
   if (!scope)

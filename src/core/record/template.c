@@ -1,6 +1,6 @@
 /* What a recording learns of the driver's graph: nodes, foreign nodes, edges.
  */
-#include "core/record/recording_private.h"
+#include "core/record/record.h"
 
 #include <stdlib.h>
 #include <string.h>

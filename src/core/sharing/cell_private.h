@@ -1,34 +1,33 @@
 /* Cells: allocations that are used across captures, and whether what they
-   hold is there.  All under the
-   sharing's lock. */
+   hold is there.  All under the sharing's lock. */
 #ifndef CGL_SHARING_CELL_PRIVATE_H
 #define CGL_SHARING_CELL_PRIVATE_H
 
 #include "core/sharing/sharing.h"
+
+/* What replays and eager writes have made of a cell. */
+typedef struct cgl_content {
+  uint64_t filled, overwritten; /* the latest number of each; 0: never */
+  cgl_site overwritten_by;      /* capture of the graph that did, */
+  bool by_script;               /* or the script's line */
+} cgl_content;
 
 struct cgl_cell {
   uint64_t number;
   CUdeviceptr address;
   size_t bytes;
   cgl_site made;
-  cgl_cell **holder; /* the field of the live buffer that points here */
-  uint64_t block;    /* number of its block */
-  int inputs;        /* of shares that read it */
-  /* Numbers of eager writes and of replays of shares that are gone. */
-  uint64_t filled, overwritten;
-  cgl_site overwritten_by;
-  bool by_script; /* not a graph: it wrote to another buffer there */
-  cgl_share **producers, **overwriters; /* borrowed: they part at their end */
-  size_t nproducers, noverwriters, size;
+  cgl_cell **holder;   /* the field of the live buffer that points here */
+  uint64_t block;      /* number of its block */
+  int inputs;          /* of shares that read it */
+  cgl_content content; /* by eager writes and by shares that are gone */
+  struct cgl_writer {
+    cgl_share *share; /* borrowed: it parts at its end */
+    bool fills;       /* a producer; else an overwriter */
+  } * writers;
+  size_t nwriters, size;
   cgl_cell *next; /* in its pool */
 };
-
-/* What the replays so far have made of a cell. */
-typedef struct cgl_content {
-  uint64_t filled, overwritten; /* the latest number of each; 0: never */
-  cgl_site overwritten_by;      /* capture of the graph that did, */
-  bool by_script;               /* or the script's line */
-} cgl_content;
 
 /* The cell of an allocation; NULL without memory. */
 cgl_cell *cgl_share_cell_get(cgl_sharing *sharing,
@@ -40,8 +39,6 @@ void cgl_share_cell_free(cgl_cell *cell); /* NULL is fine */
 bool cgl_share_cell_reserve(cgl_cell *cell, size_t more);
 bool cgl_share_cell_overlaps(const cgl_cell *cell, CUdeviceptr address,
                              size_t bytes);
-bool cgl_share_cell_overwritten_by(const cgl_cell *cell,
-                                   const cgl_share *share);
 /* The share ends; what its replays did stays. */
 void cgl_share_cell_remove(cgl_cell *cell, const cgl_share *share);
 cgl_content cgl_share_cell_content(const cgl_cell *cell);

@@ -10,9 +10,9 @@
 /* A share other than `own` that fills the cell, or NULL. */
 static const cgl_share *cell_producer(const cgl_cell *cell,
                                       const cgl_share *own) {
-  for (size_t i = 0; i < cell->nproducers; i++)
-    if (cell->producers[i] != own)
-      return cell->producers[i];
+  for (size_t i = 0; i < cell->nwriters; i++)
+    if (cell->writers[i].fills && cell->writers[i].share != own)
+      return cell->writers[i].share;
   return NULL;
 }
 
@@ -43,7 +43,8 @@ static cgl_status input_check(const cgl_share *share,
   if (content.overwritten <= content.filled && content.filled)
     return CGL_OK;
   /* Filled by nobody we know of, or written by this graph alone. */
-  if (!producer && !cell->filled && (input->updates || !content.overwritten))
+  if (!producer && !cell->content.filled &&
+      (input->updates || !content.overwritten))
     return CGL_OK;
   if (content.overwritten)
     cgl_fail(CGL_ERROR_ORDER, operation,
@@ -287,12 +288,12 @@ void cgl_share_note_write(const cgl_shared_memory *memory) {
     if (cell == own ||
         !cgl_share_cell_overlaps(cell, allocation->address, allocation->bytes))
       continue;
-    cell->overwritten = number;
-    cell->overwritten_by = cgl_site_here;
-    cell->by_script = true;
+    cell->content.overwritten = number;
+    cell->content.overwritten_by = cgl_site_here;
+    cell->content.by_script = true;
   }
   if (own)
-    own->filled = number;
+    own->content.filled = number;
   pthread_mutex_unlock(&sharing->lock);
 }
 

@@ -130,7 +130,7 @@ static void share_add_op(cgl_share *share, const cgl_capture *capture,
     if (seen)
       continue;
     cgl_use *use = &share->uses[number - 1];
-    const uint64_t born = cgl_record_allocation(recording, number)->born;
+    const uint64_t born = recording->allocations[number - 1].born;
     use_add(use, op, index, op_manner(ranges, op->nranges, i, use),
             born != capture->underway.serial);
   }
@@ -180,7 +180,7 @@ static void share_add_body(cgl_share *share, const cgl_share *body,
 /* Sums up the recording; false without memory. */
 static bool share_add_uses(cgl_share *share, const cgl_capture *capture) {
   const cgl_recording *recording = capture->recording, *body;
-  const size_t own = cgl_record_allocations(recording);
+  const size_t own = recording->nallocations;
   size_t most = own;
   for (size_t i = 0; (body = cgl_record_body(recording, i)); i++)
     most += cgl_share_of(body)->nuses;
@@ -188,7 +188,7 @@ static bool share_add_uses(cgl_share *share, const cgl_capture *capture) {
     return false;
   share->nuses = own;
   for (size_t i = 0; i < own; i++) {
-    const cgl_allocation *a = cgl_record_allocation(recording, (uint32_t)i + 1);
+    const cgl_allocation *a = &recording->allocations[i];
     share->uses[i] = (cgl_use){.number = a->number,
                                .address = a->address,
                                .bytes = a->bytes,
@@ -248,35 +248,24 @@ cgl_status cgl_share_check_child(const cgl_share *share, cgl_stream *stream,
 
 /* ---- shares ---- */
 
-/* What a share does to an allocation in the end: fills it, when its last write
-   there is to it or to an older one, spoils it, when to a younger one that got
-   the memory afterwards, or neither. */
-static void share_effect(const cgl_share *share, const cgl_cell *cell,
-                         bool *fills, bool *overwrites) {
-  bool older = false;
-  *fills = *overwrites = false;
+/* Under the lock, where there is room: notes with the cell whether the share
+   fills it in the end, because it writes to it and to no younger allocation
+   that got the memory afterwards, or overwrites it.  True: it overwrites. */
+static bool cell_add_share(cgl_cell *cell, cgl_share *share) {
+  bool fills = false, younger = false, older = false;
   for (size_t i = 0; i < share->nuses; i++) {
     const cgl_use *use = &share->uses[i];
     if (!use->writes ||
         !cgl_share_cell_overlaps(cell, use->address, use->bytes))
       continue;
-    *fills |= use->number == cell->number;
-    *overwrites |= use->number > cell->number;
+    fills |= use->number == cell->number;
+    younger |= use->number > cell->number;
     older |= use->number < cell->number;
   }
-  *fills &= !*overwrites;
-  *overwrites |= older && !*fills;
-}
-
-
-/* Under the lock: notes the share with the cell, where there is room. */
-static void cell_add_share(cgl_cell *cell, cgl_share *share) {
-  bool fills, overwrites;
-  share_effect(share, cell, &fills, &overwrites);
-  if (fills)
-    cell->producers[cell->nproducers++] = share;
-  if (overwrites)
-    cell->overwriters[cell->noverwriters++] = share;
+  fills &= !younger;
+  if (fills || younger || older)
+    cell->writers[cell->nwriters++] = (struct cgl_writer){share, fills};
+  return !fills && (younger || older);
 }
 
 
@@ -488,10 +477,9 @@ static bool share_add_to_pool(cgl_share *share) {
   bool entered = share_take_inputs(sharing, share);
   if (entered) {
     for (cgl_cell *cell = sharing->cells; cell; cell = cell->next)
-      cell_add_share(cell, share);
-    for (size_t i = 0; i < share->ninputs; i++)
-      share->overwrites_itself |=
-          cgl_share_cell_overwritten_by(share->inputs[i].cell, share);
+      if (cell_add_share(cell, share))
+        for (size_t i = 0; i < share->ninputs; i++)
+          share->overwrites_itself |= share->inputs[i].cell == cell;
     share->number = ++sharing->made;
     share->next = sharing->shares;
     sharing->shares = share;
