@@ -156,7 +156,7 @@ static cgl_status change_pack(change *c, size_t index) {
   cgl_object *object = argument_object(c->graph, arg, &planned);
   if (was_planned ? memcmp(&before, value, sizeof before) != 0 : planned)
     return refuse_planned_argument(c, index);
-  cgl_record_edit_want(&c->edit, object);
+  c->edit.nobjects += object != NULL;
   c->ngained += !range && object;
   return CGL_OK;
 }
@@ -256,8 +256,7 @@ cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
     status = change_set(&c);
   if (status)
     return status;
-  cgl_record_edit_values(&c.edit, values);
-  cgl_record_edit_launch(&c.edit, &c.launch);
+  cgl_record_edit_values(&c.edit, values, &c.launch);
   change_note_memory(&c);
   change_end(graph, &c.edit);
   return CGL_OK;
@@ -377,7 +376,7 @@ static cgl_status copy_change(cgl_graph *graph, size_t index,
     bool planned;
     status = copy_check(graph, &args[i], (cgl_type)element->type,
                         element->pinned == i + 1, &ranges[i], &now[i]);
-    cgl_record_edit_want(&edit, argument_object(graph, &args[i], &planned));
+    edit.nobjects += argument_object(graph, &args[i], &planned) != NULL;
   }
   if (!status)
     status = cgl_record_edit_reserve(&edit, 0, setting);
@@ -385,7 +384,7 @@ static cgl_status copy_change(cgl_graph *graph, size_t index,
     status = copy_set(graph, op, now, element);
   if (status)
     return status;
-  cgl_record_edit_values(&edit, element);
+  cgl_record_edit_values(&edit, element, NULL);
   for (uint32_t i = 0; i < op->nranges; i++) {
     argument_keep(&edit, graph, &args[i]);
     cgl_record_edit_range(&edit, i, &now[i]);

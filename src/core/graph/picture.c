@@ -16,10 +16,10 @@ enum { NAME_ROOM = 44, MIN_ROWS = 24 };
 typedef struct picture {
   FILE *file;
   const cgl_recording *recording;
-  size_t *levels;     /* of each node */
-  size_t rows;        /* of a band */
-  size_t boxes;       /* written so far */
-  cgl_order_map *map; /* or NULL: no edge is known to be implied */
+  size_t *levels;         /* of each node */
+  size_t rows;            /* of a band */
+  size_t boxes;           /* written so far */
+  unsigned char *reached; /* or NULL: no edge is known to be implied */
 } picture;
 
 static const char *const colors[] = {
@@ -181,7 +181,8 @@ static void write_nodes(picture *p) {
 
 static void write_edge(picture *p, size_t from, size_t to) {
   const bool near = node_band(p, from) == node_band(p, to);
-  const bool implied = p->map && cgl_order_is_implied(p->map, from, to);
+  const bool implied =
+      p->reached && cgl_order_is_implied(p->recording, p->reached, from, to);
   if (implied && !near)
     return;
   fprintf(p->file, "  n%zu -> n%zu%s;\n", from, to,
@@ -193,7 +194,7 @@ static void write_edge(picture *p, size_t from, size_t to) {
 
 /* Edges that others imply are pale, and left out between bands. */
 static void write_edges(picture *p) {
-  p->map = cgl_order_map_new(p->recording);
+  p->reached = malloc(cgl_record_count(p->recording) + 1);
   for (size_t i = 0; i < cgl_record_count(p->recording); i++) {
     size_t count;
     const size_t *from = cgl_record_dependencies(p->recording, i, &count);
@@ -201,7 +202,7 @@ static void write_edges(picture *p) {
       if (from[k] != SIZE_MAX)
         write_edge(p, from[k], i);
   }
-  cgl_order_map_free(p->map);
+  free(p->reached);
 }
 
 

@@ -49,12 +49,6 @@ typedef struct cgl_range {
   bool write;
 } cgl_range;
 
-static inline bool cgl_record_meets(const cgl_range *range, CUdeviceptr address,
-                                    size_t bytes) {
-  return range->address < address + bytes &&
-         address < range->address + range->bytes;
-}
-
 typedef struct cgl_scope cgl_scope;
 
 typedef struct cgl_op {
@@ -172,6 +166,10 @@ void cgl_record_keep(cgl_recording *recording, cgl_object *object,
    recording changes; NULL without memory. */
 const cgl_range *cgl_record_footprint(const cgl_recording *recording,
                                       size_t *count);
+/* Whether one of the ranges touches the bytes, or, with `write`, may write to
+   them. */
+bool cgl_record_ranges_touch(const cgl_range *ranges, size_t n,
+                             CUdeviceptr address, size_t bytes, bool write);
 /* Whether an operation, or a body in it, touches the bytes, or, with `write`,
    may write to them.  Without memory it is assumed. */
 bool cgl_record_touches(const cgl_recording *recording, const cgl_op *op,
@@ -199,7 +197,7 @@ const size_t *cgl_record_dependencies(const cgl_recording *recording,
                                       size_t index, size_t *count);
 
 /* ---- edit.c: changes of a captured graph ------------------------------------
-   A change of one operation: `want` every object that it will use, make room,
+   A change of one operation: count the objects that it will use, make room,
    call the driver, then say what is so now.  A buffer that no operation uses
    any more goes back to its pool as memory that any stream may still use. */
 
@@ -225,24 +223,23 @@ static inline void cgl_record_edit_begin(cgl_record_edit *edit,
   edit->nobjects = edit->nreplaced = 0;
   edit->gained = false;
 }
-/* The operation will use the object (NULL is fine). */
-void cgl_record_edit_want(cgl_record_edit *edit, cgl_object *object);
-/* Room for all of them and for so many ranges that are new. */
+/* Room for the objects and for so many ranges that are new. */
 cgl_status cgl_record_edit_reserve(const cgl_record_edit *edit, size_t gained,
                                    const char *operation);
 /* The driver took the change: keeps an object that was wanted, notes the
-   memory of an argument (NULL: none any more), numbers and launch; and in the
+   memory of an argument (NULL: none any more), numbers and launch (NULL: the
+   same); and in the
    end lets go of what no operation uses.  `stale`: the template's node is as
    it was before. */
 void cgl_record_edit_keep(cgl_record_edit *edit, cgl_object *object);
 void cgl_record_edit_range(cgl_record_edit *edit, size_t argument,
                            const cgl_range *now);
-void cgl_record_edit_values(cgl_record_edit *edit, const void *values);
-void cgl_record_edit_launch(cgl_record_edit *edit, const cgl_launch *launch);
+void cgl_record_edit_values(cgl_record_edit *edit, const void *values,
+                            const cgl_launch *launch);
 void cgl_record_edit_end(cgl_record_edit *edit, bool stale);
 /* The range of an argument; NULL: none. */
-const cgl_range *cgl_record_range_of(const cgl_recording *recording,
-                                     const cgl_op *op, size_t argument);
+cgl_range *cgl_record_range_of(const cgl_recording *recording, const cgl_op *op,
+                               size_t argument);
 /* Operation `index` is switched off or on. */
 void cgl_record_set_off(cgl_recording *recording, size_t index, bool off);
 /* The next operation from *index on whose node in the template is stale; false:

@@ -338,11 +338,11 @@ const cgl_range *cgl_record_footprint(const cgl_recording *recording_,
 }
 
 
-static bool ranges_touch(const cgl_range *ranges, size_t n, CUdeviceptr address,
-                         size_t bytes, bool write) {
+bool cgl_record_ranges_touch(const cgl_range *ranges, size_t n,
+                             CUdeviceptr address, size_t bytes, bool write) {
   for (size_t i = 0; i < n; i++)
-    if ((ranges[i].write || !write) &&
-        cgl_record_meets(&ranges[i], address, bytes))
+    if ((ranges[i].write || !write) && ranges[i].address < address + bytes &&
+        address < ranges[i].address + ranges[i].bytes)
       return true;
   return false;
 }
@@ -352,13 +352,14 @@ bool cgl_record_touches(const cgl_recording *recording, const cgl_op *op,
                         CUdeviceptr address, size_t bytes, bool write) {
   if (op->kind == CGL_OP_FOREIGN)
     return true;
-  if (ranges_touch(recording->ranges + op->ranges, op->nranges, address, bytes,
-                   write))
+  if (cgl_record_ranges_touch(recording->ranges + op->ranges, op->nranges,
+                              address, bytes, write))
     return true;
   if (!op->body)
     return false;
   size_t count = 0;
   const cgl_range *ranges =
       cgl_record_footprint(recording->bodies[op->body - 1], &count);
-  return !ranges || ranges_touch(ranges, count, address, bytes, write);
+  return !ranges ||
+         cgl_record_ranges_touch(ranges, count, address, bytes, write);
 }

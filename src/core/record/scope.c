@@ -87,26 +87,14 @@ static cgl_scope *scope_new(const cgl_scope *around,
 }
 
 
-/* How many nodes the capture has; SIZE_MAX when it is not known.  Where nobody
-   else adds any, they are the operations. */
-static size_t scope_count_nodes(const cgl_capture *capture) {
-  if (!capture->watched)
-    return capture->recording->nops;
-  cgl_captured now;
-  size_t count = 0;
-  CUresult result = cgl_capture_ask(capture->origin, &now);
-  if (!result)
-    result = cgl_driver_of(capture->origin)
-                 ->cuGraphGetNodes(now.graph, NULL, &count);
-  return result ? SIZE_MAX : count;
-}
-
-
 /* Others may add nodes: remembers from which on the scope holds. */
 static void scope_mark(cgl_capture *capture) {
   cgl_recording *recording = capture->recording;
-  size_t count = scope_count_nodes(capture);
-  if (count == SIZE_MAX)
+  cgl_captured now;
+  size_t count = recording->nops;
+  if (capture->watched &&
+      (cgl_capture_ask(capture->origin, &now) ||
+       recording->context->driver->cuGraphGetNodes(now.graph, NULL, &count)))
     return;
   struct cgl_scope_mark *grown =
       realloc(recording->marks, (recording->nmarks + 1) * sizeof *grown);

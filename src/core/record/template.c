@@ -1,6 +1,6 @@
 /* What a recording learns of the driver's graph: nodes, foreign nodes, edges.
  */
-#include "core/record/record.h"
+#include "core/record/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -95,46 +95,21 @@ CUresult cgl_record_find_foreign(cgl_recording *recording,
 }
 
 
-typedef struct placed {
-  CUgraphNode node;
-  size_t index;
-} placed;
-
-
-static int placed_compare(const void *a, const void *b) {
-  uintptr_t x = (uintptr_t)((const placed *)a)->node;
-  uintptr_t y = (uintptr_t)((const placed *)b)->node;
-  return x < y ? -1 : x > y;
-}
-
-
-static size_t placed_index(const placed *sorted, size_t count,
-                           CUgraphNode node) {
-  placed key = {node, 0};
-  const placed *found =
-      bsearch(&key, sorted, count, sizeof key, placed_compare);
-  return found ? found->index : SIZE_MAX;
-}
-
-
 /* Sorts the edges by their later end, into one run per operation. */
 static bool template_arrange(cgl_recording *recording, const CUgraphNode *from,
                              const CUgraphNode *to, size_t count) {
-  size_t n = recording->nops;
-  placed *sorted = malloc((n ? n : 1) * sizeof *sorted);
-  size_t *edges = malloc((count ? count : 1) * sizeof *edges);
+  const size_t n = recording->nops;
+  cgl_order_nodes nodes = {NULL, 0, 0};
+  size_t *edges = malloc((count + 1) * sizeof *edges);
   size_t *first = calloc(n + 2, sizeof *first);
-  if (!sorted || !edges || !first) {
-    free(sorted);
+  if (!edges || !first || !cgl_order_enter(&nodes, recording)) {
+    free(nodes.places);
     free(edges);
     free(first);
     return false;
   }
-  for (size_t i = 0; i < n; i++)
-    sorted[i] = (placed){recording->ops[i].node, i};
-  qsort(sorted, n, sizeof *sorted, placed_compare);
   for (size_t i = 0; i < count; i++) {
-    size_t at = placed_index(sorted, n, to[i]);
+    size_t at = cgl_order_op(&nodes, to[i]);
     if (at != SIZE_MAX)
       first[at + 2]++;
   }
@@ -142,11 +117,11 @@ static bool template_arrange(cgl_recording *recording, const CUgraphNode *from,
     first[i + 1] += first[i];
   /* first[i + 1] is now where run i begins, and moves to its end. */
   for (size_t i = 0; i < count; i++) {
-    size_t at = placed_index(sorted, n, to[i]);
+    size_t at = cgl_order_op(&nodes, to[i]);
     if (at != SIZE_MAX)
-      edges[first[at + 1]++] = placed_index(sorted, n, from[i]);
+      edges[first[at + 1]++] = cgl_order_op(&nodes, from[i]);
   }
-  free(sorted);
+  free(nodes.places);
   recording->edges = edges;
   recording->first = first;
   return true;

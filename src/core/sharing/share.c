@@ -435,12 +435,13 @@ static cgl_status refuse_overwritten(const cgl_use *own, const cgl_use *other,
    the same time, or before what has to be there already.  What one operation
    does is in order: a graph inside was checked itself. */
 static bool use_is_overwritten(const cgl_use *own, const cgl_use *other,
-                               cgl_order_map *map) {
+                               const cgl_recording *recording,
+                               unsigned char *reached) {
   if (other == own || !other->writes || other->first >= own->last ||
       !use_overlaps(own, other))
     return false;
   return own->reads || own->updates || other->last > own->first ||
-         !cgl_order_precedes(map, other->last, own->first);
+         !cgl_order_precedes(recording, reached, other->last, own->first);
 }
 
 
@@ -455,17 +456,18 @@ static cgl_status share_check_bodies(const cgl_share *share,
   CUresult result = cgl_record_learn_edges(recording, context->driver, graph);
   if (result)
     return cgl_fail_driver(context, result, operation, "cuGraphGetEdges");
-  cgl_order_map *map = cgl_order_map_new(recording);
-  if (!map)
+  unsigned char *reached = malloc(cgl_record_count(recording));
+  if (!reached)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                     "no memory to check the graphs in the capture");
   cgl_status status = CGL_OK;
   for (size_t i = 0; i < share->nuses && !status; i++)
     for (size_t k = 0; k < share->nuses && !status; k++)
-      if (use_is_overwritten(&share->uses[i], &share->uses[k], map))
+      if (use_is_overwritten(&share->uses[i], &share->uses[k], recording,
+                             reached))
         status =
             refuse_overwritten(&share->uses[i], &share->uses[k], operation);
-  cgl_order_map_free(map);
+  free(reached);
   return status;
 }
 

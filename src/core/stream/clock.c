@@ -58,22 +58,15 @@ void cgl_clock_unwatch(cgl_clock *clock) {
 
 /* ---- order of work ---- */
 
-/* The tick of clock `serial` in an array of seen ticks; 0: not in it. */
-static uint64_t seen_tick(const cgl_tick *seen, uint64_t serial) {
-  for (int i = 0; i < CGL_CLOCK_SEEN; i++)
-    if (seen[i].clock == serial)
-      return seen[i].tick;
-  return 0;
-}
-
-
 uint64_t cgl_clock_covered(cgl_clock *clock, const cgl_clock *before) {
   if (clock == before)
     return UINT64_MAX;
   uint64_t seen = 0, done = cgl_clock_done(before);
   if (clock) {
     pthread_mutex_lock(&clock->lock);
-    seen = seen_tick(clock->seen, before->serial);
+    for (int i = 0; i < CGL_CLOCK_SEEN && !seen; i++)
+      if (clock->seen[i].clock == before->serial)
+        seen = clock->seen[i].tick;
     pthread_mutex_unlock(&clock->lock);
   }
   return seen > done ? seen : done;
@@ -120,17 +113,10 @@ void cgl_mark_clear(cgl_mark *mark) {
 }
 
 
-/* Under the lock. */
-static cgl_mark clock_mark_now(cgl_clock *clock) {
-  cgl_mark mark = {clock, cgl_clock_begin_wait(clock), {{0, 0}}};
-  memcpy(mark.seen, clock->seen, sizeof mark.seen);
-  return mark;
-}
-
-
 cgl_mark cgl_clock_mark(cgl_clock *clock) {
   pthread_mutex_lock(&clock->lock);
-  cgl_mark mark = clock_mark_now(clock);
+  cgl_mark mark = {clock, cgl_clock_begin_wait(clock), {{0, 0}}};
+  memcpy(mark.seen, clock->seen, sizeof mark.seen);
   pthread_mutex_unlock(&clock->lock);
   return mark;
 }
@@ -224,8 +210,8 @@ cgl_status cgl_clock_order(cgl_stream *stream, cgl_clock *before,
   if (status)
     return status;
   const char *entry = "";
+  const cgl_mark mark = cgl_clock_mark(before);
   pthread_mutex_lock(&before->lock);
-  cgl_mark mark = clock_mark_now(before);
   bool lost = before->lost;
   CUresult result = lost ? CUDA_SUCCESS : clock_order(stream, before, &entry);
   pthread_mutex_unlock(&before->lock);
