@@ -213,13 +213,8 @@ bool cgl_record_own(cgl_recording **recording) {
   own->footprint = NULL;
   own->marks = NULL;
   own->nmarks = 0;
-  const size_t nedges = own->first ? own->first[own->nops] : 0;
-  own->edges = record_copy(own->edges, nedges * sizeof *own->edges);
-  own->first = record_copy(own->first, (own->nops + 1) * sizeof *own->first);
-  if ((nedges && !own->edges) || (shared->first && !own->first) ||
-      !record_copy_arrays(own)) {
-    free(own->edges);
-    free(own->first);
+  own->edges = own->first = NULL; /* learned again when they are asked for */
+  if (!record_copy_arrays(own)) {
     free(own);
     return false;
   }
@@ -284,33 +279,18 @@ static size_t ranges_merge(cgl_range *ranges, size_t n) {
 }
 
 
-/* Copies the ranges of all operations and bodies to `to`, where it is not NULL;
-   how many there are.  SIZE_MAX: anything may be touched, or no memory. */
-static size_t record_gather(const cgl_recording *recording, cgl_range *to) {
-  size_t n = 0;
-  for (size_t i = 0; i < recording->nops; i++) {
-    const cgl_op *op = &recording->ops[i];
-    if (op->kind == CGL_OP_FOREIGN)
-      return SIZE_MAX;
-    for (uint32_t k = 0; k < op->nranges; k++) {
-      if (!recording->ranges[op->ranges + k].bytes)
-        continue;
-      if (to)
-        to[n] = recording->ranges[op->ranges + k];
-      n++;
-    }
-  }
+/* Most ranges that the footprint can have; 0: anything may be touched. */
+static size_t footprint_bound(const cgl_recording *recording) {
+  size_t count, most = recording->nranges + 1;
+  for (size_t i = 0; i < recording->nops; i++)
+    if (recording->ops[i].kind == CGL_OP_FOREIGN)
+      return 0;
   for (size_t i = 0; i < recording->nbodies; i++) {
-    size_t count;
-    const cgl_range *ranges =
-        cgl_record_footprint(recording->bodies[i], &count);
-    if (!ranges)
-      return SIZE_MAX;
-    if (to)
-      memcpy(to + n, ranges, count * sizeof *ranges);
-    n += count;
+    if (!cgl_record_footprint(recording->bodies[i], &count))
+      return 0;
+    most += count;
   }
-  return n;
+  return most;
 }
 
 
@@ -318,19 +298,22 @@ const cgl_range *cgl_record_footprint(const cgl_recording *recording_,
                                       size_t *count) {
   cgl_recording *recording = (cgl_recording *)recording_;
   if (!recording->footprint) {
-    size_t n = record_gather(recording, NULL);
-    const bool anything = n == SIZE_MAX;
-    cgl_range *ranges = malloc((anything ? 1 : n + 1) * sizeof *ranges);
+    const size_t most = footprint_bound(recording);
+    size_t n = 0;
+    cgl_range *ranges = malloc((most ? most : 1) * sizeof *ranges);
     if (!ranges)
       return NULL;
-    if (anything) {
-      ranges[0] = (cgl_range){.bytes = SIZE_MAX, .write = true};
-      n = 1;
-    } else {
-      record_gather(recording, ranges);
-      n = ranges_merge(ranges, n);
+    if (!most)
+      ranges[n++] = (cgl_range){.bytes = SIZE_MAX, .write = true};
+    for (size_t i = 0; most && i < recording->nranges; i++)
+      if (recording->ranges[i].bytes)
+        ranges[n++] = recording->ranges[i];
+    for (size_t i = 0; most && i < recording->nbodies; i++) {
+      const cgl_range *body = cgl_record_footprint(recording->bodies[i], count);
+      memcpy(ranges + n, body, *count * sizeof *ranges);
+      n += *count;
     }
-    recording->nfootprint = n;
+    recording->nfootprint = ranges_merge(ranges, n);
     recording->footprint = ranges;
   }
   *count = recording->nfootprint;

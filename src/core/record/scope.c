@@ -35,49 +35,41 @@ static const cgl_annotation *pair_find(const cgl_annotation *pairs, size_t n,
 }
 
 
-static size_t pair_bytes(const cgl_annotation *pair) {
-  return strlen(pair->key) + 1 +
-         (pair->kind == CGL_ANNOTATION_TEXT ? strlen(pair->text) + 1 : 0);
+/* Copies a text to *at, and moves that past it. */
+static const char *text_copy(char **at, const char *from) {
+  const size_t bytes = strlen(from) + 1;
+  char *to = memcpy(*at, from, bytes);
+  *at += bytes;
+  return to;
 }
 
 
-static char *pair_copy_text(char *at, const char *from, const char **to) {
-  size_t bytes = strlen(from) + 1;
-  memcpy(at, from, bytes);
-  *to = at;
-  return at + bytes;
-}
-
-
-static char *pair_copy(cgl_scope *scope, const cgl_annotation *from, char *at) {
-  cgl_annotation *pair = &scope->pairs[scope->npairs++];
-  *pair = *from;
-  at = pair_copy_text(at, from->key, &pair->key);
-  return from->kind == CGL_ANNOTATION_TEXT
-             ? pair_copy_text(at, from->text, &pair->text)
-             : at;
-}
-
-
-/* The pairs given, then those of the scope around that they leave. */
+/* The pairs given, then those of the scope around that they leave, whose texts
+   live as long. */
 static cgl_scope *scope_new(const cgl_scope *around,
                             const cgl_annotation *pairs, size_t n) {
   const size_t outer = around ? around->npairs : 0;
   size_t bytes = sizeof(cgl_scope) + (n + outer) * sizeof *pairs;
   for (size_t i = 0; i < n; i++)
-    bytes += pair_bytes(&pairs[i]);
-  for (size_t i = 0; i < outer; i++)
-    bytes += pair_bytes(&around->pairs[i]);
+    bytes +=
+        strlen(pairs[i].key) + 1 +
+        (pairs[i].kind == CGL_ANNOTATION_TEXT ? strlen(pairs[i].text) + 1 : 0);
   cgl_scope *scope = calloc(1, bytes);
   if (!scope)
     return NULL;
   char *at = (char *)(scope->pairs + n + outer);
-  for (size_t i = 0; i < n; i++)
-    if (!pair_find(scope->pairs, scope->npairs, pairs[i].key))
-      at = pair_copy(scope, &pairs[i], at);
+  for (size_t i = 0; i < n; i++) {
+    if (pair_find(scope->pairs, scope->npairs, pairs[i].key))
+      continue;
+    cgl_annotation *pair = &scope->pairs[scope->npairs++];
+    *pair = pairs[i];
+    pair->key = text_copy(&at, pairs[i].key);
+    if (pair->kind == CGL_ANNOTATION_TEXT)
+      pair->text = text_copy(&at, pairs[i].text);
+  }
   for (size_t i = 0; i < outer; i++)
     if (!pair_find(pairs, n, around->pairs[i].key))
-      at = pair_copy(scope, &around->pairs[i], at);
+      scope->pairs[scope->npairs++] = around->pairs[i];
   const cgl_annotation *label = pair_find(scope->pairs, scope->npairs, "label");
   scope->label =
       label && label->kind == CGL_ANNOTATION_TEXT ? label->text : NULL;

@@ -25,10 +25,9 @@ bool cgl_share_cell_reserve(cgl_cell *cell, size_t more) {
 }
 
 
-bool cgl_share_cell_overlaps(const cgl_cell *cell, CUdeviceptr address,
-                             size_t bytes) {
-  return address < cell->address + cell->bytes &&
-         cell->address < address + bytes;
+bool cgl_share_overlaps(const cgl_allocation *a, const cgl_allocation *b) {
+  return a->address < b->address + b->bytes &&
+         b->address < a->address + a->bytes;
 }
 
 

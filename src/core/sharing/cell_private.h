@@ -13,10 +13,7 @@ typedef struct cgl_content {
 } cgl_content;
 
 struct cgl_cell {
-  uint64_t number;
-  CUdeviceptr address;
-  size_t bytes;
-  cgl_site made;
+  cgl_allocation memory;
   cgl_cell **holder;   /* the field of the live buffer that points here */
   uint64_t block;      /* number of its block */
   int inputs;          /* of shares that read it */
@@ -37,8 +34,7 @@ void cgl_share_cell_drop(cgl_sharing *sharing, cgl_cell *cell);
 void cgl_share_cell_free(cgl_cell *cell); /* NULL is fine */
 /* Room for so many more shares; false without memory. */
 bool cgl_share_cell_reserve(cgl_cell *cell, size_t more);
-bool cgl_share_cell_overlaps(const cgl_cell *cell, CUdeviceptr address,
-                             size_t bytes);
+bool cgl_share_overlaps(const cgl_allocation *a, const cgl_allocation *b);
 /* The share ends; what its replays did stays. */
 void cgl_share_cell_remove(cgl_cell *cell, const cgl_share *share);
 cgl_content cgl_share_cell_content(const cgl_cell *cell);

@@ -51,14 +51,14 @@ static cgl_status input_check(const cgl_share *share,
              "the graph captured at %s reads (%s) a buffer made at %s, but "
              "%s %s has overwritten it since it was filled",
              cgl_site_text(share->begun), cgl_site_text(input->site),
-             cgl_site_text(cell->made), content_overwriter(&content),
+             cgl_site_text(cell->memory.made), content_overwriter(&content),
              cgl_site_text(content.overwritten_by));
   else
     cgl_fail(CGL_ERROR_ORDER, operation,
              "the graph captured at %s reads (%s) a buffer made at %s, which "
              "the graph captured at %s has not filled yet",
              cgl_site_text(share->begun), cgl_site_text(input->site),
-             cgl_site_text(cell->made), cgl_site_text(producer->begun));
+             cgl_site_text(cell->memory.made), cgl_site_text(producer->begun));
   return hint_order(producer);
 }
 
@@ -97,32 +97,26 @@ static cgl_status refuse_overlap(const cgl_sharing *sharing,
 }
 
 
-/* Whether the pool's last replay comes before what `stream` does next. */
-static bool stream_comes_after(cgl_sharing *sharing, cgl_stream *stream) {
-  cgl_clock *last = sharing->last;
-  return !last || last == stream->clock ||
-         cgl_clock_covers(stream->clock, last, sharing->tick) ||
-         cgl_context_waited(stream->object.context, sharing->wait) ||
-         cgl_clock_is_over(last, sharing->tick);
-}
-
-
 /* No status: the order needs a wait for the device, which must not be made
    under the lock, because the end of a graph takes both. */
 enum { WAIT_FIRST = INT_MIN };
 
+/* Makes the stream come after the pool's last replay. */
 static cgl_status sharing_order(cgl_sharing *sharing, const cgl_share *share,
                                 cgl_stream *stream, uint64_t exec,
                                 const char *operation) {
+  cgl_clock *last = sharing->last;
   /* The driver never runs an executable beside itself. */
-  if (sharing->last == stream->clock || sharing->exec == exec ||
-      stream_comes_after(sharing, stream))
+  if (!last || last == stream->clock || sharing->exec == exec ||
+      cgl_clock_covers(stream->clock, last, sharing->tick) ||
+      cgl_context_waited(stream->object.context, sharing->wait) ||
+      cgl_clock_is_over(last, sharing->tick))
     return CGL_OK;
   if (sharing->strict)
     return refuse_overlap(sharing, share, operation);
-  if (cgl_clock_is_lost(sharing->last))
+  if (cgl_clock_is_lost(last))
     return WAIT_FIRST;
-  cgl_status status = cgl_clock_order(stream, sharing->last, operation);
+  cgl_status status = cgl_clock_order(stream, last, operation);
   if (!status)
     sharing->ordered++;
   return status;
@@ -168,11 +162,9 @@ static cgl_status replay_check(const cgl_replay *replay, cgl_stream *stream,
   for (size_t i = 0; i < share->ngroup && !status; i++)
     if (share->group[i]->undone)
       status = refuse_undone(share->group[i], operation);
-  if (replay->unchecked)
-    return status;
-  for (size_t i = 0; i < share->ngroup && !status; i++)
-    status = share_check_inputs(share->group[i], count, operation);
-  for (size_t i = 0; i < share->ngroup && !status; i++)
+    else if (!replay->unchecked)
+      status = share_check_inputs(share->group[i], count, operation);
+  for (size_t i = 0; i < share->ngroup && !status && !replay->unchecked; i++)
     if (group_is_first_of_pool(share, i))
       status = sharing_order(share->group[i]->sharing, share, stream,
                              replay->exec, operation);
@@ -268,7 +260,7 @@ cgl_status cgl_share_check_read(const cgl_shared_memory *memory,
       cgl_fail(CGL_ERROR_ORDER, operation,
                "the buffer made at %s was filled, but %s %s shares its pool "
                "and has overwritten it since",
-               cgl_site_text(cell->made), content_overwriter(&content),
+               cgl_site_text(cell->memory.made), content_overwriter(&content),
                cgl_site_text(content.overwritten_by));
       status = hint_order(cell_producer(cell, NULL));
     }
@@ -280,13 +272,11 @@ cgl_status cgl_share_check_read(const cgl_shared_memory *memory,
 
 void cgl_share_note_write(const cgl_shared_memory *memory) {
   cgl_sharing *sharing = memory->sharing;
-  const cgl_allocation *allocation = memory->allocation;
   pthread_mutex_lock(&sharing->lock);
   cgl_cell *own = memory_cell(memory);
   const uint64_t number = ++sharing->replay;
   for (cgl_cell *cell = sharing->cells; cell; cell = cell->next) {
-    if (cell == own ||
-        !cgl_share_cell_overlaps(cell, allocation->address, allocation->bytes))
+    if (cell == own || !cgl_share_overlaps(&cell->memory, memory->allocation))
       continue;
     cell->content.overwritten = number;
     cell->content.overwritten_by = cgl_site_here;

@@ -69,51 +69,43 @@ void cgl_sharing_undo(cgl_sharing *sharing, uint64_t made, uint64_t number) {
 
 /* ---- uses ---- */
 
-/* How an operation uses the bytes of an allocation. */
-typedef struct manner {
-  bool reads, writes, whole;
-} manner;
-
-/* All ranges of the operation from `first` on that lie in the allocation of
-   that range. */
-static manner op_manner(const cgl_range *ranges, uint32_t n, uint32_t first,
-                        const cgl_use *use) {
-  manner how = {false, false, false};
-  for (uint32_t i = first; i < n; i++) {
-    if (ranges[i].allocation != ranges[first].allocation)
-      continue;
-    how.reads |= !ranges[i].write;
-    how.writes |= ranges[i].write;
-    how.whole |=
-        ranges[i].write && ranges[i].address <= use->address &&
-        ranges[i].address + ranges[i].bytes >= use->address + use->bytes;
+/* Operation `index`, or what it has inside, uses the allocation as `from` says.
+ */
+static void use_add(cgl_use *use, const cgl_use *from, size_t index) {
+  if (!use->filled && !use->reads && !use->updates) {
+    use->reads = from->reads;
+    use->updates = from->updates;
+    use->read = from->read;
   }
-  return how;
-}
-
-
-/* What the capture needs of the allocation is known. */
-static bool use_is_known(const cgl_use *use) {
-  return use->filled || use->reads || use->updates;
-}
-
-
-static void use_add(cgl_use *use, const cgl_op *op, size_t index, manner how,
-                    bool foreign) {
-  const bool kernel = op->kind == CGL_OP_KERNEL && !op->fills;
-  /* A kernel may read what it writes; copies and fills never do. */
-  if (foreign && !use_is_known(use) && (how.reads || (kernel && how.writes))) {
-    use->reads = how.reads;
-    use->updates = !how.reads;
-    use->read = op->site;
-  }
-  use->filled |= how.whole && !kernel;
-  if (how.writes) {
+  if (from->writes) {
     use->writes = true;
-    use->wrote = op->site;
+    use->wrote = from->wrote;
   }
+  use->filled |= from->filled;
   use->first = use->first < index ? use->first : index;
   use->last = index;
+}
+
+
+/* What the ranges of an operation from `first` on do to that range's
+   allocation. */
+static cgl_use op_use(const cgl_op *op, const cgl_range *ranges, uint32_t first,
+                      const cgl_allocation *memory, bool foreign) {
+  /* A kernel may read what it writes; copies and fills never do. */
+  const bool kernel = op->kind == CGL_OP_KERNEL && !op->fills;
+  cgl_use use = {.read = op->site, .wrote = op->site};
+  for (uint32_t i = first; i < op->nranges; i++) {
+    const cgl_range *range = &ranges[i];
+    if (range->allocation != ranges[first].allocation)
+      continue;
+    use.reads |= foreign && !range->write;
+    use.writes |= range->write;
+    use.filled |=
+        range->write && !kernel && range->address <= memory->address &&
+        range->address + range->bytes >= memory->address + memory->bytes;
+  }
+  use.updates = foreign && kernel && use.writes && !use.reads;
+  return use;
 }
 
 
@@ -129,10 +121,10 @@ static void share_add_op(cgl_share *share, const cgl_capture *capture,
       seen |= ranges[k].allocation == number;
     if (seen)
       continue;
-    cgl_use *use = &share->uses[number - 1];
-    const uint64_t born = recording->allocations[number - 1].born;
-    use_add(use, op, index, op_manner(ranges, op->nranges, i, use),
-            born != capture->underway.serial);
+    const cgl_allocation *memory = &recording->allocations[number - 1];
+    const cgl_use use =
+        op_use(op, ranges, i, memory, memory->born != capture->underway.serial);
+    use_add(&share->uses[number - 1], &use, index);
   }
 }
 
@@ -142,7 +134,7 @@ static cgl_use *share_use(cgl_share *share, size_t *slot, const cgl_use *from,
                           size_t index) {
   for (size_t tries = 0; tries < share->nuses; tries++, ++*slot) {
     *slot = *slot < share->nuses ? *slot : 0;
-    if (share->uses[*slot].number == from->number)
+    if (share->uses[*slot].memory.number == from->memory.number)
       return &share->uses[(*slot)++];
   }
   cgl_use *use = &share->uses[share->nuses++];
@@ -158,21 +150,11 @@ static void share_add_body(cgl_share *share, const cgl_share *body,
                            size_t index) {
   size_t slot = 0;
   for (size_t i = 0; i < body->nuses; i++) {
-    const cgl_use *from = &body->uses[i];
-    cgl_use *use = share_use(share, &slot, from, index);
-    if (!use_is_known(use)) {
-      use->reads = from->reads;
-      use->updates = from->updates;
-      use->read = from->read;
-    }
-    if (from->writes) {
-      use->writes = true;
-      use->wrote = from->wrote;
-    }
+    cgl_use from = body->uses[i];
+    cgl_use *use = share_use(share, &slot, &from, index);
     /* What the body writes and does not need is there after it. */
-    use->filled |= from->filled || from->writes;
-    use->first = use->first < index ? use->first : index;
-    use->last = index;
+    from.filled |= from.writes;
+    use_add(use, &from, index);
   }
 }
 
@@ -187,14 +169,9 @@ static bool share_add_uses(cgl_share *share, const cgl_capture *capture) {
   if (most && !(share->uses = calloc(most, sizeof *share->uses)))
     return false;
   share->nuses = own;
-  for (size_t i = 0; i < own; i++) {
-    const cgl_allocation *a = &recording->allocations[i];
-    share->uses[i] = (cgl_use){.number = a->number,
-                               .address = a->address,
-                               .bytes = a->bytes,
-                               .made = a->made,
-                               .first = SIZE_MAX};
-  }
+  for (size_t i = 0; i < own; i++)
+    share->uses[i] =
+        (cgl_use){.memory = recording->allocations[i], .first = SIZE_MAX};
   for (size_t i = 0; i < cgl_record_count(recording); i++) {
     const cgl_op *op = cgl_record_op(recording, i);
     share_add_op(share, capture, op, i);
@@ -210,12 +187,6 @@ static bool share_add_uses(cgl_share *share, const cgl_capture *capture) {
 
 
 /* ---- graphs inside graphs ---- */
-
-static bool use_overlaps(const cgl_use *a, const cgl_use *b) {
-  return a->address < b->address + b->bytes &&
-         b->address < a->address + a->bytes;
-}
-
 
 static cgl_status refuse_child(const cgl_capture *parent, const cgl_use *use,
                                const char *operation) {
@@ -235,12 +206,13 @@ cgl_status cgl_share_check_child(const cgl_share *share, cgl_stream *stream,
   const cgl_capture *parent = stream->capture;
   if (!parent)
     return CGL_OK;
-  for (size_t i = 0;
-       (const void *)parent->underway.pool == share->sharing->owner &&
-       i < share->nuses;
-       i++)
-    if (!cgl_order_covers(stream, share->uses[i].address, share->uses[i].bytes))
-      return refuse_child(parent, &share->uses[i], operation);
+  const bool same =
+      (const void *)parent->underway.pool == share->sharing->owner;
+  for (size_t i = 0; same && i < share->nuses; i++) {
+    const cgl_use *use = &share->uses[i];
+    if (!cgl_order_covers(stream, use->memory.address, use->memory.bytes))
+      return refuse_child(parent, use, operation);
+  }
   cgl_sharing_begin(share->sharing);
   return CGL_OK;
 }
@@ -255,12 +227,11 @@ static bool cell_add_share(cgl_cell *cell, cgl_share *share) {
   bool fills = false, younger = false, older = false;
   for (size_t i = 0; i < share->nuses; i++) {
     const cgl_use *use = &share->uses[i];
-    if (!use->writes ||
-        !cgl_share_cell_overlaps(cell, use->address, use->bytes))
+    if (!use->writes || !cgl_share_overlaps(&cell->memory, &use->memory))
       continue;
-    fills |= use->number == cell->number;
-    younger |= use->number > cell->number;
-    older |= use->number < cell->number;
+    fills |= use->memory.number == cell->memory.number;
+    younger |= use->memory.number > cell->memory.number;
+    older |= use->memory.number < cell->memory.number;
   }
   fills &= !younger;
   if (fills || younger || older)
@@ -273,7 +244,7 @@ cgl_cell *cgl_share_cell_get(cgl_sharing *sharing,
                              const cgl_allocation *allocation) {
   size_t nshares = 0;
   cgl_cell *cell = sharing->cells;
-  while (cell && cell->number != allocation->number)
+  while (cell && cell->memory.number != allocation->number)
     cell = cell->next;
   if (cell)
     return cell;
@@ -284,10 +255,7 @@ cgl_cell *cgl_share_cell_get(cgl_sharing *sharing,
     cgl_share_cell_free(cell);
     return NULL;
   }
-  cell->number = allocation->number;
-  cell->address = allocation->address;
-  cell->bytes = allocation->bytes;
-  cell->made = allocation->made;
+  cell->memory = *allocation;
   for (cgl_share *share = sharing->shares; share; share = share->next)
     cell_add_share(cell, share);
   cell->next = sharing->cells;
@@ -318,11 +286,7 @@ static bool share_take_inputs(cgl_sharing *sharing, cgl_share *share) {
     const cgl_use *use = &share->uses[i];
     if (!use->reads && !use->updates)
       continue;
-    const cgl_allocation allocation = {.number = use->number,
-                                       .address = use->address,
-                                       .bytes = use->bytes,
-                                       .made = use->made};
-    cgl_cell *cell = cgl_share_cell_get(sharing, &allocation);
+    cgl_cell *cell = cgl_share_cell_get(sharing, &use->memory);
     if (!cell)
       return false;
     cell->inputs++;
@@ -336,28 +300,6 @@ static bool share_take_inputs(cgl_sharing *sharing, cgl_share *share) {
 }
 
 
-static void share_drop_inputs(cgl_sharing *sharing, cgl_share *share) {
-  while (share->ninputs) {
-    cgl_cell *cell = share->inputs[--share->ninputs].cell;
-    cell->inputs--;
-    cgl_share_cell_drop(sharing, cell);
-  }
-  free(share->inputs);
-}
-
-
-/* Frees a share that no cell and no list knows. */
-static void share_free(cgl_share *share) {
-  for (size_t i = 0; i < share->ngroup; i++)
-    if (share->group[i] != share)
-      cgl_object_release(&share->group[i]->object);
-  free(share->group);
-  free(share->uses);
-  cgl_object_release(share->sharing->owner);
-  free(share);
-}
-
-
 static void share_destroy(cgl_object *object) {
   cgl_share *share = (cgl_share *)object;
   cgl_sharing *sharing = share->sharing;
@@ -365,14 +307,24 @@ static void share_destroy(cgl_object *object) {
   cgl_share **link = &sharing->shares;
   while (*link && *link != share)
     link = &(*link)->next;
-  if (*link) {
+  if (*link)
     *link = share->next;
-    for (cgl_cell *cell = sharing->cells; cell; cell = cell->next)
-      cgl_share_cell_remove(cell, share);
+  for (cgl_cell *cell = sharing->cells; cell; cell = cell->next)
+    cgl_share_cell_remove(cell, share);
+  while (share->ninputs) {
+    cgl_cell *cell = share->inputs[--share->ninputs].cell;
+    cell->inputs--;
+    cgl_share_cell_drop(sharing, cell);
   }
-  share_drop_inputs(sharing, share);
   pthread_mutex_unlock(&sharing->lock);
-  share_free(share);
+  for (size_t i = 0; i < share->ngroup; i++)
+    if (share->group[i] != share)
+      cgl_object_release(&share->group[i]->object);
+  free(share->group);
+  free(share->inputs);
+  free(share->uses);
+  cgl_object_release(sharing->owner);
+  free(share);
 }
 
 
@@ -425,7 +377,7 @@ static cgl_status refuse_overwritten(const cgl_use *own, const cgl_use *other,
            "a graph replayed in the capture overwrites (%s) a buffer, made at "
            "%s, that the capture uses afterwards or at the same time: they "
            "share a pool",
-           cgl_site_text(other->wrote), cgl_site_text(own->made));
+           cgl_site_text(other->wrote), cgl_site_text(own->memory.made));
   return cgl_fail_hint("capture the two into pools of their own, or replay the "
                        "graph after the last use of the buffer");
 }
@@ -438,7 +390,7 @@ static bool use_is_overwritten(const cgl_use *own, const cgl_use *other,
                                const cgl_recording *recording,
                                unsigned char *reached) {
   if (other == own || !other->writes || other->first >= own->last ||
-      !use_overlaps(own, other))
+      !cgl_share_overlaps(&own->memory, &other->memory))
     return false;
   return own->reads || own->updates || other->last > own->first ||
          !cgl_order_precedes(recording, reached, other->last, own->first);

@@ -23,10 +23,7 @@ typedef struct cgl_cell cgl_cell;
 typedef struct cgl_sharing cgl_sharing;
 
 typedef struct cgl_use {
-  uint64_t number; /* of the allocation */
-  CUdeviceptr address;
-  size_t bytes;
-  cgl_site made;        /* the allocation */
+  cgl_allocation memory;
   cgl_site read, wrote; /* the first operation that does, and the last */
   bool reads;           /* what other captures left there */
   bool updates;         /* as `reads`, by a kernel that may only write */

@@ -254,16 +254,15 @@ void cgl_clock_unhold(cgl_clock *clock) {
 }
 
 
-void cgl_clock_retire(cgl_clock *clock, cgl_context *context, bool final) {
+void cgl_clock_retire(cgl_clock *clock, cgl_context *context) {
   const char *entry;
   pthread_mutex_lock(&clock->lock);
   /* Only when a reference besides the stream's may ask for an order. */
-  if (final && !clock->borrowed && !clock->held &&
+  if (!clock->borrowed && !clock->held &&
       atomic_load(&clock->references) - atomic_load(&clock->watchers) > 1)
     clock->lost =
         cgl_context_enter(context, "stream") || clock_record(clock, &entry);
-  if (clock->borrowed && !clock->held)
-    clock->lost = true;
+  clock->lost |= clock->borrowed && !clock->held;
   clock->held = true;
   pthread_mutex_unlock(&clock->lock);
 }

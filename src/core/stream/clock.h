@@ -105,9 +105,8 @@ cgl_status cgl_clock_hold(cgl_clock *clock, cgl_context *context,
                           const char *operation);
 /* The capture is over, or never began. */
 void cgl_clock_unhold(cgl_clock *clock);
-/* The last reference to the stream is gone.  An engine may destroy its stream
-   from now on; a stream of ours is destroyed right after a second call with
-   `final`. */
-void cgl_clock_retire(cgl_clock *clock, cgl_context *context, bool final);
+/* The last reference to the stream is gone: an engine may destroy its stream
+   from now on, and a stream of ours is destroyed right after.  cuEventRecord */
+void cgl_clock_retire(cgl_clock *clock, cgl_context *context);
 
 #endif
