@@ -21,7 +21,8 @@ static const char switching[] = "graph:set_enabled";
 static cgl_status refuse_kind(const cgl_op *op, const char *operation,
                               const char *wanted) {
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-           "%s is wanted, not the %s %s%s%s", wanted, cgl_record_word(op->kind),
+           "%s is wanted, not the %s %s%s%s", wanted,
+           cgl_record_words[op->kind],
            op->kind == CGL_OP_FOREIGN ? "node of another library" : op->name,
            op->site.file ? " issued at " : "",
            op->site.file ? cgl_site_text(op->site) : "");

@@ -83,7 +83,7 @@ static void write_matter(picture *p, const cgl_op *op) {
           p->file);
     write_extents(p->file, op->launch.block);
   } else if (op->kind != CGL_OP_FOREIGN)
-    fprintf(p->file, "\\n%s", cgl_record_word(op->kind));
+    fprintf(p->file, "\\n%s", cgl_record_words[op->kind]);
   if ((op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET) && op->nranges) {
     fputs(" of ", p->file);
     write_bytes(p->file, cgl_record_ranges(p->recording, op)->bytes);

@@ -164,7 +164,7 @@ static inline cgl_status graph_launch(cgl_graph *graph, cgl_stream *stream,
     result = graph_launch_exec(graph, stream, count, &launched);
   if (launched && !ordered && graph->stamped != stream->clock) {
     const cgl_replay replay = graph_replay_of(graph);
-    cgl_share_stamp(&replay, stream);
+    cgl_share_stamp(&replay, replay.share, stream);
     graph->stamped = stream->clock;
   }
   cgl_launches_add(graph->label);

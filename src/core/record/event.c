@@ -123,18 +123,14 @@ cgl_status cgl_event_record(cgl_event *event, cgl_stream *stream) {
   if (status)
     return status;
   cgl_mark mark = {NULL, 0, {{0, 0}}};
-  bool known = !stream->capture && !stream_is_captured_elsewhere(stream);
-  if (known)
+  if (!stream->capture && !stream_is_captured_elsewhere(stream))
     mark = cgl_clock_mark(stream->clock);
   CUresult result =
       context->driver->cuEventRecord(event->handle, stream->handle);
   if (result)
     return cgl_capture_failed(stream, result, operation, "cuEventRecord");
   event->recorded = true;
-  if (known)
-    cgl_mark_set(&event->mark, &mark);
-  else
-    cgl_mark_clear(&event->mark);
+  cgl_mark_set(&event->mark, &mark);
   cgl_capture_note_record(stream, event);
   return CGL_OK;
 }

@@ -91,8 +91,8 @@ size_t cgl_order_op(const cgl_order_nodes *nodes, CUgraphNode node) {
 
 /* Brings nodes and arrays up to the operations noted so far; false without
    memory, or when the driver does not tell a node. */
-static bool order_learn_nodes(cgl_order *order, const cgl_driver *driver,
-                              const cgl_capture *capture, CUgraph graph) {
+static bool order_learn_nodes(cgl_order *order, const cgl_capture *capture,
+                              CUgraph graph) {
   cgl_recording *recording = capture->recording;
   const size_t nops = recording->nops;
   const size_t unknown = capture->watched ? capture->unwatched : nops;
@@ -105,17 +105,19 @@ static bool order_learn_nodes(cgl_order *order, const cgl_driver *driver,
     order->nruns = runs;
   }
   if (order->nodes.known < unknown && !recording->ops[unknown - 1].node &&
-      cgl_record_learn_nodes(recording, driver, graph, unknown))
+      cgl_record_learn_nodes(recording, graph, unknown))
     return false;
   return cgl_order_enter(&order->nodes, recording);
 }
 
 
 /* What an operation depends on; asks the driver once. */
-static bool order_learn_edges(cgl_order *order, const cgl_driver *driver,
-                              const cgl_op *op, struct run *run) {
+static bool order_learn_edges(cgl_order *order, const cgl_recording *recording,
+                              size_t op) {
+  const cgl_driver *driver = recording->context->driver;
+  const CUgraphNode node = recording->ops[op].node;
   size_t count = 0;
-  if (driver->cuGraphNodeGetDependencies(op->node, NULL, NULL, &count))
+  if (driver->cuGraphNodeGetDependencies(node, NULL, NULL, &count))
     return false;
   if (order->nedges + count > order->edges_size) {
     const size_t size = 2 * (order->nedges + count) + 64;
@@ -125,43 +127,21 @@ static bool order_learn_edges(cgl_order *order, const cgl_driver *driver,
   }
   /* Edges that carry data are refused here, and so not relied on. */
   if (count &&
-      driver->cuGraphNodeGetDependencies(op->node, order->asked, NULL, &count))
+      driver->cuGraphNodeGetDependencies(node, order->asked, NULL, &count))
     return false;
   size_t *edges = order->edges + order->nedges;
   for (size_t i = 0; i < count; i++)
     if ((edges[i] = cgl_order_op(&order->nodes, order->asked[i])) == SIZE_MAX)
       return false;
-  *run = (struct run){order->nedges, count};
+  order->runs[op] = (struct run){order->nedges, count};
   order->nedges += count;
   return true;
 }
 
 
-/* Goes back once over the operations, last to first, and marks those that a
-   marked one depends on; *again: one that was passed already. */
-static bool order_sweep(cgl_order *order, const cgl_driver *driver,
-                        const cgl_recording *recording, bool *again) {
-  *again = false;
-  for (size_t i = recording->nops; i-- > 0;) {
-    struct run *run = &order->runs[i];
-    if (!order->reached[i])
-      continue;
-    if (run->first == SIZE_MAX &&
-        !order_learn_edges(order, driver, &recording->ops[i], run))
-      return false;
-    for (size_t k = 0; k < run->count; k++) {
-      const size_t op = order->edges[run->first + k];
-      *again |= op > i && !order->reached[op];
-      order->reached[op] = 1;
-    }
-  }
-  return true;
-}
-
-
-/* Marks all that the set of nodes comes after, itself included. */
-static bool order_search(cgl_order *order, const cgl_driver *driver,
-                         const cgl_recording *recording) {
+/* Marks all that the set of nodes comes after, itself included: walks back over
+   the operations, again when an edge led forward. */
+static bool order_search(cgl_order *order, const cgl_recording *recording) {
   bool again = true;
   memset(order->reached, 0, recording->nops);
   for (size_t i = 0; i < order->nset; i++) {
@@ -170,23 +150,35 @@ static bool order_search(cgl_order *order, const cgl_driver *driver,
       return false;
     order->reached[op] = 1;
   }
-  while (again)
-    if (!order_sweep(order, driver, recording, &again))
-      return false;
+  while (again) {
+    again = false;
+    for (size_t i = recording->nops; i-- > 0;) {
+      const struct run *run = &order->runs[i];
+      if (!order->reached[i])
+        continue;
+      if (run->first == SIZE_MAX && !order_learn_edges(order, recording, i))
+        return false;
+      for (size_t k = run->first; k < run->first + run->count; k++) {
+        const size_t op = order->edges[k];
+        again |= op > i && !order->reached[op];
+        order->reached[op] = 1;
+      }
+    }
+  }
   return true;
 }
 
 
 /* Brings `reached` up to what the stream's next operation comes after. */
 static bool order_update(cgl_capture *capture, cgl_stream *stream) {
-  const cgl_driver *driver = cgl_driver_of(stream);
   const cgl_recording *recording = capture->recording;
   cgl_captured now;
   size_t all = 0;
   if (cgl_capture_ask(stream, &now))
     return false;
   /* A node that others put in may use any memory. */
-  if (driver->cuGraphGetNodes(now.graph, NULL, &all) || all != recording->nops)
+  if (cgl_driver_of(stream)->cuGraphGetNodes(now.graph, NULL, &all) ||
+      all != recording->nops)
     return false;
   if (!capture->order && !(capture->order = calloc(1, sizeof *capture->order)))
     return false;
@@ -201,8 +193,8 @@ static bool order_update(cgl_capture *capture, cgl_stream *stream) {
   order->nset = now.count;
   if (bytes)
     memcpy(order->set, now.nodes, bytes);
-  if (!order_learn_nodes(order, driver, capture, now.graph) ||
-      !order_search(order, driver, recording))
+  if (!order_learn_nodes(order, capture, now.graph) ||
+      !order_search(order, recording))
     return false;
   order->nreached = recording->nops;
   return true;

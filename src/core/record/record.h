@@ -92,7 +92,7 @@ struct cgl_recording {
   size_t nbodies, bodies_size;
   size_t nstale, noff;       /* operations */
   size_t nhalted;            /* are off and write to an allocation */
-  cgl_object *summary;       /* retained: what sharing/ makes of it */
+  cgl_object *summary;       /* retained: sharing/ puts its share here */
   struct cgl_scopes *scopes; /* retained: shared with copies; lazily */
   const cgl_scope *scope;    /* in force, in the capture underway */
   struct cgl_scope_mark {
@@ -107,7 +107,7 @@ struct cgl_recording {
 };
 
 /* "kernel", "memcpy", ... */
-const char *cgl_record_word(cgl_op_kind kind);
+extern const char *const cgl_record_words[CGL_OP_COUNT];
 
 /* ---- recording.c ------------------------------------------------------------
    Growing arrays and touching their fresh pages costs more than noting what
@@ -155,7 +155,6 @@ static inline const cgl_recording *
 cgl_record_body(const cgl_recording *recording, size_t index) {
   return index < recording->nbodies ? recording->bodies[index] : NULL;
 }
-void cgl_record_set_summary(cgl_recording *recording, cgl_object *summary);
 /* Keeps an object for the recording's life, once per capture; the caller made
    room. */
 void cgl_record_keep(cgl_recording *recording, cgl_object *object,
@@ -179,18 +178,15 @@ bool cgl_record_touches(const cgl_recording *recording, const cgl_op *op,
 
 /* Gives operations 0 to `count` - 1 the first nodes of `graph`; they stay
    unknown where it has fewer.  cuGraphGetNodes */
-CUresult cgl_record_learn_nodes(cgl_recording *recording,
-                                const cgl_driver *driver, CUgraph graph,
+CUresult cgl_record_learn_nodes(cgl_recording *recording, CUgraph graph,
                                 size_t count);
 /* Puts foreign nodes among the operations, in order of creation; the first
    `unwatched` nodes are the operations'.  cuGraphGetNodes */
-CUresult cgl_record_find_foreign(cgl_recording *recording,
-                                 const cgl_driver *driver, CUgraph graph,
+CUresult cgl_record_find_foreign(cgl_recording *recording, CUgraph graph,
                                  size_t unwatched);
 /* Learns what each operation depends on; nothing when it is known.
    cuGraphGetEdges */
-CUresult cgl_record_learn_edges(cgl_recording *recording,
-                                const cgl_driver *driver, CUgraph graph);
+CUresult cgl_record_learn_edges(cgl_recording *recording, CUgraph graph);
 /* The operations that operation `index` depends on, once learned; SIZE_MAX for
    a node that is no operation. */
 const size_t *cgl_record_dependencies(const cgl_recording *recording,
@@ -228,9 +224,8 @@ cgl_status cgl_record_edit_reserve(const cgl_record_edit *edit, size_t gained,
                                    const char *operation);
 /* The driver took the change: keeps an object that was wanted, notes the
    memory of an argument (NULL: none any more), numbers and launch (NULL: the
-   same); and in the
-   end lets go of what no operation uses.  `stale`: the template's node is as
-   it was before. */
+   same); and in the end lets go of what no operation uses.  `stale`: the
+   template's node is as it was before. */
 void cgl_record_edit_keep(cgl_record_edit *edit, cgl_object *object);
 void cgl_record_edit_range(cgl_record_edit *edit, size_t argument,
                            const cgl_range *now);

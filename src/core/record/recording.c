@@ -10,16 +10,11 @@ enum {
   SLACK = 4          /* and else so many times what it needs */
 };
 
-static const char *const words[] = {
+const char *const cgl_record_words[] = {
 #define X(constant, word, type) word,
     CGL_OPS(X)
 #undef X
 };
-
-
-const char *cgl_record_word(cgl_op_kind kind) {
-  return words[kind];
-}
 
 
 /* ---- arrays ---- */
@@ -229,14 +224,6 @@ bool cgl_record_own(cgl_recording **recording) {
   *recording = own;
   cgl_record_release(shared);
   return true;
-}
-
-
-/* ---- what is in it ---- */
-
-void cgl_record_set_summary(cgl_recording *recording, cgl_object *summary) {
-  cgl_object_retain(summary);
-  recording->summary = summary;
 }
 
 

@@ -7,8 +7,9 @@
 
 
 /* All nodes of a graph, in order of creation; the caller frees *nodes. */
-static CUresult template_nodes(const cgl_driver *driver, CUgraph graph,
+static CUresult template_nodes(const cgl_recording *recording, CUgraph graph,
                                CUgraphNode **nodes, size_t *count) {
+  const cgl_driver *driver = recording->context->driver;
   *nodes = NULL;
   CUresult result = driver->cuGraphGetNodes(graph, NULL, count);
   if (result || !*count)
@@ -24,12 +25,11 @@ static CUresult template_nodes(const cgl_driver *driver, CUgraph graph,
 }
 
 
-CUresult cgl_record_learn_nodes(cgl_recording *recording,
-                                const cgl_driver *driver, CUgraph graph,
+CUresult cgl_record_learn_nodes(cgl_recording *recording, CUgraph graph,
                                 size_t count) {
   CUgraphNode *nodes;
   size_t all = 0;
-  CUresult result = template_nodes(driver, graph, &nodes, &all);
+  CUresult result = template_nodes(recording, graph, &nodes, &all);
   for (size_t i = 0; !result && all >= count && i < count; i++)
     recording->ops[i].node = nodes[i];
   free(nodes);
@@ -54,8 +54,9 @@ static bool template_is_of(const cgl_op *op, CUgraphNode node,
 
 
 /* Both lists are in order of creation: merges them; false without memory. */
-static bool template_merge(cgl_recording *recording, const cgl_driver *driver,
-                           const CUgraphNode *nodes, size_t count) {
+static bool template_merge(cgl_recording *recording, const CUgraphNode *nodes,
+                           size_t count) {
+  const cgl_driver *driver = recording->context->driver;
   cgl_op *ops = calloc(count, sizeof *ops);
   size_t next = 0;
   if (!ops)
@@ -77,18 +78,17 @@ static bool template_merge(cgl_recording *recording, const cgl_driver *driver,
 }
 
 
-CUresult cgl_record_find_foreign(cgl_recording *recording,
-                                 const cgl_driver *driver, CUgraph graph,
+CUresult cgl_record_find_foreign(cgl_recording *recording, CUgraph graph,
                                  size_t unwatched) {
   CUgraphNode *nodes;
   size_t count = 0;
-  CUresult result = template_nodes(driver, graph, &nodes, &count);
+  CUresult result = template_nodes(recording, graph, &nodes, &count);
   if (!result && count == recording->nops)
     unwatched = count;
   for (size_t i = 0; !result && i < unwatched && i < count; i++)
     recording->ops[i].node = nodes[i];
   if (!result && count && count != recording->nops &&
-      !template_merge(recording, driver, nodes, count))
+      !template_merge(recording, nodes, count))
     result = CUDA_ERROR_OUT_OF_MEMORY;
   free(nodes);
   return result;
@@ -128,8 +128,8 @@ static bool template_arrange(cgl_recording *recording, const CUgraphNode *from,
 }
 
 
-CUresult cgl_record_learn_edges(cgl_recording *recording,
-                                const cgl_driver *driver, CUgraph graph) {
+CUresult cgl_record_learn_edges(cgl_recording *recording, CUgraph graph) {
+  const cgl_driver *driver = recording->context->driver;
   if (recording->first || !graph)
     return CUDA_SUCCESS;
   size_t count = 0;

@@ -114,7 +114,7 @@ static cgl_status sharing_order(cgl_sharing *sharing, const cgl_share *share,
     return CGL_OK;
   if (sharing->strict)
     return refuse_overlap(sharing, share, operation);
-  if (cgl_clock_is_lost(last))
+  if (atomic_load(&last->lost))
     return WAIT_FIRST;
   cgl_status status = cgl_clock_order(stream, last, operation);
   if (!status)
@@ -191,9 +191,8 @@ cgl_status cgl_share_begin(const cgl_replay *replay, cgl_stream *stream,
 }
 
 
-/* Notes that something of the share was launched. */
-static void share_stamp(const cgl_replay *replay, cgl_share *share,
-                        cgl_stream *stream) {
+void cgl_share_stamp(const cgl_replay *replay, cgl_share *share,
+                     cgl_stream *stream) {
   cgl_sharing *sharing = share->sharing;
   share->replay = ++sharing->replay;
   if (share != replay->share || !replay->halted)
@@ -209,11 +208,6 @@ static void share_stamp(const cgl_replay *replay, cgl_share *share,
 }
 
 
-void cgl_share_stamp(const cgl_replay *replay, cgl_stream *stream) {
-  share_stamp(replay, replay->share, stream);
-}
-
-
 void cgl_share_end(const cgl_replay *replay, cgl_stream *stream,
                    bool launched) {
   const cgl_share *share = replay->share;
@@ -222,7 +216,7 @@ void cgl_share_end(const cgl_replay *replay, cgl_stream *stream,
   cgl_site before = own->begun;
   own->said |= say;
   for (size_t i = 0; launched && i < share->ngroup; i++)
-    share_stamp(replay, share->group[i], stream);
+    cgl_share_stamp(replay, share->group[i], stream);
   group_unlock(share);
   if (say)
     cgl_log("the graph captured at %s was made to wait for the graph captured "

@@ -404,10 +404,10 @@ static cgl_status share_check_bodies(const cgl_share *share,
                                      const char *operation) {
   if (!cgl_record_body(recording, 0))
     return CGL_OK;
-  cgl_context *context = share->object.context;
-  CUresult result = cgl_record_learn_edges(recording, context->driver, graph);
+  CUresult result = cgl_record_learn_edges(recording, graph);
   if (result)
-    return cgl_fail_driver(context, result, operation, "cuGraphGetEdges");
+    return cgl_fail_driver(share->object.context, result, operation,
+                           "cuGraphGetEdges");
   unsigned char *reached = malloc(cgl_record_count(recording));
   if (!reached)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
@@ -466,8 +466,9 @@ cgl_status cgl_share_make(cgl_sharing *sharing, const cgl_capture *capture,
     status = share_check_bodies(share, capture->recording, graph, operation);
   if (!status && !share_add_to_pool(share))
     status = share_no_memory(operation);
-  if (!status)
-    cgl_record_set_summary(capture->recording, &share->object);
-  cgl_object_release(&share->object);
+  if (status)
+    cgl_object_release(&share->object);
+  else
+    capture->recording->summary = &share->object;
   return status;
 }

@@ -116,10 +116,11 @@ cgl_status cgl_share_begin(const cgl_replay *replay, cgl_stream *stream,
                            uint64_t count, const char *operation);
 /* Ends what begin began; `launched`: something reached the device. */
 void cgl_share_end(const cgl_replay *replay, cgl_stream *stream, bool launched);
-/* The first replay of a private pool on this stream, or after another: should
-   another graph get the pool, it must know.  Later replays are covered by what
-   the stream has done by then. */
-void cgl_share_stamp(const cgl_replay *replay, cgl_stream *stream);
+/* Notes that something of the share was launched.  A private pool needs it of
+   the first replay on a stream only: should another graph get the pool, later
+   replays are covered by what the stream has done by then. */
+void cgl_share_stamp(const cgl_replay *replay, cgl_share *share,
+                     cgl_stream *stream);
 
 /* ---- eager work ---- */
 

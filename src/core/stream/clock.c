@@ -107,12 +107,6 @@ static void clock_note_seen(cgl_clock *clock, uint64_t serial, uint64_t tick) {
 }
 
 
-void cgl_mark_clear(cgl_mark *mark) {
-  cgl_clock_release(mark->clock);
-  memset(mark, 0, sizeof *mark);
-}
-
-
 cgl_mark cgl_clock_mark(cgl_clock *clock) {
   pthread_mutex_lock(&clock->lock);
   cgl_mark mark = {clock, cgl_clock_begin_wait(clock), {{0, 0}}};
@@ -125,7 +119,8 @@ cgl_mark cgl_clock_mark(cgl_clock *clock) {
 void cgl_mark_set(cgl_mark *mark, const cgl_mark *now) {
   if (mark->clock != now->clock) {
     cgl_clock_release(mark->clock);
-    cgl_clock_retain(now->clock);
+    if (now->clock)
+      cgl_clock_retain(now->clock);
   }
   *mark = *now;
 }
@@ -172,33 +167,26 @@ static CUresult clock_record(cgl_clock *clock, const char **entry) {
 }
 
 
-/* An engine's stream may capture without our knowing: an event recorded there
-   would drag the waiting stream into that capture. */
-static CUresult clock_check_borrowed(const cgl_clock *clock,
-                                     const char **entry) {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (!clock->borrowed)
-    return CUDA_SUCCESS;
-  *entry = "cuStreamIsCapturing";
-  CUresult result = clock->driver->cuStreamIsCapturing(clock->handle, &status);
-  if (!result && status != CU_STREAM_CAPTURE_STATUS_NONE)
-    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  return result;
-}
-
-
 /* Under the lock of `before`: the driver's part of an order. */
 static CUresult clock_order(cgl_stream *stream, cgl_clock *before,
                             const char **entry) {
+  const cgl_driver *driver = before->driver;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   CUresult result = CUDA_SUCCESS;
-  if (!before->held)
-    result = clock_check_borrowed(before, entry);
+  /* An engine's stream may capture without our knowing: an event recorded there
+     would drag the waiting stream into that capture. */
+  if (!before->held && before->borrowed) {
+    *entry = "cuStreamIsCapturing";
+    result = driver->cuStreamIsCapturing(before->handle, &status);
+    if (!result && status != CU_STREAM_CAPTURE_STATUS_NONE)
+      result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
   if (!result && !before->held)
     result = clock_record(before, entry);
   if (result || !before->event)
     return result;
   *entry = "cuStreamWaitEvent";
-  return before->driver->cuStreamWaitEvent(stream->handle, before->event, 0);
+  return driver->cuStreamWaitEvent(stream->handle, before->event, 0);
 }
 
 
@@ -228,14 +216,6 @@ cgl_status cgl_clock_order(cgl_stream *stream, cgl_clock *before,
 }
 
 
-bool cgl_clock_is_lost(cgl_clock *clock) {
-  pthread_mutex_lock(&clock->lock);
-  bool lost = clock->lost;
-  pthread_mutex_unlock(&clock->lock);
-  return lost;
-}
-
-
 cgl_status cgl_clock_hold(cgl_clock *clock, cgl_context *context,
                           const char *operation) {
   const char *entry;
@@ -262,7 +242,8 @@ void cgl_clock_retire(cgl_clock *clock, cgl_context *context) {
       atomic_load(&clock->references) - atomic_load(&clock->watchers) > 1)
     clock->lost =
         cgl_context_enter(context, "stream") || clock_record(clock, &entry);
-  clock->lost |= clock->borrowed && !clock->held;
+  if (clock->borrowed && !clock->held)
+    clock->lost = true;
   clock->held = true;
   pthread_mutex_unlock(&clock->lock);
 }

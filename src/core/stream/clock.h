@@ -35,7 +35,8 @@ typedef struct cgl_clock {
   unsigned next_seen; /* index of the next new entry */
   CUevent event;      /* made at first use */
   bool held;          /* `event` must not be recorded again */
-  bool lost;          /* retired without a recorded event */
+  atomic_bool lost;   /* retired without a recorded event: an order after it
+                         takes a wait for the device */
 } cgl_clock;
 
 /* What the last record of an event covers; all zero: unknown. */
@@ -81,7 +82,6 @@ bool cgl_clock_is_over(cgl_clock *before, uint64_t tick);
 cgl_mark cgl_clock_mark(cgl_clock *clock);
 /* The event was recorded: *mark becomes *now and retains the clock. */
 void cgl_mark_set(cgl_mark *mark, const cgl_mark *now);
-void cgl_mark_clear(cgl_mark *mark);
 /* The clock's stream was made to wait for what the mark covers. */
 void cgl_clock_merge(cgl_clock *clock, const cgl_mark *mark);
 /* Bracket a wait of the host for the stream: begin returns a tick, and waited
@@ -95,9 +95,6 @@ void cgl_clock_waited(cgl_clock *clock, uint64_t tick);
    cuEventRecord, cuStreamWaitEvent */
 cgl_status cgl_clock_order(cgl_stream *stream, cgl_clock *before,
                            const char *operation);
-
-/* Whether an order after the clock takes a wait for the device. */
-bool cgl_clock_is_lost(cgl_clock *clock);
 
 /* The stream is about to capture: its event covers what was issued so far.
    cuEventRecord */
