@@ -166,7 +166,7 @@ static cgl_status change_pack(change *c, size_t index) {
 /* The node's values with the new values among them. */
 static cgl_status change_pack_all(change *c, unsigned char *values) {
   size_t at = 0;
-  memcpy(values, cgl_record_values(c->graph->recording, c->op), c->op->nvalues);
+  memcpy(values, c->graph->recording->values + c->op->values, c->op->nvalues);
   for (size_t i = 0; i < c->kernel->nparams; i++) {
     at = cgl_kernel_next_value(at);
     c->params[i] = values + at;
@@ -367,7 +367,7 @@ static cgl_status copy_set(const cgl_graph *graph, const cgl_op *op,
 static cgl_status copy_change(cgl_graph *graph, size_t index,
                               const cgl_arg *args, const cgl_element *element) {
   const cgl_op *op = cgl_record_op(graph->recording, index);
-  const cgl_range *ranges = cgl_record_ranges(graph->recording, op);
+  const cgl_range *ranges = graph->recording->ranges + op->ranges;
   cgl_range now[2];
   cgl_record_edit edit;
   cgl_status status = CGL_OK;
@@ -452,15 +452,16 @@ static cgl_status op_refresh(cgl_graph *graph, size_t index,
 
 cgl_status cgl_graph_refresh(cgl_graph *graph, const char *operation) {
   cgl_context *context = graph->object.context;
-  size_t index = 0;
-  if (!graph->recording || !cgl_record_next_stale(graph->recording, &index))
+  const cgl_recording *recording = graph->recording;
+  if (!recording || !recording->nstale)
     return CGL_OK;
   cgl_status status = cgl_context_enter(context, operation);
   if (status)
     return status;
   cgl_relaxed relaxed = cgl_captures_relax(context);
-  while (!status && cgl_record_next_stale(graph->recording, &index))
-    status = op_refresh(graph, index, operation);
+  for (size_t i = 0; recording->nstale && !status; i++)
+    if (recording->ops[i].stale)
+      status = op_refresh(graph, i, operation);
   cgl_captures_unrelax(context, relaxed);
   return status;
 }

@@ -86,7 +86,7 @@ static void write_matter(picture *p, const cgl_op *op) {
     fprintf(p->file, "\\n%s", cgl_record_words[op->kind]);
   if ((op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET) && op->nranges) {
     fputs(" of ", p->file);
-    write_bytes(p->file, cgl_record_ranges(p->recording, op)->bytes);
+    write_bytes(p->file, p->recording->ranges[op->ranges].bytes);
   }
 }
 

@@ -142,15 +142,6 @@ void cgl_record_set_off(cgl_recording *recording, size_t index, bool off) {
 }
 
 
-bool cgl_record_next_stale(const cgl_recording *recording, size_t *index) {
-  if (!recording->nstale)
-    return false;
-  while (*index < recording->nops && !recording->ops[*index].stale)
-    ++*index;
-  return *index < recording->nops;
-}
-
-
 void cgl_record_refreshed(cgl_recording *recording, size_t index) {
   recording->nstale -= recording->ops[index].stale;
   recording->ops[index].stale = false;

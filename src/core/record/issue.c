@@ -106,7 +106,6 @@ CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note) {
   cgl_capture *capture = stream->capture;
   cgl_op *op = record_append(recording, note);
   op->node = capture->watched ? cgl_capture_last_node(stream) : NULL;
-  op->stream = stream->serial;
   op->priority = stream->priority;
   op->nranges = issue->nranges;
   op->body = issue->body;
@@ -122,7 +121,6 @@ void cgl_issue_note_node(cgl_recording *recording, const cgl_note *note,
   recording->nvalues = (recording->nvalues + 15) & ~(size_t)15;
   cgl_op *op = record_append(recording, note);
   op->node = node;
-  op->stream = 0;
   op->priority = 0;
   op->scope = NULL;
 }

@@ -56,7 +56,6 @@ typedef struct cgl_op {
   CUgraphNode node; /* NULL when the driver did not tell, or not yet */
   const char *name; /* interned */
   cgl_site site;
-  uint64_t stream;     /* serial of the stream it was issued on */
   cgl_object *object;  /* borrowed from what is kept: a user's kernel, an event;
                           NULL: none */
   CUfunction function; /* of kernels */
@@ -88,7 +87,7 @@ struct cgl_recording {
   size_t nkept, kept_size;
   cgl_allocation *allocations;
   size_t nallocations, allocations_size;
-  cgl_recording **bodies; /* retained each, all different */
+  cgl_recording **bodies; /* retained each, all different: op->body - 1 */
   size_t nbodies, bodies_size;
   size_t nstale, noff;       /* operations */
   size_t nhalted;            /* are off and write to an allocation */
@@ -135,25 +134,6 @@ static inline size_t cgl_record_count(const cgl_recording *recording) {
 static inline const cgl_op *cgl_record_op(const cgl_recording *recording,
                                           size_t index) {
   return &recording->ops[index];
-}
-static inline const cgl_range *cgl_record_ranges(const cgl_recording *recording,
-                                                 const cgl_op *op) {
-  return recording->ranges + op->ranges;
-}
-static inline const unsigned char *
-cgl_record_values(const cgl_recording *recording, const cgl_op *op) {
-  return recording->values + op->values;
-}
-/* NULL past the last. */
-static inline cgl_object *cgl_record_kept(const cgl_recording *recording,
-                                          size_t index) {
-  return index < recording->nkept ? recording->kept[index] : NULL;
-}
-/* The different bodies in it; NULL past the last.  A body of an operation is
-   number op->body - 1. */
-static inline const cgl_recording *
-cgl_record_body(const cgl_recording *recording, size_t index) {
-  return index < recording->nbodies ? recording->bodies[index] : NULL;
 }
 /* Keeps an object for the recording's life, once per capture; the caller made
    room. */
@@ -237,9 +217,7 @@ cgl_range *cgl_record_range_of(const cgl_recording *recording, const cgl_op *op,
                                size_t argument);
 /* Operation `index` is switched off or on. */
 void cgl_record_set_off(cgl_recording *recording, size_t index, bool off);
-/* The next operation from *index on whose node in the template is stale; false:
-   none.  And that the template has it now. */
-bool cgl_record_next_stale(const cgl_recording *recording, size_t *index);
+/* The template's node is not stale any more. */
 void cgl_record_refreshed(cgl_recording *recording, size_t index);
 
 /* ---- scope.c: annotations ---------------------------------------------------

@@ -203,7 +203,7 @@ bool cgl_record_own(cgl_recording **recording) {
   cgl_recording *own = malloc(sizeof *own);
   if (!own)
     return false;
-  memcpy(own, shared, sizeof *own);
+  *own = *shared;
   atomic_init(&own->references, 1);
   own->footprint = NULL;
   own->marks = NULL;

@@ -168,18 +168,17 @@ void cgl_scope_text(const cgl_scope *scope, char *text, size_t size) {
         (around && pair_is_same(pair, pair_find(around->pairs, around->npairs,
                                                 pair->key))))
       continue;
-    const char *comma = at ? ", " : "";
-    int n;
-    if (label)
-      n = snprintf(text + at, size - at, "%s", pair->text);
-    else if (pair->kind == CGL_ANNOTATION_NUMBER)
-      n = snprintf(text + at, size - at, "%s%s=%.14g", comma, pair->key,
-                   pair->number);
-    else
-      n = snprintf(text + at, size - at, "%s%s=%s", comma, pair->key,
-                   pair->kind == CGL_ANNOTATION_TEXT ? pair->text
-                   : pair->number != 0               ? "true"
-                                                     : "false");
+    char number[32];
+    const char *value = pair->text;
+    if (pair->kind == CGL_ANNOTATION_BOOLEAN)
+      value = pair->number != 0 ? "true" : "false";
+    else if (pair->kind == CGL_ANNOTATION_NUMBER) {
+      snprintf(number, sizeof number, "%.14g", pair->number);
+      value = number;
+    }
+    const int n = label ? snprintf(text + at, size - at, "%s", value)
+                        : snprintf(text + at, size - at, "%s%s=%s",
+                                   at ? ", " : "", pair->key, value);
     at += n > 0 ? (size_t)n : 0;
   }
 }

@@ -31,12 +31,7 @@ cgl_cell *cgl_share_cell_get(cgl_sharing *sharing,
                              const cgl_allocation *allocation);
 /* Drops it when nobody needs it any more. */
 void cgl_share_cell_drop(cgl_sharing *sharing, cgl_cell *cell);
-void cgl_share_cell_free(cgl_cell *cell); /* NULL is fine */
-/* Room for so many more shares; false without memory. */
-bool cgl_share_cell_reserve(cgl_cell *cell, size_t more);
 bool cgl_share_overlaps(const cgl_allocation *a, const cgl_allocation *b);
-/* The share ends; what its replays did stays. */
-void cgl_share_cell_remove(cgl_cell *cell, const cgl_share *share);
 cgl_content cgl_share_cell_content(const cgl_cell *cell);
 
 #endif

@@ -63,8 +63,19 @@ static cgl_status input_check(const cgl_share *share,
 }
 
 
-static cgl_status share_check_inputs(const cgl_share *share, uint64_t count,
-                                     const char *operation) {
+/* Refuses `count` replays of a share whose memory was taken back, or does not
+   hold what they read. */
+static cgl_status share_check(const cgl_share *share, const cgl_replay *replay,
+                              uint64_t count, const char *operation) {
+  if (share->undone) {
+    cgl_fail(CGL_ERROR_RELEASED, operation,
+             "the memory that the graph captured at %s uses was taken back "
+             "when its pool was restored at %s",
+             cgl_site_text(share->begun), cgl_site_text(share->undone_at));
+    return cgl_fail_hint("capture the graph again");
+  }
+  if (replay->unchecked)
+    return CGL_OK;
   for (size_t i = 0; i < share->ninputs; i++) {
     cgl_status status = input_check(share, &share->inputs[i], operation);
     if (status)
@@ -123,15 +134,6 @@ static cgl_status sharing_order(cgl_sharing *sharing, const cgl_share *share,
 }
 
 
-static cgl_status refuse_undone(const cgl_share *share, const char *operation) {
-  cgl_fail(CGL_ERROR_RELEASED, operation,
-           "the memory that the graph captured at %s uses was taken back when "
-           "its pool was restored at %s",
-           cgl_site_text(share->begun), cgl_site_text(share->undone_at));
-  return cgl_fail_hint("capture the graph again");
-}
-
-
 /* ---- one replay after the other ---- */
 
 /* Each pool of the group once: they are sorted by pool. */
@@ -160,10 +162,7 @@ static cgl_status replay_check(const cgl_replay *replay, cgl_stream *stream,
   const cgl_share *share = replay->share;
   cgl_status status = CGL_OK;
   for (size_t i = 0; i < share->ngroup && !status; i++)
-    if (share->group[i]->undone)
-      status = refuse_undone(share->group[i], operation);
-    else if (!replay->unchecked)
-      status = share_check_inputs(share->group[i], count, operation);
+    status = share_check(share->group[i], replay, count, operation);
   for (size_t i = 0; i < share->ngroup && !status && !replay->unchecked; i++)
     if (group_is_first_of_pool(share, i))
       status = sharing_order(share->group[i]->sharing, share, stream,

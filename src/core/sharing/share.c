@@ -7,6 +7,69 @@
 atomic_bool cgl_sharing_any;
 
 
+/* ---- cells ---- */
+
+static void cell_free(cgl_cell *cell) {
+  if (cell)
+    free(cell->writers);
+  free(cell);
+}
+
+
+/* Room for so many more shares; false without memory. */
+static bool cell_reserve(cgl_cell *cell, size_t more) {
+  if (cell->nwriters + more <= cell->size)
+    return true;
+  const size_t size = 2 * (cell->nwriters + more);
+  struct cgl_writer *writers = realloc(cell->writers, size * sizeof *writers);
+  if (!writers)
+    return false;
+  cell->writers = writers;
+  cell->size = size;
+  return true;
+}
+
+
+bool cgl_share_overlaps(const cgl_allocation *a, const cgl_allocation *b) {
+  return a->address < b->address + b->bytes &&
+         b->address < a->address + a->bytes;
+}
+
+
+/* Adds what is in the memory after the replays so far of a share. */
+static void content_add(cgl_content *content, const struct cgl_writer *writer) {
+  const cgl_share *share = writer->share;
+  if (writer->fills && share->filled > content->filled)
+    content->filled = share->filled;
+  if (!writer->fills && share->replay > content->overwritten) {
+    content->overwritten = share->replay;
+    content->overwritten_by = share->begun;
+    content->by_script = false;
+  }
+}
+
+
+/* The share ends; what its replays did stays. */
+static void cell_remove(cgl_cell *cell, const cgl_share *share) {
+  for (size_t i = 0; i < cell->nwriters; i++)
+    if (cell->writers[i].share == share) {
+      content_add(&cell->content, &cell->writers[i]);
+      cell->writers[i] = cell->writers[--cell->nwriters];
+      return;
+    }
+}
+
+
+cgl_content cgl_share_cell_content(const cgl_cell *cell) {
+  cgl_content content = cell->content;
+  for (size_t i = 0; i < cell->nwriters; i++)
+    content_add(&content, &cell->writers[i]);
+  return content;
+}
+
+
+/* ---- sharings ---- */
+
 void cgl_sharing_init(cgl_sharing *sharing, cgl_object *owner, bool strict) {
   pthread_mutex_init(&sharing->lock, NULL);
   sharing->owner = owner;
@@ -18,7 +81,7 @@ void cgl_sharing_clear(cgl_sharing *sharing) {
   while (sharing->cells) {
     cgl_cell *cell = sharing->cells;
     sharing->cells = cell->next;
-    cgl_share_cell_free(cell);
+    cell_free(cell);
   }
   cgl_clock_release(sharing->last);
   pthread_mutex_destroy(&sharing->lock);
@@ -37,14 +100,6 @@ void cgl_sharing_begin(cgl_sharing *sharing) {
   atomic_store(&cgl_sharing_any, true);
   atomic_store(&sharing->shared, true);
   pthread_mutex_unlock(&sharing->lock);
-}
-
-
-uint64_t cgl_sharing_made(cgl_sharing *sharing) {
-  pthread_mutex_lock(&sharing->lock);
-  uint64_t made = sharing->made;
-  pthread_mutex_unlock(&sharing->lock);
-  return made;
 }
 
 
@@ -113,7 +168,7 @@ static cgl_use op_use(const cgl_op *op, const cgl_range *ranges, uint32_t first,
 static void share_add_op(cgl_share *share, const cgl_capture *capture,
                          const cgl_op *op, size_t index) {
   const cgl_recording *recording = capture->recording;
-  const cgl_range *ranges = cgl_record_ranges(recording, op);
+  const cgl_range *ranges = recording->ranges + op->ranges;
   for (uint32_t i = 0; i < op->nranges; i++) {
     const uint32_t number = ranges[i].allocation;
     bool seen = !number;
@@ -161,11 +216,11 @@ static void share_add_body(cgl_share *share, const cgl_share *body,
 
 /* Sums up the recording; false without memory. */
 static bool share_add_uses(cgl_share *share, const cgl_capture *capture) {
-  const cgl_recording *recording = capture->recording, *body;
+  const cgl_recording *recording = capture->recording;
   const size_t own = recording->nallocations;
   size_t most = own;
-  for (size_t i = 0; (body = cgl_record_body(recording, i)); i++)
-    most += cgl_share_of(body)->nuses;
+  for (size_t i = 0; i < recording->nbodies; i++)
+    most += cgl_share_of(recording->bodies[i])->nuses;
   if (most && !(share->uses = calloc(most, sizeof *share->uses)))
     return false;
   share->nuses = own;
@@ -177,8 +232,7 @@ static bool share_add_uses(cgl_share *share, const cgl_capture *capture) {
     share_add_op(share, capture, op, i);
     if (!op->body)
       continue;
-    const cgl_share *inside =
-        cgl_share_of(cgl_record_body(recording, op->body - 1));
+    const cgl_share *inside = cgl_share_of(recording->bodies[op->body - 1]);
     if (inside->sharing == share->sharing)
       share_add_body(share, inside, i);
   }
@@ -251,8 +305,8 @@ cgl_cell *cgl_share_cell_get(cgl_sharing *sharing,
   for (cgl_share *share = sharing->shares; share; share = share->next)
     nshares++;
   cell = calloc(1, sizeof *cell);
-  if (!cell || !cgl_share_cell_reserve(cell, nshares)) {
-    cgl_share_cell_free(cell);
+  if (!cell || !cell_reserve(cell, nshares)) {
+    cell_free(cell);
     return NULL;
   }
   cell->memory = *allocation;
@@ -271,7 +325,7 @@ void cgl_share_cell_drop(cgl_sharing *sharing, cgl_cell *cell) {
   while (*link != cell)
     link = &(*link)->next;
   *link = cell->next;
-  cgl_share_cell_free(cell);
+  cell_free(cell);
 }
 
 
@@ -294,7 +348,7 @@ static bool share_take_inputs(cgl_sharing *sharing, cgl_share *share) {
         (struct cgl_input){cell, use->read, !use->reads};
   }
   for (cgl_cell *cell = sharing->cells; cell; cell = cell->next)
-    if (!cgl_share_cell_reserve(cell, 1))
+    if (!cell_reserve(cell, 1))
       return false;
   return true;
 }
@@ -310,7 +364,7 @@ static void share_destroy(cgl_object *object) {
   if (*link)
     *link = share->next;
   for (cgl_cell *cell = sharing->cells; cell; cell = cell->next)
-    cgl_share_cell_remove(cell, share);
+    cell_remove(cell, share);
   while (share->ninputs) {
     cgl_cell *cell = share->inputs[--share->ninputs].cell;
     cell->inputs--;
@@ -342,29 +396,27 @@ static int share_compare(const void *a, const void *b) {
 }
 
 
-/* Adds a graph of another pool that is inside, once. */
-static void share_add_member(cgl_share *share, cgl_share *member) {
-  bool known = member->sharing == share->sharing;
-  for (size_t i = 0; i < share->ngroup; i++)
-    known |= share->group[i] == member;
-  if (known)
-    return;
-  cgl_object_retain(&member->object);
-  share->group[share->ngroup++] = member;
-}
-
-
+/* Lists the share and, once each, the graphs of other pools inside it. */
 static bool share_make_group(cgl_share *share, const cgl_recording *recording) {
-  const cgl_recording *body;
   size_t most = 1;
-  for (size_t i = 0; (body = cgl_record_body(recording, i)); i++)
-    most += cgl_share_of(body)->ngroup;
+  for (size_t i = 0; i < recording->nbodies; i++)
+    most += cgl_share_of(recording->bodies[i])->ngroup;
   share->group = malloc(most * sizeof *share->group);
   if (!share->group)
     return false;
-  for (size_t i = 0; (body = cgl_record_body(recording, i)); i++)
-    for (size_t k = 0; k < cgl_share_of(body)->ngroup; k++)
-      share_add_member(share, cgl_share_of(body)->group[k]);
+  for (size_t i = 0; i < recording->nbodies; i++) {
+    const cgl_share *body = cgl_share_of(recording->bodies[i]);
+    for (size_t k = 0; k < body->ngroup; k++) {
+      cgl_share *member = body->group[k];
+      bool known = member->sharing == share->sharing;
+      for (size_t m = 0; m < share->ngroup; m++)
+        known |= share->group[m] == member;
+      if (known)
+        continue;
+      cgl_object_retain(&member->object);
+      share->group[share->ngroup++] = member;
+    }
+  }
   share->group[share->ngroup++] = share;
   qsort(share->group, share->ngroup, sizeof *share->group, share_compare);
   return true;
@@ -402,7 +454,7 @@ static bool use_is_overwritten(const cgl_use *own, const cgl_use *other,
 static cgl_status share_check_bodies(const cgl_share *share,
                                      cgl_recording *recording, CUgraph graph,
                                      const char *operation) {
-  if (!cgl_record_body(recording, 0))
+  if (!recording->nbodies)
     return CGL_OK;
   CUresult result = cgl_record_learn_edges(recording, graph);
   if (result)
@@ -443,32 +495,27 @@ static bool share_add_to_pool(cgl_share *share) {
 }
 
 
-static cgl_status share_no_memory(const char *operation) {
-  return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                  "no memory to note what the graph shares");
-}
-
-
 cgl_status cgl_share_make(cgl_sharing *sharing, const cgl_capture *capture,
                           CUgraph graph, const char *operation) {
-  cgl_share *share = calloc(1, sizeof *share);
-  if (!share)
-    return share_no_memory(operation);
-  cgl_object_init(&share->object, &share_kind, sharing->owner->context);
-  cgl_object_retain(sharing->owner);
-  share->sharing = sharing;
-  share->begun = capture->underway.begun;
+  cgl_recording *recording = capture->recording;
   cgl_status status = CGL_OK;
-  if (!share_add_uses(share, capture) ||
-      !share_make_group(share, capture->recording))
-    status = share_no_memory(operation);
+  cgl_share *share = calloc(1, sizeof *share);
+  bool made = share;
+  if (made) {
+    cgl_object_init(&share->object, &share_kind, sharing->owner->context);
+    cgl_object_retain(sharing->owner);
+    share->sharing = sharing;
+    share->begun = capture->underway.begun;
+    made = share_add_uses(share, capture) && share_make_group(share, recording);
+  }
+  if (made)
+    status = share_check_bodies(share, recording, graph, operation);
+  if (!status && !(made && share_add_to_pool(share)))
+    status = cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                      "no memory to note what the graph shares");
   if (!status)
-    status = share_check_bodies(share, capture->recording, graph, operation);
-  if (!status && !share_add_to_pool(share))
-    status = share_no_memory(operation);
-  if (status)
+    recording->summary = &share->object;
+  else if (share)
     cgl_object_release(&share->object);
-  else
-    capture->recording->summary = &share->object;
   return status;
 }

@@ -60,27 +60,26 @@ typedef struct cgl_share {
 
 /* What a pool knows of its replays. */
 struct cgl_sharing {
-  atomic_bool shared;    /* others than one graph may use the pool */
-  cgl_object *owner;     /* borrowed: the pool */
-  pthread_mutex_t lock;  /* guards everything below */
-  bool strict;           /* refuses where it would make a replay wait */
-  uint64_t replay, made; /* replays and shares so far */
+  atomic_bool shared;   /* others than one graph may use the pool */
+  cgl_object *owner;    /* borrowed: the pool */
+  pthread_mutex_t lock; /* guards everything below */
+  bool strict;          /* refuses where it would make a replay wait */
+  uint64_t replay;      /* replays so far */
   cgl_share *shares;
   cgl_cell *cells;
   cgl_clock *last;     /* retained: the stream of the last replay, */
   uint64_t tick, wait; /* when, the wait of the host that covers it, */
   uint64_t exec;       /* which executable, and its graph's capture */
   cgl_site begun;
-  atomic_uint_fast64_t ordered, refused; /* read without the lock */
-  bool said;                             /* that replays are made to wait */
+  /* Read without the lock; made: shares so far. */
+  atomic_uint_fast64_t made, ordered, refused;
+  bool said; /* that replays are made to wait */
 };
 
 void cgl_sharing_init(cgl_sharing *sharing, cgl_object *owner, bool strict);
 void cgl_sharing_clear(cgl_sharing *sharing);
 /* The pool has got a second user. */
 void cgl_sharing_begin(cgl_sharing *sharing);
-/* How many captures into the pool have ended so far. */
-uint64_t cgl_sharing_made(cgl_sharing *sharing);
 /* Takes back the memory of those that ended after the first `made`: their
    graphs are not replayed again; and forgets the buffers of blocks above
    `number`. */

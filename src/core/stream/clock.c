@@ -73,12 +73,6 @@ uint64_t cgl_clock_covered(cgl_clock *clock, const cgl_clock *before) {
 }
 
 
-bool cgl_clock_covers(cgl_clock *clock, cgl_clock *before, uint64_t tick) {
-  return clock == before || cgl_clock_done(before) > tick ||
-         cgl_clock_covered(clock, before) > tick;
-}
-
-
 bool cgl_clock_is_over(cgl_clock *before, uint64_t tick) {
   if (!cgl_captures_hold(false))
     return false;
@@ -135,11 +129,6 @@ void cgl_clock_merge(cgl_clock *clock, const cgl_mark *mark) {
   /* Last, so that no other entry of the mark replaces it. */
   clock_note_seen(clock, mark->clock->serial, mark->tick);
   pthread_mutex_unlock(&clock->lock);
-}
-
-
-uint64_t cgl_clock_begin_wait(cgl_clock *clock) {
-  return atomic_fetch_add(&clock->tick, 1) + 1;
 }
 
 

@@ -70,7 +70,11 @@ static inline uint64_t cgl_clock_done(const cgl_clock *clock) {
    `clock`, to precede the next work of its stream.  Calls no driver. */
 uint64_t cgl_clock_covered(cgl_clock *clock, const cgl_clock *before);
 /* Whether that covers work of `tick`. */
-bool cgl_clock_covers(cgl_clock *clock, cgl_clock *before, uint64_t tick);
+static inline bool cgl_clock_covers(cgl_clock *clock, cgl_clock *before,
+                                    uint64_t tick) {
+  return clock == before || cgl_clock_done(before) > tick ||
+         cgl_clock_covered(clock, before) > tick;
+}
 
 /* Whether work of `tick` is over, by a query of the driver unless that could
    break a capture.  cuStreamQuery */
@@ -86,7 +90,9 @@ void cgl_mark_set(cgl_mark *mark, const cgl_mark *now);
 void cgl_clock_merge(cgl_clock *clock, const cgl_mark *mark);
 /* Bracket a wait of the host for the stream: begin returns a tick, and waited
    notes that work of lower ticks is over. */
-uint64_t cgl_clock_begin_wait(cgl_clock *clock);
+static inline uint64_t cgl_clock_begin_wait(cgl_clock *clock) {
+  return atomic_fetch_add(&clock->tick, 1) + 1;
+}
 void cgl_clock_waited(cgl_clock *clock, uint64_t tick);
 
 /* Makes later work of `stream` wait for all work issued on `before`, or, when
