@@ -1,5 +1,4 @@
-/* Changes of a captured graph: what its operations use afterwards, and what is
-   kept. */
+/* Changes of a captured graph: what its operations use, and what it keeps. */
 #include "core/record/issue.h"
 
 #include <stdlib.h>

@@ -31,18 +31,6 @@ unsigned char *cgl_issue_values(const cgl_issue *issue) {
 }
 
 
-/* The allocation's number in the recording, from 1. */
-static uint32_t record_note_allocation(cgl_recording *recording,
-                                       cgl_allocation *allocation) {
-  if (allocation->slot >= recording->nallocations ||
-      recording->allocations[allocation->slot].number != allocation->number) {
-    allocation->slot = (uint32_t)recording->nallocations;
-    recording->allocations[recording->nallocations++] = *allocation;
-  }
-  return allocation->slot + 1;
-}
-
-
 void cgl_issue_use(cgl_issue *issue, cgl_object *object,
                    cgl_allocation *allocation, const cgl_range *range) {
   cgl_recording *recording = issue->recording;
@@ -54,8 +42,15 @@ void cgl_issue_use(cgl_issue *issue, cgl_object *object,
     return;
   cgl_range *noted = &recording->ranges[recording->nranges + issue->nranges++];
   *noted = *range;
-  noted->allocation =
-      allocation ? record_note_allocation(recording, allocation) : 0;
+  noted->allocation = 0;
+  if (!allocation)
+    return;
+  if (allocation->slot >= recording->nallocations ||
+      recording->allocations[allocation->slot].number != allocation->number) {
+    allocation->slot = (uint32_t)recording->nallocations;
+    recording->allocations[recording->nallocations++] = *allocation;
+  }
+  noted->allocation = allocation->slot + 1;
 }
 
 

@@ -27,8 +27,7 @@ typedef struct cgl_issue {
   uint32_t body;    /* from 1: of the recording's bodies; 0: none */
 } cgl_issue;
 
-/* What to note of an operation; zero and NULL where a kind has no such thing.
- */
+/* What to note of an operation; zero and NULL: the kind has no such thing. */
 typedef struct cgl_note {
   cgl_op_kind kind;
   const char *name;         /* static or interned */

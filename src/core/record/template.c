@@ -1,5 +1,4 @@
-/* What a recording learns of the driver's graph: nodes, foreign nodes, edges.
- */
+/* What a recording learns of the driver's graph: its nodes and edges. */
 #include "core/record/order.h"
 
 #include <stdlib.h>

@@ -96,18 +96,6 @@ static cgl_status share_check(const cgl_share *share, const cgl_replay *replay,
 
 /* ---- does the last replay still run? ---- */
 
-static cgl_status refuse_overlap(const cgl_sharing *sharing,
-                                 const cgl_share *share,
-                                 const char *operation) {
-  cgl_fail(CGL_ERROR_ORDER, operation,
-           "the graph captured at %s may still run on another stream, and the "
-           "graph captured at %s shares its pool, which is strict",
-           cgl_site_text(sharing->begun), cgl_site_text(share->begun));
-  return cgl_fail_hint("let the stream wait for an event recorded after the "
-                       "other replay, or synchronize");
-}
-
-
 /* No status: the order needs a wait for the device, which must not be made
    under the lock, because the end of a graph takes both. */
 enum { WAIT_FIRST = INT_MIN };
@@ -123,8 +111,14 @@ static cgl_status sharing_order(cgl_sharing *sharing, const cgl_share *share,
       cgl_context_waited(stream->object.context, sharing->wait) ||
       cgl_clock_is_over(last, sharing->tick))
     return CGL_OK;
-  if (sharing->strict)
-    return refuse_overlap(sharing, share, operation);
+  if (sharing->strict) {
+    cgl_fail(CGL_ERROR_ORDER, operation,
+             "the graph captured at %s may still run on another stream, and "
+             "the graph captured at %s shares its pool, which is strict",
+             cgl_site_text(sharing->begun), cgl_site_text(share->begun));
+    return cgl_fail_hint("let the stream wait for an event recorded after the "
+                         "other replay, or synchronize");
+  }
   if (atomic_load(&last->lost))
     return WAIT_FIRST;
   cgl_status status = cgl_clock_order(stream, last, operation);

@@ -242,19 +242,6 @@ static bool share_add_uses(cgl_share *share, const cgl_capture *capture) {
 
 /* ---- graphs inside graphs ---- */
 
-static cgl_status refuse_child(const cgl_capture *parent, const cgl_use *use,
-                               const char *operation) {
-  cgl_fail(CGL_ERROR_ORDER, operation,
-           "the graph and the capture that began at %s share a pool, and what "
-           "the graph uses at %s may be used by another branch of the capture "
-           "at the same time",
-           cgl_site_text(parent->underway.begun),
-           cgl_site_text(use->writes ? use->wrote : use->read));
-  return cgl_fail_hint("let this stream wait for the other branches first, or "
-                       "capture the graph into a pool of its own");
-}
-
-
 cgl_status cgl_share_check_child(const cgl_share *share, cgl_stream *stream,
                                  const char *operation) {
   const cgl_capture *parent = stream->capture;
@@ -264,8 +251,16 @@ cgl_status cgl_share_check_child(const cgl_share *share, cgl_stream *stream,
       (const void *)parent->underway.pool == share->sharing->owner;
   for (size_t i = 0; same && i < share->nuses; i++) {
     const cgl_use *use = &share->uses[i];
-    if (!cgl_order_covers(stream, use->memory.address, use->memory.bytes))
-      return refuse_child(parent, use, operation);
+    if (cgl_order_covers(stream, use->memory.address, use->memory.bytes))
+      continue;
+    cgl_fail(CGL_ERROR_ORDER, operation,
+             "the graph and the capture that began at %s share a pool, and "
+             "what the graph uses at %s may be used by another branch of the "
+             "capture at the same time",
+             cgl_site_text(parent->underway.begun),
+             cgl_site_text(use->writes ? use->wrote : use->read));
+    return cgl_fail_hint("let this stream wait for the other branches first, "
+                         "or capture the graph into a pool of its own");
   }
   cgl_sharing_begin(share->sharing);
   return CGL_OK;

@@ -6,8 +6,7 @@
 static atomic_uint_fast64_t next_serial = 1;
 
 
-/* ---- the default stream's clock: one for all objects that stand for it ----
- */
+/* ---- the default stream's clock: one for all of its objects ---- */
 
 typedef struct stream_part {
   cgl_part part;
