@@ -1,7 +1,6 @@
 /* The memory of recordings: captures hand it on to each other. */
 #include "cgraphlua.h"
 #include "core/graph/graph.h"
-#include "core/record/recording_private.h"
 #include "tap.h"
 
 #include <pthread.h>

@@ -10,7 +10,7 @@
 cgl_element cgl_build_element(const cgl_recording *recording,
                               const cgl_op *op) {
   cgl_element element;
-  memcpy(&element, cgl_record_values(recording, op), sizeof element);
+  memcpy(&element, recording->values + op->values, sizeof element);
   return element;
 }
 
@@ -19,7 +19,7 @@ cgl_element cgl_build_element(const cgl_recording *recording,
 static void build_kernel(cgl_build_node *node, const cgl_recording *recording,
                          const cgl_op *op) {
   const cgl_kernel *kernel = (const cgl_kernel *)op->object;
-  unsigned char *values = (unsigned char *)cgl_record_values(recording, op);
+  unsigned char *values = recording->values + op->values;
   size_t at = 0;
   for (size_t i = 0; at < op->nvalues; i++) {
     at = cgl_kernel_next_value(at);
@@ -28,13 +28,13 @@ static void build_kernel(cgl_build_node *node, const cgl_recording *recording,
   }
   node->params.kernel =
       (CUDA_KERNEL_NODE_PARAMS){.func = op->function,
-                                .gridDimX = op->grid[0],
-                                .gridDimY = op->grid[1],
-                                .gridDimZ = op->grid[2],
-                                .blockDimX = op->block[0],
-                                .blockDimY = op->block[1],
-                                .blockDimZ = op->block[2],
-                                .sharedMemBytes = op->shared_bytes,
+                                .gridDimX = op->launch.grid[0],
+                                .gridDimY = op->launch.grid[1],
+                                .gridDimZ = op->launch.grid[2],
+                                .blockDimX = op->launch.block[0],
+                                .blockDimY = op->launch.block[1],
+                                .blockDimZ = op->launch.block[2],
+                                .sharedMemBytes = op->launch.shared_bytes,
                                 .kernelParams = node->values};
 }
 
@@ -87,7 +87,7 @@ cgl_status cgl_build_begin(cgl_build_node *node, cgl_context *context,
       CGL_OPS(X)
 #undef X
   };
-  const cgl_range *ranges = cgl_record_ranges(recording, op);
+  const cgl_range *ranges = recording->ranges + op->ranges;
   cgl_element element;
   memset(&node->params, 0, sizeof node->params);
   node->child = NULL;
@@ -112,9 +112,8 @@ cgl_status cgl_build_begin(cgl_build_node *node, cgl_context *context,
     return CGL_OK;
   case CGL_OP_GRAPH:
     node->params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
-    cgl_status status =
-        cgl_build_graph(context, cgl_record_body(recording, op->body - 1),
-                        operation, &node->child);
+    cgl_status status = cgl_build_graph(
+        context, recording->bodies[op->body - 1], operation, &node->child);
     node->params.graph.graph = node->child;
     return status;
   case CGL_OP_FOREIGN:

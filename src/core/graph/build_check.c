@@ -229,12 +229,11 @@ static bool same_graphs(pair *p, CUgraph a, CUgraph b) {
 
 
 static bool has_foreign(const cgl_recording *recording) {
-  const cgl_recording *body;
   for (size_t i = 0; i < cgl_record_count(recording); i++)
     if (cgl_record_op(recording, i)->kind == CGL_OP_FOREIGN)
       return true;
-  for (size_t i = 0; (body = cgl_record_body(recording, i)); i++)
-    if (has_foreign(body))
+  for (size_t i = 0; i < recording->nbodies; i++)
+    if (has_foreign(recording->bodies[i]))
       return true;
   return false;
 }

@@ -93,7 +93,6 @@ static cgl_status capture_check_end(cgl_graph *graph, const char *operation) {
 
 /* Makes the graph CAPTURED, with the template that the driver returned. */
 static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
-  const cgl_driver *driver = cgl_driver_of(graph);
   const CUgraph template = graph->template->graph;
   cgl_recording *recording = graph->recording;
   graph->state = CGL_GRAPH_CAPTURED;
@@ -102,7 +101,7 @@ static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
   if (status)
     return status;
   CUresult result = cgl_record_find_foreign(
-      recording, driver, template,
+      recording, template,
       graph->capture.watched ? graph->capture.unwatched : 0);
   if (result)
     return cgl_fail_driver(graph->object.context, result, operation,

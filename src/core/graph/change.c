@@ -20,7 +20,8 @@ static const char switching[] = "graph:set_enabled";
 static cgl_status refuse_kind(const cgl_op *op, const char *operation,
                               const char *wanted) {
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-           "%s is wanted, not the %s %s%s%s", wanted, cgl_record_word(op->kind),
+           "%s is wanted, not the %s %s%s%s", wanted,
+           cgl_record_words[op->kind],
            op->kind == CGL_OP_FOREIGN ? "node of another library" : op->name,
            op->site.file ? " issued at " : "",
            op->site.file ? cgl_site_text(op->site) : "");
@@ -156,7 +157,7 @@ static cgl_status change_pack(change *c, size_t index) {
   cgl_object *object = argument_object(c->graph, arg, &planned);
   if (was_planned ? memcmp(&before, value, sizeof before) != 0 : planned)
     return refuse_planned_argument(c, index);
-  cgl_record_edit_want(&c->edit, object);
+  c->edit.nobjects += object != NULL;
   c->ngained += !range && object;
   return CGL_OK;
 }
@@ -165,7 +166,7 @@ static cgl_status change_pack(change *c, size_t index) {
 /* The node's values, with the new arguments packed over the former. */
 static cgl_status change_pack_all(change *c, unsigned char *values) {
   size_t at = 0;
-  memcpy(values, cgl_record_values(c->graph->recording, c->op), c->op->nvalues);
+  memcpy(values, c->graph->recording->values + c->op->values, c->op->nvalues);
   for (size_t i = 0; i < c->kernel->nparams; i++) {
     at = cgl_kernel_next_value(at);
     c->params[i] = values + at;
@@ -229,14 +230,6 @@ static cgl_status change_set(change *c) {
 }
 
 
-static cgl_launch op_launch(const cgl_op *op) {
-  cgl_launch launch = {.shared_bytes = op->shared_bytes};
-  memcpy(launch.grid, op->grid, sizeof launch.grid);
-  memcpy(launch.block, op->block, sizeof launch.block);
-  return launch;
-}
-
-
 cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
                                 const cgl_launch *launch, const cgl_arg *args,
                                 size_t nargs) {
@@ -252,7 +245,7 @@ cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
   c.ngained = 0;
   cgl_record_edit_begin(&c.edit, graph->recording, index,
                         graph->capture.underway.serial);
-  c.launch = launch ? cgl_launch_resolve(launch) : op_launch(c.op);
+  c.launch = launch ? cgl_launch_resolve(launch) : c.op->launch;
   status = cgl_launch_check(c.kernel, &c.launch,
                             args ? nargs : c.kernel->nparams, setting);
   _Alignas(16) unsigned char values[CGL_VALUES_ROOM];
@@ -264,8 +257,7 @@ cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
     status = change_set(&c);
   if (status)
     return status;
-  cgl_record_edit_values(&c.edit, values);
-  cgl_record_edit_launch(&c.edit, &c.launch);
+  cgl_record_edit_values(&c.edit, values, &c.launch);
   change_note_memory(&c);
   change_end(graph, &c.edit);
   return CGL_OK;
@@ -376,7 +368,7 @@ static cgl_status copy_set(const cgl_graph *graph, const cgl_op *op,
 static cgl_status copy_change(cgl_graph *graph, size_t index,
                               const cgl_arg *args, const cgl_element *element) {
   const cgl_op *op = cgl_record_op(graph->recording, index);
-  const cgl_range *ranges = cgl_record_ranges(graph->recording, op);
+  const cgl_range *ranges = graph->recording->ranges + op->ranges;
   cgl_range now[2];
   cgl_record_edit edit;
   cgl_status status = CGL_OK;
@@ -386,7 +378,7 @@ static cgl_status copy_change(cgl_graph *graph, size_t index,
     bool planned;
     status = copy_check(graph, &args[i], (cgl_type)element->type,
                         element->pinned == i + 1, &ranges[i], &now[i]);
-    cgl_record_edit_want(&edit, argument_object(graph, &args[i], &planned));
+    edit.nobjects += argument_object(graph, &args[i], &planned) != NULL;
   }
   if (!status)
     status = cgl_record_edit_reserve(&edit, 0, setting);
@@ -394,7 +386,7 @@ static cgl_status copy_change(cgl_graph *graph, size_t index,
     status = copy_set(graph, op, now, element);
   if (status)
     return status;
-  cgl_record_edit_values(&edit, element);
+  cgl_record_edit_values(&edit, element, NULL);
   for (uint32_t i = 0; i < op->nranges; i++) {
     argument_keep(&edit, graph, &args[i]);
     cgl_record_edit_range(&edit, i, &now[i]);
@@ -461,15 +453,16 @@ static cgl_status op_refresh(cgl_graph *graph, size_t index,
 
 cgl_status cgl_graph_refresh(cgl_graph *graph, const char *operation) {
   cgl_context *context = graph->object.context;
-  size_t index = 0;
-  if (!graph->recording || !cgl_record_next_stale(graph->recording, &index))
+  const cgl_recording *recording = graph->recording;
+  if (!recording || !recording->nstale)
     return CGL_OK;
   cgl_status status = cgl_context_enter(context, operation);
   if (status)
     return status;
   cgl_relaxed relaxed = cgl_captures_relax(context);
-  while (!status && cgl_record_next_stale(graph->recording, &index))
-    status = op_refresh(graph, index, operation);
+  for (size_t i = 0; recording->nstale && !status; i++)
+    if (recording->ops[i].stale)
+      status = op_refresh(graph, i, operation);
   cgl_captures_unrelax(context, relaxed);
   return status;
 }
@@ -517,9 +510,7 @@ cgl_status cgl_graph_set_enabled(cgl_graph *graph, size_t index, bool enabled) {
 CUresult cgl_graph_switch_off(const cgl_graph *graph, CUgraphExec exec) {
   const cgl_recording *recording = graph->recording;
   CUresult result = CUDA_SUCCESS;
-  for (size_t i = 0; cgl_record_is_partly_off(recording) &&
-                     i < cgl_record_count(recording) && !result;
-       i++) {
+  for (size_t i = 0; recording->noff && i < recording->nops && !result; i++) {
     const cgl_op *op = cgl_record_op(recording, i);
     if (op->off)
       result = cgl_driver_of(graph)->cuGraphNodeSetEnabled(exec, op->node, 0);

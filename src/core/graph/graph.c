@@ -447,12 +447,10 @@ cgl_status cgl_graph_pool_at(cgl_graph *graph, size_t index, cgl_pool **pool) {
   *pool = NULL;
   if (!index)
     return cgl_graph_pool(graph, pool);
-  cgl_object *object;
-  for (size_t i = 0; graph->recording && !*pool &&
-                     (object = cgl_record_kept(graph->recording, i));
-       i++)
-    if (object->kind == &cgl_pool_kind && !--index)
-      *pool = cgl_pool_retain((cgl_pool *)object);
+  const cgl_recording *recording = graph->recording;
+  for (size_t i = 0; recording && !*pool && i < recording->nkept; i++)
+    if (recording->kept[i]->kind == &cgl_pool_kind && !--index)
+      *pool = cgl_pool_retain((cgl_pool *)recording->kept[i]);
   return CGL_OK;
 }
 

@@ -50,13 +50,11 @@ static void census_add(census *all, const cgl_object *object) {
 
 
 static void census_add_recording(census *all, const cgl_recording *recording) {
-  const cgl_object *object;
-  const cgl_recording *body;
-  for (size_t i = 0; (object = cgl_record_kept(recording, i)); i++)
-    if (cgl_memory_is_over(object))
-      census_add(all, object);
-  for (size_t i = 0; (body = cgl_record_body(recording, i)); i++)
-    census_add_recording(all, body);
+  for (size_t i = 0; i < recording->nkept; i++)
+    if (cgl_memory_is_over(recording->kept[i]))
+      census_add(all, recording->kept[i]);
+  for (size_t i = 0; i < recording->nbodies; i++)
+    census_add_recording(all, recording->bodies[i]);
 }
 
 
@@ -81,13 +79,11 @@ static cgl_status refuse_inputs(const cgl_graph *graph, const char *operation) {
  * keeps.
  */
 static bool inputs_are_over(const cgl_recording *recording) {
-  const cgl_object *object;
-  const cgl_recording *body;
-  for (size_t i = 0; (object = cgl_record_kept(recording, i)); i++)
-    if (cgl_memory_is_over(object))
+  for (size_t i = 0; i < recording->nkept; i++)
+    if (cgl_memory_is_over(recording->kept[i]))
       return true;
-  for (size_t i = 0; (body = cgl_record_body(recording, i)); i++)
-    if (inputs_are_over(body))
+  for (size_t i = 0; i < recording->nbodies; i++)
+    if (inputs_are_over(recording->bodies[i]))
       return true;
   return false;
 }

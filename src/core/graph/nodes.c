@@ -11,11 +11,9 @@ cgl_status cgl_graph_learn(cgl_graph *graph, const char *operation) {
     status = cgl_context_enter(context, operation);
   if (status)
     return status;
-  return cgl_fail_driver(context,
-                         cgl_record_learn_edges(graph->recording,
-                                                context->driver,
-                                                graph->template->graph),
-                         operation, "cuGraphGetEdges");
+  return cgl_fail_driver(
+      context, cgl_record_learn_edges(graph->recording, graph->template->graph),
+      operation, "cuGraphGetEdges");
 }
 
 
@@ -52,13 +50,13 @@ cgl_status cgl_graph_node(cgl_graph *graph, size_t index, cgl_node_info *info) {
   if (status)
     return status;
   memset(info, 0, sizeof *info);
-  info->kind = cgl_record_word(op->kind);
+  info->kind = cgl_record_words[op->kind];
   info->name = op->name;
   info->file = op->site.file ? op->site.file : "";
   info->line = op->site.file ? op->site.line : 0;
-  memcpy(info->grid, op->grid, sizeof op->grid);
-  memcpy(info->block, op->block, sizeof op->block);
-  info->shared_bytes = op->shared_bytes;
+  memcpy(info->grid, op->launch.grid, sizeof info->grid);
+  memcpy(info->block, op->launch.block, sizeof info->block);
+  info->shared_bytes = op->launch.shared_bytes;
   info->enabled = !op->off;
   info->type = cgl_graph_element_type(graph->recording, op);
   if (op->scope) {

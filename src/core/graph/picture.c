@@ -16,10 +16,10 @@ enum { NAME_ROOM = 44, MIN_ROWS = 24 };
 typedef struct picture {
   FILE *file;
   const cgl_recording *recording;
-  size_t *levels;     /* of each node */
-  size_t rows;        /* levels of a band */
-  size_t boxes;       /* written so far */
-  cgl_order_map *map; /* or NULL: no edge is known to be implied */
+  size_t *levels;         /* of each node */
+  size_t rows;            /* of a band */
+  size_t boxes;           /* written so far */
+  unsigned char *reached; /* or NULL: no edge is known to be implied */
 } picture;
 
 static const char *const colors[] = {
@@ -75,17 +75,18 @@ static void write_matter(picture *p, const cgl_op *op) {
   write_escaped(p->file, op->name, NAME_ROOM);
   if (op->kind == CGL_OP_KERNEL) {
     fputs("\\n", p->file);
-    write_extents(p->file, op->grid);
-    fputs(op->grid[0] == 1 && op->grid[1] == 1 && op->grid[2] == 1
+    write_extents(p->file, op->launch.grid);
+    fputs(op->launch.grid[0] == 1 && op->launch.grid[1] == 1 &&
+                  op->launch.grid[2] == 1
               ? " block of "
               : " blocks of ",
           p->file);
-    write_extents(p->file, op->block);
+    write_extents(p->file, op->launch.block);
   } else if (op->kind != CGL_OP_FOREIGN)
-    fprintf(p->file, "\\n%s", cgl_record_word(op->kind));
+    fprintf(p->file, "\\n%s", cgl_record_words[op->kind]);
   if ((op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET) && op->nranges) {
     fputs(" of ", p->file);
-    write_bytes(p->file, cgl_record_ranges(p->recording, op)->bytes);
+    write_bytes(p->file, p->recording->ranges[op->ranges].bytes);
   }
 }
 
@@ -180,7 +181,8 @@ static void write_nodes(picture *p) {
 
 static void write_edge(picture *p, size_t from, size_t to) {
   const bool near = node_band(p, from) == node_band(p, to);
-  const bool implied = p->map && cgl_order_is_implied(p->map, from, to);
+  const bool implied =
+      p->reached && cgl_order_is_implied(p->recording, p->reached, from, to);
   if (implied && !near)
     return;
   fprintf(p->file, "  n%zu -> n%zu%s;\n", from, to,
@@ -192,7 +194,7 @@ static void write_edge(picture *p, size_t from, size_t to) {
 
 /* Edges that other edges imply are pale, and between bands left out. */
 static void write_edges(picture *p) {
-  p->map = cgl_order_map_new(p->recording);
+  p->reached = malloc(cgl_record_count(p->recording) + 1);
   for (size_t i = 0; i < cgl_record_count(p->recording); i++) {
     size_t count;
     const size_t *from = cgl_record_dependencies(p->recording, i, &count);
@@ -200,7 +202,7 @@ static void write_edges(picture *p) {
       if (from[k] != SIZE_MAX)
         write_edge(p, from[k], i);
   }
-  cgl_order_map_free(p->map);
+  free(p->reached);
 }
 
 

@@ -68,7 +68,7 @@ static cgl_status child_issue(cgl_graph *graph, cgl_stream *stream,
 
 static cgl_status graph_capture_into(cgl_graph *graph, cgl_stream *stream,
                                      uint64_t count, const char *operation) {
-  if (cgl_record_is_partly_off(graph->recording)) {
+  if (graph->recording->noff) {
     cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
              "a graph with nodes that are switched off cannot be captured into "
              "another one, where all of them would run");
@@ -125,7 +125,7 @@ static inline bool graph_is_ordered(const cgl_graph *graph) {
 
 static cgl_replay graph_replay_of(const cgl_graph *graph) {
   return (cgl_replay){cgl_share_of(graph->recording), graph->exec_number,
-                      graph->unchecked, cgl_record_is_halted(graph->recording)};
+                      graph->unchecked, graph->recording->nhalted};
 }
 
 
@@ -164,7 +164,7 @@ static inline cgl_status graph_launch(cgl_graph *graph, cgl_stream *stream,
     result = graph_launch_exec(graph, stream, count, &launched);
   if (launched && !ordered && graph->stamped != stream->clock) {
     const cgl_replay replay = graph_replay_of(graph);
-    cgl_share_stamp(&replay, stream);
+    cgl_share_stamp(&replay, replay.share, stream);
     graph->stamped = stream->clock;
   }
   cgl_launches_add(graph->label);

@@ -70,7 +70,7 @@ cgl_status cgl_pool_checkpoint(cgl_pool *pool, cgl_checkpoint **out) {
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                     "no memory for a checkpoint");
   checkpoint->pool = cgl_pool_retain(pool);
-  checkpoint->made = cgl_sharing_made(&pool->sharing);
+  checkpoint->made = atomic_load(&pool->sharing.made);
   cgl_object_init(&checkpoint->object, &checkpoint_kind, pool->object.context);
   cgl_latch_take(&pool->lock);
   checkpoint->number = pool->pinned = pool->stats.allocations;

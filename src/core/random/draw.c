@@ -155,6 +155,7 @@ static cgl_status draw_move_offset(cgl_capture *capture, CUgraph graph,
   static const cgl_launch once = {{1, 1, 1}, {1, 1, 1}, 0};
   cgl_context *context = capture->origin->object.context;
   uint64_t unused = 0;
+  unsigned char values[4 * 16]; /* one to align the first */
   void *params[] = {&draw->state->memory->address, &draw->count, &unused};
   CUgraphNodeParams node;
   memset(&node, 0, sizeof node);
@@ -162,7 +163,8 @@ static cgl_status draw_move_offset(cgl_capture *capture, CUgraph graph,
   node.kernel.gridDimX = node.kernel.gridDimY = node.kernel.gridDimZ = 1;
   node.kernel.blockDimX = node.kernel.blockDimY = node.kernel.blockDimZ = 1;
   node.kernel.kernelParams = params;
-  cgl_status status = cgl_issue_reserve(capture->recording, operation);
+  const cgl_room room = {.values = sizeof values};
+  cgl_status status = cgl_issue_reserve(capture->recording, &room, operation);
   if (!status)
     status = cgl_fill_kernel(context, CGL_FILL_advance, operation,
                              &node.kernel.func);
@@ -178,7 +180,6 @@ static cgl_status draw_move_offset(cgl_capture *capture, CUgraph graph,
         &draw->barrier, graph, draw->nodes, NULL, draw->nnodes, &node);
   if (result)
     return cgl_fail_driver(context, result, operation, "cuGraphAddNode");
-  unsigned char values[3 * 16];
   const cgl_note note = {.kind = CGL_OP_KERNEL,
                          .name = "advance",
                          .launch = &once,

@@ -1,7 +1,7 @@
-/* Changes of a captured graph: the ranges of its operations, and the objects
-   that are kept. */
-#include "core/record/recording_private.h"
+/* Changes of a captured graph: what its operations use, and what it keeps. */
+#include "core/record/issue.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The argument of a range that has none any more. */
@@ -10,49 +10,34 @@ enum { NO_ARGUMENT = UINT16_MAX };
 #define DROPPED UINT64_MAX
 
 
-static bool edit_is_kept(const cgl_record_edit *edit,
-                         const cgl_object *object) {
-  const cgl_recording *recording = edit->recording;
-  if (atomic_load_explicit(&object->retained_by, memory_order_relaxed) ==
-      edit->serial)
-    return true;
-  for (size_t i = 0; i < recording->nkept; i++)
-    if (recording->kept[i] == object)
-      return true;
-  return false;
-}
-
-
-void cgl_record_edit_want(cgl_record_edit *edit, cgl_object *object) {
-  edit->nobjects += object && !edit_is_kept(edit, object);
-}
-
-
 cgl_status cgl_record_edit_reserve(const cgl_record_edit *edit, size_t gained,
                                    const char *operation) {
   const cgl_op *op = &edit->recording->ops[edit->index];
   const cgl_room room = {.ranges = gained ? op->nranges + gained : 0,
                          .kept = edit->nobjects};
-  if ((!room.ranges && !room.kept) ||
-      cgl_record_reserve(edit->recording, &room))
-    return CGL_OK;
-  return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                  "no memory to note what the node uses");
+  return room.ranges || room.kept
+             ? cgl_issue_reserve(edit->recording, &room, operation)
+             : CGL_OK;
 }
 
 
 void cgl_record_edit_keep(cgl_record_edit *edit, cgl_object *object) {
-  if (!object || edit_is_kept(edit, object))
+  cgl_recording *recording = edit->recording;
+  if (!object || atomic_load_explicit(&object->retained_by,
+                                      memory_order_relaxed) == edit->serial)
     return;
-  cgl_record_keep(edit->recording, object, edit->serial);
+  for (size_t i = 0; i < recording->nkept; i++)
+    if (recording->kept[i] == object)
+      return;
+  cgl_record_keep(recording, object, edit->serial);
   edit->gained = true;
 }
 
 
 /* ---- ranges ---- */
 
-static cgl_range *op_range(const cgl_recording *recording, const cgl_op *op,
-                           size_t argument) {
+cgl_range *cgl_record_range_of(const cgl_recording *recording, const cgl_op *op,
+                               size_t argument) {
   cgl_range *range = &recording->ranges[op->ranges];
   for (uint32_t i = 0; i < op->nranges; i++, range++)
     if (range->argument == argument)
@@ -61,16 +46,10 @@ static cgl_range *op_range(const cgl_recording *recording, const cgl_op *op,
 }
 
 
-const cgl_range *cgl_record_range_of(const cgl_recording *recording,
-                                     const cgl_op *op, size_t argument) {
-  return op_range(recording, op, argument);
-}
-
-
 /* Where the range of an argument goes that had none: in the place of a range
    without an argument, or in a longer run at the end. */
 static cgl_range *op_new_range(cgl_recording *recording, cgl_op *op) {
-  cgl_range *range = op_range(recording, op, NO_ARGUMENT);
+  cgl_range *range = cgl_record_range_of(recording, op, NO_ARGUMENT);
   if (range)
     return range;
   cgl_range *from = &recording->ranges[op->ranges];
@@ -90,7 +69,7 @@ void cgl_record_edit_range(cgl_record_edit *edit, size_t argument,
                            const cgl_range *now) {
   cgl_recording *recording = edit->recording;
   cgl_op *op = &recording->ops[edit->index];
-  cgl_range *range = op_range(recording, op, argument);
+  cgl_range *range = cgl_record_range_of(recording, op, argument);
   if (range && now && range->address == now->address &&
       range->bytes == now->bytes)
     return;
@@ -107,44 +86,24 @@ void cgl_record_edit_range(cgl_record_edit *edit, size_t argument,
 }
 
 
-void cgl_record_edit_values(cgl_record_edit *edit, const void *values) {
-  const cgl_op *op = &edit->recording->ops[edit->index];
-  memcpy(edit->recording->values + op->values, values, op->nvalues);
-}
-
-
-void cgl_record_edit_launch(cgl_record_edit *edit, const cgl_launch *launch) {
+void cgl_record_edit_values(cgl_record_edit *edit, const void *values,
+                            const cgl_launch *launch) {
   cgl_op *op = &edit->recording->ops[edit->index];
-  memcpy(op->grid, launch->grid, sizeof op->grid);
-  memcpy(op->block, launch->block, sizeof op->block);
-  op->shared_bytes = launch->shared_bytes;
+  memcpy(edit->recording->values + op->values, values, op->nvalues);
+  if (launch)
+    op->launch = *launch;
 }
 
 
 /* ---- releasing ---- */
-
-static bool ranges_meet(const cgl_range *ranges, size_t n, uint64_t address,
-                        size_t bytes) {
-  for (size_t i = 0; i < n; i++)
-    if (cgl_record_meets(&ranges[i], address, bytes))
-      return true;
-  return false;
-}
-
-
-static void edit_drop(const cgl_record_edit *edit, cgl_object *object) {
-  uint64_t serial = edit->serial;
-  atomic_compare_exchange_strong(&object->retained_by, &serial, DROPPED);
-  cgl_object_release(object);
-}
-
 
 void cgl_record_edit_end(cgl_record_edit *edit, bool stale) {
   cgl_recording *recording = edit->recording;
   cgl_op *op = &recording->ops[edit->index];
   recording->nstale += stale - op->stale;
   op->stale = stale;
-  cgl_record_changed(recording);
+  free(recording->footprint);
+  recording->footprint = NULL;
   if (!edit->nreplaced)
     return;
   size_t kept = 0;
@@ -154,10 +113,14 @@ void cgl_record_edit_end(cgl_record_edit *edit, bool stale) {
     size_t bytes;
     if (object->kind->extent &&
         object->kind->extent(object, &address, &bytes) &&
-        ranges_meet(edit->replaced, edit->nreplaced, address, bytes) &&
-        !ranges_meet(recording->ranges, recording->nranges, address, bytes))
-      edit_drop(edit, object);
-    else
+        cgl_record_ranges_touch(edit->replaced, edit->nreplaced, address, bytes,
+                                false) &&
+        !cgl_record_ranges_touch(recording->ranges, recording->nranges, address,
+                                 bytes, false)) {
+      uint64_t serial = edit->serial;
+      atomic_compare_exchange_strong(&object->retained_by, &serial, DROPPED);
+      cgl_object_release(object);
+    } else
       recording->kept[kept++] = object;
   }
   recording->nkept = kept;
@@ -175,15 +138,6 @@ void cgl_record_set_off(cgl_recording *recording, size_t index, bool off) {
   recording->noff += off - op->off;
   recording->nhalted += halts ? off - op->off : 0;
   op->off = off;
-}
-
-
-bool cgl_record_next_stale(const cgl_recording *recording, size_t *index) {
-  if (!recording->nstale)
-    return false;
-  while (*index < recording->nops && !recording->ops[*index].stale)
-    ++*index;
-  return *index < recording->nops;
 }
 
 

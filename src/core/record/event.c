@@ -4,43 +4,43 @@
 
 
 /* A node that records or waits for an event from outside the graph. */
-static cgl_status external_begin(cgl_issue *issue, cgl_stream *stream,
-                                 cgl_event *event, const char *operation) {
-  cgl_status status = cgl_issue_begin(issue, stream, &event->object, operation,
+static cgl_status event_issue_external(cgl_stream *stream, cgl_event *event,
+                                       cgl_op_kind kind) {
+  const bool wait = kind == CGL_OP_WAIT;
+  const char *operation = wait ? "stream:wait" : "event:record";
+  const cgl_driver *driver = cgl_driver_of(stream);
+  cgl_issue issue;
+  cgl_status status = cgl_issue_begin(&issue, stream, &event->object, operation,
                                       (cgl_room){.kept = 1});
-  if (status || stream->capture)
-    return status;
-  cgl_fail(CUDA_ERROR_ILLEGAL_STATE, operation,
-           "external records and waits are nodes of a graph, and the stream "
-           "does not capture");
-  return cgl_fail_hint("leave external out: outside of captures every event is "
-                       "recorded and waited for as it is");
-}
-
-
-static cgl_status external_end(cgl_issue *issue, cgl_event *event,
-                               cgl_op_kind kind, CUresult result,
-                               const char *entry) {
-  const cgl_note note = {
-      .kind = kind, .name = issue->operation, .object = &event->object};
-  cgl_status status = cgl_issue_taken(issue, result, entry);
   if (status)
     return status;
-  cgl_issue_use(issue, &event->object, NULL, NULL);
-  cgl_issue_end(issue, &note);
+  if (!stream->capture) {
+    cgl_fail(CUDA_ERROR_ILLEGAL_STATE, operation,
+             "external records and waits are nodes of a graph, and the stream "
+             "does not capture");
+    return cgl_fail_hint("leave external out: outside of captures every event "
+                         "is recorded and waited for as it is");
+  }
+  CUresult result =
+      wait ? driver->cuStreamWaitEvent(stream->handle, event->handle,
+                                       CU_EVENT_WAIT_EXTERNAL)
+           : driver->cuEventRecordWithFlags(event->handle, stream->handle,
+                                            CU_EVENT_RECORD_EXTERNAL);
+  status = cgl_issue_taken(
+      &issue, result, wait ? "cuStreamWaitEvent" : "cuEventRecordWithFlags");
+  if (status)
+    return status;
+  const cgl_note note = {
+      .kind = kind, .name = operation, .object = &event->object};
+  cgl_issue_use(&issue, &event->object, NULL, NULL);
+  cgl_issue_end(&issue, &note);
   return CGL_OK;
 }
 
 
 cgl_status cgl_stream_wait_event_external(cgl_stream *stream,
                                           cgl_event *event) {
-  cgl_issue issue;
-  cgl_status status = external_begin(&issue, stream, event, "stream:wait");
-  if (status)
-    return status;
-  CUresult result = cgl_driver_of(stream)->cuStreamWaitEvent(
-      stream->handle, event->handle, CU_EVENT_WAIT_EXTERNAL);
-  return external_end(&issue, event, CGL_OP_WAIT, result, "cuStreamWaitEvent");
+  return event_issue_external(stream, event, CGL_OP_WAIT);
 }
 
 
@@ -90,14 +90,7 @@ cgl_status cgl_stream_wait_stream(cgl_stream *stream, cgl_stream *other) {
 
 
 cgl_status cgl_event_record_external(cgl_event *event, cgl_stream *stream) {
-  cgl_issue issue;
-  cgl_status status = external_begin(&issue, stream, event, "event:record");
-  if (status)
-    return status;
-  CUresult result = cgl_driver_of(event)->cuEventRecordWithFlags(
-      event->handle, stream->handle, CU_EVENT_RECORD_EXTERNAL);
-  status = external_end(&issue, event, CGL_OP_RECORD, result,
-                        "cuEventRecordWithFlags");
+  cgl_status status = event_issue_external(stream, event, CGL_OP_RECORD);
   if (!status) {
     event->recorded = true;
     event->shown = true; /* every replay records it */
@@ -130,18 +123,14 @@ cgl_status cgl_event_record(cgl_event *event, cgl_stream *stream) {
   if (status)
     return status;
   cgl_mark mark = {NULL, 0, {{0, 0}}};
-  bool known = !stream->capture && !stream_is_captured_elsewhere(stream);
-  if (known)
+  if (!stream->capture && !stream_is_captured_elsewhere(stream))
     mark = cgl_clock_mark(stream->clock);
   CUresult result =
       context->driver->cuEventRecord(event->handle, stream->handle);
   if (result)
     return cgl_capture_failed(stream, result, operation, "cuEventRecord");
   event->recorded = true;
-  if (known)
-    cgl_mark_set(&event->mark, &mark);
-  else
-    cgl_mark_clear(&event->mark);
+  cgl_mark_set(&event->mark, &mark);
   cgl_capture_note_record(stream, event);
   return CGL_OK;
 }

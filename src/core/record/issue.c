@@ -1,5 +1,5 @@
 /* The issue door. */
-#include "core/record/recording_private.h"
+#include "core/record/issue.h"
 
 #include <string.h>
 
@@ -16,10 +16,8 @@ cgl_status cgl_issue_begin(cgl_issue *issue, cgl_stream *stream,
     status = cgl_object_check_device(owner, &stream->object, operation);
   if (!status)
     status = cgl_context_enter(context, operation);
-  if (status || !recording || cgl_record_reserve(recording, &room))
-    return status;
-  return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                  "no host memory to note the operation in the capture");
+  return status || !recording ? status
+                              : cgl_issue_reserve(recording, &room, operation);
 }
 
 
@@ -30,18 +28,6 @@ unsigned char *cgl_issue_values(const cgl_issue *issue) {
   /* The host device reads arguments where they lie. */
   recording->nvalues = (recording->nvalues + 15) & ~(size_t)15;
   return recording->values + recording->nvalues;
-}
-
-
-/* The allocation's number in the recording, from 1. */
-static uint32_t record_note_allocation(cgl_recording *recording,
-                                       cgl_allocation *allocation) {
-  if (allocation->slot >= recording->nallocations ||
-      recording->allocations[allocation->slot].number != allocation->number) {
-    allocation->slot = (uint32_t)recording->nallocations;
-    recording->allocations[recording->nallocations++] = *allocation;
-  }
-  return allocation->slot + 1;
 }
 
 
@@ -56,8 +42,15 @@ void cgl_issue_use(cgl_issue *issue, cgl_object *object,
     return;
   cgl_range *noted = &recording->ranges[recording->nranges + issue->nranges++];
   *noted = *range;
-  noted->allocation =
-      allocation ? record_note_allocation(recording, allocation) : 0;
+  noted->allocation = 0;
+  if (!allocation)
+    return;
+  if (allocation->slot >= recording->nallocations ||
+      recording->allocations[allocation->slot].number != allocation->number) {
+    allocation->slot = (uint32_t)recording->nallocations;
+    recording->allocations[recording->nallocations++] = *allocation;
+  }
+  noted->allocation = allocation->slot + 1;
 }
 
 
@@ -76,7 +69,6 @@ void cgl_issue_body(cgl_issue *issue, cgl_recording *body) {
 
 static cgl_op *record_append(cgl_recording *recording, const cgl_note *note) {
   static const cgl_launch none;
-  const cgl_launch *launch = note->launch ? note->launch : &none;
   cgl_op *op = &recording->ops[recording->nops++];
   op->kind = note->kind;
   op->name = note->name;
@@ -85,9 +77,7 @@ static cgl_op *record_append(cgl_recording *recording, const cgl_note *note) {
   op->function = note->function;
   op->fills = note->fills;
   op->off = op->stale = false;
-  memcpy(op->grid, launch->grid, sizeof op->grid);
-  memcpy(op->block, launch->block, sizeof op->block);
-  op->shared_bytes = launch->shared_bytes;
+  op->launch = note->launch ? *note->launch : none;
   op->ranges = recording->nranges;
   op->values = recording->nvalues;
   op->nvalues = (uint32_t)note->nvalues;
@@ -111,7 +101,6 @@ CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note) {
   cgl_capture *capture = stream->capture;
   cgl_op *op = record_append(recording, note);
   op->node = capture->watched ? cgl_capture_last_node(stream) : NULL;
-  op->stream = stream->serial;
   op->priority = stream->priority;
   op->nranges = issue->nranges;
   op->body = issue->body;
@@ -122,21 +111,11 @@ CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note) {
 }
 
 
-cgl_status cgl_issue_reserve(cgl_recording *recording, const char *operation) {
-  const cgl_room room = {.values = 64};
-  return cgl_record_reserve(recording, &room)
-             ? CGL_OK
-             : cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                        "no host memory to note the operation in the capture");
-}
-
-
 void cgl_issue_note_node(cgl_recording *recording, const cgl_note *note,
                          CUgraphNode node) {
   recording->nvalues = (recording->nvalues + 15) & ~(size_t)15;
   cgl_op *op = record_append(recording, note);
   op->node = node;
-  op->stream = 0;
   op->priority = 0;
   op->scope = NULL;
 }

@@ -25,7 +25,7 @@ typedef struct cgl_issue {
   uint32_t body;    /* from 1: of the recording's bodies; 0: none */
 } cgl_issue;
 
-/* What to note of an operation; zero and NULL where a kind lacks it. */
+/* What to note of an operation; zero and NULL: the kind has no such thing. */
 typedef struct cgl_note {
   cgl_op_kind kind;
   const char *name;         /* static or interned */
@@ -37,6 +37,9 @@ typedef struct cgl_note {
   bool fills;         /* op->fills */
 } cgl_note;
 
+/* Makes room in a recording.  CGL_ERROR_NO_MEMORY */
+cgl_status cgl_issue_reserve(cgl_recording *recording, const cgl_room *room,
+                             const char *operation);
 /* `owner`: an object that must be on the stream's device (NULL: none). */
 cgl_status cgl_issue_begin(cgl_issue *issue, cgl_stream *stream,
                            const cgl_object *owner, const char *operation,
@@ -60,8 +63,7 @@ void cgl_issue_body(cgl_issue *issue, cgl_recording *body);
 /* Notes the operation; returns its node when the capture is watched, else
    NULL. */
 CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note);
-/* Note a node that was added to the graph without a stream. */
-cgl_status cgl_issue_reserve(cgl_recording *recording, const char *operation);
+/* Notes an operation that was put into the graph by hand: no stream's. */
 void cgl_issue_note_node(cgl_recording *recording, const cgl_note *note,
                          CUgraphNode node);
 /* The node of the latest operation; asks the driver when it is not known. */

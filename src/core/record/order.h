@@ -9,6 +9,21 @@
 
 #include "core/record/record.h"
 
+/* Operations by their nodes: open addressing, half empty. */
+typedef struct cgl_order_nodes {
+  struct cgl_place {
+    CUgraphNode node;
+    size_t op;
+  } * places;
+  size_t size, known; /* a power of two; operations entered so far */
+} cgl_order_nodes;
+
+/* Enters the operations noted since the last call; false without memory, or
+   when the driver did not tell a node.  The caller frees `places`. */
+bool cgl_order_enter(cgl_order_nodes *nodes, const cgl_recording *recording);
+/* The index of a node's operation; SIZE_MAX when it is not ours. */
+size_t cgl_order_op(const cgl_order_nodes *nodes, CUgraphNode node);
+
 /* ---- in a capture underway ---- */
 
 /* The known edges of a capture underway, which owns it. */
@@ -21,17 +36,16 @@ typedef struct cgl_order cgl_order;
 bool cgl_order_covers(cgl_stream *stream, CUdeviceptr address, size_t bytes);
 void cgl_order_free(cgl_order *order); /* NULL is fine */
 
-/* ---- in a captured graph, whose recording has learned its edges ---- */
+/* ---- in a captured graph, whose recording has learned its edges ----
+   `reached` has room for a byte per operation. */
 
-typedef struct cgl_order_map cgl_order_map;
-
-/* NULL without memory.  The recording outlives it. */
-cgl_order_map *cgl_order_map_new(const cgl_recording *recording);
-void cgl_order_map_free(cgl_order_map *map); /* NULL is fine */
-/* Whether operation `before` precedes `after`, or is the same. */
-bool cgl_order_precedes(cgl_order_map *map, size_t before, size_t after);
-/* Whether other edges imply the edge `from` -> `to`; false in a graph of more
-   than 20,000 operations. */
-bool cgl_order_is_implied(const cgl_order_map *map, size_t from, size_t to);
+/* Whether operation `before` is reached back from `after`; true of one and the
+   same. */
+bool cgl_order_precedes(const cgl_recording *recording, unsigned char *reached,
+                        size_t before, size_t after);
+/* Whether other edges say what the edge `from` -> `to` says; false for an edge
+   of a graph of more than 20,000 operations. */
+bool cgl_order_is_implied(const cgl_recording *recording,
+                          unsigned char *reached, size_t from, size_t to);
 
 #endif

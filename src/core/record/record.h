@@ -1,14 +1,13 @@
 /* The recording: what a capture noted.
    Glossary.  operation: one call issued through cgraphlua into a capture, with
-   its node, its script line and the memory that it touches.  foreign: a node
-   that another library put into the capture.  kept: an object to which the
-   recording holds a reference.  body: the recording of a graph inside an
-   operation.  allocation: memory that a capture allocated from its own pool.
-   Invariants: operations are in the order of their issue, which is the order of
-   the nodes' creation; room for an operation is made before the call of the
-   driver, so each call that succeeded is noted; only this room touches a
-   recording's fields; a recording that is a body does not change
-   (cgl_record_own). */
+   the node it became, its script line and the memory it touches.  foreign: a
+   node that others put into the capture.  kept: an object that the recording
+   holds a reference to.  body: the recording of a graph inside an operation.
+   allocation: memory that captures allocated of the graph's own pool.
+   Invariants: operations stand in the order of their issue, which is the order
+   of the nodes' creation; room for an operation is made before the driver is
+   called, so what the driver took is always noted; only this room writes to a
+   recording; a recording that is a body does not change (cgl_record_own). */
 #ifndef CGL_RECORD_RECORD_H
 #define CGL_RECORD_RECORD_H
 
@@ -50,12 +49,6 @@ typedef struct cgl_range {
   bool write;          /* may be written to */
 } cgl_range;
 
-static inline bool cgl_record_meets(const cgl_range *range, CUdeviceptr address,
-                                    size_t bytes) {
-  return range->address < address + bytes &&
-         address < range->address + range->bytes;
-}
-
 typedef struct cgl_scope cgl_scope;
 
 typedef struct cgl_op {
@@ -63,25 +56,57 @@ typedef struct cgl_op {
   CUgraphNode node; /* NULL: not known yet */
   const char *name; /* interned */
   cgl_site site;
-  uint64_t stream;     /* serial of the stream it was issued on */
-  cgl_object *object;  /* a user's kernel or an event, borrowed from `kept`;
-                          NULL:  none */
+  cgl_object *object;  /* borrowed from what is kept: a user's kernel, an event;
+                          NULL: none */
   CUfunction function; /* of kernels */
   bool fills;          /* a kernel that does not read what it writes */
   bool off;            /* executables do not run it */
   bool stale;          /* changed since the template's node was set */
   int priority;        /* of the stream */
-  uint32_t grid[3], block[3], shared_bytes;
-  uint32_t body;          /* number of its body, from 1; 0: none */
-  uint32_t nranges;       /* count of memory ranges that it touches */
-  uint32_t nvalues;       /* bytes of its arguments */
-  size_t ranges;          /* index of its first range in the recording */
-  size_t values;          /* offset of its arguments in the recording */
-  const cgl_scope *scope; /* its annotations; NULL: none */
+  cgl_launch launch;   /* of kernels */
+  uint32_t body;       /* from 1: which body; 0: none */
+  uint32_t nranges, nvalues; /* memory it touches; bytes of its arguments */
+  size_t ranges, values;     /* where they begin in the recording's arrays */
+  const cgl_scope *scope;    /* its annotations; NULL: none */
 } cgl_op;
 
+/* X(array): what a capture fills, and the next capture may use again. */
+#define CGL_RECORD_ARRAYS(X) \
+  X(ops) X(ranges) X(values) X(kept) X(allocations) X(bodies)
+
+struct cgl_recording {
+  atomic_int references;
+  cgl_context *context; /* borrowed: its graphs keep it */
+  cgl_op *ops;
+  size_t nops, ops_size;
+  cgl_range *ranges;
+  size_t nranges, ranges_size;
+  unsigned char *values;
+  size_t nvalues, values_size;
+  cgl_object **kept; /* retained each */
+  size_t nkept, kept_size;
+  cgl_allocation *allocations;
+  size_t nallocations, allocations_size;
+  cgl_recording **bodies; /* retained each, all different: op->body - 1 */
+  size_t nbodies, bodies_size;
+  size_t nstale, noff;       /* operations */
+  size_t nhalted;            /* are off and write to an allocation */
+  cgl_object *summary;       /* retained: sharing/ puts its share here */
+  struct cgl_scopes *scopes; /* retained: shared with copies; lazily */
+  const cgl_scope *scope;    /* in force, in the capture underway */
+  struct cgl_scope_mark {
+    size_t node; /* count of the capture's nodes when it came into force */
+    const cgl_scope *scope;
+  } * marks; /* the scope in force from a node on, for foreign nodes */
+  size_t nmarks;
+  size_t *edges; /* dependencies of all operations, one after the other */
+  size_t *first; /* where those of operation i begin; nops + 1 entries */
+  cgl_range *footprint; /* lazily */
+  size_t nfootprint;
+};
+
 /* "kernel", "memcpy", ... */
-const char *cgl_record_word(cgl_op_kind kind);
+extern const char *const cgl_record_words[CGL_OP_COUNT];
 
 /* ---- recording.c ------------------------------------------------------------
    Growing arrays and touching their new pages costs more than filling them, so
@@ -103,31 +128,15 @@ bool cgl_record_own(cgl_recording **recording);
 
 /* ---- content ---- */
 
-size_t cgl_record_count(const cgl_recording *recording);
-const cgl_op *cgl_record_op(const cgl_recording *recording, size_t index);
-const cgl_range *cgl_record_ranges(const cgl_recording *recording,
-                                   const cgl_op *op);
-const unsigned char *cgl_record_values(const cgl_recording *recording,
-                                       const cgl_op *op);
-/* NULL past the last. */
-cgl_object *cgl_record_kept(const cgl_recording *recording, size_t index);
-/* Allocation `number` of a range, from 1. */
-const cgl_allocation *cgl_record_allocation(const cgl_recording *recording,
-                                            uint32_t number);
-size_t cgl_record_allocations(const cgl_recording *recording);
-/* Its bodies, each once; NULL past the last.  The body of an operation has
-   index op->body - 1. */
-const cgl_recording *cgl_record_body(const cgl_recording *recording,
-                                     size_t index);
-/* Whether `recording` or a body in it has an operation that is off. */
-bool cgl_record_is_partly_off(const cgl_recording *recording);
-/* Whether an operation that is off writes to an allocation. */
-bool cgl_record_is_halted(const cgl_recording *recording);
-/* An object that sharing/ makes of the recording, which retains it. */
-cgl_object *cgl_record_summary(const cgl_recording *recording);
-void cgl_record_set_summary(cgl_recording *recording, cgl_object *summary);
-/* Keeps an object as long as the recording, once per capture; the caller made
-   room for it. */
+static inline size_t cgl_record_count(const cgl_recording *recording) {
+  return recording->nops;
+}
+static inline const cgl_op *cgl_record_op(const cgl_recording *recording,
+                                          size_t index) {
+  return &recording->ops[index];
+}
+/* Keeps an object for the recording's life, once per capture; the caller made
+   room. */
 void cgl_record_keep(cgl_recording *recording, cgl_object *object,
                      uint64_t serial);
 
@@ -136,6 +145,10 @@ void cgl_record_keep(cgl_recording *recording, cgl_object *object,
    Valid until the recording changes; NULL without memory. */
 const cgl_range *cgl_record_footprint(const cgl_recording *recording,
                                       size_t *count);
+/* Whether one of the ranges touches the bytes, or, with `write`, may write to
+   them. */
+bool cgl_record_ranges_touch(const cgl_range *ranges, size_t n,
+                             CUdeviceptr address, size_t bytes, bool write);
 /* Whether an operation, or a body in it, touches the bytes, or, with `write`,
    may write to them.  Without memory it is assumed. */
 bool cgl_record_touches(const cgl_recording *recording, const cgl_op *op,
@@ -143,29 +156,26 @@ bool cgl_record_touches(const cgl_recording *recording, const cgl_op *op,
 
 /* ---- template.c: nodes and edges of the driver's graph ---- */
 
-/* Gives operations 0 to `count` - 1 the first nodes of `graph`, or none of them
-   when it has fewer.  cuGraphGetNodes */
-CUresult cgl_record_learn_nodes(cgl_recording *recording,
-                                const cgl_driver *driver, CUgraph graph,
+/* Gives operations 0 to `count` - 1 the first nodes of `graph`; they stay
+   unknown where it has fewer.  cuGraphGetNodes */
+CUresult cgl_record_learn_nodes(cgl_recording *recording, CUgraph graph,
                                 size_t count);
-/* Adds the foreign nodes as operations, in order of creation; the first
-   `unwatched` nodes are not foreign.  cuGraphGetNodes */
-CUresult cgl_record_find_foreign(cgl_recording *recording,
-                                 const cgl_driver *driver, CUgraph graph,
+/* Puts foreign nodes among the operations, in order of creation; the first
+   `unwatched` nodes are the operations'.  cuGraphGetNodes */
+CUresult cgl_record_find_foreign(cgl_recording *recording, CUgraph graph,
                                  size_t unwatched);
 /* Learns the dependencies of all operations, unless they are known.
    cuGraphGetEdges */
-CUresult cgl_record_learn_edges(cgl_recording *recording,
-                                const cgl_driver *driver, CUgraph graph);
-/* The dependencies of operation `index`, as indices of operations, after
-   cgl_record_learn_edges; SIZE_MAX: a node without an operation. */
+CUresult cgl_record_learn_edges(cgl_recording *recording, CUgraph graph);
+/* The operations that operation `index` depends on, once learned; SIZE_MAX for
+   a node that is no operation. */
 const size_t *cgl_record_dependencies(const cgl_recording *recording,
                                       size_t index, size_t *count);
 
 /* ---- edit.c: changes of a captured graph ------------------------------------
-   A change of one operation: call `want` for every object that it will use,
-   reserve room, call the driver, then note the new state.  A buffer that no
-   operation uses any more goes back to its pool as used by several streams. */
+   A change of one operation: count the objects that it will use, make room,
+   call the driver, then say what is so now.  A buffer that no operation uses
+   any more goes back to its pool as memory that any stream may still use. */
 
 enum { CGL_RECORD_MOST = 256 }; /* ranges of one operation */
 
@@ -189,28 +199,25 @@ static inline void cgl_record_edit_begin(cgl_record_edit *edit,
   edit->nobjects = edit->nreplaced = 0;
   edit->gained = false;
 }
-/* The operation will use the object (NULL is fine). */
-void cgl_record_edit_want(cgl_record_edit *edit, cgl_object *object);
-/* Makes room for the wanted objects and for `gained` new ranges. */
+/* Room for the objects and for so many ranges that are new. */
 cgl_status cgl_record_edit_reserve(const cgl_record_edit *edit, size_t gained,
                                    const char *operation);
-/* After the driver's call: keep a wanted object, note the memory of an argument
-   (NULL: none), the arguments' values and the launch; end releases objects that
-   no operation uses any more.  `stale`: the template's node was not changed. */
+/* The driver took the change: keeps an object that was wanted, notes the
+   memory of an argument (NULL: none any more), numbers and launch (NULL: the
+   same); and in the end lets go of what no operation uses.  `stale`: the
+   template's node is as it was before. */
 void cgl_record_edit_keep(cgl_record_edit *edit, cgl_object *object);
 void cgl_record_edit_range(cgl_record_edit *edit, size_t argument,
                            const cgl_range *now);
-void cgl_record_edit_values(cgl_record_edit *edit, const void *values);
-void cgl_record_edit_launch(cgl_record_edit *edit, const cgl_launch *launch);
+void cgl_record_edit_values(cgl_record_edit *edit, const void *values,
+                            const cgl_launch *launch);
 void cgl_record_edit_end(cgl_record_edit *edit, bool stale);
 /* The range of an argument; NULL: none. */
-const cgl_range *cgl_record_range_of(const cgl_recording *recording,
-                                     const cgl_op *op, size_t argument);
+cgl_range *cgl_record_range_of(const cgl_recording *recording, const cgl_op *op,
+                               size_t argument);
 /* Operation `index` is switched off or on. */
 void cgl_record_set_off(cgl_recording *recording, size_t index, bool off);
-/* Sets *index to the next stale operation from *index on; false: none.  After
-   the template's node was set: the operation is not stale any more. */
-bool cgl_record_next_stale(const cgl_recording *recording, size_t *index);
+/* The template's node is not stale any more. */
 void cgl_record_refreshed(cgl_recording *recording, size_t index);
 
 /* ---- scope.c: annotations ---------------------------------------------------
@@ -225,6 +232,12 @@ struct cgl_scope {
   const char *label;       /* the annotation "label", or NULL */
   size_t npairs;
   cgl_annotation pairs[]; /* then come the texts */
+};
+
+/* The scopes of a recording, and of copies of it. */
+struct cgl_scopes {
+  cgl_object object;
+  cgl_scope *first;
 };
 
 /* Opens a scope in the capture underway; NULL without memory. */

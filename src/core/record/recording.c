@@ -1,5 +1,5 @@
-/* The arrays of a recording, and its content. */
-#include "core/record/recording_private.h"
+/* The arrays of a recording, and what is asked of them. */
+#include "core/record/issue.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,16 +10,11 @@ enum {
   SLACK = 4          /* a graph holds at most so many times what it needs */
 };
 
-static const char *const words[] = {
+const char *const cgl_record_words[] = {
 #define X(constant, word, type) word,
     CGL_OPS(X)
 #undef X
 };
-
-
-const char *cgl_record_word(cgl_op_kind kind) {
-  return words[kind];
-}
 
 
 /* ---- arrays ---- */
@@ -44,10 +39,14 @@ static bool record_grow(void **array, size_t *size, size_t wanted,
               recording->n##array + (extra), sizeof *recording->array)
 
 
-bool cgl_record_reserve(cgl_recording *recording, const cgl_room *room) {
-  return GROW(ops, 1) && GROW(ranges, room->ranges) &&
-         GROW(values, room->values) && GROW(kept, room->kept) &&
-         GROW(allocations, room->kept) && GROW(bodies, room->body);
+cgl_status cgl_issue_reserve(cgl_recording *recording, const cgl_room *room,
+                             const char *operation) {
+  if (GROW(ops, 1) && GROW(ranges, room->ranges) &&
+      GROW(values, room->values) && GROW(kept, room->kept) &&
+      GROW(allocations, room->kept) && GROW(bodies, room->body))
+    return CGL_OK;
+  return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                  "no host memory to note the operation");
 }
 
 
@@ -137,16 +136,6 @@ cgl_recording *cgl_record_retain(cgl_recording *recording) {
 }
 
 
-/* Frees what is not in the arrays. */
-static void record_free_rest(cgl_recording *recording) {
-  cgl_scope_release(recording->scopes);
-  free(recording->marks);
-  free(recording->edges);
-  free(recording->first);
-  free(recording->footprint);
-}
-
-
 void cgl_record_release(cgl_recording *recording) {
   if (!recording || atomic_fetch_sub_explicit(&recording->references, 1,
                                               memory_order_acq_rel) != 1)
@@ -157,7 +146,12 @@ void cgl_record_release(cgl_recording *recording) {
     cgl_record_release(recording->bodies[i]);
   if (recording->summary)
     cgl_object_release(recording->summary);
-  record_free_rest(recording);
+  if (recording->scopes)
+    cgl_object_release(&recording->scopes->object);
+  free(recording->marks);
+  free(recording->edges);
+  free(recording->first);
+  free(recording->footprint);
   record_pass_on_arrays(recording);
   free(recording);
 }
@@ -209,22 +203,18 @@ bool cgl_record_own(cgl_recording **recording) {
   cgl_recording *own = malloc(sizeof *own);
   if (!own)
     return false;
-  memcpy(own, shared, sizeof *own);
+  *own = *shared;
   atomic_init(&own->references, 1);
   own->footprint = NULL;
   own->marks = NULL;
   own->nmarks = 0;
-  const size_t nedges = own->first ? own->first[own->nops] : 0;
-  own->edges = record_copy(own->edges, nedges * sizeof *own->edges);
-  own->first = record_copy(own->first, (own->nops + 1) * sizeof *own->first);
-  if ((nedges && !own->edges) || (shared->first && !own->first) ||
-      !record_copy_arrays(own)) {
-    free(own->edges);
-    free(own->first);
+  own->edges = own->first = NULL; /* learned again when they are asked for */
+  if (!record_copy_arrays(own)) {
     free(own);
     return false;
   }
-  cgl_scope_retain(own->scopes);
+  if (own->scopes)
+    cgl_object_retain(&own->scopes->object);
   for (size_t i = 0; i < own->nkept; i++)
     cgl_object_retain(own->kept[i]);
   for (size_t i = 0; i < own->nbodies; i++)
@@ -234,73 +224,6 @@ bool cgl_record_own(cgl_recording **recording) {
   *recording = own;
   cgl_record_release(shared);
   return true;
-}
-
-
-/* ---- content ---- */
-
-size_t cgl_record_count(const cgl_recording *recording) {
-  return recording->nops;
-}
-
-
-const cgl_op *cgl_record_op(const cgl_recording *recording, size_t index) {
-  return &recording->ops[index];
-}
-
-
-const cgl_range *cgl_record_ranges(const cgl_recording *recording,
-                                   const cgl_op *op) {
-  return recording->ranges + op->ranges;
-}
-
-
-const unsigned char *cgl_record_values(const cgl_recording *recording,
-                                       const cgl_op *op) {
-  return recording->values + op->values;
-}
-
-
-cgl_object *cgl_record_kept(const cgl_recording *recording, size_t index) {
-  return index < recording->nkept ? recording->kept[index] : NULL;
-}
-
-
-const cgl_allocation *cgl_record_allocation(const cgl_recording *recording,
-                                            uint32_t number) {
-  return &recording->allocations[number - 1];
-}
-
-
-size_t cgl_record_allocations(const cgl_recording *recording) {
-  return recording->nallocations;
-}
-
-
-const cgl_recording *cgl_record_body(const cgl_recording *recording,
-                                     size_t index) {
-  return index < recording->nbodies ? recording->bodies[index] : NULL;
-}
-
-
-bool cgl_record_is_partly_off(const cgl_recording *recording) {
-  return recording->noff;
-}
-
-
-bool cgl_record_is_halted(const cgl_recording *recording) {
-  return recording->nhalted;
-}
-
-
-cgl_object *cgl_record_summary(const cgl_recording *recording) {
-  return recording->summary;
-}
-
-
-void cgl_record_set_summary(cgl_recording *recording, cgl_object *summary) {
-  cgl_object_retain(summary);
-  recording->summary = summary;
 }
 
 
@@ -316,13 +239,6 @@ void cgl_record_keep(cgl_recording *recording, cgl_object *object,
 
 
 /* ---- memory ---- */
-
-void cgl_record_changed(cgl_recording *recording) {
-  if (recording->footprint)
-    free(recording->footprint);
-  recording->footprint = NULL;
-}
-
 
 static int range_compare(const void *a, const void *b) {
   CUdeviceptr x = ((const cgl_range *)a)->address;
@@ -350,33 +266,18 @@ static size_t ranges_merge(cgl_range *ranges, size_t n) {
 }
 
 
-/* Copies the ranges of all operations and bodies to `to`, where it is not NULL;
-   how many there are.  SIZE_MAX: anything may be touched, or no memory. */
-static size_t record_gather(const cgl_recording *recording, cgl_range *to) {
-  size_t n = 0;
-  for (size_t i = 0; i < recording->nops; i++) {
-    const cgl_op *op = &recording->ops[i];
-    if (op->kind == CGL_OP_FOREIGN)
-      return SIZE_MAX;
-    for (uint32_t k = 0; k < op->nranges; k++) {
-      if (!recording->ranges[op->ranges + k].bytes)
-        continue;
-      if (to)
-        to[n] = recording->ranges[op->ranges + k];
-      n++;
-    }
-  }
+/* Most ranges that the footprint can have; 0: anything may be touched. */
+static size_t footprint_bound(const cgl_recording *recording) {
+  size_t count, most = recording->nranges + 1;
+  for (size_t i = 0; i < recording->nops; i++)
+    if (recording->ops[i].kind == CGL_OP_FOREIGN)
+      return 0;
   for (size_t i = 0; i < recording->nbodies; i++) {
-    size_t count;
-    const cgl_range *ranges =
-        cgl_record_footprint(recording->bodies[i], &count);
-    if (!ranges)
-      return SIZE_MAX;
-    if (to)
-      memcpy(to + n, ranges, count * sizeof *ranges);
-    n += count;
+    if (!cgl_record_footprint(recording->bodies[i], &count))
+      return 0;
+    most += count;
   }
-  return n;
+  return most;
 }
 
 
@@ -384,19 +285,22 @@ const cgl_range *cgl_record_footprint(const cgl_recording *recording_,
                                       size_t *count) {
   cgl_recording *recording = (cgl_recording *)recording_;
   if (!recording->footprint) {
-    size_t n = record_gather(recording, NULL);
-    const bool anything = n == SIZE_MAX;
-    cgl_range *ranges = malloc((anything ? 1 : n + 1) * sizeof *ranges);
+    const size_t most = footprint_bound(recording);
+    size_t n = 0;
+    cgl_range *ranges = malloc((most ? most : 1) * sizeof *ranges);
     if (!ranges)
       return NULL;
-    if (anything) {
-      ranges[0] = (cgl_range){.bytes = SIZE_MAX, .write = true};
-      n = 1;
-    } else {
-      record_gather(recording, ranges);
-      n = ranges_merge(ranges, n);
+    if (!most)
+      ranges[n++] = (cgl_range){.bytes = SIZE_MAX, .write = true};
+    for (size_t i = 0; most && i < recording->nranges; i++)
+      if (recording->ranges[i].bytes)
+        ranges[n++] = recording->ranges[i];
+    for (size_t i = 0; most && i < recording->nbodies; i++) {
+      const cgl_range *body = cgl_record_footprint(recording->bodies[i], count);
+      memcpy(ranges + n, body, *count * sizeof *ranges);
+      n += *count;
     }
-    recording->nfootprint = n;
+    recording->nfootprint = ranges_merge(ranges, n);
     recording->footprint = ranges;
   }
   *count = recording->nfootprint;
@@ -404,11 +308,11 @@ const cgl_range *cgl_record_footprint(const cgl_recording *recording_,
 }
 
 
-static bool ranges_touch(const cgl_range *ranges, size_t n, CUdeviceptr address,
-                         size_t bytes, bool write) {
+bool cgl_record_ranges_touch(const cgl_range *ranges, size_t n,
+                             CUdeviceptr address, size_t bytes, bool write) {
   for (size_t i = 0; i < n; i++)
-    if ((ranges[i].write || !write) &&
-        cgl_record_meets(&ranges[i], address, bytes))
+    if ((ranges[i].write || !write) && ranges[i].address < address + bytes &&
+        address < ranges[i].address + ranges[i].bytes)
       return true;
   return false;
 }
@@ -418,13 +322,14 @@ bool cgl_record_touches(const cgl_recording *recording, const cgl_op *op,
                         CUdeviceptr address, size_t bytes, bool write) {
   if (op->kind == CGL_OP_FOREIGN)
     return true;
-  if (ranges_touch(recording->ranges + op->ranges, op->nranges, address, bytes,
-                   write))
+  if (cgl_record_ranges_touch(recording->ranges + op->ranges, op->nranges,
+                              address, bytes, write))
     return true;
   if (!op->body)
     return false;
   size_t count = 0;
   const cgl_range *ranges =
       cgl_record_footprint(recording->bodies[op->body - 1], &count);
-  return !ranges || ranges_touch(ranges, count, address, bytes, write);
+  return !ranges ||
+         cgl_record_ranges_touch(ranges, count, address, bytes, write);
 }

@@ -1,28 +1,15 @@
 /* Scopes of annotations: begun, ended, and found again in the nodes. */
-#include "core/record/recording_private.h"
+#include "core/record/issue.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The scopes of a recording, and of copies of it. */
-struct cgl_scopes {
-  atomic_int references;
-  cgl_scope *first;
-};
-
 static atomic_uint_fast64_t next_id = 1;
 
 
-void cgl_scope_retain(struct cgl_scopes *scopes) {
-  if (scopes)
-    atomic_fetch_add(&scopes->references, 1);
-}
-
-
-void cgl_scope_release(struct cgl_scopes *scopes) {
-  if (!scopes || atomic_fetch_sub(&scopes->references, 1) != 1)
-    return;
+static void scopes_destroy(cgl_object *object) {
+  struct cgl_scopes *scopes = (struct cgl_scopes *)object;
   while (scopes->first) {
     cgl_scope *scope = scopes->first;
     scopes->first = scope->next;
@@ -30,6 +17,13 @@ void cgl_scope_release(struct cgl_scopes *scopes) {
   }
   free(scopes);
 }
+
+
+static const cgl_object_kind scopes_kind = {
+    .number = CGL_OBJECT_INTERNAL,
+    .light = true,
+    .destroy = scopes_destroy,
+};
 
 
 static const cgl_annotation *pair_find(const cgl_annotation *pairs, size_t n,
@@ -41,49 +35,41 @@ static const cgl_annotation *pair_find(const cgl_annotation *pairs, size_t n,
 }
 
 
-static size_t pair_bytes(const cgl_annotation *pair) {
-  return strlen(pair->key) + 1 +
-         (pair->kind == CGL_ANNOTATION_TEXT ? strlen(pair->text) + 1 : 0);
+/* Copies a text to *at, and moves that past it. */
+static const char *text_copy(char **at, const char *from) {
+  const size_t bytes = strlen(from) + 1;
+  char *to = memcpy(*at, from, bytes);
+  *at += bytes;
+  return to;
 }
 
 
-static char *pair_copy_text(char *at, const char *from, const char **to) {
-  size_t bytes = strlen(from) + 1;
-  memcpy(at, from, bytes);
-  *to = at;
-  return at + bytes;
-}
-
-
-static char *pair_copy(cgl_scope *scope, const cgl_annotation *from, char *at) {
-  cgl_annotation *pair = &scope->pairs[scope->npairs++];
-  *pair = *from;
-  at = pair_copy_text(at, from->key, &pair->key);
-  return from->kind == CGL_ANNOTATION_TEXT
-             ? pair_copy_text(at, from->text, &pair->text)
-             : at;
-}
-
-
-/* The given pairs, then the pairs of the scope around with other keys. */
+/* The pairs given, then those of the scope around that they leave, whose texts
+   live as long. */
 static cgl_scope *scope_new(const cgl_scope *around,
                             const cgl_annotation *pairs, size_t n) {
   const size_t outer = around ? around->npairs : 0;
   size_t bytes = sizeof(cgl_scope) + (n + outer) * sizeof *pairs;
   for (size_t i = 0; i < n; i++)
-    bytes += pair_bytes(&pairs[i]);
-  for (size_t i = 0; i < outer; i++)
-    bytes += pair_bytes(&around->pairs[i]);
+    bytes +=
+        strlen(pairs[i].key) + 1 +
+        (pairs[i].kind == CGL_ANNOTATION_TEXT ? strlen(pairs[i].text) + 1 : 0);
   cgl_scope *scope = calloc(1, bytes);
   if (!scope)
     return NULL;
   char *at = (char *)(scope->pairs + n + outer);
-  for (size_t i = 0; i < n; i++)
-    if (!pair_find(scope->pairs, scope->npairs, pairs[i].key))
-      at = pair_copy(scope, &pairs[i], at);
+  for (size_t i = 0; i < n; i++) {
+    if (pair_find(scope->pairs, scope->npairs, pairs[i].key))
+      continue;
+    cgl_annotation *pair = &scope->pairs[scope->npairs++];
+    *pair = pairs[i];
+    pair->key = text_copy(&at, pairs[i].key);
+    if (pair->kind == CGL_ANNOTATION_TEXT)
+      pair->text = text_copy(&at, pairs[i].text);
+  }
   for (size_t i = 0; i < outer; i++)
     if (!pair_find(pairs, n, around->pairs[i].key))
-      at = pair_copy(scope, &around->pairs[i], at);
+      scope->pairs[scope->npairs++] = around->pairs[i];
   const cgl_annotation *label = pair_find(scope->pairs, scope->npairs, "label");
   scope->label =
       label && label->kind == CGL_ANNOTATION_TEXT ? label->text : NULL;
@@ -93,33 +79,21 @@ static cgl_scope *scope_new(const cgl_scope *around,
 }
 
 
-/* How many nodes the capture has; SIZE_MAX: not known.  Without foreign nodes
-   they are the operations. */
-static size_t scope_count_nodes(const cgl_capture *capture) {
-  if (!capture->watched)
-    return capture->recording->nops;
-  cgl_captured now;
-  size_t count = 0;
-  CUresult result = cgl_capture_ask(capture->origin, &now);
-  if (!result)
-    result = cgl_driver_of(capture->origin)
-                 ->cuGraphGetNodes(now.graph, NULL, &count);
-  return result ? SIZE_MAX : count;
-}
-
-
-/* Notes from which node on the scope in force holds, for foreign nodes. */
+/* Others may add nodes: remembers from which on the scope holds. */
 static void scope_mark(cgl_capture *capture) {
   cgl_recording *recording = capture->recording;
-  size_t count = scope_count_nodes(capture);
-  if (count == SIZE_MAX)
+  cgl_captured now;
+  size_t count = recording->nops;
+  if (capture->watched &&
+      (cgl_capture_ask(capture->origin, &now) ||
+       recording->context->driver->cuGraphGetNodes(now.graph, NULL, &count)))
     return;
-  cgl_scope_mark *grown =
+  struct cgl_scope_mark *grown =
       realloc(recording->marks, (recording->nmarks + 1) * sizeof *grown);
   if (!grown)
     return;
   recording->marks = grown;
-  grown[recording->nmarks++] = (cgl_scope_mark){count, recording->scope};
+  grown[recording->nmarks++] = (struct cgl_scope_mark){count, recording->scope};
 }
 
 
@@ -128,7 +102,8 @@ const cgl_scope *cgl_scope_begin(cgl_capture *capture,
   cgl_recording *recording = capture->recording;
   if (!recording->scopes &&
       (recording->scopes = calloc(1, sizeof *recording->scopes)))
-    atomic_init(&recording->scopes->references, 1);
+    cgl_object_init(&recording->scopes->object, &scopes_kind,
+                    recording->context);
   cgl_scope *scope =
       recording->scopes ? scope_new(recording->scope, pairs, n) : NULL;
   if (!scope)
@@ -193,18 +168,17 @@ void cgl_scope_text(const cgl_scope *scope, char *text, size_t size) {
         (around && pair_is_same(pair, pair_find(around->pairs, around->npairs,
                                                 pair->key))))
       continue;
-    const char *comma = at ? ", " : "";
-    int n;
-    if (label)
-      n = snprintf(text + at, size - at, "%s", pair->text);
-    else if (pair->kind == CGL_ANNOTATION_NUMBER)
-      n = snprintf(text + at, size - at, "%s%s=%.14g", comma, pair->key,
-                   pair->number);
-    else
-      n = snprintf(text + at, size - at, "%s%s=%s", comma, pair->key,
-                   pair->kind == CGL_ANNOTATION_TEXT ? pair->text
-                   : pair->number != 0               ? "true"
-                                                     : "false");
+    char number[32];
+    const char *value = pair->text;
+    if (pair->kind == CGL_ANNOTATION_BOOLEAN)
+      value = pair->number != 0 ? "true" : "false";
+    else if (pair->kind == CGL_ANNOTATION_NUMBER) {
+      snprintf(number, sizeof number, "%.14g", pair->number);
+      value = number;
+    }
+    const int n = label ? snprintf(text + at, size - at, "%s", value)
+                        : snprintf(text + at, size - at, "%s%s=%s",
+                                   at ? ", " : "", pair->key, value);
     at += n > 0 ? (size_t)n : 0;
   }
 }

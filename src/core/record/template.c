@@ -1,14 +1,14 @@
-/* What a recording learns of the driver's graph: nodes, foreign nodes, edges.
- */
-#include "core/record/recording_private.h"
+/* What a recording learns of the driver's graph: its nodes and edges. */
+#include "core/record/order.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 
 /* All nodes of a graph, in order of creation; the caller frees *nodes. */
-static CUresult template_nodes(const cgl_driver *driver, CUgraph graph,
+static CUresult template_nodes(const cgl_recording *recording, CUgraph graph,
                                CUgraphNode **nodes, size_t *count) {
+  const cgl_driver *driver = recording->context->driver;
   *nodes = NULL;
   CUresult result = driver->cuGraphGetNodes(graph, NULL, count);
   if (result || !*count)
@@ -24,12 +24,11 @@ static CUresult template_nodes(const cgl_driver *driver, CUgraph graph,
 }
 
 
-CUresult cgl_record_learn_nodes(cgl_recording *recording,
-                                const cgl_driver *driver, CUgraph graph,
+CUresult cgl_record_learn_nodes(cgl_recording *recording, CUgraph graph,
                                 size_t count) {
   CUgraphNode *nodes;
   size_t all = 0;
-  CUresult result = template_nodes(driver, graph, &nodes, &all);
+  CUresult result = template_nodes(recording, graph, &nodes, &all);
   for (size_t i = 0; !result && all >= count && i < count; i++)
     recording->ops[i].node = nodes[i];
   free(nodes);
@@ -54,8 +53,9 @@ static bool template_is_of(const cgl_op *op, CUgraphNode node,
 
 
 /* Both lists are in order of creation: merges them; false without memory. */
-static bool template_merge(cgl_recording *recording, const cgl_driver *driver,
-                           const CUgraphNode *nodes, size_t count) {
+static bool template_merge(cgl_recording *recording, const CUgraphNode *nodes,
+                           size_t count) {
+  const cgl_driver *driver = recording->context->driver;
   cgl_op *ops = calloc(count, sizeof *ops);
   size_t next = 0;
   if (!ops)
@@ -77,64 +77,38 @@ static bool template_merge(cgl_recording *recording, const cgl_driver *driver,
 }
 
 
-CUresult cgl_record_find_foreign(cgl_recording *recording,
-                                 const cgl_driver *driver, CUgraph graph,
+CUresult cgl_record_find_foreign(cgl_recording *recording, CUgraph graph,
                                  size_t unwatched) {
   CUgraphNode *nodes;
   size_t count = 0;
-  CUresult result = template_nodes(driver, graph, &nodes, &count);
+  CUresult result = template_nodes(recording, graph, &nodes, &count);
   if (!result && count == recording->nops)
     unwatched = count;
   for (size_t i = 0; !result && i < unwatched && i < count; i++)
     recording->ops[i].node = nodes[i];
   if (!result && count && count != recording->nops &&
-      !template_merge(recording, driver, nodes, count))
+      !template_merge(recording, nodes, count))
     result = CUDA_ERROR_OUT_OF_MEMORY;
   free(nodes);
   return result;
 }
 
 
-typedef struct placed {
-  CUgraphNode node;
-  size_t index;
-} placed;
-
-
-static int placed_compare(const void *a, const void *b) {
-  uintptr_t x = (uintptr_t)((const placed *)a)->node;
-  uintptr_t y = (uintptr_t)((const placed *)b)->node;
-  return x < y ? -1 : x > y;
-}
-
-
-static size_t placed_index(const placed *sorted, size_t count,
-                           CUgraphNode node) {
-  placed key = {node, 0};
-  const placed *found =
-      bsearch(&key, sorted, count, sizeof key, placed_compare);
-  return found ? found->index : SIZE_MAX;
-}
-
-
 /* Sorts the edges by their later end, into one run per operation. */
 static bool template_arrange(cgl_recording *recording, const CUgraphNode *from,
                              const CUgraphNode *to, size_t count) {
-  size_t n = recording->nops;
-  placed *sorted = malloc((n ? n : 1) * sizeof *sorted);
-  size_t *edges = malloc((count ? count : 1) * sizeof *edges);
+  const size_t n = recording->nops;
+  cgl_order_nodes nodes = {NULL, 0, 0};
+  size_t *edges = malloc((count + 1) * sizeof *edges);
   size_t *first = calloc(n + 2, sizeof *first);
-  if (!sorted || !edges || !first) {
-    free(sorted);
+  if (!edges || !first || !cgl_order_enter(&nodes, recording)) {
+    free(nodes.places);
     free(edges);
     free(first);
     return false;
   }
-  for (size_t i = 0; i < n; i++)
-    sorted[i] = (placed){recording->ops[i].node, i};
-  qsort(sorted, n, sizeof *sorted, placed_compare);
   for (size_t i = 0; i < count; i++) {
-    size_t at = placed_index(sorted, n, to[i]);
+    size_t at = cgl_order_op(&nodes, to[i]);
     if (at != SIZE_MAX)
       first[at + 2]++;
   }
@@ -142,19 +116,19 @@ static bool template_arrange(cgl_recording *recording, const CUgraphNode *from,
     first[i + 1] += first[i];
   /* first[i + 1] is now where run i begins, and moves to its end. */
   for (size_t i = 0; i < count; i++) {
-    size_t at = placed_index(sorted, n, to[i]);
+    size_t at = cgl_order_op(&nodes, to[i]);
     if (at != SIZE_MAX)
-      edges[first[at + 1]++] = placed_index(sorted, n, from[i]);
+      edges[first[at + 1]++] = cgl_order_op(&nodes, from[i]);
   }
-  free(sorted);
+  free(nodes.places);
   recording->edges = edges;
   recording->first = first;
   return true;
 }
 
 
-CUresult cgl_record_learn_edges(cgl_recording *recording,
-                                const cgl_driver *driver, CUgraph graph) {
+CUresult cgl_record_learn_edges(cgl_recording *recording, CUgraph graph) {
+  const cgl_driver *driver = recording->context->driver;
   if (recording->first || !graph)
     return CUDA_SUCCESS;
   size_t count = 0;

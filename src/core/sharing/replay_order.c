@@ -10,9 +10,9 @@
 /* A share other than `own` that fills the cell, or NULL. */
 static const cgl_share *cell_producer(const cgl_cell *cell,
                                       const cgl_share *own) {
-  for (size_t i = 0; i < cell->nproducers; i++)
-    if (cell->producers[i] != own)
-      return cell->producers[i];
+  for (size_t i = 0; i < cell->nwriters; i++)
+    if (cell->writers[i].fills && cell->writers[i].share != own)
+      return cell->writers[i].share;
   return NULL;
 }
 
@@ -42,28 +42,40 @@ static cgl_status input_check(const cgl_share *share,
   const cgl_share *producer = cell_producer(cell, share);
   if (content.overwritten <= content.filled && content.filled)
     return CGL_OK;
-  /* No known writer, or this graph alone writes to it. */
-  if (!producer && !cell->filled && (input->updates || !content.overwritten))
+  /* Filled by nobody we know of, or written by this graph alone. */
+  if (!producer && !cell->content.filled &&
+      (input->updates || !content.overwritten))
     return CGL_OK;
   if (content.overwritten)
     cgl_fail(CGL_ERROR_ORDER, operation,
              "the graph captured at %s reads (%s) a buffer made at %s, but "
              "%s %s has overwritten it since it was filled",
              cgl_site_text(share->begun), cgl_site_text(input->site),
-             cgl_site_text(cell->made), content_overwriter(&content),
+             cgl_site_text(cell->memory.made), content_overwriter(&content),
              cgl_site_text(content.overwritten_by));
   else
     cgl_fail(CGL_ERROR_ORDER, operation,
              "the graph captured at %s reads (%s) a buffer made at %s, which "
              "the graph captured at %s has not filled yet",
              cgl_site_text(share->begun), cgl_site_text(input->site),
-             cgl_site_text(cell->made), cgl_site_text(producer->begun));
+             cgl_site_text(cell->memory.made), cgl_site_text(producer->begun));
   return hint_order(producer);
 }
 
 
-static cgl_status share_check_inputs(const cgl_share *share, uint64_t count,
-                                     const char *operation) {
+/* Refuses `count` replays of a share whose memory was taken back, or does not
+   hold what they read. */
+static cgl_status share_check(const cgl_share *share, const cgl_replay *replay,
+                              uint64_t count, const char *operation) {
+  if (share->undone) {
+    cgl_fail(CGL_ERROR_RELEASED, operation,
+             "the memory that the graph captured at %s uses was taken back "
+             "when its pool was restored at %s",
+             cgl_site_text(share->begun), cgl_site_text(share->undone_at));
+    return cgl_fail_hint("capture the graph again");
+  }
+  if (replay->unchecked)
+    return CGL_OK;
   for (size_t i = 0; i < share->ninputs; i++) {
     cgl_status status = input_check(share, &share->inputs[i], operation);
     if (status)
@@ -84,60 +96,39 @@ static cgl_status share_check_inputs(const cgl_share *share, uint64_t count,
 
 /* ---- the last replay ---- */
 
-static cgl_status refuse_overlap(const cgl_sharing *sharing,
-                                 const cgl_share *share,
-                                 const char *operation) {
-  cgl_fail(CGL_ERROR_ORDER, operation,
-           "the graph captured at %s may still run on another stream, and the "
-           "graph captured at %s shares its pool, which is strict",
-           cgl_site_text(sharing->begun), cgl_site_text(share->begun));
-  return cgl_fail_hint("let the stream wait for an event recorded after the "
-                       "other replay, or synchronize");
-}
-
-
-/* Whether the pool's last replay comes before what `stream` does next. */
-static bool stream_comes_after(cgl_sharing *sharing, cgl_stream *stream) {
-  cgl_clock *last = sharing->last;
-  return !last || last == stream->clock ||
-         cgl_clock_covers(stream->clock, last, sharing->tick) ||
-         cgl_context_waited(stream->object.context, sharing->wait) ||
-         cgl_clock_is_over(last, sharing->tick);
-}
-
-
-/* Not a status: the order needs a wait for the device, which must not be made
-   under the lock, because the end of a graph takes the lock. */
+/* No status: the order needs a wait for the device, which must not be made
+   under the lock, because the end of a graph takes both. */
 enum { WAIT_FIRST = INT_MIN };
 
+/* Makes the stream come after the pool's last replay. */
 static cgl_status sharing_order(cgl_sharing *sharing, const cgl_share *share,
                                 cgl_stream *stream, uint64_t exec,
                                 const char *operation) {
+  cgl_clock *last = sharing->last;
   /* The driver never runs an executable beside itself. */
-  if (sharing->last == stream->clock || sharing->exec == exec ||
-      stream_comes_after(sharing, stream))
+  if (!last || last == stream->clock || sharing->exec == exec ||
+      cgl_clock_covers(stream->clock, last, sharing->tick) ||
+      cgl_context_waited(stream->object.context, sharing->wait) ||
+      cgl_clock_is_over(last, sharing->tick))
     return CGL_OK;
-  if (sharing->strict)
-    return refuse_overlap(sharing, share, operation);
-  if (cgl_clock_is_lost(sharing->last))
+  if (sharing->strict) {
+    cgl_fail(CGL_ERROR_ORDER, operation,
+             "the graph captured at %s may still run on another stream, and "
+             "the graph captured at %s shares its pool, which is strict",
+             cgl_site_text(sharing->begun), cgl_site_text(share->begun));
+    return cgl_fail_hint("let the stream wait for an event recorded after the "
+                         "other replay, or synchronize");
+  }
+  if (atomic_load(&last->lost))
     return WAIT_FIRST;
-  cgl_status status = cgl_clock_order(stream, sharing->last, operation);
+  cgl_status status = cgl_clock_order(stream, last, operation);
   if (!status)
     sharing->ordered++;
   return status;
 }
 
 
-static cgl_status refuse_undone(const cgl_share *share, const char *operation) {
-  cgl_fail(CGL_ERROR_RELEASED, operation,
-           "the memory that the graph captured at %s uses was taken back when "
-           "its pool was restored at %s",
-           cgl_site_text(share->begun), cgl_site_text(share->undone_at));
-  return cgl_fail_hint("capture the graph again");
-}
-
-
-/* ---- groups ---- */
+/* ---- one replay after the other ---- */
 
 /* Whether no earlier share of the group is of the same pool. */
 static bool group_is_first_of_pool(const cgl_share *share, size_t i) {
@@ -165,13 +156,8 @@ static cgl_status replay_check(const cgl_replay *replay, cgl_stream *stream,
   const cgl_share *share = replay->share;
   cgl_status status = CGL_OK;
   for (size_t i = 0; i < share->ngroup && !status; i++)
-    if (share->group[i]->undone)
-      status = refuse_undone(share->group[i], operation);
-  if (replay->unchecked)
-    return status;
-  for (size_t i = 0; i < share->ngroup && !status; i++)
-    status = share_check_inputs(share->group[i], count, operation);
-  for (size_t i = 0; i < share->ngroup && !status; i++)
+    status = share_check(share->group[i], replay, count, operation);
+  for (size_t i = 0; i < share->ngroup && !status && !replay->unchecked; i++)
     if (group_is_first_of_pool(share, i))
       status = sharing_order(share->group[i]->sharing, share, stream,
                              replay->exec, operation);
@@ -198,9 +184,8 @@ cgl_status cgl_share_begin(const cgl_replay *replay, cgl_stream *stream,
 }
 
 
-/* Stamps one share of a group. */
-static void share_stamp(const cgl_replay *replay, cgl_share *share,
-                        cgl_stream *stream) {
+void cgl_share_stamp(const cgl_replay *replay, cgl_share *share,
+                     cgl_stream *stream) {
   cgl_sharing *sharing = share->sharing;
   share->replay = ++sharing->replay;
   if (share != replay->share || !replay->halted)
@@ -216,11 +201,6 @@ static void share_stamp(const cgl_replay *replay, cgl_share *share,
 }
 
 
-void cgl_share_stamp(const cgl_replay *replay, cgl_stream *stream) {
-  share_stamp(replay, replay->share, stream);
-}
-
-
 void cgl_share_end(const cgl_replay *replay, cgl_stream *stream,
                    bool launched) {
   const cgl_share *share = replay->share;
@@ -229,7 +209,7 @@ void cgl_share_end(const cgl_replay *replay, cgl_stream *stream,
   cgl_site before = own->begun;
   own->said |= say;
   for (size_t i = 0; launched && i < share->ngroup; i++)
-    share_stamp(replay, share->group[i], stream);
+    cgl_share_stamp(replay, share->group[i], stream);
   group_unlock(share);
   if (say)
     cgl_log("the graph captured at %s was made to wait for the graph captured "
@@ -267,7 +247,7 @@ cgl_status cgl_share_check_read(const cgl_shared_memory *memory,
       cgl_fail(CGL_ERROR_ORDER, operation,
                "the buffer made at %s was filled, but %s %s shares its pool "
                "and has overwritten it since",
-               cgl_site_text(cell->made), content_overwriter(&content),
+               cgl_site_text(cell->memory.made), content_overwriter(&content),
                cgl_site_text(content.overwritten_by));
       status = hint_order(cell_producer(cell, NULL));
     }
@@ -279,20 +259,18 @@ cgl_status cgl_share_check_read(const cgl_shared_memory *memory,
 
 void cgl_share_note_write(const cgl_shared_memory *memory) {
   cgl_sharing *sharing = memory->sharing;
-  const cgl_allocation *allocation = memory->allocation;
   pthread_mutex_lock(&sharing->lock);
   cgl_cell *own = memory_cell(memory);
   const uint64_t number = ++sharing->replay;
   for (cgl_cell *cell = sharing->cells; cell; cell = cell->next) {
-    if (cell == own ||
-        !cgl_share_cell_overlaps(cell, allocation->address, allocation->bytes))
+    if (cell == own || !cgl_share_overlaps(&cell->memory, memory->allocation))
       continue;
-    cell->overwritten = number;
-    cell->overwritten_by = cgl_site_here;
-    cell->by_script = true;
+    cell->content.overwritten = number;
+    cell->content.overwritten_by = cgl_site_here;
+    cell->content.by_script = true;
   }
   if (own)
-    own->filled = number;
+    own->content.filled = number;
   pthread_mutex_unlock(&sharing->lock);
 }
 

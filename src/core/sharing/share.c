@@ -7,6 +7,69 @@
 atomic_bool cgl_sharing_any;
 
 
+/* ---- cells ---- */
+
+static void cell_free(cgl_cell *cell) {
+  if (cell)
+    free(cell->writers);
+  free(cell);
+}
+
+
+/* Room for so many more shares; false without memory. */
+static bool cell_reserve(cgl_cell *cell, size_t more) {
+  if (cell->nwriters + more <= cell->size)
+    return true;
+  const size_t size = 2 * (cell->nwriters + more);
+  struct cgl_writer *writers = realloc(cell->writers, size * sizeof *writers);
+  if (!writers)
+    return false;
+  cell->writers = writers;
+  cell->size = size;
+  return true;
+}
+
+
+bool cgl_share_overlaps(const cgl_allocation *a, const cgl_allocation *b) {
+  return a->address < b->address + b->bytes &&
+         b->address < a->address + a->bytes;
+}
+
+
+/* Adds what is in the memory after the replays so far of a share. */
+static void content_add(cgl_content *content, const struct cgl_writer *writer) {
+  const cgl_share *share = writer->share;
+  if (writer->fills && share->filled > content->filled)
+    content->filled = share->filled;
+  if (!writer->fills && share->replay > content->overwritten) {
+    content->overwritten = share->replay;
+    content->overwritten_by = share->begun;
+    content->by_script = false;
+  }
+}
+
+
+/* The share ends; what its replays did stays. */
+static void cell_remove(cgl_cell *cell, const cgl_share *share) {
+  for (size_t i = 0; i < cell->nwriters; i++)
+    if (cell->writers[i].share == share) {
+      content_add(&cell->content, &cell->writers[i]);
+      cell->writers[i] = cell->writers[--cell->nwriters];
+      return;
+    }
+}
+
+
+cgl_content cgl_share_cell_content(const cgl_cell *cell) {
+  cgl_content content = cell->content;
+  for (size_t i = 0; i < cell->nwriters; i++)
+    content_add(&content, &cell->writers[i]);
+  return content;
+}
+
+
+/* ---- sharings ---- */
+
 void cgl_sharing_init(cgl_sharing *sharing, cgl_object *owner, bool strict) {
   pthread_mutex_init(&sharing->lock, NULL);
   sharing->owner = owner;
@@ -18,7 +81,7 @@ void cgl_sharing_clear(cgl_sharing *sharing) {
   while (sharing->cells) {
     cgl_cell *cell = sharing->cells;
     sharing->cells = cell->next;
-    cgl_share_cell_free(cell);
+    cell_free(cell);
   }
   cgl_clock_release(sharing->last);
   pthread_mutex_destroy(&sharing->lock);
@@ -37,14 +100,6 @@ void cgl_sharing_begin(cgl_sharing *sharing) {
   atomic_store(&cgl_sharing_any, true);
   atomic_store(&sharing->shared, true);
   pthread_mutex_unlock(&sharing->lock);
-}
-
-
-uint64_t cgl_sharing_made(cgl_sharing *sharing) {
-  pthread_mutex_lock(&sharing->lock);
-  uint64_t made = sharing->made;
-  pthread_mutex_unlock(&sharing->lock);
-  return made;
 }
 
 
@@ -69,59 +124,51 @@ void cgl_sharing_undo(cgl_sharing *sharing, uint64_t made, uint64_t number) {
 
 /* ---- uses ---- */
 
-/* How an operation uses the bytes of an allocation. */
-typedef struct manner {
-  bool reads, writes, whole;
-} manner;
-
-/* All ranges of the operation from `first` on that lie in the allocation of
-   that range. */
-static manner op_manner(const cgl_range *ranges, uint32_t n, uint32_t first,
-                        const cgl_use *use) {
-  manner how = {false, false, false};
-  for (uint32_t i = first; i < n; i++) {
-    if (ranges[i].allocation != ranges[first].allocation)
-      continue;
-    how.reads |= !ranges[i].write;
-    how.writes |= ranges[i].write;
-    how.whole |=
-        ranges[i].write && ranges[i].address <= use->address &&
-        ranges[i].address + ranges[i].bytes >= use->address + use->bytes;
+/* Operation `index`, or what it has inside, uses the allocation as `from` says.
+ */
+static void use_add(cgl_use *use, const cgl_use *from, size_t index) {
+  if (!use->filled && !use->reads && !use->updates) {
+    use->reads = from->reads;
+    use->updates = from->updates;
+    use->read = from->read;
   }
-  return how;
-}
-
-
-/* Whether it is known what the capture needs of the allocation. */
-static bool use_is_known(const cgl_use *use) {
-  return use->filled || use->reads || use->updates;
-}
-
-
-static void use_add(cgl_use *use, const cgl_op *op, size_t index, manner how,
-                    bool foreign) {
-  const bool kernel = op->kind == CGL_OP_KERNEL && !op->fills;
-  /* A kernel may read what it writes; copies and fills never do. */
-  if (foreign && !use_is_known(use) && (how.reads || (kernel && how.writes))) {
-    use->reads = how.reads;
-    use->updates = !how.reads;
-    use->read = op->site;
-  }
-  use->filled |= how.whole && !kernel;
-  if (how.writes) {
+  if (from->writes) {
     use->writes = true;
-    use->wrote = op->site;
+    use->wrote = from->wrote;
   }
+  use->filled |= from->filled;
   use->first = use->first < index ? use->first : index;
   use->last = index;
 }
 
 
-/* Adds the uses of one operation, its body aside. */
+/* What the ranges of an operation from `first` on do to that range's
+   allocation. */
+static cgl_use op_use(const cgl_op *op, const cgl_range *ranges, uint32_t first,
+                      const cgl_allocation *memory, bool foreign) {
+  /* A kernel may read what it writes; copies and fills never do. */
+  const bool kernel = op->kind == CGL_OP_KERNEL && !op->fills;
+  cgl_use use = {.read = op->site, .wrote = op->site};
+  for (uint32_t i = first; i < op->nranges; i++) {
+    const cgl_range *range = &ranges[i];
+    if (range->allocation != ranges[first].allocation)
+      continue;
+    use.reads |= foreign && !range->write;
+    use.writes |= range->write;
+    use.filled |=
+        range->write && !kernel && range->address <= memory->address &&
+        range->address + range->bytes >= memory->address + memory->bytes;
+  }
+  use.updates = foreign && kernel && use.writes && !use.reads;
+  return use;
+}
+
+
+/* What one operation does itself. */
 static void share_add_op(cgl_share *share, const cgl_capture *capture,
                          const cgl_op *op, size_t index) {
   const cgl_recording *recording = capture->recording;
-  const cgl_range *ranges = cgl_record_ranges(recording, op);
+  const cgl_range *ranges = recording->ranges + op->ranges;
   for (uint32_t i = 0; i < op->nranges; i++) {
     const uint32_t number = ranges[i].allocation;
     bool seen = !number;
@@ -129,10 +176,10 @@ static void share_add_op(cgl_share *share, const cgl_capture *capture,
       seen |= ranges[k].allocation == number;
     if (seen)
       continue;
-    cgl_use *use = &share->uses[number - 1];
-    const uint64_t born = cgl_record_allocation(recording, number)->born;
-    use_add(use, op, index, op_manner(ranges, op->nranges, i, use),
-            born != capture->underway.serial);
+    const cgl_allocation *memory = &recording->allocations[number - 1];
+    const cgl_use use =
+        op_use(op, ranges, i, memory, memory->born != capture->underway.serial);
+    use_add(&share->uses[number - 1], &use, index);
   }
 }
 
@@ -142,7 +189,7 @@ static cgl_use *share_use(cgl_share *share, size_t *slot, const cgl_use *from,
                           size_t index) {
   for (size_t tries = 0; tries < share->nuses; tries++, ++*slot) {
     *slot = *slot < share->nuses ? *slot : 0;
-    if (share->uses[*slot].number == from->number)
+    if (share->uses[*slot].memory.number == from->memory.number)
       return &share->uses[(*slot)++];
   }
   cgl_use *use = &share->uses[share->nuses++];
@@ -158,50 +205,34 @@ static void share_add_body(cgl_share *share, const cgl_share *body,
                            size_t index) {
   size_t slot = 0;
   for (size_t i = 0; i < body->nuses; i++) {
-    const cgl_use *from = &body->uses[i];
-    cgl_use *use = share_use(share, &slot, from, index);
-    if (!use_is_known(use)) {
-      use->reads = from->reads;
-      use->updates = from->updates;
-      use->read = from->read;
-    }
-    if (from->writes) {
-      use->writes = true;
-      use->wrote = from->wrote;
-    }
-    /* A body that does not need the content has written it. */
-    use->filled |= from->filled || from->writes;
-    use->first = use->first < index ? use->first : index;
-    use->last = index;
+    cgl_use from = body->uses[i];
+    cgl_use *use = share_use(share, &slot, &from, index);
+    /* What the body writes and does not need is there after it. */
+    from.filled |= from.writes;
+    use_add(use, &from, index);
   }
 }
 
 
 /* Sums up the recording; false without memory. */
 static bool share_add_uses(cgl_share *share, const cgl_capture *capture) {
-  const cgl_recording *recording = capture->recording, *body;
-  const size_t own = cgl_record_allocations(recording);
+  const cgl_recording *recording = capture->recording;
+  const size_t own = recording->nallocations;
   size_t most = own;
-  for (size_t i = 0; (body = cgl_record_body(recording, i)); i++)
-    most += cgl_share_of(body)->nuses;
+  for (size_t i = 0; i < recording->nbodies; i++)
+    most += cgl_share_of(recording->bodies[i])->nuses;
   if (most && !(share->uses = calloc(most, sizeof *share->uses)))
     return false;
   share->nuses = own;
-  for (size_t i = 0; i < own; i++) {
-    const cgl_allocation *a = cgl_record_allocation(recording, (uint32_t)i + 1);
-    share->uses[i] = (cgl_use){.number = a->number,
-                               .address = a->address,
-                               .bytes = a->bytes,
-                               .made = a->made,
-                               .first = SIZE_MAX};
-  }
+  for (size_t i = 0; i < own; i++)
+    share->uses[i] =
+        (cgl_use){.memory = recording->allocations[i], .first = SIZE_MAX};
   for (size_t i = 0; i < cgl_record_count(recording); i++) {
     const cgl_op *op = cgl_record_op(recording, i);
     share_add_op(share, capture, op, i);
     if (!op->body)
       continue;
-    const cgl_share *inside =
-        cgl_share_of(cgl_record_body(recording, op->body - 1));
+    const cgl_share *inside = cgl_share_of(recording->bodies[op->body - 1]);
     if (inside->sharing == share->sharing)
       share_add_body(share, inside, i);
   }
@@ -211,36 +242,26 @@ static bool share_add_uses(cgl_share *share, const cgl_capture *capture) {
 
 /* ---- graphs inside graphs ---- */
 
-static bool use_overlaps(const cgl_use *a, const cgl_use *b) {
-  return a->address < b->address + b->bytes &&
-         b->address < a->address + a->bytes;
-}
-
-
-static cgl_status refuse_child(const cgl_capture *parent, const cgl_use *use,
-                               const char *operation) {
-  cgl_fail(CGL_ERROR_ORDER, operation,
-           "the graph and the capture that began at %s share a pool, and what "
-           "the graph uses at %s may be used by another branch of the capture "
-           "at the same time",
-           cgl_site_text(parent->underway.begun),
-           cgl_site_text(use->writes ? use->wrote : use->read));
-  return cgl_fail_hint("let this stream wait for the other branches first, or "
-                       "capture the graph into a pool of its own");
-}
-
-
 cgl_status cgl_share_check_child(const cgl_share *share, cgl_stream *stream,
                                  const char *operation) {
   const cgl_capture *parent = stream->capture;
   if (!parent)
     return CGL_OK;
-  for (size_t i = 0;
-       (const void *)parent->underway.pool == share->sharing->owner &&
-       i < share->nuses;
-       i++)
-    if (!cgl_order_covers(stream, share->uses[i].address, share->uses[i].bytes))
-      return refuse_child(parent, &share->uses[i], operation);
+  const bool same =
+      (const void *)parent->underway.pool == share->sharing->owner;
+  for (size_t i = 0; same && i < share->nuses; i++) {
+    const cgl_use *use = &share->uses[i];
+    if (cgl_order_covers(stream, use->memory.address, use->memory.bytes))
+      continue;
+    cgl_fail(CGL_ERROR_ORDER, operation,
+             "the graph and the capture that began at %s share a pool, and "
+             "what the graph uses at %s may be used by another branch of the "
+             "capture at the same time",
+             cgl_site_text(parent->underway.begun),
+             cgl_site_text(use->writes ? use->wrote : use->read));
+    return cgl_fail_hint("let this stream wait for the other branches first, "
+                         "or capture the graph into a pool of its own");
+  }
   cgl_sharing_begin(share->sharing);
   return CGL_OK;
 }
@@ -248,35 +269,23 @@ cgl_status cgl_share_check_child(const cgl_share *share, cgl_stream *stream,
 
 /* ---- shares ---- */
 
-/* Whether a share fills or overwrites a cell.  The youngest allocation of the
-   memory that the share writes to decides: the cell's own allocation fills the
-   cell, any other overwrites it. */
-static void share_effect(const cgl_share *share, const cgl_cell *cell,
-                         bool *fills, bool *overwrites) {
-  bool older = false;
-  *fills = *overwrites = false;
+/* Under the lock, where there is room: notes with the cell whether the share
+   fills it in the end, because it writes to it and to no younger allocation
+   that got the memory afterwards, or overwrites it.  True: it overwrites. */
+static bool cell_add_share(cgl_cell *cell, cgl_share *share) {
+  bool fills = false, younger = false, older = false;
   for (size_t i = 0; i < share->nuses; i++) {
     const cgl_use *use = &share->uses[i];
-    if (!use->writes ||
-        !cgl_share_cell_overlaps(cell, use->address, use->bytes))
+    if (!use->writes || !cgl_share_overlaps(&cell->memory, &use->memory))
       continue;
-    *fills |= use->number == cell->number;
-    *overwrites |= use->number > cell->number;
-    older |= use->number < cell->number;
+    fills |= use->memory.number == cell->memory.number;
+    younger |= use->memory.number > cell->memory.number;
+    older |= use->memory.number < cell->memory.number;
   }
-  *fills &= !*overwrites;
-  *overwrites |= older && !*fills;
-}
-
-
-/* Under the lock: adds the share to the cell, which has room for it. */
-static void cell_add_share(cgl_cell *cell, cgl_share *share) {
-  bool fills, overwrites;
-  share_effect(share, cell, &fills, &overwrites);
-  if (fills)
-    cell->producers[cell->nproducers++] = share;
-  if (overwrites)
-    cell->overwriters[cell->noverwriters++] = share;
+  fills &= !younger;
+  if (fills || younger || older)
+    cell->writers[cell->nwriters++] = (struct cgl_writer){share, fills};
+  return !fills && (younger || older);
 }
 
 
@@ -284,21 +293,18 @@ cgl_cell *cgl_share_cell_get(cgl_sharing *sharing,
                              const cgl_allocation *allocation) {
   size_t nshares = 0;
   cgl_cell *cell = sharing->cells;
-  while (cell && cell->number != allocation->number)
+  while (cell && cell->memory.number != allocation->number)
     cell = cell->next;
   if (cell)
     return cell;
   for (cgl_share *share = sharing->shares; share; share = share->next)
     nshares++;
   cell = calloc(1, sizeof *cell);
-  if (!cell || !cgl_share_cell_reserve(cell, nshares)) {
-    cgl_share_cell_free(cell);
+  if (!cell || !cell_reserve(cell, nshares)) {
+    cell_free(cell);
     return NULL;
   }
-  cell->number = allocation->number;
-  cell->address = allocation->address;
-  cell->bytes = allocation->bytes;
-  cell->made = allocation->made;
+  cell->memory = *allocation;
   for (cgl_share *share = sharing->shares; share; share = share->next)
     cell_add_share(cell, share);
   cell->next = sharing->cells;
@@ -314,7 +320,7 @@ void cgl_share_cell_drop(cgl_sharing *sharing, cgl_cell *cell) {
   while (*link != cell)
     link = &(*link)->next;
   *link = cell->next;
-  cgl_share_cell_free(cell);
+  cell_free(cell);
 }
 
 
@@ -329,11 +335,7 @@ static bool share_take_inputs(cgl_sharing *sharing, cgl_share *share) {
     const cgl_use *use = &share->uses[i];
     if (!use->reads && !use->updates)
       continue;
-    const cgl_allocation allocation = {.number = use->number,
-                                       .address = use->address,
-                                       .bytes = use->bytes,
-                                       .made = use->made};
-    cgl_cell *cell = cgl_share_cell_get(sharing, &allocation);
+    cgl_cell *cell = cgl_share_cell_get(sharing, &use->memory);
     if (!cell)
       return false;
     cell->inputs++;
@@ -341,31 +343,9 @@ static bool share_take_inputs(cgl_sharing *sharing, cgl_share *share) {
         (struct cgl_input){cell, use->read, !use->reads};
   }
   for (cgl_cell *cell = sharing->cells; cell; cell = cell->next)
-    if (!cgl_share_cell_reserve(cell, 1))
+    if (!cell_reserve(cell, 1))
       return false;
   return true;
-}
-
-
-static void share_drop_inputs(cgl_sharing *sharing, cgl_share *share) {
-  while (share->ninputs) {
-    cgl_cell *cell = share->inputs[--share->ninputs].cell;
-    cell->inputs--;
-    cgl_share_cell_drop(sharing, cell);
-  }
-  free(share->inputs);
-}
-
-
-/* Frees a share that is in no cell and no list. */
-static void share_free(cgl_share *share) {
-  for (size_t i = 0; i < share->ngroup; i++)
-    if (share->group[i] != share)
-      cgl_object_release(&share->group[i]->object);
-  free(share->group);
-  free(share->uses);
-  cgl_object_release(share->sharing->owner);
-  free(share);
 }
 
 
@@ -376,14 +356,24 @@ static void share_destroy(cgl_object *object) {
   cgl_share **link = &sharing->shares;
   while (*link && *link != share)
     link = &(*link)->next;
-  if (*link) {
+  if (*link)
     *link = share->next;
-    for (cgl_cell *cell = sharing->cells; cell; cell = cell->next)
-      cgl_share_cell_remove(cell, share);
+  for (cgl_cell *cell = sharing->cells; cell; cell = cell->next)
+    cell_remove(cell, share);
+  while (share->ninputs) {
+    cgl_cell *cell = share->inputs[--share->ninputs].cell;
+    cell->inputs--;
+    cgl_share_cell_drop(sharing, cell);
   }
-  share_drop_inputs(sharing, share);
   pthread_mutex_unlock(&sharing->lock);
-  share_free(share);
+  for (size_t i = 0; i < share->ngroup; i++)
+    if (share->group[i] != share)
+      cgl_object_release(&share->group[i]->object);
+  free(share->group);
+  free(share->inputs);
+  free(share->uses);
+  cgl_object_release(sharing->owner);
+  free(share);
 }
 
 
@@ -401,29 +391,27 @@ static int share_compare(const void *a, const void *b) {
 }
 
 
-/* Adds a graph of another pool that is inside, once. */
-static void share_add_member(cgl_share *share, cgl_share *member) {
-  bool known = member->sharing == share->sharing;
-  for (size_t i = 0; i < share->ngroup; i++)
-    known |= share->group[i] == member;
-  if (known)
-    return;
-  cgl_object_retain(&member->object);
-  share->group[share->ngroup++] = member;
-}
-
-
+/* Lists the share and, once each, the graphs of other pools inside it. */
 static bool share_make_group(cgl_share *share, const cgl_recording *recording) {
-  const cgl_recording *body;
   size_t most = 1;
-  for (size_t i = 0; (body = cgl_record_body(recording, i)); i++)
-    most += cgl_share_of(body)->ngroup;
+  for (size_t i = 0; i < recording->nbodies; i++)
+    most += cgl_share_of(recording->bodies[i])->ngroup;
   share->group = malloc(most * sizeof *share->group);
   if (!share->group)
     return false;
-  for (size_t i = 0; (body = cgl_record_body(recording, i)); i++)
-    for (size_t k = 0; k < cgl_share_of(body)->ngroup; k++)
-      share_add_member(share, cgl_share_of(body)->group[k]);
+  for (size_t i = 0; i < recording->nbodies; i++) {
+    const cgl_share *body = cgl_share_of(recording->bodies[i]);
+    for (size_t k = 0; k < body->ngroup; k++) {
+      cgl_share *member = body->group[k];
+      bool known = member->sharing == share->sharing;
+      for (size_t m = 0; m < share->ngroup; m++)
+        known |= share->group[m] == member;
+      if (known)
+        continue;
+      cgl_object_retain(&member->object);
+      share->group[share->ngroup++] = member;
+    }
+  }
   share->group[share->ngroup++] = share;
   qsort(share->group, share->ngroup, sizeof *share->group, share_compare);
   return true;
@@ -436,7 +424,7 @@ static cgl_status refuse_overwritten(const cgl_use *own, const cgl_use *other,
            "a graph replayed in the capture overwrites (%s) a buffer, made at "
            "%s, that the capture uses afterwards or at the same time: they "
            "share a pool",
-           cgl_site_text(other->wrote), cgl_site_text(own->made));
+           cgl_site_text(other->wrote), cgl_site_text(own->memory.made));
   return cgl_fail_hint("capture the two into pools of their own, or replay the "
                        "graph after the last use of the buffer");
 }
@@ -446,12 +434,13 @@ static cgl_status refuse_overwritten(const cgl_use *own, const cgl_use *other,
    `own`, or before it when `own` needs earlier content.  The uses of one
    operation are in order: a graph inside was checked itself. */
 static bool use_is_overwritten(const cgl_use *own, const cgl_use *other,
-                               cgl_order_map *map) {
+                               const cgl_recording *recording,
+                               unsigned char *reached) {
   if (other == own || !other->writes || other->first >= own->last ||
-      !use_overlaps(own, other))
+      !cgl_share_overlaps(&own->memory, &other->memory))
     return false;
   return own->reads || own->updates || other->last > own->first ||
-         !cgl_order_precedes(map, other->last, own->first);
+         !cgl_order_precedes(recording, reached, other->last, own->first);
 }
 
 
@@ -460,23 +449,24 @@ static bool use_is_overwritten(const cgl_use *own, const cgl_use *other,
 static cgl_status share_check_bodies(const cgl_share *share,
                                      cgl_recording *recording, CUgraph graph,
                                      const char *operation) {
-  if (!cgl_record_body(recording, 0))
+  if (!recording->nbodies)
     return CGL_OK;
-  cgl_context *context = share->object.context;
-  CUresult result = cgl_record_learn_edges(recording, context->driver, graph);
+  CUresult result = cgl_record_learn_edges(recording, graph);
   if (result)
-    return cgl_fail_driver(context, result, operation, "cuGraphGetEdges");
-  cgl_order_map *map = cgl_order_map_new(recording);
-  if (!map)
+    return cgl_fail_driver(share->object.context, result, operation,
+                           "cuGraphGetEdges");
+  unsigned char *reached = malloc(cgl_record_count(recording));
+  if (!reached)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                     "no memory to check the graphs in the capture");
   cgl_status status = CGL_OK;
   for (size_t i = 0; i < share->nuses && !status; i++)
     for (size_t k = 0; k < share->nuses && !status; k++)
-      if (use_is_overwritten(&share->uses[i], &share->uses[k], map))
+      if (use_is_overwritten(&share->uses[i], &share->uses[k], recording,
+                             reached))
         status =
             refuse_overwritten(&share->uses[i], &share->uses[k], operation);
-  cgl_order_map_free(map);
+  free(reached);
   return status;
 }
 
@@ -488,10 +478,9 @@ static bool share_add_to_pool(cgl_share *share) {
   bool entered = share_take_inputs(sharing, share);
   if (entered) {
     for (cgl_cell *cell = sharing->cells; cell; cell = cell->next)
-      cell_add_share(cell, share);
-    for (size_t i = 0; i < share->ninputs; i++)
-      share->overwrites_itself |=
-          cgl_share_cell_overwritten_by(share->inputs[i].cell, share);
+      if (cell_add_share(cell, share))
+        for (size_t i = 0; i < share->ninputs; i++)
+          share->overwrites_itself |= share->inputs[i].cell == cell;
     share->number = ++sharing->made;
     share->next = sharing->shares;
     sharing->shares = share;
@@ -501,31 +490,27 @@ static bool share_add_to_pool(cgl_share *share) {
 }
 
 
-static cgl_status share_no_memory(const char *operation) {
-  return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                  "no memory to note what the graph shares");
-}
-
-
 cgl_status cgl_share_make(cgl_sharing *sharing, const cgl_capture *capture,
                           CUgraph graph, const char *operation) {
-  cgl_share *share = calloc(1, sizeof *share);
-  if (!share)
-    return share_no_memory(operation);
-  cgl_object_init(&share->object, &share_kind, sharing->owner->context);
-  cgl_object_retain(sharing->owner);
-  share->sharing = sharing;
-  share->begun = capture->underway.begun;
+  cgl_recording *recording = capture->recording;
   cgl_status status = CGL_OK;
-  if (!share_add_uses(share, capture) ||
-      !share_make_group(share, capture->recording))
-    status = share_no_memory(operation);
+  cgl_share *share = calloc(1, sizeof *share);
+  bool made = share;
+  if (made) {
+    cgl_object_init(&share->object, &share_kind, sharing->owner->context);
+    cgl_object_retain(sharing->owner);
+    share->sharing = sharing;
+    share->begun = capture->underway.begun;
+    made = share_add_uses(share, capture) && share_make_group(share, recording);
+  }
+  if (made)
+    status = share_check_bodies(share, recording, graph, operation);
+  if (!status && !(made && share_add_to_pool(share)))
+    status = cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                      "no memory to note what the graph shares");
   if (!status)
-    status = share_check_bodies(share, capture->recording, graph, operation);
-  if (!status && !share_add_to_pool(share))
-    status = share_no_memory(operation);
-  if (!status)
-    cgl_record_set_summary(capture->recording, &share->object);
-  cgl_object_release(&share->object);
+    recording->summary = &share->object;
+  else if (share)
+    cgl_object_release(&share->object);
   return status;
 }

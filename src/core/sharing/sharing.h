@@ -30,17 +30,13 @@ typedef struct cgl_cell cgl_cell;
 typedef struct cgl_sharing cgl_sharing;
 
 typedef struct cgl_use {
-  uint64_t number; /* of the allocation */
-  CUdeviceptr address;
-  size_t bytes;
-  cgl_site made;      /* of the allocation */
-  cgl_site read;      /* of the first operation that reads */
-  cgl_site wrote;     /* of the last operation that writes */
-  bool reads;         /* needs the content that other captures wrote */
-  bool updates;       /* may need it: a kernel writes to it */
-  bool writes;        /* at least one byte */
-  bool filled;        /* a copy, a fill or a body writes it whole */
-  size_t first, last; /* indices of the operations that use it */
+  cgl_allocation memory;
+  cgl_site read, wrote; /* the first operation that does, and the last */
+  bool reads;           /* what other captures left there */
+  bool updates;         /* as `reads`, by a kernel that may only write */
+  bool writes;          /* anything */
+  bool filled;          /* whole, by a copy or a fill */
+  size_t first, last;   /* operations that use it */
 } cgl_use;
 
 typedef struct cgl_share {
@@ -70,31 +66,29 @@ typedef struct cgl_share {
 
 /* What a pool knows of its replays. */
 struct cgl_sharing {
-  atomic_bool shared;
+  atomic_bool shared;   /* others than one graph may use the pool */
   cgl_object *owner;    /* borrowed: the pool */
   pthread_mutex_t lock; /* guards everything below */
-  bool strict;          /* refuses a replay that would be made to wait */
-  uint64_t replay;      /* count of replays and of the script's writes */
-  uint64_t made;        /* count of shares */
+  bool strict;          /* refuses where it would make a replay wait */
+  uint64_t replay;      /* replays so far */
   cgl_share *shares;
   cgl_cell *cells;
-  cgl_clock *last; /* retained: of the last replay's stream; NULL: no replay */
-  uint64_t tick;   /* of the last replay */
-  uint64_t wait;   /* number of the device wait that covers the last replay */
-  uint64_t exec;   /* number of the last replay's executable */
-  cgl_site begun;  /* of the last replay's capture */
-  atomic_uint_fast64_t ordered, refused; /* read without the lock */
-  bool said; /* the log was told that replays are made to wait */
+  cgl_clock *last;     /* retained: the stream of the last replay, */
+  uint64_t tick, wait; /* when, the wait of the host that covers it, */
+  uint64_t exec;       /* which executable, and its graph's capture */
+  cgl_site begun;
+  /* Read without the lock; made: shares so far. */
+  atomic_uint_fast64_t made, ordered, refused;
+  bool said; /* that replays are made to wait */
 };
 
 void cgl_sharing_init(cgl_sharing *sharing, cgl_object *owner, bool strict);
 void cgl_sharing_clear(cgl_sharing *sharing);
 /* Makes the pool shared. */
 void cgl_sharing_begin(cgl_sharing *sharing);
-/* How many captures into the pool have ended so far. */
-uint64_t cgl_sharing_made(cgl_sharing *sharing);
-/* The pool takes memory back: makes the shares after the first `made` undone,
-   and forgets the buffers of blocks with a number above `number`. */
+/* Takes back the memory of those that ended after the first `made`: their
+   graphs are not replayed again; and forgets the buffers of blocks above
+   `number`. */
 void cgl_sharing_undo(cgl_sharing *sharing, uint64_t made, uint64_t number);
 
 /* ---- captures ---- */
@@ -109,7 +103,7 @@ cgl_status cgl_share_make(cgl_sharing *sharing, const cgl_capture *capture,
                           CUgraph graph, const char *operation);
 /* The share of a captured graph's recording. */
 static inline cgl_share *cgl_share_of(const cgl_recording *recording) {
-  return (cgl_share *)cgl_record_summary(recording);
+  return (cgl_share *)recording->summary;
 }
 
 /* ---- replays ---- */
@@ -128,9 +122,11 @@ cgl_status cgl_share_begin(const cgl_replay *replay, cgl_stream *stream,
                            uint64_t count, const char *operation);
 /* Stamps, when `launched` (a replay reached the device), and unlocks. */
 void cgl_share_end(const cgl_replay *replay, cgl_stream *stream, bool launched);
-/* Stamps the first of several replays of a private pool on one stream.  When
-   the pool becomes shared, the stream's clock covers the later replays. */
-void cgl_share_stamp(const cgl_replay *replay, cgl_stream *stream);
+/* Notes that something of the share was launched.  A private pool needs it of
+   the first replay on a stream only: should another graph get the pool, later
+   replays are covered by what the stream has done by then. */
+void cgl_share_stamp(const cgl_replay *replay, cgl_share *share,
+                     cgl_stream *stream);
 
 /* ---- eager work ---- */
 

@@ -96,34 +96,29 @@ cgl_status cgl_capture_refuse(const cgl_stream *stream, const char *operation,
 
 /* ---- the streams of a capture ---- */
 
-/* Of an engine's stream it is not known before. */
-static void capture_learn_priority(cgl_stream *stream) {
+static void capture_enter(cgl_capture *capture, cgl_stream *stream) {
   int priority = 0;
+  /* Of an engine's stream it is not known before. */
   if (!stream->owned &&
       !cgl_driver_of(stream)->cuStreamGetPriority(stream->handle, &priority))
     stream->priority = priority;
+  stream->capture = capture;
+  stream->issued = stream->joined = 0;
+  if (stream->shown)
+    cgl_capture_watch(capture);
 }
 
 
 void cgl_capture_begin(cgl_capture *capture, cgl_stream *origin) {
-  capture_learn_priority(origin);
   capture->origin = origin;
-  capture->noted = 0;
-  capture->watched = origin->shown;
-  capture->unwatched = 0;
-  origin->capture = capture;
-  origin->issued = origin->joined = 0;
+  capture_enter(capture, origin);
 }
 
 
 void cgl_capture_fork(cgl_capture *capture, cgl_stream *stream) {
-  capture_learn_priority(stream);
   cgl_object_retain(&stream->object);
-  stream->capture = capture;
+  capture_enter(capture, stream);
   stream->forked = cgl_site_here;
-  stream->issued = stream->joined = 0;
-  if (stream->shown)
-    cgl_capture_watch(capture);
   stream->next_in_capture = capture->forked;
   capture->forked = stream;
 }

@@ -58,31 +58,18 @@ void cgl_clock_unwatch(cgl_clock *clock) {
 
 /* ---- order of work ---- */
 
-/* The tick of clock `serial` in an array of seen ticks; 0: not in it. */
-static uint64_t seen_tick(const cgl_tick *seen, uint64_t serial) {
-  for (int i = 0; i < CGL_CLOCK_SEEN; i++)
-    if (seen[i].clock == serial)
-      return seen[i].tick;
-  return 0;
-}
-
-
 uint64_t cgl_clock_covered(cgl_clock *clock, const cgl_clock *before) {
   if (clock == before)
     return UINT64_MAX;
   uint64_t seen = 0, done = cgl_clock_done(before);
   if (clock) {
     pthread_mutex_lock(&clock->lock);
-    seen = seen_tick(clock->seen, before->serial);
+    for (int i = 0; i < CGL_CLOCK_SEEN && !seen; i++)
+      if (clock->seen[i].clock == before->serial)
+        seen = clock->seen[i].tick;
     pthread_mutex_unlock(&clock->lock);
   }
   return seen > done ? seen : done;
-}
-
-
-bool cgl_clock_covers(cgl_clock *clock, cgl_clock *before, uint64_t tick) {
-  return clock == before || cgl_clock_done(before) > tick ||
-         cgl_clock_covered(clock, before) > tick;
 }
 
 
@@ -114,23 +101,10 @@ static void clock_note_seen(cgl_clock *clock, uint64_t serial, uint64_t tick) {
 }
 
 
-void cgl_mark_clear(cgl_mark *mark) {
-  cgl_clock_release(mark->clock);
-  memset(mark, 0, sizeof *mark);
-}
-
-
-/* Under the lock. */
-static cgl_mark clock_mark_now(cgl_clock *clock) {
-  cgl_mark mark = {clock, cgl_clock_begin_wait(clock), {{0, 0}}};
-  memcpy(mark.seen, clock->seen, sizeof mark.seen);
-  return mark;
-}
-
-
 cgl_mark cgl_clock_mark(cgl_clock *clock) {
   pthread_mutex_lock(&clock->lock);
-  cgl_mark mark = clock_mark_now(clock);
+  cgl_mark mark = {clock, cgl_clock_begin_wait(clock), {{0, 0}}};
+  memcpy(mark.seen, clock->seen, sizeof mark.seen);
   pthread_mutex_unlock(&clock->lock);
   return mark;
 }
@@ -139,7 +113,8 @@ cgl_mark cgl_clock_mark(cgl_clock *clock) {
 void cgl_mark_set(cgl_mark *mark, const cgl_mark *now) {
   if (mark->clock != now->clock) {
     cgl_clock_release(mark->clock);
-    cgl_clock_retain(now->clock);
+    if (now->clock)
+      cgl_clock_retain(now->clock);
   }
   *mark = *now;
 }
@@ -154,11 +129,6 @@ void cgl_clock_merge(cgl_clock *clock, const cgl_mark *mark) {
   /* Last, so that no other entry of the mark replaces it. */
   clock_note_seen(clock, mark->clock->serial, mark->tick);
   pthread_mutex_unlock(&clock->lock);
-}
-
-
-uint64_t cgl_clock_begin_wait(cgl_clock *clock) {
-  return atomic_fetch_add(&clock->tick, 1) + 1;
 }
 
 
@@ -186,33 +156,26 @@ static CUresult clock_record(cgl_clock *clock, const char **entry) {
 }
 
 
-/* An engine's stream may capture without our knowing: an event recorded there
-   would drag the waiting stream into that capture. */
-static CUresult clock_check_borrowed(const cgl_clock *clock,
-                                     const char **entry) {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (!clock->borrowed)
-    return CUDA_SUCCESS;
-  *entry = "cuStreamIsCapturing";
-  CUresult result = clock->driver->cuStreamIsCapturing(clock->handle, &status);
-  if (!result && status != CU_STREAM_CAPTURE_STATUS_NONE)
-    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  return result;
-}
-
-
 /* Under the lock of `before`: the driver's part of an order. */
 static CUresult clock_order(cgl_stream *stream, cgl_clock *before,
                             const char **entry) {
+  const cgl_driver *driver = before->driver;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   CUresult result = CUDA_SUCCESS;
-  if (!before->held)
-    result = clock_check_borrowed(before, entry);
+  /* An engine's stream may capture without our knowing: an event recorded there
+     would drag the waiting stream into that capture. */
+  if (!before->held && before->borrowed) {
+    *entry = "cuStreamIsCapturing";
+    result = driver->cuStreamIsCapturing(before->handle, &status);
+    if (!result && status != CU_STREAM_CAPTURE_STATUS_NONE)
+      result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
   if (!result && !before->held)
     result = clock_record(before, entry);
   if (result || !before->event)
     return result;
   *entry = "cuStreamWaitEvent";
-  return before->driver->cuStreamWaitEvent(stream->handle, before->event, 0);
+  return driver->cuStreamWaitEvent(stream->handle, before->event, 0);
 }
 
 
@@ -224,8 +187,8 @@ cgl_status cgl_clock_order(cgl_stream *stream, cgl_clock *before,
   if (status)
     return status;
   const char *entry = "";
+  const cgl_mark mark = cgl_clock_mark(before);
   pthread_mutex_lock(&before->lock);
-  cgl_mark mark = clock_mark_now(before);
   bool lost = before->lost;
   CUresult result = lost ? CUDA_SUCCESS : clock_order(stream, before, &entry);
   pthread_mutex_unlock(&before->lock);
@@ -239,14 +202,6 @@ cgl_status cgl_clock_order(cgl_stream *stream, cgl_clock *before,
     return cgl_fail_driver(stream->object.context, result, operation, entry);
   cgl_clock_merge(stream->clock, &mark);
   return CGL_OK;
-}
-
-
-bool cgl_clock_is_lost(cgl_clock *clock) {
-  pthread_mutex_lock(&clock->lock);
-  bool lost = clock->lost;
-  pthread_mutex_unlock(&clock->lock);
-  return lost;
 }
 
 
@@ -268,11 +223,11 @@ void cgl_clock_unhold(cgl_clock *clock) {
 }
 
 
-void cgl_clock_retire(cgl_clock *clock, cgl_context *context, bool final) {
+void cgl_clock_retire(cgl_clock *clock, cgl_context *context) {
   const char *entry;
   pthread_mutex_lock(&clock->lock);
   /* Only when a reference besides the stream's may ask for an order. */
-  if (final && !clock->borrowed && !clock->held &&
+  if (!clock->borrowed && !clock->held &&
       atomic_load(&clock->references) - atomic_load(&clock->watchers) > 1)
     clock->lost =
         cgl_context_enter(context, "stream") || clock_record(clock, &entry);

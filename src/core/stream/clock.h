@@ -41,7 +41,8 @@ typedef struct cgl_clock {
   unsigned next_seen; /* index of the next new entry */
   CUevent event;      /* made at first use */
   bool held;          /* `event` must not be recorded again */
-  bool lost;          /* retired without a recorded event */
+  atomic_bool lost;   /* retired without a recorded event: an order after it
+                         takes a wait for the device */
 } cgl_clock;
 
 /* What the last record of an event covers; all zero: unknown. */
@@ -75,7 +76,11 @@ static inline uint64_t cgl_clock_done(const cgl_clock *clock) {
    `clock`, to precede the next work of its stream.  Calls no driver. */
 uint64_t cgl_clock_covered(cgl_clock *clock, const cgl_clock *before);
 /* Whether that covers work of `tick`. */
-bool cgl_clock_covers(cgl_clock *clock, cgl_clock *before, uint64_t tick);
+static inline bool cgl_clock_covers(cgl_clock *clock, cgl_clock *before,
+                                    uint64_t tick) {
+  return clock == before || cgl_clock_done(before) > tick ||
+         cgl_clock_covered(clock, before) > tick;
+}
 
 /* Whether work of `tick` is over, by a query of the driver unless that could
    break a capture.  cuStreamQuery */
@@ -87,12 +92,13 @@ bool cgl_clock_is_over(cgl_clock *before, uint64_t tick);
 cgl_mark cgl_clock_mark(cgl_clock *clock);
 /* The event was recorded: *mark becomes *now and retains the clock. */
 void cgl_mark_set(cgl_mark *mark, const cgl_mark *now);
-void cgl_mark_clear(cgl_mark *mark);
 /* The clock's stream was made to wait for what the mark covers. */
 void cgl_clock_merge(cgl_clock *clock, const cgl_mark *mark);
 /* Bracket a wait of the host for the stream: begin returns a tick, and waited
    notes that work of lower ticks is over. */
-uint64_t cgl_clock_begin_wait(cgl_clock *clock);
+static inline uint64_t cgl_clock_begin_wait(cgl_clock *clock) {
+  return atomic_fetch_add(&clock->tick, 1) + 1;
+}
 void cgl_clock_waited(cgl_clock *clock, uint64_t tick);
 
 /* Makes later work of `stream` wait for all work issued on `before`, or, when
@@ -102,18 +108,14 @@ void cgl_clock_waited(cgl_clock *clock, uint64_t tick);
 cgl_status cgl_clock_order(cgl_stream *stream, cgl_clock *before,
                            const char *operation);
 
-/* Whether an order after the clock takes a wait for the device. */
-bool cgl_clock_is_lost(cgl_clock *clock);
-
 /* The stream is about to capture: its event covers what was issued so far.
    cuEventRecord */
 cgl_status cgl_clock_hold(cgl_clock *clock, cgl_context *context,
                           const char *operation);
 /* The capture is over, or never began. */
 void cgl_clock_unhold(cgl_clock *clock);
-/* The last reference to the stream is gone.  An engine may destroy its stream
-   from now on; a stream of ours is destroyed right after a second call with
-   `final`. */
-void cgl_clock_retire(cgl_clock *clock, cgl_context *context, bool final);
+/* The last reference to the stream is gone: an engine may destroy its stream
+   from now on, and a stream of ours is destroyed right after.  cuEventRecord */
+void cgl_clock_retire(cgl_clock *clock, cgl_context *context);
 
 #endif

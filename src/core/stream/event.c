@@ -9,7 +9,7 @@ static void event_destroy(cgl_object *object) {
   cgl_event *event = (cgl_event *)object;
   if (!cgl_context_enter(event->object.context, "event"))
     cgl_driver_of(event)->cuEventDestroy(event->handle);
-  cgl_mark_clear(&event->mark);
+  cgl_clock_release(event->mark.clock);
   free(event);
 }
 

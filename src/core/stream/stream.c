@@ -6,8 +6,7 @@
 static atomic_uint_fast64_t next_serial = 1;
 
 
-/* ---- the default stream's clock: one for all objects that stand for it ----
- */
+/* ---- the default stream's clock: one for all of its objects ---- */
 
 typedef struct stream_part {
   cgl_part part;
@@ -44,14 +43,14 @@ static cgl_clock *stream_default_clock(cgl_context *context, uint64_t serial) {
 static void stream_abandon(cgl_object *object) {
   cgl_stream *stream = (cgl_stream *)object;
   if (!stream->owned && !cgl_stream_is_default(stream))
-    cgl_clock_retire(stream->clock, stream->object.context, false);
+    cgl_clock_retire(stream->clock, stream->object.context);
 }
 
 
 static void stream_destroy(cgl_object *object) {
   cgl_stream *stream = (cgl_stream *)object;
   if (stream->owned)
-    cgl_clock_retire(stream->clock, stream->object.context, true);
+    cgl_clock_retire(stream->clock, stream->object.context);
   cgl_clock_release(stream->clock);
   if (stream->owned && !cgl_context_enter(stream->object.context, "stream"))
     cgl_driver_of(stream)->cuStreamDestroy(stream->handle);

@@ -29,10 +29,8 @@ struct cgl_stream {
   cgl_clock *clock;     /* retained; shared by the default stream's objects */
   cgl_capture *capture; /* borrowed: the capture owns its streams */
   cgl_site forked;      /* of its fork, if any */
-  uint64_t issued; /* the capture's count of operations after the last operation
-                      of this stream */
-  uint64_t joined; /* the value of `issued` up to which another stream of the
-                      capture waited */
+  uint64_t issued; /* the capture's count after this stream's last operation */
+  uint64_t joined; /* the `issued` up to which another stream of it waited */
   cgl_stream *next_in_capture;
 };
 
