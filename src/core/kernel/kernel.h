@@ -1,7 +1,7 @@
 /* Kernels: their parameters, arguments and launches.
    Invariant: a kernel keeps its module; the signature of a kernel made from
-   source is borrowed from the module's image, NULL when the module was loaded
-   from a ready image; sizes[i] is the driver's size of parameter i. */
+   source is borrowed from the module's image and has nparams parameters, NULL
+   when the module was loaded from a ready image. */
 #ifndef CGL_KERNEL_KERNEL_H
 #define CGL_KERNEL_KERNEL_H
 
@@ -33,8 +33,24 @@ static inline size_t cgl_kernel_next_value(size_t at) {
   return (at + 15) & ~(size_t)15;
 }
 
+/* Parameter `index` as the source declares it; NULL without a signature. */
+static inline const cgl_parameter *
+cgl_kernel_parameter(const cgl_kernel *kernel, size_t index) {
+  return kernel->signature ? &kernel->signature->parameters[index] : NULL;
+}
+/* Whether the kernel may write through parameter `index`. */
+static inline bool cgl_kernel_writes(const cgl_kernel *kernel, size_t index) {
+  const cgl_parameter *p = cgl_kernel_parameter(kernel, index);
+  return !p || !p->readonly;
+}
+
 /* ---- args.c ---- */
 
+/* Fails with "argument N of KERNEL (TYPE NAME) " before the text. */
+cgl_status cgl_arg_refuse(cgl_status status, const cgl_kernel *kernel,
+                          size_t index, const char *operation,
+                          const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 /* The value of an argument, checked against parameter `index`, into `out` (its
    size is sizes[index], at most CGL_MAX_PARAM_BYTES). */
 cgl_status cgl_arg_pack(const cgl_kernel *kernel, size_t index,
@@ -52,7 +68,5 @@ cgl_launch cgl_launch_resolve(const cgl_launch *wanted);
    the kernel cannot have.  The context is current.  cuFuncSetAttribute */
 cgl_status cgl_launch_check(cgl_kernel *kernel, const cgl_launch *launch,
                             size_t nargs, const char *operation);
-/* Whether the kernel may write through parameter `index`. */
-bool cgl_kernel_writes(const cgl_kernel *kernel, size_t index);
 
 #endif
