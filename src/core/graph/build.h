@@ -8,24 +8,22 @@
 
 #include "core/graph/graph.h"
 
-/* The parameters of a node, and what they point to. */
-typedef struct cgl_build_node {
-  CUgraphNodeParams params;
-  void *values[CGL_MAX_PARAMS]; /* kernelParams */
-  CUgraph child;                /* owned: of a child graph's node */
-} cgl_build_node;
-
-/* What a node does, as the recording has it; a child graph is built for the
-   node.  cgl_build_end lets go of what it owns. */
-cgl_status cgl_build_begin(cgl_build_node *node, cgl_context *context,
-                           const cgl_recording *recording, const cgl_op *op,
-                           const char *operation);
-void cgl_build_end(cgl_build_node *node, cgl_context *context);
-/* A copy between two ranges, the destination first, and a fill. */
+/* What a node does, as the recording has it: its parameters, and what they
+   point to, CGL_MAX_PARAMS values of a kernel.  The caller gives a child
+   graph's node its graph.  Nothing for a node that others put in. */
+void cgl_build_node(CUgraphNodeParams *params, void **values,
+                    const cgl_context *context, const cgl_recording *recording,
+                    const cgl_op *op);
+/* A kernel (the caller clears what lies behind it), a copy between two ranges,
+   the destination first, and a fill. */
+void cgl_build_kernel(CUgraphNodeParams *params, CUfunction function,
+                      const cgl_launch *launch, void **values);
 void cgl_build_copy(CUgraphNodeParams *params, const cgl_context *context,
                     const cgl_range *ranges, const cgl_element *element);
 void cgl_build_fill(CUgraphNodeParams *params, const cgl_context *context,
                     const cgl_range *range, const cgl_element *element);
+/* The launch of a kernel. */
+cgl_launch cgl_build_launch(const cgl_op *op);
 /* The element of a fill or copy. */
 cgl_element cgl_build_element(const cgl_recording *recording, const cgl_op *op);
 

@@ -45,14 +45,28 @@ cgl_status cgl_graph_node_kernel(cgl_graph *graph, size_t index,
 }
 
 
-/* Before a change of operation `index`, which is of the kind, or refused: the
-   recording is the graph's own. */
-static cgl_status change_begin(cgl_graph *graph, size_t index, cgl_op_kind kind,
-                               const char *wanted, const cgl_op **op) {
-  cgl_status status = cgl_graph_op(graph, index, setting, op);
+/* ---- a change of numbers and memory ---- */
+
+typedef struct change {
+  cgl_graph *graph;
+  const cgl_op *op;
+  cgl_kernel *kernel; /* NULL: a fill or a copy */
+  const cgl_arg *args;
+  size_t nargs;                 /* 0: all as they are */
+  size_t ngained;               /* arguments that reach memory now */
+  void *params[CGL_MAX_PARAMS]; /* of a kernel: into its values */
+  cgl_record_edit edit;
+} change; /* too large to be cleared for every call */
+
+
+/* Operation `index` is of the kind, or refused, and the recording the graph's
+   own. */
+static cgl_status change_begin(change *c, cgl_graph *graph, size_t index,
+                               cgl_op_kind kind, const char *wanted) {
+  cgl_status status = cgl_graph_op(graph, index, setting, &c->op);
   if (!status &&
-      ((*op)->kind != kind || (kind == CGL_OP_KERNEL && !(*op)->object)))
-    status = refuse_kind(*op, setting, wanted);
+      (c->op->kind != kind || (kind == CGL_OP_KERNEL && !c->op->object)))
+    status = refuse_kind(c->op, setting, wanted);
   if (!status)
     status = cgl_context_enter(graph->object.context, setting);
   if (status)
@@ -60,7 +74,12 @@ static cgl_status change_begin(cgl_graph *graph, size_t index, cgl_op_kind kind,
   if (!cgl_record_own(&graph->recording))
     return cgl_fail(CGL_ERROR_NO_MEMORY, setting,
                     "no memory to note what the node uses");
-  *op = cgl_record_op(graph->recording, index);
+  c->graph = graph;
+  c->op = cgl_record_op(graph->recording, index);
+  c->kernel = kind == CGL_OP_KERNEL ? (cgl_kernel *)c->op->object : NULL;
+  c->ngained = 0;
+  cgl_record_edit_begin(&c->edit, graph->recording, index,
+                        graph->capture.underway.serial);
   return CGL_OK;
 }
 
@@ -80,85 +99,116 @@ static cgl_object *argument_object(const cgl_graph *graph, const cgl_arg *arg,
 }
 
 
-/* The node keeps what the argument needs from now on. */
-static void argument_keep(cgl_record_edit *edit, const cgl_graph *graph,
-                          const cgl_arg *arg) {
-  bool planned;
-  cgl_object *object = argument_object(graph, arg, &planned);
-  if (object && object->kind == &cgl_buffer_kind)
-    atomic_store(&((cgl_buffer *)object)->wide, true);
-  cgl_record_edit_keep(edit, object);
-}
-
-
-/* The driver took the change of numbers and memory. */
-static void change_end(cgl_graph *graph, cgl_record_edit *edit) {
-  if (edit->gained)
-    graph->inputs_seen = 0;
-  cgl_record_edit_end(edit, graph->exec);
-}
-
-
-/* ---- a kernel's arguments ---- */
-
-/* A change underway. */
-typedef struct change {
-  cgl_graph *graph;
-  const cgl_op *op;
-  cgl_kernel *kernel;
-  const cgl_arg *args;
-  size_t nargs; /* 0: all as they are */
-  cgl_launch launch;
-  void *params[CGL_MAX_PARAMS]; /* into the values */
-  size_t ngained;               /* arguments that reach memory now */
-  cgl_record_edit edit;
-} change;
-
-
-static cgl_status refuse_planned_argument(const change *c, size_t index) {
-  cgl_param_info info;
-  cgl_kernel_param(c->kernel, index, &info);
-  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, setting,
-           "argument %zu of %s (%s %s) is or would be memory that a capture "
-           "allocated from the graph's own pool: where it is used was planned "
-           "by the order of the capture",
-           index + 1, c->op->name, info.type, info.name);
+static cgl_status refuse_planned(const change *c, size_t index) {
+  static const char why[] =
+      "uses or would use memory that a capture allocated from the graph's own "
+      "pool: where it is used was planned by the order of the capture";
+  if (c->kernel)
+    cgl_arg_refuse(CGL_ERROR_INVALID_ARGUMENT, c->kernel, index, setting, "%s",
+                   why);
+  else
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, setting, "the node %s", why);
   return cgl_fail_hint("make a buffer that is to be exchanged before the "
                        "capture begins");
 }
 
 
-static cgl_status refuse_generator(const change *c, size_t index) {
-  cgl_fail(CGL_ERROR_ARGUMENT_TYPE, setting,
-           "argument %zu of %s is a generator: which of its numbers a node "
-           "draws was decided by the capture",
-           index + 1, c->op->name);
-  return cgl_fail_hint("leave the argument out, and it stays as it is");
+/* The memory at *address is to take the place of `range` (NULL: there was
+   none). */
+static cgl_status change_want(change *c, size_t index, const cgl_range *range,
+                              const void *address) {
+  bool planned;
+  cgl_object *object = argument_object(c->graph, &c->args[index], &planned);
+  if (range && range->allocation
+          ? memcmp(&range->address, address, sizeof range->address) != 0
+          : planned)
+    return refuse_planned(c, index);
+  cgl_record_edit_want(&c->edit, object);
+  c->ngained += !range && object;
+  return CGL_OK;
 }
 
+
+/* The node changes: in the executable, else in the template. */
+static cgl_status change_set(const change *c, CUgraphNodeParams *params) {
+  cgl_context *context = c->graph->object.context;
+  const cgl_driver *driver = context->driver;
+  const CUgraphExec exec = c->graph->exec;
+  const CUgraphNode node = c->op->node;
+  const char *entry = "cuGraphNodeSetParams";
+  CUresult result;
+  cgl_relaxed relaxed = cgl_captures_relax(context);
+  if (!exec)
+    result = driver->cuGraphNodeSetParams(node, params);
+  else if (c->kernel) {
+    entry = "cuGraphExecKernelNodeSetParams";
+    result =
+        driver->cuGraphExecKernelNodeSetParams(exec, node, &params->kernel);
+  } else {
+    entry = "cuGraphExecNodeSetParams";
+    result = driver->cuGraphExecNodeSetParams(exec, node, params);
+  }
+  cgl_captures_unrelax(context, relaxed);
+  return cgl_fail_driver(context, result, setting, entry);
+}
+
+
+/* The graph keeps what an argument of the node uses now. */
+static void change_note_memory(change *c, size_t index) {
+  const cgl_arg *arg = &c->args[index];
+  const cgl_range *range =
+      cgl_record_range_of(c->graph->recording, c->op, index);
+  cgl_range now = {.argument = (uint16_t)index};
+  const bool memory = cgl_arg_memory(arg, &now.address, &now.bytes);
+  if (!memory && !range)
+    return;
+  now.write = memory &&
+              (c->kernel ? cgl_kernel_writes(c->kernel, index) : range->write);
+  bool planned;
+  cgl_object *object = argument_object(c->graph, arg, &planned);
+  if (object && object->kind == &cgl_buffer_kind)
+    atomic_store(&((cgl_buffer *)object)->wide, true);
+  cgl_record_edit_keep(&c->edit, object);
+  cgl_record_edit_range(&c->edit, index, memory ? &now : NULL);
+}
+
+
+/* What is wanted comes to pass, or nothing does. */
+static cgl_status change_end(change *c, CUgraphNodeParams *params,
+                             const void *values) {
+  cgl_status status = cgl_record_edit_reserve(&c->edit, c->ngained, setting);
+  if (!status)
+    status = change_set(c, params);
+  if (status)
+    return status;
+  cgl_record_edit_values(&c->edit, values);
+  for (size_t i = 0; i < c->nargs; i++)
+    if (c->args[i].kind != CGL_ARG_SAME)
+      change_note_memory(c, i);
+  if (c->edit.gained)
+    c->graph->inputs_seen = 0;
+  cgl_record_edit_end(&c->edit, c->graph->exec);
+  return CGL_OK;
+}
+
+
+/* ---- kernels ---- */
 
 /* Packs argument `index` over the value that is there. */
 static cgl_status change_pack(change *c, size_t index) {
   const cgl_arg *arg = &c->args[index];
   void *value = c->params[index];
-  if (arg->kind == CGL_ARG_GENERATOR)
-    return refuse_generator(c, index);
-  const cgl_range *range =
-      cgl_record_range_of(c->graph->recording, c->op, index);
-  const bool was_planned = range && range->allocation;
-  CUdeviceptr before = 0;
-  if (was_planned)
-    memcpy(&before, value, sizeof before);
+  if (arg->kind == CGL_ARG_GENERATOR) {
+    cgl_arg_refuse(CGL_ERROR_ARGUMENT_TYPE, c->kernel, index, setting,
+                   "is a generator: which of its numbers a node draws was "
+                   "decided by the capture");
+    return cgl_fail_hint("leave the argument out, and it stays as it is");
+  }
   cgl_status status = cgl_arg_pack(c->kernel, index, arg, setting, value);
   if (status)
     return status;
-  bool planned;
-  cgl_object *object = argument_object(c->graph, arg, &planned);
-  if (was_planned ? memcmp(&before, value, sizeof before) != 0 : planned)
-    return refuse_planned_argument(c, index);
-  cgl_record_edit_want(&c->edit, object);
-  c->ngained += !range && object;
-  return CGL_OK;
+  return change_want(
+      c, index, cgl_record_range_of(c->graph->recording, c->op, index), value);
 }
 
 
@@ -180,95 +230,33 @@ static cgl_status change_pack_all(change *c, unsigned char *values) {
 }
 
 
-/* The graph keeps what the node uses now. */
-static void change_note_memory(change *c) {
-  for (size_t i = 0; i < c->nargs; i++) {
-    const cgl_arg *arg = &c->args[i];
-    cgl_range now = {.argument = (uint16_t)i};
-    const bool memory = cgl_arg_memory(arg, &now.address, &now.bytes);
-    if (arg->kind == CGL_ARG_SAME ||
-        (!memory && !cgl_record_range_of(c->graph->recording, c->op, i)))
-      continue;
-    now.write = memory && cgl_kernel_writes(c->kernel, i);
-    argument_keep(&c->edit, c->graph, arg);
-    cgl_record_edit_range(&c->edit, i, memory ? &now : NULL);
-  }
-}
-
-
-static cgl_status change_set(change *c) {
-  cgl_context *context = c->graph->object.context;
-  const cgl_driver *driver = context->driver;
-  const uint32_t *grid = c->launch.grid, *block = c->launch.block;
-  const CUDA_KERNEL_NODE_PARAMS kernel = {.func = c->kernel->handle,
-                                          .gridDimX = grid[0],
-                                          .gridDimY = grid[1],
-                                          .gridDimZ = grid[2],
-                                          .blockDimX = block[0],
-                                          .blockDimY = block[1],
-                                          .blockDimZ = block[2],
-                                          .sharedMemBytes =
-                                              c->launch.shared_bytes,
-                                          .kernelParams = c->params};
-  const char *entry = "cuGraphExecKernelNodeSetParams";
-  CUresult result;
-  cgl_relaxed relaxed = cgl_captures_relax(context);
-  if (c->graph->exec)
-    result = driver->cuGraphExecKernelNodeSetParams(c->graph->exec, c->op->node,
-                                                    &kernel);
-  else {
-    CUgraphNodeParams node;
-    memset(&node, 0, sizeof node);
-    node.type = CU_GRAPH_NODE_TYPE_KERNEL;
-    node.kernel = kernel;
-    entry = "cuGraphNodeSetParams";
-    result = driver->cuGraphNodeSetParams(c->op->node, &node);
-  }
-  cgl_captures_unrelax(context, relaxed);
-  return cgl_fail_driver(context, result, setting, entry);
-}
-
-
-static cgl_launch op_launch(const cgl_op *op) {
-  cgl_launch launch = {.shared_bytes = op->shared_bytes};
-  memcpy(launch.grid, op->grid, sizeof launch.grid);
-  memcpy(launch.block, op->block, sizeof launch.block);
-  return launch;
-}
-
-
 cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
                                 const cgl_launch *launch, const cgl_arg *args,
                                 size_t nargs) {
-  change c; /* too large to be cleared for every call */
-  cgl_status status = change_begin(graph, index, CGL_OP_KERNEL,
-                                   "a kernel of the script", &c.op);
+  change c;
+  cgl_status status =
+      change_begin(&c, graph, index, CGL_OP_KERNEL, "a kernel of the script");
   if (status)
     return status;
-  c.kernel = (cgl_kernel *)c.op->object;
-  c.graph = graph;
   c.args = args;
   c.nargs = args ? nargs : 0;
-  c.ngained = 0;
-  cgl_record_edit_begin(&c.edit, graph->recording, index,
-                        graph->capture.underway.serial);
-  c.launch = launch ? cgl_launch_resolve(launch) : op_launch(c.op);
-  status = cgl_launch_check(c.kernel, &c.launch,
-                            args ? nargs : c.kernel->nparams, setting);
+  const cgl_launch now =
+      launch ? cgl_launch_resolve(launch) : cgl_build_launch(c.op);
+  status = cgl_launch_check(c.kernel, &now, args ? nargs : c.kernel->nparams,
+                            setting);
   _Alignas(16) unsigned char values[CGL_VALUES_ROOM];
   if (!status)
     status = change_pack_all(&c, values);
-  if (!status)
-    status = cgl_record_edit_reserve(&c.edit, c.ngained, setting);
-  if (!status)
-    status = change_set(&c);
   if (status)
     return status;
-  cgl_record_edit_values(&c.edit, values);
-  cgl_record_edit_launch(&c.edit, &c.launch);
-  change_note_memory(&c);
-  change_end(graph, &c.edit);
-  return CGL_OK;
+  CUgraphNodeParams params;
+  if (!graph->exec) /* executables read params.kernel alone */
+    memset(&params, 0, sizeof params);
+  cgl_build_kernel(&params, c.kernel->handle, &now, c.params);
+  status = change_end(&c, &params, values);
+  if (!status)
+    cgl_record_edit_launch(&c.edit, &now);
+  return status;
 }
 
 
@@ -282,11 +270,43 @@ cgl_type cgl_graph_element_type(const cgl_recording *recording,
 }
 
 
-static cgl_status copy_check_matter(cgl_type type, size_t count, cgl_type had,
-                                    const cgl_range *range) {
-  const size_t before = range->bytes / cgl_type_bytes(had);
-  if (type == had && count == before)
+/* Refuses what cannot take the place of `range`, to which *now is set. */
+static cgl_status copy_check(change *c, size_t index,
+                             const cgl_element *element, const cgl_range *range,
+                             cgl_range *now) {
+  const cgl_arg *arg = &c->args[index];
+  const bool was_pinned = element->pinned == index + 1;
+  const bool pinned = arg->kind == CGL_ARG_PINNED;
+  *now = *range;
+  if (arg->kind == CGL_ARG_SAME)
     return CGL_OK;
+  size_t bytes;
+  const cgl_object *object = cgl_arg_memory(arg, &now->address, &bytes);
+  if (!object) {
+    cgl_fail(CGL_ERROR_ARGUMENT_TYPE, setting,
+             "a buffer or pinned memory is wanted");
+    return cgl_fail_hint(was_pinned ? "give other pinned memory"
+                                    : "give another buffer");
+  }
+  if (pinned != was_pinned) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, setting,
+             pinned ? "the node copies on the device or to it, and pinned "
+                      "memory cannot take a buffer's place"
+                    : "a buffer cannot take the place of pinned memory");
+    return cgl_fail_hint("the direction of a copy was decided by the capture");
+  }
+  cgl_status status =
+      cgl_object_check_device(&c->graph->object, object, setting);
+  if (!status && !pinned)
+    status = cgl_buffer_check(arg->buffer, setting);
+  if (status)
+    return status;
+  const cgl_type had = (cgl_type)element->type;
+  const cgl_type type = pinned ? arg->pinned->type : arg->buffer->type;
+  const size_t before = range->bytes / cgl_type_bytes(had);
+  const size_t count = pinned ? arg->pinned->count : arg->buffer->count;
+  if (type == had && count == before)
+    return change_want(c, index, range, &now->address);
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, setting,
            "%zu elements of %s cannot take the place of %zu of %s", count,
            cgl_type_name(type), before, cgl_type_name(had));
@@ -295,123 +315,34 @@ static cgl_status copy_check_matter(cgl_type type, size_t count, cgl_type had,
 }
 
 
-static cgl_status refuse_direction(bool pinned) {
-  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, setting,
-           pinned ? "the node copies on the device or to it, and pinned memory "
-                    "cannot take a buffer's place"
-                  : "a buffer cannot take the place of pinned memory");
-  return cgl_fail_hint("the direction of a copy was decided by the capture");
-}
-
-
-static cgl_status refuse_planned(void) {
-  cgl_fail(
-      CGL_ERROR_INVALID_ARGUMENT, setting,
-      "the node uses or would use memory that a capture allocated from the "
-      "graph's own pool: where it is used was planned by the order of the "
-      "capture");
-  return cgl_fail_hint("make a buffer that is to be exchanged before the "
-                       "capture begins");
-}
-
-
-/* Refuses what cannot take the place of `range`, to which *now is set. */
-static cgl_status copy_check(const cgl_graph *graph, const cgl_arg *arg,
-                             cgl_type had, bool was_pinned,
-                             const cgl_range *range, cgl_range *now) {
-  *now = *range;
-  if (arg->kind == CGL_ARG_SAME)
-    return CGL_OK;
-  size_t bytes;
-  const cgl_object *object = cgl_arg_memory(arg, &now->address, &bytes);
-  const bool pinned = arg->kind == CGL_ARG_PINNED;
-  if (!object) {
-    cgl_fail(CGL_ERROR_ARGUMENT_TYPE, setting,
-             "a buffer or pinned memory is wanted");
-    return cgl_fail_hint(was_pinned ? "give other pinned memory"
-                                    : "give another buffer");
-  }
-  if (pinned != was_pinned)
-    return refuse_direction(pinned);
-  cgl_status status = cgl_object_check_device(&graph->object, object, setting);
-  if (!status && !pinned)
-    status = cgl_buffer_check(arg->buffer, setting);
-  if (!status)
-    status = copy_check_matter(pinned ? arg->pinned->type : arg->buffer->type,
-                               pinned ? arg->pinned->count : arg->buffer->count,
-                               had, range);
-  bool planned;
-  argument_object(graph, arg, &planned);
-  if (!status && (range->allocation ? now->address != range->address : planned))
-    status = refuse_planned();
-  return status;
-}
-
-
-static cgl_status copy_set(const cgl_graph *graph, const cgl_op *op,
-                           const cgl_range *now, const cgl_element *element) {
-  cgl_context *context = graph->object.context;
-  const char *entry = "cuGraphNodeSetParams";
+/* Gives the operation other memory and another element. */
+static cgl_status copy_change(change *c, const cgl_element *element) {
+  const cgl_context *context = c->graph->object.context;
+  const cgl_range *ranges = cgl_record_ranges(c->graph->recording, c->op);
+  cgl_range now[2];
   CUgraphNodeParams params;
-  CUresult result;
-  if (op->kind == CGL_OP_MEMCPY)
+  for (size_t i = 0; i < c->nargs; i++) {
+    cgl_status status = copy_check(c, i, element, &ranges[i], &now[i]);
+    if (status)
+      return status;
+  }
+  if (c->op->kind == CGL_OP_MEMCPY)
     cgl_build_copy(&params, context, now, element);
   else
     cgl_build_fill(&params, context, now, element);
-  cgl_relaxed relaxed = cgl_captures_relax(context);
-  if (graph->exec) {
-    entry = "cuGraphExecNodeSetParams";
-    result = context->driver->cuGraphExecNodeSetParams(graph->exec, op->node,
-                                                       &params);
-  } else
-    result = context->driver->cuGraphNodeSetParams(op->node, &params);
-  cgl_captures_unrelax(context, relaxed);
-  return cgl_fail_driver(context, result, setting, entry);
-}
-
-
-/* Gives the operation other memory, one argument for each range, and another
-   element. */
-static cgl_status copy_change(cgl_graph *graph, size_t index,
-                              const cgl_arg *args, const cgl_element *element) {
-  const cgl_op *op = cgl_record_op(graph->recording, index);
-  const cgl_range *ranges = cgl_record_ranges(graph->recording, op);
-  cgl_range now[2];
-  cgl_record_edit edit;
-  cgl_status status = CGL_OK;
-  cgl_record_edit_begin(&edit, graph->recording, index,
-                        graph->capture.underway.serial);
-  for (uint32_t i = 0; i < op->nranges && !status; i++) {
-    bool planned;
-    status = copy_check(graph, &args[i], (cgl_type)element->type,
-                        element->pinned == i + 1, &ranges[i], &now[i]);
-    cgl_record_edit_want(&edit, argument_object(graph, &args[i], &planned));
-  }
-  if (!status)
-    status = cgl_record_edit_reserve(&edit, 0, setting);
-  if (!status)
-    status = copy_set(graph, op, now, element);
-  if (status)
-    return status;
-  cgl_record_edit_values(&edit, element);
-  for (uint32_t i = 0; i < op->nranges; i++) {
-    argument_keep(&edit, graph, &args[i]);
-    cgl_record_edit_range(&edit, i, &now[i]);
-  }
-  change_end(graph, &edit);
-  return CGL_OK;
+  return change_end(c, &params, element);
 }
 
 
 cgl_status cgl_graph_set_fill(cgl_graph *graph, size_t index,
                               cgl_buffer *buffer, const void *value) {
-  const cgl_op *op;
-  cgl_status status = change_begin(graph, index, CGL_OP_MEMSET, "a fill", &op);
+  change c;
+  cgl_status status = change_begin(&c, graph, index, CGL_OP_MEMSET, "a fill");
   if (status)
     return status;
   const cgl_arg arg = {.kind = buffer ? CGL_ARG_BUFFER : CGL_ARG_SAME,
                        .buffer = buffer};
-  cgl_element element = cgl_build_element(graph->recording, op);
+  cgl_element element = cgl_build_element(graph->recording, c.op);
   if (value && !element.half && cgl_type_bytes((cgl_type)element.type) == 8 &&
       memcmp(value, (const char *)value + 4, 4)) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, setting,
@@ -422,20 +353,24 @@ cgl_status cgl_graph_set_fill(cgl_graph *graph, size_t index,
   }
   if (value)
     cgl_memory_set_word(&element, value);
-  return copy_change(graph, index, &arg, &element);
+  c.args = &arg;
+  c.nargs = 1;
+  return copy_change(&c, &element);
 }
 
 
 cgl_status cgl_graph_set_copy(cgl_graph *graph, size_t index, const cgl_arg *to,
                               const cgl_arg *from) {
   static const cgl_arg same = {.kind = CGL_ARG_SAME};
-  const cgl_op *op;
-  cgl_status status = change_begin(graph, index, CGL_OP_MEMCPY, "a copy", &op);
+  change c;
+  cgl_status status = change_begin(&c, graph, index, CGL_OP_MEMCPY, "a copy");
   if (status)
     return status;
   const cgl_arg args[] = {to ? *to : same, from ? *from : same};
-  const cgl_element element = cgl_build_element(graph->recording, op);
-  return copy_change(graph, index, args, &element);
+  const cgl_element element = cgl_build_element(graph->recording, c.op);
+  c.args = args;
+  c.nargs = 2;
+  return copy_change(&c, &element);
 }
 
 
@@ -445,16 +380,13 @@ static cgl_status op_refresh(cgl_graph *graph, size_t index,
                              const char *operation) {
   cgl_context *context = graph->object.context;
   const cgl_op *op = cgl_record_op(graph->recording, index);
-  cgl_build_node node;
-  cgl_status status =
-      cgl_build_begin(&node, context, graph->recording, op, operation);
-  if (!status)
-    status = cgl_fail_driver(
-        context, context->driver->cuGraphNodeSetParams(op->node, &node.params),
-        operation, "cuGraphNodeSetParams");
-  if (!status)
+  CUgraphNodeParams params;
+  void *values[CGL_MAX_PARAMS];
+  cgl_build_node(&params, values, context, graph->recording, op);
+  CUresult result = context->driver->cuGraphNodeSetParams(op->node, &params);
+  if (!result)
     cgl_record_refreshed(graph->recording, index);
-  return status;
+  return cgl_fail_driver(context, result, operation, "cuGraphNodeSetParams");
 }
 
 
