@@ -2,7 +2,6 @@
    streams are free and the teardown list is emptied; the failure that the
    caller sees is the first, and what follows hangs on it. */
 #include "core/graph/build.h"
-#include "core/graph/graph.h"
 
 
 /* Asks the driver to end; a stream that still captures afterwards would be
@@ -60,7 +59,7 @@ static cgl_status capture_end_failed(cgl_graph *graph, CUresult result,
 /* The capture is over, whatever came of it: its streams are free. */
 static void capture_close(cgl_graph *graph) {
   cgl_capture *capture = &graph->capture;
-  cgl_graph_annotate_close(graph);
+  cgl_graph_leave_scopes(graph, 0);
   /* Before another capture may begin in the pool. */
   cgl_pool_capture_ended(graph->pool);
   cgl_captures_remove(&capture->underway);
@@ -127,7 +126,7 @@ static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
              "a capture end hook reset the graph");
     return cgl_fail_hint("reset the graph after its capture has ended");
   }
-  return status || graph->keep_graph
+  return status || graph->options.keep_graph
              ? status
              : cgl_graph_make_executable(graph, operation);
 }

@@ -376,33 +376,28 @@ cgl_status cgl_graph_set_copy(cgl_graph *graph, size_t index, const cgl_arg *to,
 
 /* ---- the template ---- */
 
-static cgl_status op_refresh(cgl_graph *graph, size_t index,
-                             const char *operation) {
-  cgl_context *context = graph->object.context;
-  const cgl_op *op = cgl_record_op(graph->recording, index);
-  CUgraphNodeParams params;
-  void *values[CGL_MAX_PARAMS];
-  cgl_build_node(&params, values, context, graph->recording, op);
-  CUresult result = context->driver->cuGraphNodeSetParams(op->node, &params);
-  if (!result)
-    cgl_record_refreshed(graph->recording, index);
-  return cgl_fail_driver(context, result, operation, "cuGraphNodeSetParams");
-}
-
-
 cgl_status cgl_graph_refresh(cgl_graph *graph, const char *operation) {
   cgl_context *context = graph->object.context;
+  cgl_recording *recording = graph->recording;
+  CUgraphNodeParams params;
+  void *values[CGL_MAX_PARAMS];
   size_t index = 0;
-  if (!graph->recording || !cgl_record_next_stale(graph->recording, &index))
+  if (!recording || !cgl_record_next_stale(recording, &index))
     return CGL_OK;
   cgl_status status = cgl_context_enter(context, operation);
   if (status)
     return status;
+  CUresult result = CUDA_SUCCESS;
   cgl_relaxed relaxed = cgl_captures_relax(context);
-  while (!status && cgl_record_next_stale(graph->recording, &index))
-    status = op_refresh(graph, index, operation);
+  while (!result && cgl_record_next_stale(recording, &index)) {
+    const cgl_op *op = cgl_record_op(recording, index);
+    cgl_build_node(&params, values, context, recording, op);
+    result = context->driver->cuGraphNodeSetParams(op->node, &params);
+    if (!result)
+      cgl_record_refreshed(recording, index);
+  }
   cgl_captures_unrelax(context, relaxed);
-  return status;
+  return cgl_fail_driver(context, result, operation, "cuGraphNodeSetParams");
 }
 
 

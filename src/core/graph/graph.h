@@ -49,20 +49,16 @@ struct cgl_graph {
   unsigned attend; /* CGL_ATTEND_..., what a replay does besides launching */
   bool draws;      /* the executable draws random numbers */
   bool grouped;    /* graphs of other pools are in it */
-  bool keep_graph;
-  bool pool_given; /* by the description; else it is private */
-  bool unchecked;  /* replays are neither ordered nor refused */
   bool open;       /* a capture end hook runs: the template may be seen */
   cgl_graph_state state;
   cgl_executable *executable; /* a reference */
   uint64_t exec_number;       /* of the executable; unique in the process */
   cgl_template *template;     /* borrowed from the recording */
   cgl_draw *draw_list;        /* owned: of the capture, once it has ended */
-  cgl_capture_mode mode;
-  cgl_capture capture; /* underway, or the last */
-  cgl_site ended;      /* where it did */
+  cgl_graph_desc options;     /* its pool is `pool`, or NULL: that is private */
+  cgl_capture capture;        /* underway, or the last */
+  cgl_site ended;             /* where it did */
   cgl_hooks hooks;
-  cgl_annotations annotations;
   uint64_t inputs_seen; /* inputs.c: nothing was given up until then */
 };
 
@@ -71,10 +67,11 @@ struct cgl_graph {
 /* Refuses a graph that holds no capture, or not yet. */
 cgl_status cgl_graph_check_captured(const cgl_graph *graph,
                                     const char *operation);
+/* Refuses a graph that captures, or holds a capture. */
+cgl_status cgl_graph_check_empty(const cgl_graph *graph, const char *operation);
 /* A template for a capture that begins, counted in its pool; NULL without
-   memory, with the failure noted. */
-cgl_template *cgl_graph_new_template(cgl_context *context, cgl_pool *pool,
-                                     const char *operation);
+   memory. */
+cgl_template *cgl_graph_new_template(cgl_context *context, cgl_pool *pool);
 /* Lets go of what the graph holds of a capture; nothing is waited for. */
 void cgl_graph_drop_capture(cgl_graph *graph);
 /* Instantiates the template and uploads the executable; an earlier executable
@@ -99,8 +96,8 @@ cgl_status cgl_graph_learn(cgl_graph *graph, const char *operation);
 /* The operation of a node of a captured graph, else refuses. */
 cgl_status cgl_graph_op(const cgl_graph *graph, size_t index,
                         const char *operation, const cgl_op **op);
-/* The last scope of a capture that has ended is closed. */
-void cgl_graph_annotate_close(cgl_graph *graph);
+/* Leaves a scope of the capture and those inside it; 0: all. */
+void cgl_graph_leave_scopes(cgl_graph *graph, uint64_t id);
 
 /* ---- change.c ---- */
 

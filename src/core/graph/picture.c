@@ -119,39 +119,31 @@ static size_t node_band(const picture *p, size_t index) {
 }
 
 
-static size_t scope_depth(const cgl_scope *scope) {
-  size_t depth = 0;
-  for (; scope; scope = scope->around)
-    depth++;
-  return depth;
+/* From the scope `outer` (NULL: none) into `scope`. */
+static void open_boxes(picture *p, const cgl_scope *outer,
+                       const cgl_scope *scope) {
+  char text[120];
+  if (scope == outer)
+    return;
+  open_boxes(p, outer, scope->around);
+  cgl_scope_text(scope, text, sizeof text);
+  fprintf(p->file, "  subgraph cluster%zu {\n  label=\"", p->boxes++);
+  write_escaped(p->file, text, SIZE_MAX);
+  fputs("\";\n", p->file);
 }
 
 
-/* The scope around `scope` (or itself) that is `depth` scopes deep. */
-static const cgl_scope *scope_outer(const cgl_scope *scope, size_t depth) {
-  size_t at = scope_depth(scope);
-  for (; at > depth; at--)
-    scope = scope->around;
-  return at == depth ? scope : NULL;
-}
-
-
-/* Closes and opens boxes on the way from the scope of one node to that of the
-   next. */
+/* From the scope of one node to that of the next.  An inner scope has a higher
+   number than those around it. */
 static void move_boxes(picture *p, const cgl_scope *from, const cgl_scope *to) {
-  size_t depth = scope_depth(from), shared = 0;
-  while (shared < depth &&
-         scope_outer(from, shared + 1) == scope_outer(to, shared + 1))
-    shared++;
-  for (; depth > shared; depth--)
-    fputs("  }\n", p->file);
-  for (; depth < scope_depth(to); depth++) {
-    char text[120];
-    cgl_scope_text(scope_outer(to, depth + 1), text, sizeof text);
-    fprintf(p->file, "  subgraph cluster%zu {\n  label=\"", p->boxes++);
-    write_escaped(p->file, text, SIZE_MAX);
-    fputs("\";\n", p->file);
-  }
+  const cgl_scope *shared = to;
+  while (from != shared)
+    if (from && (!shared || from->id > shared->id)) {
+      fputs("  }\n", p->file);
+      from = from->around;
+    } else
+      shared = shared->around;
+  open_boxes(p, shared, to);
 }
 
 

@@ -102,19 +102,6 @@ cgl_status cgl_graph_prepare(cgl_graph *graph, cgl_stream *stream,
 }
 
 
-/* The driver is asked `count` times, or until it refuses. */
-static inline CUresult graph_launch_exec(cgl_graph *graph, cgl_stream *stream,
-                                         uint64_t count, uint64_t *launched) {
-  const cgl_driver *driver = cgl_driver_of(graph);
-  const CUgraphExec exec = graph->exec;
-  CUresult result = CUDA_SUCCESS;
-  for (*launched = 0; *launched < count; ++*launched)
-    if ((result = driver->cuGraphLaunch(exec, stream->handle)))
-      break;
-  return result;
-}
-
-
 /* Whether replays are ordered beside those of other graphs. */
 static inline bool graph_is_ordered(const cgl_graph *graph) {
   return atomic_load_explicit(&graph->pool->sharing.shared,
@@ -125,45 +112,47 @@ static inline bool graph_is_ordered(const cgl_graph *graph) {
 
 static cgl_replay graph_replay_of(const cgl_graph *graph) {
   return (cgl_replay){cgl_share_of(graph->recording), graph->exec_number,
-                      graph->unchecked, cgl_record_is_halted(graph->recording)};
+                      graph->options.unchecked,
+                      cgl_record_is_halted(graph->recording)};
 }
 
 
-/* A launch beside other graphs, or with draws. */
-static cgl_status graph_launch_ordered(cgl_graph *graph, cgl_stream *stream,
-                                       uint64_t count, bool ordered,
-                                       uint64_t *launched, CUresult *result,
-                                       const char *operation) {
+/* Before a launch beside other graphs, or with draws. */
+static cgl_status graph_order(cgl_graph *graph, cgl_stream *stream,
+                              uint64_t count, bool ordered, cgl_replay *replay,
+                              const char *operation) {
   cgl_status status = CGL_OK;
   if (graph->draws)
     status = cgl_draws_ready(graph->draw_list, stream, operation);
-  const cgl_replay replay = graph_replay_of(graph);
-  if (!status && ordered)
-    status = cgl_share_begin(&replay, stream, count, operation);
-  if (status)
+  if (status || !ordered)
     return status;
-  *result = graph_launch_exec(graph, stream, count, launched);
-  if (ordered)
-    cgl_share_end(&replay, stream, *launched);
-  return CGL_OK;
+  *replay = graph_replay_of(graph);
+  return cgl_share_begin(replay, stream, count, operation);
 }
 
 
 static inline cgl_status graph_launch(cgl_graph *graph, cgl_stream *stream,
                                       uint64_t count, const char *operation) {
   cgl_context *context = graph->object.context;
-  CUresult result = CUDA_SUCCESS;
-  uint64_t launched = 0;
+  const cgl_driver *driver = context->driver;
+  const CUgraphExec exec = graph->exec;
   const bool ordered = graph_is_ordered(graph);
+  cgl_replay replay;
   if (graph->draws || ordered) {
-    cgl_status status = graph_launch_ordered(graph, stream, count, ordered,
-                                             &launched, &result, operation);
+    cgl_status status =
+        graph_order(graph, stream, count, ordered, &replay, operation);
     if (status)
       return status;
-  } else
-    result = graph_launch_exec(graph, stream, count, &launched);
-  if (launched && !ordered && graph->stamped != stream->clock) {
-    const cgl_replay replay = graph_replay_of(graph);
+  }
+  CUresult result = CUDA_SUCCESS;
+  uint64_t launched = 0;
+  for (; launched < count; launched++)
+    if ((result = driver->cuGraphLaunch(exec, stream->handle)))
+      break;
+  if (ordered)
+    cgl_share_end(&replay, stream, launched);
+  else if (launched && graph->stamped != stream->clock) {
+    replay = graph_replay_of(graph);
     cgl_share_stamp(&replay, stream);
     graph->stamped = stream->clock;
   }
