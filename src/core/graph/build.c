@@ -39,20 +39,6 @@ void cgl_build_kernel(CUgraphNodeParams *params, CUfunction function,
 }
 
 
-/* Values lie at multiples of 16, of a user's kernel and of ours alike. */
-static void build_find_values(void **values, const cgl_recording *recording,
-                              const cgl_op *op) {
-  const cgl_kernel *kernel = (const cgl_kernel *)op->object;
-  unsigned char *from = (unsigned char *)cgl_record_values(recording, op);
-  size_t at = 0;
-  for (size_t i = 0; at < op->nvalues; i++) {
-    at = cgl_kernel_next_value(at);
-    values[i] = from + at;
-    at += kernel ? kernel->sizes[i] : 16;
-  }
-}
-
-
 void cgl_build_copy(CUgraphNodeParams *params, const cgl_context *context,
                     const cgl_range *ranges, const cgl_element *element) {
   const CUdeviceptr to = ranges[0].address, from = ranges[1].address;
@@ -99,11 +85,18 @@ void cgl_build_node(CUgraphNodeParams *params, void **values,
   const cgl_range *ranges = cgl_record_ranges(recording, op);
   const cgl_event *event = (const cgl_event *)op->object;
   const cgl_launch launch = cgl_build_launch(op);
+  const cgl_kernel *kernel = (const cgl_kernel *)op->object;
+  unsigned char *from = (unsigned char *)cgl_record_values(recording, op);
   cgl_element element;
   memset(params, 0, sizeof *params);
   switch (op->kind) {
   case CGL_OP_KERNEL:
-    build_find_values(values, recording, op);
+    /* Values lie at multiples of 16, of a user's kernel and of ours alike. */
+    for (size_t i = 0, at = 0; at < op->nvalues; i++) {
+      at = cgl_kernel_next_value(at);
+      values[i] = from + at;
+      at += kernel ? kernel->sizes[i] : 16;
+    }
     cgl_build_kernel(params, op->function, &launch, values);
     break;
   case CGL_OP_MEMCPY:

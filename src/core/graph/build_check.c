@@ -102,50 +102,25 @@ static void account_add_node(account *a, CUgraphNode node) {
 
 /* ---- graphs ---- */
 
-/* Between the places of two nodes. */
-typedef struct edge {
-  size_t from, to;
-  CUgraphEdgeData data;
-} edge;
-
-
-static int edge_compare(const void *a, const void *b) {
-  return memcmp(a, b, sizeof(edge));
-}
-
-
-static size_t node_find(const CUgraphNode *nodes, size_t n, CUgraphNode node) {
-  size_t at = 0;
-  while (at < n && nodes[at] != node)
-    at++;
-  return at;
-}
-
-
-static void account_add_edges(account *a, CUgraph graph,
+/* What a node depends on, in the order of the nodes. */
+static void account_add_edges(account *a, CUgraphNode node,
                               const CUgraphNode *nodes, size_t nnodes) {
   size_t n = 0;
-  if (!ASK(cuGraphGetEdges, graph, NULL, NULL, NULL, &n) || !n)
+  if (!ASK(cuGraphNodeGetDependencies, node, NULL, NULL, &n) || !n)
     return;
-  CUgraphNode *from = malloc(n * sizeof *from), *to = malloc(n * sizeof *to);
+  CUgraphNode *from = malloc(n * sizeof(CUgraphNode));
   CUgraphEdgeData *data = calloc(n, sizeof *data);
-  edge *edges = calloc(n, sizeof *edges);
-  if (!from || !to || !data || !edges)
+  if (!from || !data)
     a->text.failed = true;
-  else if (ASK(cuGraphGetEdges, graph, from, to, data, &n)) {
-    for (size_t i = 0; i < n; i++)
-      edges[i] = (edge){node_find(nodes, nnodes, from[i]),
-                        node_find(nodes, nnodes, to[i]), data[i]};
-    qsort(edges, n, sizeof *edges, edge_compare);
-    for (size_t i = 0; i < n; i++)
-      cgl_text_print(&a->text, "edge %zu -> %zu, ports %d %d, type %d\n",
-                     edges[i].from, edges[i].to, edges[i].data.from_port,
-                     edges[i].data.to_port, edges[i].data.type);
-  }
+  else if (ASK(cuGraphNodeGetDependencies, node, from, data, &n))
+    for (size_t i = 0; i < nnodes * n; i++) {
+      const CUgraphEdgeData *edge = &data[i % n];
+      if (from[i % n] == nodes[i / n])
+        cgl_text_print(&a->text, "after node %zu, ports %d %d, type %d\n",
+                       i / n, edge->from_port, edge->to_port, edge->type);
+    }
   free(from);
-  free(to);
   free(data);
-  free(edges);
 }
 
 
@@ -153,15 +128,15 @@ static void account_add_graph(account *a, CUgraph graph) {
   size_t n = 0;
   if (!ASK(cuGraphGetNodes, graph, NULL, &n))
     return;
+  cgl_text_print(&a->text, "graph of %zu nodes\n", n);
   CUgraphNode *nodes = malloc((n + 1) * sizeof(CUgraphNode));
   if (!nodes)
     a->text.failed = true;
-  else if (!n || ASK(cuGraphGetNodes, graph, nodes, &n)) {
-    cgl_text_print(&a->text, "graph of %zu nodes\n", n);
-    for (size_t i = 0; i < n; i++)
+  else if (n && ASK(cuGraphGetNodes, graph, nodes, &n))
+    for (size_t i = 0; i < n; i++) {
       account_add_node(a, nodes[i]);
-    account_add_edges(a, graph, nodes, n);
-  }
+      account_add_edges(a, nodes[i], nodes, n);
+    }
   free(nodes);
 }
 

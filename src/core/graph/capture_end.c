@@ -29,9 +29,10 @@ static CUresult capture_driver_end(cgl_graph *graph, CUgraph *template) {
    failure, and the end's as what followed. */
 static cgl_status capture_end_failed(cgl_graph *graph, CUresult result,
                                      const char *operation) {
+  const cgl_capture *capture = &graph->capture;
   if (result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
     char forks[400] = "";
-    cgl_capture_name_unjoined(&graph->capture, forks, sizeof forks);
+    cgl_capture_name_unjoined(capture, forks, sizeof forks);
     cgl_fail(result, operation,
              "the capture has a fork that was never joined: %s", forks);
     return cgl_fail_hint("let the capturing stream wait for that stream before "
@@ -40,19 +41,18 @@ static cgl_status capture_end_failed(cgl_graph *graph, CUresult result,
   if (result != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
     return cgl_fail_driver(graph->object.context, result, operation,
                            "cuStreamEndCapture");
-  if (!graph->capture.broken.status)
-    return cgl_capture_fail_broken(&graph->capture, operation);
-  cgl_fail(graph->capture.broken.status, graph->capture.broken.operation, "%s",
-           graph->capture.broken.message);
-  cgl_fail_hint("%s", *graph->capture.broken.hint
-                          ? graph->capture.broken.hint
+  if (!capture->broken.status)
+    return cgl_capture_fail_broken(capture, operation);
+  cgl_fail(capture->broken.status, capture->broken.operation, "%s",
+           capture->broken.message);
+  cgl_fail_hint("%s", *capture->broken.hint
+                          ? capture->broken.hint
                           : "fix that call, or move it out of the capture");
-  cgl_fail_where(graph->capture.broken.site.file,
-                 graph->capture.broken.site.line);
+  cgl_fail_where(capture->broken.site.file, capture->broken.site.line);
   cgl_fail_follow(true);
   cgl_fail(result, operation, "the call broke the capture");
   cgl_fail_follow(false);
-  return graph->capture.broken.status;
+  return capture->broken.status;
 }
 
 

@@ -143,38 +143,20 @@ void cgl_hooks_free(cgl_hooks *hooks) {
 
 /* ---- replays ---- */
 
-/* A launch's failure, while end hooks run: they may fail calls of their own. */
-typedef struct failure {
-  cgl_status status;
-  const char *operation;
-  char message[1024], hint[256];
-} failure;
-
-
-static void failure_take(failure *first) {
-  const cgl_error *error = cgl_last_error();
-  first->operation = error->operation;
-  snprintf(first->message, sizeof first->message, "%s", error->message);
-  snprintf(first->hint, sizeof first->hint, "%s", error->hint);
-}
-
-
-static void failure_put_back(const failure *first) {
-  cgl_fail(first->status, first->operation, "%s", first->message);
-  cgl_fail_hint("%s", first->hint);
-}
-
-
-/* Not inlined: hooks that replay would have it on the stack once each. */
+/* A launch's failure is kept while end hooks run: they may fail calls of their
+   own.  Not inlined: hooks that replay would have it on the stack once each. */
 __attribute__((noinline)) static cgl_status
 replay_end(cgl_graph *graph, cgl_status status, const char *operation) {
-  failure first = {.status = status};
-  if (status)
-    failure_take(&first);
-  cgl_status ended = cgl_hooks_run(graph, CGL_HOOK_REPLAY_END, operation);
+  char message[1024], hint[256];
   if (!status)
-    return ended;
-  failure_put_back(&first);
+    return cgl_hooks_run(graph, CGL_HOOK_REPLAY_END, operation);
+  const cgl_error *error = cgl_last_error();
+  const char *failed = error->operation;
+  snprintf(message, sizeof message, "%s", error->message);
+  snprintf(hint, sizeof hint, "%s", error->hint);
+  cgl_status ended = cgl_hooks_run(graph, CGL_HOOK_REPLAY_END, operation);
+  cgl_fail(status, failed, "%s", message);
+  cgl_fail_hint("%s", hint);
   if (ended) {
     cgl_fail_follow(true);
     cgl_fail(ended, operation, "a replay end hook failed");

@@ -240,21 +240,24 @@ static void picture_write(picture *p, const cgl_graph *graph) {
 }
 
 
-/* Writes and closes the file. */
-static cgl_status write_dot(const cgl_graph *graph, FILE *file,
-                            const char *path, const char *operation) {
-  picture p = {.file = file, .recording = graph->recording};
+static cgl_status write_dot(const cgl_graph *graph, const char *path,
+                            const char *operation) {
+  picture p = {.recording = graph->recording};
   p.levels = malloc((cgl_record_count(p.recording) + 1) * sizeof *p.levels);
-  if (p.levels) {
+  if (!p.levels)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to draw");
+  bool failed = true;
+  p.file = fopen(path, "w");
+  if (p.file) {
     picture_find_levels(&p);
     picture_write(&p, graph);
+    failed = ferror(p.file);
+    failed |= fclose(p.file) != 0;
   }
-  bool failed = ferror(file), none = !p.levels;
   free(p.levels);
-  if (fclose(file) || failed)
-    return cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot write %s: %m", path);
-  return none ? cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to draw")
-              : CGL_OK;
+  return failed ? cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot write %s: %m",
+                           path)
+                : CGL_OK;
 }
 
 
@@ -291,20 +294,17 @@ static cgl_status write_svg(const cgl_graph *graph, const char *path,
   char *between =
       cgl_format("%s/cgraphlua-XXXXXX", folder && *folder ? folder : "/tmp");
   int descriptor = between ? mkstemp(between) : -1;
-  FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
   cgl_status status;
-  if (file)
-    status = write_dot(graph, file, between, operation);
-  else {
+  if (descriptor < 0)
     status = cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot write %s: %m",
                       between ? between : "a file");
-    if (descriptor >= 0)
-      close(descriptor);
-  }
-  if (!status)
-    status = run_dot(between, path, operation);
-  if (descriptor >= 0)
+  else {
+    close(descriptor);
+    status = write_dot(graph, between, operation);
+    if (!status)
+      status = run_dot(between, path, operation);
     unlink(between);
+  }
   free(between);
   return status;
 }
@@ -316,10 +316,6 @@ cgl_status cgl_graph_debug_dump(cgl_graph *graph, const char *path) {
   if (status)
     return status;
   const char *ending = strrchr(path, '.');
-  if (ending && !strcmp(ending, ".svg"))
-    return write_svg(graph, path, operation);
-  FILE *file = fopen(path, "w");
-  if (!file)
-    return cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot write %s: %m", path);
-  return write_dot(graph, file, path, operation);
+  return ending && !strcmp(ending, ".svg") ? write_svg(graph, path, operation)
+                                           : write_dot(graph, path, operation);
 }
