@@ -52,7 +52,7 @@ cgl_template *cgl_graph_new_template(cgl_context *context, cgl_pool *pool) {
 static void executable_destroy(cgl_object *object) {
   cgl_executable *executable = (cgl_executable *)object;
   cgl_context *context = object->context;
-  if (executable->exec && !cgl_context_enter(context, "graph"))
+  if (!cgl_context_enter(context, "graph"))
     context->driver->cuGraphExecDestroy(executable->exec);
   atomic_fetch_sub(&executable->pool->executables, executable->bytes);
   cgl_pool_release(executable->pool);
@@ -319,21 +319,17 @@ static cgl_status executable_make(cgl_graph *graph, const char *operation,
   if (!executable)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                     "no memory for an executable");
-  cgl_object_init(&executable->object, &executable_kind, context);
-  executable->pool = cgl_pool_retain(graph->pool);
   size_t before = cgl_history_free_bytes(context);
   cgl_relaxed relaxed = cgl_captures_relax(context);
   CUresult result = template_instantiate(graph, &executable->exec, &entry);
   cgl_captures_unrelax(context, relaxed);
   if (result) {
-    executable->exec = NULL;
-    cgl_fail_driver(context, result, operation, entry);
-    cgl_fail_follow(true);
-    cgl_object_release(&executable->object);
-    cgl_fail_follow(false);
-    return result;
+    free(executable);
+    return cgl_fail_driver(context, result, operation, entry);
   }
   size_t after = cgl_history_free_bytes(context);
+  cgl_object_init(&executable->object, &executable_kind, context);
+  executable->pool = cgl_pool_retain(graph->pool);
   executable->bytes = before > after ? before - after : 0;
   atomic_fetch_add(&executable->pool->executables, executable->bytes);
   *out = executable;

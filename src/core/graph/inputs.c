@@ -8,8 +8,9 @@
 #include "core/graph/graph.h"
 
 #include <stdio.h>
+#include <string.h>
 
-enum { SHOWN = 5 };
+enum { SHOWN = 5, LINE = 600 };
 
 
 /* Where the capture first used the memory of the object; where it began, if
@@ -34,19 +35,19 @@ static cgl_site input_first_use(const cgl_graph *graph,
    a line for each of the first to the text. */
 typedef struct census {
   const cgl_graph *graph;
-  size_t dead, at, size;
-  char *text;
+  size_t dead, at;
+  char text[SHOWN * LINE + 40];
 } census;
 
 
 static void census_add(census *all, const cgl_object *object) {
-  char line[600];
+  char *line = all->text + all->at;
   if (all->dead++ >= SHOWN)
     return;
-  cgl_memory_describe(object, input_first_use(all->graph, object), line,
-                      sizeof line);
-  int n = snprintf(all->text + all->at, all->size - all->at, "\n  %s", line);
-  all->at += n > 0 ? (size_t)n : 0;
+  memcpy(line, "\n  ", 3);
+  cgl_memory_describe(object, input_first_use(all->graph, object), line + 3,
+                      LINE - 3);
+  all->at += strlen(line);
 }
 
 
@@ -65,8 +66,9 @@ cgl_status cgl_graph_check_inputs(cgl_graph *graph, const char *operation) {
   const uint64_t now = atomic_load(&cgl_memory_generation);
   if (now == graph->inputs_seen)
     return CGL_OK;
-  char text[SHOWN * 600 + 40];
-  census all = {.graph = graph, .text = text, .size = sizeof text};
+  census all; /* too large to be cleared */
+  all.graph = graph;
+  all.dead = all.at = 0;
   census_add_recording(&all, graph->recording);
   const size_t dead = all.dead;
   if (!dead) {
@@ -74,12 +76,12 @@ cgl_status cgl_graph_check_inputs(cgl_graph *graph, const char *operation) {
     return CGL_OK;
   }
   if (dead > SHOWN)
-    snprintf(text + all.at, sizeof text - all.at, "\n  and %zu more",
+    snprintf(all.text + all.at, sizeof all.text - all.at, "\n  and %zu more",
              dead - SHOWN);
   cgl_fail(CGL_ERROR_RELEASED, operation,
            "%zu input%s of the graph captured at %s %s released since:%s", dead,
            dead == 1 ? "" : "s", cgl_site_text(graph->capture.underway.begun),
-           dead == 1 ? "was" : "were", text);
+           dead == 1 ? "was" : "were", all.text);
   return cgl_fail_hint("release what a graph uses after its last replay, or "
                        "reset the graph and capture again");
 }

@@ -49,10 +49,10 @@ static cgl_status kernel_learn_parameters(cgl_kernel *kernel) {
   cgl_context *context = kernel->object.context;
   const cgl_driver *driver = context->driver;
   const cgl_signature *signature = kernel->signature;
-  uint32_t sizes[CGL_MAX_PARAMS];
   size_t most = signature ? signature->nparameters : CGL_MAX_PARAMS;
   size_t count = 0, total = 0;
   CUresult result = CUDA_SUCCESS;
+  kernel->values_bytes = cgl_kernel_next_value(1);
   for (; count < most && count < CGL_MAX_PARAMS; count++) {
     size_t offset, size;
     result = driver->cuFuncGetParamInfo(kernel->handle, count, &offset, &size);
@@ -63,7 +63,8 @@ static cgl_status kernel_learn_parameters(cgl_kernel *kernel) {
     }
     if (result)
       break;
-    sizes[count] = (uint32_t)size;
+    kernel->sizes[count] = (uint32_t)size;
+    kernel->values_bytes += cgl_kernel_next_value(size);
     total = offset + size;
   }
   if (result && (signature || result != CUDA_ERROR_INVALID_VALUE))
@@ -78,13 +79,6 @@ static cgl_status kernel_learn_parameters(cgl_kernel *kernel) {
     return cgl_fail_hint("pass large structs in a buffer");
   }
   kernel->nparams = count;
-  kernel->values_bytes = cgl_kernel_next_value(1);
-  for (size_t i = 0; i < count; i++)
-    kernel->values_bytes += cgl_kernel_next_value(sizes[i]);
-  kernel->sizes = malloc((count ? count : 1) * sizeof *sizes);
-  if (!kernel->sizes)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, finding, "no memory for a kernel");
-  memcpy(kernel->sizes, sizes, count * sizeof *sizes);
   return CGL_OK;
 }
 
@@ -105,7 +99,6 @@ static cgl_status kernel_learn_limits(cgl_kernel *kernel) {
 static void kernel_destroy(cgl_object *object) {
   cgl_kernel *kernel = (cgl_kernel *)object;
   cgl_module_release(kernel->module);
-  free(kernel->sizes);
   free(kernel);
 }
 

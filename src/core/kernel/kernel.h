@@ -18,12 +18,12 @@ struct cgl_kernel {
   const char *name;               /* interned */
   const cgl_signature *signature; /* may be NULL */
   size_t nparams;
-  uint32_t *sizes;     /* bytes of each parameter */
   size_t values_bytes; /* room for a value of each, wherever it begins */
   int max_threads;     /* of a block */
   int static_shared;
-  int block_size;             /* suggested, 0: not asked yet */
-  atomic_uint shared_allowed; /* dynamic bytes the driver was told of */
+  int block_size;                 /* suggested, 0: not asked yet */
+  atomic_uint shared_allowed;     /* dynamic bytes the driver was told of */
+  uint32_t sizes[CGL_MAX_PARAMS]; /* bytes of each parameter */
 };
 
 /* Values of arguments begin at multiples of 16, for the host device, which

@@ -101,28 +101,25 @@ static cgl_status launch_check_reads(const cgl_kernel *kernel,
 
 /* Argument `index` is a generator: the number that the launch takes. */
 static cgl_status launch_begin_draw(const cgl_arg *args, size_t index,
-                                    cgl_stream *stream, void *value) {
-  cgl_philox philox;
+                                    cgl_stream *stream, cgl_philox *value) {
   size_t before = 0;
   for (size_t i = 0; i < index; i++)
     before += args[i].kind == CGL_ARG_GENERATOR &&
               args[i].generator->state == args[index].generator->state;
-  cgl_status status =
-      cgl_draw_begin(args[index].generator, stream, before, launching, &philox);
-  memcpy(value, &philox, sizeof philox);
-  return status;
+  return cgl_draw_begin(args[index].generator, stream, before, launching,
+                        value);
 }
 
 
 static cgl_status launch_end_draws(const cgl_arg *args, size_t nargs,
                                    cgl_stream *stream) {
-  cgl_status status = CGL_OK;
+  cgl_status first = CGL_OK;
   for (size_t i = 0; i < nargs; i++)
     if (args[i].kind == CGL_ARG_GENERATOR) {
-      cgl_status ended = cgl_draw_end(args[i].generator, stream, launching);
-      status = status ? status : ended;
+      cgl_status status = cgl_draw_end(args[i].generator, stream, launching);
+      first = first ? first : status;
     }
-  return status;
+  return first;
 }
 
 
