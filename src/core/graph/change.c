@@ -262,14 +262,6 @@ cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
 
 /* ---- fills and copies: other values, other memory of the same size ---- */
 
-cgl_type cgl_graph_element_type(const cgl_recording *recording,
-                                const cgl_op *op) {
-  return op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET
-             ? (cgl_type)cgl_build_element(recording, op).type
-             : CGL_TYPE_COUNT;
-}
-
-
 /* Refuses what cannot take the place of `range`, to which *now is set. */
 static cgl_status copy_check(change *c, size_t index,
                              const cgl_element *element, const cgl_range *range,

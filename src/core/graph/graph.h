@@ -106,9 +106,6 @@ void cgl_graph_leave_scopes(cgl_graph *graph, uint64_t id);
 cgl_status cgl_graph_refresh(cgl_graph *graph, const char *operation);
 /* Switches off in a new executable what is off.  cuGraphNodeSetEnabled */
 CUresult cgl_graph_switch_off(const cgl_graph *graph, CUgraphExec exec);
-/* Of the elements of a fill or copy; CGL_TYPE_COUNT of anything else. */
-cgl_type cgl_graph_element_type(const cgl_recording *recording,
-                                const cgl_op *op);
 
 /* ---- inputs.c ---- */
 

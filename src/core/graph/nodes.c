@@ -1,5 +1,5 @@
 /* Looking inside a captured graph: its nodes, as the recording has them. */
-#include "core/graph/graph.h"
+#include "core/graph/build.h"
 
 #include <string.h>
 
@@ -60,7 +60,9 @@ cgl_status cgl_graph_node(cgl_graph *graph, size_t index, cgl_node_info *info) {
   memcpy(info->block, op->block, sizeof op->block);
   info->shared_bytes = op->shared_bytes;
   info->enabled = !op->off;
-  info->type = cgl_graph_element_type(graph->recording, op);
+  info->type = op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET
+                   ? (cgl_type)cgl_build_element(graph->recording, op).type
+                   : CGL_TYPE_COUNT;
   if (op->scope) {
     info->label = op->scope->label;
     info->annotations = op->scope->pairs;

@@ -102,14 +102,6 @@ cgl_status cgl_graph_prepare(cgl_graph *graph, cgl_stream *stream,
 }
 
 
-/* Whether replays are ordered beside those of other graphs. */
-static inline bool graph_is_ordered(const cgl_graph *graph) {
-  return atomic_load_explicit(&graph->pool->sharing.shared,
-                              memory_order_relaxed) ||
-         graph->grouped;
-}
-
-
 static cgl_replay graph_replay_of(const cgl_graph *graph) {
   return (cgl_replay){cgl_share_of(graph->recording), graph->exec_number,
                       graph->options.unchecked,
@@ -136,7 +128,9 @@ static inline cgl_status graph_launch(cgl_graph *graph, cgl_stream *stream,
   cgl_context *context = graph->object.context;
   const cgl_driver *driver = context->driver;
   const CUgraphExec exec = graph->exec;
-  const bool ordered = graph_is_ordered(graph);
+  const bool ordered =
+      graph->grouped ||
+      atomic_load_explicit(&graph->pool->sharing.shared, memory_order_relaxed);
   cgl_replay replay;
   if (graph->draws || ordered) {
     cgl_status status =

@@ -62,12 +62,10 @@ static cgl_status launch_allow_shared(cgl_kernel *kernel, uint32_t bytes,
 
 
 cgl_launch cgl_launch_resolve(const cgl_launch *wanted) {
-  cgl_launch launch = *wanted;
-  for (int i = 0; i < 3; i++) {
-    launch.grid[i] += !launch.grid[i];
-    launch.block[i] += !launch.block[i];
-  }
-  return launch;
+  const uint32_t *g = wanted->grid, *b = wanted->block;
+  return (cgl_launch){{g[0] + !g[0], g[1] + !g[1], g[2] + !g[2]},
+                      {b[0] + !b[0], b[1] + !b[1], b[2] + !b[2]},
+                      wanted->shared_bytes};
 }
 
 
