@@ -34,14 +34,17 @@ static void account_add_kernel(account *a, CUgraphNode node) {
                  (void *)k.func, k.gridDimX, k.gridDimY, k.gridDimZ,
                  k.blockDimX, k.blockDimY, k.blockDimZ, k.sharedMemBytes,
                  v.priority);
-  for (size_t i = 0; !a->driver->cuFuncGetParamInfo(k.func, i, &offset, &size);
-       i++) {
+  for (size_t i = 0; ASK(cuFuncGetParamInfo, k.func, i, &offset, &size); i++) {
     const unsigned char *value = k.kernelParams[i];
     cgl_text_print(&a->text, "kernel parameter %zu: ", i);
     for (size_t at = 0; at < size; at++)
       cgl_text_print(&a->text, "%02x", value[at]);
     cgl_text_put(&a->text, "\n");
   }
+  /* Past the last parameter, and of a driver that cannot say. */
+  if (a->failed == CUDA_ERROR_INVALID_VALUE ||
+      a->failed == CUDA_ERROR_NOT_SUPPORTED)
+    a->failed = CUDA_SUCCESS;
 }
 
 
