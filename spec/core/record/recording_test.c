@@ -1,6 +1,7 @@
 /* The memory of recordings: captures hand it on to each other. */
 #include "cgraphlua.h"
 #include "core/graph/graph.h"
+#include "core/record/recording_private.h"
 #include "tap.h"
 
 #include <pthread.h>

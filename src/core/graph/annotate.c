@@ -20,12 +20,13 @@ cgl_status cgl_graph_annotate(cgl_graph *graph, const cgl_annotation *pairs,
   static const char operation[] = "graph:annotate";
   *id = 0;
   cgl_status status = annotations_check(pairs, n, operation);
-  if (status || graph->state != CGL_GRAPH_CAPTURING || !graph->annotations)
+  if (status || graph->state != CGL_GRAPH_CAPTURING ||
+      !graph->options.annotations)
     return status;
   const cgl_scope *scope = cgl_scope_begin(&graph->capture, pairs, n);
   if (!scope)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to annotate");
-  if (graph->annotations == CGL_ANNOTATIONS_NVTX) {
+  if (graph->options.annotations == CGL_ANNOTATIONS_NVTX) {
     char text[200];
     cgl_scope_text(scope, text, sizeof text);
     cgl_nvtx_push(text);
@@ -35,22 +36,16 @@ cgl_status cgl_graph_annotate(cgl_graph *graph, const cgl_annotation *pairs,
 }
 
 
-/* Ends the scope and the scopes inside it; 0: all. */
-static void annotations_end(cgl_graph *graph, uint64_t id) {
+void cgl_graph_leave_scopes(cgl_graph *graph, uint64_t id) {
   size_t left = cgl_scope_end(&graph->capture, id);
-  for (; left && graph->annotations == CGL_ANNOTATIONS_NVTX; left--)
+  for (; left && graph->options.annotations == CGL_ANNOTATIONS_NVTX; left--)
     cgl_nvtx_pop();
 }
 
 
 void cgl_graph_annotate_end(cgl_graph *graph, uint64_t id) {
   if (id && graph->state == CGL_GRAPH_CAPTURING)
-    annotations_end(graph, id);
-}
-
-
-void cgl_graph_annotate_close(cgl_graph *graph) {
-  annotations_end(graph, 0);
+    cgl_graph_leave_scopes(graph, id);
 }
 
 

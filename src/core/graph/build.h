@@ -1,27 +1,23 @@
 /* The builder: a recording as a graph of the driver's, through the node API.
-   Idea: an operation has all that its node needs, so a graph can be built,
-   and a node changed, without the capture.
-   Invariant: a built graph has the nodes, parameters, attributes and edges
-   of the capture, in the same order (cgl_build_check). */
+   Idea: an operation's node follows from what is noted of it, so that a graph
+   can be built, and a node changed, without the capture that noted it.
+   Invariant: what is built has the nodes, parameters, attributes and edges of
+   the capture, in the same order (cgl_build_check holds it to that). */
 #ifndef CGL_GRAPH_BUILD_H
 #define CGL_GRAPH_BUILD_H
 
 #include "core/graph/graph.h"
 
-/* The parameters of a node, and the memory that they point to. */
-typedef struct cgl_build_node {
-  CUgraphNodeParams params;
-  void *values[CGL_MAX_PARAMS]; /* kernelParams */
-  CUgraph child;                /* owned: of a child graph's node */
-} cgl_build_node;
-
-/* The parameters of an operation's node; builds a child graph.  The caller ends
-   them with cgl_build_end, also after a failure of the driver's call. */
-cgl_status cgl_build_begin(cgl_build_node *node, cgl_context *context,
-                           const cgl_recording *recording, const cgl_op *op,
-                           const char *operation);
-void cgl_build_end(cgl_build_node *node, cgl_context *context);
-/* A copy between two ranges, the destination first, and a fill. */
+/* What a node does, as the recording has it: its parameters, and what they
+   point to, CGL_MAX_PARAMS values of a kernel.  The caller gives a child
+   graph's node its graph.  Nothing for a node that others put in. */
+void cgl_build_node(CUgraphNodeParams *params, void **values,
+                    const cgl_context *context, const cgl_recording *recording,
+                    const cgl_op *op);
+/* A kernel (the caller clears what lies behind it), a copy between two ranges,
+   the destination first, and a fill. */
+void cgl_build_kernel(CUgraphNodeParams *params, CUfunction function,
+                      const cgl_launch *launch, void **values);
 void cgl_build_copy(CUgraphNodeParams *params, const cgl_context *context,
                     const cgl_range *ranges, const cgl_element *element);
 void cgl_build_fill(CUgraphNodeParams *params, const cgl_context *context,
@@ -30,13 +26,13 @@ void cgl_build_fill(CUgraphNodeParams *params, const cgl_context *context,
 cgl_element cgl_build_element(const cgl_recording *recording, const cgl_op *op);
 
 /* Builds the graph of a recording that has learned its edges; the caller
-   destroys it.  CGL_ERROR_INVALID_ARGUMENT for a foreign node.
-   cuGraphCreate, cuGraphAddNode, cuGraphKernelNodeSetAttribute */
+   destroys it.  CGL_ERROR_INVALID_ARGUMENT for a node that others put in,
+   named.  cuGraphCreate, cuGraphAddNode, cuGraphKernelNodeSetAttribute */
 cgl_status cgl_build_graph(cgl_context *context, const cgl_recording *recording,
                            const char *operation, CUgraph *graph);
 
-/* With $CGRAPHLUA_CHECK_BUILD=1, builds a captured graph again and refuses it
-   when the two graphs differ.  Skips captures with foreign nodes. */
+/* With $CGRAPHLUA_CHECK_BUILD=1, builds what was captured once more and refuses
+   a capture whose graph differs; nothing for a capture with nodes of others. */
 cgl_status cgl_build_check(cgl_graph *graph, const char *operation);
 
 #endif

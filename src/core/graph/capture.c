@@ -2,38 +2,14 @@
 #include "core/graph/graph.h"
 
 
-static CUstreamCaptureMode capture_driver_mode(cgl_capture_mode mode) {
-  switch (mode) {
-  case CGL_CAPTURE_GLOBAL:
-    return CU_STREAM_CAPTURE_MODE_GLOBAL;
-  case CGL_CAPTURE_RELAXED:
-    return CU_STREAM_CAPTURE_MODE_RELAXED;
-  case CGL_CAPTURE_DEFAULT:
-  case CGL_CAPTURE_THREAD_LOCAL:
-    break;
-  }
-  return CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-}
-
-
 static cgl_status capture_check_begin(cgl_graph *graph, cgl_stream *stream,
                                       const char *operation) {
   cgl_status status =
       cgl_object_check_device(&graph->object, &stream->object, operation);
+  if (!status)
+    status = cgl_graph_check_empty(graph, operation);
   if (status)
     return status;
-  if (graph->state == CGL_GRAPH_CAPTURING) {
-    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
-             "the graph is capturing already, since %s",
-             cgl_site_text(graph->capture.underway.begun));
-    return cgl_fail_hint("end that capture first");
-  }
-  if (graph->state == CGL_GRAPH_CAPTURED) {
-    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
-             "the graph holds a capture already, begun at %s",
-             cgl_site_text(graph->capture.underway.begun));
-    return cgl_fail_hint("reset the graph first, or capture into a new one");
-  }
   if (cgl_stream_is_default(stream)) {
     cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
              "a capture cannot begin on the default stream: graphs are "
@@ -52,7 +28,7 @@ static cgl_status capture_check_begin(cgl_graph *graph, cgl_stream *stream,
 }
 
 
-/* Makes the pool, recording and template of a capture. */
+/* What a capture needs before the driver begins it. */
 static cgl_status capture_prepare(cgl_graph *graph, const char *operation) {
   cgl_context *context = graph->object.context;
   cgl_status status = cgl_context_enter(context, operation);
@@ -60,29 +36,31 @@ static cgl_status capture_prepare(cgl_graph *graph, const char *operation) {
     status = cgl_pool_create(context, NULL, &graph->pool);
   if (status)
     return status;
-  cgl_recording *recording = cgl_record_new(context);
-  if (!recording)
+  graph->recording = cgl_record_new(context);
+  if (graph->recording)
+    graph->template = cgl_graph_new_template(context, graph->pool);
+  if (!graph->template)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a capture");
-  graph->template = cgl_graph_new_template(context, graph->pool, operation);
-  if (!graph->template) {
-    cgl_record_release(recording);
-    return CGL_ERROR_NO_MEMORY;
-  }
-  cgl_record_keep(recording, &graph->template->object, UINT64_MAX);
+  cgl_record_keep(graph->recording, &graph->template->object, UINT64_MAX);
   cgl_object_release(&graph->template->object);
-  graph->recording = recording;
   return CGL_OK;
 }
 
 
-/* Begins the capture in the process, then in the driver. */
+/* The process knows of the capture, then the driver does. */
 static cgl_status capture_driver_begin(cgl_graph *graph, cgl_stream *stream,
                                        const char *operation) {
+  static const CUstreamCaptureMode modes[] = {
+      [CGL_CAPTURE_DEFAULT] = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+      [CGL_CAPTURE_GLOBAL] = CU_STREAM_CAPTURE_MODE_GLOBAL,
+      [CGL_CAPTURE_THREAD_LOCAL] = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+      [CGL_CAPTURE_RELAXED] = CU_STREAM_CAPTURE_MODE_RELAXED,
+  };
   cgl_status status = cgl_captures_begin(&graph->capture.underway, operation);
   if (status)
     return status;
   CUresult result = cgl_driver_of(graph)->cuStreamBeginCapture(
-      stream->handle, capture_driver_mode(graph->mode));
+      stream->handle, modes[graph->options.capture_mode]);
   if (!result)
     return CGL_OK;
   cgl_captures_remove(&graph->capture.underway);
@@ -109,12 +87,13 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
     return status;
   }
   cgl_stream *before = graph->capture.origin;
-  graph->capture = (cgl_capture){.underway = {.thread = pthread_self(),
-                                              .mode = graph->mode,
-                                              .pool = graph->pool,
-                                              .begun = cgl_site_here},
-                                 .origin = before,
-                                 .recording = graph->recording};
+  graph->capture =
+      (cgl_capture){.underway = {.thread = pthread_self(),
+                                 .mode = graph->options.capture_mode,
+                                 .pool = graph->pool,
+                                 .begun = cgl_site_here},
+                    .origin = before,
+                    .recording = graph->recording};
   graph->inputs_seen = 0;
   status = capture_driver_begin(graph, stream, operation);
   if (status) {
@@ -128,7 +107,7 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   cgl_stream_release(before);
   graph->state = CGL_GRAPH_CAPTURING;
   cgl_pool_capture_begins(graph->pool, graph->capture.underway.serial);
-  if (graph->pool_given)
+  if (graph->options.pool)
     cgl_sharing_begin(&graph->pool->sharing);
   status = cgl_hooks_run(graph, CGL_HOOK_CAPTURE_START, operation);
   if (status)

@@ -1,12 +1,11 @@
-/* The end of a capture: regular, broken, or abandoned.  In each case its
-   streams leave it and the teardown list is emptied; the caller gets the first
-   failure, with later failures in `also`. */
+/* The end of a capture: as wanted, broken, or abandoned.  However it ends, its
+   streams are free and the teardown list is emptied; the failure that the
+   caller sees is the first, and what follows hangs on it. */
 #include "core/graph/build.h"
-#include "core/graph/graph.h"
 
 
-/* Ends the driver's capture.  A stream that still captures after a failure
-   would be lost: tries once more. */
+/* Asks the driver to end; a stream that still captures afterwards would be
+   lost, so a failure that leaves it capturing is answered by one more try. */
 static CUresult capture_driver_end(cgl_graph *graph, CUgraph *template) {
   const cgl_driver *driver = cgl_driver_of(graph);
   CUstream stream = graph->capture.origin->handle;
@@ -26,13 +25,14 @@ static CUresult capture_driver_end(cgl_graph *graph, CUgraph *template) {
 }
 
 
-/* The failure of an end.  When one of our calls broke the capture, that call's
-   failure comes first, and the end's is added to it. */
+/* The end failed.  A capture that one of our calls broke shows that call's
+   failure, and the end's as what followed. */
 static cgl_status capture_end_failed(cgl_graph *graph, CUresult result,
                                      const char *operation) {
+  const cgl_capture *capture = &graph->capture;
   if (result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
     char forks[400] = "";
-    cgl_capture_name_unjoined(&graph->capture, forks, sizeof forks);
+    cgl_capture_name_unjoined(capture, forks, sizeof forks);
     cgl_fail(result, operation,
              "the capture has a fork that was never joined: %s", forks);
     return cgl_fail_hint("let the capturing stream wait for that stream before "
@@ -41,26 +41,25 @@ static cgl_status capture_end_failed(cgl_graph *graph, CUresult result,
   if (result != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
     return cgl_fail_driver(graph->object.context, result, operation,
                            "cuStreamEndCapture");
-  if (!graph->capture.broken.status)
-    return cgl_capture_fail_broken(&graph->capture, operation);
-  cgl_fail(graph->capture.broken.status, graph->capture.broken.operation, "%s",
-           graph->capture.broken.message);
-  cgl_fail_hint("%s", *graph->capture.broken.hint
-                          ? graph->capture.broken.hint
+  if (!capture->broken.status)
+    return cgl_capture_fail_broken(capture, operation);
+  cgl_fail(capture->broken.status, capture->broken.operation, "%s",
+           capture->broken.message);
+  cgl_fail_hint("%s", *capture->broken.hint
+                          ? capture->broken.hint
                           : "fix that call, or move it out of the capture");
-  cgl_fail_where(graph->capture.broken.site.file,
-                 graph->capture.broken.site.line);
+  cgl_fail_where(capture->broken.site.file, capture->broken.site.line);
   cgl_fail_follow(true);
   cgl_fail(result, operation, "the call broke the capture");
   cgl_fail_follow(false);
-  return graph->capture.broken.status;
+  return capture->broken.status;
 }
 
 
-/* Closes a capture that has ended, well or not. */
+/* The capture is over, whatever came of it: its streams are free. */
 static void capture_close(cgl_graph *graph) {
   cgl_capture *capture = &graph->capture;
-  cgl_graph_annotate_close(graph);
+  cgl_graph_leave_scopes(graph, 0);
   /* Before another capture may begin in the pool. */
   cgl_pool_capture_ended(graph->pool);
   cgl_captures_remove(&capture->underway);
@@ -91,7 +90,7 @@ static cgl_status capture_check_end(cgl_graph *graph, const char *operation) {
 }
 
 
-/* Makes the graph CAPTURED, with the template that the driver returned. */
+/* What the driver handed out is the graph's now. */
 static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
   const CUgraph template = graph->template->graph;
   cgl_recording *recording = graph->recording;
@@ -126,7 +125,7 @@ static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
              "a capture end hook reset the graph");
     return cgl_fail_hint("reset the graph after its capture has ended");
   }
-  return status || graph->keep_graph
+  return status || graph->options.keep_graph
              ? status
              : cgl_graph_make_executable(graph, operation);
 }
@@ -164,7 +163,7 @@ cgl_status cgl_graph_capture_abandon(cgl_graph *graph) {
   cgl_fail_follow(true);
   cgl_status status = cgl_context_enter(graph->object.context, operation);
   CUresult result = capture_driver_end(graph, &graph->template->graph);
-  /* An abandoned capture need not have joined its forks. */
+  /* A capture that stops half way has had no time to join its forks. */
   if (result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED)
     result = CUDA_SUCCESS;
   if (result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)

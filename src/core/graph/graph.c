@@ -1,4 +1,4 @@
-/* Graphs as objects: created, instantiated, reset; their templates and
+/* Graphs as objects: made, instantiated, reset; their templates and
    executables. */
 #include "core/graph/graph.h"
 
@@ -15,7 +15,7 @@ static void template_destroy(cgl_object *object) {
     context->driver->cuGraphDestroy(template->graph);
   cgl_hooks_destroy(&template->destroys);
   cgl_pool_capture_gone(template->pool);
-  /* Replays of graphs that contain it were noted in their own pools only. */
+  /* Replays of the graphs around it are noted in their own pools only. */
   if (template->nested)
     cgl_pool_note_use(template->pool, cgl_context_next_wait(context));
   cgl_pool_release(template->pool);
@@ -35,13 +35,10 @@ static const cgl_object_kind template_kind = {
 };
 
 
-cgl_template *cgl_graph_new_template(cgl_context *context, cgl_pool *pool,
-                                     const char *operation) {
+cgl_template *cgl_graph_new_template(cgl_context *context, cgl_pool *pool) {
   cgl_template *template = calloc(1, sizeof *template);
-  if (!template) {
-    cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a capture");
+  if (!template)
     return NULL;
-  }
   cgl_object_init(&template->object, &template_kind, context);
   template->pool = cgl_pool_retain(pool);
   cgl_pool_capture_held(pool);
@@ -54,7 +51,7 @@ cgl_template *cgl_graph_new_template(cgl_context *context, cgl_pool *pool,
 static void executable_destroy(cgl_object *object) {
   cgl_executable *executable = (cgl_executable *)object;
   cgl_context *context = object->context;
-  if (executable->exec && !cgl_context_enter(context, "graph"))
+  if (!cgl_context_enter(context, "graph"))
     context->driver->cuGraphExecDestroy(executable->exec);
   atomic_fetch_sub(&executable->pool->executables, executable->bytes);
   cgl_pool_release(executable->pool);
@@ -73,16 +70,6 @@ static const cgl_object_kind executable_kind = {
     .destroy = executable_destroy,
     .is_reclaimable = executable_is_reclaimable,
 };
-
-
-static cgl_executable *executable_new(cgl_graph *graph) {
-  cgl_executable *executable = calloc(1, sizeof *executable);
-  if (!executable)
-    return NULL;
-  cgl_object_init(&executable->object, &executable_kind, graph->object.context);
-  executable->pool = cgl_pool_retain(graph->pool);
-  return executable;
-}
 
 
 static void graph_set_executable(cgl_graph *graph, cgl_executable *executable) {
@@ -117,7 +104,7 @@ static void graph_detach_capture(cgl_graph *graph) {
 
 
 static void graph_abandon(cgl_object *object) {
-  /* A capture underway would keep this graph's teardown waiting. */
+  /* A graph dropped in mid-capture would keep its own teardown waiting. */
   cgl_graph_capture_abandon((cgl_graph *)object);
 }
 
@@ -175,17 +162,13 @@ static cgl_status desc_check(cgl_context *context, const cgl_graph_desc *desc,
 
 
 static void graph_set_options(cgl_graph *graph, const cgl_graph_desc *desc) {
-  graph->keep_graph = desc->keep_graph;
-  graph->mode = desc->capture_mode;
-  graph->annotations = desc->annotations;
-  graph->attend &= ~(unsigned)(CGL_ATTEND_INPUTS | CGL_ATTEND_RANGES);
-  graph->attend |= desc->check_input_liveness ? CGL_ATTEND_INPUTS : 0;
-  graph->attend |=
-      desc->annotations == CGL_ANNOTATIONS_NVTX ? CGL_ATTEND_RANGES : 0;
-  graph->inputs_seen = 0;
+  graph->options = *desc;
   graph->pool = cgl_pool_retain(desc->pool);
-  graph->pool_given = desc->pool;
-  graph->unchecked = desc->unchecked;
+  graph->attend &= CGL_ATTEND_HOOKS;
+  if (desc->check_input_liveness)
+    graph->attend |= CGL_ATTEND_INPUTS;
+  if (desc->annotations == CGL_ANNOTATIONS_NVTX)
+    graph->attend |= CGL_ATTEND_RANGES;
 }
 
 
@@ -208,25 +191,15 @@ cgl_status cgl_graph_create(cgl_context *context, const cgl_graph_desc *desc,
 
 
 void cgl_graph_get_desc(const cgl_graph *graph, cgl_graph_desc *desc) {
-  desc->keep_graph = graph->keep_graph;
-  desc->pool = graph->pool_given ? graph->pool : NULL;
-  desc->capture_mode = graph->mode;
-  desc->unchecked = graph->unchecked;
-  desc->annotations = graph->annotations;
-  desc->check_input_liveness = graph->attend & CGL_ATTEND_INPUTS;
+  *desc = graph->options;
 }
 
 
 cgl_status cgl_graph_set_desc(cgl_graph *graph, const cgl_graph_desc *desc) {
   static const char operation[] = "graph:options";
-  if (graph->state != CGL_GRAPH_EMPTY) {
-    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation, "the graph %s, begun at %s",
-             graph->state == CGL_GRAPH_CAPTURING ? "is capturing already"
-                                                 : "holds a capture already",
-             cgl_site_text(graph->capture.underway.begun));
-    return cgl_fail_hint("reset the graph first, or capture into a new one");
-  }
-  cgl_status status = desc_check(graph->object.context, desc, operation);
+  cgl_status status = cgl_graph_check_empty(graph, operation);
+  if (!status)
+    status = desc_check(graph->object.context, desc, operation);
   if (status)
     return status;
   cgl_pool *before = graph->pool;
@@ -257,27 +230,40 @@ cgl_context *cgl_graph_context(const cgl_graph *graph) {
 }
 
 
+cgl_status cgl_graph_check_empty(const cgl_graph *graph,
+                                 const char *operation) {
+  if (graph->state == CGL_GRAPH_EMPTY)
+    return CGL_OK;
+  const bool begun = graph->state == CGL_GRAPH_CAPTURING;
+  cgl_fail(CGL_ERROR_CAPTURE_STATE, operation, "the graph %s, begun at %s",
+           begun ? "is capturing already" : "holds a capture already",
+           cgl_site_text(graph->capture.underway.begun));
+  return cgl_fail_hint(begun ? "end that capture first"
+                             : "reset the graph first, or capture into a new "
+                               "one");
+}
+
+
 cgl_status cgl_graph_check_captured(const cgl_graph *graph,
                                     const char *operation) {
   if (graph->state == CGL_GRAPH_CAPTURED)
     return CGL_OK;
-  const bool begun = graph->state == CGL_GRAPH_CAPTURING;
-  if (begun)
+  if (graph->state == CGL_GRAPH_CAPTURING) {
     cgl_fail(CGL_ERROR_NOT_CAPTURED, operation,
              "the capture that began at %s has not ended yet",
              cgl_site_text(graph->capture.underway.begun));
-  else
-    cgl_fail(CGL_ERROR_NOT_CAPTURED, operation,
-             "the graph holds no capture: it was never captured, or was reset");
-  return cgl_fail_hint(begun ? "end the capture first"
-                             : "capture something into the graph first");
+    return cgl_fail_hint("end the capture first");
+  }
+  cgl_fail(CGL_ERROR_NOT_CAPTURED, operation,
+           "the graph holds no capture: it was never captured, or was reset");
+  return cgl_fail_hint("capture something into the graph first");
 }
 
 
 /* ---- instantiating ---- */
 
-/* The name of a replay in messages: the graph's first kernels, and the sites of
-   their launches. */
+/* What messages call a replay: the graph's first few kernels, and where they
+   were launched into the capture. */
 static const char *graph_label(const cgl_recording *recording) {
   char text[400] = "graph of ";
   size_t at = strlen(text);
@@ -311,8 +297,8 @@ static CUresult template_instantiate(cgl_graph *graph, CUgraphExec *exec,
     return result;
   *entry = "cuGraphNodeSetEnabled";
   result = cgl_graph_switch_off(graph, *exec);
-  /* Makes the first replay as fast as the second.  On a stream that captures
-     again the upload would break that capture. */
+  /* So that the first replay costs what the second does; on a stream that
+     captures again by now the upload would break that capture. */
   if (!result && !cgl_capture_has(graph->capture.origin)) {
     *entry = "cuGraphUpload";
     result = driver->cuGraphUpload(*exec, graph->capture.origin->handle);
@@ -323,14 +309,12 @@ static CUresult template_instantiate(cgl_graph *graph, CUgraphExec *exec,
 }
 
 
-/* An executable of the template; its bytes are counted while the history is on.
- */
+/* An executable of the template, with what history knows of its bytes. */
 static cgl_status executable_make(cgl_graph *graph, const char *operation,
                                   cgl_executable **out) {
   cgl_context *context = graph->object.context;
   const char *entry;
-  cgl_executable *executable = executable_new(graph);
-  *out = NULL;
+  cgl_executable *executable = calloc(1, sizeof *executable);
   if (!executable)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                     "no memory for an executable");
@@ -339,14 +323,12 @@ static cgl_status executable_make(cgl_graph *graph, const char *operation,
   CUresult result = template_instantiate(graph, &executable->exec, &entry);
   cgl_captures_unrelax(context, relaxed);
   if (result) {
-    executable->exec = NULL;
-    cgl_fail_driver(context, result, operation, entry);
-    cgl_fail_follow(true);
-    cgl_object_release(&executable->object);
-    cgl_fail_follow(false);
-    return result;
+    free(executable);
+    return cgl_fail_driver(context, result, operation, entry);
   }
   size_t after = cgl_history_free_bytes(context);
+  cgl_object_init(&executable->object, &executable_kind, context);
+  executable->pool = cgl_pool_retain(graph->pool);
   executable->bytes = before > after ? before - after : 0;
   atomic_fetch_add(&executable->pool->executables, executable->bytes);
   *out = executable;
@@ -386,7 +368,7 @@ cgl_status cgl_graph_instantiate(cgl_graph *graph) {
   cgl_status status = cgl_graph_check_captured(graph, operation);
   if (status)
     return status;
-  if (!graph->keep_graph) {
+  if (!graph->options.keep_graph) {
     cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
              "the graph was instantiated when its capture ended, and its "
              "template is not kept");
@@ -409,7 +391,7 @@ cgl_status cgl_graph_reset(cgl_graph *graph) {
   graph->capture.origin = NULL;
   /* A replay in flight may still use the private pool's memory: the next
      capture gets another pool. */
-  if (!graph->pool_given) {
+  if (!graph->options.pool) {
     cgl_pool_release(graph->pool);
     graph->pool = NULL;
   }
@@ -447,10 +429,12 @@ cgl_status cgl_graph_pool_at(cgl_graph *graph, size_t index, cgl_pool **pool) {
   *pool = NULL;
   if (!index)
     return cgl_graph_pool(graph, pool);
-  const cgl_recording *recording = graph->recording;
-  for (size_t i = 0; recording && !*pool && i < recording->nkept; i++)
-    if (recording->kept[i]->kind == &cgl_pool_kind && !--index)
-      *pool = cgl_pool_retain((cgl_pool *)recording->kept[i]);
+  cgl_object *object;
+  for (size_t i = 0; graph->recording && !*pool &&
+                     (object = cgl_record_kept(graph->recording, i));
+       i++)
+    if (object->kind == &cgl_pool_kind && !--index)
+      *pool = cgl_pool_retain((cgl_pool *)object);
   return CGL_OK;
 }
 
@@ -458,7 +442,7 @@ cgl_status cgl_graph_pool_at(cgl_graph *graph, size_t index, cgl_pool **pool) {
 cgl_status cgl_graph_raw_graph(cgl_graph *graph, void **cugraph) {
   static const char operation[] = "graph:raw_cuda_graph";
   CUgraph template = graph->template ? graph->template->graph : NULL;
-  if (!template || (!graph->keep_graph && !graph->open)) {
+  if (!template || (!graph->options.keep_graph && !graph->open)) {
     cgl_fail(template ? CGL_ERROR_CAPTURE_STATE : CGL_ERROR_NOT_CAPTURED,
              operation,
              template ? "the template of this graph is not kept"

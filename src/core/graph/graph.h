@@ -1,13 +1,12 @@
-/* Graphs: captured, instantiated, replayed, inspected and changed.
-   Invariants: an EMPTY graph has no recording, template or executable; a
-   CAPTURING graph has a recording, a template whose graph the driver still
-   builds, and an origin stream; a CAPTURED graph has a recording and a
-   template. A recording keeps its template, so a capture that other graphs
-   contain outlives the reset of its own graph. `exec` is the executable's.
-   Glossary.
-   template: the driver's graph as captured, with all that must last as long
-   as a graph can launch the capture.
-   executable: the driver's runnable form, made from the template. */
+/* Graphs: captured, instantiated, replayed, looked at and changed.
+   Glossary.  template: the driver's graph of a captured graph, with what must
+   last until nobody can launch the capture any more.  executable: what the
+   template is instantiated into.
+   Invariants: state EMPTY has no recording, template or executable; CAPTURING
+   has a recording, a template whose graph the driver still builds, and an
+   origin stream; CAPTURED has all but, perhaps, the executable.  A recording
+   keeps its template, so a graph that was captured into another outlives its
+   own reset there.  `exec` is the executable's. */
 #ifndef CGL_GRAPH_GRAPH_H
 #define CGL_GRAPH_GRAPH_H
 
@@ -25,101 +24,92 @@ typedef enum cgl_graph_state {
 typedef struct cgl_template {
   cgl_object object;  /* kept by its recording */
   CUgraph graph;      /* owned; NULL while the driver builds it */
-  cgl_pool *pool;     /* retained: counts the capture in pool->captures */
-  cgl_hooks destroys; /* owned: hooks of CGL_HOOK_DESTROY, after the end or
-                         reset of the graph that captured */
-  bool nested;        /* captured into other graphs */
+  cgl_pool *pool;     /* retained: the capture counts among its captures */
+  cgl_hooks destroys; /* owned: hooks of CGL_HOOK_DESTROY, once the graph that
+                         captured has let go */
+  bool nested;        /* it was captured into other graphs */
 } cgl_template;
 
 typedef struct cgl_executable {
   cgl_object object; /* owned by its graph alone */
   CUgraphExec exec;
-  size_t bytes;   /* that it took, counted in the pool; see pool/history.c */
+  size_t bytes;   /* that it took, counted in the pool; see pool/history.h */
   cgl_pool *pool; /* retained */
 } cgl_executable;
 
 struct cgl_graph {
   cgl_object object;
-  /* The fields that a replay reads come first. */
+  /* what a replay reads comes first */
   CUgraphExec exec;
   cgl_pool *pool;           /* retained: given, or made when a capture begins */
-  cgl_recording *recording; /* retained */
-  const cgl_clock *stamped; /* borrowed: of the stream of the last stamp in a
-                               private pool */
-  const char *label;        /* interned: the executable's name in messages */
-  unsigned attend; /* CGL_ATTEND_...: what a replay does besides the launch */
+  cgl_recording *recording; /* a reference */
+  const cgl_clock *stamped; /* noted for the private pool's last replay;
+                               borrowed */
+  const char *label;        /* interned; of the executable, for messages */
+  unsigned attend; /* CGL_ATTEND_..., what a replay does besides launching */
   bool draws;      /* the executable draws random numbers */
-  bool grouped;    /* graphs of other pools are inside */
-  bool keep_graph;
-  bool pool_given; /* by the description; else the pool is the graph's own */
-  bool unchecked;  /* replays are neither ordered nor refused */
-  bool open; /* a capture end hook runs: the script may get the template */
+  bool grouped;    /* graphs of other pools are in it */
+  bool open;       /* a capture end hook runs: the template may be seen */
   cgl_graph_state state;
-  cgl_executable *executable; /* owned */
+  cgl_executable *executable; /* a reference */
   uint64_t exec_number;       /* of the executable; unique in the process */
   cgl_template *template;     /* borrowed from the recording */
-  cgl_draw *draw_list;        /* owned: draws of the capture after its end */
-  cgl_capture_mode mode;
-  cgl_capture capture; /* underway, or the last */
-  cgl_site ended;      /* of that capture's end */
+  cgl_draw *draw_list;        /* owned: of the capture, once it has ended */
+  cgl_graph_desc options;     /* its pool is `pool`, or NULL: that is private */
+  cgl_capture capture;        /* underway, or the last */
+  cgl_site ended;             /* where it did */
   cgl_hooks hooks;
-  cgl_annotations annotations;
-  uint64_t inputs_seen; /* value of cgl_memory_generation at the last check of
-                           the inputs that found nothing */
+  uint64_t inputs_seen; /* inputs.c: nothing was given up until then */
 };
 
 /* ---- graph.c ---- */
 
-/* CGL_ERROR_NOT_CAPTURED unless the graph is CAPTURED. */
+/* Refuses a graph that holds no capture, or not yet. */
 cgl_status cgl_graph_check_captured(const cgl_graph *graph,
                                     const char *operation);
+/* Refuses a graph that captures, or holds a capture. */
+cgl_status cgl_graph_check_empty(const cgl_graph *graph, const char *operation);
 /* A template for a capture that begins, counted in its pool; NULL without
-   memory, with the failure noted. */
-cgl_template *cgl_graph_new_template(cgl_context *context, cgl_pool *pool,
-                                     const char *operation);
-/* Releases all that the graph holds of a capture.  Waits for nothing. */
+   memory. */
+cgl_template *cgl_graph_new_template(cgl_context *context, cgl_pool *pool);
+/* Lets go of what the graph holds of a capture; nothing is waited for. */
 void cgl_graph_drop_capture(cgl_graph *graph);
-/* Instantiates the template, uploads the executable and releases the former.  A
-   failure changes nothing.  cuGraphInstantiateWithParams, cuGraphUpload */
+/* Instantiates the template and uploads the executable; an earlier executable
+   is released.  The graph is left as it was on failure. */
 cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation);
 
 /* ---- replay.c ---- */
 
-/* Enters the context, and makes the executable when a replay on `stream` needs
-   it.  CGL_ERROR_NOT_CAPTURED when the graph holds no capture. */
+/* Enters the context and sees to it that there is what a replay on `stream`
+   needs; the graph may not be captured. */
 cgl_status cgl_graph_prepare(cgl_graph *graph, cgl_stream *stream,
                              const char *operation);
-/* Launches a prepared graph `count` times; on a stream that captures, adds it
-   as child graphs.  cuGraphLaunch, cuGraphAddNode */
+/* Launches a prepared graph; into a stream that captures, as a child. */
 cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
                             uint64_t count, const char *operation);
 
 /* ---- nodes.c ---- */
 
-/* Lets the recording learn its edges.  CGL_ERROR_NOT_CAPTURED when there is no
-   recording.  cuGraphGetEdges */
+/* The graph holds a capture, and its recording knows the edges; else refuses.
+   cuGraphGetEdges */
 cgl_status cgl_graph_learn(cgl_graph *graph, const char *operation);
-/* The operation of node `index`, from 0.  CGL_ERROR_INVALID_ARGUMENT when the
-   graph has no such node. */
+/* The operation of a node of a captured graph, else refuses. */
 cgl_status cgl_graph_op(const cgl_graph *graph, size_t index,
                         const char *operation, const cgl_op **op);
-/* Closes all annotation scopes of a capture that ends. */
-void cgl_graph_annotate_close(cgl_graph *graph);
+/* Leaves a scope of the capture and those inside it; 0: all. */
+void cgl_graph_leave_scopes(cgl_graph *graph, uint64_t id);
 
 /* ---- change.c ---- */
 
-/* Before the template is used: updates its nodes to the changes so far.
+/* Before the template is used: brings its nodes up to what was changed.
    cuGraphNodeSetParams */
 cgl_status cgl_graph_refresh(cgl_graph *graph, const char *operation);
-/* Switches nodes off in a new executable.  cuGraphNodeSetEnabled */
+/* Switches off in a new executable what is off.  cuGraphNodeSetEnabled */
 CUresult cgl_graph_switch_off(const cgl_graph *graph, CUgraphExec exec);
-/* The element type of a fill or copy; CGL_TYPE_COUNT for other operations. */
-cgl_type cgl_graph_element_type(const cgl_recording *recording,
-                                const cgl_op *op);
 
 /* ---- inputs.c ---- */
 
-/* CGL_ERROR_RELEASED when the script released an input since the capture. */
+/* Refuses when an input was given up by hand since the capture. */
 cgl_status cgl_graph_check_inputs(cgl_graph *graph, const char *operation);
 
 #endif

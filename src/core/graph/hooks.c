@@ -73,8 +73,8 @@ bool cgl_graph_remove_hook(cgl_graph *graph, uint64_t id) {
 }
 
 
-/* The first hook of a point with a number above `after`: a hook may add and
-   remove hooks. */
+/* The first hook of a point with a number above `after`: hooks may come and go
+   while they are called. */
 static const cgl_hook *hooks_find(const cgl_hook *hook, cgl_hook_point point,
                                   uint64_t after) {
   while (hook && (hook->point != point || hook->id <= after))
@@ -97,7 +97,7 @@ cgl_status cgl_hooks_run(cgl_graph *graph, cgl_hook_point point,
     first = first ? first : status;
   }
   cgl_site_here = site;
-  /* The hook's own calls may have noted other failures. */
+  /* Whatever the hook called may have noted failures of its own. */
   if (first)
     cgl_fail(first, operation, "a %s hook failed", points[point]);
   return first;
@@ -143,38 +143,20 @@ void cgl_hooks_free(cgl_hooks *hooks) {
 
 /* ---- replays ---- */
 
-/* A copy of a launch's failure: end hooks may note failures of their own. */
-typedef struct failure {
-  cgl_status status;
-  const char *operation;
-  char message[1024], hint[256];
-} failure;
-
-
-static void failure_save(failure *first) {
-  const cgl_error *error = cgl_last_error();
-  first->operation = error->operation;
-  snprintf(first->message, sizeof first->message, "%s", error->message);
-  snprintf(first->hint, sizeof first->hint, "%s", error->hint);
-}
-
-
-static void failure_restore(const failure *first) {
-  cgl_fail(first->status, first->operation, "%s", first->message);
-  cgl_fail_hint("%s", first->hint);
-}
-
-
-/* Not inlined: each nested replay of a hook would have it on the stack. */
+/* A launch's failure is kept while end hooks run: they may fail calls of their
+   own.  Not inlined: hooks that replay would have it on the stack once each. */
 __attribute__((noinline)) static cgl_status
 replay_end(cgl_graph *graph, cgl_status status, const char *operation) {
-  failure first = {.status = status};
-  if (status)
-    failure_save(&first);
-  cgl_status ended = cgl_hooks_run(graph, CGL_HOOK_REPLAY_END, operation);
+  char message[1024], hint[256];
   if (!status)
-    return ended;
-  failure_restore(&first);
+    return cgl_hooks_run(graph, CGL_HOOK_REPLAY_END, operation);
+  const cgl_error *error = cgl_last_error();
+  const char *failed = error->operation;
+  snprintf(message, sizeof message, "%s", error->message);
+  snprintf(hint, sizeof hint, "%s", error->hint);
+  cgl_status ended = cgl_hooks_run(graph, CGL_HOOK_REPLAY_END, operation);
+  cgl_fail(status, failed, "%s", message);
+  cgl_fail_hint("%s", hint);
   if (ended) {
     cgl_fail_follow(true);
     cgl_fail(ended, operation, "a replay end hook failed");
@@ -205,7 +187,7 @@ static cgl_status replay_once(cgl_graph *graph, cgl_stream *stream,
   cgl_status status = cgl_hooks_run(graph, CGL_HOOK_REPLAY_START, operation);
   if (status)
     return status;
-  /* A hook may have reset the graph, or entered another device. */
+  /* A hook may have reset the graph, or gone to another device. */
   status = cgl_graph_prepare(graph, stream, operation);
   if (!status)
     status = replay_launch(graph, stream, 1, operation);

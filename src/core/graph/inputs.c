@@ -1,18 +1,20 @@
-/* The memory that a graph uses: whether the script released an input since the
-   capture (check_input_liveness), and what replays write.
-   A graph keeps its inputs, so their memory is there; but a release says that
-   the script is done with them, and memory borrowed from an engine may be gone.
-   Idea: a release of memory that a capture keeps increments a number; a graph
-   checks its inputs only when the number has changed. */
+/* What memory a graph uses: whether its inputs were given up by hand since the
+   capture (check_input_liveness), and what its replays write.
+   The graph keeps its inputs, so nothing reads what is gone; but the script
+   said that it was done with them, and memory borrowed from an engine may be
+   gone indeed.
+   Idea: giving up memory that some capture keeps moves a number; a graph looks
+   through what it keeps only when the number has moved. */
 #include "core/graph/graph.h"
 
 #include <stdio.h>
+#include <string.h>
 
-enum { SHOWN = 5 };
+enum { SHOWN = 5, LINE = 600 };
 
 
-/* The site of the first operation that uses the object's memory; the begin of
-   the capture, if that is not known. */
+/* Where the capture first used the memory of the object; where it began, if
+   that is not known. */
 static cgl_site input_first_use(const cgl_graph *graph,
                                 const cgl_object *object) {
   const cgl_recording *recording = graph->recording;
@@ -29,63 +31,34 @@ static cgl_site input_first_use(const cgl_graph *graph,
 }
 
 
-/* Counts the released inputs of a recording and its bodies, and describes the
-   first of them in `text`, a line each. */
+/* Counts what was given up of what the recording and its bodies keep, and adds
+   a line for each of the first to the text. */
 typedef struct census {
   const cgl_graph *graph;
-  size_t dead, at, size;
-  char *text;
+  size_t dead, at;
+  char text[SHOWN * LINE + 40];
 } census;
 
 
 static void census_add(census *all, const cgl_object *object) {
-  char line[600];
+  char *line = all->text + all->at;
   if (all->dead++ >= SHOWN)
     return;
-  cgl_memory_describe(object, input_first_use(all->graph, object), line,
-                      sizeof line);
-  int n = snprintf(all->text + all->at, all->size - all->at, "\n  %s", line);
-  all->at += n > 0 ? (size_t)n : 0;
+  memcpy(line, "\n  ", 3);
+  cgl_memory_describe(object, input_first_use(all->graph, object), line + 3,
+                      LINE - 3);
+  all->at += strlen(line);
 }
 
 
 static void census_add_recording(census *all, const cgl_recording *recording) {
-  for (size_t i = 0; i < recording->nkept; i++)
-    if (cgl_memory_is_over(recording->kept[i]))
-      census_add(all, recording->kept[i]);
-  for (size_t i = 0; i < recording->nbodies; i++)
-    census_add_recording(all, recording->bodies[i]);
-}
-
-
-static cgl_status refuse_inputs(const cgl_graph *graph, const char *operation) {
-  char text[SHOWN * 600 + 40] = "";
-  census all = {.graph = graph, .text = text, .size = sizeof text};
-  census_add_recording(&all, graph->recording);
-  const size_t dead = all.dead;
-  if (dead > SHOWN)
-    snprintf(text + all.at, sizeof text - all.at, "\n  and %zu more",
-             dead - SHOWN);
-  cgl_fail(CGL_ERROR_RELEASED, operation,
-           "%zu input%s of the graph captured at %s %s released since:%s", dead,
-           dead == 1 ? "" : "s", cgl_site_text(graph->capture.underway.begun),
-           dead == 1 ? "was" : "were", text);
-  return cgl_fail_hint("release what a graph uses after its last replay, or "
-                       "reset the graph and capture again");
-}
-
-
-/* Whether the script released memory that the recording, or a body in it,
- * keeps.
- */
-static bool inputs_are_over(const cgl_recording *recording) {
-  for (size_t i = 0; i < recording->nkept; i++)
-    if (cgl_memory_is_over(recording->kept[i]))
-      return true;
-  for (size_t i = 0; i < recording->nbodies; i++)
-    if (inputs_are_over(recording->bodies[i]))
-      return true;
-  return false;
+  const cgl_object *object;
+  const cgl_recording *body;
+  for (size_t i = 0; (object = cgl_record_kept(recording, i)); i++)
+    if (cgl_memory_is_over(object))
+      census_add(all, object);
+  for (size_t i = 0; (body = cgl_record_body(recording, i)); i++)
+    census_add_recording(all, body);
 }
 
 
@@ -93,10 +66,24 @@ cgl_status cgl_graph_check_inputs(cgl_graph *graph, const char *operation) {
   const uint64_t now = atomic_load(&cgl_memory_generation);
   if (now == graph->inputs_seen)
     return CGL_OK;
-  if (inputs_are_over(graph->recording))
-    return refuse_inputs(graph, operation);
-  graph->inputs_seen = now;
-  return CGL_OK;
+  census all; /* too large to be cleared */
+  all.graph = graph;
+  all.dead = all.at = 0;
+  census_add_recording(&all, graph->recording);
+  const size_t dead = all.dead;
+  if (!dead) {
+    graph->inputs_seen = now;
+    return CGL_OK;
+  }
+  if (dead > SHOWN)
+    snprintf(all.text + all.at, sizeof all.text - all.at, "\n  and %zu more",
+             dead - SHOWN);
+  cgl_fail(CGL_ERROR_RELEASED, operation,
+           "%zu input%s of the graph captured at %s %s released since:%s", dead,
+           dead == 1 ? "" : "s", cgl_site_text(graph->capture.underway.begun),
+           dead == 1 ? "was" : "were", all.text);
+  return cgl_fail_hint("release what a graph uses after its last replay, or "
+                       "reset the graph and capture again");
 }
 
 

@@ -1,5 +1,5 @@
-/* The nodes of a captured graph, from its recording. */
-#include "core/graph/graph.h"
+/* Looking inside a captured graph: its nodes, as the recording has them. */
+#include "core/graph/build.h"
 
 #include <string.h>
 
@@ -54,11 +54,13 @@ cgl_status cgl_graph_node(cgl_graph *graph, size_t index, cgl_node_info *info) {
   info->name = op->name;
   info->file = op->site.file ? op->site.file : "";
   info->line = op->site.file ? op->site.line : 0;
-  memcpy(info->grid, op->launch.grid, sizeof info->grid);
-  memcpy(info->block, op->launch.block, sizeof info->block);
+  memcpy(info->grid, op->launch.grid, sizeof op->launch.grid);
+  memcpy(info->block, op->launch.block, sizeof op->launch.block);
   info->shared_bytes = op->launch.shared_bytes;
   info->enabled = !op->off;
-  info->type = cgl_graph_element_type(graph->recording, op);
+  info->type = op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET
+                   ? (cgl_type)cgl_build_element(graph->recording, op).type
+                   : CGL_TYPE_COUNT;
   if (op->scope) {
     info->label = op->scope->label;
     info->annotations = op->scope->pairs;

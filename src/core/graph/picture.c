@@ -1,8 +1,8 @@
-/* Pictures of graphs, for Graphviz.
-   Deep graphs are folded, because a chain of hundreds of nodes would be an
-   unreadable strip: levels (the longest path from a root) are cut into bands
-   side by side, and edges between bands do not affect the layout.  Nodes of one
-   scope of annotations lie in one box per band. */
+/* A graph's picture, for Graphviz.
+   A chain of hundreds of nodes would be a strip that nobody can read, so deep
+   graphs are folded: levels (the longest way from a root) are cut into bands
+   that stand side by side, and the edges between bands do not pull.  Nodes of
+   one scope of annotations lie in one box, per band. */
 #include "compile/base/base.h"
 #include "core/graph/graph.h"
 
@@ -19,7 +19,8 @@ typedef struct picture {
   size_t *levels;         /* of each node */
   size_t rows;            /* of a band */
   size_t boxes;           /* written so far */
-  unsigned char *reached; /* or NULL: no edge is known to be implied */
+  unsigned char *reached; /* room for a search; NULL: no edge is known to be
+                             implied */
 } picture;
 
 static const char *const colors[] = {
@@ -30,7 +31,7 @@ static const char *const colors[] = {
 };
 
 
-/* Escapes quotes and backslashes, which would end a Graphviz label. */
+/* Quotes and backslashes would end a Graphviz label early. */
 static void write_escaped(FILE *file, const char *text, size_t room) {
   for (size_t i = 0; text[i]; i++) {
     if (i == room) {
@@ -50,7 +51,7 @@ static const char *base_name(const char *path) {
 }
 
 
-/* "8x4": extents without trailing ones. */
+/* "8x4", without the extents of one at the end. */
 static void write_extents(FILE *file, const uint32_t extents[3]) {
   fprintf(file, "%u", extents[0]);
   if (extents[1] > 1 || extents[2] > 1)
@@ -70,7 +71,7 @@ static void write_bytes(FILE *file, size_t bytes) {
 }
 
 
-/* The operation and its size. */
+/* What it is and how much. */
 static void write_matter(picture *p, const cgl_op *op) {
   write_escaped(p->file, op->name, NAME_ROOM);
   if (op->kind == CGL_OP_KERNEL) {
@@ -86,7 +87,7 @@ static void write_matter(picture *p, const cgl_op *op) {
     fprintf(p->file, "\\n%s", cgl_record_words[op->kind]);
   if ((op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET) && op->nranges) {
     fputs(" of ", p->file);
-    write_bytes(p->file, p->recording->ranges[op->ranges].bytes);
+    write_bytes(p->file, cgl_record_ranges(p->recording, op)->bytes);
   }
 }
 
@@ -120,39 +121,31 @@ static size_t node_band(const picture *p, size_t index) {
 }
 
 
-static size_t scope_depth(const cgl_scope *scope) {
-  size_t depth = 0;
-  for (; scope; scope = scope->around)
-    depth++;
-  return depth;
+/* From the scope `outer` (NULL: none) into `scope`. */
+static void open_boxes(picture *p, const cgl_scope *outer,
+                       const cgl_scope *scope) {
+  char text[120];
+  if (scope == outer)
+    return;
+  open_boxes(p, outer, scope->around);
+  cgl_scope_text(scope, text, sizeof text);
+  fprintf(p->file, "  subgraph cluster%zu {\n  label=\"", p->boxes++);
+  write_escaped(p->file, text, SIZE_MAX);
+  fputs("\";\n", p->file);
 }
 
 
-/* The scope around `scope` (or itself) that is `depth` scopes deep. */
-static const cgl_scope *scope_outer(const cgl_scope *scope, size_t depth) {
-  size_t at = scope_depth(scope);
-  for (; at > depth; at--)
-    scope = scope->around;
-  return at == depth ? scope : NULL;
-}
-
-
-/* Closes and opens boxes on the way from the scope of one node to that of the
-   next. */
+/* From the scope of one node to that of the next.  An inner scope has a higher
+   number than those around it. */
 static void move_boxes(picture *p, const cgl_scope *from, const cgl_scope *to) {
-  size_t depth = scope_depth(from), shared = 0;
-  while (shared < depth &&
-         scope_outer(from, shared + 1) == scope_outer(to, shared + 1))
-    shared++;
-  for (; depth > shared; depth--)
-    fputs("  }\n", p->file);
-  for (; depth < scope_depth(to); depth++) {
-    char text[120];
-    cgl_scope_text(scope_outer(to, depth + 1), text, sizeof text);
-    fprintf(p->file, "  subgraph cluster%zu {\n  label=\"", p->boxes++);
-    write_escaped(p->file, text, SIZE_MAX);
-    fputs("\";\n", p->file);
-  }
+  const cgl_scope *shared = to;
+  while (from != shared)
+    if (from && (!shared || from->id > shared->id)) {
+      fputs("  }\n", p->file);
+      from = from->around;
+    } else
+      shared = shared->around;
+  open_boxes(p, shared, to);
 }
 
 
@@ -192,7 +185,7 @@ static void write_edge(picture *p, size_t from, size_t to) {
 }
 
 
-/* Edges that other edges imply are pale, and between bands left out. */
+/* Edges that others imply are pale, and left out between bands. */
 static void write_edges(picture *p) {
   p->reached = malloc(cgl_record_count(p->recording) + 1);
   for (size_t i = 0; i < cgl_record_count(p->recording); i++) {
@@ -206,7 +199,7 @@ static void write_edges(picture *p) {
 }
 
 
-/* Nodes are in order of creation, after their dependencies. */
+/* Nodes are in the order of their making, after what they depend on. */
 static void picture_find_levels(picture *p) {
   const cgl_recording *recording = p->recording;
   size_t deepest = 0;
@@ -250,25 +243,28 @@ static void picture_write(picture *p, const cgl_graph *graph) {
 }
 
 
-/* Writes and closes the file. */
-static cgl_status write_dot(const cgl_graph *graph, FILE *file,
-                            const char *path, const char *operation) {
-  picture p = {.file = file, .recording = graph->recording};
+static cgl_status write_dot(const cgl_graph *graph, const char *path,
+                            const char *operation) {
+  picture p = {.recording = graph->recording};
   p.levels = malloc((cgl_record_count(p.recording) + 1) * sizeof *p.levels);
-  if (p.levels) {
+  if (!p.levels)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to draw");
+  bool failed = true;
+  p.file = fopen(path, "w");
+  if (p.file) {
     picture_find_levels(&p);
     picture_write(&p, graph);
+    failed = ferror(p.file);
+    failed |= fclose(p.file) != 0;
   }
-  bool failed = ferror(file), none = !p.levels;
   free(p.levels);
-  if (fclose(file) || failed)
-    return cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot write %s: %m", path);
-  return none ? cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to draw")
-              : CGL_OK;
+  return failed ? cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot write %s: %m",
+                           path)
+                : CGL_OK;
 }
 
 
-/* Runs Graphviz. */
+/* Graphviz turns one file into the other. */
 static cgl_status run_dot(const char *from, const char *to,
                           const char *operation) {
   char *program = cgl_process_find("dot");
@@ -301,20 +297,17 @@ static cgl_status write_svg(const cgl_graph *graph, const char *path,
   char *between =
       cgl_format("%s/cgraphlua-XXXXXX", folder && *folder ? folder : "/tmp");
   int descriptor = between ? mkstemp(between) : -1;
-  FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
   cgl_status status;
-  if (file)
-    status = write_dot(graph, file, between, operation);
-  else {
+  if (descriptor < 0)
     status = cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot write %s: %m",
                       between ? between : "a file");
-    if (descriptor >= 0)
-      close(descriptor);
-  }
-  if (!status)
-    status = run_dot(between, path, operation);
-  if (descriptor >= 0)
+  else {
+    close(descriptor);
+    status = write_dot(graph, between, operation);
+    if (!status)
+      status = run_dot(between, path, operation);
     unlink(between);
+  }
   free(between);
   return status;
 }
@@ -326,10 +319,6 @@ cgl_status cgl_graph_debug_dump(cgl_graph *graph, const char *path) {
   if (status)
     return status;
   const char *ending = strrchr(path, '.');
-  if (ending && !strcmp(ending, ".svg"))
-    return write_svg(graph, path, operation);
-  FILE *file = fopen(path, "w");
-  if (!file)
-    return cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot write %s: %m", path);
-  return write_dot(graph, file, path, operation);
+  return ending && !strcmp(ending, ".svg") ? write_svg(graph, path, operation)
+                                           : write_dot(graph, path, operation);
 }

@@ -6,8 +6,8 @@
 
 /* ---- into a capture ---- */
 
-/* Adds the template as a child graph node after the stream's dependencies: the
-   driver refuses a launch into a capture. */
+/* The driver refuses a launch into a capture: the template becomes a child
+   graph node after the stream's dependencies, by our own hand. */
 static CUresult child_add(cgl_graph *graph, cgl_stream *stream,
                           CUgraphNode *node, const char **entry) {
   const cgl_driver *driver = cgl_driver_of(stream);
@@ -35,7 +35,7 @@ static CUresult child_add(cgl_graph *graph, cgl_stream *stream,
 }
 
 
-/* Issues one child graph, with the graph's recording as its body. */
+/* One child node, whose body is the graph's recording. */
 static cgl_status child_issue(cgl_graph *graph, cgl_stream *stream,
                               const char *operation) {
   cgl_issue issue;
@@ -68,7 +68,7 @@ static cgl_status child_issue(cgl_graph *graph, cgl_stream *stream,
 
 static cgl_status graph_capture_into(cgl_graph *graph, cgl_stream *stream,
                                      uint64_t count, const char *operation) {
-  if (graph->recording->noff) {
+  if (cgl_record_noff(graph->recording)) {
     cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
              "a graph with nodes that are switched off cannot be captured into "
              "another one, where all of them would run");
@@ -102,73 +102,56 @@ cgl_status cgl_graph_prepare(cgl_graph *graph, cgl_stream *stream,
 }
 
 
-/* Launches `count` times, or until a launch fails. */
-static inline CUresult graph_launch_exec(cgl_graph *graph, cgl_stream *stream,
-                                         uint64_t count, uint64_t *launched) {
-  const cgl_driver *driver = cgl_driver_of(graph);
-  const CUgraphExec exec = graph->exec;
-  CUresult result = CUDA_SUCCESS;
-  for (*launched = 0; *launched < count; ++*launched)
-    if ((result = driver->cuGraphLaunch(exec, stream->handle)))
-      break;
-  return result;
-}
-
-
-/* Whether replays are ordered with replays of other graphs. */
-static inline bool graph_is_ordered(const cgl_graph *graph) {
-  return atomic_load_explicit(&graph->pool->sharing.shared,
-                              memory_order_relaxed) ||
-         graph->grouped;
-}
-
-
 static cgl_replay graph_replay_of(const cgl_graph *graph) {
   return (cgl_replay){cgl_share_of(graph->recording), graph->exec_number,
-                      graph->unchecked, graph->recording->nhalted};
+                      graph->options.unchecked,
+                      cgl_record_is_halted(graph->recording)};
 }
 
 
-/* A launch that is ordered, or draws. */
-static cgl_status graph_launch_ordered(cgl_graph *graph, cgl_stream *stream,
-                                       uint64_t count, bool ordered,
-                                       uint64_t *launched, CUresult *result,
-                                       const char *operation) {
+/* Before a launch beside other graphs, or with draws. */
+static cgl_status graph_order(cgl_graph *graph, cgl_stream *stream,
+                              uint64_t count, bool ordered, cgl_replay *replay,
+                              const char *operation) {
   cgl_status status = CGL_OK;
   if (graph->draws)
     status = cgl_draws_ready(graph->draw_list, stream, operation);
-  const cgl_replay replay = graph_replay_of(graph);
-  if (!status && ordered)
-    status = cgl_share_begin(&replay, stream, count, operation);
-  if (status)
+  if (status || !ordered)
     return status;
-  *result = graph_launch_exec(graph, stream, count, launched);
-  if (ordered)
-    cgl_share_end(&replay, stream, *launched);
-  return CGL_OK;
+  *replay = graph_replay_of(graph);
+  return cgl_share_begin(replay, stream, count, operation);
 }
 
 
 static inline cgl_status graph_launch(cgl_graph *graph, cgl_stream *stream,
                                       uint64_t count, const char *operation) {
   cgl_context *context = graph->object.context;
-  CUresult result = CUDA_SUCCESS;
-  uint64_t launched = 0;
-  const bool ordered = graph_is_ordered(graph);
+  const cgl_driver *driver = context->driver;
+  const CUgraphExec exec = graph->exec;
+  const bool ordered =
+      graph->grouped ||
+      atomic_load_explicit(&graph->pool->sharing.shared, memory_order_relaxed);
+  cgl_replay replay;
   if (graph->draws || ordered) {
-    cgl_status status = graph_launch_ordered(graph, stream, count, ordered,
-                                             &launched, &result, operation);
+    cgl_status status =
+        graph_order(graph, stream, count, ordered, &replay, operation);
     if (status)
       return status;
-  } else
-    result = graph_launch_exec(graph, stream, count, &launched);
-  if (launched && !ordered && graph->stamped != stream->clock) {
-    const cgl_replay replay = graph_replay_of(graph);
+  }
+  CUresult result = CUDA_SUCCESS;
+  uint64_t launched = 0;
+  for (; launched < count; launched++)
+    if ((result = driver->cuGraphLaunch(exec, stream->handle)))
+      break;
+  if (ordered)
+    cgl_share_end(&replay, stream, launched);
+  else if (launched && graph->stamped != stream->clock) {
+    replay = graph_replay_of(graph);
     cgl_share_stamp(&replay, replay.share, stream);
     graph->stamped = stream->clock;
   }
   cgl_launches_add(graph->label);
-  /* The pool must not return memory before a wait for the device. */
+  /* The pool must not give memory back before the device was waited for. */
   cgl_pool_note_use(graph->pool, cgl_context_next_wait(context));
   return result ? cgl_fail_driver(context, result, operation, "cuGraphLaunch")
                 : CGL_OK;
@@ -187,7 +170,7 @@ cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
                             uint64_t count) {
   static const char operation[] = "graph:replay";
   cgl_context *context = graph->object.context;
-  /* The usual case. */
+  /* What nearly every replay is. */
   if (graph->exec && !graph->attend && stream->owned && !stream->capture &&
       stream->object.context == context &&
       cgl_context_current == context->serial)

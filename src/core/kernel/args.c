@@ -1,119 +1,78 @@
-/* Kernel arguments: the script's values, checked against the declared
- * parameters.
- */
+/* Kernel arguments: what a script passes against what the source declares. */
 #include "core/base/half.h"
 #include "core/kernel/kernel.h"
 #include "core/memory/memory.h"
 #include "core/random/random.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 
-static const cgl_parameter *kernel_parameter(const cgl_kernel *kernel,
-                                             size_t index) {
-  const cgl_signature *signature = kernel->signature;
-  return signature && index < signature->nparameters
-             ? &signature->parameters[index]
-             : NULL;
+cgl_status cgl_arg_refuse(cgl_status status, const cgl_kernel *kernel,
+                          size_t index, const char *operation,
+                          const char *format, ...) {
+  const cgl_parameter *p = cgl_kernel_parameter(kernel, index);
+  char parameter[200] = "", text[400];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  if (p)
+    snprintf(parameter, sizeof parameter, " (%s %s)", p->type, p->name);
+  return cgl_fail(status, operation, "argument %zu of %s%s %s", index + 1,
+                  kernel->name, parameter, text);
 }
 
 
-static const char *arg_given(const cgl_arg *arg) {
-  switch (arg->kind) {
-  case CGL_ARG_BUFFER:
-    return "a buffer";
-  case CGL_ARG_PINNED:
-    return "pinned memory";
-  case CGL_ARG_NULL:
-    return "a null pointer";
-  case CGL_ARG_ADDRESS:
-    return "an address";
-  case CGL_ARG_INT:
-  case CGL_ARG_UINT:
-    return "an integer";
-  case CGL_ARG_NUMBER:
-    return "a number";
-  case CGL_ARG_BOOL:
-    return "a boolean";
-  case CGL_ARG_BYTES:
-    return "bytes";
-  case CGL_ARG_GENERATOR:
-    return "a generator";
-  case CGL_ARG_SAME:
-    break;
-  }
-  return "nothing";
-}
-
-
-static cgl_status fail_type(const cgl_kernel *kernel, size_t index,
-                            const cgl_arg *arg, const char *wanted,
-                            const char *operation) {
-  const cgl_parameter *p = kernel_parameter(kernel, index);
-  cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
-           "argument %zu of %s (%s %s) wants %s, not %s", index + 1,
-           kernel->name, p ? p->type : "", p ? p->name : "", wanted,
-           arg_given(arg));
-  return cgl_fail_hint("kernel:parameters tells what %s takes", kernel->name);
-}
-
-
-static cgl_status fail_number(const cgl_kernel *kernel, size_t index,
+static cgl_status refuse_type(const cgl_kernel *kernel, size_t index,
                               const cgl_arg *arg, const char *wanted,
                               const char *operation) {
-  fail_type(kernel, index, arg, wanted, operation);
+  static const char *const given[] = {
+      [CGL_ARG_BUFFER] = "a buffer",     [CGL_ARG_PINNED] = "pinned memory",
+      [CGL_ARG_NULL] = "a null pointer", [CGL_ARG_ADDRESS] = "an address",
+      [CGL_ARG_INT] = "an integer",      [CGL_ARG_UINT] = "an integer",
+      [CGL_ARG_NUMBER] = "a number",     [CGL_ARG_BOOL] = "a boolean",
+      [CGL_ARG_BYTES] = "bytes",         [CGL_ARG_GENERATOR] = "a generator",
+      [CGL_ARG_SAME] = "nothing",
+  };
+  cgl_arg_refuse(CGL_ERROR_ARGUMENT_TYPE, kernel, index, operation,
+                 "wants %s, not %s", wanted, given[arg->kind]);
   if (arg->kind == CGL_ARG_BYTES)
-    cgl_fail_hint("turn text into a number first; only structs go as bytes");
-  return CGL_ERROR_ARGUMENT_TYPE;
+    return cgl_fail_hint("turn text into a number first; only structs go as "
+                         "bytes");
+  return cgl_fail_hint("kernel:parameters tells what %s takes", kernel->name);
 }
 
 
 /* ---- pointers ---- */
 
-/* Whether a pointer parameter accepts elements of a type: its own type, signed
-   or not; a pointer to bytes or to an unknown type accepts any. */
+/* What a pointer parameter accepts: its own element type, either sign of it,
+   and raw bytes or unknown types whatever they are. */
 static bool element_fits(const cgl_parameter *p, cgl_type type) {
-  static const cgl_kind kinds[CGL_TYPE_COUNT] = {
-      [CGL_TYPE_float] = CGL_KIND_FLOAT,
-      [CGL_TYPE_double] = CGL_KIND_DOUBLE,
-      [CGL_TYPE_int8] = CGL_KIND_INT8,
-      [CGL_TYPE_uint8] = CGL_KIND_INT8,
-      [CGL_TYPE_int16] = CGL_KIND_INT16,
-      [CGL_TYPE_uint16] = CGL_KIND_INT16,
-      [CGL_TYPE_int32] = CGL_KIND_INT32,
-      [CGL_TYPE_uint32] = CGL_KIND_INT32,
-      [CGL_TYPE_int64] = CGL_KIND_INT64,
-      [CGL_TYPE_uint64] = CGL_KIND_INT64,
-      [CGL_TYPE_half] = CGL_KIND_HALF,
-      [CGL_TYPE_bfloat16] = CGL_KIND_BFLOAT16,
-      [CGL_TYPE_bool] = CGL_KIND_INT8,
+#define T(name) (1u << CGL_TYPE_##name)
+  static const unsigned fits[CGL_KIND_COUNT] = {
+      [CGL_KIND_INT16] = T(int16) | T(uint16),
+      [CGL_KIND_UINT16] = T(int16) | T(uint16),
+      [CGL_KIND_INT32] = T(int32) | T(uint32),
+      [CGL_KIND_UINT32] = T(int32) | T(uint32),
+      [CGL_KIND_INT64] = T(int64) | T(uint64),
+      [CGL_KIND_UINT64] = T(int64) | T(uint64),
+      [CGL_KIND_HALF] = T(half),
+      [CGL_KIND_BFLOAT16] = T(bfloat16),
+      [CGL_KIND_FLOAT] = T(float),
+      [CGL_KIND_DOUBLE] = T(double),
   };
-  switch (p->kind) {
-  case CGL_KIND_BOOL:
-  case CGL_KIND_INT8:
-  case CGL_KIND_UINT8:
-  case CGL_KIND_VOID:
-  case CGL_KIND_UNKNOWN:
-  case CGL_KIND_STRUCT:
-  case CGL_KIND_PHILOX:
-    return true;
-  case CGL_KIND_UINT16:
-    return kinds[type] == CGL_KIND_INT16;
-  case CGL_KIND_UINT32:
-    return kinds[type] == CGL_KIND_INT32;
-  case CGL_KIND_UINT64:
-    return kinds[type] == CGL_KIND_INT64;
-  default:
-    return kinds[type] == p->kind;
-  }
+#undef T
+  return !fits[p->kind] || (fits[p->kind] >> type & 1);
 }
 
 
 static cgl_status pack_pointer(const cgl_kernel *kernel, size_t index,
                                const cgl_arg *arg, const char *operation,
                                void *out) {
-  const cgl_parameter *p = kernel_parameter(kernel, index);
+  const cgl_parameter *p = cgl_kernel_parameter(kernel, index);
   CUdeviceptr address = 0;
   cgl_object *object = NULL;
   cgl_type type = CGL_TYPE_COUNT;
@@ -138,23 +97,21 @@ static cgl_status pack_pointer(const cgl_kernel *kernel, size_t index,
     type = arg->pinned->type;
     break;
   default:
-    fail_type(kernel, index, arg, "a buffer", operation);
-    cgl_fail_hint("numbers go by value; a pointer parameter takes a buffer or "
-                  "pinned memory");
-    return CGL_ERROR_ARGUMENT_TYPE;
+    refuse_type(kernel, index, arg, "a buffer", operation);
+    return cgl_fail_hint("numbers go by value; a pointer parameter takes a "
+                         "buffer or pinned memory");
   }
   if (object && object->context != kernel->object.context) {
-    cgl_fail(CGL_ERROR_WRONG_DEVICE, operation,
-             "argument %zu of %s is on device %s, the kernel on %s", index + 1,
-             kernel->name, object->context->info.device,
-             kernel->object.context->info.device);
+    cgl_arg_refuse(CGL_ERROR_WRONG_DEVICE, kernel, index, operation,
+                   "is on device %s, the kernel on %s",
+                   object->context->info.device,
+                   kernel->object.context->info.device);
     return cgl_fail_hint("copy the data to the kernel's device first");
   }
   if (p && type != CGL_TYPE_COUNT && p->pointer == 1 &&
       !element_fits(p, type)) {
-    cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
-             "argument %zu of %s (%s %s) is a buffer of %s", index + 1,
-             kernel->name, p->type, p->name, cgl_type_name(type));
+    cgl_arg_refuse(CGL_ERROR_ARGUMENT_TYPE, kernel, index, operation,
+                   "is a buffer of %s", cgl_type_name(type));
     return cgl_fail_hint("make the buffer with the kernel's element type");
   }
   memcpy(out, &address, sizeof address);
@@ -164,32 +121,8 @@ static cgl_status pack_pointer(const cgl_kernel *kernel, size_t index,
 
 /* ---- numbers ---- */
 
-/* The argument as a whole number; false when it is not a whole number. */
-static bool arg_whole(const cgl_arg *arg, __int128 *value) {
-  switch (arg->kind) {
-  case CGL_ARG_INT:
-    *value = arg->i;
-    return true;
-  case CGL_ARG_UINT:
-    *value = arg->u;
-    return true;
-  case CGL_ARG_BOOL:
-    *value = arg->boolean;
-    return true;
-  case CGL_ARG_NUMBER:
-    if (!(fabs(arg->number) <= 9007199254740992.0) ||
-        arg->number != floor(arg->number))
-      return false;
-    *value = (__int128)arg->number;
-    return true;
-  default:
-    return false;
-  }
-}
-
-
-/* The usual case: a script's number that fits.  False: the caller checks again,
-   exactly, and reports the failure. */
+/* A script's number that fits: nearly every argument.  False leaves it to the
+   exact way, which also says what is wrong. */
 static bool pack_whole_number(double number, size_t size, bool is_signed,
                               void *out) {
   double limit = 9007199254740992.0;
@@ -214,27 +147,37 @@ static cgl_status pack_integer(const cgl_kernel *kernel, size_t index,
   if (arg->kind == CGL_ARG_NUMBER &&
       pack_whole_number(arg->number, size, is_signed, out))
     return CGL_OK;
-  const cgl_parameter *p = kernel_parameter(kernel, index);
-  __int128 value, low = 0, high = ((__int128)1 << (8 * size)) - 1;
-  if (is_signed) {
-    low = -((__int128)1 << (8 * size - 1));
-    high = -low - 1;
-  }
-  if (arg->kind != CGL_ARG_INT && arg->kind != CGL_ARG_UINT &&
-      arg->kind != CGL_ARG_NUMBER && arg->kind != CGL_ARG_BOOL)
-    return fail_number(kernel, index, arg, "a whole number", operation);
-  if (!arg_whole(arg, &value)) {
-    cgl_fail(CGL_ERROR_ARGUMENT_RANGE, operation,
-             "argument %zu of %s (%s %s) is %.17g; it wants a whole number "
-             "within 2^53, up to which every one is exact",
-             index + 1, kernel->name, p->type, p->name, arg->number);
+  const __int128 low = is_signed ? -((__int128)1 << (8 * size - 1)) : 0;
+  const __int128 high = low + ((__int128)1 << (8 * size)) - 1;
+  __int128 value;
+  switch (arg->kind) {
+  case CGL_ARG_INT:
+    value = arg->i;
+    break;
+  case CGL_ARG_UINT:
+    value = arg->u;
+    break;
+  case CGL_ARG_BOOL:
+    value = arg->boolean;
+    break;
+  case CGL_ARG_NUMBER:
+    if (fabs(arg->number) <= 9007199254740992.0 &&
+        arg->number == floor(arg->number)) {
+      value = (__int128)arg->number;
+      break;
+    }
+    cgl_arg_refuse(CGL_ERROR_ARGUMENT_RANGE, kernel, index, operation,
+                   "is %.17g; it wants a whole number within 2^53, up to "
+                   "which every one is exact",
+                   arg->number);
     return cgl_fail_hint("round it, or pass 64-bit integers as int64_t cdata");
+  default:
+    return refuse_type(kernel, index, arg, "a whole number", operation);
   }
   if (value < low || value > high) {
-    cgl_fail(CGL_ERROR_ARGUMENT_RANGE, operation,
-             "argument %zu of %s (%s %s) is %.17g, outside %.17g..%.17g",
-             index + 1, kernel->name, p->type, p->name, (double)value,
-             (double)low, (double)high);
+    cgl_arg_refuse(CGL_ERROR_ARGUMENT_RANGE, kernel, index, operation,
+                   "is %.17g, outside %.17g..%.17g", (double)value, (double)low,
+                   (double)high);
     return cgl_fail_hint("pass a value that fits, or widen the parameter's "
                          "type");
   }
@@ -255,7 +198,7 @@ static cgl_status pack_real(const cgl_kernel *kernel, size_t index,
   else if (arg->kind == CGL_ARG_UINT)
     number = (double)arg->u;
   else
-    return fail_number(kernel, index, arg, "a number", operation);
+    return refuse_type(kernel, index, arg, "a number", operation);
   float single = (float)number;
   if (kind == CGL_KIND_DOUBLE)
     memcpy(out, &number, sizeof number);
@@ -279,20 +222,19 @@ static cgl_status pack_bytes(const cgl_kernel *kernel, size_t index,
     return CGL_OK;
   }
   if (arg->kind == CGL_ARG_BYTES) {
-    cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
-             "argument %zu of %s is %zu bytes, the parameter %zu", index + 1,
-             kernel->name, arg->bytes.size, size);
+    cgl_arg_refuse(CGL_ERROR_ARGUMENT_TYPE, kernel, index, operation,
+                   "is %zu bytes, the parameter %zu", arg->bytes.size, size);
     return cgl_fail_hint("declare the struct alike in the script and in the "
                          "source, padding included");
   }
-  fail_type(kernel, index, arg, "its bytes", operation);
+  refuse_type(kernel, index, arg, "its bytes", operation);
   return cgl_fail_hint("pass a struct as cdata or as a string of %zu bytes",
                        size);
 }
 
 
 /* Without a signature only the size is known: a buffer fits eight bytes, and
-   the type of a number is unknown. */
+   a bare number could be anything. */
 static cgl_status pack_unknown(const cgl_kernel *kernel, size_t index,
                                const cgl_arg *arg, const char *operation,
                                void *out) {
@@ -304,22 +246,21 @@ static cgl_status pack_unknown(const cgl_kernel *kernel, size_t index,
 }
 
 
-/* Checks only: the launch takes the number. */
+/* Only checked: which number a launch gets, the launch knows. */
 static cgl_status arg_check_generator(const cgl_kernel *kernel, size_t index,
                                       const cgl_arg *arg,
                                       const char *operation) {
-  const cgl_parameter *p = kernel_parameter(kernel, index);
+  const cgl_parameter *p = cgl_kernel_parameter(kernel, index);
   bool takes = p ? p->kind == CGL_KIND_PHILOX && !p->pointer
                  : kernel->sizes[index] == sizeof(cgl_philox);
   if (takes && arg->kind != CGL_ARG_GENERATOR) {
-    fail_type(kernel, index, arg, "a generator", operation);
+    refuse_type(kernel, index, arg, "a generator", operation);
     return cgl_fail_hint("pass what cg.generator or cg.default_generator "
                          "returned");
   }
   if (!takes) {
-    cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
-             "argument %zu of %s (%s %s) is a generator", index + 1,
-             kernel->name, p ? p->type : "", p ? p->name : "");
+    cgl_arg_refuse(CGL_ERROR_ARGUMENT_TYPE, kernel, index, operation,
+                   "is a generator");
     return cgl_fail_hint("only a cgl_philox parameter takes a generator");
   }
   return cgl_object_check_device(&kernel->object, &arg->generator->object,
@@ -329,7 +270,7 @@ static cgl_status arg_check_generator(const cgl_kernel *kernel, size_t index,
 
 cgl_status cgl_arg_pack(const cgl_kernel *kernel, size_t index,
                         const cgl_arg *arg, const char *operation, void *out) {
-  const cgl_parameter *p = kernel_parameter(kernel, index);
+  const cgl_parameter *p = cgl_kernel_parameter(kernel, index);
   if (arg->kind == CGL_ARG_GENERATOR ||
       (p && p->kind == CGL_KIND_PHILOX && !p->pointer))
     return arg_check_generator(kernel, index, arg, operation);
@@ -340,14 +281,13 @@ cgl_status cgl_arg_pack(const cgl_kernel *kernel, size_t index,
   if (p->lanes > 1 || p->kind == CGL_KIND_STRUCT)
     return pack_bytes(kernel, index, arg, operation, out);
   switch (p->kind) {
-  case CGL_KIND_BOOL:
-    return pack_integer(kernel, index, arg, 1, false, operation, out);
   case CGL_KIND_INT8:
   case CGL_KIND_INT16:
   case CGL_KIND_INT32:
   case CGL_KIND_INT64:
     return pack_integer(kernel, index, arg, cgl_kind_size(p->kind), true,
                         operation, out);
+  case CGL_KIND_BOOL:
   case CGL_KIND_UINT8:
   case CGL_KIND_UINT16:
   case CGL_KIND_UINT32:

@@ -1,9 +1,11 @@
-/* Kernels of a module: found by name, and their parameters. */
+/* Kernels of a module: found, and what they take. */
 #include "core/kernel/kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const char finding[] = "module:kernel";
 
 
 const char *cgl_module_kernel_name(const cgl_module *module, size_t index) {
@@ -13,54 +15,44 @@ const char *cgl_module_kernel_name(const cgl_module *module, size_t index) {
 }
 
 
-/* The names of a module's kernels, for messages. */
-static void module_list_names(const cgl_module *module, char *text,
-                              size_t size) {
+static cgl_status refuse_name(const cgl_module *module, const char *name) {
+  const size_t count = module->image ? module->image->nsignatures : 0;
+  char names[300] = "";
   size_t at = 0;
-  text[0] = 0;
-  const char *name;
-  for (size_t i = 0; at < size && (name = cgl_module_kernel_name(module, i));
-       i++)
-    at += (size_t)snprintf(text + at, size - at, "%s%s", i ? ", " : "", name);
-}
-
-
-static cgl_status fail_no_kernel(const cgl_module *module, const char *name) {
-  char names[300];
-  module_list_names(module, names, sizeof names);
-  size_t count = module->image ? module->image->nsignatures : 0;
-  if (!name)
-    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "module:kernel",
-             count ? "the module has %zu kernels: %s"
-                   : "the module has no kernel that needs no name",
-             count, names);
-  else
-    cgl_fail(CGL_ERROR_NOT_FOUND, "module:kernel",
+  for (size_t i = 0; i < count && at < sizeof names; i++)
+    at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "",
+                           cgl_module_kernel_name(module, i));
+  if (name) {
+    cgl_fail(CGL_ERROR_NOT_FOUND, finding,
              "there is no kernel \"%s\" in the module%s%s", name,
              count ? "; it has " : "", names);
-  cgl_fail_hint(name ? "a template needs its arguments as a name expression "
-                       "when the module is made"
-                : count
-                    ? "say which one"
-                    : "kernels are __global__ functions; a template needs its "
-                      "arguments as a name expression");
-  return name ? CGL_ERROR_NOT_FOUND : CGL_ERROR_INVALID_ARGUMENT;
+    return cgl_fail_hint("a template needs its arguments as a name expression "
+                         "when the module is made");
+  }
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, finding,
+           count ? "the module has %zu kernels: %s"
+                 : "the module has no kernel that needs no name",
+           count, names);
+  return cgl_fail_hint(count ? "say which one"
+                             : "kernels are __global__ functions; a template "
+                               "needs its arguments as a name expression");
 }
 
 
 /* ---- kernels ---- */
 
-/* Learns the count and the sizes of the parameters: the count from the
-   signature, or else from the driver; the sizes from the driver, or else from
-   the signature. */
+/* Counts the parameters and learns their sizes.  The signature knows how many
+   there are and the driver how large; without a signature the driver says
+   where they end, and without a driver that can say, the signature fills
+   in. */
 static cgl_status kernel_learn_parameters(cgl_kernel *kernel) {
   cgl_context *context = kernel->object.context;
   const cgl_driver *driver = context->driver;
   const cgl_signature *signature = kernel->signature;
-  uint32_t sizes[CGL_MAX_PARAMS];
   size_t most = signature ? signature->nparameters : CGL_MAX_PARAMS;
   size_t count = 0, total = 0;
   CUresult result = CUDA_SUCCESS;
+  kernel->values_bytes = cgl_kernel_next_value(1);
   for (; count < most && count < CGL_MAX_PARAMS; count++) {
     size_t offset, size;
     result = driver->cuFuncGetParamInfo(kernel->handle, count, &offset, &size);
@@ -71,15 +63,15 @@ static cgl_status kernel_learn_parameters(cgl_kernel *kernel) {
     }
     if (result)
       break;
-    sizes[count] = (uint32_t)size;
+    kernel->sizes[count] = (uint32_t)size;
+    kernel->values_bytes += cgl_kernel_next_value(size);
     total = offset + size;
   }
   if (result && (signature || result != CUDA_ERROR_INVALID_VALUE))
-    return cgl_fail_driver(context, result, "module:kernel",
-                           "cuFuncGetParamInfo");
+    return cgl_fail_driver(context, result, finding, "cuFuncGetParamInfo");
   if (total > CGL_MAX_PARAM_BYTES || most > CGL_MAX_PARAMS ||
       count == CGL_MAX_PARAMS) {
-    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "module:kernel",
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, finding,
              "%s takes %zu parameters of %zu bytes in all; %d of %d are "
              "possible",
              kernel->name, count, total, CGL_MAX_PARAMS - 1,
@@ -87,14 +79,6 @@ static cgl_status kernel_learn_parameters(cgl_kernel *kernel) {
     return cgl_fail_hint("pass large structs in a buffer");
   }
   kernel->nparams = count;
-  kernel->values_bytes = cgl_kernel_next_value(1);
-  for (size_t i = 0; i < count; i++)
-    kernel->values_bytes += cgl_kernel_next_value(sizes[i]);
-  kernel->sizes = malloc((count ? count : 1) * sizeof *sizes);
-  if (!kernel->sizes)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, "module:kernel",
-                    "no memory for a kernel");
-  memcpy(kernel->sizes, sizes, count * sizeof *sizes);
   return CGL_OK;
 }
 
@@ -108,15 +92,13 @@ static cgl_status kernel_learn_limits(cgl_kernel *kernel) {
     result = context->driver->cuFuncGetAttribute(
         &kernel->static_shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
         kernel->handle);
-  return cgl_fail_driver(context, result, "module:kernel",
-                         "cuFuncGetAttribute");
+  return cgl_fail_driver(context, result, finding, "cuFuncGetAttribute");
 }
 
 
 static void kernel_destroy(cgl_object *object) {
   cgl_kernel *kernel = (cgl_kernel *)object;
   cgl_module_release(kernel->module);
-  free(kernel->sizes);
   free(kernel);
 }
 
@@ -136,28 +118,26 @@ cgl_status cgl_module_kernel(cgl_module *module, const char *name,
   const cgl_signature *signature = NULL;
   if (!name) {
     if (!module->image || module->image->nsignatures != 1)
-      return fail_no_kernel(module, NULL);
+      return refuse_name(module, NULL);
     signature = &module->image->signatures[0];
   } else if (module->image) {
     signature = cgl_image_find(module->image, name);
     if (!signature)
-      return fail_no_kernel(module, name);
+      return refuse_name(module, name);
   }
-  cgl_status status = cgl_context_enter(context, "module:kernel");
+  cgl_status status = cgl_context_enter(context, finding);
   if (status)
     return status;
   CUfunction handle;
   CUresult result = context->driver->cuModuleGetFunction(
       &handle, module->handle, signature ? signature->lowered : name);
   if (result == CUDA_ERROR_NOT_FOUND)
-    return fail_no_kernel(module, name);
+    return refuse_name(module, name);
   if (result)
-    return cgl_fail_driver(context, result, "module:kernel",
-                           "cuModuleGetFunction");
+    return cgl_fail_driver(context, result, finding, "cuModuleGetFunction");
   cgl_kernel *kernel = calloc(1, sizeof *kernel);
   if (!kernel)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, "module:kernel",
-                    "no memory for a kernel");
+    return cgl_fail(CGL_ERROR_NO_MEMORY, finding, "no memory for a kernel");
   cgl_object_init(&kernel->object, &kernel_kind, context);
   kernel->module = cgl_module_retain(module);
   kernel->handle = handle;
@@ -195,15 +175,11 @@ cgl_status cgl_kernel_param(const cgl_kernel *kernel, size_t index,
              "%s has %zu parameters", kernel->name, kernel->nparams);
     return cgl_fail_hint("they are numbered from 0");
   }
-  const cgl_signature *signature = kernel->signature;
+  const cgl_parameter *p = cgl_kernel_parameter(kernel, index);
   *info = (cgl_param_info){"", "", false, false, kernel->sizes[index]};
-  if (signature && index < signature->nparameters) {
-    const cgl_parameter *p = &signature->parameters[index];
-    info->type = p->type;
-    info->name = p->name;
-    info->pointer = p->pointer;
-    info->readonly = p->readonly;
-  }
+  if (p)
+    *info = (cgl_param_info){p->type, p->name, p->pointer, p->readonly,
+                             kernel->sizes[index]};
   return CGL_OK;
 }
 

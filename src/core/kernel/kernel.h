@@ -1,7 +1,7 @@
 /* Kernels: their parameters, arguments and launches.
    Invariant: a kernel keeps its module; the signature of a kernel made from
-   source is borrowed from the module's image, NULL when the module was loaded
-   from a ready image; sizes[i] is the driver's size of parameter i. */
+   source is borrowed from the module's image and has nparams parameters, NULL
+   when the module was loaded from a ready image. */
 #ifndef CGL_KERNEL_KERNEL_H
 #define CGL_KERNEL_KERNEL_H
 
@@ -18,43 +18,55 @@ struct cgl_kernel {
   const char *name;               /* interned */
   const cgl_signature *signature; /* may be NULL */
   size_t nparams;
-  uint32_t *sizes;     /* bytes of each parameter */
-  size_t values_bytes; /* bytes of all values, each at a multiple of 16 */
+  size_t values_bytes; /* room for a value of each, wherever it begins */
   int max_threads;     /* of a block */
   int static_shared;
-  int block_size;             /* suggested; 0: not asked yet */
-  atomic_uint shared_allowed; /* dynamic bytes that the driver allows */
+  int block_size;                 /* suggested, 0: not asked yet */
+  atomic_uint shared_allowed;     /* dynamic bytes the driver was told of */
+  uint32_t sizes[CGL_MAX_PARAMS]; /* bytes of each parameter */
 };
 
-/* Values of arguments begin at multiples of 16, because the host device reads
-   them in place.  CGL_VALUES_ROOM: bytes for the values of any kernel. */
+/* Values of arguments begin at multiples of 16, for the host device, which
+   reads them where they lie: room for any, and where the next value goes. */
 enum { CGL_VALUES_ROOM = CGL_MAX_PARAM_BYTES + 16 * CGL_MAX_PARAMS };
-/* Offset of the next value when the values so far end at `at`. */
 static inline size_t cgl_kernel_next_value(size_t at) {
   return (at + 15) & ~(size_t)15;
 }
 
+/* Parameter `index` as the source declares it; NULL without a signature. */
+static inline const cgl_parameter *
+cgl_kernel_parameter(const cgl_kernel *kernel, size_t index) {
+  return kernel->signature ? &kernel->signature->parameters[index] : NULL;
+}
+/* Whether the kernel may write through parameter `index`. */
+static inline bool cgl_kernel_writes(const cgl_kernel *kernel, size_t index) {
+  const cgl_parameter *p = cgl_kernel_parameter(kernel, index);
+  return !p || !p->readonly;
+}
+
 /* ---- args.c ---- */
 
-/* Checks an argument against parameter `index`, and writes its value of
-   sizes[index] bytes to `out`.  CGL_ERROR_ARGUMENT_TYPE, _RANGE. */
+/* Fails with "argument N of KERNEL (TYPE NAME) " before the text. */
+cgl_status cgl_arg_refuse(cgl_status status, const cgl_kernel *kernel,
+                          size_t index, const char *operation,
+                          const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+/* The value of an argument, checked against parameter `index`, into `out` (its
+   size is sizes[index], at most CGL_MAX_PARAM_BYTES). */
 cgl_status cgl_arg_pack(const cgl_kernel *kernel, size_t index,
                         const cgl_arg *arg, const char *operation, void *out);
-/* The buffer or pinned memory of an argument, borrowed, with its address and
-   bytes; NULL: another kind of argument. */
+/* The buffer or pinned memory of an argument, and where it begins and how large
+   it is; NULL: the argument is no memory of ours. */
 cgl_object *cgl_arg_memory(const cgl_arg *arg, CUdeviceptr *address,
                            size_t *bytes);
 
 /* ---- launch.c ---- */
 
-/* The same launch with extents of 0 set to 1. */
+/* The same launch with its extents of 0 resolved. */
 cgl_launch cgl_launch_resolve(const cgl_launch *wanted);
-/* Refuses a wrong count of arguments, and a resolved shape or dynamic shared
-   memory beyond the kernel's limits.  The context is current.
-   cuFuncSetAttribute */
+/* Refuses a count of arguments, a resolved shape or dynamic shared memory that
+   the kernel cannot have.  The context is current.  cuFuncSetAttribute */
 cgl_status cgl_launch_check(cgl_kernel *kernel, const cgl_launch *launch,
                             size_t nargs, const char *operation);
-/* Whether the kernel may write through parameter `index`. */
-bool cgl_kernel_writes(const cgl_kernel *kernel, size_t index);
 
 #endif

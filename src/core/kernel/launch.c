@@ -10,36 +10,23 @@ static const char launching[] = "kernel:launch";
 
 /* ---- checks before the driver sees a launch ---- */
 
-static cgl_status launch_fail_extent(const cgl_kernel *kernel,
-                                     const cgl_launch *launch,
-                                     const char *operation) {
-  static const char axis[] = "xyz";
-  const cgl_context *context = kernel->object.context;
-  for (int i = 0; i < 3; i++) {
-    bool block = launch->block[i] > (uint32_t)context->block_max[i];
-    if (!block && launch->grid[i] <= (uint32_t)context->grid_max[i])
-      continue;
-    cgl_fail(CUDA_ERROR_INVALID_VALUE, operation,
-             "%u %s along %c are more than the device's %d",
-             block ? launch->block[i] : launch->grid[i],
-             block ? "threads of a block" : "blocks of the grid", axis[i],
-             block ? context->block_max[i] : context->grid_max[i]);
-    break;
-  }
-  return cgl_fail_hint("split the work differently between grid and block");
-}
-
-
 static cgl_status launch_check_shape(const cgl_kernel *kernel,
                                      const cgl_launch *launch,
                                      const char *operation) {
   const int *block_max = kernel->object.context->block_max;
   const int *grid_max = kernel->object.context->grid_max;
   const uint32_t *grid = launch->grid, *block = launch->block;
-  if (block[0] > (uint32_t)block_max[0] || block[1] > (uint32_t)block_max[1] ||
-      block[2] > (uint32_t)block_max[2] || grid[0] > (uint32_t)grid_max[0] ||
-      grid[1] > (uint32_t)grid_max[1] || grid[2] > (uint32_t)grid_max[2])
-    return launch_fail_extent(kernel, launch, operation);
+  for (int i = 0; i < 3; i++) {
+    const bool wide = block[i] > (uint32_t)block_max[i];
+    if (!wide && grid[i] <= (uint32_t)grid_max[i])
+      continue;
+    cgl_fail(CUDA_ERROR_INVALID_VALUE, operation,
+             "%u %s along %c are more than the device's %d",
+             wide ? block[i] : grid[i],
+             wide ? "threads of a block" : "blocks of the grid", "xyz"[i],
+             wide ? block_max[i] : grid_max[i]);
+    return cgl_fail_hint("split the work differently between grid and block");
+  }
   uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
   if (threads > (uint64_t)kernel->max_threads) {
     cgl_fail(CUDA_ERROR_INVALID_VALUE, operation,
@@ -51,7 +38,7 @@ static cgl_status launch_check_shape(const cgl_kernel *kernel,
 }
 
 
-/* Allows more than 48 KiB of shared memory: calls the driver once per size. */
+/* More than 48 KiB have to be asked for; the driver is asked once. */
 static cgl_status launch_allow_shared(cgl_kernel *kernel, uint32_t bytes,
                                       const char *operation) {
   cgl_context *context = kernel->object.context;
@@ -74,37 +61,23 @@ static cgl_status launch_allow_shared(cgl_kernel *kernel, uint32_t bytes,
 }
 
 
-static cgl_status launch_check_count(const cgl_kernel *kernel, size_t nargs,
-                                     const char *operation) {
-  if (nargs == kernel->nparams)
-    return CGL_OK;
-  cgl_fail(CGL_ERROR_ARGUMENT_COUNT, operation,
-           "%s takes %zu argument%s, %zu were given", kernel->name,
-           kernel->nparams, kernel->nparams == 1 ? "" : "s", nargs);
-  return cgl_fail_hint("pass one argument per parameter of the kernel");
-}
-
-
-static uint32_t extent_resolve(uint32_t extent) {
-  return extent ? extent : 1;
-}
-
-
 cgl_launch cgl_launch_resolve(const cgl_launch *wanted) {
-  const uint32_t *grid = wanted->grid, *block = wanted->block;
-  return (cgl_launch){{extent_resolve(grid[0]), extent_resolve(grid[1]),
-                       extent_resolve(grid[2])},
-                      {extent_resolve(block[0]), extent_resolve(block[1]),
-                       extent_resolve(block[2])},
+  const uint32_t *g = wanted->grid, *b = wanted->block;
+  return (cgl_launch){{g[0] + !g[0], g[1] + !g[1], g[2] + !g[2]},
+                      {b[0] + !b[0], b[1] + !b[1], b[2] + !b[2]},
                       wanted->shared_bytes};
 }
 
 
 cgl_status cgl_launch_check(cgl_kernel *kernel, const cgl_launch *launch,
                             size_t nargs, const char *operation) {
-  cgl_status status = launch_check_count(kernel, nargs, operation);
-  if (!status)
-    status = launch_check_shape(kernel, launch, operation);
+  if (nargs != kernel->nparams) {
+    cgl_fail(CGL_ERROR_ARGUMENT_COUNT, operation,
+             "%s takes %zu argument%s, %zu were given", kernel->name,
+             kernel->nparams, kernel->nparams == 1 ? "" : "s", nargs);
+    return cgl_fail_hint("pass one argument per parameter of the kernel");
+  }
+  cgl_status status = launch_check_shape(kernel, launch, operation);
   return status ? status
                 : launch_allow_shared(kernel, launch->shared_bytes, operation);
 }
@@ -112,14 +85,7 @@ cgl_status cgl_launch_check(cgl_kernel *kernel, const cgl_launch *launch,
 
 /* ---- launching ---- */
 
-bool cgl_kernel_writes(const cgl_kernel *kernel, size_t index) {
-  const cgl_signature *signature = kernel->signature;
-  return !(signature && index < signature->nparameters &&
-           signature->parameters[index].readonly);
-}
-
-
-/* Before a launch outside captures: refuses to read overwritten buffers. */
+/* Before an eager launch, when graphs share pools: what it reads is there. */
 static cgl_status launch_check_reads(const cgl_kernel *kernel,
                                      const cgl_stream *stream,
                                      const cgl_arg *args, size_t nargs) {
@@ -131,34 +97,31 @@ static cgl_status launch_check_reads(const cgl_kernel *kernel,
 }
 
 
-/* Begins the draw of argument `index`, a generator. */
+/* Argument `index` is a generator: the number that the launch takes. */
 static cgl_status launch_begin_draw(const cgl_arg *args, size_t index,
-                                    cgl_stream *stream, void *value) {
-  cgl_philox philox;
+                                    cgl_stream *stream, cgl_philox *value) {
   size_t before = 0;
   for (size_t i = 0; i < index; i++)
     before += args[i].kind == CGL_ARG_GENERATOR &&
               args[i].generator->state == args[index].generator->state;
-  cgl_status status =
-      cgl_draw_begin(args[index].generator, stream, before, launching, &philox);
-  memcpy(value, &philox, sizeof philox);
-  return status;
+  return cgl_draw_begin(args[index].generator, stream, before, launching,
+                        value);
 }
 
 
 static cgl_status launch_end_draws(const cgl_arg *args, size_t nargs,
                                    cgl_stream *stream) {
-  cgl_status status = CGL_OK;
+  cgl_status first = CGL_OK;
   for (size_t i = 0; i < nargs; i++)
     if (args[i].kind == CGL_ARG_GENERATOR) {
-      cgl_status ended = cgl_draw_end(args[i].generator, stream, launching);
-      status = status ? status : ended;
+      cgl_status status = cgl_draw_end(args[i].generator, stream, launching);
+      first = first ? first : status;
     }
-  return status;
+  return first;
 }
 
 
-/* Packs the arguments one after the other; *bytes: of all. */
+/* Packs the arguments one after the other; *bytes: how far they reach. */
 static cgl_status launch_pack(const cgl_kernel *kernel, cgl_stream *stream,
                               const cgl_arg *args, size_t nargs,
                               unsigned char *values, void **params,

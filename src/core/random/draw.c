@@ -176,8 +176,8 @@ static cgl_status draw_move_offset(cgl_capture *capture, CUgraph graph,
     if (!draw->nodes[i])
       result = CUDA_ERROR_UNKNOWN;
   if (!result)
-    result = context->driver->cuGraphAddNode(
-        &draw->barrier, graph, draw->nodes, NULL, draw->nnodes, &node);
+    result = context->driver->cuGraphAddNode(&draw->barrier, graph, draw->nodes,
+                                             NULL, draw->nnodes, &node);
   if (result)
     return cgl_fail_driver(context, result, operation, "cuGraphAddNode");
   const cgl_note note = {.kind = CGL_OP_KERNEL,

@@ -1,5 +1,5 @@
 /* Changes of a captured graph: what its operations use, and what it keeps. */
-#include "core/record/issue.h"
+#include "core/record/recording_private.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +36,8 @@ void cgl_record_edit_keep(cgl_record_edit *edit, cgl_object *object) {
 
 /* ---- ranges ---- */
 
-cgl_range *cgl_record_range_of(const cgl_recording *recording, const cgl_op *op,
-                               size_t argument) {
+static cgl_range *op_range(const cgl_recording *recording, const cgl_op *op,
+                           size_t argument) {
   cgl_range *range = &recording->ranges[op->ranges];
   for (uint32_t i = 0; i < op->nranges; i++, range++)
     if (range->argument == argument)
@@ -46,10 +46,16 @@ cgl_range *cgl_record_range_of(const cgl_recording *recording, const cgl_op *op,
 }
 
 
+const cgl_range *cgl_record_range_of(const cgl_recording *recording,
+                                     const cgl_op *op, size_t argument) {
+  return op_range(recording, op, argument);
+}
+
+
 /* Where the range of an argument goes that had none: in the place of a range
    without an argument, or in a longer run at the end. */
 static cgl_range *op_new_range(cgl_recording *recording, cgl_op *op) {
-  cgl_range *range = cgl_record_range_of(recording, op, NO_ARGUMENT);
+  cgl_range *range = op_range(recording, op, NO_ARGUMENT);
   if (range)
     return range;
   cgl_range *from = &recording->ranges[op->ranges];
@@ -69,7 +75,7 @@ void cgl_record_edit_range(cgl_record_edit *edit, size_t argument,
                            const cgl_range *now) {
   cgl_recording *recording = edit->recording;
   cgl_op *op = &recording->ops[edit->index];
-  cgl_range *range = cgl_record_range_of(recording, op, argument);
+  cgl_range *range = op_range(recording, op, argument);
   if (range && now && range->address == now->address &&
       range->bytes == now->bytes)
     return;
@@ -138,6 +144,15 @@ void cgl_record_set_off(cgl_recording *recording, size_t index, bool off) {
   recording->noff += off - op->off;
   recording->nhalted += halts ? off - op->off : 0;
   op->off = off;
+}
+
+
+bool cgl_record_next_stale(const cgl_recording *recording, size_t *index) {
+  if (!recording->nstale)
+    return false;
+  while (*index < recording->nops && !recording->ops[*index].stale)
+    ++*index;
+  return *index < recording->nops;
 }
 
 

@@ -1,6 +1,6 @@
 /* To record an event, and to let a stream wait for it: order between streams,
    or, in a capture, forks, joins and nodes. */
-#include "core/record/issue.h"
+#include "core/record/recording_private.h"
 
 
 /* A node that records or waits for an event from outside the graph. */

@@ -1,5 +1,5 @@
 /* The issue door. */
-#include "core/record/issue.h"
+#include "core/record/recording_private.h"
 
 #include <string.h>
 

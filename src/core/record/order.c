@@ -1,5 +1,5 @@
 /* Reachability: inside a capture underway, and in a captured graph. */
-#include "core/record/order.h"
+#include "core/record/recording_private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,9 @@
    allocation: memory that captures allocated of the graph's own pool.
    Invariants: operations stand in the order of their issue, which is the order
    of the nodes' creation; room for an operation is made before the driver is
-   called, so what the driver took is always noted; only this room writes to a
-   recording; a recording that is a body does not change (cgl_record_own). */
+   called, so what the driver took is always noted; only this room touches a
+   recording's fields; a recording that is a body does not change
+   (cgl_record_own). */
 #ifndef CGL_RECORD_RECORD_H
 #define CGL_RECORD_RECORD_H
 
@@ -70,41 +71,6 @@ typedef struct cgl_op {
   const cgl_scope *scope;    /* its annotations; NULL: none */
 } cgl_op;
 
-/* X(array): what a capture fills, and the next capture may use again. */
-#define CGL_RECORD_ARRAYS(X) \
-  X(ops) X(ranges) X(values) X(kept) X(allocations) X(bodies)
-
-struct cgl_recording {
-  atomic_int references;
-  cgl_context *context; /* borrowed: its graphs keep it */
-  cgl_op *ops;
-  size_t nops, ops_size;
-  cgl_range *ranges;
-  size_t nranges, ranges_size;
-  unsigned char *values;
-  size_t nvalues, values_size;
-  cgl_object **kept; /* retained each */
-  size_t nkept, kept_size;
-  cgl_allocation *allocations;
-  size_t nallocations, allocations_size;
-  cgl_recording **bodies; /* retained each, all different: op->body - 1 */
-  size_t nbodies, bodies_size;
-  size_t nstale, noff;       /* operations */
-  size_t nhalted;            /* are off and write to an allocation */
-  cgl_object *summary;       /* retained: sharing/ puts its share here */
-  struct cgl_scopes *scopes; /* retained: shared with copies; lazily */
-  const cgl_scope *scope;    /* in force, in the capture underway */
-  struct cgl_scope_mark {
-    size_t node; /* count of the capture's nodes when it came into force */
-    const cgl_scope *scope;
-  } * marks; /* the scope in force from a node on, for foreign nodes */
-  size_t nmarks;
-  size_t *edges; /* dependencies of all operations, one after the other */
-  size_t *first; /* where those of operation i begin; nops + 1 entries */
-  cgl_range *footprint; /* lazily */
-  size_t nfootprint;
-};
-
 /* "kernel", "memcpy", ... */
 extern const char *const cgl_record_words[CGL_OP_COUNT];
 
@@ -128,13 +94,26 @@ bool cgl_record_own(cgl_recording **recording);
 
 /* ---- content ---- */
 
-static inline size_t cgl_record_count(const cgl_recording *recording) {
-  return recording->nops;
-}
-static inline const cgl_op *cgl_record_op(const cgl_recording *recording,
-                                          size_t index) {
-  return &recording->ops[index];
-}
+size_t cgl_record_count(const cgl_recording *recording);
+const cgl_op *cgl_record_op(const cgl_recording *recording, size_t index);
+const cgl_range *cgl_record_ranges(const cgl_recording *recording,
+                                   const cgl_op *op);
+const unsigned char *cgl_record_values(const cgl_recording *recording,
+                                       const cgl_op *op);
+/* The kept objects, the bodies (op->body - 1) and the allocations, each once;
+   NULL past the last. */
+cgl_object *cgl_record_kept(const cgl_recording *recording, size_t index);
+const cgl_recording *cgl_record_body(const cgl_recording *recording,
+                                     size_t index);
+const cgl_allocation *cgl_record_allocation(const cgl_recording *recording,
+                                            size_t index);
+/* How many operations are off, and whether one of them writes to an
+   allocation. */
+size_t cgl_record_noff(const cgl_recording *recording);
+bool cgl_record_is_halted(const cgl_recording *recording);
+/* What sharing/ makes of the recording; set takes the reference. */
+cgl_object *cgl_record_summary(const cgl_recording *recording);
+void cgl_record_set_summary(cgl_recording *recording, cgl_object *summary);
 /* Keeps an object for the recording's life, once per capture; the caller made
    room. */
 void cgl_record_keep(cgl_recording *recording, cgl_object *object,
@@ -213,11 +192,13 @@ void cgl_record_edit_values(cgl_record_edit *edit, const void *values,
                             const cgl_launch *launch);
 void cgl_record_edit_end(cgl_record_edit *edit, bool stale);
 /* The range of an argument; NULL: none. */
-cgl_range *cgl_record_range_of(const cgl_recording *recording, const cgl_op *op,
-                               size_t argument);
+const cgl_range *cgl_record_range_of(const cgl_recording *recording,
+                                     const cgl_op *op, size_t argument);
 /* Operation `index` is switched off or on. */
 void cgl_record_set_off(cgl_recording *recording, size_t index, bool off);
-/* The template's node is not stale any more. */
+/* The next operation from *index on whose node in the template is stale; false:
+   none.  And that it is stale no more. */
+bool cgl_record_next_stale(const cgl_recording *recording, size_t *index);
 void cgl_record_refreshed(cgl_recording *recording, size_t index);
 
 /* ---- scope.c: annotations ---------------------------------------------------
@@ -232,12 +213,6 @@ struct cgl_scope {
   const char *label;       /* the annotation "label", or NULL */
   size_t npairs;
   cgl_annotation pairs[]; /* then come the texts */
-};
-
-/* The scopes of a recording, and of copies of it. */
-struct cgl_scopes {
-  cgl_object object;
-  cgl_scope *first;
 };
 
 /* Opens a scope in the capture underway; NULL without memory. */

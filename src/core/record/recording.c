@@ -1,5 +1,5 @@
 /* The arrays of a recording, and what is asked of them. */
-#include "core/record/issue.h"
+#include "core/record/recording_private.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -235,6 +235,68 @@ void cgl_record_keep(cgl_recording *recording, cgl_object *object,
   atomic_store_explicit(&object->retained_by, serial, memory_order_relaxed);
   cgl_object_retain(object);
   recording->kept[recording->nkept++] = object;
+}
+
+
+/* ---- content ---- */
+
+size_t cgl_record_count(const cgl_recording *recording) {
+  return recording->nops;
+}
+
+
+const cgl_op *cgl_record_op(const cgl_recording *recording, size_t index) {
+  return &recording->ops[index];
+}
+
+
+const cgl_range *cgl_record_ranges(const cgl_recording *recording,
+                                   const cgl_op *op) {
+  return recording->ranges + op->ranges;
+}
+
+
+const unsigned char *cgl_record_values(const cgl_recording *recording,
+                                       const cgl_op *op) {
+  return recording->values + op->values;
+}
+
+
+cgl_object *cgl_record_kept(const cgl_recording *recording, size_t index) {
+  return index < recording->nkept ? recording->kept[index] : NULL;
+}
+
+
+const cgl_recording *cgl_record_body(const cgl_recording *recording,
+                                     size_t index) {
+  return index < recording->nbodies ? recording->bodies[index] : NULL;
+}
+
+
+const cgl_allocation *cgl_record_allocation(const cgl_recording *recording,
+                                            size_t index) {
+  return index < recording->nallocations ? &recording->allocations[index]
+                                         : NULL;
+}
+
+
+size_t cgl_record_noff(const cgl_recording *recording) {
+  return recording->noff;
+}
+
+
+bool cgl_record_is_halted(const cgl_recording *recording) {
+  return recording->nhalted;
+}
+
+
+cgl_object *cgl_record_summary(const cgl_recording *recording) {
+  return recording->summary;
+}
+
+
+void cgl_record_set_summary(cgl_recording *recording, cgl_object *summary) {
+  recording->summary = summary;
 }
 
 

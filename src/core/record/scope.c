@@ -1,5 +1,5 @@
 /* Scopes of annotations: begun, ended, and found again in the nodes. */
-#include "core/record/issue.h"
+#include "core/record/recording_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>

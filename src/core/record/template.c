@@ -1,5 +1,5 @@
 /* What a recording learns of the driver's graph: its nodes and edges. */
-#include "core/record/order.h"
+#include "core/record/recording_private.h"
 
 #include <stdlib.h>
 #include <string.h>

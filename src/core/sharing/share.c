@@ -168,7 +168,7 @@ static cgl_use op_use(const cgl_op *op, const cgl_range *ranges, uint32_t first,
 static void share_add_op(cgl_share *share, const cgl_capture *capture,
                          const cgl_op *op, size_t index) {
   const cgl_recording *recording = capture->recording;
-  const cgl_range *ranges = recording->ranges + op->ranges;
+  const cgl_range *ranges = cgl_record_ranges(recording, op);
   for (uint32_t i = 0; i < op->nranges; i++) {
     const uint32_t number = ranges[i].allocation;
     bool seen = !number;
@@ -176,7 +176,7 @@ static void share_add_op(cgl_share *share, const cgl_capture *capture,
       seen |= ranges[k].allocation == number;
     if (seen)
       continue;
-    const cgl_allocation *memory = &recording->allocations[number - 1];
+    const cgl_allocation *memory = cgl_record_allocation(recording, number - 1);
     const cgl_use use =
         op_use(op, ranges, i, memory, memory->born != capture->underway.serial);
     use_add(&share->uses[number - 1], &use, index);
@@ -216,23 +216,25 @@ static void share_add_body(cgl_share *share, const cgl_share *body,
 
 /* Sums up the recording; false without memory. */
 static bool share_add_uses(cgl_share *share, const cgl_capture *capture) {
-  const cgl_recording *recording = capture->recording;
-  const size_t own = recording->nallocations;
-  size_t most = own;
-  for (size_t i = 0; i < recording->nbodies; i++)
-    most += cgl_share_of(recording->bodies[i])->nuses;
+  const cgl_recording *recording = capture->recording, *body;
+  const cgl_allocation *memory;
+  size_t most = 0;
+  for (size_t i = 0; cgl_record_allocation(recording, i); i++)
+    most++;
+  for (size_t i = 0; (body = cgl_record_body(recording, i)); i++)
+    most += cgl_share_of(body)->nuses;
   if (most && !(share->uses = calloc(most, sizeof *share->uses)))
     return false;
-  share->nuses = own;
-  for (size_t i = 0; i < own; i++)
-    share->uses[i] =
-        (cgl_use){.memory = recording->allocations[i], .first = SIZE_MAX};
+  while ((memory = cgl_record_allocation(recording, share->nuses)))
+    share->uses[share->nuses++] =
+        (cgl_use){.memory = *memory, .first = SIZE_MAX};
   for (size_t i = 0; i < cgl_record_count(recording); i++) {
     const cgl_op *op = cgl_record_op(recording, i);
     share_add_op(share, capture, op, i);
     if (!op->body)
       continue;
-    const cgl_share *inside = cgl_share_of(recording->bodies[op->body - 1]);
+    const cgl_share *inside =
+        cgl_share_of(cgl_record_body(recording, op->body - 1));
     if (inside->sharing == share->sharing)
       share_add_body(share, inside, i);
   }
@@ -393,14 +395,15 @@ static int share_compare(const void *a, const void *b) {
 
 /* Lists the share and, once each, the graphs of other pools inside it. */
 static bool share_make_group(cgl_share *share, const cgl_recording *recording) {
+  const cgl_recording *inside;
   size_t most = 1;
-  for (size_t i = 0; i < recording->nbodies; i++)
-    most += cgl_share_of(recording->bodies[i])->ngroup;
+  for (size_t i = 0; (inside = cgl_record_body(recording, i)); i++)
+    most += cgl_share_of(inside)->ngroup;
   share->group = malloc(most * sizeof *share->group);
   if (!share->group)
     return false;
-  for (size_t i = 0; i < recording->nbodies; i++) {
-    const cgl_share *body = cgl_share_of(recording->bodies[i]);
+  for (size_t i = 0; (inside = cgl_record_body(recording, i)); i++) {
+    const cgl_share *body = cgl_share_of(inside);
     for (size_t k = 0; k < body->ngroup; k++) {
       cgl_share *member = body->group[k];
       bool known = member->sharing == share->sharing;
@@ -449,7 +452,7 @@ static bool use_is_overwritten(const cgl_use *own, const cgl_use *other,
 static cgl_status share_check_bodies(const cgl_share *share,
                                      cgl_recording *recording, CUgraph graph,
                                      const char *operation) {
-  if (!recording->nbodies)
+  if (!cgl_record_body(recording, 0))
     return CGL_OK;
   CUresult result = cgl_record_learn_edges(recording, graph);
   if (result)
@@ -509,7 +512,7 @@ cgl_status cgl_share_make(cgl_sharing *sharing, const cgl_capture *capture,
     status = cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                       "no memory to note what the graph shares");
   if (!status)
-    recording->summary = &share->object;
+    cgl_record_set_summary(recording, &share->object);
   else if (share)
     cgl_object_release(&share->object);
   return status;

@@ -103,7 +103,7 @@ cgl_status cgl_share_make(cgl_sharing *sharing, const cgl_capture *capture,
                           CUgraph graph, const char *operation);
 /* The share of a captured graph's recording. */
 static inline cgl_share *cgl_share_of(const cgl_recording *recording) {
-  return (cgl_share *)recording->summary;
+  return (cgl_share *)cgl_record_summary(recording);
 }
 
 /* ---- replays ---- */
