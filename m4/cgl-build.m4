@@ -63,6 +63,7 @@ AC_DEFUN([CGL_DEBUG_CHECKS], [
     [enable_debug=yes
      CGL_DEBUG_CPPFLAGS=-DCGL_DEBUG=1])
   AC_SUBST([CGL_DEBUG_CPPFLAGS])
+  AM_CONDITIONAL([CGL_DEBUG], [test "$enable_debug" != no])
 ])
 
 # Calls between a binding and the core are short: inlining across files takes a

@@ -105,4 +105,30 @@ describe("random draws in a graph", function()
     assert.equal("1\t1\t100\n11\t10\n", out)
     assert.equal(0, status)
   end)
+
+  it("stay registered when a capture does not begin", function()
+    local status, out, err = device.child([[
+      cg.on_log(nil)
+      local g, x, gen = cg.graph(), cg.buffer("uint32", 1), cg.generator(1)
+      local stream = cg.stream()
+      x:random(gen)
+      g:register_generator_state(gen)
+      gen = nil
+      collectgarbage()
+      collectgarbage()
+      local before, failed, begun = cg.live("buffer"), 0, false
+      while not begun do
+        cg.debug.fault(failed + 1)
+        begun = pcall(stream.use, stream, function() g:capture_begin() end)
+        cg.debug.fault(0)
+        failed = failed + (begun and 0 or 1)
+        if not begun then assert(cg.live("buffer") == before, "its state is gone") end
+      end
+      g:reset()
+      print(failed > 0, before - cg.live("buffer"))
+    ]], "CGRAPHLUA_FAULT=1")
+    assert.equal("", err)
+    assert.equal("true\t1\n", out)
+    assert.equal(0, status)
+  end)
 end)

@@ -186,14 +186,8 @@ static bool context_drop(cgl_object *object) {
 }
 
 
-static const cgl_object_kind context_kind = {
-    .number = CGL_OBJECT_context,
-    .findable = true,
-    .destroy = context_destroy,
-    .drop = context_drop,
-};
-
-CGL_OBJECT_REFERENCES(context)
+CGL_OBJECT_KIND(context, .findable = true, .destroy = context_destroy,
+                .drop = context_drop)
 
 
 static cgl_status context_open_new(const cgl_driver *driver, int ordinal,

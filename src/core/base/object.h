@@ -76,10 +76,6 @@ long cgl_objects_waiting(void);
    driver frees memory and executables.  The caller holds no lock. */
 void cgl_objects_reclaim(cgl_context *context);
 
-static inline bool cgl_object_is(const cgl_object *object, int number) {
-  return object->kind->number == number;
-}
-
 /* Defines cgl_NOUN_retain and cgl_NOUN_release, in the noun's own room. */
 #define CGL_OBJECT_REFERENCES(noun)                   \
   cgl_##noun *cgl_##noun##_retain(cgl_##noun *noun) { \
@@ -93,6 +89,12 @@ static inline bool cgl_object_is(const cgl_object *object, int number) {
     if (noun)                                         \
       cgl_object_release((cgl_object *)noun);         \
   }
+
+/* The kind of a noun of the C API, in the noun's own room, with both. */
+#define CGL_OBJECT_KIND(noun, ...)                                         \
+  static const cgl_object_kind noun##_kind = {.number = CGL_OBJECT_##noun, \
+                                              __VA_ARGS__};                \
+  CGL_OBJECT_REFERENCES(noun)
 
 /* ---- live.c: live objects, counted per thread ---- */
 

@@ -31,8 +31,9 @@ cgl_element cgl_build_element(const cgl_recording *recording, const cgl_op *op);
 cgl_status cgl_build_graph(cgl_context *context, const cgl_recording *recording,
                            const char *operation, CUgraph *graph);
 
-/* With $CGRAPHLUA_CHECK_BUILD=1, builds what was captured once more and refuses
-   a capture whose graph differs; nothing for a capture with nodes of others. */
+/* spec/core/graph/build_check.c, in builds with --enable-debug: with
+   $CGRAPHLUA_CHECK_BUILD=1, builds what was captured once more and refuses a
+   capture whose graph differs; nothing for a capture with nodes of others. */
 cgl_status cgl_build_check(cgl_graph *graph, const char *operation);
 
 #endif

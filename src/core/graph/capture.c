@@ -64,12 +64,18 @@ static cgl_status capture_driver_begin(cgl_graph *graph, cgl_stream *stream,
   if (!result)
     return CGL_OK;
   cgl_captures_remove(&graph->capture.underway);
-  cgl_fail_driver(graph->object.context, result, operation,
-                  "cuStreamBeginCapture");
-  cgl_fail_follow(true);
   cgl_captures_end();
-  cgl_fail_follow(false);
-  return result;
+  return cgl_fail_driver(graph->object.context, result, operation,
+                         "cuStreamBeginCapture");
+}
+
+
+/* The graph is as it was before: registered generators stay. */
+static cgl_status capture_fail_begin(cgl_graph *graph, cgl_status status) {
+  graph->template = NULL;
+  cgl_record_release(graph->recording);
+  graph->recording = NULL;
+  return status;
 }
 
 
@@ -82,10 +88,8 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   status = capture_prepare(graph, operation);
   if (!status)
     status = cgl_clock_hold(stream->clock, graph->object.context, operation);
-  if (status) {
-    cgl_graph_drop_capture(graph);
-    return status;
-  }
+  if (status)
+    return capture_fail_begin(graph, status);
   cgl_stream *before = graph->capture.origin;
   graph->capture =
       (cgl_capture){.underway = {.thread = pthread_self(),
@@ -98,8 +102,7 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   status = capture_driver_begin(graph, stream, operation);
   if (status) {
     cgl_clock_unhold(stream->clock);
-    cgl_graph_drop_capture(graph);
-    return status;
+    return capture_fail_begin(graph, status);
   }
   graph->capture.draws = graph->draw_list;
   graph->draw_list = NULL;

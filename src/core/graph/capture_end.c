@@ -99,9 +99,9 @@ static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
       cgl_draws_close(graph->draw_list, &graph->capture, template, operation);
   if (status)
     return status;
-  CUresult result = cgl_record_find_foreign(
+  CUresult result = cgl_record_learn_nodes(
       recording, template,
-      graph->capture.watched ? graph->capture.unwatched : 0);
+      graph->capture.watched ? graph->capture.unwatched : 0, true);
   if (result)
     return cgl_fail_driver(graph->object.context, result, operation,
                            "cuGraphGetNodes");
@@ -112,8 +112,10 @@ static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
             operation, cgl_site_text(graph->capture.underway.begun));
   status = cgl_share_make(&graph->pool->sharing, &graph->capture, template,
                           operation);
+#ifdef CGL_DEBUG
   if (!status)
     status = cgl_build_check(graph, operation);
+#endif
   if (status)
     return status;
   cgl_record_tighten(recording);

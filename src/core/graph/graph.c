@@ -125,14 +125,8 @@ static bool graph_is_reclaimable(const cgl_object *object) {
 }
 
 
-static const cgl_object_kind graph_kind = {
-    .number = CGL_OBJECT_graph,
-    .destroy = graph_destroy,
-    .abandon = graph_abandon,
-    .is_reclaimable = graph_is_reclaimable,
-};
-
-CGL_OBJECT_REFERENCES(graph)
+CGL_OBJECT_KIND(graph, .destroy = graph_destroy, .abandon = graph_abandon,
+                .is_reclaimable = graph_is_reclaimable)
 
 
 static cgl_status desc_check(cgl_context *context, const cgl_graph_desc *desc,

@@ -103,13 +103,7 @@ static void kernel_destroy(cgl_object *object) {
 }
 
 
-static const cgl_object_kind kernel_kind = {
-    .number = CGL_OBJECT_kernel,
-    .light = true,
-    .destroy = kernel_destroy,
-};
-
-CGL_OBJECT_REFERENCES(kernel)
+CGL_OBJECT_KIND(kernel, .light = true, .destroy = kernel_destroy)
 
 
 cgl_status cgl_module_kernel(cgl_module *module, const char *name,

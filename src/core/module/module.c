@@ -74,12 +74,7 @@ static void module_destroy(cgl_object *object) {
 }
 
 
-static const cgl_object_kind module_kind = {
-    .number = CGL_OBJECT_module,
-    .destroy = module_destroy,
-};
-
-CGL_OBJECT_REFERENCES(module)
+CGL_OBJECT_KIND(module, .destroy = module_destroy)
 
 
 cgl_status cgl_module_create(cgl_context *context, const cgl_module_desc *desc,

@@ -51,13 +51,7 @@ static void checkpoint_destroy(cgl_object *object) {
 }
 
 
-static const cgl_object_kind checkpoint_kind = {
-    .number = CGL_OBJECT_checkpoint,
-    .light = true,
-    .destroy = checkpoint_destroy,
-};
-
-CGL_OBJECT_REFERENCES(checkpoint)
+CGL_OBJECT_KIND(checkpoint, .light = true, .destroy = checkpoint_destroy)
 
 
 cgl_status cgl_pool_checkpoint(cgl_pool *pool, cgl_checkpoint **out) {

@@ -29,13 +29,7 @@ static void generator_destroy(cgl_object *object) {
 }
 
 
-static const cgl_object_kind generator_kind = {
-    .number = CGL_OBJECT_generator,
-    .light = true,
-    .destroy = generator_destroy,
-};
-
-CGL_OBJECT_REFERENCES(generator)
+CGL_OBJECT_KIND(generator, .light = true, .destroy = generator_destroy)
 
 
 /* Takes the caller's reference to the state, also when it fails. */

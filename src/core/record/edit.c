@@ -36,9 +36,9 @@ void cgl_record_edit_keep(cgl_record_edit *edit, cgl_object *object) {
 
 /* ---- ranges ---- */
 
-static cgl_range *op_range(const cgl_recording *recording, const cgl_op *op,
-                           size_t argument) {
-  cgl_range *range = &recording->ranges[op->ranges];
+const cgl_range *cgl_record_range_of(const cgl_recording *recording,
+                                     const cgl_op *op, size_t argument) {
+  const cgl_range *range = &recording->ranges[op->ranges];
   for (uint32_t i = 0; i < op->nranges; i++, range++)
     if (range->argument == argument)
       return range;
@@ -46,16 +46,11 @@ static cgl_range *op_range(const cgl_recording *recording, const cgl_op *op,
 }
 
 
-const cgl_range *cgl_record_range_of(const cgl_recording *recording,
-                                     const cgl_op *op, size_t argument) {
-  return op_range(recording, op, argument);
-}
-
-
 /* Where the range of an argument goes that had none: in the place of a range
    without an argument, or in a longer run at the end. */
 static cgl_range *op_new_range(cgl_recording *recording, cgl_op *op) {
-  cgl_range *range = op_range(recording, op, NO_ARGUMENT);
+  cgl_range *range =
+      (cgl_range *)cgl_record_range_of(recording, op, NO_ARGUMENT);
   if (range)
     return range;
   cgl_range *from = &recording->ranges[op->ranges];
@@ -75,7 +70,7 @@ void cgl_record_edit_range(cgl_record_edit *edit, size_t argument,
                            const cgl_range *now) {
   cgl_recording *recording = edit->recording;
   cgl_op *op = &recording->ops[edit->index];
-  cgl_range *range = op_range(recording, op, argument);
+  cgl_range *range = (cgl_range *)cgl_record_range_of(recording, op, argument);
   if (range && now && range->address == now->address &&
       range->bytes == now->bytes)
     return;

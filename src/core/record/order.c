@@ -105,7 +105,7 @@ static bool order_learn_nodes(cgl_order *order, const cgl_capture *capture,
     order->nruns = runs;
   }
   if (order->nodes.known < unknown && !recording->ops[unknown - 1].node &&
-      cgl_record_learn_nodes(recording, graph, unknown))
+      cgl_record_learn_nodes(recording, graph, unknown, false))
     return false;
   return cgl_order_enter(&order->nodes, recording);
 }

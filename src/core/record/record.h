@@ -135,14 +135,12 @@ bool cgl_record_touches(const cgl_recording *recording, const cgl_op *op,
 
 /* ---- template.c: nodes and edges of the driver's graph ---- */
 
-/* Gives operations 0 to `count` - 1 the first nodes of `graph`; they stay
-   unknown where it has fewer.  cuGraphGetNodes */
+/* Gives the first operations the `first` first nodes of `graph`, which are
+   theirs; they stay unknown where it has fewer.  With `over`, the capture is:
+   then all nodes are learned, and those of others become foreign operations, in
+   order of creation.  cuGraphGetNodes */
 CUresult cgl_record_learn_nodes(cgl_recording *recording, CUgraph graph,
-                                size_t count);
-/* Puts foreign nodes among the operations, in order of creation; the first
-   `unwatched` nodes are the operations'.  cuGraphGetNodes */
-CUresult cgl_record_find_foreign(cgl_recording *recording, CUgraph graph,
-                                 size_t unwatched);
+                                size_t first, bool over);
 /* Learns the dependencies of all operations, unless they are known.
    cuGraphGetEdges */
 CUresult cgl_record_learn_edges(cgl_recording *recording, CUgraph graph);

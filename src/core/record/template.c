@@ -24,18 +24,6 @@ static CUresult template_nodes(const cgl_recording *recording, CUgraph graph,
 }
 
 
-CUresult cgl_record_learn_nodes(cgl_recording *recording, CUgraph graph,
-                                size_t count) {
-  CUgraphNode *nodes;
-  size_t all = 0;
-  CUresult result = template_nodes(recording, graph, &nodes, &all);
-  for (size_t i = 0; !result && all >= count && i < count; i++)
-    recording->ops[i].node = nodes[i];
-  free(nodes);
-  return result;
-}
-
-
 /* Whether `node`, the driver's next, is what became of `op`: known by the node,
    or, when others got in unwatched, by its type. */
 static bool template_is_of(const cgl_op *op, CUgraphNode node,
@@ -77,16 +65,16 @@ static bool template_merge(cgl_recording *recording, const CUgraphNode *nodes,
 }
 
 
-CUresult cgl_record_find_foreign(cgl_recording *recording, CUgraph graph,
-                                 size_t unwatched) {
+CUresult cgl_record_learn_nodes(cgl_recording *recording, CUgraph graph,
+                                size_t first, bool over) {
   CUgraphNode *nodes;
   size_t count = 0;
   CUresult result = template_nodes(recording, graph, &nodes, &count);
-  if (!result && count == recording->nops)
-    unwatched = count;
-  for (size_t i = 0; !result && i < unwatched && i < count; i++)
+  if (over ? count == recording->nops : count < first)
+    first = over ? count : 0;
+  for (size_t i = 0; !result && i < first && i < count; i++)
     recording->ops[i].node = nodes[i];
-  if (!result && count && count != recording->nops &&
+  if (!result && over && count && count != recording->nops &&
       !template_merge(recording, nodes, count))
     result = CUDA_ERROR_OUT_OF_MEMORY;
   free(nodes);

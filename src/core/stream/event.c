@@ -14,12 +14,7 @@ static void event_destroy(cgl_object *object) {
 }
 
 
-static const cgl_object_kind event_kind = {
-    .number = CGL_OBJECT_event,
-    .destroy = event_destroy,
-};
-
-CGL_OBJECT_REFERENCES(event)
+CGL_OBJECT_KIND(event, .destroy = event_destroy)
 
 
 cgl_status cgl_event_create(cgl_context *context, bool timing,

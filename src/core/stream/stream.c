@@ -58,13 +58,7 @@ static void stream_destroy(cgl_object *object) {
 }
 
 
-static const cgl_object_kind stream_kind = {
-    .number = CGL_OBJECT_stream,
-    .destroy = stream_destroy,
-    .abandon = stream_abandon,
-};
-
-CGL_OBJECT_REFERENCES(stream)
+CGL_OBJECT_KIND(stream, .destroy = stream_destroy, .abandon = stream_abandon)
 
 
 /* An object for `handle`; NULL: one that is to be made. */
@@ -154,43 +148,40 @@ bool cgl_stream_is_default(const cgl_stream *stream) {
 }
 
 
-static cgl_status stream_check_wait(const cgl_stream *stream,
-                                    const char *operation) {
-  cgl_status status = cgl_context_enter(stream->object.context, operation);
-  return status ? status : cgl_captures_check_wait(stream->capture, operation);
+/* Waits for the stream, or asks whether that would return at once. */
+static cgl_status stream_wait(cgl_stream *stream, bool *done,
+                              const char *operation) {
+  cgl_context *context = stream->object.context;
+  const cgl_driver *driver = context->driver;
+  cgl_status status = cgl_context_enter(context, operation);
+  if (!status)
+    status = cgl_captures_check_wait(stream->capture, operation);
+  if (status)
+    return status;
+  uint64_t tick = cgl_clock_begin_wait(stream->clock);
+  CUresult result = done ? driver->cuStreamQuery(stream->handle)
+                         : driver->cuStreamSynchronize(stream->handle);
+  if (!result)
+    cgl_clock_waited(stream->clock, tick);
+  if (done)
+    *done = !result;
+  if (done && result == CUDA_ERROR_NOT_READY)
+    return CGL_OK;
+  return cgl_fail_driver(context, result, operation,
+                         done ? "cuStreamQuery" : "cuStreamSynchronize");
 }
 
 
 cgl_status cgl_stream_synchronize(cgl_stream *stream) {
-  static const char operation[] = "stream:synchronize";
-  cgl_context *context = stream->object.context;
-  cgl_status status = stream_check_wait(stream, operation);
-  if (status)
-    return status;
-  uint64_t tick = cgl_clock_begin_wait(stream->clock);
-  CUresult result = context->driver->cuStreamSynchronize(stream->handle);
-  if (!result) {
-    cgl_clock_waited(stream->clock, tick);
+  cgl_status status = stream_wait(stream, NULL, "stream:synchronize");
+  if (!status)
     cgl_launches_clear();
-  }
-  return cgl_fail_driver(context, result, operation, "cuStreamSynchronize");
+  return status;
 }
 
 
 cgl_status cgl_stream_query(cgl_stream *stream, bool *done) {
-  static const char operation[] = "stream:query";
-  cgl_context *context = stream->object.context;
-  cgl_status status = stream_check_wait(stream, operation);
-  if (status)
-    return status;
-  uint64_t tick = cgl_clock_begin_wait(stream->clock);
-  CUresult result = context->driver->cuStreamQuery(stream->handle);
-  *done = result == CUDA_SUCCESS;
-  if (*done)
-    cgl_clock_waited(stream->clock, tick);
-  if (result == CUDA_ERROR_NOT_READY)
-    return CGL_OK;
-  return cgl_fail_driver(context, result, operation, "cuStreamQuery");
+  return stream_wait(stream, done, "stream:query");
 }
 
 
