@@ -213,7 +213,7 @@ static cgl_status context_open_new(const cgl_driver *driver, int ordinal,
 
 /* A context whose last reference is gone does not count: another is opened. */
 cgl_status cgl_context_open(const char *device, cgl_context **out) {
-  const cgl_driver *driver;
+  const cgl_driver *driver = NULL;
   int ordinal;
   cgl_status status = device_choose(device, &driver, &ordinal);
   *out = NULL;
