@@ -111,6 +111,30 @@ describe("a graph's picture", function()
     assert.matches("0 nodes", (dot(function() end)))
   end)
 
+  it("draws the nodes of a graph in a graph, once, however deep", function()
+    local inner = cg.capture(function() x:fill(1) x:fill(2) end)
+    local empty = cg.capture(function() end)
+    local middle = cg.capture(function() inner:replay() empty:replay() end)
+    local text = dot(function() middle:replay(2) inner:replay() x:fill(3) end)
+    local _, boxes = text:gsub("subgraph clusterb%d+ {", "")
+    assert.equal(3, boxes)
+    for _, part in ipairs {
+      "n0 %-> n1;", "n2 %-> n3;",
+      "\n  n0 %-> b1n0 %[lhead=clusterb1", "\n  n1 %-> b1n0 %[lhead=clusterb1",
+      "\n  n2 %-> b2n0 %[lhead=clusterb2", "\n  b1n0 %-> b2n0 %[lhead=clusterb2",
+      "\n  b1n1 %-> b3n0 %[lhead=clusterb3", "b1n0 %-> b1n1;", "b2n0 %-> b2n1;",
+      'clusterb2 {\n  label="2 nodes"', 'clusterb3 {\n  label="0 nodes"',
+    } do
+      assert.matches(part, text)
+    end
+    if has_graphviz then
+      -- 4 and 2 and 2 and what stands for none; 3 + 1 + 1 in them, 5 to bodies
+      local drawn = layout()
+      assert.equal(9, drawn.nodes)
+      assert.equal(10, drawn.edges)
+    end
+  end)
+
   it("survives names that Graphviz would read otherwise", function()
     local text = dot(function()
       cg.mark_kernels({ label = 'a "quoted" \\ back\nslash', other = "<b>{|}" }, function()

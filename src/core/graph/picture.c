@@ -2,7 +2,8 @@
    A chain of hundreds of nodes would be a strip that nobody can read, so deep
    graphs are folded: levels (the longest way from a root) are cut into bands
    that stand side by side, and the edges between bands do not pull.  Nodes of
-   one scope of annotations lie in one box, per band. */
+   one scope of annotations lie in one box, per band.  A body has a box of its
+   own, once, to which each node that runs it points. */
 #include "compile/base/base.h"
 #include "core/graph/graph.h"
 
@@ -15,10 +16,13 @@ enum { NAME_ROOM = 44, MIN_ROWS = 24 };
 
 typedef struct picture {
   FILE *file;
-  const cgl_recording *recording;
-  size_t *levels;         /* of each node */
-  size_t rows;            /* of a band */
-  size_t boxes;           /* written so far */
+  const cgl_recording **recordings; /* the graph's, and every body's, once */
+  size_t nrecordings;
+  const cgl_recording *recording; /* the one being drawn */
+  size_t drawn;                   /* its number */
+  size_t *levels;                 /* of each of its nodes */
+  size_t rows;                    /* of a band */
+  size_t boxes;                   /* written so far */
   unsigned char *reached; /* room for a search; NULL: no edge is known to be
                              implied */
 } picture;
@@ -29,6 +33,14 @@ static const char *const colors[] = {
     [CGL_OP_RECORD] = "#eeeeee",  [CGL_OP_WAIT] = "#eeeeee",
     [CGL_OP_FOREIGN] = "#fbe6e6",
 };
+
+
+/* "n3", and "b1n3" in the first body. */
+static void write_name(picture *p, size_t recording, size_t index) {
+  if (recording)
+    fprintf(p->file, "b%zu", recording);
+  fprintf(p->file, "n%zu", index);
+}
 
 
 /* Quotes and backslashes would end a Graphviz label early. */
@@ -94,7 +106,9 @@ static void write_matter(picture *p, const cgl_op *op) {
 
 static void write_node(picture *p, size_t index) {
   const cgl_op *op = cgl_record_op(p->recording, index);
-  fprintf(p->file, "  n%zu [fillcolor=\"%s\", %slabel=\"", index,
+  fputs("  ", p->file);
+  write_name(p, p->drawn, index);
+  fprintf(p->file, " [fillcolor=\"%s\", %slabel=\"",
           op->off ? "#ffffff" : colors[op->kind],
           op->off ? "style=\"filled,dashed\", fontcolor=\"#9a9a9a\", " : "");
   write_matter(p, op);
@@ -178,7 +192,11 @@ static void write_edge(picture *p, size_t from, size_t to) {
       p->reached && cgl_order_is_implied(p->recording, p->reached, from, to);
   if (implied && !near)
     return;
-  fprintf(p->file, "  n%zu -> n%zu%s;\n", from, to,
+  fputs("  ", p->file);
+  write_name(p, p->drawn, from);
+  fputs(" -> ", p->file);
+  write_name(p, p->drawn, to);
+  fprintf(p->file, "%s;\n",
           implied ? " [color=\"#c8c8c8\"]"
           : near  ? ""
                   : " [constraint=false, style=dashed, color=\"#9a9a9a\"]");
@@ -221,15 +239,87 @@ static void picture_find_levels(picture *p) {
 }
 
 
-static void picture_write(picture *p, const cgl_graph *graph) {
-  const cgl_recording *recording = p->recording;
+/* ---- bodies ---- */
+
+static size_t picture_find(const picture *p, const cgl_recording *recording) {
+  size_t i = 0;
+  while (i < p->nrecordings && p->recordings[i] != recording)
+    i++;
+  return i;
+}
+
+
+/* All bodies, those in bodies too; false without memory. */
+static bool picture_find_bodies(picture *p) {
+  const cgl_recording *body;
+  for (size_t i = 0; i < p->nrecordings; i++)
+    for (size_t k = 0; (body = cgl_record_body(p->recordings[i], k)); k++) {
+      if (picture_find(p, body) < p->nrecordings)
+        continue;
+      const cgl_recording **more =
+          realloc(p->recordings, (p->nrecordings + 1) * sizeof *more);
+      if (!more)
+        return false;
+      p->recordings = more;
+      p->recordings[p->nrecordings++] = body;
+    }
+  return true;
+}
+
+
+/* From the nodes of the recording being drawn to what they run. */
+static void write_body_edges(picture *p) {
+  for (size_t i = 0; i < cgl_record_count(p->recording); i++) {
+    const cgl_op *op = cgl_record_op(p->recording, i);
+    if (!op->body)
+      continue;
+    size_t body = picture_find(p, cgl_record_body(p->recording, op->body - 1));
+    fputs("  ", p->file);
+    write_name(p, p->drawn, i);
+    fputs(" -> ", p->file);
+    write_name(p, body, 0);
+    fprintf(p->file,
+            " [lhead=clusterb%zu, style=dotted, color=\"#9a6ac8\"];\n", body);
+  }
+}
+
+
+/* False without memory. */
+static bool write_recording(picture *p, size_t number) {
+  p->drawn = number;
+  p->recording = p->recordings[number];
+  size_t count = cgl_record_count(p->recording);
+  p->levels = malloc((count + 1) * sizeof *p->levels);
+  if (!p->levels)
+    return false;
+  picture_find_levels(p);
+  if (number)
+    fprintf(p->file, "  subgraph clusterb%zu {\n  label=\"%zu node%s\";\n",
+            number, count, count == 1 ? "" : "s");
+  write_nodes(p);
+  if (!count && number) { /* what an edge ends at */
+    fputs("  ", p->file);
+    write_name(p, number, 0);
+    fputs(" [shape=point, style=invis];\n", p->file);
+  }
+  write_edges(p);
+  if (number)
+    fputs("  }\n", p->file);
+  write_body_edges(p);
+  free(p->levels);
+  return true;
+}
+
+
+/* False without memory. */
+static bool picture_write(picture *p, const cgl_graph *graph) {
+  size_t count = cgl_record_count(graph->recording);
   fputs("digraph cgraphlua {\n"
         "  graph [fontname=\"Helvetica,sans-serif\", fontsize=11, labelloc=t,\n"
         "    ranksep=0.3, nodesep=0.25, style=\"rounded\", color=\"#8a8a8a\",\n"
-        "    label=\"",
+        "    compound=true, label=\"",
         p->file);
-  fprintf(p->file, "%zu node%s, captured at ", cgl_record_count(recording),
-          cgl_record_count(recording) == 1 ? "" : "s");
+  fprintf(p->file, "%zu node%s, captured at ", count, count == 1 ? "" : "s");
   write_escaped(p->file, cgl_site_text(graph->capture.underway.begun),
                 SIZE_MAX);
   fputs("\"];\n"
@@ -237,27 +327,34 @@ static void picture_write(picture *p, const cgl_graph *graph) {
         "    style=filled, color=\"#6a6a6a\", margin=\"0.1,0.04\"];\n"
         "  edge [arrowsize=0.6, color=\"#4a4a4a\"];\n",
         p->file);
-  write_nodes(p);
-  write_edges(p);
+  bool written = true;
+  for (size_t i = 0; written && i < p->nrecordings; i++)
+    written = write_recording(p, i);
   fputs("}\n", p->file);
+  return written;
 }
 
 
 static cgl_status write_dot(const cgl_graph *graph, const char *path,
                             const char *operation) {
-  picture p = {.recording = graph->recording};
-  p.levels = malloc((cgl_record_count(p.recording) + 1) * sizeof *p.levels);
-  if (!p.levels)
+  picture p = {.nrecordings = 1};
+  p.recordings = malloc(sizeof *p.recordings);
+  if (p.recordings)
+    p.recordings[0] = graph->recording;
+  if (!p.recordings || !picture_find_bodies(&p)) {
+    free(p.recordings);
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to draw");
-  bool failed = true;
+  }
+  bool failed = true, memory = true;
   p.file = fopen(path, "w");
   if (p.file) {
-    picture_find_levels(&p);
-    picture_write(&p, graph);
+    memory = picture_write(&p, graph);
     failed = ferror(p.file);
     failed |= fclose(p.file) != 0;
   }
-  free(p.levels);
+  free(p.recordings);
+  if (!memory)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to draw");
   return failed ? cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot write %s: %m",
                            path)
                 : CGL_OK;

@@ -82,7 +82,7 @@ static bool graph_any(CUgraph graph, bool (*test)(CUgraph, const void *),
                       const void *context) {
   if (test(graph, context))
     return true;
-  for (CUgraphNode n = graph->first; n; n = n->next)
+  for (CUgraphNode n = graph->nouter ? graph->first : NULL; n; n = n->next)
     if (node_any(n, test, context))
       return true;
   return false;
@@ -173,17 +173,23 @@ static bool edges_are_valid(CUgraphNode node) {
 }
 
 
+static bool node_is_outer(CUgraphNode node) {
+  return node->op.kind == HOST_OP_CHILD || node->op.kind == HOST_OP_CONDITIONAL;
+}
+
+
 static bool is_invalid(CUgraph graph, const void *unused) {
   (void)unused;
-  size_t n = 0, in = 0, out = 0;
+  size_t n = 0, in = 0, out = 0, outer = 0;
   for (CUgraphNode node = graph->first; node; node = node->next, n++) {
     if (node->graph != graph || (!node->next && node != graph->last) ||
         !edges_are_valid(node))
       return true;
     in += node->in.count;
     out += node->out.count;
+    outer += node_is_outer(node);
   }
-  return n != graph->nnodes || in != out;
+  return n != graph->nnodes || in != out || outer != graph->nouter;
 }
 
 
@@ -385,6 +391,7 @@ CUresult host_node_new(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps,
     graph->first = node;
   graph->last = node;
   graph->nnodes++;
+  graph->nouter += node_is_outer(node);
   if (op->kind == HOST_OP_FREE)
     block->frees++;
   if (op->kind == HOST_OP_CHILD)
@@ -414,6 +421,7 @@ void host_node_free(CUgraphNode node) {
   else
     graph->last = node->prev;
   graph->nnodes--;
+  graph->nouter -= node_is_outer(node);
   if (node->op.kind == HOST_OP_FREE)
     node->block->frees--;
   host_node_params_drop(&node->op, node->block);

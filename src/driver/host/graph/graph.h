@@ -56,7 +56,7 @@ struct CUgraph_st {
   uint64_t id;     /* unique in the process */
   uint64_t origin; /* id of the graph this one was cloned from, or 0 */
   CUgraphNode first, last;
-  size_t nnodes;
+  size_t nnodes, nouter; /* nouter: those with graphs inside */
   unsigned capturing;   /* captures that write into it */
   unsigned executables; /* live ones, counted while only one is allowed */
   CUgraphNode owner;    /* the CHILD or CONDITIONAL node, or NULL */
