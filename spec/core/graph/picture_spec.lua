@@ -135,6 +135,20 @@ describe("a graph's picture", function()
     end
   end)
 
+  it("cuts names between characters, and shows what is no UTF-8 as '?'", function()
+    local function named(name)
+      return dot(function() loadstring("local x = ... x:fill(1)", "@" .. name)(x) end)
+    end
+    local long = ("a"):rep(43) .. "\195\169\195\169"
+    assert.matches('\\n' .. ("a"):rep(43) .. '%.%.%.:1"', named(long .. ".lua"))
+    assert.matches(" at " .. long .. ":1", named(long))
+    assert.matches("b\195\169\226\130\172\240\159\152\128c:1", named "b\195\169\226\130\172\240\159\152\128c")
+    assert.matches(" at b%?%?c%?:1", named "b\195\255c\226")
+    if has_graphviz then
+      assert.equal(1, layout().nodes)
+    end
+  end)
+
   it("survives names that Graphviz would read otherwise", function()
     local text = dot(function()
       cg.mark_kernels({ label = 'a "quoted" \\ back\nslash', other = "<b>{|}" }, function()

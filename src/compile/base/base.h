@@ -61,11 +61,12 @@ char *cgl_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- processes (process.c) ---- */
 
-/* Runs argv[0] (a path, or a name looked for in PATH), adds what it writes
-   to standard output and error to `log`, and waits.  Returns the exit status
+/* Runs argv[0] (a path, or a name looked for in PATH) with `input` (NULL:
+   nothing) to read, adds what it writes to standard output and error to `log`,
+   and waits.  Returns the exit status
    (128 + signal when killed), or -1 with errno when it could not be started;
    -2 when the status was lost to another waiter of this process. */
-int cgl_process_run(char *const argv[], cgl_text *log);
+int cgl_process_run(char *const argv[], const cgl_text *input, cgl_text *log);
 
 /* The path of a program in PATH (malloc'ed), or NULL. */
 char *cgl_process_find(const char *name);

@@ -7,6 +7,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,7 +30,8 @@ static char **plain_environment(void) {
 }
 
 
-static int spawn_child(char *const argv[], int output, pid_t *pid) {
+/* `input` below zero: /dev/null. */
+static int spawn_child(char *const argv[], int input, int output, pid_t *pid) {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   sigset_t none, all;
@@ -39,7 +41,10 @@ static int spawn_child(char *const argv[], int output, pid_t *pid) {
   sigemptyset(&none);
   sigfillset(&all);
   posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  if (input < 0)
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  else
+    posix_spawn_file_actions_adddup2(&files, input, 0);
   posix_spawn_file_actions_adddup2(&files, output, 1);
   posix_spawn_file_actions_adddup2(&files, output, 2);
   posix_spawnattr_init(&attributes);
@@ -56,15 +61,36 @@ static int spawn_child(char *const argv[], int output, pid_t *pid) {
 }
 
 
-int cgl_process_run(char *const argv[], cgl_text *log) {
-  int ends[2], status;
+/* A file without a name that holds the text, to be read from its start. */
+static int open_input(const cgl_text *text) {
+  int file = memfd_create("input", MFD_CLOEXEC);
+  for (size_t at = 0; file >= 0 && at < text->length;) {
+    ssize_t n = pwrite(file, text->data + at, text->length - at, (off_t)at);
+    at += n > 0 ? (size_t)n : 0;
+    if (n < 0 && errno != EINTR) {
+      close(file);
+      return -1;
+    }
+  }
+  return file;
+}
+
+
+int cgl_process_run(char *const argv[], const cgl_text *input, cgl_text *log) {
+  int ends[2], status, file = -1;
   pid_t pid;
-  if (pipe2(ends, O_CLOEXEC) != 0)
+  if (input && (file = open_input(input)) < 0)
     return -1;
-  int error = spawn_child(argv, ends[1], &pid);
-  close(ends[1]);
+  int error = pipe2(ends, O_CLOEXEC) ? errno : 0;
+  if (!error) {
+    error = spawn_child(argv, file, ends[1], &pid);
+    close(ends[1]);
+    if (error)
+      close(ends[0]);
+  }
+  if (file >= 0)
+    close(file);
   if (error) {
-    close(ends[0]);
     errno = error;
     return -1;
   }

@@ -22,7 +22,7 @@ static int read_version(cgl_cxx *c) {
     argv[n] = c->words[n];
   argv[n++] = "--version";
   argv[n] = NULL;
-  int status = cgl_process_run(argv, &text);
+  int status = cgl_process_run(argv, NULL, &text);
   if ((status != 0 && status != -2) || !text.data)
     return cgl_text_free(&text), -1;
   text.data[strcspn(text.data, "\n")] = 0;
@@ -285,7 +285,7 @@ static cgl_compile_status run_compiler(cgl_host_job *h) {
   cgl_text said = {0};
   cgl_job *job = h->job;
   build_command(&c, h);
-  int status = cgl_process_run(c.argv, &said);
+  int status = cgl_process_run(c.argv, NULL, &said);
   if (status == -1) {
     cgl_text_print(&job->log, "cannot run %s: %s", h->cxx->path,
                    strerror(errno));

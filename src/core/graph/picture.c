@@ -10,16 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { NAME_ROOM = 44, MIN_ROWS = 24 };
 
 typedef struct picture {
-  FILE *file;
-  const cgl_recording **recordings; /* the graph's, and every body's, once */
-  size_t nrecordings;
+  cgl_text text;
+  cgl_text list; /* pointers to the graph's recording and every body, once */
   const cgl_recording *recording; /* the one being drawn */
-  size_t drawn;                   /* its number */
+  char prefix[24];                /* of the names of its nodes; "b1" */
   size_t *levels;                 /* of each of its nodes */
   size_t rows;                    /* of a band */
   size_t boxes;                   /* written so far */
@@ -35,24 +33,34 @@ static const char *const colors[] = {
 };
 
 
-/* "n3", and "b1n3" in the first body. */
-static void write_name(picture *p, size_t recording, size_t index) {
-  if (recording)
-    fprintf(p->file, "b%zu", recording);
-  fprintf(p->file, "n%zu", index);
+/* The bytes of the UTF-8 character at `text`, 1 for what is none. */
+static size_t character_bytes(const char *text) {
+  const unsigned char *c = (const unsigned char *)text;
+  size_t n = 1 + (*c >= 0xc2) + (*c >= 0xe0) + (*c >= 0xf0);
+  for (size_t i = 1; i < n; i++)
+    if ((c[i] & 0xc0) != 0x80)
+      return 1;
+  return *c < 0xf5 ? n : 1;
 }
 
 
-/* Quotes and backslashes would end a Graphviz label early. */
-static void write_escaped(FILE *file, const char *text, size_t room) {
-  for (size_t i = 0; text[i]; i++) {
-    if (i == room) {
-      fputs("...", file);
+/* Quotes and backslashes would end a Graphviz label early, and it refuses what
+   is not UTF-8. */
+static void write_escaped(picture *p, const char *text, size_t room) {
+  for (size_t i = 0, n; text[i]; i += n) {
+    n = character_bytes(text + i);
+    if (i + n > room) {
+      cgl_text_put(&p->text, "...");
       return;
     }
     if (text[i] == '"' || text[i] == '\\')
-      fputc('\\', file);
-    fputc(text[i] == '\n' ? ' ' : text[i], file);
+      cgl_text_put(&p->text, "\\");
+    if (text[i] == '\n')
+      cgl_text_put(&p->text, " ");
+    else if (n == 1 && (text[i] & 0x80))
+      cgl_text_put(&p->text, "?");
+    else
+      cgl_text_add(&p->text, text + i, n);
   }
 }
 
@@ -64,69 +72,75 @@ static const char *base_name(const char *path) {
 
 
 /* "8x4", without the extents of one at the end. */
-static void write_extents(FILE *file, const uint32_t extents[3]) {
-  fprintf(file, "%u", extents[0]);
+static void write_extents(picture *p, const uint32_t extents[3]) {
+  cgl_text_print(&p->text, "%u", extents[0]);
   if (extents[1] > 1 || extents[2] > 1)
-    fprintf(file, "x%u", extents[1]);
+    cgl_text_print(&p->text, "x%u", extents[1]);
   if (extents[2] > 1)
-    fprintf(file, "x%u", extents[2]);
+    cgl_text_print(&p->text, "x%u", extents[2]);
 }
 
 
-static void write_bytes(FILE *file, size_t bytes) {
+/* In tenths below ten; without printf's floats, which follow the locale. */
+static void write_bytes(picture *p, size_t bytes) {
   static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = (double)bytes;
-  size_t unit = 0;
-  for (; value >= 1024 && unit < 4; unit++)
-    value /= 1024;
-  fprintf(file, "%.*f %s", unit && value < 10 ? 1 : 0, value, units[unit]);
+  size_t unit = 0, size = 1;
+  for (; bytes / size >= 1024 && unit < 4; unit++)
+    size *= 1024;
+  const size_t tenths = bytes / size * 10 + bytes % size * 10 / size;
+  if (unit && tenths < 100)
+    cgl_text_print(&p->text, "%zu.%zu %s", tenths / 10, tenths % 10,
+                   units[unit]);
+  else
+    cgl_text_print(&p->text, "%zu %s", tenths / 10, units[unit]);
 }
 
 
 /* What it is and how much. */
 static void write_matter(picture *p, const cgl_op *op) {
-  write_escaped(p->file, op->name, NAME_ROOM);
+  write_escaped(p, op->name, NAME_ROOM);
   if (op->kind == CGL_OP_KERNEL) {
-    fputs("\\n", p->file);
-    write_extents(p->file, op->launch.grid);
-    fputs(op->launch.grid[0] == 1 && op->launch.grid[1] == 1 &&
-                  op->launch.grid[2] == 1
-              ? " block of "
-              : " blocks of ",
-          p->file);
-    write_extents(p->file, op->launch.block);
+    const uint32_t *grid = op->launch.grid;
+    cgl_text_put(&p->text, "\\n");
+    write_extents(p, grid);
+    cgl_text_put(&p->text, grid[0] == 1 && grid[1] == 1 && grid[2] == 1
+                               ? " block of "
+                               : " blocks of ");
+    write_extents(p, op->launch.block);
   } else if (op->kind != CGL_OP_FOREIGN)
-    fprintf(p->file, "\\n%s", cgl_record_words[op->kind]);
+    cgl_text_print(&p->text, "\\n%s", cgl_record_words[op->kind]);
   if ((op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET) && op->nranges) {
-    fputs(" of ", p->file);
-    write_bytes(p->file, cgl_record_ranges(p->recording, op)->bytes);
+    cgl_text_put(&p->text, " of ");
+    write_bytes(p, cgl_record_ranges(p->recording, op)->bytes);
   }
+}
+
+
+/* "\nheat.lua:3", or " at /home/heat.lua:3". */
+static void write_site(picture *p, const cgl_op *op, bool whole) {
+  const char *file = op->site.file;
+  if (!file)
+    return;
+  cgl_text_put(&p->text, whole ? " at " : "\\n");
+  write_escaped(p, whole ? file : base_name(file),
+                whole ? SIZE_MAX : NAME_ROOM);
+  cgl_text_print(&p->text, ":%d", op->site.line);
 }
 
 
 static void write_node(picture *p, size_t index) {
   const cgl_op *op = cgl_record_op(p->recording, index);
-  fputs("  ", p->file);
-  write_name(p, p->drawn, index);
-  fprintf(p->file, " [fillcolor=\"%s\", %slabel=\"",
-          op->off ? "#ffffff" : colors[op->kind],
-          op->off ? "style=\"filled,dashed\", fontcolor=\"#9a9a9a\", " : "");
+  cgl_text_print(&p->text, "  %sn%zu [fillcolor=\"%s\", %slabel=\"", p->prefix,
+                 index, op->off ? "#ffffff" : colors[op->kind],
+                 op->off ? "style=\"filled,dashed\", fontcolor=\"#9a9a9a\", "
+                         : "");
   write_matter(p, op);
-  if (op->site.file) {
-    fputs("\\n", p->file);
-    write_escaped(p->file, base_name(op->site.file), NAME_ROOM);
-    fprintf(p->file, ":%d", op->site.line);
-  }
-  if (op->off)
-    fputs("\\nswitched off", p->file);
-  fputs("\", tooltip=\"", p->file);
-  write_escaped(p->file, op->name, SIZE_MAX);
-  if (op->site.file) {
-    fputs(" at ", p->file);
-    write_escaped(p->file, op->site.file, SIZE_MAX);
-    fprintf(p->file, ":%d", op->site.line);
-  }
-  fputs("\"];\n", p->file);
+  write_site(p, op, false);
+  cgl_text_put(&p->text,
+               op->off ? "\\nswitched off\", tooltip=\"" : "\", tooltip=\"");
+  write_escaped(p, op->name, SIZE_MAX);
+  write_site(p, op, true);
+  cgl_text_put(&p->text, "\"];\n");
 }
 
 
@@ -143,9 +157,9 @@ static void open_boxes(picture *p, const cgl_scope *outer,
     return;
   open_boxes(p, outer, scope->around);
   cgl_scope_text(scope, text, sizeof text);
-  fprintf(p->file, "  subgraph cluster%zu {\n  label=\"", p->boxes++);
-  write_escaped(p->file, text, SIZE_MAX);
-  fputs("\";\n", p->file);
+  cgl_text_print(&p->text, "  subgraph cluster%zu {\n  label=\"", p->boxes++);
+  write_escaped(p, text, SIZE_MAX);
+  cgl_text_put(&p->text, "\";\n");
 }
 
 
@@ -155,7 +169,7 @@ static void move_boxes(picture *p, const cgl_scope *from, const cgl_scope *to) {
   const cgl_scope *shared = to;
   while (from != shared)
     if (from && (!shared || from->id > shared->id)) {
-      fputs("  }\n", p->file);
+      cgl_text_put(&p->text, "  }\n");
       from = from->around;
     } else
       shared = shared->around;
@@ -192,14 +206,11 @@ static void write_edge(picture *p, size_t from, size_t to) {
       p->reached && cgl_order_is_implied(p->recording, p->reached, from, to);
   if (implied && !near)
     return;
-  fputs("  ", p->file);
-  write_name(p, p->drawn, from);
-  fputs(" -> ", p->file);
-  write_name(p, p->drawn, to);
-  fprintf(p->file, "%s;\n",
-          implied ? " [color=\"#c8c8c8\"]"
-          : near  ? ""
-                  : " [constraint=false, style=dashed, color=\"#9a9a9a\"]");
+  cgl_text_print(
+      &p->text, "  %sn%zu -> %sn%zu%s;\n", p->prefix, from, p->prefix, to,
+      implied ? " [color=\"#c8c8c8\"]"
+      : near  ? ""
+              : " [constraint=false, style=dashed, color=\"#9a9a9a\"]");
 }
 
 
@@ -241,29 +252,15 @@ static void picture_find_levels(picture *p) {
 
 /* ---- bodies ---- */
 
-static size_t picture_find(const picture *p, const cgl_recording *recording) {
-  size_t i = 0;
-  while (i < p->nrecordings && p->recordings[i] != recording)
-    i++;
-  return i;
-}
-
-
-/* All bodies, those in bodies too; false without memory. */
-static bool picture_find_bodies(picture *p) {
-  const cgl_recording *body;
-  for (size_t i = 0; i < p->nrecordings; i++)
-    for (size_t k = 0; (body = cgl_record_body(p->recordings[i], k)); k++) {
-      if (picture_find(p, body) < p->nrecordings)
-        continue;
-      const cgl_recording **more =
-          realloc(p->recordings, (p->nrecordings + 1) * sizeof *more);
-      if (!more)
-        return false;
-      p->recordings = more;
-      p->recordings[p->nrecordings++] = body;
-    }
-  return true;
+/* The number of a body in the list, where it is put if it is not there. */
+static size_t picture_number(picture *p, const cgl_recording *body) {
+  const cgl_recording **list = (const cgl_recording **)(void *)p->list.data;
+  const size_t count = p->list.length / sizeof body;
+  for (size_t i = 0; i < count; i++)
+    if (list[i] == body)
+      return i;
+  cgl_text_add(&p->list, (const char *)&body, sizeof body);
+  return count;
 }
 
 
@@ -273,97 +270,79 @@ static void write_body_edges(picture *p) {
     const cgl_op *op = cgl_record_op(p->recording, i);
     if (!op->body)
       continue;
-    size_t body = picture_find(p, cgl_record_body(p->recording, op->body - 1));
-    fputs("  ", p->file);
-    write_name(p, p->drawn, i);
-    fputs(" -> ", p->file);
-    write_name(p, body, 0);
-    fprintf(p->file,
-            " [lhead=clusterb%zu, style=dotted, color=\"#9a6ac8\"];\n", body);
+    const size_t body =
+        picture_number(p, cgl_record_body(p->recording, op->body - 1));
+    cgl_text_print(&p->text,
+                   "  %sn%zu -> b%zun0 [lhead=clusterb%zu, style=dotted, "
+                   "color=\"#9a6ac8\"];\n",
+                   p->prefix, i, body, body);
   }
 }
 
 
-/* False without memory. */
-static bool write_recording(picture *p, size_t number) {
-  p->drawn = number;
-  p->recording = p->recordings[number];
-  size_t count = cgl_record_count(p->recording);
+static void write_recording(picture *p, size_t number) {
+  p->recording = ((const cgl_recording **)(void *)p->list.data)[number];
+  const size_t count = cgl_record_count(p->recording);
   p->levels = malloc((count + 1) * sizeof *p->levels);
-  if (!p->levels)
-    return false;
-  picture_find_levels(p);
-  if (number)
-    fprintf(p->file, "  subgraph clusterb%zu {\n  label=\"%zu node%s\";\n",
-            number, count, count == 1 ? "" : "s");
-  write_nodes(p);
-  if (!count && number) { /* what an edge ends at */
-    fputs("  ", p->file);
-    write_name(p, number, 0);
-    fputs(" [shape=point, style=invis];\n", p->file);
+  if (!p->levels) {
+    p->text.failed = true;
+    return;
   }
+  picture_find_levels(p);
+  if (number) {
+    snprintf(p->prefix, sizeof p->prefix, "b%zu", number);
+    cgl_text_print(&p->text,
+                   "  subgraph clusterb%zu {\n  label=\"%zu node%s\";\n",
+                   number, count, count == 1 ? "" : "s");
+  }
+  write_nodes(p);
+  if (number && !count) /* what edges to the box end at */
+    cgl_text_print(&p->text, "  %sn0 [shape=point, style=invis];\n", p->prefix);
   write_edges(p);
-  if (number)
-    fputs("  }\n", p->file);
+  cgl_text_put(&p->text, number ? "  }\n" : "");
   write_body_edges(p);
   free(p->levels);
-  return true;
 }
 
 
-/* False without memory. */
-static bool picture_write(picture *p, const cgl_graph *graph) {
-  size_t count = cgl_record_count(graph->recording);
-  fputs("digraph cgraphlua {\n"
-        "  graph [fontname=\"Helvetica,sans-serif\", fontsize=11, labelloc=t,\n"
-        "    ranksep=0.3, nodesep=0.25, style=\"rounded\", color=\"#8a8a8a\",\n"
-        "    compound=true, label=\"",
-        p->file);
-  fprintf(p->file, "%zu node%s, captured at ", count, count == 1 ? "" : "s");
-  write_escaped(p->file, cgl_site_text(graph->capture.underway.begun),
-                SIZE_MAX);
-  fputs("\"];\n"
-        "  node [shape=box, fontname=\"Helvetica,sans-serif\", fontsize=10,\n"
-        "    style=filled, color=\"#6a6a6a\", margin=\"0.1,0.04\"];\n"
-        "  edge [arrowsize=0.6, color=\"#4a4a4a\"];\n",
-        p->file);
-  bool written = true;
-  for (size_t i = 0; written && i < p->nrecordings; i++)
-    written = write_recording(p, i);
-  fputs("}\n", p->file);
-  return written;
+static void picture_write(picture *p, const cgl_graph *graph) {
+  const size_t count = cgl_record_count(graph->recording);
+  cgl_text_print(
+      &p->text,
+      "digraph cgraphlua {\n"
+      "  graph [fontname=\"Helvetica,sans-serif\", fontsize=11, labelloc=t,\n"
+      "    ranksep=0.3, nodesep=0.25, style=\"rounded\", color=\"#8a8a8a\",\n"
+      "    compound=true, label=\"%zu node%s, captured at ",
+      count, count == 1 ? "" : "s");
+  write_escaped(p, cgl_site_text(graph->capture.underway.begun), SIZE_MAX);
+  cgl_text_put(
+      &p->text,
+      "\"];\n"
+      "  node [shape=box, fontname=\"Helvetica,sans-serif\", fontsize=10,\n"
+      "    style=filled, color=\"#6a6a6a\", margin=\"0.1,0.04\"];\n"
+      "  edge [arrowsize=0.6, color=\"#4a4a4a\"];\n");
+  picture_number(p, graph->recording);
+  for (size_t i = 0; i < p->list.length / sizeof graph->recording; i++)
+    write_recording(p, i);
+  cgl_text_put(&p->text, "}\n");
 }
 
 
-static cgl_status write_dot(const cgl_graph *graph, const char *path,
+static cgl_status write_dot(const cgl_text *text, const char *path,
                             const char *operation) {
-  picture p = {.nrecordings = 1};
-  p.recordings = malloc(sizeof *p.recordings);
-  if (p.recordings)
-    p.recordings[0] = graph->recording;
-  if (!p.recordings || !picture_find_bodies(&p)) {
-    free(p.recordings);
-    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to draw");
-  }
-  bool failed = true, memory = true;
-  p.file = fopen(path, "w");
-  if (p.file) {
-    memory = picture_write(&p, graph);
-    failed = ferror(p.file);
-    failed |= fclose(p.file) != 0;
-  }
-  free(p.recordings);
-  if (!memory)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to draw");
+  FILE *file = fopen(path, "w");
+  bool failed =
+      !file || fwrite(text->data, 1, text->length, file) < text->length;
+  if (file)
+    failed |= fclose(file) != 0;
   return failed ? cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot write %s: %m",
                            path)
                 : CGL_OK;
 }
 
 
-/* Graphviz turns one file into the other. */
-static cgl_status run_dot(const char *from, const char *to,
-                          const char *operation) {
+static cgl_status write_svg(const cgl_text *text, const char *path,
+                            const char *operation) {
   char *program = cgl_process_find("dot");
   if (!program) {
     cgl_fail(CGL_ERROR_SYSTEM, operation,
@@ -372,40 +351,18 @@ static cgl_status run_dot(const char *from, const char *to,
                          "PATH, or write a .dot file");
   }
   cgl_text said = {0};
-  char *const argv[] = {program,    (char *)"-Tsvg", (char *)"-o",
-                        (char *)to, (char *)from,    NULL};
-  int code = cgl_process_run(argv, &said);
+  char *const argv[] = {program, (char *)"-Tsvg", (char *)"-o", (char *)path,
+                        NULL};
+  int code = cgl_process_run(argv, text, &said);
   cgl_status status = CGL_OK;
   if (code) {
     status = cgl_fail(CGL_ERROR_SYSTEM, operation,
                       code < 0 ? "cannot run %s: %m" : "%s failed: %s", program,
                       said.data ? said.data : "");
-    unlink(to);
+    remove(path);
   }
   cgl_text_free(&said);
   free(program);
-  return status;
-}
-
-
-static cgl_status write_svg(const cgl_graph *graph, const char *path,
-                            const char *operation) {
-  const char *folder = getenv("TMPDIR");
-  char *between =
-      cgl_format("%s/cgraphlua-XXXXXX", folder && *folder ? folder : "/tmp");
-  int descriptor = between ? mkstemp(between) : -1;
-  cgl_status status;
-  if (descriptor < 0)
-    status = cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot write %s: %m",
-                      between ? between : "a file");
-  else {
-    close(descriptor);
-    status = write_dot(graph, between, operation);
-    if (!status)
-      status = run_dot(between, path, operation);
-    unlink(between);
-  }
-  free(between);
   return status;
 }
 
@@ -415,7 +372,16 @@ cgl_status cgl_graph_debug_dump(cgl_graph *graph, const char *path) {
   cgl_status status = cgl_graph_learn(graph, operation);
   if (status)
     return status;
+  picture p = {0};
+  picture_write(&p, graph);
   const char *ending = strrchr(path, '.');
-  return ending && !strcmp(ending, ".svg") ? write_svg(graph, path, operation)
-                                           : write_dot(graph, path, operation);
+  if (p.text.failed || p.list.failed)
+    status = cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to draw");
+  else if (ending && !strcmp(ending, ".svg"))
+    status = write_svg(&p.text, path, operation);
+  else
+    status = write_dot(&p.text, path, operation);
+  cgl_text_free(&p.text);
+  cgl_text_free(&p.list);
+  return status;
 }

@@ -57,9 +57,9 @@ struct CUgraph_st {
   uint64_t origin; /* id of the graph this one was cloned from, or 0 */
   CUgraphNode first, last;
   size_t nnodes, nouter; /* nouter: those with graphs inside */
-  unsigned capturing;   /* captures that write into it */
-  unsigned executables; /* live ones, counted while only one is allowed */
-  CUgraphNode owner;    /* the CHILD or CONDITIONAL node, or NULL */
+  unsigned capturing;    /* captures that write into it */
+  unsigned executables;  /* live ones, counted while only one is allowed */
+  CUgraphNode owner;     /* the CHILD or CONDITIONAL node, or NULL */
   host_user_reference *users;
   uint64_t *handles; /* conditional handles made for it */
   size_t nhandles;
