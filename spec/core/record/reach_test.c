@@ -24,7 +24,7 @@ static void use(cgl_buffer *buffer, cgl_stream *stream) {
 static bool may_have(cgl_stream *stream, const cgl_buffer *buffer) {
   return cgl_order_covers(
       stream, cgl_block_address(buffer->block, buffer->block->bytes),
-      buffer->block->bytes);
+      buffer->block->bytes, false);
 }
 
 
@@ -37,7 +37,7 @@ static cgl_graph *begin(void) {
 
 
 static void test_branches(void) {
-  tap_ok(!cgl_order_covers(origin, 0, 1), "outside captures: unknown");
+  tap_ok(!cgl_order_covers(origin, 0, 1, false), "outside captures: unknown");
   cgl_graph *graph = begin();
   cgl_buffer *a = new_buffer(origin), *b = new_buffer(origin);
   use(a, origin);
@@ -74,8 +74,8 @@ static void test_views(void) {
   cgl_stream_wait_stream(left, origin);
   use(view, left);
   tap_ok(!may_have(origin, a), "a view's use is the buffer's");
-  tap_ok(cgl_order_covers(origin, cgl_buffer_address(a), 400) &&
-             !cgl_order_covers(origin, cgl_buffer_address(view), 4),
+  tap_ok(cgl_order_covers(origin, cgl_buffer_address(a), 400, false) &&
+             !cgl_order_covers(origin, cgl_buffer_address(view), 4, false),
          "memory beside it is not touched");
   cgl_stream_wait_stream(origin, left);
   cgl_graph_capture_end(graph);
@@ -186,9 +186,9 @@ static void test_children_overlap(void) {
   cgl_stream_wait_stream(left, origin);
   cgl_graph_replay(child, left, 1);
   uint64_t at = cgl_buffer_address(a);
-  tap_ok(!cgl_order_covers(origin, at, 4) &&
-             !cgl_order_covers(origin, at + 404 * 4, 4) &&
-             cgl_order_covers(origin, at + 405 * 4, 4),
+  tap_ok(!cgl_order_covers(origin, at, 4, false) &&
+             !cgl_order_covers(origin, at + 404 * 4, 4, false) &&
+             cgl_order_covers(origin, at + 405 * 4, 4, false),
          "a child graph's uses are joined to their very end");
   cgl_stream_wait_stream(origin, left);
   cgl_graph_capture_end(graph);

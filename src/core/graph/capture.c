@@ -111,8 +111,9 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   graph->state = CGL_GRAPH_CAPTURING;
   cgl_pool_capture_begins(graph->pool, graph->capture.underway.serial);
   if (graph->options.pool)
-    cgl_sharing_begin(&graph->pool->sharing);
-  status = cgl_hooks_run(graph, CGL_HOOK_CAPTURE_START, operation);
+    status = cgl_sharing_begin(&graph->pool->sharing, operation);
+  if (!status)
+    status = cgl_hooks_run(graph, CGL_HOOK_CAPTURE_START, operation);
   if (status)
     cgl_graph_capture_abandon(graph);
   return status;

@@ -110,8 +110,10 @@ static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
     cgl_log("%s: the capture that began at %s is empty: was the work issued "
             "on another stream or device?",
             operation, cgl_site_text(graph->capture.underway.begun));
-  status = cgl_share_make(&graph->pool->sharing, &graph->capture, template,
-                          operation);
+  status = cgl_share_check_children(recording, template, operation);
+  if (!status)
+    status = cgl_share_make(recording, &graph->pool->sharing,
+                            &graph->capture.underway, operation);
 #ifdef CGL_DEBUG
   if (!status)
     status = cgl_build_check(graph, operation);

@@ -120,7 +120,7 @@ static cgl_status change_want(change *c, size_t index, const cgl_range *range,
                               const void *address) {
   bool planned;
   cgl_object *object = argument_object(c->graph, &c->args[index], &planned);
-  if (range && range->allocation
+  if (range && range->planned
           ? memcmp(&range->address, address, sizeof range->address) != 0
           : planned)
     return refuse_planned(c, index);
@@ -170,7 +170,16 @@ static void change_note_memory(change *c, size_t index) {
   if (object && object->kind == &cgl_buffer_kind)
     atomic_store(&((cgl_buffer *)object)->wide, true);
   cgl_record_edit_keep(&c->edit, object);
-  cgl_record_edit_range(&c->edit, index, memory ? &now : NULL);
+  cgl_content *content = arg->kind == CGL_ARG_BUFFER
+                             ? cgl_buffer_root(arg->buffer)->content
+                             : NULL;
+  cgl_record_edit_range(&c->edit, index, memory ? &now : NULL,
+                        content ? &content->allocation : NULL);
+  if (content && content->sharing != &c->graph->pool->sharing)
+    c->graph->grouped = true;
+  /* The first replay on each stream is noted: the next is another one. */
+  if (cgl_record_is_outdated(c->graph->recording))
+    c->graph->stamped = NULL;
 }
 
 
@@ -422,9 +431,7 @@ cgl_status cgl_graph_set_enabled(cgl_graph *graph, size_t index, bool enabled) {
   if (result)
     return cgl_fail_driver(context, result, switching, "cuGraphNodeSetEnabled");
   cgl_record_set_off(graph->recording, index, !enabled);
-  /* The replays of a private pool are noted once per stream: the next fills
-     other memory than the last. */
-  graph->stamped = NULL;
+  graph->stamped = NULL; /* the next replay fills other memory than the last */
   return CGL_OK;
 }
 

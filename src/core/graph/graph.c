@@ -340,7 +340,7 @@ cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
     return status;
   graph_set_executable(graph, executable);
   graph->draws = graph->draw_list;
-  graph->grouped = cgl_share_of(graph->recording)->ngroup > 1;
+  graph->grouped = cgl_share_of(graph->recording)->nparts > 1;
   graph->exec_number = atomic_fetch_add(&next_number, 1);
   graph->label = graph_label(graph->recording);
   status = cgl_hooks_run(graph, CGL_HOOK_INSTANTIATE, operation);
@@ -413,9 +413,15 @@ cgl_status cgl_graph_pool(cgl_graph *graph, cgl_pool **pool) {
              "the graph has no pool until it is captured");
     return cgl_fail_hint("capture first, or give the graph a pool");
   }
-  *pool = cgl_pool_retain(graph->pool);
-  cgl_sharing_begin(&(*pool)->sharing);
-  return CGL_OK;
+  *pool = NULL;
+  cgl_status status = graph->state == CGL_GRAPH_CAPTURED
+                          ? cgl_graph_sum_up(graph, "graph:pool")
+                          : CGL_OK;
+  if (!status)
+    status = cgl_sharing_begin(&graph->pool->sharing, "graph:pool");
+  if (!status)
+    *pool = cgl_pool_retain(graph->pool);
+  return status;
 }
 
 

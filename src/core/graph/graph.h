@@ -99,6 +99,9 @@ cgl_status cgl_graph_op(const cgl_graph *graph, size_t index,
 /* Leaves a scope of the capture and those inside it; 0: all. */
 void cgl_graph_leave_scopes(cgl_graph *graph, uint64_t id);
 
+/* Brings the share of the recording up to what was changed. */
+cgl_status cgl_graph_sum_up(cgl_graph *graph, const char *operation);
+
 /* ---- change.c ---- */
 
 /* Before the template is used: brings its nodes up to what was changed.

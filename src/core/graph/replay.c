@@ -78,6 +78,8 @@ static cgl_status graph_capture_into(cgl_graph *graph, cgl_stream *stream,
   /* A body does not change: captures of several threads may read it. */
   if (!status)
     status = cgl_graph_learn(graph, operation);
+  if (!status)
+    status = cgl_graph_sum_up(graph, operation);
   size_t n;
   if (!status && !cgl_record_footprint(graph->recording, &n))
     status = cgl_fail(CGL_ERROR_NO_MEMORY, operation,
@@ -102,10 +104,17 @@ cgl_status cgl_graph_prepare(cgl_graph *graph, cgl_stream *stream,
 }
 
 
+cgl_status cgl_graph_sum_up(cgl_graph *graph, const char *operation) {
+  return cgl_record_is_outdated(graph->recording)
+             ? cgl_share_make(graph->recording, &graph->pool->sharing,
+                              &graph->capture.underway, operation)
+             : CGL_OK;
+}
+
+
 static cgl_replay graph_replay_of(const cgl_graph *graph) {
   return (cgl_replay){cgl_share_of(graph->recording), graph->exec_number,
-                      graph->options.unchecked,
-                      cgl_record_is_halted(graph->recording)};
+                      graph->options.unchecked};
 }
 
 
@@ -116,6 +125,8 @@ static cgl_status graph_order(cgl_graph *graph, cgl_stream *stream,
   cgl_status status = CGL_OK;
   if (graph->draws)
     status = cgl_draws_ready(graph->draw_list, stream, operation);
+  if (!status && ordered)
+    status = cgl_graph_sum_up(graph, operation);
   if (status || !ordered)
     return status;
   *replay = graph_replay_of(graph);
@@ -146,8 +157,9 @@ static inline cgl_status graph_launch(cgl_graph *graph, cgl_stream *stream,
   if (ordered)
     cgl_share_end(&replay, stream, launched);
   else if (launched && graph->stamped != stream->clock) {
+    cgl_graph_sum_up(graph, operation);
     replay = graph_replay_of(graph);
-    cgl_share_stamp(&replay, replay.share, stream);
+    cgl_share_stamp(&replay, stream);
     graph->stamped = stream->clock;
   }
   cgl_launches_add(graph->label);

@@ -85,14 +85,17 @@ cgl_status cgl_launch_check(cgl_kernel *kernel, const cgl_launch *launch,
 
 /* ---- launching ---- */
 
-/* Before an eager launch, when graphs share pools: what it reads is there. */
-static cgl_status launch_check_reads(const cgl_kernel *kernel,
-                                     const cgl_stream *stream,
-                                     const cgl_arg *args, size_t nargs) {
+/* Before an eager launch, when graphs share pools. */
+static cgl_status launch_check_uses(const cgl_kernel *kernel,
+                                    cgl_stream *stream, const cgl_arg *args,
+                                    size_t nargs) {
   cgl_status status = CGL_OK;
   for (size_t i = 0; i < nargs && !status; i++)
-    if (args[i].kind == CGL_ARG_BUFFER && !cgl_kernel_writes(kernel, i))
-      status = cgl_buffer_check_read(args[i].buffer, stream, launching);
+    if (args[i].kind == CGL_ARG_BUFFER)
+      status = cgl_buffer_check_use(
+          args[i].buffer,
+          cgl_kernel_writes(kernel, i) ? CGL_USE_UPDATE : CGL_USE_READ, stream,
+          launching);
   return status;
 }
 
@@ -169,7 +172,7 @@ cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
     status = cgl_launch_check(kernel, &launch, nargs, launching);
   if (!status && !stream->capture &&
       atomic_load_explicit(&cgl_sharing_any, memory_order_relaxed))
-    status = launch_check_reads(kernel, stream, args, nargs);
+    status = launch_check_uses(kernel, stream, args, nargs);
   if (status)
     return status;
 

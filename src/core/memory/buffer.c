@@ -32,9 +32,6 @@ cgl_type cgl_type_from_name(const char *name) {
 }
 
 
-static atomic_uint_fast64_t next_number = 1; /* of captured allocations */
-
-
 /* ---- making and unmaking ---- */
 
 cgl_status cgl_memory_check_elements(cgl_type type, size_t count,
@@ -86,19 +83,6 @@ static cgl_status buffer_new(cgl_context *context, cgl_type type, size_t count,
 }
 
 
-/* A capture allocated the buffer.  It keeps a pool that is not its graph's. */
-static void buffer_note_capture(cgl_buffer *buffer, const cgl_capture *capture,
-                                cgl_pool *pool) {
-  if (capture->underway.pool != pool) {
-    cgl_record_keep(capture->recording, &pool->object,
-                    capture->underway.serial);
-    return;
-  }
-  buffer->born = capture->underway.serial;
-  buffer->number = atomic_fetch_add(&next_number, 1);
-}
-
-
 cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
                              size_t count, cgl_buffer **out) {
   static const char operation[] = "buffer";
@@ -127,7 +111,12 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
     return status;
   cgl_buffer *buffer = block->room ? block->room : malloc(sizeof *buffer);
   block->room = NULL;
-  if (!buffer) {
+  cgl_content *content = NULL;
+  const bool planned = capture && capture->underway.pool == pool;
+  if (planned)
+    content = cgl_content_new(&pool->sharing, capture->underway.serial, bytes);
+  if (!buffer || (planned && !content)) {
+    free(buffer);
     cgl_pool_free(block, false);
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a buffer");
   }
@@ -136,8 +125,12 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
   buffer->block = block;
   buffer->address = cgl_block_address(block, bytes);
   block->owner = &buffer->object;
-  if (capture)
-    buffer_note_capture(buffer, capture, pool);
+  buffer->content = content;
+  if (content)
+    content->allocation.address = buffer->address;
+  else if (capture) /* it keeps a pool that is not its graph's */
+    cgl_record_keep(capture->recording, &pool->object,
+                    capture->underway.serial);
   *out = buffer;
   return CGL_OK;
 }
@@ -203,8 +196,8 @@ static void buffer_destroy(cgl_object *object) {
   cgl_buffer *buffer = (cgl_buffer *)object;
   cgl_clock *user =
       atomic_load_explicit(&buffer->last_user, memory_order_acquire);
-  if (buffer->cell)
-    cgl_share_forget(&buffer->block->segment->pool->sharing, buffer->cell);
+  if (buffer->content)
+    cgl_object_release(&buffer->content->allocation.object);
   cgl_block *block = buffer->block;
   bool wide = block && buffer_is_wide(buffer, user);
   if (user)

@@ -5,8 +5,9 @@
 /* ---- synchronous copies ---- */
 
 static cgl_status copy_check(cgl_buffer *buffer, cgl_stream *stream,
-                             size_t offset, size_t bytes,
+                             size_t offset, size_t bytes, cgl_use use,
                              const char *operation) {
+  cgl_content *content = cgl_buffer_root(buffer)->content;
   cgl_status status =
       cgl_object_check_device(&buffer->object, &stream->object, operation);
   if (!status)
@@ -30,14 +31,23 @@ static cgl_status copy_check(cgl_buffer *buffer, cgl_stream *stream,
     status = cgl_captures_check_wait(stream->capture, operation);
   if (!status)
     status = cgl_context_enter(buffer->object.context, operation);
+  if (!status && content)
+    status = cgl_content_check(content, buffer->address + offset, bytes, use,
+                               stream, operation);
   if (!status)
     cgl_buffer_touch(buffer, stream);
   return status;
 }
 
 
-static cgl_status copy_wait(cgl_stream *stream, CUresult result,
-                            const char *operation, const char *entry) {
+static cgl_status copy_wait(const cgl_buffer *buffer, size_t offset,
+                            size_t bytes, cgl_use use, cgl_stream *stream,
+                            CUresult result, const char *operation,
+                            const char *entry) {
+  cgl_content *content = cgl_buffer_root(buffer)->content;
+  if (!result && content)
+    cgl_content_note(content, buffer->address + offset, bytes,
+                     use == CGL_USE_WRITE, stream);
   if (!result) {
     entry = "cuStreamSynchronize";
     result = cgl_driver_of(stream)->cuStreamSynchronize(stream->handle);
@@ -49,28 +59,28 @@ static cgl_status copy_wait(cgl_stream *stream, CUresult result,
 cgl_status cgl_buffer_upload(cgl_buffer *buffer, cgl_stream *stream,
                              size_t offset, const void *data, size_t bytes) {
   static const char operation[] = "buffer:upload";
-  cgl_status status = copy_check(buffer, stream, offset, bytes, operation);
+  cgl_status status =
+      copy_check(buffer, stream, offset, bytes, CGL_USE_WRITE, operation);
   if (status || !bytes)
     return status;
   CUresult result = cgl_driver_of(buffer)->cuMemcpyHtoDAsync(
       buffer->address + offset, data, bytes, stream->handle);
-  if (!result)
-    cgl_buffer_wrote(buffer);
-  return copy_wait(stream, result, operation, "cuMemcpyHtoDAsync");
+  return copy_wait(buffer, offset, bytes, CGL_USE_WRITE, stream, result,
+                   operation, "cuMemcpyHtoDAsync");
 }
 
 
 cgl_status cgl_buffer_download(cgl_buffer *buffer, cgl_stream *stream,
                                size_t offset, void *data, size_t bytes) {
   static const char operation[] = "buffer:download";
-  cgl_status status = copy_check(buffer, stream, offset, bytes, operation);
-  if (!status)
-    status = cgl_buffer_check_read(buffer, stream, operation);
+  cgl_status status =
+      copy_check(buffer, stream, offset, bytes, CGL_USE_READ, operation);
   if (status || !bytes)
     return status;
   CUresult result = cgl_driver_of(buffer)->cuMemcpyDtoHAsync(
       data, buffer->address + offset, bytes, stream->handle);
-  return copy_wait(stream, result, operation, "cuMemcpyDtoHAsync");
+  return copy_wait(buffer, offset, bytes, CGL_USE_READ, stream, result,
+                   operation, "cuMemcpyDtoHAsync");
 }
 
 
@@ -91,10 +101,7 @@ static cgl_status copy_check_pair(cgl_type to, size_t to_count, cgl_type from,
 static cgl_status copy_begin(cgl_issue *issue, cgl_buffer *buffer,
                              cgl_stream *stream, const char *operation) {
   const cgl_room room = {.ranges = 2, .values = sizeof(cgl_element), .kept = 2};
-  cgl_status status = cgl_buffer_check(buffer, operation);
-  return status
-             ? status
-             : cgl_issue_begin(issue, stream, &buffer->object, operation, room);
+  return cgl_issue_begin(issue, stream, &buffer->object, operation, room);
 }
 
 
@@ -121,10 +128,10 @@ static cgl_status copy_issue(cgl_buffer *to, cgl_buffer *from,
   const char *entry = "cuMemcpyDtoDAsync";
   cgl_issue issue;
   cgl_status status = copy_begin(&issue, buffer, stream, operation);
+  if (!status && to)
+    status = cgl_buffer_check_use(to, CGL_USE_WRITE, stream, operation);
   if (!status && from)
-    status = cgl_buffer_check(from, operation);
-  if (!status && from)
-    status = cgl_buffer_check_read(from, stream, operation);
+    status = cgl_buffer_check_use(from, CGL_USE_READ, stream, operation);
   size_t bytes = cgl_buffer_bytes(buffer);
   if (status || !bytes)
     return status;
@@ -227,6 +234,8 @@ cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
   for (int half = halves; half <= (halves ? 2 : 0); half++) {
     cgl_issue issue;
     cgl_status status = copy_begin(&issue, buffer, stream, operation);
+    if (!status)
+      status = cgl_buffer_check_use(buffer, CGL_USE_WRITE, stream, operation);
     if (status || !buffer->count)
       return status;
     cgl_element element = {.type = (uint8_t)buffer->type,

@@ -28,11 +28,8 @@ struct cgl_buffer {
   cgl_type type;
   size_t count;
   int ndims;
-  uint64_t born;    /* serial of the capture that allocated it, or 0 */
-  uint64_t number;  /* of that allocation: unique in the process, growing */
-  uint32_t slot;    /* index in the recording that used it last */
-  cgl_cell *cell;   /* its cell in the sharing of its pool, or NULL */
-  atomic_bool wide; /* streams other than the block's may still use it */
+  cgl_content *content; /* retained: a capture allocated it; else NULL */
+  atomic_bool wide;     /* streams other than the block's may still use it */
   _Atomic(cgl_clock *) last_user; /* watched: the stream other than the block's
                                      that used it last and comes after all
                                      others; NULL: none did */
@@ -90,12 +87,18 @@ cgl_status cgl_memory_check_elements(cgl_type type, size_t count,
 
 /* ---- use.c: operations that use memory ---- */
 
-/* Before work outside captures reads the buffer: CGL_ERROR_ORDER when a replay
-   has overwritten it. */
-cgl_status cgl_buffer_check_read(cgl_buffer *buffer, const cgl_stream *stream,
-                                 const char *operation);
-/* Notes that the script wrote to the buffer. */
-void cgl_buffer_wrote(cgl_buffer *buffer);
+/* Before work on the stream uses the buffer: cgl_buffer_check, and, outside
+   captures, cgl_content_check. */
+cgl_status cgl_buffer_check_use(cgl_buffer *buffer, cgl_use use,
+                                cgl_stream *stream, const char *operation);
+/* Work outside captures that uses the buffer was issued. */
+static inline void cgl_buffer_note(cgl_buffer *buffer, bool write,
+                                   const cgl_stream *stream) {
+  cgl_content *content = cgl_buffer_root(buffer)->content;
+  if (content)
+    cgl_content_note(content, buffer->address, cgl_buffer_bytes(buffer), write,
+                     stream);
+}
 /* cgl_issue_use for the memory of a buffer or of pinned memory; `argument`: the
    index of a kernel's argument. */
 void cgl_buffer_use(cgl_buffer *buffer, cgl_issue *issue, bool write,

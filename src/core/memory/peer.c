@@ -57,11 +57,9 @@ cgl_status cgl_buffer_copy_across(cgl_buffer *to, cgl_buffer *from,
   if (!status)
     status = cgl_context_enter(own, operation);
   if (!status)
-    status = cgl_buffer_check_read(from, stream, operation);
+    status = cgl_buffer_check_use(from, CGL_USE_READ, stream, operation);
   if (!status)
-    status = cgl_buffer_check(to, operation);
-  if (!status)
-    status = cgl_buffer_check(from, operation);
+    status = cgl_buffer_check_use(to, CGL_USE_WRITE, stream, operation);
   size_t bytes = cgl_buffer_bytes(to);
   if (status || !bytes)
     return status;
@@ -78,8 +76,9 @@ cgl_status cgl_buffer_copy_across(cgl_buffer *to, cgl_buffer *from,
   }
   if (!result) {
     cgl_buffer_touch(to, stream);
-    cgl_buffer_wrote(to);
+    cgl_buffer_note(to, true, stream);
     cgl_buffer_touch(from, stream);
+    cgl_buffer_note(from, false, stream);
     result = peer_count_work(own == a ? b : a, stream, &entry);
     /* The other device does not know of the copy: the call must wait for it. */
     if (result)

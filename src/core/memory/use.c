@@ -6,53 +6,19 @@
 atomic_uint_fast64_t cgl_memory_generation = 1;
 
 
-/* ---- eager work beside graphs that share a pool ---- */
-
-static cgl_allocation buffer_allocation(const cgl_buffer *root) {
-  return (cgl_allocation){.number = root->number,
-                          .born = root->born,
-                          .address = root->address,
-                          .bytes = cgl_buffer_bytes(root),
-                          .made = root->life.made,
-                          .slot = root->slot};
-}
-
-
-/* The sharing of the pool of which a capture allocated the buffer; NULL: it is
-   not such memory. */
-static cgl_sharing *buffer_sharing(const cgl_buffer *root) {
-  return root->born && root->block ? &root->block->segment->pool->sharing
-                                   : NULL;
-}
-
-
-cgl_status cgl_buffer_check_read(cgl_buffer *buffer, const cgl_stream *stream,
-                                 const char *operation) {
-  cgl_buffer *root = cgl_buffer_root(buffer);
-  cgl_sharing *sharing = buffer_sharing(root);
-  if (stream->capture || !sharing ||
-      !atomic_load_explicit(&sharing->shared, memory_order_relaxed))
-    return CGL_OK;
-  const cgl_allocation allocation = buffer_allocation(root);
-  const cgl_shared_memory memory = {sharing, &allocation, &root->cell,
-                                    root->block->number};
-  return cgl_share_check_read(&memory, operation);
-}
-
-
-void cgl_buffer_wrote(cgl_buffer *buffer) {
-  cgl_buffer *root = cgl_buffer_root(buffer);
-  cgl_sharing *sharing = buffer_sharing(root);
-  if (!sharing)
-    return;
-  const cgl_allocation allocation = buffer_allocation(root);
-  const cgl_shared_memory memory = {sharing, &allocation, &root->cell,
-                                    root->block->number};
-  cgl_share_note_write(&memory);
-}
-
-
 /* ---- operations ---- */
+
+cgl_status cgl_buffer_check_use(cgl_buffer *buffer, cgl_use use,
+                                cgl_stream *stream, const char *operation) {
+  cgl_content *content = cgl_buffer_root(buffer)->content;
+  cgl_status status = cgl_buffer_check(buffer, operation);
+  return status || !content || stream->capture
+             ? status
+             : cgl_content_check(content, buffer->address,
+                                 cgl_buffer_bytes(buffer), use, stream,
+                                 operation);
+}
+
 
 void cgl_buffer_use(cgl_buffer *buffer, cgl_issue *issue, bool write,
                     size_t argument) {
@@ -60,22 +26,19 @@ void cgl_buffer_use(cgl_buffer *buffer, cgl_issue *issue, bool write,
   const cgl_capture *capture = issue->stream->capture;
   cgl_buffer_touch(root, issue->stream);
   if (!capture) {
-    if (write && root->born)
-      cgl_buffer_wrote(root);
+    cgl_buffer_note(buffer, write, issue->stream);
     return;
   }
-  const cgl_range range = {.address = buffer->address,
-                           .bytes = cgl_buffer_bytes(buffer),
-                           .write = write,
-                           .argument = (uint16_t)argument};
-  if (!cgl_buffer_is_planned(root, capture->underway.pool)) {
+  const cgl_range range = {
+      .address = buffer->address,
+      .bytes = cgl_buffer_bytes(buffer),
+      .write = write,
+      .argument = (uint16_t)argument,
+      .planned = cgl_buffer_is_planned(root, capture->underway.pool)};
+  if (!range.planned)
     atomic_store(&root->wide, true);
-    cgl_issue_use(issue, &root->object, NULL, &range);
-    return;
-  }
-  cgl_allocation allocation = buffer_allocation(root);
-  cgl_issue_use(issue, &root->object, &allocation, &range);
-  root->slot = allocation.slot;
+  cgl_issue_use(issue, &root->object,
+                root->content ? &root->content->allocation : NULL, &range);
 }
 
 

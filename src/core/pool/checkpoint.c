@@ -101,7 +101,7 @@ cgl_status cgl_pool_restore(cgl_pool *pool, cgl_checkpoint *checkpoint) {
   if (status)
     return status;
   bool last = false;
-  cgl_sharing_undo(&pool->sharing, checkpoint->made, checkpoint->number);
+  cgl_sharing_undo(&pool->sharing, checkpoint->made);
   cgl_latch_take(&pool->lock);
   for (cgl_block *block = NULL; (block = cgl_index_walk(pool, block));)
     if (!block->lane && !block->dropped && block->number > checkpoint->number)

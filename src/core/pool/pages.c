@@ -502,6 +502,7 @@ static void segment_free(cgl_pool *pool, cgl_segment *segment) {
   } else {
     cgl_driver_of(pool)->cuMemAddressFree(segment->base, segment->bytes);
   }
+  cgl_sharing_forget(&pool->sharing, segment->base, segment->bytes);
   free(segment);
   pool->stats.segments--;
 }

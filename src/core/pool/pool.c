@@ -39,7 +39,7 @@ static cgl_block *lane_find_ordered(const cgl_lane *lane, size_t bytes,
     if (block->bytes >= bytes &&
         (lane->scratch
              ? cgl_order_covers(stream, cgl_block_address(block, block->bytes),
-                                block->bytes)
+                                block->bytes, false)
              : block->tick < reach))
       return block;
   return NULL;

@@ -116,11 +116,11 @@ static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
   cgl_status status =
       cgl_object_check_device(&buffer->object, &generator->object, operation);
   if (!status)
-    status = cgl_buffer_check(buffer, operation);
-  if (!status)
     status = cgl_issue_begin(
         &issue, stream, &buffer->object, operation,
         (cgl_room){.ranges = 1, .values = 16 * NPARAMS + 16, .kept = 1});
+  if (!status)
+    status = cgl_buffer_check_use(buffer, CGL_USE_WRITE, stream, operation);
   if (status || !buffer->count)
     return status;
   status = cgl_fill_kernel(context, fill, operation, &kernel);

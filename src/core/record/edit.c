@@ -67,23 +67,29 @@ static cgl_range *op_new_range(cgl_recording *recording, cgl_op *op) {
 
 
 void cgl_record_edit_range(cgl_record_edit *edit, size_t argument,
-                           const cgl_range *now) {
+                           const cgl_range *now, cgl_allocation *allocation) {
   cgl_recording *recording = edit->recording;
   cgl_op *op = &recording->ops[edit->index];
   cgl_range *range = (cgl_range *)cgl_record_range_of(recording, op, argument);
   if (range && now && range->address == now->address &&
       range->bytes == now->bytes)
     return;
-  const uint32_t allocation = range ? range->allocation : 0;
-  if (range && !allocation)
-    edit->replaced[edit->nreplaced++] = *range;
+  const cgl_range before = range ? *range : (cgl_range){0};
+  if (range && !before.planned)
+    edit->replaced[edit->nreplaced++] = before;
   if (now) {
     range = range ? range : op_new_range(recording, op);
     *range = *now;
     range->argument = (uint16_t)argument;
-    range->allocation = allocation;
-  } else if (range && !allocation)
+    range->planned = before.planned;
+    if (before.planned)
+      range->allocation = before.allocation;
+    else if (allocation)
+      range->allocation = cgl_record_add_allocation(recording, allocation);
+    recording->outdated |= range->allocation != 0;
+  } else if (range && !before.planned)
     *range = (cgl_range){.argument = NO_ARGUMENT};
+  recording->outdated |= before.allocation != 0;
 }
 
 
@@ -133,11 +139,9 @@ void cgl_record_edit_end(cgl_record_edit *edit, bool stale) {
 void cgl_record_set_off(cgl_recording *recording, size_t index, bool off) {
   cgl_op *op = &recording->ops[index];
   const cgl_range *range = &recording->ranges[op->ranges];
-  bool halts = false;
-  for (uint32_t i = 0; i < op->nranges; i++)
-    halts |= range[i].allocation && range[i].write;
+  for (uint32_t i = 0; i < op->nranges && off != op->off; i++)
+    recording->outdated |= range[i].allocation != 0;
   recording->noff += off - op->off;
-  recording->nhalted += halts ? off - op->off : 0;
   op->off = off;
 }
 

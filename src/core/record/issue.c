@@ -36,21 +36,14 @@ void cgl_issue_use(cgl_issue *issue, cgl_object *object,
   cgl_recording *recording = issue->recording;
   if (!recording)
     return;
-  if (!allocation)
+  if (!range || !range->planned)
     cgl_record_keep(recording, object, issue->stream->capture->underway.serial);
   if (!range)
     return;
   cgl_range *noted = &recording->ranges[recording->nranges + issue->nranges++];
   *noted = *range;
-  noted->allocation = 0;
-  if (!allocation)
-    return;
-  if (allocation->slot >= recording->nallocations ||
-      recording->allocations[allocation->slot].number != allocation->number) {
-    allocation->slot = (uint32_t)recording->nallocations;
-    recording->allocations[recording->nallocations++] = *allocation;
-  }
-  noted->allocation = allocation->slot + 1;
+  noted->allocation =
+      allocation ? cgl_record_add_allocation(recording, allocation) : 0;
 }
 
 

@@ -53,9 +53,10 @@ static inline cgl_status cgl_issue_taken(const cgl_issue *issue,
                                      entry)
                 : CGL_OK;
 }
-/* The operation uses an object, and `range` of its memory (NULL: none).  The
-   recording notes the range, and keeps the object unless `allocation` is not
-   NULL.  Nothing outside captures. */
+/* The operation uses an object, and `range` of its memory (NULL: none), which
+   is of `allocation` (NULL: no capture allocated it).  The recording notes the
+   range, and keeps the object unless the range is planned.  Nothing outside
+   captures. */
 void cgl_issue_use(cgl_issue *issue, cgl_object *object,
                    cgl_allocation *allocation, const cgl_range *range);
 /* The operation has the recording of a captured graph as its body. */

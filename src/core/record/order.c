@@ -201,7 +201,8 @@ static bool order_update(cgl_capture *capture, cgl_stream *stream) {
 }
 
 
-bool cgl_order_covers(cgl_stream *stream, CUdeviceptr address, size_t bytes) {
+bool cgl_order_covers(cgl_stream *stream, CUdeviceptr address, size_t bytes,
+                      bool write) {
   cgl_capture *capture = stream->capture;
   if (!capture)
     return false;
@@ -212,7 +213,7 @@ bool cgl_order_covers(cgl_stream *stream, CUdeviceptr address, size_t bytes) {
   bool asked = false;
   for (size_t i = recording->nops; i-- > 0;) {
     if (!cgl_record_touches(recording, &recording->ops[i], address, bytes,
-                            false))
+                            write))
       continue;
     if (!asked && !order_update(capture, stream))
       return false;

@@ -3,7 +3,8 @@
    the node it became, its script line and the memory it touches.  foreign: a
    node that others put into the capture.  kept: an object that the recording
    holds a reference to.  body: the recording of a graph inside an operation.
-   allocation: memory that captures allocated of the graph's own pool.
+   allocation: memory that a capture allocated.  planned: of the graph's own
+   pool; the graph keeps the pool, and not the buffers.
    Invariants: operations stand in the order of their issue, which is the order
    of the nodes' creation; room for an operation is made before the driver is
    called, so what the driver took is always noted; only this room touches a
@@ -33,13 +34,14 @@ typedef enum cgl_op_kind {
       CGL_OP_COUNT
 } cgl_op_kind;
 
+/* What sharing/ makes a content of. */
 typedef struct cgl_allocation {
-  uint64_t number; /* unique in the process, growing; 0: not of a capture */
-  uint64_t born;   /* serial of the capture that allocated it */
+  cgl_object object;
+  uint64_t born; /* serial of the capture that allocated it */
   CUdeviceptr address;
   size_t bytes;
   cgl_site made;
-  uint32_t slot; /* index in the recording that used it last */
+  atomic_uint slot; /* perhaps its index in a recording */
 } cgl_allocation;
 
 typedef struct cgl_range {
@@ -48,6 +50,7 @@ typedef struct cgl_range {
   uint32_t allocation; /* number of its allocation, from 1; 0: none */
   uint16_t argument;   /* index of a kernel's argument, from 0 */
   bool write;          /* may be written to */
+  bool planned;        /* memory of the graph's own pool */
 } cgl_range;
 
 typedef struct cgl_scope cgl_scope;
@@ -105,14 +108,14 @@ const unsigned char *cgl_record_values(const cgl_recording *recording,
 cgl_object *cgl_record_kept(const cgl_recording *recording, size_t index);
 const cgl_recording *cgl_record_body(const cgl_recording *recording,
                                      size_t index);
-const cgl_allocation *cgl_record_allocation(const cgl_recording *recording,
-                                            size_t index);
-/* How many operations are off, and whether one of them writes to an
-   allocation. */
+cgl_allocation *cgl_record_allocation(const cgl_recording *recording,
+                                      size_t index);
+/* How many operations are off. */
 size_t cgl_record_noff(const cgl_recording *recording);
-bool cgl_record_is_halted(const cgl_recording *recording);
-/* What sharing/ makes of the recording; set takes the reference. */
+/* What sharing/ makes of the recording, and whether a change has come since;
+   set takes the reference. */
 cgl_object *cgl_record_summary(const cgl_recording *recording);
+bool cgl_record_is_outdated(const cgl_recording *recording);
 void cgl_record_set_summary(cgl_recording *recording, cgl_object *summary);
 /* Keeps an object for the recording's life, once per capture; the caller made
    room. */
@@ -180,12 +183,13 @@ static inline void cgl_record_edit_begin(cgl_record_edit *edit,
 cgl_status cgl_record_edit_reserve(const cgl_record_edit *edit, size_t gained,
                                    const char *operation);
 /* The driver took the change: keeps an object that was wanted, notes the
-   memory of an argument (NULL: none any more), numbers and launch (NULL: the
-   same); and in the end lets go of what no operation uses.  `stale`: the
+   memory of an argument (NULL: none any more) and its allocation (NULL: it has
+   none), numbers and launch (NULL: the same); and in the end lets go of what no
+   operation uses.  `stale`: the
    template's node is as it was before. */
 void cgl_record_edit_keep(cgl_record_edit *edit, cgl_object *object);
 void cgl_record_edit_range(cgl_record_edit *edit, size_t argument,
-                           const cgl_range *now);
+                           const cgl_range *now, cgl_allocation *allocation);
 void cgl_record_edit_values(cgl_record_edit *edit, const void *values,
                             const cgl_launch *launch);
 void cgl_record_edit_end(cgl_record_edit *edit, bool stale);

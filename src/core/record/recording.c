@@ -142,6 +142,8 @@ void cgl_record_release(cgl_recording *recording) {
     return;
   for (size_t i = 0; i < recording->nkept; i++)
     cgl_object_release(recording->kept[i]);
+  for (size_t i = 0; i < recording->nallocations; i++)
+    cgl_object_release(&recording->allocations[i]->object);
   for (size_t i = 0; i < recording->nbodies; i++)
     cgl_record_release(recording->bodies[i]);
   if (recording->summary)
@@ -217,6 +219,8 @@ bool cgl_record_own(cgl_recording **recording) {
     cgl_object_retain(&own->scopes->object);
   for (size_t i = 0; i < own->nkept; i++)
     cgl_object_retain(own->kept[i]);
+  for (size_t i = 0; i < own->nallocations; i++)
+    cgl_object_retain(&own->allocations[i]->object);
   for (size_t i = 0; i < own->nbodies; i++)
     cgl_record_retain(own->bodies[i]);
   if (own->summary)
@@ -224,6 +228,21 @@ bool cgl_record_own(cgl_recording **recording) {
   *recording = own;
   cgl_record_release(shared);
   return true;
+}
+
+
+uint32_t cgl_record_add_allocation(cgl_recording *recording,
+                                   cgl_allocation *allocation) {
+  size_t slot = atomic_load_explicit(&allocation->slot, memory_order_relaxed);
+  if (slot >= recording->nallocations ||
+      recording->allocations[slot] != allocation) {
+    slot = recording->nallocations++;
+    cgl_object_retain(&allocation->object);
+    recording->allocations[slot] = allocation;
+    atomic_store_explicit(&allocation->slot, (unsigned)slot,
+                          memory_order_relaxed);
+  }
+  return (uint32_t)slot + 1;
 }
 
 
@@ -273,10 +292,9 @@ const cgl_recording *cgl_record_body(const cgl_recording *recording,
 }
 
 
-const cgl_allocation *cgl_record_allocation(const cgl_recording *recording,
-                                            size_t index) {
-  return index < recording->nallocations ? &recording->allocations[index]
-                                         : NULL;
+cgl_allocation *cgl_record_allocation(const cgl_recording *recording,
+                                      size_t index) {
+  return index < recording->nallocations ? recording->allocations[index] : NULL;
 }
 
 
@@ -285,8 +303,8 @@ size_t cgl_record_noff(const cgl_recording *recording) {
 }
 
 
-bool cgl_record_is_halted(const cgl_recording *recording) {
-  return recording->nhalted;
+bool cgl_record_is_outdated(const cgl_recording *recording) {
+  return recording->outdated;
 }
 
 
@@ -296,7 +314,10 @@ cgl_object *cgl_record_summary(const cgl_recording *recording) {
 
 
 void cgl_record_set_summary(cgl_recording *recording, cgl_object *summary) {
+  if (recording->summary)
+    cgl_object_release(recording->summary);
   recording->summary = summary;
+  recording->outdated = false;
 }
 
 

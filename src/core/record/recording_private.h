@@ -26,13 +26,13 @@ struct cgl_recording {
   size_t nvalues, values_size;
   cgl_object **kept; /* retained each */
   size_t nkept, kept_size;
-  cgl_allocation *allocations;
+  cgl_allocation **allocations; /* retained each, all different */
   size_t nallocations, allocations_size;
   cgl_recording **bodies; /* retained each, all different: op->body - 1 */
   size_t nbodies, bodies_size;
   size_t nstale, noff;       /* operations */
-  size_t nhalted;            /* are off and write to an allocation */
   cgl_object *summary;       /* retained: sharing/ puts its share here */
+  bool outdated;             /* the summary is */
   struct cgl_scopes *scopes; /* retained: shared with copies; lazily */
   const cgl_scope *scope;    /* in force, in the capture underway */
   struct cgl_scope_mark {
@@ -45,5 +45,10 @@ struct cgl_recording {
   cgl_range *footprint; /* lazily */
   size_t nfootprint;
 };
+
+/* The number of the allocation in the recording, from 1; it is added where it
+   is missing, and the caller has made room. */
+uint32_t cgl_record_add_allocation(cgl_recording *recording,
+                                   cgl_allocation *allocation);
 
 #endif

@@ -1,380 +1,243 @@
-/* Shares: the uses of a captured graph, its inputs, and its group. */
-#include "core/sharing/cell_private.h"
+/* Shares: what a captured graph does to memory, summed up in the order of its
+   operations; an operation that others inside stand for goes by their shares.
+ */
+#include "core/sharing/sharing_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-atomic_bool cgl_sharing_any;
+
+/* ---- making ---- */
+
+/* An operation's use of bytes. */
+typedef struct share_use {
+  cgl_content *content;
+  CUdeviceptr start, end;
+  cgl_site site;
+  cgl_use use;
+  bool own;
+} share_use;
+
+/* What is made of a recording: parts grow until the share stands. */
+typedef struct making {
+  cgl_share *share;
+  size_t size;       /* of share->parts */
+  share_use *writes; /* all of them */
+  size_t nwrites, writes_size;
+  bool failed; /* no memory */
+} making;
 
 
-/* ---- cells ---- */
-
-static void cell_free(cgl_cell *cell) {
-  if (cell)
-    free(cell->writers);
-  free(cell);
-}
-
-
-/* Room for so many more shares; false without memory. */
-static bool cell_reserve(cgl_cell *cell, size_t more) {
-  if (cell->nwriters + more <= cell->size)
+/* Makes room for one more; false without memory. */
+static bool making_grow(making *m, void **array, size_t count, size_t *size,
+                        size_t element) {
+  if (count < *size)
     return true;
-  const size_t size = 2 * (cell->nwriters + more);
-  struct cgl_writer *writers = realloc(cell->writers, size * sizeof *writers);
-  if (!writers)
+  void *grown = realloc(*array, (2 * *size + 4) * element);
+  m->failed |= !grown;
+  if (!grown)
     return false;
-  cell->writers = writers;
-  cell->size = size;
+  *array = grown;
+  *size = 2 * *size + 4;
   return true;
 }
 
+#define GROW(m, array, count, size) \
+  making_grow(m, (void **)&(array), count, &(size), sizeof *(array))
 
-bool cgl_share_overlaps(const cgl_allocation *a, const cgl_allocation *b) {
-  return a->address < b->address + b->bytes &&
-         b->address < a->address + a->bytes;
+
+/* The part of a pool; a new one where there is none.  NULL without memory. */
+static cgl_share_part *making_part(making *m, cgl_sharing *sharing) {
+  cgl_share *share = m->share;
+  for (size_t i = share->nparts; i-- > 0;)
+    if (share->parts[i].sharing == sharing)
+      return &share->parts[i];
+  if (!GROW(m, share->parts, share->nparts, m->size))
+    return NULL;
+  cgl_share_part *part = &share->parts[share->nparts++];
+  *part = (cgl_share_part){.share = share, .sharing = sharing};
+  cgl_object_retain(sharing->owner);
+  return part;
 }
 
 
-/* Adds what is in the memory after the replays so far of a share. */
-static void content_add(cgl_content *content, const struct cgl_writer *writer) {
-  const cgl_share *share = writer->share;
-  if (writer->fills && share->filled > content->filled)
-    content->filled = share->filled;
-  if (!writer->fills && share->replay > content->overwritten) {
-    content->overwritten = share->replay;
-    content->overwritten_by = share->begun;
-    content->by_script = false;
+static bool making_has_written(const making *m, const cgl_content *content,
+                               const cgl_span *piece) {
+  for (size_t i = 0; i < m->nwrites; i++)
+    if (m->writes[i].content == content && m->writes[i].start < piece->end &&
+        piece->start < m->writes[i].end)
+      return true;
+  return false;
+}
+
+
+static void part_add_need(making *m, cgl_share_part *part,
+                          const cgl_need *need) {
+  cgl_need *last = part->nneeds ? &part->needs[part->nneeds - 1] : NULL;
+  if (last && last->end == need->start && last->content == need->content &&
+      last->use == need->use && last->own == need->own && !last->lost &&
+      !need->lost && last->site.line == need->site.line)
+    last->end = need->end;
+  else if (GROW(m, part->needs, part->nneeds, part->needs_size))
+    part->needs[part->nneeds++] = *need;
+}
+
+
+/* What the graph has not written itself by then, it needs. */
+static void part_read(making *m, cgl_share_part *part, const share_use *use) {
+  cgl_span piece;
+  for (CUdeviceptr at = use->start; at < use->end; at = piece.end) {
+    piece = cgl_spans_piece(&part->spans, at, use->end);
+    /* Bytes that are only read have the number of what was needed last. */
+    if (piece.number == use->content->number)
+      continue;
+    cgl_need need = {.start = piece.start,
+                     .end = piece.end,
+                     .content = use->content,
+                     .site = use->site,
+                     .use = use->use,
+                     .own = use->own,
+                     .lost = piece.content,
+                     .by = piece.by};
+    need.always = need.lost && ((use->use == CGL_USE_READ && !use->own) ||
+                                making_has_written(m, use->content, &piece));
+    /* A kernel fills what its own capture allocated, if nothing was there. */
+    if (need.always || !use->own || use->use == CGL_USE_READ)
+      part_add_need(m, part, &need);
+    if (!need.lost)
+      cgl_spans_set(&part->spans, &(cgl_span){.start = piece.start,
+                                              .end = piece.end,
+                                              .number = use->content->number});
   }
 }
 
 
-/* The share ends; what its replays did stays. */
-static void cell_remove(cgl_cell *cell, const cgl_share *share) {
-  for (size_t i = 0; i < cell->nwriters; i++)
-    if (cell->writers[i].share == share) {
-      content_add(&cell->content, &cell->writers[i]);
-      cell->writers[i] = cell->writers[--cell->nwriters];
-      return;
-    }
+static void part_write(making *m, cgl_share_part *part, const share_use *use) {
+  cgl_spans_set(&part->spans, &(cgl_span){.start = use->start,
+                                          .end = use->end,
+                                          .number = use->content->number,
+                                          .content = use->content,
+                                          .by = use->site,
+                                          .own = use->own});
+  if (GROW(m, m->writes, m->nwrites, m->writes_size))
+    m->writes[m->nwrites++] = *use;
 }
 
 
-cgl_content cgl_share_cell_content(const cgl_cell *cell) {
-  cgl_content content = cell->content;
-  for (size_t i = 0; i < cell->nwriters; i++)
-    content_add(&content, &cell->writers[i]);
-  return content;
-}
-
-
-/* ---- sharings ---- */
-
-void cgl_sharing_init(cgl_sharing *sharing, cgl_object *owner, bool strict) {
-  pthread_mutex_init(&sharing->lock, NULL);
-  sharing->owner = owner;
-  sharing->strict = strict;
-}
-
-
-void cgl_sharing_clear(cgl_sharing *sharing) {
-  while (sharing->cells) {
-    cgl_cell *cell = sharing->cells;
-    sharing->cells = cell->next;
-    cell_free(cell);
-  }
-  cgl_clock_release(sharing->last);
-  pthread_mutex_destroy(&sharing->lock);
-}
-
-
-void cgl_sharing_begin(cgl_sharing *sharing) {
-  if (atomic_load(&sharing->shared))
+static void making_use(making *m, const share_use *use, bool reads,
+                       bool writes) {
+  cgl_share_part *part = making_part(m, use->content->sharing);
+  if (!part || !cgl_spans_reserve(&part->spans, 2)) {
+    m->failed = true;
     return;
-  pthread_mutex_lock(&sharing->lock);
-  /* Replays of a private pool noted their stream only. */
-  if (sharing->last) {
-    sharing->tick = cgl_clock_now(sharing->last);
-    sharing->wait = cgl_context_next_wait(sharing->owner->context);
   }
-  atomic_store(&cgl_sharing_any, true);
-  atomic_store(&sharing->shared, true);
-  pthread_mutex_unlock(&sharing->lock);
+  if (reads)
+    part_read(m, part, use);
+  if (writes)
+    part_write(m, part, use);
 }
 
 
-void cgl_sharing_undo(cgl_sharing *sharing, uint64_t made, uint64_t number) {
-  pthread_mutex_lock(&sharing->lock);
-  for (cgl_share *share = sharing->shares; share; share = share->next)
-    if (share->number > made && !share->undone) {
-      share->undone = true;
-      share->undone_at = cgl_site_here;
-    }
-  for (cgl_cell *cell = sharing->cells, *next; cell; cell = next) {
-    next = cell->next;
-    if (!cell->holder || cell->block <= number)
-      continue;
-    *cell->holder = NULL;
-    cell->holder = NULL;
-    cgl_share_cell_drop(sharing, cell);
-  }
-  pthread_mutex_unlock(&sharing->lock);
-}
-
-
-/* ---- uses ---- */
-
-/* Operation `index`, or what it has inside, uses the allocation as `from` says.
- */
-static void use_add(cgl_use *use, const cgl_use *from, size_t index) {
-  if (!use->filled && !use->reads && !use->updates) {
-    use->reads = from->reads;
-    use->updates = from->updates;
-    use->read = from->read;
-  }
-  if (from->writes) {
-    use->writes = true;
-    use->wrote = from->wrote;
-  }
-  use->filled |= from->filled;
-  use->first = use->first < index ? use->first : index;
-  use->last = index;
-}
-
-
-/* What the ranges of an operation from `first` on do to that range's
-   allocation. */
-static cgl_use op_use(const cgl_op *op, const cgl_range *ranges, uint32_t first,
-                      const cgl_allocation *memory, bool foreign) {
+/* What one operation does itself: it reads, then writes. */
+static void making_add_op(making *m, const cgl_recording *recording,
+                          const cgl_op *op, uint64_t serial) {
   /* A kernel may read what it writes; copies and fills never do. */
-  const bool kernel = op->kind == CGL_OP_KERNEL && !op->fills;
-  cgl_use use = {.read = op->site, .wrote = op->site};
-  for (uint32_t i = first; i < op->nranges; i++) {
-    const cgl_range *range = &ranges[i];
-    if (range->allocation != ranges[first].allocation)
-      continue;
-    use.reads |= foreign && !range->write;
-    use.writes |= range->write;
-    use.filled |=
-        range->write && !kernel && range->address <= memory->address &&
-        range->address + range->bytes >= memory->address + memory->bytes;
-  }
-  use.updates = foreign && kernel && use.writes && !use.reads;
-  return use;
-}
-
-
-/* What one operation does itself. */
-static void share_add_op(cgl_share *share, const cgl_capture *capture,
-                         const cgl_op *op, size_t index) {
-  const cgl_recording *recording = capture->recording;
+  const bool updates = op->kind == CGL_OP_KERNEL && !op->fills;
   const cgl_range *ranges = cgl_record_ranges(recording, op);
-  for (uint32_t i = 0; i < op->nranges; i++) {
-    const uint32_t number = ranges[i].allocation;
-    bool seen = !number;
-    for (uint32_t k = 0; k < i; k++)
-      seen |= ranges[k].allocation == number;
-    if (seen)
-      continue;
-    const cgl_allocation *memory = cgl_record_allocation(recording, number - 1);
-    const cgl_use use =
-        op_use(op, ranges, i, memory, memory->born != capture->underway.serial);
-    use_add(&share->uses[number - 1], &use, index);
+  for (int write = 0; write < 2; write++)
+    for (uint32_t i = 0; i < op->nranges; i++) {
+      const cgl_range *range = &ranges[i];
+      if (!range->allocation || (write && !range->write))
+        continue;
+      cgl_content *content = (cgl_content *)cgl_record_allocation(
+          recording, range->allocation - 1);
+      const share_use use = {content,
+                             range->address,
+                             range->address + range->bytes,
+                             op->site,
+                             range->write ? CGL_USE_UPDATE : CGL_USE_READ,
+                             content->allocation.born == serial};
+      making_use(m, &use, !write && (!range->write || updates), write);
+    }
+}
+
+
+/* What a graph inside does: it needs, then leaves. */
+static void making_add_body(making *m, const cgl_share *body) {
+  for (size_t i = 0; i < body->nparts; i++) {
+    const cgl_share_part *from = &body->parts[i];
+    cgl_share_part *part = making_part(m, from->sharing);
+    for (size_t k = 0; part && k < from->nneeds; k++) {
+      const cgl_need *need = &from->needs[k];
+      if (need->lost)
+        part_add_need(m, part, need);
+      else
+        making_use(m,
+                   &(share_use){need->content, need->start, need->end,
+                                need->site, need->use, need->own},
+                   true, false);
+    }
+    for (size_t k = 0; part && k < from->spans.count; k++) {
+      const cgl_span *span = &from->spans.list[k];
+      if (span->content)
+        making_use(m,
+                   &(share_use){span->content, span->start, span->end, span->by,
+                                CGL_USE_WRITE, span->own},
+                   false, true);
+    }
   }
 }
 
 
-/* The use of an allocation, from *slot on; a new one where there is none. */
-static cgl_use *share_use(cgl_share *share, size_t *slot, const cgl_use *from,
-                          size_t index) {
-  for (size_t tries = 0; tries < share->nuses; tries++, ++*slot) {
-    *slot = *slot < share->nuses ? *slot : 0;
-    if (share->uses[*slot].memory.number == from->memory.number)
-      return &share->uses[(*slot)++];
-  }
-  cgl_use *use = &share->uses[share->nuses++];
-  *use = *from;
-  use->first = index;
-  use->filled = false;
-  return use;
-}
-
-
-/* Adds the uses of a body in the same pool: they are the graph's own. */
-static void share_add_body(cgl_share *share, const cgl_share *body,
-                           size_t index) {
-  size_t slot = 0;
-  for (size_t i = 0; i < body->nuses; i++) {
-    cgl_use from = body->uses[i];
-    cgl_use *use = share_use(share, &slot, &from, index);
-    /* What the body writes and does not need is there after it. */
-    from.filled |= from.writes;
-    use_add(use, &from, index);
-  }
-}
-
-
-/* Sums up the recording; false without memory. */
-static bool share_add_uses(cgl_share *share, const cgl_capture *capture) {
-  const cgl_recording *recording = capture->recording, *body;
-  const cgl_allocation *memory;
-  size_t most = 0;
-  for (size_t i = 0; cgl_record_allocation(recording, i); i++)
-    most++;
-  for (size_t i = 0; (body = cgl_record_body(recording, i)); i++)
-    most += cgl_share_of(body)->nuses;
-  if (most && !(share->uses = calloc(most, sizeof *share->uses)))
-    return false;
-  while ((memory = cgl_record_allocation(recording, share->nuses)))
-    share->uses[share->nuses++] =
-        (cgl_use){.memory = *memory, .first = SIZE_MAX};
-  for (size_t i = 0; i < cgl_record_count(recording); i++) {
+static void making_add_recording(making *m, const cgl_recording *recording,
+                                 uint64_t serial) {
+  for (size_t i = 0; i < cgl_record_count(recording) && !m->failed; i++) {
     const cgl_op *op = cgl_record_op(recording, i);
-    share_add_op(share, capture, op, i);
-    if (!op->body)
+    if (op->off)
       continue;
-    const cgl_share *inside =
-        cgl_share_of(cgl_record_body(recording, op->body - 1));
-    if (inside->sharing == share->sharing)
-      share_add_body(share, inside, i);
+    if (op->nranges)
+      making_add_op(m, recording, op, serial);
+    if (op->body)
+      making_add_body(m,
+                      cgl_share_of(cgl_record_body(recording, op->body - 1)));
   }
-  return true;
 }
 
 
-/* ---- graphs inside graphs ---- */
-
-cgl_status cgl_share_check_child(const cgl_share *share, cgl_stream *stream,
-                                 const char *operation) {
-  const cgl_capture *parent = stream->capture;
-  if (!parent)
-    return CGL_OK;
-  const bool same =
-      (const void *)parent->underway.pool == share->sharing->owner;
-  for (size_t i = 0; same && i < share->nuses; i++) {
-    const cgl_use *use = &share->uses[i];
-    if (cgl_order_covers(stream, use->memory.address, use->memory.bytes))
-      continue;
-    cgl_fail(CGL_ERROR_ORDER, operation,
-             "the graph and the capture that began at %s share a pool, and "
-             "what the graph uses at %s may be used by another branch of the "
-             "capture at the same time",
-             cgl_site_text(parent->underway.begun),
-             cgl_site_text(use->writes ? use->wrote : use->read));
-    return cgl_fail_hint("let this stream wait for the other branches first, "
-                         "or capture the graph into a pool of its own");
+/* Whether the graph leaves something else in bytes that it needs. */
+static void part_find_again(cgl_share_part *part) {
+  for (size_t i = 0; i < part->nneeds; i++) {
+    cgl_need *need = &part->needs[i];
+    cgl_span piece;
+    need->again = need->lost;
+    for (CUdeviceptr at = need->start; at < need->end; at = piece.end) {
+      piece = cgl_spans_piece(&part->spans, at, need->end);
+      need->again |= piece.content && piece.content != need->content;
+    }
+    part->again |= need->again;
   }
-  cgl_sharing_begin(share->sharing);
-  return CGL_OK;
 }
 
 
 /* ---- shares ---- */
 
-/* Under the lock, where there is room: notes with the cell whether the share
-   fills it in the end, because it writes to it and to no younger allocation
-   that got the memory afterwards, or overwrites it.  True: it overwrites. */
-static bool cell_add_share(cgl_cell *cell, cgl_share *share) {
-  bool fills = false, younger = false, older = false;
-  for (size_t i = 0; i < share->nuses; i++) {
-    const cgl_use *use = &share->uses[i];
-    if (!use->writes || !cgl_share_overlaps(&cell->memory, &use->memory))
-      continue;
-    fills |= use->memory.number == cell->memory.number;
-    younger |= use->memory.number > cell->memory.number;
-    older |= use->memory.number < cell->memory.number;
-  }
-  fills &= !younger;
-  if (fills || younger || older)
-    cell->writers[cell->nwriters++] = (struct cgl_writer){share, fills};
-  return !fills && (younger || older);
-}
-
-
-cgl_cell *cgl_share_cell_get(cgl_sharing *sharing,
-                             const cgl_allocation *allocation) {
-  size_t nshares = 0;
-  cgl_cell *cell = sharing->cells;
-  while (cell && cell->memory.number != allocation->number)
-    cell = cell->next;
-  if (cell)
-    return cell;
-  for (cgl_share *share = sharing->shares; share; share = share->next)
-    nshares++;
-  cell = calloc(1, sizeof *cell);
-  if (!cell || !cell_reserve(cell, nshares)) {
-    cell_free(cell);
-    return NULL;
-  }
-  cell->memory = *allocation;
-  for (cgl_share *share = sharing->shares; share; share = share->next)
-    cell_add_share(cell, share);
-  cell->next = sharing->cells;
-  sharing->cells = cell;
-  return cell;
-}
-
-
-void cgl_share_cell_drop(cgl_sharing *sharing, cgl_cell *cell) {
-  if (cell->inputs || cell->holder)
-    return;
-  cgl_cell **link = &sharing->cells;
-  while (*link != cell)
-    link = &(*link)->next;
-  *link = cell->next;
-  cell_free(cell);
-}
-
-
-/* Under the lock: the cells that the share reads; false without memory. */
-static bool share_take_inputs(cgl_sharing *sharing, cgl_share *share) {
-  size_t wanted = 0;
-  for (size_t i = 0; i < share->nuses; i++)
-    wanted += share->uses[i].reads || share->uses[i].updates;
-  if (wanted && !(share->inputs = calloc(wanted, sizeof *share->inputs)))
-    return false;
-  for (size_t i = 0; i < share->nuses; i++) {
-    const cgl_use *use = &share->uses[i];
-    if (!use->reads && !use->updates)
-      continue;
-    cgl_cell *cell = cgl_share_cell_get(sharing, &use->memory);
-    if (!cell)
-      return false;
-    cell->inputs++;
-    share->inputs[share->ninputs++] =
-        (struct cgl_input){cell, use->read, !use->reads};
-  }
-  for (cgl_cell *cell = sharing->cells; cell; cell = cell->next)
-    if (!cell_reserve(cell, 1))
-      return false;
-  return true;
-}
-
-
 static void share_destroy(cgl_object *object) {
   cgl_share *share = (cgl_share *)object;
-  cgl_sharing *sharing = share->sharing;
-  pthread_mutex_lock(&sharing->lock);
-  cgl_share **link = &sharing->shares;
-  while (*link && *link != share)
-    link = &(*link)->next;
-  if (*link)
-    *link = share->next;
-  for (cgl_cell *cell = sharing->cells; cell; cell = cell->next)
-    cell_remove(cell, share);
-  while (share->ninputs) {
-    cgl_cell *cell = share->inputs[--share->ninputs].cell;
-    cell->inputs--;
-    cgl_share_cell_drop(sharing, cell);
+  for (size_t i = 0; i < share->nparts; i++) {
+    cgl_share_part *part = &share->parts[i];
+    cgl_sharing *sharing = part->sharing;
+    pthread_mutex_lock(&sharing->lock);
+    cgl_share_part **link = &sharing->parts;
+    while (*link && *link != part)
+      link = &(*link)->next;
+    if (*link)
+      *link = part->next;
+    pthread_mutex_unlock(&sharing->lock);
+    cgl_spans_free(&part->spans);
+    free(part->needs);
+    cgl_object_release(sharing->owner);
   }
-  pthread_mutex_unlock(&sharing->lock);
-  for (size_t i = 0; i < share->ngroup; i++)
-    if (share->group[i] != share)
-      cgl_object_release(&share->group[i]->object);
-  free(share->group);
-  free(share->inputs);
-  free(share->uses);
-  cgl_object_release(sharing->owner);
+  free(share->parts);
   free(share);
 }
 
@@ -386,134 +249,231 @@ static const cgl_object_kind share_kind = {
 };
 
 
-static int share_compare(const void *a, const void *b) {
-  uintptr_t x = (uintptr_t)(*(cgl_share *const *)a)->sharing;
-  uintptr_t y = (uintptr_t)(*(cgl_share *const *)b)->sharing;
+static int part_compare(const void *a, const void *b) {
+  const uintptr_t x = (uintptr_t)((const cgl_share_part *)a)->sharing;
+  const uintptr_t y = (uintptr_t)((const cgl_share_part *)b)->sharing;
   return x < y ? -1 : x > y;
 }
 
 
-/* Lists the share and, once each, the graphs of other pools inside it. */
-static bool share_make_group(cgl_share *share, const cgl_recording *recording) {
-  const cgl_recording *inside;
-  size_t most = 1;
-  for (size_t i = 0; (inside = cgl_record_body(recording, i)); i++)
-    most += cgl_share_of(inside)->ngroup;
-  share->group = malloc(most * sizeof *share->group);
-  if (!share->group)
-    return false;
-  for (size_t i = 0; (inside = cgl_record_body(recording, i)); i++) {
-    const cgl_share *body = cgl_share_of(inside);
-    for (size_t k = 0; k < body->ngroup; k++) {
-      cgl_share *member = body->group[k];
-      bool known = member->sharing == share->sharing;
-      for (size_t m = 0; m < share->ngroup; m++)
-        known |= share->group[m] == member;
-      if (known)
-        continue;
-      cgl_object_retain(&member->object);
-      share->group[share->ngroup++] = member;
-    }
+/* Adds the part to its pool; what the part of an earlier share says of the
+   graph's replays stays true. */
+static void part_enter(cgl_share_part *part, const cgl_share *before) {
+  cgl_sharing *sharing = part->sharing;
+  cgl_share_part *old = NULL;
+  for (size_t i = 0; before && i < before->nparts; i++)
+    old = before->parts[i].sharing == sharing ? &before->parts[i] : old;
+  pthread_mutex_lock(&sharing->lock);
+  part->made = old ? old->made : ++sharing->made;
+  if (old) {
+    part->undone = old->undone;
+    part->undone_at = old->undone_at;
+    if (old->unnoted && cgl_share_part_reserve(old))
+      cgl_share_part_note(old);
   }
-  share->group[share->ngroup++] = share;
-  qsort(share->group, share->ngroup, sizeof *share->group, share_compare);
-  return true;
+  part->next = sharing->parts;
+  sharing->parts = part;
+  pthread_mutex_unlock(&sharing->lock);
 }
 
 
-static cgl_status refuse_overwritten(const cgl_use *own, const cgl_use *other,
-                                     const char *operation) {
-  cgl_fail(CGL_ERROR_ORDER, operation,
-           "a graph replayed in the capture overwrites (%s) a buffer, made at "
-           "%s, that the capture uses afterwards or at the same time: they "
-           "share a pool",
-           cgl_site_text(other->wrote), cgl_site_text(own->memory.made));
-  return cgl_fail_hint("capture the two into pools of their own, or replay the "
-                       "graph after the last use of the buffer");
+static void share_enter(making *m, cgl_sharing *sharing,
+                        const cgl_share *before) {
+  cgl_share *share = m->share;
+  qsort(share->parts, share->nparts, sizeof *share->parts, part_compare);
+  for (size_t i = 0; i < share->nparts; i++) {
+    cgl_share_part *part = &share->parts[i];
+    part_find_again(part);
+    if (part->sharing == sharing)
+      share->home = part;
+    part_enter(part, before);
+  }
+  for (size_t i = 0; i < m->nwrites; i++) {
+    cgl_content *content = m->writes[i].content;
+    pthread_mutex_lock(&content->sharing->lock);
+    content->filler = share->begun;
+    content->own_fills |= m->writes[i].own;
+    pthread_mutex_unlock(&content->sharing->lock);
+  }
 }
 
 
-/* Whether a write of `other` may come between the first and the last use of
-   `own`, or before it when `own` needs earlier content.  The uses of one
-   operation are in order: a graph inside was checked itself. */
-static bool use_is_overwritten(const cgl_use *own, const cgl_use *other,
-                               const cgl_recording *recording,
-                               unsigned char *reached) {
-  if (other == own || !other->writes || other->first >= own->last ||
-      !cgl_share_overlaps(&own->memory, &other->memory))
-    return false;
-  return own->reads || own->updates || other->last > own->first ||
-         !cgl_order_precedes(recording, reached, other->last, own->first);
+/* A need of the graph's own pool that no replay could meet. */
+static cgl_status share_check_needs(const cgl_share *share,
+                                    const cgl_sharing *sharing,
+                                    const char *operation) {
+  for (size_t i = 0; i < share->nparts; i++)
+    for (size_t k = 0; k < share->parts[i].nneeds; k++) {
+      const cgl_need *need = &share->parts[i].needs[k];
+      if (share->parts[i].sharing != sharing || !need->always)
+        continue;
+      cgl_fail(
+          CGL_ERROR_ORDER, operation,
+          "a graph replayed in the capture overwrites (%s) a buffer, made "
+          "at %s, that the capture uses afterwards (%s): they share a pool",
+          cgl_site_text(need->by),
+          cgl_site_text(need->content->allocation.made),
+          cgl_site_text(need->site));
+      return cgl_fail_hint("capture the two into pools of their own, or replay "
+                           "the graph after the last use of the buffer");
+    }
+  return CGL_OK;
 }
 
 
-/* Refuses a graph inside the capture that writes to memory while another
-   allocation uses it. */
-static cgl_status share_check_bodies(const cgl_share *share,
-                                     cgl_recording *recording, CUgraph graph,
-                                     const char *operation) {
-  if (!cgl_record_body(recording, 0))
-    return CGL_OK;
-  CUresult result = cgl_record_learn_edges(recording, graph);
-  if (result)
-    return cgl_fail_driver(share->object.context, result, operation,
-                           "cuGraphGetEdges");
-  unsigned char *reached = malloc(cgl_record_count(recording));
-  if (!reached)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                    "no memory to check the graphs in the capture");
+cgl_status cgl_share_make(cgl_recording *recording, cgl_sharing *sharing,
+                          const cgl_underway *capture, const char *operation) {
+  cgl_share *share = calloc(1, sizeof *share);
+  making m = {.share = share, .failed = !share};
+  if (share) {
+    cgl_object_init(&share->object, &share_kind, sharing->owner->context);
+    share->begun = capture->begun;
+    if (making_part(&m, sharing))
+      making_add_recording(&m, recording, capture->serial);
+  }
   cgl_status status = CGL_OK;
-  for (size_t i = 0; i < share->nuses && !status; i++)
-    for (size_t k = 0; k < share->nuses && !status; k++)
-      if (use_is_overwritten(&share->uses[i], &share->uses[k], recording,
-                             reached))
-        status =
-            refuse_overwritten(&share->uses[i], &share->uses[k], operation);
-  free(reached);
+  if (m.failed)
+    status = cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                      "no memory to note what the graph shares");
+  else
+    status = share_check_needs(share, sharing, operation);
+  if (!status) {
+    share_enter(&m, sharing, cgl_share_of(recording));
+    cgl_record_set_summary(recording, &share->object);
+  } else if (share)
+    cgl_object_release(&share->object);
+  free(m.writes);
   return status;
 }
 
 
-/* Adds the share to its pool; false without memory. */
-static bool share_add_to_pool(cgl_share *share) {
-  cgl_sharing *sharing = share->sharing;
-  pthread_mutex_lock(&sharing->lock);
-  bool entered = share_take_inputs(sharing, share);
-  if (entered) {
-    for (cgl_cell *cell = sharing->cells; cell; cell = cell->next)
-      if (cell_add_share(cell, share))
-        for (size_t i = 0; i < share->ninputs; i++)
-          share->overwrites_itself |= share->inputs[i].cell == cell;
-    share->number = ++sharing->made;
-    share->next = sharing->shares;
-    sharing->shares = share;
-  }
-  pthread_mutex_unlock(&sharing->lock);
-  return entered;
+/* ---- graphs inside graphs ---- */
+
+cgl_status cgl_share_check_child(const cgl_share *share, cgl_stream *stream,
+                                 const char *operation) {
+  if (!stream->capture)
+    return CGL_OK;
+  for (size_t i = 0; i < share->nparts; i++)
+    for (size_t k = 0; k < share->parts[i].spans.count; k++) {
+      const cgl_span *span = &share->parts[i].spans.list[k];
+      if (cgl_order_covers(stream, span->start, span->end - span->start,
+                           !span->content))
+        continue;
+      cgl_fail(CGL_ERROR_ORDER, operation,
+               "what the graph uses at %s may be used by another branch of the "
+               "capture that began at %s at the same time",
+               cgl_site_text(span->content ? span->by : share->begun),
+               cgl_site_text(stream->capture->underway.begun));
+      return cgl_fail_hint("let this stream wait for the other branches first, "
+                           "or capture the graph into a pool of its own");
+    }
+  return cgl_sharing_begin(share->home->sharing, operation);
 }
 
 
-cgl_status cgl_share_make(cgl_sharing *sharing, const cgl_capture *capture,
-                          CUgraph graph, const char *operation) {
-  cgl_recording *recording = capture->recording;
-  cgl_status status = CGL_OK;
-  cgl_share *share = calloc(1, sizeof *share);
-  bool made = share;
-  if (made) {
-    cgl_object_init(&share->object, &share_kind, sharing->owner->context);
-    cgl_object_retain(sharing->owner);
-    share->sharing = sharing;
-    share->begun = capture->underway.begun;
-    made = share_add_uses(share, capture) && share_make_group(share, recording);
+/* Whether the graph may write to bytes that are used, or, with `write`, use
+   bytes that are written to. */
+static bool share_meets(const cgl_share *share, CUdeviceptr start,
+                        CUdeviceptr end, bool write) {
+  for (size_t i = 0; i < share->nparts; i++) {
+    const cgl_spans *spans = &share->parts[i].spans;
+    for (size_t k = cgl_spans_find(spans, start);
+         k < spans->count && spans->list[k].start < end; k++)
+      if (write || spans->list[k].content)
+        return true;
   }
-  if (made)
-    status = share_check_bodies(share, recording, graph, operation);
-  if (!status && !(made && share_add_to_pool(share)))
-    status = cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                      "no memory to note what the graph shares");
-  if (!status)
-    cgl_record_set_summary(recording, &share->object);
-  else if (share)
-    cgl_object_release(&share->object);
+  return false;
+}
+
+
+static bool share_meets_op(const cgl_share *share,
+                           const cgl_recording *recording, const cgl_op *op) {
+  const cgl_range *ranges = cgl_record_ranges(recording, op);
+  for (uint32_t i = 0; i < op->nranges; i++)
+    if (ranges[i].allocation &&
+        share_meets(share, ranges[i].address,
+                    ranges[i].address + ranges[i].bytes, ranges[i].write))
+      return true;
+  const cgl_share *body =
+      op->body ? cgl_share_of(cgl_record_body(recording, op->body - 1)) : NULL;
+  for (size_t i = 0; body && i < body->nparts; i++)
+    for (size_t k = 0; k < body->parts[i].spans.count; k++) {
+      const cgl_span *span = &body->parts[i].spans.list[k];
+      if (share_meets(share, span->start, span->end, span->content))
+        return true;
+    }
+  return false;
+}
+
+
+/* Marks the operations that come after operation `from`. */
+static void mark_after(const cgl_recording *recording, unsigned char *after,
+                       size_t from) {
+  const size_t count = cgl_record_count(recording);
+  memset(after, 0, count);
+  after[from] = 1;
+  for (size_t i = from + 1; i < count; i++) {
+    size_t n;
+    const size_t *before = cgl_record_dependencies(recording, i, &n);
+    for (size_t k = 0; k < n && !after[i]; k++)
+      after[i] = before[k] < i && after[before[k]];
+  }
+}
+
+
+static cgl_status check_child_at(const cgl_recording *recording, size_t index,
+                                 unsigned char *after, const char *operation) {
+  const cgl_op *child = cgl_record_op(recording, index);
+  const cgl_share *share =
+      cgl_share_of(cgl_record_body(recording, child->body - 1));
+  mark_after(recording, after, index);
+  for (size_t i = index + 1; i < cgl_record_count(recording); i++) {
+    const cgl_op *op = cgl_record_op(recording, i);
+    if (after[i] || !share_meets_op(share, recording, op))
+      continue;
+    cgl_fail(CGL_ERROR_ORDER, operation,
+             "a graph replayed in the capture (%s) overwrites memory that "
+             "another branch uses (%s), or uses what that branch writes, at "
+             "the same time",
+             cgl_site_text(child->site), cgl_site_text(op->site));
+    return cgl_fail_hint("let the one branch wait for the other, or capture "
+                         "the graph into a pool of its own");
+  }
+  return CGL_OK;
+}
+
+
+/* Whether each operation depends on the one before: there are no branches. */
+static bool record_is_line(const cgl_recording *recording) {
+  bool line = true;
+  for (size_t i = 1; line && i < cgl_record_count(recording); i++) {
+    size_t n;
+    const size_t *before = cgl_record_dependencies(recording, i, &n);
+    line = n && *before == i - 1;
+  }
+  return line;
+}
+
+
+cgl_status cgl_share_check_children(cgl_recording *recording, CUgraph graph,
+                                    const char *operation) {
+  if (!cgl_record_body(recording, 0))
+    return CGL_OK;
+  const size_t count = cgl_record_count(recording);
+  CUresult result = cgl_record_learn_edges(recording, graph);
+  if (result)
+    return cgl_fail_driver(
+        cgl_share_of(cgl_record_body(recording, 0))->object.context, result,
+        operation, "cuGraphGetEdges");
+  unsigned char *after = malloc(count);
+  if (!after)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                    "no memory to check the graphs in the capture");
+  cgl_status status = CGL_OK;
+  const bool line = record_is_line(recording);
+  for (size_t i = 0; !line && i < count && !status; i++)
+    if (cgl_record_op(recording, i)->body)
+      status = check_child_at(recording, i, after, operation);
+  free(after);
   return status;
 }

@@ -1,0 +1,185 @@
+/* Contents: what is known of the data of an allocation, and the script's own
+   work with it. */
+#include "core/sharing/sharing_private.h"
+
+#include <stdlib.h>
+
+static atomic_uint_fast64_t next_number = 1;
+
+
+static void content_destroy(cgl_object *object) {
+  cgl_content *content = (cgl_content *)object;
+  cgl_spans_free(&content->written);
+  free(content);
+}
+
+
+static const cgl_object_kind content_kind = {
+    .number = CGL_OBJECT_INTERNAL,
+    .light = true,
+    .destroy = content_destroy,
+};
+
+
+cgl_content *cgl_content_new(cgl_sharing *sharing, uint64_t born,
+                             size_t bytes) {
+  cgl_content *content = calloc(1, sizeof *content);
+  if (!content)
+    return NULL;
+  cgl_object_init_borrowing(&content->allocation.object, &content_kind,
+                            sharing->owner->context);
+  content->allocation.born = born;
+  content->allocation.bytes = bytes;
+  content->allocation.made = cgl_site_here;
+  content->number = atomic_fetch_add(&next_number, 1);
+  content->sharing = sharing;
+  return content;
+}
+
+
+/* ---- needs ---- */
+
+bool cgl_need_is_refused(const cgl_need *need, const cgl_span *piece) {
+  const cgl_content *content = need->content;
+  if (piece->number == content->number)
+    return false;
+  const bool had = cgl_spans_touch(&content->written, piece->start, piece->end);
+  if (need->own)
+    return had;
+  if (need->use == CGL_USE_UPDATE)
+    return had || content->own_fills;
+  return had || content->filler.file || piece->number;
+}
+
+
+/* ---- writes ---- */
+
+void cgl_sharing_write(cgl_sharing *sharing, cgl_content *content,
+                       const cgl_span *value) {
+  cgl_spans_set(&sharing->map, value);
+  cgl_span piece = {0};
+  for (CUdeviceptr at = value->start; at < value->end; at = piece.end) {
+    piece = cgl_spans_piece(&content->written, at, value->end);
+    if (piece.number)
+      continue;
+    if (cgl_spans_reserve(&content->written, 1))
+      cgl_spans_set(&content->written, &(cgl_span){.start = value->start,
+                                                   .end = value->end,
+                                                   .number = content->number});
+    return;
+  }
+}
+
+
+bool cgl_share_part_reserve(cgl_share_part *part) {
+  return cgl_spans_reserve(&part->sharing->map, part->spans.count);
+}
+
+
+void cgl_share_part_note(cgl_share_part *part) {
+  cgl_sharing *sharing = part->sharing;
+  for (size_t i = 0; i < part->spans.count; i++) {
+    cgl_span span = part->spans.list[i];
+    cgl_content *content = span.content;
+    if (!content)
+      continue;
+    span.content = NULL;
+    span.by = part->share->begun;
+    cgl_sharing_write(sharing, content, &span);
+  }
+  part->unnoted = false;
+  part->version = ++sharing->version;
+}
+
+
+cgl_status cgl_content_hint(const cgl_content *content) {
+  if (!content->filler.file)
+    return cgl_fail_hint("fill the buffer again first, or capture into pools "
+                         "of their own");
+  return cgl_fail_hint("replay the graph captured at %s first: graphs that "
+                       "share a pool and pass data keep the order of their "
+                       "capture",
+                       cgl_site_text(content->filler));
+}
+
+
+/* ---- the script's own work ---- */
+
+static cgl_status content_refuse(cgl_content *content, const cgl_span *piece,
+                                 const char *operation) {
+  content->sharing->refused++;
+  if (piece->number)
+    cgl_fail(CGL_ERROR_ORDER, operation,
+             "the buffer made at %s was filled, but %s %s shares its pool and "
+             "has overwritten it since",
+             cgl_site_text(content->allocation.made),
+             piece->script ? "the script's own work at"
+                           : "the graph captured at",
+             cgl_site_text(piece->by));
+  else
+    cgl_fail(CGL_ERROR_ORDER, operation,
+             "the graph captured at %s has not filled the buffer made at %s "
+             "yet",
+             cgl_site_text(content->filler),
+             cgl_site_text(content->allocation.made));
+  return cgl_content_hint(content);
+}
+
+
+/* Under the lock. */
+static cgl_status content_check_bytes(cgl_content *content, CUdeviceptr start,
+                                      CUdeviceptr end, cgl_use use,
+                                      const char *operation) {
+  const cgl_need need = {.content = content, .use = use};
+  for (cgl_span piece; start < end; start = piece.end) {
+    piece = cgl_spans_piece(&content->sharing->map, start, end);
+    /* The script may be the first that fills the buffer, by a kernel. */
+    if (use == CGL_USE_UPDATE &&
+        !cgl_spans_touch(&content->written, piece.start, piece.end))
+      continue;
+    if (cgl_need_is_refused(&need, &piece))
+      return content_refuse(content, &piece, operation);
+  }
+  return CGL_OK;
+}
+
+
+cgl_status cgl_content_check(cgl_content *content, CUdeviceptr address,
+                             size_t bytes, cgl_use use, cgl_stream *stream,
+                             const char *operation) {
+  cgl_sharing *sharing = content->sharing;
+  cgl_status status = CGL_OK;
+  if (!atomic_load_explicit(&sharing->shared, memory_order_relaxed))
+    return CGL_OK;
+  do {
+    pthread_mutex_lock(&sharing->lock);
+    if (use != CGL_USE_WRITE)
+      status = content_check_bytes(content, address, address + bytes, use,
+                                   operation);
+    if (!status && stream->object.context == sharing->owner->context)
+      status = cgl_sharing_order(sharing, stream, 0, NULL, operation);
+    pthread_mutex_unlock(&sharing->lock);
+  } while (status == CGL_WAIT_FIRST &&
+           !(status = cgl_context_synchronize(stream->object.context)));
+  return status;
+}
+
+
+void cgl_content_note(cgl_content *content, CUdeviceptr address, size_t bytes,
+                      bool write, const cgl_stream *stream) {
+  cgl_sharing *sharing = content->sharing;
+  pthread_mutex_lock(&sharing->lock);
+  if (write && cgl_spans_reserve(&sharing->map, 1)) {
+    cgl_sharing_write(sharing, content,
+                      &(cgl_span){.start = address,
+                                  .end = address + bytes,
+                                  .number = content->number,
+                                  .by = cgl_site_here,
+                                  .script = true});
+    sharing->version++;
+  }
+  if (atomic_load_explicit(&sharing->shared, memory_order_relaxed) &&
+      stream->object.context == sharing->owner->context)
+    cgl_sharing_stamp(sharing, stream, 0, cgl_site_here);
+  pthread_mutex_unlock(&sharing->lock);
+}
