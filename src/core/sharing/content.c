@@ -54,18 +54,18 @@ bool cgl_need_is_refused(const cgl_need *need, const cgl_span *piece) {
 
 /* ---- writes ---- */
 
-void cgl_sharing_write(cgl_sharing *sharing, cgl_content *content,
-                       const cgl_span *value) {
-  cgl_spans_set(&sharing->map, value);
+/* Without memory the bytes count as never written. */
+static void content_note_written(cgl_content *content, CUdeviceptr start,
+                                 CUdeviceptr end) {
   cgl_span piece = {0};
-  for (CUdeviceptr at = value->start; at < value->end; at = piece.end) {
-    piece = cgl_spans_piece(&content->written, at, value->end);
+  for (CUdeviceptr at = start; at < end; at = piece.end) {
+    piece = cgl_spans_piece(&content->written, at, end);
     if (piece.number)
       continue;
     if (cgl_spans_reserve(&content->written, 1))
-      cgl_spans_set(&content->written, &(cgl_span){.start = value->start,
-                                                   .end = value->end,
-                                                   .number = content->number});
+      cgl_spans_set(
+          &content->written,
+          &(cgl_span){.start = start, .end = end, .number = content->number});
     return;
   }
 }
@@ -85,8 +85,12 @@ void cgl_share_part_note(cgl_share_part *part) {
       continue;
     span.content = NULL;
     span.by = part->share->begun;
-    cgl_sharing_write(sharing, content, &span);
+    cgl_spans_set(&sharing->map, &span);
+    content_note_written(content, span.start, span.end);
   }
+  for (size_t i = 0; i < part->ngone; i++)
+    content_note_written(part->gone[i].content, part->gone[i].start,
+                         part->gone[i].end);
   part->unnoted = false;
   part->version = ++sharing->version;
 }
@@ -168,18 +172,21 @@ cgl_status cgl_content_check(cgl_content *content, CUdeviceptr address,
 void cgl_content_note(cgl_content *content, CUdeviceptr address, size_t bytes,
                       bool write, const cgl_stream *stream) {
   cgl_sharing *sharing = content->sharing;
+  if (write)
+    cgl_sharing_begin(sharing, "write");
+  if (!atomic_load_explicit(&sharing->shared, memory_order_relaxed))
+    return;
   pthread_mutex_lock(&sharing->lock);
   if (write && cgl_spans_reserve(&sharing->map, 1)) {
-    cgl_sharing_write(sharing, content,
-                      &(cgl_span){.start = address,
-                                  .end = address + bytes,
-                                  .number = content->number,
-                                  .by = cgl_site_here,
-                                  .script = true});
+    cgl_spans_set(&sharing->map, &(cgl_span){.start = address,
+                                             .end = address + bytes,
+                                             .number = content->number,
+                                             .by = cgl_site_here,
+                                             .script = true});
+    content_note_written(content, address, address + bytes);
     sharing->version++;
   }
-  if (atomic_load_explicit(&sharing->shared, memory_order_relaxed) &&
-      stream->object.context == sharing->owner->context)
+  if (stream->object.context == sharing->owner->context)
     cgl_sharing_stamp(sharing, stream, 0, cgl_site_here);
   pthread_mutex_unlock(&sharing->lock);
 }

@@ -53,7 +53,7 @@ cgl_status cgl_sharing_begin(cgl_sharing *sharing, const char *operation) {
 void cgl_sharing_undo(cgl_sharing *sharing, uint64_t made) {
   pthread_mutex_lock(&sharing->lock);
   for (cgl_share_part *part = sharing->parts; part; part = part->next)
-    if (part->made > made && !part->undone) {
+    if (part->planned && part->made > made && !part->undone) {
       part->undone = true;
       part->undone_at = cgl_site_here;
     }
@@ -114,7 +114,7 @@ static cgl_status need_check(const cgl_share_part *part, const cgl_need *need,
     }
   }
   if (count < 2 || !need->again ||
-      (need->own && !cgl_need_is_refused(need, &other)))
+      (need->own && !need->fills && !cgl_need_is_refused(need, &other)))
     return CGL_OK;
   cgl_fail(CGL_ERROR_ORDER, operation,
            "the graph captured at %s overwrites a buffer that it reads, with "

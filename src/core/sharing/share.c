@@ -112,7 +112,22 @@ static void part_read(making *m, cgl_share_part *part, const share_use *use) {
 }
 
 
+/* Whether more than the recording refers to the content: somebody may use it
+   outside the graph. */
+static bool content_is_held(const cgl_content *content) {
+  return atomic_load(&content->allocation.object.references) > 1;
+}
+
+
 static void part_write(making *m, cgl_share_part *part, const share_use *use) {
+  cgl_span piece;
+  for (CUdeviceptr at = use->start; at < use->end; at = piece.end) {
+    piece = cgl_spans_piece(&part->spans, at, use->end);
+    if (piece.content && piece.content != use->content &&
+        content_is_held(piece.content) &&
+        GROW(m, part->gone, part->ngone, part->gone_size))
+      part->gone[part->ngone++] = piece;
+  }
   cgl_spans_set(&part->spans, &(cgl_span){.start = use->start,
                                           .end = use->end,
                                           .number = use->content->number,
@@ -167,6 +182,8 @@ static void making_add_body(making *m, const cgl_share *body) {
   for (size_t i = 0; i < body->nparts; i++) {
     const cgl_share_part *from = &body->parts[i];
     cgl_share_part *part = making_part(m, from->sharing);
+    if (part)
+      part->planned |= from->planned;
     for (size_t k = 0; part && k < from->nneeds; k++) {
       const cgl_need *need = &from->needs[k];
       if (need->lost)
@@ -177,6 +194,9 @@ static void making_add_body(making *m, const cgl_share *body) {
                                 need->site, need->use, need->own},
                    true, false);
     }
+    for (size_t k = 0; part && k < from->ngone; k++)
+      if (GROW(m, part->gone, part->ngone, part->gone_size))
+        part->gone[part->ngone++] = from->gone[k];
     for (size_t k = 0; part && k < from->spans.count; k++) {
       const cgl_span *span = &from->spans.list[k];
       if (span->content)
@@ -205,7 +225,7 @@ static void making_add_recording(making *m, const cgl_recording *recording,
 
 
 /* Whether the graph leaves something else in bytes that it needs. */
-static void part_find_again(cgl_share_part *part) {
+static void part_find_again(const making *m, cgl_share_part *part) {
   for (size_t i = 0; i < part->nneeds; i++) {
     cgl_need *need = &part->needs[i];
     cgl_span piece;
@@ -213,6 +233,7 @@ static void part_find_again(cgl_share_part *part) {
     for (CUdeviceptr at = need->start; at < need->end; at = piece.end) {
       piece = cgl_spans_piece(&part->spans, at, need->end);
       need->again |= piece.content && piece.content != need->content;
+      need->fills |= making_has_written(m, need->content, &piece);
     }
     part->again |= need->again;
   }
@@ -227,6 +248,10 @@ static void share_destroy(cgl_object *object) {
     cgl_share_part *part = &share->parts[i];
     cgl_sharing *sharing = part->sharing;
     pthread_mutex_lock(&sharing->lock);
+    /* What its replays did stays, where somebody may read it. */
+    if (part->unnoted && atomic_load(&sharing->owner->references) > 1 &&
+        cgl_share_part_reserve(part))
+      cgl_share_part_note(part);
     cgl_share_part **link = &sharing->parts;
     while (*link && *link != part)
       link = &(*link)->next;
@@ -234,6 +259,7 @@ static void share_destroy(cgl_object *object) {
       *link = part->next;
     pthread_mutex_unlock(&sharing->lock);
     cgl_spans_free(&part->spans);
+    free(part->gone);
     free(part->needs);
     cgl_object_release(sharing->owner);
   }
@@ -283,7 +309,7 @@ static void share_enter(making *m, cgl_sharing *sharing,
   qsort(share->parts, share->nparts, sizeof *share->parts, part_compare);
   for (size_t i = 0; i < share->nparts; i++) {
     cgl_share_part *part = &share->parts[i];
-    part_find_again(part);
+    part_find_again(m, part);
     if (part->sharing == sharing)
       share->home = part;
     part_enter(part, before);
@@ -328,8 +354,11 @@ cgl_status cgl_share_make(cgl_recording *recording, cgl_sharing *sharing,
   if (share) {
     cgl_object_init(&share->object, &share_kind, sharing->owner->context);
     share->begun = capture->begun;
-    if (making_part(&m, sharing))
+    cgl_share_part *home = making_part(&m, sharing);
+    if (home) {
+      home->planned = true;
       making_add_recording(&m, recording, capture->serial);
+    }
   }
   cgl_status status = CGL_OK;
   if (m.failed)
@@ -337,6 +366,9 @@ cgl_status cgl_share_make(cgl_recording *recording, cgl_sharing *sharing,
                       "no memory to note what the graph shares");
   else
     status = share_check_needs(share, sharing, operation);
+  for (size_t i = 0; !status && i < share->nparts; i++)
+    if (share->parts[i].sharing != sharing)
+      status = cgl_sharing_begin(share->parts[i].sharing, operation);
   if (!status) {
     share_enter(&m, sharing, cgl_share_of(recording));
     cgl_record_set_summary(recording, &share->object);

@@ -11,7 +11,8 @@
    a private pool takes no lock, and only stamps; a graph changes the map after
    its launch.
    Glossary.
-   shared: of a pool: more than one graph, or the script, may use it.
+   shared: of a pool: another graph than its own may use its memory, or the
+   script has written to it.
    private: of a pool: not shared.
    content: an allocation of a capture, and what is known of its data.
    carry: bytes carry a content when it was written there last.
@@ -66,7 +67,8 @@ typedef struct cgl_need {
   bool own;
   bool lost;   /* the graph itself has put something else there, */
   bool always; /* and is never right; */
-  bool again;  /* or does so later, so that it has no second replay */
+  bool again;  /* or does so later: a second replay would find it, */
+  bool fills;  /* where the graph has written the content itself */
   cgl_site by; /* lost: the operation that did */
 } cgl_need;
 
@@ -75,11 +77,15 @@ typedef struct cgl_share_part {
   cgl_share *share;
   cgl_sharing *sharing; /* its owner is retained */
   cgl_spans spans;      /* bytes that it touches, and what they carry then */
+  cgl_span *gone;       /* that it writes, and overwrites itself */
+  size_t ngone, gone_size;
   cgl_need *needs;
   size_t nneeds, needs_size;
   uint64_t made;    /* counts the captures into the pool */
   uint64_t version; /* of the map after this part changed it last; 0: never */
   bool again;       /* a need is `again` */
+  bool planned;     /* the graph, or one inside, is of the pool: else it keeps
+                       the buffers that it uses */
   bool unnoted;     /* was replayed while the pool was private */
   bool undone;      /* is not replayed again */
   cgl_site undone_at;
@@ -96,7 +102,7 @@ struct cgl_share {
 
 /* What a pool knows of its memory and its replays. */
 struct cgl_sharing {
-  atomic_bool shared;   /* others than one graph may use the pool */
+  atomic_bool shared;
   cgl_object *owner;    /* borrowed: the pool */
   pthread_mutex_t lock; /* guards everything below */
   bool strict;          /* refuses where it would make a replay wait */
@@ -117,7 +123,7 @@ void cgl_sharing_clear(cgl_sharing *sharing);
 /* Makes the pool shared, and notes what its graph did so far.
    CGL_ERROR_NO_MEMORY */
 cgl_status cgl_sharing_begin(cgl_sharing *sharing, const char *operation);
-/* Takes back the memory of the graphs that were captured after the first
+/* Takes back the memory of the pool's graphs that were captured after the first
    `made`: they are not replayed again. */
 void cgl_sharing_undo(cgl_sharing *sharing, uint64_t made);
 /* The memory is the driver's again. */
@@ -135,7 +141,7 @@ cgl_content *cgl_content_new(cgl_sharing *sharing, uint64_t born, size_t bytes);
 cgl_status cgl_content_check(cgl_content *content, CUdeviceptr address,
                              size_t bytes, cgl_use use, cgl_stream *stream,
                              const char *operation);
-/* The work was issued. */
+/* The work was issued; a write makes the pool shared. */
 void cgl_content_note(cgl_content *content, CUdeviceptr address, size_t bytes,
                       bool write, const cgl_stream *stream);
 

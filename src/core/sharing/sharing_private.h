@@ -29,9 +29,6 @@ void cgl_spans_free(cgl_spans *spans);
 
 /* Whether a need is refused where bytes carry `piece`, inside it. */
 bool cgl_need_is_refused(const cgl_need *need, const cgl_span *piece);
-/* The content is written to the bytes; the caller has made room in the map. */
-void cgl_sharing_write(cgl_sharing *sharing, cgl_content *content,
-                       const cgl_span *value);
 /* Room in the map for a replay; false without memory. */
 bool cgl_share_part_reserve(cgl_share_part *part);
 /* The part's graph was replayed. */
