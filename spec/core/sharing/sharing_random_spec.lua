@@ -14,7 +14,7 @@ local PROGRAMS = tonumber(os.getenv "CGRAPHLUA_SHARING_PROGRAMS") or 1000
 local SEED = tonumber(os.getenv "CGRAPHLUA_SHARING_SEED") or 1
 local UNIT = 32 -- elements that the model tells apart only together
 local BYTES = UNIT * 4
-local STEPS, CAPTURES = 14, 6
+local STEPS, CAPTURES = 18, 7
 local UNDEFINED = "undefined"
 
 local source = [[
@@ -177,7 +177,7 @@ function World:pick(list) return list[self.below(#list) + 1] end
 
 -- A buffer that the capture `born` (nil: none) allocates.
 function World:buffer(born, pool)
-  local units = (self.below(4) + 1) * 4
+  local units = (self.below(3) + 1) * 4
   local handle = cg.buffer("float", units * UNIT)
   local buffer = { handle = handle, id = self.next_id, address = handle:address(), units = units,
     born = born, captured = born ~= nil, pool = pool }
@@ -254,27 +254,33 @@ function World:capture()
   local forked = self.below(4) == 0
   local side = cg.stream()
   local refusable
+  local function issue(op, branch)
+    local races = false
+    for k, other in ipairs(graph.ops) do
+      if branch ~= 0 and branches[k] ~= branch and branches[k] ~= 0 and conflict(op, other) then
+        if op.kind ~= "graph" and other.kind ~= "graph" then return end
+        races = true
+      end
+    end
+    refusable = refusable or races
+    self:say("  %s%s", self.describe(op), races and ", a race" or "")
+    graph.ops[#graph.ops + 1], branches[#graph.ops + 1] = op, branch
+    if op.graph then op.graph.g:replay() else self.issue(op) end
+  end
   local function one(branch)
     local choice = self.below(10)
     if choice < 3 or #mine == 0 then
       local b = self:buffer(graph.capture, pool or graph)
       mine[#mine + 1], sources[#sources + 1] = b, b
-      choice = 9
+      if self.below(4) > 0 then
+        local op = { kind = "fill", to = b, to_first = 0, n = b.units, a = self.below(50) }
+        return issue(op, branch)
+      end
     end
     if choice == 3 and #self.graphs > 0 then
       local inner = self:pick(self.graphs)
       if inner.g and not inner.off and not is_undone(inner) and inner.keep then
-        local op = { kind = "graph", graph = inner }
-        for k, other in ipairs(graph.ops) do
-          if branches[k] ~= branch and branches[k] ~= 0 and branch ~= 0
-              and conflict(op, other) then
-            refusable = true
-          end
-        end
-        self:say("  g%d in it", inner.number)
-        inner.g:replay()
-        graph.ops[#graph.ops + 1], branches[#graph.ops + 1] = op, branch
-        return
+        return issue({ kind = "graph", graph = inner }, branch)
       end
     end
     if choice == 4 and #mine > 1 then -- released inside the capture
@@ -302,17 +308,7 @@ function World:capture()
       if b ~= self.constant then list[#list + 1] = b end
     end
     local op = self:operation(list)
-    local races = false
-    for k, other in ipairs(graph.ops) do
-      if branch ~= 0 and branches[k] ~= branch and branches[k] ~= 0 and conflict(op, other) then
-        if other.kind ~= "graph" then return end
-        races = true
-      end
-    end
-    refusable = refusable or races
-    graph.ops[#graph.ops + 1], branches[#graph.ops + 1] = op, branch
-    self.issue(op)
-    self:say("  %s", self.describe(op))
+    issue(op, branch)
   end
   self:say("g%d = capture in %s", graph.number,
     pool and "pool " .. (pool == self.pools[1] and 1 or 2) or "a pool of its own")
@@ -471,6 +467,16 @@ function World:restore()
   end
 end
 
+-- Memory that graphs may still use, and the next capture may get.
+function World:release()
+  local list = of_pool(self.buffers)
+  if #list == 0 then return end
+  local b = self:pick(list)
+  self:say("release b%d", b.id)
+  b.handle:release()
+  b.handle = nil
+end
+
 function World:step()
   local choice = self.below(16)
   if choice < 8 and #self.graphs > 0 then
@@ -480,13 +486,8 @@ function World:step()
     self:eager()
   elseif choice < 12 and #self.buffers > 0 then
     self:check_values(self:pick(self.buffers))
-  elseif choice == 12 and #self.buffers > 0 then
-    local b = self:pick(self.buffers)
-    if b.handle then
-      self:say("release b%d", b.id)
-      b.handle:release()
-      b.handle = nil
-    end
+  elseif choice == 12 then
+    self:release()
   elseif choice == 13 and #self.graphs > 0 then
     local graph = self:pick(self.graphs)
     if graph.g and self.below(2) == 0 then
@@ -538,6 +539,7 @@ local function program(seed)
         error("two branches use one memory at a time, and nobody minds", 0)
       end
       for _ = 1, STEPS / CAPTURES do world:step() end
+      for _ = 1, world.below(4) do world:release() end
     end
     for _ = 1, STEPS do world:step() end
     for _, buffer in ipairs(world.buffers) do world:check_values(buffer) end
