@@ -340,16 +340,13 @@ function World:capture()
 end
 
 -- Whether the graph reads what it has overwritten itself, whatever was there.
-function World:is_hopeless(graph)
-  local run = run_new(self)
-  run.memory = setmetatable({}, { __index = function() return nil end })
+function World.is_hopeless(graph)
   local bad = false
-  run.written = setmetatable({}, { __index = function() return nil end })
   local at = {} -- address -> id that lies there by the graph's own doing
   local wrote = {}
-  local function go(op, born)
+  local function go(op)
     if op.kind == "graph" then
-      for _, inner in ipairs(op.graph.ops) do go(inner, op.graph.capture) end
+      for _, inner in ipairs(op.graph.ops) do go(inner) end
       return
     end
     for i = 0, op.n - 1 do
@@ -368,7 +365,7 @@ function World:is_hopeless(graph)
       end
     end
   end
-  for _, op in ipairs(graph.ops) do go(op, graph.capture) end
+  for _, op in ipairs(graph.ops) do go(op) end
   return bad
 end
 
@@ -411,8 +408,8 @@ local function uses_private(ops)
     if op.graph and (is_private(op.graph.pool or op.graph) or uses_private(op.graph.ops)) then
       return true
     end
-    if op.to and is_private(op.to.pool) or op.from and op.from.pool and is_private(op.from.pool) then
-      return true
+    for _, b in pairs { op.to, op.from } do
+      if b.pool and is_private(b.pool) then return true end
     end
   end
 end
@@ -532,7 +529,7 @@ local function program(seed)
       if refused then
         world:say("refused: %s", tostring(refused))
         if type(refused) ~= "table" or refused.name ~= "CGL_ERROR_ORDER" then error(refused, 0) end
-        if not refusable and not world:is_hopeless(graph) then
+        if not refusable and not world.is_hopeless(graph) then
           error("a capture was refused that is right: " .. tostring(refused), 0)
         end
       elseif refusable then

@@ -57,6 +57,9 @@ bool cgl_need_is_refused(const cgl_need *need, const cgl_span *piece) {
 /* Without memory the bytes count as never written. */
 static void content_note_written(cgl_content *content, CUdeviceptr start,
                                  CUdeviceptr end) {
+  const cgl_span *first = content->written.list;
+  if (content->written.count && first->start <= start && end <= first->end)
+    return;
   cgl_span piece = {0};
   for (CUdeviceptr at = start; at < end; at = piece.end) {
     piece = cgl_spans_piece(&content->written, at, end);
@@ -78,15 +81,17 @@ bool cgl_share_part_reserve(cgl_share_part *part) {
 
 void cgl_share_part_note(cgl_share_part *part) {
   cgl_sharing *sharing = part->sharing;
+  size_t at = 0;
   for (size_t i = 0; i < part->spans.count; i++) {
-    cgl_span span = part->spans.list[i];
-    cgl_content *content = span.content;
-    if (!content)
+    const cgl_span *span = &part->spans.list[i];
+    if (!span->content)
       continue;
-    span.content = NULL;
-    span.by = part->share->begun;
-    cgl_spans_set(&sharing->map, &span);
-    content_note_written(content, span.start, span.end);
+    const cgl_span value = {.start = span->start,
+                            .end = span->end,
+                            .number = span->number,
+                            .by = part->share->begun};
+    at = cgl_spans_set_at(&sharing->map, at, &value);
+    content_note_written(span->content, span->start, span->end);
   }
   for (size_t i = 0; i < part->ngone; i++)
     content_note_written(part->gone[i].content, part->gone[i].start,

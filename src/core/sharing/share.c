@@ -112,10 +112,13 @@ static void part_read(making *m, cgl_share_part *part, const share_use *use) {
 }
 
 
-/* Whether more than the recording refers to the content: somebody may use it
-   outside the graph. */
-static bool content_is_held(const cgl_content *content) {
-  return atomic_load(&content->allocation.object.references) > 1;
+/* Whether it matters later what was written: more than the recording refers to
+   the content, or the graph needs it. */
+static bool part_minds(const cgl_share_part *part, const cgl_content *content) {
+  bool minds = atomic_load(&content->allocation.object.references) > 1;
+  for (size_t i = 0; i < part->nneeds && !minds; i++)
+    minds = part->needs[i].content == content;
+  return minds;
 }
 
 
@@ -124,7 +127,7 @@ static void part_write(making *m, cgl_share_part *part, const share_use *use) {
   for (CUdeviceptr at = use->start; at < use->end; at = piece.end) {
     piece = cgl_spans_piece(&part->spans, at, use->end);
     if (piece.content && piece.content != use->content &&
-        content_is_held(piece.content) &&
+        part_minds(part, piece.content) &&
         GROW(m, part->gone, part->ngone, part->gone_size))
       part->gone[part->ngone++] = piece;
   }

@@ -13,6 +13,9 @@ bool cgl_spans_reserve(cgl_spans *spans, size_t sets);
 /* The bytes from the value's start to its end have this value now.  Borders
    inside stay: the next set of the same bytes moves nothing. */
 void cgl_spans_set(cgl_spans *spans, const cgl_span *value);
+/* The same, when `at` may be the index of the span with these borders; returns
+   an index for the bytes that follow. */
+size_t cgl_spans_set_at(cgl_spans *spans, size_t at, const cgl_span *value);
 /* The first span that ends after `address`; spans->count: none. */
 size_t cgl_spans_find(const cgl_spans *spans, CUdeviceptr address);
 /* The span at `from`, or the gap there as a span of zeros, cut at `end`. */

@@ -128,6 +128,20 @@ void cgl_spans_set(cgl_spans *spans, const cgl_span *value) {
 }
 
 
+size_t cgl_spans_set_at(cgl_spans *spans, size_t at, const cgl_span *value) {
+  if (at < spans->count && spans->list[at].start == value->start &&
+      spans->list[at].end == value->end)
+    spans->list[at] = *value;
+  else {
+    cgl_spans_set(spans, value);
+    at = cgl_spans_find(spans, value->start);
+    while (at < spans->count && spans->list[at].end < value->end)
+      at++;
+  }
+  return at + 1;
+}
+
+
 void cgl_spans_remove(cgl_spans *spans, CUdeviceptr start, CUdeviceptr end) {
   if (!cgl_spans_touch(spans, start, end) || !cgl_spans_reserve(spans, 1))
     return;
