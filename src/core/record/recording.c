@@ -140,14 +140,14 @@ void cgl_record_release(cgl_recording *recording) {
   if (!recording || atomic_fetch_sub_explicit(&recording->references, 1,
                                               memory_order_acq_rel) != 1)
     return;
+  if (recording->summary) /* it borrows from the others */
+    cgl_object_release(recording->summary);
   for (size_t i = 0; i < recording->nkept; i++)
     cgl_object_release(recording->kept[i]);
   for (size_t i = 0; i < recording->nallocations; i++)
     cgl_object_release(&recording->allocations[i]->object);
   for (size_t i = 0; i < recording->nbodies; i++)
     cgl_record_release(recording->bodies[i]);
-  if (recording->summary)
-    cgl_object_release(recording->summary);
   if (recording->scopes)
     cgl_object_release(&recording->scopes->object);
   free(recording->marks);
