@@ -91,9 +91,10 @@ void cgl_share_part_note(cgl_share_part *part) {
                             .number = span->number,
                             .by = part->share->begun};
     at = cgl_spans_set_at(&sharing->map, at, &value);
-    content_note_written(span->content, span->start, span->end);
+    if (!part->version)
+      content_note_written(span->content, span->start, span->end);
   }
-  for (size_t i = 0; i < part->ngone; i++)
+  for (size_t i = 0; i < part->ngone && !part->version; i++)
     content_note_written(part->gone[i].content, part->gone[i].start,
                          part->gone[i].end);
   part->unnoted = false;

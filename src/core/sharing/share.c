@@ -144,6 +144,8 @@ static void part_write(making *m, cgl_share_part *part, const share_use *use) {
 
 static void making_use(making *m, const share_use *use, bool reads,
                        bool writes) {
+  if (!reads && !writes)
+    return;
   cgl_share_part *part = making_part(m, use->content->sharing);
   if (!part || !cgl_spans_reserve(&part->spans, 2)) {
     m->failed = true;
@@ -161,6 +163,7 @@ static void making_add_op(making *m, const cgl_recording *recording,
                           const cgl_op *op, uint64_t serial) {
   /* A kernel may read what it writes; copies and fills never do. */
   const bool updates = op->kind == CGL_OP_KERNEL && !op->fills;
+  const bool alone = !cgl_record_body(recording, 0);
   const cgl_range *ranges = cgl_record_ranges(recording, op);
   for (int write = 0; write < 2; write++)
     for (uint32_t i = 0; i < op->nranges; i++) {
@@ -175,7 +178,9 @@ static void making_add_op(making *m, const cgl_recording *recording,
                              op->site,
                              range->write ? CGL_USE_UPDATE : CGL_USE_READ,
                              content->allocation.born == serial};
-      making_use(m, &use, !write && (!range->write || updates), write);
+      /* Nothing but a graph inside could take what its own capture wrote. */
+      const bool reads = !range->write || (updates && !(use.own && alone));
+      making_use(m, &use, !write && reads, write);
     }
 }
 
@@ -317,12 +322,17 @@ static void share_enter(making *m, cgl_sharing *sharing,
       share->home = part;
     part_enter(part, before);
   }
-  for (size_t i = 0; i < m->nwrites; i++) {
-    cgl_content *content = m->writes[i].content;
-    pthread_mutex_lock(&content->sharing->lock);
+  cgl_sharing *locked = NULL;
+  for (size_t i = 0; i <= m->nwrites; i++) {
+    cgl_content *content = i < m->nwrites ? m->writes[i].content : NULL;
+    if (locked && (!content || content->sharing != locked))
+      pthread_mutex_unlock(&locked->lock);
+    if (!content)
+      return;
+    if (content->sharing != locked)
+      pthread_mutex_lock(&(locked = content->sharing)->lock);
     content->filler = share->begun;
     content->own_fills |= m->writes[i].own;
-    pthread_mutex_unlock(&content->sharing->lock);
   }
 }
 

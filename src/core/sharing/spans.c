@@ -38,11 +38,12 @@ bool cgl_spans_reserve(cgl_spans *spans, size_t sets) {
   const size_t most = 2 * (spans->count + 2 * sets) + 1;
   if (most <= spans->size)
     return true;
-  cgl_span *list = realloc(spans->list, 2 * most * sizeof *list);
+  const size_t size = most + most / 2;
+  cgl_span *list = realloc(spans->list, size * sizeof *list);
   if (!list)
     return false;
   spans->list = list;
-  spans->size = 2 * most;
+  spans->size = size;
   return true;
 }
 
