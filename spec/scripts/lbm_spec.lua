@@ -61,6 +61,24 @@ describe("scripts/lbm.lua", function()
     assert.is_true(r > b + 50)
   end)
 
+  it("keeps each row and each direction where a GPU's memory begins to move", function()
+    local lattice = dofile(script.folder_of_scripts .. "/lib/lattice.lua")
+    for _, nx in ipairs { 16, 30, 31, 32, 33 } do
+      local flow = lattice.flow(nx, 16, 0.05, {
+        start = function(x) return x < 1 and 0.5 or 0, 0, 0 end, -- in the first column
+      })
+      assert.is_true(flow.pitch >= nx + 2 and flow.pitch % 32 == 0 and flow.cells % 32 == 0)
+      local found = 0
+      for i, value in ipairs(flow.f:view(1, flow.cells):download()) do
+        if value ~= 0 then
+          assert.equal(0, (flow.f:address() / 4 + i - 1) % 32)
+          found = found + 1
+        end
+      end
+      assert.equal(16, found)
+    end
+  end)
+
   it("has a steady, symmetric wake at a low Reynolds number", function()
     local path = box(96, 32, 20, 12, 28, 20)
     local text = lbm(path, "--size", 32, "--steps", 6000, "--re", 10)
