@@ -59,6 +59,13 @@ extern "C" __global__ void tick(float *x, float a)
     x[0] += a;
 }
 
+extern "C" __global__ void float4_copy(const float4 *from, float4 *to, long long n)
+{
+  long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n)
+    to[i] = from[i];
+}
+
 extern "C" __global__ void spin(float *x, int n)
 {
   float v = x[threadIdx.x];
@@ -492,32 +499,92 @@ local function slope(fn, few, many)
   return median(list)
 end
 
-local function copy_bandwidth(bytes)
-  local a, b = cg.zeros("float", bytes / 4), cg.zeros("float", bytes / 4)
-  local copies = cg.capture(function() b:copy(a) end)
-  local each = slope(function(count)
-    copies:replay(count)
-    cg.synchronize()
-  end, 2, quick and 4 or 22)
-  return 2 * bytes / each * 1e-3
+-- What memory moves at, in GB/s read and written, by the ways there are to copy
+-- so many bytes from the element `first` on (both multiples of 16 bytes): there
+-- and back, so that each copy waits for the last.
+local float4 = module:kernel "float4_copy"
+local function copy_rates(bytes, first)
+  local count = bytes / 4
+  local a, b = cg.buffer("float", count + first - 1), cg.buffer("float", count + first - 1)
+  a:fill(1.5)
+  b:fill(2.5)
+  local x, y = a:view(first, count), b:view(first, count)
+  local function copy()
+    y:copy(x)
+    x:copy(y)
+  end
+  local function kernel()
+    local grid = math.ceil(count / 1024)
+    float4:launch(grid, 256, x, y, count / 4)
+    float4:launch(grid, 256, y, x, count / 4)
+  end
+  local many = math.max(1, math.min(100, math.floor(2 ^ 26 / bytes)))
+  local function eager(fn)
+    return function(times)
+      for _ = 1, times * many do fn() end
+      cg.synchronize()
+    end
+  end
+  local function in_graph(fn)
+    local all = cg.capture(function()
+      for _ = 1, many do fn() end
+    end)
+    return function(times)
+      all:replay(times)
+      cg.synchronize()
+    end
+  end
+  local function rate(fn)
+    local each = slope(fn, 1, quick and 2 or 11) / (2 * many)
+    return 2 * bytes / each * 1e-3
+  end
+  local rates = { copy = rate(eager(copy)), node = rate(in_graph(copy)),
+    kernel = rate(eager(kernel)), kernel_node = rate(in_graph(kernel)) }
+  a:release()
+  b:release()
+  return rates
 end
 
-local function whole_line(label, bandwidth, sites, bytes_per_site, each)
+-- Captured copies beside the better of what an eager one and a kernel of float4
+-- move: a graph should not cost what it is there to save.
+local function copies()
+  say("\n%-42s %9s %9s %9s %9s %6s  bar", "A copy on the device, GB/s read and written", "eager",
+    "float4", "captured", "f4 node", "ratio")
+  local sizes = on_gpu and not quick and { 2 ^ 12, 2 ^ 14, 2 ^ 16, 2 ^ 18, 2 ^ 20, 2 ^ 22, 2 ^ 24,
+    2 ^ 26, 2 ^ 28, 2 ^ 29, 2 ^ 30, 2 ^ 31, 2 ^ 32 } or { 2 ^ 12, 2 ^ 22, 2 ^ 26 }
+  local function line(bytes, label, more, first)
+    local r = copy_rates(bytes + more, first)
+    local share = r.node / math.max(r.copy, r.kernel)
+    local text = bytes < 2 ^ 20 and bytes / 2 ^ 10 .. " KiB" or bytes / 2 ^ 20 .. " MiB"
+    say("%-42s %9s %9s %9s %9s %6.3f  %s", text .. label, number(r.copy), number(r.kernel),
+      number(r.node), number(r.kernel_node), share,
+      on_gpu and verdict(">= 0.97 x", share >= 0.97) or "")
+    collectgarbage()
+  end
+  for _, bytes in ipairs(sizes) do line(bytes, "", 0, 1) end
+  for _, bytes in ipairs { 2 ^ 22, 2 ^ 24, on_gpu and 2 ^ 30 or nil } do
+    line(bytes, " and 16 bytes", 16, 1)
+    line(bytes, ", 16 bytes off", 0, 5)
+  end
+end
+
+local function whole_line(label, roof, sites, bytes_per_site, each, bar)
   local rate = sites * bytes_per_site / each * 1e-3
-  local share = rate / bandwidth
-  say("%-42s %9s us/step, %s million sites/s, %s GB/s, %.0f%% of the copy  %s", label,
+  local share = rate / roof
+  say("%-42s %9s us/step, %s million sites/s, %s GB/s, %.0f%% of the roof  %s", label,
     number(each), number(sites / each), number(rate), 100 * share,
-    on_gpu and verdict(">= 80%", share >= 0.8) or "")
+    on_gpu and verdict(string.format(">= %d%%", 100 * bar), share >= bar) or "")
 end
 
 -- scripts/heat.lua's kernel and graph.
-local function heat(bandwidth, n)
+local function heat(roof, n)
   local file = assert(io.open(here .. "../scripts/heat.lua"))
   local source = file:read("*a"):match "local source = %[%[(.-)%]%]"
   file:close()
-  local spread = cg.module(source):kernel "spread"
+  local rows = on_gpu and 4 or 1 -- as the script chooses them
+  local spread = cg.module(source, { options = { "-DROWS=" .. rows } }):kernel "spread"
   local a, b = cg.zeros("float", { n, n }), cg.zeros("float", { n, n })
-  local grid = { math.ceil(n / 256), n }
+  local grid = { math.ceil(n / 256), math.ceil((n - 2) / rows) }
   local steps = cg.capture(function()
     for _ = 1, 10 do
       spread:launch(grid, 256, a, b, n, n, 0.2)
@@ -528,29 +595,34 @@ local function heat(bandwidth, n)
     steps:replay(count)
     cg.synchronize()
   end, 1, quick and 2 or 6) / 20
-  whole_line(string.format("heat, %d x %d", n, n), bandwidth, n * n, 8, each)
+  whole_line(string.format("heat, %d x %d", n, n), roof, n * n, 8, each, 0.85)
 end
 
 -- scripts/lib/lattice.lua as it is: a channel without an obstacle.
-local function lbm(bandwidth, nx, ny)
+local function lbm(roof, nx, ny)
   local lattice = dofile(here .. "../scripts/lib/lattice.lua")
   local flow = lattice.flow(nx, ny, 0.05, {
     inflow = function(y) return 0.3 * y * (ny - y) / (ny * ny) end,
     start = function(_, y) return 0, 0.3 * y * (ny - y) / (ny * ny), 0 end,
   })
   local steps = lattice.STEPS_PER_REPLAY
-  local each = slope(function(count) lattice.run(flow, count * steps, "") end, 2,
-    quick and 4 or 52) / steps
-  whole_line(string.format("lbm, %d x %d", nx, ny), bandwidth, nx * ny, 76, each)
+  local each = slope(function(count) lattice.run(flow, count * steps, "") end, 50,
+    quick and 60 or 350) / steps -- both with as many looks at the flow
+  whole_line(string.format("lbm, %d x %d", nx, ny), roof, nx * ny, 76, each, 0.8)
 end
 
 local function programs()
   local large = on_gpu and not quick
-  local bandwidth = copy_bandwidth(large and 2 ^ 30 or 2 ^ 26)
-  say("\nWhole programs; a copy on the device moves %s GB/s, read and written", number(bandwidth))
-  heat(bandwidth, large and 8192 or 1024)
+  local r = copy_rates(large and 2 ^ 30 or 2 ^ 26, 1)
+  local roof = math.max(r.copy, r.node, r.kernel, r.kernel_node)
+  say("\nWhole programs; the roof is what the best copy moves: %s GB/s, read and written",
+    number(roof))
+  heat(roof, large and 8192 or 1024)
   collectgarbage()
-  lbm(bandwidth, large and 4096 or 512, large and 1024 or 256)
+  lbm(roof, large and 4096 or 512, large and 1024 or 256)
+  if large then
+    lbm(roof, 8192, 2048)
+  end
 end
 
 -- Run --------------------------------------------------------------------------------------
@@ -562,6 +634,7 @@ say("cgraphlua %s; microseconds, medians; ratio: Lua / C, of rounds in turn; loa
 stream:use(function()
   lines()
   others()
+  copies()
   programs()
 end)
 say("\n%s", on_gpu and measure.verdict(missed) or "no GPU, so no bars")

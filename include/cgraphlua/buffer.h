@@ -81,7 +81,9 @@ CGL_API cgl_status cgl_buffer_upload(cgl_buffer *buffer, cgl_stream *stream,
 CGL_API cgl_status cgl_buffer_download(cgl_buffer *buffer, cgl_stream *stream,
                                        size_t offset, void *data, size_t bytes);
 /* Copy all elements, asynchronously on `stream`.  Counts and types must agree.
-   Between two GPUs: on a stream of one of them, outside captures.
+   Between two GPUs: on a stream of one of them, outside captures.  In a capture
+   a copy between buffers of 4 MiB or more may be several nodes, one after the
+   other, because one node would be slower.
    cuMemcpyDtoDAsync, cuMemcpyAsync, cuMemcpyHtoDAsync */
 CGL_API cgl_status cgl_buffer_copy(cgl_buffer *to, cgl_buffer *from,
                                    cgl_stream *stream);

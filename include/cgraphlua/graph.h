@@ -183,7 +183,8 @@ CGL_API cgl_status cgl_graph_set_fill(cgl_graph *graph, size_t index,
                                       cgl_buffer *buffer, const void *value);
 /* Changes a copy likewise: a buffer in the place of a buffer, pinned memory in
    the place of pinned memory, of the same type and count.  NULL or CGL_ARG_SAME
-   keeps either.  cuGraphExecNodeSetParams, cuGraphNodeSetParams */
+   keeps either.  A large copy is several nodes, each of which takes its part of
+   the memory.  cuGraphExecNodeSetParams, cuGraphNodeSetParams */
 CGL_API cgl_status cgl_graph_set_copy(cgl_graph *graph, size_t index,
                                       const cgl_arg *to, const cgl_arg *from);
 /* Enables or disables a kernel, a copy or a fill, for replays that are issued

@@ -1,3 +1,4 @@
+local cg = require "cgraphlua"
 local image = require "cgraphlua.image"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
@@ -58,6 +59,40 @@ describe("scripts/heat.lua", function()
     assert.is_true(light(8, 8) > light(0, 0))
     assert.are.equal(light(16, 32), light(48, 32)) -- it stays symmetric
     assert.are.equal(light(16, 32), light(32, 16))
+  end)
+
+  -- A step as it is written down, a thread to a point.
+  local plain = [[
+extern "C" __global__ void spread(const float *t, float *next, int nx, int ny,
+                                  float ratio)
+{
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y;
+  if (x > 0 && x < nx - 1 && y > 0 && y < ny - 1) {
+    int i = y * nx + x;
+    next[i] = t[i] + ratio * (t[i - 1] + t[i + 1] + t[i - nx] + t[i + nx] -
+                              4.f * t[i]);
+  }
+}]]
+
+  it("steps to the same bits, however many rows a thread goes down", function()
+    local source = program.read(script.folder_of_scripts .. "/heat.lua")
+      :match "local source = %[%[(.-)%]%]"
+    for _, size in ipairs { { 3, 3 }, { 5, 6 }, { 300, 11 }, { 33, 64 } } do
+      local nx, ny = unpack(size)
+      local t = cg.buffer("float", { ny, nx }):uniform(cg.generator(1))
+      local function after(kernel, rows)
+        local next = cg.zeros("float", { ny, nx })
+        kernel:launch({ math.ceil(nx / 256), rows }, 256, t, next, nx, ny, 0.2)
+        return next:download "string"
+      end
+      local wanted = after(cg.module(plain):kernel "spread", ny)
+      for _, rows in ipairs { 1, 2, 3, 4, 8 } do
+        local module = cg.module(source, { options = { "-DROWS=" .. rows } })
+        assert.is_true(wanted == after(module:kernel "spread", math.ceil((ny - 2) / rows)),
+          string.format("%d x %d, %d rows", nx, ny, rows))
+      end
+    end
   end)
 
   it("spreads a picture without leaving its range", function()

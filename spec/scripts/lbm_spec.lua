@@ -61,6 +61,37 @@ describe("scripts/lbm.lua", function()
     assert.is_true(r > b + 50)
   end)
 
+  it("begins rows and directions at a line of memory, with the same numbers", function()
+    local lattice = dofile(script.folder_of_scripts .. "/lib/lattice.lua")
+    local function flow(nx, line)
+      local made = lattice.flow(nx, 16, 0.05, {
+        line = line,
+        solid = function(x, y) return x == 8 and y > 4 and y < 9 end,
+        inflow = function(y) return 0.3 * y * (16 - y) / 256 end,
+        start = function(_, y) return 0.01, 0.3 * y * (16 - y) / 256, 0 end,
+      })
+      local _, drag, lift = lattice.run(made, 40, "")
+      local u, v = lattice.velocities(made)
+      local text = {}
+      for x = 0, nx - 1 do
+        for y = 0, 15 do
+          text[#text + 1] = string.format("%.9g %.9g", u(x, y), v(x, y))
+        end
+      end
+      return made, table.concat(text, "\n"), { drag, lift }
+    end
+    for _, nx in ipairs { 16, 30, 31, 33 } do
+      local made, numbers, forces = flow(nx, 32)
+      assert.is_true(made.pitch >= nx + 2 and made.pitch % 32 == 0 and made.cells % 32 == 0)
+      local first = made.f:address() / 4 + made.pitch + made.line -- of row 0
+      assert.equal(0, first % 32)
+      local _, same, forces_too = flow(nx, 1)
+      assert.equal(numbers, same)
+      assert.same(forces, forces_too)
+      assert.is_nil(numbers:find "nan")
+    end
+  end)
+
   it("has a steady, symmetric wake at a low Reynolds number", function()
     local path = box(96, 32, 20, 12, 28, 20)
     local text = lbm(path, "--size", 32, "--steps", 6000, "--re", 10)

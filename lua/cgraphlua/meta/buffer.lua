@@ -24,7 +24,7 @@ function buffer:upload(data) end
 function buffer:download(into) end
 
 --- Copies all of `source`, of the same type and count, asynchronously on the
---- current stream.
+--- current stream.  A large copy in a capture may be several nodes.
 ---@param source cgraphlua.buffer|cgraphlua.pinned
 ---@return cgraphlua.buffer self
 function buffer:copy(source) end

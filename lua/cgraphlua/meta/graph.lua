@@ -109,9 +109,10 @@ function graph:nodes() end
 
 --- Changes the parameters of a node for replays that are issued from now on: of a
 --- kernel the arguments by number, `grid`, `block` and `shared`; of a fill `buffer`
---- and `value`; of a copy `to` and `from`.  Parameters that the table does not
---- name keep their value.  They are checked as the original call checks them.
---- Generators, and buffers that captures allocated, cannot be changed.
+--- and `value`; of a copy `to` and `from`, of which a node takes its part.
+--- Parameters that the table does not name keep their value.  They are checked as
+--- the original call checks them.  Generators, and buffers that captures allocated,
+--- cannot be changed.
 ---@param node integer index in nodes
 ---@param params table<integer|string, any>
 function graph:set_params(node, params) end

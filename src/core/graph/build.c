@@ -33,7 +33,8 @@ void cgl_build_kernel(CUgraphNodeParams *params, CUfunction function,
 
 void cgl_build_copy(CUgraphNodeParams *params, const cgl_context *context,
                     const cgl_range *ranges, const cgl_element *element) {
-  const CUdeviceptr to = ranges[0].address, from = ranges[1].address;
+  const CUdeviceptr to = ranges[0].address + element->offset;
+  const CUdeviceptr from = ranges[1].address + element->offset;
   CUDA_MEMCPY3D *copy = &params->memcpy.copyParams;
   memset(params, 0, sizeof *params);
   params->type = CU_GRAPH_NODE_TYPE_MEMCPY;
@@ -49,7 +50,7 @@ void cgl_build_copy(CUgraphNodeParams *params, const cgl_context *context,
     copy->srcHost = (void *)(uintptr_t)from;
   } else
     copy->srcDevice = from;
-  copy->WidthInBytes = ranges[0].bytes;
+  copy->WidthInBytes = element->bytes;
   copy->Height = copy->Depth = 1;
 }
 

@@ -117,14 +117,17 @@ void cgl_memory_describe(const cgl_object *object, cgl_site used, char *text,
 
 /* ---- copy.c ---- */
 
-/* The arguments of a fill or copy in a recording; a copy uses `type` and
-   `pinned`.  A fill of eight-byte elements is one node when both halves of the
-   value are equal, else a node for each half. */
+/* The arguments of a fill or copy in a recording.  A fill of eight-byte
+   elements is one node when both halves of the value are equal, else a node for
+   each half.  A large captured copy on the device is several nodes, each of
+   which copies its part; the ranges of each are those of the whole copy. */
 typedef struct cgl_element {
-  uint32_t word;  /* the value, or a half of it */
+  uint32_t word;  /* of a fill: the value, or a half of it */
   uint8_t type;   /* cgl_type */
   uint8_t half;   /* 0: the whole value, 1: its first half, 2: its second */
   uint8_t pinned; /* number of the range in pinned memory, from 1; 0: none */
+  size_t offset; /* of a copy: where its part begins in both ranges, in bytes */
+  size_t bytes;  /* of a copy: the size of its part */
 } cgl_element;
 
 /* Offset of the half in an element. */
