@@ -445,9 +445,11 @@ cgl_status cgl_graph_raw_graph(cgl_graph *graph, void **cugraph) {
                          "first");
   }
   cgl_status status = cgl_graph_refresh(graph, operation);
-  if (!status)
-    *cugraph = template;
-  return status;
+  if (status)
+    return status;
+  cgl_context_show(graph->object.context);
+  *cugraph = template;
+  return CGL_OK;
 }
 
 
@@ -457,6 +459,7 @@ cgl_status cgl_graph_raw_exec(cgl_graph *graph, void **cuexec) {
              "the graph has not been instantiated");
     return cgl_fail_hint("instantiate or replay it first");
   }
+  cgl_context_show(graph->object.context);
   *cuexec = graph->exec;
   return CGL_OK;
 }

@@ -341,6 +341,7 @@ size_t cgl_buffer_bytes(const cgl_buffer *buffer) {
 
 
 uint64_t cgl_buffer_address(const cgl_buffer *buffer) {
+  cgl_context_show(buffer->object.context);
   return atomic_load_explicit(&cgl_buffer_root(buffer)->taken,
                               memory_order_relaxed)
              ? 0

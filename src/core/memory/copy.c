@@ -39,6 +39,7 @@ static cgl_status copy_check(cgl_buffer *buffer, cgl_stream *stream,
 static cgl_status copy_wait(cgl_stream *stream, CUresult result,
                             const char *operation, const char *entry) {
   if (!result) {
+    cgl_context_note_work(stream->object.context);
     entry = "cuStreamSynchronize";
     result = cgl_driver_of(stream)->cuStreamSynchronize(stream->handle);
   }
