@@ -147,7 +147,7 @@ static cgl_status desc_check(cgl_context *context, const cgl_graph_desc *desc,
                          "again, or annotate without nvtx");
   }
   if (!desc->pool || desc->pool->object.context == context)
-    return CGL_OK;
+    return desc->pool ? cgl_pool_check_made(desc->pool, operation) : CGL_OK;
   cgl_fail(CGL_ERROR_WRONG_DEVICE, operation,
            "the pool is on device %s, the graph on %s",
            desc->pool->object.context->info.device, context->info.device);

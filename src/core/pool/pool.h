@@ -24,6 +24,7 @@
    home: the lane that a block goes to when its own stream alone used it.
    wide: of a block: streams other than its own used it.
    dropped: of a block: released, and held by a checkpoint.
+   held: of a pool's bytes: in live blocks; with live graphs, all bytes.
    own: of a pool: the context's; it does not keep the context alive.
    idle: of the own pool: without blocks, and still keeping the context.
    reclaim: to move pending extents whose work is over to free_to_all.
@@ -158,6 +159,7 @@ struct cgl_pool {
   cgl_sharing sharing;            /* order of its graphs' replays */
   uint64_t id;                    /* unique in the process */
   atomic_size_t executables;      /* bytes: cgl_pool_stats */
+  size_t held; /* bytes, as counted last; 0 of the device's own pool */
   cgl_pool_stats stats;
 };
 
@@ -255,6 +257,10 @@ extern const cgl_object_kind cgl_pool_kind;
 cgl_status cgl_pool_create_own(cgl_context *context, const cgl_pool_desc *desc,
                                bool host, cgl_pool **pool);
 void cgl_pool_destroy_own(cgl_pool *pool);
+/* What references to the pool keep: the context, when the pool is its own. */
+cgl_object *cgl_pool_keeper(cgl_pool *pool);
+/* CGL_ERROR_INVALID_ARGUMENT for a context's own pool. */
+cgl_status cgl_pool_check_made(const cgl_pool *pool, const char *operation);
 /* Whether work in flight may still use the pool's memory: a replay, or work
    issued before a block was freed. */
 bool cgl_pool_is_in_use(const cgl_pool *pool);
@@ -292,9 +298,7 @@ void cgl_pool_capture_ended(cgl_pool *pool);
 static inline void cgl_pool_capture_held(cgl_pool *pool) {
   atomic_fetch_add(&pool->captures, 1);
 }
-static inline void cgl_pool_capture_gone(cgl_pool *pool) {
-  atomic_fetch_sub(&pool->captures, 1);
-}
+void cgl_pool_capture_gone(cgl_pool *pool);
 /* The address of `bytes` in the block: its start, or, in a guarded pool, so
    that they end where the block ends. */
 static inline CUdeviceptr cgl_block_address(const cgl_block *block,
@@ -327,6 +331,7 @@ typedef struct cgl_pools {
   cgl_part part;
   cgl_pool *_Atomic own; /* the device's pool, for work outside captures */
   cgl_pool *first;       /* all but retired pools; linked by next_pool */
+  atomic_size_t held;    /* of all pools but `own` that are not retired */
   struct {
     cgl_pool *first;     /* retired pools; linked by next_pool */
     size_t count, bytes; /* of that list */
@@ -347,6 +352,15 @@ static inline cgl_pool *cgl_pools_own(cgl_context *context,
 }
 void cgl_pools_add(cgl_pool *pool);
 void cgl_pools_remove(cgl_pool *pool);
+/* Counts what a pool that is not the device's own holds now; under its lock. */
+void cgl_pools_count_held(cgl_pool *pool, size_t bytes);
+/* Counts what the pool holds; under its lock, after its blocks changed. */
+static inline void cgl_pool_count_held(cgl_pool *pool) {
+  if (!pool->own || pool->host)
+    cgl_pools_count_held(pool, atomic_load(&pool->captures)
+                                   ? pool->stats.reserved
+                                   : pool->stats.allocated);
+}
 /* Returns all free memory of the context's pools to the driver. */
 void cgl_pools_trim(cgl_context *context);
 /* The failure of a request of `bytes`, with a list of the pools and of the
