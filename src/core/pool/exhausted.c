@@ -235,9 +235,12 @@ static void census_write(const cgl_pool *pool, const census *all, FILE *text) {
   if (all->waiting)
     fprintf(text, "\n  %zu bytes were released and wait for the device",
             all->waiting);
-  if (cgl_objects_waiting())
-    fprintf(text, "\n  %ld released objects wait for captures to end",
-            cgl_objects_waiting());
+  long objects = cgl_objects_waiting();
+  if (objects)
+    fprintf(text, "\n  %ld object%s not torn down before captures have ended",
+            objects,
+            objects == 1 ? " that was released is"
+                         : "s that were released are");
 }
 
 
@@ -259,8 +262,7 @@ cgl_status cgl_pools_fail(cgl_pool *pool, size_t bytes, const char *operation,
     census_write(pool, all, file);
     fclose(file);
   }
-  bool capturing = cgl_captures_underway();
-  bool stuck = capturing && all && all->waiting >= bytes;
+  bool stuck = cgl_captures_underway() && all && all->waiting >= bytes;
   free(all);
   if (limited)
     cgl_fail(code, operation,
@@ -279,9 +281,6 @@ cgl_status cgl_pools_fail(cgl_pool *pool, size_t bytes, const char *operation,
   else if (stuck)
     cgl_fail_hint("a capture cannot wait for memory that was released: release "
                   "it, and wait for the device, before the capture begins");
-  else if (capturing && cgl_objects_waiting())
-    cgl_fail_hint("end the captures underway, which released objects wait for, "
-                  "or release them before a capture begins");
   else
     cgl_fail_hint("release buffers you no longer need, trim pools, or use "
                   "smaller sizes");

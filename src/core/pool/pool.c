@@ -442,6 +442,8 @@ void cgl_pool_capture_ended(cgl_pool *pool) {
   for (cgl_lane *lane = pool->lanes; lane; lane = lane->next)
     if (lane->scratch)
       cgl_index_move(pool, lane, &pool->scratch);
+  pool->settled = pool->stats.reserved;
+  cgl_pool_count_held(pool);
   CGL_POOL_CHECK(pool);
   cgl_latch_drop(&pool->lock);
 }
@@ -449,7 +451,8 @@ void cgl_pool_capture_ended(cgl_pool *pool) {
 
 void cgl_pool_capture_gone(cgl_pool *pool) {
   cgl_latch_take(&pool->lock);
-  atomic_fetch_sub(&pool->captures, 1);
+  if (atomic_fetch_sub(&pool->captures, 1) == 1)
+    pool->settled = 0;
   cgl_pool_count_held(pool);
   cgl_latch_drop(&pool->lock);
 }

@@ -24,7 +24,9 @@
    home: the lane that a block goes to when its own stream alone used it.
    wide: of a block: streams other than its own used it.
    dropped: of a block: released, and held by a checkpoint.
-   held: of a pool's bytes: in live blocks; with live graphs, all bytes.
+   settled: of a pool's bytes: reserved when its last capture ended, while a
+   graph of it lives.
+   held: of a pool's bytes: in live blocks, or settled, if that is more.
    own: of a pool: the context's; it does not keep the context alive.
    idle: of the own pool: without blocks, and still keeping the context.
    reclaim: to move pending extents whose work is over to free_to_all.
@@ -159,6 +161,7 @@ struct cgl_pool {
   cgl_sharing sharing;            /* order of its graphs' replays */
   uint64_t id;                    /* unique in the process */
   atomic_size_t executables;      /* bytes: cgl_pool_stats */
+  size_t settled;                 /* bytes */
   size_t held; /* bytes, as counted last; 0 of the device's own pool */
   cgl_pool_stats stats;
 };
@@ -352,14 +355,18 @@ static inline cgl_pool *cgl_pools_own(cgl_context *context,
 }
 void cgl_pools_add(cgl_pool *pool);
 void cgl_pools_remove(cgl_pool *pool);
-/* Counts what a pool that is not the device's own holds now; under its lock. */
+/* Under the pool's lock: it holds `bytes` now. */
 void cgl_pools_count_held(cgl_pool *pool, size_t bytes);
-/* Counts what the pool holds; under its lock, after its blocks changed. */
+/* Counts what the pool holds; under its lock, after its blocks changed.  What
+   the device's own pool holds is known without. */
 static inline void cgl_pool_count_held(cgl_pool *pool) {
-  if (!pool->own || pool->host)
-    cgl_pools_count_held(pool, atomic_load(&pool->captures)
-                                   ? pool->stats.reserved
-                                   : pool->stats.allocated);
+  if (pool->own && !pool->host)
+    return;
+  const cgl_pool_stats *stats = &pool->stats;
+  if (pool->settled > stats->reserved)
+    pool->settled = stats->reserved;
+  cgl_pools_count_held(pool, stats->allocated > pool->settled ? stats->allocated
+                                                              : pool->settled);
 }
 /* Returns all free memory of the context's pools to the driver. */
 void cgl_pools_trim(cgl_context *context);

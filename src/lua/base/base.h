@@ -36,10 +36,10 @@ typedef enum cgl_lua_kind {
 } cgl_lua_kind;
 
 enum {
-  CGL_LUA_TCDATA = 10,    /* lua_type of an FFI object */
-  CGL_LUA_HIDDEN = 16,    /* files of the Lua half */
-  CGL_LUA_MESSAGES = 16,  /* log messages that wait */
-  CGL_LUA_SITES = 4,      /* files whose names are known */
+  CGL_LUA_TCDATA = 10,     /* lua_type of an FFI object */
+  CGL_LUA_HIDDEN = 16,     /* files of the Lua half */
+  CGL_LUA_MESSAGES = 16,   /* log messages that wait */
+  CGL_LUA_SITES = 4,       /* files whose names are known */
   CGL_LUA_WHOLE_BITS = 53, /* of the whole numbers that a double holds */
   CGL_LUA_UNSEEN = 4 << 20 /* bytes that are allocated unseen; collect.h */
 };
@@ -98,7 +98,7 @@ typedef struct cgl_lua {
   const char *hidden[CGL_LUA_HIDDEN]; /* chunk names of the Lua half */
   int nhidden;
   cgl_lua_device *devices;
-  unsigned forgets; /* times that `devices` was emptied */
+  unsigned forgets;                 /* times that `devices` was emptied */
   char *messages[CGL_LUA_MESSAGES]; /* owned: logged, not yet delivered */
   struct cgl_lua *next_open;        /* the process's next open state */
 } cgl_lua;

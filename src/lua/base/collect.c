@@ -87,7 +87,8 @@ static bool device_step(lua_State *L, const cgl_lua *S, cgl_lua_device *device,
   const size_t grown = held > device->stepped ? held - device->stepped : 0;
   const bool late = held >= device->left + room;
   const int length =
-      late ? INT_MAX : (int)(2 * (double)grown / (double)room * (double)heap / 1024);
+      late ? INT_MAX
+           : (int)(2 * (double)grown / (double)room * (double)heap / 1024);
   do {
     const bool ended = lua_gc(L, LUA_GCSTEP, length);
     if (S->forgets != forgets)
