@@ -93,13 +93,22 @@ void cgl_pools_add(cgl_pool *pool) {
 }
 
 
-void cgl_pools_count_held(cgl_pool *pool, size_t bytes) {
+static void pool_set_held(cgl_pool *pool, size_t bytes) {
   if (bytes == pool->held)
     return;
   cgl_pools *pools = cgl_pools_of(pool->object.context, "pool");
   atomic_fetch_add_explicit(&pools->held, bytes - pool->held,
                             memory_order_relaxed);
   pool->held = bytes;
+}
+
+
+void cgl_pools_count_held(cgl_pool *pool) {
+  const cgl_pool_stats *stats = &pool->stats;
+  if (pool->settled > stats->reserved)
+    pool->settled = stats->reserved;
+  pool_set_held(pool, stats->allocated > pool->settled ? stats->allocated
+                                                       : pool->settled);
 }
 
 
@@ -122,7 +131,7 @@ size_t cgl_context_held(const cgl_context *context) {
 void cgl_pools_remove(cgl_pool *pool) {
   cgl_context *context = pool->object.context;
   cgl_pools *pools = cgl_pools_of(context, "pool");
-  cgl_pools_count_held(pool, 0);
+  pool_set_held(pool, 0);
   pthread_mutex_lock(&context->lock);
   for (cgl_pool **link = &pools->first; *link; link = &(*link)->next_pool)
     if (*link == pool) {

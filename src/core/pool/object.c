@@ -52,6 +52,7 @@ cgl_status cgl_pool_create_own(cgl_context *context, const cgl_pool_desc *desc,
   (*out)->object.kind = &cgl_pool_kind;
   (*out)->own = true;
   (*out)->host = host;
+  (*out)->device = !host;
   return CGL_OK;
 }
 

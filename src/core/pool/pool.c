@@ -327,7 +327,7 @@ static cgl_status pool_search(cgl_pool *pool, cgl_stream *stream, size_t bytes,
     cgl_pools_trim(context);
     result = pool_serve(pool, stream, bytes, &entry, out);
   }
-  if (possible && result == CUDA_ERROR_OUT_OF_MEMORY && pool->own && !host &&
+  if (possible && result == CUDA_ERROR_OUT_OF_MEMORY && pool->device &&
       !stream->capture)
     result = cgl_pools_alloc_existing(stream, bytes, out);
   if (!result)
@@ -384,9 +384,9 @@ cgl_block *cgl_pool_free_block(cgl_pool *pool, cgl_block *block, bool wide,
   /* While others refer to the context, too, the pool keeps its reference for
      the next block. */
   if (++pool->stats.frees == pool->stats.allocations) {
-    pool->idle = pool->own && !pool->host &&
-                 atomic_load_explicit(&context->object.references,
-                                      memory_order_relaxed) > 1;
+    pool->idle =
+        pool->device && atomic_load_explicit(&context->object.references,
+                                             memory_order_relaxed) > 1;
     *last = !pool->idle;
   }
   cgl_history_add(pool, block, true);

@@ -149,11 +149,12 @@ struct cgl_pool {
   cgl_checkpoint *checkpoints; /* live checkpoints */
   uint64_t pinned;             /* highest number of a block that is not freed */
   struct cgl_pool *next_pool;  /* in the context's list, under its lock */
-  bool guard; /* each block ends where unmapped memory begins */
-  bool own;   /* the context's; does not keep it alive */
-  bool host;  /* of pinned host memory */
-  bool idle;  /* the context's first pool: no block is live, and the pool still
-                 holds its reference to the context (context.h, drop) */
+  bool guard;  /* each block ends where unmapped memory begins */
+  bool own;    /* the context's; does not keep it alive */
+  bool host;   /* of pinned host memory */
+  bool device; /* the device's own: what it holds is its stats.allocated */
+  bool idle;   /* the context's first pool: no block is live, and the pool still
+                  holds its reference to the context (context.h, drop) */
   atomic_uint_fast64_t used; /* number of the device wait that covers the last
                                 replay */
   atomic_int captures;       /* captures into the pool whose graphs live */
@@ -355,18 +356,12 @@ static inline cgl_pool *cgl_pools_own(cgl_context *context,
 }
 void cgl_pools_add(cgl_pool *pool);
 void cgl_pools_remove(cgl_pool *pool);
-/* Under the pool's lock: it holds `bytes` now. */
-void cgl_pools_count_held(cgl_pool *pool, size_t bytes);
+void cgl_pools_count_held(cgl_pool *pool);
 /* Counts what the pool holds; under its lock, after its blocks changed.  What
    the device's own pool holds is known without. */
 static inline void cgl_pool_count_held(cgl_pool *pool) {
-  if (pool->own && !pool->host)
-    return;
-  const cgl_pool_stats *stats = &pool->stats;
-  if (pool->settled > stats->reserved)
-    pool->settled = stats->reserved;
-  cgl_pools_count_held(pool, stats->allocated > pool->settled ? stats->allocated
-                                                              : pool->settled);
+  if (__builtin_expect(!pool->device, 0))
+    cgl_pools_count_held(pool);
 }
 /* Returns all free memory of the context's pools to the driver. */
 void cgl_pools_trim(cgl_context *context);

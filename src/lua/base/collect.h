@@ -18,7 +18,7 @@ void cgl_lua_collect(lua_State *L, cgl_lua *S);
    true, for a second try. */
 bool cgl_lua_collected(lua_State *L, cgl_lua *S, cgl_status status);
 /* Much was allocated: makes a step for each device for which one is due. */
-void cgl_lua_collect_step(lua_State *L, cgl_lua *S);
+__attribute__((cold)) void cgl_lua_collect_step(lua_State *L, cgl_lua *S);
 /* After a capture. */
 void cgl_lua_collect_after(lua_State *L, cgl_lua *S);
 
