@@ -45,17 +45,8 @@ local function used()
   return (total - free) / 1e6
 end
 
-local failed = false
-for _, kind in ipairs(kinds) do
-  local name, often, round = unpack(kind)
-  local count = math.ceil(opt.rounds * often / PASSES)
-  local times = {}
-  for pass = 1, PASSES do
-    local start = measure.now()
-    for i = 1, count do round(i) end
-    times[pass] = (measure.now() - start) / count
-  end
-  table.sort(times)
+-- The most MB held beyond what is alive.
+local function peak(count, round)
   for _ = 1, 2 do
     collectgarbage()
     cg.synchronize()
@@ -63,11 +54,31 @@ for _, kind in ipairs(kinds) do
   local alive, most = used(), 0
   for i = 1, count do
     round(i)
-    most = math.max(most, used())
+    most = math.max(most, used() - alive)
   end
+  return most
+end
+
+-- The median time of a round, in microseconds.
+local function time(count, round)
+  local times = {}
+  for pass = 1, PASSES do
+    local start = measure.now()
+    for i = 1, count do round(i) end
+    times[pass] = (measure.now() - start) / count
+  end
+  table.sort(times)
+  return times[math.ceil(PASSES / 2)]
+end
+
+local failed = false
+for _, kind in ipairs(kinds) do
+  local name, often, round = unpack(kind)
+  local count = math.ceil(opt.rounds * often / PASSES)
+  local most = peak(count, round)
   print(("%-42s %8.2f us a round, %6.1f MB beyond what is alive"):format(name,
-    times[math.ceil(PASSES / 2)], most - alive))
-  failed = failed or most - alive > BAR
+    time(count, round), most))
+  failed = failed or most > BAR
 end
 if failed then
   io.stderr:write(("garbage: more than %d MB beyond what is alive\n"):format(BAR))

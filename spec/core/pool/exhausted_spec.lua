@@ -1,7 +1,6 @@
 -- What a pool does before an allocation fails, each promise of the manual's
 -- "Out of memory" by itself, on a device of 64 MiB; and what the failure says.
 
-local cg = require "cgraphlua"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../../support/device.lua")
 

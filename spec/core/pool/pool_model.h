@@ -142,8 +142,8 @@ void model_note_use(model_world *w, interval *i, int clock);
 void model_check_new(model_thread *t, const interval *new, int stream);
 /* What was waited for tells nothing any more. */
 void model_forget(model_world *w);
-/* The interval is free, as far as the model knows, once wait `worked` has ended; unless a
-   checkpoint of the thread holds it. */
+/* The interval is free, as far as the model knows, once wait `worked` has
+   ended; unless a checkpoint of the thread holds it. */
 void model_freed(model_thread *t, interval *i, uint64_t capture,
                  uint64_t worked);
 /* The highest allocation of the pool that a checkpoint holds. */

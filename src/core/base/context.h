@@ -48,7 +48,7 @@ struct cgl_context {
   atomic_uint_fast64_t waits_done;  /* highest number of a completed wait */
   atomic_uint_fast64_t issued; /* number of the first wait that is sure to cover
                                   all work issued by now */
-  atomic_bool shown; /* others may issue work that nobody notes */
+  atomic_bool shown;           /* others may issue work that nobody notes */
 };
 
 /* The context that this thread made current last, by serial: a number is never
