@@ -168,11 +168,11 @@ CGL_API size_t cgl_memory_events(cgl_memory_event *events, size_t room,
    live graphs reserved for captures.  For hosts whose objects a garbage
    collector releases: collect when much was added. */
 CGL_API size_t cgl_context_held(const cgl_context *context);
-/* The device's own pool, which serves allocations outside captures;
-   borrowed. */
+/* The device's own pool, which serves allocations outside captures; borrowed.
+   A reference to it keeps the context. */
 CGL_API cgl_pool *cgl_context_pool(cgl_context *context);
 /* The device's pool of page-locked host memory, for statistics and trimming;
-   borrowed. */
+   likewise. */
 CGL_API cgl_pool *cgl_context_pinned_pool(cgl_context *context);
 
 #endif
