@@ -164,11 +164,15 @@ CGL_API cgl_status cgl_memory_history(size_t events);
    NULL. */
 CGL_API size_t cgl_memory_events(cgl_memory_event *events, size_t room,
                                  uint64_t *lost, double *ms);
-/* The device's own pool, which serves allocations outside captures;
-   borrowed. */
+/* Bytes that objects hold: live buffers and pinned memory, and what pools with
+   live graphs reserved for captures.  For hosts whose objects a garbage
+   collector releases: collect when much was added. */
+CGL_API size_t cgl_context_held(const cgl_context *context);
+/* The device's own pool, which serves allocations outside captures; borrowed.
+   A reference to it keeps the context. */
 CGL_API cgl_pool *cgl_context_pool(cgl_context *context);
 /* The device's pool of page-locked host memory, for statistics and trimming;
-   borrowed. */
+   likewise. */
 CGL_API cgl_pool *cgl_context_pinned_pool(cgl_context *context);
 
 #endif

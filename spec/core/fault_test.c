@@ -244,6 +244,7 @@ static void gives_back(void) {
   driver->cuMemGetInfo(&after, &total);
   tap_ok(result == CUDA_ERROR_UNKNOWN && after >= before + BYTES / 2,
          "a failing call that gives something back does so");
+  cgl_context_note_work(context);
   uint64_t next = cgl_context_next_wait(context);
   cgl_fault(1, CUDA_ERROR_UNKNOWN);
   cgl_status status = cgl_context_synchronize(context);

@@ -50,6 +50,18 @@ static const char chunk[] =
     "assert(x:download()[1] == total, 'a replay was lost at the end')\n"
     "return i\n";
 
+/* Returns a function that leaves a captured graph to the collector, and a
+   function that returns the device's bytes in use. */
+static const char garbage[] =
+    "local cg = require 'cgraphlua.core'\n"
+    "local function leave()\n"
+    "  cg.capture(function() cg.buffer('uint8', 2e6):fill(1) end)\n"
+    "end\n"
+    "return leave, function()\n"
+    "  local free, total = cg.mem_get_info()\n"
+    "  return total - free\n"
+    "end\n";
+
 
 static void open_core(lua_State *L) {
   luaL_openlibs(L);
@@ -86,6 +98,37 @@ static void *run_state(void *argument) {
 }
 
 
+/* Two states of one thread, whose collectors do not know of each other. */
+static void check_garbage(void) {
+  enum { STATES = 2, LEFT = 2000 };
+  lua_State *states[STATES];
+  double before = 0, most = 0;
+  bool failed = false;
+  for (int i = 0; i < STATES; i++) {
+    states[i] = luaL_newstate();
+    open_core(states[i]);
+    failed |= luaL_dostring(states[i], garbage);
+  }
+  for (int round = 0; round < LEFT && !failed; round++)
+    for (int i = 0; i < STATES && !failed; i++) {
+      lua_State *L = states[i];
+      lua_pushvalue(L, 1);
+      failed |= lua_pcall(L, 0, 0, 0);
+      lua_pushvalue(L, 2);
+      failed |= lua_pcall(L, 0, 1, 0);
+      double used = lua_tonumber(L, -1);
+      before = before > 0 ? before : used;
+      most = used - before > most ? used - before : most;
+      lua_settop(L, 2);
+    }
+  tap_ok(!failed && most < 400e6,
+         "two states leave graphs to their collectors: %.0f MB at most",
+         most / 1e6);
+  for (int i = 0; i < STATES; i++)
+    lua_close(states[i]);
+}
+
+
 int main(int argc, char **argv) {
   pthread_t threads[MOST];
   int numbers[MOST];
@@ -104,6 +147,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < nthreads; i++)
     pthread_join(threads[i], NULL);
   printf("# %ld captures by %d threads\n", atomic_load(&rounds_done), nthreads);
+  check_garbage();
   tap_ok(cgl_live("all") == 0, "nothing is alive at the end");
   return tap_done();
 }

@@ -225,6 +225,15 @@ function cg.pool(opts) end
 ---@return cgraphlua.pool
 function cg.graph_pool_handle() end
 
+--- The current device's own pool, for statistics, snapshots and trimming.  It
+--- serves work outside captures.
+---@return cgraphlua.pool
+function cg.default_pool() end
+
+--- The current device's pool of pinned memory, likewise.
+---@return cgraphlua.pool
+function cg.pinned_pool() end
+
 -- Random numbers ------------------------------------------------------------
 
 --- A generator of the current device.

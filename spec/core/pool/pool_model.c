@@ -33,14 +33,15 @@ static void drop(model_world *w, size_t index) {
 }
 
 
-uint64_t model_begun(const model_world *w) {
-  return atomic_load(&w->context->waits_begun);
+uint64_t model_work(model_world *w) {
+  w->worked = atomic_load(&w->context->waits_begun) + 1;
+  return w->worked;
 }
 
 
 static bool is_waited(const model_world *w, const interval *i) {
   uint64_t done = atomic_load(&w->context->waits_done);
-  return done > i->freed && (!i->captured || done > w->replayed[i->pool]);
+  return done >= i->freed && (!i->captured || done >= w->replayed[i->pool]);
 }
 
 
@@ -68,6 +69,8 @@ model_clock model_vector(const model_world *w, int clock) {
 
 
 void model_note_use(model_world *w, interval *i, int clock) {
+  model_work(w);
+  cgl_context_note_work(w->context);
   i->use.count[clock] = ++w->known[clock].count[clock];
 }
 
@@ -179,7 +182,7 @@ uint64_t model_pin(const model_thread *t, int pool) {
 
 
 void model_freed(model_thread *t, interval *i, uint64_t capture,
-                 uint64_t begun) {
+                 uint64_t worked) {
   i->buffer = NULL;
   i->pinned = NULL;
   i->dropped = i->number <= model_pin(t, i->pool);
@@ -187,14 +190,14 @@ void model_freed(model_thread *t, interval *i, uint64_t capture,
     return;
   i->live = false;
   i->capture = capture;
-  i->freed = begun;
+  i->freed = worked;
   if (!t->world->holders[i->pool])
     end_scratch(t->world, i);
 }
 
 
 /* What only this graph kept of released buffers is free. */
-static void unkeep(model_thread *t, int graph, uint64_t begun) {
+static void unkeep(model_thread *t, int graph, uint64_t worked) {
   model_world *w = t->world;
   for (size_t k = 0; k < w->count; k++) {
     interval *i = &w->intervals[k];
@@ -202,12 +205,12 @@ static void unkeep(model_thread *t, int graph, uint64_t begun) {
       continue;
     i->kept &= ~(1u << graph);
     if (i->live && !i->kept && !i->buffer && !i->dropped)
-      model_freed(t, i, 0, begun);
+      model_freed(t, i, 0, worked);
   }
 }
 
 
-void model_let_go(model_thread *t, int graph, uint64_t begun) {
+void model_let_go(model_thread *t, int graph, uint64_t worked) {
   model_world *w = t->world;
   int pool = t->graph_pool[graph];
   if (pool >= 0 && !--w->holders[pool])
@@ -215,7 +218,7 @@ void model_let_go(model_thread *t, int graph, uint64_t begun) {
       if (w->intervals[k].pool == pool && !w->intervals[k].live)
         end_scratch(w, &w->intervals[k]);
   t->graph_pool[graph] = -1;
-  unkeep(t, graph, begun);
+  unkeep(t, graph, worked);
 }
 
 

@@ -59,7 +59,7 @@ typedef struct interval {
   bool ended;         /* was scratch, until the graphs were gone */
   bool dropped;       /* released, and held by a checkpoint */
   model_clock use;    /* each stream's last use outside captures */
-  uint64_t freed;     /* waits begun before it was freed */
+  uint64_t freed;     /* the wait that covers the work before it was freed */
   uint64_t capture;   /* serial of the capture in which it was freed */
   uint64_t number;    /* of the allocation in its pool */
   unsigned kept;      /* graphs of the thread that keep it, a bit each */
@@ -76,7 +76,8 @@ typedef struct model_world {
   interval *intervals;
   size_t count, size;
   int holders[MODEL_POOLS];       /* captures and graphs that hold the pool */
-  uint64_t replayed[MODEL_POOLS]; /* waits begun before the last replay */
+  uint64_t worked;                /* the wait that covers all work so far */
+  uint64_t replayed[MODEL_POOLS]; /* the wait that covers the last replay */
   int last[MODEL_POOLS];          /* clock of that replay; -1: none */
   cgl_clock *clocks[MODEL_CLOCKS];
   model_clock known[MODEL_CLOCKS]; /* comes before the stream's next work */
@@ -124,10 +125,9 @@ __attribute__((format(printf, 2, 3))) void model_wrong(model_world *w,
 
 /* Under the world's lock from here on. */
 interval *model_add(model_world *w, const interval *added);
-/* Waits for the device that have begun by now.  Read before the pool is told
-   that something is free: a wait that another thread makes in between covers
-   it, as the pool knows. */
-uint64_t model_begun(const model_world *w);
+/* Work is being issued: sets w->worked and returns it.  Read before the pool is
+   told: a wait that another thread begins in between covers less. */
+uint64_t model_work(model_world *w);
 static inline int model_clock_of(const model_thread *t, int stream) {
   return t->index * MODEL_STREAMS + stream;
 }
@@ -142,14 +142,14 @@ void model_note_use(model_world *w, interval *i, int clock);
 void model_check_new(model_thread *t, const interval *new, int stream);
 /* What was waited for tells nothing any more. */
 void model_forget(model_world *w);
-/* The interval is free, as far as the model knows, since `begun`; unless a
-   checkpoint of the thread holds it. */
+/* The interval is free, as far as the model knows, once wait `worked` has
+   ended; unless a checkpoint of the thread holds it. */
 void model_freed(model_thread *t, interval *i, uint64_t capture,
-                 uint64_t begun);
+                 uint64_t worked);
 /* The highest allocation of the pool that a checkpoint holds. */
 uint64_t model_pin(const model_thread *t, int pool);
 /* The graph no longer holds its pool; together with what makes it so. */
-void model_let_go(model_thread *t, int graph, uint64_t begun);
+void model_let_go(model_thread *t, int graph, uint64_t worked);
 
 /* Without the lock: every pool is valid, and what work may still use has
    memory; the latter when the thread is alone. */

@@ -127,7 +127,7 @@ static cgl_buffer *give_up(model_thread *t, interval *i, cgl_pinned **pinned) {
   if (i && i->kept)
     i->buffer = NULL;
   else if (i)
-    model_freed(t, i, into ? t->serial : 0, model_begun(w));
+    model_freed(t, i, into ? t->serial : 0, w->worked);
   return buffer;
 }
 
@@ -290,12 +290,12 @@ static void release_checkpoint(model_thread *t, int slot) {
   cgl_checkpoint *checkpoint = t->checkpoints[slot].checkpoint;
   if (!checkpoint)
     return;
-  uint64_t begun = model_begun(w);
+  uint64_t worked = w->worked;
   t->checkpoints[slot].checkpoint = NULL;
   for (size_t k = 0; k < w->count; k++) {
     interval *i = &w->intervals[k];
     if (i->live && i->dropped && i->pool == t->checkpoints[slot].pool)
-      model_freed(t, i, 0, begun);
+      model_freed(t, i, 0, worked);
   }
   cgl_checkpoint_release(checkpoint);
 }
@@ -397,13 +397,13 @@ static void end(model_thread *t, bool abandon) {
   memset(t->in, 0, sizeof t->in);
   t->capturing = -1;
   pthread_mutex_lock(&w->lock);
-  uint64_t begun = model_begun(w);
+  uint64_t worked = w->worked;
   if (abandon)
     cgl_graph_capture_abandon(t->graphs[graph]);
   else if (cgl_graph_capture_end(t->graphs[graph]))
     abandon = true;
   if (abandon)
-    model_let_go(t, graph, begun);
+    model_let_go(t, graph, worked);
   pthread_mutex_unlock(&w->lock);
 }
 
@@ -413,9 +413,9 @@ static void step_reset(model_thread *t) {
   if (graph == t->capturing || t->graph_pool[graph] < 0)
     return;
   pthread_mutex_lock(&t->world->lock);
-  uint64_t begun = model_begun(t->world);
+  uint64_t worked = t->world->worked;
   cgl_graph_reset(t->graphs[graph]);
-  model_let_go(t, graph, begun);
+  model_let_go(t, graph, worked);
   pthread_mutex_unlock(&t->world->lock);
 }
 
@@ -427,11 +427,11 @@ static void replay(model_thread *t, int graph, int stream) {
   int pool = t->graph_pool[graph], clock = model_clock_of(t, stream);
   int last = w->last[pool];
   cgl_sharing *sharing = &w->pools[pool]->sharing;
-  uint64_t begun = model_begun(w), ordered = atomic_load(&sharing->ordered);
+  uint64_t worked = model_work(w), ordered = atomic_load(&sharing->ordered);
   uint64_t done = last < 0 ? 0 : cgl_clock_done(w->clocks[last]);
   if (cgl_graph_replay(t->graphs[graph], t->streams[stream], 1))
     return;
-  w->replayed[pool] = begun;
+  w->replayed[pool] = worked;
   w->last[pool] = clock;
   if (last < 0)
     return;
@@ -583,9 +583,9 @@ void model_leave(model_thread *t) {
     release_checkpoint(t, c);
   for (int g = 0; g < MODEL_GRAPHS; g++) {
     pthread_mutex_lock(&w->lock);
-    uint64_t begun = model_begun(w);
+    uint64_t worked = w->worked;
     cgl_graph_release(t->graphs[g]);
-    model_let_go(t, g, begun);
+    model_let_go(t, g, worked);
     pthread_mutex_unlock(&w->lock);
   }
   while (release_one(t, 0))

@@ -385,21 +385,86 @@ describe("pool", function()
     assert.equal(0, status)
     assert.matches("^false\tCUDA_ERROR_OUT_OF_MEMORY\trelease buffers you no longer need", out)
   end)
+end)
 
-  it("tells a capture that lacks memory which others released to collect and trim first", function()
+describe("the pools that a device has", function()
+  teardown(device.nothing_alive)
+
+  it("are the same object at every call, and their own", function()
+    local own, pinned = cg.default_pool(), cg.pinned_pool()
+    assert.equal(own, cg.default_pool())
+    assert.equal(pinned, cg.pinned_pool())
+    assert.is_true(own ~= pinned)
+    assert.equal(own:snapshot().pool, cg.default_pool():snapshot().pool)
+  end)
+
+  it("count what buffers and pinned memory take", function()
+    local own, pinned = cg.default_pool(), cg.pinned_pool()
+    local a, b = own:stats(), pinned:stats()
+    local x, p = cg.buffer("uint8", 2 ^ 20), cg.pinned("uint8", 2 ^ 20)
+    assert.is_true(own:stats().allocated - a.allocated >= 2 ^ 20)
+    assert.is_true(pinned:stats().allocated - b.allocated >= 2 ^ 20)
+    assert.equal(a.allocations + 1, own:stats().allocations)
+    assert.equal(b.allocations + 1, pinned:stats().allocations)
+    x:release()
+    p:release()
+    assert.equal(a.allocated, own:stats().allocated)
+    assert.equal(b.allocated, pinned:stats().allocated)
+    assert.is_true(pinned:stats().allocated_peak >= 2 ^ 20)
+  end)
+
+  it("return what is free", function()
+    for _, pool in ipairs { cg.default_pool(), cg.pinned_pool() } do
+      cg.buffer("uint8", 2 ^ 22):release()
+      cg.pinned("uint8", 2 ^ 22):release()
+      local before = pool:stats().reserved
+      local bytes = pool:trim()
+      assert.is_true(device.never_reuses or bytes >= 2 ^ 22)
+      assert.equal(before - bytes, pool:stats().reserved)
+    end
+  end)
+
+  it("serve buffers that name the default pool, in captures, too", function()
+    local pool = cg.default_pool()
+    local x = cg.buffer("float", 8, { pool = pool }):fill(3)
+    local g, y = cg.capture(function()
+      return cg.buffer("float", 8, { pool = pool }):fill(4)
+    end)
+    g:replay()
+    pool:use(function() assert.equal(4, cg.zeros("float", 1):copy(y:view(1, 1)):download()[1]) end)
+    assert.equal(3, x:download()[8])
+  end)
+
+  it("serve nothing else", function()
+    local refused = "serves"
+    for _, pool in ipairs { cg.default_pool(), cg.pinned_pool() } do
+      raises("CGL_ERROR_INVALID_ARGUMENT", function() cg.graph { pool = pool } end, refused)
+      raises("CGL_ERROR_INVALID_ARGUMENT", function()
+        cg.capture(function() end, { pool = pool })
+      end, refused)
+      raises("CGL_ERROR_INVALID_ARGUMENT", function()
+        cg.graph():options { pool = pool }
+      end, refused)
+      raises("CGL_ERROR_INVALID_ARGUMENT", function() pool:checkpoint() end, refused)
+    end
+    raises("CGL_ERROR_INVALID_ARGUMENT", function()
+      cg.buffer("float", 1, { pool = cg.pinned_pool() })
+    end, "pinned memory only")
+  end)
+
+  it("keep their device, and end with it", function()
     local status, out, err = device.child([[
-      cg.on_log(nil)
-      cg.set_device "host"
-      for _ = 1, 14 do cg.zeros("uint8", 2 ^ 22) end -- garbage, not collected
-      local function body() cg.zeros("uint8", 2 ^ 24) end
-      collectgarbage "stop"
-      local ok, e = pcall(cg.capture, body)
-      print(ok, e.name, e.hint)
-      print(pcall(cg.capture, body, { collect = true, trim = true }))]],
-      "CGRAPHLUA_HOST_MEMORY=64M")
+      local pool, pinned = cg.default_pool(), cg.pinned_pool()
+      cg.buffer("float", 1000)
+      cg.debug.forget()
+      collectgarbage()
+      print(cg.live "context", pool:stats().allocations, pinned:stats().allocations)
+      pool:release()
+      pinned:release()
+      cg.debug.forget()
+      print(cg.live "context", cg.live())]], "CGRAPHLUA_DEVICE=host")
     assert.equal("", err)
+    assert.equal("1\t1\t0\n0\t0\n", out)
     assert.equal(0, status)
-    assert.matches("^false\tCUDA_ERROR_OUT_OF_MEMORY\ta capture cannot wait.*collect", out)
-    assert.matches("\ntrue\tcgraphlua.graph[^\n]*\n$", out)
   end)
 end)

@@ -265,6 +265,8 @@ cgl_status cgl_context_switch(cgl_context *context, const char *operation) {
 
 CUresult cgl_context_wait(cgl_context *context) {
   uint64_t number = atomic_fetch_add(&context->waits_begun, 1) + 1;
+  if (atomic_load(&context->shown))
+    cgl_context_note_work(context);
   CUresult result = context->driver->cuCtxSynchronize();
   uint64_t done = atomic_load(&context->waits_done);
   while (!result && done < number &&
@@ -274,8 +276,17 @@ CUresult cgl_context_wait(cgl_context *context) {
 }
 
 
-uint64_t cgl_context_next_wait(const cgl_context *context) {
-  return atomic_load(&context->waits_begun) + 1;
+void cgl_context_count_work(cgl_context *context, uint64_t number) {
+  uint64_t issued = atomic_load(&context->issued);
+  while (issued < number &&
+         !atomic_compare_exchange_weak(&context->issued, &issued, number))
+    ;
+}
+
+
+void cgl_context_show(cgl_context *context) {
+  atomic_store(&context->shown, true);
+  cgl_context_note_work(context);
 }
 
 

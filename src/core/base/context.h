@@ -3,7 +3,8 @@
    parts and knows only their functions.
    Invariants: a part is added once, under the context's lock, and ended with
    the context, the part of the highest room first; waits for the whole device
-   are numbered, and a completed wait covers all work issued before it began. */
+   are numbered, and a completed wait covers all work issued before it began;
+   `issued` covers all work that was noted. */
 #ifndef CGL_BASE_CONTEXT_H
 #define CGL_BASE_CONTEXT_H
 
@@ -45,6 +46,9 @@ struct cgl_context {
   bool (*_Atomic drop)(cgl_context *context);
   atomic_uint_fast64_t waits_begun; /* count of waits for the whole device */
   atomic_uint_fast64_t waits_done;  /* highest number of a completed wait */
+  atomic_uint_fast64_t issued; /* number of the first wait that is sure to cover
+                                  all work issued by now */
+  atomic_bool shown;           /* others may issue work that nobody notes */
 };
 
 /* The context that this thread made current last, by serial: a number is never
@@ -73,8 +77,22 @@ cgl_part *cgl_context_make_part(cgl_context *context, cgl_part_slot slot,
 /* Waits for the device; the caller knows that no capture forbids it.
    cuCtxSynchronize */
 CUresult cgl_context_wait(cgl_context *context);
-/* The number of the first wait that is sure to cover all work issued by now. */
-uint64_t cgl_context_next_wait(const cgl_context *context);
+/* Counts work beyond the waits that have begun. */
+void cgl_context_count_work(cgl_context *context, uint64_t number);
+/* Notes that work was issued, just now. */
+static inline void cgl_context_note_work(cgl_context *context) {
+  uint64_t number =
+      atomic_load_explicit(&context->waits_begun, memory_order_relaxed) + 1;
+  if (atomic_load_explicit(&context->issued, memory_order_relaxed) < number)
+    cgl_context_count_work(context, number);
+}
+/* Others get a handle or an address, and may issue work from now on. */
+void cgl_context_show(cgl_context *context);
+/* The number of the first wait that is sure to cover all work issued by now; a
+   completed wait when no work was issued since. */
+static inline uint64_t cgl_context_next_wait(const cgl_context *context) {
+  return atomic_load_explicit(&context->issued, memory_order_acquire);
+}
 /* Whether wait `number`, or a later one, has completed. */
 bool cgl_context_waited(const cgl_context *context, uint64_t number);
 

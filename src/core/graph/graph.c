@@ -147,7 +147,7 @@ static cgl_status desc_check(cgl_context *context, const cgl_graph_desc *desc,
                          "again, or annotate without nvtx");
   }
   if (!desc->pool || desc->pool->object.context == context)
-    return CGL_OK;
+    return desc->pool ? cgl_pool_check_made(desc->pool, operation) : CGL_OK;
   cgl_fail(CGL_ERROR_WRONG_DEVICE, operation,
            "the pool is on device %s, the graph on %s",
            desc->pool->object.context->info.device, context->info.device);
@@ -451,9 +451,11 @@ cgl_status cgl_graph_raw_graph(cgl_graph *graph, void **cugraph) {
                          "first");
   }
   cgl_status status = cgl_graph_refresh(graph, operation);
-  if (!status)
-    *cugraph = template;
-  return status;
+  if (status)
+    return status;
+  cgl_context_show(graph->object.context);
+  *cugraph = template;
+  return CGL_OK;
 }
 
 
@@ -463,6 +465,7 @@ cgl_status cgl_graph_raw_exec(cgl_graph *graph, void **cuexec) {
              "the graph has not been instantiated");
     return cgl_fail_hint("instantiate or replay it first");
   }
+  cgl_context_show(graph->object.context);
   *cuexec = graph->exec;
   return CGL_OK;
 }

@@ -154,6 +154,7 @@ static inline cgl_status graph_launch(cgl_graph *graph, cgl_stream *stream,
   for (; launched < count; launched++)
     if ((result = driver->cuGraphLaunch(exec, stream->handle)))
       break;
+  cgl_context_note_work(context);
   if (ordered)
     cgl_share_end(&replay, stream, launched);
   else if (launched && graph->stamped != stream->clock) {

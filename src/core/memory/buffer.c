@@ -91,8 +91,9 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
   cgl_status status = CGL_OK;
   cgl_issue issue;
   if (pool)
-    status = cgl_issue_begin(&issue, stream, &pool->object, operation,
-                             (cgl_room){.kept = 1});
+    status = pool->host ? cgl_pool_check_made(pool, operation)
+                        : cgl_issue_begin(&issue, stream, &pool->object,
+                                          operation, (cgl_room){.kept = 1});
   else if (capture)
     pool = (cgl_pool *)capture->underway.pool;
   else if (!(pool = cgl_pools_own(context, operation)))
@@ -334,6 +335,7 @@ size_t cgl_buffer_bytes(const cgl_buffer *buffer) {
 
 
 uint64_t cgl_buffer_address(const cgl_buffer *buffer) {
+  cgl_context_show(buffer->object.context);
   return atomic_load_explicit(&cgl_buffer_root(buffer)->taken,
                               memory_order_relaxed)
              ? 0

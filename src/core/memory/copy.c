@@ -45,10 +45,11 @@ static cgl_status copy_wait(const cgl_buffer *buffer, size_t offset,
                             CUresult result, const char *operation,
                             const char *entry) {
   cgl_content *content = cgl_buffer_root(buffer)->content;
-  if (!result && content)
-    cgl_content_note(content, buffer->address + offset, bytes,
-                     use == CGL_USE_WRITE, stream);
   if (!result) {
+    cgl_context_note_work(stream->object.context);
+    if (content)
+      cgl_content_note(content, buffer->address + offset, bytes,
+                       use == CGL_USE_WRITE, stream);
     entry = "cuStreamSynchronize";
     result = cgl_driver_of(stream)->cuStreamSynchronize(stream->handle);
   }

@@ -74,6 +74,8 @@ cgl_status cgl_buffer_copy_across(cgl_buffer *to, cgl_buffer *from,
     result = own->driver->cuMemcpyAsync(to->address, from->address, bytes,
                                         stream->handle);
   }
+  cgl_context_note_work(a);
+  cgl_context_note_work(b);
   if (!result) {
     cgl_buffer_touch(to, stream);
     cgl_buffer_note(to, true, stream);

@@ -43,6 +43,7 @@ static void checkpoint_destroy(cgl_object *object) {
   for (cgl_block *block = NULL; (block = cgl_index_walk(pool, block));)
     if (!block->lane && block->dropped && block->number > pool->pinned)
       block = cgl_pool_free_block(pool, block, block->wide, &last);
+  cgl_pool_count_held(pool);
   cgl_latch_drop(&pool->lock);
   if (last)
     cgl_pool_unkeep(pool);
@@ -56,7 +57,9 @@ CGL_OBJECT_KIND(checkpoint, .light = true, .destroy = checkpoint_destroy)
 
 cgl_status cgl_pool_checkpoint(cgl_pool *pool, cgl_checkpoint **out) {
   static const char operation[] = "pool:checkpoint";
-  cgl_status status = refuse_capture(pool, operation);
+  cgl_status status = cgl_pool_check_made(pool, operation);
+  if (!status)
+    status = refuse_capture(pool, operation);
   if (status)
     return status;
   cgl_checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
@@ -106,6 +109,7 @@ cgl_status cgl_pool_restore(cgl_pool *pool, cgl_checkpoint *checkpoint) {
   for (cgl_block *block = NULL; (block = cgl_index_walk(pool, block));)
     if (!block->lane && !block->dropped && block->number > checkpoint->number)
       block = pool_take_back(pool, block, &last);
+  cgl_pool_count_held(pool);
   cgl_latch_drop(&pool->lock);
   if (last)
     cgl_pool_unkeep(pool);

@@ -93,9 +93,45 @@ void cgl_pools_add(cgl_pool *pool) {
 }
 
 
+static void pool_set_held(cgl_pool *pool, size_t bytes) {
+  if (bytes == pool->held)
+    return;
+  cgl_pools *pools = cgl_pools_of(pool->object.context, "pool");
+  atomic_fetch_add_explicit(&pools->held, bytes - pool->held,
+                            memory_order_relaxed);
+  pool->held = bytes;
+}
+
+
+void cgl_pools_count_held(cgl_pool *pool) {
+  const cgl_pool_stats *stats = &pool->stats;
+  if (pool->settled > stats->reserved)
+    pool->settled = stats->reserved;
+  pool_set_held(pool, stats->allocated > pool->settled ? stats->allocated
+                                                       : pool->settled);
+}
+
+
+size_t cgl_context_held(const cgl_context *context) {
+  const cgl_pools *pools =
+      (const cgl_pools *)cgl_context_part(context, CGL_PART_POOL);
+  if (!pools)
+    return 0;
+  cgl_pool *own = atomic_load_explicit(&pools->own, memory_order_acquire);
+  size_t bytes = atomic_load_explicit(&pools->held, memory_order_relaxed);
+  if (!own)
+    return bytes;
+  cgl_latch_take(&own->lock);
+  bytes += own->stats.allocated;
+  cgl_latch_drop(&own->lock);
+  return bytes;
+}
+
+
 void cgl_pools_remove(cgl_pool *pool) {
   cgl_context *context = pool->object.context;
   cgl_pools *pools = cgl_pools_of(context, "pool");
+  pool_set_held(pool, 0);
   pthread_mutex_lock(&context->lock);
   for (cgl_pool **link = &pools->first; *link; link = &(*link)->next_pool)
     if (*link == pool) {
@@ -115,6 +151,7 @@ void cgl_pools_trim(cgl_context *context) {
     cgl_latch_take(&pool->lock);
     cgl_index_reclaim(pool);
     cgl_pages_trim(pool);
+    cgl_pool_count_held(pool);
     cgl_latch_drop(&pool->lock);
   }
   pthread_mutex_unlock(&context->lock);
@@ -135,8 +172,18 @@ typedef struct holder {
 typedef struct census {
   size_t npools, nlines;
   holder pools[GROUPS], lines[GROUPS];
-  size_t idle; /* reserved bytes that no block holds */
+  size_t waiting; /* bytes that are free once the device was waited for */
 } census;
+
+
+/* Free bytes of a pool, but for scratch, whose use is not known to be over. */
+static size_t pool_waiting(const cgl_pool *pool) {
+  size_t bytes = 0;
+  for (const cgl_block *b = NULL; (b = cgl_index_walk(pool, b));)
+    if (b->lane && !b->lane->scratch && !cgl_index_is_over(b))
+      bytes += b->bytes;
+  return bytes;
+}
 
 
 /* Lines beyond the first GROUPS count as one. */
@@ -166,7 +213,7 @@ static void census_take(cgl_context *context, census *all) {
   for (cgl_pool *pool = pools->first; pool; pool = pool->next_pool) {
     cgl_latch_take(&pool->lock);
     const cgl_pool_stats *stats = &pool->stats;
-    all->idle += stats->reserved - stats->allocated;
+    all->waiting += pool_waiting(pool);
     if (all->npools < GROUPS)
       all->pools[all->npools++] = (holder){
           pool, pool->own, {NULL, 0}, stats->reserved, stats->allocated};
@@ -175,6 +222,7 @@ static void census_take(cgl_context *context, census *all) {
         census_block(all, b);
     cgl_latch_drop(&pool->lock);
   }
+  all->waiting += pools->retired.bytes;
   pthread_mutex_unlock(&context->lock);
   qsort(all->pools, all->npools, sizeof *all->pools, holder_compare);
   qsort(all->lines, all->nlines, sizeof *all->lines, holder_compare);
@@ -193,6 +241,15 @@ static void census_write(const cgl_pool *pool, const census *all, FILE *text) {
        h < all->lines + all->nlines && h < all->lines + LINES; h++)
     fprintf(text, "\n  %zu bytes in %zu buffer%s made at %.120s", h->bytes,
             h->part, h->part == 1 ? "" : "s", cgl_site_text(h->site));
+  if (all->waiting)
+    fprintf(text, "\n  %zu bytes were released and wait for the device",
+            all->waiting);
+  long objects = cgl_objects_waiting();
+  if (objects)
+    fprintf(text, "\n  %ld object%s not torn down before captures have ended",
+            objects,
+            objects == 1 ? " that was released is"
+                         : "s that were released are");
 }
 
 
@@ -214,7 +271,7 @@ cgl_status cgl_pools_fail(cgl_pool *pool, size_t bytes, const char *operation,
     census_write(pool, all, file);
     fclose(file);
   }
-  bool stuck = all && all->idle >= bytes && cgl_captures_underway();
+  bool stuck = cgl_captures_underway() && all && all->waiting >= bytes;
   free(all);
   if (limited)
     cgl_fail(code, operation,
@@ -231,9 +288,8 @@ cgl_status cgl_pools_fail(cgl_pool *pool, size_t bytes, const char *operation,
   else if (absurd)
     cgl_fail_hint("check how the size was computed");
   else if (stuck)
-    cgl_fail_hint("a capture cannot wait for memory that was released: collect "
-                  "garbage and trim pools before it begins (options collect "
-                  "and trim of cg.capture)");
+    cgl_fail_hint("a capture cannot wait for memory that was released: release "
+                  "it, and wait for the device, before the capture begins");
   else
     cgl_fail_hint("release buffers you no longer need, trim pools, or use "
                   "smaller sizes");

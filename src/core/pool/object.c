@@ -52,6 +52,7 @@ cgl_status cgl_pool_create_own(cgl_context *context, const cgl_pool_desc *desc,
   (*out)->object.kind = &cgl_pool_kind;
   (*out)->own = true;
   (*out)->host = host;
+  (*out)->device = !host;
   return CGL_OK;
 }
 
@@ -127,7 +128,34 @@ const cgl_object_kind cgl_pool_kind = {
     .is_reclaimable = pool_is_reclaimable,
 };
 
-CGL_OBJECT_REFERENCES(pool)
+cgl_object *cgl_pool_keeper(cgl_pool *pool) {
+  return pool->own ? &pool->object.context->object : &pool->object;
+}
+
+
+cgl_pool *cgl_pool_retain(cgl_pool *pool) {
+  if (pool)
+    cgl_object_retain(cgl_pool_keeper(pool));
+  return pool;
+}
+
+
+void cgl_pool_release(cgl_pool *pool) {
+  if (pool)
+    cgl_object_release(cgl_pool_keeper(pool));
+}
+
+
+cgl_status cgl_pool_check_made(const cgl_pool *pool, const char *operation) {
+  if (!pool->own)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+           pool->host ? "the pool of pinned memory serves pinned memory only"
+                      : "the device's own pool serves work outside captures, "
+                        "and memory of the library");
+  return cgl_fail_hint("use a pool that was made for this, with cg.pool or "
+                       "cgl_pool_create");
+}
 
 
 void cgl_pool_get_stats(const cgl_pool *pool, cgl_pool_stats *stats) {
@@ -168,6 +196,7 @@ cgl_status cgl_pool_trim(cgl_pool *pool, size_t *bytes) {
   if (!result) {
     cgl_index_reclaim(pool);
     size_t freed = cgl_pages_trim(pool);
+    cgl_pool_count_held(pool);
     if (bytes)
       *bytes = freed;
   }

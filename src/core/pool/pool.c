@@ -224,13 +224,6 @@ static inline cgl_lane *pool_home_lane(cgl_pool *pool, const cgl_stream *stream,
 }
 
 
-/* The object to which all live blocks of a pool together hold one reference. */
-static cgl_object *pool_keeper(const cgl_pool *pool) {
-  return pool->own ? &pool->object.context->object
-                   : (cgl_object *)&pool->object;
-}
-
-
 /* Makes a block from lane `rest` live. */
 static inline void block_hand_out(cgl_pool *pool, cgl_block *block,
                                   size_t bytes, const cgl_stream *stream,
@@ -250,8 +243,9 @@ static inline void block_hand_out(cgl_pool *pool, cgl_block *block,
   block->site = cgl_site_here;
   block->captured = pool_captures(pool, stream);
   block->home = block->captured ? NULL : pool_home_lane(pool, stream, rest);
+  /* All live blocks together hold one reference. */
   if (pool->stats.allocations - pool->stats.frees == 1 && !pool->idle)
-    cgl_object_retain(pool_keeper(pool));
+    cgl_pool_retain(pool);
   pool->idle = false;
   cgl_history_add(pool, block, false);
 }
@@ -277,6 +271,7 @@ static CUresult pool_serve(cgl_pool *pool, cgl_stream *stream, size_t bytes,
                                 entry, out, &rest);
   if (!result)
     block_carve_out(pool, *out, bytes, stream, rest);
+  cgl_pool_count_held(pool);
   CGL_POOL_CHECK(pool);
   cgl_latch_drop(&pool->lock);
   return result;
@@ -303,6 +298,7 @@ CUresult cgl_pools_alloc_existing(cgl_stream *stream, size_t bytes,
     }
     if (found) {
       block_carve_out(pool, *out, bytes, stream, rest);
+      cgl_pool_count_held(pool);
       atomic_fetch_sub(&pool->object.references, 1); /* live blocks hold it */
     }
     cgl_latch_drop(&pool->lock);
@@ -331,7 +327,7 @@ static cgl_status pool_search(cgl_pool *pool, cgl_stream *stream, size_t bytes,
     cgl_pools_trim(context);
     result = pool_serve(pool, stream, bytes, &entry, out);
   }
-  if (possible && result == CUDA_ERROR_OUT_OF_MEMORY && pool->own && !host &&
+  if (possible && result == CUDA_ERROR_OUT_OF_MEMORY && pool->device &&
       !stream->capture)
     result = cgl_pools_alloc_existing(stream, bytes, out);
   if (!result)
@@ -355,8 +351,10 @@ cgl_status cgl_pool_alloc(cgl_pool *pool, cgl_stream *stream, size_t bytes,
   if (!pool->guard && (!stream->capture || pool_captures(pool, stream)))
     block = cgl_index_take_last(pool, stream->serial, stream->capture,
                                 pool_round_size(pool, bytes));
-  if (block)
+  if (block) {
     block_hand_out(pool, block, bytes, stream, last);
+    cgl_pool_count_held(pool);
+  }
   CGL_POOL_CHECK(pool);
   cgl_latch_drop(&pool->lock);
   *out = block;
@@ -386,9 +384,9 @@ cgl_block *cgl_pool_free_block(cgl_pool *pool, cgl_block *block, bool wide,
   /* While others refer to the context, too, the pool keeps its reference for
      the next block. */
   if (++pool->stats.frees == pool->stats.allocations) {
-    pool->idle = pool->own && !pool->host &&
-                 atomic_load_explicit(&context->object.references,
-                                      memory_order_relaxed) > 1;
+    pool->idle =
+        pool->device && atomic_load_explicit(&context->object.references,
+                                             memory_order_relaxed) > 1;
     *last = !pool->idle;
   }
   cgl_history_add(pool, block, true);
@@ -403,7 +401,7 @@ cgl_block *cgl_pool_free_block(cgl_pool *pool, cgl_block *block, bool wide,
 
 
 void cgl_pool_unkeep(cgl_pool *pool) {
-  cgl_object_release(pool_keeper(pool));
+  cgl_pool_release(pool);
 }
 
 
@@ -419,6 +417,7 @@ void cgl_pool_free(cgl_block *block, bool wide) {
     block->wide = wide;
     block->owner = NULL;
   }
+  cgl_pool_count_held(pool);
   CGL_POOL_CHECK(pool);
   cgl_latch_drop(&pool->lock);
   if (last)
@@ -443,6 +442,17 @@ void cgl_pool_capture_ended(cgl_pool *pool) {
   for (cgl_lane *lane = pool->lanes; lane; lane = lane->next)
     if (lane->scratch)
       cgl_index_move(pool, lane, &pool->scratch);
+  pool->settled = pool->stats.reserved;
+  cgl_pool_count_held(pool);
   CGL_POOL_CHECK(pool);
+  cgl_latch_drop(&pool->lock);
+}
+
+
+void cgl_pool_capture_gone(cgl_pool *pool) {
+  cgl_latch_take(&pool->lock);
+  if (atomic_fetch_sub(&pool->captures, 1) == 1)
+    pool->settled = 0;
+  cgl_pool_count_held(pool);
   cgl_latch_drop(&pool->lock);
 }

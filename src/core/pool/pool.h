@@ -24,6 +24,9 @@
    home: the lane that a block goes to when its own stream alone used it.
    wide: of a block: streams other than its own used it.
    dropped: of a block: released, and held by a checkpoint.
+   settled: of a pool's bytes: reserved when its last capture ended, while a
+   graph of it lives.
+   held: of a pool's bytes: in live blocks, or settled, if that is more.
    own: of a pool: the context's; it does not keep the context alive.
    idle: of the own pool: without blocks, and still keeping the context.
    reclaim: to move pending extents whose work is over to free_to_all.
@@ -146,11 +149,12 @@ struct cgl_pool {
   cgl_checkpoint *checkpoints; /* live checkpoints */
   uint64_t pinned;             /* highest number of a block that is not freed */
   struct cgl_pool *next_pool;  /* in the context's list, under its lock */
-  bool guard; /* each block ends where unmapped memory begins */
-  bool own;   /* the context's; does not keep it alive */
-  bool host;  /* of pinned host memory */
-  bool idle;  /* the context's first pool: no block is live, and the pool still
-                 holds its reference to the context (context.h, drop) */
+  bool guard;  /* each block ends where unmapped memory begins */
+  bool own;    /* the context's; does not keep it alive */
+  bool host;   /* of pinned host memory */
+  bool device; /* the device's own: what it holds is its stats.allocated */
+  bool idle;   /* the context's first pool: no block is live, and the pool still
+                  holds its reference to the context (context.h, drop) */
   atomic_uint_fast64_t used; /* number of the device wait that covers the last
                                 replay */
   atomic_int captures;       /* captures into the pool whose graphs live */
@@ -158,6 +162,8 @@ struct cgl_pool {
   cgl_sharing sharing;            /* order of its graphs' replays */
   uint64_t id;                    /* unique in the process */
   atomic_size_t executables;      /* bytes: cgl_pool_stats */
+  size_t settled;                 /* bytes */
+  size_t held; /* bytes, as counted last; 0 of the device's own pool */
   cgl_pool_stats stats;
 };
 
@@ -255,6 +261,10 @@ extern const cgl_object_kind cgl_pool_kind;
 cgl_status cgl_pool_create_own(cgl_context *context, const cgl_pool_desc *desc,
                                bool host, cgl_pool **pool);
 void cgl_pool_destroy_own(cgl_pool *pool);
+/* What references to the pool keep: the context, when the pool is its own. */
+cgl_object *cgl_pool_keeper(cgl_pool *pool);
+/* CGL_ERROR_INVALID_ARGUMENT for a context's own pool. */
+cgl_status cgl_pool_check_made(const cgl_pool *pool, const char *operation);
 /* Whether work in flight may still use the pool's memory: a replay, or work
    issued before a block was freed. */
 bool cgl_pool_is_in_use(const cgl_pool *pool);
@@ -292,9 +302,7 @@ void cgl_pool_capture_ended(cgl_pool *pool);
 static inline void cgl_pool_capture_held(cgl_pool *pool) {
   atomic_fetch_add(&pool->captures, 1);
 }
-static inline void cgl_pool_capture_gone(cgl_pool *pool) {
-  atomic_fetch_sub(&pool->captures, 1);
-}
+void cgl_pool_capture_gone(cgl_pool *pool);
 /* The address of `bytes` in the block: its start, or, in a guarded pool, so
    that they end where the block ends. */
 static inline CUdeviceptr cgl_block_address(const cgl_block *block,
@@ -327,6 +335,7 @@ typedef struct cgl_pools {
   cgl_part part;
   cgl_pool *_Atomic own; /* the device's pool, for work outside captures */
   cgl_pool *first;       /* all but retired pools; linked by next_pool */
+  atomic_size_t held;    /* of all pools but `own` that are not retired */
   struct {
     cgl_pool *first;     /* retired pools; linked by next_pool */
     size_t count, bytes; /* of that list */
@@ -347,6 +356,13 @@ static inline cgl_pool *cgl_pools_own(cgl_context *context,
 }
 void cgl_pools_add(cgl_pool *pool);
 void cgl_pools_remove(cgl_pool *pool);
+void cgl_pools_count_held(cgl_pool *pool);
+/* Counts what the pool holds; under its lock, after its blocks changed.  What
+   the device's own pool holds is known without. */
+static inline void cgl_pool_count_held(cgl_pool *pool) {
+  if (__builtin_expect(!pool->device, 0))
+    cgl_pools_count_held(pool);
+}
 /* Returns all free memory of the context's pools to the driver. */
 void cgl_pools_trim(cgl_context *context);
 /* The failure of a request of `bytes`, with a list of the pools and of the

@@ -103,6 +103,7 @@ static cgl_status state_launch(cgl_random_state *state, cgl_stream *stream,
     return status;
   CUresult result = cgl_driver_of(stream)->cuLaunchKernel(
       kernel, 1, 1, 1, 1, 1, 1, 0, stream->handle, params, NULL);
+  cgl_context_note_work(stream->object.context);
   return cgl_fail_driver(stream->object.context, result, operation,
                          "cuLaunchKernel");
 }

@@ -46,9 +46,12 @@ cgl_status cgl_issue_begin(cgl_issue *issue, cgl_stream *stream,
                            cgl_room room);
 /* The recording's room for the values; NULL outside captures. */
 unsigned char *cgl_issue_values(const cgl_issue *issue);
-/* The driver's result as a status; the capture notes a failure. */
+/* The driver's result as a status; the capture notes a failure, and the context
+   notes the work outside captures. */
 static inline cgl_status cgl_issue_taken(const cgl_issue *issue,
                                          CUresult result, const char *entry) {
+  if (!issue->recording)
+    cgl_context_note_work(issue->stream->object.context);
   return result ? cgl_capture_failed(issue->stream, result, issue->operation,
                                      entry)
                 : CGL_OK;

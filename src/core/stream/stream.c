@@ -121,6 +121,7 @@ cgl_status cgl_stream_default(cgl_context *context, cgl_stream **out) {
 
 cgl_status cgl_stream_from_handle(cgl_context *context, void *custream,
                                   cgl_stream **out) {
+  cgl_context_show(context);
   return stream_new(context, custream ? custream : CU_STREAM_LEGACY, out);
 }
 
@@ -129,6 +130,7 @@ void *cgl_stream_handle(cgl_stream *stream) {
   if (stream->capture)
     cgl_capture_watch(stream->capture);
   stream->shown = true;
+  cgl_context_show(stream->object.context);
   return stream->handle;
 }
 

@@ -36,11 +36,12 @@ typedef enum cgl_lua_kind {
 } cgl_lua_kind;
 
 enum {
-  CGL_LUA_TCDATA = 10,    /* lua_type of an FFI object */
-  CGL_LUA_HIDDEN = 16,    /* files of the Lua half */
-  CGL_LUA_MESSAGES = 16,  /* log messages that wait */
-  CGL_LUA_SITES = 4,      /* files whose names are known */
-  CGL_LUA_WHOLE_BITS = 53 /* of the whole numbers that a double holds */
+  CGL_LUA_TCDATA = 10,     /* lua_type of an FFI object */
+  CGL_LUA_HIDDEN = 16,     /* files of the Lua half */
+  CGL_LUA_MESSAGES = 16,   /* log messages that wait */
+  CGL_LUA_SITES = 4,       /* files whose names are known */
+  CGL_LUA_WHOLE_BITS = 53, /* of the whole numbers that a double holds */
+  CGL_LUA_UNSEEN = 4 << 20 /* bytes that are allocated unseen; collect.h */
 };
 /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: not while a capture is underway. */
 enum { CGL_LUA_CAPTURE_UNDERWAY = 900 };
@@ -60,6 +61,11 @@ typedef struct cgl_lua_device {
   cgl_stream *side_stream;    /* owned: a stream for captures */
   cgl_stream *default_stream; /* owned */
   cgl_generator *generator;   /* owned: the default generator */
+  /* The collector's pace (collect.h), in bytes that objects hold. */
+  size_t left;      /* when the last collection had ended */
+  size_t stepped;   /* at the last step */
+  size_t next_step; /* at which the next step is due */
+  int ended;        /* collections that ended since one was due */
 } cgl_lua_device;
 
 /* What a Lua state has; in a userdata, so that lua_close ends it. */
@@ -71,6 +77,7 @@ typedef struct cgl_lua {
   atomic_int nmessages;  /* in `messages` */
   cgl_stream *stream;    /* owned: the current stream; NULL until needed */
   cgl_pool *pool;        /* owned: pool:use's, or NULL */
+  size_t allocated;      /* bytes since devices were looked at (collect.h) */
   cgl_type last_type;    /* the type named last */
   cgl_lua_scope *scope;  /* the innermost */
   int metatable_refs[CGL_LUA_KIND_COUNT]; /* in the registry */
@@ -91,6 +98,7 @@ typedef struct cgl_lua {
   const char *hidden[CGL_LUA_HIDDEN]; /* chunk names of the Lua half */
   int nhidden;
   cgl_lua_device *devices;
+  unsigned forgets;                 /* times that `devices` was emptied */
   char *messages[CGL_LUA_MESSAGES]; /* owned: logged, not yet delivered */
   struct cgl_lua *next_open;        /* the process's next open state */
 } cgl_lua;

@@ -34,9 +34,8 @@ cgl_status cgl_lua_synchronize(const char *device) {
 }
 
 
-/* What the state keeps for the device; made when it is not there. */
-static cgl_lua_device *device_entry(lua_State *L, cgl_lua *S,
-                                    cgl_context *context) {
+cgl_lua_device *cgl_lua_device_of(lua_State *L, cgl_lua *S,
+                                  cgl_context *context) {
   for (cgl_lua_device *device = S->devices; device; device = device->next)
     if (device->context == context)
       return device;
@@ -51,7 +50,7 @@ static cgl_lua_device *device_entry(lua_State *L, cgl_lua *S,
 
 cgl_stream *cgl_lua_side_stream(lua_State *L, cgl_lua *S,
                                 cgl_context *context) {
-  cgl_lua_device *device = device_entry(L, S, context);
+  cgl_lua_device *device = cgl_lua_device_of(L, S, context);
   if (!device->side_stream)
     cgl_lua_done(L, S, cgl_stream_create(context, 0, &device->side_stream));
   return device->side_stream;
@@ -62,7 +61,7 @@ cgl_stream *cgl_lua_stream_on(lua_State *L, cgl_lua *S, cgl_context *context) {
   cgl_stream *current = cgl_lua_stream(L, S);
   if (cgl_stream_context(current) == context)
     return current;
-  cgl_lua_device *device = device_entry(L, S, context);
+  cgl_lua_device *device = cgl_lua_device_of(L, S, context);
   if (!device->default_stream)
     cgl_lua_done(L, S, cgl_stream_default(context, &device->default_stream));
   return device->default_stream;
@@ -71,7 +70,7 @@ cgl_stream *cgl_lua_stream_on(lua_State *L, cgl_lua *S, cgl_context *context) {
 
 cgl_generator *cgl_lua_default_generator(lua_State *L, cgl_lua *S) {
   cgl_context *context = cgl_lua_context(L, S);
-  cgl_lua_device *device = device_entry(L, S, context);
+  cgl_lua_device *device = cgl_lua_device_of(L, S, context);
   if (!device->generator)
     cgl_lua_done(L, S,
                  cgl_generator_create(context, CGL_LUA_STANDARD_SEED,
@@ -83,6 +82,7 @@ cgl_generator *cgl_lua_default_generator(lua_State *L, cgl_lua *S) {
 void cgl_lua_forget(cgl_lua *S) {
   cgl_stream_release(S->stream);
   S->stream = NULL;
+  S->forgets++;
   while (S->devices) {
     cgl_lua_device *device = S->devices;
     S->devices = device->next;

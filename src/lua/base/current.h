@@ -23,6 +23,9 @@ static inline cgl_stream *cgl_lua_stream(lua_State *L, cgl_lua *S) {
 cgl_context *cgl_lua_context(lua_State *L, cgl_lua *S);
 /* Opens a device and waits for all of its work. */
 cgl_status cgl_lua_synchronize(const char *device);
+/* What the state keeps for a device, made at its first use; borrowed. */
+cgl_lua_device *cgl_lua_device_of(lua_State *L, cgl_lua *S,
+                                  cgl_context *context);
 /* The stream that captures on a device use, borrowed. */
 cgl_stream *cgl_lua_side_stream(lua_State *L, cgl_lua *S, cgl_context *context);
 /* The current stream when it is of this device, else the device's default

@@ -6,10 +6,7 @@
 
 #include "lua/base/call.h"
 
-enum {
-  OUT_OF_MEMORY = 2, /* CUDA_ERROR_OUT_OF_MEMORY */
-  TEXT_ROOM = 512
-};
+enum { TEXT_ROOM = 512 };
 
 
 /* Pushes a field of the error object at 1; "" when it is no text. */
@@ -155,20 +152,4 @@ int cgl_lua_bad(lua_State *L, cgl_lua *S, int index, const char *format, ...) {
     lua_pushfstring(L, "%s%sbad argument #%d to '%s' (%s)", where, colon,
                     method ? index - 1 : index, S->operation, message);
   return lua_error(L);
-}
-
-
-bool cgl_lua_collected(lua_State *L, cgl_lua *S, cgl_status status) {
-  if (status != OUT_OF_MEMORY && status != CGL_ERROR_NO_MEMORY)
-    return false;
-  cgl_lua_collect(L, S);
-  return true;
-}
-
-
-void cgl_lua_collect(lua_State *L, cgl_lua *S) {
-  const char *operation = S->operation;
-  lua_gc(L, LUA_GCCOLLECT, 0);
-  S->operation = operation; /* finalizers of the script may have called us */
-  cgl_lua_site(L, S);
 }

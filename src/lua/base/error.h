@@ -25,26 +25,11 @@ int cgl_lua_raise(lua_State *L, cgl_lua *S, cgl_status code, const char *hint,
 int cgl_lua_bad(lua_State *L, cgl_lua *S, int index, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Collects all garbage. */
-void cgl_lua_collect(lua_State *L, cgl_lua *S);
-/* After an allocation that failed for memory: collects all garbage and returns
-   true, for a second try. */
-bool cgl_lua_collected(lua_State *L, cgl_lua *S, cgl_status status);
-
 static inline void cgl_lua_done(lua_State *L, cgl_lua *S, cgl_status status) {
   if (status)
     cgl_lua_fail(L, S);
   if (S->nmessages)
     cgl_lua_log_deliver(L, S);
 }
-
-/* Makes a core call, with such a second try; raises its failure. */
-#define cgl_lua_try(L, S, call)                  \
-  do {                                           \
-    cgl_status tried = (call);                   \
-    if (tried && cgl_lua_collected(L, S, tried)) \
-      tried = (call);                            \
-    cgl_lua_done(L, S, tried);                   \
-  } while (0)
 
 #endif

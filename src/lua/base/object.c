@@ -29,15 +29,6 @@ const char *cgl_lua_typename(lua_State *L, int index) {
 }
 
 
-void *cgl_lua_new(lua_State *L, cgl_lua *S, cgl_lua_kind kind) {
-  cgl_lua_box *box = lua_newuserdata(L, sizeof *box);
-  *box = (cgl_lua_box){.tag = &cgl_lua_tags[kind]};
-  lua_rawgeti(L, LUA_REGISTRYINDEX, S->metatable_refs[kind]);
-  lua_setmetatable(L, -2);
-  return &box->object;
-}
-
-
 void *cgl_lua_check(lua_State *L, cgl_lua *S, int index, cgl_lua_kind kind) {
   const cgl_lua_box *box = cgl_lua_box_of(L, index, kind);
   if (!box)

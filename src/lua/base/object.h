@@ -50,8 +50,15 @@ const char *cgl_lua_typename(lua_State *L, int index);
 extern const char cgl_lua_released_hint[];
 
 /* Pushes a userdata without an object; the caller puts a reference into the
-   slot. */
-void *cgl_lua_new(lua_State *L, cgl_lua *S, cgl_lua_kind kind);
+   slot.  Inline, because scripts make buffers by the million. */
+static inline void *cgl_lua_new(lua_State *L, const cgl_lua *S,
+                                cgl_lua_kind kind) {
+  cgl_lua_box *box = lua_newuserdata(L, sizeof *box);
+  *box = (cgl_lua_box){.tag = &cgl_lua_tags[kind]};
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->metatable_refs[kind]);
+  lua_setmetatable(L, -2);
+  return &box->object;
+}
 /* The object of a userdata; raises for another type or a released object. */
 void *cgl_lua_check(lua_State *L, cgl_lua *S, int index, cgl_lua_kind kind);
 

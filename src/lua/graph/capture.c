@@ -55,6 +55,7 @@ static int graph_capture_end(lua_State *L) {
   cgl_lua_graph_call_begin(L, S, &call, graph, NULL);
   cgl_lua_graph_call_end(&call, cgl_graph_capture_end(graph));
   cgl_lua_graph_run_deferred(L, S);
+  cgl_lua_collect_after(L, S);
   return 0;
 }
 
@@ -137,10 +138,11 @@ static void capture_run(lua_State *L, cgl_lua *S, cgl_stream *stream) {
   if (cgl_lua_within(L, S, stream, NULL, 0))
     capture_fail(L, S, graph);
   capture_finish(L, S, graph);
+  cgl_lua_graph_run_deferred(L, S);
+  cgl_lua_collect_after(L, S);
   *held = NULL;
   cgl_graph_release(graph);
   lua_remove(L, 2);
-  cgl_lua_graph_run_deferred(L, S);
 }
 
 

@@ -34,6 +34,7 @@ static cgl_buffer *buffer_push(lua_State *L, cgl_lua *S, cgl_type type,
   cgl_buffer **slot = cgl_lua_new_buffer(L, S);
   cgl_lua_try(L, S, cgl_buffer_create(stream, pool, type, shape->count, slot));
   buffer_set_shape(L, S, *slot, shape);
+  cgl_lua_collect_pace(L, S, shape->count * cgl_type_bytes(type));
   return *slot;
 }
 

@@ -18,6 +18,7 @@ static int cg_pinned(lua_State *L) {
   cgl_context *context = cgl_lua_context(L, S);
   cgl_pinned **slot = cgl_lua_new_pinned(L, S);
   cgl_lua_try(L, S, cgl_pinned_create(context, type, count, slot));
+  cgl_lua_collect_pace(L, S, pinned_bytes(*slot));
   return 1;
 }
 

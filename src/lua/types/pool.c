@@ -34,6 +34,30 @@ static int cg_graph_pool_handle(lua_State *L) {
 }
 
 
+/* A pool that each device has. */
+static int pool_push_own(lua_State *L, const char *operation,
+                         cgl_pool *(*own)(cgl_context *)) {
+  cgl_lua *S = cgl_lua_issue(L, operation);
+  cgl_context *context = cgl_lua_context(L, S);
+  cgl_pool **slot = cgl_lua_new_pool(L, S);
+  cgl_pool *pool = own(context);
+  if (!pool)
+    return cgl_lua_fail(L, S);
+  *slot = cgl_pool_retain(pool);
+  return 1;
+}
+
+
+static int cg_default_pool(lua_State *L) {
+  return pool_push_own(L, "default_pool", cgl_context_pool);
+}
+
+
+static int cg_pinned_pool(lua_State *L) {
+  return pool_push_own(L, "pinned_pool", cgl_context_pinned_pool);
+}
+
+
 /* pool:use(fn, ...) */
 static int pool_use(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "pool:use");
@@ -120,6 +144,8 @@ void cgl_lua_open_pool(lua_State *L, cgl_lua *S) {
   static const luaL_Reg functions[] = {
       {"pool", cg_pool},
       {"graph_pool_handle", cg_graph_pool_handle},
+      {"default_pool", cg_default_pool},
+      {"pinned_pool", cg_pinned_pool},
       {NULL, NULL},
   };
   static const cgl_lua_type type = {.kind = CGL_LUA_pool,

@@ -6,6 +6,7 @@
 #define CGL_LUA_VALUES_H
 
 #include "lua/base/call.h"
+#include "lua/base/collect.h"
 #include "lua/base/current.h"
 #include "lua/base/error.h"
 #include "lua/base/object.h"
