@@ -25,9 +25,8 @@ static char *put(const char *name, const char *bytes) {
   cgl_cache_key key = key_of(name);
   cgl_cache_entry entry = {.bytes = (void *)(uintptr_t)bytes,
                            .size = strlen(bytes),
-                           .names = "k",
-                           .names_size = 2,
-                           .nnames = 1,
+                           .record = "k",
+                           .record_size = 2,
                            .message = "said"};
   cgl_text warning = {0};
   cgl_cache_write(folder, &key, &entry, &warning);
@@ -38,10 +37,10 @@ static char *put(const char *name, const char *bytes) {
 static bool has(const char *name, const char *bytes) {
   cgl_cache_key key = key_of(name);
   cgl_cache_entry entry;
-  bool found = cgl_cache_read(folder, &key, &entry) &&
-               entry.size == strlen(bytes) &&
-               !memcmp(entry.bytes, bytes, entry.size) && entry.nnames == 1 &&
-               !strcmp(entry.names, "k") && !strcmp(entry.message, "said");
+  bool found =
+      cgl_cache_read(folder, &key, &entry) && entry.size == strlen(bytes) &&
+      !memcmp(entry.bytes, bytes, entry.size) && entry.record_size == 2 &&
+      !strcmp(entry.record, "k") && !strcmp(entry.message, "said");
   cgl_cache_entry_free(&entry);
   return found;
 }
@@ -135,7 +134,7 @@ static void test_folders(void) {
   mkdir(place, 0700);
   chmod(place, 0777);
   char *warning = put("x", "bytes"), *again = put("x", "bytes");
-  tap_ok(strstr(warning, "may be written by everybody") && !has("x", "bytes"),
+  tap_ok(strstr(warning, "may be written by others") && !has("x", "bytes"),
          "a folder that everybody may write to is not used");
   tap_ok(!*again, "which is said once");
   free(warning);

@@ -19,7 +19,7 @@ static cgl_program *read_program(const char *text, const char *const *options) {
   size_t n = 0;
   while (options && options[n])
     n++;
-  return cgl_program_read(text, strlen(text), 1, options, n, folder);
+  return cgl_program_read(text, strlen(text), 1, options, n, folder, NULL);
 }
 
 
@@ -199,7 +199,7 @@ static int has_loop(const char *text) {
   cgl_arena arena = {0};
   cgl_signature s = {0};
   cgl_program_kernel(p, 0, &arena, &s);
-  int found = s.loop.start != NULL;
+  int found = s.loop.start != NULL && !s.loop.refused;
   cgl_arena_free(&arena);
   cgl_program_free(p);
   return found;
@@ -299,7 +299,7 @@ static void test_damaged_sources(void) {
     if (i % 3 == 0)
       n = seed % length;
     damage(damaged, length, i % 7, &seed);
-    cgl_program *p = cgl_program_read(damaged, n, 1, NULL, 0, folder);
+    cgl_program *p = cgl_program_read(damaged, n, 1, NULL, 0, folder, NULL);
     cgl_arena arena = {0};
     cgl_signature s;
     for (size_t k = 0; p && k < cgl_program_kernels(p); k++)
