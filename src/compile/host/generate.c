@@ -150,6 +150,8 @@ static void add_defines(const cgl_source *s, cgl_text *out) {
       cgl_text_print(out, " %s", name[n] ? name + n + 1 : "1");
     cgl_text_put(out, "\n");
   }
+  cgl_text_put(out, "#ifdef NDEBUG\n#undef assert\n"
+                    "#define assert(e) ((void)0)\n#endif\n");
 }
 
 

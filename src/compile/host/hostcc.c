@@ -169,12 +169,6 @@ static void add_cpu(cgl_text *out) {
 }
 
 
-void cgl_host_key(cgl_text *out) {
-  add_cpu(out);
-  cgl_host_device_text(out);
-}
-
-
 /* A word may be a program that runs the compiler, as ccache does. */
 void cgl_host_identify(cgl_text *identity) {
   cgl_cxx *c = new_compiler();
@@ -245,7 +239,20 @@ static const char *const clang_options[] = {
     "-Wno-ignored-attributes", "-Wno-pass-failed", NULL};
 
 static const char *const link_options[] = {
-    "-nostartfiles", "-nodefaultlibs", "-lm", "-lc", "-lgcc", NULL};
+    "-nostartfiles", "-nodefaultlibs", "-Wl,-z,defs", "-lm",
+    "-lc",           "-lgcc",          NULL};
+
+
+void cgl_host_key(cgl_text *out) {
+  const char *const *const rows[] = {common_options, gcc_options, clang_options,
+                                     link_options};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t k = 0; rows[i][k]; k++)
+      cgl_text_print(out, "%s\n", rows[i][k]);
+  add_cpu(out);
+  cgl_host_device_text(out);
+  cgl_host_ask(out);
+}
 
 
 /* What of the caller's options means something to a C++ compiler; NVRTC's

@@ -221,12 +221,6 @@ void cgl_nvrtc_macros(const cgl_job *job, cgl_text *out) {
 }
 
 
-void cgl_nvrtc_device_text(cgl_text *out) {
-  cgl_text_put(out, cgl_text_prelude);
-  cgl_text_put(out, cgl_text_device_random);
-}
-
-
 /* Where the compiler finds no file on disk: quoted includes are looked for
    beside the program. */
 static const char nowhere[] = "/dev/null/cgraphlua";
@@ -242,6 +236,13 @@ static void add_question(cgl_text *out) {
       "  typedef cgl_words<cgl_type<A>::word..., cgl_type<A>::element...,\n"
       "    cgl_type<A>::align...> cgl_told; };\n"
       "template <class W> __device__ char cgl_tell;\n");
+}
+
+
+void cgl_nvrtc_device_text(cgl_text *out) {
+  cgl_text_put(out, cgl_text_prelude);
+  cgl_text_put(out, cgl_text_device_random);
+  add_question(out);
 }
 
 
