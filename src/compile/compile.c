@@ -133,9 +133,9 @@ static void identify_compiler(const cgl_job *job, cgl_text *out) {
 }
 
 
-/* Everything the image depends on that is known before a compile, `where` it
-   stands in the script only when the image or the compiler's text says so. */
-static void describe_key(const cgl_job *job, bool where, cgl_text *out) {
+/* Everything the image depends on that is known before a compile, but for where
+   it stands in the script. */
+static void describe_key(const cgl_job *job, cgl_text *out) {
   static const char *const variables[] = {"CGRAPHLUA_CXX", "CPATH",
                                           "CPLUS_INCLUDE_PATH",
                                           "GCC_EXEC_PREFIX", "COMPILER_PATH"};
@@ -161,8 +161,6 @@ static void describe_key(const cgl_job *job, bool where, cgl_text *out) {
   if (memmem(s->text, s->length, "include", 7) ||
       memmem(s->text, s->length, "import", 6))
     cgl_text_put(out, job->folder);
-  if (where)
-    cgl_text_print(out, "\n%s:%d", s->file, s->line);
 }
 
 
@@ -267,10 +265,11 @@ static cgl_compile_status find_or_build(cgl_job *job) {
   cgl_cache_key keys[2];
   char *folder = cgl_cache_folder();
   cgl_compile_status status = CGL_COMPILE_OK;
-  for (int i = 0; i < 2 && folder; i++) {
-    key.length = 0;
-    describe_key(job, i, &key);
-    keys[i] = cgl_cache_hash(key.data, key.length);
+  if (folder) {
+    describe_key(job, &key);
+    keys[0] = cgl_cache_hash(key.data, key.length);
+    cgl_text_print(&key, "\n%s:%d", job->source->file, job->source->line);
+    keys[1] = cgl_cache_hash(key.data, key.length);
   }
   if (key.failed)
     status = CGL_COMPILE_SYSTEM;
