@@ -220,6 +220,9 @@ static void test_loops(void) {
       {1, "int t = " I "; int s = gridDim.x * blockDim.x; float h = a / 2;"
           " for (int i = t; i < n; i += s) { y[i] = h * x[i]; }"},
       {1, "for (int i = " I "; i < n; i += " S ") atomicAdd(&y[0], x[i]);"},
+      {1, "const float *row = x + n; for (int i = " I "; i < n; i += " S ")"
+          " { unsigned m = (unsigned)i & 7u; *(y + i) = row[m] + (m && n); }"},
+      {0, "for (walk i = " I "; i < n; i += " S ") y[i] = x[i];"},
       {0, "for (int i = " I "; i < n; i += " S ") { y[i] = i; break; }"},
       {0, "for (int i = " I "; i < n; i += " S ") { if (i) return; }"},
       {0, "for (int i = " I "; i < n; i += " S ") { a += x[i]; y[i] = a; }"},
@@ -251,6 +254,7 @@ static void test_loops(void) {
              "#define LOOP for (int i = " I "; i < n; i += " S ")\n"
              "__device__ void refer(int &n, float *y) { y[n++] = 1; }\n"
              "__device__ int position() { return gridDim.x; }\n"
+             "struct walk { int at; };\n"
              "__global__ void k(int n, float a, const float *x, float *y) {"
              " %s }\n",
              rows[i].body);

@@ -380,6 +380,10 @@ static bool try_header(const reader *r, const cgl_token *at, size_t count,
     if (at[i].kind != CGL_TOKEN_NAME ||
         cgl_token_is_any(&at[i], "auto", "const"))
       return false;
+  cgl_parameter p;
+  if (cgl_parameter_read(r->aliases, at, equal, r->arena, &p) != 0 ||
+      !is_plain_type(&p))
+    return false;
   out->type = at;
   out->ntype = equal - 1;
   out->variable = &at[equal - 1];
