@@ -186,6 +186,18 @@ static void test_lines(void) {
 }
 
 
+/* A file that an option names is read without a directive. */
+static void test_pre_include(void) {
+  char *option = cgl_format("--pre-include=%s/pre.h", folder);
+  const char *text = "// what comes before" KERNEL;
+  put("pre.h", T_INT);
+  expect(text, option, "int32 anew", "a header that an option names");
+  put("pre.h", T_DOUBLE);
+  expect(text, option, "double anew", "changed");
+  free(option);
+}
+
+
 static void test_all(cgl_image_format which, const char *name) {
   format = which;
   who = name;
@@ -271,8 +283,10 @@ int main(void) {
   format = CGL_IMAGE_CUBIN;
   if (!strcmp(compile("typedef int T;" KERNEL, NULL), "no compiler"))
     tap_skip("NVRTC's images as well", "NVRTC is not installed");
-  else
+  else {
     test_all(CGL_IMAGE_CUBIN, "NVRTC");
+    test_pre_include();
+  }
   char *command = cgl_format("rm -rf '%s'", folder);
   int status = system(command);
   free(command);

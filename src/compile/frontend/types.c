@@ -290,6 +290,7 @@ static bool try_word(const cgl_token *t, reading *r) {
 static size_t read_name(const cgl_alias *aliases, const cgl_token *at,
                         size_t count, size_t i, int depth, reading *r) {
   spec named = {.kind = CGL_KIND_UNKNOWN, .lanes = 1};
+  bool computed = cgl_token_is_any(&at[i], "decltype", "__typeof__");
   if (i + 1 < count && cgl_token_is(&at[i + 1], "::"))
     return i;
   if (i + 1 < count && cgl_token_is(&at[i + 1], "<")) {
@@ -299,8 +300,7 @@ static size_t read_name(const cgl_alias *aliases, const cgl_token *at,
       named.kind = CGL_KIND_UNKNOWN;
       i += 2;
     }
-  } else if (cgl_token_is_any(&at[i], "decltype", "__typeof__")) {
-  } else
+  } else if (!computed)
     resolve_name(aliases, &at[i], depth, &named);
   if (!r->resolved)
     r->said = named;

@@ -384,6 +384,18 @@ static bool is_include(const char *option) {
 }
 
 
+/* Does an option make the compiler read a file that no directive names? */
+static bool reads_file(const cgl_source *s) {
+  static const char *const words[] = {"--pre-include", "-include",  "--pch",
+                                      "-pch",          "--use-pch", "-use-pch"};
+  for (size_t i = 0; i < s->noptions; i++)
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+      if (strncmp(s->options[i], words[k], strlen(words[k])) == 0)
+        return true;
+  return false;
+}
+
+
 /* NVRTC does not say what it read.  So it gets the headers that the reader
    found, and no folder of the script's to look into; `disk` gives it the
    folders instead. */
@@ -496,7 +508,8 @@ cgl_compile_status cgl_nvrtc_compile(cgl_job *job) {
   const cgl_included *files = cgl_program_files(job->program, &n);
   architecture a = choose_architecture(job->sm);
   write_source(job, &text);
-  bool disk = cgl_program_is_partial(job->program) || !headers_differ(files, n);
+  bool disk = cgl_program_is_partial(job->program) ||
+              !headers_differ(files, n) || reads_file(job->source);
   int result = text.failed ? 1 : try_compile(job, text.data, a, disk, &program);
   if (result && !disk && cgl_program_is_guess(job->program)) {
     disk = true; /* it may have looked for a header that the reader did not */

@@ -106,6 +106,23 @@ static bool is_vector(const cgl_parameter *read, const cgl_parameter *told) {
 }
 
 
+static bool is_integer(cgl_kind kind) {
+  return kind >= CGL_KIND_INT8 && kind <= CGL_KIND_UINT64;
+}
+
+
+/* Is the spelling that was read one of the type that the compiler told?  The
+   sign of an enumeration is in no spelling. */
+static bool is_spelling(const cgl_parameter *read, const cgl_parameter *told) {
+  if (read->kind == CGL_KIND_UNKNOWN)
+    return true;
+  return read->pointer == told->pointer && read->readonly == told->readonly &&
+         (read->kind == told->kind ||
+          (read->element == told->element && is_integer(read->kind) &&
+           is_integer(told->kind)));
+}
+
+
 /* What the compiler told of a parameter, which may confirm what was read. */
 static int learn_parameter(cgl_parameter *p, bool known, const uint32_t *word,
                            size_t n, cgl_arena *arena) {
@@ -124,9 +141,7 @@ static int learn_parameter(cgl_parameter *p, bool known, const uint32_t *word,
     told.kind = p->kind;
     told.lanes = p->lanes;
   }
-  bool same = known && (p->kind == told.kind || p->kind == CGL_KIND_UNKNOWN) &&
-              (p->pointer == told.pointer || p->kind == CGL_KIND_UNKNOWN) &&
-              (p->readonly == told.readonly || p->kind == CGL_KIND_UNKNOWN);
+  bool same = known && is_spelling(p, &told);
   told.restricted = same && told.pointer ? p->restricted : 0;
   told.name = known ? p->name : "";
   told.type = same ? p->type : spell_type(&told, arena);
