@@ -78,7 +78,7 @@ typedef struct cgl_launch {
 } cgl_launch;
 
 typedef struct cgl_param_info {
-  const char *type; /* as spelled in the source, "const float *" */
+  const char *type; /* as spelled by the source or the compiler */
   const char *name;
   bool pointer;
   bool readonly; /* pointer to const */

@@ -2,6 +2,7 @@
    is done about a folder that cannot be used. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,9 +26,8 @@ static char *put(const char *name, const char *bytes) {
   cgl_cache_key key = key_of(name);
   cgl_cache_entry entry = {.bytes = (void *)(uintptr_t)bytes,
                            .size = strlen(bytes),
-                           .names = "k",
-                           .names_size = 2,
-                           .nnames = 1,
+                           .record = "k",
+                           .record_size = 2,
                            .message = "said"};
   cgl_text warning = {0};
   cgl_cache_write(folder, &key, &entry, &warning);
@@ -38,10 +38,10 @@ static char *put(const char *name, const char *bytes) {
 static bool has(const char *name, const char *bytes) {
   cgl_cache_key key = key_of(name);
   cgl_cache_entry entry;
-  bool found = cgl_cache_read(folder, &key, &entry) &&
-               entry.size == strlen(bytes) &&
-               !memcmp(entry.bytes, bytes, entry.size) && entry.nnames == 1 &&
-               !strcmp(entry.names, "k") && !strcmp(entry.message, "said");
+  bool found =
+      cgl_cache_read(folder, &key, &entry) && entry.size == strlen(bytes) &&
+      !memcmp(entry.bytes, bytes, entry.size) && entry.record_size == 2 &&
+      !strcmp(entry.record, "k") && !strcmp(entry.message, "said");
   cgl_cache_entry_free(&entry);
   return found;
 }
@@ -135,7 +135,7 @@ static void test_folders(void) {
   mkdir(place, 0700);
   chmod(place, 0777);
   char *warning = put("x", "bytes"), *again = put("x", "bytes");
-  tap_ok(strstr(warning, "may be written by everybody") && !has("x", "bytes"),
+  tap_ok(strstr(warning, "may be written by others") && !has("x", "bytes"),
          "a folder that everybody may write to is not used");
   tap_ok(!*again, "which is said once");
   free(warning);
@@ -162,12 +162,99 @@ static void test_folders(void) {
 }
 
 
+/* Nothing is taken that somebody else may have put there. */
+static void test_strangers(void) {
+  free(put("own", "bytes"));
+  char *path = path_of("own"), *aside = cgl_format("%s/aside", folder);
+  static const mode_t modes[] = {0620, 0602, 0666};
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    chmod(path, modes[i]);
+    tap_ok(!has("own", "bytes"), "an entry of mode %o is not taken",
+           (unsigned)modes[i]);
+  }
+  chmod(path, 0600);
+  static const mode_t places[] = {0770, 0707, 01777};
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    chmod(folder, places[i]);
+    tap_ok(!has("own", "bytes"), "nor one of a folder of mode %o",
+           (unsigned)places[i]);
+  }
+  chmod(folder, 0700);
+  tap_ok(has("own", "bytes"), "it was good");
+  rename(path, aside);
+  tap_ok(symlink(aside, path) == 0 && !has("own", "bytes"),
+         "a link is not followed");
+  unlink(path);
+  unlink(aside);
+  alarm(20); /* a FIFO that is opened waits for a writer */
+  tap_ok(mkfifo(path, 0600) == 0 && !has("own", "bytes"),
+         "a FIFO is not waited for");
+  char *warning = put("own", "bytes");
+  tap_ok(!*warning && has("own", "bytes"), "and an entry takes its place");
+  alarm(0);
+  if (geteuid() == 0 && chown(path, 65534, 65534) == 0)
+    tap_ok(!has("own", "bytes"), "nor is another user's entry taken");
+  else
+    tap_skip("nor is another user's entry taken", "only root can give it away");
+  if (geteuid() == 0 && chown(path, 0, 0) == 0 &&
+      chown(folder, 65534, 65534) == 0) {
+    tap_ok(!has("own", "bytes"), "nor one of another user's folder");
+    chown(folder, 0, 0);
+  } else
+    tap_skip("nor one of another user's folder", "only root can give it away");
+  free(warning);
+  free(path);
+  free(aside);
+  cgl_cache_trim(folder, 0);
+}
+
+
+static void *put_often(void *argument) {
+  bool *good = argument;
+  for (int i = 0; i < 50; i++) {
+    char *warning = put("together", "bytes");
+    *good &= !*warning && has("together", "bytes");
+    free(warning);
+  }
+  return NULL;
+}
+
+
+/* Names that a process of this number could have left, and many threads. */
+static void test_names(void) {
+  pthread_t threads[8];
+  bool good[8], all = true;
+  char name[64];
+  for (int i = 0; i < 2000; i++) {
+    snprintf(name, sizeof name, ".kernel-%ld-%d", (long)getpid(), i);
+    make_file(name, 0);
+  }
+  for (int i = 0; i < 8; i++) {
+    good[i] = true;
+    pthread_create(&threads[i], NULL, put_often, &good[i]);
+  }
+  for (int i = 0; i < 8; i++) {
+    pthread_join(threads[i], NULL);
+    all &= good[i];
+  }
+  tap_ok(all, "no two writers take the same name");
+  for (int i = 0; i < 2000; i++) {
+    char *path = cgl_format("%s/.kernel-%ld-%d", folder, (long)getpid(), i);
+    unlink(path);
+    free(path);
+  }
+  cgl_cache_trim(folder, 0);
+}
+
+
 int main(void) {
   char made[] = "/tmp/cgraphlua-test-XXXXXX";
   folder = mkdtemp(made);
   if (!folder)
     return 1;
   test_entries();
+  test_strangers();
+  test_names();
   test_trim();
   test_folders();
   rmdir(folder);

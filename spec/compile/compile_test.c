@@ -19,7 +19,7 @@ static cgl_program *read_program(const char *text, const char *const *options) {
   size_t n = 0;
   while (options && options[n])
     n++;
-  return cgl_program_read(text, strlen(text), 1, options, n, folder);
+  return cgl_program_read(text, strlen(text), 1, options, n, folder, NULL);
 }
 
 
@@ -199,7 +199,7 @@ static int has_loop(const char *text) {
   cgl_arena arena = {0};
   cgl_signature s = {0};
   cgl_program_kernel(p, 0, &arena, &s);
-  int found = s.loop.start != NULL;
+  int found = s.loop.start != NULL && !s.loop.refused;
   cgl_arena_free(&arena);
   cgl_program_free(p);
   return found;
@@ -220,6 +220,9 @@ static void test_loops(void) {
       {1, "int t = " I "; int s = gridDim.x * blockDim.x; float h = a / 2;"
           " for (int i = t; i < n; i += s) { y[i] = h * x[i]; }"},
       {1, "for (int i = " I "; i < n; i += " S ") atomicAdd(&y[0], x[i]);"},
+      {1, "const float *row = x + n; for (int i = " I "; i < n; i += " S ")"
+          " { unsigned m = (unsigned)i & 7u; *(y + i) = row[m] + (m && n); }"},
+      {0, "for (walk i = " I "; i < n; i += " S ") y[i] = x[i];"},
       {0, "for (int i = " I "; i < n; i += " S ") { y[i] = i; break; }"},
       {0, "for (int i = " I "; i < n; i += " S ") { if (i) return; }"},
       {0, "for (int i = " I "; i < n; i += " S ") { a += x[i]; y[i] = a; }"},
@@ -251,6 +254,7 @@ static void test_loops(void) {
              "#define LOOP for (int i = " I "; i < n; i += " S ")\n"
              "__device__ void refer(int &n, float *y) { y[n++] = 1; }\n"
              "__device__ int position() { return gridDim.x; }\n"
+             "struct walk { int at; };\n"
              "__global__ void k(int n, float a, const float *x, float *y) {"
              " %s }\n",
              rows[i].body);
@@ -299,7 +303,7 @@ static void test_damaged_sources(void) {
     if (i % 3 == 0)
       n = seed % length;
     damage(damaged, length, i % 7, &seed);
-    cgl_program *p = cgl_program_read(damaged, n, 1, NULL, 0, folder);
+    cgl_program *p = cgl_program_read(damaged, n, 1, NULL, 0, folder, NULL);
     cgl_arena arena = {0};
     cgl_signature s;
     for (size_t k = 0; p && k < cgl_program_kernels(p); k++)

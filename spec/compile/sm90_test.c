@@ -18,6 +18,7 @@ static const char *const files[] = {
     "scripts/lib/lattice.lua",
     "scripts/lib/network.lua",
     "spec/compile/kernels.cu",
+    "spec/compile/promises.cu",
     "src/core/random/fills.cu",
 };
 

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "compile/compile.h"
 
 #include <stdlib.h>
@@ -50,6 +51,14 @@ static int copy_variables(cgl_job *job) {
 }
 
 
+/* Instances of one template share their text. */
+static void drop_loop(cgl_image *image, const char *start) {
+  for (size_t i = 0; i < image->nsignatures; i++)
+    if (image->signatures[i].loop.start == start)
+      image->signatures[i].loop = (cgl_loop){0};
+}
+
+
 /* Signatures of all plain kernels and of the expressions asked for. */
 static cgl_compile_status read_signatures(cgl_job *job) {
   const cgl_source *s = job->source;
@@ -80,55 +89,123 @@ static cgl_compile_status read_signatures(cgl_job *job) {
     }
     image->nsignatures++;
   }
+  for (size_t i = 0; i < image->nsignatures; i++)
+    if (image->signatures[i].loop.refused)
+      drop_loop(image, image->signatures[i].loop.start);
   return CGL_COMPILE_OK;
 }
 
 
-/* Everything the image depends on, `where` it stands in the script only when
-   the image or the compiler's text says so. */
-static void describe_key(const cgl_job *job, const cgl_text *identity,
-                         bool where, cgl_text *out) {
+static cgl_compile_status run_compiler(cgl_job *job) {
+  return job->image->format == CGL_IMAGE_HOST ? cgl_host_compile(job)
+                                              : cgl_nvrtc_compile(job);
+}
+
+
+/* Reads the source, and compiles it. */
+static cgl_compile_status build_image(cgl_job *job, cgl_text *macros) {
   const cgl_source *s = job->source;
-  size_t n;
-  const char *included = cgl_program_included(job->program, &n);
+  bool host = job->image->format == CGL_IMAGE_HOST;
+  if (host)
+    cgl_host_macros(macros);
+  else
+    cgl_nvrtc_macros(job, macros);
+  job->program = macros->failed
+                     ? NULL
+                     : cgl_program_read(s->text, s->length, s->line, s->options,
+                                        s->noptions, job->folder, macros->data);
+  if (!job->program || (host && cgl_host_correct(job) != 0))
+    return CGL_COMPILE_SYSTEM;
+  cgl_compile_status status = read_signatures(job);
+  return status == CGL_COMPILE_OK ? run_compiler(job) : status;
+}
+
+
+/* ---- the cache ---- */
+
+/* What a hit needs, and the compiler's identity, unless there is none. */
+static void identify_compiler(const cgl_job *job, cgl_text *out) {
+  if (job->image->format == CGL_IMAGE_HOST)
+    cgl_host_identify(out);
+  else
+    cgl_nvrtc_identify(job, out);
+  cgl_text_add(out, "", 0);
+}
+
+
+/* Everything the image depends on that is known before a compile, but for where
+   it stands in the script. */
+static void describe_key(const cgl_job *job, cgl_text *out) {
+  static const char *const variables[] = {"CGRAPHLUA_CXX", "CPATH",
+                                          "CPLUS_INCLUDE_PATH",
+                                          "GCC_EXEC_PREFIX", "COMPILER_PATH"};
+  const cgl_source *s = job->source;
+  bool host = job->image->format == CGL_IMAGE_HOST;
   cgl_text_print(out, "%d %d %d\n", CGL_HOST_ABI, (int)job->image->format,
                  job->sm);
-  cgl_text_add(out, identity->data, identity->length + 1);
+  for (size_t i = 0; i < sizeof variables / sizeof *variables && host; i++) {
+    const char *value = getenv(variables[i]);
+    cgl_text_print(out, "%s\n", value ? value : "");
+  }
   for (size_t i = 0; i < s->noptions; i++)
     cgl_text_add(out, s->options[i], strlen(s->options[i]) + 1);
   cgl_text_put(out, "\n");
   for (size_t i = 0; i < s->nexpressions; i++)
     cgl_text_add(out, s->expressions[i], strlen(s->expressions[i]) + 1);
-  cgl_text_print(out, "\n%zu\n%zu\n", s->length, n);
+  cgl_text_print(out, "\n%zu\n", s->length);
   cgl_text_add(out, s->text, s->length);
-  cgl_text_add(out, included ? included : "", n);
-  if (job->image->format == CGL_IMAGE_HOST)
-    cgl_host_device_text(out);
+  if (host)
+    cgl_host_key(out);
   else
     cgl_nvrtc_device_text(out);
-  if (where)
-    cgl_text_print(out, "%s:%d", s->file, s->line);
+  if (memmem(s->text, s->length, "include", 7) ||
+      memmem(s->text, s->length, "import", 6))
+    cgl_text_put(out, job->folder);
 }
 
 
-/* Fills the image from an entry; false when the entry does not fit it. */
-static bool try_entry(cgl_job *job, cgl_cache_entry *entry) {
+/* Does a text that the compiler read hold the word? */
+static bool mentions(const cgl_job *job, const char *word) {
+  size_t n;
+  const cgl_included *files = cgl_program_files(job->program, &n);
+  bool found = memmem(job->source->text, job->source->length, word,
+                      strlen(word)) != NULL;
+  for (size_t i = 0; i < n && !found; i++)
+    found = memmem(files[i].text, files[i].length, word, strlen(word)) != NULL;
+  return found;
+}
+
+
+/* Is the image another one at another line, or may it be? */
+static bool names_lines(const cgl_job *job) {
+  return job->log.length || cgl_program_is_partial(job->program) ||
+         mentions(job, "assert") || mentions(job, "__LINE__") ||
+         mentions(job, "__FILE__");
+}
+
+
+/* Does the image hold what no file and no option tells? */
+static bool names_time(const cgl_job *job) {
+  return mentions(job, "__DATE__") || mentions(job, "__TIME") ||
+         mentions(job, "incbin");
+}
+
+
+/* A record is the compiler's identity, notes of files, a full stop, and what
+   cgl_image_pack writes.  Fills the image; false when anything differs. */
+static bool try_entry(cgl_job *job, cgl_cache_entry *entry,
+                      const char *identity) {
   cgl_image *image = job->image;
-  if (entry->nnames != image->nsignatures + image->nvariables)
+  const char *at = entry->record, *end = at + entry->record_size;
+  if (!entry->record_size || end[-1] || (*identity && strcmp(at, identity)))
     return false;
-  const char *at = entry->names, *end = at + entry->names_size;
-  for (size_t i = 0; i < entry->nnames; i++) {
-    size_t n = strnlen(at, (size_t)(end - at));
-    if (at + n >= end)
+  for (at += strlen(at) + 1; at < end && *at != '.'; at += strlen(at) + 1)
+    if (!cgl_cache_is_as_noted(at))
       return false;
-    char *name = cgl_arena_copy(&image->arena, at, n);
-    if (!name)
-      return false;
-    if (i < image->nsignatures)
-      image->signatures[i].lowered = name;
-    else
-      image->variables[i - image->nsignatures].lowered = name;
-    at += n + 1;
+  if (at + 2 > end || cgl_image_unpack(image, at + 2, (size_t)(end - at - 2))) {
+    cgl_arena_free(&image->arena);
+    *image = (cgl_image){.format = image->format};
+    return false;
   }
   image->bytes = entry->bytes;
   image->size = entry->size;
@@ -139,87 +216,73 @@ static bool try_entry(cgl_job *job, cgl_cache_entry *entry) {
 }
 
 
-static void keep_entry(const char *folder, const cgl_cache_key *key,
-                       cgl_job *job) {
+static void keep_entry(cgl_job *job, const char *folder,
+                       const cgl_cache_key *key) {
   const cgl_image *image = job->image;
-  cgl_text names = {0}, warning = {0};
-  cgl_cache_entry entry = {.bytes = image->bytes, .size = image->size};
-  for (size_t i = 0; i < image->nsignatures; i++, entry.nnames++)
-    cgl_text_add(&names, image->signatures[i].lowered,
-                 strlen(image->signatures[i].lowered) + 1);
-  for (size_t i = 0; i < image->nvariables; i++, entry.nnames++)
-    cgl_text_add(&names, image->variables[i].lowered,
-                 strlen(image->variables[i].lowered) + 1);
-  entry.names = names.data;
-  entry.names_size = names.length;
-  entry.message = job->log.data;
-  if (!names.failed && !job->log.failed)
+  cgl_text record = {0}, warning = {0};
+  identify_compiler(job, &record);
+  cgl_text_add(&record, "", 1);
+  if (job->files.length)
+    cgl_text_add(&record, job->files.data, job->files.length);
+  cgl_text_add(&record, ".", 2);
+  cgl_image_pack(image, &record);
+  cgl_cache_entry entry = {.bytes = image->bytes,
+                           .size = image->size,
+                           .record = record.data,
+                           .record_size = record.length,
+                           .message = job->log.data};
+  if (!record.failed && !job->log.failed && !job->files.failed)
     cgl_cache_write(folder, key, &entry, &warning);
   if (warning.length)
     cgl_text_add(&job->log, warning.data, warning.length);
-  cgl_text_free(&names);
+  cgl_text_free(&record);
   cgl_text_free(&warning);
-}
-
-
-static cgl_compile_status run_compiler(cgl_job *job) {
-  return job->image->format == CGL_IMAGE_HOST ? cgl_host_compile(job)
-                                              : cgl_nvrtc_compile(job);
 }
 
 
 /* keys[0] holds wherever the source stands, keys[1] at this line only: an
    image with warnings or assertions names its lines. */
-static cgl_compile_status run_cached(cgl_job *job, const char *folder,
-                                     const cgl_cache_key keys[2],
-                                     bool names_lines) {
-  for (int i = names_lines; i < 2; i++) {
+static bool find_entry(cgl_job *job, const char *folder,
+                       const cgl_cache_key keys[2]) {
+  cgl_text identity = {0};
+  bool found = false;
+  for (int i = 0; i < 2 && !found; i++) {
     cgl_cache_entry entry;
-    bool found =
-        cgl_cache_read(folder, &keys[i], &entry) && try_entry(job, &entry);
+    if (!cgl_cache_read(folder, &keys[i], &entry))
+      continue;
+    if (!identity.data)
+      identify_compiler(job, &identity);
+    found = !identity.failed && try_entry(job, &entry, identity.data);
     cgl_cache_entry_free(&entry);
-    if (found)
-      return CGL_COMPILE_OK;
   }
-  cgl_compile_status status = run_compiler(job);
-  if (status == CGL_COMPILE_OK)
-    keep_entry(folder, &keys[names_lines || job->log.length], job);
-  return status;
+  cgl_text_free(&identity);
+  return found;
 }
 
 
-static cgl_compile_status build_image(cgl_job *job) {
-  cgl_text identity = {0}, key = {0};
+static cgl_compile_status find_or_build(cgl_job *job) {
+  cgl_text key = {0}, macros = {0};
   cgl_cache_key keys[2];
-  cgl_compile_status status = read_signatures(job);
-  if (status != CGL_COMPILE_OK)
-    return status;
-  char *folder =
-      cgl_program_is_partial(job->program) ? NULL : cgl_cache_folder();
-  if (!folder)
-    return run_compiler(job);
-  status = job->image->format == CGL_IMAGE_HOST
-               ? cgl_host_identify(job, &identity)
-               : cgl_nvrtc_identify(job, &identity);
-  if (status == CGL_COMPILE_OK && identity.failed)
+  char *folder = cgl_cache_folder();
+  cgl_compile_status status = CGL_COMPILE_OK;
+  if (folder) {
+    describe_key(job, &key);
+    keys[0] = cgl_cache_hash(key.data, key.length);
+    cgl_text_print(&key, "\n%s:%d", job->source->file, job->source->line);
+    keys[1] = cgl_cache_hash(key.data, key.length);
+  }
+  if (key.failed)
     status = CGL_COMPILE_SYSTEM;
-  for (int i = 0; i < 2 && status == CGL_COMPILE_OK; i++) {
-    key.length = 0;
-    describe_key(job, &identity, i, &key);
-    if (key.failed)
-      status = CGL_COMPILE_SYSTEM;
-    else
-      keys[i] = cgl_cache_hash(key.data, key.length);
+  else if (!folder || !find_entry(job, folder, keys)) {
+    status = build_image(job, &macros);
+    if (status == CGL_COMPILE_OK && folder && !job->unkept && !names_time(job))
+      keep_entry(job, folder, &keys[names_lines(job)]);
   }
-  if (status == CGL_COMPILE_OK) {
-    bool names_lines = cgl_program_contains(job->program, "assert") ||
-                       cgl_program_contains(job->program, "__LINE__") ||
-                       cgl_program_contains(job->program, "__FILE__");
-    status = run_cached(job, folder, keys, names_lines);
-  }
-  cgl_text_free(&identity);
   cgl_text_free(&key);
   free(folder);
+  cgl_program_free(job->program);
+  job->program = NULL;
+  cgl_text_free(&macros);
   return status;
 }
 
@@ -228,7 +291,7 @@ cgl_compile_status cgl_compile(const cgl_target *target,
                                const cgl_source *given, cgl_image **image,
                                char **message) {
   cgl_source source = *given;
-  cgl_job job = {.source = &source, .sm = target->sm};
+  cgl_job job = {.source = &source, .sm = target->sm, .since = cgl_cache_now()};
   cgl_compile_status status = CGL_COMPILE_SYSTEM;
   *image = NULL;
   if (message)
@@ -238,21 +301,16 @@ cgl_compile_status cgl_compile(const cgl_target *target,
   if (source.line < 1)
     source.line = 1;
   char *folder = folder_of(source.file);
-  cgl_program *program =
-      folder ? cgl_program_read(source.text, source.length, source.line,
-                                source.options, source.noptions, folder)
-             : NULL;
-  job.program = program;
   job.folder = folder;
   job.image = calloc(1, sizeof *job.image);
-  if (program && job.image) {
+  if (folder && job.image) {
     job.image->format = target->format;
-    status = build_image(&job);
+    status = find_or_build(&job);
   }
   if (status == CGL_COMPILE_SYSTEM && !job.log.length)
     cgl_text_put(&job.log, "out of memory while compiling a kernel");
-  cgl_program_free(program);
   free(folder);
+  cgl_text_free(&job.files);
   if (status == CGL_COMPILE_OK)
     *image = job.image;
   else

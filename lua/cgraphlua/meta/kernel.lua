@@ -48,7 +48,7 @@ function kernel:name() end
 function kernel:block_size() end
 
 ---@class cgraphlua.parameter
----@field type string as the source spells it, "const float *"
+---@field type string as the source or the compiler spells it, "const float *"
 ---@field name string
 ---@field pointer boolean
 ---@field readonly boolean a pointer to const

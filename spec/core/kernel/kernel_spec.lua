@@ -382,6 +382,121 @@ describe("kernel", function()
     assert.equal("cgraphlua.kernel (released)", tostring(k))
   end)
 
+  describe("with a grid-stride loop", function()
+    local helpers = [[
+      static __device__ float next(unsigned *s) { return (float)(s[0] = s[0] * 5 + 1 & 1023); }
+      struct Sum {
+        float s = 0.f;
+        __device__ float operator()(float v) { return s += v; }
+        __device__ float operator<<(float v) { return s += v; }
+        __device__ float *self() { return &s; }
+      };
+      ]]
+    --- The loop stands in the text itself: one from a macro is left as it is.
+    local function looped(text)
+      return (text:gsub("LOOP", "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; " ..
+        "i += gridDim.x * blockDim.x)"))
+    end
+    local states = {
+      ["a pointer"] = "float s = 0.f; float *p = &s; LOOP { p[0] += x[i]; y[i] = p[0]; }",
+      ["a pointer that a function takes"] =
+        "unsigned state = 1; unsigned *s = &state; LOOP y[i] = next(s);",
+      ["a call operator"] = "Sum sum = Sum(); LOOP y[i] = sum(x[i]);",
+      ["a shift operator"] = "Sum sum = Sum(); LOOP y[i] = sum << x[i];",
+      ["a type that is not named"] = "auto sum = Sum(); LOOP y[i] = sum(x[i]);",
+      ["a pointer from an object"] =
+        "Sum sum = Sum(); float *p = sum.self(); LOOP { p[0] += x[i]; y[i] = p[0]; }",
+      ["a cast pointer"] = "const float t = 0.f; const float *q = &t; float *w = (float *)q; " ..
+        "LOOP { w[0] = w[0] + x[i]; y[i] = w[0]; }",
+      ["a reference"] = "float s = 0.f; LOOP { float &r = s; r += x[i]; y[i] = r; }",
+      ["a reference in parentheses"] =
+        "float s = 0.f; LOOP { float &r(s); r += x[i]; y[i] = r; }",
+      ["a forwarding reference"] = "float s = 0.f; LOOP { auto &&r = s; r += x[i]; y[i] = r; }",
+      ["parentheses"] = "float s = 0.f; LOOP { (s) += x[i]; y[i] = s; }",
+      ["a choice"] =
+        "float u = 0.f; LOOP { (n ? u : u) += x[i]; y[i] = u; }",
+      ["a cast to a reference"] = "float s = 0.f; LOOP { (float &)s += x[i]; y[i] = s; }",
+      ["a lambda"] = "float s = 0.f; LOOP { [&](float v) { (s) += v; }(x[i]); y[i] = s; }",
+      ["an increment"] = "int s = 0; LOOP { ++(s); y[i] = s; }",
+    }
+    for what, body in pairs(states) do
+      it("keeps what a thread hands on, by " .. what .. ", in the thread", function()
+        local n = 1000
+        local x = cg.full("float", n, 1)
+        local function run(first)
+          local y = cg.zeros("float", n)
+          cg.kernel(looped(helpers ..
+            'extern "C" __global__ void k(const float *x, float *y, int n) {' ..
+            first .. body .. "\n}")):launch(4, 32, x, y, n)
+          return y:download()
+        end
+        assert.same(run "__syncthreads();", run "")
+      end)
+    end
+
+    it("counts once per thread what stands in front of the loop", function()
+      local k = cg.kernel(looped [[
+        extern "C" __global__ void k(int *count, float *y, int n) {
+          int mine = atomicAdd(count, 1);
+          LOOP y[i] = mine >= 0;
+        }]])
+      local count, y = cg.zeros("int32", 1), cg.zeros("float", 1000)
+      k:launch(4, 32, count, y, 1000)
+      assert.same({ 128 }, count:download())
+    end)
+
+    it("keeps to each instance's own type", function()
+      local text = helpers .. [[
+        template <class T> __global__ void k(T add, const float *x, float *y, int n) {
+          LOOP y[i] = add + x[i];
+        }
+        static __device__ float operator+(Sum &s, float v) { return s.s += v; }]]
+      local x, y = cg.full("float", 1000, 1), cg.zeros("float", 1000)
+      local m = cg.module { source = looped(text), expressions = { "k<float>", "k<Sum>" } }
+      m:kernel "k<float>":launch(4, 32, 2, x, y, 1000)
+      assert.equal(3, device.value(y))
+      m:kernel "k<Sum>":launch(4, 32, ffi.new("float[1]", 0), x, y, 1000)
+      local got = y:download()
+      assert.same({ 1, 1, 2, 8 }, { got[1], got[128], got[129], got[1000] })
+    end)
+  end)
+
+  it("whose frame is larger than its stack says so, and harms no neighbour", function()
+    local status, out, err = device.child([[
+      local text = ('extern "C" __global__ void k(int *bad, int off) {' ..
+        ' volatile int a[30000]; volatile int mine[64]; int t = threadIdx.x;' ..
+        ' for (int i = 0; i < 64; i++) mine[i] = t;' ..
+        ' for (int i = 0; i < 64; i++) a[off + i] = 1000 + t;' ..
+        ' __syncthreads(); int wrong = 0;' ..
+        ' for (int i = 0; i < 64; i++) wrong += (mine[i] != t) + (a[off + i] != 1000 + t);' ..
+        ' bad[t] = wrong; }')
+      local k, b = cg.kernel(text), cg.zeros("int32", 64)
+      k:launch(1, 64, b, 11648)
+      print(select(2, pcall(b.download, b)).message:match "overflowed its stack")
+    ]], "CGRAPHLUA_DEVICE=host")
+    assert.equal("", err)
+    assert.equal("overflowed its stack\n", out)
+    assert.equal(0, status)
+  end)
+
+  it("takes what a computed type wants", function()
+    local k = cg.kernel [[
+      template <class T> struct pick { typedef T type; };
+      #if defined __GNUC__ || defined __CUDACC_RTC__
+      typedef float real;
+      #else
+      typedef int real;
+      #endif
+      extern "C" __global__ void k(decltype(1.0f) a, pick<double>::type b, real c, float *o) {
+        o[0] = a; o[1] = b; o[2] = c;
+      }]]
+    local o = cg.zeros("float", 3)
+    k:launch(1, 1, 1.5, 2.5, 3.5, o)
+    assert.same({ 1.5, 2.5, 3.5 }, o:download())
+    raises("CGL_ERROR_ARGUMENT_TYPE",
+      function() k:launch(1, 1, "four", 2.5, 3.5, o) end, "decltype")
+  end)
+
   it("that writes outside ends as an illegal address, and the process lives", function()
     local status, out, err = device.child([[
       local k = cg.kernel 'extern "C" __global__ void stray(float *x) { x[16] = 1.f; }'

@@ -18,6 +18,27 @@ describe("module", function()
     assert.equal("spin", m:kernel "spin":name())
   end)
 
+  it("keeps no file open", function()
+    local status, out, err = device.child([[
+      local function open() -- files of this process, popen's own among them
+        local list = io.popen "ls /proc/$PPID/fd"
+        local _, n = list:read "*a":gsub("\n", "")
+        list:close()
+        return n
+      end
+      local text = 'extern "C" __global__ void k%d(int *p) { p[0] = %d; }'
+      local keep, x = {}, cg.zeros("int32", 1)
+      keep[1] = cg.kernel(text:format(1, 1))
+      local before = open()
+      for i = 2, 12 do keep[i] = cg.kernel(text:format(i, i)) end
+      print(open() - before)
+      for i = 1, 12 do keep[i]:launch(1, 1, x) assert(x:download()[1] == i) end
+    ]], "CGRAPHLUA_DEVICE=host")
+    assert.equal("", err)
+    assert.equal("0\n", out)
+    assert.equal(0, status)
+  end)
+
   it("says what is there when a kernel is not", function()
     local m = cg.module(device.source)
     raises("CGL_ERROR_NOT_FOUND", function() m:kernel "sub" end, "sub", "add", "scale", "spin")

@@ -12,16 +12,22 @@
 #include <unistd.h>
 
 
-/* Our environment with LC_ALL=C, so that messages are in plain ASCII. */
+#define USUAL_PATH "/usr/local/bin:/usr/bin:/bin"
+
+
+/* Our environment with LC_ALL=C, so that messages are in plain ASCII, and with
+   a PATH, in which a compiler looks for its linker. */
 static char **plain_environment(void) {
   size_t n = 0;
-  while (environ[n])
+  while (environ && environ[n])
     n++;
-  char **list = malloc((n + 2) * sizeof *list);
+  char **list = malloc((n + 3) * sizeof *list);
   if (!list)
     return NULL;
   size_t k = 0;
   list[k++] = "LC_ALL=C";
+  if (!getenv("PATH"))
+    list[k++] = "PATH=" USUAL_PATH;
   for (size_t i = 0; i < n; i++)
     if (strncmp(environ[i], "LC_ALL=", 7))
       list[k++] = environ[i];
@@ -115,7 +121,7 @@ char *cgl_process_find(const char *name) {
     return access(name, X_OK) == 0 ? strdup(name) : NULL;
   const char *path = getenv("PATH");
   if (!path)
-    path = "/usr/local/bin:/usr/bin:/bin";
+    path = USUAL_PATH;
   while (*path) {
     size_t n = strcspn(path, ":");
     char *full = cgl_format("%.*s/%s", (int)n, path, name);

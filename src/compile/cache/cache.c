@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,14 +23,14 @@
 typedef struct entry_header {
   char magic[8];
   uint32_t version;
-  uint32_t nnames;
-  uint64_t size, names_size, message_size;
+  uint32_t unused;
+  uint64_t size, record_size, message_size;
   unsigned char key[16];
   unsigned char checksum[16]; /* of all else, header included */
 } entry_header;
 
 static const char entry_magic[8] = "cglimage";
-enum { ENTRY_VERSION = 1 };
+enum { ENTRY_VERSION = 2 };
 
 
 char *cgl_cache_folder(void) {
@@ -63,7 +64,7 @@ char *cgl_cache_path(const char *folder, const cgl_cache_key *key) {
 
 void cgl_cache_entry_free(cgl_cache_entry *entry) {
   free(entry->bytes);
-  free(entry->names);
+  free(entry->record);
   free(entry->message);
   memset(entry, 0, sizeof *entry);
 }
@@ -82,15 +83,51 @@ static void entry_checksum(const entry_header *header, const void *payload,
 }
 
 
-/* The whole of a file, or NULL. */
-static char *read_file(const char *path, size_t *length) {
-  int file = open(path, O_RDONLY | O_CLOEXEC);
+/* Only this user, or root, may have written it. */
+static bool is_ours(const struct stat *st) {
+  return (st->st_uid == geteuid() || st->st_uid == 0) &&
+         !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+
+/* The folder's descriptor, or -1 with errno: EPERM where others may write. */
+static int open_folder(const char *folder) {
+  struct stat st;
+  int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file >= 0 && (fstat(file, &st) != 0 || !is_ours(&st))) {
+    close(file);
+    errno = EPERM;
+    return -1;
+  }
+  return file;
+}
+
+
+/* An entry's descriptor, or -1 where there is none to be trusted. */
+static int open_entry(const char *folder, const char *path, struct stat *st) {
+  int place = open_folder(folder);
+  if (place < 0)
+    return -1;
+  int file = openat(place, strrchr(path, '/') + 1,
+                    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  close(place);
+  if (file >= 0 &&
+      (fstat(file, st) != 0 || !S_ISREG(st->st_mode) || !is_ours(st))) {
+    close(file);
+    return -1;
+  }
+  return file;
+}
+
+
+/* The whole of an entry, which counts as used now; or NULL. */
+static char *read_entry(const char *folder, const char *path, size_t *length) {
   struct stat st;
   char *bytes = NULL;
+  int file = open_entry(folder, path, &st);
   if (file < 0)
     return NULL;
-  if (fstat(file, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
-      (uint64_t)st.st_size < MAX_ENTRY)
+  if (st.st_size > 0 && (uint64_t)st.st_size < MAX_ENTRY)
     bytes = malloc((size_t)st.st_size);
   *length = 0;
   while (bytes && *length < (size_t)st.st_size) {
@@ -101,6 +138,7 @@ static char *read_file(const char *path, size_t *length) {
       break;
     *length += (size_t)n;
   }
+  futimens(file, NULL);
   close(file);
   return bytes;
 }
@@ -115,8 +153,8 @@ static bool is_sound(const char *bytes, size_t length, const cgl_cache_key *key,
   size_t payload = length - sizeof *header;
   if (memcmp(header->magic, entry_magic, 8) ||
       header->version != ENTRY_VERSION || memcmp(header->key, key->bytes, 16) ||
-      header->size > payload || header->names_size > payload - header->size ||
-      header->message_size != payload - header->size - header->names_size ||
+      header->size > payload || header->record_size > payload - header->size ||
+      header->message_size != payload - header->size - header->record_size ||
       !header->size)
     return false;
   entry_checksum(header, bytes + sizeof *header, payload, sum);
@@ -140,20 +178,17 @@ bool cgl_cache_read(const char *folder, const cgl_cache_key *key,
   size_t length = 0;
   memset(entry, 0, sizeof *entry);
   char *path = cgl_cache_path(folder, key);
-  char *bytes = path ? read_file(path, &length) : NULL;
+  char *bytes = path ? read_entry(folder, path, &length) : NULL;
   if (bytes && is_sound(bytes, length, key, &header)) {
     const char *payload = bytes + sizeof header;
     entry->size = header.size;
-    entry->names_size = header.names_size;
-    entry->nnames = header.nnames;
+    entry->record_size = header.record_size;
     entry->bytes = copy_part(payload, header.size);
-    entry->names = copy_part(payload + header.size, header.names_size);
-    entry->message = copy_part(payload + header.size + header.names_size,
+    entry->record = copy_part(payload + header.size, header.record_size);
+    entry->message = copy_part(payload + header.size + header.record_size,
                                header.message_size);
-    if (!entry->bytes || !entry->names || !entry->message)
+    if (!entry->bytes || !entry->record || !entry->message)
       cgl_cache_entry_free(entry);
-    else
-      utimensat(AT_FDCWD, path, NULL, 0); /* used now */
   }
   free(bytes);
   free(path);
@@ -225,21 +260,20 @@ static char *entry_pack(const cgl_cache_key *key, const cgl_cache_entry *entry,
                         size_t *length) {
   const char *message = entry->message ? entry->message : "";
   entry_header header = {.version = ENTRY_VERSION,
-                         .nnames = (uint32_t)entry->nnames,
                          .size = entry->size,
-                         .names_size = entry->names_size,
+                         .record_size = entry->record_size,
                          .message_size = strlen(message)};
   memcpy(header.magic, entry_magic, 8);
   memcpy(header.key, key->bytes, 16);
-  size_t payload = entry->size + entry->names_size + header.message_size;
+  size_t payload = entry->size + entry->record_size + header.message_size;
   char *bytes = malloc(sizeof header + payload);
   if (!bytes)
     return NULL;
   char *at = bytes + sizeof header;
   memcpy(at, entry->bytes, entry->size);
-  if (entry->names_size)
-    memcpy(at + entry->size, entry->names, entry->names_size);
-  memcpy(at + entry->size + entry->names_size, message, header.message_size);
+  if (entry->record_size)
+    memcpy(at + entry->size, entry->record, entry->record_size);
+  memcpy(at + entry->size + entry->record_size, message, header.message_size);
   entry_checksum(&header, at, payload, header.checksum);
   memcpy(bytes, &header, sizeof header);
   *length = sizeof header + payload;
@@ -247,29 +281,48 @@ static char *entry_pack(const cgl_cache_key *key, const cgl_cache_entry *entry,
 }
 
 
+/* A name that no other thread or process, on this machine or on one that
+   shares the folder, takes; NULL without memory. */
+static char *temporary_name(void) {
+  uint64_t number[2] = {0};
+  if (getrandom(number, sizeof number, GRND_NONBLOCK) != sizeof number) {
+    static atomic_uint counter;
+    number[0] = (uint64_t)getpid();
+    number[1] = atomic_fetch_add(&counter, 1);
+  }
+  return cgl_format(TEMPORARY "%016llx%016llx", (unsigned long long)number[0],
+                    (unsigned long long)number[1]);
+}
+
+
 /* Writes under a name of its own, then renames; 0 or an errno. */
 static int write_entry(const char *folder, const cgl_cache_key *key,
                        const cgl_cache_entry *entry) {
-  static atomic_uint counter;
   size_t length = 0;
+  int place = open_folder(folder);
+  if (place < 0)
+    return errno;
   char *bytes = entry_pack(key, entry, &length);
   char *path = cgl_cache_path(folder, key);
-  char *temporary = cgl_format("%s/" TEMPORARY "%ld-%u", folder, (long)getpid(),
-                               atomic_fetch_add(&counter, 1));
+  char *temporary = temporary_name();
   int error = ENOMEM;
   if (bytes && path && temporary) {
-    int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int file =
+        openat(place, temporary,
+               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     error = file < 0 ? errno : 0;
     if (file >= 0) {
       error = write_bytes(file, bytes, length);
       if (close(file) != 0 && !error)
         error = errno;
-      if (!error && rename(temporary, path) != 0)
+      if (!error &&
+          renameat(place, temporary, place, strrchr(path, '/') + 1) != 0)
         error = errno;
       if (error)
-        unlink(temporary);
+        unlinkat(place, temporary, 0);
     }
   }
+  close(place);
   free(bytes);
   free(path);
   free(temporary);
@@ -279,22 +332,18 @@ static int write_entry(const char *folder, const cgl_cache_key *key,
 
 void cgl_cache_write(const char *folder, const cgl_cache_key *key,
                      const cgl_cache_entry *entry, cgl_text *warning) {
-  struct stat st;
-  if (stat(folder, &st) == 0 && !S_ISDIR(st.st_mode)) {
-    warn_once(folder, "is no folder", warning);
-    return;
-  }
-  if (stat(folder, &st) == 0 && (st.st_mode & S_IWOTH)) {
-    warn_once(folder, "may be written by everybody", warning);
-    return;
-  }
   int error = write_entry(folder, key, entry);
   if (error == ENOENT) {
     error = make_folders(folder);
     if (!error)
       error = write_entry(folder, key, entry);
   }
-  if (error) {
+  if (error == ENOTDIR && access(folder, F_OK) == 0)
+    warn_once(folder, "is no folder", warning);
+  else if (error == EPERM)
+    warn_once(folder, "belongs to another user or may be written by others",
+              warning);
+  else if (error) {
     char why[256];
     snprintf(why, sizeof why, "cannot be written (%s)", strerror(error));
     warn_once(folder, why, warning);

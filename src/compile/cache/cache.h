@@ -1,16 +1,19 @@
 /* Compiled images on disk, so that a script's second run compiles nothing.
    An entry is one file named by its key, the 128-bit hash of all that
-   decides the image: source, options, includes, compiler, device header,
-   CPU or architecture.  It is written under a temporary name and renamed, so
-   readers see a whole entry or no entry.
+   is known before a compile: source, options, device header, CPU or
+   architecture.  What only the compile knows stands in the entry's record: the
+   files that were read, with their hashes, and paths where no file was.  It is
+   written under a temporary name and renamed, so readers see a whole entry or
+   no entry.
    Invariant: an entry is used only when its magic, key, lengths and checksum
-   are right and it has as many names as were asked for; any other entry
-   counts as absent and is overwritten.  The cache never makes a compile fail.
- */
+   are right and when it and its folder belong to this user or to root and
+   nobody else may write them; any other entry counts as absent.  Links and
+   FIFOs are not opened.  The cache never makes a compile fail. */
 #ifndef CGL_COMPILE_CACHE_H
 #define CGL_COMPILE_CACHE_H
 
 #include <stdint.h>
+#include <time.h>
 
 #include "compile/base/base.h"
 
@@ -23,8 +26,8 @@ typedef struct cgl_cache_key {
 typedef struct cgl_cache_entry {
   void *bytes; /* malloc'ed image */
   size_t size;
-  char *names; /* malloc'ed: nnames strings, one after the other */
-  size_t names_size, nnames;
+  char *record; /* malloc'ed: strings, a NUL after each (compile.c) */
+  size_t record_size;
   char *message; /* malloc'ed: what the compiler said, or "" */
 } cgl_cache_entry;
 
@@ -49,6 +52,24 @@ void cgl_cache_write(const char *folder, const cgl_cache_key *key,
 
 /* Removes what was used longest ago until at most `limit` bytes are left. */
 void cgl_cache_trim(const char *folder, uint64_t limit);
+
+/* ---- what a compile read (files.c) ---- */
+
+/* Adds a file with the hash of its content to a record; -1 when it cannot be
+   read, or was changed after `since`. */
+int cgl_cache_note_file(cgl_text *record, const char *path,
+                        const struct timespec *since);
+
+/* Adds the path when there is no file. */
+void cgl_cache_note_absent(cgl_text *record, const char *path);
+
+/* Is the file, or its absence, that a string of a record notes as it was? */
+bool cgl_cache_is_as_noted(const char *note);
+
+/* The clock of file times, for `since`. */
+struct timespec cgl_cache_now(void);
+
+/* ---- */
 
 /* The file of an entry (malloc'ed). */
 char *cgl_cache_path(const char *folder, const cgl_cache_key *key);

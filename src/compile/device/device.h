@@ -346,11 +346,7 @@ cgl_assert(const char *what, const char *file, int line, const char *function) {
            threadIdx.x, threadIdx.y, threadIdx.z, what);
   cgl_runtime->abort(710, text);
 }
-#ifdef NDEBUG
-#define assert(e) ((void)0)
-#else
 #define assert(e) ((e) ? (void)0 : cgl_assert(#e, __FILE__, __LINE__, __func__))
-#endif
 
 CGL_INLINE void cudaGraphSetConditional(cudaGraphConditionalHandle handle,
                                         unsigned value) {

@@ -220,17 +220,55 @@ CGL_INLINE double __fma_rn(double x, double y, double z) {
   return __builtin_fma(x, y, z);
 }
 
-#define CGL_TO_FLOAT(name, I)                   \
-  CGL_INLINE float __##name##2float_rn(I x) {   \
-    return (float)x;                            \
-  }                                             \
-  CGL_INLINE double __##name##2double_rn(I x) { \
-    return (double)x;                           \
+/* x * y + z rounded again: the product and the sum, each with its error. */
+CGL_INLINE float cgl_fma_error(float x, float y, float z, float r) {
+  const float p = __fmul_rn(x, y), s = __fadd_rn(p, z);
+  return __fadd_rn(__fsub_rn(s, r),
+                   __fadd_rn(cgl_add_error(p, z, s), cgl_mul_error(x, y, p)));
+}
+CGL_INLINE double cgl_fma_error(double x, double y, double z, double r) {
+  const double p = __dmul_rn(x, y), s = __dadd_rn(p, z);
+  return __dadd_rn(__dsub_rn(s, r),
+                   __dadd_rn(cgl_add_error(p, z, s), cgl_mul_error(x, y, p)));
+}
+#define CGL_DIRECTED_FMA(name, F, I, D, step)        \
+  CGL_INLINE F name##_##D(F x, F y, F z) {           \
+    const F r = name##_rn(x, y, z);                  \
+    return step<F, I>(r, cgl_fma_error(x, y, z, r)); \
   }
+#define CGL_DIRECTED_FMAS(name, F, I)        \
+  CGL_DIRECTED_FMA(name, F, I, ru, cgl_up)   \
+  CGL_DIRECTED_FMA(name, F, I, rd, cgl_down) \
+  CGL_DIRECTED_FMA(name, F, I, rz, cgl_zero)
+CGL_DIRECTED_FMAS(__fmaf, float, int)
+CGL_DIRECTED_FMAS(__fma, double, long long)
+
+#define CGL_FROM(name, I, to, F, B, D, step)       \
+  CGL_INLINE F __##name##2##to##_##D(I x) {        \
+    const F r = (F)x;                              \
+    const __int128 e = (__int128)x - (__int128)r;  \
+    return step<F, B>(r, (F)(e > 0) - (F)(e < 0)); \
+  }
+#define CGL_TO_FLOAT(name, I)                        \
+  CGL_INLINE float __##name##2float_rn(I x) {        \
+    return (float)x;                                 \
+  }                                                  \
+  CGL_INLINE double __##name##2double_rn(I x) {      \
+    return (double)x;                                \
+  }                                                  \
+  CGL_FROM(name, I, float, float, int, ru, cgl_up)   \
+  CGL_FROM(name, I, float, float, int, rd, cgl_down) \
+  CGL_FROM(name, I, float, float, int, rz, cgl_zero)
+#define CGL_TO_DOUBLE(name, I)                               \
+  CGL_FROM(name, I, double, double, long long, ru, cgl_up)   \
+  CGL_FROM(name, I, double, double, long long, rd, cgl_down) \
+  CGL_FROM(name, I, double, double, long long, rz, cgl_zero)
 CGL_TO_FLOAT(int, int)
 CGL_TO_FLOAT(uint, unsigned)
 CGL_TO_FLOAT(ll, long long)
 CGL_TO_FLOAT(ull, unsigned long long)
+CGL_TO_DOUBLE(ll, long long)
+CGL_TO_DOUBLE(ull, unsigned long long)
 CGL_INLINE float __double2float_rn(double x) {
   return (float)x;
 }

@@ -104,6 +104,12 @@ float remquof(float, float, int *) noexcept;
 double remquo(double, double, int *) noexcept;
 int ilogbf(float) noexcept;
 int ilogb(double) noexcept;
+float scalblnf(float, long) noexcept;
+double scalbln(double, long) noexcept;
+float jnf(int, float) noexcept;
+double jn(int, double) noexcept;
+float ynf(int, float) noexcept;
+double yn(int, double) noexcept;
 }
 
 /* Functions with instructions of their own: what compilers inline. */
@@ -257,8 +263,48 @@ static inline double erfinv(double y) {
 CGL_INLINE float erfinvf(float y) {
   return (float)erfinv(y);
 }
+/* The inverse of erfc, which erfinv does not have in the tail: a guess from
+   erfc(x) = exp(-x * x) / (x * sqrt(pi)), then Newton's steps for its
+   logarithm. */
+static inline double erfcinv(double y) {
+  const double tail = y > 1 ? 2 - y : y;
+  if (!(tail > 0 && tail < 0.01))
+    return erfinv(1 - y);
+  const double l = log(tail);
+  double x = sqrt(-l - 0.57236494292470008 - log(-l) / 2);
+  for (int i = 0; i < 4; i++) {
+    const double y0 = erfc(x);
+    x += (log(y0) - l) * y0 / (M_2_SQRTPI * exp(-x * x));
+  }
+  return y > 1 ? -x : x;
+}
+CGL_INLINE float erfcinvf(float y) {
+  return (float)erfcinv(y);
+}
 CGL_INLINE double normcdfinv(double p) {
-  return M_SQRT2 * erfinv(2 * p - 1);
+  return -M_SQRT2 * erfcinv(2 * p);
+}
+/* The modified Bessel functions' series, of terms above zero alone. */
+static inline double cgl_bessel_i(double x, int order) {
+  const double q = x * x / 4;
+  double term = order ? x / 2 : 1, sum = term;
+  for (int k = 1; k < 2000 && fabs(term) > fabs(sum) * 1e-17; k++) {
+    term *= q / ((double)k * (k + order));
+    sum += term;
+  }
+  return sum;
+}
+CGL_INLINE double cyl_bessel_i0(double x) {
+  return cgl_bessel_i(x, 0);
+}
+CGL_INLINE double cyl_bessel_i1(double x) {
+  return cgl_bessel_i(x, 1);
+}
+CGL_INLINE float cyl_bessel_i0f(float x) {
+  return (float)cgl_bessel_i(x, 0);
+}
+CGL_INLINE float cyl_bessel_i1f(float x) {
+  return (float)cgl_bessel_i(x, 1);
 }
 CGL_INLINE float normcdfinvf(float p) {
   return (float)normcdfinv(p);

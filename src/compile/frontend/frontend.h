@@ -31,6 +31,8 @@ typedef struct cgl_loop {
   const cgl_token *variable;
   const cgl_token *bound; /* the loop runs while variable < bound */
   size_t nbound;
+  bool refused; /* names a variable whose type may have operators: neither this
+                   instance of a template nor the others may use the loop */
 } cgl_loop;
 
 typedef struct cgl_signature {
@@ -53,13 +55,30 @@ typedef struct cgl_variable {
 
 typedef struct cgl_program cgl_program;
 
+/* A header, as it was found. */
+typedef struct cgl_included {
+  const char *name; /* as the directive spells it */
+  const char *path;
+  const char *text;
+  size_t length;
+  bool once; /* is not read a second time */
+} cgl_included;
+
 /* Reads a source, which must outlive the program.  `line` is the number of its
-   first line; of `options` only -D, -U and -I are looked at; `folder` (or NULL)
-   is where quoted includes are looked for.  Returns NULL only when memory ran
-   out. */
+   first line; of `options` only -D, -U, -I and -std are looked at; `folder` (or
+   NULL) is where quoted includes are looked for; the macros of `before` (or
+   NULL), which must live as long, are defined.  Returns NULL only when memory
+   ran out. */
 cgl_program *cgl_program_read(const char *text, size_t length, int line,
                               const char *const *options, size_t noptions,
-                              const char *folder);
+                              const char *folder, const char *before);
+
+/* Holds the reading against what a compiler's preprocessor made of the source
+   `file` (its output with line markers).  Returns `guess` when both agree,
+   else a program read from the output, which takes `guess`; NULL when memory
+   ran out, `guess` then is still the caller's. */
+cgl_program *cgl_program_correct(cgl_program *guess, const char *output,
+                                 size_t length, const char *file, int line);
 
 /* Frees the program and everything it handed out. */
 void cgl_program_free(cgl_program *program);
@@ -87,7 +106,16 @@ bool cgl_program_contains(const cgl_program *program, const char *part);
 /* Could an include not be read, so that not all of the source is known? */
 bool cgl_program_is_partial(const cgl_program *program);
 
-/* The text of all files the source includes, one after the other. */
-const char *cgl_program_included(const cgl_program *program, size_t *length);
+/* Did a conditional or a header decide what was read, so that a compiler may
+   have read something else? */
+bool cgl_program_is_guess(const cgl_program *program);
+
+/* The headers that the reader found, on the way to the script's or asked for
+   by __has_include. */
+const cgl_included *cgl_program_files(const cgl_program *program,
+                                      size_t *count);
+
+/* The names of all headers that were looked for, a NUL after each. */
+const char *cgl_program_wanted(const cgl_program *program, size_t *length);
 
 #endif

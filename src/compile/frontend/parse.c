@@ -464,17 +464,8 @@ static void read_scope(cursor *c, const char *scope, bool c_linkage) {
 }
 
 
-cgl_program *cgl_program_read(const char *text, size_t length, int line,
-                              const char *const *options, size_t noptions,
-                              const char *folder) {
-  cgl_program *p = calloc(1, sizeof *p);
-  if (!p)
-    return NULL;
-  p->text = text;
-  p->length = length;
-  p->pp = (cgl_pp){.options = options, .noptions = noptions, .folder = folder};
-  if (cgl_pp_run(&p->pp, text, length, line < 1 ? 1 : line) != 0)
-    return cgl_program_free(p), NULL;
+/* Reads the declarations of the preprocessed tokens; NULL without memory. */
+static cgl_program *read_program(cgl_program *p) {
   cursor c = {.program = p, .at = p->pp.out.at, .count = p->pp.out.count};
   while (c.i < c.count && !p->failed) {
     read_scope(&c, "", false);
@@ -487,9 +478,44 @@ cgl_program *cgl_program_read(const char *text, size_t length, int line,
 }
 
 
+cgl_program *cgl_program_read(const char *text, size_t length, int line,
+                              const char *const *options, size_t noptions,
+                              const char *folder, const char *before) {
+  cgl_program *p = calloc(1, sizeof *p);
+  if (!p)
+    return NULL;
+  p->text = text;
+  p->length = length;
+  p->pp = (cgl_pp){.options = options,
+                   .noptions = noptions,
+                   .folder = folder,
+                   .before = before};
+  if (cgl_pp_run(&p->pp, text, length, line < 1 ? 1 : line) != 0)
+    return cgl_program_free(p), NULL;
+  return read_program(p);
+}
+
+
+/* The loops that are rewritten are in the text of the guess, so the guess
+   stays where it was right. */
+cgl_program *cgl_program_correct(cgl_program *guess, const char *output,
+                                 size_t length, const char *file, int line) {
+  cgl_program *p = calloc(1, sizeof *p);
+  char *text = p ? cgl_arena_copy(&p->arena, output, length) : NULL;
+  if (!text || cgl_pp_output(&p->pp, text, length, file, line) != 0)
+    return cgl_program_free(p), NULL;
+  if (!guess->pp.partial && cgl_pp_agree(&guess->pp, &p->pp))
+    return cgl_program_free(p), guess;
+  p->text = text;
+  p->guess = guess;
+  return read_program(p);
+}
+
+
 void cgl_program_free(cgl_program *p) {
   if (!p)
     return;
+  cgl_program_free(p->guess);
   cgl_pp_free(&p->pp);
   cgl_arena_free(&p->arena);
   free(p->chunks);
@@ -523,7 +549,22 @@ bool cgl_program_contains(const cgl_program *p, const char *part) {
 }
 
 
-const char *cgl_program_included(const cgl_program *p, size_t *length) {
-  *length = p->pp.included.length;
-  return p->pp.included.data;
+bool cgl_program_is_guess(const cgl_program *p) {
+  return p->pp.guessed;
+}
+
+
+const cgl_included *cgl_program_files(const cgl_program *p, size_t *count) {
+  while (p->guess)
+    p = p->guess;
+  *count = p->pp.nfiles;
+  return p->pp.files;
+}
+
+
+const char *cgl_program_wanted(const cgl_program *p, size_t *length) {
+  while (p->guess)
+    p = p->guess;
+  *length = p->pp.wanted.length;
+  return p->pp.wanted.data;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define BUCKETS 256
 #define MAX_STEPS 200000
@@ -362,38 +363,6 @@ static void expand_tokens(cgl_pp *pp, const cgl_token *at, size_t count,
 }
 
 
-static bool condition_holds(cgl_pp *pp, const cgl_token *at, size_t count) {
-  static const cgl_token one = {
-      .text = "1", .length = 1, .kind = CGL_TOKEN_NUMBER};
-  static const cgl_token zero = {
-      .text = "0", .length = 1, .kind = CGL_TOKEN_NUMBER};
-  cgl_tokens plain = {0}, full = {0};
-  for (size_t i = 0; i < count; i++) {
-    if (cgl_token_is(&at[i], "defined") && i + 1 < count) {
-      bool bracket = cgl_token_is(&at[i + 1], "(") && i + 2 < count;
-      const cgl_token *name = &at[i + 1 + (size_t)bracket];
-      cgl_tokens_add(&plain, find_macro(pp, name) ? one : zero);
-      i += bracket ? 3 : 1;
-    } else if (cgl_token_is_any(&at[i], "__has_include", "__has_builtin") &&
-               i + 1 < count && cgl_token_is(&at[i + 1], "(")) {
-      cgl_tokens_add(&plain, zero);
-      i = cgl_tokens_close(at, count, i + 1) - 1;
-    } else
-      cgl_tokens_add(&plain, at[i]);
-  }
-  expand_tokens(pp, plain.at, plain.count, 0, &full);
-  for (size_t i = 0; i < full.count; i++)
-    if (full.at[i].kind == CGL_TOKEN_NAME)
-      full.at[i] = cgl_token_is(&full.at[i], "true") ? one : zero;
-  long long value = 0;
-  if (cgl_evaluate(full.at, full.count, &value) != 0)
-    value = 0;
-  cgl_tokens_free(&plain);
-  cgl_tokens_free(&full);
-  return value != 0;
-}
-
-
 bool cgl_pp_is_known_header(const char *name, size_t length) {
   static const char *const known[] = {
       "cuda_fp16.h",      "cuda_fp16.hpp",
@@ -421,42 +390,107 @@ bool cgl_pp_is_known_header(const char *name, size_t length) {
 }
 
 
-static char *read_file(cgl_pp *pp, const char *path, size_t *length) {
+static bool is_same(const char *a, const char *b) {
+  return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+
+/* A file that was read before, or NULL. */
+static cgl_included *known_file(cgl_pp *pp, const char *path) {
+  for (size_t i = 0; i < pp->nfiles; i++)
+    if (is_same(pp->files[i].path, path))
+      return &pp->files[i];
+  return NULL;
+}
+
+
+/* The header `name` at `path`; NULL when there is no such file. */
+static cgl_included *read_file(cgl_pp *pp, const char *name, const char *path) {
+  cgl_included *file = known_file(pp, path);
+  struct stat st;
   cgl_text text = {0};
-  char *copy = NULL;
-  if (cgl_text_read(&text, path, MAX_FILE) == 0)
-    copy = cgl_arena_copy(&pp->arena, text.data ? text.data : "", text.length);
-  *length = text.length;
+  /* One spelling of two files has two rows, which cannot be handed over. */
+  if (file && is_same(file->name, name))
+    return file;
+  if (!path || stat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
+      cgl_text_read(&text, path, MAX_FILE) != 0)
+    return cgl_text_free(&text), NULL;
+  if (pp->nfiles == pp->file_room) {
+    size_t room = pp->file_room ? 2 * pp->file_room : 8;
+    cgl_included *more = cgl_arena_alloc(&pp->arena, room * sizeof *more);
+    if (!more)
+      return cgl_text_free(&text), NULL;
+    if (pp->nfiles)
+      memcpy(more, pp->files, pp->nfiles * sizeof *more);
+    pp->files = more;
+    pp->file_room = room;
+  }
+  file = &pp->files[pp->nfiles++];
+  *file =
+      (cgl_included){.name = cgl_arena_copy(&pp->arena, name, strlen(name)),
+                     .path = cgl_arena_copy(&pp->arena, path, strlen(path)),
+                     .text = cgl_arena_copy(
+                         &pp->arena, text.data ? text.data : "", text.length),
+                     .length = text.length};
   cgl_text_free(&text);
-  return copy;
+  return file->text ? file : NULL;
 }
 
 
-static char *try_folder(cgl_pp *pp, const char *folder, const char *name,
-                        size_t *length) {
+static cgl_included *try_folder(cgl_pp *pp, const char *folder,
+                                const char *name) {
   char *path = cgl_format("%s/%s", folder, name);
-  char *text = path ? read_file(pp, path, length) : NULL;
+  cgl_included *file = path ? read_file(pp, name, path) : NULL;
   free(path);
-  return text;
+  return file;
 }
 
 
-static char *find_include(cgl_pp *pp, const char *name, bool quoted,
-                          size_t *length) {
-  char *text = NULL;
+/* Where a compiler looks: in quotes beside the file that includes and beside
+   the script, then in the folders of the options. */
+static cgl_included *find_include(cgl_pp *pp, const char *name, bool quoted) {
+  cgl_included *file = NULL;
+  pp->guessed = true;
+  cgl_text_add(&pp->wanted, name, strlen(name) + 1);
   if (*name == '/')
-    return read_file(pp, name, length);
-  if (quoted && pp->folder)
-    text = try_folder(pp, pp->folder, name, length);
-  for (size_t i = 0; i < pp->noptions && !text; i++)
+    return read_file(pp, name, name);
+  if (quoted && pp->here)
+    file = try_folder(pp, pp->here, name);
+  if (quoted && pp->folder && !file)
+    file = try_folder(pp, pp->folder, name);
+  for (size_t i = 0; i < pp->noptions && !file; i++)
     if (strncmp(pp->options[i], "-I", 2) == 0) {
       const char *folder = pp->options[i] + 2;
       if (!*folder && i + 1 < pp->noptions)
         folder = pp->options[++i];
-      text = try_folder(pp, folder, name, length);
+      file = try_folder(pp, folder, name);
     } else if (strncmp(pp->options[i], "--include-path=", 15) == 0)
-      text = try_folder(pp, pp->options[i] + 15, name, length);
-  return text;
+      file = try_folder(pp, pp->options[i] + 15, name);
+  return file;
+}
+
+
+/* The name between the quotes or angles of a row of tokens, or NULL. */
+static char *header_name(cgl_pp *pp, const cgl_token *at, size_t count,
+                         bool *quoted) {
+  const char *name = at->text + 1;
+  const cgl_token *last = &at[count - 1];
+  size_t n = (size_t)(last->text + last->length - name);
+  *quoted = at->kind == CGL_TOKEN_STRING;
+  if ((!*quoted && !cgl_token_is(at, "<")) || n < 2 || n > 4096)
+    return NULL;
+  if (*quoted)
+    n = at->length > 1 ? at->length - 1 : 1;
+  return cgl_arena_copy(&pp->arena, name, n - 1);
+}
+
+
+/* A known header is one that the compiler itself may lack, and asked for it
+   says so: only what is on disk counts. */
+static bool has_header(cgl_pp *pp, const cgl_token *at, size_t count) {
+  bool quoted;
+  char *name = header_name(pp, at, count, &quoted);
+  return name && find_include(pp, name, quoted);
 }
 
 
@@ -465,44 +499,79 @@ static void pp_text(cgl_pp *pp, const char *text, size_t length, int line,
 
 
 static void include_file(cgl_pp *pp, const cgl_token *at, size_t count,
-                         int line, int depth) {
+                         int line, int depth, bool once) {
+  bool quoted;
   if (!count)
     return;
-  const char *name = at->text + 1;
-  const cgl_token *last = &at[count - 1];
-  size_t n = (size_t)(last->text + last->length - name);
-  bool quoted = at->kind == CGL_TOKEN_STRING;
-  if ((!quoted && !cgl_token_is(at, "<")) || n < 2 || n > 4096) {
+  char *name = header_name(pp, at, count, &quoted);
+  cgl_included *file = NULL;
+  if (name && cgl_pp_is_known_header(name, strlen(name)))
+    return;
+  pp->steps += 100;
+  if (name && depth < MAX_DEPTH && pp->steps < MAX_STEPS)
+    file = find_include(pp, name, quoted);
+  if (!file) {
     pp->partial = true;
     return;
   }
-  if (quoted)
-    n = at->length > 1 ? at->length - 1 : 1;
-  n--;
-  if (cgl_pp_is_known_header(name, n))
+  if (file->once)
     return;
-  char *path = cgl_arena_copy(&pp->arena, name, n), *text = NULL;
-  size_t length = 0;
-  pp->steps += 100;
-  if (path && depth < MAX_DEPTH && pp->steps < MAX_STEPS)
-    text = find_include(pp, path, quoted, &length);
-  if (text) {
-    cgl_text_add(&pp->included, text, length);
-    pp_text(pp, text, length, -line, depth + 1);
-  } else
-    pp->partial = true;
+  file->once = once;
+  const char *here = pp->here, *slash = strrchr(file->path, '/');
+  pp->here = cgl_arena_copy(&pp->arena, file->path,
+                            slash ? (size_t)(slash - file->path) : 0);
+  pp->file = (size_t)(file - pp->files) + 1;
+  pp_text(pp, file->text, file->length, -line, depth + 1);
+  pp->here = here;
+}
+
+
+static bool condition_holds(cgl_pp *pp, const cgl_token *at, size_t count) {
+  static const cgl_token one = {
+      .text = "1", .length = 1, .kind = CGL_TOKEN_NUMBER};
+  static const cgl_token zero = {
+      .text = "0", .length = 1, .kind = CGL_TOKEN_NUMBER};
+  cgl_tokens plain = {0}, full = {0};
+  for (size_t i = 0; i < count; i++) {
+    if (cgl_token_is(&at[i], "defined") && i + 1 < count) {
+      bool bracket = cgl_token_is(&at[i + 1], "(") && i + 2 < count;
+      const cgl_token *name = &at[i + 1 + (size_t)bracket];
+      cgl_tokens_add(&plain, find_macro(pp, name) ? one : zero);
+      i += bracket ? 3 : 1;
+    } else if (cgl_token_is_any(&at[i], "__has_include", "__has_builtin") &&
+               i + 1 < count && cgl_token_is(&at[i + 1], "(")) {
+      size_t end = cgl_tokens_close(at, count, i + 1);
+      bool found = cgl_token_is(&at[i], "__has_include") && end > i + 3 &&
+                   has_header(pp, &at[i + 2], end - i - 3);
+      cgl_tokens_add(&plain, found ? one : zero);
+      i = end - 1;
+    } else
+      cgl_tokens_add(&plain, at[i]);
+  }
+  expand_tokens(pp, plain.at, plain.count, 0, &full);
+  for (size_t i = 0; i < full.count; i++)
+    if (full.at[i].kind == CGL_TOKEN_NAME)
+      full.at[i] = cgl_token_is(&full.at[i], "true") ? one : zero;
+  long long value = 0;
+  if (cgl_evaluate(full.at, full.count, &value) != 0)
+    value = 0;
+  cgl_tokens_free(&plain);
+  cgl_tokens_free(&full);
+  return value != 0;
 }
 
 
 /* One directive, without its #; returns with groups and macros changed. */
 static void run_directive(cgl_pp *pp, const cgl_token *at, size_t count,
-                          group *groups, size_t *ngroups, int line, int depth) {
+                          group *groups, size_t *ngroups, int line, int depth,
+                          size_t file) {
   if (!count)
     return;
   group *g = &groups[*ngroups - 1];
   bool has_name = count > 1;
   if (cgl_token_is_any(at, "if", "ifdef", "ifndef")) {
     bool value = false;
+    pp->guessed = true;
     if (g->active && cgl_token_is(at, "if"))
       value = condition_holds(pp, at + 1, count - 1);
     else if (g->active && has_name)
@@ -528,8 +597,14 @@ static void run_directive(cgl_pp *pp, const cgl_token *at, size_t count,
     cgl_macro *macro = find_macro(pp, at + 1);
     if (macro)
       macro->undefined = true;
-  } else if (cgl_token_is(at, "include"))
-    include_file(pp, at + 1, count - 1, line, depth);
+  } else if (cgl_token_is_any(at, "include", "import"))
+    include_file(pp, at + 1, count - 1, line, depth,
+                 cgl_token_is(at, "import"));
+  else if (cgl_token_is(at, "include_next"))
+    pp->partial = pp->guessed = true;
+  else if (cgl_token_is(at, "pragma") && has_name &&
+           cgl_token_is(at + 1, "once") && file)
+    pp->files[file - 1].once = true;
 }
 
 
@@ -539,7 +614,8 @@ static void pp_text(cgl_pp *pp, const char *text, size_t length, int line,
                     int depth) {
   cgl_tokens row = {0};
   group groups[256] = {{.active = true, .taken = true, .outer = true}};
-  size_t ngroups = 1, i = 0;
+  size_t ngroups = 1, i = 0, file = pp->file;
+  pp->file = 0;
   cgl_lex(text, length, line < 0 ? 1 : line, &row);
   pp->out.failed |= row.failed;
   if (line < 0)
@@ -555,7 +631,7 @@ static void pp_text(cgl_pp *pp, const char *text, size_t length, int line,
       end++;
     if (is_directive)
       run_directive(pp, &row.at[i + 1], end - i - 1, groups, &ngroups,
-                    row.at[i].line, depth);
+                    row.at[i].line, depth, file);
     else if (groups[ngroups - 1].active)
       expand_tokens(pp, &row.at[i], end - i, 0, &pp->out);
     i = end;
@@ -564,14 +640,31 @@ static void pp_text(cgl_pp *pp, const char *text, size_t length, int line,
 }
 
 
+static bool is_std20(const cgl_pp *pp) {
+  bool is = false;
+  for (size_t i = 0; i < pp->noptions; i++) {
+    const char *o = pp->options[i] + (pp->options[i][0] == '-');
+    o += *o == '-' ? 1 : 0;
+    if (strncmp(o, "std=", 4) == 0)
+      is = strcmp(o + 4, "c++20") == 0;
+  }
+  return is;
+}
+
+
 int cgl_pp_run(cgl_pp *pp, const char *text, size_t length, int line) {
   pp->macros = cgl_arena_alloc(&pp->arena, BUCKETS * sizeof *pp->macros);
   if (!pp->macros)
     return -1;
-  define_option(pp, "__cplusplus=201703L", false);
+  define_option(
+      pp, is_std20(pp) ? "__cplusplus=202002L" : "__cplusplus=201703L", false);
   define_option(pp, "__CUDACC__", false);
   define_option(pp, "__CUDA_ARCH__=900", false);
   define_option(pp, "__CGRAPHLUA__", false);
+  if (pp->before)
+    pp_text(pp, pp->before, strlen(pp->before), -1, 0);
+  pp->out.count = 0;
+  pp->guessed = pp->partial = false;
   for (size_t i = 0; i < pp->noptions; i++) {
     const char *option = pp->options[i];
     if (strncmp(option, "-D", 2) && strncmp(option, "-U", 2))
@@ -582,13 +675,77 @@ int cgl_pp_run(cgl_pp *pp, const char *text, size_t length, int line) {
     define_option(pp, value, option[1] == 'U');
   }
   pp_text(pp, text, length, line, 0);
-  return pp->out.failed || pp->arena.failed || pp->included.failed ? -1 : 0;
+  return pp->out.failed || pp->arena.failed || pp->wanted.failed ? -1 : 0;
+}
+
+
+/* `# 12 "file"`: the line of the script that follows, or 0 in a header. */
+static int marked_line(const cgl_token *at, size_t count, const char *file) {
+  if (count < 3 || at[1].kind != CGL_TOKEN_NUMBER ||
+      at[2].kind != CGL_TOKEN_STRING)
+    return -1;
+  size_t n = strlen(file);
+  bool is_script =
+      at[2].length == n + 2 && memcmp(at[2].text + 1, file, n) == 0;
+  return is_script ? atoi(at[1].text) : 0;
+}
+
+
+int cgl_pp_output(cgl_pp *pp, const char *text, size_t length, const char *file,
+                  int line) {
+  cgl_tokens row = {0};
+  int here = line, shift = 0; /* of the output's lines to the script's */
+  bool header = false;
+  cgl_lex(text, length, 1, &row);
+  for (size_t i = 0; i < row.count; i++) {
+    cgl_token t = row.at[i];
+    if (t.first && cgl_token_is(&t, "#")) {
+      size_t end = i + 1;
+      while (end < row.count && !row.at[end].first)
+        end++;
+      int marked = marked_line(&row.at[i], end - i, file);
+      header = marked >= 0 ? !marked : header;
+      if (marked > 0)
+        shift = marked - t.line - 1;
+      i = end - 1;
+      continue;
+    }
+    if (!header)
+      here = t.line + shift;
+    t.line = here;
+    cgl_tokens_add(&pp->out, t);
+  }
+  bool failed = row.failed || pp->out.failed;
+  cgl_tokens_free(&row);
+  return failed ? -1 : 0;
+}
+
+
+/* Past `_Pragma("...")`, which a compiler's output has as a directive. */
+static size_t skip_pragma(const cgl_tokens *row, size_t i) {
+  while (i < row->count && cgl_token_is(&row->at[i], "_Pragma") &&
+         i + 1 < row->count && cgl_token_is(&row->at[i + 1], "("))
+    i = cgl_tokens_close(row->at, row->count, i + 1);
+  return i;
+}
+
+
+bool cgl_pp_agree(const cgl_pp *a, const cgl_pp *b) {
+  size_t i = skip_pragma(&a->out, 0), k = skip_pragma(&b->out, 0);
+  while (i < a->out.count && k < b->out.count) {
+    if (!cgl_token_same(&a->out.at[i], &b->out.at[k]) &&
+        !cgl_token_is_any(&a->out.at[i], "__LINE__", "__FILE__", "__COUNTER__"))
+      return false;
+    i = skip_pragma(&a->out, i + 1);
+    k = skip_pragma(&b->out, k + 1);
+  }
+  return i == a->out.count && k == b->out.count;
 }
 
 
 void cgl_pp_free(cgl_pp *pp) {
   cgl_tokens_free(&pp->out);
-  cgl_text_free(&pp->included);
+  cgl_text_free(&pp->wanted);
   cgl_arena_free(&pp->arena);
   memset(pp, 0, sizeof *pp);
 }

@@ -49,6 +49,7 @@ typedef struct cgl_declared {
 struct cgl_program {
   const char *text; /* the source, borrowed */
   size_t length;
+  cgl_program *guess; /* what was read before the compiler was asked */
   cgl_pp pp;
   cgl_arena arena;
   cgl_chunk *chunks;
@@ -80,10 +81,14 @@ void cgl_reach_mark(cgl_program *program);
 unsigned cgl_reach_features(cgl_program *program, size_t chunk,
                             unsigned *others);
 
-/* Is a grid-stride loop all that the kernel does, and may the loop run as a
-   walk in steps of one?  `text` is the source's own text, into which
-   the result points. */
-bool cgl_program_has_loop(cgl_program *program, const cgl_declared *kernel,
-                          const char *text, size_t length, cgl_loop *out);
+/* Does any declaration of the source introduce the name? */
+bool cgl_reach_declares(const cgl_program *program, const cgl_token *name);
+
+/* Sets the signature's loop when a grid-stride loop is all that the kernel
+   does, and may run as a walk in steps of one.  It points into the source's own
+   text. */
+void cgl_program_find_loop(cgl_program *program, const cgl_declared *kernel,
+                           const cgl_alias *aliases, cgl_arena *arena,
+                           cgl_signature *signature);
 
 #endif

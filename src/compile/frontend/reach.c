@@ -195,9 +195,8 @@ void cgl_reach_mark(cgl_program *p) {
 }
 
 
-/* Puts every chunk that `name` may stand for on the list, once. */
-static void follow_name(cgl_program *p, const cgl_token *name, size_t *list,
-                        size_t *n) {
+/* The first of the sorted names that is not below `name`. */
+static size_t first_name(const cgl_program *p, const cgl_token *name) {
   size_t low = 0, high = p->nnames;
   while (low < high) {
     size_t middle = (low + high) / 2;
@@ -206,6 +205,20 @@ static void follow_name(cgl_program *p, const cgl_token *name, size_t *list,
     else
       high = middle;
   }
+  return low;
+}
+
+
+bool cgl_reach_declares(const cgl_program *p, const cgl_token *name) {
+  size_t i = first_name(p, name);
+  return i < p->nnames && !compare_tokens(p->names[i].name, name);
+}
+
+
+/* Puts every chunk that `name` may stand for on the list, once. */
+static void follow_name(cgl_program *p, const cgl_token *name, size_t *list,
+                        size_t *n) {
+  size_t low = first_name(p, name);
   for (; low < p->nnames && !compare_tokens(p->names[low].name, name); low++) {
     cgl_chunk *chunk = &p->chunks[p->names[low].chunk];
     if (!chunk->visited) {

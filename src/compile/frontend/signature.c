@@ -70,8 +70,10 @@ static int fill_signature(cgl_program *p, const cgl_declared *k,
   out->line = k->name.line;
   out->max_threads = read_bounds(k, aliases);
   out->features = cgl_reach_features(p, k->chunk, NULL);
-  cgl_program_has_loop(p, k, p->text, p->length, &out->loop);
-  return out->name ? read_parameters(k, aliases, arena, out) : -1;
+  if (!out->name || read_parameters(k, aliases, arena, out) != 0)
+    return -1;
+  cgl_program_find_loop(p, k, aliases, arena, out);
+  return 0;
 }
 
 

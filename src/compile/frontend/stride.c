@@ -7,15 +7,22 @@
    rewritten, the kernel called once per run (cgl_stride in device_run.h).
    That is allowed when no iteration can hand anything to the next one of its
    thread, which the checks here make sure of, from the text alone: what they
-   do not know they refuse. */
+   do not know they refuse.  A thread's own state would be a variable from
+   outside the loop that the loop changes: by its name, by a pointer or a
+   reference to it (none is made), or by an operator or function of a class
+   (no such variable is named in the loop). */
 #include <string.h>
 
 #include "compile/frontend/program.h"
 
 typedef struct reader {
+  cgl_program *program;
+  const cgl_alias *aliases;
+  cgl_arena *arena;
   const cgl_token *at;
   size_t count, i;
   const cgl_token *outer[48]; /* names declared outside the loop */
+  bool closed[48]; /* of a type that may have operators: not for the loop */
   size_t nouter;
   const cgl_token *index[4], *stride[4]; /* variables that hold them */
   size_t nindex, nstride;
@@ -109,6 +116,129 @@ static bool is_assignment(const cgl_token *t) {
 }
 
 
+/* Is it an outer name of a type that may have operators? */
+static bool is_closed(const reader *r, const cgl_token *t) {
+  for (size_t i = 0; i < r->nouter; i++)
+    if (r->closed[i] && cgl_token_same(t, r->outer[i]))
+      return true;
+  return false;
+}
+
+
+static bool mentions_closed(const reader *r, const cgl_token *at,
+                            size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (is_closed(r, &at[i]))
+      return true;
+  return false;
+}
+
+
+/* Numbers and pointers: what the language alone works on. */
+static bool is_plain_type(const cgl_parameter *p) {
+  return p->pointer ||
+         (p->kind != CGL_KIND_UNKNOWN && p->kind != CGL_KIND_STRUCT &&
+          p->kind != CGL_KIND_PHILOX);
+}
+
+
+/* May the expression do more than compute a value?  It is evaluated once for
+   all threads, or more often than it is written.  Functions of the source may
+   do anything. */
+static bool has_effects(const reader *r, const cgl_token *at, size_t count) {
+  static const char *const stems[] = {"atomic", "clock", "printf", "operator"};
+  for (size_t i = 0; i < count; i++) {
+    for (size_t k = 0; k < sizeof stems / sizeof *stems; k++)
+      if (at[i].length >= strlen(stems[k]) &&
+          !memcmp(at[i].text, stems[k], strlen(stems[k])))
+        return true;
+    if (at[i].kind == CGL_TOKEN_NAME && i + 1 < count &&
+        cgl_token_is_any(&at[i + 1], "(", "<", "{") &&
+        cgl_reach_declares(r->program, &at[i]))
+      return true;
+  }
+  return false;
+}
+
+
+/* Is the & at i one that binds: of a declaration, a cast or a template's
+   argument, and not of an expression?  `a & b` has no such shape. */
+static bool is_reference(const cgl_token *at, size_t count, size_t i) {
+  if (!i || i + 1 == count || cgl_token_is_type_word(&at[i - 1]) ||
+      cgl_token_is_any(&at[i + 1], ">", ")", ",", "["))
+    return true;
+  if (i + 2 < count && cgl_token_is(&at[i + 2], "="))
+    return true;
+  size_t k = i; /* real &r(s); at the start of a statement */
+  while (k && (at[k - 1].kind == CGL_TOKEN_NAME ||
+               cgl_token_is_any(&at[k - 1], "::", ">", "<")))
+    k--;
+  return k < i && (!k || cgl_token_is_any(&at[k - 1], ";", "{", "}")) &&
+         !cgl_token_is_any(&at[k], "return", "else", "do");
+}
+
+
+/* Does the assignment at i change what stands in parentheses, as in
+   `(c ? s : t) = 1`?  The parentheses of `*(p + i)` hold an address. */
+static bool is_hidden_target(const cgl_token *at, size_t i) {
+  if (!i || !cgl_token_is(&at[i - 1], ")"))
+    return false;
+  size_t depth = 0, k = i - 1;
+  for (;; k--) {
+    if (cgl_token_is(&at[k], ")"))
+      depth++;
+    else if (cgl_token_is(&at[k], "(") && --depth == 0)
+      break;
+    if (!k)
+      return true;
+  }
+  return !(k && cgl_token_is(&at[k - 1], "*") &&
+           (k < 2 || (at[k - 2].kind == CGL_TOKEN_PUNCT &&
+                      !cgl_token_is_any(&at[k - 2], ")", "]"))));
+}
+
+
+/* May the tokens name a variable by another way than its name? */
+static bool has_detour(const cgl_token *at, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    const cgl_token *t = &at[i];
+    if (cgl_token_is_any(t, "&", "&&") && is_reference(at, count, i))
+      return true;
+    if (is_assignment(t) && is_hidden_target(at, i))
+      return true;
+    if (cgl_token_is_any(t, "++", "--") && i + 1 < count &&
+        cgl_token_is(&at[i + 1], "("))
+      return true;
+    if (cgl_token_is_any(t, "struct", "class", "union"))
+      return true;
+    if (cgl_token_is(t, "[") && i && at[i - 1].kind == CGL_TOKEN_PUNCT &&
+        !cgl_token_is_any(&at[i - 1], ")", "]"))
+      return true; /* a lambda */
+  }
+  return false;
+}
+
+
+static bool find_star(const cgl_token *at, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (cgl_token_is_any(&at[i], "*", "auto"))
+      return true;
+  return false;
+}
+
+
+/* Adds `name`, declared by the tokens up to it, to the outer names. */
+static bool try_outer(reader *r, const cgl_token *at, size_t count) {
+  cgl_parameter p;
+  if (r->nouter == 48 ||
+      cgl_parameter_read(r->aliases, at, count, r->arena, &p) != 0)
+    return false;
+  r->closed[r->nouter] = !is_plain_type(&p);
+  r->outer[r->nouter++] = &at[count - 1];
+  return true;
+}
+
+
 /* `T name = value;` before the loop: an index, a stride, or a value that the
    loop may read. */
 static bool try_declaration(reader *r) {
@@ -122,16 +252,18 @@ static bool try_declaration(reader *r) {
     end++;
   }
   if (end == r->count || equal < r->i + 2 ||
-      r->at[equal - 1].kind != CGL_TOKEN_NAME || r->nouter == 48)
+      r->at[equal - 1].kind != CGL_TOKEN_NAME)
     return false;
   const cgl_token *name = &r->at[equal - 1], *value = &r->at[equal + 1];
   size_t n = end - equal - 1;
   for (size_t i = r->i; i < equal; i++)
-    if (cgl_token_is_any(&r->at[i], ",", "static", "&"))
+    if (cgl_token_is_any(&r->at[i], ",", "static", "&", "&&"))
       return false;
   for (size_t i = 0; i < n; i++)
-    if (cgl_token_is(&value[i], ",") || is_assignment(&value[i]))
+    if (cgl_token_is_any(&value[i], ",", "&") || is_assignment(&value[i]))
       return false;
+  if (has_effects(r, value, n))
+    return false;
   if (is_index(value, n)) {
     if (r->nindex == 4)
       return false;
@@ -140,10 +272,11 @@ static bool try_declaration(reader *r) {
     if (r->nstride == 4)
       return false;
     r->stride[r->nstride++] = name;
-  } else if (mentions_position(value, n))
+  } else if (mentions_position(value, n) ||
+             (mentions_closed(r, value, n) &&
+              find_star(&r->at[r->i], equal - r->i)) ||
+             !try_outer(r, &r->at[r->i], equal - r->i))
     return false;
-  else
-    r->outer[r->nouter++] = name;
   for (size_t i = 0; i < n; i++)
     if (is_one_of(&value[i], r->index, r->nindex) ||
         is_one_of(&value[i], r->stride, r->nstride))
@@ -158,7 +291,7 @@ static bool is_free_body(const reader *r, const cgl_token *variable,
                          const cgl_token *at, size_t count) {
   static const char *const refused[] = {"break",  "return",  "goto", "asm",
                                         "static", "__asm__", "case", "#"};
-  if (mentions_position(at, count))
+  if (mentions_position(at, count) || has_detour(at, count))
     return false;
   for (size_t i = 0; i < count; i++) {
     const cgl_token *t = &at[i];
@@ -214,7 +347,7 @@ static size_t part_end(const cgl_token *at, size_t count, size_t i) {
 
 /* The bound is written out three times, once as an argument: it may not bind
    more loosely than a comparison, nor change anything. */
-static bool is_plain_bound(const cgl_loop *loop) {
+static bool is_plain_bound(const reader *r, const cgl_loop *loop) {
   static const char *const refused[] = {"&&", "||", "?",  ",", "&", "|",
                                         "^",  "==", "!=", "<", ">", "<=",
                                         ">=", "<<", ">>", "{", "["};
@@ -227,7 +360,7 @@ static bool is_plain_bound(const cgl_loop *loop) {
         cgl_token_is_position(t))
       return false;
   }
-  return true;
+  return !has_effects(r, loop->bound, loop->nbound);
 }
 
 
@@ -247,6 +380,10 @@ static bool try_header(const reader *r, const cgl_token *at, size_t count,
     if (at[i].kind != CGL_TOKEN_NAME ||
         cgl_token_is_any(&at[i], "auto", "const"))
       return false;
+  cgl_parameter p;
+  if (cgl_parameter_read(r->aliases, at, equal, r->arena, &p) != 0 ||
+      !is_plain_type(&p))
+    return false;
   out->type = at;
   out->ntype = equal - 1;
   out->variable = &at[equal - 1];
@@ -262,7 +399,7 @@ static bool try_header(const reader *r, const cgl_token *at, size_t count,
     return false;
   out->bound = test + 2;
   out->nbound = ntest - 2;
-  if (!is_plain_bound(out))
+  if (!is_plain_bound(r, out))
     return false;
   return is_stride(step + 2, nstep - 2) ||
          (nstep == 3 && is_one_of(step + 2, r->stride, r->nstride));
@@ -290,53 +427,66 @@ static bool is_in_text(const cgl_token *first, const cgl_token *last,
 }
 
 
-/* The parameters' names join what the loop may read and not change. */
-static bool try_parameters(reader *r, const cgl_declared *k) {
-  for (size_t i = 0; i < k->nparameters; i++) {
-    if (k->parameters[i].kind != CGL_TOKEN_NAME)
-      continue;
-    if (r->nouter == 40)
-      return false;
-    r->outer[r->nouter++] = &k->parameters[i];
+/* The parameters join what the loop may read and not change. */
+static bool try_parameters(reader *r, const cgl_declared *k,
+                           const cgl_signature *s) {
+  const cgl_token *at = k->parameters;
+  for (size_t i = 0; i < s->nparameters; i++) {
+    const char *name = s->parameters[i].name;
+    size_t n = strlen(name);
+    for (size_t j = 0; n && j < k->nparameters; j++)
+      if (at[j].length == n && !memcmp(at[j].text, name, n)) {
+        if (r->nouter == 40)
+          return false;
+        r->closed[r->nouter] = !is_plain_type(&s->parameters[i]);
+        r->outer[r->nouter++] = &at[j];
+        break;
+      }
   }
   return true;
 }
 
 
-bool cgl_program_has_loop(cgl_program *p, const cgl_declared *k,
-                          const char *text, size_t length, cgl_loop *out) {
+void cgl_program_find_loop(cgl_program *p, const cgl_declared *k,
+                           const cgl_alias *aliases, cgl_arena *arena,
+                           cgl_signature *s) {
   const cgl_chunk *chunk = &p->chunks[k->chunk];
   unsigned others = 0;
   unsigned all = cgl_reach_features(p, k->chunk, &others);
-  reader r = {.at = chunk->at, .count = chunk->count};
-  memset(out, 0, sizeof *out);
+  reader r = {.program = p,
+              .aliases = aliases,
+              .arena = arena,
+              .at = chunk->at,
+              .count = chunk->count};
+  cgl_loop found = {0};
   if (all & (CGL_USES_BARRIER | CGL_USES_SHARED) ||
       others & (CGL_USES_INDEX | CGL_TAKES_REFERENCE))
-    return false;
+    return;
   const cgl_token *open = k->parameters + k->nparameters;
   r.i = (size_t)(open - r.at);
   while (r.i < r.count && !cgl_token_is(&r.at[r.i], "{"))
     r.i++;
   if (r.i + 1 >= r.count || !cgl_token_is(&r.at[r.count - 1], "}") ||
-      !try_parameters(&r, k))
-    return false;
+      !try_parameters(&r, k, s))
+    return;
   const cgl_token *brace = &r.at[r.i++];
   r.count--;
   while (r.i < r.count && !cgl_token_is(&r.at[r.i], "for"))
     if (!try_declaration(&r))
-      return false;
+      return;
   if (r.i + 2 >= r.count || !cgl_token_is(&r.at[r.i + 1], "("))
-    return false;
+    return;
   size_t close = cgl_tokens_close(r.at, r.count, r.i + 1);
   const cgl_token *loop = &r.at[r.i], *last = &r.at[close - 1];
   if (close >= r.count ||
-      !try_header(&r, &r.at[r.i + 2], close - r.i - 3, out) ||
+      !try_header(&r, &r.at[r.i + 2], close - r.i - 3, &found) ||
       !is_one_statement(&r.at[close], r.count - close) ||
-      !is_free_body(&r, out->variable, &r.at[close], r.count - close) ||
-      !is_in_text(loop, last, text, length) || brace->text > loop->text ||
-      brace->text < text)
-    return false;
-  out->start = loop->text;
-  out->end = last->text + last->length;
-  return true;
+      !is_free_body(&r, found.variable, &r.at[close], r.count - close) ||
+      !is_in_text(loop, last, p->text, p->length) || brace->text > loop->text ||
+      brace->text < p->text)
+    return;
+  found.start = loop->text;
+  found.end = last->text + last->length;
+  found.refused = mentions_closed(&r, loop, r.count - r.i);
+  s->loop = found;
 }

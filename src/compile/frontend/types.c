@@ -284,16 +284,23 @@ static bool try_word(const cgl_token *t, reading *r) {
 }
 
 
-/* The name at i, with its template's arguments; the index of its last token. */
+/* The name at i, with its template's arguments; the index of its last token.
+   What a member of an instance, or an expression's type, is only a compiler
+   knows. */
 static size_t read_name(const cgl_alias *aliases, const cgl_token *at,
                         size_t count, size_t i, int depth, reading *r) {
   spec named = {.kind = CGL_KIND_UNKNOWN, .lanes = 1};
+  bool computed = cgl_token_is_any(&at[i], "decltype", "__typeof__");
   if (i + 1 < count && cgl_token_is(&at[i + 1], "::"))
     return i;
   if (i + 1 < count && cgl_token_is(&at[i + 1], "<")) {
     named.kind = CGL_KIND_STRUCT;
     i = cgl_tokens_close_angle(at, count, i + 1) - 1;
-  } else
+    if (i + 2 < count && cgl_token_is(&at[i + 1], "::")) {
+      named.kind = CGL_KIND_UNKNOWN;
+      i += 2;
+    }
+  } else if (!computed)
     resolve_name(aliases, &at[i], depth, &named);
   if (!r->resolved)
     r->said = named;
@@ -355,7 +362,9 @@ static size_t find_name(const cgl_token *at, size_t count) {
     }
     if (t->kind != CGL_TOKEN_NAME)
       continue;
-    if (cgl_token_is_any(t, "__attribute__", "alignas", "__align__")) {
+    if (cgl_token_is_any(t, "__attribute__", "alignas", "__align__", "decltype",
+                         "__typeof__")) {
+      type_seen |= cgl_token_is_any(t, "decltype", "__typeof__");
       if (i + 1 < count && cgl_token_is(&at[i + 1], "("))
         i = cgl_tokens_close(at, count, i + 1) - 1;
       continue;
@@ -376,6 +385,8 @@ static size_t find_name(const cgl_token *at, size_t count) {
     type_seen = true;
     if (i + 1 < count && cgl_token_is(&at[i + 1], "<"))
       i = cgl_tokens_close_angle(at, count, i + 1) - 1;
+    if (i + 1 < count && cgl_token_is(&at[i + 1], "::"))
+      type_seen = false; /* a member of the template's instance is the type */
   }
   return count;
 }

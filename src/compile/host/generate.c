@@ -70,6 +70,7 @@ static void add_header(const cgl_job *job, cgl_text *out) {
   if (all || cgl_program_contains(job->program, "cgl_philox"))
     cgl_text_put(out, cgl_text_device_random);
   cgl_text_put(out, cgl_text_device_run);
+  cgl_host_ask(out);
 }
 
 
@@ -110,6 +111,7 @@ static void add_exports(const cgl_host_job *h, cgl_text *out) {
   }
   cgl_text_put(out, image->nsignatures ? "};\n" : "");
   cgl_text_put(out, "#line 1 \"cgraphlua\"\n");
+  cgl_host_add_questions(image, out);
   if (image->nvariables)
     cgl_text_put(out, "static const cgl_host_global cgl_globals[] = {\n");
   for (size_t i = 0; i < image->nvariables; i++)
@@ -148,6 +150,8 @@ static void add_defines(const cgl_source *s, cgl_text *out) {
       cgl_text_print(out, " %s", name[n] ? name + n + 1 : "1");
     cgl_text_put(out, "\n");
   }
+  cgl_text_put(out, "#ifdef NDEBUG\n#undef assert\n"
+                    "#define assert(e) ((void)0)\n#endif\n");
 }
 
 
@@ -176,6 +180,34 @@ void cgl_host_generate(const cgl_host_job *h, cgl_text *out) {
   cgl_text_put(out, "\"\n");
   add_source(h, out);
   add_exports(h, out);
+}
+
+
+void cgl_host_macros(cgl_text *out) {
+  cgl_text_put(out, cgl_text_prelude);
+}
+
+
+const char *cgl_host_outline(const cgl_job *job, cgl_text *out) {
+  static const char *const words[] = {
+      "__device__",   "__host__",          "__global__",
+      "__constant__", "__managed__",       "__grid_constant__",
+      "__shared__",   "__forceinline__",   "__inline_hint__",
+      "__noinline__", "__launch_bounds__", "__cluster_dims__",
+      "__maxnreg__",  "__align__",         "__builtin_align__",
+      "assert"};
+  static const char mark[] = "cgl_script_begins";
+  add_header(job, out);
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    cgl_text_print(out, "\n#undef %s\n#define %s %s\n", words[i], words[i],
+                   words[i]);
+  add_defines(job->source, out);
+  cgl_text_print(out, "%s\n#line %d \"", mark, job->source->line);
+  cgl_text_quote(out, job->source->file);
+  cgl_text_put(out, "\"\n");
+  cgl_source_rewrite(job->source, false, NULL, 0, out);
+  cgl_text_put(out, "\n");
+  return mark;
 }
 
 

@@ -1,6 +1,7 @@
 /* The system's C++ compiler: CUDA C to a shared object for the host device.
    generate.c writes the C++ file and reads what the compiler did with it,
-   hostcc.c finds the compiler and runs it, diagnostics.c edits its messages.
+   hostcc.c finds the compiler and runs it, image.c reads what came out,
+   diagnostics.c edits its messages.
    Invariant: a kernel that is not `ordered` has no local variable in memory
    that its threads, run as one vectorised loop, would share. */
 #ifndef CGL_COMPILE_HOST_H
@@ -8,22 +9,30 @@
 
 #include "compile/source/source.h"
 
-/* Appends the compiler's name, version and target: part of the cache key. */
-cgl_compile_status cgl_host_identify(cgl_job *job, cgl_text *identity);
+/* Appends which compiler would run: its command, and size and time of its
+   program.  Nothing without one.  Runs nothing. */
+void cgl_host_identify(cgl_text *identity);
+
+/* Appends the processor and all embedded text that stands in front of a
+   source: part of the cache key. */
+void cgl_host_key(cgl_text *out);
+
+/* The macros that a source meets, but for the compiler's own. */
+void cgl_host_macros(cgl_text *out);
+
+/* Where the reading of the source depends on the compiler, asks its
+   preprocessor and corrects job->program.  0, or -1 without memory. */
+int cgl_host_correct(cgl_job *job);
 
 /* Compiles; on success image->bytes (malloc'ed) and size are set. */
 cgl_compile_status cgl_host_compile(cgl_job *job);
 
-/* All embedded text that stands in front of a source: part of the key. */
-void cgl_host_device_text(cgl_text *out);
-
 /* ---- inside the room ---- */
 
 typedef struct cgl_cxx {
-  char *words[8]; /* the command, its own arguments included */
-  size_t nwords;
-  char *path;    /* of the program that is run */
-  char *version; /* first line of --version */
+  char **words; /* the command, its own arguments included, then NULL */
+  char *path;   /* of the program that is run */
+  char *copy;   /* holds the words of $CGRAPHLUA_CXX */
   bool clang;
   int major;            /* 12 of 12.2.0; 0 when the version does not say */
   char *asked;          /* $CGRAPHLUA_CXX when it was looked up */
@@ -33,13 +42,34 @@ typedef struct cgl_cxx {
 typedef struct cgl_host_job {
   cgl_job *job;
   const cgl_cxx *cxx;
-  char *folder, *input, *output, *dump; /* paths */
-  char *dump_option;                    /* -fdump-tree-sra=... */
+  char *folder, *input, *output, *dump, *depends; /* paths */
+  char *dump_option;                              /* -fdump-tree-sra=... */
   bool *ordered; /* by kernel: its threads must run in order */
 } cgl_host_job;
 
 /* The whole C++ file: device header, script, export table. */
 void cgl_host_generate(const cgl_host_job *h, cgl_text *out);
+
+/* The same for the preprocessor: CUDA's words stay, and the script's text
+   begins behind the word that is returned. */
+const char *cgl_host_outline(const cgl_job *job, cgl_text *out);
+
+/* What makes an image say what its kernels take: templates in front of the
+   source, where no macro of the script's changes them, and a line for every
+   kernel behind it. */
+void cgl_host_ask(cgl_text *out);
+void cgl_host_add_questions(const cgl_image *image, cgl_text *out);
+
+/* Takes down the parameters of all kernels from the image that was made; 0, or
+   -1 when it does not have them. */
+int cgl_host_learn(cgl_job *job);
+
+/* Holds the image that was made against what a GPU allows: refuses a function
+   with too much static shared memory. */
+cgl_compile_status cgl_host_check_shared(cgl_job *job);
+
+/* All embedded text that stands in front of a source. */
+void cgl_host_device_text(cgl_text *out);
 
 /* After a compile: marks the kernels whose threads must run in order, which
    the compiler's dump tells; returns how many are new. */

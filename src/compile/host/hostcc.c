@@ -14,76 +14,117 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_cxx *known; /* newest first */
 
 
+/* A row of words that ends with NULL; the words are not owned. */
+typedef struct command {
+  char **argv;
+  size_t n, room;
+  bool failed;
+} command;
+
+
+static void add_word(command *c, const char *word) {
+  if (c->n + 1 >= c->room) {
+    size_t room = c->room ? 2 * c->room : 128;
+    char **more = realloc(c->argv, room * sizeof *more);
+    if (!more) {
+      c->failed = true;
+      return;
+    }
+    c->argv = more;
+    c->room = room;
+  }
+  c->argv[c->n++] = (char *)word;
+  c->argv[c->n] = NULL;
+}
+
+
+static void add_words(command *c, const char *const *words) {
+  while (*words)
+    add_word(c, *words++);
+}
+
+
 static int read_version(cgl_cxx *c) {
   cgl_text text = {0};
-  char *argv[10];
-  size_t n = 0;
-  for (; n < c->nwords; n++)
-    argv[n] = c->words[n];
-  argv[n++] = "--version";
-  argv[n] = NULL;
-  int status = cgl_process_run(argv, NULL, &text);
+  command all = {.n = 0};
+  add_words(&all, (const char *const *)c->words);
+  add_word(&all, "--version");
+  int status = all.failed ? -1 : cgl_process_run(all.argv, NULL, &text);
+  free(all.argv);
   if ((status != 0 && status != -2) || !text.data)
     return cgl_text_free(&text), -1;
   text.data[strcspn(text.data, "\n")] = 0;
-  c->version = strdup(text.data);
-  c->clang = c->version && strstr(c->version, "clang");
+  c->clang = strstr(text.data, "clang");
   /* "g++ (Debian 12.2.0-14) 12.2.0": the last word is the number. */
   const char *number = strrchr(text.data, ' ');
   c->major = number ? atoi(number + 1) : 0;
   cgl_text_free(&text);
-  return c->version ? 0 : -1;
+  return 0;
 }
 
 
-/* $CGRAPHLUA_CXX, words split at blanks, or the first of the usual names. */
+/* Splits $CGRAPHLUA_CXX at blanks. */
+static int split_words(cgl_cxx *c, const char *asked) {
+  char *rest = NULL;
+  size_t n = 0;
+  c->copy = strdup(asked);
+  c->words = calloc(strlen(asked) / 2 + 2, sizeof *c->words);
+  if (!c->copy || !c->words)
+    return -1;
+  for (char *w = strtok_r(c->copy, " \t", &rest); w;
+       w = strtok_r(NULL, " \t", &rest))
+    c->words[n++] = w;
+  c->path = n ? cgl_process_find(c->words[0]) : NULL;
+  return c->path ? 0 : -1;
+}
+
+
+/* The words of $CGRAPHLUA_CXX, or the first of the usual names. */
 static int find_words(cgl_cxx *c, const char *asked) {
   static const char *const usual[] = {"c++", "g++", "clang++"};
-  if (asked && *asked) {
-    char *copy = strdup(asked), *rest = NULL;
-    if (!copy)
-      return -1;
-    for (char *w = strtok_r(copy, " \t", &rest); w && c->nwords < 8;
-         w = strtok_r(NULL, " \t", &rest))
-      c->words[c->nwords++] = strdup(w);
-    free(copy);
-    c->path = c->nwords && c->words[0] ? cgl_process_find(c->words[0]) : NULL;
-    return c->path ? 0 : -1;
-  }
-  for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
-    c->path = cgl_process_find(usual[i]);
-    if (c->path) {
-      c->words[c->nwords++] = strdup(c->path);
-      return c->words[0] ? 0 : -1;
-    }
-  }
+  if (*asked)
+    return split_words(c, asked);
+  c->words = calloc(2, sizeof *c->words);
+  for (size_t i = 0; c->words && i < sizeof usual / sizeof *usual; i++)
+    if ((c->words[0] = c->path = cgl_process_find(usual[i])))
+      return 0;
   return -1;
 }
 
 
 static void free_compiler(cgl_cxx *c) {
-  for (size_t i = 0; i < c->nwords; i++)
-    free(c->words[i]);
+  if (!c)
+    return;
+  free(c->words);
+  free(c->copy);
   free(c->path);
-  free(c->version);
   free(c->asked);
   free(c);
 }
 
 
-/* The compiler $CGRAPHLUA_CXX names now; asked for its version once.  What
-   is returned lives as long as the process. */
+/* The compiler that $CGRAPHLUA_CXX names now, without a version; or NULL. */
+static cgl_cxx *new_compiler(void) {
+  const char *asked = getenv("CGRAPHLUA_CXX");
+  cgl_cxx *c = calloc(1, sizeof *c);
+  if (c)
+    c->asked = strdup(asked ? asked : "");
+  if (c && c->asked && find_words(c, c->asked) == 0)
+    return c;
+  free_compiler(c);
+  return NULL;
+}
+
+
+/* The same, asked for its version once.  What is returned lives as long as the
+   process. */
 static const cgl_cxx *find_compiler(void) {
   const char *asked = getenv("CGRAPHLUA_CXX");
-  if (!asked)
-    asked = "";
   pthread_mutex_lock(&lock);
   cgl_cxx *c = known;
-  if (!c || strcmp(c->asked, asked)) {
-    c = calloc(1, sizeof *c);
-    if (c)
-      c->asked = strdup(asked);
-    if (c && (!c->asked || find_words(c, asked) != 0 || read_version(c) != 0)) {
+  if (!c || strcmp(c->asked, asked ? asked : "") || access(c->path, X_OK)) {
+    c = new_compiler();
+    if (c && read_version(c) != 0) {
       free_compiler(c);
       c = NULL;
     } else if (c) {
@@ -128,31 +169,19 @@ static void add_cpu(cgl_text *out) {
 }
 
 
-cgl_compile_status cgl_host_identify(cgl_job *job, cgl_text *identity) {
-  const cgl_cxx *c = find_compiler();
+/* A word may be a program that runs the compiler, as ccache does. */
+void cgl_host_identify(cgl_text *identity) {
+  cgl_cxx *c = new_compiler();
   struct stat st;
-  if (!c)
-    return no_compiler(job);
-  for (size_t i = 0; i < c->nwords; i++)
+  for (size_t i = 0; c && c->words[i]; i++) {
+    char *path = *c->words[i] != '-' ? cgl_process_find(c->words[i]) : NULL;
     cgl_text_print(identity, "%s ", c->words[i]);
-  if (stat(c->path, &st) == 0)
-    cgl_text_print(identity, "%lld %lld.%09ld ", (long long)st.st_size,
-                   (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
-  cgl_text_print(identity, "%s\n", c->version);
-  add_cpu(identity);
-  return CGL_COMPILE_OK;
-}
-
-
-typedef struct command {
-  char *argv[256];
-  size_t n;
-} command;
-
-
-static void add_word(command *c, const char *word) {
-  if (c->n < 255)
-    c->argv[c->n++] = (char *)word;
+    if (path && stat(path, &st) == 0)
+      cgl_text_print(identity, "%lld %lld.%09ld ", (long long)st.st_size,
+                     (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+    free(path);
+  }
+  free_compiler(c);
 }
 
 
@@ -160,7 +189,6 @@ static const char *const common_options[] = {
     "-O3",
     "-march=native",
     "-fPIC",
-    "-shared",
     "-pipe",
     "-x",
     "c++",
@@ -173,6 +201,10 @@ static const char *const common_options[] = {
     "-fno-strict-aliasing",
     "-fno-asynchronous-unwind-tables",
     "-fno-stack-protector",
+#if defined __x86_64__
+    /* no frame may step over the guard page of a fiber's stack */
+    "-fstack-clash-protection",
+#endif
     "-fcf-protection=none",
     "-Wno-unknown-pragmas",
     "-Wno-attributes",
@@ -181,6 +213,11 @@ static const char *const common_options[] = {
 
 static const char *const gcc_options[] = {
     "-fno-gnu-unique",
+#if defined __aarch64__
+    "-fstack-clash-protection",
+    "--param",
+    "stack-clash-protection-guard-size=12",
+#endif
     "-Wno-builtin-declaration-mismatch",
     /* both take the address of threadIdx, which then is memory that any
        store may change, in all kernels of the source */
@@ -202,7 +239,20 @@ static const char *const clang_options[] = {
     "-Wno-ignored-attributes", "-Wno-pass-failed", NULL};
 
 static const char *const link_options[] = {
-    "-nostartfiles", "-nodefaultlibs", "-lm", "-lc", "-lgcc", NULL};
+    "-nostartfiles", "-nodefaultlibs", "-Wl,-z,defs", "-lm",
+    "-lc",           "-lgcc",          NULL};
+
+
+void cgl_host_key(cgl_text *out) {
+  const char *const *const rows[] = {common_options, gcc_options, clang_options,
+                                     link_options};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t k = 0; rows[i][k]; k++)
+      cgl_text_print(out, "%s\n", rows[i][k]);
+  add_cpu(out);
+  cgl_host_device_text(out);
+  cgl_host_ask(out);
+}
 
 
 /* What of the caller's options means something to a C++ compiler; NVRTC's
@@ -228,36 +278,62 @@ static void add_options(command *c, const cgl_source *s) {
 }
 
 
-static void add_words(command *c, const char *const *words) {
-  while (*words)
-    add_word(c, *words++);
+/* What decides which text the compiler sees, and what it knows by name. */
+static void add_common(command *c, const cgl_cxx *cxx, const cgl_job *job) {
+  add_words(c, (const char *const *)cxx->words);
+  add_words(c, common_options);
+  /* #line does not change where the compiler looks. */
+  add_word(c, "-iquote");
+  add_word(c, job->folder);
+  add_options(c, job->source);
 }
 
 
 static void build_command(command *c, const cgl_host_job *h) {
-  const cgl_cxx *cxx = h->cxx;
-  for (size_t i = 0; i < cxx->nwords; i++)
-    add_word(c, cxx->words[i]);
-  add_words(c, common_options);
-  if (cxx->clang)
+  add_common(c, h->cxx, h->job);
+  if (h->cxx->clang)
     add_words(c, clang_options);
   else {
     add_words(c, gcc_options);
     /* gcc 13 counts the nesting under another name. */
-    add_word(c, cxx->major >= 13 ? "max-unswitch-depth=8"
-                                 : "max-unswitch-level=8");
+    add_word(c, h->cxx->major >= 13 ? "max-unswitch-depth=8"
+                                    : "max-unswitch-level=8");
     if (h->dump_option)
       add_word(c, h->dump_option);
   }
-  /* #line does not change where the compiler looks. */
-  add_word(c, "-iquote");
-  add_word(c, h->job->folder);
-  add_options(c, h->job->source);
-  add_word(c, h->input);
-  add_word(c, "-o");
-  add_word(c, h->output);
+  add_words(c,
+            (const char *const[]){"-shared", "-MD", "-MT", "image", "-MF",
+                                  h->depends, h->input, "-o", h->output, NULL});
   add_words(c, link_options);
-  c->argv[c->n] = NULL;
+}
+
+
+int cgl_host_correct(cgl_job *job) {
+  const cgl_cxx *cxx = find_compiler();
+  cgl_text outline = {0}, said = {0};
+  command c = {.n = 0};
+  int status = 1;
+  if (!cxx || !cgl_program_is_guess(job->program))
+    return 0;
+  const char *mark = cgl_host_outline(job, &outline);
+  add_common(&c, cxx, job);
+  add_words(&c, (const char *const[]){"-w", "-E", "/dev/stdin", NULL});
+  if (!c.failed && !outline.failed)
+    status = cgl_process_run(c.argv, &outline, &said);
+  char *text = said.data ? strstr(said.data, mark) : NULL;
+  cgl_program *program = job->program;
+  /* What does not preprocess does not compile either; the compiler says so. */
+  if ((status == 0 || status == -2) && text) {
+    text += strlen(mark);
+    program = cgl_program_correct(program, text, strlen(text),
+                                  job->source->file, job->source->line);
+  }
+  if (program)
+    job->program = program;
+  free(c.argv);
+  cgl_text_free(&outline);
+  cgl_text_free(&said);
+  return program ? 0 : -1;
 }
 
 
@@ -285,7 +361,8 @@ static cgl_compile_status run_compiler(cgl_host_job *h) {
   cgl_text said = {0};
   cgl_job *job = h->job;
   build_command(&c, h);
-  int status = cgl_process_run(c.argv, NULL, &said);
+  int status = c.failed ? -1 : cgl_process_run(c.argv, NULL, &said);
+  free(c.argv);
   if (status == -1) {
     cgl_text_print(&job->log, "cannot run %s: %s", h->cxx->path,
                    strerror(errno));
@@ -320,6 +397,43 @@ static cgl_compile_status build_image(cgl_host_job *h) {
 }
 
 
+/* The files of a rule as make has it, "image: a b\\ c \\": a NUL after each. */
+static void split_rule(const char *rule, const char *own, cgl_text *out) {
+  const char *at = strchr(rule, ':');
+  cgl_text name = {0};
+  for (at = at ? at + 1 : ""; *at || name.length; at += *at != 0) {
+    if (*at == '\\' && (at[1] == ' ' || at[1] == '#'))
+      cgl_text_add(&name, ++at, 1);
+    else if (*at == '$' && at[1] == '$')
+      cgl_text_add(&name, ++at, 1);
+    else if (*at && *at != ' ' && *at != '\n' &&
+             !(*at == '\\' && at[1] == '\n'))
+      cgl_text_add(&name, at, 1);
+    else if (name.length) {
+      if (strcmp(name.data, own))
+        cgl_text_add(out, name.data, name.length + 1);
+      name.length = 0;
+    }
+  }
+  out->failed |= name.failed;
+  cgl_text_free(&name);
+}
+
+
+/* Notes what the compiler says it read. */
+static void note_files(cgl_host_job *h) {
+  cgl_text rule = {0}, files = {0};
+  if (cgl_text_read(&rule, h->depends, SIZE_MAX) != 0 || !rule.length)
+    h->job->unkept = true;
+  else
+    split_rule(rule.data, h->input, &files);
+  h->job->unkept |= files.failed;
+  cgl_source_note_files(h->job, files.data, files.length);
+  cgl_text_free(&rule);
+  cgl_text_free(&files);
+}
+
+
 /* A folder of our own in $TMPDIR, and the names of the files in it. */
 static int make_folder(cgl_host_job *h) {
   const char *base = getenv("TMPDIR");
@@ -336,15 +450,16 @@ static int make_folder(cgl_host_job *h) {
   h->input = cgl_format("%s/kernel.cc", h->folder);
   h->output = cgl_format("%s/kernel.so", h->folder);
   h->dump = cgl_format("%s/kernel.sra", h->folder);
+  h->depends = cgl_format("%s/kernel.d", h->folder);
   h->dump_option = cgl_format("-fdump-tree-sra=%s/kernel.sra", h->folder);
   h->ordered = calloc(h->job->image->nsignatures + 1, sizeof *h->ordered);
-  return h->input && h->output && h->dump && h->dump_option && h->ordered ? 0
-                                                                          : -1;
+  bool all = h->input && h->output && h->dump && h->depends && h->dump_option;
+  return all && h->ordered ? 0 : -1;
 }
 
 
 static void remove_folder(cgl_host_job *h) {
-  char *const paths[] = {h->input, h->output, h->dump};
+  char *const paths[] = {h->input, h->output, h->dump, h->depends};
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
     if (paths[i])
       unlink(paths[i]);
@@ -376,6 +491,14 @@ cgl_compile_status cgl_host_compile(cgl_job *job) {
       free(job->image->bytes);
       job->image->bytes = NULL;
       status = build_image(&h);
+    }
+    if (status == CGL_COMPILE_OK) {
+      note_files(&h);
+      status = cgl_host_check_shared(job);
+      if (status == CGL_COMPILE_OK && cgl_host_learn(job) != 0) {
+        cgl_text_put(&job->log, "the image does not say what its kernels take");
+        status = CGL_COMPILE_SYSTEM;
+      }
     }
   }
   remove_folder(&h);

@@ -151,16 +151,23 @@ static void fill_table(void *library) {
 }
 
 
-static cgl_compile_status open_nvrtc(cgl_job *job) {
+/* Is there a library that has all it needs? */
+static bool try_nvrtc(void) {
   pthread_mutex_lock(&lock);
   if (!table.library) {
     void *library = open_library();
     if (library)
       fill_table(library);
   }
-  bool there = table.library;
+  bool there = table.library && !table.missing;
   pthread_mutex_unlock(&lock);
-  if (!there)
+  return there;
+}
+
+
+static cgl_compile_status open_nvrtc(cgl_job *job) {
+  bool there = try_nvrtc();
+  if (!table.library)
     cgl_text_put(&job->log,
                  "NVRTC, which compiles kernels for a GPU, was not found: no "
                  "libnvrtc.so.13, .12 or .so in $CUDA_HOME/lib64, the "
@@ -170,7 +177,7 @@ static cgl_compile_status open_nvrtc(cgl_job *job) {
     cgl_text_print(&job->log,
                    "the NVRTC library lacks %s; CUDA 12.0 or newer is needed",
                    table.missing);
-  return there && !table.missing ? CGL_COMPILE_OK : CGL_COMPILE_NO_COMPILER;
+  return there ? CGL_COMPILE_OK : CGL_COMPILE_NO_COMPILER;
 }
 
 
@@ -189,23 +196,75 @@ static architecture choose_architecture(int sm) {
 }
 
 
-cgl_compile_status cgl_nvrtc_identify(cgl_job *job, cgl_text *identity) {
+void cgl_nvrtc_identify(const cgl_job *job, cgl_text *identity) {
   int major = 0, minor = 0;
-  cgl_compile_status status = open_nvrtc(job);
-  if (status != CGL_COMPILE_OK)
-    return status;
+  if (!try_nvrtc())
+    return;
   table.Version(&major, &minor);
   architecture a = choose_architecture(job->sm);
   cgl_text_print(identity, "nvrtc %d.%d %s_%d %s", major, minor,
                  a.exact ? "sm" : "compute", a.number,
                  table.include ? table.include : "");
-  return CGL_COMPILE_OK;
+}
+
+
+void cgl_nvrtc_macros(const cgl_job *job, cgl_text *out) {
+  int major = 0, minor = 0;
+  if (try_nvrtc())
+    table.Version(&major, &minor);
+  cgl_text_print(out,
+                 "#define __CUDA_ARCH__ %d0\n#define __CUDACC_RTC__ 1\n"
+                 "#define __CUDACC_VER_MAJOR__ %d\n"
+                 "#define __CUDACC_VER_MINOR__ %d\n",
+                 job->sm, major, minor);
+  cgl_text_put(out, cgl_text_prelude);
+}
+
+
+/* Where the compiler finds no file on disk: quoted includes are looked for
+   beside the program. */
+static const char nowhere[] = "/dev/null/cgraphlua";
+
+
+/* The compiler tells parameters by the mangled name of a variable. */
+static void add_question(cgl_text *out) {
+  cgl_source_ask(out);
+  cgl_text_put(
+      out,
+      "template <class F> struct cgl_answer;\n"
+      "template <class... A> struct cgl_answer<void (*)(A...)> {\n"
+      "  typedef cgl_words<cgl_type<A>::word..., cgl_type<A>::element...,\n"
+      "    cgl_type<A>::align...> cgl_told; };\n"
+      "template <class W> __device__ char cgl_tell;\n");
 }
 
 
 void cgl_nvrtc_device_text(cgl_text *out) {
   cgl_text_put(out, cgl_text_prelude);
   cgl_text_put(out, cgl_text_device_random);
+  add_question(out);
+}
+
+
+static char *question_about(const cgl_signature *s) {
+  return cgl_format("&cgl_tell<cgl_answer<decltype(&%s)>::cgl_told>",
+                    *s->name == '&' ? s->name + 1 : s->name);
+}
+
+
+/* "...IJLj5ELj4EEEE" has the words 5 and 4. */
+static int take_answer(cgl_arena *arena, cgl_signature *s,
+                       const char *lowered) {
+  uint32_t words[3 * 1024];
+  size_t n = 0;
+  const char *at = lowered ? strstr(lowered, "cgl_words") : NULL;
+  if (!at)
+    return -1;
+  while ((at = strstr(at, "Lj")) && n < sizeof words / sizeof *words) {
+    words[n++] = (uint32_t)strtoul(at + 2, NULL, 10);
+    at += 2;
+  }
+  return n % 3 ? -1 : cgl_source_learn(arena, s, words, n / 3);
 }
 
 
@@ -213,6 +272,7 @@ static void write_source(const cgl_job *job, cgl_text *out) {
   const cgl_source *s = job->source;
   cgl_text_put(out, "#line 1 \"cgraphlua\"\n");
   cgl_text_put(out, cgl_text_prelude);
+  add_question(out);
   if (cgl_program_contains(job->program, "half"))
     cgl_text_put(out, "#include <cuda_fp16.h>\n");
   if (cgl_program_contains(job->program, "bfloat16"))
@@ -232,20 +292,32 @@ static void take_log(cgl_job *job, nvrtc_program program) {
   size_t n = 0;
   if (table.GetProgramLogSize(program, &n) || n < 2)
     return;
-  char *log = malloc(n);
-  if (log && table.GetProgramLog(program, log) == 0)
-    cgl_text_add(&job->log, log, strnlen(log, n));
+  char *log = malloc(n + 1);
+  if (log && table.GetProgramLog(program, log) == 0) {
+    log[n] = 0;
+    char *at = log, *found;
+    for (; (found = strstr(at, nowhere)); at = found + strlen(nowhere)) {
+      cgl_text_add(&job->log, at, (size_t)(found - at));
+      cgl_text_put(&job->log, job->source->file);
+    }
+    cgl_text_put(&job->log, at);
+  }
   free(log);
 }
 
 
-/* Names NVRTC is to mangle: every kernel, and variables whose symbol is not
-   their name. */
+/* Names NVRTC is to mangle: every kernel and what it takes, and variables whose
+   symbol is not their name. */
 static int add_names(cgl_job *job, nvrtc_program program) {
   const cgl_image *image = job->image;
-  for (size_t i = 0; i < image->nsignatures; i++)
-    if (table.AddNameExpression(program, image->signatures[i].name))
+  for (size_t i = 0; i < image->nsignatures; i++) {
+    char *question = question_about(&image->signatures[i]);
+    bool bad = !question || table.AddNameExpression(program, question) ||
+               table.AddNameExpression(program, image->signatures[i].name);
+    free(question);
+    if (bad)
       return -1;
+  }
   for (size_t i = 0; i < image->nvariables; i++) {
     char *address = cgl_format("&%s", image->variables[i].name);
     bool bad = !address || (image->variables[i].internal &&
@@ -271,8 +343,13 @@ static int take_names(cgl_job *job, nvrtc_program program) {
   cgl_image *image = job->image;
   for (size_t i = 0; i < image->nsignatures; i++) {
     cgl_signature *s = &image->signatures[i];
+    char *question = question_about(s);
+    const char *answer = NULL;
     s->lowered = lowered_name(image, program, s->name);
-    if (!s->lowered)
+    if (question && table.GetLoweredName(program, question, &answer))
+      answer = NULL;
+    free(question);
+    if (!s->lowered || take_answer(&image->arena, s, answer) != 0)
       return -1;
   }
   for (size_t i = 0; i < image->nvariables; i++) {
@@ -301,8 +378,29 @@ static int take_bytes(cgl_job *job, nvrtc_program program, bool exact) {
 }
 
 
+static bool is_include(const char *option) {
+  return strncmp(option, "-I", 2) == 0 ||
+         strncmp(option, "--include-path", 14) == 0;
+}
+
+
+/* Does an option make the compiler read a file that no directive names? */
+static bool reads_file(const cgl_source *s) {
+  static const char *const words[] = {"--pre-include", "-include",  "--pch",
+                                      "-pch",          "--use-pch", "-use-pch"};
+  for (size_t i = 0; i < s->noptions; i++)
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+      if (strncmp(s->options[i], words[k], strlen(words[k])) == 0)
+        return true;
+  return false;
+}
+
+
+/* NVRTC does not say what it read.  So it gets the headers that the reader
+   found, and no folder of the script's to look into; `disk` gives it the
+   folders instead. */
 static int compile_program(nvrtc_program program, const cgl_job *job,
-                           architecture a) {
+                           architecture a, bool disk) {
   const cgl_source *s = job->source;
   const char **options = calloc(s->noptions + 5, sizeof *options);
   char *target = cgl_format("--gpu-architecture=%s_%d",
@@ -315,12 +413,17 @@ static int compile_program(nvrtc_program program, const cgl_job *job,
     options[n++] = target;
     bool standard = false;
     for (size_t i = 0; i < s->noptions; i++) {
-      options[n++] = s->options[i];
-      standard |= !!strstr(s->options[i], "-std");
+      const char *o = s->options[i];
+      standard |= !!strstr(o, "-std");
+      if (disk || !is_include(o))
+        options[n++] = o;
+      else if (!strcmp(o, "-I") || !strcmp(o, "--include-path"))
+        i++; /* the folder */
     }
     if (!standard)
       options[n++] = "--std=c++17";
-    options[n++] = beside;
+    if (disk)
+      options[n++] = beside;
     if (include)
       options[n++] = include;
     status = table.CompileProgram(program, n, options);
@@ -333,25 +436,89 @@ static int compile_program(nvrtc_program program, const cgl_job *job,
 }
 
 
+/* Can the headers be handed over?  NVRTC knows them by the name in the
+   directive alone, so no two may share one. */
+static bool headers_differ(const cgl_included *files, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < i; k++)
+      if (!strcmp(files[i].name, files[k].name) &&
+          strcmp(files[i].path, files[k].path))
+        return false;
+  return true;
+}
+
+
+static int create_program(const cgl_job *job, const char *text, bool disk,
+                          nvrtc_program *program) {
+  size_t n;
+  const cgl_included *files = cgl_program_files(job->program, &n);
+  const char **rows = calloc(2 * n + 1, sizeof *rows);
+  if (!rows)
+    return -1;
+  for (size_t i = 0; i < n; i++) {
+    rows[i] = files[i].text;
+    rows[n + i] = files[i].name;
+  }
+  int result =
+      disk
+          ? table.CreateProgram(program, text, job->source->file, 0, NULL, NULL)
+          : table.CreateProgram(program, text, nowhere, (int)n, rows, rows + n);
+  free(rows);
+  return result;
+}
+
+
+/* Compiles once; what the compiler said replaces the log. */
+static int try_compile(cgl_job *job, const char *text, architecture a,
+                       bool disk, nvrtc_program *program) {
+  job->log.length = 0;
+  int result = create_program(job, text, disk, program);
+  if (!result)
+    result = add_names(job, *program);
+  if (!result) {
+    result = compile_program(*program, job, a, disk);
+    take_log(job, *program);
+  }
+  if (result && *program)
+    table.DestroyProgram(program);
+  return result;
+}
+
+
+/* Notes the headers that were handed over. */
+static void note_headers(cgl_job *job) {
+  size_t n;
+  const cgl_included *files = cgl_program_files(job->program, &n);
+  cgl_text paths = {0};
+  for (size_t i = 0; i < n; i++)
+    cgl_text_add(&paths, files[i].path, strlen(files[i].path) + 1);
+  cgl_source_note_files(job, paths.data, paths.length);
+  job->unkept |= paths.failed;
+  cgl_text_free(&paths);
+}
+
+
 cgl_compile_status cgl_nvrtc_compile(cgl_job *job) {
   cgl_text text = {0};
   nvrtc_program program = NULL;
   cgl_compile_status status = open_nvrtc(job);
   if (status != CGL_COMPILE_OK)
     return status;
+  size_t n;
+  const cgl_included *files = cgl_program_files(job->program, &n);
   architecture a = choose_architecture(job->sm);
   write_source(job, &text);
-  int result = text.failed
-                   ? 1
-                   : table.CreateProgram(&program, text.data, job->source->file,
-                                         0, NULL, NULL);
-  if (!result)
-    result = add_names(job, program);
-  if (!result) {
-    result = compile_program(program, job, a);
-    take_log(job, program);
+  bool disk = cgl_program_is_partial(job->program) ||
+              !headers_differ(files, n) || reads_file(job->source);
+  int result = text.failed ? 1 : try_compile(job, text.data, a, disk, &program);
+  if (result && !disk && cgl_program_is_guess(job->program)) {
+    disk = true; /* it may have looked for a header that the reader did not */
+    result = text.failed ? 1 : try_compile(job, text.data, a, true, &program);
   }
   status = CGL_COMPILE_REFUSED;
+  job->unkept |= disk;
+  if (!disk)
+    note_headers(job);
   if (!result) {
     status =
         take_names(job, program) == 0 && take_bytes(job, program, a.exact) == 0

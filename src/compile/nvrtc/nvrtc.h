@@ -7,8 +7,11 @@
 
 #include "compile/source/source.h"
 
-/* Appends the compiler's name, version and target: part of the cache key. */
-cgl_compile_status cgl_nvrtc_identify(cgl_job *job, cgl_text *identity);
+/* Appends the compiler's name, version and target; nothing without one. */
+void cgl_nvrtc_identify(const cgl_job *job, cgl_text *identity);
+
+/* The macros that a source meets. */
+void cgl_nvrtc_macros(const cgl_job *job, cgl_text *out);
 
 /* Compiles; on success image->bytes (malloc'ed) and size are set. */
 cgl_compile_status cgl_nvrtc_compile(cgl_job *job);

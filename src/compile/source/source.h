@@ -2,11 +2,15 @@
    and their caller share.
    A job is one compile: the source as the script gave it, what was read from
    it without compiling, and the image, whose signatures are there from the
-   start and whose bytes and lowered names a compiler fills in.
+   start and whose bytes, lowered names and parameters a compiler fills in.
+   Reading is guessing: of a parameter's type only its spelling and its name
+   are the reader's, all else is what the compiler says.
    Invariant: a compiler adds to a job's `log` what it printed, in lines that
-   name the script's file and line only. */
+   name the script's file and line only, and to `files` what it read. */
 #ifndef CGL_COMPILE_SOURCE_H
 #define CGL_COMPILE_SOURCE_H
+
+#include <time.h>
 
 #include "compile/frontend/frontend.h"
 #include "driver/table.h"
@@ -43,11 +47,14 @@ typedef struct cgl_image {
 
 typedef struct cgl_job {
   const cgl_source *source;
-  const cgl_program *program;
+  cgl_program *program; /* NULL until the source is read */
   const char *folder; /* of the script: quoted includes are looked for there */
   cgl_image *image;
   int sm; /* compute capability, 90 for sm_90 */
   cgl_text log;
+  cgl_text files; /* notes (cache.h) of what was read, and was not there */
+  bool unkept;    /* what was read is not known: nothing for the cache */
+  struct timespec since; /* reading began; what changed later was not read */
 } cgl_job;
 
 /* The source with known #include lines blanked; every line of the script keeps
@@ -55,5 +62,23 @@ typedef struct cgl_job {
    array of dynamic shared memory as well, and the `n` loops are rewritten. */
 void cgl_source_rewrite(const cgl_source *source, bool host,
                         const cgl_loop *const *loops, size_t n, cgl_text *out);
+
+/* Notes the files that a compile read (a NUL after each path), and every place
+   where a file would be read instead of one of them, or would be found by
+   __has_include. */
+void cgl_source_note_files(cgl_job *job, const char *files, size_t length);
+
+/* ---- parameters (parameters.c) ---- */
+
+/* Writes the templates by which a compiler tells what parameters are.  They
+   stand in front of the source.  cgl_type<T> has three words: `word` (kind,
+   stars, const), `element` (bytes of the value or pointee, 0 unknown) and
+   `align`. */
+void cgl_source_ask(cgl_text *out);
+
+/* Takes down what a compiler told: the first words of all n parameters, then
+   the second, then the third.  Returns 0, or -1 without memory. */
+int cgl_source_learn(cgl_arena *arena, cgl_signature *signature,
+                     const uint32_t *words, size_t n);
 
 #endif

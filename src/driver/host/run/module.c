@@ -16,7 +16,6 @@
 struct CUmod_st {
   _Atomic unsigned refs; /* the handle, and each op */
   void *library;         /* of dlopen */
-  int file; /* stays open: its number keeps the path of the library unique */
   const cgl_host_module *image;
   CUfunction functions; /* image->nkernels of them */
 };
@@ -65,18 +64,44 @@ static bool write_all(int file, const char *data, size_t size) {
 }
 
 
-/* dlopen wants a name; an anonymous file has one under /proc. */
+/* A path of the open file that no other call gives.  dlopen takes a path that
+   it knows for the library it loaded before, but file numbers come back: so
+   the bits of a counter are spelled in slashes, which change nothing else. */
+static void module_path(int file, char path[160]) {
+  static _Atomic unsigned long counter;
+  unsigned long number = atomic_fetch_add(&counter, 1);
+  size_t at = (size_t)sprintf(path, "/proc/self/fd");
+  for (int bit = 0; bit < 48; bit++)
+    at += (size_t)sprintf(path + at, number >> bit & 1 ? "/." : "/");
+  sprintf(path + at, "/%d", file);
+}
+
+
+/* dlopen wants a name; an anonymous file has one under /proc while it is open,
+   which is no longer than it takes to load it. */
+static void *module_dlopen(const void *image, size_t size, CUresult *result) {
+  void *library = NULL;
+  char path[160];
+  int file = memfd_create("cgraphlua-kernels", MFD_CLOEXEC);
+  *result = CUDA_ERROR_OPERATING_SYSTEM;
+  if (file < 0)
+    return NULL;
+  *result = CUDA_ERROR_OUT_OF_MEMORY;
+  if (write_all(file, image, size)) {
+    module_path(file, path);
+    *result = CUDA_ERROR_INVALID_IMAGE;
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  }
+  close(file);
+  return library;
+}
+
+
 static CUresult module_open(CUmodule module, const void *image, size_t size) {
-  module->file = memfd_create("cgraphlua-kernels", MFD_CLOEXEC);
-  if (module->file < 0)
-    return CUDA_ERROR_OPERATING_SYSTEM;
-  if (!write_all(module->file, image, size))
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/fd/%d", module->file);
-  module->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  CUresult result;
+  module->library = module_dlopen(image, size, &result);
   if (!module->library)
-    return CUDA_ERROR_INVALID_IMAGE;
+    return result;
   module->image = dlsym(module->library, CGL_HOST_MODULE_SYMBOL);
   if (!module->image || module->image->abi != CGL_HOST_ABI)
     return CUDA_ERROR_INVALID_IMAGE;
@@ -89,8 +114,6 @@ static CUresult module_open(CUmodule module, const void *image, size_t size) {
 static void module_close(CUmodule module) {
   if (module->library)
     dlclose(module->library);
-  if (module->file >= 0)
-    close(module->file);
   free(module->functions);
   free(module);
 }
@@ -155,7 +178,6 @@ CUresult host_module_load(CUmodule *out, const void *image) {
   CUmodule module = calloc(1, sizeof *module);
   if (!module)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  module->file = -1;
   atomic_init(&module->refs, 1);
   CUresult result = module_open(module, image, size);
   if (result == CUDA_SUCCESS) {
