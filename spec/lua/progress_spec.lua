@@ -37,6 +37,22 @@ describe("progress", function()
     assert.is_nil(seen:find("work", 1, true))
   end)
 
+  it("goes on below when the terminal becomes narrower", function()
+    local term = program.terminal(string.format("TERM=xterm %s -e %s", program.quote(program.path),
+      program.quote [[
+        local bar = require("cgraphlua.progress").new { total = 2, label = "work" }
+        bar:update(1)
+        os.execute "stty cols 40 <&2"
+        require("cgraphlua").sleep(0.15)
+        bar:update(2)
+        bar:finish()]]))
+    finally(function() term:close() end)
+    local seen = term:expect "EXIT=0"
+    local first, second = seen:match "^\r(.-)\27%[K\r?\n(.-)\27%[K"
+    assert.equal(99, #first)
+    assert.is_true(#second > 30 and #second <= 39)
+  end)
+
   it("shows part, rate and time left", function()
     local bar = progress.new { total = 4000, label = "lbm", enabled = false }
     bar:update(1000)
@@ -78,7 +94,7 @@ describe("progress", function()
 
   it("refuses options that it does not know", function()
     assert.has_error(function() progress.new { totl = 5 } end,
-      "progress.new: unknown option 'totl'")
+      "progress.new: unknown option 'totl'; did you mean 'total'?")
     assert.has_error(function() progress.new(5) end,
       "progress.new: a table of options expected, got number")
   end)
