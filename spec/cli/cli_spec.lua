@@ -221,8 +221,10 @@ describe("busted", function()
     status, out = run { busted, "-o", "TAP", folder .. "/bad_spec.lua" }
     assert.are.equal(1, status)
     assert.is_truthy(out:find("not ok 1 - fails", 1, true))
-    status, out = program.shell(string.format("%s --lua=%s -o TAP %s/good_spec.lua", busted,
-      program.quote(program.path), folder))
+    -- busted does not quote what it starts.
+    os.execute(string.format("ln -s %s %s/program", program.quote(program.path), folder))
+    status, out = program.shell(string.format("%s --lua=%s/program -o TAP %s/good_spec.lua", busted,
+      folder, folder))
     assert.are.equal(0, status)
     assert.is_truthy(out:find("ok 1 - is LuaJIT", 1, true))
   end)
@@ -243,7 +245,10 @@ describe("the REPL", function()
     program.remove(home)
   end)
 
+  local lack = program.lacks_terminals()
+
   local function start()
+    if lack then pending(lack) end
     term = program.terminal(string.format("TERM=xterm XDG_STATE_HOME=%s %s", home,
       program.quote(program.path)))
     term:expect "> "
@@ -325,7 +330,10 @@ describe("Ctrl-C", function()
   -- Runs a chunk with `setting` before the program and a standard input that
   -- never ends.  `line` is what the shell does meanwhile: reach waits until
   -- the chunk has called mark(), signal sends a Ctrl-C.
+  local lack = program.lacks_proc()
+
   local function marked(setting, chunk, line)
+    if lack then pending(lack) end
     return program.shell(string.format([[
       cd %s
       rm -f marked input

@@ -9,6 +9,8 @@ local loop = [[
   bar:finish() bar:finish()
   print "done"]]
 
+local lack = program.lacks_terminals()
+
 describe("progress", function()
   it("is silent in a pipe", function()
     local status, out, err = program.run { "-e", loop }
@@ -16,6 +18,7 @@ describe("progress", function()
   end)
 
   it("is drawn on a terminal, and ends with its line", function()
+    if lack then pending(lack) end
     local term = program.terminal(string.format("TERM=xterm %s -e %s", program.quote(program.path),
       program.quote(loop)))
     finally(function()
@@ -28,6 +31,7 @@ describe("progress", function()
   end)
 
   it("is silent on a terminal that cannot go back", function()
+    if lack then pending(lack) end
     local term = program.terminal(string.format("TERM=dumb %s -e %s", program.quote(program.path),
       program.quote(loop)))
     finally(function()
@@ -38,6 +42,7 @@ describe("progress", function()
   end)
 
   it("goes on below when the terminal becomes narrower", function()
+    if lack then pending(lack) end
     local term = program.terminal(string.format("TERM=xterm %s -e %s", program.quote(program.path),
       program.quote [[
         local bar = require("cgraphlua.progress").new { total = 2, label = "work" }

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,24 @@ static bool write_all(int file, const char *data, size_t size) {
 }
 
 
+/* Where there is no /proc: from a file whose name is gone at once. */
+static void *open_named(const void *image, size_t size) {
+  const char *folder = getenv("TMPDIR");
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s/cgraphlua-XXXXXX",
+           folder && *folder ? folder : "/tmp");
+  int file = mkstemp(path);
+  if (file < 0)
+    return NULL;
+  void *library = write_all(file, image, size)
+                      ? dlopen(path, RTLD_NOW | RTLD_LOCAL)
+                      : NULL;
+  unlink(path);
+  close(file);
+  return library;
+}
+
+
 /* dlopen wants a name; an anonymous file has one under /proc. */
 static CUresult module_open(CUmodule module, const void *image, size_t size) {
   module->file = memfd_create("cgraphlua-kernels", MFD_CLOEXEC);
@@ -74,7 +93,8 @@ static CUresult module_open(CUmodule module, const void *image, size_t size) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   char path[64];
   snprintf(path, sizeof path, "/proc/self/fd/%d", module->file);
-  module->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  module->library = access(path, F_OK) ? open_named(image, size)
+                                       : dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!module->library)
     return CUDA_ERROR_INVALID_IMAGE;
   module->image = dlsym(module->library, CGL_HOST_MODULE_SYMBOL);
