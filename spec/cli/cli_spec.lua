@@ -164,6 +164,29 @@ describe("a failing script", function()
     assert.is_truthy(err:find("cgraphlua: (command line):1: unexpected symbol", 1, true))
   end)
 
+  it("is told how a kernel's string ended too early", function()
+    local folder = program.folder()
+    finally(function() program.remove(folder) end)
+    local kernel = [=[
+local cg = require "cgraphlua"
+local k = cg.kernel [[
+extern "C" __global__ void k(float *x, const int *i) {
+  %s
+}]]
+]=]
+    local function said(line)
+      program.write(folder .. "/k.lua", (kernel:gsub("%%s", line)))
+      local status, _, err = run { folder .. "/k.lua" }
+      assert.are.equal(1, status)
+      return err
+    end
+    for _, line in ipairs { "x[i[0]] = 1;", "float y = x[i[0]];", "x[i[i[0]]] += 1;" } do
+      assert.matches("k.lua:%d+: [^\n]*\n  hint: a string from %[%[ ends .*between %[=%[",
+        said(line))
+    end
+    assert.is_nil(said("x[0] = 1; }]] x y [["):find "hint")
+  end)
+
   it("is followed by nothing", function()
     local status, out = run { "-e", "error 'stop'", "-e", "print 'on'" }
     assert.are.same({ 1, "" }, { status, out })
@@ -268,6 +291,57 @@ describe("the REPL", function()
     term:expect "42"
     enter "os.exit(x)"
     term:expect "EXIT=41"
+  end)
+
+  it("shows what is in tables", function()
+    local status, out, err = run({ "--device", "host", "-i" }, { input = [[
+      cg.device()
+      x = cg.from({ 1.5, 2 }, "float") print(x:download(), x.shape)
+      { a = { "b", { c = { 1 } } }, [2] = true }
+      cg.zeros("float", 40):download()
+      t = {} t.t = t return t
+      setmetatable({}, { __tostring = function() return "own" end })
+      cg.buffer
+    ]] })
+    assert.are.same({ 0, "" }, { status, err })
+    assert.matches('\n  device = "host",\n', out)
+    assert.is_truthy(out:find("\n{1.5, 2}\t{2}\n", 1, true))
+    assert.is_truthy(out:find('\n{[2] = true, a = {"b", {c = {...}}}}\n', 1, true))
+    assert.matches("\n{0, 0, [0, ]+%.%.%. %(40 in all%)}\n{t = {%.%.%.}}\nown\nfunction: ", out)
+  end)
+
+  it("knows help and exit, and leaves the script's own names alone", function()
+    local status, out = run({ "-i" }, { input = "help\nhelp(cg.event())\nexit\nprint 'on'\n" })
+    assert.are.equal(0, status)
+    assert.matches("^cgraphlua %d.-cg.devices%(%).-Tab completes names", out)
+    assert.matches("methods, called with ':':\n  elapsed [%w ]*synchronize[%w ]*\n$", out)
+    status, out = run({ "-i", "-e", "exit, help = 7, 8" }, { input = "help, exit\nexit2 = 1" })
+    assert.are.same({ 0, "8\t7\n" }, { status, out })
+    assert.are.equal(3, (run({ "-i" }, { input = "exit(3)" })))
+  end)
+
+  it("completes names with Tab", function()
+    if not program.read(program.path):find("/cgraphlua/history", 1, true) then
+      pending "this build has no line editing"
+    end
+    start()
+    term:send "cg.is_cur\t"
+    term:expect "stream_capturing("
+    enter ")"
+    term:expect "false"
+    enter "word = { alpha = 1, alphabet = 2 }"
+    term:send "word.al\t\t"
+    term:expect "alpha alphabet"
+    enter "bet + 40"
+    term:expect "42"
+    enter "e = cg.event()"
+    term:send "e:sy\t"
+    term:expect "nchronize("
+    enter ") print('wai' .. 'ted')"
+    term:expect "waited"
+    term:send "nothing.there\t"
+    term:send "\3"
+    term:expect "^C"
   end)
 
   it("continues incomplete chunks", function()
