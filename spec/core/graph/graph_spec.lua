@@ -584,7 +584,7 @@ describe("graph", function()
     local x, pool = cg.zeros("float", 4), cg.pool()
     local k = cg.kernel 'extern "C" __global__ void k() {}'
     for _, opts in ipairs { {}, { pool = pool }, { keep_graph = true }, { annotations = true } } do
-      local logged = device.logged(function()
+      local messages = device.logged(function()
         local empty = cg.capture(function() end, opts)
         local around = cg.capture(function() empty:replay(2) end, opts)
         local beside = cg.capture(function()
@@ -598,7 +598,7 @@ describe("graph", function()
         none:replay()
         assert.equal(2, none:nodes()[1].grid[1])
       end)
-      assert.matches("empty", logged)
+      assert.matches("empty", messages)
       assert.same({ 3, 3, 3, 3 }, x:download())
     end
   end)

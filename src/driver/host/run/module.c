@@ -75,9 +75,8 @@ static void *open_named(const void *image, size_t size) {
   int file = mkstemp(path);
   if (file < 0)
     return NULL;
-  void *library = write_all(file, image, size)
-                      ? dlopen(path, RTLD_NOW | RTLD_LOCAL)
-                      : NULL;
+  void *library =
+      write_all(file, image, size) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
   unlink(path);
   close(file);
   return library;
