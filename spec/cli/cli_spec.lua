@@ -122,6 +122,28 @@ describe("the command line", function()
   end)
 end)
 
+describe("a machine without a GPU", function()
+  local chunk = "local cg = require 'cgraphlua' cg.device() cg.debug.forget() cg.device()"
+
+  it("is noted in one short line, once", function()
+    local status, out, err = run({ "-e", chunk }, { env = "CGRAPHLUA_DEVICE=" })
+    assert.are.same({ 0, "" }, { status, out })
+    if err == "" then pending "this machine has a GPU" end
+    assert.matches("^cgraphlua: no GPU, using the host device: [^\n]*\n$", err)
+    assert.is_true(#err < 100, err)
+  end)
+
+  it("is not noted where the device was named", function()
+    for _, words in ipairs {
+      { "--device", "host", "-e", chunk },
+      { "-e", "require('cgraphlua').set_device 'host'" },
+    } do
+      assert.are.same({ 0, "", "" }, { run(words, { env = "CGRAPHLUA_DEVICE=" }) })
+    end
+    assert.are.same({ 0, "", "" }, { run({ "-e", chunk }, { env = "CGRAPHLUA_DEVICE=host" }) })
+  end)
+end)
+
 describe("a failing script", function()
   it("is reported with a traceback and exit status 1", function()
     local status, out, err = run { "-e", "local function f() error('no luck') end f()" }
@@ -432,6 +454,7 @@ describe("Ctrl-C", function()
       "local x = 0 for i = 1, 1e15 do x = x + i end",
       "local t = {} while true do t[#t % 10 + 1] = tostring(#t) end",
       "coroutine.wrap(function() while true do end end)()",
+      "require('cgraphlua').sleep(600)",
     } do
       local status, _, err = interrupted("mark() " .. loop)
       assert.are.equal(1, status)
