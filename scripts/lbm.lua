@@ -44,8 +44,8 @@ local function note_unused(names, why)
     end
   end
   if #unused > 0 then
-    print("note: " .. table.concat(unused, ", ") .. (#unused > 1 and " do" or " does") .. " nothing "
-      .. why)
+    print(string.format("note: %s %s nothing %s", table.concat(unused, ", "),
+      #unused > 1 and "do" or "does", why))
   end
 end
 
