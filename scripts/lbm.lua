@@ -21,7 +21,7 @@ local lattice = dofile((arg[0]:match "^.*/" or "") .. "lib/lattice.lua")
 
 local SPEED = 0.05 -- cells per step; that of sound is 0.577
 
-local opt = options.read({
+local spec = {
   usage = "scripts/lbm.lua [obstacle.png] [options]",
   about = "Flow past the dark parts of a picture (or a cylinder); draws the vorticity.",
   arguments = { "obstacle" },
@@ -32,7 +32,22 @@ local opt = options.read({
   { "verify", nil, nil, "compare with published numbers instead" },
   { "resolution", "N", 20, "with --verify: cells across the cylinder, a multiple of 10",
     min = 10, max = 400 },
-}, arg)
+}
+local opt = options.read(spec, arg)
+
+-- What was asked for beside an option that has no use for it.
+local function note_unused(names, why)
+  local unused = opt.obstacle and names.obstacle and { "the picture" } or {}
+  for _, entry in ipairs(spec) do
+    if names[entry[1]] and opt[entry[1]] ~= entry[3] then
+      unused[#unused + 1] = "--" .. entry[1]
+    end
+  end
+  if #unused > 0 then
+    print(string.format("note: %s %s nothing %s", table.concat(unused, ", "),
+      #unused > 1 and "do" or "does", why))
+  end
+end
 
 -- A channel whose inflow is a parabola and which starts as that parabola.
 local function channel(nx, ny, viscosity, solid, cut)
@@ -132,6 +147,23 @@ local function period(series, first)
   return #rises >= 3 and (rises[#rises] - rises[1]) / (#rises - 1) or nil
 end
 
+-- The distance between the largest and the smallest value from `first` to `last`.
+local function swing(series, first, last)
+  local low, high = math.huge, -math.huge
+  for s = first, last do
+    low, high = math.min(low, series[s]), math.max(high, series[s])
+  end
+  return high - low
+end
+
+-- Does the lift swing, beside the drag, and no less at the end than before?  A
+-- wake that is steady, or about to be, sheds no vortices.
+local function sheds(lift, first, most_drag)
+  local middle = math.floor((first + #lift) / 2)
+  local late = swing(lift, middle + 1, #lift)
+  return late > 0.01 * most_drag and late > 0.7 * swing(lift, first, middle)
+end
+
 -- From the forces of a run, those after sample `first`: the Strouhal number
 -- (nil without vortices) and the largest drag and lift coefficients.
 local function coefficients(drag, lift, first, height)
@@ -139,7 +171,7 @@ local function coefficients(drag, lift, first, height)
   for s = first, #drag do
     most_drag, most_lift = math.max(most_drag, drag[s]), math.max(most_lift, lift[s])
   end
-  local between = most_lift > 1e-3 * most_drag and period(lift, first)
+  local between = sheds(lift, first, most_drag) and period(lift, first)
   local strouhal = between and height / (SPEED * between * lattice.STEPS_PER_REPLAY)
   local unit = 0.5 * SPEED ^ 2 * height
   return strouhal, most_drag / unit, most_lift / unit
@@ -202,11 +234,13 @@ if opt.verify then
   if opt.resolution % 10 ~= 0 then
     error("--resolution must be a multiple of 10: the channel is 4.1 cylinders high", 0)
   end
+  note_unused({ obstacle = true, re = true, size = true, steps = true }, "with --verify")
   verify_cylinder(opt.resolution, opt.out)
   verify_decay(opt.resolution)
   return
 end
 
+note_unused({ resolution = true }, "without --verify")
 local nx, ny, height, solid, cut = 4 * opt.size, opt.size, opt.size / 5
 if opt.obstacle then
   nx, height, solid = drawn(opt.obstacle, ny)

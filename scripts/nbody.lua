@@ -58,7 +58,7 @@ local opt = options.read({
   { "out", "OUT", "nbody.png", "the picture to write" },
 }, arg)
 
-local source = [[
+local source = [=[
 // x, y and z of all bodies follow each other in one array, so do velocities.
 extern "C" __global__ void drift(double *x, const double *v, int n, double h)
 {
@@ -109,7 +109,7 @@ extern "C" __global__ void tick(int *sample)
 {
   *sample += 1;
 }
-]]
+]=]
 
 local function gm_of(km3_per_s2)
   return km3_per_s2 * DAY ^ 2 / AU ^ 3

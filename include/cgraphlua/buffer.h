@@ -58,7 +58,8 @@ CGL_API void cgl_pinned_retire(cgl_pinned *pinned);
 /* Whether a capture has used the buffer's memory. */
 CGL_API bool cgl_buffer_is_kept(const cgl_buffer *buffer);
 /* The element type, elements, bytes, address on the device, and context
-   (borrowed). */
+   (borrowed).  The address is 0, with CGL_ERROR_RELEASED as the last failure,
+   when a restore of the pool took the memory back. */
 CGL_API cgl_type cgl_buffer_type(const cgl_buffer *buffer);
 CGL_API size_t cgl_buffer_count(const cgl_buffer *buffer);
 CGL_API size_t cgl_buffer_bytes(const cgl_buffer *buffer);

@@ -67,14 +67,17 @@ local function read_options(operation, index, opts, numbers)
           .. "global, thread_local, relaxed, got " .. tostring(value))
       end
     else
-      local known = { "capture_error_mode", "pool" }
+      local known, set = { "capture_error_mode", "pool" }, {}
       for other in next, numbers do
         known[#known + 1] = other
       end
       table.sort(known)
-      bad_argument(operation, index, string.format("unknown option %s; the options are %s",
+      for _, other in ipairs(known) do
+        set[other] = true
+      end
+      bad_argument(operation, index, string.format("unknown option %s; the options are %s%s",
         type(name) == "string" and string.format("%q", name) or tostring(name),
-        table.concat(known, ", ")))
+        table.concat(known, ", "), core.nearest(tostring(name), set)))
     end
     read[name] = value
   end

@@ -37,8 +37,8 @@ local function check_options(operation, opts, known)
         list[#list + 1] = other
       end
       table.sort(list)
-      error(("%s: unknown option '%s'; the options are %s"):format(operation, tostring(name),
-        table.concat(list, ", ")), 3)
+      error(("%s: unknown option '%s'; the options are %s%s"):format(operation, tostring(name),
+        table.concat(list, ", "), core.nearest(tostring(name), known)), 3)
     end
   end
 end
@@ -166,6 +166,10 @@ function image.write(path, img, opts)
   if type(path) ~= "string" then
     fail("image.write: a path expected, got %s", type(path))
   end
+  local wrong = png.name_defect(path)
+  if wrong then
+    fail("image.write: %s", wrong)
+  end
   check_picture("write", img)
   if not (compression == 0 or is_count(compression, 9)) then
     fail("image.write: compression must be a whole number from 0 to 9, got %s",
@@ -190,16 +194,27 @@ local function length(array)
   return element and ffi.sizeof(array) / ffi.sizeof(element) or math.huge
 end
 
--- `values` as an FFI array or a list and the index of its first element;
--- buffers are downloaded.
-local function numbers(values, n)
-  if type(values) == "userdata" and values.download then
+-- `values`, width x height of them, as an FFI array or a list and the index of
+-- its first element; buffers are downloaded.  Or nil and what there is instead.
+local function numbers(values, width, height)
+  local n = width * height
+  local kind = type(values) == "userdata" and getmetatable(values)
+  if kind == "cgraphlua.buffer" then
+    local shape = values.shape
+    if #shape == 2 and #values == n and shape[1] ~= height then
+      return nil, string.format("a buffer of %d rows of %d", shape[1], shape[2])
+    end
     values = values:download(values.type == "bool" and bytes(#values) or nil)
+  elseif kind == "cgraphlua.pinned" then
+    if #values ~= n then
+      return nil, string.format("%d values", #values)
+    end
+    values = values:cdata()
   end
   local have = type(values)
   if have == "cdata" or have == "table" then
     local count = have == "cdata" and length(values) or #values
-    if count >= n then
+    if count == n or count == math.huge then -- a pointer's caller answers for it
       return values, have == "cdata" and 0 or 1
     end
     have = string.format("%d values", count)
@@ -274,9 +289,9 @@ function image.map(values, width, height, opts)
   check_map_values(opts)
   check_extent("map", width, height)
   local n = width * height
-  local array, first = numbers(values, n)
+  local array, first = numbers(values, width, height)
   if not array then
-    fail("image.map: %d values expected, got %s", n, first)
+    fail("image.map: %d values expected (%d rows of %d), got %s", n, height, width, first)
   end
   local name = opts.colormap or "viridis"
   local red, green, blue = colormap.table(name)

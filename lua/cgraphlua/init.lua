@@ -84,7 +84,8 @@ local cg = {}
 for name, value in pairs(core) do
   cg[name] = value
 end
-for _, name in ipairs { "hide", "set_ffi", "bad_argument", "released", "log", "address", "png" } do
+for _, name in ipairs { "hide", "set_ffi", "bad_argument", "released", "log", "address", "nearest",
+                       "png" } do
   cg[name] = nil -- between the module's two halves
 end
 
@@ -101,4 +102,10 @@ cg.on_log(function(message)
   io.stderr:write("cgraphlua: ", message, "\n")
 end)
 
-return cg
+-- A misspelt function is an error at its own line; rawget asks without one.
+return setmetatable(cg, {
+  __index = function(_, name)
+    error(string.format("cgraphlua has no '%s'%s", tostring(name),
+      type(name) == "string" and core.nearest(name, cg) or ""), 2)
+  end,
+})

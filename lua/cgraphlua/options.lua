@@ -13,6 +13,8 @@
 -- are joined to it: --size 64, --size=64.  --help and --device are in every
 -- script.
 
+local core = require "cgraphlua.core"
+
 local options = {}
 
 local common = {
@@ -38,6 +40,15 @@ local function find_option(spec, name)
     end
   end
   return nil
+end
+
+-- "--size" for "--sise": what a message says after an unknown option.
+local function nearest_option(spec, word)
+  local words = {}
+  for _, entry in ipairs(all_options(spec)) do
+    words["--" .. entry[1]] = true
+  end
+  return core.nearest(word, words)
 end
 
 local function range_text(entry)
@@ -68,6 +79,12 @@ local function option_value(entry, text)
       if there then
         there:close()
         return nil, string.format("--%s: '%s' is a folder", entry[1], text)
+      end
+      -- Before the work is done, not after it.
+      local is_picture = type(entry[3]) == "string" and entry[3]:lower():find "%.png$"
+      local wrong = is_picture and core.png.name_defect(text)
+      if wrong then
+        return nil, string.format("--%s: %s", entry[1], wrong)
       end
     end
     return text
@@ -113,7 +130,7 @@ function options.parse(spec, words)
     elseif name and not only_arguments then
       local entry = find_option(spec, name)
       if not entry then
-        return nil, string.format("unknown option --%s", name)
+        return nil, "unknown option --" .. name .. nearest_option(spec, "--" .. name)
       elseif given[name] then
         return nil, string.format("--%s is given twice", name)
       end
@@ -153,12 +170,13 @@ function options.parse(spec, words)
 end
 
 --- For a script's first lines: reads its words, and ends the program after
--- --help (status 0) or with the reason and the usage after a wrong word (status 1).
+-- --help (status 0), or with the usage and then the reason after a wrong word
+-- (status 1).
 -- --device becomes the current device.
 function options.read(spec, words)
   local opt, wrong = options.parse(spec, words)
   if not opt then
-    io.stderr:write((spec.usage:match "^%S+"), ": ", wrong, "\n", options.usage(spec), "\n")
+    io.stderr:write(options.usage(spec), "\n", (spec.usage:match "^%S+"), ": ", wrong, "\n")
     os.exit(1)
   end
   if opt.help then
@@ -166,7 +184,7 @@ function options.read(spec, words)
     os.exit(0)
   end
   if opt.device then
-    require("cgraphlua.core").hide() -- a failure names the script's line
+    core.hide() -- a failure names the script's line
     require("cgraphlua").set_device(opt.device)
   end
   return opt

@@ -4,27 +4,19 @@
 -- at most ten times a second.  bar:finish() leaves the last state standing.
 
 local ffi = require "ffi"
+local core = require "cgraphlua.core"
+
+local now = core.clock
 
 local progress = {}
 progress.__index = progress
 
-pcall(ffi.cdef, "struct cgl_timespec { long seconds, nanoseconds; };")
--- Under a name of our own: a script may have declared it with its own struct.
-pcall(ffi.cdef, "int cgl_clock_gettime(int clock, struct cgl_timespec *now) "
-  .. "__asm__(\"clock_gettime\");")
 pcall(ffi.cdef, "struct cgl_winsize { unsigned short rows, columns, width, height; };")
 pcall(ffi.cdef, "int ioctl(int fd, unsigned long request, ...);")
 pcall(ffi.cdef, "int isatty(int fd);")
 
-local STDERR, CLOCK_MONOTONIC, TIOCGWINSZ = 2, 1, 0x5413
+local STDERR, TIOCGWINSZ = 2, 0x5413
 local INTERVAL = 0.1 -- seconds between two drawings
-
-local timespec = ffi.new "struct cgl_timespec"
-
-local function now()
-  ffi.C.cgl_clock_gettime(CLOCK_MONOTONIC, timespec)
-  return tonumber(timespec.seconds) + tonumber(timespec.nanoseconds) * 1e-9
-end
 
 local function is_terminal()
   return ffi.C.isatty(STDERR) == 1 and os.getenv "TERM" ~= "dumb"
@@ -70,7 +62,8 @@ function progress.new(opts)
   opts = opts or {}
   for name in pairs(opts) do
     if not known[name] then
-      error(("progress.new: unknown option '%s'"):format(tostring(name)), 2)
+      error(("progress.new: unknown option '%s'%s"):format(tostring(name),
+        core.nearest(tostring(name), known)), 2)
     end
   end
   local total = opts.total
@@ -89,6 +82,7 @@ function progress.new(opts)
     drawn = drawn,
     started = now(),
     next_draw = 0,
+    shown = 0, -- bytes of the text on the screen
     finished = false,
   }, progress)
 end
@@ -113,9 +107,14 @@ function progress:text(width, elapsed)
   return left .. "[" .. ("#"):rep(filled) .. (" "):rep(room - filled) .. "]" .. right
 end
 
+-- A terminal that became narrower shows what was drawn on several lines, or cut:
+-- those are left, and the bar goes on below.
 local function draw(self, time)
-  io.stderr:write("\r", self:text(columns() - 1, time - self.started), "\27[K")
+  local width = columns() - 1
+  local text = self:text(width, time - self.started)
+  io.stderr:write(self.shown > width and "\n" or "\r", text, "\27[K")
   io.stderr:flush()
+  self.shown = #text
   self.next_draw = now() + INTERVAL
 end
 

@@ -21,7 +21,7 @@ local ffi = require "ffi"
 local network = {}
 network.__index = network
 
-local source = [[
+local source = [=[
 #ifndef IN // whoever compiles this gives the sizes
 #define IN 64
 #define HIDDEN 128
@@ -213,7 +213,7 @@ extern "C" __global__ void classify(const float *images, int count,
     likely[i] = 1.f / sum;
   }
 }
-]]
+]=]
 
 -- Normal numbers with the spread that keeps the size of what passes a layer of
 -- ReLU units (He and others, 2015); the constants' weights are 0.

@@ -65,7 +65,8 @@ static void compile(const char *file, int line, const char *text,
 }
 
 
-/* The kernels of a text: whole for CUDA C, else each [[ ]] of it. */
+/* The kernels of a text: whole for CUDA C, else each [[ ]] and
+   [=[ ]=] of it. */
 static void compile_all(const char *file, const char *text) {
   size_t length = strlen(file);
   if (length > 3 && !strcmp(file + length - 3, ".cu")) {
@@ -74,8 +75,14 @@ static void compile_all(const char *file, const char *text) {
   }
   int line = 1;
   const char *counted = text;
-  for (const char *open = text; (open = strstr(open, "[["));) {
-    const char *begin = open + 2, *end = strstr(begin, "]]");
+  for (const char *open = text; (open = strchr(open, '['));) {
+    const bool plain = open[1] == '[';
+    if (!plain && strncmp(open, "[=[", 3)) {
+      open++;
+      continue;
+    }
+    const char *begin = open + (plain ? 2 : 3);
+    const char *end = strstr(begin, plain ? "]]" : "]=]");
     if (!end)
       return;
     open = end + 2;

@@ -127,6 +127,21 @@ end
 describe("manual", function()
   teardown(device.nothing_alive)
 
+  it("has text below every heading, and kernels that may hold x[i[j]]", function()
+    local last
+    for line in (manual:gsub("```.-```", "text") .. "\n# end\n"):gmatch "([^\n]*)\n" do
+      local title = line:match "^#+ (.*)"
+      if title then
+        assert(not last, "nothing stands below: " .. tostring(last))
+        last = title
+      elseif line:find "%S" then
+        last = nil
+      end
+    end
+    assert.is_nil(manual:find("cg.kernel ?%(?%[%["))
+    assert.is_nil(read "README.md":find("cg.kernel ?%(?%[%["))
+  end)
+
   it("has every method of every object in a heading, and no other", function()
     local live, found = {}, {}
     for kind, make in pairs(device.objects) do

@@ -148,6 +148,10 @@ describe("image files", function()
     assert.is_truthy(message_of(image.write, folder .. "/no/where.png", img):find "No such file")
     assert.is_truthy(message_of(image.write, folder, img):find "Is a directory")
     assert.is_truthy(message_of(image.write, path, 3):find "a picture .* expected, got number")
+    for _, name in ipairs { "x.jpg", "x.y.JPEG", "x.tiff" } do
+      assert.matches("image_spec.lua:%d+: image.write: '" .. name .. "' would be a PNG file",
+        message_of(function() image.write(name, img) end))
+    end
     for _, bad in ipairs { 0, -1, 1.5, 0 / 0, math.huge, "x" } do
       local why = message_of(image.write, path,
         { width = bad, height = 1, channels = 1, pixels = "" })
@@ -267,8 +271,11 @@ describe("image.map", function()
   end)
 
   it("refuses too few values and absurd sizes", function()
-    assert.is_truthy(message_of(image.map, { 1, 2 }, 2, 2):find "4 values expected, got 2 values")
-    assert.is_truthy(message_of(image.map, "1234", 2, 2):find "4 values expected, got string")
+    assert.matches("4 values expected %(2 rows of 2%), got 2 values",
+      message_of(image.map, { 1, 2 }, 2, 2))
+    assert.matches("got 5 values", message_of(image.map, { 1, 2, 3, 4, 5 }, 2, 2))
+    assert.matches("got 5 values", message_of(image.map, ffi.new "float[5]", 2, 2))
+    assert.matches("got string", message_of(image.map, "1234", 2, 2))
     assert.is_truthy(message_of(image.map, {}, 0, 2):find "width and height must be")
     assert.is_truthy(message_of(image.map, {}, 0 / 0, 2):find "width and height must be")
     assert.is_truthy(message_of(image.map, ffi.new "float[3]", 2, 2):find "got 3 values")
@@ -287,6 +294,20 @@ describe("image.map", function()
     assert.matches("image_spec.lua:%d+$", e.where)
   end)
 
+  it("takes pinned memory, and the rows that a buffer has", function()
+    local cg = require "cgraphlua"
+    local p = cg.pinned("float", 2)
+    p:cdata()[0] = 1
+    assert.are.same({ 255, 255, 255, 0, 0, 0 }, listed(image.map(p, 2, 1, { colormap = "gray" })))
+    assert.matches("3 values expected %(1 rows of 3%), got 2 values",
+      message_of(image.map, p, 3, 1))
+    local b = cg.zeros("float", { 2, 3 })
+    assert.are.equal(3, image.map(b, 3, 2).width)
+    assert.are.equal(6, image.map(cg.zeros("float", 6), 2, 3).width * 3)
+    assert.matches("%(3 rows of 2%), got a buffer of 2 rows of 3", message_of(image.map, b, 2, 3))
+    assert.matches("got userdata", message_of(image.map, cg.stream(), 2, 3))
+  end)
+
   it("takes an infinite value in a flat field", function()
     local p = image.map({ 1 / 0, 3 }, 2, 1, { colormap = "gray" }).pixels
     assert.are.equal(p[0], p[3])
@@ -297,7 +318,7 @@ describe("image.map", function()
       return message_of(function() image.map({ 1, 2 }, 2, 1, opts) end)
     end
     assert.matches("image_spec.lua:%d+: image.map: unknown option 'colourmap'; the options are "
-      .. "colormap, flip, invalid, max, min, symmetric$",
+      .. "colormap, flip, invalid, max, min, symmetric; did you mean 'colormap'%?$",
       with { colourmap = "gray" })
     assert.matches("a table of options expected, got number", with(5))
     assert.matches("min must be a finite number, got .*nan", with { min = 0 / 0 })

@@ -40,7 +40,8 @@ describe("options.parse", function()
   end)
 
   it("names what it does not know", function()
-    assert.are.equal("unknown option --sise", wrong("--sise", "3"))
+    assert.are.equal("unknown option --sise; did you mean '--size'?", wrong("--sise", "3"))
+    assert.are.equal("unknown option --colours", wrong("--colours"))
     assert.are.equal("unknown option -s", wrong("-s"))
     assert.are.equal("'c' is one argument too many", wrong("a", "b", "c"))
   end)
@@ -58,6 +59,8 @@ describe("options.parse", function()
     assert.are.equal("/tmp/out.png", options.parse(spec, { "--out", "/tmp/out.png" }).out)
     assert.are.equal("--out: '/tmp' is a folder", wrong("--out", "/tmp"))
     assert.are.equal("--out: '.' is a folder", wrong("--out", "."))
+    assert.are.equal("--out: 'x.jpg' would be a PNG file: give it the ending .png",
+      wrong("--out", "x.jpg"))
   end)
 
   it("says what a number must be", function()
@@ -69,6 +72,18 @@ describe("options.parse", function()
       assert.are.equal("--re needs a number of at least 0.5, got '" .. text .. "'",
         wrong("--re", text))
     end
+  end)
+end)
+
+describe("options.read", function()
+  local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+  local program = dofile(here .. "/../support/program.lua")
+
+  it("ends with the usage, and the reason last", function()
+    local status, out, err = program.run { "-e",
+      "require('cgraphlua.options').read({ usage = 'demo.lua [options]' }, { '--no' })" }
+    assert.are.same({ 1, "" }, { status, out })
+    assert.matches("^usage: cgraphlua demo.lua.*\ndemo.lua: unknown option %-%-no\n$", err)
   end)
 end)
 

@@ -9,6 +9,8 @@ local loop = [[
   bar:finish() bar:finish()
   print "done"]]
 
+local lack = program.lacks_terminals()
+
 describe("progress", function()
   it("is silent in a pipe", function()
     local status, out, err = program.run { "-e", loop }
@@ -16,6 +18,7 @@ describe("progress", function()
   end)
 
   it("is drawn on a terminal, and ends with its line", function()
+    if lack then pending(lack) end
     local term = program.terminal(string.format("TERM=xterm %s -e %s", program.quote(program.path),
       program.quote(loop)))
     finally(function()
@@ -28,6 +31,7 @@ describe("progress", function()
   end)
 
   it("is silent on a terminal that cannot go back", function()
+    if lack then pending(lack) end
     local term = program.terminal(string.format("TERM=dumb %s -e %s", program.quote(program.path),
       program.quote(loop)))
     finally(function()
@@ -35,6 +39,23 @@ describe("progress", function()
     end)
     local seen = term:expect "EXIT=0"
     assert.is_nil(seen:find("work", 1, true))
+  end)
+
+  it("goes on below when the terminal becomes narrower", function()
+    if lack then pending(lack) end
+    local term = program.terminal(string.format("TERM=xterm %s -e %s", program.quote(program.path),
+      program.quote [[
+        local bar = require("cgraphlua.progress").new { total = 2, label = "work" }
+        bar:update(1)
+        os.execute "stty cols 40 <&2"
+        require("cgraphlua").sleep(0.15)
+        bar:update(2)
+        bar:finish()]]))
+    finally(function() term:close() end)
+    local seen = term:expect "EXIT=0"
+    local first, second = seen:match "^\r(.-)\27%[K\r?\n(.-)\27%[K"
+    assert.equal(99, #first)
+    assert.is_true(#second > 30 and #second <= 39)
   end)
 
   it("shows part, rate and time left", function()
@@ -78,7 +99,7 @@ describe("progress", function()
 
   it("refuses options that it does not know", function()
     assert.has_error(function() progress.new { totl = 5 } end,
-      "progress.new: unknown option 'totl'")
+      "progress.new: unknown option 'totl'; did you mean 'total'?")
     assert.has_error(function() progress.new(5) end,
       "progress.new: a table of options expected, got number")
   end)

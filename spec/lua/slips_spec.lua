@@ -92,6 +92,135 @@ describe("a slip", function()
 end)
 
 
+describe("a name that is not there", function()
+  teardown(device.nothing_alive)
+
+  -- fn raises a string with the script's line and the pattern.
+  local function says(pattern, fn)
+    local e, text = device.fails(fn)
+    assert.equal("string", type(e))
+    assert.matches("^[^\n]*slips_spec.lua:%d+: " .. pattern, text)
+  end
+
+  it("is told with the nearest one, for every kind of object", function()
+    for kind, make in pairs(device.objects) do
+      says("a " .. kind .. " has no method.* 'relase'; did you mean 'release'%?$",
+        function() make():relase() end)
+      says("a " .. kind .. " has no method.* 'something_else'$",
+        function() return make().something_else end)
+      if kind ~= "graph" then
+        says("a " .. kind .. " has no fields to assign$", function() make().something = 1 end)
+      end
+    end
+    local b = cg.zeros("float", 1)
+    says("a buffer has no method or field 'tpye'; did you mean 'type'", function()
+      return b.tpye
+    end)
+    says("a buffer has no method or field 'Download'; did you mean 'download'", function()
+      return b.Download
+    end)
+  end)
+
+  it("costs a method that is there no call", function()
+    local meta = debug.getmetatable(cg.stream())
+    assert.equal("table", type(meta.__index))
+    assert.equal(meta.methods, meta.__index)
+    assert.equal("function", type(rawget(meta.__index, "synchronize")))
+  end)
+
+  it("of the module, an option or a choice is told likewise", function()
+    says("cgraphlua has no 'bufer'; did you mean 'buffer'%?$", function()
+      return cg.bufer("float", 1)
+    end)
+    says("cgraphlua has no '1'$", function() return cg[1] end)
+    assert.is_nil(rawget(cg, "bufer"))
+    slips(function() cg.stream { prioriy = 1 } end,
+      "unknown option \"prioriy\"; the options are priority; did you mean 'priority'%?%)$")
+    slips(function() cg.buffer("flaot", 1) end, "got \"flaot\"; did you mean 'float'%?%)$")
+    slips(function() cg.graphed(print, { max_signature = 1 }) end, "did you mean 'max_signatures'")
+    slips(function() cg.stream { colour = 1 } end, "the options are priority%)$")
+  end)
+end)
+
+
+describe("a call", function()
+  teardown(device.nothing_alive)
+
+  it("of a method without its object names the colon", function()
+    local x = cg.zeros("float", 1)
+    slips(function() x.download() end, "calling 'buffer:download' on bad self "
+      .. "%(cgraphlua.buffer expected, got no value; write object:download%(...%), with ':'")
+    slips(function() x.fill(3) end, "got number; write object:fill%(...%)")
+  end)
+
+  it("of the module's functions with a colon names the point", function()
+    local e = device.fails(function() cg:zeros("float", 1) end)
+    assert.matches("slips_spec.lua:%d+: calling 'zeros' with ':' %(write cg.zeros", e)
+    assert.matches("write cg.capture%(", (device.fails(function() cg:capture(print) end)))
+  end)
+
+  it("of a kernel or a graph names the method", function()
+    local add, g = device.kernel "add", cg.graph()
+    assert.matches("slips_spec.lua:%d+: a kernel is not a function: kernel:launch%(grid, block",
+      (device.fails(function() add(1, 2) end)))
+    assert.matches("a graph is not a function: graph:replay", (device.fails(function() g() end)))
+    slips(function() cg.capture(add) end, "function expected, got a cgraphlua.kernel")
+  end)
+
+  it("of kernel:over(n) counts its own arguments", function()
+    local run, x = device.kernel "add":over(4), cg.zeros("float", 4)
+    slips(function() run(nil, 1, 4) end, "bad argument #1 to 'over%(n%)' %(kernel argument 1 'x'")
+    slips(function() run(x, 1, print) end, "bad argument #3 to 'over%(n%)' %(kernel argument 3 'n'")
+  end)
+end)
+
+
+describe("metamethods that debug reaches", function()
+  it("check what they are called with", function()
+    local status, out, err = device.child([[
+      cg.on_log(nil)
+      local x, other = cg.zeros("float", 4), { newproxy(true), io.stdout, cg.stream(), {}, 5 }
+      local g = cg.capture(function() x:fill(1) end)
+      local meta = {}
+      for _, object in ipairs { x, cg.stream(), g, cg.pinned("float", 1), cg.generator() } do
+        meta[#meta + 1] = debug.getmetatable(object)
+      end
+      local _, state = debug.getupvalue(cg.buffer, 1)
+      meta[#meta + 1] = debug.getmetatable(state)
+      for _, mt in ipairs(meta) do
+        for name, fn in pairs(mt) do
+          for i = 1, type(fn) == "function" and #other or 0 do
+            if mt ~= debug.getmetatable(other[i]) then
+              pcall(fn, other[i], "bytes", 1)
+              pcall(fn, other[i], other[i])
+              pcall(fn)
+            end
+          end
+        end
+      end
+      local hook = g:register_destroy_callback(function() end)
+      hook[1], hook.id = x, 7
+      print(pcall(hook.remove, hook))
+      print(x:download()[1], #x, tostring(x):match "float")]])
+    assert.same({ 0, "true\tfalse\n0\t4\tfloat\n", "" }, { status, out, err })
+  end)
+end)
+
+
+describe("cg.clock and cg.sleep", function()
+  it("count seconds", function()
+    local before = cg.clock()
+    cg.sleep(0.03)
+    local passed = cg.clock() - before
+    assert.is_true(passed >= 0.03 and passed < 10, passed)
+    cg.sleep(0)
+    for _, wrong in ipairs { -1, 0 / 0, "1", 1 / 0 } do
+      slips(function() cg.sleep(wrong) end, "seconds from 0 to 1e9 expected")
+    end
+  end)
+end)
+
+
 describe("bytes that stand for other numbers", function()
   local kernel
   setup(function()

@@ -100,6 +100,26 @@ describe("scripts/lbm.lua", function()
     assert.is_true(math.abs(script.number(text, "lift up to (%S+),")) <= 0.001)
   end)
 
+  it("names a Strouhal number only of vortices that are shed", function()
+    local off_center = box(96, 32, 20, 8, 28, 16)
+    for _, words in ipairs {
+      { off_center, "--size", 32, "--steps", 6000, "--re", 10 }, -- a steady lift
+      { off_center, "--size", 32, "--steps", 300, "--re", 20 }, -- the start alone
+      { "--size", 48, "--steps", 2000, "--re", 30 }, -- swings that die away
+    } do
+      local text = lbm(unpack(words))
+      assert.matches("no regular vortices", text)
+      assert.is_nil(text:find "Strouhal")
+    end
+  end)
+
+  it("says which options do nothing together", function()
+    local text = lbm("--size", 32, "--steps", 10, "--re", 10, "--resolution", 30)
+    assert.matches("^note: %-%-resolution does nothing without %-%-verify\n", text)
+    text = lbm("in.png", "--verify", "--resolution", 10, "--re", 10, "--steps", 5)
+    assert.matches("^note: the picture, %-%-re, %-%-steps do nothing with %-%-verify\n", text)
+  end)
+
   it("says why a picture is no channel", function()
     local function complaint(...)
       return script.complaint("lbm", { box(...), "--steps", 10, "--out", at "out.png" })

@@ -104,6 +104,23 @@ end
 local terminal = {}
 terminal.__index = terminal
 
+--- Why a spec of terminals cannot run on this machine, or nil.
+function M.lacks_terminals()
+  local master = ffi.C.posix_openpt(2)
+  local name = master >= 0 and ffi.C.unlockpt(master) == 0 and ffi.C.ptsname(master)
+  local slave = name and name ~= nil and ffi.C.open(name, 2 + 256) or -1
+  if slave >= 0 then ffi.C.close(slave) end
+  if master >= 0 then ffi.C.close(master) end
+  return slave < 0 and "this machine has no pseudo-terminals (/dev/pts)" or nil
+end
+
+--- Why a spec that looks into other processes cannot run on this machine, or nil.
+function M.lacks_proc()
+  local file = io.open "/proc/self/status"
+  if file then file:close() end
+  return not file and "this machine has no /proc" or nil
+end
+
 --- Starts a shell command on a terminal of its own.
 function M.terminal(line)
   -- Close-on-exec: a child that held the terminal would outlive its closing.

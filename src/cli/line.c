@@ -24,6 +24,8 @@ struct cgl_line {
   char *buffer; /* the line handed out last */
   size_t room;
   bool terminal; /* prompts are shown */
+  cgl_line_completer complete;
+  void *user; /* of `complete` */
 #ifdef CGL_WITH_LIBEDIT
   EditLine *editor; /* NULL when the input is no terminal */
   History *history;
@@ -96,6 +98,29 @@ static int read_key(EditLine *editor, wchar_t *key) {
 }
 
 
+/* Tab. */
+static unsigned char complete_key(EditLine *editor, int key) {
+  (void)key;
+  cgl_line *in = NULL;
+  el_get(editor, EL_CLIENTDATA, &in);
+  const LineInfo *line = el_line(editor);
+  char *before = strndup(line->buffer, (size_t)(line->cursor - line->buffer));
+  if (!before || !in->complete) {
+    free(before);
+    return CC_ERROR;
+  }
+  cgl_completion found = in->complete(in->user, before);
+  free(before);
+  if (found.insert && *found.insert)
+    return el_insertstr(editor, found.insert) ? CC_ERROR : CC_REFRESH;
+  if (!found.names)
+    return CC_ERROR;
+  fprintf(stdout, "\n%s\n", found.names);
+  fflush(stdout);
+  return CC_REDISPLAY;
+}
+
+
 /* Makes every folder above `path`; only its user may read them. */
 static bool make_folders(char *path) {
   for (char *p = path + 1; *p; p++) {
@@ -143,6 +168,8 @@ static void open_editor(cgl_line *in) {
   el_set(in->editor, EL_EDITOR, "emacs");
   el_set(in->editor, EL_HIST, history, in->history);
   el_set(in->editor, EL_BIND, "^R", "em-inc-search-prev", NULL);
+  el_set(in->editor, EL_ADDFN, "complete", "complete a name", complete_key);
+  el_set(in->editor, EL_BIND, "^I", "complete", NULL);
   el_source(in->editor, NULL);
 }
 
@@ -225,6 +252,13 @@ cgl_line_status cgl_line_read(cgl_line *in, const char *prompt,
   if (status == CGL_LINE_END && in->terminal)
     fputc('\n', stdout);
   return status;
+}
+
+
+void cgl_line_complete_with(cgl_line *in, cgl_line_completer complete,
+                            void *user) {
+  in->complete = complete;
+  in->user = user;
 }
 
 

@@ -116,6 +116,8 @@ static int run_script(lua_State *L, const program *p, int first) {
     name = NULL;
   int status = luaL_loadfile(L, name);
   int nargs = 0;
+  if (status == LUA_ERRSYNTAX)
+    cgl_report_add_hint(L, name);
   if (!status) {
     luaL_checkstack(L, p->argc, "too many arguments");
     for (int i = first + 1; i < p->argc; i++, nargs++)
@@ -220,8 +222,8 @@ int main(int argc, char **argv) {
   program p = {.argc = argc, .argv = argv};
   int status = 0;
   if (!cgl_options_parse(&p.options, argc, argv)) {
-    cgl_report_line("%s", p.options.wrong);
     cgl_options_usage(stderr);
+    cgl_report_line("%s", p.options.wrong); /* last, where it is seen */
     status = 1;
   } else if (p.options.help) {
     cgl_options_usage(stdout);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #ifndef CGL_LUADIR
@@ -28,19 +29,26 @@ static bool try_folder(lua_State *L, const char *folder) {
 }
 
 
+/* The program's own file, without links; the kernel keeps the path by which the
+   program was started for where there is no /proc. */
+static bool program_path(char path[PATH_MAX]) {
+  const char *started = (const char *)getauxval(AT_EXECFN);
+  return realpath("/proc/self/exe", path) ||
+         (started && realpath(started, path));
+}
+
+
 void cgl_paths_setup(lua_State *L, bool no_environment) {
   static const char *const near_program[] = {"lua", "../lua",
                                              "../share/lua/5.1"};
   const char *named = no_environment ? NULL : getenv("CGRAPHLUA_LUA");
   if (named && *named && try_folder(L, named))
     return;
-  char self[PATH_MAX - 64];
-  ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-  if (n > 0) {
-    self[n] = '\0';
+  char self[PATH_MAX];
+  if (program_path(self)) {
     *strrchr(self, '/') = '\0';
     for (size_t i = 0; i < sizeof near_program / sizeof *near_program; i++) {
-      char folder[PATH_MAX];
+      char folder[PATH_MAX + 64];
       snprintf(folder, sizeof folder, "%s/%s", self, near_program[i]);
       if (try_folder(L, folder))
         return;

@@ -79,6 +79,50 @@ static void print_results(lua_State *L) {
 }
 
 
+/* Registry: the prompt's module, and the strings of its last completion. */
+static const char prompt_key[] = "cgraphlua.prompt";
+
+
+/* Opens the Lua half of the prompt, without which it is Lua's alone. */
+static void prompt_open(lua_State *L) {
+  lua_getglobal(L, "require");
+  lua_pushstring(L, prompt_key);
+  if (!lua_pcall(L, 1, 1, 0) && lua_istable(L, -1)) {
+    lua_pushvalue(L, -1);
+    lua_setfield(L, LUA_REGISTRYINDEX, prompt_key);
+    lua_getfield(L, -1, "start");
+    lua_pcall(L, 0, 0, 0);
+  }
+  lua_settop(L, 0);
+}
+
+
+/* Keeps the string on top in the prompt's module, below it, and pops it. */
+static const char *text_keep(lua_State *L, int module, const char *name) {
+  const char *text = lua_tostring(L, -1);
+  lua_setfield(L, module, name);
+  return text;
+}
+
+
+static cgl_completion prompt_complete(void *user, const char *before) {
+  lua_State *L = user;
+  cgl_completion found = {NULL, NULL};
+  const int top = lua_gettop(L), module = top + 1;
+  lua_getfield(L, LUA_REGISTRYINDEX, prompt_key);
+  if (lua_istable(L, module)) {
+    lua_getfield(L, module, "complete");
+    lua_pushstring(L, before);
+    if (!lua_pcall(L, 1, 2, 0)) {
+      found.names = text_keep(L, module, "names");
+      found.insert = text_keep(L, module, "insert");
+    }
+  }
+  lua_settop(L, top);
+  return found;
+}
+
+
 void cgl_repl_run(lua_State *L) {
   cgl_line *in = cgl_line_open();
   int status;
@@ -86,6 +130,8 @@ void cgl_repl_run(lua_State *L) {
     cgl_report_line("not enough memory");
     return;
   }
+  prompt_open(L);
+  cgl_line_complete_with(in, prompt_complete, L);
   while ((status = read_chunk(L, in)) >= 0) {
     if (!status)
       status = cgl_report_call(L, 0, LUA_MULTRET);

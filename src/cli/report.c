@@ -1,7 +1,11 @@
 #include "cli/report.h"
 
+#include <ctype.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <lauxlib.h>
 
@@ -45,6 +49,48 @@ int cgl_report_call(lua_State *L, int nargs, int nresults) {
   cgl_interrupt_end();
   lua_remove(L, base);
   return status;
+}
+
+
+/* The line that ":LINE: " in a message names; 0 when there is none. */
+static long message_line(const char *message) {
+  for (const char *at = message; (at = strchr(at, ':')); at++) {
+    char *end;
+    long line = strtol(at + 1, &end, 10);
+    if (line > 0 && end > at + 1 && !strncmp(end, ": ", 2))
+      return line;
+  }
+  return 0;
+}
+
+
+/* "x[i[j]]": two brackets that close indices, not the string of a kernel. */
+static bool closes_indices(const char *text) {
+  for (const char *at = text; (at = strstr(at, "]]")); at++)
+    if (at > text && (isalnum((unsigned char)at[-1]) || strchr("_)]", at[-1])))
+      return true;
+  return false;
+}
+
+
+void cgl_report_add_hint(lua_State *L, const char *path) {
+  const long line = lua_isstring(L, -1) ? message_line(lua_tostring(L, -1)) : 0;
+  FILE *file = line && path ? fopen(path, "r") : NULL;
+  char *text = NULL;
+  size_t room = 0;
+  bool kernel = false, closed = false;
+  for (long i = 1; file && i <= line && getline(&text, &room, file) >= 0; i++) {
+    kernel |= strstr(text, "__global__") || strstr(text, "__device__");
+    closed |= kernel && i + 2 >= line && closes_indices(text);
+  }
+  if (file)
+    fclose(file);
+  free(text);
+  if (!closed)
+    return;
+  lua_pushliteral(L, "\n  hint: a string from [[ ends at the first ]], also in "
+                     "x[i[j]]; write the kernel between [=[ and ]=]");
+  lua_concat(L, 2);
 }
 
 

@@ -16,6 +16,10 @@ int cgl_report_call(lua_State *L, int nargs, int nresults);
    when `status` is not 0; returns `status`. */
 int cgl_report_status(lua_State *L, int status);
 
+/* Adds a hint to the message on top, of a syntax error in the file `path`, when
+   a string of the source ended too early: x[i[j]] between [[ and ]]. */
+void cgl_report_add_hint(lua_State *L, const char *path);
+
 /* Writes `cgraphlua: ` and the formatted line to standard error. */
 void cgl_report_line(const char *format, ...)
     __attribute__((format(printf, 1, 2)));

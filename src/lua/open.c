@@ -2,7 +2,9 @@
    start and end of the state. */
 #include "lua/open.h"
 
+#include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "lua/graph/graph.h"
 #include "lua/types/types.h"
@@ -108,6 +110,31 @@ static int cg_on_log(lua_State *L) {
 }
 
 
+/* cg.clock(): seconds, which never go back */
+static int cg_clock(lua_State *L) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  lua_pushnumber(L, (double)now.tv_sec + 1e-9 * (double)now.tv_nsec);
+  return 1;
+}
+
+
+/* cg.sleep(seconds); a signal's hook may stop it */
+static int cg_sleep(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "sleep");
+  char text[CGL_LUA_VALUE_ROOM];
+  const double seconds = lua_tonumber(L, 1);
+  if (lua_type(L, 1) != LUA_TNUMBER || !(seconds >= 0 && seconds <= 1e9))
+    return cgl_lua_bad(L, S, 1, "seconds from 0 to 1e9 expected, got %s",
+                       cgl_lua_value_text(L, S, 1, text));
+  struct timespec left = {.tv_sec = (time_t)seconds};
+  left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
+  while (nanosleep(&left, &left) && errno == EINTR)
+    cgl_lua_run_debug_hook(L, S);
+  return 0;
+}
+
+
 /* cg.debug.fault(k [, code]) */
 static int debug_fault(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "debug.fault");
@@ -162,7 +189,7 @@ static int core_address(lua_State *L) {
   if (box && !box->object)
     return 0;
   cgl_buffer *buffer = cgl_lua_check_buffer(L, S, 1);
-  lua_pushnumber(L, (double)cgl_buffer_address(buffer));
+  lua_pushnumber(L, (double)cgl_lua_buffer_address(L, S, buffer));
   return 1;
 }
 
@@ -234,8 +261,8 @@ static void state_keep_type_texts(lua_State *L, cgl_lua *S) {
 /* __gc of the state: lua_close.  C frames of open scopes may still be on the
    stack (os.exit inside a scope), but they will not run again. */
 static int state_gc(lua_State *L) {
-  cgl_lua *S = lua_touserdata(L, 1);
-  if (S->closed)
+  cgl_lua *S = lua_touserdata(L, lua_upvalueindex(1));
+  if (lua_touserdata(L, 1) != S || S->closed)
     return 0;
   cgl_lua_graph_run_deferred(L, S);
   S->closed = true;
@@ -257,7 +284,8 @@ static cgl_lua *state_push(lua_State *L) {
   S->operation = "require";
   S->ffi_ref = S->log_ref = LUA_NOREF;
   lua_createtable(L, 0, 2);
-  lua_pushcfunction(L, state_gc);
+  lua_pushvalue(L, -2);
+  lua_pushcclosure(L, state_gc, 1);
   lua_setfield(L, -2, "__gc");
   cgl_lua_set_text(L, "__metatable", "cgraphlua.state");
   lua_setmetatable(L, -2);
@@ -285,6 +313,9 @@ LUA_API CGL_API int luaopen_cgraphlua_core(lua_State *L) {
       {"released", core_released},
       {"address", core_address},
       {"log", core_log},
+      {"nearest", cgl_lua_nearest},
+      {"clock", cg_clock},
+      {"sleep", cg_sleep},
       {NULL, NULL},
   };
   lua_settop(L, 0);

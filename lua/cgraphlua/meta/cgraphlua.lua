@@ -64,6 +64,14 @@ function cg.device() end
 ---@return cgraphlua.device_info
 function cg.set_device(name) end
 
+--- Seconds since a moment of the past; never goes back, whatever sets the time.
+---@return number seconds
+function cg.clock() end
+
+--- Waits for that many seconds; Ctrl-C ends the wait.
+---@param seconds number
+function cg.sleep(seconds) end
+
 --- Waits for all work of the current device, or of the named device.  Raises
 --- while a capture is underway in the process.
 ---@param device? string

@@ -17,9 +17,11 @@ local kernel = {}
 
 --- An argument of a kernel: buffers and pinned memory for pointers (cg.null for a
 --- null pointer), generators for cgl_philox, numbers, booleans, 64-bit FFI
---- integers, FFI structs and strings of exactly a parameter's bytes for values.
+--- integers, lists of numbers for vectors, FFI structs and strings of exactly a
+--- parameter's bytes for values.
 ---@alias cgraphlua.argument
 ---| number
+---| number[]
 ---| boolean
 ---| string
 ---| lightuserdata

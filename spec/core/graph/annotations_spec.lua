@@ -259,6 +259,24 @@ describe("annotations", function()
     assert.equal(long, nodes[200].annotations.text)
   end)
 
+  it("and other scopes in one another end in a stack overflow", function()
+    local status, out, err = device.child [[
+      cg.on_log(nil)
+      local g, stream, pool = cg.graph { annotations = true }, cg.stream(), cg.pool()
+      local function marked() cg.mark_kernels("x", marked) end
+      local function used() stream:use(used) end
+      local function pooled() pool:use(function() stream:use(pooled) end) end
+      local function annotated() g:annotate({ a = 1, b = "c" }, annotated) end
+      for _, fn in ipairs { marked, used, pooled, annotated } do
+        print(select(2, pcall(fn)):match "stack overflow")
+      end
+      print(select(2, pcall(g.capture, g, annotated)):match "stack overflow")
+      -- A deep script is no endless one.
+      local function deep(n) return n == 0 and "deep" or stream:use(deep, n - 1) end
+      print(deep(900))]]
+    assert.same({ 0, ("stack overflow\n"):rep(5) .. "deep\n", "" }, { status, out, err })
+  end)
+
   it("name ranges for profilers where the build has them", function()
     local ok, e = pcall(cg.graph, { annotations = "nvtx" })
     if not ok then

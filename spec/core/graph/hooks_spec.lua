@@ -560,4 +560,33 @@ describe("what waits for a graph's end", function()
     assert.matches("^first\ncgraphlua.graph", out)
     assert.matches("cgraphlua: graph: a destroy callback failed: [^\n]*swallowed\n$", err)
   end)
+
+  it("are added, called and removed in linear time, in any order", function()
+    local n, x = 50000, cg.zeros("float", 1)
+    local g = cg.capture(function() x:fill(1) end)
+    local began, calls, hooks = cg.clock(), {}, {}
+    for i = 1, n do
+      hooks[i] = g:register_replay_start_hook(function() calls[#calls + 1] = i end)
+    end
+    g:replay()
+    assert.equal(n, #calls)
+    for i = n, 4, -1 do assert.is_true(hooks[i]:remove()) end
+    assert.is_true(hooks[2]:remove())
+    assert.is_false(hooks[2]:remove())
+    calls = {}
+    g:replay()
+    assert.same({ 1, 3 }, calls)
+    for i = 1, n do
+      hooks[i] = g:register_destroy_callback(function() calls[#calls + 1] = i end)
+    end
+    for i = 1, n do
+      if i % 10000 ~= 0 then assert.is_true(hooks[i]:remove()) end
+    end
+    assert.is_false(hooks[1]:remove())
+    assert.is_true(hooks[20000]:remove())
+    g:reset()
+    assert.same({ 1, 3, 10000, 30000, 40000, 50000 }, calls)
+    -- A minute where each looks through all others.
+    assert.is_true(cg.clock() - began < 10, cg.clock() - began)
+  end)
 end)

@@ -207,6 +207,37 @@ describe("a graph's picture", function()
     raises("CGL_ERROR_SYSTEM", function() g:debug_dump(folder .. "/no/g.svg") end, "dot failed: ")
   end)
 
+  it("is drawn under any handling of ended children", function()
+    local status, out, err = device.child(([[
+      cg.on_log(nil)
+      local ffi = require "ffi"
+      ffi.cdef "void *signal(int, void *);"
+      ffi.C.signal(17, ffi.cast("void *", 1)) -- SIGCHLD: SIG_IGN
+      local x = cg.zeros("float", 4)
+      local g = cg.capture(function() x:fill(1) end)
+      g:debug_dump(%q)
+    ]]):format(folder .. "/g.svg"))
+    assert.same({ 0, "", "" }, { status, out, err })
+    assert.matches("</svg>\n$", program.read(folder .. "/g.svg"))
+  end)
+
+  it("is whole or not there when Graphviz is stopped", function()
+    program.write(folder .. "/g.svg", "the last one")
+    -- A dot that has written half of its file when Ctrl-C comes.
+    os.execute("mkdir " .. folder .. "/bin")
+    program.write(folder .. "/bin/dot", "#!/bin/sh\necho '<svg' >\"$3\"\nkill -INT $$\n")
+    os.execute("chmod +x " .. folder .. "/bin/dot")
+    local status, out = device.child(([[
+      local x = cg.zeros("float", 4)
+      local g = cg.capture(function() x:fill(1) end)
+      print(select(2, pcall(g.debug_dump, g, %q)).message)
+    ]]):format(folder .. "/g.svg"), "PATH=" .. folder .. "/bin:$PATH")
+    assert.equal(0, status)
+    assert.matches("/bin/dot was ended by a signal %(Interrupt%); .*g.svg was not written", out)
+    assert.equal("the last one", program.read(folder .. "/g.svg"))
+    assert.equal("bin\ng.svg\n", (select(2, program.shell("ls " .. folder))))
+  end)
+
   it("of a long chain is folded to what fits a page", function()
     local add = device.kernel "add"
     local text = dot(function()

@@ -373,6 +373,31 @@ describe("kernel", function()
     end)
   end)
 
+  it("takes lists of numbers for vectors", function()
+    local k = cg.kernel [=[
+    struct pair { int a, b; };
+    extern "C" __global__ void v(float *x, const float4 a, short2 b, double2 c, pair p) {
+      x[0] = a.x; x[1] = a.w; x[2] = b.y; x[3] = c.x;
+    }]=]
+    local x, pair = cg.zeros("float", 4), ("\0"):rep(8)
+    k:launch(1, 1, x, { 1, 2, 3, 4 }, { 5, -6 }, { 0.5, 0 }, pair)
+    assert.same({ 1, 4, -6, 0.5 }, x:download())
+    local run = k:over(1)
+    slips(function() run(x, { 1, 2, 3 }, { 5, 6 }, { 7, 0 }, pair) end, "argument #2 to 'over",
+      "kernel argument 2 'a' is a const float4, which takes 4 numbers, got 3")
+    slips(function() run(x, { 1, 2, 3, 4 }, { 5, 2 ^ 15 }, { 7, 0 }, pair) end,
+      "argument #3 to 'over", "int16 takes whole numbers")
+    slips(function() run(x, { 1, 2, 3, 4 }, { 5, 6 }, { 7, 0 }, { 8, 9 }) end,
+      "argument #5 to 'over", "kernel argument 5 'p' is a table; .*ffi.new")
+    slips(function() run({ 1 }, { 1, 2, 3, 4 }, { 5, 6 }, { 7, 0 }, pair) end, "cg.from")
+    local g = cg.capture(function() run(x, { 1, 2, 3, 4 }, { 5, 6 }, { 7, 0 }, pair) end)
+    g:set_params(1, { [2] = { 10, 20, 30, 40 }, [3] = { 50, 60 }, [4] = { 70, 0 } })
+    g:replay()
+    assert.same({ 10, 40, 60, 70 }, x:download())
+    slips(function() g:set_params(1, { [3] = { 1, 2, 3 } }) end,
+      "argument #2 to 'graph:set_params'", "takes 2 numbers, got 3")
+  end)
+
   it("says that it was released", function()
     local k = cg.kernel(device.source, "add")
     local go = k:over(1)

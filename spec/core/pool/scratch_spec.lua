@@ -112,4 +112,89 @@ describe("scratch of a capture", function()
     -- Two at once at the most, however many rounds there are.
     assert.is_true(pool:stats().reserved < 4 * 4 * N + 2 ^ 21)
   end)
+
+  -- Random work on branches that wait for one another: whoever gets memory comes
+  -- after all who had it.
+  it("comes after every former use, however branches wait for one another", function()
+    local seed = 7
+    local function random(n)
+      seed = (seed * 16807) % 2147483647
+      return seed % n + 1
+    end
+    local reused = 0
+    for _ = 1, 10 do
+      local uses = {} -- by address: the nodes that used it, in order
+      local g = cg.capture(function()
+        local main, streams, node = cg.current_stream(), {}, 0
+        for i = 1, 11 do -- more than there is room for what was asked last
+          streams[i] = cg.stream()
+          streams[i]:wait(main)
+        end
+        streams[12] = main
+        for _ = 1, 150 do
+          local s, other = streams[random(12)], streams[random(12)]
+          if random(3) > 1 and s ~= other then s:wait(other) end
+          s:use(function()
+            local x = cg.buffer("float", 64 * random(2))
+            local at = x:address()
+            uses[at] = uses[at] or {}
+            local former = uses[at]
+            x:fill(1)
+            node = node + 1
+            former[#former + 1] = { x, node }
+            if random(2) == 1 then
+              other:wait(s)
+              other:use(function() x:fill(2) end)
+              node = node + 1
+              former[#former + 1] = { x, node }
+            end
+            x:release()
+          end)
+        end
+        for i = 1, 11 do main:wait(streams[i]) end
+      end)
+      local nodes, before = g:nodes(), {}
+      for i, node in ipairs(nodes) do
+        before[i] = {}
+        for _, d in ipairs(node.dependencies) do
+          before[i][d] = true
+          for k in pairs(before[d]) do before[i][k] = true end
+        end
+      end
+      for _, list in pairs(uses) do
+        for i = 2, #list do
+          for k = 1, i - 1 do
+            if list[k][1] ~= list[i][1] then
+              reused = reused + 1
+              assert.is_true(before[list[i][2]][list[k][2]])
+            end
+          end
+        end
+      end
+    end
+    if not device.never_reuses then assert.is_true(reused > 1000, reused) end
+  end)
+
+  it("is found in linear time beside forks and joins", function()
+    local y, side, n = cg.zeros("float", 4), cg.stream(), 8000
+    local function seconds(rounds)
+      local began = cg.clock()
+      local g = cg.capture(function()
+        local main = cg.current_stream()
+        for _ = 1, rounds do
+          local x = cg.zeros("float", 4)
+          side:wait(main)
+          side:use(function() y:copy(x) end)
+          main:wait(side)
+          x:release()
+        end
+      end)
+      if not device.never_reuses then assert.equal(512, peak(g:pool())) end
+      return cg.clock() - began
+    end
+    seconds(10)
+    local few, many = seconds(n / 8), seconds(n)
+    -- Eight times the work; a walk over all of it each time takes seconds.
+    assert.is_true(many < 24 * few + 1, ("%g and %g"):format(few, many))
+  end)
 end)

@@ -3,6 +3,7 @@
    answer too. */
 #include "driver/conformance/ask.h"
 
+#include <errno.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -23,7 +24,10 @@ static pid_t start(int out) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out, 3);
-  if (posix_spawn(&child, "/proc/self/exe", &actions, NULL, argv, environ) != 0)
+  const char *self = "/proc/self/exe";
+  if (access(self, X_OK) != 0) /* no /proc */
+    self = program_invocation_name;
+  if (posix_spawn(&child, self, &actions, NULL, argv, environ) != 0)
     child = -1;
   posix_spawn_file_actions_destroy(&actions);
   return child;

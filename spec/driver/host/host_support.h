@@ -4,6 +4,7 @@
 #ifndef CGL_SPEC_HOST_SUPPORT_H
 #define CGL_SPEC_HOST_SUPPORT_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,8 +191,9 @@ static inline bool child(const char *name, const char *variable,
     if (variable)
       setenv(variable, value, 1);
     char path[4096] = "";
-    if (readlink("/proc/self/exe", path, sizeof path - 1) > 0)
-      execl(path, path, name, (char *)NULL);
+    if (readlink("/proc/self/exe", path, sizeof path - 1) <= 0) /* no /proc */
+      snprintf(path, sizeof path, "%s", program_invocation_name);
+    execl(path, path, name, (char *)NULL);
     _exit(127);
   }
   int status = -1;

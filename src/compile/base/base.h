@@ -8,6 +8,7 @@
 #ifndef CGL_COMPILE_BASE_H
 #define CGL_COMPILE_BASE_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -58,6 +59,14 @@ void cgl_arena_free(cgl_arena *arena);
 
 /* Formats into malloc'ed text (caller frees); NULL without memory. */
 char *cgl_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* vsnprintf, with a decimal point in every locale of the program. */
+int cgl_format_into(char *text, size_t room, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
+
+/* Writes the number in 14 digits, or in 17 when fewer do not mean it; with a
+   decimal point in every locale. */
+void cgl_format_number(char *text, size_t room, double number);
 
 /* ---- processes (process.c) ---- */
 

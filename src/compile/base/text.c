@@ -1,6 +1,7 @@
 #include "compile/base/base.h"
 
-#include <stdarg.h>
+#include <locale.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,4 +164,38 @@ char *cgl_format(const char *format, ...) {
   text_vprint(&text, format, list);
   va_end(list);
   return cgl_text_take(&text);
+}
+
+
+static pthread_once_t point_once = PTHREAD_ONCE_INIT;
+static locale_t point; /* writes numbers with a point; 0: no memory for it */
+
+
+static void point_make(void) {
+  point = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+}
+
+
+/* Gives the calling thread the locale with the point, and returns the former
+   locale; uselocale(0) changes nothing. */
+static locale_t point_use(void) {
+  pthread_once(&point_once, point_make);
+  return uselocale(point);
+}
+
+
+int cgl_format_into(char *text, size_t room, const char *format, va_list args) {
+  locale_t former = point_use();
+  int length = vsnprintf(text, room, format, args);
+  uselocale(former);
+  return length;
+}
+
+
+void cgl_format_number(char *text, size_t room, double number) {
+  locale_t former = point_use();
+  snprintf(text, room, "%.14g", number);
+  if (strtod(text, NULL) != number)
+    snprintf(text, room, "%.17g", number);
+  uselocale(former);
 }

@@ -125,7 +125,10 @@ static cgl_status device_choose(const char *wish, const cgl_driver **driver,
       cgl_fail(CGL_ERROR_NO_DEVICE, "device", "there is no %s: %s", wish, why);
     if (given)
       return cgl_fail_hint("device \"host\" runs everywhere");
-    cgl_log("using the host device: %s", why);
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&told)) /* the reason without its details */
+      cgl_log("no GPU, using the host device: %.*s", (int)strcspn(why, ":("),
+              why);
   }
   *driver = cgl_driver_host();
   static atomic_flag told_once = ATOMIC_FLAG_INIT;

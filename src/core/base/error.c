@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compile/base/base.h"
+
 enum { SITE_TEXTS = 8 };
 
 /* On the heap: a library that is loaded late has little thread-local room. */
@@ -161,7 +163,7 @@ void cgl_fail_follow(bool on) {
 static void record_add_also(record *r, cgl_status status, const char *operation,
                             const char *format, va_list args) {
   char message[sizeof r->also];
-  vsnprintf(message, sizeof message, format, args);
+  cgl_format_into(message, sizeof message, format, args);
   size_t at = strlen(r->also);
   snprintf(r->also + at, sizeof r->also - at, "%s%s: %s [%s %d]",
            at ? "; " : "", operation, message, cgl_status_name(status), status);
@@ -182,9 +184,10 @@ cgl_status cgl_fail(cgl_status status, const char *operation,
   }
   va_copy(again, args);
   const char *message = r->message;
-  int length = vsnprintf(r->message, sizeof r->message, format, args);
-  char *text;
-  if (length >= (int)sizeof r->message && vasprintf(&text, format, again) > 0) {
+  int length = cgl_format_into(r->message, sizeof r->message, format, args);
+  char *text = NULL;
+  if (length >= (int)sizeof r->message && (text = malloc((size_t)length + 1))) {
+    cgl_format_into(text, (size_t)length + 1, format, again);
     free(r->long_message);
     message = r->long_message = text;
   }
@@ -206,7 +209,7 @@ cgl_status cgl_fail_hint(const char *format, ...) {
   va_list args;
   va_start(args, format);
   if (!r->aside)
-    vsnprintf(r->hint, sizeof r->hint, format, args);
+    cgl_format_into(r->hint, sizeof r->hint, format, args);
   va_end(args);
   return noted;
 }
@@ -276,7 +279,7 @@ void cgl_log(const char *format, ...) {
   char text[1024];
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  cgl_format_into(text, sizeof text, format, args);
   va_end(args);
   function(user, text);
 }

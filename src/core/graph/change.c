@@ -225,7 +225,9 @@ static cgl_status change_pack(change *c, size_t index) {
 /* The node's values with the new values among them. */
 static cgl_status change_pack_all(change *c, unsigned char *values) {
   size_t at = 0;
-  memcpy(values, cgl_record_values(c->graph->recording, c->op), c->op->nvalues);
+  if (c->op->nvalues)
+    memcpy(values, cgl_record_values(c->graph->recording, c->op),
+           c->op->nvalues);
   for (size_t i = 0; i < c->kernel->nparams; i++) {
     at = cgl_kernel_next_value(at);
     c->params[i] = values + at;

@@ -24,7 +24,7 @@ static void template_destroy(cgl_object *object) {
 
 
 static bool template_is_reclaimable(const cgl_object *object) {
-  return !((const cgl_template *)object)->destroys;
+  return !((const cgl_template *)object)->destroys.live;
 }
 
 
@@ -97,8 +97,10 @@ void cgl_graph_drop_capture(cgl_graph *graph) {
 
 /* The hooks of CGL_HOOK_DESTROY are called when the template ends. */
 static void graph_detach_capture(cgl_graph *graph) {
-  if (graph->template)
-    cgl_hooks_detach(&graph->hooks, &graph->template->destroys);
+  if (graph->template) {
+    graph->template->destroys = graph->destroys;
+    graph->destroys = (cgl_hooks){.count = 0};
+  }
   cgl_graph_drop_capture(graph);
 }
 
@@ -112,7 +114,7 @@ static void graph_abandon(cgl_object *object) {
 static void graph_destroy(cgl_object *object) {
   cgl_graph *graph = (cgl_graph *)object;
   graph_detach_capture(graph);
-  cgl_hooks_destroy(&graph->hooks);
+  cgl_hooks_destroy(&graph->destroys);
   cgl_hooks_free(&graph->hooks);
   cgl_stream_release(graph->capture.origin);
   cgl_pool_release(graph->pool);
@@ -121,7 +123,8 @@ static void graph_destroy(cgl_object *object) {
 
 
 static bool graph_is_reclaimable(const cgl_object *object) {
-  return !((const cgl_graph *)object)->hooks;
+  const cgl_graph *graph = (const cgl_graph *)object;
+  return !graph->hooks.live && !graph->destroys.live;
 }
 
 
@@ -377,7 +380,7 @@ cgl_status cgl_graph_instantiate(cgl_graph *graph) {
 cgl_status cgl_graph_reset(cgl_graph *graph) {
   cgl_graph_capture_abandon(graph);
   if (graph->state == CGL_GRAPH_EMPTY) {
-    cgl_hooks_destroy(&graph->hooks);
+    cgl_hooks_destroy(&graph->destroys);
     return CGL_OK;
   }
   graph_detach_capture(graph);

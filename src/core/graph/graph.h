@@ -58,8 +58,10 @@ struct cgl_graph {
   cgl_graph_desc options;     /* its pool is `pool`, or NULL: that is private */
   cgl_capture capture;        /* underway, or the last */
   cgl_site ended;             /* where it did */
-  cgl_hooks hooks;
-  uint64_t inputs_seen; /* inputs.c: nothing was given up until then */
+  cgl_hooks hooks;            /* owned: all but those of CGL_HOOK_DESTROY */
+  cgl_hooks destroys;         /* owned: of CGL_HOOK_DESTROY, for the capture */
+  size_t replay_hooks;        /* in `hooks`, of a replay's start or end */
+  uint64_t inputs_seen;       /* inputs.c: nothing was given up until then */
 };
 
 /* ---- graph.c ---- */

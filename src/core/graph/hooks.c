@@ -5,10 +5,9 @@
 #include <stdlib.h>
 
 struct cgl_hook {
-  cgl_hook *next;
   uint64_t id;
   cgl_hook_point point;
-  cgl_hook_function function;
+  cgl_hook_function function; /* NULL: removed */
   void *user;
 };
 
@@ -21,19 +20,67 @@ static const char *const points[] = {
 };
 
 
-static void graph_count_hooks(cgl_graph *graph) {
-  graph->attend &= ~(unsigned)CGL_ATTEND_HOOKS;
-  for (const cgl_hook *hook = graph->hooks; hook; hook = hook->next)
-    if (hook->point == CGL_HOOK_REPLAY_START ||
-        hook->point == CGL_HOOK_REPLAY_END)
-      graph->attend |= CGL_ATTEND_HOOKS;
+/* Where the hooks with a number above `after` begin. */
+static size_t hooks_after(const cgl_hooks *hooks, uint64_t after) {
+  size_t low = 0, high = hooks->count;
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if (hooks->list[middle].id <= after)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
 }
 
 
-static void hooks_append(cgl_hooks *hooks, cgl_hook *hook) {
-  while (*hooks)
-    hooks = &(*hooks)->next;
-  *hooks = hook;
+static bool hooks_append(cgl_hooks *hooks, cgl_hook hook) {
+  if (hooks->count == hooks->room) {
+    const size_t room = 2 * hooks->room + 4;
+    cgl_hook *list = realloc(hooks->list, room * sizeof *list);
+    if (!list)
+      return false;
+    hooks->list = list;
+    hooks->room = room;
+  }
+  hooks->list[hooks->count++] = hook;
+  hooks->live++;
+  return true;
+}
+
+
+/* Takes a hook out; removed hooks stay until they are as many as the others, so
+   that removing many takes no longer for each. */
+static bool hooks_remove(cgl_hooks *hooks, uint64_t id, cgl_hook_point *point) {
+  const size_t at = hooks_after(hooks, id - 1);
+  if (at == hooks->count || hooks->list[at].id != id ||
+      !hooks->list[at].function)
+    return false;
+  *point = hooks->list[at].point;
+  hooks->list[at].function = NULL;
+  if (2 * --hooks->live >= hooks->count)
+    return true;
+  size_t kept = 0;
+  for (size_t i = 0; i < hooks->count; i++)
+    if (hooks->list[i].function)
+      hooks->list[kept++] = hooks->list[i];
+  hooks->count = kept;
+  return true;
+}
+
+
+static bool point_is_of_replays(cgl_hook_point point) {
+  return point == CGL_HOOK_REPLAY_START || point == CGL_HOOK_REPLAY_END;
+}
+
+
+static void graph_count_hooks(cgl_graph *graph, cgl_hook_point point,
+                              size_t change) {
+  if (point_is_of_replays(point))
+    graph->replay_hooks += change;
+  graph->attend &= ~(unsigned)CGL_ATTEND_HOOKS;
+  if (graph->replay_hooks)
+    graph->attend |= CGL_ATTEND_HOOKS;
 }
 
 
@@ -46,40 +93,24 @@ cgl_status cgl_graph_add_hook(cgl_graph *graph, cgl_hook_point point,
              "a hook needs a function and a point, got point %d", (int)point);
     return cgl_fail_hint("name one of CGL_HOOK_POINTS");
   }
-  cgl_hook *hook = malloc(sizeof *hook);
-  if (!hook)
+  cgl_hook hook = {atomic_fetch_add(&next_id, 1), point, function, user};
+  if (!hooks_append(
+          point == CGL_HOOK_DESTROY ? &graph->destroys : &graph->hooks, hook))
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a hook");
-  *hook =
-      (cgl_hook){NULL, atomic_fetch_add(&next_id, 1), point, function, user};
-  hooks_append(&graph->hooks, hook);
-  graph_count_hooks(graph);
+  graph_count_hooks(graph, point, 1);
   if (id)
-    *id = hook->id;
+    *id = hook.id;
   return CGL_OK;
 }
 
 
 bool cgl_graph_remove_hook(cgl_graph *graph, uint64_t id) {
-  for (cgl_hook **link = &graph->hooks; *link; link = &(*link)->next) {
-    cgl_hook *hook = *link;
-    if (hook->id != id)
-      continue;
-    *link = hook->next;
-    free(hook);
-    graph_count_hooks(graph);
-    return true;
-  }
-  return false;
-}
-
-
-/* The first hook of a point with a number above `after`: hooks may come and go
-   while they are called. */
-static const cgl_hook *hooks_find(const cgl_hook *hook, cgl_hook_point point,
-                                  uint64_t after) {
-  while (hook && (hook->point != point || hook->id <= after))
-    hook = hook->next;
-  return hook;
+  cgl_hook_point point = CGL_HOOK_DESTROY;
+  if (!id || (!hooks_remove(&graph->hooks, id, &point) &&
+              !hooks_remove(&graph->destroys, id, &point)))
+    return false;
+  graph_count_hooks(graph, point, (size_t)-1);
+  return true;
 }
 
 
@@ -87,13 +118,20 @@ cgl_status cgl_hooks_run(cgl_graph *graph, cgl_hook_point point,
                          const char *operation) {
   const cgl_site site = cgl_site_here;
   const uint64_t last = atomic_load(&next_id);
+  const cgl_hooks *hooks = &graph->hooks;
   cgl_status first = CGL_OK;
   uint64_t id = 0;
-  const cgl_hook *hook;
-  while ((!first || point == CGL_HOOK_REPLAY_END) &&
-         (hook = hooks_find(graph->hooks, point, id)) && hook->id < last) {
-    id = hook->id;
-    cgl_status status = hook->function(hook->user, graph);
+  while (!first || point == CGL_HOOK_REPLAY_END) {
+    /* By number: hooks may come and go while they are called. */
+    size_t at = hooks_after(hooks, id);
+    while (at < hooks->count &&
+           (hooks->list[at].point != point || !hooks->list[at].function))
+      at++;
+    if (at == hooks->count || hooks->list[at].id >= last)
+      break;
+    const cgl_hook hook = hooks->list[at];
+    id = hook.id;
+    cgl_status status = hook.function(hook.user, graph);
     first = first ? first : status;
   }
   cgl_site_here = site;
@@ -104,40 +142,22 @@ cgl_status cgl_hooks_run(cgl_graph *graph, cgl_hook_point point,
 }
 
 
-void cgl_hooks_detach(cgl_hooks *from, cgl_hooks *to) {
-  while (*from) {
-    cgl_hook *hook = *from;
-    if (hook->point != CGL_HOOK_DESTROY) {
-      from = &hook->next;
-      continue;
-    }
-    *from = hook->next;
-    hook->next = NULL;
-    hooks_append(to, hook);
-  }
-}
-
-
 void cgl_hooks_destroy(cgl_hooks *hooks) {
-  cgl_hooks destroys = NULL;
-  cgl_hooks_detach(hooks, &destroys);
-  while (destroys) {
-    cgl_hook hook = *destroys;
-    free(destroys);
-    destroys = hook.next;
-    cgl_status status = hook.function(hook.user, NULL);
+  cgl_hooks called = *hooks;
+  *hooks = (cgl_hooks){.count = 0};
+  for (size_t i = 0; i < called.count; i++) {
+    const cgl_hook *hook = &called.list[i];
+    cgl_status status = hook->function ? hook->function(hook->user, NULL) : 0;
     if (status)
       cgl_log("a destroy hook of a graph failed (%s)", cgl_status_name(status));
   }
+  free(called.list);
 }
 
 
 void cgl_hooks_free(cgl_hooks *hooks) {
-  while (*hooks) {
-    cgl_hook *hook = *hooks;
-    *hooks = hook->next;
-    free(hook);
-  }
+  free(hooks->list);
+  *hooks = (cgl_hooks){.count = 0};
 }
 
 

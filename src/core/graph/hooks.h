@@ -1,9 +1,10 @@
 /* Hooks along a graph's life, and replays that need more than a launch.
-   Invariants: hooks are linked in the order they were added, their numbers
-   ascending and unique in the process; a bit of `attend` is set while replays
-   have to do more than launch, so a graph without any of this pays one branch;
-   the hooks of CGL_HOOK_DESTROY go where the template goes and are called once,
-   when nothing can launch it any more. */
+   Invariants: a list has hooks in the order they were added, their numbers
+   ascending and unique in the process, those of CGL_HOOK_DESTROY apart; a bit
+   of `attend` is set while replays have to do more than launch, so a graph
+   without any of this pays one branch; the hooks of CGL_HOOK_DESTROY go where
+   the template goes and are called once, when nothing can launch it any more.
+ */
 #ifndef CGL_GRAPH_HOOKS_H
 #define CGL_GRAPH_HOOKS_H
 
@@ -16,16 +17,18 @@ enum {
 };
 
 typedef struct cgl_hook cgl_hook;
-typedef cgl_hook *cgl_hooks; /* the first */
+typedef struct cgl_hooks {
+  cgl_hook *list;     /* owned; removed hooks among them */
+  size_t count, room; /* of `list` */
+  size_t live;        /* hooks that were not removed */
+} cgl_hooks;
 
 /* Calls the hooks of a point in order, up to the first that fails (those of
    CGL_HOOK_REPLAY_END all); the failure is that of `operation`.  The caller
    keeps the graph alive, which may be in any state afterwards. */
 cgl_status cgl_hooks_run(cgl_graph *graph, cgl_hook_point point,
                          const char *operation);
-/* Moves the hooks of CGL_HOOK_DESTROY to the end of `to`. */
-void cgl_hooks_detach(cgl_hooks *from, cgl_hooks *to);
-/* Calls the hooks of CGL_HOOK_DESTROY, and forgets them. */
+/* Calls hooks of CGL_HOOK_DESTROY, and forgets them. */
 void cgl_hooks_destroy(cgl_hooks *hooks);
 /* Forgets all hooks without a call. */
 void cgl_hooks_free(cgl_hooks *hooks);

@@ -343,6 +343,48 @@ static cgl_status write_dot(const cgl_text *text, const char *path,
 }
 
 
+/* Whether the file is a whole SVG file. */
+static bool svg_is_whole(const char *path) {
+  static const char end[] = "</svg>\n";
+  char last[sizeof end] = "";
+  FILE *file = fopen(path, "r");
+  bool whole = file && !fseek(file, 1 - (long)sizeof end, SEEK_END) &&
+               fread(last, 1, sizeof end - 1, file) == sizeof end - 1 &&
+               !strcmp(last, end);
+  if (file)
+    fclose(file);
+  return whole;
+}
+
+
+/* Has the program draw into `part`, whose name becomes `path` when the drawing
+   is whole: no picture is left half written, whatever ends the program. */
+static cgl_status svg_draw(const cgl_text *text, char *program, char *part,
+                           const char *path, const char *operation) {
+  cgl_text said = {0};
+  char *const argv[] = {program, (char *)"-Tsvg", (char *)"-o", part, NULL};
+  const int code = cgl_process_run(argv, text, &said);
+  cgl_status status = CGL_OK;
+  if (code == -1)
+    status =
+        cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot run %s: %m", program);
+  else if (code > 128)
+    status = cgl_fail(CGL_ERROR_SYSTEM, operation,
+                      "%s was ended by a signal (%s); %s was not written",
+                      program, strsignal(code - 128), path);
+  /* Without its exit status, the drawing tells how it went. */
+  else if (code > 0 || !svg_is_whole(part))
+    status = cgl_fail(CGL_ERROR_SYSTEM, operation, "%s failed: %s", program,
+                      said.data ? said.data : "it wrote no whole file");
+  else if (rename(part, path))
+    status = cgl_fail(CGL_ERROR_SYSTEM, operation, "cannot write %s: %m", path);
+  if (status)
+    remove(part);
+  cgl_text_free(&said);
+  return status;
+}
+
+
 static cgl_status write_svg(const cgl_text *text, const char *path,
                             const char *operation) {
   char *program = cgl_process_find("dot");
@@ -352,18 +394,11 @@ static cgl_status write_svg(const cgl_text *text, const char *path,
     return cgl_fail_hint("install graphviz, so that its program dot is in "
                          "PATH, or write a .dot file");
   }
-  cgl_text said = {0};
-  char *const argv[] = {program, (char *)"-Tsvg", (char *)"-o", (char *)path,
-                        NULL};
-  int code = cgl_process_run(argv, text, &said);
-  cgl_status status = CGL_OK;
-  if (code) {
-    status = cgl_fail(CGL_ERROR_SYSTEM, operation,
-                      code < 0 ? "cannot run %s: %m" : "%s failed: %s", program,
-                      said.data ? said.data : "");
-    remove(path);
-  }
-  cgl_text_free(&said);
+  char *part = cgl_format("%s.part", path);
+  cgl_status status =
+      part ? svg_draw(text, program, part, path, operation)
+           : cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to draw");
+  free(part);
   free(program);
   return status;
 }

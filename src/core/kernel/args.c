@@ -1,4 +1,5 @@
 /* Kernel arguments: what a script passes against what the source declares. */
+#include "compile/base/base.h"
 #include "core/base/half.h"
 #include "core/kernel/kernel.h"
 #include "core/memory/memory.h"
@@ -17,7 +18,7 @@ cgl_status cgl_arg_refuse(cgl_status status, const cgl_kernel *kernel,
   char parameter[200] = "", text[400];
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  cgl_format_into(text, sizeof text, format, args);
   va_end(args);
   if (p)
     snprintf(parameter, sizeof parameter, " (%s %s)", p->type, p->name);

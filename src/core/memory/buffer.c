@@ -336,10 +336,7 @@ size_t cgl_buffer_bytes(const cgl_buffer *buffer) {
 
 uint64_t cgl_buffer_address(const cgl_buffer *buffer) {
   cgl_context_show(buffer->object.context);
-  return atomic_load_explicit(&cgl_buffer_root(buffer)->taken,
-                              memory_order_relaxed)
-             ? 0
-             : buffer->address;
+  return cgl_buffer_check(buffer, "buffer:address") ? 0 : buffer->address;
 }
 
 

@@ -96,7 +96,8 @@ void cgl_record_edit_range(cgl_record_edit *edit, size_t argument,
 void cgl_record_edit_values(cgl_record_edit *edit, const void *values,
                             const cgl_launch *launch) {
   cgl_op *op = &edit->recording->ops[edit->index];
-  memcpy(edit->recording->values + op->values, values, op->nvalues);
+  if (op->nvalues)
+    memcpy(edit->recording->values + op->values, values, op->nvalues);
   if (launch)
     op->launch = *launch;
 }

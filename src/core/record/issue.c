@@ -75,7 +75,7 @@ static cgl_op *record_append(cgl_recording *recording, const cgl_note *note) {
   op->values = recording->nvalues;
   op->nvalues = (uint32_t)note->nvalues;
   op->scope = recording->scope;
-  if (note->values)
+  if (note->values && note->nvalues)
     memcpy(recording->values + recording->nvalues, note->values, note->nvalues);
   recording->nvalues += note->nvalues;
   op->nranges = op->body = 0;

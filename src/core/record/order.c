@@ -4,6 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { REACHES = 8 }; /* streams whose reach is kept */
+
+/* What a stream's next operation came after when it was asked last.  What a
+   stream comes after grows, so the next question looks at what is new only. */
+typedef struct reach {
+  uint64_t stream;    /* serial; 0: none */
+  uint64_t question;  /* of the capture, when it was asked last */
+  CUgraphNode *set;   /* the dependencies of the next operation then */
+  size_t nset;        /* of them */
+  unsigned char *ops; /* by operation: 1 when the next one comes after it */
+  size_t nops, room;  /* operations that the answer knows, and places */
+  size_t whole;       /* all operations before this one are among them */
+} reach;
+
 /* Operations are known by their index in the recording.  Edges never change
    once a node is captured, so each is asked for once. */
 struct cgl_order {
@@ -15,11 +29,9 @@ struct cgl_order {
   size_t *edges;
   size_t nedges, edges_size;
   CUgraphNode *asked; /* of one operation, as the driver has them */
-  /* The answer to the last question: what a set of nodes comes after. */
-  CUgraphNode *set;
-  size_t nset;
-  unsigned char *reached;
-  size_t nreached;
+  size_t *waiting;    /* operations to walk on from; a place for each */
+  reach reaches[REACHES];
+  uint64_t questions;
 };
 
 
@@ -30,8 +42,11 @@ void cgl_order_free(cgl_order *order) {
   free(order->runs);
   free(order->edges);
   free(order->asked);
-  free(order->set);
-  free(order->reached);
+  free(order->waiting);
+  for (int i = 0; i < REACHES; i++) {
+    free(order->reaches[i].set);
+    free(order->reaches[i].ops);
+  }
   free(order);
 }
 
@@ -90,15 +105,16 @@ size_t cgl_order_op(const cgl_order_nodes *nodes, CUgraphNode node) {
 /* ---- a capture underway ---- */
 
 /* Brings nodes and arrays up to the operations noted so far; false without
-   memory, or when the driver does not tell a node. */
-static bool order_learn_nodes(cgl_order *order, const cgl_capture *capture,
+   memory, or when the driver does not tell a node.  Nodes to come are noted as
+   they are captured. */
+static bool order_learn_nodes(cgl_order *order, cgl_capture *capture,
                               CUgraph graph) {
   cgl_recording *recording = capture->recording;
   const size_t nops = recording->nops;
   const size_t unknown = capture->watched ? capture->unwatched : nops;
   if (order->nruns < nops) {
     const size_t runs = 2 * nops + 64;
-    if (!RESIZE(order->runs, runs) || !RESIZE(order->reached, runs))
+    if (!RESIZE(order->runs, runs) || !RESIZE(order->waiting, runs))
       return false;
     memset(order->runs + order->nruns, 0xff,
            (runs - order->nruns) * sizeof *order->runs);
@@ -107,6 +123,7 @@ static bool order_learn_nodes(cgl_order *order, const cgl_capture *capture,
   if (order->nodes.known < unknown && !recording->ops[unknown - 1].node &&
       cgl_record_learn_nodes(recording, graph, unknown, false))
     return false;
+  cgl_capture_watch(capture);
   return cgl_order_enter(&order->nodes, recording);
 }
 
@@ -139,29 +156,47 @@ static bool order_learn_edges(cgl_order *order, const cgl_recording *recording,
 }
 
 
-/* Marks all that the set of nodes comes after, itself included: walks back over
-   the operations, again when an edge led forward. */
-static bool order_search(cgl_order *order, const cgl_recording *recording) {
-  bool again = true;
-  memset(order->reached, 0, recording->nops);
-  for (size_t i = 0; i < order->nset; i++) {
-    const size_t op = cgl_order_op(&order->nodes, order->set[i]);
+/* The stream's reach; in the place of the one asked longest ago when the stream
+   has none. */
+static reach *order_reach(cgl_order *order, uint64_t stream) {
+  reach *oldest = order->reaches;
+  for (reach *r = order->reaches; r < order->reaches + REACHES; r++) {
+    if (r->stream == stream)
+      return r;
+    if (r->question < oldest->question)
+      oldest = r;
+  }
+  oldest->stream = stream;
+  oldest->nset = oldest->nops = oldest->whole = 0;
+  return oldest;
+}
+
+
+/* Marks all that the nodes come after, themselves included, in `r`, beside what
+   is marked there.  *met counts the operations marked 2 that it came to, which
+   it marks 1. */
+static bool order_search(cgl_order *order, const cgl_recording *recording,
+                         reach *r, const cgl_captured *now, size_t *met) {
+  for (size_t i = 0; i < now->count; i++) {
+    size_t op = cgl_order_op(&order->nodes, now->nodes[i]), nwaiting = 0;
     if (op == SIZE_MAX)
       return false;
-    order->reached[op] = 1;
-  }
-  while (again) {
-    again = false;
-    for (size_t i = recording->nops; i-- > 0;) {
-      const struct run *run = &order->runs[i];
-      if (!order->reached[i])
-        continue;
-      if (run->first == SIZE_MAX && !order_learn_edges(order, recording, i))
+    *met += r->ops[op] == 2;
+    if (!r->ops[op])
+      order->waiting[nwaiting++] = op;
+    r->ops[op] = 1;
+    while (nwaiting) {
+      op = order->waiting[--nwaiting];
+      if (order->runs[op].first == SIZE_MAX &&
+          !order_learn_edges(order, recording, op))
         return false;
-      for (size_t k = run->first; k < run->first + run->count; k++) {
-        const size_t op = order->edges[k];
-        again |= op > i && !order->reached[op];
-        order->reached[op] = 1;
+      const struct run run = order->runs[op];
+      for (size_t k = run.first; k < run.first + run.count; k++) {
+        unsigned char *mark = &r->ops[order->edges[k]];
+        *met += *mark == 2;
+        if (!*mark)
+          order->waiting[nwaiting++] = order->edges[k];
+        *mark = 1;
       }
     }
   }
@@ -169,35 +204,73 @@ static bool order_search(cgl_order *order, const cgl_recording *recording) {
 }
 
 
-/* Brings `reached` up to what the stream's next operation comes after. */
-static bool order_update(cgl_capture *capture, cgl_stream *stream) {
+/* Brings the reach up to the nodes.  They come after all that it has when they
+   come after the nodes that it was made from, which are marked 2 meanwhile;
+   else the dependencies were set anew, and the search begins anew. */
+static bool reach_extend(cgl_order *order, const cgl_recording *recording,
+                         reach *r, const cgl_captured *now) {
+  size_t marked = 0, met = 0;
+  for (size_t i = 0; i < r->nset; i++) {
+    const size_t op = cgl_order_op(&order->nodes, r->set[i]);
+    marked += r->ops[op] == 1;
+    r->ops[op] = 2;
+  }
+  if (!order_search(order, recording, r, now, &met))
+    return false;
+  if (met == marked)
+    return true;
+  memset(r->ops, 0, recording->nops);
+  r->whole = 0;
+  return order_search(order, recording, r, now, &met);
+}
+
+
+/* Makes room for all operations and the nodes. */
+static bool reach_reserve(reach *r, size_t nops, size_t nset) {
+  if (r->room < nops) {
+    if (!RESIZE(r->ops, 2 * nops + 64))
+      return false;
+    r->room = 2 * nops + 64;
+  }
+  memset(r->ops + r->nops, 0, nops - r->nops);
+  return RESIZE(r->set, r->nset > nset ? r->nset : nset + 1);
+}
+
+
+/* What the stream's next operation comes after; NULL when that is unknown. */
+static const reach *order_update(cgl_capture *capture, cgl_stream *stream) {
   const cgl_recording *recording = capture->recording;
+  const size_t nops = recording->nops;
   cgl_captured now;
   size_t all = 0;
   if (cgl_capture_ask(stream, &now))
-    return false;
+    return NULL;
   /* A node that others put in may use any memory. */
   if (cgl_driver_of(stream)->cuGraphGetNodes(now.graph, NULL, &all) ||
-      all != recording->nops)
-    return false;
+      all != nops)
+    return NULL;
   if (!capture->order && !(capture->order = calloc(1, sizeof *capture->order)))
-    return false;
+    return NULL;
   cgl_order *order = capture->order;
-  const size_t bytes = now.count * sizeof *order->set;
-  if (order->nreached == recording->nops && order->nset == now.count &&
-      (!bytes || !memcmp(order->set, now.nodes, bytes)))
-    return true;
-  order->nreached = 0;
-  if (!RESIZE(order->set, now.count + 1))
-    return false;
-  order->nset = now.count;
+  reach *r = order_reach(order, stream->serial);
+  const size_t bytes = now.count * sizeof *r->set;
+  r->question = ++order->questions;
+  if (r->nops == nops && r->nset == now.count &&
+      (!bytes || !memcmp(r->set, now.nodes, bytes)))
+    return r;
+  if (!reach_reserve(r, nops, now.count) ||
+      !order_learn_nodes(order, capture, now.graph) ||
+      !reach_extend(order, recording, r, &now)) {
+    r->stream = r->nset = r->nops = r->whole = 0;
+    return NULL;
+  }
   if (bytes)
-    memcpy(order->set, now.nodes, bytes);
-  if (!order_learn_nodes(order, capture, now.graph) ||
-      !order_search(order, recording))
-    return false;
-  order->nreached = recording->nops;
-  return true;
+    memcpy(r->set, now.nodes, bytes);
+  r->nset = now.count;
+  r->nops = nops;
+  while (r->whole < nops && r->ops[r->whole])
+    r->whole++;
+  return r;
 }
 
 
@@ -210,15 +283,14 @@ bool cgl_order_covers(cgl_stream *stream, CUdeviceptr address, size_t bytes,
   if (!capture->forked && stream == capture->origin)
     return true;
   const cgl_recording *recording = capture->recording;
-  bool asked = false;
-  for (size_t i = recording->nops; i-- > 0;) {
+  const reach *r = NULL;
+  for (size_t i = recording->nops; i-- > (r ? r->whole : 0);) {
     if (!cgl_record_touches(recording, &recording->ops[i], address, bytes,
                             write))
       continue;
-    if (!asked && !order_update(capture, stream))
+    if (!r && !(r = order_update(capture, stream)))
       return false;
-    asked = true;
-    if (!capture->order->reached[i])
+    if (!r->ops[i])
       return false;
   }
   return true;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compile/base/base.h"
+
 static atomic_uint_fast64_t next_id = 1;
 
 
@@ -173,7 +175,7 @@ void cgl_scope_text(const cgl_scope *scope, char *text, size_t size) {
     if (pair->kind == CGL_ANNOTATION_BOOLEAN)
       value = pair->number != 0 ? "true" : "false";
     else if (pair->kind == CGL_ANNOTATION_NUMBER) {
-      snprintf(number, sizeof number, "%.14g", pair->number);
+      cgl_format_number(number, sizeof number, pair->number);
       value = number;
     }
     const int n = label ? snprintf(text + at, size - at, "%s", value)

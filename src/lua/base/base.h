@@ -40,6 +40,7 @@ enum {
   CGL_LUA_HIDDEN = 16,     /* files of the Lua half */
   CGL_LUA_MESSAGES = 16,   /* log messages that wait */
   CGL_LUA_SITES = 4,       /* files whose names are known */
+  CGL_LUA_SCOPES = 1000,   /* scopes inside scopes; each takes of the C stack */
   CGL_LUA_WHOLE_BITS = 53, /* of the whole numbers that a double holds */
   CGL_LUA_UNSEEN = 4 << 20 /* bytes that are allocated unseen; collect.h */
 };
@@ -52,6 +53,7 @@ typedef struct cgl_lua_scope {
   struct cgl_lua_scope *outer;
   cgl_stream *stream; /* owned: the current stream outside */
   cgl_pool *pool;     /* owned: the pool in use outside, or NULL */
+  int depth;          /* of scopes, from 1 */
 } cgl_lua_scope;
 
 /* What a state keeps for a device; each is NULL until it is needed. */

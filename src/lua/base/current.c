@@ -97,8 +97,16 @@ void cgl_lua_forget(cgl_lua *S) {
 
 int cgl_lua_within(lua_State *L, cgl_lua *S, cgl_stream *stream, cgl_pool *pool,
                    int nargs) {
-  cgl_lua_scope scope = {S->scope, S->stream, S->pool};
+  cgl_lua_scope scope = {S->scope, S->stream, S->pool,
+                         S->scope ? S->scope->depth + 1 : 1};
   const char *operation = S->operation;
+  if (scope.depth > CGL_LUA_SCOPES) {
+    lua_pop(L, nargs + 1);
+    const char *where = cgl_lua_push_where(L, S);
+    lua_pushfstring(L, "%s%s%s: stack overflow (%d scopes in one another)",
+                    where, *where ? ": " : "", operation, CGL_LUA_SCOPES);
+    return LUA_ERRRUN;
+  }
   stream = stream ? stream : S->stream;
   pool = pool ? pool : S->pool;
   S->stream = stream ? cgl_stream_retain(stream) : NULL;

@@ -1,9 +1,9 @@
 #include "lua/base/error.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "compile/base/base.h"
 #include "lua/base/call.h"
 
 enum { TEXT_ROOM = 512 };
@@ -121,7 +121,7 @@ int cgl_lua_raise(lua_State *L, cgl_lua *S, cgl_status code, const char *hint,
   char message[TEXT_ROOM];
   va_list args;
   va_start(args, format);
-  vsnprintf(message, sizeof message, format, args);
+  cgl_format_into(message, sizeof message, format, args);
   va_end(args);
   cgl_error error = {.code = code,
                      .name = cgl_status_name(code),
@@ -135,19 +135,36 @@ int cgl_lua_raise(lua_State *L, cgl_lua *S, cgl_status code, const char *hint,
 }
 
 
+/* Is argument 1 the module's table, as after cg:buffer(...)? */
+static bool is_module(lua_State *L) {
+  if (!lua_istable(L, 1))
+    return false;
+  lua_pushliteral(L, "is_current_stream_capturing");
+  lua_rawget(L, 1);
+  bool is = lua_iscfunction(L, -1);
+  lua_pop(L, 1);
+  return is;
+}
+
+
 int cgl_lua_bad(lua_State *L, cgl_lua *S, int index, const char *format, ...) {
   char message[TEXT_ROOM];
   va_list args;
   va_start(args, format);
-  vsnprintf(message, sizeof message, format, args);
+  cgl_format_into(message, sizeof message, format, args);
   va_end(args);
   index = S->blame ? S->blame : index;
   const char *where = cgl_lua_push_where(L, S);
   const char *method = strchr(S->operation, ':');
   const char *colon = *where ? ": " : "";
   if (method && index == 1)
-    lua_pushfstring(L, "%s%scalling '%s' on bad self (%s)", where, colon,
-                    S->operation, message);
+    lua_pushfstring(L,
+                    "%s%scalling '%s' on bad self (%s; write object:%s(...), "
+                    "with ':' instead of '.')",
+                    where, colon, S->operation, message, method + 1);
+  else if (!method && is_module(L))
+    lua_pushfstring(L, "%s%scalling '%s' with ':' (write cg.%s(...), with '.')",
+                    where, colon, S->operation, S->operation);
   else
     lua_pushfstring(L, "%s%sbad argument #%d to '%s' (%s)", where, colon,
                     method ? index - 1 : index, S->operation, message);

@@ -1,8 +1,10 @@
 #include "lua/base/object.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 #include "lua/base/error.h"
+#include "lua/base/names.h"
 
 enum { DESCRIPTION_ROOM = 200 };
 
@@ -109,26 +111,85 @@ static int object_tostring(lua_State *L) {
 }
 
 
+/* Raises a mistake in how the script uses an object, with the script's line. */
+static int object_misused(lua_State *L, cgl_lua *S, const char *format, ...) {
+  const char *where = cgl_lua_push_where(L, S);
+  lua_pushstring(L, *where ? ": " : "");
+  va_list args;
+  va_start(args, format);
+  lua_pushvfstring(L, format, args);
+  va_end(args);
+  lua_concat(L, 3);
+  return lua_error(L);
+}
+
+
+/* Called for names that are neither methods nor fields; index 1 is the object,
+   or the table of its methods. */
+static int object_unknown(lua_State *L) {
+  const cgl_lua_type *type = upvalue_type(L);
+  const char *noun = cgl_lua_kind_name(type->kind);
+  cgl_lua *S = cgl_lua_enter(L, noun);
+  if (lua_type(L, 2) == LUA_TNUMBER && type->elements)
+    return object_misused(L, S, "a %s cannot be indexed with a number: %s",
+                          noun, type->elements);
+  if (lua_type(L, 2) != LUA_TSTRING)
+    return object_misused(L, S, "a %s cannot be indexed with a %s", noun,
+                          luaL_typename(L, 2));
+  cgl_lua_guess guess = {.name = lua_tostring(L, 2)};
+  char text[CGL_LUA_GUESS_ROOM];
+  for (const char *const *f = type->fields; f && *f; f++)
+    cgl_lua_guess_try(&guess, *f);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->metatable_refs[type->kind]);
+  lua_getfield(L, -1, "methods");
+  cgl_lua_guess_try_keys(L, &guess, lua_gettop(L));
+  return object_misused(L, S, "a %s has no %s '%s'%s", noun,
+                        type->fields ? "method or field" : "method", guess.name,
+                        cgl_lua_guess_text(&guess, text));
+}
+
+
 /* Called by __index for names that are no methods. */
 static int object_field(lua_State *L) {
   lua_settop(L, 2);
-  lua_pushnil(L);
-  if (lua_type(L, 2) != LUA_TSTRING)
-    return 1;
   const cgl_lua_type *type = upvalue_type(L);
-  const char *name = lua_tostring(L, 2);
+  const char *noun = cgl_lua_kind_name(type->kind);
+  const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
   for (const char *const *f = type->fields; *f; f++) {
     if (strcmp(*f, name))
       continue;
-    cgl_lua *S = cgl_lua_enter(L, cgl_lua_kind_name(type->kind));
-    void *object = *(void **)lua_touserdata(L, 1);
-    if (!object)
+    cgl_lua *S = cgl_lua_enter(L, noun);
+    const cgl_lua_box *box = cgl_lua_box_of(L, 1, type->kind);
+    if (!box)
+      return object_misused(L, S, "%s expected, got %s", type_names[type->kind],
+                            cgl_lua_typename(L, 1));
+    if (!box->object)
       return cgl_lua_raise(L, S, CGL_ERROR_RELEASED, cgl_lua_released_hint,
-                           "field '%s' of a %s that was released", name,
-                           cgl_lua_kind_name(type->kind));
-    return type->field(L, object, name);
+                           "field '%s' of a %s that was released", name, noun);
+    return type->field(L, box->object, name);
   }
-  return 1;
+  return object_unknown(L);
+}
+
+
+/* __newindex of the kinds that have no fields to assign. */
+static int object_assign(lua_State *L) {
+  const cgl_lua_type *type = upvalue_type(L);
+  const char *noun = cgl_lua_kind_name(type->kind);
+  cgl_lua *S = cgl_lua_enter(L, noun);
+  if (lua_type(L, 2) == LUA_TNUMBER && type->elements)
+    return object_misused(L, S, "a %s cannot be assigned to by index: %s", noun,
+                          type->elements);
+  return object_misused(L, S, "a %s has no fields to assign", noun);
+}
+
+
+/* __call, for an object that scripts take for a function. */
+static int object_called(lua_State *L) {
+  const cgl_lua_type *type = upvalue_type(L);
+  const char *noun = cgl_lua_kind_name(type->kind);
+  return object_misused(L, cgl_lua_enter(L, noun), "a %s is not a function: %s",
+                        noun, type->calls);
 }
 
 
@@ -186,6 +247,11 @@ static void metatable_set_index(lua_State *L, const cgl_lua_type *type) {
     lua_insert(L, -2);
     push_common(L, object_field, type);
     lua_call(L, 2, 1);
+  } else { /* a method that is there is found without a call */
+    lua_createtable(L, 0, 1);
+    push_common(L, object_unknown, type);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
   }
   lua_setfield(L, -2, "__index");
 }
@@ -199,6 +265,12 @@ void cgl_lua_register(lua_State *L, cgl_lua *S, const cgl_lua_type *type) {
   lua_setfield(L, -2, "__eq");
   push_common(L, object_tostring, type);
   lua_setfield(L, -2, "__tostring");
+  push_common(L, object_assign, type);
+  lua_setfield(L, -2, "__newindex");
+  if (type->calls) {
+    push_common(L, object_called, type);
+    lua_setfield(L, -2, "__call");
+  }
   cgl_lua_set_text(L, "__metatable", type_names[type->kind]);
   if (type->metamethods)
     cgl_lua_functions(L, type->metamethods);

@@ -27,6 +27,8 @@ typedef struct cgl_lua_type {
   /* Pushes the value of a field and returns 1; NULL: only methods. */
   int (*field)(lua_State *L, void *object, const char *name);
   const char *const *fields; /* names that `field` knows, or NULL */
+  const char *elements;      /* how a script reaches elements, or NULL */
+  const char *calls; /* what a script calls instead of the object, or NULL */
   /* Writes what tostring shows after the type's name. */
   void (*describe)(void *object, char *text, size_t room);
   /* Runs before the collector drops an object's reference; may be NULL. */

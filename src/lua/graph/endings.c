@@ -44,20 +44,59 @@ int cgl_lua_graph_add_ending(lua_State *L, cgl_lua *S, bool call) {
 }
 
 
+/* The slot of entry i in the list on top: a removed ending leaves its slot. */
+static int ending_slot(lua_State *L, int i) {
+  lua_rawgeti(L, -1, i);
+  if (lua_istable(L, -1)) {
+    lua_getfield(L, -1, "slot");
+    lua_remove(L, -2);
+  }
+  int slot = (int)lua_tointeger(L, -1);
+  lua_pop(L, 1);
+  return slot;
+}
+
+
+/* Counts one more removed ending in the list on top, of n entries; drops the
+   removed when they are more than the others. */
+static void endings_count_removed(lua_State *L, int n) {
+  lua_getfield(L, -1, "removed");
+  int removed = (int)lua_tointeger(L, -1) + 1, kept = 0;
+  lua_pop(L, 1);
+  for (int i = 1; 2 * removed > n && i <= n; i++) {
+    lua_rawgeti(L, -1, i);
+    lua_pushnil(L);
+    lua_rawseti(L, -3, i);
+    if (lua_istable(L, -1))
+      lua_rawseti(L, -2, ++kept);
+    else
+      lua_pop(L, 1);
+  }
+  cgl_lua_set_number(L, "removed", 2 * removed > n ? 0 : removed);
+}
+
+
 bool cgl_lua_graph_remove_ending(lua_State *L, int slot) {
   lua_getfield(L, -1, "endings");
   const int n = lua_istable(L, -1) ? (int)lua_objlen(L, -1) : 0;
+  int low = 1, high = n + 1;
+  while (low < high) { /* slots ascend */
+    int middle = (low + high) / 2;
+    if (ending_slot(L, middle) < slot)
+      low = middle + 1;
+    else
+      high = middle;
+  }
   bool found = false;
-  for (int i = 1; i <= n; i++) {
-    lua_rawgeti(L, -1, i);
-    lua_getfield(L, -1, "slot");
-    bool same = lua_tointeger(L, -1) == slot;
-    lua_pop(L, 2);
-    found |= same;
-    if (!found)
-      continue;
-    lua_rawgeti(L, -1, i + 1);
-    lua_rawseti(L, -2, i);
+  if (low <= n && ending_slot(L, low) == slot) {
+    lua_rawgeti(L, -1, low);
+    found = lua_istable(L, -1);
+    lua_pop(L, 1);
+  }
+  if (found) {
+    lua_pushinteger(L, slot);
+    lua_rawseti(L, -2, low);
+    endings_count_removed(L, n);
   }
   lua_pop(L, 1);
   return found;

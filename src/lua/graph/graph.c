@@ -219,6 +219,7 @@ void cgl_lua_open_graph(lua_State *L, cgl_lua *S) {
                                     .metamethods = metamethods,
                                     .functions = functions,
                                     .describe = graph_describe,
+                                    .calls = "graph:replay() launches it",
                                     .collect = graph_collect};
   static const luaL_Reg *const more[] = {
       cgl_lua_graph_desc_methods, cgl_lua_graph_capture_methods,

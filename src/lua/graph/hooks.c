@@ -159,16 +159,16 @@ static int hook_remove(lua_State *L) {
   lua_rawgeti(L, 1, 1);
   lua_replace(L, 2);
   lua_settop(L, 2);
-  const cgl_lua_box *box = cgl_lua_box_at(L, 2);
+  cgl_graph *graph = cgl_lua_peek(L, 2, CGL_LUA_graph);
   bool removed = false;
-  if (box && box->object) {
+  if (graph) {
     lua_getfield(L, 1, "id");
     lua_getfield(L, 1, "slot");
     int slot = (int)lua_tointeger(L, -1);
     uint64_t id = (uint64_t)lua_tonumber(L, -2);
     lua_getfenv(L, 2);
     if (id) {
-      removed = cgl_graph_remove_hook(box->object, id);
+      removed = cgl_graph_remove_hook(graph, id);
       lua_pushnil(L);
       lua_rawseti(L, -2, slot);
     } else {

@@ -150,19 +150,29 @@ static size_t annotations_read(lua_State *L, cgl_lua *S, int index,
 }
 
 
+/* Begins a scope with the annotations at `index`; 0 without a graph.  Out of
+   line: what is called in the scope may annotate as well, and the list would
+   stay on the C stack. */
+static __attribute__((noinline)) uint64_t
+annotations_begin(lua_State *L, cgl_lua *S, cgl_graph *graph, int index) {
+  cgl_annotation pairs[MAX_ANNOTATIONS];
+  size_t n = annotations_read(L, S, index, pairs);
+  uint64_t scope = 0;
+  if (graph)
+    cgl_lua_done(L, S, cgl_graph_annotate(graph, pairs, n, &scope));
+  return scope;
+}
+
+
 /* Calls the function at `index` + 1 with the arguments after it, in a scope
    with the annotations at `index`; leaves its results above `index`. */
 static int call_annotated(lua_State *L, cgl_lua *S, cgl_graph *graph,
                           int index) {
-  cgl_annotation pairs[MAX_ANNOTATIONS];
-  size_t n = annotations_read(L, S, index, pairs);
   cgl_lua_read_function(L, S, index + 1);
   /* The function may release the graph. */
   cgl_graph **held = cgl_lua_new_graph(L, S);
   lua_insert(L, index + 1);
-  uint64_t scope = 0;
-  if (graph)
-    cgl_lua_done(L, S, cgl_graph_annotate(graph, pairs, n, &scope));
+  uint64_t scope = annotations_begin(L, S, graph, index);
   *held = graph ? cgl_graph_retain(graph) : NULL;
   int failed = cgl_lua_within(L, S, NULL, NULL, lua_gettop(L) - index - 2);
   if (graph)

@@ -36,11 +36,19 @@ static bool args_read(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
   S->blame = 3;
   for (size_t i = 0; i < n; i++)
     args[i].kind = CGL_ARG_SAME;
-  for (lua_pushnil(L); lua_next(L, 3); lua_pop(L, 1))
-    if (lua_type(L, -2) == LUA_TNUMBER)
-      arg_read(L, S, kernel, lua_tonumber(L, -2), args);
-    else
+  luaL_checkstack(L, (int)n + LUA_MINSTACK, "too many parameters");
+  for (lua_pushnil(L); lua_next(L, 3); lua_pop(L, 1)) {
+    if (lua_type(L, -2) != LUA_TNUMBER) {
       more = true;
+      continue;
+    }
+    const bool list = lua_istable(L, -1);
+    arg_read(L, S, kernel, lua_tonumber(L, -2), args);
+    if (list) { /* the bytes in its place stay, below the key */
+      lua_pushvalue(L, -1);
+      lua_insert(L, -3);
+    }
+  }
   S->blame = 0;
   return more;
 }

@@ -359,9 +359,23 @@ static int buffer_view(lua_State *L) {
 }
 
 
+uint64_t cgl_lua_buffer_address(lua_State *L, cgl_lua *S,
+                                const cgl_buffer *buffer) {
+  uint64_t address = cgl_buffer_address(buffer);
+  if (address)
+    return address;
+  cgl_lua_site(L, S); /* for the failure, if there is one */
+  cgl_clear_error();
+  cgl_buffer_address(buffer);
+  cgl_lua_done(L, S, cgl_last_error()->code);
+  return 0;
+}
+
+
 static int buffer_address(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "buffer:address");
-  lua_pushnumber(L, (double)cgl_buffer_address(cgl_lua_check_buffer(L, S, 1)));
+  cgl_buffer *buffer = cgl_lua_check_buffer(L, S, 1);
+  lua_pushnumber(L, (double)cgl_lua_buffer_address(L, S, buffer));
   return 1;
 }
 
@@ -443,6 +457,11 @@ void cgl_lua_open_buffer(lua_State *L, cgl_lua *S) {
                                     .metamethods = metamethods,
                                     .field = buffer_field,
                                     .fields = fields,
+                                    .elements =
+                                        "its elements are on the device; "
+                                        "buffer:download() reads all of them "
+                                        "into a list, and buffer:view(i, 1) "
+                                        "is one, to download or to fill",
                                     .describe = buffer_describe,
                                     .functions = functions};
   cgl_lua_register(L, S, &type);

@@ -53,7 +53,7 @@ static int kernel_launch(lua_State *L) {
 /* The function that k:over(n) returns; upvalue 2: the kernel, 3: blocks, 4:
    threads per block. */
 static int kernel_launch_over(lua_State *L) {
-  cgl_lua *S = cgl_lua_issue(L, "kernel:over");
+  cgl_lua *S = cgl_lua_issue(L, "over(n)"); /* no method: 1 is the first */
   cgl_kernel *kernel = *(cgl_kernel **)lua_touserdata(L, lua_upvalueindex(2));
   if (!kernel)
     return cgl_lua_raise(L, S, CGL_ERROR_RELEASED,
@@ -144,6 +144,10 @@ void cgl_lua_open_kernel(lua_State *L, cgl_lua *S) {
       {NULL, NULL},
   };
   static const cgl_lua_type type = {
-      .kind = CGL_LUA_kernel, .methods = methods, .describe = kernel_describe};
+      .kind = CGL_LUA_kernel,
+      .methods = methods,
+      .describe = kernel_describe,
+      .calls = "kernel:launch(grid, block, ...) or kernel:over(n)(...) "
+               "launches it"};
   cgl_lua_register(L, S, &type);
 }

@@ -89,13 +89,15 @@ void cgl_lua_open_pinned(lua_State *L, cgl_lua *S) {
   static const luaL_Reg metamethods[] = {{"__len", pinned_len}, {NULL, NULL}};
   static const luaL_Reg functions[] = {{"pinned", cg_pinned}, {NULL, NULL}};
   static const char *const fields[] = {"type", "bytes", NULL};
-  static const cgl_lua_type type = {.kind = CGL_LUA_pinned,
-                                    .release = pinned_release,
-                                    .methods = methods,
-                                    .metamethods = metamethods,
-                                    .field = pinned_field,
-                                    .fields = fields,
-                                    .describe = pinned_describe,
-                                    .functions = functions};
+  static const cgl_lua_type type = {
+      .kind = CGL_LUA_pinned,
+      .release = pinned_release,
+      .methods = methods,
+      .metamethods = metamethods,
+      .field = pinned_field,
+      .fields = fields,
+      .elements = "pinned:cdata()[i] is an element, from 0",
+      .describe = pinned_describe,
+      .functions = functions};
   cgl_lua_register(L, S, &type);
 }

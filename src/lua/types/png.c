@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -340,9 +341,29 @@ static int png_write(lua_State *L) {
 }
 
 
+/* png.name_defect(path): what is wrong with the name of a file to write, which
+   promises a picture of another kind; nil when nothing is. */
+static int png_name_defect(lua_State *L) {
+  static const char *const others[] = {
+      "jpg", "jpeg", "jpe", "gif", "bmp", "tif",  "tiff", "webp", "svg",
+      "pdf", "ppm",  "pgm", "pbm", "pnm", "avif", "heic", "jxl",  "exr"};
+  const char *path = luaL_checkstring(L, 1);
+  const char *ending = strrchr(path, '.');
+  for (size_t i = 0; ending && i < sizeof others / sizeof *others; i++)
+    if (!strcasecmp(ending + 1, others[i])) {
+      lua_pushfstring(L, "'%s' would be a PNG file: give it the ending .png",
+                      path);
+      return 1;
+    }
+  return 0;
+}
+
+
 void cgl_lua_open_png(lua_State *L) {
-  static const luaL_Reg functions[] = {
-      {"read", png_read}, {"write", png_write}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"read", png_read},
+                                       {"write", png_write},
+                                       {"name_defect", png_name_defect},
+                                       {NULL, NULL}};
   if (luaL_newmetatable(L, IMAGE_TYPE)) {
     lua_pushcfunction(L, image_gc);
     lua_setfield(L, -2, "__gc");

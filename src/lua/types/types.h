@@ -21,6 +21,10 @@ void cgl_lua_open_generator(lua_State *L, cgl_lua *S);
 void cgl_lua_open_snapshot(lua_State *L);
 void cgl_lua_open_png(lua_State *L);
 
+/* The address of a buffer; raises when a restored pool took the memory back. */
+uint64_t cgl_lua_buffer_address(lua_State *L, cgl_lua *S,
+                                const cgl_buffer *buffer);
+
 /* The option `external` of a record or a wait, from a table or nothing. */
 bool cgl_lua_event_external(lua_State *L, cgl_lua *S, int index);
 /* The same for record([object] [, opts]); leaves nil at 2 when the object is

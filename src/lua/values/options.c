@@ -18,10 +18,12 @@ void cgl_lua_option_check_key(lua_State *L, cgl_lua *S, int index,
   if (key_is_known(L, -1, known))
     return;
   char list[CGL_LUA_LIST_ROOM], text[CGL_LUA_VALUE_ROOM];
+  char guess[CGL_LUA_GUESS_ROOM];
   if (*known)
-    cgl_lua_bad(L, S, index, "unknown option %s; the options are %s",
+    cgl_lua_bad(L, S, index, "unknown option %s; the options are %s%s",
                 cgl_lua_value_text(L, S, -1, text),
-                cgl_lua_list_text(known, list));
+                cgl_lua_list_text(known, list),
+                cgl_lua_guess_of(L, -1, known, guess));
   cgl_lua_bad(L, S, index, "unknown option %s; there are no options",
               cgl_lua_value_text(L, S, -1, text));
 }

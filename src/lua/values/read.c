@@ -4,16 +4,15 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "compile/base/base.h"
 
 
 void cgl_lua_number_text(double x, char text[CGL_LUA_NUMBER_ROOM]) {
   if (isnan(x))
     x = NAN; /* its sign says nothing */
-  snprintf(text, CGL_LUA_NUMBER_ROOM, "%.14g", x);
-  if (strtod(text, NULL) != x)
-    snprintf(text, CGL_LUA_NUMBER_ROOM, "%.17g", x);
+  cgl_format_number(text, CGL_LUA_NUMBER_ROOM, x);
 }
 
 
@@ -121,7 +120,7 @@ const char *cgl_lua_read_string(lua_State *L, cgl_lua *S, int index,
 void cgl_lua_read_function(lua_State *L, cgl_lua *S, int index) {
   if (lua_isfunction(L, index))
     return;
-  if (luaL_getmetafield(L, index, "__call")) {
+  if (!cgl_lua_box_at(L, index) && luaL_getmetafield(L, index, "__call")) {
     lua_pop(L, 1);
     return;
   }
@@ -150,9 +149,11 @@ int cgl_lua_read_choice(lua_State *L, cgl_lua *S, int index, const char *what,
       if (!strcmp(names[i], lua_tostring(L, index)))
         return i;
   char list[CGL_LUA_LIST_ROOM], text[CGL_LUA_VALUE_ROOM];
-  return cgl_lua_bad(L, S, index, "%s must be one of %s, got %s", what,
+  char guess[CGL_LUA_GUESS_ROOM];
+  return cgl_lua_bad(L, S, index, "%s must be one of %s, got %s%s", what,
                      cgl_lua_list_text(names, list),
-                     cgl_lua_value_text(L, S, index, text));
+                     cgl_lua_value_text(L, S, index, text),
+                     cgl_lua_guess_of(L, index, names, guess));
 }
 
 

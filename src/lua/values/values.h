@@ -9,6 +9,7 @@
 #include "lua/base/collect.h"
 #include "lua/base/current.h"
 #include "lua/base/error.h"
+#include "lua/base/names.h"
 #include "lua/base/object.h"
 
 /* ---- cdata.c: FFI objects ---- */
@@ -139,7 +140,8 @@ void cgl_lua_push_elements(lua_State *L, cgl_lua *S, int index, cgl_type type,
 
 enum { CGL_LUA_MAX_ARGS = 256 };
 /* The value at `index` (absolute) as argument `number`, from 1, of a kernel;
-   what it points to is borrowed from there. */
+   what it points to is borrowed from there.  A list of numbers is replaced
+   there by a string of its bytes. */
 void cgl_lua_read_arg(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                       int index, int number, cgl_arg *arg);
 

@@ -1,7 +1,6 @@
 /* The device's settings, read once from the environment. */
 #include "driver/host/base/base.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +17,29 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 
+/* Reads digits, with a point in every locale; *end is past them. */
+static double parse_decimal(const char *text, const char **end) {
+  double value = 0, place = 1;
+  bool fraction = false;
+  for (; (*text >= '0' && *text <= '9') || (*text == '.' && !fraction);
+       text++) {
+    if (*text == '.') {
+      fraction = true;
+      continue;
+    }
+    place *= fraction ? 0.1 : 1;
+    value = fraction ? value + place * (*text - '0') : 10 * value + *text - '0';
+  }
+  *end = text;
+  return value;
+}
+
+
 /* "12", "64M", "1.5G"; 0 when it is not a size. */
 static size_t parse_size(const char *text) {
-  char *end;
-  errno = 0;
-  double value = strtod(text, &end);
-  if (end == text || errno || !(value > 0))
+  const char *end;
+  double value = parse_decimal(text, &end);
+  if (!(value > 0))
     return 0;
   static const char units[] = "kKmMgGtT";
   const char *unit = *end ? strchr(units, *end) : NULL;

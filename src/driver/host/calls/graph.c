@@ -102,7 +102,9 @@ static CUresult list_nodes(CUgraph graph, CUgraphNode *nodes, size_t *count,
     return CUDA_ERROR_INVALID_VALUE;
   CUresult result = CUDA_SUCCESS;
   host_lock();
-  if (host_graph_is_live(graph)) {
+  if (host_graph_is_live(graph) && !nodes && !roots) {
+    *count = graph->nnodes; /* asked while a capture grows */
+  } else if (host_graph_is_live(graph)) {
     node_writer writer = {nodes, nodes ? *count : 0, 0};
     for (CUgraphNode n = graph->first; n; n = n->next)
       if (!roots || n->in.count == 0)

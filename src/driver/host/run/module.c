@@ -7,6 +7,8 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +69,7 @@ static bool write_all(int file, const char *data, size_t size) {
 /* A path of the open file that no other call gives.  dlopen takes a path that
    it knows for the library it loaded before, but file numbers come back: so
    the bits of a counter are spelled in slashes, which change nothing else. */
-static void module_path(int file, char path[160]) {
+static void module_path(int file, char path[PATH_MAX]) {
   static _Atomic unsigned long counter;
   unsigned long number = atomic_fetch_add(&counter, 1);
   size_t at = (size_t)sprintf(path, "/proc/self/fd");
@@ -77,21 +79,41 @@ static void module_path(int file, char path[160]) {
 }
 
 
-/* dlopen wants a name; an anonymous file has one under /proc while it is open,
-   which is no longer than it takes to load it. */
+/* A file for the image, and its path: an anonymous file has one under /proc;
+   where there is no /proc, the file has a name (*named) that its user
+   removes.  -1: there is none. */
+static int module_file(char path[PATH_MAX], bool *named) {
+  const char *folder = getenv("TMPDIR");
+  int file = memfd_create("cgraphlua-kernels", MFD_CLOEXEC);
+  if (file < 0)
+    return -1;
+  module_path(file, path);
+  *named = access(path, F_OK) != 0;
+  if (!*named)
+    return file;
+  close(file);
+  snprintf(path, PATH_MAX, "%s/cgraphlua-XXXXXX",
+           folder && *folder ? folder : "/tmp");
+  return mkostemp(path, O_CLOEXEC);
+}
+
+
+/* dlopen wants a name, which is there no longer than it takes to load it. */
 static void *module_dlopen(const void *image, size_t size, CUresult *result) {
   void *library = NULL;
-  char path[160];
-  int file = memfd_create("cgraphlua-kernels", MFD_CLOEXEC);
+  char path[PATH_MAX];
+  bool named = false;
+  int file = module_file(path, &named);
   *result = CUDA_ERROR_OPERATING_SYSTEM;
   if (file < 0)
     return NULL;
   *result = CUDA_ERROR_OUT_OF_MEMORY;
   if (write_all(file, image, size)) {
-    module_path(file, path);
     *result = CUDA_ERROR_INVALID_IMAGE;
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   }
+  if (named)
+    unlink(path);
   close(file);
   return library;
 }
