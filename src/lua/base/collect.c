@@ -6,7 +6,7 @@
 #include "lua/base/current.h"
 
 #define MIB ((size_t)1 << 20)
-#define ROOM (96 * MIB) /* the least growth between two collections */
+#define ROOM (64 * MIB) /* the least growth between two collections */
 enum {
   OUT_OF_MEMORY = 2, /* CUDA_ERROR_OUT_OF_MEMORY */
   SHARE = 8,         /* of the device's memory, the most growth */
