@@ -39,7 +39,7 @@ describe("what the manual promises of kernels:", function()
     assert.same({ 22, 6.5, 46, 13, 6 }, o:download())
     local text = [[
       template <class T> concept small = sizeof(T) <= 4;
-      consteval int answer() { return 42; }
+      __device__ consteval int answer() { return 42; }
       template <small T> __global__ void k(T *o) { *o = answer() + (__cplusplus > 201703L); }]]
     for _, option in ipairs { "-std=c++20", "--std=c++20" } do
       local x = cg.zeros("int32", 1)

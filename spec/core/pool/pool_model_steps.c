@@ -420,26 +420,39 @@ static void step_reset(model_thread *t) {
 }
 
 
-/* A replay may be made to wait for the pool's last one, or find it done: the
-   pool's count of waits and that one's clock tell which. */
+/* A replay may be made to wait for the last one of its pool, and of those whose
+   buffers it uses, or find it done: the pools' counts of waits and that one's
+   clock tell which. */
 static void replay(model_thread *t, int graph, int stream) {
   model_world *w = t->world;
-  int pool = t->graph_pool[graph], clock = model_clock_of(t, stream);
-  int last = w->last[pool];
-  cgl_sharing *sharing = &w->pools[pool]->sharing;
-  uint64_t worked = model_work(w), ordered = atomic_load(&sharing->ordered);
-  uint64_t done = last < 0 ? 0 : cgl_clock_done(w->clocks[last]);
+  int own = t->graph_pool[graph], clock = model_clock_of(t, stream);
+  uint64_t worked = model_work(w);
+  uint64_t ordered[MODEL_POOLS], done[MODEL_POOLS];
+  model_clock before[MODEL_POOLS];
+  for (int p = 0; p < MODEL_POOLS; p++) {
+    int last = w->last[p];
+    ordered[p] = atomic_load(&w->pools[p]->sharing.ordered);
+    if (last >= 0) {
+      done[p] = cgl_clock_done(w->clocks[last]);
+      before[p] = model_vector(w, last);
+    }
+  }
   if (cgl_graph_replay(t->graphs[graph], t->streams[stream], 1))
     return;
-  w->replayed[pool] = worked;
-  w->last[pool] = clock;
-  if (last < 0)
-    return;
-  model_clock before = model_vector(w, last);
-  if (atomic_load(&sharing->ordered) > ordered)
-    model_merge(&w->known[clock], &before);
-  if (cgl_clock_done(w->clocks[last]) > done)
-    model_merge(&w->done, &before);
+  for (int p = 0; p < MODEL_POOLS; p++) {
+    const cgl_sharing *sharing = &w->pools[p]->sharing;
+    int last = w->last[p];
+    if (p != own && sharing->exec != t->graphs[graph]->exec_number)
+      continue;
+    w->replayed[p] = worked;
+    w->last[p] = clock;
+    if (last < 0)
+      continue;
+    if (atomic_load(&sharing->ordered) > ordered[p])
+      model_merge(&w->known[clock], &before[p]);
+    if (cgl_clock_done(w->clocks[last]) > done[p])
+      model_merge(&w->done, &before[p]);
+  }
 }
 
 

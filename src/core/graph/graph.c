@@ -15,9 +15,6 @@ static void template_destroy(cgl_object *object) {
     context->driver->cuGraphDestroy(template->graph);
   cgl_hooks_destroy(&template->destroys);
   cgl_pool_capture_gone(template->pool);
-  /* Replays of the graphs around it are noted in their own pools only. */
-  if (template->nested)
-    cgl_pool_note_use(template->pool, cgl_context_next_wait(context));
   cgl_pool_release(template->pool);
   free(template);
 }

@@ -27,7 +27,6 @@ typedef struct cgl_template {
   cgl_pool *pool;     /* retained: the capture counts among its captures */
   cgl_hooks destroys; /* owned: hooks of CGL_HOOK_DESTROY, once the graph that
                          captured has let go */
-  bool nested;        /* it was captured into other graphs */
 } cgl_template;
 
 typedef struct cgl_executable {

@@ -57,7 +57,6 @@ static cgl_status child_issue(cgl_graph *graph, cgl_stream *stream,
   if (status || !stream->capture)
     return status;
   const cgl_note note = {.kind = CGL_OP_GRAPH, .name = "graph:replay"};
-  graph->template->nested = true;
   cgl_issue_body(&issue, graph->recording);
   cgl_issue_end(&issue, &note);
   if (graph->draw_list)
@@ -165,7 +164,7 @@ static inline cgl_status graph_launch(cgl_graph *graph, cgl_stream *stream,
   }
   cgl_launches_add(graph->label);
   /* The pool must not give memory back before the device was waited for. */
-  cgl_pool_note_use(graph->pool, cgl_context_next_wait(context));
+  cgl_sharing_note_use(&graph->pool->sharing, cgl_context_next_wait(context));
   return result ? cgl_fail_driver(context, result, operation, "cuGraphLaunch")
                 : CGL_OK;
 }

@@ -369,9 +369,9 @@ static void lanes_drop_empty(cgl_pool *pool) {
 
 void cgl_index_reclaim(cgl_pool *pool) {
   /* Scratch stays scratch while graphs live or their replays may run. */
-  bool replayed =
-      atomic_load(&pool->captures) ||
-      !cgl_context_waited(pool->object.context, atomic_load(&pool->used));
+  bool replayed = atomic_load(&pool->captures) ||
+                  !cgl_context_waited(pool->object.context,
+                                      atomic_load(&pool->sharing.used));
   lane_reclaim(pool, &pool->pending);
   for (cgl_lane *lane = pool->lanes; lane; lane = lane->next)
     if (!lane->scratch || !replayed)

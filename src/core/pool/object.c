@@ -77,7 +77,7 @@ cgl_status cgl_pool_create(cgl_context *context, const cgl_pool_desc *desc,
 
 bool cgl_pool_is_in_use(const cgl_pool *pool) {
   const cgl_context *context = pool->object.context;
-  if (!cgl_context_waited(context, atomic_load(&pool->used)))
+  if (!cgl_context_waited(context, atomic_load(&pool->sharing.used)))
     return true;
   for (const cgl_block *block = NULL; (block = cgl_index_walk(pool, block));)
     if (block->lane && !cgl_index_is_over(block))

@@ -155,9 +155,7 @@ struct cgl_pool {
   bool device; /* the device's own: what it holds is its stats.allocated */
   bool idle;   /* the context's first pool: no block is live, and the pool still
                   holds its reference to the context (context.h, drop) */
-  atomic_uint_fast64_t used; /* number of the device wait that covers the last
-                                replay */
-  atomic_int captures;       /* captures into the pool whose graphs live */
+  atomic_int captures;            /* captures into the pool whose graphs live */
   atomic_uint_fast64_t capturing; /* serial of the capture underway, or 0 */
   cgl_sharing sharing;            /* order of its graphs' replays */
   uint64_t id;                    /* unique in the process */
@@ -310,14 +308,6 @@ static inline CUdeviceptr cgl_block_address(const cgl_block *block,
   const cgl_segment *segment = block->segment;
   size_t at = segment->pool->guard ? block->bytes - bytes : 0;
   return segment->base + block->offset + at;
-}
-
-/* A replay of one of the pool's graphs was launched; device wait number `wait`
-   covers it.  Threads may call this at once: the highest number stays. */
-static inline void cgl_pool_note_use(cgl_pool *pool, uint64_t wait) {
-  uint_fast64_t used = atomic_load_explicit(&pool->used, memory_order_relaxed);
-  while (used < wait && !atomic_compare_exchange_weak(&pool->used, &used, wait))
-    ;
 }
 
 /* ---- retired.c: pools without references that work in flight may use ---- */

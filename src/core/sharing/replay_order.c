@@ -255,6 +255,7 @@ void cgl_share_end(const cgl_replay *replay, cgl_stream *stream,
     if (part->version != part->sharing->version || part->again)
       cgl_share_part_note(part);
     cgl_sharing_stamp(part->sharing, stream, replay->exec, share->begun);
+    cgl_sharing_note_use(part->sharing, part->sharing->wait);
   }
   share_unlock(share);
   if (say)

@@ -103,11 +103,13 @@ struct cgl_share {
 /* What a pool knows of its memory and its replays. */
 struct cgl_sharing {
   atomic_bool shared;
-  cgl_object *owner;    /* borrowed: the pool */
-  pthread_mutex_t lock; /* guards everything below */
-  bool strict;          /* refuses where it would make a replay wait */
-  cgl_spans map;        /* what its memory carries */
-  uint64_t version;     /* of the map; grows */
+  atomic_uint_fast64_t used; /* number of the device wait that covers the last
+                                replay that may use the pool's memory */
+  cgl_object *owner;         /* borrowed: the pool */
+  pthread_mutex_t lock;      /* guards everything below */
+  bool strict;               /* refuses where it would make a replay wait */
+  cgl_spans map;             /* what its memory carries */
+  uint64_t version;          /* of the map; grows */
   cgl_share_part *parts;
   cgl_clock *last;     /* retained: the stream of the last replay, */
   uint64_t tick, wait; /* when, the wait of the host that covers it, */
@@ -129,6 +131,16 @@ void cgl_sharing_undo(cgl_sharing *sharing, uint64_t made);
 /* The memory is the driver's again. */
 void cgl_sharing_forget(cgl_sharing *sharing, CUdeviceptr address,
                         size_t bytes);
+
+/* A replay that may use the memory was launched; device wait number `wait`
+   covers it.  Threads may call this at once: the highest number stays. */
+static inline void cgl_sharing_note_use(cgl_sharing *sharing, uint64_t wait) {
+  uint_fast64_t used =
+      atomic_load_explicit(&sharing->used, memory_order_relaxed);
+  while (used < wait &&
+         !atomic_compare_exchange_weak(&sharing->used, &used, wait))
+    ;
+}
 
 /* ---- content.c ---- */
 
