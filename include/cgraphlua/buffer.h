@@ -44,6 +44,11 @@ CGL_API cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool,
    view keeps `base` alive. */
 CGL_API cgl_status cgl_buffer_view(cgl_buffer *base, size_t first, size_t count,
                                    cgl_buffer **view);
+/* The memory of a view holds something else from here on: the script's line of
+   this call.  Later uses of this view raise CGL_ERROR_ORDER; its buffer and
+   other views are as before.  CGL_ERROR_INVALID_ARGUMENT unless it is a view.
+ */
+CGL_API cgl_status cgl_buffer_expire(cgl_buffer *view);
 /* Borrows device memory of the caller, which must outlive the object. */
 CGL_API cgl_status cgl_buffer_from_address(cgl_context *context,
                                            uint64_t address, cgl_type type,

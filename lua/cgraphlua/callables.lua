@@ -61,13 +61,17 @@ local function read_options(operation, index, opts, numbers)
       if type(value) ~= "userdata" or getmetatable(value) ~= "cgraphlua.pool" then
         bad_argument(operation, index, "option 'pool' must be a pool, got " .. type(value))
       end
+    elseif name == "keep" then
+      if value ~= "error" then
+        bad_argument(operation, index, "option 'keep' must be \"error\", got " .. tostring(value))
+      end
     elseif name == "capture_error_mode" then
       if not MODES[value] then
         bad_argument(operation, index, "option 'capture_error_mode' must be one of default, "
           .. "global, thread_local, relaxed, got " .. tostring(value))
       end
     else
-      local known, set = { "capture_error_mode", "pool" }, {}
+      local known, set = { "capture_error_mode", "keep", "pool" }, {}
       for other in next, numbers do
         known[#known + 1] = other
       end
@@ -87,15 +91,15 @@ end
 -- Results ------------------------------------------------------------------
 
 -- How to return a result at every call: an argument as the caller's own, a
--- table as a new table, any other value as it is.  A view holds a buffer's memory even
--- when the script releases the buffer.
+-- table as a new table, a buffer as a new view with `keep`, any other value as it
+-- is.  A view holds a buffer's memory even when the script releases the buffer.
 local function read_result(state, value, arguments, tables)
   local index = arguments[value]
   if index then
     return { kind = "argument", index = index }
   elseif structure.is_buffer(value) then
     state.held[#state.held + 1] = value:view(1)
-    return { kind = "value", value = value }
+    return { kind = state.keep and "result" or "value", value = value }
   elseif type(value) ~= "table" then
     return { kind = "value", value = value }
   elseif tables[value] then
@@ -114,6 +118,9 @@ local function produce(node, given, made)
     return given[node.index]
   elseif node.kind == "value" then
     return node.value
+  elseif node.kind == "result" then
+    node.last = core.renew(node.value, node.last)
+    return node.last
   elseif made[node] then
     return made[node]
   end
@@ -181,8 +188,8 @@ local function own_arguments(plan, args, own)
 end
 
 -- Captures fn(args) as a state to call: `own` is the set of leaves that get
--- static buffers of the graph.
-local function capture(fn, plan, args, own, opts)
+-- static buffers of the graph; with `keep`, a result of a former call raises.
+local function capture(fn, plan, args, own, opts, keep)
   local used = args
   local captured = pack(core.capture(function()
     if next(own) then
@@ -191,7 +198,7 @@ local function capture(fn, plan, args, own, opts)
     return fn(unpack(used, 1, plan.n))
   end, opts))
   local state = {
-    plan = plan, graph = captured[1], own = own, held = {}, writes = false,
+    plan = plan, graph = captured[1], own = own, held = {}, writes = false, keep = keep,
     given = setmetatable({}, weak_values), out = {}, has_tables = false,
   }
   local arguments, tables = {}, {}
@@ -411,7 +418,7 @@ function callables.make_graphed_callables(fns, samples, opts)
   }
   local made, graphs = {}, {}
   for i, fn in ipairs(list) do
-    local state = capture(fn, plans[i], lists[i], {}, how)
+    local state = capture(fn, plans[i], lists[i], {}, how, opts.keep)
     made[i], graphs[i] = new_callable(state), state.graph
   end
   if single then
@@ -455,7 +462,7 @@ local function capture_signature(self, former, ...)
       own[plan.leaves[i]] = true
     end
   end
-  local state = capture(self.fn, plan, pack(...), own, self.how)
+  local state = capture(self.fn, plan, pack(...), own, self.how, self.opts.keep)
   state.place = former.place or #self.signatures + 1
   self.signatures[state.place], self.graphs[state.place] = state, state.graph
   if former.graph then

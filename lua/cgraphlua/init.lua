@@ -85,7 +85,7 @@ for name, value in pairs(core) do
   cg[name] = value
 end
 for _, name in ipairs { "hide", "set_ffi", "bad_argument", "released", "log", "address", "nearest",
-                       "png" } do
+                       "png", "renew" } do
   cg[name] = nil -- between the module's two halves
 end
 

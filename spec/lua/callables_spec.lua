@@ -561,7 +561,7 @@ describe("make_graphed_callables", function()
       slips(function() make({ print }, { 5 }) end, "#2", "arguments of function 1")
       slips(function() make(print, {}, 6) end, "#3", "table of options", "got number")
       slips(function() make(print, {}, { warmup = 1 }) end, "#3", 'unknown option "warmup"',
-        "capture_error_mode, num_warmup_iters, pool")
+        "capture_error_mode, keep, num_warmup_iters, pool")
       slips(function() make(print, {}, { num_warmup_iters = -1 }) end, "#3", "whole number")
       slips(function() make(print, {}, { num_warmup_iters = 0 / 0 }) end, "#3", "whole number")
       slips(function() make(print, {}, { num_warmup_iters = 1.5 }) end, "got 1.5")
@@ -605,6 +605,72 @@ describe("make_graphed_callables", function()
       local f = cg.make_graphed_callables(bump, { x }, { num_warmup_iters = 0 })
       f(x)
       assert.equal(2, first(x))
+    end)
+  end)
+
+  describe("with keep = \"error\"", function()
+    local function doubler()
+      return cg.kernel [[extern "C" __global__ void twice(float *y, const float *x, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) y[i] = 2 * x[i];
+      }]]
+    end
+
+    it("raises when the result of a former call is used", function()
+      local twice, calls = doubler(), 0
+      local function fn(x)
+        calls = calls + 1
+        local y = cg.buffer("float", { 2, 3 })
+        twice:over(6)(y, x, 6)
+        return y, { inner = y }, x
+      end
+      local x = cg.full("float", 6, 1)
+      for _, make in ipairs {
+        function() return (cg.make_graphed_callables(fn, { x }, { keep = "error" })) end,
+        function() return (cg.graphed(fn, { keep = "error" })) end,
+      } do
+        local f = make()
+        local at = debug.getinfo(1, "l").currentline + 1
+        local y, t, same = f(x)
+        assert.equal(x, same)
+        assert.same({ 2, 3 }, y.shape)
+        assert.equal(2, y:download()[1])
+        local part = y:view(1, 2)
+        x:fill(2)
+        local z = f(x)
+        for _, use in ipairs {
+          function() y:download() end, function() y:fill(0) end, function() y:view(1) end,
+          function() y:address() end, function() cg.buffer("float", 6):copy(y:view(1)) end,
+          function() twice:over(6)(x, y, 6) end, function() t.inner:download() end,
+          function() f(y:view(1)) end,
+        } do
+          raises("CGL_ERROR_ORDER", use, "spec.lua:" .. at .. " was overwritten by the call at "
+            .. "[^ ]*spec.lua:" .. at + 6, "hint: copy a result")
+        end
+        assert.equal(4, z:download()[6])
+        assert.equal(4, part:download()[1]) -- a view of the script's own
+        x:fill(1)
+      end
+      assert.is_true(calls >= 2)
+    end)
+
+    it("takes a result as an argument, and lets results be released", function()
+      local twice = doubler()
+      local x = cg.full("float", 6, 1)
+      local f = cg.make_graphed_callables(function(a)
+        local y = cg.buffer("float", 6)
+        twice:over(6)(y, a, 6)
+        return y
+      end, { x }, { keep = "error" })
+      local y = f(f(f(x)))
+      assert.equal(8, y:download()[1])
+      y:release()
+      assert.equal(2, f(cg.full("float", 6, 1)):download()[1])
+    end)
+
+    it("takes no other word", function()
+      local err = select(2, pcall(cg.graphed, print, { keep = true }))
+      assert.matches("option 'keep' must be \"error\", got true", tostring(err))
     end)
   end)
 end)

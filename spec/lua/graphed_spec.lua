@@ -308,7 +308,7 @@ describe("graphed", function()
   it("refuses what is no function and no option", function()
     slips(function() cg.graphed(3) end, "#1 to 'graphed'", "a function expected, got number")
     slips(function() cg.graphed(print, { max = 1 }) end, "#2", 'unknown option "max"',
-      "capture_error_mode, max_signatures, num_warmup_iters, pool")
+      "capture_error_mode, keep, max_signatures, num_warmup_iters, pool")
     slips(function() cg.graphed(print, { max_signatures = -1 }) end, "#2", "max_signatures")
     local loop = {}
     loop[1] = loop

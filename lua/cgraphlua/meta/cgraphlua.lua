@@ -325,6 +325,7 @@ function cg.mark_kernels(label, fn, ...) end
 ---@field pool? cgraphlua.pool where captures allocate (default: see the function)
 ---@field capture_error_mode? cgraphlua.capture_error_mode
 ---@field num_warmup_iters? integer runs before the capture (default: see the function)
+---@field keep? "error" using a former call's result raises CGL_ERROR_ORDER
 
 --- Captures a function, or each function of a list, with sample arguments, and
 --- returns functions that replay instead.  Before the captures each function runs

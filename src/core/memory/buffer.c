@@ -275,11 +275,32 @@ void cgl_buffer_touch(cgl_buffer *buffer, const cgl_stream *stream) {
 
 cgl_status cgl_buffer_fail_taken(const cgl_buffer *buffer,
                                  const char *operation) {
+  if (buffer->base && atomic_load(&buffer->taken)) {
+    cgl_fail(CGL_ERROR_ORDER, operation,
+             "the result made at %s was overwritten by the call at %s",
+             cgl_site_text(buffer->life.made), cgl_site_text(buffer->taken_at));
+    return cgl_fail_hint("copy a result that is to last before the next call");
+  }
+  buffer = cgl_buffer_root(buffer);
   cgl_fail(CGL_ERROR_RELEASED, operation,
            "the buffer made at %s was taken back when its pool was restored "
            "at %s",
            cgl_site_text(buffer->life.made), cgl_site_text(buffer->taken_at));
   return cgl_fail_hint("make buffers that are to last before the checkpoint");
+}
+
+
+cgl_status cgl_buffer_expire(cgl_buffer *view) {
+  static const char operation[] = "buffer:expire";
+  if (!view->base) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "the buffer made at %s is no view",
+             cgl_site_text(view->life.made));
+    return cgl_fail_hint("hand out views of memory that will be overwritten");
+  }
+  view->taken_at = cgl_site_here;
+  atomic_store(&view->taken, true);
+  return CGL_OK;
 }
 
 

@@ -36,7 +36,8 @@ struct cgl_buffer {
   atomic_uint_fast64_t last_tick; /* tick of that use */
   atomic_int views;               /* views that live */
   cgl_memory_life life;
-  atomic_bool taken; /* a restore of its pool took the memory back */
+  atomic_bool taken; /* a restore of its pool took the memory back; of a view:
+                        its memory holds something else now */
   /* Uninitialized from here on. */
   cgl_site taken_at;
   size_t shape[CGL_MAX_DIMS];
@@ -57,14 +58,16 @@ static inline cgl_buffer *cgl_buffer_root(const cgl_buffer *buffer) {
   return buffer->base ? buffer->base : (cgl_buffer *)buffer;
 }
 
-/* CGL_ERROR_RELEASED when the memory was taken back by a restored pool. */
+/* CGL_ERROR_RELEASED when the memory was taken back by a restored pool;
+   CGL_ERROR_ORDER when the view has expired. */
 cgl_status cgl_buffer_fail_taken(const cgl_buffer *buffer,
                                  const char *operation);
 static inline cgl_status cgl_buffer_check(const cgl_buffer *buffer,
                                           const char *operation) {
   const cgl_buffer *root = cgl_buffer_root(buffer);
-  return atomic_load_explicit(&root->taken, memory_order_relaxed)
-             ? cgl_buffer_fail_taken(root, operation)
+  return atomic_load_explicit(&buffer->taken, memory_order_relaxed) ||
+                 atomic_load_explicit(&root->taken, memory_order_relaxed)
+             ? cgl_buffer_fail_taken(buffer, operation)
              : CGL_OK;
 }
 /* Whether a capture allocated the root from `pool`. */

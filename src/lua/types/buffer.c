@@ -359,6 +359,24 @@ static int buffer_view(lua_State *L) {
 }
 
 
+/* core.renew(buffer [, view]): a view of all of the buffer, in its shape; a
+   former view expires, unless it was released. */
+static int core_renew(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "graphed callable");
+  cgl_buffer *buffer = cgl_lua_check_buffer(L, S, 1);
+  size_t extents[CGL_MAX_DIMS];
+  cgl_buffer *const *former = lua_touserdata(L, 2);
+  if (former && *former)
+    cgl_lua_done(L, S, cgl_buffer_expire(*former));
+  const int ndims = cgl_buffer_shape(buffer, extents);
+  cgl_buffer **slot = cgl_lua_new_buffer(L, S);
+  cgl_lua_done(L, S,
+               cgl_buffer_view(buffer, 0, cgl_buffer_count(buffer), slot));
+  cgl_lua_done(L, S, cgl_buffer_set_shape(*slot, extents, ndims));
+  return 1;
+}
+
+
 uint64_t cgl_lua_buffer_address(lua_State *L, cgl_lua *S,
                                 const cgl_buffer *buffer) {
   uint64_t address = cgl_buffer_address(buffer);
@@ -448,6 +466,7 @@ void cgl_lua_open_buffer(lua_State *L, cgl_lua *S) {
       {"full", cg_full},
       {"from", cg_from},
       {"buffer_from", cg_buffer_from},
+      {"renew", core_renew},
       {NULL, NULL},
   };
   static const char *const fields[] = {"type", "bytes", "shape", NULL};
