@@ -29,7 +29,7 @@ local opt = options.read({
   { "frames", "N", 0, "also write N numbered pictures on the way", min = 0, max = 9999 },
 }, arg)
 
-local source = [[
+local source = [=[
 #ifndef ROWS // whoever compiles this says how many rows a thread goes down
 #define ROWS 4
 #endif
@@ -67,7 +67,7 @@ extern "C" __global__ void spread(const float *__restrict__ t,
       }
   }
 }
-]]
+]=]
 
 -- The picture as numbers from 0 to 1, at the size asked for.
 local function picture(path, size)

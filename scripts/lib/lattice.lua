@@ -28,7 +28,7 @@ local lattice = {}
 local STEPS_PER_REPLAY = 10 -- even: the flow ends in the buffer it began in
 local SUMS = 64 -- threads that share a sum, and leave it in as many parts
 
-local source = [[
+local source = [=[
 #ifndef LINE // whoever compiles this gives it
 #define LINE 32
 #endif
@@ -164,7 +164,7 @@ extern "C" __global__ void velocity(const float *f, float *u, float *v, int n,
            f[7 * cells + i] + f[6 * cells + i] - f[8 * cells + i];
   }
 }
-]]
+]=]
 
 local CX = { [0] = 0, 1, 0, -1, 0, 1, -1, -1, 1 }
 local CY = { [0] = 0, 0, 1, 0, -1, 1, 1, -1, -1 }

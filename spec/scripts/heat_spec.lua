@@ -77,7 +77,7 @@ extern "C" __global__ void spread(const float *t, float *next, int nx, int ny,
 
   it("steps to the same bits, however many rows a thread goes down", function()
     local source = program.read(script.folder_of_scripts .. "/heat.lua")
-      :match "local source = %[%[(.-)%]%]"
+      :match "local source = %[=%[(.-)%]=%]"
     for _, size in ipairs { { 3, 3 }, { 5, 6 }, { 300, 11 }, { 33, 64 } } do
       local nx, ny = unpack(size)
       local t = cg.buffer("float", { ny, nx }):uniform(cg.generator(1))
