@@ -51,6 +51,7 @@ local function run_new(world)
   return {
     world = world, memory = setmetatable({}, { __index = world.memory }),
     written = setmetatable({}, { __index = world.written }), verdict = "right",
+    inside = {}, -- written in this replay
   }
 end
 
@@ -84,7 +85,7 @@ local function read(run, buffer, unit, use, own)
   local had = run.written[key(buffer, unit)]
   if not own or use == "const" then
     judge(run, had and not is_private(buffer.pool) and "bad" or "any")
-  elseif had and use == "add" then
+  elseif had and use == "add" or run.inside[key(buffer, unit)] then
     judge(run, "any")
   end
   return UNDEFINED
@@ -92,7 +93,7 @@ end
 
 local function write(run, buffer, unit, value)
   run.memory[buffer.address + unit * BYTES] = { id = buffer.id, value = value }
-  run.written[key(buffer, unit)] = true
+  run.written[key(buffer, unit)], run.inside[key(buffer, unit)] = true, true
 end
 
 local function sum(value, a) return value == UNDEFINED and value or value + a end
@@ -418,6 +419,7 @@ function World:replay(graph)
   local n = self.below(4) == 0 and 2 or 1
   local run = run_new(self)
   for _ = 1, n do
+    run.inside = {}
     for _, op in ipairs(graph.ops) do perform(run, op, graph.capture) end
   end
   if is_undone(graph) then

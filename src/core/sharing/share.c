@@ -241,7 +241,8 @@ static void part_find_again(const making *m, cgl_share_part *part) {
     for (CUdeviceptr at = need->start; at < need->end; at = piece.end) {
       piece = cgl_spans_piece(&part->spans, at, need->end);
       need->again |= piece.content && piece.content != need->content;
-      need->fills |= making_has_written(m, need->content, &piece);
+      if (need->own && need->again)
+        need->fills |= making_has_written(m, need->content, &piece);
     }
     part->again |= need->again;
   }
