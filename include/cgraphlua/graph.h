@@ -193,7 +193,8 @@ CGL_API cgl_status cgl_graph_set_copy(cgl_graph *graph, size_t index,
    node is refused as a child graph (CGL_ERROR_CAPTURE_STATE).  While a node
    that writes to memory of the graph's pool is disabled, a replay counts as
    filling nothing for the other graphs of the pool.  CGL_ERROR_INVALID_ARGUMENT
-   for a node of another kind.  cuGraphNodeSetEnabled */
+   for a node of another kind.  cuGraphNodeSetEnabled; of a fill
+   cuGraphExecNodeSetParams: it writes a word that nobody reads */
 CGL_API cgl_status cgl_graph_set_enabled(cgl_graph *graph, size_t index,
                                          bool enabled);
 

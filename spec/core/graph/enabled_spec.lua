@@ -57,6 +57,46 @@ describe("graph:set_enabled", function()
     assert.same({ 4, true }, { first(x), g:nodes()[2].enabled })
   end)
 
+  it("keeps what set_params gives a fill that is off", function()
+    for _, kind in ipairs { "float", "int16", "uint8" } do
+      local x, z = cg.zeros(kind, 1000), cg.zeros(kind, 1000)
+      local g = cg.capture(function() x:fill(1) end, { keep_graph = true })
+      g:set_enabled(1, false)
+      g:set_params(1, { buffer = z, value = 7 })
+      g:replay()
+      assert.same({ 0, 0 }, { first(x), first(z) })
+      g:instantiate()
+      g:replay()
+      assert.same({ 0, 0 }, { first(x), first(z) })
+      g:set_enabled(1, true)
+      g:replay()
+      assert.same({ 0, 7, 7 }, { first(x), first(z), z:download()[1000] })
+    end
+  end)
+
+  -- A driver that has a small memset at the end of a graph switched off fails
+  -- (CUDA_ERROR_LAUNCH_FAILED) when two launches of the graph are in flight.
+  it("leaves replays in flight alone, with fills of all sizes off", function()
+    local add = device.kernel "add"
+    for _, n in ipairs { 1, 8, 256, 1000, 1024, 5000 } do
+      for _, kind in ipairs { "float", "double" } do
+        local x, y = cg.zeros("float", n), cg.zeros(kind, n)
+        local g = cg.capture(function()
+          y:fill(1.5)
+          add:launch(math.ceil(n / 32), 32, x, 1, n)
+          y:fill(2.5)
+        end)
+        local nodes = #g:nodes()
+        for turn = 1, 40 do
+          local node = turn % nodes + 1
+          if g:nodes()[node].name ~= "add" then g:set_enabled(node, turn % 8 < 4) end
+          for _ = 1, 4 do g:replay() end
+        end
+        assert.equal(160, first(x))
+      end
+    end
+  end)
+
   it("is refused as a child graph while a node is off", function()
     local g, x = three()
     g:set_enabled(2, false)

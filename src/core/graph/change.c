@@ -130,6 +130,16 @@ static cgl_status change_want(change *c, size_t index, const cgl_range *range,
 }
 
 
+/* A fill of one row that is off stays on in the driver and writes a spare word:
+   a driver (580, H200) that has switched off a memset of up to 4 KiB at the
+   start or the end of a graph fails the graph's second launch in flight with
+   CUDA_ERROR_LAUNCH_FAILED. */
+static bool fill_stays_on(const CUgraphNodeParams *params) {
+  return params->type == CU_GRAPH_NODE_TYPE_MEMSET &&
+         params->memset.height == 1;
+}
+
+
 /* The node changes: in the executable, else in the template. */
 static cgl_status change_set(const change *c, CUgraphNodeParams *params) {
   cgl_context *context = c->graph->object.context;
@@ -138,6 +148,8 @@ static cgl_status change_set(const change *c, CUgraphNodeParams *params) {
   const CUgraphNode node = c->op->node;
   const char *entry = "cuGraphNodeSetParams";
   CUresult result;
+  if (exec && c->op->off && fill_stays_on(params))
+    return CGL_OK; /* written when it is switched on */
   cgl_relaxed relaxed = cgl_captures_relax(context);
   if (!exec)
     result = driver->cuGraphNodeSetParams(node, params);
@@ -410,9 +422,33 @@ static bool op_can_be_off(const cgl_op *op) {
 }
 
 
+/* Switches an operation's node off or on in an executable. */
+static CUresult executable_switch(const cgl_graph *graph, CUgraphExec exec,
+                                  const cgl_op *op, bool enabled,
+                                  CUdeviceptr spare, const char **entry) {
+  const cgl_driver *driver = cgl_driver_of(graph);
+  CUgraphNodeParams params;
+  void *values[CGL_MAX_PARAMS];
+  *entry = "cuGraphNodeSetEnabled";
+  if (op->kind != CGL_OP_MEMSET)
+    return driver->cuGraphNodeSetEnabled(exec, op->node, enabled);
+  cgl_build_node(&params, values, graph->object.context, graph->recording, op);
+  if (!fill_stays_on(&params))
+    return driver->cuGraphNodeSetEnabled(exec, op->node, enabled);
+  if (!enabled) {
+    params.memset.dst = spare;
+    params.memset.width = 1;
+  }
+  *entry = "cuGraphExecNodeSetParams";
+  return driver->cuGraphExecNodeSetParams(exec, op->node, &params);
+}
+
+
 cgl_status cgl_graph_set_enabled(cgl_graph *graph, size_t index, bool enabled) {
   cgl_context *context = graph->object.context;
   const cgl_op *op;
+  CUdeviceptr spare = 0;
+  const char *entry = NULL;
   cgl_status status = cgl_graph_op(graph, index, switching, &op);
   if (!status && !op_can_be_off(op))
     status = refuse_kind(op, switching, "a kernel, a copy or a fill");
@@ -420,6 +456,11 @@ cgl_status cgl_graph_set_enabled(cgl_graph *graph, size_t index, bool enabled) {
     status = cgl_context_enter(context, switching);
   if (status || op->off == !enabled)
     return status;
+  if (op->kind == CGL_OP_MEMSET) {
+    spare = cgl_memory_spare(context, switching);
+    if (!spare)
+      return cgl_last_error()->code;
+  }
   if (!cgl_record_own(&graph->recording))
     return cgl_fail(CGL_ERROR_NO_MEMORY, switching,
                     "no memory to note what is off");
@@ -427,26 +468,31 @@ cgl_status cgl_graph_set_enabled(cgl_graph *graph, size_t index, bool enabled) {
   cgl_relaxed relaxed = cgl_captures_relax(context);
   op = cgl_record_op(graph->recording, index);
   if (graph->exec)
-    result =
-        context->driver->cuGraphNodeSetEnabled(graph->exec, op->node, enabled);
+    result = executable_switch(graph, graph->exec, op, enabled, spare, &entry);
   cgl_captures_unrelax(context, relaxed);
   if (result)
-    return cgl_fail_driver(context, result, switching, "cuGraphNodeSetEnabled");
+    return cgl_fail_driver(context, result, switching, entry);
   cgl_record_set_off(graph->recording, index, !enabled);
   graph->stamped = NULL; /* the next replay fills other memory than the last */
   return CGL_OK;
 }
 
 
-CUresult cgl_graph_switch_off(const cgl_graph *graph, CUgraphExec exec) {
+cgl_status cgl_graph_switch_off(const cgl_graph *graph, CUgraphExec exec,
+                                const char *operation) {
   const cgl_recording *recording = graph->recording;
+  cgl_context *context = graph->object.context;
+  if (!cgl_record_noff(recording))
+    return CGL_OK;
+  const CUdeviceptr spare = cgl_memory_spare(context, operation);
+  if (!spare)
+    return cgl_last_error()->code;
   CUresult result = CUDA_SUCCESS;
-  for (size_t i = 0;
-       cgl_record_noff(recording) && i < cgl_record_count(recording) && !result;
-       i++) {
+  const char *entry = NULL;
+  for (size_t i = 0; i < cgl_record_count(recording) && !result; i++) {
     const cgl_op *op = cgl_record_op(recording, i);
     if (op->off)
-      result = cgl_driver_of(graph)->cuGraphNodeSetEnabled(exec, op->node, 0);
+      result = executable_switch(graph, exec, op, false, spare, &entry);
   }
-  return result;
+  return cgl_fail_driver(context, result, operation, entry);
 }

@@ -277,29 +277,31 @@ static const char *graph_label(const cgl_recording *recording) {
 }
 
 
-static CUresult template_instantiate(cgl_graph *graph, CUgraphExec *exec,
-                                     const char **entry) {
-  const cgl_driver *driver = cgl_driver_of(graph);
+static cgl_status template_instantiate(cgl_graph *graph, const char *operation,
+                                       CUgraphExec *exec) {
+  cgl_context *context = graph->object.context;
+  const cgl_driver *driver = context->driver;
   CUDA_GRAPH_INSTANTIATE_PARAMS params = {
       CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
           CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY,
       NULL, NULL, 0};
-  *entry = "cuGraphInstantiateWithParams";
-  CUresult result = driver->cuGraphInstantiateWithParams(
-      exec, graph->template->graph, &params);
-  if (result)
-    return result;
-  *entry = "cuGraphNodeSetEnabled";
-  result = cgl_graph_switch_off(graph, *exec);
+  cgl_status status =
+      cgl_fail_driver(context,
+                      driver->cuGraphInstantiateWithParams(
+                          exec, graph->template->graph, &params),
+                      operation, "cuGraphInstantiateWithParams");
+  if (status)
+    return status;
+  status = cgl_graph_switch_off(graph, *exec, operation);
   /* So that the first replay costs what the second does; on a stream that
      captures again by now the upload would break that capture. */
-  if (!result && !cgl_capture_has(graph->capture.origin)) {
-    *entry = "cuGraphUpload";
-    result = driver->cuGraphUpload(*exec, graph->capture.origin->handle);
-  }
-  if (result)
+  if (!status && !cgl_capture_has(graph->capture.origin))
+    status = cgl_fail_driver(
+        context, driver->cuGraphUpload(*exec, graph->capture.origin->handle),
+        operation, "cuGraphUpload");
+  if (status)
     driver->cuGraphExecDestroy(*exec);
-  return result;
+  return status;
 }
 
 
@@ -307,18 +309,17 @@ static CUresult template_instantiate(cgl_graph *graph, CUgraphExec *exec,
 static cgl_status executable_make(cgl_graph *graph, const char *operation,
                                   cgl_executable **out) {
   cgl_context *context = graph->object.context;
-  const char *entry;
   cgl_executable *executable = calloc(1, sizeof *executable);
   if (!executable)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                     "no memory for an executable");
   size_t before = cgl_history_free_bytes(context);
   cgl_relaxed relaxed = cgl_captures_relax(context);
-  CUresult result = template_instantiate(graph, &executable->exec, &entry);
+  cgl_status status = template_instantiate(graph, operation, &executable->exec);
   cgl_captures_unrelax(context, relaxed);
-  if (result) {
+  if (status) {
     free(executable);
-    return cgl_fail_driver(context, result, operation, entry);
+    return status;
   }
   size_t after = cgl_history_free_bytes(context);
   cgl_object_init(&executable->object, &executable_kind, context);

@@ -108,8 +108,10 @@ cgl_status cgl_graph_sum_up(cgl_graph *graph, const char *operation);
 /* Before the template is used: brings its nodes up to what was changed.
    cuGraphNodeSetParams */
 cgl_status cgl_graph_refresh(cgl_graph *graph, const char *operation);
-/* Switches off in a new executable what is off.  cuGraphNodeSetEnabled */
-CUresult cgl_graph_switch_off(const cgl_graph *graph, CUgraphExec exec);
+/* Switches off in a new executable what is off.  cuGraphNodeSetEnabled,
+   cuGraphExecNodeSetParams */
+cgl_status cgl_graph_switch_off(const cgl_graph *graph, CUgraphExec exec,
+                                const char *operation);
 
 /* ---- inputs.c ---- */
 

@@ -157,11 +157,16 @@ typedef struct cgl_memory_part {
   cgl_pool *_Atomic pinned; /* the pool of pinned memory; made at first use */
   CUstream link; /* waits for copies that other devices run; made at first use,
                     under the context's lock */
+  _Atomic CUdeviceptr spare; /* a word; made at first use */
 } cgl_memory_part;
 
 /* Made at first use; NULL without memory, with the failure noted. */
 cgl_memory_part *cgl_memory_part_of(cgl_context *context,
                                     const char *operation);
+
+/* A word of device memory that is written to and never read; 0 without memory,
+   with the failure noted.  cuMemAlloc */
+CUdeviceptr cgl_memory_spare(cgl_context *context, const char *operation);
 
 /* The copy of cgl_buffer_copy when the buffers are on two devices. */
 cgl_status cgl_buffer_copy_across(cgl_buffer *to, cgl_buffer *from,

@@ -41,6 +41,8 @@ static void memory_part_end(cgl_context *context, cgl_part *part_) {
     cgl_pool_destroy_own(part->pinned);
   if (part->link)
     context->driver->cuStreamDestroy(part->link);
+  if (part->spare)
+    context->driver->cuMemFree(part->spare);
   free(part);
 }
 
@@ -50,6 +52,22 @@ cgl_memory_part *cgl_memory_part_of(cgl_context *context,
   return (cgl_memory_part *)cgl_context_make_part(
       context, CGL_PART_MEMORY, sizeof(cgl_memory_part),
       (cgl_part){memory_part_end, NULL}, operation);
+}
+
+
+CUdeviceptr cgl_memory_spare(cgl_context *context, const char *operation) {
+  cgl_memory_part *part = cgl_memory_part_of(context, operation);
+  if (!part || part->spare)
+    return part ? part->spare : 0;
+  CUdeviceptr made = 0, before = 0;
+  cgl_relaxed relaxed = cgl_captures_relax(context);
+  CUresult result = context->driver->cuMemAlloc(&made, sizeof(uint64_t));
+  /* Another thread may have made the word meanwhile. */
+  if (!result && !atomic_compare_exchange_strong(&part->spare, &before, made))
+    context->driver->cuMemFree(made);
+  cgl_captures_unrelax(context, relaxed);
+  cgl_fail_driver(context, result, operation, "cuMemAlloc");
+  return part->spare;
 }
 
 
