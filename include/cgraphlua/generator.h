@@ -26,8 +26,11 @@ CGL_API cgl_status cgl_generator_manual_seed(cgl_generator *generator,
    getrandom */
 CGL_API cgl_status cgl_generator_seed(cgl_generator *generator,
                                       cgl_stream *stream, uint64_t *seed);
-/* The seed in use. */
-CGL_API uint64_t cgl_generator_initial_seed(const cgl_generator *generator);
+/* The seed in use.  Waits for `stream` when a copy on the device gave it, which
+   captures refuse.  cuMemcpyDtoHAsync */
+CGL_API cgl_status cgl_generator_initial_seed(cgl_generator *generator,
+                                              cgl_stream *stream,
+                                              uint64_t *seed);
 /* How many numbers were taken since the seed was set; waits for `stream`.
    Refused in captures.  cuMemcpyDtoHAsync */
 CGL_API cgl_status cgl_generator_get_offset(cgl_generator *generator,
@@ -37,8 +40,20 @@ CGL_API cgl_status cgl_generator_get_offset(cgl_generator *generator,
 CGL_API cgl_status cgl_generator_set_offset(cgl_generator *generator,
                                             cgl_stream *stream,
                                             uint64_t offset);
-/* Creates a generator with a copy of the state as it is now; waits for
-   `stream`.  The caller owns the reference.  Refused in captures. */
+/* Copies the state into a buffer of two uint64, the seed and the offset, or
+   from such a buffer, asynchronously on `stream`.  In a capture every replay
+   copies the state that its draws have reached there.
+   CGL_ERROR_INVALID_ARGUMENT for another buffer.  cuMemcpyDtoDAsync */
+CGL_API cgl_status cgl_generator_get_state(cgl_generator *generator,
+                                           cgl_stream *stream,
+                                           cgl_buffer *into);
+CGL_API cgl_status cgl_generator_set_state(cgl_generator *generator,
+                                           cgl_stream *stream,
+                                           cgl_buffer *from);
+/* Creates a generator with a copy of the state, made in the order of `stream`;
+   the caller owns the reference.  In a capture every replay copies the state
+   again, and until the first the clone has seed 0 and offset 0.
+   cuMemcpyDtoDAsync */
 CGL_API cgl_status cgl_generator_clone_state(cgl_generator *generator,
                                              cgl_stream *stream,
                                              cgl_generator **clone);

@@ -12,7 +12,8 @@ local generator = {}
 ---@return cgraphlua.generator self
 function generator:manual_seed(seed) end
 
---- The seed in use; uint64_t cdata beyond 2^53.
+--- The seed in use; uint64_t cdata beyond 2^53.  Waits for the current stream
+--- when a copy on the device gave it.
 ---@return integer|ffi.cdata*
 function generator:initial_seed() end
 
@@ -30,8 +31,21 @@ function generator:get_offset() end
 ---@return cgraphlua.generator self
 function generator:set_offset(offset) end
 
---- A generator with a copy of the state as it is now; waits for the current
---- stream.  Raises inside a capture.
+--- Copies the state, seed and offset, into a buffer of two uint64: the given one
+--- or a new one.  In a capture every replay copies the state that its draws have
+--- reached there.
+---@param buffer? cgraphlua.buffer
+---@return cgraphlua.buffer buffer
+function generator:get_state(buffer) end
+
+--- Copies the state from such a buffer likewise.
+---@param buffer cgraphlua.buffer
+---@return cgraphlua.generator self
+function generator:set_state(buffer) end
+
+--- A generator with a copy of the state, made in the order of the current
+--- stream.  In a capture every replay copies the state again; until the first,
+--- the clone has seed 0 and offset 0.
 ---@return cgraphlua.generator
 function generator:clone_state() end
 

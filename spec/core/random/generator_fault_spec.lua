@@ -25,7 +25,7 @@ local draws = [[
     local gen = cg.generator(11)
     kept = gen
     local word, side, other = cg.kernel(source), cg.stream(), cg.stream()
-    local b = {}
+    local b, state = {}, cg.zeros("uint64", 2)
     for i = 1, 6 do b[i] = cg.zeros("uint32", 1) end
     b[1]:random(gen)
     local inner = cg.capture(function() b[4]:random(gen) end)
@@ -37,6 +37,7 @@ local draws = [[
       inner:replay()
       side:use(function() b[5]:random(gen) end)
       main:wait(side)
+      gen:get_state(state)
     end)
     other:use(function() g:replay(2) end)
     b[6]:random(gen)
@@ -46,16 +47,18 @@ local draws = [[
     local clone = gen:clone_state()
     clone:set_offset(3)
     list[8] = drawn(clone, 1)[1]
+    clone:set_state(state)
+    list[9] = clone:get_offset()
     cg.synchronize()
     return list
   end
 
   local all = drawn(cg.generator(11), 10)
-  local should = { all[1], all[6], all[7], all[8], all[9], all[10], 10, all[4] }
+  local should = { all[1], all[6], all[7], all[8], all[9], all[10], 10, all[4], 9 }
 
   sweep(job, {
     right = function(list)
-      for i = 1, 8 do
+      for i = 1, 9 do
         if list[i] ~= should[i] then return false, "at " .. i end
       end
       return true

@@ -38,6 +38,9 @@ describe("generators", function()
     local states, gens, streams, graphs, targets = {}, {}, {}, {}, {}
     for i = 1, 3 do
       states[i] = { seed = random(2 ^ 31) * 3, count = 0 }
+      states[i].saved = { seed = random(100), count = random(100) }
+      states[i].saved.buffer =
+        cg.from({ states[i].saved.seed, states[i].saved.count }, "uint64")
       gens[i] = { state = states[i], object = cg.generator(states[i].seed) }
       streams[i] = cg.stream()
     end
@@ -54,10 +57,30 @@ describe("generators", function()
       t.expected = word(state.seed, state.count)
       state.count = state.count + 1
     end
+    local function copy(from, to) to.seed, to.count = from.seed, from.count end
     local function run(items)
       for _, item in ipairs(items) do
-        if item.items then run(item.items) else take(item.state, item.target) end
+        if item.items then run(item.items)
+        elseif item.from then copy(item.from, item.to)
+        else take(item.state, item.target) end
       end
+    end
+    -- Saves the generator's state, goes back to what was saved, or clones it;
+    -- the item.  A state has its own buffer, so that its order is the buffer's.
+    local function move(gen)
+      local state, what = gen.state, random(3)
+      local saved = state.saved
+      if saved and what == 1 then
+        assert.equal(saved.buffer, gen.object:get_state(saved.buffer))
+        return { from = state, to = saved }
+      elseif saved and what == 2 then
+        gen.object:set_state(saved.buffer)
+        return { from = saved, to = state }
+      end
+      local clone = { object = gen.object:clone_state() }
+      clone.state = { seed = 0, count = 0 } -- until a replay, when captured
+      gens[random(4)] = clone
+      return { from = state, to = clone.state }
     end
 
     local function issue(gen, t)
@@ -88,6 +111,8 @@ describe("generators", function()
             if child then
               child.object:replay()
               g.items[#g.items + 1] = child
+            elseif random(4) == 1 then
+              g.items[#g.items + 1] = move(gens[random(4)])
             else
               local gen, t = gens[random(4)], room[i]
               issue(gen, t)
@@ -128,8 +153,11 @@ describe("generators", function()
         gen.object:graphsafe_set_state(other.object)
         gen.state = other.state
       end,
+      function()
+        streams[random(3)]:use(function() run { move(gens[random(4)]) } end)
+      end,
     }
-    local often = { 1, 2, 2, 3, 3, 3, 4, 5, 6 }
+    local often = { 1, 2, 2, 3, 3, 3, 4, 5, 6, 7 }
     for _ = 1, 40 do actions[often[random(#often)]]() end
     cg.synchronize()
     local drawn = 0
@@ -139,7 +167,10 @@ describe("generators", function()
         assert.equal(t.expected, t.buffer:download()[1])
       end
     end
-    for _, gen in ipairs(gens) do assert.equal(gen.state.count, gen.object:get_offset()) end
+    for _, gen in ipairs(gens) do
+      assert.same({ gen.state.seed, gen.state.count },
+        { gen.object:initial_seed(), gen.object:get_offset() })
+    end
     return drawn
   end
 

@@ -183,7 +183,6 @@ describe("a capture that draws", function()
       for _, fn in ipairs {
         function() gen:manual_seed(4) end, function() gen:seed() end,
         function() gen:get_offset() end, function() gen:set_offset(0) end,
-        function() gen:clone_state() end,
       } do
         raises("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", fn, "capture that draws from this")
       end
@@ -344,6 +343,72 @@ describe("states", function()
     assert.same(expected(3, 5), draw(gen, 3))
     assert.same(expected(3, 4), draw(clone, 2))
     assert.equal(7, clone:initial_seed())
+  end)
+
+  it("are cloned inside a capture, where the draws stand there", function()
+    local gen = cg.generator(7)
+    local x, y, z = cg.buffer("uint32", 4), cg.buffer("uint32", 4), cg.buffer("uint32", 4)
+    local clone
+    local g = cg.capture(function()
+      x:random(gen)
+      clone = gen:clone_state()
+      y:random(gen)
+      z:random(clone)
+    end)
+    local function words(b) return { table.concat(b:download(), " ") } end
+    g:replay()
+    assert.same({ expected(1, 1), expected(2, 2), expected(2, 2) },
+      { words(x), words(y), words(z) })
+    assert.same({ 2, 2, 7 }, { gen:get_offset(), clone:get_offset(), clone:initial_seed() })
+    gen:set_offset(10)
+    clone:manual_seed(1) -- the replay copies the other one's
+    g:replay(2)
+    assert.same({ expected(13, 13), expected(14, 14), expected(14, 14) },
+      { words(x), words(y), words(z) })
+    assert.same(expected(15, 15), draw(clone, 1))
+    clone:set_offset(2) -- of the seed that the device gave
+    assert.same(expected(3, 3), draw(clone, 1))
+  end)
+
+  it("are read and set on the device, eagerly and in replays", function()
+    local gen, other = cg.generator(7), cg.generator(9)
+    draw(gen, 3)
+    local state = gen:get_state()
+    assert.same({ 7, 3 }, state:download())
+    other:set_state(state)
+    assert.matches("its seed on the device", tostring(other))
+    assert.same({ 7, 3 }, { other:initial_seed(), other:get_offset() })
+    assert.matches("seed 7", tostring(other))
+    local x, kept = cg.buffer("uint32", 4), cg.buffer("uint64", 2)
+    local inner = cg.capture(function()
+      other:set_state(state)
+      x:random(other)
+    end)
+    local g = cg.capture(function()
+      inner:replay()
+      assert.equal(kept, other:get_state(kept))
+      x:random(other)
+    end)
+    other:manual_seed(4)
+    g:replay(3)
+    assert.same({ { 7, 4 }, 7, 5 }, { kept:download(), other:initial_seed(), other:get_offset() })
+    assert.same(expected(5, 5), { table.concat(x:download(), " ") })
+    g:replay()
+    other:seed() -- known again
+    assert.is_nil(tostring(other):match "device")
+  end)
+
+  it("say what a state is copied from and to", function()
+    local gen = cg.generator(7)
+    local three = cg.buffer("uint64", 3)
+    device.raises("CGL_ERROR_INVALID_ARGUMENT", function() gen:get_state(three) end,
+      "a state is 2 elements of uint64, not 3 of uint64")
+    device.raises("CGL_ERROR_INVALID_ARGUMENT", function() gen:set_state(cg.buffer("float", 2)) end,
+      "not 2 of float")
+    local b = cg.buffer("uint64", 2)
+    b:release()
+    device.raises("CGL_ERROR_RELEASED", function() gen:set_state(b) end)
+    assert.equal(0, gen:get_offset())
   end)
 
   it("are shared by generators", function()

@@ -204,32 +204,69 @@ cgl_status cgl_draws_close(cgl_draw *draws, cgl_capture *capture, CUgraph graph,
 }
 
 
+/* ---- work on a state's memory ---- */
+
+static cgl_status draw_enter_in_capture(cgl_random_state *state,
+                                        cgl_stream *stream,
+                                        const char *operation) {
+  cgl_capture *capture = stream->capture;
+  cgl_draw *draw = NULL;
+  cgl_status status =
+      cgl_draw_register(&capture->draws, state, true, operation, &draw);
+  if (!status && draw->count) {
+    cgl_captured now;
+    CUresult result = cgl_capture_ask(stream, &now);
+    status = result ? cgl_capture_failed(stream, result, operation,
+                                         "cuStreamGetCaptureInfo")
+                    : draw_move_offset(capture, now.graph, draw, operation);
+  }
+  return status || !draw->barrier
+             ? status
+             : capture_follow(stream, draw->barrier, operation);
+}
+
+
+cgl_status cgl_draw_enter(cgl_random_state *state, cgl_stream *stream,
+                          const char *operation) {
+  return stream->capture
+             ? draw_enter_in_capture(state, stream, operation)
+             : cgl_random_state_ready(state, stream, true, operation);
+}
+
+
+static void draw_leave_in_capture(cgl_random_state *state, cgl_stream *stream,
+                                  bool write, CUgraphNode node) {
+  cgl_draw *draw = draws_find(stream->capture->draws, state);
+  draw->barrier = node;
+  draw->used = true;
+  draw->written |= write;
+}
+
+
+void cgl_draw_leave(cgl_random_state *state, cgl_stream *stream, bool write) {
+  if (stream->capture) {
+    draw_leave_in_capture(state, stream, write, cgl_issue_latest_node(stream));
+    return;
+  }
+  state->unread |= write;
+  cgl_random_state_used(state);
+}
+
+
 cgl_status cgl_draws_enter_child(const cgl_draw *child, cgl_stream *stream,
                                  const char *operation) {
-  cgl_capture *capture = stream->capture;
   cgl_status status = CGL_OK;
   for (const cgl_draw *inner = child; inner && !status; inner = inner->next) {
-    cgl_draw *draw = NULL;
     if (!inner->used)
       continue;
-    if (!capture) {
+    if (!stream->capture) {
       cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
                "the graph draws random numbers, and the stream is captured by "
                "another library");
       return cgl_fail_hint(
           "capture with graph:capture_begin, which keeps count");
     }
-    status = cgl_draw_register(&capture->draws, inner->state, true, operation,
-                               &draw);
-    if (!status && draw->count) {
-      cgl_captured now;
-      CUresult result = cgl_capture_ask(stream, &now);
-      status = result ? cgl_capture_failed(stream, result, operation,
-                                           "cuStreamGetCaptureInfo")
-                      : draw_move_offset(capture, now.graph, draw, operation);
-    }
-    if (!status && draw->barrier)
-      status = capture_follow(stream, draw->barrier, operation);
+    status = draw_enter_in_capture(inner->state, stream, operation);
   }
   return status;
 }
@@ -237,13 +274,9 @@ cgl_status cgl_draws_enter_child(const cgl_draw *child, cgl_stream *stream,
 
 void cgl_draws_leave_child(const cgl_draw *child, cgl_stream *stream,
                            CUgraphNode node) {
-  for (const cgl_draw *inner = child; inner; inner = inner->next) {
-    if (!inner->used)
-      continue;
-    cgl_draw *draw = draws_find(stream->capture->draws, inner->state);
-    draw->barrier = node;
-    draw->used = true;
-  }
+  for (const cgl_draw *inner = child; inner; inner = inner->next)
+    if (inner->used)
+      draw_leave_in_capture(inner->state, stream, inner->written, node);
 }
 
 
@@ -257,6 +290,7 @@ cgl_status cgl_draws_ready(cgl_draw *draws, cgl_stream *stream,
       status = cgl_random_state_ready(draw->state, stream, true, operation);
       /* The replay is issued later, at an unknown tick. */
       draw->state->tick = UINT64_MAX;
+      draw->state->unread |= draw->written;
     }
   return status;
 }

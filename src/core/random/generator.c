@@ -158,7 +158,7 @@ cgl_status cgl_random_state_ready(cgl_random_state *state, cgl_stream *stream,
 }
 
 
-/* ---- seeds and offsets ---- */
+/* ---- what the host knows of a state, and sets ---- */
 
 static cgl_status generator_check_free(const cgl_generator *generator,
                                        const cgl_stream *stream,
@@ -171,12 +171,64 @@ static cgl_status generator_check_free(const cgl_generator *generator,
                : "the current stream captures: the call would take effect "
                  "once, during the capture, and not in the replays");
   return cgl_fail_hint("do it before the capture or after it; between replays "
-                       "it takes effect at the next one");
+                       "it takes effect at the next one.  generator:get_state "
+                       "and generator:set_state copy the state in replays");
 }
 
 
-uint64_t cgl_generator_initial_seed(const cgl_generator *generator) {
-  return generator->state->seed;
+/* Seed and offset; waits for the device unless the host knows them. */
+static cgl_status generator_read(cgl_generator *generator, cgl_stream *stream,
+                                 const char *operation, uint64_t words[2]) {
+  cgl_context *context = generator->object.context;
+  cgl_random_state *state = generator->state;
+  words[0] = state->seed;
+  words[1] = state->offset;
+  cgl_status status =
+      cgl_object_check_device(&generator->object, &stream->object, operation);
+  if (!status)
+    status = generator_check_free(generator, stream, operation);
+  if (!status)
+    status = cgl_context_enter(context, operation);
+  if (status || state->stale)
+    return status;
+  status = cgl_captures_check_wait(false, operation);
+  if (!status)
+    status = cgl_random_state_ready(state, stream, true, operation);
+  if (status)
+    return status;
+  const char *entry = "cuMemcpyDtoHAsync";
+  CUresult result = context->driver->cuMemcpyDtoHAsync(
+      words, state->memory->address, 2 * sizeof *words, stream->handle);
+  if (!result) {
+    entry = "cuStreamSynchronize";
+    result = context->driver->cuStreamSynchronize(stream->handle);
+  }
+  if (!result) {
+    state->seed = words[0];
+    state->unread = false;
+  }
+  return cgl_fail_driver(context, result, operation, entry);
+}
+
+
+cgl_status cgl_generator_initial_seed(cgl_generator *generator,
+                                      cgl_stream *stream, uint64_t *seed) {
+  uint64_t words[2];
+  cgl_status status = CGL_OK;
+  if (generator->state->unread)
+    status = generator_read(generator, stream, "generator:initial_seed", words);
+  *seed = generator->state->seed;
+  return status;
+}
+
+
+cgl_status cgl_generator_get_offset(cgl_generator *generator,
+                                    cgl_stream *stream, uint64_t *offset) {
+  uint64_t words[2];
+  cgl_status status =
+      generator_read(generator, stream, "generator:get_offset", words);
+  *offset = words[1];
+  return status;
 }
 
 
@@ -192,6 +244,7 @@ static cgl_status generator_restart(cgl_generator *generator,
   state->offset = offset;
   state->pending = 0;
   state->stale = true;
+  state->unread = false;
   return CGL_OK;
 }
 
@@ -199,7 +252,8 @@ static cgl_status generator_restart(cgl_generator *generator,
 cgl_status cgl_generator_manual_seed(cgl_generator *generator,
                                      cgl_stream *stream, uint64_t seed) {
   const cgl_random_state *state = generator->state;
-  if (seed == state->seed && (state->captures || stream->capture))
+  if (seed == state->seed && !state->unread &&
+      (state->captures || stream->capture))
     return CGL_OK;
   return generator_restart(generator, stream, seed, 0, "generator:manual_seed");
 }
@@ -222,47 +276,59 @@ cgl_status cgl_generator_seed(cgl_generator *generator, cgl_stream *stream,
 
 cgl_status cgl_generator_set_offset(cgl_generator *generator,
                                     cgl_stream *stream, uint64_t offset) {
-  return generator_restart(generator, stream, generator->state->seed, offset,
-                           "generator:set_offset");
+  static const char operation[] = "generator:set_offset";
+  uint64_t words[2] = {generator->state->seed};
+  cgl_status status = CGL_OK;
+  if (generator->state->unread)
+    status = generator_read(generator, stream, operation, words);
+  return status ? status
+                : generator_restart(generator, stream, words[0], offset,
+                                    operation);
 }
 
 
-/* Reads the device's offset, in the order of `stream`, unless it is stale. */
-static cgl_status generator_offset(cgl_generator *generator, cgl_stream *stream,
-                                   const char *operation, uint64_t *offset) {
-  cgl_context *context = generator->object.context;
-  cgl_random_state *state = generator->state;
-  *offset = state->offset;
+/* ---- copies of a state, also in captures ---- */
+
+/* Copies between the memory of a state, which `write` replaces, and a
+   buffer. */
+static cgl_status state_copy(cgl_random_state *state, bool write,
+                             cgl_buffer *buffer, cgl_stream *stream,
+                             const char *operation) {
   cgl_status status =
-      cgl_object_check_device(&generator->object, &stream->object, operation);
+      cgl_object_check_device(&buffer->object, &stream->object, operation);
   if (!status)
-    status = generator_check_free(generator, stream, operation);
+    status = cgl_object_check_device(&state->memory->object, &stream->object,
+                                     operation);
   if (!status)
-    status = cgl_context_enter(context, operation);
-  if (status || state->stale)
-    return status;
-  status = cgl_captures_check_wait(false, operation);
-  if (!status)
-    status = cgl_random_state_ready(state, stream, false, operation);
-  if (status)
-    return status;
-  uint64_t words[2];
-  const char *entry = "cuMemcpyDtoHAsync";
-  CUresult result = context->driver->cuMemcpyDtoHAsync(
-      words, state->memory->address, sizeof words, stream->handle);
-  if (!result) {
-    entry = "cuStreamSynchronize";
-    result = context->driver->cuStreamSynchronize(stream->handle);
+    status = cgl_context_enter(stream->object.context, operation);
+  if (!status && (buffer->type != CGL_TYPE_uint64 || buffer->count != 2)) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "a state is 2 elements of uint64, not %zu of %s", buffer->count,
+             cgl_type_name(buffer->type));
+    return cgl_fail_hint("make the buffer with cg.buffer(\"uint64\", 2)");
   }
-  if (!result)
-    *offset = words[1] + state->pending;
-  return cgl_fail_driver(context, result, operation, entry);
+  if (!status)
+    status = cgl_draw_enter(state, stream, operation);
+  if (!status)
+    status = write ? cgl_buffer_copy(state->memory, buffer, stream)
+                   : cgl_buffer_copy(buffer, state->memory, stream);
+  if (!status)
+    cgl_draw_leave(state, stream, write);
+  return status;
 }
 
 
-cgl_status cgl_generator_get_offset(cgl_generator *generator,
-                                    cgl_stream *stream, uint64_t *offset) {
-  return generator_offset(generator, stream, "generator:get_offset", offset);
+cgl_status cgl_generator_get_state(cgl_generator *generator, cgl_stream *stream,
+                                   cgl_buffer *into) {
+  return state_copy(generator->state, false, into, stream,
+                    "generator:get_state");
+}
+
+
+cgl_status cgl_generator_set_state(cgl_generator *generator, cgl_stream *stream,
+                                   cgl_buffer *from) {
+  return state_copy(generator->state, true, from, stream,
+                    "generator:set_state");
 }
 
 
@@ -271,12 +337,32 @@ cgl_status cgl_generator_get_offset(cgl_generator *generator,
 cgl_status cgl_generator_clone_state(cgl_generator *generator,
                                      cgl_stream *stream, cgl_generator **out) {
   static const char operation[] = "generator:clone_state";
-  uint64_t offset;
-  cgl_status status = generator_offset(generator, stream, operation, &offset);
-  return status ? status
-                : generator_new_state(generator->object.context,
-                                      generator->state->seed, offset, operation,
-                                      out);
+  cgl_random_state *state = generator->state;
+  cgl_generator *clone = NULL;
+  const bool known = state->stale && !stream->capture;
+  cgl_status status =
+      cgl_object_check_device(&generator->object, &stream->object, operation);
+  if (!status)
+    status = generator_new_state(generator->object.context,
+                                 stream->capture ? 0 : state->seed,
+                                 known ? state->offset : 0, operation, &clone);
+  if (!status && known) {
+    *out = clone;
+    return CGL_OK;
+  }
+  if (!status)
+    status = cgl_draw_enter(state, stream, operation);
+  if (!status)
+    status = state_copy(clone->state, true, state->memory, stream, operation);
+  if (status) {
+    cgl_generator_release(clone);
+    return status;
+  }
+  cgl_draw_leave(state, stream, false);
+  if (!stream->capture)
+    clone->state->unread = state->unread;
+  *out = clone;
+  return CGL_OK;
 }
 
 

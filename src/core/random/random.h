@@ -13,6 +13,8 @@
    state: seed and offset, which generators share and graphs keep.
    pending: numbers taken and not added to the device's offset yet.
    stale: of a state: seed and offset are not written to the device yet.
+   unread: of a state: a copy on the device gave it a seed that the host has not
+   read.
    draw: the numbers that one capture takes of one state.
    barrier: a node that moves the offset inside a capture, or contains such a
    node. */
@@ -24,10 +26,10 @@
 typedef struct cgl_random_state {
   atomic_int references;
   cgl_buffer *memory; /* owned: seed and offset, 64 bits each */
-  uint64_t seed;      /* the device's, unless stale */
-  uint64_t offset;    /* stale: the offset to be written; else of no meaning */
+  uint64_t seed;   /* the device's, unless stale; of no meaning when unread */
+  uint64_t offset; /* stale: the offset to be written; else of no meaning */
   uint64_t pending;
-  bool stale;
+  bool stale, unread;
   int captures;     /* count of captures underway that draw from it */
   cgl_clock *clock; /* retained: of the last stream that used `memory` */
   uint64_t tick;    /* of that use; UINT64_MAX: not known */
@@ -47,6 +49,7 @@ typedef struct cgl_draw {
   cgl_random_state *state; /* retained */
   bool capturing;          /* counted among the state's captures */
   bool used;               /* else only registered */
+  bool written;            /* the state is copied to */
   uint64_t count;          /* numbers taken since the barrier */
   CUgraphNode barrier;     /* the last barrier, or NULL */
   CUgraphNode *nodes;      /* nodes that took numbers since the barrier */
@@ -94,8 +97,15 @@ void cgl_draws_end_capture(cgl_draw *draws);
 /* Before `stream` replays a graph with these draws. */
 cgl_status cgl_draws_ready(cgl_draw *draws, cgl_stream *stream,
                            const char *operation);
-/* Bracket a replay into the capture of `stream`: move the offsets past the
-   capture's draws so far, and order later draws after the child graph. */
+/* Bracket work of `stream` that reads the state's memory, or with `write`
+   replaces the state.  Eager: the state is ready, with pending numbers added.
+   In a capture: the offset is moved past the draws so far, and the next draw
+   follows the work. */
+cgl_status cgl_draw_enter(cgl_random_state *state, cgl_stream *stream,
+                          const char *operation);
+void cgl_draw_leave(cgl_random_state *state, cgl_stream *stream, bool write);
+/* The same around a replay into the capture of `stream`, for all states of a
+   child graph. */
 cgl_status cgl_draws_enter_child(const cgl_draw *child, cgl_stream *stream,
                                  const char *operation);
 void cgl_draws_leave_child(const cgl_draw *child, cgl_stream *stream,

@@ -1,5 +1,6 @@
 /* cgraphlua.generator: random numbers, for buffers and for kernels that take a
    cgl_philox.  Every device has a default generator in each Lua state. */
+#include "core/random/random.h"
 #include "lua/types/types.h"
 
 #include <stdio.h>
@@ -63,10 +64,12 @@ static int generator_manual_seed(lua_State *L) {
 
 
 static int generator_initial_seed(lua_State *L) {
-  cgl_lua *S = cgl_lua_enter(L, "generator:initial_seed");
-  cgl_lua_push_int64(
-      L, S, false,
-      cgl_generator_initial_seed(cgl_lua_check_generator(L, S, 1)));
+  cgl_lua *S = cgl_lua_issue(L, "generator:initial_seed");
+  cgl_generator *generator = cgl_lua_check_generator(L, S, 1);
+  uint64_t seed = 0;
+  cgl_lua_done(
+      L, S, cgl_generator_initial_seed(generator, cgl_lua_stream(L, S), &seed));
+  cgl_lua_push_int64(L, S, false, seed);
   return 1;
 }
 
@@ -106,6 +109,36 @@ static int generator_set_offset(lua_State *L) {
 }
 
 
+/* gen:get_state([buffer]) returns the buffer, or a new one. */
+static int generator_get_state(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "generator:get_state");
+  cgl_generator *generator = cgl_lua_check_generator(L, S, 1);
+  cgl_stream *stream = cgl_lua_stream(L, S);
+  lua_settop(L, 2);
+  if (lua_isnil(L, 2)) {
+    cgl_buffer **slot = cgl_lua_new_buffer(L, S);
+    cgl_lua_try(L, S,
+                cgl_buffer_create(stream, S->pool, CGL_TYPE_uint64, 2, slot));
+    lua_replace(L, 2);
+  }
+  cgl_lua_done(L, S,
+               cgl_generator_get_state(generator, stream,
+                                       cgl_lua_check_buffer(L, S, 2)));
+  return 1;
+}
+
+
+static int generator_set_state(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "generator:set_state");
+  cgl_generator *generator = cgl_lua_check_generator(L, S, 1);
+  cgl_buffer *from = cgl_lua_check_buffer(L, S, 2);
+  cgl_lua_done(L, S,
+               cgl_generator_set_state(generator, cgl_lua_stream(L, S), from));
+  lua_settop(L, 1);
+  return 1;
+}
+
+
 static int generator_clone_state(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "generator:clone_state");
   cgl_generator *generator = cgl_lua_check_generator(L, S, 1);
@@ -137,8 +170,12 @@ static int generator_graphsafe_set_state(lua_State *L) {
 
 
 static void generator_describe(void *object, char *text, size_t room) {
-  snprintf(text, room, "%p, seed %llu", object,
-           (unsigned long long)cgl_generator_initial_seed(object));
+  const cgl_random_state *state = ((const cgl_generator *)object)->state;
+  if (state->unread)
+    snprintf(text, room, "%p, its seed on the device", object);
+  else
+    snprintf(text, room, "%p, seed %llu", object,
+             (unsigned long long)state->seed);
 }
 
 
@@ -149,6 +186,8 @@ void cgl_lua_open_generator(lua_State *L, cgl_lua *S) {
       {"seed", generator_seed},
       {"get_offset", generator_get_offset},
       {"set_offset", generator_set_offset},
+      {"get_state", generator_get_state},
+      {"set_state", generator_set_state},
       {"clone_state", generator_clone_state},
       {"graphsafe_get_state", generator_graphsafe_get_state},
       {"graphsafe_set_state", generator_graphsafe_set_state},
