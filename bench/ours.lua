@@ -59,13 +59,6 @@ extern "C" __global__ void tick(float *x, float a)
     x[0] += a;
 }
 
-extern "C" __global__ void float4_copy(const float4 *from, float4 *to, long long n)
-{
-  long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n)
-    to[i] = from[i];
-}
-
 extern "C" __global__ void spin(float *x, int n)
 {
   float v = x[threadIdx.x];
@@ -502,7 +495,13 @@ end
 -- What memory moves at, in GB/s read and written, by the ways there are to copy
 -- so many bytes from the element `first` on (both multiples of 16 bytes): there
 -- and back, so that each copy waits for the last.
-local float4 = module:kernel "float4_copy"
+local float4 = cg.kernel [=[
+extern "C" __global__ void float4_copy(const float4 *from, float4 *to, long long n)
+{
+  long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n)
+    to[i] = from[i];
+}]=]
 local function copy_rates(bytes, first)
   local count = bytes / 4
   local a, b = cg.buffer("float", count + first - 1), cg.buffer("float", count + first - 1)
@@ -579,7 +578,7 @@ end
 -- scripts/heat.lua's kernel and graph.
 local function heat(roof, n)
   local file = assert(io.open(here .. "../scripts/heat.lua"))
-  local source = file:read("*a"):match "local source = %[%[(.-)%]%]"
+  local source = file:read("*a"):match "local source = %[=%[(.-)%]=%]"
   file:close()
   local rows = on_gpu and 4 or 1 -- as the script chooses them
   local spread = cg.module(source, { options = { "-DROWS=" .. rows } }):kernel "spread"
