@@ -13,8 +13,8 @@ describe("benchmarks", function()
   local function run(name)
     if sanitized then pending "a sanitizer's build is not measured" end
     local top = program.quote(here .. "/../..")
-    return program.shell(("cp -r %s/bench %s/scripts %s && cd %s && chmod -R u+w . && CGRAPHLUA=%s " ..
-      "bench/%s --quick --no-peers --device %s"):format(top, top, program.quote(own()),
+    return program.shell(("cp -r %s/bench %s/scripts %s && cd %s && chmod -R u+w . && " ..
+      "CGRAPHLUA=%s bench/%s --quick --no-peers --device %s"):format(top, top, program.quote(own()),
       program.quote(own()), program.quote(program.path), name,
       os.getenv "CGRAPHLUA_DEVICE" or "host"))
   end
