@@ -317,7 +317,10 @@ int cgl_host_correct(cgl_job *job) {
     return 0;
   const char *mark = cgl_host_outline(job, &outline);
   add_common(&c, cxx, job);
-  add_words(&c, (const char *const[]){"-w", "-E", "/dev/stdin", NULL});
+  /* By its path no header of the current folder comes first; without /proc the
+     path leads nowhere. */
+  const char *input = access("/dev/stdin", R_OK) ? "-" : "/dev/stdin";
+  add_words(&c, (const char *const[]){"-w", "-E", input, NULL});
   if (!c.failed && !outline.failed)
     status = cgl_process_run(c.argv, &outline, &said);
   char *text = said.data ? strstr(said.data, mark) : NULL;
