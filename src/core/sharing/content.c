@@ -74,13 +74,41 @@ static void content_note_written(cgl_content *content, CUdeviceptr start,
 }
 
 
+/* ---- what replays did ---- */
+
+static bool part_is_waiting(const cgl_share_part *part) {
+  return part->earlier || part->later || part->sharing->latest == part;
+}
+
+
 bool cgl_share_part_reserve(cgl_share_part *part) {
-  return cgl_spans_reserve(&part->sharing->map, part->spans.count);
+  cgl_sharing *sharing = part->sharing;
+  return cgl_spans_reserve(&sharing->map,
+                           sharing->unsettled + part->spans.count);
 }
 
 
 void cgl_share_part_note(cgl_share_part *part) {
   cgl_sharing *sharing = part->sharing;
+  part->unnoted = false;
+  part->version = ++sharing->version;
+  if (sharing->latest == part)
+    return;
+  if (part_is_waiting(part)) {
+    part->later->earlier = part->earlier;
+    if (part->earlier)
+      part->earlier->later = part->later;
+  } else
+    sharing->unsettled += part->spans.count;
+  part->earlier = sharing->latest;
+  part->later = NULL;
+  if (part->earlier)
+    part->earlier->later = part;
+  sharing->latest = part;
+}
+
+
+static void part_settle(cgl_share_part *part) {
   size_t at = 0;
   for (size_t i = 0; i < part->spans.count; i++) {
     const cgl_span *span = &part->spans.list[i];
@@ -90,15 +118,29 @@ void cgl_share_part_note(cgl_share_part *part) {
                             .end = span->end,
                             .number = span->number,
                             .by = part->share->begun};
-    at = cgl_spans_set_at(&sharing->map, at, &value);
-    if (!part->version)
+    at = cgl_spans_set_at(&part->sharing->map, at, &value);
+    if (!part->settled)
       content_note_written(span->content, span->start, span->end);
   }
-  for (size_t i = 0; i < part->ngone && !part->version; i++)
+  for (size_t i = 0; i < part->ngone && !part->settled; i++)
     content_note_written(part->gone[i].content, part->gone[i].start,
                          part->gone[i].end);
-  part->unnoted = false;
-  part->version = ++sharing->version;
+  part->settled = true;
+}
+
+
+void cgl_sharing_settle(cgl_sharing *sharing) {
+  cgl_share_part *part = sharing->latest;
+  while (part && part->earlier)
+    part = part->earlier;
+  while (part) {
+    cgl_share_part *later = part->later;
+    part_settle(part);
+    part->earlier = part->later = NULL;
+    part = later;
+  }
+  sharing->latest = NULL;
+  sharing->unsettled = 0;
 }
 
 
@@ -141,6 +183,7 @@ static cgl_status content_check_bytes(cgl_content *content, CUdeviceptr start,
                                       CUdeviceptr end, cgl_use use,
                                       const char *operation) {
   const cgl_need need = {.content = content, .use = use};
+  cgl_sharing_settle(content->sharing);
   for (cgl_span piece; start < end; start = piece.end) {
     piece = cgl_spans_piece(&content->sharing->map, start, end);
     /* The script may be the first that fills the buffer, by a kernel. */
@@ -183,6 +226,8 @@ void cgl_content_note(cgl_content *content, CUdeviceptr address, size_t bytes,
   if (!atomic_load_explicit(&sharing->shared, memory_order_relaxed))
     return;
   pthread_mutex_lock(&sharing->lock);
+  if (write)
+    cgl_sharing_settle(sharing);
   if (write && cgl_spans_reserve(&sharing->map, 1)) {
     cgl_spans_set(&sharing->map, &(cgl_span){.start = address,
                                              .end = address + bytes,

@@ -64,6 +64,7 @@ void cgl_sharing_undo(cgl_sharing *sharing, uint64_t made) {
 void cgl_sharing_forget(cgl_sharing *sharing, CUdeviceptr address,
                         size_t bytes) {
   pthread_mutex_lock(&sharing->lock);
+  cgl_sharing_settle(sharing);
   cgl_spans_remove(&sharing->map, address, address + bytes);
   pthread_mutex_unlock(&sharing->lock);
 }
@@ -148,6 +149,8 @@ static cgl_status part_check(cgl_share_part *part, const cgl_replay *replay,
                     "no memory to note what the graph writes");
   if (replay->unchecked || !atomic_load(&sharing->shared))
     return CGL_OK;
+  if (part->nneeds)
+    cgl_sharing_settle(part->sharing);
   for (size_t i = 0; i < part->nneeds && !status; i++)
     status = need_check(part, &part->needs[i], count, operation);
   return status;

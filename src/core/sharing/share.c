@@ -261,6 +261,7 @@ static void share_destroy(cgl_object *object) {
     if (part->unnoted && atomic_load(&sharing->owner->references) > 1 &&
         cgl_share_part_reserve(part))
       cgl_share_part_note(part);
+    cgl_sharing_settle(sharing);
     cgl_share_part **link = &sharing->parts;
     while (*link && *link != part)
       link = &(*link)->next;

@@ -5,7 +5,9 @@
    what must lie in which bytes before it runs, and what lies where afterwards;
    the sum of a graph with others inside is made of theirs, in its own order.
    A replay is checked against the map, and then changes it, as the script's own
-   reads and writes do.
+   reads and writes do.  Nobody may look at the map between two replays: what a
+   replay did is written there when somebody does, once for the last replay of
+   each graph.
    Invariants: a map, its pool's order and the contents of its pool change under
    the pool's `lock` only; a release changes nothing in a map; the one graph of
    a private pool takes no lock, and only stamps; a graph changes the map after
@@ -18,6 +20,7 @@
    carry: bytes carry a content when it was written there last.
    share: the sum of a captured graph's recording; a part of it for each pool.
    own: of a use: by the capture that allocated the memory.
+   settle: to write into the map what the replays since did.
    stamp: to note a launched replay as the last of the pool.
    undone: of a part: its pool took the memory back. */
 #ifndef CGL_SHARING_SHARING_H
@@ -82,14 +85,17 @@ typedef struct cgl_share_part {
   cgl_need *needs;
   size_t nneeds, needs_size;
   uint64_t made;    /* counts the captures into the pool */
-  uint64_t version; /* of the map after this part changed it last; 0: never */
+  uint64_t version; /* of the map after its last replay; 0: none */
   bool again;       /* a need is `again` */
   bool planned;     /* the graph, or one inside, is of the pool: else it keeps
                        the buffers that it uses */
   bool unnoted;     /* was replayed while the pool was private */
   bool undone;      /* is not replayed again */
+  bool settled;     /* its contents know what it writes */
   cgl_site undone_at;
   struct cgl_share_part *next; /* in its pool */
+  struct cgl_share_part *earlier,
+      *later; /* not settled, by their last replay */
 } cgl_share_part;
 
 struct cgl_share {
@@ -108,8 +114,10 @@ struct cgl_sharing {
   cgl_object *owner;         /* borrowed: the pool */
   pthread_mutex_t lock;      /* guards everything below */
   bool strict;               /* refuses where it would make a replay wait */
-  cgl_spans map;             /* what its memory carries */
-  uint64_t version;          /* of the map; grows */
+  cgl_spans map;             /* what its memory carries, once settled */
+  uint64_t version;          /* of what it carries; grows */
+  cgl_share_part *latest;    /* of those that are not settled */
+  size_t unsettled;          /* their spans */
   cgl_share_part *parts;
   cgl_clock *last;     /* retained: the stream of the last replay, */
   uint64_t tick, wait; /* when, the wait of the host that covers it, */

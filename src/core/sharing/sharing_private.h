@@ -32,10 +32,12 @@ void cgl_spans_free(cgl_spans *spans);
 
 /* Whether a need is refused where bytes carry `piece`, inside it. */
 bool cgl_need_is_refused(const cgl_need *need, const cgl_span *piece);
-/* Room in the map for a replay; false without memory. */
+/* Room in the map for a replay, until it is settled; false without memory. */
 bool cgl_share_part_reserve(cgl_share_part *part);
 /* The part's graph was replayed. */
 void cgl_share_part_note(cgl_share_part *part);
+/* Before the map is looked at or changed, or a part goes. */
+void cgl_sharing_settle(cgl_sharing *sharing);
 /* The hint of a refusal to read the content. */
 cgl_status cgl_content_hint(const cgl_content *content);
 
