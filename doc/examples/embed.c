@@ -1,11 +1,10 @@
 /* A host that embeds LuaJIT and lends a script its own stream.
-     cc embed.c $(pkg-config --cflags --libs cgraphlua luajit) -o embed */
+     cc embed.c $(pkg-config --cflags --libs cgraphlua-lua luajit) -o embed */
 #include <cgraphlua.h>
+#include <cgraphlua/lua.h>
 #include <lauxlib.h>
 #include <lualib.h>
 #include <stdio.h>
-
-int luaopen_cgraphlua_core(lua_State *L); /* exported by libcgraphlua */
 
 static const char script[] = "local cg = require 'cgraphlua'\n"
                              "local stream = cg.stream_from(...)\n"
@@ -25,18 +24,12 @@ int main(void) {
     return 1;
   luaL_openlibs(L);
   /* The C half is linked in; the Lua half is found by package.path. */
-  lua_getglobal(L, "package");
-  lua_getfield(L, -1, "preload");
-  lua_pushcfunction(L, luaopen_cgraphlua_core);
-  lua_setfield(L, -2, "cgraphlua.core");
-  lua_settop(L, 0);
+  cgl_lua_preload(L, &(cgl_lua_desc){.errors = CGL_LUA_ERRORS_STRING});
   int failed = luaL_loadstring(L, script);
   if (!failed) {
     lua_pushlightuserdata(L, cgl_stream_handle(stream));
     failed = lua_pcall(L, 1, 1, 0);
   }
-  if (failed && luaL_callmeta(L, -1, "__tostring"))
-    lua_replace(L, -2);
   printf("%s\n", lua_tostring(L, -1));
   lua_close(L);
   cgl_stream_release(stream);

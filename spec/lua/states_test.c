@@ -3,6 +3,7 @@
    the test needs no path to the Lua half.
      states_test [threads [seconds]]   default: 4 threads, 200 rounds each */
 #include "cgraphlua.h"
+#include "cgraphlua/lua.h"
 #include "tap.h"
 
 #include <lauxlib.h>
@@ -16,8 +17,6 @@ enum { THREADS = 4, MOST = 64, ROUNDS = 200 };
 
 static int nthreads = THREADS, seconds;
 static atomic_long rounds_done;
-
-int luaopen_cgraphlua_core(lua_State *L);
 
 static const char chunk[] =
     "local cg, rounds, deadline = require 'cgraphlua.core', ...\n"
@@ -65,11 +64,7 @@ static const char garbage[] =
 
 static void open_core(lua_State *L) {
   luaL_openlibs(L);
-  lua_getglobal(L, "package");
-  lua_getfield(L, -1, "preload");
-  lua_pushcfunction(L, luaopen_cgraphlua_core);
-  lua_setfield(L, -2, "cgraphlua.core");
-  lua_settop(L, 0);
+  cgl_lua_preload(L, NULL);
 }
 
 

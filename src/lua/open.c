@@ -1,13 +1,17 @@
 /* Opens the C half of the Lua module; has the functions without a type, and the
    start and end of the state. */
-#include "lua/open.h"
+#include "cgraphlua/lua.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "lua/graph/graph.h"
 #include "lua/types/types.h"
+
+/* The registry's field with what the host chose. */
+#define CHOSEN_ERRORS "cgraphlua.errors"
 
 
 static void device_push(lua_State *L, const cgl_device_info *info) {
@@ -107,6 +111,30 @@ static int cg_on_log(lua_State *L) {
   lua_settop(L, 1);
   cgl_lua_log_to(L, S);
   return 0;
+}
+
+
+static const char *const error_kinds[] = {"object", "string", NULL};
+
+
+/* cg.errors([kind]): returns the former kind */
+static int cg_errors(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "errors");
+  const char *former = error_kinds[S->string_errors];
+  if (!lua_isnoneornil(L, 1))
+    S->string_errors = cgl_lua_read_choice(L, S, 1, "the kind", error_kinds);
+  lua_pushstring(L, former);
+  return 1;
+}
+
+
+/* cg.last_error(): the object of the state's last error, or nil */
+static int cg_last_error(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "last_error");
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->last_error_ref);
+  if (!lua_istable(L, -1))
+    lua_pushnil(L);
+  return 1;
 }
 
 
@@ -277,12 +305,30 @@ static int state_gc(lua_State *L) {
 }
 
 
+/* Whether errors are strings: what the host chose (cgl_lua_preload), or else
+   the environment. */
+static bool state_begins_with_strings(lua_State *L) {
+  lua_getfield(L, LUA_REGISTRYINDEX, CHOSEN_ERRORS);
+  const cgl_lua_errors chosen = (cgl_lua_errors)lua_tointeger(L, -1);
+  lua_pop(L, 1);
+  const char *text = getenv("CGRAPHLUA_ERRORS");
+  if (chosen != CGL_LUA_ERRORS_DEFAULT || !text || !*text)
+    return chosen == CGL_LUA_ERRORS_STRING;
+  for (int kind = 0; error_kinds[kind]; kind++)
+    if (!strcmp(text, error_kinds[kind]))
+      return kind;
+  return luaL_error(
+      L, "CGRAPHLUA_ERRORS must be 'object' or 'string', not '%s'", text);
+}
+
+
 /* Pushes the state, at index 1: the upvalue of every function. */
 static cgl_lua *state_push(lua_State *L) {
   cgl_lua *S = lua_newuserdata(L, sizeof *S);
   memset(S, 0, sizeof *S);
   S->operation = "require";
   S->ffi_ref = S->log_ref = LUA_NOREF;
+  S->string_errors = state_begins_with_strings(L);
   lua_createtable(L, 0, 2);
   lua_pushvalue(L, -2);
   lua_pushcclosure(L, state_gc, 1);
@@ -298,7 +344,7 @@ static cgl_lua *state_push(lua_State *L) {
 }
 
 
-LUA_API CGL_API int luaopen_cgraphlua_core(lua_State *L) {
+int luaopen_cgraphlua_core(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"devices", cg_devices},
       {"device", cg_device},
@@ -307,6 +353,8 @@ LUA_API CGL_API int luaopen_cgraphlua_core(lua_State *L) {
       {"mem_get_info", cg_mem_get_info},
       {"live", cg_live},
       {"on_log", cg_on_log},
+      {"errors", cg_errors},
+      {"last_error", cg_last_error},
       {"hide", cgl_lua_hide},
       {"set_ffi", core_set_ffi},
       {"bad_argument", core_bad_argument},
@@ -329,8 +377,21 @@ LUA_API CGL_API int luaopen_cgraphlua_core(lua_State *L) {
 #undef X
   cgl_lua_open_snapshot(L);
   cgl_lua_open_png(L);
-  cgl_lua_set_text(L, "version", CGL_VERSION);
+  cgl_lua_set_text(L, "version", cgl_version(NULL));
   lua_pushlightuserdata(L, NULL);
   lua_setfield(L, -2, "null");
   return 1;
+}
+
+
+void cgl_lua_preload(lua_State *L, const cgl_lua_desc *desc) {
+  lua_pushinteger(L, desc ? desc->errors : CGL_LUA_ERRORS_DEFAULT);
+  lua_setfield(L, LUA_REGISTRYINDEX, CHOSEN_ERRORS);
+  lua_getglobal(L, "package");
+  if (!lua_istable(L, -1))
+    luaL_error(L, "cgl_lua_preload: open Lua's package library first");
+  lua_getfield(L, -1, "preload");
+  lua_pushcfunction(L, luaopen_cgraphlua_core);
+  lua_setfield(L, -2, "cgraphlua.core");
+  lua_pop(L, 2);
 }

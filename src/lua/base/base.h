@@ -84,12 +84,14 @@ typedef struct cgl_lua {
   cgl_lua_scope *scope;  /* the innermost */
   int metatable_refs[CGL_LUA_KIND_COUNT]; /* in the registry */
   int error_ref;                          /* metatable of errors */
-  int handle_ref;                         /* metatable of hooks' handles */
-  int ffi_ref;                            /* the Lua half's FFI helpers */
-  int log_ref;                            /* on_log's function */
-  int empty_ref;                          /* a chunk that does nothing */
-  int endings_ref, nendings;              /* deferred lists; graph/endings.c */
-  int last_slot;                          /* numbers hooks and endings */
+  int last_error_ref;        /* the last error object; false before the first */
+  bool string_errors;        /* errors are raised as their texts */
+  int handle_ref;            /* metatable of hooks' handles */
+  int ffi_ref;               /* the Lua half's FFI helpers */
+  int log_ref;               /* on_log's function */
+  int empty_ref;             /* a chunk that does nothing */
+  int endings_ref, nendings; /* deferred lists; graph/endings.c */
+  int last_slot;             /* numbers hooks and endings */
   const void *type_texts[CGL_TYPE_COUNT]; /* type names as Lua interns them */
   struct {
     const char *source; /* a chunk as Lua interns it; kept in the registry */
