@@ -9,7 +9,13 @@ if not rawget(_G, "jit") and not tostring(string.byte):find "builtin" then
     ": run the script with luajit or cgraphlua, or build the program with LuaJIT 2.1", 0)
 end
 
-local core = require "cgraphlua.core"
+local found, core = pcall(require, "cgraphlua.core")
+if not found then
+  local hidden = tostring(core):find "undefined symbol: lua" and
+    "\n  hint: this program hides its LuaJIT: link it with -Wl,-E, or with libcgraphlua-lua.a " ..
+    "and call cgl_lua_preload" or ""
+  error(core .. hidden, 0)
+end
 
 core.hide() -- errors name the script's line, not ours
 
