@@ -7,11 +7,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/base/object.h"
+#include "lua/border.h"
 #include "lua/graph/graph.h"
 #include "lua/types/types.h"
 
-/* The registry's field with what the host chose. */
-#define CHOSEN_ERRORS "cgraphlua.errors"
+/* The registry's field with what the host chose: a cgl_lua_desc whose objects
+   are owned. */
+#define CHOSEN "cgraphlua.chosen"
 
 
 static void device_push(lua_State *L, const cgl_device_info *info) {
@@ -300,6 +303,7 @@ static int state_gc(lua_State *L) {
     cgl_pool_release(scope->pool);
   }
   cgl_pool_release(S->pool);
+  cgl_stream_release(S->home);
   cgl_lua_forget(S);
   return 0;
 }
@@ -307,10 +311,7 @@ static int state_gc(lua_State *L) {
 
 /* Whether errors are strings: what the host chose (cgl_lua_preload), or else
    the environment. */
-static bool state_begins_with_strings(lua_State *L) {
-  lua_getfield(L, LUA_REGISTRYINDEX, CHOSEN_ERRORS);
-  const cgl_lua_errors chosen = (cgl_lua_errors)lua_tointeger(L, -1);
-  lua_pop(L, 1);
+static bool state_begins_with_strings(lua_State *L, cgl_lua_errors chosen) {
   const char *text = getenv("CGRAPHLUA_ERRORS");
   if (chosen != CGL_LUA_ERRORS_DEFAULT || !text || !*text)
     return chosen == CGL_LUA_ERRORS_STRING;
@@ -322,13 +323,24 @@ static bool state_begins_with_strings(lua_State *L) {
 }
 
 
+static void state_take_choice(lua_State *L, cgl_lua *S) {
+  static const cgl_lua_desc none;
+  lua_getfield(L, LUA_REGISTRYINDEX, CHOSEN);
+  const cgl_lua_desc *chosen = lua_touserdata(L, -1);
+  lua_pop(L, 1); /* the registry keeps it */
+  chosen = chosen ? chosen : &none;
+  S->string_errors = state_begins_with_strings(L, chosen->errors);
+  S->home = chosen->stream ? cgl_stream_retain(chosen->stream) : NULL;
+  S->pool = chosen->pool ? cgl_pool_retain(chosen->pool) : NULL;
+}
+
+
 /* Pushes the state, at index 1: the upvalue of every function. */
 static cgl_lua *state_push(lua_State *L) {
   cgl_lua *S = lua_newuserdata(L, sizeof *S);
   memset(S, 0, sizeof *S);
   S->operation = "require";
   S->ffi_ref = S->log_ref = LUA_NOREF;
-  S->string_errors = state_begins_with_strings(L);
   lua_createtable(L, 0, 2);
   lua_pushvalue(L, -2);
   lua_pushcclosure(L, state_gc, 1);
@@ -339,6 +351,7 @@ static cgl_lua *state_push(lua_State *L) {
     lua_error(L);
   S->empty_ref = luaL_ref(L, LUA_REGISTRYINDEX);
   state_keep_type_texts(L, S);
+  state_take_choice(L, S);
   cgl_lua_log_attach(S);
   return S;
 }
@@ -375,6 +388,7 @@ int luaopen_cgraphlua_core(lua_State *L) {
 #define X(noun) cgl_lua_open_##noun(L, S);
   CGL_LUA_KINDS(X)
 #undef X
+  cgl_lua_open_border(L, S);
   cgl_lua_open_snapshot(L);
   cgl_lua_open_png(L);
   cgl_lua_set_text(L, "version", cgl_version(NULL));
@@ -384,9 +398,33 @@ int luaopen_cgraphlua_core(lua_State *L) {
 }
 
 
+static int choice_gc(lua_State *L) {
+  cgl_lua_desc *chosen = lua_touserdata(L, 1);
+  cgl_stream_release(chosen->stream);
+  cgl_pool_release(chosen->pool);
+  *chosen = (cgl_lua_desc){.stream = NULL};
+  return 0;
+}
+
+
 void cgl_lua_preload(lua_State *L, const cgl_lua_desc *desc) {
-  lua_pushinteger(L, desc ? desc->errors : CGL_LUA_ERRORS_DEFAULT);
-  lua_setfield(L, LUA_REGISTRYINDEX, CHOSEN_ERRORS);
+  static const cgl_lua_desc none;
+  desc = desc ? desc : &none;
+  if (desc->pool &&
+      (!desc->stream || ((const cgl_object *)desc->pool)->context !=
+                            cgl_stream_context(desc->stream)))
+    luaL_error(L, "cgl_lua_preload: the pool is %s",
+               desc->stream ? "of another device than the stream"
+                            : "given without a stream of its device");
+  cgl_lua_desc *chosen = lua_newuserdata(L, sizeof *chosen);
+  *chosen = (cgl_lua_desc){.errors = desc->errors};
+  lua_createtable(L, 0, 1);
+  lua_pushcfunction(L, choice_gc);
+  lua_setfield(L, -2, "__gc");
+  lua_setmetatable(L, -2);
+  chosen->stream = desc->stream ? cgl_stream_retain(desc->stream) : NULL;
+  chosen->pool = desc->pool ? cgl_pool_retain(desc->pool) : NULL;
+  lua_setfield(L, LUA_REGISTRYINDEX, CHOSEN);
   lua_getglobal(L, "package");
   if (!lua_istable(L, -1))
     luaL_error(L, "cgl_lua_preload: open Lua's package library first");
@@ -394,4 +432,12 @@ void cgl_lua_preload(lua_State *L, const cgl_lua_desc *desc) {
   lua_pushcfunction(L, luaopen_cgraphlua_core);
   lua_setfield(L, -2, "cgraphlua.core");
   lua_pop(L, 2);
+}
+
+
+void cgl_lua_open(lua_State *L, const cgl_lua_desc *desc) {
+  cgl_lua_preload(L, desc);
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "cgraphlua");
+  lua_call(L, 1, 1);
 }

@@ -142,6 +142,17 @@ function cg.errors(kind) end
 ---@return cgraphlua.error|nil
 function cg.last_error() end
 
+--- A token with which another Lua state of the process takes the object, once.
+--- Until then the object stays alive, also when this state closes.
+---@param object userdata any object of this module
+---@return string token
+function cg.share(object) end
+
+--- The object that a state of the process shared under the token.
+---@param token string
+---@return any object
+function cg.take(token) end
+
 --- The number of live objects of this process, including objects that graphs
 --- keep: "all" (default), "context", "stream", "event", "buffer", "pinned",
 --- "module", "kernel", "pool", "graph", "generator" or "checkpoint".
