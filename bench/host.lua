@@ -287,6 +287,30 @@ local function calls()
   line("k:launch(1, 32), eager", median(eager), "us")
 end
 
+-- A frame of 1920 x 1080 pixels to and from memory of the program's own, as an
+-- engine asks for it, beside memcpy from the device's memory, which this process
+-- can reach.
+local function frames()
+  print "\nA frame of 1920 x 1080 pixels, 4 bytes each, to the program"
+  local n = 1920 * 1080
+  local bytes = 4 * n
+  local frame = cg.full("uint32", n, 0xff00ff)
+  local there = ffi.new("uint32_t[?]", n)
+  local pointer = ffi.cast("void *", there)
+  local from = ffi.cast("const void *", frame:address())
+  local down, up, copied = rounds(1, {
+    per_call(10, function() frame:download(pointer, bytes) end),
+    per_call(10, function() frame:upload(pointer, bytes) end),
+    per_call(10, function() ffi.copy(pointer, from, bytes) end),
+  })
+  assert(there[n - 1] == 0xff00ff)
+  line("memcpy", median(copied), "us")
+  line("frame:download(pointer, bytes)", median(down), "us",
+    string.format("%.2f x memcpy", ratio(down, copied)))
+  line("frame:upload(pointer, bytes)", median(up), "us",
+    string.format("%.2f x memcpy", ratio(up, copied)))
+end
+
 print(string.format("bench/host: %s, load %s at the start", cg.device().name, measure.load()))
 cg.stream():use(function()
   kernels()
@@ -294,6 +318,7 @@ cg.stream():use(function()
   branches()
   captures()
   calls()
+  frames()
 end)
 print("\n" .. measure.verdict(missed))
 os.exit(missed == 0 and 0 or 1, true)

@@ -13,7 +13,11 @@
 #ifndef CGRAPHLUA_H
 #define CGRAPHLUA_H
 
+/* What this header belongs to; cgl_version has what the library belongs to. */
 #define CGL_VERSION "0.1.0"
+#define CGL_VERSION_MAJOR 0
+#define CGL_VERSION_MINOR 1
+#define CGL_VERSION_PATCH 0
 
 #include "cgraphlua/base.h"
 #include "cgraphlua/context.h"

@@ -1,45 +1,53 @@
-/* A host that embeds LuaJIT and lends a script its own stream.
-     cc embed.c $(pkg-config --cflags --libs cgraphlua luajit) -o embed */
+/* A host that embeds LuaJIT: its stream and buffer go to a script, and a graph
+   comes back.
+     cc embed.c $(pkg-config --cflags --libs cgraphlua-lua luajit) -o embed */
 #include <cgraphlua.h>
+#include <cgraphlua/lua.h>
 #include <lauxlib.h>
 #include <lualib.h>
 #include <stdio.h>
 
-int luaopen_cgraphlua_core(lua_State *L); /* exported by libcgraphlua */
-
 static const char script[] = "local cg = require 'cgraphlua'\n"
-                             "local stream = cg.stream_from(...)\n"
-                             "local x = cg.zeros('float', 3)\n"
-                             "local g = cg.capture(function() x:fill(7) end)\n"
-                             "stream:use(function() g:replay() end)\n"
-                             "stream:synchronize()\n"
-                             "return table.concat(x:download(), ' ')\n";
+                             "local x = ...\n"
+                             "return cg.capture(function() x:fill(7) end)\n";
+
+
+/* Replays the graph that the script returned, as often as the host likes. */
+static cgl_status host_frame(cgl_graph *graph, cgl_stream *stream,
+                             cgl_buffer *x, float out[3]) {
+  cgl_status status = cgl_graph_replay(graph, stream, 1);
+  return status ? status
+                : cgl_buffer_download(x, stream, 0, out, 3 * sizeof *out);
+}
 
 
 int main(void) {
   cgl_context *context = NULL;
   cgl_stream *stream = NULL;
+  cgl_buffer *x = NULL;
+  float out[3];
   lua_State *L = luaL_newstate();
   if (!L || cgl_context_open(NULL, &context) ||
-      cgl_stream_create(context, 0, &stream))
+      cgl_stream_create(context, 0, &stream) ||
+      cgl_buffer_create(stream, NULL, CGL_TYPE_float, 3, &x))
     return 1;
   luaL_openlibs(L);
   /* The C half is linked in; the Lua half is found by package.path. */
-  lua_getglobal(L, "package");
-  lua_getfield(L, -1, "preload");
-  lua_pushcfunction(L, luaopen_cgraphlua_core);
-  lua_setfield(L, -2, "cgraphlua.core");
-  lua_settop(L, 0);
+  cgl_lua_preload(
+      L, &(cgl_lua_desc){.errors = CGL_LUA_ERRORS_STRING, .stream = stream});
   int failed = luaL_loadstring(L, script);
   if (!failed) {
-    lua_pushlightuserdata(L, cgl_stream_handle(stream));
+    cgl_lua_push_buffer(L, x);
     failed = lua_pcall(L, 1, 1, 0);
   }
-  if (failed && luaL_callmeta(L, -1, "__tostring"))
-    lua_replace(L, -2);
-  printf("%s\n", lua_tostring(L, -1));
+  cgl_graph *graph = failed ? NULL : cgl_lua_to_graph(L, -1);
+  if (!graph || host_frame(graph, stream, x, out))
+    printf("%s\n", failed ? lua_tostring(L, -1) : cgl_last_error()->message);
+  else
+    printf("%g %g %g\n", out[0], out[1], out[2]);
   lua_close(L);
+  cgl_buffer_release(x);
   cgl_stream_release(stream);
   cgl_context_release(context);
-  return failed ? 1 : 0;
+  return failed || !graph;
 }

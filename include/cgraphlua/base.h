@@ -14,6 +14,10 @@
 #define CGL_API __attribute__((visibility("default")))
 #endif
 
+/* The library's version, "0.1.0", and in `numbers` (may be NULL) its three
+   numbers.  The text lives as long as the process. */
+CGL_API const char *cgl_version(int numbers[3]);
+
 /* A status: 0 is success, a positive value is the CUDA driver's own code
    (CUresult), a negative value is one of these. */
 #define CGL_ERRORS(X)                                                   \

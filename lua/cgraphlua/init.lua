@@ -3,7 +3,19 @@
 -- FFI, and keeps the core's own hooks out of what a script sees.  What every
 -- name does is in cgraphlua/meta, which editors read too.
 
-local core = require "cgraphlua.core"
+-- Sandboxes may hide `jit`; LuaJIT's own functions tell all the same.
+if not rawget(_G, "jit") and not tostring(string.byte):find "builtin" then
+  error("cgraphlua needs LuaJIT, and this program has " .. _VERSION ..
+    ": run the script with luajit or cgraphlua, or build the program with LuaJIT 2.1", 0)
+end
+
+local found, core = pcall(require, "cgraphlua.core")
+if not found then
+  local hidden = tostring(core):find "undefined symbol: lua" and
+    "\n  hint: this program hides its LuaJIT: link it with -Wl,-E, or with libcgraphlua-lua.a " ..
+    "and call cgl_lua_preload" or ""
+  error(core .. hidden, 0)
+end
 
 core.hide() -- errors name the script's line, not ours
 
@@ -57,11 +69,11 @@ local function ffi_helpers(ffi)
   end
 
   function helpers.int64(high, low)
-    return int64(high) * 0x100000000LL + int64(low)
+    return int64(high) * 2 ^ 32 + int64(low)
   end
 
   function helpers.uint64(high, low)
-    return uint64(high) * 0x100000000ULL + uint64(low)
+    return uint64(high) * 2 ^ 32 + uint64(low)
   end
 
   --- A typed pointer that keeps `owner` from being collected.

@@ -17,9 +17,8 @@ local function read(path)
 end
 
 local manual, header = read "doc/manual.md", read "include/cgraphlua.h"
-header = header and header:gsub('#include "(cgraphlua/[^"]+)"', function(part)
-  return assert(read("include/" .. part))
-end)
+header = header and (header .. '#include "cgraphlua/lua.h"')
+  :gsub('#include "(cgraphlua/[^"]+)"', function(part) return assert(read("include/" .. part)) end)
 
 if not (manual and header) then
   describe("manual", function()
@@ -308,7 +307,8 @@ describe("C example", function()
     local status, _, err = program.shell(table.concat({
       cc, "-std=gnu11 -Wall -Wextra -Werror", sanitizers[os.getenv "CGRAPHLUA_SANITIZER"] or "",
       "-I" .. quote(root .. "/include"), quote(root .. "/doc/examples/" .. name .. ".c"),
-      "-o", quote(folder .. "/example"), "-L" .. quote(path), "-lcgraphlua", flags,
+      "-o", quote(folder .. "/example"), "-L" .. quote(path), "-Wl,-rpath-link," .. quote(path),
+      packages and "-lcgraphlua-lua" or "", "-lcgraphlua", flags,
     }, " "))
     assert.equal(0, status, err)
     local out

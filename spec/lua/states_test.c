@@ -3,6 +3,7 @@
    the test needs no path to the Lua half.
      states_test [threads [seconds]]   default: 4 threads, 200 rounds each */
 #include "cgraphlua.h"
+#include "cgraphlua/lua.h"
 #include "tap.h"
 
 #include <lauxlib.h>
@@ -10,14 +11,13 @@
 #include <lualib.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum { THREADS = 4, MOST = 64, ROUNDS = 200 };
 
 static int nthreads = THREADS, seconds;
 static atomic_long rounds_done;
-
-int luaopen_cgraphlua_core(lua_State *L);
 
 static const char chunk[] =
     "local cg, rounds, deadline = require 'cgraphlua.core', ...\n"
@@ -65,11 +65,7 @@ static const char garbage[] =
 
 static void open_core(lua_State *L) {
   luaL_openlibs(L);
-  lua_getglobal(L, "package");
-  lua_getfield(L, -1, "preload");
-  lua_pushcfunction(L, luaopen_cgraphlua_core);
-  lua_setfield(L, -2, "cgraphlua.core");
-  lua_settop(L, 0);
+  cgl_lua_preload(L, NULL);
 }
 
 
@@ -129,6 +125,51 @@ static void check_garbage(void) {
 }
 
 
+/* What a state raises whose host chose `errors`: "table" or "string". */
+static const char *raised_type(cgl_lua_errors errors) {
+  lua_State *L = luaL_newstate();
+  luaL_openlibs(L);
+  cgl_lua_preload(L, &(cgl_lua_desc){.errors = errors});
+  int failed = luaL_dostring(
+      L,
+      "return type(select(2, pcall(require 'cgraphlua.core'.buffer, 'float', "
+      "2 ^ 45)))");
+  const char *type = failed ? "nothing" : lua_tostring(L, -1);
+  type = *type == 't' ? "table" : *type == 's' ? "string" : "nothing";
+  lua_close(L);
+  return type;
+}
+
+
+static int preload_early(lua_State *L) {
+  cgl_lua_preload(L, NULL);
+  return 0;
+}
+
+
+static void check_preload(void) {
+  static const struct {
+    cgl_lua_errors errors;
+    const char *environment, *type;
+  } rows[] = {{CGL_LUA_ERRORS_DEFAULT, "", "table"},
+              {CGL_LUA_ERRORS_DEFAULT, "string", "string"},
+              {CGL_LUA_ERRORS_OBJECT, "string", "table"},
+              {CGL_LUA_ERRORS_STRING, "object", "string"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    setenv("CGRAPHLUA_ERRORS", rows[i].environment, 1);
+    tap_ok(!strcmp(raised_type(rows[i].errors), rows[i].type),
+           "the host chose %d, the environment '%s': a %s is raised",
+           rows[i].errors, rows[i].environment, rows[i].type);
+  }
+  unsetenv("CGRAPHLUA_ERRORS");
+  lua_State *L = luaL_newstate();
+  tap_ok(lua_cpcall(L, preload_early, NULL) == LUA_ERRRUN &&
+             strstr(lua_tostring(L, -1), "open Lua's package library first"),
+         "a state without libraries is refused");
+  lua_close(L);
+}
+
+
 int main(int argc, char **argv) {
   pthread_t threads[MOST];
   int numbers[MOST];
@@ -148,6 +189,7 @@ int main(int argc, char **argv) {
     pthread_join(threads[i], NULL);
   printf("# %ld captures by %d threads\n", atomic_load(&rounds_done), nthreads);
   check_garbage();
+  check_preload();
   tap_ok(cgl_live("all") == 0, "nothing is alive at the end");
   return tap_done();
 }

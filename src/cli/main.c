@@ -11,12 +11,12 @@
 #include <lualib.h>
 
 #include "cgraphlua.h"
+#include "cgraphlua/lua.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/paths.h"
 #include "cli/repl.h"
 #include "cli/report.h"
-#include "lua/open.h"
 
 typedef struct program {
   int argc;
@@ -68,11 +68,8 @@ static void open_libraries(lua_State *L, const program *p) {
   lua_getfield(L, -1, "exit");
   lua_pushcclosure(L, exit_closing, 1);
   lua_setfield(L, -2, "exit");
-  lua_getglobal(L, "package");
-  lua_getfield(L, -1, "preload");
-  lua_pushcfunction(L, luaopen_cgraphlua_core);
-  lua_setfield(L, -2, "cgraphlua.core");
   lua_settop(L, 0);
+  cgl_lua_preload(L, NULL);
   cgl_paths_setup(L, p->options.no_environment);
   set_arg(L, p);
 }
@@ -146,7 +143,7 @@ static int show_devices(lua_State *L) {
 
 
 static int show_version(lua_State *L, bool devices) {
-  puts("cgraphlua " CGL_VERSION);
+  printf("cgraphlua %s\n", cgl_version(NULL));
   puts(LUAJIT_VERSION " -- " LUAJIT_URL);
   fflush(stdout);
   return devices ? show_devices(L) : 0;

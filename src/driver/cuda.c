@@ -2,9 +2,11 @@
 #include "driver/table.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 /* cuGetProcAddress in the form that 12.0 introduced. */
 typedef CUresult (*get_proc)(const char *, void **, int, cuuint64_t, int *);
@@ -56,6 +58,18 @@ static bool is_required(const char *name) {
 }
 
 
+/* A static program names no loader.  Some systems open libraries in it all the
+   same, but their thread-local variables are not set up. */
+bool cgl_driver_can_load(void) {
+  const ElfW(Phdr) *header = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+  unsigned long n = header ? getauxval(AT_PHNUM) : 0;
+  for (unsigned long i = 0; i < n; i++)
+    if (header[i].p_type == PT_INTERP)
+      return true;
+  return !n;
+}
+
+
 static void *open_library(void) {
   static const char *const names[] = {"libcuda.so.1", "libcuda.so"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -101,6 +115,11 @@ static bool fill_table(get_proc get) {
 
 
 static void open_once(void) {
+  if (!cgl_driver_can_load()) {
+    snprintf(message_text, sizeof message_text,
+             "no NVIDIA driver: it cannot be loaded into a static program");
+    return;
+  }
   void *library = open_library();
   if (!library) {
     snprintf(message_text, sizeof message_text,

@@ -32,6 +32,10 @@ typedef struct cgl_driver {
   const char *(*failure_text)(void);
 } cgl_driver;
 
+/* Whether this process can load drivers and compiled kernels; a program that
+   was linked with -static cannot. */
+bool cgl_driver_can_load(void);
+
 /* Opens libcuda once per process and initializes it.  Returns the table, or
    NULL with a sentence in *message (static or thread-local storage, valid
    until the thread's next call): no library, a missing symbol, a driver that

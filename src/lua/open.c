@@ -1,13 +1,20 @@
 /* Opens the C half of the Lua module; has the functions without a type, and the
    start and end of the state. */
-#include "lua/open.h"
+#include "cgraphlua/lua.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "core/base/object.h"
+#include "lua/border.h"
 #include "lua/graph/graph.h"
 #include "lua/types/types.h"
+
+/* The registry's field with what the host chose: a cgl_lua_desc whose objects
+   are owned. */
+#define CHOSEN "cgraphlua.chosen"
 
 
 static void device_push(lua_State *L, const cgl_device_info *info) {
@@ -107,6 +114,30 @@ static int cg_on_log(lua_State *L) {
   lua_settop(L, 1);
   cgl_lua_log_to(L, S);
   return 0;
+}
+
+
+static const char *const error_kinds[] = {"object", "string", NULL};
+
+
+/* cg.errors([kind]): returns the former kind */
+static int cg_errors(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "errors");
+  const char *former = error_kinds[S->string_errors];
+  if (!lua_isnoneornil(L, 1))
+    S->string_errors = cgl_lua_read_choice(L, S, 1, "the kind", error_kinds);
+  lua_pushstring(L, former);
+  return 1;
+}
+
+
+/* cg.last_error(): the object of the state's last error, or nil */
+static int cg_last_error(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "last_error");
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->last_error_ref);
+  if (!lua_istable(L, -1))
+    lua_pushnil(L);
+  return 1;
 }
 
 
@@ -272,8 +303,35 @@ static int state_gc(lua_State *L) {
     cgl_pool_release(scope->pool);
   }
   cgl_pool_release(S->pool);
+  cgl_stream_release(S->home);
   cgl_lua_forget(S);
   return 0;
+}
+
+
+/* Whether errors are strings: what the host chose (cgl_lua_preload), or else
+   the environment. */
+static bool state_begins_with_strings(lua_State *L, cgl_lua_errors chosen) {
+  const char *text = getenv("CGRAPHLUA_ERRORS");
+  if (chosen != CGL_LUA_ERRORS_DEFAULT || !text || !*text)
+    return chosen == CGL_LUA_ERRORS_STRING;
+  for (int kind = 0; error_kinds[kind]; kind++)
+    if (!strcmp(text, error_kinds[kind]))
+      return kind;
+  return luaL_error(
+      L, "CGRAPHLUA_ERRORS must be 'object' or 'string', not '%s'", text);
+}
+
+
+static void state_take_choice(lua_State *L, cgl_lua *S) {
+  static const cgl_lua_desc none;
+  lua_getfield(L, LUA_REGISTRYINDEX, CHOSEN);
+  const cgl_lua_desc *chosen = lua_touserdata(L, -1);
+  lua_pop(L, 1); /* the registry keeps it */
+  chosen = chosen ? chosen : &none;
+  S->string_errors = state_begins_with_strings(L, chosen->errors);
+  S->home = chosen->stream ? cgl_stream_retain(chosen->stream) : NULL;
+  S->pool = chosen->pool ? cgl_pool_retain(chosen->pool) : NULL;
 }
 
 
@@ -293,12 +351,13 @@ static cgl_lua *state_push(lua_State *L) {
     lua_error(L);
   S->empty_ref = luaL_ref(L, LUA_REGISTRYINDEX);
   state_keep_type_texts(L, S);
+  state_take_choice(L, S);
   cgl_lua_log_attach(S);
   return S;
 }
 
 
-LUA_API CGL_API int luaopen_cgraphlua_core(lua_State *L) {
+int luaopen_cgraphlua_core(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"devices", cg_devices},
       {"device", cg_device},
@@ -307,6 +366,8 @@ LUA_API CGL_API int luaopen_cgraphlua_core(lua_State *L) {
       {"mem_get_info", cg_mem_get_info},
       {"live", cg_live},
       {"on_log", cg_on_log},
+      {"errors", cg_errors},
+      {"last_error", cg_last_error},
       {"hide", cgl_lua_hide},
       {"set_ffi", core_set_ffi},
       {"bad_argument", core_bad_argument},
@@ -327,10 +388,56 @@ LUA_API CGL_API int luaopen_cgraphlua_core(lua_State *L) {
 #define X(noun) cgl_lua_open_##noun(L, S);
   CGL_LUA_KINDS(X)
 #undef X
+  cgl_lua_open_border(L, S);
   cgl_lua_open_snapshot(L);
   cgl_lua_open_png(L);
-  cgl_lua_set_text(L, "version", CGL_VERSION);
+  cgl_lua_set_text(L, "version", cgl_version(NULL));
   lua_pushlightuserdata(L, NULL);
   lua_setfield(L, -2, "null");
   return 1;
+}
+
+
+static int choice_gc(lua_State *L) {
+  cgl_lua_desc *chosen = lua_touserdata(L, 1);
+  cgl_stream_release(chosen->stream);
+  cgl_pool_release(chosen->pool);
+  *chosen = (cgl_lua_desc){.stream = NULL};
+  return 0;
+}
+
+
+void cgl_lua_preload(lua_State *L, const cgl_lua_desc *desc) {
+  static const cgl_lua_desc none;
+  desc = desc ? desc : &none;
+  if (desc->pool &&
+      (!desc->stream || ((const cgl_object *)desc->pool)->context !=
+                            cgl_stream_context(desc->stream)))
+    luaL_error(L, "cgl_lua_preload: the pool is %s",
+               desc->stream ? "of another device than the stream"
+                            : "given without a stream of its device");
+  cgl_lua_desc *chosen = lua_newuserdata(L, sizeof *chosen);
+  *chosen = (cgl_lua_desc){.errors = desc->errors};
+  lua_createtable(L, 0, 1);
+  lua_pushcfunction(L, choice_gc);
+  lua_setfield(L, -2, "__gc");
+  lua_setmetatable(L, -2);
+  chosen->stream = desc->stream ? cgl_stream_retain(desc->stream) : NULL;
+  chosen->pool = desc->pool ? cgl_pool_retain(desc->pool) : NULL;
+  lua_setfield(L, LUA_REGISTRYINDEX, CHOSEN);
+  lua_getglobal(L, "package");
+  if (!lua_istable(L, -1))
+    luaL_error(L, "cgl_lua_preload: open Lua's package library first");
+  lua_getfield(L, -1, "preload");
+  lua_pushcfunction(L, luaopen_cgraphlua_core);
+  lua_setfield(L, -2, "cgraphlua.core");
+  lua_pop(L, 2);
+}
+
+
+void cgl_lua_open(lua_State *L, const cgl_lua_desc *desc) {
+  cgl_lua_preload(L, desc);
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "cgraphlua");
+  lua_call(L, 1, 1);
 }

@@ -9,18 +9,20 @@
 local buffer = {}
 
 --- Copies data into the buffer, and waits: a list (of lists), a string of raw
---- bytes or an FFI array, with exactly as many elements as the buffer.  Raises
---- inside a capture.
+--- bytes or an FFI array, with exactly as many elements as the buffer; or host
+--- memory at a pointer, of the buffer's bytes.  Raises inside a capture.
 ---@param data table|string|ffi.cdata*
 ---@return cgraphlua.buffer self
+---@overload fun(self, pointer: ffi.cdata*|lightuserdata, bytes: integer): cgraphlua.buffer
 function buffer:upload(data) end
 
 --- Waits for the current stream and returns the elements: without an argument
 --- as a new flat list, with "string" as raw bytes, with a list or an FFI array
---- in that.  64-bit integers beyond 2^53 are FFI integers.  Raises inside a
---- capture.
+--- in that, with a pointer and the buffer's bytes in the host memory there.
+--- 64-bit integers beyond 2^53 are FFI integers.  Raises inside a capture.
 ---@param into? table|"string"|ffi.cdata*
 ---@return table|string|ffi.cdata*
+---@overload fun(self, pointer: ffi.cdata*|lightuserdata, bytes: integer): ffi.cdata*|lightuserdata
 function buffer:download(into) end
 
 --- Copies all of `source`, of the same type and count, asynchronously on the

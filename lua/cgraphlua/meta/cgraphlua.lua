@@ -129,6 +129,30 @@ function cg.memory_report(path) end
 ---@param fn? fun(message: string)
 function cg.on_log(fn) end
 
+--- How this state raises failures: as error objects ("object", the default), or
+--- as their texts ("string"), for hosts that print strings only.  Returns the
+--- former kind; without an argument changes nothing.  CGRAPHLUA_ERRORS has the
+--- kind in which a state begins.
+---@param kind? "object"|"string"
+---@return "object"|"string"
+function cg.errors(kind) end
+
+--- The error object of the state's last failure, whether an object or a string
+--- was raised; of a bad argument, too.  nil before the first failure.
+---@return cgraphlua.error|nil
+function cg.last_error() end
+
+--- A token with which another Lua state of the process takes the object, once.
+--- Until then the object stays alive, also when this state closes.
+---@param object userdata any object of this module
+---@return string token
+function cg.share(object) end
+
+--- The object that a state of the process shared under the token.
+---@param token string
+---@return any object
+function cg.take(token) end
+
 --- The number of live objects of this process, including objects that graphs
 --- keep: "all" (default), "context", "stream", "event", "buffer", "pinned",
 --- "module", "kernel", "pool", "graph", "generator" or "checkpoint".

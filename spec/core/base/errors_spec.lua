@@ -110,6 +110,89 @@ describe("errors", function()
     slips(function() cg.device "host" end, "set_device chooses")
   end)
 
+  describe("as strings", function()
+    before_each(function() assert.equal("object", cg.errors "string") end)
+    after_each(function() assert.equal("string", cg.errors "object") end)
+
+    it("are the text of the last object", function()
+      local e = failure()
+      assert.equal("string", type(e))
+      assert.matches("^[^\n]*errors_spec.lua:%d+: buffer:fill: this buffer was released " ..
+        "%[CGL_ERROR_RELEASED %-2%]\n  hint: ", e)
+      local object = cg.last_error()
+      assert.equal("CGL_ERROR_RELEASED", object.name)
+      assert.equal(e, tostring(object))
+    end)
+
+    it("come out of captures with what failed afterwards", function()
+      local s, x = cg.stream(), cg.zeros("float", 1)
+      local same = cg.stream_from(s:handle())
+      local function fails_twice(kind)
+        cg.errors(kind)
+        local _, e = pcall(cg.capture, function()
+          x:fill(1)
+          pcall(same.synchronize, same) -- breaks the capture
+          x:fill(2)
+        end, { stream = s, capture_error_mode = "relaxed" })
+        cg.errors "string"
+        return e
+      end
+      local object = fails_twice "object"
+      assert.matches("^graph:capture_abandon: ", object.also)
+      local text = fails_twice "string"
+      assert.equal(tostring(object), text)
+      assert.equal(text, tostring(cg.last_error()))
+    end)
+
+    it("leave alone what the script raises itself", function()
+      local mine = {}
+      failure()
+      local _, e = pcall(cg.capture, function() error(mine) end)
+      assert.equal(mine, e)
+    end)
+  end)
+
+  describe("last_error", function()
+    it("is the object that was raised", function()
+      assert.equal(failure(), cg.last_error())
+    end)
+
+    it("has a slip as well, which stays a string", function()
+      failure()
+      local _, text = pcall(function() cg.buffer "flaot" end)
+      local e = cg.last_error()
+      assert.equal("CGL_ERROR_INVALID_ARGUMENT", e.name)
+      assert.equal("buffer", e.operation)
+      assert.equal(text, e.where .. ": " .. e.message)
+    end)
+
+    it("is nil in a state without a failure", function()
+      assert.same({ 0, "nil\n", "" }, { device.child "print(cg.last_error())" })
+    end)
+  end)
+
+  describe("kinds", function()
+    local show = "print(cg.errors(), type(select(2, pcall(cg.buffer, 'float', 2 ^ 45))))"
+
+    it("begin as the environment says", function()
+      local _, out = device.child(show, "CGRAPHLUA_ERRORS=string")
+      assert.equal("string\tstring\n", out)
+      _, out = device.child(show, "CGRAPHLUA_ERRORS=object")
+      assert.equal("object\ttable\n", out)
+      _, out = device.child(show, "CGRAPHLUA_ERRORS=")
+      assert.equal("object\ttable\n", out)
+    end)
+
+    it("are two", function()
+      slips(function() cg.errors "text" end, "one of object, string, got \"text\"")
+      slips(function() cg.errors(1) end, "one of object, string, got 1")
+      assert.equal("object", cg.errors())
+      local status, _, err = device.child("", "CGRAPHLUA_ERRORS=text")
+      assert.equal(1, status)
+      assert.matches("CGRAPHLUA_ERRORS must be 'object' or 'string', not 'text'", err)
+    end)
+  end)
+
   it("of work that failed name the launches since the last wait, latest first", function()
     local status, out, err = device.child([[
       cg.on_log(nil)

@@ -217,6 +217,28 @@ describe("buffer", function()
   end)
 
   describe("transfers", function()
+    it("takes a pointer and its size", function()
+      local b, host = cg.from({ 1, 2, 3 }, "float"), ffi.new("float[3]")
+      local pointer = ffi.cast("void *", host)
+      assert.equal(pointer, b:download(pointer, 12))
+      assert.same({ 1, 3 }, { host[0], host[2] })
+      host[1] = 7
+      assert.equal(b, b:upload(ffi.cast("const float *", host), 12))
+      assert.same({ 1, 7, 3 }, b:download())
+      for _, method in ipairs { "upload", "download" } do
+        slips(function() b[method](b, pointer, 8) end, "8 bytes for a buffer of 12")
+        slips(function() b[method](b, 4096, 12) end, "a pointer expected before a size, got number")
+        slips(function() b[method](b, ffi.cast("void *", nil), 12) end, "the pointer is NULL")
+        slips(function() b[method](b, pointer, -1) end, "the size in bytes")
+        slips(function() b[method](b, pointer) end, "")
+        cg.capture(function()
+          raises("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", function() b[method](b, pointer, 12) end)
+        end)
+      end
+      assert.same({ 1, 7, 3 }, b:download())
+      assert.equal(pointer, cg.buffer("float", 0):download(pointer, 0))
+    end)
+
     it("upload replaces all elements and returns the buffer", function()
       local b = cg.zeros("int16", 3)
       assert.equal(b, b:upload { 4, 5, 6 })

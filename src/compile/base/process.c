@@ -12,24 +12,31 @@
 #include <unistd.h>
 
 
-#define USUAL_PATH "/usr/local/bin:/usr/bin:/bin"
+/* Where programs are looked for: servers run with no PATH or an empty one. */
+static const char *search_path(void) {
+  const char *path = getenv("PATH");
+  return path && *path ? path : "/usr/local/bin:/usr/bin:/bin";
+}
 
 
 /* Our environment with LC_ALL=C, so that messages are in plain ASCII, and with
    a PATH, in which a compiler looks for its linker. */
-static char **plain_environment(void) {
+static char **plain_environment(char **path) {
   size_t n = 0;
   while (environ && environ[n])
     n++;
   char **list = malloc((n + 3) * sizeof *list);
-  if (!list)
+  *path = cgl_format("PATH=%s", search_path());
+  if (!list || !*path) {
+    free(list);
+    free(*path);
     return NULL;
+  }
   size_t k = 0;
   list[k++] = "LC_ALL=C";
-  if (!getenv("PATH"))
-    list[k++] = "PATH=" USUAL_PATH;
+  list[k++] = *path;
   for (size_t i = 0; i < n; i++)
-    if (strncmp(environ[i], "LC_ALL=", 7))
+    if (strncmp(environ[i], "LC_ALL=", 7) && strncmp(environ[i], "PATH=", 5))
       list[k++] = environ[i];
   list[k] = NULL;
   return list;
@@ -41,9 +48,14 @@ static int spawn_child(char *const argv[], int input, int output, pid_t *pid) {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   sigset_t none, all;
-  char **environment = plain_environment();
-  if (!environment)
+  char *path, *program = cgl_process_find(argv[0]);
+  if (!program)
+    return errno == EACCES ? EACCES : ENOENT;
+  char **environment = plain_environment(&path);
+  if (!environment) {
+    free(program);
     return ENOMEM;
+  }
   sigemptyset(&none);
   sigfillset(&all);
   posix_spawn_file_actions_init(&files);
@@ -58,11 +70,12 @@ static int spawn_child(char *const argv[], int input, int output, pid_t *pid) {
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setflags(&attributes,
                            POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  int error =
-      posix_spawnp(pid, argv[0], &files, &attributes, argv, environment);
+  int error = posix_spawn(pid, program, &files, &attributes, argv, environment);
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   free(environment);
+  free(path);
+  free(program);
   return error;
 }
 
@@ -119,9 +132,7 @@ int cgl_process_run(char *const argv[], const cgl_text *input, cgl_text *log) {
 char *cgl_process_find(const char *name) {
   if (strchr(name, '/'))
     return access(name, X_OK) == 0 ? strdup(name) : NULL;
-  const char *path = getenv("PATH");
-  if (!path)
-    path = USUAL_PATH;
+  const char *path = search_path();
   while (*path) {
     size_t n = strcspn(path, ":");
     char *full = cgl_format("%.*s/%s", (int)n, path, name);

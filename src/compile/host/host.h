@@ -1,7 +1,7 @@
 /* The system's C++ compiler: CUDA C to a shared object for the host device.
    generate.c writes the C++ file and reads what the compiler did with it,
-   hostcc.c finds the compiler and runs it, image.c reads what came out,
-   diagnostics.c edits its messages.
+   hostcc.c finds the compiler and runs it, target.c chooses the instructions,
+   image.c reads what came out, diagnostics.c edits its messages.
    Invariant: a kernel that is not `ordered` has no local variable in memory
    that its threads, run as one vectorised loop, would share. */
 #ifndef CGL_COMPILE_HOST_H
@@ -46,6 +46,13 @@ typedef struct cgl_host_job {
   char *dump_option;                              /* -fdump-tree-sra=... */
   bool *ordered; /* by kernel: its threads must run in order */
 } cgl_host_job;
+
+/* The option that says which of the processor's instructions the compiler may
+   use: all that this process can run. */
+const char *cgl_host_target(void);
+
+/* Appends that option and what tells the processor: part of the cache key. */
+void cgl_host_processor(cgl_text *out);
 
 /* The whole C++ file: device header, script, export table. */
 void cgl_host_generate(const cgl_host_job *h, cgl_text *out);

@@ -153,22 +153,6 @@ static cgl_compile_status no_compiler(cgl_job *job) {
 }
 
 
-/* The lines of /proc/cpuinfo that -march=native depends on. */
-static void add_cpu(cgl_text *out) {
-  static const char *const keys[] = {"model name", "flags",    "cpu family",
-                                     "model\t",    "Features", "CPU part"};
-  FILE *file = fopen("/proc/cpuinfo", "r");
-  char line[4096];
-  if (!file)
-    return;
-  while (fgets(line, sizeof line, file) && *line != '\n')
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-      if (strncmp(line, keys[i], strlen(keys[i])) == 0)
-        cgl_text_put(out, line);
-  fclose(file);
-}
-
-
 /* A word may be a program that runs the compiler, as ccache does. */
 void cgl_host_identify(cgl_text *identity) {
   cgl_cxx *c = new_compiler();
@@ -187,7 +171,6 @@ void cgl_host_identify(cgl_text *identity) {
 
 static const char *const common_options[] = {
     "-O3",
-    "-march=native",
     "-fPIC",
     "-pipe",
     "-x",
@@ -249,7 +232,7 @@ void cgl_host_key(cgl_text *out) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     for (size_t k = 0; rows[i][k]; k++)
       cgl_text_print(out, "%s\n", rows[i][k]);
-  add_cpu(out);
+  cgl_host_processor(out);
   cgl_host_device_text(out);
   cgl_host_ask(out);
 }
@@ -278,9 +261,21 @@ static void add_options(command *c, const cgl_source *s) {
 }
 
 
+/* Whether $CGRAPHLUA_CXX says itself which processor it is for. */
+static bool names_target(const cgl_cxx *cxx) {
+  for (size_t i = 0; cxx->words[i]; i++)
+    if (!strncmp(cxx->words[i], "-march=", 7) ||
+        !strncmp(cxx->words[i], "-mcpu=", 6))
+      return true;
+  return false;
+}
+
+
 /* What decides which text the compiler sees, and what it knows by name. */
 static void add_common(command *c, const cgl_cxx *cxx, const cgl_job *job) {
   add_words(c, (const char *const *)cxx->words);
+  if (!names_target(cxx))
+    add_word(c, cgl_host_target());
   add_words(c, common_options);
   /* #line does not change where the compiler looks. */
   add_word(c, "-iquote");

@@ -106,6 +106,12 @@ static cgl_status device_choose(const char *wish, const cgl_driver **driver,
   const char *why = NULL;
   bool host = false;
   *ordinal = 0;
+  if (!cgl_driver_can_load()) {
+    cgl_fail(CGL_ERROR_NO_DEVICE, "device",
+             "a static program can load neither drivers nor compiled kernels");
+    return cgl_fail_hint("link the program without -static; libcgraphlua.a "
+                         "itself may be linked in");
+  }
   if (!wish || !*wish)
     wish = getenv("CGRAPHLUA_DEVICE");
   const bool given = wish && *wish;

@@ -78,18 +78,20 @@ typedef struct cgl_lua {
   bool closed;           /* lua_close has passed here */
   atomic_int nmessages;  /* in `messages` */
   cgl_stream *stream;    /* owned: the current stream; NULL until needed */
-  cgl_pool *pool;        /* owned: pool:use's, or NULL */
+  cgl_pool *pool;        /* owned: pool:use's, the host's, or NULL */
   size_t allocated;      /* bytes since devices were looked at (collect.h) */
   cgl_type last_type;    /* the type named last */
   cgl_lua_scope *scope;  /* the innermost */
   int metatable_refs[CGL_LUA_KIND_COUNT]; /* in the registry */
   int error_ref;                          /* metatable of errors */
-  int handle_ref;                         /* metatable of hooks' handles */
-  int ffi_ref;                            /* the Lua half's FFI helpers */
-  int log_ref;                            /* on_log's function */
-  int empty_ref;                          /* a chunk that does nothing */
-  int endings_ref, nendings;              /* deferred lists; graph/endings.c */
-  int last_slot;                          /* numbers hooks and endings */
+  int last_error_ref;        /* the last error object; false before the first */
+  bool string_errors;        /* errors are raised as their texts */
+  int handle_ref;            /* metatable of hooks' handles */
+  int ffi_ref;               /* the Lua half's FFI helpers */
+  int log_ref;               /* on_log's function */
+  int empty_ref;             /* a chunk that does nothing */
+  int endings_ref, nendings; /* deferred lists; graph/endings.c */
+  int graphs_ref;            /* graph -> its userdata, weakly; object.h */
   const void *type_texts[CGL_TYPE_COUNT]; /* type names as Lua interns them */
   struct {
     const char *source; /* a chunk as Lua interns it; kept in the registry */
@@ -99,6 +101,7 @@ typedef struct cgl_lua {
   unsigned next_site;                 /* the next entry to overwrite */
   const char *hidden[CGL_LUA_HIDDEN]; /* chunk names of the Lua half */
   int nhidden;
+  cgl_stream *home; /* owned: the host's stream, or NULL */
   cgl_lua_device *devices;
   unsigned forgets;                 /* times that `devices` was emptied */
   char *messages[CGL_LUA_MESSAGES]; /* owned: logged, not yet delivered */

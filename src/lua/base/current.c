@@ -19,6 +19,14 @@ void cgl_lua_select(lua_State *L, cgl_lua *S, const char *device) {
 }
 
 
+void cgl_lua_select_first(lua_State *L, cgl_lua *S) {
+  if (S->home)
+    S->stream = cgl_stream_retain(S->home);
+  else
+    cgl_lua_select(L, S, "");
+}
+
+
 cgl_context *cgl_lua_context(lua_State *L, cgl_lua *S) {
   return cgl_stream_context(cgl_lua_stream(L, S));
 }

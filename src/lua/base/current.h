@@ -12,10 +12,13 @@
 /* Makes the default stream of a device current; "" is the default device. */
 void cgl_lua_select(lua_State *L, cgl_lua *S, const char *device);
 
+/* Makes the host's stream current, or else that of the default device. */
+void cgl_lua_select_first(lua_State *L, cgl_lua *S);
+
 /* The current stream, borrowed; opens the default device at the first use. */
 static inline cgl_stream *cgl_lua_stream(lua_State *L, cgl_lua *S) {
   if (!S->stream)
-    cgl_lua_select(L, S, "");
+    cgl_lua_select_first(L, S);
   return S->stream;
 }
 

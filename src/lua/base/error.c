@@ -46,6 +46,15 @@ static int error_concat(lua_State *L) {
 }
 
 
+/* Pushes the text of the error object at `index`. */
+static void error_push_text(lua_State *L, int index) {
+  lua_pushvalue(L, index);
+  lua_pushcfunction(L, error_tostring);
+  lua_insert(L, -2);
+  lua_call(L, 1, 1);
+}
+
+
 void cgl_lua_error_open(lua_State *L, cgl_lua *S) {
   lua_createtable(L, 0, 4);
   lua_pushcfunction(L, error_tostring);
@@ -54,6 +63,8 @@ void cgl_lua_error_open(lua_State *L, cgl_lua *S) {
   lua_setfield(L, -2, "__concat");
   cgl_lua_set_text(L, "__metatable", "cgraphlua.error");
   S->error_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+  lua_pushboolean(L, false);
+  S->last_error_ref = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
 
@@ -76,11 +87,27 @@ static void error_push(lua_State *L, cgl_lua *S, const cgl_error *error) {
 }
 
 
+/* Pushes the error object, which becomes the state's last. */
+static void error_note(lua_State *L, cgl_lua *S, const cgl_error *error) {
+  error_push(L, S, error);
+  lua_pushvalue(L, -1);
+  lua_rawseti(L, LUA_REGISTRYINDEX, S->last_error_ref);
+}
+
+
+/* Raises the error object on top, or its text. */
+static int error_raise(lua_State *L, const cgl_lua *S) {
+  if (S->string_errors)
+    error_push_text(L, -1);
+  return lua_error(L);
+}
+
+
 int cgl_lua_fail(lua_State *L, cgl_lua *S) {
-  error_push(L, S, cgl_last_error());
+  error_note(L, S, cgl_last_error());
   if (S->nmessages)
     cgl_lua_log_deliver(L, S);
-  return lua_error(L);
+  return error_raise(L, S);
 }
 
 
@@ -97,16 +124,45 @@ static void error_add_also(lua_State *L, const cgl_error *error) {
 }
 
 
+static bool error_is_object(lua_State *L, const cgl_lua *S) {
+  if (!lua_istable(L, -1) || !lua_getmetatable(L, -1))
+    return false;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->error_ref);
+  bool is = lua_rawequal(L, -1, -2);
+  lua_pop(L, 2);
+  return is;
+}
+
+
+/* Puts the state's last error object in the place of its text on top; false
+   when another value is there. */
+static bool error_restore_object(lua_State *L, const cgl_lua *S) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->last_error_ref);
+  if (!S->string_errors || !lua_istable(L, -1)) {
+    lua_pop(L, 1);
+    return false;
+  }
+  error_push_text(L, -1);
+  bool is = lua_rawequal(L, -1, -3);
+  lua_pop(L, 1);
+  if (is)
+    lua_replace(L, -2);
+  else
+    lua_pop(L, 1);
+  return is;
+}
+
+
 void cgl_lua_also(lua_State *L, cgl_lua *S) {
   const cgl_error *error = cgl_last_error();
-  bool ours = false;
-  if (lua_istable(L, -1) && lua_getmetatable(L, -1)) {
-    lua_rawgeti(L, LUA_REGISTRYINDEX, S->error_ref);
-    ours = lua_rawequal(L, -1, -2);
-    lua_pop(L, 2);
-  }
-  if (ours) {
+  if (error_is_object(L, S)) {
     error_add_also(L, error);
+    return;
+  }
+  if (error_restore_object(L, S)) {
+    error_add_also(L, error);
+    error_push_text(L, -1);
+    lua_replace(L, -2);
     return;
   }
   lua_pushfstring(L, "%s: %s [%s %d]", error->operation, error->message,
@@ -130,8 +186,8 @@ int cgl_lua_raise(lua_State *L, cgl_lua *S, cgl_status code, const char *hint,
                      .message = message,
                      .hint = hint,
                      .also = ""};
-  error_push(L, S, &error);
-  return lua_error(L);
+  error_note(L, S, &error);
+  return error_raise(L, S);
 }
 
 
@@ -147,26 +203,42 @@ static bool is_module(lua_State *L) {
 }
 
 
+/* Pushes what cgl_lua_bad raises, without the script's line. */
+static void bad_push_text(lua_State *L, const cgl_lua *S, int index,
+                          const char *message) {
+  const char *method = strchr(S->operation, ':');
+  if (method && index == 1)
+    lua_pushfstring(L,
+                    "calling '%s' on bad self (%s; write object:%s(...), with "
+                    "':' instead of '.')",
+                    S->operation, message, method + 1);
+  else if (!method && is_module(L))
+    lua_pushfstring(L, "calling '%s' with ':' (write cg.%s(...), with '.')",
+                    S->operation, S->operation);
+  else
+    lua_pushfstring(L, "bad argument #%d to '%s' (%s)",
+                    method ? index - 1 : index, S->operation, message);
+}
+
+
 int cgl_lua_bad(lua_State *L, cgl_lua *S, int index, const char *format, ...) {
   char message[TEXT_ROOM];
   va_list args;
   va_start(args, format);
   cgl_format_into(message, sizeof message, format, args);
   va_end(args);
-  index = S->blame ? S->blame : index;
-  const char *where = cgl_lua_push_where(L, S);
-  const char *method = strchr(S->operation, ':');
-  const char *colon = *where ? ": " : "";
-  if (method && index == 1)
-    lua_pushfstring(L,
-                    "%s%scalling '%s' on bad self (%s; write object:%s(...), "
-                    "with ':' instead of '.')",
-                    where, colon, S->operation, message, method + 1);
-  else if (!method && is_module(L))
-    lua_pushfstring(L, "%s%scalling '%s' with ':' (write cg.%s(...), with '.')",
-                    where, colon, S->operation, S->operation);
-  else
-    lua_pushfstring(L, "%s%sbad argument #%d to '%s' (%s)", where, colon,
-                    method ? index - 1 : index, S->operation, message);
+  bad_push_text(L, S, S->blame ? S->blame : index, message);
+  cgl_error error = {.code = CGL_ERROR_INVALID_ARGUMENT,
+                     .name = cgl_status_name(CGL_ERROR_INVALID_ARGUMENT),
+                     .operation = S->operation,
+                     .where = "",
+                     .message = lua_tostring(L, -1),
+                     .hint = "",
+                     .also = ""};
+  error_note(L, S, &error);
+  lua_pop(L, 1);
+  lua_pushstring(L, *cgl_lua_push_where(L, S) ? ": " : "");
+  lua_pushvalue(L, -3);
+  lua_concat(L, 3);
   return lua_error(L);
 }

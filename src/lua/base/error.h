@@ -1,8 +1,10 @@
 /* The border between core statuses and Lua errors: every status of the core
    passes cgl_lua_done.
    A core failure becomes an error object: a table with name, code, operation,
-   where, message, hint and also, whose tostring is what a person reads.  A
-   wrong argument is a plain "bad argument" string, as Lua's own are. */
+   where, message, hint and also, whose tostring is what a person reads; or that
+   text itself, in a state that raises strings.  A wrong argument is a plain
+   "bad argument" string, as Lua's own are.  The state keeps the object of its
+   last error, of each kind. */
 #ifndef CGL_LUA_ERROR_H
 #define CGL_LUA_ERROR_H
 

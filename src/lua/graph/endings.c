@@ -9,14 +9,26 @@
 enum { STACK_ROOM = 10 };
 
 
-void cgl_lua_graph_push_environment(lua_State *L) {
+void cgl_lua_graph_push_environment(lua_State *L, const cgl_lua *S) {
   cgl_lua_box *box = cgl_lua_box_at(L, 1);
   if (!box->hooked) {
     lua_newtable(L);
     lua_setfenv(L, 1);
     box->hooked = true;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, S->graphs_ref);
+    lua_pushlightuserdata(L, box->object);
+    lua_pushvalue(L, 1);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
   }
   lua_getfenv(L, 1);
+}
+
+
+/* Of the process, because states may have hooks on one graph. */
+int cgl_lua_graph_next_slot(void) {
+  static atomic_int last;
+  return atomic_fetch_add(&last, 1) + 1;
 }
 
 
@@ -24,7 +36,7 @@ void cgl_lua_graph_push_environment(lua_State *L) {
 int cgl_lua_graph_add_ending(lua_State *L, cgl_lua *S, bool call) {
   lua_settop(L, 3);
   bool wait = cgl_lua_read_boolean(L, S, 3, "synchronize", false);
-  cgl_lua_graph_push_environment(L); /* 4 */
+  cgl_lua_graph_push_environment(L, S); /* 4 */
   lua_getfield(L, 4, "endings");
   if (lua_isnil(L, 5)) {
     lua_pop(L, 1);
@@ -32,7 +44,7 @@ int cgl_lua_graph_add_ending(lua_State *L, cgl_lua *S, bool call) {
     lua_pushvalue(L, 5);
     lua_setfield(L, 4, "endings");
   }
-  int slot = ++S->last_slot;
+  int slot = cgl_lua_graph_next_slot();
   lua_createtable(L, 0, 4);
   cgl_lua_set_number(L, "slot", slot);
   lua_pushvalue(L, 2);

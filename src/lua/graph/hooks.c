@@ -69,6 +69,10 @@ static cgl_status hook_run(void *user, cgl_graph *graph) {
   lua_getfenv(L, 1);
   lua_rawgeti(L, -1, (int)(intptr_t)user);
   lua_remove(L, -2);
+  if (!lua_isfunction(L, -1)) { /* another state's */
+    lua_settop(L, top);
+    return CGL_OK;
+  }
   lua_pushvalue(L, 1);
   if (call->depth > MAX_DEPTH) {
     lua_pushcfunction(L, hook_too_deep);
@@ -104,8 +108,8 @@ static int hook_add(lua_State *L, const char *operation, cgl_hook_point point) {
   lua_settop(L, 2);
   cgl_graph *graph = cgl_lua_check_graph(L, S, 1);
   cgl_lua_read_function(L, S, 2);
-  cgl_lua_graph_push_environment(L);
-  int slot = ++S->last_slot;
+  cgl_lua_graph_push_environment(L, S);
+  int slot = cgl_lua_graph_next_slot();
   lua_pushvalue(L, 2);
   lua_rawseti(L, 3, slot);
   uint64_t id;

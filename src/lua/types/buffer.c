@@ -126,11 +126,37 @@ static int cg_buffer_from(lua_State *L) {
 }
 
 
-/* b:upload(table | string | cdata) */
+/* The host memory that a pointer at 2 and a size at 3 say; exactly the
+   buffer's. */
+static void *buffer_read_host(lua_State *L, cgl_lua *S,
+                              const cgl_buffer *buffer) {
+  if (lua_type(L, 2) != CGL_LUA_TCDATA && lua_type(L, 2) != LUA_TLIGHTUSERDATA)
+    cgl_lua_bad(L, S, 2, "a pointer expected before a size, got %s",
+                cgl_lua_typename(L, 2));
+  void *host = (void *)(uintptr_t)cgl_lua_read_address(L, S, 2);
+  const size_t bytes = (size_t)cgl_lua_read_integer(
+      L, S, 3, "the size in bytes", 0, CGL_LUA_MAX_WHOLE);
+  if (bytes != cgl_buffer_bytes(buffer))
+    cgl_lua_bad(L, S, 3, "%lld bytes for a buffer of %lld", (long long)bytes,
+                (long long)cgl_buffer_bytes(buffer));
+  if (!host && bytes)
+    cgl_lua_bad(L, S, 2, "the pointer is NULL");
+  return host;
+}
+
+
+/* b:upload(table | string | cdata), b:upload(pointer, bytes) */
 static int buffer_upload(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "buffer:upload");
   cgl_buffer *buffer = cgl_lua_check_buffer(L, S, 1);
   cgl_lua_elements data;
+  if (!lua_isnoneornil(L, 3)) {
+    data.bytes = buffer_read_host(L, S, buffer);
+    data.shape.count = cgl_buffer_count(buffer);
+    buffer_upload_all(L, S, buffer, &data);
+    lua_settop(L, 1);
+    return 1;
+  }
   cgl_lua_read_elements(L, S, 2, cgl_buffer_type(buffer), &data);
   if (data.shape.count != cgl_buffer_count(buffer))
     return cgl_lua_bad(L, S, 2, "%lld elements for a buffer of %lld",
@@ -150,7 +176,7 @@ static int buffer_download_cdata(lua_State *L, cgl_lua *S, cgl_buffer *buffer) {
   if (data.kind != CGL_ARG_BYTES)
     return cgl_lua_bad(L, S, 2,
                        "an FFI array expected (a pointer does not "
-                       "know its size)");
+                       "know its size: give the bytes after it)");
   if (data.bytes.size != bytes)
     return cgl_lua_bad(L, S, 2, "an array of %lld bytes for a buffer of %lld",
                        (long long)data.bytes.size, (long long)bytes);
@@ -162,11 +188,19 @@ static int buffer_download_cdata(lua_State *L, cgl_lua *S, cgl_buffer *buffer) {
 }
 
 
-/* b:download([table | "string" | cdata]) */
+/* b:download([table | "string" | cdata]), b:download(pointer, bytes) */
 static int buffer_download(lua_State *L) {
   static const char *const forms[] = {"string", NULL};
   cgl_lua *S = cgl_lua_issue(L, "buffer:download");
   cgl_buffer *buffer = cgl_lua_check_buffer(L, S, 1);
+  if (!lua_isnoneornil(L, 3)) {
+    void *host = buffer_read_host(L, S, buffer);
+    cgl_lua_done(L, S,
+                 cgl_buffer_download(buffer, cgl_lua_stream(L, S), 0, host,
+                                     cgl_buffer_bytes(buffer)));
+    lua_settop(L, 2);
+    return 1;
+  }
   lua_settop(L, 2);
   if (lua_type(L, 2) == CGL_LUA_TCDATA)
     return buffer_download_cdata(L, S, buffer);
