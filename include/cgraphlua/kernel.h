@@ -85,6 +85,23 @@ typedef struct cgl_param_info {
   size_t bytes;
 } cgl_param_info;
 
+#define CGL_MAX_FIELD_DIMS 3
+
+/* A field of a struct that a parameter passes by value, as the compiler lays it
+   out.  The fields of a struct inside of it follow the field. */
+typedef struct cgl_field_info {
+  const char *type; /* as spelled by the source, an array's of its elements */
+  const char *name;
+  cgl_type element; /* of its numbers; CGL_TYPE_COUNT: an address or a struct */
+  int lanes;        /* numbers in a vector, 4 of a float4; else 1 */
+  bool pointer;
+  size_t offset; /* in the struct that declares the field */
+  size_t bytes;  /* of the value, or of each element of an array */
+  size_t extents[CGL_MAX_FIELD_DIMS]; /* of an array, the slowest first */
+  int ndims;                          /* 0: no array */
+  size_t nested; /* fields that follow and are inside of this one */
+} cgl_field_info;
+
 /* The kernel's name or name expression, borrowed. */
 CGL_API const char *cgl_kernel_name(const cgl_kernel *kernel);
 /* The number of parameters, and a parameter by index from 0; its texts are
@@ -92,6 +109,12 @@ CGL_API const char *cgl_kernel_name(const cgl_kernel *kernel);
 CGL_API size_t cgl_kernel_param_count(const cgl_kernel *kernel);
 CGL_API cgl_status cgl_kernel_param(const cgl_kernel *kernel, size_t index,
                                     cgl_param_info *info);
+/* The number of fields of a parameter, nested ones counted, and a field by
+   index from 0; its texts are borrowed.  None, but for structs of plain data by
+   value that the source declares and the compiler confirmed. */
+CGL_API size_t cgl_kernel_field_count(const cgl_kernel *kernel, size_t index);
+CGL_API cgl_status cgl_kernel_field(const cgl_kernel *kernel, size_t index,
+                                    size_t field, cgl_field_info *info);
 /* *block is a number of threads per thread block with good occupancy, for one
    dimension.  cuOccupancyMaxPotentialBlockSize */
 CGL_API cgl_status cgl_kernel_block_size(cgl_kernel *kernel, uint32_t *block);

@@ -156,6 +156,168 @@ static void test_types(void) {
 }
 
 
+/* "dt float @0, box struct[2][2] @8 {lo float[3] @0}": the fields of the last
+   parameter; "none" without. */
+static void print_fields(const cgl_field *fields, uint32_t n, cgl_text *out) {
+  for (uint32_t i = 0; i < n; i += 1 + fields[i].nested) {
+    const cgl_field *f = &fields[i];
+    cgl_text_print(out, "%s%s %s", i ? ", " : "", f->name,
+                   f->pointer ? "pointer" : cgl_kind_word(f->kind));
+    if (f->lanes > 1)
+      cgl_text_print(out, "x%d", f->lanes);
+    for (int k = 0; k < CGL_FIELD_DIMS && f->extents[k]; k++)
+      cgl_text_print(out, "[%u]", f->extents[k]);
+    cgl_text_print(out, " @%u", f->offset);
+    if (f->nested) {
+      cgl_text_put(out, " {");
+      print_fields(f + 1, f->nested, out);
+      cgl_text_put(out, "}");
+    }
+  }
+}
+
+
+static char *fields_of(const cgl_image *image) {
+  cgl_text out = {0};
+  const cgl_signature *s =
+      image && image->nsignatures ? &image->signatures[0] : NULL;
+  const cgl_parameter *p =
+      s && s->nparameters ? &s->parameters[s->nparameters - 1] : NULL;
+  if (p && p->nfields)
+    print_fields(p->fields, p->nfields, &out);
+  else
+    cgl_text_put(&out, image ? "none" : "refused");
+  return cgl_text_take(&out);
+}
+
+
+/* What a cache entry keeps of an image, read back. */
+static void test_kept(const cgl_image *image, const char *wanted) {
+  cgl_text packed = {0};
+  cgl_image back = {.format = format}, old = {.format = format};
+  cgl_image_pack(image, &packed);
+  const int status = cgl_image_unpack(&back, packed.data, packed.length);
+  char *got = fields_of(&back);
+  tap_ok(!status && !strcmp(got, wanted), "%s: a cache entry keeps %s", who,
+         wanted);
+  const size_t skip = strlen(packed.data) + 1;
+  tap_ok(cgl_image_unpack(&old, packed.data + skip, packed.length - skip) != 0,
+         "%s: a row of another format is not read", who);
+  free(got);
+  cgl_arena_free(&back.arena);
+  cgl_arena_free(&old.arena);
+  cgl_text_free(&packed);
+}
+
+
+/* The fields of structs: the reader's, as the compiler confirms them. */
+static void test_fields(void) {
+  const bool host = format == CGL_IMAGE_HOST;
+#define KERNEL "extern \"C\" __global__ void k(int n, s a) {}"
+  const struct {
+    const char *what, *text, *fields;
+  } rows[] = {
+      {"plain ones", "struct s { char c; double d; const float x, y; };" KERNEL,
+       "c int8 @0, d double @8, x float @16, y float @20"},
+      {"every kind",
+       "#include <cuda_fp16.h>\nenum e : short { a1 };\n"
+       "struct s { bool b; e f; __half h; long long l; unsigned char u;"
+       " float *p, **q; const int *const r; float3 v; half2 w; dim3 d; "
+       "};" KERNEL,
+       "b bool @0, f int16 @2, h half @4, l int64 @8, u uint8 @16, "
+       "p pointer @24, q pointer @32, r pointer @40, v floatx3 @48, "
+       "w halfx2 @60, d uint32x3 @64"},
+      {"arrays and structs in structs",
+       "typedef struct { float lo[3]; int n; } box;\n"
+       "struct s { box all[2][4]; struct { short a; } un; struct in { int i; };"
+       " in last; unsigned m[2][3][4]; };" KERNEL,
+       "all struct[2][4] @0 {lo float[3] @0, n int32 @12}, "
+       "un struct @128 {a int16 @0}, last struct @132 {i int32 @0}, "
+       "m uint32[2][3][4] @136"},
+      {"functions, types and constants between them",
+       "struct s { typedef int t; static const int K = 3; using u = t;\n"
+       "  enum { A, B }; enum e { C = -1 } c; int a = 1;\n"
+       "  __device__ int f(int x) const { return x + a; }\n"
+       "  __device__ int operator()(int x);\n public: u b{2}; };" KERNEL,
+       "c int32 @0, a int32 @4, b int32 @8"},
+      {"where alignas and __align__ put them",
+       "struct __align__(32) s { char a; alignas(8) char b; char c; };" KERNEL,
+       "a int8 @0, b int8 @8, c int8 @9"},
+      {"where an attribute packs them",
+       "struct __attribute__((packed)) s { char a; double b; };" KERNEL,
+       "a int8 @0, b double @1"},
+      {"macros of the script's",
+       "#define FIELD int n\nstruct s { FIELD; };\n"
+       "#define n (broken\n"
+       "extern \"C\" __global__ void k(s a) {}",
+       "n int32 @0"},
+      {"a typedef, a namespace and a template's argument",
+       "namespace a { struct in { int x; }; typedef in other; }\n"
+       "template <class T> struct of { typedef T type; };\n"
+       "extern \"C\" __global__ void k(const a::other b) {}",
+       "x int32 @0"},
+      {"as many as there may be",
+       "struct t { int a, b, c, d, e, f, g, h, i, j, k, l, m, n, o; };\n"
+       "struct u { t a, b, c, d, e, f, g, h, i, j, k, l, m, n, o; };\n"
+       "struct s { u a; int x[2]; float y; int z[2][2][2][2]; };" KERNEL,
+       "none"},
+      {"a member that only the compiler sees",
+       "struct s { char a;\n#if __SIZEOF_POINTER__ == 8 || \\\n"
+       "defined __CUDA_ARCH_LIST__ || defined __NVCC__\n  char b;\n#endif\n"
+       "  int c; };" KERNEL,
+       host ? "a int8 @0, b int8 @1, c int32 @4" : "none"},
+      {"a member that a header of the compiler's adds",
+       "#include <limits.h>\nstruct s { int a[INT_MAX > 5 ? 2 : 3]; };" KERNEL,
+       "a int32[2] @0"},
+      {"a union", "union s { int a; float b; };" KERNEL, "none"},
+      {"a union inside",
+       "struct s { int a; union { int b; float c; }; };" KERNEL, "none"},
+      {"an unnamed struct inside",
+       "struct s { int a; struct { int b; }; };" KERNEL, "none"},
+      {"a base", "struct b { int x; }; struct s : b { int y; };" KERNEL,
+       "none"},
+      {"a base of a field",
+       "struct b { int x; }; struct d : b { int y; };\n"
+       "struct s { d a; int c; };" KERNEL,
+       "none"},
+      {"bit-fields", "struct s { int a : 3; int b; };" KERNEL, "none"},
+      {"private ones", "class s { int a; };" KERNEL, "none"},
+      {"a constructor",
+       "struct s { int a; __device__ s(int x) : a(x) {} };" KERNEL, "none"},
+      {"a virtual function",
+       "struct s { int a; __device__ virtual void f() {} };" KERNEL, "none"},
+      {"a function's address", "struct s { void (*f)(int); int a; };" KERNEL,
+       "none"},
+      {"a template",
+       "template <class T> struct t { T a; };\ntypedef t<int> s;" KERNEL,
+       "none"},
+      {"a template inside",
+       "template <class T> struct t { T a; };\nstruct s { t<int> b; };" KERNEL,
+       "none"},
+      {"a generator inside", "struct s { cgl_philox r; int a; };" KERNEL,
+       "none"},
+      {"nothing", "struct s {};" KERNEL, "none"},
+      {"a macro in the way of our questions",
+       "#define cgl_T (\nstruct s { int a; };" KERNEL, "none"},
+  };
+#undef KERNEL
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char *message = NULL;
+    cgl_image *image = compile(rows[i].text, NULL, NULL, &message);
+    char *got = fields_of(image);
+    const bool same = !strcmp(got, rows[i].fields) && !message;
+    tap_ok(same, "%s: fields: %s%s%s%s", who, rows[i].what,
+           same ? "" : ", not ", same ? "" : got,
+           !same && message ? message : "");
+    if (image && i == 2)
+      test_kept(image, rows[i].fields);
+    free(got);
+    free(message);
+    cgl_image_free(image);
+  }
+}
+
+
 /* What the preprocessor decides. */
 static void test_choices(void) {
   const bool host = format == CGL_IMAGE_HOST;
@@ -308,6 +470,7 @@ static void test_all(cgl_image_format which, const char *name) {
   format = which;
   who = name;
   test_types();
+  test_fields();
   test_choices();
   test_nested();
   test_shared();

@@ -7,6 +7,9 @@
 
 #include "compile/compile.h"
 
+/* Begins every row: changes with what a row has. */
+static const char row_format[] = "fields";
+
 
 static void put_string(cgl_text *out, const char *string) {
   cgl_text_add(out, string, strlen(string) + 1);
@@ -17,6 +20,20 @@ static void put_number(cgl_text *out, unsigned long long number) {
   char digits[24];
   snprintf(digits, sizeof digits, "%llu", number);
   put_string(out, digits);
+}
+
+
+static void put_field(cgl_text *out, const cgl_field *f) {
+  put_string(out, f->name);
+  put_string(out, f->type);
+  put_number(out, f->kind);
+  put_number(out, f->lanes);
+  put_number(out, f->pointer);
+  put_number(out, f->offset);
+  put_number(out, f->size);
+  for (int i = 0; i < CGL_FIELD_DIMS; i++)
+    put_number(out, f->extents[i]);
+  put_number(out, f->nested);
 }
 
 
@@ -31,10 +48,14 @@ static void put_parameter(cgl_text *out, const cgl_parameter *p) {
   put_number(out, p->size);
   put_number(out, p->align);
   put_number(out, p->element);
+  put_number(out, p->nfields);
+  for (uint32_t i = 0; i < p->nfields; i++)
+    put_field(out, &p->fields[i]);
 }
 
 
 void cgl_image_pack(const cgl_image *image, cgl_text *out) {
+  put_string(out, row_format);
   put_number(out, image->nsignatures);
   for (size_t i = 0; i < image->nsignatures; i++) {
     const cgl_signature *s = &image->signatures[i];
@@ -92,6 +113,31 @@ static size_t take_number(row_reader *r, size_t most) {
 }
 
 
+/* n zeroed elements; NULL without memory, or for more than the row can hold. */
+static void *take_room(row_reader *r, size_t n, size_t size) {
+  void *room = n <= (size_t)(r->end - r->at)
+                   ? cgl_arena_alloc(r->arena, (n + 1) * size)
+                   : NULL;
+  r->bad |= !room;
+  return room;
+}
+
+
+/* `left`: how many fields come after this one. */
+static void take_field(row_reader *r, cgl_field *f, uint32_t left) {
+  f->name = take_copy(r);
+  f->type = take_copy(r);
+  f->kind = (cgl_kind)take_number(r, CGL_KIND_COUNT - 1);
+  f->lanes = (uint8_t)take_number(r, 4);
+  f->pointer = (uint8_t)take_number(r, 1);
+  f->offset = (uint32_t)take_number(r, UINT32_MAX);
+  f->size = (uint32_t)take_number(r, UINT32_MAX);
+  for (int i = 0; i < CGL_FIELD_DIMS; i++)
+    f->extents[i] = (uint32_t)take_number(r, UINT32_MAX);
+  f->nested = (uint32_t)take_number(r, left);
+}
+
+
 static void take_parameter(row_reader *r, cgl_parameter *p) {
   p->type = take_copy(r);
   p->name = take_copy(r);
@@ -103,16 +149,10 @@ static void take_parameter(row_reader *r, cgl_parameter *p) {
   p->size = (uint32_t)take_number(r, UINT32_MAX);
   p->align = (uint32_t)take_number(r, UINT32_MAX);
   p->element = (uint32_t)take_number(r, UINT32_MAX);
-}
-
-
-/* n zeroed elements; NULL without memory, or for more than the row can hold. */
-static void *take_room(row_reader *r, size_t n, size_t size) {
-  void *room = n <= (size_t)(r->end - r->at)
-                   ? cgl_arena_alloc(r->arena, (n + 1) * size)
-                   : NULL;
-  r->bad |= !room;
-  return room;
+  uint32_t n = (uint32_t)take_number(r, CGL_FIELDS_MOST);
+  p->fields = n ? take_room(r, n, sizeof *p->fields) : NULL;
+  for (; p->nfields < n && !r->bad; p->nfields++)
+    take_field(r, &p->fields[p->nfields], n - p->nfields - 1);
 }
 
 
@@ -129,6 +169,7 @@ static void take_signature(row_reader *r, cgl_signature *s) {
 
 int cgl_image_unpack(cgl_image *image, const char *row, size_t length) {
   row_reader r = {.at = row, .end = row + length, .arena = &image->arena};
+  r.bad = strcmp(take_string(&r), row_format) != 0;
   size_t n = take_number(&r, SIZE_MAX);
   image->signatures = take_room(&r, n, sizeof *image->signatures);
   for (; image->nsignatures < n && !r.bad; image->nsignatures++)

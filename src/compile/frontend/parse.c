@@ -115,21 +115,14 @@ static size_t declaration_end(const cursor *c, bool *body) {
       continue;
     }
     if (cgl_token_is_any(t, "(", "[")) {
-      parameters |= cgl_token_is(t, "(");
+      parameters |= cgl_token_is(t, "(") &&
+                    !(i > c->i && cgl_token_takes_arguments(t - 1));
       i = cgl_tokens_close(c->at, c->count, i);
       continue;
     }
     i++;
   }
   return i;
-}
-
-
-static bool takes_arguments(const cgl_token *t) {
-  return cgl_token_is_any(t, "__launch_bounds__", "__attribute__",
-                          "__attribute", "alignas", "__align__",
-                          "__cluster_dims__", "__maxnreg__", "__declspec",
-                          "__block_size__", "noexcept", "decltype");
 }
 
 
@@ -172,7 +165,7 @@ static size_t read_kernel_name(const cgl_token *at, size_t count,
         while (i + 2 + made->nbounds + 1 < end &&
                !cgl_token_is(&made->bounds[made->nbounds], ","))
           made->nbounds++;
-      } else if (!takes_arguments(&at[i])) {
+      } else if (!cgl_token_takes_arguments(&at[i])) {
         made->name = at[i];
         return i + 1;
       }
@@ -256,8 +249,8 @@ static void read_variables(cgl_program *p, const cgl_token *at, size_t count,
   bool seen = false; /* the declarator's name has been found */
   for (size_t i = 0; i < count; i++) {
     const cgl_token *t = &at[i];
-    if (t->kind == CGL_TOKEN_NAME && takes_arguments(t) && i + 1 < count &&
-        cgl_token_is(&at[i + 1], "("))
+    if (t->kind == CGL_TOKEN_NAME && cgl_token_takes_arguments(t) &&
+        i + 1 < count && cgl_token_is(&at[i + 1], "("))
       i = cgl_tokens_close(at, count, i + 1) - 1;
     else if (cgl_token_is(t, "<") && !seen)
       i = cgl_tokens_close_angle(at, count, i) - 1;
@@ -270,6 +263,22 @@ static void read_variables(cgl_program *p, const cgl_token *at, size_t count,
       i = cgl_tokens_close(at, count, i) - 1;
     else if (cgl_token_is(t, ","))
       seen = false;
+  }
+}
+
+
+/* Notes what the braces of a record hold whose first word is at `i`: not of a
+   union, nor of a class that has another as its base. */
+static void set_body(cgl_alias *record, const cgl_token *at, size_t count,
+                     size_t i) {
+  if (!cgl_token_is_any(&at[i], "struct", "class"))
+    return;
+  while (i < count && !cgl_token_is_any(&at[i], "{", ":"))
+    i++;
+  size_t end = cgl_tokens_close(at, count, i);
+  if (i < count && cgl_token_is(&at[i], "{") && end > i + 1) {
+    record->body = &at[i + 1];
+    record->nbody = end - i - 2;
   }
 }
 
@@ -300,15 +309,19 @@ static void read_alias(cgl_program *p, const cgl_token *at, size_t count,
       alias->record = !cgl_token_is(&at[1], "enum");
       alias->enumeration = !alias->record;
       alias->count = 0;
+      set_body(alias, at, count, 1);
+      return;
     }
 }
 
 
-static void read_record(cgl_program *p, const cgl_token *at, size_t count) {
+static void read_record(cgl_program *p, const cgl_token *at, size_t count,
+                        const prefix *pre) {
   bool enumeration = cgl_token_is(at, "enum");
   for (size_t i = 1; i < count; i++) {
     const cgl_token *t = &at[i];
-    if (takes_arguments(t) && i + 1 < count && cgl_token_is(&at[i + 1], "("))
+    if (cgl_token_takes_arguments(t) && i + 1 < count &&
+        cgl_token_is(&at[i + 1], "("))
       i = cgl_tokens_close(at, count, i + 1) - 1;
     else if (t->kind == CGL_TOKEN_NAME && !cgl_token_is_type_word(t)) {
       cgl_alias *alias = add_alias(p, t, NULL, 0);
@@ -316,6 +329,8 @@ static void read_record(cgl_program *p, const cgl_token *at, size_t count) {
         return;
       alias->record = !enumeration;
       alias->enumeration = enumeration;
+      if (!pre->is_template)
+        set_body(alias, at, count, 0);
       if (enumeration && i + 2 < count && cgl_token_is(&at[i + 1], ":")) {
         alias->at = &at[i + 2];
         while (i + 2 + alias->count < count &&
@@ -346,8 +361,8 @@ static bool is_function(const cgl_token *at, size_t count) {
     if (cgl_token_is(&at[i], "operator"))
       return true;
     if (cgl_token_is(&at[i], "("))
-      return i > 0 && !takes_arguments(&at[i - 1]);
-    if (takes_arguments(&at[i]) && i + 1 < count &&
+      return i > 0 && !cgl_token_takes_arguments(&at[i - 1]);
+    if (cgl_token_takes_arguments(&at[i]) && i + 1 < count &&
         cgl_token_is(&at[i + 1], "("))
       i = cgl_tokens_close(at, count, i + 1) - 1;
     else if (cgl_token_is_any(&at[i], "=", "{", "[", ";"))
@@ -378,7 +393,7 @@ static void read_declaration(cursor *c, const char *scope, const prefix *pre) {
     read_alias(p, at, count, pre);
   else {
     if (record && !body)
-      read_record(p, at, count);
+      read_record(p, at, count, pre);
     if ((has_word(at, count, "__device__") ||
          has_word(at, count, "__constant__") ||
          has_word(at, count, "__managed__")) &&

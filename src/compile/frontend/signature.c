@@ -5,24 +5,10 @@
 #include "compile/frontend/program.h"
 
 
-/* The end of the list element that starts at i: the index of its comma. */
-static size_t element_end(const cgl_token *at, size_t count, size_t i) {
-  while (i < count && !cgl_token_is(&at[i], ",")) {
-    if (cgl_token_is_any(&at[i], "(", "[", "{"))
-      i = cgl_tokens_close(at, count, i);
-    else if (cgl_token_is(&at[i], "<"))
-      i = cgl_tokens_close_angle(at, count, i);
-    else
-      i++;
-  }
-  return i < count ? i : count;
-}
-
-
 static size_t element_count(const cgl_token *at, size_t count) {
   size_t n = 0;
   for (size_t i = 0; i < count; n++)
-    i = element_end(at, count, i) + 1;
+    i = cgl_tokens_element_end(at, count, i) + 1;
   return n;
 }
 
@@ -34,9 +20,11 @@ static int read_parameters(const cgl_declared *k, const cgl_alias *aliases,
   if (!out->parameters)
     return -1;
   while (i < k->nparameters) {
-    size_t end = element_end(k->parameters, k->nparameters, i);
-    if (cgl_parameter_read(aliases, &k->parameters[i], end - i, arena,
-                           &out->parameters[out->nparameters++]) != 0)
+    size_t end = cgl_tokens_element_end(k->parameters, k->nparameters, i);
+    cgl_parameter *p = &out->parameters[out->nparameters++];
+    if (cgl_parameter_read(aliases, &k->parameters[i], end - i, arena, p) !=
+            0 ||
+        cgl_fields_read(arena, p) != 0)
       return -1;
     i = end + 1;
   }
@@ -142,7 +130,7 @@ static const cgl_alias *bind_arguments(const cgl_declared *k,
     cgl_alias *alias = cgl_arena_alloc(arena, sizeof *alias);
     if (!alias)
       return NULL;
-    size_t end = element_end(at, count, i);
+    size_t end = cgl_tokens_element_end(at, count, i);
     *alias = (cgl_alias){.name = t->name,
                          .at = i < count ? &at[i] : t->standard,
                          .count = i < count ? end - i : t->nstandard,

@@ -5,6 +5,7 @@
 typedef struct spec {
   cgl_kind kind;
   uint8_t lanes, pointer, readonly, restricted, constant;
+  const cgl_alias *record; /* of CGL_KIND_STRUCT, NULL where it is not known */
 } spec;
 
 typedef struct known {
@@ -114,6 +115,14 @@ bool cgl_token_is_type_word(const cgl_token *token) {
 }
 
 
+bool cgl_token_takes_arguments(const cgl_token *token) {
+  return cgl_token_is_any(token, "__launch_bounds__", "__attribute__",
+                          "__attribute", "alignas", "__align__",
+                          "__cluster_dims__", "__maxnreg__", "__declspec",
+                          "__block_size__", "noexcept", "decltype");
+}
+
+
 bool cgl_token_is_position(const cgl_token *token) {
   return cgl_token_is_any(token, "threadIdx", "blockIdx", "blockDim",
                           "gridDim");
@@ -173,6 +182,19 @@ size_t cgl_tokens_close_angle(const cgl_token *at, size_t count, size_t i) {
 }
 
 
+size_t cgl_tokens_element_end(const cgl_token *at, size_t count, size_t i) {
+  while (i < count && !cgl_token_is(&at[i], ",")) {
+    if (cgl_token_is_any(&at[i], "(", "[", "{"))
+      i = cgl_tokens_close(at, count, i);
+    else if (cgl_token_is(&at[i], "<"))
+      i = cgl_tokens_close_angle(at, count, i);
+    else
+      i++;
+  }
+  return i < count ? i : count;
+}
+
+
 /* int, float4, uint32_t, __half2: what the language or CUDA names. */
 static void find_known(const cgl_token *name, spec *out) {
   for (size_t i = 0; i < sizeof named_types / sizeof *named_types; i++)
@@ -229,6 +251,7 @@ static void resolve_name(const cgl_alias *aliases, const cgl_token *name,
       if (a->record) {
         out->kind = cgl_token_is(name, "cgl_philox") ? CGL_KIND_PHILOX
                                                      : CGL_KIND_STRUCT;
+        out->record = a;
       } else if (a->enumeration && !a->count)
         out->kind = CGL_KIND_INT32;
       else if (depth < 16)
@@ -456,5 +479,7 @@ int cgl_parameter_read(const cgl_alias *aliases, const cgl_token *at,
   out->name = name < count
                   ? cgl_arena_copy(arena, at[name].text, at[name].length)
                   : cgl_arena_copy(arena, "", 0);
+  if (s.kind == CGL_KIND_STRUCT && !s.pointer)
+    out->record = s.record;
   return out->type && out->name ? 0 : -1;
 }

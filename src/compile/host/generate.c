@@ -111,7 +111,6 @@ static void add_exports(const cgl_host_job *h, cgl_text *out) {
   }
   cgl_text_put(out, image->nsignatures ? "};\n" : "");
   cgl_text_put(out, "#line 1 \"cgraphlua\"\n");
-  cgl_host_add_questions(image, out);
   if (image->nvariables)
     cgl_text_put(out, "static const cgl_host_global cgl_globals[] = {\n");
   for (size_t i = 0; i < image->nvariables; i++)
@@ -130,6 +129,7 @@ static void add_exports(const cgl_host_job *h, cgl_text *out) {
       "%s, %zu, %s, cgl_init};\n",
       image->nsignatures, image->nsignatures ? "cgl_kernels" : "nullptr",
       image->nvariables, image->nvariables ? "cgl_globals" : "nullptr");
+  cgl_host_add_questions(image, out); /* last: it undefines macros */
 }
 
 

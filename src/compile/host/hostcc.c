@@ -482,10 +482,11 @@ cgl_compile_status cgl_host_compile(cgl_job *job) {
       h.ordered[i] =
           h.cxx->clang && (image->signatures[i].features & CGL_USES_LOCALS);
     status = build_image(&h);
-    if (status == CGL_COMPILE_REFUSED && cgl_host_drop_loops(&h))
+    const bool asked =
+        status == CGL_COMPILE_REFUSED && cgl_source_drop_fields(job->image);
+    if (status == CGL_COMPILE_REFUSED && (cgl_host_drop_loops(&h) || asked))
       status = build_image(&h); /* for the columns of the messages */
-    else if (status == CGL_COMPILE_OK && !h.cxx->clang &&
-             cgl_host_find_memory(&h)) {
+    if (status == CGL_COMPILE_OK && !h.cxx->clang && cgl_host_find_memory(&h)) {
       free(job->image->bytes);
       job->image->bytes = NULL;
       status = build_image(&h);

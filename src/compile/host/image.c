@@ -9,6 +9,8 @@
 
 #include "compile/host/host.h"
 
+enum { MOST_WORDS = 3 * 1024 }; /* of one answer */
+
 #define STATIC_SHARED 49152 /* bytes, what a GPU gives without being asked */
 
 /* In front of what the image says of a kernel's parameters; no code holds such
@@ -18,16 +20,19 @@ static const uint32_t answer_mark[4] = {0x6c676321, 0x9e3779b9, 0x7f4a7c15,
 
 
 void cgl_host_ask(cgl_text *out) {
+  cgl_text_put(out, "#define cgl_offset(T, cgl_name) "
+                    "__builtin_offsetof(T, cgl_name)\n");
   cgl_source_ask(out);
   cgl_text_print(
       out,
-      "template <int ID, class F> struct cgl_answer;\n"
-      "template <int ID, class... A> struct cgl_answer<ID, void (*)(A...)> {\n"
+      "template <unsigned I, unsigned K, class W> struct cgl_told;\n"
+      "template <unsigned I, unsigned K, unsigned... C>\n"
+      "struct cgl_told<I, K, cgl_words<C...>> {\n"
       "  static const unsigned words[]; };\n"
-      "template <int ID, class... A> __attribute__((used)) const unsigned\n"
-      "cgl_answer<ID, void (*)(A...)>::words[] = {%uu, %uu, %uu, %uu, ID,\n"
-      "  sizeof...(A), cgl_type<A>::word..., cgl_type<A>::element...,\n"
-      "  cgl_type<A>::align...};\n",
+      "template <unsigned I, unsigned K, unsigned... C>\n"
+      "__attribute__((used)) const unsigned\n"
+      "cgl_told<I, K, cgl_words<C...>>::words[] = {%uu, %uu, %uu, %uu, I, K,\n"
+      "  sizeof...(C), C...};\n",
       answer_mark[0], answer_mark[1], answer_mark[2], answer_mark[3]);
 }
 
@@ -35,28 +40,60 @@ void cgl_host_ask(cgl_text *out) {
 void cgl_host_add_questions(const cgl_image *image, cgl_text *out) {
   for (size_t i = 0; i < image->nsignatures; i++) {
     const char *name = image->signatures[i].name;
-    cgl_text_print(out, "template struct cgl_answer<%zu, decltype(&%s)>;\n", i,
-                   *name == '&' ? name + 1 : name);
+    cgl_text_print(out,
+                   "template struct cgl_told<%zu, 0, "
+                   "cgl_answer<decltype(&%s)>::told>;\n",
+                   i, *name == '&' ? name + 1 : name);
   }
+  for (size_t i = 0; i < image->nsignatures; i++)
+    for (size_t k = 0; k < image->signatures[i].nparameters; k++) {
+      if (!image->signatures[i].parameters[k].nfields)
+        continue;
+      cgl_source_ask_fields(image, i, k, out);
+      cgl_text_print(
+          out, "template struct cgl_told<%zu, %zu, cgl_fields_%zu_%zu>;\n", i,
+          k + 1, i, k);
+    }
+}
+
+
+/* The words that the image tells of kernel i: part 0, its parameters; part k +
+   1, the fields of parameter k.  Returns how many, or -1. */
+static long answer_find(const cgl_image *image, size_t i, size_t part,
+                        uint32_t words[MOST_WORDS]) {
+  const char *end = (char *)image->bytes + image->size;
+  uint32_t wanted[6], n;
+  memcpy(wanted, answer_mark, sizeof answer_mark);
+  wanted[4] = (uint32_t)i;
+  wanted[5] = (uint32_t)part;
+  const char *at = memmem(image->bytes, image->size, wanted, sizeof wanted);
+  if (!at || (size_t)(end - at) < sizeof wanted + sizeof n)
+    return -1;
+  memcpy(&n, at + sizeof wanted, sizeof n);
+  at += sizeof wanted + sizeof n;
+  if (n > MOST_WORDS || (size_t)(end - at) < n * sizeof *words)
+    return -1;
+  memcpy(words, at, n * sizeof *words);
+  return n;
 }
 
 
 int cgl_host_learn(cgl_job *job) {
   cgl_image *image = job->image;
-  const char *end = (char *)image->bytes + image->size;
-  uint32_t wanted[5], words[3 * 1024], n;
-  memcpy(wanted, answer_mark, sizeof answer_mark);
+  uint32_t words[MOST_WORDS];
   for (size_t i = 0; i < image->nsignatures; i++) {
-    wanted[4] = (uint32_t)i;
-    const char *at = memmem(image->bytes, image->size, wanted, sizeof wanted);
-    if (!at || (size_t)(end - at) < sizeof wanted + sizeof n)
-      return -1;
-    memcpy(&n, at + sizeof wanted, sizeof n);
-    at += sizeof wanted + sizeof n;
-    if (n > 1024 || (size_t)(end - at) < 3 * n * sizeof *words)
-      return -1;
-    memcpy(words, at, 3 * n * sizeof *words);
-    if (cgl_source_learn(&image->arena, &image->signatures[i], words, n) != 0)
+    cgl_signature *s = &image->signatures[i];
+    for (size_t k = 0; k < s->nparameters; k++) {
+      cgl_parameter *p = &s->parameters[k];
+      const long n = p->nfields ? answer_find(image, i, k + 1, words) : 0;
+      if (n < 0)
+        return -1;
+      if (p->nfields)
+        cgl_source_learn_fields(p, words, (size_t)n);
+    }
+    const long n = answer_find(image, i, 0, words);
+    if (n < 0 || n % 3 ||
+        cgl_source_learn(&image->arena, s, words, (size_t)n / 3) != 0)
       return -1;
   }
   return 0;

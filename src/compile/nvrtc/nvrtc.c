@@ -41,6 +41,8 @@ typedef struct nvrtc_table {
   const char *missing; /* a function that the library lacks */
 } nvrtc_table;
 
+enum { MOST_WORDS = 3 * 1024 }; /* of one answer */
+
 typedef struct architecture {
   int number; /* 90 for sm_90 */
   bool exact; /* else PTX for an older one, which the driver translates */
@@ -226,16 +228,18 @@ void cgl_nvrtc_macros(const cgl_job *job, cgl_text *out) {
 static const char nowhere[] = "/dev/null/cgraphlua";
 
 
-/* The compiler tells parameters by the mangled name of a variable. */
+/* The compiler tells parameters by the mangled name of a variable.  NVRTC has
+   no offsetof; up to 12.1 an address is a constant, from 12.2 on only
+   __INTADDR__. */
 static void add_question(cgl_text *out) {
+  cgl_text_put(out, "#if __CUDACC_VER_MAJOR__ * 100 + "
+                    "__CUDACC_VER_MINOR__ > 1201\n"
+                    "#define cgl_offset(T, cgl_name) "
+                    "__INTADDR__(&((T *)0)->cgl_name)\n"
+                    "#else\n#define cgl_offset(T, cgl_name) "
+                    "(unsigned long)&((T *)0)->cgl_name\n#endif\n");
   cgl_source_ask(out);
-  cgl_text_put(
-      out,
-      "template <class F> struct cgl_answer;\n"
-      "template <class... A> struct cgl_answer<void (*)(A...)> {\n"
-      "  typedef cgl_words<cgl_type<A>::word..., cgl_type<A>::element...,\n"
-      "    cgl_type<A>::align...> cgl_told; };\n"
-      "template <class W> __device__ char cgl_tell;\n");
+  cgl_text_put(out, "template <class W> __device__ char cgl_tell;\n");
 }
 
 
@@ -246,25 +250,52 @@ void cgl_nvrtc_device_text(cgl_text *out) {
 }
 
 
-static char *question_about(const cgl_signature *s) {
-  return cgl_format("&cgl_tell<cgl_answer<decltype(&%s)>::cgl_told>",
-                    *s->name == '&' ? s->name + 1 : s->name);
+/* Part 0: the kernel's parameters; part k + 1: the fields of parameter k. */
+static char *question_about(const cgl_image *image, size_t i, size_t part) {
+  const char *name = image->signatures[i].name;
+  return part ? cgl_format("&cgl_tell<cgl_fields_%zu_%zu>", i, part - 1)
+              : cgl_format("&cgl_tell<cgl_answer<decltype(&%s)>::told>",
+                           *name == '&' ? name + 1 : name);
 }
 
 
-/* "...IJLj5ELj4EEEE" has the words 5 and 4. */
-static int take_answer(cgl_arena *arena, cgl_signature *s,
-                       const char *lowered) {
-  uint32_t words[3 * 1024];
-  size_t n = 0;
-  const char *at = lowered ? strstr(lowered, "cgl_words") : NULL;
+/* "...IJLj5ELj4EEEE" has the words 5 and 4.  Returns how many, or -1. */
+static long take_answer(nvrtc_program program, const cgl_image *image, size_t i,
+                        size_t part, uint32_t words[MOST_WORDS]) {
+  char *question = question_about(image, i, part);
+  const char *at = NULL;
+  long n = 0;
+  if (!question || table.GetLoweredName(program, question, &at))
+    at = NULL;
+  free(question);
+  at = at ? strstr(at, "cgl_words") : NULL;
   if (!at)
     return -1;
-  while ((at = strstr(at, "Lj")) && n < sizeof words / sizeof *words) {
+  while ((at = strstr(at, "Lj")) && n < MOST_WORDS) {
     words[n++] = (uint32_t)strtoul(at + 2, NULL, 10);
     at += 2;
   }
-  return n % 3 ? -1 : cgl_source_learn(arena, s, words, n / 3);
+  return n;
+}
+
+
+/* What the compiler told of kernel i. */
+static int take_answers(nvrtc_program program, cgl_image *image, size_t i) {
+  cgl_signature *s = &image->signatures[i];
+  uint32_t words[MOST_WORDS];
+  for (size_t k = 0; k < s->nparameters; k++) {
+    cgl_parameter *p = &s->parameters[k];
+    const long n =
+        p->nfields ? take_answer(program, image, i, k + 1, words) : 0;
+    if (n < 0)
+      return -1;
+    if (p->nfields)
+      cgl_source_learn_fields(p, words, (size_t)n);
+  }
+  const long n = take_answer(program, image, i, 0, words);
+  return n < 0 || n % 3
+             ? -1
+             : cgl_source_learn(&image->arena, s, words, (size_t)n / 3);
 }
 
 
@@ -284,7 +315,11 @@ static void write_source(const cgl_job *job, cgl_text *out) {
   cgl_text_quote(out, s->file);
   cgl_text_put(out, "\"\n");
   cgl_source_rewrite(s, false, NULL, 0, out);
-  cgl_text_put(out, "\n");
+  cgl_text_put(out, "\n#line 1 \"cgraphlua\"\n");
+  for (size_t i = 0; i < job->image->nsignatures; i++)
+    for (size_t k = 0; k < job->image->signatures[i].nparameters; k++)
+      if (job->image->signatures[i].parameters[k].nfields)
+        cgl_source_ask_fields(job->image, i, k, out);
 }
 
 
@@ -311,12 +346,18 @@ static void take_log(cgl_job *job, nvrtc_program program) {
 static int add_names(cgl_job *job, nvrtc_program program) {
   const cgl_image *image = job->image;
   for (size_t i = 0; i < image->nsignatures; i++) {
-    char *question = question_about(&image->signatures[i]);
-    bool bad = !question || table.AddNameExpression(program, question) ||
-               table.AddNameExpression(program, image->signatures[i].name);
-    free(question);
-    if (bad)
+    const cgl_signature *s = &image->signatures[i];
+    if (table.AddNameExpression(program, s->name))
       return -1;
+    for (size_t part = 0; part <= s->nparameters; part++) {
+      if (part && !s->parameters[part - 1].nfields)
+        continue;
+      char *question = question_about(image, i, part);
+      bool bad = !question || table.AddNameExpression(program, question);
+      free(question);
+      if (bad)
+        return -1;
+    }
   }
   for (size_t i = 0; i < image->nvariables; i++) {
     char *address = cgl_format("&%s", image->variables[i].name);
@@ -343,13 +384,8 @@ static int take_names(cgl_job *job, nvrtc_program program) {
   cgl_image *image = job->image;
   for (size_t i = 0; i < image->nsignatures; i++) {
     cgl_signature *s = &image->signatures[i];
-    char *question = question_about(s);
-    const char *answer = NULL;
     s->lowered = lowered_name(image, program, s->name);
-    if (question && table.GetLoweredName(program, question, &answer))
-      answer = NULL;
-    free(question);
-    if (!s->lowered || take_answer(&image->arena, s, answer) != 0)
+    if (!s->lowered || take_answers(program, image, i) != 0)
       return -1;
   }
   for (size_t i = 0; i < image->nvariables; i++) {
@@ -514,6 +550,11 @@ cgl_compile_status cgl_nvrtc_compile(cgl_job *job) {
   if (result && !disk && cgl_program_is_guess(job->program)) {
     disk = true; /* it may have looked for a header that the reader did not */
     result = text.failed ? 1 : try_compile(job, text.data, a, true, &program);
+  }
+  if (result && !text.failed && cgl_source_drop_fields(job->image)) {
+    text.length = 0;
+    write_source(job, &text);
+    result = text.failed ? 1 : try_compile(job, text.data, a, disk, &program);
   }
   status = CGL_COMPILE_REFUSED;
   job->unkept |= disk;

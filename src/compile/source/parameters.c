@@ -84,8 +84,13 @@ void cgl_source_ask(cgl_text *out) {
       "  typedef cgl_pointee<typename cgl_bare<T>::type> next;\n"
       "  static constexpr unsigned word = next::kind | next::stars << %d |\n"
       "    cgl_bare<T>::readonly << %d, element = next::element,\n"
-      "    align = alignof(T *); };\n",
+      "    align = alignof(T *); };\n"
+      "template <class F> struct cgl_answer;\n"
+      "template <class... A> struct cgl_answer<void (*)(A...)> {\n"
+      "  typedef cgl_words<cgl_type<A>::word..., cgl_type<A>::element...,\n"
+      "    cgl_type<A>::align...> told; };\n",
       POINTER, READONLY);
+  cgl_source_ask_records(out);
 }
 
 
@@ -144,6 +149,11 @@ static int learn_parameter(cgl_parameter *p, bool known, const uint32_t *word,
   bool same = known && is_spelling(p, &told);
   told.restricted = same && told.pointer ? p->restricted : 0;
   told.name = known ? p->name : "";
+  if (same && told.kind == CGL_KIND_STRUCT && !told.pointer &&
+      p->kind == CGL_KIND_STRUCT) {
+    told.fields = p->fields;
+    told.nfields = p->nfields;
+  }
   told.type = same ? p->type : spell_type(&told, arena);
   *p = told;
   return p->type ? 0 : -1;

@@ -3,8 +3,8 @@
    A job is one compile: the source as the script gave it, what was read from
    it without compiling, and the image, whose signatures are there from the
    start and whose bytes, lowered names and parameters a compiler fills in.
-   Reading is guessing: of a parameter's type only its spelling and its name
-   are the reader's, all else is what the compiler says.
+   Reading is guessing: of a parameter's type, and of a struct's fields, only
+   spelling and names are the reader's, all else is what the compiler says.
    Invariant: a compiler adds to a job's `log` what it printed, in lines that
    name the script's file and line only, and to `files` what it read. */
 #ifndef CGL_COMPILE_SOURCE_H
@@ -73,12 +73,32 @@ void cgl_source_note_files(cgl_job *job, const char *files, size_t length);
 /* Writes the templates by which a compiler tells what parameters are.  They
    stand in front of the source.  cgl_type<T> has three words: `word` (kind,
    stars, const), `element` (bytes of the value or pointee, 0 unknown) and
-   `align`. */
+   `align`.  cgl_answer<F>::told is a cgl_words of all parameters of F.  The
+   compiler's own text defines the macro cgl_offset(T, field). */
 void cgl_source_ask(cgl_text *out);
 
 /* Takes down what a compiler told: the first words of all n parameters, then
    the second, then the third.  Returns 0, or -1 without memory. */
 int cgl_source_learn(cgl_arena *arena, cgl_signature *signature,
                      const uint32_t *words, size_t n);
+
+/* ---- fields of structs (fields.c) ---- */
+
+/* Writes the templates for the fields: part of cgl_source_ask. */
+void cgl_source_ask_records(cgl_text *out);
+
+/* Writes behind the source what asks for the fields that a parameter has by the
+   reader's word: the type cgl_fields_KERNEL_PARAMETER, a cgl_words. */
+void cgl_source_ask_fields(const cgl_image *image, size_t kernel,
+                           size_t parameter, cgl_text *out);
+
+/* Takes down what a compiler told of a parameter's fields; a parameter of which
+   it told anything else than was read has no fields.  Comes before
+   cgl_source_learn. */
+void cgl_source_learn_fields(cgl_parameter *parameter, const uint32_t *words,
+                             size_t n);
+
+/* Leaves all parameters without fields, so that nothing is asked; had any? */
+bool cgl_source_drop_fields(cgl_image *image);
 
 #endif

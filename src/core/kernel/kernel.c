@@ -7,6 +7,8 @@
 
 static const char finding[] = "module:kernel";
 
+_Static_assert(CGL_MAX_FIELD_DIMS == CGL_FIELD_DIMS, "extents of fields");
+
 
 const char *cgl_module_kernel_name(const cgl_module *module, size_t index) {
   if (!module->image || index >= module->image->nsignatures)
@@ -174,6 +176,65 @@ cgl_status cgl_kernel_param(const cgl_kernel *kernel, size_t index,
   if (p)
     *info = (cgl_param_info){p->type, p->name, p->pointer, p->readonly,
                              kernel->sizes[index]};
+  return CGL_OK;
+}
+
+
+size_t cgl_kernel_field_count(const cgl_kernel *kernel, size_t index) {
+  const cgl_parameter *p =
+      index < kernel->nparams ? cgl_kernel_parameter(kernel, index) : NULL;
+  return p && p->size == kernel->sizes[index] ? p->nfields : 0;
+}
+
+
+/* The element type of a field; CGL_TYPE_COUNT for addresses and structs. */
+static cgl_type field_element(const cgl_field *f) {
+  static const struct {
+    cgl_kind kind;
+    cgl_type type;
+  } rows[] = {
+      {CGL_KIND_BOOL, CGL_TYPE_bool},
+      {CGL_KIND_INT8, CGL_TYPE_int8},
+      {CGL_KIND_UINT8, CGL_TYPE_uint8},
+      {CGL_KIND_INT16, CGL_TYPE_int16},
+      {CGL_KIND_UINT16, CGL_TYPE_uint16},
+      {CGL_KIND_INT32, CGL_TYPE_int32},
+      {CGL_KIND_UINT32, CGL_TYPE_uint32},
+      {CGL_KIND_INT64, CGL_TYPE_int64},
+      {CGL_KIND_UINT64, CGL_TYPE_uint64},
+      {CGL_KIND_HALF, CGL_TYPE_half},
+      {CGL_KIND_FLOAT, CGL_TYPE_float},
+      {CGL_KIND_BFLOAT16, CGL_TYPE_bfloat16},
+      {CGL_KIND_DOUBLE, CGL_TYPE_double},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows && !f->pointer; i++)
+    if (rows[i].kind == f->kind)
+      return rows[i].type;
+  return CGL_TYPE_COUNT;
+}
+
+
+cgl_status cgl_kernel_field(const cgl_kernel *kernel, size_t index,
+                            size_t field, cgl_field_info *info) {
+  const size_t n = cgl_kernel_field_count(kernel, index);
+  if (field >= n) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "kernel:field",
+             "parameter %zu of %s has %zu fields", index, kernel->name, n);
+    return cgl_fail_hint("they are numbered from 0");
+  }
+  const cgl_field *f = &cgl_kernel_parameter(kernel, index)->fields[field];
+  *info = (cgl_field_info){.type = f->type,
+                           .name = f->name,
+                           .element = field_element(f),
+                           .lanes = f->lanes,
+                           .pointer = f->pointer,
+                           .offset = f->offset,
+                           .bytes = f->size,
+                           .nested = f->nested};
+  while (info->ndims < CGL_MAX_FIELD_DIMS && f->extents[info->ndims]) {
+    info->extents[info->ndims] = f->extents[info->ndims];
+    info->ndims++;
+  }
   return CGL_OK;
 }
 
