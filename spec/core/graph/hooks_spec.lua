@@ -337,6 +337,17 @@ describe("a graph's hooks", function()
     slips(function() g:retain_object() end, "a value to keep")
     slips(function() g:retain_object({}, "yes") end, "synchronize")
     slips(function() g:register_replay_end_hook(print).remove({}) end, "cgraphlua.hook expected")
+    local hook = g:register_replay_end_hook(print)
+    local function says(pattern, fn)
+      local _, text = device.fails(fn)
+      assert.matches("^[^\n]*hooks_spec.lua:%d+: " .. pattern .. "$", text)
+    end
+    for _, handle in ipairs { hook, g:register_destroy_callback(print), g:retain_object {} } do
+      says("a hook has no method 'remov'; did you mean 'remove'%?", function() handle:remov() end)
+      says("a hook has no method 'something_else'", function() return handle.something_else end)
+      says("a hook cannot be indexed with a number", function() return handle[3] end)
+    end
+    assert.is_true(hook:remove())
     g:release()
     raises("CGL_ERROR_RELEASED", function() g:register_replay_start_hook(print) end)
     raises("CGL_ERROR_RELEASED", function() g:retain_object {} end)

@@ -124,6 +124,22 @@ static int object_misused(lua_State *L, cgl_lua *S, const char *format, ...) {
 }
 
 
+int cgl_lua_unknown(lua_State *L, cgl_lua *S, const char *noun,
+                    const char *const *fields, int methods) {
+  if (lua_type(L, 2) != LUA_TSTRING)
+    return object_misused(L, S, "a %s cannot be indexed with a %s", noun,
+                          luaL_typename(L, 2));
+  cgl_lua_guess guess = {.name = lua_tostring(L, 2)};
+  char text[CGL_LUA_GUESS_ROOM];
+  for (const char *const *f = fields; f && *f; f++)
+    cgl_lua_guess_try(&guess, *f);
+  cgl_lua_guess_try_keys(L, &guess, methods);
+  return object_misused(L, S, "a %s has no %s '%s'%s", noun,
+                        fields ? "method or field" : "method", guess.name,
+                        cgl_lua_guess_text(&guess, text));
+}
+
+
 /* Called for names that are neither methods nor fields; index 1 is the object,
    or the table of its methods. */
 static int object_unknown(lua_State *L) {
@@ -133,19 +149,9 @@ static int object_unknown(lua_State *L) {
   if (lua_type(L, 2) == LUA_TNUMBER && type->elements)
     return object_misused(L, S, "a %s cannot be indexed with a number: %s",
                           noun, type->elements);
-  if (lua_type(L, 2) != LUA_TSTRING)
-    return object_misused(L, S, "a %s cannot be indexed with a %s", noun,
-                          luaL_typename(L, 2));
-  cgl_lua_guess guess = {.name = lua_tostring(L, 2)};
-  char text[CGL_LUA_GUESS_ROOM];
-  for (const char *const *f = type->fields; f && *f; f++)
-    cgl_lua_guess_try(&guess, *f);
   lua_rawgeti(L, LUA_REGISTRYINDEX, S->metatable_refs[type->kind]);
   lua_getfield(L, -1, "methods");
-  cgl_lua_guess_try_keys(L, &guess, lua_gettop(L));
-  return object_misused(L, S, "a %s has no %s '%s'%s", noun,
-                        type->fields ? "method or field" : "method", guess.name,
-                        cgl_lua_guess_text(&guess, text));
+  return cgl_lua_unknown(L, S, noun, type->fields, lua_gettop(L));
 }
 
 

@@ -152,6 +152,16 @@ static int graph_retain_object(lua_State *L) {
 }
 
 
+/* A number of the handle at 1. */
+static double handle_number(lua_State *L, const char *name) {
+  lua_pushstring(L, name);
+  lua_rawget(L, 1);
+  const double number = lua_tonumber(L, -1);
+  lua_pop(L, 1);
+  return number;
+}
+
+
 /* hook:remove() */
 static int hook_remove(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "hook:remove");
@@ -166,10 +176,8 @@ static int hook_remove(lua_State *L) {
   cgl_graph *graph = cgl_lua_peek(L, 2, CGL_LUA_graph);
   bool removed = false;
   if (graph) {
-    lua_getfield(L, 1, "id");
-    lua_getfield(L, 1, "slot");
-    int slot = (int)lua_tointeger(L, -1);
-    uint64_t id = (uint64_t)lua_tonumber(L, -2);
+    int slot = (int)handle_number(L, "slot");
+    uint64_t id = (uint64_t)handle_number(L, "id");
     lua_getfenv(L, 2);
     if (id) {
       removed = cgl_graph_remove_hook(graph, id);
@@ -184,6 +192,14 @@ static int hook_remove(lua_State *L) {
 }
 
 
+/* Called for names that a handle does not have; upvalue 2: its methods. */
+static int hook_unknown(lua_State *L) {
+  lua_settop(L, 2);
+  lua_pushvalue(L, lua_upvalueindex(2));
+  return cgl_lua_unknown(L, cgl_lua_enter(L, "hook"), "hook", NULL, 3);
+}
+
+
 /* Handles are weak: a handle does not keep its graph. */
 void cgl_lua_graph_open_hooks(lua_State *L, cgl_lua *S) {
   static const luaL_Reg methods[] = {{"remove", hook_remove}, {NULL, NULL}};
@@ -192,6 +208,12 @@ void cgl_lua_graph_open_hooks(lua_State *L, cgl_lua *S) {
   cgl_lua_set_text(L, "__metatable", "cgraphlua.hook");
   lua_newtable(L);
   cgl_lua_functions(L, methods);
+  lua_createtable(L, 0, 1);
+  lua_pushvalue(L, 1);
+  lua_pushvalue(L, -3);
+  lua_pushcclosure(L, hook_unknown, 2);
+  lua_setfield(L, -2, "__index");
+  lua_setmetatable(L, -2);
   lua_setfield(L, -2, "__index");
   S->handle_ref = luaL_ref(L, LUA_REGISTRYINDEX);
 }
