@@ -17,11 +17,12 @@ local kernel = {}
 
 --- An argument of a kernel: buffers and pinned memory for pointers (cg.null for a
 --- null pointer), generators for cgl_philox, numbers, booleans, 64-bit FFI
---- integers, lists of numbers for vectors, FFI structs and strings of exactly a
---- parameter's bytes for values.
+--- integers, lists of numbers for vectors, tables with a value for every field for
+--- structs, FFI structs and strings of exactly a parameter's bytes for values.
 ---@alias cgraphlua.argument
 ---| number
 ---| number[]
+---| table<string, any>
 ---| boolean
 ---| string
 ---| lightuserdata
@@ -55,6 +56,16 @@ function kernel:block_size() end
 ---@field pointer boolean
 ---@field readonly boolean a pointer to const
 ---@field bytes integer
+---@field fields? cgraphlua.field[] of a struct that may be given as a table
+
+---@class cgraphlua.field
+---@field type string as the source spells it, of an array's elements
+---@field name string
+---@field pointer boolean
+---@field offset integer bytes from the beginning of the struct
+---@field bytes integer of the value, or of each element of an array
+---@field shape? integer[] extents of an array
+---@field fields? cgraphlua.field[] of a struct in the struct
 
 ---@return cgraphlua.parameter[]
 function kernel:parameters() end

@@ -388,7 +388,7 @@ describe("kernel", function()
     slips(function() run(x, { 1, 2, 3, 4 }, { 5, 2 ^ 15 }, { 7, 0 }, pair) end,
       "argument #3 to 'over", "int16 takes whole numbers")
     slips(function() run(x, { 1, 2, 3, 4 }, { 5, 6 }, { 7, 0 }, { 8, 9 }) end,
-      "argument #5 to 'over", "kernel argument 5 'p' is a table; .*ffi.new")
+      "argument #5 to 'over", "argument 5 'p' is a struct, whose fields go by name: 'a', 'b'")
     slips(function() run({ 1 }, { 1, 2, 3, 4 }, { 5, 6 }, { 7, 0 }, pair) end, "cg.from")
     local g = cg.capture(function() run(x, { 1, 2, 3, 4 }, { 5, 6 }, { 7, 0 }, pair) end)
     g:set_params(1, { [2] = { 10, 20, 30, 40 }, [3] = { 50, 60 }, [4] = { 70, 0 } })
@@ -396,6 +396,147 @@ describe("kernel", function()
     assert.same({ 10, 40, 60, 70 }, x:download())
     slips(function() g:set_params(1, { [3] = { 1, 2, 3 } }) end,
       "argument #2 to 'graph:set_params'", "takes 2 numbers, got 3")
+  end)
+
+  describe("with a struct", function()
+    local source = [=[
+    struct box { float low[3]; short n; };
+    enum mode : unsigned char { off, on };
+    struct settings {
+      double dt;
+      const float *table;
+      box boxes[2][2];
+      float4 v;
+      mode m;
+      bool b;
+      unsigned long long big;
+      struct { int x, y; } last;
+      __device__ double twice() const { return 2 * dt; }
+    };
+    typedef settings other;
+    extern "C" __global__ void show(double *o, const other s) {
+      o[0] = s.twice(); o[1] = s.table ? s.table[1] : -1; o[2] = s.boxes[1][0].low[2];
+      o[3] = s.boxes[0][1].n; o[4] = s.v.w; o[5] = s.m + 10 * s.b; o[6] = s.big >> 32;
+      o[7] = s.last.y;
+    }
+    template <class T> struct pair { T a, b; };
+    extern "C" __global__ void others(pair<int> p, const box *b) {}]=]
+    local show, o, s
+
+    before_each(function()
+      show, o = cg.kernel(source, "show"), cg.zeros("double", 8)
+      local function box(i) return { low = { i, i + 1, i + 2 }, n = -i } end
+      s = {
+        dt = 0.25, table = cg.null, boxes = { { box(1), box(2) }, { box(3), box(4) } },
+        v = { 1, 2, 3, 4 }, m = 1, b = true, big = 5 * 2ULL ^ 32, last = { x = 6, y = 7 },
+      }
+    end)
+
+    after_each(function() show, o, s = nil, nil, nil end)
+
+    it("takes a table", function()
+      show:launch(1, 1, o, s)
+      assert.same({ 0.5, -1, 5, -2, 4, 11, 5, 7 }, o:download())
+      local table = cg.from({ 8, 9 }, "float")
+      s.table, s.b, s.big = ffi.cast("float *", table:address()), 0, "8589934592"
+      show:over(1)(o, s)
+      assert.same({ 0.5, 9, 5, -2, 4, 1, 2, 7 }, o:download())
+    end)
+
+    it("has its padding zeroed, as an FFI struct has", function()
+      local k = cg.kernel [=[
+        struct gap { char c; double d; short s; };
+        extern "C" __global__ void bytes(unsigned char *o, gap g) {
+          for (unsigned i = 0; i < sizeof g; i++) o[i] = ((const unsigned char *)&g)[i];
+        }]=]
+      local x = cg.zeros("uint8", 24)
+      k:launch(1, 1, x, { c = 1, d = 0, s = 2 })
+      local wanted = cg.zeros("uint8", 24):download()
+      wanted[1], wanted[17] = 1, 2
+      assert.same(wanted, x:download())
+    end)
+
+    it("takes tables in captures and set_params", function()
+      local g = cg.capture(function() show:launch(1, 1, o, s) end)
+      s.last.y, s.dt = 70, 4
+      g:replay()
+      assert.same({ 0.5, 7 }, { o:download()[1], o:download()[8] })
+      g:set_params(1, { [2] = s })
+      g:replay()
+      assert.same({ 8, 70 }, { o:download()[1], o:download()[8] })
+      s.dt = nil
+      slips(function() g:set_params(1, { [2] = s }) end, "argument #2 to 'graph:set_params'",
+        "kernel argument 2 's' lacks 'dt'")
+      g:replay()
+      assert.equal(8, o:download()[1])
+    end)
+
+    it("is the same from the cache, without a compiler", function()
+      local folder = os.tmpname()
+      os.remove(folder)
+      for _, environment in ipairs { "", " PATH=/nowhere" } do
+        local status, out, err = device.child(([[
+          local k = cg.kernel(%q, "show")
+          print(#k:parameters()[2].fields, k:parameters()[2].fields[3].fields[1].name)
+          print(pcall(k.launch, k, 1, 1, cg.zeros("double", 8), {}))]]):format(source),
+          "CGRAPHLUA_CACHE=" .. folder .. environment)
+        assert.equal(0, status, err)
+        assert.matches("^8\tlow\nfalse\t[^\n]*lacks 'dt', 'table', ", out)
+      end
+      os.execute("rm -r " .. folder)
+    end)
+
+    it("lists its fields", function()
+      local fields = show:parameters()[2].fields
+      assert.same({ type = "box", name = "boxes", pointer = false, offset = 16, bytes = 16,
+        shape = { 2, 2 }, fields = {
+          { type = "float", name = "low", pointer = false, offset = 0, bytes = 4, shape = { 3 } },
+          { type = "short", name = "n", pointer = false, offset = 12, bytes = 2 } } }, fields[3])
+      assert.same({ type = "const float *", name = "table", pointer = true, offset = 8, bytes = 8 },
+        fields[2])
+      assert.is_nil(show:parameters()[1].fields)
+    end)
+
+    it("refuses tables that are no such struct", function()
+      local function refused(change, ...)
+        change()
+        slips(function() show:launch(1, 1, o, s) end, "argument #4 to 'kernel:launch'",
+          "kernel argument 2 's'", ...)
+      end
+      refused(function() s.dtt = 1 end, "has no field 'dtt'; did you mean 'dt'%?")
+      refused(function() s.dtt, s.nothing_like_it = nil, 1 end,
+        "no field 'nothing_like_it'; its fields are 'dt', 'table', 'boxes', 'v', 'm', 'b', 'big'")
+      refused(function() s.nothing_like_it, s.dt, s.m = nil, nil, nil end,
+        "lacks 'dt', 'm'; every field needs a value")
+      refused(function() s.dt, s.m = 1, 256 end, "its field 'm' is 256; uint8 takes whole numbers")
+      refused(function() s.m, s[1] = 1, 5 end, "is a struct, whose fields go by name: 'dt', ",
+        "got the key 1")
+      refused(function() s[1], s.boxes[2][1].low[3] = nil, "x" end,
+        "its field 'boxes%[2%]%[1%]%.low%[3%]' is a string; float takes numbers")
+      refused(function() s.boxes[2][1].low = { 1, 2 } end,
+        "'boxes%[2%]%[1%]%.low' is an array, which takes a list of 3, got 2")
+      refused(function() s.boxes[2][1] = { low = { 1, 2, 3 }, n = 1, N = 2 } end,
+        "'boxes%[2%]%[1%]' has no field 'N'; did you mean 'n'%?")
+      refused(function() s.boxes[2] = 5 end, "'boxes%[2%]' is an array, .*got number")
+      refused(function() s.boxes[2] = { 1, 2 } end,
+        "'boxes%[2%]%[1%]' is a struct, which takes a table with 'low', 'n', got number")
+      refused(function() s.boxes[2] = s.boxes[1]; s.v = { 1, 2, 3 } end,
+        "'v' is a float4, which takes a list of 4, got 3")
+      refused(function() s.v = { 1, 2, 3, true } end, "'v%[4%]' is a boolean value")
+      refused(function() s.v, s.table = { 1, 2, 3, 4 }, o end,
+        "'table' is a const float %*; it takes cg.null or an FFI pointer, got cgraphlua.buffer")
+      refused(function() s.table = { 1 } end, "'table' is a const float %*; .*got table")
+      s.table = cg.null
+      show:launch(1, 1, o, s)
+    end)
+
+    it("whose layout is not known takes no table", function()
+      local k = cg.kernel(source, "others")
+      slips(function() k:launch(1, 1, { a = 1, b = 2 }, cg.null) end,
+        "kernel argument 1 'p' is a table; .*ffi.cdef and ffi.new")
+      slips(function() k:launch(1, 1, ("\0"):rep(8), { low = { 1, 2, 3 }, n = 1 }) end,
+        "kernel argument 2 'b' is a table; .*ffi.new")
+    end)
   end)
 
   it("says that it was released", function()

@@ -108,6 +108,37 @@ static int kernel_block_size(lua_State *L) {
 }
 
 
+/* Pushes the list of the fields from `first` to `end` of a parameter. */
+static void fields_push(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
+                        size_t parameter, size_t first, size_t end) {
+  cgl_field_info info;
+  luaL_checkstack(L, LUA_MINSTACK, "structs are nested too deep");
+  lua_newtable(L);
+  for (int n = 1; first < end; first += 1 + info.nested) {
+    cgl_lua_done(L, S, cgl_kernel_field(kernel, parameter, first, &info));
+    lua_createtable(L, 0, 7);
+    cgl_lua_set_text(L, "type", info.type);
+    cgl_lua_set_text(L, "name", info.name);
+    cgl_lua_set_boolean(L, "pointer", info.pointer);
+    cgl_lua_set_number(L, "offset", (double)info.offset);
+    cgl_lua_set_number(L, "bytes", (double)info.bytes);
+    if (info.ndims) {
+      lua_createtable(L, info.ndims, 0);
+      for (int i = 0; i < info.ndims; i++) {
+        lua_pushnumber(L, (double)info.extents[i]);
+        lua_rawseti(L, -2, i + 1);
+      }
+      lua_setfield(L, -2, "shape");
+    }
+    if (info.nested) {
+      fields_push(L, S, kernel, parameter, first + 1, first + 1 + info.nested);
+      lua_setfield(L, -2, "fields");
+    }
+    lua_rawseti(L, -2, n++);
+  }
+}
+
+
 /* k:parameters(), as the source declares them */
 static int kernel_parameters(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "kernel:parameters");
@@ -123,6 +154,11 @@ static int kernel_parameters(lua_State *L) {
     cgl_lua_set_boolean(L, "pointer", info.pointer);
     cgl_lua_set_boolean(L, "readonly", info.readonly);
     cgl_lua_set_number(L, "bytes", (double)info.bytes);
+    const size_t nfields = cgl_kernel_field_count(kernel, i);
+    if (nfields) {
+      fields_push(L, S, kernel, i, 0, nfields);
+      lua_setfield(L, -2, "fields");
+    }
     lua_rawseti(L, -2, (int)i + 1);
   }
   return 1;

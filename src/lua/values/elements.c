@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REASON_ROOM = 160 };
-
 
 /* Range of an integer type, as doubles; *max is exclusive. */
 static void integer_range(cgl_type type, double *min, double *max) {
@@ -26,13 +24,13 @@ static void integer_range(cgl_type type, double *min, double *max) {
 
 
 static bool element_store_integer(double x, cgl_type type, void *element,
-                                  char reason[REASON_ROOM]) {
+                                  char reason[CGL_LUA_REASON_ROOM]) {
   double min, max;
   integer_range(type, &min, &max);
   if (!(x >= min && x < max) || x != floor(x)) {
     char number[CGL_LUA_NUMBER_ROOM];
     cgl_lua_number_text(x, number);
-    snprintf(reason, REASON_ROOM,
+    snprintf(reason, CGL_LUA_REASON_ROOM,
              "is %s; %s takes whole numbers from %.0f to %.0Lf", number,
              cgl_type_name(type), min, (long double)max - 1);
     return false;
@@ -49,7 +47,7 @@ static bool element_store_integer(double x, cgl_type type, void *element,
 
 
 static bool element_store_number(double x, cgl_type type, void *element,
-                                 char reason[REASON_ROOM]) {
+                                 char reason[CGL_LUA_REASON_ROOM]) {
   float f = (float)x;
   uint16_t h;
   switch (type) {
@@ -71,8 +69,8 @@ static bool element_store_number(double x, cgl_type type, void *element,
     if (x != 0 && x != 1) {
       char number[CGL_LUA_NUMBER_ROOM];
       cgl_lua_number_text(x, number);
-      snprintf(reason, REASON_ROOM, "is %s; bool takes true, false, 0 and 1",
-               number);
+      snprintf(reason, CGL_LUA_REASON_ROOM,
+               "is %s; bool takes true, false, 0 and 1", number);
       return false;
     }
     *(uint8_t *)element = x != 0;
@@ -85,7 +83,8 @@ static bool element_store_number(double x, cgl_type type, void *element,
 
 /* A 64-bit integer, from an FFI value or a decimal string. */
 static bool element_store_int64(cgl_type type, bool is_signed, uint64_t bits,
-                                void *element, char reason[REASON_ROOM]) {
+                                void *element,
+                                char reason[CGL_LUA_REASON_ROOM]) {
   bool negative = is_signed && (int64_t)bits < 0;
   if ((type == CGL_TYPE_int64 && (is_signed || bits <= INT64_MAX)) ||
       (type == CGL_TYPE_uint64 && !negative)) {
@@ -98,18 +97,18 @@ static bool element_store_int64(cgl_type type, bool is_signed, uint64_t bits,
 
 
 static bool element_store_string(const char *text, cgl_type type, void *element,
-                                 char reason[REASON_ROOM]) {
+                                 char reason[CGL_LUA_REASON_ROOM]) {
   char *end;
   errno = 0;
   uint64_t bits = *text == '-' ? (uint64_t)strtoll(text, &end, 10)
                                : strtoull(text, &end, 10);
   if (type != CGL_TYPE_int64 && type != CGL_TYPE_uint64) {
-    snprintf(reason, REASON_ROOM, "is a string; %s takes numbers",
+    snprintf(reason, CGL_LUA_REASON_ROOM, "is a string; %s takes numbers",
              cgl_type_name(type));
     return false;
   }
   if (errno || end == text || *end) {
-    snprintf(reason, REASON_ROOM, "is \"%.40s\", which is no %s", text,
+    snprintf(reason, CGL_LUA_REASON_ROOM, "is \"%.40s\", which is no %s", text,
              cgl_type_name(type));
     return false;
   }
@@ -117,9 +116,8 @@ static bool element_store_string(const char *text, cgl_type type, void *element,
 }
 
 
-/* Stores the value at `index` as an element; false leaves the reason. */
-static bool element_store(lua_State *L, cgl_lua *S, int index, cgl_type type,
-                          void *element, char reason[REASON_ROOM]) {
+bool cgl_lua_read_element_if(lua_State *L, cgl_lua *S, int index, cgl_type type,
+                             void *element, char reason[CGL_LUA_REASON_ROOM]) {
   int t = lua_type(L, index);
   if (t == LUA_TNUMBER)
     return element_store_number(lua_tonumber(L, index), type, element, reason);
@@ -135,7 +133,7 @@ static bool element_store(lua_State *L, cgl_lua *S, int index, cgl_type type,
                ? element_store_number(x.number, type, element, reason)
                : element_store_int64(type, x.kind == CGL_ARG_INT, x.u, element,
                                      reason);
-  snprintf(reason, REASON_ROOM, "is a %s value; %s takes %s",
+  snprintf(reason, CGL_LUA_REASON_ROOM, "is a %s value; %s takes %s",
            lua_typename(L, t), cgl_type_name(type),
            type == CGL_TYPE_bool ? "true, false, 0 and 1" : "numbers");
   return false;
@@ -144,8 +142,8 @@ static bool element_store(lua_State *L, cgl_lua *S, int index, cgl_type type,
 
 void cgl_lua_read_element(lua_State *L, cgl_lua *S, int index, cgl_type type,
                           void *element) {
-  char reason[REASON_ROOM];
-  if (!element_store(L, S, index, type, element, reason))
+  char reason[CGL_LUA_REASON_ROOM];
+  if (!cgl_lua_read_element_if(L, S, index, type, element, reason))
     cgl_lua_bad(L, S, index, "the value %s", reason);
 }
 
@@ -181,7 +179,7 @@ typedef struct list_cursor {
 /* Stores the list on top of the stack, which is at nesting level `level`. */
 static void list_store(lua_State *L, cgl_lua *S, list_cursor *at, int level) {
   size_t n = at->data->shape.extents[level], bytes = cgl_type_bytes(at->type);
-  char reason[REASON_ROOM];
+  char reason[CGL_LUA_REASON_ROOM];
   bool innermost = level + 1 == at->data->shape.ndims;
   if (!lua_istable(L, -1) || lua_objlen(L, -1) != n)
     cgl_lua_bad(L, S, at->argument,
@@ -192,7 +190,7 @@ static void list_store(lua_State *L, cgl_lua *S, list_cursor *at, int level) {
     if (!innermost) {
       list_store(L, S, at, level + 1);
     } else {
-      if (!element_store(L, S, -1, at->type, at->to, reason))
+      if (!cgl_lua_read_element_if(L, S, -1, at->type, at->to, reason))
         cgl_lua_bad(L, S, at->argument, "element %lld %s",
                     (long long)at->written + 1, reason);
       at->to += bytes;

@@ -5,18 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_ROOM = 80, LANES = 4, LANE_BYTES = 8 };
+enum { LANES = 4, LANE_BYTES = 8 };
 
 
-/* "argument 3 'n'", as the kernel's parameter list counts and names it. */
-static const char *arg_name(const cgl_kernel *kernel, int number,
-                            char text[NAME_ROOM]) {
+const char *cgl_lua_arg_name(const cgl_kernel *kernel, int number,
+                             char text[CGL_LUA_ARG_NAME_ROOM]) {
   cgl_param_info info;
   if ((size_t)number > cgl_kernel_param_count(kernel) ||
       cgl_kernel_param(kernel, (size_t)number - 1, &info) || !info.name)
-    snprintf(text, NAME_ROOM, "argument %d", number);
+    snprintf(text, CGL_LUA_ARG_NAME_ROOM, "argument %d", number);
   else
-    snprintf(text, NAME_ROOM, "argument %d '%.50s'", number, info.name);
+    snprintf(text, CGL_LUA_ARG_NAME_ROOM, "argument %d '%.50s'", number,
+             info.name);
   return text;
 }
 
@@ -53,7 +53,7 @@ static void arg_read_list(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                           int index, int number, cgl_arg *arg) {
   cgl_param_info info = {.type = NULL};
   cgl_type type = CGL_TYPE_float;
-  char name[NAME_ROOM];
+  char name[CGL_LUA_ARG_NAME_ROOM];
   if ((size_t)number <= cgl_kernel_param_count(kernel))
     cgl_lua_done(L, S, cgl_kernel_param(kernel, (size_t)number - 1, &info));
   const int lanes = info.type ? vector_parse(info.type, &type) : 0;
@@ -63,11 +63,11 @@ static void arg_read_list(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
         "kernel %s is a table; lists of numbers go to vectors (float4), "
         "structs go as FFI structs: ffi.cdef and ffi.new, and lists "
         "of elements as buffers: cg.from",
-        arg_name(kernel, number, name));
+        cgl_lua_arg_name(kernel, number, name));
   if ((int)lua_objlen(L, index) != lanes)
     cgl_lua_bad(L, S, index,
                 "kernel %s is a %s, which takes %d numbers, got %d",
-                arg_name(kernel, number, name), info.type, lanes,
+                cgl_lua_arg_name(kernel, number, name), info.type, lanes,
                 (int)lua_objlen(L, index));
   char bytes[LANES * LANE_BYTES];
   const int blame = S->blame;
@@ -88,12 +88,12 @@ static void arg_read_list(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
 
 static int arg_refuse(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                       int index, int number) {
-  char name[NAME_ROOM];
+  char name[CGL_LUA_ARG_NAME_ROOM];
   return cgl_lua_bad(
       L, S, index,
       "kernel %s is a %s; buffers, pinned memory, generators, "
       "numbers, booleans, strings of bytes and FFI values can be passed",
-      arg_name(kernel, number, name), cgl_lua_typename(L, index));
+      cgl_lua_arg_name(kernel, number, name), cgl_lua_typename(L, index));
 }
 
 
@@ -103,7 +103,7 @@ static void arg_read_object(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
   const cgl_lua_box *box = cgl_lua_box_at(L, index);
   const cgl_lua_kind kind =
       box ? (cgl_lua_kind)(box->tag - cgl_lua_tags) : CGL_LUA_KIND_COUNT;
-  char name[NAME_ROOM];
+  char name[CGL_LUA_ARG_NAME_ROOM];
   if (kind == CGL_LUA_buffer)
     *arg = (cgl_arg){.kind = CGL_ARG_BUFFER, .buffer = box->object};
   else if (kind == CGL_LUA_pinned)
@@ -116,13 +116,14 @@ static void arg_read_object(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
     cgl_lua_raise(L, S, CGL_ERROR_RELEASED,
                   "keep a buffer until its last launch, or make a new one",
                   "kernel %s is a %s that was released",
-                  arg_name(kernel, number, name), cgl_lua_kind_name(kind));
+                  cgl_lua_arg_name(kernel, number, name),
+                  cgl_lua_kind_name(kind));
 }
 
 
 void cgl_lua_read_arg(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                       int index, int number, cgl_arg *arg) {
-  char name[NAME_ROOM];
+  char name[CGL_LUA_ARG_NAME_ROOM];
   switch (lua_type(L, index)) {
   case LUA_TNUMBER:
     arg->kind = CGL_ARG_NUMBER;
@@ -146,13 +147,14 @@ void cgl_lua_read_arg(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
   case LUA_TNIL:
     cgl_lua_bad(L, S, index,
                 "kernel %s is nil; pass cg.null for a null pointer",
-                arg_name(kernel, number, name));
+                cgl_lua_arg_name(kernel, number, name));
     break;
   case LUA_TUSERDATA:
     arg_read_object(L, S, kernel, index, number, arg);
     break;
   case LUA_TTABLE:
-    arg_read_list(L, S, kernel, index, number, arg);
+    if (!cgl_lua_read_struct(L, S, kernel, index, number, arg))
+      arg_read_list(L, S, kernel, index, number, arg);
     break;
   default:
     arg_refuse(L, S, kernel, index, number);

@@ -132,6 +132,10 @@ void cgl_lua_read_elements(lua_State *L, cgl_lua *S, int index, cgl_type type,
 /* An element from the value at `index`. */
 void cgl_lua_read_element(lua_State *L, cgl_lua *S, int index, cgl_type type,
                           void *element);
+/* The same without an error: false leaves the reason, "is 1.5; ...". */
+enum { CGL_LUA_REASON_ROOM = 160 };
+bool cgl_lua_read_element_if(lua_State *L, cgl_lua *S, int index, cgl_type type,
+                             void *element, char reason[CGL_LUA_REASON_ROOM]);
 /* Writes elements into the list at `index` (1 .. count). */
 void cgl_lua_push_elements(lua_State *L, cgl_lua *S, int index, cgl_type type,
                            const void *bytes, size_t count);
@@ -140,9 +144,22 @@ void cgl_lua_push_elements(lua_State *L, cgl_lua *S, int index, cgl_type type,
 
 enum { CGL_LUA_MAX_ARGS = 256 };
 /* The value at `index` (absolute) as argument `number`, from 1, of a kernel;
-   what it points to is borrowed from there.  A list of numbers is replaced
-   there by a string of its bytes. */
+   what it points to is borrowed from there.  A table is replaced there by a
+   string of its bytes. */
 void cgl_lua_read_arg(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                       int index, int number, cgl_arg *arg);
+
+/* "argument 3 'n'", as the kernel's parameter list counts and names it. */
+enum { CGL_LUA_ARG_NAME_ROOM = 80 };
+const char *cgl_lua_arg_name(const cgl_kernel *kernel, int number,
+                             char text[CGL_LUA_ARG_NAME_ROOM]);
+
+/* ---- struct.c: structs from tables ---- */
+
+/* The table at `index`, whose keys are names of fields, as argument `number` of
+   a kernel; replaced there by a string of the struct's bytes.  False when the
+   layout of the parameter is not known. */
+bool cgl_lua_read_struct(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
+                         int index, int number, cgl_arg *arg);
 
 #endif
