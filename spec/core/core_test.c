@@ -244,10 +244,50 @@ static void test_described(const bench *b) {
 }
 
 
+/* Fields of a struct by value, a struct in it, and of what is none. */
+static void test_fields(const bench *b) {
+  const cgl_module_desc desc = {
+      .source = "struct in { float v[2]; };\n"
+                "extern \"C\" __global__ void k(int n, struct s s);\n"
+                "struct s { char c; in list[3]; double *p; };\n"
+                "extern \"C\" __global__ void k(int n, s a) {}"};
+  cgl_module *module = NULL;
+  cgl_kernel *kernel = NULL;
+  cgl_field_info list = {.name = ""}, v = {.name = ""}, p = {.name = ""};
+  cgl_status status = cgl_module_create(b->context, &desc, &module);
+  if (!status)
+    status = cgl_module_kernel(module, "k", &kernel);
+  tap_ok(!status, "a kernel that takes a struct");
+  if (!status) {
+    cgl_kernel_field(kernel, 1, 1, &list);
+    cgl_kernel_field(kernel, 1, 2, &v);
+    cgl_kernel_field(kernel, 1, 3, &p);
+    tap_ok(cgl_kernel_field_count(kernel, 1) == 4 &&
+               !strcmp(list.name, "list") && list.offset == 4 &&
+               list.bytes == 8 && list.ndims == 1 && list.extents[0] == 3 &&
+               list.nested == 1 && list.element == CGL_TYPE_COUNT,
+           "its fields are told, a struct's own behind it");
+    tap_ok(!strcmp(v.name, "v") && v.offset == 0 && v.bytes == 4 &&
+               v.element == CGL_TYPE_float && v.lanes == 1 && p.pointer &&
+               p.offset == 32,
+           "each with its place");
+    tap_ok(cgl_kernel_field_count(kernel, 0) == 0 &&
+               cgl_kernel_field_count(kernel, 9) == 0 &&
+               cgl_kernel_field(kernel, 0, 0, &v) ==
+                   CGL_ERROR_INVALID_ARGUMENT &&
+               cgl_kernel_field(kernel, 1, 4, &v) == CGL_ERROR_INVALID_ARGUMENT,
+           "and no field that is not there");
+  }
+  cgl_kernel_release(kernel);
+  cgl_module_release(module);
+}
+
+
 static void test_errors(void) {
   bench b;
   bench_open(&b);
   test_described(&b);
+  test_fields(&b);
   cgl_set_site("script.lua", 7);
   tap_ok(cgl_graph_replay(b.graph, b.stream, 1) == CGL_ERROR_NOT_CAPTURED &&
              !strcmp(cgl_last_error()->where, "script.lua:7"),
