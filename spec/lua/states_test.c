@@ -141,9 +141,19 @@ static const char *raised_type(cgl_lua_errors errors) {
 }
 
 
-static int preload_early(lua_State *L) {
-  cgl_lua_preload(L, NULL);
+static int preload_wrongly(lua_State *L) {
+  cgl_lua_preload(L, lua_touserdata(L, 1));
   return 0;
+}
+
+
+/* Whether a state without libraries refuses it with these words. */
+static bool preload_is_refused(const cgl_lua_desc *desc, const char *words) {
+  lua_State *L = luaL_newstate();
+  bool refused = lua_cpcall(L, preload_wrongly, (void *)desc) == LUA_ERRRUN &&
+                 strstr(lua_tostring(L, -1), words);
+  lua_close(L);
+  return refused;
 }
 
 
@@ -162,11 +172,10 @@ static void check_preload(void) {
            rows[i].errors, rows[i].environment, rows[i].type);
   }
   unsetenv("CGRAPHLUA_ERRORS");
-  lua_State *L = luaL_newstate();
-  tap_ok(lua_cpcall(L, preload_early, NULL) == LUA_ERRRUN &&
-             strstr(lua_tostring(L, -1), "open Lua's package library first"),
+  tap_ok(preload_is_refused(NULL, "open Lua's package library first"),
          "a state without libraries is refused");
-  lua_close(L);
+  tap_ok(preload_is_refused(&(cgl_lua_desc){.errors = 7}, "errors: 7 is no"),
+         "an unknown kind of errors is refused");
 }
 
 

@@ -410,6 +410,9 @@ static int choice_gc(lua_State *L) {
 void cgl_lua_preload(lua_State *L, const cgl_lua_desc *desc) {
   static const cgl_lua_desc none;
   desc = desc ? desc : &none;
+  if (desc->errors > CGL_LUA_ERRORS_STRING)
+    luaL_error(L, "cgl_lua_preload: errors: %d is no CGL_LUA_ERRORS_...",
+               (int)desc->errors);
   if (desc->pool &&
       (!desc->stream || ((const cgl_object *)desc->pool)->context !=
                             cgl_stream_context(desc->stream)))
