@@ -178,9 +178,9 @@ static void address_store(struct_reader *r, const cgl_field_info *info,
    `dim`. */
 static void field_store(struct_reader *r, size_t field,
                         const cgl_field_info *info, int dim, char *to) {
-  if (dim < info->ndims) {
+  if (dim < info->ndims && dim < CGL_MAX_FIELD_DIMS) {
     size_t bytes = info->bytes;
-    for (int k = dim + 1; k < info->ndims; k++)
+    for (int k = dim + 1; k < info->ndims && k < CGL_MAX_FIELD_DIMS; k++)
       bytes *= info->extents[k];
     luaL_checkstack(r->L, STACK_ROOM, "structs are nested too deep");
     list_check(r, "an array", info->extents[dim]);
