@@ -26,6 +26,10 @@ CGL_API cgl_status cgl_device_get(int index, cgl_device_info *info);
    returns the same context with one more reference.  CGL_ERROR_NO_DEVICE.
    cuDevicePrimaryCtxRetain */
 CGL_API cgl_status cgl_context_open(const char *device, cgl_context **context);
+/* Whether the process was forked from the one that opened the context.  Every
+   call on it and its objects then fails with CUDA_ERROR_NOT_INITIALIZED; a
+   release gives nothing back, and calls no hook. */
+CGL_API bool cgl_context_is_forked(const cgl_context *context);
 /* The device of a context, borrowed. */
 CGL_API const cgl_device_info *cgl_context_device(const cgl_context *context);
 /* Waits for all work of the device.  Refused with

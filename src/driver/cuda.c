@@ -25,6 +25,12 @@ CGL_DRIVER_ROWS(X)
   }
 CGL_DRIVER_ROWS(X)
 #undef X
+#define X(name, version, parameters, arguments) \
+  static CUresult forked_##name parameters {    \
+    return CUDA_ERROR_NOT_INITIALIZED;          \
+  }
+CGL_DRIVER_ROWS(X)
+#undef X
 #pragma GCC diagnostic pop
 
 /* Without these nothing works; a driver that lacks one is too old. */
@@ -114,6 +120,19 @@ static bool fill_table(get_proc get) {
 }
 
 
+/* In a child of a fork the driver answers cuInit and the calls that need no
+   object with NOT_INITIALIZED; calls on its parent's objects crash.  So here
+   every call answers that, but for the texts of errors. */
+static void end_with_fork(void) {
+  const cgl_driver before = driver;
+#define X(row, version, parameters, arguments) driver.row = forked_##row;
+  CGL_DRIVER_ROWS(X)
+#undef X
+  driver.cuGetErrorName = before.cuGetErrorName;
+  driver.cuGetErrorString = before.cuGetErrorString;
+}
+
+
 static void open_once(void) {
   if (!cgl_driver_can_load()) {
     snprintf(message_text, sizeof message_text,
@@ -156,6 +175,7 @@ static void open_once(void) {
   driver.name = "cuda";
   driver.image_format = CGL_IMAGE_CUBIN;
   driver.cuDriverGetVersion(&driver.version);
+  pthread_atfork(NULL, NULL, end_with_fork);
   opened = true;
 }
 

@@ -4,8 +4,10 @@
    one, opened at run time), host (our software device) and fault (wraps
    another and makes the k-th call fail).  Everything above calls through a
    table and never asks which filling it got.
-   Invariant: every member of a table that an opener returned is callable;
-   a row that a driver lacks answers CUDA_ERROR_NOT_SUPPORTED. */
+   Invariants: every member of a table that an opener returned is callable;
+   a row that a driver lacks answers CUDA_ERROR_NOT_SUPPORTED.  In a child of a
+   fork every row of a driver that the parent used answers
+   CUDA_ERROR_NOT_INITIALIZED at once, and touches nothing. */
 #ifndef CGL_DRIVER_TABLE_H
 #define CGL_DRIVER_TABLE_H
 

@@ -6,6 +6,7 @@
 #include "core/base/captures.h"
 #include "core/base/context.h"
 #include "core/base/error.h"
+#include "core/base/fork.h"
 #include "core/base/object.h"
 
 #endif

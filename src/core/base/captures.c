@@ -62,6 +62,20 @@ void cgl_captures_end(void) {
 }
 
 
+/* Captures of the other threads never end here. */
+void cgl_captures_leave_parent(void) {
+  pthread_mutex_init(&teardown, NULL);
+  pthread_mutex_init(&list_lock, NULL);
+  for (cgl_underway **link = &captures; *link;)
+    if (pthread_equal((*link)->thread, pthread_self()))
+      link = &(*link)->next;
+    else {
+      *link = (*link)->next;
+      atomic_fetch_sub(&ncaptures, 1);
+    }
+}
+
+
 int cgl_captures_underway(void) {
   return atomic_load(&ncaptures);
 }

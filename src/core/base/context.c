@@ -18,19 +18,22 @@ static bool faults_are_wanted(void) {
 }
 
 
-static int cuda_device_count(const cgl_driver **driver, const char **why) {
+/* 0 where the driver gives no answer, which *result tells. */
+static int cuda_device_count(const cgl_driver **driver, const char **why,
+                             CUresult *result) {
   int count = 0;
+  cgl_fork_watch();
   *driver = cgl_driver_cuda(why);
-  if (*driver && (*driver)->cuDeviceGetCount(&count) != CUDA_SUCCESS)
-    count = 0;
-  return count;
+  *result = *driver ? (*driver)->cuDeviceGetCount(&count) : CUDA_SUCCESS;
+  return *result ? 0 : count;
 }
 
 
 int cgl_device_count(void) {
   const cgl_driver *driver;
   const char *why;
-  return cuda_device_count(&driver, &why) + 1;
+  CUresult result;
+  return cuda_device_count(&driver, &why, &result) + 1;
 }
 
 
@@ -51,6 +54,7 @@ static CUresult device_describe(const cgl_driver *driver, int ordinal,
                                 cgl_device_info *info, CUdevice *device,
                                 const char **entry) {
   CUresult result = CUDA_SUCCESS;
+  cgl_fork_watch();
   memset(info, 0, sizeof *info);
   STEP(cuInit, 0);
   STEP(cuDeviceGet, device, ordinal);
@@ -73,7 +77,8 @@ static CUresult device_describe(const cgl_driver *driver, int ordinal,
 cgl_status cgl_device_get(int index, cgl_device_info *info) {
   const cgl_driver *driver;
   const char *why;
-  int count = cuda_device_count(&driver, &why);
+  CUresult result;
+  int count = cuda_device_count(&driver, &why, &result);
   if (index < 0 || index > count) {
     cgl_fail(CGL_ERROR_NO_DEVICE, "devices", "device index %d is not in 0..%d",
              index, count);
@@ -83,8 +88,8 @@ cgl_status cgl_device_get(int index, cgl_device_info *info) {
     driver = cgl_driver_host();
   const char *entry;
   CUdevice device;
-  CUresult result = device_describe(driver, index == count ? 0 : index, info,
-                                    &device, &entry);
+  result = device_describe(driver, index == count ? 0 : index, info, &device,
+                           &entry);
   return cgl_fail_driver(NULL, result, "devices", entry);
 }
 
@@ -120,9 +125,12 @@ static cgl_status device_choose(const char *wish, const cgl_driver **driver,
     return cgl_fail_hint("say \"host\", \"cuda\" or \"cuda:N\"");
   }
   if (!host) {
-    int count = cuda_device_count(driver, &why);
+    CUresult result;
+    int count = cuda_device_count(driver, &why, &result);
     if (*ordinal < count)
       return CGL_OK;
+    if (result == CUDA_ERROR_NOT_INITIALIZED) /* in a child of a fork */
+      return cgl_fail_driver(NULL, result, "device", "cuDeviceGetCount");
     if (given && *driver)
       cgl_fail(CGL_ERROR_NO_DEVICE, "device",
                "there is no %s: the machine has %d GPU%s", wish, count,
@@ -197,6 +205,20 @@ static bool context_drop(cgl_object *object) {
 
 CGL_OBJECT_KIND(context, .findable = true, .destroy = context_destroy,
                 .drop = context_drop)
+
+
+void cgl_context_leave_parent(void) {
+  pthread_mutex_init(&registry_lock, NULL);
+  for (cgl_context *context = registry; context; context = context->next)
+    context->forked = true;
+  registry = NULL;
+  cgl_context_current = 0;
+}
+
+
+bool cgl_context_is_forked(const cgl_context *context) {
+  return context->forked;
+}
 
 
 static cgl_status context_open_new(const cgl_driver *driver, int ordinal,

@@ -235,6 +235,13 @@ cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
                            const char *operation, const char *entry) {
   if (result == CUDA_SUCCESS)
     return CGL_OK;
+  if (result == CUDA_ERROR_NOT_INITIALIZED && cgl_fork_happened()) {
+    cgl_fail(result, operation,
+             "the device was opened before fork: a child of that process "
+             "cannot use it (%s)",
+             entry);
+    return cgl_fail_hint("open the device in the worker, after the fork");
+  }
   const char *name = NULL, *text = status_find(result)->text;
   if (context && !strcmp(cgl_status_name(result), "CUDA_ERROR_UNKNOWN")) {
     context->driver->cuGetErrorName(result, &name);
@@ -258,6 +265,12 @@ cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
     if (hints[i].code == result)
       cgl_fail_hint("%s", hints[i].hint);
   return result;
+}
+
+
+void cgl_error_leave_parent(void) {
+  pthread_mutex_init(&intern_lock, NULL);
+  pthread_mutex_init(&log_lock, NULL);
 }
 
 

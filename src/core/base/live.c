@@ -5,6 +5,7 @@
    number of objects; it is exact while no other thread makes or ends objects.
  */
 #define _GNU_SOURCE
+#include "core/base/fork.h"
 #include "core/base/object.h"
 
 #include <dlfcn.h>
@@ -54,6 +55,11 @@ static void live_init(void) {
   if (dladdr((void *)(uintptr_t)live_init, &info) && info.dli_fname)
     dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   has_key = !pthread_key_create(&key, live_end_thread);
+}
+
+
+void cgl_live_leave_parent(void) {
+  pthread_mutex_init(&lock, NULL);
 }
 
 

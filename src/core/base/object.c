@@ -35,6 +35,24 @@ bool cgl_object_try_retain(cgl_object *object) {
 }
 
 
+/* The teardown list holds only what belongs to the parent. */
+void cgl_objects_leave_parent(void) {
+  pthread_mutex_init(&list_lock, NULL);
+  dead_first = NULL;
+  dead_last = &dead_first;
+  atomic_store(&ndead, 0);
+  draining = false;
+}
+
+
+static bool object_is_forked(const cgl_object *object) {
+  const cgl_context *context = object->kind->number == CGL_OBJECT_context
+                                   ? (const cgl_context *)object
+                                   : object->context;
+  return context && context->forked;
+}
+
+
 static void object_destroy(cgl_object *object) {
   cgl_context *context = object->borrows_context ? NULL : object->context;
   const cgl_object_kind *kind = object->kind;
@@ -59,6 +77,11 @@ static bool object_drop(cgl_object *object) {
 
 
 void cgl_object_release(cgl_object *object) {
+  if (cgl_fork_happened() && object_is_forked(object)) {
+    if (atomic_fetch_sub(&object->references, 1) == 1)
+      cgl_live_add(object->kind->number, -1);
+    return;
+  }
   if (!object_drop(object))
     return;
   /* Giving a block back to its pool asks nothing of the driver, and a capture

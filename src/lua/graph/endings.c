@@ -184,6 +184,12 @@ static void endings_defer(lua_State *L, cgl_lua *S, const char *device) {
 }
 
 
+/* The deferred endings, too, are the parent's. */
+static bool state_is_forked(const cgl_lua *S) {
+  return S->devices && cgl_context_is_forked(S->devices->context);
+}
+
+
 static bool state_is_capturing(const cgl_lua *S) {
   return S->stream && cgl_stream_capturing_graph(S->stream);
 }
@@ -226,6 +232,8 @@ void cgl_lua_graph_run_endings(lua_State *L, cgl_lua *S, const cgl_graph *graph,
   if (!graph || !cgl_lua_box_at(L, 1)->hooked || !lua_checkstack(L, STACK_ROOM))
     return;
   const cgl_context *context = cgl_graph_context(graph);
+  if (cgl_context_is_forked(context)) /* the graph's end is the parent's */
+    return;
   endings_call call = {S, cgl_context_device(context)->device, collected};
   lua_getfenv(L, 1);
   lua_getfield(L, -1, "endings");
@@ -261,7 +269,8 @@ static int endings_run_deferred(lua_State *L) {
 
 
 void cgl_lua_graph_run_deferred(lua_State *L, cgl_lua *S) {
-  if (!S->nendings || state_is_capturing(S) || !lua_checkstack(L, STACK_ROOM))
+  if (!S->nendings || state_is_forked(S) || state_is_capturing(S) ||
+      !lua_checkstack(L, STACK_ROOM))
     return;
   S->nendings = 0;
   lua_pushcfunction(L, endings_run_deferred);

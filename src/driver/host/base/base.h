@@ -40,7 +40,9 @@ bool host_stopping(void);
 
 /* ---- the context (context.c) ---- */
 
-void host_context_initialize(void); /* cuInit */
+/* cuInit; NOT_INITIALIZED in a child of a fork whose parent retained the
+   context, and then for every call. */
+CUresult host_context_initialize(void);
 /* Under host_lock: counts the users of the context.  The release sets *ended
    when the last one went; its objects are the caller's to destroy. */
 CUresult host_context_retain(CUcontext *out);

@@ -10,6 +10,8 @@ struct CUctx_st {
   unsigned refs;  /* cuDevicePrimaryCtxRetain; under host_lock */
   uint64_t epoch; /* how often it was made; under host_lock */
   atomic_bool initialized, active;
+  bool watched;       /* forks are; under host_lock */
+  bool forked;        /* this is a child of the process that retained it */
   _Atomic int failed; /* the sticky error */
 };
 
@@ -49,8 +51,19 @@ bool host_stopping(void) {
 }
 
 
-void host_context_initialize(void) {
+CUresult host_context_initialize(void) {
+  if (context.forked)
+    return CUDA_ERROR_NOT_INITIALIZED;
   atomic_store(&context.initialized, true);
+  return CUDA_SUCCESS;
+}
+
+
+/* The workers are threads of the parent, and any lock may be held: from now on
+   every call is refused before it takes one. */
+static void context_end_with_fork(void) {
+  context.forked = true;
+  atomic_store(&context.initialized, false);
 }
 
 
@@ -58,6 +71,9 @@ void host_context_initialize(void) {
 CUresult host_context_retain(CUcontext *out) {
   if (!context.refs)
     HOST_TRY(host_failed());
+  if (!context.watched && pthread_atfork(NULL, NULL, context_end_with_fork))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  context.watched = true;
   if (context.refs++ == 0) {
     context.epoch++;
     atomic_store(&context.active, true);
@@ -197,6 +213,8 @@ CUresult host_fail(CUresult code, const char *what) {
 
 const char *host_fail_text(void) {
   static _Thread_local char copy[sizeof fail_text];
+  if (context.forked)
+    return "";
   pthread_mutex_lock(&text_mutex);
   memcpy(copy, fail_text, sizeof copy);
   pthread_mutex_unlock(&text_mutex);

@@ -8,8 +8,7 @@ CUresult host_cuInit(unsigned int Flags) {
     return CUDA_ERROR_INVALID_VALUE;
   if (host_stopping())
     return CUDA_ERROR_DEINITIALIZED;
-  host_context_initialize();
-  return CUDA_SUCCESS;
+  return host_context_initialize();
 }
 
 

@@ -2,7 +2,9 @@
    All chunks live in one anonymous file, each at an offset that is never used
    again, so that any number of them costs one descriptor and a chunk keeps
    its contents wherever it is mapped.
-   A chunk lives while its handle is not released or a mapping shows it. */
+   A chunk lives while its handle is not released or a mapping shows it.
+   Mappings are shared between each other, never with a child of a fork, which
+   has none of them. */
 #define _GNU_SOURCE
 #include "driver/host/memory/memory.h"
 
@@ -196,6 +198,7 @@ CUresult host_virtual_map(uintptr_t start, size_t size, size_t offset,
     free(m);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
+  madvise((void *)start, size, MADV_DONTFORK);
   m->start = start;
   m->bytes = size;
   m->chunk = c;

@@ -24,13 +24,13 @@ static struct {
   pthread_cond_t wake;  /* a token was given */
   pthread_cond_t ended; /* a worker ended */
   host_task *head[2], *tail[2];
-  _Atomic unsigned limit; /* 0: not set up */
-  bool spin;              /* more than one core: waiting awake makes sense */
-  unsigned alive;         /* threads */
-  unsigned blocked;       /* of them in a callback */
-  unsigned sleeping;      /* on `wake`, without a token */
-  unsigned tokens;        /* given, not yet taken */
-  pid_t process;
+  _Atomic unsigned limit;    /* 0: not set up */
+  bool spin;                 /* more than one core: waiting awake makes sense */
+  unsigned alive;            /* threads */
+  unsigned blocked;          /* of them in a callback */
+  unsigned sleeping;         /* on `wake`, without a token */
+  unsigned tokens;           /* given, not yet taken */
+  pid_t process;             /* whose threads they are */
   _Atomic unsigned pending;  /* tasks queued */
   _Atomic unsigned spinning; /* idle workers that are awake */
 } sched = {.mutex = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP,
@@ -72,7 +72,7 @@ static unsigned worker_limit(void) {
 /* Workers must be gone before static data is torn down; one that hangs in a
    kernel is left behind. */
 static void shut_down(void) {
-  if (getpid() != sched.process)
+  if (sched.process && getpid() != sched.process)
     return;
   struct timespec end;
   clock_gettime(CLOCK_REALTIME, &end);
@@ -95,7 +95,6 @@ static void shut_down(void) {
 static void set_up(void) {
   unsigned limit = worker_limit();
   sched.spin = limit > 1 && core_count() > 1;
-  sched.process = getpid();
   atexit(shut_down);
   /* Workers and signal handlers outlive a dlclose of the library we are in. */
   Dl_info info;
@@ -266,8 +265,10 @@ static bool spawn_worker(void) {
                               (void *)(uintptr_t)(sched.alive + 1));
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   pthread_attr_destroy(&attributes);
-  if (!failed)
+  if (!failed) {
     sched.alive++;
+    sched.process = getpid();
+  }
   return !failed;
 }
 

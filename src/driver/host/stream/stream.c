@@ -77,6 +77,8 @@ void host_stream_destroy(CUstream s) {
 
 static void own_end(void *unused) {
   (void)unused;
+  if (host_check_opened() != CUDA_SUCCESS)
+    return;
   host_lock();
   if (own.stream && own.epoch == host_context_epoch() &&
       host_handle_live(HOST_HANDLE_STREAM, own.stream))
