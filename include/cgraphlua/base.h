@@ -72,10 +72,29 @@ CGL_API void cgl_set_site(const char *file, int line);
 /* The file of the calling thread's site, or NULL.  The text lives as long as
    the process, and cgl_set_site recognizes it by its address. */
 CGL_API const char *cgl_site_file(void);
-/* Sets the function that takes messages which are not failures (an empty
-   capture, a cache that cannot be written), for the process.  It is called on
-   the thread that caused the message.  NULL, the default, drops messages. */
-typedef void (*cgl_log_function)(void *user, const char *message);
+
+/* What a message of the log is about. */
+#define CGL_LOG_LEVELS(X)                                                     \
+  X(CGL_LOG_INFO, "info")       /* a choice: there is no GPU */               \
+  X(CGL_LOG_WARNING, "warning") /* most likely a mistake: an empty capture */ \
+  X(CGL_LOG_ERROR, "error")     /* a callback failed that has no caller */
+typedef enum cgl_log_level {
+#define X(name, word) name,
+  CGL_LOG_LEVELS(X)
+#undef X
+} cgl_log_level;
+
+/* The word for a level, "warning". */
+CGL_API const char *cgl_log_level_name(cgl_log_level level);
+/* Sets the process's log: the function that takes messages which are not
+   failures.  It is called on the thread that caused the message.  NULL, the
+   default, drops messages, but those of Lua scripts' calls, which are printed.
+   A context's own log takes what concerns the context (cgl_context_set_log),
+   and a script that calls on_log takes what its own state causes; neither
+   changes the process's log.  What holds for the process as a whole (there is
+   no GPU) is said once. */
+typedef void (*cgl_log_function)(void *user, const char *message,
+                                 cgl_log_level level);
 CGL_API void cgl_set_log(cgl_log_function function, void *user);
 
 typedef struct cgl_context cgl_context; /* one opened device */

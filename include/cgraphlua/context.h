@@ -26,6 +26,10 @@ CGL_API cgl_status cgl_device_get(int index, cgl_device_info *info);
    returns the same context with one more reference.  CGL_ERROR_NO_DEVICE.
    cuDevicePrimaryCtxRetain */
 CGL_API cgl_status cgl_context_open(const char *device, cgl_context **context);
+/* Sets the context's own log, beside the process's (cgl_set_log); NULL, the
+   default, leaves its messages to the process's. */
+CGL_API void cgl_context_set_log(cgl_context *context,
+                                 cgl_log_function function, void *user);
 /* Whether the process was forked from the one that opened the context.  Every
    call on it and its objects then fails with CUDA_ERROR_NOT_INITIALIZED; a
    release gives nothing back, and calls no hook. */

@@ -110,10 +110,6 @@ function cg.memory_report(path)
   return require("cgraphlua.report").write(path)
 end
 
-cg.on_log(function(message)
-  io.stderr:write("cgraphlua: ", message, "\n")
-end)
-
 -- A misspelt function is an error at its own line; rawget asks without one.
 return setmetatable(cg, {
   __index = function(_, name)

@@ -106,13 +106,23 @@ static int cg_live(lua_State *L) {
 }
 
 
-/* cg.on_log(fn): the function that gets messages; nil for silence */
+/* cg.on_log(fn [, level]): the function that gets this state's messages from
+   that level up; nil for silence, false for the engine's log */
 static int cg_on_log(lua_State *L) {
+  static const char *const levels[] = {
+#define X(name, word) word,
+      CGL_LOG_LEVELS(X)
+#undef X
+          NULL};
   cgl_lua *S = cgl_lua_enter(L, "on_log");
-  if (!lua_isnoneornil(L, 1))
+  lua_settop(L, 2);
+  if (!lua_isnil(L, 1) && !(lua_isboolean(L, 1) && !lua_toboolean(L, 1)))
     cgl_lua_read_function(L, S, 1);
+  const int least = lua_isnil(L, 2)
+                        ? CGL_LOG_INFO
+                        : cgl_lua_read_choice(L, S, 2, "the level", levels);
   lua_settop(L, 1);
-  cgl_lua_log_to(L, S);
+  cgl_lua_log_to(L, S, (cgl_log_level)least);
   return 0;
 }
 
@@ -225,17 +235,10 @@ static int core_address(lua_State *L) {
 }
 
 
-/* core.log(message): a message for on_log's function, which is no failure */
+/* core.log(message): a warning of the Lua half's own */
 static int core_log(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "log");
-  luaL_checkstring(L, 1);
-  lua_settop(L, 1);
-  if (S->log_ref == LUA_NOREF)
-    return 0;
-  lua_rawgeti(L, LUA_REGISTRYINDEX, S->log_ref);
-  lua_insert(L, 1);
-  /* A failure of on_log's function does not fail the call that logged. */
-  lua_pcall(L, 1, 0, 0);
+  cgl_lua_log(L, S, CGL_LOG_WARNING, luaL_checkstring(L, 1));
   return 0;
 }
 

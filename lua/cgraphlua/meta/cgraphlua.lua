@@ -124,10 +124,15 @@ function cg.memory_events() end
 ---@param path string
 function cg.memory_report(path) end
 
---- Calls `fn` with messages that are not failures (an empty capture, a cache that
---- cannot be written).  nil silences them.  Initially they go to stderr.
----@param fn? fun(message: string)
-function cg.on_log(fn) end
+---@alias cgraphlua.log_level "info"|"warning"|"error"
+
+--- Sets this Lua state's own log: calls `fn` with messages of its calls that are
+--- not failures (an empty capture, a compiler's warnings), from `level` up.  nil
+--- silences them; false gives them back to the log of the engine that runs the
+--- script, or, where it has none, to standard error, as initially.
+---@param fn? fun(message: string, level: cgraphlua.log_level)|false
+---@param level? cgraphlua.log_level "info" (default): all messages
+function cg.on_log(fn, level) end
 
 --- How this state raises failures: as error objects ("object", the default), or
 --- as their texts ("string"), for hosts that print strings only.  Returns the

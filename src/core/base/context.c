@@ -141,14 +141,14 @@ static cgl_status device_choose(const char *wish, const cgl_driver **driver,
       return cgl_fail_hint("device \"host\" runs everywhere");
     static atomic_flag told = ATOMIC_FLAG_INIT;
     if (!atomic_flag_test_and_set(&told)) /* the reason without its details */
-      cgl_log("no GPU, using the host device: %.*s", (int)strcspn(why, ":("),
-              why);
+      cgl_log(NULL, CGL_LOG_INFO, "no GPU, using the host device: %.*s",
+              (int)strcspn(why, ":("), why);
   }
   *driver = cgl_driver_host();
   static atomic_flag told_once = ATOMIC_FLAG_INIT;
   const char *complaint = cgl_driver_host_complaint();
   if (*complaint && !atomic_flag_test_and_set(&told_once))
-    cgl_log("%s", complaint);
+    cgl_log(NULL, CGL_LOG_WARNING, "%s", complaint);
   return CGL_OK;
 }
 

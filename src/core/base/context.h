@@ -48,6 +48,7 @@ struct cgl_context {
   atomic_uint_fast64_t waits_done;  /* highest number of a completed wait */
   atomic_uint_fast64_t issued; /* number of the first wait that is sure to cover
                                   all work issued by now */
+  cgl_log_receiver log;        /* log.c */
   bool forked;                 /* a parent of this process opened it; fork.h */
   atomic_bool shown;           /* others may issue work that nobody notes */
 };

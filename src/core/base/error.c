@@ -1,4 +1,4 @@
-/* The failure record of each thread, sites, interned strings, the log. */
+/* The failure record of each thread, sites, interned strings. */
 #include "core/base/base.h"
 
 #include <stdarg.h>
@@ -37,10 +37,6 @@ typedef struct interned {
 
 static pthread_mutex_t intern_lock = PTHREAD_MUTEX_INITIALIZER;
 static interned *buckets[BUCKETS]; /* under intern_lock */
-
-static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
-static cgl_log_function log_function;
-static void *log_user;
 
 /* Hints for failures of the driver. */
 static const struct {
@@ -270,31 +266,6 @@ cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
 
 void cgl_error_leave_parent(void) {
   pthread_mutex_init(&intern_lock, NULL);
-  pthread_mutex_init(&log_lock, NULL);
-}
-
-
-void cgl_set_log(cgl_log_function function, void *user) {
-  pthread_mutex_lock(&log_lock);
-  log_function = function;
-  log_user = user;
-  pthread_mutex_unlock(&log_lock);
-}
-
-
-void cgl_log(const char *format, ...) {
-  pthread_mutex_lock(&log_lock);
-  cgl_log_function function = log_function;
-  void *user = log_user;
-  pthread_mutex_unlock(&log_lock);
-  if (!function)
-    return;
-  char text[1024];
-  va_list args;
-  va_start(args, format);
-  cgl_format_into(text, sizeof text, format, args);
-  va_end(args);
-  function(user, text);
 }
 
 

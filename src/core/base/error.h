@@ -23,7 +23,26 @@ void cgl_fail_follow(bool on);
 /* Notes a driver's answer to `entry`; CGL_OK when it was success. */
 cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
                            const char *operation, const char *entry);
-void cgl_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- log.c: messages that are no failures ---- */
+
+typedef struct cgl_log_receiver {
+  cgl_log_function function; /* NULL: none */
+  void *user;
+} cgl_log_receiver;
+
+/* Logs what concerns a context, or the process (NULL).  A script that set a log
+   of its own takes what its calls cause; then the context's log does, then the
+   process's.  What none takes is printed for a script's call, and dropped
+   otherwise. */
+void cgl_log(const cgl_context *context, cgl_log_level level,
+             const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The Lua room's part: takes the message of a script's call for the script's
+   own log, or prints it when it is the `last` to be asked; false: it did
+   neither. */
+typedef bool cgl_log_scripts(const char *message, cgl_log_level level,
+                             bool last);
+void cgl_log_serve_scripts(cgl_log_scripts *take);
 
 typedef struct cgl_site {
   const char *file; /* interned: lives as long as the process */

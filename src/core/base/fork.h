@@ -25,6 +25,7 @@ void cgl_captures_leave_parent(void);
 void cgl_objects_leave_parent(void);
 void cgl_live_leave_parent(void);
 void cgl_error_leave_parent(void);
+void cgl_log_leave_parent(void);
 void cgl_context_leave_parent(void);
 
 #endif

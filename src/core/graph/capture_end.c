@@ -107,7 +107,8 @@ static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
                            "cuGraphGetNodes");
   cgl_scope_find_foreign(recording);
   if (!cgl_record_count(recording))
-    cgl_log("%s: the capture that began at %s is empty: was the work issued "
+    cgl_log(graph->object.context, CGL_LOG_WARNING,
+            "%s: the capture that began at %s is empty: was the work issued "
             "on another stream or device?",
             operation, cgl_site_text(graph->capture.underway.begun));
   status = cgl_share_check_children(recording, template, operation);

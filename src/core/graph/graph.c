@@ -13,7 +13,7 @@ static void template_destroy(cgl_object *object) {
   cgl_context *context = object->context;
   if (template->graph && !cgl_context_enter(context, "graph"))
     context->driver->cuGraphDestroy(template->graph);
-  cgl_hooks_destroy(&template->destroys);
+  cgl_hooks_destroy(template->object.context, &template->destroys);
   cgl_pool_capture_gone(template->pool);
   cgl_pool_release(template->pool);
   free(template);
@@ -111,7 +111,7 @@ static void graph_abandon(cgl_object *object) {
 static void graph_destroy(cgl_object *object) {
   cgl_graph *graph = (cgl_graph *)object;
   graph_detach_capture(graph);
-  cgl_hooks_destroy(&graph->destroys);
+  cgl_hooks_destroy(graph->object.context, &graph->destroys);
   cgl_hooks_free(&graph->hooks);
   cgl_stream_release(graph->capture.origin);
   cgl_pool_release(graph->pool);
@@ -378,7 +378,7 @@ cgl_status cgl_graph_instantiate(cgl_graph *graph) {
 cgl_status cgl_graph_reset(cgl_graph *graph) {
   cgl_graph_capture_abandon(graph);
   if (graph->state == CGL_GRAPH_EMPTY) {
-    cgl_hooks_destroy(&graph->destroys);
+    cgl_hooks_destroy(graph->object.context, &graph->destroys);
     return CGL_OK;
   }
   graph_detach_capture(graph);

@@ -142,14 +142,15 @@ cgl_status cgl_hooks_run(cgl_graph *graph, cgl_hook_point point,
 }
 
 
-void cgl_hooks_destroy(cgl_hooks *hooks) {
+void cgl_hooks_destroy(const cgl_context *context, cgl_hooks *hooks) {
   cgl_hooks called = *hooks;
   *hooks = (cgl_hooks){.count = 0};
   for (size_t i = 0; i < called.count; i++) {
     const cgl_hook *hook = &called.list[i];
     cgl_status status = hook->function ? hook->function(hook->user, NULL) : 0;
     if (status)
-      cgl_log("a destroy hook of a graph failed (%s)", cgl_status_name(status));
+      cgl_log(context, CGL_LOG_ERROR, "a destroy hook of a graph failed (%s)",
+              cgl_status_name(status));
   }
   free(called.list);
 }

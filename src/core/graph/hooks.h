@@ -29,7 +29,7 @@ typedef struct cgl_hooks {
 cgl_status cgl_hooks_run(cgl_graph *graph, cgl_hook_point point,
                          const char *operation);
 /* Calls hooks of CGL_HOOK_DESTROY, and forgets them. */
-void cgl_hooks_destroy(cgl_hooks *hooks);
+void cgl_hooks_destroy(const cgl_context *context, cgl_hooks *hooks);
 /* Forgets all hooks without a call. */
 void cgl_hooks_free(cgl_hooks *hooks);
 /* The rest of cgl_graph_replay for a graph with an executable whose replays do

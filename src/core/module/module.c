@@ -8,14 +8,15 @@
 
 /* The status of a compilation, whose text (may be NULL) is logged or reported.
  */
-static cgl_status module_compiled(cgl_compile_status answer, const char *text,
+static cgl_status module_compiled(const cgl_context *context,
+                                  cgl_compile_status answer, const char *text,
                                   cgl_image_format format) {
   static const char operation[] = "module";
   switch (answer) {
   case CGL_COMPILE_OK:
     if (text && *text) /* without the end of its last line */
-      cgl_log("%.*s", (int)(strlen(text) - (text[strlen(text) - 1] == '\n')),
-              text);
+      cgl_log(context, CGL_LOG_WARNING, "%.*s",
+              (int)(strlen(text) - (text[strlen(text) - 1] == '\n')), text);
     return CGL_OK;
   case CGL_COMPILE_REFUSED:
     cgl_fail(CGL_ERROR_COMPILE, operation,
@@ -55,7 +56,7 @@ cgl_status cgl_module_compile(cgl_context *context, const cgl_module_desc *desc,
   };
   char *text = NULL;
   cgl_compile_status answer = cgl_compile(&target, &source, image, &text);
-  cgl_status status = module_compiled(answer, text, target.format);
+  cgl_status status = module_compiled(context, answer, text, target.format);
   free(text);
   return status;
 }

@@ -262,7 +262,8 @@ void cgl_share_end(const cgl_replay *replay, cgl_stream *stream,
   }
   share_unlock(share);
   if (say)
-    cgl_log("the graph captured at %s was made to wait for the graph captured "
+    cgl_log(stream->object.context, CGL_LOG_WARNING,
+            "the graph captured at %s was made to wait for the graph captured "
             "at %s: they share a pool and were replayed on two streams (said "
             "once per pool; its statistics count the waits)",
             cgl_site_text(share->begun), cgl_site_text(before));

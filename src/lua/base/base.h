@@ -89,6 +89,8 @@ typedef struct cgl_lua {
   int handle_ref;            /* metatable of hooks' handles */
   int ffi_ref;               /* the Lua half's FFI helpers */
   int log_ref;               /* on_log's function */
+  bool log_own;              /* the script called on_log: the log is the state's */
+  cgl_log_level log_least;   /* messages below it are dropped */
   int empty_ref;             /* a chunk that does nothing */
   int endings_ref, nendings; /* deferred lists; graph/endings.c */
   int graphs_ref;            /* graph -> its userdata, weakly; object.h */
@@ -103,9 +105,12 @@ typedef struct cgl_lua {
   int nhidden;
   cgl_stream *home; /* owned: the host's stream, or NULL */
   cgl_lua_device *devices;
-  unsigned forgets;                 /* times that `devices` was emptied */
-  char *messages[CGL_LUA_MESSAGES]; /* owned: logged, not yet delivered */
-  struct cgl_lua *next_open;        /* the process's next open state */
+  unsigned forgets; /* times that `devices` was emptied */
+  struct {
+    char *text; /* owned */
+    cgl_log_level level;
+  } messages[CGL_LUA_MESSAGES]; /* logged, not yet delivered */
+  struct cgl_lua *next_open;    /* the process's next open state */
 } cgl_lua;
 
 /* ---- fields of the table on top ---- */

@@ -167,7 +167,7 @@ void cgl_lua_also(lua_State *L, cgl_lua *S) {
   }
   lua_pushfstring(L, "%s: %s [%s %d]", error->operation, error->message,
                   error->name, error->code);
-  cgl_lua_log(L, S, lua_tostring(L, -1));
+  cgl_lua_log(L, S, CGL_LOG_ERROR, lua_tostring(L, -1));
   lua_pop(L, 1);
 }
 

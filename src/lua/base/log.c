@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/error.h"
 #include "lua/base/call.h"
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -19,19 +20,31 @@ static bool state_is_open(const cgl_lua *S) {
 }
 
 
-static void message_queue(void *user, const char *message) {
-  (void)user;
+/* Under open_lock: keeps the message for the state's function. */
+static void message_queue(cgl_lua *S, const char *message,
+                          cgl_log_level level) {
+  if (S->log_ref == LUA_NOREF || level < S->log_least ||
+      S->nmessages == CGL_LUA_MESSAGES)
+    return;
+  char *copy = strdup(message);
+  if (copy) {
+    S->messages[S->nmessages].text = copy;
+    S->messages[S->nmessages++].level = level;
+  }
+}
+
+
+static bool message_take(const char *message, cgl_log_level level, bool last) {
   cgl_lua *S = cgl_lua_entered;
   pthread_mutex_lock(&open_lock);
   bool open = S && state_is_open(S);
-  if (open && S->log_ref != LUA_NOREF && S->nmessages < CGL_LUA_MESSAGES) {
-    char *copy = strdup(message);
-    if (copy)
-      S->messages[S->nmessages++] = copy;
-  }
+  bool own = open && S->log_own;
+  if (own)
+    message_queue(S, message, level);
   pthread_mutex_unlock(&open_lock);
-  if (!open)
+  if (open && !own && last)
     fprintf(stderr, "cgraphlua: %s\n", message);
+  return own || (open && last);
 }
 
 
@@ -40,7 +53,7 @@ void cgl_lua_log_attach(cgl_lua *S) {
   S->next_open = open_states;
   open_states = S;
   pthread_mutex_unlock(&open_lock);
-  cgl_set_log(message_queue, NULL);
+  cgl_log_serve_scripts(message_take);
 }
 
 
@@ -53,44 +66,44 @@ void cgl_lua_log_detach(cgl_lua *S) {
     *link = S->next_open;
   pthread_mutex_unlock(&open_lock);
   while (S->nmessages)
-    free(S->messages[--S->nmessages]);
+    free(S->messages[--S->nmessages].text);
 }
 
 
-void cgl_lua_log_to(lua_State *L, cgl_lua *S) {
+void cgl_lua_log_to(lua_State *L, cgl_lua *S, cgl_log_level least) {
   int former = S->log_ref, next = LUA_NOREF;
-  if (lua_isnil(L, -1))
-    lua_pop(L, 1);
-  else
+  bool own = lua_isnil(L, -1) || lua_toboolean(L, -1);
+  if (lua_toboolean(L, -1))
     next = luaL_ref(L, LUA_REGISTRYINDEX);
+  else
+    lua_pop(L, 1);
   pthread_mutex_lock(&open_lock);
   S->log_ref = next;
+  S->log_own = own;
+  S->log_least = least;
   pthread_mutex_unlock(&open_lock);
   luaL_unref(L, LUA_REGISTRYINDEX, former);
-  cgl_set_log(message_queue, NULL);
-}
-
-
-/* Moves the waiting messages to `messages`, which has room for all. */
-static int messages_take(cgl_lua *S, char **messages) {
-  pthread_mutex_lock(&open_lock);
-  int n = S->nmessages;
-  memcpy(messages, S->messages, sizeof *messages * (size_t)n);
-  S->nmessages = 0;
-  pthread_mutex_unlock(&open_lock);
-  return n;
 }
 
 
 void cgl_lua_log_deliver(lua_State *L, cgl_lua *S) {
-  char *messages[CGL_LUA_MESSAGES];
-  int n = messages_take(S, messages);
+  struct {
+    char *text;
+    cgl_log_level level;
+  } messages[CGL_LUA_MESSAGES];
+  _Static_assert(sizeof messages == sizeof S->messages, "the same entries");
+  pthread_mutex_lock(&open_lock);
+  const int n = S->nmessages;
+  memcpy(messages, S->messages, sizeof messages);
+  S->nmessages = 0;
+  pthread_mutex_unlock(&open_lock);
   for (int i = 0; i < n; i++) {
     lua_rawgeti(L, LUA_REGISTRYINDEX, S->log_ref);
-    lua_pushstring(L, messages[i]);
-    free(messages[i]);
+    lua_pushstring(L, messages[i].text);
+    lua_pushstring(L, cgl_log_level_name(messages[i].level));
+    free(messages[i].text);
     /* A failure of on_log's function does not fail the call that logged. */
-    if (lua_pcall(L, 1, 0, 0)) {
+    if (lua_pcall(L, 2, 0, 0)) {
       const char *text = lua_tostring(L, -1);
       fprintf(stderr, "cgraphlua: on_log: %s\n", text ? text : "failed");
       lua_pop(L, 1);
@@ -99,8 +112,10 @@ void cgl_lua_log_deliver(lua_State *L, cgl_lua *S) {
 }
 
 
-void cgl_lua_log(lua_State *L, cgl_lua *S, const char *message) {
+void cgl_lua_log(lua_State *L, cgl_lua *S, cgl_log_level level,
+                 const char *message) {
   cgl_lua_entered = S;
-  message_queue(NULL, message);
+  cgl_log(S->stream ? cgl_stream_context(S->stream) : NULL, level, "%s",
+          message);
   cgl_lua_log_deliver(L, S);
 }

@@ -120,7 +120,7 @@ static bool device_wait(lua_State *L, cgl_lua *S, const char *name) {
   cgl_status status = cgl_lua_synchronize(name);
   if (status && status != CGL_LUA_CAPTURE_UNDERWAY) {
     lua_pushfstring(L, "graph: before its end: %s", cgl_last_error()->message);
-    cgl_lua_log(L, S, lua_tostring(L, -1));
+    cgl_lua_log(L, S, CGL_LOG_ERROR, lua_tostring(L, -1));
     lua_pop(L, 1);
   }
   return status != CGL_LUA_CAPTURE_UNDERWAY;
@@ -162,7 +162,7 @@ static bool endings_run(lua_State *L, cgl_lua *S, const char *device) {
       const char *text = lua_tostring(L, -1);
       lua_pushfstring(L, "graph: a destroy callback failed: %s",
                       text ? text : luaL_typename(L, -1));
-      cgl_lua_log(L, S, lua_tostring(L, -1));
+      cgl_lua_log(L, S, CGL_LOG_ERROR, lua_tostring(L, -1));
     }
     lua_settop(L, list);
   }
@@ -219,7 +219,8 @@ static void call_guarded(lua_State *L, cgl_lua *S) {
   int blame = S->blame;
   if (lua_pcall(L, 2, 0, 0)) {
     const char *text = lua_tostring(L, -1);
-    cgl_lua_log(L, S, text ? text : "graph: no memory at its end");
+    cgl_lua_log(L, S, CGL_LOG_ERROR,
+                text ? text : "graph: no memory at its end");
     lua_pop(L, 1);
   }
   S->operation = operation;
