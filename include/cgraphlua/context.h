@@ -36,7 +36,8 @@ CGL_API void cgl_context_set_log(cgl_context *context,
 CGL_API bool cgl_context_is_forked(const cgl_context *context);
 /* The device of a context, borrowed. */
 CGL_API const cgl_device_info *cgl_context_device(const cgl_context *context);
-/* Waits for all work of the device.  Refused with
+/* Waits for all work of the device; cgl_streams_synchronize waits for streams.
+   Refused with
    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED while a capture is underway anywhere in
    the process.  cuCtxSynchronize */
 CGL_API cgl_status cgl_context_synchronize(cgl_context *context);

@@ -31,6 +31,13 @@ CGL_API bool cgl_stream_is_default(const cgl_stream *stream);
    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED inside a capture.
    cuStreamSynchronize */
 CGL_API cgl_status cgl_stream_synchronize(cgl_stream *stream);
+/* Waits for all work issued so far on these streams, which may be of several
+   contexts, and for no other work.  Another thread may capture meanwhile, in
+   any mode: its capture is neither broken nor waited for.  Refused with
+   CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED inside a capture of the thread or of
+   one of the streams.  cuStreamSynchronize */
+CGL_API cgl_status cgl_streams_synchronize(cgl_stream *const *streams,
+                                           size_t count);
 /* *done: all work issued so far on the stream is done.  Refused likewise.
    cuStreamQuery */
 CGL_API cgl_status cgl_stream_query(cgl_stream *stream, bool *done);

@@ -124,6 +124,7 @@ typedef struct holder {
 
 static void *hold(void *argument) {
   holder *h = argument;
+  cgl_set_site("loader.lua", 7);
   h->status = cgl_graph_capture_begin(h->graph, h->stream);
   atomic_store(&h->begun, 1);
   while (!atomic_load(&h->end))
@@ -151,6 +152,15 @@ static void test_global_mode(void) {
              cgl_stream_query(own, &done) ==
                  CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
          "a wait that would break another thread's capture is refused");
+  tap_ok(strstr(cgl_last_error()->message, "loader.lua:7") != NULL,
+         "and names the line of that capture");
+  tap_ok(!cgl_streams_synchronize(&own, 1),
+         "a wait for streams passes meanwhile");
+  tap_ok(cgl_context_synchronize(context) ==
+                 CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+             strstr(cgl_last_error()->message,
+                    "another thread's, since loader.lua:7"),
+         "one for the device is refused, with that line");
   atomic_store(&h.end, 1);
   pthread_join(thread, NULL);
   tap_ok(!h.status, "before it does");

@@ -66,16 +66,22 @@ static int cg_set_device(lua_State *L) {
 }
 
 
-/* cg.synchronize([device]) */
+/* cg.synchronize(): the streams of this state; cg.synchronize("device"): all of
+   the current device; cg.synchronize(name): all of the named one */
 static int cg_synchronize(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "synchronize");
   if (lua_isnoneornil(L, 1)) {
-    cgl_lua_done(L, S, cgl_context_synchronize(cgl_lua_context(L, S)));
+    cgl_lua_done(L, S, cgl_lua_wait_streams(L, S));
     cgl_lua_graph_run_deferred(L, S);
     return 0;
   }
   const char *device = cgl_lua_read_string(L, S, 1, "the device", NULL);
-  cgl_lua_done(L, S, cgl_lua_synchronize(device));
+  if (strcmp(device, "device")) {
+    cgl_lua_done(L, S, cgl_lua_synchronize(device));
+    return 0;
+  }
+  cgl_lua_done(L, S, cgl_context_synchronize(cgl_lua_context(L, S)));
+  cgl_lua_graph_run_deferred(L, S);
   return 0;
 }
 
@@ -353,6 +359,11 @@ static cgl_lua *state_push(lua_State *L) {
   if (luaL_loadbuffer(L, "return", 6, "=cgraphlua"))
     lua_error(L);
   S->empty_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+  lua_newtable(L);
+  lua_createtable(L, 0, 1);
+  cgl_lua_set_text(L, "__mode", "k");
+  lua_setmetatable(L, -2);
+  S->streams_ref = luaL_ref(L, LUA_REGISTRYINDEX);
   state_keep_type_texts(L, S);
   state_take_choice(L, S);
   cgl_lua_log_attach(S);

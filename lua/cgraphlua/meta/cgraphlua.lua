@@ -72,9 +72,11 @@ function cg.clock() end
 ---@param seconds number
 function cg.sleep(seconds) end
 
---- Waits for all work of the current device, or of the named device.  Raises
---- while a capture is underway in the process.
----@param device? string
+--- Waits for the work of this Lua state, on all of its streams; other threads may
+--- capture meanwhile.  "device" waits for all work of the current device instead,
+--- and a name for that of the named one; both raise while a capture is underway in
+--- the process.
+---@param device? string "device", "host", "cuda:N"
 function cg.synchronize(device) end
 
 --- The free bytes and the total bytes of the current device's memory.  Memory that

@@ -91,27 +91,78 @@ cgl_underway *cgl_captures_find(uint64_t serial) {
 }
 
 
-cgl_status cgl_captures_check_wait(bool captured, const char *operation) {
-  bool own = captured, other = false;
-  if (!captured && !cgl_captures_underway())
-    return CGL_OK;
+/* Of the captures underway, one of this thread and one of another, in the
+   modes that forbid a wait; the file is NULL without such a capture. */
+typedef struct forbidding {
+  cgl_site own, other;
+} forbidding;
+
+
+static forbidding captures_forbidding(bool any_mode) {
+  forbidding found = {{NULL, 0}, {NULL, 0}};
+  const cgl_site unknown = {"an unknown place", 0};
   pthread_mutex_lock(&list_lock);
   for (const cgl_underway *c = captures; c; c = c->next) {
-    own |= c->mode != CGL_CAPTURE_RELAXED &&
-           pthread_equal(c->thread, pthread_self());
-    other |= c->mode == CGL_CAPTURE_GLOBAL;
+    const cgl_site begun = c->begun.file ? c->begun : unknown;
+    const bool mine = pthread_equal(c->thread, pthread_self());
+    if (mine && (any_mode || c->mode != CGL_CAPTURE_RELAXED))
+      found.own = begun;
+    else if (!mine && (any_mode || c->mode == CGL_CAPTURE_GLOBAL))
+      found.other = begun;
   }
   pthread_mutex_unlock(&list_lock);
-  if (!own && !other)
+  return found;
+}
+
+
+static cgl_status captures_fail_own(cgl_site begun, const char *operation) {
+  cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
+           "cannot wait for or query work while this thread captures%s%s: a "
+           "capture only records, and the call would break it",
+           begun.file ? ", since " : "",
+           begun.file ? cgl_site_text(begun) : "");
+  return cgl_fail_hint("do this before the capture begins or after it has "
+                       "ended");
+}
+
+
+cgl_status cgl_captures_check_own(bool captured, const char *operation) {
+  if (!captured && !cgl_captures_underway())
+    return CGL_OK;
+  const forbidding found = captures_forbidding(false);
+  return captured || found.own.file ? captures_fail_own(found.own, operation)
+                                    : CGL_OK;
+}
+
+
+cgl_status cgl_captures_check_wait(bool captured, const char *operation) {
+  cgl_status status = cgl_captures_check_own(captured, operation);
+  if (status || !cgl_captures_underway())
+    return status;
+  const forbidding found = captures_forbidding(false);
+  if (!found.other.file)
     return CGL_OK;
   cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
-           own ? "cannot wait for or query work while this thread captures: a "
-                 "capture only records, and the call would break it"
-               : "cannot wait for or query work while another thread captures "
-                 "in global mode: the call would break that capture");
-  return cgl_fail_hint(
-      own ? "do this before the capture begins or after it has ended"
-          : "let the other thread capture in thread_local mode");
+           "cannot wait for or query work while another thread captures in "
+           "global mode, since %s: the call would break that capture",
+           cgl_site_text(found.other));
+  return cgl_fail_hint("let the other thread capture in thread_local mode");
+}
+
+
+cgl_status cgl_captures_fail_device(const char *operation, const char *what,
+                                    const char *instead) {
+  const forbidding found = captures_forbidding(true);
+  const cgl_site begun = found.own.file ? found.own : found.other;
+  cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
+           "cannot %s while a capture is underway (%s, since %s): a capture "
+           "only records, and waiting for the device would break it",
+           what, found.own.file ? "this thread's" : "another thread's",
+           cgl_site_text(begun));
+  return cgl_fail_hint("%s", found.own.file
+                                 ? "do this before the capture begins or "
+                                   "after it has ended"
+                                 : instead);
 }
 
 
@@ -169,12 +220,18 @@ void cgl_captures_unhold(void) {
 }
 
 
-cgl_relaxed cgl_captures_relax(cgl_context *context) {
-  cgl_relaxed relaxed = {false, CU_STREAM_CAPTURE_MODE_RELAXED};
-  if (cgl_captures_underway())
-    relaxed.active =
-        !context->driver->cuThreadExchangeStreamCaptureMode(&relaxed.before);
+cgl_relaxed cgl_captures_relax_always(cgl_context *context) {
+  cgl_relaxed relaxed = {.before = CU_STREAM_CAPTURE_MODE_RELAXED};
+  relaxed.result =
+      context->driver->cuThreadExchangeStreamCaptureMode(&relaxed.before);
+  relaxed.active = !relaxed.result;
   return relaxed;
+}
+
+
+cgl_relaxed cgl_captures_relax(cgl_context *context) {
+  return cgl_captures_underway() ? cgl_captures_relax_always(context)
+                                 : (cgl_relaxed){.active = false};
 }
 
 

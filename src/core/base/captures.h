@@ -50,18 +50,29 @@ void cgl_captures_unhold(void);
 
 /* Refuses a call that waits or queries where that would break a capture: the
    stream is part of a capture (`captured`), this thread captures, or any thread
-   captures in global mode. */
+   captures in global mode.  Messages name the line where the capture began. */
 cgl_status cgl_captures_check_wait(bool captured, const char *operation);
+/* The same for a call that is made relaxed: no other thread's capture forbids
+   it. */
+cgl_status cgl_captures_check_own(bool captured, const char *operation);
+/* Fails for a call that needs the whole device, after cgl_captures_hold was
+   false: cannot `what`; `instead` is the hint when another thread captures. */
+cgl_status cgl_captures_fail_device(const char *operation, const char *what,
+                                    const char *instead);
 
 /* Bracket calls that are harmless to captures underway, but that the driver
    refuses: the thread's capture mode is relaxed in between.
    cuThreadExchangeStreamCaptureMode */
 typedef struct cgl_relaxed {
   bool active;
+  CUresult result; /* why it is not active; 0: nothing asked for it */
   CUstreamCaptureMode before;
 } cgl_relaxed;
 
 cgl_relaxed cgl_captures_relax(cgl_context *context);
+/* Relaxes also when no capture is underway, for a call during which one may
+   begin. */
+cgl_relaxed cgl_captures_relax_always(cgl_context *context);
 void cgl_captures_unrelax(cgl_context *context, cgl_relaxed relaxed);
 
 #endif

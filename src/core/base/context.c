@@ -294,15 +294,42 @@ cgl_status cgl_context_switch(cgl_context *context, const char *operation) {
 }
 
 
+uint64_t cgl_context_begin_wait(cgl_context *context) {
+  return atomic_fetch_add(&context->waits_begun, 1) + 1;
+}
+
+
+static void context_note_waited(cgl_context *context, uint64_t number) {
+  uint64_t done = atomic_load(&context->waits_done);
+  while (done < number &&
+         !atomic_compare_exchange_weak(&context->waits_done, &done, number))
+    ;
+}
+
+
+/* The rooms let go of what work may have used until now. */
+static void context_tell_waited(cgl_context *context) {
+  for (int slot = 0; slot < CGL_PART_COUNT; slot++) {
+    const cgl_part *part = cgl_context_part(context, slot);
+    if (part && part->waited)
+      part->waited(context);
+  }
+}
+
+
+void cgl_context_end_wait(cgl_context *context, uint64_t number) {
+  context_note_waited(context, number);
+  context_tell_waited(context);
+}
+
+
 CUresult cgl_context_wait(cgl_context *context) {
-  uint64_t number = atomic_fetch_add(&context->waits_begun, 1) + 1;
+  uint64_t number = cgl_context_begin_wait(context);
   if (atomic_load(&context->shown))
     cgl_context_note_work(context);
   CUresult result = context->driver->cuCtxSynchronize();
-  uint64_t done = atomic_load(&context->waits_done);
-  while (!result && done < number &&
-         !atomic_compare_exchange_weak(&context->waits_done, &done, number))
-    ;
+  if (!result)
+    context_note_waited(context, number);
   return result;
 }
 
@@ -331,24 +358,18 @@ cgl_status cgl_context_synchronize(cgl_context *context) {
   cgl_status status = cgl_context_enter(context, operation);
   if (status)
     return status;
-  if (!cgl_captures_hold(true)) {
-    cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
-             "cannot wait for the device while a capture is underway: a "
-             "capture only records, and waiting would break it");
-    return cgl_fail_hint("synchronize before the capture begins or after it "
-                         "ended");
-  }
+  if (!cgl_captures_hold(true))
+    return cgl_captures_fail_device(
+        operation, "wait for the device",
+        "wait for streams of your own (cg.synchronize(), "
+        "cgl_streams_synchronize)");
   CUresult result = cgl_context_wait(context);
   cgl_captures_unhold();
-  if (!result)
+  if (!result) {
     cgl_launches_clear();
-  status = cgl_fail_driver(context, result, operation, "cuCtxSynchronize");
-  for (int slot = 0; slot < CGL_PART_COUNT && !status; slot++) {
-    const cgl_part *part = cgl_context_part(context, slot);
-    if (part && part->waited)
-      part->waited(context);
+    context_tell_waited(context);
   }
-  return status;
+  return cgl_fail_driver(context, result, operation, "cuCtxSynchronize");
 }
 
 

@@ -50,7 +50,10 @@ struct cgl_context {
                                   all work issued by now */
   cgl_log_receiver log;        /* log.c */
   bool forked;                 /* a parent of this process opened it; fork.h */
-  atomic_bool shown;           /* others may issue work that nobody notes */
+  atomic_uint streams;         /* objects of streams that are no default */
+  atomic_uint_fast64_t dropped; /* number of the first wait that covers the work
+                                   of all destroyed streams */
+  atomic_bool shown;            /* others may issue work that nobody notes */
 };
 
 /* The context that this thread made current last, by serial: a number is never
@@ -79,6 +82,10 @@ cgl_part *cgl_context_make_part(cgl_context *context, cgl_part_slot slot,
 /* Waits for the device; the caller knows that no capture forbids it.
    cuCtxSynchronize */
 CUresult cgl_context_wait(cgl_context *context);
+/* Bracket waits of the host for all streams of the context, one by one: they
+   count as a wait for the device, unless `end` is left out. */
+uint64_t cgl_context_begin_wait(cgl_context *context);
+void cgl_context_end_wait(cgl_context *context, uint64_t number);
 /* Counts work beyond the waits that have begun. */
 void cgl_context_count_work(cgl_context *context, uint64_t number);
 /* Notes that work was issued, just now. */

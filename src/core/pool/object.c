@@ -184,13 +184,9 @@ cgl_status cgl_pool_trim(cgl_pool *pool, size_t *bytes) {
   cgl_status status = cgl_context_enter(pool->object.context, operation);
   if (status)
     return status;
-  if (!cgl_captures_hold(true)) {
-    cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
-             "cannot trim while a capture is underway: trimming waits for "
-             "the device");
-    cgl_fail_hint("trim before the capture begins or after it has ended");
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  }
+  if (!cgl_captures_hold(true))
+    return cgl_captures_fail_device(operation, "trim a pool",
+                                    "trim when that capture has ended");
   cgl_latch_take(&pool->lock);
   CUresult result = cgl_context_wait(pool->object.context);
   if (!result) {

@@ -49,6 +49,11 @@ static void stream_abandon(cgl_object *object) {
 
 static void stream_destroy(cgl_object *object) {
   cgl_stream *stream = (cgl_stream *)object;
+  cgl_context *context = stream->object.context;
+  if (!cgl_stream_is_default(stream)) {
+    atomic_store(&context->dropped, atomic_load(&context->waits_begun) + 1);
+    atomic_fetch_sub(&context->streams, 1);
+  }
   if (stream->owned)
     cgl_clock_retire(stream->clock, stream->object.context);
   cgl_clock_release(stream->clock);
@@ -80,6 +85,8 @@ static cgl_status stream_new(cgl_context *context, CUstream handle,
     return cgl_fail(CGL_ERROR_NO_MEMORY, "stream", "no memory for a stream");
   }
   cgl_object_init(&stream->object, &stream_kind, context);
+  if (handle != CU_STREAM_LEGACY)
+    atomic_fetch_add(&context->streams, 1);
   *out = stream;
   return CGL_OK;
 }
@@ -177,6 +184,79 @@ static cgl_status stream_wait(cgl_stream *stream, bool *done,
 
 cgl_status cgl_stream_synchronize(cgl_stream *stream) {
   cgl_status status = stream_wait(stream, NULL, "stream:synchronize");
+  if (!status)
+    cgl_launches_clear();
+  return status;
+}
+
+
+/* Whether these are all streams of the context, so that waiting for them is
+   waiting for the device. */
+static bool streams_cover(const cgl_context *context,
+                          cgl_stream *const *streams, size_t count) {
+  bool legacy = false;
+  unsigned others = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (streams[i]->object.context != context)
+      continue;
+    bool again = false;
+    for (size_t k = 0; k < i; k++)
+      again |= streams[k] == streams[i];
+    legacy |= cgl_stream_is_default(streams[i]);
+    others += !again && !cgl_stream_is_default(streams[i]);
+  }
+  return legacy && others == atomic_load(&context->streams);
+}
+
+
+/* Waits for the streams of one context.  Relaxed: a capture of another thread
+   is neither broken nor waited for. */
+static cgl_status streams_wait(cgl_context *context, cgl_stream *const *streams,
+                               size_t count, const char *operation) {
+  cgl_status status = cgl_context_enter(context, operation);
+  if (status)
+    return status;
+  const bool cover = streams_cover(context, streams, count);
+  const uint64_t number = cgl_context_begin_wait(context);
+  const cgl_relaxed relaxed = cgl_captures_relax_always(context);
+  const char *entry = "cuThreadExchangeStreamCaptureMode";
+  CUresult result = relaxed.result;
+  for (size_t i = 0; i < count && !result; i++) {
+    if (streams[i]->object.context != context)
+      continue;
+    const uint64_t tick = cgl_clock_begin_wait(streams[i]->clock);
+    entry = "cuStreamSynchronize";
+    result = context->driver->cuStreamSynchronize(streams[i]->handle);
+    if (!result)
+      cgl_clock_waited(streams[i]->clock, tick);
+  }
+  cgl_captures_unrelax(context, relaxed);
+  if (result || !cover || !cgl_captures_hold(false))
+    return cgl_fail_driver(context, result, operation, entry);
+  /* Work of destroyed streams and of engines takes the device's own wait. */
+  if (atomic_load(&context->shown) ||
+      !cgl_context_waited(context, atomic_load(&context->dropped)))
+    result = cgl_context_wait(context);
+  cgl_captures_unhold();
+  if (!result)
+    cgl_context_end_wait(context, number);
+  return cgl_fail_driver(context, result, operation, "cuCtxSynchronize");
+}
+
+
+cgl_status cgl_streams_synchronize(cgl_stream *const *streams, size_t count) {
+  static const char operation[] = "synchronize";
+  cgl_status status = CGL_OK;
+  for (size_t i = 0; i < count && !status; i++)
+    status = cgl_captures_check_own(streams[i]->capture, operation);
+  for (size_t i = 0; i < count && !status; i++) {
+    cgl_context *context = streams[i]->object.context;
+    bool again = false;
+    for (size_t k = 0; k < i; k++)
+      again |= streams[k]->object.context == context;
+    if (!again)
+      status = streams_wait(context, &streams[i], count - i, operation);
+  }
   if (!status)
     cgl_launches_clear();
   return status;

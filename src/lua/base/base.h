@@ -92,6 +92,7 @@ typedef struct cgl_lua {
   bool log_own;              /* the script called on_log: the log is the state's */
   cgl_log_level log_least;   /* messages below it are dropped */
   int empty_ref;             /* a chunk that does nothing */
+  int streams_ref;           /* weak set of the userdata of streams */
   int endings_ref, nendings; /* deferred lists; graph/endings.c */
   int graphs_ref;            /* graph -> its userdata, weakly; object.h */
   const void *type_texts[CGL_TYPE_COUNT]; /* type names as Lua interns them */

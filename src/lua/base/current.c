@@ -4,6 +4,7 @@
 
 #include "lua/base/call.h"
 #include "lua/base/error.h"
+#include "lua/base/object.h"
 
 
 void cgl_lua_select(lua_State *L, cgl_lua *S, const char *device) {
@@ -29,6 +30,62 @@ void cgl_lua_select_first(lua_State *L, cgl_lua *S) {
 
 cgl_context *cgl_lua_context(lua_State *L, cgl_lua *S) {
   return cgl_stream_context(cgl_lua_stream(L, S));
+}
+
+
+void cgl_lua_note_stream(lua_State *L, const cgl_lua *S) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->streams_ref);
+  lua_pushvalue(L, -2);
+  lua_pushboolean(L, 1);
+  lua_rawset(L, -3);
+  lua_pop(L, 1);
+}
+
+
+/* The default stream that the state keeps for a device, borrowed. */
+static cgl_stream *device_default_stream(lua_State *L, cgl_lua *S,
+                                         cgl_lua_device *device) {
+  if (!device->default_stream)
+    cgl_lua_done(L, S,
+                 cgl_stream_default(device->context, &device->default_stream));
+  return device->default_stream;
+}
+
+
+/* Lists up to `room` of the state's streams; returns how many there are. */
+static size_t streams_list(lua_State *L, const cgl_lua *S, cgl_stream **list,
+                           size_t room) {
+  size_t n = 0;
+  for (cgl_lua_device *device = S->devices; device; device = device->next) {
+    cgl_stream *kept[] = {device->default_stream, device->side_stream};
+    for (int i = 0; i < 2; i++)
+      if (kept[i] && n++ < room)
+        list[n - 1] = kept[i];
+  }
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->streams_ref);
+  lua_pushnil(L);
+  while (lua_next(L, -2)) {
+    lua_pop(L, 1);
+    cgl_stream *stream = cgl_lua_peek(L, -1, CGL_LUA_stream);
+    if (stream && n++ < room)
+      list[n - 1] = stream;
+  }
+  lua_pop(L, 1);
+  return n;
+}
+
+
+cgl_status cgl_lua_wait_streams(lua_State *L, cgl_lua *S) {
+  cgl_lua_device_of(L, S, cgl_lua_context(L, S));
+  for (cgl_lua_device *device = S->devices; device; device = device->next)
+    device_default_stream(L, S, device);
+  /* The allocation may collect streams, and finalizers may make some. */
+  const size_t room = streams_list(L, S, NULL, 0);
+  cgl_stream **list = lua_newuserdata(L, room * sizeof *list);
+  const size_t n = streams_list(L, S, list, room);
+  cgl_status status = cgl_streams_synchronize(list, n < room ? n : room);
+  lua_pop(L, 1);
+  return status;
 }
 
 
@@ -69,10 +126,7 @@ cgl_stream *cgl_lua_stream_on(lua_State *L, cgl_lua *S, cgl_context *context) {
   cgl_stream *current = cgl_lua_stream(L, S);
   if (cgl_stream_context(current) == context)
     return current;
-  cgl_lua_device *device = cgl_lua_device_of(L, S, context);
-  if (!device->default_stream)
-    cgl_lua_done(L, S, cgl_stream_default(context, &device->default_stream));
-  return device->default_stream;
+  return device_default_stream(L, S, cgl_lua_device_of(L, S, context));
 }
 
 

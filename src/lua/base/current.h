@@ -24,6 +24,11 @@ static inline cgl_stream *cgl_lua_stream(lua_State *L, cgl_lua *S) {
 
 /* The device of the current stream, borrowed. */
 cgl_context *cgl_lua_context(lua_State *L, cgl_lua *S);
+/* Notes the stream userdata on top, for cgl_lua_wait_streams. */
+void cgl_lua_note_stream(lua_State *L, const cgl_lua *S);
+/* Waits for the streams of this state: those that scripts hold, those that the
+   state keeps for its devices, and the devices' default streams. */
+cgl_status cgl_lua_wait_streams(lua_State *L, cgl_lua *S);
 /* Opens a device and waits for all of its work. */
 cgl_status cgl_lua_synchronize(const char *device);
 /* What the state keeps for a device, made at its first use; borrowed. */

@@ -14,6 +14,7 @@ static int cg_stream(lua_State *L) {
   cgl_context *context = cgl_lua_context(L, S);
   cgl_stream **slot = cgl_lua_new_stream(L, S);
   cgl_lua_try(L, S, cgl_stream_create(context, priority, slot));
+  cgl_lua_note_stream(L, S);
   return 1;
 }
 
@@ -23,6 +24,8 @@ static int cg_current_stream(lua_State *L) {
   cgl_stream *stream = cgl_lua_stream(L, S);
   cgl_stream **slot = cgl_lua_new_stream(L, S);
   *slot = cgl_stream_retain(stream);
+  if (!cgl_stream_is_default(stream))
+    cgl_lua_note_stream(L, S);
   return 1;
 }
 
@@ -43,6 +46,7 @@ static int cg_stream_from(lua_State *L) {
   cgl_context *context = cgl_lua_context(L, S);
   cgl_stream **slot = cgl_lua_new_stream(L, S);
   cgl_lua_done(L, S, cgl_stream_from_handle(context, handle, slot));
+  cgl_lua_note_stream(L, S);
   return 1;
 }
 
