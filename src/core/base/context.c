@@ -9,7 +9,7 @@ static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_context *registry;    /* opened and alive; under the lock */
 static uint64_t next_serial = 1; /* under the lock */
 
-_Thread_local uint64_t cgl_context_current;
+CGL_THREAD_LOCAL uint64_t cgl_context_current;
 
 
 static bool faults_are_wanted(void) {

@@ -58,7 +58,7 @@ struct cgl_context {
 
 /* The context that this thread made current last, by serial: a number is never
    reused, a pointer may be. */
-extern _Thread_local uint64_t cgl_context_current;
+extern CGL_THREAD_LOCAL uint64_t cgl_context_current;
 cgl_status cgl_context_switch(cgl_context *context, const char *operation);
 /* Makes the context current on this thread.  cuCtxSetCurrent */
 static inline cgl_status cgl_context_enter(cgl_context *context,

@@ -10,8 +10,7 @@
 
 enum { SITE_TEXTS = 8 };
 
-/* On the heap: a library that is loaded late has little thread-local room. */
-typedef struct record {
+typedef struct cgl_failure {
   cgl_error error;
   char where[256], hint[512], also[512], name[48], message[4096];
   char *long_message; /* a compiler's text may be long */
@@ -20,13 +19,7 @@ typedef struct record {
   bool aside; /* the latest failure was added to `also` */
 } record;
 
-static _Thread_local record *own_record;
-static _Thread_local int following;    /* depth of cgl_fail_follow */
-static _Thread_local cgl_status noted; /* of the failure noted last */
-_Thread_local cgl_site cgl_site_here;
 static record spare; /* of threads that got no memory for their own */
-static pthread_key_t record_key;
-static pthread_once_t record_once = PTHREAD_ONCE_INIT;
 
 enum { BUCKETS = 1024 };
 
@@ -102,28 +95,19 @@ const char *cgl_status_name(cgl_status status) {
 }
 
 
-static void record_free(void *record_) {
-  record *r = record_;
-  own_record = NULL;
+void cgl_error_end_thread(record *r) {
+  if (!r)
+    return;
   free(r->long_message);
   free(r);
 }
 
 
-static void record_make_key(void) {
-  pthread_key_create(&record_key, record_free);
-}
-
-
 static record *record_own(void) {
-  if (own_record)
-    return own_record;
-  pthread_once(&record_once, record_make_key);
-  own_record = calloc(1, sizeof *own_record);
-  if (!own_record)
-    return &spare;
-  pthread_setspecific(record_key, own_record);
-  return own_record;
+  cgl_thread *thread = cgl_thread_own();
+  if (!thread->failure && thread != &cgl_thread_spare)
+    thread->failure = calloc(1, sizeof(record));
+  return thread->failure ? thread->failure : &spare;
 }
 
 
@@ -151,7 +135,7 @@ void cgl_clear_error(void) {
 
 
 void cgl_fail_follow(bool on) {
-  following += on ? 1 : -1;
+  cgl_thread_own()->following += on ? 1 : -1;
 }
 
 
@@ -170,9 +154,9 @@ cgl_status cgl_fail(cgl_status status, const char *operation,
                     const char *format, ...) {
   va_list args, again;
   record *r = record_own();
-  noted = status;
+  cgl_thread_own()->noted = status;
   va_start(args, format);
-  r->aside = following && r->error.name && r->error.code;
+  r->aside = cgl_thread_own()->following && r->error.name && r->error.code;
   if (r->aside) {
     record_add_also(r, status, operation, format, args);
     va_end(args);
@@ -190,9 +174,9 @@ cgl_status cgl_fail(cgl_status status, const char *operation,
   va_end(again);
   va_end(args);
   r->where[0] = r->hint[0] = r->also[0] = 0;
-  if (cgl_site_here.file)
-    snprintf(r->where, sizeof r->where, "%s:%d", cgl_site_here.file,
-             cgl_site_here.line);
+  const cgl_site here = cgl_site_here;
+  if (here.file)
+    snprintf(r->where, sizeof r->where, "%s:%d", here.file, here.line);
   r->error = (cgl_error){
       status, cgl_status_name(status), operation, r->where, message, r->hint,
       r->also};
@@ -207,7 +191,7 @@ cgl_status cgl_fail_hint(const char *format, ...) {
   if (!r->aside)
     cgl_format_into(r->hint, sizeof r->hint, format, args);
   va_end(args);
-  return noted;
+  return cgl_thread_own()->noted;
 }
 
 
@@ -291,25 +275,24 @@ const char *cgl_intern(const char *text) {
 
 /* A script's calls come from a few files nearly always. */
 void cgl_set_site(const char *file, int line) {
-  enum { KNOWN = 4 };
-  static _Thread_local const char *known[KNOWN]; /* interned */
-  static _Thread_local unsigned latest;
-  cgl_site_here.line = line;
-  if (file == cgl_site_here.file)
+  cgl_thread *thread = cgl_thread_own();
+  thread->site.line = line;
+  if (file == thread->site.file)
     return;
-  cgl_site_here.file = NULL;
+  thread->site.file = NULL;
   if (!file)
     return;
-  for (unsigned i = 0; i < KNOWN; i++)
-    if (known[i] == file) {
-      cgl_site_here.file = file;
+  for (unsigned i = 0; i < CGL_KNOWN_FILES; i++)
+    if (thread->known[i] == file) {
+      thread->site.file = file;
       return;
     }
-  if (!known[latest] || strcmp(known[latest], file)) {
-    latest = (latest + 1) % KNOWN;
-    known[latest] = cgl_intern(file);
+  const char *latest = thread->known[thread->latest];
+  if (!latest || strcmp(latest, file)) {
+    thread->latest = (thread->latest + 1) % CGL_KNOWN_FILES;
+    thread->known[thread->latest] = cgl_intern(file);
   }
-  cgl_site_here.file = known[latest];
+  thread->site.file = thread->known[thread->latest];
 }
 
 

@@ -5,6 +5,7 @@
 #define CGL_BASE_ERROR_H
 
 #include "cgraphlua.h"
+#include "core/base/thread.h"
 #include "driver/table.h"
 
 /* Notes a failure of the thread and returns its status.  `operation` is
@@ -44,13 +45,8 @@ typedef bool cgl_log_scripts(const char *message, cgl_log_level level,
                              bool last);
 void cgl_log_serve_scripts(cgl_log_scripts *take);
 
-typedef struct cgl_site {
-  const char *file; /* interned: lives as long as the process */
-  int line;
-} cgl_site;
-
 /* The calling thread's site in the script: cgl_set_site. */
-extern _Thread_local cgl_site cgl_site_here;
+#define cgl_site_here (cgl_thread_own()->site)
 /* "file:line" of a site, or "an unknown place"; valid until the thread's
    eighth next call. */
 const char *cgl_site_text(cgl_site site);

@@ -4,22 +4,15 @@
    Invariant: under the lock, the sum of the listed counts and of `left` is the
    number of objects; it is exact while no other thread makes or ends objects.
  */
-#define _GNU_SOURCE
 #include "core/base/fork.h"
 #include "core/base/object.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
-
-_Thread_local cgl_live_counts cgl_live_here;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_live_counts *listed; /* of all threads that live */
 static atomic_int_fast64_t left[CGL_OBJECT_COUNT]; /* of ended threads */
-static pthread_key_t key;
-static bool has_key; /* written once */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static const char *const nouns[] = {
 #define X(noun) #noun,
@@ -34,9 +27,9 @@ const char *cgl_live_noun(int number) {
 }
 
 
-/* Adds the counts of a thread that ends to `left`. */
-static void live_end_thread(void *counts_) {
-  cgl_live_counts *counts = counts_;
+void cgl_live_end_thread(cgl_live_counts *counts) {
+  if (!counts->listed)
+    return;
   pthread_mutex_lock(&lock);
   cgl_live_counts **link = &listed;
   while (*link != counts)
@@ -44,17 +37,7 @@ static void live_end_thread(void *counts_) {
   *link = counts->next;
   for (int kind = 0; kind < CGL_OBJECT_COUNT; kind++)
     atomic_fetch_add(&left[kind], atomic_exchange(&counts->count[kind], 0));
-  counts->listed = false;
   pthread_mutex_unlock(&lock);
-}
-
-
-static void live_init(void) {
-  /* Threads may end after a dlclose of the library we are in. */
-  Dl_info info;
-  if (dladdr((void *)(uintptr_t)live_init, &info) && info.dli_fname)
-    dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-  has_key = !pthread_key_create(&key, live_end_thread);
 }
 
 
@@ -64,15 +47,15 @@ void cgl_live_leave_parent(void) {
 
 
 void cgl_live_first(int kind, int by) {
-  pthread_once(&once, live_init);
-  if (!has_key || pthread_setspecific(key, &cgl_live_here)) {
+  cgl_thread *thread = cgl_thread_own();
+  if (thread == &cgl_thread_spare) {
     atomic_fetch_add(&left[kind], by);
     return;
   }
   pthread_mutex_lock(&lock);
-  cgl_live_here.next = listed;
-  listed = &cgl_live_here;
-  cgl_live_here.listed = true;
+  thread->live.next = listed;
+  listed = &thread->live;
+  thread->live.listed = true;
   pthread_mutex_unlock(&lock);
   cgl_live_add(kind, by);
 }

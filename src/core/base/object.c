@@ -4,7 +4,7 @@
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_object *dead_first, **dead_last = &dead_first;
 static atomic_long ndead;
-static _Thread_local bool draining;
+static CGL_THREAD_LOCAL bool draining;
 
 
 void cgl_object_init(cgl_object *object, const cgl_object_kind *kind,

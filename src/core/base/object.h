@@ -14,18 +14,9 @@
 #include <stdatomic.h>
 
 #include "cgraphlua.h"
+#include "core/base/thread.h"
 
 typedef struct cgl_object cgl_object;
-
-/* Numbers of the kinds, for counting: those of the C API, then one for all
-   objects that only the library itself makes. */
-enum {
-#define X(noun) CGL_OBJECT_##noun,
-  CGL_OBJECTS(X)
-#undef X
-      CGL_OBJECT_INTERNAL,
-  CGL_OBJECT_COUNT
-};
 
 /* What a kind of object does at its end, and what others may ask of it.  A
    NULL function means no. */
@@ -98,26 +89,18 @@ void cgl_objects_reclaim(cgl_context *context);
 
 /* ---- live.c: live objects, counted per thread ---- */
 
-/* Objects that a thread made, less those that it tore down.  Per thread, so
-   that counting shares no memory. */
-typedef struct cgl_live_counts {
-  struct cgl_live_counts *next; /* in the list of all threads */
-  bool listed;
-  atomic_int_fast64_t count[CGL_OBJECT_COUNT]; /* this thread writes */
-} cgl_live_counts;
-
-extern _Thread_local cgl_live_counts cgl_live_here;
 /* The word for objects of a kind, for messages: "buffer", "stream", ... */
 const char *cgl_live_noun(int number);
 /* Lists the thread's counts, or counts where all threads can. */
 void cgl_live_first(int number, int by);
 /* Counts an object that is made (1) or torn down (-1). */
 static inline void cgl_live_add(int number, int by) {
-  if (!cgl_live_here.listed) {
+  cgl_live_counts *live = &cgl_thread_own()->live;
+  if (!live->listed) {
     cgl_live_first(number, by);
     return;
   }
-  atomic_int_fast64_t *count = &cgl_live_here.count[number];
+  atomic_int_fast64_t *count = &live->count[number];
   atomic_store_explicit(count,
                         atomic_load_explicit(count, memory_order_relaxed) + by,
                         memory_order_relaxed);

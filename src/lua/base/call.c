@@ -1,6 +1,6 @@
 #include "lua/base/call.h"
 
-__thread cgl_lua *cgl_lua_entered;
+CGL_THREAD_LOCAL cgl_lua *cgl_lua_entered;
 
 
 cgl_lua *cgl_lua_issue(lua_State *L, const char *operation) {

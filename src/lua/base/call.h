@@ -4,11 +4,12 @@
 #ifndef CGL_LUA_CALL_H
 #define CGL_LUA_CALL_H
 
+#include "driver/thread.h"
 #include "lua/base/base.h"
 
 /* The state whose function ran last on this thread; a worker thread of the
    core has no state, and the state may have been closed on another thread. */
-extern __thread cgl_lua *cgl_lua_entered;
+extern CGL_THREAD_LOCAL cgl_lua *cgl_lua_entered;
 
 /* Names the operation of the function that runs and returns its state. */
 static inline cgl_lua *cgl_lua_enter(lua_State *L, const char *operation) {

@@ -20,7 +20,7 @@ enum {
   X(replay_end, CGL_HOOK_REPLAY_END)
 
 /* The innermost call of this thread in which hooks may run. */
-static __thread cgl_lua_graph_call *calling;
+static CGL_THREAD_LOCAL cgl_lua_graph_call *calling;
 
 
 void cgl_lua_graph_call_begin(lua_State *L, cgl_lua *S,

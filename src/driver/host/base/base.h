@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "driver/table.h"
+#include "driver/thread.h"
 
 #define HOST_MAX_WORKERS 256
 #define HOST_SHARED_DEFAULT 49152 /* dynamic shared bytes without opt-in */
@@ -38,6 +39,36 @@ CUresult host_unlock_with(CUresult result); /* and returns the result */
 void host_stop(void);
 bool host_stopping(void);
 
+/* ---- threads (thread.c) ---- */
+
+/* What the device keeps for a thread; made by its first call, or with the
+   worker. */
+typedef struct host_thread {
+  CUcontext current;
+  unsigned callbacks; /* of the user's that the thread is inside */
+  unsigned worker;    /* 1 + the worker's number; 0: no worker */
+  uint64_t number;    /* from 1; 0: none was asked for; stream/capture.c */
+  CUstreamCaptureMode mode;
+  struct {
+    CUstream stream; /* CU_STREAM_PER_THREAD's, as of one context */
+    uint64_t epoch;
+    void (*end)(struct host_thread *thread); /* with the thread */
+  } own;
+  struct host_exec_run *launching; /* graph/exec.h */
+  struct host_guard *guard;        /* a worker's; run/guard.c */
+  unsigned loops;                  /* run alone; run/parallel.c */
+  uint64_t since, missed;          /* ns; run/parallel.c */
+  char fail_text[320];             /* what host_fail_text returned last */
+} host_thread;
+
+/* The calling thread's, or NULL: it never called. */
+extern CGL_THREAD_LOCAL host_thread *host_thread_here;
+/* Makes what `host_thread_here` is to point to; NULL: no memory. */
+host_thread *host_thread_make(void);
+/* The same for a thread that starts, which adopts it. */
+host_thread *host_thread_new(void);
+void host_thread_adopt(host_thread *thread);
+
 /* ---- the context (context.c) ---- */
 
 /* cuInit; NOT_INITIALIZED in a child of a fork whose parent retained the
@@ -56,7 +87,8 @@ CUcontext host_context_current(void);
 void host_context_set_current(CUcontext new_current);
 
 /* What a call checks first: INVALID_CONTEXT, NOT_INITIALIZED, NOT_PERMITTED
-   inside a callback, the sticky error, or SUCCESS. */
+   inside a callback, the sticky error, or SUCCESS.  After any of these checks
+   the calling thread has its host_thread. */
 CUresult host_check(void); /* acts on the current context */
 /* On an object that knows its context: no context has to be current. */
 CUresult host_check_object(void);

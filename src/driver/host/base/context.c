@@ -18,11 +18,9 @@ struct CUctx_st {
 static pthread_mutex_t api_mutex = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 static atomic_bool stopping;
 static struct CUctx_st context;
-static _Thread_local CUcontext current;
-static _Thread_local unsigned callbacks; /* of the user's that we are inside */
 
 static pthread_mutex_t text_mutex = PTHREAD_MUTEX_INITIALIZER;
-static char fail_text[320];
+static char fail_text[sizeof host_thread_here->fail_text];
 
 
 void host_lock(void) {
@@ -101,12 +99,12 @@ bool host_context_is_active(void) {
 
 
 CUcontext host_context_current(void) {
-  return current;
+  return host_thread_here->current;
 }
 
 
 void host_context_set_current(CUcontext new_current) {
-  current = new_current;
+  host_thread_here->current = new_current;
 }
 
 
@@ -121,12 +119,12 @@ uint64_t host_context_epoch(void) {
 
 
 void host_check_enter_callback(void) {
-  callbacks++;
+  host_thread_here->callbacks++;
 }
 
 
 void host_check_leave_callback(void) {
-  callbacks--;
+  host_thread_here->callbacks--;
 }
 
 
@@ -135,12 +133,15 @@ CUresult host_check_opened(void) {
     return CUDA_ERROR_DEINITIALIZED;
   if (!atomic_load_explicit(&context.initialized, memory_order_acquire))
     return CUDA_ERROR_NOT_INITIALIZED;
-  return CUDA_SUCCESS;
+  return host_thread_here || host_thread_make() ? CUDA_SUCCESS
+                                                : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 
 CUresult host_check_process(void) {
-  return callbacks ? CUDA_ERROR_NOT_PERMITTED : host_check_opened();
+  if (host_thread_here && host_thread_here->callbacks)
+    return CUDA_ERROR_NOT_PERMITTED;
+  return host_check_opened();
 }
 
 
@@ -148,7 +149,8 @@ CUresult host_check_process(void) {
 static CUresult check_active(void) {
   if (host_context_is_active())
     return CUDA_SUCCESS;
-  return current ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+  return host_context_current() ? CUDA_ERROR_CONTEXT_IS_DESTROYED
+                                : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 
@@ -166,7 +168,8 @@ CUresult host_check_object(void) {
 
 CUresult host_check(void) {
   HOST_TRY(host_check_process());
-  return current ? host_check_object() : CUDA_ERROR_INVALID_CONTEXT;
+  return host_context_current() ? host_check_object()
+                                : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 
@@ -190,7 +193,7 @@ CUresult host_check_callback(void) {
 
 CUresult host_check_callback_stream(CUstream stream) {
   HOST_TRY(host_check_opened());
-  if (is_built_in(stream) && !current)
+  if (is_built_in(stream) && !host_context_current())
     return CUDA_ERROR_INVALID_CONTEXT;
   return host_check_callback();
 }
@@ -212,11 +215,11 @@ CUresult host_fail(CUresult code, const char *what) {
 
 
 const char *host_fail_text(void) {
-  static _Thread_local char copy[sizeof fail_text];
-  if (context.forked)
+  if (context.forked || (!host_thread_here && !host_thread_make()))
     return "";
+  char *copy = host_thread_here->fail_text;
   pthread_mutex_lock(&text_mutex);
-  memcpy(copy, fail_text, sizeof copy);
+  memcpy(copy, fail_text, sizeof fail_text);
   pthread_mutex_unlock(&text_mutex);
   return copy;
 }

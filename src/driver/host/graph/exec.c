@@ -186,9 +186,9 @@ static CUresult run_enqueue(CUgraphExec exec, CUstream stream) {
   patches_take(exec, run);
   atomic_fetch_add(&exec->refs, 1);
   host_op op = {.kind = HOST_OP_EXEC, .launch = &run->launch};
-  host_exec_launching = run;
+  host_thread_here->launching = run;
   result = host_stream_enqueue(stream, &op);
-  host_exec_launching = NULL;
+  host_thread_here->launching = NULL;
   if (result != CUDA_SUCCESS) {
     atomic_fetch_sub(&exec->refs, 1);
     exec->next_ticket--;

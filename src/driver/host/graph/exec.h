@@ -177,9 +177,8 @@ void host_program_ready(host_program *program);
 void host_exec_unref(CUgraphExec exec, bool locked);
 /* What a launch of the executable does in its stream. */
 bool host_exec_begin(host_launch *launch, CUstream stream);
+/* Leaves the run alone that the thread is about to queue (host_thread's
+   `launching`), which the launch takes back. */
 void host_exec_run_release(host_launch *launch);
-/* The run that this thread is about to queue; should that fail, the release of
-   its op leaves it alone. */
-extern _Thread_local host_exec_run *host_exec_launching;
 
 #endif

@@ -308,12 +308,9 @@ void host_exec_unref(CUgraphExec exec, bool locked) {
 }
 
 
-_Thread_local host_exec_run *host_exec_launching;
-
-
 void host_exec_run_release(host_launch *launch) {
   host_exec_run *run = (host_exec_run *)launch;
-  if (run == host_exec_launching)
+  if (run == host_thread_here->launching)
     return; /* it was never queued; the launch takes it back */
   CUgraphExec exec = run->exec;
   for (uint32_t i = 0; i < exec->nevents; i++) {

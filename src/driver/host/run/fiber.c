@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "driver/host/run/fiber_switch.h"
+#include "driver/thread.h"
 
 #define MAX_LANES 1024
 #define MAX_WARPS (MAX_LANES / 32)
@@ -51,7 +52,7 @@ typedef struct block {
   warp warps[MAX_WARPS];
 } block;
 
-static __thread block *mine CGL_FIBER_TLS;
+static CGL_THREAD_LOCAL block *mine;
 static atomic_int guards = GUARD_LIMIT;
 static cgl_fiber_abort abort_hook;
 static cgl_fiber_conditional conditional_hook;

@@ -29,12 +29,6 @@
 #define CGL_FIBER_PLAIN __attribute__((no_sanitize("address", "thread")))
 #endif
 
-#if defined __GLIBC__ && !defined CGL_FIBER_DYNAMIC_TLS
-#define CGL_FIBER_TLS __attribute__((tls_model("initial-exec")))
-#else
-#define CGL_FIBER_TLS
-#endif
-
 #if !defined __x86_64__ && !defined __aarch64__
 #define CGL_FIBER_UCONTEXT 1
 #endif

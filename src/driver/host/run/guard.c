@@ -23,13 +23,18 @@ enum { NCAUGHT = sizeof caught / sizeof *caught };
 static struct sigaction previous[NCAUGHT];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static _Thread_local struct {
+/* A worker's. */
+struct host_guard {
   sigjmp_buf jump;
   volatile sig_atomic_t inside;
   host_fault fault;
-} frame;
+  stack_t own_stack, old_stack; /* for signals */
+};
 
-static _Thread_local stack_t own_stack, old_stack;
+
+static host_guard *guard_here(void) {
+  return host_thread_here ? host_thread_here->guard : NULL;
+}
 
 
 /* The handler that was there before us has its say. */
@@ -99,26 +104,28 @@ static void judge_fault(int number, const siginfo_t *info, const void *context,
 
 
 static void on_signal(int number, siginfo_t *info, void *context) {
-  if (!frame.inside) {
+  host_guard *guard = guard_here();
+  if (!guard || !guard->inside) {
     call_previous(number, info, context);
     return;
   }
-  judge_fault(number, info, context, &frame.fault);
-  frame.inside = 0;
-  siglongjmp(frame.jump, 1);
+  judge_fault(number, info, context, &guard->fault);
+  guard->inside = 0;
+  siglongjmp(guard->jump, 1);
 }
 
 
 /* Never returns to the kernel: ends it with a CUresult. */
 __attribute__((noreturn)) static void end_kernel(int code, const char *why) {
-  if (!frame.inside)
+  host_guard *guard = guard_here();
+  if (!guard || !guard->inside)
     abort();
-  frame.fault.code = code;
-  frame.fault.memory = false;
-  snprintf(frame.fault.why, sizeof frame.fault.why, "%s",
+  guard->fault.code = code;
+  guard->fault.memory = false;
+  snprintf(guard->fault.why, sizeof guard->fault.why, "%s",
            why ? why : "was aborted");
-  frame.inside = 0;
-  siglongjmp(frame.jump, 1);
+  guard->inside = 0;
+  siglongjmp(guard->jump, 1);
 }
 
 
@@ -135,35 +142,44 @@ static void install_handlers(void) {
 }
 
 
+host_guard *host_guard_new(void) {
+  return calloc(1, sizeof(host_guard));
+}
+
+
 void host_guard_thread_enter(void) {
   pthread_once(&once, install_handlers);
+  host_guard *guard = guard_here();
   void *memory = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
     return;
-  own_stack = (stack_t){.ss_sp = memory, .ss_size = STACK_BYTES};
-  sigaltstack(&own_stack, &old_stack);
+  guard->own_stack = (stack_t){.ss_sp = memory, .ss_size = STACK_BYTES};
+  sigaltstack(&guard->own_stack, &guard->old_stack);
 }
 
 
 void host_guard_thread_leave(void) {
+  host_guard *guard = guard_here();
   cgl_fiber_thread_exit();
-  if (!own_stack.ss_sp)
-    return;
-  sigaltstack(&old_stack, NULL);
-  munmap(own_stack.ss_sp, STACK_BYTES);
-  own_stack.ss_sp = NULL;
+  if (guard->own_stack.ss_sp) {
+    sigaltstack(&guard->old_stack, NULL);
+    munmap(guard->own_stack.ss_sp, STACK_BYTES);
+  }
+  host_thread_here->guard = NULL;
+  free(guard);
 }
 
 
+/* No local variable lives across the jump. */
 bool host_guard_run(void (*body)(void *), void *argument, host_fault *fault) {
-  if (sigsetjmp(frame.jump, 0) == 0) {
-    frame.inside = 1;
+  if (sigsetjmp(guard_here()->jump, 0) == 0) {
+    guard_here()->inside = 1;
     body(argument);
-    frame.inside = 0;
+    guard_here()->inside = 0;
     return true;
   }
   cgl_fiber_reset();
-  *fault = frame.fault;
+  *fault = guard_here()->fault;
   return false;
 }

@@ -182,10 +182,9 @@ static double loop_measure(uint64_t count, uint64_t chunk,
 static void loop_run_alone(uint64_t count, uint64_t done,
                            void (*body)(void *, uint64_t, uint64_t),
                            void *context, host_cost *cost) {
-  static _Thread_local unsigned count_alone;
   if (done >= count)
     return;
-  if (done || ++count_alone % 8) {
+  if (done || ++host_thread_here->loops % 8) {
     body(context, done, count);
     return;
   }
@@ -199,18 +198,18 @@ static void loop_run_alone(uint64_t count, uint64_t done,
 /* Wakes sleeping workers for a loop that takes `rest` ns alone: at once when
    it is long, or when short ones come one after the other. */
 static void call_helpers(double rest, unsigned count) {
-  static _Thread_local uint64_t since, missed;
+  host_thread *thread = host_thread_here;
   if (host_worker_spinning() >= count)
     return;
   uint64_t now = host_now();
-  if (now - since > WINDOW_NS) {
-    since = now;
-    missed = 0;
+  if (now - thread->since > WINDOW_NS) {
+    thread->since = now;
+    thread->missed = 0;
   }
-  missed += (uint64_t)rest;
-  if (missed < WAKE_NS)
+  thread->missed += (uint64_t)rest;
+  if (thread->missed < WAKE_NS)
     return;
-  missed = 0;
+  thread->missed = 0;
   host_worker_wake(count);
 }
 

@@ -106,7 +106,11 @@ void host_fence_wait(host_fence *fence); /* blocks; not on a worker, and
 /* Runs body(argument); true when it returned, false when a memory fault, an
    arithmetic fault or an abort of the kernel ended it: *fault says which. */
 bool host_guard_run(void (*body)(void *), void *argument, host_fault *fault);
-/* Around a worker's life: its alternate signal stack; the handlers, once. */
+typedef struct host_guard host_guard;
+/* What a worker needs for frames, in its host_thread; NULL: no memory. */
+host_guard *host_guard_new(void);
+/* Around a worker's life: its alternate signal stack; the handlers, once.  At
+   the end the guard goes. */
 void host_guard_thread_enter(void);
 void host_guard_thread_leave(void);
 

@@ -37,11 +37,15 @@ static struct {
            .wake = PTHREAD_COND_INITIALIZER,
            .ended = PTHREAD_COND_INITIALIZER};
 
+
 /* 1 + the worker's number; 0 on other threads. */
-static _Thread_local unsigned self;
+static unsigned worker_self(void) {
+  return host_thread_here ? host_thread_here->worker : 0;
+}
 
 
 unsigned host_worker_number(void) {
+  const unsigned self = worker_self();
   return self ? self - 1 : 0;
 }
 
@@ -84,7 +88,7 @@ static void shut_down(void) {
   pthread_mutex_lock(&sched.mutex);
   host_stop();
   pthread_cond_broadcast(&sched.wake);
-  while (sched.alive > (self != 0))
+  while (sched.alive > (worker_self() != 0))
     if (pthread_cond_timedwait(&sched.ended, &sched.mutex, &end))
       break;
   pthread_mutex_unlock(&sched.mutex);
@@ -228,7 +232,7 @@ static bool sleep_idle(void) {
 
 
 static void *worker_main(void *argument) {
-  self = (unsigned)(uintptr_t)argument;
+  host_thread_adopt(argument);
   host_guard_thread_enter();
   do {
     host_task *task;
@@ -251,6 +255,14 @@ static void *worker_main(void *argument) {
 
 /* Under the mutex.  Scripts' signals stay with the threads of the program. */
 static bool spawn_worker(void) {
+  host_thread *own = host_thread_new();
+  if (own)
+    own->guard = host_guard_new();
+  if (!own || !own->guard) {
+    free(own);
+    return false;
+  }
+  own->worker = sched.alive + 1;
   sigset_t all, old;
   sigfillset(&all);
   static const int kept[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP};
@@ -261,13 +273,15 @@ static bool spawn_worker(void) {
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_sigmask(SIG_SETMASK, &all, &old);
   pthread_t thread;
-  int failed = pthread_create(&thread, &attributes, worker_main,
-                              (void *)(uintptr_t)(sched.alive + 1));
+  int failed = pthread_create(&thread, &attributes, worker_main, own);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   pthread_attr_destroy(&attributes);
   if (!failed) {
     sched.alive++;
     sched.process = getpid();
+  } else {
+    free(own->guard);
+    free(own);
   }
   return !failed;
 }
@@ -292,7 +306,7 @@ void host_task_submit(host_task *task) {
 
 void host_callback_begin(void) {
   host_check_enter_callback();
-  if (!self)
+  if (!worker_self())
     return;
   pthread_mutex_lock(&sched.mutex);
   sched.blocked++;
@@ -304,7 +318,7 @@ void host_callback_begin(void) {
 
 void host_callback_end(void) {
   host_check_leave_callback();
-  if (!self)
+  if (!worker_self())
     return;
   pthread_mutex_lock(&sched.mutex);
   sched.blocked--;

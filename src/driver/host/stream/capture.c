@@ -6,21 +6,20 @@
 
 static host_capture *captures; /* all that are underway, under host_lock */
 static _Atomic uint64_t threads;
-static _Thread_local uint64_t thread_id;
-static _Thread_local CUstreamCaptureMode thread_mode;
 static uint64_t next_capture_id;
 
 
 uint64_t host_capture_thread(void) {
-  if (thread_id == 0)
-    thread_id = 1 + atomic_fetch_add(&threads, 1);
-  return thread_id;
+  host_thread *thread = host_thread_here;
+  if (thread->number == 0)
+    thread->number = 1 + atomic_fetch_add(&threads, 1);
+  return thread->number;
 }
 
 
 CUstreamCaptureMode host_capture_exchange_mode(CUstreamCaptureMode mode) {
-  CUstreamCaptureMode before = thread_mode;
-  thread_mode = mode;
+  CUstreamCaptureMode before = host_thread_here->mode;
+  host_thread_here->mode = mode;
   return before;
 }
 
@@ -62,14 +61,15 @@ CUresult host_capture_legacy(void) {
 
 
 CUresult host_capture_unsafe(void) {
-  if (!captures || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+  const CUstreamCaptureMode mode = host_thread_here->mode;
+  if (!captures || mode == CU_STREAM_CAPTURE_MODE_RELAXED)
     return CUDA_SUCCESS;
   CUresult result = CUDA_SUCCESS;
   uint64_t self = host_capture_thread();
   for (host_capture *c = captures; c; c = c->next) {
     bool bars = c->thread == self
                     ? c->mode != CU_STREAM_CAPTURE_MODE_RELAXED
-                    : thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+                    : mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
                           c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (bars) {
       c->invalid = true;

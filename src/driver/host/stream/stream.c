@@ -3,7 +3,6 @@
    is parked: its worker leaves, and the fence or the launch queues it again. */
 #include "driver/host/stream/stream.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 /* Ops that a worker runs before it looks for other tasks; entries in a queue
@@ -23,14 +22,6 @@ static CUstream all = &legacy;
 static uint64_t last_id = 2;
 static host_entry *spare; /* entries to use again; under host_lock */
 static unsigned nspare;
-
-/* The calling thread's default stream, as of one context. */
-static pthread_key_t own_key;
-static pthread_once_t own_once = PTHREAD_ONCE_INIT;
-static _Thread_local struct {
-  CUstream stream;
-  uint64_t epoch;
-} own;
 
 
 CUstream host_stream_new(unsigned flags, int priority) {
@@ -75,32 +66,26 @@ void host_stream_destroy(CUstream s) {
 }
 
 
-static void own_end(void *unused) {
-  (void)unused;
+static void own_end(host_thread *thread) {
   if (host_check_opened() != CUDA_SUCCESS)
     return;
   host_lock();
-  if (own.stream && own.epoch == host_context_epoch() &&
-      host_handle_live(HOST_HANDLE_STREAM, own.stream))
-    host_stream_destroy(own.stream);
-  own.stream = NULL;
+  if (thread->own.epoch == host_context_epoch() &&
+      host_handle_live(HOST_HANDLE_STREAM, thread->own.stream))
+    host_stream_destroy(thread->own.stream);
   host_unlock();
 }
 
 
-static void own_set_up(void) {
-  pthread_key_create(&own_key, own_end);
-}
-
-
+/* The calling thread's default stream. */
 static CUstream own_stream(void) {
-  if (own.stream && own.epoch == host_context_epoch())
-    return own.stream;
-  pthread_once(&own_once, own_set_up);
-  pthread_setspecific(own_key, &own);
-  own.stream = host_stream_new(CU_STREAM_DEFAULT, 0);
-  own.epoch = host_context_epoch();
-  return own.stream;
+  host_thread *thread = host_thread_here;
+  if (thread->own.stream && thread->own.epoch == host_context_epoch())
+    return thread->own.stream;
+  thread->own.stream = host_stream_new(CU_STREAM_DEFAULT, 0);
+  thread->own.epoch = host_context_epoch();
+  thread->own.end = own_end;
+  return thread->own.stream;
 }
 
 
