@@ -20,6 +20,10 @@ CGL_API int cgl_device_count(void);
    cuDeviceGetAttribute */
 CGL_API cgl_status cgl_device_get(int index, cgl_device_info *info);
 
+/* Describes the device that cgl_context_open would open, without opening it.
+   CGL_ERROR_NO_DEVICE.  cuDeviceGetAttribute */
+CGL_API cgl_status cgl_device_find(const char *device, cgl_device_info *info);
+
 /* Opens "host", "cuda:N" or "cuda" (the same as "cuda:0").  NULL or "" is the
    device that CGRAPHLUA_DEVICE names, else cuda:0, else the host device, with a
    log message that says why there is no GPU.  Opening the same device again

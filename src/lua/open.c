@@ -57,11 +57,18 @@ static int cg_device(lua_State *L) {
 }
 
 
-/* cg.set_device(name): its default stream becomes the current stream */
+/* cg.set_device(name): its default stream is the current stream from now on;
+   the first use opens it */
 static int cg_set_device(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "set_device");
-  cgl_lua_select(L, S, cgl_lua_read_string(L, S, 1, "the device", NULL));
-  device_push(L, cgl_context_device(cgl_lua_context(L, S)));
+  cgl_device_info info;
+  cgl_lua_done(
+      L, S,
+      cgl_device_find(cgl_lua_read_string(L, S, 1, "the device", NULL), &info));
+  cgl_stream_release(S->stream);
+  S->stream = NULL;
+  memcpy(S->device, info.device, sizeof S->device);
+  device_push(L, &info);
   return 1;
 }
 

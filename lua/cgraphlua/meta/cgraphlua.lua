@@ -58,8 +58,8 @@ function cg.devices() end
 ---@return cgraphlua.device_info
 function cg.device() end
 
---- Opens a device and makes its default stream current.  Raises
---- CGL_ERROR_NO_DEVICE when there is no such device.
+--- Makes the default stream of a device current; the first call that needs the
+--- device opens it.  Raises CGL_ERROR_NO_DEVICE when there is no such device.
 ---@param name string "host", "cuda" or "cuda:N"
 ---@return cgraphlua.device_info
 function cg.set_device(name) end

@@ -141,10 +141,11 @@ describe("fork", function()
       print(x:download()[1])]=])
   end)
 
-  it("lets the child open a device that the parent only listed", function()
+  it("lets the child open a device that the parent only listed and named", function()
     if cg.device().device ~= "host" then return end
     assert.equal("exit 0\n", forks [=[
       cg.devices()
+      cg.set_device "host"
       print(child(function()
         assert(cg.full("float", 4, 3):download()[4] == 3)
       end))]=])

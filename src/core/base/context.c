@@ -153,6 +153,19 @@ static cgl_status device_choose(const char *wish, const cgl_driver **driver,
 }
 
 
+cgl_status cgl_device_find(const char *device, cgl_device_info *info) {
+  const cgl_driver *driver = NULL;
+  int ordinal;
+  cgl_status status = device_choose(device, &driver, &ordinal);
+  if (status)
+    return status;
+  const char *entry;
+  CUdevice handle;
+  CUresult result = device_describe(driver, ordinal, info, &handle, &entry);
+  return cgl_fail_driver(NULL, result, "device", entry);
+}
+
+
 static CUresult context_start(cgl_context *context, int ordinal,
                               const char **entry) {
   const cgl_driver *driver = context->driver;

@@ -105,6 +105,7 @@ typedef struct cgl_lua {
   const char *hidden[CGL_LUA_HIDDEN]; /* chunk names of the Lua half */
   int nhidden;
   cgl_stream *home; /* owned: the host's stream, or NULL */
+  char device[16]; /* set_device's, to open when needed; "": the default */
   cgl_lua_device *devices;
   unsigned forgets; /* times that `devices` was emptied */
   struct {

@@ -7,24 +7,19 @@
 #include "lua/base/object.h"
 
 
-void cgl_lua_select(lua_State *L, cgl_lua *S, const char *device) {
+void cgl_lua_select(lua_State *L, cgl_lua *S) {
+  if (S->home && !*S->device) {
+    S->stream = cgl_stream_retain(S->home);
+    return;
+  }
   cgl_context *context = NULL;
   cgl_stream *stream = NULL;
-  cgl_status status = cgl_context_open(device, &context);
+  cgl_status status = cgl_context_open(S->device, &context);
   if (!status)
     status = cgl_stream_default(context, &stream);
   cgl_context_release(context); /* the stream holds it */
   cgl_lua_done(L, S, status);
-  cgl_stream_release(S->stream);
   S->stream = stream;
-}
-
-
-void cgl_lua_select_first(lua_State *L, cgl_lua *S) {
-  if (S->home)
-    S->stream = cgl_stream_retain(S->home);
-  else
-    cgl_lua_select(L, S, "");
 }
 
 
@@ -56,6 +51,8 @@ static cgl_stream *device_default_stream(lua_State *L, cgl_lua *S,
 static size_t streams_list(lua_State *L, const cgl_lua *S, cgl_stream **list,
                            size_t room) {
   size_t n = 0;
+  if (S->home && n++ < room)
+    list[n - 1] = S->home;
   for (cgl_lua_device *device = S->devices; device; device = device->next) {
     cgl_stream *kept[] = {device->default_stream, device->side_stream};
     for (int i = 0; i < 2; i++)

@@ -9,16 +9,15 @@
 /* The default seed of generators, the same as torch's. */
 #define CGL_LUA_STANDARD_SEED UINT64_C(67280421310721)
 
-/* Makes the default stream of a device current; "" is the default device. */
-void cgl_lua_select(lua_State *L, cgl_lua *S, const char *device);
+/* Makes the default stream of the device that set_device named current, which
+   opens the device; without one the host's stream, or else that of the default
+   device. */
+void cgl_lua_select(lua_State *L, cgl_lua *S);
 
-/* Makes the host's stream current, or else that of the default device. */
-void cgl_lua_select_first(lua_State *L, cgl_lua *S);
-
-/* The current stream, borrowed; opens the default device at the first use. */
+/* The current stream, borrowed; opens its device at the first use. */
 static inline cgl_stream *cgl_lua_stream(lua_State *L, cgl_lua *S) {
   if (!S->stream)
-    cgl_lua_select_first(L, S);
+    cgl_lua_select(L, S);
   return S->stream;
 }
 
