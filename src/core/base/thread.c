@@ -4,7 +4,9 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdalign.h>
 #include <stdlib.h>
+#include <string.h>
 
 CGL_THREAD_LOCAL cgl_thread *cgl_thread_here;
 cgl_thread cgl_thread_spare;
@@ -34,12 +36,12 @@ static void thread_init(void) {
 
 cgl_thread *cgl_thread_make(void) {
   pthread_once(&once, thread_init);
-  cgl_thread *thread = has_key ? calloc(1, sizeof *thread) : NULL;
-  if (!thread)
-    return &cgl_thread_spare;
-  if (pthread_setspecific(key, thread)) {
+  cgl_thread *thread =
+      has_key ? aligned_alloc(alignof(cgl_thread), sizeof *thread) : NULL;
+  if (!thread || pthread_setspecific(key, thread)) {
     free(thread);
     return &cgl_thread_spare;
   }
+  memset(thread, 0, sizeof *thread);
   return cgl_thread_here = thread;
 }

@@ -37,7 +37,7 @@ typedef struct cgl_live_counts {
 } cgl_live_counts;
 
 typedef struct cgl_thread {
-  cgl_site site;                      /* cgl_set_site */
+  CGL_THREAD_APART cgl_site site;     /* cgl_set_site */
   const char *known[CGL_KNOWN_FILES]; /* files of the last sites, interned */
   unsigned latest;                    /* of them */
   unsigned nlaunches;                 /* since the device was waited for */

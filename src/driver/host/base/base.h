@@ -44,7 +44,7 @@ bool host_stopping(void);
 /* What the device keeps for a thread; made by its first call, or with the
    worker. */
 typedef struct host_thread {
-  CUcontext current;
+  CGL_THREAD_APART CUcontext current;
   unsigned callbacks; /* of the user's that the thread is inside */
   unsigned worker;    /* 1 + the worker's number; 0: no worker */
   uint64_t number;    /* from 1; 0: none was asked for; stream/capture.c */

@@ -2,7 +2,9 @@
 #include "driver/host/base/base.h"
 
 #include <pthread.h>
+#include <stdalign.h>
 #include <stdlib.h>
+#include <string.h>
 
 CGL_THREAD_LOCAL host_thread *host_thread_here;
 
@@ -25,7 +27,10 @@ static void thread_make_key(void) {
 
 
 host_thread *host_thread_new(void) {
-  return calloc(1, sizeof(host_thread));
+  host_thread *thread = aligned_alloc(alignof(host_thread), sizeof *thread);
+  if (thread)
+    memset(thread, 0, sizeof *thread);
+  return thread;
 }
 
 

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* A worker's. */
 struct host_guard {
-  sigjmp_buf jump;
+  CGL_THREAD_APART sigjmp_buf jump;
   volatile sig_atomic_t inside;
   host_fault fault;
   stack_t own_stack, old_stack; /* for signals */
@@ -143,7 +144,10 @@ static void install_handlers(void) {
 
 
 host_guard *host_guard_new(void) {
-  return calloc(1, sizeof(host_guard));
+  host_guard *guard = aligned_alloc(alignof(host_guard), sizeof *guard);
+  if (guard)
+    memset(guard, 0, sizeof *guard);
+  return guard;
 }
 
 
