@@ -4,6 +4,7 @@
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_object *dead_first, **dead_last = &dead_first;
 static atomic_long ndead;
+static cgl_object *left_parent; /* ended in a child of a fork; under the lock */
 static CGL_THREAD_LOCAL bool draining;
 
 
@@ -38,6 +39,7 @@ bool cgl_object_try_retain(cgl_object *object) {
 /* The teardown list holds only what belongs to the parent. */
 void cgl_objects_leave_parent(void) {
   pthread_mutex_init(&list_lock, NULL);
+  left_parent = dead_first;
   dead_first = NULL;
   dead_last = &dead_first;
   atomic_store(&ndead, 0);
@@ -50,6 +52,17 @@ static bool object_is_forked(const cgl_object *object) {
                                    ? (const cgl_context *)object
                                    : object->context;
   return context && context->forked;
+}
+
+
+/* Its end would call the driver, and take locks that the parent's threads may
+   have held: it only counts as ended, and stays. */
+static void object_leave_parent(cgl_object *object) {
+  cgl_live_add(object->kind->number, -1);
+  pthread_mutex_lock(&list_lock);
+  object->next = left_parent;
+  left_parent = object;
+  pthread_mutex_unlock(&list_lock);
 }
 
 
@@ -79,7 +92,7 @@ static bool object_drop(cgl_object *object) {
 void cgl_object_release(cgl_object *object) {
   if (cgl_fork_happened() && object_is_forked(object)) {
     if (atomic_fetch_sub(&object->references, 1) == 1)
-      cgl_live_add(object->kind->number, -1);
+      object_leave_parent(object);
     return;
   }
   if (!object_drop(object))

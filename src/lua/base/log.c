@@ -78,6 +78,8 @@ void cgl_lua_log_to(lua_State *L, cgl_lua *S, cgl_log_level least) {
   else
     lua_pop(L, 1);
   pthread_mutex_lock(&open_lock);
+  while (next == LUA_NOREF && S->nmessages)
+    free(S->messages[--S->nmessages].text);
   S->log_ref = next;
   S->log_own = own;
   S->log_least = least;
