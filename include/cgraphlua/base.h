@@ -109,6 +109,19 @@ typedef struct cgl_graph cgl_graph;
 typedef struct cgl_checkpoint cgl_checkpoint; /* of a pool's blocks */
 typedef struct cgl_generator cgl_generator;
 
+/* Logs a message that concerns a context, or the process (NULL), as the library
+   does.  A script that set a log of its own takes what its calls cause; then
+   the context's log does, then the process's. */
+CGL_API void cgl_log(const cgl_context *context, cgl_log_level level,
+                     const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* For bindings of scripting languages: `take` is asked first, and takes the
+   message for the log of the script whose call the thread runs, or is asked
+   last, after no log took it, and may print it; false: it did neither. */
+typedef bool cgl_log_scripts(const char *message, cgl_log_level level,
+                             bool last);
+CGL_API void cgl_log_serve_scripts(cgl_log_scripts *take);
+
 /* For every object: _retain adds a reference and returns the object; _release
    drops a reference and accepts NULL.  When the last reference is dropped while
    a capture is underway in the process, the object is destroyed after it, so no

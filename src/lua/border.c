@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "cgraphlua/lua.h"
+#include "lua/base/current.h"
 #include "lua/base/error.h"
 #include "lua/base/object.h"
 #include "lua/values/values.h"
@@ -92,6 +93,8 @@ static void box_fill(lua_State *L, const cgl_lua *S, cgl_lua_box *box,
   lua_setmetatable(L, -2);
   if (kind == CGL_LUA_graph)
     graph_know(L, S, object);
+  if (kind == CGL_LUA_stream)
+    cgl_lua_note_stream(L, S);
 }
 
 

@@ -32,19 +32,6 @@ typedef struct cgl_log_receiver {
   void *user;
 } cgl_log_receiver;
 
-/* Logs what concerns a context, or the process (NULL).  A script that set a log
-   of its own takes what its calls cause; then the context's log does, then the
-   process's.  What none takes is printed for a script's call, and dropped
-   otherwise. */
-void cgl_log(const cgl_context *context, cgl_log_level level,
-             const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* The Lua room's part: takes the message of a script's call for the script's
-   own log, or prints it when it is the `last` to be asked; false: it did
-   neither. */
-typedef bool cgl_log_scripts(const char *message, cgl_log_level level,
-                             bool last);
-void cgl_log_serve_scripts(cgl_log_scripts *take);
-
 /* The calling thread's site in the script: cgl_set_site. */
 #define cgl_site_here (cgl_thread_own()->site)
 /* "file:line" of a site, or "an unknown place"; valid until the thread's

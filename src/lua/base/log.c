@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/error.h"
 #include "lua/base/call.h"
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
