@@ -49,10 +49,10 @@ describe("the shared library", function()
         local g = cg.capture(function() x:fill(7) end)
         g:replay(2)
         print(x:download()[4])]=])
+      local path = folder .. ":" .. (os.getenv "LD_LIBRARY_PATH" or "")
       local status, out, err = program.run({ at "script.lua", module, unpack(copies) }, {
         env = "CGRAPHLUA_DEVICE=host GLIBC_TUNABLES=glibc.rtld.optional_static_tls=0 "
-          .. "LD_LIBRARY_PATH=" .. program.quote(folder .. ":" .. (os.getenv "LD_LIBRARY_PATH" or ""))
-      })
+          .. "LD_LIBRARY_PATH=" .. program.quote(path) })
       assert.equal("", err)
       assert.equal("0\n7\n", out)
       assert.equal(0, status)

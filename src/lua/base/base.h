@@ -89,7 +89,7 @@ typedef struct cgl_lua {
   int handle_ref;            /* metatable of hooks' handles */
   int ffi_ref;               /* the Lua half's FFI helpers */
   int log_ref;               /* on_log's function */
-  bool log_own;              /* the script called on_log: the log is the state's */
+  bool log_own;              /* the script called on_log */
   cgl_log_level log_least;   /* messages below it are dropped */
   int empty_ref;             /* a chunk that does nothing */
   int streams_ref;           /* weak set of the userdata of streams */
@@ -105,7 +105,7 @@ typedef struct cgl_lua {
   const char *hidden[CGL_LUA_HIDDEN]; /* chunk names of the Lua half */
   int nhidden;
   cgl_stream *home; /* owned: the host's stream, or NULL */
-  char device[16]; /* set_device's, to open when needed; "": the default */
+  char device[16];  /* set_device's, to open when needed; "": the default */
   cgl_lua_device *devices;
   unsigned forgets; /* times that `devices` was emptied */
   struct {
