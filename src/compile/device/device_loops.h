@@ -11,6 +11,28 @@
 template <class T> T &cgl_any_of(); /* for types only */
 template <class T> T cgl_copy_of(T);
 
+/* Room for a thread's variable, which is not constructed with the room. */
+template <class T> union cgl_raw {
+  T value;
+  cgl_raw() {
+  }
+};
+template <class T, bool TRIVIAL = __is_trivial(T)> struct cgl_slot {
+  typedef T type;
+};
+template <class T> struct cgl_slot<T, false> { typedef cgl_raw<T> type; };
+template <class T> CGL_INLINE T &cgl_at(T &slot) {
+  return slot;
+}
+template <class T> CGL_INLINE T &cgl_at(cgl_raw<T> &slot) {
+  return slot.value;
+}
+/* A variable is declared without an initializer. */
+template <class T> CGL_INLINE void cgl_begin(T &x) {
+  if constexpr (!__is_trivial(T))
+    x = T();
+}
+
 CGL_INLINE uint3 cgl_thread_at(unsigned t, unsigned bx, unsigned by) {
   return {t % bx, t / bx % by, t / bx / by};
 }

@@ -116,22 +116,10 @@ static int write_loops(const cgl_host_job *h, size_t i, cgl_text *out,
                        const char **why, int *line) {
   const cgl_job *job = h->job;
   const cgl_signature *s = &job->image->signatures[i];
-  cgl_loops_style style = {.id = i,
-                           .file = job->source->file,
-                           .ordered = h->ordered[i],
-                           .strides = !(s->features & CGL_USES_BARRIER)};
+  cgl_loops_style style = {
+      .id = i, .file = job->source->file, .ordered = h->ordered[i]};
   return cgl_loops_write(job->program, s, &style, &job->image->arena, out, why,
                          line);
-}
-
-
-/* May the kernel be faster as loops?  One without barriers, when its threads
-   are taken block by block today. */
-static bool is_candidate(const cgl_signature *s) {
-  unsigned barred = CGL_USES_SHARED | CGL_USES_LOCALS | CGL_TAKES_REFERENCE;
-  return s->features & CGL_USES_BARRIER ||
-         (s->features & CGL_NEEDS_THREADS && !s->loop.start &&
-          !(s->features & barred));
 }
 
 
@@ -147,10 +135,12 @@ int cgl_host_choose_loops(cgl_host_job *h) {
                       : partial ? "an included file was not found"
                                 : NULL;
     int line = s->line;
-    if (!why && is_candidate(s))
+    if (!(s->features & CGL_USES_BARRIER))
+      continue;
+    if (!why)
       status = write_loops(h, i, &text, &why, &line);
-    s->loops = !why && is_candidate(s) && status == 0;
-    if (s->features & CGL_USES_BARRIER && why) {
+    s->loops = !why;
+    if (why) {
       s->fibers = why;
       s->fibers_line = line - h->job->source->line;
     }
@@ -402,8 +392,7 @@ size_t cgl_host_drop_loops(cgl_host_job *h) {
       dropped++;
     } else if (all[i].loops) {
       all[i].loops = false;
-      if (all[i].features & CGL_USES_BARRIER)
-        all[i].fibers = "the compiler does not take it as loops";
+      all[i].fibers = "the compiler does not take it as loops";
       all[i].fibers_line = all[i].line - h->job->source->line;
       dropped++;
     }

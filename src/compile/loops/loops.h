@@ -17,7 +17,6 @@ typedef struct cgl_loops_style {
   size_t id;        /* the class that runs a block is called cgl_loops_<id> */
   const char *file; /* of the script, for line markers */
   bool ordered;     /* a loop's threads run in order */
-  bool strides;     /* is refused unless threads walk a row together */
 } cgl_loops_style;
 
 /* Appends what runs a block of a kernel, in the kernel's namespace.  Returns 0;

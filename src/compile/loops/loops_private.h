@@ -52,6 +52,7 @@ struct variable {
   variable *next; /* in the order of declaration */
   bool is_auto, constant, shared, dynamic, reference, parameter;
   bool constructed;        /* T x(1); or T x{1}; */
+  bool closed;             /* of a class, whose functions may change it */
   bool addressed;          /* may be known by its address */
   bool assigned;           /* after its declaration */
   bool uniform;            /* the same for all threads */

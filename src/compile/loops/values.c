@@ -38,7 +38,17 @@ static bool is_changed_behind(row r, size_t i, bool pointer) {
     else
       break;
   }
-  return k < r.n && is_assignment(&r.at[k]);
+  return k < r.n && (is_assignment(&r.at[k]) ||
+                     (k > i + 1 && cgl_token_is(&r.at[k], "(")));
+}
+
+
+/* Ends an argument with the name, its members and elements? */
+static bool is_argument(row r, size_t i) {
+  size_t k = i + 1;
+  while (k < r.n && cgl_token_is_any(&r.at[k], "[", ".", "->"))
+    k = cgl_token_is(&r.at[k], "[") ? cgl_tokens_close(r.at, r.n, k) : k + 2;
+  return k < r.n && cgl_token_is_any(&r.at[k], ")", ",");
 }
 
 
@@ -76,9 +86,8 @@ bool cgl_values_is_assigned(const tree *t, row r, const variable *v) {
     if (is_changed_behind(r, i, pointer) || is_in_target(r, i) ||
         (before && cgl_token_is_any(&r.at[before - 1], "++", "--", ">>")))
       return true;
-    if (t->references && i && i + 1 < r.n &&
-        cgl_token_is_any(&r.at[i - 1], "(", ",") &&
-        cgl_token_is_any(&r.at[i + 1], ")", ","))
+    if (t->references && i && cgl_token_is_any(&r.at[i - 1], "(", ",") &&
+        is_argument(r, i))
       return true;
   }
   return false;
@@ -249,12 +258,25 @@ typedef struct census {
 } census;
 
 
+/* Is the variable named other than as `v.field`?  Then, of a class, it may
+   change by any function or operator. */
+static bool is_named_whole(row r, const cgl_token *name) {
+  for (size_t i = 0; i < r.n; i++)
+    if (cgl_tree_is_name(r, i) && cgl_token_same(&r.at[i], name) &&
+        !(i + 2 < r.n && cgl_token_is(&r.at[i + 1], ".") &&
+          !(i + 3 < r.n && cgl_token_is(&r.at[i + 3], "("))))
+      return true;
+  return false;
+}
+
+
 /* Marks what is assigned and addressed. */
 static void see_uses(tree *t, statement *s, row r, void *user) {
   (void)user;
   for (variable *v = t->variables; v; v = v->next) {
     v->assigned |= cgl_values_is_assigned(t, r, v);
-    v->addressed |= is_addressed(t, r, &v->name) || is_bound(r, &v->name);
+    v->addressed |= is_addressed(t, r, &v->name) || is_bound(r, &v->name) ||
+                    (v->closed && is_named_whole(r, &v->name));
   }
   (void)s;
 }
@@ -405,7 +427,28 @@ static bool is_literal(tree *t, row r) {
 }
 
 
+/* Of a class, or of vectors that functions may change by reference. */
+static bool is_closed(tree *t, const variable *v) {
+  cgl_parameter p;
+  row all = cgl_tree_copy(t, v->type.at ? v->type.at : &v->name, v->type.n + 1);
+  if (t->failed || v->is_auto)
+    return true;
+  all.at[v->type.n] = v->name;
+  all.n = v->type.n + 1;
+  if (cgl_parameter_read(t->kernel->aliases, all.at, all.n, t->arena, &p) != 0)
+    return t->failed = true;
+  return !p.pointer &&
+         (p.kind == CGL_KIND_UNKNOWN || p.kind == CGL_KIND_STRUCT ||
+          p.kind == CGL_KIND_PHILOX || p.kind == CGL_KIND_HALF ||
+          p.kind == CGL_KIND_BFLOAT16 || (p.lanes > 1 && t->references));
+}
+
+
 void cgl_values_find(tree *t) {
+  for (variable *v = t->variables; v; v = v->next)
+    v->closed = !v->shared &&
+                !(v->home && v->home->kind == STATEMENT_BARRIER) &&
+                is_closed(t, v);
   cgl_values_each(t, t->body, see_uses, NULL);
   for (variable *v = t->variables; v; v = v->next) {
     bool constant = v->constant;

@@ -18,7 +18,6 @@ typedef struct writer {
   bool counting;        /* the first time */
   bool global;          /* a function may ask for the thread's index */
   bool alive;           /* threads leave before the last region */
-  int strides;          /* loops that the threads of a row take together */
   int region, returned; /* counted; the first region that returns */
   int run, runs;        /* of warps; 0: none */
   int labels, masks;
@@ -222,8 +221,8 @@ static void put_prologue(writer *w, const bool *used, statement *const *list,
       cgl_text_put(w->out, by_address(v) ? " cgl_t_" : " cgl_t_");
       put_name(w, "", v);
       put_name(w, by_address(v) ? " &" : " ", v);
-      put_name(w, " = cgl_v_", v);
-      cgl_text_print(w->out, "[%s];", element(v));
+      put_name(w, " = cgl_at(cgl_v_", v);
+      cgl_text_print(w->out, "[%s]);", element(v));
     }
   }
 }
@@ -237,7 +236,7 @@ static void put_declaration(writer *w, const statement *s) {
       put_name(w, " cgl_t_", v);
       put_name(w, " cgl_i_", v);
       put_tokens(w, s->value, false);
-      put_name(w, "; __builtin_memcpy(&cgl_v_", v);
+      put_name(w, "; __builtin_memcpy((void *)&cgl_v_", v);
       cgl_text_print(w->out, "[%s]", element(v));
       put_name(w, ", &cgl_i_", v);
       put_name(w, ", sizeof cgl_i_", v);
@@ -245,9 +244,12 @@ static void put_declaration(writer *w, const statement *s) {
     }
     put_name(w, " cgl_t_", v);
     put_name(w, " &", v);
-    put_name(w, " = cgl_v_", v);
-    cgl_text_print(w->out, "[%s];", element(v));
-    if (!v->dims.n && s->value.n) {
+    put_name(w, " = cgl_at(cgl_v_", v);
+    cgl_text_print(w->out, "[%s]);", element(v));
+    if (!s->value.n) {
+      put_name(w, " cgl_begin(", v);
+      cgl_text_put(w->out, ");");
+    } else if (!v->dims.n) {
       if (v->constructed)
         cgl_tree_refuse(w->t, &v->name,
                         "'%.*s', constructed and known by its "
@@ -285,8 +287,8 @@ static void put_epilogue(writer *w, const bool *used, statement *const *list,
                                         v);
     if (!changed)
       continue;
-    put_name(w, " cgl_v_", v);
-    cgl_text_print(w->out, "[%s] =", element(v));
+    put_name(w, " cgl_at(cgl_v_", v);
+    cgl_text_print(w->out, "[%s]) =", element(v));
     put_name(w, " ", v);
     cgl_text_put(w->out, ";");
   }
@@ -628,7 +630,6 @@ static bool try_stride(writer *w, const statement *s, stride *out) {
 
 static void put_stride(writer *w, statement *s, const stride *walk) {
   flush(w);
-  w->strides++;
   cgl_text_put(w->out, "for (");
   put_tokens(w, walk->type, false);
   cgl_text_put(w->out, " cgl_base =");
@@ -720,8 +721,8 @@ static void put_warp(writer *w, statement *s) {
     cgl_text_print(w->out, " cgl_type_%d;", s->id);
     put_name(w, "const cgl_t_", v);
     cgl_text_print(w->out, " *const cgl_s_%d", s->id);
-    put_name(w, " = cgl_v_", v);
-    cgl_text_put(w->out, v->run > 0 ? ";\n" : " + cgl_w;\n");
+    put_name(w, " = &cgl_at(cgl_v_", v);
+    cgl_text_put(w->out, v->run > 0 ? "[0]);\n" : "[cgl_w]);\n");
   } else
     put_value_type(w, s);
   if (!kept || !shuffle) {
@@ -1138,8 +1139,8 @@ static void put_run(writer *w, statement *s, statement *end) {
                "for (unsigned cgl_w = 0; cgl_w < cgl_n; cgl_w += 32) {\n");
   for (variable *v = w->t->variables; v; v = v->next)
     if (v->kept && v->run == w->run && is_local(v)) {
-      put_name(w, "alignas(64) cgl_t_", v);
-      put_name(w, " cgl_v_", v);
+      put_name(w, "alignas(64) cgl_slot<cgl_t_", v);
+      put_name(w, ">::type cgl_v_", v);
       cgl_text_put(w->out, "[32];\n");
     }
   cgl_text_put(w->out,
@@ -1308,23 +1309,28 @@ static void put_names(writer *w) {
     }
     if (v->kept && is_local(v)) {
       put_name(w, "static_assert(__is_trivially_copyable(cgl_t_", v);
-      put_name(w, ") && sizeof(cgl_t_", v);
-      cgl_text_put(w->out, ") <= 1024, \"\");\n");
+      cgl_text_put(w->out, "), \"\");\n");
     }
     if (v->kept && is_local(v) && v->run <= 0) {
-      put_name(w, "alignas(64) cgl_t_", v);
-      put_name(w, " cgl_v_", v);
+      put_name(w, "alignas(64) cgl_slot<cgl_t_", v);
+      put_name(w, ">::type cgl_v_", v);
       cgl_text_put(w->out, "[1024];\n");
     }
     if (v->kept && v->parameter) {
       put_name(w,
                "for (unsigned cgl_t = 0; cgl_t < cgl_n; cgl_t++) "
-               "cgl_v_",
+               "cgl_at(cgl_v_",
                v);
-      put_name(w, "[cgl_t] = ", v);
+      put_name(w, "[cgl_t]) = ", v);
       cgl_text_put(w->out, ";\n");
     }
   }
+  /* A worker's stack has 8 MiB. */
+  cgl_text_put(w->out, "static_assert(0");
+  for (const variable *v = w->t->variables; v; v = v->next)
+    if (v->kept && is_local(v))
+      put_name(w, " + sizeof(cgl_t_", v), cgl_text_put(w->out, ")");
+  cgl_text_put(w->out, " <= 2048, \"\");\n");
   if (w->alive)
     cgl_text_put(w->out, "alignas(64) int cgl_alive[1024]; for (unsigned cgl_t "
                          "= 0; cgl_t < cgl_n; cgl_t++) cgl_alive[cgl_t] = "
@@ -1453,10 +1459,13 @@ static void declare_parameters(tree *t) {
 static bool takes_references(const cgl_program *p) {
   for (size_t i = 0; i < p->nchunks; i++) {
     const cgl_chunk *c = &p->chunks[i];
+    bool alias = c->count && cgl_token_is_any(c->at, "typedef", "using");
     for (size_t k = 1; k < c->count; k++) {
       size_t from = k;
       if (!cgl_token_is_any(&c->at[k], "&", "&&"))
         continue;
+      if (alias)
+        return true;
       if (!c->record && cgl_token_is(&c->at[k - 1], "]"))
         continue;
       bool constant = false;
@@ -1526,10 +1535,11 @@ static void read_kernel(tree *t) {
 static void keep_variables(tree *t) {
   int n = 0;
   for (variable *v = t->variables; v; v = v->next) {
-    if (!is_local(v) || (v->region != -2 && !v->parameter) || v->region == -1)
+    bool apart = v->parameter || v->addressed;
+    if (!is_local(v) || (v->region != -2 && !apart) || v->region == -1)
       continue;
     v->kept = true;
-    if (v->parameter)
+    if (apart)
       v->run = -2;
     if (v->reference || (v->is_auto))
       cgl_tree_refuse(t, &v->name, "'%.*s', %s that lives across a barrier",
@@ -1557,8 +1567,6 @@ int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
     cgl_values_each(&t, t.body, see_index, &w.global);
     put_kernel(&w);
     keep_variables(&t);
-    if (style->strides && !w.strides)
-      cgl_tree_refuse(&t, &t.kernel->name, "no barrier");
   }
   if (!t.why && !t.failed) {
     bool alive = w.returned && w.returned < w.region;
