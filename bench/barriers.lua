@@ -1,5 +1,6 @@
 -- bench/host: kernels with barriers on the host device, as loops and as fibers,
--- beside the same work in plain C (barriers_floor.c), on one thread each.
+-- beside the same work in plain C (barriers_floor.c), on one thread each.  The
+-- clock is the process's processor time, which other programs do not change.
 -- Run by bench/host, which builds the shared object and names it.
 
 local ffi = require "ffi"
@@ -36,6 +37,27 @@ for _, form in ipairs { "loops", "fibers" } do
   compiled[form] = measure.now() - start
 end
 
+-- Without a barrier, and in a source of its own: what is compiled beside such a
+-- kernel is compiled as that one wants it.
+local bias = cg.kernel [==[
+extern "C" __global__ void rowbias(const float *in, float *out, const float *bias, int columns)
+{
+  int row = blockIdx.x;
+  for (int c = threadIdx.x; c < columns; c += blockDim.x) {
+    float v = in[row * columns + c] + bias[c];
+    out[row * columns + c] = v > 0.f ? v : 0.01f * v;
+  }
+}
+]==]
+
+local CLOCK_PROCESS_CPUTIME_ID = 2
+local time = ffi.new "struct bench_time"
+
+local function now()
+  ffi.C.bench_clock(CLOCK_PROCESS_CPUTIME_ID, time)
+  return tonumber(time.seconds) * 1e6 + tonumber(time.nanoseconds) * 1e-3
+end
+
 local function floats(n)
   local values = ffi.new("float[?]", n)
   for i = 0, n - 1 do values[i] = (i * 7 % 101) / 101 end
@@ -51,22 +73,27 @@ local missed = 0
 -- `arguments` are the kernel's, `plain` calls the loop.
 local function compare(name, bar, grid, block, arguments, plain)
   local function run(form)
-    local kernel = forms[form]:kernel(name)
+    local kernel = name == "rowbias" and bias or forms[form]:kernel(name)
     return function()
-      local start = measure.now()
+      local start = now()
       kernel:launch(grid, block, unpack(arguments))
       cg.synchronize()
-      return measure.now() - start
+      return now() - start
     end
   end
-  local function loop() return measure.time(plain) end
+  local function loop()
+    local start = now()
+    plain()
+    return now() - start
+  end
   local loops, c = measure.rounds(0.5, { run "loops", loop }, 15)
   local fibers, again = measure.rounds(0.3, { run "fibers", loop }, 3)
   local speed = ratio(c, loops)
   local met = speed >= bar
   missed = missed + (met and 0 or 1)
+  local kernel = name == "rowbias" and bias or forms.loops:kernel(name)
   print(string.format("  %-10s %-7s %9s us  C %9s us  speed %5.2f  fibers %6.4f  bar >= %.2f: %s",
-    name, forms.loops:kernel(name):form(), number(median(loops)), number(median(c)), speed,
+    name, kernel:form(), number(median(loops)), number(median(c)), speed,
     ratio(again, fibers), bar, met and "met" or "MISSED"))
 end
 

@@ -223,13 +223,3 @@ extern "C" __global__ void softmax(const float *in, float *out, int columns) {
   for (int c = threadIdx.x; c < columns; c += blockDim.x)
     to[c] *= scale;
 }
-
-// No barrier, but a walk through a row by the threads of a block.
-extern "C" __global__ void rowbias(const float *in, float *out,
-                                   const float *bias, int columns) {
-  int row = blockIdx.x;
-  for (int c = threadIdx.x; c < columns; c += blockDim.x) {
-    float v = in[row * columns + c] + bias[c];
-    out[row * columns + c] = v > 0.f ? v : 0.01f * v;
-  }
-}

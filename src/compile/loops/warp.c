@@ -102,8 +102,8 @@ void cgl_warp_put(writer *w, statement *s) {
     cgl_put_own(w);
   } else if (!shuffle) {
     cgl_text_print(w->out,
-                   "const auto cgl_q_%d = cgl_fold_%.3s(cgl_s_%d, cgl_b_%d);",
-                   s->id, s->op.text + 9, s->id, s->id);
+                   "const auto cgl_q_%d = cgl_fold_%.*s(cgl_s_%d, cgl_b_%d);",
+                   s->id, (int)s->op.length - 14, s->op.text + 9, s->id, s->id);
     cgl_put_own(w);
   } else if (cgl_values_is_uniform(w->t, s->cond, false) &&
              cgl_values_is_uniform(w->t, s->step, false)) {
