@@ -167,7 +167,7 @@ function M.kernel(name, seed)
 
   --- What the block does together.
   function common(d, deep, inside)
-    local k = random(deep > 1 and 8 or 15)
+    local k = random(deep > 1 and 8 or 18)
     local v = pick(V)
     if k == 0 or k == 1 then
       line(d, "s[t] = %s;", value(0))
@@ -218,6 +218,18 @@ function M.kernel(name, seed)
       line(d, "for (int at = threadIdx.x; at < (int)(%s %% 97u); at += blockDim.x) { " ..
         "%s += in[at %% 64] * 3u; q.a ^= %s; }",
         uniform(0), v, value(1))
+    elseif k == 14 then
+      line(d, "if (t == 0u) word = %s;", value(1))
+      line(d, "__syncthreads();")
+      line(d, "%s = word ^ %s;", pick(U), uniform(1))
+      line(d, "__syncthreads();")
+    elseif k == 15 then
+      line(d, "for (unsigned at = lane; at < %s %% 97u; at += 32u) %s += in[at %% 64u] ^ at;",
+        uniform(0), v)
+      warped(d, 1)
+    elseif k == 16 then
+      line(d, "if (t < %s %% 70u) s[t] += %s;", uniform(0), value(1))
+      line(d, "__syncthreads();")
     else
       local x = fresh "y"
       line(d, "unsigned %s = %s;", x, value(0))
@@ -227,7 +239,7 @@ function M.kernel(name, seed)
   end
 
   line(0, 'extern "C" __global__ void %s(unsigned *out, const unsigned *in, int n) {', name)
-  line(1, "__shared__ unsigned s[1024], bins[16];")
+  line(1, "__shared__ unsigned s[1024], bins[16], word;")
   line(1, "const unsigned nthreads = blockDim.x * blockDim.y * blockDim.z;")
   line(1, "unsigned t = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);")
   line(1, "unsigned gid = blockIdx.x * nthreads + t, lane = t & 31u, warp = t / 32u;")
@@ -235,6 +247,7 @@ function M.kernel(name, seed)
   line(1, "unsigned u = blockIdx.x + 2u, w = (unsigned)n;")
   line(1, "pair q = {t, gid};")
   line(1, "s[t] = t;")
+  line(1, "if (t == 0u) word = blockIdx.x;")
   line(1, "for (unsigned i = t; i < 16u; i += nthreads) bins[i] = 0u;")
   line(1, "__syncthreads();")
   if random(5) == 0 then line(1, "n += (int)blockIdx.x;") end
