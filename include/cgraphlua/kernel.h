@@ -115,6 +115,22 @@ CGL_API cgl_status cgl_kernel_param(const cgl_kernel *kernel, size_t index,
 CGL_API size_t cgl_kernel_field_count(const cgl_kernel *kernel, size_t index);
 CGL_API cgl_status cgl_kernel_field(const cgl_kernel *kernel, size_t index,
                                     size_t field, cgl_field_info *info);
+/* How the device runs a kernel. */
+typedef enum cgl_form {
+  CGL_FORM_DEVICE, /* as a GPU does, or as a ready image has it */
+  CGL_FORM_LOOP,   /* host device: no barriers; a loop over the threads */
+  CGL_FORM_LOOPS,  /* host device: a loop over a block's threads between one
+                      barrier and the next */
+  CGL_FORM_FIBERS  /* host device: every thread has a stack; slow */
+} cgl_form;
+
+/* The form of a kernel.  Of fibers, *why is the reason, borrowed, and *line
+   the line of the source's file that has it; otherwise NULL and 0.  Both may
+   be NULL. */
+CGL_API cgl_form cgl_kernel_form(const cgl_kernel *kernel, const char **why,
+                                 int *line);
+/* The word of a form: "device", "loop", "loops", "fibers". */
+CGL_API const char *cgl_form_name(cgl_form form);
 /* *block is a number of threads per thread block with good occupancy, for one
    dimension.  cuOccupancyMaxPotentialBlockSize */
 CGL_API cgl_status cgl_kernel_block_size(cgl_kernel *kernel, uint32_t *block);

@@ -19,6 +19,7 @@
 #define N 5000
 
 static const cgl_host_module *module;
+static uint32_t barriers; /* the flag of kernels with them */
 static __thread sigjmp_buf leave;
 static __thread int abort_code;
 static __thread char abort_why[512];
@@ -121,7 +122,7 @@ static void test_flat(void) {
   tap_ok((find("saxpy")->flags & CGL_HOST_KERNEL_FLAT) &&
              (find("stencil2d")->flags & CGL_HOST_KERNEL_FLAT) &&
              !(find("indices")->flags & CGL_HOST_KERNEL_FLAT) &&
-             (find("matmul")->flags & CGL_HOST_KERNEL_BARRIERS),
+             (find("matmul")->flags & barriers),
          "rows run flat only when the index is used as one number");
   free(x);
   free(y);
@@ -530,7 +531,8 @@ static void test_aborts(void) {
 }
 
 
-int main(void) {
+/* Kernels with barriers in one of their forms. */
+static void test_form(const char *form) {
   char *text;
   size_t length;
   static const char *const expressions[] = {"evaluate<float>",
@@ -538,11 +540,10 @@ int main(void) {
   cgl_image *image;
   char *message;
   void *library;
-  cgl_fiber_set_hooks(on_abort, NULL);
-  if (!read_text("compile/kernels.cu", &text, &length)) {
-    tap_ok(false, "spec/compile/kernels.cu can be read");
-    return tap_done();
-  }
+  setenv("CGRAPHLUA_HOST_KERNELS", form, 1);
+  if (!tap_ok(read_text("compile/kernels.cu", &text, &length),
+              "spec/compile/kernels.cu can be read, for %s", form))
+    return;
   cgl_source source = {.text = text,
                        .length = length,
                        .file = "kernels.cu",
@@ -553,11 +554,13 @@ int main(void) {
       &(cgl_target){.format = CGL_IMAGE_HOST}, &source, &image, &message);
   if (!tap_ok(status == CGL_COMPILE_OK, "the kernels compile: %s",
               message ? message : "no warnings"))
-    return tap_done();
+    return;
   free(message);
   module = load_image(image, &library);
   if (!tap_ok(module && module->abi == CGL_HOST_ABI, "the image loads"))
-    return tap_done();
+    return;
+  barriers =
+      strcmp(form, "fibers") ? CGL_HOST_KERNEL_LOOPS : CGL_HOST_KERNEL_BARRIERS;
   module->init(cgl_fiber_runtime());
   test_flat();
   test_strides();
@@ -574,5 +577,12 @@ int main(void) {
   cgl_image_free(image);
   free(text);
   dlclose(library);
+}
+
+
+int main(void) {
+  cgl_fiber_set_hooks(on_abort, NULL);
+  test_form("loops");
+  test_form("fibers");
   return tap_done();
 }

@@ -136,9 +136,9 @@ static void identify_compiler(const cgl_job *job, cgl_text *out) {
 /* Everything the image depends on that is known before a compile, but for where
    it stands in the script. */
 static void describe_key(const cgl_job *job, cgl_text *out) {
-  static const char *const variables[] = {"CGRAPHLUA_CXX", "CPATH",
-                                          "CPLUS_INCLUDE_PATH",
-                                          "GCC_EXEC_PREFIX", "COMPILER_PATH"};
+  static const char *const variables[] = {
+      "CGRAPHLUA_CXX",   "CPATH",         "CPLUS_INCLUDE_PATH",
+      "GCC_EXEC_PREFIX", "COMPILER_PATH", "CGRAPHLUA_HOST_KERNELS"};
   const cgl_source *s = job->source;
   bool host = job->image->format == CGL_IMAGE_HOST;
   cgl_text_print(out, "%d %d %d\n", CGL_HOST_ABI, (int)job->image->format,
@@ -311,9 +311,10 @@ cgl_compile_status cgl_compile(const cgl_target *target,
     cgl_text_put(&job.log, "out of memory while compiling a kernel");
   free(folder);
   cgl_text_free(&job.files);
-  if (status == CGL_COMPILE_OK)
+  if (status == CGL_COMPILE_OK) {
+    job.image->line = source.line;
     *image = job.image;
-  else
+  } else
     cgl_image_free(job.image);
   if (message && job.log.length)
     *message = cgl_text_take(&job.log);

@@ -1,6 +1,7 @@
 /* An image's facts as a row of strings, and back: what a cache entry has
    beside the bytes, so that a hit reads neither the source nor asks a
    compiler. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,9 @@ void cgl_image_pack(const cgl_image *image, cgl_text *out) {
     put_string(out, s->name);
     put_string(out, s->lowered);
     put_number(out, s->max_threads);
+    put_number(out, s->loops);
+    put_string(out, s->fibers ? s->fibers : "");
+    put_number(out, (unsigned long long)s->fibers_line);
     put_number(out, s->nparameters);
     for (size_t k = 0; k < s->nparameters; k++)
       put_parameter(out, &s->parameters[k]);
@@ -160,6 +164,11 @@ static void take_signature(row_reader *r, cgl_signature *s) {
   s->name = take_copy(r);
   s->lowered = take_copy(r);
   s->max_threads = (uint32_t)take_number(r, 1024);
+  s->loops = take_number(r, 1);
+  s->fibers = take_copy(r);
+  if (s->fibers && !*s->fibers)
+    s->fibers = NULL;
+  s->fibers_line = (int)take_number(r, INT_MAX);
   size_t n = take_number(r, SIZE_MAX);
   s->parameters = take_room(r, n, sizeof *s->parameters);
   for (; s->nparameters < n && !r->bad; s->nparameters++)

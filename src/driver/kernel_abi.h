@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#define CGL_HOST_ABI 1
+#define CGL_HOST_ABI 2
 #define CGL_HOST_MODULE_SYMBOL "cgl_host_module"
 
 typedef struct cgl_host_dims {
@@ -46,7 +46,8 @@ typedef struct cgl_host_runtime {
 
 enum {
   CGL_HOST_KERNEL_BARRIERS = 1, /* uses barriers or warp exchanges: fibers */
-  CGL_HOST_KERNEL_FLAT = 2      /* rows of blocks run as one flat loop */
+  CGL_HOST_KERNEL_FLAT = 2,     /* rows of blocks run as one flat loop */
+  CGL_HOST_KERNEL_LOOPS = 4     /* loops over the block, between barriers */
 };
 
 typedef struct cgl_host_kernel {

@@ -346,7 +346,12 @@ cgl_assert(const char *what, const char *file, int line, const char *function) {
            threadIdx.x, threadIdx.y, threadIdx.z, what);
   cgl_runtime->abort(710, text);
 }
-#define assert(e) ((e) ? (void)0 : cgl_assert(#e, __FILE__, __LINE__, __func__))
+/* The kernel's name, in what a kernel becomes. */
+static constexpr const char *cgl_kernel_name = nullptr;
+#define assert(e)                           \
+  ((e) ? (void)0                            \
+       : cgl_assert(#e, __FILE__, __LINE__, \
+                    cgl_kernel_name ? cgl_kernel_name : __func__))
 
 CGL_INLINE void cudaGraphSetConditional(cudaGraphConditionalHandle handle,
                                         unsigned value) {

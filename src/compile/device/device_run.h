@@ -2,8 +2,9 @@
    A flat kernel (see reach.c) runs as ONE loop over the threads of a row of
    blocks: g / blockDim.x and g % blockDim.x fold back to g, so the user's
    index is the induction variable and the compiler vectorises the kernel as
-   it would a loop written by hand.  The other kernels run block by block; at
-   the first barrier the runtime turns the block into fibers.
+   it would a loop written by hand.  The other kernels run block by block; those
+   with barriers as loops (see compile/loops), or else at the first barrier the
+   runtime turns the block into fibers.
    Invariant: index variables are stored after the last opaque call before
    the loop, and nothing in the loop reloads them. */
 #ifdef __clang__
@@ -89,7 +90,13 @@ cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
 CGL_ROW(cgl_row, CGL_UNORDERED)
 CGL_ROW(cgl_row_ordered, )
 
-enum { CGL_FLAT = 1, CGL_ORDERED = 2, CGL_BARRIERS = 4, CGL_STRIDE = 8 };
+enum {
+  CGL_FLAT = 1,
+  CGL_ORDERED = 2,
+  CGL_BARRIERS = 4,
+  CGL_STRIDE = 8,
+  CGL_LOOPS_MODE = 16
+};
 
 template <int ID, auto K, int MODE, class... A, unsigned... I>
 static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
@@ -242,12 +249,33 @@ static void cgl_run_barriers(void *const *p, const cgl_host_dims *d,
   }
 }
 
-template <int ID, auto K, int MODE>
+/* A kernel with barriers whose threads run in loops between them (see
+   compile/loops): L::run runs one block. */
+template <class L, class... A, unsigned... I>
+static void cgl_run_loops(void *const *p, const cgl_host_dims *d,
+                          uint64_t first, uint64_t last, void (*)(A...),
+                          cgl_list<I...>) {
+  const unsigned gx = d->grid[0], gy = d->grid[1];
+  const uint3 grid = {gx, gy, d->grid[2]};
+  const uint3 block = {d->block[0], d->block[1], d->block[2]};
+  for (uint64_t b = first; b < last; b++) {
+    const uint3 at = {(unsigned)(b % gx), (unsigned)(b / gx % gy),
+                      (unsigned)(b / gx / gy)};
+    gridDim = grid;
+    blockDim = block;
+    blockIdx = at;
+    L::template run<A...>(grid, block, at, *(A *)p[I]...);
+  }
+}
+
+template <int ID, auto K, int MODE, class L>
 static void cgl_run(void *const *p, const cgl_host_dims *d, uint64_t first,
                     uint64_t last) {
   typedef typename cgl_count<cgl_arity(K)>::list list;
   if constexpr (MODE == CGL_BARRIERS)
     cgl_run_barriers<K>(p, d, first, last, K, list());
+  else if constexpr (MODE == CGL_LOOPS_MODE)
+    cgl_run_loops<L>(p, d, first, last, K, list());
   else if constexpr (MODE == CGL_STRIDE)
     cgl_run_stride<ID, K>(p, d, first, last, K, list());
   else if constexpr ((MODE & CGL_FLAT) != 0)
@@ -263,14 +291,15 @@ template <class... A> struct cgl_parameters<void (*)(A...)> {
   static constexpr uint32_t align[] = {(uint32_t)alignof(A)..., 0};
 };
 
-template <int ID, auto K, int MODE>
+template <int ID, auto K, int MODE, class L = void>
 constexpr cgl_host_kernel cgl_export(const char *name, uint32_t max_threads) {
   typedef cgl_parameters<decltype(K)> parameters;
   constexpr uint32_t flags =
       (MODE & CGL_BARRIERS ? (uint32_t)CGL_HOST_KERNEL_BARRIERS : 0u) |
+      (MODE & CGL_LOOPS_MODE ? (uint32_t)CGL_HOST_KERNEL_LOOPS : 0u) |
       (MODE & (CGL_FLAT | CGL_STRIDE) ? (uint32_t)CGL_HOST_KERNEL_FLAT : 0u);
   return {name,
-          cgl_run<ID, K, MODE>,
+          cgl_run<ID, K, MODE, L>,
           parameters::size,
           parameters::align,
           parameters::count,

@@ -564,6 +564,13 @@ bool cgl_program_contains(const cgl_program *p, const char *part) {
 }
 
 
+bool cgl_program_is_macro(const cgl_program *p, const cgl_token *name) {
+  while (p->guess)
+    p = p->guess;
+  return cgl_pp_defines(&p->pp, name);
+}
+
+
 bool cgl_program_is_guess(const cgl_program *p) {
   return p->pp.guessed;
 }

@@ -62,6 +62,11 @@ static cgl_macro *find_macro(cgl_pp *pp, const cgl_token *name) {
 }
 
 
+bool cgl_pp_defines(const cgl_pp *pp, const cgl_token *name) {
+  return pp->macros && find_macro((cgl_pp *)pp, name);
+}
+
+
 static cgl_macro *new_macro(cgl_pp *pp, const cgl_token *name) {
   cgl_macro **slot = find_slot(pp, name);
   if (!*slot)

@@ -1,4 +1,4 @@
-/* The inside of a cgl_program, shared by parse.c and reach.c.
+/* The inside of a cgl_program, for this room and for compile/loops.
    A chunk is one declaration at namespace scope: its tokens from the first
    specifier to the `;` or the `}` that ends it.
    Invariant: chunks are in source order and do not overlap; kernels and
@@ -80,6 +80,13 @@ void cgl_reach_mark(cgl_program *program);
    of what it reaches beside itself. */
 unsigned cgl_reach_features(cgl_program *program, size_t chunk,
                             unsigned *others);
+
+/* The nth declaration that introduces the name; false past the last. */
+bool cgl_reach_chunk(const cgl_program *program, const cgl_token *name,
+                     size_t nth, size_t *chunk);
+
+/* Is the token a macro's name, so that it must not be written again? */
+bool cgl_program_is_macro(const cgl_program *program, const cgl_token *name);
 
 /* Does any declaration of the source introduce the name? */
 bool cgl_reach_declares(const cgl_program *program, const cgl_token *name);

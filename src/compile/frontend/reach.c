@@ -209,6 +209,16 @@ static size_t first_name(const cgl_program *p, const cgl_token *name) {
 }
 
 
+bool cgl_reach_chunk(const cgl_program *p, const cgl_token *name, size_t nth,
+                     size_t *chunk) {
+  size_t i = first_name(p, name) + nth;
+  if (i >= p->nnames || compare_tokens(p->names[i].name, name))
+    return false;
+  *chunk = p->names[i].chunk;
+  return true;
+}
+
+
 bool cgl_reach_declares(const cgl_program *p, const cgl_token *name) {
   size_t i = first_name(p, name);
   return i < p->nnames && !compare_tokens(p->names[i].name, name);

@@ -56,6 +56,7 @@ static int fill_signature(cgl_program *p, const cgl_declared *k,
                           const cgl_alias *aliases, cgl_arena *arena,
                           cgl_signature *out) {
   out->line = k->name.line;
+  out->declared = k;
   out->max_threads = read_bounds(k, aliases);
   out->features = cgl_reach_features(p, k->chunk, NULL);
   if (!out->name || read_parameters(k, aliases, arena, out) != 0)

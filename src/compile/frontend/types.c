@@ -226,6 +226,14 @@ static void find_known(const cgl_token *name, spec *out) {
 }
 
 
+bool cgl_token_is_known_type(const cgl_token *token) {
+  spec found = {.kind = CGL_KIND_UNKNOWN};
+  if (token->length)
+    find_known(token, &found);
+  return found.kind != CGL_KIND_UNKNOWN;
+}
+
+
 static cgl_kind integer_kind(int bits, bool is_unsigned) {
   switch (bits) {
   case 8:

@@ -111,6 +111,9 @@ bool cgl_token_is_type_word(const cgl_token *token);
    alignas is, and is no function? */
 bool cgl_token_takes_arguments(const cgl_token *token);
 
+/* Does the language or CUDA name a type so? */
+bool cgl_token_is_known_type(const cgl_token *token);
+
 /* Does the token name where a thread stands, or among how many? */
 bool cgl_token_is_position(const cgl_token *token);
 

@@ -5,11 +5,19 @@
 #include <string.h>
 
 #include "compile/device/device_text.h"
+#include "compile/frontend/program.h"
 #include "compile/host/host.h"
+#include "compile/loops/loops.h"
 
 #define DYNAMIC_SHARED 232448 /* bytes, what sm_90 allows a block */
 
-enum { MODE_FLAT = 1, MODE_ORDERED = 2, MODE_BARRIERS = 4, MODE_STRIDE = 8 };
+enum {
+  MODE_FLAT = 1,
+  MODE_ORDERED = 2,
+  MODE_BARRIERS = 4,
+  MODE_STRIDE = 8,
+  MODE_LOOPS = 16
+};
 
 
 void cgl_host_device_text(cgl_text *out) {
@@ -21,6 +29,7 @@ void cgl_host_device_text(cgl_text *out) {
   cgl_text_put(out, cgl_text_prelude);
   cgl_text_put(out, cgl_text_device_random);
   cgl_text_put(out, cgl_text_device_run);
+  cgl_text_put(out, cgl_text_device_loops);
 }
 
 
@@ -70,19 +79,84 @@ static void add_header(const cgl_job *job, cgl_text *out) {
   if (all || cgl_program_contains(job->program, "cgl_philox"))
     cgl_text_put(out, cgl_text_device_random);
   cgl_text_put(out, cgl_text_device_run);
+  if (!cgl_host_is_split(job))
+    cgl_text_put(out, "#define CGL_UNSWITCHED 1\n");
+  if (all || cgl_program_contains(job->program, "__sync") ||
+      cgl_program_contains(job->program, "_sync"))
+    cgl_text_put(out, cgl_text_device_loops);
   cgl_host_ask(out);
+}
+
+
+bool cgl_host_is_split(const cgl_job *job) {
+  bool split = job->image->nsignatures > 0;
+  for (size_t i = 0; i < job->image->nsignatures; i++)
+    split &= job->image->signatures[i].loops ||
+             (job->image->signatures[i].features & CGL_USES_BARRIER);
+  return split;
 }
 
 
 /* CGL_FLAT and its like of device_run.h, added up. */
 static int mode_of(const cgl_host_job *h, size_t which) {
   unsigned features = h->job->image->signatures[which].features;
+  if (h->job->image->signatures[which].loops)
+    return MODE_LOOPS;
   if (features & CGL_USES_BARRIER)
     return MODE_BARRIERS;
   if (h->job->image->signatures[which].loop.start && !h->ordered[which])
     return MODE_STRIDE;
   return (features & (CGL_USES_SHARED | CGL_NEEDS_THREADS) ? 0 : MODE_FLAT) |
          (h->ordered[which] ? MODE_ORDERED : 0);
+}
+
+
+/* What runs a block of kernel i as loops, or the reason why it cannot. */
+static int write_loops(const cgl_host_job *h, size_t i, cgl_text *out,
+                       const char **why, int *line) {
+  const cgl_job *job = h->job;
+  const cgl_signature *s = &job->image->signatures[i];
+  cgl_loops_style style = {
+      .id = i, .file = job->source->file, .ordered = h->ordered[i]};
+  return cgl_loops_write(job->program, s, &style, &job->image->arena, out, why,
+                         line);
+}
+
+
+int cgl_host_choose_loops(cgl_host_job *h) {
+  const char *asked = getenv("CGRAPHLUA_HOST_KERNELS");
+  bool fibers = asked && strcmp(asked, "fibers") == 0;
+  bool partial = cgl_program_is_partial(h->job->program);
+  int status = 0;
+  for (size_t i = 0; i < h->job->image->nsignatures && status >= 0; i++) {
+    cgl_signature *s = &h->job->image->signatures[i];
+    cgl_text text = {0};
+    const char *why = fibers    ? "$CGRAPHLUA_HOST_KERNELS asks for them"
+                      : partial ? "an included file was not found"
+                                : NULL;
+    int line = s->line;
+    if (!(s->features & CGL_USES_BARRIER))
+      continue;
+    if (!why)
+      status = write_loops(h, i, &text, &why, &line);
+    s->loops = !why;
+    if (why) {
+      s->fibers = why;
+      s->fibers_line = line - h->job->source->line;
+    }
+    cgl_text_free(&text);
+  }
+  return status < 0 ? -1 : 0;
+}
+
+
+static void add_loops(const cgl_host_job *h, cgl_text *out) {
+  for (size_t i = 0; i < h->job->image->nsignatures; i++) {
+    const char *why;
+    int line;
+    if (h->job->image->signatures[i].loops)
+      out->failed |= write_loops(h, i, out, &why, &line) != 0;
+  }
 }
 
 
@@ -97,6 +171,7 @@ static void add_exports(const cgl_host_job *h, cgl_text *out) {
                    "extern \"C\" { __thread char cgl_dynamic_shared[%d] "
                    "__attribute__((aligned(128))); }\n",
                    DYNAMIC_SHARED);
+  add_loops(h, out);
   if (image->nsignatures)
     cgl_text_put(out, "static const cgl_host_kernel cgl_kernels[] = {\n");
   for (size_t i = 0; i < image->nsignatures; i++) {
@@ -104,8 +179,10 @@ static void add_exports(const cgl_host_job *h, cgl_text *out) {
     const char *name = *s->name == '&' ? s->name + 1 : s->name;
     cgl_text_print(out, "#line %d \"", s->line);
     cgl_text_quote(out, file);
-    cgl_text_print(out, "\"\ncgl_export<%zu, (%s), %d>(\"", i, name,
-                   mode_of(h, i));
+    cgl_text_print(out, "\"\ncgl_export<%zu, (%s), %d", i, name, mode_of(h, i));
+    if (s->loops)
+      cgl_text_print(out, ", %scgl_loops_%zu", s->declared->scope, i);
+    cgl_text_put(out, ">(\"");
     cgl_text_quote(out, s->lowered);
     cgl_text_print(out, "\", %u),\n", s->max_threads ? s->max_threads : 1024u);
   }
@@ -233,12 +310,28 @@ static bool is_memory(const char *line) {
 }
 
 
+/* Memory of a block that runs as loops: one for all threads, or one for each;
+   its names are given by compile/loops. */
+static bool is_block_memory(const char *line) {
+  static const char *const names[] = {"cgl_s_", "cgl_v_", "cgl_i_",
+                                      "cgl_q_", "cgl_m_", "cgl_alive"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strstr(line, names[i]))
+      return true;
+  return false;
+}
+
+
 /* The kernel that a function of the dump runs unordered, or `none`. */
 static size_t loop_of(const char *function, size_t none) {
-  static const char *const names[] = {"cgl_row<", "cgl_block<", "cgl_stride<"};
+  static const char *const names[] = {"cgl_row<", "cgl_block<", "cgl_stride<",
+                                      "cgl_loops_"};
+  const char *loops = strstr(function, "::cgl_loops_"), *unscoped = function;
+  if (loops && loops < function + strcspn(function, " ("))
+    unscoped = loops + 2;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strncmp(function, names[i], strlen(names[i])) == 0)
-      return strtoul(function + strlen(names[i]), NULL, 10);
+    if (strncmp(unscoped, names[i], strlen(names[i])) == 0)
+      return strtoul(unscoped + strlen(names[i]), NULL, 10);
   return none;
 }
 
@@ -279,6 +372,7 @@ size_t cgl_host_find_memory(cgl_host_job *h) {
     }
     body |= strncmp(line, "  <bb ", 6) == 0;
     if (kernel < image->nsignatures && !h->ordered[kernel] &&
+        !is_block_memory(line) &&
         (body ? !!strstr(line, "{CLOBBER") : is_memory(line))) {
       found++;
       set_ordered(h, kernel);
@@ -290,10 +384,16 @@ size_t cgl_host_find_memory(cgl_host_job *h) {
 
 
 size_t cgl_host_drop_loops(cgl_host_job *h) {
+  cgl_signature *all = h->job->image->signatures;
   size_t dropped = 0;
   for (size_t i = 0; i < h->job->image->nsignatures; i++)
     if (mode_of(h, i) == MODE_STRIDE) {
       h->ordered[i] = true;
+      dropped++;
+    } else if (all[i].loops) {
+      all[i].loops = false;
+      all[i].fibers = "the compiler does not take it as loops";
+      all[i].fibers_line = all[i].line - h->job->source->line;
       dropped++;
     }
   return dropped;

@@ -209,13 +209,22 @@ static const char *const gcc_options[] = {
     "-fdiagnostics-color=never",
     "-fmax-errors=20",
     "-fno-diagnostics-show-caret",
-    "--param",
-    "logical-op-non-short-circuit=0",
-    "--param",
-    "max-unswitch-insns=400",
-    "--param", /* the next one depends on the version */
     NULL,
 };
+
+/* The guards of stencils leave their loops. */
+static const char *const unswitch_options[] = {
+    "--param", "logical-op-non-short-circuit=0",
+    "--param", "max-unswitch-insns=400",
+    "--param", /* the next one depends on the version */
+    NULL};
+
+/* Sources whose kernels all have barriers. */
+static const char *const split_options[] = {
+#if defined __x86_64__
+    "-mprefer-vector-width=512",
+#endif
+    NULL};
 
 static const char *const clang_options[] = {
     "-fno-color-diagnostics", "-fno-caret-diagnostics",
@@ -227,8 +236,9 @@ static const char *const link_options[] = {
 
 
 void cgl_host_key(cgl_text *out) {
-  const char *const *const rows[] = {common_options, gcc_options, clang_options,
-                                     link_options};
+  const char *const *const rows[] = {common_options,   gcc_options,
+                                     unswitch_options, split_options,
+                                     clang_options,    link_options};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     for (size_t k = 0; rows[i][k]; k++)
       cgl_text_print(out, "%s\n", rows[i][k]);
@@ -290,9 +300,14 @@ static void build_command(command *c, const cgl_host_job *h) {
     add_words(c, clang_options);
   else {
     add_words(c, gcc_options);
-    /* gcc 13 counts the nesting under another name. */
-    add_word(c, h->cxx->major >= 13 ? "max-unswitch-depth=8"
-                                    : "max-unswitch-level=8");
+    if (cgl_host_is_split(h->job))
+      add_words(c, split_options);
+    else {
+      add_words(c, unswitch_options);
+      /* gcc 13 counts the nesting under another name. */
+      add_word(c, h->cxx->major >= 13 ? "max-unswitch-depth=8"
+                                      : "max-unswitch-level=8");
+    }
     if (h->dump_option)
       add_word(c, h->dump_option);
   }
@@ -481,11 +496,12 @@ cgl_compile_status cgl_host_compile(cgl_job *job) {
     for (size_t i = 0; i < image->nsignatures; i++)
       h.ordered[i] =
           h.cxx->clang && (image->signatures[i].features & CGL_USES_LOCALS);
-    status = build_image(&h);
-    const bool asked =
-        status == CGL_COMPILE_REFUSED && cgl_source_drop_fields(job->image);
-    if (status == CGL_COMPILE_REFUSED && (cgl_host_drop_loops(&h) || asked))
+    if (cgl_host_choose_loops(&h) == 0)
+      status = build_image(&h);
+    if (status == CGL_COMPILE_REFUSED && cgl_host_drop_loops(&h))
       status = build_image(&h); /* for the columns of the messages */
+    if (status == CGL_COMPILE_REFUSED && cgl_source_drop_fields(job->image))
+      status = build_image(&h);
     if (status == CGL_COMPILE_OK && !h.cxx->clang && cgl_host_find_memory(&h)) {
       free(job->image->bytes);
       job->image->bytes = NULL;

@@ -42,6 +42,7 @@ typedef struct cgl_image {
   cgl_variable *variables; /* __device__ and __constant__ */
   size_t nvariables;
   bool cached; /* came from the disk cache */
+  int line;    /* of the source's first line in its file */
   cgl_arena arena;
 } cgl_image;
 

@@ -239,6 +239,28 @@ cgl_status cgl_kernel_field(const cgl_kernel *kernel, size_t index,
 }
 
 
+cgl_form cgl_kernel_form(const cgl_kernel *kernel, const char **why,
+                         int *line) {
+  const cgl_signature *s = kernel->signature;
+  const cgl_image *image = kernel->module->image;
+  bool host = image && image->format == CGL_IMAGE_HOST;
+  if (why)
+    *why = host ? s->fibers : NULL;
+  if (line)
+    *line = host && s->fibers ? image->line + s->fibers_line : 0;
+  return !host       ? CGL_FORM_DEVICE
+         : s->fibers ? CGL_FORM_FIBERS
+         : s->loops  ? CGL_FORM_LOOPS
+                     : CGL_FORM_LOOP;
+}
+
+
+const char *cgl_form_name(cgl_form form) {
+  static const char *const names[] = {"device", "loop", "loops", "fibers"};
+  return form <= CGL_FORM_FIBERS ? names[form] : "unknown";
+}
+
+
 cgl_status cgl_kernel_block_size(cgl_kernel *kernel, uint32_t *block) {
   if (!kernel->block_size) {
     cgl_context *context = kernel->object.context;

@@ -139,6 +139,21 @@ static void fields_push(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
 }
 
 
+/* k:form(): its word; of fibers also why, and the line */
+static int kernel_form(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "kernel:form");
+  const char *why;
+  int line;
+  cgl_form form = cgl_kernel_form(cgl_lua_check_kernel(L, S, 1), &why, &line);
+  lua_pushstring(L, cgl_form_name(form));
+  if (!why)
+    return 1;
+  lua_pushstring(L, why);
+  lua_pushnumber(L, line);
+  return 3;
+}
+
+
 /* k:parameters(), as the source declares them */
 static int kernel_parameters(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "kernel:parameters");
@@ -177,6 +192,7 @@ void cgl_lua_open_kernel(lua_State *L, cgl_lua *S) {
       {"name", kernel_name},
       {"block_size", kernel_block_size},
       {"parameters", kernel_parameters},
+      {"form", kernel_form},
       {NULL, NULL},
   };
   static const cgl_lua_type type = {

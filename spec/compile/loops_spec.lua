@@ -1,0 +1,365 @@
+-- Kernels with barriers on the host device: as loops they do what they do as
+-- fibers, and what is not understood runs as fibers and says why.
+-- CGRAPHLUA_KERNELS=10000 sets how many random kernels are tried (100).
+local cg = require "cgraphlua"
+local ffi = require "ffi"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/../support/device.lua")
+local random_kernels = dofile(here .. "/../support/kernels.lua")
+local host = not (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda"
+
+ffi.cdef [[
+int setenv(const char *name, const char *value, int replace);
+int unsetenv(const char *name);
+]]
+
+local function as(form, fn)
+  ffi.C.setenv("CGRAPHLUA_HOST_KERNELS", form, 1)
+  local ok, result = pcall(fn)
+  ffi.C.unsetenv "CGRAPHLUA_HOST_KERNELS"
+  if not ok then error(result, 0) end
+  return result
+end
+
+local function module_as(form, source)
+  if type(source) == "string" then source = { source = source, file = "k.cu", line = 1 } end
+  return as(form, function() return cg.module(source) end)
+end
+
+--- The only kernel of a source, and how it runs: its form, why and where.
+local function form_of(source)
+  return module_as("loops", source):kernel():form()
+end
+
+local function threads_of(shape)
+  local n = 1
+  for _, x in ipairs(type(shape) == "table" and shape or { shape }) do n = n * x end
+  return n
+end
+
+--- Fails when a kernel of two modules leaves different words.
+local function assert_same(name, modules, grid, block, words, ...)
+  local got = {}
+  for i, module in ipairs(modules) do
+    local out = cg.zeros("uint32", words)
+    module:kernel(name):launch(grid, block, out, ...)
+    got[i] = out:download()
+  end
+  for j = 1, words do
+    if got[1][j] ~= got[2][j] then
+      error(("%s, %d threads: word %d is %d as loops, %d as fibers"):format(name,
+        threads_of(block), j, got[1][j], got[2][j]), 0)
+    end
+  end
+end
+
+if not host then
+  describe("kernels with barriers", function()
+    it("run as the GPU runs them", function()
+      local k = cg.kernel [[extern "C" __global__ void k() { __syncthreads(); }]]
+      assert.same({ "device" }, { k:form() })
+    end)
+  end)
+  return
+end
+
+describe("kernels with barriers as loops", function()
+  teardown(device.nothing_alive)
+
+  it("give what textbook kernels give as fibers", function()
+    -- A product that lives across a barrier is rounded there, or not.
+    local source = { file = here .. "/barriers.cu", options = { "--fmad=false" } }
+    local loops, fibers = module_as("loops", source), module_as("fibers", source)
+    local function values(n)
+      local list = {}
+      for i = 1, n do list[i] = i * 7 % 64 end -- sums of these are exact
+      return cg.from(list, "float")
+    end
+    local a, b = values(96 * 96), values(96 * 96)
+    -- name, grid, block, is the result first?, arguments with 0 for the result
+    local cases = {
+      { "matmul16", { 6, 6 }, { 16, 16 }, a, b, 0, 90 },
+      { "matmul32", { 3, 3 }, { 32, 32 }, a, b, 0, 96 },
+      { "tree", { 9, shared = 512 }, 128, a, 0, 1100 },
+      { "shuffles", 9, 128, a, 0, 1100 },
+      { "gridwise", 3, 64, a, 0, 9000 },
+      { "doubling", 3, 512, a, 0, 1400 },
+      { "updown", 3, 256, a, 0, 1536 },
+      { "histogram", 3, 256, cg.from(ffi.new("unsigned char[9000]", 7), "uint8"), 0, 9000 },
+      { "transpose", { 3, 3 }, { 32, 8 }, a, 0, 96 },
+      { "bodies", 4, 256, a, 0, 1024 },
+      { "softmax", 9, 96, a, 0, 100 },
+    }
+    for _, case in ipairs(cases) do
+      local name, got = case[1], {}
+      assert.equal("loops", (loops:kernel(name):form()))
+      assert.equal("fibers", (fibers:kernel(name):form()))
+      for i, module in ipairs { loops, fibers } do
+        local out, arguments = cg.zeros(name == "histogram" and "uint32" or "float", 96 * 96), {}
+        for k = 4, #case do arguments[k - 3] = case[k] == 0 and out or case[k] end
+        module:kernel(name):launch(case[2], case[3], unpack(arguments))
+        got[i] = out:download()
+      end
+      for k, wanted in ipairs(got[2]) do
+        if wanted ~= got[1][k] then
+          error(("%s: element %d is %.9g as loops, %.9g as fibers"):format(name, k, got[1][k],
+            wanted), 0)
+        end
+      end
+    end
+  end)
+
+  it("give what random kernels give as fibers", function()
+    local shapes = {
+      { 1, 64 }, { 3, 37 }, { 2, { 8, 5, 2 } }, { 2, { 32, 3 } }, { 1, 250 }, { 2, { 48, 2 } },
+    }
+    local many = tonumber(os.getenv "CGRAPHLUA_KERNELS") or 100
+    local words, split = {}, 0
+    for i = 1, 64 do words[i] = i * 2654435761 % 4294967296 end
+    local input = cg.zeros("uint32", 64)
+    input:upload(words)
+    for first = 1, many, 20 do
+      local text = { random_kernels.prelude }
+      for seed = first, first + 19 do
+        text[#text + 1] = random_kernels.kernel("k" .. seed, seed)
+      end
+      text = table.concat(text, "\n")
+      local modules = { module_as("loops", text), module_as("fibers", text) }
+      for seed = first, first + 19 do
+        local name = "k" .. seed
+        split = split + (modules[1]:kernel(name):form() == "loops" and 1 or 0)
+        for i, shape in ipairs(shapes) do
+          assert_same(name, modules, shape[1], shape[2],
+            16 + 4 * shape[1] * threads_of(shape[2]), input, 5 + i)
+        end
+      end
+    end
+    assert.is_true(split >= 0.9 * many, split .. " of " .. many .. " run as loops")
+  end)
+end)
+
+describe("what a thread hands on across a barrier", function()
+  local helpers = [[
+__device__ float next(unsigned *s) { return (float)(s[0] = s[0] * 5 + 1 & 1023); }
+struct Sum {
+  float s = 0.f;
+  __device__ float operator()(float v) { return s += v; }
+  __device__ float operator<<(float v) { return s += v; }
+  __device__ float *self() { return &s; }
+  __device__ void add(float v) { s += v; }
+};
+__device__ void more(float &a, float b) { a += b; }
+]]
+  local states = {
+    ["a pointer"] = "float s = 0.f; float *p = &s; LOOP { *p += X; SYNC Y = *p; }",
+    ["a pointer that a function takes"] =
+      "unsigned state = 1; unsigned *s = &state; LOOP { SYNC Y = next(s); }",
+    ["a call operator"] = "Sum sum = Sum(); LOOP { SYNC Y = sum(X); }",
+    ["a shift operator"] = "Sum sum; SYNC LOOP { Y = sum << X; SYNC }",
+    ["a method"] = "Sum sum; SYNC LOOP { sum.add(X); SYNC Y = sum.s; }",
+    ["a reference parameter"] = "float s = 0.f; LOOP { more(s, X); SYNC Y = s; }",
+    ["a pointer from an object"] =
+      "Sum sum = Sum(); float *p = sum.self(); LOOP { *p += X; SYNC Y = *p; }",
+    ["a cast pointer"] = "const float t = 0.f; const float *q = &t; float *w = (float *)q; " ..
+      "LOOP { w[0] = w[0] + X; SYNC Y = w[0]; }",
+    ["a reference"] = "float s = 0.f; LOOP { SYNC { float &r = s; r += X; Y = r; } }",
+    ["a reference in parentheses"] =
+      "float s = 0.f; LOOP { SYNC { float &r(s); r += X; Y = r; } }",
+    ["a forwarding reference"] = "float s = 0.f; LOOP { SYNC { auto &&r = s; r += X; Y = r; } }",
+    ["parentheses"] = "float s = 0.f; LOOP { SYNC (s) += X; Y = s; }",
+    ["a choice"] = "float u = 0.f; LOOP { SYNC (n ? u : u) += X; Y = u; }",
+    ["a cast to a reference"] = "float s = 0.f; LOOP { SYNC (float &)s += X; Y = s; }",
+    ["an increment"] = "int s = 0; LOOP { ++(s); SYNC Y = s; }",
+    ["a parameter"] = "LOOP { n += (int)X; SYNC Y = n; }",
+    ["an array"] = "float s[3] = {1.f, 2.f, 3.f}; LOOP { s[j % 3] += X; SYNC Y = s[1]; }",
+    ["a name used twice"] = "for (int i = 0; i < 3; i++) { SYNC } LOOP { SYNC int i = j; " ..
+      "for (int j = 0; j < 3; j++) i += j; Y = i; }",
+  }
+  local words = { LOOP = "for (int j = 0; j < 4; j++)", SYNC = "__syncthreads();",
+    X = "x[threadIdx.x * 4 + j]", Y = "y[threadIdx.x * 4 + j]" }
+  local numbers = {}
+  for i = 1, 400 do numbers[i] = i % 13 end
+
+  it("is the thread's own", function()
+    local text, names = { helpers }, {}
+    for what, body in pairs(states) do
+      names[#names + 1] = what
+      text[#text + 1] = ('extern "C" __global__ void k%d(const float *x, float *y, int n) { %s }')
+        :format(#names, (body:gsub("%u+", words)))
+    end
+    text = table.concat(text, "\n")
+    local loops, fibers = module_as("loops", text), module_as("fibers", text)
+    local x = cg.from(numbers, "float")
+    for i, what in ipairs(names) do
+      local a, b = cg.zeros("float", 400), cg.zeros("float", 400)
+      assert.equal("loops", (loops:kernel("k" .. i):form()))
+      loops:kernel("k" .. i):launch(1, 100, x, a, 3)
+      fibers:kernel("k" .. i):launch(1, 100, x, b, 3)
+      assert.same(b:download(), a:download(), what)
+    end
+  end)
+end)
+
+describe("a kernel that cannot be split", function()
+  local refused = {
+    { "__syncthreads() under a condition that depends on the thread", 3, [[
+extern "C" __global__ void k(int *x) {
+  int t = threadIdx.x;
+  if (t < 32)
+    __syncthreads();
+  x[t] = t;
+}]] },
+    { "a loop around a barrier, left on a condition that depends on the thread", 3, [[
+extern "C" __global__ void k(int *x) {
+  for (int i = 0; i < 4; i++) {
+    if (x[threadIdx.x]) break;
+    __syncthreads();
+  }
+}]] },
+    { "__syncthreads() under a condition that depends on the thread", 2, [[
+extern "C" __global__ void k(int *x) {
+  for (int i = 0; i < x[threadIdx.x]; i++) {
+    __syncthreads();
+  }
+}]] },
+    { "'goto'", 4, [[
+extern "C" __global__ void k(int *x) {
+  __syncthreads();
+  if (x[0])
+    goto end;
+  x[threadIdx.x] = 1;
+end:;
+}]] },
+    { "a lambda", 2, [[
+extern "C" __global__ void k(int *x) {
+  auto f = [&](int i) { return i + 1; };
+  __syncthreads();
+  x[threadIdx.x] = f(2);
+}]] },
+    { "a switch around a barrier, or that continues a loop with one", 2, [[
+extern "C" __global__ void k(int *x) {
+  switch (x[0]) {
+  case 1: __syncthreads();
+  }
+}]] },
+    { "'__activemask'", 2, [[
+extern "C" __global__ void k(unsigned *x) {
+  x[threadIdx.x] = __activemask();
+}]] },
+    { "__shfl_sync with a mask that may not be all of the warp", 2, [[
+extern "C" __global__ void k(int *x) {
+  x[threadIdx.x] = __shfl_sync(0xffffu, x[threadIdx.x], 0);
+}]] },
+    { "an operation of several threads behind '&&'", 2, [[
+extern "C" __global__ void k(int *x) {
+  if (x[0] && __any_sync(~0u, x[threadIdx.x])) x[1] = 2;
+}]] },
+    { "a call of 'sum', which synchronizes and is a template, overloaded or a member", 3, [[
+template <class T> __device__ T sum(T v) { return v + __shfl_xor_sync(~0u, v, 1); }
+extern "C" __global__ void k(int *x) {
+  x[threadIdx.x] = sum(x[threadIdx.x]);
+}]] },
+    { "a call of 'part', which synchronizes and returns before its end", 6, [[
+__device__ int part(int v) {
+  if (v) return 1;
+  return __shfl_xor_sync(~0u, v, 1);
+}
+extern "C" __global__ void k(int *x) {
+  x[threadIdx.x] = part(x[threadIdx.x]);
+}]] },
+    { "'r', a reference that lives across a barrier", 2, [[
+extern "C" __global__ void k(int *x) {
+  int &r = x[threadIdx.x];
+  r = 1;
+  __syncthreads();
+  r += 2;
+}]] },
+    { "a warp operation in the else of a condition that depends on the thread", 3, [[
+extern "C" __global__ void k(int *x) {
+  int v = threadIdx.x;
+  if (v % 2) v = __shfl_xor_sync(~0u, v, 2);
+  else v = __shfl_xor_sync(~0u, v, 4);
+  x[threadIdx.x] = v;
+}]] },
+    { "$CGRAPHLUA_HOST_KERNELS asks for them", 1 },
+  }
+
+  it("runs as fibers, and says why and where", function()
+    for _, case in ipairs(refused) do
+      if case[3] then
+        assert.same({ "fibers", case[1], case[2] }, { form_of(case[3]) })
+      end
+    end
+    local source = [[extern "C" __global__ void k() { __syncthreads(); }]]
+    assert.same({ "fibers", refused[#refused][1], 1 }, { module_as("fibers",
+      source):kernel():form() })
+    assert.same({ "loops" }, { form_of(source) })
+    assert.same({ "loop" }, { form_of [[extern "C" __global__ void k() {}]] })
+  end)
+
+  it("is named in the log when it is asked for", function()
+    local said = {}
+    cg.on_log(function(text) said[#said + 1] = text end)
+    as("why", function()
+      cg.module { source = refused[1][3], file = "step.cu", line = 10 }
+      cg.module [[extern "C" __global__ void k() { __syncthreads(); }]]
+    end)
+    cg.on_log(nil)
+    assert.same({ "step.cu:12: kernel k runs as fibers: " .. refused[1][1] }, said)
+  end)
+end)
+
+describe("what goes wrong in a kernel", function()
+  --- The name and message of the error that a launch ends with; what it breaks
+  -- is a process of its own.
+  local function error_of(form, source, block)
+    local status, out, err = device.child(([[
+      local ffi = require "ffi"
+      ffi.cdef "int setenv(const char *, const char *, int);"
+      ffi.C.setenv("CGRAPHLUA_HOST_KERNELS", %q, 1)
+      local kernel, x = cg.kernel(%q), cg.zeros("int32", 1024)
+      print(kernel:form())
+      kernel:launch(1, %d, x)
+      local _, e = pcall(cg.synchronize)
+      print(e.name, e.message)]]):format(form, source, block))
+    assert.equal(0, status, err)
+    assert.equal(form, out:match "^%w+")
+    return out:match "\n(%S+)%s+(.*)"
+  end
+
+  it("has the same name as loops and as fibers", function()
+    local cases = {
+      { [[extern "C" __global__ void k(int *x) {
+  __syncthreads();
+  assert(threadIdx.x != 40);
+  x[threadIdx.x] = 1;
+}]], 64, "thread: [40,0,0]" },
+      { [[extern "C" __global__ void k(int *x) {
+  x[threadIdx.x] = 1;
+  __syncthreads();
+  if (x[threadIdx.x] && threadIdx.x == 3) __trap();
+}]], 64, "__trap" },
+      { [[extern "C" __global__ void k(int *x) {
+  if (threadIdx.x < 5) x[threadIdx.x] = __shfl_xor_sync(~0u, x[threadIdx.x], 1);
+  __syncthreads();
+}]], 64, "divergent barrier" },
+    }
+    for _, case in ipairs(cases) do
+      local wanted, fibers = error_of("fibers", case[1], case[2])
+      local name, loops = error_of("loops", case[1], case[2])
+      assert.equal(wanted, name)
+      assert.is_truthy(loops:find(case[3], 1, true), loops)
+      assert.is_truthy(fibers:find(case[3], 1, true), fibers)
+    end
+  end)
+
+  it("is named by the line of the source when it does not compile", function()
+    local ok, e = pcall(module_as, "loops", { source = [[extern "C" __global__ void k(int *x) {
+  __syncthreads();
+  x[threadIdx.x] = nothing;
+}]], file = "step.cu", line = 5 })
+    assert.is_false(ok)
+    assert.equal("CGL_ERROR_COMPILE", e.name)
+    assert.is_truthy(e.message:find("step.cu:7", 1, true), e.message)
+  end)
+end)

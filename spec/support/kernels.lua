@@ -1,0 +1,267 @@
+--- Random kernels with barriers, for specs that run them in two forms.
+-- A kernel is made from a seed.  All of its arithmetic is on unsigned numbers,
+-- every barrier is at a place that all threads of a block (or of a warp) reach
+-- together, and what one thread writes another reads behind a barrier, so any
+-- form must give the same bits.
+local M = {}
+
+--- What all kernels of a source share.
+M.prelude = [[
+#define FULL 0xffffffffu
+static const unsigned primes[4] = {2654435761u, 40503u, 2246822519u, 3266489917u};
+__device__ unsigned mix(unsigned x) { return (x ^ (x >> 7)) * 2654435761u; }
+__device__ void bump(unsigned &x, unsigned by) { x = x * 5u + by; }
+__device__ unsigned place() { return threadIdx.x + 3u * threadIdx.y + 7u * blockIdx.x; }
+__device__ unsigned warp_sum(unsigned v) {
+  for (int o = warpSize / 2; o > 0; o >>= 1) v += __shfl_xor_sync(FULL, v, o);
+  return v;
+}
+__device__ __forceinline__ unsigned warp_top(unsigned v) {
+  for (int o = 1; o < 32; o *= 2) {
+    unsigned other = __shfl_down_sync(FULL, v, o);
+    v = other > v ? other : v;
+  }
+  return __shfl_sync(FULL, v, 0);
+}
+__device__ unsigned block_sum(unsigned v, unsigned t, unsigned nthreads) {
+  static __shared__ unsigned part[32];
+  unsigned lane = t & 31u, warp = t / 32u;
+  if (t < 32u) part[t] = 0u;
+  __syncthreads();
+  v = warp_sum(v);
+  if (lane == 0) part[warp] = v;
+  __syncthreads();
+  unsigned total = 0;
+  for (unsigned i = 0; i < (nthreads + 31u) / 32u; i++) total += part[i];
+  __syncthreads();
+  return total;
+}
+struct pair { unsigned a, b; };
+]]
+
+local function generator(seed)
+  local state = seed % 2147483646 + 1
+  return function(n) -- 0 .. n - 1
+    for _ = 1, 3 do state = state * 48271 % 2147483647 end
+    return state % n
+  end
+end
+
+--- The text of kernel `name` from a seed, and whether a thread may leave early.
+function M.kernel(name, seed)
+  local random = generator(seed)
+  local lines, names = {}, 0
+  local V = { "a", "b", "c", "d" }
+  local U = { "u", "w" }
+  local early = random(4) == 0
+
+  local function line(depth, ...)
+    lines[#lines + 1] = ("  "):rep(depth) .. string.format(...)
+  end
+  local function fresh(stem)
+    names = names + 1
+    return stem .. names
+  end
+  local function pick(list) return list[random(#list) + 1] end
+
+  local uniform, value
+  function uniform(depth)
+    local k = random(depth > 2 and 4 or 7)
+    if k == 0 then return tostring(random(9)) .. "u" end
+    if k == 1 then return pick(U) end
+    if k == 2 then return "blockIdx.x" end
+    if k == 3 then return "(unsigned)n" end
+    if k == 4 then return ("(%s + %s)"):format(uniform(depth + 1), uniform(depth + 1)) end
+    if k == 5 then return ("(%s ^ %s)"):format(uniform(depth + 1), uniform(depth + 1)) end
+    return ("primes[%s & 3u]"):format(uniform(depth + 1))
+  end
+  function value(depth)
+    local k = random(depth > 2 and 4 or 12)
+    if k <= 1 then return pick(V) end
+    if k == 2 then return "t" end
+    if k == 3 then return uniform(2) end
+    if k == 4 then return ("(%s + %s)"):format(value(depth + 1), value(depth + 1)) end
+    if k == 5 then return ("(%s ^ %s)"):format(value(depth + 1), value(depth + 1)) end
+    if k == 6 then return ("(%s * %s)"):format(value(depth + 1), value(depth + 1)) end
+    if k == 7 then return ("mix(%s)"):format(value(depth + 1)) end
+    if k == 8 then return ("(%s > %s ? %s : %s)"):format(value(depth + 1), value(depth + 1),
+      value(depth + 1), value(depth + 1)) end
+    if k == 9 then return ("p[%s & 3u]"):format(value(depth + 1)) end
+    if k == 10 then return ("in[%s %% 64u]"):format(value(depth + 1)) end
+    return pick { "gid", "q.a", "q.b", "place()", "(unsigned)threadIdx.x", "lane", "warp" }
+  end
+
+  local plain, common, warped
+
+  --- What a thread does by itself.
+  function plain(d, deep)
+    local k = random(deep > 1 and 7 or 10)
+    if k <= 1 then line(d, "%s %s %s;", pick(V), pick { "=", "+=", "^=", "*=" }, value(0))
+    elseif k == 2 then line(d, "p[%s & 3u] %s %s;", value(1), pick { "=", "+=" }, value(0))
+    elseif k == 3 then line(d, "q.%s = %s;", pick { "a", "b" }, value(0))
+    elseif k == 4 then line(d, "bump(%s, %s);", pick(V), value(1))
+    elseif k == 5 then line(d, "%s++;", pick(V))
+    elseif k == 6 then
+      local x = fresh "x"
+      line(d, "unsigned %s = %s;", x, value(0))
+      line(d, "%s ^= %s * 3u;", pick(V), x)
+    elseif k == 7 then
+      line(d, "if (%s & 1u) {", value(0))
+      plain(d + 1, deep + 1)
+      if random(2) == 0 then
+        line(d, "} else {")
+        plain(d + 1, deep + 1)
+      end
+      line(d, "}")
+    elseif k == 8 then
+      local i = pick { "i", "j" }
+      line(d, "for (unsigned %s = 0; %s < (%s & 3u); %s++) {", i, i, value(1), i)
+      plain(d + 1, deep + 1)
+      line(d, "  %s += %s;", pick(V), i)
+      if random(3) == 0 then line(d, "  if (%s & 2u) %s;", pick(V), pick { "break",
+        "continue" }) end
+      line(d, "}")
+    else
+      local op = random(3)
+      line(d, "atomic%s(&out[%du + %s %% 3u], %s);", ({ [0] = "Add", "Max", "Xor" })[op], 3 * op,
+        value(1), value(1))
+    end
+  end
+
+  --- What a warp does together.
+  function warped(d, deep)
+    local k = random(11)
+    local v = pick(V)
+    if k == 0 then line(d, "%s += __shfl_xor_sync(FULL, %s, %d);", v, pick(V), 2 ^ random(5))
+    elseif k == 1 then line(d, "%s ^= __shfl_down_sync(FULL, %s, %s & 15u);", v, value(1),
+      uniform(1))
+    elseif k == 2 then line(d, "%s = __shfl_up_sync(FULL, %s, %d, %d) + %s;", v, value(1),
+      random(9), 2 ^ (2 + random(4)), pick(V))
+    elseif k == 3 then line(d, "%s = __shfl_sync(FULL, %s, (int)(%s & 31u));", v, value(1),
+      value(1))
+    elseif k == 4 then line(d, "%s += __ballot_sync(FULL, %s & 1u);", v, value(1))
+    elseif k == 5 then line(d, "if (__%s_sync(FULL, %s & 3u)) %s += 9u;", pick { "any", "all" },
+      value(1), v)
+    elseif k == 6 then line(d, "%s = __reduce_%s_sync(FULL, %s);", v, pick { "add", "min", "max",
+      "and", "or", "xor" }, pick(V))
+    elseif k == 7 then line(d, "%s += warp_%s(%s);", v, pick { "sum", "top" }, value(1))
+    elseif k == 8 then
+      line(d, "{ unsigned long long wide = ((unsigned long long)%s << 32) | %s;", value(1),
+        value(1))
+      line(d, "  wide = __shfl_xor_sync(FULL, wide, %d); %s ^= (unsigned)(wide >> 17); }", 1 +
+        random(31), v)
+    elseif k == 9 and deep < 2 then
+      line(d, "if (warp == %s %% 3u) {", uniform(1))
+      warped(d + 1, deep + 1)
+      plain(d + 1, 1)
+      warped(d + 1, deep + 2)
+      line(d, "}")
+    elseif k == 10 and deep < 2 then
+      local r = fresh "r"
+      line(d, "for (unsigned %s = warp; %s < %s %% 7u; %s += 2u) {", r, r, uniform(1), r)
+      warped(d + 1, deep + 2)
+      line(d, "  %s += %s;", v, r)
+      line(d, "}")
+    else line(d, "__syncwarp();") end
+  end
+
+  --- What the block does together.
+  function common(d, deep, inside)
+    local k = random(deep > 1 and 8 or 18)
+    local v = pick(V)
+    if k == 0 or k == 1 then
+      line(d, "s[t] = %s;", value(0))
+      line(d, "__syncthreads();")
+      line(d, "%s += s[(t + %s) %% nthreads];", v, uniform(1))
+      line(d, "__syncthreads();")
+    elseif k == 2 then
+      line(d, "atomicAdd(&bins[%s & 15u], %s);", value(1), value(1))
+      line(d, "__syncthreads();")
+      line(d, "%s ^= bins[%s & 15u];", v, value(1))
+      line(d, "__syncthreads();")
+    elseif k == 3 then line(d, "%s = %s;", pick(U), uniform(0))
+    elseif k == 4 then line(d, "%s += __syncthreads_%s(%s & 1u);", v, pick { "count", "or",
+      "and" }, value(1))
+    elseif k == 5 then warped(d, 0)
+    elseif k == 6 then plain(d, 0)
+    elseif k == 7 then
+      if early then plain(d, 0) else line(d, "%s ^= block_sum(%s, t, nthreads);", v, value(1)) end
+    elseif k == 8 or k == 9 then
+      local i = pick { "i", "k" }
+      line(d, "for (int %s = 0; %s < (int)(%s %% 4u); %s++) {", i, i, uniform(1), i)
+      for _ = 1, 1 + random(2) do common(d + 1, deep + 1, true) end
+      line(d, "  %s += (unsigned)%s;", v, i)
+      line(d, "}")
+    elseif k == 10 then
+      line(d, "if ((%s & 1u) == 0u) {", uniform(0))
+      for _ = 1, 1 + random(2) do common(d + 1, deep + 1, inside) end
+      if random(2) == 0 then
+        line(d, "} else {")
+        common(d + 1, deep + 1, inside)
+      end
+      line(d, "}")
+    elseif k == 11 then
+      local i = fresh "m"
+      line(d, "int %s = %d;", i, random(3))
+      line(d, random(2) == 0 and "while (%s < 3) {" or "do {", i)
+      local loop = lines[#lines]
+      line(d, "  %s++;", i)
+      common(d + 1, deep + 1, true)
+      if random(2) == 0 then line(d, "  if ((%s + (unsigned)%s) %% 3u == 0u) %s;", uniform(1), i,
+        pick { "break", "continue" }) end
+      common(d + 1, deep + 1, true)
+      line(d, loop:find "do {" and "} while (%s < 3);" or "}", i)
+    elseif k == 12 then
+      line(d, "for (unsigned at = t; at < %s %% 97u; at += nthreads) %s += in[at %% 64u] ^ at;",
+        uniform(0), v)
+    elseif k == 13 then
+      line(d, "for (int at = threadIdx.x; at < (int)(%s %% 97u); at += blockDim.x) { " ..
+        "%s += in[at %% 64] * 3u; q.a ^= %s; }",
+        uniform(0), v, value(1))
+    elseif k == 14 then
+      line(d, "if (t == 0u) word = %s;", value(1))
+      line(d, "__syncthreads();")
+      line(d, "%s = word ^ %s;", pick(U), uniform(1))
+      line(d, "__syncthreads();")
+    elseif k == 15 then
+      line(d, "for (unsigned at = lane; at < %s %% 97u; at += 32u) %s += in[at %% 64u] ^ at;",
+        uniform(0), v)
+      warped(d, 1)
+    elseif k == 16 then
+      line(d, "if (t < %s %% 70u) s[t] += %s;", uniform(0), value(1))
+      line(d, "__syncthreads();")
+    else
+      local x = fresh "y"
+      line(d, "unsigned %s = %s;", x, value(0))
+      line(d, "__syncthreads();")
+      line(d, "%s += %s;", v, x)
+    end
+  end
+
+  line(0, 'extern "C" __global__ void %s(unsigned *out, const unsigned *in, int n) {', name)
+  line(1, "__shared__ unsigned s[1024], bins[16], word;")
+  line(1, "const unsigned nthreads = blockDim.x * blockDim.y * blockDim.z;")
+  line(1, "unsigned t = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);")
+  line(1, "unsigned gid = blockIdx.x * nthreads + t, lane = t & 31u, warp = t / 32u;")
+  line(1, "unsigned a = in[gid %% 64u], b = gid * 3u, c = t + 1u, d = 7u, p[4] = {1u, t, gid, 5u};")
+  line(1, "unsigned u = blockIdx.x + 2u, w = (unsigned)n;")
+  line(1, "pair q = {t, gid};")
+  line(1, "s[t] = t;")
+  line(1, "if (t == 0u) word = blockIdx.x;")
+  line(1, "for (unsigned i = t; i < 16u; i += nthreads) bins[i] = 0u;")
+  line(1, "__syncthreads();")
+  if random(5) == 0 then line(1, "n += (int)blockIdx.x;") end
+  if early then
+    line(1, pick { "if (gid %% 5u == 2u) return;",
+      "if (t >= nthreads - 3u) { out[9] = 1u; return; }",
+      "if (blockIdx.x == 1u) return;" })
+  end
+  for _ = 1, 3 + random(5) do common(1, 0, false) end
+  line(1, "out[16u + gid * 4u] = a ^ p[0]; out[17u + gid * 4u] = b ^ p[1] ^ lane;")
+  line(1, "out[18u + gid * 4u] = c ^ p[2] ^ warp;")
+  line(1, "out[19u + gid * 4u] = d ^ p[3] ^ q.a ^ q.b ^ u ^ w;")
+  line(0, "}")
+  return table.concat(lines, "\n")
+end
+
+return M

@@ -1,0 +1,151 @@
+/* What kernels that run as loops need (see compile/loops): masks of the
+   threads of a block, and warp operations on arrays of 32 values. */
+#if defined CGL_UNSWITCHED && !defined __clang__
+/* Unswitched as the other kernels of the source, it may take minutes. */
+#define CGL_LOOPS \
+  __attribute__((noinline, flatten, optimize("no-unswitch-loops")))
+#else
+#define CGL_LOOPS __attribute__((noinline, flatten))
+#endif
+
+template <class T> T &cgl_any_of(); /* for types only */
+template <class T> T cgl_copy_of(T);
+
+/* Room for a thread's variable, which is not constructed with the room. */
+template <class T> union cgl_raw {
+  T value;
+  cgl_raw() {
+  }
+};
+template <class T, bool TRIVIAL = __is_trivial(T)> struct cgl_slot {
+  typedef T type;
+};
+template <class T> struct cgl_slot<T, false> { typedef cgl_raw<T> type; };
+template <class T> CGL_INLINE T &cgl_at(T &slot) {
+  return slot;
+}
+template <class T> CGL_INLINE T &cgl_at(cgl_raw<T> &slot) {
+  return slot.value;
+}
+/* A variable is declared without an initializer. */
+template <class T> CGL_INLINE void cgl_begin(T &x) {
+  if constexpr (!__is_trivial(T))
+    x = T();
+}
+
+CGL_INLINE uint3 cgl_thread_at(unsigned t, unsigned bx, unsigned by) {
+  return {t % bx, t / bx % by, t / bx / by};
+}
+/* Does any of n threads take part? */
+CGL_INLINE bool cgl_some(const int *mask, unsigned n) {
+  int some = 0;
+  for (unsigned i = 0; i < n; i++)
+    some |= mask[i];
+  return some != 0;
+}
+CGL_INLINE unsigned cgl_bits(const int *mask, unsigned n) {
+  unsigned bits = 0;
+  for (unsigned i = 0; i < n; i++)
+    bits |= (unsigned)(mask[i] != 0) << i;
+  return bits;
+}
+CGL_INLINE unsigned cgl_low_bits(unsigned n) {
+  return n >= 32 ? ~0u : (1u << n) - 1;
+}
+/* All lanes that have not left the kernel must have come. */
+CGL_INLINE void cgl_meet(unsigned here, unsigned alive, unsigned threads) {
+  if (here == alive)
+    return;
+  char why[160];
+  snprintf(why, sizeof why,
+           "divergent barrier: of the block's %u threads %d of a warp's %d "
+           "came to a warp operation",
+           threads, __builtin_popcount(here), __builtin_popcount(alive));
+  cgl_runtime->abort(719, why);
+}
+/* How many of `most` values from `at` on are below the bound. */
+template <class T, class B>
+CGL_INLINE unsigned cgl_left(T at, B bound, unsigned most) {
+  const unsigned long left = (unsigned long)(bound - at);
+  return left < most ? (unsigned)left : most;
+}
+/* How many of the values from 0 on, of type T, are below the bound. */
+template <class T, class B>
+CGL_INLINE unsigned cgl_limit(T, B bound, unsigned most) {
+  typedef decltype(T() + B()) common;
+  const common c = (common)bound;
+  return c <= 0 ? 0 : c < (common)most ? (unsigned)c : most;
+}
+template <class T, class V> CGL_INLINE T cgl_plain_add(T *p, V v) {
+  const T old = *p;
+  *p = (T)(old + (T)v);
+  return old;
+}
+
+enum { cgl_of_index, cgl_of_up, cgl_of_down, cgl_of_xor };
+/* The lane that a shuffle reads. */
+template <int OP> CGL_INLINE int cgl_source(int lane, int d, int width = 32) {
+  const int base = lane & ~(width - 1), inner = lane & (width - 1);
+  if (OP == cgl_of_index)
+    return base | (d & (width - 1));
+  if (OP == cgl_of_up)
+    return inner - d < 0 ? lane : lane - d;
+  if (OP == cgl_of_down)
+    return inner + d >= width ? lane : lane + d;
+  const int s = lane ^ d;
+  return (s & ~(width - 1)) > base ? lane : s & 31;
+}
+/* The same for a vector of lanes. */
+template <int OP, class V>
+CGL_INLINE V cgl_sources(const V lane, int d, int width) {
+  const V base = lane & ~(width - 1), inner = lane & (width - 1);
+  if (OP == cgl_of_index)
+    return base | (d & (width - 1));
+  if (OP == cgl_of_up)
+    return inner - d < 0 ? lane : lane - d;
+  if (OP == cgl_of_down)
+    return inner + d >= width ? lane : lane + d;
+  const V s = lane ^ d;
+  return (s & ~(width - 1)) > base ? lane : s & 31;
+}
+template <int OP, class T>
+CGL_INLINE void cgl_move(T *to, const T *from, int d, int width = 32) {
+  static_assert(sizeof(T) <= 8, "a shuffle moves at most 8 bytes");
+#if defined __AVX512F__ && !defined __clang__
+  if constexpr (sizeof(T) == 4) {
+    typedef int lanes __attribute__((vector_size(64)));
+    const lanes line = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const lanes first = cgl_sources<OP>(line, d, width);
+    const lanes second = cgl_sources<OP>(line + 16, d, width);
+    lanes low, high;
+    __builtin_memcpy(&low, from, 64);
+    __builtin_memcpy(&high, from + 16, 64);
+    const lanes a = __builtin_shuffle(low, high, first);
+    const lanes b = __builtin_shuffle(low, high, second);
+    __builtin_memcpy(to, &a, 64);
+    __builtin_memcpy(to + 16, &b, 64);
+    return;
+  }
+#endif
+  for (int i = 0; i < 32; i++)
+    to[i] = from[cgl_source<OP>(i, d, width)];
+}
+
+#define CGL_FOLD(name, expression)                                     \
+  template <class T> CGL_INLINE T name(const T *all, unsigned lanes) { \
+    T a = T();                                                         \
+    bool first = true;                                                 \
+    for (int i = 0; i < 32; i++)                                       \
+      if (lanes >> i & 1) {                                            \
+        const T b = all[i];                                            \
+        a = first ? b : (T)(expression);                               \
+        first = false;                                                 \
+      }                                                                \
+    return a;                                                          \
+  }
+CGL_FOLD(cgl_fold_add, (unsigned)a + (unsigned)b)
+CGL_FOLD(cgl_fold_min, a < b ? a : b)
+CGL_FOLD(cgl_fold_max, a > b ? a : b)
+CGL_FOLD(cgl_fold_and, a &b)
+CGL_FOLD(cgl_fold_or, a | b)
+CGL_FOLD(cgl_fold_xor, a ^ b)

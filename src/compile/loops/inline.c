@@ -1,0 +1,531 @@
+/* Barriers, warp operations and calls of functions with either, each as a
+   statement of its own, in front of the statement that it stood in. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "compile/loops/loops_private.h"
+
+#define MAX_DEPTH 8 /* of calls */
+
+
+static row slice(row r, size_t from, size_t to) {
+  return (row){r.at + from, to > from ? to - from : 0};
+}
+
+
+static void put(statement ***tail, statement *s) {
+  **tail = s;
+  while (s->next)
+    s = s->next;
+  *tail = &s->next;
+}
+
+
+/* The end of the list element at i: its comma, or n. */
+static size_t element_end(row r, size_t i) {
+  while (i < r.n && !cgl_token_is(&r.at[i], ","))
+    i = cgl_token_is_any(&r.at[i], "(", "[", "{")
+            ? cgl_tokens_close(r.at, r.n, i)
+            : i + 1;
+  return i;
+}
+
+
+static size_t split(row r, row *out, size_t most) {
+  size_t n = 0;
+  for (size_t i = 0; i < r.n && n < most; n++) {
+    size_t end = element_end(r, i);
+    out[n] = slice(r, i, end);
+    i = end + 1;
+  }
+  return n;
+}
+
+
+/* Replaces r[from..to) by `with`, or by nothing. */
+static void replace(tree *t, row *r, size_t from, size_t to,
+                    const cgl_token *with) {
+  row made = cgl_tree_copy(t, r->at, r->n);
+  size_t n = from;
+  if (t->failed)
+    return;
+  if (with)
+    made.at[n++] = *with;
+  memcpy(&made.at[n], &r->at[to], (r->n - to) * sizeof *made.at);
+  made.n = n + r->n - to;
+  *r = made;
+}
+
+
+/* ---- masks ---- */
+
+static bool is_ones(row r) {
+  char text[32] = "";
+  size_t n = 0;
+  for (size_t i = 0; i < r.n; i++) {
+    if (cgl_token_is_any(&r.at[i], "(", ")", "unsigned", "int"))
+      continue;
+    if (n + r.at[i].length + 1 > sizeof text)
+      return false;
+    memcpy(text + n, r.at[i].text, r.at[i].length);
+    n += r.at[i].length;
+    text[n] = 0;
+  }
+  if (!strcmp(text, "-1") || !strcmp(text, "~0") || !strcmp(text, "~0u") ||
+      !strcmp(text, "~0U"))
+    return true;
+  char *end = text;
+  return n && strtoull(text, &end, 0) == 0xffffffffu &&
+         end[strspn(end, "uUlL")] == 0;
+}
+
+
+/* A mask of all lanes: a number, or a constant that is one. */
+static bool is_full(tree *t, row mask) {
+  size_t chunk;
+  if (is_ones(mask))
+    return true;
+  if (mask.n != 1 || !cgl_reach_chunk(t->program, mask.at, 0, &chunk))
+    return false;
+  const cgl_chunk *c = &t->program->chunks[chunk];
+  bool constant = false;
+  for (size_t i = 0; i + 1 < c->count; i++) {
+    constant |= cgl_token_is_any(&c->at[i], "const", "constexpr");
+    if (constant && cgl_token_same(&c->at[i], mask.at) &&
+        cgl_token_is(&c->at[i + 1], "=")) {
+      row rest = cgl_tree_copy(t, &c->at[i + 2], c->count - i - 2);
+      size_t end = element_end(rest, 0);
+      while (end && cgl_token_is_any(&rest.at[end - 1], ";"))
+        end--;
+      return is_ones(slice(rest, 0, end));
+    }
+  }
+  return false;
+}
+
+
+/* ---- warp operations and barriers ---- */
+
+static bool is_barrier_word(const cgl_token *t) {
+  return cgl_token_is_any(t, "__syncthreads", "__syncthreads_count",
+                          "__syncthreads_and", "__syncthreads_or");
+}
+
+
+static bool is_warp_word(const cgl_token *t) {
+  return t->length > 5 && !memcmp(t->text, "__", 2) &&
+         (!memcmp(t->text + t->length - 5, "_sync", 5) ||
+          cgl_token_is(t, "__syncwarp"));
+}
+
+
+static void hoist_barrier(tree *t, row *r, size_t i, size_t end,
+                          statement ***tail) {
+  statement *s = cgl_tree_new(t, STATEMENT_BARRIER);
+  s->op = r->at[i];
+  s->all = slice(*r, i + 2, end - 1);
+  if (cgl_token_is(&s->op, "__syncthreads")) {
+    if (i || end + 1 != r->n || s->all.n)
+      cgl_tree_refuse(t, &s->op, "__syncthreads() inside an expression");
+    replace(t, r, i, end, NULL);
+  } else {
+    cgl_token name = cgl_tree_token(t, &s->op, "cgl_q_%d", ++t->ids);
+    s->variable = cgl_tree_declare(t, &name);
+    cgl_token type = cgl_tree_token(t, &s->op, "int");
+    s->variable->type = cgl_tree_copy(t, &type, 1);
+    s->variable->uniform = true;
+    s->variable->assigned = true;
+    s->variable->home = s;
+    replace(t, r, i, end, &name);
+  }
+  put(tail, s);
+}
+
+
+static void hoist_warp(tree *t, row *r, size_t i, size_t end,
+                       statement ***tail) {
+  statement *s = cgl_tree_new(t, STATEMENT_WARP);
+  row args[5];
+  row inside = slice(*r, i + 2, end - 1);
+  size_t n = split(inside, args, 5);
+  s->op = r->at[i];
+  s->id = ++t->ids;
+  bool wait = cgl_token_is(&s->op, "__syncwarp");
+  bool shuffle = !memcmp(s->op.text, "__shfl", 6);
+  if (wait ? n > 1 : shuffle ? n < 3 || n > 4 : n != 2) {
+    cgl_tree_refuse(t, &s->op, "%.*s with %zu arguments", (int)s->op.length,
+                    s->op.text, n);
+    return;
+  }
+  if (n && !is_full(t, args[0]))
+    cgl_tree_refuse(t, &s->op,
+                    "%.*s with a mask that may not be all of the warp",
+                    (int)s->op.length, s->op.text);
+  if (wait && (i || end + 1 != r->n))
+    cgl_tree_refuse(t, &s->op, "__syncwarp() inside an expression");
+  if (n > 1)
+    s->all = args[1];
+  if (n > 2)
+    s->cond = args[2];
+  if (n > 3)
+    s->step = args[3];
+  if (wait)
+    replace(t, r, i, end, NULL);
+  else {
+    cgl_token name = cgl_tree_token(
+        t, &s->op, shuffle ? "cgl_q_%d[cgl_l]" : "cgl_q_%d", s->id);
+    replace(t, r, i, end, &name);
+  }
+  put(tail, s);
+}
+
+
+/* ---- functions ---- */
+
+typedef struct function {
+  row type, parameters, body;
+  const cgl_token *body_origin;
+} function;
+
+
+/* The only function of that name that has a body. */
+static bool find_function(tree *t, const cgl_token *name, function *out) {
+  size_t chunk, found = 0;
+  for (size_t k = 0; cgl_reach_chunk(t->program, name, k, &chunk); k++) {
+    const cgl_chunk *c = &t->program->chunks[chunk];
+    size_t i = 0;
+    if (c->record)
+      continue;
+    while (i < c->count && !cgl_token_is_any(&c->at[i], "(", "{", ";"))
+      i++;
+    if (i == 0 || i >= c->count || !cgl_token_is(&c->at[i], "(") ||
+        !cgl_token_same(&c->at[i - 1], name))
+      continue;
+    size_t close = cgl_tokens_close(c->at, c->count, i), open = close;
+    if (open >= c->count || !cgl_token_is(&c->at[open], "{"))
+      continue;
+    if (c->at > t->program->pp.out.at && cgl_token_is(&c->at[-1], ">"))
+      return false; /* a template */
+    found++;
+    out->type = cgl_tree_copy(t, c->at, i - 1);
+    out->parameters = cgl_tree_copy(t, &c->at[i + 1], close - i - 2);
+    out->body_origin = &c->at[open + 1];
+    out->body = cgl_tree_copy(t, out->body_origin, c->count - open - 2);
+  }
+  return found == 1;
+}
+
+
+/* What the declaration of a function says beside its type. */
+static row strip_type(row type) {
+  size_t n = 0;
+  for (size_t i = 0; i < type.n; i++)
+    if (!cgl_token_is_any(&type.at[i], "__device__", "__host__", "inline",
+                          "__inline__", "__inline", "static", "extern",
+                          "__forceinline__", "__noinline__", "constexpr") &&
+        type.at[i].kind != CGL_TOKEN_STRING)
+      type.at[n++] = type.at[i];
+  return (row){type.at, n};
+}
+
+
+static void rename_all(row r, const cgl_token *old, const cgl_token *name) {
+  cgl_token was = *old;
+  for (size_t i = 0; i < r.n; i++)
+    if (cgl_tree_is_name(r, i) && cgl_token_same(&r.at[i], &was)) {
+      r.at[i].text = name->text;
+      r.at[i].length = name->length;
+    }
+}
+
+
+static statement *declare_value(tree *t, const cgl_token *name, row type,
+                                row value) {
+  statement *s = cgl_tree_new(t, STATEMENT_DECLARATION);
+  variable *v = cgl_tree_declare(t, name);
+  cgl_token equal = cgl_tree_token(t, name, "=");
+  equal.kind = CGL_TOKEN_PUNCT;
+  s->value = cgl_tree_copy(t, value.at ? value.at : &equal, value.n + 1);
+  if (t->failed)
+    return s;
+  s->value.n = value.n + 1;
+  s->value.at[0] = equal;
+  if (value.n)
+    memcpy(&s->value.at[1], value.at, value.n * sizeof equal);
+  v->type = type;
+  v->value = s->value;
+  v->is_auto = type.n == 1 && cgl_token_is(type.at, "auto");
+  v->home = s;
+  s->variable = v;
+  return s;
+}
+
+
+/* A parameter as a variable that begins with the argument, or as another name
+   of the variable that it refers to. */
+static void bind_parameter(tree *t, row parameter, row argument, row body,
+                           statement ***tail) {
+  size_t n = parameter.n;
+  bool array = n > 3 && cgl_token_is(&parameter.at[n - 1], "]") &&
+               cgl_token_is(&parameter.at[n - 2], "[");
+  if (array)
+    n -= 2;
+  if (n < 2 || parameter.at[n - 1].kind != CGL_TOKEN_NAME) {
+    cgl_tree_refuse(t, argument.n ? argument.at : parameter.at,
+                    "a parameter that is not understood");
+    return;
+  }
+  cgl_token name = parameter.at[n - 1];
+  for (size_t i = 0; i + 1 < n; i++)
+    if (cgl_token_is_any(&parameter.at[i], "&", "&&", "=", "[", "(")) {
+      if (!cgl_token_is(&parameter.at[i], "&") || argument.n != 1 ||
+          argument.at->kind != CGL_TOKEN_NAME)
+        cgl_tree_refuse(t, &argument.at[0],
+                        "an argument that is not a variable, for a reference");
+      else
+        rename_all(body, &name, argument.at);
+      return;
+    }
+  cgl_token own = cgl_tree_token(t, &name, "%.*s__%d", (int)name.length,
+                                 name.text, ++t->ids);
+  rename_all(body, &name, &own);
+  row type = cgl_tree_copy(t, parameter.at, n);
+  if (t->failed)
+    return;
+  type.n = n - 1;
+  if (array) {
+    type.at[type.n] = cgl_tree_token(t, &name, "*");
+    type.at[type.n++].kind = CGL_TOKEN_PUNCT;
+  }
+  put(tail, declare_value(t, &own, type, argument));
+}
+
+
+static size_t count_word(row r, const char *word) {
+  size_t n = 0;
+  for (size_t i = 0; i < r.n; i++)
+    n += cgl_token_is(&r.at[i], word);
+  return n;
+}
+
+
+/* Makes the `return e;` that ends the body the declaration of a result. */
+static bool take_result(tree *t, const cgl_token *call, row type, row body,
+                        statement **list, cgl_token *result) {
+  bool empty = type.n == 1 && cgl_token_is(type.at, "void");
+  statement **last = list;
+  while (*last && (*last)->next)
+    last = &(*last)->next;
+  size_t returns = count_word(body, "return");
+  if (empty && !returns)
+    return true;
+  if (empty || returns != 1 || !*last || (*last)->kind != STATEMENT_PLAIN ||
+      !(*last)->all.n || !cgl_token_is((*last)->all.at, "return")) {
+    cgl_tree_refuse(
+        t, call,
+        "a call of '%.*s', which synchronizes and returns before its "
+        "end",
+        (int)call->length, call->text);
+    return false;
+  }
+  row value = (*last)->all;
+  *result = cgl_tree_token(t, call, "cgl_r_%d", ++t->ids);
+  *last = declare_value(t, result, type, slice(value, 1, value.n - 1));
+  return true;
+}
+
+
+static void hoist_call(tree *t, row *r, size_t i, size_t end,
+                       statement ***tail) {
+  const cgl_token call = r->at[i];
+  function f = {0};
+  row parameters[24], args[24];
+  if (i && cgl_token_is_any(&r->at[i - 1], ".", "->", "::")) {
+    cgl_tree_refuse(t, &call,
+                    "a call of '%.*s', a member or of a namespace, which "
+                    "synchronizes",
+                    (int)call.length, call.text);
+    return;
+  }
+  if (!find_function(t, &call, &f)) {
+    cgl_tree_refuse(t, &call,
+                    "a call of '%.*s', which synchronizes and is a template, "
+                    "overloaded or a member",
+                    (int)call.length, call.text);
+    return;
+  }
+  size_t n = split(f.parameters, parameters, 24);
+  if (n == 1 && parameters[0].n == 1 && cgl_token_is(parameters[0].at, "void"))
+    n = 0;
+  if (split(slice(*r, i + 2, end - 1), args, 24) != n || n == 24 ||
+      t->depth == MAX_DEPTH) {
+    cgl_tree_refuse(t, &call,
+                    "a call of '%.*s' with default arguments, or too deep",
+                    (int)call.length, call.text);
+    return;
+  }
+  for (variable *v = t->variables; v; v = v->next) {
+    cgl_token other = cgl_tree_token(t, &call, "%.*s__%d", (int)v->name.length,
+                                     v->name.text, ++t->ids);
+    rename_all(f.body, &v->name, &other);
+    rename_all(f.parameters, &v->name, &other);
+  }
+  for (size_t k = 0; k < n; k++)
+    bind_parameter(t, parameters[k], args[k], f.body, tail);
+  const cgl_token *origin = t->origin, *copy = t->copy;
+  int loops = t->loops;
+  t->origin = f.body_origin;
+  t->copy = f.body.at;
+  t->loops = 0;
+  t->depth++;
+  statement *list = cgl_tree_read(t, f.body);
+  cgl_token result = {0};
+  if (!t->why &&
+      take_result(t, &call, strip_type(f.type), f.body, &list, &result)) {
+    cgl_tree_inline(t, &list);
+    if (list)
+      put(tail, list);
+    replace(t, r, i, end, result.text ? &result : NULL);
+  }
+  t->depth--;
+  t->loops = loops;
+  t->origin = origin;
+  t->copy = copy;
+}
+
+
+/* ---- statements ---- */
+
+/* The last call of the row that synchronizes, or n. */
+static size_t find_call(tree *t, row r) {
+  for (size_t i = r.n; i-- > 0;)
+    if (r.at[i].kind == CGL_TOKEN_NAME && cgl_tree_sync(t, &r.at[i], 1) &&
+        !cgl_tree_find(t, &r.at[i]))
+      return i;
+  return r.n;
+}
+
+
+static bool is_assignment(const cgl_token *t) {
+  return cgl_token_is_any(t, "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
+                          "^=", "<<=", ">>=", "++", "--");
+}
+
+
+/* The call at i is made first: is that the same? */
+static void check_order(tree *t, row r, size_t i, size_t end) {
+  size_t changes = 0;
+  for (size_t k = 0; k < r.n; k++) {
+    const cgl_token *x = &r.at[k];
+    if (k == i) {
+      k = end - 1;
+      continue;
+    }
+    changes += is_assignment(x);
+    if (changes > 1 || cgl_token_is_any(x, "++", "--"))
+      cgl_tree_refuse(t, x,
+                      "a statement that synchronizes and changes more than "
+                      "one variable");
+    if (k > i)
+      continue;
+    if (cgl_token_is_any(x, "(", "[", "{")) {
+      size_t close = cgl_tokens_close(r.at, r.n, k);
+      if (close <= i) {
+        for (size_t j = k; j < close; j++)
+          changes += is_assignment(&r.at[j]);
+        k = close - 1;
+      }
+    } else if (cgl_token_is_any(x, "&&", "||", "?"))
+      cgl_tree_refuse(t, x, "an operation of several threads behind '%.*s'",
+                      (int)x->length, x->text);
+  }
+}
+
+
+/* A comma that is not between arguments. */
+static bool has_comma(row r) {
+  for (size_t i = 0; i < r.n; i++) {
+    if (cgl_token_is_any(&r.at[i], "(", "[", "{"))
+      i = cgl_tokens_close(r.at, r.n, i) - 1;
+    else if (cgl_token_is(&r.at[i], ","))
+      return true;
+  }
+  return false;
+}
+
+
+static void hoist(tree *t, row *r, statement ***tail) {
+  for (int steps = 0; steps < 64 && !t->why && !t->failed; steps++) {
+    size_t i = find_call(t, *r);
+    if (i == r->n)
+      return;
+    const cgl_token *x = &r->at[i];
+    if (i + 1 >= r->n || !cgl_token_is(&r->at[i + 1], "(")) {
+      cgl_tree_refuse(t, x,
+                      "'%.*s', which synchronizes and is not plainly called",
+                      (int)x->length, x->text);
+      return;
+    }
+    size_t end = cgl_tokens_close(r->at, r->n, i + 1);
+    check_order(t, *r, i, end);
+    if (has_comma(*r))
+      cgl_tree_refuse(t, x, "an operation of several threads beside a comma");
+    if (t->why)
+      return;
+    if (is_barrier_word(x))
+      hoist_barrier(t, r, i, end, tail);
+    else if (is_warp_word(x))
+      hoist_warp(t, r, i, end, tail);
+    else
+      hoist_call(t, r, i, end, tail);
+  }
+  if (!t->why)
+    cgl_tree_refuse(t, r->at, "too many operations in a statement");
+}
+
+
+static void refuse_sync(tree *t, row r) {
+  size_t i = find_call(t, r);
+  if (i < r.n)
+    cgl_tree_refuse(t, &r.at[i], "'%.*s' in the header of a loop",
+                    (int)r.at[i].length, r.at[i].text);
+}
+
+
+void cgl_tree_inline(tree *t, statement **list) {
+  statement *s = *list, *next;
+  statement **tail = list;
+  *list = NULL;
+  for (; s && !t->why && !t->failed; s = next) {
+    next = s->next;
+    s->next = NULL;
+    bool used = false; /* names what a warp operation gives */
+    statement **before = tail;
+    if (s->kind == STATEMENT_DECLARATION) {
+      hoist(t, &s->value, &tail);
+      s->variable->value = s->value;
+      for (statement *p = *before; p; p = p->next)
+        used |= p->kind == STATEMENT_WARP;
+    } else if (s->kind == STATEMENT_PLAIN) {
+      hoist(t, &s->all, &tail);
+      for (statement *p = *before; p; p = p->next)
+        used |= p->kind == STATEMENT_WARP;
+      if (s->all.n == 0 || cgl_token_is(s->all.at, ";"))
+        continue;
+    } else if (s->kind == STATEMENT_IF) {
+      hoist(t, &s->cond, &tail);
+      for (statement *p = *before; p; p = p->next)
+        used |= p->kind == STATEMENT_WARP;
+    } else if (s->kind == STATEMENT_FOR || s->kind == STATEMENT_WHILE ||
+               s->kind == STATEMENT_DO) {
+      for (statement *p = s->init; p; p = p->next)
+        refuse_sync(t, p->kind == STATEMENT_DECLARATION ? p->value : p->all);
+      refuse_sync(t, s->cond);
+      refuse_sync(t, s->step);
+    }
+    s->sync |= used ? SYNC_WARP : 0;
+    cgl_tree_inline(t, &s->body);
+    cgl_tree_inline(t, &s->otherwise);
+    put(&tail, s);
+  }
+}

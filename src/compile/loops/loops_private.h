@@ -1,0 +1,135 @@
+/* The inside of the room: a kernel's statements and variables.
+   Invariant: a statement with neither `sync` nor `escapes` is all of `all`;
+   of the others only the parts count. */
+#ifndef CGL_COMPILE_LOOPS_PRIVATE_H
+#define CGL_COMPILE_LOOPS_PRIVATE_H
+
+#include "compile/frontend/program.h"
+#include "compile/loops/loops.h"
+
+typedef struct row {
+  cgl_token *at;
+  size_t n;
+} row;
+
+typedef enum statement_kind {
+  STATEMENT_PLAIN,       /* an expression, or what is not looked into */
+  STATEMENT_DECLARATION, /* of one variable */
+  STATEMENT_IF,
+  STATEMENT_FOR,
+  STATEMENT_WHILE,
+  STATEMENT_DO,
+  STATEMENT_BLOCK,
+  STATEMENT_JUMP,    /* break or continue */
+  STATEMENT_BARRIER, /* `all`: the predicate, or nothing */
+  STATEMENT_WARP     /* `cond`: the arguments behind the mask */
+} statement_kind;
+
+enum { SYNC_BLOCK = 1, SYNC_WARP = 2 };
+
+typedef struct variable variable;
+
+typedef struct statement {
+  statement_kind kind;
+  row all;
+  row cond, step;
+  struct statement *init; /* of a for: declarations, or an expression */
+  struct statement *body, *otherwise;
+  variable *variable; /* of a declaration, or a barrier's result */
+  row value;          /* its initializer, with `=` or brackets */
+  cgl_token op;       /* of a barrier or a warp operation */
+  int id;             /* of a warp operation */
+  unsigned sync;      /* SYNC_*, of all in it */
+  bool escapes;       /* a break or continue in it leaves it */
+  struct statement *next;
+} statement;
+
+struct variable {
+  cgl_token name; /* unique in the kernel */
+  row type;       /* with its stars */
+  row dims;       /* [4][4] */
+  row value;
+  variable *next; /* in the order of declaration */
+  bool is_auto, constant, shared, dynamic, reference, parameter;
+  bool constructed;        /* T x(1); or T x{1}; */
+  bool closed;             /* of a class, whose functions may change it */
+  bool addressed;          /* may be known by its address */
+  bool assigned;           /* after its declaration */
+  bool uniform;            /* the same for all threads */
+  bool again;              /* computed again in every region */
+  bool kept;               /* has an array */
+  int region;              /* that uses it: -1 none yet, -2 several */
+  int run;                 /* of warps that uses it; likewise */
+  const statement *home;   /* its declaration */
+  const cgl_token *origin; /* the source's declaration; NULL: made here */
+};
+
+typedef struct tree {
+  cgl_program *program;
+  cgl_arena *arena;
+  const cgl_declared *kernel;
+  statement *body;
+  variable *variables, **last;
+  int ids;         /* inlined functions, warp operations */
+  int depth;       /* of inlining */
+  const char *why; /* refused */
+  int line;
+  bool failed;                    /* no memory */
+  int loops;                      /* around what is read, with barriers */
+  const cgl_token *origin, *copy; /* a row of the source, and what is read */
+  unsigned char *known;           /* SYNC_* of every chunk */
+  bool references; /* a function takes a reference to what is not const */
+  bool returns;    /* a thread may leave before a barrier */
+} tree;
+
+/* Refuses the kernel; the first reason stays. */
+void cgl_tree_refuse(tree *t, const cgl_token *where, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* What the tokens, and all functions they name, synchronize: SYNC_*. */
+unsigned cgl_tree_sync(tree *t, const cgl_token *at, size_t n);
+
+/* The statements of a row of tokens. */
+statement *cgl_tree_read(tree *t, row r);
+
+/* Sets `sync` and `escapes` of the statements and all in them. */
+void cgl_tree_mark(tree *t, statement *list);
+
+/* A copy whose tokens may be changed. */
+row cgl_tree_copy(tree *t, const cgl_token *at, size_t n);
+
+/* A token spelled as printf writes, on the line of `where`. */
+cgl_token cgl_tree_token(tree *t, const cgl_token *where, const char *format,
+                         ...) __attribute__((format(printf, 3, 4)));
+
+/* Is token i of the row a name of its own, and not a member's? */
+bool cgl_tree_is_name(row r, size_t i);
+
+statement *cgl_tree_new(tree *t, statement_kind kind);
+variable *cgl_tree_declare(tree *t, const cgl_token *name);
+variable *cgl_tree_find(const tree *t, const cgl_token *name);
+
+/* Puts functions that synchronize in place of their calls, and every warp
+   operation in a statement of its own (inline.c). */
+void cgl_tree_inline(tree *t, statement **list);
+
+/* Finds what is uniform and what is computed again (values.c). */
+void cgl_values_find(tree *t);
+
+/* Has the expression one value for all threads, and no effects?  `fixed`: it
+   also has it everywhere in the kernel. */
+bool cgl_values_is_uniform(tree *t, row r, bool fixed);
+
+/* The uniform variable that `name = value;` or its like sets, or NULL. */
+variable *cgl_values_assignment(tree *t, row r);
+
+/* May the tokens change the variable? */
+bool cgl_values_is_assigned(const tree *t, row r, const variable *v);
+
+/* Calls `visit` with every row of tokens of the list, nested ones too; a
+   declaration's is its value. */
+void cgl_values_each(tree *t, statement *list,
+                     void (*visit)(tree *, statement *, row, void *),
+                     void *user);
+
+#endif

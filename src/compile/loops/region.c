@@ -1,0 +1,347 @@
+/* Regions: what stands between two barriers, as one loop over the threads. */
+#include <stdio.h>
+#include <string.h>
+
+#include "compile/loops/write_private.h"
+
+
+/* ---- what a region uses ---- */
+
+bool cgl_region_is_local(const variable *v) {
+  return !v->uniform && !v->shared && !v->constant && !v->again;
+}
+
+
+static void note_use(writer *w, variable *v) {
+  if (v->region == -1)
+    v->region = w->region;
+  else if (v->region != w->region)
+    v->region = -2;
+  if (v->run == -1)
+    v->run = w->run;
+  else if (v->run != w->run)
+    v->run = -2;
+}
+
+
+/* Marks in `used`, by the variable's place in the list, what the row names. */
+void cgl_region_mark(writer *w, row r, bool *used, int depth) {
+  for (size_t i = 0; i < r.n; i++) {
+    if (!cgl_tree_is_name(r, i))
+      continue;
+    size_t k = 0;
+    for (variable *v = w->t->variables; v; v = v->next, k++)
+      if (cgl_token_same(&v->name, &r.at[i]) && !used[k]) {
+        used[k] = true;
+        if (v->again && depth < 32)
+          cgl_region_mark(w, v->value, used, depth + 1);
+      }
+  }
+}
+
+
+static size_t count_variables(const tree *t) {
+  size_t n = 0;
+  for (const variable *v = t->variables; v; v = v->next)
+    n++;
+  return n;
+}
+
+
+/* ---- regions ---- */
+
+static const char *region_element(const variable *v) {
+  return v->run > 0 ? "cgl_l" : "cgl_t";
+}
+
+
+static bool by_address(const variable *v) {
+  return v->addressed || v->dims.n;
+}
+
+
+/* The variables that the region has from others. */
+static void put_prologue(writer *w, const bool *used, statement *const *list,
+                         size_t n) {
+  size_t k = 0;
+  for (variable *v = w->t->variables; v; v = v->next, k++) {
+    bool own = false;
+    for (size_t i = 0; i < n; i++)
+      own |= list[i]->variable == v;
+    if (!used[k])
+      continue;
+    if (v->again) {
+      cgl_put_line(w, v->name.line);
+      cgl_put_type(w, v);
+      cgl_put_name(w, " ", v);
+      cgl_put_tokens(w, v->value, false);
+      cgl_text_put(w->out, ";");
+    } else if (cgl_region_is_local(v) && !own && v->kept) {
+      cgl_text_put(w->out, by_address(v) ? " cgl_t_" : " cgl_t_");
+      cgl_put_name(w, "", v);
+      cgl_put_name(w, by_address(v) ? " &" : " ", v);
+      cgl_put_name(w, " = cgl_at(cgl_v_", v);
+      cgl_text_print(w->out, "[%s]);", region_element(v));
+    }
+  }
+}
+
+
+static void put_declaration(writer *w, const statement *s) {
+  const variable *v = s->variable;
+  cgl_put_line(w, v->name.line);
+  if (v->kept && by_address(v)) {
+    if (v->dims.n && s->value.n) {
+      cgl_put_name(w, " cgl_t_", v);
+      cgl_put_name(w, " cgl_i_", v);
+      cgl_put_tokens(w, s->value, false);
+      cgl_put_name(w, "; __builtin_memcpy((void *)&cgl_v_", v);
+      cgl_text_print(w->out, "[%s]", region_element(v));
+      cgl_put_name(w, ", &cgl_i_", v);
+      cgl_put_name(w, ", sizeof cgl_i_", v);
+      cgl_text_put(w->out, ");");
+    }
+    cgl_put_name(w, " cgl_t_", v);
+    cgl_put_name(w, " &", v);
+    cgl_put_name(w, " = cgl_at(cgl_v_", v);
+    cgl_text_print(w->out, "[%s]);", region_element(v));
+    if (!s->value.n) {
+      cgl_put_name(w, " cgl_begin(", v);
+      cgl_text_put(w->out, ");");
+    } else if (!v->dims.n) {
+      if (v->constructed)
+        cgl_tree_refuse(w->t, &v->name,
+                        "'%.*s', constructed and known by its "
+                        "address across a barrier",
+                        cgl_put_length(v), v->name.text);
+      cgl_put_name(w, " ", v);
+      cgl_put_tokens(w, s->value, false);
+      cgl_text_put(w->out, ";");
+    }
+    return;
+  }
+  for (size_t i = 0; i < v->type.n; i++)
+    cgl_text_print(w->out, " %.*s", (int)v->type.at[i].length,
+                   v->type.at[i].text);
+  cgl_put_name(w, " ", v);
+  cgl_put_tokens(w, v->dims, false);
+  cgl_put_tokens(w, s->value, false);
+  cgl_text_put(w->out, ";");
+}
+
+
+static void put_epilogue(writer *w, const bool *used, statement *const *list,
+                         size_t n) {
+  size_t k = 0;
+  for (variable *v = w->t->variables; v; v = v->next, k++) {
+    bool changed = false;
+    if (!used[k] || !cgl_region_is_local(v) || !v->kept || by_address(v))
+      continue;
+    for (size_t i = 0; i < n; i++)
+      changed |= list[i]->variable == v ||
+                 cgl_values_is_assigned(w->t,
+                                        list[i]->kind == STATEMENT_DECLARATION
+                                            ? list[i]->value
+                                            : list[i]->all,
+                                        v);
+    if (!changed)
+      continue;
+    cgl_put_name(w, " cgl_at(cgl_v_", v);
+    cgl_text_print(w->out, "[%s]) =", region_element(v));
+    cgl_put_name(w, " ", v);
+    cgl_text_put(w->out, ";");
+  }
+}
+
+
+/* The head of a loop over the threads, or over the lanes of the run's warp. */
+static void put_head(writer *w, bool ordered, const char *most) {
+  const char *pragma = ordered || w->style->ordered ? "" : "CGL_UNORDERED ";
+  cgl_put_own(w);
+  if (!w->run)
+    cgl_text_print(
+        w->out,
+        "for (unsigned cgl_z = 0; cgl_z < cgl_bz; cgl_z++) for (unsigned "
+        "cgl_y = 0; cgl_y < cgl_by; cgl_y++) %sfor (unsigned cgl_x = 0; cgl_x "
+        "< %s; cgl_x++) { const unsigned cgl_t = (cgl_z * cgl_by + cgl_y) * "
+        "cgl_bx + cgl_x; const uint3 threadIdx = {cgl_x, cgl_y, cgl_z};",
+        pragma, most ? most : "cgl_bx");
+  else
+    cgl_text_print(
+        w->out,
+        "%sfor (unsigned cgl_l = 0; cgl_l < %s; cgl_l++) { const unsigned "
+        "cgl_t = cgl_w + cgl_l; const uint3 threadIdx = %s;",
+        pragma,
+        most      ? most
+        : w->fast ? "32u"
+                  : "cgl_m",
+        w->fast ? "{cgl_wx + cgl_l, cgl_wy, cgl_wz}"
+                : "cgl_thread_at(cgl_t, cgl_bx, cgl_by)");
+  if (w->global)
+    cgl_text_put(w->out, " ::threadIdx = threadIdx;");
+  if (w->mask)
+    cgl_text_print(w->out, " if (%s[cgl_l])", w->mask);
+  else if (w->alive)
+    cgl_text_put(w->out, " if (cgl_alive[cgl_t])");
+  cgl_text_put(w->out, " {");
+}
+
+
+static bool has_plain_atomics(writer *w, row r) {
+  for (size_t i = 0; i < r.n; i++)
+    if (cgl_put_target(w, r, i))
+      return true;
+  return false;
+}
+
+
+/* if (x < bound) ...; or if (x == 0) ...; where x is threadIdx.x or a variable
+   that is computed as it: the guard is the loop's bound.  Writes the bound and
+   returns the guarded statement; 0 tokens when the region is no such. */
+static row put_guard(writer *w, statement *const *list, size_t n) {
+  static const row none;
+  const variable *v = NULL;
+  row r = list[0]->all;
+  if (n != 1 || w->run || list[0]->kind != STATEMENT_PLAIN || r.n < 7 ||
+      !cgl_token_is(r.at, "if") || !cgl_token_is(&r.at[1], "(") ||
+      cgl_row_has(r, "else"))
+    return none;
+  size_t close = cgl_tokens_close(r.at, r.n, 1), op = 3;
+  if (cgl_token_is_axis(r.at, r.n, 2, "threadIdx"))
+    op = 5;
+  else {
+    v = cgl_tree_find(w->t, &r.at[2]);
+    row value = v ? v->value : none;
+    if (!v || !v->again || v->is_auto || value.n != 4 ||
+        !cgl_token_is_axis(value.at, value.n, 1, "threadIdx"))
+      return none;
+    for (size_t i = 0; i < v->type.n; i++)
+      if (!cgl_token_is_any(&v->type.at[i], "int", "unsigned", "const",
+                            "uint32_t", "int32_t", "uint"))
+        return none;
+  }
+  if (op + 2 > close - 1)
+    return none;
+  row bound = cgl_row_slice(r, op + 1, close - 1);
+  bool first = cgl_token_is(&r.at[op], "==") && bound.n == 1 &&
+               cgl_token_is_any(bound.at, "0", "0u");
+  if (!first && (!cgl_token_is(&r.at[op], "<") ||
+                 !cgl_values_is_uniform(w->t, bound, false)))
+    return none;
+  for (size_t i = 0; i < bound.n; i++)
+    if (cgl_token_is_any(&bound.at[i], "&&", "||", "?", ",", "<", ">",
+                         "==", "!=", "&", "|", "^", "<=", ">="))
+      return none;
+  cgl_put_own(w);
+  if (first)
+    cgl_text_put(w->out, "{ const unsigned cgl_k = 1;");
+  else {
+    cgl_text_put(w->out, "{ const unsigned cgl_k = cgl_limit(");
+    cgl_put_name(w, v ? "cgl_t_" : "", v ? v : &(variable){.name.text = ""});
+    cgl_text_put(w->out, v ? "()," : "0u,");
+    cgl_put_tokens(w, bound, false);
+    cgl_text_put(w->out, ", cgl_bx);");
+  }
+  return cgl_row_slice(r, close, r.n);
+}
+
+
+/* One loop for `n` statements, or for the body of a stride. */
+void cgl_region_put(writer *w, statement *const *list, size_t n,
+                    const stride *walk) {
+  bool used[1024] = {false}, ordered = false, returns = false;
+  w->region++;
+  w->labels++;
+  if (count_variables(w->t) > 1024) {
+    cgl_tree_refuse(w->t, &w->t->kernel->name, "more than 1024 variables");
+    return;
+  }
+  for (size_t i = 0; i < n; i++) {
+    row r =
+        list[i]->kind == STATEMENT_DECLARATION ? list[i]->value : list[i]->all;
+    cgl_region_mark(w, r, used, 0);
+    ordered |= has_plain_atomics(w, r);
+    returns |= list[i]->kind == STATEMENT_PLAIN && cgl_row_has(r, "return");
+    size_t k = 0;
+    for (variable *v = w->t->variables; v; v = v->next, k++)
+      used[k] |= list[i]->variable == v;
+  }
+  if (returns && !w->returned)
+    w->returned = w->region;
+  size_t k = 0;
+  if (w->counting)
+    for (variable *v = w->t->variables; v; v = v->next, k++)
+      if (used[k] && cgl_region_is_local(v))
+        note_use(w, v);
+  row guarded = walk ? (row){NULL, 0} : put_guard(w, list, n);
+  put_head(w, ordered, walk || guarded.n ? "cgl_k" : NULL);
+  put_prologue(w, used, list, n);
+  cgl_text_put(w->out, " {");
+  if (walk) {
+    cgl_put_tokens(w, walk->type, false);
+    cgl_put_tokens(w, walk->name, false);
+    cgl_text_put(w->out, walk->lane || w->run ? " = cgl_base + cgl_l;"
+                                              : " = cgl_base + cgl_x;");
+    cgl_put_tokens(w, walk->body, true);
+  } else if (guarded.n)
+    cgl_put_tokens(w, guarded, true);
+  else
+    for (size_t i = 0; i < n; i++)
+      if (list[i]->kind == STATEMENT_DECLARATION)
+        put_declaration(w, list[i]);
+      else
+        cgl_put_tokens(w, list[i]->all, true);
+  cgl_put_own(w);
+  put_epilogue(w, used, list, n);
+  cgl_text_put(w->out, " } }");
+  if (returns)
+    cgl_text_print(w->out, " cgl_next_%d:;", w->labels);
+  cgl_text_put(w->out, guarded.n ? " } }" : " }");
+  cgl_put_own(w);
+  if (returns && w->alive && !w->run)
+    cgl_text_put(w->out, "if (!cgl_some(cgl_alive, cgl_n)) return;\n");
+}
+
+
+void cgl_region_flush(writer *w) {
+  size_t n = w->npending;
+  w->npending = 0;
+  if (n && !w->t->why)
+    cgl_region_put(w, w->pending, n, NULL);
+}
+
+
+void cgl_region_add(writer *w, statement *s) {
+  if (w->npending == MAX_PENDING)
+    cgl_tree_refuse(w->t, &w->t->kernel->name, "too many statements");
+  else
+    w->pending[w->npending++] = s;
+}
+
+
+void cgl_region_put_scalar(writer *w, row r) {
+  cgl_region_flush(w);
+  cgl_put_tokens(w, r, false);
+  cgl_put_own(w);
+}
+
+
+/* A statement that is not the script's. */
+statement *cgl_region_statement(writer *w, const cgl_token *where,
+                                const char *front, row r, const char *back) {
+  statement *s = cgl_tree_new(w->t, STATEMENT_PLAIN);
+  s->all = cgl_tree_copy(w->t, r.at ? r.at : where, r.n + 2);
+  if (w->t->failed)
+    return s;
+  s->all.at[0] = cgl_tree_token(w->t, where, "%s", front);
+  if (r.n)
+    memcpy(&s->all.at[1], r.at, r.n * sizeof *r.at);
+  s->all.at[r.n + 1] = cgl_tree_token(w->t, where, "%s", back);
+  s->all.n = r.n + 2;
+  return s;
+}
+
+
+const cgl_token *cgl_region_where(const writer *w, const statement *s) {
+  return s->cond.n ? s->cond.at : s->all.n ? s->all.at : &w->t->kernel->name;
+}

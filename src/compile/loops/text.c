@@ -1,0 +1,115 @@
+/* Tokens, names and types of a kernel as the text of its loops. */
+#include <stdio.h>
+#include <string.h>
+
+#include "compile/loops/write_private.h"
+
+
+row cgl_row_slice(row r, size_t from, size_t to) {
+  return (row){r.at + from, to > from ? to - from : 0};
+}
+
+
+/* ---- tokens ---- */
+
+void cgl_put_line(writer *w, int line) {
+  if (w->line >= 0 && line == w->line + 1)
+    cgl_text_put(w->out, "\n");
+  else if (line != w->line) {
+    /* 3: a header of the system's, which gives no warnings */
+    cgl_text_print(w->out, "\n# %d \"", line);
+    cgl_text_quote(w->out, w->style->file);
+    cgl_text_put(w->out, "\" 3\n");
+  }
+  w->line = line;
+}
+
+
+const variable *cgl_put_target(writer *w, row r, size_t i) {
+  if (i + 3 >= r.n || !cgl_token_is(&r.at[i], "atomicAdd") ||
+      !cgl_token_is(&r.at[i + 1], "(") || !cgl_token_is(&r.at[i + 2], "&"))
+    return NULL;
+  const variable *v = cgl_tree_find(w->t, &r.at[i + 3]);
+  return v && v->shared && !v->dynamic ? v : NULL;
+}
+
+
+/* Does a space stand before token i, or must one?  Assertions show the text. */
+static bool is_apart(row r, size_t i) {
+  const cgl_token *x = &r.at[i];
+  if (!i || x->space || x->first)
+    return true;
+  bool word = x->kind != CGL_TOKEN_PUNCT,
+       after = r.at[i - 1].kind != CGL_TOKEN_PUNCT;
+  return word == after && (word || !(strchr("()[];,", *x->text) ||
+                                     strchr("()[]", *r.at[i - 1].text)));
+}
+
+
+/* A return leaves the thread's part of a region. */
+void cgl_put_tokens(writer *w, row r, bool in_region) {
+  for (size_t i = 0; i < r.n; i++) {
+    const cgl_token *x = &r.at[i];
+    cgl_put_line(w, x->line);
+    if (in_region && cgl_token_is(x, "return")) {
+      if (i + 1 >= r.n || !cgl_token_is(&r.at[i + 1], ";"))
+        cgl_tree_refuse(w->t, x, "a return with a value");
+      if (w->alive)
+        cgl_text_print(w->out, " { cgl_alive[cgl_t] = 0; goto cgl_next_%d; }",
+                       w->labels);
+      else
+        cgl_text_print(w->out, " goto cgl_next_%d;", w->labels);
+      i++;
+      continue;
+    }
+    if (is_apart(r, i))
+      cgl_text_put(w->out, " ");
+    if (cgl_put_target(w, r, i)) {
+      cgl_text_put(w->out, "cgl_plain_add");
+      continue;
+    }
+    cgl_text_add(w->out, x->text, x->length);
+  }
+}
+
+
+/* The next line of the text is not the script's. */
+void cgl_put_own(writer *w) {
+  cgl_text_put(w->out, "\n");
+  w->line = -1;
+}
+
+
+bool cgl_row_has(row r, const char *word) {
+  for (size_t i = 0; i < r.n; i++)
+    if (cgl_token_is(&r.at[i], word))
+      return true;
+  return false;
+}
+
+
+void cgl_put_name(writer *w, const char *prefix, const variable *v) {
+  cgl_text_print(w->out, "%s%.*s", prefix, (int)v->name.length, v->name.text);
+}
+
+
+/* The type without const, unless it is that of a pointee. */
+void cgl_put_type(writer *w, const variable *v) {
+  size_t last = 0;
+  for (size_t i = 0; i < v->type.n; i++)
+    if (cgl_token_is(&v->type.at[i], "*"))
+      last = i + 1;
+  for (size_t i = 0; i < v->type.n; i++)
+    if (i < last || !cgl_token_is_any(&v->type.at[i], "const", "&", "&&"))
+      cgl_text_print(w->out, " %.*s", (int)v->type.at[i].length,
+                     v->type.at[i].text);
+}
+
+
+/* Of the name that the source gives, without what made it unique. */
+int cgl_put_length(const variable *v) {
+  int n = (int)v->name.length;
+  while (n > 2 && memcmp(v->name.text + n - 2, "__", 2))
+    n--;
+  return n > 2 ? n - 2 : (int)v->name.length;
+}

@@ -1,0 +1,532 @@
+/* A row of tokens as statements. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "compile/loops/loops_private.h"
+
+static const char *const block_words[] = {
+    "__syncthreads", "__syncthreads_count", "__syncthreads_and",
+    "__syncthreads_or", NULL};
+static const char *const warp_words[] = {
+    "__syncwarp",        "__shfl_sync",       "__shfl_up_sync",
+    "__shfl_down_sync",  "__shfl_xor_sync",   "__any_sync",
+    "__all_sync",        "__ballot_sync",     "__reduce_add_sync",
+    "__reduce_min_sync", "__reduce_max_sync", "__reduce_and_sync",
+    "__reduce_or_sync",  "__reduce_xor_sync", NULL};
+static const char *const refused_words[] = {"goto",
+                                            "asm",
+                                            "__asm__",
+                                            "try",
+                                            "__activemask",
+                                            "__match_any_sync",
+                                            "__uni_sync",
+                                            "__match_all_sync",
+                                            "__barrier_sync",
+                                            "__barrier_sync_count",
+                                            "__nanosleep",
+                                            "__func__",
+                                            "__FUNCTION__",
+                                            "__PRETTY_FUNCTION__",
+                                            "alloca",
+                                            "__builtin_alloca",
+                                            NULL};
+
+
+void cgl_tree_refuse(tree *t, const cgl_token *where, const char *format, ...) {
+  char text[300];
+  va_list args;
+  if (t->why)
+    return;
+  va_start(args, format);
+  int n = vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  t->why = cgl_arena_copy(t->arena, text, n < 299 ? (size_t)n : 299);
+  t->line = where->line;
+  t->failed |= !t->why;
+}
+
+
+row cgl_tree_copy(tree *t, const cgl_token *at, size_t n) {
+  row r = {cgl_arena_alloc(t->arena, (n + 1) * sizeof *r.at), n};
+  if (r.at)
+    memcpy(r.at, at, n * sizeof *at);
+  else
+    t->failed = true, r.n = 0;
+  return r;
+}
+
+
+cgl_token cgl_tree_token(tree *t, const cgl_token *where, const char *format,
+                         ...) {
+  char text[200];
+  va_list args;
+  va_start(args, format);
+  int n = vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  cgl_token token = *where;
+  token.kind = CGL_TOKEN_NAME;
+  token.text = cgl_arena_copy(t->arena, text, (size_t)n);
+  token.length = token.text ? (uint32_t)n : 0;
+  t->failed |= !token.text;
+  return token;
+}
+
+
+bool cgl_tree_is_name(row r, size_t i) {
+  return r.at[i].kind == CGL_TOKEN_NAME &&
+         !(i && cgl_token_is_any(&r.at[i - 1], ".", "->", "::"));
+}
+
+
+statement *cgl_tree_new(tree *t, statement_kind kind) {
+  static statement spare;
+  statement *s = cgl_arena_alloc(t->arena, sizeof *s);
+  if (!s)
+    return t->failed = true, &spare;
+  s->kind = kind;
+  return s;
+}
+
+
+variable *cgl_tree_find(const tree *t, const cgl_token *name) {
+  variable *v = t->variables;
+  if (name->kind != CGL_TOKEN_NAME)
+    return NULL;
+  while (v && !cgl_token_same(&v->name, name))
+    v = v->next;
+  return v;
+}
+
+
+variable *cgl_tree_declare(tree *t, const cgl_token *name) {
+  static variable spare;
+  variable *v = cgl_arena_alloc(t->arena, sizeof *v);
+  if (!v)
+    return t->failed = true, &spare;
+  *v = (variable){.name = *name, .region = -1, .run = -1};
+  *t->last = v;
+  t->last = &v->next;
+  return v;
+}
+
+
+/* ---- what synchronizes ---- */
+
+static unsigned chunk_sync(tree *t, size_t which) {
+  const cgl_chunk *chunk = &t->program->chunks[which];
+  enum { KNOWN = 128 };
+  if (chunk == &t->program->chunks[t->kernel->chunk])
+    return 0;
+  if (t->known[which] & KNOWN)
+    return t->known[which] & ~(unsigned)KNOWN;
+  t->known[which] = KNOWN;
+  unsigned sync = cgl_tree_sync(t, chunk->at, chunk->count);
+  t->known[which] = (unsigned char)(KNOWN | sync);
+  return sync;
+}
+
+
+unsigned cgl_tree_sync(tree *t, const cgl_token *at, size_t n) {
+  unsigned sync = 0;
+  for (size_t i = 0; i < n; i++) {
+    size_t chunk;
+    if (at[i].kind != CGL_TOKEN_NAME)
+      continue;
+    if (cgl_token_is_of(&at[i], block_words))
+      sync |= SYNC_BLOCK;
+    else if (cgl_token_is_of(&at[i], warp_words))
+      sync |= SYNC_WARP;
+    else if (!(i && cgl_token_is_any(&at[i - 1], ".", "->")))
+      for (size_t k = 0; cgl_reach_chunk(t->program, &at[i], k, &chunk); k++)
+        sync |= chunk_sync(t, chunk);
+  }
+  return sync;
+}
+
+
+/* ---- statements ---- */
+
+/* Past the statement at i. */
+static size_t statement_end(row r, size_t i) {
+  if (i >= r.n)
+    return r.n;
+  const cgl_token *x = &r.at[i];
+  if (cgl_token_is(x, "{"))
+    return cgl_tokens_close(r.at, r.n, i);
+  if (cgl_token_is_any(x, "if", "for", "while", "switch")) {
+    size_t open = i + 1;
+    if (open < r.n && cgl_token_is(&r.at[open], "constexpr"))
+      open++;
+    size_t end = statement_end(r, cgl_tokens_close(r.at, r.n, open));
+    if (cgl_token_is(x, "if") && end < r.n && cgl_token_is(&r.at[end], "else"))
+      end = statement_end(r, end + 1);
+    return end;
+  }
+  if (cgl_token_is(x, "do"))
+    i = statement_end(r, i + 1);
+  while (i < r.n && !cgl_token_is(&r.at[i], ";"))
+    i = cgl_token_is_any(&r.at[i], "(", "[", "{")
+            ? cgl_tokens_close(r.at, r.n, i)
+            : i + 1;
+  return i < r.n ? i + 1 : r.n;
+}
+
+
+static row slice(row r, size_t from, size_t to) {
+  return (row){r.at + from, to > from ? to - from : 0};
+}
+
+
+/* Does a break or a continue in the row leave it? */
+static bool is_escaping(row r, bool in_switch) {
+  for (size_t i = 0; i < r.n; i++) {
+    if (r.at[i].kind != CGL_TOKEN_NAME)
+      continue;
+    if (cgl_token_is(&r.at[i], "continue") ||
+        (!in_switch && cgl_token_is(&r.at[i], "break")))
+      return true;
+    if (cgl_token_is_any(&r.at[i], "for", "while", "do", "switch")) {
+      size_t end = statement_end(r, i);
+      if (cgl_token_is(&r.at[i], "switch") && end > i + 1 &&
+          is_escaping(slice(r, i + 1, end), true))
+        return true;
+      i = end - 1;
+    }
+  }
+  return false;
+}
+
+
+/* Past the specifiers of a declaration at i, or i when there is none.  They
+   set the flags of `v`; what of them is a type is added to `type`. */
+static size_t read_specifiers(row r, size_t i, variable *v, row type,
+                              size_t *ntype) {
+  size_t k = i;
+  bool seen = false, external = false;
+  *ntype = 0;
+  while (k < r.n && r.at[k].kind == CGL_TOKEN_NAME) {
+    const cgl_token *x = &r.at[k];
+    if (cgl_token_is_any(x, "alignas", "__align__", "__attribute__")) {
+      k = cgl_tokens_close(r.at, r.n, k + 1);
+      continue;
+    }
+    v->shared |= cgl_token_is(x, "__shared__");
+    v->constant |= cgl_token_is(x, "constexpr");
+    v->is_auto |= cgl_token_is(x, "auto");
+    external |= cgl_token_is(x, "extern");
+    if (cgl_token_is_any(x, "static", "register", "__shared__", "extern",
+                         "constexpr")) {
+      k++;
+      continue;
+    }
+    bool named = !cgl_token_is_type_word(x) && !cgl_token_is(x, "auto");
+    if (named && seen)
+      break;
+    seen |= !cgl_token_is_any(x, "const", "volatile", "struct", "typename");
+    size_t from = k++;
+    while (named && k + 1 < r.n && cgl_token_is(&r.at[k], "::"))
+      k += 2;
+    if (named && k < r.n && cgl_token_is(&r.at[k], "<"))
+      k = cgl_tokens_close_angle(r.at, r.n, k);
+    for (size_t j = from; j < k; j++)
+      type.at[(*ntype)++] = r.at[j];
+  }
+  v->dynamic = v->shared && external;
+  return seen ? k : i;
+}
+
+
+/* The stars of a declarator. */
+static size_t read_stars(row r, size_t k, variable *v, row type,
+                         size_t *ntype) {
+  while (k < r.n &&
+         cgl_token_is_any(&r.at[k], "*", "&", "&&", "const", "__restrict__",
+                          "__restrict", "volatile")) {
+    v->reference |= cgl_token_is_any(&r.at[k], "&", "&&");
+    type.at[(*ntype)++] = r.at[k++];
+  }
+  return k;
+}
+
+
+static bool is_declaration(tree *t, row r) {
+  variable v = {.region = 0};
+  row type = cgl_tree_copy(t, r.at, r.n);
+  size_t n, k = read_specifiers(r, 0, &v, type, &n);
+  if (!k)
+    return false;
+  k = read_stars(r, k, &v, type, &n);
+  return k + 1 < r.n && r.at[k].kind == CGL_TOKEN_NAME &&
+         cgl_token_is_any(&r.at[k + 1], "=", ";", ",", "[", "(", "{");
+}
+
+
+/* Past what the declaration at i hides its name in: the rest of its block, or
+   the loop whose header it stands in. */
+static size_t hidden_end(row r, size_t i) {
+  size_t k = i;
+  while (k && (r.at[k - 1].kind == CGL_TOKEN_NAME ||
+               cgl_token_is_any(&r.at[k - 1], "*", "&", "::")))
+    k--;
+  if (k > 1 && cgl_token_is(&r.at[k - 1], "(") &&
+      cgl_token_is(&r.at[k - 2], "for"))
+    return statement_end(r, k - 2);
+  while (i < r.n && !cgl_token_is(&r.at[i], "}"))
+    i = cgl_token_is_any(&r.at[i], "(", "[", "{")
+            ? cgl_tokens_close(r.at, r.n, i)
+            : i + 1;
+  return i;
+}
+
+
+/* Renames from the declaration at `from` on, but for where another variable
+   has the name. */
+static void rename_tokens(row r, size_t from, cgl_token name) {
+  cgl_token was = r.at[from];
+  for (size_t i = from; i < r.n; i++) {
+    if (!cgl_tree_is_name(r, i) || !cgl_token_same(&r.at[i], &was))
+      continue;
+    if (i > from && r.at[i - 1].kind == CGL_TOKEN_NAME &&
+        !cgl_token_is_any(&r.at[i - 1], "return", "else", "do", "case",
+                          "sizeof")) {
+      i = hidden_end(r, i) - 1;
+      continue;
+    }
+    r.at[i].text = name.text;
+    r.at[i].length = name.length;
+  }
+}
+
+
+/* A variable whose name stands at r.at[i], known up to the end of r. */
+static variable *declare(tree *t, row r, size_t i, const variable *like) {
+  const cgl_token *origin = t->origin ? t->origin + (&r.at[i] - t->copy) : NULL;
+  if (like->shared)
+    for (variable *v = t->variables; v; v = v->next)
+      if (v->origin && v->origin == origin) {
+        rename_tokens(r, i, v->name);
+        return NULL;
+      }
+  rename_tokens(r, i,
+                cgl_tree_token(t, &r.at[i],
+                               like->shared && !like->dynamic ? "cgl_s_%.*s__%d"
+                                                              : "%.*s__%d",
+                               (int)r.at[i].length, r.at[i].text, ++t->ids));
+  variable *v = cgl_tree_declare(t, &r.at[i]);
+  cgl_token name = v->name;
+  variable *next = v->next;
+  *v = *like;
+  v->name = name;
+  v->next = next;
+  v->origin = origin;
+  v->region = v->run = -1;
+  return v;
+}
+
+
+/* A statement for every declarator of r[from..to); names hold to r's end. */
+static statement **read_declaration(tree *t, row r, size_t from, size_t to,
+                                    statement **tail) {
+  variable base = {.region = -1};
+  row type = cgl_tree_copy(t, r.at + from, to - from);
+  size_t nbase, k = read_specifiers((row){r.at, to}, from, &base, type, &nbase);
+  while (k < to) {
+    variable v = base;
+    row own = cgl_tree_copy(t, type.at, to - from);
+    size_t n = nbase, start = k;
+    k = read_stars((row){r.at, to}, k, &v, own, &n);
+    if (k + 1 >= to || r.at[k].kind != CGL_TOKEN_NAME ||
+        !cgl_token_is_any(&r.at[k + 1], "=", ";", ",", "[", "(", "{")) {
+      cgl_tree_refuse(t, &r.at[start], "a declaration that is not understood");
+      return tail;
+    }
+    own.n = n;
+    v.type = own;
+    size_t name = k++;
+    while (k < to && cgl_token_is(&r.at[k], "["))
+      k = cgl_tokens_close(r.at, to, k);
+    v.dims = slice(r, name + 1, k);
+    size_t value = k;
+    v.constructed = k < to && cgl_token_is_any(&r.at[k], "(", "{");
+    while (k < to && !cgl_token_is_any(&r.at[k], ",", ";"))
+      k = cgl_token_is_any(&r.at[k], "(", "[", "{")
+              ? cgl_tokens_close(r.at, to, k)
+              : k + 1;
+    variable *declared = declare(t, r, name, &v);
+    if (declared) {
+      statement *s = cgl_tree_new(t, STATEMENT_DECLARATION);
+      s->variable = declared;
+      s->value = declared->value = slice(r, value, k);
+      s->all = slice(r, name, k);
+      declared->home = s;
+      *tail = s;
+      tail = &s->next;
+    }
+    k++;
+  }
+  return tail;
+}
+
+
+static statement **read_statement(tree *t, row r, size_t i, size_t end,
+                                  statement **tail);
+
+
+static statement *read_list(tree *t, row r) {
+  statement *first = NULL, **tail = &first;
+  for (size_t i = 0; i < r.n && !t->why && !t->failed;) {
+    size_t end = statement_end(r, i);
+    tail = read_statement(t, r, i, end, tail);
+    i = end;
+  }
+  return first;
+}
+
+
+/* The statement after a header, without its braces. */
+static statement *read_body(tree *t, row r, size_t from, size_t to) {
+  if (from < to && cgl_token_is(&r.at[from], "{"))
+    return read_list(t, slice(r, from + 1, to - 1));
+  return read_list(t, slice(r, from, to));
+}
+
+
+static void read_for(tree *t, row r, size_t open, size_t close, statement *s) {
+  size_t first = open + 1, second;
+  while (first < close && !cgl_token_is(&r.at[first], ";"))
+    first = cgl_token_is_any(&r.at[first], "(", "[", "{")
+                ? cgl_tokens_close(r.at, close, first)
+                : first + 1;
+  for (second = first + 1; second < close && !cgl_token_is(&r.at[second], ";");)
+    second++;
+  if (second >= close) {
+    cgl_tree_refuse(t, &r.at[open], "a barrier in a loop over a range");
+    return;
+  }
+  row init = slice(r, open + 1, first + 1);
+  if (is_declaration(t, init))
+    read_declaration(t, r, open + 1, first + 1, &s->init);
+  else if (init.n > 1) {
+    s->init = cgl_tree_new(t, STATEMENT_PLAIN);
+    s->init->all = init;
+  }
+  s->cond = slice(r, first + 1, second);
+  s->step = slice(r, second + 1, close - 1);
+}
+
+
+/* An if or a loop that is split. */
+static statement *read_control(tree *t, row r, size_t i, size_t end) {
+  const cgl_token *x = &r.at[i];
+  bool branch = cgl_token_is(x, "if");
+  statement *s = cgl_tree_new(t, branch                     ? STATEMENT_IF
+                                 : cgl_token_is(x, "for")   ? STATEMENT_FOR
+                                 : cgl_token_is(x, "while") ? STATEMENT_WHILE
+                                                            : STATEMENT_DO);
+  r.n = end;
+  if (s->kind == STATEMENT_DO) {
+    size_t stop = statement_end(r, i + 1);
+    t->loops++;
+    s->body = read_body(t, r, i + 1, stop);
+    t->loops--;
+    size_t close = cgl_tokens_close(r.at, end, stop + 1);
+    s->cond = slice(r, stop + 2, close - 1);
+    return s;
+  }
+  if (i + 1 < end && cgl_token_is(&r.at[i + 1], "constexpr"))
+    cgl_tree_refuse(t, x, "a barrier under if constexpr");
+  size_t close = cgl_tokens_close(r.at, end, i + 1);
+  if (s->kind == STATEMENT_FOR)
+    read_for(t, r, i + 1, close, s);
+  else
+    s->cond = slice(r, i + 2, close - 1);
+  size_t stop = branch ? statement_end(r, close) : end;
+  t->loops += !branch;
+  s->body = read_body(t, r, close, stop);
+  if (branch && stop < end)
+    s->otherwise = read_body(t, r, stop + 1, end);
+  t->loops -= !branch;
+  return s;
+}
+
+
+/* Does a break or continue leave the statement for a loop with barriers? */
+static bool leaves_loop(const tree *t, row all) {
+  bool chosen = cgl_token_is(all.at, "switch");
+  return t->loops && !cgl_token_is_any(all.at, "for", "while", "do") &&
+         is_escaping(chosen ? slice(all, 1, all.n) : all, chosen);
+}
+
+
+static statement **read_statement(tree *t, row r, size_t i, size_t end,
+                                  statement **tail) {
+  const cgl_token *x = &r.at[i];
+  row all = slice(r, i, end);
+  statement *s = NULL;
+  if (cgl_token_is(x, ";"))
+    return tail;
+  bool control = cgl_token_is_any(x, "if", "for", "while", "do", "switch", "{");
+  if (cgl_token_is_any(x, "break", "continue")) {
+    s = cgl_tree_new(t, STATEMENT_JUMP);
+  } else if (control &&
+             (cgl_tree_sync(t, all.at, all.n) || leaves_loop(t, all))) {
+    if (cgl_token_is(x, "switch"))
+      cgl_tree_refuse(t, x,
+                      "a switch around a barrier, or that continues a loop "
+                      "with one");
+    else if (cgl_token_is(x, "{")) {
+      s = cgl_tree_new(t, STATEMENT_BLOCK);
+      s->body = read_list(t, slice(r, i + 1, end - 1));
+    } else
+      s = read_control(t, r, i, end);
+  } else if (cgl_token_is_any(x, "using", "typedef", "class", "union", "enum",
+                              "case", "default", "#") ||
+             (all.n > 2 && cgl_token_is(x, "struct") &&
+              (cgl_token_is(&x[2], "{") || cgl_token_is(&x[1], "{"))) ||
+             (all.n > 1 && cgl_token_is(&x[1], ":"))) {
+    cgl_tree_refuse(t, x, "a declaration or label beside a barrier: '%.*s'",
+                    (int)x->length, x->text);
+  } else if (!control && !cgl_token_is(x, "return") && is_declaration(t, all))
+    return read_declaration(t, r, i, end, tail);
+  if (!s)
+    s = cgl_tree_new(t, STATEMENT_PLAIN);
+  s->all = all;
+  *tail = s;
+  return &s->next;
+}
+
+
+statement *cgl_tree_read(tree *t, row r) {
+  for (size_t i = 0; i < r.n; i++) {
+    const cgl_token *x = &r.at[i];
+    if (x->kind == CGL_TOKEN_NAME &&
+        (cgl_token_is_of(x, refused_words) || x->shut ||
+         cgl_program_is_macro(t->program, x)))
+      cgl_tree_refuse(t, x, "'%.*s'", (int)x->length, x->text);
+    if (cgl_token_is(x, "[") && i && r.at[i - 1].kind != CGL_TOKEN_NAME &&
+        !cgl_token_is_any(&r.at[i - 1], ")", "]") &&
+        r.at[i - 1].kind != CGL_TOKEN_STRING)
+      cgl_tree_refuse(t, x, "a lambda");
+  }
+  return t->why ? NULL : read_list(t, r);
+}
+
+
+void cgl_tree_mark(tree *t, statement *list) {
+  for (statement *s = list; s; s = s->next) {
+    cgl_tree_mark(t, s->body);
+    cgl_tree_mark(t, s->otherwise);
+    s->sync |= s->kind == STATEMENT_BARRIER ? SYNC_BLOCK
+               : s->kind == STATEMENT_WARP  ? SYNC_WARP
+                                            : 0;
+    s->escapes = s->kind == STATEMENT_JUMP;
+    bool loop = s->kind == STATEMENT_FOR || s->kind == STATEMENT_WHILE ||
+                s->kind == STATEMENT_DO;
+    for (int side = 0; side < 2; side++)
+      for (statement *in = side ? s->otherwise : s->body; in; in = in->next) {
+        s->sync |= in->sync;
+        s->escapes |= in->escapes && !loop;
+      }
+  }
+}

@@ -1,0 +1,480 @@
+/* Which variables are the same for all threads, and which are computed again
+   rather than kept. */
+#include <string.h>
+
+#include "compile/loops/loops_private.h"
+
+/* Calls that have no effect and whose result depends on the arguments alone. */
+static const char *const pure_calls[] = {
+    "min",         "max",         "abs",         "sizeof",
+    "fminf",       "fmaxf",       "fabsf",       "sqrtf",
+    "fabs",        "sqrt",        "floorf",      "ceilf",
+    "static_cast", "fmin",        "fmax",        "__ldg",
+    "__clz",       "__popc",      "__ffs",       "rsqrtf",
+    "expf",        "logf",        "powf",        "exp",
+    "log",         "make_float2", "make_float3", "make_float4",
+    "make_int2",   "make_int3",   "make_int4",   "__float2int_rd",
+    "umin",        "umax",        "uint",        "size_t",
+    NULL};
+
+
+static bool is_assignment(const cgl_token *t) {
+  return cgl_token_is_any(t, "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
+                          "^=", "<<=", ">>=", "++", "--");
+}
+
+
+/* What stands after the name, its members and elements: may it change?  What
+   a pointer points to is not the pointer. */
+static bool is_changed_behind(row r, size_t i, bool pointer) {
+  size_t k = i + 1;
+  if (pointer && k < r.n && cgl_token_is_any(&r.at[k], "[", "->"))
+    return false;
+  while (k < r.n) {
+    if (cgl_token_is(&r.at[k], "["))
+      k = cgl_tokens_close(r.at, r.n, k);
+    else if (cgl_token_is_any(&r.at[k], ".", "->"))
+      k += 2;
+    else
+      break;
+  }
+  return k < r.n && (is_assignment(&r.at[k]) ||
+                     (k > i + 1 && cgl_token_is(&r.at[k], "(")));
+}
+
+
+/* Ends an argument with the name, its members and elements? */
+static bool is_argument(row r, size_t i) {
+  size_t k = i + 1;
+  while (k < r.n && cgl_token_is_any(&r.at[k], "[", ".", "->"))
+    k = cgl_token_is(&r.at[k], "[") ? cgl_tokens_close(r.at, r.n, k) : k + 2;
+  return k < r.n && cgl_token_is_any(&r.at[k], ")", ",");
+}
+
+
+/* Stands i in parentheses that are assigned to, as in (c ? a : b) = 1? */
+static bool is_in_target(row r, size_t i) {
+  size_t depth = 0;
+  for (size_t k = i + 1; k < r.n; k++) {
+    if (cgl_token_is_any(&r.at[k], "(", "["))
+      depth++;
+    else if (cgl_token_is_any(&r.at[k], "]") && depth)
+      depth--;
+    else if (cgl_token_is(&r.at[k], ")")) {
+      if (depth)
+        depth--;
+      else if (k + 1 < r.n && is_assignment(&r.at[k + 1]))
+        return true;
+    } else if (cgl_token_is_any(&r.at[k], ";", "{", "}"))
+      return false;
+  }
+  return false;
+}
+
+
+bool cgl_values_is_assigned(const tree *t, row r, const variable *v) {
+  const cgl_token *name = &v->name;
+  bool pointer = false;
+  for (size_t i = 0; i < v->type.n && !v->dims.n; i++)
+    pointer |= cgl_token_is(&v->type.at[i], "*");
+  for (size_t i = 0; i < r.n; i++) {
+    if (!cgl_tree_is_name(r, i) || !cgl_token_same(&r.at[i], name))
+      continue;
+    size_t before = i;
+    while (before && cgl_token_is(&r.at[before - 1], "("))
+      before--;
+    if (is_changed_behind(r, i, pointer) || is_in_target(r, i) ||
+        (before && cgl_token_is_any(&r.at[before - 1], "++", "--", ">>")))
+      return true;
+    if (t->references && i && cgl_token_is_any(&r.at[i - 1], "(", ",") &&
+        is_argument(r, i))
+      return true;
+  }
+  return false;
+}
+
+
+/* Is the `)` at i the end of a cast, so that `&` behind it is an address? */
+static bool is_cast(const tree *t, row r, size_t i) {
+  if (i < 2 || cgl_token_is(&r.at[i - 1], "*"))
+    return true;
+  return cgl_token_is(&r.at[i - 2], "(") &&
+         r.at[i - 1].kind == CGL_TOKEN_NAME && !cgl_tree_find(t, &r.at[i - 1]);
+}
+
+
+/* May its address be taken?  `a & b` has an operand in front of the `&`. */
+static bool is_addressed(const tree *t, row r, const cgl_token *name) {
+  for (size_t i = 1; i < r.n; i++) {
+    if (!cgl_tree_is_name(r, i) || !cgl_token_same(&r.at[i], name))
+      continue;
+    size_t k = i;
+    while (k > 1 && cgl_token_is(&r.at[k - 1], "("))
+      k--;
+    if (!k || !cgl_token_is_any(&r.at[k - 1], "&", "&&"))
+      continue;
+    const cgl_token *before = k > 1 ? &r.at[k - 2] : NULL;
+    if (!before || cgl_token_is_any(before, "return", "auto"))
+      return true;
+    bool logical = cgl_token_is(&r.at[k - 1], "&&");
+    if (cgl_token_is(before, ")")
+            ? !logical && is_cast(t, r, k - 2)
+            : before->kind == CGL_TOKEN_PUNCT && !cgl_token_is(before, "]"))
+      return true;
+  }
+  return false;
+}
+
+
+/* Is a reference declared that begins with the variable? */
+static bool is_bound(row r, const cgl_token *name) {
+  for (size_t i = 2; i < r.n; i++)
+    if (cgl_tree_is_name(r, i) && cgl_token_same(&r.at[i], name) &&
+        cgl_token_is_any(&r.at[i - 1], "=", "(", "{") &&
+        r.at[i - 2].kind == CGL_TOKEN_NAME && i > 2 &&
+        cgl_token_is_any(&r.at[i - 3], "&", "&&"))
+      return true;
+  return false;
+}
+
+
+void cgl_values_each(tree *t, statement *list,
+                     void (*visit)(tree *, statement *, row, void *),
+                     void *user) {
+  for (statement *s = list; s; s = s->next) {
+    cgl_values_each(t, s->init, visit, user);
+    if (s->kind == STATEMENT_DECLARATION) {
+      visit(t, s, s->value, user);
+      visit(t, s, s->variable->dims, user);
+    } else
+      visit(t, s, s->all, user);
+    visit(t, s, s->cond, user);
+    visit(t, s, s->step, user);
+    cgl_values_each(t, s->body, visit, user);
+    cgl_values_each(t, s->otherwise, visit, user);
+  }
+}
+
+
+/* ---- expressions ---- */
+
+/* A name of the source that is one value everywhere. */
+static bool is_constant(tree *t, const cgl_token *name) {
+  size_t chunk;
+  if (!cgl_reach_chunk(t->program, name, 0, &chunk))
+    return false;
+  const cgl_chunk *c = &t->program->chunks[chunk];
+  if (cgl_token_is(c->at, "enum"))
+    return true;
+  for (size_t i = 0; i < c->count; i++) {
+    if (cgl_token_is_any(&c->at[i], "constexpr", "const"))
+      return !c->record;
+    if (cgl_token_is_any(&c->at[i], "{", "(", "="))
+      return false;
+  }
+  return false;
+}
+
+
+/* A device variable, which the expression loads. */
+static bool is_device_variable(tree *t, const cgl_token *name) {
+  size_t chunk;
+  if (!cgl_reach_chunk(t->program, name, 0, &chunk))
+    return false;
+  const cgl_chunk *c = &t->program->chunks[chunk];
+  for (size_t i = 0; i < c->count; i++) {
+    if (cgl_token_is(&c->at[i], "volatile"))
+      return false;
+    if (cgl_token_is_any(&c->at[i], "__constant__"))
+      return true;
+    if (cgl_token_is_any(&c->at[i], "{", "(", "="))
+      return false;
+  }
+  return false;
+}
+
+
+static bool is_uniform_variable(const variable *v, bool fixed) {
+  if (fixed)
+    return (v->parameter && !v->assigned && !v->addressed) ||
+           (v->uniform && !v->assigned && !v->addressed);
+  for (size_t i = 0; i < v->type.n; i++)
+    if (cgl_token_is(&v->type.at[i], "volatile"))
+      return false;
+  return v->uniform || v->shared;
+}
+
+
+/* `threads`: the thread's index may stand in it as well, and what is computed
+   again. */
+static bool is_pure(tree *t, row r, bool fixed, bool threads) {
+  for (size_t i = 0; i < r.n; i++) {
+    const cgl_token *x = &r.at[i];
+    if (is_assignment(x) || cgl_token_is_any(x, "{", ";", "?:"))
+      return false;
+    if (x->kind == CGL_TOKEN_STRING)
+      return false;
+    if (fixed && (cgl_token_is_any(x, "[", "->") ||
+                  (cgl_token_is(x, "*") &&
+                   (!i || (r.at[i - 1].kind == CGL_TOKEN_PUNCT &&
+                           !cgl_token_is_any(&r.at[i - 1], ")", "]"))))))
+      return false; /* a load: memory may change */
+    if (!cgl_tree_is_name(r, i) || cgl_token_is_type_word(x) ||
+        cgl_token_is_any(x, "blockIdx", "blockDim", "gridDim", "warpSize",
+                         "true", "false", "nullptr") ||
+        cgl_token_is_of(x, pure_calls))
+      continue;
+    if (cgl_token_is(x, "threadIdx")) {
+      if (!threads)
+        return false;
+      continue;
+    }
+    if (i + 1 < r.n && cgl_token_is(&r.at[i + 1], "("))
+      return false;
+    const variable *v = cgl_tree_find(t, x);
+    if (v) {
+      if (v->constant || (threads && v->again) || is_uniform_variable(v, fixed))
+        continue;
+      return false;
+    }
+    if (is_constant(t, x) || (!fixed && is_device_variable(t, x)) ||
+        cgl_token_is_known_type(x))
+      continue;
+    return false;
+  }
+  return true;
+}
+
+
+bool cgl_values_is_uniform(tree *t, row r, bool fixed) {
+  return is_pure(t, r, fixed, false);
+}
+
+
+/* ---- variables ---- */
+
+typedef struct census {
+  bool again; /* something changed */
+} census;
+
+
+/* Is the variable named other than as `v.field`?  Then, of a class, it may
+   change by any function or operator. */
+static bool is_named_whole(row r, const cgl_token *name) {
+  for (size_t i = 0; i < r.n; i++)
+    if (cgl_tree_is_name(r, i) && cgl_token_same(&r.at[i], name) &&
+        !(i + 2 < r.n && cgl_token_is(&r.at[i + 1], ".") &&
+          !(i + 3 < r.n && cgl_token_is(&r.at[i + 3], "("))))
+      return true;
+  return false;
+}
+
+
+/* Marks what is assigned and addressed. */
+static void see_uses(tree *t, statement *s, row r, void *user) {
+  (void)user;
+  for (variable *v = t->variables; v; v = v->next) {
+    v->assigned |= cgl_values_is_assigned(t, r, v);
+    v->addressed |= is_addressed(t, r, &v->name) || is_bound(r, &v->name) ||
+                    (v->closed && is_named_whole(r, &v->name));
+  }
+  (void)s;
+}
+
+
+static void drop(variable *v, census *c) {
+  if (v && v->uniform) {
+    v->uniform = false;
+    c->again = true;
+  }
+}
+
+
+/* name = value; name op= value; name++: the variable, and its value. */
+static variable *simple_assignment(tree *t, row r, row *value) {
+  size_t n = r.n && cgl_token_is(&r.at[r.n - 1], ";") ? r.n - 1 : r.n;
+  *value = (row){r.at, 0};
+  if (n == 2 && cgl_token_is_any(&r.at[1], "++", "--"))
+    return cgl_tree_find(t, &r.at[0]);
+  if (n == 2 && cgl_token_is_any(&r.at[0], "++", "--"))
+    return cgl_tree_find(t, &r.at[1]);
+  if (n < 3 || !is_assignment(&r.at[1]) ||
+      cgl_token_is_any(&r.at[1], "++", "--"))
+    return NULL;
+  *value = (row){r.at + 2, n - 2};
+  return cgl_tree_find(t, &r.at[0]);
+}
+
+
+variable *cgl_values_assignment(tree *t, row r) {
+  row value;
+  variable *v = simple_assignment(t, r, &value);
+  return v && v->uniform ? v : NULL;
+}
+
+
+static void drop_assigned(tree *t, row r, census *c) {
+  for (variable *v = t->variables; v; v = v->next)
+    if (v->uniform && cgl_values_is_assigned(t, r, v))
+      drop(v, c);
+}
+
+
+/* One statement: the only assignment in it, or any number. */
+static void walk_assignment(tree *t, row r, bool uniform, census *c) {
+  row value;
+  variable *v = simple_assignment(t, r, &value);
+  if (!v || !uniform || !is_pure(t, value, false, false))
+    drop_assigned(t, r, c);
+}
+
+
+/* A loop's step: assignments with commas between them. */
+static void walk_step(tree *t, row r, bool uniform, census *c) {
+  size_t from = 0;
+  for (size_t i = 0; i <= r.n; i++)
+    if (i < r.n && cgl_token_is_any(&r.at[i], "(", "[", "{"))
+      i = cgl_tokens_close(r.at, r.n, i) - 1;
+    else if (i == r.n || cgl_token_is(&r.at[i], ",")) {
+      walk_assignment(t, (row){r.at + from, i - from}, uniform, c);
+      from = i + 1;
+    }
+}
+
+
+/* Is the variable declared in the list? */
+static bool declares(const statement *list, const variable *v) {
+  for (const statement *s = list; s; s = s->next)
+    if (s->variable == v || declares(s->init, v) || declares(s->body, v) ||
+        declares(s->otherwise, v))
+      return true;
+  return false;
+}
+
+
+typedef struct outside {
+  statement *whole;
+  census *census;
+} outside;
+
+
+static void see_outside(tree *t, statement *s, row r, void *user) {
+  outside *o = user;
+  (void)s;
+  for (variable *v = t->variables; v; v = v->next) {
+    if (!v->uniform || !cgl_values_is_assigned(t, r, v))
+      continue;
+    statement *rest = o->whole->next;
+    o->whole->next = NULL;
+    if (!declares(o->whole, v))
+      drop(v, o->census);
+    o->whole->next = rest;
+  }
+}
+
+
+static void walk(tree *t, statement *list, bool uniform, census *c) {
+  for (statement *s = list; s; s = s->next) {
+    bool split = s->sync || s->escapes;
+    if (s->kind == STATEMENT_DECLARATION) {
+      variable *v = s->variable;
+      row value = s->value;
+      if (value.n && cgl_token_is(value.at, "="))
+        value = (row){value.at + 1, value.n - 1};
+      if (!uniform || v->dims.n || v->constructed || v->reference ||
+          v->addressed || !is_pure(t, value, false, false))
+        drop(v, c);
+    } else if (s->kind == STATEMENT_PLAIN)
+      walk_assignment(t, s->all, uniform && !s->sync, c);
+    else if (s->kind == STATEMENT_BARRIER || s->kind == STATEMENT_WARP ||
+             s->kind == STATEMENT_JUMP)
+      drop_assigned(t, s->all, c);
+    else if (!split)
+      drop_assigned(t, s->all, c);
+    else {
+      bool same = uniform && is_pure(t, s->cond, false, false);
+      walk(t, s->init, uniform, c);
+      drop_assigned(t, s->cond, c);
+      walk_step(t, s->step, same, c);
+      /* The lanes of a warp that come here come together. */
+      bool together = same || s->sync == SYNC_WARP;
+      walk(t, s->body, together, c);
+      walk(t, s->otherwise, together, c);
+      if (s->sync == SYNC_WARP) {
+        /* It runs once for every warp. */
+        outside o = {s, c};
+        statement *rest = s->next;
+        s->next = NULL;
+        cgl_values_each(t, s, see_outside, &o);
+        s->next = rest;
+      }
+    }
+  }
+}
+
+
+static bool is_literal(tree *t, row r) {
+  for (size_t i = 0; i < r.n; i++) {
+    const variable *v = cgl_tree_find(t, &r.at[i]);
+    if (r.at[i].kind == CGL_TOKEN_NAME && !cgl_token_is_type_word(&r.at[i]) &&
+        !(v ? v->constant : is_constant(t, &r.at[i])) &&
+        !cgl_token_is_any(&r.at[i], "sizeof", "warpSize"))
+      return false;
+    if (cgl_token_is_any(&r.at[i], "{", "["))
+      return false;
+  }
+  return true;
+}
+
+
+/* Of a class, or of vectors that functions may change by reference. */
+static bool is_closed(tree *t, const variable *v) {
+  cgl_parameter p;
+  row all = cgl_tree_copy(t, v->type.at ? v->type.at : &v->name, v->type.n + 1);
+  if (t->failed || v->is_auto)
+    return true;
+  all.at[v->type.n] = v->name;
+  all.n = v->type.n + 1;
+  if (cgl_parameter_read(t->kernel->aliases, all.at, all.n, t->arena, &p) != 0)
+    return t->failed = true;
+  return !p.pointer &&
+         (p.kind == CGL_KIND_UNKNOWN || p.kind == CGL_KIND_STRUCT ||
+          p.kind == CGL_KIND_PHILOX || p.kind == CGL_KIND_HALF ||
+          p.kind == CGL_KIND_BFLOAT16 || (p.lanes > 1 && t->references));
+}
+
+
+void cgl_values_find(tree *t) {
+  for (variable *v = t->variables; v; v = v->next)
+    v->closed = !v->shared &&
+                !(v->home && v->home->kind == STATEMENT_BARRIER) &&
+                is_closed(t, v);
+  cgl_values_each(t, t->body, see_uses, NULL);
+  for (variable *v = t->variables; v; v = v->next) {
+    bool constant = v->constant;
+    for (size_t i = 0; i < v->type.n; i++)
+      constant |= cgl_token_is(&v->type.at[i], "const");
+    bool plain = v->value.n > 1 && !v->dims.n && !v->assigned &&
+                 !v->addressed && !v->constructed && !v->reference;
+    row value = {v->value.at + 1, v->value.n ? v->value.n - 1 : 0};
+    v->constant = constant && plain && !v->shared && is_literal(t, value);
+    v->uniform = !v->shared && !v->constant && !v->addressed &&
+                 (!v->reference || v->parameter);
+  }
+  census c = {true};
+  while (c.again) {
+    c.again = false;
+    walk(t, t->body, true, &c);
+  }
+  for (c.again = true; c.again;) {
+    c.again = false;
+    for (variable *v = t->variables; v; v = v->next) {
+      row value = {v->value.at + 1, v->value.n ? v->value.n - 1 : 0};
+      if (v->uniform || v->again || v->shared || v->constant || v->assigned ||
+          v->addressed || v->dims.n || v->constructed || v->reference ||
+          v->parameter || !value.n || !is_pure(t, value, true, true))
+        continue;
+      v->again = c.again = true;
+    }
+  }
+}

@@ -1,0 +1,383 @@
+/* Operations of warps: runs of statements warp by warp, masks of lanes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "compile/loops/write_private.h"
+
+
+/* ---- warp operations ---- */
+
+static const char *shuffle_of(const cgl_token *op) {
+  return cgl_token_is(op, "__shfl_up_sync")     ? "cgl_of_up"
+         : cgl_token_is(op, "__shfl_down_sync") ? "cgl_of_down"
+         : cgl_token_is(op, "__shfl_xor_sync")  ? "cgl_of_xor"
+                                                : "cgl_of_index";
+}
+
+
+/* typedef ... cgl_type_<id>: of the value that the lanes put in. */
+static void put_value_type(writer *w, const statement *s) {
+  bool used[1024] = {false};
+  cgl_region_mark(w, s->all, used, 0);
+  for (int side = 0; side < 2; side++) {
+    size_t k = 0;
+    if (side)
+      cgl_text_print(w->out, ") { return%s", "");
+    if (side) {
+      cgl_put_tokens(w, s->all, false);
+      cgl_text_print(w->out,
+                     "; }; typedef decltype(cgl_f_%d(cgl_any_of<unsigned>(), "
+                     "cgl_any_of<uint3>()",
+                     s->id);
+    } else
+      cgl_text_print(w->out,
+                     "auto cgl_f_%d = [&](const unsigned cgl_l, const uint3 "
+                     "threadIdx",
+                     s->id);
+    for (variable *v = w->t->variables; v; v = v->next, k++) {
+      if (!used[k] || !(cgl_region_is_local(v) || v->again))
+        continue;
+      cgl_put_name(w, side ? ", cgl_any_of<cgl_t_" : ", cgl_t_", v);
+      if (side)
+        cgl_text_put(w->out, ">()");
+      else
+        cgl_put_name(w, " &", v);
+    }
+  }
+  cgl_text_print(w->out, ")) cgl_type_%d;", s->id);
+  cgl_put_own(w);
+}
+
+
+void cgl_warp_put(writer *w, statement *s) {
+  char front[80];
+  bool shuffle = !memcmp(s->op.text, "__shfl", 6);
+  bool vote =
+      cgl_token_is_any(&s->op, "__any_sync", "__all_sync", "__ballot_sync");
+  cgl_region_flush(w);
+  cgl_put_line(w, s->op.line);
+  const char *alive =
+      w->alive ? "cgl_bits(cgl_alive + cgl_w, cgl_m)" : "cgl_low_bits(cgl_m)";
+  if (w->mask)
+    cgl_text_print(w->out, "const unsigned cgl_b_%d = cgl_bits(%s, cgl_m);",
+                   s->id, w->mask);
+  else
+    cgl_text_print(w->out, "const unsigned cgl_b_%d = %s;", s->id, alive);
+  if (w->mask && w->strict)
+    cgl_text_print(w->out, "cgl_meet(cgl_b_%d, %s, cgl_n);", s->id, alive);
+  cgl_put_own(w);
+  if (cgl_token_is(&s->op, "__syncwarp"))
+    return;
+  const variable *v = s->all.n == 1 ? cgl_tree_find(w->t, s->all.at) : NULL;
+  bool kept = v && v->kept && !v->dims.n && w->fast && !w->alive && !w->mask;
+  if (vote)
+    cgl_text_print(w->out, "typedef int cgl_type_%d;\n", s->id);
+  else if (kept && shuffle) {
+    /* The array of the variable is what the lanes put in. */
+    cgl_put_name(w, "typedef cgl_t_", v);
+    cgl_text_print(w->out, " cgl_type_%d;", s->id);
+    cgl_put_name(w, "const cgl_t_", v);
+    cgl_text_print(w->out, " *const cgl_s_%d", s->id);
+    cgl_put_name(w, " = &cgl_at(cgl_v_", v);
+    cgl_text_put(w->out, v->run > 0 ? "[0]);\n" : "[cgl_w]);\n");
+  } else
+    put_value_type(w, s);
+  if (!kept || !shuffle) {
+    cgl_text_print(w->out, "alignas(64) cgl_type_%d cgl_s_%d[32]%s;\n", s->id,
+                   s->id, w->fast && !w->alive && !w->mask ? "" : " = {}");
+    snprintf(front, sizeof front, "cgl_s_%d[cgl_l] = %s(", s->id,
+             cgl_token_is(&s->op, "__all_sync") ? "!"
+             : vote                             ? "0 != "
+                                                : "");
+    cgl_region_add(w, cgl_region_statement(w, &s->op, front, s->all, ");"));
+    cgl_region_flush(w);
+  }
+  if (vote) {
+    cgl_text_print(w->out,
+                   "const unsigned cgl_q_%d = cgl_bits(cgl_s_%d, 32)%s;", s->id,
+                   s->id,
+                   cgl_token_is(&s->op, "__any_sync")   ? " != 0"
+                   : cgl_token_is(&s->op, "__all_sync") ? " == 0"
+                                                        : "");
+    cgl_put_own(w);
+  } else if (!shuffle) {
+    cgl_text_print(w->out,
+                   "const auto cgl_q_%d = cgl_fold_%.*s(cgl_s_%d, cgl_b_%d);",
+                   s->id, (int)s->op.length - 14, s->op.text + 9, s->id, s->id);
+    cgl_put_own(w);
+  } else if (cgl_values_is_uniform(w->t, s->cond, false) &&
+             cgl_values_is_uniform(w->t, s->step, false)) {
+    cgl_text_print(w->out,
+                   "alignas(64) cgl_type_%d cgl_q_%d[32]; cgl_move<%s>("
+                   "cgl_q_%d, cgl_s_%d, (int)(",
+                   s->id, s->id, shuffle_of(&s->op), s->id, s->id);
+    cgl_put_tokens(w, s->cond, false);
+    cgl_text_put(w->out, ")");
+    if (s->step.n)
+      cgl_text_put(w->out, ",");
+    cgl_put_tokens(w, s->step, false);
+    cgl_text_put(w->out, ");");
+    cgl_put_own(w);
+  } else {
+    cgl_text_print(w->out, "alignas(64) cgl_type_%d cgl_q_%d[32];\n", s->id,
+                   s->id);
+    row args = cgl_tree_copy(w->t, s->cond.at, s->cond.n);
+    if (s->step.n) {
+      args = cgl_tree_copy(w->t, s->cond.at, s->cond.n + 1);
+      cgl_tokens all = {0};
+      for (size_t i = 0; i < s->cond.n; i++)
+        cgl_tokens_add(&all, s->cond.at[i]);
+      cgl_tokens_add(&all, cgl_tree_token(w->t, &s->op, "), ("));
+      for (size_t i = 0; i < s->step.n; i++)
+        cgl_tokens_add(&all, s->step.at[i]);
+      w->t->failed |= all.failed;
+      args = cgl_tree_copy(w->t, all.at, all.failed ? 0 : all.count);
+      cgl_tokens_free(&all);
+    }
+    snprintf(front, sizeof front,
+             "cgl_q_%d[cgl_l] = cgl_s_%d[cgl_source<%s>(cgl_l, (int)(", s->id,
+             s->id, shuffle_of(&s->op));
+    cgl_region_add(w, cgl_region_statement(w, &s->op, front, args, "))];"));
+    cgl_region_flush(w);
+  }
+}
+
+
+/* ---- masks ---- */
+
+/* A new array of the lanes for which `cond` holds, of those that take part;
+   returns its name. */
+static const char *put_mask(writer *w, const statement *s, const char *name,
+                            const char *test) {
+  char front[80];
+  snprintf(front, sizeof front, "%s[cgl_l] = %s(", name, test);
+  cgl_region_add(w, cgl_region_statement(w, cgl_region_where(w, s), front,
+                                         s->cond, ") ? -1 : 0;"));
+  cgl_region_flush(w);
+  return name;
+}
+
+
+static char *mask_name(writer *w) {
+  char text[24];
+  int n = snprintf(text, sizeof text, "cgl_m_%d", ++w->masks);
+  char *name = cgl_arena_copy(w->t->arena, text, (size_t)n);
+  w->t->failed |= !name;
+  return name ? name : "";
+}
+
+
+/* Lanes of a warp for which a condition holds. */
+void cgl_warp_put_if(writer *w, statement *s) {
+  const char *outer = w->mask;
+  /* Lanes that do nothing more together have as good as left. */
+  if (!outer)
+    w->strict = w->more;
+  for (statement *in = s->otherwise; in; in = in->next)
+    if (in->sync || in->escapes)
+      cgl_tree_refuse(
+          w->t, cgl_region_where(w, s),
+          "a warp operation in the else of a condition that depends "
+          "on the thread");
+  cgl_region_flush(w);
+  char *name = mask_name(w), *other = s->otherwise ? mask_name(w) : NULL;
+  cgl_text_print(w->out, "{ int %s[32] = {};", name);
+  if (other)
+    cgl_text_print(w->out, "int %s[32] = {};", other);
+  cgl_put_own(w);
+  put_mask(w, s, name, "");
+  if (other) /* of those that took part, the rest */
+    cgl_text_print(w->out,
+                   "for (unsigned cgl_l = 0; cgl_l < cgl_m; cgl_l++) "
+                   "%s[cgl_l] = %s%s%s%s ? -1 : 0;\n",
+                   other, "!", name, "[cgl_l]", "");
+  if (other && (outer || w->alive))
+    cgl_text_print(w->out,
+                   "for (unsigned cgl_l = 0; cgl_l < cgl_m; cgl_l++) "
+                   "%s[cgl_l] &= %s[%s] ? -1 : 0;\n",
+                   other, outer ? outer : "cgl_alive",
+                   outer ? "cgl_l" : "cgl_w + cgl_l");
+  cgl_text_print(w->out, "if (cgl_some(%s, cgl_m))", name);
+  w->mask = name;
+  cgl_loops_put_block(w, s->body);
+  if (other) {
+    w->mask = other;
+    cgl_loops_put_block(w, s->otherwise);
+  }
+  w->mask = outer;
+  cgl_text_put(w->out, "}\n");
+}
+
+
+void cgl_warp_put_loop(writer *w, statement *s) {
+  const char *outer = w->mask;
+  if (!outer)
+    w->strict = true;
+  cgl_region_flush(w);
+  char *name = mask_name(w);
+  cgl_text_print(w->out,
+                 "{ int %s[32] = {}; for (unsigned cgl_l = 0; cgl_l < cgl_m; "
+                 "cgl_l++) %s[cgl_l] = ",
+                 name, name);
+  if (outer)
+    cgl_text_print(w->out, "%s[cgl_l];", outer);
+  else if (w->alive)
+    cgl_text_put(w->out, "cgl_alive[cgl_w + cgl_l];");
+  else
+    cgl_text_put(w->out, "-1;");
+  cgl_put_own(w);
+  w->mask = name;
+  cgl_loops_put_list(w, s->init);
+  bool late = s->kind == STATEMENT_DO;
+  cgl_text_put(w->out, "for (;;) {\n");
+  if (!late) {
+    put_mask(w, s, name, "");
+    cgl_text_print(w->out, "if (!cgl_some(%s, cgl_m)) break;\n", name);
+  }
+  cgl_loops_put_list(w, s->body);
+  if (s->step.n) {
+    cgl_region_add(w, cgl_region_statement(w, s->step.at, "", s->step, ";"));
+    cgl_region_flush(w);
+  }
+  if (late) {
+    put_mask(w, s, name, "");
+    cgl_text_print(w->out, "if (!cgl_some(%s, cgl_m)) break;\n", name);
+  }
+  cgl_text_put(w->out, "} }\n");
+  w->mask = outer;
+}
+
+
+/* Has the condition one value for the lanes of a whole warp: is the thread in
+   it by threadIdx.x / 32, or by y and z? */
+bool cgl_warp_is_uniform(writer *w, row r) {
+  cgl_tokens rest = {0};
+  bool fits = w->fast && r.at;
+  for (size_t i = 0; i < r.n && fits; i++) {
+    if (!cgl_token_is(&r.at[i], "threadIdx")) {
+      cgl_tokens_add(&rest, r.at[i]);
+      continue;
+    }
+    bool x = cgl_token_is_axis(r.at, r.n, i, "threadIdx");
+    fits = i + 2 < r.n;
+    if (fits && x) {
+      bool open = !i || cgl_token_is_any(&r.at[i - 1], "(", "<", ">",
+                                         "<=", ">=", "==", "!=", "&&", "||");
+      fits = i + 4 < r.n && open &&
+             ((cgl_token_is(&r.at[i + 3], "/") &&
+               cgl_token_is_any(&r.at[i + 4], "32", "32u", "warpSize")) ||
+              (cgl_token_is(&r.at[i + 3], ">>") &&
+               cgl_token_is_any(&r.at[i + 4], "5", "5u") &&
+               (i + 5 == r.n ||
+                !cgl_token_is_any(&r.at[i + 5], "+", "-", "*", "/", "%"))));
+    }
+    cgl_token one = r.at[i];
+    one.kind = CGL_TOKEN_NUMBER;
+    one.text = "0u";
+    one.length = 2;
+    cgl_tokens_add(&rest, one);
+    i += fits ? 2 : 0;
+  }
+  fits = fits && !rest.failed &&
+         cgl_values_is_uniform(w->t, (row){rest.at, rest.count}, false);
+  cgl_tokens_free(&rest);
+  return fits;
+}
+
+
+/* ---- runs ---- */
+
+static bool declares(const statement *from, const statement *to,
+                     const variable *v) {
+  for (; from != to; from = from->next)
+    if (from->variable == v)
+      return true;
+  return false;
+}
+
+
+/* The statement behind the run of warps that starts with s: what follows its
+   last operation belongs to it up to a loop. */
+statement *cgl_warp_find_end(writer *w, statement *s) {
+  statement *end = s->next;
+  bool simple = true; /* since the last one that synchronizes */
+  for (statement *in = s; in; in = in->next) {
+    if (in->sync & SYNC_BLOCK || in->escapes ||
+        (in->kind == STATEMENT_DECLARATION && in->variable->shared))
+      break;
+    variable *v = in->kind == STATEMENT_PLAIN && !in->sync
+                      ? cgl_values_assignment(w->t, in->all)
+                      : NULL;
+    if (v && !declares(s, in, v))
+      break;
+    stride walk;
+    if (in->sync)
+      end = in->next;
+    else if (in->kind == STATEMENT_PLAIN && in->all.n &&
+             (cgl_token_is_any(in->all.at, "for", "while", "do") ||
+              cgl_stride_find(w, in, &walk)))
+      simple = false;
+    else if (simple)
+      end = in->next;
+    if (in->sync)
+      simple = true;
+  }
+  return end;
+}
+
+
+static void put_run_body(writer *w, statement *s, statement *end) {
+  statement *last = s;
+  while (last->next != end)
+    last = last->next;
+  last->next = NULL;
+  cgl_loops_put_list(w, s);
+  last->next = end;
+}
+
+
+/* Warp by warp, written for whole warps of threads in a row, and for all.
+   What was put off comes with it. */
+void cgl_warp_put_run(writer *w, statement *s, statement *end) {
+  statement *before[MAX_PENDING];
+  size_t n = w->npending;
+  memcpy(before, w->pending, n * sizeof *before);
+  w->npending = 0;
+  w->run = ++w->runs;
+  cgl_text_put(w->out,
+               "for (unsigned cgl_w = 0; cgl_w < cgl_n; cgl_w += 32) {\n");
+  for (variable *v = w->t->variables; v; v = v->next)
+    if (v->kept && v->run == w->run && cgl_region_is_local(v)) {
+      cgl_put_name(w, "alignas(64) cgl_slot<cgl_t_", v);
+      cgl_put_name(w, ">::type cgl_v_", v);
+      cgl_text_put(w->out, "[32];\n");
+    }
+  cgl_text_put(w->out,
+               "if (cgl_by * cgl_bz == 1 ? cgl_w + 32 <= cgl_n : cgl_bx % 32 "
+               "== 0) { constexpr unsigned cgl_m = 32; const unsigned cgl_wx = "
+               "cgl_w % cgl_bx, cgl_wy = cgl_w / cgl_bx % cgl_by, cgl_wz = "
+               "cgl_w / cgl_bx / cgl_by;\n");
+  int region = w->region, runs = w->runs;
+  w->fast = true;
+  memcpy(w->pending, before, n * sizeof *before);
+  w->npending = n;
+  put_run_body(w, s, end);
+  cgl_text_put(w->out,
+               "} else { const unsigned cgl_m = cgl_n - cgl_w < 32 ? cgl_n - "
+               "cgl_w : 32;\n");
+  /* The second text has fewer regions, and the same uses. */
+  int after = w->region;
+  w->region = region;
+  w->runs = runs;
+  w->fast = false;
+  bool counting = w->counting;
+  w->counting = false;
+  memcpy(w->pending, before, n * sizeof *before);
+  w->npending = n;
+  put_run_body(w, s, end);
+  w->counting = counting;
+  if (w->region < after)
+    w->region = after;
+  cgl_text_put(w->out, "} }\n");
+  w->run = 0;
+}

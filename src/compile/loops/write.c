@@ -1,0 +1,570 @@
+/* A kernel's statements as loops.
+   What stands between two barriers is a region: statements that are put off
+   until something ends it, and then written as one loop over the threads.
+   The kernel is written twice: the first time counts the regions that use a
+   variable, and nothing of its text is kept. */
+#include <stdio.h>
+#include <string.h>
+
+#include "compile/loops/write_private.h"
+
+
+/* ---- statements ---- */
+
+void cgl_loops_put_block(writer *w, statement *list) {
+  cgl_text_put(w->out, " {");
+  cgl_put_own(w);
+  cgl_loops_put_list(w, list);
+  cgl_text_put(w->out, "}");
+  cgl_put_own(w);
+}
+
+
+static void refuse_divergent(writer *w, const statement *s) {
+  const cgl_token *at = cgl_region_where(w, s);
+  if (s->sync & SYNC_BLOCK)
+    cgl_tree_refuse(w->t, at,
+                    "__syncthreads() under a condition that depends on the "
+                    "thread");
+  else
+    cgl_tree_refuse(
+        w->t, at,
+        "a loop around a barrier, left on a condition that depends on "
+        "the thread");
+}
+
+
+/* Is everything of the loop's header the same for all threads? */
+static bool is_uniform_loop(writer *w, const statement *s) {
+  row value, part;
+  if (!cgl_values_is_uniform(w->t, s->cond, false))
+    return false;
+  for (const statement *in = s->init; in; in = in->next)
+    if (in->kind == STATEMENT_DECLARATION
+            ? !in->variable->uniform && !in->variable->constant
+            : !cgl_values_assignment(w->t, in->all))
+      return false;
+  size_t from = 0;
+  for (size_t i = 0; i <= s->step.n; i++)
+    if (i == s->step.n || cgl_token_is(&s->step.at[i], ",")) {
+      part = cgl_row_slice(s->step, from, i);
+      from = i + 1;
+      if (part.n && !cgl_values_assignment(w->t, part))
+        return false;
+    }
+  (void)value;
+  return true;
+}
+
+
+static void put_loop(writer *w, statement *s) {
+  bool uniform = is_uniform_loop(w, s);
+  if (!uniform && (!w->run || s->sync & SYNC_BLOCK)) {
+    refuse_divergent(w, s);
+    return;
+  }
+  for (statement *in = s->body; in && !uniform; in = in->next)
+    if (in->escapes) {
+      refuse_divergent(w, s);
+      return;
+    }
+  bool more = w->more;
+  w->more = true;
+  if (!uniform)
+    cgl_warp_put_loop(w, s);
+  else {
+    cgl_loops_put_list(w, s->init);
+    cgl_region_flush(w);
+    if (s->kind == STATEMENT_DO)
+      cgl_text_put(w->out, "do");
+    else {
+      cgl_text_put(w->out, s->kind == STATEMENT_FOR ? "for (;" : "while (");
+      cgl_put_tokens(w, s->cond, false);
+      if (s->kind == STATEMENT_FOR) {
+        cgl_text_put(w->out, ";");
+        cgl_put_tokens(w, s->step, false);
+      }
+      cgl_text_put(w->out, ")");
+    }
+    cgl_loops_put_block(w, s->body);
+    if (s->kind == STATEMENT_DO) {
+      cgl_text_put(w->out, "while (");
+      cgl_put_tokens(w, s->cond, false);
+      cgl_text_put(w->out, ");\n");
+    }
+  }
+  w->more = more;
+}
+
+
+static void put_if(writer *w, statement *s) {
+  row cond = w->run ? cgl_stride_expand(w, s->cond, 0) : s->cond;
+  if (w->run && !(s->sync & SYNC_BLOCK) && !s->escapes &&
+      cgl_warp_is_uniform(w, cond)) {
+    cgl_region_flush(w);
+    cgl_text_put(w->out, "{ const uint3 threadIdx = {cgl_wx, cgl_wy, cgl_wz}; "
+                         "if (");
+    cgl_put_tokens(w, cond, false);
+    cgl_text_put(w->out, ")");
+    cgl_loops_put_block(w, s->body);
+    if (s->otherwise) {
+      cgl_text_put(w->out, "else");
+      cgl_loops_put_block(w, s->otherwise);
+    }
+    cgl_text_put(w->out, "}\n");
+    return;
+  }
+  if (!cgl_values_is_uniform(w->t, s->cond, false)) {
+    if (!w->run || s->sync & SYNC_BLOCK || s->escapes)
+      refuse_divergent(w, s);
+    else
+      cgl_warp_put_if(w, s);
+    return;
+  }
+  cgl_region_flush(w);
+  cgl_text_put(w->out, "if (");
+  cgl_put_tokens(w, s->cond, false);
+  cgl_text_put(w->out, ")");
+  cgl_loops_put_block(w, s->body);
+  if (s->otherwise) {
+    cgl_text_put(w->out, "else");
+    cgl_loops_put_block(w, s->otherwise);
+  }
+}
+
+
+/* A predicate's sum over all threads. */
+static void put_barrier(writer *w, statement *s) {
+  char front[80];
+  cgl_region_flush(w);
+  if (w->mask || w->run)
+    cgl_tree_refuse(w->t, &s->op, "__syncthreads() among warps");
+  if (!s->variable)
+    return;
+  int n = (int)s->variable->name.length;
+  const char *name = s->variable->name.text;
+  bool all = cgl_token_is(&s->op, "__syncthreads_and");
+  cgl_text_print(w->out, "%.*s = 0;\n", n, name);
+  snprintf(front, sizeof front, "%.*s += %s(", n, name, all ? "!" : "0 != ");
+  cgl_region_add(w, cgl_region_statement(w, &s->op, front, s->all, ");"));
+  cgl_region_flush(w);
+  if (!cgl_token_is(&s->op, "__syncthreads_count"))
+    cgl_text_print(w->out, "%.*s = %.*s %s 0;\n", n, name, n, name,
+                   all ? "==" : "!=");
+}
+
+
+/* if (uniform) return; */
+static bool is_common_return(writer *w, const statement *s) {
+  row r = s->all;
+  if (w->run || r.n < 5 || !cgl_token_is(r.at, "if"))
+    return false;
+  size_t close = cgl_tokens_close(r.at, r.n, 1);
+  row rest = cgl_row_slice(r, close, r.n);
+  if (rest.n == 4 && cgl_token_is(rest.at, "{"))
+    rest = cgl_row_slice(rest, 1, 3);
+  return rest.n == 2 && cgl_token_is(rest.at, "return") &&
+         cgl_values_is_uniform(w->t, cgl_row_slice(r, 2, close - 1), false);
+}
+
+
+static void put_statement(writer *w, statement *s) {
+  stride walk;
+  switch (s->kind) {
+  case STATEMENT_DECLARATION:
+    if (s->variable->shared || s->variable->constant || s->variable->again)
+      return;
+    if (!s->variable->uniform)
+      cgl_region_add(w, s);
+    else if (s->value.n) {
+      cgl_region_flush(w);
+      cgl_put_line(w, s->variable->name.line);
+      cgl_put_name(w, "", s->variable);
+      cgl_put_tokens(w, s->value, false);
+      cgl_text_put(w->out, ";");
+      cgl_put_own(w);
+    }
+    return;
+  case STATEMENT_PLAIN:
+    if ((!s->sync && cgl_values_assignment(w->t, s->all)) ||
+        is_common_return(w, s))
+      cgl_region_put_scalar(w, s->all);
+    else if (cgl_stride_find(w, s, &walk))
+      cgl_stride_put(w, s, &walk);
+    else
+      cgl_region_add(w, s);
+    return;
+  case STATEMENT_IF:
+    if (s->sync || s->escapes)
+      put_if(w, s);
+    else
+      cgl_region_add(w, s);
+    return;
+  case STATEMENT_FOR:
+  case STATEMENT_WHILE:
+  case STATEMENT_DO:
+    put_loop(w, s);
+    return;
+  case STATEMENT_BLOCK:
+    cgl_loops_put_list(w, s->body);
+    return;
+  case STATEMENT_JUMP:
+    if (w->mask)
+      refuse_divergent(w, s);
+    cgl_region_put_scalar(w, s->all);
+    return;
+  case STATEMENT_BARRIER:
+    put_barrier(w, s);
+    return;
+  case STATEMENT_WARP:
+    cgl_warp_put(w, s);
+    return;
+  }
+}
+
+
+void cgl_loops_put_list(writer *w, statement *list) {
+  bool more = w->more;
+  for (statement *s = list; s && !w->t->why && !w->t->failed;) {
+    bool starts = s->sync == SYNC_WARP && !w->run && !s->escapes;
+    statement *end = starts ? cgl_warp_find_end(w, s) : s->next;
+    w->more = more;
+    for (statement *later = end; later; later = later->next)
+      w->more |= later->sync != 0;
+    if (starts)
+      cgl_warp_put_run(w, s, end);
+    else
+      put_statement(w, s);
+    s = end;
+  }
+  cgl_region_flush(w);
+  w->more = more;
+}
+
+
+/* ---- the function ---- */
+
+static void put_names(writer *w) {
+  for (const variable *v = w->t->variables; v; v = v->next) {
+    bool typed = cgl_region_is_local(v) || v->again;
+    if (v->constant) {
+      cgl_text_put(w->out, "constexpr");
+      cgl_put_type(w, v);
+      cgl_put_name(w, " ", v);
+      cgl_put_tokens(w, v->value, false);
+      cgl_text_put(w->out, ";");
+      cgl_put_own(w);
+    } else if (v->dynamic) {
+      cgl_put_type(w, v);
+      cgl_put_name(w, " *const ", v);
+      cgl_text_put(w->out, " = (");
+      cgl_put_type(w, v);
+      cgl_text_put(w->out,
+                   " *)__builtin_assume_aligned(cgl_dynamic_shared, 128);\n");
+    } else if (v->shared) {
+      cgl_text_put(w->out, "alignas(64)");
+      cgl_put_type(w, v);
+      cgl_put_name(w, " ", v);
+      cgl_put_tokens(w, v->dims, false);
+      cgl_text_put(w->out, ";");
+      cgl_put_own(w);
+    } else if (v->uniform && !v->parameter && v->is_auto) {
+      cgl_text_put(w->out, "decltype(cgl_copy_of(");
+      cgl_put_tokens(w, cgl_row_slice(v->value, 1, v->value.n), false);
+      cgl_text_put(w->out, "))");
+      cgl_put_name(w, " ", v);
+      cgl_text_put(w->out, ";");
+      cgl_put_own(w);
+    } else if (v->uniform && !v->parameter) {
+      cgl_put_type(w, v);
+      cgl_put_name(w, " ", v);
+      cgl_text_put(w->out, ";\n");
+    } else if (typed && !v->is_auto && (v->kept || v->again)) {
+      cgl_text_put(w->out, "typedef");
+      cgl_put_type(w, v);
+      cgl_put_name(w, " cgl_t_", v);
+      cgl_put_tokens(w, v->dims, false);
+      cgl_text_put(w->out, ";");
+      cgl_put_own(w);
+    }
+    if (v->kept && cgl_region_is_local(v)) {
+      cgl_put_name(w, "static_assert(__is_trivially_copyable(cgl_t_", v);
+      cgl_text_put(w->out, "), \"\");\n");
+    }
+    if (v->kept && cgl_region_is_local(v) && v->run <= 0) {
+      cgl_put_name(w, "alignas(64) cgl_slot<cgl_t_", v);
+      cgl_put_name(w, ">::type cgl_v_", v);
+      cgl_text_put(w->out, "[1024];\n");
+    }
+    if (v->kept && v->parameter) {
+      cgl_put_name(w,
+                   "for (unsigned cgl_t = 0; cgl_t < cgl_n; cgl_t++) "
+                   "cgl_at(cgl_v_",
+                   v);
+      cgl_put_name(w, "[cgl_t]) = ", v);
+      cgl_text_put(w->out, ";\n");
+    }
+  }
+  /* A worker's stack has 8 MiB. */
+  cgl_text_put(w->out, "static_assert(0");
+  for (const variable *v = w->t->variables; v; v = v->next)
+    if (v->kept && cgl_region_is_local(v))
+      cgl_put_name(w, " + sizeof(cgl_t_", v), cgl_text_put(w->out, ")");
+  cgl_text_put(w->out, " <= 2048, \"\");\n");
+  if (w->alive)
+    cgl_text_put(w->out, "alignas(64) int cgl_alive[1024]; for (unsigned cgl_t "
+                         "= 0; cgl_t < cgl_n; cgl_t++) cgl_alive[cgl_t] = "
+                         "-1;\n");
+}
+
+
+static void put_scope(writer *w, bool open) {
+  const char *at = w->t->kernel->scope;
+  for (const char *end; (end = strstr(at, "::")); at = end + 2)
+    if (open)
+      cgl_text_print(w->out, "namespace %.*s { ", (int)(end - at), at);
+    else
+      cgl_text_put(w->out, "}");
+}
+
+
+/* Has a shared array of two dimensions that size, or one with a name? */
+static bool has_size(const tree *t, const char *size) {
+  for (const variable *v = t->variables; v; v = v->next)
+    if (v->shared && v->dims.n > 3 &&
+        (v->dims.at[1].kind == CGL_TOKEN_NAME ||
+         cgl_token_is(&v->dims.at[1], size)) &&
+        cgl_tokens_close(v->dims.at, v->dims.n, 0) < v->dims.n)
+      return true;
+  return false;
+}
+
+
+static void see_rows(tree *t, statement *s, row r, void *user) {
+  (void)t;
+  (void)s;
+  for (size_t i = 0; i < r.n; i++)
+    if (cgl_token_is_axis(r.at, r.n, i, "threadIdx") == 0 &&
+        cgl_token_is(&r.at[i], "threadIdx"))
+      *(bool *)user = true;
+}
+
+
+/* The function for the block's shape, which is worth much as a constant: a
+   row of threads, or one of the tiles that the shared arrays suggest. */
+static void put_shapes(writer *w) {
+  static const char *const tiles[][2] = {
+      {"16", "16"}, {"32", "32"}, {"32", "8"}, {"8", "8"}};
+  size_t id = w->style->id;
+  bool rows = false;
+  cgl_values_each(w->t, w->t->body, see_rows, &rows);
+  cgl_text_print(w->out,
+                 "\n# 1 \"cgraphlua\" 3\nstruct cgl_loops_%zu { template "
+                 "<class... A> static void run(const uint3 g, const uint3 b, "
+                 "const uint3 at, A... a) { if (b.y * b.z == 1) return "
+                 "cgl_loops_of_%zu<0, 1, 1>(g, b, at, a...);",
+                 id, id);
+  for (size_t i = 0; rows && i < sizeof tiles / sizeof *tiles; i++)
+    if (has_size(w->t, tiles[i][0]))
+      cgl_text_print(w->out,
+                     "if (b.x == %s && b.y == %s && b.z == 1) return "
+                     "cgl_loops_of_%zu<%s, %s, 1>(g, b, at, a...);",
+                     tiles[i][0], tiles[i][1], id, tiles[i][0], tiles[i][1]);
+  cgl_text_print(w->out, "cgl_loops_of_%zu<0, 0, 0>(g, b, at, a...); } };", id);
+}
+
+
+static void put_kernel(writer *w) {
+  const cgl_declared *k = w->t->kernel;
+  cgl_text_put(w->out, "\n# 1 \"cgraphlua\" 3\n");
+  w->line = -1;
+  put_scope(w, true);
+  cgl_text_print(w->out,
+                 "template <unsigned BX, unsigned BY, unsigned BZ> static "
+                 "CGL_LOOPS void cgl_loops_of_%zu(const uint3 gridDim, const "
+                 "uint3 cgl_block, const uint3 blockIdx",
+                 w->style->id);
+  if (k->nparameters)
+    cgl_text_put(w->out, ",");
+  cgl_put_tokens(w, cgl_tree_copy(w->t, k->parameters, k->nparameters), false);
+  cgl_text_put(
+      w->out,
+      ") {\nconst unsigned cgl_bx = BX ? BX : cgl_block.x, cgl_by = BY ? BY : "
+      "cgl_block.y, cgl_bz = BZ ? BZ : cgl_block.z, cgl_n = cgl_bx * cgl_by * "
+      "cgl_bz;\nconst uint3 blockDim = {cgl_bx, cgl_by, cgl_bz};\n"
+      "CGL_ASSUME(cgl_bx >= 1 && cgl_bx <= 1024 && cgl_by >= 1 && cgl_by <= "
+      "1024 && cgl_bz >= 1 && cgl_n <= 1024)\n");
+  cgl_text_print(w->out, "constexpr const char *cgl_kernel_name = \"%.*s\";\n",
+                 (int)k->name.length, k->name.text);
+  w->line = -1;
+  put_names(w);
+  cgl_loops_put_list(w, w->t->body);
+  cgl_text_put(w->out, "}");
+  put_shapes(w);
+  put_scope(w, false);
+  cgl_text_put(w->out, "\n# 1 \"cgraphlua\"\n");
+}
+
+
+/* ---- the tree ---- */
+
+static void declare_parameters(tree *t) {
+  const cgl_declared *k = t->kernel;
+  row all = cgl_tree_copy(t, k->parameters, k->nparameters);
+  for (size_t i = 0, from = 0; i <= all.n && !t->failed; i++) {
+    if (i < all.n && cgl_token_is_any(&all.at[i], "(", "[", "{"))
+      i = cgl_tokens_close(all.at, all.n, i) - 1;
+    if (i < all.n && !cgl_token_is(&all.at[i], ","))
+      continue;
+    row one = cgl_row_slice(all, from, i);
+    from = i + 1;
+    if (!one.n)
+      continue;
+    bool array = cgl_token_is(&one.at[one.n - 1], "]");
+    while (one.n && one.at[one.n - 1].kind != CGL_TOKEN_NAME)
+      one.n--;
+    if (one.n < 2)
+      continue; /* unnamed */
+    variable *v = cgl_tree_declare(t, &one.at[one.n - 1]);
+    v->type = cgl_row_slice(one, 0, one.n - 1);
+    v->parameter = true;
+    for (size_t j = 0; j < one.n; j++)
+      if (array || cgl_token_is_any(&one.at[j], "&", "("))
+        v->reference = true;
+  }
+}
+
+
+/* Does a function take a reference to what it may change? */
+static bool takes_references(const cgl_program *p) {
+  for (size_t i = 0; i < p->nchunks; i++) {
+    const cgl_chunk *c = &p->chunks[i];
+    bool alias = c->count && cgl_token_is_any(c->at, "typedef", "using");
+    for (size_t k = 1; k < c->count; k++) {
+      size_t from = k;
+      if (!cgl_token_is_any(&c->at[k], "&", "&&"))
+        continue;
+      if (alias)
+        return true;
+      if (!c->record && cgl_token_is(&c->at[k - 1], "]"))
+        continue;
+      bool constant = false;
+      while (from && !cgl_token_is_any(&c->at[from - 1], "(", ",", "{", ";"))
+        constant |= cgl_token_is(&c->at[--from], "const");
+      bool begins = from && cgl_token_is_any(&c->at[from - 1], "(", ",");
+      if (begins && !constant && from < k &&
+          (c->at[k - 1].kind == CGL_TOKEN_NAME ||
+           cgl_token_is(&c->at[k - 1], ">")) &&
+          k + 1 < c->count && c->at[k + 1].kind == CGL_TOKEN_NAME)
+        return true;
+    }
+  }
+  return false;
+}
+
+
+static void see_index(tree *t, statement *s, row r, void *user) {
+  bool *global = user;
+  (void)s;
+  for (size_t i = 0; i < r.n && !*global; i++) {
+    size_t chunk;
+    if (r.at[i].kind != CGL_TOKEN_NAME)
+      continue;
+    *global |= cgl_token_is(&r.at[i], "assert") || cgl_token_is_draw(&r.at[i]);
+    for (size_t k = 0; cgl_reach_chunk(t->program, &r.at[i], k, &chunk); k++)
+      if (chunk != t->kernel->chunk)
+        *global |=
+            !!(cgl_reach_features(t->program, chunk, NULL) & CGL_USES_INDEX);
+  }
+}
+
+
+static row kernel_body(tree *t) {
+  const cgl_declared *k = t->kernel;
+  const cgl_chunk *c = &t->program->chunks[k->chunk];
+  size_t i = (size_t)(k->parameters + k->nparameters - c->at);
+  while (i < c->count && !cgl_token_is(&c->at[i], "{"))
+    i++;
+  if (i + 1 >= c->count)
+    return (row){NULL, 0};
+  t->origin = &c->at[i + 1];
+  row body = cgl_tree_copy(t, t->origin, c->count - i - 2);
+  t->copy = body.at;
+  return body;
+}
+
+
+static void read_kernel(tree *t) {
+  if (t->kernel->is_template)
+    cgl_tree_refuse(t, &t->kernel->name, "a template");
+  declare_parameters(t);
+  t->references = takes_references(t->program);
+  row body = kernel_body(t);
+  if (!t->failed && !t->why)
+    t->body = cgl_tree_read(t, body);
+  if (!t->why && !t->failed)
+    cgl_tree_inline(t, &t->body);
+  if (!t->why && !t->failed) {
+    cgl_tree_mark(t, t->body);
+    cgl_values_find(t);
+  }
+}
+
+
+/* The variables that live across regions get arrays. */
+static void keep_variables(tree *t) {
+  int n = 0;
+  for (variable *v = t->variables; v; v = v->next) {
+    bool apart = v->parameter || v->addressed;
+    if (!cgl_region_is_local(v) || (v->region != -2 && !apart) ||
+        v->region == -1)
+      continue;
+    v->kept = true;
+    if (apart)
+      v->run = -2;
+    if (v->reference || (v->is_auto))
+      cgl_tree_refuse(t, &v->name, "'%.*s', %s that lives across a barrier",
+                      cgl_put_length(v), v->name.text,
+                      v->is_auto ? "of a type not written out,"
+                                 : "a reference");
+    if (++n > 64)
+      cgl_tree_refuse(t, &v->name, "more than 64 variables across barriers");
+  }
+}
+
+
+int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
+                    const cgl_loops_style *style, cgl_arena *arena,
+                    cgl_text *out, const char **why, int *line) {
+  tree t = {.program = program, .arena = arena, .kernel = kernel->declared};
+  cgl_text first = {0}, second = {0};
+  t.last = &t.variables;
+  t.known = cgl_arena_alloc(arena, program->nchunks + 1);
+  t.failed = !t.known;
+  if (!t.failed)
+    read_kernel(&t);
+  writer w = {.t = &t, .style = style, .out = &first, .counting = true};
+  if (!t.why && !t.failed) {
+    cgl_values_each(&t, t.body, see_index, &w.global);
+    put_kernel(&w);
+    keep_variables(&t);
+  }
+  if (!t.why && !t.failed) {
+    bool alive = w.returned && w.returned < w.region;
+    bool global = w.global;
+    w = (writer){.t = &t,
+                 .style = style,
+                 .out = &second,
+                 .alive = alive,
+                 .global = global};
+    put_kernel(&w);
+  }
+  if (!t.why && !t.failed && !second.failed)
+    cgl_text_add(out, second.data, second.length);
+  bool failed = t.failed || first.failed || second.failed || arena->failed;
+  cgl_text_free(&first);
+  cgl_text_free(&second);
+  *why = t.why;
+  *line = t.line;
+  return failed ? -1 : t.why != NULL;
+}

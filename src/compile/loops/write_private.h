@@ -1,0 +1,116 @@
+/* How the files that write loops share their work: text.c, region.c, stride.c,
+   warp.c and write.c.
+   Invariant: what is pending is written before anything that must follow it;
+   the names of variables are unique, so where a text stands does not matter. */
+#ifndef CGL_COMPILE_LOOPS_WRITE_PRIVATE_H
+#define CGL_COMPILE_LOOPS_WRITE_PRIVATE_H
+
+#include "compile/loops/loops_private.h"
+
+#define MAX_PENDING 512
+
+typedef struct writer {
+  tree *t;
+  const cgl_loops_style *style;
+  cgl_text *out;
+  int line;             /* of the script, at the end of the text; -1 unknown */
+  bool counting;        /* the first time */
+  bool global;          /* a function may ask for the thread's index */
+  bool alive;           /* threads leave before the last region */
+  int region, returned; /* counted; the first region that returns */
+  int run, runs;        /* of warps; 0: none */
+  int labels, masks;
+  bool fast;        /* the run's warps are whole, and their threads in a row */
+  bool more;        /* an operation follows what is written */
+  const char *mask; /* array of the lanes that take part, or NULL */
+  bool strict;      /* in a mask: all lanes of the warp must take part */
+  statement *pending[MAX_PENDING];
+  size_t npending;
+} writer;
+
+/* A strided loop, as it runs for a row of threads. */
+typedef struct stride {
+  row type, name, base, bound, step, body;
+  bool lane; /* walks by lanes, not by threads */
+} stride;
+
+/* ---- text.c ---- */
+
+row cgl_row_slice(row r, size_t from, size_t to);
+bool cgl_row_has(row r, const char *word);
+
+/* What follows is on that line of the script. */
+void cgl_put_line(writer *w, int line);
+
+/* What follows is on no line of the script. */
+void cgl_put_own(writer *w);
+
+/* The tokens; a `return` leaves the thread's part of a region. */
+void cgl_put_tokens(writer *w, row r, bool in_region);
+
+void cgl_put_name(writer *w, const char *prefix, const variable *v);
+
+/* The type without const, unless it is that of a pointee. */
+void cgl_put_type(writer *w, const variable *v);
+
+/* Of the name that the source gives, without what made it unique. */
+int cgl_put_length(const variable *v);
+
+/* The shared array that an atomicAdd at i changes, or NULL. */
+const variable *cgl_put_target(writer *w, row r, size_t i);
+
+/* ---- region.c ---- */
+
+/* May every thread have a value of its own? */
+bool cgl_region_is_local(const variable *v);
+
+/* Marks in `used`, by the variable's place in the list, what the row names. */
+void cgl_region_mark(writer *w, row r, bool *used, int depth);
+
+/* Puts a statement off, and writes what was put off as one region. */
+void cgl_region_add(writer *w, statement *s);
+void cgl_region_flush(writer *w);
+
+/* One loop for `n` statements, or for the body of a stride. */
+void cgl_region_put(writer *w, statement *const *list, size_t n,
+                    const stride *walk);
+
+/* A statement that is run once. */
+void cgl_region_put_scalar(writer *w, row r);
+
+/* A statement that is not the script's. */
+statement *cgl_region_statement(writer *w, const cgl_token *where,
+                                const char *front, row r, const char *back);
+
+/* A token of the statement, for its line. */
+const cgl_token *cgl_region_where(const writer *w, const statement *s);
+
+/* ---- stride.c ---- */
+
+/* The row with what is computed again written out. */
+row cgl_stride_expand(writer *w, row r, int depth);
+
+bool cgl_stride_find(writer *w, const statement *s, stride *out);
+void cgl_stride_put(writer *w, statement *s, const stride *walk);
+
+/* ---- warp.c ---- */
+
+/* One operation, an if and a loop that only some lanes take. */
+void cgl_warp_put(writer *w, statement *s);
+void cgl_warp_put_if(writer *w, statement *s);
+void cgl_warp_put_loop(writer *w, statement *s);
+
+/* Has the condition one value for the lanes of a whole warp? */
+bool cgl_warp_is_uniform(writer *w, row r);
+
+/* Writes the statements from s on that are run warp by warp, with what was put
+   off; returns the one behind them. */
+statement *cgl_warp_find_end(writer *w, statement *s);
+void cgl_warp_put_run(writer *w, statement *s, statement *end);
+
+/* ---- write.c ---- */
+
+void cgl_loops_put_list(writer *w, statement *list);
+void cgl_loops_put_block(writer *w, statement *list);
+
+#endif
