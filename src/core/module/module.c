@@ -39,14 +39,15 @@ static cgl_status module_compiled(const cgl_context *context,
 
 
 /* $CGRAPHLUA_HOST_KERNELS=why: which kernels run as fibers is logged. */
-static void module_log_fibers(const cgl_image *image, const char *file) {
+static void module_log_fibers(const cgl_context *context,
+                              const cgl_image *image, const char *file) {
   const char *asked = getenv("CGRAPHLUA_HOST_KERNELS");
   for (size_t i = 0; asked && !strcmp(asked, "why") && i < image->nsignatures;
        i++) {
     const cgl_signature *s = &image->signatures[i];
     if (s->fibers)
-      cgl_log("%s:%d: kernel %s runs as fibers: %s", file,
-              image->line + s->fibers_line, s->name, s->fibers);
+      cgl_log(context, CGL_LOG_INFO, "%s:%d: kernel %s runs as fibers: %s",
+              file, image->line + s->fibers_line, s->name, s->fibers);
   }
 }
 
@@ -72,7 +73,7 @@ cgl_status cgl_module_compile(cgl_context *context, const cgl_module_desc *desc,
   cgl_status status = module_compiled(context, answer, text, target.format);
   free(text);
   if (!status)
-    module_log_fibers(*image, source.file);
+    module_log_fibers(context, *image, source.file);
   return status;
 }
 
