@@ -21,9 +21,8 @@ static void put_value_type(writer *w, const statement *s) {
   cgl_region_mark(w, s->all, used, 0);
   for (int side = 0; side < 2; side++) {
     size_t k = 0;
-    if (side)
-      cgl_text_print(w->out, ") { return%s", "");
     if (side) {
+      cgl_text_put(w->out, ") { return");
       cgl_put_tokens(w, s->all, false);
       cgl_text_print(w->out,
                      "; }; typedef decltype(cgl_f_%d(cgl_any_of<unsigned>(), "
@@ -189,8 +188,8 @@ void cgl_warp_put_if(writer *w, statement *s) {
   if (other) /* of those that took part, the rest */
     cgl_text_print(w->out,
                    "for (unsigned cgl_l = 0; cgl_l < cgl_m; cgl_l++) "
-                   "%s[cgl_l] = %s%s%s%s ? -1 : 0;\n",
-                   other, "!", name, "[cgl_l]", "");
+                   "%s[cgl_l] = !%s[cgl_l] ? -1 : 0;\n",
+                   other, name);
   if (other && (outer || w->alive))
     cgl_text_print(w->out,
                    "for (unsigned cgl_l = 0; cgl_l < cgl_m; cgl_l++) "

@@ -36,7 +36,7 @@ static void refuse_divergent(writer *w, const statement *s) {
 
 /* Is everything of the loop's header the same for all threads? */
 static bool is_uniform_loop(writer *w, const statement *s) {
-  row value, part;
+  row part;
   if (!cgl_values_is_uniform(w->t, s->cond, false))
     return false;
   for (const statement *in = s->init; in; in = in->next)
@@ -52,7 +52,6 @@ static bool is_uniform_loop(writer *w, const statement *s) {
       if (part.n && !cgl_values_assignment(w->t, part))
         return false;
     }
-  (void)value;
   return true;
 }
 
