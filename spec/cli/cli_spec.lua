@@ -95,6 +95,7 @@ describe("the command line", function()
     local path = script "print 'it ran'"
     for words, message in pairs {
       [{ "--compile", path }] = "the folder is missing: --compile needs '--out'",
+      [{ "-i", "--compile", path, "--out", at "kernels" }] = "--compile does not take '-i'",
       [{ "--out", at "kernels", path }] = "only --compile takes '--out'",
       [{ "--arch", "sm_90", path }] = "only --compile takes '--arch'",
       [{ "--compile", path, "--out", at "kernels", "--arch", "gtx" }] =

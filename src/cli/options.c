@@ -122,6 +122,8 @@ static void script_move(cgl_options *o, char **argv, int end) {
 static bool check_compile(cgl_options *o) {
   if (o->compiled && !o->out)
     return option_refuse(o, "the folder is missing: --compile needs", "--out");
+  if (o->compiled && o->interactive)
+    return option_refuse(o, "--compile does not take", "-i");
   if (!o->compiled && (o->out || o->arch))
     return option_refuse(o, "only --compile takes",
                          o->out ? "--out" : "--arch");

@@ -344,7 +344,7 @@ static int add_arch(const char *arch, cgl_text *why) {
     return -1;
   if (add_target(target, arch) == 0)
     return 0;
-  cgl_text_put(why, "there are more architectures than an image can have");
+  cgl_text_print(why, "'%s' is one architecture too many", arch);
   return -1;
 }
 
