@@ -103,6 +103,7 @@ typedef struct cgl_event cgl_event;
 typedef struct cgl_buffer cgl_buffer;
 typedef struct cgl_pinned cgl_pinned;
 typedef struct cgl_module cgl_module;
+typedef struct cgl_compilation cgl_compilation; /* of a module */
 typedef struct cgl_kernel cgl_kernel;
 typedef struct cgl_pool cgl_pool;
 typedef struct cgl_graph cgl_graph;
@@ -131,7 +132,9 @@ CGL_API void cgl_log_serve_scripts(cgl_log_scripts *take);
   X(stream)            \
   X(event)             \
   X(buffer)            \
-  X(pinned) X(module) X(kernel) X(pool) X(graph) X(generator) X(checkpoint)
+  X(pinned)            \
+  X(module)            \
+  X(compilation) X(kernel) X(pool) X(graph) X(generator) X(checkpoint)
 #define X(noun)                                              \
   CGL_API cgl_##noun *cgl_##noun##_retain(cgl_##noun *noun); \
   CGL_API void cgl_##noun##_release(cgl_##noun *noun);

@@ -23,6 +23,36 @@ typedef struct cgl_module_desc {
 CGL_API cgl_status cgl_module_create(cgl_context *context,
                                      const cgl_module_desc *desc,
                                      cgl_module **module);
+/* The same, with the compile on a worker thread: returns at once.  The
+   description is copied.  Sources are compiled one after another. */
+CGL_API cgl_status cgl_module_create_async(cgl_context *context,
+                                           const cgl_module_desc *desc,
+                                           cgl_compilation **compilation);
+/* Has the compile ended, well or badly? */
+CGL_API bool cgl_compilation_ready(const cgl_compilation *compilation);
+/* Waits for the compile, and loads the module on the calling thread; each call
+   gives a reference to the same module.  Fails as cgl_module_create does.  To
+   release a compilation that is not ready ends its compile.
+   cuModuleLoadData */
+CGL_API cgl_status cgl_compilation_wait(cgl_compilation *compilation,
+                                        cgl_module **module);
+
+/* Looks for compiled kernels in `folder` first, which cgl_kernels_write made;
+   NULL forgets the folders that were named before.  For the process.  Folders
+   of $CGRAPHLUA_KERNELS come after.  What is in the folder is run as the
+   program's own code.  CGL_ERROR_SYSTEM */
+CGL_API cgl_status cgl_kernels_from(const char *folder);
+/* From now on every module that is made also gets images for other machines:
+   for the levels of the host device, and for the GPU architectures `archs`,
+   "sm_90" (a cubin) or "compute_90" (PTX), which NVRTC compiles.
+   CGL_ERROR_COMPILE, CGL_ERROR_NO_COMPILER */
+CGL_API cgl_status cgl_kernels_collect(const char *const *archs, size_t narchs);
+/* Ends that, and writes the images to `folder`, which is made when it is
+   missing: all of them or none.  A NULL folder drops them.  *count (may be
+   NULL) is their number.  CGL_ERROR_COMPILE when a source did not compile for
+   an architecture, CGL_ERROR_SYSTEM */
+CGL_API cgl_status cgl_kernels_write(const char *folder, size_t *count);
+
 /* The name of a kernel by index from 0, in source order, borrowed; NULL past
    the last. */
 CGL_API const char *cgl_module_kernel_name(const cgl_module *module,

@@ -49,6 +49,8 @@ CGL_API void cgl_lua_push_event(struct lua_State *L, cgl_event *event);
 CGL_API void cgl_lua_push_buffer(struct lua_State *L, cgl_buffer *buffer);
 CGL_API void cgl_lua_push_pinned(struct lua_State *L, cgl_pinned *pinned);
 CGL_API void cgl_lua_push_module(struct lua_State *L, cgl_module *module);
+CGL_API void cgl_lua_push_compilation(struct lua_State *L,
+                                      cgl_compilation *compilation);
 CGL_API void cgl_lua_push_kernel(struct lua_State *L, cgl_kernel *kernel);
 CGL_API void cgl_lua_push_pool(struct lua_State *L, cgl_pool *pool);
 CGL_API void cgl_lua_push_graph(struct lua_State *L, cgl_graph *graph);
@@ -64,6 +66,7 @@ CGL_API cgl_event *cgl_lua_to_event(struct lua_State *L, int index);
 CGL_API cgl_buffer *cgl_lua_to_buffer(struct lua_State *L, int index);
 CGL_API cgl_pinned *cgl_lua_to_pinned(struct lua_State *L, int index);
 CGL_API cgl_module *cgl_lua_to_module(struct lua_State *L, int index);
+CGL_API cgl_compilation *cgl_lua_to_compilation(struct lua_State *L, int index);
 CGL_API cgl_kernel *cgl_lua_to_kernel(struct lua_State *L, int index);
 CGL_API cgl_pool *cgl_lua_to_pool(struct lua_State *L, int index);
 CGL_API cgl_graph *cgl_lua_to_graph(struct lua_State *L, int index);

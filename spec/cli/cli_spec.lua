@@ -67,17 +67,64 @@ describe("the command line", function()
   end)
 
   it("names an option without its value", function()
-    for _, option in ipairs { "-e", "-l", "--device" } do
+    for _, option in ipairs { "-e", "-l", "--device", "--compile", "--out", "--arch" } do
       local status, _, err = run { option }
       assert.are.equal(1, status)
       assert.is_truthy(err:find("a value is missing after '" .. option .. "'", 1, true))
     end
   end)
 
+  it("gives the script of --compile its name and its own arguments", function()
+    local path = script [=[
+      print(arg[0], arg[1], arg[2], arg[3], ...)
+      require "cgraphlua".module 'extern "C" __global__ void f() {}'
+    ]=]
+    for _, words in ipairs {
+      { "--compile", path, "--out", at "kernels", "a b", "-x" },
+      { "--out=" .. at "kernels", "--compile=" .. path, "--", "a b", "-x" },
+      { "--device", "host", "--compile", path, "--out", at "kernels", "--", "a b", "-x" },
+    } do
+      local status, out, err = run(words, { env = "CGRAPHLUA_DEVICE=host" })
+      assert.are.equal(path .. "\ta b\t-x\tnil\ta b\t-x\n", out)
+      assert.is_truthy(err:find("wrote %d+ compiled images to '" .. at "kernels" .. "'"))
+      assert.are.equal(0, status)
+    end
+  end)
+
+  it("says what --compile needs, before the script runs", function()
+    local path = script "print 'it ran'"
+    for words, message in pairs {
+      [{ "--compile", path }] = "the folder is missing: --compile needs '--out'",
+      [{ "-i", "--compile", path, "--out", at "kernels" }] = "--compile does not take '-i'",
+      [{ "--out", at "kernels", path }] = "only --compile takes '--out'",
+      [{ "--arch", "sm_90", path }] = "only --compile takes '--arch'",
+      [{ "--compile", path, "--out", at "kernels", "--arch", "gtx" }] =
+        "--arch: 'gtx' is no architecture; sm_90 is one, and compute_90 for PTX",
+      [{ "--compile", path, "--out", at "kernels", "--arch", "sm_90a" }] = "'sm_90a' is no",
+      [{ "--compile", path, "--out", at "kernels", "--arch", "sm_3" }] = "'sm_3' is no",
+    } do
+      local status, out, err = run(words)
+      assert.are.equal(1, status)
+      assert.are.equal("", out)
+      assert.is_truthy(err:find(message, 1, true), err)
+    end
+    -- A library in NVRTC's place that is none.
+    local quote = program.quote
+    assert.are.equal(0, (program.shell(([[mkdir -p %s &&
+      ln -s "$(ldd %s | awk '/libm[.]so/ {print $3}')" %s]]):format(quote(at "cuda/lib64"),
+      quote(program.path), quote(at "cuda/lib64/libnvrtc.so.13")))))
+    local status, out, err = run({ "--compile", path, "--out", at "kernels", "--arch", "sm_90" },
+      { env = "CUDA_HOME=" .. program.quote(at "cuda") })
+    assert.are.equal(1, status)
+    assert.are.equal("", out)
+    assert.is_truthy(err:find("--arch: the NVRTC library lacks nvrtcVersion", 1, true), err)
+  end)
+
   it("shows every option in its help", function()
     local status, out = run { "--help" }
     assert.are.equal(0, status)
-    for _, option in ipairs { "-e ", "-l ", "-i ", "-v ", "-E ", "--device ", "-- ", "- " } do
+    for _, option in ipairs { "-e ", "-l ", "-i ", "-v ", "-E ", "--device ", "--compile ",
+      "--out ", "--arch ", "-- ", "- " } do
       assert.is_truthy(out:find("  " .. option, 1, true), option)
     end
   end)

@@ -359,7 +359,8 @@ static cgl_compile_status compile(cgl_image_format format, const char *text,
                        .options = options};
   while (options && options[source.noptions])
     source.noptions++;
-  return cgl_compile(&(cgl_target){format, 90}, &source, image, message);
+  return cgl_compile(&(cgl_target){.format = format, .sm = 90}, &source, image,
+                     message);
 }
 
 
@@ -400,8 +401,8 @@ static void test_include(cgl_image_format format, const char *who) {
                              "__global__ void k(real *x) { x[0] = 1; }\n";
   cgl_source source = {
       .text = text, .length = sizeof text - 1, .file = script, .line = 3};
-  cgl_compile_status status =
-      cgl_compile(&(cgl_target){format, 90}, &source, &image, &message);
+  cgl_compile_status status = cgl_compile(
+      &(cgl_target){.format = format, .sm = 90}, &source, &image, &message);
   const cgl_signature *k = image ? cgl_image_find(image, "k") : NULL;
   tap_ok(status == CGL_COMPILE_OK && k &&
              k->parameters[0].kind == CGL_KIND_DOUBLE &&
@@ -442,14 +443,16 @@ static void test_messages(cgl_image_format format, const char *who) {
                        .line = 7,
                        .expressions = (const char *const[]){"k<float>"},
                        .nexpressions = 1};
-  status = cgl_compile(&(cgl_target){format, 90}, &source, &image, &message);
+  status = cgl_compile(&(cgl_target){.format = format, .sm = 90}, &source,
+                       &image, &message);
   tap_ok(
       status == CGL_COMPILE_REFUSED && message &&
           strstr(message, host ? "scripts/demo.lua:7:" : "scripts/demo.lua(7)"),
       "%s: an error in a template's instance", who);
   free(message);
   source.expressions = (const char *const[]){"missing<float>"};
-  status = cgl_compile(&(cgl_target){format, 90}, &source, &image, &message);
+  status = cgl_compile(&(cgl_target){.format = format, .sm = 90}, &source,
+                       &image, &message);
   tap_ok(status == CGL_COMPILE_REFUSED && message &&
              strstr(message, "missing<float>"),
          "%s: an expression that names no kernel", who);
@@ -490,8 +493,8 @@ static void test_nvrtc(void) {
       .expressions =
           (const char *const[]){"evaluate<float>", "evaluate<double, 2>"},
       .nexpressions = 2};
-  status = cgl_compile(&(cgl_target){CGL_IMAGE_CUBIN, 90}, &source, &image,
-                       &message);
+  status = cgl_compile(&(cgl_target){.format = CGL_IMAGE_CUBIN, .sm = 90},
+                       &source, &image, &message);
   tap_ok(status == CGL_COMPILE_OK && image->size > 1000 &&
              memcmp(image->bytes, "\177ELF", 4) == 0,
          "NVRTC compiles the kernels for sm_90: %s", message ? message : "");
@@ -506,8 +509,8 @@ static void test_nvrtc(void) {
       mangled = strcmp(image->variables[i].lowered, "_ZN4deep5scaleE") == 0;
   tap_ok(mangled, "a variable of a namespace has its mangled name");
   cgl_image_free(image);
-  status = cgl_compile(&(cgl_target){CGL_IMAGE_CUBIN, 9999}, &source, &image,
-                       &message);
+  status = cgl_compile(&(cgl_target){.format = CGL_IMAGE_CUBIN, .sm = 9999},
+                       &source, &image, &message);
   tap_ok(status == CGL_COMPILE_OK && strstr(image->bytes, ".target"),
          "PTX is made for a GPU newer than the toolkit: %s",
          message ? message : "");

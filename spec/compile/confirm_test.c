@@ -37,7 +37,8 @@ static cgl_image *compile(const char *text, const char *const *options,
   while (options && options[source.noptions])
     source.noptions++;
   cgl_image *image = NULL;
-  cgl_compile(&(cgl_target){format, 90}, &source, &image, message);
+  cgl_compile(&(cgl_target){.format = format, .sm = 90}, &source, &image,
+              message);
   free(script);
   return image;
 }
@@ -490,8 +491,8 @@ int main(void) {
   char *message = NULL;
   cgl_image *image = NULL;
   cgl_source empty = {.text = ""};
-  if (cgl_compile(&(cgl_target){format, 90}, &empty, &image, &message) ==
-      CGL_COMPILE_NO_COMPILER)
+  if (cgl_compile(&(cgl_target){.format = format, .sm = 90}, &empty, &image,
+                  &message) == CGL_COMPILE_NO_COMPILER)
     tap_skip("NVRTC confirms as well", message);
   else
     test_all(CGL_IMAGE_CUBIN, "NVRTC");

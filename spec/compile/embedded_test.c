@@ -18,7 +18,7 @@ static atomic_int reaped;
 /* "anew", "cached", "refused" or another word for what came of it. */
 static const char *compile(const char *text) {
   cgl_source source = {.text = text, .length = strlen(text), .file = "k.cu"};
-  const cgl_target target = {CGL_IMAGE_HOST, 90};
+  const cgl_target target = {.format = CGL_IMAGE_HOST, .sm = 90};
   cgl_image *image = NULL;
   char *message = NULL;
   cgl_compile_status status = cgl_compile(&target, &source, &image, &message);

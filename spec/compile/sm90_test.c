@@ -45,7 +45,7 @@ static char *read_file(const char *path) {
 
 static void compile(const char *file, int line, const char *text,
                     size_t length) {
-  const cgl_target target = {CGL_IMAGE_CUBIN, 90};
+  const cgl_target target = {.format = CGL_IMAGE_CUBIN, .sm = 90};
   const cgl_source source = {
       .text = text, .length = length, .file = file, .line = line};
   cgl_image *image = NULL;

@@ -52,8 +52,8 @@ static const char *compile(const char *text, const char *option) {
                        .noptions = option != NULL};
   cgl_image *image = NULL;
   char *message = NULL;
-  cgl_compile_status status =
-      cgl_compile(&(cgl_target){format, 90}, &source, &image, &message);
+  cgl_compile_status status = cgl_compile(
+      &(cgl_target){.format = format, .sm = 90}, &source, &image, &message);
   if (image)
     snprintf(out, sizeof out, "%s %s",
              cgl_kind_word(image->signatures[0].parameters[0].kind),
@@ -179,7 +179,7 @@ static void test_lines(void) {
   cgl_source source = {
       .text = text, .length = strlen(text), .file = moved, .line = 9};
   cgl_image *image = NULL;
-  cgl_compile(&(cgl_target){format, 90}, &source, &image, NULL);
+  cgl_compile(&(cgl_target){.format = format, .sm = 90}, &source, &image, NULL);
   tap_ok(image && !image->cached, "%s: at another line it is another", who);
   cgl_image_free(image);
   free(moved);
@@ -259,7 +259,8 @@ static void test_words(void) {
                        .noptions = N};
   cgl_image *image = NULL;
   char *message = NULL;
-  cgl_compile(&(cgl_target){CGL_IMAGE_HOST, 0}, &source, &image, &message);
+  cgl_compile(&(cgl_target){.format = CGL_IMAGE_HOST}, &source, &image,
+              &message);
   tap_ok(image && image->size > 1000 && (had || access("a.out", F_OK) != 0),
          "a thousand options reach the compiler: %s", message ? message : "");
   cgl_image_free(image);

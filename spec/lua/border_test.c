@@ -105,6 +105,7 @@ static void check_kinds(lua_State *L) {
   cgl_buffer *buffer = NULL;
   cgl_pinned *pinned = NULL;
   cgl_module *module = NULL;
+  cgl_compilation *compilation = NULL;
   cgl_kernel *kernel = NULL;
   cgl_pool *pool = NULL;
   cgl_graph *graph = NULL;
@@ -114,6 +115,7 @@ static void check_kinds(lua_State *L) {
              !cgl_buffer_create(stream, NULL, CGL_TYPE_float, 8, &buffer) &&
              !cgl_pinned_create(context, CGL_TYPE_float, 8, &pinned) &&
              !cgl_module_create(context, &desc, &module) &&
+             !cgl_module_create_async(context, &desc, &compilation) &&
              !cgl_module_kernel(module, "one", &kernel) &&
              !cgl_pool_create(context, NULL, &pool) &&
              !cgl_graph_create(context, NULL, &graph) &&
@@ -146,6 +148,7 @@ static void check_kinds(lua_State *L) {
   KIND(buffer)
   KIND(pinned)
   KIND(module)
+  KIND(compilation)
   KIND(kernel)
   KIND(pool)
   KIND(graph)
@@ -175,6 +178,7 @@ static void check_kinds(lua_State *L) {
   cgl_buffer_release(buffer);
   cgl_pinned_release(pinned);
   cgl_module_release(module);
+  cgl_compilation_release(compilation);
   cgl_kernel_release(kernel);
   cgl_pool_release(pool);
   cgl_graph_release(graph);

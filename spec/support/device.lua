@@ -47,6 +47,7 @@ M.objects = {
   buffer = function() return cg.zeros("float", 1) end,
   pinned = function() return cg.pinned("float", 1) end,
   module = function() return cg.module(M.source) end,
+  compilation = function() return cg.module_async(M.source) end,
   kernel = function() return M.kernel "add" end,
   pool = function() return cg.pool() end,
   graph = function() return cg.graph() end,
@@ -183,8 +184,8 @@ function M.slips(fn, ...)
   end
 end
 
-local nouns = { "stream", "event", "buffer", "pinned", "module", "kernel", "pool", "graph",
-                "generator" }
+local nouns = { "stream", "event", "buffer", "pinned", "module", "compilation", "kernel", "pool",
+                "graph", "generator" }
 
 local function take(...)
   return select("#", ...)

@@ -39,10 +39,35 @@ static void set_arg(lua_State *L, const program *p) {
 }
 
 
+/* Writes the kernels that a successful run compiled; returns the status. */
+static int write_kernels(const program *p) {
+  const char *out = p->options.out;
+  size_t n = 0;
+  if (!p->options.compiled)
+    return 0;
+  if (cgl_kernels_write(out, &n)) {
+    cgl_report_line("no kernels were written: %s", cgl_last_error()->message);
+    return 1;
+  }
+  if (n)
+    cgl_report_line("wrote %zu compiled images to '%s'", n, out);
+  else
+    cgl_report_line("the script compiled no kernels: nothing was written");
+  return n ? 0 : 1;
+}
+
+
 /* os.exit closes the state unless it is told not to, so that finalizers
-   run; upvalue 1 is the library's own. */
+   run; upvalue 1 is the library's own, upvalue 2 the program. */
 static int exit_closing(lua_State *L) {
   lua_settop(L, 2);
+  bool well = lua_isnoneornil(L, 1) || lua_toboolean(L, 1);
+  if (lua_type(L, 1) == LUA_TNUMBER)
+    well = lua_tonumber(L, 1) == 0;
+  if (well && write_kernels(lua_touserdata(L, lua_upvalueindex(2)))) {
+    lua_pushinteger(L, 1);
+    lua_replace(L, 1);
+  }
   if (lua_isnil(L, 2)) {
     lua_pushboolean(L, 1);
     lua_replace(L, 2);
@@ -56,7 +81,7 @@ static int exit_closing(lua_State *L) {
 }
 
 
-static void open_libraries(lua_State *L, const program *p) {
+static void open_libraries(lua_State *L, program *p) {
   if (p->options.no_environment) {
     lua_pushboolean(L, 1);
     lua_setfield(L, LUA_REGISTRYINDEX, "LUA_NOENV");
@@ -66,7 +91,8 @@ static void open_libraries(lua_State *L, const program *p) {
   lua_gc(L, LUA_GCRESTART, -1);
   lua_getglobal(L, "os");
   lua_getfield(L, -1, "exit");
-  lua_pushcclosure(L, exit_closing, 1);
+  lua_pushlightuserdata(L, p);
+  lua_pushcclosure(L, exit_closing, 2);
   lua_setfield(L, -2, "exit");
   lua_settop(L, 0);
   cgl_lua_preload(L, NULL);
@@ -189,11 +215,30 @@ static int run_program(lua_State *L, const program *p) {
 }
 
 
+/* What --compile needs before the script runs. */
+static int collect_kernels(const program *p) {
+  char *list = strdup(p->options.arch ? p->options.arch : ""), *rest = NULL;
+  const char *archs[64];
+  size_t n = 0;
+  cgl_status status = CGL_OK;
+  for (char *arch = list ? strtok_r(list, ",", &rest) : NULL;
+       arch && n < sizeof archs / sizeof *archs;
+       arch = strtok_r(NULL, ",", &rest))
+    archs[n++] = arch;
+  if (p->options.compiled)
+    status = cgl_kernels_collect(archs, n);
+  if (status)
+    cgl_report_line("--arch: %s", cgl_last_error()->message);
+  free(list);
+  return status ? 1 : 0;
+}
+
+
 static int protected_main(lua_State *L) {
   program *p = lua_touserdata(L, 1);
   lua_settop(L, 0);
   open_libraries(L, p);
-  p->status = run_program(L, p);
+  p->status = collect_kernels(p) || run_program(L, p) || write_kernels(p);
   return 0;
 }
 

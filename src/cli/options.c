@@ -1,5 +1,6 @@
 #include "cli/options.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,9 @@ void cgl_options_usage(FILE *out) {
         "  -v            show versions and every device\n"
         "  -E            ignore environment variables\n"
         "  --device D    use device D: host, cuda or cuda:N\n"
+        "  --compile S   run the script S and write its compiled kernels\n"
+        "  --out F       the folder that --compile writes to\n"
+        "  --arch LIST   also for GPUs: sm_80,sm_90 or compute_90 (PTX)\n"
         "  -h, --help    show this text\n"
         "  --            end of options\n"
         "  -             run standard input, and end of options\n",
@@ -51,29 +55,78 @@ static bool *flag_of(cgl_options *o, const char *arg) {
 }
 
 
+/* A word with a value, joined by '=' or the next argument: its field in *field,
+   its name returned; NULL for another word. */
+static const char *word_of(cgl_options *o, const char *arg,
+                           const char ***field) {
+  const struct {
+    const char *name;
+    const char **field;
+  } words[] = {{"--device", &o->device},
+               {"--compile", &o->compiled},
+               {"--out", &o->out},
+               {"--arch", &o->arch}};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    size_t n = strlen(words[i].name);
+    if (!strncmp(arg, words[i].name, n) && (!arg[n] || arg[n] == '=')) {
+      *field = words[i].field;
+      return words[i].name;
+    }
+  }
+  return NULL;
+}
+
+
 static bool option_parse(cgl_options *o, int argc, char **argv, int *i) {
-  static const char device[] = "--device";
-  const char *arg = argv[*i], *value;
+  const char *arg = argv[*i], *value, **field = NULL;
   const bool acts = arg[1] == 'e' || arg[1] == 'l';
   bool *flag = flag_of(o, arg);
   if (flag) {
     *flag = true;
     return true;
   }
+  const char *word = acts ? arg : word_of(o, arg, &field);
+  if (!word)
+    return option_refuse(o, "unknown option", arg);
   if (acts)
     value = value_of(argc, argv, i, arg + 2);
-  else if (!strcmp(arg, device))
-    value = value_of(argc, argv, i, "");
-  else if (!strncmp(arg, "--device=", sizeof device))
-    value = arg + sizeof device;
   else
-    return option_refuse(o, "unknown option", arg);
+    value = arg[strlen(word)] ? arg + strlen(word) + 1
+                              : value_of(argc, argv, i, "");
   if (!value || (!acts && !*value))
-    return option_refuse(o, "a value is missing after", acts ? arg : device);
+    return option_refuse(o, "a value is missing after", word);
   if (acts)
     o->actions[o->nactions++] = (cgl_action){.kind = arg[1], .text = value};
   else
-    o->device = value;
+    *field = value;
+  return true;
+}
+
+
+/* Puts the script of --compile where a script stands: before its own
+   arguments, argv[end] and on. */
+static void script_move(cgl_options *o, char **argv, int end) {
+  static const char joined[] = "--compile=";
+  int at = 1;
+  while (argv[at] != o->compiled &&
+         strncmp(argv[at], joined, sizeof joined - 1))
+    at++;
+  for (; at + 1 < end; at++)
+    argv[at] = argv[at + 1];
+  argv[end - 1] = (char *)(uintptr_t)o->compiled;
+  o->script = end - 1;
+}
+
+
+/* What --compile needs, and needs it. */
+static bool check_compile(cgl_options *o) {
+  if (o->compiled && !o->out)
+    return option_refuse(o, "the folder is missing: --compile needs", "--out");
+  if (o->compiled && o->interactive)
+    return option_refuse(o, "--compile does not take", "-i");
+  if (!o->compiled && (o->out || o->arch))
+    return option_refuse(o, "only --compile takes",
+                         o->out ? "--out" : "--arch");
   return true;
 }
 
@@ -98,6 +151,10 @@ bool cgl_options_parse(cgl_options *o, int argc, char **argv) {
       return false;
   }
   o->script = i < argc ? i : argc;
+  if (!check_compile(o))
+    return false;
+  if (o->compiled)
+    script_move(o, argv, i);
   return true;
 }
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compile/cache/cache.h"
 #include "compile/host/host.h"
 #include "compile/nvrtc/nvrtc.h"
 #include "driver/kernel_abi.h"
@@ -27,8 +26,7 @@ const cgl_signature *cgl_image_find(const cgl_image *image, const char *name) {
 }
 
 
-/* The folder of the script, where quoted includes are looked for. */
-static char *folder_of(const char *file) {
+char *cgl_compile_folder(const char *file) {
   const char *slash = strrchr(file, '/');
   return slash ? cgl_format("%.*s", (int)(slash - file), file) : strdup(".");
 }
@@ -143,6 +141,8 @@ static void describe_key(const cgl_job *job, cgl_text *out) {
   bool host = job->image->format == CGL_IMAGE_HOST;
   cgl_text_print(out, "%d %d %d\n", CGL_HOST_ABI, (int)job->image->format,
                  job->sm);
+  if (job->exact)
+    cgl_text_print(out, "for %d %d\n", job->sm, job->ptx);
   for (size_t i = 0; i < sizeof variables / sizeof *variables && host; i++) {
     const char *value = getenv(variables[i]);
     cgl_text_print(out, "%s\n", value ? value : "");
@@ -155,7 +155,7 @@ static void describe_key(const cgl_job *job, cgl_text *out) {
   cgl_text_print(out, "\n%zu\n", s->length);
   cgl_text_add(out, s->text, s->length);
   if (host)
-    cgl_host_key(out);
+    cgl_host_key(job, out);
   else
     cgl_nvrtc_device_text(out);
   if (memmem(s->text, s->length, "include", 7) ||
@@ -191,18 +191,10 @@ static bool names_time(const cgl_job *job) {
 }
 
 
-/* A record is the compiler's identity, notes of files, a full stop, and what
-   cgl_image_pack writes.  Fills the image; false when anything differs. */
-static bool try_entry(cgl_job *job, cgl_cache_entry *entry,
-                      const char *identity) {
+bool cgl_compile_take(cgl_job *job, cgl_cache_entry *entry, const char *row) {
   cgl_image *image = job->image;
-  const char *at = entry->record, *end = at + entry->record_size;
-  if (!entry->record_size || end[-1] || (*identity && strcmp(at, identity)))
-    return false;
-  for (at += strlen(at) + 1; at < end && *at != '.'; at += strlen(at) + 1)
-    if (!cgl_cache_is_as_noted(at))
-      return false;
-  if (at + 2 > end || cgl_image_unpack(image, at + 2, (size_t)(end - at - 2))) {
+  const char *end = entry->record + entry->record_size;
+  if (row > end || cgl_image_unpack(image, row, (size_t)(end - row))) {
     cgl_arena_free(&image->arena);
     *image = (cgl_image){.format = image->format};
     return false;
@@ -211,6 +203,24 @@ static bool try_entry(cgl_job *job, cgl_cache_entry *entry,
   image->size = entry->size;
   image->cached = true;
   entry->bytes = NULL;
+  return true;
+}
+
+
+/* A record is the compiler's identity, notes of files, a full stop, and what
+   cgl_image_pack writes.  Fills the image; false when anything differs. */
+static bool try_entry(cgl_job *job, cgl_cache_entry *entry,
+                      const char *identity) {
+  const char *at = entry->record, *end = at + entry->record_size;
+  if (!entry->record_size || end[-1] || (*identity && strcmp(at, identity)))
+    return false;
+  const char *notes = at + strlen(at) + 1;
+  for (at = notes; at < end && *at != '.'; at += strlen(at) + 1)
+    if (!cgl_cache_is_as_noted(at))
+      return false;
+  if (at + 2 > end || !cgl_compile_take(job, entry, at + 2))
+    return false;
+  cgl_text_add(&job->files, notes, (size_t)(at - notes));
   cgl_text_put(&job->log, entry->message);
   return true;
 }
@@ -287,37 +297,114 @@ static cgl_compile_status find_or_build(cgl_job *job) {
 }
 
 
-cgl_compile_status cgl_compile(const cgl_target *target,
-                               const cgl_source *given, cgl_image **image,
-                               char **message) {
-  cgl_source source = *given;
-  cgl_job job = {.source = &source, .sm = target->sm, .since = cgl_cache_now()};
+/* Adds why no shipped image was used: warnings, or with no compiler beside what
+   failed. */
+static void explain_shipped(cgl_job *job, cgl_compile_status status,
+                            cgl_text *faults) {
+  if (status == CGL_COMPILE_NO_COMPILER)
+    cgl_compile_say_shipped(faults);
+  if (!faults->length)
+    return;
+  if (job->log.length && job->log.data[job->log.length - 1] != '\n')
+    cgl_text_put(&job->log, "\n");
+  cgl_text_put(&job->log, faults->data);
+}
+
+
+/* `files` NULL: a shipped image may serve. */
+static cgl_compile_status compile_source(const cgl_target *target,
+                                         const cgl_source *source,
+                                         cgl_image **image, cgl_text *log,
+                                         cgl_text *files) {
+  cgl_job job = {.source = source,
+                 .sm = target->sm,
+                 .exact = target->exact,
+                 .ptx = target->ptx,
+                 .level = target->level,
+                 .since = cgl_cache_now()};
   cgl_compile_status status = CGL_COMPILE_SYSTEM;
+  cgl_text faults = {0};
   *image = NULL;
-  if (message)
-    *message = NULL;
-  if (!source.file)
-    source.file = "kernel";
-  if (source.line < 1)
-    source.line = 1;
-  char *folder = folder_of(source.file);
+  char *folder = cgl_compile_folder(source->file);
   job.folder = folder;
   job.image = calloc(1, sizeof *job.image);
   if (folder && job.image) {
     job.image->format = target->format;
-    status = find_or_build(&job);
+    status = !files && cgl_compile_find_shipped(&job, &faults)
+                 ? CGL_COMPILE_OK
+                 : find_or_build(&job);
+    if (!files)
+      explain_shipped(&job, status, &faults);
   }
   if (status == CGL_COMPILE_SYSTEM && !job.log.length)
     cgl_text_put(&job.log, "out of memory while compiling a kernel");
   free(folder);
-  cgl_text_free(&job.files);
+  cgl_text_free(&faults);
   if (status == CGL_COMPILE_OK) {
-    job.image->line = source.line;
+    job.image->line = source->line;
     *image = job.image;
   } else
     cgl_image_free(job.image);
-  if (message && job.log.length)
-    *message = cgl_text_take(&job.log);
-  cgl_text_free(&job.log);
+  if (files)
+    *files = job.files;
+  else
+    cgl_text_free(&job.files);
+  *log = job.log;
+  return status;
+}
+
+
+/* What is not given has its default. */
+static cgl_source complete_source(const cgl_source *given) {
+  cgl_source source = *given;
+  if (!source.file)
+    source.file = "kernel";
+  if (source.line < 1)
+    source.line = 1;
+  return source;
+}
+
+
+/* Hands the log over, or frees it. */
+static void give_message(cgl_text *log, char **message) {
+  if (message)
+    *message = log->length ? cgl_text_take(log) : NULL;
+  cgl_text_free(log);
+}
+
+
+cgl_compile_status cgl_compile_here(const cgl_target *target,
+                                    const cgl_source *given, cgl_image **image,
+                                    char **message, cgl_text *files) {
+  cgl_source source = complete_source(given);
+  cgl_text log = {0};
+  cgl_compile_status status =
+      compile_source(target, &source, image, &log, files);
+  give_message(&log, message);
+  return status;
+}
+
+
+void cgl_compile_open(const cgl_target *target) {
+  if (target->format != CGL_IMAGE_HOST)
+    cgl_nvrtc_open();
+}
+
+
+cgl_compile_status cgl_compile(const cgl_target *target,
+                               const cgl_source *given, cgl_image **image,
+                               char **message) {
+  cgl_source source = complete_source(given);
+  cgl_text log = {0};
+  cgl_compile_status status =
+      compile_source(target, &source, image, &log, NULL);
+  if (status == CGL_COMPILE_OK) {
+    status = cgl_compile_add(target, &source, &log);
+    if (status != CGL_COMPILE_OK) {
+      cgl_image_free(*image);
+      *image = NULL;
+    }
+  }
+  give_message(&log, message);
   return status;
 }

@@ -162,7 +162,8 @@ function cg.take(token) end
 
 --- The number of live objects of this process, including objects that graphs
 --- keep: "all" (default), "context", "stream", "event", "buffer", "pinned",
---- "module", "kernel", "pool", "graph", "generator" or "checkpoint".
+--- "module", "compilation", "kernel", "pool", "graph", "generator" or
+--- "checkpoint".
 ---@param noun? string
 ---@return integer
 function cg.live(noun) end
@@ -304,6 +305,17 @@ function cg.manual_seed(seed) end
 ---@param opts? cgraphlua.module_options
 ---@return cgraphlua.module
 function cg.module(source, opts) end
+
+--- Compiles as cg.module does, on another thread, and returns at once.
+---@param source string|cgraphlua.module_options
+---@param opts? cgraphlua.module_options
+---@return cgraphlua.compilation
+function cg.module_async(source, opts) end
+
+--- Looks for compiled kernels in the folder first, which cgraphlua --compile
+--- wrote; nil forgets the folders named before.  For the process.
+---@param path? string
+function cg.kernels_from(path) end
 
 --- A kernel of a module made of the source alone; a name with "<" is a name
 --- expression.

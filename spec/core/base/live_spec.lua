@@ -24,6 +24,7 @@ local makers = {
   buffer = function() return cg.buffer("float", 10) end,
   pinned = function() return cg.pinned("float", 10) end,
   module = function() return cg.module(device.source) end,
+  compilation = function() return cg.module_async(device.source) end,
   kernel = function() return device.kernel "add" end,
   pool = function() return cg.pool() end,
   graph = function() return cg.graph() end,

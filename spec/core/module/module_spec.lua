@@ -24,8 +24,8 @@ describe("module", function()
       return
     end
     local status, out, err = device.child([[
-      local function open() -- files of this process, popen's own among them
-        local list = io.popen "ls /proc/$PPID/fd"
+      local function open() -- files of this process, once popen closed its end
+        local list = io.popen "sleep 0.1; ls /proc/$PPID/fd"
         local _, n = list:read "*a":gsub("\n", "")
         list:close()
         return n

@@ -61,7 +61,8 @@ static const char *compile(const cgl_driver *driver) {
       &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
   driver->cuDeviceGetAttribute(
       &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
-  cgl_target target = {driver->image_format, major * 10 + minor};
+  cgl_target target = {.format = driver->image_format,
+                       .sm = major * 10 + minor};
   cgl_source source = {.text = kernels,
                        .length = sizeof kernels - 1,
                        .file = "conformance.cu",

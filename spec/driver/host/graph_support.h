@@ -67,7 +67,7 @@ static inline uint64_t mix_value(const uint64_t *v, uint64_t round,
 static inline bool graph_open(void) {
   CUdevice device;
   cu = cgl_driver_host();
-  cgl_target target = {CGL_IMAGE_HOST, 90};
+  cgl_target target = {.format = CGL_IMAGE_HOST, .sm = 90};
   cgl_source source = {.text = graph_kernels,
                        .length = sizeof graph_kernels - 1};
   cgl_image *image = NULL;

@@ -8,9 +8,11 @@
 #ifndef CGL_COMPILE_BASE_H
 #define CGL_COMPILE_BASE_H
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 typedef struct cgl_text {
   char *data;    /* NUL-terminated, or NULL while empty */
@@ -76,6 +78,21 @@ void cgl_format_number(char *text, size_t room, double number);
    (128 + signal when killed), or -1 with errno when it could not be started;
    -2 when the status was lost to another waiter of this process. */
 int cgl_process_run(char *const argv[], const cgl_text *input, cgl_text *log);
+
+/* What ends the child processes of a thread early, from any other thread. */
+typedef struct cgl_process_stop {
+  pthread_mutex_t lock;
+  pid_t child;  /* under lock: the group that runs now, or 0 */
+  bool stopped; /* under lock: no child may run any more */
+} cgl_process_stop;
+
+/* Children that this thread runs from now on end when `stop` is stopped; NULL:
+   they run to their end.  Each is the leader of a process group. */
+void cgl_process_guard(cgl_process_stop *stop);
+
+/* Ends the child that runs and lets no other start: cgl_process_run then fails
+   with ECANCELED. */
+void cgl_process_end(cgl_process_stop *stop);
 
 /* The path of a program in PATH (malloc'ed), or NULL. */
 char *cgl_process_find(const char *name);

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "compile/base/base.h"
+#include "driver/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,11 +12,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static CGL_THREAD_LOCAL cgl_process_stop *guard; /* of the thread's children */
+
 
 /* Where programs are looked for: servers run with no PATH or an empty one. */
 static const char *search_path(void) {
   const char *path = getenv("PATH");
   return path && *path ? path : "/usr/local/bin:/usr/bin:/bin";
+}
+
+
+void cgl_process_guard(cgl_process_stop *stop) {
+  guard = stop;
+}
+
+
+void cgl_process_end(cgl_process_stop *stop) {
+  pthread_mutex_lock(&stop->lock);
+  stop->stopped = true;
+  if (stop->child)
+    kill(-stop->child, SIGTERM);
+  pthread_mutex_unlock(&stop->lock);
 }
 
 
@@ -68,8 +85,10 @@ static int spawn_child(char *const argv[], int input, int output, pid_t *pid) {
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(
+      &attributes, (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                           (guard ? POSIX_SPAWN_SETPGROUP : 0)));
   int error = posix_spawn(pid, program, &files, &attributes, argv, environment);
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
@@ -77,6 +96,40 @@ static int spawn_child(char *const argv[], int input, int output, pid_t *pid) {
   free(path);
   free(program);
   return error;
+}
+
+
+/* The same, unless the thread's guard was stopped. */
+static int start_child(char *const argv[], int input, int output, pid_t *pid) {
+  if (!guard)
+    return spawn_child(argv, input, output, pid);
+  pthread_mutex_lock(&guard->lock);
+  int error =
+      guard->stopped ? ECANCELED : spawn_child(argv, input, output, pid);
+  if (!error)
+    guard->child = *pid;
+  pthread_mutex_unlock(&guard->lock);
+  return error;
+}
+
+
+/* Waits for the child's end.  The guard forgets it before its number can be
+   another process's.  0, or -1 with errno. */
+static int await_child(pid_t pid, int *status) {
+  siginfo_t info;
+  int lost = 0;
+  while (guard && (lost = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT)) &&
+         errno == EINTR)
+    continue;
+  if (guard) {
+    pthread_mutex_lock(&guard->lock);
+    guard->child = 0;
+    pthread_mutex_unlock(&guard->lock);
+  }
+  while (!lost && waitpid(pid, status, 0) < 0)
+    if (errno != EINTR)
+      lost = -1;
+  return lost;
 }
 
 
@@ -102,7 +155,7 @@ int cgl_process_run(char *const argv[], const cgl_text *input, cgl_text *log) {
     return -1;
   int error = pipe2(ends, O_CLOEXEC) ? errno : 0;
   if (!error) {
-    error = spawn_child(argv, file, ends[1], &pid);
+    error = start_child(argv, file, ends[1], &pid);
     close(ends[1]);
     if (error)
       close(ends[0]);
@@ -122,9 +175,8 @@ int cgl_process_run(char *const argv[], const cgl_text *input, cgl_text *log) {
       break;
   }
   close(ends[0]);
-  while (waitpid(pid, &status, 0) < 0)
-    if (errno != EINTR)
-      return -2;
+  if (await_child(pid, &status) != 0)
+    return -2;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

@@ -120,14 +120,11 @@ static int open_entry(const char *folder, const char *path, struct stat *st) {
 }
 
 
-/* The whole of an entry, which counts as used now; or NULL. */
-static char *read_entry(const char *folder, const char *path, size_t *length) {
+char *cgl_cache_read_file(int file, size_t *length) {
   struct stat st;
   char *bytes = NULL;
-  int file = open_entry(folder, path, &st);
-  if (file < 0)
-    return NULL;
-  if (st.st_size > 0 && (uint64_t)st.st_size < MAX_ENTRY)
+  if (fstat(file, &st) == 0 && st.st_size > 0 &&
+      (uint64_t)st.st_size < MAX_ENTRY)
     bytes = malloc((size_t)st.st_size);
   *length = 0;
   while (bytes && *length < (size_t)st.st_size) {
@@ -138,27 +135,46 @@ static char *read_entry(const char *folder, const char *path, size_t *length) {
       break;
     *length += (size_t)n;
   }
+  return bytes;
+}
+
+
+/* The whole of an entry, which counts as used now; or NULL. */
+static char *read_entry(const char *folder, const char *path, size_t *length) {
+  struct stat st;
+  int file = open_entry(folder, path, &st);
+  if (file < 0)
+    return NULL;
+  char *bytes = cgl_cache_read_file(file, length);
   futimens(file, NULL);
   close(file);
   return bytes;
 }
 
 
-static bool is_sound(const char *bytes, size_t length, const cgl_cache_key *key,
-                     entry_header *header) {
+/* What is wrong with an entry's bytes, or NULL. */
+static const char *entry_fault(const char *bytes, size_t length,
+                               const cgl_cache_key *key, entry_header *header) {
   unsigned char sum[16];
+  memset(header, 0, sizeof *header);
+  memcpy(header, bytes, length < sizeof *header ? length : sizeof *header);
+  if (memcmp(header->magic, entry_magic, 8))
+    return "holds no compiled kernel";
   if (length < sizeof *header)
-    return false;
-  memcpy(header, bytes, sizeof *header);
+    return "is truncated";
+  if (header->version != ENTRY_VERSION)
+    return "was written by another version of cgraphlua";
   size_t payload = length - sizeof *header;
-  if (memcmp(header->magic, entry_magic, 8) ||
-      header->version != ENTRY_VERSION || memcmp(header->key, key->bytes, 16) ||
-      header->size > payload || header->record_size > payload - header->size ||
-      header->message_size != payload - header->size - header->record_size ||
+  if (header->size > payload || header->record_size > payload - header->size ||
+      header->message_size > payload - header->size - header->record_size)
+    return "is truncated";
+  if (header->message_size != payload - header->size - header->record_size ||
       !header->size)
-    return false;
+    return "is damaged";
+  if (memcmp(header->key, key->bytes, 16))
+    return "holds the image of another source, or for another device";
   entry_checksum(header, bytes + sizeof *header, payload, sum);
-  return memcmp(sum, header->checksum, 16) == 0;
+  return memcmp(sum, header->checksum, 16) ? "is damaged" : NULL;
 }
 
 
@@ -172,32 +188,42 @@ static char *copy_part(const char *from, size_t n) {
 }
 
 
+const char *cgl_cache_unpack(const char *bytes, size_t length,
+                             const cgl_cache_key *key, cgl_cache_entry *entry) {
+  entry_header header;
+  memset(entry, 0, sizeof *entry);
+  const char *fault = entry_fault(bytes, length, key, &header);
+  if (fault)
+    return fault;
+  const char *payload = bytes + sizeof header;
+  entry->size = header.size;
+  entry->record_size = header.record_size;
+  entry->bytes = copy_part(payload, header.size);
+  entry->record = copy_part(payload + header.size, header.record_size);
+  entry->message = copy_part(payload + header.size + header.record_size,
+                             header.message_size);
+  if (entry->bytes && entry->record && entry->message)
+    return NULL;
+  cgl_cache_entry_free(entry);
+  return "needs more memory than there is";
+}
+
+
 bool cgl_cache_read(const char *folder, const cgl_cache_key *key,
                     cgl_cache_entry *entry) {
-  entry_header header;
   size_t length = 0;
   memset(entry, 0, sizeof *entry);
   char *path = cgl_cache_path(folder, key);
   char *bytes = path ? read_entry(folder, path, &length) : NULL;
-  if (bytes && is_sound(bytes, length, key, &header)) {
-    const char *payload = bytes + sizeof header;
-    entry->size = header.size;
-    entry->record_size = header.record_size;
-    entry->bytes = copy_part(payload, header.size);
-    entry->record = copy_part(payload + header.size, header.record_size);
-    entry->message = copy_part(payload + header.size + header.record_size,
-                               header.message_size);
-    if (!entry->bytes || !entry->record || !entry->message)
-      cgl_cache_entry_free(entry);
-  }
+  if (bytes)
+    cgl_cache_unpack(bytes, length, key, entry);
   free(bytes);
   free(path);
   return entry->bytes;
 }
 
 
-/* mkdir -p; 0 or an errno. */
-static int make_folders(const char *folder) {
+int cgl_cache_make_folders(const char *folder, unsigned mode) {
   char *path = strdup(folder);
   if (!path)
     return ENOMEM;
@@ -207,7 +233,7 @@ static int make_folders(const char *folder) {
     if (was && was != '/')
       continue;
     *at = 0;
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+    if (mkdir(path, mode) != 0 && errno != EEXIST)
       error = errno;
     *at = was;
     if (!was)
@@ -239,25 +265,23 @@ static void warn_once(const char *folder, const char *why, cgl_text *warning) {
 }
 
 
-/* 0 or an errno. */
-static int write_bytes(int file, const void *bytes, size_t n) {
+int cgl_cache_write_file(int file, const void *bytes, size_t length) {
   const char *at = bytes;
-  while (n) {
-    ssize_t done = write(file, at, n);
+  while (length) {
+    ssize_t done = write(file, at, length);
     if (done < 0 && errno == EINTR)
       continue;
     if (done <= 0)
       return done ? errno : EIO;
     at += done;
-    n -= (size_t)done;
+    length -= (size_t)done;
   }
   return 0;
 }
 
 
-/* Header and payload in one piece of memory. */
-static char *entry_pack(const cgl_cache_key *key, const cgl_cache_entry *entry,
-                        size_t *length) {
+char *cgl_cache_pack(const cgl_cache_key *key, const cgl_cache_entry *entry,
+                     size_t *length) {
   const char *message = entry->message ? entry->message : "";
   entry_header header = {.version = ENTRY_VERSION,
                          .size = entry->size,
@@ -281,9 +305,8 @@ static char *entry_pack(const cgl_cache_key *key, const cgl_cache_entry *entry,
 }
 
 
-/* A name that no other thread or process, on this machine or on one that
-   shares the folder, takes; NULL without memory. */
-static char *temporary_name(void) {
+/* "other" processes may be on other machines that share the folder. */
+char *cgl_cache_temporary_name(void) {
   uint64_t number[2] = {0};
   if (getrandom(number, sizeof number, GRND_NONBLOCK) != sizeof number) {
     static atomic_uint counter;
@@ -302,9 +325,9 @@ static int write_entry(const char *folder, const cgl_cache_key *key,
   int place = open_folder(folder);
   if (place < 0)
     return errno;
-  char *bytes = entry_pack(key, entry, &length);
+  char *bytes = cgl_cache_pack(key, entry, &length);
   char *path = cgl_cache_path(folder, key);
-  char *temporary = temporary_name();
+  char *temporary = cgl_cache_temporary_name();
   int error = ENOMEM;
   if (bytes && path && temporary) {
     int file =
@@ -312,7 +335,7 @@ static int write_entry(const char *folder, const cgl_cache_key *key,
                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     error = file < 0 ? errno : 0;
     if (file >= 0) {
-      error = write_bytes(file, bytes, length);
+      error = cgl_cache_write_file(file, bytes, length);
       if (close(file) != 0 && !error)
         error = errno;
       if (!error &&
@@ -334,7 +357,7 @@ void cgl_cache_write(const char *folder, const cgl_cache_key *key,
                      const cgl_cache_entry *entry, cgl_text *warning) {
   int error = write_entry(folder, key, entry);
   if (error == ENOENT) {
-    error = make_folders(folder);
+    error = cgl_cache_make_folders(folder, 0700);
     if (!error)
       error = write_entry(folder, key, entry);
   }

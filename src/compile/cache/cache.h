@@ -50,6 +50,59 @@ bool cgl_cache_read(const char *folder, const cgl_cache_key *key,
 void cgl_cache_write(const char *folder, const cgl_cache_key *key,
                      const cgl_cache_entry *entry, cgl_text *warning);
 
+/* ---- an entry as bytes ---- */
+
+/* The file of an entry: header and parts (malloc'ed), NULL without memory. */
+char *cgl_cache_pack(const cgl_cache_key *key, const cgl_cache_entry *entry,
+                     size_t *length);
+
+/* Takes an entry out of the bytes of its file, as cgl_cache_read does.  NULL,
+   or what is wrong with them ("is truncated"). */
+const char *cgl_cache_unpack(const char *bytes, size_t length,
+                             const cgl_cache_key *key, cgl_cache_entry *entry);
+
+/* All of an open file (malloc'ed), up to the largest size of an entry; NULL
+   when it cannot be read. */
+char *cgl_cache_read_file(int file, size_t *length);
+
+/* 0 or an errno. */
+int cgl_cache_write_file(int file, const void *bytes, size_t length);
+
+/* ---- images in a folder that a program is shipped with (shipped.c) ---- */
+
+typedef struct cgl_cache_file {
+  char *name; /* in its folder, malloc'ed */
+  char *bytes;
+  size_t length;
+} cgl_cache_file;
+
+/* The name of an image's file, KEY.TARGET.kernel (malloc'ed). */
+char *cgl_cache_shipped_name(const cgl_cache_key *key, const char *target);
+
+/* Makes the file of an entry, whose parts the caller frees; -1 without
+   memory. */
+int cgl_cache_shipped_pack(const cgl_cache_key *key, const char *target,
+                           const cgl_cache_entry *entry, cgl_cache_file *file);
+
+/* Takes an image out, as cgl_cache_read does.  Of a file that is there and not
+   believed it adds a line to `faults`. */
+bool cgl_cache_shipped_read(const char *folder, const cgl_cache_key *key,
+                            const char *target, cgl_cache_entry *entry,
+                            cgl_text *faults);
+
+/* Writes n files into a folder, which is made when it is missing: all of them,
+   or none and an errno. */
+int cgl_cache_shipped_write(const char *folder, const cgl_cache_file *files,
+                            size_t n);
+
+/* mkdir -p with this mode; 0 or an errno. */
+int cgl_cache_make_folders(const char *folder, unsigned mode);
+
+/* A name that no other thread or process takes (malloc'ed). */
+char *cgl_cache_temporary_name(void);
+
+/* ---- */
+
 /* Removes what was used longest ago until at most `limit` bytes are left. */
 void cgl_cache_trim(const char *folder, uint64_t limit);
 

@@ -13,9 +13,26 @@
    program.  Nothing without one.  Runs nothing. */
 void cgl_host_identify(cgl_text *identity);
 
-/* Appends the processor and all embedded text that stands in front of a
-   source: part of the cache key. */
-void cgl_host_key(cgl_text *out);
+/* Appends the processor (of the job's level, or this machine's) and all
+   embedded text that stands in front of a source: part of the cache key. */
+void cgl_host_key(const cgl_job *job, cgl_text *out);
+
+/* ---- levels of the processor's instructions (level.c) ---- */
+
+/* The name of a level, the newest first, as -march= takes it; NULL past the
+   last, which every processor of the architecture has. */
+const char *cgl_host_level(size_t index);
+
+/* Does this machine's processor have the level? */
+bool cgl_host_has_level(size_t index);
+
+/* The index of the level of this name; past the last for an unknown name. */
+size_t cgl_host_find_level(const char *name);
+
+/* The compiler's option for a level. */
+const char *cgl_host_march(const char *level);
+
+/* ---- */
 
 /* The macros that a source meets, but for the compiler's own. */
 void cgl_host_macros(cgl_text *out);

@@ -235,14 +235,17 @@ static const char *const link_options[] = {
     "-lc",           "-lgcc",          NULL};
 
 
-void cgl_host_key(cgl_text *out) {
+void cgl_host_key(const cgl_job *job, cgl_text *out) {
   const char *const *const rows[] = {common_options,   gcc_options,
                                      unswitch_options, split_options,
                                      clang_options,    link_options};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     for (size_t k = 0; rows[i][k]; k++)
       cgl_text_print(out, "%s\n", rows[i][k]);
-  cgl_host_processor(out);
+  if (job->level)
+    cgl_text_print(out, "%s\n", job->level);
+  else
+    cgl_host_processor(out);
   cgl_host_device_text(out);
   cgl_host_ask(out);
 }
@@ -284,7 +287,9 @@ static bool names_target(const cgl_cxx *cxx) {
 /* What decides which text the compiler sees, and what it knows by name. */
 static void add_common(command *c, const cgl_cxx *cxx, const cgl_job *job) {
   add_words(c, (const char *const *)cxx->words);
-  if (!names_target(cxx))
+  if (job->level) /* behind what the command itself may name */
+    add_word(c, cgl_host_march(job->level));
+  else if (!names_target(cxx))
     add_word(c, cgl_host_target());
   add_words(c, common_options);
   /* #line does not change where the compiler looks. */

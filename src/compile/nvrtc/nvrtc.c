@@ -167,16 +167,21 @@ static bool try_nvrtc(void) {
 }
 
 
-static cgl_compile_status open_nvrtc(cgl_job *job) {
+void cgl_nvrtc_open(void) {
+  try_nvrtc();
+}
+
+
+static cgl_compile_status open_nvrtc(cgl_text *log) {
   bool there = try_nvrtc();
   if (!table.library)
-    cgl_text_put(&job->log,
+    cgl_text_put(log,
                  "NVRTC, which compiles kernels for a GPU, was not found: no "
                  "libnvrtc.so.13, .12 or .so in $CUDA_HOME/lib64, the "
                  "loader's path or /usr/local/cuda/lib64; install the CUDA "
                  "toolkit's NVRTC, or set CUDA_HOME");
   else if (table.missing)
-    cgl_text_print(&job->log,
+    cgl_text_print(log,
                    "the NVRTC library lacks %s; CUDA 12.0 or newer is needed",
                    table.missing);
   return there ? CGL_COMPILE_OK : CGL_COMPILE_NO_COMPILER;
@@ -184,9 +189,11 @@ static cgl_compile_status open_nvrtc(cgl_job *job) {
 
 
 /* The newest architecture NVRTC knows that code for `sm` may be made of. */
-static architecture choose_architecture(int sm) {
-  int all[128] = {0}, n = 0;
+static architecture choose_architecture(const cgl_job *job) {
+  int all[128] = {0}, n = 0, sm = job->sm;
   architecture best = {0};
+  if (job->exact)
+    return (architecture){sm, !job->ptx};
   if (table.GetNumSupportedArchs(&n) || n < 1 || n > 128 ||
       table.GetSupportedArchs(all))
     return (architecture){sm, true};
@@ -198,12 +205,29 @@ static architecture choose_architecture(int sm) {
 }
 
 
+bool cgl_nvrtc_has(int sm, cgl_text *why) {
+  int all[128] = {0}, n = 0;
+  if (open_nvrtc(why) != CGL_COMPILE_OK)
+    return false;
+  if (table.GetNumSupportedArchs(&n) || n < 1 || n > 128 ||
+      table.GetSupportedArchs(all))
+    return true;
+  for (int i = 0; i < n; i++)
+    if (all[i] == sm)
+      return true;
+  cgl_text_print(why, "this NVRTC does not compile for %d; it knows", sm);
+  for (int i = 0; i < n; i++)
+    cgl_text_print(why, " %d", all[i]);
+  return false;
+}
+
+
 void cgl_nvrtc_identify(const cgl_job *job, cgl_text *identity) {
   int major = 0, minor = 0;
   if (!try_nvrtc())
     return;
   table.Version(&major, &minor);
-  architecture a = choose_architecture(job->sm);
+  architecture a = choose_architecture(job);
   cgl_text_print(identity, "nvrtc %d.%d %s_%d %s", major, minor,
                  a.exact ? "sm" : "compute", a.number,
                  table.include ? table.include : "");
@@ -537,12 +561,12 @@ static void note_headers(cgl_job *job) {
 cgl_compile_status cgl_nvrtc_compile(cgl_job *job) {
   cgl_text text = {0};
   nvrtc_program program = NULL;
-  cgl_compile_status status = open_nvrtc(job);
+  cgl_compile_status status = open_nvrtc(&job->log);
   if (status != CGL_COMPILE_OK)
     return status;
   size_t n;
   const cgl_included *files = cgl_program_files(job->program, &n);
-  architecture a = choose_architecture(job->sm);
+  architecture a = choose_architecture(job);
   write_source(job, &text);
   bool disk = cgl_program_is_partial(job->program) ||
               !headers_differ(files, n) || reads_file(job->source);

@@ -7,6 +7,13 @@
 
 #include "compile/source/source.h"
 
+/* Opens the library, if it is there. */
+void cgl_nvrtc_open(void);
+
+/* Does NVRTC, if it is there, compile for the architecture?  Else adds why not
+   to `why`. */
+bool cgl_nvrtc_has(int sm, cgl_text *why);
+
 /* Appends the compiler's name, version and target; nothing without one. */
 void cgl_nvrtc_identify(const cgl_job *job, cgl_text *identity);
 

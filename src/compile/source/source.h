@@ -51,7 +51,10 @@ typedef struct cgl_job {
   cgl_program *program; /* NULL until the source is read */
   const char *folder; /* of the script: quoted includes are looked for there */
   cgl_image *image;
-  int sm; /* compute capability, 90 for sm_90 */
+  int sm;            /* compute capability, 90 for sm_90 */
+  bool exact;        /* an image for `sm` and no older architecture */
+  bool ptx;          /* exact: PTX instead of a cubin */
+  const char *level; /* of the processor's instructions; NULL: this machine's */
   cgl_text log;
   cgl_text files; /* notes (cache.h) of what was read, and was not there */
   bool unkept;    /* what was read is not known: nothing for the cache */

@@ -6,12 +6,9 @@
 #include <string.h>
 
 
-/* The status of a compilation, whose text (may be NULL) is logged or reported.
- */
-static cgl_status module_compiled(const cgl_context *context,
-                                  cgl_compile_status answer, const char *text,
-                                  cgl_image_format format) {
-  static const char operation[] = "module";
+cgl_status cgl_module_compiled(const cgl_context *context,
+                               cgl_compile_status answer, const char *text,
+                               cgl_image_format format, const char *operation) {
   switch (answer) {
   case CGL_COMPILE_OK:
     if (text && *text) /* without the end of its last line */
@@ -26,7 +23,8 @@ static cgl_status module_compiled(const cgl_context *context,
     cgl_fail(CGL_ERROR_NO_COMPILER, operation, "%s",
              text ? text : "no compiler was found");
     return cgl_fail_hint(
-        "install %s",
+        "install %s; or make images where there is a compiler, with "
+        "cgraphlua --compile, and name their folder in $CGRAPHLUA_KERNELS",
         format == CGL_IMAGE_HOST
             ? "g++ (or clang++), or name one in $CGRAPHLUA_CXX"
             : "the CUDA toolkit's NVRTC library, or set $CUDA_HOME");
@@ -38,42 +36,58 @@ static cgl_status module_compiled(const cgl_context *context,
 }
 
 
-/* $CGRAPHLUA_HOST_KERNELS=why: which kernels run as fibers is logged. */
-static void module_log_fibers(const cgl_context *context,
-                              const cgl_image *image, const char *file) {
+void cgl_module_log_fibers(const cgl_context *context, const cgl_image *image,
+                           const char *file) {
   const char *asked = getenv("CGRAPHLUA_HOST_KERNELS");
   for (size_t i = 0; asked && !strcmp(asked, "why") && i < image->nsignatures;
        i++) {
     const cgl_signature *s = &image->signatures[i];
     if (s->fibers)
       cgl_log(context, CGL_LOG_INFO, "%s:%d: kernel %s runs as fibers: %s",
-              file, image->line + s->fibers_line, s->name, s->fibers);
+              file ? file : "kernel", image->line + s->fibers_line, s->name,
+              s->fibers);
   }
 }
 
 
-cgl_status cgl_module_compile(cgl_context *context, const cgl_module_desc *desc,
-                              cgl_image **image) {
-  cgl_target target = {context->driver->image_format,
-                       10 * context->info.compute[0] +
-                           context->info.compute[1]};
-  const char *file = desc->file ? desc->file : cgl_site_here.file;
-  cgl_source source = {
+cgl_compile_status cgl_module_run_compiler(const cgl_target *target,
+                                           const cgl_module_desc *desc,
+                                           cgl_image **image, char **text) {
+  const cgl_source source = {
       .text = desc->source,
       .length = strlen(desc->source),
-      .file = file ? file : "kernel",
+      .file = desc->file ? desc->file : "kernel",
       .line = desc->line > 0 ? desc->line : 1,
       .options = desc->options,
       .noptions = desc->noptions,
       .expressions = desc->expressions,
       .nexpressions = desc->nexpressions,
   };
+  return cgl_compile(target, &source, image, text);
+}
+
+
+cgl_target cgl_module_target(const cgl_context *context) {
+  return (cgl_target){.format = context->driver->image_format,
+                      .sm = 10 * context->info.compute[0] +
+                            context->info.compute[1]};
+}
+
+
+cgl_status cgl_module_compile(cgl_context *context, const cgl_module_desc *desc,
+                              cgl_image **image) {
+  cgl_target target = cgl_module_target(context);
+  cgl_module_desc located = *desc;
+  if (!located.file)
+    located.file = cgl_site_here.file;
   char *text = NULL;
-  cgl_compile_status answer = cgl_compile(&target, &source, image, &text);
-  cgl_status status = module_compiled(context, answer, text, target.format);
+  cgl_compile_status answer =
+      cgl_module_run_compiler(&target, &located, image, &text);
+  cgl_status status =
+      cgl_module_compiled(context, answer, text, target.format, "module");
   free(text);
   if (!status)
-    module_log_fibers(context, *image, source.file);
+    cgl_module_log_fibers(context, *image, located.file);
   return status;
 }
 
@@ -94,34 +108,53 @@ static void module_destroy(cgl_object *object) {
 CGL_OBJECT_KIND(module, .destroy = module_destroy)
 
 
-cgl_status cgl_module_create(cgl_context *context, const cgl_module_desc *desc,
-                             cgl_module **out) {
-  static const char operation[] = "module";
-  if (!desc->source && !desc->image) {
-    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-             "neither a source nor an image was given");
-    return cgl_fail_hint("start from cgl_module_desc d = {.source = text}");
-  }
-  cgl_status status = cgl_context_enter(context, operation);
-  if (status)
-    return status;
+cgl_status cgl_module_check(const cgl_module_desc *desc,
+                            const char *operation) {
+  if (desc->source || desc->image)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+           "neither a source nor an image was given");
+  return cgl_fail_hint("start from cgl_module_desc d = {.source = text}");
+}
+
+
+cgl_status cgl_module_load(cgl_context *context, const void *bytes,
+                           cgl_image **image, const char *operation,
+                           cgl_module **out) {
   cgl_module *module = calloc(1, sizeof *module);
   if (!module)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a module");
   cgl_object_init(&module->object, &module_kind, context);
-  if (desc->source)
-    status = cgl_module_compile(context, desc, &module->image);
-  if (!status) {
-    CUresult result = context->driver->cuModuleLoadData(
-        &module->handle, desc->source ? module->image->bytes : desc->image);
-    if (result)
-      module->handle = NULL;
-    status = cgl_fail_driver(context, result, operation, "cuModuleLoadData");
+  CUresult result = context->driver->cuModuleLoadData(&module->handle, bytes);
+  if (result)
+    module->handle = NULL;
+  else {
+    module->image = *image;
+    *image = NULL;
   }
+  cgl_status status =
+      cgl_fail_driver(context, result, operation, "cuModuleLoadData");
   if (status)
     cgl_module_release(module);
   else
     *out = module;
+  return status;
+}
+
+
+cgl_status cgl_module_create(cgl_context *context, const cgl_module_desc *desc,
+                             cgl_module **out) {
+  static const char operation[] = "module";
+  cgl_image *image = NULL;
+  cgl_status status = cgl_module_check(desc, operation);
+  if (!status)
+    status = cgl_context_enter(context, operation);
+  if (!status && desc->source)
+    status = cgl_module_compile(context, desc, &image);
+  if (!status)
+    status = cgl_module_load(context, image ? image->bytes : desc->image,
+                             &image, operation, out);
+  cgl_image_free(image);
   return status;
 }
 

@@ -1,4 +1,6 @@
-/* Modules: compiled from source or loaded ready-made, and their variables.
+/* Modules: compiled from source or loaded ready-made, and their variables;
+   compilations off the caller's thread (compilation.c); images that a program
+   is shipped with (shipped.c).
    Invariant: an image lives as long as its module; objects that borrow from it
    (signatures, names) retain the module. */
 #ifndef CGL_MODULE_MODULE_H
@@ -12,6 +14,30 @@ struct cgl_module {
   CUmodule handle;
   cgl_image *image; /* NULL when loaded ready-made */
 };
+
+/* The steps of cgl_module_create.  What the second step needs is copied, so a
+   worker can do it: it sets no failure. */
+cgl_status cgl_module_check(const cgl_module_desc *desc, const char *operation);
+cgl_compile_status cgl_module_run_compiler(const cgl_target *target,
+                                           const cgl_module_desc *desc,
+                                           cgl_image **image, char **text);
+/* The status of a compile, whose text (may be NULL) is logged or reported. */
+cgl_status cgl_module_compiled(const cgl_context *context,
+                               cgl_compile_status answer, const char *text,
+                               cgl_image_format format, const char *operation);
+/* $CGRAPHLUA_HOST_KERNELS=why: which kernels run as fibers is logged. */
+void cgl_module_log_fibers(const cgl_context *context, const cgl_image *image,
+                           const char *file);
+/* On success takes *image, which may be NULL. */
+cgl_status cgl_module_load(cgl_context *context, const void *bytes,
+                           cgl_image **image, const char *operation,
+                           cgl_module **module);
+
+/* What the context's device runs. */
+cgl_target cgl_module_target(const cgl_context *context);
+
+/* Waits until no compilation is underway in the process. */
+void cgl_compilations_finish(void);
 
 /* Compiles a source for the device; the caller owns the image. */
 cgl_status cgl_module_compile(cgl_context *context, const cgl_module_desc *desc,

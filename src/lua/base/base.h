@@ -26,7 +26,9 @@
   X(stream)              \
   X(event)               \
   X(buffer)              \
-  X(pinned) X(module) X(kernel) X(pool) X(graph) X(generator) X(checkpoint)
+  X(pinned)              \
+  X(module)              \
+  X(compilation) X(kernel) X(pool) X(graph) X(generator) X(checkpoint)
 
 typedef enum cgl_lua_kind {
 #define X(noun) CGL_LUA_##noun,

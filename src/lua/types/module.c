@@ -155,23 +155,31 @@ static void module_read_source(lua_State *L, cgl_lua *S, int source,
 }
 
 
-/* Pushes a module.  `expression`, when not NULL, is one more name
+/* Reads what a module is made of; leaves values on the stack that the
+   description borrows from.  *expression, when not NULL, is one more name
    expression. */
+static void module_read(lua_State *L, cgl_lua *S, int source, int options,
+                        const char *const *expression, cgl_module_desc *desc) {
+  cgl_lua_options(L, S, options, known_options);
+  desc->options = option_strings(L, S, options, "options", &desc->noptions);
+  const char **listed =
+      option_strings(L, S, options, "expressions", &desc->nexpressions);
+  bool missing = *expression;
+  for (size_t i = 0; missing && i < desc->nexpressions; i++)
+    missing = strcmp(listed[i], *expression) != 0;
+  if (missing && listed)
+    listed[desc->nexpressions] = *expression;
+  desc->expressions = listed ? listed : expression;
+  desc->nexpressions += missing;
+  module_read_source(L, S, source, options, desc);
+}
+
+
+/* Pushes a module. */
 static cgl_module *module_push(lua_State *L, cgl_lua *S, int source,
                                int options, const char *expression) {
   cgl_module_desc desc = {0};
-  cgl_lua_options(L, S, options, known_options);
-  desc.options = option_strings(L, S, options, "options", &desc.noptions);
-  const char **listed =
-      option_strings(L, S, options, "expressions", &desc.nexpressions);
-  bool missing = expression;
-  for (size_t i = 0; missing && i < desc.nexpressions; i++)
-    missing = strcmp(listed[i], expression) != 0;
-  if (missing && listed)
-    listed[desc.nexpressions] = expression;
-  desc.expressions = listed ? listed : &expression;
-  desc.nexpressions += missing;
-  module_read_source(L, S, source, options, &desc);
+  module_read(L, S, source, options, &expression, &desc);
   cgl_context *context = cgl_lua_context(L, S);
   cgl_module **slot = cgl_lua_new_module(L, S);
   cgl_lua_try(L, S, cgl_module_create(context, &desc, slot));
@@ -196,6 +204,32 @@ static int cg_module(lua_State *L) {
   else
     module_push(L, S, 1, 2, NULL);
   return 1;
+}
+
+
+/* cg.module_async(source | {file=path, ...} [, opts]) */
+static int cg_module_async(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "module_async");
+  const char *const none = NULL;
+  cgl_module_desc desc = {0};
+  lua_settop(L, 2);
+  bool described = lua_istable(L, 1);
+  module_read(L, S, !described, described ? 1 : 2, &none, &desc);
+  cgl_context *context = cgl_lua_context(L, S);
+  cgl_compilation **slot = cgl_lua_new_compilation(L, S);
+  cgl_lua_try(L, S, cgl_module_create_async(context, &desc, slot));
+  return 1;
+}
+
+
+/* cg.kernels_from(path); nil forgets the folders */
+static int cg_kernels_from(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "kernels_from");
+  const char *path = NULL;
+  if (lua_isnone(L, 1) || !lua_isnil(L, 1))
+    path = cgl_lua_read_string(L, S, 1, "the folder", NULL);
+  cgl_lua_done(L, S, cgl_kernels_from(path));
+  return 0;
 }
 
 
@@ -269,6 +303,8 @@ void cgl_lua_open_module(lua_State *L, cgl_lua *S) {
   };
   static const luaL_Reg functions[] = {
       {"module", cg_module},
+      {"module_async", cg_module_async},
+      {"kernels_from", cg_kernels_from},
       {"kernel", cg_kernel},
       {NULL, NULL},
   };

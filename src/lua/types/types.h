@@ -14,6 +14,7 @@ void cgl_lua_open_event(lua_State *L, cgl_lua *S);
 void cgl_lua_open_buffer(lua_State *L, cgl_lua *S);
 void cgl_lua_open_pinned(lua_State *L, cgl_lua *S);
 void cgl_lua_open_module(lua_State *L, cgl_lua *S);
+void cgl_lua_open_compilation(lua_State *L, cgl_lua *S);
 void cgl_lua_open_kernel(lua_State *L, cgl_lua *S);
 void cgl_lua_open_pool(lua_State *L, cgl_lua *S);
 void cgl_lua_open_checkpoint(lua_State *L, cgl_lua *S);
