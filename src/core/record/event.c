@@ -77,13 +77,15 @@ cgl_status cgl_stream_wait_event(cgl_stream *stream, cgl_event *event) {
 
 
 cgl_status cgl_stream_wait_stream(cgl_stream *stream, cgl_stream *other) {
-  cgl_event *event = &stream->wait;
-  cgl_status status = CGL_OK;
-  if (!event->handle)
-    status = cgl_event_open(event, stream->object.context, false);
+  cgl_event *event = NULL;
+  cgl_status status = cgl_event_create(stream->object.context, false, &event);
+  if (status)
+    return status;
+  status = cgl_event_record(event, other);
   if (!status)
-    status = cgl_event_record(event, other);
-  return status ? status : cgl_stream_wait_event(stream, event);
+    status = cgl_stream_wait_event(stream, event);
+  cgl_event_release(event);
+  return status;
 }
 
 

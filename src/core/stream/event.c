@@ -5,30 +5,12 @@
 #include <stdlib.h>
 
 
-cgl_status cgl_event_open(cgl_event *event, cgl_context *context, bool timing) {
-  cgl_status status = cgl_context_enter(context, "event");
-  if (status)
-    return status;
-  event->object.context = context;
-  event->timing = timing;
-  CUresult result = context->driver->cuEventCreate(
-      &event->handle, timing ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING);
-  if (result)
-    event->handle = NULL;
-  return cgl_fail_driver(context, result, "event", "cuEventCreate");
-}
-
-
-void cgl_event_close(cgl_event *event) {
-  if (event->handle && !cgl_context_enter(event->object.context, "event"))
+static void event_destroy(cgl_object *object) {
+  cgl_event *event = (cgl_event *)object;
+  if (!cgl_context_enter(event->object.context, "event"))
     cgl_driver_of(event)->cuEventDestroy(event->handle);
   cgl_clock_release(event->mark.clock);
-}
-
-
-static void event_destroy(cgl_object *object) {
-  cgl_event_close((cgl_event *)object);
-  free(object);
+  free(event);
 }
 
 
@@ -37,14 +19,19 @@ CGL_OBJECT_KIND(event, .destroy = event_destroy)
 
 cgl_status cgl_event_create(cgl_context *context, bool timing,
                             cgl_event **out) {
+  cgl_status status = cgl_context_enter(context, "event");
+  if (status)
+    return status;
   cgl_event *event = calloc(1, sizeof *event);
   if (!event)
     return cgl_fail(CGL_ERROR_NO_MEMORY, "event", "no memory for an event");
-  cgl_status status = cgl_event_open(event, context, timing);
-  if (status) {
+  CUresult result = context->driver->cuEventCreate(
+      &event->handle, timing ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING);
+  if (result) {
     free(event);
-    return status;
+    return cgl_fail_driver(context, result, "event", "cuEventCreate");
   }
+  event->timing = timing;
   cgl_object_init(&event->object, &event_kind, context);
   *out = event;
   return CGL_OK;

@@ -57,7 +57,6 @@ static void stream_destroy(cgl_object *object) {
   if (stream->owned)
     cgl_clock_retire(stream->clock, stream->object.context);
   cgl_clock_release(stream->clock);
-  cgl_event_close(&stream->wait);
   if (stream->owned && !cgl_context_enter(stream->object.context, "stream"))
     cgl_driver_of(stream)->cuStreamDestroy(stream->handle);
   free(stream);

@@ -19,19 +19,6 @@
 typedef struct cgl_capture cgl_capture;
 typedef struct cgl_recording cgl_recording;
 
-struct cgl_event {
-  cgl_object object;
-  CUevent handle;   /* NULL: not made yet */
-  bool timing;      /* can measure time */
-  bool recorded;    /* at least once */
-  bool external;    /* in a capture: nodes instead of forks and joins */
-  uint64_t capture; /* serial of the capture of the last record; 0: none */
-  uint64_t issued;  /* the recorded stream's `issued` at that record */
-  uint64_t stream;  /* serial of the recorded stream */
-  cgl_mark mark;    /* what waiting for the event covers */
-  bool shown;       /* others have its handle and may record it */
-};
-
 struct cgl_stream {
   cgl_object object;
   CUstream handle;
@@ -45,9 +32,19 @@ struct cgl_stream {
   uint64_t issued; /* the capture's count after this stream's last operation */
   uint64_t joined; /* the `issued` up to which another stream of it waited */
   cgl_stream *next_in_capture;
-  cgl_event wait; /* recorded on a stream that this one is to wait for; no
-                     object of its own.  A driver takes longer for each event of
-                     a capture, so there is not a new one for every wait */
+};
+
+struct cgl_event {
+  cgl_object object;
+  CUevent handle;
+  bool timing;      /* can measure time */
+  bool recorded;    /* at least once */
+  bool external;    /* in a capture: nodes instead of forks and joins */
+  uint64_t capture; /* serial of the capture of the last record; 0: none */
+  uint64_t issued;  /* the recorded stream's `issued` at that record */
+  uint64_t stream;  /* serial of the recorded stream */
+  cgl_mark mark;    /* what waiting for the event covers */
+  bool shown;       /* others have its handle and may record it */
 };
 
 /* A capture underway, inside its graph. */
@@ -72,12 +69,6 @@ struct cgl_capture {
     char message[256], hint[160];
   } broken;
 };
-
-/* ---- event.c ---- */
-
-/* An event inside something else: made, and destroyed if it was made. */
-cgl_status cgl_event_open(cgl_event *event, cgl_context *context, bool timing);
-void cgl_event_close(cgl_event *event);
 
 /* ---- capture.c ---- */
 
