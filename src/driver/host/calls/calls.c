@@ -7,6 +7,7 @@
 #include <string.h>
 
 static CUresult set_kernel_deadline(double seconds) {
+  HOST_TRY(host_check_opened());
   if (!(seconds >= 0 && seconds <= HOST_MAX_SECONDS))
     return CUDA_ERROR_INVALID_VALUE;
   return host_watch_set(seconds);
