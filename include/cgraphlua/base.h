@@ -36,7 +36,8 @@ CGL_API const char *cgl_version(int numbers[3]);
   X(CGL_ERROR_NOT_FOUND, -13, "not found")                              \
   X(CGL_ERROR_SYSTEM, -14, "a system call failed")                      \
   X(CGL_ERROR_HOOK, -15, "a hook failed")                               \
-  X(CGL_ERROR_ORDER, -16, "graphs that share a pool, out of order")
+  X(CGL_ERROR_ORDER, -16, "graphs that share a pool, out of order")     \
+  X(CGL_ERROR_IN_USE, -17, "the device is in use")
 
 enum {
   CGL_OK = 0,

@@ -40,6 +40,27 @@ CGL_API void cgl_context_set_log(cgl_context *context,
 CGL_API bool cgl_context_is_forked(const cgl_context *context);
 /* The device of a context, borrowed. */
 CGL_API const cgl_device_info *cgl_context_device(const cgl_context *context);
+/* Gives every kernel of the device that begins from now on so many seconds,
+   per launch; 0: as long as it likes.  A kernel that runs longer ends with
+   CUDA_ERROR_LAUNCH_TIMEOUT, and the device is lost: every later call answers
+   the same until cgl_device_reset.  At first what CGRAPHLUA_KERNEL_SECONDS
+   says, or 0.  CGL_ERROR_INVALID_ARGUMENT beyond 0 to 1e9;
+   CUDA_ERROR_NOT_SUPPORTED on a GPU, whose driver ends no kernel. */
+CGL_API cgl_status cgl_context_set_kernel_deadline(cgl_context *context,
+                                                   double seconds);
+/* Ends the kernels that run on the device, with CUDA_ERROR_LAUNCH_TIMEOUT, and
+   loses the device: what is queued does not run.  For a thread of an engine
+   that gives up on a script; on any thread, while others wait for the device,
+   but in no signal handler.  CUDA_ERROR_NOT_SUPPORTED on a GPU. */
+CGL_API cgl_status cgl_context_abort(cgl_context *context);
+/* Makes a device that was lost usable again, with nothing on it; takes names as
+   cgl_context_open does, which opens the device afterwards.  Refused with
+   CGL_ERROR_IN_USE while objects of the device live (the message counts them)
+   or another part of the process retains the primary context, and with
+   CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED while a capture is underway.  Where the
+   driver does not give a process a lost device again, cgl_context_open answers
+   the failure that lost it. cuDevicePrimaryCtxReset */
+CGL_API cgl_status cgl_device_reset(const char *device);
 /* Waits for all work of the device; cgl_streams_synchronize waits for streams.
    Refused with
    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED while a capture is underway anywhere in

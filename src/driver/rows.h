@@ -32,6 +32,7 @@
 #define CGL_ROWS_CONTEXT(X) \
   X(cuDevicePrimaryCtxRetain, 7000, (CUcontext *pctx, CUdevice dev), (pctx, dev)) \
   X(cuDevicePrimaryCtxRelease, 11000, (CUdevice dev), (dev)) \
+  X(cuDevicePrimaryCtxReset, 11000, (CUdevice dev), (dev)) \
   X(cuCtxSetCurrent, 4000, (CUcontext ctx), (ctx)) \
   X(cuCtxGetCurrent, 4000, (CUcontext *pctx), (pctx)) \
   X(cuCtxGetDevice, 2000, (CUdevice *device), (device)) \

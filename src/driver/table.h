@@ -32,6 +32,13 @@ typedef struct cgl_driver {
   /* Describes a sticky failure beyond its code (the kernel's name, the
      address); "" without a failure; NULL where the driver keeps no text. */
   const char *(*failure_text)(void);
+  /* Gives every kernel that begins from now on so many seconds; 0: no limit.
+     A kernel that runs longer ends with LAUNCH_TIMEOUT, and the context is
+     lost.  NULL where the driver cannot end a kernel. */
+  CUresult (*set_kernel_deadline)(double seconds);
+  /* Ends the kernels that run, as a deadline does, and loses the context; any
+     thread.  NULL where the driver cannot. */
+  CUresult (*abort_device)(void);
 } cgl_driver;
 
 /* Whether this process can load drivers and compiled kernels; a program that

@@ -3,9 +3,12 @@
 #include "cgraphlua/lua.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include <luajit.h>
 
 #include "core/base/object.h"
 #include "lua/border.h"
@@ -70,6 +73,66 @@ static int cg_set_device(lua_State *L) {
   memcpy(S->device, info.device, sizeof S->device);
   device_push(L, &info);
   return 1;
+}
+
+
+/* Releases all that the state itself and the collector hold of a device. */
+static void device_let_go(lua_State *L, cgl_lua *S, const char *device) {
+  luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_FLUSH);
+  cgl_lua_graph_run_deferred(L, S);
+  cgl_lua_forget(S, device);
+  for (int i = 0; i < 2; i++)
+    lua_gc(L, LUA_GCCOLLECT, 0);
+  S->operation = "reset_device"; /* finalizers may have called us */
+  cgl_lua_entered = S;
+}
+
+
+/* cg.reset_device([device]): the device anew, and its default stream current;
+   while the device is in use, only what the state itself held of it goes */
+static int cg_reset_device(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "reset_device");
+  char device[sizeof S->device];
+  const char *name = lua_isnoneornil(L, 1)
+                         ? ""
+                         : cgl_lua_read_string(L, S, 1, "the device", NULL);
+  if (S->scope)
+    return cgl_lua_raise(L, S, CGL_ERROR_INVALID_ARGUMENT,
+                         "call it outside of use and capture",
+                         "a stream or a pool is in use");
+  if (!*name && S->stream)
+    name = cgl_context_device(cgl_stream_context(S->stream))->device;
+  else if (!*name)
+    name = S->device;
+  if (S->home || S->pool)
+    return cgl_lua_raise(L, S, CGL_ERROR_IN_USE,
+                         "cgl_device_reset is the host program's to call",
+                         "the state has a stream or a pool of its host");
+  snprintf(device, sizeof device, "%s", strcmp(name, "cuda") ? name : "cuda:0");
+  device_let_go(L, S, *device ? device : NULL);
+  if (!S->stream)
+    memcpy(S->device, device, sizeof device);
+  cgl_lua_site(L, S);
+  cgl_lua_done(L, S, cgl_device_reset(device));
+  cgl_stream_release(S->stream);
+  S->stream = NULL;
+  memcpy(S->device, device, sizeof device);
+  device_push(L, cgl_context_device(cgl_lua_context(L, S)));
+  return 1;
+}
+
+
+/* cg.set_kernel_deadline(seconds): for each launch; 0: no limit */
+static int cg_set_kernel_deadline(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "set_kernel_deadline");
+  char text[CGL_LUA_VALUE_ROOM];
+  const double seconds = lua_tonumber(L, 1);
+  if (lua_type(L, 1) != LUA_TNUMBER || !(seconds >= 0 && seconds <= 1e9))
+    return cgl_lua_bad(L, S, 1, "seconds from 0 to 1e9 expected, got %s",
+                       cgl_lua_value_text(L, S, 1, text));
+  cgl_lua_done(L, S,
+               cgl_context_set_kernel_deadline(cgl_lua_context(L, S), seconds));
+  return 0;
 }
 
 
@@ -277,7 +340,7 @@ static int debug_forget(lua_State *L) {
     return cgl_lua_raise(L, S, CGL_ERROR_INVALID_ARGUMENT,
                          "call it outside of use and capture",
                          "a stream or a pool is in use");
-  cgl_lua_forget(S);
+  cgl_lua_forget(S, NULL);
   return 0;
 }
 
@@ -320,7 +383,7 @@ static int state_gc(lua_State *L) {
   }
   cgl_pool_release(S->pool);
   cgl_stream_release(S->home);
-  cgl_lua_forget(S);
+  cgl_lua_forget(S, NULL);
   return 0;
 }
 
@@ -383,6 +446,8 @@ int luaopen_cgraphlua_core(lua_State *L) {
       {"devices", cg_devices},
       {"device", cg_device},
       {"set_device", cg_set_device},
+      {"reset_device", cg_reset_device},
+      {"set_kernel_deadline", cg_set_kernel_deadline},
       {"synchronize", cg_synchronize},
       {"mem_get_info", cg_mem_get_info},
       {"live", cg_live},

@@ -64,6 +64,18 @@ function cg.device() end
 ---@return cgraphlua.device_info
 function cg.set_device(name) end
 
+--- Makes a lost device usable again, and opens it as set_device does.  Raises
+--- CGL_ERROR_IN_USE while objects of the device live.
+---@param device? string the current device by default
+---@return cgraphlua.device_info
+function cg.reset_device(device) end
+
+--- Gives each kernel of the current device that begins from now on so many
+--- seconds, per launch.  A kernel that runs longer ends with
+--- CUDA_ERROR_LAUNCH_TIMEOUT, and the device is lost.  The host device alone.
+---@param seconds number 0: no deadline
+function cg.set_kernel_deadline(seconds) end
+
 --- Seconds since a moment of the past; never goes back, whatever sets the time.
 ---@return number seconds
 function cg.clock() end

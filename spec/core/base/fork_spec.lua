@@ -64,6 +64,7 @@ describe("fork", function()
       local g = cg.capture(function() add:launch(1, 32, x, 1, 4) end)
       g:replay(3)
       event:record()
+      local limits = cg.device().device == "host" or nil -- no GPU has deadlines
       print(child(function()
         for name, fn in pairs {
           buffer = function() cg.buffer("float", 4) end,
@@ -83,6 +84,8 @@ describe("fork", function()
           pinned = function() cg.pinned("float", 4) end,
           memory = function() cg.mem_get_info() end,
           open = function() cg.set_device(cg.device().device) end,
+          reset = function() cg.reset_device() end,
+          deadline = limits and function() cg.set_kernel_deadline(1) end,
         } do
           local ok, e = pcall(fn)
           assert(not ok and e.name == "CUDA_ERROR_NOT_INITIALIZED" and e.code == 3 and

@@ -32,7 +32,18 @@ static const char kernels[] =
     "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
     "  if (i < n) p[i] += v;\n"
     "}\n"
-    "__global__ void hold(volatile int *open) { while (!*open) {} }\n"
+    "__global__ void hold(volatile int *open) {\n"
+    "  open[1] = 1;\n"
+    "  while (!*open) {}\n"
+    "}\n"
+    "__global__ void meet(volatile int *open) {\n"
+    "  open[1] = 1;\n"
+    "  while (!*open) __syncthreads();\n"
+    "}\n"
+    "__global__ void say(volatile int *open) {\n"
+    "  open[1] = 1;\n"
+    "  while (!*open) printf(\"%s\", \"\");\n"
+    "}\n"
     "__global__ void total(const int *p, int *out) {\n"
     "  __shared__ int s[256];\n"
     "  int t = threadIdx.x;\n"
@@ -70,7 +81,7 @@ static const char kernels[] =
     "}\n";
 
 /* One check of a driver call's answer. */
-static bool answers(CUresult expected, CUresult got, const char *call) {
+static inline bool answers(CUresult expected, CUresult got, const char *call) {
   const char *e = "?", *g = "?";
   driver->cuGetErrorName(expected, &e);
   driver->cuGetErrorName(got, &g);

@@ -1,9 +1,12 @@
 /* Devices and opened contexts. */
 #include "core/base/base.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { LIVE_ROOM = 2048 }; /* bytes of a list of what lives */
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_context *registry;    /* opened and alive; under the lock */
@@ -105,6 +108,12 @@ static bool device_parse(const char *text, bool *host, int *ordinal) {
 }
 
 
+/* The driver, under the fault table when tests want it. */
+static const cgl_driver *device_wrap(const cgl_driver *driver) {
+  return faults_are_wanted() ? cgl_driver_fault(driver) : driver;
+}
+
+
 /* Resolves a device name to a driver and an ordinal. */
 static cgl_status device_choose(const char *wish, const cgl_driver **driver,
                                 int *ordinal) {
@@ -163,6 +172,16 @@ cgl_status cgl_device_find(const char *device, cgl_device_info *info) {
   CUdevice handle;
   CUresult result = device_describe(driver, ordinal, info, &handle, &entry);
   return cgl_fail_driver(NULL, result, "device", entry);
+}
+
+
+/* The driver of a GPU cannot end a kernel. */
+static cgl_status fail_endless(const cgl_context *context,
+                               const char *operation) {
+  cgl_fail(CUDA_ERROR_NOT_SUPPORTED, operation,
+           "the driver of %s cannot end a kernel that runs",
+           context->info.device);
+  return cgl_fail_hint("the host device can");
 }
 
 
@@ -263,8 +282,7 @@ cgl_status cgl_context_open(const char *device, cgl_context **out) {
   *out = NULL;
   if (status)
     return status;
-  if (faults_are_wanted())
-    driver = cgl_driver_fault(driver);
+  driver = device_wrap(driver);
   pthread_mutex_lock(&registry_lock);
   cgl_context *found = registry;
   while (found && (found->driver != driver || found->device != ordinal ||
@@ -383,6 +401,137 @@ cgl_status cgl_context_synchronize(cgl_context *context) {
     context_tell_waited(context);
   }
   return cgl_fail_driver(context, result, operation, "cuCtxSynchronize");
+}
+
+
+cgl_status cgl_context_set_kernel_deadline(cgl_context *context,
+                                           double seconds) {
+  static const char operation[] = "set_kernel_deadline";
+  if (!(seconds >= 0 && seconds <= 1e9)) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "a deadline of %g seconds is not in 0..1e9", seconds);
+    return cgl_fail_hint("0 takes the deadline away");
+  }
+  if (!context->driver->set_kernel_deadline)
+    return fail_endless(context, operation);
+  return cgl_fail_driver(context, context->driver->set_kernel_deadline(seconds),
+                         operation, "set_kernel_deadline");
+}
+
+
+cgl_status cgl_context_abort(cgl_context *context) {
+  static const char operation[] = "abort";
+  if (!context->driver->abort_device)
+    return fail_endless(context, operation);
+  return cgl_fail_driver(context, context->driver->abort_device(), operation,
+                         "abort_device");
+}
+
+
+/* ---- a lost device, anew ---- */
+
+/* Under the registry's lock: the open context of a device, or NULL. */
+static cgl_context *registry_find(const cgl_driver *driver, int ordinal) {
+  cgl_context *found = registry;
+  while (found && (found->driver != driver || found->device != ordinal))
+    found = found->next;
+  return found;
+}
+
+
+/* Under the registry's lock: what keeps the context, by kind and by line. */
+static void write_live(cgl_context *context, FILE *text) {
+  const char *between = "";
+  const int references = atomic_load(&context->object.references);
+  for (int kind = 0; kind < CGL_OBJECT_INTERNAL; kind++) {
+    const char *noun = cgl_live_noun(kind);
+    int64_t n = kind == CGL_OBJECT_context ? 0 : cgl_live_count(kind);
+    if (n > 0)
+      fprintf(text, "%s%" PRId64 " %s%s", between, n, noun,
+              n == 1 || kind == CGL_OBJECT_pinned ? "" : "s");
+    between = n > 0 ? ", " : between;
+  }
+  if (!*between)
+    fprintf(text, "the context itself is held (%d reference%s)", references,
+            references == 1 ? "" : "s");
+  else if (registry->next)
+    fprintf(text, " (of all devices)");
+  for (int slot = 0; slot < CGL_PART_COUNT; slot++) {
+    const cgl_part *part = cgl_context_part(context, slot);
+    if (part && part->list)
+      part->list(context, text);
+  }
+}
+
+
+/* Under the registry's lock. */
+static cgl_status fail_in_use(cgl_context *context, const char *operation) {
+  char text[LIVE_ROOM] = "";
+  FILE *file = fmemopen(text, sizeof text - 1, "w");
+  if (file) {
+    write_live(context, file);
+    fclose(file);
+  }
+  cgl_fail(CGL_ERROR_IN_USE, operation, "device %s is in use: %s",
+           context->info.device, text);
+  return cgl_fail_hint("release them, or drop them and collect garbage; other "
+                       "Lua states let go of what they hold at their own "
+                       "reset_device, or when they are closed");
+}
+
+
+/* No teardown runs, and no context is open. */
+static cgl_status device_reset(const cgl_driver *driver, int ordinal,
+                               const char *operation) {
+  CUresult result = CUDA_SUCCESS;
+  const char *function = NULL, **entry = &function;
+  CUdevice device = 0;
+  unsigned flags;
+  int active = 0;
+  STEP(cuInit, 0);
+  STEP(cuDeviceGet, &device, ordinal);
+  STEP(cuDevicePrimaryCtxGetState, device, &flags, &active);
+  if (!result && active) {
+    cgl_fail(CGL_ERROR_IN_USE, operation,
+             "another part of the process retains the device's primary "
+             "context");
+    return cgl_fail_hint("let it release the context first");
+  }
+  STEP(cuDevicePrimaryCtxReset, device);
+  if (!result)
+    cgl_launches_clear();
+  return cgl_fail_driver(NULL, result, operation, function);
+}
+
+
+cgl_status cgl_device_reset(const char *device) {
+  static const char operation[] = "reset_device";
+  const cgl_driver *driver = NULL;
+  int ordinal;
+  cgl_status status = device_choose(device, &driver, &ordinal);
+  if (status)
+    return status;
+  driver = device_wrap(driver);
+  cgl_context *context;
+  do { /* a context without references is torn down first */
+    cgl_objects_drain();
+    if (!cgl_captures_hold(true)) {
+      cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
+               "cannot reset a device while a capture is underway");
+      return cgl_fail_hint("end the capture first");
+    }
+    pthread_mutex_lock(&registry_lock);
+    context = registry_find(driver, ordinal);
+    bool live = context && atomic_load(&context->object.references) > 0;
+    status = live      ? fail_in_use(context, operation)
+             : context ? CGL_OK
+                       : device_reset(driver, ordinal, operation);
+    pthread_mutex_unlock(&registry_lock);
+    cgl_captures_unhold();
+    if (live)
+      break;
+  } while (context);
+  return status;
 }
 
 

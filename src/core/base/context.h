@@ -9,6 +9,7 @@
 #define CGL_BASE_CONTEXT_H
 
 #include <pthread.h>
+#include <stdio.h>
 
 #include "core/base/error.h"
 #include "core/base/object.h"
@@ -26,6 +27,8 @@ typedef enum cgl_part_slot {
 typedef struct cgl_part {
   void (*end)(cgl_context *context, struct cgl_part *part); /* frees it */
   void (*waited)(cgl_context *context); /* the host waited for the device */
+  /* Writes a line per place in scripts that made what still lives. */
+  void (*list)(cgl_context *context, FILE *text);
 } cgl_part;
 
 struct cgl_context {

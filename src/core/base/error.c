@@ -62,10 +62,15 @@ static const struct {
      "mode"},
     {CUDA_ERROR_ILLEGAL_ADDRESS,
      "the context is lost: check the kernel's indices against the buffers' "
-     "sizes and start the program again"},
+     "sizes; reset_device gives the host device anew, else start the program "
+     "again"},
+    {CUDA_ERROR_LAUNCH_TIMEOUT,
+     "the context is lost: look for loops in the kernel that do not end, or "
+     "give it more time; reset_device gives the host device anew"},
     {CUDA_ERROR_LAUNCH_FAILED,
      "the context is lost: look for traps, divisions by zero and barriers that "
-     "not every thread of a block reaches, and start the program again"},
+     "not every thread of a block reaches; reset_device gives the host device "
+     "anew, else start the program again"},
     {CUDA_ERROR_ASSERT, "an assert in the kernel failed; the context is lost"},
 };
 

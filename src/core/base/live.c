@@ -61,18 +61,23 @@ void cgl_live_first(int kind, int by) {
 }
 
 
+int64_t cgl_live_count(int kind) {
+  pthread_mutex_lock(&lock);
+  int64_t sum = atomic_load(&left[kind]);
+  for (const cgl_live_counts *c = listed; c; c = c->next)
+    sum += atomic_load_explicit(&c->count[kind], memory_order_relaxed);
+  pthread_mutex_unlock(&lock);
+  return sum;
+}
+
+
 int64_t cgl_live(const char *noun) {
   int64_t sum = 0;
   bool all = !strcmp(noun, "all"), known = all;
-  pthread_mutex_lock(&lock);
-  for (int kind = 0; kind < CGL_OBJECT_COUNT; kind++) {
-    if (!all && strcmp(noun, nouns[kind]))
-      continue;
-    known = true;
-    sum += atomic_load(&left[kind]);
-    for (const cgl_live_counts *c = listed; c; c = c->next)
-      sum += atomic_load_explicit(&c->count[kind], memory_order_relaxed);
-  }
-  pthread_mutex_unlock(&lock);
+  for (int kind = 0; kind < CGL_OBJECT_COUNT; kind++)
+    if (all || !strcmp(noun, nouns[kind])) {
+      known = true;
+      sum += cgl_live_count(kind);
+    }
   return known ? sum : -1;
 }

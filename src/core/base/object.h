@@ -91,6 +91,8 @@ void cgl_objects_reclaim(cgl_context *context);
 
 /* The word for objects of a kind, for messages: "buffer", "stream", ... */
 const char *cgl_live_noun(int number);
+/* The live objects of a kind: cgl_live. */
+int64_t cgl_live_count(int number);
 /* Lists the thread's counts, or counts where all threads can. */
 void cgl_live_first(int number, int by);
 /* Counts an object that is made (1) or torn down (-1). */

@@ -51,7 +51,7 @@ cgl_memory_part *cgl_memory_part_of(cgl_context *context,
                                     const char *operation) {
   return (cgl_memory_part *)cgl_context_make_part(
       context, CGL_PART_MEMORY, sizeof(cgl_memory_part),
-      (cgl_part){memory_part_end, NULL}, operation);
+      (cgl_part){.end = memory_part_end}, operation);
 }
 
 

@@ -14,6 +14,9 @@ enum {
 };
 
 
+static void pools_list(cgl_context *context, FILE *text);
+
+
 /* ---- the pools of a context ---- */
 
 /* Drops a reference to the context, and before it the reference that the idle
@@ -55,9 +58,9 @@ static void pools_waited(cgl_context *context) {
 cgl_pools *cgl_pools_of(cgl_context *context, const char *operation) {
   cgl_part *part = cgl_context_part(context, CGL_PART_POOL);
   if (!part)
-    part =
-        cgl_context_make_part(context, CGL_PART_POOL, sizeof(cgl_pools),
-                              (cgl_part){pools_end, pools_waited}, operation);
+    part = cgl_context_make_part(
+        context, CGL_PART_POOL, sizeof(cgl_pools),
+        (cgl_part){pools_end, pools_waited, pools_list}, operation);
   return (cgl_pools *)part;
 }
 
@@ -229,6 +232,14 @@ static void census_take(cgl_context *context, census *all) {
 }
 
 
+static void census_write_lines(const census *all, FILE *text) {
+  for (const holder *h = all->lines;
+       h < all->lines + all->nlines && h < all->lines + LINES; h++)
+    fprintf(text, "\n  %zu bytes in %zu buffer%s made at %.120s", h->bytes,
+            h->part, h->part == 1 ? "" : "s", cgl_site_text(h->site));
+}
+
+
 static void census_write(const cgl_pool *pool, const census *all, FILE *text) {
   for (const holder *h = all->pools;
        h < all->pools + all->npools && h < all->pools + POOLS; h++)
@@ -237,10 +248,7 @@ static void census_write(const cgl_pool *pool, const census *all, FILE *text) {
             h->pool == pool ? " (asked)" : "", h->bytes, h->part);
   if (all->npools > POOLS)
     fprintf(text, "\n  and %zu smaller pools", all->npools - POOLS);
-  for (const holder *h = all->lines;
-       h < all->lines + all->nlines && h < all->lines + LINES; h++)
-    fprintf(text, "\n  %zu bytes in %zu buffer%s made at %.120s", h->bytes,
-            h->part, h->part == 1 ? "" : "s", cgl_site_text(h->site));
+  census_write_lines(all, text);
   if (all->waiting)
     fprintf(text, "\n  %zu bytes were released and wait for the device",
             all->waiting);
@@ -250,6 +258,16 @@ static void census_write(const cgl_pool *pool, const census *all, FILE *text) {
             objects,
             objects == 1 ? " that was released is"
                          : "s that were released are");
+}
+
+
+static void pools_list(cgl_context *context, FILE *text) {
+  census *all = calloc(1, sizeof *all);
+  if (!all)
+    return;
+  census_take(context, all);
+  census_write_lines(all, text);
+  free(all);
 }
 
 

@@ -67,7 +67,7 @@ static void random_part_end(cgl_context *context, cgl_part *part) {
 cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,
                            const char *operation, CUfunction *kernel) {
   random_part *all = (random_part *)cgl_context_make_part(
-      context, CGL_PART_RANDOM, sizeof *all, (cgl_part){random_part_end, NULL},
+      context, CGL_PART_RANDOM, sizeof *all, (cgl_part){.end = random_part_end},
       operation);
   if (!all)
     return CGL_ERROR_NO_MEMORY;

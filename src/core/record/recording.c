@@ -111,8 +111,8 @@ static void record_pass_on_arrays(cgl_recording *recording) {
 
 cgl_recording *cgl_record_new(cgl_context *context) {
   record_part *part = (record_part *)cgl_context_make_part(
-      context, CGL_PART_RECORD, sizeof *part, (cgl_part){record_part_end, NULL},
-      "graph:capture_begin");
+      context, CGL_PART_RECORD, sizeof *part,
+      (cgl_part){.end = record_part_end}, "graph:capture_begin");
   cgl_recording *recording = part ? calloc(1, sizeof *recording) : NULL;
   if (!recording)
     return NULL;

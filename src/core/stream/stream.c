@@ -24,8 +24,8 @@ static void stream_part_end(cgl_context *context, cgl_part *part) {
 /* Retained; NULL without memory. */
 static cgl_clock *stream_default_clock(cgl_context *context, uint64_t serial) {
   stream_part *part = (stream_part *)cgl_context_make_part(
-      context, CGL_PART_STREAM, sizeof *part, (cgl_part){stream_part_end, NULL},
-      "stream");
+      context, CGL_PART_STREAM, sizeof *part,
+      (cgl_part){.end = stream_part_end}, "stream");
   if (!part)
     return NULL;
   pthread_mutex_lock(&context->lock);

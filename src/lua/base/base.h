@@ -109,7 +109,7 @@ typedef struct cgl_lua {
   cgl_stream *home; /* owned: the host's stream, or NULL */
   char device[16];  /* set_device's, to open when needed; "": the default */
   cgl_lua_device *devices;
-  unsigned forgets; /* times that `devices` was emptied */
+  unsigned forgets; /* times that `devices` lost some */
   struct {
     char *text; /* owned */
     cgl_log_level level;

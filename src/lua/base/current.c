@@ -1,6 +1,7 @@
 #include "lua/base/current.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "lua/base/call.h"
 #include "lua/base/error.h"
@@ -138,13 +139,24 @@ cgl_generator *cgl_lua_default_generator(lua_State *L, cgl_lua *S) {
 }
 
 
-void cgl_lua_forget(cgl_lua *S) {
-  cgl_stream_release(S->stream);
-  S->stream = NULL;
+static bool context_is_of(cgl_context *context, const char *device) {
+  return !device || !strcmp(cgl_context_device(context)->device, device);
+}
+
+
+void cgl_lua_forget(cgl_lua *S, const char *name) {
+  if (S->stream && context_is_of(cgl_stream_context(S->stream), name)) {
+    cgl_stream_release(S->stream);
+    S->stream = NULL;
+  }
   S->forgets++;
-  while (S->devices) {
-    cgl_lua_device *device = S->devices;
-    S->devices = device->next;
+  for (cgl_lua_device **link = &S->devices; *link;) {
+    cgl_lua_device *device = *link;
+    if (!context_is_of(device->context, name)) {
+      link = &device->next;
+      continue;
+    }
+    *link = device->next;
     cgl_stream_release(device->side_stream);
     cgl_stream_release(device->default_stream);
     cgl_generator_release(device->generator);

@@ -16,6 +16,7 @@
 #include "driver/thread.h"
 
 #define HOST_MAX_WORKERS 256
+#define HOST_MAX_SECONDS 1e9      /* of a kernel's deadline */
 #define HOST_SHARED_DEFAULT 49152 /* dynamic shared bytes without opt-in */
 #define HOST_SHARED_LIMIT 232448  /* with it */
 #define HOST_SM_THREADS 2048
@@ -78,6 +79,8 @@ CUresult host_context_initialize(void);
    when the last one went; its objects are the caller's to destroy. */
 CUresult host_context_retain(CUcontext *out);
 CUresult host_context_release(bool *ended);
+/* Under host_lock: forgets what failed. */
+void host_context_reset(void);
 bool host_context_is_active(void);
 CUcontext host_context(void);
 /* Under host_lock: how often the context was made. */
@@ -128,9 +131,10 @@ CUresult host_failed(void);       /* the sticky error, or SUCCESS */
 
 /* ---- settings (device.c), read once ---- */
 
-size_t host_device_memory(void);    /* bytes; CGRAPHLUA_HOST_MEMORY */
-bool host_device_guard_tight(void); /* CGRAPHLUA_HOST_GUARD */
-unsigned host_device_threads(void); /* CGRAPHLUA_HOST_THREADS, or 0 */
+size_t host_device_memory(void);         /* bytes; CGRAPHLUA_HOST_MEMORY */
+bool host_device_guard_tight(void);      /* CGRAPHLUA_HOST_GUARD */
+unsigned host_device_threads(void);      /* CGRAPHLUA_HOST_THREADS, or 0 */
+double host_device_kernel_seconds(void); /* CGRAPHLUA_KERNEL_SECONDS, or 0 */
 /* The variables that were ignored, in a sentence, or "". */
 const char *host_device_complaint(void);
 

@@ -65,7 +65,8 @@ static void context_end_with_fork(void) {
 }
 
 
-/* As with a GPU, a process that lost the device cannot get it again. */
+/* As with a GPU, a process that lost the device does not get it again by a
+   release alone. */
 CUresult host_context_retain(CUcontext *out) {
   if (!context.refs)
     HOST_TRY(host_failed());
@@ -90,6 +91,15 @@ CUresult host_context_release(bool *ended) {
     *ended = true;
   }
   return CUDA_SUCCESS;
+}
+
+
+void host_context_reset(void) {
+  pthread_mutex_lock(&text_mutex);
+  atomic_store(&context.failed, CUDA_SUCCESS);
+  fail_text[0] = '\0';
+  pthread_mutex_unlock(&text_mutex);
+  context.epoch++;
 }
 
 

@@ -11,7 +11,8 @@ static struct {
   size_t memory;
   bool tight;
   unsigned threads;
-  char complaint[200];
+  double kernel_seconds;
+  char complaint[300];
 } device;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -62,7 +63,15 @@ static unsigned parse_threads(const char *text) {
 }
 
 
-/* Two variables at most: their texts are cut, not the sentence. */
+/* 0: no limit; -1: not a valid number of seconds. */
+static double parse_seconds(const char *text) {
+  const char *end;
+  double value = parse_decimal(text, &end);
+  return end == text || *end || value > HOST_MAX_SECONDS ? -1 : value;
+}
+
+
+/* Three variables at most: their texts are cut, not the sentence. */
 static void add_complaint(const char *variable, const char *text,
                           const char *wanted) {
   size_t used = strlen(device.complaint);
@@ -86,6 +95,11 @@ static void read_settings(void) {
   device.threads = text ? parse_threads(text) : 0;
   if (text && *text && !device.threads)
     add_complaint("CGRAPHLUA_HOST_THREADS", text, "a valid thread count");
+  text = getenv("CGRAPHLUA_KERNEL_SECONDS");
+  device.kernel_seconds = text && *text ? parse_seconds(text) : 0;
+  if (device.kernel_seconds < 0)
+    add_complaint("CGRAPHLUA_KERNEL_SECONDS", text,
+                  "a valid number of seconds");
 }
 
 
@@ -104,6 +118,12 @@ const char *host_device_complaint(void) {
 bool host_device_guard_tight(void) {
   pthread_once(&once, read_settings);
   return device.tight;
+}
+
+
+double host_device_kernel_seconds(void) {
+  pthread_once(&once, read_settings);
+  return device.kernel_seconds > 0 ? device.kernel_seconds : 0;
 }
 
 

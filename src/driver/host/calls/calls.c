@@ -2,8 +2,26 @@
    but the lists. */
 #include "driver/host/calls/calls.h"
 #include "driver/host/memory/memory.h"
+#include "driver/host/run/run.h"
 
 #include <string.h>
+
+static CUresult set_kernel_deadline(double seconds) {
+  HOST_TRY(host_check_opened());
+  if (!(seconds >= 0 && seconds <= HOST_MAX_SECONDS))
+    return CUDA_ERROR_INVALID_VALUE;
+  return host_watch_set(seconds);
+}
+
+
+static CUresult abort_device(void) {
+  HOST_TRY(host_check_opened());
+  if (!host_context_is_active())
+    return CUDA_ERROR_INVALID_CONTEXT;
+  host_watch_abort();
+  return CUDA_SUCCESS;
+}
+
 
 static const cgl_driver table = {
 #define X(name, version, parameters, arguments) .name = host_##name,
@@ -13,6 +31,8 @@ static const cgl_driver table = {
     .image_format = CGL_IMAGE_HOST,
     .version = 13000,
     .failure_text = host_fail_text,
+    .set_kernel_deadline = set_kernel_deadline,
+    .abort_device = abort_device,
 };
 
 

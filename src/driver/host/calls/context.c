@@ -52,6 +52,21 @@ CUresult host_cuDevicePrimaryCtxRelease(CUdevice dev) {
 }
 
 
+/* The objects and the sticky error go; who retains the context keeps it. */
+CUresult host_cuDevicePrimaryCtxReset(CUdevice dev) {
+  HOST_TRY(host_check_process());
+  if (dev != 0)
+    return CUDA_ERROR_INVALID_DEVICE;
+  host_lock();
+  if (host_context_is_active())
+    end_context();
+  host_context_reset();
+  host_watch_reset();
+  host_unlock();
+  return CUDA_SUCCESS;
+}
+
+
 CUresult host_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags,
                                          int *active) {
   HOST_TRY(host_check_process());

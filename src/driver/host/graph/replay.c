@@ -46,7 +46,8 @@ static bool conditional_step(host_chain *chain, uint32_t i) {
   bool loops = step->op->conditional->type == CU_GRAPH_COND_TYPE_WHILE;
   for (;;) {
     host_program *body =
-        atomic_load_explicit(&exec->failed, memory_order_relaxed)
+        atomic_load_explicit(&exec->failed, memory_order_relaxed) ||
+                host_failed() != CUDA_SUCCESS
             ? NULL
             : choose_body(exec, step);
     if (!body)

@@ -13,8 +13,9 @@
 typedef struct launch {
   const host_kernel_op *op;
   cgl_host_dims dims;
-  uint64_t row;     /* blocks per item of the parallel loop */
-  uint64_t blocks;  /* in all */
+  uint64_t row;    /* blocks per item of the parallel loop */
+  uint64_t blocks; /* in all */
+  const host_limits *limits;
   atomic_int taken; /* 1: `fault` is written */
   atomic_bool failed;
   host_fault fault;
@@ -41,7 +42,7 @@ static void run_blocks(void *context, uint64_t first, uint64_t last) {
   if (s.last > l->blocks)
     s.last = l->blocks;
   host_fault fault;
-  if (host_guard_run(run_span, &s, &fault))
+  if (host_guard_run(run_span, &s, l->limits, &fault))
     return;
   if (!atomic_exchange(&l->taken, 1))
     l->fault = fault;
@@ -50,13 +51,19 @@ static void run_blocks(void *context, uint64_t first, uint64_t last) {
 
 
 CUresult host_kernel_run(const host_kernel_op *op) {
-  launch l = {.op = op, .row = 1};
+  launch l = {.op = op, .row = 1, .limits = &op->function->limits};
+  host_limits limits;
   for (int i = 0; i < 3; i++) {
     l.dims.grid[i] = op->grid[i];
     l.dims.block[i] = op->block[i];
   }
   l.dims.shared_bytes = op->shared_bytes;
   l.blocks = (uint64_t)op->grid[0] * op->grid[1] * op->grid[2];
+  if (atomic_load_explicit(&host_watch_on, memory_order_relaxed)) {
+    limits = *l.limits;
+    host_watch_limit(&limits);
+    l.limits = &limits;
+  }
   uint64_t items = l.blocks;
   /* Whole rows of blocks run best; short of rows, single blocks do. */
   if (l.blocks / op->grid[0] >= 64) {

@@ -9,6 +9,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 struct CUmod_st {
   _Atomic unsigned refs; /* the handle, and each op */
   void *library;         /* of dlopen */
+  uintptr_t code, code_end;
   const cgl_host_module *image;
   CUfunction functions; /* image->nkernels of them */
 };
@@ -119,6 +121,27 @@ static void *module_dlopen(const void *image, size_t size, CUresult *result) {
 }
 
 
+/* From the first to the last executable byte of the loaded image. */
+static void module_find_code(CUmodule module, const unsigned char *image) {
+  const struct link_map *map = NULL;
+  Elf64_Ehdr header;
+  memcpy(&header, image, sizeof header);
+  if (dlinfo(module->library, RTLD_DI_LINKMAP, &map))
+    return;
+  for (unsigned i = 0; i < header.e_phnum; i++) {
+    Elf64_Phdr part;
+    memcpy(&part, image + header.e_phoff + i * sizeof part, sizeof part);
+    if (part.p_type != PT_LOAD || !(part.p_flags & PF_X))
+      continue;
+    uintptr_t first = map->l_addr + part.p_vaddr, end = first + part.p_memsz;
+    if (!module->code || first < module->code)
+      module->code = first;
+    if (end > module->code_end)
+      module->code_end = end;
+  }
+}
+
+
 static CUresult module_open(CUmodule module, const void *image, size_t size) {
   CUresult result;
   module->library = module_dlopen(image, size, &result);
@@ -127,6 +150,7 @@ static CUresult module_open(CUmodule module, const void *image, size_t size) {
   module->image = dlsym(module->library, CGL_HOST_MODULE_SYMBOL);
   if (!module->image || module->image->abi != CGL_HOST_ABI)
     return CUDA_ERROR_INVALID_IMAGE;
+  module_find_code(module, image);
   if (module->image->init)
     module->image->init(cgl_fiber_runtime());
   return CUDA_SUCCESS;
@@ -177,6 +201,8 @@ static CUresult module_announce(CUmodule module) {
     CUfunction f = &module->functions[i];
     f->module = module;
     f->kernel = &image->kernels[i];
+    f->limits.code = module->code;
+    f->limits.code_end = module->code_end;
     f->max_dynamic_shared = HOST_SHARED_DEFAULT - (int)f->kernel->static_shared;
     if (f->max_dynamic_shared < 0)
       f->max_dynamic_shared = 0;

@@ -34,7 +34,7 @@ static void run_guarded(void *context, uint64_t first, uint64_t last) {
   mover *m = context;
   stretch s = {m, first, last};
   host_fault fault;
-  if (!host_guard_run(run_stretch, &s, &fault) &&
+  if (!host_guard_run(run_stretch, &s, NULL, &fault) &&
       !atomic_exchange(&m->taken, 1))
     m->fault = fault;
 }

@@ -4,7 +4,8 @@
    idle workers; a fence is a completion that tasks and threads wait for.
    Invariants: tasks run without host_lock; a fence goes from pending to done
    once and stays done; code that touches device memory runs in a fault frame,
-   and a thread is inside at most one. */
+   and a thread is inside at most one; a kernel is interrupted only at an
+   instruction of its own module, so it holds no lock. */
 #ifndef CGL_HOST_RUN_H
 #define CGL_HOST_RUN_H
 
@@ -103,9 +104,21 @@ void host_fence_wait(host_fence *fence); /* blocks; not on a worker, and
 
 /* ---- fault frames (guard.c) ---- */
 
+/* Where and when a kernel may be ended from outside. */
+typedef struct host_limits {
+  uintptr_t code, code_end; /* of its module */
+  uint64_t deadline;        /* by host_now; 0: none */
+  uint64_t ns;              /* from the launch's begin to the deadline */
+} host_limits;
+
 /* Runs body(argument); true when it returned, false when a memory fault, an
-   arithmetic fault or an abort of the kernel ended it: *fault says which. */
-bool host_guard_run(void (*body)(void *), void *argument, host_fault *fault);
+   arithmetic fault, an abort by the kernel, or its limits ended it: *fault says
+   which.  Without limits (NULL) it is never interrupted. */
+bool host_guard_run(void (*body)(void *), void *argument,
+                    const host_limits *limits, host_fault *fault);
+/* Interrupts the kernels for which host_watch_due holds.  Returns the moment
+   to call it again, or 0 when no kernel runs that may have to end. */
+uint64_t host_guard_interrupt(void);
 typedef struct host_guard host_guard;
 /* What a worker needs for frames, in its host_thread; NULL: no memory. */
 host_guard *host_guard_new(void);
@@ -114,11 +127,34 @@ host_guard *host_guard_new(void);
 void host_guard_thread_enter(void);
 void host_guard_thread_leave(void);
 
+/* ---- the watch on kernels that do not end (watch.c) ---- */
+
+/* Whether a kernel may have a deadline, or the device was aborted: read at
+   every launch, so that launches without a limit cost no more. */
+extern atomic_bool host_watch_on;
+/* The first value, from the environment; once. */
+void host_watch_begin(void);
+/* Seconds that a launch may run; 0: as long as it likes.  For kernels that
+   begin from now on.  OPERATING_SYSTEM when no thread can be started. */
+CUresult host_watch_set(double seconds);
+/* Sets the deadline of a launch that begins now. */
+void host_watch_limit(host_limits *limits);
+/* Callable in a signal handler. */
+bool host_watch_due(uint64_t deadline);
+bool host_watch_aborted(void);
+/* A kernel with a deadline runs now: wakes the watcher when it sleeps. */
+void host_watch_note(void);
+/* Ends all kernels and loses the context; any thread, without host_lock. */
+void host_watch_abort(void);
+void host_watch_reset(void); /* forgets the abort */
+void host_watch_end(void);   /* the process ends */
+
 /* ---- modules and kernels (module.c, kernel.c) ---- */
 
 struct CUfunc_st {
   CUmodule module;
   const cgl_host_kernel *kernel;
+  host_limits limits;     /* of a launch without a deadline */
   int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
   int carveout;      /* CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT */
   host_cost cost[2]; /* of a block, and of a row of blocks */

@@ -92,6 +92,7 @@ static void shut_down(void) {
     if (pthread_cond_timedwait(&sched.ended, &sched.mutex, &end))
       break;
   pthread_mutex_unlock(&sched.mutex);
+  host_watch_end();
 }
 
 
