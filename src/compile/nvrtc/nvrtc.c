@@ -268,6 +268,8 @@ static void add_question(cgl_text *out) {
 
 
 void cgl_nvrtc_device_text(cgl_text *out) {
+  /* How it is compiled, too: images of other ways are not those of this. */
+  cgl_text_put(out, "asked in a program of its own\n");
   cgl_text_put(out, cgl_text_prelude);
   cgl_text_put(out, cgl_text_device_random);
   add_question(out);
@@ -323,11 +325,14 @@ static int take_answers(nvrtc_program program, cgl_image *image, size_t i) {
 }
 
 
-static void write_source(const cgl_job *job, cgl_text *out) {
+/* With `ask`, with the questions: their variables would stay in the image, and
+   a GPU takes longer to launch a kernel whose module has variables. */
+static void write_source(const cgl_job *job, bool ask, cgl_text *out) {
   const cgl_source *s = job->source;
   cgl_text_put(out, "#line 1 \"cgraphlua\"\n");
   cgl_text_put(out, cgl_text_prelude);
-  add_question(out);
+  if (ask)
+    add_question(out);
   if (cgl_program_contains(job->program, "half"))
     cgl_text_put(out, "#include <cuda_fp16.h>\n");
   if (cgl_program_contains(job->program, "bfloat16"))
@@ -340,7 +345,7 @@ static void write_source(const cgl_job *job, cgl_text *out) {
   cgl_text_put(out, "\"\n");
   cgl_source_rewrite(s, false, NULL, 0, out);
   cgl_text_put(out, "\n#line 1 \"cgraphlua\"\n");
-  for (size_t i = 0; i < job->image->nsignatures; i++)
+  for (size_t i = 0; ask && i < job->image->nsignatures; i++)
     for (size_t k = 0; k < job->image->signatures[i].nparameters; k++)
       if (job->image->signatures[i].parameters[k].nfields)
         cgl_source_ask_fields(job->image, i, k, out);
@@ -367,13 +372,13 @@ static void take_log(cgl_job *job, nvrtc_program program) {
 
 /* Names NVRTC is to mangle: every kernel and what it takes, and variables whose
    symbol is not their name. */
-static int add_names(cgl_job *job, nvrtc_program program) {
+static int add_names(cgl_job *job, bool ask, nvrtc_program program) {
   const cgl_image *image = job->image;
   for (size_t i = 0; i < image->nsignatures; i++) {
     const cgl_signature *s = &image->signatures[i];
     if (table.AddNameExpression(program, s->name))
       return -1;
-    for (size_t part = 0; part <= s->nparameters; part++) {
+    for (size_t part = 0; ask && part <= s->nparameters; part++) {
       if (part && !s->parameters[part - 1].nfields)
         continue;
       char *question = question_about(image, i, part);
@@ -529,12 +534,15 @@ static int create_program(const cgl_job *job, const char *text, bool disk,
 
 
 /* Compiles once; what the compiler said replaces the log. */
-static int try_compile(cgl_job *job, const char *text, architecture a,
-                       bool disk, nvrtc_program *program) {
-  job->log.length = 0;
-  int result = create_program(job, text, disk, program);
+static int try_compile(cgl_job *job, cgl_text *text, architecture a, bool disk,
+                       bool ask, nvrtc_program *program) {
+  job->log.length = text->length = 0;
+  write_source(job, ask, text);
+  if (text->failed)
+    return 1;
+  int result = create_program(job, text->data, disk, program);
   if (!result)
-    result = add_names(job, *program);
+    result = add_names(job, ask, *program);
   if (!result) {
     result = compile_program(*program, job, a, disk);
     take_log(job, *program);
@@ -567,28 +575,29 @@ cgl_compile_status cgl_nvrtc_compile(cgl_job *job) {
   size_t n;
   const cgl_included *files = cgl_program_files(job->program, &n);
   architecture a = choose_architecture(job);
-  write_source(job, &text);
+  const architecture asked = {.exact = false, .number = a.number};
   bool disk = cgl_program_is_partial(job->program) ||
               !headers_differ(files, n) || reads_file(job->source);
-  int result = text.failed ? 1 : try_compile(job, text.data, a, disk, &program);
+  int result = try_compile(job, &text, asked, disk, true, &program);
   if (result && !disk && cgl_program_is_guess(job->program)) {
     disk = true; /* it may have looked for a header that the reader did not */
-    result = text.failed ? 1 : try_compile(job, text.data, a, true, &program);
+    result = try_compile(job, &text, asked, true, true, &program);
   }
-  if (result && !text.failed && cgl_source_drop_fields(job->image)) {
-    text.length = 0;
-    write_source(job, &text);
-    result = text.failed ? 1 : try_compile(job, text.data, a, disk, &program);
+  if (result && cgl_source_drop_fields(job->image))
+    result = try_compile(job, &text, asked, disk, true, &program);
+  const bool told = !result && take_names(job, program) == 0;
+  if (told) {
+    table.DestroyProgram(&program);
+    result = try_compile(job, &text, a, disk, false, &program);
   }
   status = CGL_COMPILE_REFUSED;
   job->unkept |= disk;
   if (!disk)
     note_headers(job);
   if (!result) {
-    status =
-        take_names(job, program) == 0 && take_bytes(job, program, a.exact) == 0
-            ? CGL_COMPILE_OK
-            : CGL_COMPILE_SYSTEM;
+    status = told && take_bytes(job, program, a.exact) == 0
+                 ? CGL_COMPILE_OK
+                 : CGL_COMPILE_SYSTEM;
     if (status == CGL_COMPILE_SYSTEM)
       cgl_text_put(&job->log, "NVRTC compiled the source but did not hand "
                               "over its result\n");
