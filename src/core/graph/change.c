@@ -199,8 +199,11 @@ static void change_note_memory(change *c, size_t index) {
 static cgl_status change_end(change *c, CUgraphNodeParams *params,
                              const void *values, const cgl_launch *launch) {
   cgl_status status = cgl_record_edit_reserve(&c->edit, c->ngained, setting);
-  if (!status)
-    status = change_set(c, params);
+  if (status)
+    return status;
+  /* The operations may have moved. */
+  c->op = cgl_record_op(c->graph->recording, c->edit.index);
+  status = change_set(c, params);
   if (status)
     return status;
   cgl_record_edit_values(&c->edit, values, launch);
