@@ -30,6 +30,8 @@ typedef struct cgl_graph_desc {
   cgl_annotations annotations;
   bool check_input_liveness; /* refuse to replay once an input was retired:
                                 cgl_buffer_retire */
+  bool unroll; /* replay loops of a small graph run as copies in one executable:
+                  cgl_graph_replay */
 } cgl_graph_desc;
 
 /* Creates a graph that has captured nothing yet.  A NULL desc means defaults;
@@ -75,7 +77,13 @@ CGL_API cgl_graph *cgl_stream_capturing_graph(const cgl_stream *stream);
    cuGraphInstantiateWithParams */
 CGL_API cgl_status cgl_graph_instantiate(cgl_graph *graph);
 /* Launches the graph `count` times on `stream`, asynchronously and in order.
-   On a capturing stream each is a child graph node instead.
+   On a capturing stream each is a child graph node instead.  With `unroll` and
+   256 or more of them, a graph of up to 16 nodes (with those of its child
+   graphs) gets a second executable with 64 / nodes copies of it, which later
+   loops of that many replays launch as well; it is counted in the pool's
+   statistics.  Single launches do where it cannot be made, or could do
+   something else: with events or foreign nodes, disabled nodes, hooks of
+   replays, handles that were given out, streams of an engine.
    CGL_ERROR_NOT_CAPTURED without a capture; CGL_ERROR_ORDER when the replay
    order of a shared pool forbids it; CGL_ERROR_RELEASED when an input was
    retired (check_input_liveness), or the pool was restored.  cuGraphLaunch,

@@ -255,6 +255,35 @@ static void gives_back(void) {
 }
 
 
+/* Copies of a graph that cannot be built are no failure of the loop. */
+static void unrolls_in_silence(void) {
+  const cgl_graph_desc desc = {.unroll = true};
+  int survived = 0, noted = 0;
+  const char *hit = "";
+  for (uint64_t at = 1; hit; at++) {
+    tools k;
+    cgl_status status = open_tools(&k, false);
+    if (!status)
+      status = cgl_graph_set_desc(k.b, &desc);
+    if (!status)
+      status = cgl_graph_capture_begin(k.b, k.s);
+    if (!status)
+      status = finish(k.b, add(&k, k.s, k.x, 1));
+    cgl_clear_error();
+    cgl_fault(at, CUDA_ERROR_OUT_OF_MEMORY);
+    if (!status)
+      status = cgl_graph_replay(k.b, k.s, 256);
+    cgl_fault_count(&hit);
+    cgl_fault(0, 0);
+    survived += hit && !status;
+    noted += !status && cgl_last_error()->code;
+    close_tools(&k);
+  }
+  tap_ok(survived > 64 && !noted, "of %d survived failures %d were noted",
+         survived, noted);
+}
+
+
 int main(void) {
   if (cgl_fault(0, 0)) {
     tap_skip("fault sweep", "CGRAPHLUA_FAULT=1 is not set");
@@ -265,5 +294,6 @@ int main(void) {
   sweep("nested", nested, false);
   sweep("abandoned", abandoned, false);
   gives_back();
+  unrolls_in_silence();
   return tap_done();
 }

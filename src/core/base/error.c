@@ -144,6 +144,11 @@ void cgl_fail_follow(bool on) {
 }
 
 
+void cgl_fail_quiet(bool on) {
+  cgl_thread_own()->quiet += on ? 1 : -1;
+}
+
+
 /* Adds "operation: message [NAME code]" to what failed afterwards. */
 static void record_add_also(record *r, cgl_status status, const char *operation,
                             const char *format, va_list args) {
@@ -160,6 +165,9 @@ cgl_status cgl_fail(cgl_status status, const char *operation,
   va_list args, again;
   record *r = record_own();
   cgl_thread_own()->noted = status;
+  r->aside = cgl_thread_own()->quiet > 0;
+  if (r->aside)
+    return status;
   va_start(args, format);
   r->aside = cgl_thread_own()->following && r->error.name && r->error.code;
   if (r->aside) {

@@ -21,6 +21,9 @@ void cgl_fail_where(const char *file, int line);
 /* From on to off, failures are consequences of the failure noted before: they
    are added to its `also`.  Nests. */
 void cgl_fail_follow(bool on);
+/* From on to off, failures are not noted: the caller does without what failed,
+   and says nothing.  Nests. */
+void cgl_fail_quiet(bool on);
 /* Notes a driver's answer to `entry`; CGL_OK when it was success. */
 cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
                            const char *operation, const char *entry);

@@ -48,6 +48,7 @@ typedef struct cgl_thread {
   cgl_live_counts live;
   struct cgl_failure *failure; /* error.c; made at first use */
   int following;               /* depth of cgl_fail_follow */
+  int quiet;                   /* depth of cgl_fail_quiet */
   cgl_status noted;            /* of the failure noted last */
 } cgl_thread;
 

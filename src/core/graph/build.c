@@ -72,6 +72,14 @@ void cgl_build_fill(CUgraphNodeParams *params, const cgl_context *context,
 }
 
 
+void cgl_build_child(CUgraphNodeParams *params, CUgraph child) {
+  memset(params, 0, sizeof *params);
+  params->type = CU_GRAPH_NODE_TYPE_GRAPH;
+  params->graph.graph = child;
+  params->graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
+}
+
+
 void cgl_build_node(CUgraphNodeParams *params, void **values,
                     const cgl_context *context, const cgl_recording *recording,
                     const cgl_op *op) {
@@ -108,8 +116,7 @@ void cgl_build_node(CUgraphNodeParams *params, void **values,
     params->eventWait.event = event->handle;
     break;
   case CGL_OP_GRAPH:
-    params->type = CU_GRAPH_NODE_TYPE_GRAPH;
-    params->graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
+    cgl_build_child(params, NULL);
     break;
   case CGL_OP_FOREIGN:
   case CGL_OP_COUNT:

@@ -22,6 +22,8 @@ void cgl_build_copy(CUgraphNodeParams *params, const cgl_context *context,
                     const cgl_range *ranges, const cgl_element *element);
 void cgl_build_fill(CUgraphNodeParams *params, const cgl_context *context,
                     const cgl_range *range, const cgl_element *element);
+/* A clone of `child`. */
+void cgl_build_child(CUgraphNodeParams *params, CUgraph child);
 /* The element of a fill or copy. */
 cgl_element cgl_build_element(const cgl_recording *recording, const cgl_op *op);
 

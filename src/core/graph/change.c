@@ -213,6 +213,7 @@ static cgl_status change_end(change *c, CUgraphNodeParams *params,
   if (c->edit.gained)
     c->graph->inputs_seen = 0;
   cgl_record_edit_end(&c->edit, c->graph->exec);
+  cgl_graph_unroll_drop(c->graph);
   return CGL_OK;
 }
 

@@ -73,6 +73,9 @@ static void graph_set_executable(cgl_graph *graph, cgl_executable *executable) {
   cgl_executable *before = graph->executable;
   graph->executable = executable;
   graph->exec = executable ? executable->exec : NULL;
+  cgl_graph_unroll_drop(graph);
+  cgl_clock_release(graph->unroll.clock);
+  graph->unroll.clock = NULL;
   if (before)
     cgl_object_release(&before->object);
 }
@@ -82,6 +85,7 @@ static void graph_set_executable(cgl_graph *graph, cgl_executable *executable) {
 
 void cgl_graph_drop_capture(cgl_graph *graph) {
   graph_set_executable(graph, NULL);
+  graph->unroll.shown = false;
   graph->template = NULL;
   cgl_draws_free(graph->draw_list);
   graph->draw_list = NULL;
@@ -163,6 +167,8 @@ static void graph_set_options(cgl_graph *graph, const cgl_graph_desc *desc) {
     graph->attend |= CGL_ATTEND_INPUTS;
   if (desc->annotations == CGL_ANNOTATIONS_NVTX)
     graph->attend |= CGL_ATTEND_RANGES;
+  if (desc->unroll)
+    graph->attend |= CGL_ATTEND_UNROLL;
 }
 
 
@@ -277,7 +283,8 @@ static const char *graph_label(const cgl_recording *recording) {
 }
 
 
-static cgl_status template_instantiate(cgl_graph *graph, const char *operation,
+static cgl_status template_instantiate(cgl_graph *graph, CUgraph template,
+                                       const char *operation,
                                        CUgraphExec *exec) {
   cgl_context *context = graph->object.context;
   const cgl_driver *driver = context->driver;
@@ -285,11 +292,9 @@ static cgl_status template_instantiate(cgl_graph *graph, const char *operation,
       CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
           CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY,
       NULL, NULL, 0};
-  cgl_status status =
-      cgl_fail_driver(context,
-                      driver->cuGraphInstantiateWithParams(
-                          exec, graph->template->graph, &params),
-                      operation, "cuGraphInstantiateWithParams");
+  cgl_status status = cgl_fail_driver(
+      context, driver->cuGraphInstantiateWithParams(exec, template, &params),
+      operation, "cuGraphInstantiateWithParams");
   if (status)
     return status;
   status = cgl_graph_switch_off(graph, *exec, operation);
@@ -305,9 +310,10 @@ static cgl_status template_instantiate(cgl_graph *graph, const char *operation,
 }
 
 
-/* An executable of the template, with what history knows of its bytes. */
-static cgl_status executable_make(cgl_graph *graph, const char *operation,
-                                  cgl_executable **out) {
+cgl_status cgl_graph_new_executable(cgl_graph *graph, CUgraph template,
+                                    const char *operation,
+                                    cgl_executable **out) {
+  static atomic_uint_fast64_t next_number = 1;
   cgl_context *context = graph->object.context;
   cgl_executable *executable = calloc(1, sizeof *executable);
   if (!executable)
@@ -315,7 +321,8 @@ static cgl_status executable_make(cgl_graph *graph, const char *operation,
                     "no memory for an executable");
   size_t before = cgl_history_free_bytes(context);
   cgl_relaxed relaxed = cgl_captures_relax(context);
-  cgl_status status = template_instantiate(graph, operation, &executable->exec);
+  cgl_status status =
+      template_instantiate(graph, template, operation, &executable->exec);
   cgl_captures_unrelax(context, relaxed);
   if (status) {
     free(executable);
@@ -323,6 +330,7 @@ static cgl_status executable_make(cgl_graph *graph, const char *operation,
   }
   size_t after = cgl_history_free_bytes(context);
   cgl_object_init(&executable->object, &executable_kind, context);
+  executable->number = atomic_fetch_add(&next_number, 1);
   executable->pool = cgl_pool_retain(graph->pool);
   executable->bytes = before > after ? before - after : 0;
   atomic_fetch_add(&executable->pool->executables, executable->bytes);
@@ -332,17 +340,17 @@ static cgl_status executable_make(cgl_graph *graph, const char *operation,
 
 
 cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
-  static atomic_uint_fast64_t next_number = 1;
   cgl_executable *executable = NULL;
   cgl_status status = cgl_graph_refresh(graph, operation);
   if (!status)
-    status = executable_make(graph, operation, &executable);
+    status = cgl_graph_new_executable(graph, graph->template->graph, operation,
+                                      &executable);
   if (status)
     return status;
   graph_set_executable(graph, executable);
   graph->draws = graph->draw_list;
   graph->grouped = cgl_share_of(graph->recording)->nparts > 1;
-  graph->exec_number = atomic_fetch_add(&next_number, 1);
+  graph->exec_number = executable->number;
   graph->label = graph_label(graph->recording);
   status = cgl_hooks_run(graph, CGL_HOOK_INSTANTIATE, operation);
   if (status) {
@@ -455,6 +463,7 @@ cgl_status cgl_graph_raw_graph(cgl_graph *graph, void **cugraph) {
   if (status)
     return status;
   cgl_context_show(graph->object.context);
+  graph->unroll.shown = true;
   *cugraph = template;
   return CGL_OK;
 }
@@ -467,6 +476,7 @@ cgl_status cgl_graph_raw_exec(cgl_graph *graph, void **cuexec) {
     return cgl_fail_hint("instantiate or replay it first");
   }
   cgl_context_show(graph->object.context);
+  graph->unroll.shown = true;
   *cuexec = graph->exec;
   return CGL_OK;
 }

@@ -32,9 +32,21 @@ typedef struct cgl_template {
 typedef struct cgl_executable {
   cgl_object object; /* owned by its graph alone */
   CUgraphExec exec;
-  size_t bytes;   /* that it took, counted in the pool; see pool/history.h */
-  cgl_pool *pool; /* retained */
+  uint64_t number; /* unique in the process */
+  size_t bytes;    /* that it took, counted in the pool; see pool/history.h */
+  cgl_pool *pool;  /* retained */
 } cgl_executable;
+
+/* unroll.c; used with the option `unroll` */
+typedef struct cgl_unroll {
+  cgl_executable *executable; /* a reference: copies of the graph; NULL: none */
+  uint64_t copies;            /* how many */
+  bool tried;       /* to build it, since the last change or instantiation */
+  bool shown;       /* the script has handles of this capture */
+  cgl_clock *clock; /* retained: of the stream of the executable's last replay,
+                       or NULL */
+  uint64_t number;  /* of the executable that was launched last */
+} cgl_unroll;
 
 struct cgl_graph {
   cgl_object object;
@@ -51,16 +63,17 @@ struct cgl_graph {
   bool open;       /* a capture end hook runs: the template may be seen */
   cgl_graph_state state;
   cgl_executable *executable; /* a reference */
-  uint64_t exec_number;       /* of the executable; unique in the process */
-  cgl_template *template;     /* borrowed from the recording */
-  cgl_draw *draw_list;        /* owned: of the capture, once it has ended */
-  cgl_graph_desc options;     /* its pool is `pool`, or NULL: that is private */
-  cgl_capture capture;        /* underway, or the last */
-  cgl_site ended;             /* where it did */
-  cgl_hooks hooks;            /* owned: all but those of CGL_HOOK_DESTROY */
-  cgl_hooks destroys;         /* owned: of CGL_HOOK_DESTROY, for the capture */
-  size_t replay_hooks;        /* in `hooks`, of a replay's start or end */
-  uint64_t inputs_seen;       /* inputs.c: nothing was given up until then */
+  cgl_unroll unroll;
+  uint64_t exec_number;   /* of the executable */
+  cgl_template *template; /* borrowed from the recording */
+  cgl_draw *draw_list;    /* owned: of the capture, once it has ended */
+  cgl_graph_desc options; /* its pool is `pool`, or NULL: that is private */
+  cgl_capture capture;    /* underway, or the last */
+  cgl_site ended;         /* where it did */
+  cgl_hooks hooks;        /* owned: all but those of CGL_HOOK_DESTROY */
+  cgl_hooks destroys;     /* owned: of CGL_HOOK_DESTROY, for the capture */
+  size_t replay_hooks;    /* in `hooks`, of a replay's start or end */
+  uint64_t inputs_seen;   /* inputs.c: nothing was given up until then */
 };
 
 /* ---- graph.c ---- */
@@ -78,6 +91,11 @@ void cgl_graph_drop_capture(cgl_graph *graph);
 /* Instantiates the template and uploads the executable; an earlier executable
    is released.  The graph is left as it was on failure. */
 cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation);
+/* An executable of `template` that counts as the graph's, uploaded; the caller
+   owns the reference. */
+cgl_status cgl_graph_new_executable(cgl_graph *graph, CUgraph template,
+                                    const char *operation,
+                                    cgl_executable **executable);
 
 /* ---- replay.c ---- */
 
@@ -88,6 +106,27 @@ cgl_status cgl_graph_prepare(cgl_graph *graph, cgl_stream *stream,
 /* Launches a prepared graph; into a stream that captures, as a child. */
 cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
                             uint64_t count, const char *operation);
+
+/* ---- unroll.c ---- */
+
+/* Before `count` replays: *copies is the executable with copies for them, built
+   if need be, or NULL when single launches do.  Orders them after the graph's
+   last replay when that is of another executable on another stream.
+   cuStreamWaitEvent */
+cgl_status cgl_graph_unroll_begin(cgl_graph *graph, cgl_stream *stream,
+                                  uint64_t count, const char *operation,
+                                  const cgl_executable **copies);
+/* Launches the copies while `count` has room for all of them, and adds the
+   replays that these are to *launched.  cuGraphLaunch */
+CUresult cgl_graph_unroll_launch(const cgl_graph *graph, CUstream stream,
+                                 const cgl_executable *copies, uint64_t count,
+                                 uint64_t *launched);
+/* Notes that the first `launched` of `count` replays were launched. */
+void cgl_graph_unroll_end(cgl_graph *graph, const cgl_stream *stream,
+                          const cgl_executable *copies, uint64_t count,
+                          uint64_t launched);
+/* The copies are no longer what the graph is. */
+void cgl_graph_unroll_drop(cgl_graph *graph);
 
 /* ---- nodes.c ---- */
 

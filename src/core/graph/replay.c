@@ -1,7 +1,5 @@
 /* Replays: launched, or captured into another graph. */
-#include "core/graph/graph.h"
-
-#include <string.h>
+#include "core/graph/build.h"
 
 
 /* ---- into a capture ---- */
@@ -17,10 +15,7 @@ static CUresult child_add(cgl_graph *graph, cgl_stream *stream,
   if (result)
     return result;
   CUgraphNodeParams params;
-  memset(&params, 0, sizeof params);
-  params.type = CU_GRAPH_NODE_TYPE_GRAPH;
-  params.graph.graph = graph->template->graph;
-  params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
+  cgl_build_child(&params, graph->template->graph);
   *entry = "cuGraphAddNode";
   result = driver->cuGraphAddNode(node, parent.graph, parent.nodes,
                                   parent.edges, parent.count, &params);
@@ -133,14 +128,23 @@ static cgl_status graph_order(cgl_graph *graph, cgl_stream *stream,
 }
 
 
+/* `unroll`: the graph has the option. */
 static inline cgl_status graph_launch(cgl_graph *graph, cgl_stream *stream,
-                                      uint64_t count, const char *operation) {
+                                      uint64_t count, bool unroll,
+                                      const char *operation) {
   cgl_context *context = graph->object.context;
   const cgl_driver *driver = context->driver;
   const CUgraphExec exec = graph->exec;
   const bool ordered =
       graph->grouped ||
       atomic_load_explicit(&graph->pool->sharing.shared, memory_order_relaxed);
+  const cgl_executable *copies = NULL;
+  if (unroll) {
+    cgl_status status =
+        cgl_graph_unroll_begin(graph, stream, count, operation, &copies);
+    if (status)
+      return status;
+  }
   cgl_replay replay;
   if (graph->draws || ordered) {
     cgl_status status =
@@ -150,10 +154,14 @@ static inline cgl_status graph_launch(cgl_graph *graph, cgl_stream *stream,
   }
   CUresult result = CUDA_SUCCESS;
   uint64_t launched = 0;
-  for (; launched < count; launched++)
-    if ((result = driver->cuGraphLaunch(exec, stream->handle)))
-      break;
+  if (copies)
+    result = cgl_graph_unroll_launch(graph, stream->handle, copies, count,
+                                     &launched);
+  for (; !result && launched < count; launched += !result)
+    result = driver->cuGraphLaunch(exec, stream->handle);
   cgl_context_note_work(context);
+  if (unroll)
+    cgl_graph_unroll_end(graph, stream, copies, count, launched);
   if (ordered)
     cgl_share_end(&replay, stream, launched);
   else if (launched && graph->stamped != stream->clock) {
@@ -174,7 +182,8 @@ cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
                             uint64_t count, const char *operation) {
   return cgl_capture_has(stream)
              ? graph_capture_into(graph, stream, count, operation)
-             : graph_launch(graph, stream, count, operation);
+             : graph_launch(graph, stream, count,
+                            graph->attend & CGL_ATTEND_UNROLL, operation);
 }
 
 
@@ -186,7 +195,7 @@ cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
   if (graph->exec && !graph->attend && stream->owned && !stream->capture &&
       stream->object.context == context &&
       cgl_context_current == context->serial)
-    return graph_launch(graph, stream, count, operation);
+    return graph_launch(graph, stream, count, false, operation);
   if (stream->object.context != context)
     return cgl_object_check_device(&graph->object, &stream->object, operation);
   cgl_status status = cgl_graph_prepare(graph, stream, operation);

@@ -3,7 +3,7 @@
 
 /* All options of a graph, in the order of the numbers below. */
 static const char *const graph_fields[] = {
-    "keep_graph", CGL_LUA_CAPTURE_OPTIONS, "unchecked", NULL};
+    "keep_graph", CGL_LUA_CAPTURE_OPTIONS, "unchecked", "unroll", NULL};
 enum {
   FIELD_KEEP_GRAPH,
   FIELD_POOL,
@@ -11,7 +11,8 @@ enum {
   FIELD_CHECK_INPUT_LIVENESS,
   FIELD_ANNOTATIONS,
   FIELD_ENABLE_ANNOTATIONS,
-  FIELD_UNCHECKED
+  FIELD_UNCHECKED,
+  FIELD_UNROLL
 };
 
 static const char *const mode_names[] = {"default", "global", "thread_local",
@@ -55,6 +56,7 @@ static bool desc_read(lua_State *L, cgl_lua *S, int options,
       cgl_lua_option_boolean(L, S, options, "keep_graph", desc->keep_graph);
   desc->unchecked =
       cgl_lua_option_boolean(L, S, options, "unchecked", desc->unchecked);
+  desc->unroll = cgl_lua_option_boolean(L, S, options, "unroll", desc->unroll);
   desc->check_input_liveness = cgl_lua_option_boolean(
       L, S, options, "check_input_liveness", desc->check_input_liveness);
   bool changed = pool || mode >= 0 || checked != desc->check_input_liveness;
@@ -81,7 +83,7 @@ cgl_graph *cgl_lua_graph_push(lua_State *L, cgl_lua *S, int options) {
 }
 
 
-/* cg.graph{keep_graph=, pool=, capture_error_mode=, unchecked=} */
+/* cg.graph{keep_graph=, pool=, capture_error_mode=, unchecked=, unroll=} */
 int cgl_lua_graph_new(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph");
   lua_settop(L, 1);
@@ -91,8 +93,8 @@ int cgl_lua_graph_new(lua_State *L) {
 }
 
 
-/* g:options([{keep_graph=, pool=, capture_error_mode=, unchecked=}]) changes
-   the options that are there, and returns all. */
+/* g:options([{keep_graph=, pool=, capture_error_mode=, unchecked=, unroll=}])
+   changes the options that are there, and returns all. */
 static int graph_options(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:options");
   lua_settop(L, 2);
@@ -103,9 +105,10 @@ static int graph_options(lua_State *L) {
     desc_read(L, S, 2, &desc);
     cgl_lua_done(L, S, cgl_graph_set_desc(graph, &desc));
   }
-  lua_createtable(L, 0, 5);
+  lua_createtable(L, 0, 7);
   cgl_lua_set_boolean(L, "keep_graph", desc.keep_graph);
   cgl_lua_set_boolean(L, "unchecked", desc.unchecked);
+  cgl_lua_set_boolean(L, "unroll", desc.unroll);
   cgl_lua_set_text(L, "capture_error_mode", mode_names[desc.capture_mode]);
   cgl_lua_set_boolean(L, "check_input_liveness", desc.check_input_liveness);
   annotations_push(L, desc.annotations);
@@ -130,7 +133,8 @@ int cgl_lua_graph_newindex(lua_State *L) {
   bool *const flags[] = {[FIELD_KEEP_GRAPH] = &desc.keep_graph,
                          [FIELD_CHECK_INPUT_LIVENESS] =
                              &desc.check_input_liveness,
-                         [FIELD_UNCHECKED] = &desc.unchecked};
+                         [FIELD_UNCHECKED] = &desc.unchecked,
+                         [FIELD_UNROLL] = &desc.unroll};
   const int field = cgl_lua_read_choice(L, S, 2, "the field", graph_fields);
   const bool reset = lua_isnil(L, 3);
   if (flags[field])

@@ -1,0 +1,137 @@
+/* Replay loops: an executable in which the graph stands many times over.
+   Idea: between two nodes the device waits for less time than between two
+   launches, so replays of a small graph run faster as copies in one executable.
+   The copies are child nodes made of the template, one after the other: the
+   template has what the capture had, the nodes that move a generator's offset
+   included, so copies draw what replays draw, and a change of a node needs
+   nothing but another executable.
+   Invariants: the copies do what the graph's executable does, or there are
+   none: whatever changes a node drops them, and a graph whose handles the
+   script has, or with a node that is off, has none in use; replays of the graph
+   do not overlap, as if it had one executable. */
+#include "core/graph/build.h"
+
+/* Nodes of the executable, with those of its child graphs: more of them hide no
+   more of a launch. */
+enum { MOST_NODES = 64 };
+/* Fewer copies are not worth an executable: the launches of such a graph are
+   hidden behind its nodes. */
+enum { LEAST_COPIES = 4 };
+/* Replays in one call that pay for building the executable, which takes about
+   as long as 150 of them save. */
+enum { LEAST_REPLAYS = 256 };
+
+
+/* Adds the nodes of a recording and its bodies.  False when they are too many,
+   and for events, which other streams wait for once per launch, and foreign
+   nodes, of which nothing is known. */
+static bool unroll_count(const cgl_recording *recording, size_t *nodes) {
+  for (size_t i = 0; i < cgl_record_count(recording); i++) {
+    const cgl_op *op = cgl_record_op(recording, i);
+    if (op->kind == CGL_OP_RECORD || op->kind == CGL_OP_WAIT ||
+        op->kind == CGL_OP_FOREIGN || ++*nodes > MOST_NODES / LEAST_COPIES ||
+        (op->body &&
+         !unroll_count(cgl_record_body(recording, op->body - 1), nodes)))
+      return false;
+  }
+  return true;
+}
+
+
+/* A graph with `copies` of the template in a line; the caller destroys it. */
+static CUresult unroll_line(const cgl_graph *graph, uint64_t copies,
+                            CUgraph *line) {
+  const cgl_driver *driver = cgl_driver_of(graph);
+  CUgraphNodeParams params;
+  CUgraphNode node = NULL;
+  cgl_build_child(&params, graph->template->graph);
+  CUresult result = driver->cuGraphCreate(line, 0);
+  if (result)
+    return result;
+  for (uint64_t i = 0; i < copies && !result; i++) {
+    CUgraphNode before = node;
+    result =
+        driver->cuGraphAddNode(&node, *line, &before, NULL, i > 0, &params);
+  }
+  if (result)
+    driver->cuGraphDestroy(*line);
+  return result;
+}
+
+
+/* Builds the executable, or fails without a word: single launches do the same.
+ */
+static void unroll_build(cgl_graph *graph, const char *operation) {
+  cgl_unroll *unroll = &graph->unroll;
+  size_t nodes = 0;
+  CUgraph line;
+  unroll->tried = true;
+  if (!unroll_count(graph->recording, &nodes) || !nodes)
+    return;
+  unroll->copies = MOST_NODES / nodes;
+  cgl_fail_quiet(true);
+  if (!cgl_graph_refresh(graph, operation) &&
+      !unroll_line(graph, unroll->copies, &line)) {
+    cgl_graph_new_executable(graph, line, operation, &unroll->executable);
+    cgl_driver_of(graph)->cuGraphDestroy(line);
+  }
+  cgl_fail_quiet(false);
+}
+
+
+cgl_status cgl_graph_unroll_begin(cgl_graph *graph, cgl_stream *stream,
+                                  uint64_t count, const char *operation,
+                                  const cgl_executable **copies) {
+  cgl_unroll *unroll = &graph->unroll;
+  const bool moved = unroll->clock && unroll->clock != stream->clock;
+  *copies = NULL;
+  /* An engine may capture its stream, which nothing can be ordered after. */
+  if (!stream->clock->borrowed && !(moved && unroll->clock->borrowed) &&
+      !unroll->shown && !cgl_record_noff(graph->recording)) {
+    if (count >= LEAST_REPLAYS && !unroll->tried)
+      unroll_build(graph, operation);
+    if (unroll->executable && count >= unroll->copies)
+      *copies = unroll->executable;
+  }
+  const uint64_t number = *copies ? (*copies)->number : graph->exec_number;
+  return moved && count && number != unroll->number
+             ? cgl_clock_order(stream, unroll->clock, operation)
+             : CGL_OK;
+}
+
+
+CUresult cgl_graph_unroll_launch(const cgl_graph *graph, CUstream stream,
+                                 const cgl_executable *copies, uint64_t count,
+                                 uint64_t *launched) {
+  const cgl_driver *driver = cgl_driver_of(graph);
+  const uint64_t each = graph->unroll.copies;
+  CUresult result = CUDA_SUCCESS;
+  for (; !result && count - *launched >= each; *launched += result ? 0 : each)
+    result = driver->cuGraphLaunch(copies->exec, stream);
+  return result;
+}
+
+
+void cgl_graph_unroll_end(cgl_graph *graph, const cgl_stream *stream,
+                          const cgl_executable *copies, uint64_t count,
+                          uint64_t launched) {
+  cgl_unroll *unroll = &graph->unroll;
+  if (!launched)
+    return;
+  unroll->number = copies && launched <= count - count % unroll->copies
+                       ? copies->number
+                       : graph->exec_number;
+  if (unroll->clock == stream->clock)
+    return;
+  cgl_clock_release(unroll->clock);
+  unroll->clock = cgl_clock_retain(stream->clock);
+}
+
+
+void cgl_graph_unroll_drop(cgl_graph *graph) {
+  cgl_executable *before = graph->unroll.executable;
+  graph->unroll.executable = NULL;
+  graph->unroll.tried = false;
+  if (before)
+    cgl_object_release(&before->object);
+}
