@@ -35,6 +35,7 @@ double floor_call(int count);
 double floor_calls(int count);
 double floor_sync(int count);
 double floor_stream(int count);
+double floor_loop(void *loop, int count);
 double floor_set_params(int count);
 double floor_alloc(int count);
 double floor_eager(int count);
@@ -575,8 +576,8 @@ local function whole_line(label, roof, sites, bytes_per_site, each, bar)
     on_gpu and verdict(string.format(">= %d%%", 100 * bar), share >= bar) or "")
 end
 
--- scripts/heat.lua's kernel and graph.
-local function heat(roof, n)
+-- scripts/heat.lua's kernel: returns a function that launches two time steps.
+local function heat_steps(n)
   local file = assert(io.open(here .. "../scripts/heat.lua"))
   local source = file:read("*a"):match "local source = %[=%[(.-)%]=%]"
   file:close()
@@ -584,11 +585,48 @@ local function heat(roof, n)
   local spread = cg.module(source, { options = { "-DROWS=" .. rows } }):kernel "spread"
   local a, b = cg.zeros("float", { n, n }), cg.zeros("float", { n, n })
   local grid = { math.ceil(n / 256), math.ceil((n - 2) / rows) }
-  local steps = cg.capture(function()
-    for _ = 1, 10 do
-      spread:launch(grid, 256, a, b, n, n, 0.2)
-      spread:launch(grid, 256, b, a, n, n, 0.2)
+  return function()
+    spread:launch(grid, 256, a, b, n, n, 0.2)
+    spread:launch(grid, 256, b, a, n, n, 0.2)
+  end
+end
+
+-- A thousand replays of small graphs in one call, with and without `unroll`,
+-- beside a loop in C.
+local function replay_loops()
+  heading "g:replay(1000) until done, per replay"
+  local count = 1000
+  local function lines_of(key, label, body)
+    local handle = cg.capture(body)
+    local exec = handle:raw_cuda_graph_exec()
+    local function loop(opts)
+      local looped = cg.capture(body, opts)
+      looped:replay(count) -- builds the copies
+      return function()
+        stream:synchronize()
+        local start = now()
+        looped:replay(count)
+        stream:synchronize()
+        return (now() - start) / count
+      end
     end
+    local c, lua, unrolled = rounds(seconds, {
+      function() return floor.floor_loop(exec, count) end, loop(), loop { unroll = true } })
+    row(key, label, c, lua)
+    row(key .. ".unroll", label .. ", unroll = true", c, unrolled)
+    handle:release()
+  end
+  lines_of("loop", "one kernel", shapes.line)
+  for _, n in ipairs(on_gpu and { 64, 512 } or { 64 }) do
+    lines_of("loop.heat" .. n, string.format("two steps of heat, %d x %d", n, n), heat_steps(n))
+  end
+end
+
+-- The graph of scripts/heat.lua.
+local function heat(roof, n)
+  local two = heat_steps(n)
+  local steps = cg.capture(function()
+    for _ = 1, 10 do two() end
   end)
   local each = slope(function(count)
     steps:replay(count)
@@ -633,6 +671,7 @@ say("cgraphlua %s; microseconds, medians; ratio: Lua / C, of rounds in turn; loa
 stream:use(function()
   lines()
   others()
+  replay_loops()
   copies()
   programs()
 end)
