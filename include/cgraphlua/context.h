@@ -14,11 +14,17 @@ typedef struct cgl_device_info {
   int max_threads_per_block;
 } cgl_device_info;
 
-/* The number of devices, including the host device, which is the last. */
+/* The number of devices, including the host device, which is the last.  Asks
+   NVIDIA's driver, after which a child that is forked can use no GPU. */
 CGL_API int cgl_device_count(void);
-/* Describes device `index`, from 0, without opening it.
-   cuDeviceGetAttribute */
+/* Describes device `index`, from 0, without opening it.  Asks NVIDIA's driver
+   likewise.  cuDeviceGetAttribute */
 CGL_API cgl_status cgl_device_get(int index, cgl_device_info *info);
+
+/* Writes the full name of what cgl_context_open takes: "cuda" is "cuda:0", NULL
+   is "", the default device.  Asks no driver, so the device may not be there.
+   CGL_ERROR_NO_DEVICE when the text names no device. */
+CGL_API cgl_status cgl_device_name(const char *device, char name[16]);
 
 /* Describes the device that cgl_context_open would open, without opening it.
    CGL_ERROR_NO_DEVICE.  cuDeviceGetAttribute */

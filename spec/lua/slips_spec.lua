@@ -283,7 +283,7 @@ end)
 
 describe("what the environment says", function()
   local function opened(environment)
-    local status, _, err = device.child("cg.set_device 'host' cg.set_device 'host'", environment)
+    local status, _, err = device.child(("cg.set_device 'host' cg.device() "):rep(2), environment)
     assert.equal(0, status)
     return err
   end

@@ -61,18 +61,17 @@ static int cg_device(lua_State *L) {
 
 
 /* cg.set_device(name): its default stream is the current stream from now on;
-   the first use opens it */
+   the first use opens it, and no driver is asked before */
 static int cg_set_device(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "set_device");
-  cgl_device_info info;
+  char name[sizeof S->device];
   cgl_lua_done(
       L, S,
-      cgl_device_find(cgl_lua_read_string(L, S, 1, "the device", NULL), &info));
+      cgl_device_name(cgl_lua_read_string(L, S, 1, "the device", NULL), name));
   cgl_stream_release(S->stream);
   S->stream = NULL;
-  memcpy(S->device, info.device, sizeof S->device);
-  device_push(L, &info);
-  return 1;
+  memcpy(S->device, name, sizeof name);
+  return 0;
 }
 
 
@@ -108,7 +107,7 @@ static int cg_reset_device(lua_State *L) {
     return cgl_lua_raise(L, S, CGL_ERROR_IN_USE,
                          "cgl_device_reset is the host program's to call",
                          "the state has a stream or a pool of its host");
-  snprintf(device, sizeof device, "%s", strcmp(name, "cuda") ? name : "cuda:0");
+  cgl_lua_done(L, S, cgl_device_name(name, device));
   device_let_go(L, S, *device ? device : NULL);
   if (!S->stream)
     memcpy(S->device, device, sizeof device);

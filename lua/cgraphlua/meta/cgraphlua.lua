@@ -49,7 +49,8 @@ local cg = {}
 
 -- Devices ------------------------------------------------------------------
 
---- All devices of the machine, the host device last.  Opens no device.
+--- All devices of the machine, the host device last.  Opens no device, but asks
+--- the GPU driver: children that are forked later can use no GPU.
 ---@return cgraphlua.device_info[]
 function cg.devices() end
 
@@ -58,10 +59,10 @@ function cg.devices() end
 ---@return cgraphlua.device_info
 function cg.device() end
 
---- Makes the default stream of a device current; the first call that needs the
---- device opens it.  Raises CGL_ERROR_NO_DEVICE when there is no such device.
+--- Makes the default stream of a device current.  Asks no driver: the first
+--- call that needs the device opens it, and raises CGL_ERROR_NO_DEVICE when it
+--- is not there.
 ---@param name string "host", "cuda" or "cuda:N"
----@return cgraphlua.device_info
 function cg.set_device(name) end
 
 --- Makes a lost device usable again, and opens it as set_device does.  Raises

@@ -33,8 +33,8 @@ local environment = "ASAN_OPTIONS=" .. device.program.quote((os.getenv "ASAN_OPT
   .. ":detect_leaks=0")
 
 --- Runs the chunk in a process of its own; returns what it printed.
-local function forks(chunk)
-  local status, out, err = device.child(head .. chunk, environment)
+local function forks(chunk, more)
+  local status, out, err = device.child(head .. chunk, environment .. " " .. (more or ""))
   assert.equal("", err)
   assert.equal(0, status)
   return out
@@ -83,7 +83,10 @@ describe("fork", function()
           module = function() cg.module(source):kernel "add" end,
           pinned = function() cg.pinned("float", 4) end,
           memory = function() cg.mem_get_info() end,
-          open = function() cg.set_device(cg.device().device) end,
+          open = function()
+            cg.set_device(cg.device().device)
+            cg.device()
+          end,
           reset = function() cg.reset_device() end,
           deadline = limits and function() cg.set_kernel_deadline(1) end,
         } do
@@ -150,6 +153,54 @@ describe("fork", function()
         at[0] = 2
       end))
       print(x:download()[1])]=])
+  end)
+
+  it("is not minded by a device that was only named: no driver was asked", function()
+    local out = forks([=[
+      cg.debug.fault(1)
+      cg.set_device "host"
+      print(cg.debug.fault_count())
+      print(child(function()
+        print((select(2, pcall(cg.device)).message))
+        print(cg.debug.fault_count())
+        print(cg.device().device)
+      end))]=], "CGRAPHLUA_FAULT=1")
+    assert.matches("^0\tnil\n[^\n]*cuInit[^\n]*\n1\tcuInit\nhost\nexit 0\n$", out)
+  end)
+
+  -- A library in the place of NVIDIA's, which says when it is opened.
+  it("opens no driver of a GPU for its name", function()
+    local folder, quote = device.program.folder(), device.program.quote
+    device.program.write(folder .. "/driver.c", [[
+      #include <unistd.h>
+      int cuGetProcAddress_v2(void) { return 1; }
+      __attribute__((constructor)) static void say(void) {
+        if (write(1, "opened\n", 7) != 7) _exit(9);
+      }]])
+    local at = quote(folder)
+    if device.program.shell("cc -shared -fPIC " .. at .. "/driver.c -o " .. at
+      .. "/libcuda.so.1") ~= 0 then
+      device.program.remove(folder)
+      pending "no C compiler, or none for libraries"
+      return
+    end
+    local out = forks([=[
+      io.stdout:setvbuf "no"
+      cg.set_device "cuda:1"
+      cg.set_device "cuda"
+      cg.on_log(nil)
+      cg.errors "string"
+      print "named"
+      print(child(function()
+        print(pcall(cg.zeros, "float", 4))
+      end))
+      cg.set_device "host"
+      cg.zeros("float", 4):download()
+      print "worked"
+      cg.devices()]=], "LD_LIBRARY_PATH=" .. at)
+    device.program.remove(folder)
+    assert.matches("^named\nopened\nfalse\t[^\n]*there is no cuda:0: the NVIDIA driver.-"
+      .. "\nexit 0\nworked\nopened\n$", out)
   end)
 
   it("lets the child open a device that the parent only listed and named", function()

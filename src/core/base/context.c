@@ -108,6 +108,25 @@ static bool device_parse(const char *text, bool *host, int *ordinal) {
 }
 
 
+static cgl_status fail_no_name(const char *text) {
+  cgl_fail(CGL_ERROR_NO_DEVICE, "device", "\"%.32s\" is not a device", text);
+  return cgl_fail_hint("say \"host\", \"cuda\" or \"cuda:N\"");
+}
+
+
+cgl_status cgl_device_name(const char *device, char name[16]) {
+  bool host;
+  int ordinal;
+  *name = 0;
+  if (!device || !*device)
+    return CGL_OK;
+  if (!device_parse(device, &host, &ordinal))
+    return fail_no_name(device);
+  snprintf(name, 16, host ? "host" : "cuda:%d", ordinal);
+  return CGL_OK;
+}
+
+
 /* The driver, under the fault table when tests want it. */
 static const cgl_driver *device_wrap(const cgl_driver *driver) {
   return faults_are_wanted() ? cgl_driver_fault(driver) : driver;
@@ -129,10 +148,8 @@ static cgl_status device_choose(const char *wish, const cgl_driver **driver,
   if (!wish || !*wish)
     wish = getenv("CGRAPHLUA_DEVICE");
   const bool given = wish && *wish;
-  if (given && !device_parse(wish, &host, ordinal)) {
-    cgl_fail(CGL_ERROR_NO_DEVICE, "device", "\"%.32s\" is not a device", wish);
-    return cgl_fail_hint("say \"host\", \"cuda\" or \"cuda:N\"");
-  }
+  if (given && !device_parse(wish, &host, ordinal))
+    return fail_no_name(wish);
   if (!host) {
     CUresult result;
     int count = cuda_device_count(driver, &why, &result);
