@@ -187,6 +187,21 @@ static void check_kinds(lua_State *L) {
 }
 
 
+/* Before a hook is there, and when it was registered on either. */
+static void check_graph_is_one(lua_State *L) {
+  lua_settop(L, 0);
+  tap_ok(run(L,
+             "local x, count = cg.zeros('float', 4), 0\n"
+             "local g = cg.capture(function() x:fill(1) end)\n"
+             "local h = cg.take(cg.share(g))\n"
+             "assert(rawequal(g, h))\n"
+             "h:register_replay_start_hook(function() count = count + 1 end)\n"
+             "g:replay() h:replay() assert(count == 2)\n"
+             "g:release()\n"),
+         "a graph that a script captured has one userdata");
+}
+
+
 /* Hooks belong to the state that registered them. */
 static void check_hooks(lua_State *A, lua_State *B) {
   lua_settop(A, 0);
@@ -308,6 +323,7 @@ int main(void) {
   check_descriptions();
   lua_State *A = state_new(NULL), *B = state_new(NULL);
   check_kinds(A);
+  check_graph_is_one(A);
   check_hooks(A, B);
   check_tokens(A, B);
   check_threads(A);

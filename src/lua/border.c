@@ -70,15 +70,6 @@ static bool graph_push_known(lua_State *L, const cgl_lua *S, void *graph) {
 }
 
 
-static void graph_know(lua_State *L, const cgl_lua *S, void *graph) {
-  lua_rawgeti(L, LUA_REGISTRYINDEX, S->graphs_ref);
-  lua_pushlightuserdata(L, graph);
-  lua_pushvalue(L, -3);
-  lua_rawset(L, -3);
-  lua_pop(L, 1);
-}
-
-
 /* Makes the userdata on top, which is `box` and new, that of an object whose
    reference it takes over; or puts the graph's former userdata there. */
 static void box_fill(lua_State *L, const cgl_lua *S, cgl_lua_box *box,
@@ -92,7 +83,7 @@ static void box_fill(lua_State *L, const cgl_lua *S, cgl_lua_box *box,
   lua_rawgeti(L, LUA_REGISTRYINDEX, S->metatable_refs[kind]);
   lua_setmetatable(L, -2);
   if (kind == CGL_LUA_graph)
-    graph_know(L, S, object);
+    cgl_lua_note_graph(L, S, object);
   if (kind == CGL_LUA_stream)
     cgl_lua_note_stream(L, S);
 }

@@ -25,6 +25,15 @@ const char *cgl_lua_kind_name(cgl_lua_kind kind) {
 }
 
 
+void cgl_lua_note_graph(lua_State *L, const cgl_lua *S, cgl_graph *graph) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->graphs_ref);
+  lua_pushlightuserdata(L, graph);
+  lua_pushvalue(L, -3);
+  lua_rawset(L, -3);
+  lua_pop(L, 1);
+}
+
+
 const char *cgl_lua_typename(lua_State *L, int index) {
   const cgl_lua_box *box = cgl_lua_box_at(L, index);
   return box ? type_names[box->tag - cgl_lua_tags] : luaL_typename(L, index);

@@ -66,6 +66,8 @@ static inline void *cgl_lua_new(lua_State *L, const cgl_lua *S,
   lua_setmetatable(L, -2);
   return &box->object;
 }
+/* Notes the userdata on top as the graph's in this state. */
+void cgl_lua_note_graph(lua_State *L, const cgl_lua *S, cgl_graph *graph);
 /* The object of a userdata; raises for another type or a released object. */
 void *cgl_lua_check(lua_State *L, cgl_lua *S, int index, cgl_lua_kind kind);
 

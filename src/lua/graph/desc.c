@@ -79,6 +79,7 @@ cgl_graph *cgl_lua_graph_push(lua_State *L, cgl_lua *S, int options) {
   cgl_context *context = cgl_lua_context(L, S);
   cgl_graph **slot = cgl_lua_new_graph(L, S);
   cgl_lua_try(L, S, cgl_graph_create(context, &desc, slot));
+  cgl_lua_note_graph(L, S, *slot);
   return *slot;
 }
 

@@ -9,17 +9,12 @@
 enum { STACK_ROOM = 10 };
 
 
-void cgl_lua_graph_push_environment(lua_State *L, const cgl_lua *S) {
+void cgl_lua_graph_push_environment(lua_State *L) {
   cgl_lua_box *box = cgl_lua_box_at(L, 1);
   if (!box->hooked) {
     lua_newtable(L);
     lua_setfenv(L, 1);
     box->hooked = true;
-    lua_rawgeti(L, LUA_REGISTRYINDEX, S->graphs_ref);
-    lua_pushlightuserdata(L, box->object);
-    lua_pushvalue(L, 1);
-    lua_rawset(L, -3);
-    lua_pop(L, 1);
   }
   lua_getfenv(L, 1);
 }
@@ -36,7 +31,7 @@ int cgl_lua_graph_next_slot(void) {
 int cgl_lua_graph_add_ending(lua_State *L, cgl_lua *S, bool call) {
   lua_settop(L, 3);
   bool wait = cgl_lua_read_boolean(L, S, 3, "synchronize", false);
-  cgl_lua_graph_push_environment(L, S); /* 4 */
+  cgl_lua_graph_push_environment(L); /* 4 */
   lua_getfield(L, 4, "endings");
   if (lua_isnil(L, 5)) {
     lua_pop(L, 1);

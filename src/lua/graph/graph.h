@@ -28,7 +28,7 @@ int cgl_lua_graph_add_ending(lua_State *L, cgl_lua *S, bool call);
 /* Removes the ending with number `slot` from the environment on top. */
 bool cgl_lua_graph_remove_ending(lua_State *L, int slot);
 /* Pushes the environment of the graph at index 1, its own from now on. */
-void cgl_lua_graph_push_environment(lua_State *L, const cgl_lua *S);
+void cgl_lua_graph_push_environment(lua_State *L);
 /* The number of a hook or an ending, unique in the process. */
 int cgl_lua_graph_next_slot(void);
 void cgl_lua_graph_open_endings(lua_State *L, cgl_lua *S);

@@ -108,7 +108,7 @@ static int hook_add(lua_State *L, const char *operation, cgl_hook_point point) {
   lua_settop(L, 2);
   cgl_graph *graph = cgl_lua_check_graph(L, S, 1);
   cgl_lua_read_function(L, S, 2);
-  cgl_lua_graph_push_environment(L, S);
+  cgl_lua_graph_push_environment(L);
   int slot = cgl_lua_graph_next_slot();
   lua_pushvalue(L, 2);
   lua_rawseti(L, 3, slot);
