@@ -8,13 +8,17 @@
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-enum { THREADS = 8, ROUNDS = 50, FRAME = 64 };
+enum { THREADS = 8, ROUNDS = 50, FORKS = 50 };
 
 static cgl_context *context;
 static cgl_stream *stream;
+static atomic_bool ending;
 
 
 /* A state whose `require "cgraphlua"` gives the C half. */
@@ -315,6 +319,56 @@ static void check_threads(lua_State *L) {
 }
 
 
+/* Holds the lock of the tokens most of the time: many wait, and the oldest is
+   taken. */
+static void *cross_borders(void *unused) {
+  lua_State *L = state_new(NULL);
+  run(L, "x, tokens, i = cg.zeros('float', 1), {}, 0\n"
+         "for k = 1, 300 do tokens[k] = cg.share(x) end");
+  while (!atomic_load(&ending) && run(L, "i = i % 300 + 1\n"
+                                         "cg.take(tokens[i])\n"
+                                         "tokens[i] = cg.share(x)\n"
+                                         "cg.on_log(nil)"))
+    lua_settop(L, 0);
+  run(L, "for k = 1, 300 do cg.take(tokens[k]) end");
+  lua_close(L);
+  return unused;
+}
+
+
+/* In a child: a hang ends it by the alarm.  No error is raised, because the
+   compiler's unwinder has a lock as well. */
+static void child_run(const char *token) {
+  alarm(20);
+  lua_State *L = state_new(NULL);
+  lua_pushstring(L, token);
+  bool well = run(L, "cg.on_log(nil) return cg.share(cg.take(...))");
+  lua_close(L);
+  _exit(!well);
+}
+
+
+static void check_forks(lua_State *L) {
+  pthread_t threads[2];
+  int well = 0, status = 0;
+  lua_settop(L, 0);
+  run(L, "return cg.share(cg.event())");
+  for (int t = 0; t < 2; t++)
+    pthread_create(&threads[t], NULL, cross_borders, NULL);
+  for (int i = 0; i < FORKS && !status; i++) {
+    pid_t pid = fork();
+    if (!pid)
+      child_run(lua_tostring(L, 1));
+    well += waitpid(pid, &status, 0) == pid && !status;
+  }
+  atomic_store(&ending, true);
+  for (int t = 0; t < 2; t++)
+    pthread_join(threads[t], NULL);
+  tap_ok(well == FORKS, "%d of %d children found no lock held", well, FORKS);
+  tap_ok(run(L, "cg.take(...)"), "the parent has its token");
+}
+
+
 int main(void) {
   if (!tap_ok(!cgl_context_open(NULL, &context) &&
                   !cgl_stream_create(context, 0, &stream),
@@ -327,6 +381,7 @@ int main(void) {
   check_hooks(A, B);
   check_tokens(A, B);
   check_threads(A);
+  check_forks(A);
   lua_close(A);
   lua_close(B);
   cgl_stream_release(stream);

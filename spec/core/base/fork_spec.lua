@@ -64,6 +64,7 @@ describe("fork", function()
       local g = cg.capture(function() add:launch(1, 32, x, 1, 4) end)
       g:replay(3)
       event:record()
+      local compilation, underway = cg.module_async(source), cg.module_async(source .. os.time())
       local limits = cg.device().device == "host" or nil -- no GPU has deadlines
       print(child(function()
         for name, fn in pairs {
@@ -81,6 +82,11 @@ describe("fork", function()
           wait = function() stream:synchronize() end,
           event = function() event:synchronize() end,
           module = function() cg.module(source):kernel "add" end,
+          compilation = function() compilation:wait() end,
+          underway = function()
+            assert(underway:ready(), "a loop until it is ready ends")
+            underway:wait()
+          end,
           pinned = function() cg.pinned("float", 4) end,
           memory = function() cg.mem_get_info() end,
           open = function()

@@ -267,7 +267,10 @@ cgl_status cgl_module_create_async(cgl_context *context,
 }
 
 
+/* In a child of a fork there is no worker, so nothing is to be waited for. */
 bool cgl_compilation_ready(const cgl_compilation *compilation) {
+  if (cgl_context_is_forked(compilation->object.context))
+    return true;
   pthread_mutex_lock(&lock);
   bool ready = compilation->request->state == REQUEST_DONE;
   pthread_mutex_unlock(&lock);
@@ -287,8 +290,6 @@ static cgl_status compilation_load(cgl_compilation *compilation,
   if (!status && r->image)
     cgl_module_log_fibers(context, r->image, r->desc.file);
   if (!status)
-    status = cgl_context_enter(context, operation);
-  if (!status)
     status =
         cgl_module_load(context, r->image ? r->image->bytes : r->desc.image,
                         &r->image, operation, &compilation->module);
@@ -299,7 +300,9 @@ static cgl_status compilation_load(cgl_compilation *compilation,
 cgl_status cgl_compilation_wait(cgl_compilation *compilation,
                                 cgl_module **module) {
   static const char operation[] = "compilation:wait";
-  cgl_status status = CGL_OK;
+  cgl_status status = cgl_context_enter(compilation->object.context, operation);
+  if (status)
+    return status;
   pthread_mutex_lock(&lock);
   while (compilation->request->state != REQUEST_DONE)
     pthread_cond_wait(&ended, &lock);

@@ -47,7 +47,20 @@ static bool message_take(const char *message, cgl_log_level level, bool last) {
 }
 
 
+/* In a child of a fork: a thread of the parent may have held the lock. */
+static void log_leave_parent(void) {
+  pthread_mutex_init(&open_lock, NULL);
+}
+
+
+static void log_watch_forks(void) {
+  pthread_atfork(NULL, NULL, log_leave_parent);
+}
+
+
 void cgl_lua_log_attach(cgl_lua *S) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, log_watch_forks);
   pthread_mutex_lock(&open_lock);
   S->next_open = open_states;
   open_states = S;
