@@ -112,18 +112,21 @@ static bool script_open(engine *e, script *s) {
 
 
 /* Calls a function of a table in the registry with an argument (NULL: nil);
-   leaves one result, or on failure nothing. */
-static bool script_call(script *s, const char *table, const char *name,
-                        const char *argument) {
+   leaves one result, or what it raised. */
+static bool script_try(script *s, const char *table, const char *name,
+                       const char *argument) {
   lua_settop(s->L, 0);
   lua_getfield(s->L, LUA_REGISTRYINDEX, table);
   lua_getfield(s->L, 1, name);
   lua_pushstring(s->L, argument);
-  if (!lua_pcall(s->L, 1, 1, 0))
-    return true;
-  complain(name, lua_tostring(s->L, -1));
-  lua_settop(s->L, 0);
-  return false;
+  return !lua_pcall(s->L, 1, 1, 0);
+}
+
+
+/* A function of the script's; what it raises is told. */
+static bool script_call(script *s, const char *name, const char *argument) {
+  return script_try(s, "engine.script", name, argument) ||
+         complain(name, lua_tostring(s->L, -1));
 }
 
 
@@ -131,21 +134,21 @@ static bool script_call(script *s, const char *table, const char *name,
    cannot start, the one before it takes back what it shared, and plays on. */
 static bool script_swap(engine *e) {
   script *old = &e->playing, *new = &e->loading;
-  const char *token = NULL;
-  if (old->L && script_call(old, "engine.script", "keep", NULL))
-    token = lua_tostring(old->L, -1);
-  char kept[64] = "";
-  SDL_strlcpy(kept, token ? token : "", sizeof kept);
-  if (script_call(new, "engine.script", "start", *kept ? kept : NULL))
-    new->graph = cgl_graph_retain(cgl_lua_to_graph(new->L, -1));
+  char token[64] = "";
+  if (old->L && script_call(old, "keep", NULL) && lua_isstring(old->L, -1))
+    SDL_strlcpy(token, lua_tostring(old->L, -1), sizeof token);
+  if (script_call(new, "start", *token ? token : NULL)) {
+    cgl_graph *graph = cgl_lua_to_graph(new->L, -1);
+    new->graph = graph ? cgl_graph_retain(graph) : NULL;
+    if (!graph)
+      complain(e->path, "start returns no graph");
+  }
   if (!new->graph) {
-    complain(e->path, "start gave no graph");
     script_close(new);
-    if (*kept)
-      script_call(old, "engine.cg", "take", kept);
+    if (*token) /* it fails when the token was taken */
+      (void)script_try(old, "engine.cg", "take", token);
     return false;
   }
-  lua_settop(new->L, 0);
   script_close(old);
   *old = *new;
   memset(new, 0, sizeof *new);
@@ -174,7 +177,7 @@ static bool script_step(engine *e, bool wanted) {
     good = script_open(e, &e->loading);
   }
   if (e->loading.L) {
-    good = script_call(&e->loading, "engine.script", "ready", NULL);
+    good = script_call(&e->loading, "ready", NULL);
     if (!good)
       script_close(&e->loading);
     else if (lua_toboolean(e->loading.L, -1))
