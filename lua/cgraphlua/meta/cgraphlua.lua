@@ -309,7 +309,7 @@ function cg.manual_seed(seed) end
 ---@field source? string CUDA C, PTX or a cubin (when the first argument is the table)
 ---@field file? string path to read, or the source's name in compiler messages
 ---@field line? integer where in `file` the source starts (default 1)
----@field options? string[] for the compiler, {"-DN=4"}
+---@field options? string[] for the compiler, {"-DN=4", "--precise-math"}
 ---@field expressions? string[] name expressions of templates, {"scale<float, 4>"}
 
 --- Compiles CUDA C (or takes it from the cache on disk) and loads it.  Raises

@@ -1,5 +1,6 @@
 /* CUDA's mathematics for the host compiler.
-   What the compiler can inline is a builtin, what it cannot comes from libm.
+   What the compiler can inline is a builtin; what it cannot is plain arithmetic
+   (device_elementary.h), or comes from libm.
    Float functions stay in float, names without a suffix are overloaded as in
    CUDA.  The __*f intrinsics are the full functions here: never less exact
    than on a GPU, and not the same last bits. */
@@ -40,45 +41,63 @@ CGL_IS_INTEGER(unsigned long)
 CGL_IS_INTEGER(long long)
 CGL_IS_INTEGER(unsigned long long)
 
-/* name##f from libm, and name for float, double and integers. */
-#define CGL_LIBM1(name)                                                   \
-  extern "C" float name##f(float) noexcept;                               \
-  extern "C" double name(double) noexcept;                                \
+/* What device_elementary.h has does not come from libm. */
+#ifdef CGL_ELEMENTARY
+#define CGL_FROM_LIBM(name, T)
+#else
+#define CGL_FROM_LIBM(name, T) extern "C" T name(T) noexcept;
+extern "C" float powf(float, float) noexcept;
+extern "C" void sincosf(float, float *, float *) noexcept;
+#endif
+/* name for floats and integers. */
+#define CGL_OVERLOAD1(name)                                               \
   CGL_INLINE float name(float x) {                                        \
     return name##f(x);                                                    \
   }                                                                       \
   template <class T> CGL_INLINE typename cgl_integer<T>::real name(T x) { \
     return name((double)x);                                               \
   }
+#define CGL_LIBM1(name)                     \
+  extern "C" float name##f(float) noexcept; \
+  extern "C" double name(double) noexcept;  \
+  CGL_OVERLOAD1(name)
+#define CGL_INLINE1(name)                  \
+  CGL_FROM_LIBM(name##f, float)            \
+  extern "C" double name(double) noexcept; \
+  CGL_OVERLOAD1(name)
 #define CGL_LIBM2(name)                            \
   extern "C" float name##f(float, float) noexcept; \
   extern "C" double name(double, double) noexcept; \
   CGL_INLINE float name(float x, float y) {        \
     return name##f(x, y);                          \
   }
-CGL_LIBM1(sin)
-CGL_LIBM1(cos)
+CGL_INLINE1(sin)
+CGL_INLINE1(cos)
 CGL_LIBM1(tan)
 CGL_LIBM1(asin)
 CGL_LIBM1(acos)
 CGL_LIBM1(atan)
 CGL_LIBM1(sinh)
 CGL_LIBM1(cosh)
-CGL_LIBM1(tanh)
+CGL_INLINE1(tanh)
 CGL_LIBM1(asinh)
 CGL_LIBM1(acosh)
 CGL_LIBM1(atanh)
-CGL_LIBM1(exp)
-CGL_LIBM1(exp2)
-CGL_LIBM1(exp10)
+CGL_FROM_LIBM(expf, float)
+CGL_FROM_LIBM(exp, double)
+CGL_OVERLOAD1(exp)
+CGL_INLINE1(exp2)
+CGL_INLINE1(exp10)
 CGL_LIBM1(expm1)
-CGL_LIBM1(log)
-CGL_LIBM1(log2)
-CGL_LIBM1(log10)
+CGL_FROM_LIBM(logf, float)
+CGL_FROM_LIBM(log, double)
+CGL_OVERLOAD1(log)
+CGL_INLINE1(log2)
+CGL_INLINE1(log10)
 CGL_LIBM1(log1p)
 CGL_LIBM1(logb)
 CGL_LIBM1(cbrt)
-CGL_LIBM1(erf)
+CGL_INLINE1(erf)
 CGL_LIBM1(erfc)
 CGL_LIBM1(tgamma)
 CGL_LIBM1(lgamma)
@@ -87,12 +106,14 @@ CGL_LIBM1(j1)
 CGL_LIBM1(y0)
 CGL_LIBM1(y1)
 CGL_LIBM2(atan2)
-CGL_LIBM2(pow)
+extern "C" double pow(double, double) noexcept;
+CGL_INLINE float pow(float x, float y) {
+  return powf(x, y);
+}
 CGL_LIBM2(fmod)
 CGL_LIBM2(remainder)
 CGL_LIBM2(nextafter)
 extern "C" {
-void sincosf(float, float *, float *) noexcept;
 void sincos(double, double *, double *) noexcept;
 float ldexpf(float, int) noexcept;
 double ldexp(double, int) noexcept;

@@ -23,6 +23,7 @@ enum {
 void cgl_host_device_text(cgl_text *out) {
   cgl_text_put(out, cgl_text_kernel_abi);
   cgl_text_put(out, cgl_text_device);
+  cgl_text_put(out, cgl_text_device_elementary);
   cgl_text_put(out, cgl_text_device_math);
   cgl_text_put(out, cgl_text_device_int);
   cgl_text_put(out, cgl_text_device_half);
@@ -30,6 +31,14 @@ void cgl_host_device_text(cgl_text *out) {
   cgl_text_put(out, cgl_text_device_random);
   cgl_text_put(out, cgl_text_device_run);
   cgl_text_put(out, cgl_text_device_loops);
+}
+
+
+static bool is_precise(const cgl_source *s) {
+  for (size_t i = 0; i < s->noptions; i++)
+    if (strcmp(s->options[i], CGL_PRECISE_MATH) == 0)
+      return true;
+  return false;
 }
 
 
@@ -47,17 +56,18 @@ static void add_header(const cgl_job *job, cgl_text *out) {
       "__ffs", "__brev", "__byte_", "mulhi",    "64hi",    "mul24",
       "sad",   "hadd",   "__dp4a",  "__funnel", NULL};
   static const char *const vectors[] = {"char", "short", "long", NULL};
+  static const char *const functions[] = {"exp", "log",  "pow", "sin",
+                                          "cos", "tanh", "erf", NULL};
   static const struct {
     const char *macro;
     const char *const *words;
-  } parts[] = {{"CGL_WITH_WARP", warp},
-               {"CGL_WITH_ATOMICS", atomics},
-               {"CGL_WITH_HALF", half},
-               {"CGL_WITH_INTEGERS", integers},
-               {"CGL_WITH_VECTORS", vectors}};
+  } parts[] = {
+      {"CGL_WITH_WARP", warp},       {"CGL_WITH_ATOMICS", atomics},
+      {"CGL_WITH_HALF", half},       {"CGL_WITH_INTEGERS", integers},
+      {"CGL_WITH_VECTORS", vectors}, {"CGL_WITH_FUNCTIONS", functions}};
   const cgl_source *s = job->source;
   bool all = cgl_program_is_partial(job->program);
-  bool has_half = all, has_integers = all;
+  bool has_half = all, has_integers = all, has_functions = all;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     bool found = all;
     for (const char *const *w = parts[i].words; *w && !found; w++)
@@ -67,10 +77,13 @@ static void add_header(const cgl_job *job, cgl_text *out) {
       cgl_text_print(out, "#define %s 1\n", parts[i].macro);
     has_half |= found && parts[i].words == half;
     has_integers |= found && parts[i].words == integers;
+    has_functions |= found && parts[i].words == functions;
   }
   cgl_text_put(out, cgl_text_prelude);
   cgl_text_put(out, cgl_text_kernel_abi);
   cgl_text_put(out, cgl_text_device);
+  if (has_functions && !is_precise(s))
+    cgl_text_put(out, cgl_text_device_elementary);
   cgl_text_put(out, cgl_text_device_math);
   if (has_integers)
     cgl_text_put(out, cgl_text_device_int);

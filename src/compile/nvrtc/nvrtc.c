@@ -480,6 +480,8 @@ static int compile_program(nvrtc_program program, const cgl_job *job,
     for (size_t i = 0; i < s->noptions; i++) {
       const char *o = s->options[i];
       standard |= !!strstr(o, "-std");
+      if (!strcmp(o, CGL_PRECISE_MATH))
+        continue; /* CUDA's functions are one and the same */
       if (disk || !is_include(o))
         options[n++] = o;
       else if (!strcmp(o, "-I") || !strcmp(o, "--include-path"))

@@ -33,6 +33,9 @@ typedef struct cgl_source {
   size_t nexpressions;
 } cgl_source;
 
+/* The option for libm's functions on the host device; NVRTC does not get it. */
+#define CGL_PRECISE_MATH "--precise-math"
+
 typedef struct cgl_image {
   cgl_image_format format;
   void *bytes; /* the ELF file */
