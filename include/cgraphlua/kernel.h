@@ -10,7 +10,7 @@ typedef struct cgl_module_desc {
   size_t image_bytes; /* size of the image */
   const char *file; /* the source's name in compiler messages; NULL: the site */
   int line;         /* the line of `file` where the source starts; 0 means 1 */
-  const char *const *options; /* compiler options, "-DN=4" */
+  const char *const *options; /* of the compiler: "-DN=4", "--precise-math" */
   size_t noptions;
   const char *const *expressions; /* name expressions, "scale<float, 4>" */
   size_t nexpressions;
@@ -151,7 +151,9 @@ typedef enum cgl_form {
   CGL_FORM_LOOP,   /* host device: no barriers; a loop over the threads */
   CGL_FORM_LOOPS,  /* host device: a loop over a block's threads between one
                       barrier and the next */
-  CGL_FORM_FIBERS  /* host device: every thread has a stack; slow */
+  CGL_FORM_FIBERS, /* host device: every thread has a stack; slow */
+  CGL_FORM_STRIPS  /* host device: no barriers; 32 threads at a time go through
+                      the kernel's loops together */
 } cgl_form;
 
 /* The form of a kernel.  Of fibers, *why is the reason, borrowed, and *line

@@ -8,7 +8,8 @@ local device = dofile(here .. "/../support/device.lua")
 if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then return end
 
 ffi.cdef [[
-float expf(float); float logf(float); float erff(float); float sinf(float); float powf(float, float);
+float expf(float); float logf(float); float erff(float); float sinf(float);
+float powf(float, float);
 ]]
 
 --- name, the same in double, the error allowed in units of the last place.
@@ -33,7 +34,8 @@ describe("the elementary functions of a kernel", function()
 extern "C" __global__ void k%d(float *error, float *where, unsigned first) {
   float most = 0.f, at = 0.f;
   for (unsigned j = 0; j < 512; j++) {
-    float x = __uint_as_float((blockIdx.x * blockDim.x + threadIdx.x) * 4294967u + j * 8311u + first);
+    unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+    float x = __uint_as_float(thread * 4294967u + j * 8311u + first);
     float got = %s;
     double wanted = %s;
     float rounded = (float)wanted, up = nextafterf(fabsf(rounded), INFINITY);

@@ -1,4 +1,4 @@
---- Random kernels with barriers, for specs that run them in two forms.
+--- Random kernels, for specs that run them in two forms.
 -- A kernel is made from a seed.  All of its arithmetic is on unsigned numbers,
 -- every barrier is at a place that all threads of a block (or of a warp) reach
 -- together, and what one thread writes another reads behind a barrier, so any
@@ -260,6 +260,137 @@ function M.kernel(name, seed)
   line(1, "out[16u + gid * 4u] = a ^ p[0]; out[17u + gid * 4u] = b ^ p[1] ^ lane;")
   line(1, "out[18u + gid * 4u] = c ^ p[2] ^ warp;")
   line(1, "out[19u + gid * 4u] = d ^ p[3] ^ q.a ^ q.b ^ u ^ w;")
+  line(0, "}")
+  return table.concat(lines, "\n")
+end
+
+--- What all kernels of a source without barriers share.
+M.plain_prelude = [[
+static const unsigned primes[4] = {2654435761u, 40503u, 2246822519u, 3266489917u};
+__device__ unsigned mix(unsigned x) { return (x ^ (x >> 7)) * 2654435761u; }
+__device__ void bump(unsigned &x, unsigned by) { x = x * 5u + by; }
+__device__ unsigned turns(unsigned x) {
+  unsigned s = x;
+  for (unsigned i = 0; i < (x & 7u); i++) s += primes[i & 3u] ^ i;
+  return s;
+}
+struct pair { unsigned a, b; };
+]]
+
+--- The text of kernel `name` from a seed, without barriers.  A thread reads and
+-- writes words of its own, and adds to words of all.
+function M.plain_kernel(name, seed)
+  local random = generator(seed)
+  local lines, names = {}, 0
+  local V, U = { "a", "b", "c" }, { "u", "w" }
+  local function line(depth, ...)
+    lines[#lines + 1] = ("  "):rep(depth) .. string.format(...)
+  end
+  local function pick(list) return list[random(#list) + 1] end
+  local scope = {} -- loop variables that may be named
+
+  local uniform, value
+  function uniform(depth)
+    local k = random(depth > 2 and 4 or 7)
+    if k == 0 then return tostring(random(40)) .. "u" end
+    if k == 1 then return #scope > 0 and pick(scope) or pick(U) end
+    if k == 2 then return pick { "blockIdx.y", "threadIdx.y", "blockIdx.z", "gridDim.x", "y" } end
+    if k == 3 then return pick { "(unsigned)n", pick(U) } end
+    if k == 4 then return ("(%s + %s)"):format(uniform(depth + 1), uniform(depth + 1)) end
+    if k == 5 then return ("(%s ^ %s)"):format(uniform(depth + 1), uniform(depth + 1)) end
+    return ("in[%s & 63u]"):format(uniform(depth + 1))
+  end
+  function value(depth)
+    local k = random(depth > 2 and 4 or 11)
+    if k <= 1 then return pick(V) end
+    if k == 2 then return "i" end
+    if k == 3 then return uniform(2) end
+    if k == 4 then return ("(%s + %s)"):format(value(depth + 1), value(depth + 1)) end
+    if k == 5 then return ("(%s ^ %s)"):format(value(depth + 1), value(depth + 1)) end
+    if k == 6 then return ("(%s * %s)"):format(value(depth + 1), value(depth + 1)) end
+    if k == 7 then return ("%s(%s)"):format(pick { "mix", "turns" }, value(depth + 1)) end
+    if k == 8 then return ("(%s > %s ? %s : %s)"):format(value(depth + 1), value(depth + 1),
+      value(depth + 1), value(depth + 1)) end
+    if k == 9 then return ("in[%s %% 64u]"):format(value(depth + 1)) end
+    return pick { "q.a", "q.b", "own[1]", "own[2]", "x3" }
+  end
+
+  local statements
+  local function loop(d, bound, deep)
+    names = names + 1
+    local i = #scope == 0 and pick { "k" .. names, "j" } or "k" .. names
+    local form = random(4)
+    if form == 0 then line(d, "for (int %s = 0; %s < (int)(%s %% 23u); %s++) {", i, i, bound, i)
+    elseif form == 1 then line(d, "for (unsigned %s = %s %% 5u; %s <= 17u; %s += 3u) {", i, bound,
+      i, i)
+    elseif form == 2 then line(d, "for (int %s = 18, m%d = 1; %s > (int)(%s %% 19u); %s--) {", i,
+      names, i, bound, i)
+    else line(d, "for (unsigned %s = 0u; %s < %s %% 31u; ++%s) {", i, i, bound, i) end
+    scope[#scope + 1] = ("(unsigned)%s"):format(i)
+    statements(d + 1, 1 + random(2), deep + 1)
+    scope[#scope] = nil
+    if random(8) == 0 then line(d + 1, "if (%s %% 7u == 0u) %s;", random(2) == 0 and value(1) or
+      uniform(1), pick { "break", "continue" }) end
+    if random(40) == 0 then line(d + 1, "if (%s == 77u) return;", value(1)) end
+    line(d, "}")
+  end
+  function statements(d, count, deep)
+    for _ = 1, count do
+      local k = random(deep > 2 and 9 or 17)
+      if k <= 2 then line(d, "%s %s %s;", pick(V), pick { "=", "+=", "^=", "*=" }, value(0))
+      elseif k == 3 then line(d, "q.%s = %s;", pick { "a", "b" }, value(0))
+      elseif k == 4 then line(d, "bump(%s, %s);", pick(V), value(1))
+      elseif k == 5 then line(d, "own[%d] %s %s;", random(3), pick { "=", "+=", "^=" }, value(0))
+      elseif k == 6 then line(d, "%s %s %s;", pick(U), pick { "=", "+=" }, uniform(0))
+      elseif k == 7 then line(d, "atomic%s(&all[%d], %s);", pick { "Add", "Xor" }, random(2) + 8,
+        value(1))
+        lines[#lines] = lines[#lines]:gsub("atomicAdd%(&all%[%d+%]", "atomicAdd(&all[8]")
+          :gsub("atomicXor%(&all%[%d+%]", "atomicXor(&all[9]")
+      elseif k == 8 then
+        names = names + 1
+        line(d, "unsigned x%d = %s;", 10 + names, value(0))
+        line(d, "%s ^= x%d * 3u;", pick(V), 10 + names)
+      elseif k <= 12 then loop(d, uniform(1), deep)
+      elseif k == 13 then loop(d, value(1), deep)
+      elseif k == 14 then
+        line(d, "if (%s & 1u) {", random(2) == 0 and value(0) or uniform(0))
+        statements(d + 1, 1 + random(2), deep + 1)
+        if random(2) == 0 then
+          line(d, "} else {")
+          statements(d + 1, 1, deep + 1)
+        end
+        line(d, "}")
+      elseif k == 15 then
+        names = names + 1
+        line(d, "int m%d = %d;", names, random(3))
+        local m = names
+        line(d, random(2) == 0 and "while (m%d < 4) {" or "while (m%d++ < 3) {", m)
+        statements(d + 1, 1, deep + 1)
+        line(d, "  m%d++;", m)
+        line(d, "}")
+      else
+        line(d, "{ unsigned &r = %s; r += %s; }", pick(V), value(1))
+      end
+    end
+  end
+
+  line(0, 'extern "C" __global__ void %s(unsigned *all, const unsigned *in, int n) {', name)
+  line(1, "unsigned x = blockIdx.x * blockDim.x + threadIdx.x;")
+  line(1, "unsigned y = blockIdx.y * blockDim.y + threadIdx.y;")
+  line(1, "unsigned i = (y + blockIdx.z * gridDim.y * blockDim.y) * gridDim.x * blockDim.x + x;")
+  local guard = random(4)
+  if guard == 0 then line(1, "if (x >= (unsigned)n * 7u) return;")
+  elseif guard == 1 then line(1, "if (x %% 5u == 3u && x > 60u) { return; }")
+  elseif guard == 2 then line(1, "if (x > 2u && y < 5u && x < 90u) {") end
+  line(1, "unsigned *own = all + 16 + i * 4u;")
+  line(1, "unsigned a = in[i %% 64u], b = i * 3u, c = y + 1u, u = blockIdx.y + 2u, w = (unsigned)n;")
+  line(1, "const unsigned x3 = x * 3u;")
+  line(1, "pair q = {i, 7u};")
+  statements(1, 1 + random(2), 1)
+  loop(1, uniform(1), 0)
+  statements(1, random(2), 1)
+  line(1, "own[0] += a ^ q.a; own[1] ^= b + u; own[2] += c ^ w; own[3] = q.b;")
+  if guard == 2 then line(1, "}") end
   line(0, "}")
   return table.concat(lines, "\n")
 end

@@ -71,8 +71,9 @@ function kernel:block_size() end
 function kernel:parameters() end
 
 --- How the device runs the kernel: "device" on a GPU; on the host device "loop"
---- without barriers, "loops" between barriers, or "fibers", which is slow.
----@return "device"|"loop"|"loops"|"fibers" form
+--- or "strips" without barriers, "loops" between barriers, or "fibers", which is
+--- slow.
+---@return "device"|"loop"|"strips"|"loops"|"fibers" form
 ---@return string|nil why what of the source makes it run as fibers
 ---@return integer|nil line the line of its file
 function kernel:form() end

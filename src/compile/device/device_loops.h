@@ -8,6 +8,43 @@
 #define CGL_LOOPS __attribute__((noinline, flatten))
 #endif
 
+/* A strip: 32 threads in a row from cgl_wx on (see compile/loops/strip.c), or
+   with WHOLE false, those of them from cgl_f up to cgl_m. */
+#define CGL_STRIP_BEGIN                                            \
+  constexpr unsigned cgl_n = 32;                                   \
+  const uint3 blockIdx = {0, cgl_place.y, cgl_place.z};                  \
+  const uint3 threadIdx = {0, cgl_wy, cgl_wz};                     \
+  CGL_ASSUME(cgl_wx >= 0 && blockDim.x >= 1 && blockDim.x <= 1024) \
+  if constexpr (WHOLE)                                             \
+    cgl_f = 0, cgl_m = 32;
+#define CGL_STRIP_LANE                                          \
+  const unsigned cgl_i = (unsigned)(cgl_wx + (int)cgl_l);       \
+  const uint3 threadIdx = {cgl_i % blockDim.x, cgl_wy, cgl_wz}; \
+  const uint3 blockIdx = {cgl_i / blockDim.x, cgl_place.y, cgl_place.z};
+/* Ends here when a whole strip is not whole, or the threads that go on are not
+   in a row. */
+#define CGL_STRIP_GUARD(on)                 \
+  if constexpr (WHOLE) {                    \
+    if (!cgl_every(on, 0, 32))              \
+      return 1;                             \
+  } else {                                  \
+    while (cgl_f < cgl_m && !on[cgl_f])     \
+      cgl_f++;                              \
+    while (cgl_f < cgl_m && !on[cgl_m - 1]) \
+      cgl_m--;                              \
+    if (cgl_f == cgl_m)                     \
+      return 0;                             \
+    if (!cgl_every(on, cgl_f, cgl_m))       \
+      return 1;                             \
+  }
+
+CGL_INLINE bool cgl_every(const int *on, unsigned from, unsigned to) {
+  int every = 1;
+  for (unsigned i = from; i < to; i++)
+    every &= on[i];
+  return every;
+}
+
 template <class T> T &cgl_any_of(); /* for types only */
 template <class T> T cgl_copy_of(T);
 

@@ -95,10 +95,49 @@ enum {
   CGL_ORDERED = 2,
   CGL_BARRIERS = 4,
   CGL_STRIDE = 8,
-  CGL_LOOPS_MODE = 16
+  CGL_LOOPS_MODE = 16,
+  CGL_STRIPS = 32
 };
 
-template <int ID, auto K, int MODE, class... A, unsigned... I>
+/* Threads [from, end) of one row of the grid, one after the other. */
+template <auto K, class... A>
+static __attribute__((noinline, flatten)) void
+cgl_few(const cgl_host_dims *d, unsigned bj, unsigned bk, unsigned y,
+        unsigned z, int from, int end, A... a) {
+  const unsigned bx = d->block[0];
+  gridDim = {d->grid[0], d->grid[1], d->grid[2]};
+  blockDim = {bx, d->block[1], d->block[2]};
+  for (int i = from; i < end; i++) {
+    blockIdx = {(unsigned)i / bx, bj, bk};
+    threadIdx = {(unsigned)i % bx, y, z};
+    K(a...);
+  }
+}
+
+/* Threads [from, end) of each of the rows, 32 at a time (see compile/loops).
+   What a strip does not take, threads with others between them that leave, is
+   left to the kernel itself. */
+template <auto K, class L, class... A>
+static void cgl_strips(const cgl_host_dims *d, unsigned bj, unsigned rows,
+                       unsigned bk, unsigned z, int from, int end, A... a) {
+  const uint3 grid = {d->grid[0], d->grid[1], d->grid[2]};
+  const uint3 block = {d->block[0], d->block[1], d->block[2]};
+  for (unsigned y = 0, left = rows * block.y; left; y++, left--) {
+    if (y == block.y)
+      y = 0, bj++;
+    const uint3 at = {0, bj, bk};
+    for (int i = from, n; i < end; i += n) {
+      n = end - i < 32 ? end - i : 32;
+      if ((n < 32 ||
+           L::template run<true, A...>(grid, block, at, i, y, z, 32u, a...)) &&
+          L::template run<false, A...>(grid, block, at, i, y, z, (unsigned)n,
+                                       a...))
+        cgl_few<K, A...>(d, bj, bk, y, z, i, i + n, a...);
+    }
+  }
+}
+
+template <int ID, auto K, int MODE, class L, class... A, unsigned... I>
 static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
                          uint64_t last, void (*)(A...), cgl_list<I...>) {
   const unsigned gx = d->grid[0], gy = d->grid[1], bx = d->block[0];
@@ -115,6 +154,9 @@ static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
     for (unsigned z = 0; z < d->block[2]; z++)
       if (to > 0x7fffffff)
         cgl_column<K, A...>(d, x0, bj, rows, bk, z, to - from, *(A *)p[I]...);
+      else if constexpr ((MODE & CGL_STRIPS) != 0)
+        cgl_strips<K, L, A...>(d, bj, rows, bk, z, (int)from, (int)to,
+                               *(A *)p[I]...);
       else if constexpr ((MODE & CGL_ORDERED) != 0)
         cgl_row_ordered<ID, K, A...>(d, x0, bj, rows, bk, z, (int)from, (int)to,
                                      *(A *)p[I]...);
@@ -279,7 +321,7 @@ static void cgl_run(void *const *p, const cgl_host_dims *d, uint64_t first,
   else if constexpr (MODE == CGL_STRIDE)
     cgl_run_stride<ID, K>(p, d, first, last, K, list());
   else if constexpr ((MODE & CGL_FLAT) != 0)
-    cgl_run_flat<ID, K, MODE>(p, d, first, last, K, list());
+    cgl_run_flat<ID, K, MODE, L>(p, d, first, last, K, list());
   else
     cgl_run_nested<ID, K, MODE>(p, d, first, last, K, list());
 }

@@ -16,7 +16,8 @@ enum {
   MODE_ORDERED = 2,
   MODE_BARRIERS = 4,
   MODE_STRIDE = 8,
-  MODE_LOOPS = 16
+  MODE_LOOPS = 16,
+  MODE_STRIPS = 32
 };
 
 
@@ -94,8 +95,11 @@ static void add_header(const cgl_job *job, cgl_text *out) {
   cgl_text_put(out, cgl_text_device_run);
   if (!cgl_host_is_split(job))
     cgl_text_put(out, "#define CGL_UNSWITCHED 1\n");
-  if (all || cgl_program_contains(job->program, "__sync") ||
-      cgl_program_contains(job->program, "_sync"))
+  bool loops = all || cgl_program_contains(job->program, "_sync");
+  for (size_t i = 0; i < job->image->nsignatures; i++)
+    loops |=
+        job->image->signatures[i].loops || job->image->signatures[i].strips;
+  if (loops)
     cgl_text_put(out, cgl_text_device_loops);
   cgl_host_ask(out);
 }
@@ -119,20 +123,43 @@ static int mode_of(const cgl_host_job *h, size_t which) {
     return MODE_BARRIERS;
   if (h->job->image->signatures[which].loop.start && !h->ordered[which])
     return MODE_STRIDE;
+  if (h->job->image->signatures[which].strips)
+    return MODE_FLAT | MODE_STRIPS;
   return (features & (CGL_USES_SHARED | CGL_NEEDS_THREADS) ? 0 : MODE_FLAT) |
          (h->ordered[which] ? MODE_ORDERED : 0);
 }
 
 
-/* What runs a block of kernel i as loops, or the reason why it cannot. */
+/* What runs a block of kernel i as loops, or a strip of its threads, or the
+   reason why it cannot. */
 static int write_loops(const cgl_host_job *h, size_t i, cgl_text *out,
                        const char **why, int *line) {
   const cgl_job *job = h->job;
   const cgl_signature *s = &job->image->signatures[i];
-  cgl_loops_style style = {
-      .id = i, .file = job->source->file, .ordered = h->ordered[i]};
+  cgl_loops_style style = {.id = i,
+                           .file = job->source->file,
+                           .ordered = h->ordered[i],
+                           .strips = !(s->features & CGL_USES_BARRIER)};
   return cgl_loops_write(job->program, s, &style, &job->image->arena, out, why,
                          line);
+}
+
+
+/* May a kernel without barriers run in strips: does it know its threads along x
+   by their place in the grid alone?  Then tries to write it so. */
+static int choose_strips(cgl_host_job *h, size_t i) {
+  cgl_signature *s = &h->job->image->signatures[i];
+  const unsigned other = CGL_USES_BARRIER | CGL_USES_SHARED | CGL_NEEDS_THREADS;
+  cgl_text text = {0};
+  const char *why;
+  int line;
+  if (s->features & other || !(s->features & CGL_USES_INDEX) || s->loop.start ||
+      h->ordered[i])
+    return 0;
+  int status = write_loops(h, i, &text, &why, &line);
+  s->strips = status == 0;
+  cgl_text_free(&text);
+  return status;
 }
 
 
@@ -148,8 +175,11 @@ int cgl_host_choose_loops(cgl_host_job *h) {
                       : partial ? "an included file was not found"
                                 : NULL;
     int line = s->line;
-    if (!(s->features & CGL_USES_BARRIER))
+    if (!(s->features & CGL_USES_BARRIER)) {
+      if (!why && !(asked && strcmp(asked, "plain") == 0))
+        status = choose_strips(h, i);
       continue;
+    }
     if (!why)
       status = write_loops(h, i, &text, &why, &line);
     s->loops = !why;
@@ -167,7 +197,8 @@ static void add_loops(const cgl_host_job *h, cgl_text *out) {
   for (size_t i = 0; i < h->job->image->nsignatures; i++) {
     const char *why;
     int line;
-    if (h->job->image->signatures[i].loops)
+    if (h->job->image->signatures[i].loops ||
+        h->job->image->signatures[i].strips)
       out->failed |= write_loops(h, i, out, &why, &line) != 0;
   }
 }
@@ -193,7 +224,7 @@ static void add_exports(const cgl_host_job *h, cgl_text *out) {
     cgl_text_print(out, "#line %d \"", s->line);
     cgl_text_quote(out, file);
     cgl_text_print(out, "\"\ncgl_export<%zu, (%s), %d", i, name, mode_of(h, i));
-    if (s->loops)
+    if (s->loops || s->strips)
       cgl_text_print(out, ", %scgl_loops_%zu", s->declared->scope, i);
     cgl_text_put(out, ">(\"");
     cgl_text_quote(out, s->lowered);
@@ -338,7 +369,7 @@ static bool is_block_memory(const char *line) {
 /* The kernel that a function of the dump runs unordered, or `none`. */
 static size_t loop_of(const char *function, size_t none) {
   static const char *const names[] = {"cgl_row<", "cgl_block<", "cgl_stride<",
-                                      "cgl_loops_"};
+                                      "cgl_loops_of_"};
   const char *loops = strstr(function, "::cgl_loops_"), *unscoped = function;
   if (loops && loops < function + strcspn(function, " ("))
     unscoped = loops + 2;
@@ -353,6 +384,7 @@ static size_t loop_of(const char *function, size_t none) {
 static void set_ordered(cgl_host_job *h, size_t kernel) {
   const cgl_signature *all = h->job->image->signatures;
   h->ordered[kernel] = true;
+  h->job->image->signatures[kernel].strips = false;
   for (size_t i = 0; i < h->job->image->nsignatures; i++)
     if (all[kernel].loop.start && all[i].loop.start == all[kernel].loop.start)
       h->ordered[i] = true;
@@ -402,6 +434,9 @@ size_t cgl_host_drop_loops(cgl_host_job *h) {
   for (size_t i = 0; i < h->job->image->nsignatures; i++)
     if (mode_of(h, i) == MODE_STRIDE) {
       h->ordered[i] = true;
+      dropped++;
+    } else if (all[i].strips) {
+      all[i].strips = false;
       dropped++;
     } else if (all[i].loops) {
       all[i].loops = false;

@@ -17,9 +17,11 @@ typedef struct cgl_loops_style {
   size_t id;        /* the class that runs a block is called cgl_loops_<id> */
   const char *file; /* of the script, for line markers */
   bool ordered;     /* a loop's threads run in order */
+  bool strips;      /* no barriers: 32 threads in a row (see strip.c) */
 } cgl_loops_style;
 
-/* Appends what runs a block of a kernel, in the kernel's namespace.  Returns 0;
+/* Appends what runs a block of a kernel, or a strip of its threads, in the
+   kernel's namespace.  Returns 0;
    1 when the kernel is refused, and then *why, from `arena`, says the reason
    and *line where; -1 without memory. */
 int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,

@@ -22,10 +22,13 @@ typedef enum statement_kind {
   STATEMENT_BLOCK,
   STATEMENT_JUMP,    /* break or continue */
   STATEMENT_BARRIER, /* `all`: the predicate, or nothing */
-  STATEMENT_WARP     /* `cond`: the arguments behind the mask */
+  STATEMENT_WARP,    /* `cond`: the arguments behind the mask */
+  STATEMENT_GUARD    /* only threads for which `cond` holds go on */
 } statement_kind;
 
 enum { SYNC_BLOCK = 1, SYNC_WARP = 2 };
+
+#define MAX_PLAIN 32
 
 typedef struct variable variable;
 
@@ -80,6 +83,9 @@ typedef struct tree {
   unsigned char *known;           /* SYNC_* of every chunk */
   bool references; /* a function takes a reference to what is not const */
   bool returns;    /* a thread may leave before a barrier */
+  bool strips;     /* loops that strips take together count as SYNC_WARP */
+  const char *plain[MAX_PLAIN]; /* the `for` of those that they do not */
+  size_t nplain;
 } tree;
 
 /* Refuses the kernel; the first reason stays. */
@@ -112,6 +118,16 @@ variable *cgl_tree_find(const tree *t, const cgl_token *name);
 /* Puts functions that synchronize in place of their calls, and every warp
    operation in a statement of its own (inline.c). */
 void cgl_tree_inline(tree *t, statement **list);
+
+/* Is the token the `for` of a loop that a strip's threads take together?
+   (strip.c) */
+bool cgl_strip_is_loop(const tree *t, row r, size_t i);
+
+/* Ends the body of such a loop. */
+void cgl_strip_end_loop(tree *t, statement *loop, const cgl_token *where);
+
+/* Makes guards of the conditions that all else stands behind. */
+void cgl_strip_find_guards(tree *t);
 
 /* Finds what is uniform and what is computed again (values.c). */
 void cgl_values_find(tree *t);

@@ -158,7 +158,12 @@ static void put_epilogue(writer *w, const bool *used, statement *const *list,
 static void put_head(writer *w, bool ordered, const char *most) {
   const char *pragma = ordered || w->style->ordered ? "" : "CGL_UNORDERED ";
   cgl_put_own(w);
-  if (!w->run)
+  if (w->t->strips)
+    cgl_text_print(w->out,
+                   "%sfor (unsigned cgl_l = cgl_f; cgl_l < cgl_m; cgl_l++) { "
+                   "const unsigned cgl_t = cgl_l; CGL_STRIP_LANE",
+                   pragma);
+  else if (!w->run)
     cgl_text_print(
         w->out,
         "for (unsigned cgl_z = 0; cgl_z < cgl_bz; cgl_z++) for (unsigned "

@@ -116,7 +116,7 @@ variable *cgl_tree_declare(tree *t, const cgl_token *name) {
 static unsigned chunk_sync(tree *t, size_t which) {
   const cgl_chunk *chunk = &t->program->chunks[which];
   enum { KNOWN = 128 };
-  if (chunk == &t->program->chunks[t->kernel->chunk])
+  if (t->strips || chunk == &t->program->chunks[t->kernel->chunk])
     return 0;
   if (t->known[which] & KNOWN)
     return t->known[which] & ~(unsigned)KNOWN;
@@ -135,7 +135,8 @@ unsigned cgl_tree_sync(tree *t, const cgl_token *at, size_t n) {
       continue;
     if (cgl_token_is_of(&at[i], block_words))
       sync |= SYNC_BLOCK;
-    else if (cgl_token_is_of(&at[i], warp_words))
+    else if (cgl_token_is_of(&at[i], warp_words) ||
+             cgl_strip_is_loop(t, (row){(cgl_token *)at, n}, i))
       sync |= SYNC_WARP;
     else if (!(i && cgl_token_is_any(&at[i - 1], ".", "->")))
       for (size_t k = 0; cgl_reach_chunk(t->program, &at[i], k, &chunk); k++)
@@ -447,6 +448,8 @@ static statement *read_control(tree *t, row r, size_t i, size_t end) {
   if (branch && stop < end)
     s->otherwise = read_body(t, r, stop + 1, end);
   t->loops -= !branch;
+  if (cgl_strip_is_loop(t, r, i))
+    cgl_strip_end_loop(t, s, x);
   return s;
 }
 

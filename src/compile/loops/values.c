@@ -219,6 +219,13 @@ static bool is_pure(tree *t, row r, bool fixed, bool threads) {
                    (!i || (r.at[i - 1].kind == CGL_TOKEN_PUNCT &&
                            !cgl_token_is_any(&r.at[i - 1], ")", "]"))))))
       return false; /* a load: memory may change */
+    if (t->strips && cgl_token_is_any(x, "threadIdx", "blockIdx")) {
+      const bool x_too = !(i + 2 < r.n && cgl_token_is(&r.at[i + 1], ".") &&
+                           cgl_token_is_any(&r.at[i + 2], "y", "z"));
+      if (x_too && !threads)
+        return false;
+      continue;
+    }
     if (!cgl_tree_is_name(r, i) || cgl_token_is_type_word(x) ||
         cgl_token_is_any(x, "blockIdx", "blockDim", "gridDim", "warpSize",
                          "true", "false", "nullptr") ||
@@ -397,10 +404,11 @@ static void walk(tree *t, statement *list, bool uniform, census *c) {
       drop_assigned(t, s->cond, c);
       walk_step(t, s->step, same, c);
       /* The lanes of a warp that come here come together. */
-      bool together = same || s->sync == SYNC_WARP;
+      const bool warp = s->sync == SYNC_WARP && !t->strips;
+      const bool together = same || warp;
       walk(t, s->body, together, c);
       walk(t, s->otherwise, together, c);
-      if (s->sync == SYNC_WARP) {
+      if (warp) {
         /* It runs once for every warp. */
         outside o = {s, c};
         statement *rest = s->next;

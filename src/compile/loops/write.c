@@ -34,8 +34,7 @@ static void refuse_divergent(writer *w, const statement *s) {
 }
 
 
-/* Is everything of the loop's header the same for all threads? */
-static bool is_uniform_loop(writer *w, const statement *s) {
+bool cgl_loops_is_uniform(writer *w, const statement *s) {
   row part;
   if (!cgl_values_is_uniform(w->t, s->cond, false))
     return false;
@@ -57,7 +56,7 @@ static bool is_uniform_loop(writer *w, const statement *s) {
 
 
 static void put_loop(writer *w, statement *s) {
-  bool uniform = is_uniform_loop(w, s);
+  bool uniform = cgl_loops_is_uniform(w, s);
   if (!uniform && (!w->run || s->sync & SYNC_BLOCK)) {
     refuse_divergent(w, s);
     return;
@@ -217,6 +216,9 @@ static void put_statement(writer *w, statement *s) {
     return;
   case STATEMENT_WARP:
     cgl_warp_put(w, s);
+    return;
+  case STATEMENT_GUARD:
+    cgl_strip_put_guard(w, s);
     return;
   }
 }
@@ -378,28 +380,42 @@ static void put_kernel(writer *w) {
   cgl_text_put(w->out, "\n# 1 \"cgraphlua\" 3\n");
   w->line = -1;
   put_scope(w, true);
-  cgl_text_print(w->out,
-                 "template <unsigned BX, unsigned BY, unsigned BZ> static "
-                 "CGL_LOOPS void cgl_loops_of_%zu(const uint3 gridDim, const "
-                 "uint3 cgl_block, const uint3 blockIdx",
-                 w->style->id);
+  if (w->t->strips)
+    cgl_strip_put_head(w);
+  else
+    cgl_text_print(w->out,
+                   "template <unsigned BX, unsigned BY, unsigned BZ> static "
+                   "CGL_LOOPS void cgl_loops_of_%zu(const uint3 gridDim, const "
+                   "uint3 cgl_block, const uint3 blockIdx",
+                   w->style->id);
   if (k->nparameters)
     cgl_text_put(w->out, ",");
   cgl_put_tokens(w, cgl_tree_copy(w->t, k->parameters, k->nparameters), false);
-  cgl_text_put(
-      w->out,
-      ") {\nconst unsigned cgl_bx = BX ? BX : cgl_block.x, cgl_by = BY ? BY : "
-      "cgl_block.y, cgl_bz = BZ ? BZ : cgl_block.z, cgl_n = cgl_bx * cgl_by * "
-      "cgl_bz;\nconst uint3 blockDim = {cgl_bx, cgl_by, cgl_bz};\n"
-      "CGL_ASSUME(cgl_bx >= 1 && cgl_bx <= 1024 && cgl_by >= 1 && cgl_by <= "
-      "1024 && cgl_bz >= 1 && cgl_n <= 1024)\n");
+  if (w->t->strips)
+    cgl_text_put(w->out, ") {\nCGL_STRIP_BEGIN\n");
+  else
+    cgl_text_put(
+        w->out,
+        ") {\nconst unsigned cgl_bx = BX ? BX : cgl_block.x, cgl_by = BY ? BY "
+        ": "
+        "cgl_block.y, cgl_bz = BZ ? BZ : cgl_block.z, cgl_n = cgl_bx * cgl_by "
+        "* "
+        "cgl_bz;\nconst uint3 blockDim = {cgl_bx, cgl_by, cgl_bz};\n"
+        "CGL_ASSUME(cgl_bx >= 1 && cgl_bx <= 1024 && cgl_by >= 1 && cgl_by <= "
+        "1024 && cgl_bz >= 1 && cgl_n <= 1024)\n");
   cgl_text_print(w->out, "constexpr const char *cgl_kernel_name = \"%.*s\";\n",
                  (int)k->name.length, k->name.text);
   w->line = -1;
   put_names(w);
-  cgl_loops_put_list(w, w->t->body);
+  if (w->t->strips)
+    cgl_strip_put_body(w);
+  else
+    cgl_loops_put_list(w, w->t->body);
   cgl_text_put(w->out, "}");
-  put_shapes(w);
+  if (w->t->strips)
+    cgl_strip_put_class(w);
+  else
+    put_shapes(w);
   put_scope(w, false);
   cgl_text_put(w->out, "\n# 1 \"cgraphlua\"\n");
 }
@@ -501,7 +517,9 @@ static void read_kernel(tree *t) {
   row body = kernel_body(t);
   if (!t->failed && !t->why)
     t->body = cgl_tree_read(t, body);
-  if (!t->why && !t->failed)
+  if (!t->why && !t->failed && t->strips)
+    cgl_strip_find_guards(t);
+  else if (!t->why && !t->failed)
     cgl_tree_inline(t, &t->body);
   if (!t->why && !t->failed) {
     cgl_tree_mark(t, t->body);
@@ -535,12 +553,17 @@ static void keep_variables(tree *t) {
 int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
                     const cgl_loops_style *style, cgl_arena *arena,
                     cgl_text *out, const char **why, int *line) {
-  tree t = {.program = program, .arena = arena, .kernel = kernel->declared};
+  tree t = {.program = program,
+            .arena = arena,
+            .kernel = kernel->declared,
+            .strips = style->strips};
   cgl_text first = {0}, second = {0};
   t.last = &t.variables;
   t.known = cgl_arena_alloc(arena, program->nchunks + 1);
   t.failed = !t.known;
   if (!t.failed)
+    read_kernel(&t);
+  while (t.strips && cgl_strip_exclude(&(writer){.t = &t}))
     read_kernel(&t);
   writer w = {.t = &t, .style = style, .out = &first, .counting = true};
   if (!t.why && !t.failed) {

@@ -108,7 +108,22 @@ bool cgl_warp_is_uniform(writer *w, row r);
 statement *cgl_warp_find_end(writer *w, statement *s);
 void cgl_warp_put_run(writer *w, statement *s, statement *end);
 
+/* ---- strip.c ---- */
+
+/* Counts loops that the strip's threads do not take together as plain ones;
+   true when there were new ones: the kernel is to be read again. */
+bool cgl_strip_exclude(writer *w);
+
+/* The function's head, its body, and the class around it. */
+void cgl_strip_put_head(writer *w);
+void cgl_strip_put_body(writer *w);
+void cgl_strip_put_class(writer *w);
+void cgl_strip_put_guard(writer *w, statement *s);
+
 /* ---- write.c ---- */
+
+/* Is everything of the loop's header the same for all threads? */
+bool cgl_loops_is_uniform(writer *w, const statement *s);
 
 void cgl_loops_put_list(writer *w, statement *list);
 void cgl_loops_put_block(writer *w, statement *list);

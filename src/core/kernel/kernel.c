@@ -251,13 +251,15 @@ cgl_form cgl_kernel_form(const cgl_kernel *kernel, const char **why,
   return !host       ? CGL_FORM_DEVICE
          : s->fibers ? CGL_FORM_FIBERS
          : s->loops  ? CGL_FORM_LOOPS
+         : s->strips ? CGL_FORM_STRIPS
                      : CGL_FORM_LOOP;
 }
 
 
 const char *cgl_form_name(cgl_form form) {
-  static const char *const names[] = {"device", "loop", "loops", "fibers"};
-  return form <= CGL_FORM_FIBERS ? names[form] : "unknown";
+  static const char *const names[] = {"device", "loop", "loops", "fibers",
+                                      "strips"};
+  return form <= CGL_FORM_STRIPS ? names[form] : "unknown";
 }
 
 

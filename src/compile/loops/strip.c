@@ -1,0 +1,235 @@
+/* Strips: kernels without barriers, 32 threads in a row at a time.
+   The compiler vectorizes a loop over threads when the thread's own code has
+   no loop.  Where it has one whose turns are the same for all threads of a row,
+   the loop can be outside and the threads inside.  Such a loop counts as if it
+   synchronized a warp, so that the other files write its body as regions.
+   The threads of a strip follow each other along x, across blocks, and differ
+   in nothing but blockIdx.x * blockDim.x + threadIdx.x.
+   Invariant: conditions that stand in front of all else are guards, evaluated
+   before any effect: a strip of which only some threads in a row go on runs
+   with fewer, and one with gaps runs thread by thread.  No other condition
+   that depends on the thread stands around a loop that is turned. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compile/loops/write_private.h"
+
+#define MOST_TURNS 16 /* that the compiler is left to unroll */
+
+
+/* ---- which loops ---- */
+
+/* for (...; i < 9; ...): a number of turns that is known and small. */
+static bool is_short(row r, size_t i) {
+  size_t close = cgl_tokens_close(r.at, r.n, i + 1);
+  for (size_t k = i + 2; k + 2 < close; k++)
+    if (cgl_token_is_any(&r.at[k], "<", "<=") &&
+        r.at[k + 1].kind == CGL_TOKEN_NUMBER && cgl_token_is(&r.at[k + 2], ";"))
+      return strtol(r.at[k + 1].text, NULL, 0) <= MOST_TURNS;
+  return false;
+}
+
+
+bool cgl_strip_is_loop(const tree *t, row r, size_t i) {
+  if (!t->strips || !cgl_token_is(&r.at[i], "for") || i + 1 >= r.n)
+    return false;
+  for (size_t k = 0; k < t->nplain; k++)
+    if (t->plain[k] == r.at[i].text)
+      return false;
+  return !is_short(r, i);
+}
+
+
+/* All loops in the row are plain from now on. */
+static void exclude_loops(tree *t, row r) {
+  for (size_t i = 0; i < r.n; i++) {
+    if (!cgl_strip_is_loop(t, r, i))
+      continue;
+    if (t->nplain == MAX_PLAIN)
+      cgl_tree_refuse(t, &r.at[i], "too many loops");
+    else
+      t->plain[t->nplain++] = r.at[i].text;
+  }
+}
+
+
+static bool has_jump(row r) {
+  return cgl_row_has(r, "break") || cgl_row_has(r, "continue") ||
+         cgl_row_has(r, "return");
+}
+
+
+static void exclude_from(writer *w, statement *list) {
+  for (statement *s = list; s; s = s->next) {
+    if (!s->sync || s->kind == STATEMENT_WARP)
+      continue;
+    bool together =
+        s->kind == STATEMENT_BLOCK ||
+        (!has_jump(s->all) &&
+         (s->kind == STATEMENT_IF ? cgl_values_is_uniform(w->t, s->cond, false)
+                                  : s->cond.n && cgl_loops_is_uniform(w, s)));
+    if (!together)
+      exclude_loops(w->t, s->all);
+    exclude_from(w, s->body);
+    exclude_from(w, s->otherwise);
+  }
+}
+
+
+static bool has_loop(const statement *list) {
+  for (; list; list = list->next)
+    if (list->sync)
+      return true;
+  return false;
+}
+
+
+static bool has_return(const statement *list) {
+  for (; list; list = list->next)
+    if (cgl_row_has(list->all, "return"))
+      return true;
+  return false;
+}
+
+
+bool cgl_strip_exclude(writer *w) {
+  tree *t = w->t;
+  size_t before = t->nplain;
+  if (t->why || t->failed)
+    return false;
+  exclude_from(w, t->body);
+  if (t->nplain == before) {
+    if (!has_loop(t->body))
+      cgl_tree_refuse(t, &t->kernel->name, "no loop for a strip");
+    else if (has_return(t->body))
+      cgl_tree_refuse(t, &t->kernel->name, "a return behind a loop");
+    return false;
+  }
+  tree again = {.program = t->program,
+                .arena = t->arena,
+                .kernel = t->kernel,
+                .known = t->known,
+                .strips = true,
+                .nplain = t->nplain};
+  memcpy(again.plain, t->plain, sizeof again.plain);
+  *t = again;
+  t->last = &t->variables;
+  return true;
+}
+
+
+void cgl_strip_end_loop(tree *t, statement *loop, const cgl_token *where) {
+  statement **end = &loop->body;
+  while (*end)
+    end = &(*end)->next;
+  *end = cgl_tree_new(t, STATEMENT_WARP);
+  (*end)->op = cgl_tree_token(t, where, "__syncwarp");
+  (*end)->id = ++t->ids;
+}
+
+
+/* ---- guards ---- */
+
+/* if (cond) return; */
+static bool is_leave(const statement *s, row *cond) {
+  row r = s->all;
+  if (s->kind != STATEMENT_PLAIN || r.n < 5 || !cgl_token_is(r.at, "if") ||
+      !cgl_token_is(&r.at[1], "("))
+    return false;
+  size_t close = cgl_tokens_close(r.at, r.n, 1);
+  row rest = cgl_row_slice(r, close, r.n);
+  if (rest.n == 4 && cgl_token_is(rest.at, "{"))
+    rest = cgl_row_slice(rest, 1, 3);
+  *cond = cgl_row_slice(r, 2, close - 1);
+  return rest.n == 2 && cgl_token_is(rest.at, "return");
+}
+
+
+static statement *new_guard(tree *t, row cond, const char *front) {
+  statement *s = cgl_tree_new(t, STATEMENT_GUARD);
+  s->cond = cgl_tree_copy(t, cond.at, cond.n + 2);
+  if (t->failed)
+    return s;
+  s->cond.at[0] = cgl_tree_token(t, cond.at, "%s", front);
+  memcpy(&s->cond.at[1], cond.at, cond.n * sizeof *cond.at);
+  s->cond.at[cond.n + 1] = cgl_tree_token(t, cond.at, ")");
+  return s;
+}
+
+
+void cgl_strip_find_guards(tree *t) {
+  row cond;
+  for (statement **at = &t->body; *at && !t->failed;) {
+    statement *s = *at;
+    if (s->kind == STATEMENT_DECLARATION) {
+      at = &s->next;
+    } else if (is_leave(s, &cond)) {
+      *at = new_guard(t, cond, "!(");
+      (*at)->next = s->next;
+      at = &(*at)->next;
+    } else if (s->kind == STATEMENT_IF && !s->next && !s->otherwise) {
+      *at = new_guard(t, s->cond, "(");
+      (*at)->next = s->body;
+      at = &(*at)->next;
+    } else
+      return;
+  }
+}
+
+
+void cgl_strip_put_guard(writer *w, statement *s) {
+  if (w->npending) {
+    cgl_tree_refuse(w->t, s->cond.at, "a condition behind what it depends on");
+    return;
+  }
+  cgl_text_put(w->out, "{ int cgl_m_0[32];\n");
+  cgl_region_add(w, cgl_region_statement(w, s->cond.at, "cgl_m_0[cgl_l] = ",
+                                         s->cond, "? 1 : 0;"));
+  cgl_region_flush(w);
+  cgl_text_put(w->out, "CGL_STRIP_GUARD(cgl_m_0) }\n");
+}
+
+
+/* ---- the function ---- */
+
+void cgl_strip_put_head(writer *w) {
+  cgl_text_print(w->out,
+                 "template <bool WHOLE> static CGL_LOOPS int "
+                 "cgl_loops_of_%zu(const uint3 gridDim, const uint3 blockDim, "
+                 "const uint3 cgl_place, const int cgl_wx, const unsigned cgl_wy, "
+                 "const unsigned cgl_wz, unsigned cgl_f, unsigned cgl_m",
+                 w->style->id);
+}
+
+
+void cgl_strip_put_body(writer *w) {
+  if (w->global)
+    cgl_tree_refuse(w->t, &w->t->kernel->name, "a function with an index");
+  w->run = w->runs = 1;
+  w->fast = true;
+  for (variable *v = w->t->variables; v; v = v->next) {
+    if (!v->kept || !cgl_region_is_local(v))
+      continue;
+    if (v->dims.n)
+      cgl_tree_refuse(w->t, &v->name, "an array of every thread");
+    if (v->run != w->run)
+      continue;
+    cgl_put_name(w, "alignas(64) cgl_slot<cgl_t_", v);
+    cgl_put_name(w, ">::type cgl_v_", v);
+    cgl_text_put(w->out, "[32];\n");
+  }
+  cgl_loops_put_list(w, w->t->body);
+  cgl_text_put(w->out, "return 0;\n");
+}
+
+
+void cgl_strip_put_class(writer *w) {
+  cgl_text_print(w->out,
+                 "\n# 1 \"cgraphlua\" 3\nstruct cgl_loops_%zu { template "
+                 "<bool WHOLE, class... A> static int run(const uint3 g, const "
+                 "uint3 b, const uint3 at, int x, unsigned y, unsigned z, "
+                 "unsigned n, A... a) { return cgl_loops_of_%zu<WHOLE>(g, b, "
+                 "at, x, y, z, 0, n, a...); } };",
+                 w->style->id, w->style->id);
+}
