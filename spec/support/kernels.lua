@@ -346,6 +346,11 @@ function M.plain_kernel(name, seed)
         value(1))
         lines[#lines] = lines[#lines]:gsub("atomicAdd%(&all%[%d+%]", "atomicAdd(&all[8]")
           :gsub("atomicXor%(&all%[%d+%]", "atomicXor(&all[9]")
+      elseif k == 8 and random(2) == 0 then
+        names = names + 1
+        line(d, "unsigned x%d = x + %s;", 10 + names, uniform(2))
+        line(d, "if (x%d > %du && x%d < (unsigned)n * 9u) %s += in[x%d & 63u];", 10 + names,
+          random(40), 10 + names, pick(V), 10 + names)
       elseif k == 8 then
         names = names + 1
         line(d, "unsigned x%d = %s;", 10 + names, value(0))
@@ -383,7 +388,8 @@ function M.plain_kernel(name, seed)
   elseif guard == 1 then line(1, "if (x %% 5u == 3u && x > 60u) { return; }")
   elseif guard == 2 then line(1, "if (x > 2u && y < 5u && x < 90u) {") end
   line(1, "unsigned *own = all + 16 + i * 4u;")
-  line(1, "unsigned a = in[i %% 64u], b = i * 3u, c = y + 1u, u = blockIdx.y + 2u, w = (unsigned)n;")
+  line(1, "unsigned a = in[i %% 64u], b = i * 3u, c = y + 1u;")
+  line(1, "unsigned u = blockIdx.y + 2u, w = (unsigned)n;")
   line(1, "const unsigned x3 = x * 3u;")
   line(1, "pair q = {i, 7u};")
   statements(1, 1 + random(2), 1)

@@ -12,7 +12,7 @@
    with WHOLE false, those of them from cgl_f up to cgl_m. */
 #define CGL_STRIP_BEGIN                                            \
   constexpr unsigned cgl_n = 32;                                   \
-  const uint3 blockIdx = {0, cgl_place.y, cgl_place.z};                  \
+  const uint3 blockIdx = {0, cgl_place.y, cgl_place.z};            \
   const uint3 threadIdx = {0, cgl_wy, cgl_wz};                     \
   CGL_ASSUME(cgl_wx >= 0 && blockDim.x >= 1 && blockDim.x <= 1024) \
   if constexpr (WHOLE)                                             \

@@ -57,11 +57,11 @@ cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
    threads of the loop share (see generate.c, which finds the functions by
    ID). */
 #define CGL_ROW(name, PRAGMA)                                             \
-  template <int ID, auto K, class... A>                                   \
+  template <int ID, auto K, unsigned BX, class... A>                      \
   static __attribute__((noinline, flatten)) void name(                    \
       const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,    \
       unsigned bk, unsigned z, const int from, const int end, A... a) {   \
-    const unsigned bx = d->block[0], by = d->block[1];                    \
+    const unsigned bx = BX ? BX : d->block[0], by = d->block[1];          \
     CGL_ASSUME(bx >= 1 && bx <= 1024)                                     \
     const int few = end - from >= 8192 ? 16 : 1;                          \
     const int start = few < end - from ? from + few : end;                \
@@ -137,7 +137,8 @@ static void cgl_strips(const cgl_host_dims *d, unsigned bj, unsigned rows,
   }
 }
 
-template <int ID, auto K, int MODE, class L, class... A, unsigned... I>
+template <int ID, auto K, int MODE, class L, unsigned BX, class... A,
+          unsigned... I>
 static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
                          uint64_t last, void (*)(A...), cgl_list<I...>) {
   const unsigned gx = d->grid[0], gy = d->grid[1], bx = d->block[0];
@@ -158,11 +159,11 @@ static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
         cgl_strips<K, L, A...>(d, bj, rows, bk, z, (int)from, (int)to,
                                *(A *)p[I]...);
       else if constexpr ((MODE & CGL_ORDERED) != 0)
-        cgl_row_ordered<ID, K, A...>(d, x0, bj, rows, bk, z, (int)from, (int)to,
-                                     *(A *)p[I]...);
+        cgl_row_ordered<ID, K, BX, A...>(d, x0, bj, rows, bk, z, (int)from,
+                                         (int)to, *(A *)p[I]...);
       else
-        cgl_row<ID, K, A...>(d, x0, bj, rows, bk, z, (int)from, (int)to,
-                             *(A *)p[I]...);
+        cgl_row<ID, K, BX, A...>(d, x0, bj, rows, bk, z, (int)from, (int)to,
+                                 *(A *)p[I]...);
     b += (uint64_t)n * rows;
   }
 }
@@ -310,7 +311,9 @@ static void cgl_run_loops(void *const *p, const cgl_host_dims *d,
   }
 }
 
-template <int ID, auto K, int MODE, class L>
+/* BX: the blocks' width that the kernel's text names; blocks of that width are
+   as good as a flat kernel's, whose index folds back to the loop's. */
+template <int ID, auto K, int MODE, class L, unsigned BX>
 static void cgl_run(void *const *p, const cgl_host_dims *d, uint64_t first,
                     uint64_t last) {
   typedef typename cgl_count<cgl_arity(K)>::list list;
@@ -321,9 +324,13 @@ static void cgl_run(void *const *p, const cgl_host_dims *d, uint64_t first,
   else if constexpr (MODE == CGL_STRIDE)
     cgl_run_stride<ID, K>(p, d, first, last, K, list());
   else if constexpr ((MODE & CGL_FLAT) != 0)
-    cgl_run_flat<ID, K, MODE, L>(p, d, first, last, K, list());
-  else
+    cgl_run_flat<ID, K, MODE, L, 0>(p, d, first, last, K, list());
+  else {
+    if constexpr (BX != 0)
+      if (d->block[0] == BX)
+        return cgl_run_flat<ID, K, MODE, L, BX>(p, d, first, last, K, list());
     cgl_run_nested<ID, K, MODE>(p, d, first, last, K, list());
+  }
 }
 
 template <class F> struct cgl_parameters;
@@ -333,7 +340,7 @@ template <class... A> struct cgl_parameters<void (*)(A...)> {
   static constexpr uint32_t align[] = {(uint32_t)alignof(A)..., 0};
 };
 
-template <int ID, auto K, int MODE, class L = void>
+template <int ID, auto K, int MODE, class L = void, unsigned BX = 0>
 constexpr cgl_host_kernel cgl_export(const char *name, uint32_t max_threads) {
   typedef cgl_parameters<decltype(K)> parameters;
   constexpr uint32_t flags =
@@ -341,7 +348,7 @@ constexpr cgl_host_kernel cgl_export(const char *name, uint32_t max_threads) {
       (MODE & CGL_LOOPS_MODE ? (uint32_t)CGL_HOST_KERNEL_LOOPS : 0u) |
       (MODE & (CGL_FLAT | CGL_STRIDE) ? (uint32_t)CGL_HOST_KERNEL_FLAT : 0u);
   return {name,
-          cgl_run<ID, K, MODE, L>,
+          cgl_run<ID, K, MODE, L, BX>,
           parameters::size,
           parameters::align,
           parameters::count,

@@ -109,6 +109,7 @@ bool cgl_host_is_split(const cgl_job *job) {
   bool split = job->image->nsignatures > 0;
   for (size_t i = 0; i < job->image->nsignatures; i++)
     split &= job->image->signatures[i].loops ||
+             job->image->signatures[i].strips ||
              (job->image->signatures[i].features & CGL_USES_BARRIER);
   return split;
 }
@@ -136,28 +137,32 @@ static int write_loops(const cgl_host_job *h, size_t i, cgl_text *out,
                        const char **why, int *line) {
   const cgl_job *job = h->job;
   const cgl_signature *s = &job->image->signatures[i];
-  cgl_loops_style style = {.id = i,
-                           .file = job->source->file,
-                           .ordered = h->ordered[i],
-                           .strips = !(s->features & CGL_USES_BARRIER)};
+  cgl_loops_style style = {
+      .id = i,
+      .file = job->source->file,
+      .ordered = h->ordered[i],
+      .strips = !(s->features & (CGL_USES_BARRIER | CGL_NEEDS_THREADS)),
+      .strided =
+          !(s->features & CGL_USES_BARRIER) && s->features & CGL_NEEDS_THREADS};
   return cgl_loops_write(job->program, s, &style, &job->image->arena, out, why,
                          line);
 }
 
 
-/* May a kernel without barriers run in strips: does it know its threads along x
-   by their place in the grid alone?  Then tries to write it so. */
-static int choose_strips(cgl_host_job *h, size_t i) {
+/* A kernel without barriers runs in strips when it knows its threads along x by
+   their place in the grid alone, and else as loops over a block when it has a
+   loop that the threads of a row take together. */
+static int choose_plain(cgl_host_job *h, size_t i) {
   cgl_signature *s = &h->job->image->signatures[i];
-  const unsigned other = CGL_USES_BARRIER | CGL_USES_SHARED | CGL_NEEDS_THREADS;
   cgl_text text = {0};
   const char *why;
   int line;
-  if (s->features & other || !(s->features & CGL_USES_INDEX) || s->loop.start ||
-      h->ordered[i])
+  if (s->features & CGL_USES_SHARED || !(s->features & CGL_USES_INDEX) ||
+      s->loop.start || h->ordered[i])
     return 0;
   int status = write_loops(h, i, &text, &why, &line);
-  s->strips = status == 0;
+  s->strips = status == 0 && !(s->features & CGL_NEEDS_THREADS);
+  s->loops = status == 0 && !s->strips;
   cgl_text_free(&text);
   return status;
 }
@@ -177,7 +182,7 @@ int cgl_host_choose_loops(cgl_host_job *h) {
     int line = s->line;
     if (!(s->features & CGL_USES_BARRIER)) {
       if (!why && !(asked && strcmp(asked, "plain") == 0))
-        status = choose_strips(h, i);
+        status = choose_plain(h, i);
       continue;
     }
     if (!why)
@@ -204,6 +209,32 @@ static void add_loops(const cgl_host_job *h, cgl_text *out) {
 }
 
 
+/* The N of all `blockIdx.x * N` in a kernel without barriers and shared memory;
+   0 when there is none, or not one alone. */
+static long block_width(const cgl_job *job, const cgl_signature *s) {
+  const cgl_chunk *c = &job->program->chunks[s->declared->chunk];
+  long width = 0;
+  if (s->features & (CGL_USES_BARRIER | CGL_USES_SHARED))
+    return 0;
+  for (size_t i = 0; i < c->count; i++) {
+    if (!cgl_token_is_axis(c->at, c->count, i, "blockIdx"))
+      continue;
+    const cgl_token *number = NULL;
+    if (i + 4 < c->count && cgl_token_is(&c->at[i + 3], "*"))
+      number = &c->at[i + 4];
+    else if (i > 1 && cgl_token_is(&c->at[i - 1], "*"))
+      number = &c->at[i - 2];
+    long n = number && number->kind == CGL_TOKEN_NUMBER
+                 ? strtol(number->text, NULL, 0)
+                 : 0;
+    if (n < 1 || n > 1024 || (width && n != width))
+      return 0;
+    width = n;
+  }
+  return width;
+}
+
+
 /* One row per kernel; an error in it points at the kernel's own line. */
 static void add_exports(const cgl_host_job *h, cgl_text *out) {
   const cgl_job *job = h->job;
@@ -226,6 +257,8 @@ static void add_exports(const cgl_host_job *h, cgl_text *out) {
     cgl_text_print(out, "\"\ncgl_export<%zu, (%s), %d", i, name, mode_of(h, i));
     if (s->loops || s->strips)
       cgl_text_print(out, ", %scgl_loops_%zu", s->declared->scope, i);
+    else if (block_width(job, s))
+      cgl_text_print(out, ", void, %ld", block_width(job, s));
     cgl_text_put(out, ">(\"");
     cgl_text_quote(out, s->lowered);
     cgl_text_print(out, "\", %u),\n", s->max_threads ? s->max_threads : 1024u);
@@ -440,9 +473,11 @@ size_t cgl_host_drop_loops(cgl_host_job *h) {
       dropped++;
     } else if (all[i].loops) {
       all[i].loops = false;
+      dropped++;
+      if (!(all[i].features & CGL_USES_BARRIER))
+        continue;
       all[i].fibers = "the compiler does not take it as loops";
       all[i].fibers_line = all[i].line - h->job->source->line;
-      dropped++;
     }
   return dropped;
 }

@@ -18,6 +18,8 @@ typedef struct cgl_loops_style {
   const char *file; /* of the script, for line markers */
   bool ordered;     /* a loop's threads run in order */
   bool strips;      /* no barriers: 32 threads in a row (see strip.c) */
+  bool strided;     /* no barriers: refused without a loop that the threads of a
+                       row take together (see stride.c) */
 } cgl_loops_style;
 
 /* Appends what runs a block of a kernel, or a strip of its threads, in the

@@ -83,6 +83,7 @@ typedef struct tree {
   unsigned char *known;           /* SYNC_* of every chunk */
   bool references; /* a function takes a reference to what is not const */
   bool returns;    /* a thread may leave before a barrier */
+  int strides;     /* loops that a row of threads takes together */
   bool strips;     /* loops that strips take together count as SYNC_WARP */
   const char *plain[MAX_PLAIN]; /* the `for` of those that they do not */
   size_t nplain;

@@ -311,7 +311,7 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
 void cgl_region_flush(writer *w) {
   size_t n = w->npending;
   w->npending = 0;
-  if (n && !w->t->why)
+  if (n && !w->t->why && !cgl_strip_put_coherent(w, w->pending, n))
     cgl_region_put(w, w->pending, n, NULL);
 }
 

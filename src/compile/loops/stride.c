@@ -153,6 +153,7 @@ bool cgl_stride_find(writer *w, const statement *s, stride *out) {
 
 void cgl_stride_put(writer *w, statement *s, const stride *walk) {
   cgl_region_flush(w);
+  w->t->strides++;
   cgl_text_put(w->out, "for (");
   cgl_put_tokens(w, walk->type, false);
   cgl_text_put(w->out, " cgl_base =");

@@ -191,15 +191,81 @@ void cgl_strip_put_guard(writer *w, statement *s) {
 }
 
 
+/* Is the expression arithmetic on variables alone, without loads and effects?
+ */
+static bool is_arithmetic(writer *w, row r) {
+  for (size_t i = 0; i < r.n; i++) {
+    const cgl_token *x = &r.at[i];
+    bool name = x->kind == CGL_TOKEN_NAME;
+    if (cgl_token_is_any(x, "[", "->", "{", "+=", "-=", "*=", "/=", "%=", "&=",
+                         "|=", "^=", "<<=", ">>=", "++", "--") ||
+        (cgl_token_is(x, "=") && i) || (cgl_token_is(x, "&") && !i) ||
+        (cgl_token_is(x, "*") &&
+         (!i || (r.at[i - 1].kind == CGL_TOKEN_PUNCT &&
+                 !cgl_token_is_any(&r.at[i - 1], ")", "]")))) ||
+        (name && i + 1 < r.n && cgl_token_is(&r.at[i + 1], "(")))
+      return false;
+    const variable *v = cgl_tree_find(w->t, x);
+    if (name && (v ? v->closed || v->shared
+                   : cgl_tree_is_name(r, i) && !cgl_token_is_type_word(x) &&
+                         !cgl_token_is_position(x)))
+      return false;
+  }
+  return true;
+}
+
+
+bool cgl_strip_may_hoist(writer *w, const statement *s) {
+  return w->t->strips && is_arithmetic(w, s->value);
+}
+
+
+/* What is put off, when it is one condition behind declarations: written twice,
+   because where all threads go on their loads are in a row, which the compiler
+   does not see behind the condition. */
+bool cgl_strip_put_coherent(writer *w, statement **list, size_t n) {
+  row r = n ? list[n - 1]->all : (row){NULL, 0};
+  if (!w->t->strips || r.n < 5 || list[n - 1]->kind != STATEMENT_PLAIN ||
+      !cgl_token_is(r.at, "if") || !cgl_token_is(&r.at[1], "(") ||
+      cgl_row_has(r, "else"))
+    return false;
+  size_t close = cgl_tokens_close(r.at, r.n, 1);
+  bool simple = is_arithmetic(w, cgl_row_slice(r, 2, close - 1));
+  for (size_t i = 0; i + 1 < n; i++)
+    simple &= list[i]->kind == STATEMENT_DECLARATION &&
+              is_arithmetic(w, list[i]->value);
+  if (!simple)
+    return false;
+  statement *whole = list[n - 1];
+  int region = w->region;
+  cgl_text_put(w->out, "{ int cgl_all = 1;\n");
+  list[n - 1] = cgl_region_statement(
+      w, r.at, "cgl_all &= (", cgl_row_slice(r, 2, close - 1), ") ? 1 : 0;");
+  cgl_region_put(w, list, n, NULL);
+  w->region = region;
+  cgl_text_put(w->out, "if (cgl_all) {\n");
+  list[n - 1] =
+      cgl_region_statement(w, r.at, "", cgl_row_slice(r, close, r.n), "");
+  cgl_region_put(w, list, n, NULL);
+  w->region = region;
+  cgl_text_put(w->out, "} else {\n");
+  list[n - 1] = whole;
+  cgl_region_put(w, list, n, NULL);
+  cgl_text_put(w->out, "} }\n");
+  return true;
+}
+
+
 /* ---- the function ---- */
 
 void cgl_strip_put_head(writer *w) {
-  cgl_text_print(w->out,
-                 "template <bool WHOLE> static CGL_LOOPS int "
-                 "cgl_loops_of_%zu(const uint3 gridDim, const uint3 blockDim, "
-                 "const uint3 cgl_place, const int cgl_wx, const unsigned cgl_wy, "
-                 "const unsigned cgl_wz, unsigned cgl_f, unsigned cgl_m",
-                 w->style->id);
+  cgl_text_print(
+      w->out,
+      "template <bool WHOLE> static CGL_LOOPS int "
+      "cgl_loops_of_%zu(const uint3 gridDim, const uint3 blockDim, "
+      "const uint3 cgl_place, const int cgl_wx, const unsigned cgl_wy, "
+      "const unsigned cgl_wz, unsigned cgl_f, unsigned cgl_m",
+      w->style->id);
 }
 
 

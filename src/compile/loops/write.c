@@ -175,7 +175,8 @@ static void put_statement(writer *w, statement *s) {
     if (!s->variable->uniform)
       cgl_region_add(w, s);
     else if (s->value.n) {
-      cgl_region_flush(w);
+      if (!cgl_strip_may_hoist(w, s))
+        cgl_region_flush(w);
       cgl_put_line(w, s->variable->name.line);
       cgl_put_name(w, "", s->variable);
       cgl_put_tokens(w, s->value, false);
@@ -570,6 +571,8 @@ int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
     cgl_values_each(&t, t.body, see_index, &w.global);
     put_kernel(&w);
     keep_variables(&t);
+    if (style->strided && !t.strides)
+      cgl_tree_refuse(&t, &t.kernel->name, "no loop for a row");
   }
   if (!t.why && !t.failed) {
     bool alive = w.returned && w.returned < w.region;

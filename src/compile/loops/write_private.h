@@ -120,6 +120,12 @@ void cgl_strip_put_body(writer *w);
 void cgl_strip_put_class(writer *w);
 void cgl_strip_put_guard(writer *w, statement *s);
 
+/* May the declaration of a scalar stand in front of what is put off? */
+bool cgl_strip_may_hoist(writer *w, const statement *s);
+
+/* Writes a region that is a condition; false: it is no such. */
+bool cgl_strip_put_coherent(writer *w, statement **list, size_t n);
+
 /* ---- write.c ---- */
 
 /* Is everything of the loop's header the same for all threads? */
