@@ -175,10 +175,12 @@ CGL_INLINE float erff(float x) {
 
 /* ---- in double ---- */
 
-/* The nearest integer's own bits are added to a one's exponent. */
-CGL_INLINE double cgl_power_of_2(double t, int shift) {
-  const int n = (int)cgl_double_bits(t), half = n >> 1;
-  return cgl_bits_double((uint64_t)((shift ? n - half : half) + 1023) << 52);
+/* 2^n is the product of both; n stands in the low bits of t.  Kept above zero,
+   because not all vectors have signed shifts of 64 bits. */
+CGL_INLINE double cgl_power_of_2(double t, int second) {
+  const uint64_t n = cgl_double_bits(t) - 0x4338000000000000ull + 2048;
+  const uint64_t half = n >> 1;
+  return cgl_bits_double(((second ? n - half : half) - 1) << 52);
 }
 /* x = 2^e m, sqrt(1/2) <= m < sqrt(2), for what is positive and normal. */
 CGL_INLINE double cgl_split(double x, double *e) {
@@ -253,7 +255,8 @@ CGL_INLINE float powf(float x, float y) {
   q = __builtin_fma(q, r, 0.24022650698113286);
   q = __builtin_fma(q, r, 0.6931471805481916);
   q = __builtin_fma(q, r, 1.);
-  const float u = (float)(q * cgl_power_of_2(t, 0) * cgl_power_of_2(t, 1));
+  const float u =
+      (float)cgl_bits_double(cgl_double_bits(q) + (cgl_double_bits(t) << 52));
   const float h = .5f * y;
   const bool whole = __builtin_truncf(y) == y, odd = __builtin_truncf(h) != h;
   const int sign = cgl_float_bits(x) & (int)0x80000000;

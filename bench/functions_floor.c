@@ -1,0 +1,18 @@
+/* Elementary functions in plain loops, compiled with -ffast-math: the compiler
+   calls libmvec's. */
+#include <math.h>
+
+#define LOOP(name, T, e)                                                     \
+  void floor_##name(const T *restrict x, T *restrict y, int n);              \
+  void floor_##name(const T *restrict x, T *restrict y, int n) {             \
+    _Pragma("omp parallel for simd schedule(static)") for (int i = 0; i < n; \
+                                                           i++) y[i] = e;    \
+  }
+LOOP(expf, float, expf(x[i]))
+LOOP(logf, float, logf(x[i]))
+LOOP(erff, float, erff(x[i]))
+LOOP(tanhf, float, tanhf(x[i]))
+LOOP(sinf, float, sinf(x[i]))
+LOOP(powf, float, powf(x[i], 2.2f))
+LOOP(exp, double, exp(x[i]))
+LOOP(log, double, log(x[i]))
