@@ -40,14 +40,12 @@ cg.set_device "host"
 
 -- A source a kernel, as scripts have them: what is compiled beside a kernel may
 -- choose the compiler's options for it.
-local sources = {}
+local sources, current = {}, nil
 for line in io.lines(here .. "plain.cu") do
-  local name = line:match "^//@ (%S+)$"
-  sources[#sources + (name and 1 or 0)] = name and { name = name, text = "" } or sources[#sources]
-  local last = sources[#sources]
-  if last and not name then last.text = last.text .. line .. "\n" end
+  local starts = line:match "^//@ (%S+)$"
+  current = starts or current
+  if current and not starts then sources[current] = (sources[current] or "") .. line .. "\n" end
 end
-for _, source in ipairs(sources) do sources[source.name] = source.text end
 
 local CLOCK_PROCESS_CPUTIME_ID = 2
 local time = ffi.new "struct bench_time"

@@ -21,29 +21,37 @@
   const unsigned cgl_i = (unsigned)(cgl_wx + (int)cgl_l);       \
   const uint3 threadIdx = {cgl_i % blockDim.x, cgl_wy, cgl_wz}; \
   const uint3 blockIdx = {cgl_i / blockDim.x, cgl_place.y, cgl_place.z};
-/* Ends here when a whole strip is not whole, or the threads that go on are not
-   in a row. */
-#define CGL_STRIP_GUARD(on)                 \
-  if constexpr (WHOLE) {                    \
-    if (!cgl_every(on, 0, 32))              \
-      return 1;                             \
-  } else {                                  \
-    while (cgl_f < cgl_m && !on[cgl_f])     \
-      cgl_f++;                              \
-    while (cgl_f < cgl_m && !on[cgl_m - 1]) \
-      cgl_m--;                              \
-    if (cgl_f == cgl_m)                     \
-      return 0;                             \
-    if (!cgl_every(on, cgl_f, cgl_m))       \
-      return 1;                             \
-  }
-
 CGL_INLINE bool cgl_every(const int *on, unsigned from, unsigned to) {
   int every = 1;
   for (unsigned i = from; i < to; i++)
     every &= on[i];
   return every;
 }
+/* Leaves out threads at both ends; are the others in a row? */
+CGL_INLINE bool cgl_trim(const int *on, unsigned &from, unsigned &to) {
+  while (from < to && !on[from])
+    from++;
+  while (from < to && !on[to - 1])
+    to--;
+  return cgl_every(on, from, to);
+}
+/* Ends here when a whole strip is not whole, or the threads that go on are not
+   in a row. */
+#define CGL_STRIP_GUARD(on)          \
+  if constexpr (WHOLE) {             \
+    if (!cgl_every(on, 0, 32))       \
+      return 1;                      \
+  } else {                           \
+    if (!cgl_trim(on, cgl_f, cgl_m)) \
+      return 1;                      \
+    if (cgl_f == cgl_m)              \
+      return 0;                      \
+  }
+/* Opens a block for the threads that are on, when they are in a row. */
+#define CGL_STRIP_TRIM(on)                   \
+  unsigned cgl_from = cgl_f, cgl_to = cgl_m; \
+  if (cgl_trim(on, cgl_from, cgl_to)) {      \
+    const unsigned cgl_f = cgl_from, cgl_m = cgl_to;
 
 template <class T> T &cgl_any_of(); /* for types only */
 template <class T> T cgl_copy_of(T);

@@ -71,12 +71,12 @@ const char *cgl_host_target(void);
 /* Appends that option and what tells the processor: part of the cache key. */
 void cgl_host_processor(cgl_text *out);
 
-/* Chooses which kernels run as loops, and notes why the others with barriers
-   run as fibers; 0, or -1 without memory. */
+/* Chooses which kernels run as loops or in strips, and notes why the others
+   with barriers run as fibers; 0, or -1 without memory. */
 int cgl_host_choose_loops(cgl_host_job *h);
 
-/* Do all kernels run as loops or as fibers?  Then the compiler's options are
-   those that loops want. */
+/* Do all kernels run as loops, in strips or as fibers?  Then the compiler's
+   options are those that loops want. */
 bool cgl_host_is_split(const cgl_job *job);
 
 /* The whole C++ file: device header, script, export table. */

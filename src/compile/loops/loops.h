@@ -1,4 +1,5 @@
-/* Kernels with barriers as loops over the threads of a block.
+/* Kernels with barriers as loops over the threads of a block, and kernels
+   without them in strips (strip.c).
    A kernel's statements become a tree (tree.c), calls of functions that
    synchronize are put in place of the calls (inline.c), what its variables
    need is found out (values.c), and the tree is written as a function that

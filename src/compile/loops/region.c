@@ -285,8 +285,11 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
   if (walk) {
     cgl_put_tokens(w, walk->type, false);
     cgl_put_tokens(w, walk->name, false);
-    cgl_text_put(w->out, walk->lane || w->run ? " = cgl_base + cgl_l;"
-                                              : " = cgl_base + cgl_x;");
+    /* in the loop's own type: an unsigned sum may wrap around, for all that
+       the compiler knows, and then is no row of addresses */
+    cgl_text_put(w->out, " = cgl_base + (");
+    cgl_put_tokens(w, walk->type, false);
+    cgl_text_put(w->out, walk->lane || w->run ? ")cgl_l;" : ")cgl_x;");
     cgl_put_tokens(w, walk->body, true);
   } else if (guarded.n)
     cgl_put_tokens(w, guarded, true);

@@ -5,6 +5,7 @@
    synchronized a warp, so that the other files write its body as regions.
    The threads of a strip follow each other along x, across blocks, and differ
    in nothing but blockIdx.x * blockDim.x + threadIdx.x.
+   A loop of few turns is left to the compiler, which unrolls it.
    Invariant: conditions that stand in front of all else are guards, evaluated
    before any effect: a strip of which only some threads in a row go on runs
    with fewer, and one with gaps runs thread by thread.  No other condition
@@ -220,9 +221,21 @@ bool cgl_strip_may_hoist(writer *w, const statement *s) {
 }
 
 
-/* What is put off, when it is one condition behind declarations: written twice,
-   because where all threads go on their loads are in a row, which the compiler
-   does not see behind the condition. */
+/* The region with another last statement; all of them are one region. */
+static void put_instead(writer *w, statement **list, size_t n,
+                        const char *front, row r, const char *back) {
+  statement *last = list[n - 1];
+  int region = w->region;
+  list[n - 1] = cgl_region_statement(w, r.at, front, r, back);
+  cgl_region_put(w, list, n, NULL);
+  list[n - 1] = last;
+  w->region = region;
+}
+
+
+/* What is put off, when it is one condition behind declarations: written for
+   all threads, for those in a row that go on, and as it stands.  Behind the
+   condition the compiler does not see that loads are in a row. */
 bool cgl_strip_put_coherent(writer *w, statement **list, size_t n) {
   row r = n ? list[n - 1]->all : (row){NULL, 0};
   if (!w->t->strips || r.n < 5 || list[n - 1]->kind != STATEMENT_PLAIN ||
@@ -230,28 +243,25 @@ bool cgl_strip_put_coherent(writer *w, statement **list, size_t n) {
       cgl_row_has(r, "else"))
     return false;
   size_t close = cgl_tokens_close(r.at, r.n, 1);
-  bool simple = is_arithmetic(w, cgl_row_slice(r, 2, close - 1));
+  row cond = cgl_row_slice(r, 2, close - 1),
+      body = cgl_row_slice(r, close, r.n);
+  bool simple = is_arithmetic(w, cond);
   for (size_t i = 0; i + 1 < n; i++)
     simple &= list[i]->kind == STATEMENT_DECLARATION &&
               is_arithmetic(w, list[i]->value);
   if (!simple)
     return false;
-  statement *whole = list[n - 1];
-  int region = w->region;
   cgl_text_put(w->out, "{ int cgl_all = 1;\n");
-  list[n - 1] = cgl_region_statement(
-      w, r.at, "cgl_all &= (", cgl_row_slice(r, 2, close - 1), ") ? 1 : 0;");
-  cgl_region_put(w, list, n, NULL);
-  w->region = region;
+  put_instead(w, list, n, "cgl_all &= (", cond, ") ? 1 : 0;");
   cgl_text_put(w->out, "if (cgl_all) {\n");
-  list[n - 1] =
-      cgl_region_statement(w, r.at, "", cgl_row_slice(r, close, r.n), "");
-  cgl_region_put(w, list, n, NULL);
-  w->region = region;
+  put_instead(w, list, n, "", body, "");
+  cgl_text_put(w->out, "} else { int cgl_m_1[32];\n");
+  put_instead(w, list, n, "cgl_m_1[cgl_l] = (", cond, ") ? 1 : 0;");
+  cgl_text_put(w->out, "CGL_STRIP_TRIM(cgl_m_1)\n");
+  put_instead(w, list, n, "", body, "");
   cgl_text_put(w->out, "} else {\n");
-  list[n - 1] = whole;
   cgl_region_put(w, list, n, NULL);
-  cgl_text_put(w->out, "} }\n");
+  cgl_text_put(w->out, "} } }\n");
   return true;
 }
 
