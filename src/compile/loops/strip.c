@@ -179,9 +179,22 @@ void cgl_strip_find_guards(tree *t) {
 }
 
 
+/* May evaluating it do anything?  It is done more than once. */
+static bool has_effects(row r) {
+  for (size_t i = 0; i < r.n; i++)
+    if (cgl_token_is_any(&r.at[i], "=", "+=", "-=", "*=", "/=", "%=", "&=",
+                         "|=", "^=", "<<=", ">>=", "++", "--", "{") ||
+        (i + 1 < r.n && r.at[i].kind == CGL_TOKEN_NAME &&
+         cgl_token_is(&r.at[i + 1], "(") && !cgl_token_is_type_word(&r.at[i])))
+      return true;
+  return false;
+}
+
+
 void cgl_strip_put_guard(writer *w, statement *s) {
-  if (w->npending) {
-    cgl_tree_refuse(w->t, s->cond.at, "a condition behind what it depends on");
+  if (w->npending || has_effects(cgl_row_slice(s->cond, 1, s->cond.n - 1))) {
+    cgl_tree_refuse(w->t, s->cond.at,
+                    "a condition with effects, or behind what it depends on");
     return;
   }
   cgl_text_put(w->out, "{ int cgl_m_0[32];\n");
