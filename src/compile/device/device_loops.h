@@ -8,6 +8,12 @@
 #define CGL_LOOPS __attribute__((noinline, flatten))
 #endif
 
+#ifdef __clang__
+#define CGL_UNROLL _Pragma("unroll 8")
+#else
+#define CGL_UNROLL _Pragma("GCC unroll 8")
+#endif
+
 template <class T> T &cgl_any_of(); /* for types only */
 template <class T> T cgl_copy_of(T);
 
@@ -62,6 +68,21 @@ CGL_INLINE void cgl_meet(unsigned here, unsigned alive, unsigned threads) {
            "came to a warp operation",
            threads, __builtin_popcount(here), __builtin_popcount(alive));
   cgl_runtime->abort(719, why);
+}
+/* Its address is in a register, and not asked for again and again. */
+CGL_INLINE void *cgl_hidden(void *p) {
+  __asm__("" : "+r"(p));
+  return p;
+}
+/* Sizes and indices without overflow; may 1024 threads from the sum on have
+   their index in an int? */
+struct cgl_sizes {
+  long x, y, z;
+  cgl_sizes(uint3 v) : x(v.x), y(v.y), z(v.z) {
+  }
+};
+CGL_INLINE bool cgl_fits(long sum) {
+  return sum >= 0 && sum < 0x7fffffff - 1024;
 }
 /* How many of `most` values from `at` on are below the bound. */
 template <class T, class B>

@@ -170,7 +170,6 @@ void cgl_host_identify(cgl_text *identity) {
 
 
 static const char *const common_options[] = {
-    "-O3",
     "-fPIC",
     "-pipe",
     "-x",
@@ -274,11 +273,11 @@ static void add_options(command *c, const cgl_source *s) {
 }
 
 
-/* Whether $CGRAPHLUA_CXX says itself which processor it is for. */
-static bool names_target(const cgl_cxx *cxx) {
+/* Whether $CGRAPHLUA_CXX itself has an option that begins with one of two. */
+static bool names_option(const cgl_cxx *cxx, const char *a, const char *b) {
   for (size_t i = 0; cxx->words[i]; i++)
-    if (!strncmp(cxx->words[i], "-march=", 7) ||
-        !strncmp(cxx->words[i], "-mcpu=", 6))
+    if (!strncmp(cxx->words[i], a, strlen(a)) ||
+        !strncmp(cxx->words[i], b, strlen(b)))
       return true;
   return false;
 }
@@ -289,8 +288,10 @@ static void add_common(command *c, const cgl_cxx *cxx, const cgl_job *job) {
   add_words(c, (const char *const *)cxx->words);
   if (job->level) /* behind what the command itself may name */
     add_word(c, cgl_host_march(job->level));
-  else if (!names_target(cxx))
+  else if (!names_option(cxx, "-march=", "-mcpu="))
     add_word(c, cgl_host_target());
+  if (!names_option(cxx, "-O", "-O"))
+    add_word(c, "-O3");
   add_words(c, common_options);
   /* #line does not change where the compiler looks. */
   add_word(c, "-iquote");
@@ -452,9 +453,19 @@ static void note_files(cgl_host_job *h) {
 }
 
 
-/* A folder of our own in $TMPDIR, and the names of the files in it. */
+/* The folder in which what is compiled is kept, or NULL. */
+static const char *kept_folder(void) {
+  const char *keep = getenv("CGRAPHLUA_HOST_KEEP");
+  return keep && *keep ? keep : NULL;
+}
+
+
+/* A folder of our own in $CGRAPHLUA_HOST_KEEP or $TMPDIR, and the names of the
+   files in it. */
 static int make_folder(cgl_host_job *h) {
-  const char *base = getenv("TMPDIR");
+  const char *base = kept_folder();
+  if (!base)
+    base = getenv("TMPDIR");
   if (!base || !*base)
     base = "/tmp";
   h->folder = cgl_format("%s/cgraphlua-XXXXXX", base);
@@ -478,12 +489,13 @@ static int make_folder(cgl_host_job *h) {
 
 static void remove_folder(cgl_host_job *h) {
   char *const paths[] = {h->input, h->output, h->dump, h->depends};
+  bool keep = kept_folder();
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-    if (paths[i])
+    if (paths[i] && !keep)
       unlink(paths[i]);
     free(paths[i]);
   }
-  if (h->folder)
+  if (h->folder && !keep)
     rmdir(h->folder);
   free(h->folder);
   free(h->dump_option);

@@ -51,15 +51,16 @@ struct variable {
   row value;
   variable *next; /* in the order of declaration */
   bool is_auto, constant, shared, dynamic, reference, parameter;
-  bool constructed;        /* T x(1); or T x{1}; */
-  bool closed;             /* of a class, whose functions may change it */
-  bool addressed;          /* may be known by its address */
-  bool assigned;           /* after its declaration */
-  bool uniform;            /* the same for all threads */
-  bool again;              /* computed again in every region */
-  bool kept;               /* has an array */
-  int region;              /* that uses it: -1 none yet, -2 several */
-  int run;                 /* of warps that uses it; likewise */
+  bool constructed; /* T x(1); or T x{1}; */
+  bool closed;      /* of a class, whose functions may change it */
+  bool addressed;   /* may be known by its address */
+  bool assigned;    /* after its declaration */
+  bool uniform;     /* the same for all threads */
+  bool again;       /* computed again in every region */
+  bool kept;        /* has an array */
+  row index;  /* threadIdx.x behind this sum of whole numbers; or nothing */
+  int region; /* that uses it: -1 none yet, -2 several */
+  int run;    /* of warps that uses it; likewise */
   const statement *home;   /* its declaration */
   const cgl_token *origin; /* the source's declaration; NULL: made here */
 };

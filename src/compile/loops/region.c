@@ -60,6 +60,36 @@ static bool by_address(const variable *v) {
 }
 
 
+/* A variable that is computed in every region.  An index that is known not to
+   wrap has a wide form: with it the compiler sees neighbours. */
+static void put_again(writer *w, const variable *v) {
+  row value = v->value;
+  if (w->run && w->fast) {
+    row expanded = cgl_stride_expand(w, value, 0);
+    bool warp;
+    for (size_t i = 0; i < expanded.n; i++)
+      if (cgl_stride_lane(expanded, i, &warp))
+        value = expanded;
+  }
+  cgl_put_line(w, v->name.line);
+  cgl_put_type(w, v);
+  cgl_put_name(w, " ", v);
+  cgl_put_tokens(w, value, false);
+  cgl_text_put(w->out, ";");
+  if (!v->index.n)
+    return;
+  cgl_put_name(w, "const long cgl_wide_", v);
+  if (w->run && !w->fast)
+    cgl_put_name(w, " = ", v);
+  else {
+    cgl_put_name(w, " = BY ? cgl_base_", v);
+    cgl_text_put(w->out, w->run ? " + cgl_wx + (long)cgl_l" : " + (long)cgl_x");
+    cgl_put_name(w, " : ", v);
+  }
+  cgl_text_put(w->out, ";");
+}
+
+
 /* The variables that the region has from others. */
 static void put_prologue(writer *w, const bool *used, statement *const *list,
                          size_t n) {
@@ -70,13 +100,9 @@ static void put_prologue(writer *w, const bool *used, statement *const *list,
       own |= list[i]->variable == v;
     if (!used[k])
       continue;
-    if (v->again) {
-      cgl_put_line(w, v->name.line);
-      cgl_put_type(w, v);
-      cgl_put_name(w, " ", v);
-      cgl_put_tokens(w, v->value, false);
-      cgl_text_put(w->out, ";");
-    } else if (cgl_region_is_local(v) && !own && v->kept) {
+    if (v->again)
+      put_again(w, v);
+    else if (cgl_region_is_local(v) && !own && v->kept) {
       cgl_text_put(w->out, by_address(v) ? " cgl_t_" : " cgl_t_");
       cgl_put_name(w, "", v);
       cgl_put_name(w, by_address(v) ? " &" : " ", v);
@@ -246,9 +272,46 @@ static row put_guard(writer *w, statement *const *list, size_t n) {
 }
 
 
+/* if (lane == 0) or if (threadIdx.x == 0): only the first threads of rows or
+   of warps do something.  1, or 2 when only a row's first warp has one. */
+static int only_first(writer *w, const statement *s) {
+  row r = s->all;
+  if (s->kind != STATEMENT_PLAIN || r.n < 7 || !cgl_token_is(r.at, "if") ||
+      !cgl_token_is(&r.at[1], "(") || cgl_row_has(r, "else") || w->mask ||
+      (w->run && !w->fast))
+    return 0;
+  row cond = cgl_row_slice(r, 2, cgl_tokens_close(r.at, r.n, 1) - 1);
+  for (size_t i = 0; i < cond.n; i++)
+    if (cgl_token_is_any(&cond.at[i], "||", "?"))
+      return 0;
+  cond = cgl_stride_expand(w, cond, 0);
+  for (size_t i = 0; i + 4 < cond.n; i++) {
+    bool warp, row_begins = false;
+    size_t n = w->run ? cgl_stride_lane(cond, i, &warp) : 0, open = 0;
+    if (n && warp)
+      continue;
+    if (!n && cgl_token_is_axis(cond.at, cond.n, i, "threadIdx")) {
+      row_begins = true;
+      n = 3;
+    }
+    while (n && i > open && i + n < cond.n &&
+           cgl_token_is(&cond.at[i - open - 1], "(") &&
+           cgl_token_is(&cond.at[i + n], ")"))
+      open++, n++;
+    if (n && i + n + 1 < cond.n && cgl_token_is(&cond.at[i + n], "==") &&
+        cgl_token_is_any(&cond.at[i + n + 1], "0", "0u") &&
+        (i == open || cgl_token_is(&cond.at[i - open - 1], "&&")) &&
+        (i + n + 2 == cond.n || cgl_token_is(&cond.at[i + n + 2], "&&")))
+      return row_begins && w->run ? 2 : 1;
+  }
+  return 0;
+}
+
+
 /* One loop for `n` statements, or for the body of a stride. */
 void cgl_region_put(writer *w, statement *const *list, size_t n,
                     const stride *walk) {
+  int first = n == 1 && !walk ? only_first(w, list[0]) : 0;
   bool used[1024] = {false}, ordered = false, returns = false;
   w->region++;
   w->labels++;
@@ -273,15 +336,26 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
     for (variable *v = w->t->variables; v; v = v->next, k++)
       if (used[k] && cgl_region_is_local(v))
         note_use(w, v);
-  row guarded = walk ? (row){NULL, 0} : put_guard(w, list, n);
-  put_head(w, ordered, walk || guarded.n ? "cgl_k" : NULL);
+  row guarded = walk || first ? (row){NULL, 0} : put_guard(w, list, n);
+  put_head(w, ordered,
+           walk || guarded.n ? "cgl_k"
+           : !first          ? NULL
+           : first > 1       ? "(cgl_wx == 0 ? 1u : 0u)"
+                             : "1u");
+  w->inside = true;
   put_prologue(w, used, list, n);
   cgl_text_put(w->out, " {");
   if (walk) {
     cgl_put_tokens(w, walk->type, false);
     cgl_put_tokens(w, walk->name, false);
-    cgl_text_put(w->out, walk->lane || w->run ? " = cgl_base + cgl_l;"
-                                              : " = cgl_base + cgl_x;");
+    cgl_text_put(w->out, " = cgl_base + (");
+    cgl_put_tokens(w, walk->type, false);
+    cgl_text_put(w->out, w->run ? ")cgl_l; const long cgl_wide_"
+                                : ")cgl_x; const long cgl_wide_");
+    cgl_text_add(w->out, walk->name.at->text, walk->name.at->length);
+    cgl_text_put(w->out, w->run ? " = cgl_base + (long)cgl_l;"
+                                : " = cgl_base + (long)cgl_x;");
+    w->walked = walk->name.at;
     cgl_put_tokens(w, walk->body, true);
   } else if (guarded.n)
     cgl_put_tokens(w, guarded, true);
@@ -291,6 +365,8 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
         put_declaration(w, list[i]);
       else
         cgl_put_tokens(w, list[i]->all, true);
+  w->inside = false;
+  w->walked = NULL;
   cgl_put_own(w);
   put_epilogue(w, used, list, n);
   cgl_text_put(w->out, " } }");
@@ -312,10 +388,14 @@ void cgl_region_flush(writer *w) {
 
 
 void cgl_region_add(writer *w, statement *s) {
+  if (w->run && w->npending && only_first(w, s))
+    cgl_region_flush(w);
   if (w->npending == MAX_PENDING)
     cgl_tree_refuse(w->t, &w->t->kernel->name, "too many statements");
   else
     w->pending[w->npending++] = s;
+  if (w->run && w->npending == 1 && only_first(w, s))
+    cgl_region_flush(w);
 }
 
 

@@ -351,11 +351,13 @@ void cgl_warp_put_run(writer *w, statement *s, statement *end) {
       cgl_put_name(w, ">::type cgl_v_", v);
       cgl_text_put(w->out, "[32];\n");
     }
-  cgl_text_put(w->out,
-               "if (cgl_by * cgl_bz == 1 ? cgl_w + 32 <= cgl_n : cgl_bx % 32 "
-               "== 0) { constexpr unsigned cgl_m = 32; const unsigned cgl_wx = "
-               "cgl_w % cgl_bx, cgl_wy = cgl_w / cgl_bx % cgl_by, cgl_wz = "
-               "cgl_w / cgl_bx / cgl_by;\n");
+  cgl_text_put(
+      w->out,
+      "if (cgl_by * cgl_bz == 1 ? cgl_w + 32 <= cgl_n : cgl_bx % 32 "
+      "== 0) { constexpr unsigned cgl_m = 32; const bool cgl_row = cgl_by "
+      "* cgl_bz == 1; const unsigned cgl_wx = cgl_row ? cgl_w : cgl_w "
+      "% cgl_bx, cgl_wy = cgl_row ? 0 : cgl_w / cgl_bx % cgl_by, "
+      "cgl_wz = cgl_row ? 0 : cgl_w / cgl_bx / cgl_by;\n");
   int region = w->region, runs = w->runs;
   w->fast = true;
   memcpy(w->pending, before, n * sizeof *before);

@@ -56,6 +56,26 @@ static bool is_uniform_loop(writer *w, const statement *s) {
 }
 
 
+/* Do numbers alone say how often the loop runs?  Then shuffles in it have
+   constant distances when it is unrolled. */
+static bool is_counted(writer *w, const statement *s) {
+  const statement *init = s->init;
+  if (s->kind != STATEMENT_FOR || !init || init->next ||
+      init->kind != STATEMENT_DECLARATION)
+    return false;
+  const row parts[] = {init->value, s->cond, s->step};
+  for (size_t k = 0; k < 3; k++)
+    for (size_t i = 0; i < parts[k].n; i++) {
+      const cgl_token *x = &parts[k].at[i];
+      const variable *v = cgl_tree_find(w->t, x);
+      if (x->kind == CGL_TOKEN_NAME && !cgl_token_is(x, "warpSize") &&
+          !(v && (v == init->variable || v->constant)))
+        return false;
+    }
+  return true;
+}
+
+
 static void put_loop(writer *w, statement *s) {
   bool uniform = is_uniform_loop(w, s);
   if (!uniform && (!w->run || s->sync & SYNC_BLOCK)) {
@@ -77,6 +97,8 @@ static void put_loop(writer *w, statement *s) {
     if (s->kind == STATEMENT_DO)
       cgl_text_put(w->out, "do");
     else {
+      if (w->fast && is_counted(w, s))
+        cgl_text_put(w->out, "CGL_UNROLL ");
       cgl_text_put(w->out, s->kind == STATEMENT_FOR ? "for (;" : "while (");
       cgl_put_tokens(w, s->cond, false);
       if (s->kind == STATEMENT_FOR) {
@@ -246,6 +268,13 @@ void cgl_loops_put_list(writer *w, statement *list) {
 static void put_names(writer *w) {
   for (const variable *v = w->t->variables; v; v = v->next) {
     bool typed = cgl_region_is_local(v) || v->again;
+    if (v->index.n) {
+      cgl_put_name(w, "const long cgl_base_", v);
+      cgl_text_put(w->out, " = (unsigned)(");
+      cgl_put_tokens(w, v->index, false);
+      cgl_text_put(w->out, ");");
+      cgl_put_own(w);
+    }
     if (v->constant) {
       cgl_text_put(w->out, "constexpr");
       cgl_put_type(w, v);
@@ -258,8 +287,9 @@ static void put_names(writer *w) {
       cgl_put_name(w, " *const ", v);
       cgl_text_put(w->out, " = (");
       cgl_put_type(w, v);
-      cgl_text_put(w->out,
-                   " *)__builtin_assume_aligned(cgl_dynamic_shared, 128);\n");
+      cgl_text_put(
+          w->out, " *)__builtin_assume_aligned(cgl_hidden(cgl_dynamic_shared), "
+                  "128);\n");
     } else if (v->shared) {
       cgl_text_put(w->out, "alignas(64)");
       cgl_put_type(w, v);
@@ -357,11 +387,24 @@ static void put_shapes(writer *w) {
   size_t id = w->style->id;
   bool rows = false;
   cgl_values_each(w->t, w->t->body, see_rows, &rows);
+  cgl_text_print(
+      w->out,
+      "\n# 1 \"cgraphlua\" 3\nstruct cgl_loops_%zu { template "
+      "<class... A> static void run(const uint3 g, const uint3 b, "
+      "const uint3 at, A... a) { const cgl_sizes gridDim = g, blockDim = "
+      "b, blockIdx = at; bool fits = true;",
+      id);
+  for (const variable *v = w->t->variables; v; v = v->next)
+    if (v->index.n) {
+      cgl_text_put(w->out, "fits &= cgl_fits(");
+      cgl_put_tokens(w, v->index, false);
+      cgl_text_put(w->out, ");");
+    }
+  cgl_put_own(w);
   cgl_text_print(w->out,
-                 "\n# 1 \"cgraphlua\" 3\nstruct cgl_loops_%zu { template "
-                 "<class... A> static void run(const uint3 g, const uint3 b, "
-                 "const uint3 at, A... a) { if (b.y * b.z == 1) return "
-                 "cgl_loops_of_%zu<0, 1, 1>(g, b, at, a...);",
+                 "if (!fits) return cgl_loops_of_%zu<0, 0, 0>(g, b, at, "
+                 "a...); if (b.y * b.z == 1) return cgl_loops_of_%zu<0, 1, "
+                 "1>(g, b, at, a...);",
                  id, id);
   for (size_t i = 0; rows && i < sizeof tiles / sizeof *tiles; i++)
     if (has_size(w->t, tiles[i][0]))
@@ -545,6 +588,7 @@ int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
   writer w = {.t = &t, .style = style, .out = &first, .counting = true};
   if (!t.why && !t.failed) {
     cgl_values_each(&t, t.body, see_index, &w.global);
+    cgl_stride_find_indices(&w);
     put_kernel(&w);
     keep_variables(&t);
   }

@@ -20,10 +20,12 @@ typedef struct writer {
   int region, returned; /* counted; the first region that returns */
   int run, runs;        /* of warps; 0: none */
   int labels, masks;
-  bool fast;        /* the run's warps are whole, and their threads in a row */
-  bool more;        /* an operation follows what is written */
-  const char *mask; /* array of the lanes that take part, or NULL */
-  bool strict;      /* in a mask: all lanes of the warp must take part */
+  bool fast;   /* the run's warps are whole, and their threads in a row */
+  bool more;   /* an operation follows what is written */
+  bool inside; /* a loop over threads is being written */
+  const cgl_token *walked; /* the variable of the stride in it, or NULL */
+  const char *mask;        /* array of the lanes that take part, or NULL */
+  bool strict;             /* in a mask: all lanes of the warp must take part */
   statement *pending[MAX_PENDING];
   size_t npending;
 } writer;
@@ -92,6 +94,13 @@ row cgl_stride_expand(writer *w, row r, int depth);
 
 bool cgl_stride_find(writer *w, const statement *s, stride *out);
 void cgl_stride_put(writer *w, statement *s, const stride *walk);
+
+/* The lane of the thread, as `threadIdx.x % 32`, or its warp, as
+   `threadIdx.x / 32`, at i: how many tokens it has, or 0. */
+size_t cgl_stride_lane(row r, size_t i, bool *warp);
+
+/* Finds the variables that are threadIdx.x behind a sum. */
+void cgl_stride_find_indices(writer *w);
 
 /* ---- warp.c ---- */
 
