@@ -27,6 +27,7 @@ template <class T, bool TRIVIAL = __is_trivial(T)> struct cgl_slot {
   typedef T type;
 };
 template <class T> struct cgl_slot<T, false> { typedef cgl_raw<T> type; };
+template <class T> using cgl_place = typename cgl_slot<T>::type;
 template <class T> CGL_INLINE T &cgl_at(T &slot) {
   return slot;
 }
@@ -68,6 +69,15 @@ CGL_INLINE void cgl_meet(unsigned here, unsigned alive, unsigned threads) {
            "came to a warp operation",
            threads, __builtin_popcount(here), __builtin_popcount(alive));
   cgl_runtime->abort(719, why);
+}
+/* All lanes of the masks that lanes give must have come. */
+CGL_INLINE void cgl_meet_masks(const unsigned *masks, unsigned here,
+                               unsigned alive, unsigned threads) {
+  unsigned all = 0;
+  for (int i = 0; i < 32; i++)
+    all |= here >> i & 1 ? masks[i] : 0;
+  if (all & alive & ~here)
+    cgl_meet(here, all & alive, threads);
 }
 /* Its address is in a register, and not asked for again and again. */
 CGL_INLINE void *cgl_hidden(void *p) {
@@ -150,6 +160,19 @@ CGL_INLINE void cgl_move(T *to, const T *from, int d, int width = 32) {
 #endif
   for (int i = 0; i < 32; i++)
     to[i] = from[cgl_source<OP>(i, d, width)];
+}
+
+/* The lanes that have a lane's value. */
+template <class T>
+CGL_INLINE void cgl_match(unsigned *to, const T *from, unsigned here,
+                          const unsigned *masks) {
+  static_assert(sizeof(T) <= 8, "a match compares at most 8 bytes");
+  for (int i = 0; i < 32; i++) {
+    unsigned same = 0;
+    for (int k = 0; k < 32; k++)
+      same |= (unsigned)!__builtin_memcmp(&from[i], &from[k], sizeof(T)) << k;
+    to[i] = same & here & (masks ? masks[i] : ~0u);
+  }
 }
 
 #define CGL_FOLD(name, expression)                                     \

@@ -390,7 +390,8 @@ static cgl_compile_status run_compiler(cgl_host_job *h) {
   }
   job->log.length = 0;
   cgl_host_diagnostics(job->source, said.data ? said.data : "", &job->log);
-  cgl_text_free(&said);
+  cgl_text_free(&h->said);
+  h->said = said;
   if ((status == 0 || status == -2) && read_image(h->output, job->image) == 0)
     return CGL_COMPILE_OK;
   if (!job->log.length)
@@ -498,6 +499,7 @@ static void remove_folder(cgl_host_job *h) {
   if (h->folder && !keep)
     rmdir(h->folder);
   free(h->folder);
+  cgl_text_free(&h->said);
   free(h->dump_option);
   free(h->ordered);
 }
@@ -515,7 +517,7 @@ cgl_compile_status cgl_host_compile(cgl_job *job) {
           h.cxx->clang && (image->signatures[i].features & CGL_USES_LOCALS);
     if (cgl_host_choose_loops(&h) == 0)
       status = build_image(&h);
-    if (status == CGL_COMPILE_REFUSED && cgl_host_drop_loops(&h))
+    while (status == CGL_COMPILE_REFUSED && cgl_host_drop_loops(&h))
       status = build_image(&h); /* for the columns of the messages */
     if (status == CGL_COMPILE_REFUSED && cgl_source_drop_fields(job->image))
       status = build_image(&h);

@@ -8,7 +8,8 @@
 /* ---- what a region uses ---- */
 
 bool cgl_region_is_local(const variable *v) {
-  return !v->uniform && !v->shared && !v->constant && !v->again;
+  return !v->uniform && !v->shared && !v->constant && !v->again && !v->alias &&
+         !v->lambda;
 }
 
 
@@ -33,7 +34,7 @@ void cgl_region_mark(writer *w, row r, bool *used, int depth) {
     for (variable *v = w->t->variables; v; v = v->next, k++)
       if (cgl_token_same(&v->name, &r.at[i]) && !used[k]) {
         used[k] = true;
-        if (v->again && depth < 32)
+        if ((v->again || v->lambda) && depth < 32)
           cgl_region_mark(w, v->value, used, depth + 1);
       }
   }
@@ -102,7 +103,17 @@ static void put_prologue(writer *w, const bool *used, statement *const *list,
       continue;
     if (v->again)
       put_again(w, v);
-    else if (cgl_region_is_local(v) && !own && v->kept) {
+    else if (v->lambda && !own) {
+      cgl_put_line(w, v->name.line);
+      cgl_put_name(w, "auto ", v);
+      cgl_put_tokens(w, v->value, false);
+      cgl_text_put(w->out, ";");
+    } else if (v->reference && !own && v->kept) {
+      cgl_put_type(w, v);
+      cgl_put_name(w, " &", v);
+      cgl_put_name(w, " = *cgl_v_", v);
+      cgl_text_print(w->out, "[%s];", region_element(v));
+    } else if (cgl_region_is_local(v) && !own && v->kept) {
       cgl_text_put(w->out, by_address(v) ? " cgl_t_" : " cgl_t_");
       cgl_put_name(w, "", v);
       cgl_put_name(w, by_address(v) ? " &" : " ", v);
@@ -116,6 +127,16 @@ static void put_prologue(writer *w, const bool *used, statement *const *list,
 static void put_declaration(writer *w, const statement *s) {
   const variable *v = s->variable;
   cgl_put_line(w, v->name.line);
+  if (v->kept && v->reference) {
+    cgl_put_type(w, v);
+    cgl_put_name(w, " &", v);
+    cgl_put_tokens(w, s->value, false);
+    cgl_put_name(w, "; cgl_v_", v);
+    cgl_text_print(w->out, "[%s]", region_element(v));
+    cgl_put_name(w, " = &", v);
+    cgl_text_put(w->out, ";");
+    return;
+  }
   if (v->kept && by_address(v)) {
     if (v->dims.n && s->value.n) {
       cgl_put_name(w, " cgl_t_", v);
@@ -161,7 +182,8 @@ static void put_epilogue(writer *w, const bool *used, statement *const *list,
   size_t k = 0;
   for (variable *v = w->t->variables; v; v = v->next, k++) {
     bool changed = false;
-    if (!used[k] || !cgl_region_is_local(v) || !v->kept || by_address(v))
+    if (!used[k] || !cgl_region_is_local(v) || !v->kept || by_address(v) ||
+        v->reference)
       continue;
     for (size_t i = 0; i < n; i++)
       changed |= list[i]->variable == v ||

@@ -15,24 +15,24 @@ static const char *shuffle_of(const cgl_token *op) {
 }
 
 
-/* typedef ... cgl_type_<id>: of the value that the lanes put in. */
-static void put_value_type(writer *w, const statement *s) {
+void cgl_warp_put_type(writer *w, const char *name, row value) {
   bool used[1024] = {false};
-  cgl_region_mark(w, s->all, used, 0);
+  int id = ++w->labels;
+  cgl_region_mark(w, value, used, 0);
   for (int side = 0; side < 2; side++) {
     size_t k = 0;
     if (side) {
       cgl_text_put(w->out, ") { return");
-      cgl_put_tokens(w, s->all, false);
+      cgl_put_tokens(w, value, false);
       cgl_text_print(w->out,
                      "; }; typedef decltype(cgl_f_%d(cgl_any_of<unsigned>(), "
                      "cgl_any_of<uint3>()",
-                     s->id);
+                     id);
     } else
       cgl_text_print(w->out,
                      "auto cgl_f_%d = [&](const unsigned cgl_l, const uint3 "
                      "threadIdx",
-                     s->id);
+                     id);
     for (variable *v = w->t->variables; v; v = v->next, k++) {
       if (!used[k] || !(cgl_region_is_local(v) || v->again))
         continue;
@@ -43,8 +43,55 @@ static void put_value_type(writer *w, const statement *s) {
         cgl_put_name(w, " &", v);
     }
   }
-  cgl_text_print(w->out, ")) cgl_type_%d;", s->id);
+  cgl_text_print(w->out, ")) %s;", name);
   cgl_put_own(w);
+}
+
+
+/* The masks that the lanes give.  All lanes of each must have come. */
+static void put_masks(writer *w, const statement *s, const char *alive) {
+  char front[40];
+  cgl_text_print(w->out, "unsigned cgl_k_%d[32] = {};\n", s->id);
+  snprintf(front, sizeof front, "cgl_k_%d[cgl_l] = (unsigned)(", s->id);
+  cgl_region_add(w, cgl_region_statement(w, &s->op, front, s->mask, ");"));
+  cgl_region_flush(w);
+  cgl_text_print(w->out, "cgl_meet_masks(cgl_k_%d, cgl_b_%d, %s, cgl_n);\n",
+                 s->id, s->id, alive);
+}
+
+
+/* What a lane gets by the mask that it gives. */
+static void put_by_mask(writer *w, const statement *s) {
+  int id = s->id;
+  bool any = cgl_token_is(&s->op, "__any_sync"),
+       all = cgl_token_is(&s->op, "__all_sync");
+  if (cgl_token_is(&s->op, "__match_any_sync")) {
+    cgl_text_print(w->out,
+                   "unsigned cgl_q_%d[32]; cgl_match(cgl_q_%d, cgl_s_%d, "
+                   "cgl_b_%d, ",
+                   id, id, id, id);
+    if (s->mask.n)
+      cgl_text_print(w->out, "cgl_k_%d);\n", id);
+    else
+      cgl_text_put(w->out, "nullptr);\n");
+  } else if (any || all || cgl_token_is(&s->op, "__ballot_sync"))
+    cgl_text_print(
+        w->out,
+        "unsigned cgl_q_%d[32]; { const unsigned cgl_a = "
+        "cgl_bits(cgl_s_%d, 32); for (int cgl_l = 0; cgl_l < 32; "
+        "cgl_l++) cgl_q_%d[cgl_l] = (cgl_a & cgl_k_%d[cgl_l])%s; }\n",
+        id, id, id, id,
+        any   ? " != 0"
+        : all ? " == 0"
+              : "");
+  else
+    cgl_text_print(w->out,
+                   "cgl_type_%d cgl_q_%d[32]; for (int cgl_l = 0; cgl_l < 32; "
+                   "cgl_l++) cgl_q_%d[cgl_l] = cgl_l && cgl_k_%d[cgl_l] == "
+                   "cgl_k_%d[cgl_l - 1] ? cgl_q_%d[cgl_l - 1] : "
+                   "cgl_fold_%.*s(cgl_s_%d, cgl_b_%d & cgl_k_%d[cgl_l]);\n",
+                   id, id, id, id, id, id, (int)s->op.length - 14,
+                   s->op.text + 9, id, id, id);
 }
 
 
@@ -62,7 +109,11 @@ void cgl_warp_put(writer *w, statement *s) {
                    s->id, w->mask);
   else
     cgl_text_print(w->out, "const unsigned cgl_b_%d = %s;", s->id, alive);
-  if (w->mask && w->strict)
+  if (cgl_token_is(&s->op, "__activemask"))
+    return cgl_put_own(w);
+  if (s->mask.n)
+    put_masks(w, s, alive);
+  else if (w->mask && w->strict)
     cgl_text_print(w->out, "cgl_meet(cgl_b_%d, %s, cgl_n);", s->id, alive);
   cgl_put_own(w);
   if (cgl_token_is(&s->op, "__syncwarp"))
@@ -79,8 +130,11 @@ void cgl_warp_put(writer *w, statement *s) {
     cgl_text_print(w->out, " *const cgl_s_%d", s->id);
     cgl_put_name(w, " = &cgl_at(cgl_v_", v);
     cgl_text_put(w->out, v->run > 0 ? "[0]);\n" : "[cgl_w]);\n");
-  } else
-    put_value_type(w, s);
+  } else {
+    char name[40];
+    snprintf(name, sizeof name, "cgl_type_%d", s->id);
+    cgl_warp_put_type(w, name, s->all);
+  }
   if (!kept || !shuffle) {
     cgl_text_print(w->out, "alignas(64) cgl_type_%d cgl_s_%d[32]%s;\n", s->id,
                    s->id, w->fast && !w->alive && !w->mask ? "" : " = {}");
@@ -91,7 +145,9 @@ void cgl_warp_put(writer *w, statement *s) {
     cgl_region_add(w, cgl_region_statement(w, &s->op, front, s->all, ");"));
     cgl_region_flush(w);
   }
-  if (vote) {
+  if (!shuffle && (s->mask.n || cgl_token_is(&s->op, "__match_any_sync")))
+    put_by_mask(w, s);
+  else if (vote) {
     cgl_text_print(w->out,
                    "const unsigned cgl_q_%d = cgl_bits(cgl_s_%d, 32)%s;", s->id,
                    s->id,
@@ -166,6 +222,17 @@ static char *mask_name(writer *w) {
 }
 
 
+/* Has the list an operation of all lanes of the warp? */
+static bool needs_all(const statement *list) {
+  for (const statement *s = list; s; s = s->next)
+    if ((s->kind == STATEMENT_WARP && !s->mask.n &&
+         !cgl_token_is(&s->op, "__activemask")) ||
+        needs_all(s->head) || needs_all(s->body) || needs_all(s->otherwise))
+      return true;
+  return false;
+}
+
+
 /* Lanes of a warp for which a condition holds. */
 void cgl_warp_put_if(writer *w, statement *s) {
   const char *outer = w->mask;
@@ -173,7 +240,7 @@ void cgl_warp_put_if(writer *w, statement *s) {
   if (!outer)
     w->strict = w->more;
   for (statement *in = s->otherwise; in; in = in->next)
-    if (in->sync || in->escapes)
+    if (in->escapes || (needs_all(s->body) && needs_all(s->otherwise)))
       cgl_tree_refuse(
           w->t, cgl_region_where(w, s),
           "a warp operation in the else of a condition that depends "
@@ -230,6 +297,7 @@ void cgl_warp_put_loop(writer *w, statement *s) {
   bool late = s->kind == STATEMENT_DO;
   cgl_text_put(w->out, "for (;;) {\n");
   if (!late) {
+    cgl_loops_put_list(w, s->head);
     put_mask(w, s, name, "");
     cgl_text_print(w->out, "if (!cgl_some(%s, cgl_m)) break;\n", name);
   }
@@ -239,6 +307,7 @@ void cgl_warp_put_loop(writer *w, statement *s) {
     cgl_region_flush(w);
   }
   if (late) {
+    cgl_loops_put_list(w, s->head);
     put_mask(w, s, name, "");
     cgl_text_print(w->out, "if (!cgl_some(%s, cgl_m)) break;\n", name);
   }
@@ -251,11 +320,27 @@ void cgl_warp_put_loop(writer *w, statement *s) {
    it by threadIdx.x / 32, or by y and z? */
 bool cgl_warp_is_uniform(writer *w, row r) {
   cgl_tokens rest = {0};
-  bool fits = w->fast && r.at;
+  bool fits = w->run && r.at;
   for (size_t i = 0; i < r.n && fits; i++) {
-    if (!cgl_token_is(&r.at[i], "threadIdx")) {
+    /* the one result of a vote */
+    bool vote = r.at[i].length > 6 && !memcmp(r.at[i].text, "cgl_q_", 6) &&
+                (i + 1 == r.n || !cgl_token_is(&r.at[i + 1], "[")) &&
+                !cgl_tree_find(w->t, &r.at[i]);
+    if (!vote && !cgl_token_is(&r.at[i], "threadIdx")) {
       cgl_tokens_add(&rest, r.at[i]);
       continue;
+    }
+    if (vote) {
+      cgl_token zero = r.at[i];
+      zero.kind = CGL_TOKEN_NUMBER;
+      zero.text = "0u";
+      zero.length = 2;
+      cgl_tokens_add(&rest, zero);
+      continue;
+    }
+    if (!w->fast) {
+      fits = false;
+      break;
     }
     bool x = cgl_token_is_axis(r.at, r.n, i, "threadIdx");
     fits = i + 2 < r.n;
@@ -347,8 +432,8 @@ void cgl_warp_put_run(writer *w, statement *s, statement *end) {
                "for (unsigned cgl_w = 0; cgl_w < cgl_n; cgl_w += 32) {\n");
   for (variable *v = w->t->variables; v; v = v->next)
     if (v->kept && v->run == w->run && cgl_region_is_local(v)) {
-      cgl_put_name(w, "alignas(64) cgl_slot<cgl_t_", v);
-      cgl_put_name(w, ">::type cgl_v_", v);
+      cgl_put_name(w, "alignas(64) cgl_place<cgl_t_", v);
+      cgl_put_name(w, "> cgl_v_", v);
       cgl_text_put(w->out, "[32];\n");
     }
   cgl_text_put(

@@ -37,6 +37,8 @@ static void refuse_divergent(writer *w, const statement *s) {
 /* Is everything of the loop's header the same for all threads? */
 static bool is_uniform_loop(writer *w, const statement *s) {
   row part;
+  if (w->run && s->kind != STATEMENT_FOR && cgl_warp_is_uniform(w, s->cond))
+    return true;
   if (!cgl_values_is_uniform(w->t, s->cond, false))
     return false;
   for (const statement *in = s->init; in; in = in->next)
@@ -76,6 +78,30 @@ static bool is_counted(writer *w, const statement *s) {
 }
 
 
+/* The loop up to its body, when something runs before each test. */
+static void put_head_loop(writer *w, statement *s) {
+  int id = ++w->labels;
+  bool late = s->kind == STATEMENT_DO;
+  if (late)
+    cgl_text_print(
+        w->out, "for (bool cgl_late_%d = false;; cgl_late_%d = true)", id, id);
+  else {
+    cgl_text_put(w->out, "for (;;");
+    cgl_put_tokens(w, s->step, false);
+    cgl_text_put(w->out, ")");
+  }
+  cgl_text_put(w->out, " {");
+  if (late)
+    cgl_text_print(w->out, "if (cgl_late_%d) {", id);
+  cgl_put_own(w);
+  cgl_loops_put_list(w, s->head);
+  cgl_text_put(w->out, "if (!(");
+  cgl_put_tokens(w, s->cond, false);
+  cgl_text_put(w->out, late ? ")) break; }" : ")) break;");
+  cgl_put_own(w);
+}
+
+
 static void put_loop(writer *w, statement *s) {
   bool uniform = is_uniform_loop(w, s);
   if (!uniform && (!w->run || s->sync & SYNC_BLOCK)) {
@@ -94,7 +120,9 @@ static void put_loop(writer *w, statement *s) {
   else {
     cgl_loops_put_list(w, s->init);
     cgl_region_flush(w);
-    if (s->kind == STATEMENT_DO)
+    if (s->head)
+      put_head_loop(w, s);
+    else if (s->kind == STATEMENT_DO)
       cgl_text_put(w->out, "do");
     else {
       if (w->fast && is_counted(w, s))
@@ -108,7 +136,9 @@ static void put_loop(writer *w, statement *s) {
       cgl_text_put(w->out, ")");
     }
     cgl_loops_put_block(w, s->body);
-    if (s->kind == STATEMENT_DO) {
+    if (s->head)
+      cgl_text_put(w->out, "}\n");
+    else if (s->kind == STATEMENT_DO) {
       cgl_text_put(w->out, "while (");
       cgl_put_tokens(w, s->cond, false);
       cgl_text_put(w->out, ");\n");
@@ -120,11 +150,11 @@ static void put_loop(writer *w, statement *s) {
 
 static void put_if(writer *w, statement *s) {
   row cond = w->run ? cgl_stride_expand(w, s->cond, 0) : s->cond;
-  if (w->run && !(s->sync & SYNC_BLOCK) && !s->escapes &&
-      cgl_warp_is_uniform(w, cond)) {
+  if (w->run && !(s->sync & SYNC_BLOCK) && cgl_warp_is_uniform(w, cond)) {
     cgl_region_flush(w);
-    cgl_text_put(w->out, "{ const uint3 threadIdx = {cgl_wx, cgl_wy, cgl_wz}; "
-                         "if (");
+    cgl_text_put(w->out, w->fast ? "{ const uint3 threadIdx = {cgl_wx, cgl_wy, "
+                                   "cgl_wz}; if ("
+                                 : "{ if (");
     cgl_put_tokens(w, cond, false);
     cgl_text_put(w->out, ")");
     cgl_loops_put_block(w, s->body);
@@ -265,9 +295,47 @@ void cgl_loops_put_list(writer *w, statement *list) {
 
 /* ---- the function ---- */
 
+/* Names the row what a warp operation gives? */
+static bool has_warp_value(row r) {
+  for (size_t i = 0; i < r.n; i++)
+    if (r.at[i].length > 6 && (!memcmp(r.at[i].text, "cgl_q_", 6) ||
+                               !memcmp(r.at[i].text, "cgl_b_", 6)))
+      return true;
+  return false;
+}
+
+
+/* The type of what an `auto` begins with, which threads' variables stand in. */
+static void put_deduced(writer *w, const variable *v) {
+  char name[80];
+  snprintf(name, sizeof name, "cgl_t_%.*s", (int)v->name.length, v->name.text);
+  cgl_warp_put_type(w, name, cgl_row_slice(v->value, 1, v->value.n));
+}
+
+
 static void put_names(writer *w) {
   for (const variable *v = w->t->variables; v; v = v->next) {
     bool typed = cgl_region_is_local(v) || v->again;
+    if (v->parameter && v->value.n)
+      continue;
+    if (v->alias && v->is_auto) {
+      char name[80];
+      snprintf(name, sizeof name, "%.*s", (int)v->name.length, v->name.text);
+      if (has_warp_value(v->value))
+        cgl_tree_refuse(w->t, v->value.at,
+                        "a template's argument that a warp operation decides");
+      cgl_warp_put_type(w, name, v->value);
+      continue;
+    }
+    if (v->alias) {
+      cgl_put_line(w, v->name.line);
+      if (!v->constructed)
+        cgl_put_name(w, "using ", v);
+      cgl_put_tokens(w, v->value, false);
+      cgl_text_put(w->out, v->constructed ? "" : ";");
+      cgl_put_own(w);
+      continue;
+    }
     if (v->index.n) {
       cgl_put_name(w, "const long cgl_base_", v);
       cgl_text_put(w->out, " = (unsigned)(");
@@ -308,9 +376,13 @@ static void put_names(writer *w) {
       cgl_put_type(w, v);
       cgl_put_name(w, " ", v);
       cgl_text_put(w->out, ";\n");
-    } else if (typed && !v->is_auto && (v->kept || v->again)) {
+    } else if (typed && v->is_auto && !v->again && v->kept && !v->reference)
+      put_deduced(w, v);
+    else if (typed && !v->is_auto) {
       cgl_text_put(w->out, "typedef");
       cgl_put_type(w, v);
+      if (v->reference)
+        cgl_text_put(w->out, " *");
       cgl_put_name(w, " cgl_t_", v);
       cgl_put_tokens(w, v->dims, false);
       cgl_text_put(w->out, ";");
@@ -321,8 +393,8 @@ static void put_names(writer *w) {
       cgl_text_put(w->out, "), \"\");\n");
     }
     if (v->kept && cgl_region_is_local(v) && v->run <= 0) {
-      cgl_put_name(w, "alignas(64) cgl_slot<cgl_t_", v);
-      cgl_put_name(w, ">::type cgl_v_", v);
+      cgl_put_name(w, "alignas(64) cgl_place<cgl_t_", v);
+      cgl_put_name(w, "> cgl_v_", v);
       cgl_text_put(w->out, "[1024];\n");
     }
     if (v->kept && v->parameter) {
@@ -416,11 +488,32 @@ static void put_shapes(writer *w) {
 }
 
 
+/* The instance's arguments, in a namespace of its own. */
+static void put_templates(writer *w) {
+  cgl_text_print(w->out, "namespace cgl_of_%zu { ", w->style->id);
+  for (const variable *v = w->t->variables; v; v = v->next) {
+    bool value = v->parameter && v->value.n && !v->alias;
+    if (!v->parameter || !v->value.n)
+      continue;
+    cgl_text_put(w->out, value ? "static constexpr" : "using");
+    if (value)
+      cgl_put_tokens(w, v->type, false);
+    cgl_put_name(w, " ", v);
+    cgl_text_put(w->out, value ? " = (" : " ");
+    cgl_put_tokens(w, v->value, false);
+    cgl_text_put(w->out, value ? ");" : ";");
+    cgl_put_own(w);
+  }
+}
+
+
 static void put_kernel(writer *w) {
   const cgl_declared *k = w->t->kernel;
   cgl_text_put(w->out, "\n# 1 \"cgraphlua\" 3\n");
   w->line = -1;
   put_scope(w, true);
+  if (k->is_template)
+    put_templates(w);
   cgl_text_print(w->out,
                  "template <unsigned BX, unsigned BY, unsigned BZ> static "
                  "CGL_LOOPS void cgl_loops_of_%zu(const uint3 gridDim, const "
@@ -443,6 +536,9 @@ static void put_kernel(writer *w) {
   cgl_loops_put_list(w, w->t->body);
   cgl_text_put(w->out, "}");
   put_shapes(w);
+  if (k->is_template)
+    cgl_text_print(w->out, "} using cgl_of_%zu::cgl_loops_%zu;", w->style->id,
+                   w->style->id);
   put_scope(w, false);
   cgl_text_put(w->out, "\n# 1 \"cgraphlua\"\n");
 }
@@ -536,9 +632,34 @@ static row kernel_body(tree *t) {
 }
 
 
+/* The arguments of an instance: types, and values that no thread changes. */
+static void bind_templates(tree *t) {
+  const cgl_declared *k = t->kernel;
+  for (size_t i = 0; i < k->ntemplates; i++) {
+    const cgl_template_parameter *p = &k->templates[i];
+    const cgl_alias *a = t->aliases;
+    while (a && !cgl_token_same(&a->name, &p->name))
+      a = a->outer;
+    if (!a || !a->count || !p->ntype) {
+      cgl_tree_refuse(t, &k->name,
+                      "a template whose arguments are not written");
+      return;
+    }
+    row value = {(cgl_token *)a->at, a->count};
+    if (p->is_type) {
+      cgl_tree_alias(t, &p->name, value)->parameter = true;
+      continue;
+    }
+    variable *v = cgl_tree_declare(t, &p->name);
+    v->type = cgl_tree_copy(t, p->type, p->ntype);
+    v->value = value;
+    v->parameter = true;
+  }
+}
+
+
 static void read_kernel(tree *t) {
-  if (t->kernel->is_template)
-    cgl_tree_refuse(t, &t->kernel->name, "a template");
+  bind_templates(t);
   declare_parameters(t);
   t->references = takes_references(t->program);
   row body = kernel_body(t);
@@ -564,11 +685,11 @@ static void keep_variables(tree *t) {
     v->kept = true;
     if (apart)
       v->run = -2;
-    if (v->reference || (v->is_auto))
-      cgl_tree_refuse(t, &v->name, "'%.*s', %s that lives across a barrier",
-                      cgl_put_length(v), v->name.text,
-                      v->is_auto ? "of a type not written out,"
-                                 : "a reference");
+    if (v->is_auto && (v->reference || has_warp_value(v->value)))
+      cgl_tree_refuse(t, &v->name,
+                      "'%.*s', of a type not written out, that lives across a "
+                      "barrier",
+                      cgl_put_length(v), v->name.text);
     if (++n > 64)
       cgl_tree_refuse(t, &v->name, "more than 64 variables across barriers");
   }
@@ -578,7 +699,10 @@ static void keep_variables(tree *t) {
 int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
                     const cgl_loops_style *style, cgl_arena *arena,
                     cgl_text *out, const char **why, int *line) {
-  tree t = {.program = program, .arena = arena, .kernel = kernel->declared};
+  tree t = {.program = program,
+            .arena = arena,
+            .kernel = kernel->declared,
+            .aliases = kernel->aliases};
   cgl_text first = {0}, second = {0};
   t.last = &t.variables;
   t.known = cgl_arena_alloc(arena, program->nchunks + 1);

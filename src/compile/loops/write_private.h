@@ -109,6 +109,9 @@ void cgl_warp_put(writer *w, statement *s);
 void cgl_warp_put_if(writer *w, statement *s);
 void cgl_warp_put_loop(writer *w, statement *s);
 
+/* Declares the type `name`: that of what the row gives a thread. */
+void cgl_warp_put_type(writer *w, const char *name, row value);
+
 /* Has the condition one value for the lanes of a whole warp? */
 bool cgl_warp_is_uniform(writer *w, row r);
 
