@@ -613,10 +613,12 @@ static void check_order(tree *t, row r, size_t i, size_t end) {
 }
 
 
-/* A comma that is not between arguments. */
-static bool has_comma(row r) {
+/* A comma that is not between arguments, nor in the call. */
+static bool has_comma(row r, size_t call, size_t end) {
   for (size_t i = 0; i < r.n; i++) {
-    if (cgl_token_is_any(&r.at[i], "(", "[", "{"))
+    if (i == call)
+      i = end - 1;
+    else if (cgl_token_is_any(&r.at[i], "(", "[", "{"))
       i = cgl_tokens_close(r.at, r.n, i) - 1;
     else if (cgl_token_is(&r.at[i], ","))
       return true;
@@ -642,7 +644,7 @@ static void hoist(tree *t, row *r, statement ***tail) {
     }
     size_t end = cgl_tokens_close(r->at, r->n, open);
     check_order(t, *r, i, end);
-    if (has_comma(*r))
+    if (has_comma(*r, i, end))
       cgl_tree_refuse(t, x, "an operation of several threads beside a comma");
     if (t->why)
       return;

@@ -353,6 +353,7 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
   }
   if (returns && !w->returned)
     w->returned = w->region;
+  w->comes_back |= returns && w->loops;
   size_t k = 0;
   if (w->counting)
     for (variable *v = w->t->variables; v; v = v->next, k++)

@@ -115,6 +115,7 @@ static void put_loop(writer *w, statement *s) {
     }
   bool more = w->more;
   w->more = true;
+  w->loops++;
   if (!uniform)
     cgl_warp_put_loop(w, s);
   else {
@@ -144,6 +145,7 @@ static void put_loop(writer *w, statement *s) {
       cgl_text_put(w->out, ");\n");
     }
   }
+  w->loops--;
   w->more = more;
 }
 
@@ -717,7 +719,7 @@ int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
     keep_variables(&t);
   }
   if (!t.why && !t.failed) {
-    bool alive = w.returned && w.returned < w.region;
+    bool alive = w.returned && (w.returned < w.region || w.comes_back);
     bool global = w.global;
     w = (writer){.t = &t,
                  .style = style,

@@ -16,6 +16,8 @@ typedef struct writer {
   int line;             /* of the script, at the end of the text; -1 unknown */
   bool counting;        /* the first time */
   bool global;          /* a function may ask for the thread's index */
+  int loops;            /* around what is written */
+  bool comes_back;      /* threads leave in a loop */
   bool alive;           /* threads leave before the last region */
   int region, returned; /* counted; the first region that returns */
   int run, runs;        /* of warps; 0: none */
