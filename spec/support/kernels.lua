@@ -142,7 +142,7 @@ function M.kernel(name, seed)
     local k = random(17)
     local v = pick(V)
     if k == 11 then line(d, "%s += __popc(__match_any_sync(FULL, %s & 3u));", v, value(1))
-    elseif k == 12 then line(d, "if (%s & 1u) %s += __popc(__activemask());", value(1), v)
+    elseif k == 12 then line(d, "%s += __popc(__activemask());", v)
     elseif k == 13 then
       line(d, "if (lane < 16u) %s += __reduce_add_sync(0xffffu, %s);", v, value(1))
       line(d, "else %s ^= __ballot_sync(0xffff0000u, %s & 1u);", v, value(1))

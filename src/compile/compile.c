@@ -136,7 +136,8 @@ static void identify_compiler(const cgl_job *job, cgl_text *out) {
 static void describe_key(const cgl_job *job, cgl_text *out) {
   static const char *const variables[] = {
       "CGRAPHLUA_CXX",   "CPATH",         "CPLUS_INCLUDE_PATH",
-      "GCC_EXEC_PREFIX", "COMPILER_PATH", "CGRAPHLUA_HOST_KERNELS"};
+      "GCC_EXEC_PREFIX", "COMPILER_PATH", "CGRAPHLUA_HOST_KERNELS",
+      "CGRAPHLUA_HOST_COMPILE_SECONDS"};
   const cgl_source *s = job->source;
   bool host = job->image->format == CGL_IMAGE_HOST;
   cgl_text_print(out, "%d %d %d\n", CGL_HOST_ABI, (int)job->image->format,

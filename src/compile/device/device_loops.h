@@ -14,6 +14,8 @@
 #define CGL_UNROLL _Pragma("GCC unroll 8")
 #endif
 
+#define CGL_TURN __asm__ volatile("" ::: "memory");
+
 template <class T> T &cgl_any_of(); /* for types only */
 template <class T> T cgl_copy_of(T);
 

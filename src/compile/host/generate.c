@@ -397,7 +397,9 @@ static bool is_named(const cgl_host_job *h, size_t i) {
 static void drop_loops(cgl_host_job *h, size_t i) {
   cgl_signature *s = &h->job->image->signatures[i];
   s->loops = false;
-  s->fibers = "the compiler does not take it as loops";
+  s->fibers = h->said.data && strstr(h->said.data, "CPU time limit")
+                  ? "as loops its compile takes too long"
+                  : "the compiler does not take it as loops";
   s->fibers_line = s->line - h->job->source->line;
 }
 

@@ -63,6 +63,7 @@ typedef struct cgl_host_job {
   char *dump_option;                              /* -fdump-tree-sra=... */
   bool *ordered; /* by kernel: its threads must run in order */
   cgl_text said; /* by the compiler, the last time */
+  char *limit;   /* how long it may take, for the shell, or NULL */
 } cgl_host_job;
 
 /* The option that says which of the processor's instructions the compiler may

@@ -300,7 +300,33 @@ static void add_common(command *c, const cgl_cxx *cxx, const cgl_job *job) {
 }
 
 
-static void build_command(command *c, const cgl_host_job *h) {
+/* The processor's seconds that a kernel may take as loops. */
+static unsigned long compile_seconds(void) {
+  const char *asked = getenv("CGRAPHLUA_HOST_COMPILE_SECONDS");
+  unsigned long n = asked ? strtoul(asked, NULL, 10) : 0;
+  return n ? n : 10;
+}
+
+
+/* Bounds the compile of kernels as loops, which may explode where that of the
+   same kernels as fibers does not. */
+static void add_limit(command *c, cgl_host_job *h) {
+  unsigned long n = 0;
+  for (size_t i = 0; i < h->job->image->nsignatures; i++)
+    n += h->job->image->signatures[i].loops;
+  free(h->limit);
+  h->limit = NULL;
+  if (!n)
+    return;
+  h->limit =
+      cgl_format("ulimit -S -t %lu; exec \"$@\"", n * compile_seconds());
+  c->failed |= !h->limit;
+  add_words(c, (const char *const[]){"/bin/sh", "-c", h->limit, "sh", NULL});
+}
+
+
+static void build_command(command *c, cgl_host_job *h) {
+  add_limit(c, h);
   add_common(c, h->cxx, h->job);
   if (h->cxx->clang)
     add_words(c, clang_options);
@@ -500,6 +526,7 @@ static void remove_folder(cgl_host_job *h) {
     rmdir(h->folder);
   free(h->folder);
   cgl_text_free(&h->said);
+  free(h->limit);
   free(h->dump_option);
   free(h->ordered);
 }

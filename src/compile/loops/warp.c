@@ -268,6 +268,7 @@ void cgl_warp_put_if(writer *w, statement *s) {
   cgl_loops_put_block(w, s->body);
   if (other) {
     w->mask = other;
+    cgl_text_print(w->out, "if (cgl_some(%s, cgl_m))", other);
     cgl_loops_put_block(w, s->otherwise);
   }
   w->mask = outer;

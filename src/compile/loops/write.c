@@ -136,7 +136,12 @@ static void put_loop(writer *w, statement *s) {
       }
       cgl_text_put(w->out, ")");
     }
+    cgl_text_put(w->out, " {");
+    /* What a barrier waits for may come from elsewhere, or never. */
+    if (s->kind != STATEMENT_FOR || !s->cond.n)
+      cgl_text_put(w->out, " CGL_TURN");
     cgl_loops_put_block(w, s->body);
+    cgl_text_put(w->out, "}\n");
     if (s->head)
       cgl_text_put(w->out, "}\n");
     else if (s->kind == STATEMENT_DO) {
