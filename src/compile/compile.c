@@ -134,10 +134,13 @@ static void identify_compiler(const cgl_job *job, cgl_text *out) {
 /* Everything the image depends on that is known before a compile, but for where
    it stands in the script. */
 static void describe_key(const cgl_job *job, cgl_text *out) {
-  static const char *const variables[] = {
-      "CGRAPHLUA_CXX",   "CPATH",         "CPLUS_INCLUDE_PATH",
-      "GCC_EXEC_PREFIX", "COMPILER_PATH", "CGRAPHLUA_HOST_KERNELS",
-      "CGRAPHLUA_HOST_COMPILE_SECONDS"};
+  static const char *const variables[] = {"CGRAPHLUA_CXX",
+                                          "CPATH",
+                                          "CPLUS_INCLUDE_PATH",
+                                          "GCC_EXEC_PREFIX",
+                                          "COMPILER_PATH",
+                                          "CGRAPHLUA_HOST_KERNELS",
+                                          "CGRAPHLUA_HOST_COMPILE_SECONDS"};
   const cgl_source *s = job->source;
   bool host = job->image->format == CGL_IMAGE_HOST;
   cgl_text_print(out, "%d %d %d\n", CGL_HOST_ABI, (int)job->image->format,

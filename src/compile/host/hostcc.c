@@ -318,8 +318,7 @@ static void add_limit(command *c, cgl_host_job *h) {
   h->limit = NULL;
   if (!n)
     return;
-  h->limit =
-      cgl_format("ulimit -S -t %lu; exec \"$@\"", n * compile_seconds());
+  h->limit = cgl_format("ulimit -S -t %lu; exec \"$@\"", n * compile_seconds());
   c->failed |= !h->limit;
   add_words(c, (const char *const[]){"/bin/sh", "-c", h->limit, "sh", NULL});
 }

@@ -61,6 +61,12 @@ static bool by_address(const variable *v) {
 }
 
 
+void cgl_region_put_room(writer *w, const variable *v) {
+  cgl_put_name(w, "alignas(64) cgl_place<cgl_t_", v);
+  cgl_put_name(w, v->reference ? " *> cgl_v_" : "> cgl_v_", v);
+}
+
+
 /* A variable that is computed in every region.  An index that is known not to
    wrap has a wide form: with it the compiler sees neighbours. */
 static void put_again(writer *w, const variable *v) {

@@ -95,77 +95,51 @@ static void put_by_mask(writer *w, const statement *s) {
 }
 
 
-void cgl_warp_put(writer *w, statement *s) {
+/* cgl_s_<id>: what the lanes put in.  The array of a variable serves itself. */
+static void put_source(writer *w, statement *s) {
   char front[80];
-  bool shuffle = !memcmp(s->op.text, "__shfl", 6);
-  bool vote =
-      cgl_token_is_any(&s->op, "__any_sync", "__all_sync", "__ballot_sync");
-  cgl_region_flush(w);
-  cgl_put_line(w, s->op.line);
-  const char *alive =
-      w->alive ? "cgl_bits(cgl_alive + cgl_w, cgl_m)" : "cgl_low_bits(cgl_m)";
-  if (w->mask)
-    cgl_text_print(w->out, "const unsigned cgl_b_%d = cgl_bits(%s, cgl_m);",
-                   s->id, w->mask);
-  else
-    cgl_text_print(w->out, "const unsigned cgl_b_%d = %s;", s->id, alive);
-  if (cgl_token_is(&s->op, "__activemask"))
-    return cgl_put_own(w);
-  if (s->mask.n)
-    put_masks(w, s, alive);
-  else if (w->mask && w->strict)
-    cgl_text_print(w->out, "cgl_meet(cgl_b_%d, %s, cgl_n);", s->id, alive);
-  cgl_put_own(w);
-  if (cgl_token_is(&s->op, "__syncwarp"))
-    return;
+  int id = s->id;
+  bool shuffle = !memcmp(s->op.text, "__shfl", 6),
+       all = cgl_token_is(&s->op, "__all_sync"),
+       vote = all || cgl_token_is_any(&s->op, "__any_sync", "__ballot_sync");
   const variable *v = s->all.n == 1 ? cgl_tree_find(w->t, s->all.at) : NULL;
-  bool kept = v && v->kept && !v->dims.n && w->fast && !w->alive && !w->mask;
-  if (vote)
-    cgl_text_print(w->out, "typedef int cgl_type_%d;\n", s->id);
-  else if (kept && shuffle) {
-    /* The array of the variable is what the lanes put in. */
+  bool whole = w->fast && !w->alive && !w->mask;
+  if (shuffle && whole && v && v->kept && !v->dims.n && !v->reference) {
     cgl_put_name(w, "typedef cgl_t_", v);
-    cgl_text_print(w->out, " cgl_type_%d;", s->id);
+    cgl_text_print(w->out, " cgl_type_%d;", id);
     cgl_put_name(w, "const cgl_t_", v);
-    cgl_text_print(w->out, " *const cgl_s_%d", s->id);
+    cgl_text_print(w->out, " *const cgl_s_%d", id);
     cgl_put_name(w, " = &cgl_at(cgl_v_", v);
     cgl_text_put(w->out, v->run > 0 ? "[0]);\n" : "[cgl_w]);\n");
-  } else {
-    char name[40];
-    snprintf(name, sizeof name, "cgl_type_%d", s->id);
-    cgl_warp_put_type(w, name, s->all);
+    return;
   }
-  if (!kept || !shuffle) {
-    cgl_text_print(w->out, "alignas(64) cgl_type_%d cgl_s_%d[32]%s;\n", s->id,
-                   s->id, w->fast && !w->alive && !w->mask ? "" : " = {}");
-    snprintf(front, sizeof front, "cgl_s_%d[cgl_l] = %s(", s->id,
-             cgl_token_is(&s->op, "__all_sync") ? "!"
-             : vote                             ? "0 != "
-                                                : "");
-    cgl_region_add(w, cgl_region_statement(w, &s->op, front, s->all, ");"));
-    cgl_region_flush(w);
+  if (vote)
+    cgl_text_print(w->out, "typedef int cgl_type_%d;\n", id);
+  else {
+    snprintf(front, sizeof front, "cgl_type_%d", id);
+    cgl_warp_put_type(w, front, s->all);
   }
-  if (!shuffle && (s->mask.n || cgl_token_is(&s->op, "__match_any_sync")))
-    put_by_mask(w, s);
-  else if (vote) {
-    cgl_text_print(w->out,
-                   "const unsigned cgl_q_%d = cgl_bits(cgl_s_%d, 32)%s;", s->id,
-                   s->id,
-                   cgl_token_is(&s->op, "__any_sync")   ? " != 0"
-                   : cgl_token_is(&s->op, "__all_sync") ? " == 0"
-                                                        : "");
-    cgl_put_own(w);
-  } else if (!shuffle) {
-    cgl_text_print(w->out,
-                   "const auto cgl_q_%d = cgl_fold_%.*s(cgl_s_%d, cgl_b_%d);",
-                   s->id, (int)s->op.length - 14, s->op.text + 9, s->id, s->id);
-    cgl_put_own(w);
-  } else if (cgl_values_is_uniform(w->t, s->cond, false) &&
-             cgl_values_is_uniform(w->t, s->step, false)) {
-    cgl_text_print(w->out,
-                   "alignas(64) cgl_type_%d cgl_q_%d[32]; cgl_move<%s>("
-                   "cgl_q_%d, cgl_s_%d, (int)(",
-                   s->id, s->id, shuffle_of(&s->op), s->id, s->id);
+  cgl_text_print(w->out, "alignas(64) cgl_type_%d cgl_s_%d[32]%s;\n", id, id,
+                 whole ? "" : " = {}");
+  snprintf(front, sizeof front, "cgl_s_%d[cgl_l] = %s(", id,
+           all    ? "!"
+           : vote ? "0 != "
+                  : "");
+  cgl_region_add(w, cgl_region_statement(w, &s->op, front, s->all, ");"));
+  cgl_region_flush(w);
+}
+
+
+/* cgl_q_<id>: what the lanes get from others. */
+static void put_shuffle(writer *w, statement *s) {
+  char front[80];
+  int id = s->id;
+  const char *from = shuffle_of(&s->op);
+  cgl_text_print(w->out, "alignas(64) cgl_type_%d cgl_q_%d[32];\n", id, id);
+  if (cgl_values_is_uniform(w->t, s->cond, false) &&
+      cgl_values_is_uniform(w->t, s->step, false)) {
+    cgl_text_print(w->out, "cgl_move<%s>(cgl_q_%d, cgl_s_%d, (int)(", from, id,
+                   id);
     cgl_put_tokens(w, s->cond, false);
     cgl_text_put(w->out, ")");
     if (s->step.n)
@@ -173,28 +147,61 @@ void cgl_warp_put(writer *w, statement *s) {
     cgl_put_tokens(w, s->step, false);
     cgl_text_put(w->out, ");");
     cgl_put_own(w);
-  } else {
-    cgl_text_print(w->out, "alignas(64) cgl_type_%d cgl_q_%d[32];\n", s->id,
-                   s->id);
-    row args = cgl_tree_copy(w->t, s->cond.at, s->cond.n);
-    if (s->step.n) {
-      args = cgl_tree_copy(w->t, s->cond.at, s->cond.n + 1);
-      cgl_tokens all = {0};
-      for (size_t i = 0; i < s->cond.n; i++)
-        cgl_tokens_add(&all, s->cond.at[i]);
-      cgl_tokens_add(&all, cgl_tree_token(w->t, &s->op, "), ("));
-      for (size_t i = 0; i < s->step.n; i++)
-        cgl_tokens_add(&all, s->step.at[i]);
-      w->t->failed |= all.failed;
-      args = cgl_tree_copy(w->t, all.at, all.failed ? 0 : all.count);
-      cgl_tokens_free(&all);
-    }
-    snprintf(front, sizeof front,
-             "cgl_q_%d[cgl_l] = cgl_s_%d[cgl_source<%s>(cgl_l, (int)(", s->id,
-             s->id, shuffle_of(&s->op));
-    cgl_region_add(w, cgl_region_statement(w, &s->op, front, args, "))];"));
-    cgl_region_flush(w);
+    return;
   }
+  cgl_tokens all = {0};
+  for (size_t i = 0; i < s->cond.n; i++)
+    cgl_tokens_add(&all, s->cond.at[i]);
+  if (s->step.n)
+    cgl_tokens_add(&all, cgl_tree_token(w->t, &s->op, "), ("));
+  for (size_t i = 0; i < s->step.n; i++)
+    cgl_tokens_add(&all, s->step.at[i]);
+  w->t->failed |= all.failed;
+  row args = cgl_tree_copy(w->t, all.at, all.failed ? 0 : all.count);
+  cgl_tokens_free(&all);
+  snprintf(front, sizeof front,
+           "cgl_q_%d[cgl_l] = cgl_s_%d[cgl_source<%s>(cgl_l, (int)(", id, id,
+           from);
+  cgl_region_add(w, cgl_region_statement(w, &s->op, front, args, "))];"));
+  cgl_region_flush(w);
+}
+
+
+void cgl_warp_put(writer *w, statement *s) {
+  int id = s->id;
+  cgl_region_flush(w);
+  cgl_put_line(w, s->op.line);
+  const char *alive =
+      w->alive ? "cgl_bits(cgl_alive + cgl_w, cgl_m)" : "cgl_low_bits(cgl_m)";
+  cgl_text_print(w->out, "const unsigned cgl_b_%d = ", id);
+  if (w->mask)
+    cgl_text_print(w->out, "cgl_bits(%s, cgl_m);", w->mask);
+  else
+    cgl_text_print(w->out, "%s;", alive);
+  bool active = cgl_token_is(&s->op, "__activemask");
+  if (s->mask.n)
+    put_masks(w, s, alive);
+  else if (w->mask && w->strict && !active)
+    cgl_text_print(w->out, "cgl_meet(cgl_b_%d, %s, cgl_n);", id, alive);
+  cgl_put_own(w);
+  if (active || cgl_token_is(&s->op, "__syncwarp"))
+    return;
+  put_source(w, s);
+  if (!memcmp(s->op.text, "__shfl", 6))
+    put_shuffle(w, s);
+  else if (s->mask.n || cgl_token_is(&s->op, "__match_any_sync"))
+    put_by_mask(w, s);
+  else if (!memcmp(s->op.text, "__reduce", 8))
+    cgl_text_print(w->out,
+                   "const auto cgl_q_%d = cgl_fold_%.*s(cgl_s_%d, "
+                   "cgl_b_%d);\n",
+                   id, (int)s->op.length - 14, s->op.text + 9, id, id);
+  else
+    cgl_text_print(
+        w->out, "const unsigned cgl_q_%d = cgl_bits(cgl_s_%d, 32)%s;\n", id, id,
+        cgl_token_is(&s->op, "__any_sync")   ? " != 0"
+        : cgl_token_is(&s->op, "__all_sync") ? " == 0"
+                                             : "");
 }
 
 
@@ -433,8 +440,7 @@ void cgl_warp_put_run(writer *w, statement *s, statement *end) {
                "for (unsigned cgl_w = 0; cgl_w < cgl_n; cgl_w += 32) {\n");
   for (variable *v = w->t->variables; v; v = v->next)
     if (v->kept && v->run == w->run && cgl_region_is_local(v)) {
-      cgl_put_name(w, "alignas(64) cgl_place<cgl_t_", v);
-      cgl_put_name(w, "> cgl_v_", v);
+      cgl_region_put_room(w, v);
       cgl_text_put(w->out, "[32];\n");
     }
   cgl_text_put(

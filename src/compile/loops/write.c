@@ -320,29 +320,93 @@ static void put_deduced(writer *w, const variable *v) {
 }
 
 
+/* A type of the kernel's own, or one that a template's argument decides. */
+static void put_alias(writer *w, const variable *v) {
+  if (v->is_auto) {
+    char name[80];
+    snprintf(name, sizeof name, "%.*s", (int)v->name.length, v->name.text);
+    if (has_warp_value(v->value))
+      cgl_tree_refuse(w->t, v->value.at,
+                      "a template's argument that a warp operation decides");
+    cgl_warp_put_type(w, name, v->value);
+    return;
+  }
+  cgl_put_line(w, v->name.line);
+  if (!v->constructed)
+    cgl_put_name(w, "using ", v);
+  cgl_put_tokens(w, v->value, false);
+  cgl_text_put(w->out, v->constructed ? "" : ";");
+  cgl_put_own(w);
+}
+
+
+/* What all threads share: constants, memory, uniform variables. */
+static void put_common(writer *w, const variable *v) {
+  if (v->dynamic) {
+    cgl_put_type(w, v);
+    cgl_put_name(w, " *const ", v);
+    cgl_text_put(w->out, " = (");
+    cgl_put_type(w, v);
+    cgl_text_put(w->out,
+                 " *)__builtin_assume_aligned(cgl_hidden(cgl_dynamic_shared), "
+                 "128);\n");
+    return;
+  }
+  if (v->uniform && v->is_auto) {
+    cgl_text_put(w->out, "decltype(cgl_copy_of(");
+    cgl_put_tokens(w, cgl_row_slice(v->value, 1, v->value.n), false);
+    cgl_text_put(w->out, "))");
+  } else {
+    cgl_text_put(w->out, v->constant ? "constexpr"
+                         : v->shared ? "alignas(64)"
+                                     : "");
+    cgl_put_type(w, v);
+  }
+  cgl_put_name(w, " ", v);
+  if (v->constant)
+    cgl_put_tokens(w, v->value, false);
+  else if (v->shared)
+    cgl_put_tokens(w, v->dims, false);
+  cgl_text_put(w->out, ";");
+  cgl_put_own(w);
+}
+
+
+/* The type of a thread's variable, and room for those that are kept. */
+static void put_own(writer *w, const variable *v) {
+  if (v->is_auto && !v->again && v->kept && !v->reference)
+    put_deduced(w, v);
+  else if (!v->is_auto) {
+    cgl_text_put(w->out, "typedef");
+    cgl_put_type(w, v);
+    cgl_put_name(w, " cgl_t_", v);
+    cgl_put_tokens(w, v->dims, false);
+    cgl_text_put(w->out, ";");
+    cgl_put_own(w);
+  }
+  if (!v->kept || v->again)
+    return;
+  cgl_put_name(w, "static_assert(__is_trivially_copyable(cgl_t_", v);
+  cgl_text_put(w->out, "), \"\");\n");
+  if (v->run <= 0) {
+    cgl_region_put_room(w, v);
+    cgl_text_put(w->out, "[1024];\n");
+  }
+  if (v->parameter) {
+    cgl_put_name(w,
+                 "for (unsigned cgl_t = 0; cgl_t < cgl_n; cgl_t++) "
+                 "cgl_at(cgl_v_",
+                 v);
+    cgl_put_name(w, "[cgl_t]) = ", v);
+    cgl_text_put(w->out, ";\n");
+  }
+}
+
+
 static void put_names(writer *w) {
   for (const variable *v = w->t->variables; v; v = v->next) {
-    bool typed = cgl_region_is_local(v) || v->again;
     if (v->parameter && v->value.n)
-      continue;
-    if (v->alias && v->is_auto) {
-      char name[80];
-      snprintf(name, sizeof name, "%.*s", (int)v->name.length, v->name.text);
-      if (has_warp_value(v->value))
-        cgl_tree_refuse(w->t, v->value.at,
-                        "a template's argument that a warp operation decides");
-      cgl_warp_put_type(w, name, v->value);
-      continue;
-    }
-    if (v->alias) {
-      cgl_put_line(w, v->name.line);
-      if (!v->constructed)
-        cgl_put_name(w, "using ", v);
-      cgl_put_tokens(w, v->value, false);
-      cgl_text_put(w->out, v->constructed ? "" : ";");
-      cgl_put_own(w);
-      continue;
-    }
+      continue; /* a template's, see put_templates */
     if (v->index.n) {
       cgl_put_name(w, "const long cgl_base_", v);
       cgl_text_put(w->out, " = (unsigned)(");
@@ -350,68 +414,12 @@ static void put_names(writer *w) {
       cgl_text_put(w->out, ");");
       cgl_put_own(w);
     }
-    if (v->constant) {
-      cgl_text_put(w->out, "constexpr");
-      cgl_put_type(w, v);
-      cgl_put_name(w, " ", v);
-      cgl_put_tokens(w, v->value, false);
-      cgl_text_put(w->out, ";");
-      cgl_put_own(w);
-    } else if (v->dynamic) {
-      cgl_put_type(w, v);
-      cgl_put_name(w, " *const ", v);
-      cgl_text_put(w->out, " = (");
-      cgl_put_type(w, v);
-      cgl_text_put(
-          w->out, " *)__builtin_assume_aligned(cgl_hidden(cgl_dynamic_shared), "
-                  "128);\n");
-    } else if (v->shared) {
-      cgl_text_put(w->out, "alignas(64)");
-      cgl_put_type(w, v);
-      cgl_put_name(w, " ", v);
-      cgl_put_tokens(w, v->dims, false);
-      cgl_text_put(w->out, ";");
-      cgl_put_own(w);
-    } else if (v->uniform && !v->parameter && v->is_auto) {
-      cgl_text_put(w->out, "decltype(cgl_copy_of(");
-      cgl_put_tokens(w, cgl_row_slice(v->value, 1, v->value.n), false);
-      cgl_text_put(w->out, "))");
-      cgl_put_name(w, " ", v);
-      cgl_text_put(w->out, ";");
-      cgl_put_own(w);
-    } else if (v->uniform && !v->parameter) {
-      cgl_put_type(w, v);
-      cgl_put_name(w, " ", v);
-      cgl_text_put(w->out, ";\n");
-    } else if (typed && v->is_auto && !v->again && v->kept && !v->reference)
-      put_deduced(w, v);
-    else if (typed && !v->is_auto) {
-      cgl_text_put(w->out, "typedef");
-      cgl_put_type(w, v);
-      if (v->reference)
-        cgl_text_put(w->out, " *");
-      cgl_put_name(w, " cgl_t_", v);
-      cgl_put_tokens(w, v->dims, false);
-      cgl_text_put(w->out, ";");
-      cgl_put_own(w);
-    }
-    if (v->kept && cgl_region_is_local(v)) {
-      cgl_put_name(w, "static_assert(__is_trivially_copyable(cgl_t_", v);
-      cgl_text_put(w->out, "), \"\");\n");
-    }
-    if (v->kept && cgl_region_is_local(v) && v->run <= 0) {
-      cgl_put_name(w, "alignas(64) cgl_place<cgl_t_", v);
-      cgl_put_name(w, "> cgl_v_", v);
-      cgl_text_put(w->out, "[1024];\n");
-    }
-    if (v->kept && v->parameter) {
-      cgl_put_name(w,
-                   "for (unsigned cgl_t = 0; cgl_t < cgl_n; cgl_t++) "
-                   "cgl_at(cgl_v_",
-                   v);
-      cgl_put_name(w, "[cgl_t]) = ", v);
-      cgl_text_put(w->out, ";\n");
-    }
+    if (v->alias)
+      put_alias(w, v);
+    else if (v->constant || v->shared || (v->uniform && !v->parameter))
+      put_common(w, v);
+    else if (cgl_region_is_local(v) || v->again)
+      put_own(w, v);
   }
   /* A worker's stack has 8 MiB. */
   cgl_text_put(w->out, "static_assert(0");

@@ -79,6 +79,9 @@ void cgl_region_flush(writer *w);
 void cgl_region_put(writer *w, statement *const *list, size_t n,
                     const stride *walk);
 
+/* What declares the array that keeps a variable, but for its size. */
+void cgl_region_put_room(writer *w, const variable *v);
+
 /* A statement that is run once. */
 void cgl_region_put_scalar(writer *w, row r);
 
