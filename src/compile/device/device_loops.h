@@ -61,16 +61,20 @@ CGL_INLINE unsigned cgl_bits(const int *mask, unsigned n) {
 CGL_INLINE unsigned cgl_low_bits(unsigned n) {
   return n >= 32 ? ~0u : (1u << n) - 1;
 }
-/* All lanes that have not left the kernel must have come. */
-CGL_INLINE void cgl_meet(unsigned here, unsigned alive, unsigned threads) {
-  if (here == alive)
-    return;
+/* What is seldom run is no part of the kernel, whose compile it would slow. */
+#define CGL_APART static __attribute__((noinline, unused))
+CGL_APART void cgl_miss(unsigned here, unsigned alive, unsigned threads) {
   char why[160];
   snprintf(why, sizeof why,
            "divergent barrier: of the block's %u threads %d of a warp's %d "
            "came to a warp operation",
            threads, __builtin_popcount(here), __builtin_popcount(alive));
   cgl_runtime->abort(719, why);
+}
+/* All lanes that have not left the kernel must have come. */
+CGL_INLINE void cgl_meet(unsigned here, unsigned alive, unsigned threads) {
+  if (here != alive)
+    cgl_miss(here, alive, threads);
 }
 /* All lanes of the masks that lanes give must have come. */
 CGL_INLINE void cgl_meet_masks(const unsigned *masks, unsigned here,
@@ -163,11 +167,15 @@ CGL_INLINE void cgl_move(T *to, const T *from, int d, int width = 32) {
   for (int i = 0; i < 32; i++)
     to[i] = from[cgl_source<OP>(i, d, width)];
 }
+template <int OP, class T>
+CGL_APART void cgl_move_apart(T *to, const T *from, int d, int width = 32) {
+  cgl_move<OP>(to, from, d, width);
+}
 
 /* The lanes that have a lane's value. */
 template <class T>
-CGL_INLINE void cgl_match(unsigned *to, const T *from, unsigned here,
-                          const unsigned *masks) {
+CGL_APART void cgl_match(unsigned *to, const T *from, unsigned here,
+                         const unsigned *masks) {
   static_assert(sizeof(T) <= 8, "a match compares at most 8 bytes");
   for (int i = 0; i < 32; i++) {
     unsigned same = 0;
@@ -195,3 +203,11 @@ CGL_FOLD(cgl_fold_max, a > b ? a : b)
 CGL_FOLD(cgl_fold_and, a &b)
 CGL_FOLD(cgl_fold_or, a | b)
 CGL_FOLD(cgl_fold_xor, a ^ b)
+/* What each lane gets by its mask. */
+template <class T, T (*FOLD)(const T *, unsigned)>
+CGL_APART void cgl_folds(T *to, const T *from, unsigned here,
+                         const unsigned *masks) {
+  for (int i = 0; i < 32; i++)
+    to[i] =
+        i && masks[i] == masks[i - 1] ? to[i - 1] : FOLD(from, here & masks[i]);
+}

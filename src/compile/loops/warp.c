@@ -86,12 +86,11 @@ static void put_by_mask(writer *w, const statement *s) {
               : "");
   else
     cgl_text_print(w->out,
-                   "cgl_type_%d cgl_q_%d[32]; for (int cgl_l = 0; cgl_l < 32; "
-                   "cgl_l++) cgl_q_%d[cgl_l] = cgl_l && cgl_k_%d[cgl_l] == "
-                   "cgl_k_%d[cgl_l - 1] ? cgl_q_%d[cgl_l - 1] : "
-                   "cgl_fold_%.*s(cgl_s_%d, cgl_b_%d & cgl_k_%d[cgl_l]);\n",
-                   id, id, id, id, id, id, (int)s->op.length - 14,
-                   s->op.text + 9, id, id, id);
+                   "cgl_type_%d cgl_q_%d[32]; cgl_folds<cgl_type_%d, "
+                   "cgl_fold_%.*s>(cgl_q_%d, cgl_s_%d, cgl_b_%d, "
+                   "cgl_k_%d);\n",
+                   id, id, id, (int)s->op.length - 14, s->op.text + 9, id, id,
+                   id, id);
 }
 
 
@@ -138,8 +137,8 @@ static void put_shuffle(writer *w, statement *s) {
   cgl_text_print(w->out, "alignas(64) cgl_type_%d cgl_q_%d[32];\n", id, id);
   if (cgl_values_is_uniform(w->t, s->cond, false) &&
       cgl_values_is_uniform(w->t, s->step, false)) {
-    cgl_text_print(w->out, "cgl_move<%s>(cgl_q_%d, cgl_s_%d, (int)(", from, id,
-                   id);
+    cgl_text_print(w->out, "%s<%s>(cgl_q_%d, cgl_s_%d, (int)(",
+                   w->fast ? "cgl_move" : "cgl_move_apart", from, id, id);
     cgl_put_tokens(w, s->cond, false);
     cgl_text_put(w->out, ")");
     if (s->step.n)
