@@ -161,6 +161,16 @@ typedef enum cgl_form {
    be NULL. */
 CGL_API cgl_form cgl_kernel_form(const cgl_kernel *kernel, const char **why,
                                  int *line);
+/* What is known of how a kernel runs. */
+typedef struct cgl_kernel_facts {
+  const char *name; /* as it was asked for */
+  cgl_form form;
+  const char *why; /* it runs as fibers; NULL when it does not */
+  int line;        /* of the source's file that has the reason, or 0 */
+} cgl_kernel_facts;
+
+/* Fills in the facts; its texts are borrowed from the kernel. */
+CGL_API void cgl_kernel_info(const cgl_kernel *kernel, cgl_kernel_facts *facts);
 /* The word of a form: "device", "loop", "loops", "fibers". */
 CGL_API const char *cgl_form_name(cgl_form form);
 /* *block is a number of threads per thread block with good occupancy, for one

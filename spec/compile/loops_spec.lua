@@ -1,6 +1,7 @@
 -- Kernels with barriers on the host device: as loops they do what they do as
 -- fibers, and what is not understood runs as fibers and says why.
--- CGRAPHLUA_KERNELS=10000 sets how many random kernels are tried (100).
+-- CGRAPHLUA_RANDOM_KERNELS=10000 sets how many random kernels are tried (300, and
+-- 40 in a sanitizer's build, whose kernels are the same).
 local cg = require "cgraphlua"
 local ffi = require "ffi"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
@@ -13,12 +14,24 @@ int setenv(const char *name, const char *value, int replace);
 int unsetenv(const char *name);
 ]]
 
-local function as(form, fn)
-  ffi.C.setenv("CGRAPHLUA_HOST_KERNELS", form, 1)
+local function with(variable, value, fn)
+  local before = os.getenv(variable)
+  ffi.C.setenv(variable, value, 1)
   local ok, result = pcall(fn)
-  ffi.C.unsetenv "CGRAPHLUA_HOST_KERNELS"
+  if before then ffi.C.setenv(variable, before, 1) else ffi.C.unsetenv(variable) end
   if not ok then error(result, 0) end
   return result
+end
+
+local function as(form, fn)
+  return with("CGRAPHLUA_HOST_KERNELS", form, fn)
+end
+
+--- With a compiler that optimizes less, which takes a tenth of the time.
+local function quickly(level, fn)
+  local compiler = os.getenv "CGRAPHLUA_CXX"
+  return with("CGRAPHLUA_CXX", (compiler and compiler ~= "" and compiler or "c++") .. " " .. level,
+    fn)
 end
 
 local function module_as(form, source)
@@ -109,23 +122,66 @@ describe("kernels with barriers as loops", function()
     end
   end)
 
+  it("give what the corpus gives as fibers", function()
+    local file, cases, instances, fibers = here .. "/corpus.cu", {}, {}, {}
+    for row in io.lines(file) do
+      local name, shape = row:match "^//@ (%S+) (.*)$"
+      if name then
+        local n = {}
+        for x in shape:gmatch "%d+" do n[#n + 1] = tonumber(x) end
+        cases[#cases + 1] = { name = name, grid = { n[1], n[2], shared = n[5] },
+          block = { n[3], n[4] } }
+        if name:find "<" then instances[#instances + 1] = name end
+      end
+    end
+    local source = { file = file, options = { "--fmad=false" }, expressions = instances }
+    local modules = quickly("-O1", function()
+      return { module_as("loops", source), module_as("fibers", source) }
+    end)
+    local words, floats = 4096, {}
+    local numbers = {}
+    for i = 1, words do floats[i], numbers[i] = i * 37 % 101 / 16 - 3, i * 7919 % 97 end
+    local x, k = cg.from(floats, "float"), cg.from(numbers, "int32")
+    for _, case in ipairs(cases) do
+      local got = {}
+      for i, module in ipairs(modules) do
+        local y, m = cg.zeros("float", words), cg.zeros("int32", words)
+        module:kernel(case.name):launch(case.grid, case.block, x, y, k, m, words)
+        got[i] = { y:download(), m:download() }
+      end
+      assert.same(got[2], got[1], case.name)
+      local info = modules[1]:kernel(case.name):info()
+      if info.form ~= "loops" then fibers[#fibers + 1] = case.name .. ": " .. info.why end
+    end
+    assert.is_true(#cases >= 40)
+    assert.is_true(#fibers < 0.05 * #cases, table.concat(fibers, "\n"))
+  end)
+
   it("give what random kernels give as fibers", function()
     local shapes = {
       { 1, 64 }, { 3, 37 }, { 2, { 8, 5, 2 } }, { 2, { 32, 3 } }, { 1, 250 }, { 2, { 48, 2 } },
+      { 2, { 7, 9 } }, { 1, 33 },
     }
-    local many = tonumber(os.getenv "CGRAPHLUA_KERNELS") or 100
+    local sanitized = (os.getenv "CGRAPHLUA_SANITIZER" or "no") ~= "no"
+    local many = tonumber(os.getenv "CGRAPHLUA_RANDOM_KERNELS") or sanitized and 40 or 300
     local words, split = {}, 0
     for i = 1, 64 do words[i] = i * 2654435761 % 4294967296 end
     local input = cg.zeros("uint32", 64)
     input:upload(words)
-    for first = 1, many, 20 do
+    -- The last are compiled as a user's kernels are.
+    local first = 1
+    while first <= many do
+      local optimized = first + 10 > many
+      local last = optimized and many or math.min(first + 29, many - 10)
       local text = { random_kernels.prelude }
-      for seed = first, first + 19 do
+      for seed = first, last do
         text[#text + 1] = random_kernels.kernel("k" .. seed, seed)
       end
       text = table.concat(text, "\n")
-      local modules = { module_as("loops", text), module_as("fibers", text) }
-      for seed = first, first + 19 do
+      local modules = quickly(optimized and "-O3" or "-O0", function()
+        return { module_as("loops", text), module_as("fibers", text) }
+      end)
+      for seed = first, last do
         local name = "k" .. seed
         split = split + (modules[1]:kernel(name):form() == "loops" and 1 or 0)
         for i, shape in ipairs(shapes) do
@@ -133,6 +189,7 @@ describe("kernels with barriers as loops", function()
             16 + 4 * shape[1] * threads_of(shape[2]), input, 5 + i)
         end
       end
+      first = last + 1
     end
     assert.is_true(split >= 0.9 * many, split .. " of " .. many .. " run as loops")
   end)
@@ -230,11 +287,11 @@ extern "C" __global__ void k(int *x) {
   x[threadIdx.x] = 1;
 end:;
 }]] },
-    { "a lambda", 2, [[
+    { "a lambda", 4, [[
+template <class F> __device__ int call(F f) { return f(2); }
 extern "C" __global__ void k(int *x) {
-  auto f = [&](int i) { return i + 1; };
   __syncthreads();
-  x[threadIdx.x] = f(2);
+  x[threadIdx.x] = call([&](int i) { return i + 1; });
 }]] },
     { "a switch around a barrier, or that continues a loop with one", 2, [[
 extern "C" __global__ void k(int *x) {
@@ -242,22 +299,26 @@ extern "C" __global__ void k(int *x) {
   case 1: __syncthreads();
   }
 }]] },
-    { "'__activemask'", 2, [[
-extern "C" __global__ void k(unsigned *x) {
-  x[threadIdx.x] = __activemask();
-}]] },
-    { "__shfl_sync with a mask that may not be all of the warp", 2, [[
+    { "'__match_all_sync'", 3, [[
 extern "C" __global__ void k(int *x) {
-  x[threadIdx.x] = __shfl_sync(0xffffu, x[threadIdx.x], 0);
+  int same;
+  __match_all_sync(~0u, x[0], &same);
 }]] },
     { "an operation of several threads behind '&&'", 2, [[
 extern "C" __global__ void k(int *x) {
   if (x[0] && __any_sync(~0u, x[threadIdx.x])) x[1] = 2;
 }]] },
-    { "a call of 'sum', which synchronizes and is a template, overloaded or a member", 3, [[
-template <class T> __device__ T sum(T v) { return v + __shfl_xor_sync(~0u, v, 1); }
+    { "a call of 'sum', which synchronizes and is overloaded or a member", 4, [[
+__device__ int sum(int v) { return v + __shfl_xor_sync(~0u, v, 1); }
+__device__ float sum(float v) { return v + __shfl_xor_sync(~0u, v, 1); }
 extern "C" __global__ void k(int *x) {
   x[threadIdx.x] = sum(x[threadIdx.x]);
+}]] },
+    { "a call of 'sum', a template whose argument 'T' is not written", 4, [[
+template <class T> struct box { T v; };
+template <class T> __device__ T sum(box<T> b) { return b.v + __shfl_xor_sync(~0u, b.v, 1); }
+extern "C" __global__ void k(int *x) {
+  x[threadIdx.x] = sum(box<int>{x[threadIdx.x]});
 }]] },
     { "a call of 'part', which synchronizes and returns before its end", 6, [[
 __device__ int part(int v) {
@@ -267,9 +328,9 @@ __device__ int part(int v) {
 extern "C" __global__ void k(int *x) {
   x[threadIdx.x] = part(x[threadIdx.x]);
 }]] },
-    { "'r', a reference that lives across a barrier", 2, [[
+    { "'r', of a type not written out, that lives across a barrier", 2, [[
 extern "C" __global__ void k(int *x) {
-  int &r = x[threadIdx.x];
+  auto &r = x[threadIdx.x];
   r = 1;
   __syncthreads();
   r += 2;
@@ -297,6 +358,36 @@ extern "C" __global__ void k(int *x) {
     assert.same({ "loop" }, { form_of [[extern "C" __global__ void k() {}]] })
   end)
 
+  it("does not take the others of its source with it", function()
+    -- What the splitter takes and the compiler does not.
+    local module = module_as("loops", [[
+extern "C" __global__ void odd(int *x) {
+  struct pair { int a; };
+  __syncthreads();
+  { struct pair { int b; }; pair p = {1}; x[threadIdx.x] = p.b; __syncthreads(); }
+}
+extern "C" __global__ void even(int *x) { __syncthreads(); x[threadIdx.x] = 1; }]])
+    local odd = module:kernel("odd"):info()
+    assert.same({ name = "odd", form = "fibers", line = 1,
+      why = "the compiler does not take it as loops" }, odd)
+    assert.same({ name = "even", form = "loops" }, module:kernel("even"):info())
+  end)
+
+  it("runs as fibers when its compile as loops takes too long", function()
+    local lines = {}
+    for i = 1, 90 do
+      lines[i] = ("v += __shfl_xor_sync(~0u, v * %d, %d); if (threadIdx.x & %d) v ^= x[v & 7];")
+        :format(i, i % 31 + 1, i)
+    end
+    local source = 'extern "C" __global__ void k(int *x) { int v = x[threadIdx.x];' ..
+      table.concat(lines, "\n") .. "x[threadIdx.x] = v; }"
+    local info = with("CGRAPHLUA_HOST_COMPILE_SECONDS", "1", function()
+      return module_as("loops", source):kernel():info()
+    end)
+    assert.same({ name = "k", form = "fibers", line = 1,
+      why = "as loops its compile takes too long" }, info)
+  end)
+
   it("is named in the log when it is asked for", function()
     local said = {}
     cg.on_log(function(text) said[#said + 1] = text end)
@@ -317,6 +408,7 @@ describe("what goes wrong in a kernel", function()
       local ffi = require "ffi"
       ffi.cdef "int setenv(const char *, const char *, int);"
       ffi.C.setenv("CGRAPHLUA_HOST_KERNELS", %q, 1)
+      ffi.C.setenv("CGRAPHLUA_KERNEL_SECONDS", "1", 1)
       local kernel, x = cg.kernel(%q), cg.zeros("int32", 1024)
       print(kernel:form())
       kernel:launch(1, %d, x)
@@ -343,6 +435,28 @@ describe("what goes wrong in a kernel", function()
   if (threadIdx.x < 5) x[threadIdx.x] = __shfl_xor_sync(~0u, x[threadIdx.x], 1);
   __syncthreads();
 }]], 64, "divergent barrier" },
+      { [[extern "C" __global__ void k(int *x) {
+  if (threadIdx.x < 8) x[threadIdx.x] = __shfl_sync(0xffffu, x[threadIdx.x], 1);
+  __syncthreads();
+}]], 64, "divergent barrier" },
+      { [[extern "C" __global__ void k(int *x) {
+  x[threadIdx.x] = 1;
+  __syncthreads();
+  if (x[threadIdx.x] == 1) x[threadIdx.x * 100000000ll] = 5;
+}]], 64, "near no allocation" },
+      { [[__device__ int deep(int n, int *x) {
+  int a[256];
+  a[n & 255] = n + x[n & 7];
+  return x[0] == 77 ? a[3] : deep(n + 1, x) + a[(n * 3) & 255];
+}
+extern "C" __global__ void k(int *x) {
+  x[threadIdx.x] = 1;
+  __syncthreads();
+  x[threadIdx.x] = deep(threadIdx.x, x);
+}]], 64, "overflowed its stack" },
+      { [[extern "C" __global__ void k(int *x) {
+  while (x[0] == 0) __syncthreads();
+}]], 64, "did not end within" },
     }
     for _, case in ipairs(cases) do
       local wanted, fibers = error_of("fibers", case[1], case[2])

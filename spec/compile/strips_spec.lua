@@ -1,6 +1,6 @@
 -- Kernels without barriers on the host device: in strips of 32 threads they do
 -- what they do thread by thread.
--- CGRAPHLUA_KERNELS=10000 sets how many random kernels are tried (60).
+-- CGRAPHLUA_RANDOM_KERNELS=10000 sets how many random kernels are tried (60).
 local cg = require "cgraphlua"
 local ffi = require "ffi"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
@@ -28,7 +28,7 @@ describe("a kernel without barriers", function()
   it("gives in strips what it gives thread by thread, for random kernels", function()
     local shapes = { { 1, 64 }, { { 3, 2 }, { 37, 3 } }, { { 2, 2, 2 }, { 8, 5 } }, { 5, 20 },
       { { 1, 3 }, 250 } }
-    local many = tonumber(os.getenv "CGRAPHLUA_KERNELS") or 60
+    local many = tonumber(os.getenv "CGRAPHLUA_RANDOM_KERNELS") or 60
     local input, values, strips = cg.zeros("uint32", 64), {}, 0
     for i = 1, 64 do values[i] = i * 2654435761 % 4294967296 end
     input:upload(values)

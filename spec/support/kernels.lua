@@ -37,6 +37,15 @@ __device__ unsigned block_sum(unsigned v, unsigned t, unsigned nthreads) {
   return total;
 }
 struct pair { unsigned a, b; };
+__device__ pair twist(pair x, unsigned by) { return {x.b + by, x.a ^ (by >> 3)}; }
+template <class T> __device__ T warp_total(T v) {
+  for (int o = 16; o > 0; o /= 2) v += __shfl_xor_sync(FULL, v, o);
+  return v;
+}
+template <class T, int N> __device__ T turned(T v) {
+  T other = __shfl_sync(FULL, v, (int)((threadIdx.x + N) & 31u));
+  return v * (T)N + other;
+}
 ]]
 
 local function generator(seed)
@@ -130,9 +139,19 @@ function M.kernel(name, seed)
 
   --- What a warp does together.
   function warped(d, deep)
-    local k = random(11)
+    local k = random(17)
     local v = pick(V)
-    if k == 0 then line(d, "%s += __shfl_xor_sync(FULL, %s, %d);", v, pick(V), 2 ^ random(5))
+    if k == 11 then line(d, "%s += __popc(__match_any_sync(FULL, %s & 3u));", v, value(1))
+    elseif k == 12 then line(d, "%s += __popc(__activemask());", v)
+    elseif k == 13 then
+      line(d, "if (lane < 16u) %s += __reduce_add_sync(0xffffu, %s);", v, value(1))
+      line(d, "else %s ^= __ballot_sync(0xffff0000u, %s & 1u);", v, value(1))
+    elseif k == 14 then line(d, "%s = %s + (__%s_sync(0xffu << (lane & 24u), %s & 1u) ? 5u : 0u);",
+      v, pick(V), pick { "any", "all" }, value(1))
+    elseif k == 15 then line(d, "%s %s warp_total%s(%s);", v, pick { "+=", "^=", "=" },
+      pick { "", "<unsigned>" }, value(1))
+    elseif k == 16 then line(d, "%s ^= turned<unsigned, %d>(%s);", v, 1 + random(40), value(1))
+    elseif k == 0 then line(d, "%s += __shfl_xor_sync(FULL, %s, %d);", v, pick(V), 2 ^ random(5))
     elseif k == 1 then line(d, "%s ^= __shfl_down_sync(FULL, %s, %s & 15u);", v, value(1),
       uniform(1))
     elseif k == 2 then line(d, "%s = __shfl_up_sync(FULL, %s, %d, %d) + %s;", v, value(1),
@@ -167,7 +186,7 @@ function M.kernel(name, seed)
 
   --- What the block does together.
   function common(d, deep, inside)
-    local k = random(deep > 1 and 8 or 18)
+    local k = random(deep > 1 and 8 or 24)
     local v = pick(V)
     if k == 0 or k == 1 then
       line(d, "s[t] = %s;", value(0))
@@ -227,6 +246,35 @@ function M.kernel(name, seed)
       line(d, "for (unsigned at = lane; at < %s %% 97u; at += 32u) %s += in[at %% 64u] ^ at;",
         uniform(0), v)
       warped(d, 1)
+    elseif k == 18 then
+      local f = fresh "f"
+      line(d, "auto %s = [&](unsigned z) { %s += z; return z * 3u + %s; };", f, pick(V), pick(V))
+      line(d, "%s = %s(%s);", v, f, value(1))
+      line(d, "__syncthreads();")
+      line(d, "%s ^= %s(%s);", pick(V), f, value(1))
+    elseif k == 19 then
+      local y = fresh "auto"
+      line(d, "auto %s = %s;", y, value(0))
+      line(d, "__syncthreads();")
+      line(d, "%s += %s;", v, y)
+    elseif k == 20 then
+      local r = fresh "ref"
+      line(d, "unsigned &%s = p[%s & 3u];", r, value(1))
+      line(d, "%s += %s;", r, value(1))
+      line(d, "__syncthreads();")
+      line(d, "%s ^= %s;", r, value(1))
+    elseif k == 21 then
+      local i = fresh "o"
+      line(d, "int %s = 0;", i)
+      line(d, "do {")
+      line(d, "  %s++;", i)
+      common(d + 1, deep + 1, true)
+      line(d, "} while (__syncthreads_or(%s & 1u) * 2 > %s);", value(1), i)
+    elseif k == 22 then line(d, "q = twist(q, %s);", value(0))
+    elseif k == 23 then
+      if inside and early then line(d, "if (%s %% 11u == %du) return;", pick { "gid", "a" },
+        random(11))
+      else line(d, "if ((%s & 15u) == 3u) return;", uniform(1)) end
     elseif k == 16 then
       line(d, "if (t < %s %% 70u) s[t] += %s;", uniform(0), value(1))
       line(d, "__syncthreads();")

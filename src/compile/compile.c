@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compile/compiler_sum.h"
 #include "compile/host/host.h"
 #include "compile/nvrtc/nvrtc.h"
 #include "driver/kernel_abi.h"
@@ -134,13 +135,17 @@ static void identify_compiler(const cgl_job *job, cgl_text *out) {
 /* Everything the image depends on that is known before a compile, but for where
    it stands in the script. */
 static void describe_key(const cgl_job *job, cgl_text *out) {
-  static const char *const variables[] = {
-      "CGRAPHLUA_CXX",   "CPATH",         "CPLUS_INCLUDE_PATH",
-      "GCC_EXEC_PREFIX", "COMPILER_PATH", "CGRAPHLUA_HOST_KERNELS"};
+  static const char *const variables[] = {"CGRAPHLUA_CXX",
+                                          "CPATH",
+                                          "CPLUS_INCLUDE_PATH",
+                                          "GCC_EXEC_PREFIX",
+                                          "COMPILER_PATH",
+                                          "CGRAPHLUA_HOST_KERNELS",
+                                          "CGRAPHLUA_HOST_COMPILE_SECONDS"};
   const cgl_source *s = job->source;
   bool host = job->image->format == CGL_IMAGE_HOST;
-  cgl_text_print(out, "%d %d %d\n", CGL_HOST_ABI, (int)job->image->format,
-                 job->sm);
+  cgl_text_print(out, "%s %d %d %d\n", CGL_COMPILER_SUM, CGL_HOST_ABI,
+                 (int)job->image->format, job->sm);
   if (job->exact)
     cgl_text_print(out, "for %d %d\n", job->sm, job->ptx);
   for (size_t i = 0; i < sizeof variables / sizeof *variables && host; i++) {

@@ -78,6 +78,16 @@ function kernel:parameters() end
 ---@return integer|nil line the line of its file
 function kernel:form() end
 
+---@class cgraphlua.kernel_info
+---@field name string
+---@field form "device"|"loop"|"loops"|"fibers"
+---@field why? string what of the source makes it run as fibers
+---@field line? integer the line of its file
+
+--- What is known of how the kernel runs, in a table.
+---@return cgraphlua.kernel_info
+function kernel:info() end
+
 --- Gives the kernel up.  Graphs that launch it keep it.
 function kernel:release() end
 

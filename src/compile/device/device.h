@@ -91,7 +91,8 @@ struct dim3 {
 };
 
 static __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
-static __thread int cgl_converted; /* this block runs as fibers */
+extern "C" __thread char cgl_dynamic_shared[]; /* where it is used */
+static __thread int cgl_converted;             /* this block runs as fibers */
 static const cgl_host_runtime *cgl_runtime;
 static constexpr int warpSize = 32;
 

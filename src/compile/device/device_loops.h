@@ -8,11 +8,19 @@
 #define CGL_LOOPS __attribute__((noinline, flatten))
 #endif
 
+#ifdef __clang__
+#define CGL_UNROLL _Pragma("unroll 8")
+#else
+#define CGL_UNROLL _Pragma("GCC unroll 8")
+#endif
+
+#define CGL_TURN __asm__ volatile("" ::: "memory");
+
 /* A strip: 32 threads in a row from cgl_wx on (see compile/loops/strip.c), or
    with WHOLE false, those of them from cgl_f up to cgl_m. */
 #define CGL_STRIP_BEGIN                                            \
   constexpr unsigned cgl_n = 32;                                   \
-  const uint3 blockIdx = {0, cgl_place.y, cgl_place.z};            \
+  const uint3 blockIdx = {0, cgl_where.y, cgl_where.z};            \
   const uint3 threadIdx = {0, cgl_wy, cgl_wz};                     \
   CGL_ASSUME(cgl_wx >= 0 && blockDim.x >= 1 && blockDim.x <= 1024) \
   if constexpr (WHOLE)                                             \
@@ -20,7 +28,7 @@
 #define CGL_STRIP_LANE                                          \
   const unsigned cgl_i = (unsigned)(cgl_wx + (int)cgl_l);       \
   const uint3 threadIdx = {cgl_i % blockDim.x, cgl_wy, cgl_wz}; \
-  const uint3 blockIdx = {cgl_i / blockDim.x, cgl_place.y, cgl_place.z};
+  const uint3 blockIdx = {cgl_i / blockDim.x, cgl_where.y, cgl_where.z};
 CGL_INLINE bool cgl_every(const int *on, unsigned from, unsigned to) {
   int every = 1;
   for (unsigned i = from; i < to; i++)
@@ -66,6 +74,7 @@ template <class T, bool TRIVIAL = __is_trivial(T)> struct cgl_slot {
   typedef T type;
 };
 template <class T> struct cgl_slot<T, false> { typedef cgl_raw<T> type; };
+template <class T> using cgl_place = typename cgl_slot<T>::type;
 template <class T> CGL_INLINE T &cgl_at(T &slot) {
   return slot;
 }
@@ -97,16 +106,44 @@ CGL_INLINE unsigned cgl_bits(const int *mask, unsigned n) {
 CGL_INLINE unsigned cgl_low_bits(unsigned n) {
   return n >= 32 ? ~0u : (1u << n) - 1;
 }
-/* All lanes that have not left the kernel must have come. */
-CGL_INLINE void cgl_meet(unsigned here, unsigned alive, unsigned threads) {
-  if (here == alive)
-    return;
+/* What is seldom run is no part of the kernel, whose compile it would slow. */
+#define CGL_APART static __attribute__((noinline, unused))
+CGL_APART void cgl_miss(unsigned here, unsigned alive, unsigned threads) {
   char why[160];
   snprintf(why, sizeof why,
            "divergent barrier: of the block's %u threads %d of a warp's %d "
            "came to a warp operation",
            threads, __builtin_popcount(here), __builtin_popcount(alive));
   cgl_runtime->abort(719, why);
+}
+/* All lanes that have not left the kernel must have come. */
+CGL_INLINE void cgl_meet(unsigned here, unsigned alive, unsigned threads) {
+  if (here != alive)
+    cgl_miss(here, alive, threads);
+}
+/* All lanes of the masks that lanes give must have come. */
+CGL_INLINE void cgl_meet_masks(const unsigned *masks, unsigned here,
+                               unsigned alive, unsigned threads) {
+  unsigned all = 0;
+  for (int i = 0; i < 32; i++)
+    all |= here >> i & 1 ? masks[i] : 0;
+  if (all & alive & ~here)
+    cgl_meet(here, all & alive, threads);
+}
+/* Its address is in a register, and not asked for again and again. */
+CGL_INLINE void *cgl_hidden(void *p) {
+  __asm__("" : "+r"(p));
+  return p;
+}
+/* Sizes and indices without overflow; may 1024 threads from the sum on have
+   their index in an int? */
+struct cgl_sizes {
+  long x, y, z;
+  cgl_sizes(uint3 v) : x(v.x), y(v.y), z(v.z) {
+  }
+};
+CGL_INLINE bool cgl_fits(long sum) {
+  return sum >= 0 && sum < 0x7fffffff - 1024;
 }
 /* How many of `most` values from `at` on are below the bound. */
 template <class T, class B>
@@ -175,6 +212,23 @@ CGL_INLINE void cgl_move(T *to, const T *from, int d, int width = 32) {
   for (int i = 0; i < 32; i++)
     to[i] = from[cgl_source<OP>(i, d, width)];
 }
+template <int OP, class T>
+CGL_APART void cgl_move_apart(T *to, const T *from, int d, int width = 32) {
+  cgl_move<OP>(to, from, d, width);
+}
+
+/* The lanes that have a lane's value. */
+template <class T>
+CGL_APART void cgl_match(unsigned *to, const T *from, unsigned here,
+                         const unsigned *masks) {
+  static_assert(sizeof(T) <= 8, "a match compares at most 8 bytes");
+  for (int i = 0; i < 32; i++) {
+    unsigned same = 0;
+    for (int k = 0; k < 32; k++)
+      same |= (unsigned)!__builtin_memcmp(&from[i], &from[k], sizeof(T)) << k;
+    to[i] = same & here & (masks ? masks[i] : ~0u);
+  }
+}
 
 #define CGL_FOLD(name, expression)                                     \
   template <class T> CGL_INLINE T name(const T *all, unsigned lanes) { \
@@ -194,3 +248,11 @@ CGL_FOLD(cgl_fold_max, a > b ? a : b)
 CGL_FOLD(cgl_fold_and, a &b)
 CGL_FOLD(cgl_fold_or, a | b)
 CGL_FOLD(cgl_fold_xor, a ^ b)
+/* What each lane gets by its mask. */
+template <class T, T (*FOLD)(const T *, unsigned)>
+CGL_APART void cgl_folds(T *to, const T *from, unsigned here,
+                         const unsigned *masks) {
+  for (int i = 0; i < 32; i++)
+    to[i] =
+        i && masks[i] == masks[i - 1] ? to[i - 1] : FOLD(from, here & masks[i]);
+}

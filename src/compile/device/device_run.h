@@ -301,13 +301,20 @@ static void cgl_run_loops(void *const *p, const cgl_host_dims *d,
   const unsigned gx = d->grid[0], gy = d->grid[1];
   const uint3 grid = {gx, gy, d->grid[2]};
   const uint3 block = {d->block[0], d->block[1], d->block[2]};
+  uint3 at = {(unsigned)(first % gx), (unsigned)(first / gx % gy),
+              (unsigned)(first / gx / gy)};
+  gridDim = grid;
+  blockDim = block;
   for (uint64_t b = first; b < last; b++) {
-    const uint3 at = {(unsigned)(b % gx), (unsigned)(b / gx % gy),
-                      (unsigned)(b / gx / gy)};
-    gridDim = grid;
-    blockDim = block;
     blockIdx = at;
     L::template run<A...>(grid, block, at, *(A *)p[I]...);
+    if (++at.x == gx) {
+      at.x = 0;
+      if (++at.y == gy) {
+        at.y = 0;
+        at.z++;
+      }
+    }
   }
 }
 

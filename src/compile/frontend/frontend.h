@@ -45,10 +45,11 @@ typedef struct cgl_signature {
   unsigned features;    /* CGL_USES_*, CGL_NEEDS_* */
   cgl_loop loop;        /* valid as long as the program and the source */
   const struct cgl_declared *declared; /* likewise; NULL from the cache */
-  bool loops;                          /* its barriers are between loops */
-  bool strips;        /* 32 threads at a time take its loops together */
-  const char *fibers; /* why it runs as fibers; NULL when it does not */
-  int fibers_line;    /* where: lines behind the source's first */
+  const cgl_alias *aliases; /* likewise: a template's arguments come first */
+  bool loops;               /* its barriers are between loops */
+  bool strips;              /* 32 threads at a time take its loops together */
+  const char *fibers;       /* why it runs as fibers; NULL when it does not */
+  int fibers_line;          /* where: lines behind the source's first */
 } cgl_signature;
 
 typedef struct cgl_variable {

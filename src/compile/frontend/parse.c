@@ -80,6 +80,8 @@ static void read_template(cursor *c, prefix *out) {
     parameter.is_type = cgl_token_is_any(&c->at[i], "typename", "class");
     if (last > i && c->at[last - 1].kind == CGL_TOKEN_NAME)
       parameter.name = c->at[last - 1];
+    parameter.type = &c->at[i];
+    parameter.ntype = last > i ? last - 1 - i : 0;
     if (equal && equal + 1 < stop) {
       parameter.standard = &c->at[equal + 1];
       parameter.nstandard = stop - equal - 1;

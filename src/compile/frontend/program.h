@@ -26,6 +26,8 @@ typedef struct cgl_name {
 typedef struct cgl_template_parameter {
   cgl_token name;
   bool is_type;
+  const cgl_token *type; /* of a value */
+  size_t ntype;
   const cgl_token *standard; /* default argument, may be empty */
   size_t nstandard;
 } cgl_template_parameter;

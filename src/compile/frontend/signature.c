@@ -57,6 +57,7 @@ static int fill_signature(cgl_program *p, const cgl_declared *k,
                           cgl_signature *out) {
   out->line = k->name.line;
   out->declared = k;
+  out->aliases = aliases;
   out->max_threads = read_bounds(k, aliases);
   out->features = cgl_reach_features(p, k->chunk, NULL);
   if (!out->name || read_parameters(k, aliases, arena, out) != 0)

@@ -390,8 +390,8 @@ static bool is_memory(const char *line) {
 /* Memory of a block that runs as loops: one for all threads, or one for each;
    its names are given by compile/loops. */
 static bool is_block_memory(const char *line) {
-  static const char *const names[] = {"cgl_s_", "cgl_v_", "cgl_i_",
-                                      "cgl_q_", "cgl_m_", "cgl_alive"};
+  static const char *const names[] = {"cgl_s_", "cgl_v_", "cgl_i_",   "cgl_q_",
+                                      "cgl_m_", "cgl_k_", "cgl_alive"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strstr(line, names[i]))
       return true;
@@ -461,9 +461,39 @@ size_t cgl_host_find_memory(cgl_host_job *h) {
 }
 
 
+/* Does the compiler speak of the kernel as loops? */
+static bool is_named(const cgl_host_job *h, size_t i) {
+  char name[40];
+  int n = snprintf(name, sizeof name, "cgl_loops_of_%zu", i);
+  const char *at = h->said.data;
+  while (at && (at = strstr(at, name)) && at[n] >= '0' && at[n] <= '9')
+    at += n;
+  return at != NULL;
+}
+
+
+static void drop_loops(cgl_host_job *h, size_t i) {
+  cgl_signature *s = &h->job->image->signatures[i];
+  s->loops = false;
+  if (!(s->features & CGL_USES_BARRIER))
+    return;
+  s->fibers = h->said.data && strstr(h->said.data, "CPU time limit")
+                  ? "as loops its compile takes too long"
+                  : "the compiler does not take it as loops";
+  s->fibers_line = s->line - h->job->source->line;
+}
+
+
 size_t cgl_host_drop_loops(cgl_host_job *h) {
   cgl_signature *all = h->job->image->signatures;
   size_t dropped = 0;
+  for (size_t i = 0; i < h->job->image->nsignatures; i++)
+    if (all[i].loops && is_named(h, i)) {
+      drop_loops(h, i);
+      dropped++;
+    }
+  if (dropped)
+    return dropped;
   for (size_t i = 0; i < h->job->image->nsignatures; i++)
     if (mode_of(h, i) == MODE_STRIDE) {
       h->ordered[i] = true;
@@ -472,12 +502,8 @@ size_t cgl_host_drop_loops(cgl_host_job *h) {
       all[i].strips = false;
       dropped++;
     } else if (all[i].loops) {
-      all[i].loops = false;
+      drop_loops(h, i);
       dropped++;
-      if (!(all[i].features & CGL_USES_BARRIER))
-        continue;
-      all[i].fibers = "the compiler does not take it as loops";
-      all[i].fibers_line = all[i].line - h->job->source->line;
     }
   return dropped;
 }

@@ -62,6 +62,8 @@ typedef struct cgl_host_job {
   char *folder, *input, *output, *dump, *depends; /* paths */
   char *dump_option;                              /* -fdump-tree-sra=... */
   bool *ordered; /* by kernel: its threads must run in order */
+  cgl_text said; /* by the compiler, the last time */
+  char *limit;   /* how long it may take, for the shell, or NULL */
 } cgl_host_job;
 
 /* The option that says which of the processor's instructions the compiler may
@@ -107,8 +109,8 @@ void cgl_host_device_text(cgl_text *out);
    the compiler's dump tells; returns how many are new. */
 size_t cgl_host_find_memory(cgl_host_job *h);
 
-/* Leaves every grid-stride loop as the script has it; returns how many were
-   rewritten. */
+/* Takes back what was written for the compiler: the kernels as loops that it
+   names, or else all, and every grid-stride loop.  Returns how many. */
 size_t cgl_host_drop_loops(cgl_host_job *h);
 
 /* Adds what a C++ compiler printed, as the script's author should see it. */

@@ -170,7 +170,6 @@ void cgl_host_identify(cgl_text *identity) {
 
 
 static const char *const common_options[] = {
-    "-O3",
     "-fPIC",
     "-pipe",
     "-x",
@@ -274,11 +273,11 @@ static void add_options(command *c, const cgl_source *s) {
 }
 
 
-/* Whether $CGRAPHLUA_CXX says itself which processor it is for. */
-static bool names_target(const cgl_cxx *cxx) {
+/* Whether $CGRAPHLUA_CXX itself has an option that begins with one of two. */
+static bool names_option(const cgl_cxx *cxx, const char *a, const char *b) {
   for (size_t i = 0; cxx->words[i]; i++)
-    if (!strncmp(cxx->words[i], "-march=", 7) ||
-        !strncmp(cxx->words[i], "-mcpu=", 6))
+    if (!strncmp(cxx->words[i], a, strlen(a)) ||
+        !strncmp(cxx->words[i], b, strlen(b)))
       return true;
   return false;
 }
@@ -289,8 +288,10 @@ static void add_common(command *c, const cgl_cxx *cxx, const cgl_job *job) {
   add_words(c, (const char *const *)cxx->words);
   if (job->level) /* behind what the command itself may name */
     add_word(c, cgl_host_march(job->level));
-  else if (!names_target(cxx))
+  else if (!names_option(cxx, "-march=", "-mcpu="))
     add_word(c, cgl_host_target());
+  if (!names_option(cxx, "-O", "-O"))
+    add_word(c, "-O3");
   add_words(c, common_options);
   /* #line does not change where the compiler looks. */
   add_word(c, "-iquote");
@@ -299,7 +300,32 @@ static void add_common(command *c, const cgl_cxx *cxx, const cgl_job *job) {
 }
 
 
-static void build_command(command *c, const cgl_host_job *h) {
+/* The processor's seconds that a kernel may take as loops. */
+static unsigned long compile_seconds(void) {
+  const char *asked = getenv("CGRAPHLUA_HOST_COMPILE_SECONDS");
+  unsigned long n = asked ? strtoul(asked, NULL, 10) : 0;
+  return n ? n : 10;
+}
+
+
+/* Bounds the compile of kernels as loops, which may explode where that of the
+   same kernels as fibers does not. */
+static void add_limit(command *c, cgl_host_job *h) {
+  unsigned long n = 0;
+  for (size_t i = 0; i < h->job->image->nsignatures; i++)
+    n += h->job->image->signatures[i].loops;
+  free(h->limit);
+  h->limit = NULL;
+  if (!n)
+    return;
+  h->limit = cgl_format("ulimit -S -t %lu; exec \"$@\"", n * compile_seconds());
+  c->failed |= !h->limit;
+  add_words(c, (const char *const[]){"/bin/sh", "-c", h->limit, "sh", NULL});
+}
+
+
+static void build_command(command *c, cgl_host_job *h) {
+  add_limit(c, h);
   add_common(c, h->cxx, h->job);
   if (h->cxx->clang)
     add_words(c, clang_options);
@@ -389,7 +415,8 @@ static cgl_compile_status run_compiler(cgl_host_job *h) {
   }
   job->log.length = 0;
   cgl_host_diagnostics(job->source, said.data ? said.data : "", &job->log);
-  cgl_text_free(&said);
+  cgl_text_free(&h->said);
+  h->said = said;
   if ((status == 0 || status == -2) && read_image(h->output, job->image) == 0)
     return CGL_COMPILE_OK;
   if (!job->log.length)
@@ -452,9 +479,19 @@ static void note_files(cgl_host_job *h) {
 }
 
 
-/* A folder of our own in $TMPDIR, and the names of the files in it. */
+/* The folder in which what is compiled is kept, or NULL. */
+static const char *kept_folder(void) {
+  const char *keep = getenv("CGRAPHLUA_HOST_KEEP");
+  return keep && *keep ? keep : NULL;
+}
+
+
+/* A folder of our own in $CGRAPHLUA_HOST_KEEP or $TMPDIR, and the names of the
+   files in it. */
 static int make_folder(cgl_host_job *h) {
-  const char *base = getenv("TMPDIR");
+  const char *base = kept_folder();
+  if (!base)
+    base = getenv("TMPDIR");
   if (!base || !*base)
     base = "/tmp";
   h->folder = cgl_format("%s/cgraphlua-XXXXXX", base);
@@ -478,14 +515,17 @@ static int make_folder(cgl_host_job *h) {
 
 static void remove_folder(cgl_host_job *h) {
   char *const paths[] = {h->input, h->output, h->dump, h->depends};
+  bool keep = kept_folder();
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-    if (paths[i])
+    if (paths[i] && !keep)
       unlink(paths[i]);
     free(paths[i]);
   }
-  if (h->folder)
+  if (h->folder && !keep)
     rmdir(h->folder);
   free(h->folder);
+  cgl_text_free(&h->said);
+  free(h->limit);
   free(h->dump_option);
   free(h->ordered);
 }
@@ -503,7 +543,7 @@ cgl_compile_status cgl_host_compile(cgl_job *job) {
           h.cxx->clang && (image->signatures[i].features & CGL_USES_LOCALS);
     if (cgl_host_choose_loops(&h) == 0)
       status = build_image(&h);
-    if (status == CGL_COMPILE_REFUSED && cgl_host_drop_loops(&h))
+    while (status == CGL_COMPILE_REFUSED && cgl_host_drop_loops(&h))
       status = build_image(&h); /* for the columns of the messages */
     if (status == CGL_COMPILE_REFUSED && cgl_source_drop_fields(job->image))
       status = build_image(&h);

@@ -115,7 +115,7 @@ static bool is_barrier_word(const cgl_token *t) {
 static bool is_warp_word(const cgl_token *t) {
   return t->length > 5 && !memcmp(t->text, "__", 2) &&
          (!memcmp(t->text + t->length - 5, "_sync", 5) ||
-          cgl_token_is(t, "__syncwarp"));
+          cgl_token_is_any(t, "__syncwarp", "__activemask"));
 }
 
 
@@ -151,16 +151,15 @@ static void hoist_warp(tree *t, row *r, size_t i, size_t end,
   s->op = r->at[i];
   s->id = ++t->ids;
   bool wait = cgl_token_is(&s->op, "__syncwarp");
+  bool active = cgl_token_is(&s->op, "__activemask");
   bool shuffle = !memcmp(s->op.text, "__shfl", 6);
-  if (wait ? n > 1 : shuffle ? n < 3 || n > 4 : n != 2) {
+  if (wait || active ? n > wait : shuffle ? n < 3 || n > 4 : n != 2) {
     cgl_tree_refuse(t, &s->op, "%.*s with %zu arguments", (int)s->op.length,
                     s->op.text, n);
     return;
   }
   if (n && !is_full(t, args[0]))
-    cgl_tree_refuse(t, &s->op,
-                    "%.*s with a mask that may not be all of the warp",
-                    (int)s->op.length, s->op.text);
+    s->mask = args[0];
   if (wait && (i || end + 1 != r->n))
     cgl_tree_refuse(t, &s->op, "__syncwarp() inside an expression");
   if (n > 1)
@@ -172,8 +171,13 @@ static void hoist_warp(tree *t, row *r, size_t i, size_t end,
   if (wait)
     replace(t, r, i, end, NULL);
   else {
-    cgl_token name = cgl_tree_token(
-        t, &s->op, shuffle ? "cgl_q_%d[cgl_l]" : "cgl_q_%d", s->id);
+    bool each =
+        shuffle || s->mask.n || cgl_token_is(&s->op, "__match_any_sync");
+    cgl_token name = cgl_tree_token(t, &s->op,
+                                    active ? "cgl_b_%d"
+                                    : each ? "cgl_q_%d[cgl_l]"
+                                           : "cgl_q_%d",
+                                    s->id);
     replace(t, r, i, end, &name);
   }
   put(tail, s);
@@ -184,6 +188,7 @@ static void hoist_warp(tree *t, row *r, size_t i, size_t end,
 
 typedef struct function {
   row type, parameters, body;
+  row templates; /* between < and > */
   const cgl_token *body_origin;
 } function;
 
@@ -204,8 +209,15 @@ static bool find_function(tree *t, const cgl_token *name, function *out) {
     size_t close = cgl_tokens_close(c->at, c->count, i), open = close;
     if (open >= c->count || !cgl_token_is(&c->at[open], "{"))
       continue;
-    if (c->at > t->program->pp.out.at && cgl_token_is(&c->at[-1], ">"))
-      return false; /* a template */
+    out->templates = (row){NULL, 0};
+    if (c->at > t->program->pp.out.at && cgl_token_is(&c->at[-1], ">")) {
+      const cgl_token *from = c->at - 1;
+      while (from > t->program->pp.out.at && !cgl_token_is(from, "template"))
+        from--;
+      if (cgl_token_is(from, "template"))
+        out->templates =
+            cgl_tree_copy(t, from + 2, (size_t)(c->at - 1 - from - 2));
+    }
     found++;
     out->type = cgl_tree_copy(t, c->at, i - 1);
     out->parameters = cgl_tree_copy(t, &c->at[i + 1], close - i - 2);
@@ -213,6 +225,102 @@ static bool find_function(tree *t, const cgl_token *name, function *out) {
     out->body = cgl_tree_copy(t, out->body_origin, c->count - open - 2);
   }
   return found == 1;
+}
+
+
+/* The type of an argument, where the text says it: that of a variable, of an
+   element, of a number; or nothing. */
+static row argument_type(tree *t, row a) {
+  const variable *v = a.n ? cgl_tree_find(t, a.at) : NULL;
+  row none = {NULL, 0};
+  bool element = a.n > 1 && cgl_token_is(&a.at[1], "[") &&
+                 cgl_tokens_close(a.at, a.n, 1) == a.n;
+  if (a.n == 1 && a.at->kind == CGL_TOKEN_NUMBER) {
+    char last = a.at->text[a.at->length - 1];
+    bool real = memchr(a.at->text, '.', a.at->length);
+    cgl_token name = cgl_tree_token(
+        t, a.at, real ? last == 'f' ? "float" : "double" : "int");
+    if ((last < '0' || last > '9') && last != '.' && !(real && last == 'f'))
+      return none;
+    return cgl_tree_copy(t, &name, 1);
+  }
+  if (!v || v->is_auto || v->alias || v->reference || !v->type.n ||
+      (a.n > 1 && !element))
+    return none;
+  row type = cgl_tree_copy(t, v->type.at, v->type.n);
+  size_t stars = 0, n = 0;
+  for (size_t i = 0; i < type.n; i++)
+    stars += cgl_token_is(&type.at[i], "*");
+  bool array =
+      v->dims.n && cgl_tokens_close(v->dims.at, v->dims.n, 0) == v->dims.n;
+  if (element ? stars + array != 1 : v->dims.n > 0)
+    return none;
+  for (size_t i = 0; i < type.n; i++)
+    if (!cgl_token_is_any(&type.at[i], "volatile", "__restrict__",
+                          "__restrict") &&
+        !(stars == element && cgl_token_is(&type.at[i], "const")) &&
+        !(element && cgl_token_is(&type.at[i], "*")))
+      type.at[n++] = type.at[i];
+  type.n = n;
+  return type;
+}
+
+
+/* The argument that decides the template's type `name`: of the parameters
+   `T x`, `T *x` and their like, the first.  The stars are taken away. */
+static row deduce_type(tree *t, const cgl_token *name, const row *parameters,
+                       const row *args, size_t n) {
+  for (size_t k = 0; k < n; k++) {
+    size_t at = parameters[k].n, stars = 0;
+    bool simple = true;
+    for (size_t i = 0; i + 1 < parameters[k].n; i++) {
+      const cgl_token *x = &parameters[k].at[i];
+      if (cgl_token_same(x, name))
+        at = i;
+      else if (cgl_token_is(x, "*"))
+        stars++;
+      else
+        simple &= cgl_token_is_any(x, "const", "&", "__restrict__", "volatile");
+    }
+    if (at == parameters[k].n || !simple)
+      continue;
+    row type = argument_type(t, args[k]);
+    for (; stars && type.n; type.n--)
+      if (cgl_token_is(&type.at[type.n - 1], "*"))
+        stars--;
+      else if (!cgl_token_is(&type.at[type.n - 1], "const"))
+        break;
+    size_t kept = 0;
+    bool pointer = false;
+    for (size_t i = 0; i < type.n; i++)
+      pointer |= cgl_token_is(&type.at[i], "*");
+    for (size_t i = 0; i < type.n; i++)
+      if (pointer || !cgl_token_is(&type.at[i], "const"))
+        type.at[kept++] = type.at[i];
+    type.n = kept;
+    if (!stars && type.n)
+      return type;
+  }
+  return (row){NULL, 0};
+}
+
+
+/* The argument of `T x`, whose type the compiler is asked for. */
+static row deduce_late(const cgl_token *name, const row *parameters,
+                       const row *args, size_t n, bool *late) {
+  for (size_t k = 0; k < n; k++) {
+    bool fits = parameters[k].n > 1, named = false;
+    for (size_t i = 0; i + 1 < parameters[k].n; i++) {
+      named |= cgl_token_same(&parameters[k].at[i], name);
+      fits &= cgl_token_same(&parameters[k].at[i], name) ||
+              cgl_token_is(&parameters[k].at[i], "const");
+    }
+    if (fits && named) {
+      *late = true;
+      return args[k];
+    }
+  }
+  return (row){NULL, 0};
 }
 
 
@@ -301,6 +409,63 @@ static void bind_parameter(tree *t, row parameter, row argument, row body,
 }
 
 
+static void rename_in(function *f, const cgl_token *was, const cgl_token *now) {
+  rename_all(f->body, was, now);
+  rename_all(f->parameters, was, now);
+  rename_all(f->type, was, now);
+}
+
+
+/* Gives the template's parameters names of the kernel: of the arguments that
+   are written at the call, or that those of the call decide. */
+static void bind_template(tree *t, const cgl_token *call, function *f,
+                          row given, const row *parameters, const row *args,
+                          size_t n, statement ***tail) {
+  row names[16], values[16];
+  size_t count = split(f->templates, names, 16);
+  size_t written = split(given, values, 16);
+  for (size_t k = 0; k < count && !t->why; k++) {
+    row p = names[k], value = k < written ? values[k] : (row){NULL, 0};
+    bool type = cgl_token_is_any(p.at, "class", "typename"), late = false;
+    for (size_t i = 0; i < p.n; i++)
+      if (cgl_token_is(&p.at[i], "=")) {
+        if (!value.n)
+          value = slice(p, i + 1, p.n);
+        p.n = i;
+      }
+    if (p.n < 2 || p.at[p.n - 1].kind != CGL_TOKEN_NAME)
+      break;
+    cgl_token *name = &p.at[p.n - 1];
+    if (!value.n && type)
+      value = deduce_type(t, name, parameters, args, n);
+    if (!value.n && type)
+      value = deduce_late(name, parameters, args, n, &late);
+    if (!value.n) {
+      cgl_tree_refuse(
+          t, call,
+          "a call of '%.*s', a template whose argument '%.*s' is not "
+          "written",
+          (int)call->length, call->text, (int)name->length, name->text);
+      return;
+    }
+    cgl_token own = cgl_tree_token(t, name, "%.*s__%d", (int)name->length,
+                                   name->text, ++t->ids);
+    if (late) {
+      variable *v = cgl_tree_alias(t, &own, (row){NULL, 0});
+      v->value = value;
+      v->is_auto = true;
+    } else if (type)
+      cgl_tree_alias(t, &own, value);
+    else {
+      row of = cgl_tree_copy(t, p.at, p.n);
+      of.at[of.n - 1] = cgl_tree_token(t, name, "const");
+      put(tail, declare_value(t, &own, of, value));
+    }
+    rename_in(f, name, &own);
+  }
+}
+
+
 static size_t count_word(row r, const char *word) {
   size_t n = 0;
   for (size_t i = 0; i < r.n; i++)
@@ -335,7 +500,7 @@ static bool take_result(tree *t, const cgl_token *call, row type, row body,
 }
 
 
-static void hoist_call(tree *t, row *r, size_t i, size_t end,
+static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
                        statement ***tail) {
   const cgl_token call = r->at[i];
   function f = {0};
@@ -348,16 +513,17 @@ static void hoist_call(tree *t, row *r, size_t i, size_t end,
     return;
   }
   if (!find_function(t, &call, &f)) {
-    cgl_tree_refuse(t, &call,
-                    "a call of '%.*s', which synchronizes and is a template, "
-                    "overloaded or a member",
-                    (int)call.length, call.text);
+    cgl_tree_refuse(
+        t, &call,
+        "a call of '%.*s', which synchronizes and is overloaded or a "
+        "member",
+        (int)call.length, call.text);
     return;
   }
   size_t n = split(f.parameters, parameters, 24);
   if (n == 1 && parameters[0].n == 1 && cgl_token_is(parameters[0].at, "void"))
     n = 0;
-  if (split(slice(*r, i + 2, end - 1), args, 24) != n || n == 24 ||
+  if (split(slice(*r, open + 1, end - 1), args, 24) != n || n == 24 ||
       t->depth == MAX_DEPTH) {
     cgl_tree_refuse(t, &call,
                     "a call of '%.*s' with default arguments, or too deep",
@@ -367,10 +533,15 @@ static void hoist_call(tree *t, row *r, size_t i, size_t end,
   for (variable *v = t->variables; v; v = v->next) {
     cgl_token other = cgl_tree_token(t, &call, "%.*s__%d", (int)v->name.length,
                                      v->name.text, ++t->ids);
-    rename_all(f.body, &v->name, &other);
-    rename_all(f.parameters, &v->name, &other);
+    rename_in(&f, &v->name, &other);
+    rename_all(f.templates, &v->name, &other);
   }
-  for (size_t k = 0; k < n; k++)
+  if (f.templates.n) {
+    row given = open > i + 1 ? slice(*r, i + 2, open - 1) : (row){NULL, 0};
+    bind_template(t, &call, &f, given, parameters, args, n, tail);
+    split(f.parameters, parameters, 24);
+  }
+  for (size_t k = 0; k < n && !t->why; k++)
     bind_parameter(t, parameters[k], args[k], f.body, tail);
   const cgl_token *origin = t->origin, *copy = t->copy;
   int loops = t->loops;
@@ -442,10 +613,12 @@ static void check_order(tree *t, row r, size_t i, size_t end) {
 }
 
 
-/* A comma that is not between arguments. */
-static bool has_comma(row r) {
+/* A comma that is not between arguments, nor in the call. */
+static bool has_comma(row r, size_t call, size_t end) {
   for (size_t i = 0; i < r.n; i++) {
-    if (cgl_token_is_any(&r.at[i], "(", "[", "{"))
+    if (i == call)
+      i = end - 1;
+    else if (cgl_token_is_any(&r.at[i], "(", "[", "{"))
       i = cgl_tokens_close(r.at, r.n, i) - 1;
     else if (cgl_token_is(&r.at[i], ","))
       return true;
@@ -460,15 +633,18 @@ static void hoist(tree *t, row *r, statement ***tail) {
     if (i == r->n)
       return;
     const cgl_token *x = &r->at[i];
-    if (i + 1 >= r->n || !cgl_token_is(&r->at[i + 1], "(")) {
+    size_t open = i + 1;
+    if (open < r->n && cgl_token_is(&r->at[open], "<"))
+      open = cgl_tokens_close_angle(r->at, r->n, open);
+    if (open >= r->n || !cgl_token_is(&r->at[open], "(")) {
       cgl_tree_refuse(t, x,
                       "'%.*s', which synchronizes and is not plainly called",
                       (int)x->length, x->text);
       return;
     }
-    size_t end = cgl_tokens_close(r->at, r->n, i + 1);
+    size_t end = cgl_tokens_close(r->at, r->n, open);
     check_order(t, *r, i, end);
-    if (has_comma(*r))
+    if (has_comma(*r, i, end))
       cgl_tree_refuse(t, x, "an operation of several threads beside a comma");
     if (t->why)
       return;
@@ -477,7 +653,7 @@ static void hoist(tree *t, row *r, statement ***tail) {
     else if (is_warp_word(x))
       hoist_warp(t, r, i, end, tail);
     else
-      hoist_call(t, r, i, end, tail);
+      hoist_call(t, r, i, open, end, tail);
   }
   if (!t->why)
     cgl_tree_refuse(t, r->at, "too many operations in a statement");
@@ -489,6 +665,25 @@ static void refuse_sync(tree *t, row r) {
   if (i < r.n)
     cgl_tree_refuse(t, &r.at[i], "'%.*s' in the header of a loop",
                     (int)r.at[i].length, r.at[i].text);
+}
+
+
+/* if (++n == 8): n is changed by a statement of its own. */
+static void split_step(tree *t, statement *s, statement ***tail) {
+  row c = s->cond;
+  if (c.n < 2 || !cgl_token_is_any(c.at, "++", "--") ||
+      !cgl_tree_find(t, &c.at[1]) ||
+      (c.n > 2 && cgl_token_is_any(&c.at[2], "[", ".", "->", "(")))
+    return;
+  statement *step = cgl_tree_new(t, STATEMENT_PLAIN);
+  row made = cgl_tree_copy(t, c.at, c.n + 1);
+  if (t->failed)
+    return;
+  step->all = slice(made, 0, 3);
+  step->all.at[2] = cgl_tree_token(t, c.at, ";");
+  step->all.at[2].kind = CGL_TOKEN_PUNCT;
+  s->cond = slice(c, 1, c.n);
+  put(tail, step);
 }
 
 
@@ -513,6 +708,7 @@ void cgl_tree_inline(tree *t, statement **list) {
       if (s->all.n == 0 || cgl_token_is(s->all.at, ";"))
         continue;
     } else if (s->kind == STATEMENT_IF) {
+      split_step(t, s, &tail);
       hoist(t, &s->cond, &tail);
       for (statement *p = *before; p; p = p->next)
         used |= p->kind == STATEMENT_WARP;
@@ -520,7 +716,8 @@ void cgl_tree_inline(tree *t, statement **list) {
                s->kind == STATEMENT_DO) {
       for (statement *p = s->init; p; p = p->next)
         refuse_sync(t, p->kind == STATEMENT_DECLARATION ? p->value : p->all);
-      refuse_sync(t, s->cond);
+      statement **head = &s->head;
+      hoist(t, &s->cond, &head);
       refuse_sync(t, s->step);
     }
     s->sync |= used ? SYNC_WARP : 0;

@@ -38,12 +38,14 @@ typedef struct statement {
   row cond, step;
   struct statement *init; /* of a for: declarations, or an expression */
   struct statement *body, *otherwise;
-  variable *variable; /* of a declaration, or a barrier's result */
-  row value;          /* its initializer, with `=` or brackets */
-  cgl_token op;       /* of a barrier or a warp operation */
-  int id;             /* of a warp operation */
-  unsigned sync;      /* SYNC_*, of all in it */
-  bool escapes;       /* a break or continue in it leaves it */
+  variable *variable;     /* of a declaration, or a barrier's result */
+  row value;              /* its initializer, with `=` or brackets */
+  row mask;               /* of a warp operation; nothing: all lanes */
+  struct statement *head; /* runs before each test of a loop's condition */
+  cgl_token op;           /* of a barrier or a warp operation */
+  int id;                 /* of a warp operation */
+  unsigned sync;          /* SYNC_*, of all in it */
+  bool escapes;           /* a break or continue in it leaves it */
   struct statement *next;
 } statement;
 
@@ -54,15 +56,18 @@ struct variable {
   row value;
   variable *next; /* in the order of declaration */
   bool is_auto, constant, shared, dynamic, reference, parameter;
-  bool constructed;        /* T x(1); or T x{1}; */
-  bool closed;             /* of a class, whose functions may change it */
-  bool addressed;          /* may be known by its address */
-  bool assigned;           /* after its declaration */
-  bool uniform;            /* the same for all threads */
-  bool again;              /* computed again in every region */
-  bool kept;               /* has an array */
-  int region;              /* that uses it: -1 none yet, -2 several */
-  int run;                 /* of warps that uses it; likewise */
+  bool constructed; /* T x(1); or T x{1}; */
+  bool closed;      /* of a class, whose functions may change it */
+  bool lambda;      /* written again where it is named */
+  bool alias;     /* no variable but a type: `= type`, or a whole declaration */
+  bool addressed; /* may be known by its address */
+  bool assigned;  /* after its declaration */
+  bool uniform;   /* the same for all threads */
+  bool again;     /* computed again in every region */
+  bool kept;      /* has an array */
+  row index;      /* threadIdx.x behind this sum of whole numbers; or nothing */
+  int region;     /* that uses it: -1 none yet, -2 several */
+  int run;        /* of warps that uses it; likewise */
   const statement *home;   /* its declaration */
   const cgl_token *origin; /* the source's declaration; NULL: made here */
 };
@@ -71,6 +76,7 @@ typedef struct tree {
   cgl_program *program;
   cgl_arena *arena;
   const cgl_declared *kernel;
+  const cgl_alias *aliases; /* of types, those of templates first */
   statement *body;
   variable *variables, **last;
   int ids;         /* inlined functions, warp operations */
@@ -95,6 +101,9 @@ void cgl_tree_refuse(tree *t, const cgl_token *where, const char *format, ...)
 
 /* What the tokens, and all functions they name, synchronize: SYNC_*. */
 unsigned cgl_tree_sync(tree *t, const cgl_token *at, size_t n);
+
+/* Declares a type that stands for the tokens. */
+variable *cgl_tree_alias(tree *t, const cgl_token *name, row type);
 
 /* The statements of a row of tokens. */
 statement *cgl_tree_read(tree *t, row r);

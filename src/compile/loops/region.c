@@ -8,7 +8,8 @@
 /* ---- what a region uses ---- */
 
 bool cgl_region_is_local(const variable *v) {
-  return !v->uniform && !v->shared && !v->constant && !v->again;
+  return !v->uniform && !v->shared && !v->constant && !v->again && !v->alias &&
+         !v->lambda;
 }
 
 
@@ -33,7 +34,7 @@ void cgl_region_mark(writer *w, row r, bool *used, int depth) {
     for (variable *v = w->t->variables; v; v = v->next, k++)
       if (cgl_token_same(&v->name, &r.at[i]) && !used[k]) {
         used[k] = true;
-        if (v->again && depth < 32)
+        if ((v->again || v->lambda) && depth < 32)
           cgl_region_mark(w, v->value, used, depth + 1);
       }
   }
@@ -60,6 +61,42 @@ static bool by_address(const variable *v) {
 }
 
 
+void cgl_region_put_room(writer *w, const variable *v) {
+  cgl_put_name(w, "alignas(64) cgl_place<cgl_t_", v);
+  cgl_put_name(w, v->reference ? " *> cgl_v_" : "> cgl_v_", v);
+}
+
+
+/* A variable that is computed in every region.  An index that is known not to
+   wrap has a wide form: with it the compiler sees neighbours. */
+static void put_again(writer *w, const variable *v) {
+  row value = v->value;
+  if (w->run && w->fast) {
+    row expanded = cgl_stride_expand(w, value, 0);
+    bool warp;
+    for (size_t i = 0; i < expanded.n; i++)
+      if (cgl_stride_lane(expanded, i, &warp))
+        value = expanded;
+  }
+  cgl_put_line(w, v->name.line);
+  cgl_put_type(w, v);
+  cgl_put_name(w, " ", v);
+  cgl_put_tokens(w, value, false);
+  cgl_text_put(w->out, ";");
+  if (!v->index.n)
+    return;
+  cgl_put_name(w, "const long cgl_wide_", v);
+  if (w->run && !w->fast)
+    cgl_put_name(w, " = ", v);
+  else {
+    cgl_put_name(w, " = BY ? cgl_base_", v);
+    cgl_text_put(w->out, w->run ? " + cgl_wx + (long)cgl_l" : " + (long)cgl_x");
+    cgl_put_name(w, " : ", v);
+  }
+  cgl_text_put(w->out, ";");
+}
+
+
 /* The variables that the region has from others. */
 static void put_prologue(writer *w, const bool *used, statement *const *list,
                          size_t n) {
@@ -70,12 +107,18 @@ static void put_prologue(writer *w, const bool *used, statement *const *list,
       own |= list[i]->variable == v;
     if (!used[k])
       continue;
-    if (v->again) {
+    if (v->again)
+      put_again(w, v);
+    else if (v->lambda && !own) {
       cgl_put_line(w, v->name.line);
-      cgl_put_type(w, v);
-      cgl_put_name(w, " ", v);
+      cgl_put_name(w, "auto ", v);
       cgl_put_tokens(w, v->value, false);
       cgl_text_put(w->out, ";");
+    } else if (v->reference && !own && v->kept) {
+      cgl_put_type(w, v);
+      cgl_put_name(w, " &", v);
+      cgl_put_name(w, " = *cgl_v_", v);
+      cgl_text_print(w->out, "[%s];", region_element(v));
     } else if (cgl_region_is_local(v) && !own && v->kept) {
       cgl_text_put(w->out, by_address(v) ? " cgl_t_" : " cgl_t_");
       cgl_put_name(w, "", v);
@@ -90,6 +133,16 @@ static void put_prologue(writer *w, const bool *used, statement *const *list,
 static void put_declaration(writer *w, const statement *s) {
   const variable *v = s->variable;
   cgl_put_line(w, v->name.line);
+  if (v->kept && v->reference) {
+    cgl_put_type(w, v);
+    cgl_put_name(w, " &", v);
+    cgl_put_tokens(w, s->value, false);
+    cgl_put_name(w, "; cgl_v_", v);
+    cgl_text_print(w->out, "[%s]", region_element(v));
+    cgl_put_name(w, " = &", v);
+    cgl_text_put(w->out, ";");
+    return;
+  }
   if (v->kept && by_address(v)) {
     if (v->dims.n && s->value.n) {
       cgl_put_name(w, " cgl_t_", v);
@@ -135,7 +188,8 @@ static void put_epilogue(writer *w, const bool *used, statement *const *list,
   size_t k = 0;
   for (variable *v = w->t->variables; v; v = v->next, k++) {
     bool changed = false;
-    if (!used[k] || !cgl_region_is_local(v) || !v->kept || by_address(v))
+    if (!used[k] || !cgl_region_is_local(v) || !v->kept || by_address(v) ||
+        v->reference)
       continue;
     for (size_t i = 0; i < n; i++)
       changed |= list[i]->variable == v ||
@@ -251,9 +305,46 @@ static row put_guard(writer *w, statement *const *list, size_t n) {
 }
 
 
+/* if (lane == 0) or if (threadIdx.x == 0): only the first threads of rows or
+   of warps do something.  1, or 2 when only a row's first warp has one. */
+static int only_first(writer *w, const statement *s) {
+  row r = s->all;
+  if (s->kind != STATEMENT_PLAIN || r.n < 7 || !cgl_token_is(r.at, "if") ||
+      !cgl_token_is(&r.at[1], "(") || cgl_row_has(r, "else") || w->mask ||
+      w->t->strips || (w->run && !w->fast))
+    return 0;
+  row cond = cgl_row_slice(r, 2, cgl_tokens_close(r.at, r.n, 1) - 1);
+  for (size_t i = 0; i < cond.n; i++)
+    if (cgl_token_is_any(&cond.at[i], "||", "?"))
+      return 0;
+  cond = cgl_stride_expand(w, cond, 0);
+  for (size_t i = 0; i + 4 < cond.n; i++) {
+    bool warp, row_begins = false;
+    size_t n = w->run ? cgl_stride_lane(cond, i, &warp) : 0, open = 0;
+    if (n && warp)
+      continue;
+    if (!n && cgl_token_is_axis(cond.at, cond.n, i, "threadIdx")) {
+      row_begins = true;
+      n = 3;
+    }
+    while (n && i > open && i + n < cond.n &&
+           cgl_token_is(&cond.at[i - open - 1], "(") &&
+           cgl_token_is(&cond.at[i + n], ")"))
+      open++, n++;
+    if (n && i + n + 1 < cond.n && cgl_token_is(&cond.at[i + n], "==") &&
+        cgl_token_is_any(&cond.at[i + n + 1], "0", "0u") &&
+        (i == open || cgl_token_is(&cond.at[i - open - 1], "&&")) &&
+        (i + n + 2 == cond.n || cgl_token_is(&cond.at[i + n + 2], "&&")))
+      return row_begins && w->run ? 2 : 1;
+  }
+  return 0;
+}
+
+
 /* One loop for `n` statements, or for the body of a stride. */
 void cgl_region_put(writer *w, statement *const *list, size_t n,
                     const stride *walk) {
+  int first = n == 1 && !walk ? only_first(w, list[0]) : 0;
   bool used[1024] = {false}, ordered = false, returns = false;
   w->region++;
   w->labels++;
@@ -273,13 +364,19 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
   }
   if (returns && !w->returned)
     w->returned = w->region;
+  w->comes_back |= returns && w->loops;
   size_t k = 0;
   if (w->counting)
     for (variable *v = w->t->variables; v; v = v->next, k++)
       if (used[k] && cgl_region_is_local(v))
         note_use(w, v);
-  row guarded = walk ? (row){NULL, 0} : put_guard(w, list, n);
-  put_head(w, ordered, walk || guarded.n ? "cgl_k" : NULL);
+  row guarded = walk || first ? (row){NULL, 0} : put_guard(w, list, n);
+  put_head(w, ordered,
+           walk || guarded.n ? "cgl_k"
+           : !first          ? NULL
+           : first > 1       ? "(cgl_wx == 0 ? 1u : 0u)"
+                             : "1u");
+  w->inside = true;
   put_prologue(w, used, list, n);
   cgl_text_put(w->out, " {");
   if (walk) {
@@ -287,9 +384,15 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
     cgl_put_tokens(w, walk->name, false);
     /* in the loop's own type: an unsigned sum may wrap around, for all that
        the compiler knows, and then is no row of addresses */
+    const bool lane = walk->lane || w->run;
     cgl_text_put(w->out, " = cgl_base + (");
     cgl_put_tokens(w, walk->type, false);
-    cgl_text_put(w->out, walk->lane || w->run ? ")cgl_l;" : ")cgl_x;");
+    cgl_text_put(w->out, lane ? ")cgl_l; const long cgl_wide_"
+                              : ")cgl_x; const long cgl_wide_");
+    cgl_text_add(w->out, walk->name.at->text, walk->name.at->length);
+    cgl_text_put(w->out, lane ? " = cgl_base + (long)cgl_l;"
+                              : " = cgl_base + (long)cgl_x;");
+    w->walked = walk->name.at;
     cgl_put_tokens(w, walk->body, true);
   } else if (guarded.n)
     cgl_put_tokens(w, guarded, true);
@@ -299,6 +402,8 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
         put_declaration(w, list[i]);
       else
         cgl_put_tokens(w, list[i]->all, true);
+  w->inside = false;
+  w->walked = NULL;
   cgl_put_own(w);
   put_epilogue(w, used, list, n);
   cgl_text_put(w->out, " } }");
@@ -320,10 +425,14 @@ void cgl_region_flush(writer *w) {
 
 
 void cgl_region_add(writer *w, statement *s) {
+  if (w->run && w->npending && only_first(w, s))
+    cgl_region_flush(w);
   if (w->npending == MAX_PENDING)
     cgl_tree_refuse(w->t, &w->t->kernel->name, "too many statements");
   else
     w->pending[w->npending++] = s;
+  if (w->run && w->npending == 1 && only_first(w, s))
+    cgl_region_flush(w);
 }
 
 

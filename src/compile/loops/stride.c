@@ -5,6 +5,38 @@
 #include "compile/loops/write_private.h"
 
 
+/* ---- the thread's index ---- */
+
+size_t cgl_stride_lane(row r, size_t i, bool *warp) {
+  size_t open = i;
+  while (open < r.n && cgl_token_is(&r.at[open], "("))
+    open++;
+  size_t n = open - i, k = open + 3 + n;
+  if (!cgl_token_is_axis(r.at, r.n, open, "threadIdx") || k + 1 >= r.n)
+    return 0;
+  for (size_t j = open + 3; j < k; j++)
+    if (!cgl_token_is(&r.at[j], ")"))
+      return 0;
+  const cgl_token *op = &r.at[k], *by = &r.at[k + 1];
+  bool product = cgl_token_is_any(op, "%", "/");
+  *warp = cgl_token_is_any(op, "/", ">>");
+  if (product ? !cgl_token_is_any(by, "32", "32u", "warpSize")
+      : *warp ? !cgl_token_is_any(by, "5", "5u")
+              : !cgl_token_is(op, "&") ||
+                    !cgl_token_is_any(by, "31", "31u", "0x1f", "0x1fu"))
+    return 0;
+  /* what stands around it binds less */
+  if (i && !cgl_token_is_any(&r.at[i - 1], "=", "(", ",", "[", "return", "?"))
+    return 0;
+  bool last = k + 2 >= r.n;
+  if (!last && !cgl_token_is_any(&r.at[k + 2], ")", ";", ",", "]") &&
+      !(product && cgl_token_is_any(&r.at[k + 2], "==", "!=", "<", ">", "+",
+                                    "-", "<=", ">=")))
+    return 0;
+  return k + 2 - i;
+}
+
+
 /* ---- strided loops ---- */
 
 /* `threadIdx.x`, or what is the lane of a warp whose threads are in a row. */
@@ -91,6 +123,39 @@ row cgl_stride_expand(writer *w, row r, int depth) {
 }
 
 
+/* Replaces the n tokens at `at` by the number 0. */
+static void put_zero(writer *w, row *r, size_t at, size_t n) {
+  r->at[at] = cgl_tree_token(w->t, &r->at[at], "0u");
+  r->at[at].kind = CGL_TOKEN_NUMBER;
+  memmove(&r->at[at + 1], &r->at[at + n], (r->n - at - n) * sizeof *r->at);
+  r->n -= n - 1;
+}
+
+
+void cgl_stride_find_indices(writer *w) {
+  for (variable *v = w->t->variables; v; v = v->next) {
+    bool fits = v->again && v->value.n > 1 && !v->is_auto;
+    size_t at = 0, n = 0;
+    bool lane = false;
+    for (size_t i = 0; i < v->type.n; i++)
+      fits &= cgl_token_is_any(&v->type.at[i], "int", "unsigned", "const",
+                               "uint32_t", "int32_t", "uint");
+    if (!fits)
+      continue;
+    row sum = cgl_stride_expand(w, cgl_row_slice(v->value, 1, v->value.n), 0);
+    if (!sum.at || !is_index_sum(sum, &at, &n, &lane, sum.at) || lane)
+      continue;
+    put_zero(w, &sum, at, n);
+    for (size_t i = 0; i < sum.n; i++)
+      fits &= sum.at[i].kind == CGL_TOKEN_NUMBER ||
+              cgl_token_is_any(&sum.at[i], "+", "-", "*", "(", ")", ".", "x",
+                               "y", "z", "blockIdx", "blockDim", "gridDim");
+    if (fits)
+      v->index = sum;
+  }
+}
+
+
 /* for (T c = sum with the thread's index; c < uniform; c += uniform): the
    threads of a row can take one step of it together. */
 bool cgl_stride_find(writer *w, const statement *s, stride *out) {
@@ -139,11 +204,7 @@ bool cgl_stride_find(writer *w, const statement *s, stride *out) {
   size_t at = 0, n = 0;
   if (!start.at || !is_index_sum(start, &at, &n, &out->lane, start.at))
     return false;
-  start.at[at] = cgl_tree_token(w->t, &start.at[at], "0u");
-  start.at[at].kind = CGL_TOKEN_NUMBER;
-  memmove(&start.at[at + 1], &start.at[at + n],
-          (start.n - at - n) * sizeof *start.at);
-  start.n -= n - 1;
+  put_zero(w, &start, at, n);
   out->base = start;
   if (!cgl_values_is_uniform(w->t, start, false))
     return false;

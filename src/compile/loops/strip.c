@@ -286,7 +286,7 @@ void cgl_strip_put_head(writer *w) {
       w->out,
       "template <bool WHOLE> static CGL_LOOPS int "
       "cgl_loops_of_%zu(const uint3 gridDim, const uint3 blockDim, "
-      "const uint3 cgl_place, const int cgl_wx, const unsigned cgl_wy, "
+      "const uint3 cgl_where, const int cgl_wx, const unsigned cgl_wy, "
       "const unsigned cgl_wz, unsigned cgl_f, unsigned cgl_m",
       w->style->id);
 }

@@ -46,11 +46,39 @@ static bool is_apart(row r, size_t i) {
 }
 
 
+/* Writes the lane or the warp of the thread, where warps are rows of threads:
+   how many tokens that is, or 0. */
+static size_t put_lane(writer *w, row r, size_t i) {
+  bool warp;
+  size_t n = w->run && w->fast ? cgl_stride_lane(r, i, &warp) : 0;
+  if (n)
+    cgl_text_put(w->out, warp ? " (cgl_wx / 32)" : " cgl_l");
+  return n;
+}
+
+
+/* Is token i alone in brackets, and an index that has a wide form? */
+static bool is_wide_index(writer *w, row r, size_t i) {
+  if (!w->inside || !i || i + 1 >= r.n || !cgl_token_is(&r.at[i - 1], "[") ||
+      !cgl_token_is(&r.at[i + 1], "]"))
+    return false;
+  const variable *v = cgl_tree_find(w->t, &r.at[i]);
+  return v ? v->index.n > 0 : w->walked && cgl_token_same(w->walked, &r.at[i]);
+}
+
+
 /* A return leaves the thread's part of a region. */
 void cgl_put_tokens(writer *w, row r, bool in_region) {
   for (size_t i = 0; i < r.n; i++) {
     const cgl_token *x = &r.at[i];
     cgl_put_line(w, x->line);
+    size_t lane = put_lane(w, r, i);
+    if (lane) {
+      i += lane - 1;
+      continue;
+    }
+    if (is_wide_index(w, r, i))
+      cgl_text_put(w->out, "cgl_wide_");
     if (in_region && cgl_token_is(x, "return")) {
       if (i + 1 >= r.n || !cgl_token_is(&r.at[i + 1], ";"))
         cgl_tree_refuse(w->t, x, "a return with a value");

@@ -8,18 +8,27 @@
 static const char *const block_words[] = {
     "__syncthreads", "__syncthreads_count", "__syncthreads_and",
     "__syncthreads_or", NULL};
-static const char *const warp_words[] = {
-    "__syncwarp",        "__shfl_sync",       "__shfl_up_sync",
-    "__shfl_down_sync",  "__shfl_xor_sync",   "__any_sync",
-    "__all_sync",        "__ballot_sync",     "__reduce_add_sync",
-    "__reduce_min_sync", "__reduce_max_sync", "__reduce_and_sync",
-    "__reduce_or_sync",  "__reduce_xor_sync", NULL};
+static const char *const warp_words[] = {"__syncwarp",
+                                         "__shfl_sync",
+                                         "__shfl_up_sync",
+                                         "__shfl_down_sync",
+                                         "__shfl_xor_sync",
+                                         "__any_sync",
+                                         "__all_sync",
+                                         "__ballot_sync",
+                                         "__reduce_add_sync",
+                                         "__reduce_min_sync",
+                                         "__reduce_max_sync",
+                                         "__reduce_and_sync",
+                                         "__reduce_or_sync",
+                                         "__reduce_xor_sync",
+                                         "__match_any_sync",
+                                         "__activemask",
+                                         NULL};
 static const char *const refused_words[] = {"goto",
                                             "asm",
                                             "__asm__",
                                             "try",
-                                            "__activemask",
-                                            "__match_any_sync",
                                             "__uni_sync",
                                             "__match_all_sync",
                                             "__barrier_sync",
@@ -107,6 +116,26 @@ variable *cgl_tree_declare(tree *t, const cgl_token *name) {
   *v = (variable){.name = *name, .region = -1, .run = -1};
   *t->last = v;
   t->last = &v->next;
+  return v;
+}
+
+
+variable *cgl_tree_alias(tree *t, const cgl_token *name, row type) {
+  variable *v = cgl_tree_declare(t, name);
+  cgl_alias *alias = cgl_arena_alloc(t->arena, sizeof *alias);
+  row value = cgl_tree_copy(t, type.at ? type.at : name, type.n + 1);
+  if (!alias || t->failed)
+    return t->failed = true, v;
+  memmove(&value.at[1], &value.at[0], type.n * sizeof *value.at);
+  value.at[0] = cgl_tree_token(t, name, "=");
+  value.at[0].kind = CGL_TOKEN_PUNCT;
+  value.n = type.n + 1;
+  v->alias = true;
+  v->value = value;
+  *alias = (cgl_alias){
+      .name = *name, .at = &value.at[1], .count = type.n, .outer = t->aliases};
+  if (type.n)
+    t->aliases = alias;
   return v;
 }
 
@@ -273,6 +302,17 @@ static size_t hidden_end(row r, size_t i) {
   if (k > 1 && cgl_token_is(&r.at[k - 1], "(") &&
       cgl_token_is(&r.at[k - 2], "for"))
     return statement_end(r, k - 2);
+  if (k && cgl_token_is_any(&r.at[k - 1], "(", ",")) {
+    /* a lambda's parameter */
+    for (k = i; k < r.n && !cgl_token_is_any(&r.at[k], ")", ";", "{");)
+      k = cgl_token_is_any(&r.at[k], "(", "[") ? cgl_tokens_close(r.at, r.n, k)
+                                               : k + 1;
+    if (k < r.n && cgl_token_is(&r.at[k], ")"))
+      while (k < r.n && !cgl_token_is_any(&r.at[k], ";", "{"))
+        k++;
+    if (k < r.n && cgl_token_is(&r.at[k], "{"))
+      return cgl_tokens_close(r.at, r.n, k);
+  }
   while (i < r.n && !cgl_token_is(&r.at[i], "}"))
     i = cgl_token_is_any(&r.at[i], "(", "[", "{")
             ? cgl_tokens_close(r.at, r.n, i)
@@ -350,6 +390,7 @@ static statement **read_declaration(tree *t, row r, size_t from, size_t to,
     v.dims = slice(r, name + 1, k);
     size_t value = k;
     v.constructed = k < to && cgl_token_is_any(&r.at[k], "(", "{");
+    v.lambda = v.is_auto && k + 1 < to && cgl_token_is(&r.at[k + 1], "[");
     while (k < to && !cgl_token_is_any(&r.at[k], ",", ";"))
       k = cgl_token_is_any(&r.at[k], "(", "[", "{")
               ? cgl_tokens_close(r.at, to, k)
@@ -436,7 +477,7 @@ static statement *read_control(tree *t, row r, size_t i, size_t end) {
     return s;
   }
   if (i + 1 < end && cgl_token_is(&r.at[i + 1], "constexpr"))
-    cgl_tree_refuse(t, x, "a barrier under if constexpr");
+    i++;
   size_t close = cgl_tokens_close(r.at, end, i + 1);
   if (s->kind == STATEMENT_FOR)
     read_for(t, r, i + 1, close, s);
@@ -451,6 +492,20 @@ static statement *read_control(tree *t, row r, size_t i, size_t end) {
   if (cgl_strip_is_loop(t, r, i))
     cgl_strip_end_loop(t, s, x);
   return s;
+}
+
+
+/* Is the row a declaration of types alone? */
+static bool declares_type(row all) {
+  if (cgl_token_is_any(all.at, "using", "typedef"))
+    return true;
+  if (!cgl_token_is_any(all.at, "struct", "class", "union", "enum"))
+    return false;
+  size_t k = 0;
+  while (k < all.n && !cgl_token_is_any(&all.at[k], "{", "=", "(", ";"))
+    k++;
+  return k < all.n && cgl_token_is(&all.at[k], "{") &&
+         cgl_tokens_close(all.at, all.n, k) + 1 == all.n;
 }
 
 
@@ -469,6 +524,13 @@ static statement **read_statement(tree *t, row r, size_t i, size_t end,
   statement *s = NULL;
   if (cgl_token_is(x, ";"))
     return tail;
+  if (declares_type(all)) {
+    variable *v = cgl_tree_declare(t, x);
+    v->name = cgl_tree_token(t, x, "cgl_type_%d", ++t->ids);
+    v->alias = v->constructed = true;
+    v->value = all;
+    return tail;
+  }
   bool control = cgl_token_is_any(x, "if", "for", "while", "do", "switch", "{");
   if (cgl_token_is_any(x, "break", "continue")) {
     s = cgl_tree_new(t, STATEMENT_JUMP);
@@ -507,8 +569,10 @@ statement *cgl_tree_read(tree *t, row r) {
         (cgl_token_is_of(x, refused_words) || x->shut ||
          cgl_program_is_macro(t->program, x)))
       cgl_tree_refuse(t, x, "'%.*s'", (int)x->length, x->text);
+    bool named = i > 2 && cgl_token_is(&r.at[i - 1], "=") &&
+                 cgl_token_is(&r.at[i - 3], "auto");
     if (cgl_token_is(x, "[") && i && r.at[i - 1].kind != CGL_TOKEN_NAME &&
-        !cgl_token_is_any(&r.at[i - 1], ")", "]") &&
+        !cgl_token_is_any(&r.at[i - 1], ")", "]") && !named &&
         r.at[i - 1].kind != CGL_TOKEN_STRING)
       cgl_tree_refuse(t, x, "a lambda");
   }
@@ -520,6 +584,9 @@ void cgl_tree_mark(tree *t, statement *list) {
   for (statement *s = list; s; s = s->next) {
     cgl_tree_mark(t, s->body);
     cgl_tree_mark(t, s->otherwise);
+    cgl_tree_mark(t, s->head);
+    for (statement *in = s->head; in; in = in->next)
+      s->sync |= in->sync;
     s->sync |= s->kind == STATEMENT_BARRIER ? SYNC_BLOCK
                : s->kind == STATEMENT_WARP  ? SYNC_WARP
                                             : 0;

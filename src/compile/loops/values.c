@@ -150,6 +150,8 @@ void cgl_values_each(tree *t, statement *list,
       visit(t, s, s->all, user);
     visit(t, s, s->cond, user);
     visit(t, s, s->step, user);
+    visit(t, s, s->mask, user);
+    cgl_values_each(t, s->head, visit, user);
     cgl_values_each(t, s->body, visit, user);
     cgl_values_each(t, s->otherwise, visit, user);
   }
@@ -240,7 +242,8 @@ static bool is_pure(tree *t, row r, bool fixed, bool threads) {
       return false;
     const variable *v = cgl_tree_find(t, x);
     if (v) {
-      if (v->constant || (threads && v->again) || is_uniform_variable(v, fixed))
+      if (v->constant || v->alias || (threads && v->again) ||
+          is_uniform_variable(v, fixed))
         continue;
       return false;
     }
@@ -284,8 +287,10 @@ static void see_uses(tree *t, statement *s, row r, void *user) {
     v->assigned |= cgl_values_is_assigned(t, r, v);
     v->addressed |= is_addressed(t, r, &v->name) || is_bound(r, &v->name) ||
                     (v->closed && is_named_whole(r, &v->name));
+    /* What a lambda changes changes where it is called. */
+    if (s->kind == STATEMENT_DECLARATION && s->variable->lambda)
+      v->addressed |= cgl_values_is_assigned(t, r, v);
   }
-  (void)s;
 }
 
 
@@ -352,8 +357,8 @@ static void walk_step(tree *t, row r, bool uniform, census *c) {
 /* Is the variable declared in the list? */
 static bool declares(const statement *list, const variable *v) {
   for (const statement *s = list; s; s = s->next)
-    if (s->variable == v || declares(s->init, v) || declares(s->body, v) ||
-        declares(s->otherwise, v))
+    if (s->variable == v || declares(s->init, v) || declares(s->head, v) ||
+        declares(s->body, v) || declares(s->otherwise, v))
       return true;
   return false;
 }
@@ -401,6 +406,7 @@ static void walk(tree *t, statement *list, bool uniform, census *c) {
     else {
       bool same = uniform && is_pure(t, s->cond, false, false);
       walk(t, s->init, uniform, c);
+      walk(t, s->head, uniform || s->sync == SYNC_WARP, c);
       drop_assigned(t, s->cond, c);
       walk_step(t, s->step, same, c);
       /* The lanes of a warp that come here come together. */
@@ -425,7 +431,7 @@ static bool is_literal(tree *t, row r) {
   for (size_t i = 0; i < r.n; i++) {
     const variable *v = cgl_tree_find(t, &r.at[i]);
     if (r.at[i].kind == CGL_TOKEN_NAME && !cgl_token_is_type_word(&r.at[i]) &&
-        !(v ? v->constant : is_constant(t, &r.at[i])) &&
+        !(v ? v->constant || v->alias : is_constant(t, &r.at[i])) &&
         !cgl_token_is_any(&r.at[i], "sizeof", "warpSize"))
       return false;
     if (cgl_token_is_any(&r.at[i], "{", "["))
@@ -438,12 +444,14 @@ static bool is_literal(tree *t, row r) {
 /* Of a class, or of vectors that functions may change by reference. */
 static bool is_closed(tree *t, const variable *v) {
   cgl_parameter p;
+  if (v->alias || v->lambda)
+    return false;
   row all = cgl_tree_copy(t, v->type.at ? v->type.at : &v->name, v->type.n + 1);
   if (t->failed || v->is_auto)
     return true;
   all.at[v->type.n] = v->name;
   all.n = v->type.n + 1;
-  if (cgl_parameter_read(t->kernel->aliases, all.at, all.n, t->arena, &p) != 0)
+  if (cgl_parameter_read(t->aliases, all.at, all.n, t->arena, &p) != 0)
     return t->failed = true;
   return !p.pointer &&
          (p.kind == CGL_KIND_UNKNOWN || p.kind == CGL_KIND_STRUCT ||
@@ -466,8 +474,8 @@ void cgl_values_find(tree *t) {
                  !v->addressed && !v->constructed && !v->reference;
     row value = {v->value.at + 1, v->value.n ? v->value.n - 1 : 0};
     v->constant = constant && plain && !v->shared && is_literal(t, value);
-    v->uniform = !v->shared && !v->constant && !v->addressed &&
-                 (!v->reference || v->parameter);
+    v->uniform = !v->shared && !v->constant && !v->addressed && !v->alias &&
+                 !v->lambda && (!v->reference || v->parameter);
   }
   census c = {true};
   while (c.again) {
@@ -480,7 +488,8 @@ void cgl_values_find(tree *t) {
       row value = {v->value.at + 1, v->value.n ? v->value.n - 1 : 0};
       if (v->uniform || v->again || v->shared || v->constant || v->assigned ||
           v->addressed || v->dims.n || v->constructed || v->reference ||
-          v->parameter || !value.n || !is_pure(t, value, true, true))
+          v->parameter || v->alias || v->lambda || !value.n ||
+          !is_pure(t, value, true, true))
         continue;
       v->again = c.again = true;
     }

@@ -15,24 +15,24 @@ static const char *shuffle_of(const cgl_token *op) {
 }
 
 
-/* typedef ... cgl_type_<id>: of the value that the lanes put in. */
-static void put_value_type(writer *w, const statement *s) {
+void cgl_warp_put_type(writer *w, const char *name, row value) {
   bool used[1024] = {false};
-  cgl_region_mark(w, s->all, used, 0);
+  int id = ++w->labels;
+  cgl_region_mark(w, value, used, 0);
   for (int side = 0; side < 2; side++) {
     size_t k = 0;
     if (side) {
       cgl_text_put(w->out, ") { return");
-      cgl_put_tokens(w, s->all, false);
+      cgl_put_tokens(w, value, false);
       cgl_text_print(w->out,
                      "; }; typedef decltype(cgl_f_%d(cgl_any_of<unsigned>(), "
                      "cgl_any_of<uint3>()",
-                     s->id);
+                     id);
     } else
       cgl_text_print(w->out,
                      "auto cgl_f_%d = [&](const unsigned cgl_l, const uint3 "
                      "threadIdx",
-                     s->id);
+                     id);
     for (variable *v = w->t->variables; v; v = v->next, k++) {
       if (!used[k] || !(cgl_region_is_local(v) || v->again))
         continue;
@@ -43,73 +43,102 @@ static void put_value_type(writer *w, const statement *s) {
         cgl_put_name(w, " &", v);
     }
   }
-  cgl_text_print(w->out, ")) cgl_type_%d;", s->id);
+  cgl_text_print(w->out, ")) %s;", name);
   cgl_put_own(w);
 }
 
 
-void cgl_warp_put(writer *w, statement *s) {
-  char front[80];
-  bool shuffle = !memcmp(s->op.text, "__shfl", 6);
-  bool vote =
-      cgl_token_is_any(&s->op, "__any_sync", "__all_sync", "__ballot_sync");
+/* The masks that the lanes give.  All lanes of each must have come. */
+static void put_masks(writer *w, const statement *s, const char *alive) {
+  char front[40];
+  cgl_text_print(w->out, "unsigned cgl_k_%d[32] = {};\n", s->id);
+  snprintf(front, sizeof front, "cgl_k_%d[cgl_l] = (unsigned)(", s->id);
+  cgl_region_add(w, cgl_region_statement(w, &s->op, front, s->mask, ");"));
   cgl_region_flush(w);
-  cgl_put_line(w, s->op.line);
-  const char *alive =
-      w->alive ? "cgl_bits(cgl_alive + cgl_w, cgl_m)" : "cgl_low_bits(cgl_m)";
-  if (w->mask)
-    cgl_text_print(w->out, "const unsigned cgl_b_%d = cgl_bits(%s, cgl_m);",
-                   s->id, w->mask);
+  cgl_text_print(w->out, "cgl_meet_masks(cgl_k_%d, cgl_b_%d, %s, cgl_n);\n",
+                 s->id, s->id, alive);
+}
+
+
+/* What a lane gets by the mask that it gives. */
+static void put_by_mask(writer *w, const statement *s) {
+  int id = s->id;
+  bool any = cgl_token_is(&s->op, "__any_sync"),
+       all = cgl_token_is(&s->op, "__all_sync");
+  if (cgl_token_is(&s->op, "__match_any_sync")) {
+    cgl_text_print(w->out,
+                   "unsigned cgl_q_%d[32]; cgl_match(cgl_q_%d, cgl_s_%d, "
+                   "cgl_b_%d, ",
+                   id, id, id, id);
+    if (s->mask.n)
+      cgl_text_print(w->out, "cgl_k_%d);\n", id);
+    else
+      cgl_text_put(w->out, "nullptr);\n");
+  } else if (any || all || cgl_token_is(&s->op, "__ballot_sync"))
+    cgl_text_print(
+        w->out,
+        "unsigned cgl_q_%d[32]; { const unsigned cgl_a = "
+        "cgl_bits(cgl_s_%d, 32); for (int cgl_l = 0; cgl_l < 32; "
+        "cgl_l++) cgl_q_%d[cgl_l] = (cgl_a & cgl_k_%d[cgl_l])%s; }\n",
+        id, id, id, id,
+        any   ? " != 0"
+        : all ? " == 0"
+              : "");
   else
-    cgl_text_print(w->out, "const unsigned cgl_b_%d = %s;", s->id, alive);
-  if (w->mask && w->strict)
-    cgl_text_print(w->out, "cgl_meet(cgl_b_%d, %s, cgl_n);", s->id, alive);
-  cgl_put_own(w);
-  if (cgl_token_is(&s->op, "__syncwarp"))
-    return;
+    cgl_text_print(w->out,
+                   "cgl_type_%d cgl_q_%d[32]; cgl_folds<cgl_type_%d, "
+                   "cgl_fold_%.*s>(cgl_q_%d, cgl_s_%d, cgl_b_%d, "
+                   "cgl_k_%d);\n",
+                   id, id, id, (int)s->op.length - 14, s->op.text + 9, id, id,
+                   id, id);
+}
+
+
+/* cgl_s_<id>: what the lanes put in.  The array of a variable serves itself. */
+static void put_source(writer *w, statement *s) {
+  char front[80];
+  int id = s->id;
+  bool shuffle = !memcmp(s->op.text, "__shfl", 6),
+       all = cgl_token_is(&s->op, "__all_sync"),
+       vote = all || cgl_token_is_any(&s->op, "__any_sync", "__ballot_sync");
   const variable *v = s->all.n == 1 ? cgl_tree_find(w->t, s->all.at) : NULL;
-  bool kept = v && v->kept && !v->dims.n && w->fast && !w->alive && !w->mask;
-  if (vote)
-    cgl_text_print(w->out, "typedef int cgl_type_%d;\n", s->id);
-  else if (kept && shuffle) {
-    /* The array of the variable is what the lanes put in. */
+  bool whole = w->fast && !w->alive && !w->mask;
+  if (shuffle && whole && v && v->kept && !v->dims.n && !v->reference) {
     cgl_put_name(w, "typedef cgl_t_", v);
-    cgl_text_print(w->out, " cgl_type_%d;", s->id);
+    cgl_text_print(w->out, " cgl_type_%d;", id);
     cgl_put_name(w, "const cgl_t_", v);
-    cgl_text_print(w->out, " *const cgl_s_%d", s->id);
+    cgl_text_print(w->out, " *const cgl_s_%d", id);
     cgl_put_name(w, " = &cgl_at(cgl_v_", v);
     cgl_text_put(w->out, v->run > 0 ? "[0]);\n" : "[cgl_w]);\n");
-  } else
-    put_value_type(w, s);
-  if (!kept || !shuffle) {
-    cgl_text_print(w->out, "alignas(64) cgl_type_%d cgl_s_%d[32]%s;\n", s->id,
-                   s->id, w->fast && !w->alive && !w->mask ? "" : " = {}");
-    snprintf(front, sizeof front, "cgl_s_%d[cgl_l] = %s(", s->id,
-             cgl_token_is(&s->op, "__all_sync") ? "!"
-             : vote                             ? "0 != "
-                                                : "");
-    cgl_region_add(w, cgl_region_statement(w, &s->op, front, s->all, ");"));
-    cgl_region_flush(w);
+    return;
   }
-  if (vote) {
-    cgl_text_print(w->out,
-                   "const unsigned cgl_q_%d = cgl_bits(cgl_s_%d, 32)%s;", s->id,
-                   s->id,
-                   cgl_token_is(&s->op, "__any_sync")   ? " != 0"
-                   : cgl_token_is(&s->op, "__all_sync") ? " == 0"
-                                                        : "");
-    cgl_put_own(w);
-  } else if (!shuffle) {
-    cgl_text_print(w->out,
-                   "const auto cgl_q_%d = cgl_fold_%.*s(cgl_s_%d, cgl_b_%d);",
-                   s->id, (int)s->op.length - 14, s->op.text + 9, s->id, s->id);
-    cgl_put_own(w);
-  } else if (cgl_values_is_uniform(w->t, s->cond, false) &&
-             cgl_values_is_uniform(w->t, s->step, false)) {
-    cgl_text_print(w->out,
-                   "alignas(64) cgl_type_%d cgl_q_%d[32]; cgl_move<%s>("
-                   "cgl_q_%d, cgl_s_%d, (int)(",
-                   s->id, s->id, shuffle_of(&s->op), s->id, s->id);
+  if (vote)
+    cgl_text_print(w->out, "typedef int cgl_type_%d;\n", id);
+  else {
+    snprintf(front, sizeof front, "cgl_type_%d", id);
+    cgl_warp_put_type(w, front, s->all);
+  }
+  cgl_text_print(w->out, "alignas(64) cgl_type_%d cgl_s_%d[32]%s;\n", id, id,
+                 whole ? "" : " = {}");
+  snprintf(front, sizeof front, "cgl_s_%d[cgl_l] = %s(", id,
+           all    ? "!"
+           : vote ? "0 != "
+                  : "");
+  cgl_region_add(w, cgl_region_statement(w, &s->op, front, s->all, ");"));
+  cgl_region_flush(w);
+}
+
+
+/* cgl_q_<id>: what the lanes get from others. */
+static void put_shuffle(writer *w, statement *s) {
+  char front[80];
+  int id = s->id;
+  const char *from = shuffle_of(&s->op);
+  cgl_text_print(w->out, "alignas(64) cgl_type_%d cgl_q_%d[32];\n", id, id);
+  if (cgl_values_is_uniform(w->t, s->cond, false) &&
+      cgl_values_is_uniform(w->t, s->step, false)) {
+    cgl_text_print(w->out, "%s<%s>(cgl_q_%d, cgl_s_%d, (int)(",
+                   w->fast ? "cgl_move" : "cgl_move_apart", from, id, id);
     cgl_put_tokens(w, s->cond, false);
     cgl_text_put(w->out, ")");
     if (s->step.n)
@@ -117,28 +146,61 @@ void cgl_warp_put(writer *w, statement *s) {
     cgl_put_tokens(w, s->step, false);
     cgl_text_put(w->out, ");");
     cgl_put_own(w);
-  } else {
-    cgl_text_print(w->out, "alignas(64) cgl_type_%d cgl_q_%d[32];\n", s->id,
-                   s->id);
-    row args = cgl_tree_copy(w->t, s->cond.at, s->cond.n);
-    if (s->step.n) {
-      args = cgl_tree_copy(w->t, s->cond.at, s->cond.n + 1);
-      cgl_tokens all = {0};
-      for (size_t i = 0; i < s->cond.n; i++)
-        cgl_tokens_add(&all, s->cond.at[i]);
-      cgl_tokens_add(&all, cgl_tree_token(w->t, &s->op, "), ("));
-      for (size_t i = 0; i < s->step.n; i++)
-        cgl_tokens_add(&all, s->step.at[i]);
-      w->t->failed |= all.failed;
-      args = cgl_tree_copy(w->t, all.at, all.failed ? 0 : all.count);
-      cgl_tokens_free(&all);
-    }
-    snprintf(front, sizeof front,
-             "cgl_q_%d[cgl_l] = cgl_s_%d[cgl_source<%s>(cgl_l, (int)(", s->id,
-             s->id, shuffle_of(&s->op));
-    cgl_region_add(w, cgl_region_statement(w, &s->op, front, args, "))];"));
-    cgl_region_flush(w);
+    return;
   }
+  cgl_tokens all = {0};
+  for (size_t i = 0; i < s->cond.n; i++)
+    cgl_tokens_add(&all, s->cond.at[i]);
+  if (s->step.n)
+    cgl_tokens_add(&all, cgl_tree_token(w->t, &s->op, "), ("));
+  for (size_t i = 0; i < s->step.n; i++)
+    cgl_tokens_add(&all, s->step.at[i]);
+  w->t->failed |= all.failed;
+  row args = cgl_tree_copy(w->t, all.at, all.failed ? 0 : all.count);
+  cgl_tokens_free(&all);
+  snprintf(front, sizeof front,
+           "cgl_q_%d[cgl_l] = cgl_s_%d[cgl_source<%s>(cgl_l, (int)(", id, id,
+           from);
+  cgl_region_add(w, cgl_region_statement(w, &s->op, front, args, "))];"));
+  cgl_region_flush(w);
+}
+
+
+void cgl_warp_put(writer *w, statement *s) {
+  int id = s->id;
+  cgl_region_flush(w);
+  cgl_put_line(w, s->op.line);
+  const char *alive =
+      w->alive ? "cgl_bits(cgl_alive + cgl_w, cgl_m)" : "cgl_low_bits(cgl_m)";
+  cgl_text_print(w->out, "const unsigned cgl_b_%d = ", id);
+  if (w->mask)
+    cgl_text_print(w->out, "cgl_bits(%s, cgl_m);", w->mask);
+  else
+    cgl_text_print(w->out, "%s;", alive);
+  bool active = cgl_token_is(&s->op, "__activemask");
+  if (s->mask.n)
+    put_masks(w, s, alive);
+  else if (w->mask && w->strict && !active)
+    cgl_text_print(w->out, "cgl_meet(cgl_b_%d, %s, cgl_n);", id, alive);
+  cgl_put_own(w);
+  if (active || cgl_token_is(&s->op, "__syncwarp"))
+    return;
+  put_source(w, s);
+  if (!memcmp(s->op.text, "__shfl", 6))
+    put_shuffle(w, s);
+  else if (s->mask.n || cgl_token_is(&s->op, "__match_any_sync"))
+    put_by_mask(w, s);
+  else if (!memcmp(s->op.text, "__reduce", 8))
+    cgl_text_print(w->out,
+                   "const auto cgl_q_%d = cgl_fold_%.*s(cgl_s_%d, "
+                   "cgl_b_%d);\n",
+                   id, (int)s->op.length - 14, s->op.text + 9, id, id);
+  else
+    cgl_text_print(
+        w->out, "const unsigned cgl_q_%d = cgl_bits(cgl_s_%d, 32)%s;\n", id, id,
+        cgl_token_is(&s->op, "__any_sync")   ? " != 0"
+        : cgl_token_is(&s->op, "__all_sync") ? " == 0"
+                                             : "");
 }
 
 
@@ -166,6 +228,17 @@ static char *mask_name(writer *w) {
 }
 
 
+/* Has the list an operation of all lanes of the warp? */
+static bool needs_all(const statement *list) {
+  for (const statement *s = list; s; s = s->next)
+    if ((s->kind == STATEMENT_WARP && !s->mask.n &&
+         !cgl_token_is(&s->op, "__activemask")) ||
+        needs_all(s->head) || needs_all(s->body) || needs_all(s->otherwise))
+      return true;
+  return false;
+}
+
+
 /* Lanes of a warp for which a condition holds. */
 void cgl_warp_put_if(writer *w, statement *s) {
   const char *outer = w->mask;
@@ -173,7 +246,7 @@ void cgl_warp_put_if(writer *w, statement *s) {
   if (!outer)
     w->strict = w->more;
   for (statement *in = s->otherwise; in; in = in->next)
-    if (in->sync || in->escapes)
+    if (in->escapes || (needs_all(s->body) && needs_all(s->otherwise)))
       cgl_tree_refuse(
           w->t, cgl_region_where(w, s),
           "a warp operation in the else of a condition that depends "
@@ -201,6 +274,7 @@ void cgl_warp_put_if(writer *w, statement *s) {
   cgl_loops_put_block(w, s->body);
   if (other) {
     w->mask = other;
+    cgl_text_print(w->out, "if (cgl_some(%s, cgl_m))", other);
     cgl_loops_put_block(w, s->otherwise);
   }
   w->mask = outer;
@@ -230,6 +304,7 @@ void cgl_warp_put_loop(writer *w, statement *s) {
   bool late = s->kind == STATEMENT_DO;
   cgl_text_put(w->out, "for (;;) {\n");
   if (!late) {
+    cgl_loops_put_list(w, s->head);
     put_mask(w, s, name, "");
     cgl_text_print(w->out, "if (!cgl_some(%s, cgl_m)) break;\n", name);
   }
@@ -239,6 +314,7 @@ void cgl_warp_put_loop(writer *w, statement *s) {
     cgl_region_flush(w);
   }
   if (late) {
+    cgl_loops_put_list(w, s->head);
     put_mask(w, s, name, "");
     cgl_text_print(w->out, "if (!cgl_some(%s, cgl_m)) break;\n", name);
   }
@@ -251,11 +327,27 @@ void cgl_warp_put_loop(writer *w, statement *s) {
    it by threadIdx.x / 32, or by y and z? */
 bool cgl_warp_is_uniform(writer *w, row r) {
   cgl_tokens rest = {0};
-  bool fits = w->fast && r.at;
+  bool fits = w->run && r.at;
   for (size_t i = 0; i < r.n && fits; i++) {
-    if (!cgl_token_is(&r.at[i], "threadIdx")) {
+    /* the one result of a vote */
+    bool vote = r.at[i].length > 6 && !memcmp(r.at[i].text, "cgl_q_", 6) &&
+                (i + 1 == r.n || !cgl_token_is(&r.at[i + 1], "[")) &&
+                !cgl_tree_find(w->t, &r.at[i]);
+    if (!vote && !cgl_token_is(&r.at[i], "threadIdx")) {
       cgl_tokens_add(&rest, r.at[i]);
       continue;
+    }
+    if (vote) {
+      cgl_token zero = r.at[i];
+      zero.kind = CGL_TOKEN_NUMBER;
+      zero.text = "0u";
+      zero.length = 2;
+      cgl_tokens_add(&rest, zero);
+      continue;
+    }
+    if (!w->fast) {
+      fits = false;
+      break;
     }
     bool x = cgl_token_is_axis(r.at, r.n, i, "threadIdx");
     fits = i + 2 < r.n;
@@ -347,15 +439,16 @@ void cgl_warp_put_run(writer *w, statement *s, statement *end) {
                "for (unsigned cgl_w = 0; cgl_w < cgl_n; cgl_w += 32) {\n");
   for (variable *v = w->t->variables; v; v = v->next)
     if (v->kept && v->run == w->run && cgl_region_is_local(v)) {
-      cgl_put_name(w, "alignas(64) cgl_slot<cgl_t_", v);
-      cgl_put_name(w, ">::type cgl_v_", v);
+      cgl_region_put_room(w, v);
       cgl_text_put(w->out, "[32];\n");
     }
-  cgl_text_put(w->out,
-               "if (cgl_by * cgl_bz == 1 ? cgl_w + 32 <= cgl_n : cgl_bx % 32 "
-               "== 0) { constexpr unsigned cgl_m = 32; const unsigned cgl_wx = "
-               "cgl_w % cgl_bx, cgl_wy = cgl_w / cgl_bx % cgl_by, cgl_wz = "
-               "cgl_w / cgl_bx / cgl_by;\n");
+  cgl_text_put(
+      w->out,
+      "if (cgl_by * cgl_bz == 1 ? cgl_w + 32 <= cgl_n : cgl_bx % 32 "
+      "== 0) { constexpr unsigned cgl_m = 32; const bool cgl_row = cgl_by "
+      "* cgl_bz == 1; const unsigned cgl_wx = cgl_row ? cgl_w : cgl_w "
+      "% cgl_bx, cgl_wy = cgl_row ? 0 : cgl_w / cgl_bx % cgl_by, "
+      "cgl_wz = cgl_row ? 0 : cgl_w / cgl_bx / cgl_by;\n");
   int region = w->region, runs = w->runs;
   w->fast = true;
   memcpy(w->pending, before, n * sizeof *before);

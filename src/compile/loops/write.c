@@ -36,6 +36,8 @@ static void refuse_divergent(writer *w, const statement *s) {
 
 bool cgl_loops_is_uniform(writer *w, const statement *s) {
   row part;
+  if (w->run && s->kind != STATEMENT_FOR && cgl_warp_is_uniform(w, s->cond))
+    return true;
   if (!cgl_values_is_uniform(w->t, s->cond, false))
     return false;
   for (const statement *in = s->init; in; in = in->next)
@@ -55,6 +57,50 @@ bool cgl_loops_is_uniform(writer *w, const statement *s) {
 }
 
 
+/* Do numbers alone say how often the loop runs?  Then shuffles in it have
+   constant distances when it is unrolled. */
+static bool is_counted(writer *w, const statement *s) {
+  const statement *init = s->init;
+  if (s->kind != STATEMENT_FOR || !init || init->next ||
+      init->kind != STATEMENT_DECLARATION)
+    return false;
+  const row parts[] = {init->value, s->cond, s->step};
+  for (size_t k = 0; k < 3; k++)
+    for (size_t i = 0; i < parts[k].n; i++) {
+      const cgl_token *x = &parts[k].at[i];
+      const variable *v = cgl_tree_find(w->t, x);
+      if (x->kind == CGL_TOKEN_NAME && !cgl_token_is(x, "warpSize") &&
+          !(v && (v == init->variable || v->constant)))
+        return false;
+    }
+  return true;
+}
+
+
+/* The loop up to its body, when something runs before each test. */
+static void put_head_loop(writer *w, statement *s) {
+  int id = ++w->labels;
+  bool late = s->kind == STATEMENT_DO;
+  if (late)
+    cgl_text_print(
+        w->out, "for (bool cgl_late_%d = false;; cgl_late_%d = true)", id, id);
+  else {
+    cgl_text_put(w->out, "for (;;");
+    cgl_put_tokens(w, s->step, false);
+    cgl_text_put(w->out, ")");
+  }
+  cgl_text_put(w->out, " {");
+  if (late)
+    cgl_text_print(w->out, "if (cgl_late_%d) {", id);
+  cgl_put_own(w);
+  cgl_loops_put_list(w, s->head);
+  cgl_text_put(w->out, "if (!(");
+  cgl_put_tokens(w, s->cond, false);
+  cgl_text_put(w->out, late ? ")) break; }" : ")) break;");
+  cgl_put_own(w);
+}
+
+
 static void put_loop(writer *w, statement *s) {
   bool uniform = cgl_loops_is_uniform(w, s);
   if (!uniform && (!w->run || s->sync & SYNC_BLOCK)) {
@@ -68,14 +114,19 @@ static void put_loop(writer *w, statement *s) {
     }
   bool more = w->more;
   w->more = true;
+  w->loops++;
   if (!uniform)
     cgl_warp_put_loop(w, s);
   else {
     cgl_loops_put_list(w, s->init);
     cgl_region_flush(w);
-    if (s->kind == STATEMENT_DO)
+    if (s->head)
+      put_head_loop(w, s);
+    else if (s->kind == STATEMENT_DO)
       cgl_text_put(w->out, "do");
     else {
+      if (w->fast && is_counted(w, s))
+        cgl_text_put(w->out, "CGL_UNROLL ");
       cgl_text_put(w->out, s->kind == STATEMENT_FOR ? "for (;" : "while (");
       cgl_put_tokens(w, s->cond, false);
       if (s->kind == STATEMENT_FOR) {
@@ -84,24 +135,32 @@ static void put_loop(writer *w, statement *s) {
       }
       cgl_text_put(w->out, ")");
     }
+    cgl_text_put(w->out, " {");
+    /* What a barrier waits for may come from elsewhere, or never. */
+    if (s->kind != STATEMENT_FOR || !s->cond.n)
+      cgl_text_put(w->out, " CGL_TURN");
     cgl_loops_put_block(w, s->body);
-    if (s->kind == STATEMENT_DO) {
+    cgl_text_put(w->out, "}\n");
+    if (s->head)
+      cgl_text_put(w->out, "}\n");
+    else if (s->kind == STATEMENT_DO) {
       cgl_text_put(w->out, "while (");
       cgl_put_tokens(w, s->cond, false);
       cgl_text_put(w->out, ");\n");
     }
   }
+  w->loops--;
   w->more = more;
 }
 
 
 static void put_if(writer *w, statement *s) {
   row cond = w->run ? cgl_stride_expand(w, s->cond, 0) : s->cond;
-  if (w->run && !(s->sync & SYNC_BLOCK) && !s->escapes &&
-      cgl_warp_is_uniform(w, cond)) {
+  if (w->run && !(s->sync & SYNC_BLOCK) && cgl_warp_is_uniform(w, cond)) {
     cgl_region_flush(w);
-    cgl_text_put(w->out, "{ const uint3 threadIdx = {cgl_wx, cgl_wy, cgl_wz}; "
-                         "if (");
+    cgl_text_put(w->out, w->fast ? "{ const uint3 threadIdx = {cgl_wx, cgl_wy, "
+                                   "cgl_wz}; if ("
+                                 : "{ if (");
     cgl_put_tokens(w, cond, false);
     cgl_text_put(w->out, ")");
     cgl_loops_put_block(w, s->body);
@@ -246,66 +305,124 @@ void cgl_loops_put_list(writer *w, statement *list) {
 
 /* ---- the function ---- */
 
+/* Names the row what a warp operation gives? */
+static bool has_warp_value(row r) {
+  for (size_t i = 0; i < r.n; i++)
+    if (r.at[i].length > 6 && (!memcmp(r.at[i].text, "cgl_q_", 6) ||
+                               !memcmp(r.at[i].text, "cgl_b_", 6)))
+      return true;
+  return false;
+}
+
+
+/* The type of what an `auto` begins with, which threads' variables stand in. */
+static void put_deduced(writer *w, const variable *v) {
+  char name[80];
+  snprintf(name, sizeof name, "cgl_t_%.*s", (int)v->name.length, v->name.text);
+  cgl_warp_put_type(w, name, cgl_row_slice(v->value, 1, v->value.n));
+}
+
+
+/* A type of the kernel's own, or one that a template's argument decides. */
+static void put_alias(writer *w, const variable *v) {
+  if (v->is_auto) {
+    char name[80];
+    snprintf(name, sizeof name, "%.*s", (int)v->name.length, v->name.text);
+    if (has_warp_value(v->value))
+      cgl_tree_refuse(w->t, v->value.at,
+                      "a template's argument that a warp operation decides");
+    cgl_warp_put_type(w, name, v->value);
+    return;
+  }
+  cgl_put_line(w, v->name.line);
+  if (!v->constructed)
+    cgl_put_name(w, "using ", v);
+  cgl_put_tokens(w, v->value, false);
+  cgl_text_put(w->out, v->constructed ? "" : ";");
+  cgl_put_own(w);
+}
+
+
+/* What all threads share: constants, memory, uniform variables. */
+static void put_common(writer *w, const variable *v) {
+  if (v->dynamic) {
+    cgl_put_type(w, v);
+    cgl_put_name(w, " *const ", v);
+    cgl_text_put(w->out, " = (");
+    cgl_put_type(w, v);
+    cgl_text_put(w->out,
+                 " *)__builtin_assume_aligned(cgl_hidden(cgl_dynamic_shared), "
+                 "128);\n");
+    return;
+  }
+  if (v->uniform && v->is_auto) {
+    cgl_text_put(w->out, "decltype(cgl_copy_of(");
+    cgl_put_tokens(w, cgl_row_slice(v->value, 1, v->value.n), false);
+    cgl_text_put(w->out, "))");
+  } else {
+    cgl_text_put(w->out, v->constant ? "constexpr"
+                         : v->shared ? "alignas(64)"
+                                     : "");
+    cgl_put_type(w, v);
+  }
+  cgl_put_name(w, " ", v);
+  if (v->constant)
+    cgl_put_tokens(w, v->value, false);
+  else if (v->shared)
+    cgl_put_tokens(w, v->dims, false);
+  cgl_text_put(w->out, ";");
+  cgl_put_own(w);
+}
+
+
+/* The type of a thread's variable, and room for those that are kept. */
+static void put_own(writer *w, const variable *v) {
+  if (v->is_auto && !v->again && v->kept && !v->reference)
+    put_deduced(w, v);
+  else if (!v->is_auto) {
+    cgl_text_put(w->out, "typedef");
+    cgl_put_type(w, v);
+    cgl_put_name(w, " cgl_t_", v);
+    cgl_put_tokens(w, v->dims, false);
+    cgl_text_put(w->out, ";");
+    cgl_put_own(w);
+  }
+  if (!v->kept || v->again)
+    return;
+  cgl_put_name(w, "static_assert(__is_trivially_copyable(cgl_t_", v);
+  cgl_text_put(w->out, "), \"\");\n");
+  if (v->run <= 0) {
+    cgl_region_put_room(w, v);
+    cgl_text_put(w->out, "[1024];\n");
+  }
+  if (v->parameter) {
+    cgl_put_name(w,
+                 "for (unsigned cgl_t = 0; cgl_t < cgl_n; cgl_t++) "
+                 "cgl_at(cgl_v_",
+                 v);
+    cgl_put_name(w, "[cgl_t]) = ", v);
+    cgl_text_put(w->out, ";\n");
+  }
+}
+
+
 static void put_names(writer *w) {
   for (const variable *v = w->t->variables; v; v = v->next) {
-    bool typed = cgl_region_is_local(v) || v->again;
-    if (v->constant) {
-      cgl_text_put(w->out, "constexpr");
-      cgl_put_type(w, v);
-      cgl_put_name(w, " ", v);
-      cgl_put_tokens(w, v->value, false);
-      cgl_text_put(w->out, ";");
-      cgl_put_own(w);
-    } else if (v->dynamic) {
-      cgl_put_type(w, v);
-      cgl_put_name(w, " *const ", v);
-      cgl_text_put(w->out, " = (");
-      cgl_put_type(w, v);
-      cgl_text_put(w->out,
-                   " *)__builtin_assume_aligned(cgl_dynamic_shared, 128);\n");
-    } else if (v->shared) {
-      cgl_text_put(w->out, "alignas(64)");
-      cgl_put_type(w, v);
-      cgl_put_name(w, " ", v);
-      cgl_put_tokens(w, v->dims, false);
-      cgl_text_put(w->out, ";");
-      cgl_put_own(w);
-    } else if (v->uniform && !v->parameter && v->is_auto) {
-      cgl_text_put(w->out, "decltype(cgl_copy_of(");
-      cgl_put_tokens(w, cgl_row_slice(v->value, 1, v->value.n), false);
-      cgl_text_put(w->out, "))");
-      cgl_put_name(w, " ", v);
-      cgl_text_put(w->out, ";");
-      cgl_put_own(w);
-    } else if (v->uniform && !v->parameter) {
-      cgl_put_type(w, v);
-      cgl_put_name(w, " ", v);
-      cgl_text_put(w->out, ";\n");
-    } else if (typed && !v->is_auto && (v->kept || v->again)) {
-      cgl_text_put(w->out, "typedef");
-      cgl_put_type(w, v);
-      cgl_put_name(w, " cgl_t_", v);
-      cgl_put_tokens(w, v->dims, false);
-      cgl_text_put(w->out, ";");
+    if (v->parameter && v->value.n)
+      continue; /* a template's, see put_templates */
+    if (v->index.n) {
+      cgl_put_name(w, "const long cgl_base_", v);
+      cgl_text_put(w->out, " = (unsigned)(");
+      cgl_put_tokens(w, v->index, false);
+      cgl_text_put(w->out, ");");
       cgl_put_own(w);
     }
-    if (v->kept && cgl_region_is_local(v)) {
-      cgl_put_name(w, "static_assert(__is_trivially_copyable(cgl_t_", v);
-      cgl_text_put(w->out, "), \"\");\n");
-    }
-    if (v->kept && cgl_region_is_local(v) && v->run <= 0) {
-      cgl_put_name(w, "alignas(64) cgl_slot<cgl_t_", v);
-      cgl_put_name(w, ">::type cgl_v_", v);
-      cgl_text_put(w->out, "[1024];\n");
-    }
-    if (v->kept && v->parameter) {
-      cgl_put_name(w,
-                   "for (unsigned cgl_t = 0; cgl_t < cgl_n; cgl_t++) "
-                   "cgl_at(cgl_v_",
-                   v);
-      cgl_put_name(w, "[cgl_t]) = ", v);
-      cgl_text_put(w->out, ";\n");
-    }
+    if (v->alias)
+      put_alias(w, v);
+    else if (v->constant || v->shared || (v->uniform && !v->parameter))
+      put_common(w, v);
+    else if (cgl_region_is_local(v) || v->again)
+      put_own(w, v);
   }
   /* A worker's stack has 8 MiB. */
   cgl_text_put(w->out, "static_assert(0");
@@ -360,11 +477,24 @@ static void put_shapes(writer *w) {
   size_t id = w->style->id;
   bool rows = false;
   cgl_values_each(w->t, w->t->body, see_rows, &rows);
+  cgl_text_print(
+      w->out,
+      "\n# 1 \"cgraphlua\" 3\nstruct cgl_loops_%zu { template "
+      "<class... A> static void run(const uint3 g, const uint3 b, "
+      "const uint3 at, A... a) { const cgl_sizes gridDim = g, blockDim = "
+      "b, blockIdx = at; bool fits = true;",
+      id);
+  for (const variable *v = w->t->variables; v; v = v->next)
+    if (v->index.n) {
+      cgl_text_put(w->out, "fits &= cgl_fits(");
+      cgl_put_tokens(w, v->index, false);
+      cgl_text_put(w->out, ");");
+    }
+  cgl_put_own(w);
   cgl_text_print(w->out,
-                 "\n# 1 \"cgraphlua\" 3\nstruct cgl_loops_%zu { template "
-                 "<class... A> static void run(const uint3 g, const uint3 b, "
-                 "const uint3 at, A... a) { if (b.y * b.z == 1) return "
-                 "cgl_loops_of_%zu<0, 1, 1>(g, b, at, a...);",
+                 "if (!fits) return cgl_loops_of_%zu<0, 0, 0>(g, b, at, "
+                 "a...); if (b.y * b.z == 1) return cgl_loops_of_%zu<0, 1, "
+                 "1>(g, b, at, a...);",
                  id, id);
   for (size_t i = 0; rows && i < sizeof tiles / sizeof *tiles; i++)
     if (has_size(w->t, tiles[i][0]))
@@ -376,11 +506,32 @@ static void put_shapes(writer *w) {
 }
 
 
+/* The instance's arguments, in a namespace of its own. */
+static void put_templates(writer *w) {
+  cgl_text_print(w->out, "namespace cgl_of_%zu { ", w->style->id);
+  for (const variable *v = w->t->variables; v; v = v->next) {
+    bool value = v->parameter && v->value.n && !v->alias;
+    if (!v->parameter || !v->value.n)
+      continue;
+    cgl_text_put(w->out, value ? "static constexpr" : "using");
+    if (value)
+      cgl_put_tokens(w, v->type, false);
+    cgl_put_name(w, " ", v);
+    cgl_text_put(w->out, value ? " = (" : " ");
+    cgl_put_tokens(w, v->value, false);
+    cgl_text_put(w->out, value ? ");" : ";");
+    cgl_put_own(w);
+  }
+}
+
+
 static void put_kernel(writer *w) {
   const cgl_declared *k = w->t->kernel;
   cgl_text_put(w->out, "\n# 1 \"cgraphlua\" 3\n");
   w->line = -1;
   put_scope(w, true);
+  if (k->is_template)
+    put_templates(w);
   if (w->t->strips)
     cgl_strip_put_head(w);
   else
@@ -417,6 +568,9 @@ static void put_kernel(writer *w) {
     cgl_strip_put_class(w);
   else
     put_shapes(w);
+  if (k->is_template)
+    cgl_text_print(w->out, "} using cgl_of_%zu::cgl_loops_%zu;", w->style->id,
+                   w->style->id);
   put_scope(w, false);
   cgl_text_put(w->out, "\n# 1 \"cgraphlua\"\n");
 }
@@ -510,9 +664,36 @@ static row kernel_body(tree *t) {
 }
 
 
+/* The arguments of an instance: types, and values that no thread changes. */
+static void bind_templates(tree *t) {
+  const cgl_declared *k = t->kernel;
+  for (size_t i = 0; i < k->ntemplates; i++) {
+    const cgl_template_parameter *p = &k->templates[i];
+    const cgl_alias *a = t->aliases;
+    while (a && !cgl_token_same(&a->name, &p->name))
+      a = a->outer;
+    if (!a || !a->count || !p->ntype) {
+      cgl_tree_refuse(t, &k->name,
+                      "a template whose arguments are not written");
+      return;
+    }
+    row value = {(cgl_token *)a->at, a->count};
+    if (p->is_type) {
+      cgl_tree_alias(t, &p->name, value)->parameter = true;
+      continue;
+    }
+    variable *v = cgl_tree_declare(t, &p->name);
+    v->type = cgl_tree_copy(t, p->type, p->ntype);
+    v->value = value;
+    v->parameter = true;
+  }
+}
+
+
 static void read_kernel(tree *t) {
-  if (t->kernel->is_template)
-    cgl_tree_refuse(t, &t->kernel->name, "a template");
+  if (t->strips && t->kernel->is_template)
+    cgl_tree_refuse(t, &t->kernel->name, "no strips in a template");
+  bind_templates(t);
   declare_parameters(t);
   t->references = takes_references(t->program);
   row body = kernel_body(t);
@@ -540,11 +721,11 @@ static void keep_variables(tree *t) {
     v->kept = true;
     if (apart)
       v->run = -2;
-    if (v->reference || (v->is_auto))
-      cgl_tree_refuse(t, &v->name, "'%.*s', %s that lives across a barrier",
-                      cgl_put_length(v), v->name.text,
-                      v->is_auto ? "of a type not written out,"
-                                 : "a reference");
+    if (v->is_auto && (v->reference || has_warp_value(v->value)))
+      cgl_tree_refuse(t, &v->name,
+                      "'%.*s', of a type not written out, that lives across a "
+                      "barrier",
+                      cgl_put_length(v), v->name.text);
     if (++n > 64)
       cgl_tree_refuse(t, &v->name, "more than 64 variables across barriers");
   }
@@ -557,7 +738,8 @@ int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
   tree t = {.program = program,
             .arena = arena,
             .kernel = kernel->declared,
-            .strips = style->strips};
+            .strips = style->strips,
+            .aliases = kernel->aliases};
   cgl_text first = {0}, second = {0};
   t.last = &t.variables;
   t.known = cgl_arena_alloc(arena, program->nchunks + 1);
@@ -569,13 +751,15 @@ int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
   writer w = {.t = &t, .style = style, .out = &first, .counting = true};
   if (!t.why && !t.failed) {
     cgl_values_each(&t, t.body, see_index, &w.global);
+    if (!t.strips)
+      cgl_stride_find_indices(&w);
     put_kernel(&w);
     keep_variables(&t);
     if (style->strided && !t.strides)
       cgl_tree_refuse(&t, &t.kernel->name, "no loop for a row");
   }
   if (!t.why && !t.failed) {
-    bool alive = w.returned && w.returned < w.region;
+    bool alive = w.returned && (w.returned < w.region || w.comes_back);
     bool global = w.global;
     w = (writer){.t = &t,
                  .style = style,

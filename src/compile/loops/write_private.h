@@ -16,14 +16,18 @@ typedef struct writer {
   int line;             /* of the script, at the end of the text; -1 unknown */
   bool counting;        /* the first time */
   bool global;          /* a function may ask for the thread's index */
+  int loops;            /* around what is written */
+  bool comes_back;      /* threads leave in a loop */
   bool alive;           /* threads leave before the last region */
   int region, returned; /* counted; the first region that returns */
   int run, runs;        /* of warps; 0: none */
   int labels, masks;
-  bool fast;        /* the run's warps are whole, and their threads in a row */
-  bool more;        /* an operation follows what is written */
-  const char *mask; /* array of the lanes that take part, or NULL */
-  bool strict;      /* in a mask: all lanes of the warp must take part */
+  bool fast;   /* the run's warps are whole, and their threads in a row */
+  bool more;   /* an operation follows what is written */
+  bool inside; /* a loop over threads is being written */
+  const cgl_token *walked; /* the variable of the stride in it, or NULL */
+  const char *mask;        /* array of the lanes that take part, or NULL */
+  bool strict;             /* in a mask: all lanes of the warp must take part */
   statement *pending[MAX_PENDING];
   size_t npending;
 } writer;
@@ -75,6 +79,9 @@ void cgl_region_flush(writer *w);
 void cgl_region_put(writer *w, statement *const *list, size_t n,
                     const stride *walk);
 
+/* What declares the array that keeps a variable, but for its size. */
+void cgl_region_put_room(writer *w, const variable *v);
+
 /* A statement that is run once. */
 void cgl_region_put_scalar(writer *w, row r);
 
@@ -93,12 +100,22 @@ row cgl_stride_expand(writer *w, row r, int depth);
 bool cgl_stride_find(writer *w, const statement *s, stride *out);
 void cgl_stride_put(writer *w, statement *s, const stride *walk);
 
+/* The lane of the thread, as `threadIdx.x % 32`, or its warp, as
+   `threadIdx.x / 32`, at i: how many tokens it has, or 0. */
+size_t cgl_stride_lane(row r, size_t i, bool *warp);
+
+/* Finds the variables that are threadIdx.x behind a sum. */
+void cgl_stride_find_indices(writer *w);
+
 /* ---- warp.c ---- */
 
 /* One operation, an if and a loop that only some lanes take. */
 void cgl_warp_put(writer *w, statement *s);
 void cgl_warp_put_if(writer *w, statement *s);
 void cgl_warp_put_loop(writer *w, statement *s);
+
+/* Declares the type `name`: that of what the row gives a thread. */
+void cgl_warp_put_type(writer *w, const char *name, row value);
 
 /* Has the condition one value for the lanes of a whole warp? */
 bool cgl_warp_is_uniform(writer *w, row r);

@@ -58,6 +58,42 @@ static void replace_token(edit *e, const cgl_token *t, const char *text) {
 }
 
 
+/* Does the token stand in a template? */
+static bool is_in_template(const cgl_token *at, size_t i) {
+  size_t depth = 0;
+  bool outside = false; /* of the function's body */
+  while (i-- > 0) {
+    if (cgl_token_is(&at[i], "}"))
+      depth++;
+    else if (cgl_token_is(&at[i], "{") && depth)
+      depth--;
+    else if (cgl_token_is(&at[i], "{"))
+      outside = i && cgl_token_is(&at[i - 1], ")");
+    if (outside && !depth && cgl_token_is(&at[i], "template"))
+      return true;
+    if (outside && (depth || cgl_token_is(&at[i], ";")))
+      return false;
+  }
+  return false;
+}
+
+
+/* In a template the compiler forgets the name that __asm__ gives:
+   T (&name)[] = *(T (*)[])cgl_dynamic_shared; */
+static void share_reference(edit *e, const cgl_token *at, size_t first,
+                            size_t second, size_t bracket) {
+  size_t name = bracket - 2;
+  replace_token(e, &at[first], "");
+  replace_token(e, &at[second], "");
+  copy_to(e, at[name].text);
+  cgl_text_print(e->out, "(&%.*s)[] = *(", (int)at[name].length, at[name].text);
+  cgl_text_add(e->out, at[second + 1].text,
+               (size_t)(at[name].text - at[second + 1].text));
+  cgl_text_put(e->out, "(*)[])cgl_dynamic_shared");
+  e->done = token_end(&at[bracket]);
+}
+
+
 /* extern __shared__ T name[]; -> extern __thread T name[] __asm__(...); all
    such arrays are one, as on a GPU.  `i` is at whichever word comes first. */
 static void share_array(edit *e, const cgl_token *at, size_t count, size_t i) {
@@ -73,6 +109,14 @@ static void share_array(edit *e, const cgl_token *at, size_t count, size_t i) {
     bracket++;
   if (bracket == count || !cgl_token_is(&at[bracket], "]"))
     return;
+  if (second == first + 1 && bracket > second + 3 &&
+      cgl_token_is(&at[bracket - 1], "[") &&
+      at[bracket - 2].kind == CGL_TOKEN_NAME && is_in_template(at, i) &&
+      find_word(at, bracket, second, "__align__") == bracket &&
+      find_word(at, bracket, second, "alignas") == bracket) {
+    share_reference(e, at, first, second, bracket);
+    return;
+  }
   replace_token(e, &at[first], first == external ? "extern __thread" : "");
   replace_token(e, &at[second], second == external ? "extern __thread" : "");
   copy_to(e, token_end(&at[bracket]));

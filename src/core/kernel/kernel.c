@@ -256,6 +256,12 @@ cgl_form cgl_kernel_form(const cgl_kernel *kernel, const char **why,
 }
 
 
+void cgl_kernel_info(const cgl_kernel *kernel, cgl_kernel_facts *facts) {
+  *facts = (cgl_kernel_facts){.name = cgl_kernel_name(kernel)};
+  facts->form = cgl_kernel_form(kernel, &facts->why, &facts->line);
+}
+
+
 const char *cgl_form_name(cgl_form form) {
   static const char *const names[] = {"device", "loop", "loops", "fibers",
                                       "strips"};

@@ -154,6 +154,26 @@ static int kernel_form(lua_State *L) {
 }
 
 
+/* k:info(): a table of name, form and, of fibers, why and line */
+static int kernel_info(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "kernel:info");
+  cgl_kernel_facts facts;
+  cgl_kernel_info(cgl_lua_check_kernel(L, S, 1), &facts);
+  lua_createtable(L, 0, 4);
+  lua_pushstring(L, facts.name);
+  lua_setfield(L, -2, "name");
+  lua_pushstring(L, cgl_form_name(facts.form));
+  lua_setfield(L, -2, "form");
+  if (facts.why) {
+    lua_pushstring(L, facts.why);
+    lua_setfield(L, -2, "why");
+    lua_pushnumber(L, facts.line);
+    lua_setfield(L, -2, "line");
+  }
+  return 1;
+}
+
+
 /* k:parameters(), as the source declares them */
 static int kernel_parameters(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "kernel:parameters");
@@ -193,6 +213,7 @@ void cgl_lua_open_kernel(lua_State *L, cgl_lua *S) {
       {"block_size", kernel_block_size},
       {"parameters", kernel_parameters},
       {"form", kernel_form},
+      {"info", kernel_info},
       {NULL, NULL},
   };
   static const cgl_lua_type type = {
