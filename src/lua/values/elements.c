@@ -13,6 +13,9 @@
 #include <string.h>
 
 
+enum { MOST_BYTES = 8 }; /* of an element */
+
+
 /* Range of an integer type, as doubles; *max is exclusive. */
 static void integer_range(cgl_type type, double *min, double *max) {
   bool is_signed = type == CGL_TYPE_int8 || type == CGL_TYPE_int16 ||
@@ -160,6 +163,9 @@ static void list_measure(lua_State *L, cgl_lua *S, int index,
                   CGL_MAX_DIMS);
     size_t n = lua_objlen(L, -1);
     data->shape.extents[data->shape.ndims++] = n;
+    /* A list may be in another many times over: they take little memory. */
+    if (n && data->shape.count > SIZE_MAX / MOST_BYTES / n)
+      cgl_lua_bad(L, S, index, "the lists have more elements than memory has");
     data->shape.count *= n;
     lua_rawgeti(L, -1, 1);
   }
