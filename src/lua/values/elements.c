@@ -245,8 +245,8 @@ void cgl_lua_read_elements(lua_State *L, cgl_lua *S, int index, cgl_type type,
 }
 
 
-static void element_push(lua_State *L, cgl_lua *S, cgl_type type,
-                         const char *from) {
+void cgl_lua_push_element(lua_State *L, cgl_lua *S, cgl_type type,
+                          const char *from) {
   switch (type) {
 #define NUMBER(type, ctype, value_of) \
   case CGL_TYPE_##type: {             \
@@ -283,7 +283,7 @@ void cgl_lua_push_elements(lua_State *L, cgl_lua *S, int index, cgl_type type,
   const char *from = bytes;
   size_t size = cgl_type_bytes(type);
   for (size_t i = 0; i < count; i++, from += size) {
-    element_push(L, S, type, from);
+    cgl_lua_push_element(L, S, type, from);
     lua_rawseti(L, index, (int)(i + 1));
   }
 }
