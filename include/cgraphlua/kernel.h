@@ -14,7 +14,13 @@ typedef struct cgl_module_desc {
   size_t noptions;
   const char *const *expressions; /* name expressions, "scale<float, 4>" */
   size_t nexpressions;
+  bool shipped; /* only an image of a shipped folder serves (cgl_kernels_from);
+                   else CGL_ERROR_COMPILE */
 } cgl_module_desc;
+
+/* Writes the hash of a source, or of an image, by which cgl_lua_limits allows
+   it: 32 hexadecimal digits (XXH3) and a zero. */
+CGL_API void cgl_module_hash(const void *source, size_t bytes, char hash[33]);
 
 /* Compiles a source, or takes it from the cache on disk, and loads it.  The
    description is borrowed during the call; the caller owns the module's

@@ -17,6 +17,21 @@ typedef enum cgl_lua_errors {
   CGL_LUA_ERRORS_STRING   /* as texts, for hosts that print strings only */
 } cgl_lua_errors;
 
+/* What scripts of a restricted state may use; 0 is the default, in brackets.
+   A script that asks for more gets an error that names the field. */
+typedef struct cgl_lua_limits {
+  const char *const *kernels; /* sources that it may compile: 32 hexadecimal
+                                 digits each (cgl_module_hash) */
+  size_t nkernels;
+  size_t device_bytes;   /* of buffers and captures (256 MiB) */
+  size_t pinned_bytes;   /* of pinned memory (64 MiB) */
+  size_t objects;        /* alive at a time, of all kinds (4096) */
+  size_t graph_nodes;    /* of all of its graphs (10000) */
+  size_t lua_bytes;      /* of Lua's own memory (64 MiB) */
+  double seconds;        /* of a call from the host (1) */
+  double kernel_seconds; /* of a kernel or a replay, on the host device (1) */
+} cgl_lua_limits;
+
 /* Zero-initialized, all has its default.  The objects are the caller's; the
    state takes references of its own, and drops them when it closes. */
 typedef struct cgl_lua_desc {
@@ -26,6 +41,12 @@ typedef struct cgl_lua_desc {
                          stream of the default device */
   cgl_pool *pool;     /* where its buffers outside of captures come from, of the
                          stream's device; NULL: the device's pool */
+  const cgl_lua_limits *restricted; /* cgl_lua_open alone: makes the state a
+                         restricted one, for scripts that the program does not
+                         trust; NULL: scripts may do what the program may.  It
+                         has isolated streams of its own (cgl_stream_isolate)
+                         on the device of `stream`; `pool` stands in the place
+                         of device_bytes */
 } cgl_lua_desc;
 
 /* Registers the half in C, so that `require "cgraphlua"` finds it; `desc` may
@@ -34,8 +55,17 @@ typedef struct cgl_lua_desc {
    does, when memory lacks, package is not there, or the pool is of another
    device than the stream. */
 CGL_API void cgl_lua_preload(struct lua_State *L, const cgl_lua_desc *desc);
-/* The same, and requires the module at once: pushes its table. */
+/* The same, and requires the module at once: pushes its table.  A state that is
+   restricted stays so, for good: its globals are new, and what the host loads
+   and sets from now on is the script's. */
 CGL_API void cgl_lua_open(struct lua_State *L, const cgl_lua_desc *desc);
+/* Gives a restricted state so many seconds from now on (0: those of its
+   limits), and lets it work again after its time was over.  Raises a Lua error
+   for a state that is not restricted. */
+CGL_API void cgl_lua_set_deadline(struct lua_State *L, double seconds);
+/* lua_pcall, with the time of a restricted state anew. */
+CGL_API int cgl_lua_pcall(struct lua_State *L, int nargs, int nresults,
+                          int handler);
 /* The half in C: pushes its table and returns 1.  A lua_CFunction, for
    package.preload and for tables of static modules. */
 CGL_API int luaopen_cgraphlua_core(struct lua_State *L);

@@ -27,6 +27,19 @@ CGL_API bool cgl_stream_is_same(const cgl_stream *a, const cgl_stream *b);
 CGL_API cgl_context *cgl_stream_context(const cgl_stream *stream);
 /* Whether it is a default stream. */
 CGL_API bool cgl_stream_is_default(const cgl_stream *stream);
+/* From now on a failure of a kernel, a copy or a graph on this stream stays
+   with it, instead of losing the device: the stream answers the failure, and
+   what else it holds does not run.  Each of its kernels, and each replay of a
+   graph, has so many seconds (0: no limit); what runs longer ends with
+   CUDA_ERROR_LAUNCH_TIMEOUT. CGL_ERROR_INVALID_ARGUMENT for a default stream,
+   or beyond 0 to 1e9 seconds; CUDA_ERROR_NOT_SUPPORTED on a GPU, where a
+   failure always loses the device. */
+CGL_API cgl_status cgl_stream_isolate(cgl_stream *stream, double seconds);
+/* Ends what an isolated stream runs, and drops what it holds: it fails with
+   CUDA_ERROR_LAUNCH_TIMEOUT.  Any thread, while others wait for the stream. */
+CGL_API cgl_status cgl_stream_abort(cgl_stream *stream);
+/* Waits for an isolated stream that failed, and lets it work again. */
+CGL_API cgl_status cgl_stream_renew(cgl_stream *stream);
 /* Waits for all work issued so far on the stream.  Refused with
    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED inside a capture.
    cuStreamSynchronize */

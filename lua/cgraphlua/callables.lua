@@ -181,7 +181,7 @@ local function own_arguments(plan, args, own)
     if not own[leaf] then
       return buffer
     end
-    local key = string.format("%.0f %s %d", buffer:address(), leaf.type, leaf.count)
+    local key = string.format("%.0f %s %d", core.address(buffer), leaf.type, leaf.count)
     made[key] = made[key] or core.buffer(leaf.type, leaf.shape)
     return made[key]
   end)

@@ -97,7 +97,8 @@ for name, value in pairs(core) do
   cg[name] = value
 end
 for _, name in ipairs { "hide", "set_ffi", "bad_argument", "released", "log", "address", "nearest",
-                       "png", "renew" } do
+                       "png", "renew", "restrict", "run", "check_time",
+                       "freeze" } do
   cg[name] = nil -- between the module's two halves
 end
 
@@ -110,10 +111,16 @@ function cg.memory_report(path)
   return require("cgraphlua.report").write(path)
 end
 
+--- Makes the state a restricted one, for scripts that are loaded afterwards.
+function cg.restrict(limits)
+  return require("cgraphlua.restricted")(cg, limits)
+end
+
 -- A misspelt function is an error at its own line; rawget asks without one.
 return setmetatable(cg, {
   __index = function(_, name)
-    error(string.format("cgraphlua has no '%s'%s", tostring(name),
+    error(string.format("cgraphlua has no '%s'%s%s", tostring(name),
+      rawget(cg, "restrict") and "" or " in a restricted state",
       type(name) == "string" and core.nearest(name, cg) or ""), 2)
   end,
 })

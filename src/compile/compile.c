@@ -316,6 +316,13 @@ static void explain_shipped(cgl_job *job, cgl_compile_status status,
 }
 
 
+static cgl_compile_status refuse_compile(cgl_job *job) {
+  cgl_text_put(&job->log, "no shipped image serves this source, and it may not "
+                          "be compiled");
+  return CGL_COMPILE_REFUSED;
+}
+
+
 /* `files` NULL: a shipped image may serve. */
 static cgl_compile_status compile_source(const cgl_target *target,
                                          const cgl_source *source,
@@ -335,9 +342,10 @@ static cgl_compile_status compile_source(const cgl_target *target,
   job.image = calloc(1, sizeof *job.image);
   if (folder && job.image) {
     job.image->format = target->format;
-    status = !files && cgl_compile_find_shipped(&job, &faults)
-                 ? CGL_COMPILE_OK
-                 : find_or_build(&job);
+    if (!files && cgl_compile_find_shipped(&job, &faults))
+      status = CGL_COMPILE_OK;
+    else
+      status = source->shipped ? refuse_compile(&job) : find_or_build(&job);
     if (!files)
       explain_shipped(&job, status, &faults);
   }

@@ -39,6 +39,14 @@ typedef struct cgl_driver {
   /* Ends the kernels that run, as a deadline does, and loses the context; any
      thread.  NULL where the driver cannot. */
   CUresult (*abort_device)(void);
+  /* From now on failures of what the stream runs stay with it, and its kernels
+     and launches of graphs have so many seconds each (0: no limit).  Not for
+     the default streams. */
+  CUresult (*isolate_stream)(CUstream stream, double seconds);
+  /* Ends what an isolated stream runs and drops what it holds, with
+     LAUNCH_TIMEOUT, which it answers until renew_stream. */
+  CUresult (*abort_stream)(CUstream stream);
+  CUresult (*renew_stream)(CUstream stream);
 } cgl_driver;
 
 /* Whether this process can load drivers and compiled kernels; a program that

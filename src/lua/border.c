@@ -18,23 +18,23 @@ static const char state_key; /* its address is the key in the registry */
 
 /* ---- from and to C ---- */
 
-static const cgl_lua *state_find(lua_State *L) {
+cgl_lua *cgl_lua_border_state(lua_State *L) {
   lua_pushlightuserdata(L, (void *)(uintptr_t)&state_key);
   lua_rawget(L, LUA_REGISTRYINDEX);
-  const cgl_lua *S = lua_touserdata(L, -1);
+  cgl_lua *S = lua_touserdata(L, -1);
   lua_pop(L, 1);
   return S;
 }
 
 
 static const cgl_lua *state_of(lua_State *L) {
-  const cgl_lua *S = state_find(L);
+  const cgl_lua *S = cgl_lua_border_state(L);
   if (S)
     return S;
   lua_getglobal(L, "require");
   lua_pushliteral(L, "cgraphlua");
   lua_call(L, 1, 0);
-  S = state_find(L);
+  S = cgl_lua_border_state(L);
   if (!S)
     luaL_error(L, "the script has another copy of cgraphlua than its host: "
                   "call cgl_lua_preload before the script requires it");
@@ -89,6 +89,15 @@ static void box_fill(lua_State *L, const cgl_lua *S, cgl_lua_box *box,
 }
 
 
+/* A restricted state has streams and a pool of its own only, whose failures and
+   bytes are its own. */
+static void border_check(lua_State *L, const cgl_lua *S, cgl_lua_kind kind) {
+  if (S->limits && (kind == CGL_LUA_stream || kind == CGL_LUA_pool))
+    luaL_error(L, "restricted: a %s of another state is not taken",
+               cgl_lua_kind_name(kind));
+}
+
+
 static void host_push(lua_State *L, cgl_lua_kind kind, void *object) {
   luaL_checkstack(L, LUA_MINSTACK, "cgraphlua");
   if (!object) {
@@ -96,6 +105,7 @@ static void host_push(lua_State *L, cgl_lua_kind kind, void *object) {
     return;
   }
   const cgl_lua *S = state_of(L);
+  border_check(L, S, kind);
   cgl_lua_box *box = lua_newuserdata(L, sizeof *box);
   object_keep(kind, object);
   box_fill(L, S, box, kind, object);
@@ -170,6 +180,14 @@ static int cg_share(lua_State *L) {
 }
 
 
+static bool token_is_of(const char *token, cgl_lua_kind kind) {
+  const char *name = cgl_lua_kind_name(kind);
+  const size_t n = sizeof "cgraphlua." - 1, length = strlen(name);
+  return strlen(token) > n + length && !strncmp(token + n, name, length) &&
+         token[n + length] == ':';
+}
+
+
 /* Takes the entry with this token out of the list; NULL: there is none. */
 static shared *shared_take(const char *token) {
   char text[TOKEN_ROOM];
@@ -192,6 +210,9 @@ static shared *shared_take(const char *token) {
 static int cg_take(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "take");
   const char *token = cgl_lua_read_string(L, S, 1, "the token", NULL);
+  for (int kind = 0; kind < CGL_LUA_KIND_COUNT; kind++)
+    if (token_is_of(token, (cgl_lua_kind)kind))
+      border_check(L, S, (cgl_lua_kind)kind);
   cgl_lua_box *box = lua_newuserdata(L, sizeof *box); /* it may raise */
   shared *entry = shared_take(token);
   if (!entry)

@@ -12,5 +12,7 @@
 
 /* Adds cg.share and cg.take to the table on top, and makes C find the state. */
 void cgl_lua_open_border(lua_State *L, cgl_lua *S);
+/* The state's, or NULL. */
+cgl_lua *cgl_lua_border_state(lua_State *L);
 
 #endif

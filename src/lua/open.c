@@ -11,8 +11,10 @@
 #include <luajit.h>
 
 #include "core/base/object.h"
+#include "lua/base/limits.h"
 #include "lua/border.h"
 #include "lua/graph/graph.h"
+#include "lua/restrict.h"
 #include "lua/types/types.h"
 
 /* The registry's field with what the host chose: a cgl_lua_desc whose objects
@@ -144,6 +146,7 @@ static int cg_synchronize(lua_State *L) {
     cgl_lua_graph_run_deferred(L, S);
     return 0;
   }
+  cgl_lua_limits_refuse(L, S, "a state waits for its own work");
   const char *device = cgl_lua_read_string(L, S, 1, "the device", NULL);
   if (strcmp(device, "device")) {
     cgl_lua_done(L, S, cgl_lua_synchronize(device));
@@ -245,8 +248,11 @@ static int cg_sleep(lua_State *L) {
                        cgl_lua_value_text(L, S, 1, text));
   struct timespec left = {.tv_sec = (time_t)seconds};
   left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
-  while (nanosleep(&left, &left) && errno == EINTR)
-    cgl_lua_run_debug_hook(L, S);
+  if (S->limits)
+    cgl_lua_limits_sleep(L, S, seconds);
+  else
+    while (nanosleep(&left, &left) && errno == EINTR)
+      cgl_lua_run_debug_hook(L, S);
   return 0;
 }
 
@@ -373,6 +379,7 @@ static int state_gc(lua_State *L) {
   cgl_lua *S = lua_touserdata(L, lua_upvalueindex(1));
   if (lua_touserdata(L, 1) != S || S->closed)
     return 0;
+  cgl_lua_limits_end(L, S);
   cgl_lua_graph_run_deferred(L, S);
   S->closed = true;
   cgl_lua_log_detach(S);
@@ -474,6 +481,7 @@ int luaopen_cgraphlua_core(lua_State *L) {
   CGL_LUA_KINDS(X)
 #undef X
   cgl_lua_open_border(L, S);
+  cgl_lua_restrict_open(L);
   cgl_lua_open_snapshot(L);
   cgl_lua_open_png(L);
   cgl_lua_set_text(L, "version", cgl_version(NULL));
@@ -492,7 +500,7 @@ static int choice_gc(lua_State *L) {
 }
 
 
-void cgl_lua_preload(lua_State *L, const cgl_lua_desc *desc) {
+static void preload(lua_State *L, const cgl_lua_desc *desc) {
   static const cgl_lua_desc none;
   desc = desc ? desc : &none;
   if (desc->errors > CGL_LUA_ERRORS_STRING)
@@ -523,9 +531,29 @@ void cgl_lua_preload(lua_State *L, const cgl_lua_desc *desc) {
 }
 
 
+void cgl_lua_preload(lua_State *L, const cgl_lua_desc *desc) {
+  if (desc && desc->restricted)
+    luaL_error(L, "cgl_lua_preload: cgl_lua_open makes a restricted state");
+  preload(L, desc);
+}
+
+
 void cgl_lua_open(lua_State *L, const cgl_lua_desc *desc) {
-  cgl_lua_preload(L, desc);
+  const cgl_lua_limits *limits = desc ? desc->restricted : NULL;
+  if (cgl_lua_restrict_push_module(L)) {
+    if (limits)
+      luaL_error(L, "cgl_lua_open: the state has its limits already");
+    return;
+  }
+  preload(L, desc);
   lua_getglobal(L, "require");
   lua_pushliteral(L, "cgraphlua");
   lua_call(L, 1, 1);
+  if (!limits)
+    return;
+  lua_getfield(L, -1, "restrict");
+  cgl_lua_restrict_push_limits(L, limits);
+  lua_call(L, 1, 0);
+  lua_pop(L, 1);
+  cgl_lua_restrict_push_module(L);
 }

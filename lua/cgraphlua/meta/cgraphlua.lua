@@ -168,6 +168,23 @@ function cg.last_error() end
 ---@return string token
 function cg.share(object) end
 
+---@class cgraphlua.limits
+---@field kernels? string[] hashes of sources that may be compiled
+---@field device_bytes? integer of buffers and captures (256 MiB)
+---@field pinned_bytes? integer of pinned memory (64 MiB)
+---@field objects? integer alive at a time (4096)
+---@field graph_nodes? integer of all graphs (10000)
+---@field lua_bytes? integer of Lua's own memory (64 MiB)
+---@field seconds? number of a call of `run` (1)
+---@field kernel_seconds? number of a kernel or a replay, on the host device (1)
+
+--- Makes the Lua state a restricted one, for good: chunks that are loaded from
+--- now on have other globals, and what their host does not trust them with is
+--- closed.  `run` calls a function as pcall does, with the state's time anew.
+---@param limits? cgraphlua.limits
+---@return fun(fn: function, ...): boolean, ... run
+function cg.restrict(limits) end
+
 --- The object that a state of the process shared under the token.
 ---@param token string
 ---@return any object
@@ -324,6 +341,11 @@ function cg.module(source, opts) end
 ---@param opts? cgraphlua.module_options
 ---@return cgraphlua.compilation
 function cg.module_async(source, opts) end
+
+--- The hash of a kernel's source, by which cg.restrict allows it.
+---@param source string
+---@return string hash 32 hexadecimal digits
+function cg.kernel_hash(source) end
 
 --- Looks for compiled kernels in the folder first, which cgraphlua --compile
 --- wrote; nil forgets the folders named before.  For the process.

@@ -13,6 +13,17 @@ local pinned = {}
 ---@return ffi.cdata*
 function pinned:cdata() end
 
+--- An element, counted from 1.
+---@param i integer
+---@return number|boolean|ffi.cdata*
+function pinned:get(i) end
+
+--- Sets an element, counted from 1.
+---@param i integer
+---@param value number|boolean|string|ffi.cdata*
+---@return cgraphlua.pinned self
+function pinned:set(i, value) end
+
 --- Copies all of a buffer of the same type and count, asynchronously on the
 --- current stream.
 ---@param source cgraphlua.buffer

@@ -116,6 +116,17 @@ describe("buffer", function()
       slips(function() cg.from(loop, "float") end, "nested more than 8 deep")
     end)
 
+    it("refuses lists in one another whose elements no memory holds", function()
+      local list = {}
+      for i = 1, 2 ^ 11 do list[i] = 0 end
+      for _ = 1, 5 do
+        local outer = {}
+        for i = 1, 2 ^ 11 do outer[i] = list end
+        list = outer
+      end
+      slips(function() cg.from(list, "double") end, "more elements than memory has")
+    end)
+
     it("takes strings as raw bytes", function()
       assert.same({ 1, 2, 255 }, cg.from("\1\2\255", "uint8"):download())
       assert.same({ 513 }, cg.from("\1\2", "uint16"):download())

@@ -28,6 +28,20 @@ describe("pinned", function()
     end
   end)
 
+  it("has its elements from 1, without a pointer", function()
+    local p = cg.pinned("int16", 3)
+    assert.equal(p, p:set(1, -5):set(3, 7))
+    assert.same({ -5, 0, 7 }, { p:get(1), p:get(2), p:get(3) })
+    assert.equal(7, p:cdata()[2])
+    for _, i in ipairs { 0, 4, -1, 1.5 } do
+      device.slips(function() p:get(i) end, "the element must be a whole number from 1 to 3")
+      device.slips(function() p:set(i, 1) end, "the element must be a whole number from 1 to 3")
+    end
+    device.slips(function() p:set(1, 40000) end, "int16 takes whole numbers")
+    device.slips(function() p:set(1, "x") end, "int16 takes numbers")
+    device.slips(function() cg.pinned("float", 0):get(1) end, "element")
+  end)
+
   it("copies to and from buffers", function()
     local p, q, b = cg.pinned("float", 4), cg.pinned("float", 4), cg.zeros("float", 4)
     local x, y = p:cdata(), q:cdata()

@@ -262,6 +262,81 @@ static void test_abort_of_loop(void) {
 }
 
 
+/* ---- isolated streams ---- */
+
+/* A graph of one launch that adds 1 to 1000 ints at p. */
+static CUgraphExec adder(CUstream s, CUdeviceptr p, CUgraph *graph) {
+  int n = 1000, v = 1;
+  void *params[] = {&p, &n, &v};
+  CUgraphExec exec;
+  DO(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  launch(kernel("add"), 10, 100, s, params);
+  DO(cuStreamEndCapture(s, graph));
+  DO(cuGraphInstantiate(&exec, *graph, 0));
+  return exec;
+}
+
+
+/* What one stream is given: a kernel past its deadline, an illegal address, an
+   abort.  Another replays on, the same executable too. */
+static void test_isolated(void) {
+  static const char *const cases[] = {"a deadline", "a fault", "an abort",
+                                      "an abort of replays"};
+  CUdeviceptr p = new_memory(4000), q = new_memory(4), bad = 64, open = 0;
+  CUstream mine = new_stream(CU_STREAM_NON_BLOCKING);
+  CUgraph graph;
+  CUgraphExec exec = adder(mine, p, &graph);
+  for (int i = 0; i < 4; i++) {
+    CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
+    const int before = read_int(p);
+    int n = 1000, v = 1, replays = 0;
+    void *params[] = {&bad, &n, &v};
+    const CUresult code =
+        i == 1 ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_ERROR_LAUNCH_TIMEOUT;
+    bad_answers = 0;
+    HOLDS(driver->isolate_stream(NULL, 1) == CUDA_ERROR_INVALID_HANDLE);
+    HOLDS(driver->isolate_stream(s, -1) == CUDA_ERROR_INVALID_VALUE);
+    HOLDS(driver->isolate_stream(s, i ? 0 : 0.02) == CUDA_SUCCESS);
+    if (i == 0 || i == 2)
+      hang("hold", 5, s, &open);
+    else if (i == 1)
+      HOLDS(launch(kernel("add"), 10, 100, s, params) == CUDA_SUCCESS);
+    for (int k = 0; i != 1 && k < 100; k++, replays += i == 3)
+      HOLDS(driver->cuGraphLaunch(exec, s) == CUDA_SUCCESS || i != 3);
+    for (int k = 0; k < 50; k++)
+      HOLDS(driver->cuGraphLaunch(exec, mine) == CUDA_SUCCESS);
+    if (i >= 2)
+      HOLDS(driver->abort_stream(s) == CUDA_SUCCESS);
+    HOLDS(driver->cuStreamSynchronize(s) == code);
+    HOLDS(strstr(driver->failure_text(), i == 0   ? "did not end within 0.02 s"
+                                         : i == 1 ? "kernel add touched"
+                                                  : "the stream was aborted"));
+    HOLDS(driver->cuStreamQuery(s) == code);
+    HOLDS(driver->cuMemsetD32Async(q, 1, 1, s) == code);
+    HOLDS(driver->cuGraphLaunch(exec, s) == code);
+    HOLDS(driver->cuStreamSynchronize(mine) == CUDA_SUCCESS);
+    HOLDS(driver->cuCtxSynchronize() == CUDA_SUCCESS);
+    const int added = read_int(p) - before;
+    HOLDS(added >= 50 && added <= 50 + replays);
+    HOLDS(driver->renew_stream(s) == CUDA_SUCCESS);
+    HOLDS(driver->cuGraphLaunch(exec, s) == CUDA_SUCCESS);
+    HOLDS(driver->cuStreamSynchronize(s) == CUDA_SUCCESS);
+    HOLDS(read_int(p) == before + added + 1);
+    check_works();
+    tap_ok(!bad_answers, "%s stays with its stream", cases[i]);
+    DO(cuStreamDestroy(s));
+    if (open)
+      DO(cuMemFree(open));
+    open = 0;
+  }
+  DO(cuGraphExecDestroy(exec));
+  DO(cuGraphDestroy(graph));
+  DO(cuStreamDestroy(mine));
+  DO(cuMemFree(p));
+  DO(cuMemFree(q));
+}
+
+
 /* ---- the reset ---- */
 
 static void test_reset_retained(void) {
@@ -366,6 +441,7 @@ int main(int argc, char **argv) {
   test_abort();
   test_abort_of_launches();
   test_abort_of_loop();
+  test_isolated();
   test_reset_retained();
   test_threads();
   tap_ok(child("environment", "CGRAPHLUA_KERNEL_SECONDS", "0.05"),

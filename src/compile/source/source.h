@@ -31,6 +31,7 @@ typedef struct cgl_source {
   size_t noptions;
   const char *const *expressions; /* instances of templates: "scale<float>" */
   size_t nexpressions;
+  bool shipped; /* nothing is compiled: a shipped image serves, or none */
 } cgl_source;
 
 /* The option for libm's functions on the host device; NVRTC does not get it. */

@@ -2,6 +2,7 @@
 #include "core/module/module.h"
 #include "core/memory/memory.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +51,13 @@ void cgl_module_log_fibers(const cgl_context *context, const cgl_image *image,
 }
 
 
+void cgl_module_hash(const void *source, size_t bytes, char hash[33]) {
+  const cgl_cache_key key = cgl_cache_hash(source, bytes);
+  for (size_t i = 0; i < sizeof key.bytes; i++)
+    snprintf(hash + 2 * i, 3, "%02x", key.bytes[i]);
+}
+
+
 cgl_compile_status cgl_module_run_compiler(const cgl_target *target,
                                            const cgl_module_desc *desc,
                                            cgl_image **image, char **text) {
@@ -62,6 +70,7 @@ cgl_compile_status cgl_module_run_compiler(const cgl_target *target,
       .noptions = desc->noptions,
       .expressions = desc->expressions,
       .nexpressions = desc->nexpressions,
+      .shipped = desc->shipped,
   };
   return cgl_compile(target, &source, image, text);
 }

@@ -282,3 +282,54 @@ cgl_status cgl_stream_is_capturing(cgl_stream *stream, bool *capturing) {
   return cgl_fail_driver(stream->object.context, result, operation,
                          "cuStreamIsCapturing");
 }
+
+
+/* ---- isolated streams ---- */
+
+static cgl_status isolate_fail(const cgl_stream *stream,
+                               const char *operation) {
+  cgl_fail(CUDA_ERROR_NOT_SUPPORTED, operation,
+           "the driver of %s does not keep a failure to a stream",
+           stream->object.context->info.device);
+  return cgl_fail_hint("the host device does");
+}
+
+
+cgl_status cgl_stream_isolate(cgl_stream *stream, double seconds) {
+  static const char operation[] = "stream:isolate";
+  const cgl_driver *driver = cgl_driver_of(stream);
+  if (cgl_stream_is_default(stream) || !(seconds >= 0 && seconds <= 1e9)) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "a default stream, or a deadline of %g seconds that is not in "
+             "0..1e9",
+             seconds);
+    return cgl_fail_hint("isolate a stream of cgl_stream_create");
+  }
+  if (!driver->isolate_stream)
+    return isolate_fail(stream, operation);
+  return cgl_fail_driver(stream->object.context,
+                         driver->isolate_stream(stream->handle, seconds),
+                         operation, "isolate_stream");
+}
+
+
+cgl_status cgl_stream_abort(cgl_stream *stream) {
+  static const char operation[] = "stream:abort";
+  const cgl_driver *driver = cgl_driver_of(stream);
+  if (!driver->abort_stream)
+    return isolate_fail(stream, operation);
+  return cgl_fail_driver(stream->object.context,
+                         driver->abort_stream(stream->handle), operation,
+                         "abort_stream");
+}
+
+
+cgl_status cgl_stream_renew(cgl_stream *stream) {
+  static const char operation[] = "stream:renew";
+  const cgl_driver *driver = cgl_driver_of(stream);
+  if (!driver->renew_stream)
+    return isolate_fail(stream, operation);
+  return cgl_fail_driver(stream->object.context,
+                         driver->renew_stream(stream->handle), operation,
+                         "renew_stream");
+}

@@ -47,7 +47,10 @@ enum {
   CGL_LUA_UNSEEN = 4 << 20 /* bytes that are allocated unseen; collect.h */
 };
 /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: not while a capture is underway. */
-enum { CGL_LUA_CAPTURE_UNDERWAY = 900 };
+enum {
+  CGL_LUA_CAPTURE_UNDERWAY = 900,
+  CGL_LUA_NOT_SUPPORTED = 801 /* CUDA_ERROR_NOT_SUPPORTED */
+};
 #define CGL_LUA_MAX_WHOLE (INT64_C(1) << CGL_LUA_WHOLE_BITS)
 
 /* The stream and the pool to restore when a scope ends; on the C stack. */
@@ -84,6 +87,7 @@ typedef struct cgl_lua {
   size_t allocated;      /* bytes since devices were looked at (collect.h) */
   cgl_type last_type;    /* the type named last */
   cgl_lua_scope *scope;  /* the innermost */
+  struct cgl_lua_held *limits; /* of a restricted state; or NULL; limits.h */
   int metatable_refs[CGL_LUA_KIND_COUNT]; /* in the registry */
   int error_ref;                          /* metatable of errors */
   int last_error_ref;        /* the last error object; false before the first */

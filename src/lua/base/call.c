@@ -1,4 +1,5 @@
 #include "lua/base/call.h"
+#include "lua/base/limits.h"
 
 CGL_THREAD_LOCAL cgl_lua *cgl_lua_entered;
 
@@ -6,11 +7,14 @@ CGL_THREAD_LOCAL cgl_lua *cgl_lua_entered;
 cgl_lua *cgl_lua_issue(lua_State *L, const char *operation) {
   cgl_lua *S = cgl_lua_enter(L, operation);
   cgl_lua_site(L, S);
+  if (S->limits)
+    cgl_lua_limits_issue(L, S);
   return S;
 }
 
 
 void cgl_lua_run_debug_hook(lua_State *L, cgl_lua *S) {
+  cgl_lua_limits_check_time(L, S);
   if (!lua_gethook(L))
     return;
   const char *operation = S->operation;

@@ -5,6 +5,7 @@
 
 #include "lua/base/call.h"
 #include "lua/base/error.h"
+#include "lua/base/limits.h"
 #include "lua/base/object.h"
 
 
@@ -73,7 +74,41 @@ static size_t streams_list(lua_State *L, const cgl_lua *S, cgl_stream **list,
 }
 
 
+void cgl_lua_each_stream(lua_State *L, const cgl_lua *S,
+                         void (*visit)(cgl_stream *stream)) {
+  if (S->home)
+    visit(S->home);
+  for (cgl_lua_device *device = S->devices; device; device = device->next)
+    if (device->side_stream)
+      visit(device->side_stream);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->streams_ref);
+  for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+    cgl_stream *stream = cgl_lua_peek(L, -2, CGL_LUA_stream);
+    if (stream && !cgl_stream_is_default(stream))
+      visit(stream);
+  }
+  lua_pop(L, 1);
+}
+
+
+/* A restricted state waits by the clock, for its own streams. */
+static void streams_wait_restricted(lua_State *L, cgl_lua *S) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, S->streams_ref);
+  for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+    cgl_stream *stream = cgl_lua_peek(L, -2, CGL_LUA_stream);
+    if (stream)
+      cgl_lua_limits_wait(L, S, stream, NULL);
+  }
+  lua_pop(L, 1);
+  cgl_lua_limits_wait(L, S, S->home, NULL);
+}
+
+
 cgl_status cgl_lua_wait_streams(lua_State *L, cgl_lua *S) {
+  if (S->limits) {
+    streams_wait_restricted(L, S);
+    return CGL_OK;
+  }
   cgl_lua_device_of(L, S, cgl_lua_context(L, S));
   for (cgl_lua_device *device = S->devices; device; device = device->next)
     device_default_stream(L, S, device);
@@ -114,8 +149,10 @@ cgl_lua_device *cgl_lua_device_of(lua_State *L, cgl_lua *S,
 cgl_stream *cgl_lua_side_stream(lua_State *L, cgl_lua *S,
                                 cgl_context *context) {
   cgl_lua_device *device = cgl_lua_device_of(L, S, context);
-  if (!device->side_stream)
+  if (!device->side_stream) {
     cgl_lua_done(L, S, cgl_stream_create(context, 0, &device->side_stream));
+    cgl_lua_limits_isolate(L, S, device->side_stream);
+  }
   return device->side_stream;
 }
 

@@ -28,6 +28,10 @@ void cgl_lua_note_stream(lua_State *L, const cgl_lua *S);
 /* Waits for the streams of this state: those that scripts hold, those that the
    state keeps for its devices, and the devices' default streams. */
 cgl_status cgl_lua_wait_streams(lua_State *L, cgl_lua *S);
+/* Calls a function for each stream of this state, but no default stream; takes
+   little of the stack, and never raises but for want of memory. */
+void cgl_lua_each_stream(lua_State *L, const cgl_lua *S,
+                         void (*visit)(cgl_stream *stream));
 /* Opens a device and waits for all of its work. */
 cgl_status cgl_lua_synchronize(const char *device);
 /* What the state keeps for a device, made at its first use; borrowed. */

@@ -5,8 +5,14 @@
 
 #include "compile/base/base.h"
 #include "lua/base/call.h"
+#include "lua/base/limits.h"
 
-enum { TEXT_ROOM = 512 };
+enum {
+  TEXT_ROOM = 512,
+  OUT_OF_MEMORY = 2,  /* CUDA_ERROR_OUT_OF_MEMORY */
+  FIRST_STICKY = 700, /* CUDA_ERROR_ILLEGAL_ADDRESS */
+  LAST_STICKY = 719   /* CUDA_ERROR_LAUNCH_FAILED */
+};
 
 
 /* Pushes a field of the error object at 1; "" when it is no text. */
@@ -68,15 +74,50 @@ void cgl_lua_error_open(lua_State *L, cgl_lua *S) {
 }
 
 
+static const char stream_hint[] =
+    "look for loops that do not end and for sizes past a buffer's end; the "
+    "stream runs nothing more until the host gives the state its time anew";
+
+
+/* A failure of a kernel, which stays with a restricted state's stream. */
+static bool error_is_stream(const cgl_lua *S, const cgl_error *error) {
+  return S->limits && error->code >= FIRST_STICKY && error->code <= LAST_STICKY;
+}
+
+
+/* Sets a text of the table on top; a restricted state sees no address. */
+static void error_set(lua_State *L, const cgl_lua *S, const char *name,
+                      const char *text) {
+  lua_pushstring(L, text);
+  cgl_lua_limits_hide_addresses(L, S);
+  lua_setfield(L, -2, name);
+}
+
+
+/* The pool's own words list what others have. */
+static void error_set_memory(lua_State *L, const cgl_lua *S) {
+  lua_pushfstring(L,
+                  "restricted: the state may have %f device_bytes, or the "
+                  "device has no more",
+                  (lua_Number)S->limits->most.device_bytes);
+  lua_setfield(L, -2, "message");
+  cgl_lua_set_text(L, "hint",
+                   "release what is not needed, or ask the host for more");
+}
+
+
 static void error_push(lua_State *L, cgl_lua *S, const cgl_error *error) {
   lua_createtable(L, 0, 7);
   cgl_lua_set_text(L, "name", error->name);
   cgl_lua_set_number(L, "code", error->code);
   cgl_lua_set_text(L, "operation",
                    *error->operation ? error->operation : S->operation);
-  cgl_lua_set_text(L, "message", error->message);
-  cgl_lua_set_text(L, "hint", error->hint);
-  cgl_lua_set_text(L, "also", error->also);
+  error_set(L, S, "hint",
+            error_is_stream(S, error) ? stream_hint : error->hint);
+  error_set(L, S, "message", error->message);
+  error_set(L, S, "also", error->also);
+  if (S->limits && error->code == OUT_OF_MEMORY)
+    error_set_memory(L, S);
   if (*error->where)
     lua_pushstring(L, error->where);
   else

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lua/base/error.h"
+#include "lua/base/limits.h"
 #include "lua/base/names.h"
 
 enum { DESCRIPTION_ROOM = 200 };
@@ -89,6 +90,8 @@ static int object_gc(lua_State *L) {
   box->object = NULL;
   if (type->collect && object)
     type->collect(L, lua_touserdata(L, lua_upvalueindex(1)), object);
+  if (box->counted || box->charge)
+    cgl_lua_limits_discount(lua_touserdata(L, lua_upvalueindex(1)), box);
   cgl_lua_drop(type->kind, object);
   return 0;
 }
@@ -116,6 +119,7 @@ static int object_tostring(lua_State *L) {
   if (box->object)
     type->describe(box->object, text, sizeof text);
   lua_pushfstring(L, "%s %s", type_names[type->kind], text);
+  cgl_lua_limits_hide_addresses(L, lua_touserdata(L, lua_upvalueindex(1)));
   return 1;
 }
 
@@ -143,8 +147,9 @@ int cgl_lua_unknown(lua_State *L, cgl_lua *S, const char *noun,
   for (const char *const *f = fields; f && *f; f++)
     cgl_lua_guess_try(&guess, *f);
   cgl_lua_guess_try_keys(L, &guess, methods);
-  return object_misused(L, S, "a %s has no %s '%s'%s", noun,
+  return object_misused(L, S, "a %s has no %s '%s'%s%s", noun,
                         fields ? "method or field" : "method", guess.name,
+                        S->limits ? " in a restricted state" : "",
                         cgl_lua_guess_text(&guess, text));
 }
 

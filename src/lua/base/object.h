@@ -13,6 +13,8 @@ typedef struct cgl_lua_box {
   const char *tag; /* &cgl_lua_tags[kind] */
   uint8_t mark;    /* the kind's own; 0 at first */
   bool hooked;     /* a graph: has an environment of its own; graph/endings.c */
+  bool counted;    /* among a restricted state's objects; limits.h */
+  uint32_t charge; /* to its limits: nodes of a graph, pages of pinned memory */
 } cgl_lua_box;
 
 extern const char cgl_lua_tags[CGL_LUA_KIND_COUNT];
@@ -56,14 +58,20 @@ const char *cgl_lua_typename(lua_State *L, int index);
 /* What to do instead of using a released object. */
 extern const char cgl_lua_released_hint[];
 
+/* In a restricted state (limits.c): notes a new userdata, or raises; gives back
+   what an ended one has noted. */
+void cgl_lua_limits_count(lua_State *L, cgl_lua *S, cgl_lua_box *box);
+void cgl_lua_limits_discount(cgl_lua *S, cgl_lua_box *box);
+
 /* Pushes a userdata without an object; the caller puts a reference into the
    slot.  Inline, because scripts make buffers by the million. */
-static inline void *cgl_lua_new(lua_State *L, const cgl_lua *S,
-                                cgl_lua_kind kind) {
+static inline void *cgl_lua_new(lua_State *L, cgl_lua *S, cgl_lua_kind kind) {
   cgl_lua_box *box = lua_newuserdata(L, sizeof *box);
   *box = (cgl_lua_box){.tag = &cgl_lua_tags[kind]};
   lua_rawgeti(L, LUA_REGISTRYINDEX, S->metatable_refs[kind]);
   lua_setmetatable(L, -2);
+  if (S->limits)
+    cgl_lua_limits_count(L, S, box);
   return &box->object;
 }
 /* Notes the userdata on top as the graph's in this state. */
@@ -143,6 +151,8 @@ cgl_lua_release(lua_State *L, cgl_lua_kind kind, const char *operation,
   box->object = NULL;
   if (retire && object)
     retire(L, S, object);
+  if (box->counted || box->charge)
+    cgl_lua_limits_discount(S, box);
   cgl_lua_drop(kind, object);
   lua_pushvalue(L, lua_upvalueindex(2));
   lua_setmetatable(L, 1);

@@ -129,13 +129,19 @@ static void capture_run(lua_State *L, cgl_lua *S, cgl_stream *stream) {
                   "a capture inside a capture: the current stream is already "
                   "being captured");
   bool trim = cgl_lua_option_boolean(L, S, 3, "trim", false);
-  device_wait(L, S, cgl_stream_context(stream), trim);
+  if (S->limits) /* nobody else's work */
+    cgl_lua_wait_streams(L, S);
+  else
+    device_wait(L, S, cgl_stream_context(stream), trim);
   /* Keeps the graph while the body may release it. */
   cgl_graph **held = cgl_lua_new_graph(L, S);
   lua_insert(L, 2); /* 1: the graph, 2: held, 3: fn, 4: options, its stream */
   capture_start(L, S, graph, stream, held);
   lua_settop(L, 3);
-  if (cgl_lua_within(L, S, stream, NULL, 0))
+  cgl_lua_limits_capture_begin(S, cgl_lua_box_at(L, 1));
+  const int failed = cgl_lua_within(L, S, stream, NULL, 0);
+  cgl_lua_limits_capture_leave(S);
+  if (failed)
     capture_fail(L, S, graph);
   capture_finish(L, S, graph);
   cgl_lua_graph_run_deferred(L, S);
@@ -143,6 +149,7 @@ static void capture_run(lua_State *L, cgl_lua *S, cgl_stream *stream) {
   *held = NULL;
   cgl_graph_release(graph);
   lua_remove(L, 2);
+  cgl_lua_limits_capture_end(L, S, cgl_lua_box_at(L, 1));
 }
 
 

@@ -1,6 +1,8 @@
 /* The options of graphs, as tables and as fields. */
 #include "lua/graph/graph.h"
 
+#include <string.h>
+
 /* All options of a graph, in the order of the numbers below. */
 static const char *const graph_fields[] = {
     "keep_graph", CGL_LUA_CAPTURE_OPTIONS, "unchecked", "unroll", NULL};
@@ -39,11 +41,32 @@ static void annotations_push(lua_State *L, cgl_annotations annotations) {
 }
 
 
+/* Other options let one state hinder others, skip a check, or make nodes. */
+static void desc_check_limits(lua_State *L, cgl_lua *S, int options) {
+  static const char *const taken[] = {"keep_graph", "check_input_liveness",
+                                      "stream", "collect", NULL};
+  if (!lua_istable(L, options))
+    return;
+  for (lua_pushnil(L); lua_next(L, options); lua_pop(L, 1)) {
+    const char *name = lua_tostring(L, -2);
+    const char *const *t = taken;
+    while (*t && strcmp(*t, name))
+      t++;
+    if (*t)
+      continue;
+    lua_pushfstring(L, "the option '%s' is not taken", name);
+    cgl_lua_limits_raise(L, S, lua_tostring(L, -1));
+  }
+}
+
+
 /* Reads the options that are there; true when any of them changes how a capture
    goes.  torch calls annotations enable_annotations. */
 static bool desc_read(lua_State *L, cgl_lua *S, int options,
                       cgl_graph_desc *desc) {
   static const char *const names[] = {"enable_annotations", "annotations"};
+  if (S->limits)
+    desc_check_limits(L, S, options);
   const bool checked = desc->check_input_liveness;
   cgl_pool *pool = cgl_lua_option_object(L, S, options, "pool", CGL_LUA_pool);
   int mode = cgl_lua_option_choice(L, S, options, "capture_error_mode",
@@ -127,6 +150,7 @@ static int graph_options(lua_State *L) {
    as options with a single option; nil is the default. */
 int cgl_lua_graph_newindex(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:options");
+  cgl_lua_limits_refuse(L, S, "a graph's options stay as they are");
   lua_settop(L, 3);
   cgl_graph *graph = cgl_lua_check_graph(L, S, 1);
   cgl_graph_desc desc;

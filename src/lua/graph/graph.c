@@ -59,6 +59,14 @@ static inline void graph_replay_on(lua_State *L, cgl_lua *S,
 }
 
 
+/* Nodes of child graphs would have to be counted in their turn. */
+static void replay_check_limits(lua_State *L, cgl_lua *S) {
+  if (S->limits->capturing)
+    cgl_lua_limits_refuse(L, S, "a graph cannot be replayed into a capture");
+  cgl_lua_limits_issue(L, S);
+}
+
+
 /* g:replay([n]).  The line is looked up only for a replay into a capture, which
    becomes a node.  A long loop runs debug hooks now and then, so that they can
    stop it. */
@@ -76,9 +84,14 @@ static int graph_replay(lua_State *L) {
     cgl_lua_site(L, S);
   else
     cgl_set_site(NULL, 0);
-  while (left > REPLAYS_AT_ONCE) {
-    graph_replay_on(L, S, box, stream, REPLAYS_AT_ONCE);
-    left -= REPLAYS_AT_ONCE;
+  if (S->limits)
+    replay_check_limits(L, S);
+  const uint64_t at_once = S->limits ? 1 : REPLAYS_AT_ONCE;
+  while (left > at_once) {
+    graph_replay_on(L, S, box, stream, at_once);
+    left -= at_once;
+    if (S->limits)
+      cgl_lua_limits_issue(L, S);
     cgl_lua_run_debug_hook(L, S);
     cgl_lua_check_graph(L, S, 1); /* a hook may have done anything */
     stream = cgl_lua_stream(L, S);
@@ -91,6 +104,9 @@ static int graph_replay(lua_State *L) {
 static int graph_reset(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:reset");
   cgl_lua_graph_run_endings(L, S, cgl_lua_check_graph(L, S, 1), false);
+  cgl_lua_box *box = cgl_lua_box_at(L, 1);
+  if (box->charge)
+    cgl_lua_limits_discharge(S, box);
   cgl_lua_done(L, S, cgl_graph_reset(cgl_lua_check_graph(L, S, 1)));
   cgl_lua_graph_run_deferred(L, S);
   return 0;

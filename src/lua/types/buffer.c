@@ -86,6 +86,7 @@ static int cg_full(lua_State *L) {
 /* Copies all of the elements, as many as the buffer has. */
 static void buffer_upload_all(lua_State *L, cgl_lua *S, cgl_buffer *buffer,
                               const cgl_lua_elements *data) {
+  cgl_lua_limits_wait(L, S, cgl_lua_stream(L, S), NULL);
   cgl_lua_done(L, S,
                cgl_buffer_upload(buffer, cgl_lua_stream(L, S), 0, data->bytes,
                                  cgl_buffer_bytes(buffer)));
@@ -130,6 +131,7 @@ static int cg_buffer_from(lua_State *L) {
    buffer's. */
 static void *buffer_read_host(lua_State *L, cgl_lua *S,
                               const cgl_buffer *buffer) {
+  cgl_lua_limits_refuse(L, S, "an address is not taken");
   if (lua_type(L, 2) != CGL_LUA_TCDATA && lua_type(L, 2) != LUA_TLIGHTUSERDATA)
     cgl_lua_bad(L, S, 2, "a pointer expected before a size, got %s",
                 cgl_lua_typename(L, 2));
@@ -193,6 +195,7 @@ static int buffer_download(lua_State *L) {
   static const char *const forms[] = {"string", NULL};
   cgl_lua *S = cgl_lua_issue(L, "buffer:download");
   cgl_buffer *buffer = cgl_lua_check_buffer(L, S, 1);
+  cgl_lua_limits_wait(L, S, cgl_lua_stream(L, S), NULL);
   if (!lua_isnoneornil(L, 3)) {
     void *host = buffer_read_host(L, S, buffer);
     cgl_lua_done(L, S,

@@ -54,7 +54,9 @@ static int event_record(lua_State *L) {
 
 static int event_synchronize(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "event:synchronize");
-  cgl_lua_done(L, S, cgl_event_synchronize(cgl_lua_check_event(L, S, 1)));
+  cgl_event *event = cgl_lua_check_event(L, S, 1);
+  cgl_lua_limits_wait(L, S, NULL, event);
+  cgl_lua_done(L, S, cgl_event_synchronize(event));
   return 0;
 }
 

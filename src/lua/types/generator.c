@@ -67,6 +67,7 @@ static int generator_initial_seed(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "generator:initial_seed");
   cgl_generator *generator = cgl_lua_check_generator(L, S, 1);
   uint64_t seed = 0;
+  cgl_lua_limits_wait(L, S, cgl_lua_stream(L, S), NULL);
   cgl_lua_done(
       L, S, cgl_generator_initial_seed(generator, cgl_lua_stream(L, S), &seed));
   cgl_lua_push_int64(L, S, false, seed);
@@ -78,6 +79,7 @@ static int generator_seed(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "generator:seed");
   cgl_generator *generator = cgl_lua_check_generator(L, S, 1);
   uint64_t seed = 0;
+  cgl_lua_limits_wait(L, S, cgl_lua_stream(L, S), NULL);
   cgl_lua_done(L, S,
                cgl_generator_seed(generator, cgl_lua_stream(L, S), &seed));
   cgl_lua_push_int64(L, S, false, seed);
@@ -89,6 +91,7 @@ static int generator_get_offset(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "generator:get_offset");
   cgl_generator *generator = cgl_lua_check_generator(L, S, 1);
   uint64_t offset = 0;
+  cgl_lua_limits_wait(L, S, cgl_lua_stream(L, S), NULL);
   cgl_lua_done(
       L, S, cgl_generator_get_offset(generator, cgl_lua_stream(L, S), &offset));
   cgl_lua_push_int64(L, S, false, offset);

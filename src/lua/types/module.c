@@ -155,6 +155,36 @@ static void module_read_source(lua_State *L, cgl_lua *S, int source,
 }
 
 
+/* A restricted state has sources and images that its host allows, as they are,
+   and others that are shipped.  Options and names of templates would be other
+   sources; a file's name would say what is read. */
+static void module_read_restricted(lua_State *L, cgl_lua *S, int source,
+                                   int options, cgl_module_desc *desc) {
+  static const char *const names[] = {"file", "line", "options", "expressions"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (desc->nexpressions || cgl_lua_option(L, options, names[i]))
+      cgl_lua_limits_raise(L, S,
+                           "a kernel's source is taken without options and "
+                           "names of templates");
+  if (!source && cgl_lua_option(L, options, "source"))
+    source = lua_gettop(L);
+  size_t bytes;
+  const char *text = cgl_lua_read_string(L, S, source ? source : options,
+                                         "the source", &bytes);
+  const bool allowed = cgl_lua_limits_allow_kernel(S, text, bytes);
+  const bool image = source_is_image(text, bytes);
+  if ((image || strlen(text) != bytes) && !allowed)
+    cgl_lua_limits_raise(L, S, "this image is not among its kernels");
+  if (image) {
+    desc->image = text;
+    desc->image_bytes = bytes;
+  } else {
+    desc->source = text;
+    desc->shipped = !allowed;
+  }
+}
+
+
 /* Reads what a module is made of; leaves values on the stack that the
    description borrows from.  *expression, when not NULL, is one more name
    expression. */
@@ -171,6 +201,10 @@ static void module_read(lua_State *L, cgl_lua *S, int source, int options,
     listed[desc->nexpressions] = *expression;
   desc->expressions = listed ? listed : expression;
   desc->nexpressions += missing;
+  if (S->limits) {
+    module_read_restricted(L, S, source, options, desc);
+    return;
+  }
   module_read_source(L, S, source, options, desc);
 }
 
@@ -182,7 +216,15 @@ static cgl_module *module_push(lua_State *L, cgl_lua *S, int source,
   module_read(L, S, source, options, &expression, &desc);
   cgl_context *context = cgl_lua_context(L, S);
   cgl_module **slot = cgl_lua_new_module(L, S);
-  cgl_lua_try(L, S, cgl_module_create(context, &desc, slot));
+  const cgl_status status = cgl_module_create(context, &desc, slot);
+  if (status == CGL_ERROR_COMPILE && desc.shipped)
+    cgl_lua_limits_raise(L, S,
+                         "this kernel's source is not among those that the "
+                         "host allows (kernels), and it is not shipped");
+  if (cgl_lua_collected(L, S, status))
+    cgl_lua_done(L, S, cgl_module_create(context, &desc, slot));
+  else
+    cgl_lua_done(L, S, status);
   return *slot;
 }
 
@@ -218,6 +260,18 @@ static int cg_module_async(lua_State *L) {
   cgl_context *context = cgl_lua_context(L, S);
   cgl_compilation **slot = cgl_lua_new_compilation(L, S);
   cgl_lua_try(L, S, cgl_module_create_async(context, &desc, slot));
+  return 1;
+}
+
+
+/* cg.kernel_hash(source), by which a host allows it to a restricted state */
+static int cg_kernel_hash(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "kernel_hash");
+  char hash[33];
+  size_t bytes;
+  const char *source = cgl_lua_read_string(L, S, 1, "the source", &bytes);
+  cgl_module_hash(source, bytes, hash);
+  lua_pushstring(L, hash);
   return 1;
 }
 
@@ -302,11 +356,9 @@ void cgl_lua_open_module(lua_State *L, cgl_lua *S) {
       {NULL, NULL},
   };
   static const luaL_Reg functions[] = {
-      {"module", cg_module},
-      {"module_async", cg_module_async},
-      {"kernels_from", cg_kernels_from},
-      {"kernel", cg_kernel},
-      {NULL, NULL},
+      {"module", cg_module},           {"module_async", cg_module_async},
+      {"kernel_hash", cg_kernel_hash}, {"kernels_from", cg_kernels_from},
+      {"kernel", cg_kernel},           {NULL, NULL},
   };
   static const cgl_lua_type type = {.kind = CGL_LUA_module,
                                     .methods = methods,

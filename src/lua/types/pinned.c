@@ -17,6 +17,8 @@ static int cg_pinned(lua_State *L) {
                                               0, CGL_LUA_MAX_WHOLE);
   cgl_context *context = cgl_lua_context(L, S);
   cgl_pinned **slot = cgl_lua_new_pinned(L, S);
+  cgl_lua_limits_take_pinned(L, S, cgl_lua_box_at(L, -1),
+                             count * cgl_type_bytes(type));
   cgl_lua_try(L, S, cgl_pinned_create(context, type, count, slot));
   cgl_lua_collect_pace(L, S, pinned_bytes(*slot));
   return 1;
@@ -34,6 +36,36 @@ static int pinned_cdata(lua_State *L) {
   lua_pushstring(L, cgl_type_name(cgl_pinned_type(pinned)));
   lua_pushvalue(L, 1);
   lua_call(L, 3, 1);
+  return 1;
+}
+
+
+/* The element that the number at 2 says, from 1. */
+static char *pinned_element(lua_State *L, cgl_lua *S, cgl_pinned *pinned) {
+  const int64_t i = cgl_lua_read_integer(L, S, 2, "the element", 1,
+                                         (int64_t)cgl_pinned_count(pinned));
+  return (char *)cgl_pinned_data(pinned) +
+         (size_t)(i - 1) * cgl_type_bytes(cgl_pinned_type(pinned));
+}
+
+
+/* p:get(i) */
+static int pinned_get(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "pinned:get");
+  cgl_pinned *pinned = cgl_lua_check_pinned(L, S, 1);
+  cgl_lua_push_element(L, S, cgl_pinned_type(pinned),
+                       pinned_element(L, S, pinned));
+  return 1;
+}
+
+
+/* p:set(i, value) */
+static int pinned_set(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "pinned:set");
+  cgl_pinned *pinned = cgl_lua_check_pinned(L, S, 1);
+  char *element = pinned_element(L, S, pinned);
+  cgl_lua_read_element(L, S, 3, cgl_pinned_type(pinned), element);
+  lua_settop(L, 1);
   return 1;
 }
 
@@ -84,8 +116,11 @@ static void pinned_describe(void *object, char *text, size_t room) {
 
 
 void cgl_lua_open_pinned(lua_State *L, cgl_lua *S) {
-  static const luaL_Reg methods[] = {
-      {"cdata", pinned_cdata}, {"copy", pinned_copy}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"cdata", pinned_cdata},
+                                     {"get", pinned_get},
+                                     {"set", pinned_set},
+                                     {"copy", pinned_copy},
+                                     {NULL, NULL}};
   static const luaL_Reg metamethods[] = {{"__len", pinned_len}, {NULL, NULL}};
   static const luaL_Reg functions[] = {{"pinned", cg_pinned}, {NULL, NULL}};
   static const char *const fields[] = {"type", "bytes", NULL};
@@ -96,7 +131,8 @@ void cgl_lua_open_pinned(lua_State *L, cgl_lua *S) {
       .metamethods = metamethods,
       .field = pinned_field,
       .fields = fields,
-      .elements = "pinned:cdata()[i] is an element, from 0",
+      .elements =
+          "pinned:get(i) is an element, from 1; pinned:cdata()[i], from 0",
       .describe = pinned_describe,
       .functions = functions};
   cgl_lua_register(L, S, &type);

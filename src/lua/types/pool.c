@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 static int pool_push(lua_State *L, cgl_lua *S, const cgl_pool_desc *desc) {
+  cgl_lua_limits_refuse(L, S, "the state has one pool");
   cgl_context *context = cgl_lua_context(L, S);
   cgl_pool **slot = cgl_lua_new_pool(L, S);
   cgl_lua_try(L, S, cgl_pool_create(context, desc, slot));
@@ -38,6 +39,7 @@ static int cg_graph_pool_handle(lua_State *L) {
 static int pool_push_own(lua_State *L, const char *operation,
                          cgl_pool *(*own)(cgl_context *)) {
   cgl_lua *S = cgl_lua_issue(L, operation);
+  cgl_lua_limits_refuse(L, S, "the state has one pool");
   cgl_context *context = cgl_lua_context(L, S);
   cgl_pool **slot = cgl_lua_new_pool(L, S);
   cgl_pool *pool = own(context);

@@ -11,9 +11,12 @@ static int cg_stream(lua_State *L) {
   cgl_lua_options(L, S, 1, known);
   int priority =
       (int)cgl_lua_option_integer(L, S, 1, "priority", INT32_MIN, INT32_MAX, 0);
+  if (priority < 0)
+    cgl_lua_limits_refuse(L, S, "its streams go before no others");
   cgl_context *context = cgl_lua_context(L, S);
   cgl_stream **slot = cgl_lua_new_stream(L, S);
   cgl_lua_try(L, S, cgl_stream_create(context, priority, slot));
+  cgl_lua_limits_isolate(L, S, *slot);
   cgl_lua_note_stream(L, S);
   return 1;
 }
@@ -74,7 +77,9 @@ static int stream_use(lua_State *L) {
 
 static int stream_synchronize(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "stream:synchronize");
-  cgl_lua_done(L, S, cgl_stream_synchronize(cgl_lua_check_stream(L, S, 1)));
+  cgl_stream *stream = cgl_lua_check_stream(L, S, 1);
+  cgl_lua_limits_wait(L, S, stream, NULL);
+  cgl_lua_done(L, S, cgl_stream_synchronize(stream));
   return 0;
 }
 
@@ -149,6 +154,17 @@ static int stream_handle(lua_State *L) {
 }
 
 
+static void stream_retire(lua_State *L, cgl_lua *S, void *stream) {
+  (void)L;
+  cgl_lua_limits_keep_stream(S, stream);
+}
+
+
+static int stream_release(lua_State *L) {
+  return cgl_lua_release(L, CGL_LUA_stream, "stream:release", stream_retire);
+}
+
+
 static void stream_describe(void *object, char *text, size_t room) {
   cgl_stream *stream = object;
   const cgl_device_info *info = cgl_context_device(cgl_stream_context(stream));
@@ -177,6 +193,8 @@ void cgl_lua_open_stream(lua_State *L, cgl_lua *S) {
   static const cgl_lua_type type = {.kind = CGL_LUA_stream,
                                     .methods = methods,
                                     .describe = stream_describe,
-                                    .functions = functions};
+                                    .functions = functions,
+                                    .release = stream_release,
+                                    .collect = stream_retire};
   cgl_lua_register(L, S, &type);
 }

@@ -42,6 +42,8 @@ void cgl_lua_read_cdata(lua_State *L, cgl_lua *S, int index, cgl_arg *arg) {
   } else { /* a boxed 64-bit integer, or an address as such */
     memcpy(&arg->u, payload, sizeof arg->u);
   }
+  if (arg->kind == CGL_ARG_ADDRESS || arg->kind == CGL_ARG_BYTES)
+    cgl_lua_limits_refuse(L, S, "FFI objects but numbers are not taken");
   if (arg->kind == CGL_ARG_BYTES)
     arg->bytes.size = (size_t)lua_tonumber(L, -1);
   lua_pop(L, 3);

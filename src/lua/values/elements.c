@@ -13,6 +13,9 @@
 #include <string.h>
 
 
+enum { MOST_BYTES = 8 }; /* of an element */
+
+
 /* Range of an integer type, as doubles; *max is exclusive. */
 static void integer_range(cgl_type type, double *min, double *max) {
   bool is_signed = type == CGL_TYPE_int8 || type == CGL_TYPE_int16 ||
@@ -160,6 +163,9 @@ static void list_measure(lua_State *L, cgl_lua *S, int index,
                   CGL_MAX_DIMS);
     size_t n = lua_objlen(L, -1);
     data->shape.extents[data->shape.ndims++] = n;
+    /* A list may be in another many times over: they take little memory. */
+    if (n && data->shape.count > SIZE_MAX / MOST_BYTES / n)
+      cgl_lua_bad(L, S, index, "the lists have more elements than memory has");
     data->shape.count *= n;
     lua_rawgeti(L, -1, 1);
   }
@@ -239,8 +245,8 @@ void cgl_lua_read_elements(lua_State *L, cgl_lua *S, int index, cgl_type type,
 }
 
 
-static void element_push(lua_State *L, cgl_lua *S, cgl_type type,
-                         const char *from) {
+void cgl_lua_push_element(lua_State *L, cgl_lua *S, cgl_type type,
+                          const char *from) {
   switch (type) {
 #define NUMBER(type, ctype, value_of) \
   case CGL_TYPE_##type: {             \
@@ -277,7 +283,7 @@ void cgl_lua_push_elements(lua_State *L, cgl_lua *S, int index, cgl_type type,
   const char *from = bytes;
   size_t size = cgl_type_bytes(type);
   for (size_t i = 0; i < count; i++, from += size) {
-    element_push(L, S, type, from);
+    cgl_lua_push_element(L, S, type, from);
     lua_rawseti(L, index, (int)(i + 1));
   }
 }

@@ -134,10 +134,12 @@ void cgl_lua_read_arg(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
     arg->boolean = lua_toboolean(L, index);
     break;
   case LUA_TSTRING:
+    cgl_lua_limits_refuse(L, S, "bytes are not taken: they may be addresses");
     arg->kind = CGL_ARG_BYTES;
     arg->bytes.data = lua_tolstring(L, index, &arg->bytes.size);
     break;
   case LUA_TLIGHTUSERDATA:
+    cgl_lua_limits_refuse(L, S, "an address is not taken");
     arg->address = (uint64_t)(uintptr_t)lua_touserdata(L, index);
     arg->kind = arg->address ? CGL_ARG_ADDRESS : CGL_ARG_NULL;
     break;

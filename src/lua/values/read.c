@@ -175,6 +175,7 @@ cgl_type cgl_lua_read_type(lua_State *L, cgl_lua *S, int index) {
 
 
 uint64_t cgl_lua_read_address(lua_State *L, cgl_lua *S, int index) {
+  cgl_lua_limits_refuse(L, S, "an address is not taken");
   if (lua_type(L, index) == LUA_TLIGHTUSERDATA)
     return (uint64_t)(uintptr_t)lua_touserdata(L, index);
   if (lua_type(L, index) == CGL_LUA_TCDATA) {

@@ -159,6 +159,7 @@ static void address_store(struct_reader *r, const cgl_field_info *info,
                           char *to) {
   lua_State *L = r->L;
   cgl_arg arg = {.kind = CGL_ARG_NULL};
+  cgl_lua_limits_refuse(L, r->S, "the address in a struct is not taken");
   if (lua_type(L, -1) == CGL_LUA_TCDATA)
     cgl_lua_read_cdata(L, r->S, -1, &arg);
   else if (lua_type(L, -1) == LUA_TLIGHTUSERDATA)

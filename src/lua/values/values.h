@@ -9,6 +9,7 @@
 #include "lua/base/collect.h"
 #include "lua/base/current.h"
 #include "lua/base/error.h"
+#include "lua/base/limits.h"
 #include "lua/base/names.h"
 #include "lua/base/object.h"
 
@@ -136,6 +137,9 @@ void cgl_lua_read_element(lua_State *L, cgl_lua *S, int index, cgl_type type,
 enum { CGL_LUA_REASON_ROOM = 160 };
 bool cgl_lua_read_element_if(lua_State *L, cgl_lua *S, int index, cgl_type type,
                              void *element, char reason[CGL_LUA_REASON_ROOM]);
+/* Pushes an element. */
+void cgl_lua_push_element(lua_State *L, cgl_lua *S, cgl_type type,
+                          const char *from);
 /* Writes elements into the list at `index` (1 .. count). */
 void cgl_lua_push_elements(lua_State *L, cgl_lua *S, int index, cgl_type type,
                            const void *bytes, size_t count);

@@ -60,6 +60,7 @@ typedef struct host_thread {
   unsigned loops;                  /* run alone; run/parallel.c */
   uint64_t since, missed;          /* ns; run/parallel.c */
   char fail_text[320];             /* what host_fail_text returned last */
+  bool isolated;                   /* it is an isolated stream's */
 } host_thread;
 
 /* The calling thread's, or NULL: it never called. */
@@ -120,14 +121,32 @@ typedef struct host_fault {
   char why[120]; /* sentence without the address */
 } host_fault;
 
+/* A stream whose failures stay with it. */
+typedef struct host_isolation {
+  _Atomic int failed;     /* sticky, as the context's */
+  _Atomic uint64_t ns;    /* that a kernel or a launch may run; 0: no limit */
+  _Atomic uint64_t began; /* the launch of an executable that runs; or 0 */
+  char text[320];         /* written before `failed` */
+} host_isolation;
+
 /* Any thread, without host_lock for host_fail_fault.  The first failure
-   sticks: every later call answers it.  `what` names the kernel.  Both return
+   sticks: every later call answers it.  `what` names the kernel.  All return
    the code. */
 CUresult host_fail(CUresult code, const char *what);
+/* The same for an isolated stream alone; for the context when it is NULL. */
+CUresult host_fail_in(host_isolation *isolation, CUresult code,
+                      const char *what);
 /* Names the kernel (or copy) and where the address lies among allocations. */
-CUresult host_fail_fault(const char *name, const host_fault *fault);
-const char *host_fail_text(void); /* "" when nothing failed */
-CUresult host_failed(void);       /* the sticky error, or SUCCESS */
+CUresult host_fail_fault(const char *name, const host_fault *fault,
+                         host_isolation *isolation);
+/* "" when nothing failed; an isolated stream's when this thread's last call
+   answered its failure. */
+const char *host_fail_text(void);
+CUresult host_failed(void); /* the sticky error, or SUCCESS */
+/* The context's, or else the isolated stream's. */
+CUresult host_failed_in(const host_isolation *isolation);
+/* The same, as the answer of a call: host_fail_text tells more. */
+CUresult host_failed_answer(const host_isolation *isolation);
 
 /* ---- settings (device.c), read once ---- */
 

@@ -143,8 +143,10 @@ CUresult host_check_opened(void) {
     return CUDA_ERROR_DEINITIALIZED;
   if (!atomic_load_explicit(&context.initialized, memory_order_acquire))
     return CUDA_ERROR_NOT_INITIALIZED;
-  return host_thread_here || host_thread_make() ? CUDA_SUCCESS
-                                                : CUDA_ERROR_OUT_OF_MEMORY;
+  if (!host_thread_here && !host_thread_make())
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  host_thread_here->isolated = false; /* a former call's */
+  return CUDA_SUCCESS;
 }
 
 
@@ -214,13 +216,51 @@ CUresult host_failed(void) {
 }
 
 
-CUresult host_fail(CUresult code, const char *what) {
+CUresult host_failed_in(const host_isolation *isolation) {
+  CUresult failed = host_failed();
+  if (failed == CUDA_SUCCESS && isolation)
+    failed = atomic_load_explicit(&isolation->failed, memory_order_acquire);
+  return failed;
+}
+
+
+CUresult host_failed_answer(const host_isolation *isolation) {
+  CUresult failed = host_failed_in(isolation);
+  if (failed != CUDA_SUCCESS && host_failed() == CUDA_SUCCESS) {
+    pthread_mutex_lock(&text_mutex);
+    memcpy(host_thread_here->fail_text, isolation->text,
+           sizeof isolation->text);
+    pthread_mutex_unlock(&text_mutex);
+    host_thread_here->isolated = true;
+  }
+  return failed;
+}
+
+
+/* The first failure's text is there before its code. */
+static CUresult fail_note(_Atomic int *failed, char *text, size_t room,
+                          CUresult code, const char *what) {
   pthread_mutex_lock(&text_mutex);
-  int none = CUDA_SUCCESS;
-  if (atomic_compare_exchange_strong(&context.failed, &none, code))
-    snprintf(fail_text, sizeof fail_text, "%s", what ? what : "");
+  if (atomic_load(failed) == CUDA_SUCCESS) {
+    snprintf(text, room, "%s", what ? what : "");
+    atomic_store(failed, code);
+  }
   pthread_mutex_unlock(&text_mutex);
   return code;
+}
+
+
+CUresult host_fail(CUresult code, const char *what) {
+  return fail_note(&context.failed, fail_text, sizeof fail_text, code, what);
+}
+
+
+CUresult host_fail_in(host_isolation *isolation, CUresult code,
+                      const char *what) {
+  if (!isolation)
+    return host_fail(code, what);
+  return fail_note(&isolation->failed, isolation->text, sizeof isolation->text,
+                   code, what);
 }
 
 
@@ -228,6 +268,8 @@ const char *host_fail_text(void) {
   if (context.forked || (!host_thread_here && !host_thread_make()))
     return "";
   char *copy = host_thread_here->fail_text;
+  if (host_thread_here->isolated && host_failed() == CUDA_SUCCESS)
+    return copy;
   pthread_mutex_lock(&text_mutex);
   memcpy(copy, fail_text, sizeof fail_text);
   pthread_mutex_unlock(&text_mutex);
@@ -256,7 +298,8 @@ static void describe_address(char *text, size_t size, uintptr_t address) {
 }
 
 
-CUresult host_fail_fault(const char *name, const host_fault *fault) {
+CUresult host_fail_fault(const char *name, const host_fault *fault,
+                         host_isolation *isolation) {
   char where[120], text[sizeof fail_text];
   if (fault->memory) {
     describe_address(where, sizeof where, fault->address);
@@ -265,5 +308,5 @@ CUresult host_fail_fault(const char *name, const host_fault *fault) {
   } else {
     snprintf(text, sizeof text, "%.80s %s", name, fault->why);
   }
-  return host_fail(fault->code, text);
+  return host_fail_in(isolation, fault->code, text);
 }

@@ -2,7 +2,7 @@
    but the lists. */
 #include "driver/host/calls/calls.h"
 #include "driver/host/memory/memory.h"
-#include "driver/host/run/run.h"
+#include "driver/host/stream/stream.h"
 
 #include <string.h>
 
@@ -23,6 +23,47 @@ static CUresult abort_device(void) {
 }
 
 
+/* Under host_lock. */
+static CUresult isolated_open(CUstream stream) {
+  return host_handle_live(HOST_HANDLE_STREAM, stream)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_HANDLE;
+}
+
+
+static CUresult isolate_stream(CUstream stream, double seconds) {
+  HOST_TRY(host_check_object());
+  if (!(seconds >= 0 && seconds <= HOST_MAX_SECONDS))
+    return CUDA_ERROR_INVALID_VALUE;
+  const double ns = seconds * 1e9;
+  host_lock();
+  CUresult result = isolated_open(stream);
+  if (result == CUDA_SUCCESS)
+    result = host_stream_isolate(stream, ns > 0 && ns < 1 ? 1 : (uint64_t)ns);
+  return host_unlock_with(result);
+}
+
+
+static CUresult change_isolated(CUstream stream, void (*change)(CUstream)) {
+  HOST_TRY(host_check_object());
+  host_lock();
+  CUresult result = isolated_open(stream);
+  if (result == CUDA_SUCCESS)
+    change(stream);
+  return host_unlock_with(result);
+}
+
+
+static CUresult abort_stream(CUstream stream) {
+  return change_isolated(stream, host_stream_abort);
+}
+
+
+static CUresult renew_stream(CUstream stream) {
+  return change_isolated(stream, host_stream_renew);
+}
+
+
 static const cgl_driver table = {
 #define X(name, version, parameters, arguments) .name = host_##name,
     CGL_DRIVER_ROWS(X)
@@ -33,6 +74,9 @@ static const cgl_driver table = {
     .failure_text = host_fail_text,
     .set_kernel_deadline = set_kernel_deadline,
     .abort_device = abort_device,
+    .isolate_stream = isolate_stream,
+    .abort_stream = abort_stream,
+    .renew_stream = renew_stream,
 };
 
 

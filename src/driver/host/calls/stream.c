@@ -38,7 +38,8 @@ CUresult host_cuStreamQuery(CUstream hStream) {
   CUstream s = host_stream_resolve(hStream);
   CUresult result = s ? host_capture_touch(s) : CUDA_ERROR_INVALID_HANDLE;
   if (result == CUDA_SUCCESS)
-    result = host_stream_drained(s) ? host_failed() : CUDA_ERROR_NOT_READY;
+    result = host_stream_drained(s) ? host_failed_answer(s->isolation)
+                                    : CUDA_ERROR_NOT_READY;
   return host_unlock_with(result);
 }
 

@@ -47,7 +47,7 @@ static bool conditional_step(host_chain *chain, uint32_t i) {
   for (;;) {
     host_program *body =
         atomic_load_explicit(&exec->failed, memory_order_relaxed) ||
-                host_failed() != CUDA_SUCCESS
+                host_failed_in(exec->current->stream->isolation) != CUDA_SUCCESS
             ? NULL
             : choose_body(exec, step);
     if (!body)
@@ -88,7 +88,8 @@ static bool chain_steps(host_chain *chain) {
     default:
       if (step->enabled &&
           !atomic_load_explicit(&exec->failed, memory_order_relaxed) &&
-          host_op_run(step->op) != CUDA_SUCCESS)
+          host_op_run(step->op, exec->current->stream->isolation) !=
+              CUDA_SUCCESS)
         atomic_store_explicit(&exec->failed, true, memory_order_relaxed);
     }
   }
@@ -223,7 +224,8 @@ static bool run_start(CUgraphExec exec, host_exec_run *run) {
   run_patch(exec, run);
   for (uint32_t i = 0; i < exec->nhandles; i++)
     host_conditional_reset(exec->handles[i]);
-  atomic_store_explicit(&exec->failed, host_failed() != CUDA_SUCCESS,
+  atomic_store_explicit(&exec->failed,
+                        host_failed_in(run->stream->isolation) != CUDA_SUCCESS,
                         memory_order_relaxed);
   if (!program_begin(exec->programs))
     return false;

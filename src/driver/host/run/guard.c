@@ -20,7 +20,11 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-enum { STACK_BYTES = 65536, AGAIN_NS = 1000000 };
+enum {
+  STACK_BYTES = 65536,
+  AGAIN_NS = 1000000,
+  LOOK_NS = 10000000 /* then a kernel first looks whether it was stopped */
+};
 
 static const int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 enum { NCAUGHT = sizeof caught / sizeof *caught };
@@ -87,10 +91,16 @@ static uintptr_t program_counter(const ucontext_t *context) {
 }
 
 
+static bool limits_due(const host_limits *limits) {
+  return host_watch_due(limits->deadline) ||
+         (limits->stopped && atomic_load(limits->stopped));
+}
+
+
 /* May the frame end here, by its limits? */
 static bool limit_applies(const host_guard *guard, const ucontext_t *context) {
   const host_limits *limits = guard->limits;
-  if (!guard->inside || !limits || !host_watch_due(limits->deadline))
+  if (!guard->inside || !limits || !limits_due(limits))
     return false;
   uintptr_t at = program_counter(context);
   return at >= limits->code && at < limits->code_end;
@@ -250,15 +260,26 @@ uint64_t host_guard_interrupt(void) {
 }
 
 
+/* When the watcher is to interrupt: a kernel that can be stopped looks itself,
+   since nobody else may follow its pointer. */
+static uint64_t limits_moment(const host_limits *limits) {
+  const uint64_t look = limits->stopped ? host_now() + LOOK_NS : 0;
+  return look && (!limits->deadline || look < limits->deadline)
+             ? look
+             : limits->deadline;
+}
+
+
 /* Whether what enters its frame may run. */
 static bool limits_allow(host_guard *guard, const host_limits *limits) {
   if (!limits)
     return true;
-  atomic_store(&guard->deadline, limits->deadline);
+  const uint64_t moment = limits_moment(limits);
+  atomic_store(&guard->deadline, moment);
   atomic_store(&guard->inside, 1); /* seen before the watch is read */
-  if (limits->deadline)
+  if (moment)
     host_watch_note();
-  if (!host_watch_due(limits->deadline))
+  if (!limits_due(limits))
     return true;
   guard->fault.code = CUDA_ERROR_LAUNCH_TIMEOUT;
   return false;
@@ -270,7 +291,8 @@ static void limit_describe(const host_limits *limits, host_fault *fault) {
   if (!limits || fault->code != CUDA_ERROR_LAUNCH_TIMEOUT)
     return;
   fault->memory = false;
-  if (limits->deadline && !host_watch_aborted())
+  if (limits->deadline && host_now() >= limits->deadline &&
+      !host_watch_aborted())
     snprintf(fault->why, sizeof fault->why, "did not end within %g s",
              (double)limits->ns * 1e-9);
   else

@@ -50,7 +50,7 @@ static void run_blocks(void *context, uint64_t first, uint64_t last) {
 }
 
 
-CUresult host_kernel_run(const host_kernel_op *op) {
+CUresult host_kernel_run(const host_kernel_op *op, host_isolation *isolation) {
   launch l = {.op = op, .row = 1, .limits = &op->function->limits};
   host_limits limits;
   for (int i = 0; i < 3; i++) {
@@ -61,7 +61,7 @@ CUresult host_kernel_run(const host_kernel_op *op) {
   l.blocks = (uint64_t)op->grid[0] * op->grid[1] * op->grid[2];
   if (atomic_load_explicit(&host_watch_on, memory_order_relaxed)) {
     limits = *l.limits;
-    host_watch_limit(&limits);
+    host_watch_limit(&limits, isolation);
     l.limits = &limits;
   }
   uint64_t items = l.blocks;
@@ -75,7 +75,7 @@ CUresult host_kernel_run(const host_kernel_op *op) {
     return CUDA_SUCCESS;
   char name[80] = "kernel ";
   strncat(name, op->function->kernel->name, sizeof name - 8);
-  return host_fail_fault(name, &l.fault);
+  return host_fail_fault(name, &l.fault, isolation);
 }
 
 

@@ -14,6 +14,7 @@ typedef struct mover {
   const CUDA_MEMSET_NODE_PARAMS_v2 *set;
   const char *from;
   char *to;
+  host_isolation *isolation;
   atomic_int taken;
   host_fault fault;
 } mover;
@@ -43,7 +44,7 @@ static void run_guarded(void *context, uint64_t first, uint64_t last) {
 static CUresult run_mover(mover *m, uint64_t count, uint64_t chunk,
                           host_cost *cost, const char *name) {
   host_parallel_for(count, chunk, run_guarded, m, cost);
-  return atomic_load(&m->taken) ? host_fail_fault(name, &m->fault)
+  return atomic_load(&m->taken) ? host_fail_fault(name, &m->fault, m->isolation)
                                 : CUDA_SUCCESS;
 }
 
@@ -63,7 +64,7 @@ static void move_rows(const mover *m, uint64_t first, uint64_t last) {
 }
 
 
-CUresult host_move_copy(const CUDA_MEMCPY3D *c) {
+CUresult host_move_copy(const CUDA_MEMCPY3D *c, host_isolation *isolation) {
   static host_cost byte_cost;
   const char *from = c->srcMemoryType == CU_MEMORYTYPE_HOST
                          ? c->srcHost
@@ -71,7 +72,7 @@ CUresult host_move_copy(const CUDA_MEMCPY3D *c) {
   char *to = c->dstMemoryType == CU_MEMORYTYPE_HOST
                  ? c->dstHost
                  : host_pointer(c->dstDevice);
-  mover m = {.copy = c};
+  mover m = {.copy = c, .isolation = isolation};
   m.from =
       from + (c->srcZ * c->srcHeight + c->srcY) * c->srcPitch + c->srcXInBytes;
   m.to = to + (c->dstZ * c->dstHeight + c->dstY) * c->dstPitch + c->dstXInBytes;
@@ -115,9 +116,10 @@ static void fill_rows(const mover *m, uint64_t first, uint64_t last) {
 }
 
 
-CUresult host_move_fill(const CUDA_MEMSET_NODE_PARAMS_v2 *set) {
+CUresult host_move_fill(const CUDA_MEMSET_NODE_PARAMS_v2 *set,
+                        host_isolation *isolation) {
   static host_cost costs[3]; /* of an element, by its size */
-  mover m = {.set = set, .to = host_pointer(set->dst)};
+  mover m = {.set = set, .to = host_pointer(set->dst), .isolation = isolation};
   if (set->height <= 1) {
     m.move = fill_elements;
     return run_mover(&m, set->width, SPAN_BYTES / set->elementSize,

@@ -106,9 +106,10 @@ void host_fence_wait(host_fence *fence); /* blocks; not on a worker, and
 
 /* Where and when a kernel may be ended from outside. */
 typedef struct host_limits {
-  uintptr_t code, code_end; /* of its module */
-  uint64_t deadline;        /* by host_now; 0: none */
-  uint64_t ns;              /* from the launch's begin to the deadline */
+  uintptr_t code, code_end;   /* of its module */
+  uint64_t deadline;          /* by host_now; 0: none */
+  uint64_t ns;                /* from the launch's begin to the deadline */
+  const _Atomic int *stopped; /* not 0: it ends at once; or NULL */
 } host_limits;
 
 /* Runs body(argument); true when it returned, false when a memory fault, an
@@ -137,8 +138,11 @@ void host_watch_begin(void);
 /* Seconds that a launch may run; 0: as long as it likes.  For kernels that
    begin from now on.  OPERATING_SYSTEM when no thread can be started. */
 CUresult host_watch_set(double seconds);
-/* Sets the deadline of a launch that begins now. */
-void host_watch_limit(host_limits *limits);
+/* From now on launches may have limits of their own. */
+CUresult host_watch_enable(void);
+/* Sets the deadline of a launch that begins now, of an isolated stream unless
+   it is NULL. */
+void host_watch_limit(host_limits *limits, const host_isolation *isolation);
 /* Callable in a signal handler. */
 bool host_watch_due(uint64_t deadline);
 bool host_watch_aborted(void);
@@ -191,17 +195,19 @@ CUresult host_kernel_make(host_kernel_op *op, CUfunction f,
                           uint32_t shared_bytes, void **params, void **extra);
 CUresult host_kernel_copy(host_kernel_op *to, const host_kernel_op *from);
 void host_kernel_release(host_kernel_op *op);
-/* Runs the blocks; a fault ends the launch with host_fail_fault. */
-CUresult host_kernel_run(const host_kernel_op *op);
+/* Runs the blocks, for an isolated stream unless it is NULL; a fault ends the
+   launch with host_fail_fault. */
+CUresult host_kernel_run(const host_kernel_op *op, host_isolation *isolation);
 /* Where a parameter lies in a buffer laid out as a C struct. */
 size_t host_kernel_param_offset(const cgl_host_kernel *kernel, size_t index);
 
 /* ---- copies and fills (move.c) ---- */
 
 /* Of checked, resolved parameters; ILLEGAL_ADDRESS, made sticky, when the
-   memory is gone meanwhile. */
-CUresult host_move_copy(const CUDA_MEMCPY3D *copy);
-CUresult host_move_fill(const CUDA_MEMSET_NODE_PARAMS_v2 *set);
+   memory is gone meanwhile; for an isolated stream unless it is NULL. */
+CUresult host_move_copy(const CUDA_MEMCPY3D *copy, host_isolation *isolation);
+CUresult host_move_fill(const CUDA_MEMSET_NODE_PARAMS_v2 *set,
+                        host_isolation *isolation);
 
 /* ---- conditional values (conditional.c) ---- */
 

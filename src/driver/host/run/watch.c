@@ -18,8 +18,8 @@ static struct {
   pthread_mutex_t mutex;
   pthread_cond_t wake; /* by CLOCK_MONOTONIC */
   pthread_t thread;
-  bool started, ending; /* under the mutex */
-  atomic_bool idle;     /* the watcher found no deadline */
+  bool started, ending, isolating; /* under the mutex */
+  atomic_bool idle;                /* the watcher found no deadline */
   atomic_bool aborted;
   _Atomic uint64_t ns; /* that a launch may run; 0: no limit */
 } watch = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -104,9 +104,32 @@ CUresult host_watch_set(double seconds) {
 }
 
 
-void host_watch_limit(host_limits *limits) {
+CUresult host_watch_enable(void) {
+  host_worker_count();
+  host_watch_begin();
+  pthread_mutex_lock(&watch.mutex);
+  bool done = watcher_start();
+  if (done) {
+    watch.isolating = true;
+    atomic_store(&host_watch_on, true);
+  }
+  pthread_mutex_unlock(&watch.mutex);
+  return done ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+
+void host_watch_limit(host_limits *limits, const host_isolation *isolation) {
+  uint64_t begin = 0;
   limits->ns = atomic_load(&watch.ns);
-  limits->deadline = limits->ns ? host_now() + limits->ns : 0;
+  if (isolation) {
+    uint64_t own = atomic_load(&isolation->ns);
+    if (own && (!limits->ns || own < limits->ns)) {
+      limits->ns = own;
+      begin = atomic_load(&isolation->began);
+    }
+    limits->stopped = &isolation->failed;
+  }
+  limits->deadline = limits->ns ? (begin ? begin : host_now()) + limits->ns : 0;
 }
 
 
@@ -132,7 +155,8 @@ void host_watch_note(void) {
 static void watch_set_aborted(bool aborted) {
   pthread_mutex_lock(&watch.mutex);
   atomic_store(&watch.aborted, aborted);
-  atomic_store(&host_watch_on, aborted || atomic_load(&watch.ns));
+  atomic_store(&host_watch_on,
+               aborted || watch.isolating || atomic_load(&watch.ns));
   pthread_mutex_unlock(&watch.mutex);
 }
 

@@ -43,14 +43,14 @@ void host_op_release(host_op *op) {
 }
 
 
-CUresult host_op_run(const host_op *op) {
+CUresult host_op_run(const host_op *op, host_isolation *isolation) {
   switch (op->kind) {
   case HOST_OP_KERNEL:
-    return host_kernel_run(&op->kernel);
+    return host_kernel_run(&op->kernel, isolation);
   case HOST_OP_MEMCPY:
-    return host_move_copy(&op->memcpy);
+    return host_move_copy(&op->memcpy, isolation);
   case HOST_OP_MEMSET:
-    return host_move_fill(&op->memset);
+    return host_move_fill(&op->memset, isolation);
   case HOST_OP_HOST_FUNCTION:
     host_callback_begin();
     op->host.fn(op->host.userData);

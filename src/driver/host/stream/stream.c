@@ -50,6 +50,7 @@ static void stream_free(CUstream s) {
   if (s->all_next)
     s->all_next->all_prev = s->all_prev;
   host_fence_release(s->last);
+  free(s->isolation);
   free(s->deps);
   free(s->edges);
   free(s);
@@ -123,30 +124,40 @@ void host_stream_reset(void) {
 }
 
 
+static CUresult stream_failed(CUstream s) {
+  return host_failed_in(s->isolation);
+}
+
+
 /* True when the entry is complete; else the stream is parked and may already
    be drained by another thread. */
 static bool entry_run(CUstream s, host_entry *e) {
   host_op *op = &e->op;
+  if (s->isolation && !e->started)
+    atomic_store(&s->isolation->began,
+                 op->kind == HOST_OP_EXEC ? host_now() : 0);
   switch (op->kind) {
   case HOST_OP_EVENT_WAIT:
+    if (stream_failed(s) != CUDA_SUCCESS)
+      return true;
     return host_fence_done(op->event.fence) ||
            !host_fence_then(op->event.fence, &s->task);
   case HOST_OP_EXEC:
     if (e->started || host_failed() != CUDA_SUCCESS)
       return true;
-    e->started = true;
+    e->started = true; /* of a failed stream, too: launches take turns */
     return op->launch->begin(op->launch, s);
   case HOST_OP_CALLBACK:
     host_callback_begin();
-    op->callback.call(op->callback.stream, host_failed(), op->callback.user);
+    op->callback.call(op->callback.stream, stream_failed(s), op->callback.user);
     host_callback_end();
     return true;
   case HOST_OP_EVENT_RECORD:
-    host_op_run(op);
+    host_op_run(op, s->isolation);
     return true;
   default:
-    if (host_failed() == CUDA_SUCCESS)
-      host_op_run(op);
+    if (stream_failed(s) == CUDA_SUCCESS)
+      host_op_run(op, s->isolation);
     return true;
   }
 }
@@ -320,8 +331,25 @@ static CUresult order_with_legacy(CUstream stream) {
 }
 
 
+/* A failed stream takes no more work; what orders others it takes. */
+static CUresult stream_refuses(CUstream stream, const host_op *op) {
+  switch (op->kind) {
+  case HOST_OP_KERNEL:
+  case HOST_OP_MEMCPY:
+  case HOST_OP_MEMSET:
+  case HOST_OP_EXEC:
+    return host_failed_answer(stream->isolation);
+  default:
+    return CUDA_SUCCESS;
+  }
+}
+
+
 CUresult host_stream_enqueue(CUstream stream, host_op *op) {
-  CUresult result = order_with_legacy(stream);
+  CUresult result =
+      stream->isolation ? stream_refuses(stream, op) : CUDA_SUCCESS;
+  if (result == CUDA_SUCCESS)
+    result = order_with_legacy(stream);
   if (result != CUDA_SUCCESS) {
     host_op_release(op);
     return result;
@@ -362,13 +390,47 @@ void host_stream_unlock(host_fence *fence) {
 }
 
 
-CUresult host_stream_wait(CUstream stream) {
+/* False: the stream was destroyed meanwhile. */
+static bool stream_wait(CUstream stream) {
   host_fence *fence = host_stream_fence(stream);
-  if (fence) {
-    host_stream_unlock(fence);
-    host_lock();
-  }
-  return host_failed();
+  if (!fence)
+    return true;
+  host_stream_unlock(fence);
+  host_lock();
+  return stream == &legacy || host_handle_live(HOST_HANDLE_STREAM, stream);
+}
+
+
+CUresult host_stream_wait(CUstream stream) {
+  return stream_wait(stream) ? host_failed_answer(stream->isolation)
+                             : host_failed();
+}
+
+
+CUresult host_stream_isolate(CUstream stream, uint64_t ns) {
+  if (stream == &legacy)
+    return CUDA_ERROR_INVALID_HANDLE;
+  HOST_TRY(host_watch_enable());
+  if (!stream->isolation)
+    stream->isolation = calloc(1, sizeof *stream->isolation);
+  if (!stream->isolation)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  atomic_store(&stream->isolation->ns, ns);
+  return CUDA_SUCCESS;
+}
+
+
+void host_stream_abort(CUstream stream) {
+  if (stream->isolation)
+    host_fail_in(stream->isolation, CUDA_ERROR_LAUNCH_TIMEOUT,
+                 "the stream was aborted");
+}
+
+
+void host_stream_renew(CUstream stream) {
+  if (stream->isolation && atomic_load(&stream->isolation->failed) &&
+      stream_wait(stream))
+    atomic_store(&stream->isolation->failed, CUDA_SUCCESS);
 }
 
 

@@ -76,8 +76,9 @@ CUresult host_op_copy(host_op *to, const host_op *from);
 void host_op_release(host_op *op);
 /* Runs an op on the calling worker, without host_lock, over as many workers as
    it can use; returns when it is complete.  Not for CHILD, CONDITIONAL, EXEC
-   and CALLBACK, nor for a wait.  A failure is made sticky and returned. */
-CUresult host_op_run(const host_op *op);
+   and CALLBACK, nor for a wait.  A failure is made sticky, for the isolated
+   stream alone unless it is NULL, and returned. */
+CUresult host_op_run(const host_op *op, host_isolation *isolation);
 
 /* ---- streams (stream.c) ---- */
 
@@ -96,8 +97,9 @@ struct CUstream_st {
   uint64_t last_at;      /* `queued` when it was made */
   uint64_t legacy_seen;  /* the legacy stream's `queued` that this awaits */
   uint64_t legacy_took;  /* this stream's `queued` that the legacy awaits */
-  host_capture *capture; /* NULL: not capturing */
-  CUgraphNode *deps;     /* the dependency set of the stream's next node */
+  host_isolation *isolation; /* owned; NULL: its failures are the context's */
+  host_capture *capture;     /* NULL: not capturing */
+  CUgraphNode *deps;         /* the dependency set of the stream's next node */
   CUgraphEdgeData *edges;
   size_t ndeps, deps_size;
   bool origin;                 /* the capture began here */
@@ -130,8 +132,17 @@ bool host_stream_drained(CUstream stream);
 bool host_stream_all_drained(void);
 /* Has the stream of this id run its first `at` entries, or is it gone? */
 bool host_stream_reached(uint64_t id, uint64_t at);
-/* Wait for all that is queued on the stream (answers host_failed), and on all
-   streams; both give host_lock up meanwhile. */
+/* From now on failures of what the stream runs stay with it, and its kernels
+   and launches of graphs have so many nanoseconds each (0: no limit).  Not for
+   the legacy stream. */
+CUresult host_stream_isolate(CUstream stream, uint64_t ns);
+/* Fails an isolated stream: what it runs ends, what it holds does not run. */
+void host_stream_abort(CUstream stream);
+/* Waits for an isolated stream that failed, and forgets the failure; gives
+   host_lock up meanwhile. */
+void host_stream_renew(CUstream stream);
+/* Wait for all that is queued on the stream (answers host_failed_answer), and
+   on all streams; both give host_lock up meanwhile. */
 CUresult host_stream_wait(CUstream stream);
 void host_stream_wait_all(void);
 /* A fence that the caller waits for when the stream holds very much already,
