@@ -220,6 +220,8 @@ cgl_stream *cgl_graph_capturing_stream(const cgl_graph *graph) {
 
 
 cgl_graph *cgl_stream_capturing_graph(const cgl_stream *stream) {
+  while (stream->capture && stream->capture->around)
+    stream = stream->capture->around;
   char *capture = (char *)stream->capture;
   return capture ? (cgl_graph *)(capture - offsetof(cgl_graph, capture)) : NULL;
 }

@@ -97,6 +97,20 @@ cgl_status cgl_graph_new_executable(cgl_graph *graph, CUgraph template,
                                     const char *operation,
                                     cgl_executable **executable);
 
+/* ---- capture.c, capture_end.c: also of the capture of a body ---- */
+
+/* cuStreamBeginCapture */
+CUresult cgl_graph_begin_driver_capture(const cgl_driver *driver,
+                                        const cgl_stream *stream,
+                                        cgl_capture_mode mode);
+/* *graph: the driver's, or NULL.  cuStreamEndCapture */
+CUresult cgl_graph_end_driver_capture(const cgl_capture *capture,
+                                      CUgraph *graph);
+/* The end failed.  A capture that one of our calls broke shows that call's
+   failure, and the end's as what followed. */
+cgl_status cgl_graph_capture_end_failed(const cgl_capture *capture,
+                                        CUresult result, const char *operation);
+
 /* ---- replay.c ---- */
 
 /* Enters the context and sees to it that there is what a replay on `stream`
