@@ -195,7 +195,7 @@ static cgl_status build_add(build *b, size_t index) {
       .before = b->before,
       .nbefore = count,
       .handle = b->next,
-      .type = cgl_build_conditional_type(b->recording, op),
+      .type = cgl_record_conditional_type(b->recording, op),
       .bodies = cgl_record_bodies(b->recording, op),
       .nbodies = op->nbodies};
   return cgl_build_add_conditional(b->context, &conditional, b->operation,
@@ -238,14 +238,6 @@ cgl_status cgl_build_graph(cgl_context *context, const cgl_recording *recording,
 
 
 /* ---- conditional nodes ---- */
-
-CUgraphConditionalNodeType
-cgl_build_conditional_type(const cgl_recording *recording, const cgl_op *op) {
-  CUgraphConditionalNodeType type;
-  memcpy(&type, cgl_record_values(recording, op), sizeof type);
-  return type;
-}
-
 
 cgl_status cgl_build_handle(cgl_context *context, CUgraph graph,
                             const char *operation,

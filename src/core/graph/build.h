@@ -35,10 +35,6 @@ cgl_element cgl_build_element(const cgl_recording *recording, const cgl_op *op);
 cgl_status cgl_build_graph(cgl_context *context, const cgl_recording *recording,
                            const char *operation, CUgraph *graph);
 
-/* The type of an operation that is a conditional node. */
-CUgraphConditionalNodeType
-cgl_build_conditional_type(const cgl_recording *recording, const cgl_op *op);
-
 /* A conditional node to be added to a graph. */
 typedef struct cgl_build_conditional {
   CUgraph graph;

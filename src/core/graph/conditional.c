@@ -588,7 +588,7 @@ static cgl_status captured_issue(cgl_conditional *c, cgl_issue *issue,
     status = node_add(c, handle, operation, &node);
   if (status)
     return status;
-  const int type = (int)kinds[c->desc.kind].type;
+  const CUgraphConditionalNodeType type = kinds[c->desc.kind].type;
   const cgl_note note = {.kind = CGL_OP_CONDITIONAL,
                          .name = operation,
                          .values = &type,

@@ -89,7 +89,8 @@ cgl_template *cgl_graph_new_template(cgl_context *context, cgl_pool *pool);
 /* Lets go of what the graph holds of a capture; nothing is waited for. */
 void cgl_graph_drop_capture(cgl_graph *graph);
 /* Instantiates the template and uploads the executable; an earlier executable
-   is released.  The graph is left as it was on failure. */
+   is released.  The graph is left as it was on failure, or, with conditional
+   nodes, without an executable. */
 cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation);
 /* An executable of `template` that counts as the graph's, uploaded; the caller
    owns the reference. */

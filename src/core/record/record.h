@@ -125,6 +125,9 @@ cgl_allocation *cgl_record_allocation(const cgl_recording *recording,
 /* The op->nbodies bodies of an operation. */
 const cgl_recording *const *cgl_record_bodies(const cgl_recording *recording,
                                               const cgl_op *op);
+/* Of an operation that is a conditional node. */
+CUgraphConditionalNodeType
+cgl_record_conditional_type(const cgl_recording *recording, const cgl_op *op);
 /* Whether an operation of the recording, or of a body in it, is of the kind. */
 bool cgl_record_has(const cgl_recording *recording, cgl_op_kind kind);
 /* How many operations are off. */

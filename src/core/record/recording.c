@@ -298,6 +298,14 @@ const cgl_recording *const *cgl_record_bodies(const cgl_recording *recording,
 }
 
 
+CUgraphConditionalNodeType
+cgl_record_conditional_type(const cgl_recording *recording, const cgl_op *op) {
+  CUgraphConditionalNodeType type;
+  memcpy(&type, cgl_record_values(recording, op), sizeof type);
+  return type;
+}
+
+
 bool cgl_record_has(const cgl_recording *recording, cgl_op_kind kind) {
   for (size_t i = 0; i < recording->nops; i++)
     if (recording->ops[i].kind == kind)
