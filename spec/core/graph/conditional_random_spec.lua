@@ -57,8 +57,14 @@ local makers = {
   function() return { kind = "copy", x = any_number(), y = any_number() } end,
   -- a buffer that holds a number across other statements
   function(depth)
-    return { kind = "keep", x = any_number(), y = any_number(), n = 100 * random(4),
+    return { kind = "keep", x = any_number(), y = any_number(), n = 1000 * random(400),
              body = new_body(depth), release = random(2) == 1 }
+  end,
+  -- a buffer from before a loop, which the capture of its body gives back
+  function(depth)
+    local s = new_loop("hand", depth)
+    s.y, s.z, s.n = any_number(), any_number(), 1000 * random(400)
+    return s
   end,
   function(depth)
     return { kind = "when", x = any_number(), bodies = some_bodies(depth, random(2)) }
@@ -93,6 +99,14 @@ local run = {
     local sum = 2 * x[s.y] + s.n - 1
     run_body(s.body, x, turned)
     x[s.x] = wrap(sum)
+  end,
+  hand = function(s, x, turned)
+    local sum, count = 2 * x[s.y] + s.n - 1, math.max(x[s.x], 0)
+    for _ = 1, math.min(count, s.max) do
+      x[s.z] = wrap(sum)
+      run_body(s.body, x, turned)
+    end
+    turned[s.id] = math.min(count, s.max) .. tostring(count > s.max)
   end,
   when = function(s, x, turned)
     local body = s.bodies[x[s.x] ~= 0 and 1 or 2]
@@ -131,6 +145,12 @@ end
 
 local function launch(name, ...) kernels:kernel(name):launch(1, 1, ...) end
 
+local function new_ramp(x, n)
+  local t = cg.buffer("int32", n)
+  kernels:kernel "ramp":launch(n / 1000, 1000, t, x, n)
+  return t
+end
+
 local issue = {
   set = function(s, x) launch("set", x[s.x], s.a) end,
   add = function(s, x) launch("add", x[s.x], s.a) end,
@@ -138,11 +158,18 @@ local issue = {
   less = function(s, x) launch("less", x[s.x], x[s.y], s.a) end,
   copy = function(s, x) if s.x ~= s.y then x[s.x]:copy(x[s.y]) end end,
   keep = function(s, x, made)
-    local t = cg.buffer("int32", s.n)
-    kernels:kernel "ramp":launch(s.n / 100, 100, t, x[s.y], s.n)
+    local t = new_ramp(x[s.y], s.n)
     issue_body(s.body, x, made)
     launch("ends", x[s.x], t, s.n)
     if s.release then t:release() end
+  end,
+  hand = function(s, x, made)
+    local t = new_ramp(x[s.y], s.n)
+    made[s.id] = cg.times(x[s.x], function()
+      launch("ends", x[s.z], t, s.n)
+      if cg.is_current_stream_capturing() then t:release() end
+      issue_body(s.body, x, made)
+    end, { max = s.max })
   end,
   when = function(s, x, made)
     cg.when(x[s.x], issuer(s.bodies[1], x, made), issuer(s.bodies[2], x, made))

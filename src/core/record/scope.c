@@ -150,8 +150,12 @@ size_t cgl_scope_end(cgl_capture *capture, uint64_t id) {
 
 
 void cgl_scope_clear(cgl_recording *recording) {
-  for (size_t i = 0; i < recording->nops; i++)
+  for (size_t i = 0; i < recording->nops; i++) {
+    const cgl_op *op = &recording->ops[i];
     recording->ops[i].scope = NULL;
+    for (uint32_t k = 0; op->kind == CGL_OP_CONDITIONAL && k < op->nbodies; k++)
+      cgl_scope_clear(recording->bodies[op->body - 1 + k]);
+  }
 }
 
 
