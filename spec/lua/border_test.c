@@ -115,6 +115,7 @@ static void check_kinds(lua_State *L) {
   cgl_graph *graph = NULL;
   cgl_generator *generator = NULL;
   cgl_checkpoint *checkpoint = NULL;
+  cgl_loop *loop = NULL;
   tap_ok(!cgl_event_create(context, false, &event) &&
              !cgl_buffer_create(stream, NULL, CGL_TYPE_float, 8, &buffer) &&
              !cgl_pinned_create(context, CGL_TYPE_float, 8, &pinned) &&
@@ -158,6 +159,7 @@ static void check_kinds(lua_State *L) {
   KIND(graph)
   KIND(generator)
   KIND(checkpoint)
+  KIND(loop)
 #undef KIND
   lua_settop(L, 0);
   cgl_lua_push_kernel(L, kernel);
@@ -188,6 +190,7 @@ static void check_kinds(lua_State *L) {
   cgl_graph_release(graph);
   cgl_generator_release(generator);
   cgl_checkpoint_release(checkpoint);
+  cgl_loop_release(loop);
 }
 
 

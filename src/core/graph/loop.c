@@ -14,6 +14,16 @@ static void loop_destroy(cgl_object *object) {
 CGL_OBJECT_KIND(loop, .light = true, .destroy = loop_destroy)
 
 
+/* Of the device's own pool: a graph's memory would hold something else in a
+   replay in which the loop does not run. */
+static cgl_status loop_make_state(cgl_loop *loop, cgl_stream *stream,
+                                  const char *operation) {
+  cgl_pool *own = cgl_pools_own(stream->object.context, operation);
+  return own ? cgl_buffer_create(stream, own, CGL_TYPE_uint64, 4, &loop->state)
+             : cgl_last_error()->code;
+}
+
+
 cgl_status cgl_loop_create(cgl_stream *stream, const char *operation,
                            cgl_loop **out) {
   static atomic_uint_fast64_t next_id = 1;
@@ -22,12 +32,10 @@ cgl_status cgl_loop_create(cgl_stream *stream, const char *operation,
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a loop");
   cgl_object_init(&loop->object, &loop_kind, stream->object.context);
   loop->eager = !stream->capture;
-  /* Whatever an unwritten state holds, it is hardly this. */
+  /* Whatever a state holds that was never written, it is hardly this. */
   loop->id = atomic_fetch_add(&next_id, 1) * UINT64_C(0x9e3779b97f4a7c15);
   cgl_status status =
-      loop->eager
-          ? CGL_OK
-          : cgl_buffer_create(stream, NULL, CGL_TYPE_uint64, 4, &loop->state);
+      loop->eager ? CGL_OK : loop_make_state(loop, stream, operation);
   if (status)
     cgl_loop_release(loop);
   else
@@ -39,18 +47,11 @@ cgl_status cgl_loop_create(cgl_stream *stream, const char *operation,
 cgl_status cgl_loop_read(cgl_loop *loop, cgl_stream *stream, uint64_t *turns,
                          bool *exhausted) {
   uint64_t state[3] = {loop->id, loop->turns, loop->exhausted};
-  *turns = 0;
-  *exhausted = false;
-  cgl_status status = CGL_OK;
-  if (!loop->eager)
-    status = cgl_buffer_download(loop->state, stream, 0, state, sizeof state);
-  if (status == CGL_ERROR_ORDER) { /* a graph of a shared pool never ran */
-    cgl_clear_error();
-    return CGL_OK;
-  }
-  if (!status && state[0] == loop->id) {
-    *turns = state[1];
-    *exhausted = state[2];
-  }
+  cgl_status status = loop->eager ? CGL_OK
+                                  : cgl_buffer_download(loop->state, stream, 0,
+                                                        state, sizeof state);
+  const bool ran = !status && state[0] == loop->id;
+  *turns = ran ? state[1] : 0;
+  *exhausted = ran && state[2];
   return status;
 }
