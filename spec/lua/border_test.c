@@ -102,6 +102,24 @@ static void check_descriptions(void) {
 }
 
 
+/* Of a loop that did not turn. */
+static bool make_loop(cgl_loop **loop) {
+  const bool off = false;
+  cgl_conditional_desc desc = {.kind = CGL_CONDITIONAL_LOOP};
+  cgl_conditional *conditional;
+  cgl_stream *inner;
+  int body = 0;
+  bool made = !cgl_buffer_create(stream, NULL, CGL_TYPE_bool, 1, &desc.value) &&
+              !cgl_buffer_fill(desc.value, stream, &off) &&
+              !cgl_conditional_begin(stream, &desc, &conditional) &&
+              !cgl_conditional_next(conditional, &body, &inner) && body == -1;
+  cgl_buffer_release(desc.value);
+  if (made)
+    *loop = cgl_loop_retain(cgl_conditional_loop(conditional));
+  return made && !cgl_conditional_end(conditional);
+}
+
+
 static void check_kinds(lua_State *L) {
   static const cgl_module_desc desc = {
       .source = "extern \"C\" __global__ void one(float *x) { x[0] += 1; }"};
@@ -125,7 +143,7 @@ static void check_kinds(lua_State *L) {
              !cgl_pool_create(context, NULL, &pool) &&
              !cgl_graph_create(context, NULL, &graph) &&
              !cgl_generator_create(context, 1, &generator) &&
-             !cgl_pool_checkpoint(pool, &checkpoint),
+             !cgl_pool_checkpoint(pool, &checkpoint) && make_loop(&loop),
          "an object of each kind");
 #define KIND(noun)                                                            \
   lua_settop(L, 0);                                                           \
