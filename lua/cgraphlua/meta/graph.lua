@@ -92,7 +92,7 @@ function graph:debug_dump(path) end
 function graph:enable_debug_mode() end
 
 ---@class cgraphlua.node
----@field kind string "kernel", "memcpy", "graph", "conditional", "foreign" and others: see the manual
+---@field kind string "kernel", "memcpy", "conditional", "foreign" and others: see the manual
 ---@field name string the kernel's name, or the operation
 ---@field file string script file, or ""
 ---@field line integer script line, or 0

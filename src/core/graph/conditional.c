@@ -88,7 +88,36 @@ static cgl_status capture_check(const cgl_conditional_desc *desc,
 }
 
 
+/* The driver's graph of a body's capture, which ends when graphs may. */
+typedef struct cgl_body_graph {
+  cgl_object object;
+  CUgraph graph;
+} cgl_body_graph;
+
+
+static void body_graph_destroy(cgl_object *object) {
+  cgl_body_graph *body = (cgl_body_graph *)object;
+  if (body->graph && !cgl_context_enter(object->context, "graph"))
+    object->context->driver->cuGraphDestroy(body->graph);
+  free(body);
+}
+
+
+static const cgl_object_kind body_graph_kind = {
+    .number = CGL_OBJECT_INTERNAL,
+    .destroy = body_graph_destroy,
+};
+
+
+static void body_drop_graph(cgl_conditional *c) {
+  if (c->graph)
+    cgl_object_release(&c->graph->object);
+  c->graph = NULL;
+}
+
+
 static void conditional_free(cgl_conditional *c) {
+  body_drop_graph(c);
   for (size_t i = 0; c->bodies && i < c->desc.nbodies; i++)
     cgl_record_release(c->bodies[i]);
   for (size_t i = 0; c->draws && i < c->desc.nbodies; i++)
@@ -263,47 +292,19 @@ static cgl_status handle_set(const cgl_conditional *c, cgl_stream *stream,
 
 /* ---- a body ---- */
 
-static void body_graph_destroy(cgl_object *object);
-
-/* The driver's graph of a body's capture, which ends when graphs may. */
-typedef struct body_graph {
-  cgl_object object;
-  CUgraph graph;
-} body_graph;
-
-static const cgl_object_kind body_graph_kind = {
-    .number = CGL_OBJECT_INTERNAL,
-    .destroy = body_graph_destroy,
-};
-
-
-static void body_graph_destroy(cgl_object *object) {
-  body_graph *body = (body_graph *)object;
-  if (body->graph && !cgl_context_enter(object->context, "graph"))
-    object->context->driver->cuGraphDestroy(body->graph);
-  free(body);
-}
-
-
-/* What a body needs before the driver begins it; *graph is kept by the
-   recording. */
-static cgl_status body_prepare(cgl_conditional *c, const char *operation,
-                               cgl_recording **recording) {
+/* What a body needs before the driver begins it. */
+static cgl_status body_prepare(cgl_conditional *c, const char *operation) {
   cgl_context *context = c->stream->object.context;
   cgl_status status = cgl_context_enter(context, operation);
   if (!status && !c->inner)
     status = cgl_stream_create(context, c->stream->priority, &c->inner);
   if (status)
     return status;
-  body_graph *graph = calloc(1, sizeof *graph);
-  *recording = graph ? cgl_record_new(context) : NULL;
-  if (!*recording) {
-    free(graph);
+  c->bodies[c->next] = cgl_record_new(context);
+  c->graph = c->bodies[c->next] ? calloc(1, sizeof *c->graph) : NULL;
+  if (!c->graph)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a body");
-  }
-  cgl_object_init(&graph->object, &body_graph_kind, context);
-  cgl_record_keep(*recording, &graph->object, UINT64_MAX);
-  cgl_object_release(&graph->object);
+  cgl_object_init(&c->graph->object, &body_graph_kind, context);
   return CGL_OK;
 }
 
@@ -320,18 +321,16 @@ static void body_enter(cgl_conditional *c) {
 
 static cgl_status body_begin(cgl_conditional *c, const char *operation) {
   const cgl_underway *around = &c->stream->capture->underway;
-  cgl_recording *recording = NULL;
-  cgl_status status = body_prepare(c, operation, &recording);
+  cgl_status status = body_prepare(c, operation);
   if (status)
     return status;
-  c->bodies[c->next] = recording;
-  c->capture = (cgl_capture){.underway = {.thread = around->thread,
+  c->capture = (cgl_capture){.underway = {.thread = pthread_self(),
                                           .mode = around->mode,
                                           .pool = around->pool,
                                           .begun = cgl_site_here,
                                           .born = around->born,
                                           .body = true},
-                             .recording = recording};
+                             .recording = c->bodies[c->next]};
   if (!cgl_scope_enter_body(&c->capture, c->stream->capture->recording))
     status = cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a body");
   if (!status)
@@ -418,20 +417,22 @@ static cgl_status body_finish(cgl_conditional *c, size_t index, CUgraph graph,
 static cgl_status body_end(cgl_conditional *c, const char *operation) {
   const size_t index = c->next - 1;
   cgl_status status = cgl_context_enter(c->stream->object.context, operation);
-  if (!status && c->capture.body)
+  if (!status)
     status = cgl_capture_check_open(c->inner, operation);
   if (!status && c->loop)
     status = handle_set(c, c->inner, CGL_HANDLE_AROUND, 0);
   if (status)
     return status;
-  body_graph *keeper = (body_graph *)cgl_record_kept(c->bodies[index], 0);
-  CUresult result = cgl_graph_end_driver_capture(&c->capture, &keeper->graph);
+  CUresult result = cgl_graph_end_driver_capture(&c->capture, &c->graph->graph);
   if (!result && c->capture.incomplete)
     result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (result)
     status = cgl_graph_capture_end_failed(&c->capture, result, operation);
   body_close(c, index);
-  return status ? status : body_finish(c, index, keeper->graph, operation);
+  if (!status)
+    status = body_finish(c, index, c->graph->graph, operation);
+  body_drop_graph(c);
+  return status;
 }
 
 
@@ -447,9 +448,9 @@ static void body_abandon(cgl_conditional *c) {
   cgl_fail_follow(true);
   cgl_conditional_abandon_bodies(&c->capture);
   cgl_context_enter(c->stream->object.context, operation);
-  body_graph *keeper = (body_graph *)cgl_record_kept(c->bodies[index], 0);
-  cgl_graph_end_driver_capture(&c->capture, &keeper->graph);
+  cgl_graph_end_driver_capture(&c->capture, &c->graph->graph);
   body_close(c, index);
+  body_drop_graph(c);
   cgl_fail_follow(false);
   c->failed = true;
 }

@@ -8,7 +8,8 @@
    Invariants: nothing is put into the capture around before all bodies are
    recorded; `capture` is underway exactly while the capture around names it as
    its `body`, so whoever ends that capture finds it; a handle's kernel is the
-   operation right before the conditional one. */
+   operation right before the conditional one; the nodes that operations of a
+   body's recording name are gone. */
 #ifndef CGL_GRAPH_CONDITIONAL_H
 #define CGL_GRAPH_CONDITIONAL_H
 
@@ -35,9 +36,10 @@ struct cgl_conditional {
   bool failed;
   cgl_stream *inner; /* owned: of the bodies; NULL: none yet */
   cgl_capture capture;
-  uint64_t pool_before;   /* cgl_pool_body_begins */
-  cgl_recording **bodies; /* owned: desc.nbodies, those captured so far */
-  cgl_draw **draws;       /* owned: theirs */
+  struct cgl_body_graph *graph; /* owned: of the body underway */
+  uint64_t pool_before;         /* cgl_pool_body_begins */
+  cgl_recording **bodies;       /* owned: desc.nbodies, those captured so far */
+  cgl_draw **draws;             /* owned: theirs */
 };
 
 /* Abandons the bodies underway in a capture that is abandoned. */
