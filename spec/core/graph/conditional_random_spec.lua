@@ -33,8 +33,9 @@ local function wrap(v) return v % MODULUS - 1 end
 
 -- A statement: { kind, number, ... }; a body is a list of them.
 local random, loops
+local allowed -- the numbers that the branch of a fork may use
 
-local function any_number() return random(NUMBERS) end
+local function any_number() return allowed[random(#allowed)] end
 
 local new_body
 
@@ -64,6 +65,22 @@ local makers = {
   function(depth)
     local s = new_loop("hand", depth)
     s.y, s.z, s.n = any_number(), any_number(), 1000 * random(400)
+    return s
+  end,
+  -- two streams beside each other, each with numbers of its own
+  function(depth)
+    local all, left, right = allowed, {}, {}
+    for i, number in ipairs(all) do
+      local side = i <= #all / 2 and left or right
+      side[#side + 1] = number
+    end
+    if not left[1] then return { kind = "add", x = any_number(), a = 1 } end
+    local s = { kind = "fork" }
+    allowed = left
+    s.left = new_body(depth)
+    allowed = right
+    s.right = new_body(depth)
+    allowed = all
     return s
   end,
   function(depth)
@@ -108,6 +125,10 @@ local run = {
     end
     turned[s.id] = math.min(count, s.max) .. tostring(count > s.max)
   end,
+  fork = function(s, x, turned)
+    run_body(s.left, x, turned)
+    run_body(s.right, x, turned)
+  end,
   when = function(s, x, turned)
     local body = s.bodies[x[s.x] ~= 0 and 1 or 2]
     if body then run_body(body, x, turned) end
@@ -139,8 +160,24 @@ end
 
 local issue_body
 
+-- Streams for forks.  A capture, or a body, has a stream to its end; then others
+-- may have it.
+local free, taken
+
+local function take_stream()
+  local stream = table.remove(free) or cg.stream()
+  taken[#taken + 1] = stream
+  return stream
+end
+
 local function issuer(body, x, made)
-  return body and function() issue_body(body, x, made) end
+  return body and function()
+    local before = #taken
+    issue_body(body, x, made)
+    for i = #taken, before + 1, -1 do
+      free[#free + 1], taken[i] = taken[i], nil
+    end
+  end
 end
 
 local function launch(name, ...) kernels:kernel(name):launch(1, 1, ...) end
@@ -170,6 +207,13 @@ local issue = {
       if cg.is_current_stream_capturing() then t:release() end
       issue_body(s.body, x, made)
     end, { max = s.max })
+  end,
+  fork = function(s, x, made)
+    local main, side = cg.current_stream(), take_stream()
+    side:wait(main)
+    side:use(function() issue_body(s.left, x, made) end)
+    issue_body(s.right, x, made)
+    main:wait(side)
   end,
   when = function(s, x, made)
     cg.when(x[s.x], issuer(s.bodies[1], x, made), issuer(s.bodies[2], x, made))
@@ -217,19 +261,22 @@ end
 
 local function check(seed)
   math.randomseed(seed)
-  random, loops = math.random, 0
+  random, loops, allowed = math.random, 0, {}
+  for i = 1, NUMBERS do allowed[i] = i end
   local body, x = new_body(1), {}
   local all = cg.zeros("int32", NUMBERS)
   for i = 1, NUMBERS do x[i] = all:view(i, 1) end
   local turned, made = {}, {}
   local model = start(x)
   run_body(body, model, turned)
-  issue_body(body, x, made)
+  free, taken = {}, {}
+  local program = issuer(body, x, made)
+  program()
   -- An inner loop that ran in an earlier turn of the outer one has been made
   -- anew since, so the last one made is compared.
   compare(x, made, model, turned, "outside a capture")
   turned, made = {}, {}
-  local g = cg.capture(function() issue_body(body, x, made) end)
+  local g = cg.capture(issuer(body, x, made))
   for replay = 1, 3 do
     model = start(x)
     run_body(body, model, turned)

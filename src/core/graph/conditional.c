@@ -61,7 +61,7 @@ static cgl_status desc_check(const cgl_conditional_desc *desc,
 }
 
 
-/* What the driver can do in a capture. */
+/* What a capture needs of the driver and the compiler. */
 static cgl_status capture_check(const cgl_conditional_desc *desc,
                                 cgl_stream *stream, const char *operation) {
   enum { CONDITIONALS = 12040, SEVERAL = 13000 };
@@ -76,8 +76,11 @@ static cgl_status capture_check(const cgl_conditional_desc *desc,
              version / 1000, version % 1000 / 10);
     return cgl_fail_hint("install a newer driver, or leave the capture");
   }
-  if (desc->nbodies < 2 || version >= SEVERAL)
-    return CGL_OK;
+  if (desc->nbodies < 2 || version >= SEVERAL) {
+    CUfunction kernel; /* compiled before anything is put into the capture */
+    return cgl_fill_kernel(stream->object.context, CGL_FILL_set_conditional,
+                           operation, &kernel);
+  }
   /* 12.8 and 12.9 may move the nodes of one body into another. */
   cgl_fail(CUDA_ERROR_NOT_SUPPORTED, operation,
            "the driver is of CUDA %d.%d, and conditional nodes with several "
