@@ -207,17 +207,54 @@ describe("a conditional", function()
     assert.equal(15, value())
   end)
 
+  local at = {}
+
+  -- A function that fills much memory, gives it back, and notes where it was.
+  local function temporary(name)
+    return function()
+      local t = cg.buffer("int32", 1500000)
+      at[name] = t:address()
+      put(t, 1)
+      t:release()
+    end
+  end
+
+  it("gives a body no memory of another stream that may run beside it", function()
+    local side = cg.stream()
+    cg.capture(function()
+      local main = cg.current_stream()
+      side:wait(main)
+      side:use(temporary "side")
+      cg.when(flag, temporary "body")
+      main:wait(side)
+      cg.when(flag, temporary "later")
+    end)
+    assert.not_equal(at.side, at.body)
+    assert.is_true(device.never_reuses or at.later == at.side or at.later == at.body)
+  end)
+
+  it("keeps apart what a stream had in one body and has in another", function()
+    local side, inner = cg.stream(), cg.stream()
+    local function forked(name)
+      return function()
+        local main = cg.current_stream()
+        inner:wait(main)
+        inner:use(temporary(name))
+        main:wait(inner)
+      end
+    end
+    cg.capture(function()
+      local main = cg.current_stream()
+      side:wait(main)
+      cg.when(flag, forked "one")
+      side:use(function() cg.when(flag, forked "two") end)
+      main:wait(side)
+    end)
+    assert.not_equal(at.one, at.two)
+  end)
+
   if not device.never_reuses then
     it("gives the bodies of one branch the same memory", function()
-      local at = {}
-      local function temporary(name)
-        return function()
-          local t = cg.buffer("int32", 1500000)
-          at[name] = t:address()
-          put(t, 1)
-          t:release()
-        end
-      end
       cg.capture(function()
         cg.when(flag, temporary "yes", temporary "no")
         temporary "after"()
