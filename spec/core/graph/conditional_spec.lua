@@ -351,6 +351,12 @@ describe("a conditional", function()
     assert.equal(3, value())
   end)
 
+  it("runs in every replay of a long loop of replays", function()
+    local g = cg.capture(function() cg.when(flag, bump(1)) end)
+    g:replay(1000)
+    assert.equal(1000, value())
+  end)
+
   it("refuses changes of its nodes, and to be a child graph", function()
     local g = cg.capture(function() cg.when(flag, bump(1)) end)
     for node = 1, 2 do

@@ -104,8 +104,8 @@ cgl_status cgl_draws_ready(cgl_draw *draws, cgl_stream *stream,
 cgl_status cgl_draw_enter(cgl_random_state *state, cgl_stream *stream,
                           const char *operation);
 void cgl_draw_leave(cgl_random_state *state, cgl_stream *stream, bool write);
-/* The same around a node of the capture of `stream`, for all states of the child
-   graph or body in it. */
+/* The same around a node of the capture of `stream`, for all states of the
+   child graph or body in it. */
 cgl_status cgl_draws_enter_child(const cgl_draw *child, cgl_stream *stream,
                                  const char *operation);
 void cgl_draws_leave_child(const cgl_draw *child, cgl_stream *stream,
