@@ -26,6 +26,7 @@
 #include "cgraphlua/pool.h"
 #include "cgraphlua/kernel.h"
 #include "cgraphlua/graph.h"
+#include "cgraphlua/conditional.h"
 #include "cgraphlua/generator.h"
 
 #endif

@@ -144,9 +144,12 @@ CGL_API void cgl_graph_annotate_end(cgl_graph *graph, uint64_t scope);
 /* Removes the annotations from the nodes captured so far. */
 CGL_API void cgl_graph_clear_annotations(cgl_graph *graph);
 
+/* A body of a conditional node: conditional.h. */
+typedef struct cgl_recording cgl_body;
+
 typedef struct cgl_node_info {
   const char *kind; /* "kernel", "memcpy", "memset", "graph", "event_record",
-                       "event_wait", "foreign" */
+                       "event_wait", "conditional", "foreign" */
   const char *name; /* the kernel's name, or the operation */
   const char *file; /* script file, or "" */
   int line;         /* script line, or 0 */
@@ -158,6 +161,8 @@ typedef struct cgl_node_info {
   const char *label;          /* the annotation "label", or NULL */
   size_t nannotations;
   const cgl_annotation *annotations;
+  size_t nbodies;
+  const cgl_body *const *bodies; /* of a conditional node */
 } cgl_node_info;
 
 /* The number of nodes of a captured graph.  cuGraphGetNodes */
@@ -167,6 +172,11 @@ CGL_API cgl_status cgl_graph_node_count(cgl_graph *graph, size_t *count);
    reset.  cuGraphGetEdges */
 CGL_API cgl_status cgl_graph_node(cgl_graph *graph, size_t index,
                                   cgl_node_info *info);
+/* The number of nodes of a body, and the description of each.  Borrowed
+   likewise. */
+CGL_API size_t cgl_graph_body_node_count(const cgl_body *body);
+CGL_API void cgl_graph_body_node(const cgl_body *body, size_t index,
+                                 cgl_node_info *info);
 /* *kernel is the kernel of a node, borrowed.  It is NULL for a node of another
    kind: a copy, a fill, a child graph, a foreign node. */
 CGL_API cgl_status cgl_graph_node_kernel(cgl_graph *graph, size_t index,

@@ -88,6 +88,7 @@ CGL_API void cgl_lua_push_generator(struct lua_State *L,
                                     cgl_generator *generator);
 CGL_API void cgl_lua_push_checkpoint(struct lua_State *L,
                                      cgl_checkpoint *checkpoint);
+CGL_API void cgl_lua_push_loop(struct lua_State *L, cgl_loop *loop);
 /* The object of the userdata at an index; NULL for any other value and for a
    released object.  Borrowed: retain it to keep it longer than the value is on
    the stack.  Never raises. */
@@ -102,5 +103,6 @@ CGL_API cgl_pool *cgl_lua_to_pool(struct lua_State *L, int index);
 CGL_API cgl_graph *cgl_lua_to_graph(struct lua_State *L, int index);
 CGL_API cgl_generator *cgl_lua_to_generator(struct lua_State *L, int index);
 CGL_API cgl_checkpoint *cgl_lua_to_checkpoint(struct lua_State *L, int index);
+CGL_API cgl_loop *cgl_lua_to_loop(struct lua_State *L, int index);
 
 #endif

@@ -102,6 +102,24 @@ static void check_descriptions(void) {
 }
 
 
+/* Of a loop that did not turn. */
+static bool make_loop(cgl_loop **loop) {
+  const bool off = false;
+  cgl_conditional_desc desc = {.kind = CGL_CONDITIONAL_LOOP};
+  cgl_conditional *conditional;
+  cgl_stream *inner;
+  int body = 0;
+  bool made = !cgl_buffer_create(stream, NULL, CGL_TYPE_bool, 1, &desc.value) &&
+              !cgl_buffer_fill(desc.value, stream, &off) &&
+              !cgl_conditional_begin(stream, &desc, &conditional) &&
+              !cgl_conditional_next(conditional, &body, &inner) && body == -1;
+  cgl_buffer_release(desc.value);
+  if (made)
+    *loop = cgl_loop_retain(cgl_conditional_loop(conditional));
+  return made && !cgl_conditional_end(conditional);
+}
+
+
 static void check_kinds(lua_State *L) {
   static const cgl_module_desc desc = {
       .source = "extern \"C\" __global__ void one(float *x) { x[0] += 1; }"};
@@ -115,6 +133,7 @@ static void check_kinds(lua_State *L) {
   cgl_graph *graph = NULL;
   cgl_generator *generator = NULL;
   cgl_checkpoint *checkpoint = NULL;
+  cgl_loop *loop = NULL;
   tap_ok(!cgl_event_create(context, false, &event) &&
              !cgl_buffer_create(stream, NULL, CGL_TYPE_float, 8, &buffer) &&
              !cgl_pinned_create(context, CGL_TYPE_float, 8, &pinned) &&
@@ -124,7 +143,7 @@ static void check_kinds(lua_State *L) {
              !cgl_pool_create(context, NULL, &pool) &&
              !cgl_graph_create(context, NULL, &graph) &&
              !cgl_generator_create(context, 1, &generator) &&
-             !cgl_pool_checkpoint(pool, &checkpoint),
+             !cgl_pool_checkpoint(pool, &checkpoint) && make_loop(&loop),
          "an object of each kind");
 #define KIND(noun)                                                            \
   lua_settop(L, 0);                                                           \
@@ -158,6 +177,7 @@ static void check_kinds(lua_State *L) {
   KIND(graph)
   KIND(generator)
   KIND(checkpoint)
+  KIND(loop)
 #undef KIND
   lua_settop(L, 0);
   cgl_lua_push_kernel(L, kernel);
@@ -188,6 +208,7 @@ static void check_kinds(lua_State *L) {
   cgl_graph_release(graph);
   cgl_generator_release(generator);
   cgl_checkpoint_release(checkpoint);
+  cgl_loop_release(loop);
 }
 
 

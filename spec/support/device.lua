@@ -53,6 +53,7 @@ M.objects = {
   graph = function() return cg.graph() end,
   generator = function() return cg.generator() end,
   checkpoint = function() return cg.pool():checkpoint() end,
+  loop = function() return cg.loop(cg.zeros("bool", 1), function() end) end,
 }
 
 --- A buffer of n floats (8), all `value`.

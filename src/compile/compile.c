@@ -54,7 +54,7 @@ static int copy_variables(cgl_job *job) {
 static void drop_loop(cgl_image *image, const char *start) {
   for (size_t i = 0; i < image->nsignatures; i++)
     if (image->signatures[i].loop.start == start)
-      image->signatures[i].loop = (cgl_loop){0};
+      image->signatures[i].loop = (cgl_stride_loop){0};
 }
 
 

@@ -192,8 +192,8 @@ function cg.take(token) end
 
 --- The number of live objects of this process, including objects that graphs
 --- keep: "all" (default), "context", "stream", "event", "buffer", "pinned",
---- "module", "compilation", "kernel", "pool", "graph", "generator" or
---- "checkpoint".
+--- "module", "compilation", "kernel", "pool", "graph", "generator", "checkpoint"
+--- or "loop".
 ---@param noun? string
 ---@return integer
 function cg.live(noun) end
@@ -399,6 +399,40 @@ function cg.capture(fn, opts) end
 ---@param ... any
 ---@return any ... what fn returned
 function cg.mark_kernels(label, fn, ...) end
+
+-- Branches and loops --------------------------------------------------------
+-- The value is a buffer of one integer or bool.  Outside a capture it is read,
+-- which waits for the current stream, and the functions are called.  In a capture
+-- each function is called once, and becomes a body of a conditional node.
+
+--- Runs `yes` unless the flag is 0, else `no`.
+---@param flag cgraphlua.buffer
+---@param yes fun()
+---@param no? fun()
+function cg.when(flag, yes, no) end
+
+--- Runs the function of the index, which counts from 0, or else `otherwise`.
+---@param index cgraphlua.buffer
+---@param bodies (fun())[]
+---@param otherwise? fun()
+function cg.switch(index, bodies, otherwise) end
+
+---@class cgraphlua.loop_options
+---@field max? integer most turns, from 1, default 2^20
+
+--- Runs the body while the flag, read before each turn, is not 0.
+---@param flag cgraphlua.buffer
+---@param body fun()
+---@param opts? cgraphlua.loop_options
+---@return cgraphlua.loop
+function cg.loop(flag, body, opts) end
+
+--- Runs the body as often as the count, read once, says.
+---@param count cgraphlua.buffer
+---@param body fun()
+---@param opts? cgraphlua.loop_options
+---@return cgraphlua.loop
+function cg.times(count, body, opts) end
 
 ---@class cgraphlua.graphed_options
 ---@field pool? cgraphlua.pool where captures allocate (default: see the function)

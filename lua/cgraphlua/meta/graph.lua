@@ -92,7 +92,7 @@ function graph:debug_dump(path) end
 function graph:enable_debug_mode() end
 
 ---@class cgraphlua.node
----@field kind string "kernel", "memcpy", "memset", "graph", "event_record", "event_wait", "foreign"
+---@field kind string "kernel", "memcpy", "conditional", "foreign" and others: see the manual
 ---@field name string the kernel's name, or the operation
 ---@field file string script file, or ""
 ---@field line integer script line, or 0
@@ -101,6 +101,7 @@ function graph:enable_debug_mode() end
 ---@field block? integer[] threads, of a kernel
 ---@field enabled boolean replays run the node
 ---@field dependencies integer[] indices in the list
+---@field bodies? cgraphlua.node[][] of a conditional node: the nodes of each body
 ---@field label? string the annotation "label"
 ---@field annotations? table<string, string|number|boolean>
 

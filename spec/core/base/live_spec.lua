@@ -29,6 +29,7 @@ local makers = {
   pool = function() return cg.pool() end,
   graph = function() return cg.graph() end,
   checkpoint = function() return cg.pool():checkpoint() end,
+  loop = function() return cg.loop(cg.zeros("bool", 1), function() end) end,
 }
 
 -- A chunk of another Lua state of this process; returns what it returns.

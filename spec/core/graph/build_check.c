@@ -20,7 +20,8 @@ typedef struct account {
    (a->entry = #function, !(a->failed = a->driver->function(__VA_ARGS__))))
 
 
-static void account_add_kernel(account *a, CUgraphNode node) {
+/* `handle`: the first parameter is a handle of the graph. */
+static void account_add_kernel(account *a, CUgraphNode node, bool handle) {
   CUDA_KERNEL_NODE_PARAMS k = {0};
   CUlaunchAttributeValue v = {.priority = 0};
   size_t offset, size;
@@ -34,7 +35,8 @@ static void account_add_kernel(account *a, CUgraphNode node) {
                  (void *)k.func, k.gridDimX, k.gridDimY, k.gridDimZ,
                  k.blockDimX, k.blockDimY, k.blockDimZ, k.sharedMemBytes,
                  v.priority);
-  for (size_t i = 0; ASK(cuFuncGetParamInfo, k.func, i, &offset, &size); i++) {
+  for (size_t i = handle; ASK(cuFuncGetParamInfo, k.func, i, &offset, &size);
+       i++) {
     const unsigned char *value = k.kernelParams[i];
     cgl_text_print(&a->text, "kernel parameter %zu: ", i);
     for (size_t at = 0; at < size; at++)
@@ -76,25 +78,34 @@ static void account_add_fill(account *a, CUgraphNode node) {
 }
 
 
-static void account_add_graph(account *a, CUgraph graph);
+static void account_add_graph(account *a, CUgraph graph,
+                              const cgl_recording *recording);
 
 
-static void account_add_node(account *a, CUgraphNode node) {
+/* A conditional node is an empty node in the capture of a body, and its own
+   bodies were checked. */
+static void account_add_node(account *a, CUgraphNode node,
+                             const cgl_recording *recording, size_t index) {
+  const cgl_op *op = cgl_record_op(recording, index);
   CUgraphNodeType type;
   CUevent event;
   CUgraph child;
+  if (op->kind == CGL_OP_CONDITIONAL) {
+    cgl_text_put(&a->text, "conditional node\n");
+    return;
+  }
   if (!ASK(cuGraphNodeGetType, node, &type))
     return;
   cgl_text_print(&a->text, "node of type %d\n", (int)type);
   if (type == CU_GRAPH_NODE_TYPE_KERNEL)
-    account_add_kernel(a, node);
+    account_add_kernel(a, node, op->handle);
   else if (type == CU_GRAPH_NODE_TYPE_MEMCPY)
     account_add_copy(a, node);
   else if (type == CU_GRAPH_NODE_TYPE_MEMSET)
     account_add_fill(a, node);
   else if (type == CU_GRAPH_NODE_TYPE_GRAPH &&
            ASK(cuGraphChildGraphNodeGetGraph, node, &child))
-    account_add_graph(a, child);
+    account_add_graph(a, child, cgl_record_body(recording, op->body - 1));
   else if ((type == CU_GRAPH_NODE_TYPE_EVENT_RECORD &&
             ASK(cuGraphEventRecordNodeGetEvent, node, &event)) ||
            (type == CU_GRAPH_NODE_TYPE_WAIT_EVENT &&
@@ -127,7 +138,8 @@ static void account_add_edges(account *a, CUgraphNode node,
 }
 
 
-static void account_add_graph(account *a, CUgraph graph) {
+static void account_add_graph(account *a, CUgraph graph,
+                              const cgl_recording *recording) {
   size_t n = 0;
   if (!ASK(cuGraphGetNodes, graph, NULL, &n))
     return;
@@ -135,9 +147,10 @@ static void account_add_graph(account *a, CUgraph graph) {
   CUgraphNode *nodes = malloc((n + 1) * sizeof(CUgraphNode));
   if (!nodes)
     a->text.failed = true;
-  else if (n && ASK(cuGraphGetNodes, graph, nodes, &n))
+  else if (n && n == cgl_record_count(recording) &&
+           ASK(cuGraphGetNodes, graph, nodes, &n))
     for (size_t i = 0; i < n; i++) {
-      account_add_node(a, nodes[i]);
+      account_add_node(a, nodes[i], recording, i);
       account_add_edges(a, nodes[i], nodes, n);
     }
   free(nodes);
@@ -162,32 +175,22 @@ static cgl_status accounts_compare(const char *captured, const char *built,
 }
 
 
-static bool has_foreign(const cgl_recording *recording) {
-  const cgl_recording *body;
-  for (size_t i = 0; i < cgl_record_count(recording); i++)
-    if (cgl_record_op(recording, i)->kind == CGL_OP_FOREIGN)
-      return true;
-  for (size_t i = 0; (body = cgl_record_body(recording, i)); i++)
-    if (has_foreign(body))
-      return true;
-  return false;
-}
-
-
-cgl_status cgl_build_check(cgl_graph *graph, const char *operation) {
+cgl_status cgl_build_check(cgl_context *context, cgl_recording *recording,
+                           CUgraph captured, const char *operation) {
   const char *wish = getenv("CGRAPHLUA_CHECK_BUILD");
-  cgl_context *context = graph->object.context;
   CUgraph built;
-  if (!wish || strcmp(wish, "1") || has_foreign(graph->recording))
+  if (!wish || strcmp(wish, "1") || cgl_record_has(recording, CGL_OP_FOREIGN))
     return CGL_OK;
-  cgl_status status = cgl_graph_learn(graph, operation);
+  cgl_status status =
+      cgl_fail_driver(context, cgl_record_learn_edges(recording, captured),
+                      operation, "cuGraphGetEdges");
   if (!status)
-    status = cgl_build_graph(context, graph->recording, operation, &built);
+    status = cgl_build_graph(context, recording, operation, &built);
   if (status)
     return status;
   account a = {.driver = context->driver}, b = a;
-  account_add_graph(&a, graph->template->graph);
-  account_add_graph(&b, built);
+  account_add_graph(&a, captured, recording);
+  account_add_graph(&b, built, recording);
   context->driver->cuGraphDestroy(built);
   const account *failed = a.failed ? &a : &b;
   if (failed->failed)

@@ -53,6 +53,12 @@ static cgl_status set_up(void) {
 }
 
 
+static cgl_status check(cgl_graph *graph) {
+  return cgl_build_check(context, graph->recording, graph->template->graph,
+                         "test");
+}
+
+
 static void tear_down(void) {
   cgl_generator_release(generator);
   cgl_pinned_release(pinned);
@@ -191,7 +197,7 @@ static cgl_status children(void) {
 /* ---- tests ---- */
 
 static bool is_built_alike(cgl_graph *graph) {
-  if (!graph || cgl_build_check(graph, "test")) {
+  if (!graph || check(graph)) {
     printf("# %s\n", cgl_last_error()->message);
     return false;
   }
@@ -302,13 +308,13 @@ static void test_differences(void) {
              is_built_alike(graph),
          "a graph that nobody has edited");
   cu->cuGraphAddEmptyNode(&extra, template, NULL, 0);
-  tap_ok(cgl_build_check(graph, "test") == CGL_ERROR_CAPTURE_STATE,
-         "one node more is found: %s", cgl_last_error()->message);
+  tap_ok(check(graph) == CGL_ERROR_CAPTURE_STATE, "one node more is found: %s",
+         cgl_last_error()->message);
   cu->cuGraphDestroyNode(extra);
   cu->cuGraphRemoveDependencies(template, &nodes[1], &nodes[2], data, 1);
   cu->cuGraphAddDependencies(template, &nodes[0], &nodes[2], data, 1);
-  tap_ok(cgl_build_check(graph, "test") == CGL_ERROR_CAPTURE_STATE,
-         "another edge is found: %s", cgl_last_error()->message);
+  tap_ok(check(graph) == CGL_ERROR_CAPTURE_STATE, "another edge is found: %s",
+         cgl_last_error()->message);
   cu->cuGraphRemoveDependencies(template, &nodes[0], &nodes[2], data, 1);
   cu->cuGraphAddDependencies(template, &nodes[1], &nodes[2], data, 1);
   tap_ok(is_built_alike(graph), "put back, it is as before");
@@ -321,7 +327,7 @@ static void test_differences(void) {
   changed.kernel = params;
   changed.kernel.kernelParams = values;
   tap_ok(!cu->cuGraphNodeSetParams(nodes[3], &changed) &&
-             cgl_build_check(graph, "test") == CGL_ERROR_CAPTURE_STATE,
+             check(graph) == CGL_ERROR_CAPTURE_STATE,
          "another number is found: %s", cgl_last_error()->message);
   cgl_graph_release(graph);
 }

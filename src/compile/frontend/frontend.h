@@ -24,7 +24,7 @@ enum {
 };
 
 /* The header of a grid-stride loop in the source's text (see stride.c). */
-typedef struct cgl_loop {
+typedef struct cgl_stride_loop {
   const char *start, *end; /* `for` to `)`; NULL without such a loop */
   const cgl_token *type;   /* of the loop variable */
   size_t ntype;
@@ -33,7 +33,7 @@ typedef struct cgl_loop {
   size_t nbound;
   bool refused; /* names a variable whose type may have operators: neither this
                    instance of a template nor the others may use the loop */
-} cgl_loop;
+} cgl_stride_loop;
 
 typedef struct cgl_signature {
   char *name;                /* as the caller asks for it */
@@ -43,7 +43,7 @@ typedef struct cgl_signature {
   int line;             /* of the kernel's name in the script */
   uint32_t max_threads; /* of __launch_bounds__, 0 when absent */
   unsigned features;    /* CGL_USES_*, CGL_NEEDS_* */
-  cgl_loop loop;        /* valid as long as the program and the source */
+  cgl_stride_loop loop; /* valid as long as the program and the source */
   const struct cgl_declared *declared; /* likewise; NULL from the cache */
   const cgl_alias *aliases; /* likewise: a template's arguments come first */
   bool loops;               /* its barriers are between loops */

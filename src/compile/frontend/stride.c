@@ -347,7 +347,7 @@ static size_t part_end(const cgl_token *at, size_t count, size_t i) {
 
 /* The bound is written out three times, once as an argument: it may not bind
    more loosely than a comparison, nor change anything. */
-static bool is_plain_bound(const reader *r, const cgl_loop *loop) {
+static bool is_plain_bound(const reader *r, const cgl_stride_loop *loop) {
   static const char *const refused[] = {"&&", "||", "?",  ",", "&", "|",
                                         "^",  "==", "!=", "<", ">", "<=",
                                         ">=", "<<", ">>", "{", "["};
@@ -366,7 +366,7 @@ static bool is_plain_bound(const reader *r, const cgl_loop *loop) {
 
 /* for (T i = INDEX; i < bound; i += STRIDE): its type, variable and bound. */
 static bool try_header(const reader *r, const cgl_token *at, size_t count,
-                       cgl_loop *out) {
+                       cgl_stride_loop *out) {
   size_t first = part_end(at, count, 0);
   size_t second = part_end(at, count, first + 1);
   if (second + 1 >= count || first < 3)
@@ -458,7 +458,7 @@ void cgl_program_find_loop(cgl_program *p, const cgl_declared *k,
               .arena = arena,
               .at = chunk->at,
               .count = chunk->count};
-  cgl_loop found = {0};
+  cgl_stride_loop found = {0};
   if (all & (CGL_USES_BARRIER | CGL_USES_SHARED) ||
       others & (CGL_USES_INDEX | CGL_TAKES_REFERENCE))
     return;

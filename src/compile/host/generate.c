@@ -312,7 +312,7 @@ static void add_defines(const cgl_source *s, cgl_text *out) {
 /* The script's text, with kernels that run as loops rewritten. */
 static void add_source(const cgl_host_job *h, cgl_text *out) {
   const cgl_image *image = h->job->image;
-  const cgl_loop **loops = calloc(image->nsignatures + 1, sizeof *loops);
+  const cgl_stride_loop **loops = calloc(image->nsignatures + 1, sizeof *loops);
   size_t n = 0;
   out->failed |= !loops;
   for (size_t i = 0; loops && i < image->nsignatures; i++)

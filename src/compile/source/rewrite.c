@@ -133,7 +133,7 @@ static void add_tokens(cgl_text *out, const cgl_token *at, size_t count) {
 
 
 /* The loop's header, as a walk through the threads of a run of blocks. */
-static void write_loop(edit *e, const cgl_loop *loop) {
+static void write_loop(edit *e, const cgl_stride_loop *loop) {
   cgl_text type = {0}, bound = {0};
   add_tokens(&type, loop->type, loop->ntype);
   add_tokens(&bound, loop->bound, loop->nbound);
@@ -160,7 +160,8 @@ static void write_loop(edit *e, const cgl_loop *loop) {
 
 
 void cgl_source_rewrite(const cgl_source *source, bool host,
-                        const cgl_loop *const *loops, size_t n, cgl_text *out) {
+                        const cgl_stride_loop *const *loops, size_t n,
+                        cgl_text *out) {
   cgl_tokens row = {0};
   edit e = {.out = out, .done = source->text};
   cgl_lex(source->text, source->length, 1, &row);

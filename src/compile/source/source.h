@@ -69,7 +69,8 @@ typedef struct cgl_job {
    its number.  For the host device extern __shared__ arrays become the one
    array of dynamic shared memory as well, and the `n` loops are rewritten. */
 void cgl_source_rewrite(const cgl_source *source, bool host,
-                        const cgl_loop *const *loops, size_t n, cgl_text *out);
+                        const cgl_stride_loop *const *loops, size_t n,
+                        cgl_text *out);
 
 /* Notes the files that a compile read (a NUL after each path), and every place
    where a file would be read instead of one of them, or would be found by

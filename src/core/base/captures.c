@@ -20,13 +20,15 @@ static atomic_long bearable = BEARABLE;
 cgl_status cgl_captures_begin(cgl_underway *capture, const char *operation) {
   cgl_captures_freeze();
   pthread_mutex_lock(&list_lock);
-  const cgl_underway *other = captures;
+  const cgl_underway *other = capture->body ? NULL : captures;
   while (other && other->pool != capture->pool)
     other = other->next;
   const cgl_site begun = other ? other->begun : capture->begun;
   if (!other) {
     atomic_fetch_add(&ncaptures, 1);
     capture->serial = next_serial++;
+    if (!capture->body)
+      capture->born = capture->serial;
     capture->next = captures;
     captures = capture;
   }
@@ -78,6 +80,17 @@ void cgl_captures_leave_parent(void) {
 
 int cgl_captures_underway(void) {
   return atomic_load(&ncaptures);
+}
+
+
+cgl_site cgl_captures_body(void) {
+  cgl_site begun = {NULL, 0};
+  pthread_mutex_lock(&list_lock);
+  for (const cgl_underway *c = captures; c && !begun.file; c = c->next)
+    if (c->body && pthread_equal(c->thread, pthread_self()))
+      begun = c->begun.file ? c->begun : (cgl_site){"an unknown place", 0};
+  pthread_mutex_unlock(&list_lock);
+  return begun;
 }
 
 

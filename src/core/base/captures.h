@@ -15,6 +15,8 @@
 typedef struct cgl_underway {
   struct cgl_underway *next;
   uint64_t serial; /* unique in the process, from 1 */
+  uint64_t born;   /* serial of the graph's capture: of a body, the outermost */
+  bool body; /* of a conditional node: in the pool of the capture around */
   pthread_t thread;
   cgl_capture_mode mode;
   const cgl_pool *pool; /* the pool that it allocates from */
@@ -31,6 +33,8 @@ void cgl_captures_remove(cgl_underway *capture);
 /* Lets teardowns run again, and runs them. */
 void cgl_captures_end(void);
 int cgl_captures_underway(void);
+/* Where the body that this thread captures began; no file: it captures none. */
+cgl_site cgl_captures_body(void);
 /* The capture of a serial, or NULL when it is over. */
 cgl_underway *cgl_captures_find(uint64_t serial);
 

@@ -15,6 +15,15 @@ static cgl_status annotations_check(const cgl_annotation *pairs, size_t n,
 }
 
 
+/* Of the innermost body underway, or of the graph. */
+static cgl_capture *graph_innermost_capture(cgl_graph *graph) {
+  cgl_capture *capture = &graph->capture;
+  while (capture->body)
+    capture = capture->body;
+  return capture;
+}
+
+
 cgl_status cgl_graph_annotate(cgl_graph *graph, const cgl_annotation *pairs,
                               size_t n, uint64_t *id) {
   static const char operation[] = "graph:annotate";
@@ -23,7 +32,8 @@ cgl_status cgl_graph_annotate(cgl_graph *graph, const cgl_annotation *pairs,
   if (status || graph->state != CGL_GRAPH_CAPTURING ||
       !graph->options.annotations)
     return status;
-  const cgl_scope *scope = cgl_scope_begin(&graph->capture, pairs, n);
+  const cgl_scope *scope =
+      cgl_scope_begin(graph_innermost_capture(graph), pairs, n);
   if (!scope)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to annotate");
   if (graph->options.annotations == CGL_ANNOTATIONS_NVTX) {
@@ -37,7 +47,7 @@ cgl_status cgl_graph_annotate(cgl_graph *graph, const cgl_annotation *pairs,
 
 
 void cgl_graph_leave_scopes(cgl_graph *graph, uint64_t id) {
-  size_t left = cgl_scope_end(&graph->capture, id);
+  size_t left = cgl_scope_end(graph_innermost_capture(graph), id);
   for (; left && graph->options.annotations == CGL_ANNOTATIONS_NVTX; left--)
     cgl_nvtx_pop();
 }

@@ -118,6 +118,7 @@ void cgl_build_node(CUgraphNodeParams *params, void **values,
   case CGL_OP_GRAPH:
     cgl_build_child(params, NULL);
     break;
+  case CGL_OP_CONDITIONAL:
   case CGL_OP_FOREIGN:
   case CGL_OP_COUNT:
     break;
@@ -127,65 +128,165 @@ void cgl_build_node(CUgraphNodeParams *params, void **values,
 
 /* ---- a graph ---- */
 
-/* Adds the node of operation `index` after those in `before`. */
-static cgl_status build_add(cgl_context *context,
-                            const cgl_recording *recording, size_t index,
-                            CUgraph graph, CUgraphNode *nodes,
-                            CUgraphNode *before, const char *operation) {
+typedef struct build {
+  cgl_context *context;
+  const cgl_recording *recording;
+  const char *operation;
+  CUgraph graph;
+  CUgraphConditionalHandle next, around; /* cgl_handle */
+  CUgraphNode *nodes, *before;           /* room for each operation's */
+} build;
+
+
+/* The node of a kernel, a copy, a fill, an event or a child graph. */
+static cgl_status build_add_node(build *b, size_t index, size_t nbefore) {
+  cgl_context *context = b->context;
   const cgl_driver *driver = context->driver;
-  const cgl_op *op = cgl_record_op(recording, index);
+  const cgl_op *op = cgl_record_op(b->recording, index);
   CUgraphNodeParams params;
   void *values[CGL_MAX_PARAMS];
   CUgraph child = NULL;
-  cgl_build_node(&params, values, context, recording, op);
-  if (op->kind == CGL_OP_FOREIGN) {
-    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-             "the graph has a node that another library put into the capture");
-    return cgl_fail_hint("capture the work of that library into a graph of "
-                         "its own");
-  }
-  if (op->kind == CGL_OP_GRAPH) {
-    cgl_status status = cgl_build_graph(
-        context, cgl_record_body(recording, op->body - 1), operation, &child);
-    if (status)
-      return status;
+  cgl_status status = CGL_OK;
+  cgl_build_node(&params, values, context, b->recording, op);
+  if (op->kind == CGL_OP_GRAPH)
+    status =
+        cgl_build_graph(context, cgl_record_body(b->recording, op->body - 1),
+                        b->operation, &child);
+  if (op->handle == CGL_HANDLE_NEXT)
+    status = cgl_build_handle(context, b->graph, b->operation, &b->next);
+  if (status)
+    return status;
+  if (op->handle)
+    values[0] = op->handle == CGL_HANDLE_NEXT ? &b->next : &b->around;
+  if (child)
     params.graph.graph = child;
-  }
-  size_t count;
-  const size_t *from = cgl_record_dependencies(recording, index, &count);
-  for (size_t i = 0; i < count; i++)
-    before[i] = nodes[from[i]];
   const char *entry = "cuGraphAddNode";
-  CUresult result = driver->cuGraphAddNode(&nodes[index], graph, before, NULL,
-                                           count, &params);
+  CUresult result = driver->cuGraphAddNode(&b->nodes[index], b->graph,
+                                           b->before, NULL, nbefore, &params);
   if (child)
     driver->cuGraphDestroy(child);
   if (!result && op->kind == CGL_OP_KERNEL && op->priority) {
     const CUlaunchAttributeValue value = {.priority = op->priority};
     entry = "cuGraphKernelNodeSetAttribute";
     result = driver->cuGraphKernelNodeSetAttribute(
-        nodes[index], CU_LAUNCH_ATTRIBUTE_PRIORITY, &value);
+        b->nodes[index], CU_LAUNCH_ATTRIBUTE_PRIORITY, &value);
   }
-  return cgl_fail_driver(context, result, operation, entry);
+  return cgl_fail_driver(context, result, b->operation, entry);
+}
+
+
+/* Adds the node of an operation after those that it depends on. */
+static cgl_status build_add(build *b, size_t index) {
+  const cgl_op *op = cgl_record_op(b->recording, index);
+  if (op->kind == CGL_OP_FOREIGN) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, b->operation,
+             "the graph has a node that another library put into the capture");
+    return cgl_fail_hint("capture the work of that library into a graph of "
+                         "its own");
+  }
+  size_t count;
+  const size_t *from = cgl_record_dependencies(b->recording, index, &count);
+  for (size_t i = 0; i < count; i++)
+    b->before[i] = b->nodes[from[i]];
+  if (op->kind != CGL_OP_CONDITIONAL)
+    return build_add_node(b, index, count);
+  const cgl_build_conditional conditional = {
+      .graph = b->graph,
+      .before = b->before,
+      .nbefore = count,
+      .handle = b->next,
+      .type = cgl_record_conditional_type(b->recording, op),
+      .bodies = cgl_record_bodies(b->recording, op),
+      .nbodies = op->nbodies};
+  return cgl_build_add_conditional(b->context, &conditional, b->operation,
+                                   &b->nodes[index]);
+}
+
+
+/* Adds the nodes of the recording to the graph. */
+static cgl_status build_recording(build *b) {
+  const size_t n = cgl_record_count(b->recording);
+  cgl_status status = CGL_OK;
+  b->nodes = malloc((2 * n + 1) * sizeof(CUgraphNode));
+  if (!b->nodes)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, b->operation,
+                    "no memory to build a graph");
+  b->before = b->nodes + n;
+  for (size_t i = 0; i < n && !status; i++)
+    status = build_add(b, i);
+  free(b->nodes);
+  return status;
 }
 
 
 cgl_status cgl_build_graph(cgl_context *context, const cgl_recording *recording,
                            const char *operation, CUgraph *graph) {
-  const size_t n = cgl_record_count(recording);
-  CUgraphNode *nodes = malloc((2 * n + 1) * sizeof(CUgraphNode));
-  if (!nodes)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                    "no memory to build a graph");
   cgl_status status =
       cgl_fail_driver(context, context->driver->cuGraphCreate(graph, 0),
                       operation, "cuGraphCreate");
-  const bool made = !status;
-  for (size_t i = 0; i < n && !status; i++)
-    status =
-        build_add(context, recording, i, *graph, nodes, nodes + n, operation);
-  if (made && status)
+  if (status)
+    return status;
+  build b = {.context = context,
+             .recording = recording,
+             .operation = operation,
+             .graph = *graph};
+  status = build_recording(&b);
+  if (status)
     context->driver->cuGraphDestroy(*graph);
-  free(nodes);
+  return status;
+}
+
+
+/* ---- conditional nodes ---- */
+
+cgl_status cgl_build_handle(cgl_context *context, CUgraph graph,
+                            const char *operation,
+                            CUgraphConditionalHandle *handle) {
+  return cgl_fail_driver(context,
+                         context->driver->cuGraphConditionalHandleCreate(
+                             handle, graph, context->handle, 0, 0),
+                         operation, "cuGraphConditionalHandleCreate");
+}
+
+
+/* Drivers before CUDA 12.8 hang in a body without nodes. */
+static cgl_status build_body(build *b) {
+  CUgraphNodeParams empty;
+  CUgraphNode node;
+  if (cgl_record_count(b->recording))
+    return build_recording(b);
+  memset(&empty, 0, sizeof empty);
+  empty.type = CU_GRAPH_NODE_TYPE_EMPTY;
+  return cgl_fail_driver(b->context,
+                         b->context->driver->cuGraphAddNode(
+                             &node, b->graph, NULL, NULL, 0, &empty),
+                         b->operation, "cuGraphAddNode");
+}
+
+
+cgl_status cgl_build_add_conditional(cgl_context *context,
+                                     const cgl_build_conditional *conditional,
+                                     const char *operation, CUgraphNode *node) {
+  CUgraphNodeParams params;
+  memset(&params, 0, sizeof params);
+  params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  params.conditional.handle = conditional->handle;
+  params.conditional.type = conditional->type;
+  params.conditional.size = (unsigned)conditional->nbodies;
+  params.conditional.ctx = context->handle;
+  cgl_status status =
+      cgl_fail_driver(context,
+                      context->driver->cuGraphAddNode(
+                          node, conditional->graph, conditional->before,
+                          conditional->edges, conditional->nbefore, &params),
+                      operation, "cuGraphAddNode");
+  for (size_t i = 0; i < conditional->nbodies && !status; i++) {
+    build b = {.context = context,
+               .recording = conditional->bodies[i],
+               .operation = operation,
+               .graph = params.conditional.phGraph_out[i],
+               .around = conditional->handle};
+    status = build_body(&b);
+  }
   return status;
 }

@@ -1,6 +1,8 @@
 /* The builder: a recording as a graph of the driver's, through the node API.
    Idea: an operation's node follows from what is noted of it, so that a graph
    can be built, and a node changed, without the capture that noted it.
+   A conditional node's bodies are built in the graphs that the driver gives it,
+   and its handle is made for the graph that the node is in.
    Invariant: what is built has the nodes, parameters, attributes and edges of
    the capture, in the same order (cgl_build_check holds it to that). */
 #ifndef CGL_GRAPH_BUILD_H
@@ -33,9 +35,33 @@ cgl_element cgl_build_element(const cgl_recording *recording, const cgl_op *op);
 cgl_status cgl_build_graph(cgl_context *context, const cgl_recording *recording,
                            const char *operation, CUgraph *graph);
 
+/* A conditional node to be added to a graph. */
+typedef struct cgl_build_conditional {
+  CUgraph graph;
+  const CUgraphNode *before; /* that it depends on, by `edges`, or NULL */
+  const CUgraphEdgeData *edges;
+  size_t nbefore;
+  CUgraphConditionalHandle handle; /* made for the graph, and set before */
+  CUgraphConditionalNodeType type;
+  const cgl_recording *const *bodies; /* that have learned their edges */
+  size_t nbodies;
+} cgl_build_conditional;
+
+/* A handle for the node that follows.  cuGraphConditionalHandleCreate */
+cgl_status cgl_build_handle(cgl_context *context, CUgraph graph,
+                            const char *operation,
+                            CUgraphConditionalHandle *handle);
+/* Adds the node and builds its bodies; the caller gives up the graph when that
+   fails.  cuGraphAddNode */
+cgl_status cgl_build_add_conditional(cgl_context *context,
+                                     const cgl_build_conditional *conditional,
+                                     const char *operation, CUgraphNode *node);
+
 /* spec/core/graph/build_check.c, in builds with --enable-debug: with
    $CGRAPHLUA_CHECK_BUILD=1, builds what was captured once more and refuses a
-   capture whose graph differs; nothing for a capture with nodes of others. */
-cgl_status cgl_build_check(cgl_graph *graph, const char *operation);
+   capture whose graph differs; nothing for a capture with nodes of others. Each
+   body is checked at its own end. */
+cgl_status cgl_build_check(cgl_context *context, cgl_recording *recording,
+                           CUgraph captured, const char *operation);
 
 #endif

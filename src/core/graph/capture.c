@@ -16,6 +16,14 @@ static cgl_status capture_check_begin(cgl_graph *graph, cgl_stream *stream,
              "captured on another one, and may be replayed on any");
     return cgl_fail_hint("capture on a stream of your own");
   }
+  const cgl_site body = cgl_captures_body();
+  if (body.file) {
+    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+             "a capture cannot begin inside the body of a conditional, begun "
+             "at %s",
+             cgl_site_text(body));
+    return cgl_fail_hint("capture the graph before, and replay it in the body");
+  }
   if (stream->capture) {
     cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
              "the stream is part of a capture already, begun at %s: a capture "
@@ -47,20 +55,27 @@ static cgl_status capture_prepare(cgl_graph *graph, const char *operation) {
 }
 
 
-/* The process knows of the capture, then the driver does. */
-static cgl_status capture_driver_begin(cgl_graph *graph, cgl_stream *stream,
-                                       const char *operation) {
+CUresult cgl_graph_begin_driver_capture(const cgl_driver *driver,
+                                        const cgl_stream *stream,
+                                        cgl_capture_mode mode) {
   static const CUstreamCaptureMode modes[] = {
       [CGL_CAPTURE_DEFAULT] = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
       [CGL_CAPTURE_GLOBAL] = CU_STREAM_CAPTURE_MODE_GLOBAL,
       [CGL_CAPTURE_THREAD_LOCAL] = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
       [CGL_CAPTURE_RELAXED] = CU_STREAM_CAPTURE_MODE_RELAXED,
   };
+  return driver->cuStreamBeginCapture(stream->handle, modes[mode]);
+}
+
+
+/* The process knows of the capture, then the driver does. */
+static cgl_status capture_driver_begin(cgl_graph *graph, cgl_stream *stream,
+                                       const char *operation) {
   cgl_status status = cgl_captures_begin(&graph->capture.underway, operation);
   if (status)
     return status;
-  CUresult result = cgl_driver_of(graph)->cuStreamBeginCapture(
-      stream->handle, modes[graph->options.capture_mode]);
+  CUresult result = cgl_graph_begin_driver_capture(cgl_driver_of(graph), stream,
+                                                   graph->options.capture_mode);
   if (!result)
     return CGL_OK;
   cgl_captures_remove(&graph->capture.underway);

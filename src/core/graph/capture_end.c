@@ -2,13 +2,15 @@
    streams are free and the teardown list is emptied; the failure that the
    caller sees is the first, and what follows hangs on it. */
 #include "core/graph/build.h"
+#include "core/graph/conditional.h"
 
 
-/* Asks the driver to end; a stream that still captures afterwards would be
-   lost, so a failure that leaves it capturing is answered by one more try. */
-static CUresult capture_driver_end(cgl_graph *graph, CUgraph *template) {
-  const cgl_driver *driver = cgl_driver_of(graph);
-  CUstream stream = graph->capture.origin->handle;
+/* A stream that still captures afterwards would be lost, so a failure that
+   leaves it capturing is answered by one more try. */
+CUresult cgl_graph_end_driver_capture(const cgl_capture *capture,
+                                      CUgraph *template) {
+  const cgl_driver *driver = cgl_driver_of(capture->origin);
+  CUstream stream = capture->origin->handle;
   *template = NULL;
   CUresult result = driver->cuStreamEndCapture(stream, template);
   if (!result)
@@ -25,11 +27,9 @@ static CUresult capture_driver_end(cgl_graph *graph, CUgraph *template) {
 }
 
 
-/* The end failed.  A capture that one of our calls broke shows that call's
-   failure, and the end's as what followed. */
-static cgl_status capture_end_failed(cgl_graph *graph, CUresult result,
-                                     const char *operation) {
-  const cgl_capture *capture = &graph->capture;
+cgl_status cgl_graph_capture_end_failed(const cgl_capture *capture,
+                                        CUresult result,
+                                        const char *operation) {
   if (result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
     char forks[400] = "";
     cgl_capture_name_unjoined(capture, forks, sizeof forks);
@@ -39,7 +39,7 @@ static cgl_status capture_end_failed(cgl_graph *graph, CUresult result,
                          "the capture ends");
   }
   if (result != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
-    return cgl_fail_driver(graph->object.context, result, operation,
+    return cgl_fail_driver(capture->origin->object.context, result, operation,
                            "cuStreamEndCapture");
   if (!capture->broken.status)
     return cgl_capture_fail_broken(capture, operation);
@@ -74,6 +74,12 @@ static void capture_close(cgl_graph *graph) {
 
 
 static cgl_status capture_check_end(cgl_graph *graph, const char *operation) {
+  if (graph->state == CGL_GRAPH_CAPTURING && graph->capture.body) {
+    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+             "the body of a conditional is underway, begun at %s",
+             cgl_site_text(graph->capture.body->underway.begun));
+    return cgl_fail_hint("end the body first");
+  }
   if (graph->state == CGL_GRAPH_CAPTURING)
     return cgl_context_enter(graph->object.context, operation);
   if (graph->ended.file)
@@ -117,7 +123,8 @@ static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
                             &graph->capture.underway, operation);
 #ifdef CGL_DEBUG
   if (!status)
-    status = cgl_build_check(graph, operation);
+    status =
+        cgl_build_check(graph->object.context, recording, template, operation);
 #endif
   if (status)
     return status;
@@ -142,9 +149,12 @@ cgl_status cgl_graph_capture_end(cgl_graph *graph) {
   if (status)
     return status;
   cgl_template *template = graph->template;
-  CUresult result = capture_driver_end(graph, &template->graph);
+  CUresult result =
+      cgl_graph_end_driver_capture(&graph->capture, &template->graph);
+  if (!result && graph->capture.incomplete)
+    result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (result)
-    status = capture_end_failed(graph, result, operation);
+    status = cgl_graph_capture_end_failed(&graph->capture, result, operation);
   capture_close(graph);
   if (!status)
     status = capture_finish(graph, operation);
@@ -166,8 +176,10 @@ cgl_status cgl_graph_capture_abandon(cgl_graph *graph) {
   if (graph->state != CGL_GRAPH_CAPTURING)
     return CGL_OK;
   cgl_fail_follow(true);
+  cgl_conditional_abandon_bodies(&graph->capture);
   cgl_status status = cgl_context_enter(graph->object.context, operation);
-  CUresult result = capture_driver_end(graph, &graph->template->graph);
+  CUresult result =
+      cgl_graph_end_driver_capture(&graph->capture, &graph->template->graph);
   /* A capture that stops half way has had no time to join its forks. */
   if (result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED)
     result = CUDA_SUCCESS;

@@ -29,6 +29,9 @@ static cgl_status refuse_kind(const cgl_op *op, const char *operation,
   if (op->kind == CGL_OP_GRAPH)
     return cgl_fail_hint("change that graph before it is captured into this "
                          "one");
+  if (op->kind == CGL_OP_CONDITIONAL || op->handle)
+    return cgl_fail_hint("the nodes of a branch or a loop stay as they were "
+                         "captured: keep in a buffer what is to vary");
   if (op->kind == CGL_OP_FOREIGN)
     return cgl_fail_hint("who captured it may change it, with "
                          "graph:raw_cuda_graph_exec");

@@ -48,7 +48,7 @@ cgl_template *cgl_graph_new_template(cgl_context *context, cgl_pool *pool) {
 static void executable_destroy(cgl_object *object) {
   cgl_executable *executable = (cgl_executable *)object;
   cgl_context *context = object->context;
-  if (!cgl_context_enter(context, "graph"))
+  if (executable->exec && !cgl_context_enter(context, "graph"))
     context->driver->cuGraphExecDestroy(executable->exec);
   atomic_fetch_sub(&executable->pool->executables, executable->bytes);
   cgl_pool_release(executable->pool);
@@ -220,6 +220,8 @@ cgl_stream *cgl_graph_capturing_stream(const cgl_graph *graph) {
 
 
 cgl_graph *cgl_stream_capturing_graph(const cgl_stream *stream) {
+  while (stream->capture && stream->capture->around)
+    stream = stream->capture->around;
   char *capture = (char *)stream->capture;
   return capture ? (cgl_graph *)(capture - offsetof(cgl_graph, capture)) : NULL;
 }
@@ -339,9 +341,24 @@ cgl_status cgl_graph_new_executable(cgl_graph *graph, CUgraph template,
 }
 
 
+/* A graph with conditional nodes has one executable at a time: the earlier one
+   ends now, although a capture may be underway. */
+static void graph_end_executable(cgl_graph *graph) {
+  cgl_context *context = graph->object.context;
+  cgl_relaxed relaxed = cgl_captures_relax(context);
+  context->driver->cuGraphExecDestroy(graph->exec);
+  cgl_captures_unrelax(context, relaxed);
+  graph->executable->exec = NULL;
+  graph_set_executable(graph, NULL);
+}
+
+
 cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
   cgl_executable *executable = NULL;
   cgl_status status = cgl_graph_refresh(graph, operation);
+  if (!status && graph->exec &&
+      cgl_record_has(graph->recording, CGL_OP_CONDITIONAL))
+    graph_end_executable(graph);
   if (!status)
     status = cgl_graph_new_executable(graph, graph->template->graph, operation,
                                       &executable);

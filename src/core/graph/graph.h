@@ -89,13 +89,28 @@ cgl_template *cgl_graph_new_template(cgl_context *context, cgl_pool *pool);
 /* Lets go of what the graph holds of a capture; nothing is waited for. */
 void cgl_graph_drop_capture(cgl_graph *graph);
 /* Instantiates the template and uploads the executable; an earlier executable
-   is released.  The graph is left as it was on failure. */
+   is released.  The graph is left as it was on failure, or, with conditional
+   nodes, without an executable. */
 cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation);
 /* An executable of `template` that counts as the graph's, uploaded; the caller
    owns the reference. */
 cgl_status cgl_graph_new_executable(cgl_graph *graph, CUgraph template,
                                     const char *operation,
                                     cgl_executable **executable);
+
+/* ---- capture.c, capture_end.c: also of the capture of a body ---- */
+
+/* cuStreamBeginCapture */
+CUresult cgl_graph_begin_driver_capture(const cgl_driver *driver,
+                                        const cgl_stream *stream,
+                                        cgl_capture_mode mode);
+/* *graph: the driver's, or NULL.  cuStreamEndCapture */
+CUresult cgl_graph_end_driver_capture(const cgl_capture *capture,
+                                      CUgraph *graph);
+/* The end failed.  A capture that one of our calls broke shows that call's
+   failure, and the end's as what followed. */
+cgl_status cgl_graph_capture_end_failed(const cgl_capture *capture,
+                                        CUresult result, const char *operation);
 
 /* ---- replay.c ---- */
 

@@ -41,14 +41,14 @@ cgl_status cgl_graph_node_count(cgl_graph *graph, size_t *count) {
 }
 
 
-cgl_status cgl_graph_node(cgl_graph *graph, size_t index, cgl_node_info *info) {
-  static const char operation[] = "graph:nodes";
-  const cgl_op *op = NULL;
-  cgl_status status = cgl_graph_op(graph, index, operation, &op);
-  if (!status)
-    status = cgl_graph_learn(graph, operation);
-  if (status)
-    return status;
+size_t cgl_graph_body_node_count(const cgl_body *body) {
+  return cgl_record_count(body);
+}
+
+
+void cgl_graph_body_node(const cgl_body *body, size_t index,
+                         cgl_node_info *info) {
+  const cgl_op *op = cgl_record_op(body, index);
   memset(info, 0, sizeof *info);
   info->kind = cgl_record_words[op->kind];
   info->name = op->name;
@@ -59,14 +59,29 @@ cgl_status cgl_graph_node(cgl_graph *graph, size_t index, cgl_node_info *info) {
   info->shared_bytes = op->launch.shared_bytes;
   info->enabled = !op->off;
   info->type = op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET
-                   ? (cgl_type)cgl_build_element(graph->recording, op).type
+                   ? (cgl_type)cgl_build_element(body, op).type
                    : CGL_TYPE_COUNT;
   if (op->scope) {
     info->label = op->scope->label;
     info->annotations = op->scope->pairs;
     info->nannotations = op->scope->npairs;
   }
+  if (op->kind == CGL_OP_CONDITIONAL) {
+    info->nbodies = op->nbodies;
+    info->bodies = cgl_record_bodies(body, op);
+  }
   info->dependencies =
-      cgl_record_dependencies(graph->recording, index, &info->ndependencies);
-  return CGL_OK;
+      cgl_record_dependencies(body, index, &info->ndependencies);
+}
+
+
+cgl_status cgl_graph_node(cgl_graph *graph, size_t index, cgl_node_info *info) {
+  static const char operation[] = "graph:nodes";
+  const cgl_op *op = NULL;
+  cgl_status status = cgl_graph_op(graph, index, operation, &op);
+  if (!status)
+    status = cgl_graph_learn(graph, operation);
+  if (!status)
+    cgl_graph_body_node(graph->recording, index, info);
+  return status;
 }

@@ -26,10 +26,10 @@ typedef struct picture {
 } picture;
 
 static const char *const colors[] = {
-    [CGL_OP_KERNEL] = "#e3edfc",  [CGL_OP_MEMCPY] = "#fdf1d5",
-    [CGL_OP_MEMSET] = "#e4f4e4",  [CGL_OP_GRAPH] = "#f1e6fb",
-    [CGL_OP_RECORD] = "#eeeeee",  [CGL_OP_WAIT] = "#eeeeee",
-    [CGL_OP_FOREIGN] = "#fbe6e6",
+    [CGL_OP_KERNEL] = "#e3edfc",      [CGL_OP_MEMCPY] = "#fdf1d5",
+    [CGL_OP_MEMSET] = "#e4f4e4",      [CGL_OP_GRAPH] = "#f1e6fb",
+    [CGL_OP_RECORD] = "#eeeeee",      [CGL_OP_WAIT] = "#eeeeee",
+    [CGL_OP_CONDITIONAL] = "#f1e6fb", [CGL_OP_FOREIGN] = "#fbe6e6",
 };
 
 
@@ -270,14 +270,17 @@ static size_t picture_number(picture *p, const cgl_recording *body) {
 static void write_body_edges(picture *p) {
   for (size_t i = 0; i < cgl_record_count(p->recording); i++) {
     const cgl_op *op = cgl_record_op(p->recording, i);
-    if (!op->body)
-      continue;
-    const size_t body =
-        picture_number(p, cgl_record_body(p->recording, op->body - 1));
-    cgl_text_print(&p->text,
-                   "  %sn%zu -> b%zun0 [lhead=clusterb%zu, style=dotted, "
-                   "color=\"#9a6ac8\"];\n",
-                   p->prefix, i, body, body);
+    for (uint32_t k = 0; k < op->nbodies; k++) {
+      const size_t body =
+          picture_number(p, cgl_record_body(p->recording, op->body - 1 + k));
+      cgl_text_print(&p->text,
+                     "  %sn%zu -> b%zun0 [lhead=clusterb%zu, style=dotted, "
+                     "color=\"#9a6ac8\"",
+                     p->prefix, i, body, body);
+      if (op->nbodies > 1)
+        cgl_text_print(&p->text, ", label=\"%u\"", k + 1);
+      cgl_text_put(&p->text, "];\n");
+    }
   }
 }
 

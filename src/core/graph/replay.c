@@ -39,7 +39,7 @@ static cgl_status child_issue(cgl_graph *graph, cgl_stream *stream,
     status = cgl_draws_enter_child(graph->draw_list, stream, operation);
   if (!status)
     status = cgl_issue_begin(&issue, stream, &graph->object, operation,
-                             (cgl_room){.body = true});
+                             (cgl_room){.bodies = 1});
   if (!status)
     status = cgl_share_check_child(cgl_share_of(graph->recording), stream,
                                    operation);
@@ -67,6 +67,14 @@ static cgl_status graph_capture_into(cgl_graph *graph, cgl_stream *stream,
              "a graph with nodes that are switched off cannot be captured into "
              "another one, where all of them would run");
     return cgl_fail_hint("switch them on first, with graph:set_enabled");
+  }
+  if (cgl_record_has(graph->recording, CGL_OP_CONDITIONAL)) {
+    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+             "a graph with conditional nodes cannot be captured into another "
+             "one: the driver copies a graph to make a node of it, and copies "
+             "no conditional node");
+    return cgl_fail_hint("call the function that was captured, and the nodes "
+                         "become the other graph's own");
   }
   cgl_status status = cgl_graph_refresh(graph, operation);
   /* A body does not change: captures of several threads may read it. */

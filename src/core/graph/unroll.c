@@ -23,13 +23,15 @@ enum { LEAST_REPLAYS = 256 };
 
 
 /* Adds the nodes of a recording and its bodies.  False when they are too many,
-   and for events, which other streams wait for once per launch, and foreign
-   nodes, of which nothing is known. */
+   for events, which other streams wait for once per launch, for conditional
+   nodes, which the driver does not copy, and for foreign nodes, of which
+   nothing is known. */
 static bool unroll_count(const cgl_recording *recording, size_t *nodes) {
   for (size_t i = 0; i < cgl_record_count(recording); i++) {
     const cgl_op *op = cgl_record_op(recording, i);
     if (op->kind == CGL_OP_RECORD || op->kind == CGL_OP_WAIT ||
-        op->kind == CGL_OP_FOREIGN || ++*nodes > MOST_NODES / LEAST_COPIES ||
+        op->kind == CGL_OP_FOREIGN || op->kind == CGL_OP_CONDITIONAL ||
+        ++*nodes > MOST_NODES / LEAST_COPIES ||
         (op->body &&
          !unroll_count(cgl_record_body(recording, op->body - 1), nodes)))
       return false;

@@ -90,6 +90,10 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
   const cgl_capture *capture = stream->capture;
   cgl_status status = CGL_OK;
   cgl_issue issue;
+  if (capture)
+    status = cgl_capture_check_open(stream, operation);
+  if (status)
+    return status;
   if (pool)
     status = pool->host ? cgl_pool_check_made(pool, operation)
                         : cgl_issue_begin(&issue, stream, &pool->object,
@@ -115,7 +119,7 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
   cgl_content *content = NULL;
   const bool planned = capture && capture->underway.pool == pool;
   if (planned)
-    content = cgl_content_new(&pool->sharing, capture->underway.serial, bytes);
+    content = cgl_content_new(&pool->sharing, capture->underway.born, bytes);
   if (!buffer || (planned && !content)) {
     free(buffer);
     cgl_pool_free(block, false);

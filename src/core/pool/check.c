@@ -118,9 +118,9 @@ bool cgl_pool_is_valid(const cgl_pool *pool) {
   size_t reserved = allocated + bytes - pool->holes.bytes - pool->aliased.bytes;
   for (size_t i = 0; i < pool->nspare; i++)
     reserved += pool->spare[i].pages * pool->granularity;
-  const cgl_lane *fixed[] = {&pool->free_to_all, &pool->pending,
-                             &pool->scratch,     &pool->shared_scratch,
-                             &pool->holes,       &pool->aliased};
+  const cgl_lane *fixed[] = {
+      &pool->free_to_all, &pool->pending, &pool->scratch, &pool->shared_scratch,
+      &pool->holes,       &pool->aliased, &pool->older};
   for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
     if (!lane_is_valid(fixed[i], &extents, &bytes))
       return false;

@@ -36,8 +36,10 @@ static cgl_status pool_new(cgl_context *context, const cgl_pool_desc *desc,
     pool->desc.allocator = &pool->allocator;
     pool->guard = false;
   }
-  pool->pending.stream = pool->shared_scratch.stream = CGL_NO_STREAM;
-  pool->scratch.scratch = pool->shared_scratch.scratch = true;
+  pool->pending.stream = pool->shared_scratch.stream = pool->older.stream =
+      CGL_NO_STREAM;
+  pool->scratch.scratch = pool->shared_scratch.scratch = pool->older.scratch =
+      true;
   *out = pool;
   return CGL_OK;
 }

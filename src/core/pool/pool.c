@@ -368,6 +368,8 @@ static cgl_lane *block_next_lane(cgl_pool *pool, const cgl_block *block,
   if (block->captured && atomic_load(&pool->captures)) {
     if (!atomic_load(&pool->capturing))
       return &pool->scratch;
+    if (pool->bodies && block->number <= pool->body)
+      return &pool->older;
     return wide ? &pool->shared_scratch
                 : cgl_index_lane(pool, block->stream, true,
                                  &pool->shared_scratch);
@@ -430,6 +432,31 @@ void cgl_pool_free(cgl_block *block, bool wide) {
 void cgl_pool_reclaim(cgl_pool *pool) {
   cgl_latch_take(&pool->lock);
   pool_reclaim(pool);
+  CGL_POOL_CHECK(pool);
+  cgl_latch_drop(&pool->lock);
+}
+
+
+uint64_t cgl_pool_body_begins(cgl_pool *pool) {
+  cgl_latch_take(&pool->lock);
+  const uint64_t before = pool->body;
+  pool->body = pool->stats.allocations;
+  pool->bodies++;
+  cgl_latch_drop(&pool->lock);
+  return before;
+}
+
+
+/* Streams of the body may serve another one, which the order of streams says
+   nothing about. */
+void cgl_pool_body_ended(cgl_pool *pool, uint64_t before) {
+  cgl_latch_take(&pool->lock);
+  pool->body = before;
+  if (!--pool->bodies)
+    cgl_index_move(pool, &pool->older, &pool->shared_scratch);
+  for (cgl_lane *lane = pool->lanes; lane; lane = lane->next)
+    if (lane->scratch)
+      cgl_index_move(pool, lane, &pool->shared_scratch);
   CGL_POOL_CHECK(pool);
   cgl_latch_drop(&pool->lock);
 }

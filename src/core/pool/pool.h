@@ -129,8 +129,13 @@ struct cgl_pool {
   cgl_lane pending;        /* no work may use it yet */
   cgl_lane scratch;        /* any capture into the pool may use it */
   cgl_lane shared_scratch; /* several streams of the capture underway used it */
-  cgl_lane *lanes;         /* of one stream each, the last used first */
-  cgl_block *unused;       /* block structs; linked by next */
+  cgl_lane older; /* than the body underway in which they were freed: a later
+                    turn of a loop may use it */
+  uint64_t body;  /* allocations before the innermost body underway; valid while
+                     `bodies` */
+  int bodies;     /* underway, in one another */
+  cgl_lane *lanes;   /* of one stream each, the last used first */
+  cgl_block *unused; /* block structs; linked by next */
   size_t nunused;
   struct cgl_slab *slabs; /* owned: where all block structs lie */
   cgl_chunk *spare;
@@ -295,6 +300,11 @@ static inline void cgl_pool_capture_begins(cgl_pool *pool, uint64_t serial) {
   atomic_store(&pool->capturing, serial);
 }
 void cgl_pool_capture_ended(cgl_pool *pool);
+/* Bracket the capture of a body, inside a capture into the pool.  Memory that
+   is older than a body does not serve again before the outermost body has
+   ended. _begins returns what _ended takes. */
+uint64_t cgl_pool_body_begins(cgl_pool *pool);
+void cgl_pool_body_ended(cgl_pool *pool, uint64_t before);
 /* Bracket the time in which a graph holds scratch: from before its capture
    begins until the graph is gone. */
 static inline void cgl_pool_capture_held(cgl_pool *pool) {

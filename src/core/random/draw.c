@@ -211,8 +211,9 @@ static cgl_status draw_enter_in_capture(cgl_random_state *state,
                                         const char *operation) {
   cgl_capture *capture = stream->capture;
   cgl_draw *draw = NULL;
-  cgl_status status =
-      cgl_draw_register(&capture->draws, state, true, operation, &draw);
+  cgl_status status = cgl_capture_check_open(stream, operation);
+  if (!status)
+    status = cgl_draw_register(&capture->draws, state, true, operation, &draw);
   if (!status && draw->count) {
     cgl_captured now;
     CUresult result = cgl_capture_ask(stream, &now);

@@ -11,7 +11,14 @@
 
 /* ---- kernels, loaded at first use ---- */
 
-enum { PART_STATE, PART_UNIFORM, PART_NORMAL, PART_RANDOM, PART_COUNT };
+enum {
+  PART_STATE,
+  PART_CONDITIONAL,
+  PART_UNIFORM,
+  PART_NORMAL,
+  PART_RANDOM,
+  PART_COUNT
+};
 
 static const struct {
   const char *name, *option; /* with the option, its part is compiled */

@@ -1,5 +1,6 @@
 // The kernels behind cgl_buffer_uniform, cgl_buffer_normal and
-// cgl_buffer_random, and the two that look after a generator's state.
+// cgl_buffer_random, the two that look after a generator's state, and the one
+// that sets the handles of conditional nodes.
 // A fill takes one number of the state; a thread does one position of it, a
 // block of four 32-bit words: value i of a type of up to 32 bits is made of
 // word i % 4 of position i / 4, a double and a 64-bit integer of the words
@@ -23,6 +24,51 @@ extern "C" __global__ void advance(u64 *state, u64 count, u64 unused) {
 #define INSIDE __device__ __forceinline__
 #else
 #define INSIDE static __device__ __forceinline__
+#endif
+
+#ifdef CONDITIONAL
+#ifdef __CUDACC_RTC__
+extern "C" __device__ __cudart_builtin__ void
+cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned value);
+#endif
+
+// The value of an integer of `type` bytes, plus 16 when it has a sign.
+INSIDE u64 integer_at(const char *at, u64 type) {
+  switch (type) {
+  case 1: return *(const unsigned char *)at;
+  case 2: return *(const unsigned short *)at;
+  case 4: return *(const unsigned *)at;
+  case 17: return (u64)(long long)*(const signed char *)at;
+  case 18: return (u64)(long long)*(const short *)at;
+  case 20: return (u64)(long long)*(const int *)at;
+  }
+  return *(const u64 *)at;
+}
+
+// By `form`, before its node: 0 WHEN, 1 SWITCH of `max` bodies, 2 LOOP, 3 TIMES;
+// at the end of its body: 4 LOOP, 5 TIMES.  A loop's state is its id, the turns
+// so far, whether it was stopped, and the most turns.
+extern "C" __global__ void set_conditional(u64 handle, const char *value,
+                                           u64 type, u64 form, u64 *state,
+                                           u64 id, u64 max) {
+  const u64 v = integer_at(value, type);
+  u64 go = v != 0;
+  if (form == 1) {
+    go = v < max ? v : max;
+  } else if (form == 2 || form == 3) {
+    const u64 wanted = type > 16 && (long long)v < 0 ? 0 : v;
+    state[0] = id;
+    state[1] = 0;
+    state[2] = form == 3 && wanted > max;
+    state[3] = form == 3 && wanted < max ? wanted : max;
+    go = form == 3 ? state[3] != 0 : go;
+  } else if (form > 3) {
+    const bool last = ++state[1] >= state[3];
+    if (form == 4 && go && last) state[2] = 1;
+    go = last ? 0 : form == 5 ? 1 : go;
+  }
+  cudaGraphSetConditional(handle, (unsigned)go);
+}
 #endif
 
 // Not a cgl_philox: the host's compiler runs threads side by side only when no

@@ -104,8 +104,8 @@ cgl_status cgl_draws_ready(cgl_draw *draws, cgl_stream *stream,
 cgl_status cgl_draw_enter(cgl_random_state *state, cgl_stream *stream,
                           const char *operation);
 void cgl_draw_leave(cgl_random_state *state, cgl_stream *stream, bool write);
-/* The same around a replay into the capture of `stream`, for all states of a
-   child graph. */
+/* The same around a node of the capture of `stream`, for all states of the
+   child graph or body in it. */
 cgl_status cgl_draws_enter_child(const cgl_draw *child, cgl_stream *stream,
                                  const char *operation);
 void cgl_draws_leave_child(const cgl_draw *child, cgl_stream *stream,
@@ -115,21 +115,22 @@ void cgl_draws_free(cgl_draw *draws);
 /* ---- fill.c ---- */
 
 /* X(word, what is compiled with it, values of a position) */
-#define CGL_FILLS(X)              \
-  X(set, STATE, 0)                \
-  X(advance, STATE, 0)            \
-  X(uniform_float, UNIFORM, 4)    \
-  X(uniform_double, UNIFORM, 2)   \
-  X(uniform_half, UNIFORM, 4)     \
-  X(uniform_bfloat16, UNIFORM, 4) \
-  X(normal_float, NORMAL, 4)      \
-  X(normal_double, NORMAL, 2)     \
-  X(normal_half, NORMAL, 4)       \
-  X(normal_bfloat16, NORMAL, 4)   \
-  X(random_8, RANDOM, 4)          \
-  X(random_16, RANDOM, 4)         \
-  X(random_32, RANDOM, 4)         \
-  X(random_64, RANDOM, 4)         \
+#define CGL_FILLS(X)                 \
+  X(set, STATE, 0)                   \
+  X(advance, STATE, 0)               \
+  X(set_conditional, CONDITIONAL, 0) \
+  X(uniform_float, UNIFORM, 4)       \
+  X(uniform_double, UNIFORM, 2)      \
+  X(uniform_half, UNIFORM, 4)        \
+  X(uniform_bfloat16, UNIFORM, 4)    \
+  X(normal_float, NORMAL, 4)         \
+  X(normal_double, NORMAL, 2)        \
+  X(normal_half, NORMAL, 4)          \
+  X(normal_bfloat16, NORMAL, 4)      \
+  X(random_8, RANDOM, 4)             \
+  X(random_16, RANDOM, 4)            \
+  X(random_32, RANDOM, 4)            \
+  X(random_64, RANDOM, 4)            \
   X(random_wide, RANDOM, 2)
 
 typedef enum cgl_fill {

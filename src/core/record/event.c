@@ -14,6 +14,12 @@ static cgl_status event_issue_external(cgl_stream *stream, cgl_event *event,
                                       (cgl_room){.kept = 1});
   if (status)
     return status;
+  if (stream->capture && stream->capture->around) {
+    cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
+             "the body of a conditional cannot hold a node that records or "
+             "waits for an event");
+    return cgl_fail_hint("record or wait before the conditional or after it");
+  }
   if (!stream->capture) {
     cgl_fail(CUDA_ERROR_ILLEGAL_STATE, operation,
              "external records and waits are nodes of a graph, and the stream "
@@ -118,6 +124,8 @@ cgl_status cgl_event_record(cgl_event *event, cgl_stream *stream) {
   cgl_context *context = event->object.context;
   cgl_status status =
       cgl_object_check_device(&event->object, &stream->object, operation);
+  if (!status)
+    status = cgl_capture_check_open(stream, operation);
   if (!status)
     status = cgl_context_enter(context, operation);
   if (status)

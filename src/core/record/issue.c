@@ -10,10 +10,13 @@ cgl_status cgl_issue_begin(cgl_issue *issue, cgl_stream *stream,
   cgl_context *context = stream->object.context;
   cgl_recording *recording =
       stream->capture ? stream->capture->recording : NULL;
-  *issue = (cgl_issue){stream, recording, operation, 0, 0};
+  *issue = (cgl_issue){
+      .stream = stream, .recording = recording, .operation = operation};
   cgl_status status = CGL_OK;
   if (owner && owner->context != context)
     status = cgl_object_check_device(owner, &stream->object, operation);
+  if (!status && recording)
+    status = cgl_capture_check_open(stream, operation);
   if (!status)
     status = cgl_context_enter(context, operation);
   return status || !recording ? status
@@ -57,6 +60,17 @@ void cgl_issue_body(cgl_issue *issue, cgl_recording *body) {
   if (i == recording->nbodies)
     recording->bodies[recording->nbodies++] = cgl_record_retain(body);
   issue->body = (uint32_t)i + 1;
+  issue->nbodies = 1;
+}
+
+
+void cgl_issue_bodies(cgl_issue *issue, cgl_recording *const *bodies,
+                      size_t n) {
+  cgl_recording *recording = issue->recording;
+  issue->body = (uint32_t)recording->nbodies + 1;
+  issue->nbodies = (uint32_t)n;
+  for (size_t i = 0; i < n; i++)
+    recording->bodies[recording->nbodies++] = cgl_record_retain(bodies[i]);
 }
 
 
@@ -69,6 +83,7 @@ static cgl_op *record_append(cgl_recording *recording, const cgl_note *note) {
   op->object = note->object;
   op->function = note->function;
   op->fills = note->fills;
+  op->handle = note->handle;
   op->off = op->stale = false;
   op->launch = note->launch ? *note->launch : none;
   op->ranges = recording->nranges;
@@ -78,7 +93,7 @@ static cgl_op *record_append(cgl_recording *recording, const cgl_note *note) {
   if (note->values && note->nvalues)
     memcpy(recording->values + recording->nvalues, note->values, note->nvalues);
   recording->nvalues += note->nvalues;
-  op->nranges = op->body = 0;
+  op->nranges = op->body = op->nbodies = 0;
   return op;
 }
 
@@ -97,6 +112,7 @@ CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note) {
   op->priority = stream->priority;
   op->nranges = issue->nranges;
   op->body = issue->body;
+  op->nbodies = issue->nbodies;
   recording->nranges += issue->nranges;
   stream->issued = capture->noted = recording->nops;
   capture->latest = op->site;

@@ -14,7 +14,7 @@ typedef struct cgl_room {
   size_t ranges; /* of memory */
   size_t values; /* bytes of arguments */
   size_t kept;   /* objects */
-  bool body;
+  size_t bodies;
 } cgl_room;
 
 typedef struct cgl_issue {
@@ -22,7 +22,8 @@ typedef struct cgl_issue {
   cgl_recording *recording; /* NULL: the stream does not capture */
   const char *operation;
   uint32_t nranges; /* used so far */
-  uint32_t body;    /* from 1: of the recording's bodies; 0: none */
+  uint32_t body;    /* from 1: the first of its bodies; 0: none */
+  uint32_t nbodies;
 } cgl_issue;
 
 /* What to note of an operation; zero and NULL: the kind has no such thing. */
@@ -35,6 +36,7 @@ typedef struct cgl_note {
   size_t nvalues;     /* bytes of arguments */
   const void *values; /* copied; NULL: written at cgl_issue_values */
   bool fills;         /* op->fills */
+  cgl_handle handle;  /* op->handle */
 } cgl_note;
 
 /* Makes room in a recording.  CGL_ERROR_NO_MEMORY */
@@ -64,6 +66,9 @@ void cgl_issue_use(cgl_issue *issue, cgl_object *object,
                    cgl_allocation *allocation, const cgl_range *range);
 /* The operation has the recording of a captured graph as its body. */
 void cgl_issue_body(cgl_issue *issue, cgl_recording *body);
+/* The operation, in a capture, has these recordings, which no other operation
+   has, as its bodies. */
+void cgl_issue_bodies(cgl_issue *issue, cgl_recording *const *bodies, size_t n);
 /* Notes the operation; returns its node when the capture is watched, else
    NULL. */
 CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note);

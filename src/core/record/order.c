@@ -274,11 +274,9 @@ static const reach *order_update(cgl_capture *capture, cgl_stream *stream) {
 }
 
 
-bool cgl_order_covers(cgl_stream *stream, CUdeviceptr address, size_t bytes,
-                      bool write) {
-  cgl_capture *capture = stream->capture;
-  if (!capture)
-    return false;
+/* The same in the stream's own recording alone. */
+static bool order_covers_own(cgl_capture *capture, cgl_stream *stream,
+                             CUdeviceptr address, size_t bytes, bool write) {
   /* Operations of one stream are in order. */
   if (!capture->forked && stream == capture->origin)
     return true;
@@ -294,6 +292,16 @@ bool cgl_order_covers(cgl_stream *stream, CUdeviceptr address, size_t bytes,
       return false;
   }
   return true;
+}
+
+
+/* The node of a body follows what its stream in the capture around follows. */
+bool cgl_order_covers(cgl_stream *stream, CUdeviceptr address, size_t bytes,
+                      bool write) {
+  bool covers = stream->capture;
+  for (; covers && stream; stream = stream->capture->around)
+    covers = order_covers_own(stream->capture, stream, address, bytes, write);
+  return covers;
 }
 
 

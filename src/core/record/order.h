@@ -29,10 +29,11 @@ size_t cgl_order_op(const cgl_order_nodes *nodes, CUgraphNode node);
 /* The known edges of a capture underway, which owns it. */
 typedef struct cgl_order cgl_order;
 
-/* Whether all operations of the stream's capture that use these bytes, or, with
-   `write`, that may write to them, precede the stream's next operation; false
-   when it does not capture.  Asks the driver only when the capture has forked
-   and used the bytes.  cuStreamGetCaptureInfo, cuGraphNodeGetDependencies */
+/* Whether all operations of the stream's capture, and of those around it when
+   it is a body, that use these bytes, or, with `write`, that may write to them,
+   precede the stream's next operation; false when it does not capture.  Asks
+   the driver only when the capture has forked and used the bytes.
+   cuStreamGetCaptureInfo, cuGraphNodeGetDependencies */
 bool cgl_order_covers(cgl_stream *stream, CUdeviceptr address, size_t bytes,
                       bool write);
 void cgl_order_free(cgl_order *order); /* NULL is fine */

@@ -2,7 +2,8 @@
    Glossary.  operation: one call issued through cgraphlua into a capture, with
    the node it became, its script line and the memory it touches.  foreign: a
    node that others put into the capture.  kept: an object that the recording
-   holds a reference to.  body: the recording of a graph inside an operation.
+   holds a reference to.  body: the recording of a graph inside an operation: a
+   child graph, or a body of a conditional node, which may run or not.
    allocation: memory that a capture allocated.  planned: of the graph's own
    pool; the graph keeps the pool, and not the buffers.
    Invariants: operations stand in the order of their issue, which is the order
@@ -18,13 +19,14 @@
 /* X(constant, word, type of its node): the kinds of operations.  A new kind is
    a line here, a function that issues it (issue.h), and a line in graph/build.c
    that says how its node is built. */
-#define CGL_OPS(X)                                                  \
-  X(CGL_OP_KERNEL, "kernel", CU_GRAPH_NODE_TYPE_KERNEL)             \
-  X(CGL_OP_MEMCPY, "memcpy", CU_GRAPH_NODE_TYPE_MEMCPY)             \
-  X(CGL_OP_MEMSET, "memset", CU_GRAPH_NODE_TYPE_MEMSET)             \
-  X(CGL_OP_GRAPH, "graph", CU_GRAPH_NODE_TYPE_GRAPH)                \
-  X(CGL_OP_RECORD, "event_record", CU_GRAPH_NODE_TYPE_EVENT_RECORD) \
-  X(CGL_OP_WAIT, "event_wait", CU_GRAPH_NODE_TYPE_WAIT_EVENT)       \
+#define CGL_OPS(X)                                                     \
+  X(CGL_OP_KERNEL, "kernel", CU_GRAPH_NODE_TYPE_KERNEL)                \
+  X(CGL_OP_MEMCPY, "memcpy", CU_GRAPH_NODE_TYPE_MEMCPY)                \
+  X(CGL_OP_MEMSET, "memset", CU_GRAPH_NODE_TYPE_MEMSET)                \
+  X(CGL_OP_GRAPH, "graph", CU_GRAPH_NODE_TYPE_GRAPH)                   \
+  X(CGL_OP_RECORD, "event_record", CU_GRAPH_NODE_TYPE_EVENT_RECORD)    \
+  X(CGL_OP_WAIT, "event_wait", CU_GRAPH_NODE_TYPE_WAIT_EVENT)          \
+  X(CGL_OP_CONDITIONAL, "conditional", CU_GRAPH_NODE_TYPE_CONDITIONAL) \
   X(CGL_OP_FOREIGN, "foreign", CU_GRAPH_NODE_TYPE_EMPTY)
 
 typedef enum cgl_op_kind {
@@ -55,6 +57,14 @@ typedef struct cgl_range {
 
 typedef struct cgl_scope cgl_scope;
 
+/* Which conditional node's handle a kernel sets: its first value, which each
+   graph that is built has its own of. */
+typedef enum cgl_handle {
+  CGL_HANDLE_NONE,
+  CGL_HANDLE_NEXT,  /* of the conditional operation that follows */
+  CGL_HANDLE_AROUND /* of the operation whose body it is in */
+} cgl_handle;
+
 typedef struct cgl_op {
   cgl_op_kind kind;
   CUgraphNode node; /* NULL: not known yet */
@@ -68,7 +78,9 @@ typedef struct cgl_op {
   bool stale;          /* changed since the template's node was set */
   int priority;        /* of the stream */
   cgl_launch launch;   /* of kernels */
-  uint32_t body;       /* from 1: which body; 0: none */
+  cgl_handle handle;   /* that a kernel of ours sets */
+  uint32_t body;       /* from 1: which body is its first; 0: none */
+  uint32_t nbodies;    /* those after one another; of a loop, 1 */
   uint32_t nranges, nvalues; /* memory it touches; bytes of its arguments */
   size_t ranges, values;     /* where they begin in the recording's arrays */
   const cgl_scope *scope;    /* its annotations; NULL: none */
@@ -110,6 +122,14 @@ const cgl_recording *cgl_record_body(const cgl_recording *recording,
                                      size_t index);
 cgl_allocation *cgl_record_allocation(const cgl_recording *recording,
                                       size_t index);
+/* The op->nbodies bodies of an operation. */
+const cgl_recording *const *cgl_record_bodies(const cgl_recording *recording,
+                                              const cgl_op *op);
+/* Of an operation that is a conditional node. */
+CUgraphConditionalNodeType
+cgl_record_conditional_type(const cgl_recording *recording, const cgl_op *op);
+/* Whether an operation of the recording, or of a body in it, is of the kind. */
+bool cgl_record_has(const cgl_recording *recording, cgl_op_kind kind);
 /* How many operations are off. */
 size_t cgl_record_noff(const cgl_recording *recording);
 /* What sharing/ makes of the recording, and whether a change has come since;
@@ -222,6 +242,9 @@ const cgl_scope *cgl_scope_begin(cgl_capture *capture,
                                  const cgl_annotation *pairs, size_t n);
 /* Closes the scope `id` and those inside it; 0: all.  Returns how many. */
 size_t cgl_scope_end(cgl_capture *capture, uint64_t id);
+/* The capture of a body begins: its nodes have the annotations in force around
+   it.  False without memory. */
+bool cgl_scope_enter_body(cgl_capture *body, cgl_recording *around);
 /* Gives the foreign nodes of a capture that has ended their scopes. */
 void cgl_scope_find_foreign(cgl_recording *recording);
 /* Removes all annotations. */

@@ -43,7 +43,7 @@ cgl_status cgl_issue_reserve(cgl_recording *recording, const cgl_room *room,
                              const char *operation) {
   if (GROW(ops, 1) && GROW(ranges, room->ranges) &&
       GROW(values, room->values) && GROW(kept, room->kept) &&
-      GROW(allocations, room->kept) && GROW(bodies, room->body))
+      GROW(allocations, room->kept) && GROW(bodies, room->bodies))
     return CGL_OK;
   return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                   "no host memory to note the operation");
@@ -292,6 +292,31 @@ const cgl_recording *cgl_record_body(const cgl_recording *recording,
 }
 
 
+const cgl_recording *const *cgl_record_bodies(const cgl_recording *recording,
+                                              const cgl_op *op) {
+  return (const cgl_recording *const *)recording->bodies + op->body - 1;
+}
+
+
+CUgraphConditionalNodeType
+cgl_record_conditional_type(const cgl_recording *recording, const cgl_op *op) {
+  CUgraphConditionalNodeType type;
+  memcpy(&type, cgl_record_values(recording, op), sizeof type);
+  return type;
+}
+
+
+bool cgl_record_has(const cgl_recording *recording, cgl_op_kind kind) {
+  for (size_t i = 0; i < recording->nops; i++)
+    if (recording->ops[i].kind == kind)
+      return true;
+  for (size_t i = 0; i < recording->nbodies; i++)
+    if (cgl_record_has(recording->bodies[i], kind))
+      return true;
+  return false;
+}
+
+
 cgl_allocation *cgl_record_allocation(const cgl_recording *recording,
                                       size_t index) {
   return index < recording->nallocations ? recording->allocations[index] : NULL;
@@ -408,11 +433,13 @@ bool cgl_record_touches(const cgl_recording *recording, const cgl_op *op,
   if (cgl_record_ranges_touch(recording->ranges + op->ranges, op->nranges,
                               address, bytes, write))
     return true;
-  if (!op->body)
-    return false;
-  size_t count = 0;
-  const cgl_range *ranges =
-      cgl_record_footprint(recording->bodies[op->body - 1], &count);
-  return !ranges ||
-         cgl_record_ranges_touch(ranges, count, address, bytes, write);
+  bool touched = false;
+  for (uint32_t i = 0; i < op->nbodies && !touched; i++) {
+    size_t count = 0;
+    const cgl_range *ranges =
+        cgl_record_footprint(recording->bodies[op->body - 1 + i], &count);
+    touched = !ranges ||
+              cgl_record_ranges_touch(ranges, count, address, bytes, write);
+  }
+  return touched;
 }

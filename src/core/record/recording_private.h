@@ -28,7 +28,7 @@ struct cgl_recording {
   size_t nkept, kept_size;
   cgl_allocation **allocations; /* retained each, all different */
   size_t nallocations, allocations_size;
-  cgl_recording **bodies; /* retained each, all different: op->body - 1 */
+  cgl_recording **bodies; /* retained each, all different: from op->body - 1 */
   size_t nbodies, bodies_size;
   size_t nstale, noff;       /* operations */
   cgl_object *summary;       /* retained: sharing/ puts its share here */

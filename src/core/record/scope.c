@@ -99,15 +99,31 @@ static void scope_mark(cgl_capture *capture) {
 }
 
 
-const cgl_scope *cgl_scope_begin(cgl_capture *capture,
-                                 const cgl_annotation *pairs, size_t n) {
-  cgl_recording *recording = capture->recording;
+static bool record_make_scopes(cgl_recording *recording) {
   if (!recording->scopes &&
       (recording->scopes = calloc(1, sizeof *recording->scopes)))
     cgl_object_init(&recording->scopes->object, &scopes_kind,
                     recording->context);
-  cgl_scope *scope =
-      recording->scopes ? scope_new(recording->scope, pairs, n) : NULL;
+  return recording->scopes;
+}
+
+
+bool cgl_scope_enter_body(cgl_capture *body, cgl_recording *around) {
+  if (!record_make_scopes(around))
+    return false;
+  cgl_object_retain(&around->scopes->object);
+  body->recording->scopes = around->scopes;
+  body->recording->scope = around->scope;
+  return true;
+}
+
+
+const cgl_scope *cgl_scope_begin(cgl_capture *capture,
+                                 const cgl_annotation *pairs, size_t n) {
+  cgl_recording *recording = capture->recording;
+  cgl_scope *scope = record_make_scopes(recording)
+                         ? scope_new(recording->scope, pairs, n)
+                         : NULL;
   if (!scope)
     return NULL;
   scope->next = recording->scopes->first;
@@ -134,8 +150,12 @@ size_t cgl_scope_end(cgl_capture *capture, uint64_t id) {
 
 
 void cgl_scope_clear(cgl_recording *recording) {
-  for (size_t i = 0; i < recording->nops; i++)
+  for (size_t i = 0; i < recording->nops; i++) {
+    const cgl_op *op = &recording->ops[i];
     recording->ops[i].scope = NULL;
+    for (uint32_t k = 0; op->kind == CGL_OP_CONDITIONAL && k < op->nbodies; k++)
+      cgl_scope_clear(recording->bodies[op->body - 1 + k]);
+  }
 }
 
 

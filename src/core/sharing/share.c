@@ -1,6 +1,9 @@
 /* Shares: what a captured graph does to memory, summed up in the order of its
-   operations; an operation that others inside stand for goes by their shares.
- */
+   operations.  A child graph goes by its share.  The bodies of a conditional
+   node stand in their place, one after the other, and what they write is
+   perhaps what was there before: they need that, unless the graph's own capture
+   allocated it, which is new in every replay.  A loop's body with child graphs
+   stands there twice, because it may follow itself. */
 #include "core/sharing/sharing_private.h"
 
 #include <stdlib.h>
@@ -24,7 +27,11 @@ typedef struct making {
   size_t size;       /* of share->parts */
   share_use *writes; /* all of them */
   size_t nwrites, writes_size;
-  bool failed; /* no memory */
+  uint64_t born; /* of the memory that the capture allocated */
+  bool alone;    /* no child graph is in it */
+  bool perhaps;  /* in a body that may not run */
+  bool again;    /* in a loop's second turn */
+  bool failed;   /* no memory */
 } making;
 
 
@@ -160,10 +167,9 @@ static void making_use(making *m, const share_use *use, bool reads,
 
 /* What one operation does itself: it reads, then writes. */
 static void making_add_op(making *m, const cgl_recording *recording,
-                          const cgl_op *op, uint64_t serial) {
+                          const cgl_op *op) {
   /* A kernel may read what it writes; copies and fills never do. */
   const bool updates = op->kind == CGL_OP_KERNEL && !op->fills;
-  const bool alone = !cgl_record_body(recording, 0);
   const cgl_range *ranges = cgl_record_ranges(recording, op);
   for (int write = 0; write < 2; write++)
     for (uint32_t i = 0; i < op->nranges; i++) {
@@ -177,18 +183,33 @@ static void making_add_op(making *m, const cgl_recording *recording,
                              range->address + range->bytes,
                              op->site,
                              range->write ? CGL_USE_UPDATE : CGL_USE_READ,
-                             content->allocation.born == serial};
+                             content->allocation.born == m->born};
       /* Nothing but a graph inside could take what its own capture wrote. */
-      const bool reads = !range->write || (updates && !(use.own && alone));
-      making_use(m, &use, !write && reads, write);
+      const bool reads = !range->write || (use.own ? updates && !m->alone
+                                                   : updates || m->perhaps);
+      making_use(m, &use, !write && reads && !(use.own && m->again), write);
     }
 }
 
 
-/* What a graph inside does: it needs, then leaves. */
-static void making_add_body(making *m, const cgl_share *body) {
-  for (size_t i = 0; i < body->nparts; i++) {
-    const cgl_share_part *from = &body->parts[i];
+/* What a child graph leaves; in a body, it needs what somebody may still read.
+ */
+static void making_add_left(making *m, const cgl_share_part *part,
+                            const cgl_span *span) {
+  const share_use use = {span->content, span->start,   span->end,
+                         span->by,      CGL_USE_WRITE, span->own};
+  share_use read = use;
+  read.use = span->own ? CGL_USE_READ : CGL_USE_UPDATE;
+  if (m->perhaps && (!span->own || part_minds(part, span->content)))
+    making_use(m, &read, true, false);
+  making_use(m, &use, false, true);
+}
+
+
+/* What a child graph does: it needs, then leaves. */
+static void making_add_child(making *m, const cgl_share *child) {
+  for (size_t i = 0; i < child->nparts; i++) {
+    const cgl_share_part *from = &child->parts[i];
     cgl_share_part *part = making_part(m, from->sharing);
     if (part)
       part->planned |= from->planned;
@@ -208,26 +229,43 @@ static void making_add_body(making *m, const cgl_share *body) {
     for (size_t k = 0; part && k < from->spans.count; k++) {
       const cgl_span *span = &from->spans.list[k];
       if (span->content)
-        making_use(m,
-                   &(share_use){span->content, span->start, span->end, span->by,
-                                CGL_USE_WRITE, span->own},
-                   false, true);
+        making_add_left(m, part, span);
     }
   }
 }
 
 
-static void making_add_recording(making *m, const cgl_recording *recording,
-                                 uint64_t serial) {
+static void making_add_recording(making *m, const cgl_recording *recording);
+
+
+static void making_add_bodies(making *m, const cgl_recording *recording,
+                              const cgl_op *op) {
+  const cgl_recording *const *bodies = cgl_record_bodies(recording, op);
+  const bool perhaps = m->perhaps, again = m->again;
+  m->perhaps = true;
+  for (uint32_t i = 0; i < op->nbodies; i++)
+    making_add_recording(m, bodies[i]);
+  m->again = true;
+  if (cgl_record_conditional_type(recording, op) == CU_GRAPH_COND_TYPE_WHILE &&
+      cgl_record_has(bodies[0], CGL_OP_GRAPH))
+    making_add_recording(m, bodies[0]);
+  m->perhaps = perhaps;
+  m->again = again;
+}
+
+
+static void making_add_recording(making *m, const cgl_recording *recording) {
   for (size_t i = 0; i < cgl_record_count(recording) && !m->failed; i++) {
     const cgl_op *op = cgl_record_op(recording, i);
     if (op->off)
       continue;
     if (op->nranges)
-      making_add_op(m, recording, op, serial);
-    if (op->body)
-      making_add_body(m,
-                      cgl_share_of(cgl_record_body(recording, op->body - 1)));
+      making_add_op(m, recording, op);
+    if (op->kind == CGL_OP_CONDITIONAL)
+      making_add_bodies(m, recording, op);
+    else if (op->body)
+      making_add_child(m,
+                       cgl_share_of(cgl_record_body(recording, op->body - 1)));
   }
 }
 
@@ -365,14 +403,17 @@ static cgl_status share_check_needs(const cgl_share *share,
 cgl_status cgl_share_make(cgl_recording *recording, cgl_sharing *sharing,
                           const cgl_underway *capture, const char *operation) {
   cgl_share *share = calloc(1, sizeof *share);
-  making m = {.share = share, .failed = !share};
+  making m = {.share = share,
+              .born = capture->born,
+              .alone = !cgl_record_has(recording, CGL_OP_GRAPH),
+              .failed = !share};
   if (share) {
     cgl_object_init(&share->object, &share_kind, sharing->owner->context);
     share->begun = capture->begun;
     cgl_share_part *home = making_part(&m, sharing);
     if (home) {
       home->planned = true;
-      making_add_recording(&m, recording, capture->serial);
+      making_add_recording(&m, recording);
     }
   }
   cgl_status status = CGL_OK;
@@ -441,11 +482,19 @@ static bool share_meets_op(const cgl_share *share,
         share_meets(share, ranges[i].address,
                     ranges[i].address + ranges[i].bytes, ranges[i].write))
       return true;
-  const cgl_share *body =
+  if (op->kind == CGL_OP_CONDITIONAL) {
+    const cgl_recording *const *bodies = cgl_record_bodies(recording, op);
+    for (uint32_t i = 0; i < op->nbodies; i++)
+      for (size_t k = 0; k < cgl_record_count(bodies[i]); k++)
+        if (share_meets_op(share, bodies[i], cgl_record_op(bodies[i], k)))
+          return true;
+    return false;
+  }
+  const cgl_share *child =
       op->body ? cgl_share_of(cgl_record_body(recording, op->body - 1)) : NULL;
-  for (size_t i = 0; body && i < body->nparts; i++)
-    for (size_t k = 0; k < body->parts[i].spans.count; k++) {
-      const cgl_span *span = &body->parts[i].spans.list[k];
+  for (size_t i = 0; child && i < child->nparts; i++)
+    for (size_t k = 0; k < child->parts[i].spans.count; k++) {
+      const cgl_span *span = &child->parts[i].spans.list[k];
       if (share_meets(share, span->start, span->end, span->content))
         return true;
     }
@@ -468,12 +517,14 @@ static void mark_after(const cgl_recording *recording, unsigned char *after,
 }
 
 
-static cgl_status check_child_at(const cgl_recording *recording, size_t index,
-                                 unsigned char *after, const char *operation) {
-  const cgl_op *child = cgl_record_op(recording, index);
+/* `child`, of `inside`, is operation `index` of the recording, or in a body of
+   it; `after` marks what comes after that. */
+static cgl_status check_child(const cgl_recording *recording, size_t index,
+                              const cgl_recording *inside, const cgl_op *child,
+                              const unsigned char *after,
+                              const char *operation) {
   const cgl_share *share =
-      cgl_share_of(cgl_record_body(recording, child->body - 1));
-  mark_after(recording, after, index);
+      cgl_share_of(cgl_record_body(inside, child->body - 1));
   for (size_t i = index + 1; i < cgl_record_count(recording); i++) {
     const cgl_op *op = cgl_record_op(recording, i);
     if (after[i] || !share_meets_op(share, recording, op))
@@ -487,6 +538,26 @@ static cgl_status check_child_at(const cgl_recording *recording, size_t index,
                          "the graph into a pool of its own");
   }
   return CGL_OK;
+}
+
+
+/* Every child graph that operation `op` of `inside` is, or has in its bodies.
+ */
+static cgl_status check_children_of(const cgl_recording *recording,
+                                    size_t index, const cgl_recording *inside,
+                                    const cgl_op *op,
+                                    const unsigned char *after,
+                                    const char *operation) {
+  if (op->kind == CGL_OP_GRAPH)
+    return check_child(recording, index, inside, op, after, operation);
+  cgl_status status = CGL_OK;
+  for (uint32_t i = 0; i < op->nbodies; i++) {
+    const cgl_recording *body = cgl_record_bodies(inside, op)[i];
+    for (size_t k = 0; k < cgl_record_count(body) && !status; k++)
+      status = check_children_of(recording, index, body, cgl_record_op(body, k),
+                                 after, operation);
+  }
+  return status;
 }
 
 
@@ -504,23 +575,26 @@ static bool record_is_line(const cgl_recording *recording) {
 
 cgl_status cgl_share_check_children(cgl_recording *recording, CUgraph graph,
                                     const char *operation) {
-  if (!cgl_record_body(recording, 0))
+  const cgl_object *any = cgl_record_kept(recording, 0);
+  if (!cgl_record_has(recording, CGL_OP_GRAPH))
     return CGL_OK;
   const size_t count = cgl_record_count(recording);
   CUresult result = cgl_record_learn_edges(recording, graph);
   if (result)
-    return cgl_fail_driver(
-        cgl_share_of(cgl_record_body(recording, 0))->object.context, result,
-        operation, "cuGraphGetEdges");
+    return cgl_fail_driver(any->context, result, operation, "cuGraphGetEdges");
   unsigned char *after = malloc(count);
   if (!after)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                     "no memory to check the graphs in the capture");
   cgl_status status = CGL_OK;
   const bool line = record_is_line(recording);
-  for (size_t i = 0; !line && i < count && !status; i++)
-    if (cgl_record_op(recording, i)->body)
-      status = check_child_at(recording, i, after, operation);
+  for (size_t i = 0; !line && i < count && !status; i++) {
+    const cgl_op *op = cgl_record_op(recording, i);
+    if (!op->body)
+      continue;
+    mark_after(recording, after, i);
+    status = check_children_of(recording, i, recording, op, after, operation);
+  }
   free(after);
   return status;
 }

@@ -94,6 +94,20 @@ cgl_status cgl_capture_refuse(const cgl_stream *stream, const char *operation,
 }
 
 
+cgl_status cgl_capture_check_open(const cgl_stream *stream,
+                                  const char *operation) {
+  const cgl_capture *body = stream->capture ? stream->capture->body : NULL;
+  if (!body)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+           "the stream is captured around a body that is underway, begun at "
+           "%s",
+           cgl_site_text(body->underway.begun));
+  return cgl_fail_hint("inside a body, issue work into its own stream, which "
+                       "is the current stream there");
+}
+
+
 /* ---- the streams of a capture ---- */
 
 static void capture_enter(cgl_capture *capture, cgl_stream *stream) {
@@ -143,6 +157,9 @@ void cgl_capture_free_streams(cgl_capture *capture) {
 cgl_status cgl_capture_check_wait(cgl_stream *stream, const cgl_event *event,
                                   const char *operation, cgl_capture **joins) {
   cgl_capture *own = stream->capture;
+  cgl_status status = cgl_capture_check_open(stream, operation);
+  if (status)
+    return status;
   if (!event->capture) {
     if (!own)
       return CGL_OK;
@@ -160,6 +177,17 @@ cgl_status cgl_capture_check_wait(cgl_stream *stream, const cgl_event *event,
              "the event was recorded inside a capture that has ended");
     return cgl_fail_hint("record the event again before waiting for it");
   }
+  if (own && (own->underway.body || other->body)) {
+    cgl_fail(
+        CUDA_ERROR_STREAM_CAPTURE_MERGE, operation,
+        "the event was recorded %s the body of a conditional, begun at "
+        "%s: no edge leads into a body or out of it",
+        own->underway.body ? "outside" : "inside",
+        cgl_site_text(own->underway.body ? own->underway.begun : other->begun));
+    return cgl_fail_hint("a body comes after all work before it on its stream; "
+                         "let that stream wait before the conditional, or "
+                         "after it");
+  }
   if (own) {
     cgl_fail(CUDA_ERROR_STREAM_CAPTURE_MERGE, operation,
              "the event belongs to another capture that is underway");
@@ -176,7 +204,7 @@ cgl_status cgl_capture_check_wait(cgl_stream *stream, const cgl_event *event,
   }
   _Static_assert(!offsetof(cgl_capture, underway), "a capture begins with it");
   *joins = (cgl_capture *)other;
-  return CGL_OK;
+  return cgl_capture_check_open((*joins)->origin, operation);
 }
 
 

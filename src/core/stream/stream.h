@@ -6,6 +6,8 @@
    until the capture ends; the `capture` of an event is the serial of the
    capture in which it was last recorded.
    Glossary.
+   body: of a conditional node: captured on a stream of its own, in the pool of
+   the capture around it; that capture takes no work meanwhile.
    fork: the wait by which a stream enters a capture.
    join: a wait of a stream of the capture for the work of a fork.
    engine: another library whose stream or event a script uses.
@@ -53,8 +55,11 @@ struct cgl_capture {
   cgl_stream *origin;       /* retained until the next capture or reset */
   cgl_stream *forked;       /* retained each; linked by next_in_capture */
   cgl_recording *recording; /* borrowed from the graph */
-  size_t noted;             /* count of operations so far */
-  cgl_site latest;          /* of the latest operation */
+  cgl_capture *body;  /* of the body underway in it, borrowed; NULL: none */
+  cgl_stream *around; /* of a body: the stream that its node is put into,
+                         borrowed; else NULL */
+  size_t noted;       /* count of operations so far */
+  cgl_site latest;    /* of the latest operation */
   bool watched;     /* an engine may issue work into it: the driver is asked for
                        the node of each operation, because foreign nodes may lie
                        between them */
@@ -62,6 +67,7 @@ struct cgl_capture {
                        first of the graph */
   struct cgl_order *order; /* record/order.h; made at first use */
   struct cgl_draw *draws;  /* random/random.h */
+  bool incomplete; /* the graph lacks a part of what the failed call put in */
   struct {
     cgl_status status; /* 0: no call broke it as far as we know */
     const char *operation;
@@ -103,6 +109,9 @@ cgl_status cgl_capture_fail_broken(const cgl_capture *capture,
    captures; CGL_OK otherwise. */
 cgl_status cgl_capture_refuse(const cgl_stream *stream, const char *operation,
                               const char *why, const char *hint);
+/* Refuses an operation on a stream that captures around a body underway. */
+cgl_status cgl_capture_check_open(const cgl_stream *stream,
+                                  const char *operation);
 /* The stream is part of the capture from now on: as its origin (retained by
    the caller), or by a fork. */
 void cgl_capture_begin(cgl_capture *capture, cgl_stream *origin);

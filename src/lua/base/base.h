@@ -28,7 +28,7 @@
   X(buffer)              \
   X(pinned)              \
   X(module)              \
-  X(compilation) X(kernel) X(pool) X(graph) X(generator) X(checkpoint)
+  X(compilation) X(kernel) X(pool) X(graph) X(generator) X(checkpoint) X(loop)
 
 typedef enum cgl_lua_kind {
 #define X(noun) CGL_LUA_##noun,

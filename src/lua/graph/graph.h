@@ -1,7 +1,7 @@
 /* cgraphlua.graph: what was issued into a capture, and its replay.
-   Files, from the ground up: endings.c (destroy callbacks and retained
-   values), hooks.c, desc.c (options), capture.c, nodes.c, set_params.c,
-   graph.c (the type).  Each gives a list of methods, which
+   Files, from the ground up: conditional.c, endings.c (destroy callbacks and
+   retained values), hooks.c, desc.c (options), capture.c, nodes.c,
+   set_params.c, graph.c (the type).  Each gives a list of methods, which
    graph.c joins. */
 #ifndef CGL_LUA_GRAPH_H
 #define CGL_LUA_GRAPH_H
@@ -9,6 +9,8 @@
 #include "lua/values/values.h"
 
 void cgl_lua_open_graph(lua_State *L, cgl_lua *S);
+/* conditional.c: and the functions that make conditional nodes */
+void cgl_lua_open_loop(lua_State *L, cgl_lua *S);
 
 /* ---- endings.c ---- */
 

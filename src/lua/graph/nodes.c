@@ -52,6 +52,28 @@ static void node_set_annotations(lua_State *L, const cgl_node_info *info) {
 }
 
 
+static void node_push(lua_State *L, const cgl_node_info *info);
+
+
+/* Sets `bodies` of the node on top: a list of lists of nodes. */
+static void node_set_bodies(lua_State *L, const cgl_node_info *info) {
+  luaL_checkstack(L, LUA_MINSTACK, "too many conditionals in one another");
+  lua_createtable(L, (int)info->nbodies, 0);
+  for (size_t i = 0; i < info->nbodies; i++) {
+    const size_t n = cgl_graph_body_node_count(info->bodies[i]);
+    lua_createtable(L, (int)n, 0);
+    for (size_t k = 0; k < n; k++) {
+      cgl_node_info inner;
+      cgl_graph_body_node(info->bodies[i], k, &inner);
+      node_push(L, &inner);
+      lua_rawseti(L, -2, (int)k + 1);
+    }
+    lua_rawseti(L, -2, (int)i + 1);
+  }
+  lua_setfield(L, -2, "bodies");
+}
+
+
 /* Pushes a node of the recording as a table; indices count from 1. */
 static void node_push(lua_State *L, const cgl_node_info *info) {
   lua_createtable(L, 0, 9);
@@ -74,6 +96,8 @@ static void node_push(lua_State *L, const cgl_node_info *info) {
     lua_rawseti(L, -2, (int)i + 1);
   }
   lua_setfield(L, -2, "dependencies");
+  if (info->nbodies)
+    node_set_bodies(L, info);
   node_set_annotations(L, info);
 }
 
