@@ -5,7 +5,6 @@ static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static cgl_object *dead_first, **dead_last = &dead_first;
 static atomic_long ndead;
 static cgl_object *left_parent; /* ended in a child of a fork; under the lock */
-static CGL_THREAD_LOCAL bool draining;
 
 
 void cgl_object_init(cgl_object *object, const cgl_object_kind *kind,
@@ -43,7 +42,7 @@ void cgl_objects_leave_parent(void) {
   dead_first = NULL;
   dead_last = &dead_first;
   atomic_store(&ndead, 0);
-  draining = false;
+  cgl_thread_own()->draining = false;
 }
 
 
@@ -144,17 +143,17 @@ static cgl_object *dead_pop(const cgl_context *context) {
    takes up. */
 static void dead_destroy(const cgl_context *context) {
   cgl_object *object;
-  draining = true;
+  cgl_thread_own()->draining = true;
   cgl_fail_follow(true);
   while ((object = dead_pop(context)))
     object_destroy(object);
   cgl_fail_follow(false);
-  draining = false;
+  cgl_thread_own()->draining = false;
 }
 
 
 void cgl_objects_drain(void) {
-  if (draining || !cgl_captures_hold(true))
+  if (cgl_thread_own()->draining || !cgl_captures_hold(true))
     return;
   dead_destroy(NULL);
   cgl_captures_unhold();
@@ -162,7 +161,7 @@ void cgl_objects_drain(void) {
 
 
 void cgl_objects_reclaim(cgl_context *context) {
-  if (draining || !cgl_captures_underway())
+  if (cgl_thread_own()->draining || !cgl_captures_underway())
     return;
   cgl_captures_freeze();
   cgl_relaxed relaxed = cgl_captures_relax(context);

@@ -47,6 +47,7 @@ typedef struct cgl_thread {
   } launches[CGL_LATEST_LAUNCHES]; /* a ring */
   cgl_live_counts live;
   struct cgl_failure *failure; /* error.c; made at first use */
+  bool draining;               /* the teardown list */
   int following;               /* depth of cgl_fail_follow */
   int quiet;                   /* depth of cgl_fail_quiet */
   cgl_status noted;            /* of the failure noted last */
