@@ -7,6 +7,7 @@
 -- the collector's brakes.
 
 local core = require "cgraphlua.core"
+local patterns = require "cgraphlua.patterns"
 
 core.hide() -- errors name the script's line
 
@@ -99,7 +100,7 @@ local function safe_find(text, pattern, ...)
   if #tostring(text) * #tostring(pattern) > MOST_STEPS then
     error("restricted: string.find: the texts are too long: it would take too much time", 2)
   end
-  return find(text, pattern, ...)
+  return patterns.find(text, pattern, ...)
 end
 
 -- After a caught error.  LuaJIT has no room for a hook at the end of the stack, so
@@ -114,6 +115,19 @@ local function caught(ok, e, ...)
     return ok, "not enough memory: restricted: the state's lua_bytes are in use"
   end
   return ok, e, ...
+end
+
+-- A handler that Lua calls where the error is would see no hook: it is called
+-- after.
+local function handled(handler, ok, ...)
+  if ok then
+    return ok, ...
+  end
+  return false, (select(2, pcall(handler, ...)))
+end
+
+local function safe_xpcall(f, handler, ...)
+  return handled(handler, caught(pcall(f, ...)))
 end
 
 local function catching(call)
@@ -166,11 +180,13 @@ local function make_standard(scope, cg)
   end
   kept.string.format = safe_format
   kept.string.find = safe_find
+  kept.string.gmatch, kept.string.gsub = patterns.gmatch, patterns.gsub
+  kept.string.match = patterns.match
   kept.coroutine.resume = catching(coroutine.resume)
   for name, fields in pairs(kept) do
     standard[name] = core.freeze(fields)
   end
-  standard.pcall, standard.xpcall = catching(pcall), catching(xpcall)
+  standard.pcall, standard.xpcall = catching(pcall), safe_xpcall
   standard.tostring, standard.collectgarbage = text_of, safe_collect(collectgarbage)
   standard.load = safe_load(load, scope)
   standard.loadstring = standard.load

@@ -235,6 +235,14 @@ local attacks = {
   { "recur in pcall", "local function f() pcall(f) pcall(f) return f() end f()", OVER },
   { "loop in xpcall's handler", "xpcall(error, function() while true do end end) while true do end",
     OVER },
+  { "loop in xpcall's handler, at the end of the time", [[
+    xpcall(function() while true do end end, function() while true do end end)
+    while true do end]], OVER },
+  { "find a pattern that takes years", "('a'):rep(60):find(('a*'):rep(25) .. 'b')", OVER },
+  { "match one", "('a'):rep(60):match(('a?'):rep(60) .. ('a'):rep(61))", OVER },
+  { "iterate over one", "for _ in ('a'):rep(60):gmatch(('a-'):rep(25) .. 'b') do end", OVER },
+  { "replace one", "('a'):rep(60):gsub(('(a*)'):rep(25) .. '%1b', '')", OVER },
+  { "find one in a number", "string.find(11111111111111, ('1*'):rep(20) .. 'b')", OVER },
   { "loop in a coroutine", "coroutine.wrap(function() while true do end end)()", OVER },
   { "loop in many coroutines", [[
     while true do
