@@ -445,7 +445,7 @@ describe("a restricted state", function()
   end
 
   it("is what a script makes of its own with cg.restrict", function()
-    local status, out, errors = device.child [[
+    local status, out, errors = device.child [==[
       cg.on_log(nil)
       for _, bad in ipairs { 1, { nope = 1 }, { objects = 0 }, { seconds = -1 }, { lua_bytes = 1 },
                              { kernels = { "x" } }, { kernels = 1 } } do
@@ -458,10 +458,13 @@ describe("a restricted state", function()
       local ok, e = run(loadstring "while true do end")
       print(ok, e:match "the time is over")
       print(run(error, "x"))
+      run(loadstring [[local t = {}
+        while true do pcall(function() while true do t[#t + 1] = {} end end) end]])
+      print(#("x"):rep(2 ^ 24))
       print(io ~= nil, loadstring "return io == nil"())
-      print(pcall(require "cgraphlua.restricted", cg))]]
+      print(pcall(require "cgraphlua.restricted", cg))]==]
     assert.equal("", errors)
-    local expected = "true\t1\t2\nfalse\tthe time is over\nfalse\tx\ntrue\ttrue\nfalse\t"
+    local expected = "true\t1\t2\nfalse\tthe time is over\nfalse\tx\n16777216\ntrue\ttrue\nfalse\t"
     assert.equal(expected, out:sub(1, #expected))
     assert(out:find "limits already", out)
     assert.equal(0, status)

@@ -199,12 +199,15 @@ int cgl_lua_limits_pcall(lua_State *L, cgl_lua *S, int nargs, int nresults,
                          int handler) {
   cgl_lua_limits_set_deadline(L, S, S->limits->most.seconds);
   const int status = lua_pcall(L, nargs, nresults, handler);
-  if (status != LUA_ERRMEM)
+  if (!status)
     return status;
+  /* What the script left would stand in the way of who called it. */
   S->limits->reserve = RESERVE;
   lua_gc(L, LUA_GCCOLLECT, 0);
-  lua_pop(L, 1);
-  lua_pushliteral(L, "not enough memory: " CGL_LUA_MEMORY_LIMIT);
+  if (status == LUA_ERRMEM) {
+    lua_pop(L, 1);
+    lua_pushliteral(L, "not enough memory: " CGL_LUA_MEMORY_LIMIT);
+  }
   S->limits->reserve = 0;
   return status;
 }
