@@ -307,7 +307,10 @@ static void check_tokens(void) {
   lua_State *A = state_new(NULL);
   lua_State *B = state_restricted((cgl_lua_limits){.seconds = 60});
   lua_settop(A, 0);
-  tap_ok(works(A, "return cg.share(cg.full('int32', 4, 9))"), "a token");
+  tap_ok(works(A, "local x = cg.full('int32', 4, 9)\n"
+                  "cg.current_stream():synchronize()\n"
+                  "return cg.share(x)"),
+         "a token");
   lua_pushstring(B, lua_tostring(A, -1));
   lua_setglobal(B, "token");
   tap_ok(works(B, "assert(cg.take(token):download()[4] == 9)"),
