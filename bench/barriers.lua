@@ -12,6 +12,7 @@ local median, ratio, number = measure.median, measure.ratio, measure.number
 
 ffi.cdef [[
 int setenv(const char *name, const char *value, int replace);
+int unsetenv(const char *name);
 void floor_matmul16(const float *A, const float *B, float *C, int n);
 void floor_matmul32(const float *A, const float *B, float *C, int n);
 void floor_tree(const float *in, float *out, int n);
@@ -36,6 +37,8 @@ for _, form in ipairs { "loops", "fibers" } do
   forms[form] = cg.module { file = here .. "../spec/compile/barriers.cu" }
   compiled[form] = measure.now() - start
 end
+
+ffi.C.unsetenv "CGRAPHLUA_HOST_KERNELS"
 
 -- Without a barrier, and in a source of its own: what is compiled beside such a
 -- kernel is compiled as that one wants it.
