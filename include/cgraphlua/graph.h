@@ -22,6 +22,13 @@ typedef enum cgl_annotations {
                           scope in the capture and for each replay */
 } cgl_annotations;
 
+/* An option that is on unless it is switched off. */
+typedef enum cgl_option {
+  CGL_OPTION_DEFAULT, /* on */
+  CGL_OPTION_ON,
+  CGL_OPTION_OFF
+} cgl_option;
+
 typedef struct cgl_graph_desc {
   bool keep_graph; /* keep the template; instantiate by hand or at replay */
   cgl_pool *pool;  /* of its captures' memory; NULL: a private pool */
@@ -32,6 +39,8 @@ typedef struct cgl_graph_desc {
                                 cgl_buffer_retire */
   bool unroll; /* replay loops of a small graph run as copies in one executable:
                   cgl_graph_replay */
+  cgl_option programmatic; /* a kernel may begin while the one before it ends:
+                              cgl_graph_capture_begin */
 } cgl_graph_desc;
 
 /* Creates a graph that has captured nothing yet.  A NULL desc means defaults;
@@ -46,7 +55,11 @@ CGL_API void cgl_graph_get_desc(const cgl_graph *graph, cgl_graph_desc *desc);
    graph captures or holds a capture. */
 CGL_API cgl_status cgl_graph_set_desc(cgl_graph *graph,
                                       const cgl_graph_desc *desc);
-/* Begins to capture the work that is issued into `stream`.
+/* Begins to capture the work that is issued into `stream`.  With `programmatic`
+   a kernel that our compiler made for sm_90 or newer, right behind another on
+   its stream whose blocks all fit the device at once, depends on it by a
+   programmatic edge: its blocks come to the device before the other is over,
+   and wait there.  Drivers from CUDA 12.3 on.
    CGL_ERROR_CAPTURE_STATE when the stream or the graph is capturing, or the
    graph holds a capture; CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED on the default
    stream.  cuStreamBeginCapture */
@@ -154,8 +167,10 @@ typedef struct cgl_node_info {
   const char *file; /* script file, or "" */
   int line;         /* script line, or 0 */
   uint32_t grid[3], block[3], shared_bytes; /* of a kernel's launch */
-  bool enabled;  /* replays run the node: cgl_graph_set_enabled */
-  cgl_type type; /* of a fill's or copy's elements; else CGL_TYPE_COUNT */
+  bool programmatic; /* a kernel that depends on the one before it by a
+                        programmatic edge: cgl_graph_capture_begin */
+  bool enabled;      /* replays run the node: cgl_graph_set_enabled */
+  cgl_type type;     /* of a fill's or copy's elements; else CGL_TYPE_COUNT */
   size_t ndependencies;
   const size_t *dependencies; /* indices of nodes, from 0 */
   const char *label;          /* the annotation "label", or NULL */

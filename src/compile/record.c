@@ -9,7 +9,7 @@
 #include "compile/compile.h"
 
 /* Begins every row: changes with what a row has. */
-static const char row_format[] = "strips";
+static const char row_format[] = "waits";
 
 
 static void put_string(cgl_text *out, const char *string) {
@@ -65,6 +65,7 @@ void cgl_image_pack(const cgl_image *image, cgl_text *out) {
     put_number(out, s->max_threads);
     put_number(out, s->loops);
     put_number(out, s->strips);
+    put_number(out, s->waits);
     put_string(out, s->fibers ? s->fibers : "");
     put_number(out, (unsigned long long)s->fibers_line);
     put_number(out, s->nparameters);
@@ -167,6 +168,7 @@ static void take_signature(row_reader *r, cgl_signature *s) {
   s->max_threads = (uint32_t)take_number(r, 1024);
   s->loops = take_number(r, 1);
   s->strips = take_number(r, 1);
+  s->waits = take_number(r, 1);
   s->fibers = take_copy(r);
   if (s->fibers && !*s->fibers)
     s->fibers = NULL;

@@ -99,6 +99,7 @@ function graph:enable_debug_mode() end
 ---@field type? string of the elements of a fill or copy
 ---@field grid? integer[] blocks, of a kernel
 ---@field block? integer[] threads, of a kernel
+---@field programmatic boolean a kernel that comes to the device while the one before it ends
 ---@field enabled boolean replays run the node
 ---@field dependencies integer[] indices in the list
 ---@field bodies? cgraphlua.node[][] of a conditional node: the nodes of each body

@@ -47,6 +47,7 @@ typedef struct cgl_signature {
   const struct cgl_declared *declared; /* likewise; NULL from the cache */
   const cgl_alias *aliases; /* likewise: a template's arguments come first */
   bool loops;               /* its barriers are between loops */
+  bool waits;               /* source.h */
   bool strips;              /* 32 threads at a time take its loops together */
   const char *fibers;       /* why it runs as fibers; NULL when it does not */
   int fibers_line;          /* where: lines behind the source's first */
@@ -105,6 +106,12 @@ int cgl_program_find(const cgl_program *program, const char *expression,
 /* The device variables. */
 const cgl_variable *cgl_program_variables(const cgl_program *program,
                                           size_t *count);
+
+/* Where the bodies of __global__ functions, instances of templates that the
+   source writes out included, begin: at a `{`, of the source's own text or of
+   another. */
+const char *const *cgl_program_bodies(const cgl_program *program,
+                                      size_t *count);
 
 /* Does a name in the source, includes counted, contain `part`? */
 bool cgl_program_contains(const cgl_program *program, const char *part);

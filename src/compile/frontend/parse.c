@@ -95,10 +95,10 @@ static void read_template(cursor *c, prefix *out) {
 
 
 /* The end of the declaration that starts at the cursor: past its `;`, or
-   past the `}` of a function's body. */
-static size_t declaration_end(const cursor *c, bool *body) {
+   past the `}` of a function's body, whose `{` is *body, else NULL. */
+static size_t declaration_end(const cursor *c, const cgl_token **body) {
   bool parameters = false, value = false;
-  *body = false;
+  *body = NULL;
   size_t i = c->i;
   while (i < c->count) {
     const cgl_token *t = &c->at[i];
@@ -112,7 +112,7 @@ static size_t declaration_end(const cursor *c, bool *body) {
     if (cgl_token_is(t, "{")) {
       size_t end = cgl_tokens_close(c->at, c->count, i);
       if (parameters && !value)
-        return *body = true, end;
+        return *body = t, end;
       i = end;
       continue;
     }
@@ -210,6 +210,16 @@ static void read_kernel(cgl_program *p, const cgl_token *at, size_t count,
     made.ntemplates = pre->ntemplates;
   }
   add_kernel(p, &made);
+}
+
+
+static void add_body(cgl_program *p, const cgl_token *brace) {
+  const char **bodies =
+      cgl_program_grow(p, p->bodies, p->nbodies, &p->body_room, sizeof *bodies);
+  if (!bodies)
+    return;
+  p->bodies = bodies;
+  bodies[p->nbodies++] = brace->text;
 }
 
 
@@ -376,7 +386,7 @@ static bool is_function(const cgl_token *at, size_t count) {
 
 static void read_declaration(cursor *c, const char *scope, const prefix *pre) {
   cgl_program *p = c->program;
-  bool body;
+  const cgl_token *body;
   size_t start = c->i, end = declaration_end(c, &body);
   if (end <= start)
     end = start + 1;
@@ -389,9 +399,11 @@ static void read_declaration(cursor *c, const char *scope, const prefix *pre) {
     return;
   p->chunks = chunks;
   bool record = cgl_token_is_any(at, "struct", "class", "union", "enum");
-  if (has_word(at, count, "__global__"))
+  if (has_word(at, count, "__global__")) {
     read_kernel(p, at, count, scope, pre, body);
-  else if (cgl_token_is_any(at, "typedef", "using"))
+    if (body)
+      add_body(p, body);
+  } else if (cgl_token_is_any(at, "typedef", "using"))
     read_alias(p, at, count, pre);
   else {
     if (record && !body)
@@ -539,6 +551,7 @@ void cgl_program_free(cgl_program *p) {
   free(p->kernels);
   free(p->variables);
   free(p->names);
+  free(p->bodies);
   free(p);
 }
 
@@ -546,6 +559,12 @@ void cgl_program_free(cgl_program *p) {
 const cgl_variable *cgl_program_variables(const cgl_program *p, size_t *count) {
   *count = p->nvariables;
   return p->variables;
+}
+
+
+const char *const *cgl_program_bodies(const cgl_program *p, size_t *count) {
+  *count = p->nbodies;
+  return p->bodies;
 }
 
 

@@ -62,6 +62,8 @@ struct cgl_program {
   size_t nvariables, variable_room;
   cgl_name *names; /* sorted */
   size_t nnames, name_room;
+  const char **bodies; /* the `{` of every __global__ function's body */
+  size_t nbodies, body_room;
   cgl_alias *aliases; /* newest first */
   bool failed;
 };

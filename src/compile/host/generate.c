@@ -319,7 +319,7 @@ static void add_source(const cgl_host_job *h, cgl_text *out) {
     if (mode_of(h, i) == MODE_STRIDE)
       loops[n++] = &image->signatures[i].loop;
   if (loops)
-    cgl_source_rewrite(h->job->source, true, loops, n, out);
+    cgl_source_rewrite(h->job->source, true, loops, n, NULL, out);
   free(loops);
 }
 
@@ -359,7 +359,7 @@ const char *cgl_host_outline(const cgl_job *job, cgl_text *out) {
   cgl_text_print(out, "%s\n#line %d \"", mark, job->source->line);
   cgl_text_quote(out, job->source->file);
   cgl_text_put(out, "\"\n");
-  cgl_source_rewrite(job->source, false, NULL, 0, out);
+  cgl_source_rewrite(job->source, false, NULL, 0, NULL, out);
   cgl_text_put(out, "\n");
   return mark;
 }

@@ -538,9 +538,11 @@ cgl_compile_status cgl_host_compile(cgl_job *job) {
     return no_compiler(job);
   if (make_folder(&h) == 0) {
     const cgl_image *image = job->image;
-    for (size_t i = 0; i < image->nsignatures; i++)
-      h.ordered[i] =
-          h.cxx->clang && (image->signatures[i].features & CGL_USES_LOCALS);
+    for (size_t i = 0; i < image->nsignatures; i++) {
+      cgl_signature *s = &image->signatures[i];
+      h.ordered[i] = h.cxx->clang && (s->features & CGL_USES_LOCALS);
+      s->waits = true;
+    }
     if (cgl_host_choose_loops(&h) == 0)
       status = build_image(&h);
     while (status == CGL_COMPILE_REFUSED && cgl_host_drop_loops(&h))

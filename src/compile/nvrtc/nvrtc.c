@@ -267,10 +267,22 @@ static void add_question(cgl_text *out) {
 }
 
 
+/* What a kernel that waits begins with; the comment, which the compiler keeps,
+   tells it from a wait of the script's. */
+static const char wait_text[] =
+    "__device__ __forceinline__ void cgl_wait_for_grids() {\n"
+    "#if __CUDA_ARCH__ >= 900\n"
+    "  asm volatile(\"griddepcontrol.launch_dependents;\\n\"\n"
+    "    \"griddepcontrol.wait; // cgraphlua\" ::: \"memory\");\n"
+    "#endif\n"
+    "}\n";
+
+
 void cgl_nvrtc_device_text(cgl_text *out) {
   /* How it is compiled, too: images of other ways are not those of this. */
   cgl_text_put(out, "asked in a program of its own\n");
   cgl_text_put(out, cgl_text_prelude);
+  cgl_text_put(out, wait_text);
   cgl_text_put(out, cgl_text_device_random);
   add_question(out);
 }
@@ -325,14 +337,66 @@ static int take_answers(nvrtc_program program, cgl_image *image, size_t i) {
 }
 
 
-/* With `ask`, with the questions: their variables would stay in the image, and
-   a GPU takes longer to launch a kernel whose module has variables. */
-static void write_source(const cgl_job *job, bool ask, cgl_text *out) {
+/* Is a wait what the entry's code, up to `end`, begins with?  Parameters may be
+   read before it, and nothing else. */
+static bool code_waits(const char *code, const char *end) {
+  const char *wait = memmem(code, (size_t)(end - code),
+                            "griddepcontrol.wait; // cgraphlua", 33);
+  static const char *const others[] = {"ld.",  "st.",  "atom", "red.",
+                                       "call", "bra ", "tex."};
+  bool first = wait;
+  for (size_t i = 0; first && i < sizeof others / sizeof *others; i++)
+    for (const char *at = code; first && (at = strstr(at, others[i])); at++) {
+      if (at >= wait)
+        break;
+      first = !strncmp(at, "ld.param", 8);
+    }
+  return first;
+}
+
+
+/* Which kernels wait, in the compiler's own words: of a text that the reader
+   misunderstood, of a macro and of another file none does. */
+static void take_waits(cgl_job *job, nvrtc_program program) {
+  static const char entry[] = ".entry ";
+  size_t size = 0;
+  char *ptx = NULL;
+  if (!table.GetPTXSize(program, &size) && size && (ptx = malloc(size + 1)) &&
+      !table.GetPTX(program, ptx))
+    ptx[size] = 0;
+  else if (ptx)
+    *ptx = 0;
+  for (const char *at = ptx; at && (at = strstr(at, entry));) {
+    at += sizeof entry - 1;
+    const char *code = strchr(at, '{');
+    const char *end = code ? strstr(code, "\n}") : NULL;
+    for (size_t i = 0; end && i < job->image->nsignatures; i++) {
+      cgl_signature *s = &job->image->signatures[i];
+      const size_t n = strlen(s->lowered);
+      if (!strncmp(at, s->lowered, n) && (at[n] == '(' || at[n] == '\n'))
+        s->waits = code_waits(code, end);
+    }
+  }
+  free(ptx);
+}
+
+
+/* What is compiled: the questions, whose variables would stay in the image
+   (a GPU takes longer to launch a kernel whose module has variables) and whose
+   messages show the script as it is; the image; and the image with kernels that
+   do not wait, should it not compile otherwise. */
+typedef enum source_form { FORM_ASKS, FORM_WAITS, FORM_PLAIN } source_form;
+
+
+static void write_source(const cgl_job *job, source_form form, cgl_text *out) {
+  const bool ask = form == FORM_ASKS;
   const cgl_source *s = job->source;
   cgl_text_put(out, "#line 1 \"cgraphlua\"\n");
   cgl_text_put(out, cgl_text_prelude);
   if (ask)
     add_question(out);
+  if (form == FORM_WAITS)
+    cgl_text_put(out, wait_text);
   if (cgl_program_contains(job->program, "half"))
     cgl_text_put(out, "#include <cuda_fp16.h>\n");
   if (cgl_program_contains(job->program, "bfloat16"))
@@ -343,7 +407,8 @@ static void write_source(const cgl_job *job, bool ask, cgl_text *out) {
   cgl_text_print(out, "#line %d \"", s->line);
   cgl_text_quote(out, s->file);
   cgl_text_put(out, "\"\n");
-  cgl_source_rewrite(s, false, NULL, 0, out);
+  cgl_source_rewrite(s, false, NULL, 0,
+                     form == FORM_WAITS ? job->program : NULL, out);
   cgl_text_put(out, "\n#line 1 \"cgraphlua\"\n");
   for (size_t i = 0; ask && i < job->image->nsignatures; i++)
     for (size_t k = 0; k < job->image->signatures[i].nparameters; k++)
@@ -372,7 +437,8 @@ static void take_log(cgl_job *job, nvrtc_program program) {
 
 /* Names NVRTC is to mangle: every kernel and what it takes, and variables whose
    symbol is not their name. */
-static int add_names(cgl_job *job, bool ask, nvrtc_program program) {
+static int add_names(cgl_job *job, source_form form, nvrtc_program program) {
+  const bool ask = form == FORM_ASKS;
   const cgl_image *image = job->image;
   for (size_t i = 0; i < image->nsignatures; i++) {
     const cgl_signature *s = &image->signatures[i];
@@ -537,14 +603,14 @@ static int create_program(const cgl_job *job, const char *text, bool disk,
 
 /* Compiles once; what the compiler said replaces the log. */
 static int try_compile(cgl_job *job, cgl_text *text, architecture a, bool disk,
-                       bool ask, nvrtc_program *program) {
+                       source_form form, nvrtc_program *program) {
   job->log.length = text->length = 0;
-  write_source(job, ask, text);
+  write_source(job, form, text);
   if (text->failed)
     return 1;
   int result = create_program(job, text->data, disk, program);
   if (!result)
-    result = add_names(job, ask, *program);
+    result = add_names(job, form, *program);
   if (!result) {
     result = compile_program(*program, job, a, disk);
     take_log(job, *program);
@@ -580,23 +646,27 @@ cgl_compile_status cgl_nvrtc_compile(cgl_job *job) {
   const architecture asked = {.exact = false, .number = a.number};
   bool disk = cgl_program_is_partial(job->program) ||
               !headers_differ(files, n) || reads_file(job->source);
-  int result = try_compile(job, &text, asked, disk, true, &program);
+  int result = try_compile(job, &text, asked, disk, FORM_ASKS, &program);
   if (result && !disk && cgl_program_is_guess(job->program)) {
     disk = true; /* it may have looked for a header that the reader did not */
-    result = try_compile(job, &text, asked, true, true, &program);
+    result = try_compile(job, &text, asked, true, FORM_ASKS, &program);
   }
   if (result && cgl_source_drop_fields(job->image))
-    result = try_compile(job, &text, asked, disk, true, &program);
+    result = try_compile(job, &text, asked, disk, FORM_ASKS, &program);
   const bool told = !result && take_names(job, program) == 0;
   if (told) {
     table.DestroyProgram(&program);
-    result = try_compile(job, &text, a, disk, false, &program);
+    result = try_compile(job, &text, a, disk, FORM_WAITS, &program);
+    if (result)
+      result = try_compile(job, &text, a, disk, FORM_PLAIN, &program);
   }
   status = CGL_COMPILE_REFUSED;
   job->unkept |= disk;
   if (!disk)
     note_headers(job);
   if (!result) {
+    if (told)
+      take_waits(job, program);
     status = told && take_bytes(job, program, a.exact) == 0
                  ? CGL_COMPILE_OK
                  : CGL_COMPILE_SYSTEM;

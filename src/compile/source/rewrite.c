@@ -159,9 +159,24 @@ static void write_loop(edit *e, const cgl_stride_loop *loop) {
 }
 
 
+/* A body that begins with the token waits first. */
+static void begin_kernel(edit *e, const cgl_token *t, const char *const *bodies,
+                         size_t n) {
+  for (size_t i = 0; i < n && cgl_token_is(t, "{"); i++)
+    if (bodies[i] == t->text) {
+      copy_to(e, token_end(t));
+      cgl_text_put(e->out, " ::cgl_wait_for_grids();");
+      return;
+    }
+}
+
+
 void cgl_source_rewrite(const cgl_source *source, bool host,
                         const cgl_stride_loop *const *loops, size_t n,
-                        cgl_text *out) {
+                        const cgl_program *waiting, cgl_text *out) {
+  size_t nbodies = 0;
+  const char *const *bodies =
+      waiting ? cgl_program_bodies(waiting, &nbodies) : NULL;
   cgl_tokens row = {0};
   edit e = {.out = out, .done = source->text};
   cgl_lex(source->text, source->length, 1, &row);
@@ -180,8 +195,11 @@ void cgl_source_rewrite(const cgl_source *source, bool host,
       while (end < row.count && !row.at[end].first)
         end++;
       drop_include(&e, t, end - i);
+      i = end - 1; /* a macro is no kernel's body */
     } else if (host && cgl_token_is_any(t, "extern", "__shared__"))
       share_array(&e, row.at, row.count, i);
+    else
+      begin_kernel(&e, t, bodies, nbodies);
   }
   copy_to(&e, source->text + source->length);
   cgl_tokens_free(&row);

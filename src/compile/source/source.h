@@ -5,6 +5,12 @@
    start and whose bytes, lowered names and parameters a compiler fills in.
    Reading is guessing: of a parameter's type, and of a struct's fields, only
    spelling and names are the reader's, all else is what the compiler says.
+   A kernel *waits* when it begins with letting the kernel after it begin, and
+   with waiting until those before it are over and all that they wrote is seen.
+   Such a kernel may be launched, by a programmatic edge, before they are over.
+   Compilers for sm_90 and newer put that in front of a kernel's body, and say
+   of the result whether it is there; on the host device, where an edge always
+   waits for the whole kernel, every kernel waits.
    Invariant: a compiler adds to a job's `log` what it printed, in lines that
    name the script's file and line only, and to `files` what it read. */
 #ifndef CGL_COMPILE_SOURCE_H
@@ -67,10 +73,12 @@ typedef struct cgl_job {
 
 /* The source with known #include lines blanked; every line of the script keeps
    its number.  For the host device extern __shared__ arrays become the one
-   array of dynamic shared memory as well, and the `n` loops are rewritten. */
+   array of dynamic shared memory as well, and the `n` loops are rewritten.  The
+   kernels of `waiting` (or NULL) whose body begins in the source's own text,
+   and in no macro, call cgl_wait_for_grids() first. */
 void cgl_source_rewrite(const cgl_source *source, bool host,
                         const cgl_stride_loop *const *loops, size_t n,
-                        cgl_text *out);
+                        const cgl_program *waiting, cgl_text *out);
 
 /* Notes the files that a compile read (a NUL after each path), and every place
    where a file would be read instead of one of them, or would be found by

@@ -138,6 +138,11 @@ typedef struct build {
 } build;
 
 
+static const CUgraphEdgeData programmatic = {
+    .from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+    .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+
+
 /* The node of a kernel, a copy, a fill, an event or a child graph. */
 static cgl_status build_add_node(build *b, size_t index, size_t nbefore) {
   cgl_context *context = b->context;
@@ -161,8 +166,9 @@ static cgl_status build_add_node(build *b, size_t index, size_t nbefore) {
   if (child)
     params.graph.graph = child;
   const char *entry = "cuGraphAddNode";
-  CUresult result = driver->cuGraphAddNode(&b->nodes[index], b->graph,
-                                           b->before, NULL, nbefore, &params);
+  CUresult result = driver->cuGraphAddNode(
+      &b->nodes[index], b->graph, b->before,
+      op->programmatic ? &programmatic : NULL, nbefore, &params);
   if (child)
     driver->cuGraphDestroy(child);
   if (!result && op->kind == CGL_OP_KERNEL && op->priority) {

@@ -94,6 +94,13 @@ static cgl_status capture_fail_begin(cgl_graph *graph, cgl_status status) {
 }
 
 
+/* Edges have had data since CUDA 12.3. */
+static bool graph_has_programmatic(const cgl_graph *graph) {
+  return graph->options.programmatic != CGL_OPTION_OFF &&
+         cgl_driver_of(graph)->version >= 12030;
+}
+
+
 cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   static const char operation[] = "graph:capture_begin";
   cgl_status status = capture_check_begin(graph, stream, operation);
@@ -112,6 +119,7 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
                                  .pool = graph->pool,
                                  .begun = cgl_site_here},
                     .origin = before,
+                    .programmatic = graph_has_programmatic(graph),
                     .recording = graph->recording};
   graph->inputs_seen = 0;
   status = capture_driver_begin(graph, stream, operation);

@@ -273,9 +273,10 @@ static cgl_status handle_set(const cgl_conditional *c, cgl_stream *stream,
                              operation, &kernel);
   if (status)
     return status;
-  CUresult result = cgl_driver_of(stream)->cuLaunchKernel(
-      kernel, 1, 1, 1, 1, 1, 1, 0, stream->handle, params, NULL);
-  status = cgl_issue_taken(&issue, result, "cuLaunchKernel");
+  status = cgl_issue_launch(
+      &issue, kernel, &once,
+      cgl_fill_waiter(stream->object.context, CGL_FILL_set_conditional),
+      params);
   if (status)
     return status;
   const cgl_note note = {
@@ -333,6 +334,7 @@ static cgl_status body_begin(cgl_conditional *c, const char *operation) {
                                           .begun = cgl_site_here,
                                           .born = around->born,
                                           .body = true},
+                             .programmatic = c->stream->capture->programmatic,
                              .recording = c->bodies[c->next]};
   if (!cgl_scope_enter_body(&c->capture, c->stream->capture->recording))
     status = cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a body");

@@ -58,6 +58,7 @@ void cgl_graph_body_node(const cgl_body *body, size_t index,
   memcpy(info->block, op->launch.block, sizeof op->launch.block);
   info->shared_bytes = op->launch.shared_bytes;
   info->enabled = !op->off;
+  info->programmatic = op->programmatic;
   info->type = op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET
                    ? (cgl_type)cgl_build_element(body, op).type
                    : CGL_TYPE_COUNT;

@@ -208,15 +208,18 @@ static void write_edge(picture *p, size_t from, size_t to) {
       p->reached && cgl_order_is_implied(p->recording, p->reached, from, to);
   if (implied && !near)
     return;
+  const bool programmatic = cgl_record_op(p->recording, to)->programmatic;
   cgl_text_print(
       &p->text, "  %sn%zu -> %sn%zu%s;\n", p->prefix, from, p->prefix, to,
-      implied ? " [color=\"#c8c8c8\"]"
-      : near  ? ""
-              : " [constraint=false, style=dashed, color=\"#9a9a9a\"]");
+      programmatic ? " [arrowhead=empty]"
+      : implied    ? " [color=\"#c8c8c8\"]"
+      : near       ? ""
+                   : " [constraint=false, style=dashed, color=\"#9a9a9a\"]");
 }
 
 
-/* Edges that others imply are pale, and left out between bands. */
+/* Programmatic edges have an empty head. Edges that others imply are pale, and
+ * left out between bands. */
 static void write_edges(picture *p) {
   p->reached = malloc(cgl_record_count(p->recording) + 1);
   for (size_t i = 0; i < cgl_record_count(p->recording); i++) {

@@ -138,6 +138,7 @@ cgl_status cgl_module_kernel(cgl_module *module, const char *name,
   kernel->module = cgl_module_retain(module);
   kernel->handle = handle;
   kernel->signature = signature;
+  kernel->waiter.waits = signature && signature->waits;
   kernel->name = cgl_intern(signature ? signature->name : name);
   atomic_init(&kernel->shared_allowed, 48 * 1024);
   status = kernel_learn_parameters(kernel);

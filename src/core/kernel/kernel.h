@@ -21,8 +21,9 @@ struct cgl_kernel {
   size_t values_bytes; /* room for a value of each, wherever it begins */
   int max_threads;     /* of a block */
   int static_shared;
-  int block_size;                 /* suggested, 0: not asked yet */
-  atomic_uint shared_allowed;     /* dynamic bytes the driver was told of */
+  int block_size;             /* suggested, 0: not asked yet */
+  atomic_uint shared_allowed; /* dynamic bytes the driver was told of */
+  cgl_waiter waiter;
   uint32_t sizes[CGL_MAX_PARAMS]; /* bytes of each parameter */
 };
 

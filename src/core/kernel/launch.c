@@ -189,11 +189,8 @@ cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
                        params, &note.nvalues, &draws);
   if (status)
     return status;
-  CUresult result = cgl_driver_of(kernel)->cuLaunchKernel(
-      kernel->handle, launch.grid[0], launch.grid[1], launch.grid[2],
-      launch.block[0], launch.block[1], launch.block[2], launch.shared_bytes,
-      stream->handle, params, NULL);
-  status = cgl_issue_taken(&issue, result, "cuLaunchKernel");
+  status = cgl_issue_launch(&issue, kernel->handle, &launch, &kernel->waiter,
+                            params);
   if (status)
     return status;
   launch_use(&issue, kernel, args, nargs);

@@ -82,6 +82,7 @@ void cgl_draws_end_capture(cgl_draw *draws) {
 /* Makes the next operation of `stream` depend on `node`, too. */
 static cgl_status capture_follow(cgl_stream *stream, CUgraphNode node,
                                  const char *operation) {
+  stream->waited = true;
   CUresult result = cgl_driver_of(stream)->cuStreamUpdateCaptureDependencies(
       stream->handle, &node, NULL, 1, CU_STREAM_ADD_CAPTURE_DEPENDENCIES);
   return result ? cgl_capture_failed(stream, result, operation,

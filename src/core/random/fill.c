@@ -34,15 +34,17 @@ typedef struct random_part {
   cgl_part part;
   CUmodule modules[PART_COUNT]; /* under load_lock */
   _Atomic(CUfunction) kernels[CGL_FILL_COUNT];
+  cgl_waiter waiters[CGL_FILL_COUNT];
 } random_part;
 
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 
 
-/* Under the lock: the module of a part. */
-static cgl_status fills_load(cgl_context *context, const char *option,
-                             CUmodule *module, const char *operation) {
-  const char *options[] = {"--fmad=false", option};
+/* Under the lock: the module of the fill's part. */
+static cgl_status fills_load(cgl_context *context, random_part *all,
+                             cgl_fill fill, const char *operation) {
+  CUmodule *module = &all->modules[fills[fill].part];
+  const char *options[] = {"--fmad=false", fills[fill].option};
   const cgl_module_desc desc = {.source = cgl_text_fills,
                                 .file = "cgraphlua",
                                 .line = 1,
@@ -53,6 +55,9 @@ static cgl_status fills_load(cgl_context *context, const char *option,
   if (status)
     return status;
   CUresult result = context->driver->cuModuleLoadData(module, image->bytes);
+  for (int i = 0; i < CGL_FILL_COUNT; i++)
+    if (fills[i].part == fills[fill].part)
+      all->waiters[i].waits = cgl_image_find(image, fills[i].name)->waits;
   cgl_image_free(image);
   if (result)
     *module = NULL;
@@ -85,7 +90,7 @@ cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,
   CUmodule *module = &all->modules[fills[fill].part];
   pthread_mutex_lock(&load_lock);
   if (!*module)
-    status = fills_load(context, fills[fill].option, module, operation);
+    status = fills_load(context, all, fill, operation);
   pthread_mutex_unlock(&load_lock);
   if (status)
     return status;
@@ -94,6 +99,13 @@ cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,
   if (!result)
     atomic_store(&all->kernels[fill], *kernel);
   return cgl_fail_driver(context, result, operation, "cuModuleGetFunction");
+}
+
+
+cgl_waiter *cgl_fill_waiter(const cgl_context *context, cgl_fill fill) {
+  random_part *all =
+      (random_part *)atomic_load(&context->parts[CGL_PART_RANDOM]);
+  return &all->waiters[fill];
 }
 
 
@@ -148,10 +160,8 @@ static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
   void *params[NPARAMS] = {&buffer->address,  &count,    &philox.state,
                            &philox.operation, values[0], values[1],
                            values[2]};
-  CUresult result = context->driver->cuLaunchKernel(
-      kernel, launch.grid[0], launch.grid[1], 1, BLOCK, 1, 1, 0, stream->handle,
-      params, NULL);
-  status = cgl_issue_taken(&issue, result, "cuLaunchKernel");
+  status = cgl_issue_launch(&issue, kernel, &launch,
+                            cgl_fill_waiter(context, fill), params);
   if (status)
     return status;
   cgl_note note = {.kind = CGL_OP_KERNEL,

@@ -144,6 +144,8 @@ typedef enum cgl_fill {
    captures.  cuModuleLoadData */
 cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,
                            const char *operation, CUfunction *kernel);
+/* Of a kernel that cgl_fill_kernel has given, borrowed from the context. */
+cgl_waiter *cgl_fill_waiter(const cgl_context *context, cgl_fill fill);
 /* Writes `n` parameters of such a kernel, 8 bytes each, 16 bytes apart, as in a
    recording; returns the bytes written. */
 size_t cgl_fill_pack(unsigned char *values, void **params, size_t n);

@@ -34,6 +34,91 @@ unsigned char *cgl_issue_values(const cgl_issue *issue) {
 }
 
 
+/* ---- launches ---- */
+
+/* Whether all blocks of a launch are on the device at once.  A word of
+   waiter->fits is the shared bytes, the threads and the blocks that fit a
+   multiprocessor: 32, 16 and 16 bits. */
+static bool launch_fits(const cgl_issue *issue, CUfunction function,
+                        const cgl_launch *launch, cgl_waiter *waiter) {
+  const cgl_context *context = issue->stream->object.context;
+  const uint64_t multiprocessors = (uint64_t)context->info.multiprocessors;
+  const uint32_t *g = launch->grid, *b = launch->block;
+  const uint64_t blocks = (uint64_t)g[0] * g[1] * g[2];
+  const uint32_t threads = b[0] * b[1] * b[2];
+  if (blocks <= multiprocessors)
+    return true;
+  if (blocks > multiprocessors << 16)
+    return false;
+  const uint64_t shape = ((uint64_t)launch->shared_bytes << 16 | threads) << 16;
+  atomic_uint_fast64_t *known =
+      &waiter->fits[(threads / 32 + launch->shared_bytes / 256) % 4];
+  uint64_t word = atomic_load_explicit(known, memory_order_relaxed);
+  int fit = 0;
+  if (!word || (word ^ shape) >> 16) {
+    if (context->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            &fit, function, (int)threads, launch->shared_bytes))
+      return false;
+    word = shape | (uint16_t)fit;
+    atomic_store_explicit(known, word, memory_order_relaxed);
+  }
+  return blocks <= (word & UINT16_MAX) * multiprocessors;
+}
+
+
+/* Whether the next operation of the stream has one dependency, an operation
+   that a programmatic edge may follow.  Others that may issue work into the
+   capture do not say so: the driver does. */
+static bool issue_follows(const cgl_issue *issue) {
+  const cgl_stream *stream = issue->stream;
+  cgl_captured now;
+  if (!stream->issued || stream->waited)
+    return false;
+  const cgl_op *before = &issue->recording->ops[stream->issued - 1];
+  return before->leads && (!stream->capture->watched ||
+                           (!cgl_capture_ask(stream, &now) && now.count == 1 &&
+                            before->node && now.nodes[0] == before->node));
+}
+
+
+cgl_status cgl_issue_launch(cgl_issue *issue, CUfunction function,
+                            const cgl_launch *launch, cgl_waiter *waiter,
+                            void **params) {
+  const cgl_driver *driver = cgl_driver_of(issue->stream);
+  const uint32_t *g = launch->grid, *b = launch->block;
+  const CUstream stream = issue->stream->handle;
+  if (issue->recording && waiter->waits &&
+      issue->stream->capture->programmatic) {
+    issue->programmatic = issue_follows(issue);
+    issue->leads = launch_fits(issue, function, launch, waiter);
+  }
+  if (!issue->programmatic)
+    return cgl_issue_taken(
+        issue,
+        driver->cuLaunchKernel(function, g[0], g[1], g[2], b[0], b[1], b[2],
+                               launch->shared_bytes, stream, params, NULL),
+        "cuLaunchKernel");
+  CUlaunchAttribute attribute = {
+      .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+      .value.programmaticStreamSerializationAllowed = 1};
+  const CUlaunchConfig config = {.gridDimX = g[0],
+                                 .gridDimY = g[1],
+                                 .gridDimZ = g[2],
+                                 .blockDimX = b[0],
+                                 .blockDimY = b[1],
+                                 .blockDimZ = b[2],
+                                 .sharedMemBytes = launch->shared_bytes,
+                                 .hStream = stream,
+                                 .attrs = &attribute,
+                                 .numAttrs = 1};
+  return cgl_issue_taken(
+      issue, driver->cuLaunchKernelEx(&config, function, params, NULL),
+      "cuLaunchKernelEx");
+}
+
+
+/* ---- what is noted ---- */
+
 void cgl_issue_use(cgl_issue *issue, cgl_object *object,
                    cgl_allocation *allocation, const cgl_range *range) {
   cgl_recording *recording = issue->recording;
@@ -84,7 +169,7 @@ static cgl_op *record_append(cgl_recording *recording, const cgl_note *note) {
   op->function = note->function;
   op->fills = note->fills;
   op->handle = note->handle;
-  op->off = op->stale = false;
+  op->off = op->stale = op->leads = op->programmatic = false;
   op->launch = note->launch ? *note->launch : none;
   op->ranges = recording->nranges;
   op->values = recording->nvalues;
@@ -113,8 +198,11 @@ CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note) {
   op->nranges = issue->nranges;
   op->body = issue->body;
   op->nbodies = issue->nbodies;
+  op->leads = issue->leads;
+  op->programmatic = issue->programmatic;
   recording->nranges += issue->nranges;
   stream->issued = capture->noted = recording->nops;
+  stream->waited = false;
   capture->latest = op->site;
   return op->node;
 }

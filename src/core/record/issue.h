@@ -3,7 +3,14 @@
    stream's capture, if any; the operation calls the driver; taken makes a
    status of the result; use keeps each object that the operation needs; end
    notes the operation. begin -> driver -> taken -> use ... -> end Invariant: a
-   begin that fails changes nothing; after begin, noting cannot fail. */
+   begin that fails changes nothing; after begin, noting cannot fail.
+   Programmatic edges.  A kernel that waits (compile/source.h) sees all that the
+   kernel before it in a programmatic edge wrote, and that kernel is over. When
+   that one waits too, so are all before it, and so on up to an edge that is
+   full: as long as every kernel behind a programmatic edge waits, these order
+   as full edges do.  A launch gets one when it waits and its one dependency is
+   a kernel that waits, too; and, lest blocks that only wait take the place of
+   blocks that work, when all blocks of that kernel fit the device at once. */
 #ifndef CGL_RECORD_ISSUE_H
 #define CGL_RECORD_ISSUE_H
 
@@ -24,7 +31,15 @@ typedef struct cgl_issue {
   uint32_t nranges; /* used so far */
   uint32_t body;    /* from 1: the first of its bodies; 0: none */
   uint32_t nbodies;
+  bool leads, programmatic; /* as of the operation */
 } cgl_issue;
+
+/* What a kernel's launches have to know for programmatic edges. */
+typedef struct cgl_waiter {
+  bool waits;
+  atomic_uint_fast64_t fits[4]; /* shapes asked last, and how many blocks of
+                                   them a multiprocessor holds (issue.c) */
+} cgl_waiter;
 
 /* What to note of an operation; zero and NULL: the kind has no such thing. */
 typedef struct cgl_note {
@@ -58,6 +73,11 @@ static inline cgl_status cgl_issue_taken(const cgl_issue *issue,
                                      entry)
                 : CGL_OK;
 }
+/* Launches a kernel, by a programmatic edge where the capture may; its result
+   as cgl_issue_taken.  cuLaunchKernel, cuLaunchKernelEx */
+cgl_status cgl_issue_launch(cgl_issue *issue, CUfunction function,
+                            const cgl_launch *launch, cgl_waiter *waiter,
+                            void **params);
 /* The operation uses an object, and `range` of its memory (NULL: none), which
    is of `allocation` (NULL: no capture allocated it).  The recording notes the
    range, and keeps the object unless the range is planned.  Nothing outside

@@ -28,8 +28,9 @@ struct cgl_order {
   size_t nruns;
   size_t *edges;
   size_t nedges, edges_size;
-  CUgraphNode *asked; /* of one operation, as the driver has them */
-  size_t *waiting;    /* operations to walk on from; a place for each */
+  CUgraphNode *asked;    /* of one operation, as the driver has them */
+  CUgraphEdgeData *data; /* likewise */
+  size_t *waiting;       /* operations to walk on from; a place for each */
   reach reaches[REACHES];
   uint64_t questions;
 };
@@ -42,6 +43,7 @@ void cgl_order_free(cgl_order *order) {
   free(order->runs);
   free(order->edges);
   free(order->asked);
+  free(order->data);
   free(order->waiting);
   for (int i = 0; i < REACHES; i++) {
     free(order->reaches[i].set);
@@ -138,17 +140,20 @@ static bool order_learn_edges(cgl_order *order, const cgl_recording *recording,
     return false;
   if (order->nedges + count > order->edges_size) {
     const size_t size = 2 * (order->nedges + count) + 64;
-    if (!RESIZE(order->edges, size) || !RESIZE(order->asked, size))
+    if (!RESIZE(order->edges, size) || !RESIZE(order->asked, size) ||
+        !RESIZE(order->data, size))
       return false;
     order->edges_size = size;
   }
-  /* Edges that carry data are refused here, and so not relied on. */
-  if (count &&
-      driver->cuGraphNodeGetDependencies(node, order->asked, NULL, &count))
+  if (count && driver->cuGraphNodeGetDependencies(node, order->asked,
+                                                  order->data, &count))
     return false;
   size_t *edges = order->edges + order->nedges;
+  /* Edges with data that are not ours (issue.h) are not relied on. */
   for (size_t i = 0; i < count; i++)
-    if ((edges[i] = cgl_order_op(&order->nodes, order->asked[i])) == SIZE_MAX)
+    if ((order->data[i].type && !recording->ops[op].programmatic) ||
+        order->data[i].from_port != order->data[i].type ||
+        (edges[i] = cgl_order_op(&order->nodes, order->asked[i])) == SIZE_MAX)
       return false;
   order->runs[op] = (struct run){order->nedges, count};
   order->nedges += count;

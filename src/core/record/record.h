@@ -74,6 +74,8 @@ typedef struct cgl_op {
                           NULL: none */
   CUfunction function; /* of kernels */
   bool fills;          /* a kernel that does not read what it writes */
+  bool leads;          /* a kernel that a programmatic edge may follow */
+  bool programmatic;   /* its node has one dependency, by such an edge */
   bool off;            /* executables do not run it */
   bool stale;          /* changed since the template's node was set */
   int priority;        /* of the stream */

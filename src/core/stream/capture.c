@@ -118,6 +118,7 @@ static void capture_enter(cgl_capture *capture, cgl_stream *stream) {
     stream->priority = priority;
   stream->capture = capture;
   stream->issued = stream->joined = 0;
+  stream->waited = false;
   if (stream->shown)
     cgl_capture_watch(capture);
 }
@@ -215,7 +216,8 @@ void cgl_capture_note_record(const cgl_stream *stream, cgl_event *event) {
 }
 
 
-void cgl_capture_note_wait(const cgl_stream *stream, const cgl_event *event) {
+void cgl_capture_note_wait(cgl_stream *stream, const cgl_event *event) {
+  stream->waited = true;
   if (!stream->capture || event->stream == stream->serial)
     return;
   for (cgl_stream *other = stream->capture->forked; other;

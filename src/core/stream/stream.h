@@ -32,6 +32,7 @@ struct cgl_stream {
   cgl_capture *capture; /* borrowed: the capture owns its streams */
   cgl_site forked;      /* of its fork, if any */
   uint64_t issued; /* the capture's count after this stream's last operation */
+  bool waited;     /* in the capture, for others, since that operation */
   uint64_t joined; /* the `issued` up to which another stream of it waited */
   cgl_stream *next_in_capture;
 };
@@ -60,6 +61,7 @@ struct cgl_capture {
                          borrowed; else NULL */
   size_t noted;       /* count of operations so far */
   cgl_site latest;    /* of the latest operation */
+  bool programmatic;  /* kernels may be launched by programmatic edges */
   bool watched;     /* an engine may issue work into it: the driver is asked for
                        the node of each operation, because foreign nodes may lie
                        between them */
@@ -124,7 +126,7 @@ cgl_status cgl_capture_check_wait(cgl_stream *stream, const cgl_event *event,
                                   const char *operation, cgl_capture **joins);
 /* The event was recorded on the stream, or the stream waits for it. */
 void cgl_capture_note_record(const cgl_stream *stream, cgl_event *event);
-void cgl_capture_note_wait(const cgl_stream *stream, const cgl_event *event);
+void cgl_capture_note_wait(cgl_stream *stream, const cgl_event *event);
 /* "stream (forked at file:line); ..." of the forks that were never joined. */
 void cgl_capture_name_unjoined(const cgl_capture *capture, char *text,
                                size_t size);

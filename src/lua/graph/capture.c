@@ -178,9 +178,15 @@ static int graph_capture(lua_State *L) {
 
 /* cg.capture(fn [, opts]) with the options of cg.graph and of g:capture */
 int cgl_lua_graph_new_capture(lua_State *L) {
-  static const char *const known[] = {
-      "keep_graph", "unchecked", "unroll", CGL_LUA_CAPTURE_OPTIONS,
-      "stream",     "collect",   "trim",   NULL};
+  static const char *const known[] = {"keep_graph",
+                                      "unchecked",
+                                      "unroll",
+                                      "programmatic",
+                                      CGL_LUA_CAPTURE_OPTIONS,
+                                      "stream",
+                                      "collect",
+                                      "trim",
+                                      NULL};
   cgl_lua *S = cgl_lua_issue(L, "capture");
   lua_settop(L, 2);
   cgl_lua_read_function(L, S, 1);

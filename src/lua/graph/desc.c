@@ -5,7 +5,8 @@
 
 /* All options of a graph, in the order of the numbers below. */
 static const char *const graph_fields[] = {
-    "keep_graph", CGL_LUA_CAPTURE_OPTIONS, "unchecked", "unroll", NULL};
+    "keep_graph", CGL_LUA_CAPTURE_OPTIONS, "unchecked",
+    "unroll",     "programmatic",          NULL};
 enum {
   FIELD_KEEP_GRAPH,
   FIELD_POOL,
@@ -14,7 +15,8 @@ enum {
   FIELD_ANNOTATIONS,
   FIELD_ENABLE_ANNOTATIONS,
   FIELD_UNCHECKED,
-  FIELD_UNROLL
+  FIELD_UNROLL,
+  FIELD_PROGRAMMATIC
 };
 
 static const char *const mode_names[] = {"default", "global", "thread_local",
@@ -38,6 +40,15 @@ static void annotations_push(lua_State *L, cgl_annotations annotations) {
     lua_pushliteral(L, "nvtx");
   else
     lua_pushboolean(L, annotations == CGL_ANNOTATIONS_ON);
+}
+
+
+/* An option that is on unless it is switched off. */
+static void option_read(lua_State *L, cgl_lua *S, int options, const char *name,
+                        cgl_option *option) {
+  const bool on = *option != CGL_OPTION_OFF;
+  if (cgl_lua_option_boolean(L, S, options, name, on) != on)
+    *option = on ? CGL_OPTION_OFF : CGL_OPTION_ON;
 }
 
 
@@ -80,6 +91,7 @@ static bool desc_read(lua_State *L, cgl_lua *S, int options,
   desc->unchecked =
       cgl_lua_option_boolean(L, S, options, "unchecked", desc->unchecked);
   desc->unroll = cgl_lua_option_boolean(L, S, options, "unroll", desc->unroll);
+  option_read(L, S, options, "programmatic", &desc->programmatic);
   desc->check_input_liveness = cgl_lua_option_boolean(
       L, S, options, "check_input_liveness", desc->check_input_liveness);
   bool changed = pool || mode >= 0 || checked != desc->check_input_liveness;
@@ -129,10 +141,11 @@ static int graph_options(lua_State *L) {
     desc_read(L, S, 2, &desc);
     cgl_lua_done(L, S, cgl_graph_set_desc(graph, &desc));
   }
-  lua_createtable(L, 0, 7);
+  lua_createtable(L, 0, 8);
   cgl_lua_set_boolean(L, "keep_graph", desc.keep_graph);
   cgl_lua_set_boolean(L, "unchecked", desc.unchecked);
   cgl_lua_set_boolean(L, "unroll", desc.unroll);
+  cgl_lua_set_boolean(L, "programmatic", desc.programmatic != CGL_OPTION_OFF);
   cgl_lua_set_text(L, "capture_error_mode", mode_names[desc.capture_mode]);
   cgl_lua_set_boolean(L, "check_input_liveness", desc.check_input_liveness);
   annotations_push(L, desc.annotations);
@@ -160,9 +173,17 @@ int cgl_lua_graph_newindex(lua_State *L) {
                              &desc.check_input_liveness,
                          [FIELD_UNCHECKED] = &desc.unchecked,
                          [FIELD_UNROLL] = &desc.unroll};
+  cgl_option *const options[] = {[FIELD_PROGRAMMATIC] = &desc.programmatic};
+  const int noptions = (int)(sizeof options / sizeof *options);
+  const int nflags = (int)(sizeof flags / sizeof *flags);
   const int field = cgl_lua_read_choice(L, S, 2, "the field", graph_fields);
   const bool reset = lua_isnil(L, 3);
-  if (flags[field])
+  if (field < noptions && options[field])
+    *options[field] =
+        reset || cgl_lua_read_boolean(L, S, 3, graph_fields[field], true)
+            ? CGL_OPTION_DEFAULT
+            : CGL_OPTION_OFF;
+  else if (field < nflags && flags[field])
     *flags[field] = cgl_lua_read_boolean(L, S, 3, graph_fields[field], false);
   else if (field == FIELD_POOL)
     desc.pool = reset ? NULL : cgl_lua_check_pool(L, S, 3);

@@ -82,6 +82,7 @@ static void node_push(lua_State *L, const cgl_node_info *info) {
   cgl_lua_set_text(L, "file", info->file);
   cgl_lua_set_number(L, "line", info->line);
   cgl_lua_set_boolean(L, "enabled", info->enabled);
+  cgl_lua_set_boolean(L, "programmatic", info->programmatic);
   if (info->type != CGL_TYPE_COUNT)
     cgl_lua_set_text(L, "type", cgl_type_name(info->type));
   if (info->grid[0]) {
