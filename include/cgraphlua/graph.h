@@ -37,8 +37,8 @@ typedef struct cgl_graph_desc {
   cgl_annotations annotations;
   bool check_input_liveness; /* refuse to replay once an input was retired:
                                 cgl_buffer_retire */
-  bool unroll; /* replay loops of a small graph run as copies in one executable:
-                  cgl_graph_replay */
+  cgl_option unroll;       /* replay loops of a small graph run as copies in one
+                              executable: cgl_graph_replay */
   cgl_option programmatic; /* a kernel may begin while the one before it ends:
                               cgl_graph_capture_begin */
 } cgl_graph_desc;

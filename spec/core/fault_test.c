@@ -257,7 +257,7 @@ static void gives_back(void) {
 
 /* Copies of a graph that cannot be built are no failure of the loop. */
 static void unrolls_in_silence(void) {
-  const cgl_graph_desc desc = {.unroll = true};
+  const cgl_graph_desc desc = {.unroll = CGL_OPTION_ON};
   int survived = 0, noted = 0;
   const char *hit = "";
   for (uint64_t at = 1; hit; at++) {

@@ -185,7 +185,7 @@ cgl_status cgl_build_check(cgl_context *context, cgl_recording *recording,
       cgl_fail_driver(context, cgl_record_learn_edges(recording, captured),
                       operation, "cuGraphGetEdges");
   if (!status)
-    status = cgl_build_graph(context, recording, operation, &built);
+    status = cgl_build_graph(context, recording, 1, operation, &built);
   if (status)
     return status;
   account a = {.driver = context->driver}, b = a;

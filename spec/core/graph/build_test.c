@@ -256,7 +256,7 @@ static void test_run(void) {
   CUgraphExec exec = NULL;
   float values[N] = {0};
   bool ran = graph && !cgl_graph_learn(graph, "test") &&
-             !cgl_build_graph(context, graph->recording, "test", &built) &&
+             !cgl_build_graph(context, graph->recording, 1, "test", &built) &&
              !cu->cuGraphInstantiate(&exec, built, 0) &&
              !cu->cuGraphLaunch(exec, stream->handle) &&
              !cgl_buffer_download(x, stream, 0, values, sizeof values);
@@ -286,7 +286,7 @@ static void test_foreign(void) {
   cgl_graph_capture_end(graph);
   CUgraph built = NULL;
   tap_ok(!cgl_graph_learn(graph, "test") &&
-             cgl_build_graph(context, graph->recording, "test", &built) ==
+             cgl_build_graph(context, graph->recording, 1, "test", &built) ==
                  CGL_ERROR_INVALID_ARGUMENT &&
              strstr(cgl_last_error()->message, "another library"),
          "a node of others is named and refused");

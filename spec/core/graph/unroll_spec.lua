@@ -46,13 +46,16 @@ describe("graph:replay with unroll", function()
     device.nothing_alive()
   end)
 
-  it("is an option, off by default", function()
+  it("is an option, on by default", function()
     local g = cg.graph()
-    assert.is_false(g:options().unroll)
+    assert.is_true(g:options().unroll)
+    assert.is_false(g:options { unroll = false }.unroll)
     assert.is_true(g:options { unroll = true }.unroll)
     g.unroll = false
     assert.is_false(g:options().unroll)
-    assert.is_true(cg.capture(function() end, { unroll = true }):options().unroll)
+    g.unroll = nil
+    assert.is_true(g:options().unroll)
+    assert.is_false(cg.capture(function() end, { unroll = false }):options().unroll)
     slips(function() cg.graph { unroll = 64 } end, "unroll must be true or false")
     slips(function() g:capture(function() end, { unroll = true }) end, "unknown option")
   end)
@@ -91,12 +94,13 @@ describe("graph:replay with unroll", function()
     return (out:gsub("\n$", ""))
   end
 
-  -- An executable of k copies takes a graph, k nodes, an instantiation, an
-  -- upload and the end of the graph.
-  local function built(k) return k + 4 end
+  -- An executable with k nodes takes a graph, the nodes, an instantiation, an
+  -- upload and the end of the graph; and the first time the edges of the
+  -- capture, which are asked for once or, when there are any, twice.
+  local function built(k, asked) return k + 4 + (asked or 0) end
 
   it("launches 64 copies of a kernel at once, from the 256th on", function()
-    assert.equal(table.concat({ 255, built(64) + 15 + 40, 15 + 40, 1 + 36, 63, 1, 4000 }, " "),
+    assert.equal(table.concat({ 255, built(64, 1) + 15 + 40, 15 + 40, 1 + 36, 63, 1, 4000 }, " "),
       counts [[
         local g = captured(1)
         say(calls(g, 255), calls(g, 1000), calls(g, 1000), calls(g, 100), calls(g, 63), calls(g, 1))
@@ -105,13 +109,15 @@ describe("graph:replay with unroll", function()
   end)
 
   it("makes fewer copies of more nodes, and none of a large graph", function()
-    assert.equal(table.concat({ built(12) + 83 + 4, built(4) + 250, 1000 }, " "), counts [[
+    assert.equal(table.concat({ built(60, 2) + 83 + 4, built(64, 2) + 250, 1000 }, " "), counts [[
       say(calls(captured(5), 1000), calls(captured(16), 1000), calls(captured(17), 1000))
     ]])
   end)
 
+  -- A child graph is built for its node, and its edges are known.
   it("counts the nodes of child graphs", function()
-    assert.equal(table.concat({ built(6) + 166 + 4, 1000 }, " "), counts [[
+    local child = 1 + 9 + 1
+    assert.equal(table.concat({ built(6 * (child + 1)) + 166 + 4, 1000 }, " "), counts [[
       local function around(n)
         local inner = cg.capture(adds(n))
         return cg.capture(function() inner:replay() end, { unroll = true })
@@ -142,13 +148,13 @@ describe("graph:replay with unroll", function()
 
   it("builds anew after a change, and after an instantiation", function()
     local again = built(64) + 15 + 40
-    assert.equal(table.concat({ again, again + 1, 55, again, 1000, 55, 9000 }, " "),
+    assert.equal(table.concat({ again + 1, again, 55, again, 1000, 55, 9000 }, " "),
       counts [[
         local g = captured(1, { keep_graph = true })
         g:instantiate()
         say(calls(g, 1000))
         g:set_params(1, { [2] = 2 })
-        say(calls(g, 1000), calls(g, 1000)) -- with a call for the template's node
+        say(calls(g, 1000), calls(g, 1000))
         g:instantiate()
         say(calls(g, 1000))
         g:set_enabled(1, false)
@@ -171,7 +177,7 @@ describe("graph:replay with unroll", function()
   -- An order takes the record of an event, which is made at the first, and a
   -- wait.
   it("orders replays of another executable on another stream, and no others", function()
-    assert.equal(table.concat({ built(64) + 4, 4, 1 + 3, 1, 4 + 2, 4, 2, 4 + 2, 1 + 3, 1 }, " "),
+    assert.equal(table.concat({ built(64, 1) + 4, 4, 1 + 3, 1, 4 + 2, 4, 2, 4 + 2, 1 + 3, 1 }, " "),
       counts [[
         local a, b, g = cg.stream(), cg.stream(), captured(1)
         cg.synchronize()
@@ -225,7 +231,8 @@ describe("graph:replay with unroll", function()
   end)
 
   -- ---- random programs: each is run twice, with replay(n) of graphs that are
-  -- unrolled and with n single replays of graphs that are not.
+  -- unrolled, with programmatic edges, and with n single replays of graphs that
+  -- are not, with full edges.
 
   local function random(seed)
     local state = seed * 7919 + 12345
@@ -347,7 +354,8 @@ describe("graph:replay with unroll", function()
 
   local function run(seed, unroll)
     local world = world_new(seed, unroll)
-    local opts = { keep_graph = true, unroll = unroll, unchecked = world.below(4) == 0,
+    local opts = { keep_graph = true, unroll = unroll, programmatic = unroll,
+      unchecked = world.below(4) == 0,
       pool = world.below(2) == 0 and cg.pool() or nil }
     local inner = { g = cg.graph(opts) }
     capture(world, inner)

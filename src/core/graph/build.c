@@ -135,6 +135,9 @@ typedef struct build {
   CUgraph graph;
   CUgraphConditionalHandle next, around; /* cgl_handle */
   CUgraphNode *nodes, *before;           /* room for each operation's */
+  CUgraphNode *ends; /* of the copy before, that no other depends on */
+  size_t nends;
+  const CUgraphEdgeData *link; /* from them to the first nodes; NULL: full */
 } build;
 
 
@@ -144,7 +147,8 @@ static const CUgraphEdgeData programmatic = {
 
 
 /* The node of a kernel, a copy, a fill, an event or a child graph. */
-static cgl_status build_add_node(build *b, size_t index, size_t nbefore) {
+static cgl_status build_add_node(build *b, size_t index,
+                                 const CUgraphEdgeData *edges, size_t nbefore) {
   cgl_context *context = b->context;
   const cgl_driver *driver = context->driver;
   const cgl_op *op = cgl_record_op(b->recording, index);
@@ -155,7 +159,7 @@ static cgl_status build_add_node(build *b, size_t index, size_t nbefore) {
   cgl_build_node(&params, values, context, b->recording, op);
   if (op->kind == CGL_OP_GRAPH)
     status =
-        cgl_build_graph(context, cgl_record_body(b->recording, op->body - 1),
+        cgl_build_graph(context, cgl_record_body(b->recording, op->body - 1), 1,
                         b->operation, &child);
   if (op->handle == CGL_HANDLE_NEXT)
     status = cgl_build_handle(context, b->graph, b->operation, &b->next);
@@ -166,9 +170,8 @@ static cgl_status build_add_node(build *b, size_t index, size_t nbefore) {
   if (child)
     params.graph.graph = child;
   const char *entry = "cuGraphAddNode";
-  CUresult result = driver->cuGraphAddNode(
-      &b->nodes[index], b->graph, b->before,
-      op->programmatic ? &programmatic : NULL, nbefore, &params);
+  CUresult result = driver->cuGraphAddNode(&b->nodes[index], b->graph,
+                                           b->before, edges, nbefore, &params);
   if (child)
     driver->cuGraphDestroy(child);
   if (!result && op->kind == CGL_OP_KERNEL && op->priority) {
@@ -181,6 +184,23 @@ static cgl_status build_add_node(build *b, size_t index, size_t nbefore) {
 }
 
 
+/* Names what the node of an operation depends on; returns how many. */
+static size_t build_find_before(build *b, size_t index,
+                                const CUgraphEdgeData **edges) {
+  size_t count;
+  const size_t *from = cgl_record_dependencies(b->recording, index, &count);
+  const bool early = cgl_record_op(b->recording, index)->programmatic;
+  *edges = early && count == 1 ? &programmatic : NULL;
+  for (size_t i = 0; i < count; i++)
+    b->before[i] = b->nodes[from[i]];
+  if (count || !b->nends)
+    return count;
+  *edges = b->link;
+  memcpy(b->before, b->ends, b->nends * sizeof(CUgraphNode));
+  return b->nends;
+}
+
+
 /* Adds the node of an operation after those that it depends on. */
 static cgl_status build_add(build *b, size_t index) {
   const cgl_op *op = cgl_record_op(b->recording, index);
@@ -190,12 +210,10 @@ static cgl_status build_add(build *b, size_t index) {
     return cgl_fail_hint("capture the work of that library into a graph of "
                          "its own");
   }
-  size_t count;
-  const size_t *from = cgl_record_dependencies(b->recording, index, &count);
-  for (size_t i = 0; i < count; i++)
-    b->before[i] = b->nodes[from[i]];
+  const CUgraphEdgeData *edges;
+  const size_t count = build_find_before(b, index, &edges);
   if (op->kind != CGL_OP_CONDITIONAL)
-    return build_add_node(b, index, count);
+    return build_add_node(b, index, edges, count);
   const cgl_build_conditional conditional = {
       .graph = b->graph,
       .before = b->before,
@@ -209,24 +227,56 @@ static cgl_status build_add(build *b, size_t index) {
 }
 
 
-/* Adds the nodes of the recording to the graph. */
-static cgl_status build_recording(build *b) {
+/* The nodes of a copy have been added: those that come last are its ends. */
+static void build_end_copy(build *b) {
+  const size_t n = cgl_record_count(b->recording);
+  size_t roots = 0, root = 0, end = 0, count;
+  memcpy(b->ends, b->nodes, n * sizeof(CUgraphNode));
+  for (size_t i = 0; i < n; i++) {
+    const size_t *from = cgl_record_dependencies(b->recording, i, &count);
+    for (size_t k = 0; k < count; k++)
+      b->ends[from[k]] = NULL;
+    roots += !count;
+    root = count ? root : i;
+  }
+  b->nends = 0;
+  for (size_t i = 0; i < n; i++)
+    if (b->ends[i]) {
+      b->ends[b->nends++] = b->ends[i];
+      end = i;
+    }
+  const cgl_op *before = n ? cgl_record_op(b->recording, end) : NULL;
+  b->link = roots == 1 && b->nends == 1 && before->waits && before->fits &&
+                    cgl_record_op(b->recording, root)->waits
+                ? &programmatic
+                : NULL;
+}
+
+
+/* Adds the nodes of the recording to the graph, `copies` times. */
+static cgl_status build_recording(build *b, uint64_t copies) {
   const size_t n = cgl_record_count(b->recording);
   cgl_status status = CGL_OK;
-  b->nodes = malloc((2 * n + 1) * sizeof(CUgraphNode));
+  b->nodes = malloc((3 * n + 1) * sizeof(CUgraphNode));
   if (!b->nodes)
     return cgl_fail(CGL_ERROR_NO_MEMORY, b->operation,
                     "no memory to build a graph");
   b->before = b->nodes + n;
-  for (size_t i = 0; i < n && !status; i++)
-    status = build_add(b, i);
+  b->ends = b->before + n;
+  for (uint64_t copy = 0; copy < copies && !status; copy++) {
+    for (size_t i = 0; i < n && !status; i++)
+      status = build_add(b, i);
+    if (!status && copy + 1 < copies)
+      build_end_copy(b);
+  }
   free(b->nodes);
   return status;
 }
 
 
 cgl_status cgl_build_graph(cgl_context *context, const cgl_recording *recording,
-                           const char *operation, CUgraph *graph) {
+                           uint64_t copies, const char *operation,
+                           CUgraph *graph) {
   cgl_status status =
       cgl_fail_driver(context, context->driver->cuGraphCreate(graph, 0),
                       operation, "cuGraphCreate");
@@ -236,7 +286,7 @@ cgl_status cgl_build_graph(cgl_context *context, const cgl_recording *recording,
              .recording = recording,
              .operation = operation,
              .graph = *graph};
-  status = build_recording(&b);
+  status = build_recording(&b, copies);
   if (status)
     context->driver->cuGraphDestroy(*graph);
   return status;
@@ -260,7 +310,7 @@ static cgl_status build_body(build *b) {
   CUgraphNodeParams empty;
   CUgraphNode node;
   if (cgl_record_count(b->recording))
-    return build_recording(b);
+    return build_recording(b, 1);
   memset(&empty, 0, sizeof empty);
   empty.type = CU_GRAPH_NODE_TYPE_EMPTY;
   return cgl_fail_driver(b->context,

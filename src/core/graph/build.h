@@ -29,11 +29,13 @@ void cgl_build_child(CUgraphNodeParams *params, CUgraph child);
 /* The element of a fill or copy. */
 cgl_element cgl_build_element(const cgl_recording *recording, const cgl_op *op);
 
-/* Builds the graph of a recording that has learned its edges; the caller
-   destroys it.  CGL_ERROR_INVALID_ARGUMENT for a node that others put in,
-   named.  cuGraphCreate, cuGraphAddNode, cuGraphKernelNodeSetAttribute */
+/* Builds the graph of a recording that has learned its edges, `copies` times,
+   one after the other; the caller destroys it.  CGL_ERROR_INVALID_ARGUMENT for
+   a node that others put in, named.  cuGraphCreate, cuGraphAddNode,
+   cuGraphKernelNodeSetAttribute */
 cgl_status cgl_build_graph(cgl_context *context, const cgl_recording *recording,
-                           const char *operation, CUgraph *graph);
+                           uint64_t copies, const char *operation,
+                           CUgraph *graph);
 
 /* A conditional node to be added to a graph. */
 typedef struct cgl_build_conditional {

@@ -76,6 +76,7 @@ static void graph_set_executable(cgl_graph *graph, cgl_executable *executable) {
   cgl_graph_unroll_drop(graph);
   cgl_clock_release(graph->unroll.clock);
   graph->unroll.clock = NULL;
+  graph->unroll.number = 0;
   if (before)
     cgl_object_release(&before->object);
 }
@@ -167,8 +168,7 @@ static void graph_set_options(cgl_graph *graph, const cgl_graph_desc *desc) {
     graph->attend |= CGL_ATTEND_INPUTS;
   if (desc->annotations == CGL_ANNOTATIONS_NVTX)
     graph->attend |= CGL_ATTEND_RANGES;
-  if (desc->unroll)
-    graph->attend |= CGL_ATTEND_UNROLL;
+  cgl_graph_unroll_drop(graph);
 }
 
 

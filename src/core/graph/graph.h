@@ -37,15 +37,18 @@ typedef struct cgl_executable {
   cgl_pool *pool;  /* retained */
 } cgl_executable;
 
-/* unroll.c; used with the option `unroll` */
+/* unroll.c */
 typedef struct cgl_unroll {
   cgl_executable *executable; /* a reference: copies of the graph; NULL: none */
   uint64_t copies;            /* how many */
-  bool tried;       /* to build it, since the last change or instantiation */
+  uint64_t least;   /* replays in one call for which to build it; UINT64_MAX
+                       without the option, and once it was tried since the last
+                       change or instantiation */
   bool shown;       /* the script has handles of this capture */
   cgl_clock *clock; /* retained: of the stream of the executable's last replay,
-                       or NULL */
-  uint64_t number;  /* of the executable that was launched last */
+                       or NULL; unless there are no copies to come */
+  uint64_t number;  /* of the copies that were launched last; 0: the graph's
+                       executable was */
 } cgl_unroll;
 
 struct cgl_graph {

@@ -13,8 +13,7 @@
 enum {
   CGL_ATTEND_HOOKS = 1,  /* there is a hook at a replay's start or end */
   CGL_ATTEND_INPUTS = 2, /* inputs are checked for a release by hand */
-  CGL_ATTEND_RANGES = 4, /* profilers see a range */
-  CGL_ATTEND_UNROLL = 8  /* loops may run as copies in one executable */
+  CGL_ATTEND_RANGES = 4  /* profilers see a range */
 };
 
 typedef struct cgl_hook cgl_hook;

@@ -136,10 +136,8 @@ static cgl_status graph_order(cgl_graph *graph, cgl_stream *stream,
 }
 
 
-/* `unroll`: the graph has the option. */
 static inline cgl_status graph_launch(cgl_graph *graph, cgl_stream *stream,
-                                      uint64_t count, bool unroll,
-                                      const char *operation) {
+                                      uint64_t count, const char *operation) {
   cgl_context *context = graph->object.context;
   const cgl_driver *driver = context->driver;
   const CUgraphExec exec = graph->exec;
@@ -147,6 +145,9 @@ static inline cgl_status graph_launch(cgl_graph *graph, cgl_stream *stream,
       graph->grouped ||
       atomic_load_explicit(&graph->pool->sharing.shared, memory_order_relaxed);
   const cgl_executable *copies = NULL;
+  const cgl_unroll *loops = &graph->unroll;
+  const bool unroll =
+      loops->executable || loops->number || count >= loops->least;
   if (unroll) {
     cgl_status status =
         cgl_graph_unroll_begin(graph, stream, count, operation, &copies);
@@ -168,7 +169,7 @@ static inline cgl_status graph_launch(cgl_graph *graph, cgl_stream *stream,
   for (; !result && launched < count; launched += !result)
     result = driver->cuGraphLaunch(exec, stream->handle);
   cgl_context_note_work(context);
-  if (unroll)
+  if (unroll || (loops->least != UINT64_MAX && loops->clock != stream->clock))
     cgl_graph_unroll_end(graph, stream, copies, count, launched);
   if (ordered)
     cgl_share_end(&replay, stream, launched);
@@ -190,8 +191,7 @@ cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
                             uint64_t count, const char *operation) {
   return cgl_capture_has(stream)
              ? graph_capture_into(graph, stream, count, operation)
-             : graph_launch(graph, stream, count,
-                            graph->attend & CGL_ATTEND_UNROLL, operation);
+             : graph_launch(graph, stream, count, operation);
 }
 
 
@@ -203,7 +203,7 @@ cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
   if (graph->exec && !graph->attend && stream->owned && !stream->capture &&
       stream->object.context == context &&
       cgl_context_current == context->serial)
-    return graph_launch(graph, stream, count, false, operation);
+    return graph_launch(graph, stream, count, operation);
   if (stream->object.context != context)
     return cgl_object_check_device(&graph->object, &stream->object, operation);
   cgl_status status = cgl_graph_prepare(graph, stream, operation);

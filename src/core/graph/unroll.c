@@ -1,10 +1,12 @@
 /* Replay loops: an executable in which the graph stands many times over.
    Idea: between two nodes the device waits for less time than between two
    launches, so replays of a small graph run faster as copies in one executable.
-   The copies are child nodes made of the template, one after the other: the
-   template has what the capture had, the nodes that move a generator's offset
-   included, so copies draw what replays draw, and a change of a node needs
-   nothing but another executable.
+   The copies are built from the recording, which has what the capture had, the
+   nodes that move a generator's offset included, so copies draw what replays
+   draw, and a change of a node needs nothing but another executable.
+   Where a launch is not what a replay waits for, copies save nothing: a graph
+   has none unless the blocks of each of its kernels fit the device at once, and
+   its copies and fills are small.
    Invariants: the copies do what the graph's executable does, or there are
    none: whatever changes a node drops them, and a graph whose handles the
    script has, or with a node that is off, has none in use; replays of the graph
@@ -17,47 +19,38 @@ enum { MOST_NODES = 64 };
 /* Fewer copies are not worth an executable: the launches of such a graph are
    hidden behind its nodes. */
 enum { LEAST_COPIES = 4 };
+/* Bytes that a copy or a fill moves in the time of a launch. */
+enum { MOST_BYTES = 64 << 10 };
 /* Replays in one call that pay for building the executable, which takes about
    as long as 150 of them save. */
 enum { LEAST_REPLAYS = 256 };
 
 
+static bool op_is_short(const cgl_recording *recording, const cgl_op *op) {
+  switch (op->kind) {
+  case CGL_OP_KERNEL:
+    return op->fits;
+  case CGL_OP_MEMCPY:
+  case CGL_OP_MEMSET:
+    return cgl_record_ranges(recording, op)->bytes <= MOST_BYTES;
+  default:
+    return op->kind == CGL_OP_GRAPH;
+  }
+}
+
+
 /* Adds the nodes of a recording and its bodies.  False when they are too many,
-   for events, which other streams wait for once per launch, for conditional
-   nodes, which the driver does not copy, and for foreign nodes, of which
-   nothing is known. */
+   or not short, for events, which other streams wait for once per launch, for
+   conditional nodes, and for foreign nodes, of which nothing is known. */
 static bool unroll_count(const cgl_recording *recording, size_t *nodes) {
   for (size_t i = 0; i < cgl_record_count(recording); i++) {
     const cgl_op *op = cgl_record_op(recording, i);
-    if (op->kind == CGL_OP_RECORD || op->kind == CGL_OP_WAIT ||
-        op->kind == CGL_OP_FOREIGN || op->kind == CGL_OP_CONDITIONAL ||
-        ++*nodes > MOST_NODES / LEAST_COPIES ||
+    if (!op_is_short(recording, op) || ++*nodes > MOST_NODES / LEAST_COPIES ||
         (op->body &&
          !unroll_count(cgl_record_body(recording, op->body - 1), nodes)))
       return false;
   }
   return true;
-}
-
-
-/* A graph with `copies` of the template in a line; the caller destroys it. */
-static CUresult unroll_line(const cgl_graph *graph, uint64_t copies,
-                            CUgraph *line) {
-  const cgl_driver *driver = cgl_driver_of(graph);
-  CUgraphNodeParams params;
-  CUgraphNode node = NULL;
-  cgl_build_child(&params, graph->template->graph);
-  CUresult result = driver->cuGraphCreate(line, 0);
-  if (result)
-    return result;
-  for (uint64_t i = 0; i < copies && !result; i++) {
-    CUgraphNode before = node;
-    result =
-        driver->cuGraphAddNode(&node, *line, &before, NULL, i > 0, &params);
-  }
-  if (result)
-    driver->cuGraphDestroy(*line);
-  return result;
 }
 
 
@@ -67,13 +60,14 @@ static void unroll_build(cgl_graph *graph, const char *operation) {
   cgl_unroll *unroll = &graph->unroll;
   size_t nodes = 0;
   CUgraph line;
-  unroll->tried = true;
+  unroll->least = UINT64_MAX;
   if (!unroll_count(graph->recording, &nodes) || !nodes)
     return;
   unroll->copies = MOST_NODES / nodes;
   cgl_fail_quiet(true);
-  if (!cgl_graph_refresh(graph, operation) &&
-      !unroll_line(graph, unroll->copies, &line)) {
+  if (!cgl_graph_learn(graph, operation) &&
+      !cgl_build_graph(graph->object.context, graph->recording, unroll->copies,
+                       operation, &line)) {
     cgl_graph_new_executable(graph, line, operation, &unroll->executable);
     cgl_driver_of(graph)->cuGraphDestroy(line);
   }
@@ -90,12 +84,12 @@ cgl_status cgl_graph_unroll_begin(cgl_graph *graph, cgl_stream *stream,
   /* An engine may capture its stream, which nothing can be ordered after. */
   if (!stream->clock->borrowed && !(moved && unroll->clock->borrowed) &&
       !unroll->shown && !cgl_record_noff(graph->recording)) {
-    if (count >= LEAST_REPLAYS && !unroll->tried)
+    if (count >= unroll->least)
       unroll_build(graph, operation);
     if (unroll->executable && count >= unroll->copies)
       *copies = unroll->executable;
   }
-  const uint64_t number = *copies ? (*copies)->number : graph->exec_number;
+  const uint64_t number = *copies ? (*copies)->number : 0;
   return moved && count && number != unroll->number
              ? cgl_clock_order(stream, unroll->clock, operation)
              : CGL_OK;
@@ -120,9 +114,8 @@ void cgl_graph_unroll_end(cgl_graph *graph, const cgl_stream *stream,
   cgl_unroll *unroll = &graph->unroll;
   if (!launched)
     return;
-  unroll->number = copies && launched <= count - count % unroll->copies
-                       ? copies->number
-                       : graph->exec_number;
+  unroll->number =
+      copies && launched <= count - count % unroll->copies ? copies->number : 0;
   if (unroll->clock == stream->clock)
     return;
   cgl_clock_release(unroll->clock);
@@ -133,7 +126,8 @@ void cgl_graph_unroll_end(cgl_graph *graph, const cgl_stream *stream,
 void cgl_graph_unroll_drop(cgl_graph *graph) {
   cgl_executable *before = graph->unroll.executable;
   graph->unroll.executable = NULL;
-  graph->unroll.tried = false;
+  graph->unroll.least =
+      graph->options.unroll == CGL_OPTION_OFF ? UINT64_MAX : LEAST_REPLAYS;
   if (before)
     cgl_object_release(&before->object);
 }

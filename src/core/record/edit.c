@@ -93,13 +93,26 @@ void cgl_record_edit_range(cgl_record_edit *edit, size_t argument,
 }
 
 
+/* No more blocks than before, and of the same shape. */
+static bool launch_is_within(const cgl_launch *launch,
+                             const cgl_launch *before) {
+  const uint32_t *now = launch->grid, *then = before->grid;
+  return (uint64_t)now[0] * now[1] * now[2] <=
+             (uint64_t)then[0] * then[1] * then[2] &&
+         !memcmp(launch->block, before->block, sizeof launch->block) &&
+         launch->shared_bytes <= before->shared_bytes;
+}
+
+
 void cgl_record_edit_values(cgl_record_edit *edit, const void *values,
                             const cgl_launch *launch) {
   cgl_op *op = &edit->recording->ops[edit->index];
   if (op->nvalues)
     memcpy(edit->recording->values + op->values, values, op->nvalues);
-  if (launch)
+  if (launch) {
+    op->fits = op->fits && launch_is_within(launch, &op->launch);
     op->launch = *launch;
+  }
 }
 
 

@@ -75,9 +75,10 @@ static bool issue_follows(const cgl_issue *issue) {
   if (!stream->issued || stream->waited)
     return false;
   const cgl_op *before = &issue->recording->ops[stream->issued - 1];
-  return before->leads && (!stream->capture->watched ||
-                           (!cgl_capture_ask(stream, &now) && now.count == 1 &&
-                            before->node && now.nodes[0] == before->node));
+  return before->waits && before->fits &&
+         (!stream->capture->watched ||
+          (!cgl_capture_ask(stream, &now) && now.count == 1 && before->node &&
+           now.nodes[0] == before->node));
 }
 
 
@@ -87,10 +88,10 @@ cgl_status cgl_issue_launch(cgl_issue *issue, CUfunction function,
   const cgl_driver *driver = cgl_driver_of(issue->stream);
   const uint32_t *g = launch->grid, *b = launch->block;
   const CUstream stream = issue->stream->handle;
-  if (issue->recording && waiter->waits &&
-      issue->stream->capture->programmatic) {
-    issue->programmatic = issue_follows(issue);
-    issue->leads = launch_fits(issue, function, launch, waiter);
+  if (issue->recording) {
+    issue->waits = waiter->waits && issue->stream->capture->programmatic;
+    issue->fits = launch_fits(issue, function, launch, waiter);
+    issue->programmatic = issue->waits && issue_follows(issue);
   }
   if (!issue->programmatic)
     return cgl_issue_taken(
@@ -169,7 +170,7 @@ static cgl_op *record_append(cgl_recording *recording, const cgl_note *note) {
   op->function = note->function;
   op->fills = note->fills;
   op->handle = note->handle;
-  op->off = op->stale = op->leads = op->programmatic = false;
+  op->off = op->stale = op->waits = op->fits = op->programmatic = false;
   op->launch = note->launch ? *note->launch : none;
   op->ranges = recording->nranges;
   op->values = recording->nvalues;
@@ -198,7 +199,8 @@ CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note) {
   op->nranges = issue->nranges;
   op->body = issue->body;
   op->nbodies = issue->nbodies;
-  op->leads = issue->leads;
+  op->waits = issue->waits;
+  op->fits = issue->fits;
   op->programmatic = issue->programmatic;
   recording->nranges += issue->nranges;
   stream->issued = capture->noted = recording->nops;

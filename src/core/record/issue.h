@@ -31,10 +31,10 @@ typedef struct cgl_issue {
   uint32_t nranges; /* used so far */
   uint32_t body;    /* from 1: the first of its bodies; 0: none */
   uint32_t nbodies;
-  bool leads, programmatic; /* as of the operation */
+  bool waits, fits, programmatic; /* as of the operation */
 } cgl_issue;
 
-/* What a kernel's launches have to know for programmatic edges. */
+/* What the launches of a kernel have to know of it. */
 typedef struct cgl_waiter {
   bool waits;
   atomic_uint_fast64_t fits[4]; /* shapes asked last, and how many blocks of

@@ -74,7 +74,8 @@ typedef struct cgl_op {
                           NULL: none */
   CUfunction function; /* of kernels */
   bool fills;          /* a kernel that does not read what it writes */
-  bool leads;          /* a kernel that a programmatic edge may follow */
+  bool waits;          /* a kernel that does (compile/source.h) */
+  bool fits;           /* a kernel whose blocks fit the device at once */
   bool programmatic;   /* its node has one dependency, by such an edge */
   bool off;            /* executables do not run it */
   bool stale;          /* changed since the template's node was set */

@@ -90,7 +90,7 @@ static bool desc_read(lua_State *L, cgl_lua *S, int options,
       cgl_lua_option_boolean(L, S, options, "keep_graph", desc->keep_graph);
   desc->unchecked =
       cgl_lua_option_boolean(L, S, options, "unchecked", desc->unchecked);
-  desc->unroll = cgl_lua_option_boolean(L, S, options, "unroll", desc->unroll);
+  option_read(L, S, options, "unroll", &desc->unroll);
   option_read(L, S, options, "programmatic", &desc->programmatic);
   desc->check_input_liveness = cgl_lua_option_boolean(
       L, S, options, "check_input_liveness", desc->check_input_liveness);
@@ -144,7 +144,7 @@ static int graph_options(lua_State *L) {
   lua_createtable(L, 0, 8);
   cgl_lua_set_boolean(L, "keep_graph", desc.keep_graph);
   cgl_lua_set_boolean(L, "unchecked", desc.unchecked);
-  cgl_lua_set_boolean(L, "unroll", desc.unroll);
+  cgl_lua_set_boolean(L, "unroll", desc.unroll != CGL_OPTION_OFF);
   cgl_lua_set_boolean(L, "programmatic", desc.programmatic != CGL_OPTION_OFF);
   cgl_lua_set_text(L, "capture_error_mode", mode_names[desc.capture_mode]);
   cgl_lua_set_boolean(L, "check_input_liveness", desc.check_input_liveness);
@@ -172,18 +172,17 @@ int cgl_lua_graph_newindex(lua_State *L) {
                          [FIELD_CHECK_INPUT_LIVENESS] =
                              &desc.check_input_liveness,
                          [FIELD_UNCHECKED] = &desc.unchecked,
-                         [FIELD_UNROLL] = &desc.unroll};
-  cgl_option *const options[] = {[FIELD_PROGRAMMATIC] = &desc.programmatic};
-  const int noptions = (int)(sizeof options / sizeof *options);
-  const int nflags = (int)(sizeof flags / sizeof *flags);
+                         [FIELD_PROGRAMMATIC] = NULL};
+  cgl_option *const options[] = {
+      [FIELD_UNROLL] = &desc.unroll, [FIELD_PROGRAMMATIC] = &desc.programmatic};
   const int field = cgl_lua_read_choice(L, S, 2, "the field", graph_fields);
   const bool reset = lua_isnil(L, 3);
-  if (field < noptions && options[field])
+  if (options[field])
     *options[field] =
         reset || cgl_lua_read_boolean(L, S, 3, graph_fields[field], true)
             ? CGL_OPTION_DEFAULT
             : CGL_OPTION_OFF;
-  else if (field < nflags && flags[field])
+  else if (flags[field])
     *flags[field] = cgl_lua_read_boolean(L, S, 3, graph_fields[field], false);
   else if (field == FIELD_POOL)
     desc.pool = reset ? NULL : cgl_lua_check_pool(L, S, 3);

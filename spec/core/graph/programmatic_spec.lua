@@ -1,0 +1,204 @@
+-- Programmatic edges: which launches of a capture get one, and that nothing else
+-- changes by them.
+
+local cg = require "cgraphlua"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/../../support/device.lua")
+local slips = device.slips
+
+local N = 64
+
+-- link reads what was written two links ago, when it is given three buffers in
+-- turn.
+local source = [[
+extern "C" __global__ void add(int *x, int a) { x[threadIdx.x] += a; }
+extern "C" __global__ void link(int *to, const int *a, const int *b) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  to[i] = a[gridDim.x * blockDim.x - 1 - i] * 3 + b[i] + 1;
+}
+#define MAKE(name) extern "C" __global__ void name(int *x) { x[threadIdx.x] *= 3; }
+MAKE(made)]]
+
+describe("programmatic edges", function()
+  local add, link, x, early
+
+  setup(function()
+    local module = cg.module(source)
+    add, link = module:kernel "add", module:kernel "link"
+    x = cg.zeros("int32", N)
+    local g = cg.capture(function() for _ = 1, 2 do add:launch(1, N, x, 1) end end)
+    early = g:nodes()[2].programmatic -- needs sm_90
+  end)
+
+  teardown(function()
+    add, link, x = nil, nil, nil
+    device.nothing_alive()
+  end)
+
+  -- A letter per node: p for one behind a programmatic edge.
+  local function edges(fn, opts)
+    local text = {}
+    local g = cg.capture(fn, opts)
+    for i, node in ipairs(g:nodes()) do text[i] = node.programmatic and "p" or "-" end
+    g:replay(3)
+    return table.concat(text)
+  end
+
+  local function adds(n, grid)
+    for _ = 1, n do add:launch(grid or 1, N, x, 1) end
+  end
+
+  local function are(wanted, fn, opts)
+    assert.equal(early and wanted or wanted:gsub("p", "-"), edges(fn, opts))
+  end
+
+  it("are an option, on by default", function()
+    assert.is_true(cg.graph():options().programmatic)
+    assert.is_false(cg.graph({ programmatic = false }):options().programmatic)
+    local g = cg.graph()
+    g.programmatic = false
+    assert.is_false(g:options().programmatic)
+    assert.is_true(g:options { programmatic = true }.programmatic)
+    slips(function() cg.graph { programmatic = 1 } end, "programmatic must be true or false")
+    are("---", function() adds(3) end, { programmatic = false })
+  end)
+
+  it("lead from a kernel to the next on its stream", function()
+    are("-pp", function() adds(3) end)
+    are("-p----p", function()
+      adds(2) x:fill(1) adds(1)
+      local y = cg.buffer("int32", N)
+      y:copy(x) adds(2)
+    end)
+  end)
+
+  it("do not follow a grid that the device cannot hold at once", function()
+    are("-p-p", function()
+      adds(1) adds(1, 10 ^ 6) adds(1) adds(1)
+    end)
+  end)
+
+  it("do not follow a fork, a join or a wait", function()
+    local side, event = cg.stream(), cg.event()
+    are("-p---p", function()
+      local main = cg.current_stream()
+      adds(2)
+      side:wait(main)
+      side:use(function() x:fill(1) end)
+      main:wait(side)
+      adds(1) -- after the fill, too
+      event:record()
+      main:wait(event)
+      adds(2)
+    end)
+  end)
+
+  it("lead on beside a fork", function()
+    local side, y = cg.stream(), cg.zeros("int32", N)
+    are("-pp-p-", function()
+      local main = cg.current_stream()
+      adds(2)
+      side:wait(main)
+      adds(1)
+      side:use(function() for _ = 1, 2 do add:launch(1, N, y, 1) end end)
+      main:wait(side)
+      adds(1)
+    end)
+  end)
+
+  it("do not follow child graphs, and are inside them", function()
+    local inner = cg.capture(function() adds(2) end)
+    are("-p--", function() adds(2) inner:replay() adds(1) end)
+  end)
+
+  it("are in bodies", function()
+    local flag = cg.full("int32", 1, 1)
+    local g = cg.capture(function()
+      adds(1)
+      cg.when(flag, function() adds(3) end)
+    end)
+    local nodes, got = g:nodes(), {}
+    for i, node in ipairs(nodes[#nodes].bodies[1]) do got[i] = node.programmatic end
+    assert.same({ false, early, early }, got)
+    assert.equal(early, nodes[2].programmatic) -- the kernel that sets the handle
+  end)
+
+  it("reach fills with random numbers", function()
+    local gen, r = cg.generator(1), cg.zeros("float", N)
+    are("-pp-", function()
+      adds(1)
+      r:uniform(gen)
+      r:uniform(gen)
+    end)
+  end)
+
+  it("see work that others issue into the stream", function()
+    are("-p--p", function()
+      local stream = cg.current_stream()
+      assert(stream:handle() ~= nil) -- from here on the driver is asked
+      adds(2) x:fill(1) adds(2)
+    end)
+  end)
+
+  it("stay when a launch changes", function()
+    local y = cg.zeros("int32", 4 * N)
+    local z = cg.zeros("int32", 4 * N)
+    local g = cg.capture(function()
+      link:launch(2, N, y, z, z)
+      link:launch(2, N, z, y, y)
+    end)
+    g:set_params(1, { grid = 4 })
+    g:set_params(2, { grid = 4 })
+    g:replay()
+    assert.equal(early, g:nodes()[2].programmatic)
+    assert.same({ 1, 5 }, { y:download()[4 * N], z:download()[4 * N] })
+    g:set_enabled(1, false)
+    y:fill(2)
+    g:replay()
+    assert.same({ 2, 9 }, { y:download()[1], z:download()[4 * N] })
+    g:set_enabled(1, true)
+    g:replay()
+    assert.same({ 37, 149 }, { y:download()[1], z:download()[4 * N] })
+  end)
+
+  -- ---- results
+
+  local function chain(opts, length, times)
+    local size = 4 * N
+    local b = {}
+    for i = 1, 3 do b[i] = cg.full("int32", size, i) end
+    local g = cg.capture(function()
+      for i = 0, length - 1 do
+        link:launch(4, N, b[i % 3 + 1], b[(i + 1) % 3 + 1], b[(i + 2) % 3 + 1])
+      end
+    end, opts)
+    for _ = 1, times do g:replay() end
+    g:replay(times)
+    return device.bits(b[1]) .. device.bits(b[2]) .. device.bits(b[3])
+  end
+
+  it("order what was written two kernels before, a thousand times", function()
+    assert.equal(chain({ programmatic = false, unroll = false }, 9, 1000), chain({}, 9, 1000))
+    assert.equal(chain({ programmatic = false, unroll = false }, 3, 1000), chain({}, 3, 1000))
+  end)
+
+  it("fail clearly, or are done without", function()
+    device.sweep(2, [[
+      local function run()
+        local add, x = cg.kernel(source, "add"), cg.zeros("float", 64)
+        local g = cg.capture(function()
+          for _ = 1, 3 do add:launch(16, 4, x, 1, 64) end
+        end)
+        g:replay(2)
+        cg.synchronize()
+        return x:download()[1]
+      end
+      sweep(run, {
+        right = function(sum) return sum == 6, sum end,
+        calls = 20,
+        raised = 10,
+        names = { "cuLaunchKernelEx" },
+      })
+    ]])
+  end)
+end)
