@@ -62,7 +62,7 @@ CGL_API cgl_status cgl_graph_set_desc(cgl_graph *graph,
    and wait there.  Drivers from CUDA 12.3 on.
    CGL_ERROR_CAPTURE_STATE when the stream or the graph is capturing, or the
    graph holds a capture; CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED on the default
-   stream.  cuStreamBeginCapture */
+   stream.  cuStreamBeginCapture, cuLaunchKernelEx */
 CGL_API cgl_status cgl_graph_capture_begin(cgl_graph *graph,
                                            cgl_stream *stream);
 /* Ends the capture on the stream on which it began.  Without keep_graph, also
@@ -91,12 +91,14 @@ CGL_API cgl_graph *cgl_stream_capturing_graph(const cgl_stream *stream);
 CGL_API cgl_status cgl_graph_instantiate(cgl_graph *graph);
 /* Launches the graph `count` times on `stream`, asynchronously and in order.
    On a capturing stream each is a child graph node instead.  With `unroll` and
-   256 or more of them, a graph of up to 16 nodes (with those of its child
+   512 or more of them, a graph of up to 16 nodes (with those of its child
    graphs) gets a second executable with 64 / nodes copies of it, which later
    loops of that many replays launch as well; it is counted in the pool's
-   statistics.  Single launches do where it cannot be made, or could do
-   something else: with events or foreign nodes, disabled nodes, hooks of
-   replays, handles that were given out, streams of an engine.
+   statistics.  Single launches do where it saves nothing: with a kernel whose
+   blocks do not fit the device at once, or a copy or fill of more than 64 KiB;
+   and where it cannot be made, or could do something else: with events,
+   conditional or foreign nodes, disabled nodes, hooks of replays, handles that
+   were given out, streams of an engine.
    CGL_ERROR_NOT_CAPTURED without a capture; CGL_ERROR_ORDER when the replay
    order of a shared pool forbids it; CGL_ERROR_RELEASED when an input was
    retired (check_input_liveness), or the pool was restored.  cuGraphLaunch,

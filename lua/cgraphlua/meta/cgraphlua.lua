@@ -372,7 +372,7 @@ function cg.kernel(source, name, opts) end
 ---@field enable_annotations? boolean|"nvtx" the same, by torch's name
 ---@field unchecked? boolean replays neither wait for other graphs of their pool nor are refused
 ---@field programmatic? boolean a kernel comes to the device while the one before it ends (true)
----@field unroll? boolean replay(n) of a small graph launches copies of it in one executable
+---@field unroll? boolean replay(n) of a small graph launches copies of it in one executable (true)
 
 --- Creates a graph that has captured nothing yet.
 ---@param opts? cgraphlua.graph_options

@@ -46,8 +46,8 @@ function graph:instantiate() end
 
 --- Launches the graph n times on the current stream, asynchronously; in a
 --- capture each launch is a child graph node.  Raises CGL_ERROR_NOT_CAPTURED
---- without a capture.  With the option `unroll`, long loops of a small graph
---- launch copies of it in one executable.
+--- without a capture.  Unless the option `unroll` is false, long loops of a small
+--- graph launch copies of it in one executable.
 ---@param n? integer from 0, default 1
 function graph:replay(n) end
 

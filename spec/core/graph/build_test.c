@@ -275,6 +275,59 @@ static void test_run(void) {
 }
 
 
+static cgl_status kernels(void) {
+  cgl_status status = CGL_OK;
+  for (int i = 0; i < 3 && !status; i++)
+    status = launch(stream, (float)i);
+  return status;
+}
+
+
+static cgl_status fork_first(void) {
+  cgl_status status = cgl_stream_wait_stream(other, stream);
+  if (!status)
+    status = launch(stream, 1);
+  if (!status)
+    status = launch(other, 2);
+  return status ? status : cgl_stream_wait_stream(stream, other);
+}
+
+
+/* Three copies: their edges, and how many of those are programmatic on a device
+   that has such edges. */
+static void copies_have(const char *what, cgl_status (*job)(void), size_t nodes,
+                        size_t edges, size_t programmatic) {
+  cgl_graph *graph = captured(job);
+  CUgraph built = NULL;
+  CUgraphNode from[64], to[64];
+  CUgraphEdgeData data[64];
+  size_t count = 0, n = 64, early = 0;
+  const bool good =
+      graph && !cgl_graph_learn(graph, "test") &&
+      !cgl_build_graph(context, graph->recording, 3, "test", &built) &&
+      !cu->cuGraphGetNodes(built, NULL, &count) &&
+      !cu->cuGraphGetEdges(built, from, to, data, &n);
+  for (size_t i = 0; good && i < n; i++)
+    early += data[i].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+  if (!add->waiter.waits)
+    programmatic = 0;
+  tap_ok(good && count == nodes && n == edges && early == programmatic,
+         "copies of %s: %zu nodes, %zu edges, %zu programmatic", what, count, n,
+         early);
+  if (built)
+    cu->cuGraphDestroy(built);
+  cgl_graph_release(graph);
+}
+
+
+static void test_copies(void) {
+  copies_have("a line", line, 12, 11, 6);
+  copies_have("kernels alone", kernels, 9, 8, 8);
+  copies_have("two ends and two beginnings", fork_first, 6, 8, 0);
+  copies_have("a fork and a join", branches, 12, 14, 2);
+}
+
+
 static void test_foreign(void) {
   const cgl_graph_desc desc = {.keep_graph = true};
   cgl_graph *graph = NULL;
@@ -298,7 +351,7 @@ static void test_foreign(void) {
 static void test_differences(void) {
   cgl_graph *graph = captured(line);
   const CUgraph template = graph ? graph->template->graph : NULL;
-  CUgraphNode nodes[4], extra;
+  CUgraphNode nodes[4], from[4], extra;
   CUgraphEdgeData data[4];
   size_t n = 4;
   CUDA_KERNEL_NODE_PARAMS params;
@@ -311,11 +364,19 @@ static void test_differences(void) {
   tap_ok(check(graph) == CGL_ERROR_CAPTURE_STATE, "one node more is found: %s",
          cgl_last_error()->message);
   cu->cuGraphDestroyNode(extra);
+  n = 4;
+  cu->cuGraphNodeGetDependencies(nodes[2], from, data, &n);
   cu->cuGraphRemoveDependencies(template, &nodes[1], &nodes[2], data, 1);
-  cu->cuGraphAddDependencies(template, &nodes[0], &nodes[2], data, 1);
+  cu->cuGraphAddDependencies(template, &nodes[0], &nodes[2], NULL, 1);
   tap_ok(check(graph) == CGL_ERROR_CAPTURE_STATE, "another edge is found: %s",
          cgl_last_error()->message);
-  cu->cuGraphRemoveDependencies(template, &nodes[0], &nodes[2], data, 1);
+  cu->cuGraphRemoveDependencies(template, &nodes[0], &nodes[2], NULL, 1);
+  if (data[0].type) {
+    cu->cuGraphAddDependencies(template, &nodes[1], &nodes[2], NULL, 1);
+    tap_ok(check(graph) == CGL_ERROR_CAPTURE_STATE,
+           "an edge of another type is found: %s", cgl_last_error()->message);
+    cu->cuGraphRemoveDependencies(template, &nodes[1], &nodes[2], NULL, 1);
+  }
   cu->cuGraphAddDependencies(template, &nodes[1], &nodes[2], data, 1);
   tap_ok(is_built_alike(graph), "put back, it is as before");
   cu->cuGraphKernelNodeGetParams(nodes[3], &params);
@@ -342,6 +403,7 @@ int main(void) {
   test_run();
   test_kinds();
   test_children();
+  test_copies();
   test_foreign();
   test_differences();
   tear_down();

@@ -1,5 +1,5 @@
--- Replay loops of graphs with the option `unroll`: fewer launches, and nothing
--- else that a script could see.
+-- Replay loops of small graphs: fewer launches, and nothing else that a script
+-- could see.
 -- CGRAPHLUA_UNROLL_PROGRAMS sets how many random programs (200),
 -- CGRAPHLUA_UNROLL_SEED the first one's seed (1).
 
@@ -71,9 +71,9 @@ describe("graph:replay with unroll", function()
       end
     end
     local function captured(n, opts)
-      opts = opts or {}
-      opts.unroll = true
-      return cg.capture(adds(n), opts)
+      local g = cg.capture(adds(n), opts)
+      g:nodes() -- the edges are known from here on
+      return g
     end
     local function calls(g, n)
       local before = cg.debug.fault_count()
@@ -95,21 +95,20 @@ describe("graph:replay with unroll", function()
   end
 
   -- An executable with k nodes takes a graph, the nodes, an instantiation, an
-  -- upload and the end of the graph; and the first time the edges of the
-  -- capture, which are asked for once or, when there are any, twice.
-  local function built(k, asked) return k + 4 + (asked or 0) end
+  -- upload and the end of the graph.
+  local function built(k) return k + 4 end
 
-  it("launches 64 copies of a kernel at once, from the 256th on", function()
-    assert.equal(table.concat({ 255, built(64, 1) + 15 + 40, 15 + 40, 1 + 36, 63, 1, 4000 }, " "),
+  it("launches 64 copies of a kernel at once, from the 512th on", function()
+    assert.equal(table.concat({ 511, built(64) + 15 + 40, 15 + 40, 1 + 36, 63, 1, 4000 }, " "),
       counts [[
         local g = captured(1)
-        say(calls(g, 255), calls(g, 1000), calls(g, 1000), calls(g, 100), calls(g, 63), calls(g, 1))
-        say(x:download()[1] + 4000 - 255 - 2164)
+        say(calls(g, 511), calls(g, 1000), calls(g, 1000), calls(g, 100), calls(g, 63), calls(g, 1))
+        say(x:download()[1] + 4000 - 511 - 2164)
       ]])
   end)
 
   it("makes fewer copies of more nodes, and none of a large graph", function()
-    assert.equal(table.concat({ built(60, 2) + 83 + 4, built(64, 2) + 250, 1000 }, " "), counts [[
+    assert.equal(table.concat({ built(60) + 83 + 4, built(64) + 250, 1000 }, " "), counts [[
       say(calls(captured(5), 1000), calls(captured(16), 1000), calls(captured(17), 1000))
     ]])
   end)
@@ -120,7 +119,7 @@ describe("graph:replay with unroll", function()
     assert.equal(table.concat({ built(6 * (child + 1)) + 166 + 4, 1000 }, " "), counts [[
       local function around(n)
         local inner = cg.capture(adds(n))
-        return cg.capture(function() inner:replay() end, { unroll = true })
+        return cg.capture(function() inner:replay() end)
       end
       say(calls(around(9), 1000), calls(around(16), 1000))
     ]])
@@ -132,8 +131,8 @@ describe("graph:replay with unroll", function()
       local events = cg.capture(function()
         adds(1)()
         e:record()
-      end, { unroll = true })
-      local inner = cg.capture(function() events:replay() end, { unroll = true })
+      end)
+      local inner = cg.capture(function() events:replay() end)
       say(calls(events, 1000), calls(inner, 1000))
       local g, hooks = captured(1), 0
       local hook = g:register_replay_start_hook(function() hooks = hooks + 1 end)
@@ -141,14 +140,33 @@ describe("graph:replay with unroll", function()
       hook:remove()
       g:raw_cuda_graph_exec()
       say(calls(g, 1000))
-      local empty = cg.capture(function() end, { unroll = true })
+      local empty = cg.capture(function() end)
       say(calls(empty, 1000), calls(empty, 0))
     ]])
   end)
 
+  it("makes no copies where a launch is not what replays wait for", function()
+    assert.equal("1000 1000 1000 " .. table.concat({ built(64) + 15 + 40, 55 }, " "), counts [[
+      local large, bytes = captured(1), cg.zeros("float", 16385)
+      large:set_params(1, { grid = 10 ^ 6 })
+      say(calls(large, 1000))
+      local wide = cg.capture(function() add:launch(10 ^ 6, 32, x, 1, 4) end)
+      say(calls(wide, 1000))
+      say(calls(cg.capture(function() bytes:fill(1) end), 1000))
+      local small = bytes:view(1, 16384)
+      local g = cg.capture(function() small:fill(1) end)
+      g:nodes()
+      say(calls(g, 1000), calls(g, 1000))
+    ]])
+  end)
+
+  it("makes no copies without the option", function()
+    assert.equal("1000", counts [[say(calls(captured(1, { unroll = false }), 1000))]])
+  end)
+
   it("builds anew after a change, and after an instantiation", function()
     local again = built(64) + 15 + 40
-    assert.equal(table.concat({ again + 1, again, 55, again, 1000, 55, 9000 }, " "),
+    assert.equal(table.concat({ again, again, 55, again, 1000, 55, 9000 }, " "),
       counts [[
         local g = captured(1, { keep_graph = true })
         g:instantiate()
@@ -177,15 +195,15 @@ describe("graph:replay with unroll", function()
   -- An order takes the record of an event, which is made at the first, and a
   -- wait.
   it("orders replays of another executable on another stream, and no others", function()
-    assert.equal(table.concat({ built(64, 1) + 4, 4, 1 + 3, 1, 4 + 2, 4, 2, 4 + 2, 1 + 3, 1 }, " "),
+    assert.equal(table.concat({ built(64) + 8, 8, 1 + 3, 1, 8 + 2, 8, 2, 8 + 2, 1 + 3, 1 }, " "),
       counts [[
         local a, b, g = cg.stream(), cg.stream(), captured(1)
         cg.synchronize()
         local function on(stream, n) stream:use(function() say(calls(g, n)) end) end
-        on(a, 256) on(b, 256) -- the driver orders an executable after itself
+        on(a, 512) on(b, 512) -- the driver orders an executable after itself
         on(a, 1) on(b, 1)
-        on(a, 256) on(a, 256)
-        on(b, 65) on(a, 256) on(b, 1)
+        on(a, 512) on(a, 512)
+        on(b, 65) on(a, 512) on(b, 1)
         local plain = cg.capture(adds(1))
         a:use(function() plain:replay() end)
         b:use(function() say(calls(plain, 1)) end)
@@ -202,11 +220,11 @@ describe("graph:replay with unroll", function()
       end, { unroll = unroll })
       local h = cg.capture(function() slow:launch(1, N, x, 300) end)
       for i = 1, 8 do
-        streams[i % 3 + 1]:use(function() g:replay(i % 2 == 0 and 1 or 256 + i) end)
+        streams[i % 3 + 1]:use(function() g:replay(i % 2 == 0 and 1 or 512 + i) end)
       end
       streams[2]:release()
       streams[2] = cg.stream()
-      g:replay(300)
+      g:replay(600)
       cg.synchronize()
       h:replay()
       return device.bits(x)
@@ -222,7 +240,7 @@ describe("graph:replay with unroll", function()
     other:replay()
     cg.synchronize()
     for _ = 1, 3 do
-      a:use(function() g:replay(300) end)
+      a:use(function() g:replay(600) end)
       b:use(function() g:replay() end)
     end
     cg.synchronize()
@@ -304,7 +322,7 @@ describe("graph:replay with unroll", function()
 
   -- Without its put, a graph would read what nobody wrote.
   local never_off = { put = true, advance = true, ["graph:replay"] = true, ["event:record"] = true }
-  local counts_of_replays = { 0, 1, 2, 63, 64, 65, 130, 256, 300 }
+  local counts_of_replays = { 0, 1, 2, 63, 64, 65, 130, 512, 600 }
 
   -- One step of a program; `graph` is the outer or the inner one.
   local function act(world, graph)

@@ -367,6 +367,104 @@ static void edge_data_captured(void) {
 }
 
 
+static void note_edge(CUgraph graph) {
+  CUgraphNode from, to;
+  CUgraphEdgeData out = {0};
+  size_t n = 1;
+  S(cuGraphGetEdges(graph, &from, &to, &out, &n));
+  num("from_port type", out.from_port * 10 + out.type);
+}
+
+
+static void edge_data_copied(void) {
+  CUgraph parent, inner;
+  CUgraphNode child;
+  CUgraphExec e;
+  size_t n = 0;
+  loose(2);
+  s = NS();
+  S(cuGraphAddDependencies(g, &nd[0], &nd[1], &programmatic, 1));
+  S(cuGraphGetEdges(g, 0, 0, 0, &n));
+  num("n", (long)n);
+  S(cuGraphClone(&g2, g));
+  note_edge(g2);
+  cu->cuGraphCreate(&parent, 0);
+  S(cuGraphAddChildGraphNode(&child, parent, 0, 0, g));
+  S(cuGraphChildGraphNodeGetGraph(child, &inner));
+  note_edge(inner);
+  S(cuGraphInstantiate(&e, parent, 0));
+  S(cuGraphLaunch(e, s));
+  S(cuStreamSynchronize(s));
+}
+
+
+static void edge_data_fill(void) {
+  CUgraphNodeParams fill, kernel;
+  CUgraphNode m, k, x;
+  CUgraphExec e;
+  void *p[2];
+  float a = 1;
+  const CUgraphEdgeData edges[2] = {programmatic, {0}};
+  loose(1);
+  s = NS();
+  memset(&fill, 0, sizeof fill);
+  fill.type = CU_GRAPH_NODE_TYPE_MEMSET;
+  fill.memset = (CUDA_MEMSET_NODE_PARAMS_v2){
+      .dst = d, .elementSize = 4, .width = 2, .height = 1};
+  memset(&kernel, 0, sizeof kernel);
+  kernel.type = CU_GRAPH_NODE_TYPE_KERNEL;
+  kernel.kernel = adding(&a, p);
+  S(cuGraphAddNode(&m, g, 0, 0, 0, &fill));
+  S(cuGraphAddNode(&k, g, &m, &programmatic, 1, &kernel));
+  S(cuGraphAddDependencies(g, &nd[0], &m, &programmatic, 1));
+  CUgraphNode before[2] = {nd[0], m};
+  S(cuGraphAddNode(&x, g, before, edges, 2, &kernel));
+  S(cuGraphInstantiate(&e, g, 0));
+  S(cuGraphLaunch(e, s));
+  S(cuStreamSynchronize(s));
+}
+
+
+static void edge_data_replaced(void) {
+  const CUgraphEdgeData full = {0};
+  CUgraphExecUpdateResultInfo ui = {0};
+  CUgraphExec e;
+  loose(2);
+  cu->cuGraphAddDependencies(g, &nd[0], &nd[1], &programmatic, 1);
+  S(cuGraphInstantiate(&e, g, 0));
+  S(cuGraphRemoveDependencies(g, &nd[0], &nd[1], 0, 1));
+  S(cuGraphRemoveDependencies(g, &nd[0], &nd[1], &full, 1));
+  S(cuGraphAddDependencies(g, &nd[0], &nd[1], &full, 1));
+  S(cuGraphAddDependencies(g, &nd[0], &nd[1], &programmatic, 1));
+  num("edges", edg(g));
+  S(cuGraphExecUpdate(e, g, &ui));
+  num("result", ui.result);
+}
+
+
+static void edge_data_changed(void) {
+  CUgraphExec e;
+  void *p[2];
+  float a = 2;
+  loose(3);
+  s = NS();
+  clear_ticks();
+  cu->cuGraphAddDependencies(g, &nd[0], &nd[1], &programmatic, 1);
+  cu->cuGraphAddDependencies(g, &nd[1], &nd[2], &programmatic, 1);
+  const CUDA_KERNEL_NODE_PARAMS params = adding(&a, p);
+  S(cuGraphInstantiate(&e, g, 0));
+  S(cuGraphNodeSetEnabled(e, nd[1], 0));
+  S(cuGraphLaunch(e, s));
+  S(cuStreamSynchronize(s));
+  note_ticks();
+  S(cuGraphNodeSetEnabled(e, nd[1], 1));
+  S(cuGraphExecKernelNodeSetParams(e, nd[2], &params));
+  S(cuGraphLaunch(e, s));
+  S(cuStreamSynchronize(s));
+  note_ticks();
+}
+
+
 /* ---- lists ---- */
 
 static void lists(void) {
@@ -437,6 +535,11 @@ static const question questions[] = {
     {"edge data: ports without their type", edge_data_ports},
     {"edge data: programmatic from and to an empty node", edge_data_empty},
     {"edge data: captured with programmatic serialization", edge_data_captured},
+    {"edge data: in a clone and in a child graph", edge_data_copied},
+    {"edge data: programmatic from and to a fill", edge_data_fill},
+    {"edge data: programmatic edge became full", edge_data_replaced},
+    {"edge data: node behind a programmatic edge disabled, changed",
+     edge_data_changed},
     {"lists with too little and too much room", lists},
     {"dependencies of another graph, twice, missing", add_bad},
 };

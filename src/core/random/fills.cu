@@ -26,6 +26,16 @@ extern "C" __global__ void advance(u64 *state, u64 count, u64 unused) {
 #define INSIDE static __device__ __forceinline__
 #endif
 
+// What kernels that a macro makes begin with; the compiler's own wait is not put
+// into macros (compile/nvrtc).
+#if defined __CUDACC_RTC__ && __CUDA_ARCH__ >= 900
+#define WAIT                                                      \
+  asm volatile("griddepcontrol.launch_dependents;\n"              \
+               "griddepcontrol.wait; // cgraphlua" ::: "memory")
+#else
+#define WAIT
+#endif
+
 #ifdef CONDITIONAL
 #ifdef __CUDACC_RTC__
 extern "C" __device__ __cudart_builtin__ void
@@ -150,6 +160,7 @@ INSIDE float between(unsigned word, float low, float span, float last) {
   extern "C" __global__ void uniform_##name(T *out, u64 n, GENERATOR,       \
                                             float low, float span,          \
                                             float last) {                   \
+    WAIT;                                                                   \
     fill<4>(out, n, state, number, [=](uint4 v, u64) {                      \
       return each<T>(v, [=](unsigned word, int) {                           \
         return round(between(word, low, span, last));                       \
@@ -175,6 +186,7 @@ extern "C" __global__ void uniform_double(double *out, u64 n, GENERATOR,
   extern "C" __global__ void normal_##name(T *out, u64 n, GENERATOR,        \
                                            float mean, float deviation,     \
                                            float unused) {                  \
+    WAIT;                                                                   \
     fill<4>(out, n, state, number, [=](uint4 v, u64) -> lanes<T, 4> {       \
       const float2 a = cgl_normal_pair(v.x, v.y);                           \
       const float2 b = cgl_normal_pair(v.z, v.w);                           \
@@ -234,6 +246,7 @@ INSIDE u64 plain(unsigned word, u64 count) {
   extern "C" __global__ void random_##bits(T *out, u64 n, GENERATOR,        \
                                            u64 low, u64 count,              \
                                            u64 rejected) {                  \
+    WAIT;                                                                   \
     const unsigned c = (unsigned)count, r = (unsigned)rejected;             \
     if (r)                                                                  \
       fill<4>(out, n, state, number, [=](uint4 v, u64 p) {                  \

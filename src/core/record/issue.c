@@ -216,6 +216,7 @@ void cgl_issue_note_node(cgl_recording *recording, const cgl_note *note,
   cgl_op *op = record_append(recording, note);
   op->node = node;
   op->priority = 0;
+  op->fits = true;
   op->scope = NULL;
 }
 

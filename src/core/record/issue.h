@@ -92,7 +92,8 @@ void cgl_issue_bodies(cgl_issue *issue, cgl_recording *const *bodies, size_t n);
 /* Notes the operation; returns its node when the capture is watched, else
    NULL. */
 CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note);
-/* Notes an operation that was put into the graph by hand: no stream's. */
+/* Notes an operation that was put into the graph by hand, a kernel of one
+   block: no stream's. */
 void cgl_issue_note_node(cgl_recording *recording, const cgl_note *note,
                          CUgraphNode node);
 /* The node of the latest operation; asks the driver when it is not known. */
