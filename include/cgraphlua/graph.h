@@ -91,7 +91,7 @@ CGL_API cgl_graph *cgl_stream_capturing_graph(const cgl_stream *stream);
 CGL_API cgl_status cgl_graph_instantiate(cgl_graph *graph);
 /* Launches the graph `count` times on `stream`, asynchronously and in order.
    On a capturing stream each is a child graph node instead.  With `unroll` and
-   512 or more of them, a graph of up to 16 nodes (with those of its child
+   1000 or more of them, a graph of up to 16 nodes (with those of its child
    graphs) gets a second executable with 64 / nodes copies of it, which later
    loops of that many replays launch as well; it is counted in the pool's
    statistics.  Single launches do where it saves nothing: with a kernel whose

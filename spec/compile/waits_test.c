@@ -79,9 +79,23 @@ static void sources(void) {
   waits("a branch that was not read", 90,
         "#if 0\n" KERNEL("a") "#else\n" KERNEL("a") "#endif\n", NULL, "a+");
   waits("a wait of its own", 90,
-        "#define begin if (0) {}\n__global__ void a(int *p) { p[0] = 1;\n"
+        "__global__ void a(int *p) { p[0] = 1;\n"
         "asm volatile(\"griddepcontrol.wait;\" ::: \"memory\"); p[1] = 2; }",
         NULL, "a+");
+}
+
+
+static void shared_in_a_macro(void) {
+  char *message;
+  cgl_image *image = compile(CGL_IMAGE_HOST, 90,
+                             "#define ROOM extern __shared__ float room[];\n"
+                             "__global__ void a(float *p) {\n ROOM\n"
+                             "  room[threadIdx.x] = 1; p[0] = room[0]; }",
+                             NULL, &message);
+  tap_ok(image != NULL, "an array of a macro on the host device: %s",
+         message ? message : "");
+  cgl_image_free(image);
+  free(message);
 }
 
 
@@ -118,5 +132,6 @@ int main(void) {
   sources();
   messages();
   host();
+  shared_in_a_macro();
   return tap_done();
 }

@@ -272,7 +272,7 @@ static void unrolls_in_silence(void) {
     cgl_clear_error();
     cgl_fault(at, CUDA_ERROR_OUT_OF_MEMORY);
     if (!status)
-      status = cgl_graph_replay(k.b, k.s, 512);
+      status = cgl_graph_replay(k.b, k.s, 1000);
     cgl_fault_count(&hit);
     cgl_fault(0, 0);
     survived += hit && !status;

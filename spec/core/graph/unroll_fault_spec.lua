@@ -13,16 +13,16 @@ local loops = [[
     local g = cg.capture(function()
       for _ = 1, 12 do add:launch(1, 4, x, 1, 4) end
     end, { unroll = true })
-    a:use(function() g:replay(512) end)
+    a:use(function() g:replay(1000) end)
     g:set_params(1, { [2] = 2 })
-    b:use(function() g:replay(513) end)
+    b:use(function() g:replay(1001) end)
     a:use(function() g:replay() end)
     cg.synchronize()
     return x:download()[1]
   end
 
   sweep(run, {
-    right = function(sum) return sum == 512 * 12 + 514 * 13, sum end,
+    right = function(sum) return sum == 1000 * 12 + 1002 * 13, sum end,
     calls = 130,
     raised = 100,
     names = { "cuGraphAddNode", "cuGraphGetEdges", "cuGraphInstantiateWithParams",
@@ -49,16 +49,16 @@ describe("a failing driver, in unrolled loops", function()
         g:set_params(1, { [2] = 2 })
         x:fill(0)
         cg.debug.fault(k, 2)
-        local ok, e = pcall(g.replay, g, 512)
+        local ok, e = pcall(g.replay, g, 1024)
         hit = select(2, cg.debug.fault_count())
         cg.debug.fault(0)
         cg.synchronize()
         if ok and hit then
           silent[hit] = true
-          assert(x:download()[1] == 1024)
+          assert(x:download()[1] == 2048)
           x:fill(0)
-          g:replay(512) -- not tried again
-          assert(x:download()[1] == 1024)
+          g:replay(1024) -- not tried again
+          assert(x:download()[1] == 2048)
         elseif hit then
           assert(hit == "cuGraphLaunch" and e.name == "CUDA_ERROR_OUT_OF_MEMORY")
           assert(x:download()[1] == 2 * 64 * (raised or 0))
@@ -71,7 +71,7 @@ describe("a failing driver, in unrolled loops", function()
       print(raised, table.concat(names, " "))
     ]], "CGRAPHLUA_FAULT=1")
     assert.same({ 0, "" }, { status, err })
-    assert.equal("8\tcuGraphAddNode cuGraphCreate cuGraphDestroy cuGraphGetEdges " ..
+    assert.equal("16\tcuGraphAddNode cuGraphCreate cuGraphDestroy cuGraphGetEdges " ..
       "cuGraphInstantiateWithParams cuGraphUpload\n", out)
   end)
 end)

@@ -1,6 +1,6 @@
 -- Replay loops of small graphs: fewer launches, and nothing else that a script
 -- could see.
--- CGRAPHLUA_UNROLL_PROGRAMS sets how many random programs (200),
+-- CGRAPHLUA_UNROLL_PROGRAMS sets how many random programs (100),
 -- CGRAPHLUA_UNROLL_SEED the first one's seed (1).
 
 local cg = require "cgraphlua"
@@ -8,7 +8,7 @@ local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../../support/device.lua")
 local slips = device.slips
 
-local PROGRAMS = tonumber(os.getenv "CGRAPHLUA_UNROLL_PROGRAMS") or 200
+local PROGRAMS = tonumber(os.getenv "CGRAPHLUA_UNROLL_PROGRAMS") or 100
 local SEED = tonumber(os.getenv "CGRAPHLUA_UNROLL_SEED") or 1
 local N = 32
 
@@ -98,12 +98,12 @@ describe("graph:replay with unroll", function()
   -- upload and the end of the graph.
   local function built(k) return k + 4 end
 
-  it("launches 64 copies of a kernel at once, from the 512th on", function()
-    assert.equal(table.concat({ 511, built(64) + 15 + 40, 15 + 40, 1 + 36, 63, 1, 4000 }, " "),
+  it("launches 64 copies of a kernel at once, from the 1000th on", function()
+    assert.equal(table.concat({ 999, built(64) + 15 + 40, 15 + 40, 1 + 36, 63, 1, 4000 }, " "),
       counts [[
         local g = captured(1)
-        say(calls(g, 511), calls(g, 1000), calls(g, 1000), calls(g, 100), calls(g, 63), calls(g, 1))
-        say(x:download()[1] + 4000 - 511 - 2164)
+        say(calls(g, 999), calls(g, 1000), calls(g, 1000), calls(g, 100), calls(g, 63), calls(g, 1))
+        say(x:download()[1] + 4000 - 999 - 2164)
       ]])
   end)
 
@@ -195,15 +195,15 @@ describe("graph:replay with unroll", function()
   -- An order takes the record of an event, which is made at the first, and a
   -- wait.
   it("orders replays of another executable on another stream, and no others", function()
-    assert.equal(table.concat({ built(64) + 8, 8, 1 + 3, 1, 8 + 2, 8, 2, 8 + 2, 1 + 3, 1 }, " "),
+    assert.equal(table.concat({ built(64) + 16, 16, 1 + 3, 1, 16 + 2, 16, 2, 16 + 2, 1 + 3, 1 }, " "),
       counts [[
         local a, b, g = cg.stream(), cg.stream(), captured(1)
         cg.synchronize()
         local function on(stream, n) stream:use(function() say(calls(g, n)) end) end
-        on(a, 512) on(b, 512) -- the driver orders an executable after itself
+        on(a, 1024) on(b, 1024) -- the driver orders an executable after itself
         on(a, 1) on(b, 1)
-        on(a, 512) on(a, 512)
-        on(b, 65) on(a, 512) on(b, 1)
+        on(a, 1024) on(a, 1024)
+        on(b, 65) on(a, 1024) on(b, 1)
         local plain = cg.capture(adds(1))
         a:use(function() plain:replay() end)
         b:use(function() say(calls(plain, 1)) end)
@@ -220,11 +220,11 @@ describe("graph:replay with unroll", function()
       end, { unroll = unroll })
       local h = cg.capture(function() slow:launch(1, N, x, 300) end)
       for i = 1, 8 do
-        streams[i % 3 + 1]:use(function() g:replay(i % 2 == 0 and 1 or 512 + i) end)
+        streams[i % 3 + 1]:use(function() g:replay(i % 2 == 0 and 1 or 1000 + i) end)
       end
       streams[2]:release()
       streams[2] = cg.stream()
-      g:replay(600)
+      g:replay(1100)
       cg.synchronize()
       h:replay()
       return device.bits(x)
@@ -240,7 +240,7 @@ describe("graph:replay with unroll", function()
     other:replay()
     cg.synchronize()
     for _ = 1, 3 do
-      a:use(function() g:replay(600) end)
+      a:use(function() g:replay(1100) end)
       b:use(function() g:replay() end)
     end
     cg.synchronize()
@@ -322,7 +322,7 @@ describe("graph:replay with unroll", function()
 
   -- Without its put, a graph would read what nobody wrote.
   local never_off = { put = true, advance = true, ["graph:replay"] = true, ["event:record"] = true }
-  local counts_of_replays = { 0, 1, 2, 63, 64, 65, 130, 512, 600 }
+  local counts_of_replays = { 0, 1, 2, 63, 64, 65, 130, 1000 }
 
   -- One step of a program; `graph` is the outer or the inner one.
   local function act(world, graph)

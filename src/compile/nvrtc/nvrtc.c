@@ -340,17 +340,19 @@ static int take_answers(nvrtc_program program, cgl_image *image, size_t i) {
 /* Is a wait what the entry's code, up to `end`, begins with?  Parameters may be
    read before it, and nothing else. */
 static bool code_waits(const char *code, const char *end) {
-  const char *wait = memmem(code, (size_t)(end - code),
-                            "griddepcontrol.wait; // cgraphlua", 33);
+  static const char mark[] = "griddepcontrol.wait; // cgraphlua";
   static const char *const others[] = {"ld.",  "st.",  "atom", "red.",
                                        "call", "bra ", "tex."};
+  const char *wait = memmem(code, (size_t)(end - code), mark, sizeof mark - 1);
   bool first = wait;
-  for (size_t i = 0; first && i < sizeof others / sizeof *others; i++)
-    for (const char *at = code; first && (at = strstr(at, others[i])); at++) {
-      if (at >= wait)
-        break;
+  for (size_t i = 0; first && i < sizeof others / sizeof *others; i++) {
+    const size_t n = strlen(others[i]);
+    const char *at = code;
+    while (first && (at = memmem(at, (size_t)(wait - at), others[i], n))) {
       first = !strncmp(at, "ld.param", 8);
+      at += n;
     }
+  }
   return first;
 }
 

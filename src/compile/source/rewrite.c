@@ -174,7 +174,7 @@ static void begin_kernel(edit *e, const cgl_token *t, const char *const *bodies,
 void cgl_source_rewrite(const cgl_source *source, bool host,
                         const cgl_stride_loop *const *loops, size_t n,
                         const cgl_program *waiting, cgl_text *out) {
-  size_t nbodies = 0;
+  size_t nbodies = 0, directive = 0; /* the index behind the last one */
   const char *const *bodies =
       waiting ? cgl_program_bodies(waiting, &nbodies) : NULL;
   cgl_tokens row = {0};
@@ -195,10 +195,10 @@ void cgl_source_rewrite(const cgl_source *source, bool host,
       while (end < row.count && !row.at[end].first)
         end++;
       drop_include(&e, t, end - i);
-      i = end - 1; /* a macro is no kernel's body */
+      directive = end;
     } else if (host && cgl_token_is_any(t, "extern", "__shared__"))
       share_array(&e, row.at, row.count, i);
-    else
+    else if (i >= directive) /* a macro is no kernel's body */
       begin_kernel(&e, t, bodies, nbodies);
   }
   copy_to(&e, source->text + source->length);

@@ -22,8 +22,8 @@ enum { LEAST_COPIES = 4 };
 /* Bytes that a copy or a fill moves in the time of a launch. */
 enum { MOST_BYTES = 64 << 10 };
 /* Replays in one call that pay for building the executable, which takes about
-   as long as 250 of them save. */
-enum { LEAST_REPLAYS = 512 };
+   as long as 250 of them save, and 700 in a graph with copies or branches. */
+enum { LEAST_REPLAYS = 1000 };
 
 
 static bool op_is_short(const cgl_recording *recording, const cgl_op *op) {

@@ -56,8 +56,10 @@ static cgl_status fills_load(cgl_context *context, random_part *all,
     return status;
   CUresult result = context->driver->cuModuleLoadData(module, image->bytes);
   for (int i = 0; i < CGL_FILL_COUNT; i++)
-    if (fills[i].part == fills[fill].part)
-      all->waiters[i].waits = cgl_image_find(image, fills[i].name)->waits;
+    if (fills[i].part == fills[fill].part) {
+      const cgl_signature *s = cgl_image_find(image, fills[i].name);
+      all->waiters[i].waits = s && s->waits;
+    }
   cgl_image_free(image);
   if (result)
     *module = NULL;

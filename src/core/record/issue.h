@@ -2,15 +2,15 @@
    Idea: begin checks, enters the context and makes room in the recording of the
    stream's capture, if any; the operation calls the driver; taken makes a
    status of the result; use keeps each object that the operation needs; end
-   notes the operation. begin -> driver -> taken -> use ... -> end Invariant: a
-   begin that fails changes nothing; after begin, noting cannot fail.
-   Programmatic edges.  A kernel that waits (compile/source.h) sees all that the
-   kernel before it in a programmatic edge wrote, and that kernel is over. When
-   that one waits too, so are all before it, and so on up to an edge that is
-   full: as long as every kernel behind a programmatic edge waits, these order
-   as full edges do.  A launch gets one when it waits and its one dependency is
-   a kernel that waits, too; and, lest blocks that only wait take the place of
-   blocks that work, when all blocks of that kernel fit the device at once. */
+   notes the operation. begin -> driver -> taken -> use ... -> end
+   Programmatic edges order as full edges do: a kernel that waits
+   (compile/source.h) is behind the end of the kernel before it, and sees what
+   that one wrote; when that one waits too, the same holds of all before it, up
+   to an edge that is full.  A launch gets one when its kernel waits and its one
+   dependency is a launch of a kernel that waits; and, lest blocks that wait
+   take the place of blocks that work, one whose blocks fit the device at once.
+   Invariants: a begin that fails changes nothing; after begin, noting cannot
+   fail; every kernel behind a programmatic edge waits. */
 #ifndef CGL_RECORD_ISSUE_H
 #define CGL_RECORD_ISSUE_H
 
