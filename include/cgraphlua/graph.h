@@ -98,7 +98,7 @@ CGL_API cgl_status cgl_graph_instantiate(cgl_graph *graph);
    blocks do not fit the device at once, or a copy or fill of more than 64 KiB;
    and where it cannot be made, or could do something else: with events,
    conditional or foreign nodes, disabled nodes, hooks of replays, handles that
-   were given out, streams of an engine.
+   were given out, streams of an engine, isolated streams.
    CGL_ERROR_NOT_CAPTURED without a capture; CGL_ERROR_ORDER when the replay
    order of a shared pool forbids it; CGL_ERROR_RELEASED when an input was
    retired (check_input_liveness), or the pool was restored.  cuGraphLaunch,

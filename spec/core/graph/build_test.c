@@ -328,6 +328,49 @@ static void test_copies(void) {
 }
 
 
+/* Whether replays on the stream built copies. */
+static bool builds_copies(cgl_graph *graph, cgl_stream *on) {
+  return !cgl_graph_replay(graph, on, 1000) && !cgl_stream_synchronize(on) &&
+         graph->unroll.executable;
+}
+
+
+/* A deadline of an isolated stream is for one replay. */
+static void test_isolated(void) {
+  cgl_graph *graph = captured(kernels);
+  cgl_stream *isolated = NULL;
+  cgl_stream_create(context, 0, &isolated);
+  if (cgl_stream_isolate(isolated, 60) == CUDA_ERROR_NOT_SUPPORTED)
+    tap_skip("isolated streams", "the driver has none");
+  else
+    tap_ok(graph && !builds_copies(graph, isolated),
+           "loops on an isolated stream run as single replays");
+  tap_ok(graph && builds_copies(graph, stream), "other loops run as copies");
+  cgl_stream_release(isolated);
+  cgl_graph_release(graph);
+}
+
+
+/* Edges have data since CUDA 12.3. */
+static void test_old_driver(void) {
+  const cgl_driver *driver = context->driver;
+  static const int versions[] = {12020, 12030};
+  for (int i = 0; i < 2; i++) {
+    cgl_driver older = *driver;
+    older.version = versions[i];
+    context->driver = &older;
+    cgl_graph *graph = captured(kernels);
+    context->driver = driver;
+    const bool early =
+        graph && cgl_record_op(graph->recording, 1)->programmatic;
+    tap_ok(early == (i && add->waiter.waits), "CUDA %d.%d: %s edges",
+           versions[i] / 1000, versions[i] % 1000 / 10,
+           early ? "programmatic" : "full");
+    cgl_graph_release(graph);
+  }
+}
+
+
 static void test_foreign(void) {
   const cgl_graph_desc desc = {.keep_graph = true};
   cgl_graph *graph = NULL;
@@ -404,6 +447,8 @@ int main(void) {
   test_kinds();
   test_children();
   test_copies();
+  test_isolated();
+  test_old_driver();
   test_foreign();
   test_differences();
   tear_down();

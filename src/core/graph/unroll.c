@@ -81,9 +81,11 @@ cgl_status cgl_graph_unroll_begin(cgl_graph *graph, cgl_stream *stream,
   cgl_unroll *unroll = &graph->unroll;
   const bool moved = unroll->clock && unroll->clock != stream->clock;
   *copies = NULL;
-  /* An engine may capture its stream, which nothing can be ordered after. */
-  if (!stream->clock->borrowed && !(moved && unroll->clock->borrowed) &&
-      !unroll->shown && !cgl_record_noff(graph->recording)) {
+  /* An engine may capture its stream, which nothing can be ordered after.  A
+     deadline is for one replay. */
+  if (!stream->clock->borrowed && !stream->isolated &&
+      !(moved && unroll->clock->borrowed) && !unroll->shown &&
+      !cgl_record_noff(graph->recording)) {
     if (count >= unroll->least)
       unroll_build(graph, operation);
     if (unroll->executable && count >= unroll->copies)

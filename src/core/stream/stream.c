@@ -307,9 +307,11 @@ cgl_status cgl_stream_isolate(cgl_stream *stream, double seconds) {
   }
   if (!driver->isolate_stream)
     return isolate_fail(stream, operation);
-  return cgl_fail_driver(stream->object.context,
-                         driver->isolate_stream(stream->handle, seconds),
-                         operation, "isolate_stream");
+  cgl_status status = cgl_fail_driver(
+      stream->object.context, driver->isolate_stream(stream->handle, seconds),
+      operation, "isolate_stream");
+  stream->isolated |= !status;
+  return status;
 }
 
 

@@ -27,6 +27,7 @@ struct cgl_stream {
   int priority;         /* CUDA's: lower is more urgent */
   bool owned;           /* destroyed with the object */
   bool shown;           /* others have its handle */
+  bool isolated;        /* by cgl_stream_isolate: its launches have deadlines */
   uint64_t serial;      /* unique in the process, from 1 */
   cgl_clock *clock;     /* retained; shared by the default stream's objects */
   cgl_capture *capture; /* borrowed: the capture owns its streams */
