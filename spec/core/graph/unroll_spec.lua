@@ -1,6 +1,6 @@
 -- Replay loops of small graphs: fewer launches, and nothing else that a script
 -- could see.
--- CGRAPHLUA_UNROLL_PROGRAMS sets how many random programs (100),
+-- CGRAPHLUA_UNROLL_PROGRAMS sets how many random programs (200),
 -- CGRAPHLUA_UNROLL_SEED the first one's seed (1).
 
 local cg = require "cgraphlua"
@@ -8,7 +8,7 @@ local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../../support/device.lua")
 local slips = device.slips
 
-local PROGRAMS = tonumber(os.getenv "CGRAPHLUA_UNROLL_PROGRAMS") or 100
+local PROGRAMS = tonumber(os.getenv "CGRAPHLUA_UNROLL_PROGRAMS") or 200
 local SEED = tonumber(os.getenv "CGRAPHLUA_UNROLL_SEED") or 1
 local N = 32
 
