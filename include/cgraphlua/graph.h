@@ -29,6 +29,13 @@ typedef enum cgl_option {
   CGL_OPTION_OFF
 } cgl_option;
 
+/* What orders the nodes of a capture. */
+typedef enum cgl_capture_order {
+  CGL_ORDER_ISSUE, /* the streams and events that the work was issued to */
+  CGL_ORDER_DATA   /* what the work reads and writes, and events: cgl_graph_plan
+                    */
+} cgl_capture_order;
+
 typedef struct cgl_graph_desc {
   bool keep_graph; /* keep the template; instantiate by hand or at replay */
   cgl_pool *pool;  /* of its captures' memory; NULL: a private pool */
@@ -41,6 +48,9 @@ typedef struct cgl_graph_desc {
                               executable: cgl_graph_replay */
   cgl_option programmatic; /* a kernel may begin while the one before it ends:
                               cgl_graph_capture_begin */
+  cgl_capture_order order;
+  uint32_t width; /* in data order: how many nodes may run beside each other;
+                     0: 32 */
 } cgl_graph_desc;
 
 /* Creates a graph that has captured nothing yet.  A NULL desc means defaults;
@@ -198,6 +208,27 @@ CGL_API void cgl_graph_body_node(const cgl_body *body, size_t index,
    kind: a copy, a fill, a child graph, a foreign node. */
 CGL_API cgl_status cgl_graph_node_kernel(cgl_graph *graph, size_t index,
                                          cgl_kernel **kernel);
+/* How the nodes of a captured graph are ordered.  In data order
+   (cgl_capture_order) two nodes are ordered, as they were issued, when they use
+   the same bytes and one of them writes them.  A kernel reads what const
+   pointers point to, and reads and writes what others point to; copies, fills,
+   child graphs and conditional nodes use what is known of them.  Events by
+   which streams were ordered, and the sequence of each generator, order nodes,
+   too.  A node whose bytes are not known is a barrier: it comes after all nodes
+   before it, and before all after it. */
+typedef struct cgl_plan {
+  cgl_capture_order order;
+  size_t nodes, edges;
+  size_t width;   /* the most nodes that are as many edges from the start */
+  size_t longest; /* nodes on the longest path */
+} cgl_plan;
+
+/* CGL_ERROR_NOT_CAPTURED before the capture has ended.  cuGraphGetEdges */
+CGL_API cgl_status cgl_graph_plan(cgl_graph *graph, cgl_plan *plan);
+/* *reason: why node `index` is a barrier; NULL when it is none, and in issue
+   order. */
+CGL_API cgl_status cgl_graph_plan_barrier(cgl_graph *graph, size_t index,
+                                          const char **reason);
 /* Changes the arguments and the launch of a kernel's node, for replays that are
    issued from now on, and for executables and child graphs made from now on.
    `args` has an argument per parameter; CGL_ARG_SAME keeps an argument, NULL

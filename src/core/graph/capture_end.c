@@ -3,6 +3,7 @@
    caller sees is the first, and what follows hangs on it. */
 #include "core/graph/build.h"
 #include "core/graph/conditional.h"
+#include "core/graph/plan.h"
 
 
 /* A stream that still captures afterwards would be lost, so a failure that
@@ -117,7 +118,11 @@ static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
             "%s: the capture that began at %s is empty: was the work issued "
             "on another stream or device?",
             operation, cgl_site_text(graph->capture.underway.begun));
-  status = cgl_share_check_children(recording, template, operation);
+  if (graph->options.order == CGL_ORDER_DATA)
+    status = cgl_plan_order(graph->object.context, recording, template,
+                            graph->options.width, operation);
+  if (!status)
+    status = cgl_share_check_children(recording, template, operation);
   if (!status)
     status = cgl_share_make(recording, &graph->pool->sharing,
                             &graph->capture.underway, operation);

@@ -9,6 +9,7 @@
    operation that it was captured with, because the order of the capture decided
    where it is used.  Replays in flight keep what they were launched with. */
 #include "core/graph/build.h"
+#include "core/graph/plan.h"
 
 #include <string.h>
 
@@ -198,10 +199,32 @@ static void change_note_memory(change *c, size_t index) {
 }
 
 
+/* In data order only the bytes that the nodes use order them. */
+static cgl_status change_check_order(const change *c) {
+  cgl_range ranges[CGL_MAX_PARAMS];
+  size_t n = 0;
+  for (size_t i = 0; i < c->nargs; i++) {
+    const cgl_range *range = cgl_record_range_of(c->graph->recording, c->op, i);
+    cgl_range now = {0};
+    if (!cgl_arg_memory(&c->args[i], &now.address, &now.bytes))
+      continue;
+    now.write =
+        c->kernel ? cgl_kernel_writes(c->kernel, i) : range && range->write;
+    if (!range || range->address != now.address || range->bytes != now.bytes)
+      ranges[n++] = now;
+  }
+  return cgl_plan_check_change(c->graph, c->edit.index, ranges, n, setting);
+}
+
+
 /* What is wanted comes to pass, or nothing does. */
 static cgl_status change_end(change *c, CUgraphNodeParams *params,
                              const void *values, const cgl_launch *launch) {
-  cgl_status status = cgl_record_edit_reserve(&c->edit, c->ngained, setting);
+  cgl_status status = CGL_OK;
+  if (c->graph->options.order == CGL_ORDER_DATA)
+    status = change_check_order(c);
+  if (!status)
+    status = cgl_record_edit_reserve(&c->edit, c->ngained, setting);
   if (status)
     return status;
   /* The operations may have moved. */

@@ -137,10 +137,12 @@ CGL_OBJECT_KIND(graph, .destroy = graph_destroy, .abandon = graph_abandon,
 static cgl_status desc_check(cgl_context *context, const cgl_graph_desc *desc,
                              const char *operation) {
   if ((unsigned)desc->capture_mode > CGL_CAPTURE_RELAXED ||
-      (unsigned)desc->annotations > CGL_ANNOTATIONS_NVTX) {
+      (unsigned)desc->annotations > CGL_ANNOTATIONS_NVTX ||
+      (unsigned)desc->order > CGL_ORDER_DATA) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-             "capture mode %d or annotations %d is not a value of its enum",
-             (int)desc->capture_mode, (int)desc->annotations);
+             "capture mode %d, annotations %d or order %d is not a value of "
+             "its enum",
+             (int)desc->capture_mode, (int)desc->annotations, (int)desc->order);
     return cgl_fail_hint("start from an empty description: cgl_graph_desc d = "
                          "{0}");
   }

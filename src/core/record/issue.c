@@ -180,6 +180,7 @@ static cgl_op *record_append(cgl_recording *recording, const cgl_note *note) {
     memcpy(recording->values + recording->nvalues, note->values, note->nvalues);
   recording->nvalues += note->nvalues;
   op->nranges = op->body = op->nbodies = 0;
+  op->stream = 0;
   return op;
 }
 
@@ -196,6 +197,7 @@ CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note) {
   cgl_op *op = record_append(recording, note);
   op->node = capture->watched ? cgl_capture_last_node(stream) : NULL;
   op->priority = stream->priority;
+  op->stream = stream->serial;
   op->nranges = issue->nranges;
   op->body = issue->body;
   op->nbodies = issue->nbodies;

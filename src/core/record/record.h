@@ -80,6 +80,7 @@ typedef struct cgl_op {
   bool off;            /* executables do not run it */
   bool stale;          /* changed since the template's node was set */
   int priority;        /* of the stream */
+  uint64_t stream;     /* its serial; 0: put into the graph by hand */
   cgl_launch launch;   /* of kernels */
   cgl_handle handle;   /* that a kernel of ours sets */
   uint32_t body;       /* from 1: which body is its first; 0: none */
@@ -174,6 +175,11 @@ CUresult cgl_record_learn_edges(cgl_recording *recording, CUgraph graph);
    a node that is no operation. */
 const size_t *cgl_record_dependencies(const cgl_recording *recording,
                                       size_t index, size_t *count);
+
+/* Replaces the dependencies of all operations, those of operation i from
+   first[i] to first[i + 1] in `edges`.  Takes both arrays, of malloc. */
+void cgl_record_set_dependencies(cgl_recording *recording, size_t *first,
+                                 size_t *edges);
 
 /* ---- edit.c: changes of a captured graph ------------------------------------
    A change of one operation: count the objects that it will use, make room,

@@ -144,3 +144,12 @@ const size_t *cgl_record_dependencies(const cgl_recording *recording,
                : 0;
   return *count ? recording->edges + recording->first[index] : NULL;
 }
+
+
+void cgl_record_set_dependencies(cgl_recording *recording, size_t *first,
+                                 size_t *edges) {
+  free(recording->first);
+  free(recording->edges);
+  recording->first = first;
+  recording->edges = edges;
+}

@@ -14,6 +14,8 @@ enum {
   FIELD_CHECK_INPUT_LIVENESS,
   FIELD_ANNOTATIONS,
   FIELD_ENABLE_ANNOTATIONS,
+  FIELD_ORDER,
+  FIELD_WIDTH,
   FIELD_UNCHECKED,
   FIELD_UNROLL,
   FIELD_PROGRAMMATIC
@@ -21,6 +23,8 @@ enum {
 
 static const char *const mode_names[] = {"default", "global", "thread_local",
                                          "relaxed", NULL};
+static const char *const order_names[] = {"issue", "data", NULL};
+enum { MOST_WIDTH = 1024 };
 
 
 /* false, true or "nvtx". */
@@ -78,7 +82,7 @@ static bool desc_read(lua_State *L, cgl_lua *S, int options,
   static const char *const names[] = {"enable_annotations", "annotations"};
   if (S->limits)
     desc_check_limits(L, S, options);
-  const bool checked = desc->check_input_liveness;
+  const cgl_graph_desc before = *desc;
   cgl_pool *pool = cgl_lua_option_object(L, S, options, "pool", CGL_LUA_pool);
   int mode = cgl_lua_option_choice(L, S, options, "capture_error_mode",
                                    mode_names, -1);
@@ -92,9 +96,15 @@ static bool desc_read(lua_State *L, cgl_lua *S, int options,
       cgl_lua_option_boolean(L, S, options, "unchecked", desc->unchecked);
   option_read(L, S, options, "unroll", &desc->unroll);
   option_read(L, S, options, "programmatic", &desc->programmatic);
+  desc->order = (cgl_capture_order)cgl_lua_option_choice(
+      L, S, options, "order", order_names, (int)desc->order);
+  desc->width = (uint32_t)cgl_lua_option_integer(L, S, options, "width", 1,
+                                                 MOST_WIDTH, desc->width);
   desc->check_input_liveness = cgl_lua_option_boolean(
       L, S, options, "check_input_liveness", desc->check_input_liveness);
-  bool changed = pool || mode >= 0 || checked != desc->check_input_liveness;
+  bool changed = pool || mode >= 0 || before.order != desc->order ||
+                 before.width != desc->width ||
+                 before.check_input_liveness != desc->check_input_liveness;
   for (int i = 0; i < 2; i++) {
     if (!cgl_lua_option(L, options, names[i]))
       continue;
@@ -119,7 +129,8 @@ cgl_graph *cgl_lua_graph_push(lua_State *L, cgl_lua *S, int options) {
 }
 
 
-/* cg.graph{keep_graph=, pool=, capture_error_mode=, unchecked=, unroll=} */
+/* cg.graph{keep_graph=, pool=, capture_error_mode=, unchecked=, unroll=,
+   order=, width=} */
 int cgl_lua_graph_new(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph");
   lua_settop(L, 1);
@@ -129,8 +140,8 @@ int cgl_lua_graph_new(lua_State *L) {
 }
 
 
-/* g:options([{keep_graph=, pool=, capture_error_mode=, unchecked=, unroll=}])
-   changes the options that are there, and returns all. */
+/* g:options([{keep_graph=, ...}]) changes the options that are there, and
+   returns all. */
 static int graph_options(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:options");
   lua_settop(L, 2);
@@ -141,11 +152,14 @@ static int graph_options(lua_State *L) {
     desc_read(L, S, 2, &desc);
     cgl_lua_done(L, S, cgl_graph_set_desc(graph, &desc));
   }
-  lua_createtable(L, 0, 8);
+  lua_createtable(L, 0, 10);
   cgl_lua_set_boolean(L, "keep_graph", desc.keep_graph);
   cgl_lua_set_boolean(L, "unchecked", desc.unchecked);
   cgl_lua_set_boolean(L, "unroll", desc.unroll != CGL_OPTION_OFF);
   cgl_lua_set_boolean(L, "programmatic", desc.programmatic != CGL_OPTION_OFF);
+  cgl_lua_set_text(L, "order", order_names[desc.order]);
+  if (desc.width)
+    cgl_lua_set_number(L, "width", desc.width);
   cgl_lua_set_text(L, "capture_error_mode", mode_names[desc.capture_mode]);
   cgl_lua_set_boolean(L, "check_input_liveness", desc.check_input_liveness);
   annotations_push(L, desc.annotations);
@@ -186,6 +200,14 @@ int cgl_lua_graph_newindex(lua_State *L) {
     *flags[field] = cgl_lua_read_boolean(L, S, 3, graph_fields[field], false);
   else if (field == FIELD_POOL)
     desc.pool = reset ? NULL : cgl_lua_check_pool(L, S, 3);
+  else if (field == FIELD_ORDER)
+    desc.order = reset ? CGL_ORDER_ISSUE
+                       : (cgl_capture_order)cgl_lua_read_choice(
+                             L, S, 3, graph_fields[field], order_names);
+  else if (field == FIELD_WIDTH)
+    desc.width = reset ? 0
+                       : (uint32_t)cgl_lua_read_integer(
+                             L, S, 3, graph_fields[field], 1, MOST_WIDTH);
   else if (field == FIELD_CAPTURE_ERROR_MODE)
     desc.capture_mode = reset ? CGL_CAPTURE_DEFAULT
                               : (cgl_capture_mode)cgl_lua_read_choice(

@@ -119,6 +119,48 @@ static int graph_nodes(lua_State *L) {
 }
 
 
+/* Pushes the list of barriers: {node =, name =, file =, line =, reason =}. */
+static void barriers_push(lua_State *L, cgl_lua *S, cgl_graph *graph,
+                          size_t nodes) {
+  int count = 0;
+  lua_newtable(L);
+  for (size_t i = 0; i < nodes; i++) {
+    const char *reason = NULL;
+    cgl_node_info info;
+    cgl_lua_done(L, S, cgl_graph_plan_barrier(graph, i, &reason));
+    if (!reason)
+      continue;
+    cgl_lua_done(L, S, cgl_graph_node(graph, i, &info));
+    lua_createtable(L, 0, 5);
+    cgl_lua_set_number(L, "node", (double)i + 1);
+    cgl_lua_set_text(L, "name", info.name);
+    cgl_lua_set_text(L, "file", info.file);
+    cgl_lua_set_number(L, "line", info.line);
+    cgl_lua_set_text(L, "reason", reason);
+    lua_rawseti(L, -2, ++count);
+  }
+}
+
+
+/* g:plan() returns {order =, nodes =, edges =, width =, longest =, barriers =}.
+ */
+static int graph_plan(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "graph:plan");
+  cgl_graph *graph = cgl_lua_check_graph(L, S, 1);
+  cgl_plan plan;
+  cgl_lua_done(L, S, cgl_graph_plan(graph, &plan));
+  lua_createtable(L, 0, 6);
+  cgl_lua_set_text(L, "order", plan.order == CGL_ORDER_DATA ? "data" : "issue");
+  cgl_lua_set_number(L, "nodes", (double)plan.nodes);
+  cgl_lua_set_number(L, "edges", (double)plan.edges);
+  cgl_lua_set_number(L, "width", (double)plan.width);
+  cgl_lua_set_number(L, "longest", (double)plan.longest);
+  barriers_push(L, S, graph, plan.nodes);
+  lua_setfield(L, -2, "barriers");
+  return 1;
+}
+
+
 /* ---- annotations ---- */
 
 static const char *annotation_text(lua_State *L, cgl_lua *S, int index) {
@@ -236,6 +278,7 @@ const luaL_Reg cgl_lua_graph_node_methods[] = {
     {"debug_dump", graph_debug_dump},
     {"enable_debug_mode", graph_enable_debug_mode},
     {"nodes", graph_nodes},
+    {"plan", graph_plan},
     {"annotate", graph_annotate},
     {"clear_annotations", graph_clear_annotations},
     {NULL, NULL},

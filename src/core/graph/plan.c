@@ -1,0 +1,670 @@
+/* Edges from data. */
+#include "core/graph/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/graph/build.h"
+#include "core/record/order.h"
+
+typedef struct access {
+  CUdeviceptr from, to;
+  bool write;
+} access;
+
+/* Who used the bytes between two neighbouring bounds; operations count from 1,
+   and 0 is none. */
+typedef struct segment {
+  uint32_t writer;  /* the last */
+  uint32_t readers; /* since then: a list in plan->readers */
+} segment;
+
+typedef struct reader {
+  uint32_t op, next;
+} reader;
+
+typedef struct stream_floor {
+  uint64_t stream;
+  uint32_t op; /* that all later operations of the stream come after */
+} stream_floor;
+
+typedef struct plan {
+  const cgl_recording *recording;
+  uint32_t n, width;
+  access *accesses;
+  size_t naccesses, accesses_size;
+  size_t *first; /* accesses of operation i; n + 1 entries */
+  CUdeviceptr *bounds;
+  size_t nbounds;
+  segment *segments;
+  reader *readers;
+  size_t nreaders, readers_size;
+  uint32_t *lane;   /* of an operation */
+  uint32_t *before; /* the operation before it in its lane */
+  uint32_t *depth;  /* operations on the longest path to it */
+  uint32_t *reach;  /* n rows: the latest of each lane that precedes it */
+  uint32_t *tails;  /* the latest of each lane */
+  uint32_t nlanes;
+  uint32_t *wanted; /* what the operation at hand must come after */
+  uint32_t *mark;   /* by operation: the last that wanted it */
+  size_t nwanted;
+  uint32_t barrier; /* the last */
+  uint32_t handle;  /* that the next conditional node goes by */
+  stream_floor *floors;
+  size_t nfloors, floors_size;
+  size_t *edges; /* of the recording to be */
+  size_t nedges, edges_size;
+  size_t *starts;
+} plan;
+
+
+/* Room for one element more; false without memory. */
+static bool plan_grow(void **array, size_t count, size_t *size,
+                      size_t element) {
+  if (count < *size)
+    return true;
+  const size_t larger = 2 * *size + 64;
+  void *grown = realloc(*array, larger * element);
+  if (!grown)
+    return false;
+  *array = grown;
+  *size = larger;
+  return true;
+}
+
+#define GROW(array, count, size) \
+  plan_grow((void **)&(array), (count), &(size), sizeof *(array))
+
+
+/* ---- what an operation accesses ---- */
+
+static bool field_has_pointer(const cgl_parameter *p) {
+  for (uint32_t i = 0; i < p->nfields; i++)
+    if (p->fields[i].pointer)
+      return true;
+  return !p->nfields;
+}
+
+
+/* Parameter `index`, whose value lies at `value`, may lead to other memory than
+   the ranges say. */
+static const char *parameter_reason(const cgl_recording *recording,
+                                    const cgl_op *op, const cgl_kernel *kernel,
+                                    size_t index, const unsigned char *value) {
+  const cgl_parameter *p = cgl_kernel_parameter(kernel, index);
+  uint64_t address = 0;
+  if (kernel->sizes[index] == sizeof address)
+    memcpy(&address, value, sizeof address);
+  if (!p)
+    return kernel->sizes[index] < sizeof address
+               ? NULL
+               : "the kernel was not compiled from source, and an argument may "
+                 "hold an address";
+  if (p->kind == CGL_KIND_PHILOX && !p->pointer)
+    return NULL;
+  const bool record = p->kind == CGL_KIND_STRUCT || p->kind == CGL_KIND_UNKNOWN;
+  if (!p->pointer)
+    return record && field_has_pointer(p) ? "a struct may hold an address"
+                                          : NULL;
+  if (!address)
+    return NULL;
+  if (!cgl_record_range_of(recording, op, index))
+    return "an argument is a raw address";
+  return p->pointer > 1 || record ? "a buffer may hold addresses" : NULL;
+}
+
+
+static const char *kernel_reason(const cgl_recording *recording,
+                                 const cgl_op *op) {
+  const cgl_kernel *kernel = (const cgl_kernel *)op->object;
+  const unsigned char *values = cgl_record_values(recording, op);
+  const cgl_image *image = kernel ? kernel->module->image : NULL;
+  if (!kernel)
+    return NULL; /* one of ours: its ranges say all */
+  if (!image)
+    return "the kernel was not compiled from source, and its module may have "
+           "variables";
+  if (image->nvariables)
+    return "the kernel's module has variables";
+  const char *reason = NULL;
+  for (size_t i = 0, at = 0; i < kernel->nparams && !reason; i++) {
+    at = cgl_kernel_next_value(at);
+    reason = parameter_reason(recording, op, kernel, i, values + at);
+    at += kernel->sizes[i];
+  }
+  return reason;
+}
+
+
+static const char *bodies_reason(const cgl_recording *recording,
+                                 const cgl_op *op) {
+  const cgl_recording *const *bodies = cgl_record_bodies(recording, op);
+  const char *reason = NULL;
+  for (uint32_t b = 0; b < op->nbodies && !reason; b++)
+    for (size_t i = 0; i < cgl_record_count(bodies[b]) && !reason; i++)
+      reason = cgl_plan_barrier_reason(bodies[b], cgl_record_op(bodies[b], i));
+  return reason;
+}
+
+
+const char *cgl_plan_barrier_reason(const cgl_recording *recording,
+                                    const cgl_op *op) {
+  switch (op->kind) {
+  case CGL_OP_KERNEL:
+    return kernel_reason(recording, op);
+  case CGL_OP_RECORD:
+  case CGL_OP_WAIT:
+    return "an external event";
+  case CGL_OP_FOREIGN:
+    return "another library put the node into the capture";
+  case CGL_OP_GRAPH:
+  case CGL_OP_CONDITIONAL:
+    return bodies_reason(recording, op);
+  case CGL_OP_MEMCPY:
+  case CGL_OP_MEMSET:
+  case CGL_OP_COUNT:
+    break;
+  }
+  return NULL;
+}
+
+
+static bool plan_add_access(plan *p, const cgl_range *range, CUdeviceptr offset,
+                            size_t bytes) {
+  const CUdeviceptr from = range->address + offset;
+  if (!bytes)
+    return true;
+  if (!GROW(p->accesses, p->naccesses, p->accesses_size))
+    return false;
+  p->accesses[p->naccesses++] = (access){from, from + bytes, range->write};
+  return true;
+}
+
+
+/* All accesses of an operation; false without memory. */
+static bool plan_add_accesses(plan *p, const cgl_recording *recording,
+                              const cgl_op *op) {
+  const cgl_range *ranges = cgl_record_ranges(recording, op);
+  bool room = true;
+  if (op->kind == CGL_OP_MEMCPY) { /* perhaps a part of a copy */
+    const cgl_element element = cgl_build_element(recording, op);
+    for (uint32_t i = 0; i < op->nranges && room; i++)
+      room = plan_add_access(p, &ranges[i], element.offset, element.bytes);
+    return room;
+  }
+  for (uint32_t i = 0; i < op->nranges && room; i++)
+    room = plan_add_access(p, &ranges[i], 0, ranges[i].bytes);
+  for (uint32_t b = 0; b < op->nbodies && room; b++) {
+    const cgl_recording *body = cgl_record_bodies(recording, op)[b];
+    for (size_t i = 0; i < cgl_record_count(body) && room; i++)
+      room = plan_add_accesses(p, body, cgl_record_op(body, i));
+  }
+  return room;
+}
+
+
+/* ---- segments ---- */
+
+static int bound_compare(const void *a, const void *b) {
+  const CUdeviceptr x = *(const CUdeviceptr *)a, y = *(const CUdeviceptr *)b;
+  return x < y ? -1 : x > y;
+}
+
+
+static bool plan_make_segments(plan *p) {
+  const size_t n = 2 * p->naccesses;
+  p->bounds = malloc((n + 1) * sizeof *p->bounds);
+  if (!p->bounds)
+    return false;
+  for (size_t i = 0; i < p->naccesses; i++) {
+    p->bounds[2 * i] = p->accesses[i].from;
+    p->bounds[2 * i + 1] = p->accesses[i].to;
+  }
+  qsort(p->bounds, n, sizeof *p->bounds, bound_compare);
+  for (size_t i = 0; i < n; i++)
+    if (!i || p->bounds[i] != p->bounds[p->nbounds - 1])
+      p->bounds[p->nbounds++] = p->bounds[i];
+  return (p->segments = calloc(p->nbounds + 1, sizeof *p->segments));
+}
+
+
+static size_t plan_find_bound(const plan *p, CUdeviceptr at) {
+  return (size_t)((const CUdeviceptr *)bsearch(&at, p->bounds, p->nbounds,
+                                               sizeof at, bound_compare) -
+                  p->bounds);
+}
+
+
+/* ---- what an operation comes after ---- */
+
+/* `op` counts from 1; 0 is fine. */
+static void plan_want(plan *p, uint32_t op, uint32_t of) {
+  if (!op || p->mark[op - 1] == of)
+    return;
+  p->mark[op - 1] = of;
+  p->wanted[p->nwanted++] = op;
+}
+
+
+static bool plan_read(plan *p, const access *a, uint32_t op) {
+  for (size_t i = plan_find_bound(p, a->from); p->bounds[i] < a->to; i++) {
+    segment *s = &p->segments[i];
+    plan_want(p, s->writer, op);
+    if (!GROW(p->readers, p->nreaders, p->readers_size))
+      return false;
+    p->readers[p->nreaders] = (reader){op, s->readers};
+    s->readers = (uint32_t)++p->nreaders;
+  }
+  return true;
+}
+
+
+static void plan_write(plan *p, const access *a, uint32_t op) {
+  for (size_t i = plan_find_bound(p, a->from); p->bounds[i] < a->to; i++) {
+    segment *s = &p->segments[i];
+    if (s->writer != op)
+      plan_want(p, s->writer, op);
+    for (uint32_t r = s->readers; r; r = p->readers[r - 1].next)
+      if (p->readers[r - 1].op != op)
+        plan_want(p, p->readers[r - 1].op, op);
+    *s = (segment){.writer = op};
+  }
+}
+
+
+/* Reads come first: what the operation reads, it does not read of itself. */
+static bool plan_want_data(plan *p, uint32_t op) {
+  const access *a = p->accesses + p->first[op - 1];
+  const access *end = p->accesses + p->first[op];
+  for (const access *r = a; r < end; r++)
+    if (!r->write && !plan_read(p, r, op))
+      return false;
+  for (const access *w = a; w < end; w++)
+    if (w->write)
+      plan_write(p, w, op);
+  return true;
+}
+
+
+/* Moves a generator's offset: a kernel of ours without ranges, or a graph with
+   one. */
+static bool op_moves_offset(const cgl_recording *recording, const cgl_op *op) {
+  if (op->kind == CGL_OP_KERNEL)
+    return !op->object && !op->nranges;
+  const cgl_recording *const *bodies = cgl_record_bodies(recording, op);
+  for (uint32_t b = 0; b < op->nbodies; b++)
+    for (size_t i = 0; i < cgl_record_count(bodies[b]); i++)
+      if (op_moves_offset(bodies[b], cgl_record_op(bodies[b], i)))
+        return true;
+  return false;
+}
+
+
+static bool plan_set_floor(plan *p, uint64_t stream, uint32_t op) {
+  for (size_t i = 0; i < p->nfloors; i++)
+    if (p->floors[i].stream == stream) {
+      p->floors[i].op = op;
+      return true;
+    }
+  if (!GROW(p->floors, p->nfloors, p->floors_size))
+    return false;
+  p->floors[p->nfloors++] = (stream_floor){stream, op};
+  return true;
+}
+
+
+/* By an event: all that was issued until then comes before. */
+static void plan_want_all_until(plan *p, uint32_t last, uint32_t of) {
+  for (uint32_t l = 0; l < p->nlanes; l++) {
+    uint32_t op = p->tails[l];
+    while (op > last)
+      op = p->before[op - 1];
+    plan_want(p, op, of);
+  }
+}
+
+
+/* What the capture ordered by other means than a stream's own order. */
+static bool plan_want_explicit(plan *p, uint32_t op) {
+  const cgl_op *o = cgl_record_op(p->recording, op - 1);
+  const bool moves = op_moves_offset(p->recording, o);
+  size_t count;
+  const size_t *from = cgl_record_dependencies(p->recording, op - 1, &count);
+  for (size_t i = 0; i < p->nfloors; i++)
+    if (p->floors[i].stream == o->stream)
+      plan_want(p, p->floors[i].op, op);
+  for (size_t k = 0; k < count; k++) {
+    const cgl_op *u = cgl_record_op(p->recording, from[k]);
+    const uint32_t before = (uint32_t)from[k] + 1;
+    if (moves || op_moves_offset(p->recording, u))
+      plan_want(p, before, op);
+    else if (u->stream != o->stream) {
+      plan_want_all_until(p, before, op);
+      if (!plan_set_floor(p, o->stream, op))
+        return false;
+    }
+  }
+  if (o->kind == CGL_OP_CONDITIONAL)
+    plan_want(p, p->handle, op);
+  if (o->handle == CGL_HANDLE_NEXT)
+    p->handle = op;
+  return true;
+}
+
+
+/* ---- lanes ---- */
+
+static int wanted_compare(const void *a, const void *b) {
+  const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  return x > y ? -1 : x < y;
+}
+
+
+/* Keeps of what is wanted, the latest first, what the others do not imply;
+   `row` gets what precedes the operation. */
+static void plan_reduce(plan *p, uint32_t *row) {
+  size_t kept = 0;
+  memset(row, 0, p->width * sizeof *row);
+  qsort(p->wanted, p->nwanted, sizeof *p->wanted, wanted_compare);
+  for (size_t i = 0; i < p->nwanted; i++) {
+    const uint32_t w = p->wanted[i];
+    const uint32_t *its = p->reach + (size_t)(w - 1) * p->width;
+    if (row[p->lane[w - 1]] >= w)
+      continue;
+    for (uint32_t l = 0; l < p->nlanes; l++)
+      row[l] = its[l] > row[l] ? its[l] : row[l];
+    row[p->lane[w - 1]] = w;
+    p->wanted[kept++] = w;
+  }
+  p->nwanted = kept;
+}
+
+
+/* A lane whose latest operation precedes the next, else a new one, else the one
+   that has least behind it. */
+static uint32_t plan_choose_lane(const plan *p, const uint32_t *row) {
+  uint32_t best = UINT32_MAX;
+  for (uint32_t l = 0; l < p->nlanes; l++)
+    if (row[l] == p->tails[l] &&
+        (best == UINT32_MAX || p->tails[l] > p->tails[best]))
+      best = l;
+  if (best != UINT32_MAX || p->nlanes < p->width)
+    return best == UINT32_MAX ? p->nlanes : best;
+  best = 0;
+  for (uint32_t l = 1; l < p->nlanes; l++)
+    if (p->depth[p->tails[l] - 1] < p->depth[p->tails[best] - 1])
+      best = l;
+  return best;
+}
+
+
+static bool plan_place(plan *p, uint32_t op) {
+  uint32_t *row = p->reach + (size_t)(op - 1) * p->width;
+  plan_reduce(p, row);
+  const uint32_t lane = plan_choose_lane(p, row);
+  p->nlanes += lane == p->nlanes;
+  p->lane[op - 1] = lane;
+  if (p->tails[lane] && row[lane] != p->tails[lane]) {
+    plan_want(p, p->tails[lane], op);
+    plan_reduce(p, row);
+  }
+  p->before[op - 1] = p->tails[lane];
+  p->tails[lane] = op;
+  for (size_t i = p->nwanted; i-- > 0;) {
+    const uint32_t depth = p->depth[p->wanted[i] - 1];
+    if (!GROW(p->edges, p->nedges, p->edges_size))
+      return false;
+    p->edges[p->nedges++] = p->wanted[i] - 1;
+    if (depth > p->depth[op - 1])
+      p->depth[op - 1] = depth;
+  }
+  p->depth[op - 1]++;
+  return true;
+}
+
+
+static bool plan_add(plan *p, uint32_t op) {
+  const cgl_op *o = cgl_record_op(p->recording, op - 1);
+  p->nwanted = 0;
+  p->starts[op - 1] = p->nedges;
+  if (!plan_want_data(p, op) || !plan_want_explicit(p, op))
+    return false;
+  plan_want(p, p->barrier, op);
+  if (cgl_plan_barrier_reason(p->recording, o)) {
+    plan_want_all_until(p, op, op);
+    p->barrier = op;
+  }
+  return plan_place(p, op);
+}
+
+
+/* ---- the driver's graph ---- */
+
+/* Two lists of edges, as the driver takes them. */
+typedef struct edge_list {
+  CUgraphNode *from, *to;
+  size_t count;
+} edge_list;
+
+
+/* The edges into operation i that `mine` has and `other` has not. */
+static void edges_add_missing(edge_list *list, const cgl_recording *recording,
+                              size_t i, const size_t *mine, size_t nmine,
+                              const size_t *other, size_t nother) {
+  for (size_t k = 0; k < nmine; k++) {
+    size_t j = 0;
+    while (j < nother && other[j] != mine[k])
+      j++;
+    if (j < nother)
+      continue;
+    list->from[list->count] = cgl_record_op(recording, mine[k])->node;
+    list->to[list->count++] = cgl_record_op(recording, i)->node;
+  }
+}
+
+
+static CUresult plan_edit(const plan *p, const cgl_driver *driver,
+                          CUgraph graph) {
+  const cgl_recording *recording = p->recording;
+  size_t count, before = 0;
+  for (size_t i = 0; i < p->n; i++) {
+    cgl_record_dependencies(recording, i, &count);
+    before += count;
+  }
+  CUgraphNode *nodes = malloc((2 * (before + p->nedges) + 1) * sizeof *nodes);
+  if (!nodes)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  edge_list gone = {nodes, nodes + before, 0};
+  edge_list come = {nodes + 2 * before, nodes + 2 * before + p->nedges, 0};
+  for (size_t i = 0; i < p->n; i++) {
+    const size_t *now = p->edges + p->starts[i];
+    const size_t nnow = p->starts[i + 1] - p->starts[i];
+    const size_t *was = cgl_record_dependencies(recording, i, &count);
+    edges_add_missing(&gone, recording, i, was, count, now, nnow);
+    edges_add_missing(&come, recording, i, now, nnow, was, count);
+  }
+  CUresult result = CUDA_SUCCESS;
+  if (gone.count)
+    result = driver->cuGraphRemoveDependencies(graph, gone.from, gone.to, NULL,
+                                               gone.count);
+  if (!result && come.count)
+    result = driver->cuGraphAddDependencies(graph, come.from, come.to, NULL,
+                                            come.count);
+  free(nodes);
+  return result;
+}
+
+
+/* ---- a plan ---- */
+
+static void plan_free(plan *p) {
+  free(p->accesses);
+  free(p->first);
+  free(p->bounds);
+  free(p->segments);
+  free(p->readers);
+  free(p->lane);
+  free(p->reach);
+  free(p->tails);
+  free(p->floors);
+  free(p->edges);
+  free(p->starts);
+}
+
+
+/* The arrays that have an element for each operation. */
+static bool plan_reserve(plan *p) {
+  const size_t n = (size_t)p->n + 1;
+  p->first = calloc(n, sizeof *p->first);
+  p->starts = calloc(n, sizeof *p->starts);
+  p->lane = calloc(5 * n, sizeof *p->lane);
+  p->reach = calloc(n * p->width, sizeof *p->reach);
+  p->tails = calloc(p->width, sizeof *p->tails);
+  if (!p->first || !p->starts || !p->lane || !p->reach || !p->tails)
+    return false;
+  p->before = p->lane + n;
+  p->depth = p->before + n;
+  p->wanted = p->depth + n;
+  p->mark = p->wanted + n;
+  return true;
+}
+
+
+static bool plan_make(plan *p) {
+  bool room = plan_reserve(p);
+  for (uint32_t i = 0; i < p->n && room; i++) {
+    room = plan_add_accesses(p, p->recording, cgl_record_op(p->recording, i));
+    p->first[i + 1] = p->naccesses;
+  }
+  room = room && plan_make_segments(p);
+  for (uint32_t op = 1; op <= p->n && room; op++)
+    room = plan_add(p, op);
+  if (room)
+    p->starts[p->n] = p->nedges;
+  return room;
+}
+
+
+cgl_status cgl_plan_order(cgl_context *context, cgl_recording *recording,
+                          CUgraph graph, uint32_t width,
+                          const char *operation) {
+  const cgl_driver *driver = context->driver;
+  const size_t n = cgl_record_count(recording);
+  plan p = {.recording = recording,
+            .n = (uint32_t)n,
+            .width = width ? width : CGL_PLAN_WIDTH};
+  if (p.width > n)
+    p.width = n ? (uint32_t)n : 1;
+  const char *entry = "cuGraphGetEdges";
+  CUresult result = cgl_record_learn_edges(recording, graph);
+  if (!result && (n >= UINT32_MAX || !plan_make(&p)))
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  if (!result) {
+    entry = "cuGraphAddDependencies";
+    result = plan_edit(&p, driver, graph);
+  }
+  if (!result) {
+    cgl_record_set_dependencies(recording, p.starts, p.edges);
+    p.starts = p.edges = NULL;
+  }
+  plan_free(&p);
+  return cgl_fail_driver(context, result, operation, entry);
+}
+
+
+/* ---- changes ---- */
+
+static bool accesses_conflict(const plan *p, const cgl_range *ranges,
+                              size_t n) {
+  for (const access *a = p->accesses; a < p->accesses + p->naccesses; a++)
+    if (cgl_record_ranges_touch(ranges, n, a->from, a->to - a->from, !a->write))
+      return true;
+  return false;
+}
+
+
+static cgl_status refuse_change(const cgl_op *op, const char *operation) {
+  cgl_fail(CGL_ERROR_ORDER, operation,
+           "the node would use memory that the %s %s, issued at %s, uses, and "
+           "in data order no edge says which of them comes first",
+           cgl_record_words[op->kind], op->name, cgl_site_text(op->site));
+  return cgl_fail_hint("capture again with this memory, or with order = "
+                       "\"issue\"");
+}
+
+
+cgl_status cgl_plan_check_change(cgl_graph *graph, size_t index,
+                                 const cgl_range *ranges, size_t n,
+                                 const char *operation) {
+  cgl_status status = n ? cgl_graph_learn(graph, operation) : CGL_OK;
+  const cgl_recording *recording = graph->recording;
+  const size_t count = cgl_record_count(recording);
+  plan p = {.recording = recording};
+  unsigned char *reached = malloc(count + 1);
+  bool room = reached;
+  for (size_t i = 0; i < count && n && !status && room; i++) {
+    p.naccesses = 0;
+    const cgl_op *op = cgl_record_op(recording, i);
+    room = i == index || plan_add_accesses(&p, recording, op);
+    const size_t before = i < index ? i : index, after = i < index ? index : i;
+    if (room && accesses_conflict(&p, ranges, n) &&
+        !cgl_order_precedes(recording, reached, before, after))
+      status = refuse_change(op, operation);
+  }
+  free(p.accesses);
+  free(reached);
+  return room ? status
+              : cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                         "no memory to look at the order of the graph");
+}
+
+
+/* ---- what a script may ask ---- */
+
+cgl_status cgl_graph_plan(cgl_graph *graph, cgl_plan *info) {
+  static const char operation[] = "graph:plan";
+  memset(info, 0, sizeof *info);
+  cgl_status status = cgl_graph_learn(graph, operation);
+  if (status)
+    return status;
+  const size_t n = cgl_record_count(graph->recording);
+  size_t *depth = calloc(2 * n + 2, sizeof *depth), *at = depth + n + 1;
+  if (!depth)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a plan");
+  info->order = graph->options.order;
+  info->nodes = n;
+  /* Dependencies of nodes that were added by hand may have later numbers. */
+  for (bool again = true; again;) {
+    again = false;
+    for (size_t i = 0; i < n; i++) {
+      size_t count, deepest = 0;
+      const size_t *from = cgl_record_dependencies(graph->recording, i, &count);
+      for (size_t k = 0; k < count; k++)
+        if (from[k] != SIZE_MAX && depth[from[k]] > deepest)
+          deepest = depth[from[k]];
+      again |= depth[i] != deepest + 1;
+      depth[i] = deepest + 1;
+    }
+  }
+  for (size_t i = 0; i < n; i++) {
+    size_t count;
+    cgl_record_dependencies(graph->recording, i, &count);
+    info->edges += count;
+    info->longest = depth[i] > info->longest ? depth[i] : info->longest;
+    at[depth[i]]++;
+    info->width = at[depth[i]] > info->width ? at[depth[i]] : info->width;
+  }
+  free(depth);
+  return CGL_OK;
+}
+
+
+cgl_status cgl_graph_plan_barrier(cgl_graph *graph, size_t index,
+                                  const char **reason) {
+  const cgl_op *op;
+  cgl_status status = cgl_graph_op(graph, index, "graph:plan", &op);
+  *reason = status || graph->options.order == CGL_ORDER_ISSUE
+                ? NULL
+                : cgl_plan_barrier_reason(graph->recording, op);
+  return status;
+}

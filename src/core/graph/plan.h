@@ -1,0 +1,39 @@
+/* The plan: which operations of a captured graph must come after which.
+   Idea: what an operation reads and writes is noted, so the order that results
+   need follows from the bytes: a read comes after the last write, a write after
+   the last write and the reads since.  The operations are dealt to lanes,
+   which bounds how many run beside each other; two operations of a lane are in
+   order, so what precedes an operation is one number a lane, and an edge that
+   other edges imply is found by comparing two numbers.
+   Glossary.  access: bytes that an operation reads, or writes.  barrier: an
+   operation whose accesses are not known: all before it precede it, and it
+   precedes all after it.  lane: operations each of which precedes the next.
+   Invariants: operations that access the same bytes, one of them writing, are
+   ordered as they were issued; so are work and the events by which the script
+   ordered streams, and what moves a generator's offset and the draws around it;
+   no edge is implied by others. */
+#ifndef CGL_GRAPH_PLAN_H
+#define CGL_GRAPH_PLAN_H
+
+#include "core/graph/graph.h"
+
+enum { CGL_PLAN_WIDTH = 32 }; /* lanes, if a description says nothing */
+
+/* Why an operation is a barrier; NULL: it is none. */
+const char *cgl_plan_barrier_reason(const cgl_recording *recording,
+                                    const cgl_op *op);
+
+/* Gives the recording of a capture that has ended, and the driver's graph of
+   it, the edges of data order, over `width` lanes at most.
+   CGL_ERROR_NO_MEMORY.  cuGraphGetEdges, cuGraphRemoveDependencies,
+   cuGraphAddDependencies */
+cgl_status cgl_plan_order(cgl_context *context, cgl_recording *recording,
+                          CUgraph graph, uint32_t width, const char *operation);
+
+/* Refuses accesses that operation `index` of a graph in data order would begin
+   to make, and which its edges do not order. */
+cgl_status cgl_plan_check_change(cgl_graph *graph, size_t index,
+                                 const cgl_range *ranges, size_t n,
+                                 const char *operation);
+
+#endif
