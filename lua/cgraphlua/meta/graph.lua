@@ -110,6 +110,25 @@ function graph:enable_debug_mode() end
 ---@return cgraphlua.node[]
 function graph:nodes() end
 
+---@class cgraphlua.barrier
+---@field node integer index in graph:nodes()
+---@field name string
+---@field file string script file, or ""
+---@field line integer script line, or 0
+---@field reason string why its memory is not known
+
+---@class cgraphlua.plan
+---@field order "issue"|"data"
+---@field nodes integer
+---@field edges integer
+---@field width integer the most nodes that are as far from the start
+---@field longest integer nodes on the longest path
+---@field barriers cgraphlua.barrier[] in data order: nodes that all others are ordered by
+
+--- How the nodes are ordered.
+---@return cgraphlua.plan
+function graph:plan() end
+
 --- Changes the parameters of a node for replays that are issued from now on: of a
 --- kernel the arguments by number, `grid`, `block` and `shared`; of a fill `buffer`
 --- and `value`; of a copy `to` and `from`, of which a node takes its part.
