@@ -373,7 +373,8 @@ function cg.kernel(source, name, opts) end
 ---@field unchecked? boolean replays neither wait for other graphs of their pool nor are refused
 ---@field programmatic? boolean a kernel comes to the device while the one before it ends (true)
 ---@field unroll? boolean replay(n) of a small graph launches copies of it in one executable (true)
----@field order? "issue"|"data" what orders nodes: how they were issued (default), or what they read and write
+---@field order? "issue"|"data" nodes in the order of issue (default), or of what they use
+---@field width? integer in data order: how many nodes may run beside each other (32)
 ---@field width? integer in data order, how many nodes may run beside each other (32)
 
 --- Creates a graph that has captured nothing yet.
