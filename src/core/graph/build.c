@@ -141,7 +141,7 @@ typedef struct build {
 } build;
 
 
-static const CUgraphEdgeData programmatic = {
+const CUgraphEdgeData cgl_build_programmatic = {
     .from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
     .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
 
@@ -190,7 +190,7 @@ static size_t build_find_before(build *b, size_t index,
   size_t count;
   const size_t *from = cgl_record_dependencies(b->recording, index, &count);
   const bool early = cgl_record_op(b->recording, index)->programmatic;
-  *edges = early && count == 1 ? &programmatic : NULL;
+  *edges = early && count == 1 ? &cgl_build_programmatic : NULL;
   for (size_t i = 0; i < count; i++)
     b->before[i] = b->nodes[from[i]];
   if (count || !b->nends)
@@ -248,7 +248,7 @@ static void build_end_copy(build *b) {
   const cgl_op *before = n ? cgl_record_op(b->recording, end) : NULL;
   b->link = roots == 1 && b->nends == 1 && before->waits && before->fits &&
                     cgl_record_op(b->recording, root)->waits
-                ? &programmatic
+                ? &cgl_build_programmatic
                 : NULL;
 }
 

@@ -26,6 +26,8 @@ void cgl_build_fill(CUgraphNodeParams *params, const cgl_context *context,
                     const cgl_range *range, const cgl_element *element);
 /* A clone of `child`. */
 void cgl_build_child(CUgraphNodeParams *params, CUgraph child);
+/* The data of an edge that is (cgl_op.programmatic). */
+extern const CUgraphEdgeData cgl_build_programmatic;
 /* The element of a fill or copy. */
 cgl_element cgl_build_element(const cgl_recording *recording, const cgl_op *op);
 

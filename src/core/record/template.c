@@ -146,10 +146,21 @@ const size_t *cgl_record_dependencies(const cgl_recording *recording,
 }
 
 
+bool cgl_record_may_overlap(const cgl_recording *recording, size_t before,
+                            size_t after) {
+  const cgl_op *op = &recording->ops[before];
+  return op->waits && op->fits && recording->ops[after].waits;
+}
+
+
 void cgl_record_set_dependencies(cgl_recording *recording, size_t *first,
                                  size_t *edges) {
   free(recording->first);
   free(recording->edges);
   recording->first = first;
   recording->edges = edges;
+  for (size_t i = 0; i < recording->nops; i++)
+    recording->ops[i].programmatic =
+        first[i + 1] - first[i] == 1 &&
+        cgl_record_may_overlap(recording, edges[first[i]], i);
 }
