@@ -375,7 +375,6 @@ function cg.kernel(source, name, opts) end
 ---@field unroll? boolean replay(n) of a small graph launches copies of it in one executable (true)
 ---@field order? "issue"|"data" nodes in the order of issue (default), or of what they use
 ---@field width? integer in data order: how many nodes may run beside each other (32)
----@field width? integer in data order, how many nodes may run beside each other (32)
 
 --- Creates a graph that has captured nothing yet.
 ---@param opts? cgraphlua.graph_options
