@@ -100,18 +100,18 @@ CGL_API cgl_graph *cgl_stream_capturing_graph(const cgl_stream *stream);
    cuGraphInstantiateWithParams */
 CGL_API cgl_status cgl_graph_instantiate(cgl_graph *graph);
 /* Launches the graph `count` times on `stream`, asynchronously and in order.
-   On a capturing stream each is a child graph node instead.  With `unroll` and
-   1000 or more of them, a graph of up to 16 nodes (with those of its child
-   graphs) gets a second executable with 64 / nodes copies of it, which later
-   loops of that many replays launch as well; it is counted in the pool's
-   statistics.  Single launches do where it saves nothing: with a kernel whose
-   blocks do not fit the device at once, or a copy or fill of more than 64 KiB;
-   and where it cannot be made, or could do something else: with events,
-   conditional or foreign nodes, disabled nodes, hooks of replays, handles that
-   were given out, streams of an engine, isolated streams.
-   CGL_ERROR_NOT_CAPTURED without a capture; CGL_ERROR_ORDER when the replay
-   order of a shared pool forbids it; CGL_ERROR_RELEASED when an input was
-   retired (check_input_liveness), or the pool was restored.  cuGraphLaunch,
+   On a capturing stream each is a child graph node instead.  With `unroll`, a
+   graph of up to 16 nodes (with those of its child graphs) gets a second
+   executable with 64 / nodes copies of it, after 1000 replays in calls with a
+   count of 64 or more; this call and later ones launch it as often as they can.
+   It is counted in the pool's statistics.  Single launches do where it saves
+   nothing: with a kernel whose blocks do not fit the device at once, or a copy
+   or fill of more than 64 KiB; and where it cannot be made, or could do
+   something else: with events, conditional or foreign nodes, disabled nodes,
+   hooks of replays, handles that were given out, streams of an engine, isolated
+   streams.  CGL_ERROR_NOT_CAPTURED without a capture; CGL_ERROR_ORDER when the
+   replay order of a shared pool forbids it; CGL_ERROR_RELEASED when an input
+   was retired (check_input_liveness), or the pool was restored. cuGraphLaunch,
    cuGraphAddNode */
 CGL_API cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
                                     uint64_t count);

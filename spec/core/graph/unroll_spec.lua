@@ -98,12 +98,35 @@ describe("graph:replay with unroll", function()
   -- upload and the end of the graph.
   local function built(k) return k + 4 end
 
-  it("launches 64 copies of a kernel at once, from the 1000th on", function()
+  it("launches 64 copies of a kernel at once, after 1000 replays", function()
     assert.equal(table.concat({ 999, built(64) + 15 + 40, 15 + 40, 1 + 36, 63, 1, 4000 }, " "),
       counts [[
         local g = captured(1)
         say(calls(g, 999), calls(g, 1000), calls(g, 1000), calls(g, 100), calls(g, 63), calls(g, 1))
         say(x:download()[1] + 4000 - 999 - 2164)
+      ]])
+  end)
+
+  it("counts loops of 64 replays and more", function()
+    assert.equal(table.concat({ 63 * 20, 900, built(64) + 1 + 36, 1 + 36 }, " "), counts [[
+      local g, total = captured(1), 0
+      for _ = 1, 20 do total = total + calls(g, 63) end
+      say(total)
+      total = 0
+      for _ = 1, 9 do total = total + calls(g, 100) end
+      say(total, calls(g, 100), calls(g, 100))
+    ]])
+  end)
+
+  it("waits for more of them after copies that were hardly used", function()
+    assert.equal(table.concat({ 999, built(64) + 1, 1000, built(64) + 55, built(64) + 55 }, " "),
+      counts [[
+        local g = captured(1)
+        say(calls(g, 999), calls(g, 64))
+        g:set_params(1, { [2] = 2 })
+        say(calls(g, 1000), calls(g, 1000))
+        g:set_params(1, { [2] = 3 })
+        say(calls(g, 1000))
       ]])
   end)
 

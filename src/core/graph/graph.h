@@ -41,9 +41,11 @@ typedef struct cgl_executable {
 typedef struct cgl_unroll {
   cgl_executable *executable; /* a reference: copies of the graph; NULL: none */
   uint64_t copies;            /* how many */
-  uint64_t least;   /* replays in one call for which to build it; UINT64_MAX
-                       without the option, and once it was tried since the last
-                       change or instantiation */
+  uint64_t least;   /* replays in one call that count; UINT64_MAX without the
+                       option, and once the executable was tried to be built
+                       since the last change or instantiation */
+  uint64_t replays; /* counted since then, or since it was built */
+  uint64_t needed;  /* of them before it is built */
   bool shown;       /* the script has handles of this capture */
   cgl_clock *clock; /* retained: of the stream of the executable's last replay,
                        or NULL; unless there are no copies to come */

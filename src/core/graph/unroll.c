@@ -21,9 +21,13 @@ enum { MOST_NODES = 64 };
 enum { LEAST_COPIES = 4 };
 /* Bytes that a copy or a fill moves in the time of a launch. */
 enum { MOST_BYTES = 64 << 10 };
-/* Replays in one call that pay for building the executable, which takes about
-   as long as 250 of them save, and 700 in a graph with copies or branches. */
+/* Replays, in calls of at least as many as copies of one node, after which the
+   executable is built.  That takes about as long as 250 of them save, and 700
+   in a graph with copies or branches. */
 enum { LEAST_REPLAYS = 1000 };
+/* A change that comes before as many replays of copies doubles what the next
+   executable needs, up to this. */
+enum { MOST_NEEDED = 1 << 20 };
 
 
 static bool op_is_short(const cgl_recording *recording, const cgl_op *op) {
@@ -61,6 +65,7 @@ static void unroll_build(cgl_graph *graph, const char *operation) {
   size_t nodes = 0;
   CUgraph line;
   unroll->least = UINT64_MAX;
+  unroll->replays = 0;
   if (!unroll_count(graph->recording, &nodes) || !nodes)
     return;
   unroll->copies = MOST_NODES / nodes;
@@ -86,10 +91,12 @@ cgl_status cgl_graph_unroll_begin(cgl_graph *graph, cgl_stream *stream,
   if (!stream->clock->borrowed && !stream->isolated &&
       !(moved && unroll->clock->borrowed) && !unroll->shown &&
       !cgl_record_noff(graph->recording)) {
-    if (count >= unroll->least)
+    if (count >= unroll->least && (unroll->replays += count) >= unroll->needed)
       unroll_build(graph, operation);
-    if (unroll->executable && count >= unroll->copies)
+    if (unroll->executable && count >= unroll->copies) {
       *copies = unroll->executable;
+      unroll->replays += count;
+    }
   }
   const uint64_t number = *copies ? (*copies)->number : 0;
   return moved && count && number != unroll->number
@@ -126,10 +133,17 @@ void cgl_graph_unroll_end(cgl_graph *graph, const cgl_stream *stream,
 
 
 void cgl_graph_unroll_drop(cgl_graph *graph) {
-  cgl_executable *before = graph->unroll.executable;
-  graph->unroll.executable = NULL;
-  graph->unroll.least =
-      graph->options.unroll == CGL_OPTION_OFF ? UINT64_MAX : LEAST_REPLAYS;
+  cgl_unroll *unroll = &graph->unroll;
+  cgl_executable *before = unroll->executable;
+  const bool early = before && unroll->replays < LEAST_REPLAYS;
+  if (early && unroll->needed < MOST_NEEDED)
+    unroll->needed *= 2;
+  else if (!unroll->needed || (before && !early))
+    unroll->needed = LEAST_REPLAYS;
+  unroll->executable = NULL;
+  unroll->replays = 0;
+  unroll->least =
+      graph->options.unroll == CGL_OPTION_OFF ? UINT64_MAX : MOST_NODES;
   if (before)
     cgl_object_release(&before->object);
 }
