@@ -138,12 +138,18 @@ typedef struct build {
   CUgraphNode *ends; /* of the copy before, that no other depends on */
   size_t nends;
   const CUgraphEdgeData *link; /* from them to the first nodes; NULL: full */
+  bool full;                   /* so are all edges */
 } build;
 
 
-const CUgraphEdgeData cgl_build_programmatic = {
+static const CUgraphEdgeData programmatic = {
     .from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
     .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+
+
+static cgl_status build_graph(cgl_context *context,
+                              const cgl_recording *recording, uint64_t copies,
+                              bool full, const char *operation, CUgraph *graph);
 
 
 /* The node of a kernel, a copy, a fill, an event or a child graph. */
@@ -158,9 +164,8 @@ static cgl_status build_add_node(build *b, size_t index,
   cgl_status status = CGL_OK;
   cgl_build_node(&params, values, context, b->recording, op);
   if (op->kind == CGL_OP_GRAPH)
-    status =
-        cgl_build_graph(context, cgl_record_body(b->recording, op->body - 1), 1,
-                        b->operation, &child);
+    status = build_graph(context, cgl_record_body(b->recording, op->body - 1),
+                         1, b->full, b->operation, &child);
   if (op->handle == CGL_HANDLE_NEXT)
     status = cgl_build_handle(context, b->graph, b->operation, &b->next);
   if (status)
@@ -190,7 +195,7 @@ static size_t build_find_before(build *b, size_t index,
   size_t count;
   const size_t *from = cgl_record_dependencies(b->recording, index, &count);
   const bool early = cgl_record_op(b->recording, index)->programmatic;
-  *edges = early && count == 1 ? &cgl_build_programmatic : NULL;
+  *edges = early && count == 1 && !b->full ? &programmatic : NULL;
   for (size_t i = 0; i < count; i++)
     b->before[i] = b->nodes[from[i]];
   if (count || !b->nends)
@@ -221,7 +226,8 @@ static cgl_status build_add(build *b, size_t index) {
       .handle = b->next,
       .type = cgl_record_conditional_type(b->recording, op),
       .bodies = cgl_record_bodies(b->recording, op),
-      .nbodies = op->nbodies};
+      .nbodies = op->nbodies,
+      .full = b->full};
   return cgl_build_add_conditional(b->context, &conditional, b->operation,
                                    &b->nodes[index]);
 }
@@ -246,9 +252,9 @@ static void build_end_copy(build *b) {
       end = i;
     }
   const cgl_op *before = n ? cgl_record_op(b->recording, end) : NULL;
-  b->link = roots == 1 && b->nends == 1 && before->waits && before->fits &&
-                    cgl_record_op(b->recording, root)->waits
-                ? &cgl_build_programmatic
+  b->link = !b->full && roots == 1 && b->nends == 1 && before->waits &&
+                    before->fits && cgl_record_op(b->recording, root)->waits
+                ? &programmatic
                 : NULL;
 }
 
@@ -274,9 +280,10 @@ static cgl_status build_recording(build *b, uint64_t copies) {
 }
 
 
-cgl_status cgl_build_graph(cgl_context *context, const cgl_recording *recording,
-                           uint64_t copies, const char *operation,
-                           CUgraph *graph) {
+static cgl_status build_graph(cgl_context *context,
+                              const cgl_recording *recording, uint64_t copies,
+                              bool full, const char *operation,
+                              CUgraph *graph) {
   cgl_status status =
       cgl_fail_driver(context, context->driver->cuGraphCreate(graph, 0),
                       operation, "cuGraphCreate");
@@ -285,11 +292,74 @@ cgl_status cgl_build_graph(cgl_context *context, const cgl_recording *recording,
   build b = {.context = context,
              .recording = recording,
              .operation = operation,
-             .graph = *graph};
+             .graph = *graph,
+             .full = full};
   status = build_recording(&b, copies);
   if (status)
     context->driver->cuGraphDestroy(*graph);
   return status;
+}
+
+
+cgl_status cgl_build_graph(cgl_context *context, const cgl_recording *recording,
+                           uint64_t copies, const char *operation,
+                           CUgraph *graph) {
+  return build_graph(context, recording, copies, !cgl_record_is_line(recording),
+                     operation, graph);
+}
+
+
+/* ---- graphs that fork ---- */
+
+/* The operations' own programmatic edges become full. */
+static CUresult edges_make_full(const cgl_driver *driver,
+                                const cgl_recording *recording, CUgraph graph) {
+  CUresult result = CUDA_SUCCESS;
+  for (size_t i = 0; i < cgl_record_count(recording) && !result; i++) {
+    const cgl_op *op = cgl_record_op(recording, i);
+    size_t count;
+    const size_t *from = cgl_record_dependencies(recording, i, &count);
+    if (!op->programmatic || count != 1 || from[0] == SIZE_MAX)
+      continue;
+    const CUgraphNode before = cgl_record_op(recording, from[0])->node;
+    result =
+        driver->cuGraphRemoveDependencies(graph, &before, &op->node, NULL, 1);
+    if (!result)
+      result =
+          driver->cuGraphAddDependencies(graph, &before, &op->node, NULL, 1);
+  }
+  return result;
+}
+
+
+cgl_status cgl_build_order_fully(cgl_context *context, cgl_recording *recording,
+                                 const char *operation, CUgraph *graph) {
+  const cgl_driver *driver = context->driver;
+  const char *entry = "cuGraphGetEdges";
+  CUgraph built = NULL;
+  if (!cgl_record_has_programmatic(recording))
+    return CGL_OK;
+  CUresult result = cgl_record_learn_edges(recording, *graph);
+  if (!result && cgl_record_is_line(recording))
+    return CGL_OK;
+  if (!result) {
+    entry = "cuGraphAddDependencies";
+    result = edges_make_full(driver, recording, *graph);
+  }
+  if (result)
+    return cgl_fail_driver(context, result, operation, entry);
+  cgl_record_clear_programmatic(recording);
+  if (!cgl_record_has_programmatic(recording) ||
+      cgl_record_has(recording, CGL_OP_FOREIGN))
+    return CGL_OK;
+  cgl_status status = cgl_build_graph(context, recording, 1, operation, &built);
+  if (status)
+    return status;
+  driver->cuGraphDestroy(*graph);
+  *graph = built;
+  return cgl_fail_driver(context,
+                         cgl_record_learn_nodes(recording, built, 0, true),
+                         operation, "cuGraphGetNodes");
 }
 
 
@@ -337,11 +407,13 @@ cgl_status cgl_build_add_conditional(cgl_context *context,
                           conditional->edges, conditional->nbefore, &params),
                       operation, "cuGraphAddNode");
   for (size_t i = 0; i < conditional->nbodies && !status; i++) {
+    const cgl_recording *body = conditional->bodies[i];
     build b = {.context = context,
-               .recording = conditional->bodies[i],
+               .recording = body,
                .operation = operation,
                .graph = params.conditional.phGraph_out[i],
-               .around = conditional->handle};
+               .around = conditional->handle,
+               .full = conditional->full || !cgl_record_is_line(body)};
     status = build_body(&b);
   }
   return status;

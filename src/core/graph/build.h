@@ -26,8 +26,6 @@ void cgl_build_fill(CUgraphNodeParams *params, const cgl_context *context,
                     const cgl_range *range, const cgl_element *element);
 /* A clone of `child`. */
 void cgl_build_child(CUgraphNodeParams *params, CUgraph child);
-/* The data of an edge that is (cgl_op.programmatic). */
-extern const CUgraphEdgeData cgl_build_programmatic;
 /* The element of a fill or copy. */
 cgl_element cgl_build_element(const cgl_recording *recording, const cgl_op *op);
 
@@ -49,6 +47,7 @@ typedef struct cgl_build_conditional {
   CUgraphConditionalNodeType type;
   const cgl_recording *const *bodies; /* that have learned their edges */
   size_t nbodies;
+  bool full; /* no edge in them is programmatic */
 } cgl_build_conditional;
 
 /* A handle for the node that follows.  cuGraphConditionalHandleCreate */
@@ -60,6 +59,15 @@ cgl_status cgl_build_handle(cgl_context *context, CUgraph graph,
 cgl_status cgl_build_add_conditional(cgl_context *context,
                                      const cgl_build_conditional *conditional,
                                      const char *operation, CUgraphNode *node);
+
+/* Makes all edges of a capture that has ended full, unless it is a line: a
+   driver (580, H200) lets a copy or a fill behind a programmatic edge begin
+   before the kernel that it depends on has ended, when the graph forks.
+   *graph, whose nodes and edges the recording knows, is built anew when bodies
+   have programmatic edges; else its own edges change.  cuGraphAddNode,
+   cuGraphRemoveDependencies, cuGraphAddDependencies */
+cgl_status cgl_build_order_fully(cgl_context *context, cgl_recording *recording,
+                                 const char *operation, CUgraph *graph);
 
 /* spec/core/graph/build_check.c, in builds with --enable-debug: with
    $CGRAPHLUA_CHECK_BUILD=1, builds what was captured once more and refuses a

@@ -94,9 +94,10 @@ static cgl_status capture_fail_begin(cgl_graph *graph, cgl_status status) {
 }
 
 
-/* Edges have had data since CUDA 12.3. */
+/* Edges have had data since CUDA 12.3.  A graph in data order forks. */
 static bool graph_has_programmatic(const cgl_graph *graph) {
   return graph->options.programmatic != CGL_OPTION_OFF &&
+         graph->options.order == CGL_ORDER_ISSUE &&
          cgl_driver_of(graph)->version >= 12030;
 }
 

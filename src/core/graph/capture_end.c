@@ -99,7 +99,8 @@ static cgl_status capture_check_end(cgl_graph *graph, const char *operation) {
 
 /* What the driver handed out is the graph's now. */
 static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
-  const CUgraph template = graph->template->graph;
+  cgl_context *context = graph->object.context;
+  CUgraph template = graph->template->graph;
   cgl_recording *recording = graph->recording;
   graph->state = CGL_GRAPH_CAPTURED;
   cgl_status status =
@@ -123,6 +124,10 @@ static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
                             graph->options.width, operation);
   if (!status)
     status = cgl_share_check_children(recording, template, operation);
+  if (!status)
+    status = cgl_build_order_fully(context, recording, operation,
+                                   &graph->template->graph);
+  template = graph->template->graph;
   if (!status)
     status = cgl_share_make(recording, &graph->pool->sharing,
                             &graph->capture.underway, operation);

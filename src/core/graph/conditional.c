@@ -405,9 +405,12 @@ static cgl_status body_finish(cgl_conditional *c, size_t index, CUgraph graph,
   if (!status)
     status = cgl_fail_driver(context, cgl_record_learn_edges(recording, graph),
                              operation, "cuGraphGetEdges");
+  if (!status)
+    status =
+        cgl_build_order_fully(context, recording, operation, &c->graph->graph);
 #ifdef CGL_DEBUG
   if (!status)
-    status = cgl_build_check(context, recording, graph, operation);
+    status = cgl_build_check(context, recording, c->graph->graph, operation);
 #endif
   size_t n;
   if (!status && !cgl_record_footprint(recording, &n))

@@ -440,73 +440,57 @@ static bool plan_add(plan *p, uint32_t op) {
 
 /* ---- the driver's graph ---- */
 
-/* Edges as the driver takes them. */
+/* Two lists of edges, as the driver takes them. */
 typedef struct edge_list {
   CUgraphNode *from, *to;
-  CUgraphEdgeData *data;
   size_t count;
 } edge_list;
 
 
-static bool edges_have(const size_t *from, size_t n, size_t op) {
-  for (size_t i = 0; i < n; i++)
-    if (from[i] == op)
-      return true;
-  return false;
-}
-
-
-static void edges_add(edge_list *list, const cgl_recording *recording,
-                      size_t from, size_t to, bool programmatic) {
-  list->from[list->count] = cgl_record_op(recording, from)->node;
-  list->to[list->count] = cgl_record_op(recording, to)->node;
-  list->data[list->count++] =
-      programmatic ? cgl_build_programmatic : (CUgraphEdgeData){0};
-}
-
-
-/* The edges into operation i that go, and those that come; an edge that becomes
-   another kind does both. */
-static void plan_compare(const plan *p, size_t i, edge_list *gone,
-                         edge_list *come) {
-  const cgl_recording *recording = p->recording;
-  const size_t *now = p->edges + p->starts[i];
-  const size_t nnow = p->starts[i + 1] - p->starts[i];
-  size_t nwas;
-  const size_t *was = cgl_record_dependencies(recording, i, &nwas);
-  const bool early = nnow == 1 && cgl_record_may_overlap(recording, now[0], i);
-  const bool same = cgl_record_op(recording, i)->programmatic == early;
-  for (size_t k = 0; k < nwas; k++)
-    if (!same || !edges_have(now, nnow, was[k]))
-      edges_add(gone, recording, was[k], i, false);
-  for (size_t k = 0; k < nnow; k++)
-    if (!same || !edges_have(was, nwas, now[k]))
-      edges_add(come, recording, now[k], i, early);
+/* The edges into operation i that `mine` has and `other` has not. */
+static void edges_add_missing(edge_list *list, const cgl_recording *recording,
+                              size_t i, const size_t *mine, size_t nmine,
+                              const size_t *other, size_t nother) {
+  for (size_t k = 0; k < nmine; k++) {
+    size_t j = 0;
+    while (j < nother && other[j] != mine[k])
+      j++;
+    if (j < nother)
+      continue;
+    list->from[list->count] = cgl_record_op(recording, mine[k])->node;
+    list->to[list->count++] = cgl_record_op(recording, i)->node;
+  }
 }
 
 
 static CUresult plan_edit(const plan *p, const cgl_driver *driver,
                           CUgraph graph) {
-  size_t count, most = p->nedges;
+  const cgl_recording *recording = p->recording;
+  size_t count, before = 0;
   for (size_t i = 0; i < p->n; i++) {
-    cgl_record_dependencies(p->recording, i, &count);
-    most += count;
+    cgl_record_dependencies(recording, i, &count);
+    before += count;
   }
-  CUgraphNode *nodes = malloc((4 * most + 1) * sizeof *nodes);
-  CUgraphEdgeData *data = malloc((2 * most + 1) * sizeof *data);
-  CUresult result = nodes && data ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-  edge_list gone = {nodes, nodes + most, data, 0};
-  edge_list come = {nodes + 2 * most, nodes + 3 * most, data + most, 0};
-  for (size_t i = 0; i < p->n && !result; i++)
-    plan_compare(p, i, &gone, &come);
-  if (!result && gone.count)
+  CUgraphNode *nodes = malloc((2 * (before + p->nedges) + 1) * sizeof *nodes);
+  if (!nodes)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  edge_list gone = {nodes, nodes + before, 0};
+  edge_list come = {nodes + 2 * before, nodes + 2 * before + p->nedges, 0};
+  for (size_t i = 0; i < p->n; i++) {
+    const size_t *now = p->edges + p->starts[i];
+    const size_t nnow = p->starts[i + 1] - p->starts[i];
+    const size_t *was = cgl_record_dependencies(recording, i, &count);
+    edges_add_missing(&gone, recording, i, was, count, now, nnow);
+    edges_add_missing(&come, recording, i, now, nnow, was, count);
+  }
+  CUresult result = CUDA_SUCCESS;
+  if (gone.count)
     result = driver->cuGraphRemoveDependencies(graph, gone.from, gone.to, NULL,
                                                gone.count);
   if (!result && come.count)
-    result = driver->cuGraphAddDependencies(graph, come.from, come.to,
-                                            come.data, come.count);
+    result = driver->cuGraphAddDependencies(graph, come.from, come.to, NULL,
+                                            come.count);
   free(nodes);
-  free(data);
   return result;
 }
 

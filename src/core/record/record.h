@@ -176,10 +176,12 @@ CUresult cgl_record_learn_edges(cgl_recording *recording, CUgraph graph);
 const size_t *cgl_record_dependencies(const cgl_recording *recording,
                                       size_t index, size_t *count);
 
-/* Whether the edge between two operations, the only one into the second, may be
-   programmatic. */
-bool cgl_record_may_overlap(const cgl_recording *recording, size_t before,
-                            size_t after);
+/* Whether each operation depends on the one before alone, in bodies, too. */
+bool cgl_record_is_line(const cgl_recording *recording);
+/* Whether an operation, or one of a body, is programmatic; and that none of the
+   recording itself is so any more. */
+bool cgl_record_has_programmatic(const cgl_recording *recording);
+void cgl_record_clear_programmatic(cgl_recording *recording);
 /* Replaces the dependencies of all operations, those of operation i from
    first[i] to first[i + 1] in `edges`.  Takes both arrays, of malloc. */
 void cgl_record_set_dependencies(cgl_recording *recording, size_t *first,

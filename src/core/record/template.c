@@ -146,10 +146,34 @@ const size_t *cgl_record_dependencies(const cgl_recording *recording,
 }
 
 
-bool cgl_record_may_overlap(const cgl_recording *recording, size_t before,
-                            size_t after) {
-  const cgl_op *op = &recording->ops[before];
-  return op->waits && op->fits && recording->ops[after].waits;
+bool cgl_record_is_line(const cgl_recording *recording) {
+  for (size_t i = 0; i < recording->nops; i++) {
+    size_t count;
+    const size_t *from = cgl_record_dependencies(recording, i, &count);
+    if (count != (i > 0) || (i && from[0] != i - 1))
+      return false;
+  }
+  for (size_t i = 0; i < recording->nbodies; i++)
+    if (!cgl_record_is_line(recording->bodies[i]))
+      return false;
+  return true;
+}
+
+
+bool cgl_record_has_programmatic(const cgl_recording *recording) {
+  for (size_t i = 0; i < recording->nops; i++)
+    if (recording->ops[i].programmatic)
+      return true;
+  for (size_t i = 0; i < recording->nbodies; i++)
+    if (cgl_record_has_programmatic(recording->bodies[i]))
+      return true;
+  return false;
+}
+
+
+void cgl_record_clear_programmatic(cgl_recording *recording) {
+  for (size_t i = 0; i < recording->nops; i++)
+    recording->ops[i].programmatic = false;
 }
 
 
@@ -159,8 +183,4 @@ void cgl_record_set_dependencies(cgl_recording *recording, size_t *first,
   free(recording->edges);
   recording->first = first;
   recording->edges = edges;
-  for (size_t i = 0; i < recording->nops; i++)
-    recording->ops[i].programmatic =
-        first[i + 1] - first[i] == 1 &&
-        cgl_record_may_overlap(recording, edges[first[i]], i);
 }
