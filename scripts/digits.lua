@@ -6,7 +6,7 @@
 --
 -- The digits are scripts/data/digits.txt, whose source is beside it.  Every
 -- fifth image is held out, and shown to the network only to count mistakes.
--- A step of training, the choice of its images and dropout included, is eight
+-- A step of training, the choice of its images and dropout included, is three
 -- kernels that need nothing from the host: it is captured once, and an
 -- epoch is one call of replay.  The same steps launched one by one give the
 -- same losses, bit for bit, and the script fails if they do not.

@@ -2,24 +2,23 @@
 -- what scripts/digits.lua trains.  local network = dofile "scripts/lib/network.lua"
 --
 -- One step is the kernels of network:step(), in this order:
---   pick      which images the step learns from, and how fast,
---   hidden    the hidden layer: weights, ReLU, dropout,
---   logits    the output layer,
---   softmax   the loss of each image (cross-entropy), and its derivative,
---   back      the derivative of the hidden layer,
---   gradient  of both layers' weights, a thread for each weight,
---   update    of the weights, by Adam,
---   finish    notes the mean loss and counts the step.
+--   hidden    the hidden layer of each image: weights and ReLU,
+--   output    a block for each image: dropout, the output layer, softmax, the
+--             loss (cross-entropy), its derivatives by what both layers give,
+--             and which image is the next,
+--   learn     a thread for each weight: its derivative, and its update by Adam.
 -- A step reads everything that changes from one to the next, random numbers
 -- included, from the device's memory, so it can be captured once and replayed.
--- Each number is summed by one thread in one order: a step gives the same bits
--- however it is launched.
+-- Sums are formed in one order: a step gives the same bits however it is launched.
 
 local cg = require "cgraphlua"
 local ffi = require "ffi"
 
 local network = {}
 network.__index = network
+
+local THREADS = 128 -- as in the source
+local BLOCK = 64 -- threads of a block that goes along a row of weights
 
 local source = [=[
 #ifndef IN // whoever compiles this gives the sizes
@@ -29,10 +28,18 @@ local source = [=[
 #define BATCH 32
 #endif
 
-// Weights: from IN inputs (and a constant 1) to HIDDEN units, then from those
-// (and a constant 1) to OUT.
-#define FIRST ((IN + 1) * HIDDEN)
-#define SECOND ((HIDDEN + 1) * OUT)
+// Weights are rows of WIDTH: a row for each input (and a constant 1) with its
+// weights to the hidden units and one that stays 0; then a row for each class,
+// with its weights from the hidden units (and a constant 1).  So a weight's
+// derivative is the sum over a batch of what belongs to its row times what
+// belongs to its column.
+#define WIDTH (HIDDEN + 1)
+#define ROWS (IN + 1 + OUT)
+#define SECOND ((IN + 1) * WIDTH)
+
+// The threads of an image in `output`, and how many share the sum of a class.
+#define THREADS 128
+#define PARTS (THREADS / OUT)
 
 static __device__ unsigned mix(unsigned x)
 {
@@ -60,130 +67,132 @@ static __device__ unsigned permuted(unsigned place, unsigned count,
 }
 
 // Steps go through the images pass by pass, each pass in an order of its own.
-// The rate falls along half a cosine; Adam's correction for its start is in it.
-extern "C" __global__ void pick(const int *step, int *rows, float *rate,
-                                int count, int half, unsigned seed, float top,
-                                int steps)
+static __device__ int picked(int step, int i, int count, int half,
+                             unsigned seed)
+{
+  unsigned place = step * BATCH + i;
+  unsigned pass = place / count;
+  return permuted(place % count, count, half, mix(seed) + 64 * pass);
+}
+
+// Before the first step: its images, and what no step changes.
+extern "C" __global__ void start(int *picks, float *rows, float *units,
+                                 float *slopes, int count, int half,
+                                 unsigned seed)
 {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
-  unsigned place = *step * BATCH + i;
   if (i < BATCH) {
-    unsigned pass = place / count;
-    rows[i] = permuted(place % count, count, half, mix(seed) + 64 * pass);
-  }
-  if (i == 0) {
-    float t = *step + 1;
-    float bend = 0.5f + 0.5f * cosf(3.14159265f * *step / steps);
-    *rate = top * bend * sqrtf(1.f - powf(0.999f, t)) / (1.f - powf(0.9f, t));
+    picks[i] = picked(0, i, count, half, seed);
+    rows[i * ROWS + IN] = units[i * WIDTH + HIDDEN] = 1.f;
+    slopes[i * WIDTH + HIDDEN] = 0.f;
   }
 }
 
-extern "C" __global__ void hidden(const float *images, const int *rows,
-                                  const float *weights, float *units,
-                                  float keep, cgl_philox rng)
+extern "C" __global__ void hidden(const float *images, const int *picks,
+                                  const float *weights, float *units)
 {
-  int t = blockIdx.x * blockDim.x + threadIdx.x;
-  if (t < BATCH * HIDDEN) {
-    int unit = t % HIDDEN;
-    const float *image = images + rows[t / HIDDEN] * IN;
-    float sum = weights[IN * HIDDEN + unit];
+  int unit = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y;
+  if (unit < HIDDEN) {
+    const float *image = images + picks[i] * IN;
+    float sum = weights[IN * WIDTH + unit];
     for (int k = 0; k < IN; k++)
-      sum += image[k] * weights[k * HIDDEN + unit];
-    units[t] = sum > 0.f && cgl_uniform(rng) < keep ? sum / keep : 0.f;
+      sum += image[k] * weights[k * WIDTH + unit];
+    units[i * WIDTH + unit] = fmaxf(sum, 0.f);
   }
 }
 
-extern "C" __global__ void logits(const float *units, const float *weights,
-                                  float *out)
+// The rate falls along half a cosine; Adam's correction for its start is in it.
+static __device__ float rate_at(int step, int steps, float top)
 {
-  int t = blockIdx.x * blockDim.x + threadIdx.x;
-  if (t < BATCH * OUT) {
-    const float *from = units + t / OUT * HIDDEN;
-    const float *second = weights + FIRST + t % OUT;
-    float sum = second[HIDDEN * OUT];
-    for (int j = 0; j < HIDDEN; j++)
-      sum += from[j] * second[j * OUT];
-    out[t] = sum;
-  }
+  float bend = 0.5f + 0.5f * cosf(3.14159265f * step / steps);
+  return top * bend * sqrtf(1.f - powf(0.999f, step + 1)) /
+         (1.f - powf(0.9f, step + 1));
 }
 
-// Turns the logits into the derivatives of the mean loss.
-extern "C" __global__ void softmax(float *out, const int *rows,
-                                   const int *labels, float *losses)
+// `rows` gets what belongs to the rows of weights: the image, and the
+// derivatives of the mean loss by the logits.  `units` and `slopes`, the
+// derivatives by the units, are for the columns.
+extern "C" __global__ void
+output(const float *images, const int *labels, int count, int half,
+       unsigned seed, const float *weights, float keep, float top, int steps,
+       const int *step, int *picks, float *units, float *rows, float *slopes,
+       float *losses, float *rate, cgl_philox rng)
 {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < BATCH) {
-    float *logit = out + i * OUT;
-    int row = rows[i];
-    int label = labels[row];
-    float most = logit[0], sum = 0.f;
+  __shared__ float kept[HIDDEN], part[PARTS * OUT], logit[OUT], power[OUT],
+      slope[OUT];
+  const float *second = weights + SECOND;
+  int t = threadIdx.x, i = blockIdx.x;
+  int pick = picks[i], label = labels[pick];
+  for (int j = t; j < HIDDEN; j += THREADS) {
+    float unit = units[i * WIDTH + j];
+    kept[j] = cgl_uniform(rng) < keep ? unit / keep : 0.f;
+    units[i * WIDTH + j] = kept[j];
+  }
+  for (int k = t; k < IN; k += THREADS)
+    rows[i * ROWS + k] = images[pick * IN + k];
+  __syncthreads();
+  float sum = 0.f;
+  if (t < PARTS * OUT) {
+    for (int j = t % PARTS; j < HIDDEN; j += PARTS)
+      sum += kept[j] * second[t / PARTS * WIDTH + j];
+    part[t] = sum;
+  }
+  __syncthreads();
+  if (t < OUT) {
+    sum = second[t * WIDTH + HIDDEN];
+    for (int k = 0; k < PARTS; k++)
+      sum += part[t * PARTS + k];
+    logit[t] = sum;
+  }
+  __syncthreads();
+  float most = logit[0];
+  if (t < OUT) {
     for (int c = 1; c < OUT; c++)
       most = fmaxf(most, logit[c]);
-    for (int c = 0; c < OUT; c++)
-      sum += expf(logit[c] - most);
-    losses[i] = logf(sum) + most - logit[label];
-    for (int c = 0; c < OUT; c++)
-      logit[c] = (expf(logit[c] - most) / sum - (c == label)) / BATCH;
+    power[t] = expf(logit[t] - most);
   }
+  __syncthreads();
+  if (t < OUT) {
+    sum = 0.f;
+    for (int c = 0; c < OUT; c++)
+      sum += power[c];
+    slope[t] = (power[t] / sum - (t == label)) / BATCH;
+    rows[i * ROWS + IN + 1 + t] = slope[t];
+    if (t == label)
+      losses[*step * BATCH + i] = logf(sum) + most - logit[t];
+  }
+  __syncthreads();
+  // A unit that was dropped, or off, is 0 and passes nothing back.
+  for (int j = t; j < HIDDEN; j += THREADS) {
+    sum = 0.f;
+    for (int c = 0; c < OUT; c++)
+      sum += slope[c] * second[c * WIDTH + j];
+    slopes[i * WIDTH + j] = kept[j] > 0.f ? sum / keep : 0.f;
+  }
+  if (t == 0)
+    picks[i] = picked(*step + 1, i, count, half, seed);
+  if (t == 0 && i == 0)
+    *rate = rate_at(*step, steps, top);
 }
 
-// A unit that was dropped, or off, is 0 and passes nothing back.
-extern "C" __global__ void back(const float *out, const float *weights,
-                                const float *units, float *slopes, float keep)
+extern "C" __global__ void learn(const float *rows, const float *units,
+                                 const float *slopes, const float *rate,
+                                 float *weights, float *mean, float *spread,
+                                 int *step)
 {
-  int t = blockIdx.x * blockDim.x + threadIdx.x;
-  if (t < BATCH * HIDDEN) {
-    const float *slope = out + t / HIDDEN * OUT;
-    const float *second = weights + FIRST + t % HIDDEN * OUT;
-    float sum = 0.f;
-    for (int c = 0; c < OUT; c++)
-      sum += slope[c] * second[c];
-    slopes[t] = units[t] > 0.f ? sum / keep : 0.f;
-  }
-}
-
-extern "C" __global__ void gradient(const float *images, const int *rows,
-                                    const float *units, const float *slopes,
-                                    const float *out, float *gradients)
-{
-  int t = blockIdx.x * blockDim.x + threadIdx.x;
-  float sum = 0.f;
-  if (t < FIRST) {
-    int k = t / HIDDEN, unit = t % HIDDEN;
+  int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;
+  if (column < WIDTH) {
+    const float *from = row > IN ? units : slopes;
+    int t = row * WIDTH + column;
+    float g = 0.f;
     for (int i = 0; i < BATCH; i++)
-      sum += (k < IN ? images[rows[i] * IN + k] : 1.f) *
-             slopes[i * HIDDEN + unit];
-    gradients[t] = sum;
-  } else if (t < FIRST + SECOND) {
-    int unit = (t - FIRST) / OUT, c = (t - FIRST) % OUT;
-    for (int i = 0; i < BATCH; i++)
-      sum += (unit < HIDDEN ? units[i * HIDDEN + unit] : 1.f) *
-             out[i * OUT + c];
-    gradients[t] = sum;
-  }
-}
-
-extern "C" __global__ void update(float *weights, const float *gradients,
-                                  float *mean, float *spread,
-                                  const float *rate)
-{
-  int t = blockIdx.x * blockDim.x + threadIdx.x;
-  if (t < FIRST + SECOND) {
-    float g = gradients[t];
+      g += rows[i * ROWS + row] * from[i * WIDTH + column];
     mean[t] = 0.9f * mean[t] + 0.1f * g;
     spread[t] = 0.999f * spread[t] + 0.001f * g * g;
     weights[t] -= *rate * mean[t] / (sqrtf(spread[t]) + 1e-8f);
+    if (t == 0)
+      *step += 1;
   }
-}
-
-extern "C" __global__ void finish(int *step, const float *losses,
-                                  float *history)
-{
-  float sum = 0.f;
-  for (int i = 0; i < BATCH; i++)
-    sum += losses[i];
-  history[*step] = sum / BATCH;
-  *step += 1;
 }
 
 // Without dropout, a thread for each image: the most likely class, and how
@@ -196,13 +205,13 @@ extern "C" __global__ void classify(const float *images, int count,
   if (i < count) {
     float logit[OUT], sum = 0.f;
     for (int c = 0; c < OUT; c++)
-      logit[c] = weights[FIRST + HIDDEN * OUT + c];
+      logit[c] = weights[SECOND + c * WIDTH + HIDDEN];
     for (int j = 0; j < HIDDEN; j++) {
-      float unit = weights[IN * HIDDEN + j];
+      float unit = weights[IN * WIDTH + j];
       for (int k = 0; k < IN; k++)
-        unit += images[i * IN + k] * weights[k * HIDDEN + j];
+        unit += images[i * IN + k] * weights[k * WIDTH + j];
       for (int c = 0; c < OUT; c++)
-        logit[c] += fmaxf(unit, 0.f) * weights[FIRST + j * OUT + c];
+        logit[c] += fmaxf(unit, 0.f) * weights[SECOND + c * WIDTH + j];
     }
     int best = 0;
     for (int c = 1; c < OUT; c++)
@@ -219,18 +228,22 @@ extern "C" __global__ void classify(const float *images, int count,
 -- ReLU units (He and others, 2015); the constants' weights are 0.
 local function first_weights(inputs, hidden, classes, seed)
   math.randomseed(seed)
-  local weights = ffi.new("float[?]", (inputs + 1) * hidden + (hidden + 1) * classes)
-  local at = 0
-  local function layer(from, to)
-    for _ = 1, from * to do
-      local radius = math.sqrt(-2 * math.log(1 - math.random()))
-      weights[at] = math.sqrt(2 / from) * radius * math.cos(2 * math.pi * math.random())
-      at = at + 1
-    end
-    at = at + to
+  local width = hidden + 1
+  local weights = ffi.new("float[?]", (inputs + 1 + classes) * width)
+  local function normal(spread)
+    local radius = math.sqrt(-2 * math.log(1 - math.random()))
+    return spread * radius * math.cos(2 * math.pi * math.random())
   end
-  layer(inputs, hidden)
-  layer(hidden, classes)
+  for k = 0, inputs - 1 do
+    for unit = 0, hidden - 1 do
+      weights[k * width + unit] = normal(math.sqrt(2 / inputs))
+    end
+  end
+  for unit = 0, hidden - 1 do
+    for c = 0, classes - 1 do
+      weights[(inputs + 1 + c) * width + unit] = normal(math.sqrt(2 / hidden))
+    end
+  end
   return weights
 end
 
@@ -249,16 +262,13 @@ function network.new(set, opts)
   local hidden, batch = opts.hidden, opts.batch
   self.start = first_weights(set.inputs, hidden, set.classes, opts.seed)
   self.weights = cg.from(self.start, "float")
-  local n = #self.weights
   self.images, self.labels = cg.from(set.images, "float"), cg.from(set.labels, "int32")
-  self.gradients, self.mean, self.spread = cg.buffer("float", n), cg.buffer("float", n),
-    cg.buffer("float", n)
-  self.rows, self.losses, self.rate = cg.buffer("int32", batch), cg.buffer("float", batch),
-    cg.buffer("float", 1)
-  self.units, self.slopes = cg.buffer("float", { batch, hidden }),
-    cg.buffer("float", { batch, hidden })
-  self.out = cg.buffer("float", { batch, set.classes })
-  self.step_number, self.history = cg.buffer("int32", 1), cg.buffer("float", opts.steps)
+  self.mean, self.spread = cg.buffer("float", #self.weights), cg.buffer("float", #self.weights)
+  self.rows = cg.buffer("float", { batch, set.inputs + 1 + set.classes })
+  self.units, self.slopes = cg.buffer("float", { batch, hidden + 1 }),
+    cg.buffer("float", { batch, hidden + 1 })
+  self.picks, self.step_number = cg.buffer("int32", batch), cg.buffer("int32", 1)
+  self.rate, self.losses = cg.buffer("float", 1), cg.buffer("float", { opts.steps, batch })
   self.random = cg.generator(opts.seed)
   self.half_bits = 1
   while 4 ^ self.half_bits < set.count do
@@ -273,35 +283,42 @@ function network:reset()
   self.weights:upload(self.start)
   self.mean:fill(0)
   self.spread:fill(0)
-  self.history:fill(0)
+  self.losses:fill(0)
   self.step_number:fill(0)
   self.random:manual_seed(self.opts.seed)
+  self.kernels.start:over(self.opts.batch)(self.picks, self.rows, self.units, self.slopes,
+    self.set.count, self.half_bits, self.opts.seed)
 end
 
 --- Issues one step to the current stream.
 function network:step()
   local k, opts, set = self.kernels, self.opts, self.set
-  local keep = 1 - opts.dropout
-  local function run(kernel, threads, ...)
-    local block = math.min(threads, 128)
-    kernel:launch(math.ceil(threads / block), block, ...)
+  local function columns(n)
+    return math.ceil(n / BLOCK)
   end
-  local units = opts.batch * opts.hidden
-  run(k.pick, opts.batch, self.step_number, self.rows, self.rate, set.count, self.half_bits,
-    opts.seed, opts.rate, opts.steps)
-  run(k.hidden, units, self.images, self.rows, self.weights, self.units, keep, self.random)
-  run(k.logits, opts.batch * set.classes, self.units, self.weights, self.out)
-  run(k.softmax, opts.batch, self.out, self.rows, self.labels, self.losses)
-  run(k.back, units, self.out, self.weights, self.units, self.slopes, keep)
-  run(k.gradient, #self.weights, self.images, self.rows, self.units, self.slopes, self.out,
-    self.gradients)
-  run(k.update, #self.weights, self.weights, self.gradients, self.mean, self.spread, self.rate)
-  run(k.finish, 1, self.step_number, self.losses, self.history)
+  k.hidden:launch({ columns(opts.hidden), opts.batch }, BLOCK, self.images, self.picks,
+    self.weights, self.units)
+  k.output:launch(opts.batch, THREADS, self.images, self.labels, set.count,
+    self.half_bits, opts.seed, self.weights, 1 - opts.dropout, opts.rate, opts.steps,
+    self.step_number, self.picks, self.units, self.rows, self.slopes, self.losses, self.rate,
+    self.random)
+  k.learn:launch({ columns(opts.hidden + 1), set.inputs + 1 + set.classes }, BLOCK, self.rows,
+    self.units, self.slopes, self.rate, self.weights, self.mean, self.spread, self.step_number)
 end
 
 --- The mean loss of every step: a float array and its length.  Waits.
 function network:losses_by_step()
-  return self.history:download(ffi.new("float[?]", #self.history)), #self.history
+  local batch, steps = self.opts.batch, self.opts.steps
+  local all, mean = self.losses:download(ffi.new("float[?]", #self.losses)),
+    ffi.new("float[?]", steps)
+  for k = 0, steps - 1 do
+    local sum = 0
+    for i = k * batch, (k + 1) * batch - 1 do
+      sum = sum + all[i]
+    end
+    mean[k] = sum / batch
+  end
+  return mean, steps
 end
 
 --- A function that returns the class that the network gives to each image of
