@@ -177,7 +177,8 @@ local function rows_for(n)
   return n <= 512 and 1 or n <= 1024 and 4 or 8
 end
 
---- A solver for n x n unknowns.  `tolerance`: of |r| / |b|; opts.rows as above.
+--- A solver for n x n unknowns: fill `b`, and find `x`.  opts.rows: instead of
+-- rows_for(n).
 function conjugate.new(n, opts)
   local self = setmetatable({ n = n }, conjugate)
   local rows = opts and opts.rows or rows_for(n)
@@ -213,6 +214,11 @@ function conjugate:iterate(limit)
   self.advance_kernel:launch(self.grid, self.block, self.x, self.r, self.p, self.n,
     self.products, self.squares, self.norm, self.turn)
   self:issue_direct(limit)
+end
+
+--- r.r after the last iteration.  Waits.
+function conjugate:residual_squares()
+  return self.norm:download()[1]
 end
 
 return conjugate
