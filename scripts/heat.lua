@@ -8,6 +8,8 @@
 -- decays as exp(-2 pi^2 t): the script prints how far off it ended.
 --
 -- Twenty time steps are captured once, as a graph; a run replays that graph.
+-- With --until the graph is a loop of them, which the device ends where the plate
+-- has come to rest.
 
 local cg = require "cgraphlua"
 local ffi = require "ffi"
@@ -25,9 +27,14 @@ local opt = options.read({
   { "size", "N", nil, "points on a side (512; a picture: its own width)", min = 3, max = 16384 },
   { "steps", "N", nil, "time steps, rounded up to 20s (as size^2, 20000 at 512; a picture: 2000)",
     min = 1, max = 1e9 },
+  { "until", "X", nil, "end when the last step of 20 changes no point by more than X",
+    min = 1e-7, max = 1 },
   { "out", "OUT", "heat.png", "the picture to write" },
   { "frames", "N", 0, "also write N numbered pictures on the way", min = 0, max = 9999 },
 }, arg)
+if opt["until"] and opt.frames > 0 then
+  error("--frames shows a run on its way, and --until is one replay: leave one of them out", 0)
+end
 
 local source = [=[
 #ifndef ROWS // whoever compiles this says how many rows a thread goes down
@@ -66,6 +73,16 @@ extern "C" __global__ void spread(const float *__restrict__ t,
         here = below;
       }
   }
+}
+
+// Where a step changed a point by more than `most`, the plate is not at rest.
+extern "C" __global__ void compare(const float *t, const float *last, int n,
+                                   float most, int *moving)
+{
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  int more = __syncthreads_or(i < n && fabsf(t[i] - last[i]) > most);
+  if (threadIdx.x == 0 && more)
+    *moving = 1;
 }
 ]=]
 
@@ -110,12 +127,12 @@ else
 end
 b:copy(a) -- both hold the edges, which no step writes
 
-local graph = cg.capture(function()
+local function twenty_steps()
   for _ = 1, STEPS_PER_REPLAY / 2 do
     spread:launch(grid, block, a, b, nx, ny, RATIO)
     spread:launch(grid, block, b, a, nx, ny, RATIO)
   end
-end)
+end
 
 local host = ffi.new("float[?]", nx * ny)
 local function field()
@@ -132,30 +149,59 @@ local function numbered(k)
 end
 
 -- By default the mode falls to three quarters, whatever the size.
-local default_steps = opt.image and 2000 or 20000 * (nx / 512) ^ 2
+local default_steps = opt["until"] and 1e9 or opt.image and 2000 or 20000 * (nx / 512) ^ 2
 local replays = math.ceil((opt.steps or default_steps) / STEPS_PER_REPLAY)
-local steps = replays * STEPS_PER_REPLAY
 local frames = math.min(opt.frames, replays)
-local pauses = math.min(replays, frames > 0 and frames or 50)
+
+local function run_all()
+  local graph = cg.capture(twenty_steps)
+  local pauses = math.min(replays, frames > 0 and frames or 50)
+  local bar = progress.new { total = replays * STEPS_PER_REPLAY, label = "heat" }
+  local done = 0
+  for k = 1, pauses do
+    local target = math.floor(replays * k / pauses)
+    graph:replay(target - done)
+    done = target
+    if frames > 0 then
+      draw(numbered(k))
+    else
+      cg.synchronize()
+    end
+    bar:update(done * STEPS_PER_REPLAY)
+  end
+  bar:finish()
+  return done
+end
+
+-- The device looks at the plate after every twenty steps.
+local function run_until(most)
+  local compare, moving = module:kernel "compare", cg.full("int32", 1, 1)
+  local n, loop = nx * ny, nil
+  local graph = cg.capture(function()
+    loop = cg.loop(moving, function()
+      twenty_steps()
+      moving:fill(0)
+      compare:launch(math.ceil(n / block), block, a, b, n, most, moving)
+    end, { max = replays })
+  end)
+  graph:replay()
+  return loop:turns(), loop:exhausted()
+end
 
 cg.synchronize()
-local bar = progress.new { total = steps, label = "heat" }
-local done = 0
-for k = 1, pauses do
-  local target = math.floor(replays * k / pauses)
-  graph:replay(target - done)
-  done = target
-  if frames > 0 then
-    draw(numbered(k))
-  else
-    cg.synchronize()
-  end
-  bar:update(done * STEPS_PER_REPLAY)
+local turns, moving
+if opt["until"] then
+  turns, moving = run_until(opt["until"])
+else
+  turns = run_all()
 end
-bar:finish()
+local steps = turns * STEPS_PER_REPLAY
 
 draw(opt.out)
 print(string.format("%d x %d points, %d steps", nx, ny, steps))
+if opt["until"] then
+  print(moving and "not at rest yet" or "at rest")
+end
 
 local t = field()
 if opt.image then

@@ -46,6 +46,35 @@ describe("scripts/heat.lua", function()
     assert.truthy(heat("--size", 16, "--steps", 21):find "16 x 16 points, 40 steps")
   end)
 
+  it("ends at rest: where the largest change of a step falls below what --until says", function()
+    -- A step takes 1 - lambda of the mode's height: 4.1e-4 in step 580, 3.8e-4 in step 600.
+    local lambda = 1 - 8 * 0.2 * math.sin(math.pi / 64) ^ 2
+    local most = math.sqrt(lambda ^ 579 * lambda ^ 599) * (1 - lambda)
+    local text = heat("--size", 33, "--until", most)
+    assert.truthy(text:find "33 x 33 points, 600 steps\nat rest\n")
+    local ended = program.read(at "out.png")
+    assert.truthy(heat("--size", 33, "--steps", 600):find "33 x 33 points, 600 steps\nthe mode")
+    assert.equal(ended, program.read(at "out.png"))
+  end)
+
+  it("ends after --steps where it is not at rest before", function()
+    local text = heat("--size", 33, "--until", 1e-5, "--steps", 100)
+    assert.truthy(text:find "33 x 33 points, 100 steps\nnot at rest yet\n")
+  end)
+
+  it("comes to rest between the edges of a picture", function()
+    local path = picture(24, 24, function(x)
+      return x < 12 and 255 or 51
+    end)
+    local text = heat(path, "--until", 1e-6)
+    assert.truthy(text:find "steps\nat rest\ntemperature from 0.2000 to 1.0000")
+  end)
+
+  it("takes --until or --frames", function()
+    local err = script.complaint("heat", { "--until", 0.1, "--frames", 2 })
+    assert.truthy(err:find "leave one of them")
+  end)
+
   it("draws the mode: hot in the middle, cold at the edge", function()
     heat("--size", 65, "--steps", 100)
     local img = image.read(at "out.png")
@@ -166,7 +195,7 @@ extern "C" __global__ void spread(const float *t, float *next, int nx, int ny,
 
   it("explains itself", function()
     local text = script.output("heat", { "--help" })
-    for _, name in ipairs { "size", "steps", "out", "frames", "device" } do
+    for _, name in ipairs { "size", "steps", "until", "out", "frames", "device" } do
       assert.truthy(text:find("--" .. name, 1, true))
     end
   end)
