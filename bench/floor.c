@@ -34,7 +34,19 @@ typedef struct instantiate_params {
   int result;
 } instantiate_params;
 
+/* CUgraphNodeParams of a conditional node */
+typedef struct conditional_params {
+  int node_type, reserved[3];
+  uint64_t handle;
+  int type;
+  unsigned size;
+  CUgraph *bodies; /* the driver's, size of them */
+  void *context;
+  uint64_t rest[26];
+} conditional_params;
+
 enum { INSTANTIATE_UPLOAD = 2, NON_BLOCKING = 1, THREAD_LOCAL = 1 };
+enum { CONDITIONAL_NODE = 13, ASSIGN_DEFAULT = 1, IF = 0, WHILE = 1 };
 
 /* X(name, version of its signature, parameters) */
 #define ROWS(X)                                                              \
@@ -46,7 +58,12 @@ enum { INSTANTIATE_UPLOAD = 2, NON_BLOCKING = 1, THREAD_LOCAL = 1 };
   X(cuEventRecord, 2000, (CUevent, CUstream))                                \
   X(cuStreamBeginCapture, 10010, (CUstream, int))                            \
   X(cuStreamEndCapture, 10000, (CUstream, CUgraph *))                        \
+  X(cuCtxGetCurrent, 4000, (void **))                                        \
+  X(cuGraphCreate, 10000, (CUgraph *, unsigned))                             \
   X(cuGraphDestroy, 10000, (CUgraph))                                        \
+  X(cuGraphAddKernelNode, 12000,                                             \
+    (CUgraphNode *, CUgraph, const CUgraphNode *, size_t,                    \
+     const kernel_params *))                                                 \
   X(cuGraphGetNodes, 10000, (CUgraph, CUgraphNode *, size_t *))              \
   X(cuGraphKernelNodeGetParams, 12000, (CUgraphNode, kernel_params *))       \
   X(cuGraphInstantiateWithParams, 12000,                                     \
@@ -66,15 +83,25 @@ enum { INSTANTIATE_UPLOAD = 2, NON_BLOCKING = 1, THREAD_LOCAL = 1 };
   X(cuMemcpyDtoDAsync, 3020, (CUdeviceptr, CUdeviceptr, size_t, CUstream))   \
   X(cuMemsetD32Async, 3020, (CUdeviceptr, unsigned, size_t, CUstream))
 
+
+/* Of CUDA 12.3; an older driver has no rows of branches and loops. */
+#define CONTROL_ROWS(X)                                                 \
+  X(cuGraphConditionalHandleCreate, 12030,                              \
+    (uint64_t *, CUgraph, void *, unsigned, unsigned))                  \
+  X(cuGraphAddNode, 12030,                                              \
+    (CUgraphNode *, CUgraph, const CUgraphNode *, const void *, size_t, \
+     conditional_params *))
+
 #define X(name, version, parameters) static int(*name) parameters;
 ROWS(X)
+CONTROL_ROWS(X)
 #undef X
 
 #define MUST(call) must(call, #call)
 
 static CUstream stream, side[32];
 static CUevent forked, joined[32];
-static CUfunction tick, spin;
+static CUfunction tick, spin, set, turn;
 static CUdeviceptr data;  /* 1 MiB */
 static void *pinned;      /* 256 bytes */
 static int spins = 20000; /* of the kernel that takes its time */
@@ -102,6 +129,9 @@ double floor_set_params(int count);
 double floor_alloc(int count);
 double floor_eager(int count);
 double floor_eager_done(int count);
+const char *floor_open_control(void *get_proc, void *sets, void *turns);
+void floor_prepare_branches(int n, CUdeviceptr flag);
+void floor_prepare_loop(int kernels, CUdeviceptr left, int turns);
 
 
 static void must(int result, const char *call) {
@@ -168,13 +198,7 @@ static CUfunction function_of(CUgraph of) {
 }
 
 
-/* `ticks` and `spins_graph` are graphs of one kernel.  Returns the name of an
-   entry point that the driver lacks, or NULL. */
-const char *floor_open(void *get_proc, void *ticks, void *spins_graph,
-                       CUdeviceptr buffer, int spin_count) {
-  int (*get)(const char *, void **, int, uint64_t, int *);
-  memcpy(&get, &get_proc, sizeof get);
-#define X(name, version, parameters)                              \
+#define FIND(name, version, parameters)                           \
   {                                                               \
     void *entry = NULL;                                           \
     int status;                                                   \
@@ -182,8 +206,15 @@ const char *floor_open(void *get_proc, void *ticks, void *spins_graph,
       return #name;                                               \
     memcpy(&name, &entry, sizeof entry);                          \
   }
-  ROWS(X)
-#undef X
+
+
+/* `ticks` and `spins_graph` are graphs of one kernel.  Returns the name of an
+   entry point that the driver lacks, or NULL. */
+const char *floor_open(void *get_proc, void *ticks, void *spins_graph,
+                       CUdeviceptr buffer, int spin_count) {
+  int (*get)(const char *, void **, int, uint64_t, int *);
+  memcpy(&get, &get_proc, sizeof get);
+  ROWS(FIND)
   tick = function_of(ticks);
   spin = function_of(spins_graph);
   data = buffer;
@@ -459,4 +490,100 @@ double floor_eager_done(int count) {
     launch_tick();
   MUST(cuStreamSynchronize(stream));
   return (floor_now() - start) / count;
+}
+
+
+/* ---- branches and loops ---- */
+
+/* The same for `sets`, a graph of a kernel that sets a handle to *flag, and
+   `turns`, of one that counts *left down from `turns`, sets a handle while it
+   is above 0, and then starts again. */
+const char *floor_open_control(void *get_proc, void *sets, void *turns) {
+  int (*get)(const char *, void **, int, uint64_t, int *);
+  memcpy(&get, &get_proc, sizeof get);
+  CONTROL_ROWS(FIND)
+  set = function_of(sets);
+  turn = function_of(turns);
+  return NULL;
+}
+
+
+/* Adds a kernel of one block behind *last, and makes it the last. */
+static void add_kernel(CUgraph to, CUgraphNode *last, CUfunction function,
+                       unsigned threads, void **params) {
+  const kernel_params node = {.function = function,
+                              .grid = {1, 1, 1},
+                              .block = {threads, 1, 1},
+                              .params = params};
+  const CUgraphNode before = *last;
+  MUST(cuGraphAddKernelNode(last, to, &before, before != NULL, &node));
+}
+
+
+static void add_tick(CUgraph to, CUgraphNode *last) {
+  float a = 1;
+  void *params[] = {&data, &a};
+  add_kernel(to, last, tick, 32, params);
+}
+
+
+/* Returns the graph of its body. */
+static CUgraph add_conditional(CUgraph to, CUgraphNode *last, int type,
+                               uint64_t handle) {
+  conditional_params node = {
+      .node_type = CONDITIONAL_NODE, .handle = handle, .type = type, .size = 1};
+  const CUgraphNode before = *last;
+  MUST(cuCtxGetCurrent(&node.context));
+  MUST(cuGraphAddNode(last, to, &before, NULL, before != NULL, &node));
+  return node.bodies[0];
+}
+
+
+static uint64_t new_handle(unsigned value) {
+  uint64_t handle;
+  void *context;
+  MUST(cuCtxGetCurrent(&context));
+  MUST(cuGraphConditionalHandleCreate(&handle, graph, context, value,
+                                      ASSIGN_DEFAULT));
+  return handle;
+}
+
+
+static void finish_graph(void) {
+  exec = instantiate(graph, 0);
+  MUST(cuGraphUpload(exec, stream));
+  MUST(cuGraphLaunch(exec, stream));
+  MUST(cuStreamSynchronize(stream));
+}
+
+
+/* n times a tick, and a tick if *flag. */
+void floor_prepare_branches(int n, CUdeviceptr flag) {
+  CUgraphNode last = NULL, inner;
+  floor_drop();
+  MUST(cuGraphCreate(&graph, 0));
+  for (int i = 0; i < n; i++) {
+    uint64_t handle = new_handle(0);
+    void *params[] = {&handle, &flag};
+    add_tick(graph, &last);
+    add_kernel(graph, &last, set, 1, params);
+    inner = NULL;
+    add_tick(add_conditional(graph, &last, IF, handle), &inner);
+  }
+  finish_graph();
+}
+
+
+/* A loop around so many kernels, the last of which counts the turns. */
+void floor_prepare_loop(int kernels, CUdeviceptr left, int turns) {
+  CUgraphNode last = NULL, inner = NULL;
+  floor_drop();
+  MUST(cuGraphCreate(&graph, 0));
+  uint64_t handle = new_handle(1);
+  void *params[] = {&handle, &left, &turns};
+  CUgraph body = add_conditional(graph, &last, WHILE, handle);
+  for (int i = 1; i < kernels; i++)
+    add_tick(body, &inner);
+  add_kernel(body, &inner, turn, 1, params);
+  finish_graph();
 }

@@ -40,6 +40,9 @@ double floor_set_params(int count);
 double floor_alloc(int count);
 double floor_eager(int count);
 double floor_eager_done(int count);
+const char *floor_open_control(void *get_proc, void *sets, void *turns);
+void floor_prepare_branches(int n, uint64_t flag);
+void floor_prepare_loop(int kernels, uint64_t left, int turns);
 int cgl_context_open(const char *device, void **context);
 const void *cgl_context_driver(const void *context);
 ]]
@@ -591,37 +594,6 @@ local function heat_steps(n)
   end
 end
 
--- A thousand replays of small graphs in one call, without and with `unroll`,
--- beside a loop in C.
-local function replay_loops()
-  heading "g:replay(1000) until done, per replay"
-  local count = 1000
-  local function lines_of(key, label, body)
-    local handle = cg.capture(body)
-    local exec = handle:raw_cuda_graph_exec()
-    local function loop(opts)
-      local looped = cg.capture(body, opts)
-      looped:replay(count) -- builds the copies
-      return function()
-        stream:synchronize()
-        local start = now()
-        looped:replay(count)
-        stream:synchronize()
-        return (now() - start) / count
-      end
-    end
-    local c, lua, unrolled = rounds(seconds, {
-      function() return floor.floor_loop(exec, count) end, loop { unroll = false }, loop() })
-    row(key, label .. ", unroll = false", c, lua)
-    row(key .. ".unroll", label, c, unrolled)
-    handle:release()
-  end
-  lines_of("loop", "one kernel", shapes.line)
-  for _, n in ipairs(on_gpu and { 64, 512 } or { 64 }) do
-    lines_of("loop.heat" .. n, string.format("two steps of heat, %d x %d", n, n), heat_steps(n))
-  end
-end
-
 -- The graph of scripts/heat.lua.
 local function heat(roof, n)
   local two = heat_steps(n)
@@ -671,7 +643,11 @@ say("cgraphlua %s; microseconds, medians; ratio: Lua / C, of rounds in turn; loa
 stream:use(function()
   lines()
   others()
-  replay_loops()
+  dofile(here .. "control.lua") {
+    floor = floor, get_proc = get_proc, stream = stream, now = now, measure = measure,
+    quick = quick, on_gpu = on_gpu, seconds = seconds, here = here,
+    row = row, say = say, verdict = verdict, heading = heading, heat_steps = heat_steps,
+  }
   copies()
   programs()
 end)

@@ -1,9 +1,11 @@
 """What a Python programmer would use instead, on the shapes of bench/ours.lua.
 
-peers.py PEER: torch, cupy or cuda.core.  Writes "key microseconds" lines; the
-keys are those of ours.lua.  Ends with status 3 when the peer cannot be had.
+peers.py PEER: torch, cupy, cuda.core, jax, or jax.buffers, which is JAX with
+command buffers for loops switched on.  Writes "key microseconds" lines; the keys
+are those of ours.lua.  Ends with status 3 when the peer cannot be had.
 """
 
+import os
 import statistics
 import sys
 import time
@@ -106,6 +108,57 @@ def allocations(allocate):
     row("alloc", (now() - start) / 2000)
 
 
+# The training of scripts/digits.lua: shapes, steps that are measured, rate.
+INPUTS, HIDDEN, CLASSES, IMAGES, BATCH = 64, 128, 10, 1438, 32
+STEPS, RATE, DROPOUT = 2000, 0.01, 0.5
+
+
+def torch_digits(t):
+    """A step as a graph, replayed one after the other."""
+    images = t.rand(IMAGES, INPUTS, device="cuda")
+    labels = t.randint(CLASSES, (IMAGES,), device="cuda")
+    order = t.randint(IMAGES, (STEPS, BATCH), device="cuda")
+    at = t.zeros(1, dtype=t.long, device="cuda")
+    model = t.nn.Sequential(
+        t.nn.Linear(INPUTS, HIDDEN),
+        t.nn.ReLU(),
+        t.nn.Dropout(DROPOUT),
+        t.nn.Linear(HIDDEN, CLASSES),
+    ).cuda()
+    adam = t.optim.Adam(model.parameters(), lr=RATE, capturable=True, fused=True)
+    losses = t.zeros(STEPS, device="cuda")
+
+    def step():
+        rows = order[at].view(-1)
+        loss = t.nn.functional.cross_entropy(model(images[rows]), labels[rows])
+        loss.backward()
+        adam.step()
+        losses.index_copy_(0, at, loss.detach().view(1))
+        at.add_(1).remainder_(STEPS)
+
+    side = t.cuda.Stream()
+    side.wait_stream(t.cuda.current_stream())
+    with t.cuda.stream(side):
+        for _ in range(3):
+            adam.zero_grad(set_to_none=True)
+            step()
+    t.cuda.current_stream().wait_stream(side)
+    adam.zero_grad(set_to_none=True)
+    graph = t.cuda.CUDAGraph()
+    with t.cuda.graph(graph):
+        step()
+
+    def steps():
+        start = now()
+        for _ in range(STEPS):
+            graph.replay()
+        t.cuda.synchronize()
+        return (now() - start) / STEPS
+
+    steps()
+    row("digits", median_of(5, steps))
+
+
 def torch():
     import torch as t
 
@@ -140,6 +193,7 @@ def torch():
         row(f"line.{n}.region", median_of(7, lambda: region(n)))
     eager(lambda: x.add_(1), t.cuda.synchronize)
     allocations(lambda: t.empty(1 << 18, device="cuda"))
+    torch_digits(t)
 
 
 def cupy():
@@ -218,7 +272,118 @@ def cuda_core():
     allocations(allocate)
 
 
-PEERS = {"torch": torch, "cupy": cupy, "cuda.core": cuda_core}
+def jax_gradients(j, n, iterations):
+    """lax.while_loop around conjugate gradients for n x n unknowns."""
+    np = j.numpy
+
+    def apply(x):
+        padded = np.pad(x, 1)
+        return (
+            4 * x
+            - padded[:-2, 1:-1]
+            - padded[2:, 1:-1]
+            - padded[1:-1, :-2]
+            - padded[1:-1, 2:]
+        )
+
+    def going(state):
+        return (state[3] > 0) & (state[4] < iterations)
+
+    def iterate(state):
+        x, r, p, square, k = state
+        q = apply(p)
+        a = square / np.vdot(p, q)
+        x, r = x + a * p, r - a * q
+        next_square = np.vdot(r, r)
+        return x, r, r + next_square / square * p, next_square, k + 1
+
+    @j.jit
+    def solve(b):
+        return j.lax.while_loop(
+            going, iterate, (np.zeros_like(b), b, b, np.vdot(b, b), 0)
+        )
+
+    b = j.random.uniform(j.random.key(1), (n, n), minval=-1)
+
+    def run():
+        start = now()
+        made = int(solve(b)[4])
+        return (now() - start) / made
+
+    run()
+    row(f"gradients.{n}", median_of(5, run))
+
+
+def jax_digits(j):
+    """lax.scan over the steps."""
+    np = j.numpy
+    keys = j.random.split(j.random.key(1), 5)
+    images = j.random.uniform(keys[0], (IMAGES, INPUTS))
+    labels = j.random.randint(keys[1], (IMAGES,), 0, CLASSES)
+    order = j.random.randint(keys[2], (STEPS, BATCH), 0, IMAGES)
+    weights = (
+        j.random.normal(keys[3], (INPUTS, HIDDEN)) * 0.18,
+        np.zeros(HIDDEN),
+        j.random.normal(keys[4], (HIDDEN, CLASSES)) * 0.12,
+        np.zeros(CLASSES),
+    )
+
+    def loss_of(weights, rows, key):
+        units = np.maximum(images[rows] @ weights[0] + weights[1], 0)
+        kept = j.random.bernoulli(key, 1 - DROPOUT, units.shape)
+        units = np.where(kept, units / (1 - DROPOUT), 0)
+        likely = j.nn.log_softmax(units @ weights[2] + weights[3])
+        return -likely[np.arange(BATCH), labels[rows]].mean()
+
+    def step(state, rows):
+        weights, mean, spread, key, k = state
+        key, draw = j.random.split(key)
+        loss, slopes = j.value_and_grad(loss_of)(weights, rows, draw)
+        mean = j.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, slopes)
+        spread = j.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, spread, slopes)
+        rate = RATE * np.sqrt(1 - 0.999**k) / (1 - 0.9**k)
+        weights = j.tree.map(
+            lambda w, m, v: w - rate * m / (np.sqrt(v) + 1e-8), weights, mean, spread
+        )
+        return (weights, mean, spread, key, k + 1), loss
+
+    zeros = j.tree.map(np.zeros_like, weights)
+    train = j.jit(lambda state: j.lax.scan(step, state, order))
+    state = (weights, zeros, zeros, keys[0], 1.0)
+
+    def run():
+        start = now()
+        train(state)[1].block_until_ready()
+        return (now() - start) / STEPS
+
+    run()
+    row("digits", median_of(5, run))
+
+
+def jax():
+    import jax as j
+
+    for n in (64, 512, 2048):
+        jax_gradients(j, n, 1000)
+    jax_digits(j)
+
+
+def jax_buffers():
+    os.environ["XLA_FLAGS"] = (
+        os.environ.get("XLA_FLAGS", "")
+        + " --xla_gpu_enable_command_buffer=+WHILE,+CONDITIONAL"
+        + " --xla_gpu_graph_min_graph_size=1"
+    )
+    jax()
+
+
+PEERS = {
+    "torch": torch,
+    "cupy": cupy,
+    "cuda.core": cuda_core,
+    "jax": jax,
+    "jax.buffers": jax_buffers,
+}
 
 if __name__ == "__main__":
     try:
