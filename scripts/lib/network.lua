@@ -2,7 +2,7 @@
 -- what scripts/digits.lua trains.  local network = dofile "scripts/lib/network.lua"
 --
 -- One step is the kernels of network:step(), in this order:
---   hidden    the hidden layer of each image: weights and ReLU,
+--   hidden    the hidden layer of each image: weights and ReLU; and the rate,
 --   output    a block for each image: dropout, the output layer, softmax, the
 --             loss (cross-entropy), its derivatives by what both layers give,
 --             and which image is the next,
@@ -88,19 +88,6 @@ extern "C" __global__ void start(int *picks, float *rows, float *units,
   }
 }
 
-extern "C" __global__ void hidden(const float *images, const int *picks,
-                                  const float *weights, float *units)
-{
-  int unit = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y;
-  if (unit < HIDDEN) {
-    const float *image = images + picks[i] * IN;
-    float sum = weights[IN * WIDTH + unit];
-    for (int k = 0; k < IN; k++)
-      sum += image[k] * weights[k * WIDTH + unit];
-    units[i * WIDTH + unit] = fmaxf(sum, 0.f);
-  }
-}
-
 // The rate falls along half a cosine; Adam's correction for its start is in it.
 static __device__ float rate_at(int step, int steps, float top)
 {
@@ -109,14 +96,32 @@ static __device__ float rate_at(int step, int steps, float top)
          (1.f - powf(0.9f, step + 1));
 }
 
+extern "C" __global__ void hidden(const float *images, const int *picks,
+                                  const float *weights, float *units,
+                                  float top, int steps, int *step, float *rate)
+{
+  int unit = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y;
+  if (unit < HIDDEN) {
+    const float *image = images + picks[i] * IN;
+    float sum = weights[IN * WIDTH + unit];
+    for (int k = 0; k < IN; k++)
+      sum += image[k] * weights[k * WIDTH + unit];
+    units[i * WIDTH + unit] = fmaxf(sum, 0.f);
+    if (unit == 0 && i == 0) {
+      *rate = rate_at(*step, steps, top);
+      *step += 1;
+    }
+  }
+}
+
 // `rows` gets what belongs to the rows of weights: the image, and the
 // derivatives of the mean loss by the logits.  `units` and `slopes`, the
 // derivatives by the units, are for the columns.
 extern "C" __global__ void
 output(const float *images, const int *labels, int count, int half,
-       unsigned seed, const float *weights, float keep, float top, int steps,
-       const int *step, int *picks, float *units, float *rows, float *slopes,
-       float *losses, float *rate, cgl_philox rng)
+       unsigned seed, const float *weights, float keep, const int *step,
+       int *picks, float *units, float *rows, float *slopes, float *losses,
+       cgl_philox rng)
 {
   __shared__ float kept[HIDDEN], part[PARTS * OUT], logit[OUT], power[OUT],
       slope[OUT];
@@ -159,8 +164,10 @@ output(const float *images, const int *labels, int count, int half,
     slope[t] = (power[t] / sum - (t == label)) / BATCH;
     rows[i * ROWS + IN + 1 + t] = slope[t];
     if (t == label)
-      losses[*step * BATCH + i] = logf(sum) + most - logit[t];
+      losses[(*step - 1) * BATCH + i] = logf(sum) + most - logit[t];
   }
+  if (t == THREADS - 1) // a thread that would wait
+    picks[i] = picked(*step, i, count, half, seed);
   __syncthreads();
   // A unit that was dropped, or off, is 0 and passes nothing back.
   for (int j = t; j < HIDDEN; j += THREADS) {
@@ -169,16 +176,11 @@ output(const float *images, const int *labels, int count, int half,
       sum += slope[c] * second[c * WIDTH + j];
     slopes[i * WIDTH + j] = kept[j] > 0.f ? sum / keep : 0.f;
   }
-  if (t == 0)
-    picks[i] = picked(*step + 1, i, count, half, seed);
-  if (t == 0 && i == 0)
-    *rate = rate_at(*step, steps, top);
 }
 
 extern "C" __global__ void learn(const float *rows, const float *units,
                                  const float *slopes, const float *rate,
-                                 float *weights, float *mean, float *spread,
-                                 int *step)
+                                 float *weights, float *mean, float *spread)
 {
   int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;
   if (column < WIDTH) {
@@ -190,8 +192,6 @@ extern "C" __global__ void learn(const float *rows, const float *units,
     mean[t] = 0.9f * mean[t] + 0.1f * g;
     spread[t] = 0.999f * spread[t] + 0.001f * g * g;
     weights[t] -= *rate * mean[t] / (sqrtf(spread[t]) + 1e-8f);
-    if (t == 0)
-      *step += 1;
   }
 }
 
@@ -297,13 +297,12 @@ function network:step()
     return math.ceil(n / BLOCK)
   end
   k.hidden:launch({ columns(opts.hidden), opts.batch }, BLOCK, self.images, self.picks,
-    self.weights, self.units)
+    self.weights, self.units, opts.rate, opts.steps, self.step_number, self.rate)
   k.output:launch(opts.batch, THREADS, self.images, self.labels, set.count,
-    self.half_bits, opts.seed, self.weights, 1 - opts.dropout, opts.rate, opts.steps,
-    self.step_number, self.picks, self.units, self.rows, self.slopes, self.losses, self.rate,
-    self.random)
+    self.half_bits, opts.seed, self.weights, 1 - opts.dropout, self.step_number,
+    self.picks, self.units, self.rows, self.slopes, self.losses, self.random)
   k.learn:launch({ columns(opts.hidden + 1), set.inputs + 1 + set.classes }, BLOCK, self.rows,
-    self.units, self.slopes, self.rate, self.weights, self.mean, self.spread, self.step_number)
+    self.units, self.slopes, self.rate, self.weights, self.mean, self.spread)
 end
 
 --- The mean loss of every step: a float array and its length.  Waits.
