@@ -85,10 +85,11 @@ end)
 describe("scripts/lib/conjugate.lua", function()
   local conjugate = dofile(script.folder_of_scripts .. "/lib/conjugate.lua")
 
-  it("solves at any size, however many rows a thread goes down", function()
-    for _, case in ipairs { { 1, 1 }, { 3, 2 }, { 65, 1 }, { 70, 3 }, { 33, 16 } } do
+  it("solves at any size, in any shape of blocks", function()
+    for _, case in ipairs { { 1, 1, 32, 1 }, { 3, 2, 64, 4 }, { 65, 1, 64, 4 }, { 70, 3, 32, 2 },
+                            { 33, 8, 256, 1 }, { 50 } } do
       local n, rows = unpack(case)
-      local solver = conjugate.new(n, { rows = rows })
+      local solver = conjugate.new(n, rows and { rows = rows, wide = case[3], deep = case[4] })
       solver.b:uniform(cg.generator(5), -1, 1)
       solver:begin(1e-6)
       cg.loop(solver.going, function() solver:iterate(1e-6) end, { max = 2000 })
@@ -103,7 +104,7 @@ describe("scripts/lib/conjugate.lua", function()
             - value(i, j - 1) - value(i, j + 1) - b[(j - 1) * n + i]))
         end
       end
-      assert.is_true(worst < 2e-3, string.format("%d, %d rows: %g", n, rows, worst))
+      assert.is_true(worst < 2e-3, string.format("%d: %g", n, worst))
     end
   end)
 end)
