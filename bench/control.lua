@@ -4,12 +4,16 @@
 
 local cg = require "cgraphlua"
 
-local source = [==[
-#ifndef __CGRAPHLUA_HOST__
-extern "C" __device__ __cudart_builtin__ void
-cudaGraphSetConditional(unsigned long long handle, unsigned value);
-#endif
+local counting = [==[
+// Counts `turns` down, and starts again after the last.
+static __device__ int counted(int *left, int turns)
+{
+  *left = *left > 1 ? *left - 1 : turns;
+  return *left != turns;
+}
+]==]
 
+local source = counting .. [==[
 extern "C" __global__ void tick(float *x, float a)
 {
   if (threadIdx.x == 0)
@@ -21,19 +25,19 @@ extern "C" __global__ void touch(float *x, float a)
   x[blockIdx.x * blockDim.x + threadIdx.x] += a;
 }
 
-// Counts `turns` down, and starts again after the last.
-static __device__ int counted(int *left, int turns)
-{
-  *left = *left > 1 ? *left - 1 : turns;
-  return *left != turns;
-}
-
 extern "C" __global__ void turn(int *left, int *going, int turns)
 {
   *going = counted(left, turns);
 }
+]==]
 
-// For the floor's own nodes.
+-- Of the floor, which sets the handles of its nodes itself.
+local setters = counting .. [==[
+#ifndef __CGRAPHLUA_HOST__
+extern "C" __device__ __cudart_builtin__ void
+cudaGraphSetConditional(unsigned long long handle, unsigned value);
+#endif
+
 extern "C" __global__ void set(unsigned long long handle, const int *flag)
 {
   cudaGraphSetConditional(handle, *flag);
@@ -310,12 +314,12 @@ return function(bench)
   end
 
   local context = bench.get_proc()
-  local template = { keep_graph = true }
+  local setting, template = cg.module(setters), { keep_graph = true }
   local sets = cg.capture(function()
-    module:kernel "set":launch(1, 1, 0, flag)
+    setting:kernel "set":launch(1, 1, 0, flag)
   end, template)
   local turns = cg.capture(function()
-    module:kernel "turn_and_set":launch(1, 1, 0, left, 1)
+    setting:kernel "turn_and_set":launch(1, 1, 0, left, 1)
   end, template)
   local lacking = floor.floor_open_control(context, sets:raw_cuda_graph(), turns:raw_cuda_graph())
   if lacking == nil then
