@@ -159,7 +159,7 @@ else
 end
 local reached = not loop:exhausted()
 
-local u = solver.x:download(ffi.new("float[?]", n * n))
+local u = solver:solution()
 local exact = exact_potential()
 local off, all = 0, 0
 for i = 0, n * n - 1 do

@@ -12,11 +12,13 @@
 -- parts, in one order.  So the bits are the same in every run.  Ap is formed
 -- twice instead of kept.  An iteration reads and writes eight numbers a point.
 --
--- r and p have rows of `pitch` numbers, more than n, and a row more at either
--- end.  What is outside is 0 and stays so: no kernel asks whether a neighbour is
--- inside, and what is left of a row is the end of the row before.
+-- x, r and p have rows of `pitch` numbers, more than n, a row more before the
+-- first, and enough behind the last for whole blocks.  What is outside is 0 and
+-- stays so: no kernel asks whether a neighbour is inside, and left of a row is
+-- the end of the row before.
 
 local cg = require "cgraphlua"
+local ffi = require "ffi"
 
 local conjugate = {}
 conjugate.__index = conjugate
@@ -62,8 +64,23 @@ static __device__ void leave(float *parts, float value)
     parts[blockIdx.y * gridDim.x + blockIdx.x] = sum;
 }
 
+// Reads ROWS numbers of a column from v[i] on, and applies A.
+static __device__ void read(const float *v, int i, int pitch, float *here,
+                            float *applied)
+{
+  float above = v[i - pitch], now = v[i];
+#pragma unroll
+  for (int k = 0; k < ROWS; k++, i += pitch) {
+    float below = v[i + pitch];
+    here[k] = now;
+    applied[k] = 4.f * now - above - below - v[i - 1] - v[i + 1];
+    above = now;
+    now = below;
+  }
+}
+
 #define COLUMN (blockIdx.x * blockDim.x + threadIdx.x)
-#define ROW (ROWS * (blockIdx.y * blockDim.y + threadIdx.y))
+#define ROW_OF(block) (ROWS * ((block) * blockDim.y + threadIdx.y))
 #define FIRST (threadIdx.x + threadIdx.y + blockIdx.x + blockIdx.y == 0)
 
 // x = 0, so r = b; a direction of 0 before the first.
@@ -71,14 +88,14 @@ extern "C" __global__ void start(const float *b, float *x, float *r, float *p,
                                  int n, int pitch, float *squares, float *norm,
                                  int *turn)
 {
-  int column = COLUMN, row = ROW;
+  int column = COLUMN, row = ROW_OF(blockIdx.y);
   float sum = 0.f;
   if (column < n)
     for (int k = 0; k < ROWS && row + k < n; k++) {
       int i = (row + k + 1) * pitch + column;
       float value = b[(row + k) * n + column];
       r[i] = value;
-      x[(row + k) * n + column] = p[i] = 0.f;
+      x[i] = p[i] = 0.f;
       sum += value * value;
     }
   leave(squares, sum);
@@ -91,32 +108,33 @@ extern "C" __global__ void start(const float *b, float *x, float *r, float *p,
 // `norm` (r.r) and `turn` (how many directions there were) are pairs: `direct`
 // reads one of each and writes the other, `advance` the reverse, so that no
 // block reads what another one writes.  `p` and `next` are both the same two
-// arrays, of which the last direction is that of the turn's parity: what is read
-// and what is written lie apart, and the compiler may know it.
+// arrays of `size` numbers, of which the last direction is that of the turn's
+// parity: what is read and what is written lie apart, and the compiler may know
+// it.  With EARLY, threads read before they wait for the sum.
 extern "C" __global__ void direct(const float *__restrict__ r,
                                   const float *__restrict__ p,
-                                  float *__restrict__ next, int n, int pitch,
+                                  float *__restrict__ next, int pitch, int size,
                                   const float *squares, float *products,
                                   float *norm, int *turn, float limit,
                                   int *going)
 {
-  int column = COLUMN, row = ROW, now = turn[0] + 1, size = (n + 2) * pitch;
-  float square = total(squares), b = square / norm[1], sum = 0.f;
-  p += now & 1 ? 0 : size;
+  float residual[ROWS], applied[ROWS], last[ROWS], last_applied[ROWS];
+  int i = (ROW_OF(blockIdx.y) + 1) * pitch + COLUMN, now = turn[0] + 1;
+#ifndef EARLY
+  float square = total(squares);
+#endif
+  read(r, i, pitch, residual, applied);
+  read(p + (now & 1 ? 0 : size), i, pitch, last, last_applied);
+#ifdef EARLY
+  float square = total(squares);
+#endif
+  float b = norm[1] > 0.f ? square / norm[1] : 0.f, sum = 0.f;
   next += now & 1 ? size : 0;
-  if (column < n) {
-    int i = (row + 1) * pitch + column;
-    float above = r[i - pitch] + b * p[i - pitch], here = r[i] + b * p[i];
 #pragma unroll
-    for (int k = 0; k < ROWS; k++, i += pitch)
-      if (row + k < n) {
-        float left = r[i - 1] + b * p[i - 1], right = r[i + 1] + b * p[i + 1];
-        float below = r[i + pitch] + b * p[i + pitch];
-        next[i] = here;
-        sum += here * (4.f * here - above - below - left - right);
-        above = here;
-        here = below;
-      }
+  for (int k = 0; k < ROWS; k++) { // outside, everything is 0
+    float direction = residual[k] + b * last[k];
+    next[i + k * pitch] = direction;
+    sum += direction * (applied[k] + b * last_applied[k]);
   }
   leave(products, sum);
   if (FIRST) {
@@ -126,36 +144,36 @@ extern "C" __global__ void direct(const float *__restrict__ r,
   }
 }
 
+// From the last row to the first: what `direct` touched last is in the cache.
 extern "C" __global__ void advance(float *__restrict__ x, float *__restrict__ r,
                                    const float *__restrict__ p, int n,
-                                   int pitch, const float *products,
+                                   int pitch, int size, const float *products,
                                    float *squares, float *norm, int *turn)
 {
-  int column = COLUMN, row = ROW, now = turn[1];
-  float square = norm[0], a = square / total(products), sum = 0.f;
-  p += now & 1 ? (n + 2) * pitch : 0;
-  if (column < n) {
-    int i = (row + 1) * pitch + column;
-    float above = p[i - pitch], here = p[i], solution[ROWS], residual[ROWS];
+  float direction[ROWS], applied[ROWS], solution[ROWS], residual[ROWS];
+  int column = COLUMN, row = ROW_OF(gridDim.y - 1 - blockIdx.y);
+  int i = (row + 1) * pitch + column, now = turn[1];
+#ifndef EARLY
+  float product = total(products);
+#endif
+  read(p + (now & 1 ? size : 0), i, pitch, direction, applied);
 #pragma unroll
-    for (int k = 0; k < ROWS; k++) // no read waits for a write
-      if (row + k < n) {
-        solution[k] = x[(row + k) * n + column];
-        residual[k] = r[i + k * pitch];
-      }
-#pragma unroll
-    for (int k = 0; k < ROWS; k++, i += pitch)
-      if (row + k < n) {
-        float below = p[i + pitch];
-        float applied = 4.f * here - above - below - p[i - 1] - p[i + 1];
-        float rest = residual[k] - a * applied;
-        x[(row + k) * n + column] = solution[k] + a * here;
-        r[i] = rest;
-        sum += rest * rest;
-        above = here;
-        here = below;
-      }
+  for (int k = 0; k < ROWS; k++) {
+    solution[k] = x[i + k * pitch];
+    residual[k] = r[i + k * pitch];
   }
+#ifdef EARLY
+  float product = total(products);
+#endif
+  float square = norm[0], a = square > 0.f ? square / product : 0.f, sum = 0.f;
+#pragma unroll
+  for (int k = 0; k < ROWS; k++)
+    if (column < n && row + k < n) {
+      float rest = residual[k] - a * applied[k];
+      x[i + k * pitch] = solution[k] + a * direction[k];
+      r[i + k * pitch] = rest;
+      sum += rest * rest;
+    }
   leave(squares, sum);
   if (FIRST) {
     norm[1] = square;
@@ -164,46 +182,44 @@ extern "C" __global__ void advance(float *__restrict__ x, float *__restrict__ r,
 }
 ]=]
 
--- A thread's rows, and a block's width and depth in threads: few rows where
--- there are few points, so that there are enough blocks; wide blocks where there
--- are many, because a block also reads the columns beside it.
+-- A thread's rows, a block's width and depth in threads, and whether threads
+-- read early: where there are few points, a kernel is mostly waiting; where there
+-- are many, the cache and the registers count.
 local function shape_for(n)
   if cg.device().device == "host" then
-    return 8, n <= 64 and 64 or 256, 1
+    return { rows = 8, wide = n <= 64 and 64 or 256, deep = 1 }
+  elseif n <= 1024 then
+    return { rows = n <= 128 and 1 or 4, wide = 64, deep = 4, early = true }
   end
-  if n <= 1024 then
-    return n <= 128 and 1 or 4, 64, 4
-  end
-  return 4, 256, 1
+  return { rows = 8, wide = 256, deep = 1 }
 end
 
---- A solver for n x n unknowns: fill `b`, and find `x`.  opts: rows, wide and
--- deep, instead of shape_for(n).
-function conjugate.new(n, opts)
-  local self = setmetatable({ n = n, pitch = 32 * math.ceil((n + 1) / 32) }, conjugate)
-  local rows, wide, deep = shape_for(n)
-  if opts then
-    rows, wide, deep = opts.rows, opts.wide, opts.deep
-  end
+--- A solver for n x n unknowns: fill `b`.  `shape`: instead of shape_for(n).
+function conjugate.new(n, shape)
+  shape = shape or shape_for(n)
+  local rows, wide, deep = shape.rows, shape.wide, shape.deep
+  local across, down = math.ceil(n / wide), math.ceil(n / (rows * deep))
+  local pitch = math.max(32 * math.ceil((n + 1) / 32), across * wide)
+  local height = down * rows * deep + 2
+  local self = setmetatable({ n = n, pitch = pitch, size = height * pitch,
+    grid = { across, down }, block = { wide, deep } }, conjugate)
   local module = cg.module(source, { options = {
-    "-DROWS=" .. rows, "-DWIDE=" .. wide, "-DDEEP=" .. deep,
+    "-DROWS=" .. rows, "-DWIDE=" .. wide, "-DDEEP=" .. deep, shape.early and "-DEARLY" or nil,
   } })
   for _, name in ipairs(module:kernels()) do
     self[name .. "_kernel"] = module:kernel(name)
   end
-  self.grid, self.block = { math.ceil(n / wide), math.ceil(n / (rows * deep)) }, { wide, deep }
-  self.b, self.x = cg.zeros("float", { n, n }), cg.zeros("float", { n, n })
-  self.r = cg.zeros("float", { n + 2, self.pitch })
-  self.p = cg.zeros("float", { 2, n + 2, self.pitch })
-  local parts = self.grid[1] * self.grid[2]
-  self.squares, self.products = cg.buffer("float", parts), cg.buffer("float", parts)
+  self.b, self.x = cg.zeros("float", { n, n }), cg.zeros("float", { height, pitch })
+  self.r, self.p = cg.zeros("float", { height, pitch }), cg.zeros("float", { 2, height, pitch })
+  self.squares, self.products = cg.buffer("float", across * down),
+    cg.buffer("float", across * down)
   self.norm, self.turn = cg.buffer("float", 2), cg.buffer("int32", 2)
   self.going = cg.zeros("int32", 1)
   return self
 end
 
 function conjugate:issue_direct(limit)
-  self.direct_kernel:launch(self.grid, self.block, self.r, self.p, self.p, self.n, self.pitch,
+  self.direct_kernel:launch(self.grid, self.block, self.r, self.p, self.p, self.pitch, self.size,
     self.squares, self.products, self.norm, self.turn, limit, self.going)
 end
 
@@ -217,8 +233,18 @@ end
 --- Issues one iteration, which leaves in `going` whether r.r is above `limit`.
 function conjugate:iterate(limit)
   self.advance_kernel:launch(self.grid, self.block, self.x, self.r, self.p, self.n,
-    self.pitch, self.products, self.squares, self.norm, self.turn)
+    self.pitch, self.size, self.products, self.squares, self.norm, self.turn)
   self:issue_direct(limit)
+end
+
+--- The n x n numbers of x: a float array.  Waits.
+function conjugate:solution()
+  local n, all = self.n, self.x:download(ffi.new("float[?]", self.size))
+  local x = ffi.new("float[?]", n * n)
+  for row = 0, n - 1 do
+    ffi.copy(x + row * n, all + (row + 1) * self.pitch, 4 * n)
+  end
+  return x
 end
 
 --- r.r after the last iteration.  Waits.

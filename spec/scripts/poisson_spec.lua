@@ -86,17 +86,20 @@ describe("scripts/lib/conjugate.lua", function()
   local conjugate = dofile(script.folder_of_scripts .. "/lib/conjugate.lua")
 
   it("solves at any size, in any shape of blocks", function()
-    for _, case in ipairs { { 1, 1, 32, 1 }, { 3, 2, 64, 4 }, { 65, 1, 64, 4 }, { 70, 3, 32, 2 },
-                            { 33, 8, 256, 1 }, { 50 } } do
+    for _, case in ipairs {
+      { 1, 1, 32, 1 }, { 3, 2, 64, 4, true }, { 65, 1, 64, 4, true }, { 70, 3, 32, 2 },
+      { 33, 8, 256, 1 }, { 64, 4, 32, 2 }, { 50 },
+    } do
       local n, rows = unpack(case)
-      local solver = conjugate.new(n, rows and { rows = rows, wide = case[3], deep = case[4] })
+      local solver = conjugate.new(n,
+        rows and { rows = rows, wide = case[3], deep = case[4], early = case[5] })
       solver.b:uniform(cg.generator(5), -1, 1)
       solver:begin(1e-6)
       cg.loop(solver.going, function() solver:iterate(1e-6) end, { max = 2000 })
       assert.is_true(solver:residual_squares() <= 1e-6)
-      local b, x, worst = solver.b:download(), solver.x:download(), 0
+      local b, x, worst = solver.b:download(), solver:solution(), 0
       local function value(i, j)
-        return i >= 1 and i <= n and j >= 1 and j <= n and x[(j - 1) * n + i] or 0
+        return i >= 1 and i <= n and j >= 1 and j <= n and x[(j - 1) * n + i - 1] or 0
       end
       for j = 1, n do
         for i = 1, n do
@@ -105,6 +108,16 @@ describe("scripts/lib/conjugate.lua", function()
         end
       end
       assert.is_true(worst < 2e-3, string.format("%d: %g", n, worst))
+    end
+  end)
+
+  it("stays where it is when nothing is left to do", function()
+    local solver = conjugate.new(1)
+    for _, value in ipairs { 3, 0, 5 } do
+      solver.b:fill(value)
+      solver:begin(0)
+      for _ = 1, 5 do solver:iterate(0) end
+      assert.equal(value / 4, solver:solution()[0])
     end
   end)
 end)
