@@ -110,7 +110,7 @@ extern "C" __global__ void start(const float *b, float *x, float *r, float *p,
 // block reads what another one writes.  `p` and `next` are both the same two
 // arrays of `size` numbers, of which the last direction is that of the turn's
 // parity: what is read and what is written lie apart, and the compiler may know
-// it.  With EARLY, threads read before they wait for the sum.
+// it.
 extern "C" __global__ void direct(const float *__restrict__ r,
                                   const float *__restrict__ p,
                                   float *__restrict__ next, int pitch, int size,
@@ -120,15 +120,10 @@ extern "C" __global__ void direct(const float *__restrict__ r,
 {
   float residual[ROWS], applied[ROWS], last[ROWS], last_applied[ROWS];
   int i = (ROW_OF(blockIdx.y) + 1) * pitch + COLUMN, now = turn[0] + 1;
-#ifndef EARLY
-  float square = total(squares);
-#endif
+  float square = total(squares), b = norm[1] > 0.f ? square / norm[1] : 0.f;
   read(r, i, pitch, residual, applied);
   read(p + (now & 1 ? 0 : size), i, pitch, last, last_applied);
-#ifdef EARLY
-  float square = total(squares);
-#endif
-  float b = norm[1] > 0.f ? square / norm[1] : 0.f, sum = 0.f;
+  float sum = 0.f;
   next += now & 1 ? size : 0;
 #pragma unroll
   for (int k = 0; k < ROWS; k++) { // outside, everything is 0
@@ -153,19 +148,14 @@ extern "C" __global__ void advance(float *__restrict__ x, float *__restrict__ r,
   float direction[ROWS], applied[ROWS], solution[ROWS], residual[ROWS];
   int column = COLUMN, row = ROW_OF(gridDim.y - 1 - blockIdx.y);
   int i = (row + 1) * pitch + column, now = turn[1];
-#ifndef EARLY
-  float product = total(products);
-#endif
+  float square = norm[0], product = total(products);
+  float a = square > 0.f ? square / product : 0.f, sum = 0.f;
   read(p + (now & 1 ? size : 0), i, pitch, direction, applied);
 #pragma unroll
   for (int k = 0; k < ROWS; k++) {
     solution[k] = x[i + k * pitch];
     residual[k] = r[i + k * pitch];
   }
-#ifdef EARLY
-  float product = total(products);
-#endif
-  float square = norm[0], a = square > 0.f ? square / product : 0.f, sum = 0.f;
 #pragma unroll
   for (int k = 0; k < ROWS; k++)
     if (column < n && row + k < n) {
@@ -182,16 +172,16 @@ extern "C" __global__ void advance(float *__restrict__ x, float *__restrict__ r,
 }
 ]=]
 
--- A thread's rows, a block's width and depth in threads, and whether threads
--- read early: where there are few points, a kernel is mostly waiting; where there
--- are many, the cache and the registers count.
+-- A thread's rows, and a block's width and depth in threads: few rows where
+-- there are few points, so that there are enough blocks, and many where there are
+-- many, so that there are few parts to add up.
 local function shape_for(n)
   if cg.device().device == "host" then
     return { rows = 8, wide = n <= 64 and 64 or 256, deep = 1 }
-  elseif n <= 1024 then
-    return { rows = n <= 128 and 1 or 4, wide = 64, deep = 4, early = true }
+  elseif n <= 128 then
+    return { rows = 1, wide = 32, deep = 4 }
   end
-  return { rows = 8, wide = 256, deep = 1 }
+  return { rows = n <= 1024 and 4 or 8, wide = 256, deep = 1 }
 end
 
 --- A solver for n x n unknowns: fill `b`.  `shape`: instead of shape_for(n).
@@ -204,7 +194,7 @@ function conjugate.new(n, shape)
   local self = setmetatable({ n = n, pitch = pitch, size = height * pitch,
     grid = { across, down }, block = { wide, deep } }, conjugate)
   local module = cg.module(source, { options = {
-    "-DROWS=" .. rows, "-DWIDE=" .. wide, "-DDEEP=" .. deep, shape.early and "-DEARLY" or nil,
+    "-DROWS=" .. rows, "-DWIDE=" .. wide, "-DDEEP=" .. deep,
   } })
   for _, name in ipairs(module:kernels()) do
     self[name .. "_kernel"] = module:kernel(name)
