@@ -170,17 +170,17 @@ end
 
 -- Replay loops --------------------------------------------------------------------
 
-local COUNT, BLOCK = quick and 300 or 1000, 256
+local COUNT, BLOCK = 1000, 256
+local PLAIN = { unroll = false, programmatic = false } -- as plain C would capture
 
--- One graph in each form, beside a loop of cuGraphLaunch; and what the first
--- call takes longer than a later one, with the memory that it takes.  The bars
--- are for the form that the library chooses.
+-- A graph as the library replays it, and without each of its two means, beside a
+-- loop of cuGraphLaunch in plain C; and what the first call takes longer than a
+-- later one, with the memory that it takes.
 local function forms_of(key, label, body, bars)
-  local handle = cg.capture(body)
-  local exec = handle:raw_cuda_graph_exec()
-  for _, form in ipairs { "", ", unroll = true", ", unroll = false" } do
-    local unroll = form:match "= (%w+)"
-    local graph = cg.capture(body, unroll and { unroll = unroll == "true" } or nil)
+  local plain = cg.capture(body, PLAIN)
+  local exec = plain:raw_cuda_graph_exec()
+  local function line(form, opts)
+    local graph = cg.capture(body, opts)
     local function loop()
       stream:synchronize()
       local start = now()
@@ -195,14 +195,17 @@ local function forms_of(key, label, body, bars)
     local c, lua = rounds(seconds / 2, {
       function() return floor.floor_loop(exec, COUNT) end, loop,
     })
-    row(key .. form, label .. form, c, lua, not unroll and bars or nil)
-    if unroll ~= "false" then
+    row(key .. form, label .. form, c, lua, not opts and bars or nil)
+    if not opts then
       say("  the first call takes %s us longer, and %.0f KiB of the device's memory",
         number(math.max(0, (first - median(lua)) * COUNT)), bytes / 1024)
     end
     graph:release()
   end
-  handle:release()
+  line ""
+  line(", programmatic = false", { programmatic = false })
+  line(", unroll = false", { unroll = false })
+  plain:release()
 end
 
 local function replay_loops()

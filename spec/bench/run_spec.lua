@@ -23,12 +23,12 @@ describe("benchmarks", function()
     local _, out, err = run "run"
     assert.equal("", err)
     for _, row in ipairs { "g:replay%(%), the call alone",
-      "one kernel of 1 block, unroll = true +[%d.]+ +[%d.]+",
+      "one kernel of 1 block +[%d.]+ +[%d.]+", "1 block, unroll = false +[%d.]+ +[%d.]+",
       "a branch that is skipped, [^\n]* [%d.]+ +[%d.]+", "a branch that is taken, [^\n]* [%d.]+",
       "a loop around 8 kernels +[%d.]+ +[%d.]+",
       "64 x 64, %d+ iterations in one replay +%- +[%d.]+",
       "the host looks every 16, [^\n]+ [%d.]+", "32 images: %d+ a second +%- +[%d.]+",
-      "two steps of heat, 64 x 64, unroll = true +[%d.]+ +[%d.]+", "GB/s read and written",
+      "two steps of heat, 64 x 64, programmatic = false +[%d.]+ +[%d.]+", "GB/s read and written",
       "heat, %d+ x %d+", "lbm, %d+ x %d+ [^\n]*sites/s" } do
       assert.matches(row, out)
     end
