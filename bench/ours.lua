@@ -643,7 +643,7 @@ say("cgraphlua %s; microseconds, medians; ratio: Lua / C, of rounds in turn; loa
 stream:use(function()
   lines()
   others()
-  assert(loadfile(here .. "control.lua")) {
+  assert(loadfile(here .. "flow.lua")) {
     floor = floor, get_proc = get_proc, stream = stream, now = now, measure = measure,
     quick = quick, on_gpu = on_gpu, seconds = seconds, here = here,
     row = row, say = say, verdict = verdict, heading = heading, heat_steps = heat_steps,
