@@ -81,8 +81,9 @@ CGL_API cgl_status cgl_event_record_external(cgl_event *event,
                                              cgl_stream *stream);
 /* Adds a node that waits, in every replay, for the event's last record made
    outside the capture or by an external record.  It does not join streams.
-   CUDA_ERROR_ILLEGAL_STATE on a stream that does not capture.
-   cuStreamWaitEvent */
+   CUDA_ERROR_ILLEGAL_STATE on a stream that does not capture;
+   CUDA_ERROR_INVALID_VALUE for an event whose last record is an ordinary one in
+   another capture that has ended.  cuStreamWaitEvent */
 CGL_API cgl_status cgl_stream_wait_event_external(cgl_stream *stream,
                                                   cgl_event *event);
 /* With `external`, a record or a wait of the event on a capturing stream is

@@ -201,6 +201,36 @@ describe("event", function()
       end
     end)
 
+    it("refuses to wait for a place in the graph of a capture that is over", function()
+      local e, x, external = cg.event(), cg.zeros("float", 1), { external = true }
+      local function wait() cg.current_stream():wait(e, external) end
+      local function fails()
+        e:record()
+        error "on purpose"
+      end
+      for _, body in ipairs { function() e:record() end, fails } do
+        pcall(cg.capture, body)
+        local g = cg.capture(function()
+          x:fill(3)
+          raises("CUDA_ERROR_INVALID_VALUE", wait, "a capture that has ended", "external = true")
+        end)
+        g:replay()
+        assert.equal(3, x:download()[1])
+        assert.equal("memset", device.kinds(g))
+        e:record()
+        assert.equal("event_wait", device.kinds(cg.capture(wait)))
+        cg.capture(function() e:record(nil, external) end)
+        assert.equal("event_wait", device.kinds(cg.capture(wait)))
+      end
+      local other, side = cg.graph(), cg.stream()
+      other:capture_begin { stream = side, capture_error_mode = "relaxed" }
+      side:record(e)
+      assert.equal("event_wait", device.kinds(cg.capture(wait)))
+      side:wait(e, external)
+      other:capture_end()
+      assert.equal("event_wait", device.kinds(other))
+    end)
+
     it("goes with forks, which it is not", function()
       local side, e, x = cg.stream(), cg.event { external = true }, cg.zeros("float", 2)
       local fork = cg.event()

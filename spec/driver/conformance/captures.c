@@ -195,6 +195,73 @@ static void external_events(void) {
 }
 
 
+/* A capture on t waits for the event by a node. */
+static void wait_external(void) {
+  t = NS();
+  cu->cuStreamBeginCapture(t, CU_STREAM_CAPTURE_MODE_RELAXED);
+  S(cuStreamWaitEvent(t, ev, CU_EVENT_WAIT_EXTERNAL));
+  num("status", st(t));
+  S(cuStreamEndCapture(t, &g));
+}
+
+
+/* Records the event in a capture on s, which is broken or not, and ends. */
+static void record_in_capture(unsigned flags, bool broken) {
+  s = NS();
+  ev = EV();
+  cu->cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED);
+  cu->cuEventRecordWithFlags(ev, s, flags);
+  if (broken)
+    cu->cuStreamSynchronize(s);
+  cu->cuStreamEndCapture(s, &g);
+}
+
+
+static void wait_external_ended(void) {
+  record_in_capture(0, false);
+  wait_external();
+  S(cuEventQuery(ev));
+  S(cuEventRecord(ev, s));
+  wait_external();
+}
+
+
+static void wait_external_broken(void) {
+  record_in_capture(0, true);
+  wait_external();
+}
+
+
+static void wait_external_overwritten(void) {
+  s = NS();
+  ev = EV();
+  cu->cuEventRecord(ev, s);
+  cu->cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED);
+  cu->cuEventRecord(ev, s);
+  cu->cuStreamEndCapture(s, &g);
+  wait_external();
+}
+
+
+static void wait_external_nodes(void) {
+  record_in_capture(CU_EVENT_RECORD_EXTERNAL, false);
+  wait_external();
+  record_in_capture(CU_EVENT_RECORD_EXTERNAL, true);
+  wait_external();
+}
+
+
+static void wait_external_underway(void) {
+  s = NS();
+  ev = EV();
+  cu->cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED);
+  cu->cuEventRecord(ev, s);
+  wait_external();
+  S(cuStreamWaitEvent(s, ev, CU_EVENT_WAIT_EXTERNAL));
+  S(cuStreamEndCapture(s, &g));
+}
+
+
 static void external_outside(void) {
   s = NS();
   ev = EV();
@@ -357,6 +424,16 @@ static const question questions[] = {
     {"captured event: elapsed time", captured_elapsed},
     {"external event record and wait nodes", external_events},
     {"external flags outside a capture", external_outside},
+    {"external wait: the event was recorded in a capture that has ended",
+     wait_external_ended},
+    {"external wait: recorded in a capture that was broken and has ended",
+     wait_external_broken},
+    {"external wait: recorded outside, then in a capture that has ended",
+     wait_external_overwritten},
+    {"external wait: recorded by nodes of captures that have ended",
+     wait_external_nodes},
+    {"external wait: recorded in a capture underway, another's and its own",
+     wait_external_underway},
     {"blocking stream captures: query of the legacy stream, launch on it",
      legacy_query},
     {"blocking stream captures: launch on the legacy stream only",

@@ -27,6 +27,10 @@ static cgl_status event_issue_external(cgl_stream *stream, cgl_event *event,
     return cgl_fail_hint("leave external out: outside of captures every event "
                          "is recorded and waited for as it is");
   }
+  if (wait)
+    status = cgl_capture_check_external_wait(stream, event, operation);
+  if (status)
+    return status;
   CUresult result =
       wait ? driver->cuStreamWaitEvent(stream->handle, event->handle,
                                        CU_EVENT_WAIT_EXTERNAL)

@@ -155,6 +155,13 @@ void cgl_capture_free_streams(cgl_capture *capture) {
 
 /* ---- forks and joins ---- */
 
+static cgl_status fail_over(const char *operation, const char *hint) {
+  cgl_fail(CUDA_ERROR_INVALID_VALUE, operation,
+           "the event was last recorded inside a capture that has ended");
+  return cgl_fail_hint("%s", hint);
+}
+
+
 cgl_status cgl_capture_check_wait(cgl_stream *stream, const cgl_event *event,
                                   const char *operation, cgl_capture **joins) {
   cgl_capture *own = stream->capture;
@@ -173,11 +180,8 @@ cgl_status cgl_capture_check_wait(cgl_stream *stream, const cgl_event *event,
   if (own && own->underway.serial == event->capture)
     return CGL_OK;
   cgl_underway *other = cgl_captures_find(event->capture);
-  if (!other) {
-    cgl_fail(CUDA_ERROR_INVALID_VALUE, operation,
-             "the event was recorded inside a capture that has ended");
-    return cgl_fail_hint("record the event again before waiting for it");
-  }
+  if (!other)
+    return fail_over(operation, "record the event again before waiting for it");
   if (own && (own->underway.body || other->body)) {
     cgl_fail(
         CUDA_ERROR_STREAM_CAPTURE_MERGE, operation,
@@ -206,6 +210,27 @@ cgl_status cgl_capture_check_wait(cgl_stream *stream, const cgl_event *event,
   _Static_assert(!offsetof(cgl_capture, underway), "a capture begins with it");
   *joins = (cgl_capture *)other;
   return cgl_capture_check_open((*joins)->origin, operation);
+}
+
+
+cgl_status cgl_capture_check_external_wait(const cgl_stream *stream,
+                                           const cgl_event *event,
+                                           const char *operation) {
+  if (!event->capture || stream->capture->underway.serial == event->capture)
+    return CGL_OK;
+  static const char hint[] = "record the event outside captures, or with "
+                             "external = true, before a graph waits for it";
+  const cgl_capture *other =
+      (const cgl_capture *)cgl_captures_find(event->capture);
+  if (!other)
+    return fail_over(operation, hint);
+  if (!other->broken.status)
+    return CGL_OK;
+  cgl_fail(CUDA_ERROR_INVALID_VALUE, operation,
+           "the event was last recorded inside another capture, begun at %s, "
+           "which is broken",
+           cgl_site_text(other->underway.begun));
+  return cgl_fail_hint("%s", hint);
 }
 
 

@@ -125,6 +125,11 @@ void cgl_capture_free_streams(cgl_capture *capture);
    the capture that the stream enters, or NULL. */
 cgl_status cgl_capture_check_wait(cgl_stream *stream, const cgl_event *event,
                                   const char *operation, cgl_capture **joins);
+/* The same for a node that waits: an event whose record in another capture is
+   its last has, once that capture is over, no moment to wait for. */
+cgl_status cgl_capture_check_external_wait(const cgl_stream *stream,
+                                           const cgl_event *event,
+                                           const char *operation);
 /* The event was recorded on the stream, or the stream waits for it. */
 void cgl_capture_note_record(const cgl_stream *stream, cgl_event *event);
 void cgl_capture_note_wait(cgl_stream *stream, const cgl_event *event);

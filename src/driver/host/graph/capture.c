@@ -212,6 +212,12 @@ CUresult host_graph_capture_free(CUstream stream, CUdeviceptr address) {
 }
 
 
+/* The event was last recorded in a capture, which has ended or is broken. */
+static bool event_is_over(CUevent event) {
+  return event->capture && (event->capture->ended || event->capture->invalid);
+}
+
+
 /* An EVENT_RECORD or EVENT_WAIT node. */
 static CUresult capture_external(CUstream stream, CUevent event,
                                  host_op_kind kind) {
@@ -219,6 +225,10 @@ static CUresult capture_external(CUstream stream, CUevent event,
     return CUDA_ERROR_ILLEGAL_STATE;
   if (stream->capture->invalid)
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (kind == HOST_OP_EVENT_WAIT && event_is_over(event)) {
+    stream->capture->invalid = true;
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   host_op op = {.kind = kind};
   op.event.event = event;
   host_event_retain(event);
@@ -264,7 +274,7 @@ CUresult host_graph_capture_record(CUevent event, CUstream stream,
 /* Waits on an event that was recorded in a capture. */
 static CUresult wait_captured(CUstream stream, CUevent event) {
   host_capture *theirs = event->capture;
-  if (theirs->ended || theirs->invalid) {
+  if (event_is_over(event)) {
     host_capture_break(stream);
     return CUDA_ERROR_INVALID_VALUE;
   }
