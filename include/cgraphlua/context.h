@@ -59,13 +59,14 @@ CGL_API cgl_status cgl_context_set_kernel_deadline(cgl_context *context,
    that gives up on a script; on any thread, while others wait for the device,
    but in no signal handler.  CUDA_ERROR_NOT_SUPPORTED on a GPU. */
 CGL_API cgl_status cgl_context_abort(cgl_context *context);
-/* Makes a device that was lost usable again, with nothing on it; takes names as
-   cgl_context_open does, which opens the device afterwards.  Refused with
+/* Gives up a device that was lost, so that cgl_context_open opens it anew, with
+   nothing on it, where the driver can; takes the same names.  Refused with
    CGL_ERROR_IN_USE while objects of the device live (the message counts them)
    or another part of the process retains the primary context, and with
    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED while a capture is underway.  Where the
-   driver does not give a process a lost device again, cgl_context_open answers
-   the failure that lost it. cuDevicePrimaryCtxReset */
+   driver does not open a lost device again in the same process (580, H200),
+   cgl_context_open answers the failure that lost it.
+   cuDevicePrimaryCtxReset */
 CGL_API cgl_status cgl_device_reset(const char *device);
 /* Waits for all work of the device; cgl_streams_synchronize waits for streams.
    Refused with

@@ -65,7 +65,8 @@ function cg.device() end
 ---@param name string "host", "cuda" or "cuda:N"
 function cg.set_device(name) end
 
---- Makes a lost device usable again, and opens it as set_device does.  Raises
+--- Gives up a lost device, and opens it anew where the driver can: the host
+--- device's can, an H200's cannot, and raises what lost the device.  Raises
 --- CGL_ERROR_IN_USE while objects of the device live.
 ---@param device? string the current device by default
 ---@return cgraphlua.device_info

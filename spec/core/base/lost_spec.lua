@@ -233,6 +233,30 @@ describe("cg.reset_device", function()
     slips(function() cg.reset_device(5) end, "the device must be a string, got 5")
   end)
 
+  it("says so when the driver does not open the device again", function()
+    assert.equal("CUDA_ERROR_LAUNCH_FAILED\ttrue\ttrue\n10\n", child([=[
+        cg.set_kernel_deadline(0.02)
+        for k = 1, 200 do
+          lose(hang_once)
+          cg.debug.fault(k, 719)
+          local ok, e = pcall(cg.reset_device)
+          local _, hit = cg.debug.fault_count()
+          cg.debug.fault(0)
+          if hit == "cuDevicePrimaryCtxRetain" then
+            print(e.name, e.message:find "does not open it again in this process" ~= nil,
+              e.hint:find "end the process" ~= nil)
+            break
+          end
+          assert(hit)
+          if not ok then cg.reset_device() end
+          cg.set_kernel_deadline(0.02)
+        end
+        cg.reset_device()
+        cg.set_kernel_deadline(0)
+        print(bumped())
+      ]=], "CGRAPHLUA_FAULT=1"))
+  end)
+
   it("fails cleanly at every driver call, and works thereafter", function()
     assert.equal("swept\n", child([=[
       local most

@@ -270,6 +270,20 @@ bool cgl_context_is_forked(const cgl_context *context) {
 }
 
 
+/* A driver that has lost the device may answer with that loss for as long as
+   the process lives (580, H200), after a reset as well. */
+static cgl_status fail_open(CUresult result, const char *entry) {
+  cgl_fail_driver(NULL, result, "device", entry);
+  if (!cgl_error_loses_device(result))
+    return result;
+  cgl_fail(result, "device",
+           "a kernel failed and the device was lost: this driver does not open "
+           "it again in this process, after a reset neither (%s)",
+           entry);
+  return cgl_fail_hint("end the process, and use the device in a new one");
+}
+
+
 static cgl_status context_open_new(const cgl_driver *driver, int ordinal,
                                    cgl_context **out) {
   cgl_context *context = calloc(1, sizeof *context);
@@ -280,7 +294,7 @@ static cgl_status context_open_new(const cgl_driver *driver, int ordinal,
   CUresult result = context_start(context, ordinal, &entry);
   if (result) {
     free(context);
-    return cgl_fail_driver(NULL, result, "device", entry);
+    return fail_open(result, entry);
   }
   cgl_context_current = context->serial = next_serial++;
   pthread_mutex_init(&context->lock, NULL);

@@ -215,8 +215,7 @@ void cgl_fail_where(const char *file, int line) {
 }
 
 
-/* Whether a kernel failed and the context is lost. */
-static bool result_is_sticky(CUresult result) {
+bool cgl_error_loses_device(CUresult result) {
   return result == CUDA_ERROR_ILLEGAL_ADDRESS ||
          (result >= CUDA_ERROR_HARDWARE_STACK_ERROR &&
           result <= CUDA_ERROR_LAUNCH_FAILED) ||
@@ -244,7 +243,7 @@ cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
   if (context && context->driver->failure_text)
     more = context->driver->failure_text();
   char launches[400] = "";
-  if (result_is_sticky(result))
+  if (cgl_error_loses_device(result))
     cgl_launches_write(launches, sizeof launches, more);
   cgl_fail(result, operation, "%s (%s)%s%s%s%s", text, entry,
            more && *more ? ": " : "", more ? more : "",

@@ -27,6 +27,8 @@ void cgl_fail_quiet(bool on);
 /* Notes a driver's answer to `entry`; CGL_OK when it was success. */
 cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
                            const char *operation, const char *entry);
+/* Whether a driver answers so when a kernel failed and its context is lost. */
+bool cgl_error_loses_device(CUresult result);
 
 /* ---- log.c: messages that are no failures ---- */
 
