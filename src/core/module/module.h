@@ -1,6 +1,6 @@
 /* Modules: compiled from source or loaded ready-made, and their variables;
    compilations off the caller's thread (compilation.c); images that a program
-   is shipped with (shipped.c).
+   is shipped with (shipped.c); kernels of the library's own (own.c).
    Invariant: an image lives as long as its module; objects that borrow from it
    (signatures, names) retain the module. */
 #ifndef CGL_MODULE_MODULE_H
@@ -8,6 +8,7 @@
 
 #include "compile/compile.h"
 #include "core/base/base.h"
+#include "core/record/issue.h"
 
 struct cgl_module {
   cgl_object object;
@@ -42,5 +43,32 @@ void cgl_compilations_finish(void);
 /* Compiles a source for the device; the caller owns the image. */
 cgl_status cgl_module_compile(cgl_context *context, const cgl_module_desc *desc,
                               cgl_image **image);
+
+/* ---- own.c: kernels of the library's own ---- */
+
+enum { CGL_OWN_PARTS = 8, CGL_OWN_KERNELS = 32 };
+
+typedef struct cgl_own_kernel {
+  const char *name;
+  const char *option; /* with which its part of the source is compiled */
+  int part;           /* number of that part */
+} cgl_own_kernel;
+
+/* The kernels of a room: static. */
+typedef struct cgl_own {
+  cgl_part_slot slot; /* where a context has them */
+  const char *source;
+  const cgl_own_kernel *kernels;
+  size_t count; /* of kernels */
+} cgl_own;
+
+/* Kernel `index`, compiled and loaded at first use in the context.  Legal in
+   captures.  cuModuleLoadData */
+cgl_status cgl_module_own_kernel(cgl_context *context, const cgl_own *own,
+                                 size_t index, const char *operation,
+                                 CUfunction *kernel);
+/* Of a kernel that was loaded, borrowed from the context. */
+cgl_waiter *cgl_module_own_waiter(const cgl_context *context,
+                                  const cgl_own *own, size_t index);
 
 #endif

@@ -9,7 +9,7 @@
 #include <string.h>
 
 
-/* ---- kernels, loaded at first use ---- */
+/* ---- kernels ---- */
 
 enum {
   PART_STATE,
@@ -20,94 +20,34 @@ enum {
   PART_COUNT
 };
 
-static const struct {
-  const char *name, *option; /* with the option, its part is compiled */
-  int part;
-  uint64_t each; /* values of one position */
-} fills[] = {
-#define X(word, part, each) {#word, "-D" #part, PART_##part, each},
+static const cgl_own_kernel kernels[] = {
+#define X(word, part, each) {#word, "-D" #part, PART_##part},
     CGL_FILLS(X)
 #undef X
 };
+_Static_assert((int)PART_COUNT <= (int)CGL_OWN_PARTS &&
+                   (int)CGL_FILL_COUNT <= (int)CGL_OWN_KERNELS,
+               "a context has room for all");
 
-typedef struct random_part {
-  cgl_part part;
-  CUmodule modules[PART_COUNT]; /* under load_lock */
-  _Atomic(CUfunction) kernels[CGL_FILL_COUNT];
-  cgl_waiter waiters[CGL_FILL_COUNT];
-} random_part;
-
-static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
-
-
-/* Under the lock: the module of the fill's part. */
-static cgl_status fills_load(cgl_context *context, random_part *all,
-                             cgl_fill fill, const char *operation) {
-  CUmodule *module = &all->modules[fills[fill].part];
-  const char *options[] = {"--fmad=false", fills[fill].option};
-  const cgl_module_desc desc = {.source = cgl_text_fills,
-                                .file = "cgraphlua",
-                                .line = 1,
-                                .options = options,
-                                .noptions = 2};
-  cgl_image *image = NULL;
-  cgl_status status = cgl_module_compile(context, &desc, &image);
-  if (status)
-    return status;
-  CUresult result = context->driver->cuModuleLoadData(module, image->bytes);
-  for (int i = 0; i < CGL_FILL_COUNT; i++)
-    if (fills[i].part == fills[fill].part) {
-      const cgl_signature *s = cgl_image_find(image, fills[i].name);
-      all->waiters[i].waits = s && s->waits;
-    }
-  cgl_image_free(image);
-  if (result)
-    *module = NULL;
-  return cgl_fail_driver(context, result, operation, "cuModuleLoadData");
-}
+static const uint64_t fill_each[] = {/* values of one position */
+#define X(word, part, each) each,
+                                     CGL_FILLS(X)
+#undef X
+};
 
 
-static void random_part_end(cgl_context *context, cgl_part *part) {
-  random_part *all = (random_part *)part;
-  /* A kernel may still run. */
-  cgl_context_wait(context);
-  for (int i = 0; i < PART_COUNT; i++)
-    if (all->modules[i])
-      context->driver->cuModuleUnload(all->modules[i]);
-  free(all);
-}
+static const cgl_own own = {CGL_PART_RANDOM, cgl_text_fills, kernels,
+                            CGL_FILL_COUNT};
 
 
 cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,
                            const char *operation, CUfunction *kernel) {
-  random_part *all = (random_part *)cgl_context_make_part(
-      context, CGL_PART_RANDOM, sizeof *all, (cgl_part){.end = random_part_end},
-      operation);
-  if (!all)
-    return CGL_ERROR_NO_MEMORY;
-  *kernel = atomic_load(&all->kernels[fill]);
-  if (*kernel)
-    return CGL_OK;
-  cgl_status status = CGL_OK;
-  CUmodule *module = &all->modules[fills[fill].part];
-  pthread_mutex_lock(&load_lock);
-  if (!*module)
-    status = fills_load(context, all, fill, operation);
-  pthread_mutex_unlock(&load_lock);
-  if (status)
-    return status;
-  CUresult result =
-      context->driver->cuModuleGetFunction(kernel, *module, fills[fill].name);
-  if (!result)
-    atomic_store(&all->kernels[fill], *kernel);
-  return cgl_fail_driver(context, result, operation, "cuModuleGetFunction");
+  return cgl_module_own_kernel(context, &own, fill, operation, kernel);
 }
 
 
 cgl_waiter *cgl_fill_waiter(const cgl_context *context, cgl_fill fill) {
-  random_part *all =
-      (random_part *)atomic_load(&context->parts[CGL_PART_RANDOM]);
-  return &all->waiters[fill];
+  return cgl_module_own_waiter(context, &own, fill);
 }
 
 
@@ -150,7 +90,7 @@ static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
   if (status)
     return status;
   uint64_t count = buffer->count;
-  uint64_t positions = count / fills[fill].each;
+  uint64_t positions = count / fill_each[fill];
   if (!positions)
     positions = 1;
   uint64_t rows = ((positions - 1) >> ROW_BITS) + 1;
@@ -167,7 +107,7 @@ static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
   if (status)
     return status;
   cgl_note note = {.kind = CGL_OP_KERNEL,
-                   .name = stream->capture ? fills[fill].name : operation,
+                   .name = stream->capture ? kernels[fill].name : operation,
                    .launch = &launch,
                    .function = kernel,
                    .fills = true};

@@ -1,0 +1,87 @@
+/* Kernels of the library's own, compiled and loaded at first use. */
+#include "core/module/module.h"
+
+#include <stdlib.h>
+
+typedef struct own_part {
+  cgl_part part;
+  CUmodule modules[CGL_OWN_PARTS]; /* under load_lock */
+  _Atomic(CUfunction) kernels[CGL_OWN_KERNELS];
+  cgl_waiter waiters[CGL_OWN_KERNELS];
+} own_part;
+
+static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
+
+
+/* Under the lock: the module of kernel `index`. */
+static cgl_status own_load(cgl_context *context, own_part *all,
+                           const cgl_own *own, size_t index,
+                           const char *operation) {
+  const int part = own->kernels[index].part;
+  CUmodule *module = &all->modules[part];
+  const char *options[] = {"--fmad=false", own->kernels[index].option};
+  const cgl_module_desc desc = {.source = own->source,
+                                .file = "cgraphlua",
+                                .line = 1,
+                                .options = options,
+                                .noptions = 2};
+  cgl_image *image = NULL;
+  cgl_status status = cgl_module_compile(context, &desc, &image);
+  if (status)
+    return status;
+  CUresult result = context->driver->cuModuleLoadData(module, image->bytes);
+  for (size_t i = 0; i < own->count; i++)
+    if (own->kernels[i].part == part) {
+      const cgl_signature *s = cgl_image_find(image, own->kernels[i].name);
+      all->waiters[i].waits = s && s->waits;
+    }
+  cgl_image_free(image);
+  if (result)
+    *module = NULL;
+  return cgl_fail_driver(context, result, operation, "cuModuleLoadData");
+}
+
+
+static void own_part_end(cgl_context *context, cgl_part *part) {
+  own_part *all = (own_part *)part;
+  /* A kernel may still run. */
+  cgl_context_wait(context);
+  for (int i = 0; i < CGL_OWN_PARTS; i++)
+    if (all->modules[i])
+      context->driver->cuModuleUnload(all->modules[i]);
+  free(all);
+}
+
+
+cgl_status cgl_module_own_kernel(cgl_context *context, const cgl_own *own,
+                                 size_t index, const char *operation,
+                                 CUfunction *kernel) {
+  own_part *all = (own_part *)cgl_context_make_part(
+      context, own->slot, sizeof *all, (cgl_part){.end = own_part_end},
+      operation);
+  if (!all)
+    return CGL_ERROR_NO_MEMORY;
+  *kernel = atomic_load(&all->kernels[index]);
+  if (*kernel)
+    return CGL_OK;
+  cgl_status status = CGL_OK;
+  CUmodule *module = &all->modules[own->kernels[index].part];
+  pthread_mutex_lock(&load_lock);
+  if (!*module)
+    status = own_load(context, all, own, index, operation);
+  pthread_mutex_unlock(&load_lock);
+  if (status)
+    return status;
+  CUresult result = context->driver->cuModuleGetFunction(
+      kernel, *module, own->kernels[index].name);
+  if (!result)
+    atomic_store(&all->kernels[index], *kernel);
+  return cgl_fail_driver(context, result, operation, "cuModuleGetFunction");
+}
+
+
+cgl_waiter *cgl_module_own_waiter(const cgl_context *context,
+                                  const cgl_own *own, size_t index) {
+  own_part *all = (own_part *)cgl_context_part(context, own->slot);
+  return &all->waiters[index];
+}
