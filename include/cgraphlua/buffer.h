@@ -87,16 +87,18 @@ CGL_API cgl_status cgl_buffer_upload(cgl_buffer *buffer, cgl_stream *stream,
 CGL_API cgl_status cgl_buffer_download(cgl_buffer *buffer, cgl_stream *stream,
                                        size_t offset, void *data, size_t bytes);
 /* Copy all elements, asynchronously on `stream`.  Counts and types must agree.
-   Between two GPUs: on a stream of one of them, outside captures.  In a capture
-   a copy between buffers of 4 MiB or more may be several nodes, one after the
-   other, because one node would be slower.
-   cuMemcpyDtoDAsync, cuMemcpyAsync, cuMemcpyHtoDAsync */
+   Between two GPUs: on a stream of one of them, outside captures.  In a
+   capture, a large copy for which the driver's node is slow is a kernel of the
+   library's. cuMemcpyDtoDAsync, cuMemcpyAsync, cuMemcpyHtoDAsync,
+   cuLaunchKernel */
 CGL_API cgl_status cgl_buffer_copy(cgl_buffer *to, cgl_buffer *from,
                                    cgl_stream *stream);
 CGL_API cgl_status cgl_buffer_copy_pinned(cgl_buffer *to, cgl_pinned *from,
                                           cgl_stream *stream);
-/* Sets every element to the element at `value`, asynchronously on `stream`.
-   cuMemsetD8Async, cuMemsetD16Async, cuMemsetD32Async, cuMemsetD2D32Async */
+/* Sets every element to the element at `value`, asynchronously on `stream`.  A
+   kernel of the library's writes eight-byte elements whose halves differ; in a
+   capture CGL_ERROR_NO_COMPILER where nothing compiles it.  cuMemsetD8Async,
+   cuMemsetD16Async, cuMemsetD32Async, cuMemsetD2D32Async, cuLaunchKernel */
 CGL_API cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
                                    const void *value);
 

@@ -242,15 +242,16 @@ CGL_API cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
                                         const cgl_launch *launch,
                                         const cgl_arg *args, size_t nargs);
 /* Changes a fill likewise: its element and its memory, of the same type and
-   count.  NULL keeps either.  A fill of eight-byte elements whose halves differ
-   is two nodes, each of which takes its half of the element.
-   cuGraphExecNodeSetParams, cuGraphNodeSetParams */
+   count.  NULL keeps either.  CGL_ERROR_INVALID_ARGUMENT for an eight-byte
+   element whose halves differ in a fill that was captured with equal halves.
+   cuGraphExecNodeSetParams, cuGraphExecKernelNodeSetParams,
+   cuGraphNodeSetParams */
 CGL_API cgl_status cgl_graph_set_fill(cgl_graph *graph, size_t index,
                                       cgl_buffer *buffer, const void *value);
 /* Changes a copy likewise: a buffer in the place of a buffer, pinned memory in
    the place of pinned memory, of the same type and count.  NULL or CGL_ARG_SAME
-   keeps either.  A large copy is several nodes, each of which takes its part of
-   the memory.  cuGraphExecNodeSetParams, cuGraphNodeSetParams */
+   keeps either.  cuGraphExecNodeSetParams, cuGraphExecKernelNodeSetParams,
+   cuGraphNodeSetParams */
 CGL_API cgl_status cgl_graph_set_copy(cgl_graph *graph, size_t index,
                                       const cgl_arg *to, const cgl_arg *from);
 /* Enables or disables a kernel, a copy or a fill, for replays that are issued

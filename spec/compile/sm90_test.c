@@ -19,6 +19,7 @@ static const char *const files[] = {
     "scripts/lib/network.lua",
     "spec/compile/kernels.cu",
     "spec/compile/promises.cu",
+    "src/core/copy/copies.cu",
     "src/core/random/fills.cu",
 };
 

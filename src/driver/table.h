@@ -29,6 +29,9 @@ typedef struct cgl_driver {
   const char *name;              /* "cuda", "host" */
   cgl_image_format image_format; /* what the compile room must make */
   int version;                   /* as cuDriverGetVersion, 13000 = 13.0 */
+  /* From so many bytes on a kernel may copy faster on the device than a graph's
+     copy node; SIZE_MAX: never. */
+  size_t slow_copy_bytes;
   /* Describes a sticky failure beyond its code (the kernel's name, the
      address); "" without a failure; NULL where the driver keeps no text. */
   const char *(*failure_text)(void);

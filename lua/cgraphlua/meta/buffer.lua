@@ -26,7 +26,7 @@ function buffer:upload(data) end
 function buffer:download(into) end
 
 --- Copies all of `source`, of the same type and count, asynchronously on the
---- current stream.  A large copy in a capture may be several nodes.
+--- current stream.
 ---@param source cgraphlua.buffer|cgraphlua.pinned
 ---@return cgraphlua.buffer self
 function buffer:copy(source) end

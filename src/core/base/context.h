@@ -20,6 +20,7 @@ typedef enum cgl_part_slot {
   CGL_PART_RECORD,
   CGL_PART_POOL,
   CGL_PART_MEMORY,
+  CGL_PART_COPY,
   CGL_PART_RANDOM,
   CGL_PART_COUNT
 } cgl_part_slot;

@@ -7,11 +7,9 @@
 
 /* ---- what a node does, by kind ---- */
 
-cgl_element cgl_build_element(const cgl_recording *recording,
-                              const cgl_op *op) {
-  cgl_element element;
-  memcpy(&element, cgl_record_values(recording, op), sizeof element);
-  return element;
+const cgl_element *cgl_build_element(const cgl_recording *recording,
+                                     const cgl_op *op) {
+  return (const cgl_element *)cgl_record_values(recording, op);
 }
 
 
@@ -31,44 +29,63 @@ void cgl_build_kernel(CUgraphNodeParams *params, CUfunction function,
 }
 
 
-void cgl_build_copy(CUgraphNodeParams *params, const cgl_context *context,
-                    const cgl_range *ranges, const cgl_element *element) {
-  const CUdeviceptr to = ranges[0].address + element->offset;
-  const CUdeviceptr from = ranges[1].address + element->offset;
+/* A copy or a fill that a kernel does. */
+static void build_own(CUgraphNodeParams *params, void **values,
+                      CUfunction function, const cgl_element *element,
+                      size_t bytes) {
+  const cgl_launch launch = cgl_copy_launch(bytes);
+  values[0] = (void *)&element->to;
+  values[1] = (void *)&element->what;
+  values[2] = (void *)&element->count;
+  cgl_build_kernel(params, function, &launch, values);
+}
+
+
+void cgl_build_copy(CUgraphNodeParams *params, void **values,
+                    const cgl_context *context, CUfunction function,
+                    const cgl_element *element) {
   CUDA_MEMCPY3D *copy = &params->memcpy.copyParams;
   memset(params, 0, sizeof *params);
+  if (function) {
+    build_own(params, values, function, element, element->count);
+    return;
+  }
   params->type = CU_GRAPH_NODE_TYPE_MEMCPY;
   params->memcpy.copyCtx = context->handle;
   copy->dstMemoryType = copy->srcMemoryType = CU_MEMORYTYPE_DEVICE;
   if (element->pinned == 1) {
     copy->dstMemoryType = CU_MEMORYTYPE_HOST;
-    copy->dstHost = (void *)(uintptr_t)to;
+    copy->dstHost = (void *)(uintptr_t)element->to;
   } else
-    copy->dstDevice = to;
+    copy->dstDevice = element->to;
   if (element->pinned == 2) {
     copy->srcMemoryType = CU_MEMORYTYPE_HOST;
-    copy->srcHost = (void *)(uintptr_t)from;
+    copy->srcHost = (void *)(uintptr_t)element->what;
   } else
-    copy->srcDevice = from;
-  copy->WidthInBytes = element->bytes;
+    copy->srcDevice = element->what;
+  copy->WidthInBytes = element->count;
   copy->Height = copy->Depth = 1;
 }
 
 
-void cgl_build_fill(CUgraphNodeParams *params, const cgl_context *context,
-                    const cgl_range *range, const cgl_element *element) {
-  const size_t size = cgl_memory_fill_bytes(element);
-  const bool half = element->half;
+void cgl_build_fill(CUgraphNodeParams *params, void **values,
+                    const cgl_context *context, CUfunction function,
+                    const cgl_element *element) {
+  const size_t bytes = element->count * cgl_type_bytes((cgl_type)element->type);
+  const size_t size = cgl_copy_word_bytes(element);
   memset(params, 0, sizeof *params);
+  if (function) {
+    build_own(params, values, function, element, bytes);
+    return;
+  }
   params->type = CU_GRAPH_NODE_TYPE_MEMSET;
-  params->memset = (CUDA_MEMSET_NODE_PARAMS_v2){
-      .dst = range->address + cgl_memory_half_at(element),
-      .pitch = half ? 8 : 0,
-      .value = element->word,
-      .elementSize = (unsigned)size,
-      .width = half ? 1 : range->bytes / size,
-      .height = half ? range->bytes / 8 : 1,
-      .ctx = context->handle};
+  params->memset =
+      (CUDA_MEMSET_NODE_PARAMS_v2){.dst = element->to,
+                                   .value = (uint32_t)element->what,
+                                   .elementSize = (unsigned)size,
+                                   .width = bytes / size,
+                                   .height = 1,
+                                   .ctx = context->handle};
 }
 
 
@@ -83,11 +100,9 @@ void cgl_build_child(CUgraphNodeParams *params, CUgraph child) {
 void cgl_build_node(CUgraphNodeParams *params, void **values,
                     const cgl_context *context, const cgl_recording *recording,
                     const cgl_op *op) {
-  const cgl_range *ranges = cgl_record_ranges(recording, op);
   const cgl_event *event = (const cgl_event *)op->object;
   const cgl_kernel *kernel = (const cgl_kernel *)op->object;
   unsigned char *from = (unsigned char *)cgl_record_values(recording, op);
-  cgl_element element;
   memset(params, 0, sizeof *params);
   switch (op->kind) {
   case CGL_OP_KERNEL:
@@ -100,12 +115,12 @@ void cgl_build_node(CUgraphNodeParams *params, void **values,
     cgl_build_kernel(params, op->function, &op->launch, values);
     break;
   case CGL_OP_MEMCPY:
-    element = cgl_build_element(recording, op);
-    cgl_build_copy(params, context, ranges, &element);
+    cgl_build_copy(params, values, context, op->function,
+                   cgl_build_element(recording, op));
     break;
   case CGL_OP_MEMSET:
-    element = cgl_build_element(recording, op);
-    cgl_build_fill(params, context, ranges, &element);
+    cgl_build_fill(params, values, context, op->function,
+                   cgl_build_element(recording, op));
     break;
   case CGL_OP_RECORD:
     params->type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
@@ -179,7 +194,7 @@ static cgl_status build_add_node(build *b, size_t index,
                                            b->before, edges, nbefore, &params);
   if (child)
     driver->cuGraphDestroy(child);
-  if (!result && op->kind == CGL_OP_KERNEL && op->priority) {
+  if (!result && op->function && op->priority) {
     const CUlaunchAttributeValue value = {.priority = op->priority};
     entry = "cuGraphKernelNodeSetAttribute";
     result = driver->cuGraphKernelNodeSetAttribute(

@@ -8,6 +8,7 @@
 #ifndef CGL_GRAPH_BUILD_H
 #define CGL_GRAPH_BUILD_H
 
+#include "core/copy/copy.h"
 #include "core/graph/graph.h"
 
 /* What a node does, as the recording has it: its parameters, and what they
@@ -16,18 +17,22 @@
 void cgl_build_node(CUgraphNodeParams *params, void **values,
                     const cgl_context *context, const cgl_recording *recording,
                     const cgl_op *op);
-/* A kernel (the caller clears what lies behind it), a copy between two ranges,
-   the destination first, and a fill. */
+/* A kernel (the caller clears what lies behind it). */
 void cgl_build_kernel(CUgraphNodeParams *params, CUfunction function,
                       const cgl_launch *launch, void **values);
-void cgl_build_copy(CUgraphNodeParams *params, const cgl_context *context,
-                    const cgl_range *ranges, const cgl_element *element);
-void cgl_build_fill(CUgraphNodeParams *params, const cgl_context *context,
-                    const cgl_range *range, const cgl_element *element);
+/* A copy and a fill, by the driver or by a kernel, whose three values point
+   into the element. */
+void cgl_build_copy(CUgraphNodeParams *params, void **values,
+                    const cgl_context *context, CUfunction function,
+                    const cgl_element *element);
+void cgl_build_fill(CUgraphNodeParams *params, void **values,
+                    const cgl_context *context, CUfunction function,
+                    const cgl_element *element);
 /* A clone of `child`. */
 void cgl_build_child(CUgraphNodeParams *params, CUgraph child);
-/* The element of a fill or copy. */
-cgl_element cgl_build_element(const cgl_recording *recording, const cgl_op *op);
+/* The element of a fill or copy, in the recording. */
+const cgl_element *cgl_build_element(const cgl_recording *recording,
+                                     const cgl_op *op);
 
 /* Builds the graph of a recording that has learned its edges, `copies` times,
    one after the other; the caller destroys it.  CGL_ERROR_INVALID_ARGUMENT for

@@ -134,13 +134,12 @@ static cgl_status change_want(change *c, size_t index, const cgl_range *range,
 }
 
 
-/* A fill of one row that is off stays on in the driver and writes a spare word:
-   a driver (580, H200) that has switched off a memset of up to 4 KiB at the
-   start or the end of a graph fails the graph's second launch in flight with
-   CUDA_ERROR_LAUNCH_FAILED. */
-static bool fill_stays_on(const CUgraphNodeParams *params) {
-  return params->type == CU_GRAPH_NODE_TYPE_MEMSET &&
-         params->memset.height == 1;
+/* A fill by the driver that is off stays on in the driver and writes a spare
+   word: a driver (580, H200) that has switched off a memset of up to 4 KiB at
+   the start or the end of a graph fails the graph's second launch in flight
+   with CUDA_ERROR_LAUNCH_FAILED. */
+static bool fill_stays_on(const cgl_op *op) {
+  return op->kind == CGL_OP_MEMSET && !op->function;
 }
 
 
@@ -152,12 +151,12 @@ static cgl_status change_set(const change *c, CUgraphNodeParams *params) {
   const CUgraphNode node = c->op->node;
   const char *entry = "cuGraphNodeSetParams";
   CUresult result;
-  if (exec && c->op->off && fill_stays_on(params))
+  if (exec && c->op->off && fill_stays_on(c->op))
     return CGL_OK; /* written when it is switched on */
   cgl_relaxed relaxed = cgl_captures_relax(context);
   if (!exec)
     result = driver->cuGraphNodeSetParams(node, params);
-  else if (c->kernel) {
+  else if (c->op->function) {
     entry = "cuGraphExecKernelNodeSetParams";
     result =
         driver->cuGraphExecKernelNodeSetParams(exec, node, &params->kernel);
@@ -358,20 +357,24 @@ static cgl_status copy_check(change *c, size_t index,
 
 
 /* Gives the operation other memory and another element. */
-static cgl_status copy_change(change *c, const cgl_element *element) {
+static cgl_status copy_change(change *c, cgl_element *element) {
   const cgl_context *context = c->graph->object.context;
   const cgl_range *ranges = cgl_record_ranges(c->graph->recording, c->op);
-  cgl_range now[2];
+  const CUfunction function = c->op->function;
+  uint64_t *const addresses[] = {&element->to, &element->what};
   CUgraphNodeParams params;
+  void *values[3];
   for (size_t i = 0; i < c->nargs; i++) {
-    cgl_status status = copy_check(c, i, element, &ranges[i], &now[i]);
+    cgl_range now;
+    cgl_status status = copy_check(c, i, element, &ranges[i], &now);
     if (status)
       return status;
+    *addresses[i] = now.address;
   }
   if (c->op->kind == CGL_OP_MEMCPY)
-    cgl_build_copy(&params, context, now, element);
+    cgl_build_copy(&params, values, context, function, element);
   else
-    cgl_build_fill(&params, context, now, element);
+    cgl_build_fill(&params, values, context, function, element);
   return change_end(c, &params, element, NULL);
 }
 
@@ -384,17 +387,16 @@ cgl_status cgl_graph_set_fill(cgl_graph *graph, size_t index,
     return status;
   const cgl_arg arg = {.kind = buffer ? CGL_ARG_BUFFER : CGL_ARG_SAME,
                        .buffer = buffer};
-  cgl_element element = cgl_build_element(graph->recording, c.op);
-  if (value && !element.half && cgl_type_bytes((cgl_type)element.type) == 8 &&
-      memcmp(value, (const char *)value + 4, 4)) {
+  cgl_element element = *cgl_build_element(graph->recording, c.op);
+  if (value)
+    memcpy(&element.what, value, cgl_type_bytes((cgl_type)element.type));
+  if (!c.op->function && !cgl_copy_is_word(&element)) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, setting,
              "the node fills with words of four bytes, and the halves of the "
              "value differ");
-    return cgl_fail_hint("capture a fill with such a value: it is two nodes, "
-                         "which are both to be changed");
+    return cgl_fail_hint("capture a fill with such a value: its node takes any "
+                         "value");
   }
-  if (value)
-    cgl_memory_set_word(&element, value);
   c.args = &arg;
   c.nargs = 1;
   return copy_change(&c, &element);
@@ -409,7 +411,7 @@ cgl_status cgl_graph_set_copy(cgl_graph *graph, size_t index, const cgl_arg *to,
   if (status)
     return status;
   const cgl_arg args[] = {to ? *to : same, from ? *from : same};
-  const cgl_element element = cgl_build_element(graph->recording, c.op);
+  cgl_element element = *cgl_build_element(graph->recording, c.op);
   c.args = args;
   c.nargs = 2;
   return copy_change(&c, &element);
@@ -460,11 +462,9 @@ static CUresult executable_switch(const cgl_graph *graph, CUgraphExec exec,
   CUgraphNodeParams params;
   void *values[CGL_MAX_PARAMS];
   *entry = "cuGraphNodeSetEnabled";
-  if (op->kind != CGL_OP_MEMSET)
+  if (!fill_stays_on(op))
     return driver->cuGraphNodeSetEnabled(exec, op->node, enabled);
   cgl_build_node(&params, values, graph->object.context, graph->recording, op);
-  if (!fill_stays_on(&params))
-    return driver->cuGraphNodeSetEnabled(exec, op->node, enabled);
   if (!enabled) {
     params.memset.dst = spare;
     params.memset.width = 1;
@@ -486,7 +486,7 @@ cgl_status cgl_graph_set_enabled(cgl_graph *graph, size_t index, bool enabled) {
     status = cgl_context_enter(context, switching);
   if (status || op->off == !enabled)
     return status;
-  if (op->kind == CGL_OP_MEMSET) {
+  if (fill_stays_on(op)) {
     spare = cgl_memory_spare(context, switching);
     if (!spare)
       return cgl_last_error()->code;

@@ -60,7 +60,7 @@ void cgl_graph_body_node(const cgl_body *body, size_t index,
   info->enabled = !op->off;
   info->programmatic = op->programmatic;
   info->type = op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET
-                   ? (cgl_type)cgl_build_element(body, op).type
+                   ? (cgl_type)cgl_build_element(body, op)->type
                    : CGL_TYPE_COUNT;
   if (op->scope) {
     info->label = op->scope->label;

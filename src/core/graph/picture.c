@@ -111,9 +111,7 @@ static void write_matter(picture *p, const cgl_op *op) {
     cgl_text_print(&p->text, "\\n%s", cgl_record_words[op->kind]);
   if ((op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET) && op->nranges) {
     cgl_text_put(&p->text, " of ");
-    write_bytes(p, op->kind == CGL_OP_MEMCPY
-                       ? cgl_build_element(p->recording, op).bytes
-                       : cgl_record_ranges(p->recording, op)->bytes);
+    write_bytes(p, cgl_record_ranges(p->recording, op)->bytes);
   }
 }
 

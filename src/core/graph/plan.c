@@ -169,14 +169,14 @@ const char *cgl_plan_barrier_reason(const cgl_recording *recording,
 }
 
 
-static bool plan_add_access(plan *p, const cgl_range *range, CUdeviceptr offset,
-                            size_t bytes) {
-  const CUdeviceptr from = range->address + offset;
-  if (!bytes)
+static bool plan_add_access(plan *p, const cgl_range *range) {
+  const CUdeviceptr from = range->address;
+  if (!range->bytes)
     return true;
   if (!GROW(p->accesses, p->naccesses, p->accesses_size))
     return false;
-  p->accesses[p->naccesses++] = (access){from, from + bytes, range->write};
+  p->accesses[p->naccesses++] =
+      (access){from, from + range->bytes, range->write};
   return true;
 }
 
@@ -186,14 +186,8 @@ static bool plan_add_accesses(plan *p, const cgl_recording *recording,
                               const cgl_op *op) {
   const cgl_range *ranges = cgl_record_ranges(recording, op);
   bool room = true;
-  if (op->kind == CGL_OP_MEMCPY) { /* perhaps a part of a copy */
-    const cgl_element element = cgl_build_element(recording, op);
-    for (uint32_t i = 0; i < op->nranges && room; i++)
-      room = plan_add_access(p, &ranges[i], element.offset, element.bytes);
-    return room;
-  }
   for (uint32_t i = 0; i < op->nranges && room; i++)
-    room = plan_add_access(p, &ranges[i], 0, ranges[i].bytes);
+    room = plan_add_access(p, &ranges[i]);
   for (uint32_t b = 0; b < op->nbodies && room; b++) {
     const cgl_recording *body = cgl_record_bodies(recording, op)[b];
     for (size_t i = 0; i < cgl_record_count(body) && room; i++)

@@ -118,38 +118,6 @@ bool cgl_memory_is_over(const cgl_object *object);
 void cgl_memory_describe(const cgl_object *object, cgl_site used, char *text,
                          size_t size);
 
-/* ---- copy.c ---- */
-
-/* The arguments of a fill or copy in a recording.  A fill of eight-byte
-   elements is one node when both halves of the value are equal, else a node for
-   each half.  A large captured copy on the device is several nodes, each of
-   which copies its part; the ranges of each are those of the whole copy. */
-typedef struct cgl_element {
-  uint32_t word;  /* of a fill: the value, or a half of it */
-  uint8_t type;   /* cgl_type */
-  uint8_t half;   /* 0: the whole value, 1: its first half, 2: its second */
-  uint8_t pinned; /* number of the range in pinned memory, from 1; 0: none */
-  size_t offset; /* of a copy: where its part begins in both ranges, in bytes */
-  size_t bytes;  /* of a copy: the size of its part */
-} cgl_element;
-
-/* Offset of the half in an element. */
-static inline size_t cgl_memory_half_at(const cgl_element *element) {
-  return element->half == 2 ? 4 : 0;
-}
-/* Bytes of what the driver's fill writes at once. */
-static inline size_t cgl_memory_fill_bytes(const cgl_element *element) {
-  size_t bytes = cgl_type_bytes((cgl_type)element->type);
-  return bytes < 4 ? bytes : 4;
-}
-/* Takes the word of the element at `value`. */
-static inline void cgl_memory_set_word(cgl_element *element,
-                                       const void *value) {
-  element->word = 0;
-  memcpy(&element->word, (const char *)value + cgl_memory_half_at(element),
-         cgl_memory_fill_bytes(element));
-}
-
 /* ---- pinned.c, peer.c: the part of a context ---- */
 
 typedef struct cgl_memory_part {

@@ -70,5 +70,10 @@ cgl_status cgl_module_own_kernel(cgl_context *context, const cgl_own *own,
 /* Of a kernel that was loaded, borrowed from the context. */
 cgl_waiter *cgl_module_own_waiter(const cgl_context *context,
                                   const cgl_own *own, size_t index);
+/* The same for a kernel that the caller can do without: NULL, with no failure
+   noted, where it cannot be had; the context remembers that nothing compiles
+   it. */
+CUfunction cgl_module_try_own_kernel(cgl_context *context, const cgl_own *own,
+                                     size_t index, const char *operation);
 
 #endif

@@ -8,6 +8,7 @@ typedef struct own_part {
   CUmodule modules[CGL_OWN_PARTS]; /* under load_lock */
   _Atomic(CUfunction) kernels[CGL_OWN_KERNELS];
   cgl_waiter waiters[CGL_OWN_KERNELS];
+  atomic_bool absent[CGL_OWN_KERNELS]; /* nothing compiles it */
 } own_part;
 
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -53,12 +54,18 @@ static void own_part_end(cgl_context *context, cgl_part *part) {
 }
 
 
+static own_part *own_part_of(cgl_context *context, const cgl_own *own,
+                             const char *operation) {
+  return (own_part *)cgl_context_make_part(context, own->slot, sizeof(own_part),
+                                           (cgl_part){.end = own_part_end},
+                                           operation);
+}
+
+
 cgl_status cgl_module_own_kernel(cgl_context *context, const cgl_own *own,
                                  size_t index, const char *operation,
                                  CUfunction *kernel) {
-  own_part *all = (own_part *)cgl_context_make_part(
-      context, own->slot, sizeof *all, (cgl_part){.end = own_part_end},
-      operation);
+  own_part *all = own_part_of(context, own, operation);
   if (!all)
     return CGL_ERROR_NO_MEMORY;
   *kernel = atomic_load(&all->kernels[index]);
@@ -84,4 +91,22 @@ cgl_waiter *cgl_module_own_waiter(const cgl_context *context,
                                   const cgl_own *own, size_t index) {
   own_part *all = (own_part *)cgl_context_part(context, own->slot);
   return &all->waiters[index];
+}
+
+
+CUfunction cgl_module_try_own_kernel(cgl_context *context, const cgl_own *own,
+                                     size_t index, const char *operation) {
+  CUfunction kernel = NULL;
+  cgl_fail_quiet(true);
+  own_part *all = own_part_of(context, own, operation);
+  if (all && !atomic_load(&all->absent[index])) {
+    cgl_status status =
+        cgl_module_own_kernel(context, own, index, operation, &kernel);
+    if (status)
+      kernel = NULL;
+    if (status == CGL_ERROR_NO_COMPILER || status == CGL_ERROR_COMPILE)
+      atomic_store(&all->absent[index], true);
+  }
+  cgl_fail_quiet(false);
+  return kernel;
 }

@@ -70,6 +70,7 @@ static const cgl_driver table = {
 #undef X
         .name = "host",
     .image_format = CGL_IMAGE_HOST,
+    .slow_copy_bytes = SIZE_MAX,
     .version = 13000,
     .failure_text = host_fail_text,
     .set_kernel_deadline = set_kernel_deadline,

@@ -1,0 +1,286 @@
+/* Copies and fills. */
+#include "core/copy/copy.h"
+
+#include <stdlib.h>
+
+#include "core/copy/copies_text.h"
+#include "core/module/module.h"
+
+
+/* ---- the kernels ---- */
+
+typedef enum copy_kernel { KERNEL_COPY, KERNEL_FILL } copy_kernel;
+
+static const cgl_own_kernel kernels[] = {{"copy", "-DCOPY", 0},
+                                         {"fill", "-DFILL", 1}};
+static const cgl_own own = {CGL_PART_COPY, cgl_text_copies, kernels, 2};
+
+/* As in copies.cu. */
+enum { BLOCK = 256, LINE = 128, BLOCK_BYTES = 16 * BLOCK };
+
+
+cgl_launch cgl_copy_launch(size_t bytes) {
+  const size_t blocks = (bytes + LINE - 1 + BLOCK_BYTES - 1) / BLOCK_BYTES;
+  return (cgl_launch){{(uint32_t)blocks, 1, 1}, {BLOCK, 1, 1}, 0};
+}
+
+
+/* Launches the kernel of a copy or a fill, over so many bytes. */
+static CUresult kernel_launch(const cgl_driver *driver, CUfunction function,
+                              CUstream stream, cgl_element *element,
+                              size_t bytes, const char **entry) {
+  void *params[] = {&element->to, &element->what, &element->count};
+  const cgl_launch launch = cgl_copy_launch(bytes);
+  *entry = "cuLaunchKernel";
+  return driver->cuLaunchKernel(function, launch.grid[0], 1, 1, BLOCK, 1, 1, 0,
+                                stream, params, NULL);
+}
+
+
+/* ---- operations ---- */
+
+/* Begins a copy or a fill of `buffer`, of the stream's device. */
+static cgl_status copy_begin(cgl_issue *issue, cgl_buffer *buffer,
+                             cgl_stream *stream, const char *operation) {
+  const cgl_room room = {
+      .ranges = 2, .values = sizeof(cgl_element) + 16, .kept = 2};
+  return cgl_issue_begin(issue, stream, &buffer->object, operation, room);
+}
+
+
+/* Notes a copy or a fill. */
+static void copy_end(cgl_issue *issue, cgl_op_kind kind, CUfunction function,
+                     const cgl_element *element) {
+  const cgl_note note = {.kind = kind,
+                         .name = issue->operation,
+                         .function = function,
+                         .nvalues = sizeof *element};
+  if (!issue->recording)
+    return;
+  memcpy(cgl_issue_values(issue), element, sizeof *element);
+  cgl_issue_end(issue, &note);
+}
+
+
+/* ---- copies ---- */
+
+/* A copy node of the driver (580, H200) moves as much as an eager copy only
+   when its addresses are multiples of a line and its size is one of a page and
+   not large: 4.2 TB/s, else 1.9 to 2.8.  The kernel moves 4.2 always. */
+enum { NODE_LINE = 128, NODE_PAGE = 4096, NODE_MOST = 256 << 20 };
+
+/* Bytes from which a captured copy is worth a kernel. */
+static size_t kernel_least(const cgl_context *context) {
+  const char *wish = getenv("CGRAPHLUA_COPY_KERNEL"); /* for tests */
+  return wish ? strtoull(wish, NULL, 10) : context->driver->slow_copy_bytes;
+}
+
+
+/* The kernel for a captured copy on the device; NULL: a copy node does as well,
+   or nothing compiles a kernel. */
+static CUfunction copy_kernel_for(cgl_context *context,
+                                  const cgl_element *element,
+                                  const char *operation) {
+  const bool node_is_fast = !((element->to | element->what) % NODE_LINE) &&
+                            !(element->count % NODE_PAGE) &&
+                            element->count <= NODE_MOST;
+  return element->count < kernel_least(context) || node_is_fast
+             ? NULL
+             : cgl_module_try_own_kernel(context, &own, KERNEL_COPY, operation);
+}
+
+
+/* The driver's call for a copy, as copy_all has its arguments. */
+static CUresult copy_issue(const cgl_driver *driver, CUfunction function,
+                           CUstream stream, cgl_element *element,
+                           const char **entry) {
+  void *const to = (void *)(uintptr_t)element->to;
+  const void *const from = (const void *)(uintptr_t)element->what;
+  if (function)
+    return kernel_launch(driver, function, stream, element, element->count,
+                         entry);
+  if (element->pinned == 1) {
+    *entry = "cuMemcpyDtoHAsync";
+    return driver->cuMemcpyDtoHAsync(to, element->what, element->count, stream);
+  }
+  if (element->pinned == 2) {
+    *entry = "cuMemcpyHtoDAsync";
+    return driver->cuMemcpyHtoDAsync(element->to, from, element->count, stream);
+  }
+  *entry = "cuMemcpyDtoDAsync";
+  return driver->cuMemcpyDtoDAsync(element->to, element->what, element->count,
+                                   stream);
+}
+
+
+/* A copy between two buffers, or between one (the other is NULL) and pinned
+   memory of as many elements. */
+static cgl_status copy_all(cgl_buffer *to, cgl_buffer *from, cgl_pinned *pinned,
+                           cgl_stream *stream, const char *operation) {
+  cgl_buffer *buffer = to ? to : from;
+  cgl_context *context = stream->object.context;
+  const char *entry;
+  cgl_issue issue;
+  cgl_status status = copy_begin(&issue, buffer, stream, operation);
+  if (!status && to)
+    status = cgl_buffer_check_use(to, CGL_USE_WRITE, stream, operation);
+  if (!status && from)
+    status = cgl_buffer_check_use(from, CGL_USE_READ, stream, operation);
+  if (status || !buffer->count)
+    return status;
+  cgl_element element = {.to = to ? to->address : (uintptr_t)pinned->data,
+                         .what = from ? from->address : (uintptr_t)pinned->data,
+                         .count = cgl_buffer_bytes(buffer),
+                         .type = (uint8_t)buffer->type,
+                         .pinned = (uint8_t)(!to     ? 1
+                                             : !from ? 2
+                                                     : 0)};
+  CUfunction function = NULL;
+  if (issue.recording && !pinned)
+    function = copy_kernel_for(context, &element, operation);
+  CUresult result =
+      copy_issue(context->driver, function, stream->handle, &element, &entry);
+  status = cgl_issue_taken(&issue, result, entry);
+  if (status)
+    return status;
+  if (to)
+    cgl_buffer_use(to, &issue, true, 0);
+  else
+    cgl_pinned_use(pinned, &issue, true, 0);
+  if (from)
+    cgl_buffer_use(from, &issue, false, 1);
+  else
+    cgl_pinned_use(pinned, &issue, false, 1);
+  copy_end(&issue, CGL_OP_MEMCPY, function, &element);
+  return CGL_OK;
+}
+
+
+static cgl_status copy_check_pair(cgl_type to, size_t to_count, cgl_type from,
+                                  size_t from_count, const char *operation) {
+  if (to == from && to_count == from_count)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+           "cannot copy %zu elements of %s into %zu of %s", from_count,
+           cgl_type_name(from), to_count, cgl_type_name(to));
+  return cgl_fail_hint("use a view of the part that is to be copied");
+}
+
+
+cgl_status cgl_buffer_copy(cgl_buffer *to, cgl_buffer *from,
+                           cgl_stream *stream) {
+  static const char operation[] = "buffer:copy";
+  cgl_status status =
+      copy_check_pair(to->type, to->count, from->type, from->count, operation);
+  if (status)
+    return status;
+  return to->object.context == from->object.context
+             ? copy_all(to, from, NULL, stream, operation)
+             : cgl_buffer_copy_across(to, from, stream, operation);
+}
+
+
+cgl_status cgl_buffer_copy_pinned(cgl_buffer *to, cgl_pinned *from,
+                                  cgl_stream *stream) {
+  static const char operation[] = "buffer:copy";
+  cgl_status status =
+      copy_check_pair(to->type, to->count, from->type, from->count, operation);
+  return status ? status : copy_all(to, NULL, from, stream, operation);
+}
+
+
+cgl_status cgl_pinned_copy(cgl_pinned *to, cgl_buffer *from,
+                           cgl_stream *stream) {
+  static const char operation[] = "pinned:copy";
+  cgl_status status =
+      copy_check_pair(to->type, to->count, from->type, from->count, operation);
+  return status ? status : copy_all(NULL, from, to, stream, operation);
+}
+
+
+/* ---- fills ---- */
+
+/* A value of eight bytes whose halves differ: each half is a word a row of a
+   matrix that is eight bytes wide, which the driver fills slowly. */
+static CUresult fill_halves(const cgl_driver *driver, CUstream stream,
+                            const cgl_element *element, const char **entry) {
+  CUresult result = CUDA_SUCCESS;
+  *entry = "cuMemsetD2D32Async";
+  for (unsigned half = 0; half < 2 && !result; half++)
+    result = driver->cuMemsetD2D32Async(element->to + 4 * half, 8,
+                                        (uint32_t)(element->what >> 32 * half),
+                                        1, element->count, stream);
+  return result;
+}
+
+
+static CUresult fill_issue(const cgl_driver *driver, CUfunction function,
+                           CUstream stream, cgl_element *element,
+                           const char **entry) {
+  const size_t bytes = element->count * cgl_type_bytes((cgl_type)element->type);
+  const size_t size = cgl_copy_word_bytes(element);
+  const uint64_t value = element->what;
+  if (function)
+    return kernel_launch(driver, function, stream, element, bytes, entry);
+  if (!cgl_copy_is_word(element))
+    return fill_halves(driver, stream, element, entry);
+  if (size == 4) {
+    *entry = "cuMemsetD32Async";
+    return driver->cuMemsetD32Async(element->to, (uint32_t)value, bytes / 4,
+                                    stream);
+  }
+  if (size == 2) {
+    *entry = "cuMemsetD16Async";
+    return driver->cuMemsetD16Async(element->to, (uint16_t)value, bytes / 2,
+                                    stream);
+  }
+  *entry = "cuMemsetD8Async";
+  return driver->cuMemsetD8Async(element->to, (uint8_t)value, bytes, stream);
+}
+
+
+/* The kernel of a fill that the driver cannot do at once; in a capture there is
+   no other way. */
+static cgl_status fill_find_kernel(const cgl_issue *issue,
+                                   const cgl_element *element,
+                                   CUfunction *function) {
+  cgl_context *context = issue->stream->object.context;
+  *function = NULL;
+  if (cgl_copy_is_word(element))
+    return CGL_OK;
+  if (issue->recording)
+    return cgl_module_own_kernel(context, &own, KERNEL_FILL, issue->operation,
+                                 function);
+  *function =
+      cgl_module_try_own_kernel(context, &own, KERNEL_FILL, issue->operation);
+  return CGL_OK;
+}
+
+
+cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
+                           const void *value) {
+  static const char operation[] = "buffer:fill";
+  cgl_element element = {.to = buffer->address,
+                         .count = buffer->count,
+                         .type = (uint8_t)buffer->type};
+  memcpy(&element.what, value, cgl_type_bytes(buffer->type));
+  cgl_issue issue;
+  cgl_status status = copy_begin(&issue, buffer, stream, operation);
+  if (!status)
+    status = cgl_buffer_check_use(buffer, CGL_USE_WRITE, stream, operation);
+  if (status || !buffer->count)
+    return status;
+  CUfunction function;
+  status = fill_find_kernel(&issue, &element, &function);
+  if (status)
+    return status;
+  const char *entry;
+  CUresult result = fill_issue(cgl_driver_of(buffer), function, stream->handle,
+                               &element, &entry);
+  status = cgl_issue_taken(&issue, result, entry);
+  if (status)
+    return status;
+  cgl_buffer_use(buffer, &issue, true, 0);
+  copy_end(&issue, CGL_OP_MEMSET, function, &element);
+  return CGL_OK;
+}
