@@ -497,52 +497,54 @@ local function slope(fn, few, many)
 end
 
 -- What memory moves at, in GB/s read and written, by the ways there are to copy
--- so many bytes from the element `first` on (both multiples of 16 bytes): there
--- and back, so that each copy waits for the last.
+-- so many bytes, `off` bytes into the one buffer and `other` into the other:
+-- there and back, so that each copy waits for the last.  The kernel copies
+-- multiples of 16 bytes at multiples of 16 alone.
 local float4 = cg.kernel [=[
-extern "C" __global__ void float4_copy(const float4 *from, float4 *to, long long n)
+extern "C" __global__ void float4_copy(const unsigned char *from, unsigned char *to,
+                                       long long n)
 {
   long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n)
-    to[i] = from[i];
+    ((float4 *)to)[i] = ((const float4 *)from)[i];
 }]=]
-local function copy_rates(bytes, first)
-  local count = bytes / 4
-  local a, b = cg.buffer("float", count + first - 1), cg.buffer("float", count + first - 1)
-  a:fill(1.5)
-  b:fill(2.5)
-  local x, y = a:view(first, count), b:view(first, count)
-  local function copy()
+
+-- GB/s of `moved` bytes by fn, eagerly and in a graph, both many times over.
+local function rates_of(moved, many, fn)
+  local function rate(run)
+    return moved / (slope(run, 1, quick and 2 or 11) / many) * 1e-3
+  end
+  local all = cg.capture(function()
+    for _ = 1, many do fn() end
+  end)
+  return rate(function(times)
+    for _ = 1, times * many do fn() end
+    cg.synchronize()
+  end), rate(function(times)
+    all:replay(times)
+    cg.synchronize()
+  end)
+end
+
+local function copy_rates(bytes, off, other)
+  local room = bytes + math.max(off, other)
+  local a, b = cg.buffer("uint8", room), cg.buffer("uint8", room)
+  a:fill(15)
+  b:fill(25)
+  local x, y = a:view(off + 1, bytes), b:view(other + 1, bytes)
+  local many = math.max(1, math.min(100, math.floor(2 ^ 26 / bytes)))
+  local rates = {}
+  rates.copy, rates.node = rates_of(4 * bytes, many, function()
     y:copy(x)
     x:copy(y)
-  end
-  local function kernel()
-    local grid = math.ceil(count / 1024)
-    float4:launch(grid, 256, x, y, count / 4)
-    float4:launch(grid, 256, y, x, count / 4)
-  end
-  local many = math.max(1, math.min(100, math.floor(2 ^ 26 / bytes)))
-  local function eager(fn)
-    return function(times)
-      for _ = 1, times * many do fn() end
-      cg.synchronize()
-    end
-  end
-  local function in_graph(fn)
-    local all = cg.capture(function()
-      for _ = 1, many do fn() end
+  end)
+  if bytes % 16 + off % 16 + other % 16 == 0 then
+    local grid = math.ceil(bytes / 4096)
+    rates.kernel, rates.kernel_node = rates_of(4 * bytes, many, function()
+      float4:launch(grid, 256, x, y, bytes / 16)
+      float4:launch(grid, 256, y, x, bytes / 16)
     end)
-    return function(times)
-      all:replay(times)
-      cg.synchronize()
-    end
   end
-  local function rate(fn)
-    local each = slope(fn, 1, quick and 2 or 11) / (2 * many)
-    return 2 * bytes / each * 1e-3
-  end
-  local rates = { copy = rate(eager(copy)), node = rate(in_graph(copy)),
-    kernel = rate(eager(kernel)), kernel_node = rate(in_graph(kernel)) }
   a:release()
   b:release()
   return rates
@@ -555,19 +557,40 @@ local function copies()
     "float4", "captured", "f4 node", "ratio")
   local sizes = on_gpu and not quick and { 2 ^ 12, 2 ^ 14, 2 ^ 16, 2 ^ 18, 2 ^ 20, 2 ^ 22, 2 ^ 24,
     2 ^ 26, 2 ^ 28, 2 ^ 29, 2 ^ 30, 2 ^ 31, 2 ^ 32 } or { 2 ^ 12, 2 ^ 22, 2 ^ 26 }
-  local function line(bytes, label, more, first)
-    local r = copy_rates(bytes + more, first)
-    local share = r.node / math.max(r.copy, r.kernel)
+  local function line(bytes, label, more, off, other)
+    local r = copy_rates(bytes + more, off, other)
+    local share = r.node / math.max(r.copy, r.kernel or 0)
     local text = bytes < 2 ^ 20 and bytes / 2 ^ 10 .. " KiB" or bytes / 2 ^ 20 .. " MiB"
-    say("%-42s %9s %9s %9s %9s %6.3f  %s", text .. label, number(r.copy), number(r.kernel),
-      number(r.node), number(r.kernel_node), share,
+    say("%-42s %9s %9s %9s %9s %6.3f  %s", text .. label, number(r.copy),
+      r.kernel and number(r.kernel) or "-", number(r.node),
+      r.kernel and number(r.kernel_node) or "-", share,
       on_gpu and verdict(">= 0.97 x", share >= 0.97) or "")
     collectgarbage()
   end
-  for _, bytes in ipairs(sizes) do line(bytes, "", 0, 1) end
-  for _, bytes in ipairs { 2 ^ 22, 2 ^ 24, on_gpu and 2 ^ 30 or nil } do
-    line(bytes, " and 16 bytes", 16, 1)
-    line(bytes, ", 16 bytes off", 0, 5)
+  for _, bytes in ipairs(sizes) do line(bytes, "", 0, 0, 0) end
+  sizes = on_gpu and { 2 ^ 20, 2 ^ 22, 2 ^ 24, 2 ^ 28, 2 ^ 30 } or { 2 ^ 22, 2 ^ 24 }
+  for _, bytes in ipairs(sizes) do
+    line(bytes, " and 16 bytes", 16, 0, 0)
+    line(bytes, ", 16 bytes off", 0, 16, 16)
+    line(bytes, " and 1 byte, 1 byte off", 1, 1, 1)
+    line(bytes, ", one 4 bytes off", 0, 0, 4)
+    line(bytes, ", one 1 byte off", 0, 1, 0)
+  end
+end
+
+-- Fills of eight-byte elements, by whether one word is written again and again.
+local function fills()
+  say("\n%-42s %9s %9s %9s %9s %6s  bar", "A fill of doubles, GB/s written", "0 eager", "eager",
+    "0 graph", "graph", "ratio")
+  for _, count in ipairs { 2 ^ 9, 2 ^ 15, 2 ^ 18, 2 ^ 21, on_gpu and 2 ^ 26 or nil } do
+    local x = cg.buffer("double", count)
+    local many = math.max(1, math.min(100, math.floor(2 ^ 24 / count)))
+    local zero, zeros = rates_of(8 * count, many, function() x:fill(0) end)
+    local one, ones = rates_of(8 * count, many, function() x:fill(1 / 3) end)
+    say("%-42s %9s %9s %9s %9s %6.3f  %s", number(count) .. " of 1/3, beside 0", number(zero),
+      number(one), number(zeros), number(ones), ones / zeros,
+      on_gpu and verdict(">= 0.97 x", ones / zeros >= 0.97) or "")
+    x:release()
   end
 end
 
@@ -622,7 +645,7 @@ end
 
 local function programs()
   local large = on_gpu and not quick
-  local r = copy_rates(large and 2 ^ 30 or 2 ^ 26, 1)
+  local r = copy_rates(large and 2 ^ 30 or 2 ^ 26, 0, 0)
   local roof = math.max(r.copy, r.node, r.kernel, r.kernel_node)
   say("\nWhole programs; the roof is what the best copy moves: %s GB/s, read and written",
     number(roof))
@@ -649,6 +672,7 @@ stream:use(function()
     row = row, say = say, verdict = verdict, heading = heading, heat_steps = heat_steps,
   }
   copies()
+  fills()
   programs()
 end)
 say("\n%s", on_gpu and measure.verdict(missed) or "no GPU, so no bars")
