@@ -95,9 +95,10 @@ CGL_API bool cgl_graph_is_capturing(const cgl_graph *graph);
 CGL_API cgl_stream *cgl_graph_capturing_stream(const cgl_graph *graph);
 /* The graph that captures `stream` (borrowed), or NULL. */
 CGL_API cgl_graph *cgl_stream_capturing_graph(const cgl_stream *stream);
-/* Makes a new executable of the kept template.  CGL_ERROR_CAPTURE_STATE without
-   keep_graph, CGL_ERROR_NOT_CAPTURED without a capture.
-   cuGraphInstantiateWithParams */
+/* Makes a new executable of the kept template, whose first replay comes after
+   the replays of the executable before it, on any stream.
+   CGL_ERROR_CAPTURE_STATE without keep_graph, CGL_ERROR_NOT_CAPTURED without a
+   capture.  cuGraphInstantiateWithParams */
 CGL_API cgl_status cgl_graph_instantiate(cgl_graph *graph);
 /* Launches the graph `count` times on `stream`, asynchronously and in order.
    On a capturing stream each is a child graph node instead.  With `unroll`, a

@@ -491,6 +491,27 @@ describe("graph", function()
       assert.equal(x:download()[1], y:download()[1])
     end)
 
+    it("runs after the replays of the executable before it, on any stream", function()
+      local late = cg.kernel [[
+        extern "C" __global__ void late(volatile int *x, int rounds) {
+          const int before = *x;
+          float v = before;
+          for (int i = 0; i < rounds; i++) v = v * 0.5f + 1;
+          *x = v < 0 ? 0 : before + 1;
+        }]]
+      local streams = { cg.stream(), cg.stream(), cg.stream() }
+      for _, options in ipairs { { keep_graph = true }, { keep_graph = true, unroll = true } } do
+        local x = cg.zeros("int32", 1)
+        local g = cg.capture(function() late:launch(1, 1, x, 3000000) end, options)
+        for _, s in ipairs(streams) do
+          g:instantiate()
+          s:use(function() g:replay(2) end)
+        end
+        for _, s in ipairs(streams) do s:synchronize() end
+        assert.equal(6, x:download()[1])
+      end
+    end)
+
     it("is needed to instantiate and for the template", function()
       local g = adder()
       raises("CGL_ERROR_CAPTURE_STATE", function() g:instantiate() end, "keep_graph = true")

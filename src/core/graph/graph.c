@@ -165,7 +165,7 @@ static cgl_status desc_check(cgl_context *context, const cgl_graph_desc *desc,
 static void graph_set_options(cgl_graph *graph, const cgl_graph_desc *desc) {
   graph->options = *desc;
   graph->pool = cgl_pool_retain(desc->pool);
-  graph->attend &= CGL_ATTEND_HOOKS;
+  graph->attend &= CGL_ATTEND_HOOKS | CGL_ATTEND_NEW;
   if (desc->check_input_liveness)
     graph->attend |= CGL_ATTEND_INPUTS;
   if (desc->annotations == CGL_ANNOTATIONS_NVTX)
@@ -367,6 +367,9 @@ cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
   if (status)
     return status;
   graph_set_executable(graph, executable);
+  if (graph->exec_number)
+    graph->attend |= CGL_ATTEND_NEW;
+  graph->stamped = NULL;
   graph->draws = graph->draw_list;
   graph->grouped = cgl_share_of(graph->recording)->nparts > 1;
   graph->exec_number = executable->number;

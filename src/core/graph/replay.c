@@ -189,9 +189,17 @@ static inline cgl_status graph_launch(cgl_graph *graph, cgl_stream *stream,
 
 cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
                             uint64_t count, const char *operation) {
-  return cgl_capture_has(stream)
-             ? graph_capture_into(graph, stream, count, operation)
-             : graph_launch(graph, stream, count, operation);
+  if (cgl_capture_has(stream))
+    return graph_capture_into(graph, stream, count, operation);
+  cgl_status status = CGL_OK;
+  if (graph->attend & CGL_ATTEND_NEW)
+    status = cgl_sharing_order_executable(&graph->pool->sharing, stream,
+                                          graph->exec_number, operation);
+  if (!status)
+    status = graph_launch(graph, stream, count, operation);
+  if (!status && count)
+    graph->attend &= ~(unsigned)CGL_ATTEND_NEW;
+  return status;
 }
 
 

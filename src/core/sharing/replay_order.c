@@ -186,6 +186,26 @@ cgl_status cgl_sharing_order(cgl_sharing *sharing, cgl_stream *stream,
 }
 
 
+cgl_status cgl_sharing_order_executable(cgl_sharing *sharing,
+                                        cgl_stream *stream, uint64_t exec,
+                                        const char *operation) {
+  pthread_mutex_lock(&sharing->lock);
+  const bool noted = atomic_load(&sharing->shared);
+  /* Replays of a private pool noted their stream only. */
+  if (!noted && sharing->last) {
+    sharing->tick = cgl_clock_now(sharing->last);
+    sharing->wait = cgl_context_next_wait(stream->object.context);
+  }
+  cgl_status status =
+      noted ? CGL_OK
+            : cgl_sharing_order(sharing, stream, exec, NULL, operation);
+  pthread_mutex_unlock(&sharing->lock);
+  return status == CGL_WAIT_FIRST
+             ? cgl_context_synchronize(stream->object.context)
+             : status;
+}
+
+
 void cgl_sharing_stamp(cgl_sharing *sharing, const cgl_stream *stream,
                        uint64_t exec, cgl_site begun) {
   if (sharing->last != stream->clock) {

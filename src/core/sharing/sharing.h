@@ -140,6 +140,12 @@ void cgl_sharing_undo(cgl_sharing *sharing, uint64_t made);
 void cgl_sharing_forget(cgl_sharing *sharing, CUdeviceptr address,
                         size_t bytes);
 
+/* Makes the stream come after the last replay in a private pool, unless that
+   was of the executable `exec`, which the driver never runs beside itself; in a
+   shared pool cgl_share_begin does. */
+cgl_status cgl_sharing_order_executable(cgl_sharing *sharing,
+                                        cgl_stream *stream, uint64_t exec,
+                                        const char *operation);
 /* A replay that may use the memory was launched; device wait number `wait`
    covers it.  Threads may call this at once: the highest number stays. */
 static inline void cgl_sharing_note_use(cgl_sharing *sharing, uint64_t wait) {
