@@ -262,6 +262,31 @@ static void wait_external_underway(void) {
 }
 
 
+/* A node records the event when it is replayed, not before. */
+static void wait_external_replayed(void) {
+  CUgraphExec e;
+  CUgraph nodes;
+  float ms;
+  ev2 = EV();
+  record_in_capture(0, false);
+  cu->cuEventRecord(ev2, s);
+  cu->cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED);
+  S(cuEventRecordWithFlags(ev, s, CU_EVENT_RECORD_EXTERNAL));
+  S(cuStreamEndCapture(s, &nodes));
+  S(cuEventQuery(ev));
+  S(cuEventElapsedTime(&ms, ev2, ev));
+  S(cuStreamWaitEvent(s, ev, 0));
+  wait_external();
+  cu->cuGraphInstantiate(&e, nodes, 0);
+  S(cuGraphLaunch(e, s));
+  S(cuStreamSynchronize(s));
+  S(cuEventQuery(ev));
+  S(cuEventElapsedTime(&ms, ev2, ev));
+  S(cuStreamWaitEvent(s, ev, 0));
+  wait_external();
+}
+
+
 static void external_outside(void) {
   s = NS();
   ev = EV();
@@ -432,6 +457,8 @@ static const question questions[] = {
      wait_external_overwritten},
     {"external wait: recorded by nodes of captures that have ended",
      wait_external_nodes},
+    {"external wait: recorded in a capture that has ended, then by a node",
+     wait_external_replayed},
     {"external wait: recorded in a capture underway, another's and its own",
      wait_external_underway},
     {"blocking stream captures: query of the legacy stream, launch on it",

@@ -103,8 +103,7 @@ cgl_status cgl_event_record_external(cgl_event *event, cgl_stream *stream) {
   cgl_status status = event_issue_external(stream, event, CGL_OP_RECORD);
   if (!status) {
     event->recorded = true;
-    event->shown = true; /* every replay records it */
-    event->capture = 0;
+    event->shown = true; /* every replay records it, and nothing before */
   }
   return status;
 }

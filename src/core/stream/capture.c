@@ -162,12 +162,13 @@ static cgl_status fail_over(const char *operation, const char *hint) {
 }
 
 
-cgl_status cgl_capture_check_wait(cgl_stream *stream, const cgl_event *event,
+cgl_status cgl_capture_check_wait(cgl_stream *stream, cgl_event *event,
                                   const char *operation, cgl_capture **joins) {
   cgl_capture *own = stream->capture;
   cgl_status status = cgl_capture_check_open(stream, operation);
   if (status)
     return status;
+  cgl_event_learn(event);
   if (!event->capture) {
     if (!own)
       return CGL_OK;
@@ -214,12 +215,14 @@ cgl_status cgl_capture_check_wait(cgl_stream *stream, const cgl_event *event,
 
 
 cgl_status cgl_capture_check_external_wait(const cgl_stream *stream,
-                                           const cgl_event *event,
+                                           cgl_event *event,
                                            const char *operation) {
+  cgl_event_learn(event);
   if (!event->capture || stream->capture->underway.serial == event->capture)
     return CGL_OK;
-  static const char hint[] = "record the event outside captures, or with "
-                             "external = true, before a graph waits for it";
+  static const char hint[] =
+      "record the event outside captures, or replay a graph that records it, "
+      "before a graph waits for it";
   const cgl_capture *other =
       (const cgl_capture *)cgl_captures_find(event->capture);
   if (!other)

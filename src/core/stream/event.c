@@ -49,17 +49,30 @@ void cgl_event_set_external(cgl_event *event, bool external) {
 }
 
 
+void cgl_event_learn(cgl_event *event) {
+  if (!event->capture || !event->shown || cgl_captures_find(event->capture))
+    return;
+  cgl_relaxed relaxed = cgl_captures_relax(event->object.context);
+  CUresult result = cgl_driver_of(event)->cuEventQuery(event->handle);
+  cgl_captures_unrelax(event->object.context, relaxed);
+  if (!result || result == CUDA_ERROR_NOT_READY)
+    event->capture = 0;
+}
+
+
 /* An event recorded in a capture stands for a place in the graph, not for a
    moment: asking for it would break the capture. */
 static cgl_status event_check(cgl_event *event, const char *operation) {
   cgl_status status = cgl_context_enter(event->object.context, operation);
   if (status)
     return status;
+  cgl_event_learn(event);
   if (event->capture) {
     cgl_fail(CUDA_ERROR_CAPTURED_EVENT, operation,
              "the event was last recorded inside a capture, where it stands "
              "for a place in the graph and not for a moment");
-    return cgl_fail_hint("record it on a stream that does not capture first");
+    return cgl_fail_hint("record it on a stream that does not capture first, "
+                         "or replay a graph that records it");
   }
   return cgl_captures_check_wait(false, operation);
 }

@@ -48,7 +48,7 @@ struct cgl_event {
   uint64_t issued;  /* the recorded stream's `issued` at that record */
   uint64_t stream;  /* serial of the recorded stream */
   cgl_mark mark;    /* what waiting for the event covers */
-  bool shown;       /* others have its handle and may record it */
+  bool shown;       /* others may record it: who has its handle, and replays */
 };
 
 /* A capture underway, inside its graph. */
@@ -78,6 +78,13 @@ struct cgl_capture {
     char message[256], hint[160];
   } broken;
 };
+
+/* ---- event.c ---- */
+
+/* When the capture in which the event was last recorded is over, a replay or
+   another library may have recorded it since: then it stands for a moment
+   again.  The context is current.  cuEventQuery */
+void cgl_event_learn(cgl_event *event);
 
 /* ---- capture.c ---- */
 
@@ -123,12 +130,12 @@ void cgl_capture_fork(cgl_capture *capture, cgl_stream *stream);
 void cgl_capture_free_streams(cgl_capture *capture);
 /* stream:wait(event): refuses waits that would break a capture; *joins gets
    the capture that the stream enters, or NULL. */
-cgl_status cgl_capture_check_wait(cgl_stream *stream, const cgl_event *event,
+cgl_status cgl_capture_check_wait(cgl_stream *stream, cgl_event *event,
                                   const char *operation, cgl_capture **joins);
 /* The same for a node that waits: an event whose record in another capture is
    its last has, once that capture is over, no moment to wait for. */
 cgl_status cgl_capture_check_external_wait(const cgl_stream *stream,
-                                           const cgl_event *event,
+                                           cgl_event *event,
                                            const char *operation);
 /* The event was recorded on the stream, or the stream waits for it. */
 void cgl_capture_note_record(const cgl_stream *stream, cgl_event *event);
