@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 1000 };
+enum { N = 10000 };
 
 static cgl_context *context;
 static const cgl_driver *cu;

@@ -68,9 +68,15 @@ static void copy_end(cgl_issue *issue, cgl_op_kind kind, CUfunction function,
    addresses are multiples of a line and its size is one of a page and not
    large; else two thirds of it, and a fifth between addresses that are an odd
    number of bytes apart.  The kernel is as fast at any address and size. */
-enum { NODE_LINE = 128, NODE_PAGE = 4096, NODE_MOST = 256 << 20 };
+enum {
+  NODE_LINE = 128,
+  NODE_PAGE = 4096,
+  NODE_MOST = 256 << 20,
+  KERNEL_LEAST = 64 << 10 /* smaller copies are faster by a node */
+};
 
-/* Bytes from which a captured copy is worth a kernel. */
+
+/* Bytes from which a kernel may copy faster than a node. */
 static size_t kernel_least(const cgl_context *context) {
   const char *wish = getenv("CGRAPHLUA_COPY_KERNEL"); /* for tests */
   return wish ? strtoull(wish, NULL, 10) : context->driver->slow_copy_bytes;
@@ -85,7 +91,8 @@ static CUfunction copy_kernel_for(cgl_context *context,
   const bool node_is_fast = !((element->to | element->what) % NODE_LINE) &&
                             !(element->count % NODE_PAGE) &&
                             element->count <= NODE_MOST;
-  return element->count < kernel_least(context) || node_is_fast
+  return element->count < KERNEL_LEAST || node_is_fast ||
+                 element->count < kernel_least(context)
              ? NULL
              : cgl_module_try_own_kernel(context, &own, KERNEL_COPY, operation);
 }
