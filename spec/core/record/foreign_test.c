@@ -7,12 +7,19 @@
 #include <string.h>
 
 static cgl_context *context;
-static cgl_buffer *data, *other;
+static cgl_buffer *data, *other, *doubles;
 
 
 static void ours(cgl_stream *stream) {
   const float value = 1;
   cgl_buffer_fill(data, stream, &value);
+}
+
+
+/* A fill that a kernel does. */
+static void ours_by_kernel(cgl_stream *stream) {
+  const double value = 1.0 / 3;
+  cgl_buffer_fill(doubles, stream, &value);
 }
 
 
@@ -133,6 +140,12 @@ static void test_unwatched(void) {
   theirs_copy(stream->handle);
   ours(stream);
   is(kinds(graph), "ofo", "a handle got at by other means");
+  graph = begin(stream);
+  theirs(stream->handle);
+  ours_by_kernel(stream);
+  theirs(stream->handle);
+  ours_by_kernel(stream);
+  is(kinds(graph), "fofo", "a fill by a kernel is told by the kernel");
   cgl_stream_release(stream);
 }
 
@@ -185,6 +198,7 @@ int main(void) {
   cgl_stream *stream = fresh();
   cgl_buffer_create(stream, NULL, CGL_TYPE_float, 100, &data);
   cgl_buffer_create(stream, NULL, CGL_TYPE_float, 100, &other);
+  cgl_buffer_create(stream, NULL, CGL_TYPE_double, 100, &doubles);
   test_ours_alone();
   test_handle_before();
   test_handle_in_between();
@@ -194,6 +208,7 @@ int main(void) {
   test_sameness();
   cgl_buffer_release(data);
   cgl_buffer_release(other);
+  cgl_buffer_release(doubles);
   cgl_stream_release(stream);
   cgl_context_release(context);
   tap_ok(cgl_live("all") == 0, "nothing is alive afterwards (%lld)",

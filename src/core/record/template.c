@@ -36,7 +36,8 @@ static bool template_is_of(const cgl_op *op, CUgraphNode node,
   CUgraphNodeType type;
   if (op->node)
     return op->node == node;
-  return !driver->cuGraphNodeGetType(node, &type) && type == types[op->kind];
+  return !driver->cuGraphNodeGetType(node, &type) &&
+         type == (op->function ? CU_GRAPH_NODE_TYPE_KERNEL : types[op->kind]);
 }
 
 
