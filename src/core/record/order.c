@@ -122,7 +122,11 @@ static bool order_learn_nodes(cgl_order *order, cgl_capture *capture,
            (runs - order->nruns) * sizeof *order->runs);
     order->nruns = runs;
   }
-  if (order->nodes.known < unknown && !recording->ops[unknown - 1].node &&
+  /* Nodes that were put in by hand are known before earlier ones. */
+  size_t known = order->nodes.known;
+  while (known < unknown && recording->ops[known].node)
+    known++;
+  if (known < unknown &&
       cgl_record_learn_nodes(recording, graph, unknown, false))
     return false;
   cgl_capture_watch(capture);
