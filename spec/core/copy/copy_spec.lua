@@ -173,6 +173,25 @@ describe("captured copies by a kernel", function()
   copies()
 end)
 
+describe("fills of eight bytes", function()
+  teardown(device.nothing_alive)
+
+  it("write all elements and no other bytes, at any address and in graphs", function()
+    local bytes = cg.zeros("uint8", 1000)
+    local value = ffi.string(ffi.new("double[1]", 1 / 3), 8)
+    for _, case in ipairs { { 1, 1 }, { 8, 2 }, { 8, 33 }, { 120, 40 }, { 4, 7 }, { 3, 50 } } do
+      local offset, count = unpack(case)
+      local x = cg.buffer_from(bytes:address() + offset, "double", count)
+      local g = cg.capture(function() x:fill(1 / 3) end)
+      for _, fill in ipairs { function() x:fill(1 / 3) end, function() g:replay() end } do
+        bytes:fill(0)
+        fill()
+        holds(bytes, offset + 1, value:rep(count))
+      end
+    end
+  end)
+end)
+
 describe("where nothing compiles", function()
   it("fills are the driver's, and a captured one that it cannot do is refused", function()
     local status, out, err = device.child([=[

@@ -50,7 +50,11 @@ extern "C" __global__ void copy(char *to, const char *from, u64 bytes) {
 #ifdef FILL
 extern "C" __global__ void fill(u64 *to, u64 value, u64 count) {
   const u64 at = PLACE(to), first = (u64)to, end = first + 8 * count;
-  if (at >= first && at + 16 <= end) {
+  if (first & 7) {  // an engine's memory perhaps: two elements a thread
+    const u64 i = 16 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
+    for (u64 c = i; c < i + 16 && c < 8 * count; c++)
+      ((char *)to)[c] = (char)(value >> 8 * (c % 8));
+  } else if (at >= first && at + 16 <= end) {
     *(ulonglong2 *)at = make_ulonglong2(value, value);
   } else {
     if (at >= first && at < end) *(u64 *)at = value;
