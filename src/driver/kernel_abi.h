@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#define CGL_HOST_ABI 2
+#define CGL_HOST_ABI 3
 #define CGL_HOST_MODULE_SYMBOL "cgl_host_module"
 
 typedef struct cgl_host_dims {
@@ -24,20 +24,18 @@ typedef struct cgl_host_dims {
    worker (or on a fiber of the worker) that runs the block. */
 typedef struct cgl_host_runtime {
   uint32_t abi; /* CGL_HOST_ABI */
-  /* A block begins: `thunk(params, t)` runs thread t of nthreads when the
-     first barrier turns the block into fibers. */
-  void (*begin)(void (*thunk)(void *const *, uint32_t), void *const *params,
-                uint32_t nthreads);
-  /* The main lane left the kernel; runs the other fibers to their end. */
-  void (*finish)(uint32_t tid);
-  /* __syncthreads; returns the sums used by _count, _and and _or:
-     how many of the block's live threads passed a non-zero predicate. */
-  uint32_t (*barrier)(uint32_t tid, int predicate);
-  /* One exchange among the lanes of `mask` in tid's warp; returns the 32
+  /* Runs a block: each `thunk(params)` runs the thread after the one that the
+     thunk before began.  The first barrier turns the block into fibers. */
+  void (*block)(void (*thunk)(void *), void *params, uint32_t nthreads);
+  /* __syncthreads, and what _count, _and and _or use: how many of the block's
+     live threads passed a non-zero predicate to the last one. */
+  void (*barrier)(int predicate);
+  uint32_t (*count)(void);
+  /* One exchange among the lanes of `mask` in the warp; returns the 32
      values deposited, valid until the warp's next exchange. */
-  const uint64_t *(*warp)(uint32_t tid, uint32_t mask, uint64_t value);
-  /* Lanes of tid's warp that have not left the kernel. */
-  uint32_t (*active)(uint32_t tid);
+  const uint64_t *(*warp)(uint32_t mask, uint64_t value);
+  /* Lanes of the warp that have not left the kernel. */
+  uint32_t (*active)(void);
   /* Ends the launch with a CUresult (719 launch failed, 710 assert, ...). */
   void (*abort)(int code, const char *why) __attribute__((noreturn));
   /* cudaGraphSetConditional */

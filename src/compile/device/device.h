@@ -92,7 +92,6 @@ struct dim3 {
 
 static __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
 extern "C" __thread char cgl_dynamic_shared[]; /* where it is used */
-static __thread int cgl_converted;             /* this block runs as fibers */
 static const cgl_host_runtime *cgl_runtime;
 static constexpr int warpSize = 32;
 
@@ -101,12 +100,10 @@ CGL_INLINE unsigned cgl_tid() {
 }
 
 /* Other threads of the block run inside the call and change threadIdx. */
-CGL_INLINE unsigned cgl_barrier(int predicate) {
+CGL_INLINE void cgl_barrier(int predicate) {
   const uint3 mine = threadIdx;
-  cgl_converted = 1;
-  const unsigned sum = cgl_runtime->barrier(cgl_tid(), predicate);
+  cgl_runtime->barrier(predicate);
   threadIdx = mine;
-  return sum;
 }
 
 CGL_INLINE void __syncthreads() {
@@ -118,26 +115,25 @@ CGL_INLINE void __barrier_sync(unsigned) {
 
 #ifdef CGL_WITH_WARP
 CGL_INLINE int __syncthreads_count(int p) {
-  return (int)cgl_barrier(p);
+  cgl_barrier(p);
+  return (int)cgl_runtime->count();
 }
 CGL_INLINE int __syncthreads_or(int p) {
-  return cgl_barrier(p) != 0;
+  return __syncthreads_count(p) != 0;
 }
 CGL_INLINE int __syncthreads_and(int p) {
-  return cgl_barrier(!p) == 0;
+  return __syncthreads_count(!p) == 0;
 }
 
 CGL_INLINE const uint64_t *cgl_warp(unsigned mask, uint64_t value) {
   const uint3 mine = threadIdx;
-  cgl_converted = 1;
-  const uint64_t *all = cgl_runtime->warp(cgl_tid(), mask, value);
+  const uint64_t *all = cgl_runtime->warp(mask, value);
   threadIdx = mine;
   return all;
 }
 CGL_INLINE unsigned __activemask() {
   const uint3 mine = threadIdx;
-  cgl_converted = 1;
-  const unsigned mask = cgl_runtime->active(cgl_tid());
+  const unsigned mask = cgl_runtime->active();
   threadIdx = mine;
   return mask;
 }

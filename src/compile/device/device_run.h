@@ -20,12 +20,6 @@ template <unsigned... I> struct cgl_count<0, I...> {
   typedef cgl_list<I...> list;
 };
 
-/* One thread, a fiber's. */
-template <auto K, class... A>
-static __attribute__((noinline, flatten)) void cgl_lane_call(A... a) {
-  K(a...);
-}
-
 /* The first `count` threads of each row from block (bi, bj) on, one after the
    other: y runs through `rows` rows of blocks, z is fixed. */
 template <auto K, class... A>
@@ -248,47 +242,41 @@ static void cgl_run_stride(void *const *p, const cgl_host_dims *d,
   }
 }
 
-CGL_INLINE void cgl_set_thread(uint32_t t) {
-  const unsigned bx = blockDim.x, by = blockDim.y;
-  threadIdx.x = t % bx;
-  threadIdx.y = t / bx % by;
-  threadIdx.z = t / bx / by;
-}
-
 template <class... A> constexpr unsigned cgl_arity(void (*)(A...)) {
   return sizeof...(A);
 }
 
+static __thread uint3 cgl_starting; /* the next thread of the block */
 template <auto K, class... A, unsigned... I>
-CGL_INLINE void cgl_thunk_call(void *const *p, void (*)(A...), cgl_list<I...>) {
-  cgl_lane_call<K, A...>(*(A *)p[I]...);
+CGL_INLINE void cgl_run_thread(void *const *p, void (*)(A...), cgl_list<I...>) {
+  threadIdx = cgl_starting;
+  if (++cgl_starting.x == blockDim.x) {
+    cgl_starting.x = 0;
+    if (++cgl_starting.y == blockDim.y) {
+      cgl_starting.y = 0;
+      cgl_starting.z++;
+    }
+  }
+  K(*(A *)p[I]...);
+}
+template <auto K> static __attribute__((flatten)) void cgl_thunk(void *p) {
+  cgl_run_thread<K>((void *const *)p, K,
+                    typename cgl_count<cgl_arity(K)>::list());
 }
 
-/* A fiber's first call. */
-template <auto K> static void cgl_thunk(void *const *p, uint32_t t) {
-  cgl_set_thread(t);
-  cgl_thunk_call<K>(p, K, typename cgl_count<cgl_arity(K)>::list());
-}
-
-template <auto K, class... A, unsigned... I>
+/* A kernel with barriers whose threads are fibers. */
+template <auto K>
 static void cgl_run_barriers(void *const *p, const cgl_host_dims *d,
-                             uint64_t first, uint64_t last, void (*)(A...),
-                             cgl_list<I...>) {
+                             uint64_t first, uint64_t last) {
   const unsigned gx = d->grid[0], gy = d->grid[1];
   const unsigned n = d->block[0] * d->block[1] * d->block[2];
+  gridDim = {gx, gy, d->grid[2]};
+  blockDim = {d->block[0], d->block[1], d->block[2]};
   for (uint64_t b = first; b < last; b++) {
-    gridDim = {d->grid[0], d->grid[1], d->grid[2]};
-    blockDim = {d->block[0], d->block[1], d->block[2]};
     blockIdx = {(unsigned)(b % gx), (unsigned)(b / gx % gy),
                 (unsigned)(b / gx / gy)};
-    cgl_converted = 0;
-    cgl_runtime->begin(cgl_thunk<K>, p, n);
-    for (unsigned t = 0; t < n && !cgl_converted; t++) {
-      cgl_set_thread(t);
-      cgl_lane_call<K, A...>(*(A *)p[I]...);
-      if (cgl_converted)
-        cgl_runtime->finish(t);
-    }
+    cgl_starting = {0, 0, 0};
+    cgl_runtime->block(cgl_thunk<K>, (void *)p, n);
   }
 }
 
@@ -325,7 +313,7 @@ static void cgl_run(void *const *p, const cgl_host_dims *d, uint64_t first,
                     uint64_t last) {
   typedef typename cgl_count<cgl_arity(K)>::list list;
   if constexpr (MODE == CGL_BARRIERS)
-    cgl_run_barriers<K>(p, d, first, last, K, list());
+    cgl_run_barriers<K>(p, d, first, last);
   else if constexpr (MODE == CGL_LOOPS_MODE)
     cgl_run_loops<L>(p, d, first, last, K, list());
   else if constexpr (MODE == CGL_STRIDE)

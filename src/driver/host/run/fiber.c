@@ -14,41 +14,46 @@
 #define MAX_LANES 1024
 #define MAX_WARPS (MAX_LANES / 32)
 #define STACK_BYTES 65536u
+#define EXPECTED 4        /* lanes whose stacks are on their way to the cache */
 #define GUARD_LIMIT 16384 /* of the process: each costs two kernel mappings */
 
 typedef struct warp {
-  uint32_t alive;      /* lanes that have not left the kernel */
-  uint32_t ready;      /* lanes that can run, the running one excepted */
-  uint32_t waiting;    /* lanes in an exchange */
-  uint32_t asking;     /* lanes in __activemask */
-  uint32_t apart;      /* lanes whose last exchange had only part of the warp */
-  uint32_t mask[32];   /* of the exchange a lane waits in */
-  uint64_t value[32];  /* what a lane put in */
-  uint64_t shared[32]; /* result of the last exchange of all lanes alive */
+  uint32_t waiting;  /* lanes in an exchange */
+  uint32_t asking;   /* lanes in __activemask */
+  uint32_t apart;    /* lanes whose last exchange had only part of the warp */
+  uint32_t usual;    /* the mask of the last exchange */
+  uint32_t differs;  /* what of it the masks of waiting lanes have otherwise */
+  uint32_t mask[32]; /* of the exchange a lane waits in */
+  uint64_t *values;  /* one of `sides`: what lanes put in */
+  uint64_t *shared;  /* the other: of the last exchange of all lanes */
+  uint64_t sides[2][32];
   const void *site[32]; /* where a lane asks from */
   uint32_t answer[32];
   uint64_t own[32][32]; /* results of exchanges of part of the warp */
 } warp;
 
 typedef struct block {
-  void (*thunk)(void *const *, uint32_t);
-  void *const *params;
-  uint32_t nlanes, nwarps;
   uint32_t current;   /* the lane that runs */
-  uint32_t main_lane; /* the one on the worker's stack */
-  uint32_t nalive;    /* lanes that have not left */
-  uint32_t narrived;  /* of them, at the barrier */
+  uint32_t run_end;   /* those after it, below this, are next: chosen already */
+  uint32_t begun;     /* lanes below have begun, in their order */
+  uint32_t narrived;  /* lanes at the barrier */
+  uint32_t nalive;    /* lanes that have not left; 0 before the first barrier */
   uint32_t sum;       /* of the predicates so far */
   uint32_t released;  /* the sum of the barrier passed last */
-  uint32_t nstacks;   /* stacks that are mapped, from 0 */
-  uint32_t nguards;   /* of them with a guard page */
+  uint32_t main_lane; /* the one on the worker's stack */
   int converted;      /* the block runs as fibers */
-  int abort_code;     /* not 0: the main lane is to end the launch */
+  uint32_t ready[MAX_WARPS]; /* lanes that can go on and are not chosen */
+  uint32_t alive[MAX_WARPS]; /* lanes that have not left the kernel */
+  uint32_t nlanes, nwarps;
+  void (*thunk)(void *);
+  void *params;
+  uint32_t nstacks; /* stacks that are mapped, from 0 */
+  uint32_t nguards; /* of them with a guard page */
+  int abort_code;
   char why[512];
   unsigned char *stacks; /* MAX_LANES x (guard page, stack) */
   size_t slot, guard;    /* bytes */
-  cgl_lane main_context;
-  cgl_lane contexts[MAX_LANES];
+  cgl_lane contexts[MAX_LANES + EXPECTED];
   warp warps[MAX_WARPS];
 } block;
 
@@ -57,43 +62,29 @@ static atomic_int guards = GUARD_LIMIT;
 static cgl_fiber_abort abort_hook;
 static cgl_fiber_conditional conditional_hook;
 
-CGL_FIBER_PLAIN static cgl_lane *context_of(block *b, uint32_t lane) {
-  return lane == b->main_lane ? &b->main_context : &b->contexts[lane];
-}
-
-
-CGL_FIBER_PLAIN static void switch_to(block *b, uint32_t lane) {
-  cgl_lane *from = context_of(b, b->current), *to = context_of(b, lane);
-  b->current = lane;
-  cgl_lane_switch(from, to);
-}
-
 
 /* Ends the launch from the worker's own stack. */
-CGL_FIBER_PLAIN static void end_launch(block *b) {
-  int code = b->abort_code;
-  b->abort_code = 0;
+CGL_FIBER_PLAIN static void end_launch(void) {
+  block *b = mine;
+  cgl_lane_entered(&b->contexts[b->main_lane], &b->contexts[b->main_lane]);
   b->converted = 0;
-  if (!abort_hook)
-    abort();
-  abort_hook(code, b->why);
+  abort_hook(b->abort_code, b->why);
 }
 
 
 __attribute__((noreturn)) CGL_FIBER_PLAIN static void
 fiber_abort(int code, const char *why) {
   block *b = mine;
-  if (!b || !b->converted) {
-    if (abort_hook)
-      abort_hook(code, why);
+  if (!abort_hook)
     abort();
+  if (!b || !b->converted || b->current == b->main_lane) {
+    if (b)
+      b->converted = 0;
+    abort_hook(code, why);
   }
   b->abort_code = code;
   snprintf(b->why, sizeof b->why, "%s", why);
-  if (b->current != b->main_lane)
-    switch_to(b, b->main_lane);
-  end_launch(b);
-  abort();
+  cgl_lane_end(&b->contexts[b->main_lane], end_launch);
 }
 
 
@@ -112,7 +103,7 @@ CGL_FIBER_PLAIN static int answer_questions(block *b) {
       for (uint32_t r = group; r; r &= r - 1)
         w->answer[__builtin_ctz(r)] = group;
       w->asking &= ~group;
-      w->ready |= group;
+      b->ready[i] |= group;
       answered = 1;
     }
   }
@@ -133,26 +124,103 @@ __attribute__((noreturn)) CGL_FIBER_PLAIN static void fail_divergent(block *b) {
 }
 
 
-/* Runs another lane; returns when the calling lane is chosen again. */
-CGL_FIBER_PLAIN static void yield_lane(block *b) {
+static cgl_lane_choice lane_left(void);
+
+#ifdef CGL_FIBER_ASAN
+CGL_FIBER_PLAIN static void lane_main(void *params) {
+  block *b = mine;
+  cgl_lane_entered(&b->contexts[b->current], &b->contexts[b->main_lane]);
+  b->thunk(params);
+}
+#endif
+
+
+/* The next lane is to begin, on a stack of its own. */
+CGL_FIBER_PLAIN static inline cgl_lane_choice begin_lane(block *b) {
+  uint32_t lane = b->begun;
+  /* tops at different cache sets: equal ones would evict each other */
+  size_t colour = (lane * 7 & 31) * 128;
+  unsigned char *bottom = b->stacks + lane * b->slot + b->guard;
+  b->begun = lane + 1;
+  b->current = lane;
+  b->run_end = 0;
+  cgl_lane_make(&b->contexts[lane], bottom, STACK_BYTES - colour,
+                (cgl_lane_start){b->params, lane_left});
+#ifdef CGL_FIBER_ASAN
+  return (cgl_lane_choice){&b->contexts[lane], lane_main};
+#else
+  return (cgl_lane_choice){&b->contexts[lane], b->thunk};
+#endif
+}
+
+
+/* Chooses the lanes from the first ready one of warp i on, and those of the
+   next warps if that leaves none: one after the other they go on. */
+CGL_FIBER_PLAIN static cgl_lane_choice choose_run(block *b, uint32_t i) {
+  uint32_t first = (uint32_t)__builtin_ctz(b->ready[i]);
+  uint32_t rest = ~(b->ready[i] >> first);
+  uint32_t n = rest ? (uint32_t)__builtin_ctz(rest) : 32;
+  b->current = i * 32 + first;
+  b->run_end = b->current + n;
+  b->ready[i] &= first + n < 32 ? ~0u << (first + n) : 0;
+  for (; !b->ready[i] && b->run_end == (i + 1) * 32 && i + 1 < b->nwarps; i++) {
+    uint32_t others = ~b->ready[i + 1];
+    n = others ? (uint32_t)__builtin_ctz(others) : 32;
+    b->ready[i + 1] &= n < 32 ? ~0u << n : 0;
+    b->run_end += n;
+  }
+  return (cgl_lane_choice){&b->contexts[b->current], NULL};
+}
+
+
+/* Tries the current lane's warp first. */
+__attribute__((noinline)) CGL_FIBER_PLAIN static cgl_lane_choice
+find_lane(block *b) {
   uint32_t i = b->current >> 5;
-  uint32_t ready = b->warps[i].ready;
-  for (uint32_t n = 0; !ready; n++) {
+  uint32_t fresh = b->begun < b->nlanes ? b->begun >> 5 : MAX_WARPS;
+  for (uint32_t n = 0; !b->ready[i]; n++) {
+    if (i == fresh)
+      return begin_lane(b);
     if (n > b->nwarps) {
       if (!answer_questions(b))
         fail_divergent(b);
       n = 0;
     }
     i = i + 1 >= b->nwarps ? 0 : i + 1;
-    ready = b->warps[i].ready;
   }
-  uint32_t lane = i * 32 + (uint32_t)__builtin_ctz(ready);
-  b->warps[i].ready = ready & (ready - 1);
-  if (lane == b->current)
-    return;
-  switch_to(b, lane);
-  if (b->abort_code)
-    end_launch(b);
+  return choose_run(b, i);
+}
+
+
+CGL_FIBER_PLAIN static inline cgl_lane_choice choose_lane(block *b) {
+  uint32_t lane = b->current + 1;
+  if (lane < b->run_end) {
+    b->current = lane;
+    return (cgl_lane_choice){&b->contexts[lane], NULL};
+  }
+  if (lane == b->begun && lane < b->nlanes)
+    return begin_lane(b);
+  return find_lane(b);
+}
+
+
+__attribute__((noinline)) CGL_FIBER_PLAIN static void yield_slowly(block *b) {
+  cgl_lane *from = &b->contexts[b->current];
+  cgl_lane_choice next = choose_lane(b);
+  if (next.to != from) /* or else it asked, and was answered at once */
+    cgl_lane_switch(from, next.to, next.begin);
+}
+
+
+/* Runs another lane; returns when the calling lane is chosen again. */
+CGL_FIBER_PLAIN static inline void yield_lane(block *b) {
+  uint32_t lane = b->current + 1;
+  if (lane < b->run_end) {
+    b->current = lane;
+    cgl_lane_expect(&b->contexts[lane + EXPECTED]);
+    cgl_lane_switch(&b->contexts[lane - 1], &b->contexts[lane], NULL);
+  } else
+    yield_slowly(b);
 }
 
 
@@ -161,15 +229,18 @@ CGL_FIBER_PLAIN static void release_block(block *b) {
   b->released = b->sum;
   b->sum = 0;
   for (uint32_t i = 0; i < b->nwarps; i++)
-    b->warps[i].ready = b->warps[i].alive;
+    b->ready[i] = b->alive[i];
 }
 
 
 /* True when all lanes that `mask` still has wait with this very mask. */
-CGL_FIBER_PLAIN static int is_complete(const warp *w, uint32_t mask) {
-  uint32_t members = mask & w->alive;
+CGL_FIBER_PLAIN static int is_complete(const warp *w, uint32_t alive,
+                                       uint32_t mask) {
+  uint32_t members = mask & alive;
   if ((w->waiting & members) != members)
     return 0;
+  if (!w->differs)
+    return members != 0;
   for (uint32_t r = members; r; r &= r - 1)
     if (w->mask[__builtin_ctz(r)] != mask)
       return 0;
@@ -177,49 +248,74 @@ CGL_FIBER_PLAIN static int is_complete(const warp *w, uint32_t mask) {
 }
 
 
-CGL_FIBER_PLAIN static void release_warp(warp *w, uint32_t mask) {
-  uint32_t members = mask & w->alive;
-  w->waiting &= ~members;
-  w->ready |= members;
-  uint64_t result[32] = {0};
-  for (uint32_t r = members; r; r &= r - 1)
-    result[__builtin_ctz(r)] = w->value[__builtin_ctz(r)];
-  if (members == w->alive) {
-    w->apart &= ~members;
-    memcpy(w->shared, result, sizeof result);
-    return;
-  }
-  w->apart |= members;
-  for (uint32_t r = members; r; r &= r - 1)
-    memcpy(w->own[__builtin_ctz(r)], result, sizeof result);
+/* What lanes that are gone have put in counts no more. */
+CGL_FIBER_PLAIN static void forget_values(uint64_t *values, uint32_t members) {
+  for (uint32_t r = ~members; r; r &= r - 1)
+    values[__builtin_ctz(r)] = 0;
 }
 
 
-/* A lane leaves the kernel; those that waited for it alone go on. */
-CGL_FIBER_PLAIN static void lane_leave(block *b, uint32_t lane) {
-  warp *w = &b->warps[lane >> 5];
-  w->alive &= ~(1u << (lane & 31));
-  b->nalive--;
+/* An exchange of all lanes alive takes its side of the values with it: the next
+   one puts into the other. */
+CGL_FIBER_PLAIN static void release_warp(block *b, uint32_t i, uint32_t mask) {
+  warp *w = &b->warps[i];
+  uint32_t members = mask & b->alive[i];
+  w->waiting &= ~members;
+  b->ready[i] |= members;
+  if (!w->waiting) {
+    w->usual = mask;
+    w->differs = 0;
+  }
+  if (members == b->alive[i]) {
+    w->apart = 0;
+    w->shared = w->values;
+    w->values = w->sides[w->values == w->sides[0]];
+    forget_values(w->shared, members);
+    return;
+  }
+  w->apart |= members;
+  for (uint32_t r = members; r; r &= r - 1) {
+    uint64_t *own = w->own[__builtin_ctz(r)];
+    memcpy(own, w->values, sizeof w->sides[0]);
+    forget_values(own, members);
+  }
+}
+
+
+/* Those that waited for a lane that has left go on. */
+__attribute__((noinline)) CGL_FIBER_PLAIN static void
+lane_release_others(block *b) {
+  uint32_t i = b->current >> 5;
+  warp *w = &b->warps[i];
   if (b->narrived && b->narrived == b->nalive)
     release_block(b);
   for (uint32_t r = w->waiting; r; r &= r - 1) {
     uint32_t mask = w->mask[__builtin_ctz(r)];
-    if (is_complete(w, mask))
-      release_warp(w, mask);
+    if (w->waiting >> __builtin_ctz(r) & 1 && is_complete(w, b->alive[i], mask))
+      release_warp(b, i, mask);
   }
 }
 
 
-CGL_FIBER_PLAIN static void lane_main(uint32_t lane) {
+CGL_FIBER_PLAIN static inline void lane_leave(block *b) {
+  uint32_t i = b->current >> 5;
+  b->alive[i] &= ~(1u << (b->current & 31));
+  b->nalive--;
+  if (b->narrived | b->warps[i].waiting)
+    lane_release_others(b);
+}
+
+
+CGL_FIBER_PLAIN static cgl_lane_choice lane_left(void) {
   block *b = mine;
-  cgl_lane_entered(&b->contexts[lane], &b->main_context);
-  b->thunk(b->params, lane);
-  lane_leave(b, lane);
-  cgl_lane_leaving(&b->contexts[lane]);
-  if (b->nalive == 0)
-    switch_to(b, b->main_lane);
-  yield_lane(b);
-  abort();
+  lane_leave(b);
+  cgl_lane_choice next = {&b->contexts[b->main_lane], NULL};
+  if (b->nalive)
+    next = choose_lane(b);
+  else
+    b->current = b->main_lane;
+  cgl_lane_leaving(next.to);
+  return next;
 }
 
 
@@ -266,14 +362,15 @@ static int map_stacks(block *b, uint32_t n) {
 
 
 /* The running thread becomes the main lane, those after it become fibers
-   that have not started. */
-CGL_FIBER_PLAIN static block *block_convert(uint32_t lane) {
-  block *b = mine;
+   that have not begun. */
+__attribute__((noinline)) CGL_FIBER_PLAIN static void block_convert(block *b) {
+  uint32_t lane = b->current;
   if (!map_stacks(b, b->nlanes))
     fiber_abort(2, "no memory for the stacks of a block with barriers");
   b->converted = 1;
-  b->abort_code = 0;
-  b->current = b->main_lane = lane;
+  b->main_lane = lane;
+  b->begun = lane + 1;
+  b->run_end = 0;
   b->nwarps = (b->nlanes + 31) / 32;
   b->nalive = b->nlanes - lane;
   b->narrived = b->sum = 0;
@@ -285,22 +382,19 @@ CGL_FIBER_PLAIN static block *block_convert(uint32_t lane) {
       all = 0;
     else if (lane > first)
       all &= ~((1u << (lane - first)) - 1);
-    w->alive = w->ready = all;
+    b->alive[i] = all;
+    b->ready[i] = 0;
     w->waiting = w->asking = w->apart = 0;
+    w->values = w->sides[0];
+    w->usual = w->differs = 0;
   }
-  b->warps[lane >> 5].ready &= ~(1u << (lane & 31));
-  for (uint32_t t = lane + 1; t < b->nlanes; t++) {
-    /* tops at different cache sets: equal ones would evict each other */
-    size_t colour = (t * 7 & 31) * 128;
-    unsigned char *bottom = b->stacks + t * b->slot + b->guard;
-    cgl_lane_make(&b->contexts[t], bottom, STACK_BYTES - colour, lane_main, t);
-  }
-  return b;
+  cgl_lane_make_main(&b->contexts[lane]);
 }
 
 
-CGL_FIBER_PLAIN static void block_begin(void (*thunk)(void *const *, uint32_t),
-                                        void *const *params, uint32_t nlanes) {
+/* Runs a block's threads one after the other, until one meets a barrier. */
+CGL_FIBER_PLAIN static void block_run(void (*thunk)(void *), void *params,
+                                      uint32_t nlanes) {
   block *b = mine;
   if (!b) {
     b = mine = new_block();
@@ -311,62 +405,83 @@ CGL_FIBER_PLAIN static void block_begin(void (*thunk)(void *const *, uint32_t),
   b->params = params;
   b->nlanes = nlanes;
   b->converted = 0;
-}
-
-
-CGL_FIBER_PLAIN static void block_finish(uint32_t lane) {
-  block *b = mine;
+  b->nalive = 0;
+  for (uint32_t lane = 0; lane < nlanes && !b->converted; lane++) {
+    b->current = lane;
+    thunk(params);
+  }
   if (!b->converted)
     return;
-  lane_leave(b, lane);
+  lane_leave(b);
   if (b->nalive)
     yield_lane(b);
   b->converted = 0;
 }
 
 
-CGL_FIBER_PLAIN static uint32_t block_barrier(uint32_t lane, int predicate) {
-  block *b = mine;
+/* The first lane to arrive in a block that is not of fibers yet, or the last
+   one. */
+__attribute__((noinline)) CGL_FIBER_PLAIN static void
+barrier_slowly(block *b, int predicate) {
   if (!b->converted)
-    b = block_convert(lane);
+    block_convert(b);
   b->sum += predicate != 0;
-  if (++b->narrived == b->nalive) {
-    release_block(b);
-    b->warps[lane >> 5].ready &= ~(1u << (lane & 31));
-  } else
+  if (++b->narrived < b->nalive) {
     yield_lane(b);
-  return b->released;
+    return;
+  }
+  release_block(b);
+  b->ready[b->current >> 5] &= ~(1u << (b->current & 31));
 }
 
 
-CGL_FIBER_PLAIN static const uint64_t *
-warp_exchange(uint32_t lane, uint32_t mask, uint64_t value) {
+CGL_FIBER_PLAIN static void block_barrier(int predicate) {
   block *b = mine;
-  uint32_t bit = 1u << (lane & 31);
-  if (!b->converted)
-    b = block_convert(lane);
-  warp *w = &b->warps[lane >> 5];
-  w->value[lane & 31] = value;
-  w->mask[lane & 31] = mask;
-  w->waiting |= bit;
-  if (is_complete(w, mask)) {
-    release_warp(w, mask);
-    w->ready &= ~bit;
-  } else
-    yield_lane(b);
-  return w->apart & bit ? w->own[lane & 31] : w->shared;
-}
-
-
-CGL_FIBER_PLAIN static uint32_t warp_active(uint32_t lane) {
-  block *b = mine;
-  if (!b->converted)
-    b = block_convert(lane);
-  warp *w = &b->warps[lane >> 5];
-  w->site[lane & 31] = __builtin_return_address(0);
-  w->asking |= 1u << (lane & 31);
+  if (b->narrived + 1 >= b->nalive) {
+    barrier_slowly(b, predicate);
+    return;
+  }
+  b->narrived++;
+  b->sum += predicate != 0;
   yield_lane(b);
-  return w->answer[lane & 31];
+}
+
+
+CGL_FIBER_PLAIN static uint32_t block_count(void) {
+  return mine->released;
+}
+
+
+CGL_FIBER_PLAIN static const uint64_t *warp_exchange(uint32_t mask,
+                                                     uint64_t value) {
+  block *b = mine;
+  if (!b->converted)
+    block_convert(b);
+  uint32_t i = b->current >> 5, lane = b->current & 31, bit = 1u << lane;
+  warp *w = &b->warps[i];
+  w->values[lane] = value;
+  w->mask[lane] = mask;
+  w->differs |= w->usual ^ mask;
+  w->waiting |= bit;
+  if (is_complete(w, b->alive[i], mask)) {
+    release_warp(b, i, mask);
+    b->ready[i] &= ~bit;
+  } else
+    yield_lane(b);
+  return w->apart & bit ? w->own[lane] : w->shared;
+}
+
+
+CGL_FIBER_PLAIN static uint32_t warp_active(void) {
+  block *b = mine;
+  if (!b->converted)
+    block_convert(b);
+  uint32_t lane = b->current & 31;
+  warp *w = &b->warps[b->current >> 5];
+  w->site[lane] = __builtin_return_address(0);
+  w->asking |= 1u << lane;
+  yield_lane(b);
+  return w->answer[lane];
 }
 
 
@@ -379,9 +494,9 @@ static void set_conditional(uint64_t handle, uint32_t value) {
 const cgl_host_runtime *cgl_fiber_runtime(void) {
   static const cgl_host_runtime table = {
       .abi = CGL_HOST_ABI,
-      .begin = block_begin,
-      .finish = block_finish,
+      .block = block_run,
       .barrier = block_barrier,
+      .count = block_count,
       .warp = warp_exchange,
       .active = warp_active,
       .abort = fiber_abort,
@@ -403,9 +518,8 @@ void cgl_fiber_reset(void) {
   if (!b || !b->converted)
     return;
   if (b->current != b->main_lane)
-    cgl_lane_abandoned(&b->main_context);
+    cgl_lane_abandoned(&b->contexts[b->main_lane]);
   b->converted = 0;
-  b->abort_code = 0;
 }
 
 

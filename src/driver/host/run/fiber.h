@@ -3,10 +3,12 @@
    meets a barrier turns the block into fibers: that thread, the main lane,
    stays on the worker's own stack, the threads after it get small stacks of
    their own, the threads before it have left the kernel.  Fibers switch only
-   at barriers and exchanges; the last to arrive goes on without a switch.
-   Invariant: lanes alive = lanes running or ready + lanes that wait; when
-   lanes wait and no lane is ready, the barrier is divergent and the launch is
-   aborted with 719.  All state belongs to the calling thread. */
+   at barriers and exchanges, from each to the one after it; the last to arrive
+   goes on without a switch.
+   Invariant: lanes begin in their order; lanes alive = lanes running, chosen,
+   ready or not begun + lanes that wait; when lanes wait and no other can run,
+   the barrier is divergent and the launch is aborted with 719.  All state
+   belongs to the calling thread. */
 #ifndef CGL_HOST_FIBER_H
 #define CGL_HOST_FIBER_H
 

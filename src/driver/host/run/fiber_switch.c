@@ -1,25 +1,28 @@
 #define _GNU_SOURCE
 #include "driver/host/run/fiber_switch.h"
 
-#include <string.h>
-
 #ifdef CGL_FIBER_ASAN
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-#if !defined CGL_FIBER_UCONTEXT
-/* Saves the callee-saved registers on the stack, its address in *save, and
-   takes up the stack `to`. */
-void cgl_fiber_swap(void **save, void *to);
-void cgl_fiber_enter(void);
-#endif
+#undef cgl_lane_make_main
+#undef cgl_lane_make
+#undef cgl_lane_switch
+#undef cgl_lane_entered
+#undef cgl_lane_leaving
+#undef cgl_lane_abandoned
 
+/* A thread that returns from the kernel comes to label 2, which is where the
+   processor expects it: what goes on with the next thread is called from there
+   too, although it does not return.  That thread's own place is jumped to, for
+   nothing has called it. */
 #if defined CGL_FIBER_UCONTEXT
 #elif defined __x86_64__
 __asm__(".text\n"
         ".globl cgl_fiber_swap\n"
         ".hidden cgl_fiber_swap\n"
         ".type cgl_fiber_swap,@function\n"
+        ".balign 64\n"
         "cgl_fiber_swap:\n"
         "  pushq %rbp\n"
         "  pushq %rbx\n"
@@ -28,6 +31,8 @@ __asm__(".text\n"
         "  pushq %r14\n"
         "  pushq %r15\n"
         "  movq %rsp, (%rdi)\n"
+        "  testq %rdx, %rdx\n"
+        "  jne cgl_fiber_begin\n"
         "  movq %rsi, %rsp\n"
         "  popq %r15\n"
         "  popq %r14\n"
@@ -37,108 +42,170 @@ __asm__(".text\n"
         "  popq %rbp\n"
         "  ret\n"
         ".size cgl_fiber_swap,.-cgl_fiber_swap\n"
-        ".globl cgl_fiber_enter\n"
-        ".hidden cgl_fiber_enter\n"
-        ".type cgl_fiber_enter,@function\n"
-        "cgl_fiber_enter:\n"
-        "  movl %ebx, %edi\n"
+        ".globl cgl_fiber_begin\n"
+        ".hidden cgl_fiber_begin\n"
+        ".type cgl_fiber_begin,@function\n"
+        "cgl_fiber_begin:\n"
+        "  movq %rsi, %rsp\n"
+        "  movq (%rsp), %rdi\n"
         "  xorl %ebp, %ebp\n"
-        "  call *%r12\n"
-        "  ud2\n"
-        ".size cgl_fiber_enter,.-cgl_fiber_enter\n");
-
-/* words of a new stack: r15 r14 r13 r12 rbx rbp, return address, padding */
-enum { FRAME = 9, SLOT_MAIN = 3, SLOT_LANE = 4, SLOT_RETURN = 6 };
+        "1:\n"
+        "  call *%rdx\n"
+        "2:\n"
+        "  call *8(%rsp)\n"
+        "  movq (%rax), %rsi\n"
+        "  testq %rdx, %rdx\n"
+        "  jne cgl_fiber_begin\n"
+        "  leaq 3f(%rip), %rdx\n"
+        "  jmp 1b\n"
+        "3:\n"
+        "  movq %rsi, %rsp\n"
+        "  popq %r15\n"
+        "  popq %r14\n"
+        "  popq %r13\n"
+        "  popq %r12\n"
+        "  popq %rbx\n"
+        "  popq %rbp\n"
+        "  popq %rcx\n"
+        "  jmp *%rcx\n"
+        ".size cgl_fiber_begin,.-cgl_fiber_begin\n");
 #elif defined __aarch64__
+#define SAVED(op)                   \
+  "  " op " x19, x20, [sp, #0]\n"   \
+  "  " op " x21, x22, [sp, #16]\n"  \
+  "  " op " x23, x24, [sp, #32]\n"  \
+  "  " op " x25, x26, [sp, #48]\n"  \
+  "  " op " x27, x28, [sp, #64]\n"  \
+  "  " op " x29, x30, [sp, #80]\n"  \
+  "  " op " d8, d9, [sp, #96]\n"    \
+  "  " op " d10, d11, [sp, #112]\n" \
+  "  " op " d12, d13, [sp, #128]\n" \
+  "  " op " d14, d15, [sp, #144]\n"
 __asm__(".text\n"
         ".globl cgl_fiber_swap\n"
         ".hidden cgl_fiber_swap\n"
         ".type cgl_fiber_swap,%function\n"
         "cgl_fiber_swap:\n"
-        "  sub sp, sp, #160\n"
-        "  stp x19, x20, [sp, #0]\n"
-        "  stp x21, x22, [sp, #16]\n"
-        "  stp x23, x24, [sp, #32]\n"
-        "  stp x25, x26, [sp, #48]\n"
-        "  stp x27, x28, [sp, #64]\n"
-        "  stp x29, x30, [sp, #80]\n"
-        "  stp d8, d9, [sp, #96]\n"
-        "  stp d10, d11, [sp, #112]\n"
-        "  stp d12, d13, [sp, #128]\n"
-        "  stp d14, d15, [sp, #144]\n"
-        "  mov x9, sp\n"
-        "  str x9, [x0]\n"
-        "  mov sp, x1\n"
-        "  ldp x19, x20, [sp, #0]\n"
-        "  ldp x21, x22, [sp, #16]\n"
-        "  ldp x23, x24, [sp, #32]\n"
-        "  ldp x25, x26, [sp, #48]\n"
-        "  ldp x27, x28, [sp, #64]\n"
-        "  ldp x29, x30, [sp, #80]\n"
-        "  ldp d8, d9, [sp, #96]\n"
-        "  ldp d10, d11, [sp, #112]\n"
-        "  ldp d12, d13, [sp, #128]\n"
-        "  ldp d14, d15, [sp, #144]\n"
-        "  add sp, sp, #160\n"
-        "  ret\n"
-        ".size cgl_fiber_swap,.-cgl_fiber_swap\n"
-        ".globl cgl_fiber_enter\n"
-        ".hidden cgl_fiber_enter\n"
-        ".type cgl_fiber_enter,%function\n"
-        "cgl_fiber_enter:\n"
-        "  mov w0, w19\n"
-        "  mov x29, xzr\n"
-        "  blr x20\n"
-        "  brk #0\n"
-        ".size cgl_fiber_enter,.-cgl_fiber_enter\n");
-
-/* words of a new stack: x19, x20, ..., x30 at 88 bytes, padding */
-enum { FRAME = 22, SLOT_LANE = 0, SLOT_MAIN = 1, SLOT_RETURN = 11 };
+        "  sub sp, sp, #160\n" SAVED(
+            "stp") "  mov x9, sp\n"
+                   "  str x9, [x0]\n"
+                   "  cbnz x2, cgl_fiber_begin\n"
+                   "  mov sp, x1\n" SAVED(
+                       "ldp") "  add sp, sp, #160\n"
+                              "  ret\n"
+                              ".size cgl_fiber_swap,.-cgl_fiber_swap\n"
+                              ".globl cgl_fiber_begin\n"
+                              ".hidden cgl_fiber_begin\n"
+                              ".type cgl_fiber_begin,%function\n"
+                              "cgl_fiber_begin:\n"
+                              "  mov sp, x1\n"
+                              "  ldr x0, [sp]\n"
+                              "  mov x29, xzr\n"
+                              "1:\n"
+                              "  blr x2\n"
+                              "2:\n"
+                              "  ldr x9, [sp, #8]\n"
+                              "  blr x9\n"
+                              "  mov x2, x1\n"
+                              "  ldr x1, [x0]\n"
+                              "  cbnz x2, cgl_fiber_begin\n"
+                              "  adr x2, 3f\n"
+                              "  b 1b\n"
+                              "3:\n"
+                              "  mov sp, x1\n" SAVED(
+                                  "ldp") "  add sp, sp, #160\n"
+                                         "  br x30\n"
+                                         ".size "
+                                         "cgl_fiber_begin,.-cgl_fiber_begin\n");
+#undef SAVED
 #endif
 
 
-#ifdef CGL_FIBER_UCONTEXT
-CGL_FIBER_PLAIN void cgl_lane_make(cgl_lane *context, void *bottom, size_t size,
-                                   void (*main)(uint32_t), uint32_t lane) {
-  getcontext(&context->registers);
-  context->registers.uc_stack.ss_sp = bottom;
-  context->registers.uc_stack.ss_size = size;
-  context->registers.uc_link = NULL;
-  makecontext(&context->registers, (void (*)(void))main, 1, lane);
-#else
-CGL_FIBER_PLAIN void cgl_lane_make(cgl_lane *context, void *bottom, size_t size,
-                                   void (*main)(uint32_t), uint32_t lane) {
-  uintptr_t top = ((uintptr_t)bottom + size) & ~(uintptr_t)63;
-  /* what the first swap leaves is aligned as at a call: to 16 bytes */
-  uint64_t *words = (uint64_t *)top - FRAME;
-  for (int i = 0; i < FRAME; i++)
-    words[i] = 0;
-  words[SLOT_LANE] = lane;
-  words[SLOT_MAIN] = (uint64_t)(uintptr_t)main;
-  words[SLOT_RETURN] = (uint64_t)(uintptr_t)cgl_fiber_enter;
-  context->sp = words;
-#endif
+CGL_FIBER_PLAIN void cgl_lane_make_main(cgl_lane *context) {
 #ifdef CGL_FIBER_ASAN
-  context->fake = NULL;
-  context->bottom = bottom;
-  context->size = size;
-  context->over = 0;
+  context->bottom = NULL; /* a fiber that begins is told */
+#else
+  (void)context;
 #endif
 }
 
 
-CGL_FIBER_PLAIN void cgl_lane_switch(cgl_lane *from, cgl_lane *to) {
+#ifdef CGL_FIBER_UCONTEXT
+/* makecontext passes no pointers. */
+CGL_FIBER_PLAIN static void lane_begin(unsigned high, unsigned low) {
+  cgl_lane *self = (cgl_lane *)((uintptr_t)high << 16 << 16 | low);
+  self->begin(self->start.argument);
+  cgl_lane_choice next = self->start.left();
+  next.to->begin = next.begin;
+  setcontext(&next.to->registers);
+}
+
+
+CGL_FIBER_PLAIN static void lane_place(cgl_lane *context, void *bottom,
+                                       size_t size, cgl_lane_start start) {
+  uintptr_t self = (uintptr_t)context;
+  getcontext(&context->registers);
+  context->registers.uc_stack.ss_sp = bottom;
+  context->registers.uc_stack.ss_size = size;
+  context->registers.uc_link = NULL;
+  context->start = start;
+  makecontext(&context->registers, (void (*)(void))lane_begin, 2,
+              (unsigned)(self >> 16 >> 16), (unsigned)self);
+}
+#else
+#define lane_place cgl_lane_set
+#endif
+
+
+CGL_FIBER_PLAIN void cgl_lane_make(cgl_lane *context, void *bottom, size_t size,
+                                   cgl_lane_start start) {
+  lane_place(context, bottom, size, start);
 #ifdef CGL_FIBER_ASAN
-  __sanitizer_start_switch_fiber(from->over ? NULL : &from->fake, to->bottom,
-                                 to->size);
+  context->fake = NULL;
+  context->bottom = bottom;
+  context->size = size;
+#endif
+}
+
+
+CGL_FIBER_PLAIN void cgl_lane_switch(cgl_lane *from, cgl_lane *to,
+                                     void (*begin)(void *)) {
+#ifdef CGL_FIBER_ASAN
+  __sanitizer_start_switch_fiber(&from->fake, to->bottom, to->size);
 #endif
 #ifdef CGL_FIBER_UCONTEXT
+  to->begin = begin;
+  from->last = NULL;
   swapcontext(&from->registers, &to->registers);
+  if (from->last)
+    from->last();
 #else
-  cgl_fiber_swap(&from->sp, to->sp);
+  cgl_fiber_swap(&from->sp, to->sp, begin);
 #endif
 #ifdef CGL_FIBER_ASAN
   __sanitizer_finish_switch_fiber(from->fake, NULL, NULL);
+#endif
+}
+
+
+CGL_FIBER_PLAIN void cgl_lane_leaving(cgl_lane *to) {
+#ifdef CGL_FIBER_ASAN
+  __sanitizer_start_switch_fiber(NULL, to->bottom, to->size);
+#else
+  (void)to;
+#endif
+}
+
+
+CGL_FIBER_PLAIN void cgl_lane_end(cgl_lane *to, void (*last)(void)) {
+  cgl_lane_leaving(to);
+#ifdef CGL_FIBER_UCONTEXT
+  to->last = last;
+  setcontext(&to->registers);
+  __builtin_unreachable();
+#else
+  uintptr_t below = ((uintptr_t)to->sp - 512) & ~(uintptr_t)63;
+  cgl_fiber_begin(NULL, (void *)below, (void (*)(void *))(void *)last);
 #endif
 }
 
@@ -155,15 +222,6 @@ CGL_FIBER_PLAIN void cgl_lane_entered(cgl_lane *self, cgl_lane *main) {
 #else
   (void)self;
   (void)main;
-#endif
-}
-
-
-CGL_FIBER_PLAIN void cgl_lane_leaving(cgl_lane *self) {
-#ifdef CGL_FIBER_ASAN
-  self->over = 1;
-#else
-  (void)self;
 #endif
 }
 
