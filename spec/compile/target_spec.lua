@@ -56,4 +56,38 @@ describe("a kernel's instructions", function()
     assert.equal(0, status, err)
     assert.is_true(out == "256\n" or out == "1\n", out)
   end)
+
+  it("reach a thread's own variables without a call", function()
+    if not x86() then return end
+    local _, version = program.shell "c++ --version"
+    if version:find "clang" or program.shell "command -v readelf" ~= 0 then
+      return pending "this needs g++ and readelf"
+    end
+    local status, _, err = device.child([==[
+      cg.module [=[
+        __device__ __noinline__ int place() { return blockIdx.x * blockDim.x + threadIdx.x; }
+        extern "C" __global__ void fibers(float *x, int n) {
+          __shared__ float tile[256];
+          extern __shared__ float more[];
+          for (int i = 0; i < n; i++) {
+            if (threadIdx.x < n) tile[threadIdx.x] = more[i] + x[place()];
+            if (n) __syncthreads();
+            x[place()] += tile[(threadIdx.x + i) % 256];
+          }
+        }
+        extern "C" __global__ void loops(float *x) {
+          __shared__ float tile[256];
+          tile[threadIdx.x] = x[threadIdx.x];
+          __syncthreads();
+          x[threadIdx.x] = tile[255 - threadIdx.x];
+        }
+        extern "C" __global__ void loop(float *x) { x[place()] = 1; }
+      ]=]
+    ]==], environment() .. " CGRAPHLUA_HOST_KEEP=" .. quote(at "."))
+    assert.equal(0, status, err)
+    local images = quote(at ".") .. "/cgraphlua-*/kernel.so"
+    local _, names = program.shell("readelf --dyn-syms -W " .. images)
+    assert.is_truthy(names:find "cgl_host_module")
+    assert.is_nil(names:find "__tls_get_addr")
+  end)
 end)

@@ -306,11 +306,20 @@ static void cgl_run_loops(void *const *p, const cgl_host_dims *d,
   }
 }
 
+/* A thread's first use of its variables may overwrite registers that a compiler
+   takes to be kept there (glibc before 2.40): so it is here, where none is in
+   use. */
+static __attribute__((noinline)) void cgl_wake() {
+  static __thread char any;
+  __asm__ volatile("" : : "r"(&any));
+}
+
 /* BX: the blocks' width that the kernel's text names; blocks of that width are
    as good as a flat kernel's, whose index folds back to the loop's. */
 template <int ID, auto K, int MODE, class L, unsigned BX>
-static void cgl_run(void *const *p, const cgl_host_dims *d, uint64_t first,
-                    uint64_t last) {
+static __attribute__((noinline)) void
+cgl_run_awake(void *const *p, const cgl_host_dims *d, uint64_t first,
+              uint64_t last) {
   typedef typename cgl_count<cgl_arity(K)>::list list;
   if constexpr (MODE == CGL_BARRIERS)
     cgl_run_barriers<K>(p, d, first, last);
@@ -326,6 +335,13 @@ static void cgl_run(void *const *p, const cgl_host_dims *d, uint64_t first,
         return cgl_run_flat<ID, K, MODE, L, BX>(p, d, first, last, K, list());
     cgl_run_nested<ID, K, MODE>(p, d, first, last, K, list());
   }
+}
+
+template <int ID, auto K, int MODE, class L, unsigned BX>
+static void cgl_run(void *const *p, const cgl_host_dims *d, uint64_t first,
+                    uint64_t last) {
+  cgl_wake();
+  cgl_run_awake<ID, K, MODE, L, BX>(p, d, first, last);
 }
 
 template <class F> struct cgl_parameters;

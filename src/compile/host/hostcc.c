@@ -195,7 +195,10 @@ static const char *const common_options[] = {
 
 static const char *const gcc_options[] = {
     "-fno-gnu-unique",
-#if defined __aarch64__
+#if defined __x86_64__
+    /* without calls of functions, which stay in loops (see cgl_wake) */
+    "-mtls-dialect=gnu2",
+#elif defined __aarch64__
     "-fstack-clash-protection",
     "--param",
     "stack-clash-protection-guard-size=12",

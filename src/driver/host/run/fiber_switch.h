@@ -94,7 +94,9 @@ __attribute__((noreturn)) void cgl_lane_end(cgl_lane *to, void (*last)(void));
 #ifdef CGL_FIBER_UCONTEXT
 #define cgl_lane_expect(context) __builtin_prefetch(context)
 #else
-#define cgl_lane_expect(context) __builtin_prefetch((context)->sp)
+#define cgl_lane_expect(context)      \
+  (__builtin_prefetch((context)->sp), \
+   __builtin_prefetch((char *)(context)->sp + 64))
 #endif
 
 /* A fiber was left by a jump to the worker's own stack. */
