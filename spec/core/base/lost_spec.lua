@@ -107,6 +107,45 @@ describe("a kernel that does not end", function()
     ]=])
   end)
 
+  it("fails in every form, and its device serves again", function()
+    local out = child([=[
+      local ffi = require "ffi"
+      ffi.cdef "int setenv(const char *, const char *, int);"
+      -- A form, what is asked for it, and what goes on for years.
+      local endless = "for (long k = 0; k < n; k++) "
+      for _, case in ipairs {
+        { "fibers", "fibers", "__syncthreads(); while (!x[0]) __syncthreads();" },
+        { "fibers", "fibers", "__syncthreads(); if (threadIdx.x == 7) while (!x[0]) {}" },
+        { "fibers", "fibers", "while (!x[0]) __shfl_xor_sync(~0u, x[0], 1);" },
+        { "loops", "", endless .. "{ __syncthreads(); y[threadIdx.x] += 1; }" },
+        { "loops", "", "__syncthreads(); while (!x[threadIdx.x]) {}" },
+        { "strips", "", "int i = blockIdx.x * blockDim.x + threadIdx.x; float s = 0;" .. endless ..
+          "s += y[k % 64 * 64 + i % 64]; y[i] = s;" },
+        { "loop", "plain", "int i = blockIdx.x * blockDim.x + threadIdx.x; while (!x[i]) {}" },
+        { "loop", "plain", "for (long i = blockIdx.x * blockDim.x + threadIdx.x; i < n; " ..
+          "i += gridDim.x * blockDim.x) y[i % 64] += 1;" },
+      } do
+        ffi.C.setenv("CGRAPHLUA_HOST_KERNELS", case[2], 1)
+        cg.set_kernel_deadline(0.1)
+        do
+          local k = cg.kernel('extern "C" __global__ void k(volatile int *x, float *y, long n) { '
+            .. case[3] .. " }")
+          k:launch(2, 64, cg.zeros("int32", 128), cg.zeros("float", 64 * 64), 2 ^ 53)
+          local e = lose(cg.synchronize)
+          print(k:form(), e.message:match "kernel k did not end within 0.1 s" or e.message)
+        end
+        cg.reset_device()
+        assert(bumped() == 10)
+        cg.reset_device()
+      end
+    ]=])
+    local expected = {}
+    for form in ("fibers fibers fibers loops loops strips loop loop"):gmatch "%a+" do
+      expected[#expected + 1] = form .. "\tkernel k did not end within 0.1 s\n"
+    end
+    assert.equal(table.concat(expected), out)
+  end)
+
   it("runs on when the deadline was taken away", function()
     assert.equal("false\ttrue\n", child [=[
       cg.set_kernel_deadline(0.02)
