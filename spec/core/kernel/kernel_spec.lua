@@ -600,6 +600,46 @@ describe("kernel", function()
       end)
     end
 
+    local around = {
+      ["a loop over rows"] = "for (int c = blockIdx.y * blockDim.y + threadIdx.y; c < 5; " ..
+        "c += gridDim.y * blockDim.y) LOOP y[c * n + i] = y[c * n + i] * 3 + x[i] + c;",
+      ["loops over planes and rows"] = "for (int d = 0; d < 2; d++) { int first = 2 * d; " ..
+        "for (int c = blockIdx.y * blockDim.y + threadIdx.y; c < 2; c += 4) { " ..
+        "int at = (first + c) * n; LOOP y[at + i] += x[i] + d; } }",
+      ["a loop by thread"] = "for (int c = threadIdx.x; c < 40; c += 32) " ..
+        "LOOP y[i + n * threadIdx.y] += c;",
+      ["a loop by thread to a bound"] = "for (int c = 0; c < threadIdx.x; c += 1) " ..
+        "LOOP y[i + n * threadIdx.y] += c;",
+      ["a loop in steps by thread"] = "for (int c = 0; c < 40; c += 1 + threadIdx.x) " ..
+        "LOOP y[i + n * threadIdx.y] += c;",
+      ["a loop with more in it"] = "for (int c = 0; c < 3; c++) { " ..
+        "LOOP y[i + n * threadIdx.y] += c; if (c == 1) y[threadIdx.x + 4 * n] = c; }",
+      ["a loop, and a sum through it"] = "float s = 0.f; for (int c = 0; c < 3; c++) " ..
+        "LOOP { s += x[i]; y[i + n * threadIdx.y] = s; }",
+      ["a loop that counts it"] = "int s = 0; for (int c = 0; c < 3; c += 1 + 0 * s++) " ..
+        "LOOP y[i + n * threadIdx.y] += c;",
+    }
+    for what, body in pairs(around) do
+      it("gives the same inside " .. what, function()
+        local n = 1000
+        local x = cg.full("float", n, 1)
+        local function run(first)
+          local y = cg.zeros("float", 5 * n)
+          cg.kernel(looped('extern "C" __global__ void k(const float *x, float *y, int n) {' ..
+            first .. body .. "\n}")):launch({ 4, 1 }, { 32, 2 }, x, y, n)
+          return y:download()
+        end
+        assert.same(run "__syncthreads();", run "")
+      end)
+    end
+
+    it("is one loop inside loops over planes and rows", function()
+      if cg.device().device ~= "host" then return pending "this needs the host device" end
+      local k = cg.kernel(looped('extern "C" __global__ void k(const float *x, float *y, int n) {'
+        .. around["loops over planes and rows"] .. "\n}"))
+      assert.equal("loop", (k:form()))
+    end)
+
     it("counts once per thread what stands in front of the loop", function()
       local k = cg.kernel(looped [[
         extern "C" __global__ void k(int *count, float *y, int n) {

@@ -5,6 +5,7 @@
    threads one after the other.  When such a loop is all a kernel does, the
    threads of a run of blocks are one walk in steps of one: the header is
    rewritten, the kernel called once per run (cgl_stride in device_run.h).
+   Loops over y and z may stand around it: a run's threads have both alike.
    That is allowed when no iteration can hand anything to the next one of its
    thread, which the checks here make sure of, from the text alone: what they
    do not know they refuse.  A thread's own state would be a variable from
@@ -406,6 +407,48 @@ static bool try_header(const reader *r, const cgl_token *at, size_t count,
 }
 
 
+/* `for (T v = E; v < bound; v += S)` around the loop, which all threads of a
+   row take together: it stays as it is, and v is a value that the loop may
+   read. */
+static bool try_row_loop(reader *r) {
+  const size_t close = cgl_tokens_close(r->at, r->count, r->i + 1);
+  const cgl_token *at = &r->at[r->i + 2];
+  const size_t count = close - r->i - 3, nouter = r->nouter;
+  const size_t first = part_end(at, count, 0);
+  const size_t second = part_end(at, count, first + 1);
+  if (close >= r->count || second + 2 >= count)
+    return false;
+  r->i += 2;
+  if (!try_declaration(r) || r->nouter == nouter || r->closed[nouter])
+    return false;
+  const cgl_token *test = &at[first + 1], *step = &at[second + 1];
+  const size_t ntest = second - first - 1, nstep = count - second - 1;
+  const cgl_stride_loop loop = {
+      .variable = r->outer[nouter], .bound = test + 2, .nbound = ntest - 2};
+  if (ntest < 3 || !cgl_token_same(test, loop.variable) ||
+      !cgl_token_is(&test[1], "<") || !is_plain_bound(r, &loop) ||
+      !cgl_token_same(step, loop.variable) ||
+      !(nstep == 2 ? cgl_token_is(&step[1], "++")
+                   : cgl_token_is(&step[1], "+=")) ||
+      mentions_position(step, nstep) || has_effects(r, step, nstep))
+    return false;
+  for (size_t i = 0; i < count; i++)
+    if (is_one_of(&at[i], r->index, r->nindex) ||
+        is_one_of(&at[i], r->stride, r->nstride) ||
+        cgl_token_is_any(&at[i], "[", "*=", "?") ||
+        (i > second + 2 && is_assignment(&at[i])))
+      return false;
+  r->i = close;
+  if (!cgl_token_is(&r->at[close], "{"))
+    return true;
+  if (cgl_tokens_close(r->at, r->count, close) != r->count)
+    return false;
+  r->i++;
+  r->count--;
+  return true;
+}
+
+
 /* The header must stand in the script itself, in one piece, between the
    kernel's braces: not in a macro, not in another file. */
 static bool is_in_text(const cgl_token *first, const cgl_token *last,
@@ -459,6 +502,7 @@ void cgl_program_find_loop(cgl_program *p, const cgl_declared *k,
               .at = chunk->at,
               .count = chunk->count};
   cgl_stride_loop found = {0};
+  bool fits;
   if (all & (CGL_USES_BARRIER | CGL_USES_SHARED) ||
       others & (CGL_USES_INDEX | CGL_TAKES_REFERENCE))
     return;
@@ -471,16 +515,20 @@ void cgl_program_find_loop(cgl_program *p, const cgl_declared *k,
     return;
   const cgl_token *brace = &r.at[r.i++];
   r.count--;
-  while (r.i < r.count && !cgl_token_is(&r.at[r.i], "for"))
-    if (!try_declaration(&r))
+  size_t close;
+  do {
+    while (r.i < r.count && !cgl_token_is(&r.at[r.i], "for"))
+      if (!try_declaration(&r))
+        return;
+    if (r.i + 2 >= r.count || !cgl_token_is(&r.at[r.i + 1], "("))
       return;
-  if (r.i + 2 >= r.count || !cgl_token_is(&r.at[r.i + 1], "("))
-    return;
-  size_t close = cgl_tokens_close(r.at, r.count, r.i + 1);
+    close = cgl_tokens_close(r.at, r.count, r.i + 1);
+    if (close >= r.count)
+      return;
+    fits = try_header(&r, &r.at[r.i + 2], close - r.i - 3, &found);
+  } while (!fits && try_row_loop(&r));
   const cgl_token *loop = &r.at[r.i], *last = &r.at[close - 1];
-  if (close >= r.count ||
-      !try_header(&r, &r.at[r.i + 2], close - r.i - 3, &found) ||
-      !is_one_statement(&r.at[close], r.count - close) ||
+  if (!fits || !is_one_statement(&r.at[close], r.count - close) ||
       !is_free_body(&r, found.variable, &r.at[close], r.count - close) ||
       !is_in_text(loop, last, p->text, p->length) || brace->text > loop->text ||
       brace->text < p->text)
