@@ -43,6 +43,28 @@ static bool is_precise(const cgl_source *s) {
 }
 
 
+static const char *const functions[] = {"exp", "log",  "pow", "sin",
+                                        "cos", "tanh", "erf", NULL};
+
+/* Does the source name one of the words, or a longer one? */
+static bool names_any(const cgl_job *job, const char *const *words) {
+  const cgl_source *s = job->source;
+  for (const char *const *w = words; *w; w++)
+    if (cgl_program_contains(job->program, *w) ||
+        memmem(s->text, s->length, *w, strlen(*w)))
+      return true;
+  return cgl_program_is_partial(job->program);
+}
+
+
+bool cgl_host_has_functions(const cgl_job *job) {
+  bool found = false;
+  for (const char *const *w = functions; *w; w++)
+    found |= cgl_program_contains(job->program, *w);
+  return found && !is_precise(job->source);
+}
+
+
 /* Parts of the device header are left out when the source names
    no word of theirs: half the time of a small kernel's compile is its header.
  */
@@ -57,8 +79,6 @@ static void add_header(const cgl_job *job, cgl_text *out) {
       "__ffs", "__brev", "__byte_", "mulhi",    "64hi",    "mul24",
       "sad",   "hadd",   "__dp4a",  "__funnel", NULL};
   static const char *const vectors[] = {"char", "short", "long", NULL};
-  static const char *const functions[] = {"exp", "log",  "pow", "sin",
-                                          "cos", "tanh", "erf", NULL};
   static const struct {
     const char *macro;
     const char *const *words;
@@ -70,10 +90,7 @@ static void add_header(const cgl_job *job, cgl_text *out) {
   bool all = cgl_program_is_partial(job->program);
   bool has_half = all, has_integers = all, has_functions = all;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-    bool found = all;
-    for (const char *const *w = parts[i].words; *w && !found; w++)
-      found = cgl_program_contains(job->program, *w) ||
-              memmem(s->text, s->length, *w, strlen(*w));
+    const bool found = names_any(job, parts[i].words);
     if (found)
       cgl_text_print(out, "#define %s 1\n", parts[i].macro);
     has_half |= found && parts[i].words == half;

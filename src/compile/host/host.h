@@ -81,6 +81,10 @@ int cgl_host_choose_loops(cgl_host_job *h);
    options are those that loops want. */
 bool cgl_host_is_split(const cgl_job *job);
 
+/* Does the source name elementary functions, which run best in the widest
+   vectors? */
+bool cgl_host_has_functions(const cgl_job *job);
+
 /* The whole C++ file: device header, script, export table. */
 void cgl_host_generate(const cgl_host_job *h, cgl_text *out);
 

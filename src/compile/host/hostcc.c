@@ -221,8 +221,9 @@ static const char *const unswitch_options[] = {
     "--param", /* the next one depends on the version */
     NULL};
 
-/* Sources whose kernels all have barriers. */
-static const char *const split_options[] = {
+/* Sources whose kernels all have barriers, or that name elementary functions.
+ */
+static const char *const wide_options[] = {
 #if defined __x86_64__
     "-mprefer-vector-width=512",
 #endif
@@ -239,7 +240,7 @@ static const char *const link_options[] = {
 
 void cgl_host_key(const cgl_job *job, cgl_text *out) {
   const char *const *const rows[] = {common_options,   gcc_options,
-                                     unswitch_options, split_options,
+                                     unswitch_options, wide_options,
                                      clang_options,    link_options};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     for (size_t k = 0; rows[i][k]; k++)
@@ -334,9 +335,10 @@ static void build_command(command *c, cgl_host_job *h) {
     add_words(c, clang_options);
   else {
     add_words(c, gcc_options);
-    if (cgl_host_is_split(h->job))
-      add_words(c, split_options);
-    else {
+    const bool split = cgl_host_is_split(h->job);
+    if (split || cgl_host_has_functions(h->job))
+      add_words(c, wide_options);
+    if (!split) {
       add_words(c, unswitch_options);
       /* gcc 13 counts the nesting under another name. */
       add_word(c, h->cxx->major >= 13 ? "max-unswitch-depth=8"
