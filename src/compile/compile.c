@@ -245,7 +245,7 @@ static void keep_entry(cgl_job *job, const char *folder,
                            .size = image->size,
                            .record = record.data,
                            .record_size = record.length,
-                           .message = job->log.data};
+                           .message = job->log.length ? job->log.data : NULL};
   if (!record.failed && !job->log.failed && !job->files.failed)
     cgl_cache_write(folder, key, &entry, &warning);
   if (warning.length)
