@@ -50,9 +50,42 @@ static void run_blocks(void *context, uint64_t first, uint64_t last) {
 }
 
 
+/* Whether a predicated launch runs, which all of its blocks go by. */
+typedef struct predicate_answer {
+  const host_kernel_op *op;
+  bool runs;
+} predicate_answer;
+
+
+static void predicate_ask(void *argument) {
+  predicate_answer *answer = argument;
+  const host_kernel_op *op = answer->op;
+  cgl_predicate p;
+  memcpy(&p, op->params[op->function->kernel->nparams - 1], sizeof p);
+  answer->runs = *(const uint32_t *)(uintptr_t)p.word > p.turn &&
+                 (!p.value || *(const uint32_t *)(uintptr_t)p.value);
+  if (answer->runs && p.ran)
+    *(uint32_t *)(uintptr_t)p.ran = p.turn + 1;
+}
+
+
+static CUresult kernel_fail(const host_kernel_op *op, const host_fault *fault,
+                            host_isolation *isolation) {
+  char name[80] = "kernel ";
+  strncat(name, op->function->kernel->name, sizeof name - 8);
+  return host_fail_fault(name, fault, isolation);
+}
+
+
 CUresult host_kernel_run(const host_kernel_op *op, host_isolation *isolation) {
   launch l = {.op = op, .row = 1, .limits = &op->function->limits};
   host_limits limits;
+  predicate_answer answer = {op, true};
+  if (op->function->predicated &&
+      !host_guard_run(predicate_ask, &answer, NULL, &l.fault))
+    return kernel_fail(op, &l.fault, isolation);
+  if (!answer.runs)
+    return CUDA_SUCCESS;
   for (int i = 0; i < 3; i++) {
     l.dims.grid[i] = op->grid[i];
     l.dims.block[i] = op->block[i];
@@ -71,11 +104,8 @@ CUresult host_kernel_run(const host_kernel_op *op, host_isolation *isolation) {
     items = l.blocks / op->grid[0];
   }
   host_parallel_for(items, 1, run_blocks, &l, &op->function->cost[l.row > 1]);
-  if (!atomic_load(&l.failed))
-    return CUDA_SUCCESS;
-  char name[80] = "kernel ";
-  strncat(name, op->function->kernel->name, sizeof name - 8);
-  return host_fail_fault(name, &l.fault, isolation);
+  return atomic_load(&l.failed) ? kernel_fail(op, &l.fault, isolation)
+                                : CUDA_SUCCESS;
 }
 
 

@@ -21,8 +21,19 @@ struct CUmod_st {
   void *library;         /* of dlopen */
   uintptr_t code, code_end;
   const cgl_host_module *image;
-  CUfunction functions; /* image->nkernels of them */
+  CUfunction functions;       /* image->nkernels of them */
+  struct second_form *second; /* of the kernels that were asked for it */
 };
+
+/* A kernel's second form: the same code with a cgl_predicate behind its
+   parameters. */
+typedef struct second_form {
+  struct second_form *next;
+  CUfunction of;
+  struct CUfunc_st function;
+  cgl_host_kernel kernel;
+  uint32_t parameters[]; /* sizes, then alignments */
+} second_form;
 
 
 #if defined(__x86_64__)
@@ -160,6 +171,11 @@ static CUresult module_open(CUmodule module, const void *image, size_t size) {
 static void module_close(CUmodule module) {
   if (module->library)
     dlclose(module->library);
+  while (module->second) {
+    second_form *second = module->second;
+    module->second = second->next;
+    free(second);
+  }
   free(module->functions);
   free(module);
 }
@@ -180,6 +196,8 @@ void host_module_release(CUmodule module) {
 static void module_forget(CUmodule module) {
   for (uint32_t i = 0; i < module->image->nkernels; i++)
     host_handle_remove(HOST_HANDLE_FUNCTION, &module->functions[i]);
+  for (second_form *second = module->second; second; second = second->next)
+    host_handle_remove(HOST_HANDLE_FUNCTION, &second->function);
   for (uint32_t i = 0; i < module->image->nglobals; i++) {
     uintptr_t address = (uintptr_t)module->image->globals[i].address;
     host_range *range = host_range_find(address);
@@ -257,15 +275,63 @@ void host_module_reset(void) {
 }
 
 
+/* The second form of a kernel, made when it is first asked for; NULL without
+   memory. */
+static CUfunction module_second(CUmodule module, CUfunction of) {
+  const uint32_t n = of->kernel->nparams;
+  second_form *second = module->second;
+  while (second && second->of != of)
+    second = second->next;
+  if (second)
+    return &second->function;
+  second = calloc(1, sizeof *second + 2 * (n + 1) * sizeof(uint32_t));
+  if (!second)
+    return NULL;
+  uint32_t *sizes = second->parameters, *align = sizes + n + 1;
+  for (uint32_t i = 0; i < n; i++) {
+    sizes[i] = of->kernel->param_size[i];
+    align[i] = of->kernel->param_align[i];
+  }
+  sizes[n] = sizeof(cgl_predicate);
+  align[n] = _Alignof(cgl_predicate);
+  second->of = of;
+  second->kernel = *of->kernel;
+  second->kernel.nparams = n + 1;
+  second->kernel.param_size = sizes;
+  second->kernel.param_align = align;
+  second->function.module = module;
+  second->function.kernel = &second->kernel;
+  second->function.predicated = true;
+  second->function.limits = of->limits;
+  second->function.max_dynamic_shared = of->max_dynamic_shared;
+  second->function.carveout = of->carveout;
+  if (!host_handle_add(HOST_HANDLE_FUNCTION, &second->function)) {
+    free(second);
+    return NULL;
+  }
+  second->next = module->second;
+  module->second = second;
+  return &second->function;
+}
+
+
 CUresult host_module_function(CUmodule module, const char *name,
                               CUfunction *out) {
   if (!host_handle_live(HOST_HANDLE_MODULE, module))
     return CUDA_ERROR_INVALID_HANDLE;
-  for (uint32_t i = 0; i < module->image->nkernels; i++)
-    if (!strcmp(module->image->kernels[i].name, name)) {
+  for (uint32_t i = 0; i < module->image->nkernels; i++) {
+    const char *own = module->image->kernels[i].name;
+    const size_t n = strlen(own);
+    if (strncmp(own, name, n))
+      continue;
+    if (!name[n])
       *out = &module->functions[i];
-      return CUDA_SUCCESS;
-    }
+    else if (!strcmp(name + n, CGL_PREDICATED))
+      *out = module_second(module, &module->functions[i]);
+    else
+      continue;
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  }
   return CUDA_ERROR_NOT_FOUND;
 }
 

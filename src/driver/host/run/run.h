@@ -14,6 +14,7 @@
 
 #include "driver/host/base/base.h"
 #include "driver/kernel_abi.h"
+#include "driver/predicate.h"
 
 #define HOST_SPIN_NS 20000 /* longest wait awake before a thread sleeps */
 
@@ -158,6 +159,7 @@ void host_watch_end(void);   /* the process ends */
 struct CUfunc_st {
   CUmodule module;
   const cgl_host_kernel *kernel;
+  bool predicated;        /* its last parameter is a cgl_predicate */
   host_limits limits;     /* of a launch without a deadline */
   int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
   int carveout;      /* CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT */
@@ -172,7 +174,8 @@ void host_module_release(CUmodule module);
 void host_module_unload(CUmodule module);
 void host_module_reset(void); /* unloads all */
 /* Under host_lock: INVALID_HANDLE, NOT_FOUND; INVALID_VALUE for a global that
-   is named like a kernel. */
+   is named like a kernel.  A kernel's name with CGL_PREDICATED behind it is its
+   second form. */
 CUresult host_module_function(CUmodule module, const char *name,
                               CUfunction *out);
 CUresult host_module_global(CUmodule module, const char *name,
