@@ -148,6 +148,8 @@ static void describe_key(const cgl_job *job, cgl_text *out) {
                  (int)job->image->format, job->sm);
   if (job->exact)
     cgl_text_print(out, "for %d %d\n", job->sm, job->ptx);
+  if (job->predicated)
+    cgl_text_put(out, "predicated\n");
   for (size_t i = 0; i < sizeof variables / sizeof *variables && host; i++) {
     const char *value = getenv(variables[i]);
     cgl_text_print(out, "%s\n", value ? value : "");
@@ -333,6 +335,7 @@ static cgl_compile_status compile_source(const cgl_target *target,
                  .exact = target->exact,
                  .ptx = target->ptx,
                  .level = target->level,
+                 .predicated = target->predicated,
                  .since = cgl_cache_now()};
   cgl_compile_status status = CGL_COMPILE_SYSTEM;
   cgl_text faults = {0};
@@ -342,9 +345,10 @@ static cgl_compile_status compile_source(const cgl_target *target,
   job.image = calloc(1, sizeof *job.image);
   if (folder && job.image) {
     job.image->format = target->format;
-    if (!files && cgl_compile_find_shipped(&job, &faults))
+    if (!files && !job.predicated && cgl_compile_find_shipped(&job, &faults)) {
       status = CGL_COMPILE_OK;
-    else
+      job.image->shipped = true;
+    } else
       status = source->shipped ? refuse_compile(&job) : find_or_build(&job);
     if (!files)
       explain_shipped(&job, status, &faults);
@@ -411,7 +415,7 @@ cgl_compile_status cgl_compile(const cgl_target *target,
   cgl_text log = {0};
   cgl_compile_status status =
       compile_source(target, &source, image, &log, NULL);
-  if (status == CGL_COMPILE_OK) {
+  if (status == CGL_COMPILE_OK && !target->predicated) {
     status = cgl_compile_add(target, &source, &log);
     if (status != CGL_COMPILE_OK) {
       cgl_image_free(*image);

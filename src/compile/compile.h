@@ -43,6 +43,8 @@ typedef struct cgl_target {
   /* For another machine; all zero for the one that runs. */
   bool exact, ptx;
   const char *level;
+  /* For a GPU: an image of the kernels' second forms (driver/predicate.h). */
+  bool predicated;
 } cgl_target;
 
 /* Compiles, or takes from the cache.  *image is the caller's to free with

@@ -200,7 +200,7 @@ static architecture choose_architecture(const cgl_job *job) {
   for (int i = 0; i < n; i++)
     if (all[i] <= sm && all[i] > best.number)
       best.number = all[i];
-  best.exact = best.number == sm;
+  best.exact = best.number == sm && !job->predicated;
   return best.number ? best : (architecture){sm, true};
 }
 
@@ -511,6 +511,26 @@ static int take_bytes(cgl_job *job, nvrtc_program program, bool exact) {
 }
 
 
+/* Replaces the PTX by that of the second forms.  Without them the compile is
+   refused. */
+static cgl_compile_status take_predicated(cgl_job *job) {
+  cgl_image *image = job->image;
+  cgl_text out = {0};
+  const bool made = cgl_nvrtc_predicate(image->bytes, &out);
+  cgl_text_add(&out, "", 1);
+  if (!made)
+    cgl_text_put(&job->log, "a module with variables has no second form");
+  if (!made || out.failed) {
+    cgl_text_free(&out);
+    return made ? CGL_COMPILE_SYSTEM : CGL_COMPILE_REFUSED;
+  }
+  free(image->bytes);
+  image->size = out.length;
+  image->bytes = cgl_text_take(&out);
+  return CGL_COMPILE_OK;
+}
+
+
 static bool is_include(const char *option) {
   return strncmp(option, "-I", 2) == 0 ||
          strncmp(option, "--include-path", 14) == 0;
@@ -672,7 +692,9 @@ cgl_compile_status cgl_nvrtc_compile(cgl_job *job) {
     status = told && take_bytes(job, program, a.exact) == 0
                  ? CGL_COMPILE_OK
                  : CGL_COMPILE_SYSTEM;
-    if (status == CGL_COMPILE_SYSTEM)
+    if (status == CGL_COMPILE_OK && job->predicated)
+      status = take_predicated(job);
+    else if (status == CGL_COMPILE_SYSTEM)
       cgl_text_put(&job->log, "NVRTC compiled the source but did not hand "
                               "over its result\n");
   } else if (!job->log.length)

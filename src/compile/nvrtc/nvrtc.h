@@ -23,6 +23,13 @@ void cgl_nvrtc_macros(const cgl_job *job, cgl_text *out);
 /* Compiles; on success image->bytes (malloc'ed) and size are set. */
 cgl_compile_status cgl_nvrtc_compile(cgl_job *job);
 
+/* ---- predicated.c ---- */
+
+/* Appends the PTX with every kernel in its second form (driver/predicate.h);
+   false when the module has variables, of which another module would have its
+   own. */
+bool cgl_nvrtc_predicate(const char *ptx, cgl_text *out);
+
 /* All embedded text that stands in front of a source: part of the key. */
 void cgl_nvrtc_device_text(cgl_text *out);
 

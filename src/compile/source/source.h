@@ -51,8 +51,9 @@ typedef struct cgl_image {
   size_t nsignatures;
   cgl_variable *variables; /* __device__ and __constant__ */
   size_t nvariables;
-  bool cached; /* came from the disk cache */
-  int line;    /* of the source's first line in its file */
+  bool cached;  /* came from the disk cache */
+  bool shipped; /* came with the program */
+  int line;     /* of the source's first line in its file */
   cgl_arena arena;
 } cgl_image;
 
@@ -65,6 +66,7 @@ typedef struct cgl_job {
   bool exact;        /* an image for `sm` and no older architecture */
   bool ptx;          /* exact: PTX instead of a cubin */
   const char *level; /* of the processor's instructions; NULL: this machine's */
+  bool predicated;   /* PTX of the kernels' second forms */
   cgl_text log;
   cgl_text files; /* notes (cache.h) of what was read, and was not there */
   bool unkept;    /* what was read is not known: nothing for the cache */
