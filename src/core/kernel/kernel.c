@@ -81,6 +81,7 @@ static cgl_status kernel_learn_parameters(cgl_kernel *kernel) {
     return cgl_fail_hint("pass large structs in a buffer");
   }
   kernel->nparams = count;
+  kernel->sizes[count] = sizeof(cgl_predicate);
   return CGL_OK;
 }
 

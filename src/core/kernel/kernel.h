@@ -24,12 +24,14 @@ struct cgl_kernel {
   int block_size;             /* suggested, 0: not asked yet */
   atomic_uint shared_allowed; /* dynamic bytes the driver was told of */
   cgl_waiter waiter;
-  uint32_t sizes[CGL_MAX_PARAMS]; /* bytes of each parameter */
+  _Atomic(CUfunction) second;     /* its second form; NULL: not asked yet */
+  uint32_t sizes[CGL_MAX_PARAMS]; /* bytes of each parameter, and of what a
+                                     second form has behind them */
 };
 
 /* Values of arguments begin at multiples of 16, for the host device, which
    reads them where they lie: room for any, and where the next value goes. */
-enum { CGL_VALUES_ROOM = CGL_MAX_PARAM_BYTES + 16 * CGL_MAX_PARAMS };
+enum { CGL_VALUES_ROOM = CGL_MAX_PARAM_BYTES + 16 * CGL_MAX_PARAMS + 64 };
 static inline size_t cgl_kernel_next_value(size_t at) {
   return (at + 15) & ~(size_t)15;
 }
@@ -69,5 +71,13 @@ cgl_launch cgl_launch_resolve(const cgl_launch *wanted);
    the kernel cannot have.  The context is current.  cuFuncSetAttribute */
 cgl_status cgl_launch_check(cgl_kernel *kernel, const cgl_launch *launch,
                             size_t nargs, const char *operation);
+
+/* ---- predicated.c ---- */
+
+/* The second form of the kernel, for such a launch; NULL, and a static text in
+ *why, when it has none.  Legal in captures. */
+cgl_status cgl_kernel_predicated(cgl_kernel *kernel, const cgl_launch *launch,
+                                 const char *operation, CUfunction *function,
+                                 const char **why);
 
 #endif

@@ -161,6 +161,18 @@ static const char *const *copy_strings(cgl_arena *arena,
 }
 
 
+void cgl_module_copy_desc(cgl_arena *arena, const cgl_module_desc *desc,
+                          cgl_module_desc *copy) {
+  const char *file = desc->file ? desc->file : cgl_site_here.file;
+  *copy = *desc;
+  copy->source = copy_string(arena, desc->source);
+  copy->file = copy_string(arena, file);
+  copy->options = copy_strings(arena, desc->options, desc->noptions);
+  copy->expressions =
+      copy_strings(arena, desc->expressions, desc->nexpressions);
+}
+
+
 /* A copy of what the caller only lends; NULL without memory. */
 static request *request_new(const cgl_context *context,
                             const cgl_module_desc *desc) {
@@ -168,15 +180,9 @@ static request *request_new(const cgl_context *context,
   if (!r)
     return NULL;
   cgl_arena *arena = &r->arena;
-  const char *file = desc->file ? desc->file : cgl_site_here.file;
   pthread_mutex_init(&r->stop.lock, NULL);
   r->target = cgl_module_target(context);
-  r->desc = *desc;
-  r->desc.source = copy_string(arena, desc->source);
-  r->desc.file = copy_string(arena, file);
-  r->desc.options = copy_strings(arena, desc->options, desc->noptions);
-  r->desc.expressions =
-      copy_strings(arena, desc->expressions, desc->nexpressions);
+  cgl_module_copy_desc(arena, desc, &r->desc);
   if (!desc->source) {
     r->desc.image = cgl_arena_copy(arena, desc->image, desc->image_bytes);
     r->state = REQUEST_DONE; /* nothing to compile */
@@ -290,9 +296,8 @@ static cgl_status compilation_load(cgl_compilation *compilation,
   if (!status && r->image)
     cgl_module_log_fibers(context, r->image, r->desc.file);
   if (!status)
-    status =
-        cgl_module_load(context, r->image ? r->image->bytes : r->desc.image,
-                        &r->image, operation, &compilation->module);
+    status = cgl_module_load(context, &r->desc, &r->image, operation,
+                             &compilation->module);
   return status;
 }
 

@@ -107,9 +107,12 @@ static void module_destroy(cgl_object *object) {
   if (module->handle && !cgl_context_enter(context, "module")) {
     /* A kernel of it may still run. */
     cgl_context_wait(context);
+    cgl_module_drop_second(context, module->handle, &module->second);
     context->driver->cuModuleUnload(module->handle);
   }
   cgl_image_free(module->image);
+  cgl_arena_free(&module->source_arena);
+  pthread_mutex_destroy(&module->lock);
   free(module);
 }
 
@@ -127,14 +130,16 @@ cgl_status cgl_module_check(const cgl_module_desc *desc,
 }
 
 
-cgl_status cgl_module_load(cgl_context *context, const void *bytes,
+cgl_status cgl_module_load(cgl_context *context, const cgl_module_desc *desc,
                            cgl_image **image, const char *operation,
                            cgl_module **out) {
   cgl_module *module = calloc(1, sizeof *module);
   if (!module)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a module");
   cgl_object_init(&module->object, &module_kind, context);
-  CUresult result = context->driver->cuModuleLoadData(&module->handle, bytes);
+  pthread_mutex_init(&module->lock, NULL);
+  CUresult result = context->driver->cuModuleLoadData(
+      &module->handle, *image ? (*image)->bytes : desc->image);
   if (result)
     module->handle = NULL;
   else {
@@ -143,6 +148,8 @@ cgl_status cgl_module_load(cgl_context *context, const void *bytes,
   }
   cgl_status status =
       cgl_fail_driver(context, result, operation, "cuModuleLoadData");
+  if (!status && module->image && !cgl_module_keep_source(module, desc))
+    status = cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a module");
   if (status)
     cgl_module_release(module);
   else
@@ -161,8 +168,7 @@ cgl_status cgl_module_create(cgl_context *context, const cgl_module_desc *desc,
   if (!status && desc->source)
     status = cgl_module_compile(context, desc, &image);
   if (!status)
-    status = cgl_module_load(context, image ? image->bytes : desc->image,
-                             &image, operation, out);
+    status = cgl_module_load(context, desc, &image, operation, out);
   cgl_image_free(image);
   return status;
 }

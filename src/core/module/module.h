@@ -6,14 +6,28 @@
 #ifndef CGL_MODULE_MODULE_H
 #define CGL_MODULE_MODULE_H
 
+#include <pthread.h>
+
 #include "compile/compile.h"
 #include "core/base/base.h"
 #include "core/record/issue.h"
+#include "driver/predicate.h"
+
+/* A module of second forms of kernels (predicated.c). */
+typedef struct cgl_second {
+  CUmodule module; /* NULL: not asked for yet, or, */
+  const char *why; /* static: why there is none */
+} cgl_second;
 
 struct cgl_module {
   cgl_object object;
   CUmodule handle;
-  cgl_image *image; /* NULL when loaded ready-made */
+  cgl_image *image;        /* NULL when loaded ready-made */
+  cgl_module_desc *source; /* in the arena: what second forms are compiled from;
+                              NULL: none is kept */
+  cgl_arena source_arena;
+  pthread_mutex_t lock; /* guards what follows */
+  cgl_second second;
 };
 
 /* The steps of cgl_module_create.  What the second step needs is copied, so a
@@ -29,10 +43,39 @@ cgl_status cgl_module_compiled(const cgl_context *context,
 /* $CGRAPHLUA_HOST_KERNELS=why: which kernels run as fibers is logged. */
 void cgl_module_log_fibers(const cgl_context *context, const cgl_image *image,
                            const char *file);
-/* On success takes *image, which may be NULL. */
-cgl_status cgl_module_load(cgl_context *context, const void *bytes,
+/* On success takes *image, which may be NULL: `desc` is what it was compiled
+   from. */
+cgl_status cgl_module_load(cgl_context *context, const cgl_module_desc *desc,
                            cgl_image **image, const char *operation,
                            cgl_module **module);
+/* A copy of what the caller lends for a compile, in the arena. */
+void cgl_module_copy_desc(cgl_arena *arena, const cgl_module_desc *desc,
+                          cgl_module_desc *copy);
+
+/* ---- predicated.c ---- */
+
+/* Keeps what second forms are compiled from; false without memory. */
+bool cgl_module_keep_source(cgl_module *module, const cgl_module_desc *desc);
+/* The second forms of the kernels of `module`, made of `desc`: compiled and
+   loaded, unless they are known.  Legal in captures.  cuModuleLoadData */
+cgl_status cgl_module_find_second(cgl_context *context, CUmodule module,
+                                  const cgl_module_desc *desc,
+                                  const char *operation, cgl_second *second);
+/* The second form of the kernel with this symbol, once they are there.
+   cuModuleGetFunction */
+cgl_status cgl_module_second_function(cgl_context *context, CUmodule module,
+                                      const cgl_second *second,
+                                      const char *name, const char *operation,
+                                      CUfunction *function);
+/* Before `module` goes.  cuModuleUnload */
+void cgl_module_drop_second(cgl_context *context, CUmodule module,
+                            const cgl_second *second);
+/* The second form of the kernel with this symbol; NULL, and a static text in
+   *why, when it has none.  Legal in captures.  cuModuleGetFunction,
+   cuModuleLoadData */
+cgl_status cgl_module_predicated(cgl_module *module, const char *lowered,
+                                 const char *operation, CUfunction *function,
+                                 const char **why);
 
 /* What the context's device runs. */
 cgl_target cgl_module_target(const cgl_context *context);
@@ -67,6 +110,11 @@ typedef struct cgl_own {
 cgl_status cgl_module_own_kernel(cgl_context *context, const cgl_own *own,
                                  size_t index, const char *operation,
                                  CUfunction *kernel);
+/* Its second form (driver/predicate.h), for a launch in any capture; NULL, and
+   why, when it has none. */
+cgl_status cgl_module_own_predicated(cgl_context *context, const cgl_own *own,
+                                     size_t index, const char *operation,
+                                     CUfunction *kernel, const char **why);
 /* Of a kernel that was loaded, borrowed from the context. */
 cgl_waiter *cgl_module_own_waiter(const cgl_context *context,
                                   const cgl_own *own, size_t index);

@@ -5,7 +5,8 @@
 
 typedef struct own_part {
   cgl_part part;
-  CUmodule modules[CGL_OWN_PARTS]; /* under load_lock */
+  CUmodule modules[CGL_OWN_PARTS];   /* under load_lock */
+  cgl_second seconds[CGL_OWN_PARTS]; /* likewise */
   _Atomic(CUfunction) kernels[CGL_OWN_KERNELS];
   cgl_waiter waiters[CGL_OWN_KERNELS];
   atomic_bool absent[CGL_OWN_KERNELS]; /* nothing compiles it */
@@ -14,18 +15,28 @@ typedef struct own_part {
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 
 
+/* What the part of kernel `index` is compiled from, with room for its options.
+ */
+static cgl_module_desc own_desc(const cgl_own *own, size_t index,
+                                const char *options[2]) {
+  options[0] = "--fmad=false";
+  options[1] = own->kernels[index].option;
+  return (cgl_module_desc){.source = own->source,
+                           .file = "cgraphlua",
+                           .line = 1,
+                           .options = options,
+                           .noptions = 2};
+}
+
+
 /* Under the lock: the module of kernel `index`. */
 static cgl_status own_load(cgl_context *context, own_part *all,
                            const cgl_own *own, size_t index,
                            const char *operation) {
   const int part = own->kernels[index].part;
   CUmodule *module = &all->modules[part];
-  const char *options[] = {"--fmad=false", own->kernels[index].option};
-  const cgl_module_desc desc = {.source = own->source,
-                                .file = "cgraphlua",
-                                .line = 1,
-                                .options = options,
-                                .noptions = 2};
+  const char *options[2];
+  const cgl_module_desc desc = own_desc(own, index, options);
   cgl_image *image = NULL;
   cgl_status status = cgl_module_compile(context, &desc, &image);
   if (status)
@@ -47,9 +58,11 @@ static void own_part_end(cgl_context *context, cgl_part *part) {
   own_part *all = (own_part *)part;
   /* A kernel may still run. */
   cgl_context_wait(context);
-  for (int i = 0; i < CGL_OWN_PARTS; i++)
+  for (int i = 0; i < CGL_OWN_PARTS; i++) {
+    cgl_module_drop_second(context, all->modules[i], &all->seconds[i]);
     if (all->modules[i])
       context->driver->cuModuleUnload(all->modules[i]);
+  }
   free(all);
 }
 
@@ -84,6 +97,33 @@ cgl_status cgl_module_own_kernel(cgl_context *context, const cgl_own *own,
   if (!result)
     atomic_store(&all->kernels[index], *kernel);
   return cgl_fail_driver(context, result, operation, "cuModuleGetFunction");
+}
+
+
+cgl_status cgl_module_own_predicated(cgl_context *context, const cgl_own *own,
+                                     size_t index, const char *operation,
+                                     CUfunction *kernel, const char **why) {
+  const int part = own->kernels[index].part;
+  const char *options[2];
+  const cgl_module_desc desc = own_desc(own, index, options);
+  cgl_status status =
+      cgl_module_own_kernel(context, own, index, operation, kernel);
+  *kernel = NULL;
+  *why = NULL;
+  if (status)
+    return status;
+  own_part *all = (own_part *)cgl_context_part(context, own->slot);
+  pthread_mutex_lock(&load_lock);
+  status = cgl_module_find_second(context, all->modules[part], &desc, operation,
+                                  &all->seconds[part]);
+  const cgl_second second = all->seconds[part];
+  const CUmodule module = all->modules[part];
+  pthread_mutex_unlock(&load_lock);
+  *why = second.why;
+  return status || *why ? status
+                        : cgl_module_second_function(context, module, &second,
+                                                     own->kernels[index].name,
+                                                     operation, kernel);
 }
 
 

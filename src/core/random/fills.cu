@@ -1,11 +1,13 @@
 // The kernels behind cgl_buffer_uniform, cgl_buffer_normal and
-// cgl_buffer_random, the two that look after a generator's state, and the one
-// that sets the handles of conditional nodes.
+// cgl_buffer_random, the two that look after a generator's state, those that
+// read the values of branches and loops, and those that do copies and fills in
+// predicated bodies.
 // A fill takes one number of the state; a thread does one position of it, a
 // block of four 32-bit words: value i of a type of up to 32 bits is made of
 // word i % 4 of position i / 4, a double and a 64-bit integer of the words
 // 2 (i % 2) and the next of position i / 2.  Compiled with --fmad=false, one
-// part at a time (-DSTATE, -DUNIFORM, -DNORMAL, -DRANDOM).
+// part at a time (-DSTATE, -DCONDITIONAL, -DMOVE, -DUNIFORM, -DNORMAL,
+// -DRANDOM).
 
 typedef unsigned long long u64;
 
@@ -55,14 +57,19 @@ INSIDE u64 integer_at(const char *at, u64 type) {
   return *(const u64 *)at;
 }
 
-// By `form`, before its node: 0 WHEN, 1 SWITCH of `max` bodies, 2 LOOP, 3 TIMES;
-// at the end of its body: 4 LOOP, 5 TIMES.  A loop's state is its id, the turns
-// so far, whether it was stopped, and the most turns.
+// By the lowest byte of `form`, before its node: 0 WHEN, 1 SWITCH of `max`
+// bodies, 2 LOOP, 3 TIMES; at the end of its body: 4 LOOP, 5 TIMES.  Above it:
+// how many predicated turns the body of a loop has, 0 for one that just runs.
+// A loop's state is its id, the turns so far, whether it was stopped, and the
+// most turns; then, as two words, how many turns the body may run now, and how
+// many of a LOOP's have begun.
 extern "C" __global__ void set_conditional(u64 handle, const char *value,
                                            u64 type, u64 form, u64 *state,
                                            u64 id, u64 max) {
-  const u64 v = integer_at(value, type);
+  const u64 v = integer_at(value, type), each = form >> 8;
+  unsigned *turn = (unsigned *)(state + 4);
   u64 go = v != 0;
+  form &= 0xff;
   if (form == 1) {
     go = v < max ? v : max;
   } else if (form == 2 || form == 3) {
@@ -73,11 +80,71 @@ extern "C" __global__ void set_conditional(u64 handle, const char *value,
     state[3] = form == 3 && wanted < max ? wanted : max;
     go = form == 3 ? state[3] != 0 : go;
   } else if (form > 3) {
-    const bool last = ++state[1] >= state[3];
+    state[1] += !each ? 1 : turn[form == 5 ? 0 : 1];
+    const bool last = state[1] >= state[3];
     if (form == 4 && go && last) state[2] = 1;
     go = last ? 0 : form == 5 ? 1 : go;
   }
+  if (each) {
+    const u64 left = state[3] - state[1];
+    turn[0] = (unsigned)(left < each ? left : each);
+    turn[1] = 0;
+  }
   cudaGraphSetConditional(handle, (unsigned)go);
+}
+
+// A word for each of n bodies, 1 for the one that runs; all 0 when the word
+// `around`, if there is one, is not more than `turn`.  `form`: 0 WHEN, 1 SWITCH,
+// 3 SWITCH whose last body runs for any other value.
+extern "C" __global__ void set_words(const unsigned *around, u64 turn,
+                                     const char *value, u64 type, u64 form,
+                                     u64 n, unsigned *words) {
+  const u64 v = integer_at(value, type);
+  const bool on = !around || *around > turn;
+  const u64 which = form == 0 ? v == 0 : form == 3 && v >= n ? n - 1 : v;
+  for (u64 i = 0; i < n; i++) words[i] = on && i == which;
+}
+
+// Begins a LOOP's predicated turn `number`: state as two words.
+extern "C" __global__ void set_turn(const char *value, u64 type, unsigned *turn,
+                                    u64 number) {
+  if (turn[0] > number && integer_at(value, type))
+    turn[1] = (unsigned)number + 1;
+}
+#endif
+
+#ifdef MOVE
+// A thread does 16 bytes, as large words as both addresses allow.
+template <class W> INSIDE void copy_words(char *to, const char *from, u64 at,
+                                          u64 bytes) {
+  for (u64 i = at; i < at + 16 && i < bytes; i += sizeof(W))
+    *(W *)(to + i) = *(const W *)(from + i);
+}
+
+extern "C" __global__ void copy_bytes(char *to, const char *from, u64 bytes) {
+  const u64 at = 16 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
+  const u64 all = (u64)to | (u64)from | bytes;
+  if (at >= bytes) return;
+  if (all % 16 == 0)
+    *(uint4 *)(to + at) = *(const uint4 *)(from + at);
+  else if (all % 8 == 0)
+    copy_words<u64>(to, from, at, bytes);
+  else if (all % 4 == 0)
+    copy_words<unsigned>(to, from, at, bytes);
+  else
+    copy_words<char>(to, from, at, bytes);
+}
+
+// `value` is the element, repeated to eight bytes.
+extern "C" __global__ void fill_bytes(char *to, u64 value, u64 bytes) {
+  const u64 at = 16 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
+  const u64 all = (u64)to | bytes;
+  if (at >= bytes) return;
+  if (all % 16 == 0)
+    *(ulonglong2 *)(to + at) = make_ulonglong2(value, value);
+  else
+    for (u64 i = at; i < at + 16 && i < bytes; i++)
+      to[i] = (char)(value >> 8 * (i % 8));
 }
 #endif
 
