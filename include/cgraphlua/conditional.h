@@ -29,6 +29,14 @@ typedef enum cgl_conditional_kind {
   CGL_CONDITIONAL_TIMES   /* body 0 as often as the value, read once, says */
 } cgl_conditional_kind;
 
+/* How a capture makes it.  A node costs more and takes any body.  The kernels
+   of predicated bodies look at a word of device memory before they run. */
+typedef enum cgl_conditional_form {
+  CGL_CONDITIONAL_AUTOMATIC, /* predicated where that is possible and cheaper */
+  CGL_CONDITIONAL_NODE,
+  CGL_CONDITIONAL_PREDICATED /* refused where it is not possible */
+} cgl_conditional_form;
+
 enum { CGL_CONDITIONAL_MAX = 1 << 20 }; /* turns, if a description names none */
 
 typedef struct cgl_conditional_desc {
@@ -37,6 +45,7 @@ typedef struct cgl_conditional_desc {
   size_t nbodies;    /* 1 or 2 of a WHEN, 1 of loops; 0: 1 */
   bool otherwise;    /* of a SWITCH: the last body runs for any other value */
   uint64_t max;      /* most turns of a loop; 0: CGL_CONDITIONAL_MAX */
+  cgl_conditional_form form; /* in captures */
 } cgl_conditional_desc;
 
 typedef struct cgl_conditional cgl_conditional; /* between begin and end */
@@ -56,7 +65,9 @@ CGL_API cgl_status cgl_conditional_begin(cgl_stream *stream,
 CGL_API cgl_status cgl_conditional_next(cgl_conditional *conditional, int *body,
                                         cgl_stream **stream);
 /* Ends a conditional of which no body is left, and frees it, whatever the
-   status.  In a capture, adds the node and builds its bodies.
+   status.  In a capture, adds the node and builds its bodies, or adds their
+   predicated kernels.  CGL_ERROR_INVALID_ARGUMENT, which leaves the capture
+   whole, for a form that is not possible.
    cuGraphConditionalHandleCreate, cuGraphAddNode,
    cuStreamUpdateCaptureDependencies */
 CGL_API cgl_status cgl_conditional_end(cgl_conditional *conditional);

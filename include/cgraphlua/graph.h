@@ -189,6 +189,9 @@ typedef struct cgl_node_info {
   const char *label;          /* the annotation "label", or NULL */
   size_t nannotations;
   const cgl_annotation *annotations;
+  const char *form; /* "predicated": a kernel of a predicated body, or the node
+                       of a loop whose body is predicated turns; "node": another
+                       conditional node; else NULL */
   size_t nbodies;
   const cgl_body *const *bodies; /* of a conditional node */
 } cgl_node_info;

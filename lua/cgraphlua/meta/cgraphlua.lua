@@ -407,22 +407,36 @@ function cg.mark_kernels(label, fn, ...) end
 -- Branches and loops --------------------------------------------------------
 -- The value is a buffer of one integer or bool.  Outside a capture it is read,
 -- which waits for the current stream, and the functions are called.  In a capture
--- each function is called once, and becomes a body of a conditional node.
+-- each function is called once, and becomes a body of a conditional node, or
+-- kernels that look at the value before they run.
 
---- Runs `yes` unless the flag is 0, else `no`.
+---@alias cgraphlua.conditional_form
+---| "automatic" # predicated where that is possible and cheaper (default)
+---| "node" # a conditional node with bodies
+---| "predicated" # kernels that look at a word before they run, else an error
+
+---@class cgraphlua.branch_options
+---@field form? cgraphlua.conditional_form in captures
+
+--- Runs `yes` unless the flag is 0, else `no`.  The options may stand in the
+--- place of `no`.
 ---@param flag cgraphlua.buffer
 ---@param yes fun()
----@param no? fun()
-function cg.when(flag, yes, no) end
+---@param no? fun()|cgraphlua.branch_options
+---@param opts? cgraphlua.branch_options
+function cg.when(flag, yes, no, opts) end
 
---- Runs the function of the index, which counts from 0, or else `otherwise`.
+--- Runs the function of the index, which counts from 0, or else `otherwise`, in
+--- whose place the options may stand.
 ---@param index cgraphlua.buffer
 ---@param bodies (fun())[]
----@param otherwise? fun()
-function cg.switch(index, bodies, otherwise) end
+---@param otherwise? fun()|cgraphlua.branch_options
+---@param opts? cgraphlua.branch_options
+function cg.switch(index, bodies, otherwise, opts) end
 
 ---@class cgraphlua.loop_options
 ---@field max? integer most turns, from 1, default 2^20
+---@field form? cgraphlua.conditional_form in captures
 
 --- Runs the body while the flag, read before each turn, is not 0.
 ---@param flag cgraphlua.buffer

@@ -102,6 +102,7 @@ function graph:enable_debug_mode() end
 ---@field programmatic boolean a kernel that comes to the device while the one before it ends
 ---@field enabled boolean replays run the node
 ---@field dependencies integer[] indices in the list
+---@field form? "predicated"|"node" of branches and loops: see the manual
 ---@field bodies? cgraphlua.node[][] of a conditional node: the nodes of each body
 ---@field label? string the annotation "label"
 ---@field annotations? table<string, string|number|boolean>

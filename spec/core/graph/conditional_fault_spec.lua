@@ -31,7 +31,7 @@ local forms = [[
     end)
     g:instantiate()
     g:replay()
-    assert(#g:nodes() == 6 and loop:turns() == 1 and not loop:exhausted())
+    assert(#g:nodes() == 7 and loop:turns() == 1 and not loop:exhausted())
     one:fill(1)
     g:instantiate()
     g:replay()
@@ -47,10 +47,45 @@ local forms = [[
   })
 ]]
 
+local predicated = [[
+  local function run()
+    local add, x = cg.kernel(source, "add"), cg.zeros("float", 4)
+    local one, three = cg.from({ 1 }, "uint8"), cg.from({ 3 }, "int32")
+    local function bump(a) return function() add:launch(1, 4, x, a, 4) end end
+    local form, loop = { form = "predicated" }, nil
+    local g = cg.capture(function()
+      cg.when(three, bump(1), form)
+      loop = cg.loop(one, function()
+        cg.when(one, function()
+          local t = cg.buffer("float", 4)
+          t:copy(x)
+          t:fill(0)
+          cg.switch(three, { bump(10) }, bump(100), form)
+        end, bump(5), form)
+      end, { form = "predicated", max = 2 })
+      cg.times(three, bump(1000), form)
+    end)
+    g:replay()
+    assert(#g:nodes() == 5 and loop:turns() == 2 and loop:exhausted())
+    return x:download()[1]
+  end
+
+  sweep(run, {
+    right = function(sum) return sum == 3201, sum end,
+    calls = 100,
+    raised = 50,
+    names = { "cuGraphConditionalHandleCreate", "cuGraphAddNode", "cuStreamBeginCapture",
+      "cuModuleGetFunction", "cuFuncGetAttribute", "cuStreamUpdateCaptureDependencies" },
+  })
+]]
+
 describe("a failing driver, while branches and loops are captured", function()
   for _, code in ipairs { 2, 900, 999 } do
     it("is reported clearly or survived, code " .. code, function()
       device.sweep(code, forms)
+    end)
+    it("is reported clearly or survived where bodies are predicated, code " .. code, function()
+      device.sweep(code, predicated)
     end)
   end
 end)

@@ -1,13 +1,13 @@
 -- Random nests of branches and loops over a few integers, beside a model in
--- plain Lua: what a program does outside a capture, and what its graph does in
--- three replays from different numbers, is what the model does; every loop
+-- plain Lua: what a program does outside a capture, and what its graphs of every
+-- form do in replays from different numbers, is what the model does; every loop
 -- turned as often as the model's, and was stopped where the model's was.
--- CGRAPHLUA_CONDITIONAL_PROGRAMS sets how many programs (150; the full count is
+-- CGRAPHLUA_CONDITIONAL_PROGRAMS sets how many programs (100; the full count is
 -- 5000), CGRAPHLUA_CONDITIONAL_SEED the first one's seed (1).
 
 local cg = require "cgraphlua"
 
-local PROGRAMS = tonumber(os.getenv "CGRAPHLUA_CONDITIONAL_PROGRAMS") or 150
+local PROGRAMS = tonumber(os.getenv "CGRAPHLUA_CONDITIONAL_PROGRAMS") or 100
 local SEED = tonumber(os.getenv "CGRAPHLUA_CONDITIONAL_SEED") or 1
 local NUMBERS, MODULUS, DEPTH = 5, 7, 4
 
@@ -159,6 +159,40 @@ end
 -- ---- the device ------------------------------------------------------------
 
 local issue_body
+local wanted_form -- of the graph that is captured
+
+-- Statements that become kernels, and bodies that are predicated when they are
+-- asked to.
+local kernels_alone = { set = true, add = true, mix = true, less = true, copy = true }
+local predicable = {}
+
+local function all_predicable(list)
+  for _, s in ipairs(list or {}) do
+    if not kernels_alone[s.kind] and not (predicable[s.kind] and predicable[s.kind](s)) then
+      return false
+    end
+  end
+  return true
+end
+
+local function branches_predicable(s)
+  for _, body in ipairs(s.bodies) do
+    if not all_predicable(body) then return false end
+  end
+  return all_predicable(s.otherwise)
+end
+
+predicable = {
+  keep = function(s) return all_predicable(s.body) end,
+  fork = function(s) return all_predicable(s.left) and all_predicable(s.right) end,
+  when = branches_predicable,
+  switch = branches_predicable,
+}
+
+-- The options of a conditional: predicated where that is possible.
+local function options(possible, max)
+  return { form = (wanted_form ~= "predicated" or possible) and wanted_form or nil, max = max }
+end
 
 -- Streams for forks.  A capture, or a body, has a stream to its end; then others
 -- may have it.
@@ -206,7 +240,7 @@ local issue = {
       launch("ends", x[s.z], t, s.n)
       if cg.is_current_stream_capturing() then t:release() end
       issue_body(s.body, x, made)
-    end, { max = s.max })
+    end, options(all_predicable(s.body), s.max))
   end,
   fork = function(s, x, made)
     local main, side = cg.current_stream(), take_stream()
@@ -216,18 +250,21 @@ local issue = {
     main:wait(side)
   end,
   when = function(s, x, made)
-    cg.when(x[s.x], issuer(s.bodies[1], x, made), issuer(s.bodies[2], x, made))
+    cg.when(x[s.x], issuer(s.bodies[1], x, made), issuer(s.bodies[2], x, made),
+      options(branches_predicable(s)))
   end,
   switch = function(s, x, made)
     local list = {}
     for i, body in ipairs(s.bodies) do list[i] = issuer(body, x, made) end
-    cg.switch(x[s.x], list, issuer(s.otherwise, x, made))
+    cg.switch(x[s.x], list, issuer(s.otherwise, x, made), options(branches_predicable(s)))
   end,
   loop = function(s, x, made)
-    made[s.id] = cg.loop(x[s.x], issuer(s.body, x, made), { max = s.max })
+    made[s.id] = cg.loop(x[s.x], issuer(s.body, x, made),
+      options(all_predicable(s.body), s.max))
   end,
   times = function(s, x, made)
-    made[s.id] = cg.times(x[s.x], issuer(s.body, x, made), { max = s.max })
+    made[s.id] = cg.times(x[s.x], issuer(s.body, x, made),
+      options(all_predicable(s.body), s.max))
   end,
 }
 
@@ -275,15 +312,18 @@ local function check(seed)
   -- An inner loop that ran in an earlier turn of the outer one has been made
   -- anew since, so the last one made is compared.
   compare(x, made, model, turned, "outside a capture")
-  turned, made = {}, {}
-  local g = cg.capture(issuer(body, x, made))
-  for replay = 1, 3 do
-    model = start(x)
-    run_body(body, model, turned)
-    g:replay()
-    compare(x, made, model, turned, "replay " .. replay)
+  for i, form in ipairs { "automatic", "node", "predicated" } do
+    wanted_form, turned, made = form, {}, {}
+    local g = cg.capture(issuer(body, x, made))
+    for replay = 1, i == 1 and 3 or 2 do
+      model = start(x)
+      run_body(body, model, turned)
+      g:replay()
+      compare(x, made, model, turned, form .. ", replay " .. replay)
+    end
+    g:reset()
   end
-  g:reset()
+  wanted_form = nil
 end
 
 describe("random branches and loops", function()

@@ -309,7 +309,7 @@ describe("a conditional", function()
         cg.when(flag, function()
           cg.mark_kernels("inner", bump(1))
           bump(2)()
-        end)
+        end, { form = "node" })
       end)
     end, { annotations = true })
     local body = g:nodes()[2].bodies[1]
@@ -358,7 +358,7 @@ describe("a conditional", function()
   end)
 
   it("refuses changes of its nodes, and to be a child graph", function()
-    local g = cg.capture(function() cg.when(flag, bump(1)) end)
+    local g = cg.capture(function() cg.when(flag, bump(1), { form = "node" }) end)
     for node = 1, 2 do
       local e = fails(g.set_enabled, g, node, false)
       assert.truthy(e.hint:find "stay as they were captured")

@@ -45,9 +45,10 @@ static cgl_status launch(cgl_kernel *kernel, cgl_stream *stream, cgl_buffer *a,
 
 /* Adds 1 to x while it is less than the limit. */
 static cgl_status count_to(cgl_stream *stream, cgl_buffer *x, cgl_buffer *flag,
-                           int limit, cgl_loop **loop) {
+                           int limit, cgl_conditional_form form,
+                           cgl_loop **loop) {
   const cgl_conditional_desc desc = {
-      .kind = CGL_CONDITIONAL_LOOP, .value = flag, .max = 100};
+      .kind = CGL_CONDITIONAL_LOOP, .value = flag, .max = 100, .form = form};
   cgl_conditional *c;
   cgl_stream *inner;
   int body;
@@ -79,17 +80,17 @@ static bool loop_is(cgl_loop *loop, cgl_stream *stream, uint64_t turns) {
 
 
 /* Runs it at once, then captured; true when both count to 5. */
-static bool count_twice(cgl_stream *stream) {
+static bool count_twice(cgl_stream *stream, cgl_conditional_form form) {
   cgl_buffer *x = NULL, *flag = NULL;
   cgl_loop *eager = NULL, *captured = NULL;
   cgl_graph *graph = NULL;
   const int two = 2;
   bool right = !new_number(stream, 0, &x) && !new_number(stream, 0, &flag) &&
-               !count_to(stream, x, flag, 5, &eager) &&
+               !count_to(stream, x, flag, 5, form, &eager) &&
                read_number(x, stream) == 5 && loop_is(eager, stream, 5) &&
                !cgl_graph_create(context, NULL, &graph) &&
                !cgl_graph_capture_begin(graph, stream) &&
-               !count_to(stream, x, flag, 5, &captured) &&
+               !count_to(stream, x, flag, 5, form, &captured) &&
                !cgl_graph_capture_end(graph) && loop_is(captured, stream, 0) &&
                !cgl_buffer_fill(x, stream, &two) &&
                !cgl_graph_replay(graph, stream, 1) &&
@@ -151,7 +152,7 @@ static void test_given_up(cgl_stream *stream) {
          "a graph that is reset abandons all bodies: %s",
          cgl_last_error()->message);
   cgl_conditional_abandon(inner);
-  tap_ok(count_twice(stream), "and its stream is free");
+  tap_ok(count_twice(stream, CGL_CONDITIONAL_NODE), "and its stream is free");
   cgl_graph_release(graph);
   cgl_buffer_release(flag);
 }
@@ -202,7 +203,7 @@ static void *work(void *right) {
   cgl_stream *stream = NULL;
   *(bool *)right = !cgl_stream_create(context, 0, &stream);
   for (int i = 0; i < ROUNDS && *(bool *)right; i++)
-    *(bool *)right = count_twice(stream);
+    *(bool *)right = count_twice(stream, (cgl_conditional_form)(i % 3));
   cgl_stream_release(stream);
   return NULL;
 }
@@ -232,7 +233,16 @@ int main(void) {
     tap_ok(false, "%s", cgl_last_error()->message);
     return tap_done();
   }
-  tap_ok(count_twice(stream), "a loop counts, at once and in a graph");
+  for (int form = 0; form <= CGL_CONDITIONAL_PREDICATED; form++)
+    tap_ok(count_twice(stream, (cgl_conditional_form)form),
+           "a loop counts, at once and in a graph, form %d", form);
+  cgl_loop *none = NULL;
+  cgl_buffer *flag = NULL;
+  const bool refused = !new_number(stream, 0, &flag) &&
+                       count_to(stream, flag, flag, 5, (cgl_conditional_form)3,
+                                &none) == CGL_ERROR_INVALID_ARGUMENT;
+  tap_ok(refused, "a fourth form: %s", cgl_last_error()->message);
+  cgl_buffer_release(flag);
   test_given_up(stream);
   test_versions(stream);
   test_threads();

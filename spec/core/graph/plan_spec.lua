@@ -196,18 +196,23 @@ describe("data order", function()
     assert.equal("1:- 2:- 3:1 4:2,3", edges(g))
   end)
 
-  it("orders branches and loops by what is in them", function()
-    local flag, count = cg.full("int32", 1, 1), cg.full("int32", 1, 3)
-    local g = captured(function()
-      add(w, x) -- 1
-      cg.when(flag, function() add(y, x) end) -- 2, 3
-      cg.times(count, function() add(z, z) end, { max = 9 }) -- 4, 5
-      k.sum:launch(1, N, w, y, z) -- 6
+  for form, wanted in pairs {
+    node = "1:- 2:- 3:2 4:- 5:4 6:1,3,5",
+    predicated = "1:- 2:- 3:- 4:3 5:1,2,4", -- without the node 2
+  } do
+    it("orders branches and loops by what is in them, form " .. form, function()
+      local flag, count = cg.full("int32", 1, 1), cg.full("int32", 1, 3)
+      local g = captured(function()
+        add(w, x) -- 1
+        cg.when(flag, function() add(y, x) end, { form = form }) -- 2, 3
+        cg.times(count, function() add(z, z) end, { max = 9, form = form }) -- 4, 5
+        k.sum:launch(1, N, w, y, z) -- 6
+      end)
+      assert.equal(wanted, edges(g))
+      g:replay()
+      assert.equal(2 + 6, w:download()[1])
     end)
-    assert.equal("1:- 2:- 3:2 4:- 5:4 6:1,3,5", edges(g))
-    g:replay()
-    assert.equal(2 + 6, w:download()[1])
-  end)
+  end
 
   describe("barriers", function()
     local function barrier(fn)

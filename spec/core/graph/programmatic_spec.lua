@@ -126,7 +126,7 @@ describe("programmatic edges", function()
     local flag = cg.full("int32", 1, 1)
     local g = cg.capture(function()
       adds(1)
-      cg.when(flag, function() adds(3) end)
+      cg.when(flag, function() adds(3) end, { form = "node" })
     end)
     local nodes, got = g:nodes(), {}
     for i, node in ipairs(nodes[#nodes].bodies[1]) do got[i] = node.programmatic end

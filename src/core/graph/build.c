@@ -110,7 +110,7 @@ void cgl_build_node(CUgraphNodeParams *params, void **values,
     for (size_t i = 0, at = 0; at < op->nvalues; i++) {
       at = cgl_kernel_next_value(at);
       values[i] = from + at;
-      at += kernel ? kernel->sizes[i] : 16;
+      at += kernel ? kernel->sizes[i] : 16; /* then perhaps a cgl_predicate */
     }
     cgl_build_kernel(params, op->function, &op->launch, values);
     break;
@@ -143,6 +143,38 @@ void cgl_build_node(CUgraphNodeParams *params, void **values,
 
 /* ---- a graph ---- */
 
+static const CUgraphEdgeData programmatic = {
+    .from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+    .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+
+
+/* A node that was added has its stream's priority. */
+static CUresult node_set_priority(const cgl_driver *driver, CUgraphNode node,
+                                  int priority, const char **entry) {
+  const CUlaunchAttributeValue value = {.priority = priority};
+  *entry = "cuGraphKernelNodeSetAttribute";
+  return driver->cuGraphKernelNodeSetAttribute(
+      node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value);
+}
+
+
+cgl_status cgl_build_add_kernel(cgl_context *context,
+                                const cgl_recording *recording,
+                                const cgl_op *op, const cgl_captured *after,
+                                const char *operation, CUgraphNode *node) {
+  CUgraphNodeParams params;
+  void *values[CGL_MAX_PARAMS];
+  const char *entry = "cuGraphAddNode";
+  cgl_build_node(&params, values, context, recording, op);
+  CUresult result = context->driver->cuGraphAddNode(
+      node, after->graph, after->nodes,
+      op->programmatic ? &programmatic : after->edges, after->count, &params);
+  if (!result && op->priority)
+    result = node_set_priority(context->driver, *node, op->priority, &entry);
+  return cgl_fail_driver(context, result, operation, entry);
+}
+
+
 typedef struct build {
   cgl_context *context;
   const cgl_recording *recording;
@@ -155,11 +187,6 @@ typedef struct build {
   const CUgraphEdgeData *link; /* from them to the first nodes; NULL: full */
   bool full;                   /* so are all edges */
 } build;
-
-
-static const CUgraphEdgeData programmatic = {
-    .from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
-    .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
 
 
 static cgl_status build_graph(cgl_context *context,
@@ -194,12 +221,8 @@ static cgl_status build_add_node(build *b, size_t index,
                                            b->before, edges, nbefore, &params);
   if (child)
     driver->cuGraphDestroy(child);
-  if (!result && op->function && op->priority) {
-    const CUlaunchAttributeValue value = {.priority = op->priority};
-    entry = "cuGraphKernelNodeSetAttribute";
-    result = driver->cuGraphKernelNodeSetAttribute(
-        b->nodes[index], CU_LAUNCH_ATTRIBUTE_PRIORITY, &value);
-  }
+  if (!result && op->function && op->priority)
+    result = node_set_priority(driver, b->nodes[index], op->priority, &entry);
   return cgl_fail_driver(context, result, b->operation, entry);
 }
 

@@ -34,6 +34,11 @@ void cgl_build_child(CUgraphNodeParams *params, CUgraph child);
 const cgl_element *cgl_build_element(const cgl_recording *recording,
                                      const cgl_op *op);
 
+/* Adds the node of a kernel of the recording, after others. */
+cgl_status cgl_build_add_kernel(cgl_context *context,
+                                const cgl_recording *recording,
+                                const cgl_op *op, const cgl_captured *after,
+                                const char *operation, CUgraphNode *node);
 /* Builds the graph of a recording that has learned its edges, `copies` times,
    one after the other; the caller destroys it.  CGL_ERROR_INVALID_ARGUMENT for
    a node that others put in, named.  cuGraphCreate, cuGraphAddNode,

@@ -30,7 +30,8 @@ static cgl_status refuse_kind(const cgl_op *op, const char *operation,
   if (op->kind == CGL_OP_GRAPH)
     return cgl_fail_hint("change that graph before it is captured into this "
                          "one");
-  if (op->kind == CGL_OP_CONDITIONAL || op->handle)
+  if (op->kind == CGL_OP_CONDITIONAL || op->handle ||
+      op->predication == CGL_PREDICATION_WRITES)
     return cgl_fail_hint("the nodes of a branch or a loop stay as they were "
                          "captured: keep in a buffer what is to vary");
   if (op->kind == CGL_OP_FOREIGN)
@@ -57,9 +58,9 @@ typedef struct change {
   const cgl_op *op;
   cgl_kernel *kernel; /* NULL: a fill or a copy */
   const cgl_arg *args;
-  size_t nargs;                 /* 0: all as they are */
-  size_t ngained;               /* arguments that reach memory now */
-  void *params[CGL_MAX_PARAMS]; /* of a kernel: into its values */
+  size_t nargs;                     /* 0: all as they are */
+  size_t ngained;                   /* arguments that reach memory now */
+  void *params[CGL_MAX_PARAMS + 1]; /* of a kernel: into its values */
   cgl_record_edit edit;
 } change; /* too large to be cleared for every call */
 
@@ -245,6 +246,24 @@ static cgl_status change_end(change *c, CUgraphNodeParams *params,
 
 /* ---- kernels ---- */
 
+/* Whether a predicated kernel would write what it looks at: other kernels of
+   the body, and blocks of its own, look at it later. */
+static bool change_meets_word(const change *c, size_t index) {
+  const cgl_recording *recording = c->graph->recording;
+  const cgl_range *ranges = cgl_record_ranges(recording, c->op);
+  CUdeviceptr address;
+  size_t bytes;
+  bool meets = false;
+  if (!c->op->predication || !cgl_kernel_writes(c->kernel, index) ||
+      !cgl_arg_memory(&c->args[index], &address, &bytes))
+    return false;
+  for (uint32_t i = 0; i < c->op->nranges; i++)
+    meets |= ranges[i].argument >= CGL_MAX_PARAMS &&
+             cgl_record_ranges_touch(&ranges[i], 1, address, bytes, false);
+  return meets;
+}
+
+
 /* Packs argument `index` over the value that is there. */
 static cgl_status change_pack(change *c, size_t index) {
   const cgl_arg *arg = &c->args[index];
@@ -254,6 +273,12 @@ static cgl_status change_pack(change *c, size_t index) {
                    "is a generator: which of its numbers a node draws was "
                    "decided by the capture");
     return cgl_fail_hint("leave the argument out, and it stays as it is");
+  }
+  if (change_meets_word(c, index)) {
+    cgl_arg_refuse(CGL_ERROR_INVALID_ARGUMENT, c->kernel, index, setting,
+                   "is the value that decides whether the kernel runs");
+    return cgl_fail_hint("capture the branch with {form = \"node\"}, or let "
+                         "another kernel write the value");
   }
   cgl_status status = cgl_arg_pack(c->kernel, index, arg, setting, value);
   if (status)
@@ -266,6 +291,7 @@ static cgl_status change_pack(change *c, size_t index) {
 /* The node's values with the new values among them. */
 static cgl_status change_pack_all(change *c, unsigned char *values) {
   size_t at = 0;
+  c->params[0] = values; /* what follows the last: a cgl_predicate's */
   if (c->op->nvalues)
     memcpy(values, cgl_record_values(c->graph->recording, c->op),
            c->op->nvalues);
@@ -273,6 +299,7 @@ static cgl_status change_pack_all(change *c, unsigned char *values) {
     at = cgl_kernel_next_value(at);
     c->params[i] = values + at;
     at += c->kernel->sizes[i];
+    c->params[i + 1] = values + cgl_kernel_next_value(at);
     if (!c->nargs || c->args[i].kind == CGL_ARG_SAME)
       continue;
     cgl_status status = change_pack(c, i);
@@ -304,7 +331,7 @@ cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
   CUgraphNodeParams params;
   if (!graph->exec) /* executables read params.kernel alone */
     memset(&params, 0, sizeof params);
-  cgl_build_kernel(&params, c.kernel->handle, &now, c.params);
+  cgl_build_kernel(&params, c.op->function, &now, c.params);
   return change_end(&c, &params, values, &now);
 }
 

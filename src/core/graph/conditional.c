@@ -52,6 +52,9 @@ static cgl_status desc_check(const cgl_conditional_desc *desc,
              cgl_type_name(type));
     return cgl_fail_hint("give a buffer, or a view, of one integer or bool");
   }
+  if ((unsigned)desc->form > CGL_CONDITIONAL_PREDICATED)
+    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+                    "form %d is not a value of its enum", (int)desc->form);
   const size_t n = desc->nbodies + !desc->nbodies;
   if (n >= bodies[desc->kind].least && n <= bodies[desc->kind].most)
     return CGL_OK;
@@ -129,9 +132,18 @@ static void conditional_free(cgl_conditional *c) {
   free(c->draws);
   cgl_stream_release(c->inner);
   cgl_loop_release(c->loop);
+  cgl_buffer_release(c->words);
   cgl_buffer_release(c->desc.value);
   cgl_stream_release(c->stream);
   free(c);
+}
+
+
+/* Of the graph's memory, and older than the bodies, which use other memory. */
+static cgl_status conditional_make_words(cgl_conditional *c) {
+  return cgl_buffer_create(c->stream,
+                           (cgl_pool *)c->stream->capture->underway.pool,
+                           CGL_TYPE_uint32, c->desc.nbodies, &c->words);
 }
 
 
@@ -157,6 +169,8 @@ static cgl_status conditional_new(cgl_stream *stream,
   }
   if (!status && conditional_is_loop(desc->kind))
     status = cgl_loop_create(stream, operation, &c->loop);
+  else if (!status && c->around && desc->form != CGL_CONDITIONAL_NODE)
+    status = conditional_make_words(c);
   if (status)
     conditional_free(c);
   else
@@ -244,6 +258,12 @@ static cgl_status eager_next(cgl_conditional *c, int *body) {
 
 /* ---- the kernel that sets the handle ---- */
 
+uint64_t cgl_conditional_type_code(const cgl_conditional *c) {
+  const cgl_type type = c->desc.value->type;
+  return cgl_type_bytes(type) + (type_is_signed(type) ? 16 : 0);
+}
+
+
 /* Launches it into `stream`, which captures. */
 static cgl_status handle_set(const cgl_conditional *c, cgl_stream *stream,
                              cgl_handle which,
@@ -251,10 +271,10 @@ static cgl_status handle_set(const cgl_conditional *c, cgl_stream *stream,
   enum { NPARAMS = 7 };
   static const cgl_launch once = {{1, 1, 1}, {1, 1, 1}, 0};
   const char *operation = conditional_name(c);
-  const cgl_type type = c->desc.value->type;
-  uint64_t code = cgl_type_bytes(type) + (type_is_signed(type) ? 16 : 0);
-  uint64_t form = which == CGL_HANDLE_NEXT ? kinds[c->desc.kind].before
-                                           : kinds[c->desc.kind].after;
+  uint64_t code = cgl_conditional_type_code(c);
+  uint64_t form = (which == CGL_HANDLE_NEXT ? kinds[c->desc.kind].before
+                                            : kinds[c->desc.kind].after) |
+                  (uint64_t)c->turns << 8;
   uint64_t state = c->loop ? c->loop->state->address : 0;
   uint64_t id = c->loop ? c->loop->id : 0;
   uint64_t max = c->loop ? c->desc.max : c->desc.nbodies - c->desc.otherwise;
@@ -600,6 +620,8 @@ static cgl_status captured_issue(cgl_conditional *c, cgl_issue *issue,
   const CUgraphConditionalNodeType type = kinds[c->desc.kind].type;
   const cgl_note note = {.kind = CGL_OP_CONDITIONAL,
                          .name = operation,
+                         .predication = c->turns ? CGL_PREDICATION_LOOKS
+                                                 : CGL_PREDICATION_NONE,
                          .values = &type,
                          .nvalues = sizeof type};
   stream->capture->incomplete = false;
@@ -624,8 +646,51 @@ static void capture_note_failure(cgl_capture *capture, cgl_status status,
 }
 
 
+/* A loop's body is captured again, with several predicated turns. */
+static cgl_status loop_repeat_body(cgl_conditional *c, uint32_t turns,
+                                   const char *operation) {
+  cgl_recording *turn = c->bodies[0];
+  c->bodies[0] = NULL;
+  c->next = 0;
+  cgl_status status = body_begin(c, operation);
+  c->next = 1;
+  c->turns = turns;
+  if (!status)
+    status = cgl_predicated_issue_turns(c, c->inner, turn, turns, operation);
+  if (!status)
+    status = body_end(c, operation);
+  cgl_record_release(turn);
+  return status;
+}
+
+
+/* Chooses the cheaper form, unless the description did; nothing is put into the
+   capture around. */
+static cgl_status captured_choose(cgl_conditional *c, const char *operation,
+                                  bool *predicated) {
+  const bool asked = c->desc.form == CGL_CONDITIONAL_PREDICATED;
+  cgl_predicated_refusal refusal;
+  *predicated = false;
+  if (!asked &&
+      (c->desc.form == CGL_CONDITIONAL_NODE || !cgl_predicated_pays(c)))
+    return CGL_OK;
+  cgl_status status = cgl_predicated_check(c, operation, &refusal);
+  if (status)
+    return status;
+  if (asked && refusal.why)
+    return cgl_predicated_refuse(&refusal, operation);
+  *predicated = !refusal.why;
+  return *predicated && c->loop
+             ? loop_repeat_body(c, cgl_predicated_turns(c), operation)
+             : CGL_OK;
+}
+
+
 static cgl_status captured_end(cgl_conditional *c, const char *operation) {
+  bool predicated = false;
   cgl_status status = cgl_context_enter(c->stream->object.context, operation);
+  if (!status)
+    status = captured_choose(c, operation, &predicated);
   for (size_t i = 0; i < c->desc.nbodies && !status; i++)
     if (c->draws[i])
       status = cgl_draws_enter_child(c->draws[i], c->stream, operation);
@@ -633,7 +698,13 @@ static cgl_status captured_end(cgl_conditional *c, const char *operation) {
     return status;
   const bool before = c->stream->capture->incomplete;
   cgl_issue issue;
-  status = captured_issue(c, &issue, operation);
+  if (predicated && !c->loop) {
+    c->stream->capture->incomplete = true;
+    status = cgl_predicated_issue_branch(c, operation);
+    if (!status)
+      c->stream->capture->incomplete = false;
+  } else
+    status = captured_issue(c, &issue, operation);
   if (status)
     capture_note_failure(c->stream->capture, status, operation);
   c->stream->capture->incomplete |= before;

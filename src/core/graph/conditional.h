@@ -9,7 +9,10 @@
    recorded; `capture` is underway exactly while the capture around names it as
    its `body`, so whoever ends that capture finds it; a handle's kernel is the
    operation right before the conditional one; the nodes that operations of a
-   body's recording name are gone. */
+   body's recording name are gone.
+   Predicated bodies (predicated.c) are recorded likewise; then their kernels go
+   into the capture around, those of a loop into a second capture of its
+   body. */
 #ifndef CGL_GRAPH_CONDITIONAL_H
 #define CGL_GRAPH_CONDITIONAL_H
 
@@ -21,7 +24,8 @@ struct cgl_loop {
   bool exhausted; /* eager: the result */
   uint64_t turns;
   uint64_t id;       /* unique in the process: the state has it once it ran */
-  cgl_buffer *state; /* retained; in a capture: id, turns, exhausted, bound */
+  cgl_buffer *state; /* retained; in a capture: what set_conditional writes
+                        (random/fills.cu) */
 };
 
 struct cgl_conditional {
@@ -40,7 +44,15 @@ struct cgl_conditional {
   uint64_t pool_before;         /* cgl_pool_body_begins */
   cgl_recording **bodies;       /* owned: desc.nbodies, those captured so far */
   cgl_draw **draws;             /* owned: theirs */
+  cgl_buffer *words; /* retained: of a branch, what predicated bodies look at;
+                        NULL: they cannot be predicated */
+  uint32_t turns;    /* of a loop, predicated ones that the body has; 0: it just
+                        runs */
 };
+
+/* What the kernels that read the value are told of its type: its bytes, plus 16
+   for a sign. */
+uint64_t cgl_conditional_type_code(const cgl_conditional *conditional);
 
 /* Abandons the bodies underway in a capture that is abandoned. */
 void cgl_conditional_abandon_bodies(cgl_capture *around);
@@ -50,5 +62,35 @@ void cgl_conditional_abandon_bodies(cgl_capture *around);
 /* What a loop of the capture of `stream`, or an eager one, will report. */
 cgl_status cgl_loop_create(cgl_stream *stream, const char *operation,
                            cgl_loop **loop);
+
+/* ---- predicated.c ---- */
+
+/* Whether the bodies can be predicated. */
+typedef struct cgl_predicated_refusal {
+  const char *why;  /* static; NULL: they can */
+  const cgl_op *op; /* the operation that cannot, borrowed from its body */
+} cgl_predicated_refusal;
+
+/* Compiles and loads second forms; nothing is put into the capture. */
+cgl_status cgl_predicated_check(const cgl_conditional *conditional,
+                                const char *operation,
+                                cgl_predicated_refusal *refusal);
+/* Whether bodies that can be predicated cost less so than as a node. */
+bool cgl_predicated_pays(const cgl_conditional *conditional);
+/* Fails with the reason. */
+cgl_status cgl_predicated_refuse(const cgl_predicated_refusal *refusal,
+                                 const char *operation);
+/* Puts the bodies of a branch into the capture around.
+   cuGraphAddNode, cuStreamUpdateCaptureDependencies */
+cgl_status cgl_predicated_issue_branch(const cgl_conditional *conditional,
+                                       const char *operation);
+/* How many turns the body of a loop is to have. */
+uint32_t cgl_predicated_turns(const cgl_conditional *conditional);
+/* Puts so many turns of a loop's body into a stream that captures.  The same
+   driver calls. */
+cgl_status cgl_predicated_issue_turns(const cgl_conditional *conditional,
+                                      cgl_stream *stream,
+                                      const cgl_recording *body, uint32_t turns,
+                                      const char *operation);
 
 #endif

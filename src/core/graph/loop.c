@@ -19,7 +19,7 @@ CGL_OBJECT_KIND(loop, .light = true, .destroy = loop_destroy)
 static cgl_status loop_make_state(cgl_loop *loop, cgl_stream *stream,
                                   const char *operation) {
   cgl_pool *own = cgl_pools_own(stream->object.context, operation);
-  return own ? cgl_buffer_create(stream, own, CGL_TYPE_uint64, 4, &loop->state)
+  return own ? cgl_buffer_create(stream, own, CGL_TYPE_uint64, 5, &loop->state)
              : cgl_last_error()->code;
 }
 

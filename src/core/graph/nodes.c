@@ -68,9 +68,12 @@ void cgl_graph_body_node(const cgl_body *body, size_t index,
     info->nannotations = op->scope->npairs;
   }
   if (op->kind == CGL_OP_CONDITIONAL) {
+    info->form = "node";
     info->nbodies = op->nbodies;
     info->bodies = cgl_record_bodies(body, op);
   }
+  if (op->predication == CGL_PREDICATION_LOOKS)
+    info->form = "predicated";
   info->dependencies =
       cgl_record_dependencies(body, index, &info->ndependencies);
 }

@@ -82,6 +82,14 @@ static bool issue_follows(const cgl_issue *issue) {
 }
 
 
+void cgl_issue_launch_of(cgl_issue *issue, const cgl_op *op, bool first) {
+  issue->waits = op->waits;
+  issue->fits = op->fits;
+  issue->programmatic =
+      first ? issue->waits && issue_follows(issue) : op->programmatic;
+}
+
+
 cgl_status cgl_issue_launch(cgl_issue *issue, CUfunction function,
                             const cgl_launch *launch, cgl_waiter *waiter,
                             void **params) {
@@ -170,6 +178,7 @@ static cgl_op *record_append(cgl_recording *recording, const cgl_note *note) {
   op->function = note->function;
   op->fills = note->fills;
   op->handle = note->handle;
+  op->predication = note->predication;
   op->off = op->stale = op->waits = op->fits = op->programmatic = false;
   op->launch = note->launch ? *note->launch : none;
   op->ranges = recording->nranges;
@@ -209,6 +218,48 @@ CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note) {
   stream->waited = false;
   capture->latest = op->site;
   return op->node;
+}
+
+
+cgl_status cgl_issue_adopt(cgl_stream *stream, const cgl_recording *from,
+                           const char *operation) {
+  cgl_capture *capture = stream->capture;
+  const cgl_room room = {.kept = from->nkept};
+  cgl_status status = cgl_issue_reserve(capture->recording, &room, operation);
+  for (size_t i = 0; i < from->nkept && !status; i++)
+    cgl_record_keep(capture->recording, from->kept[i],
+                    capture->underway.serial);
+  return status;
+}
+
+
+void cgl_issue_use_of(cgl_issue *issue, const cgl_recording *from,
+                      const cgl_op *op) {
+  cgl_recording *recording = issue->recording;
+  for (uint32_t i = 0; i < op->nranges; i++) {
+    cgl_range range = from->ranges[op->ranges + i];
+    if (range.allocation)
+      range.allocation = cgl_record_add_allocation(
+          recording, from->allocations[range.allocation - 1]);
+    recording->ranges[recording->nranges + issue->nranges++] = range;
+  }
+}
+
+
+void cgl_issue_end_of(cgl_issue *issue, const cgl_note *note,
+                      const cgl_op *op) {
+  cgl_recording *recording = issue->recording;
+  cgl_issue_end(issue, note);
+  cgl_op *noted = &recording->ops[recording->nops - 1];
+  noted->node = NULL;
+  noted->priority = op->priority;
+  noted->scope = op->scope;
+  noted->site = issue->stream->capture->latest = op->site;
+}
+
+
+void cgl_issue_set_node(cgl_recording *recording, CUgraphNode node) {
+  recording->ops[recording->nops - 1].node = node;
 }
 
 

@@ -47,11 +47,12 @@ typedef struct cgl_note {
   const char *name;         /* static or interned */
   const cgl_launch *launch; /* of kernels */
   CUfunction function;
-  cgl_object *object; /* op->object; the recording keeps it already */
-  size_t nvalues;     /* bytes of arguments */
-  const void *values; /* copied; NULL: written at cgl_issue_values */
-  bool fills;         /* op->fills */
-  cgl_handle handle;  /* op->handle */
+  cgl_object *object;          /* op->object; the recording keeps it already */
+  size_t nvalues;              /* bytes of arguments */
+  const void *values;          /* copied; NULL: written at cgl_issue_values */
+  bool fills;                  /* op->fills */
+  cgl_handle handle;           /* op->handle */
+  cgl_predication predication; /* op->predication */
 } cgl_note;
 
 /* Makes room in a recording.  CGL_ERROR_NO_MEMORY */
@@ -78,6 +79,10 @@ static inline cgl_status cgl_issue_taken(const cgl_issue *issue,
 cgl_status cgl_issue_launch(cgl_issue *issue, CUfunction function,
                             const cgl_launch *launch, cgl_waiter *waiter,
                             void **params);
+/* The operation is a copy of one of a body, whose second form waits as its
+   first does; `first`: it follows what the stream follows, and else the same
+   operations of the body. */
+void cgl_issue_launch_of(cgl_issue *issue, const cgl_op *op, bool first);
 /* The operation uses an object, and `range` of its memory (NULL: none), which
    is of `allocation` (NULL: no capture allocated it).  The recording notes the
    range, and keeps the object unless the range is planned.  Nothing outside
@@ -92,6 +97,18 @@ void cgl_issue_bodies(cgl_issue *issue, cgl_recording *const *bodies, size_t n);
 /* Notes the operation; returns its node when the capture is watched, else
    NULL. */
 CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note);
+/* Keeps all that another recording keeps. */
+cgl_status cgl_issue_adopt(cgl_stream *stream, const cgl_recording *from,
+                           const char *operation);
+/* The operation touches the memory of an operation of another recording, whose
+   objects were adopted. */
+void cgl_issue_use_of(cgl_issue *issue, const cgl_recording *from,
+                      const cgl_op *op);
+/* Notes an operation of a body in the capture around it: with the script line,
+   priority and annotations of `op`, and without a node. */
+void cgl_issue_end_of(cgl_issue *issue, const cgl_note *note, const cgl_op *op);
+/* The latest operation became a node that was added by hand. */
+void cgl_issue_set_node(cgl_recording *recording, CUgraphNode node);
 /* Notes an operation that was put into the graph by hand, a kernel of one
    block: no stream's. */
 void cgl_issue_note_node(cgl_recording *recording, const cgl_note *note,

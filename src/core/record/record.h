@@ -15,6 +15,7 @@
 #define CGL_RECORD_RECORD_H
 
 #include "core/stream/stream.h"
+#include "driver/predicate.h"
 
 /* X(constant, word, type of its node): the kinds of operations.  A new kind is
    a line here, a function that issues it (issue.h), and a line in graph/build.c
@@ -50,7 +51,8 @@ typedef struct cgl_range {
   CUdeviceptr address;
   size_t bytes;
   uint32_t allocation; /* number of its allocation, from 1; 0: none */
-  uint16_t argument;   /* index of a kernel's argument, from 0 */
+  uint16_t argument;   /* index of a kernel's argument, from 0; behind all that
+                          are possible: what a predicated kernel looks at */
   bool write;          /* may be written to */
   bool planned;        /* memory of the graph's own pool */
 } cgl_range;
@@ -64,6 +66,16 @@ typedef enum cgl_handle {
   CGL_HANDLE_NEXT,  /* of the conditional operation that follows */
   CGL_HANDLE_AROUND /* of the operation whose body it is in */
 } cgl_handle;
+
+/* What a kernel has to do with predicated bodies. */
+typedef enum cgl_predication {
+  CGL_PREDICATION_NONE,
+  CGL_PREDICATION_LOOKS, /* it is a second form: its last value is a
+                            cgl_predicate */
+  CGL_PREDICATION_WRITES /* it writes the words of bodies, all 0 unless the
+                            word that its first value is the address of is more
+                            than its second; without an address it asks none */
+} cgl_predication;
 
 typedef struct cgl_op {
   cgl_op_kind kind;
@@ -83,11 +95,13 @@ typedef struct cgl_op {
   uint64_t stream;     /* its serial; 0: put into the graph by hand */
   cgl_launch launch;   /* of kernels */
   cgl_handle handle;   /* that a kernel of ours sets */
-  uint32_t body;       /* from 1: which body is its first; 0: none */
-  uint32_t nbodies;    /* those after one another; of a loop, 1 */
-  uint32_t nranges, nvalues; /* memory it touches; bytes of its arguments */
-  size_t ranges, values;     /* where they begin in the recording's arrays */
-  const cgl_scope *scope;    /* its annotations; NULL: none */
+  cgl_predication predication; /* of kernels; of a loop's node, LOOKS: its body
+                                  is predicated turns */
+  uint32_t body;               /* from 1: which body is its first; 0: none */
+  uint32_t nbodies;            /* those after one another; of a loop, 1 */
+  uint32_t nranges, nvalues;   /* memory it touches; bytes of its arguments */
+  size_t ranges, values;       /* where they begin in the recording's arrays */
+  const cgl_scope *scope;      /* its annotations; NULL: none */
 } cgl_op;
 
 /* "kernel", "memcpy", ... */

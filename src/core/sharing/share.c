@@ -170,6 +170,7 @@ static void making_add_op(making *m, const cgl_recording *recording,
                           const cgl_op *op) {
   /* A kernel may read what it writes; copies and fills never do. */
   const bool updates = op->kind == CGL_OP_KERNEL && !op->fills;
+  const bool perhaps = m->perhaps || op->predication == CGL_PREDICATION_LOOKS;
   const cgl_range *ranges = cgl_record_ranges(recording, op);
   for (int write = 0; write < 2; write++)
     for (uint32_t i = 0; i < op->nranges; i++) {
@@ -185,8 +186,8 @@ static void making_add_op(making *m, const cgl_recording *recording,
                              range->write ? CGL_USE_UPDATE : CGL_USE_READ,
                              content->allocation.born == m->born};
       /* Nothing but a graph inside could take what its own capture wrote. */
-      const bool reads = !range->write || (use.own ? updates && !m->alone
-                                                   : updates || m->perhaps);
+      const bool reads = !range->write ||
+                         (use.own ? updates && !m->alone : updates || perhaps);
       making_use(m, &use, !write && reads && !(use.own && m->again), write);
     }
 }

@@ -50,13 +50,43 @@ static void conditional_run(lua_State *L, cgl_lua *S,
 }
 
 
-/* cg.when(flag, then [, else]) */
+/* Reads the options at `index`. */
+static void options_read(lua_State *L, cgl_lua *S, int index,
+                         cgl_conditional_desc *desc) {
+  static const char *const known[] = {"form", NULL},
+                           *const loops[] = {"form", "max", NULL},
+                           *const forms[] = {"automatic", "node", "predicated",
+                                             NULL};
+  const bool loop = desc->kind >= CGL_CONDITIONAL_LOOP;
+  if (!cgl_lua_options(L, S, index, loop ? loops : known))
+    return;
+  desc->form = (cgl_conditional_form)cgl_lua_option_choice(
+      L, S, index, "form", forms, CGL_CONDITIONAL_AUTOMATIC);
+  if (loop)
+    desc->max = (uint64_t)cgl_lua_option_integer(
+        L, S, index, "max", 1, CGL_LUA_MAX_WHOLE, CGL_CONDITIONAL_MAX);
+}
+
+
+/* The function before the options of a branch may be left out. */
+static void branch_settle(lua_State *L) {
+  lua_settop(L, 4);
+  if (!lua_istable(L, 3) || !lua_isnil(L, 4))
+    return;
+  lua_pushnil(L);
+  lua_insert(L, 3);
+  lua_settop(L, 4);
+}
+
+
+/* cg.when(flag, then [, else] [, {form=}]) */
 static int cg_when(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "when");
-  lua_settop(L, 3);
+  branch_settle(L);
   cgl_conditional_desc desc = {.kind = CGL_CONDITIONAL_WHEN,
                                .value = cgl_lua_check_buffer(L, S, 1),
                                .nbodies = lua_isnil(L, 3) ? 1 : 2};
+  options_read(L, S, 4, &desc);
   for (size_t i = 0; i < desc.nbodies; i++)
     cgl_lua_read_function(L, S, 2 + (int)i);
   conditional_run(L, S, &desc, 2, NULL);
@@ -64,54 +94,52 @@ static int cg_when(lua_State *L) {
 }
 
 
-/* cg.switch(index, {f, ...} [, default]) */
+/* cg.switch(index, {f, ...} [, default] [, {form=}]) */
 static int cg_switch(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "switch");
-  lua_settop(L, 3);
+  branch_settle(L);
   cgl_conditional_desc desc = {.kind = CGL_CONDITIONAL_SWITCH,
                                .value = cgl_lua_check_buffer(L, S, 1),
                                .otherwise = !lua_isnil(L, 3)};
   if (!lua_istable(L, 2) || !lua_objlen(L, 2))
     cgl_lua_bad(L, S, 2, "a list of functions expected, got %s",
                 lua_istable(L, 2) ? "an empty table" : luaL_typename(L, 2));
+  options_read(L, S, 4, &desc);
   const int n = (int)lua_objlen(L, 2);
   luaL_checkstack(L, n + BODY_ROOM, "too many functions");
   if (desc.otherwise)
     cgl_lua_read_function(L, S, 3);
   for (int i = 1; i <= n; i++) {
     lua_rawgeti(L, 2, i);
-    cgl_lua_read_function(L, S, 3 + i);
+    cgl_lua_read_function(L, S, 4 + i);
   }
   if (desc.otherwise)
     lua_pushvalue(L, 3);
   desc.nbodies = (size_t)n + desc.otherwise;
-  conditional_run(L, S, &desc, 4, NULL);
+  conditional_run(L, S, &desc, 5, NULL);
   return 0;
 }
 
 
 static int loop_run(lua_State *L, cgl_lua *S, cgl_conditional_kind kind) {
-  static const char *const known[] = {"max", NULL};
   lua_settop(L, 3);
   cgl_conditional_desc desc = {.kind = kind,
                                .value = cgl_lua_check_buffer(L, S, 1)};
   cgl_lua_read_function(L, S, 2);
-  cgl_lua_options(L, S, 3, known);
-  desc.max = (uint64_t)cgl_lua_option_integer(
-      L, S, 3, "max", 1, CGL_LUA_MAX_WHOLE, CGL_CONDITIONAL_MAX);
+  options_read(L, S, 3, &desc);
   cgl_loop **loop = cgl_lua_new_loop(L, S);
   conditional_run(L, S, &desc, 2, loop);
   return 1;
 }
 
 
-/* cg.loop(flag, body [, {max=}]) */
+/* cg.loop(flag, body [, {max=, form=}]) */
 static int cg_loop(lua_State *L) {
   return loop_run(L, cgl_lua_issue(L, "loop"), CGL_CONDITIONAL_LOOP);
 }
 
 
-/* cg.times(count, body [, {max=}]) */
+/* cg.times(count, body [, {max=, form=}]) */
 static int cg_times(lua_State *L) {
   return loop_run(L, cgl_lua_issue(L, "times"), CGL_CONDITIONAL_TIMES);
 }

@@ -97,6 +97,8 @@ static void node_push(lua_State *L, const cgl_node_info *info) {
     lua_rawseti(L, -2, (int)i + 1);
   }
   lua_setfield(L, -2, "dependencies");
+  if (info->form)
+    cgl_lua_set_text(L, "form", info->form);
   if (info->nbodies)
     node_set_bodies(L, info);
   node_set_annotations(L, info);
