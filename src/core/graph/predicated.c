@@ -57,22 +57,16 @@ static bool op_is_move(const cgl_op *op) {
 static const char *move_of(const cgl_recording *body, const cgl_op *op,
                            move *m) {
   enum { THREADS = 256, EACH = 16 };
-  const cgl_range *ranges = cgl_record_ranges(body, op);
-  const cgl_element element = cgl_build_element(body, op);
+  const cgl_element *element = cgl_build_element(body, op);
+  const size_t size = cgl_type_bytes((cgl_type)element->type);
   *m = (move){.launch = {{1, 1, 1}, {THREADS, 1, 1}, 0},
-              .values = {ranges[0].address + element.offset}};
-  if (element.pinned)
+              .values = {element->to, element->what, element->count}};
+  if (element->pinned)
     return "it copies from or to pinned memory";
-  if (element.half)
-    return "it fills with eight bytes whose halves differ";
-  if (op->kind == CGL_OP_MEMCPY) {
-    m->values[1] = ranges[1].address + element.offset;
-    m->values[2] = element.bytes;
-  } else {
-    const size_t size = cgl_memory_fill_bytes(&element);
+  if (op->kind == CGL_OP_MEMSET) {
     for (size_t i = 0; i < sizeof m->values[1]; i += size)
-      memcpy((char *)&m->values[1] + i, &element.word, size);
-    m->values[2] = ranges[0].bytes;
+      memcpy((char *)&m->values[1] + i, &element->what, size);
+    m->values[2] *= size;
   }
   m->launch.grid[0] =
       (uint32_t)((m->values[2] + THREADS * EACH - 1) / (THREADS * EACH));
