@@ -28,5 +28,6 @@
 #include "cgraphlua/graph.h"
 #include "cgraphlua/conditional.h"
 #include "cgraphlua/generator.h"
+#include "cgraphlua/algo.h"
 
 #endif

@@ -172,7 +172,7 @@ describe("manual", function()
   end)
 
   it("has the functions of the other modules in headings, and no other", function()
-    for _, name in ipairs { "image", "progress", "options" } do
+    for _, name in ipairs { "image", "progress", "options", "algo" } do
       local live, module = {}, require("cgraphlua." .. name)
       for field, value in pairs(module) do
         local dot = module.__index == module and field ~= "new" and ":" or "."

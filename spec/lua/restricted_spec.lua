@@ -344,7 +344,7 @@ local open_names = {
     .. "pinned sleep stream synchronize take version zeros",
   stream = "is_capturing query record release synchronize use wait",
   event = "elapsed query record release synchronize",
-  buffer = "copy download fill normal random release uniform upload view",
+  buffer = "copy download fill item normal random release uniform upload view",
   pinned = "copy get release set",
   module = "global kernel kernels release",
   kernel = "block_size form launch name over parameters release",

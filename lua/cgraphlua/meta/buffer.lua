@@ -25,6 +25,11 @@ function buffer:upload(data) end
 ---@overload fun(self, pointer: ffi.cdata*|lightuserdata, bytes: integer): ffi.cdata*|lightuserdata
 function buffer:download(into) end
 
+--- Waits for the current stream and returns the only element of a buffer of one.
+--- Raises inside a capture.
+---@return number|boolean|ffi.cdata*
+function buffer:item() end
+
 --- Copies all of `source`, of the same type and count, asynchronously on the
 --- current stream.
 ---@param source cgraphlua.buffer|cgraphlua.pinned

@@ -233,6 +233,27 @@ static int buffer_download(lua_State *L) {
 }
 
 
+/* b:item() */
+static int buffer_item(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "buffer:item");
+  cgl_buffer *buffer = cgl_lua_check_buffer(L, S, 1);
+  const size_t count = cgl_buffer_count(buffer);
+  char value[ELEMENT_ROOM];
+  if (count != 1)
+    return cgl_lua_raise(L, S, CGL_ERROR_INVALID_ARGUMENT,
+                         "download reads all elements; view(i, 1):item() reads "
+                         "element i",
+                         "the buffer has %lld elements, not one",
+                         (long long)count);
+  cgl_lua_limits_wait(L, S, cgl_lua_stream(L, S), NULL);
+  cgl_lua_done(L, S,
+               cgl_buffer_download(buffer, cgl_lua_stream(L, S), 0, value,
+                                   cgl_buffer_bytes(buffer)));
+  cgl_lua_push_element(L, S, cgl_buffer_type(buffer), value);
+  return 1;
+}
+
+
 /* b:copy(buffer | pinned) */
 static int buffer_copy(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "buffer:copy");
@@ -490,11 +511,17 @@ static void buffer_describe(void *object, char *text, size_t room) {
 
 void cgl_lua_open_buffer(lua_State *L, cgl_lua *S) {
   static const luaL_Reg methods[] = {
-      {"upload", buffer_upload},   {"download", buffer_download},
-      {"copy", buffer_copy},       {"fill", buffer_fill},
-      {"uniform", buffer_uniform}, {"normal", buffer_normal},
-      {"random", buffer_random},   {"view", buffer_view},
-      {"address", buffer_address}, {NULL, NULL},
+      {"upload", buffer_upload},
+      {"download", buffer_download},
+      {"copy", buffer_copy},
+      {"fill", buffer_fill},
+      {"uniform", buffer_uniform},
+      {"normal", buffer_normal},
+      {"random", buffer_random},
+      {"view", buffer_view},
+      {"address", buffer_address},
+      {"item", buffer_item},
+      {NULL, NULL},
   };
   static const luaL_Reg metamethods[] = {{"__len", buffer_len}, {NULL, NULL}};
   static const luaL_Reg functions[] = {

@@ -1,6 +1,6 @@
 /* The types of the module, a file each: a userdata type's checks, functions
    and methods, in the order of its method table; and what scripts see of
-   memory (snapshot.c) and of PNG files (png.c).
+   memory (snapshot.c), of PNG files (png.c) and of algorithms (algo.c).
    Each open function adds the type's metatable, and its functions to the
    module's table, which is on top of the stack; the state's userdata is at
    index 1. */
@@ -21,6 +21,7 @@ void cgl_lua_open_checkpoint(lua_State *L, cgl_lua *S);
 void cgl_lua_open_generator(lua_State *L, cgl_lua *S);
 void cgl_lua_open_snapshot(lua_State *L);
 void cgl_lua_open_png(lua_State *L);
+void cgl_lua_open_algo(lua_State *L);
 
 /* The address of a buffer; raises when a restored pool took the memory back. */
 uint64_t cgl_lua_buffer_address(lua_State *L, cgl_lua *S,

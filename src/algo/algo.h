@@ -1,0 +1,51 @@
+/* Algorithms on buffers, over the public API of the rooms below: kernels,
+   launches and buffers, so that recordings, pools and graphs treat them as
+   anybody's kernels.
+   Invariant: a kernel of a cgl_algo is found again by its text and its
+   definitions, and lives as long as the cgl_algo.
+   Sources.  types.cu stands in front of all; every other .cu file takes what it
+   is compiled for from definitions between the two. */
+#ifndef CGL_ALGO_ALGO_H
+#define CGL_ALGO_ALGO_H
+
+#include "cgraphlua.h"
+
+enum { CGL_ALGO_SHAPE_ROOM = 200, CGL_ALGO_BLOCK = 256 };
+
+/* ---- kernels.c ---- */
+
+/* The sources, a file each. */
+#define CGL_ALGO_SOURCES(X) X(map)
+typedef enum cgl_algo_source {
+#define X(name) CGL_ALGO_##name,
+  CGL_ALGO_SOURCES(X)
+#undef X
+} cgl_algo_source;
+
+/* Kernel `name` of a source with definitions in front; borrowed. */
+cgl_status cgl_algo_kernel(cgl_algo *algo, cgl_algo_source source,
+                           const char *name, const char *definitions,
+                           const char *operation, cgl_kernel **kernel);
+/* What kernels call an element type. */
+const char *cgl_algo_type_text(cgl_type type);
+/* Whether the type holds whole numbers or bool. */
+bool cgl_algo_is_whole(cgl_type type);
+/* "{2, 3} float". */
+const char *cgl_algo_shape_text(const cgl_buffer *buffer,
+                                char text[CGL_ALGO_SHAPE_ROOM]);
+/* Whether two buffers share memory. */
+bool cgl_algo_overlap(const cgl_buffer *a, const cgl_buffer *b);
+/* Whether the device runs the kernel's threads as a GPU does; if not, a thread
+   works on a long range by itself. */
+static inline bool cgl_algo_has_threads(const cgl_kernel *kernel) {
+  return cgl_kernel_form(kernel, NULL, NULL) == CGL_FORM_DEVICE;
+}
+
+static inline cgl_arg cgl_algo_memory(cgl_buffer *buffer) {
+  return (cgl_arg){.kind = CGL_ARG_BUFFER, .buffer = buffer};
+}
+static inline cgl_arg cgl_algo_whole(uint64_t value) {
+  return (cgl_arg){.kind = CGL_ARG_UINT, .u = value};
+}
+
+#endif
