@@ -41,4 +41,49 @@ CGL_API cgl_status cgl_algo_map(cgl_algo *algo, cgl_stream *stream,
                                 const cgl_algo_input *inputs, size_t ninputs,
                                 cgl_buffer *out);
 
+/* Operations of cgl_algo_reduce. */
+#define CGL_ALGO_REDUCTIONS(X) \
+  X(sum)                       \
+  X(product) X(min) X(max) X(argmin) X(argmax) X(any) X(all) X(dot) X(norm)
+typedef enum cgl_algo_reduction {
+#define X(name) CGL_ALGO_REDUCE_##name,
+  CGL_ALGO_REDUCTIONS(X)
+#undef X
+      CGL_ALGO_REDUCE_COUNT
+} cgl_algo_reduction;
+
+/* The element type of a reduction's result: of min and max the elements' own;
+   of any and all bool; of argmin and argmax int64; of the others the elements'
+   own for reals, and for integers and bool double (norm), int64, or uint64 for
+   unsigned ones. */
+CGL_API cgl_type cgl_algo_reduce_type(cgl_algo_reduction reduction,
+                                      cgl_type type);
+/* Reduces all elements of `x` (axis -1) to one, or those along an axis of its
+   shape, from 0, to one each.  `y` is of the shape and type of `x` for the dot
+   product, and NULL otherwise.  `out` has the type above, as many elements as
+   there are results, and shares no memory with the others.  Indices count along
+   the axis from 0, and of equal elements the first counts; a NaN is less and
+   greater than every number.  CGL_ERROR_INVALID_ARGUMENT */
+CGL_API cgl_status cgl_algo_reduce(cgl_algo *algo, cgl_stream *stream,
+                                   cgl_algo_reduction reduction, cgl_buffer *x,
+                                   cgl_buffer *y, int axis, cgl_buffer *out);
+
+#define CGL_ALGO_SCANS(X) X(sum) X(min) X(max)
+typedef enum cgl_algo_scan_kind {
+#define X(name) CGL_ALGO_SCAN_##name,
+  CGL_ALGO_SCANS(X)
+#undef X
+      CGL_ALGO_SCAN_COUNT
+} cgl_algo_scan_kind;
+
+/* Sets each element of `out` to the sum, minimum or maximum of the elements of
+   `x` up to its place, or, exclusive, before it: the first is 0, or what every
+   number of the type beats.  `out` has as many elements; its type is that of
+   `x`, or for sums of integers and bool any integer type, in which they wrap
+   around.  It may be `x`, but not overlap it otherwise.
+   CGL_ERROR_INVALID_ARGUMENT */
+CGL_API cgl_status cgl_algo_scan(cgl_algo *algo, cgl_stream *stream,
+                                 cgl_algo_scan_kind kind, bool exclusive,
+                                 cgl_buffer *x, cgl_buffer *out);
+
 #endif

@@ -25,8 +25,8 @@ describe("algo.map", function()
   end)
 
   it("takes all types, and converts as C does", function()
-    for _, type in ipairs { "float", "double", "int8", "uint8", "int16", "uint16", "int32", "uint32",
-                            "int64", "uint64", "half", "bfloat16" } do
+    for _, type in ipairs { "float", "double", "int8", "uint8", "int16", "uint16", "int32",
+                            "uint32", "int64", "uint64", "half", "bfloat16" } do
       local x, out = numbers(type, 100, function(i) return i end), cg.buffer(type, 100)
       algo.map("x + (x > 50)", { x = x }, out)
       for i, v in ipairs(out:download()) do
@@ -105,7 +105,8 @@ describe("algo.map", function()
   it("refuses what is no expression of its inputs, at the script's line", function()
     local x = cg.zeros("float", { 2, 3 })
     for text, pattern in pairs {
-      ["x = 1"] = "has a '='", ["x; y"] = "has a ';'", ["x)"] = "has a '%)'", ["(x"] = "ends too early",
+      ["x = 1"] = "has a '='", ["x; y"] = "has a ';'", ["x)"] = "has a '%)'",
+      ["(x"] = "ends too early",
       ["y"] = "'y', which is neither", ["2x"] = "has a 'x'", ["x[0]"] = "has a '%['",
       ['"x"'] = "has a '\"'", ["asm(x)"] = "'asm', which is neither", ["1.2.3"] = "has a '%.'",
     } do
@@ -131,7 +132,7 @@ describe("algo.map", function()
     local gone = cg.zeros("float", 6)
     gone:release()
     device.raises("CGL_ERROR_RELEASED", function() algo.map("y", { y = gone }, x) end, "'y'")
-    device.slips(function() algo.map("y", { y = "1" }, x) end, "input 'y' must be a buffer or a number")
+    device.slips(function() algo.map("y", { y = "1" }, x) end, "input 'y' must be a buffer")
     device.slips(function() algo.map("1", 3, x) end, "table of inputs")
     device.slips(function() algo.map("1", { 3 }, x) end, "name must be a string")
     local many = {}

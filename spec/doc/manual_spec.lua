@@ -175,7 +175,7 @@ describe("manual", function()
     for _, name in ipairs { "image", "progress", "options", "algo" } do
       local live, module = {}, require("cgraphlua." .. name)
       for field, value in pairs(module) do
-        local dot = module.__index == module and field ~= "new" and ":" or "."
+        local dot = rawget(module, "__index") == module and field ~= "new" and ":" or "."
         if type(value) == "function" then live[name .. dot .. field] = true end
       end
       same(live, those("^" .. name .. "[.:]"))

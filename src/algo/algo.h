@@ -10,12 +10,16 @@
 
 #include "cgraphlua.h"
 
-enum { CGL_ALGO_SHAPE_ROOM = 200, CGL_ALGO_BLOCK = 256 };
+enum {
+  CGL_ALGO_SHAPE_ROOM = 200,
+  CGL_ALGO_BLOCK = 256,         /* threads */
+  CGL_ALGO_HOST_CHUNK = 1 << 16 /* elements for a thread of the host device */
+};
 
 /* ---- kernels.c ---- */
 
 /* The sources, a file each. */
-#define CGL_ALGO_SOURCES(X) X(map)
+#define CGL_ALGO_SOURCES(X) X(map) X(reduce) X(scan)
 typedef enum cgl_algo_source {
 #define X(name) CGL_ALGO_##name,
   CGL_ALGO_SOURCES(X)
@@ -30,6 +34,13 @@ cgl_status cgl_algo_kernel(cgl_algo *algo, cgl_algo_source source,
 const char *cgl_algo_type_text(cgl_type type);
 /* Whether the type holds whole numbers or bool. */
 bool cgl_algo_is_whole(cgl_type type);
+/* What sums of the type are: itself for reals, int64 or uint64 for others. */
+cgl_type cgl_algo_wide_type(cgl_type type);
+/* What every other number beats in the search for a small or a large one; the
+   type is a float, a double, or an integer of 32 or 64 bits. */
+const char *cgl_algo_worst_text(cgl_type number, bool small);
+/* A grid of so many blocks, along y too when they are too many for x. */
+cgl_launch cgl_algo_blocks(uint64_t blocks, uint32_t threads);
 /* "{2, 3} float". */
 const char *cgl_algo_shape_text(const cgl_buffer *buffer,
                                 char text[CGL_ALGO_SHAPE_ROOM]);
@@ -41,6 +52,9 @@ static inline bool cgl_algo_has_threads(const cgl_kernel *kernel) {
   return cgl_kernel_form(kernel, NULL, NULL) == CGL_FORM_DEVICE;
 }
 
+static inline uint64_t cgl_algo_divide_up(uint64_t a, uint64_t b) {
+  return (a + b - 1) / b;
+}
 static inline cgl_arg cgl_algo_memory(cgl_buffer *buffer) {
   return (cgl_arg){.kind = CGL_ARG_BUFFER, .buffer = buffer};
 }

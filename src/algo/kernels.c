@@ -160,3 +160,44 @@ bool cgl_algo_overlap(const cgl_buffer *a, const cgl_buffer *b) {
   const uint64_t x = cgl_buffer_address(a), y = cgl_buffer_address(b);
   return x < y + cgl_buffer_bytes(b) && y < x + cgl_buffer_bytes(a);
 }
+
+
+cgl_type cgl_algo_wide_type(cgl_type type) {
+  switch (type) {
+  case CGL_TYPE_uint8:
+  case CGL_TYPE_uint16:
+  case CGL_TYPE_uint32:
+  case CGL_TYPE_uint64:
+    return CGL_TYPE_uint64;
+  default:
+    return cgl_algo_is_whole(type) ? CGL_TYPE_int64 : type;
+  }
+}
+
+
+const char *cgl_algo_worst_text(cgl_type number, bool small) {
+  switch (number) {
+  case CGL_TYPE_float:
+    return small ? "__int_as_float(0x7f800000)" : "-__int_as_float(0x7f800000)";
+  case CGL_TYPE_double:
+    return small ? "__longlong_as_double(0x7ff0000000000000LL)"
+                 : "-__longlong_as_double(0x7ff0000000000000LL)";
+  case CGL_TYPE_int32:
+    return small ? "0x7fffffff" : "(-0x7fffffff - 1)";
+  case CGL_TYPE_int64:
+    return small ? "0x7fffffffffffffffLL" : "(-0x7fffffffffffffffLL - 1)";
+  case CGL_TYPE_uint32:
+    return small ? "0xffffffffu" : "0u";
+  default:
+    return small ? "0xffffffffffffffffull" : "0ull";
+  }
+}
+
+
+cgl_launch cgl_algo_blocks(uint64_t blocks, uint32_t threads) {
+  const uint64_t most = (UINT64_C(1) << 31) - 1;
+  const uint64_t y = cgl_algo_divide_up(blocks, most);
+  return (cgl_launch){
+      .grid = {(uint32_t)cgl_algo_divide_up(blocks, y), (uint32_t)y},
+      .block = {threads}};
+}

@@ -65,9 +65,96 @@ static int algo_map(lua_State *L) {
 }
 
 
+/* Pushes the option `out`, or a new buffer of the type and shape; both after
+   the options were read. */
+static cgl_buffer *out_push(lua_State *L, cgl_lua *S, int options,
+                            cgl_type type, const size_t *extents, int ndims) {
+  if (cgl_lua_option(L, options, "out"))
+    return cgl_lua_check_buffer(L, S, -1);
+  size_t count = 1;
+  for (int d = 0; d < ndims; d++)
+    count *= extents[d];
+  cgl_stream *stream = cgl_lua_stream(L, S);
+  cgl_buffer **slot = cgl_lua_new_buffer(L, S);
+  cgl_lua_try(L, S, cgl_buffer_create(stream, S->pool, type, count, slot));
+  if (ndims > 1)
+    cgl_lua_done(L, S, cgl_buffer_set_shape(*slot, extents, ndims));
+  cgl_lua_collect_pace(L, S, count * cgl_type_bytes(type));
+  return *slot;
+}
+
+
+/* algo.reduce(x, reduction [, opts]) */
+static int algo_reduce(lua_State *L) {
+  static const char *const names[] = {
+#define X(name) #name,
+      CGL_ALGO_REDUCTIONS(X)
+#undef X
+          NULL};
+  static const char *const known[] = {"axis", "out", "with", NULL};
+  cgl_lua *S = cgl_lua_issue(L, "algo.reduce");
+  lua_settop(L, 3);
+  cgl_buffer *x = cgl_lua_check_buffer(L, S, 1);
+  const cgl_algo_reduction reduction =
+      (cgl_algo_reduction)cgl_lua_read_choice(L, S, 2, "the reduction", names);
+  cgl_lua_options(L, S, 3, known);
+  size_t extents[CGL_MAX_DIMS];
+  int ndims = cgl_buffer_shape(x, extents);
+  const int axis =
+      (int)cgl_lua_option_integer(L, S, 3, "axis", 1, ndims, 0) - 1;
+  cgl_buffer *y = cgl_lua_option_object(L, S, 3, "with", CGL_LUA_buffer);
+  for (int d = axis; axis >= 0 && d + 1 < ndims; d++)
+    extents[d] = extents[d + 1];
+  ndims -= 1;
+  if (axis < 0 || !ndims)
+    extents[0] = (size_t)(ndims = 1);
+  cgl_buffer *out =
+      out_push(L, S, 3, cgl_algo_reduce_type(reduction, cgl_buffer_type(x)),
+               extents, ndims);
+  cgl_algo *algo = cgl_lua_algo(L, S);
+  cgl_lua_done(
+      L, S,
+      cgl_algo_reduce(algo, cgl_lua_stream(L, S), reduction, x, y, axis, out));
+  return 1;
+}
+
+
+/* algo.scan(x, kind [, opts]) */
+static int algo_scan(lua_State *L) {
+  static const char *const names[] = {
+#define X(name) #name,
+      CGL_ALGO_SCANS(X)
+#undef X
+          NULL};
+  static const char *const known[] = {"exclusive", "out", NULL};
+  cgl_lua *S = cgl_lua_issue(L, "algo.scan");
+  lua_settop(L, 3);
+  cgl_buffer *x = cgl_lua_check_buffer(L, S, 1);
+  const cgl_algo_scan_kind kind =
+      (cgl_algo_scan_kind)cgl_lua_read_choice(L, S, 2, "the kind", names);
+  cgl_lua_options(L, S, 3, known);
+  const bool exclusive = cgl_lua_option_boolean(L, S, 3, "exclusive", false);
+  const cgl_type type = cgl_buffer_type(x);
+  size_t extents[CGL_MAX_DIMS];
+  const int ndims = cgl_buffer_shape(x, extents);
+  cgl_buffer *out =
+      out_push(L, S, 3,
+               kind == CGL_ALGO_SCAN_sum
+                   ? cgl_algo_reduce_type(CGL_ALGO_REDUCE_sum, type)
+                   : type,
+               extents, ndims);
+  cgl_algo *algo = cgl_lua_algo(L, S);
+  cgl_lua_done(
+      L, S, cgl_algo_scan(algo, cgl_lua_stream(L, S), kind, exclusive, x, out));
+  return 1;
+}
+
+
 void cgl_lua_open_algo(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"map", algo_map},
+      {"reduce", algo_reduce},
+      {"scan", algo_scan},
       {NULL, NULL},
   };
   lua_newtable(L);

@@ -1,0 +1,181 @@
+// Running sums, minima and maxima.  In front stand X, the elements' type;
+// NUMBER, what they are computed as; R, the results' type; the operation; WORST,
+// what every number beats; and TILE, the elements of a block of 256 threads.
+
+#if defined(MIN)
+INSIDE NUMBER start() { return WORST; }
+INSIDE NUMBER join(NUMBER a, NUMBER b) { return (a < b) | (a != a) ? a : b; }
+#elif defined(MAX)
+INSIDE NUMBER start() { return WORST; }
+INSIDE NUMBER join(NUMBER a, NUMBER b) { return (a > b) | (a != a) ? a : b; }
+#else
+INSIDE NUMBER start() { return 0; }
+INSIDE NUMBER join(NUMBER a, NUMBER b) { return a + b; }
+#endif
+
+#ifndef __CGRAPHLUA_HOST__
+
+// One pass over the elements.  Tiles are numbered as blocks begin, so that those
+// before a tile are underway.  A tile publishes its sum; 256 tiles are a group,
+// whose last tile publishes the sum up to its end.  The sum before a tile is
+// joined from that of the group before and those of the tiles before in its
+// group, in an order that the tile's number fixes: the same bits in every run.
+// state: the next tile's number, then a flag for each tile and each group, which
+// the caller sets to 0; sums has as many numbers as there are flags.
+
+enum { THREADS = 256, EACH = TILE / THREADS, GROUP = THREADS };
+#define PLACE(i) ((i) + (i) / 32) /* without conflicts of banks */
+
+INSIDE void publish(unsigned *flag, NUMBER *place, NUMBER value) {
+  *(volatile NUMBER *)place = value;
+  asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(flag) : "memory");
+}
+
+INSIDE NUMBER await(const unsigned *flag, const NUMBER *place) {
+  unsigned ready;
+  do
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                 : "=r"(ready)
+                 : "l"(flag)
+                 : "memory");
+  while (!ready);
+  return *(const volatile NUMBER *)place;
+}
+
+INSIDE NUMBER shuffle_up(NUMBER a, int by) {
+  return __shfl_up_sync(0xffffffff, a, by);
+}
+
+// What stands before the thread's own number in its block; *all: the block's.
+INSIDE NUMBER scan_block(NUMBER own, NUMBER *warps, NUMBER *all) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  NUMBER sum = own;
+  for (int by = 1; by < 32; by *= 2) {
+    const NUMBER before = shuffle_up(sum, by);
+    if (lane >= by) sum = join(before, sum);
+  }
+  if (lane == 31) warps[warp] = sum;
+  __syncthreads();
+  NUMBER before = start();
+  *all = start();
+#pragma unroll
+  for (int w = 0; w < THREADS / 32; w++) {
+    if (w == warp) before = *all;
+    *all = join(*all, warps[w]);
+  }
+  sum = shuffle_up(sum, 1);
+  __syncthreads();
+  return lane ? join(before, sum) : before;
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+scan(const X *x, R *out, unsigned *state, NUMBER *sums, i64 n, i64 tiles,
+     int exclusive) {
+  __shared__ NUMBER places[TILE + TILE / 32];
+  __shared__ NUMBER warps[THREADS / 32];
+  __shared__ NUMBER before_tile;
+  __shared__ unsigned number;
+  const int t = threadIdx.x;
+  if (t == 0) number = tiles > 1 ? atomicAdd(state, 1u) : 0;
+  __syncthreads();
+  const i64 tile = number, first = tile * TILE;
+  const int width = n - first < TILE ? (int)(n - first) : TILE;
+  X elements[EACH];
+#pragma unroll
+  for (int k = 0; k < EACH; k++)
+    if (k * THREADS + t < width) elements[k] = x[first + k * THREADS + t];
+#pragma unroll
+  for (int k = 0; k < EACH; k++) {
+    const int i = k * THREADS + t;
+    places[PLACE(i)] = i < width ? (NUMBER)get(elements[k]) : start();
+  }
+  __syncthreads();
+  NUMBER own[EACH], sum = start();
+#pragma unroll
+  for (int k = 0; k < EACH; k++) {
+    own[k] = places[PLACE(t * EACH + k)];
+    sum = join(sum, own[k]);
+  }
+  NUMBER all, before = scan_block(sum, warps, &all);
+  if (tiles > 1) {
+    unsigned *flags = state + 1, *group_flags = flags + tiles;
+    NUMBER *groups = sums + tiles;
+    const i64 group = tile / GROUP;
+    if (t == 0) publish(&flags[tile], &sums[tile], all);
+    NUMBER others = start(), lower;
+    if (t < tile % GROUP)
+      others = await(&flags[group * GROUP + t], &sums[group * GROUP + t]);
+    scan_block(others, warps, &lower);
+    if (t == 0) {
+      const NUMBER upto = join(lower, all);
+      NUMBER base = start();
+      if (group) {
+        base = await(&group_flags[group - 1], &groups[group - 1]);
+        lower = join(base, lower);
+      }
+      if (tile % GROUP == GROUP - 1)
+        publish(&group_flags[group], &groups[group], join(base, upto));
+      before_tile = lower;
+    }
+    __syncthreads();
+    before = join(before_tile, before);
+  }
+#pragma unroll
+  for (int k = 0; k < EACH; k++) {
+    const NUMBER upto = join(before, own[k]);
+    places[PLACE(t * EACH + k)] = exclusive ? before : upto;
+    before = upto;
+  }
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < EACH; k++) {
+    const int i = k * THREADS + t;
+    if (i < width) out[first + i] = put<R>::of(places[PLACE(i)]);
+  }
+}
+
+#else
+
+// A thread for each chunk: the chunks' sums, what stands before each chunk, and
+// then the elements once more.
+
+#define CHUNK ((i64)blockIdx.y * gridDim.x + blockIdx.x)
+
+extern "C" __global__ void sums(const X *x, NUMBER *parts, i64 n, i64 chunk) {
+  const i64 first = CHUNK * chunk;
+  const i64 end = first + chunk < n ? first + chunk : n;
+  NUMBER lanes[32];
+  for (int k = 0; k < 32; k++) lanes[k] = start();
+  i64 j = first;
+  for (; j + 32 <= end; j += 32)
+    for (int k = 0; k < 32; k++)
+      lanes[k] = join(lanes[k], (NUMBER)get(x[j + k]));
+  for (int k = 0; j + k < end; k++)
+    lanes[k] = join(lanes[k], (NUMBER)get(x[j + k]));
+  for (int w = 16; w; w /= 2)
+    for (int k = 0; k < w; k++) lanes[k] = join(lanes[k], lanes[k + w]);
+  parts[CHUNK] = lanes[0];
+}
+
+extern "C" __global__ void offsets(NUMBER *parts, i64 chunks) {
+  NUMBER before = start();
+  for (i64 i = 0; i < chunks; i++) {
+    const NUMBER upto = join(before, parts[i]);
+    parts[i] = before;
+    before = upto;
+  }
+}
+
+extern "C" __global__ void scan(const X *x, R *out, const NUMBER *parts, i64 n,
+                                i64 chunk, int exclusive) {
+  const i64 first = CHUNK * chunk;
+  const i64 end = first + chunk < n ? first + chunk : n;
+  NUMBER before = parts ? parts[CHUNK] : start();
+  for (i64 j = first; j < end; j++) {
+    const NUMBER upto = join(before, (NUMBER)get(x[j]));
+    out[j] = put<R>::of(exclusive ? before : upto);
+    before = upto;
+  }
+}
+
+#endif
