@@ -86,4 +86,27 @@ CGL_API cgl_status cgl_algo_scan(cgl_algo *algo, cgl_stream *stream,
                                  cgl_algo_scan_kind kind, bool exclusive,
                                  cgl_buffer *x, cgl_buffer *out);
 
+/* out[i] = x[indices[i]], counted from 0; 0 where there is no such element.
+   The indices are int32, uint32, int64 or uint64, as many as `out` has elements
+   of the type of `x`, which shares no memory with the others.
+   CGL_ERROR_INVALID_ARGUMENT */
+CGL_API cgl_status cgl_algo_gather(cgl_algo *algo, cgl_stream *stream,
+                                   cgl_buffer *x, cgl_buffer *indices,
+                                   cgl_buffer *out);
+/* out[indices[i]] = x[i], where there is such an element; likewise.  Of equal
+   indices any one may be the last. */
+CGL_API cgl_status cgl_algo_scatter(cgl_algo *algo, cgl_stream *stream,
+                                    cgl_buffer *x, cgl_buffer *indices,
+                                    cgl_buffer *out);
+/* Writes the elements of `x` whose flag, a bool, is true to the beginning of
+   `out`, of the same type and size, in their order, and their number to
+   `count`, an int64.  CGL_ERROR_INVALID_ARGUMENT */
+CGL_API cgl_status cgl_algo_select(cgl_algo *algo, cgl_stream *stream,
+                                   cgl_buffer *x, cgl_buffer *flags,
+                                   cgl_buffer *out, cgl_buffer *count);
+/* Writes the columns of `x`, of two extents, as rows of `out`, of the same type
+   and size.  CGL_ERROR_INVALID_ARGUMENT */
+CGL_API cgl_status cgl_algo_transpose(cgl_algo *algo, cgl_stream *stream,
+                                      cgl_buffer *x, cgl_buffer *out);
+
 #endif

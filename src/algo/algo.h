@@ -19,7 +19,7 @@ enum {
 /* ---- kernels.c ---- */
 
 /* The sources, a file each. */
-#define CGL_ALGO_SOURCES(X) X(map) X(reduce) X(scan)
+#define CGL_ALGO_SOURCES(X) X(map) X(move) X(reduce) X(scan)
 typedef enum cgl_algo_source {
 #define X(name) CGL_ALGO_##name,
   CGL_ALGO_SOURCES(X)
@@ -41,6 +41,9 @@ cgl_type cgl_algo_wide_type(cgl_type type);
 const char *cgl_algo_worst_text(cgl_type number, bool small);
 /* A grid of so many blocks, along y too when they are too many for x. */
 cgl_launch cgl_algo_blocks(uint64_t blocks, uint32_t threads);
+/* A grid for so many elements in rows of 2^30 along y, whose blocks have so
+   many of them. */
+cgl_launch cgl_algo_rows(uint64_t elements, uint64_t of_block);
 /* "{2, 3} float". */
 const char *cgl_algo_shape_text(const cgl_buffer *buffer,
                                 char text[CGL_ALGO_SHAPE_ROOM]);

@@ -201,3 +201,12 @@ cgl_launch cgl_algo_blocks(uint64_t blocks, uint32_t threads) {
       .grid = {(uint32_t)cgl_algo_divide_up(blocks, y), (uint32_t)y},
       .block = {threads}};
 }
+
+
+cgl_launch cgl_algo_rows(uint64_t elements, uint64_t of_block) {
+  const uint64_t row = UINT64_C(1) << 30;
+  const uint64_t width = elements < row ? elements : row;
+  return (cgl_launch){.grid = {(uint32_t)cgl_algo_divide_up(width, of_block),
+                               (uint32_t)cgl_algo_divide_up(elements, row)},
+                      .block = {CGL_ALGO_BLOCK}};
+}

@@ -280,13 +280,10 @@ static cgl_status definitions_write(FILE *text, const map_call *call,
 
 static cgl_status map_launch(const map_call *call, cgl_kernel *kernel,
                              cgl_stream *stream) {
-  const uint64_t row = UINT64_C(1) << 30, count = cgl_buffer_count(call->out);
-  const uint64_t block =
-      cgl_algo_has_threads(kernel) ? 4 * CGL_ALGO_BLOCK : CGL_ALGO_BLOCK;
-  const uint64_t width = count < row ? count : row;
-  const cgl_launch launch = {.grid = {(uint32_t)((width + block - 1) / block),
-                                      (uint32_t)((count + row - 1) / row)},
-                             .block = {CGL_ALGO_BLOCK}};
+  const uint64_t count = cgl_buffer_count(call->out);
+  const cgl_launch launch =
+      cgl_algo_rows(count, cgl_algo_has_threads(kernel) ? 4 * CGL_ALGO_BLOCK
+                                                        : CGL_ALGO_BLOCK);
   cgl_arg args[CGL_ALGO_MAX_INPUTS + 2];
   size_t n = 0;
   for (size_t i = 0; i < call->ninputs; i++)

@@ -43,4 +43,34 @@ function algo.reduce(x, reduction, opts) end
 ---@return cgraphlua.buffer out a new buffer unless the option names one
 function algo.scan(x, kind, opts) end
 
+--- out[i] = x[indices[i]], counted from 0; 0 where there is no such element.
+---@param x cgraphlua.buffer
+---@param indices cgraphlua.buffer of int32, uint32, int64 or uint64
+---@param opts? {out?: cgraphlua.buffer}
+---@return cgraphlua.buffer out a new buffer of the indices' shape unless the option names one
+function algo.gather(x, indices, opts) end
+
+--- out[indices[i]] = x[i], where there is such an element.  Of equal indices any
+--- one may be the last.
+---@param x cgraphlua.buffer
+---@param indices cgraphlua.buffer of int32, uint32, int64 or uint64
+---@param out cgraphlua.buffer
+---@return cgraphlua.buffer out
+function algo.scatter(x, indices, out) end
+
+--- The elements whose flag is true, in their order, at the beginning of a buffer
+--- of the size of `x`, and their number, an int64 on the device.
+---@param x cgraphlua.buffer
+---@param flags cgraphlua.buffer of bool
+---@param opts? {count?: cgraphlua.buffer, out?: cgraphlua.buffer}
+---@return cgraphlua.buffer out
+---@return cgraphlua.buffer count
+function algo.select(x, flags, opts) end
+
+--- The columns of a buffer of two extents as rows.
+---@param x cgraphlua.buffer
+---@param opts? {out?: cgraphlua.buffer}
+---@return cgraphlua.buffer out a new buffer unless the option names one
+function algo.transpose(x, opts) end
+
 return algo

@@ -65,11 +65,12 @@ static int algo_map(lua_State *L) {
 }
 
 
-/* Pushes the option `out`, or a new buffer of the type and shape; both after
+/* Pushes the option `name`, or a new buffer of the type and shape; both after
    the options were read. */
 static cgl_buffer *out_push(lua_State *L, cgl_lua *S, int options,
-                            cgl_type type, const size_t *extents, int ndims) {
-  if (cgl_lua_option(L, options, "out"))
+                            const char *name, cgl_type type,
+                            const size_t *extents, int ndims) {
+  if (cgl_lua_option(L, options, name))
     return cgl_lua_check_buffer(L, S, -1);
   size_t count = 1;
   for (int d = 0; d < ndims; d++)
@@ -108,9 +109,9 @@ static int algo_reduce(lua_State *L) {
   ndims -= 1;
   if (axis < 0 || !ndims)
     extents[0] = (size_t)(ndims = 1);
-  cgl_buffer *out =
-      out_push(L, S, 3, cgl_algo_reduce_type(reduction, cgl_buffer_type(x)),
-               extents, ndims);
+  cgl_buffer *out = out_push(
+      L, S, 3, "out", cgl_algo_reduce_type(reduction, cgl_buffer_type(x)),
+      extents, ndims);
   cgl_algo *algo = cgl_lua_algo(L, S);
   cgl_lua_done(
       L, S,
@@ -138,7 +139,7 @@ static int algo_scan(lua_State *L) {
   size_t extents[CGL_MAX_DIMS];
   const int ndims = cgl_buffer_shape(x, extents);
   cgl_buffer *out =
-      out_push(L, S, 3,
+      out_push(L, S, 3, "out",
                kind == CGL_ALGO_SCAN_sum
                    ? cgl_algo_reduce_type(CGL_ALGO_REDUCE_sum, type)
                    : type,
@@ -150,11 +151,86 @@ static int algo_scan(lua_State *L) {
 }
 
 
+static const char *const only_out[] = {"out", NULL};
+
+
+/* algo.gather(x, indices [, opts]) */
+static int algo_gather(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "algo.gather");
+  lua_settop(L, 3);
+  cgl_buffer *x = cgl_lua_check_buffer(L, S, 1);
+  cgl_buffer *indices = cgl_lua_check_buffer(L, S, 2);
+  cgl_lua_options(L, S, 3, only_out);
+  size_t extents[CGL_MAX_DIMS];
+  const int ndims = cgl_buffer_shape(indices, extents);
+  cgl_buffer *out =
+      out_push(L, S, 3, "out", cgl_buffer_type(x), extents, ndims);
+  cgl_algo *algo = cgl_lua_algo(L, S);
+  cgl_lua_done(L, S,
+               cgl_algo_gather(algo, cgl_lua_stream(L, S), x, indices, out));
+  return 1;
+}
+
+
+/* algo.scatter(x, indices, out) */
+static int algo_scatter(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "algo.scatter");
+  lua_settop(L, 3);
+  cgl_buffer *x = cgl_lua_check_buffer(L, S, 1);
+  cgl_buffer *indices = cgl_lua_check_buffer(L, S, 2);
+  cgl_buffer *out = cgl_lua_check_buffer(L, S, 3);
+  cgl_algo *algo = cgl_lua_algo(L, S);
+  cgl_lua_done(L, S,
+               cgl_algo_scatter(algo, cgl_lua_stream(L, S), x, indices, out));
+  return 1;
+}
+
+
+/* algo.select(x, flags [, opts]): the elements, and their number */
+static int algo_select(lua_State *L) {
+  static const char *const known[] = {"count", "out", NULL};
+  static const size_t one = 1;
+  cgl_lua *S = cgl_lua_issue(L, "algo.select");
+  lua_settop(L, 3);
+  cgl_buffer *x = cgl_lua_check_buffer(L, S, 1);
+  cgl_buffer *flags = cgl_lua_check_buffer(L, S, 2);
+  cgl_lua_options(L, S, 3, known);
+  size_t extents[CGL_MAX_DIMS] = {cgl_buffer_count(x)};
+  cgl_buffer *out = out_push(L, S, 3, "out", cgl_buffer_type(x), extents, 1);
+  cgl_buffer *count = out_push(L, S, 3, "count", CGL_TYPE_int64, &one, 1);
+  cgl_algo *algo = cgl_lua_algo(L, S);
+  cgl_lua_done(
+      L, S, cgl_algo_select(algo, cgl_lua_stream(L, S), x, flags, out, count));
+  return 2;
+}
+
+
+/* algo.transpose(x [, opts]) */
+static int algo_transpose(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "algo.transpose");
+  lua_settop(L, 2);
+  cgl_buffer *x = cgl_lua_check_buffer(L, S, 1);
+  cgl_lua_options(L, S, 2, only_out);
+  size_t extents[CGL_MAX_DIMS];
+  const int ndims = cgl_buffer_shape(x, extents);
+  const size_t turned[] = {ndims == 2 ? extents[1] : cgl_buffer_count(x),
+                           ndims == 2 ? extents[0] : 1};
+  cgl_buffer *out = out_push(L, S, 2, "out", cgl_buffer_type(x), turned, 2);
+  cgl_algo *algo = cgl_lua_algo(L, S);
+  cgl_lua_done(L, S, cgl_algo_transpose(algo, cgl_lua_stream(L, S), x, out));
+  return 1;
+}
+
+
 void cgl_lua_open_algo(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"map", algo_map},
       {"reduce", algo_reduce},
       {"scan", algo_scan},
+      {"gather", algo_gather},
+      {"scatter", algo_scatter},
+      {"select", algo_select},
+      {"transpose", algo_transpose},
       {NULL, NULL},
   };
   lua_newtable(L);
