@@ -109,4 +109,13 @@ CGL_API cgl_status cgl_algo_select(cgl_algo *algo, cgl_stream *stream,
 CGL_API cgl_status cgl_algo_transpose(cgl_algo *algo, cgl_stream *stream,
                                       cgl_buffer *x, cgl_buffer *out);
 
+/* Sorts keys of any type into `out`, and, unless `values` is NULL, values of
+   any type into `out_values` in the same order; equal keys keep theirs.  A NaN
+   is larger than every number.  Results have the type and the size of what they
+   are of, and share no memory with it.  CGL_ERROR_INVALID_ARGUMENT */
+CGL_API cgl_status cgl_algo_sort(cgl_algo *algo, cgl_stream *stream,
+                                 bool descending, cgl_buffer *keys,
+                                 cgl_buffer *values, cgl_buffer *out,
+                                 cgl_buffer *out_values);
+
 #endif

@@ -73,4 +73,18 @@ function algo.select(x, flags, opts) end
 ---@return cgraphlua.buffer out a new buffer unless the option names one
 function algo.transpose(x, opts) end
 
+--- Sorts elements of any type; a NaN is larger than every number.
+---@param x cgraphlua.buffer
+---@param opts? {descending?: boolean, out?: cgraphlua.buffer}
+---@return cgraphlua.buffer out a new buffer unless the option names one
+function algo.sort(x, opts) end
+
+--- Sorts keys, and values in the same order; equal keys keep theirs.
+---@param keys cgraphlua.buffer
+---@param values cgraphlua.buffer
+---@param opts? {descending?: boolean, out?: cgraphlua.buffer, out_values?: cgraphlua.buffer}
+---@return cgraphlua.buffer keys
+---@return cgraphlua.buffer values
+function algo.sort_by_key(keys, values, opts) end
+
 return algo

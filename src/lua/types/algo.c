@@ -222,6 +222,51 @@ static int algo_transpose(lua_State *L) {
 }
 
 
+/* The option `name`, or a new buffer of the type and shape of x. */
+static cgl_buffer *out_push_like(lua_State *L, cgl_lua *S, int options,
+                                 const char *name, const cgl_buffer *x) {
+  size_t extents[CGL_MAX_DIMS];
+  const int ndims = cgl_buffer_shape(x, extents);
+  return out_push(L, S, options, name, cgl_buffer_type(x), extents, ndims);
+}
+
+
+/* algo.sort(x [, opts]) */
+static int algo_sort(lua_State *L) {
+  static const char *const known[] = {"descending", "out", NULL};
+  cgl_lua *S = cgl_lua_issue(L, "algo.sort");
+  lua_settop(L, 2);
+  cgl_buffer *x = cgl_lua_check_buffer(L, S, 1);
+  cgl_lua_options(L, S, 2, known);
+  const bool descending = cgl_lua_option_boolean(L, S, 2, "descending", false);
+  cgl_buffer *out = out_push_like(L, S, 2, "out", x);
+  cgl_algo *algo = cgl_lua_algo(L, S);
+  cgl_lua_done(L, S,
+               cgl_algo_sort(algo, cgl_lua_stream(L, S), descending, x, NULL,
+                             out, NULL));
+  return 1;
+}
+
+
+/* algo.sort_by_key(keys, values [, opts]): keys and values */
+static int algo_sort_by_key(lua_State *L) {
+  static const char *const known[] = {"descending", "out", "out_values", NULL};
+  cgl_lua *S = cgl_lua_issue(L, "algo.sort_by_key");
+  lua_settop(L, 3);
+  cgl_buffer *keys = cgl_lua_check_buffer(L, S, 1);
+  cgl_buffer *values = cgl_lua_check_buffer(L, S, 2);
+  cgl_lua_options(L, S, 3, known);
+  const bool descending = cgl_lua_option_boolean(L, S, 3, "descending", false);
+  cgl_buffer *out = out_push_like(L, S, 3, "out", keys);
+  cgl_buffer *out_values = out_push_like(L, S, 3, "out_values", values);
+  cgl_algo *algo = cgl_lua_algo(L, S);
+  cgl_lua_done(L, S,
+               cgl_algo_sort(algo, cgl_lua_stream(L, S), descending, keys,
+                             values, out, out_values));
+  return 2;
+}
+
+
 void cgl_lua_open_algo(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"map", algo_map},
@@ -231,6 +276,8 @@ void cgl_lua_open_algo(lua_State *L) {
       {"scatter", algo_scatter},
       {"select", algo_select},
       {"transpose", algo_transpose},
+      {"sort", algo_sort},
+      {"sort_by_key", algo_sort_by_key},
       {NULL, NULL},
   };
   lua_newtable(L);
