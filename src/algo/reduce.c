@@ -11,6 +11,7 @@
 
 enum {
   SHORT = 16,       /* rows up to this are columns */
+  TILE = 64,        /* columns that a thread of the host device takes */
   DEFINITIONS = 400 /* bytes of text */
 };
 
@@ -91,12 +92,12 @@ static uint64_t at_least(uint64_t a, uint64_t b) {
 
 
 /* On a GPU: rows in chunks for some 4096 blocks, of at least 4 loads a thread;
-   columns in chunks for some 65536 threads. */
+   columns in chunks for some 2^18 threads. */
 static void pass_plan_threads(const reduce_call *call, size_t bytes,
                               reduce_pass *pass) {
   const uint64_t columns = call->outer * call->inner, each = 16 / bytes;
   if (!pass->rows) {
-    const uint64_t wanted = cgl_algo_divide_up(1 << 16, columns);
+    const uint64_t wanted = cgl_algo_divide_up(1 << 18, columns);
     pass->chunk = at_least(cgl_algo_divide_up(pass->n, wanted), 32);
     pass->chunks = at_least(cgl_algo_divide_up(pass->n, pass->chunk), 1);
     pass->launch = cgl_algo_blocks(
@@ -113,25 +114,29 @@ static void pass_plan_threads(const reduce_call *call, size_t bytes,
             cgl_algo_divide_up(pass->n, cgl_algo_divide_up(4096, call->outer)),
             unit);
   pass->chunks = at_least(cgl_algo_divide_up(pass->n, pass->chunk), 1);
-  const uint32_t most = call->outer * pass->chunks < 128 ? 1024 : 256;
+  const uint64_t blocks = call->outer * pass->chunks;
+  const uint32_t most = blocks < 128 ? 1024 : 256;
   uint32_t threads = 32;
   while (threads < most && threads * 2 * each < pass->chunk)
     threads *= 2;
-  pass->launch = cgl_algo_blocks(call->outer * pass->chunks, threads);
+  const uint32_t warps = threads == 32 && blocks >= 1024 ? 8 : 1;
+  pass->launch = cgl_algo_blocks(cgl_algo_divide_up(blocks, warps), threads);
+  pass->launch.block[1] = warps;
 }
 
 
 /* On the host device: a thread for each chunk of a row, or of 64 columns. */
 static void pass_plan_loops(const reduce_call *call, reduce_pass *pass) {
-  const uint64_t tile = 64;
   pass->chunk = CGL_ALGO_HOST_CHUNK;
   if (!pass->rows)
     pass->chunk = at_least(CGL_ALGO_HOST_CHUNK / call->inner, 64);
   pass->chunks = at_least(cgl_algo_divide_up(pass->n, pass->chunk), 1);
-  pass->launch = cgl_algo_blocks(
-      call->outer * pass->chunks *
-          (pass->rows ? 1 : cgl_algo_divide_up(call->inner, tile)),
-      1);
+  uint64_t blocks = call->outer * pass->chunks;
+  if (!pass->rows && pass->chunks == 1 && call->inner < TILE / 2)
+    blocks = cgl_algo_divide_up(call->outer * call->inner, TILE);
+  else if (!pass->rows)
+    blocks *= cgl_algo_divide_up(call->inner, TILE);
+  pass->launch = cgl_algo_blocks(blocks, 1);
 }
 
 
@@ -299,11 +304,14 @@ static void definitions_write(reduce_call *call, bool rows) {
                      call->reduction == CGL_ALGO_REDUCE_argmin;
   snprintf(call->definitions, sizeof call->definitions,
            "\n#define X %s\n#define NUMBER %s\n#define R %s\n#define %s\n"
-           "#define WORST %s\n#define %s\n",
+           "#define WORST %s\n#define %s\n%s",
            cgl_algo_type_text(type), cgl_algo_type_text(number),
            cgl_algo_type_text(cgl_algo_reduce_type(call->reduction, type)),
            words[call->reduction], cgl_algo_worst_text(number, small),
-           rows ? "ROWS" : "COLUMNS");
+           rows ? "ROWS" : "COLUMNS",
+           cgl_algo_is_whole(type) && cgl_type_bytes(type) < 4
+               ? "#define NARROW\n"
+               : "");
 }
 
 

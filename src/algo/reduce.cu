@@ -31,6 +31,10 @@ INSIDE part join(part a, part b) {
   const bool better = a.value BEATS b.value | a_nan & !b_nan;
   return better | equal & a.at < b.at ? a : b;
 }
+// With an element that comes later.
+INSIDE part follow(part a, part b) {
+  return !(a.value KEEPS b.value) & (a.value == a.value) ? b : a;
+}
 INSIDE R finish(part a) { return a.at; }
 #elif defined(MIN)
 INSIDE part start() { return WORST; }
@@ -82,6 +86,12 @@ INSIDE R finish(part a) { return put<R>::of(a); }
 #define FROM_ELEMENTS elements{x, x}
 #endif
 
+#ifdef INDEXED
+#define FOLLOW follow
+#else
+#define FOLLOW join
+#endif
+
 // Where parts come from: a run of EACH at a time, or by themselves.
 struct elements {
   const X *x, *y;
@@ -112,9 +122,16 @@ struct elements {
 #else
     const run &q = p;
 #endif
+#if defined(SUM) && defined(NARROW)
+    int sum = 0;
+#pragma unroll
+    for (int k = 0; k < EACH; k++) sum += p.at[k];
+    sums[0] += sum;
+#else
 #pragma unroll
     for (int k = 0; k < EACH; k++)
-      sums[k] = join(sums[k], take(p.at[k], q.at[k], j + k));
+      sums[k] = FOLLOW(sums[k], take(p.at[k], q.at[k], j + k));
+#endif
   }
 #endif
 };
@@ -166,21 +183,28 @@ INSIDE part join_block(part a) {
   return a;
 }
 
-// A block for each chunk of a row.
+// A block, or a warp of one, for each chunk of a row.
 template <class From, class To>
 INSIDE void rows(From from, To to, i64 outer, i64 n, i64, i64 chunk,
                  i64 chunks) {
-  if (BLOCK >= outer * chunks) return;
-  const i64 row = BLOCK / chunks * n, first = BLOCK % chunks * chunk;
+  const i64 at = BLOCK * blockDim.y + threadIdx.y;
+  if (at >= outer * chunks) return;
+  const i64 row = outer == 1 ? 0 : at / chunks * n;
+  const i64 first = (outer == 1 ? at : at % chunks) * chunk;
   const i64 end = first + chunk < n ? first + chunk : n;
   const i64 rest = first + (end - first) / From::EACH * From::EACH;
   const bool whole = from.aligned(row + first);
   part sums[From::EACH];
 #pragma unroll
   for (int k = 0; k < From::EACH; k++) sums[k] = start();
+  i64 j = first + (i64)threadIdx.x * From::EACH;
+#ifdef INDEXED
+  // What the first element of each does not beat, it equals.
+  if (j < rest)
+    for (int k = 0; k < From::EACH; k++) sums[k].at = j + k;
+#endif
 #pragma unroll 4
-  for (i64 j = first + (i64)threadIdx.x * From::EACH; j < rest;
-       j += (i64)blockDim.x * From::EACH)
+  for (; j < rest; j += (i64)blockDim.x * From::EACH)
     from.join_run(sums, row + j, j, whole);
   if (rest + threadIdx.x < end)
     sums[0] = join(sums[0], from.at(row + rest + threadIdx.x,
@@ -190,7 +214,7 @@ INSIDE void rows(From from, To to, i64 outer, i64 n, i64, i64 chunk,
 #pragma unroll
     for (int k = 0; k < w; k++) sums[k] = join(sums[k], sums[k + w]);
   const part sum = join_block(sums[0]);
-  if (threadIdx.x == 0) store(to, BLOCK, sum);
+  if (threadIdx.x == 0) store(to, at, sum);
 }
 
 // A thread for each chunk of a column.
@@ -203,7 +227,7 @@ INSIDE void columns(From from, To to, i64 outer, i64 n, i64 inner, i64 chunk,
   const i64 first = t / inner % chunks * chunk;
   const i64 end = first + chunk < n ? first + chunk : n;
   part sum = start();
-#pragma unroll 4
+#pragma unroll 8
   for (i64 j = first; j < end; j++)
     sum = join(sum, from.at((row * n + j) * inner + column, j));
   store(to, t, sum);
@@ -240,10 +264,22 @@ INSIDE void rows(From from, To to, i64, i64 n, i64, i64 chunk, i64 chunks) {
 #endif
 }
 
-// A thread for each chunk of TILE columns.
+// A thread for each chunk of TILE columns, or, where those are few and the
+// chunk is all there is, for TILE results, one by one.
 template <class From, class To>
-INSIDE void columns(From from, To to, i64, i64 n, i64 inner, i64 chunk,
+INSIDE void columns(From from, To to, i64 outer, i64 n, i64 inner, i64 chunk,
                     i64 chunks) {
+  if (chunks == 1 && inner < TILE / 2) {
+    const i64 count = outer * inner, first = BLOCK * TILE;
+    const i64 end = first + TILE < count ? first + TILE : count;
+    for (i64 i = first; i < end; i++) {
+      const i64 at = i / inner * n * inner + i % inner;
+      part sum = start();
+      for (i64 j = 0; j < n; j++) sum = join(sum, from.at(at + j * inner, j));
+      store(to, i, sum);
+    }
+    return;
+  }
   const i64 tiles = (inner + TILE - 1) / TILE;
   const i64 left = BLOCK % tiles * TILE, part_row = BLOCK / tiles;
   const i64 row = part_row / chunks, first = part_row % chunks * chunk;

@@ -8,7 +8,11 @@
 
 #include <stdio.h>
 
-enum { DEFINITIONS = 400, GROUP = 256 /* of scan.cu */ };
+enum {
+  DEFINITIONS = 400,
+  THREADS = 512,
+  GROUP = 1024 /* of scan.cu */
+};
 
 static const char operation[] = "algo.scan";
 
@@ -67,7 +71,7 @@ static void scan_define(scan_call *call, cgl_algo_scan_kind kind) {
   const cgl_type type = cgl_buffer_type(call->x);
   const cgl_type result = cgl_buffer_type(call->out);
   call->number = scan_number(type, result);
-  call->tile = CGL_ALGO_BLOCK * (cgl_type_bytes(call->number) == 8 ? 8 : 16);
+  call->tile = THREADS * (cgl_type_bytes(call->number) == 8 ? 8 : 16);
   snprintf(call->definitions, sizeof call->definitions,
            "\n#define X %s\n#define NUMBER %s\n#define R %s\n#define %s\n"
            "#define WORST %s\n#define TILE %llu\n",
@@ -101,7 +105,7 @@ static cgl_status scan_tiles(const scan_call *call, cgl_kernel *kernel,
     args[2] = cgl_algo_memory(state);
     args[3] = cgl_algo_memory(sums);
   }
-  const cgl_launch launch = cgl_algo_blocks(tiles, CGL_ALGO_BLOCK);
+  const cgl_launch launch = cgl_algo_blocks(tiles, THREADS);
   if (!status)
     status = cgl_kernel_launch(kernel, stream, &launch, args,
                                sizeof args / sizeof *args);

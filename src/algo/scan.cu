@@ -1,6 +1,6 @@
 // Running sums, minima and maxima.  In front stand X, the elements' type;
 // NUMBER, what they are computed as; R, the results' type; the operation; WORST,
-// what every number beats; and TILE, the elements of a block of 256 threads.
+// what every number beats; and TILE, the elements of a block of 512 threads.
 
 #if defined(MIN)
 INSIDE NUMBER start() { return WORST; }
@@ -16,14 +16,14 @@ INSIDE NUMBER join(NUMBER a, NUMBER b) { return a + b; }
 #ifndef __CGRAPHLUA_HOST__
 
 // One pass over the elements.  Tiles are numbered as blocks begin, so that those
-// before a tile are underway.  A tile publishes its sum; 256 tiles are a group,
+// before a tile are underway.  A tile publishes its sum; 1024 tiles are a group,
 // whose last tile publishes the sum up to its end.  The sum before a tile is
 // joined from that of the group before and those of the tiles before in its
 // group, in an order that the tile's number fixes: the same bits in every run.
 // state: the next tile's number, then a flag for each tile and each group, which
 // the caller sets to 0; sums has as many numbers as there are flags.
 
-enum { THREADS = 256, EACH = TILE / THREADS, GROUP = THREADS };
+enum { THREADS = 512, EACH = TILE / THREADS, GROUP = 1024 };
 #define PLACE(i) ((i) + (i) / 32) /* without conflicts of banks */
 
 INSIDE void publish(unsigned *flag, NUMBER *place, NUMBER value) {
@@ -68,7 +68,7 @@ INSIDE NUMBER scan_block(NUMBER own, NUMBER *warps, NUMBER *all) {
   return lane ? join(before, sum) : before;
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(512)
 scan(const X *x, R *out, unsigned *state, NUMBER *sums, i64 n, i64 tiles,
      int exclusive) {
   __shared__ NUMBER places[TILE + TILE / 32];
@@ -103,8 +103,9 @@ scan(const X *x, R *out, unsigned *state, NUMBER *sums, i64 n, i64 tiles,
     const i64 group = tile / GROUP;
     if (t == 0) publish(&flags[tile], &sums[tile], all);
     NUMBER others = start(), lower;
-    if (t < tile % GROUP)
-      others = await(&flags[group * GROUP + t], &sums[group * GROUP + t]);
+    for (int i = t; i < tile % GROUP; i += THREADS)
+      others = join(others, await(&flags[group * GROUP + i],
+                                  &sums[group * GROUP + i]));
     scan_block(others, warps, &lower);
     if (t == 0) {
       const NUMBER upto = join(lower, all);
