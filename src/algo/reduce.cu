@@ -119,8 +119,9 @@ struct elements {
     const run p = load(x + i, whole);
 #ifdef DOT
     const run q = load(y + i, whole);
+#define OTHER q
 #else
-    const run &q = p;
+#define OTHER p
 #endif
 #if defined(SUM) && defined(NARROW)
     int sum = 0;
@@ -130,7 +131,7 @@ struct elements {
 #else
 #pragma unroll
     for (int k = 0; k < EACH; k++)
-      sums[k] = FOLLOW(sums[k], take(p.at[k], q.at[k], j + k));
+      sums[k] = FOLLOW(sums[k], take(p.at[k], OTHER.at[k], j + k));
 #endif
   }
 #endif
@@ -203,9 +204,14 @@ INSIDE void rows(From from, To to, i64 outer, i64 n, i64, i64 chunk,
   if (j < rest)
     for (int k = 0; k < From::EACH; k++) sums[k].at = j + k;
 #endif
+  const i64 step = (i64)blockDim.x * From::EACH;
+  if (whole) {
 #pragma unroll 4
-  for (; j < rest; j += (i64)blockDim.x * From::EACH)
-    from.join_run(sums, row + j, j, whole);
+    for (; j < rest; j += step) from.join_run(sums, row + j, j, true);
+  } else {
+#pragma unroll 2
+    for (; j < rest; j += step) from.join_run(sums, row + j, j, false);
+  }
   if (rest + threadIdx.x < end)
     sums[0] = join(sums[0], from.at(row + rest + threadIdx.x,
                                     rest + threadIdx.x));

@@ -87,30 +87,25 @@ static void scan_define(scan_call *call, cgl_algo_scan_kind kind) {
 static cgl_status scan_tiles(const scan_call *call, cgl_kernel *kernel,
                              cgl_stream *stream) {
   const uint64_t tiles = cgl_algo_divide_up(call->n, call->tile);
-  const uint64_t flags = tiles + cgl_algo_divide_up(tiles, GROUP);
-  const uint32_t zero = 0;
-  cgl_buffer *state = NULL, *sums = NULL;
+  const uint64_t places = tiles + cgl_algo_divide_up(tiles, GROUP), zero = 0;
+  cgl_buffer *state = NULL;
   cgl_status status = CGL_OK;
-  cgl_arg args[] = {cgl_algo_memory(call->x),       cgl_algo_memory(call->out),
-                    {.kind = CGL_ARG_NULL},         {.kind = CGL_ARG_NULL},
-                    cgl_algo_whole(call->n),        cgl_algo_whole(tiles),
-                    cgl_algo_whole(call->exclusive)};
+  cgl_arg args[] = {cgl_algo_memory(call->x), cgl_algo_memory(call->out),
+                    {.kind = CGL_ARG_NULL},   cgl_algo_whole(call->n),
+                    cgl_algo_whole(tiles),    cgl_algo_whole(call->exclusive)};
   if (tiles > 1) {
     status =
-        cgl_buffer_create(stream, NULL, CGL_TYPE_uint32, 1 + flags, &state);
-    if (!status)
-      status = cgl_buffer_create(stream, NULL, call->number, flags, &sums);
+        cgl_buffer_create(stream, NULL, CGL_TYPE_uint64,
+                          places * cgl_type_bytes(call->number) / 4, &state);
     if (!status)
       status = cgl_buffer_fill(state, stream, &zero);
     args[2] = cgl_algo_memory(state);
-    args[3] = cgl_algo_memory(sums);
   }
   const cgl_launch launch = cgl_algo_blocks(tiles, THREADS);
   if (!status)
     status = cgl_kernel_launch(kernel, stream, &launch, args,
                                sizeof args / sizeof *args);
   cgl_buffer_release(state);
-  cgl_buffer_release(sums);
   return status;
 }
 

@@ -15,31 +15,38 @@ INSIDE NUMBER join(NUMBER a, NUMBER b) { return a + b; }
 
 #ifndef __CGRAPHLUA_HOST__
 
-// One pass over the elements.  Tiles are numbered as blocks begin, so that those
-// before a tile are underway.  A tile publishes its sum; 1024 tiles are a group,
-// whose last tile publishes the sum up to its end.  The sum before a tile is
-// joined from that of the group before and those of the tiles before in its
-// group, in an order that the tile's number fixes: the same bits in every run.
-// state: the next tile's number, then a flag for each tile and each group, which
-// the caller sets to 0; sums has as many numbers as there are flags.
+// One pass over the elements.  Blocks begin in the order of their numbers, so
+// those before a block are underway.  A block takes a tile, and publishes its
+// sum; 1024 tiles are a group, whose last tile publishes the sum up to its end.
+// The sum before a tile is joined from that of the group before and those of the
+// tiles before in its group, in an order that the tile's number fixes: the same
+// bits in every run.
+// state: a place for each tile, then for each group, which the caller sets to 0:
+// 32 bits of the number in each word, beside a 1, so that a word is whole when
+// it is seen.
 
 enum { THREADS = 512, EACH = TILE / THREADS, GROUP = 1024 };
+enum { WORDS = sizeof(NUMBER) / 4 };
 #define PLACE(i) ((i) + (i) / 32) /* without conflicts of banks */
 
-INSIDE void publish(unsigned *flag, NUMBER *place, NUMBER value) {
-  *(volatile NUMBER *)place = value;
-  asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(flag) : "memory");
+INSIDE void publish(u64 *place, NUMBER value) {
+  unsigned bits[WORDS];
+  memcpy(bits, &value, sizeof value);
+  for (int w = 0; w < WORDS; w++)
+    ((volatile u64 *)place)[w] = (u64)1 << 32 | bits[w];
 }
 
-INSIDE NUMBER await(const unsigned *flag, const NUMBER *place) {
-  unsigned ready;
-  do
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
-                 : "=r"(ready)
-                 : "l"(flag)
-                 : "memory");
-  while (!ready);
-  return *(const volatile NUMBER *)place;
+INSIDE NUMBER await(const u64 *place) {
+  unsigned bits[WORDS];
+  for (int w = 0; w < WORDS; w++) {
+    u64 seen;
+    do seen = ((const volatile u64 *)place)[w];
+    while (!(seen >> 32));
+    bits[w] = (unsigned)seen;
+  }
+  NUMBER value;
+  memcpy(&value, bits, sizeof value);
+  return value;
 }
 
 INSIDE NUMBER shuffle_up(NUMBER a, int by) {
@@ -68,17 +75,15 @@ INSIDE NUMBER scan_block(NUMBER own, NUMBER *warps, NUMBER *all) {
   return lane ? join(before, sum) : before;
 }
 
-extern "C" __global__ void __launch_bounds__(512)
-scan(const X *x, R *out, unsigned *state, NUMBER *sums, i64 n, i64 tiles,
-     int exclusive) {
+extern "C" __global__ void __launch_bounds__(512, 3)
+scan(const X *x, R *out, u64 *state, i64 n, i64 tiles, int exclusive) {
   __shared__ NUMBER places[TILE + TILE / 32];
   __shared__ NUMBER warps[THREADS / 32];
-  __shared__ NUMBER before_tile;
-  __shared__ unsigned number;
+  __shared__ NUMBER base, before_tile;
   const int t = threadIdx.x;
-  if (t == 0) number = tiles > 1 ? atomicAdd(state, 1u) : 0;
-  __syncthreads();
-  const i64 tile = number, first = tile * TILE;
+  const i64 tile = (i64)blockIdx.y * gridDim.x + blockIdx.x;
+  if (tile >= tiles) return;
+  const i64 first = tile * TILE;
   const int width = n - first < TILE ? (int)(n - first) : TILE;
   X elements[EACH];
 #pragma unroll
@@ -90,41 +95,33 @@ scan(const X *x, R *out, unsigned *state, NUMBER *sums, i64 n, i64 tiles,
     places[PLACE(i)] = i < width ? (NUMBER)get(elements[k]) : start();
   }
   __syncthreads();
-  NUMBER own[EACH], sum = start();
+  NUMBER sum = start();
 #pragma unroll
-  for (int k = 0; k < EACH; k++) {
-    own[k] = places[PLACE(t * EACH + k)];
-    sum = join(sum, own[k]);
-  }
+  for (int k = 0; k < EACH; k++) sum = join(sum, places[PLACE(t * EACH + k)]);
   NUMBER all, before = scan_block(sum, warps, &all);
   if (tiles > 1) {
-    unsigned *flags = state + 1, *group_flags = flags + tiles;
-    NUMBER *groups = sums + tiles;
+    u64 *groups = state + tiles * WORDS;
     const i64 group = tile / GROUP;
-    if (t == 0) publish(&flags[tile], &sums[tile], all);
+    if (t == 0) publish(state + tile * WORDS, all);
     NUMBER others = start(), lower;
     for (int i = t; i < tile % GROUP; i += THREADS)
-      others = join(others, await(&flags[group * GROUP + i],
-                                  &sums[group * GROUP + i]));
+      others = join(others, await(state + (group * GROUP + i) * WORDS));
+    if (t == THREADS - 1)
+      base = group ? await(groups + (group - 1) * WORDS) : start();
     scan_block(others, warps, &lower);
     if (t == 0) {
-      const NUMBER upto = join(lower, all);
-      NUMBER base = start();
-      if (group) {
-        base = await(&group_flags[group - 1], &groups[group - 1]);
-        lower = join(base, lower);
-      }
       if (tile % GROUP == GROUP - 1)
-        publish(&group_flags[group], &groups[group], join(base, upto));
-      before_tile = lower;
+        publish(groups + group * WORDS, join(base, join(lower, all)));
+      before_tile = join(base, lower);
     }
     __syncthreads();
     before = join(before_tile, before);
   }
 #pragma unroll
   for (int k = 0; k < EACH; k++) {
-    const NUMBER upto = join(before, own[k]);
-    places[PLACE(t * EACH + k)] = exclusive ? before : upto;
+    NUMBER *place = &places[PLACE(t * EACH + k)];
+    const NUMBER upto = join(before, *place);
+    *place = exclusive ? before : upto;
     before = upto;
   }
   __syncthreads();

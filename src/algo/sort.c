@@ -69,7 +69,7 @@ static void sort_define(sort_call *call, bool descending) {
     snprintf(value, sizeof value, "#define VALUE %s\n",
              word_text(call->values));
   }
-  call->tile = THREADS * (widest == 8 ? 8 : 16);
+  call->tile = THREADS * (widest == 8 ? 11 : 22);
   snprintf(call->definitions, sizeof call->definitions,
            "\n#define WORD %s\n#define BITS %d\n%s#define SIZE %s\n"
            "#define TILE %llu\n%s%s",
@@ -105,12 +105,11 @@ static size_t pass_memory(const sort_call *call, int pass, cgl_arg *args) {
 }
 
 
-/* On a GPU.  The scratch: the starts of every pass, the next tile's number of
-   every pass, and what the tiles of every pass publish. */
+/* On a GPU.  The scratch: the starts of every pass, and what the tiles of every
+   pass publish. */
 static cgl_status sort_tiles(cgl_algo *algo, const sort_call *call,
                              cgl_stream *stream) {
   const uint64_t zero = 0, passes = (uint64_t)call->passes;
-  const uint64_t nexts = passes * DIGITS, states = nexts + passes;
   cgl_kernel *counts, *starts, *sweep;
   cgl_status status = sort_kernel(algo, call, "counts", &counts);
   if (!status)
@@ -135,23 +134,22 @@ static cgl_status sort_tiles(cgl_algo *algo, const sort_call *call,
   }
   for (int pass = 0; pass < call->passes && !status; pass++) {
     const uint64_t p = (uint64_t)pass, states_of_pass = call->blocks * DIGITS;
-    cgl_buffer *views[3] = {NULL};
+    cgl_buffer *views[2] = {NULL};
     cgl_arg args[9];
     size_t n = pass_memory(call, pass, args);
     status = cgl_buffer_view(call->counts, p * DIGITS, DIGITS, &views[0]);
     if (!status)
-      status = cgl_buffer_view(call->counts, states + p * states_of_pass,
-                               states_of_pass, &views[1]);
-    if (!status)
-      status = cgl_buffer_view(call->counts, nexts + p, 1, &views[2]);
-    for (int v = 0; v < 3; v++)
+      status =
+          cgl_buffer_view(call->counts, passes * DIGITS + p * states_of_pass,
+                          states_of_pass, &views[1]);
+    for (int v = 0; v < 2; v++)
       args[n++] = cgl_algo_memory(views[v]);
     args[n++] = cgl_algo_whole(call->n);
     args[n++] = cgl_algo_whole(p);
     const cgl_launch launch = cgl_algo_blocks(call->blocks, THREADS);
     if (!status)
       status = cgl_kernel_launch(sweep, stream, &launch, args, n);
-    for (int v = 0; v < 3; v++)
+    for (int v = 0; v < 2; v++)
       cgl_buffer_release(views[v]);
   }
   return status;
@@ -268,10 +266,9 @@ cgl_status cgl_algo_sort(cgl_algo *algo, cgl_stream *stream, bool descending,
     chunk = CGL_ALGO_HOST_CHUNK;
   call.blocks = cgl_algo_divide_up(call.n, threads ? call.tile : chunk);
   const uint64_t passes = (uint64_t)call.passes;
-  status =
-      sort_make_scratch(&call, stream,
-                        threads ? passes * (DIGITS + 1 + call.blocks * DIGITS)
-                                : call.blocks * DIGITS);
+  status = sort_make_scratch(&call, stream,
+                             threads ? passes * (1 + call.blocks) * DIGITS
+                                     : call.blocks * DIGITS);
   if (!status)
     status = threads ? sort_tiles(algo, &call, stream)
                      : sort_chunks(algo, &call, stream, chunk);

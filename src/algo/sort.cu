@@ -37,9 +37,10 @@ INSIDE unsigned digit_of(word key, int pass) {
 #ifndef __CGRAPHLUA_HOST__
 
 // All counts are taken in one pass over the keys; each digit takes one more.
-// Tiles are numbered as blocks begin.  A tile publishes how many keys of each
-// digit it has, and then how many there are up to its end, which it learns from
-// the tiles before.
+// Blocks begin in the order of their numbers, so those before a block are
+// underway.  A block takes a tile, and publishes how many keys of each digit it
+// has, and then how many there are up to its end, which it learns from the tiles
+// before.
 
 enum {
   PASSES = BITS / 8,
@@ -103,49 +104,50 @@ INSIDE unsigned lanes_alike(unsigned digit) {
   return lanes;
 }
 
-// state: 256 numbers for each tile; next: the next tile's number.
-extern "C" __global__ void __launch_bounds__(384)
+// state: 256 numbers for each tile, 0 at first.
+extern "C" __global__ void __launch_bounds__(384, 2)
 sweep(const word *keys, word *keys_out, VALUES const SIZE *starts, SIZE *state,
-      SIZE *next, i64 n, int pass) {
-  __shared__ unsigned ranks[WARPS][256];
+      i64 n, int pass) {
   __shared__ SIZE places[256], warps[WARPS];
   __shared__ unsigned begins[256];
   __shared__ union {
+    unsigned ranks[WARPS][256];
     WORD keys[TILE];
 #ifdef VALUE
     VALUE values[TILE];
 #endif
-  } tile_of;
-  __shared__ SIZE number;
+  } shared;
   const int t = threadIdx.x, lane = t % 32, warp = t / 32;
-  for (int i = t; i < WARPS * 256; i += THREADS) ranks[i / 256][i % 256] = 0;
-  if (t == 0) number = atomicAdd(next, (SIZE)1);
+  for (int i = t; i < WARPS * 256; i += THREADS) shared.ranks[i / 256][i % 256] = 0;
   __syncthreads();
-  const i64 tile = (i64)number, first = tile * TILE;
+  const i64 tile = (i64)blockIdx.y * gridDim.x + blockIdx.x;
+  const i64 first = tile * TILE;
+  if (first >= n) return;
   const int width = n - first < TILE ? (int)(n - first) : TILE;
   const int mine = warp * 32 * EACH + lane; /* and every 32nd after it */
   word own[EACH];
-  unsigned digits[EACH], at[EACH];
+  unsigned at[EACH]; /* the digit, above the place among its keys */
 #pragma unroll
   for (int k = 0; k < EACH; k++)
     if (mine + 32 * k < width) own[k] = keys[first + mine + 32 * k];
   // What is past the end counts as the last of the last digit.
 #pragma unroll
   for (int k = 0; k < EACH; k++) {
-    digits[k] = mine + 32 * k < width ? digit_of(own[k], pass) : 255;
-    const unsigned alike = lanes_alike(digits[k]);
+    const unsigned digit =
+        mine + 32 * k < width ? digit_of(own[k], pass) : 255;
+    const unsigned alike = lanes_alike(digit);
     const unsigned lower = alike & ((1u << lane) - 1);
-    at[k] = ranks[warp][digits[k]] + __popc(lower);
+    at[k] = digit << 16 | (shared.ranks[warp][digit] + __popc(lower));
     __syncwarp();
-    if (lower == 0) ranks[warp][digits[k]] += __popc(alike);
+    if (lower == 0) shared.ranks[warp][digit] += __popc(alike);
     __syncwarp();
   }
   __syncthreads();
   unsigned sum = 0;
   if (t < 256) {
     for (int w = 0; w < WARPS; w++) {
-      const unsigned count = ranks[w][t];
-      ranks[w][t] = sum;
+      const unsigned count = shared.ranks[w][t];
+      shared.ranks[w][t] = sum;
       sum += count;
     }
     ((volatile SIZE *)state)[tile * 256 + t] = (tile ? OWN : UPTO) | sum;
@@ -166,19 +168,26 @@ sweep(const word *keys, word *keys_out, VALUES const SIZE *starts, SIZE *state,
   }
   __syncthreads();
 #pragma unroll
-  for (int k = 0; k < EACH; k++) {
-    at[k] += begins[digits[k]] + ranks[warp][digits[k]];
-    tile_of.keys[at[k]] = own[k].bits;
-  }
+  for (int k = 0; k < EACH; k++)
+    at[k] = (at[k] & 0xffff) + begins[at[k] >> 16] +
+            shared.ranks[warp][at[k] >> 16];
   __syncthreads();
+#pragma unroll
+  for (int k = 0; k < EACH; k++) shared.keys[at[k]] = own[k].bits;
+  __syncthreads();
+#ifdef VALUE
   SIZE to[EACH];
+#endif
 #pragma unroll
   for (int k = 0; k < EACH; k++) {
     const int i = k * THREADS + t;
     if (i < width) {
-      const word key = {tile_of.keys[i]};
-      to[k] = places[digit_of(key, pass)] + i;
-      keys_out[to[k]] = key;
+      const word key = {shared.keys[i]};
+      const SIZE place = places[digit_of(key, pass)] + i;
+      keys_out[place] = key;
+#ifdef VALUE
+      to[k] = place;
+#endif
     }
   }
 #ifdef VALUE
@@ -189,12 +198,12 @@ sweep(const word *keys, word *keys_out, VALUES const SIZE *starts, SIZE *state,
   __syncthreads();
 #pragma unroll
   for (int k = 0; k < EACH; k++)
-    if (mine + 32 * k < width) tile_of.values[at[k]] = items[k].bits;
+    if (mine + 32 * k < width) shared.values[at[k]] = items[k].bits;
   __syncthreads();
 #pragma unroll
   for (int k = 0; k < EACH; k++)
     if (k * THREADS + t < width)
-      values_out[to[k]] = item{tile_of.values[k * THREADS + t]};
+      values_out[to[k]] = item{shared.values[k * THREADS + t]};
 #endif
 }
 
