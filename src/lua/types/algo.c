@@ -267,6 +267,24 @@ static int algo_sort_by_key(lua_State *L) {
 }
 
 
+/* algo.unique(x [, opts]): the elements, and their number */
+static int algo_unique(lua_State *L) {
+  static const char *const known[] = {"count", "out", NULL};
+  static const size_t one = 1;
+  cgl_lua *S = cgl_lua_issue(L, "algo.unique");
+  lua_settop(L, 2);
+  cgl_buffer *x = cgl_lua_check_buffer(L, S, 1);
+  cgl_lua_options(L, S, 2, known);
+  const size_t extents[] = {cgl_buffer_count(x)};
+  cgl_buffer *out = out_push(L, S, 2, "out", cgl_buffer_type(x), extents, 1);
+  cgl_buffer *count = out_push(L, S, 2, "count", CGL_TYPE_int64, &one, 1);
+  cgl_algo *algo = cgl_lua_algo(L, S);
+  cgl_lua_done(L, S,
+               cgl_algo_unique(algo, cgl_lua_stream(L, S), x, out, count));
+  return 2;
+}
+
+
 void cgl_lua_open_algo(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"map", algo_map},
@@ -278,6 +296,7 @@ void cgl_lua_open_algo(lua_State *L) {
       {"transpose", algo_transpose},
       {"sort", algo_sort},
       {"sort_by_key", algo_sort_by_key},
+      {"unique", algo_unique},
       {NULL, NULL},
   };
   lua_newtable(L);
