@@ -59,6 +59,22 @@ describe("algo.map", function()
     assert.equal(4, values "- -x"[1])
   end)
 
+  it("has every function, of floats, doubles and integers", function()
+    local text = "0"
+    for name in ("asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp10 exp2 expm1 fabs floor "
+      .. "isfinite isinf isnan log1p rint round sin sinh sqrt tan tanh trunc"):gmatch "%w+" do
+      text = text .. " + " .. name .. "(x)"
+    end
+    text = text .. " + acos(x + 1) + acosh(x + 1) + log(x + 1) + log2(x + 1) + log10(x + 1) "
+      .. "+ rsqrt(x + 1) + atan2(x, 1) + copysign(x, x) + fmod(x, 2) + hypot(x, 0) + pow(x, 2) "
+      .. "+ fma(x, x, x)"
+    -- At 0: cos, cosh, erfc, exp, exp10, exp2, isfinite and rsqrt are 1.
+    for _, type in ipairs { "float", "double", "int32" } do
+      local out = algo.map(text, { x = cg.zeros(type, 1) }, cg.buffer("double", 1))
+      assert(math.abs(out:item() - 8) < 1e-6, type)
+    end
+  end)
+
   it("computes floats as floats", function()
     local x, out = cg.from({ 0.1 }, "float"), cg.buffer("bool", 1)
     algo.map("x == 0.1", { x = x }, out)

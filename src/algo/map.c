@@ -15,15 +15,17 @@ enum { WORD_ROOM = 64 };
 
 static const char operation[] = "algo.map";
 
-/* Functions and types of C, by the same name in a kernel. */
-static const char same_words[] =
-    " acos acosh asin asinh atan atan2 atanh bool cbrt ceil copysign cos cosh "
-    "double erf erfc exp exp10 exp2 expm1 fabs false float floor fma fmod "
-    "hypot int isfinite isinf isnan log log10 log1p log2 pow rint round rsqrt "
-    "sin sinh sqrt tan tanh true trunc ";
+/* Functions of reals, which kernels have with m_ in front. */
+static const char functions[] =
+    " acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf "
+    "erfc exp exp10 exp2 expm1 fabs floor fma fmod hypot isfinite isinf isnan "
+    "log log10 log1p log2 pow rint round rsqrt sin sinh sqrt tan tanh trunc ";
 /* Others, and what the kernel has in their place. */
 static const char *const other_words[][2] = {
-    {"abs", "absolute"}, {"max", "greatest"}, {"min", "least"}, {"i", "i"}};
+    {"abs", "absolute"}, {"max", "greatest"}, {"min", "least"},
+    {"i", "i"},          {"bool", "bool"},    {"double", "double"},
+    {"float", "float"},  {"int", "int"},      {"true", "true"},
+    {"false", "false"}};
 
 typedef struct map_call {
   const cgl_algo_input *inputs;
@@ -34,14 +36,17 @@ typedef struct map_call {
 } map_call;
 
 
-/* What the kernel has for a word that is no input; NULL: not known. */
-static const char *word_find(const char *word) {
+/* Writes what the kernel has for a word that is no input; false: not known. */
+static bool word_find(const char *word, char found[WORD_ROOM + 2]) {
   for (size_t i = 0; i < sizeof other_words / sizeof *other_words; i++)
-    if (!strcmp(word, other_words[i][0]))
-      return other_words[i][1];
+    if (!strcmp(word, other_words[i][0])) {
+      snprintf(found, WORD_ROOM + 2, "%s", other_words[i][1]);
+      return true;
+    }
   char spaced[WORD_ROOM + 2];
   snprintf(spaced, sizeof spaced, " %s ", word);
-  return strstr(same_words, spaced) ? word : NULL;
+  snprintf(found, WORD_ROOM + 2, "m_%s", word);
+  return strstr(functions, spaced);
 }
 
 
@@ -67,15 +72,15 @@ static cgl_status word_write(FILE *text, const map_call *call, const char *at,
       fprintf(text, "v_%s ", word);
       return CGL_OK;
     }
-  const char *known = word_find(word);
-  if (!known) {
+  char found[WORD_ROOM + 2];
+  if (!word_find(word, found)) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "the expression has '%s', which is neither an input nor a "
              "function",
              word);
     return cgl_fail_hint("give its value among the inputs");
   }
-  fprintf(text, "%s ", known);
+  fprintf(text, "%s ", found);
   return CGL_OK;
 }
 
@@ -169,8 +174,9 @@ static const char *input_type(const map_call *call, const cgl_arg *value) {
 static cgl_status input_check(const map_call *call,
                               const cgl_algo_input *input) {
   char shape[CGL_ALGO_SHAPE_ROOM], wanted[CGL_ALGO_SHAPE_ROOM];
+  char found[WORD_ROOM + 2];
   const cgl_buffer *x = input->value.buffer;
-  if (!is_name(input->name) || word_find(input->name)) {
+  if (!is_name(input->name) || word_find(input->name, found)) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "an input cannot have the name '%s'", input->name);
     return cgl_fail_hint("a name has letters, digits and _, and is no "

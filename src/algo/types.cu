@@ -76,3 +76,40 @@ template <class A, class B> INSIDE auto greatest(A a, B b) -> decltype(a + b) {
 template <class A> INSIDE A absolute(A a) { return a < 0 ? -a : a; }
 INSIDE float absolute(float a) { return fabsf(a); }
 INSIDE double absolute(double a) { return fabs(a); }
+
+// Functions of reals compute a float, when one of their arguments is a float and
+// none a double, else a double.
+template <class T> struct is { enum { FLOAT = 0, DOUBLE = 0 }; };
+template <> struct is<float> { enum { FLOAT = 1, DOUBLE = 0 }; };
+template <> struct is<double> { enum { FLOAT = 0, DOUBLE = 1 }; };
+template <bool> struct pick { typedef double type; };
+template <> struct pick<true> { typedef float type; };
+template <class A, class B = A, class C = B> struct real {
+  typedef typename pick<(is<A>::FLOAT || is<B>::FLOAT || is<C>::FLOAT) &&
+                        !is<A>::DOUBLE && !is<B>::DOUBLE &&
+                        !is<C>::DOUBLE>::type type;
+};
+#define OF_ONE(f)                                                        \
+  template <class A>                                                     \
+  INSIDE auto m_##f(A a) -> decltype(f((typename real<A>::type)a)) {     \
+    return f((typename real<A>::type)a);                                 \
+  }
+#define OF_TWO(f)                                                        \
+  template <class A, class B>                                            \
+  INSIDE typename real<A, B>::type m_##f(A a, B b) {                     \
+    typedef typename real<A, B>::type number;                            \
+    return f((number)a, (number)b);                                      \
+  }
+OF_ONE(acos) OF_ONE(acosh) OF_ONE(asin) OF_ONE(asinh) OF_ONE(atan)
+OF_ONE(atanh) OF_ONE(cbrt) OF_ONE(ceil) OF_ONE(cos) OF_ONE(cosh) OF_ONE(erf)
+OF_ONE(erfc) OF_ONE(exp) OF_ONE(exp10) OF_ONE(exp2) OF_ONE(expm1) OF_ONE(fabs)
+OF_ONE(floor) OF_ONE(isfinite) OF_ONE(isinf) OF_ONE(isnan) OF_ONE(log)
+OF_ONE(log10) OF_ONE(log1p) OF_ONE(log2) OF_ONE(rint) OF_ONE(round)
+OF_ONE(rsqrt) OF_ONE(sin) OF_ONE(sinh) OF_ONE(sqrt) OF_ONE(tan) OF_ONE(tanh)
+OF_ONE(trunc)
+OF_TWO(atan2) OF_TWO(copysign) OF_TWO(fmod) OF_TWO(hypot) OF_TWO(pow)
+template <class A, class B, class C>
+INSIDE typename real<A, B, C>::type m_fma(A a, B b, C c) {
+  typedef typename real<A, B, C>::type number;
+  return fma((number)a, (number)b, (number)c);
+}
