@@ -33,8 +33,9 @@ local n = 2 ^ (on_gpu and 28 or quick and 20 or 24)
 local gen = cg.generator(1)
 local x, y = cg.buffer("float", n):uniform(gen), cg.buffer("float", n):uniform(gen)
 local out, one = cg.buffer("float", n), cg.buffer("float", 1)
-local hx, hy, hout = ffi.new("float[?]", n), ffi.new("float[?]", n), ffi.new("float[?]", n)
+local hx, hy, hout
 if floors then
+  hx, hy, hout = ffi.new("float[?]", n), ffi.new("float[?]", n), ffi.new("float[?]", n)
   x:download(hx)
   y:download(hy)
 end

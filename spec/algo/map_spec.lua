@@ -61,8 +61,8 @@ describe("algo.map", function()
 
   it("has every function, of floats, doubles and integers", function()
     local text = "0"
-    for name in ("asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp10 exp2 expm1 fabs floor "
-      .. "isfinite isinf isnan log1p rint round sin sinh sqrt tan tanh trunc"):gmatch "%w+" do
+    for name in ("asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp10 exp2 expm1 fabs "
+      .. "floor isfinite isinf isnan log1p rint round sin sinh sqrt tan tanh trunc"):gmatch "%w+" do
       text = text .. " + " .. name .. "(x)"
     end
     text = text .. " + acos(x + 1) + acosh(x + 1) + log(x + 1) + log2(x + 1) + log10(x + 1) "
