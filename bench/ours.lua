@@ -607,7 +607,8 @@ local function heat_steps(n)
   local file = assert(io.open(here .. "../scripts/heat.lua"))
   local source = file:read("*a"):match "local source = %[=%[(.-)%]=%]"
   file:close()
-  local rows = on_gpu and 4 or 1 -- as the script chooses them
+  -- as the script chooses them
+  local rows = (not on_gpu or n <= 256) and 1 or n <= 512 and 2 or 4
   local spread = cg.module(source, { options = { "-DROWS=" .. rows } }):kernel "spread"
   local a, b = cg.zeros("float", { n, n }), cg.zeros("float", { n, n })
   local grid = { math.ceil(n / 256), math.ceil((n - 2) / rows) }

@@ -103,18 +103,20 @@ local function picture(path, size)
   return field, img.width, img.height
 end
 
--- Four rows a thread keep enough reads in flight for a GPU's memory; a CPU reads
--- fastest what follows in memory, row after row.
-local rows = cg.device().device == "host" and 1 or 4
-local module = cg.module(source, { options = { "-DROWS=" .. rows } })
-local spread = module:kernel "spread"
-
 local start, nx, ny
 if opt.image then
   start, nx, ny = picture(opt.image, opt.size)
 else
   nx, ny = opt.size or 512, opt.size or 512
 end
+
+-- On a GPU four rows a thread keep enough reads in flight for its memory; a small
+-- field rather has a thread for each point.  A CPU reads fastest what follows in
+-- memory, row after row.
+local rows = (cg.device().device == "host" or ny <= 256) and 1 or ny <= 512 and 2 or 4
+local module = cg.module(source, { options = { "-DROWS=" .. rows } })
+local spread = module:kernel "spread"
+
 local block = 256
 local columns = math.ceil(nx / block)
 local grid = { columns, math.ceil((ny - 2) / rows) }
