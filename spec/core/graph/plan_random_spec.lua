@@ -113,8 +113,9 @@ makers = {
     end
     return op
   end,
-  -- a branch on a number
+  -- a branch on a number: its words may have the bytes of an earlier one's
   function(inner, gen, state)
+    state.loose = true
     local f, x = part(1), makers[random(4)](inner, gen, state)
     return {
       early = { f },
@@ -197,12 +198,17 @@ end
 local function check_order(ops, nodes, sets, exact, text)
   local all = {} -- uses of numbers, as they were issued
   for i, e in ipairs(ends(ops, nodes)) do
-    local op, before = ops[i], {}
+    local op, before, reads = ops[i], {}, ops[i].reads
     if e.first ~= e.last then
       table.insert(all, { node = e.first, reads = op.early, writes = {}, before = {} })
       before[e.first] = true
+    else -- a branch whose one kernel looks at the number itself
+      reads = {}
+      for _, list in ipairs { op.early or {}, op.reads } do
+        for _, p in ipairs(list) do table.insert(reads, p) end
+      end
     end
-    table.insert(all, { node = e.last, reads = op.reads, writes = op.writes, before = before })
+    table.insert(all, { node = e.last, reads = reads, writes = op.writes, before = before })
   end
   for j, b in ipairs(all) do
     for i = 1, j - 1 do
