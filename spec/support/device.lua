@@ -243,10 +243,12 @@ function M.child(chunk, environment)
 end
 
 --- Runs a chunk that sweeps a job (sweep.lua), each driver call failing with
--- `code`; it must end well.
+-- `code`; it must end well.  The job's own calls alone: graphs are not built once
+-- more to be compared.
 function M.sweep(code, chunk)
   local status, out, err = M.child(("cg.on_log(nil)\nlocal sweep = dofile(%q)(cg, %d)\n"):format(
-    here .. "/sweep.lua", code) .. chunk .. "\nprint 'swept'", "CGRAPHLUA_FAULT=1")
+    here .. "/sweep.lua", code) .. chunk .. "\nprint 'swept'",
+    "CGRAPHLUA_FAULT=1 CGRAPHLUA_CHECK_BUILD=0")
   assert(status == 0 and out == "swept\n" and err == "",
     ("the sweep ended with status %d\n%s%s"):format(status, out, err))
 end
