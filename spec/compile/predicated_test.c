@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LOOKED "\t@cgl_looks ld.volatile.global.u32 cgl_now, [cgl_word];"
+#define LOOKED "\t@%cgl_looks ld.volatile.global.u32 %cgl_now, [%cgl_word];"
 #define PARAMETER "\t.param .align 8 .b8 cgl_predicate[32]\n)"
 
 
@@ -18,8 +18,8 @@ static void tests_after(const char *what, const char *ptx, const char *after) {
   const bool made = cgl_nvrtc_predicate(ptx, &out);
   cgl_text_add(&out, "", 1);
   const char *at = made ? strstr(out.data, after) : NULL;
-  tap_ok(at && strstr(at, "@!runs ret;") &&
-             strstr(at, ".reg .pred runs") - at - strlen(after) < 8,
+  tap_ok(at && strstr(at, "@!%cgl_runs ret;") &&
+             strstr(at, ".reg .pred %cgl_runs") - at - strlen(after) < 8,
          "%s", what);
   cgl_text_free(&out);
 }
@@ -96,6 +96,9 @@ static const char corpus[] =
     "  x[1] = t[1]; }\n"
     "extern \"C\" __global__ void waits(float *x) {\n"
     "  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\"); x[0] += 1; }\n"
+    "extern \"C\" __global__ void value(int *x) { *x += 1; }\n"
+    "extern \"C\" __global__ void first(int *turn) { *turn += 1; }\n"
+    "extern \"C\" __global__ void at(int *x) { *x += 1; }\n"
     "extern \"C\" __global__ void says(int *x) { printf(\"%d {\\n\", *x); }\n";
 
 

@@ -8,49 +8,52 @@
 #include <ctype.h>
 #include <string.h>
 
+/* Registers have a % in their names: a name of the source, of a kernel for one,
+   would crash the assembler. */
+
 /* At the begin of the code.  A word that may be looked at early is on its way
    while the kernel waits. */
 static const char begin_text[] =
-    "\n\t.reg .b32 cgl_now, cgl_early;\n"
-    "\t.reg .b64 cgl_word;\n"
-    "\t.reg .pred cgl_looks;\n"
-    "\tld.param.u64 cgl_word, [cgl_predicate];\n"
-    "\tld.param.u32 cgl_early, [cgl_predicate+28];\n"
-    "\tcvta.to.global.u64 cgl_word, cgl_word;\n"
-    "\tsetp.ne.u32 cgl_looks, cgl_early, 0;\n"
-    "\tmov.u32 cgl_now, 0;\n"
-    "\t@cgl_looks ld.volatile.global.u32 cgl_now, [cgl_word];\n";
+    "\n\t.reg .b32 %cgl_now, %cgl_early;\n"
+    "\t.reg .b64 %cgl_word;\n"
+    "\t.reg .pred %cgl_looks;\n"
+    "\tld.param.u64 %cgl_word, [cgl_predicate];\n"
+    "\tld.param.u32 %cgl_early, [cgl_predicate+28];\n"
+    "\tcvta.to.global.u64 %cgl_word, %cgl_word;\n"
+    "\tsetp.ne.u32 %cgl_looks, %cgl_early, 0;\n"
+    "\tmov.u32 %cgl_now, 0;\n"
+    "\t@%cgl_looks ld.volatile.global.u32 %cgl_now, [%cgl_word];\n";
 
 static const char test_text[] =
     "\n\t{\n"
-    "\t.reg .pred runs, valued, counted, first;\n"
-    "\t.reg .b32 turn, value, number, x;\n"
-    "\t.reg .b64 at, ran;\n"
-    "\tld.param.u64 at, [cgl_predicate+8];\n"
-    "\tld.param.u64 ran, [cgl_predicate+16];\n"
-    "\tld.param.u32 turn, [cgl_predicate+24];\n"
-    "\tsetp.ne.u64 valued, at, 0;\n"
-    "\tsetp.ne.u64 counted, ran, 0;\n"
-    "\tmov.u32 value, 1;\n"
-    "\tcvta.to.global.u64 at, at;\n"
-    "\tcvta.to.global.u64 ran, ran;\n"
-    "\t@valued ld.volatile.global.u32 value, [at];\n"
-    "\tsetp.gt.u32 runs, cgl_now, turn;\n"
-    "\t@!runs ld.volatile.global.u32 cgl_now, [cgl_word];\n"
-    "\tsetp.gt.u32 runs, cgl_now, turn;\n"
-    "\tsetp.ne.and.u32 runs, value, 0, runs;\n"
-    "\t@!runs ret;\n"
+    "\t.reg .pred %cgl_runs, %cgl_valued, %cgl_counted, %cgl_first;\n"
+    "\t.reg .b32 %cgl_turn, %cgl_value, %cgl_number, %cgl_x;\n"
+    "\t.reg .b64 %cgl_at, %cgl_ran;\n"
+    "\tld.param.u64 %cgl_at, [cgl_predicate+8];\n"
+    "\tld.param.u64 %cgl_ran, [cgl_predicate+16];\n"
+    "\tld.param.u32 %cgl_turn, [cgl_predicate+24];\n"
+    "\tsetp.ne.u64 %cgl_valued, %cgl_at, 0;\n"
+    "\tsetp.ne.u64 %cgl_counted, %cgl_ran, 0;\n"
+    "\tmov.u32 %cgl_value, 1;\n"
+    "\tcvta.to.global.u64 %cgl_at, %cgl_at;\n"
+    "\tcvta.to.global.u64 %cgl_ran, %cgl_ran;\n"
+    "\t@%cgl_valued ld.volatile.global.u32 %cgl_value, [%cgl_at];\n"
+    "\tsetp.gt.u32 %cgl_runs, %cgl_now, %cgl_turn;\n"
+    "\t@!%cgl_runs ld.volatile.global.u32 %cgl_now, [%cgl_word];\n"
+    "\tsetp.gt.u32 %cgl_runs, %cgl_now, %cgl_turn;\n"
+    "\tsetp.ne.and.u32 %cgl_runs, %cgl_value, 0, %cgl_runs;\n"
+    "\t@!%cgl_runs ret;\n"
     /* All threads have looked before one changes the value. */
-    "\t@valued bar.sync 0;\n"
-    "\tmov.u32 number, %tid.x;\n"
-    "\tmov.u32 x, %tid.y;\n\tor.b32 number, number, x;\n"
-    "\tmov.u32 x, %tid.z;\n\tor.b32 number, number, x;\n"
-    "\tmov.u32 x, %ctaid.x;\n\tor.b32 number, number, x;\n"
-    "\tmov.u32 x, %ctaid.y;\n\tor.b32 number, number, x;\n"
-    "\tmov.u32 x, %ctaid.z;\n\tor.b32 number, number, x;\n"
-    "\tsetp.eq.and.u32 first, number, 0, counted;\n"
-    "\tadd.u32 turn, turn, 1;\n"
-    "\t@first st.volatile.global.u32 [ran], turn;\n"
+    "\t@%cgl_valued bar.sync 0;\n"
+    "\tmov.u32 %cgl_number, %tid.x;\n"
+    "\tmov.u32 %cgl_x, %tid.y;\n\tor.b32 %cgl_number, %cgl_number, %cgl_x;\n"
+    "\tmov.u32 %cgl_x, %tid.z;\n\tor.b32 %cgl_number, %cgl_number, %cgl_x;\n"
+    "\tmov.u32 %cgl_x, %ctaid.x;\n\tor.b32 %cgl_number, %cgl_number, %cgl_x;\n"
+    "\tmov.u32 %cgl_x, %ctaid.y;\n\tor.b32 %cgl_number, %cgl_number, %cgl_x;\n"
+    "\tmov.u32 %cgl_x, %ctaid.z;\n\tor.b32 %cgl_number, %cgl_number, %cgl_x;\n"
+    "\tsetp.eq.and.u32 %cgl_first, %cgl_number, 0, %cgl_counted;\n"
+    "\tadd.u32 %cgl_turn, %cgl_turn, 1;\n"
+    "\t@%cgl_first st.volatile.global.u32 [%cgl_ran], %cgl_turn;\n"
     "\t}\n";
 
 
