@@ -35,16 +35,6 @@ describe("benchmarks", function()
     assert.matches("saved as [^\n]*%-quick.txt\n$", out)
   end)
 
-  it("run to the last row of bench/control.lua", function()
-    if sanitized then pending "a sanitizer's build is not measured" end
-    local status, out, err = program.run { here .. "/../../bench/control.lua", "--turns", "10",
-      "--device", os.getenv "CGRAPHLUA_DEVICE" or "host" }
-    assert.equal("", err)
-    assert.equal(0, status)
-    assert.matches("12 kernels +[%d.]+ +[%d.]+ +[%d.]+\n", out)
-    assert.matches("16384 blocks +[-%d.]+ +[-%d.]+ +[-%d.]+\n$", out)
-  end)
-
   it("run to the last row of bench/pool", function()
     local _, out, err = run "pool"
     assert.equal("", err)
