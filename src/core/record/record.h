@@ -140,7 +140,7 @@ const cgl_recording *cgl_record_body(const cgl_recording *recording,
                                      size_t index);
 cgl_allocation *cgl_record_allocation(const cgl_recording *recording,
                                       size_t index);
-/* The op->nbodies bodies of an operation. */
+/* The op->nbodies bodies of an operation; NULL when it has none. */
 const cgl_recording *const *cgl_record_bodies(const cgl_recording *recording,
                                               const cgl_op *op);
 /* Of an operation that is a conditional node. */

@@ -294,7 +294,9 @@ const cgl_recording *cgl_record_body(const cgl_recording *recording,
 
 const cgl_recording *const *cgl_record_bodies(const cgl_recording *recording,
                                               const cgl_op *op) {
-  return (const cgl_recording *const *)recording->bodies + op->body - 1;
+  return op->body
+             ? (const cgl_recording *const *)recording->bodies + op->body - 1
+             : NULL;
 }
 
 
