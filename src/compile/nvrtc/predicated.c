@@ -12,7 +12,9 @@
    would crash the assembler. */
 
 /* At the begin of the code.  A word that may be looked at early is on its way
-   while the kernel waits. */
+   while the kernel waits.  Words are read as all other memory is, through the
+   first cache: thousands of warps that ask the second for one word wait for each
+   other. */
 static const char begin_text[] =
     "\n\t.reg .b32 %cgl_now, %cgl_early;\n"
     "\t.reg .b64 %cgl_word;\n"
@@ -22,7 +24,7 @@ static const char begin_text[] =
     "\tcvta.to.global.u64 %cgl_word, %cgl_word;\n"
     "\tsetp.ne.u32 %cgl_looks, %cgl_early, 0;\n"
     "\tmov.u32 %cgl_now, 0;\n"
-    "\t@%cgl_looks ld.volatile.global.u32 %cgl_now, [%cgl_word];\n";
+    "\t@%cgl_looks ld.global.u32 %cgl_now, [%cgl_word];\n";
 
 static const char test_text[] =
     "\n\t{\n"
@@ -37,9 +39,9 @@ static const char test_text[] =
     "\tmov.u32 %cgl_value, 1;\n"
     "\tcvta.to.global.u64 %cgl_at, %cgl_at;\n"
     "\tcvta.to.global.u64 %cgl_ran, %cgl_ran;\n"
-    "\t@%cgl_valued ld.volatile.global.u32 %cgl_value, [%cgl_at];\n"
+    "\t@%cgl_valued ld.global.u32 %cgl_value, [%cgl_at];\n"
     "\tsetp.gt.u32 %cgl_runs, %cgl_now, %cgl_turn;\n"
-    "\t@!%cgl_runs ld.volatile.global.u32 %cgl_now, [%cgl_word];\n"
+    "\t@!%cgl_runs ld.global.u32 %cgl_now, [%cgl_word];\n"
     "\tsetp.gt.u32 %cgl_runs, %cgl_now, %cgl_turn;\n"
     "\tsetp.ne.and.u32 %cgl_runs, %cgl_value, 0, %cgl_runs;\n"
     "\t@!%cgl_runs ret;\n"

@@ -48,8 +48,14 @@ cgl_template *cgl_graph_new_template(cgl_context *context, cgl_pool *pool) {
 static void executable_destroy(cgl_object *object) {
   cgl_executable *executable = (cgl_executable *)object;
   cgl_context *context = object->context;
-  if (executable->exec && !cgl_context_enter(context, "graph"))
-    context->driver->cuGraphExecDestroy(executable->exec);
+  const cgl_driver *driver = context->driver;
+  if ((executable->exec || executable->uploaded) &&
+      !cgl_context_enter(context, "graph")) {
+    if (executable->exec)
+      driver->cuGraphExecDestroy(executable->exec);
+    if (executable->uploaded)
+      driver->cuEventDestroy(executable->uploaded);
+  }
   atomic_fetch_sub(&executable->pool->executables, executable->bytes);
   cgl_pool_release(executable->pool);
   free(executable);
@@ -165,7 +171,7 @@ static cgl_status desc_check(cgl_context *context, const cgl_graph_desc *desc,
 static void graph_set_options(cgl_graph *graph, const cgl_graph_desc *desc) {
   graph->options = *desc;
   graph->pool = cgl_pool_retain(desc->pool);
-  graph->attend &= CGL_ATTEND_HOOKS | CGL_ATTEND_NEW;
+  graph->attend &= CGL_ATTEND_HOOKS | CGL_ATTEND_NEW | CGL_ATTEND_OLDER;
   if (desc->check_input_liveness)
     graph->attend |= CGL_ATTEND_INPUTS;
   if (desc->annotations == CGL_ANNOTATIONS_NVTX)
@@ -287,29 +293,71 @@ static const char *graph_label(const cgl_recording *recording) {
 }
 
 
+/* So that the first replay costs what the second does. */
+static CUresult executable_upload(cgl_executable *executable,
+                                  const cgl_stream *stream,
+                                  const char **entry) {
+  const cgl_driver *driver = cgl_driver_of(stream);
+  *entry = "cuGraphUpload";
+  CUresult result = driver->cuGraphUpload(executable->exec, stream->handle);
+  if (result)
+    return result;
+  *entry = "cuEventCreate";
+  result =
+      driver->cuEventCreate(&executable->uploaded, CU_EVENT_DISABLE_TIMING);
+  if (result)
+    return result;
+  *entry = "cuEventRecord";
+  result = driver->cuEventRecord(executable->uploaded, stream->handle);
+  if (result)
+    driver->cuEventDestroy(executable->uploaded);
+  return result;
+}
+
+
+cgl_status cgl_graph_order_upload(cgl_executable *executable,
+                                  const cgl_stream *stream,
+                                  const char *operation) {
+  const cgl_driver *driver = cgl_driver_of(stream);
+  if (!executable->uploaded)
+    return CGL_OK;
+  CUresult result =
+      driver->cuStreamWaitEvent(stream->handle, executable->uploaded, 0);
+  if (result)
+    return cgl_fail_driver(executable->object.context, result, operation,
+                           "cuStreamWaitEvent");
+  driver->cuEventDestroy(executable->uploaded);
+  executable->uploaded = NULL;
+  return CGL_OK;
+}
+
+
 static cgl_status template_instantiate(cgl_graph *graph, CUgraph template,
                                        const char *operation,
-                                       CUgraphExec *exec) {
+                                       cgl_executable *executable) {
   cgl_context *context = graph->object.context;
   const cgl_driver *driver = context->driver;
   CUDA_GRAPH_INSTANTIATE_PARAMS params = {
       CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
           CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY,
       NULL, NULL, 0};
-  cgl_status status = cgl_fail_driver(
-      context, driver->cuGraphInstantiateWithParams(exec, template, &params),
-      operation, "cuGraphInstantiateWithParams");
+  cgl_status status =
+      cgl_fail_driver(context,
+                      driver->cuGraphInstantiateWithParams(&executable->exec,
+                                                           template, &params),
+                      operation, "cuGraphInstantiateWithParams");
   if (status)
     return status;
-  status = cgl_graph_switch_off(graph, *exec, operation);
-  /* So that the first replay costs what the second does; on a stream that
-     captures again by now the upload would break that capture. */
-  if (!status && !cgl_capture_has(graph->capture.origin))
-    status = cgl_fail_driver(
-        context, driver->cuGraphUpload(*exec, graph->capture.origin->handle),
-        operation, "cuGraphUpload");
+  status = cgl_graph_switch_off(graph, executable->exec, operation);
+  /* On a stream that captures again by now it would break that capture. */
+  if (!status && !cgl_capture_has(graph->capture.origin)) {
+    const char *entry;
+    CUresult result =
+        executable_upload(executable, graph->capture.origin, &entry);
+    status = cgl_fail_driver(context, result, operation, entry);
+  }
   if (status)
-    driver->cuGraphExecDestroy(*exec);
+    driver->cuGraphExecDestroy(executable->exec);
   return status;
 }
 
@@ -326,7 +374,7 @@ cgl_status cgl_graph_new_executable(cgl_graph *graph, CUgraph template,
   size_t before = cgl_history_free_bytes(context);
   cgl_relaxed relaxed = cgl_captures_relax(context);
   cgl_status status =
-      template_instantiate(graph, template, operation, &executable->exec);
+      template_instantiate(graph, template, operation, executable);
   cgl_captures_unrelax(context, relaxed);
   if (status) {
     free(executable);
@@ -367,8 +415,8 @@ cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
   if (status)
     return status;
   graph_set_executable(graph, executable);
-  if (graph->exec_number)
-    graph->attend |= CGL_ATTEND_NEW;
+  graph->attend |=
+      CGL_ATTEND_NEW | (graph->exec_number ? CGL_ATTEND_OLDER : 0u);
   graph->stamped = NULL;
   graph->draws = graph->draw_list;
   graph->grouped = cgl_share_of(graph->recording)->nparts > 1;

@@ -32,9 +32,10 @@ typedef struct cgl_template {
 typedef struct cgl_executable {
   cgl_object object; /* owned by its graph alone */
   CUgraphExec exec;
-  uint64_t number; /* unique in the process */
-  size_t bytes;    /* that it took, counted in the pool; see pool/history.h */
-  cgl_pool *pool;  /* retained */
+  CUevent uploaded; /* recorded behind its upload, until it is launched first */
+  uint64_t number;  /* unique in the process */
+  size_t bytes;     /* that it took, counted in the pool; see pool/history.h */
+  cgl_pool *pool;   /* retained */
 } cgl_executable;
 
 /* unroll.c */
@@ -102,6 +103,13 @@ cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation);
 cgl_status cgl_graph_new_executable(cgl_graph *graph, CUgraph template,
                                     const char *operation,
                                     cgl_executable **executable);
+/* Before its first launch: makes the stream come after the upload, which is in
+   the stream that captured.  The driver orders launches behind launches, but
+   not behind an upload in another stream: where processes share a GPU, such a
+   launch may never end. */
+cgl_status cgl_graph_order_upload(cgl_executable *executable,
+                                  const cgl_stream *stream,
+                                  const char *operation);
 
 /* ---- capture.c, capture_end.c: also of the capture of a body ---- */
 

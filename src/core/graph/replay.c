@@ -192,13 +192,15 @@ cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
   if (cgl_capture_has(stream))
     return graph_capture_into(graph, stream, count, operation);
   cgl_status status = CGL_OK;
-  if (graph->attend & CGL_ATTEND_NEW)
+  if (graph->attend & CGL_ATTEND_OLDER)
     status = cgl_sharing_order_executable(&graph->pool->sharing, stream,
                                           graph->exec_number, operation);
+  if (!status && (graph->attend & CGL_ATTEND_NEW))
+    status = cgl_graph_order_upload(graph->executable, stream, operation);
   if (!status)
     status = graph_launch(graph, stream, count, operation);
   if (!status && count)
-    graph->attend &= ~(unsigned)CGL_ATTEND_NEW;
+    graph->attend &= ~(unsigned)(CGL_ATTEND_NEW | CGL_ATTEND_OLDER);
   return status;
 }
 
