@@ -13,8 +13,8 @@
 
 /* At the begin of the code.  A word that may be looked at early is on its way
    while the kernel waits.  Words are read as all other memory is, through the
-   first cache: thousands of warps that ask the second for one word wait for each
-   other. */
+   first cache: thousands of warps that ask the second for one word wait for
+   each other. */
 static const char begin_text[] =
     "\n\t.reg .b32 %cgl_now, %cgl_early;\n"
     "\t.reg .b64 %cgl_word;\n"
