@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LOOKED "\t@%cgl_looks ld.volatile.global.u32 %cgl_now, [%cgl_word];"
+#define LOOKED "\t@%cgl_looks ld.global.u32 %cgl_now, [%cgl_word];"
 #define PARAMETER "\t.param .align 8 .b8 cgl_predicate[32]\n)"
 
 
