@@ -59,6 +59,18 @@ CGL_API cgl_status cgl_context_set_kernel_deadline(cgl_context *context,
    that gives up on a script; on any thread, while others wait for the device,
    but in no signal handler.  CUDA_ERROR_NOT_SUPPORTED on a GPU. */
 CGL_API cgl_status cgl_context_abort(cgl_context *context);
+/* Has waits for devices given up, in all threads: with CGL_ERROR_INTERRUPTED,
+   until cgl_waits_stop(false).  The host device ends the kernels that run, as
+   cgl_context_abort does; work of a GPU goes on.  A loop of replays ends
+   likewise, after a launch.  Callable in a signal handler.  A program calls
+   cgl_waits_stop(false) before it waits for the first time: waits that began
+   before the first call are not given up, and waits for a GPU ask again and
+   again from then on.  Not given up are waits for the device as a whole
+   (cgl_context_synchronize), and for copies of other libraries.
+   cuStreamQuery, cuEventQuery */
+CGL_API void cgl_waits_stop(bool stop);
+/* How often a wait or a loop of replays was given up so far. */
+CGL_API uint64_t cgl_waits_stopped(void);
 /* Gives up a device that was lost, so that cgl_context_open opens it anew, with
    nothing on it, where the driver can; takes the same names.  Refused with
    CGL_ERROR_IN_USE while objects of the device live (the message counts them)

@@ -513,6 +513,64 @@ describe("Ctrl-C", function()
     end
   end)
 
+  -- Work that does not end, on the host device.
+  local endless = [[
+    local cg = require "cgraphlua"
+    cg.set_device "host"
+    local x = cg.zeros("int32", 65)
+    local function kernel(body)
+      return cg.kernel('extern "C" __global__ void endless(volatile int *x) {' .. body .. '}')
+    end
+    local spin = kernel "while (!x[0]) {}"
+    local strip = kernel "int i = threadIdx.x; while (!x[0]) x[i + 1] += 1;"
+    local barriers = kernel [=[__shared__ int s[64]; while (!x[0]) {
+      s[threadIdx.x] = 1; __syncthreads(); x[1] = s[63 - threadIdx.x]; __syncthreads(); }]=]
+    local short = kernel "x[1]++;"
+    local function captured(k) return cg.capture(function() k:launch(1, 64, x) end) end
+    ]]
+
+  it("ends waits for kernels that do not end", function()
+    for work, call in pairs {
+      ["spin:launch(1, 1, x) mark() x:download()"] = "buffer:download",
+      ["strip:launch(1, 64, x) mark() cg.synchronize()"] = "synchronize",
+      ["cg.stream():use(function() captured(barriers):replay() mark() " ..
+        "cg.current_stream():synchronize() end)"] = "stream:synchronize",
+      ["spin:launch(8, 64, x) local e = cg.event() e:record() mark() e:synchronize()"] =
+        "event:synchronize",
+    } do
+      local status, _, err = interrupted(endless .. work)
+      assert.are.equal(1, status)
+      assert.is_truthy(
+        err:find(":%d+: " .. call .. ": interrupted! kernel endless was aborted"), err)
+    end
+  end)
+
+  it("ends endless replays", function()
+    local status, _, err = interrupted(endless .. "local g = captured(short) mark() g:replay(1e12)")
+    assert.are.equal(1, status)
+    assert.is_truthy(err:find("graph:replay: interrupted! ", 1, true), err)
+    status, _, err = interrupted(
+      endless .. "local g = captured(short) mark() while true do g:replay() end")
+    assert.are.equal(1, status)
+    assert.is_truthy(err:find("interrupted!", 1, true), err)
+  end)
+
+  it("leaves a script that caught the end of a wait alone", function()
+    local status, out, err = interrupted(endless .. [[
+      local g = captured(spin)
+      g:replay()
+      local ok, e = pcall(function() mark() x:download() end)
+      local n = 0 for i = 1, 1e5 do n = n + i % 2 end
+      print(ok, e.name, n)
+      for _, o in ipairs { g, x, spin, strip, barriers, short } do o:release() end
+      collectgarbage()
+      cg.reset_device()
+      print(cg.full("int32", 1, 7):download()[1])]])
+    assert.are.equal("", err)
+    assert.are.equal("false\tCGL_ERROR_INTERRUPTED\t50000\n7\n", out)
+    assert.are.equal(0, status)
+  end)
+
   it("lets a script clean up", function()
     local status, out, err = interrupted [[
       local ok, why = pcall(function() mark() while true do end end)

@@ -12,6 +12,8 @@
 #include <lauxlib.h>
 #include <luajit.h>
 
+#include "cgraphlua.h"
+
 enum { IDLE, ARMED, GRACE, FINAL };
 
 enum {
@@ -38,15 +40,24 @@ static struct {
   volatile sig_atomic_t grace;  /* ticks left in GRACE */
   volatile sig_atomic_t unsure; /* ticks that found no good moment */
   volatile sig_atomic_t caught; /* a Ctrl-C came since the last begin */
+  uint64_t waits;               /* cgl_waits_stopped, at the last begin */
 } stop;
 
 
+bool cgl_interrupt_left_work(void) {
+  return cgl_waits_stopped() != stop.waits;
+}
+
+
+/* A wait that was given up has raised already. */
 static void raise_stop(lua_State *L, lua_Debug *ar) {
   (void)ar;
   if (stop.stage == ARMED) {
     lua_sethook(L, NULL, 0, 0);
     stop.grace = GRACE_TICKS;
     stop.stage = GRACE;
+    if (cgl_interrupt_left_work())
+      return;
   }
   luaL_error(L, "interrupted!");
 }
@@ -109,6 +120,7 @@ static void on_signal(int signo, siginfo_t *info, void *context) {
   }
   if (signo == SIGINT) {
     signal(SIGINT, SIG_DFL);
+    cgl_waits_stop(true);
     stop.caught = 1;
     stop.unsure = 0;
     stop.stage = ARMED;
@@ -193,6 +205,8 @@ void cgl_interrupt_begin(void) {
   stop.stage = IDLE;
   if (!stop.L || stop.ignored)
     return;
+  cgl_waits_stop(false);
+  stop.waits = cgl_waits_stopped();
   signal_handle(SIGALRM);
   signal_handle(SIGINT);
 }
@@ -205,6 +219,7 @@ bool cgl_interrupt_end(void) {
       stop.stage = IDLE;
       run_timer(0);
       lua_sethook(stop.L, NULL, 0, 0);
+      cgl_waits_stop(false);
     }
   }
   return stop.caught;
@@ -214,6 +229,8 @@ bool cgl_interrupt_end(void) {
 void cgl_interrupt_detach(void) {
   if (!stop.L)
     return;
+  if (stop.caught)
+    cgl_waits_stop(true);
   luaJIT_profile_stop(stop.L);
   timer_delete(stop.timer);
   stop.L = NULL;

@@ -254,6 +254,10 @@ static int run_state(program *p) {
   p->status = 1;
   if (cgl_report_status(L, lua_cpcall(L, protected_main, p)))
     p->status = 1;
+  if (p->status && cgl_interrupt_left_work()) {
+    fflush(NULL);
+    _exit(p->status); /* no teardown waits for what a GPU goes on with */
+  }
   cgl_interrupt_detach();
   lua_close(L);
   return p->status;

@@ -1,5 +1,6 @@
 /* The cuda filling: libcuda opened at run time, one row at a time. */
 #include "driver/table.h"
+#include "driver/waits.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <time.h>
 
 /* cuGetProcAddress in the form that 12.0 introduced. */
 typedef CUresult (*get_proc)(const char *, void **, int, cuuint64_t, int *);
@@ -54,6 +56,9 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static cgl_driver driver;
 static bool opened;
 static char message_text[512];
+
+/* The driver's own rows of the waits that wait_stream and wait_event poll. */
+static CUresult (*own_stream_wait)(CUstream), (*own_event_wait)(CUevent);
 
 
 static bool is_required(const char *name) {
@@ -120,6 +125,57 @@ static bool fill_table(get_proc get) {
 }
 
 
+/* One step between two questions; long waits leave the processor.  False: the
+   wait is given up. */
+static bool wait_step(uint64_t *asked) {
+  enum { AWAKE = 10000 }; /* questions of about a microsecond */
+  const struct timespec nap = {0, 20000};
+  if (cgl_driver_waits_stop())
+    return false;
+  if (++*asked > AWAKE)
+    nanosleep(&nap, NULL);
+  return true;
+}
+
+
+static CUresult wait_given_up(void) {
+  atomic_fetch_add(&cgl_driver_waits_given_up, 1);
+  return CUDA_ERROR_TIMEOUT;
+}
+
+
+static CUresult wait_stream(CUstream stream) {
+  if (atomic_load(&cgl_driver_waits) == CGL_WAITS_BLOCK)
+    return own_stream_wait(stream);
+  CUresult result;
+  uint64_t asked = 0;
+  while ((result = driver.cuStreamQuery(stream)) == CUDA_ERROR_NOT_READY)
+    if (!wait_step(&asked))
+      return wait_given_up();
+  return result;
+}
+
+
+static CUresult wait_event(CUevent event) {
+  if (atomic_load(&cgl_driver_waits) == CGL_WAITS_BLOCK)
+    return own_event_wait(event);
+  CUresult result;
+  uint64_t asked = 0;
+  while ((result = driver.cuEventQuery(event)) == CUDA_ERROR_NOT_READY)
+    if (!wait_step(&asked))
+      return wait_given_up();
+  return result;
+}
+
+
+static void poll_waits(void) {
+  own_stream_wait = driver.cuStreamSynchronize;
+  own_event_wait = driver.cuEventSynchronize;
+  driver.cuStreamSynchronize = wait_stream;
+  driver.cuEventSynchronize = wait_event;
+}
+
+
 /* In a child of a fork the driver answers cuInit and the calls that need no
    object with NOT_INITIALIZED; calls on its parent's objects crash.  So here
    every call answers that, but for the texts of errors. */
@@ -172,6 +228,7 @@ static void open_once(void) {
     dlclose(library);
     return;
   }
+  poll_waits();
   driver.name = "cuda";
   driver.image_format = CGL_IMAGE_CUBIN;
   driver.slow_copy_bytes = 1 << 20; /* measured on an H200 */

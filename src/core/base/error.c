@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "compile/base/base.h"
+#include "driver/waits.h"
 
 enum { SITE_TEXTS = 8 };
 
@@ -223,6 +224,20 @@ bool cgl_error_loses_device(CUresult result) {
 }
 
 
+/* A wait that cgl_waits_stop ended: the host device was aborted, or the work
+   goes on. */
+static cgl_status fail_stopped(CUresult result, const char *operation,
+                               const char *more) {
+  const bool aborted = result == CUDA_ERROR_LAUNCH_TIMEOUT;
+  cgl_fail(CGL_ERROR_INTERRUPTED, operation, "interrupted! %s",
+           aborted ? more : "the work on the device goes on");
+  return cgl_fail_hint(
+      "%s", aborted ? "the context is lost; reset_device gives it anew, once "
+                      "its objects are released"
+                    : "wait again; the end of the process ends the work");
+}
+
+
 cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
                            const char *operation, const char *entry) {
   if (result == CUDA_SUCCESS)
@@ -242,6 +257,9 @@ cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
   const char *more = NULL;
   if (context && context->driver->failure_text)
     more = context->driver->failure_text();
+  if (cgl_driver_waits_stop() &&
+      (result == CUDA_ERROR_LAUNCH_TIMEOUT || result == CUDA_ERROR_TIMEOUT))
+    return fail_stopped(result, operation, more ? more : "");
   char launches[400] = "";
   if (cgl_error_loses_device(result))
     cgl_launches_write(launches, sizeof launches, more);
@@ -310,4 +328,16 @@ void cgl_set_site(const char *file, int line) {
 
 const char *cgl_site_file(void) {
   return cgl_site_here.file;
+}
+
+
+/* ---- waits that are given up ---- */
+
+void cgl_waits_stop(bool stop) {
+  atomic_store(&cgl_driver_waits, stop ? CGL_WAITS_STOP : CGL_WAITS_POLL);
+}
+
+
+uint64_t cgl_waits_stopped(void) {
+  return atomic_load(&cgl_driver_waits_given_up);
 }

@@ -14,6 +14,7 @@
 #include "core/kernel/kernel.h"
 #include "core/memory/memory.h"
 #include "core/random/random.h"
+#include "driver/waits.h"
 
 typedef enum cgl_graph_state {
   CGL_GRAPH_EMPTY,
@@ -144,6 +145,15 @@ cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
 cgl_status cgl_graph_unroll_begin(cgl_graph *graph, cgl_stream *stream,
                                   uint64_t count, const char *operation,
                                   const cgl_executable **copies);
+/* Launches once, unless a loop of launches is to be given up. */
+static inline CUresult cgl_graph_launch_next(const cgl_driver *driver,
+                                             CUgraphExec exec, CUstream stream,
+                                             uint64_t launched) {
+  if (!launched || !cgl_driver_waits_stop())
+    return driver->cuGraphLaunch(exec, stream);
+  atomic_fetch_add(&cgl_driver_waits_given_up, 1);
+  return CUDA_ERROR_TIMEOUT;
+}
 /* Launches the copies while `count` has room for all of them, and adds the
    replays that these are to *launched.  cuGraphLaunch */
 CUresult cgl_graph_unroll_launch(const cgl_graph *graph, CUstream stream,

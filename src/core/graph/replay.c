@@ -167,7 +167,7 @@ static inline cgl_status graph_launch(cgl_graph *graph, cgl_stream *stream,
     result = cgl_graph_unroll_launch(graph, stream->handle, copies, count,
                                      &launched);
   for (; !result && launched < count; launched += !result)
-    result = driver->cuGraphLaunch(exec, stream->handle);
+    result = cgl_graph_launch_next(driver, exec, stream->handle, launched);
   cgl_context_note_work(context);
   if (unroll || (loops->least != UINT64_MAX && loops->clock != stream->clock))
     cgl_graph_unroll_end(graph, stream, copies, count, launched);

@@ -118,7 +118,7 @@ CUresult cgl_graph_unroll_launch(const cgl_graph *graph, CUstream stream,
   const uint64_t each = graph->unroll.copies;
   CUresult result = CUDA_SUCCESS;
   for (; !result && count - *launched >= each; *launched += result ? 0 : each)
-    result = driver->cuGraphLaunch(copies->exec, stream);
+    result = cgl_graph_launch_next(driver, copies->exec, stream, *launched);
   return result;
 }
 

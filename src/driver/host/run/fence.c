@@ -1,6 +1,7 @@
 /* Fences: one-shot completions that threads and tasks wait for. */
 #define _GNU_SOURCE
 #include "driver/host/run/run.h"
+#include "driver/waits.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -21,9 +22,10 @@ struct host_fence {
 static host_task closed;
 
 
-/* Sleeps while *word == value. */
-static void futex_wait(_Atomic uint32_t *word, uint32_t value) {
-  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+/* Sleeps while *word == value, and the time is not over (NULL: no time). */
+static void futex_wait(_Atomic uint32_t *word, uint32_t value,
+                       const struct timespec *time) {
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, time, NULL, 0);
 }
 
 
@@ -100,7 +102,17 @@ bool host_fence_then(host_fence *fence, host_task *task) {
 }
 
 
+/* The fence is signalled soon after. */
+static void wait_give_up(void) {
+  if (host_failed() == CUDA_SUCCESS) {
+    atomic_fetch_add(&cgl_driver_waits_given_up, 1);
+    host_watch_abort();
+  }
+}
+
+
 void host_fence_wait(host_fence *fence) {
+  const struct timespec look = {0, 20000000}; /* for a wait to be given up */
   host_spinner spinner = {0};
   do {
     if (host_fence_done(fence))
@@ -110,6 +122,10 @@ void host_fence_wait(host_fence *fence) {
   if (!atomic_compare_exchange_strong(&fence->state, &state, AWAITED) &&
       state == DONE)
     return;
-  while (!host_fence_done(fence))
-    futex_wait(&fence->state, AWAITED);
+  const bool polls = atomic_load(&cgl_driver_waits) != CGL_WAITS_BLOCK;
+  while (!host_fence_done(fence)) {
+    futex_wait(&fence->state, AWAITED, polls ? &look : NULL);
+    if (polls && !host_fence_done(fence) && cgl_driver_waits_stop())
+      wait_give_up();
+  }
 }

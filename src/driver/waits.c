@@ -1,0 +1,5 @@
+/* Whether waits are given up: the process's own word. */
+#include "driver/waits.h"
+
+_Atomic int cgl_driver_waits;
+_Atomic uint64_t cgl_driver_waits_given_up;
