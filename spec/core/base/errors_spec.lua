@@ -33,6 +33,22 @@ describe("errors", function()
     assert.matches("\n  then: more$", tostring(e))
   end)
 
+  it("have no other fields", function()
+    local e = failure()
+    local function unknown(name)
+      local ok, text = pcall(function() return e[name] end)
+      assert.is_false(ok)
+      return text:match "^%S+errors_spec.lua:%d+: (.*)$"
+    end
+    assert.equal("an error object has no field 'mesage'; did you mean 'message'?",
+      unknown "mesage")
+    assert.equal("an error object has no field 'nothing'", unknown "nothing")
+    assert.equal("an error object cannot be indexed with a number", unknown(1))
+    assert.is_nil(rawget(e, "nothing"))
+    e.hint, e.also = nil, nil -- of a program that shortens what it prints
+    assert.matches("RELEASED %-2%]$", tostring(e))
+  end)
+
   it("join with strings", function()
     local e = failure()
     assert.equal("it: " .. tostring(e), "it: " .. e)

@@ -6,6 +6,7 @@
 #include "compile/base/base.h"
 #include "lua/base/call.h"
 #include "lua/base/limits.h"
+#include "lua/base/object.h"
 
 enum {
   TEXT_ROOM = 512,
@@ -15,9 +16,23 @@ enum {
 };
 
 
+/* What an error object has. */
+static const char *const error_fields[] = {
+    "name", "code", "operation", "where", "message", "hint", "also", NULL};
+
+
+/* __index: a name that the object does not have. */
+static int error_unknown(lua_State *L) {
+  lua_settop(L, 2);
+  return cgl_lua_unknown(L, cgl_lua_enter(L, "error"), "error object",
+                         error_fields, 0);
+}
+
+
 /* Pushes a field of the error object at 1; "" when it is no text. */
 static const char *error_field(lua_State *L, const char *name) {
-  lua_getfield(L, 1, name);
+  lua_pushstring(L, name);
+  lua_rawget(L, 1);
   const char *text = lua_tostring(L, -1);
   return text ? text : "";
 }
@@ -63,6 +78,9 @@ static void error_push_text(lua_State *L, int index) {
 
 void cgl_lua_error_open(lua_State *L, cgl_lua *S) {
   lua_createtable(L, 0, 4);
+  lua_pushvalue(L, 1);
+  lua_pushcclosure(L, error_unknown, 1);
+  lua_setfield(L, -2, "__index");
   lua_pushcfunction(L, error_tostring);
   lua_setfield(L, -2, "__tostring");
   lua_pushcfunction(L, error_concat);
@@ -154,7 +172,8 @@ int cgl_lua_fail(lua_State *L, cgl_lua *S) {
 
 /* Adds to the `also` of the error object on top. */
 static void error_add_also(lua_State *L, const cgl_error *error) {
-  lua_getfield(L, -1, "also");
+  lua_pushliteral(L, "also");
+  lua_rawget(L, -2);
   const char *former = lua_tostring(L, -1);
   former = former ? former : "";
   lua_pushfstring(L, "%s%s%s: %s [%s %d]%s%s", former, *former ? "; " : "",

@@ -137,19 +137,28 @@ static int object_misused(lua_State *L, cgl_lua *S, const char *format, ...) {
 }
 
 
+static const char *noun_article(const char *noun) {
+  return strchr("aeiou", *noun) ? "an" : "a";
+}
+
+
 int cgl_lua_unknown(lua_State *L, cgl_lua *S, const char *noun,
                     const char *const *fields, int methods) {
   if (lua_type(L, 2) != LUA_TSTRING)
-    return object_misused(L, S, "a %s cannot be indexed with a %s", noun,
-                          luaL_typename(L, 2));
+    return object_misused(L, S, "%s %s cannot be indexed with a %s",
+                          noun_article(noun), noun, luaL_typename(L, 2));
   cgl_lua_guess guess = {.name = lua_tostring(L, 2)};
   char text[CGL_LUA_GUESS_ROOM];
   for (const char *const *f = fields; f && *f; f++)
     cgl_lua_guess_try(&guess, *f);
-  cgl_lua_guess_try_keys(L, &guess, methods);
-  return object_misused(L, S, "a %s has no %s '%s'%s%s", noun,
-                        fields ? "method or field" : "method", guess.name,
-                        S->limits ? " in a restricted state" : "",
+  if (methods)
+    cgl_lua_guess_try_keys(L, &guess, methods);
+  return object_misused(L, S, "%s %s has no %s '%s'%s%s", noun_article(noun),
+                        noun,
+                        !methods ? "field"
+                        : fields ? "method or field"
+                                 : "method",
+                        guess.name, S->limits ? " in a restricted state" : "",
                         cgl_lua_guess_text(&guess, text));
 }
 
@@ -161,8 +170,8 @@ static int object_unknown(lua_State *L) {
   const char *noun = cgl_lua_kind_name(type->kind);
   cgl_lua *S = cgl_lua_enter(L, noun);
   if (lua_type(L, 2) == LUA_TNUMBER && type->elements)
-    return object_misused(L, S, "a %s cannot be indexed with a number: %s",
-                          noun, type->elements);
+    return object_misused(L, S, "%s %s cannot be indexed with a number: %s",
+                          noun_article(noun), noun, type->elements);
   lua_rawgeti(L, LUA_REGISTRYINDEX, S->metatable_refs[type->kind]);
   lua_getfield(L, -1, "methods");
   return cgl_lua_unknown(L, S, noun, type->fields, lua_gettop(L));
@@ -198,9 +207,10 @@ static int object_assign(lua_State *L) {
   const char *noun = cgl_lua_kind_name(type->kind);
   cgl_lua *S = cgl_lua_enter(L, noun);
   if (lua_type(L, 2) == LUA_TNUMBER && type->elements)
-    return object_misused(L, S, "a %s cannot be assigned to by index: %s", noun,
-                          type->elements);
-  return object_misused(L, S, "a %s has no fields to assign", noun);
+    return object_misused(L, S, "%s %s cannot be assigned to by index: %s",
+                          noun_article(noun), noun, type->elements);
+  return object_misused(L, S, "%s %s has no fields to assign",
+                        noun_article(noun), noun);
 }
 
 
@@ -208,8 +218,9 @@ static int object_assign(lua_State *L) {
 static int object_called(lua_State *L) {
   const cgl_lua_type *type = upvalue_type(L);
   const char *noun = cgl_lua_kind_name(type->kind);
-  return object_misused(L, cgl_lua_enter(L, noun), "a %s is not a function: %s",
-                        noun, type->calls);
+  return object_misused(L, cgl_lua_enter(L, noun),
+                        "%s %s is not a function: %s", noun_article(noun), noun,
+                        type->calls);
 }
 
 

@@ -40,8 +40,8 @@ typedef struct cgl_lua_type {
 /* Adds functions to the table on top; each gets the state as upvalue 1. */
 void cgl_lua_functions(lua_State *L, const luaL_Reg *functions);
 /* Raises "a NOUN has no method 'x'; did you mean 'y'?" for the key at 2: the
-   names that there are stand in `fields` (or NULL) and in the table `methods`.
- */
+   names that there are stand in `fields` (or NULL) and in the table `methods`
+   (or 0). */
 int cgl_lua_unknown(lua_State *L, cgl_lua *S, const char *noun,
                     const char *const *fields, int methods);
 /* Builds the metatable of the type, and adds the type's functions to the
