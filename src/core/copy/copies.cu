@@ -48,17 +48,16 @@ extern "C" __global__ void copy(char *to, const char *from, u64 bytes) {
 #endif
 
 #ifdef FILL
-extern "C" __global__ void fill(u64 *to, u64 value, u64 count) {
-  const u64 at = PLACE(to), first = (u64)to, end = first + 8 * count;
-  if (first & 7) {  // an engine's memory perhaps: two elements a thread
-    const u64 i = 16 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
-    for (u64 c = i; c < i + 16 && c < 8 * count; c++)
-      ((char *)to)[c] = (char)(value >> 8 * (c % 8));
-  } else if (at >= first && at + 16 <= end) {
-    *(ulonglong2 *)at = make_ulonglong2(value, value);
-  } else {
-    if (at >= first && at < end) *(u64 *)at = value;
-    if (at + 8 >= first && at + 8 < end) *(u64 *)(at + 8) = value;
+// `value` is eight bytes, again and again from the first byte on.
+extern "C" __global__ void fill(char *to, u64 value, u64 bytes) {
+  const u64 at = PLACE(to), first = (u64)to, end = first + bytes;
+  if (at >= first && at + 16 <= end) {
+    const unsigned bits = 8 * ((at - first) % 8);
+    const u64 word = bits ? value >> bits | value << (64 - bits) : value;
+    *(ulonglong2 *)at = make_ulonglong2(word, word);
+  } else if (at + 16 > first && at < end) {
+    for (u64 i = at < first ? first : at; i < at + 16 && i < end; i++)
+      *(char *)i = (char)(value >> 8 * ((i - first) % 8));
   }
 }
 #endif

@@ -25,12 +25,21 @@ cgl_launch cgl_copy_launch(size_t bytes) {
 }
 
 
-/* Launches the kernel of a copy or a fill, over so many bytes. */
+cgl_status cgl_copy_predicated(cgl_context *context, cgl_op_kind kind,
+                               const char *operation, CUfunction *kernel,
+                               const char **why) {
+  return cgl_module_own_predicated(
+      context, &own, kind == CGL_OP_MEMCPY ? KERNEL_COPY : KERNEL_FILL,
+      operation, kernel, why);
+}
+
+
+/* Launches the kernel of a copy or a fill. */
 static CUresult kernel_launch(const cgl_driver *driver, CUfunction function,
                               CUstream stream, cgl_element *element,
-                              size_t bytes, const char **entry) {
+                              const char **entry) {
   void *params[] = {&element->to, &element->what, &element->count};
-  const cgl_launch launch = cgl_copy_launch(bytes);
+  const cgl_launch launch = cgl_copy_launch(element->count);
   *entry = "cuLaunchKernel";
   return driver->cuLaunchKernel(function, launch.grid[0], 1, 1, BLOCK, 1, 1, 0,
                                 stream, params, NULL);
@@ -105,8 +114,7 @@ static CUresult copy_issue(const cgl_driver *driver, CUfunction function,
   void *const to = (void *)(uintptr_t)element->to;
   const void *const from = (const void *)(uintptr_t)element->what;
   if (function)
-    return kernel_launch(driver, function, stream, element, element->count,
-                         entry);
+    return kernel_launch(driver, function, stream, element, entry);
   if (element->pinned == 1) {
     *entry = "cuMemcpyDtoHAsync";
     return driver->cuMemcpyDtoHAsync(to, element->what, element->count, stream);
@@ -217,7 +225,7 @@ static CUresult fill_halves(const cgl_driver *driver, CUstream stream,
   for (unsigned half = 0; half < 2 && !result; half++)
     result = driver->cuMemsetD2D32Async(element->to + 4 * half, 8,
                                         (uint32_t)(element->what >> 32 * half),
-                                        1, element->count, stream);
+                                        1, element->count / 8, stream);
   return result;
 }
 
@@ -225,11 +233,10 @@ static CUresult fill_halves(const cgl_driver *driver, CUstream stream,
 static CUresult fill_issue(const cgl_driver *driver, CUfunction function,
                            CUstream stream, cgl_element *element,
                            const char **entry) {
-  const size_t bytes = element->count * cgl_type_bytes((cgl_type)element->type);
-  const size_t size = cgl_copy_word_bytes(element);
+  const size_t bytes = element->count, size = cgl_copy_word_bytes(element);
   const uint64_t value = element->what;
   if (function)
-    return kernel_launch(driver, function, stream, element, bytes, entry);
+    return kernel_launch(driver, function, stream, element, entry);
   if (!cgl_copy_is_word(element))
     return fill_halves(driver, stream, element, entry);
   if (size == 4) {
@@ -269,7 +276,7 @@ cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
                            const void *value) {
   static const char operation[] = "buffer:fill";
   cgl_element element = {.to = buffer->address,
-                         .count = buffer->count,
+                         .count = cgl_buffer_bytes(buffer),
                          .type = (uint8_t)buffer->type};
   memcpy(&element.what, value, cgl_type_bytes(buffer->type));
   cgl_issue issue;

@@ -14,7 +14,7 @@
 typedef struct cgl_element {
   uint64_t to;    /* where it writes */
   uint64_t what;  /* of a copy: where it reads; of a fill: the value */
-  uint64_t count; /* of a copy: bytes; of a fill: elements */
+  uint64_t count; /* bytes */
   uint8_t type;   /* cgl_type */
   uint8_t pinned; /* number of the range in pinned memory, from 1; 0: none */
 } cgl_element;
@@ -30,7 +30,13 @@ static inline bool cgl_copy_is_word(const cgl_element *element) {
   return cgl_type_bytes((cgl_type)element->type) < 8 ||
          (uint32_t)element->what == element->what >> 32;
 }
-/* The launch of the kernel that writes so many bytes. */
+/* The launch of the kernel that writes so many bytes; a fill's takes a value of
+   eight bytes. */
 cgl_launch cgl_copy_launch(size_t bytes);
+/* The second form (driver/predicate.h) of the kernel of a copy or a fill; NULL,
+   and a static text in *why, when there is none. */
+cgl_status cgl_copy_predicated(cgl_context *context, cgl_op_kind kind,
+                               const char *operation, CUfunction *kernel,
+                               const char **why);
 
 #endif

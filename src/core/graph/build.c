@@ -31,9 +31,8 @@ void cgl_build_kernel(CUgraphNodeParams *params, CUfunction function,
 
 /* A copy or a fill that a kernel does. */
 static void build_own(CUgraphNodeParams *params, void **values,
-                      CUfunction function, const cgl_element *element,
-                      size_t bytes) {
-  const cgl_launch launch = cgl_copy_launch(bytes);
+                      CUfunction function, const cgl_element *element) {
+  const cgl_launch launch = cgl_copy_launch(element->count);
   values[0] = (void *)&element->to;
   values[1] = (void *)&element->what;
   values[2] = (void *)&element->count;
@@ -47,7 +46,7 @@ void cgl_build_copy(CUgraphNodeParams *params, void **values,
   CUDA_MEMCPY3D *copy = &params->memcpy.copyParams;
   memset(params, 0, sizeof *params);
   if (function) {
-    build_own(params, values, function, element, element->count);
+    build_own(params, values, function, element);
     return;
   }
   params->type = CU_GRAPH_NODE_TYPE_MEMCPY;
@@ -71,11 +70,10 @@ void cgl_build_copy(CUgraphNodeParams *params, void **values,
 void cgl_build_fill(CUgraphNodeParams *params, void **values,
                     const cgl_context *context, CUfunction function,
                     const cgl_element *element) {
-  const size_t bytes = element->count * cgl_type_bytes((cgl_type)element->type);
   const size_t size = cgl_copy_word_bytes(element);
   memset(params, 0, sizeof *params);
   if (function) {
-    build_own(params, values, function, element, bytes);
+    build_own(params, values, function, element);
     return;
   }
   params->type = CU_GRAPH_NODE_TYPE_MEMSET;
@@ -83,7 +81,7 @@ void cgl_build_fill(CUgraphNodeParams *params, void **values,
       (CUDA_MEMSET_NODE_PARAMS_v2){.dst = element->to,
                                    .value = (uint32_t)element->what,
                                    .elementSize = (unsigned)size,
-                                   .width = bytes / size,
+                                   .width = element->count / size,
                                    .height = 1,
                                    .ctx = context->handle};
 }

@@ -57,20 +57,15 @@ static bool op_is_move(const cgl_op *op) {
 /* NULL, or why the operation is no such kernel. */
 static const char *move_of(const cgl_recording *body, const cgl_op *op,
                            move *m) {
-  enum { THREADS = 256, EACH = 16 };
   const cgl_element *element = cgl_build_element(body, op);
   const size_t size = cgl_type_bytes((cgl_type)element->type);
-  *m = (move){.launch = {{1, 1, 1}, {THREADS, 1, 1}, 0},
+  *m = (move){.launch = cgl_copy_launch(element->count),
               .values = {element->to, element->what, element->count}};
   if (element->pinned)
     return "it copies from or to pinned memory";
-  if (op->kind == CGL_OP_MEMSET) {
-    for (size_t i = 0; i < sizeof m->values[1]; i += size)
-      memcpy((char *)&m->values[1] + i, &element->what, size);
-    m->values[2] *= size;
-  }
-  m->launch.grid[0] =
-      (uint32_t)((m->values[2] + THREADS * EACH - 1) / (THREADS * EACH));
+  for (size_t i = 0; op->kind == CGL_OP_MEMSET && i < sizeof(uint64_t);
+       i += size)
+    memcpy((char *)&m->values[1] + i, &element->what, size);
   return NULL;
 }
 
@@ -98,10 +93,7 @@ static cgl_status op_find(cgl_context *context, const cgl_op *op,
   if (op->object)
     return cgl_kernel_predicated((cgl_kernel *)op->object, &op->launch,
                                  operation, function, why);
-  return cgl_fill_predicated(context,
-                             op->kind == CGL_OP_MEMCPY ? CGL_FILL_copy_bytes
-                                                       : CGL_FILL_fill_bytes,
-                             operation, function, why);
+  return cgl_copy_predicated(context, op->kind, operation, function, why);
 }
 
 

@@ -14,7 +14,6 @@
 enum {
   PART_STATE,
   PART_CONDITIONAL,
-  PART_MOVE,
   PART_UNIFORM,
   PART_NORMAL,
   PART_RANDOM,
@@ -44,13 +43,6 @@ static const cgl_own own = {CGL_PART_RANDOM, cgl_text_fills, kernels,
 cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,
                            const char *operation, CUfunction *kernel) {
   return cgl_module_own_kernel(context, &own, fill, operation, kernel);
-}
-
-
-cgl_status cgl_fill_predicated(cgl_context *context, cgl_fill fill,
-                               const char *operation, CUfunction *kernel,
-                               const char **why) {
-  return cgl_module_own_predicated(context, &own, fill, operation, kernel, why);
 }
 
 

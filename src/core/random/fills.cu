@@ -113,41 +113,6 @@ extern "C" __global__ void set_turn(const char *value, u64 type, unsigned *turn,
 }
 #endif
 
-#ifdef MOVE
-// A thread does 16 bytes, as large words as both addresses allow.
-template <class W> INSIDE void copy_words(char *to, const char *from, u64 at,
-                                          u64 bytes) {
-  for (u64 i = at; i < at + 16 && i < bytes; i += sizeof(W))
-    *(W *)(to + i) = *(const W *)(from + i);
-}
-
-extern "C" __global__ void copy_bytes(char *to, const char *from, u64 bytes) {
-  const u64 at = 16 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
-  const u64 all = (u64)to | (u64)from | bytes;
-  if (at >= bytes) return;
-  if (all % 16 == 0)
-    *(uint4 *)(to + at) = *(const uint4 *)(from + at);
-  else if (all % 8 == 0)
-    copy_words<u64>(to, from, at, bytes);
-  else if (all % 4 == 0)
-    copy_words<unsigned>(to, from, at, bytes);
-  else
-    copy_words<char>(to, from, at, bytes);
-}
-
-// `value` is the element, repeated to eight bytes.
-extern "C" __global__ void fill_bytes(char *to, u64 value, u64 bytes) {
-  const u64 at = 16 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
-  const u64 all = (u64)to | bytes;
-  if (at >= bytes) return;
-  if (all % 16 == 0)
-    *(ulonglong2 *)(to + at) = make_ulonglong2(value, value);
-  else
-    for (u64 i = at; i < at + 16 && i < bytes; i++)
-      to[i] = (char)(value >> 8 * (i % 8));
-}
-#endif
-
 // Not a cgl_philox: the host's compiler runs threads side by side only when no
 // parameter is a struct.
 #define GENERATOR const u64 *state, u64 number

@@ -121,8 +121,6 @@ void cgl_draws_free(cgl_draw *draws);
   X(set_conditional, CONDITIONAL, 0) \
   X(set_words, CONDITIONAL, 0)       \
   X(set_turn, CONDITIONAL, 0)        \
-  X(copy_bytes, MOVE, 0)             \
-  X(fill_bytes, MOVE, 0)             \
   X(uniform_float, UNIFORM, 4)       \
   X(uniform_double, UNIFORM, 2)      \
   X(uniform_half, UNIFORM, 4)        \
@@ -148,11 +146,6 @@ typedef enum cgl_fill {
    captures.  cuModuleLoadData */
 cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,
                            const char *operation, CUfunction *kernel);
-/* Its second form (driver/predicate.h); NULL, and a static text in *why, when
-   there is none. */
-cgl_status cgl_fill_predicated(cgl_context *context, cgl_fill fill,
-                               const char *operation, CUfunction *kernel,
-                               const char **why);
 /* Of a kernel that cgl_fill_kernel has given, borrowed from the context. */
 cgl_waiter *cgl_fill_waiter(const cgl_context *context, cgl_fill fill);
 /* Writes `n` parameters of such a kernel, 8 bytes each, 16 bytes apart, as in a
