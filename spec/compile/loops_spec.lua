@@ -122,6 +122,49 @@ describe("kernels with barriers as loops", function()
     end
   end)
 
+  -- What the code of loops was or is written with.
+  local names = { "A", "BX", "BY", "BZ", "WHOLE", "a", "at", "b", "fits", "g", "n", "run" }
+
+  local function sums(declared, form)
+    local sum = table.concat(names, " + ")
+    local module = module_as(form, declared .. [[
+
+      extern "C" __global__ void meet(float *out_) {
+        __shared__ float s_[64];
+        s_[threadIdx.x] = threadIdx.x;
+        __syncthreads();
+        out_[threadIdx.x] = s_[63 - threadIdx.x] + ]] .. sum .. [[;
+      }
+      extern "C" __global__ void alone(float *out_, const float *in_, int length_) {
+        int t_ = blockIdx.x * blockDim.x + threadIdx.x;
+        float sum_ = 0;
+        for (int i_ = 0; i_ < length_; i_++) sum_ += in_[i_] * (]] .. sum .. [[);
+        if (t_ < length_) out_[t_] = sum_;
+      }]])
+    local meet, alone = module:kernel "meet", module:kernel "alone"
+    local out, ones = cg.zeros("float", 64), cg.full("float", 64, 1)
+    meet:launch(1, 64, out)
+    local first = out:download()
+    alone:launch(1, 64, out, ones, 64)
+    return { meet:form(), alone:form(), first[1], first[64], out:download()[7] }
+  end
+
+  it("leave the names of a source to it, macros and constants", function()
+    local macros, constants = {}, {}
+    for i, name in ipairs(names) do
+      macros[i] = ("#define %s %d"):format(name, 2 ^ i)
+      constants[i] = ("constexpr int %s = %d;"):format(name, 2 ^ i)
+    end
+    local all = 2 ^ (#names + 1) - 2
+    local axes = "\n#define y 3\n#define z 4"
+    for _, list in ipairs { macros, constants } do
+      local declared = table.concat(list, "\n") .. (list == macros and axes or "")
+      local got = sums(declared, "loops")
+      assert.are.same({ "loops", got[2], 63 + all, all, 64 * all }, got)
+      assert.is_truthy(got[2] == "strips" or got[2] == "loop", got[2])
+    end
+  end)
+
   it("give what the corpus gives as fibers", function()
     local file, cases, instances, fibers = here .. "/corpus.cu", {}, {}, {}
     for row in io.lines(file) do

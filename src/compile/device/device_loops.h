@@ -17,13 +17,13 @@
 #define CGL_TURN __asm__ volatile("" ::: "memory");
 
 /* A strip: 32 threads in a row from cgl_wx on (see compile/loops/strip.c), or
-   with WHOLE false, those of them from cgl_f up to cgl_m. */
+   with cgl_whole false, those of them from cgl_f up to cgl_m. */
 #define CGL_STRIP_BEGIN                                            \
   constexpr unsigned cgl_n = 32;                                   \
   const uint3 blockIdx = {0, cgl_where.y, cgl_where.z};            \
   const uint3 threadIdx = {0, cgl_wy, cgl_wz};                     \
   CGL_ASSUME(cgl_wx >= 0 && blockDim.x >= 1 && blockDim.x <= 1024) \
-  if constexpr (WHOLE)                                             \
+  if constexpr (cgl_whole)                                         \
     cgl_f = 0, cgl_m = 32;
 #define CGL_STRIP_LANE                                          \
   const unsigned cgl_i = (unsigned)(cgl_wx + (int)cgl_l);       \
@@ -46,7 +46,7 @@ CGL_INLINE bool cgl_trim(const int *on, unsigned &from, unsigned &to) {
 /* Ends here when a whole strip is not whole, or the threads that go on are not
    in a row. */
 #define CGL_STRIP_GUARD(on)          \
-  if constexpr (WHOLE) {             \
+  if constexpr (cgl_whole) {         \
     if (!cgl_every(on, 0, 32))       \
       return 1;                      \
   } else {                           \

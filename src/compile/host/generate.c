@@ -215,7 +215,16 @@ int cgl_host_choose_loops(cgl_host_job *h) {
 }
 
 
+/* Names of the loops that do not begin with cgl_, and may be macros of the
+   source.  What the loops have of the source is expanded already. */
+static const char *const loop_names[] = {"run", "x", "y", "z"};
+
+
 static void add_loops(const cgl_host_job *h, cgl_text *out) {
+  const size_t names = sizeof loop_names / sizeof *loop_names;
+  for (size_t i = 0; i < names; i++)
+    cgl_text_print(out, "#pragma push_macro(\"%s\")\n#undef %s\n",
+                   loop_names[i], loop_names[i]);
   for (size_t i = 0; i < h->job->image->nsignatures; i++) {
     const char *why;
     int line;
@@ -223,6 +232,8 @@ static void add_loops(const cgl_host_job *h, cgl_text *out) {
         h->job->image->signatures[i].strips)
       out->failed |= write_loops(h, i, out, &why, &line) != 0;
   }
+  for (size_t i = 0; i < names; i++)
+    cgl_text_print(out, "#pragma pop_macro(\"%s\")\n", loop_names[i]);
 }
 
 

@@ -89,7 +89,7 @@ static void put_again(writer *w, const variable *v) {
   if (w->run && !w->fast)
     cgl_put_name(w, " = ", v);
   else {
-    cgl_put_name(w, " = BY ? cgl_base_", v);
+    cgl_put_name(w, " = cgl_size_y ? cgl_base_", v);
     cgl_text_put(w->out, w->run ? " + cgl_wx + (long)cgl_l" : " + (long)cgl_x");
     cgl_put_name(w, " : ", v);
   }

@@ -284,7 +284,7 @@ bool cgl_strip_put_coherent(writer *w, statement **list, size_t n) {
 void cgl_strip_put_head(writer *w) {
   cgl_text_print(
       w->out,
-      "template <bool WHOLE> static CGL_LOOPS int "
+      "template <bool cgl_whole> static CGL_LOOPS int "
       "cgl_loops_of_%zu(const uint3 gridDim, const uint3 blockDim, "
       "const uint3 cgl_where, const int cgl_wx, const unsigned cgl_wy, "
       "const unsigned cgl_wz, unsigned cgl_f, unsigned cgl_m",
@@ -316,9 +316,11 @@ void cgl_strip_put_body(writer *w) {
 void cgl_strip_put_class(writer *w) {
   cgl_text_print(w->out,
                  "\n# 1 \"cgraphlua\" 3\nstruct cgl_loops_%zu { template "
-                 "<bool WHOLE, class... A> static int run(const uint3 g, const "
-                 "uint3 b, const uint3 at, int x, unsigned y, unsigned z, "
-                 "unsigned n, A... a) { return cgl_loops_of_%zu<WHOLE>(g, b, "
-                 "at, x, y, z, 0, n, a...); } };",
+                 "<bool cgl_whole, class... cgl_types> static int run("
+                 "const uint3 cgl_grid, const uint3 cgl_block, const uint3 "
+                 "cgl_at, int cgl_x, unsigned cgl_y, unsigned cgl_z, unsigned "
+                 "cgl_n, cgl_types... cgl_args) { return "
+                 "cgl_loops_of_%zu<cgl_whole>(cgl_grid, cgl_block, cgl_at, "
+                 "cgl_x, cgl_y, cgl_z, 0, cgl_n, cgl_args...); } };",
                  w->style->id, w->style->id);
 }

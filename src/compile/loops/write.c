@@ -469,40 +469,50 @@ static void see_rows(tree *t, statement *s, row r, void *user) {
 }
 
 
+static void put_shape(writer *w, const char *x, const char *y, const char *z) {
+  cgl_text_print(w->out,
+                 " return cgl_loops_of_%zu<%s, %s, %s>(cgl_grid, cgl_block, "
+                 "cgl_at, cgl_args...);",
+                 w->style->id, x, y, z);
+}
+
+
 /* The function for the block's shape, which is worth much as a constant: a
    row of threads, or one of the tiles that the shared arrays suggest. */
 static void put_shapes(writer *w) {
   static const char *const tiles[][2] = {
       {"16", "16"}, {"32", "32"}, {"32", "8"}, {"8", "8"}};
-  size_t id = w->style->id;
   bool rows = false;
   cgl_values_each(w->t, w->t->body, see_rows, &rows);
   cgl_text_print(
       w->out,
       "\n# 1 \"cgraphlua\" 3\nstruct cgl_loops_%zu { template "
-      "<class... A> static void run(const uint3 g, const uint3 b, "
-      "const uint3 at, A... a) { const cgl_sizes gridDim = g, blockDim = "
-      "b, blockIdx = at; bool fits = true;",
-      id);
+      "<class... cgl_types> static void run(const uint3 cgl_grid, "
+      "const uint3 cgl_block, const uint3 cgl_at, cgl_types... cgl_args) { "
+      "const cgl_sizes gridDim = cgl_grid, blockDim = cgl_block, "
+      "blockIdx = cgl_at; bool cgl_fit = true;",
+      w->style->id);
   for (const variable *v = w->t->variables; v; v = v->next)
     if (v->index.n) {
-      cgl_text_put(w->out, "fits &= cgl_fits(");
+      cgl_text_put(w->out, "cgl_fit &= cgl_fits(");
       cgl_put_tokens(w, v->index, false);
       cgl_text_put(w->out, ");");
     }
   cgl_put_own(w);
-  cgl_text_print(w->out,
-                 "if (!fits) return cgl_loops_of_%zu<0, 0, 0>(g, b, at, "
-                 "a...); if (b.y * b.z == 1) return cgl_loops_of_%zu<0, 1, "
-                 "1>(g, b, at, a...);",
-                 id, id);
+  cgl_text_put(w->out, "if (!cgl_fit)");
+  put_shape(w, "0", "0", "0");
+  cgl_text_put(w->out, "if (cgl_block.y * cgl_block.z == 1)");
+  put_shape(w, "0", "1", "1");
   for (size_t i = 0; rows && i < sizeof tiles / sizeof *tiles; i++)
-    if (has_size(w->t, tiles[i][0]))
+    if (has_size(w->t, tiles[i][0])) {
       cgl_text_print(w->out,
-                     "if (b.x == %s && b.y == %s && b.z == 1) return "
-                     "cgl_loops_of_%zu<%s, %s, 1>(g, b, at, a...);",
-                     tiles[i][0], tiles[i][1], id, tiles[i][0], tiles[i][1]);
-  cgl_text_print(w->out, "cgl_loops_of_%zu<0, 0, 0>(g, b, at, a...); } };", id);
+                     "if (cgl_block.x == %s && cgl_block.y == %s && "
+                     "cgl_block.z == 1)",
+                     tiles[i][0], tiles[i][1]);
+      put_shape(w, tiles[i][0], tiles[i][1], "1");
+    }
+  put_shape(w, "0", "0", "0");
+  cgl_text_put(w->out, "} };");
 }
 
 
@@ -536,8 +546,9 @@ static void put_kernel(writer *w) {
     cgl_strip_put_head(w);
   else
     cgl_text_print(w->out,
-                   "template <unsigned BX, unsigned BY, unsigned BZ> static "
-                   "CGL_LOOPS void cgl_loops_of_%zu(const uint3 gridDim, const "
+                   "template <unsigned cgl_size_x, unsigned cgl_size_y, "
+                   "unsigned cgl_size_z> static CGL_LOOPS void "
+                   "cgl_loops_of_%zu(const uint3 gridDim, const "
                    "uint3 cgl_block, const uint3 blockIdx",
                    w->style->id);
   if (k->nparameters)
@@ -548,11 +559,11 @@ static void put_kernel(writer *w) {
   else
     cgl_text_put(
         w->out,
-        ") {\nconst unsigned cgl_bx = BX ? BX : cgl_block.x, cgl_by = BY ? BY "
-        ": "
-        "cgl_block.y, cgl_bz = BZ ? BZ : cgl_block.z, cgl_n = cgl_bx * cgl_by "
-        "* "
-        "cgl_bz;\nconst uint3 blockDim = {cgl_bx, cgl_by, cgl_bz};\n"
+        ") {\nconst unsigned cgl_bx = cgl_size_x ? cgl_size_x : cgl_block.x, "
+        "cgl_by = cgl_size_y ? cgl_size_y : cgl_block.y, "
+        "cgl_bz = cgl_size_z ? cgl_size_z : cgl_block.z, "
+        "cgl_n = cgl_bx * cgl_by * cgl_bz;\n"
+        "const uint3 blockDim = {cgl_bx, cgl_by, cgl_bz};\n"
         "CGL_ASSUME(cgl_bx >= 1 && cgl_bx <= 1024 && cgl_by >= 1 && cgl_by <= "
         "1024 && cgl_bz >= 1 && cgl_n <= 1024)\n");
   cgl_text_print(w->out, "constexpr const char *cgl_kernel_name = \"%.*s\";\n",
