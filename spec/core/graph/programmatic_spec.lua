@@ -134,6 +134,33 @@ describe("programmatic edges", function()
     assert.equal(early, nodes[2].programmatic) -- the kernel that sets the handle
   end)
 
+  it("are in no body of a graph that forks", function()
+    local flag, side, y = cg.full("int32", 1, 1), cg.stream(), cg.zeros("int32", N)
+    local g = cg.capture(function()
+      local main = cg.current_stream()
+      side:wait(main)
+      side:use(function() add:launch(1, N, y, 1) end)
+      cg.when(flag, function()
+        adds(3)
+        cg.when(flag, function() adds(2) end, { form = "node" })
+      end, { form = "node" })
+      main:wait(side)
+    end)
+    local count = 0
+    local function none(nodes)
+      for _, node in ipairs(nodes) do
+        count = count + 1
+        assert.is_false(node.programmatic)
+        for _, body in ipairs(node.bodies or {}) do none(body) end
+      end
+    end
+    none(g:nodes())
+    assert.equal(10, count)
+    x:fill(0)
+    g:replay()
+    assert.equal(5, x:download()[1])
+  end)
+
   it("reach a fill with random numbers", function()
     local gen, r = cg.generator(1), cg.zeros("float", N)
     are("-p-", function()

@@ -180,6 +180,57 @@ static void test_in_an_engines_capture(void) {
 }
 
 
+/* Launches a kernel twice in a row, by a programmatic edge where there are any.
+ */
+static cgl_status launch_twice(cgl_kernel *kernel, cgl_stream *stream) {
+  const cgl_launch shape = {{1, 1, 1}, {1, 1, 1}, 0};
+  const cgl_arg arg = {.kind = CGL_ARG_BUFFER, .buffer = data};
+  cgl_status status = cgl_kernel_launch(kernel, stream, &shape, &arg, 1);
+  return status ? status : cgl_kernel_launch(kernel, stream, &shape, &arg, 1);
+}
+
+
+/* A graph that forks orders its child's edges fully, or is refused. */
+static void test_child_beside_foreign(void) {
+  const cgl_module_desc desc = {
+      .source = "extern \"C\" __global__ void add(float *x) { x[0] += 1; }"};
+  cgl_module *module = NULL;
+  cgl_kernel *add = NULL;
+  cgl_stream *stream = fresh(), *branch = fresh();
+  tap_ok(!cgl_module_create(context, &desc, &module) &&
+             !cgl_module_kernel(module, "add", &add),
+         "a kernel compiles");
+  cgl_graph *child = begin(stream);
+  launch_twice(add, stream);
+  cgl_graph_capture_end(child);
+  cgl_node_info info = {0};
+  cgl_graph_node(child, 1, &info);
+  for (int forks = 0; forks < 2; forks++) {
+    cgl_graph *graph = begin(stream);
+    if (forks) {
+      cgl_stream_wait_stream(branch, stream);
+      ours(branch);
+    }
+    theirs(cgl_stream_handle(stream));
+    cgl_graph_replay(child, stream, 1);
+    if (forks)
+      cgl_stream_wait_stream(stream, branch);
+    const cgl_status wanted =
+        forks && info.programmatic ? CGL_ERROR_INVALID_ARGUMENT : CGL_OK;
+    tap_ok(cgl_graph_capture_end(graph) == wanted,
+           "a child graph beside the work of others, %s: %s",
+           forks ? "in a graph that forks" : "in a line",
+           cgl_last_error()->message);
+    cgl_graph_release(graph);
+  }
+  cgl_graph_release(child);
+  cgl_kernel_release(add);
+  cgl_module_release(module);
+  cgl_stream_release(branch);
+  cgl_stream_release(stream);
+}
+
+
 static void test_sameness(void) {
   cgl_stream *a = fresh(), *b = fresh(), *borrowed = NULL;
   tap_ok(cgl_stream_is_same(a, a) && !cgl_stream_is_same(a, b) && !a->shown,
@@ -205,6 +256,7 @@ int main(void) {
   test_fork_of_known_stream();
   test_unwatched();
   test_in_an_engines_capture();
+  test_child_beside_foreign();
   test_sameness();
   cgl_buffer_release(data);
   cgl_buffer_release(other);

@@ -368,6 +368,17 @@ static CUresult edges_make_full(const cgl_driver *driver,
 }
 
 
+/* Only what is recorded can be built anew. */
+static cgl_status fail_inside(const char *operation) {
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+           "the graph forks, has a node that another library put into the "
+           "capture, and has a child graph or a body with programmatic edges, "
+           "which a driver does not order well in graphs that fork");
+  return cgl_fail_hint("capture the child graph, or the graph with the body, "
+                       "with programmatic = false");
+}
+
+
 cgl_status cgl_build_order_fully(cgl_context *context, cgl_recording *recording,
                                  const char *operation, CUgraph *graph) {
   const cgl_driver *driver = context->driver;
@@ -384,13 +395,15 @@ cgl_status cgl_build_order_fully(cgl_context *context, cgl_recording *recording,
   }
   if (result)
     return cgl_fail_driver(context, result, operation, entry);
-  cgl_record_clear_programmatic(recording);
-  if (!cgl_record_has_programmatic(recording) ||
-      cgl_record_has(recording, CGL_OP_FOREIGN))
+  cgl_record_clear_programmatic(recording, false);
+  if (!cgl_record_has_programmatic(recording))
     return CGL_OK;
+  if (cgl_record_has(recording, CGL_OP_FOREIGN))
+    return fail_inside(operation);
   cgl_status status = cgl_build_graph(context, recording, 1, operation, &built);
   if (status)
     return status;
+  cgl_record_clear_programmatic(recording, true);
   driver->cuGraphDestroy(*graph);
   *graph = built;
   return cgl_fail_driver(context,

@@ -74,7 +74,8 @@ cgl_status cgl_build_add_conditional(cgl_context *context,
    driver (580, H200) lets a copy or a fill behind a programmatic edge begin
    before the kernel that it depends on has ended, when the graph forks.
    *graph, whose nodes and edges the recording knows, is built anew when bodies
-   have programmatic edges; else its own edges change.  cuGraphAddNode,
+   have programmatic edges, and refused where it has nodes of others besides;
+   else its own edges change.  cuGraphAddNode,
    cuGraphRemoveDependencies, cuGraphAddDependencies */
 cgl_status cgl_build_order_fully(cgl_context *context, cgl_recording *recording,
                                  const char *operation, CUgraph *graph);

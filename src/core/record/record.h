@@ -193,9 +193,9 @@ const size_t *cgl_record_dependencies(const cgl_recording *recording,
 /* Whether each operation depends on the one before alone, in bodies, too. */
 bool cgl_record_is_line(const cgl_recording *recording);
 /* Whether an operation, or one of a body, is programmatic; and that none of the
-   recording itself is so any more. */
+   recording itself is so any more, or with `bodies` of its conditionals. */
 bool cgl_record_has_programmatic(const cgl_recording *recording);
-void cgl_record_clear_programmatic(cgl_recording *recording);
+void cgl_record_clear_programmatic(cgl_recording *recording, bool bodies);
 /* Replaces the dependencies of all operations, those of operation i from
    first[i] to first[i + 1] in `edges`.  Takes both arrays, of malloc. */
 void cgl_record_set_dependencies(cgl_recording *recording, size_t *first,

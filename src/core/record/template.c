@@ -172,9 +172,16 @@ bool cgl_record_has_programmatic(const cgl_recording *recording) {
 }
 
 
-void cgl_record_clear_programmatic(cgl_recording *recording) {
-  for (size_t i = 0; i < recording->nops; i++)
-    recording->ops[i].programmatic = false;
+/* A child graph's recording is the child's as well. */
+void cgl_record_clear_programmatic(cgl_recording *recording, bool bodies) {
+  for (size_t i = 0; i < recording->nops; i++) {
+    cgl_op *op = &recording->ops[i];
+    op->programmatic = false;
+    for (size_t k = 0; bodies && k < op->nbodies; k++)
+      if (op->kind == CGL_OP_CONDITIONAL)
+        cgl_record_clear_programmatic(recording->bodies[op->body - 1 + k],
+                                      true);
+  }
 }
 
 
