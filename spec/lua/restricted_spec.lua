@@ -444,6 +444,22 @@ describe("a restricted state", function()
     end)
   end
 
+  it("counts what it takes of other states among its objects", function()
+    local event, tokens = cg.event(), {}
+    for i = 1, 300 do tokens[i] = cg.share(event) end
+    set_text(L, "tokens", table.concat(tokens, " "))
+    local ok, text = call(L, [[
+      local taken = {}
+      for token in tokens:gmatch "%S+" do taken[#taken + 1] = cg.take(token) end]])
+    assert.is_false(ok)
+    assert(text:find("200 objects", 1, true), text)
+    local left = 0
+    for _, token in ipairs(tokens) do left = left + (pcall(cg.take, token) and 1 or 0) end
+    assert.is_true(left >= 100)
+    assert(call(L, "collectgarbage() for i = 1, 1000 do pcall(cg.take, 'none') end"))
+    assert(call(L, "local t = {} for i = 1, 100 do t[i] = cg.event() end"))
+  end)
+
   it("is what a script makes of its own with cg.restrict", function()
     local status, out, errors = device.child [==[
       cg.on_log(nil)

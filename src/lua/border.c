@@ -27,8 +27,8 @@ cgl_lua *cgl_lua_border_state(lua_State *L) {
 }
 
 
-static const cgl_lua *state_of(lua_State *L) {
-  const cgl_lua *S = cgl_lua_border_state(L);
+static cgl_lua *state_of(lua_State *L) {
+  cgl_lua *S = cgl_lua_border_state(L);
   if (S)
     return S;
   lua_getglobal(L, "require");
@@ -72,14 +72,16 @@ static bool graph_push_known(lua_State *L, const cgl_lua *S, void *graph) {
 
 /* Makes the userdata on top, which is `box` and new, that of an object whose
    reference it takes over; or puts the graph's former userdata there. */
-static void box_fill(lua_State *L, const cgl_lua *S, cgl_lua_box *box,
+static void box_fill(lua_State *L, cgl_lua *S, cgl_lua_box *box,
                      cgl_lua_kind kind, void *object) {
   if (kind == CGL_LUA_graph && graph_push_known(L, S, object)) {
+    cgl_lua_limits_discount(S, box);
     lua_remove(L, -2);
     cgl_lua_drop(kind, object);
     return;
   }
-  *box = (cgl_lua_box){.object = object, .tag = &cgl_lua_tags[kind]};
+  box->object = object;
+  box->tag = &cgl_lua_tags[kind];
   lua_rawgeti(L, LUA_REGISTRYINDEX, S->metatable_refs[kind]);
   lua_setmetatable(L, -2);
   if (kind == CGL_LUA_graph)
@@ -104,9 +106,10 @@ static void host_push(lua_State *L, cgl_lua_kind kind, void *object) {
     lua_pushnil(L);
     return;
   }
-  const cgl_lua *S = state_of(L);
+  cgl_lua *S = state_of(L);
   border_check(L, S, kind);
   cgl_lua_box *box = lua_newuserdata(L, sizeof *box);
+  *box = (cgl_lua_box){0};
   object_keep(kind, object);
   box_fill(L, S, box, kind, object);
 }
@@ -214,7 +217,12 @@ static int cg_take(lua_State *L) {
     if (token_is_of(token, (cgl_lua_kind)kind))
       border_check(L, S, (cgl_lua_kind)kind);
   cgl_lua_box *box = lua_newuserdata(L, sizeof *box); /* it may raise */
+  *box = (cgl_lua_box){0};
+  if (S->limits)
+    cgl_lua_limits_count(L, S, box);
   shared *entry = shared_take(token);
+  if (!entry)
+    cgl_lua_limits_discount(S, box);
   if (!entry)
     return cgl_lua_raise(L, S, CGL_ERROR_INVALID_ARGUMENT,
                          "a token is taken once; share the object again for "
