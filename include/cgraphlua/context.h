@@ -66,7 +66,8 @@ CGL_API cgl_status cgl_context_abort(cgl_context *context);
    cgl_waits_stop(false) before it waits for the first time: waits that began
    before the first call are not given up, and waits for a GPU ask again and
    again from then on.  Not given up are waits for the device as a whole
-   (cgl_context_synchronize), and for copies of other libraries.
+   (cgl_context_synchronize), and calls that wait inside a GPU's driver, as a
+   launch does once some thousand others are queued.
    cuStreamQuery, cuEventQuery */
 CGL_API void cgl_waits_stop(bool stop);
 /* How often a wait or a loop of replays was given up so far. */

@@ -1,5 +1,6 @@
 /* Copies from and to ordinary memory, which wait. */
 #include "core/memory/memory.h"
+#include "driver/waits.h"
 
 
 static cgl_status copy_check(cgl_buffer *buffer, cgl_stream *stream,
@@ -55,6 +56,15 @@ static cgl_status copy_wait(const cgl_buffer *buffer, size_t offset,
 }
 
 
+/* The driver waits inside a copy of memory that is not pinned, and such a wait
+   is not given up: where waits may be, the stream is waited for before. */
+static CUresult copy_begin(cgl_stream *stream) {
+  return atomic_load(&cgl_driver_waits) == CGL_WAITS_BLOCK
+             ? CUDA_SUCCESS
+             : cgl_driver_of(stream)->cuStreamSynchronize(stream->handle);
+}
+
+
 cgl_status cgl_buffer_upload(cgl_buffer *buffer, cgl_stream *stream,
                              size_t offset, const void *data, size_t bytes) {
   static const char operation[] = "buffer:upload";
@@ -62,8 +72,10 @@ cgl_status cgl_buffer_upload(cgl_buffer *buffer, cgl_stream *stream,
       copy_check(buffer, stream, offset, bytes, CGL_USE_WRITE, operation);
   if (status || !bytes)
     return status;
-  CUresult result = cgl_driver_of(buffer)->cuMemcpyHtoDAsync(
-      buffer->address + offset, data, bytes, stream->handle);
+  CUresult result = copy_begin(stream);
+  if (!result)
+    result = cgl_driver_of(buffer)->cuMemcpyHtoDAsync(
+        buffer->address + offset, data, bytes, stream->handle);
   return copy_wait(buffer, offset, bytes, CGL_USE_WRITE, stream, result,
                    operation, "cuMemcpyHtoDAsync");
 }
@@ -76,8 +88,10 @@ cgl_status cgl_buffer_download(cgl_buffer *buffer, cgl_stream *stream,
       copy_check(buffer, stream, offset, bytes, CGL_USE_READ, operation);
   if (status || !bytes)
     return status;
-  CUresult result = cgl_driver_of(buffer)->cuMemcpyDtoHAsync(
-      data, buffer->address + offset, bytes, stream->handle);
+  CUresult result = copy_begin(stream);
+  if (!result)
+    result = cgl_driver_of(buffer)->cuMemcpyDtoHAsync(
+        data, buffer->address + offset, bytes, stream->handle);
   return copy_wait(buffer, offset, bytes, CGL_USE_READ, stream, result,
                    operation, "cuMemcpyDtoHAsync");
 }
