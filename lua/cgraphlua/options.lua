@@ -22,6 +22,28 @@ local common = {
   { "help", nil, nil, "this text" },
 }
 
+-- Raises at the line of the script that gave the options, or the words.
+local function check(spec, words)
+  if type(spec) ~= "table" or type(spec.usage) ~= "string" then
+    error("options: a table with a usage (a text) expected, got " ..
+      (type(spec) == "table" and "one without" or type(spec)), 3)
+  end
+  for i, entry in ipairs(spec) do
+    if type(entry) ~= "table" or type(entry[1]) ~= "string" or type(entry[4]) ~= "string" then
+      error(("options: option %d must be { name, what it takes or nil, default, help }")
+        :format(i), 3)
+    end
+  end
+  if type(words) ~= "table" then
+    error("options: a list of words expected, as arg is, got " .. type(words), 3)
+  end
+  for i = 1, #words do
+    if type(words[i]) ~= "string" then
+      error(("options: word %d must be a text, got %s"):format(i, tostring(words[i])), 3)
+    end
+  end
+end
+
 local function all_options(spec)
   local list = {}
   for _, entry in ipairs(spec) do
@@ -102,6 +124,7 @@ end
 
 --- The usage text, one line for each option.
 function options.usage(spec)
+  check(spec, {})
   local lines = { "usage: cgraphlua " .. spec.usage }
   if spec.about then
     lines[#lines + 1] = spec.about
@@ -117,6 +140,7 @@ end
 --- Reads a list of words.  Returns a table by option and argument name, with
 -- the defaults of what was not given; or nil and what is wrong.
 function options.parse(spec, words)
+  check(spec, words)
   local opt, given, places = {}, {}, spec.arguments or {}
   for _, entry in ipairs(all_options(spec)) do
     opt[entry[1]] = entry[3]
@@ -174,6 +198,7 @@ end
 -- (status 1).
 -- --device becomes the current device.
 function options.read(spec, words)
+  check(spec, words)
   local opt, wrong = options.parse(spec, words)
   if not opt then
     io.stderr:write(options.usage(spec), "\n", (spec.usage:match "^%S+"), ": ", wrong, "\n")

@@ -87,8 +87,19 @@ function progress.new(opts)
   }, progress)
 end
 
+-- Raises at the line that called the method.
+local function check(self, method, name, number)
+  if getmetatable(self) ~= progress then
+    error(("progress: write bar:%s(...) of a progress.new, with ':'"):format(method), 3)
+  elseif type(number) ~= "number" then
+    error(("bar:%s: %s must be a number, got %s"):format(method, name, tostring(number)), 3)
+  end
+end
+
 --- The bar's text at a width, without control characters.
 function progress:text(width, elapsed)
+  check(self, "text", "the width", width)
+  check(self, "text", "the time", elapsed)
   local rate = elapsed > 0 and self.done / elapsed or 0
   local left = self.label and self.label .. " " or ""
   if not self.total then
@@ -120,6 +131,7 @@ end
 
 --- Says that `done` steps are done in all (one more when left out).
 function progress:update(done)
+  check(self, "update", "the number of steps", done or 0)
   self.done = done or self.done + 1
   if not self.drawn or self.finished then
     return
@@ -132,6 +144,7 @@ end
 
 --- Draws the end and goes to the next line; once.
 function progress:finish()
+  check(self, "finish", "", 0)
   if self.finished then
     return
   end

@@ -104,6 +104,17 @@ describe("progress", function()
       "progress.new: a table of options expected, got number")
   end)
 
+  it("names the script's line when a method is called wrongly", function()
+    local bar = progress.new { total = 5, enabled = false }
+    for _, wrong in ipairs {
+      { bar.update, "self", 1 }, { bar.finish, 1 }, { bar.update, bar, "many" }, { bar.text, bar },
+    } do
+      local ok, why = pcall(function() local r = wrong[1](wrong[2], wrong[3]) return r end)
+      assert.is_false(ok)
+      assert.matches("^%S*progress_spec.lua:%d+: ", why)
+    end
+  end)
+
   it("makes no garbage in a loop", function()
     local bar = progress.new { total = 1e6, enabled = false }
     jit.off() -- a trace that is compiled is garbage, too
