@@ -89,12 +89,12 @@ end)
 
 describe("options", function()
   it("name the script's line when they are given wrongly", function()
-    for _, wrong in ipairs {
+    for _, case in ipairs {
       { options.read, nil, {} }, { options.read, {}, {} }, { options.parse, spec, "x" },
       { options.parse, { usage = "x", { "size" } }, {} }, { options.parse, spec, { 1 } },
       { options.usage, 1 }, { options.usage, { usage = "x", 2 } },
     } do
-      local ok, why = pcall(function() local r = wrong[1](wrong[2], wrong[3]) return r end)
+      local ok, why = pcall(function() local r = case[1](case[2], case[3]) return r end)
       assert.is_false(ok)
       assert.matches("^%S*options_spec.lua:%d+: options: ", why)
     end
