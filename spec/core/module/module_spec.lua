@@ -58,6 +58,12 @@ describe("module", function()
     assert.same({ 1 }, x:download())
   end)
 
+  it("says that a source ends too early", function()
+    raises("CGL_ERROR_COMPILE", function()
+      cg.module 'extern "C" __global__ void open(int *x) {\n  *x = 1;\n'
+    end, "error: .*expected a? ?['\"]}['\"]")
+  end)
+
   describe("from a file", function()
     it("compiles it and names its lines", function()
       local path = folder .. "/good.cu"

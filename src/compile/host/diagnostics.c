@@ -55,6 +55,24 @@ static bool is_ours(const char *line, size_t n) {
 }
 
 
+/* A source that ends too early fails in the lines behind it; the last error is
+   about what the source left open. */
+static void add_end_error(const cgl_source *s, const char *hidden,
+                          cgl_text *out) {
+  static const char word[] = "error: ";
+  const char *error = NULL, *at = hidden;
+  long line = s->line;
+  while ((at = strstr(at, word)))
+    error = at += sizeof word - 1;
+  if (!error)
+    return;
+  for (size_t i = 0; i + 1 < s->length; i++)
+    line += s->text[i] == '\n';
+  cgl_text_print(out, "%s:%ld: error: at the end of the source: %.*s\n",
+                 s->file, line, (int)strcspn(error, "\n"), error);
+}
+
+
 void cgl_host_diagnostics(const cgl_source *s, const char *said,
                           cgl_text *out) {
   size_t name = strlen(s->file);
@@ -82,5 +100,7 @@ void cgl_host_diagnostics(const cgl_source *s, const char *said,
   }
   if (out->length == before && hidden.data && strstr(hidden.data, "error"))
     cgl_text_add(out, hidden.data, hidden.length);
+  else if (hidden.data && out->data && !strstr(out->data + before, "error: "))
+    add_end_error(s, hidden.data, out);
   cgl_text_free(&hidden);
 }
