@@ -264,23 +264,13 @@ uint64_t cgl_conditional_type_code(const cgl_conditional *c) {
 }
 
 
-/* Launches it into `stream`, which captures. */
-static cgl_status handle_set(const cgl_conditional *c, cgl_stream *stream,
-                             cgl_handle which,
-                             CUgraphConditionalHandle handle) {
-  enum { NPARAMS = 7 };
+cgl_status cgl_conditional_issue(const cgl_conditional *c, cgl_stream *stream,
+                                 cgl_fill fill, void **params, size_t n,
+                                 cgl_buffer *writes, cgl_note note,
+                                 const char *operation) {
   static const cgl_launch once = {{1, 1, 1}, {1, 1, 1}, 0};
-  const char *operation = conditional_name(c);
-  uint64_t code = cgl_conditional_type_code(c);
-  uint64_t form = (which == CGL_HANDLE_NEXT ? kinds[c->desc.kind].before
-                                            : kinds[c->desc.kind].after) |
-                  (uint64_t)c->turns << 8;
-  uint64_t state = c->loop ? c->loop->state->address : 0;
-  uint64_t id = c->loop ? c->loop->id : 0;
-  uint64_t max = c->loop ? c->desc.max : c->desc.nbodies - c->desc.otherwise;
-  void *params[NPARAMS] = {
-      &handle, &c->desc.value->address, &code, &form, &state, &id, &max};
-  const cgl_room room = {.ranges = 2, .values = 16 * NPARAMS + 16, .kept = 2};
+  const cgl_room room = {.ranges = 3, .values = 16 * n + 16, .kept = 3};
+  cgl_context *context = stream->object.context;
   CUfunction kernel;
   cgl_issue issue;
   cgl_status status =
@@ -289,28 +279,42 @@ static cgl_status handle_set(const cgl_conditional *c, cgl_stream *stream,
     status =
         cgl_buffer_check_use(c->desc.value, CGL_USE_READ, stream, operation);
   if (!status)
-    status = cgl_fill_kernel(stream->object.context, CGL_FILL_set_conditional,
-                             operation, &kernel);
+    status = cgl_fill_kernel(context, fill, operation, &kernel);
+  if (!status)
+    status = cgl_issue_launch(&issue, kernel, &once,
+                              cgl_fill_waiter(context, fill), params);
   if (status)
     return status;
-  status = cgl_issue_launch(
-      &issue, kernel, &once,
-      cgl_fill_waiter(stream->object.context, CGL_FILL_set_conditional),
-      params);
-  if (status)
-    return status;
-  const cgl_note note = {
-      .kind = CGL_OP_KERNEL,
-      .name = operation,
-      .launch = &once,
-      .function = kernel,
-      .handle = which,
-      .nvalues = cgl_fill_pack(cgl_issue_values(&issue), params, NPARAMS)};
+  note.kind = CGL_OP_KERNEL;
+  note.name = operation;
+  note.launch = &once;
+  note.function = kernel;
+  note.nvalues = cgl_fill_pack(cgl_issue_values(&issue), params, n);
   cgl_buffer_use(c->desc.value, &issue, false, 1);
-  if (c->loop)
-    cgl_buffer_use(c->loop->state, &issue, true, 4);
+  if (writes)
+    cgl_buffer_use(writes, &issue, true, 4);
   cgl_issue_end(&issue, &note);
   return CGL_OK;
+}
+
+
+/* Launches it into `stream`, which captures. */
+static cgl_status handle_set(const cgl_conditional *c, cgl_stream *stream,
+                             cgl_handle which,
+                             CUgraphConditionalHandle handle) {
+  uint64_t code = cgl_conditional_type_code(c);
+  uint64_t form = (which == CGL_HANDLE_NEXT ? kinds[c->desc.kind].before
+                                            : kinds[c->desc.kind].after) |
+                  (uint64_t)c->turns << 8;
+  uint64_t state = c->loop ? c->loop->state->address : 0;
+  uint64_t id = c->loop ? c->loop->id : 0;
+  uint64_t max = c->loop ? c->desc.max : c->desc.nbodies - c->desc.otherwise;
+  void *params[] = {&handle, &c->desc.value->address, &code, &form, &state, &id,
+                    &max};
+  return cgl_conditional_issue(
+      c, stream, CGL_FILL_set_conditional, params,
+      sizeof params / sizeof *params, c->loop ? c->loop->state : NULL,
+      (cgl_note){.handle = which}, conditional_name(c));
 }
 
 

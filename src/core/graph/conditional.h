@@ -54,6 +54,14 @@ struct cgl_conditional {
    for a sign. */
 uint64_t cgl_conditional_type_code(const cgl_conditional *conditional);
 
+/* Launches one thread of a kernel that reads the value and writes `writes` (or
+   NULL), into `stream`, which captures.  `note` has the operation's handle and
+   predication. */
+cgl_status cgl_conditional_issue(const cgl_conditional *conditional,
+                                 cgl_stream *stream, cgl_fill fill,
+                                 void **params, size_t n, cgl_buffer *writes,
+                                 cgl_note note, const char *operation);
+
 /* Abandons the bodies underway in a capture that is abandoned. */
 void cgl_conditional_abandon_bodies(cgl_capture *around);
 

@@ -351,42 +351,7 @@ static cgl_status body_add(cgl_stream *stream, const cgl_recording *body,
 }
 
 
-/* ---- kernels of ours ---- */
-
-static cgl_status kernel_issue(const cgl_conditional *c, cgl_stream *stream,
-                               cgl_fill fill, void **params, size_t n,
-                               cgl_buffer *writes, cgl_predication predication,
-                               const char *operation) {
-  static const cgl_launch once = {{1, 1, 1}, {1, 1, 1}, 0};
-  const cgl_room room = {.ranges = 3, .values = 16 * n + 16, .kept = 3};
-  CUfunction kernel;
-  cgl_issue issue;
-  cgl_status status = cgl_issue_begin(&issue, stream, NULL, operation, room);
-  if (!status)
-    status =
-        cgl_buffer_check_use(c->desc.value, CGL_USE_READ, stream, operation);
-  if (!status)
-    status = cgl_fill_kernel(stream->object.context, fill, operation, &kernel);
-  if (status)
-    return status;
-  status =
-      cgl_issue_launch(&issue, kernel, &once,
-                       cgl_fill_waiter(stream->object.context, fill), params);
-  if (status)
-    return status;
-  const cgl_note note = {
-      .kind = CGL_OP_KERNEL,
-      .name = operation,
-      .launch = &once,
-      .function = kernel,
-      .predication = predication,
-      .nvalues = cgl_fill_pack(cgl_issue_values(&issue), params, n)};
-  cgl_buffer_use(c->desc.value, &issue, false, 1);
-  cgl_buffer_use(writes, &issue, true, 4);
-  cgl_issue_end(&issue, &note);
-  return CGL_OK;
-}
-
+/* ---- words ---- */
 
 /* Whether the kernel may write the value, as far as its arguments tell. */
 static bool op_may_write(const cgl_recording *body, const cgl_op *op,
@@ -426,8 +391,9 @@ static cgl_status branch_write_words(const cgl_conditional *c,
   uint64_t n = c->desc.nbodies;
   void *params[] = {&word, &turn, &c->desc.value->address, &type,
                     &form, &n,    &c->words->address};
-  return kernel_issue(c, c->stream, CGL_FILL_set_words, params, 7, c->words,
-                      CGL_PREDICATION_WRITES, operation);
+  return cgl_conditional_issue(
+      c, c->stream, CGL_FILL_set_words, params, 7, c->words,
+      (cgl_note){.predication = CGL_PREDICATION_WRITES}, operation);
 }
 
 
@@ -490,8 +456,9 @@ static cgl_status turn_begin(const cgl_conditional *c, cgl_stream *stream,
                              const char *operation) {
   uint64_t type = cgl_conditional_type_code(c);
   void *params[] = {&c->desc.value->address, &type, &words, &number};
-  return kernel_issue(c, stream, CGL_FILL_set_turn, params, 4, c->loop->state,
-                      CGL_PREDICATION_NONE, operation);
+  return cgl_conditional_issue(
+      c, stream, CGL_FILL_set_turn, params, 4, c->loop->state,
+      (cgl_note){.predication = CGL_PREDICATION_NONE}, operation);
 }
 
 
