@@ -305,6 +305,16 @@ function cg.default_pool() end
 ---@return cgraphlua.pool
 function cg.pinned_pool() end
 
+-- Parameters --------------------------------------------------------------
+
+--- A value that launches and fills read: outside captures at the call, in graphs
+--- again at each replay after a change.
+---@param type cgraphlua.type of the kernel's parameter; of a struct "uint8"
+---@param value number|boolean|number[]|string|ffi.cdata* a list for a vector
+---@param name? string for graph:set
+---@return cgraphlua.param
+function cg.param(type, value, name) end
+
 -- Random numbers ------------------------------------------------------------
 
 --- A generator of the current device.

@@ -145,19 +145,20 @@ static bool fill_stays_on(const cgl_op *op) {
 
 
 /* The node changes: in the executable, else in the template. */
-static cgl_status change_set(const change *c, CUgraphNodeParams *params) {
-  cgl_context *context = c->graph->object.context;
+static cgl_status node_set(const cgl_graph *graph, const cgl_op *op,
+                           CUgraphNodeParams *params, const char *operation) {
+  cgl_context *context = graph->object.context;
   const cgl_driver *driver = context->driver;
-  const CUgraphExec exec = c->graph->exec;
-  const CUgraphNode node = c->op->node;
+  const CUgraphExec exec = graph->exec;
+  const CUgraphNode node = op->node;
   const char *entry = "cuGraphNodeSetParams";
   CUresult result;
-  if (exec && c->op->off && fill_stays_on(c->op))
+  if (exec && op->off && fill_stays_on(op))
     return CGL_OK; /* written when it is switched on */
   cgl_relaxed relaxed = cgl_captures_relax(context);
   if (!exec)
     result = driver->cuGraphNodeSetParams(node, params);
-  else if (c->op->function) {
+  else if (op->function) {
     entry = "cuGraphExecKernelNodeSetParams";
     result =
         driver->cuGraphExecKernelNodeSetParams(exec, node, &params->kernel);
@@ -166,7 +167,17 @@ static cgl_status change_set(const change *c, CUgraphNodeParams *params) {
     result = driver->cuGraphExecNodeSetParams(exec, node, params);
   }
   cgl_captures_unrelax(context, relaxed);
-  return cgl_fail_driver(context, result, setting, entry);
+  return cgl_fail_driver(context, result, operation, entry);
+}
+
+
+cgl_status cgl_graph_set_executable_node(const cgl_graph *graph, size_t index,
+                                         const char *operation) {
+  const cgl_op *op = cgl_record_op(graph->recording, index);
+  CUgraphNodeParams params;
+  void *values[CGL_MAX_PARAMS + 1];
+  cgl_build_node(&params, values, graph->object.context, graph->recording, op);
+  return node_set(graph, op, &params, operation);
 }
 
 
@@ -229,13 +240,16 @@ static cgl_status change_end(change *c, CUgraphNodeParams *params,
     return status;
   /* The operations may have moved. */
   c->op = cgl_record_op(c->graph->recording, c->edit.index);
-  status = change_set(c, params);
+  status = node_set(c->graph, c->op, params, setting);
   if (status)
     return status;
   cgl_record_edit_values(&c->edit, values, launch);
   for (size_t i = 0; i < c->nargs; i++)
-    if (c->args[i].kind != CGL_ARG_SAME)
+    if (c->args[i].kind != CGL_ARG_SAME) {
       change_note_memory(c, i);
+      if (c->kernel)
+        cgl_record_end_use(c->graph->recording, c->edit.index, i);
+    }
   if (c->edit.gained)
     c->graph->inputs_seen = 0;
   cgl_record_edit_end(&c->edit, c->graph->exec);
@@ -273,6 +287,12 @@ static cgl_status change_pack(change *c, size_t index) {
                    "is a generator: which of its numbers a node draws was "
                    "decided by the capture");
     return cgl_fail_hint("leave the argument out, and it stays as it is");
+  }
+  if (arg->kind == CGL_ARG_PARAM) {
+    cgl_arg_refuse(CGL_ERROR_INVALID_ARGUMENT, c->kernel, index, setting,
+                   "is a parameter: where parameters stand was decided by the "
+                   "capture");
+    return cgl_fail_hint("capture with the parameter in its place");
   }
   if (change_meets_word(c, index)) {
     cgl_arg_refuse(CGL_ERROR_INVALID_ARGUMENT, c->kernel, index, setting,
@@ -426,7 +446,10 @@ cgl_status cgl_graph_set_fill(cgl_graph *graph, size_t index,
   }
   c.args = &arg;
   c.nargs = 1;
-  return copy_change(&c, &element);
+  status = copy_change(&c, &element);
+  if (!status && value)
+    cgl_record_end_use(graph->recording, index, 0);
+  return status;
 }
 
 
@@ -453,9 +476,11 @@ cgl_status cgl_graph_refresh(cgl_graph *graph, const char *operation) {
   CUgraphNodeParams params;
   void *values[CGL_MAX_PARAMS];
   size_t index = 0;
-  if (!recording || !cgl_record_next_stale(recording, &index))
-    return CGL_OK;
-  cgl_status status = cgl_context_enter(context, operation);
+  cgl_status status = cgl_graph_note_params(graph, operation);
+  recording = graph->recording;
+  if (status || !recording || !cgl_record_next_stale(recording, &index))
+    return status;
+  status = cgl_context_enter(context, operation);
   if (status)
     return status;
   CUresult result = CUDA_SUCCESS;
