@@ -11,6 +11,7 @@
 #include "core/graph/build.h"
 #include "core/graph/plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const char setting[] = "graph:set_params";
@@ -171,11 +172,60 @@ static cgl_status node_set(const cgl_graph *graph, const cgl_op *op,
 }
 
 
+/* Sets the nodes of a child graph, *graph, that use parameters to what its
+   recording has. */
+static CUresult child_refresh(const cgl_context *context, CUgraphNode node,
+                              const cgl_recording *body, CUgraph *graph) {
+  const cgl_driver *driver = context->driver;
+  size_t n = cgl_record_count(body);
+  CUgraphNodeParams params;
+  void *values[CGL_MAX_PARAMS + 1];
+  CUgraph inner;
+  CUgraphNode *nodes = malloc(n * sizeof *nodes);
+  CUresult result = nodes ? driver->cuGraphChildGraphNodeGetGraph(node, graph)
+                          : CUDA_ERROR_OUT_OF_MEMORY;
+  if (!result)
+    result = driver->cuGraphGetNodes(*graph, nodes, &n);
+  for (size_t i = 0; i < n && !result; i++) {
+    const cgl_op *op = cgl_record_op(body, i);
+    const cgl_recording *const *bodies = cgl_record_bodies(body, op);
+    if (bodies && cgl_record_has_uses(bodies[0]))
+      result = child_refresh(context, nodes[i], bodies[0], &inner);
+    if (!op->nuses || result)
+      continue;
+    cgl_build_node(&params, values, context, body, op);
+    result = driver->cuGraphNodeSetParams(nodes[i], &params);
+  }
+  free(nodes);
+  return result;
+}
+
+
+/* The same of the operation's child graph in the template, which *params is
+   then. */
+static cgl_status child_set(const cgl_graph *graph, const cgl_op *op,
+                            CUgraphNodeParams *params, const char *operation) {
+  cgl_context *context = graph->object.context;
+  CUgraph child;
+  cgl_relaxed relaxed = cgl_captures_relax(context);
+  CUresult result = child_refresh(
+      context, op->node, *cgl_record_bodies(graph->recording, op), &child);
+  cgl_captures_unrelax(context, relaxed);
+  if (!result)
+    cgl_build_child(params, child);
+  return cgl_fail_driver(context, result, operation, "cuGraphNodeSetParams");
+}
+
+
 cgl_status cgl_graph_set_executable_node(const cgl_graph *graph, size_t index,
                                          const char *operation) {
   const cgl_op *op = cgl_record_op(graph->recording, index);
   CUgraphNodeParams params;
   void *values[CGL_MAX_PARAMS + 1];
+  if (op->kind == CGL_OP_GRAPH) {
+    cgl_status status = child_set(graph, op, &params, operation);
+    return status ? status : node_set(graph, op, &params, operation);
+  }
   cgl_build_node(&params, values, graph->object.context, graph->recording, op);
   return node_set(graph, op, &params, operation);
 }
@@ -487,8 +537,14 @@ cgl_status cgl_graph_refresh(cgl_graph *graph, const char *operation) {
   cgl_relaxed relaxed = cgl_captures_relax(context);
   while (!result && cgl_record_next_stale(recording, &index)) {
     const cgl_op *op = cgl_record_op(recording, index);
-    cgl_build_node(&params, values, context, recording, op);
-    result = context->driver->cuGraphNodeSetParams(op->node, &params);
+    CUgraph child;
+    if (op->kind == CGL_OP_GRAPH)
+      result = child_refresh(context, op->node,
+                             *cgl_record_bodies(recording, op), &child);
+    else {
+      cgl_build_node(&params, values, context, recording, op);
+      result = context->driver->cuGraphNodeSetParams(op->node, &params);
+    }
     if (!result)
       cgl_record_refreshed(recording, index);
   }

@@ -1,9 +1,10 @@
 /* Parameters in a captured graph: a change reaches the nodes that use it.
    Idea: the graph watches its parameters.  Before a replay it takes what was
    set since the last one into the recording, and sets the nodes of the
-   executable whose values changed.  The nodes of bodies cannot be set in an
-   executable: where their values changed, the template is built anew from the
-   recording, and instantiated.
+   executable whose values changed; a child graph's node is set as a whole.  The
+   bodies of a conditional node cannot be set in an executable: where their
+   values changed, the template is built anew from the recording, and
+   instantiated.
    Invariants: an operation is `due` while the executable's node lacks values
    that the recording has, and its index then stands in `due`; without changes
    and without a due operation, the executable has what the parameters were at
@@ -73,7 +74,7 @@ cgl_status cgl_graph_watch_params(cgl_graph *graph, const char *operation) {
   if (p) {
     p->watched = malloc(n * sizeof *p->watched);
     p->places = malloc(n * sizeof *p->places);
-    p->due = malloc(n * sizeof *p->due);
+    p->due = malloc(cgl_record_count(graph->recording) * sizeof *p->due);
   }
   graph->params = p;
   if (!p || !p->watched || !p->places || !p->due)
@@ -118,22 +119,44 @@ void cgl_graph_unwatch_params(cgl_graph *graph) {
 
 /* ---- changes ---- */
 
+/* The node of the operation is to be set. */
+static void params_add_due(cgl_graph_params *p, const cgl_op *op,
+                           size_t index) {
+  if (!op->due)
+    p->due[p->ndue++] = (uint32_t)index;
+}
+
+
+/* Puts what parameters are now into bodies. */
+static bool bodies_renew(cgl_graph *graph) {
+  cgl_recording *recording = graph->recording;
+  for (size_t i = 0; i < cgl_record_count(recording); i++) {
+    const cgl_op *op = cgl_record_op(recording, i);
+    if (!cgl_record_bodies_are_behind(recording, op))
+      continue;
+    if (op->kind != CGL_OP_GRAPH) {
+      graph->params->rebuild = true;
+      continue;
+    }
+    params_add_due(graph->params, op, i);
+    cgl_record_set_due(recording, i);
+  }
+  return cgl_record_renew_bodies(recording);
+}
+
+
 /* Puts the values of a parameter into the recording. */
 static bool watched_renew(cgl_graph *graph, const watched *w) {
   cgl_graph_params *p = graph->params;
-  bool changed = false;
   for (size_t i = w->first; i < w->first + w->count; i++) {
     const place *at = &p->places[i];
     if (at->body)
       continue;
-    const bool due = cgl_record_op(graph->recording, at->op)->due;
-    if (cgl_record_renew(graph->recording, at->op, at->use) && !due)
-      p->due[p->ndue++] = at->op;
+    const cgl_op was = *cgl_record_op(graph->recording, at->op);
+    if (cgl_record_renew(graph->recording, at->op, at->use))
+      params_add_due(p, &was, at->op);
   }
-  if (w->bodies && !cgl_record_renew_bodies(graph->recording, &changed))
-    return false;
-  p->rebuild |= changed;
-  return true;
+  return !w->bodies || bodies_renew(graph);
 }
 
 

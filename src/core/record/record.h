@@ -274,11 +274,16 @@ void cgl_record_refreshed(cgl_recording *recording, size_t index);
 /* Use `use` of operation `index`, which is stale and due from then on; false:
    the value is as it was. */
 bool cgl_record_renew(cgl_recording *recording, size_t index, size_t use);
+/* The operation is stale and due. */
+void cgl_record_set_due(cgl_recording *recording, size_t index);
 /* The operation is due no more. */
 void cgl_record_renewed(cgl_recording *recording, size_t index);
+/* Whether a value in the operation's bodies is not what its parameter is. */
+bool cgl_record_bodies_are_behind(const cgl_recording *recording,
+                                  const cgl_op *op);
 /* All uses in bodies, of which the recording gets copies of its own where
-   others refer to them.  *changed: a value did.  False without memory. */
-bool cgl_record_renew_bodies(cgl_recording *recording, bool *changed);
+   others refer to them.  False without memory. */
+bool cgl_record_renew_bodies(cgl_recording *recording);
 /* The recording has uses, or a body in it does. */
 bool cgl_record_has_uses(const cgl_recording *recording);
 /* The argument is a parameter no more. */

@@ -29,9 +29,15 @@ bool cgl_record_renew(cgl_recording *recording, size_t index, size_t use) {
   unsigned char *at = recording->values + op->values + u->offset;
   for (uint16_t i = 0; i < u->repeats; i++)
     memcpy(at + i * u->param->bytes, value, u->param->bytes);
+  cgl_record_set_due(recording, index);
+  return true;
+}
+
+
+void cgl_record_set_due(cgl_recording *recording, size_t index) {
+  cgl_op *op = &recording->ops[index];
   recording->nstale += !op->stale;
   op->stale = op->due = true;
-  return true;
 }
 
 
@@ -65,7 +71,18 @@ static bool record_is_behind(const cgl_recording *recording) {
 }
 
 
-/* The nodes of a body are built anew, so none is stale. */
+bool cgl_record_bodies_are_behind(const cgl_recording *recording,
+                                  const cgl_op *op) {
+  const cgl_recording *const *bodies = cgl_record_bodies(recording, op);
+  bool behind = false;
+  for (uint32_t i = 0; i < op->nbodies && !behind; i++)
+    behind = record_is_behind(bodies[i]);
+  return behind;
+}
+
+
+/* Whoever refreshes a body's nodes sets all that have uses, so none is stale.
+ */
 static void body_renew(cgl_recording *body) {
   for (size_t i = 0; i < body->nops; i++)
     for (size_t k = 0; k < body->ops[i].nuses; k++)
@@ -76,15 +93,14 @@ static void body_renew(cgl_recording *body) {
 }
 
 
-bool cgl_record_renew_bodies(cgl_recording *recording, bool *changed) {
+bool cgl_record_renew_bodies(cgl_recording *recording) {
   for (size_t i = 0; i < recording->nbodies; i++) {
     if (!record_is_behind(recording->bodies[i]))
       continue;
     if (!cgl_record_own(&recording->bodies[i]))
       return false;
-    *changed = true;
     body_renew(recording->bodies[i]);
-    if (!cgl_record_renew_bodies(recording->bodies[i], changed))
+    if (!cgl_record_renew_bodies(recording->bodies[i]))
       return false;
   }
   return true;
