@@ -351,6 +351,47 @@ describe("a graph with parameters", function()
     assert.equal(22, first(y))
   end)
 
+  for _, form in ipairs { "node", "predicated" } do
+    it("decides by a parameter, form " .. form, function()
+      local on, k, n = cg.param("bool", true), cg.param("int32", 1), cg.param("int64", 2)
+      local y, one = cg.zeros("float", 3), cg.param("float", 1)
+      local function all()
+        cg.when(on, function() kernel "add":launch(1, 1, y:view(1, 1), one) end, nil,
+          { form = form })
+        cg.switch(k, {
+          function() kernel "add":launch(1, 1, y:view(2, 1), 1) end,
+          function() kernel "add":launch(1, 1, y:view(2, 1), 10) end,
+        }, nil, { form = form })
+        cg.times(n, function() kernel "add":launch(1, 1, y:view(3, 1), 1) end, { form = form })
+      end
+      local g = cg.capture(all)
+      g:replay()
+      assert.same({ 1, 10, 2 }, y:download())
+      on:set(false)
+      k:set(0)
+      n:set(5)
+      g:replay()
+      assert.same({ 1, 11, 7 }, y:download())
+      on:set(true)
+      k:set(7)
+      n:set(-1)
+      one:set(3)
+      g:replay()
+      assert.same({ 4, 11, 7 }, y:download())
+      n:set(1)
+      all()
+      assert.same({ 7, 11, 8 }, y:download())
+    end)
+  end
+
+  it("decides by whole numbers only, and no loop by what cannot change", function()
+    local function nothing() end
+    slips(function() cg.when(cg.param("float", 1), nothing) end, "one integer or bool",
+      "1 float")
+    slips(function() cg.times(cg.param("int32", { 1, 2 }), nothing) end, "2 int32")
+    slips(function() cg.loop(cg.param("bool", true), nothing) end, "cgraphlua.buffer expected")
+  end)
+
   it("may be ordered by data", function()
     local a, y, z = cg.param("float", 1), cg.zeros("float", 1), cg.zeros("float", 1)
     local g = cg.capture(function()

@@ -226,7 +226,11 @@ cgl_status cgl_graph_set_executable_node(const cgl_graph *graph, size_t index,
     cgl_status status = child_set(graph, op, &params, operation);
     return status ? status : node_set(graph, op, &params, operation);
   }
-  cgl_build_node(&params, values, graph->object.context, graph->recording, op);
+  if (op->kind == CGL_OP_KERNEL) /* executables read params.kernel alone */
+    cgl_build_kernel_of(&params, values, graph->recording, op);
+  else
+    cgl_build_node(&params, values, graph->object.context, graph->recording,
+                   op);
   return node_set(graph, op, &params, operation);
 }
 

@@ -119,14 +119,6 @@ void cgl_graph_unwatch_params(cgl_graph *graph) {
 
 /* ---- changes ---- */
 
-/* The node of the operation is to be set. */
-static void params_add_due(cgl_graph_params *p, const cgl_op *op,
-                           size_t index) {
-  if (!op->due)
-    p->due[p->ndue++] = (uint32_t)index;
-}
-
-
 /* Puts what parameters are now into bodies. */
 static bool bodies_renew(cgl_graph *graph) {
   cgl_recording *recording = graph->recording;
@@ -138,7 +130,8 @@ static bool bodies_renew(cgl_graph *graph) {
       graph->params->rebuild = true;
       continue;
     }
-    params_add_due(graph->params, op, i);
+    if (!op->due)
+      graph->params->due[graph->params->ndue++] = (uint32_t)i;
     cgl_record_set_due(recording, i);
   }
   return cgl_record_renew_bodies(recording);
@@ -152,9 +145,9 @@ static bool watched_renew(cgl_graph *graph, const watched *w) {
     const place *at = &p->places[i];
     if (at->body)
       continue;
-    const cgl_op was = *cgl_record_op(graph->recording, at->op);
-    if (cgl_record_renew(graph->recording, at->op, at->use))
-      params_add_due(p, &was, at->op);
+    const bool due = cgl_record_op(graph->recording, at->op)->due;
+    if (cgl_record_renew(graph->recording, at->op, at->use) && !due)
+      p->due[p->ndue++] = at->op;
   }
   return !w->bodies || bodies_renew(graph);
 }

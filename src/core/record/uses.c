@@ -4,6 +4,16 @@
 #include <string.h>
 
 
+static bool bytes_are_equal(const void *a, const void *b, size_t bytes) {
+  uint32_t x, y;
+  if (bytes != sizeof x) /* what nearly all parameters have */
+    return !memcmp(a, b, bytes);
+  memcpy(&x, a, sizeof x);
+  memcpy(&y, b, sizeof y);
+  return x == y;
+}
+
+
 /* The value of a use; NULL: the operation has it, or the use has ended. */
 static const unsigned char *use_value(const cgl_recording *recording,
                                       const cgl_op *op,
@@ -12,10 +22,10 @@ static const unsigned char *use_value(const cgl_recording *recording,
   if (!use->param)
     return NULL;
   cgl_param_get(use->param, value);
-  return memcmp(recording->values + op->values + use->offset, value,
-                use->param->bytes)
-             ? value
-             : NULL;
+  return bytes_are_equal(recording->values + op->values + use->offset, value,
+                         use->param->bytes)
+             ? NULL
+             : value;
 }
 
 
