@@ -125,6 +125,9 @@ local attacks = {
   { "write a report", "cg.memory_report '/tmp/x'", "has no 'memory_report'" },
   { "dump a graph", "cg.graph():debug_dump '/tmp/x'", "no method 'debug_dump'" },
   -- addresses and handles
+  { "make a parameter of bytes", "cg.param('uint8', { 1, 2, 3, 4, 5, 6, 7, 8 })",
+    "bytes are not taken" },
+  { "make a parameter of a string", "cg.param('uint8', ('x'):rep(8))", "bytes are not taken" },
   { "get an address", "cg.zeros('float', 1):address()", "no method or field 'address'" },
   { "get a handle", "cg.stream():handle()", "no method 'handle'" },
   { "get a driver's graph", "cg.graph():raw_cuda_graph()", "no method 'raw_cuda_graph'" },

@@ -68,11 +68,12 @@ cgl_status cgl_param_create(cgl_context *context, cgl_type type, size_t count,
     return cgl_fail_hint("keep what is larger in a buffer");
   }
   const size_t words = (count * size + 7) / 8;
-  cgl_param *param = calloc(1, sizeof *param + 8 * words);
+  const size_t length = name ? strlen(name) : 0;
+  cgl_param *param = calloc(1, sizeof *param + 8 * words + length + 1);
   if (!param)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                     "no memory for a parameter");
-  param->name = cgl_intern(name ? name : "");
+  param->name = memcpy(&param->words[words], name ? name : "", length);
   param->type = type;
   param->count = count;
   param->bytes = count * size;

@@ -26,7 +26,7 @@ struct cgl_param_watch {
 
 struct cgl_param {
   cgl_object object;
-  const char *name; /* interned */
+  const char *name; /* behind the words */
   cgl_type type;
   size_t count, bytes;
   cgl_latch latch; /* of those that set it, and of the list */
