@@ -130,8 +130,9 @@ CGL_API cgl_status cgl_graph_pool_at(cgl_graph *graph, size_t index,
                                      cgl_pool **pool);
 /* The driver's handles: the template (CUgraph), which needs keep_graph, and the
    executable (CUgraphExec), which needs an instantiation.  Borrowed until the
-   next reset; the executable also until the next instantiation, and both until
-   a replay takes up a parameter that changed in a conditional node's body. */
+   next reset; the executable also until the next instantiation.  Afterwards
+   replays refuse a parameter that changed in a conditional node's body
+   (CGL_ERROR_CAPTURE_STATE). */
 CGL_API cgl_status cgl_graph_raw_graph(cgl_graph *graph, void **cugraph);
 CGL_API cgl_status cgl_graph_raw_exec(cgl_graph *graph, void **cuexec);
 /* *writes: a replay may write to the buffer's memory.  This is known for

@@ -336,6 +336,26 @@ describe("a graph with parameters", function()
     end)
   end
 
+  it("refuses a change in a body once its handles were given out", function()
+    local a, y, on = cg.param("float", 1), cg.zeros("float", 1), cg.full("int32", 1, 1)
+    local g = cg.capture(function()
+      kernel "set":launch(1, 1, y, a)
+      cg.when(on, function() kernel "add":launch(1, 1, y, a) end, nil, { form = "node" })
+    end)
+    g:raw_cuda_graph_exec()
+    g:replay()
+    a:set(10)
+    for _ = 1, 2 do
+      raises("CGL_ERROR_CAPTURE_STATE", function() g:replay() end, "handles were given out",
+        "capture again")
+    end
+    assert.equal(2, first(y))
+    g:reset()
+    g:capture(function() cg.when(on, function() kernel "add":launch(1, 1, y, a) end) end)
+    g:replay()
+    assert.equal(12, first(y))
+  end)
+
   it("has a change in bodies in bodies, and in child graphs there", function()
     local a, y, on = cg.param("float", 1), cg.zeros("float", 1), cg.full("int32", 1, 1)
     local child = cg.capture(function() kernel "add":launch(1, 1, y, a) end)

@@ -172,8 +172,8 @@ static cgl_status desc_check(cgl_context *context, const cgl_graph_desc *desc,
 static void graph_set_options(cgl_graph *graph, const cgl_graph_desc *desc) {
   graph->options = *desc;
   graph->pool = cgl_pool_retain(desc->pool);
-  graph->attend &= CGL_ATTEND_HOOKS | CGL_ATTEND_NEW | CGL_ATTEND_OLDER |
-                   CGL_ATTEND_PARAMS;
+  graph->attend &=
+      CGL_ATTEND_HOOKS | CGL_ATTEND_NEW | CGL_ATTEND_OLDER | CGL_ATTEND_PARAMS;
   if (desc->check_input_liveness)
     graph->attend |= CGL_ATTEND_INPUTS;
   if (desc->annotations == CGL_ANNOTATIONS_NVTX)

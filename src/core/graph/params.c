@@ -176,11 +176,19 @@ static cgl_status params_note(cgl_graph *graph, const char *operation) {
 }
 
 
-/* A graph of the driver's with the values that bodies have now. */
+/* A graph of the driver's with the values that bodies have now.  What others
+   changed in the one before is not in the recording. */
 static cgl_status template_rebuild(cgl_graph *graph, const char *operation) {
   cgl_context *context = graph->object.context;
   cgl_recording *recording = graph->recording;
   CUgraph built;
+  if (graph->unroll.shown) {
+    cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+             "a parameter changed in the body of a conditional node, for which "
+             "the graph is built anew, and its handles were given out");
+    return cgl_fail_hint("capture again, or keep in a buffer what changes in "
+                         "bodies");
+  }
   cgl_relaxed relaxed = cgl_captures_relax(context);
   cgl_status status = cgl_graph_learn(graph, operation);
   if (!status)
