@@ -126,6 +126,7 @@ double floor_sync(int count);
 double floor_stream(int count);
 double floor_loop(CUgraphExec loop, int count);
 double floor_set_params(int count);
+double floor_set_call(int count);
 double floor_alloc(int count);
 double floor_eager(int count);
 double floor_eager_done(int count);
@@ -438,23 +439,50 @@ double floor_loop(CUgraphExec loop, int count) {
 }
 
 
-/* New parameters for the executable's first node. */
-double floor_set_params(int count) {
+/* The first node and its parameters. */
+static CUgraphNode first_node(kernel_params *params) {
   size_t nodes = 0;
   MUST(cuGraphGetNodes(graph, NULL, &nodes));
   CUgraphNode *all = malloc(nodes * sizeof *all);
   MUST(cuGraphGetNodes(graph, all, &nodes));
+  const CUgraphNode first = all[0];
+  free(all);
+  MUST(cuGraphKernelNodeGetParams(first, params));
+  return first;
+}
+
+
+/* New parameters for the executable's first node. */
+double floor_set_params(int count) {
   kernel_params params;
-  MUST(cuGraphKernelNodeGetParams(all[0], &params));
+  const CUgraphNode first = first_node(&params);
   float a = 2;
   void *values[] = {&data, &a};
   params.params = values;
   double start = floor_now();
   for (int i = 0; i < count; i++)
-    MUST(cuGraphExecKernelNodeSetParams(exec, all[0], &params));
-  double took = floor_now() - start;
-  free(all);
-  return took / count;
+    MUST(cuGraphExecKernelNodeSetParams(exec, first, &params));
+  return (floor_now() - start) / count;
+}
+
+
+/* The same before each launch, on an idle stream: both calls. */
+double floor_set_call(int count) {
+  kernel_params params;
+  const CUgraphNode first = first_node(&params);
+  float a = 2;
+  void *values[] = {&data, &a};
+  params.params = values;
+  room(count);
+  for (int i = 0; i < count; i++) {
+    MUST(cuStreamSynchronize(stream));
+    double start = floor_now();
+    MUST(cuGraphExecKernelNodeSetParams(exec, first, &params));
+    MUST(cuGraphLaunch(exec, stream));
+    samples[i] = floor_now() - start - overhead();
+  }
+  MUST(cuStreamSynchronize(stream));
+  return median(count);
 }
 
 

@@ -37,6 +37,7 @@ double floor_sync(int count);
 double floor_stream(int count);
 double floor_loop(void *loop, int count);
 double floor_set_params(int count);
+double floor_set_call(int count);
 double floor_alloc(int count);
 double floor_eager(int count);
 double floor_eager_done(int count);
@@ -157,6 +158,8 @@ local function captured(shape, n, keep)
 end
 
 local graph -- that the rows below measure
+local amount = cg.param("float", 1)
+local live -- as the graph, with a parameter in its first kernel
 local samples = {}
 
 local ours = {}
@@ -285,6 +288,20 @@ function ours.set_params(count)
     graph:set_params(1, params)
   end
   return (now() - start) / count
+end
+
+-- Another number for the first kernel by a parameter, and a replay.
+function ours.set_call(count)
+  for i = 1, count do
+    stream:synchronize()
+    local start = now()
+    amount:set(i)
+    live:replay()
+    samples[i] = now() - start - overhead
+  end
+  stream:synchronize()
+  samples[count + 1] = nil
+  return median(samples)
 end
 
 -- Another buffer, which the graph has to keep, and to let the last one go.
@@ -448,6 +465,13 @@ local function lines()
     pair("loop", "g:replay(n) in one call, until done", n == 1 and { ratio = 1.01 }, "stream",
       often(n, 1000))
     pair("set_params", "another number for one kernel", nil, nil, 1000)
+    live = cg.graph()
+    live:capture_begin()
+    tick:launch(1, 32, data, amount)
+    issue("line", n - 1)
+    live:capture_end()
+    pair("set_call", "a parameter set and g:replay(), both calls", nil, nil, often(n, 200))
+    live:release()
     pair("set_buffer", "another buffer for one kernel", nil, "set_params", 1000)
     drop()
   end

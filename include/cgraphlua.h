@@ -24,6 +24,7 @@
 #include "cgraphlua/stream.h"
 #include "cgraphlua/buffer.h"
 #include "cgraphlua/pool.h"
+#include "cgraphlua/param.h"
 #include "cgraphlua/kernel.h"
 #include "cgraphlua/graph.h"
 #include "cgraphlua/conditional.h"

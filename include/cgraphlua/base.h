@@ -112,7 +112,8 @@ typedef struct cgl_pool cgl_pool;
 typedef struct cgl_graph cgl_graph;
 typedef struct cgl_checkpoint cgl_checkpoint; /* of a pool's blocks */
 typedef struct cgl_generator cgl_generator;
-typedef struct cgl_loop cgl_loop; /* what a loop reports */
+typedef struct cgl_loop cgl_loop;   /* what a loop reports */
+typedef struct cgl_param cgl_param; /* a value that launches read again */
 
 /* Logs a message that concerns a context, or the process (NULL), as the library
    does.  A script that set a log of its own takes what its calls cause; then
@@ -138,7 +139,8 @@ CGL_API void cgl_log_serve_scripts(cgl_log_scripts *take);
   X(buffer)            \
   X(pinned)            \
   X(module)            \
-  X(compilation) X(kernel) X(pool) X(graph) X(generator) X(checkpoint) X(loop)
+  X(compilation)       \
+  X(kernel) X(pool) X(graph) X(generator) X(checkpoint) X(loop) X(param)
 #define X(noun)                                              \
   CGL_API cgl_##noun *cgl_##noun##_retain(cgl_##noun *noun); \
   CGL_API void cgl_##noun##_release(cgl_##noun *noun);

@@ -101,6 +101,11 @@ CGL_API cgl_status cgl_buffer_copy_pinned(cgl_buffer *to, cgl_pinned *from,
    cuMemsetD16Async, cuMemsetD32Async, cuMemsetD2D32Async, cuLaunchKernel */
 CGL_API cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
                                    const void *value);
+/* Sets every element to what a parameter of the buffer's type, and of one
+   element, is at the call, and in a graph at each replay.  The node of an
+   eight-byte element is a kernel of the library's.  cgl_buffer_fill */
+CGL_API cgl_status cgl_buffer_fill_param(cgl_buffer *buffer, cgl_stream *stream,
+                                         cgl_param *param);
 
 /* Allocates page-locked host memory, initialized to zero.  The caller owns the
    reference.  cuMemHostAlloc */

@@ -130,7 +130,9 @@ CGL_API cgl_status cgl_graph_pool_at(cgl_graph *graph, size_t index,
                                      cgl_pool **pool);
 /* The driver's handles: the template (CUgraph), which needs keep_graph, and the
    executable (CUgraphExec), which needs an instantiation.  Borrowed until the
-   next reset; the executable also until the next instantiation. */
+   next reset; the executable also until the next instantiation.  Afterwards
+   replays refuse a parameter that changed in a conditional node's body
+   (CGL_ERROR_CAPTURE_STATE). */
 CGL_API cgl_status cgl_graph_raw_graph(cgl_graph *graph, void **cugraph);
 CGL_API cgl_status cgl_graph_raw_exec(cgl_graph *graph, void **cuexec);
 /* *writes: a replay may write to the buffer's memory.  This is known for
@@ -233,6 +235,28 @@ CGL_API cgl_status cgl_graph_plan(cgl_graph *graph, cgl_plan *plan);
    order. */
 CGL_API cgl_status cgl_graph_plan_barrier(cgl_graph *graph, size_t index,
                                           const char **reason);
+/* A place where a captured graph uses a parameter. */
+typedef struct cgl_graph_param_use {
+  cgl_param *param; /* borrowed */
+  size_t node;      /* of the graph, from 0 */
+  bool body;        /* it stands in a body or a child graph of that node */
+  size_t argument;  /* of the kernel, from 0; of a fill 0 */
+  const char *kind, *name, *file; /* of the operation: cgl_node_info */
+  int line;
+} cgl_graph_param_use;
+
+/* Describes the first `room` uses in the order in which they were issued;
+   *count is how many there are.  A use ends when cgl_graph_set_params or
+   cgl_graph_set_fill gives the node a number in its place.
+   CGL_ERROR_NOT_CAPTURED before the capture has ended. */
+CGL_API cgl_status cgl_graph_params_used(cgl_graph *graph,
+                                         cgl_graph_param_use *uses, size_t room,
+                                         size_t *count);
+/* *param is the parameter of that name that the graph uses, borrowed.
+   CGL_ERROR_NOT_FOUND without one; CGL_ERROR_INVALID_ARGUMENT when there are
+   several. */
+CGL_API cgl_status cgl_graph_param(cgl_graph *graph, const char *name,
+                                   cgl_param **param);
 /* Changes the arguments and the launch of a kernel's node, for replays that are
    issued from now on, and for executables and child graphs made from now on.
    `args` has an argument per parameter; CGL_ARG_SAME keeps an argument, NULL

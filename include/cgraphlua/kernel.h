@@ -2,7 +2,7 @@
 #ifndef CGRAPHLUA_KERNEL_H
 #define CGRAPHLUA_KERNEL_H
 
-#include "buffer.h"
+#include "param.h"
 
 typedef struct cgl_module_desc {
   const char *source; /* CUDA C, zero-terminated; NULL: an image instead */
@@ -85,7 +85,8 @@ typedef enum cgl_arg_kind {
   CGL_ARG_BOOL,
   CGL_ARG_BYTES,     /* a struct by value: exactly its size */
   CGL_ARG_GENERATOR, /* a cgl_philox parameter: the launch takes a number */
-  CGL_ARG_SAME       /* keeps its value, in cgl_graph_set_params */
+  CGL_ARG_SAME,      /* keeps its value, in cgl_graph_set_params */
+  CGL_ARG_PARAM      /* of the very type: replays read it again */
 } cgl_arg_kind;
 
 /* An argument; its kind says which member of the union is used. */
@@ -95,6 +96,7 @@ typedef struct cgl_arg {
     cgl_buffer *buffer;
     cgl_pinned *pinned;
     cgl_generator *generator;
+    cgl_param *param;
     uint64_t address;
     int64_t i;
     uint64_t u;

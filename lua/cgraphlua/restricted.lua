@@ -36,7 +36,7 @@ local libraries = {
 
 local module = set [[buffer capture clock current_stream default_generator device event from full
   generator graph graphed is_current_stream_capturing kernel kernel_hash last_error manual_seed
-  module pinned sleep stream synchronize take version zeros]]
+  module param pinned sleep stream synchronize take version zeros]]
 
 local methods = {
   stream = set "is_capturing query record release synchronize use wait",
@@ -47,8 +47,9 @@ local methods = {
   compilation = set "ready release",
   kernel = set "block_size form launch name over parameters release",
   pool = set "release",
-  graph = set [[capture instantiate is_capturing nodes register_generator_state release replay
-    reset set_enabled set_params writes]],
+  graph = set [[capture instantiate is_capturing nodes params register_generator_state release
+    replay reset set set_enabled set_params writes]],
+  param = set "get name release set type",
   generator = set [[clone_state get_offset get_state graphsafe_get_state graphsafe_set_state
     initial_seed manual_seed release seed set_offset set_state]],
   checkpoint = set "release",

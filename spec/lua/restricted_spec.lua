@@ -125,6 +125,9 @@ local attacks = {
   { "write a report", "cg.memory_report '/tmp/x'", "has no 'memory_report'" },
   { "dump a graph", "cg.graph():debug_dump '/tmp/x'", "no method 'debug_dump'" },
   -- addresses and handles
+  { "make a parameter of bytes", "cg.param('uint8', { 1, 2, 3, 4, 5, 6, 7, 8 })",
+    "bytes are not taken" },
+  { "make a parameter of a string", "cg.param('uint8', ('x'):rep(8))", "bytes are not taken" },
   { "get an address", "cg.zeros('float', 1):address()", "no method or field 'address'" },
   { "get a handle", "cg.stream():handle()", "no method 'handle'" },
   { "get a driver's graph", "cg.graph():raw_cuda_graph()", "no method 'raw_cuda_graph'" },
@@ -341,15 +344,16 @@ local open_names = {
   table = "concat insert maxn move remove sort",
   cg = "buffer capture clock current_stream default_generator device event from full generator "
     .. "graph graphed is_current_stream_capturing kernel kernel_hash last_error manual_seed module "
-    .. "pinned sleep stream synchronize take version zeros",
+    .. "param pinned sleep stream synchronize take version zeros",
   stream = "is_capturing query record release synchronize use wait",
   event = "elapsed query record release synchronize",
   buffer = "copy download fill item normal random release uniform upload view",
   pinned = "copy get release set",
   module = "global kernel kernels release",
   kernel = "block_size form launch name over parameters release",
-  graph = "capture instantiate is_capturing nodes register_generator_state release replay reset "
-    .. "set_enabled set_params writes",
+  graph = "capture instantiate is_capturing nodes params register_generator_state release replay "
+    .. "reset set set_enabled set_params writes",
+  param = "get name release set type",
   generator = "clone_state get_offset get_state graphsafe_get_state graphsafe_set_state "
     .. "initial_seed manual_seed release seed set_offset set_state",
 }
@@ -358,6 +362,7 @@ local makes = {
   stream = "cg.stream()", event = "cg.event()", buffer = "cg.zeros('float', 1)",
   pinned = "cg.pinned('float', 1)", module = "cg.module(source)",
   kernel = "cg.kernel(source, 'add')", graph = "cg.graph()", generator = "cg.generator()",
+  param = "cg.param('float', 1)",
 }
 
 -- All names there are: of a library, the module, or a kind's methods.

@@ -11,7 +11,7 @@
 local function left_over(cg)
   local list = {}
   for _, noun in ipairs { "stream", "event", "buffer", "pinned", "module", "compilation",
-                          "kernel", "pool", "graph", "generator", "loop", "context" } do
+                          "kernel", "pool", "graph", "generator", "loop", "param", "context" } do
     if cg.live(noun) ~= 0 then list[#list + 1] = noun .. "=" .. cg.live(noun) end
   end
   return table.concat(list, " ")

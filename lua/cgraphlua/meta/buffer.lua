@@ -37,7 +37,7 @@ function buffer:item() end
 function buffer:copy(source) end
 
 --- Sets every element to a value, asynchronously on the current stream.
----@param value number|boolean|ffi.cdata*
+---@param value number|boolean|ffi.cdata*|cgraphlua.param
 ---@return cgraphlua.buffer self
 function buffer:fill(value) end
 

@@ -305,6 +305,16 @@ function cg.default_pool() end
 ---@return cgraphlua.pool
 function cg.pinned_pool() end
 
+-- Parameters --------------------------------------------------------------
+
+--- A value that launches and fills read: outside captures at the call, in graphs
+--- again at each replay after a change.
+---@param type cgraphlua.type of the kernel's parameter; of a struct "uint8"
+---@param value number|boolean|number[]|string|ffi.cdata* a list for a vector
+---@param name? string for graph:set
+---@return cgraphlua.param
+function cg.param(type, value, name) end
+
 -- Random numbers ------------------------------------------------------------
 
 --- A generator of the current device.
@@ -420,7 +430,7 @@ function cg.mark_kernels(label, fn, ...) end
 
 --- Runs `yes` unless the flag is 0, else `no`.  The options may stand in the
 --- place of `no`.
----@param flag cgraphlua.buffer
+---@param flag cgraphlua.buffer|cgraphlua.param
 ---@param yes fun()
 ---@param no? fun()|cgraphlua.branch_options
 ---@param opts? cgraphlua.branch_options
@@ -428,7 +438,7 @@ function cg.when(flag, yes, no, opts) end
 
 --- Runs the function of the index, which counts from 0, or else `otherwise`, in
 --- whose place the options may stand.
----@param index cgraphlua.buffer
+---@param index cgraphlua.buffer|cgraphlua.param
 ---@param bodies (fun())[]
 ---@param otherwise? fun()|cgraphlua.branch_options
 ---@param opts? cgraphlua.branch_options
@@ -446,7 +456,7 @@ function cg.switch(index, bodies, otherwise, opts) end
 function cg.loop(flag, body, opts) end
 
 --- Runs the body as often as the count, read once, says.
----@param count cgraphlua.buffer
+---@param count cgraphlua.buffer|cgraphlua.param
 ---@param body fun()
 ---@param opts? cgraphlua.loop_options
 ---@return cgraphlua.loop

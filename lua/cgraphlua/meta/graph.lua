@@ -130,8 +130,34 @@ function graph:nodes() end
 ---@return cgraphlua.plan
 function graph:plan() end
 
+--- What the graph uses, in the order of the first uses.
+---@return cgraphlua.param_info[]
+function graph:params() end
+
+---@class cgraphlua.param_info
+---@field param cgraphlua.param
+---@field name? string
+---@field type cgraphlua.type
+---@field value number|boolean|number[]
+---@field uses cgraphlua.param_use[]
+
+---@class cgraphlua.param_use
+---@field node integer index in nodes
+---@field argument integer of the kernel; of a fill 1
+---@field body boolean it stands in a body or a child graph of the node
+---@field kind string
+---@field name string
+---@field file string
+---@field line integer
+
+--- Sets the graph's parameters of these names: all, or none when a name or a value
+--- is refused.
+---@param values table<string, any>
+function graph:set(values) end
+
 --- Changes the parameters of a node for replays that are issued from now on: of a
---- kernel the arguments by number, `grid`, `block` and `shared`; of a fill `buffer`
+--- kernel the arguments by number or by the parameter's name in the source, `grid`,
+--- `block` and `shared`; of a fill `buffer`
 --- and `value`; of a copy `to` and `from`, of which a node takes its part.
 --- Parameters that the table does not name keep their value.  They are checked as
 --- the original call checks them.  Generators, and buffers that captures allocated,

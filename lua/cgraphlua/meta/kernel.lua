@@ -30,6 +30,7 @@ local kernel = {}
 ---| cgraphlua.buffer
 ---| cgraphlua.pinned
 ---| cgraphlua.generator
+---| cgraphlua.param
 
 --- Launches the kernel on the current stream.  Raises CGL_ERROR_ARGUMENT_COUNT,
 --- _TYPE and _RANGE before the driver sees the launch, so a capture stays whole.

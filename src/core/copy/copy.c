@@ -52,7 +52,7 @@ static CUresult kernel_launch(const cgl_driver *driver, CUfunction function,
 static cgl_status copy_begin(cgl_issue *issue, cgl_buffer *buffer,
                              cgl_stream *stream, const char *operation) {
   const cgl_room room = {
-      .ranges = 2, .values = sizeof(cgl_element) + 16, .kept = 2};
+      .ranges = 2, .values = sizeof(cgl_element) + 16, .kept = 3, .uses = 1};
   return cgl_issue_begin(issue, stream, &buffer->object, operation, room);
 }
 
@@ -254,14 +254,16 @@ static CUresult fill_issue(const cgl_driver *driver, CUfunction function,
 }
 
 
-/* The kernel of a fill that the driver cannot do at once; in a capture there is
-   no other way. */
+/* The kernel of a fill that the driver cannot do at once, or could not with
+   another value of the parameter; in a capture there is no other way. */
 static cgl_status fill_find_kernel(const cgl_issue *issue,
                                    const cgl_element *element,
+                                   const cgl_param *param,
                                    CUfunction *function) {
   cgl_context *context = issue->stream->object.context;
   *function = NULL;
-  if (cgl_copy_is_word(element))
+  if (cgl_copy_is_word(element) &&
+      !(param && issue->recording && param->bytes == 8))
     return CGL_OK;
   if (issue->recording)
     return cgl_module_own_kernel(context, &own, KERNEL_FILL, issue->operation,
@@ -272,8 +274,9 @@ static cgl_status fill_find_kernel(const cgl_issue *issue,
 }
 
 
-cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
-                           const void *value) {
+/* `param`: what the value is of, or NULL. */
+static cgl_status fill_all(cgl_buffer *buffer, cgl_stream *stream,
+                           const void *value, cgl_param *param) {
   static const char operation[] = "buffer:fill";
   cgl_element element = {.to = buffer->address,
                          .count = cgl_buffer_bytes(buffer),
@@ -286,7 +289,7 @@ cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
   if (status || !buffer->count)
     return status;
   CUfunction function;
-  status = fill_find_kernel(&issue, &element, &function);
+  status = fill_find_kernel(&issue, &element, param, &function);
   if (status)
     return status;
   const char *entry;
@@ -296,6 +299,29 @@ cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
   if (status)
     return status;
   cgl_buffer_use(buffer, &issue, true, 0);
+  if (param)
+    cgl_issue_use_param(
+        &issue, &(cgl_param_use){param, offsetof(cgl_element, what), 1, 0});
   copy_end(&issue, CGL_OP_MEMSET, function, &element);
   return CGL_OK;
+}
+
+
+cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
+                           const void *value) {
+  return fill_all(buffer, stream, value, NULL);
+}
+
+
+cgl_status cgl_buffer_fill_param(cgl_buffer *buffer, cgl_stream *stream,
+                                 cgl_param *param) {
+  uint64_t value;
+  if (param->type == buffer->type && param->count == 1) {
+    cgl_param_get(param, &value);
+    return fill_all(buffer, stream, &value, param);
+  }
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "buffer:fill",
+           "a parameter of %zu %s cannot fill a buffer of %s", param->count,
+           cgl_type_name(param->type), cgl_type_name(buffer->type));
+  return cgl_fail_hint("make the parameter with the buffer's element type");
 }

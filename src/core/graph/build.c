@@ -95,22 +95,28 @@ void cgl_build_child(CUgraphNodeParams *params, CUgraph child) {
 }
 
 
+void cgl_build_kernel_of(CUgraphNodeParams *params, void **values,
+                         const cgl_recording *recording, const cgl_op *op) {
+  const cgl_kernel *kernel = (const cgl_kernel *)op->object;
+  unsigned char *from = (unsigned char *)cgl_record_values(recording, op);
+  /* Values lie at multiples of 16, of a user's kernel and of ours alike. */
+  for (size_t i = 0, at = 0; at < op->nvalues; i++) {
+    at = cgl_kernel_next_value(at);
+    values[i] = from + at;
+    at += kernel ? kernel->sizes[i] : 16; /* then perhaps a cgl_predicate */
+  }
+  cgl_build_kernel(params, op->function, &op->launch, values);
+}
+
+
 void cgl_build_node(CUgraphNodeParams *params, void **values,
                     const cgl_context *context, const cgl_recording *recording,
                     const cgl_op *op) {
   const cgl_event *event = (const cgl_event *)op->object;
-  const cgl_kernel *kernel = (const cgl_kernel *)op->object;
-  unsigned char *from = (unsigned char *)cgl_record_values(recording, op);
   memset(params, 0, sizeof *params);
   switch (op->kind) {
   case CGL_OP_KERNEL:
-    /* Values lie at multiples of 16, of a user's kernel and of ours alike. */
-    for (size_t i = 0, at = 0; at < op->nvalues; i++) {
-      at = cgl_kernel_next_value(at);
-      values[i] = from + at;
-      at += kernel ? kernel->sizes[i] : 16; /* then perhaps a cgl_predicate */
-    }
-    cgl_build_kernel(params, op->function, &op->launch, values);
+    cgl_build_kernel_of(params, values, recording, op);
     break;
   case CGL_OP_MEMCPY:
     cgl_build_copy(params, values, context, op->function,

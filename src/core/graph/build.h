@@ -20,6 +20,9 @@ void cgl_build_node(CUgraphNodeParams *params, void **values,
 /* A kernel (the caller clears what lies behind it). */
 void cgl_build_kernel(CUgraphNodeParams *params, CUfunction function,
                       const cgl_launch *launch, void **values);
+/* The same of an operation that is a kernel, with its values. */
+void cgl_build_kernel_of(CUgraphNodeParams *params, void **values,
+                         const cgl_recording *recording, const cgl_op *op);
 /* A copy and a fill, by the driver or by a kernel, whose three values point
    into the element. */
 void cgl_build_copy(CUgraphNodeParams *params, void **values,

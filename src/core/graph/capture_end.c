@@ -138,6 +138,9 @@ static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
 #endif
   if (status)
     return status;
+  status = cgl_graph_watch_params(graph, operation);
+  if (status)
+    return status;
   cgl_record_tighten(recording);
   graph->open = true;
   status = cgl_hooks_run(graph, CGL_HOOK_CAPTURE_END, operation);

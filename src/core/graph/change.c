@@ -11,6 +11,7 @@
 #include "core/graph/build.h"
 #include "core/graph/plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const char setting[] = "graph:set_params";
@@ -145,19 +146,20 @@ static bool fill_stays_on(const cgl_op *op) {
 
 
 /* The node changes: in the executable, else in the template. */
-static cgl_status change_set(const change *c, CUgraphNodeParams *params) {
-  cgl_context *context = c->graph->object.context;
+static cgl_status node_set(const cgl_graph *graph, const cgl_op *op,
+                           CUgraphNodeParams *params, const char *operation) {
+  cgl_context *context = graph->object.context;
   const cgl_driver *driver = context->driver;
-  const CUgraphExec exec = c->graph->exec;
-  const CUgraphNode node = c->op->node;
+  const CUgraphExec exec = graph->exec;
+  const CUgraphNode node = op->node;
   const char *entry = "cuGraphNodeSetParams";
   CUresult result;
-  if (exec && c->op->off && fill_stays_on(c->op))
+  if (exec && op->off && fill_stays_on(op))
     return CGL_OK; /* written when it is switched on */
   cgl_relaxed relaxed = cgl_captures_relax(context);
   if (!exec)
     result = driver->cuGraphNodeSetParams(node, params);
-  else if (c->op->function) {
+  else if (op->function) {
     entry = "cuGraphExecKernelNodeSetParams";
     result =
         driver->cuGraphExecKernelNodeSetParams(exec, node, &params->kernel);
@@ -166,7 +168,70 @@ static cgl_status change_set(const change *c, CUgraphNodeParams *params) {
     result = driver->cuGraphExecNodeSetParams(exec, node, params);
   }
   cgl_captures_unrelax(context, relaxed);
-  return cgl_fail_driver(context, result, setting, entry);
+  return cgl_fail_driver(context, result, operation, entry);
+}
+
+
+/* Sets the nodes of a child graph, *graph, that use parameters to what its
+   recording has. */
+static CUresult child_refresh(const cgl_context *context, CUgraphNode node,
+                              const cgl_recording *body, CUgraph *graph) {
+  const cgl_driver *driver = context->driver;
+  size_t n = cgl_record_count(body);
+  CUgraphNodeParams params;
+  void *values[CGL_MAX_PARAMS + 1];
+  CUgraph inner;
+  CUgraphNode *nodes = malloc(n * sizeof *nodes);
+  CUresult result = nodes ? driver->cuGraphChildGraphNodeGetGraph(node, graph)
+                          : CUDA_ERROR_OUT_OF_MEMORY;
+  if (!result)
+    result = driver->cuGraphGetNodes(*graph, nodes, &n);
+  for (size_t i = 0; i < n && !result; i++) {
+    const cgl_op *op = cgl_record_op(body, i);
+    const cgl_recording *const *bodies = cgl_record_bodies(body, op);
+    if (bodies && cgl_record_has_uses(bodies[0]))
+      result = child_refresh(context, nodes[i], bodies[0], &inner);
+    if (!op->nuses || result)
+      continue;
+    cgl_build_node(&params, values, context, body, op);
+    result = driver->cuGraphNodeSetParams(nodes[i], &params);
+  }
+  free(nodes);
+  return result;
+}
+
+
+/* The same of the operation's child graph in the template, which *params is
+   then. */
+static cgl_status child_set(const cgl_graph *graph, const cgl_op *op,
+                            CUgraphNodeParams *params, const char *operation) {
+  cgl_context *context = graph->object.context;
+  CUgraph child;
+  cgl_relaxed relaxed = cgl_captures_relax(context);
+  CUresult result = child_refresh(
+      context, op->node, *cgl_record_bodies(graph->recording, op), &child);
+  cgl_captures_unrelax(context, relaxed);
+  if (!result)
+    cgl_build_child(params, child);
+  return cgl_fail_driver(context, result, operation, "cuGraphNodeSetParams");
+}
+
+
+cgl_status cgl_graph_set_executable_node(const cgl_graph *graph, size_t index,
+                                         const char *operation) {
+  const cgl_op *op = cgl_record_op(graph->recording, index);
+  CUgraphNodeParams params;
+  void *values[CGL_MAX_PARAMS + 1];
+  if (op->kind == CGL_OP_GRAPH) {
+    cgl_status status = child_set(graph, op, &params, operation);
+    return status ? status : node_set(graph, op, &params, operation);
+  }
+  if (op->kind == CGL_OP_KERNEL) /* executables read params.kernel alone */
+    cgl_build_kernel_of(&params, values, graph->recording, op);
+  else
+    cgl_build_node(&params, values, graph->object.context, graph->recording,
+                   op);
+  return node_set(graph, op, &params, operation);
 }
 
 
@@ -229,13 +294,16 @@ static cgl_status change_end(change *c, CUgraphNodeParams *params,
     return status;
   /* The operations may have moved. */
   c->op = cgl_record_op(c->graph->recording, c->edit.index);
-  status = change_set(c, params);
+  status = node_set(c->graph, c->op, params, setting);
   if (status)
     return status;
   cgl_record_edit_values(&c->edit, values, launch);
   for (size_t i = 0; i < c->nargs; i++)
-    if (c->args[i].kind != CGL_ARG_SAME)
+    if (c->args[i].kind != CGL_ARG_SAME) {
       change_note_memory(c, i);
+      if (c->kernel)
+        cgl_record_end_use(c->graph->recording, c->edit.index, i);
+    }
   if (c->edit.gained)
     c->graph->inputs_seen = 0;
   cgl_record_edit_end(&c->edit, c->graph->exec);
@@ -273,6 +341,12 @@ static cgl_status change_pack(change *c, size_t index) {
                    "is a generator: which of its numbers a node draws was "
                    "decided by the capture");
     return cgl_fail_hint("leave the argument out, and it stays as it is");
+  }
+  if (arg->kind == CGL_ARG_PARAM) {
+    cgl_arg_refuse(CGL_ERROR_INVALID_ARGUMENT, c->kernel, index, setting,
+                   "is a parameter: where parameters stand was decided by the "
+                   "capture");
+    return cgl_fail_hint("capture with the parameter in its place");
   }
   if (change_meets_word(c, index)) {
     cgl_arg_refuse(CGL_ERROR_INVALID_ARGUMENT, c->kernel, index, setting,
@@ -426,7 +500,10 @@ cgl_status cgl_graph_set_fill(cgl_graph *graph, size_t index,
   }
   c.args = &arg;
   c.nargs = 1;
-  return copy_change(&c, &element);
+  status = copy_change(&c, &element);
+  if (!status && value)
+    cgl_record_end_use(graph->recording, index, 0);
+  return status;
 }
 
 
@@ -453,17 +530,25 @@ cgl_status cgl_graph_refresh(cgl_graph *graph, const char *operation) {
   CUgraphNodeParams params;
   void *values[CGL_MAX_PARAMS];
   size_t index = 0;
-  if (!recording || !cgl_record_next_stale(recording, &index))
-    return CGL_OK;
-  cgl_status status = cgl_context_enter(context, operation);
+  cgl_status status = cgl_graph_note_params(graph, operation);
+  recording = graph->recording;
+  if (status || !recording || !cgl_record_next_stale(recording, &index))
+    return status;
+  status = cgl_context_enter(context, operation);
   if (status)
     return status;
   CUresult result = CUDA_SUCCESS;
   cgl_relaxed relaxed = cgl_captures_relax(context);
   while (!result && cgl_record_next_stale(recording, &index)) {
     const cgl_op *op = cgl_record_op(recording, index);
-    cgl_build_node(&params, values, context, recording, op);
-    result = context->driver->cuGraphNodeSetParams(op->node, &params);
+    CUgraph child;
+    if (op->kind == CGL_OP_GRAPH)
+      result = child_refresh(context, op->node,
+                             *cgl_record_bodies(recording, op), &child);
+    else {
+      cgl_build_node(&params, values, context, recording, op);
+      result = context->driver->cuGraphNodeSetParams(op->node, &params);
+    }
     if (!result)
       cgl_record_refreshed(recording, index);
   }

@@ -92,6 +92,7 @@ static void graph_set_executable(cgl_graph *graph, cgl_executable *executable) {
 
 void cgl_graph_drop_capture(cgl_graph *graph) {
   graph_set_executable(graph, NULL);
+  cgl_graph_unwatch_params(graph);
   graph->unroll.shown = false;
   graph->template = NULL;
   cgl_draws_free(graph->draw_list);
@@ -171,7 +172,8 @@ static cgl_status desc_check(cgl_context *context, const cgl_graph_desc *desc,
 static void graph_set_options(cgl_graph *graph, const cgl_graph_desc *desc) {
   graph->options = *desc;
   graph->pool = cgl_pool_retain(desc->pool);
-  graph->attend &= CGL_ATTEND_HOOKS | CGL_ATTEND_NEW | CGL_ATTEND_OLDER;
+  graph->attend &=
+      CGL_ATTEND_HOOKS | CGL_ATTEND_NEW | CGL_ATTEND_OLDER | CGL_ATTEND_PARAMS;
   if (desc->check_input_liveness)
     graph->attend |= CGL_ATTEND_INPUTS;
   if (desc->annotations == CGL_ANNOTATIONS_NVTX)
@@ -415,6 +417,7 @@ cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
   if (status)
     return status;
   graph_set_executable(graph, executable);
+  cgl_graph_params_taken(graph);
   graph->attend |=
       CGL_ATTEND_NEW | (graph->exec_number ? CGL_ATTEND_OLDER : 0u);
   graph->stamped = NULL;

@@ -16,6 +16,8 @@
 #include "core/random/random.h"
 #include "driver/waits.h"
 
+typedef struct cgl_graph_params cgl_graph_params; /* params.c */
+
 typedef enum cgl_graph_state {
   CGL_GRAPH_EMPTY,
   CGL_GRAPH_CAPTURING,
@@ -64,6 +66,7 @@ struct cgl_graph {
   const cgl_clock *stamped; /* noted for the private pool's last replay;
                                borrowed */
   const char *label;        /* interned; of the executable, for messages */
+  cgl_param_changes param_changes;
   unsigned attend; /* CGL_ATTEND_..., what a replay does besides launching */
   bool draws;      /* the executable draws random numbers */
   bool grouped;    /* graphs of other pools are in it */
@@ -71,16 +74,17 @@ struct cgl_graph {
   cgl_graph_state state;
   cgl_executable *executable; /* a reference */
   cgl_unroll unroll;
-  uint64_t exec_number;   /* of the executable */
-  cgl_template *template; /* borrowed from the recording */
-  cgl_draw *draw_list;    /* owned: of the capture, once it has ended */
-  cgl_graph_desc options; /* its pool is `pool`, or NULL: that is private */
-  cgl_capture capture;    /* underway, or the last */
-  cgl_site ended;         /* where it did */
-  cgl_hooks hooks;        /* owned: all but those of CGL_HOOK_DESTROY */
-  cgl_hooks destroys;     /* owned: of CGL_HOOK_DESTROY, for the capture */
-  size_t replay_hooks;    /* in `hooks`, of a replay's start or end */
-  uint64_t inputs_seen;   /* inputs.c: nothing was given up until then */
+  uint64_t exec_number;     /* of the executable */
+  cgl_template *template;   /* borrowed from the recording */
+  cgl_graph_params *params; /* owned: of the capture; NULL: it has none */
+  cgl_draw *draw_list;      /* owned: of the capture, once it has ended */
+  cgl_graph_desc options;   /* its pool is `pool`, or NULL: that is private */
+  cgl_capture capture;      /* underway, or the last */
+  cgl_site ended;           /* where it did */
+  cgl_hooks hooks;          /* owned: all but those of CGL_HOOK_DESTROY */
+  cgl_hooks destroys;       /* owned: of CGL_HOOK_DESTROY, for the capture */
+  size_t replay_hooks;      /* in `hooks`, of a replay's start or end */
+  uint64_t inputs_seen;     /* inputs.c: nothing was given up until then */
 };
 
 /* ---- graph.c ---- */
@@ -166,6 +170,21 @@ void cgl_graph_unroll_end(cgl_graph *graph, const cgl_stream *stream,
 /* The copies are no longer what the graph is. */
 void cgl_graph_unroll_drop(cgl_graph *graph);
 
+/* ---- params.c ---- */
+
+/* At the end of a capture: watches its parameters. */
+cgl_status cgl_graph_watch_params(cgl_graph *graph, const char *operation);
+void cgl_graph_unwatch_params(cgl_graph *graph);
+/* Before a replay: what was set since the last is in the executable, too, which
+   may become another.  cuGraphExecKernelNodeSetParams, cuGraphExecNodeSetParams
+ */
+cgl_status cgl_graph_take_params(cgl_graph *graph, const char *operation);
+/* Before the template is used: what was set is in the recording, and bodies of
+   the template have it.  cuGraphCreate, cuGraphAddNode */
+cgl_status cgl_graph_note_params(cgl_graph *graph, const char *operation);
+/* The executable was made of the template just now. */
+void cgl_graph_params_taken(cgl_graph *graph);
+
 /* ---- nodes.c ---- */
 
 /* The graph holds a capture, and its recording knows the edges; else refuses.
@@ -182,6 +201,10 @@ cgl_status cgl_graph_sum_up(cgl_graph *graph, const char *operation);
 
 /* ---- change.c ---- */
 
+/* Sets the executable's node to what the recording has.
+   cuGraphExecKernelNodeSetParams, cuGraphExecNodeSetParams */
+cgl_status cgl_graph_set_executable_node(const cgl_graph *graph, size_t index,
+                                         const char *operation);
 /* Before the template is used: brings its nodes up to what was changed.
    cuGraphNodeSetParams */
 cgl_status cgl_graph_refresh(cgl_graph *graph, const char *operation);

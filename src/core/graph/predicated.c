@@ -226,7 +226,8 @@ static cgl_status op_issue(cgl_stream *stream, const cgl_recording *body,
         &issue, stream, NULL, operation,
         (cgl_room){.ranges = op->nranges + 2,
                    .values = op->nvalues + sizeof m + sizeof *p + 32,
-                   .kept = op->nranges + 2});
+                   .kept = op->nranges + op->nuses + 2,
+                   .uses = op->nuses});
   if (status)
     return status;
   if (moves)
@@ -248,6 +249,12 @@ static cgl_status op_issue(cgl_stream *stream, const cgl_recording *body,
   }
   cgl_issue_launch_of(&issue, op, first);
   cgl_issue_use_of(&issue, body, op);
+  if (op->kind == CGL_OP_MEMSET && op->nuses) {
+    cgl_param_use use = *cgl_record_uses(body, op);
+    use.offset = 16; /* the second of three values, eight bytes of it */
+    use.repeats = (uint16_t)(sizeof m.values[1] / use.param->bytes);
+    cgl_issue_use_param(&issue, &use);
+  }
   if (asked)
     asking_use(a, p, &issue);
   cgl_issue_end_of(&issue, &note, op);

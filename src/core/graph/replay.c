@@ -97,6 +97,9 @@ static cgl_status graph_capture_into(cgl_graph *graph, cgl_stream *stream,
 cgl_status cgl_graph_prepare(cgl_graph *graph, cgl_stream *stream,
                              const char *operation) {
   cgl_status status = cgl_context_enter(graph->object.context, operation);
+  if (!status && graph->params)
+    status = cgl_capture_has(stream) ? cgl_graph_note_params(graph, operation)
+                                     : cgl_graph_take_params(graph, operation);
   if (status || graph->exec)
     return status;
   status = cgl_graph_check_captured(graph, operation);
@@ -210,8 +213,9 @@ cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
   static const char operation[] = "graph:replay";
   cgl_context *context = graph->object.context;
   /* What nearly every replay is. */
-  if (graph->exec && !graph->attend && stream->owned && !stream->capture &&
-      stream->object.context == context &&
+  if (graph->exec && !graph->attend &&
+      !atomic_load_explicit(&graph->param_changes, memory_order_relaxed) &&
+      stream->owned && !stream->capture && stream->object.context == context &&
       cgl_context_current == context->serial)
     return graph_launch(graph, stream, count, operation);
   if (stream->object.context != context)

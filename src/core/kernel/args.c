@@ -36,7 +36,7 @@ static cgl_status refuse_type(const cgl_kernel *kernel, size_t index,
       [CGL_ARG_INT] = "an integer",      [CGL_ARG_UINT] = "an integer",
       [CGL_ARG_NUMBER] = "a number",     [CGL_ARG_BOOL] = "a boolean",
       [CGL_ARG_BYTES] = "bytes",         [CGL_ARG_GENERATOR] = "a generator",
-      [CGL_ARG_SAME] = "nothing",
+      [CGL_ARG_SAME] = "nothing",        [CGL_ARG_PARAM] = "a parameter",
   };
   cgl_arg_refuse(CGL_ERROR_ARGUMENT_TYPE, kernel, index, operation,
                  "wants %s, not %s", wanted, given[arg->kind]);
@@ -269,9 +269,41 @@ static cgl_status arg_check_generator(const cgl_kernel *kernel, size_t index,
 }
 
 
+/* Of the very type, so that no value that it is set to can be refused later.
+   A struct, and what a kernel without a signature takes, is bytes: uint8. */
+static cgl_status pack_param(const cgl_kernel *kernel, size_t index,
+                             const cgl_arg *arg, const char *operation,
+                             void *out) {
+  const cgl_parameter *p = cgl_kernel_parameter(kernel, index);
+  const cgl_param *param = arg->param;
+  const cgl_type type = p ? cgl_kernel_element(p->kind) : CGL_TYPE_COUNT;
+  const size_t lanes = p && p->lanes > 1 ? (size_t)p->lanes : 1;
+  const size_t bytes = kernel->sizes[index];
+  if (p && (p->pointer || p->kind == CGL_KIND_PHILOX))
+    return refuse_type(kernel, index, arg,
+                       p->pointer ? "a buffer" : "a generator", operation);
+  const bool fits = type == CGL_TYPE_COUNT
+                        ? param->type == CGL_TYPE_uint8
+                        : type == param->type && lanes == param->count;
+  if (fits && bytes == param->bytes) {
+    cgl_param_get(param, out);
+    return CGL_OK;
+  }
+  cgl_arg_refuse(CGL_ERROR_ARGUMENT_TYPE, kernel, index, operation,
+                 "is a parameter of %zu %s; %zu %s fit", param->count,
+                 cgl_type_name(param->type),
+                 type == CGL_TYPE_COUNT ? bytes : lanes,
+                 cgl_type_name(type == CGL_TYPE_COUNT ? CGL_TYPE_uint8 : type));
+  return cgl_fail_hint("make the parameter with the type that the kernel "
+                       "declares");
+}
+
+
 cgl_status cgl_arg_pack(const cgl_kernel *kernel, size_t index,
                         const cgl_arg *arg, const char *operation, void *out) {
   const cgl_parameter *p = cgl_kernel_parameter(kernel, index);
+  if (arg->kind == CGL_ARG_PARAM)
+    return pack_param(kernel, index, arg, operation, out);
   if (arg->kind == CGL_ARG_GENERATOR ||
       (p && p->kind == CGL_KIND_PHILOX && !p->pointer))
     return arg_check_generator(kernel, index, arg, operation);

@@ -189,8 +189,7 @@ size_t cgl_kernel_field_count(const cgl_kernel *kernel, size_t index) {
 }
 
 
-/* The element type of a field; CGL_TYPE_COUNT for addresses and structs. */
-static cgl_type field_element(const cgl_field *f) {
+cgl_type cgl_kernel_element(cgl_kind kind) {
   static const struct {
     cgl_kind kind;
     cgl_type type;
@@ -209,8 +208,8 @@ static cgl_type field_element(const cgl_field *f) {
       {CGL_KIND_BFLOAT16, CGL_TYPE_bfloat16},
       {CGL_KIND_DOUBLE, CGL_TYPE_double},
   };
-  for (size_t i = 0; i < sizeof rows / sizeof *rows && !f->pointer; i++)
-    if (rows[i].kind == f->kind)
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i].kind == kind)
       return rows[i].type;
   return CGL_TYPE_COUNT;
 }
@@ -227,7 +226,8 @@ cgl_status cgl_kernel_field(const cgl_kernel *kernel, size_t index,
   const cgl_field *f = &cgl_kernel_parameter(kernel, index)->fields[field];
   *info = (cgl_field_info){.type = f->type,
                            .name = f->name,
-                           .element = field_element(f),
+                           .element = f->pointer ? CGL_TYPE_COUNT
+                                                 : cgl_kernel_element(f->kind),
                            .lanes = f->lanes,
                            .pointer = f->pointer,
                            .offset = f->offset,

@@ -47,6 +47,10 @@ static inline bool cgl_kernel_writes(const cgl_kernel *kernel, size_t index) {
   return !p || !p->readonly;
 }
 
+/* The element type of a kind; CGL_TYPE_COUNT for structs and other kinds that
+   have none. */
+cgl_type cgl_kernel_element(cgl_kind kind);
+
 /* ---- args.c ---- */
 
 /* Fails with "argument N of KERNEL (TYPE NAME) " before the text. */

@@ -146,15 +146,21 @@ static cgl_status launch_pack(const cgl_kernel *kernel, cgl_stream *stream,
 }
 
 
-/* The launch uses its kernel and the memory among its arguments. */
+/* The launch uses its kernel, and the memory and the parameters among its
+   arguments. */
 static void launch_use(cgl_issue *issue, cgl_kernel *kernel,
-                       const cgl_arg *args, size_t nargs) {
+                       const cgl_arg *args, size_t nargs, void **params) {
   cgl_issue_use(issue, &kernel->object, NULL, NULL);
   for (size_t i = 0; i < nargs; i++)
     if (args[i].kind == CGL_ARG_BUFFER)
       cgl_buffer_use(args[i].buffer, issue, cgl_kernel_writes(kernel, i), i);
     else if (args[i].kind == CGL_ARG_PINNED)
       cgl_pinned_use(args[i].pinned, issue, cgl_kernel_writes(kernel, i), i);
+    else if (args[i].kind == CGL_ARG_PARAM)
+      cgl_issue_use_param(issue, &(cgl_param_use){args[i].param,
+                                                  (uint32_t)((char *)params[i] -
+                                                             (char *)params[0]),
+                                                  1, (uint16_t)i});
 }
 
 
@@ -167,7 +173,8 @@ cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
       cgl_issue_begin(&issue, stream, &kernel->object, launching,
                       (cgl_room){.ranges = kernel->nparams,
                                  .values = kernel->values_bytes,
-                                 .kept = kernel->nparams + 1});
+                                 .kept = kernel->nparams + 1,
+                                 .uses = kernel->nparams});
   if (!status)
     status = cgl_launch_check(kernel, &launch, nargs, launching);
   if (!status && !stream->capture &&
@@ -193,7 +200,7 @@ cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
                             params);
   if (status)
     return status;
-  launch_use(&issue, kernel, args, nargs);
+  launch_use(&issue, kernel, args, nargs, params);
   cgl_issue_end(&issue, &note);
   return draws ? launch_end_draws(args, nargs, stream) : CGL_OK;
 }

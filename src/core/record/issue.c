@@ -144,6 +144,15 @@ void cgl_issue_use(cgl_issue *issue, cgl_object *object,
 }
 
 
+void cgl_issue_use_param(cgl_issue *issue, const cgl_param_use *use) {
+  cgl_recording *recording = issue->recording;
+  if (!recording)
+    return;
+  cgl_issue_use(issue, &use->param->object, NULL, NULL);
+  recording->uses[recording->nuses + issue->nuses++] = *use;
+}
+
+
 void cgl_issue_body(cgl_issue *issue, cgl_recording *body) {
   cgl_recording *recording = issue->recording;
   if (!recording)
@@ -179,16 +188,18 @@ static cgl_op *record_append(cgl_recording *recording, const cgl_note *note) {
   op->fills = note->fills;
   op->handle = note->handle;
   op->predication = note->predication;
-  op->off = op->stale = op->waits = op->fits = op->programmatic = false;
+  op->off = op->stale = op->due = op->waits = op->fits = op->programmatic =
+      false;
   op->launch = note->launch ? *note->launch : none;
   op->ranges = recording->nranges;
   op->values = recording->nvalues;
+  op->uses = recording->nuses;
   op->nvalues = (uint32_t)note->nvalues;
   op->scope = recording->scope;
   if (note->values && note->nvalues)
     memcpy(recording->values + recording->nvalues, note->values, note->nvalues);
   recording->nvalues += note->nvalues;
-  op->nranges = op->body = op->nbodies = 0;
+  op->nranges = op->nuses = op->body = op->nbodies = 0;
   op->stream = 0;
   return op;
 }
@@ -208,12 +219,14 @@ CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note) {
   op->priority = stream->priority;
   op->stream = stream->serial;
   op->nranges = issue->nranges;
+  op->nuses = issue->nuses;
   op->body = issue->body;
   op->nbodies = issue->nbodies;
   op->waits = issue->waits;
   op->fits = issue->fits;
   op->programmatic = issue->programmatic;
   recording->nranges += issue->nranges;
+  recording->nuses += issue->nuses;
   stream->issued = capture->noted = recording->nops;
   stream->waited = false;
   capture->latest = op->site;
@@ -243,6 +256,8 @@ void cgl_issue_use_of(cgl_issue *issue, const cgl_recording *from,
           recording, from->allocations[range.allocation - 1]);
     recording->ranges[recording->nranges + issue->nranges++] = range;
   }
+  for (uint32_t i = 0; i < op->nuses && op->kind == CGL_OP_KERNEL; i++)
+    cgl_issue_use_param(issue, &from->uses[op->uses + i]);
 }
 
 

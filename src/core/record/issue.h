@@ -22,14 +22,15 @@ typedef struct cgl_room {
   size_t values; /* bytes of arguments */
   size_t kept;   /* objects */
   size_t bodies;
+  size_t uses; /* of parameters */
 } cgl_room;
 
 typedef struct cgl_issue {
   cgl_stream *stream;
   cgl_recording *recording; /* NULL: the stream does not capture */
   const char *operation;
-  uint32_t nranges; /* used so far */
-  uint32_t body;    /* from 1: the first of its bodies; 0: none */
+  uint32_t nranges, nuses; /* used so far */
+  uint32_t body;           /* from 1: the first of its bodies; 0: none */
   uint32_t nbodies;
   bool waits, fits, programmatic; /* as of the operation */
 } cgl_issue;
@@ -89,6 +90,9 @@ void cgl_issue_launch_of(cgl_issue *issue, const cgl_op *op, bool first);
    captures. */
 void cgl_issue_use(cgl_issue *issue, cgl_object *object,
                    cgl_allocation *allocation, const cgl_range *range);
+/* Bytes of the operation's values are a parameter's, which the recording keeps.
+   Nothing outside captures. */
+void cgl_issue_use_param(cgl_issue *issue, const cgl_param_use *use);
 /* The operation has the recording of a captured graph as its body. */
 void cgl_issue_body(cgl_issue *issue, cgl_recording *body);
 /* The operation, in a capture, has these recordings, which no other operation
@@ -101,7 +105,7 @@ CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note);
 cgl_status cgl_issue_adopt(cgl_stream *stream, const cgl_recording *from,
                            const char *operation);
 /* The operation touches the memory of an operation of another recording, whose
-   objects were adopted. */
+   objects were adopted, and has its values and uses of parameters. */
 void cgl_issue_use_of(cgl_issue *issue, const cgl_recording *from,
                       const cgl_op *op);
 /* Notes an operation of a body in the capture around it: with the script line,

@@ -14,6 +14,7 @@
 #ifndef CGL_RECORD_RECORD_H
 #define CGL_RECORD_RECORD_H
 
+#include "core/param/param.h"
 #include "core/stream/stream.h"
 #include "driver/predicate.h"
 
@@ -59,6 +60,17 @@ typedef struct cgl_range {
 
 typedef struct cgl_scope cgl_scope;
 
+/* Bytes of an operation's values that are a parameter's.  To list those of a
+   recording: for each operation its `nuses` uses (cgl_record_uses), then its
+   bodies (cgl_record_bodies, or cgl_record_body of a child graph). */
+typedef struct cgl_param_use {
+  cgl_param *param;  /* borrowed from what is kept; NULL: a change of the node
+                        ended the use */
+  uint32_t offset;   /* behind the operation's first value */
+  uint16_t repeats;  /* how often the value stands there in a row */
+  uint16_t argument; /* of a kernel, from 0; of a fill 0 */
+} cgl_param_use;
+
 /* Which conditional node's handle a kernel sets: its first value, which each
    graph that is built has its own of. */
 typedef enum cgl_handle {
@@ -91,6 +103,7 @@ typedef struct cgl_op {
   bool programmatic;   /* its node has one dependency, by such an edge */
   bool off;            /* executables do not run it */
   bool stale;          /* changed since the template's node was set */
+  bool due;            /* a parameter changed since the executable's was set */
   int priority;        /* of the stream */
   uint64_t stream;     /* its serial; 0: put into the graph by hand */
   cgl_launch launch;   /* of kernels */
@@ -100,7 +113,8 @@ typedef struct cgl_op {
   uint32_t body;               /* from 1: which body is its first; 0: none */
   uint32_t nbodies;            /* those after one another; of a loop, 1 */
   uint32_t nranges, nvalues;   /* memory it touches; bytes of its arguments */
-  size_t ranges, values;       /* where they begin in the recording's arrays */
+  uint32_t nuses;              /* of parameters, in its values */
+  size_t ranges, values, uses; /* where they begin in the recording's arrays */
   const cgl_scope *scope;      /* its annotations; NULL: none */
 } cgl_op;
 
@@ -133,6 +147,8 @@ const cgl_range *cgl_record_ranges(const cgl_recording *recording,
                                    const cgl_op *op);
 const unsigned char *cgl_record_values(const cgl_recording *recording,
                                        const cgl_op *op);
+const cgl_param_use *cgl_record_uses(const cgl_recording *recording,
+                                     const cgl_op *op);
 /* The kept objects, the bodies (op->body - 1) and the allocations, each once;
    NULL past the last. */
 cgl_object *cgl_record_kept(const cgl_recording *recording, size_t index);
@@ -251,6 +267,28 @@ void cgl_record_set_off(cgl_recording *recording, size_t index, bool off);
    none.  And that it is stale no more. */
 bool cgl_record_next_stale(const cgl_recording *recording, size_t *index);
 void cgl_record_refreshed(cgl_recording *recording, size_t index);
+
+/* ---- parameters ----
+   What a parameter is now becomes part of the values. */
+
+/* Use `use` of operation `index`, which is stale and due from then on; false:
+   the value is as it was. */
+bool cgl_record_renew(cgl_recording *recording, size_t index, size_t use);
+/* The operation is stale and due. */
+void cgl_record_set_due(cgl_recording *recording, size_t index);
+/* The operation is due no more. */
+void cgl_record_renewed(cgl_recording *recording, size_t index);
+/* Whether a value in the operation's bodies is not what its parameter is. */
+bool cgl_record_bodies_are_behind(const cgl_recording *recording,
+                                  const cgl_op *op);
+/* All uses in bodies, of which the recording gets copies of its own where
+   others refer to them.  False without memory. */
+bool cgl_record_renew_bodies(cgl_recording *recording);
+/* The recording has uses, or a body in it does. */
+bool cgl_record_has_uses(const cgl_recording *recording);
+/* The argument is a parameter no more. */
+void cgl_record_end_use(cgl_recording *recording, size_t index,
+                        size_t argument);
 
 /* ---- scope.c: annotations ---------------------------------------------------
    Glossary.  scope: the annotations in force from a begin to its end; an inner

@@ -43,7 +43,8 @@ cgl_status cgl_issue_reserve(cgl_recording *recording, const cgl_room *room,
                              const char *operation) {
   if (GROW(ops, 1) && GROW(ranges, room->ranges) &&
       GROW(values, room->values) && GROW(kept, room->kept) &&
-      GROW(allocations, room->kept) && GROW(bodies, room->bodies))
+      GROW(allocations, room->kept) && GROW(bodies, room->bodies) &&
+      GROW(uses, room->uses))
     return CGL_OK;
   return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                   "no host memory to note the operation");
@@ -210,8 +211,16 @@ bool cgl_record_own(cgl_recording **recording) {
   own->footprint = NULL;
   own->marks = NULL;
   own->nmarks = 0;
-  own->edges = own->first = NULL; /* learned again when they are asked for */
-  if (!record_copy_arrays(own)) {
+  const size_t n = own->nops;
+  own->first = record_copy(own->first, (n + 1) * sizeof *own->first);
+  own->edges = own->first
+                   ? record_copy(own->edges, own->first[n] * sizeof *own->edges)
+                   : NULL;
+  const bool edges =
+      !shared->first || (own->first && (own->edges || !own->first[n]));
+  if (!edges || !record_copy_arrays(own)) {
+    free(own->first);
+    free(own->edges);
     free(own);
     return false;
   }
@@ -272,6 +281,12 @@ const cgl_op *cgl_record_op(const cgl_recording *recording, size_t index) {
 const cgl_range *cgl_record_ranges(const cgl_recording *recording,
                                    const cgl_op *op) {
   return recording->ranges + op->ranges;
+}
+
+
+const cgl_param_use *cgl_record_uses(const cgl_recording *recording,
+                                     const cgl_op *op) {
+  return &recording->uses[op->uses];
 }
 
 

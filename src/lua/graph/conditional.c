@@ -25,12 +25,27 @@ static void body_call(lua_State *L, cgl_lua *S, cgl_conditional *conditional,
 }
 
 
+/* The parameter at 1 fills a buffer in its place, in a graph at each replay. */
+static cgl_buffer *value_fill(lua_State *L, cgl_lua *S) {
+  cgl_param *param = cgl_lua_check_param(L, S, 1);
+  cgl_stream *stream = cgl_lua_stream(L, S);
+  cgl_buffer **slot = cgl_lua_new_buffer(L, S);
+  cgl_lua_try(
+      L, S, cgl_buffer_create(stream, S->pool, cgl_param_type(param), 1, slot));
+  lua_replace(L, 1);
+  cgl_lua_done(L, S, cgl_buffer_fill_param(*slot, stream, param));
+  return *slot;
+}
+
+
 /* Runs or captures the conditional, whose body number i is the function at
    index `first` + i.  *loop (NULL: none) gets what a loop reports. */
 static void conditional_run(lua_State *L, cgl_lua *S,
-                            const cgl_conditional_desc *desc, int first,
+                            cgl_conditional_desc *desc, int first,
                             cgl_loop **loop) {
   luaL_checkstack(L, BODY_ROOM, "too many conditionals in one another");
+  if (!desc->value)
+    desc->value = value_fill(L, S);
   cgl_conditional *conditional = NULL;
   cgl_lua_done(L, S,
                cgl_conditional_begin(cgl_lua_stream(L, S), desc, &conditional));
@@ -79,12 +94,28 @@ static void branch_settle(lua_State *L) {
 }
 
 
+/* The buffer that decides, at 1; NULL: a parameter does. */
+static cgl_buffer *value_read(lua_State *L, cgl_lua *S) {
+  if (!cgl_lua_is(L, 1, CGL_LUA_param))
+    return cgl_lua_check_buffer(L, S, 1);
+  const cgl_param *param = cgl_lua_check_param(L, S, 1);
+  const cgl_type type = cgl_param_type(param);
+  if (cgl_param_count(param) != 1 || type == CGL_TYPE_float ||
+      type == CGL_TYPE_double || type == CGL_TYPE_half ||
+      type == CGL_TYPE_bfloat16)
+    cgl_lua_bad(L, S, 1,
+                "a parameter of one integer or bool expected, got %d %s",
+                (int)cgl_param_count(param), cgl_type_name(type));
+  return NULL;
+}
+
+
 /* cg.when(flag, then [, else] [, {form=}]) */
 static int cg_when(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "when");
   branch_settle(L);
   cgl_conditional_desc desc = {.kind = CGL_CONDITIONAL_WHEN,
-                               .value = cgl_lua_check_buffer(L, S, 1),
+                               .value = value_read(L, S),
                                .nbodies = lua_isnil(L, 3) ? 1 : 2};
   options_read(L, S, 4, &desc);
   for (size_t i = 0; i < desc.nbodies; i++)
@@ -99,7 +130,7 @@ static int cg_switch(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "switch");
   branch_settle(L);
   cgl_conditional_desc desc = {.kind = CGL_CONDITIONAL_SWITCH,
-                               .value = cgl_lua_check_buffer(L, S, 1),
+                               .value = value_read(L, S),
                                .otherwise = !lua_isnil(L, 3)};
   if (!lua_istable(L, 2) || !lua_objlen(L, 2))
     cgl_lua_bad(L, S, 2, "a list of functions expected, got %s",
@@ -124,7 +155,9 @@ static int cg_switch(lua_State *L) {
 static int loop_run(lua_State *L, cgl_lua *S, cgl_conditional_kind kind) {
   lua_settop(L, 3);
   cgl_conditional_desc desc = {.kind = kind,
-                               .value = cgl_lua_check_buffer(L, S, 1)};
+                               .value = kind == CGL_CONDITIONAL_TIMES
+                                            ? value_read(L, S)
+                                            : cgl_lua_check_buffer(L, S, 1)};
   cgl_lua_read_function(L, S, 2);
   options_read(L, S, 3, &desc);
   cgl_loop **loop = cgl_lua_new_loop(L, S);

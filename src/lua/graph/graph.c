@@ -240,7 +240,7 @@ void cgl_lua_open_graph(lua_State *L, cgl_lua *S) {
   static const luaL_Reg *const more[] = {
       cgl_lua_graph_desc_methods, cgl_lua_graph_capture_methods,
       cgl_lua_graph_hook_methods, cgl_lua_graph_node_methods,
-      cgl_lua_graph_set_methods};
+      cgl_lua_graph_set_methods,  cgl_lua_graph_param_methods};
   cgl_lua_graph_open_endings(L, S);
   cgl_lua_graph_open_hooks(L, S);
   cgl_lua_register(L, S, &type);

@@ -75,11 +75,12 @@ int cgl_lua_graph_newindex(lua_State *L);
 /* cg.graph(options) */
 int cgl_lua_graph_new(lua_State *L);
 
-/* ---- capture.c, nodes.c, set_params.c ---- */
+/* ---- capture.c, nodes.c, set_params.c, params.c ---- */
 
 extern const luaL_Reg cgl_lua_graph_capture_methods[];
 extern const luaL_Reg cgl_lua_graph_node_methods[];
 extern const luaL_Reg cgl_lua_graph_set_methods[];
+extern const luaL_Reg cgl_lua_graph_param_methods[];
 /* cg.capture(fn [, options]) */
 int cgl_lua_graph_new_capture(lua_State *L);
 /* cg.mark_kernels(label_or_table, fn, ...) */

@@ -24,7 +24,46 @@ static void arg_read(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
   if (!number || number != key)
     cgl_lua_bad(L, S, 3, "%s has %d parameters, and there is a key %.14g",
                 cgl_kernel_name(kernel), n, key);
+  if (args[number - 1].kind != CGL_ARG_SAME)
+    cgl_lua_bad(L, S, 3,
+                "argument %d of %s is given twice, by its number and "
+                "by its name",
+                number, cgl_kernel_name(kernel));
   cgl_lua_read_arg(L, S, kernel, lua_gettop(L), number, &args[number - 1]);
+}
+
+
+static const char *const launch_keys[] = {"grid", "block", "shared", NULL};
+
+
+/* The number of the parameter that the key below the top names; 0: the key is
+   one of the launch's. */
+static int name_read(lua_State *L, cgl_lua *S, const cgl_kernel *kernel) {
+  char text[CGL_LUA_VALUE_ROOM], list[CGL_LUA_GUESS_ROOM];
+  const bool word = lua_type(L, -2) == LUA_TSTRING;
+  const char *key = word ? lua_tostring(L, -2) : "";
+  cgl_lua_guess guess = {key, NULL, 0};
+  cgl_param_info info = {.name = ""};
+  const int n = (int)cgl_kernel_param_count(kernel);
+  for (int i = 0; word && launch_keys[i]; i++) {
+    if (!strcmp(launch_keys[i], key))
+      return 0;
+    cgl_lua_guess_try(&guess, launch_keys[i]);
+  }
+  for (int i = 0; word && i < n; i++) {
+    cgl_lua_done(L, S, cgl_kernel_param(kernel, (size_t)i, &info));
+    if (*info.name && !strcmp(info.name, key))
+      return i + 1;
+    if (*info.name)
+      cgl_lua_guess_try(&guess, info.name);
+  }
+  return cgl_lua_bad(
+      L, S, 3, "%s has no parameter %s%s; other keys are grid, block, shared%s",
+      cgl_kernel_name(kernel), cgl_lua_value_text(L, S, -2, text),
+      n && !*info.name ? ": it comes from a ready image, which names none, so "
+                         "parameters go by number"
+                       : "",
+      cgl_lua_guess_text(&guess, list));
 }
 
 
@@ -38,12 +77,14 @@ static bool args_read(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
     args[i].kind = CGL_ARG_SAME;
   luaL_checkstack(L, (int)n + LUA_MINSTACK, "too many parameters");
   for (lua_pushnil(L); lua_next(L, 3); lua_pop(L, 1)) {
-    if (lua_type(L, -2) != LUA_TNUMBER) {
+    const double key = lua_type(L, -2) == LUA_TNUMBER ? lua_tonumber(L, -2)
+                                                      : name_read(L, S, kernel);
+    if (!key && lua_type(L, -2) != LUA_TNUMBER) {
       more = true;
       continue;
     }
     const bool list = lua_istable(L, -1);
-    arg_read(L, S, kernel, lua_tonumber(L, -2), args);
+    arg_read(L, S, kernel, key, args);
     if (list) { /* the bytes in its place stay, below the key */
       lua_pushvalue(L, -1);
       lua_insert(L, -3);
@@ -70,16 +111,6 @@ static void sizes_read(lua_State *L, cgl_lua *S, const char *name,
    3, where they are there. */
 static void launch_read(lua_State *L, cgl_lua *S, cgl_graph *graph, size_t node,
                         cgl_launch *launch) {
-  static const char *const known[] = {"grid", "block", "shared", NULL};
-  S->blame = 3;
-  for (lua_pushnil(L); lua_next(L, 3); lua_pop(L, 1))
-    if (lua_type(L, -2) != LUA_TNUMBER) {
-      lua_pushvalue(L, -2);
-      cgl_lua_read_choice(L, S, lua_gettop(L), "a key beside the arguments",
-                          known);
-      lua_pop(L, 1);
-    }
-  S->blame = 0;
   cgl_node_info info;
   cgl_lua_done(L, S, cgl_graph_node(graph, node, &info));
   memcpy(launch->grid, info.grid, sizeof launch->grid);
@@ -147,9 +178,9 @@ static void node_set_copy(lua_State *L, cgl_lua *S, cgl_graph *graph,
 }
 
 
-/* g:set_params(node, {[i] = value, grid =, block =, shared =}) of a kernel,
-   {buffer =, value =} of a fill, {to =, from =} of a copy; what is not there
-   stays. */
+/* g:set_params(node, {[i] = value, name = value, grid =, block =, shared =}) of
+   a kernel, {buffer =, value =} of a fill, {to =, from =} of a copy; what is
+   not there stays. */
 static int graph_set_params(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "graph:set_params");
   cgl_set_site(NULL, 0);

@@ -271,13 +271,19 @@ static int buffer_copy(lua_State *L) {
 }
 
 
-/* b:fill(value) */
+/* b:fill(value), a number or a parameter */
 static int buffer_fill(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "buffer:fill");
   cgl_buffer *buffer = cgl_lua_check_buffer(L, S, 1);
   char value[ELEMENT_ROOM];
-  cgl_lua_read_element(L, S, 2, cgl_buffer_type(buffer), value);
-  cgl_lua_done(L, S, cgl_buffer_fill(buffer, cgl_lua_stream(L, S), value));
+  if (cgl_lua_is(L, 2, CGL_LUA_param)) {
+    cgl_lua_done(L, S,
+                 cgl_buffer_fill_param(buffer, cgl_lua_stream(L, S),
+                                       cgl_lua_check_param(L, S, 2)));
+  } else {
+    cgl_lua_read_element(L, S, 2, cgl_buffer_type(buffer), value);
+    cgl_lua_done(L, S, cgl_buffer_fill(buffer, cgl_lua_stream(L, S), value));
+  }
   lua_settop(L, 1);
   return 1;
 }

@@ -19,6 +19,7 @@ void cgl_lua_open_kernel(lua_State *L, cgl_lua *S);
 void cgl_lua_open_pool(lua_State *L, cgl_lua *S);
 void cgl_lua_open_checkpoint(lua_State *L, cgl_lua *S);
 void cgl_lua_open_generator(lua_State *L, cgl_lua *S);
+void cgl_lua_open_param(lua_State *L, cgl_lua *S);
 void cgl_lua_open_snapshot(lua_State *L);
 void cgl_lua_open_png(lua_State *L);
 void cgl_lua_open_algo(lua_State *L);
@@ -26,6 +27,12 @@ void cgl_lua_open_algo(lua_State *L);
 /* The address of a buffer; raises when a restored pool took the memory back. */
 uint64_t cgl_lua_buffer_address(lua_State *L, cgl_lua *S,
                                 const cgl_buffer *buffer);
+
+/* Reads a value for the parameter, and with `set` sets it. */
+void cgl_lua_param_read(lua_State *L, cgl_lua *S, int index, cgl_param *param,
+                        bool set);
+/* Pushes a number, or a list of them. */
+void cgl_lua_param_push(lua_State *L, cgl_lua *S, const cgl_param *param);
 
 /* The option `external` of a record or a wait, from a table or nothing. */
 bool cgl_lua_event_external(lua_State *L, cgl_lua *S, int index);

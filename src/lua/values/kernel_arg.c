@@ -91,13 +91,14 @@ static int arg_refuse(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
   char name[CGL_LUA_ARG_NAME_ROOM];
   return cgl_lua_bad(
       L, S, index,
-      "kernel %s is a %s; buffers, pinned memory, generators, "
+      "kernel %s is a %s; buffers, pinned memory, generators, parameters, "
       "numbers, booleans, strings of bytes and FFI values can be passed",
       cgl_lua_arg_name(kernel, number, name), cgl_lua_typename(L, index));
 }
 
 
-/* A buffer, pinned memory or a generator; kernels take no other object. */
+/* A buffer, pinned memory, a parameter or a generator; kernels take no other
+ * object. */
 static void arg_read_object(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                             int index, int number, cgl_arg *arg) {
   const cgl_lua_box *box = cgl_lua_box_at(L, index);
@@ -108,6 +109,8 @@ static void arg_read_object(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
     *arg = (cgl_arg){.kind = CGL_ARG_BUFFER, .buffer = box->object};
   else if (kind == CGL_LUA_pinned)
     *arg = (cgl_arg){.kind = CGL_ARG_PINNED, .pinned = box->object};
+  else if (kind == CGL_LUA_param)
+    *arg = (cgl_arg){.kind = CGL_ARG_PARAM, .param = box->object};
   else if (kind == CGL_LUA_generator)
     *arg = (cgl_arg){.kind = CGL_ARG_GENERATOR, .generator = box->object};
   else

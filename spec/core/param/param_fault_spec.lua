@@ -1,0 +1,51 @@
+-- Every driver call fails once while parameters change: a replay that is refused
+-- leaves what the next one takes up, and nothing stays alive.
+
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/../../support/device.lua")
+
+local changes = [[
+  local function run()
+    local add, x, y = cg.kernel(source, "add"), cg.zeros("float", 4), cg.zeros("double", 4)
+    local z, on = cg.zeros("float", 4), cg.full("int32", 1, 1)
+    local a, b = cg.param("float", 1, "a"), cg.param("double", 1)
+    local g = cg.capture(function()
+      add:launch(1, 4, x, a, 4)
+      y:fill(b)
+      z:fill(a)
+    end, { keep_graph = true })
+    local h = cg.capture(function()
+      g:replay()
+      cg.when(on, function() add:launch(1, 4, x, a, 4) end, nil, { form = "node" })
+    end)
+    g:replay()
+    a:set(10)
+    b:set(0.1)
+    g:replay()
+    h:replay()
+    g:set { a = 100 }
+    if not pcall(g.replay, g) then g:replay() end
+    h:replay()
+    g:instantiate()
+    g:replay()
+    return { x:download()[1], y:download()[1], z:download()[1] }
+  end
+
+  sweep(run, {
+    right = function(r)
+      return r[1] == 431 and r[2] == 0.1 and r[3] == 100, table.concat(r, " ")
+    end,
+    calls = 30,
+    raised = 20,
+    names = { "cuGraphExecKernelNodeSetParams", "cuGraphExecNodeSetParams", "cuGraphNodeSetParams",
+      "cuGraphAddNode" },
+  })
+]]
+
+describe("a failing driver, while parameters change", function()
+  for _, code in ipairs { 2, 1, 999 } do
+    it("is reported clearly or survived, code " .. code, function()
+      device.sweep(code, changes)
+    end)
+  end
+end)

@@ -1,0 +1,224 @@
+-- Random programs of sets, changes, captures and replays beside a model that
+-- runs every step with what its parameters are at the replay.
+-- CGRAPHLUA_PARAM_PROGRAMS sets how many programs (300), CGRAPHLUA_PARAM_SEED
+-- the first one's seed (1).
+
+local cg = require "cgraphlua"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/../../support/device.lua")
+
+local PROGRAMS = tonumber(os.getenv "CGRAPHLUA_PARAM_PROGRAMS") or 300
+local SEED = tonumber(os.getenv "CGRAPHLUA_PARAM_SEED") or 1
+local BUFFERS, PARAMS, ACTIONS = 3, 4, 14
+
+local source = [[
+extern "C" __global__ void mix(int *y, int a, int b) { *y = (*y * 3 + a * 7 + b) % 1021; }
+]]
+
+local random = math.random
+
+-- A parameter's place: a number, or the index of a parameter.
+local function place()
+  return random(3) == 1 and { number = random(99) } or { param = random(PARAMS) }
+end
+
+local function value_of(p, at)
+  return at.number or p[at.param].value
+end
+
+-- What a step does to the model's buffers.
+local function run(p, steps)
+  for _, s in ipairs(steps) do
+    if s.off then
+      s = { kind = "off" }
+    end
+    if s.kind == "mix" then
+      p.y[s.y].value = (p.y[s.y].value * 3 + value_of(p, s.a) * 7 + value_of(p, s.b)) % 1021
+    elseif s.kind == "fill" then
+      p.y[s.y].value = value_of(p, s.a)
+    elseif s.kind == "graph" then
+      run(p, s.steps)
+    elseif s.kind == "when" and s.count > 0 then
+      run(p, s.steps)
+    elseif s.kind == "times" then
+      for _ = 1, s.count do run(p, s.steps) end
+    end
+  end
+end
+
+local function copy(steps)
+  local list = {}
+  for i, s in ipairs(steps) do
+    list[i] = {}
+    for key, x in pairs(s) do list[i][key] = x end
+    if s.steps then list[i].steps = copy(s.steps) end
+  end
+  return list
+end
+
+-- What goes where the place is.
+local function arg_of(p, at)
+  return at.number or p[at.param].object
+end
+
+local function issue(p, steps)
+  for _, s in ipairs(steps) do
+    if s.kind == "mix" then
+      p.mix:launch(1, 1, p.y[s.y].object, arg_of(p, s.a), arg_of(p, s.b))
+    elseif s.kind == "fill" then
+      p.y[s.y].object:fill(arg_of(p, s.a))
+    elseif s.kind == "graph" then
+      s.child:replay()
+    elseif s.kind == "when" then
+      cg.when(p.counts[s.count + 1], function() issue(p, s.steps) end, nil, { form = s.form })
+    else
+      cg.times(p.counts[s.count + 1], function() issue(p, s.steps) end, { form = s.form })
+    end
+  end
+end
+
+local function has(steps, test)
+  for _, s in ipairs(steps) do
+    if test(s) or (s.steps and has(s.steps, test)) then return true end
+  end
+end
+
+-- A graph that may be a child: none of its nodes is off or conditional.
+local function any_child(p)
+  local g = p.graphs[random(#p.graphs)]
+  if g and not has(g.steps, function(s) return s.off or s.kind == "when" or s.kind == "times" end)
+  then
+    return g
+  end
+end
+
+local function new_steps(p, depth)
+  local steps = {}
+  for i = 1, random(3) do
+    local kind = random(depth < 2 and 7 or 4)
+    local g = kind == 5 and #p.graphs > 0 and any_child(p)
+    if g then
+      steps[i] = { kind = "graph", steps = copy(g.steps), child = g.object }
+    elseif kind >= 6 then
+      steps[i] = { kind = kind == 6 and "when" or "times", count = random(0, 2),
+                   form = random(2) == 1 and "node" or nil, steps = new_steps(p, depth + 1) }
+    elseif kind == 1 then
+      steps[i] = { kind = "fill", y = random(BUFFERS), a = place() }
+    else
+      steps[i] = { kind = "mix", y = random(BUFFERS), a = place(), b = place() }
+    end
+  end
+  return steps
+end
+
+-- The steps of a graph whose nodes are known: those before the first that may be
+-- several nodes.
+local function known(g)
+  local n = 0
+  for i, s in ipairs(g.steps) do
+    if s.kind == "when" or s.kind == "times" then break end
+    n = i
+  end
+  return n
+end
+
+local actions = {
+  function(p) -- capture
+    local g = { steps = new_steps(p, 1) }
+    local captured = copy(g.steps)
+    g.object = cg.capture(function() issue(p, g.steps) end, {
+      keep_graph = random(3) == 1 or nil, order = random(4) == 1 and "data" or nil })
+    g.steps = captured
+    p.graphs[#p.graphs + 1] = g
+  end,
+  function(p) -- set
+    local param = p[random(PARAMS)]
+    param.value = random(99)
+    param.object:set(param.value)
+  end,
+  function(p, g) -- set by name
+    if not has(g.steps, function(s) return (s.a and s.a.param == 1) or (s.b and s.b.param == 1) end)
+    then
+      return
+    end
+    p[1].value = random(99)
+    g.object:set { ["p1"] = p[1].value }
+  end,
+  function(p, g) -- replay
+    local n = random(4) == 1 and (random(3) == 1 and 1100 or random(70)) or random(2)
+    g.object:replay(n)
+    for _ = 1, n do run(p, g.steps) end
+  end,
+  function(_, g) -- a number in the place of what is there
+    local i = known(g)
+    local s = g.steps[i > 0 and random(i) or 0]
+    if s and s.kind == "fill" then
+      s.a = { number = random(99) }
+      g.object:set_params(i > 0 and (function()
+        for k, step in ipairs(g.steps) do if step == s then return k end end
+      end)(), { value = s.a.number })
+    elseif s and s.kind == "mix" then
+      local name = random(2) == 1 and "a" or "b"
+      s[name] = { number = random(99) }
+      for k, step in ipairs(g.steps) do
+        if step == s then g.object:set_params(k, { [name] = s[name].number }) end
+      end
+    end
+  end,
+  function(_, g) -- off and on
+    local i = known(g)
+    i = i > 0 and random(i) or 0
+    local s = g.steps[i]
+    if s and s.kind ~= "graph" then
+      s.off = not s.off
+      g.object:set_enabled(i, not s.off)
+    end
+  end,
+  function(p, g) -- captured again, or given up
+    for i, other in ipairs(p.graphs) do
+      if other == g then table.remove(p.graphs, i) end
+    end
+    g.object[random(2) == 1 and "reset" or "release"](g.object)
+  end,
+  function(p) -- read at the call
+    local steps = new_steps(p, 3)
+    issue(p, steps)
+    run(p, steps)
+  end,
+}
+-- More of what matters most.
+for _, i in ipairs { 1, 2, 2, 2, 4, 4, 4, 4 } do actions[#actions + 1] = actions[i] end
+
+local function program(seed)
+  math.randomseed(seed)
+  local p = { y = {}, graphs = {}, counts = {}, mix = cg.kernel(source) }
+  for i = 1, PARAMS do
+    p[i] = { value = i }
+    p[i].object = cg.param("int32", i, "p" .. i)
+  end
+  for i = 1, BUFFERS do
+    p.y[i] = { value = i, object = cg.full("int32", 1, i) }
+  end
+  for i = 0, 2 do p.counts[i + 1] = cg.full("int32", 1, i) end
+  actions[1](p)
+  for _ = 1, ACTIONS do
+    if #p.graphs == 0 then actions[1](p) end
+    actions[random(#actions)](p, p.graphs[random(#p.graphs)])
+    for i, y in ipairs(p.y) do
+      assert(y.object:item() == y.value, ("buffer %d has %s, not %d"):format(i,
+        tostring(y.object:item()), y.value))
+    end
+  end
+end
+
+describe("random programs with parameters", function()
+  teardown(device.nothing_alive)
+
+  it("leave what the model leaves", function()
+    for seed = SEED, SEED + PROGRAMS - 1 do
+      local ok, e = pcall(program, seed)
+      assert(ok, ("CGRAPHLUA_PARAM_SEED=%d: %s"):format(seed, tostring(e)))
+      if seed % 64 == 0 then collectgarbage() end
+    end
+  end)
+end)

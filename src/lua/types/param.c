@@ -1,0 +1,133 @@
+/* cgraphlua.param: a value that captured launches read again. */
+#include "lua/types/types.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_BYTES = 4096 };
+
+
+/* The value at `index`: an element, or a list or bytes of them; borrowed from
+   there, from `element` or from what was pushed. */
+static cgl_lua_elements values_read(lua_State *L, cgl_lua *S, int index,
+                                    cgl_type type, char element[8]) {
+  cgl_arg x;
+  const int kind = lua_type(L, index);
+  const bool wide = type == CGL_TYPE_int64 || type == CGL_TYPE_uint64;
+  cgl_lua_elements values = {.bytes = element, .shape = {.count = 1}};
+  if (kind == LUA_TTABLE || (kind == LUA_TSTRING && !wide) ||
+      (kind == CGL_LUA_TCDATA && !cgl_lua_read_number(L, S, index, &x)))
+    cgl_lua_read_elements(L, S, index, type, &values);
+  else
+    cgl_lua_read_element(L, S, index, type, element);
+  if (type == CGL_TYPE_uint8 && values.shape.count > 1)
+    cgl_lua_limits_refuse(L, S, "bytes are not taken: they may be addresses");
+  return values;
+}
+
+
+/* cg.param(type, value [, name]) */
+static int cg_param(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "param");
+  char element[8];
+  lua_settop(L, 3);
+  const cgl_type type = cgl_lua_read_type(L, S, 1);
+  const cgl_lua_elements values = values_read(L, S, 2, type, element);
+  const char *name =
+      lua_isnil(L, 3) ? NULL : cgl_lua_read_string(L, S, 3, "the name", NULL);
+  cgl_context *context = cgl_lua_context(L, S);
+  cgl_param **slot = cgl_lua_new_param(L, S);
+  cgl_lua_try(L, S,
+              cgl_param_create(context, type, values.shape.count, values.bytes,
+                               name, slot));
+  return 1;
+}
+
+
+void cgl_lua_param_read(lua_State *L, cgl_lua *S, int index, cgl_param *param,
+                        bool set) {
+  char element[8];
+  const size_t count = cgl_param_count(param);
+  const cgl_lua_elements values =
+      values_read(L, S, index, cgl_param_type(param), element);
+  if (values.shape.count != count)
+    cgl_lua_bad(L, S, index, "the parameter%s%s has %d elements, got %d",
+                *cgl_param_name(param) ? " " : "", cgl_param_name(param),
+                (int)count, (int)values.shape.count);
+  if (set)
+    cgl_lua_done(L, S, cgl_param_set(param, values.bytes));
+}
+
+
+void cgl_lua_param_push(lua_State *L, cgl_lua *S, const cgl_param *param) {
+  char bytes[MOST_BYTES];
+  const size_t count = cgl_param_count(param);
+  cgl_param_get(param, bytes);
+  if (count == 1) {
+    cgl_lua_push_element(L, S, cgl_param_type(param), bytes);
+    return;
+  }
+  lua_createtable(L, (int)count, 0);
+  cgl_lua_push_elements(L, S, lua_gettop(L), cgl_param_type(param), bytes,
+                        count);
+}
+
+
+/* p:set(value) */
+static int param_set(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "param:set");
+  cgl_set_site(NULL, 0);
+  lua_settop(L, 2);
+  cgl_lua_param_read(L, S, 2, cgl_lua_check_param(L, S, 1), true);
+  return 0;
+}
+
+
+/* p:get() */
+static int param_get(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "param:get");
+  cgl_lua_param_push(L, S, cgl_lua_check_param(L, S, 1));
+  return 1;
+}
+
+
+static int param_type(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "param:type");
+  lua_pushstring(L,
+                 cgl_type_name(cgl_param_type(cgl_lua_check_param(L, S, 1))));
+  return 1;
+}
+
+
+/* p:name(), nil without one */
+static int param_name(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "param:name");
+  const char *name = cgl_param_name(cgl_lua_check_param(L, S, 1));
+  if (*name)
+    lua_pushstring(L, name);
+  else
+    lua_pushnil(L);
+  return 1;
+}
+
+
+static void param_describe(void *object, char *text, size_t room) {
+  const cgl_param *param = object;
+  const char *name = cgl_param_name(param);
+  snprintf(text, room, "%s%s%d %s", name, *name ? ", " : "",
+           (int)cgl_param_count(param), cgl_type_name(cgl_param_type(param)));
+}
+
+
+void cgl_lua_open_param(lua_State *L, cgl_lua *S) {
+  static const luaL_Reg methods[] = {
+      {"set", param_set},   {"get", param_get}, {"type", param_type},
+      {"name", param_name}, {NULL, NULL},
+  };
+  static const luaL_Reg functions[] = {{"param", cg_param}, {NULL, NULL}};
+  static const cgl_lua_type type = {.kind = CGL_LUA_param,
+                                    .methods = methods,
+                                    .describe = param_describe,
+                                    .functions = functions};
+  cgl_lua_register(L, S, &type);
+}
