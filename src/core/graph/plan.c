@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/graph/build.h"
+#include "core/graph/temporary.h"
 #include "core/record/order.h"
 
 typedef struct access {
@@ -30,6 +31,8 @@ typedef struct stream_floor {
 
 typedef struct plan {
   const cgl_recording *recording;
+  cgl_temporaries *temporaries; /* NULL: all memory lies where it is */
+  bool given; /* the recording's dependencies are the edges, and stay */
   uint32_t n, width;
   access *accesses;
   size_t naccesses, accesses_size;
@@ -169,10 +172,15 @@ const char *cgl_plan_barrier_reason(const cgl_recording *recording,
 }
 
 
-static bool plan_add_access(plan *p, const cgl_range *range) {
-  const CUdeviceptr from = range->address;
+/* `temporary`: that the range is in, from 1, or 0. */
+static bool plan_add_access(plan *p, const cgl_range *range,
+                            uint32_t temporary) {
+  CUdeviceptr from = range->address;
   if (!range->bytes)
     return true;
+  if (temporary)
+    from += p->temporaries->apart[temporary - 1] -
+            cgl_record_allocation(p->recording, range->allocation - 1)->address;
   if (!GROW(p->accesses, p->naccesses, p->accesses_size))
     return false;
   p->accesses[p->naccesses++] =
@@ -185,9 +193,11 @@ static bool plan_add_access(plan *p, const cgl_range *range) {
 static bool plan_add_accesses(plan *p, const cgl_recording *recording,
                               const cgl_op *op) {
   const cgl_range *ranges = cgl_record_ranges(recording, op);
+  const cgl_temporaries *t = recording == p->recording ? p->temporaries : NULL;
   bool room = true;
   for (uint32_t i = 0; i < op->nranges && room; i++)
-    room = plan_add_access(p, &ranges[i]);
+    room = plan_add_access(p, &ranges[i],
+                           t ? cgl_temporaries_of(t, &ranges[i]) : 0);
   for (uint32_t b = 0; b < op->nbodies && room; b++) {
     const cgl_recording *body = cgl_record_bodies(recording, op)[b];
     for (size_t i = 0; i < cgl_record_count(body) && room; i++)
@@ -417,10 +427,25 @@ static bool plan_place(plan *p, uint32_t op) {
 }
 
 
+/* The recording's own dependencies; those that were put in by hand may have
+   later numbers. */
+static void plan_want_given(plan *p, uint32_t op) {
+  size_t count;
+  const size_t *from = cgl_record_dependencies(p->recording, op - 1, &count);
+  for (size_t k = 0; k < count; k++)
+    if (from[k] < op - 1)
+      plan_want(p, (uint32_t)from[k] + 1, op);
+}
+
+
 static bool plan_add(plan *p, uint32_t op) {
   const cgl_op *o = cgl_record_op(p->recording, op - 1);
   p->nwanted = 0;
   p->starts[op - 1] = p->nedges;
+  if (p->given) {
+    plan_want_given(p, op);
+    return plan_place(p, op);
+  }
   if (!plan_want_data(p, op) || !plan_want_explicit(p, op))
     return false;
   plan_want(p, p->barrier, op);
@@ -526,7 +551,7 @@ static bool plan_reserve(plan *p) {
 
 static bool plan_make(plan *p) {
   bool room = plan_reserve(p);
-  for (uint32_t i = 0; i < p->n && room; i++) {
+  for (uint32_t i = 0; i < p->n && room && !p->given; i++) {
     room = plan_add_accesses(p, p->recording, cgl_record_op(p->recording, i));
     p->first[i + 1] = p->naccesses;
   }
@@ -539,30 +564,134 @@ static bool plan_make(plan *p) {
 }
 
 
-cgl_status cgl_plan_order(cgl_context *context, cgl_recording *recording,
-                          CUgraph graph, uint32_t width,
-                          const char *operation) {
-  const cgl_driver *driver = context->driver;
+/* What uses each temporary; false without memory. */
+static bool plan_use_places(plan *p) {
+  cgl_temporaries *t = p->temporaries;
+  if (!cgl_places_reserve(&t->places, t->count, p->width))
+    return false;
+  for (size_t i = 0; i < t->count; i++) {
+    const cgl_allocation *a = cgl_record_allocation(p->recording, t->slots[i]);
+    t->places.list[i].bytes = cgl_temporaries_bytes(a);
+  }
+  for (uint32_t op = 1; op <= p->n; op++) {
+    const cgl_op *o = cgl_record_op(p->recording, op - 1);
+    const cgl_range *ranges = cgl_record_ranges(p->recording, o);
+    for (uint32_t r = 0; r < o->nranges; r++) {
+      const uint32_t number = cgl_temporaries_of(t, &ranges[r]);
+      if (number)
+        cgl_places_use(&t->places, number - 1, op, p->lane[op - 1],
+                       p->reach + (size_t)(op - 1) * p->width);
+    }
+  }
+  return true;
+}
+
+
+/* A plan of so many lanes, and places for the temporaries; the bytes that these
+   take, SIZE_MAX without memory. */
+static size_t plan_try(plan *p, cgl_recording *recording, cgl_temporaries *t,
+                       uint32_t width) {
   const size_t n = cgl_record_count(recording);
-  plan p = {.recording = recording,
-            .n = (uint32_t)n,
-            .width = width ? width : CGL_PLAN_WIDTH};
-  if (p.width > n)
-    p.width = n ? (uint32_t)n : 1;
-  const char *entry = "cuGraphGetEdges";
-  CUresult result = cgl_record_learn_edges(recording, graph);
-  if (!result && (n >= UINT32_MAX || !plan_make(&p)))
-    result = CUDA_ERROR_OUT_OF_MEMORY;
-  if (!result) {
-    entry = "cuGraphAddDependencies";
-    result = plan_edit(&p, driver, graph);
+  *p = (plan){.recording = recording,
+              .temporaries = t,
+              .n = (uint32_t)n,
+              .width = width < n ? width
+                       : n       ? (uint32_t)n
+                                 : 1};
+  if (n >= UINT32_MAX || !plan_make(p) || !plan_use_places(p))
+    return SIZE_MAX;
+  return t->count ? cgl_places_find(&t->places) : 0;
+}
+
+
+/* A plan whose temporaries take no more than `most` bytes (0: any number), of
+   as many lanes as that leaves. */
+static cgl_status plan_fit(plan *p, cgl_recording *recording,
+                           cgl_temporaries *t, const cgl_graph_desc *desc,
+                           const char *operation, size_t *bytes) {
+  uint32_t width = desc->width ? desc->width : CGL_PLAN_WIDTH;
+  size_t asked = 0, taken = 0, moved = 0;
+  cgl_status status =
+      desc->max_bytes
+          ? cgl_temporaries_sum(recording, t->born, !t->count, &asked, &taken)
+          : CGL_OK;
+  const size_t kept = taken;
+  const size_t most = desc->max_bytes ? desc->max_bytes : SIZE_MAX;
+  for (; !status; width = width > 8 ? width / 2 : width - 1) {
+    moved = plan_try(p, recording, t, width);
+    if (moved == SIZE_MAX)
+      return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                      "no memory to plan the graph");
+    if (kept + moved <= most || width == 1)
+      break;
+    plan_free(p);
+    cgl_places_free(&t->places);
   }
-  if (!result) {
-    cgl_record_set_dependencies(recording, p.starts, p.edges);
-    p.starts = p.edges = NULL;
-  }
+  *bytes = moved;
+  if (status || kept + moved <= most)
+    return status;
+  cgl_fail(CUDA_ERROR_OUT_OF_MEMORY, operation,
+           "the capture's memory takes %zu bytes when its nodes run one after "
+           "the other, which is %zu more than max_bytes",
+           kept + moved, kept + moved - most);
+  return cgl_fail_hint("allow more, or release buffers earlier in the capture");
+}
+
+
+/* The driver's graph gets the edges; or, where memory was moved, is built anew.
+ */
+static cgl_status plan_finish(plan *p, cgl_context *context,
+                              cgl_recording *recording, CUgraph *graph,
+                              const char *operation) {
+  const bool moved = p->temporaries->count;
+  CUgraph built = NULL;
+  cgl_status status = CGL_OK;
+  if (!moved)
+    status = cgl_fail_driver(context, plan_edit(p, context->driver, *graph),
+                             operation, "cuGraphAddDependencies");
+  if (status)
+    return status;
+  cgl_record_set_dependencies(recording, p->starts, p->edges);
+  p->starts = p->edges = NULL;
+  if (moved)
+    status = cgl_build_graph(context, recording, 1, operation, &built);
+  if (!moved || status)
+    return status;
+  context->driver->cuGraphDestroy(*graph);
+  *graph = built;
+  return cgl_fail_driver(context,
+                         cgl_record_learn_nodes(recording, built, 0, true),
+                         operation, "cuGraphGetNodes");
+}
+
+
+cgl_status cgl_plan_order(cgl_graph *graph, const char *operation) {
+  cgl_context *context = graph->object.context;
+  cgl_recording *recording = graph->recording;
+  CUgraph *template = &graph->template->graph;
+  cgl_temporaries t;
+  plan p = {0};
+  size_t bytes = 0;
+  cgl_status status =
+      cgl_fail_driver(context, cgl_record_learn_edges(recording, *template),
+                      operation, "cuGraphGetEdges");
+  if (!cgl_temporaries_find(&t, recording, graph->capture.underway.born) &&
+      !status)
+    status =
+        cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to plan the graph");
+  /* A guarded block ends where it ends, and nothing builds foreign nodes. */
+  if (graph->pool->guard || cgl_record_has(recording, CGL_OP_FOREIGN))
+    t.count = 0;
+  if (!status)
+    status = plan_fit(&p, recording, &t, &graph->options, operation, &bytes);
+  if (!status && bytes)
+    status = cgl_temporaries_move(&t, graph->pool, graph->capture.origin, bytes,
+                                  operation);
+  if (!status)
+    status = plan_finish(&p, context, recording, template, operation);
   plan_free(&p);
-  return cgl_fail_driver(context, result, operation, entry);
+  cgl_temporaries_free(&t);
+  return status;
 }
 
 
@@ -615,6 +744,37 @@ cgl_status cgl_plan_check_change(cgl_graph *graph, size_t index,
 
 /* ---- what a script may ask ---- */
 
+static cgl_status plan_sum_bytes(cgl_graph *graph, cgl_plan *info) {
+  static const char operation[] = "graph:plan";
+  const uint64_t born = graph->capture.underway.born;
+  const uint32_t width = graph->options.width;
+  const size_t n = cgl_record_count(graph->recording);
+  size_t asked, kept, bound = SIZE_MAX;
+  cgl_temporaries t;
+  cgl_status status =
+      cgl_temporaries_sum(graph->recording, born, false, &asked, &kept);
+  if (!status)
+    status = cgl_temporaries_sum(graph->recording, born, true,
+                                 &info->bytes_asked, &info->bytes);
+  if (status)
+    return status;
+  plan p = {.recording = graph->recording,
+            .temporaries = &t,
+            .given = true,
+            .n = (uint32_t)n,
+            .width = width ? width : CGL_PLAN_WIDTH};
+  if (cgl_temporaries_list(&t, graph->recording, born) && plan_make(&p) &&
+      plan_use_places(&p))
+    bound = cgl_places_bound(&t.places);
+  plan_free(&p);
+  cgl_temporaries_free(&t);
+  info->bytes_least = kept + bound;
+  return bound == SIZE_MAX
+             ? cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a plan")
+             : CGL_OK;
+}
+
+
 cgl_status cgl_graph_plan(cgl_graph *graph, cgl_plan *info) {
   static const char operation[] = "graph:plan";
   memset(info, 0, sizeof *info);
@@ -649,6 +809,26 @@ cgl_status cgl_graph_plan(cgl_graph *graph, cgl_plan *info) {
     info->width = at[depth[i]] > info->width ? at[depth[i]] : info->width;
   }
   free(depth);
+  return plan_sum_bytes(graph, info);
+}
+
+
+cgl_status cgl_graph_plan_memory(cgl_graph *graph, size_t index,
+                                 cgl_plan_memory *memory, bool *found) {
+  cgl_status status = cgl_graph_check_captured(graph, "graph:plan");
+  *found = false;
+  if (status)
+    return status;
+  const uint64_t born = graph->capture.underway.born;
+  const cgl_allocation *a = cgl_record_allocation(graph->recording, index);
+  *found = a;
+  if (!a)
+    return CGL_OK;
+  *memory = (cgl_plan_memory){.file = a->made.file ? a->made.file : "",
+                              .line = a->made.line,
+                              .address = a->address,
+                              .bytes = a->born == born ? a->bytes : 0,
+                              .temporary = a->temporary};
   return CGL_OK;
 }
 
