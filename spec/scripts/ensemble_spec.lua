@@ -20,7 +20,7 @@ describe("scripts/ensemble.lua", function()
 
   it("names what it cannot do", function()
     assert.truthy(script.complaint("ensemble", { "--steps", "0" })
-      :find "--steps must be a whole number from 1")
+      :find "--steps needs a whole number from 1")
     assert.truthy(script.complaint("ensemble", { "--order", "random" })
       :find "--order is data or issue, not random")
   end)

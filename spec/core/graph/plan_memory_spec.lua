@@ -299,7 +299,7 @@ describe("a failing driver, with memory in data order", function()
           right = function(sum) return sum == 4 + 4, sum end,
           calls = 40,
           raised = 30,
-          names = { "cuGraphAddNode", "cuGraphGetEdges" },
+          names = { "cuGraphAddNode", "cuGraphGetNodes" },
         })
       ]])
     end)

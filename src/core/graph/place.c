@@ -36,25 +36,24 @@ void cgl_places_use(cgl_places *places, size_t i, uint32_t op, uint32_t lane,
   if (!place->first)
     place->first = op;
   place->last = op;
+  place->lane = lane;
   places->last[i * places->width + lane] = op;
-}
-
-
-static bool row_precedes(const uint32_t *last, const uint32_t *past,
-                         uint32_t width) {
-  uint32_t late = 0;
-  for (uint32_t l = 0; l < width; l++)
-    late |= last[l] > past[l];
-  return !late;
 }
 
 
 /* Every use of a precedes every use of b. */
 static bool place_precedes(const cgl_places *places, size_t a, size_t b) {
   const uint32_t width = places->width;
-  return places->list[a].last < places->list[b].first &&
-         row_precedes(places->last + a * width, places->past + b * width,
-                      width);
+  const cgl_temporary *before = &places->list[a];
+  const uint32_t *last = places->last + a * width;
+  const uint32_t *past = places->past + b * width;
+  if (before->last >= places->list[b].first ||
+      before->last > past[before->lane])
+    return false;
+  uint32_t l = 0;
+  while (l < width && last[l] <= past[l])
+    l++;
+  return l == width;
 }
 
 

@@ -18,6 +18,7 @@ typedef struct cgl_temporary {
   size_t bytes;         /* not 0 */
   size_t at;            /* found: bytes from the begin */
   uint32_t first, last; /* operations that use it, from 1; 0: none does */
+  uint32_t lane;        /* of the last */
 } cgl_temporary;
 
 typedef struct cgl_places {

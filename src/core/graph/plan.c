@@ -39,6 +39,11 @@ typedef struct plan {
   size_t *first; /* accesses of operation i; n + 1 entries */
   CUdeviceptr *bounds;
   size_t nbounds;
+  struct bound {
+    CUdeviceptr at; /* 0: none */
+    size_t index;   /* in `bounds` */
+  } * slots;        /* open addressing, half empty */
+  size_t mask;
   segment *segments;
   reader *readers;
   size_t nreaders, readers_size;
@@ -215,27 +220,43 @@ static int bound_compare(const void *a, const void *b) {
 }
 
 
+/* The slot of a bound in the table. */
+static size_t bound_slot(const plan *p, CUdeviceptr at) {
+  size_t slot = at * UINT64_C(0x9e3779b97f4a7c15) >> 20 & p->mask;
+  while (p->slots[slot].at && p->slots[slot].at != at)
+    slot = (slot + 1) & p->mask;
+  return slot;
+}
+
+
+/* Most operations use what others use: each bound is sorted once. */
 static bool plan_make_segments(plan *p) {
   const size_t n = 2 * p->naccesses;
+  size_t size = 64;
+  while (size < 2 * n)
+    size *= 2;
+  p->mask = size - 1;
   p->bounds = malloc((n + 1) * sizeof *p->bounds);
-  if (!p->bounds)
+  p->slots = calloc(size, sizeof *p->slots);
+  if (!p->bounds || !p->slots)
     return false;
-  for (size_t i = 0; i < p->naccesses; i++) {
-    p->bounds[2 * i] = p->accesses[i].from;
-    p->bounds[2 * i + 1] = p->accesses[i].to;
+  for (size_t i = 0; i < n; i++) {
+    const access *a = &p->accesses[i / 2];
+    const CUdeviceptr at = i % 2 ? a->to : a->from;
+    const size_t slot = bound_slot(p, at);
+    if (!p->slots[slot].at)
+      p->bounds[p->nbounds++] = at;
+    p->slots[slot].at = at;
   }
-  qsort(p->bounds, n, sizeof *p->bounds, bound_compare);
-  for (size_t i = 0; i < n; i++)
-    if (!i || p->bounds[i] != p->bounds[p->nbounds - 1])
-      p->bounds[p->nbounds++] = p->bounds[i];
+  qsort(p->bounds, p->nbounds, sizeof *p->bounds, bound_compare);
+  for (size_t i = 0; i < p->nbounds; i++)
+    p->slots[bound_slot(p, p->bounds[i])].index = i;
   return (p->segments = calloc(p->nbounds + 1, sizeof *p->segments));
 }
 
 
 static size_t plan_find_bound(const plan *p, CUdeviceptr at) {
-  return (size_t)((const CUdeviceptr *)bsearch(&at, p->bounds, p->nbounds,
-                                               sizeof at, bound_compare) -
-                  p->bounds);
+  return p->slots[bound_slot(p, at)].index;
 }
 
 
@@ -520,6 +541,7 @@ static void plan_free(plan *p) {
   free(p->accesses);
   free(p->first);
   free(p->bounds);
+  free(p->slots);
   free(p->segments);
   free(p->readers);
   free(p->lane);
@@ -672,9 +694,11 @@ cgl_status cgl_plan_order(cgl_graph *graph, const char *operation) {
   cgl_temporaries t;
   plan p = {0};
   size_t bytes = 0;
+  CUresult result = graph->capture.watched
+                        ? cgl_record_learn_edges(recording, *template)
+                        : cgl_record_learn_line(recording, *template);
   cgl_status status =
-      cgl_fail_driver(context, cgl_record_learn_edges(recording, *template),
-                      operation, "cuGraphGetEdges");
+      cgl_fail_driver(context, result, operation, "cuGraphGetEdges");
   if (!cgl_temporaries_find(&t, recording, graph->capture.underway.born) &&
       !status)
     status =
