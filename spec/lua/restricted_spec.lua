@@ -347,7 +347,7 @@ local open_names = {
   buffer = "copy download fill item normal random release uniform upload view",
   pinned = "copy get release set",
   module = "global kernel kernels release",
-  kernel = "block_size form launch name over parameters release",
+  kernel = "block_size effects form launch name over parameters release",
   graph = "capture instantiate is_capturing nodes register_generator_state release replay reset "
     .. "set_enabled set_params writes",
   generator = "clone_state get_offset get_state graphsafe_get_state graphsafe_set_state "

@@ -214,6 +214,35 @@ describe("data order", function()
     end)
   end
 
+  it("goes by what the script says of a kernel", function()
+    local bare = cg.kernel [[
+extern "C" __global__ void bare(float *out, float *in, int n) { out[threadIdx.x] = in[threadIdx.x] + n; }]]
+    local function twice()
+      bare:launch(1, N, y, x, 1)
+      bare:launch(1, N, z, x, 2)
+    end
+    assert.equal("1:- 2:1", edges(captured(twice)))
+    assert.equal(bare, bare:effects { ["in"] = "read", out = "write" })
+    local g = captured(twice)
+    assert.equal("1:- 2:-", edges(g))
+    g:replay()
+    assert.equal(3, z:download()[1])
+    bare:effects { [2] = "update" }
+    assert.equal("1:- 2:1", edges(captured(twice)))
+    bare:effects { [2] = "declared" }
+    assert.equal("1:- 2:1", edges(captured(twice)))
+    slips(function() bare:effects { into = "read", out = "write" } end,
+      "bare has no parameter 'into': its parameters are out, in, n")
+    slips(function() bare:effects { out = "writes" } end, "an effect must be one of")
+    slips(function() bare:effects { [4] = "read" } end, "bare has no parameter 4, it has 3")
+    slips(function() bare:effects { [1.5] = "read" } end, "bare has no parameter 1.5")
+    slips(function() bare:effects { [true] = "read" } end, "bare has no parameter")
+    slips(function() bare:effects "read" end, "a table of parameters")
+    local e = fails(bare.effects, bare, { ["in"] = "read", n = "read" })
+    assert.truthy(e.message:find("parameter 3 of bare (int n) is no pointer", 1, true))
+    assert.equal("1:- 2:1", edges(captured(twice)), "nothing of a refused table counts")
+  end)
+
   describe("barriers", function()
     local function barrier(fn)
       local g = captured(function()
