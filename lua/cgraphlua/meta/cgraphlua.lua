@@ -488,6 +488,18 @@ function cg.make_graphed_callables(fns, samples, opts) end
 ---@return cgraphlua.graph[] graphs grows as signatures are captured
 function cg.graphed(fn, opts) end
 
+---@class cgraphlua.defaults
+---@field order? "issue"|"data"
+---@field width? integer in data order: how many nodes may run beside each other (32)
+---@field max_bytes? integer in data order: the most memory that a capture may take
+---@field plan? boolean print the plan of each graph when its capture has ended
+
+--- What new graphs of the state have where nothing else is said.  Changes the
+--- fields that are there, and returns all.
+---@param defaults? cgraphlua.defaults
+---@return cgraphlua.defaults
+function cg.defaults(defaults) end
+
 ---@class cgraphlua.compare_options
 ---@field orders? ("eager"|"issue"|"data")[] ways to run the work (all three)
 ---@field devices? string[] where to run it (the current device)

@@ -92,6 +92,26 @@ describe("data order", function()
     slips(function() g:options { width = 1025 } end, "width")
   end)
 
+  it("may be what new graphs have", function()
+    assert.same({ order = "issue", plan = false }, cg.defaults())
+    cg.defaults { order = "data", width = 7 }
+    local g = cg.capture(function()
+      add(x, w)
+      add(y, w)
+    end)
+    local issue = cg.capture(function() add(x, w) end, { order = "issue" })
+    local early = cg.graph()
+    assert.same({ order = "data", width = 7, max_bytes = 4096, plan = false },
+      cg.defaults { max_bytes = 4096 })
+    slips(function() cg.defaults { order = "none" } end, "order")
+    slips(function() cg.defaults { pool = cg.pool() } end, "unknown option \"pool\"")
+    cg.defaults { order = "issue", width = 32, max_bytes = 2 ^ 50 }
+    assert.equal("1:- 2:-", edges(g))
+    assert.equal("issue", issue:options().order)
+    assert.same({ "data", 7 }, { early:options().order, early:options().width })
+    assert.equal("issue", cg.graph():options().order)
+  end)
+
   it("orders reads after writes and writes after reads, and no more", function()
     local g = captured(function()
       add(x, w) -- 1

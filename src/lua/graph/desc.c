@@ -124,13 +124,38 @@ static bool desc_read(lua_State *L, cgl_lua *S, int options,
 
 
 cgl_graph *cgl_lua_graph_push(lua_State *L, cgl_lua *S, int options) {
-  cgl_graph_desc desc = {.pool = S->pool};
+  cgl_graph_desc desc = S->defaults;
+  desc.pool = S->pool;
   desc_read(L, S, options, &desc);
   cgl_context *context = cgl_lua_context(L, S);
   cgl_graph **slot = cgl_lua_new_graph(L, S);
   cgl_lua_try(L, S, cgl_graph_create(context, &desc, slot));
   cgl_lua_note_graph(L, S, *slot);
   return *slot;
+}
+
+
+/* cg.defaults([{order=, width=, max_bytes=, plan=}]) changes what new graphs
+   have where nothing else is said, and returns it. */
+int cgl_lua_graph_defaults(lua_State *L) {
+  static const char *const known[] = {"order", "width", "max_bytes", "plan",
+                                      NULL};
+  cgl_lua *S = cgl_lua_issue(L, "defaults");
+  lua_settop(L, 1);
+  if (cgl_lua_options(L, S, 1, known)) {
+    cgl_graph_desc desc = S->defaults;
+    desc_read(L, S, 1, &desc);
+    S->plans = cgl_lua_option_boolean(L, S, 1, "plan", S->plans);
+    S->defaults = desc;
+  }
+  lua_createtable(L, 0, 4);
+  cgl_lua_set_text(L, "order", order_names[S->defaults.order]);
+  if (S->defaults.width)
+    cgl_lua_set_number(L, "width", S->defaults.width);
+  if (S->defaults.max_bytes)
+    cgl_lua_set_number(L, "max_bytes", (double)S->defaults.max_bytes);
+  cgl_lua_set_boolean(L, "plan", S->plans);
+  return 1;
 }
 
 

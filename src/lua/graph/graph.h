@@ -72,6 +72,8 @@ void cgl_lua_graph_set_options(lua_State *L, cgl_lua *S, int options,
                                cgl_graph *graph);
 /* g.pool = p and the like. */
 int cgl_lua_graph_newindex(lua_State *L);
+/* cg.defaults(options) */
+int cgl_lua_graph_defaults(lua_State *L);
 /* cg.graph(options) */
 int cgl_lua_graph_new(lua_State *L);
 
