@@ -93,7 +93,7 @@ static void pieces_find(const pieces *p, const cgl_places *places, size_t i,
                         size_t *begin, size_t *end) {
   size_t best = SIZE_MAX, from = 0;
   *begin = *end = p->count;
-  for (size_t k = 0; k <= p->count; k++) {
+  for (size_t k = 0; k <= p->count && best > places->list[i].bytes; k++) {
     if (k < p->count && place_precedes(places, p->list[k].user, i))
       continue;
     const size_t start = from < p->count ? p->list[from].from : 0;
@@ -173,7 +173,8 @@ static size_t gap_find(const cgl_places *places, cgl_temporary *const *put,
   size_t best = SIZE_MAX, at = 0, end = 0;
   for (size_t k = 0; k < nput; k++) {
     const cgl_temporary *other = put[k];
-    if (places_share(places, (size_t)(other - places->list), i))
+    if (other->at + other->bytes <= end ||
+        places_share(places, (size_t)(other - places->list), i))
       continue;
     if (other->at >= end + bytes && other->at - end < best) {
       best = other->at - end;

@@ -52,6 +52,7 @@ typedef struct plan {
   uint32_t *depth;  /* operations on the longest path to it */
   uint32_t *reach;  /* n rows: the latest of each lane that precedes it */
   uint32_t *tails;  /* the latest of each lane */
+  uint32_t *deep;   /* its depth */
   uint32_t nlanes;
   uint32_t *wanted; /* what the operation at hand must come after */
   uint32_t *mark;   /* by operation: the last that wanted it */
@@ -396,7 +397,9 @@ static void plan_reduce(plan *p, uint32_t *row) {
     const uint32_t *its = p->reach + (size_t)(w - 1) * p->width;
     if (row[p->lane[w - 1]] >= w)
       continue;
-    for (uint32_t l = 0; l < p->nlanes; l++)
+    if (!kept)
+      memcpy(row, its, p->nlanes * sizeof *row);
+    for (uint32_t l = 0; l < p->nlanes && kept; l++)
       row[l] = its[l] > row[l] ? its[l] : row[l];
     row[p->lane[w - 1]] = w;
     p->wanted[kept++] = w;
@@ -417,7 +420,7 @@ static uint32_t plan_choose_lane(const plan *p, const uint32_t *row) {
     return best == UINT32_MAX ? p->nlanes : best;
   best = 0;
   for (uint32_t l = 1; l < p->nlanes; l++)
-    if (p->depth[p->tails[l] - 1] < p->depth[p->tails[best] - 1])
+    if (p->deep[l] < p->deep[best])
       best = l;
   return best;
 }
@@ -443,7 +446,7 @@ static bool plan_place(plan *p, uint32_t op) {
     if (depth > p->depth[op - 1])
       p->depth[op - 1] = depth;
   }
-  p->depth[op - 1]++;
+  p->deep[lane] = ++p->depth[op - 1];
   return true;
 }
 
@@ -560,7 +563,8 @@ static bool plan_reserve(plan *p) {
   p->starts = calloc(n, sizeof *p->starts);
   p->lane = calloc(5 * n, sizeof *p->lane);
   p->reach = calloc(n * p->width, sizeof *p->reach);
-  p->tails = calloc(p->width, sizeof *p->tails);
+  p->tails = calloc(2 * (size_t)p->width, sizeof *p->tails);
+  p->deep = p->tails + p->width;
   if (!p->first || !p->starts || !p->lane || !p->reach || !p->tails)
     return false;
   p->before = p->lane + n;

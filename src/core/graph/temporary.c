@@ -93,16 +93,17 @@ void cgl_temporaries_mark(cgl_recording *recording, uint64_t born) {
   for (size_t i = 0; (body = cgl_record_body(recording, i)); i++)
     body_fix(body);
   for (size_t i = 0; (a = cgl_record_allocation(recording, i)); i++)
-    a->temporary = false;
+    if (a->born == born)
+      a->temporary = false;
   /* A recording may have one twice, when another capture used it between. */
-  for (size_t i = 0; (a = cgl_record_allocation(recording, i)); i++) {
-    if (a->temporary)
-      atomic_store(&a->fixed, true);
-    a->temporary = true;
-  }
   for (size_t i = 0; (a = cgl_record_allocation(recording, i)); i++)
-    a->temporary =
-        a->born == born && atomic_load(&a->over) && !atomic_load(&a->fixed);
+    if (a->born == born && a->temporary)
+      atomic_store(&a->fixed, true);
+    else if (a->born == born)
+      a->temporary = true;
+  for (size_t i = 0; (a = cgl_record_allocation(recording, i)); i++)
+    if (a->born == born)
+      a->temporary = atomic_load(&a->over) && !atomic_load(&a->fixed);
 }
 
 

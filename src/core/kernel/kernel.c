@@ -185,7 +185,7 @@ cgl_status cgl_kernel_param(const cgl_kernel *kernel, size_t index,
 cgl_status cgl_kernel_set_effect(cgl_kernel *kernel, size_t index,
                                  cgl_effect effect) {
   static const char operation[] = "kernel:effects";
-  cgl_param_info info;
+  cgl_param_info info = {"", "", false, false, 0};
   cgl_status status = cgl_kernel_param(kernel, index, &info);
   if (status)
     return status;
