@@ -308,6 +308,29 @@ extern "C" __global__ void bare(float *out, float *in, int n) { out[threadIdx.x]
         (barrier(function() touch:launch(1, N, z) end)))
     end)
 
+    it("are copies of a generator's state, among draws", function()
+      local gen, state = cg.generator(5), cg.buffer("uint64", 2)
+      local function issue()
+        x:uniform(gen)
+        gen:get_state(state)
+        y:uniform(gen)
+        gen:set_state(state)
+        z:uniform(gen)
+      end
+      local g = captured(issue)
+      for _, barrier in ipairs(g:plan().barriers) do
+        assert.equal("the state of a generator is copied", barrier.reason)
+      end
+      assert.equal(2, #g:plan().barriers)
+      gen:manual_seed(5)
+      g:replay(2)
+      local got = { device.bits(x), device.bits(y), device.bits(z) }
+      gen:manual_seed(5)
+      for _ = 1, 2 do issue() end
+      assert.same({ device.bits(x), device.bits(y), device.bits(z) }, got)
+      assert.equal(got[2], got[3])
+    end)
+
     it("are external events", function()
       local e = cg.event { external = true }
       assert.equal("an external event", (barrier(function() e:record() end)))

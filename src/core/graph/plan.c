@@ -31,6 +31,7 @@ typedef struct stream_floor {
 
 typedef struct plan {
   const cgl_recording *recording;
+  const cgl_draw *draws;        /* of the graph */
   cgl_temporaries *temporaries; /* NULL: all memory lies where it is */
   bool given; /* the recording's dependencies are the edges, and stay */
   uint32_t n, width;
@@ -462,6 +463,18 @@ static void plan_want_given(plan *p, uint32_t op) {
 }
 
 
+/* Draws read the state of their generator without a range for it. */
+static const char *state_reason(const cgl_draw *draws,
+                                const cgl_recording *recording,
+                                const cgl_op *op) {
+  for (; draws; draws = draws->next)
+    if (cgl_record_touches(recording, op, draws->state->memory->address,
+                           cgl_buffer_bytes(draws->state->memory), false))
+      return "the state of a generator is copied";
+  return NULL;
+}
+
+
 static bool plan_add(plan *p, uint32_t op) {
   const cgl_op *o = cgl_record_op(p->recording, op - 1);
   p->nwanted = 0;
@@ -473,7 +486,8 @@ static bool plan_add(plan *p, uint32_t op) {
   if (!plan_want_data(p, op) || !plan_want_explicit(p, op))
     return false;
   plan_want(p, p->barrier, op);
-  if (cgl_plan_barrier_reason(p->recording, o)) {
+  if (cgl_plan_barrier_reason(p->recording, o) ||
+      state_reason(p->draws, p->recording, o)) {
     plan_want_all_until(p, op, op);
     p->barrier = op;
   }
@@ -615,10 +629,12 @@ static bool plan_use_places(plan *p) {
 
 /* A plan of so many lanes, and places for the temporaries; the bytes that these
    take, SIZE_MAX without memory. */
-static size_t plan_try(plan *p, cgl_recording *recording, cgl_temporaries *t,
+static size_t plan_try(plan *p, const cgl_graph *graph, cgl_temporaries *t,
                        uint32_t width) {
+  const cgl_recording *recording = graph->recording;
   const size_t n = cgl_record_count(recording);
   *p = (plan){.recording = recording,
+              .draws = graph->draw_list,
               .temporaries = t,
               .n = (uint32_t)n,
               .width = width < n ? width
@@ -632,19 +648,19 @@ static size_t plan_try(plan *p, cgl_recording *recording, cgl_temporaries *t,
 
 /* A plan whose temporaries take no more than `most` bytes (0: any number), of
    as many lanes as that leaves. */
-static cgl_status plan_fit(plan *p, cgl_recording *recording,
-                           cgl_temporaries *t, const cgl_graph_desc *desc,
+static cgl_status plan_fit(plan *p, const cgl_graph *graph, cgl_temporaries *t,
                            const char *operation, size_t *bytes) {
+  const cgl_graph_desc *desc = &graph->options;
   uint32_t width = desc->width ? desc->width : CGL_PLAN_WIDTH;
   size_t asked = 0, taken = 0, moved = 0;
-  cgl_status status =
-      desc->max_bytes
-          ? cgl_temporaries_sum(recording, t->born, !t->count, &asked, &taken)
-          : CGL_OK;
+  cgl_status status = desc->max_bytes
+                          ? cgl_temporaries_sum(graph->recording, t->born,
+                                                !t->count, &asked, &taken)
+                          : CGL_OK;
   const size_t kept = taken;
   const size_t most = desc->max_bytes ? desc->max_bytes : SIZE_MAX;
   for (; !status; width = width > 8 ? width / 2 : width - 1) {
-    moved = plan_try(p, recording, t, width);
+    moved = plan_try(p, graph, t, width);
     if (moved == SIZE_MAX)
       return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                       "no memory to plan the graph");
@@ -711,7 +727,7 @@ cgl_status cgl_plan_order(cgl_graph *graph, const char *operation) {
   if (graph->pool->guard || cgl_record_has(recording, CGL_OP_FOREIGN))
     t.count = 0;
   if (!status)
-    status = plan_fit(&p, recording, &t, &graph->options, operation, &bytes);
+    status = plan_fit(&p, graph, &t, operation, &bytes);
   if (!status && bytes)
     status = cgl_temporaries_move(&t, graph->pool, graph->capture.origin, bytes,
                                   operation);
@@ -865,8 +881,11 @@ cgl_status cgl_graph_plan_barrier(cgl_graph *graph, size_t index,
                                   const char **reason) {
   const cgl_op *op;
   cgl_status status = cgl_graph_op(graph, index, "graph:plan", &op);
-  *reason = status || graph->options.order == CGL_ORDER_ISSUE
-                ? NULL
-                : cgl_plan_barrier_reason(graph->recording, op);
-  return status;
+  *reason = NULL;
+  if (status || graph->options.order == CGL_ORDER_ISSUE)
+    return status;
+  *reason = cgl_plan_barrier_reason(graph->recording, op);
+  if (!*reason)
+    *reason = state_reason(graph->draw_list, graph->recording, op);
+  return CGL_OK;
 }

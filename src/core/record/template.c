@@ -141,7 +141,7 @@ CUresult cgl_record_learn_edges(cgl_recording *recording, CUgraph graph) {
 CUresult cgl_record_learn_line(cgl_recording *recording, CUgraph graph) {
   const size_t n = recording->nops;
   for (size_t i = 0; i < n; i++)
-    if (!recording->ops[i].stream ||
+    if (!recording->ops[i].stream || recording->ops[i].predication ||
         recording->ops[i].stream != recording->ops[0].stream)
       return cgl_record_learn_edges(recording, graph);
   size_t *edges = malloc((n + 1) * sizeof *edges);
