@@ -123,8 +123,8 @@ describe("the command line", function()
   it("shows every option in its help", function()
     local status, out = run { "--help" }
     assert.are.equal(0, status)
-    for _, option in ipairs { "-e ", "-l ", "-i ", "-v ", "-E ", "--device ", "--plan ", "--compile ",
-      "--out ", "--arch ", "-- ", "- " } do
+    for _, option in ipairs { "-e ", "-l ", "-i ", "-v ", "-E ", "--device ", "--plan ",
+      "--compile ", "--out ", "--arch ", "-- ", "- " } do
       assert.is_truthy(out:find("  " .. option, 1, true), option)
     end
   end)

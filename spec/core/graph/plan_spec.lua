@@ -236,7 +236,9 @@ describe("data order", function()
 
   it("goes by what the script says of a kernel", function()
     local bare = cg.kernel [[
-extern "C" __global__ void bare(float *out, float *in, int n) { out[threadIdx.x] = in[threadIdx.x] + n; }]]
+extern "C" __global__ void bare(float *out, float *in, int n) {
+  out[threadIdx.x] = in[threadIdx.x] + n;
+}]]
     local function twice()
       bare:launch(1, N, y, x, 1)
       bare:launch(1, N, z, x, 2)
@@ -318,8 +320,8 @@ extern "C" __global__ void bare(float *out, float *in, int n) { out[threadIdx.x]
         z:uniform(gen)
       end
       local g = captured(issue)
-      for _, barrier in ipairs(g:plan().barriers) do
-        assert.equal("the state of a generator is copied", barrier.reason)
+      for _, found in ipairs(g:plan().barriers) do
+        assert.equal("the state of a generator is copied", found.reason)
       end
       assert.equal(2, #g:plan().barriers)
       gen:manual_seed(5)

@@ -49,14 +49,14 @@ static bool dag_make(dag *w, uint32_t n, const host_link *edges, size_t m) {
 }
 
 
-/* For tests: with a number in CGRAPHLUA_HOST_ORDER, each program is one line, in
-   an order that the edges allow and nothing else decides. */
+/* For tests: with a number in CGRAPHLUA_HOST_ORDER, each program is one line,
+   in an order that the edges allow and nothing else decides. */
 static uint64_t order_seed(void) {
   static _Atomic uint64_t programs;
   const char *seed = getenv("CGRAPHLUA_HOST_ORDER");
-  return seed && *seed ? strtoull(seed, NULL, 10) * 2654435761u +
-                             (programs++ << 32 | 1)
-                       : 0;
+  return seed && *seed
+             ? strtoull(seed, NULL, 10) * 2654435761u + (programs++ << 32 | 1)
+             : 0;
 }
 
 
