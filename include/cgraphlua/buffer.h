@@ -70,6 +70,11 @@ CGL_API size_t cgl_buffer_count(const cgl_buffer *buffer);
 CGL_API size_t cgl_buffer_bytes(const cgl_buffer *buffer);
 CGL_API uint64_t cgl_buffer_address(const cgl_buffer *buffer);
 CGL_API cgl_context *cgl_buffer_context(const cgl_buffer *buffer);
+/* Whether two buffers have bytes in common; *same, unless NULL: whether they
+   begin at the same byte.  Unlike an address, the answer says nothing of where
+   the memory of a capture in data order will lie. */
+CGL_API bool cgl_buffer_overlap(const cgl_buffer *a, const cgl_buffer *b,
+                                bool *same);
 /* Sets the shape: `ndims` extents (1 to CGL_MAX_DIMS), the slowest first, whose
    product is the count.  Initially a buffer has one dimension. */
 CGL_API cgl_status cgl_buffer_set_shape(cgl_buffer *buffer,

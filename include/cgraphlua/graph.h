@@ -49,8 +49,12 @@ typedef struct cgl_graph_desc {
   cgl_option programmatic; /* a kernel may begin while the one before it ends:
                               cgl_graph_capture_begin */
   cgl_capture_order order;
-  uint32_t width; /* in data order: how many nodes may run beside each other;
-                     0: 32 */
+  uint32_t width;   /* in data order: how many nodes may run beside each other;
+                       0: 32 */
+  size_t max_bytes; /* in data order: the most memory that the capture may take
+                       from its pool; 0: any.  Fewer nodes run beside each other
+                       where that makes it fit; where nothing does, the end of
+                       the capture fails with CUDA_ERROR_OUT_OF_MEMORY */
 } cgl_graph_desc;
 
 /* Creates a graph that has captured nothing yet.  A NULL desc means defaults;
@@ -225,12 +229,32 @@ CGL_API cgl_status cgl_graph_node_kernel(cgl_graph *graph, size_t index,
 typedef struct cgl_plan {
   cgl_capture_order order;
   size_t nodes, edges;
-  size_t width;   /* the most nodes that are as many edges from the start */
-  size_t longest; /* nodes on the longest path */
+  size_t width;       /* the most nodes that are as many edges from the start */
+  size_t longest;     /* nodes on the longest path */
+  size_t bytes_asked; /* of all buffers that the capture made and used, in units
+                         of 512 */
+  size_t bytes;       /* that they take, each counted once */
+  size_t bytes_least; /* the least that the edges allow, or somewhat less of
+                         more than 512 temporary buffers */
 } cgl_plan;
+
+/* A buffer that the capture made and used. */
+typedef struct cgl_plan_memory {
+  const char *file; /* script file, or "" */
+  int line;         /* script line, or 0 */
+  uint64_t address;
+  size_t bytes;   /* 0: another capture made it */
+  bool temporary; /* the capture released it, and nobody knows its address */
+} cgl_plan_memory;
 
 /* CGL_ERROR_NOT_CAPTURED before the capture has ended.  cuGraphGetEdges */
 CGL_API cgl_status cgl_graph_plan(cgl_graph *graph, cgl_plan *plan);
+/* Describes buffer `index`, from 0, of those that a capture made and the
+   graph's nodes use, in the order of their first use; *found: there is one.  Of
+   two buffers whose bytes overlap, all nodes that use one come before all that
+   use the other. */
+CGL_API cgl_status cgl_graph_plan_memory(cgl_graph *graph, size_t index,
+                                         cgl_plan_memory *memory, bool *found);
 /* *reason: why node `index` is a barrier; NULL when it is none, and in issue
    order. */
 CGL_API cgl_status cgl_graph_plan_barrier(cgl_graph *graph, size_t index,

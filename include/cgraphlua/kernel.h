@@ -181,6 +181,21 @@ typedef struct cgl_kernel_facts {
 CGL_API void cgl_kernel_info(const cgl_kernel *kernel, cgl_kernel_facts *facts);
 /* The word of a form: "device", "loop", "loops", "fibers". */
 CGL_API const char *cgl_form_name(cgl_form form);
+/* What a kernel does with the memory that a parameter points to. */
+typedef enum cgl_effect {
+  CGL_EFFECT_DECLARED, /* reads what const pointers point to, and reads and
+                          writes what others point to */
+  CGL_EFFECT_READ,
+  CGL_EFFECT_WRITE, /* reads nothing that was there before the launch */
+  CGL_EFFECT_UPDATE /* reads and writes */
+} cgl_effect;
+
+/* Says what the kernel does with the memory of parameter `index`, from 0, in
+   launches from now on.  Nothing checks it: where it is wrong, captures in data
+   order lack edges.  CGL_ERROR_INVALID_ARGUMENT for a parameter that is no
+   pointer. */
+CGL_API cgl_status cgl_kernel_set_effect(cgl_kernel *kernel, size_t index,
+                                         cgl_effect effect);
 /* *block is a number of threads per thread block with good occupancy, for one
    dimension.  cuOccupancyMaxPotentialBlockSize */
 CGL_API cgl_status cgl_kernel_block_size(cgl_kernel *kernel, uint32_t *block);

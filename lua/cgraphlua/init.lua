@@ -111,6 +111,11 @@ function cg.memory_report(path)
   return require("cgraphlua.report").write(path)
 end
 
+--- Loads the comparison at its first use.
+function cg.compare(fn, opts)
+  return require "cgraphlua.compare"(fn, opts)
+end
+
 --- Makes the state a restricted one, for scripts that are loaded afterwards.
 function cg.restrict(limits)
   return require("cgraphlua.restricted")(cg, limits)

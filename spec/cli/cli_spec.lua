@@ -123,10 +123,42 @@ describe("the command line", function()
   it("shows every option in its help", function()
     local status, out = run { "--help" }
     assert.are.equal(0, status)
-    for _, option in ipairs { "-e ", "-l ", "-i ", "-v ", "-E ", "--device ", "--compile ",
-      "--out ", "--arch ", "-- ", "- " } do
+    for _, option in ipairs { "-e ", "-l ", "-i ", "-v ", "-E ", "--device ", "--plan ",
+      "--compile ", "--out ", "--arch ", "-- ", "- " } do
       assert.is_truthy(out:find("  " .. option, 1, true), option)
     end
+  end)
+
+  it("prints the plan of each graph for --plan", function()
+    local path = script [[
+local cg = require "cgraphlua"
+local x = cg.zeros("float", 64)
+cg.capture(function()
+  local t = cg.buffer("float", 64)
+  t:fill(1)
+  x:copy(t)
+  t:release()
+end, { order = "data" })
+local g, e = cg.graph(), cg.event { external = true }
+local s = cg.stream()
+s:use(function()
+  g:capture_begin { order = "data" }
+  e:record()
+  g:capture_end()
+end)
+print "done"]]
+    local status, out, err = run({ "--plan", path }, { env = "CGRAPHLUA_DEVICE=host" })
+    assert.are.equal(0, status)
+    assert.are.equal("done\n", out)
+    assert.are.equal(([[
+plan of the graph captured at PATH:5
+  data order: 2 nodes, 1 edges, 1 beside each other, longest path 2
+  memory: 512 bytes asked, 512 taken, 512 the least
+    PATH:4: 1 of 256 bytes
+plan of the graph captured at PATH:13
+  data order: 1 nodes, 0 edges, 1 beside each other, longest path 1
+  barrier: event:record, node 1, PATH:13: an external event
+]]):gsub("PATH", (path:gsub("%%", "%%%%"))), err)
   end)
 
   it("names its own version, LuaJIT's and every device", function()

@@ -350,7 +350,7 @@ local open_names = {
   buffer = "copy download fill item normal random release uniform upload view",
   pinned = "copy get release set",
   module = "global kernel kernels release",
-  kernel = "block_size form launch name over parameters release",
+  kernel = "block_size effects form launch name over parameters release",
   graph = "capture instantiate is_capturing nodes params register_generator_state release replay "
     .. "reset set set_enabled set_params writes",
   param = "get name release set type",

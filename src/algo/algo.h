@@ -47,8 +47,6 @@ cgl_launch cgl_algo_rows(uint64_t elements, uint64_t of_block);
 /* "{2, 3} float". */
 const char *cgl_algo_shape_text(const cgl_buffer *buffer,
                                 char text[CGL_ALGO_SHAPE_ROOM]);
-/* Whether two buffers share memory. */
-bool cgl_algo_overlap(const cgl_buffer *a, const cgl_buffer *b);
 /* Whether the device runs the kernel's threads as a GPU does; if not, a thread
    works on a long range by itself. */
 static inline bool cgl_algo_has_threads(const cgl_kernel *kernel) {

@@ -156,12 +156,6 @@ const char *cgl_algo_shape_text(const cgl_buffer *buffer,
 }
 
 
-bool cgl_algo_overlap(const cgl_buffer *a, const cgl_buffer *b) {
-  const uint64_t x = cgl_buffer_address(a), y = cgl_buffer_address(b);
-  return x < y + cgl_buffer_bytes(b) && y < x + cgl_buffer_bytes(a);
-}
-
-
 cgl_type cgl_algo_wide_type(cgl_type type) {
   switch (type) {
   case CGL_TYPE_uint8:

@@ -197,9 +197,9 @@ static cgl_status input_check(const map_call *call,
              cgl_algo_shape_text(call->out, wanted));
     return cgl_fail_hint("an input has as many elements as the result, or one");
   }
-  if (cgl_algo_overlap(x, call->out) &&
-      (cgl_buffer_address(x) != cgl_buffer_address(call->out) ||
-       cgl_buffer_count(x) != cgl_buffer_count(call->out) ||
+  bool same;
+  if (cgl_buffer_overlap(x, call->out, &same) &&
+      (!same || cgl_buffer_count(x) != cgl_buffer_count(call->out) ||
        cgl_buffer_type(x) != cgl_buffer_type(call->out))) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "input '%s' overlaps the result", input->name);
@@ -238,7 +238,7 @@ static cgl_status call_check(map_call *call) {
 /* Whether the kernel reads the input through the result's own pointer. */
 static bool input_is_out(const map_call *call, const cgl_arg *value) {
   return value->kind == CGL_ARG_BUFFER &&
-         cgl_algo_overlap(value->buffer, call->out);
+         cgl_buffer_overlap(value->buffer, call->out, NULL);
 }
 
 

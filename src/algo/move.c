@@ -34,7 +34,8 @@ static cgl_status move_check(const cgl_buffer *x, const cgl_buffer *other,
              cgl_algo_shape_text(out, wanted));
     return cgl_fail_hint("the result has the type of the elements");
   }
-  if (cgl_algo_overlap(x, out) || (other && cgl_algo_overlap(other, out))) {
+  if (cgl_buffer_overlap(x, out, NULL) ||
+      (other && cgl_buffer_overlap(other, out, NULL))) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "the result shares memory with what is read");
     return cgl_fail_hint("give another buffer for the result");
@@ -126,8 +127,9 @@ cgl_status cgl_algo_select_check(const cgl_buffer *x, const cgl_buffer *flags,
   if (cgl_buffer_count(out) != cgl_buffer_count(x))
     return counts_refuse(out, "the selected of", x, operation);
   if (cgl_buffer_type(count) != CGL_TYPE_int64 ||
-      cgl_buffer_count(count) != 1 || cgl_algo_overlap(count, x) ||
-      cgl_algo_overlap(count, flags) || cgl_algo_overlap(count, out)) {
+      cgl_buffer_count(count) != 1 || cgl_buffer_overlap(count, x, NULL) ||
+      cgl_buffer_overlap(count, flags, NULL) ||
+      cgl_buffer_overlap(count, out, NULL)) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "the count is no int64 of its own");
     return cgl_fail_hint("give a buffer of one int64 for it");

@@ -224,8 +224,8 @@ static cgl_status result_check(const reduce_call *call) {
     return cgl_fail_hint("leave the result out, or make it of this type and "
                          "size");
   }
-  if (cgl_algo_overlap(call->x, call->out) ||
-      (call->y && cgl_algo_overlap(call->y, call->out))) {
+  if (cgl_buffer_overlap(call->x, call->out, NULL) ||
+      (call->y && cgl_buffer_overlap(call->y, call->out, NULL))) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "the result shares memory with what is reduced");
     return cgl_fail_hint("give another buffer for the result");

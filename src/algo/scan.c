@@ -41,9 +41,9 @@ static cgl_status scan_check(const scan_call *call, cgl_algo_scan_kind kind) {
     return cgl_fail_hint("the result has as many elements, of %s",
                          integers ? "an integer type" : cgl_type_name(type));
   }
-  if (cgl_algo_overlap(call->x, call->out) &&
-      (cgl_buffer_address(call->x) != cgl_buffer_address(call->out) ||
-       type != result)) {
+  bool same;
+  if (cgl_buffer_overlap(call->x, call->out, &same) &&
+      (!same || type != result)) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "the result overlaps what is scanned");
     return cgl_fail_hint("give another buffer for the result, or the very "

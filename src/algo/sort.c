@@ -206,7 +206,7 @@ static cgl_status sort_check(const sort_call *call) {
   cgl_status status = pair_check(call->keys, call->out, "keys");
   if (status)
     return status;
-  bool shared = cgl_algo_overlap(call->keys, call->out);
+  bool shared = cgl_buffer_overlap(call->keys, call->out, NULL);
   if (call->values) {
     status = pair_check(call->values, call->out_values, "values");
     if (status)
@@ -217,10 +217,11 @@ static cgl_status sort_check(const sort_call *call) {
                cgl_algo_shape_text(call->keys, wanted));
       return cgl_fail_hint("give a value for each key");
     }
-    shared = shared || cgl_algo_overlap(call->values, call->out_values) ||
-             cgl_algo_overlap(call->keys, call->out_values) ||
-             cgl_algo_overlap(call->values, call->out) ||
-             cgl_algo_overlap(call->out, call->out_values);
+    shared = shared ||
+             cgl_buffer_overlap(call->values, call->out_values, NULL) ||
+             cgl_buffer_overlap(call->keys, call->out_values, NULL) ||
+             cgl_buffer_overlap(call->values, call->out, NULL) ||
+             cgl_buffer_overlap(call->out, call->out_values, NULL);
   }
   if (!shared)
     return CGL_OK;

@@ -195,6 +195,9 @@ static int run_program(lua_State *L, const program *p) {
     return 1;
   if (o->version && show_version(L, true))
     return 1;
+  if (o->plans &&
+      run_string(L, "require('cgraphlua').defaults { plan = true }", "=--plan"))
+    return 1;
   if (run_actions(L, p))
     return 1;
   if (scripted && run_script(L, p, o->script) && !o->interactive)

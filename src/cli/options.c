@@ -13,6 +13,7 @@ void cgl_options_usage(FILE *out) {
         "  -v            show versions and every device\n"
         "  -E            ignore environment variables\n"
         "  --device D    use device D: host, cuda or cuda:N\n"
+        "  --plan        print the plan of each graph that is captured\n"
         "  --compile S   run the script S and write its compiled kernels\n"
         "  --out F       the folder that --compile writes to\n"
         "  --arch LIST   also for GPUs: sm_80,sm_90 or compute_90 (PTX)\n"
@@ -47,7 +48,8 @@ static bool *flag_of(cgl_options *o, const char *arg) {
     bool *flag;
   } flags[] = {{"-i", &o->interactive},    {"-v", &o->version},
                {"--version", &o->version}, {"-h", &o->help},
-               {"--help", &o->help},       {"-E", &o->no_environment}};
+               {"--help", &o->help},       {"-E", &o->no_environment},
+               {"--plan", &o->plans}};
   for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
     if (!strcmp(arg, flags[i].name))
       return flags[i].flag;

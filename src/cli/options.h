@@ -21,6 +21,7 @@ typedef struct cgl_options {
   bool version;         /* -v */
   bool help;            /* -h */
   bool no_environment;  /* -E */
+  bool plans;           /* --plan */
   const char *device;   /* --device's value, or NULL; borrowed from argv */
   const char *compiled; /* --compile's value, or NULL; borrowed from argv */
   const char *out;      /* --out's value, or NULL; borrowed from argv */

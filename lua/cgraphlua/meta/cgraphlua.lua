@@ -386,6 +386,7 @@ function cg.kernel(source, name, opts) end
 ---@field unroll? boolean replay(n) of a small graph launches copies of it in one executable (true)
 ---@field order? "issue"|"data" nodes in the order of issue (default), or of what they use
 ---@field width? integer in data order: how many nodes may run beside each other (32)
+---@field max_bytes? integer in data order: the most memory that the capture may take
 
 --- Creates a graph that has captured nothing yet.
 ---@param opts? cgraphlua.graph_options
@@ -496,6 +497,46 @@ function cg.make_graphed_callables(fns, samples, opts) end
 ---@return function callable
 ---@return cgraphlua.graph[] graphs grows as signatures are captured
 function cg.graphed(fn, opts) end
+
+---@class cgraphlua.defaults
+---@field order? "issue"|"data"
+---@field width? integer in data order: how many nodes may run beside each other (32)
+---@field max_bytes? integer in data order: the most memory that a capture may take
+---@field plan? boolean print the plan of each graph when its capture has ended
+
+--- What new graphs of the state have where nothing else is said.  Changes the
+--- fields that are there, and returns all.
+---@param defaults? cgraphlua.defaults
+---@return cgraphlua.defaults
+function cg.defaults(defaults) end
+
+---@class cgraphlua.compare_options
+---@field orders? ("eager"|"issue"|"data")[] ways to run the work (all three)
+---@field devices? string[] where to run it (the current device)
+---@field rtol? number how much numbers may differ, as a part of them (0)
+---@field atol? number and beside that (0)
+
+---@class cgraphlua.difference
+---@field buffer integer|string its key in the table
+---@field index? integer of the element
+---@field wanted? any
+---@field got? any
+---@field way string what gave it, "in data order on host"
+---@field reference string what the first way was
+---@field node? integer index of the first node after which they differ
+---@field name? string of that node
+---@field file? string
+---@field line? integer
+
+--- Runs work in several ways, each on memory of its own, and compares what they
+--- leave with what the first leaves.  `fn` makes the memory, and returns a function
+--- that issues the work and a table of buffers to compare.
+---@param fn fun(): function, table<integer|string, cgraphlua.buffer>
+---@param opts? cgraphlua.compare_options
+---@return true? same nil when they differ
+---@return string? text
+---@return cgraphlua.difference? difference
+function cg.compare(fn, opts) end
 
 -- For tests ----------------------------------------------------------------
 

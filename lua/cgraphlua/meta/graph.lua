@@ -118,12 +118,23 @@ function graph:nodes() end
 ---@field line integer script line, or 0
 ---@field reason string why its memory is not known
 
+---@class cgraphlua.plan_memory
+---@field file string script file, or ""
+---@field line integer script line, or 0
+---@field at integer bytes from the lowest; buffers whose bytes overlap share them
+---@field bytes integer
+---@field temporary boolean the capture released it, and nobody has its address
+
 ---@class cgraphlua.plan
 ---@field order "issue"|"data"
 ---@field nodes integer
 ---@field edges integer
 ---@field width integer the most nodes that are as far from the start
 ---@field longest integer nodes on the longest path
+---@field bytes_asked integer of the buffers that the capture made and used
+---@field bytes integer that they take
+---@field bytes_least integer the least that the edges allow
+---@field memory cgraphlua.plan_memory[] those buffers
 ---@field barriers cgraphlua.barrier[] in data order: nodes that all others are ordered by
 
 --- How the nodes are ordered.

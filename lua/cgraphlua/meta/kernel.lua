@@ -48,6 +48,12 @@ function kernel:over(n) end
 ---@return string name
 function kernel:name() end
 
+--- Says what the kernel does with the memory of parameters, by name or number, in
+--- launches from now on.  Captures in data order go by it.
+---@param effects table<string|integer, "read"|"write"|"update"|"declared">
+---@return cgraphlua.kernel self
+function kernel:effects(effects) end
+
 ---@return integer threads per thread block with good occupancy
 function kernel:block_size() end
 

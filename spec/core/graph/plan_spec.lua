@@ -92,6 +92,26 @@ describe("data order", function()
     slips(function() g:options { width = 1025 } end, "width")
   end)
 
+  it("may be what new graphs have", function()
+    assert.same({ order = "issue", plan = false }, cg.defaults())
+    cg.defaults { order = "data", width = 7 }
+    local g = cg.capture(function()
+      add(x, w)
+      add(y, w)
+    end)
+    local issue = cg.capture(function() add(x, w) end, { order = "issue" })
+    local early = cg.graph()
+    assert.same({ order = "data", width = 7, max_bytes = 4096, plan = false },
+      cg.defaults { max_bytes = 4096 })
+    slips(function() cg.defaults { order = "none" } end, "order")
+    slips(function() cg.defaults { pool = cg.pool() } end, "unknown option \"pool\"")
+    cg.defaults { order = "issue", width = 32, max_bytes = 2 ^ 50 }
+    assert.equal("1:- 2:-", edges(g))
+    assert.equal("issue", issue:options().order)
+    assert.same({ "data", 7 }, { early:options().order, early:options().width })
+    assert.equal("issue", cg.graph():options().order)
+  end)
+
   it("orders reads after writes and writes after reads, and no more", function()
     local g = captured(function()
       add(x, w) -- 1
@@ -214,6 +234,37 @@ describe("data order", function()
     end)
   end
 
+  it("goes by what the script says of a kernel", function()
+    local bare = cg.kernel [[
+extern "C" __global__ void bare(float *out, float *in, int n) {
+  out[threadIdx.x] = in[threadIdx.x] + n;
+}]]
+    local function twice()
+      bare:launch(1, N, y, x, 1)
+      bare:launch(1, N, z, x, 2)
+    end
+    assert.equal("1:- 2:1", edges(captured(twice)))
+    assert.equal(bare, bare:effects { ["in"] = "read", out = "write" })
+    local g = captured(twice)
+    assert.equal("1:- 2:-", edges(g))
+    g:replay()
+    assert.equal(3, z:download()[1])
+    bare:effects { [2] = "update" }
+    assert.equal("1:- 2:1", edges(captured(twice)))
+    bare:effects { [2] = "declared" }
+    assert.equal("1:- 2:1", edges(captured(twice)))
+    slips(function() bare:effects { into = "read", out = "write" } end,
+      "bare has no parameter 'into': its parameters are out, in, n")
+    slips(function() bare:effects { out = "writes" } end, "an effect must be one of")
+    slips(function() bare:effects { [4] = "read" } end, "bare has no parameter 4, it has 3")
+    slips(function() bare:effects { [1.5] = "read" } end, "bare has no parameter 1.5")
+    slips(function() bare:effects { [true] = "read" } end, "bare has no parameter")
+    slips(function() bare:effects "read" end, "a table of parameters")
+    local e = fails(bare.effects, bare, { ["in"] = "read", n = "read" })
+    assert.truthy(e.message:find("parameter 3 of bare (int n) is no pointer", 1, true))
+    assert.equal("1:- 2:1", edges(captured(twice)), "nothing of a refused table counts")
+  end)
+
   describe("barriers", function()
     local function barrier(fn)
       local g = captured(function()
@@ -257,6 +308,29 @@ describe("data order", function()
       local touch = cg.kernel(counting)
       assert.equal("the kernel's module has variables",
         (barrier(function() touch:launch(1, N, z) end)))
+    end)
+
+    it("are copies of a generator's state, among draws", function()
+      local gen, state = cg.generator(5), cg.buffer("uint64", 2)
+      local function issue()
+        x:uniform(gen)
+        gen:get_state(state)
+        y:uniform(gen)
+        gen:set_state(state)
+        z:uniform(gen)
+      end
+      local g = captured(issue)
+      for _, found in ipairs(g:plan().barriers) do
+        assert.equal("the state of a generator is copied", found.reason)
+      end
+      assert.equal(2, #g:plan().barriers)
+      gen:manual_seed(5)
+      g:replay(2)
+      local got = { device.bits(x), device.bits(y), device.bits(z) }
+      gen:manual_seed(5)
+      for _ = 1, 2 do issue() end
+      assert.same({ device.bits(x), device.bits(y), device.bits(z) }, got)
+      assert.equal(got[2], got[3])
     end)
 
     it("are external events", function()
@@ -352,6 +426,10 @@ describe("a failing driver, in data order", function()
           local g = cg.capture(function()
             for i = 1, 16 do add:launch(1, 4, x:view(4 * i - 3, 4), i, 4) end
             add:launch(2, 32, x, 1, 64)
+            local me, side = cg.current_stream(), cg.stream()
+            side:wait(me)
+            side:use(function() add:launch(1, 4, x, 0, 4) end)
+            me:wait(side)
           end, { order = "data" })
           g:replay()
           cg.synchronize()

@@ -4,6 +4,7 @@
 #include "core/graph/build.h"
 #include "core/graph/conditional.h"
 #include "core/graph/plan.h"
+#include "core/graph/temporary.h"
 
 
 /* A stream that still captures afterwards would be lost, so a failure that
@@ -120,8 +121,10 @@ static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
             "on another stream or device?",
             operation, cgl_site_text(graph->capture.underway.begun));
   if (graph->options.order == CGL_ORDER_DATA)
-    status = cgl_plan_order(graph->object.context, recording, template,
-                            graph->options.width, operation);
+    status = cgl_plan_order(graph, operation);
+  else
+    cgl_temporaries_mark(recording, graph->capture.underway.born);
+  template = graph->template->graph;
   if (!status)
     status = cgl_share_check_children(recording, template, operation);
   if (!status)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/graph/build.h"
+#include "core/graph/temporary.h"
 #include "core/record/order.h"
 
 typedef struct access {
@@ -30,12 +31,20 @@ typedef struct stream_floor {
 
 typedef struct plan {
   const cgl_recording *recording;
+  const cgl_draw *draws;        /* of the graph */
+  cgl_temporaries *temporaries; /* NULL: all memory lies where it is */
+  bool given; /* the recording's dependencies are the edges, and stay */
   uint32_t n, width;
   access *accesses;
   size_t naccesses, accesses_size;
   size_t *first; /* accesses of operation i; n + 1 entries */
   CUdeviceptr *bounds;
   size_t nbounds;
+  struct bound {
+    CUdeviceptr at; /* 0: none */
+    size_t index;   /* in `bounds` */
+  } * slots;        /* open addressing, half empty */
+  size_t mask;
   segment *segments;
   reader *readers;
   size_t nreaders, readers_size;
@@ -44,6 +53,7 @@ typedef struct plan {
   uint32_t *depth;  /* operations on the longest path to it */
   uint32_t *reach;  /* n rows: the latest of each lane that precedes it */
   uint32_t *tails;  /* the latest of each lane */
+  uint32_t *deep;   /* its depth */
   uint32_t nlanes;
   uint32_t *wanted; /* what the operation at hand must come after */
   uint32_t *mark;   /* by operation: the last that wanted it */
@@ -169,10 +179,15 @@ const char *cgl_plan_barrier_reason(const cgl_recording *recording,
 }
 
 
-static bool plan_add_access(plan *p, const cgl_range *range) {
-  const CUdeviceptr from = range->address;
+/* `temporary`: that the range is in, from 1, or 0. */
+static bool plan_add_access(plan *p, const cgl_range *range,
+                            uint32_t temporary) {
+  CUdeviceptr from = range->address;
   if (!range->bytes)
     return true;
+  if (temporary)
+    from += p->temporaries->apart[temporary - 1] -
+            cgl_record_allocation(p->recording, range->allocation - 1)->address;
   if (!GROW(p->accesses, p->naccesses, p->accesses_size))
     return false;
   p->accesses[p->naccesses++] =
@@ -185,9 +200,11 @@ static bool plan_add_access(plan *p, const cgl_range *range) {
 static bool plan_add_accesses(plan *p, const cgl_recording *recording,
                               const cgl_op *op) {
   const cgl_range *ranges = cgl_record_ranges(recording, op);
+  const cgl_temporaries *t = recording == p->recording ? p->temporaries : NULL;
   bool room = true;
   for (uint32_t i = 0; i < op->nranges && room; i++)
-    room = plan_add_access(p, &ranges[i]);
+    room = plan_add_access(p, &ranges[i],
+                           t ? cgl_temporaries_of(t, &ranges[i]) : 0);
   for (uint32_t b = 0; b < op->nbodies && room; b++) {
     const cgl_recording *body = cgl_record_bodies(recording, op)[b];
     for (size_t i = 0; i < cgl_record_count(body) && room; i++)
@@ -205,27 +222,43 @@ static int bound_compare(const void *a, const void *b) {
 }
 
 
+/* The slot of a bound in the table. */
+static size_t bound_slot(const plan *p, CUdeviceptr at) {
+  size_t slot = at * UINT64_C(0x9e3779b97f4a7c15) >> 20 & p->mask;
+  while (p->slots[slot].at && p->slots[slot].at != at)
+    slot = (slot + 1) & p->mask;
+  return slot;
+}
+
+
+/* Most operations use what others use: each bound is sorted once. */
 static bool plan_make_segments(plan *p) {
   const size_t n = 2 * p->naccesses;
+  size_t size = 64;
+  while (size < 2 * n)
+    size *= 2;
+  p->mask = size - 1;
   p->bounds = malloc((n + 1) * sizeof *p->bounds);
-  if (!p->bounds)
+  p->slots = calloc(size, sizeof *p->slots);
+  if (!p->bounds || !p->slots)
     return false;
-  for (size_t i = 0; i < p->naccesses; i++) {
-    p->bounds[2 * i] = p->accesses[i].from;
-    p->bounds[2 * i + 1] = p->accesses[i].to;
+  for (size_t i = 0; i < n; i++) {
+    const access *a = &p->accesses[i / 2];
+    const CUdeviceptr at = i % 2 ? a->to : a->from;
+    const size_t slot = bound_slot(p, at);
+    if (!p->slots[slot].at)
+      p->bounds[p->nbounds++] = at;
+    p->slots[slot].at = at;
   }
-  qsort(p->bounds, n, sizeof *p->bounds, bound_compare);
-  for (size_t i = 0; i < n; i++)
-    if (!i || p->bounds[i] != p->bounds[p->nbounds - 1])
-      p->bounds[p->nbounds++] = p->bounds[i];
+  qsort(p->bounds, p->nbounds, sizeof *p->bounds, bound_compare);
+  for (size_t i = 0; i < p->nbounds; i++)
+    p->slots[bound_slot(p, p->bounds[i])].index = i;
   return (p->segments = calloc(p->nbounds + 1, sizeof *p->segments));
 }
 
 
 static size_t plan_find_bound(const plan *p, CUdeviceptr at) {
-  return (size_t)((const CUdeviceptr *)bsearch(&at, p->bounds, p->nbounds,
-                                               sizeof at, bound_compare) -
-                  p->bounds);
+  return p->slots[bound_slot(p, at)].index;
 }
 
 
@@ -365,7 +398,9 @@ static void plan_reduce(plan *p, uint32_t *row) {
     const uint32_t *its = p->reach + (size_t)(w - 1) * p->width;
     if (row[p->lane[w - 1]] >= w)
       continue;
-    for (uint32_t l = 0; l < p->nlanes; l++)
+    if (!kept)
+      memcpy(row, its, p->nlanes * sizeof *row);
+    for (uint32_t l = 0; l < p->nlanes && kept; l++)
       row[l] = its[l] > row[l] ? its[l] : row[l];
     row[p->lane[w - 1]] = w;
     p->wanted[kept++] = w;
@@ -386,7 +421,7 @@ static uint32_t plan_choose_lane(const plan *p, const uint32_t *row) {
     return best == UINT32_MAX ? p->nlanes : best;
   best = 0;
   for (uint32_t l = 1; l < p->nlanes; l++)
-    if (p->depth[p->tails[l] - 1] < p->depth[p->tails[best] - 1])
+    if (p->deep[l] < p->deep[best])
       best = l;
   return best;
 }
@@ -412,8 +447,31 @@ static bool plan_place(plan *p, uint32_t op) {
     if (depth > p->depth[op - 1])
       p->depth[op - 1] = depth;
   }
-  p->depth[op - 1]++;
+  p->deep[lane] = ++p->depth[op - 1];
   return true;
+}
+
+
+/* The recording's own dependencies; those that were put in by hand may have
+   later numbers. */
+static void plan_want_given(plan *p, uint32_t op) {
+  size_t count;
+  const size_t *from = cgl_record_dependencies(p->recording, op - 1, &count);
+  for (size_t k = 0; k < count; k++)
+    if (from[k] < op - 1)
+      plan_want(p, (uint32_t)from[k] + 1, op);
+}
+
+
+/* Draws read the state of their generator without a range for it. */
+static const char *state_reason(const cgl_draw *draws,
+                                const cgl_recording *recording,
+                                const cgl_op *op) {
+  for (; draws; draws = draws->next)
+    if (cgl_record_touches(recording, op, draws->state->memory->address,
+                           cgl_buffer_bytes(draws->state->memory), false))
+      return "the state of a generator is copied";
+  return NULL;
 }
 
 
@@ -421,10 +479,15 @@ static bool plan_add(plan *p, uint32_t op) {
   const cgl_op *o = cgl_record_op(p->recording, op - 1);
   p->nwanted = 0;
   p->starts[op - 1] = p->nedges;
+  if (p->given) {
+    plan_want_given(p, op);
+    return plan_place(p, op);
+  }
   if (!plan_want_data(p, op) || !plan_want_explicit(p, op))
     return false;
   plan_want(p, p->barrier, op);
-  if (cgl_plan_barrier_reason(p->recording, o)) {
+  if (cgl_plan_barrier_reason(p->recording, o) ||
+      state_reason(p->draws, p->recording, o)) {
     plan_want_all_until(p, op, op);
     p->barrier = op;
   }
@@ -495,6 +558,7 @@ static void plan_free(plan *p) {
   free(p->accesses);
   free(p->first);
   free(p->bounds);
+  free(p->slots);
   free(p->segments);
   free(p->readers);
   free(p->lane);
@@ -513,7 +577,8 @@ static bool plan_reserve(plan *p) {
   p->starts = calloc(n, sizeof *p->starts);
   p->lane = calloc(5 * n, sizeof *p->lane);
   p->reach = calloc(n * p->width, sizeof *p->reach);
-  p->tails = calloc(p->width, sizeof *p->tails);
+  p->tails = calloc(2 * (size_t)p->width, sizeof *p->tails);
+  p->deep = p->tails + p->width;
   if (!p->first || !p->starts || !p->lane || !p->reach || !p->tails)
     return false;
   p->before = p->lane + n;
@@ -526,7 +591,7 @@ static bool plan_reserve(plan *p) {
 
 static bool plan_make(plan *p) {
   bool room = plan_reserve(p);
-  for (uint32_t i = 0; i < p->n && room; i++) {
+  for (uint32_t i = 0; i < p->n && room && !p->given; i++) {
     room = plan_add_accesses(p, p->recording, cgl_record_op(p->recording, i));
     p->first[i + 1] = p->naccesses;
   }
@@ -539,30 +604,138 @@ static bool plan_make(plan *p) {
 }
 
 
-cgl_status cgl_plan_order(cgl_context *context, cgl_recording *recording,
-                          CUgraph graph, uint32_t width,
-                          const char *operation) {
-  const cgl_driver *driver = context->driver;
+/* What uses each temporary; false without memory. */
+static bool plan_use_places(plan *p) {
+  cgl_temporaries *t = p->temporaries;
+  if (!cgl_places_reserve(&t->places, t->count, p->width))
+    return false;
+  for (size_t i = 0; i < t->count; i++) {
+    const cgl_allocation *a = cgl_record_allocation(p->recording, t->slots[i]);
+    t->places.list[i].bytes = cgl_temporaries_bytes(a);
+  }
+  for (uint32_t op = 1; op <= p->n; op++) {
+    const cgl_op *o = cgl_record_op(p->recording, op - 1);
+    const cgl_range *ranges = cgl_record_ranges(p->recording, o);
+    for (uint32_t r = 0; r < o->nranges; r++) {
+      const uint32_t number = cgl_temporaries_of(t, &ranges[r]);
+      if (number)
+        cgl_places_use(&t->places, number - 1, op, p->lane[op - 1],
+                       p->reach + (size_t)(op - 1) * p->width);
+    }
+  }
+  return true;
+}
+
+
+/* A plan of so many lanes, and places for the temporaries; the bytes that these
+   take, SIZE_MAX without memory. */
+static size_t plan_try(plan *p, const cgl_graph *graph, cgl_temporaries *t,
+                       uint32_t width) {
+  const cgl_recording *recording = graph->recording;
   const size_t n = cgl_record_count(recording);
-  plan p = {.recording = recording,
-            .n = (uint32_t)n,
-            .width = width ? width : CGL_PLAN_WIDTH};
-  if (p.width > n)
-    p.width = n ? (uint32_t)n : 1;
-  const char *entry = "cuGraphGetEdges";
-  CUresult result = cgl_record_learn_edges(recording, graph);
-  if (!result && (n >= UINT32_MAX || !plan_make(&p)))
-    result = CUDA_ERROR_OUT_OF_MEMORY;
-  if (!result) {
-    entry = "cuGraphAddDependencies";
-    result = plan_edit(&p, driver, graph);
+  *p = (plan){.recording = recording,
+              .draws = graph->draw_list,
+              .temporaries = t,
+              .n = (uint32_t)n,
+              .width = width < n ? width
+                       : n       ? (uint32_t)n
+                                 : 1};
+  if (n >= UINT32_MAX || !plan_make(p) || !plan_use_places(p))
+    return SIZE_MAX;
+  return t->count ? cgl_places_find(&t->places) : 0;
+}
+
+
+/* A plan whose temporaries take no more than `most` bytes (0: any number), of
+   as many lanes as that leaves. */
+static cgl_status plan_fit(plan *p, const cgl_graph *graph, cgl_temporaries *t,
+                           const char *operation, size_t *bytes) {
+  const cgl_graph_desc *desc = &graph->options;
+  uint32_t width = desc->width ? desc->width : CGL_PLAN_WIDTH;
+  size_t asked = 0, taken = 0, moved = 0;
+  cgl_status status = desc->max_bytes
+                          ? cgl_temporaries_sum(graph->recording, t->born,
+                                                !t->count, &asked, &taken)
+                          : CGL_OK;
+  const size_t kept = taken;
+  const size_t most = desc->max_bytes ? desc->max_bytes : SIZE_MAX;
+  for (; !status; width = width > 8 ? width / 2 : width - 1) {
+    moved = plan_try(p, graph, t, width);
+    if (moved == SIZE_MAX)
+      return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                      "no memory to plan the graph");
+    if (kept + moved <= most || width == 1)
+      break;
+    plan_free(p);
+    cgl_places_free(&t->places);
   }
-  if (!result) {
-    cgl_record_set_dependencies(recording, p.starts, p.edges);
-    p.starts = p.edges = NULL;
-  }
+  *bytes = moved;
+  if (status || kept + moved <= most)
+    return status;
+  cgl_fail(CUDA_ERROR_OUT_OF_MEMORY, operation,
+           "the capture's memory takes %zu bytes when its nodes run one after "
+           "the other, which is %zu more than max_bytes",
+           kept + moved, kept + moved - most);
+  return cgl_fail_hint("allow more, or release buffers earlier in the capture");
+}
+
+
+/* The driver's graph gets the edges; or, where memory was moved, is built anew.
+ */
+static cgl_status plan_finish(plan *p, cgl_context *context,
+                              cgl_recording *recording, CUgraph *graph,
+                              const char *operation) {
+  const bool moved = p->temporaries->count;
+  CUgraph built = NULL;
+  cgl_status status = CGL_OK;
+  if (!moved)
+    status = cgl_fail_driver(context, plan_edit(p, context->driver, *graph),
+                             operation, "cuGraphAddDependencies");
+  if (status)
+    return status;
+  cgl_record_set_dependencies(recording, p->starts, p->edges);
+  p->starts = p->edges = NULL;
+  if (moved)
+    status = cgl_build_graph(context, recording, 1, operation, &built);
+  if (!moved || status)
+    return status;
+  context->driver->cuGraphDestroy(*graph);
+  *graph = built;
+  return cgl_fail_driver(context,
+                         cgl_record_learn_nodes(recording, built, 0, true),
+                         operation, "cuGraphGetNodes");
+}
+
+
+cgl_status cgl_plan_order(cgl_graph *graph, const char *operation) {
+  cgl_context *context = graph->object.context;
+  cgl_recording *recording = graph->recording;
+  CUgraph *template = &graph->template->graph;
+  cgl_temporaries t;
+  plan p = {0};
+  size_t bytes = 0;
+  CUresult result = graph->capture.watched
+                        ? cgl_record_learn_edges(recording, *template)
+                        : cgl_record_learn_line(recording, *template);
+  cgl_status status =
+      cgl_fail_driver(context, result, operation, "cuGraphGetEdges");
+  if (!cgl_temporaries_find(&t, recording, graph->capture.underway.born) &&
+      !status)
+    status =
+        cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to plan the graph");
+  /* A guarded block ends where it ends, and nothing builds foreign nodes. */
+  if (graph->pool->guard || cgl_record_has(recording, CGL_OP_FOREIGN))
+    t.count = 0;
+  if (!status)
+    status = plan_fit(&p, graph, &t, operation, &bytes);
+  if (!status && bytes)
+    status = cgl_temporaries_move(&t, graph->pool, graph->capture.origin, bytes,
+                                  operation);
+  if (!status)
+    status = plan_finish(&p, context, recording, template, operation);
   plan_free(&p);
-  return cgl_fail_driver(context, result, operation, entry);
+  cgl_temporaries_free(&t);
+  return status;
 }
 
 
@@ -615,6 +788,37 @@ cgl_status cgl_plan_check_change(cgl_graph *graph, size_t index,
 
 /* ---- what a script may ask ---- */
 
+static cgl_status plan_sum_bytes(cgl_graph *graph, cgl_plan *info) {
+  static const char operation[] = "graph:plan";
+  const uint64_t born = graph->capture.underway.born;
+  const uint32_t width = graph->options.width;
+  const size_t n = cgl_record_count(graph->recording);
+  size_t asked, kept, bound = SIZE_MAX;
+  cgl_temporaries t;
+  cgl_status status =
+      cgl_temporaries_sum(graph->recording, born, false, &asked, &kept);
+  if (!status)
+    status = cgl_temporaries_sum(graph->recording, born, true,
+                                 &info->bytes_asked, &info->bytes);
+  if (status)
+    return status;
+  plan p = {.recording = graph->recording,
+            .temporaries = &t,
+            .given = true,
+            .n = (uint32_t)n,
+            .width = width ? width : CGL_PLAN_WIDTH};
+  if (cgl_temporaries_list(&t, graph->recording, born) && plan_make(&p) &&
+      plan_use_places(&p))
+    bound = cgl_places_bound(&t.places);
+  plan_free(&p);
+  cgl_temporaries_free(&t);
+  info->bytes_least = kept + bound;
+  return bound == SIZE_MAX
+             ? cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a plan")
+             : CGL_OK;
+}
+
+
 cgl_status cgl_graph_plan(cgl_graph *graph, cgl_plan *info) {
   static const char operation[] = "graph:plan";
   memset(info, 0, sizeof *info);
@@ -649,6 +853,26 @@ cgl_status cgl_graph_plan(cgl_graph *graph, cgl_plan *info) {
     info->width = at[depth[i]] > info->width ? at[depth[i]] : info->width;
   }
   free(depth);
+  return plan_sum_bytes(graph, info);
+}
+
+
+cgl_status cgl_graph_plan_memory(cgl_graph *graph, size_t index,
+                                 cgl_plan_memory *memory, bool *found) {
+  cgl_status status = cgl_graph_check_captured(graph, "graph:plan");
+  *found = false;
+  if (status)
+    return status;
+  const uint64_t born = graph->capture.underway.born;
+  const cgl_allocation *a = cgl_record_allocation(graph->recording, index);
+  *found = a;
+  if (!a)
+    return CGL_OK;
+  *memory = (cgl_plan_memory){.file = a->made.file ? a->made.file : "",
+                              .line = a->made.line,
+                              .address = a->address,
+                              .bytes = a->born == born ? a->bytes : 0,
+                              .temporary = a->temporary};
   return CGL_OK;
 }
 
@@ -657,8 +881,11 @@ cgl_status cgl_graph_plan_barrier(cgl_graph *graph, size_t index,
                                   const char **reason) {
   const cgl_op *op;
   cgl_status status = cgl_graph_op(graph, index, "graph:plan", &op);
-  *reason = status || graph->options.order == CGL_ORDER_ISSUE
-                ? NULL
-                : cgl_plan_barrier_reason(graph->recording, op);
-  return status;
+  *reason = NULL;
+  if (status || graph->options.order == CGL_ORDER_ISSUE)
+    return status;
+  *reason = cgl_plan_barrier_reason(graph->recording, op);
+  if (!*reason)
+    *reason = state_reason(graph->draw_list, graph->recording, op);
+  return CGL_OK;
 }

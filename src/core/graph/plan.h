@@ -24,11 +24,11 @@ const char *cgl_plan_barrier_reason(const cgl_recording *recording,
                                     const cgl_op *op);
 
 /* Gives the recording of a capture that has ended, and the driver's graph of
-   it, the edges of data order, over `width` lanes at most.
-   CGL_ERROR_NO_MEMORY.  cuGraphGetEdges, cuGraphRemoveDependencies,
-   cuGraphAddDependencies */
-cgl_status cgl_plan_order(cgl_context *context, cgl_recording *recording,
-                          CUgraph graph, uint32_t width, const char *operation);
+   it, the edges of data order, and its temporary memory places (temporary.h),
+   over as many lanes as the graph's options and max_bytes allow.
+   CGL_ERROR_NO_MEMORY, CUDA_ERROR_OUT_OF_MEMORY.  cuGraphGetEdges,
+   cuGraphRemoveDependencies, cuGraphAddDependencies, cuGraphAddNode */
+cgl_status cgl_plan_order(cgl_graph *graph, const char *operation);
 
 /* Refuses accesses that operation `index` of a graph in data order would begin
    to make, and which its edges do not order. */

@@ -182,6 +182,28 @@ cgl_status cgl_kernel_param(const cgl_kernel *kernel, size_t index,
 }
 
 
+cgl_status cgl_kernel_set_effect(cgl_kernel *kernel, size_t index,
+                                 cgl_effect effect) {
+  static const char operation[] = "kernel:effects";
+  cgl_param_info info = {"", "", false, false, 0};
+  cgl_status status = cgl_kernel_param(kernel, index, &info);
+  if (status)
+    return status;
+  if (effect && !info.pointer &&
+      (kernel->signature || info.bytes != sizeof(CUdeviceptr))) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "parameter %zu of %s (%s%s%s) is no pointer", index + 1,
+             kernel->name, info.type, *info.name ? " " : "", info.name);
+    return cgl_fail_hint("say what the kernel does with memory");
+  }
+  if ((unsigned)effect > CGL_EFFECT_UPDATE)
+    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+                    "%d is not an effect", (int)effect);
+  atomic_store(&kernel->effects[index], (unsigned char)effect);
+  return CGL_OK;
+}
+
+
 size_t cgl_kernel_field_count(const cgl_kernel *kernel, size_t index) {
   const cgl_parameter *p =
       index < kernel->nparams ? cgl_kernel_parameter(kernel, index) : NULL;

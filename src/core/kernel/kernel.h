@@ -24,7 +24,8 @@ struct cgl_kernel {
   int block_size;             /* suggested, 0: not asked yet */
   atomic_uint shared_allowed; /* dynamic bytes the driver was told of */
   cgl_waiter waiter;
-  _Atomic(CUfunction) second;     /* its second form; NULL: not asked yet */
+  _Atomic(CUfunction) second; /* its second form; NULL: not asked yet */
+  atomic_uchar effects[CGL_MAX_PARAMS]; /* cgl_effect of each parameter */
   uint32_t sizes[CGL_MAX_PARAMS]; /* bytes of each parameter, and of what a
                                      second form has behind them */
 };
@@ -43,6 +44,10 @@ cgl_kernel_parameter(const cgl_kernel *kernel, size_t index) {
 }
 /* Whether the kernel may write through parameter `index`. */
 static inline bool cgl_kernel_writes(const cgl_kernel *kernel, size_t index) {
+  const unsigned char effect =
+      atomic_load_explicit(&kernel->effects[index], memory_order_relaxed);
+  if (effect)
+    return effect != CGL_EFFECT_READ;
   const cgl_parameter *p = cgl_kernel_parameter(kernel, index);
   return !p || !p->readonly;
 }

@@ -92,10 +92,12 @@ static cgl_status launch_check_uses(const cgl_kernel *kernel,
   cgl_status status = CGL_OK;
   for (size_t i = 0; i < nargs && !status; i++)
     if (args[i].kind == CGL_ARG_BUFFER)
-      status = cgl_buffer_check_use(
-          args[i].buffer,
-          cgl_kernel_writes(kernel, i) ? CGL_USE_UPDATE : CGL_USE_READ, stream,
-          launching);
+      status = cgl_buffer_check_use(args[i].buffer,
+                                    !cgl_kernel_writes(kernel, i) ? CGL_USE_READ
+                                    : kernel->effects[i] == CGL_EFFECT_WRITE
+                                        ? CGL_USE_WRITE
+                                        : CGL_USE_UPDATE,
+                                    stream, launching);
   return status;
 }
 

@@ -201,8 +201,11 @@ static void buffer_destroy(cgl_object *object) {
   cgl_buffer *buffer = (cgl_buffer *)object;
   cgl_clock *user =
       atomic_load_explicit(&buffer->last_user, memory_order_acquire);
-  if (buffer->content)
+  if (buffer->content) {
+    atomic_store_explicit(&buffer->content->allocation.over, true,
+                          memory_order_relaxed);
     cgl_object_release(&buffer->content->allocation.object);
+  }
   cgl_block *block = buffer->block;
   bool wide = block && buffer_is_wide(buffer, user);
   if (user)
@@ -360,8 +363,20 @@ size_t cgl_buffer_bytes(const cgl_buffer *buffer) {
 
 
 uint64_t cgl_buffer_address(const cgl_buffer *buffer) {
+  cgl_content *content = cgl_buffer_root(buffer)->content;
   cgl_context_show(buffer->object.context);
+  if (content)
+    atomic_store_explicit(&content->allocation.fixed, true,
+                          memory_order_relaxed);
   return cgl_buffer_check(buffer, "buffer:address") ? 0 : buffer->address;
+}
+
+
+bool cgl_buffer_overlap(const cgl_buffer *a, const cgl_buffer *b, bool *same) {
+  if (same)
+    *same = a->address == b->address;
+  return a->address < b->address + cgl_buffer_bytes(b) &&
+         b->address < a->address + cgl_buffer_bytes(a);
 }
 
 

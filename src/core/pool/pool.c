@@ -476,6 +476,66 @@ void cgl_pool_capture_ended(cgl_pool *pool) {
 }
 
 
+/* Scratch of so many bytes that none of the pairs touches; NULL: none. */
+static cgl_block *pool_find_apart(const cgl_pool *pool, size_t bytes,
+                                  const CUdeviceptr *avoid, size_t navoid) {
+  cgl_block *block = cgl_index_first(&pool->scratch, bytes);
+  for (; block; block = cgl_index_next(block)) {
+    const CUdeviceptr from = cgl_block_address(block, block->bytes);
+    size_t i = 0;
+    while (i < navoid &&
+           (avoid[2 * i] >= from + bytes || avoid[2 * i + 1] <= from))
+      i++;
+    if (i == navoid && block->bytes >= bytes)
+      break;
+  }
+  return block;
+}
+
+
+/* Under the lock; the extent is in no lane, and of memory that any work may
+   use. */
+static CUresult pool_place_anew(cgl_pool *pool, cgl_stream *stream,
+                                size_t bytes, const char **entry,
+                                cgl_block **out) {
+  cgl_lane *rest = &pool->free_to_all;
+  CUresult result = CUDA_SUCCESS;
+  *out = cgl_index_find(&pool->free_to_all, bytes);
+  if (*out)
+    cgl_index_remove(*out);
+  else
+    result = cgl_pages_extend(pool, bytes, stream, NULL, entry, out, &rest);
+  if (!result && (*out)->bytes > bytes && cgl_index_reserve(pool, 1))
+    cgl_index_insert(pool, cgl_index_cut(pool, *out, bytes), rest);
+  return result;
+}
+
+
+cgl_status cgl_pool_place(cgl_pool *pool, cgl_stream *stream, size_t bytes,
+                          const CUdeviceptr *avoid, size_t navoid,
+                          const char *operation, CUdeviceptr *address) {
+  const char *entry = "cuMemCreate";
+  CUresult result = CUDA_SUCCESS;
+  bytes = pool_round_size(pool, bytes);
+  cgl_latch_take(&pool->lock);
+  if (pool->clean && !navoid && atomic_load(&pool->captures) == 1 &&
+      !atomic_load(&pool->sharing.touched))
+    cgl_index_move(pool, &pool->scratch, &pool->free_to_all);
+  cgl_block *block = pool_find_apart(pool, bytes, avoid, navoid);
+  if (block)
+    *address = cgl_block_address(block, block->bytes);
+  else if (!(result = pool_place_anew(pool, stream, bytes, &entry, &block))) {
+    *address = cgl_block_address(block, block->bytes);
+    cgl_index_insert(pool, block, &pool->scratch);
+    pool->settled = pool->stats.reserved;
+    cgl_pool_count_held(pool);
+  }
+  CGL_POOL_CHECK(pool);
+  cgl_latch_drop(&pool->lock);
+  return cgl_fail_driver(pool->object.context, result, operation, entry);
+}
+
+
 void cgl_pool_capture_gone(cgl_pool *pool) {
   cgl_latch_take(&pool->lock);
   if (atomic_fetch_sub(&pool->captures, 1) == 1)

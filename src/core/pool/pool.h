@@ -158,6 +158,8 @@ struct cgl_pool {
   bool own;    /* the context's; does not keep it alive */
   bool host;   /* of pinned host memory */
   bool device; /* the device's own: what it holds is its stats.allocated */
+  bool clean;  /* the capture underway, or the last, began without scratch, and
+                  no other graph lived */
   bool idle;   /* the context's first pool: no block is live, and the pool still
                   holds its reference to the context (context.h, drop) */
   atomic_int captures;            /* captures into the pool whose graphs live */
@@ -297,9 +299,18 @@ void cgl_pool_unkeep(cgl_pool *pool);
 void cgl_pool_reclaim(cgl_pool *pool);
 /* Bracket a capture into the pool. */
 static inline void cgl_pool_capture_begins(cgl_pool *pool, uint64_t serial) {
+  pool->clean = atomic_load(&pool->captures) == 1 && !pool->scratch.bytes;
+  atomic_store(&pool->sharing.touched, false);
   atomic_store(&pool->capturing, serial);
 }
 void cgl_pool_capture_ended(cgl_pool *pool);
+/* After the end of a capture into the pool: scratch of `bytes` (> 0) in one
+   piece, which is free but for that capture's graph, and has no byte of the
+   `navoid` pairs of a begin and an end.  Without such pairs, scratch that the
+   capture alone made and no longer needs becomes free to all. */
+cgl_status cgl_pool_place(cgl_pool *pool, cgl_stream *stream, size_t bytes,
+                          const CUdeviceptr *avoid, size_t navoid,
+                          const char *operation, CUdeviceptr *address);
 /* Bracket the capture of a body, inside a capture into the pool.  Memory that
    is older than a body does not serve again before the outermost body has
    ended. _begins returns what _ended takes. */

@@ -150,6 +150,24 @@ void cgl_record_edit_end(cgl_record_edit *edit, bool stale) {
 
 /* ---- off and stale ---- */
 
+void cgl_record_relocate(cgl_recording *recording, const CUdeviceptr *to,
+                         const size_t *at) {
+  for (size_t r = 0; r < recording->nranges; r++) {
+    cgl_range *range = &recording->ranges[r];
+    const size_t slot = range->allocation - 1;
+    if (!range->allocation || !to[slot])
+      continue;
+    range->address += to[slot] - recording->allocations[slot]->address;
+    memcpy(recording->values + at[r], &range->address, sizeof range->address);
+  }
+  for (size_t slot = 0; slot < recording->nallocations; slot++)
+    if (to[slot])
+      recording->allocations[slot]->address = to[slot];
+  free(recording->footprint);
+  recording->footprint = NULL;
+}
+
+
 void cgl_record_set_off(cgl_recording *recording, size_t index, bool off) {
   cgl_op *op = &recording->ops[index];
   const cgl_range *range = &recording->ranges[op->ranges];

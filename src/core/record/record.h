@@ -45,7 +45,10 @@ typedef struct cgl_allocation {
   CUdeviceptr address;
   size_t bytes;
   cgl_site made;
-  atomic_uint slot; /* perhaps its index in a recording */
+  atomic_uint slot;  /* perhaps its index in a recording */
+  atomic_bool over;  /* its buffer has ended */
+  atomic_bool fixed; /* others know the address: no plan moves it */
+  bool temporary;    /* only the graph of its capture uses it */
 } cgl_allocation;
 
 typedef struct cgl_range {
@@ -201,6 +204,10 @@ CUresult cgl_record_learn_nodes(cgl_recording *recording, CUgraph graph,
 /* Learns the dependencies of all operations, unless they are known.
    cuGraphGetEdges */
 CUresult cgl_record_learn_edges(cgl_recording *recording, CUgraph graph);
+/* The same of a capture that nobody else put work into: when one stream issued
+   all operations, and none is of a predicated body, which may fork, they are a
+   line, and the driver is not asked. */
+CUresult cgl_record_learn_line(cgl_recording *recording, CUgraph graph);
 /* The operations that operation `index` depends on, once learned; SIZE_MAX for
    a node that is no operation. */
 const size_t *cgl_record_dependencies(const cgl_recording *recording,
@@ -261,6 +268,11 @@ void cgl_record_edit_end(cgl_record_edit *edit, bool stale);
 /* The range of an argument; NULL: none. */
 const cgl_range *cgl_record_range_of(const cgl_recording *recording,
                                      const cgl_op *op, size_t argument);
+/* While no graph is made of the recording: allocation i, from 0, lies at to[i]
+   from now on, unless that is 0.  The address of range r lies at[r] bytes
+   behind the begin of all values. */
+void cgl_record_relocate(cgl_recording *recording, const CUdeviceptr *to,
+                         const size_t *at);
 /* Operation `index` is switched off or on. */
 void cgl_record_set_off(cgl_recording *recording, size_t index, bool off);
 /* The next operation from *index on whose node in the template is stale; false:

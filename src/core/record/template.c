@@ -138,6 +138,28 @@ CUresult cgl_record_learn_edges(cgl_recording *recording, CUgraph graph) {
 }
 
 
+CUresult cgl_record_learn_line(cgl_recording *recording, CUgraph graph) {
+  const size_t n = recording->nops;
+  for (size_t i = 0; i < n; i++)
+    if (!recording->ops[i].stream || recording->ops[i].predication ||
+        recording->ops[i].stream != recording->ops[0].stream)
+      return cgl_record_learn_edges(recording, graph);
+  size_t *edges = malloc((n + 1) * sizeof *edges);
+  size_t *first = calloc(n + 2, sizeof *first);
+  for (size_t i = 0; i < n && edges && first; i++) {
+    edges[i] = i;
+    first[i + 1] = i;
+  }
+  if (edges && first)
+    cgl_record_set_dependencies(recording, first, edges);
+  else {
+    free(edges);
+    free(first);
+  }
+  return edges && first ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+
 const size_t *cgl_record_dependencies(const cgl_recording *recording,
                                       size_t index, size_t *count) {
   *count = recording->first

@@ -202,6 +202,8 @@ cgl_status cgl_content_check(cgl_content *content, CUdeviceptr address,
                              const char *operation) {
   cgl_sharing *sharing = content->sharing;
   cgl_status status = CGL_OK;
+  atomic_store_explicit(&content->allocation.fixed, true, memory_order_relaxed);
+  atomic_store_explicit(&sharing->touched, true, memory_order_relaxed);
   if (!atomic_load_explicit(&sharing->shared, memory_order_relaxed))
     return CGL_OK;
   do {

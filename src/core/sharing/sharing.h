@@ -113,11 +113,13 @@ struct cgl_sharing {
                                 replay that may use the pool's memory */
   cgl_object *owner;         /* borrowed: the pool */
   pthread_mutex_t lock;      /* guards everything below */
-  bool strict;               /* refuses where it would make a replay wait */
-  cgl_spans map;             /* what its memory carries, once settled */
-  uint64_t version;          /* of what it carries; grows */
-  cgl_share_part *latest;    /* of those that are not settled */
-  size_t unsettled;          /* their spans */
+  atomic_bool touched; /* script work outside captures used memory of the pool's
+                          captures since one began */
+  bool strict;         /* refuses where it would make a replay wait */
+  cgl_spans map;       /* what its memory carries, once settled */
+  uint64_t version;    /* of what it carries; grows */
+  cgl_share_part *latest; /* of those that are not settled */
+  size_t unsettled;       /* their spans */
   cgl_share_part *parts;
   cgl_clock *last;     /* retained: the stream of the last replay, */
   uint64_t tick, wait; /* when, the wait of the host that covers it, */

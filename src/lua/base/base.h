@@ -120,6 +120,8 @@ typedef struct cgl_lua {
     char *text; /* owned */
     cgl_log_level level;
   } messages[CGL_LUA_MESSAGES]; /* logged, not yet delivered */
+  cgl_graph_desc defaults;      /* of new graphs: cg.defaults */
+  bool plans;                   /* the plan of each capture is printed */
   struct cgl_lua *next_open;    /* the process's next open state */
 } cgl_lua;
 

@@ -40,6 +40,20 @@ static int graph_capture_begin(lua_State *L) {
 }
 
 
+/* Where the script or --plan asked for it, prints the plan of the graph at
+   index 1, whose capture has ended. */
+static void plan_show(lua_State *L, const cgl_lua *S) {
+  if (!S->plans)
+    return;
+  luaL_checkstack(L, 3, NULL);
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "cgraphlua.plan");
+  lua_call(L, 1, 1);
+  lua_pushvalue(L, 1);
+  lua_call(L, 1, 0);
+}
+
+
 static int graph_capture_end(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:capture_end");
   cgl_graph *graph = cgl_lua_check_graph(L, S, 1);
@@ -56,6 +70,7 @@ static int graph_capture_end(lua_State *L) {
   cgl_lua_graph_call_end(&call, cgl_graph_capture_end(graph));
   cgl_lua_graph_run_deferred(L, S);
   cgl_lua_collect_after(L, S);
+  plan_show(L, S);
   return 0;
 }
 
@@ -150,6 +165,7 @@ static void capture_run(lua_State *L, cgl_lua *S, cgl_stream *stream) {
   cgl_graph_release(graph);
   lua_remove(L, 2);
   cgl_lua_limits_capture_end(L, S, cgl_lua_box_at(L, 1));
+  plan_show(L, S);
 }
 
 

@@ -16,6 +16,7 @@ enum {
   FIELD_ENABLE_ANNOTATIONS,
   FIELD_ORDER,
   FIELD_WIDTH,
+  FIELD_MAX_BYTES,
   FIELD_UNCHECKED,
   FIELD_UNROLL,
   FIELD_PROGRAMMATIC
@@ -100,10 +101,14 @@ static bool desc_read(lua_State *L, cgl_lua *S, int options,
       L, S, options, "order", order_names, (int)desc->order);
   desc->width = (uint32_t)cgl_lua_option_integer(L, S, options, "width", 1,
                                                  MOST_WIDTH, desc->width);
+  desc->max_bytes = (size_t)cgl_lua_option_integer(L, S, options, "max_bytes",
+                                                   1, (int64_t)1 << 53,
+                                                   (int64_t)desc->max_bytes);
   desc->check_input_liveness = cgl_lua_option_boolean(
       L, S, options, "check_input_liveness", desc->check_input_liveness);
   bool changed = pool || mode >= 0 || before.order != desc->order ||
                  before.width != desc->width ||
+                 before.max_bytes != desc->max_bytes ||
                  before.check_input_liveness != desc->check_input_liveness;
   for (int i = 0; i < 2; i++) {
     if (!cgl_lua_option(L, options, names[i]))
@@ -119,7 +124,8 @@ static bool desc_read(lua_State *L, cgl_lua *S, int options,
 
 
 cgl_graph *cgl_lua_graph_push(lua_State *L, cgl_lua *S, int options) {
-  cgl_graph_desc desc = {.pool = S->pool};
+  cgl_graph_desc desc = S->defaults;
+  desc.pool = S->pool;
   desc_read(L, S, options, &desc);
   cgl_context *context = cgl_lua_context(L, S);
   cgl_graph **slot = cgl_lua_new_graph(L, S);
@@ -129,8 +135,32 @@ cgl_graph *cgl_lua_graph_push(lua_State *L, cgl_lua *S, int options) {
 }
 
 
+/* cg.defaults([{order=, width=, max_bytes=, plan=}]) changes what new graphs
+   have where nothing else is said, and returns it. */
+int cgl_lua_graph_defaults(lua_State *L) {
+  static const char *const known[] = {"order", "width", "max_bytes", "plan",
+                                      NULL};
+  cgl_lua *S = cgl_lua_issue(L, "defaults");
+  lua_settop(L, 1);
+  if (cgl_lua_options(L, S, 1, known)) {
+    cgl_graph_desc desc = S->defaults;
+    desc_read(L, S, 1, &desc);
+    S->plans = cgl_lua_option_boolean(L, S, 1, "plan", S->plans);
+    S->defaults = desc;
+  }
+  lua_createtable(L, 0, 4);
+  cgl_lua_set_text(L, "order", order_names[S->defaults.order]);
+  if (S->defaults.width)
+    cgl_lua_set_number(L, "width", S->defaults.width);
+  if (S->defaults.max_bytes)
+    cgl_lua_set_number(L, "max_bytes", (double)S->defaults.max_bytes);
+  cgl_lua_set_boolean(L, "plan", S->plans);
+  return 1;
+}
+
+
 /* cg.graph{keep_graph=, pool=, capture_error_mode=, unchecked=, unroll=,
-   order=, width=} */
+   order=, width=, max_bytes=} */
 int cgl_lua_graph_new(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph");
   lua_settop(L, 1);
@@ -160,6 +190,8 @@ static int graph_options(lua_State *L) {
   cgl_lua_set_text(L, "order", order_names[desc.order]);
   if (desc.width)
     cgl_lua_set_number(L, "width", desc.width);
+  if (desc.max_bytes)
+    cgl_lua_set_number(L, "max_bytes", (double)desc.max_bytes);
   cgl_lua_set_text(L, "capture_error_mode", mode_names[desc.capture_mode]);
   cgl_lua_set_boolean(L, "check_input_liveness", desc.check_input_liveness);
   annotations_push(L, desc.annotations);
@@ -208,6 +240,11 @@ int cgl_lua_graph_newindex(lua_State *L) {
     desc.width = reset ? 0
                        : (uint32_t)cgl_lua_read_integer(
                              L, S, 3, graph_fields[field], 1, MOST_WIDTH);
+  else if (field == FIELD_MAX_BYTES)
+    desc.max_bytes =
+        reset ? 0
+              : (size_t)cgl_lua_read_integer(L, S, 3, graph_fields[field], 1,
+                                             (int64_t)1 << 53);
   else if (field == FIELD_CAPTURE_ERROR_MODE)
     desc.capture_mode = reset ? CGL_CAPTURE_DEFAULT
                               : (cgl_capture_mode)cgl_lua_read_choice(

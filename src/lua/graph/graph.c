@@ -224,6 +224,7 @@ void cgl_lua_open_graph(lua_State *L, cgl_lua *S) {
   static const luaL_Reg functions[] = {
       {"graph", cgl_lua_graph_new},
       {"capture", cgl_lua_graph_new_capture},
+      {"defaults", cgl_lua_graph_defaults},
       {"mark_kernels", cgl_lua_graph_mark_kernels},
       {NULL, NULL},
   };

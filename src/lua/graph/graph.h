@@ -62,7 +62,7 @@ void cgl_lua_graph_call_end(cgl_lua_graph_call *call, cgl_status status);
 /* Names of the options that change how a capture goes. */
 #define CGL_LUA_CAPTURE_OPTIONS                                        \
   "pool", "capture_error_mode", "check_input_liveness", "annotations", \
-      "enable_annotations", "order", "width"
+      "enable_annotations", "order", "width", "max_bytes"
 
 extern const luaL_Reg cgl_lua_graph_desc_methods[];
 /* Pushes a new graph with the options at `options`, and returns it. */
@@ -72,6 +72,8 @@ void cgl_lua_graph_set_options(lua_State *L, cgl_lua *S, int options,
                                cgl_graph *graph);
 /* g.pool = p and the like. */
 int cgl_lua_graph_newindex(lua_State *L);
+/* cg.defaults(options) */
+int cgl_lua_graph_defaults(lua_State *L);
 /* cg.graph(options) */
 int cgl_lua_graph_new(lua_State *L);
 

@@ -144,19 +144,52 @@ static void barriers_push(lua_State *L, cgl_lua *S, cgl_graph *graph,
 }
 
 
-/* g:plan() returns {order =, nodes =, edges =, width =, longest =, barriers =}.
- */
+/* Pushes the list of buffers; `at` counts from the lowest address. */
+static void memory_push(lua_State *L, cgl_lua *S, cgl_graph *graph) {
+  cgl_plan_memory memory;
+  uint64_t lowest = UINT64_MAX;
+  bool found = true;
+  for (size_t i = 0; found; i++) {
+    cgl_lua_done(L, S, cgl_graph_plan_memory(graph, i, &memory, &found));
+    if (found && memory.bytes && memory.address < lowest)
+      lowest = memory.address;
+  }
+  lua_newtable(L);
+  for (size_t i = 0, count = 0;; i++) {
+    cgl_lua_done(L, S, cgl_graph_plan_memory(graph, i, &memory, &found));
+    if (!found)
+      return;
+    if (!memory.bytes)
+      continue;
+    lua_createtable(L, 0, 5);
+    cgl_lua_set_text(L, "file", memory.file);
+    cgl_lua_set_number(L, "line", memory.line);
+    cgl_lua_set_number(L, "at", (double)(memory.address - lowest));
+    cgl_lua_set_number(L, "bytes", (double)memory.bytes);
+    cgl_lua_set_boolean(L, "temporary", memory.temporary);
+    lua_rawseti(L, -2, (int)++count);
+  }
+}
+
+
+/* g:plan() returns {order =, nodes =, edges =, width =, longest =, bytes_asked
+   =, bytes =, bytes_least =, memory =, barriers =}. */
 static int graph_plan(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:plan");
   cgl_graph *graph = cgl_lua_check_graph(L, S, 1);
   cgl_plan plan;
   cgl_lua_done(L, S, cgl_graph_plan(graph, &plan));
-  lua_createtable(L, 0, 6);
+  lua_createtable(L, 0, 10);
   cgl_lua_set_text(L, "order", plan.order == CGL_ORDER_DATA ? "data" : "issue");
   cgl_lua_set_number(L, "nodes", (double)plan.nodes);
   cgl_lua_set_number(L, "edges", (double)plan.edges);
   cgl_lua_set_number(L, "width", (double)plan.width);
   cgl_lua_set_number(L, "longest", (double)plan.longest);
+  cgl_lua_set_number(L, "bytes_asked", (double)plan.bytes_asked);
+  cgl_lua_set_number(L, "bytes", (double)plan.bytes);
+  cgl_lua_set_number(L, "bytes_least", (double)plan.bytes_least);
+  memory_push(L, S, graph);
+  lua_setfield(L, -2, "memory");
   barriers_push(L, S, graph, plan.nodes);
   lua_setfield(L, -2, "barriers");
   return 1;

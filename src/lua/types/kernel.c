@@ -2,6 +2,7 @@
 #include "lua/types/types.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Reads a live buffer, which most arguments are; false for other values. */
 static inline bool arg_read_buffer(lua_State *L, int index, cgl_arg *arg) {
@@ -200,6 +201,64 @@ static int kernel_parameters(lua_State *L) {
 }
 
 
+static const char *const effect_names[] = {"declared", "read", "write",
+                                           "update", NULL};
+
+
+/* The parameter that the key on top - 1 names, from 0. */
+static size_t effect_parameter(lua_State *L, cgl_lua *S,
+                               const cgl_kernel *kernel) {
+  const size_t n = cgl_kernel_param_count(kernel);
+  cgl_param_info info;
+  char names[CGL_LUA_LIST_ROOM] = "";
+  if (lua_type(L, -2) == LUA_TNUMBER) {
+    const double index = lua_tonumber(L, -2);
+    if (index >= 1 && index <= (double)n && index == (double)(size_t)index)
+      return (size_t)index - 1;
+    cgl_lua_bad(L, S, 2, "%s has no parameter %g, it has %d",
+                cgl_kernel_name(kernel), index, (int)n);
+  }
+  const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "";
+  for (size_t i = 0, used = 0; i < n; i++) {
+    cgl_lua_done(L, S, cgl_kernel_param(kernel, i, &info));
+    if (*name && !strcmp(info.name, name))
+      return i;
+    if (*info.name && used < sizeof names)
+      used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
+                               used ? ", " : "", info.name);
+  }
+  cgl_lua_bad(L, S, 2, "%s has no parameter '%s': its parameters are %s",
+              cgl_kernel_name(kernel), name, *names ? names : "not named");
+  return 0;
+}
+
+
+/* k:effects{out = "write", x = "read"}; returns k */
+static int kernel_effects(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "kernel:effects");
+  cgl_kernel *kernel = cgl_lua_check_kernel(L, S, 1);
+  lua_settop(L, 2);
+  if (!lua_istable(L, 2))
+    return cgl_lua_bad(L, S, 2,
+                       "a table of parameters and what the kernel does with "
+                       "their memory expected, got %s",
+                       luaL_typename(L, 2));
+  for (int set = 0; set < 2; set++) /* all are checked before one is set */
+    for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1)) {
+      const size_t index = effect_parameter(L, S, kernel);
+      const int effect =
+          cgl_lua_read_choice(L, S, lua_gettop(L), "an effect", effect_names);
+      cgl_param_info info;
+      cgl_lua_done(L, S, cgl_kernel_param(kernel, index, &info));
+      if (set || !info.pointer)
+        cgl_lua_done(L, S,
+                     cgl_kernel_set_effect(kernel, index, (cgl_effect)effect));
+    }
+  lua_settop(L, 1);
+  return 1;
+}
+
+
 static void kernel_describe(void *object, char *text, size_t room) {
   snprintf(text, room, "%s", cgl_kernel_name(object));
 }
@@ -212,6 +271,7 @@ void cgl_lua_open_kernel(lua_State *L, cgl_lua *S) {
       {"name", kernel_name},
       {"block_size", kernel_block_size},
       {"parameters", kernel_parameters},
+      {"effects", kernel_effects},
       {"form", kernel_form},
       {"info", kernel_info},
       {NULL, NULL},

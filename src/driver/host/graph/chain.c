@@ -49,17 +49,42 @@ static bool dag_make(dag *w, uint32_t n, const host_link *edges, size_t m) {
 }
 
 
-/* Topological order by Kahn; returns how many vertices it reached. */
-static uint32_t dag_sort(const dag *w, uint32_t *order, uint32_t *waiting) {
+/* For tests: with a number in CGRAPHLUA_HOST_ORDER, each program is one line,
+   in an order that the edges allow and nothing else decides. */
+static uint64_t order_seed(void) {
+  static _Atomic uint64_t programs;
+  const char *seed = getenv("CGRAPHLUA_HOST_ORDER");
+  return seed && *seed
+             ? strtoull(seed, NULL, 10) * 2654435761u + (programs++ << 32 | 1)
+             : 0;
+}
+
+
+/* Knuth's MMIX generator; below `n`. */
+static uint32_t order_draw(uint64_t *state, uint32_t n) {
+  *state = *state * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)((*state >> 33) % n);
+}
+
+
+/* Topological order by Kahn, at random where `seed` is not 0; returns how many
+   vertices it reached. */
+static uint32_t dag_sort(const dag *w, uint32_t *order, uint32_t *waiting,
+                         uint64_t seed) {
   memcpy(waiting, w->nin, (w->n + (size_t)1) * sizeof *waiting);
   uint32_t count = 0;
   for (uint32_t v = 0; v < w->n; v++)
     if (waiting[v] == 0)
       order[count++] = v;
-  for (uint32_t i = 0; i < count; i++)
-    for (uint32_t e = w->start[order[i]]; e < w->start[order[i] + 1]; e++)
+  for (uint32_t i = 0; i < count; i++) {
+    const uint32_t chosen = seed ? i + order_draw(&seed, count - i) : i;
+    const uint32_t v = order[chosen];
+    order[chosen] = order[i];
+    order[i] = v;
+    for (uint32_t e = w->start[v]; e < w->start[v + 1]; e++)
       if (--waiting[w->to[e]] == 0)
         order[count++] = w->to[e];
+  }
   return count;
 }
 
@@ -131,6 +156,23 @@ static void dag_reduce(dag *w, const uint32_t *order) {
   }
   free(place);
   free(reach);
+}
+
+
+/* Replaces all edges by those of a line in the order; false without memory. */
+static bool dag_make_line(dag *w, const uint32_t *order) {
+  host_link *links = malloc(w->n * sizeof *links);
+  dag line;
+  bool made = links;
+  for (uint32_t i = 0; i + 1 < w->n && made; i++)
+    links[i] = (host_link){order[i], order[i + 1]};
+  made = made && dag_make(&line, w->n, links, w->n - 1);
+  free(links);
+  if (!made)
+    return false;
+  dag_free(w);
+  *w = line;
+  return true;
 }
 
 
@@ -220,14 +262,15 @@ CUresult host_chains_make(host_program *program, const host_link *edges,
   if (block) {
     scratch s = {block, block + n + 1, block + 2 * (n + (size_t)1),
                  block + 3 * (n + (size_t)1)};
-    if (dag_sort(&w, s.order, s.waiting) < n) {
+    const uint64_t seed = n > 1 ? order_seed() : 0;
+    if (dag_sort(&w, s.order, s.waiting, seed) < n) {
       for (uint32_t v = 0; v < n; v++)
         if (s.waiting[v] > 0) {
           *stuck = v;
           break;
         }
       result = CUDA_ERROR_INVALID_VALUE;
-    } else {
+    } else if (!seed || dag_make_line(&w, s.order)) {
       dag_reduce(&w, s.order);
       lay_out(&w, &s, order, &nchains, &program->nroots);
       result = program_fill(program, &w, &s, order, nchains);

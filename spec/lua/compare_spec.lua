@@ -1,0 +1,127 @@
+-- cg.compare: one piece of work in several ways.
+
+local cg = require "cgraphlua"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/../support/device.lua")
+local slips, fails = device.slips, device.fails
+
+local N = 64
+
+local source = [[
+extern "C" __global__ void add(float *y, const float *x, float a) {
+  y[threadIdx.x] = x[threadIdx.x] + a;
+}
+// What it says of x is a lie.
+extern "C" __global__ void lie(float *y, const float *x, float a) {
+  y[threadIdx.x] = x[threadIdx.x] + a;
+  ((float *)x)[threadIdx.x] = 100;
+}]]
+
+describe("cg.compare", function()
+  local add, lie
+
+  setup(function()
+    local module = cg.module(source)
+    add, lie = module:kernel "add", module:kernel "lie"
+  end)
+
+  teardown(function()
+    add, lie = nil, nil
+    device.nothing_alive()
+  end)
+
+  local function right()
+    local x, y, z = cg.full("float", N, 1), cg.zeros("float", N), cg.zeros("float", N)
+    return function()
+      add:launch(1, N, y, x, 1)
+      local t = cg.buffer("float", N)
+      add:launch(1, N, t, y, 1)
+      add:launch(1, N, z, t, 1)
+      t:release()
+    end, { y = y, z = z }
+  end
+
+  it("agrees where all ways do", function()
+    assert.is_true(cg.compare(right))
+    assert.is_true(cg.compare(right, { orders = { "data" } }))
+    assert.is_true(cg.compare(right, { orders = { "issue", "data" }, rtol = 1e-6, atol = 1e-6 }))
+    local now = cg.device().device
+    assert.is_true(cg.compare(function()
+      local kernel, x = cg.kernel(source, "add"), cg.zeros("float", N)
+      return function() kernel:launch(1, N, x, x, 3) end, { x }
+    end, { devices = { now, now } }))
+    assert.equal(now, cg.device().device)
+  end)
+
+  -- Two ways that differ for sure: the work counts how often it was issued.
+  local function counting(at)
+    local calls = 0
+    return function()
+      local x, y = cg.full("float", N, 1), cg.zeros("float", N)
+      calls = calls + 1
+      local mine = calls % 2
+      return function()
+        for i = 1, 7 do add:launch(1, N, y, y, i == at and mine or 1) end
+        add:launch(1, N, x, y, 1)
+      end, { x = x, y = y }
+    end
+  end
+
+  it("names the buffer, the element and the operation that differ", function()
+    for at = 1, 7 do
+      local same, text, found = cg.compare(counting(at), { orders = { "issue", "data" } })
+      assert.is_nil(same)
+      assert.same({ "x", 1, 8, 7, "in data order", "in issue order", at, "add" }, { found.buffer,
+        found.index, found.wanted, found.got, found.way, found.reference, found.node, found.name })
+      assert.truthy(text:find("buffer 'x' differs in data order from what it is in issue order: "
+        .. "element 1 is 7, not 8; the first operation after which they differ is add, number "
+        .. at .. ", at .*compare_spec.lua:%d+"))
+    end
+  end)
+
+  it("takes differences within the tolerance", function()
+    local orders = { "eager", "data" }
+    assert.is_true(cg.compare(counting(2), { orders = orders, atol = 1 }))
+    assert.is_true(cg.compare(counting(2), { orders = orders, rtol = 0.5 }))
+    assert.is_nil((cg.compare(counting(2), { orders = orders, atol = 0.5 })))
+  end)
+
+  it("finds what a kernel writes through a pointer to const", function()
+    if cg.device().device ~= "host" then
+      pending "the order is the host device's choice"
+      return
+    end
+    local ffi = require "ffi"
+    pcall(ffi.cdef, "int setenv(const char *name, const char *value, int replace);")
+    local found
+    for seed = 1, 20 do
+      ffi.C.setenv("CGRAPHLUA_HOST_ORDER", tostring(seed), 1)
+      local _, _, difference = cg.compare(function()
+        local x, y, z = cg.full("float", N, 1), cg.zeros("float", N), cg.zeros("float", N)
+        return function()
+          lie:launch(1, N, y, x, 1)
+          add:launch(1, N, z, x, 1)
+        end, { y = y, z = z }
+      end, { orders = { "issue", "data" } })
+      found = found or difference
+    end
+    ffi.C.setenv("CGRAPHLUA_HOST_ORDER", "", 1)
+    assert.equal("in data order", found.way)
+  end)
+
+  it("says what is wrong with what it is given", function()
+    slips(function() cg.compare(3) end, "a function expected, got number")
+    slips(function() cg.compare(right, 3) end, "a table of options expected, got number")
+    slips(function() cg.compare(right, { order = "data" }) end, "unknown option 'order'")
+    slips(function() cg.compare(right, { orders = {} }) end, "option 'orders' must be a list")
+    slips(function() cg.compare(right, { orders = { "date" } }) end, "not date")
+    slips(function() cg.compare(right, { devices = "host" }) end, "option 'devices' must be a list")
+    slips(function() cg.compare(right, { rtol = -1 }) end, "option 'rtol' must be a number")
+    fails(cg.compare, function() end)
+    fails(cg.compare, function() return function() end, {} end)
+    fails(cg.compare, function() return function() end, { 1 } end)
+    local status, message = pcall(cg.compare, function() error "mine" end)
+    assert.is_false(status)
+    assert.truthy(tostring(message):find "mine")
+  end)
+end)
