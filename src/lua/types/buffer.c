@@ -515,6 +515,24 @@ static void buffer_describe(void *object, char *text, size_t room) {
 }
 
 
+cgl_buffer *cgl_lua_buffer_out(lua_State *L, cgl_lua *S, int options,
+                               const char *name, cgl_type type,
+                               const size_t *extents, int ndims) {
+  if (cgl_lua_option(L, options, name))
+    return cgl_lua_check_buffer(L, S, -1);
+  size_t count = 1;
+  for (int d = 0; d < ndims; d++)
+    count *= extents[d];
+  cgl_stream *stream = cgl_lua_stream(L, S);
+  cgl_buffer **slot = cgl_lua_new_buffer(L, S);
+  cgl_lua_try(L, S, cgl_buffer_create(stream, S->pool, type, count, slot));
+  if (ndims > 1)
+    cgl_lua_done(L, S, cgl_buffer_set_shape(*slot, extents, ndims));
+  cgl_lua_collect_pace(L, S, count * cgl_type_bytes(type));
+  return *slot;
+}
+
+
 void cgl_lua_open_buffer(lua_State *L, cgl_lua *S) {
   static const luaL_Reg methods[] = {
       {"upload", buffer_upload},
