@@ -414,11 +414,21 @@ static int buffer_view(lua_State *L) {
   int64_t first =
       cgl_lua_read_integer(L, S, 2, "the first element", 1, total + 1);
   int64_t count = total - first + 1;
-  if (!lua_isnoneornil(L, 3))
+  cgl_lua_shape shape = {.ndims = 1};
+  if (lua_istable(L, 3)) {
+    cgl_lua_read_shape(L, S, 3, &shape);
+    if (shape.count > (size_t)count)
+      cgl_lua_bad(L, S, 3, "the shape has more than the %d elements from there",
+                  (int)count);
+    count = (int64_t)shape.count;
+  } else if (!lua_isnoneornil(L, 3))
     count = cgl_lua_read_integer(L, S, 3, "the number of elements", 0, count);
   cgl_buffer **slot = cgl_lua_new_buffer(L, S);
-  cgl_lua_done(L, S,
-               cgl_buffer_view(buffer, (size_t)first - 1, (size_t)count, slot));
+  cgl_lua_try(L, S,
+              cgl_buffer_view(buffer, (size_t)first - 1, (size_t)count, slot));
+  if (shape.ndims > 1)
+    cgl_lua_try(L, S, cgl_buffer_set_shape(*slot, shape.extents, shape.ndims));
+  cgl_lua_done(L, S, CGL_OK);
   return 1;
 }
 
