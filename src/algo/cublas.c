@@ -42,7 +42,7 @@ typedef void *handle_t;
     (handle_t, int, int, int, int, int, const void *, const void *, int, int, \
      long long, const void *, int, int, long long, const void *, void *, int, \
      int, long long, int, int, int))
-/* X(name, arguments): for float and double alike. */
+/* X(name, arguments): one for float, one for double. */
 #define CUBLAS_TYPED(X)                                                        \
   X(gemv, (handle_t, int, int, int, const void *, const void *, int,           \
            const void *, int, const void *, void *, int))                      \
@@ -62,8 +62,7 @@ typedef struct cublas_table {
 #define X(name, symbol, arguments) int(*name) arguments;
   CUBLAS_PLAIN(X)
 #undef X
-#define X(name, arguments) int(*name[2]) arguments; /* for float, for double \
-                                                     */
+#define X(name, arguments) int(*name[2]) arguments;
   CUBLAS_TYPED(X)
 #undef X
 } cublas_table;
