@@ -159,6 +159,31 @@ describe("cgraphlua.blas", function()
     end
   end)
 
+  test("sums over nothing", function()
+    for _, type in ipairs(reals) do
+      local nan, none = 0 / 0, cg.buffer(type, 0)
+      for _, turn in ipairs { false, true } do
+        local a = cg.buffer(type, turn and { 0, 3 } or { 3, 0 })
+        local y = cg.full(type, 3, nan)
+        same({ at = { 0, 0, 0 } }, blas.gemv(a, none, { out = y, transpose = turn }), "gemv")
+        y:fill(2)
+        blas.gemv(a, none, { out = y, transpose = turn, beta = 3 })
+        same({ at = { 6, 6, 6 } }, y, "gemv")
+        local c = cg.full(type, { 3, 3 }, 2)
+        same({ at = { 1, 2, 2, 1, 1, 2, 1, 1, 1 } },
+          blas.syrk(a, { out = c, beta = 0.5, transpose = turn }), "syrk")
+      end
+      local one = cg.full(type, 1, nan)
+      same({ at = { 0 } }, blas.dot(none, none, { out = one }), "dot")
+      one:fill(nan)
+      same({ at = { 0 } }, blas.nrm2(none, { out = one }), "nrm2")
+      assert.equal(0, #blas.scal(none))
+      assert.equal(0, #blas.axpy(none, cg.buffer(type, 0)))
+      assert.equal(0, #blas.ger(none, one, cg.buffer(type, { 0, 1 })))
+      assert.equal(0, #blas.trsm(one:view(1, { 1, 1 }), cg.buffer(type, { 1, 0 })))
+    end
+  end)
+
   test("adds products to one triangle, and leaves the other", function()
     for _, type in ipairs(reals) do
       for which = 0, 3 do
@@ -255,6 +280,45 @@ describe("cgraphlua.blas", function()
     same(product(a, b, 1, 0), blas.gemm(long:view(8, { 3, 4 }), long:view(51, { 4, 2 })), "views")
     blas.axpy(long:view(1, 10), long:view(91, 10))
     same(matrix(1, 10, function(_, j) return list[j] + list[90 + j] end), long:view(91, 10), "axpy")
+  end)
+
+  test("agrees with NumPy in numbers that are not whole", function()
+    if device.program.shell "python3 -c 'import numpy'" ~= 0 then
+      return pending "there is no python3 with NumPy"
+    end
+    local folder = device.program.folder()
+    local function save(name, x)
+      device.program.write(folder .. "/" .. name, x:download "string")
+    end
+    local gen = cg.generator(7)
+    local a, b = cg.buffer("float", { 131, 257 }), cg.buffer("float", { 257, 63 })
+    local half, t = cg.buffer("double", { 61, 61 }), cg.buffer("double", { 61, 40 })
+    for _, x in ipairs { a, b, half, t } do x:uniform(gen) end
+    blas.axpy(cg.full("double", 61, 9), half:view(1, 61)) -- far from singular
+    for i = 2, 61 do blas.axpy(cg.full("double", 1, 9), half:view(i * 62 - 61, 1)) end
+    save("a", a)
+    save("b", b)
+    save("half", half)
+    save("t", t)
+    save("ab", blas.gemm(a, b))
+    save("aa", blas.syrk(a))
+    save("norm", blas.nrm2(a))
+    save("solved", blas.trsm(half, t))
+    local status, out = device.program.shell(("cd %s && python3 -c %s 2>&1"):format(
+      device.program.quote(folder), device.program.quote [[
+import numpy as np
+def load(name, *shape, type="f4"): return np.fromfile(name, type).reshape(shape).astype("f8")
+a, b = load("a", 131, 257), load("b", 257, 63)
+half, t = load("half", 61, 61, type="f8"), load("t", 61, 40, type="f8")
+def off(x, y): return np.abs(x - y).max() / np.abs(y).max()
+assert off(load("ab", 131, 63), a @ b) < 1e-5
+assert off(load("aa", 131, 131), np.tril(a @ a.T)) < 1e-5
+assert off(load("norm", 1), np.linalg.norm(a)) < 1e-5
+assert off(load("solved", 61, 40, type="f8"), np.linalg.solve(np.tril(half), t)) < 1e-9
+print("same")
+]]))
+    device.program.remove(folder)
+    assert(status == 0 and out == "same\n", out)
   end)
 
   test("refuses what does not fit, with the shapes", function()
@@ -385,6 +449,50 @@ describe("cgraphlua.blas in a capture", function()
     g:replay(2)
     same(matrix(9, 9, function() return 7 end), J.C, "a branch that is not taken")
     same({ at = { 9, 9, 9, 9 } }, count, "loop")
+  end)
+
+  -- Random programs have the bits of their calls outside captures.
+  test("does in captures what it does outside", function()
+    local n = 7
+    for round = 1, 12 do
+      local first, steps = {}, {}
+      for i = 1, 4 do first[i] = matrix(n, n) end
+      for i = 1, 8 do
+        local to = (random(100) + 100) % 4 + 1
+        steps[i] = { (random(100) + 100) % 5, to, to % 4 + 1, (to + 1) % 4 + 1 }
+      end
+      local function run(how)
+        local x, sum = {}, cg.full("double", 1, 1)
+        for i = 1, 4 do x[i] = buffer(first[i], "double") end
+        how(function()
+          for _, s in ipairs(steps) do
+            local to, a, b = x[s[2]], x[s[3]], x[s[4]]
+            if s[1] == 0 then blas.gemm(a, b, { out = to, alpha = 2 ^ -6 }) end
+            if s[1] == 1 then blas.gemm(a, b, { out = to, alpha = 2 ^ -6, beta = sum }) end
+            if s[1] == 2 then blas.axpy(a, to, { alpha = 0.25 }) end
+            if s[1] == 3 then blas.syrk(a, { out = to, alpha = 2 ^ -6, beta = 0.5 }) end
+            if s[1] == 4 then
+              blas.nrm2(a, { out = sum })
+              blas.scal(to, { alpha = 0.5 })
+            end
+          end
+        end)
+        local bits = {}
+        for i = 1, 4 do bits[i] = device.bits(x[i]) end
+        return table.concat(bits, "\n")
+      end
+      local wanted = run(function(program) program() end)
+      for name, how in pairs {
+        issue = function(program) cg.capture(program):replay() end,
+        data = function(program) cg.capture(program, { order = "data" }):replay() end,
+        branch = function(program)
+          local flag = cg.from({ true }, "bool")
+          cg.capture(function() cg.when(flag, program) end):replay()
+        end,
+      } do
+        assert(wanted == run(how), ("round %d, %s"):format(round, name))
+      end
+    end
   end)
 
   test("goes into graphs inside graphs", function()

@@ -278,6 +278,17 @@ static cgl_status scalar_place(const blas_job *job, cgl_stream *stream,
 }
 
 
+/* The libraries' gemv leaves the result alone when there is nothing to sum;
+   their gemm computes beta c. */
+static void job_avoid_empty_gemv(blas_job *job) {
+  if (job->function != CGL_BLAS_gemv || job->k)
+    return;
+  job->function = CGL_BLAS_gemm;
+  job->m = job->n;
+  job->n = job->row_c = 1;
+}
+
+
 cgl_status cgl_blas_issue(cgl_blas *blas, cgl_stream *stream,
                           cgl_blas_function function,
                           const cgl_blas_operands *o) {
@@ -304,6 +315,7 @@ cgl_status cgl_blas_issue(cgl_blas *blas, cgl_stream *stream,
       status = scalar_place(&job, stream, &alpha);
     if (!status && job.alpha_at)
       status = scalar_place(&job, stream, &beta);
+    job_avoid_empty_gemv(&job);
     if (!status)
       status = blas->issue(blas, stream, &job);
   }

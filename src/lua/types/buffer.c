@@ -418,8 +418,7 @@ static int buffer_view(lua_State *L) {
   if (lua_istable(L, 3)) {
     cgl_lua_read_shape(L, S, 3, &shape);
     if (shape.count > (size_t)count)
-      cgl_lua_bad(L, S, 3, "the shape has more than the %d elements from there",
-                  (int)count);
+      cgl_lua_bad(L, S, 3, "the shape has more elements than there are");
     count = (int64_t)shape.count;
   } else if (!lua_isnoneornil(L, 3))
     count = cgl_lua_read_integer(L, S, 3, "the number of elements", 0, count);
