@@ -31,6 +31,8 @@ struct cgl_blas {
   void (*close)(cgl_blas *blas);
   cgl_algo *algo;   /* OpenBLAS: the kernels that call it; else NULL */
   void *handle;     /* cuBLAS: its handle; else NULL */
+  uint64_t stream;  /* cuBLAS: serial of the handle's stream; 0: another's */
+  uint64_t scratch; /* cuBLAS: address of the handle's scratch; 0: its own */
   size_t workspace; /* bytes of scratch for a call */
 };
 

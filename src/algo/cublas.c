@@ -5,6 +5,7 @@
 #include "core/base/captures.h"
 #include "core/base/context.h"
 #include "core/base/error.h"
+#include "core/stream/stream.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -95,7 +96,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 typedef struct cublas_call {
   cgl_blas *blas;
   const blas_job *job;
-  cgl_buffer *workspace;
+  cgl_buffer *workspace; /* NULL: the function needs none */
+  uint64_t stream;       /* serial; 0: a stream beside a capture */
 } cublas_call;
 
 
@@ -152,6 +154,25 @@ static int cublas_run(handle_t handle, const blas_job *job, const void *alpha,
 }
 
 
+/* A change of the stream forgets the workspace; what the handle knows already
+   it is not told again, which takes as long as a small product. */
+static int cublas_set_stream(const cublas_call *call, void *custream) {
+  cgl_blas *blas = call->blas;
+  const uint64_t scratch =
+      call->workspace ? cgl_buffer_address(call->workspace) : 0;
+  if (call->stream && blas->stream == call->stream &&
+      (!scratch || blas->scratch == scratch))
+    return 0;
+  blas->stream = call->stream;
+  blas->scratch = scratch;
+  const int code = table.set_stream(blas->handle, custream);
+  return code || !scratch
+             ? code
+             : table.set_workspace(blas->handle, address(call->workspace),
+                                   blas->workspace);
+}
+
+
 static int cublas_call_issue(void *user, void *custream) {
   const cublas_call *call = user;
   const blas_job *job = call->job;
@@ -162,11 +183,7 @@ static int cublas_call_issue(void *user, void *custream) {
   const void *beta = narrow ? (const void *)&numbers[1] : &job->beta;
   const bool sums =
       job->function == CGL_BLAS_dot || job->function == CGL_BLAS_nrm2;
-  /* A change of the stream forgets the workspace. */
-  int code = table.set_stream(handle, custream);
-  if (!code)
-    code = table.set_workspace(handle, address(call->workspace),
-                               call->blas->workspace);
+  int code = cublas_set_stream(call, custream);
   if (!code)
     code = table.set_pointer_mode(handle, sums || job->alpha_at ? POINTER_DEVICE
                                                                 : POINTER_HOST);
@@ -190,9 +207,15 @@ static void blas_release(void *blas) {
 static cgl_status cublas_issue(cgl_blas *blas, cgl_stream *stream,
                                const blas_job *job) {
   const cgl_blas_operands *o = job->operands;
-  cublas_call user = {.blas = blas, .job = job};
-  cgl_status status = cgl_buffer_create(stream, NULL, CGL_TYPE_uint8,
-                                        blas->workspace, &user.workspace);
+  cublas_call user = {
+      .blas = blas, .job = job, .stream = stream->capture ? 0 : stream->serial};
+  const bool alone = job->function == CGL_BLAS_axpy ||
+                     job->function == CGL_BLAS_scal ||
+                     job->function == CGL_BLAS_ger;
+  cgl_status status = alone
+                          ? CGL_OK
+                          : cgl_buffer_create(stream, NULL, CGL_TYPE_uint8,
+                                              blas->workspace, &user.workspace);
   if (status)
     return status;
   cgl_call_use uses[6];
@@ -202,7 +225,8 @@ static cgl_status cublas_issue(cgl_blas *blas, cgl_stream *stream,
     if (read[i])
       uses[nuses++] = (cgl_call_use){read[i], false};
   uses[nuses++] = (cgl_call_use){o->c, true};
-  uses[nuses++] = (cgl_call_use){user.workspace, true};
+  if (user.workspace)
+    uses[nuses++] = (cgl_call_use){user.workspace, true};
   const bool products =
       job->function == CGL_BLAS_gemm || job->function == CGL_BLAS_gemv;
   const cgl_call call = {
