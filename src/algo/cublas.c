@@ -154,8 +154,8 @@ static int cublas_run(handle_t handle, const blas_job *job, const void *alpha,
 }
 
 
-/* A change of the stream forgets the workspace; what the handle knows already
-   it is not told again, which takes as long as a small product. */
+/* A change of the stream forgets the workspace.  What the handle knows it is
+   not told again. */
 static int cublas_set_stream(const cublas_call *call, void *custream) {
   cgl_blas *blas = call->blas;
   const uint64_t scratch =
@@ -163,13 +163,16 @@ static int cublas_set_stream(const cublas_call *call, void *custream) {
   if (call->stream && blas->stream == call->stream &&
       (!scratch || blas->scratch == scratch))
     return 0;
-  blas->stream = call->stream;
-  blas->scratch = scratch;
-  const int code = table.set_stream(blas->handle, custream);
-  return code || !scratch
-             ? code
-             : table.set_workspace(blas->handle, address(call->workspace),
-                                   blas->workspace);
+  blas->stream = 0;
+  int code = table.set_stream(blas->handle, custream);
+  if (!code && scratch)
+    code = table.set_workspace(blas->handle, address(call->workspace),
+                               blas->workspace);
+  if (!code) {
+    blas->stream = call->stream;
+    blas->scratch = scratch;
+  }
+  return code;
 }
 
 
