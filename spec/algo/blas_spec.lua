@@ -429,7 +429,9 @@ describe("cgraphlua.blas in a capture", function()
       g:replay(3)
       one.check(order)
       two.check(order)
-      if order == "data" then assert.is_true(g:plan().width >= 2) end
+      assert.equal(0, #g:plan().barriers)
+      -- cuBLAS's scratch serves one call after the other.
+      if order == "data" and on_host then assert.is_true(g:plan().width >= 2) end
     end
   end)
 

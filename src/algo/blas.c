@@ -306,6 +306,13 @@ cgl_status cgl_blas_issue(cgl_blas *blas, cgl_stream *stream,
   const scalar alpha = {"alpha", &o->alpha, &job.alpha, &job.alpha_at};
   const scalar beta = {"beta", &o->beta, &job.beta, &job.beta_at};
   cgl_status status = operands_check(&job);
+  if (!status && cgl_stream_context(stream) != blas->object.context) {
+    cgl_fail(CGL_ERROR_WRONG_DEVICE, job.name,
+             "the library was opened for device %s, the stream is on %s",
+             cgl_context_device(blas->object.context)->device,
+             cgl_context_device(cgl_stream_context(stream))->device);
+    status = cgl_fail_hint("make a cgl_blas for each device");
+  }
   if (!status)
     status = scalar_read(&job, &alpha);
   if (!status)
