@@ -5,6 +5,7 @@
 #include "driver/table.h"
 #include "tap.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { N = 1000, FIRST = 7, REFUSED = 42 };
@@ -209,7 +210,49 @@ static void test_body(void) {
 }
 
 
+/* Captures and replays a call; whether nothing failed. */
+static bool work(job *j) {
+  cgl_graph *graph = NULL;
+  bool ok = !cgl_graph_create(context, NULL, &graph) &&
+            !cgl_graph_capture_begin(graph, stream);
+  if (ok) {
+    ok = !call(j, stream);
+    ok = !cgl_graph_capture_end(graph) && ok;
+  }
+  ok = ok && !cgl_graph_replay(graph, stream, 1);
+  cgl_graph_release(graph);
+  return ok;
+}
+
+
+/* Every driver call under a captured call fails once. */
+static void test_faults(void) {
+  job j = {words(1), words(2), false};
+  const char *entry = "";
+  int failed = 0, wrong = 0, left = 0, beside = 0;
+  cgl_stream_synchronize(stream);
+  for (uint64_t k = 1; entry; k++) {
+    const uint32_t two = 2;
+    cgl_buffer_fill(j.to, stream, &two);
+    cgl_fault(k, 2);
+    const bool ok = work(&j);
+    cgl_fault_count(&entry);
+    cgl_fault(0, 0);
+    failed += !ok;
+    wrong += ok && !has(j.to, FIRST, 1);
+    left += held != 0;
+    beside += entry && !strcmp(entry, "cuStreamEndCapture");
+  }
+  tap_ok(failed > 8 && beside == 2, "driver calls fail in turn (%d)", failed);
+  tap_ok(!wrong && !left,
+         "and each time the work is right or refused, and nothing is held");
+  cgl_buffer_release(j.from);
+  cgl_buffer_release(j.to);
+}
+
+
 int main(void) {
+  setenv("CGRAPHLUA_FAULT", "1", 1);
   if (cgl_context_open(NULL, &context) ||
       cgl_stream_create(context, 0, &stream)) {
     tap_ok(false, "set-up: %s", cgl_last_error()->message);
@@ -221,6 +264,7 @@ int main(void) {
   test_capture(CGL_ORDER_DATA);
   test_plan();
   test_body();
+  test_faults();
   cgl_stream_release(stream);
   cgl_context_release(context);
   tap_ok(!cgl_live("all"), "nothing is alive at the end");
