@@ -1,12 +1,13 @@
 /* Matrix products and their relatives, by the machine's own library: cuBLAS on
-   a GPU, OpenBLAS on the host device, opened when a cgl_blas is made. Idea: a
-   call issues work on a stream, as launches do, outside captures and in them: a
-   node that the recording knows, with what it reads and writes. Matrices are
-   rows of elements, as shapes say them: {rows, columns}; a buffer with one
-   extent is a vector. Invariants: sums of float are float, of half and bfloat16
-   float, and of double double: no mode with fewer bits is ever used; scratch of
-   the library comes from the pool that cgl_buffer_create takes without one; a
-   call whose arguments are refused has issued nothing. */
+   a GPU, OpenBLAS on the host device, opened when a cgl_blas is made.
+   Idea: a call issues work on a stream, as launches do, outside captures and in
+   them: a node that the recording knows, with what it reads and writes.
+   Matrices are rows of elements, as shapes say them: {rows, columns}; a buffer
+   with one extent is a vector.
+   Invariants: sums of float are float, of half and bfloat16 float, and of
+   double double: no mode with fewer bits is ever used; scratch of the library
+   comes from the pool that cgl_buffer_create takes without one; a call whose
+   arguments are refused has issued nothing. */
 #ifndef CGRAPHLUA_BLAS_H
 #define CGRAPHLUA_BLAS_H
 

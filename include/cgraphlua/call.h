@@ -1,13 +1,13 @@
-/* Calls of other libraries as operations of a capture: cuBLAS, cuFFT, one's
-   own. Idea: a library issues work into a CUstream that it is handed.  Outside
+/* Calls of other libraries as operations: cuBLAS, cuFFT, one's own.
+   Idea: a library issues work into a CUstream that it is handed.  Outside
    captures that is the stream itself.  In a capture it is a stream beside,
    whose capture becomes one node, a child graph; the recording notes what the
    caller says of it.  So the node has a name and a script line, stands in
    bodies and pictures, is ordered by data, is copied for replay(n), and its
    memory is checked and kept as a kernel's is.  It cannot be changed or
-   switched off, because nothing is known of what is inside. Invariants: the
-   work touches no memory but what the call names and what its owner has; a call
-   that fails leaves the capture whole. */
+   switched off, because nothing is known of what is inside.
+   Invariants: the work touches no memory but what the call names and what its
+   owner has; a call that fails leaves the capture whole. */
 #ifndef CGRAPHLUA_CALL_H
 #define CGRAPHLUA_CALL_H
 

@@ -1,7 +1,6 @@
 /* Calls of other libraries: include/cgraphlua/call.h.
    Invariant: an operation of kind CGL_OP_CALL has as its object a captured
-   call, which the recording keeps; whatever builds its node clones that graph.
- */
+   call, which the recording keeps; who builds its node clones that graph. */
 #ifndef CGL_CALL_CALL_H
 #define CGL_CALL_CALL_H
 

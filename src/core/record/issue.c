@@ -251,7 +251,7 @@ CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note) {
   cgl_stream *stream = issue->stream;
   cgl_recording *recording = issue->recording;
   if (!recording) {
-    if (note->kind == CGL_OP_KERNEL)
+    if (note->kind == CGL_OP_KERNEL || note->kind == CGL_OP_CALL)
       cgl_launches_add(note->name);
     return NULL;
   }
