@@ -26,9 +26,11 @@
 #include "cgraphlua/pool.h"
 #include "cgraphlua/param.h"
 #include "cgraphlua/kernel.h"
+#include "cgraphlua/call.h"
 #include "cgraphlua/graph.h"
 #include "cgraphlua/conditional.h"
 #include "cgraphlua/generator.h"
 #include "cgraphlua/algo.h"
+#include "cgraphlua/blas.h"
 
 #endif

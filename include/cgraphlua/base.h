@@ -39,7 +39,8 @@ CGL_API const char *cgl_version(int numbers[3]);
   X(CGL_ERROR_ORDER, -16, "graphs that share a pool, out of order")     \
   X(CGL_ERROR_IN_USE, -17, "the device is in use")                      \
   X(CGL_ERROR_RESTRICTED, -18, "not in a restricted state")             \
-  X(CGL_ERROR_INTERRUPTED, -19, "the wait was given up")
+  X(CGL_ERROR_INTERRUPTED, -19, "the wait was given up")                \
+  X(CGL_ERROR_LIBRARY, -20, "another library refused a call")
 
 enum {
   CGL_OK = 0,

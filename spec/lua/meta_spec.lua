@@ -76,14 +76,16 @@ describe("annotations", function()
     end
   end)
 
-  it("name the functions of cgraphlua.algo", function()
-    local meta = read_meta "algo"
-    assert.same(sorted(require "cgraphlua.algo"), sorted(meta.functions))
-    for name, fn in pairs(meta.functions) do
-      assert.is_true(fn.described, name)
-      assert.equal(fn.list, fn.params, name)
-    end
-  end)
+  for _, module in ipairs { "algo", "blas" } do
+    it("name the functions of cgraphlua." .. module, function()
+      local meta = read_meta(module)
+      assert.same(sorted(require("cgraphlua." .. module)), sorted(meta.functions))
+      for name, fn in pairs(meta.functions) do
+        assert.is_true(fn.described, name)
+        assert.equal(fn.list, fn.params, name)
+      end
+    end)
+  end
 
   it("name the fields of an error, a device and a node", function()
     local _, e = pcall(cg.set_device, "nothing")

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KERNELS = 4 }; /* of one source */
+enum { KERNELS = CGL_BLAS_COUNT }; /* of one source */
 
 static const char *const texts[] = {
 #define X(name) [CGL_ALGO_##name] = cgl_text_##name,

@@ -72,7 +72,7 @@ function buffer:random(gen, low, high) end
 --- A buffer over the elements first .. first + count - 1 of the same memory,
 --- counted from 1.  The view keeps the memory alive.
 ---@param first integer
----@param count? integer default: to the end
+---@param count? integer|integer[] a count or a shape; default: to the end
 ---@return cgraphlua.buffer
 function buffer:view(first, count) end
 

@@ -82,15 +82,16 @@ static void account_add_graph(account *a, CUgraph graph,
                               const cgl_recording *recording);
 
 
-/* A conditional node is an empty node in the capture of a body, and its own
+/* `recording`: NULL inside a call of another library.
+   A conditional node is an empty node in the capture of a body, and its own
    bodies were checked. */
 static void account_add_node(account *a, CUgraphNode node,
                              const cgl_recording *recording, size_t index) {
-  const cgl_op *op = cgl_record_op(recording, index);
+  const cgl_op *op = recording ? cgl_record_op(recording, index) : NULL;
   CUgraphNodeType type;
   CUevent event;
   CUgraph child;
-  if (op->kind == CGL_OP_CONDITIONAL) {
+  if (op && op->kind == CGL_OP_CONDITIONAL) {
     cgl_text_put(&a->text, "conditional node\n");
     return;
   }
@@ -98,14 +99,16 @@ static void account_add_node(account *a, CUgraphNode node,
     return;
   cgl_text_print(&a->text, "node of type %d\n", (int)type);
   if (type == CU_GRAPH_NODE_TYPE_KERNEL)
-    account_add_kernel(a, node, op->handle);
+    account_add_kernel(a, node, op && op->handle);
   else if (type == CU_GRAPH_NODE_TYPE_MEMCPY)
     account_add_copy(a, node);
   else if (type == CU_GRAPH_NODE_TYPE_MEMSET)
     account_add_fill(a, node);
   else if (type == CU_GRAPH_NODE_TYPE_GRAPH &&
            ASK(cuGraphChildGraphNodeGetGraph, node, &child))
-    account_add_graph(a, child, cgl_record_body(recording, op->body - 1));
+    account_add_graph(a, child,
+                      op && op->body ? cgl_record_body(recording, op->body - 1)
+                                     : NULL);
   else if ((type == CU_GRAPH_NODE_TYPE_EVENT_RECORD &&
             ASK(cuGraphEventRecordNodeGetEvent, node, &event)) ||
            (type == CU_GRAPH_NODE_TYPE_WAIT_EVENT &&
@@ -147,7 +150,7 @@ static void account_add_graph(account *a, CUgraph graph,
   CUgraphNode *nodes = malloc((n + 1) * sizeof(CUgraphNode));
   if (!nodes)
     a->text.failed = true;
-  else if (n && n == cgl_record_count(recording) &&
+  else if (n && (!recording || n == cgl_record_count(recording)) &&
            ASK(cuGraphGetNodes, graph, nodes, &n))
     for (size_t i = 0; i < n; i++) {
       account_add_node(a, nodes[i], recording, i);

@@ -70,6 +70,13 @@ int cgl_format_into(char *text, size_t room, const char *format, va_list args)
    decimal point in every locale. */
 void cgl_format_number(char *text, size_t room, double number);
 
+/* ---- shared libraries (library.c) ---- */
+
+/* dlopen by the first of the names, which end with a NULL, that is there: on
+   the loader's own path, and, with `of_toolkit`, before that below $CUDA_HOME
+   and $CUDA_PATH and after it below /usr/local/cuda*.  NULL: none is. */
+void *cgl_library_open(const char *const *names, bool of_toolkit);
+
 /* ---- processes (process.c) ---- */
 
 /* Runs argv[0] (a path, or a name looked for in PATH) with `input` (NULL:

@@ -1,6 +1,5 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <glob.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -50,58 +49,6 @@ typedef struct architecture {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static nvrtc_table table;
-
-
-static void *open_in(const char *folder) {
-  static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12",
-                                      "libnvrtc.so"};
-  void *library = NULL;
-  for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++) {
-    char *path =
-        *folder ? cgl_format("%s/%s", folder, names[i]) : strdup(names[i]);
-    if (path)
-      library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    free(path);
-  }
-  return library;
-}
-
-
-static void *open_below(const char *home) {
-  static const char *const parts[] = {
-      "lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"};
-  void *library = NULL;
-  for (size_t i = 0; i < sizeof parts / sizeof *parts && !library; i++) {
-    char *folder = cgl_format("%s/%s", home, parts[i]);
-    if (folder)
-      library = open_in(folder);
-    free(folder);
-  }
-  return library;
-}
-
-
-/* $CUDA_HOME, $CUDA_PATH, the loader's own path, /usr/local/cuda*. */
-static void *open_library(void) {
-  static const char *const variables[] = {"CUDA_HOME", "CUDA_PATH"};
-  void *library = NULL;
-  for (size_t i = 0; i < 2 && !library; i++) {
-    const char *home = getenv(variables[i]);
-    if (home && *home)
-      library = open_below(home);
-  }
-  if (!library)
-    library = open_in("");
-  if (!library)
-    library = open_below("/usr/local/cuda");
-  glob_t found;
-  if (!library && glob("/usr/local/cuda-*", 0, NULL, &found) == 0) {
-    for (size_t i = found.gl_pathc; i-- > 0 && !library;)
-      library = open_below(found.gl_pathv[i]);
-    globfree(&found);
-  }
-  return library;
-}
 
 
 static char *existing_include(const char *home) {
@@ -157,7 +104,9 @@ static void fill_table(void *library) {
 static bool try_nvrtc(void) {
   pthread_mutex_lock(&lock);
   if (!table.library) {
-    void *library = open_library();
+    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12",
+                                        "libnvrtc.so", NULL};
+    void *library = cgl_library_open(names, true);
     if (library)
       fill_table(library);
   }

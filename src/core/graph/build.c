@@ -87,14 +87,6 @@ void cgl_build_fill(CUgraphNodeParams *params, void **values,
 }
 
 
-void cgl_build_child(CUgraphNodeParams *params, CUgraph child) {
-  memset(params, 0, sizeof *params);
-  params->type = CU_GRAPH_NODE_TYPE_GRAPH;
-  params->graph.graph = child;
-  params->graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
-}
-
-
 void cgl_build_kernel_of(CUgraphNodeParams *params, void **values,
                          const cgl_recording *recording, const cgl_op *op) {
   const cgl_kernel *kernel = (const cgl_kernel *)op->object;
@@ -135,7 +127,11 @@ void cgl_build_node(CUgraphNodeParams *params, void **values,
     params->eventWait.event = event->handle;
     break;
   case CGL_OP_GRAPH:
-    cgl_build_child(params, NULL);
+    cgl_issue_child_params(params, NULL);
+    break;
+  case CGL_OP_CALL:
+    cgl_issue_child_params(params,
+                           ((const cgl_call_captured *)op->object)->graph);
     break;
   case CGL_OP_CONDITIONAL:
   case CGL_OP_FOREIGN:

@@ -212,7 +212,7 @@ static cgl_status child_set(const cgl_graph *graph, const cgl_op *op,
       context, op->node, *cgl_record_bodies(graph->recording, op), &child);
   cgl_captures_unrelax(context, relaxed);
   if (!result)
-    cgl_build_child(params, child);
+    cgl_issue_child_params(params, child);
   return cgl_fail_driver(context, result, operation, "cuGraphNodeSetParams");
 }
 

@@ -5,32 +5,7 @@
 /* ---- into a capture ---- */
 
 /* The driver refuses a launch into a capture: the template becomes a child
-   graph node after the stream's dependencies, by our own hand. */
-static CUresult child_add(cgl_graph *graph, cgl_stream *stream,
-                          CUgraphNode *node, const char **entry) {
-  const cgl_driver *driver = cgl_driver_of(stream);
-  cgl_captured parent;
-  *entry = "cuStreamGetCaptureInfo";
-  CUresult result = cgl_capture_ask(stream, &parent);
-  if (result)
-    return result;
-  CUgraphNodeParams params;
-  cgl_build_child(&params, graph->template->graph);
-  *entry = "cuGraphAddNode";
-  result = driver->cuGraphAddNode(node, parent.graph, parent.nodes,
-                                  parent.edges, parent.count, &params);
-  if (result)
-    return result;
-  *entry = "cuStreamUpdateCaptureDependencies";
-  result = driver->cuStreamUpdateCaptureDependencies(
-      stream->handle, node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
-  if (result)
-    driver->cuGraphDestroyNode(*node);
-  return result;
-}
-
-
-/* One child node, whose body is the graph's recording. */
+   graph node, whose body is the graph's recording. */
 static cgl_status child_issue(cgl_graph *graph, cgl_stream *stream,
                               const char *operation) {
   cgl_issue issue;
@@ -45,10 +20,8 @@ static cgl_status child_issue(cgl_graph *graph, cgl_stream *stream,
                                    operation);
   if (status)
     return status;
-  const char *entry;
   CUgraphNode node;
-  CUresult result = child_add(graph, stream, &node, &entry);
-  status = cgl_issue_taken(&issue, result, entry);
+  status = cgl_issue_child(&issue, graph->template->graph, &node);
   if (status || !stream->capture)
     return status;
   const cgl_note note = {.kind = CGL_OP_GRAPH, .name = "graph:replay"};

@@ -38,7 +38,7 @@ static bool op_is_short(const cgl_recording *recording, const cgl_op *op) {
   case CGL_OP_MEMSET:
     return cgl_record_ranges(recording, op)->bytes <= MOST_BYTES;
   default:
-    return op->kind == CGL_OP_GRAPH;
+    return op->kind == CGL_OP_GRAPH || op->kind == CGL_OP_CALL;
   }
 }
 

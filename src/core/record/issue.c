@@ -126,6 +126,48 @@ cgl_status cgl_issue_launch(cgl_issue *issue, CUfunction function,
 }
 
 
+/* ---- child graphs ---- */
+
+void cgl_issue_child_params(CUgraphNodeParams *params, CUgraph child) {
+  memset(params, 0, sizeof *params);
+  params->type = CU_GRAPH_NODE_TYPE_GRAPH;
+  params->graph.graph = child;
+  params->graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
+}
+
+
+static CUresult child_add(const cgl_stream *stream, CUgraph child,
+                          CUgraphNode *node, const char **entry) {
+  const cgl_driver *driver = cgl_driver_of(stream);
+  cgl_captured parent;
+  *entry = "cuStreamGetCaptureInfo";
+  CUresult result = cgl_capture_ask(stream, &parent);
+  if (result)
+    return result;
+  CUgraphNodeParams params;
+  cgl_issue_child_params(&params, child);
+  *entry = "cuGraphAddNode";
+  result = driver->cuGraphAddNode(node, parent.graph, parent.nodes,
+                                  parent.edges, parent.count, &params);
+  if (result)
+    return result;
+  *entry = "cuStreamUpdateCaptureDependencies";
+  result = driver->cuStreamUpdateCaptureDependencies(
+      stream->handle, node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+  if (result)
+    driver->cuGraphDestroyNode(*node);
+  return result;
+}
+
+
+cgl_status cgl_issue_child(const cgl_issue *issue, CUgraph child,
+                           CUgraphNode *node) {
+  const char *entry;
+  const CUresult result = child_add(issue->stream, child, node, &entry);
+  return cgl_issue_taken(issue, result, entry);
+}
+
+
 /* ---- what is noted ---- */
 
 void cgl_issue_use(cgl_issue *issue, cgl_object *object,
@@ -209,7 +251,7 @@ CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note) {
   cgl_stream *stream = issue->stream;
   cgl_recording *recording = issue->recording;
   if (!recording) {
-    if (note->kind == CGL_OP_KERNEL)
+    if (note->kind == CGL_OP_KERNEL || note->kind == CGL_OP_CALL)
       cgl_launches_add(note->name);
     return NULL;
   }

@@ -84,6 +84,13 @@ cgl_status cgl_issue_launch(cgl_issue *issue, CUfunction function,
    first does; `first`: it follows what the stream follows, and else the same
    operations of the body. */
 void cgl_issue_launch_of(cgl_issue *issue, const cgl_op *op, bool first);
+/* Adds a clone of a graph as a node after what the stream follows, by hand; the
+   result as cgl_issue_taken.  cuGraphAddNode,
+   cuStreamUpdateCaptureDependencies */
+cgl_status cgl_issue_child(const cgl_issue *issue, CUgraph child,
+                           CUgraphNode *node);
+/* The parameters of such a node. */
+void cgl_issue_child_params(CUgraphNodeParams *params, CUgraph child);
 /* The operation uses an object, and `range` of its memory (NULL: none), which
    is of `allocation` (NULL: no capture allocated it).  The recording notes the
    range, and keeps the object unless the range is planned.  Nothing outside

@@ -26,6 +26,7 @@
   X(CGL_OP_MEMCPY, "memcpy", CU_GRAPH_NODE_TYPE_MEMCPY)                \
   X(CGL_OP_MEMSET, "memset", CU_GRAPH_NODE_TYPE_MEMSET)                \
   X(CGL_OP_GRAPH, "graph", CU_GRAPH_NODE_TYPE_GRAPH)                   \
+  X(CGL_OP_CALL, "call", CU_GRAPH_NODE_TYPE_GRAPH)                     \
   X(CGL_OP_RECORD, "event_record", CU_GRAPH_NODE_TYPE_EVENT_RECORD)    \
   X(CGL_OP_WAIT, "event_wait", CU_GRAPH_NODE_TYPE_WAIT_EVENT)          \
   X(CGL_OP_CONDITIONAL, "conditional", CU_GRAPH_NODE_TYPE_CONDITIONAL) \
@@ -100,7 +101,8 @@ typedef struct cgl_op {
   cgl_object *object;  /* borrowed from what is kept: a user's kernel, an event;
                           NULL: none */
   CUfunction function; /* of kernels */
-  bool fills;          /* a kernel that does not read what it writes */
+  bool fills;          /* a kernel or a call that does not read what it
+                          writes */
   bool waits;          /* a kernel that does (compile/source.h) */
   bool fits;           /* a kernel whose blocks fit the device at once */
   bool programmatic;   /* its node has one dependency, by such an edge */

@@ -185,6 +185,15 @@ cgl_algo *cgl_lua_algo(lua_State *L, cgl_lua *S) {
 }
 
 
+cgl_blas *cgl_lua_blas(lua_State *L, cgl_lua *S) {
+  cgl_context *context = cgl_lua_context(L, S);
+  cgl_lua_device *device = cgl_lua_device_of(L, S, context);
+  if (!device->blas)
+    cgl_lua_done(L, S, cgl_blas_create(context, &device->blas));
+  return device->blas;
+}
+
+
 static bool context_is_of(cgl_context *context, const char *device) {
   return !device || !strcmp(cgl_context_device(context)->device, device);
 }
@@ -207,6 +216,7 @@ void cgl_lua_forget(cgl_lua *S, const char *name) {
     cgl_stream_release(device->default_stream);
     cgl_generator_release(device->generator);
     cgl_algo_destroy(device->algo);
+    cgl_blas_destroy(device->blas);
     cgl_context_release(device->context);
     free(device);
   }

@@ -65,26 +65,6 @@ static int algo_map(lua_State *L) {
 }
 
 
-/* Pushes the option `name`, or a new buffer of the type and shape; both after
-   the options were read. */
-static cgl_buffer *out_push(lua_State *L, cgl_lua *S, int options,
-                            const char *name, cgl_type type,
-                            const size_t *extents, int ndims) {
-  if (cgl_lua_option(L, options, name))
-    return cgl_lua_check_buffer(L, S, -1);
-  size_t count = 1;
-  for (int d = 0; d < ndims; d++)
-    count *= extents[d];
-  cgl_stream *stream = cgl_lua_stream(L, S);
-  cgl_buffer **slot = cgl_lua_new_buffer(L, S);
-  cgl_lua_try(L, S, cgl_buffer_create(stream, S->pool, type, count, slot));
-  if (ndims > 1)
-    cgl_lua_done(L, S, cgl_buffer_set_shape(*slot, extents, ndims));
-  cgl_lua_collect_pace(L, S, count * cgl_type_bytes(type));
-  return *slot;
-}
-
-
 /* algo.reduce(x, reduction [, opts]) */
 static int algo_reduce(lua_State *L) {
   static const char *const names[] = {
@@ -109,7 +89,7 @@ static int algo_reduce(lua_State *L) {
   ndims -= 1;
   if (axis < 0 || !ndims)
     extents[0] = (size_t)(ndims = 1);
-  cgl_buffer *out = out_push(
+  cgl_buffer *out = cgl_lua_buffer_out(
       L, S, 3, "out", cgl_algo_reduce_type(reduction, cgl_buffer_type(x)),
       extents, ndims);
   cgl_algo *algo = cgl_lua_algo(L, S);
@@ -139,11 +119,11 @@ static int algo_scan(lua_State *L) {
   size_t extents[CGL_MAX_DIMS];
   const int ndims = cgl_buffer_shape(x, extents);
   cgl_buffer *out =
-      out_push(L, S, 3, "out",
-               kind == CGL_ALGO_SCAN_sum
-                   ? cgl_algo_reduce_type(CGL_ALGO_REDUCE_sum, type)
-                   : type,
-               extents, ndims);
+      cgl_lua_buffer_out(L, S, 3, "out",
+                         kind == CGL_ALGO_SCAN_sum
+                             ? cgl_algo_reduce_type(CGL_ALGO_REDUCE_sum, type)
+                             : type,
+                         extents, ndims);
   cgl_algo *algo = cgl_lua_algo(L, S);
   cgl_lua_done(
       L, S, cgl_algo_scan(algo, cgl_lua_stream(L, S), kind, exclusive, x, out));
@@ -164,7 +144,7 @@ static int algo_gather(lua_State *L) {
   size_t extents[CGL_MAX_DIMS];
   const int ndims = cgl_buffer_shape(indices, extents);
   cgl_buffer *out =
-      out_push(L, S, 3, "out", cgl_buffer_type(x), extents, ndims);
+      cgl_lua_buffer_out(L, S, 3, "out", cgl_buffer_type(x), extents, ndims);
   cgl_algo *algo = cgl_lua_algo(L, S);
   cgl_lua_done(L, S,
                cgl_algo_gather(algo, cgl_lua_stream(L, S), x, indices, out));
@@ -196,8 +176,10 @@ static int algo_select(lua_State *L) {
   cgl_buffer *flags = cgl_lua_check_buffer(L, S, 2);
   cgl_lua_options(L, S, 3, known);
   size_t extents[CGL_MAX_DIMS] = {cgl_buffer_count(x)};
-  cgl_buffer *out = out_push(L, S, 3, "out", cgl_buffer_type(x), extents, 1);
-  cgl_buffer *count = out_push(L, S, 3, "count", CGL_TYPE_int64, &one, 1);
+  cgl_buffer *out =
+      cgl_lua_buffer_out(L, S, 3, "out", cgl_buffer_type(x), extents, 1);
+  cgl_buffer *count =
+      cgl_lua_buffer_out(L, S, 3, "count", CGL_TYPE_int64, &one, 1);
   cgl_algo *algo = cgl_lua_algo(L, S);
   cgl_lua_done(
       L, S, cgl_algo_select(algo, cgl_lua_stream(L, S), x, flags, out, count));
@@ -215,7 +197,8 @@ static int algo_transpose(lua_State *L) {
   const int ndims = cgl_buffer_shape(x, extents);
   const size_t turned[] = {ndims == 2 ? extents[1] : cgl_buffer_count(x),
                            ndims == 2 ? extents[0] : 1};
-  cgl_buffer *out = out_push(L, S, 2, "out", cgl_buffer_type(x), turned, 2);
+  cgl_buffer *out =
+      cgl_lua_buffer_out(L, S, 2, "out", cgl_buffer_type(x), turned, 2);
   cgl_algo *algo = cgl_lua_algo(L, S);
   cgl_lua_done(L, S, cgl_algo_transpose(algo, cgl_lua_stream(L, S), x, out));
   return 1;
@@ -223,11 +206,12 @@ static int algo_transpose(lua_State *L) {
 
 
 /* The option `name`, or a new buffer of the type and shape of x. */
-static cgl_buffer *out_push_like(lua_State *L, cgl_lua *S, int options,
-                                 const char *name, const cgl_buffer *x) {
+static cgl_buffer *out_like(lua_State *L, cgl_lua *S, int options,
+                            const char *name, const cgl_buffer *x) {
   size_t extents[CGL_MAX_DIMS];
   const int ndims = cgl_buffer_shape(x, extents);
-  return out_push(L, S, options, name, cgl_buffer_type(x), extents, ndims);
+  return cgl_lua_buffer_out(L, S, options, name, cgl_buffer_type(x), extents,
+                            ndims);
 }
 
 
@@ -239,7 +223,7 @@ static int algo_sort(lua_State *L) {
   cgl_buffer *x = cgl_lua_check_buffer(L, S, 1);
   cgl_lua_options(L, S, 2, known);
   const bool descending = cgl_lua_option_boolean(L, S, 2, "descending", false);
-  cgl_buffer *out = out_push_like(L, S, 2, "out", x);
+  cgl_buffer *out = out_like(L, S, 2, "out", x);
   cgl_algo *algo = cgl_lua_algo(L, S);
   cgl_lua_done(L, S,
                cgl_algo_sort(algo, cgl_lua_stream(L, S), descending, x, NULL,
@@ -257,8 +241,8 @@ static int algo_sort_by_key(lua_State *L) {
   cgl_buffer *values = cgl_lua_check_buffer(L, S, 2);
   cgl_lua_options(L, S, 3, known);
   const bool descending = cgl_lua_option_boolean(L, S, 3, "descending", false);
-  cgl_buffer *out = out_push_like(L, S, 3, "out", keys);
-  cgl_buffer *out_values = out_push_like(L, S, 3, "out_values", values);
+  cgl_buffer *out = out_like(L, S, 3, "out", keys);
+  cgl_buffer *out_values = out_like(L, S, 3, "out_values", values);
   cgl_algo *algo = cgl_lua_algo(L, S);
   cgl_lua_done(L, S,
                cgl_algo_sort(algo, cgl_lua_stream(L, S), descending, keys,
@@ -276,8 +260,10 @@ static int algo_unique(lua_State *L) {
   cgl_buffer *x = cgl_lua_check_buffer(L, S, 1);
   cgl_lua_options(L, S, 2, known);
   const size_t extents[] = {cgl_buffer_count(x)};
-  cgl_buffer *out = out_push(L, S, 2, "out", cgl_buffer_type(x), extents, 1);
-  cgl_buffer *count = out_push(L, S, 2, "count", CGL_TYPE_int64, &one, 1);
+  cgl_buffer *out =
+      cgl_lua_buffer_out(L, S, 2, "out", cgl_buffer_type(x), extents, 1);
+  cgl_buffer *count =
+      cgl_lua_buffer_out(L, S, 2, "count", CGL_TYPE_int64, &one, 1);
   cgl_algo *algo = cgl_lua_algo(L, S);
   cgl_lua_done(L, S,
                cgl_algo_unique(algo, cgl_lua_stream(L, S), x, out, count));

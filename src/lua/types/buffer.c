@@ -414,11 +414,20 @@ static int buffer_view(lua_State *L) {
   int64_t first =
       cgl_lua_read_integer(L, S, 2, "the first element", 1, total + 1);
   int64_t count = total - first + 1;
-  if (!lua_isnoneornil(L, 3))
+  cgl_lua_shape shape = {.ndims = 1};
+  if (lua_istable(L, 3)) {
+    cgl_lua_read_shape(L, S, 3, &shape);
+    if (shape.count > (size_t)count)
+      cgl_lua_bad(L, S, 3, "the shape has more elements than there are");
+    count = (int64_t)shape.count;
+  } else if (!lua_isnoneornil(L, 3))
     count = cgl_lua_read_integer(L, S, 3, "the number of elements", 0, count);
   cgl_buffer **slot = cgl_lua_new_buffer(L, S);
-  cgl_lua_done(L, S,
-               cgl_buffer_view(buffer, (size_t)first - 1, (size_t)count, slot));
+  cgl_lua_try(L, S,
+              cgl_buffer_view(buffer, (size_t)first - 1, (size_t)count, slot));
+  if (shape.ndims > 1)
+    cgl_lua_try(L, S, cgl_buffer_set_shape(*slot, shape.extents, shape.ndims));
+  cgl_lua_done(L, S, CGL_OK);
   return 1;
 }
 
@@ -512,6 +521,24 @@ static void buffer_describe(void *object, char *text, size_t room) {
   if (used < room)
     snprintf(text + used, room - used, "] at 0x%llx",
              (unsigned long long)cgl_buffer_address(buffer));
+}
+
+
+cgl_buffer *cgl_lua_buffer_out(lua_State *L, cgl_lua *S, int options,
+                               const char *name, cgl_type type,
+                               const size_t *extents, int ndims) {
+  if (cgl_lua_option(L, options, name))
+    return cgl_lua_check_buffer(L, S, -1);
+  size_t count = 1;
+  for (int d = 0; d < ndims; d++)
+    count *= extents[d];
+  cgl_stream *stream = cgl_lua_stream(L, S);
+  cgl_buffer **slot = cgl_lua_new_buffer(L, S);
+  cgl_lua_try(L, S, cgl_buffer_create(stream, S->pool, type, count, slot));
+  if (ndims > 1)
+    cgl_lua_done(L, S, cgl_buffer_set_shape(*slot, extents, ndims));
+  cgl_lua_collect_pace(L, S, count * cgl_type_bytes(type));
+  return *slot;
 }
 
 

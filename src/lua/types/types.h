@@ -1,9 +1,9 @@
 /* The types of the module, a file each: a userdata type's checks, functions
    and methods, in the order of its method table; and what scripts see of
-   memory (snapshot.c), of PNG files (png.c) and of algorithms (algo.c).
-   Each open function adds the type's metatable, and its functions to the
-   module's table, which is on top of the stack; the state's userdata is at
-   index 1. */
+   memory (snapshot.c), of PNG files (png.c), of algorithms (algo.c) and of
+   matrices (blas.c). Each open function adds the type's metatable, and its
+   functions to the module's table, which is on top of the stack; the state's
+   userdata is at index 1. */
 #ifndef CGL_LUA_TYPES_H
 #define CGL_LUA_TYPES_H
 
@@ -23,6 +23,7 @@ void cgl_lua_open_param(lua_State *L, cgl_lua *S);
 void cgl_lua_open_snapshot(lua_State *L);
 void cgl_lua_open_png(lua_State *L);
 void cgl_lua_open_algo(lua_State *L);
+void cgl_lua_open_blas(lua_State *L);
 
 /* The address of a buffer; raises when a restored pool took the memory back. */
 uint64_t cgl_lua_buffer_address(lua_State *L, cgl_lua *S,
@@ -33,6 +34,12 @@ void cgl_lua_param_read(lua_State *L, cgl_lua *S, int index, cgl_param *param,
                         bool set);
 /* Pushes a number, or a list of them. */
 void cgl_lua_param_push(lua_State *L, cgl_lua *S, const cgl_param *param);
+
+/* Pushes the option `name`, or a new buffer of the type and shape, on the
+   current stream; both after the options were read. */
+cgl_buffer *cgl_lua_buffer_out(lua_State *L, cgl_lua *S, int options,
+                               const char *name, cgl_type type,
+                               const size_t *extents, int ndims);
 
 /* The option `external` of a record or a wait, from a table or nothing. */
 bool cgl_lua_event_external(lua_State *L, cgl_lua *S, int index);

@@ -1,0 +1,117 @@
+-- What cgraphlua.blas adds to its library: matrix products, eager and replayed,
+-- beside the same function of the library called through a pointer to C on the
+-- same stream; and beside peers (bench/blas_peers.py).
+--   cgraphlua bench/blas.lua [--device D] [--quick] [PEER=FILE...]
+
+local cg = require "cgraphlua"
+local blas = require "cgraphlua.blas"
+local ffi = require "ffi"
+
+local measure = dofile((arg[0]:match "^.*/" or "./") .. "measure.lua")
+local read = measure.arguments(1)
+local on_gpu, quick = read.on_gpu, read.quick
+
+ffi.cdef [[
+void openblas_set_num_threads(int);
+void cblas_sgemm(int, int, int, int, int, int, float, const void *, int, const void *, int, float,
+                 void *, int);
+void cblas_dgemm(int, int, int, int, int, int, double, const void *, int, const void *, int, double,
+                 void *, int);
+int cublasCreate_v2(void **);
+int cublasSetStream_v2(void *, void *);
+int cublasGemmEx(void *, int, int, int, int, int, const void *, const void *, int, int,
+                 const void *, int, int, const void *, void *, int, int, int, int);
+]]
+
+-- plain(type, n, a, b, c): a function that issues one product.
+local plain
+
+if on_gpu then
+  local found, library
+  for _, name in ipairs { "libcublas.so.13", "libcublas.so.12",
+                          "/usr/local/cuda/lib64/libcublas.so.13",
+                          "/usr/local/cuda/lib64/libcublas.so.12" } do
+    found, library = pcall(ffi.load, name)
+    if found then break end
+  end
+  local handle = ffi.new "void *[1]"
+  cg.synchronize()
+  assert(library.cublasCreate_v2(handle) == 0)
+  local stream = cg.current_stream()
+  assert(library.cublasSetStream_v2(handle[0], ffi.cast("void *", stream:handle())) == 0)
+  local kinds = { float = 0, double = 1, half = 2, bfloat16 = 14 }
+  function plain(type, n, a, b, c)
+    local kind, twice = kinds[type], type == "double"
+    local one = ffi.new(twice and "double[1]" or "float[1]", 1)
+    local zero = ffi.new(twice and "double[1]" or "float[1]", 0)
+    a, b, c = ffi.cast("void *", a:address()), ffi.cast("void *", b:address()),
+      ffi.cast("void *", c:address())
+    return function()
+      library.cublasGemmEx(handle[0], 0, 0, n, n, n, one, b, kind, n, a, kind, n, zero, c, kind, n,
+        twice and 70 or 68, -1)
+    end
+  end
+else
+  local library = ffi.load "libopenblas.so.0"
+  function plain(type, n, a, b)
+    local size = ("%s[?]"):format(type)
+    local x, y, z = ffi.new(size, n * n), ffi.new(size, n * n), ffi.new(size, n * n)
+    a:download(x)
+    b:download(y)
+    local gemm = type == "double" and library.cblas_dgemm or library.cblas_sgemm
+    return function()
+      gemm(101, 111, 111, n, n, n, 1, x, n, y, n, 0, z, n)
+    end, function(count) -- the library's own threads; they spin for a while
+      library.openblas_set_num_threads(count)
+      cg.sleep(0.03)
+    end
+  end
+end
+
+print(("%s, %s, load %s"):format(read.info.device, read.info.name, measure.load()))
+print(blas.describe())
+print "Products of square matrices: time of one, and plain C's time over it."
+local head = ("%-10s %6s %10s %10s %8s %8s"):format("type", "n", "us", "GFLOP/s", "eager", "replay")
+for _, peer in ipairs(read.peers) do head = head .. (" %10s"):format(peer.name) end
+print(head)
+
+local gen = cg.generator(1)
+local types = on_gpu and { "float", "double", "half", "bfloat16" } or { "float", "double" }
+for _, type in ipairs(types) do
+  for _, n in ipairs(on_gpu and { 128, 512, 2048, 8192 } or quick and { 128, 256 }
+                     or { 128, 512, 2048 }) do
+    local a, b = cg.buffer(type, { n, n }):uniform(gen), cg.buffer(type, { n, n }):uniform(gen)
+    local c = cg.buffer(type, { n, n })
+    local issue, threads = plain(type, n, a, b, c)
+    local opts = { out = c }
+    local g = cg.capture(function() blas.gemm(a, b, opts) end)
+    local flops = 2 * n ^ 3
+    local count = math.max(1, math.min(1000, math.floor((on_gpu and 1e12 or 2e9) / flops)))
+    local function timed(fn, cores)
+      return function()
+        if threads then threads(cores) end
+        cg.synchronize()
+        local start = measure.now()
+        fn()
+        cg.synchronize()
+        return (measure.now() - start) / count
+      end
+    end
+    local function times(fn)
+      return function() for _ = 1, count do fn() end end
+    end
+    local floor, eager, replay = measure.rounds(quick and 0.1 or 1, {
+      timed(times(issue), read.info.multiprocessors),
+      timed(times(function() blas.gemm(a, b, opts) end), 1),
+      timed(times(function() g:replay() end), 1),
+    })
+    local line = ("%-10s %6d %10s %10.0f %8.3f %8.3f"):format(type, n,
+      measure.number(measure.median(floor)), flops / measure.median(replay) / 1e3,
+      measure.ratio(floor, eager), measure.ratio(floor, replay))
+    for _, peer in ipairs(read.peers) do
+      local us = peer[type .. n]
+      line = line .. (" %10s"):format(us and ("%.3f"):format(us / measure.median(replay)) or "-")
+    end
+    print(line)
+  end
+end

@@ -1,0 +1,110 @@
+// Calls of OpenBLAS, for the host device: a block of one thread calls one of its
+// functions, on a part of the result.  T is the element type; `function` the
+// address of the C function.
+
+typedef struct job {
+  u64 function;
+  double alpha, beta;
+  i64 m, n, k;
+  i64 row_a, row_b, row_c;
+  i64 matrix_a, matrix_b, matrix_c;
+  i64 part_m, part_n;  // of the result, for a block
+  int transpose_a, transpose_b, upper, right, unit;
+} job;
+
+#define ROWS 101
+#define TURN(on) ((on) ? 112 : 111)
+#define HALF(upper) ((upper) ? 121 : 122)
+#define SMALLER(a, b) ((a) < (b) ? (a) : (b))
+#define ALPHA (alpha ? *alpha : (T)j.alpha)
+#define BETA (beta ? *beta : (T)j.beta)
+
+#define PARTS(whole, part) (((whole) + (part)-1) / (part))
+// The block's part of m and n, from m0 and n0 on, m1 and n1 long.
+#define PART                                                  \
+  const i64 parts_n = PARTS(j.n, j.part_n);                   \
+  const i64 parts = PARTS(j.m, j.part_m) * parts_n;           \
+  const i64 batch = blockIdx.x / parts;                       \
+  const i64 m0 = blockIdx.x % parts / parts_n * j.part_m;     \
+  const i64 n0 = blockIdx.x % parts % parts_n * j.part_n;     \
+  const int m1 = (int)SMALLER(j.part_m, j.m - m0);            \
+  const int n1 = (int)SMALLER(j.part_n, j.n - n0);
+
+typedef void gemm_call(int, int, int, int, int, int, T, const T *, int,
+                       const T *, int, T, T *, int);
+typedef void gemv_call(int, int, int, int, T, const T *, int, const T *, int, T,
+                       T *, int);
+typedef void ger_call(int, int, int, T, const T *, int, const T *, int, T *,
+                      int);
+typedef void syrk_call(int, int, int, int, int, T, const T *, int, T, T *, int);
+typedef void trsm_call(int, int, int, int, int, int, int, T, const T *, int,
+                       T *, int);
+typedef void axpy_call(int, T, const T *, int, T *, int);
+typedef void scal_call(int, T, T *, int);
+typedef T dot_call(int, const T *, int, const T *, int);
+typedef T nrm2_call(int, const T *, int);
+
+extern "C" __global__ void gemm(job j, const T *a, const T *b, T *c,
+                                const T *alpha, const T *beta) {
+  PART
+  ((gemm_call *)j.function)(
+      ROWS, TURN(j.transpose_a), TURN(j.transpose_b), m1, n1, (int)j.k, ALPHA,
+      a + batch * j.matrix_a + m0 * (j.transpose_a ? 1 : j.row_a), (int)j.row_a,
+      b + batch * j.matrix_b + n0 * (j.transpose_b ? j.row_b : 1), (int)j.row_b,
+      BETA, c + batch * j.matrix_c + m0 * j.row_c + n0, (int)j.row_c);
+}
+
+extern "C" __global__ void gemv(job j, const T *a, const T *b, T *c,
+                                const T *alpha, const T *beta) {
+  PART
+  const int k = (int)j.k;
+  const bool turn = j.transpose_a;
+  ((gemv_call *)j.function)(ROWS, TURN(turn), turn ? k : n1, turn ? n1 : k,
+                            ALPHA, a + n0 * (turn ? 1 : j.row_a), (int)j.row_a,
+                            b, 1, BETA, c + n0, 1);
+}
+
+extern "C" __global__ void ger(job j, const T *a, const T *b, T *c,
+                               const T *alpha, const T *beta) {
+  PART
+  ((ger_call *)j.function)(ROWS, m1, n1, ALPHA, a + m0, 1, b + n0, 1,
+                           c + m0 * j.row_c + n0, (int)j.row_c);
+}
+
+extern "C" __global__ void syrk(job j, const T *a, const T *b, T *c,
+                                const T *alpha, const T *beta) {
+  ((syrk_call *)j.function)(ROWS, HALF(j.upper), TURN(j.transpose_a), (int)j.n,
+                            (int)j.k, ALPHA, a, (int)j.row_a, BETA, c,
+                            (int)j.row_c);
+}
+
+extern "C" __global__ void trsm(job j, const T *a, const T *b, T *c,
+                                const T *alpha, const T *beta) {
+  PART
+  ((trsm_call *)j.function)(ROWS, j.right ? 142 : 141, HALF(j.upper),
+                            TURN(j.transpose_a), j.unit ? 132 : 131, m1, n1,
+                            ALPHA, a, (int)j.row_a, c + m0 * j.row_c + n0,
+                            (int)j.row_c);
+}
+
+extern "C" __global__ void axpy(job j, const T *a, const T *b, T *c,
+                                const T *alpha, const T *beta) {
+  PART
+  ((axpy_call *)j.function)(n1, ALPHA, a + n0, 1, c + n0, 1);
+}
+
+extern "C" __global__ void scal(job j, const T *a, const T *b, T *c,
+                                const T *alpha, const T *beta) {
+  PART
+  ((scal_call *)j.function)(n1, ALPHA, c + n0, 1);
+}
+
+extern "C" __global__ void dot(job j, const T *a, const T *b, T *c,
+                               const T *alpha, const T *beta) {
+  *c = ((dot_call *)j.function)((int)j.n, a, 1, b, 1);
+}
+
+extern "C" __global__ void nrm2(job j, const T *a, const T *b, T *c,
+                                const T *alpha, const T *beta) {
+  *c = ((nrm2_call *)j.function)((int)j.n, a, 1);
+}

@@ -1,0 +1,307 @@
+/* cuBLAS, on a GPU.  It counts matrices by columns: a buffer's rows are its
+   columns, so each call is made for the transposed result. */
+#include "algo/blas.h"
+#include "algo/library.h"
+#include "core/base/captures.h"
+#include "core/base/context.h"
+#include "core/base/error.h"
+#include "core/stream/stream.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+typedef cgl_algo_blas_job blas_job;
+
+/* Of cublas_api.h; every one is part of the library's ABI since CUDA 11. */
+enum {
+  N = 0,
+  T = 1, /* cublasOperation_t */
+  LOWER = 0,
+  UPPER = 1, /* cublasFillMode_t */
+  LEFT = 0,
+  RIGHT = 1, /* cublasSideMode_t */
+  POINTER_HOST = 0,
+  POINTER_DEVICE = 1, /* cublasPointerMode_t */
+  ALGO_DEFAULT = -1,  /* cublasGemmAlgo_t */
+  COMPUTE_32F = 68,
+  COMPUTE_64F = 70, /* cublasComputeType_t */
+  MATH = 0 | 16     /* CUBLAS_DEFAULT_MATH, and sums of 16-bit types in float */
+};
+
+typedef void *handle_t;
+
+/* X(name of the member, symbol, arguments), all int: cublasStatus_t. */
+#define CUBLAS_PLAIN(X)                                                       \
+  X(create, "cublasCreate_v2", (handle_t *))                                  \
+  X(destroy, "cublasDestroy_v2", (handle_t))                                  \
+  X(get_version, "cublasGetVersion_v2", (handle_t, int *))                    \
+  X(set_stream, "cublasSetStream_v2", (handle_t, void *))                     \
+  X(set_workspace, "cublasSetWorkspace_v2", (handle_t, void *, size_t))       \
+  X(set_pointer_mode, "cublasSetPointerMode_v2", (handle_t, int))             \
+  X(set_math_mode, "cublasSetMathMode", (handle_t, int))                      \
+  X(gemm, "cublasGemmStridedBatchedEx",                                       \
+    (handle_t, int, int, int, int, int, const void *, const void *, int, int, \
+     long long, const void *, int, int, long long, const void *, void *, int, \
+     int, long long, int, int, int))
+/* X(name, arguments): one for float, one for double. */
+#define CUBLAS_TYPED(X)                                                        \
+  X(gemv, (handle_t, int, int, int, const void *, const void *, int,           \
+           const void *, int, const void *, void *, int))                      \
+  X(ger, (handle_t, int, int, const void *, const void *, int, const void *,   \
+          int, void *, int))                                                   \
+  X(syrk, (handle_t, int, int, int, int, const void *, const void *, int,      \
+           const void *, void *, int))                                         \
+  X(trsm, (handle_t, int, int, int, int, int, int, const void *, const void *, \
+           int, void *, int))                                                  \
+  X(axpy, (handle_t, int, const void *, const void *, int, void *, int))       \
+  X(scal, (handle_t, int, const void *, void *, int))                          \
+  X(dot, (handle_t, int, const void *, int, const void *, int, void *))        \
+  X(nrm2, (handle_t, int, const void *, int, void *))
+
+typedef struct cublas_table {
+  const char *(*get_status_string)(int);
+#define X(name, symbol, arguments) int(*name) arguments;
+  CUBLAS_PLAIN(X)
+#undef X
+#define X(name, arguments) int(*name[2]) arguments;
+  CUBLAS_TYPED(X)
+#undef X
+} cublas_table;
+
+static const char *const symbols[] = {"cublasGetStatusString",
+#define X(name, symbol, arguments) symbol,
+                                      CUBLAS_PLAIN(X)
+#undef X
+#define X(name, arguments) "cublasS" #name "_v2", "cublasD" #name "_v2",
+                                          CUBLAS_TYPED(X)
+#undef X
+                                              NULL};
+
+static const char *const files[] = {"libcublas.so.13", "libcublas.so.12", NULL};
+static const cgl_algo_library library = {
+    .files = files,
+    .of_toolkit = true,
+    .title = "cuBLAS",
+    .package = "libcublas-13-0 or libcublas-12-9 of NVIDIA's repository, the "
+               "version of the driver",
+    .symbols = symbols};
+
+/* Written once, under the lock, before any cgl_blas reads it. */
+static cublas_table table;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+
+/* ---- calls ---- */
+
+typedef struct cublas_call {
+  cgl_blas *blas;
+  const blas_job *job;
+  cgl_buffer *workspace; /* NULL: the function needs none */
+  uint64_t stream;       /* serial; 0: a stream beside a capture */
+} cublas_call;
+
+
+static void *address(const cgl_buffer *buffer) {
+  return buffer ? (void *)(uintptr_t)cgl_buffer_address(buffer) : NULL;
+}
+
+
+/* The function itself, by columns. */
+static int cublas_run(handle_t handle, const blas_job *job, const void *alpha,
+                      const void *beta) {
+  static const int kinds[CGL_TYPE_COUNT] = {[CGL_TYPE_float] = 0,
+                                            [CGL_TYPE_double] = 1,
+                                            [CGL_TYPE_half] = 2,
+                                            [CGL_TYPE_bfloat16] = 14};
+  const cgl_blas_operands *o = job->operands;
+  const bool twice = job->type == CGL_TYPE_double;
+  void *const a = address(o->a), *const b = address(o->b),
+              *const c = address(o->c);
+  const int m = (int)job->m, n = (int)job->n, k = (int)job->k;
+  const int row_a = (int)job->row_a, row_b = (int)job->row_b,
+            row_c = (int)job->row_c;
+  const int kind = kinds[job->type];
+  const int half = o->upper ? LOWER : UPPER;
+  switch (job->function) {
+  case CGL_BLAS_gemm:
+    return table.gemm(handle, o->transpose_b ? T : N, o->transpose_a ? T : N, n,
+                      m, k, alpha, b, kind, row_b, job->matrix_b, a, kind,
+                      row_a, job->matrix_a, beta, c, kind, row_c, job->matrix_c,
+                      (int)job->batch, twice ? COMPUTE_64F : COMPUTE_32F,
+                      ALGO_DEFAULT);
+  case CGL_BLAS_gemv:
+    return table.gemv[twice](handle, o->transpose_a ? N : T,
+                             o->transpose_a ? n : k, o->transpose_a ? k : n,
+                             alpha, a, row_a, b, 1, beta, c, 1);
+  case CGL_BLAS_ger:
+    return table.ger[twice](handle, n, m, alpha, b, 1, a, 1, c, row_c);
+  case CGL_BLAS_syrk:
+    return table.syrk[twice](handle, half, o->transpose_a ? N : T, n, k, alpha,
+                             a, row_a, beta, c, row_c);
+  case CGL_BLAS_trsm:
+    return table.trsm[twice](handle, o->right ? LEFT : RIGHT, half,
+                             o->transpose_a ? T : N, o->unit, n, m, alpha, a,
+                             row_a, c, row_c);
+  case CGL_BLAS_axpy:
+    return table.axpy[twice](handle, n, alpha, a, 1, c, 1);
+  case CGL_BLAS_scal:
+    return table.scal[twice](handle, n, alpha, c, 1);
+  case CGL_BLAS_dot:
+    return table.dot[twice](handle, n, a, 1, b, 1, c);
+  default:
+    return table.nrm2[twice](handle, n, a, 1, c);
+  }
+}
+
+
+/* A change of the stream forgets the workspace.  What the handle knows it is
+   not told again. */
+static int cublas_set_stream(const cublas_call *call, void *custream) {
+  cgl_blas *blas = call->blas;
+  const uint64_t scratch =
+      call->workspace ? cgl_buffer_address(call->workspace) : 0;
+  if (call->stream && blas->stream == call->stream &&
+      (!scratch || blas->scratch == scratch))
+    return 0;
+  blas->stream = 0;
+  int code = table.set_stream(blas->handle, custream);
+  if (!code && scratch)
+    code = table.set_workspace(blas->handle, address(call->workspace),
+                               blas->workspace);
+  if (!code) {
+    blas->stream = call->stream;
+    blas->scratch = scratch;
+  }
+  return code;
+}
+
+
+static int cublas_call_issue(void *user, void *custream) {
+  const cublas_call *call = user;
+  const blas_job *job = call->job;
+  const handle_t handle = call->blas->handle;
+  const float numbers[] = {(float)job->alpha, (float)job->beta};
+  const bool narrow = job->scalar == CGL_TYPE_float;
+  const void *alpha = narrow ? (const void *)&numbers[0] : &job->alpha;
+  const void *beta = narrow ? (const void *)&numbers[1] : &job->beta;
+  const bool sums =
+      job->function == CGL_BLAS_dot || job->function == CGL_BLAS_nrm2;
+  int code = cublas_set_stream(call, custream);
+  if (!code)
+    code = table.set_pointer_mode(handle, sums || job->alpha_at ? POINTER_DEVICE
+                                                                : POINTER_HOST);
+  return code ? code
+              : cublas_run(handle, job,
+                           job->alpha_at ? address(job->alpha_at) : alpha,
+                           job->beta_at ? address(job->beta_at) : beta);
+}
+
+
+static void blas_retain(void *blas) {
+  cgl_object_retain(&((cgl_blas *)blas)->object);
+}
+
+
+static void blas_release(void *blas) {
+  cgl_object_release(&((cgl_blas *)blas)->object);
+}
+
+
+static cgl_status cublas_issue(cgl_blas *blas, cgl_stream *stream,
+                               const blas_job *job) {
+  const cgl_blas_operands *o = job->operands;
+  cublas_call user = {
+      .blas = blas, .job = job, .stream = stream->capture ? 0 : stream->serial};
+  const bool alone = job->function == CGL_BLAS_axpy ||
+                     job->function == CGL_BLAS_scal ||
+                     job->function == CGL_BLAS_ger;
+  cgl_status status = alone
+                          ? CGL_OK
+                          : cgl_buffer_create(stream, NULL, CGL_TYPE_uint8,
+                                              blas->workspace, &user.workspace);
+  if (status)
+    return status;
+  cgl_call_use uses[6];
+  size_t nuses = 0;
+  cgl_buffer *const read[] = {o->a, o->b, job->alpha_at, job->beta_at};
+  for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+    if (read[i])
+      uses[nuses++] = (cgl_call_use){read[i], false};
+  uses[nuses++] = (cgl_call_use){o->c, true};
+  if (user.workspace)
+    uses[nuses++] = (cgl_call_use){user.workspace, true};
+  const bool products =
+      job->function == CGL_BLAS_gemm || job->function == CGL_BLAS_gemv;
+  const cgl_call call = {
+      .name = job->name,
+      .issue = cublas_call_issue,
+      .user = &user,
+      .describe = table.get_status_string,
+      .uses = uses,
+      .nuses = nuses,
+      .overwrites = job->function == CGL_BLAS_dot ||
+                    job->function == CGL_BLAS_nrm2 ||
+                    (products && !job->beta_at && job->beta == 0),
+      .owner = blas,
+      .retain = blas_retain,
+      .release = blas_release,
+  };
+  status = cgl_call_issue(stream, &call);
+  cgl_buffer_release(user.workspace);
+  return status;
+}
+
+
+/* ---- the handle ---- */
+
+static void cublas_close(cgl_blas *blas) {
+  if (blas->handle && !cgl_context_enter(blas->object.context, "blas"))
+    table.destroy(blas->handle);
+}
+
+
+/* Makes the handle, which loads code and allocates. */
+static cgl_status cublas_make(cgl_blas *blas) {
+  int version = 0;
+  int code = table.create(&blas->handle);
+  if (!code)
+    code = table.set_math_mode(blas->handle, MATH);
+  if (!code)
+    code = table.get_version(blas->handle, &version);
+  if (code) {
+    cgl_fail(CGL_ERROR_LIBRARY, "blas", "cuBLAS made no handle: %s",
+             table.get_status_string(code));
+    return cgl_fail_hint("the version of cuBLAS must suit the driver, and the "
+                         "device must have memory for it");
+  }
+  snprintf(blas->description, sizeof blas->description,
+           "cuBLAS %d.%d.%d: sums in float of float, half and bfloat16, in "
+           "double of double",
+           version / 10000, version / 100 % 100, version % 100);
+  return CGL_OK;
+}
+
+
+cgl_status cgl_algo_blas_open_cuda(cgl_blas *blas) {
+  cgl_context *context = blas->object.context;
+  cgl_status status = CGL_OK;
+  pthread_mutex_lock(&lock);
+  if (!table.create) {
+    cublas_table found;
+    status = cgl_algo_library_open(&library, (void **)&found, "blas");
+    if (!status)
+      table = found;
+  }
+  pthread_mutex_unlock(&lock);
+  if (status)
+    return status;
+  blas->issue = cublas_issue;
+  blas->close = cublas_close;
+  /* NVIDIA's advice, by compute capability. */
+  blas->workspace =
+      (size_t)(cgl_context_device(context)->compute[0] >= 9 ? 32 : 4) << 20;
+  const cgl_relaxed relaxed = cgl_captures_relax_always(context);
+  status = cublas_make(blas);
+  cgl_captures_unrelax(context, relaxed);
+  return status;
+}

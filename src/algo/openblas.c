@@ -1,0 +1,196 @@
+/* OpenBLAS, on the host device: kernels call it, so that a call is a node like
+   any other.  A block computes a part of the result, and OpenBLAS, told to use
+   one thread, works on the thread that runs the block: the device's workers
+   are the threads, and nothing else competes for the cores. */
+#include "algo/blas.h"
+#include "algo/library.h"
+#include "core/base/error.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+typedef cgl_algo_blas_job blas_job;
+
+static const char *const symbols[] = {
+#define X(name) "cblas_s" #name, "cblas_d" #name,
+    CGL_BLAS_FUNCTIONS(X)
+#undef X
+        "openblas_set_num_threads",
+    "openblas_get_config", NULL};
+
+static const char *const files[] = {"libopenblas.so.0", "libopenblas.so", NULL};
+static const cgl_algo_library library = {
+    .files = files,
+    .title = "OpenBLAS",
+    .package = "libopenblas0-pthread on Debian, openblas elsewhere",
+    .symbols = symbols};
+
+typedef struct openblas_table {
+  void *functions[CGL_BLAS_COUNT][2]; /* for float, for double */
+  void (*set_num_threads)(int);
+  const char *(*get_config)(void);
+} openblas_table;
+
+/* Written once, under the lock, before any cgl_blas reads it. */
+static openblas_table table;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* blas.cu */
+typedef struct kernel_job {
+  uint64_t function;
+  double alpha, beta;
+  int64_t m, n, k;
+  int64_t row_a, row_b, row_c;
+  int64_t matrix_a, matrix_b, matrix_c;
+  int64_t part_m, part_n;
+  int32_t transpose_a, transpose_b, upper, right, unit;
+} kernel_job;
+
+
+/* ---- how a result is divided ---- */
+
+/* Work that is worth a block: elements of vectors, and products of matrices. */
+enum { LEAST_ELEMENTS = 1 << 14, LEAST_SIDE = 64 };
+
+static int64_t divide_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+
+/* Halves the longer side until there is a part for every worker. */
+static void parts_divide(int64_t workers, bool by_m, bool by_n, int64_t least,
+                         kernel_job *k) {
+  int64_t m = 1, n = 1;
+  while (m * n < workers) {
+    const int64_t side_m = by_m ? divide_up(k->m, m) : 0;
+    const int64_t side_n = by_n ? divide_up(k->n, n) : 0;
+    const bool down = side_m > side_n;
+    if ((down ? side_m : side_n) < 2 * least)
+      break;
+    *(down ? &m : &n) *= 2;
+  }
+  k->part_m = divide_up(k->m, m);
+  k->part_n = divide_up(k->n, n);
+}
+
+
+static void job_divide(const cgl_context *context, const blas_job *job,
+                       kernel_job *k) {
+  const int64_t workers = cgl_context_device(context)->multiprocessors;
+  k->part_m = job->m;
+  k->part_n = job->n;
+  switch (job->function) {
+  case CGL_BLAS_gemm:
+    parts_divide(divide_up(workers, job->batch), true, true, LEAST_SIDE, k);
+    break;
+  case CGL_BLAS_trsm:
+    parts_divide(workers, job->operands->right, !job->operands->right,
+                 LEAST_SIDE, k);
+    break;
+  case CGL_BLAS_ger:
+    parts_divide(workers, true, false, LEAST_SIDE, k);
+    break;
+  case CGL_BLAS_gemv:
+    parts_divide(workers, false, true, LEAST_SIDE, k);
+    break;
+  case CGL_BLAS_axpy:
+  case CGL_BLAS_scal:
+    parts_divide(workers, false, true, LEAST_ELEMENTS, k);
+    break;
+  default: /* sums of one thread */
+    break;
+  }
+}
+
+
+/* ---- calls ---- */
+
+static cgl_arg operand(cgl_buffer *buffer) {
+  return buffer ? cgl_algo_memory(buffer) : (cgl_arg){.kind = CGL_ARG_NULL};
+}
+
+
+static cgl_status openblas_issue(cgl_blas *blas, cgl_stream *stream,
+                                 const blas_job *job) {
+  static const char *const names[] = {
+#define X(name) [CGL_BLAS_##name] = #name,
+      CGL_BLAS_FUNCTIONS(X)
+#undef X
+  };
+  const cgl_blas_operands *o = job->operands;
+  const bool twice = job->type == CGL_TYPE_double;
+  if (job->type != CGL_TYPE_float && !twice) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, job->name,
+             "OpenBLAS has no %s of 16-bit elements", names[job->function]);
+    return cgl_fail_hint("use float, or a GPU");
+  }
+  cgl_kernel *kernel;
+  cgl_status status =
+      cgl_algo_kernel(blas->algo, CGL_ALGO_blas, names[job->function],
+                      twice ? "\n#define T double\n" : "\n#define T float\n",
+                      job->name, &kernel);
+  if (status)
+    return status;
+  kernel_job k = {
+      .function = (uintptr_t)table.functions[job->function][twice],
+      .alpha = job->alpha,
+      .beta = job->beta,
+      .m = job->m,
+      .n = job->n,
+      .k = job->k,
+      .row_a = job->row_a,
+      .row_b = job->row_b,
+      .row_c = job->row_c,
+      .matrix_a = job->matrix_a,
+      .matrix_b = job->matrix_b,
+      .matrix_c = job->matrix_c,
+      .transpose_a = o->transpose_a,
+      .transpose_b = o->transpose_b,
+      .upper = o->upper,
+      .right = o->right,
+      .unit = o->unit,
+  };
+  job_divide(blas->object.context, job, &k);
+  const uint64_t blocks = (uint64_t)(job->batch * divide_up(k.m, k.part_m) *
+                                     (k.part_n ? divide_up(k.n, k.part_n) : 1));
+  const cgl_launch launch = {.grid = {(uint32_t)blocks}, .block = {1}};
+  const cgl_arg args[] = {
+      {.kind = CGL_ARG_BYTES, .bytes = {&k, sizeof k}},
+      operand(o->a),
+      operand(o->b),
+      operand(o->c),
+      operand(job->alpha_at),
+      operand(job->beta_at),
+  };
+  return cgl_kernel_launch(kernel, stream, &launch, args, 6);
+}
+
+
+static void openblas_close(cgl_blas *blas) {
+  cgl_algo_destroy(blas->algo);
+}
+
+
+cgl_status cgl_algo_blas_open_host(cgl_blas *blas) {
+  cgl_status status = CGL_OK;
+  pthread_mutex_lock(&lock);
+  if (!table.get_config) {
+    openblas_table found;
+    status = cgl_algo_library_open(&library, (void **)&found, "blas");
+    if (!status) {
+      found.set_num_threads(1);
+      table = found;
+    }
+  }
+  pthread_mutex_unlock(&lock);
+  if (!status)
+    status = cgl_algo_create(blas->object.context, &blas->algo);
+  if (status)
+    return status;
+  blas->issue = openblas_issue;
+  blas->close = openblas_close;
+  snprintf(blas->description, sizeof blas->description,
+           "%s: float in float, double in double, on the device's threads",
+           table.get_config());
+  return CGL_OK;
+}
