@@ -218,8 +218,8 @@ static cgl_status operands_check(blas_job *job) {
     shapes_refuse(job, "shapes that do not fit");
     return cgl_fail_hint("%s; extents are less than 2^31", wanted[f]);
   }
-  if ((o->a && cgl_algo_overlap(o->a, o->c)) ||
-      (o->b && cgl_algo_overlap(o->b, o->c))) {
+  if ((o->a && cgl_buffer_overlap(o->a, o->c, NULL)) ||
+      (o->b && cgl_buffer_overlap(o->b, o->c, NULL))) {
     shapes_refuse(job, "the result shares memory with what is read");
     return cgl_fail_hint("give another buffer for the result");
   }
@@ -248,7 +248,7 @@ static cgl_status scalar_read(const blas_job *job, const scalar *s) {
     return CGL_OK;
   if (buffer && cgl_buffer_count(given->buffer) == 1 &&
       cgl_buffer_type(given->buffer) == job->scalar &&
-      !cgl_algo_overlap(given->buffer, job->operands->c)) {
+      !cgl_buffer_overlap(given->buffer, job->operands->c, NULL)) {
     *s->at = cgl_buffer_retain(given->buffer);
     return CGL_OK;
   }
