@@ -76,6 +76,7 @@ describe("graph:replay with unroll", function()
       return g
     end
     local function calls(g, n)
+      g:replay(0) -- a new executable's upload is waited for
       local before = cg.debug.fault_count()
       g:replay(n)
       return (cg.debug.fault_count() - before)
@@ -95,8 +96,9 @@ describe("graph:replay with unroll", function()
   end
 
   -- An executable with k nodes takes a graph, the nodes, an instantiation, an
-  -- upload and the end of the graph.
-  local function built(k) return k + 4 end
+  -- upload and the end of the graph; and an event behind the upload, which is
+  -- recorded and waited for.
+  local function built(k) return k + 4 + 4 end
 
   it("launches 64 copies of a kernel at once, after 1000 replays", function()
     assert.equal(table.concat({ 999, built(64) + 15 + 40, 15 + 40, 1 + 36, 63, 1, 4000 }, " "),
@@ -158,6 +160,7 @@ describe("graph:replay with unroll", function()
       local inner = cg.capture(function() events:replay() end)
       say(calls(events, 1000), calls(inner, 1000))
       local g, hooks = captured(1), 0
+      g:replay()
       local hook = g:register_replay_start_hook(function() hooks = hooks + 1 end)
       say(calls(g, 1000) + hooks)
       hook:remove()
