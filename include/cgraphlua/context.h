@@ -70,7 +70,7 @@ CGL_API cgl_status cgl_context_abort(cgl_context *context);
    launch does once some thousand others are queued.
    cuStreamQuery, cuEventQuery */
 CGL_API void cgl_waits_stop(bool stop);
-/* How often a wait or a loop of replays was given up so far. */
+/* How many calls have failed so far because they were given up. */
 CGL_API uint64_t cgl_waits_stopped(void);
 /* Gives up a device that was lost, so that cgl_context_open opens it anew, with
    nothing on it, where the driver can; takes the same names.  Refused with

@@ -49,13 +49,14 @@ bool cgl_interrupt_left_work(void) {
 }
 
 
-/* A wait that was given up has raised already. */
+/* A wait that was given up has raised already.  Clean-up code may wait. */
 static void raise_stop(lua_State *L, lua_Debug *ar) {
   (void)ar;
   if (stop.stage == ARMED) {
     lua_sethook(L, NULL, 0, 0);
     stop.grace = GRACE_TICKS;
     stop.stage = GRACE;
+    cgl_waits_stop(false);
     if (cgl_interrupt_left_work())
       return;
   }
@@ -127,6 +128,7 @@ static void on_signal(int signo, siginfo_t *info, void *context) {
     run_timer(TICK_NS);
   } else if (stop.stage == GRACE && --stop.grace == 0) {
     stop.stage = FINAL;
+    cgl_waits_stop(true);
   }
   if (stop.stage == ARMED || stop.stage == FINAL)
     stop_arm(SIGPROF, info, context);

@@ -138,12 +138,6 @@ static bool wait_step(uint64_t *asked) {
 }
 
 
-static CUresult wait_given_up(void) {
-  atomic_fetch_add(&cgl_driver_waits_given_up, 1);
-  return CUDA_ERROR_TIMEOUT;
-}
-
-
 static CUresult wait_stream(CUstream stream) {
   if (atomic_load(&cgl_driver_waits) == CGL_WAITS_BLOCK)
     return own_stream_wait(stream);
@@ -151,8 +145,15 @@ static CUresult wait_stream(CUstream stream) {
   uint64_t asked = 0;
   while ((result = driver.cuStreamQuery(stream)) == CUDA_ERROR_NOT_READY)
     if (!wait_step(&asked))
-      return wait_given_up();
+      return CUDA_ERROR_TIMEOUT;
   return result;
+}
+
+
+static CUresult wait_to_copy(CUstream stream) {
+  return atomic_load(&cgl_driver_waits) == CGL_WAITS_BLOCK
+             ? CUDA_SUCCESS
+             : wait_stream(stream);
 }
 
 
@@ -163,7 +164,7 @@ static CUresult wait_event(CUevent event) {
   uint64_t asked = 0;
   while ((result = driver.cuEventQuery(event)) == CUDA_ERROR_NOT_READY)
     if (!wait_step(&asked))
-      return wait_given_up();
+      return CUDA_ERROR_TIMEOUT;
   return result;
 }
 
@@ -173,6 +174,7 @@ static void poll_waits(void) {
   own_event_wait = driver.cuEventSynchronize;
   driver.cuStreamSynchronize = wait_stream;
   driver.cuEventSynchronize = wait_event;
+  driver.wait_to_copy = wait_to_copy;
 }
 
 

@@ -32,6 +32,10 @@ typedef struct cgl_driver {
   /* From so many bytes on a kernel may copy faster on the device than a graph's
      copy node; SIZE_MAX: never. */
   size_t slow_copy_bytes;
+  /* Waits for the stream before a copy of memory that is not pinned, if waits
+     may be given up: the driver's own wait in such a copy may not.  NULL where
+     it may. */
+  CUresult (*wait_to_copy)(CUstream stream);
   /* Describes a sticky failure beyond its code (the kernel's name, the
      address); "" without a failure; NULL where the driver keeps no text. */
   const char *(*failure_text)(void);

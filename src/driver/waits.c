@@ -2,4 +2,3 @@
 #include "driver/waits.h"
 
 _Atomic int cgl_driver_waits;
-_Atomic uint64_t cgl_driver_waits_given_up;

@@ -11,13 +11,10 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 typedef enum { CGL_WAITS_BLOCK, CGL_WAITS_POLL, CGL_WAITS_STOP } cgl_waits;
 
 extern _Atomic int cgl_driver_waits; /* a cgl_waits */
-/* The waits and loops of launches that were given up. */
-extern _Atomic uint64_t cgl_driver_waits_given_up;
 
 static inline bool cgl_driver_waits_stop(void) {
   return atomic_load_explicit(&cgl_driver_waits, memory_order_relaxed) ==

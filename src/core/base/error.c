@@ -20,6 +20,7 @@ typedef struct cgl_failure {
   bool aside; /* the latest failure was added to `also` */
 } record;
 
+static _Atomic uint64_t waits_stopped; /* failures of waits given up */
 static record spare; /* of threads that got no memory for their own */
 
 enum { BUCKETS = 1024 };
@@ -229,6 +230,7 @@ bool cgl_error_loses_device(CUresult result) {
 static cgl_status fail_stopped(CUresult result, const char *operation,
                                const char *more) {
   const bool aborted = result == CUDA_ERROR_LAUNCH_TIMEOUT;
+  atomic_fetch_add(&waits_stopped, 1);
   cgl_fail(CGL_ERROR_INTERRUPTED, operation, "interrupted! %s",
            aborted ? more : "the work on the device goes on");
   return cgl_fail_hint(
@@ -339,5 +341,5 @@ void cgl_waits_stop(bool stop) {
 
 
 uint64_t cgl_waits_stopped(void) {
-  return atomic_load(&cgl_driver_waits_given_up);
+  return atomic_load(&waits_stopped);
 }

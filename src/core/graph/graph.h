@@ -153,10 +153,9 @@ cgl_status cgl_graph_unroll_begin(cgl_graph *graph, cgl_stream *stream,
 static inline CUresult cgl_graph_launch_next(const cgl_driver *driver,
                                              CUgraphExec exec, CUstream stream,
                                              uint64_t launched) {
-  if (!launched || !cgl_driver_waits_stop())
-    return driver->cuGraphLaunch(exec, stream);
-  atomic_fetch_add(&cgl_driver_waits_given_up, 1);
-  return CUDA_ERROR_TIMEOUT;
+  return launched && cgl_driver_waits_stop()
+             ? CUDA_ERROR_TIMEOUT
+             : driver->cuGraphLaunch(exec, stream);
 }
 /* Launches the copies while `count` has room for all of them, and adds the
    replays that these are to *launched.  cuGraphLaunch */

@@ -1,6 +1,5 @@
 /* Copies from and to ordinary memory, which wait. */
 #include "core/memory/memory.h"
-#include "driver/waits.h"
 
 
 static cgl_status copy_check(cgl_buffer *buffer, cgl_stream *stream,
@@ -56,12 +55,10 @@ static cgl_status copy_wait(const cgl_buffer *buffer, size_t offset,
 }
 
 
-/* The driver waits inside a copy of memory that is not pinned, and such a wait
-   is not given up: where waits may be, the stream is waited for before. */
 static CUresult copy_begin(cgl_stream *stream) {
-  return atomic_load(&cgl_driver_waits) == CGL_WAITS_BLOCK
-             ? CUDA_SUCCESS
-             : cgl_driver_of(stream)->cuStreamSynchronize(stream->handle);
+  const cgl_driver *driver = cgl_driver_of(stream);
+  return driver->wait_to_copy ? driver->wait_to_copy(stream->handle)
+                              : CUDA_SUCCESS;
 }
 
 

@@ -104,10 +104,8 @@ bool host_fence_then(host_fence *fence, host_task *task) {
 
 /* The fence is signalled soon after. */
 static void wait_give_up(void) {
-  if (host_failed() == CUDA_SUCCESS) {
-    atomic_fetch_add(&cgl_driver_waits_given_up, 1);
+  if (host_failed() == CUDA_SUCCESS)
     host_watch_abort();
-  }
 }
 
 
