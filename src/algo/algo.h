@@ -30,7 +30,10 @@ typedef enum cgl_algo_source {
 cgl_status cgl_algo_kernel(cgl_algo *algo, cgl_algo_source source,
                            const char *name, const char *definitions,
                            const char *operation, cgl_kernel **kernel);
-/* What kernels call an element type. */
+/* Refuses elements that are no numbers: vectors and complex ones. */
+cgl_status cgl_algo_check_number(const cgl_buffer *buffer,
+                                 const char *operation);
+/* What kernels call an element type of numbers. */
 const char *cgl_algo_type_text(cgl_type type);
 /* Whether the type holds whole numbers or bool. */
 bool cgl_algo_is_whole(cgl_type type);

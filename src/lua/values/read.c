@@ -159,7 +159,7 @@ int cgl_lua_read_choice(lua_State *L, cgl_lua *S, int index, const char *what,
 
 cgl_type cgl_lua_read_type(lua_State *L, cgl_lua *S, int index) {
   static const char *const types[] = {
-#define X(name, bytes) #name,
+#define X(name, bytes, number, lanes) #name,
       CGL_TYPES(X)
 #undef X
           NULL};
