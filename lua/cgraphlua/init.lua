@@ -110,7 +110,7 @@ for name, value in pairs(core) do
 end
 for _, name in ipairs { "hide", "set_ffi", "bad_argument", "released", "log", "address", "nearest",
                        "png", "renew", "restrict", "run", "check_time",
-                       "freeze", "algo", "blas" } do
+                       "freeze", "algo", "blas", "fft" } do
   cg[name] = nil -- between the module's two halves
 end
 
