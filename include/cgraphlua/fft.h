@@ -56,8 +56,9 @@ CGL_API const char *cgl_fft_describe(const cgl_fft *fft);
    for each place of the extents in front.  Elements are complex64 or
    complex128, of the real side float or double.  `out` has the shape that the
    function gives; of irfft it says which n.  fft and ifft may have `x` itself
-   as `out`. A plan that is missing is made first.  CGL_ERROR_INVALID_ARGUMENT
-   with both shapes, CGL_ERROR_LIBRARY */
+   as `out`. A plan that is missing is made first; refused with
+   CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED while a capture is underway in the
+   process.  CGL_ERROR_INVALID_ARGUMENT with both shapes, CGL_ERROR_LIBRARY */
 CGL_API cgl_status cgl_fft_issue(cgl_fft *fft, cgl_stream *stream,
                                  cgl_fft_function function, cgl_fft_norm norm,
                                  int rank, cgl_buffer *x, cgl_buffer *out);

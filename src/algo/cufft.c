@@ -185,7 +185,7 @@ static cgl_status cufft_run(cgl_fft *fft, cgl_stream *stream,
 
 
 cgl_status cgl_fft_open_cuda(cgl_fft *fft) {
-  static const cgl_fft_library cufft = {cufft_make, cufft_run, cufft_end};
+  static const cgl_fft_library cufft = {cufft_make, cufft_run, cufft_end, true};
   cgl_status status = CGL_OK;
   int version = 0;
   pthread_mutex_lock(&lock);

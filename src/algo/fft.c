@@ -88,7 +88,9 @@ static const cgl_object_kind plan_kind = {
 };
 
 
-/* Makes a plan, which loads code and allocates: beside captures. */
+/* Makes a plan.  cuFFT loads code, allocates and waits for the device, which
+   breaks captures of any thread; on the host device the rule is the same, so
+   that a script that runs there runs on a GPU. */
 static cgl_status plan_make(cgl_fft *fft, const fft_call *call,
                             cgl_fft_plan **out) {
   cgl_status status = cgl_context_enter(fft->context, call->name);
@@ -100,9 +102,14 @@ static cgl_status plan_make(cgl_fft *fft, const fft_call *call,
   cgl_object_init(&plan->object, &plan_kind, fft->context);
   plan->key = call->key;
   plan->library = fft->library;
-  const cgl_relaxed relaxed = cgl_captures_relax_always(fft->context);
-  status = fft->library->make(plan, call->name);
-  cgl_captures_unrelax(fft->context, relaxed);
+  if (cgl_captures_hold(true)) {
+    status = fft->library->make(plan, call->name);
+    cgl_captures_unhold();
+  } else {
+    cgl_captures_fail_device(call->name, "make the plan of a new shape", "");
+    status = cgl_fail_hint("make this call once before captures begin: plans "
+                           "are found again by shape");
+  }
   if (status)
     cgl_object_release(&plan->object);
   else
@@ -267,13 +274,50 @@ static cgl_status out_scale(cgl_fft *fft, cgl_stream *stream,
 }
 
 
+/* Whether a library would refuse the address: it wants real numbers to begin
+   where complex ones could. */
+static bool is_crooked(const cgl_fft *fft, const cgl_buffer *buffer) {
+  return fft->library->pairs &&
+         cgl_buffer_address(buffer) %
+             (2 * cgl_type_bytes(cgl_type_number(cgl_buffer_type(buffer))));
+}
+
+
 /* Both libraries write to the input of irfft over several extents: they get a
    copy. */
-static cgl_status input_copy(cgl_stream *stream, const fft_call *call,
-                             cgl_buffer **in) {
-  cgl_status status = cgl_buffer_create(stream, NULL, cgl_buffer_type(call->x),
-                                        cgl_buffer_count(call->x), in);
-  return status ? status : cgl_buffer_copy(*in, call->x, stream);
+static bool wants_copy(const cgl_fft *fft, const fft_call *call) {
+  return is_crooked(fft, call->x) ||
+         (call->key.function == CGL_FFT_irfft && call->key.rank > 1);
+}
+
+
+static cgl_status scratch_create(cgl_stream *stream, const cgl_buffer *like,
+                                 cgl_buffer **scratch) {
+  return cgl_buffer_create(stream, NULL, cgl_buffer_type(like),
+                           cgl_buffer_count(like), scratch);
+}
+
+
+/* Transforms from and to memory that the library takes. */
+static cgl_status call_run(cgl_fft *fft, cgl_stream *stream, fft_call *call,
+                           cgl_fft_plan *plan) {
+  cgl_buffer *in = NULL, *to = NULL;
+  cgl_status status = CGL_OK;
+  if (wants_copy(fft, call)) {
+    status = scratch_create(stream, call->x, &in);
+    if (!status)
+      status = cgl_buffer_copy(in, call->x, stream);
+  }
+  if (!status && is_crooked(fft, call->out))
+    status = scratch_create(stream, call->out, &to);
+  if (!status)
+    status = fft->library->run(fft, stream, plan, in ? in : call->x,
+                               to ? to : call->out, call->name);
+  if (!status && to)
+    status = cgl_buffer_copy(call->out, to, stream);
+  cgl_buffer_release(in);
+  cgl_buffer_release(to);
+  return status ? status : out_scale(fft, stream, call);
 }
 
 
@@ -291,15 +335,9 @@ cgl_status cgl_fft_issue(cgl_fft *fft, cgl_stream *stream,
   call.x = x;
   call.out = out;
   cgl_fft_plan *plan = NULL;
-  cgl_buffer *in = NULL;
   cgl_status status = call_check(&call, norm);
   if (status || !cgl_buffer_count(out))
     return status;
   status = plan_find(fft, &call, &plan);
-  if (!status && function == CGL_FFT_irfft && rank > 1)
-    status = input_copy(stream, &call, &in);
-  if (!status)
-    status = fft->library->run(fft, stream, plan, in ? in : x, out, call.name);
-  cgl_buffer_release(in);
-  return status ? status : out_scale(fft, stream, &call);
+  return status ? status : call_run(fft, stream, &call, plan);
 }

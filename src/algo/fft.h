@@ -32,6 +32,7 @@ typedef struct cgl_fft_library {
   cgl_status (*run)(cgl_fft *fft, cgl_stream *stream, cgl_fft_plan *plan,
                     cgl_buffer *in, cgl_buffer *out, const char *operation);
   void (*end)(cgl_fft_plan *plan);
+  bool pairs; /* real numbers begin where complex ones could */
 } cgl_fft_library;
 
 struct cgl_fft_plan {

@@ -205,7 +205,7 @@ static cgl_status fftw_run(cgl_fft *fft, cgl_stream *stream, cgl_fft_plan *plan,
 
 
 cgl_status cgl_fft_open_host(cgl_fft *fft) {
-  static const cgl_fft_library fftw = {fftw_make, fftw_run, fftw_end};
+  static const cgl_fft_library fftw = {fftw_make, fftw_run, fftw_end, false};
   pthread_mutex_lock(&lock);
   /* One of the two does to begin with. */
   cgl_status status = table_open(1, "fft");

@@ -118,7 +118,7 @@ static bool element_store_string(const char *text, cgl_type type, void *element,
 
 /* ---- vectors and complex numbers ---- */
 
-size_t cgl_lua_count_lanes(lua_State *L, int index) {
+size_t cgl_lua_lane_count(lua_State *L, int index) {
   size_t n = lua_objlen(L, index);
   if (n)
     return n;
@@ -130,7 +130,7 @@ size_t cgl_lua_count_lanes(lua_State *L, int index) {
 }
 
 
-void cgl_lua_push_lane(lua_State *L, int index, int i) {
+void cgl_lua_lane_push(lua_State *L, int index, int i) {
   static const char *const names[][2] = {
       {"x", "re"}, {"y", "im"}, {"z", NULL}, {"w", NULL}};
   lua_pushvalue(L, index);
@@ -151,14 +151,14 @@ static bool element_read_lanes(lua_State *L, cgl_lua *S, int index,
   const cgl_type number = cgl_type_number(type);
   const size_t bytes = cgl_type_bytes(number);
   const int lanes = cgl_type_lanes(type);
-  const size_t n = cgl_lua_count_lanes(L, index);
+  const size_t n = cgl_lua_lane_count(L, index);
   if (n != (size_t)lanes) {
     snprintf(reason, CGL_LUA_REASON_ROOM, "has %zu numbers; %s takes %d", n,
              cgl_type_name(type), lanes);
     return false;
   }
   for (int i = 0; i < lanes; i++, element += bytes) {
-    cgl_lua_push_lane(L, index, i);
+    cgl_lua_lane_push(L, index, i);
     const bool fits =
         cgl_lua_read_element_if(L, S, lua_gettop(L), number, element, reason);
     lua_pop(L, 1);

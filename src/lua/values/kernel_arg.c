@@ -27,7 +27,7 @@ static void arg_read_list(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
   char name[CGL_LUA_ARG_NAME_ROOM];
   if ((size_t)number <= cgl_kernel_param_count(kernel))
     cgl_lua_done(L, S, cgl_kernel_param(kernel, (size_t)number - 1, &info));
-  const size_t got = cgl_lua_count_lanes(L, index);
+  const size_t got = cgl_lua_lane_count(L, index);
   if (info.pointer || info.lanes < 2 || info.element == CGL_TYPE_COUNT)
     cgl_lua_bad(
         L, S, index,
@@ -45,7 +45,7 @@ static void arg_read_list(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
   const int blame = S->blame;
   S->blame = blame ? blame : index;
   for (int i = 0; i < info.lanes; i++) {
-    cgl_lua_push_lane(L, index, i);
+    cgl_lua_lane_push(L, index, i);
     cgl_lua_read_element(L, S, lua_gettop(L), info.element,
                          bytes + (size_t)i * size);
     lua_pop(L, 1);

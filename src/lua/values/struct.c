@@ -138,10 +138,10 @@ static void numbers_store(struct_reader *r, const cgl_field_info *info,
   const size_t bytes = cgl_type_bytes(info->element);
   snprintf(type, sizeof type, "a %s", info->type);
   if (info->lanes > 1)
-    list_check(r, type, (size_t)info->lanes, cgl_lua_count_lanes);
+    list_check(r, type, (size_t)info->lanes, cgl_lua_lane_count);
   for (int i = 0; i < info->lanes; i++, to += bytes) {
     if (info->lanes > 1)
-      cgl_lua_push_lane(L, -1, i);
+      cgl_lua_lane_push(L, -1, i);
     if (!cgl_lua_read_element_if(L, r->S, lua_gettop(L), info->element, to,
                                  reason)) {
       if (info->lanes > 1)

@@ -139,10 +139,10 @@ bool cgl_lua_read_element_if(lua_State *L, cgl_lua *S, int index, cgl_type type,
                              void *element, char reason[CGL_LUA_REASON_ROOM]);
 /* How many numbers a table for a vector has: of a list, or of {x = 1, y = 2}
    and {re = 1, im = 2}. */
-size_t cgl_lua_count_lanes(lua_State *L, int index);
+size_t cgl_lua_lane_count(lua_State *L, int index);
 /* Pushes number `i`, from 0 to 3, of such a table; nil, when it is not there.
  */
-void cgl_lua_push_lane(lua_State *L, int index, int i);
+void cgl_lua_lane_push(lua_State *L, int index, int i);
 /* Pushes an element; a list of its numbers for a vector or a complex number. */
 void cgl_lua_push_element(lua_State *L, cgl_lua *S, cgl_type type,
                           const char *from);
