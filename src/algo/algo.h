@@ -20,7 +20,7 @@ enum {
 
 /* The sources, a file each. */
 #define CGL_ALGO_SOURCES(X) \
-  X(blas) X(fft) X(map) X(move) X(reduce) X(scan) X(sort)
+  X(blas) X(fft) X(histogram) X(map) X(move) X(reduce) X(scan) X(sort)
 typedef enum cgl_algo_source {
 #define X(name) CGL_ALGO_##name,
   CGL_ALGO_SOURCES(X)

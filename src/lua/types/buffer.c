@@ -300,15 +300,8 @@ static cgl_generator *generator_read(lua_State *L, cgl_lua *S, int *next) {
 
 static double number_read(lua_State *L, cgl_lua *S, int index, const char *what,
                           double otherwise) {
-  cgl_arg x;
-  if (lua_isnoneornil(L, index))
-    return otherwise;
-  if (!cgl_lua_read_number(L, S, index, &x))
-    cgl_lua_bad(L, S, index, "%s must be a number, got %s", what,
-                luaL_typename(L, index));
-  return x.kind == CGL_ARG_NUMBER ? x.number
-         : x.kind == CGL_ARG_INT  ? (double)x.i
-                                  : (double)x.u;
+  return lua_isnoneornil(L, index) ? otherwise
+                                   : cgl_lua_read_real(L, S, index, what);
 }
 
 

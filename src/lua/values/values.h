@@ -52,7 +52,10 @@ const char *cgl_lua_list_text(const char *const *names,
 /* A whole number from min to max (at most 2^53 away from 0). */
 int64_t cgl_lua_read_integer(lua_State *L, cgl_lua *S, int index,
                              const char *what, int64_t min, int64_t max);
-/* The same without an error: false when the value is not such a number. */
+/* Any number, as a double. */
+double cgl_lua_read_real(lua_State *L, cgl_lua *S, int index, const char *what);
+/* A whole number without an error: false when the value is not such a number.
+ */
 bool cgl_lua_read_whole(lua_State *L, cgl_lua *S, int index, int64_t min,
                         int64_t max, int64_t *whole);
 /* A string; when `bytes` is NULL, a string without a zero byte. */
