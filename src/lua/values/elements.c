@@ -165,7 +165,7 @@ static bool element_read_lanes(lua_State *L, cgl_lua *S, int index,
     if (!fits) {
       char why[CGL_LUA_REASON_ROOM];
       snprintf(why, sizeof why, "%s", reason);
-      snprintf(reason, CGL_LUA_REASON_ROOM, "has a number %d that %.130s",
+      snprintf(reason, CGL_LUA_REASON_ROOM, "has a number %d that %.120s",
                i + 1, why);
       return false;
     }
