@@ -236,7 +236,7 @@ static cgl_status call_check(fft_call *call, cgl_fft_norm norm) {
   call->key.in_place =
       call->key.function < CGL_FFT_rfft &&
       cgl_buffer_address(call->x) == cgl_buffer_address(call->out);
-  if (!call->key.in_place && cgl_algo_overlap(call->x, call->out))
+  if (!call->key.in_place && cgl_buffer_overlap(call->x, call->out, NULL))
     return call_refuse(call,
                        "the result shares memory with what is "
                        "transformed; fft and ifft may write to all of it");

@@ -29,7 +29,7 @@ static cgl_status histogram_check(const cgl_buffer *x, double low, double high,
              "%.17g to %.17g is no range of bins", low, high);
     return cgl_fail_hint("give two finite numbers, the lower one first");
   }
-  if (cgl_algo_overlap(x, out)) {
+  if (cgl_buffer_overlap(x, out, NULL)) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "the counts share memory with what is counted");
     return cgl_fail_hint("give another buffer for the counts");
