@@ -233,10 +233,10 @@ static cgl_status call_check(fft_call *call, cgl_fft_norm norm) {
     status = shapes_check(call);
   if (status)
     return status;
-  call->key.in_place =
-      call->key.function < CGL_FFT_rfft &&
-      cgl_buffer_address(call->x) == cgl_buffer_address(call->out);
-  if (!call->key.in_place && cgl_buffer_overlap(call->x, call->out, NULL))
+  bool same = false;
+  const bool overlap = cgl_buffer_overlap(call->x, call->out, &same);
+  call->key.in_place = same && call->key.function < CGL_FFT_rfft;
+  if (overlap && !call->key.in_place)
     return call_refuse(call,
                        "the result shares memory with what is "
                        "transformed; fft and ifft may write to all of it");
