@@ -125,4 +125,13 @@ CGL_API cgl_status cgl_algo_unique(cgl_algo *algo, cgl_stream *stream,
                                    cgl_buffer *x, cgl_buffer *out,
                                    cgl_buffer *count);
 
+/* Writes how many elements of `x`, numbers, are in each of the bins that divide
+   low to high evenly: `out`, int64, has an element for each.  A bin has its
+   lower edge, and the last one its upper edge, too.  All other numbers and NaNs
+   are not counted.  Numbers are compared as doubles.
+   CGL_ERROR_INVALID_ARGUMENT */
+CGL_API cgl_status cgl_algo_histogram(cgl_algo *algo, cgl_stream *stream,
+                                      cgl_buffer *x, double low, double high,
+                                      cgl_buffer *out);
+
 #endif

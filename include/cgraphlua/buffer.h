@@ -4,19 +4,46 @@
 
 #include "base.h"
 
-/* Element types: name, bytes. */
-#define CGL_TYPES(X) \
-  X(float, 4)        \
-  X(double, 8)       \
-  X(int8, 1)         \
-  X(uint8, 1)        \
-  X(int16, 2)        \
-  X(uint16, 2)       \
-  X(int32, 4)        \
-  X(uint32, 4) X(int64, 8) X(uint64, 8) X(half, 2) X(bfloat16, 2) X(bool, 1)
+/* Vectors as CUDA has them, of two, three or four numbers; those of three have
+   no padding. */
+#define CGL_VECTOR_TYPES(X, name, bytes, number) \
+  X(name##2, 2 * bytes, number, 2)               \
+  X(name##3, 3 * bytes, number, 3)               \
+  X(name##4, 4 * bytes, number, 4)
+
+/* Element types: name, bytes, type of the numbers, how many of them.  A complex
+   number has its real part first. */
+#define CGL_TYPES(X)                      \
+  X(float, 4, float, 1)                   \
+  X(double, 8, double, 1)                 \
+  X(int8, 1, int8, 1)                     \
+  X(uint8, 1, uint8, 1)                   \
+  X(int16, 2, int16, 1)                   \
+  X(uint16, 2, uint16, 1)                 \
+  X(int32, 4, int32, 1)                   \
+  X(uint32, 4, uint32, 1)                 \
+  X(int64, 8, int64, 1)                   \
+  X(uint64, 8, uint64, 1)                 \
+  X(half, 2, half, 1)                     \
+  X(bfloat16, 2, bfloat16, 1)             \
+  X(bool, 1, bool, 1)                     \
+  X(complex64, 8, float, 2)               \
+  X(complex128, 16, double, 2)            \
+  CGL_VECTOR_TYPES(X, float, 4, float)    \
+  CGL_VECTOR_TYPES(X, double, 8, double)  \
+  CGL_VECTOR_TYPES(X, char, 1, int8)      \
+  CGL_VECTOR_TYPES(X, uchar, 1, uint8)    \
+  CGL_VECTOR_TYPES(X, short, 2, int16)    \
+  CGL_VECTOR_TYPES(X, ushort, 2, uint16)  \
+  CGL_VECTOR_TYPES(X, int, 4, int32)      \
+  CGL_VECTOR_TYPES(X, uint, 4, uint32)    \
+  CGL_VECTOR_TYPES(X, longlong, 8, int64) \
+  CGL_VECTOR_TYPES(X, ulonglong, 8, uint64)
+
+enum { CGL_MAX_ELEMENT_BYTES = 32 };
 
 typedef enum cgl_type {
-#define X(name, bytes) CGL_TYPE_##name,
+#define X(name, bytes, number, lanes) CGL_TYPE_##name,
   CGL_TYPES(X)
 #undef X
       CGL_TYPE_COUNT
@@ -27,6 +54,11 @@ typedef enum cgl_type {
 CGL_API const char *cgl_type_name(cgl_type type);
 /* The bytes of an element; 0 for CGL_TYPE_COUNT and beyond. */
 CGL_API size_t cgl_type_bytes(cgl_type type);
+/* The type of an element's numbers, float for float4 and complex64, and how
+   many it has: 4, 2, or 1; CGL_TYPE_COUNT and 0 for CGL_TYPE_COUNT and beyond.
+ */
+CGL_API cgl_type cgl_type_number(cgl_type type);
+CGL_API int cgl_type_lanes(cgl_type type);
 /* The type of a name, exactly as in CGL_TYPES; CGL_TYPE_COUNT for an unknown
    name. */
 CGL_API cgl_type cgl_type_from_name(const char *name);
@@ -101,9 +133,10 @@ CGL_API cgl_status cgl_buffer_copy(cgl_buffer *to, cgl_buffer *from,
 CGL_API cgl_status cgl_buffer_copy_pinned(cgl_buffer *to, cgl_pinned *from,
                                           cgl_stream *stream);
 /* Sets every element to the element at `value`, asynchronously on `stream`.  A
-   kernel of the library's writes eight-byte elements whose halves differ; in a
-   capture CGL_ERROR_NO_COMPILER where nothing compiles it.  cuMemsetD8Async,
-   cuMemsetD16Async, cuMemsetD32Async, cuMemsetD2D32Async, cuLaunchKernel */
+   kernel of the library's writes elements that are no repeated word of one, two
+   or four bytes; in a capture CGL_ERROR_NO_COMPILER where nothing compiles it.
+   cuMemsetD8Async, cuMemsetD16Async, cuMemsetD32Async, cuMemsetD2D8Async,
+   cuMemsetD2D32Async, cuLaunchKernel */
 CGL_API cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
                                    const void *value);
 /* Sets every element to what a parameter of the buffer's type, and of one

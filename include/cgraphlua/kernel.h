@@ -121,6 +121,9 @@ typedef struct cgl_param_info {
   bool pointer;
   bool readonly; /* pointer to const */
   size_t bytes;
+  cgl_type element; /* of its numbers, or of those that it points to;
+                       CGL_TYPE_COUNT: a struct, or not known */
+  int lanes;        /* numbers in a vector, 4 of a float4; else 1, or 0 */
 } cgl_param_info;
 
 #define CGL_MAX_FIELD_DIMS 3

@@ -25,13 +25,25 @@ local element_types = {
   int8 = "int8_t *", uint8 = "uint8_t *", int16 = "int16_t *", uint16 = "uint16_t *",
   int32 = "int32_t *", uint32 = "uint32_t *", int64 = "int64_t *", uint64 = "uint64_t *",
   half = "uint16_t *", bfloat16 = "uint16_t *",
+  complex64 = "complex float *", complex128 = "complex *",
 }
+for name, number in pairs {
+  float = "float", double = "double", char = "int8_t", uchar = "uint8_t", short = "int16_t",
+  ushort = "uint16_t", int = "int32_t", uint = "uint32_t", longlong = "int64_t",
+  ulonglong = "uint64_t",
+} do
+  for lanes = 2, 4 do
+    local fields = ("x, y, z, w"):sub(1, 3 * lanes - 2)
+    element_types[name .. lanes] = ("struct { %s %s; } *"):format(number, fields)
+  end
+end
 
 -- LuaJIT's names for the numbers of an array, and ours, the same for both
 -- signs.  Bytes are missing: they may hold any type.
 local array_types = {
   float = "float", double = "double", short = "int16", ["unsigned short"] = "int16",
   int = "int32", ["unsigned int"] = "int32", int64_t = "int64", uint64_t = "int64",
+  complex = "double", ["complex float"] = "float",
 }
 
 local function ffi_helpers(ffi)
@@ -98,7 +110,7 @@ for name, value in pairs(core) do
 end
 for _, name in ipairs { "hide", "set_ffi", "bad_argument", "released", "log", "address", "nearest",
                        "png", "renew", "restrict", "run", "check_time",
-                       "freeze", "algo", "blas" } do
+                       "freeze", "algo", "blas", "fft" } do
   cg[name] = nil -- between the module's two halves
 end
 

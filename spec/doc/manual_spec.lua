@@ -172,7 +172,7 @@ describe("manual", function()
   end)
 
   it("has the functions of the other modules in headings, and no other", function()
-    for _, name in ipairs { "image", "progress", "options", "algo", "blas" } do
+    for _, name in ipairs { "image", "progress", "options", "algo", "blas", "fft" } do
       local live, module = {}, require("cgraphlua." .. name)
       for field, value in pairs(module) do
         local dot = rawget(module, "__index") == module and field ~= "new" and ":" or "."
@@ -233,8 +233,12 @@ describe("manual", function()
         if section.title == "Pools" and device.never_reuses then
           return pending "memory is not reused here"
         end
-        local there, why = pcall(require("cgraphlua.blas").describe)
-        if section.title == "Matrices" and not there then return pending(tostring(why)) end
+        local libraries = { Matrices = "cgraphlua.blas", Transforms = "cgraphlua.fft" }
+        local library = libraries[section.title]
+        if library then
+          local there, why = pcall(require(library).describe)
+          if not there then return pending(tostring(why)) end
+        end
         local source = source_of(section)
         local status, out, err = run(source)
         assert.equal(0, status, err)

@@ -76,7 +76,7 @@ describe("annotations", function()
     end
   end)
 
-  for _, module in ipairs { "algo", "blas" } do
+  for _, module in ipairs { "algo", "blas", "fft" } do
     it("name the functions of cgraphlua." .. module, function()
       local meta = read_meta(module)
       assert.same(sorted(require("cgraphlua." .. module)), sorted(meta.functions))
@@ -119,7 +119,7 @@ describe("annotations", function()
       assert.is_truthy(text:find('---| "' .. name .. '"', 1, true), name)
       n = n + 1
     end
-    assert.equal(13, n)
+    assert.equal(45, n)
     for _, case in ipairs {
       { cg.stream, { nope = 1 } }, { cg.event, { nope = 1 } }, { cg.graph, { nope = 1 } },
       { cg.module, { nope = 1 } }, { cg.capture, print, { nope = 1 } },

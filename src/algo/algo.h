@@ -19,7 +19,8 @@ enum {
 /* ---- kernels.c ---- */
 
 /* The sources, a file each. */
-#define CGL_ALGO_SOURCES(X) X(blas) X(map) X(move) X(reduce) X(scan) X(sort)
+#define CGL_ALGO_SOURCES(X) \
+  X(blas) X(fft) X(histogram) X(map) X(move) X(reduce) X(scan) X(sort)
 typedef enum cgl_algo_source {
 #define X(name) CGL_ALGO_##name,
   CGL_ALGO_SOURCES(X)
@@ -30,7 +31,10 @@ typedef enum cgl_algo_source {
 cgl_status cgl_algo_kernel(cgl_algo *algo, cgl_algo_source source,
                            const char *name, const char *definitions,
                            const char *operation, cgl_kernel **kernel);
-/* What kernels call an element type. */
+/* Refuses elements that are no numbers: vectors and complex ones. */
+cgl_status cgl_algo_check_number(const cgl_buffer *buffer,
+                                 const char *operation);
+/* What kernels call an element type of numbers. */
 const char *cgl_algo_type_text(cgl_type type);
 /* Whether the type holds whole numbers or bool. */
 bool cgl_algo_is_whole(cgl_type type);

@@ -137,6 +137,19 @@ const char *cgl_algo_type_text(cgl_type type) {
 }
 
 
+cgl_status cgl_algo_check_number(const cgl_buffer *buffer,
+                                 const char *operation) {
+  const cgl_type type = cgl_buffer_type(buffer);
+  if (cgl_type_lanes(type) == 1)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+           "elements of %s have %d numbers each", cgl_type_name(type),
+           cgl_type_lanes(type));
+  return cgl_fail_hint("it takes elements that are numbers; a kernel of the "
+                       "script's takes any");
+}
+
+
 bool cgl_algo_is_whole(cgl_type type) {
   return type != CGL_TYPE_float && type != CGL_TYPE_double &&
          type != CGL_TYPE_half && type != CGL_TYPE_bfloat16;

@@ -189,6 +189,9 @@ static cgl_status input_check(const map_call *call,
              "input '%s' is neither a buffer nor a number", input->name);
     return cgl_fail_hint("give a buffer, a number or a boolean");
   }
+  cgl_status status = cgl_algo_check_number(x, operation);
+  if (status)
+    return status;
   if (cgl_buffer_count(x) != 1 &&
       cgl_buffer_count(x) != cgl_buffer_count(call->out)) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
@@ -226,12 +229,10 @@ static cgl_status call_check(map_call *call) {
              CGL_ALGO_MAX_INPUTS);
     return cgl_fail_hint("compute a part of the expression first");
   }
-  for (size_t i = 0; i < call->ninputs; i++) {
-    cgl_status status = input_check(call, &call->inputs[i]);
-    if (status)
-      return status;
-  }
-  return CGL_OK;
+  cgl_status status = cgl_algo_check_number(call->out, operation);
+  for (size_t i = 0; i < call->ninputs && !status; i++)
+    status = input_check(call, &call->inputs[i]);
+  return status;
 }
 
 

@@ -10,10 +10,11 @@ enum { DEFINITIONS = 100 };
 static cgl_status move_kernel(cgl_algo *algo, const char *name,
                               const cgl_buffer *x, cgl_type index,
                               const char *operation, cgl_kernel **kernel) {
-  static const char *const words[] = {[1] = "unsigned char",
-                                      [2] = "unsigned short",
-                                      [4] = "unsigned",
-                                      [8] = "u64"};
+  static const char *const words[] = {
+      [1] = "unsigned char", [2] = "unsigned short", [3] = "uchar3",
+      [4] = "unsigned",      [6] = "ushort3",        [8] = "u64",
+      [12] = "uint3",        [16] = "uint4",         [24] = "three",
+      [32] = "four"};
   char definitions[DEFINITIONS];
   snprintf(
       definitions, sizeof definitions, "\n#define WORD %s\n#define INDEX %s\n",

@@ -1,6 +1,8 @@
-// Elements moved as they are.  In front stand WORD, an integer of an element's
-// size, and INDEX, the type of indices.  Rows of 2^30 elements lie along y.
+// Elements moved as they are.  In front stand WORD, a type of an element's size,
+// and INDEX, the type of indices.  Rows of 2^30 elements lie along y.
 
+struct three { u64 at[3]; };
+struct four { u64 at[4]; };
 struct word { WORD bits; };
 
 #define ROW ((i64)blockIdx.y << 30)

@@ -320,7 +320,9 @@ cgl_status cgl_algo_reduce(cgl_algo *algo, cgl_stream *stream,
                            cgl_buffer *y, int axis, cgl_buffer *out) {
   reduce_call call = {
       .reduction = reduction, .x = x, .y = y, .out = out, .n = 1};
-  cgl_status status = reduce_shape(&call, axis);
+  cgl_status status = cgl_algo_check_number(x, operation);
+  if (!status)
+    status = reduce_shape(&call, axis);
   if (!status)
     status = elements_check(&call);
   if (!status)

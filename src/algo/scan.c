@@ -27,6 +27,11 @@ typedef struct scan_call {
 
 static cgl_status scan_check(const scan_call *call, cgl_algo_scan_kind kind) {
   char shape[CGL_ALGO_SHAPE_ROOM], wanted[CGL_ALGO_SHAPE_ROOM];
+  cgl_status status = cgl_algo_check_number(call->x, operation);
+  if (!status)
+    status = cgl_algo_check_number(call->out, operation);
+  if (status)
+    return status;
   const cgl_type type = cgl_buffer_type(call->x);
   const cgl_type result = cgl_buffer_type(call->out);
   const bool integers = kind == CGL_ALGO_SCAN_sum && cgl_algo_is_whole(type);

@@ -29,11 +29,13 @@ typedef struct sort_call {
 
 /* ---- what is compiled ---- */
 
+/* NULL, when no such word has the elements' size. */
 static const char *word_text(const cgl_buffer *buffer) {
-  static const char *const words[] = {[1] = "unsigned char",
-                                      [2] = "unsigned short",
-                                      [4] = "unsigned",
-                                      [8] = "u64"};
+  static const char *const words[CGL_MAX_ELEMENT_BYTES + 1] = {
+      [1] = "unsigned char",
+      [2] = "unsigned short",
+      [4] = "unsigned",
+      [8] = "u64"};
   return words[cgl_type_bytes(cgl_buffer_type(buffer))];
 }
 
@@ -203,7 +205,9 @@ static cgl_status pair_check(const cgl_buffer *x, const cgl_buffer *out,
 
 static cgl_status sort_check(const sort_call *call) {
   char shape[CGL_ALGO_SHAPE_ROOM], wanted[CGL_ALGO_SHAPE_ROOM];
-  cgl_status status = pair_check(call->keys, call->out, "keys");
+  cgl_status status = cgl_algo_check_number(call->keys, operation);
+  if (!status)
+    status = pair_check(call->keys, call->out, "keys");
   if (status)
     return status;
   bool shared = cgl_buffer_overlap(call->keys, call->out, NULL);
@@ -211,6 +215,14 @@ static cgl_status sort_check(const sort_call *call) {
     status = pair_check(call->values, call->out_values, "values");
     if (status)
       return status;
+    if (!word_text(call->values)) {
+      cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+               "values of %s, of %zu bytes each",
+               cgl_type_name(cgl_buffer_type(call->values)),
+               cgl_type_bytes(cgl_buffer_type(call->values)));
+      return cgl_fail_hint("give values of 1, 2, 4 or 8 bytes: positions "
+                           "perhaps, with which algo.gather moves any");
+    }
     if (cgl_buffer_count(call->values) != call->n) {
       cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation, "%s for keys %s",
                cgl_algo_shape_text(call->values, shape),

@@ -36,8 +36,9 @@ cgl_status cgl_algo_unique(cgl_algo *algo, cgl_stream *stream, cgl_buffer *x,
                            cgl_buffer *out, cgl_buffer *count) {
   const size_t n = cgl_buffer_count(x);
   cgl_buffer *sorted = NULL, *flags = NULL;
-  cgl_status status =
-      cgl_buffer_create(stream, NULL, cgl_buffer_type(x), n, &sorted);
+  cgl_status status = cgl_algo_check_number(x, "algo.unique");
+  if (!status)
+    status = cgl_buffer_create(stream, NULL, cgl_buffer_type(x), n, &sorted);
   if (!status)
     status = cgl_buffer_create(stream, NULL, CGL_TYPE_bool, n, &flags);
   if (!status)

@@ -486,6 +486,7 @@ int luaopen_cgraphlua_core(lua_State *L) {
   cgl_lua_open_png(L);
   cgl_lua_open_algo(L);
   cgl_lua_open_blas(L);
+  cgl_lua_open_fft(L);
   cgl_lua_set_text(L, "version", cgl_version(NULL));
   lua_pushlightuserdata(L, NULL);
   lua_setfield(L, -2, "null");

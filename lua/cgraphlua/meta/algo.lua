@@ -95,4 +95,14 @@ function algo.sort_by_key(keys, values, opts) end
 ---@return cgraphlua.buffer count
 function algo.unique(x, opts) end
 
+--- How many elements are in each of the bins that divide `low` to `high` evenly,
+--- int64.  The last bin has its upper edge, too; other numbers do not count.
+---@param x cgraphlua.buffer
+---@param bins integer
+---@param low number
+---@param high number
+---@param opts? {out?: cgraphlua.buffer}
+---@return cgraphlua.buffer out a new buffer unless the option names one
+function algo.histogram(x, bins, low, high, opts) end
+
 return algo

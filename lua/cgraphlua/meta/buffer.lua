@@ -27,7 +27,7 @@ function buffer:download(into) end
 
 --- Waits for the current stream and returns the only element of a buffer of one.
 --- Raises inside a capture.
----@return number|boolean|ffi.cdata*
+---@return number|boolean|number[]|ffi.cdata*
 function buffer:item() end
 
 --- Copies all of `source`, of the same type and count, asynchronously on the
@@ -37,7 +37,7 @@ function buffer:item() end
 function buffer:copy(source) end
 
 --- Sets every element to a value, asynchronously on the current stream.
----@param value number|boolean|ffi.cdata*|cgraphlua.param
+---@param value number|boolean|cgraphlua.vector|ffi.cdata*|cgraphlua.param
 ---@return cgraphlua.buffer self
 function buffer:fill(value) end
 

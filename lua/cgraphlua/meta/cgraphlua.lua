@@ -27,6 +27,42 @@ local cg = {}
 ---| "half" IEEE 754, 2 bytes, rounded to nearest even
 ---| "bfloat16" 2 bytes, rounded to nearest even
 ---| "bool" 1 byte
+---| "complex64" two floats: {re, im}
+---| "complex128" two doubles
+---| "float2"
+---| "float3"
+---| "float4"
+---| "double2"
+---| "double3"
+---| "double4"
+---| "char2"
+---| "char3"
+---| "char4"
+---| "uchar2"
+---| "uchar3"
+---| "uchar4"
+---| "short2"
+---| "short3"
+---| "short4"
+---| "ushort2"
+---| "ushort3"
+---| "ushort4"
+---| "int2"
+---| "int3"
+---| "int4"
+---| "uint2"
+---| "uint3"
+---| "uint4"
+---| "longlong2"
+---| "longlong3"
+---| "longlong4"
+---| "ulonglong2"
+---| "ulonglong3"
+---| "ulonglong4"
+
+--- A vector, {1, 2} or {x = 1, y = 2}, or a complex number, {re, im} or
+--- {re = 1, im = 2}.  Read back, it is a list.
+---@alias cgraphlua.vector number[]|table<string, number>
 
 --- A number of elements, or 1 to 8 extents with the slowest first: {ny, nx}.
 ---@alias cgraphlua.shape integer|integer[]
@@ -253,7 +289,7 @@ function cg.zeros(type, shape, opts) end
 --- Allocates likewise, and fills with a value.
 ---@param type cgraphlua.type
 ---@param shape cgraphlua.shape
----@param value number|boolean|ffi.cdata*
+---@param value number|boolean|cgraphlua.vector|ffi.cdata*
 ---@param opts? {pool?: cgraphlua.pool}
 ---@return cgraphlua.buffer
 function cg.full(type, shape, value, opts) end

@@ -15,12 +15,12 @@ function pinned:cdata() end
 
 --- An element, counted from 1.
 ---@param i integer
----@return number|boolean|ffi.cdata*
+---@return number|boolean|number[]|ffi.cdata*
 function pinned:get(i) end
 
 --- Sets an element, counted from 1.
 ---@param i integer
----@param value number|boolean|string|ffi.cdata*
+---@param value number|boolean|string|cgraphlua.vector|ffi.cdata*
 ---@return cgraphlua.pinned self
 function pinned:set(i, value) end
 

@@ -430,7 +430,7 @@ describe("graph:set_params", function()
       assert.same({ 0.3, 0.3, 0.3 }, x:download())
       local h = cg.capture(function() x:fill(0) end)
       raises("CGL_ERROR_INVALID_ARGUMENT", function() h:set_params(1, { value = 0.1 }) end,
-        "halves")
+        "words of 4 bytes, and those of the value differ")
       h:set_params(1, { buffer = y })
       h:replay()
       assert.same({ 0, 0, 0 }, y:download())

@@ -119,6 +119,9 @@ bool cgl_program_contains(const cgl_program *program, const char *part);
 /* Could an include not be read, so that not all of the source is known? */
 bool cgl_program_is_partial(const cgl_program *program);
 
+/* Does it include cuComplex.h? */
+bool cgl_program_is_complex(const cgl_program *program);
+
 /* Did a conditional or a header decide what was read, so that a compiler may
    have read something else? */
 bool cgl_program_is_guess(const cgl_program *program);

@@ -573,6 +573,11 @@ bool cgl_program_is_partial(const cgl_program *p) {
 }
 
 
+bool cgl_program_is_complex(const cgl_program *p) {
+  return p->pp.complex;
+}
+
+
 bool cgl_program_contains(const cgl_program *p, const char *part) {
   size_t n = strlen(part);
   for (size_t i = 0; i < p->pp.out.count; i++) {

@@ -370,23 +370,41 @@ static void expand_tokens(cgl_pp *pp, const cgl_token *at, size_t count,
 
 bool cgl_pp_is_known_header(const char *name, size_t length) {
   static const char *const known[] = {
-      "cuda_fp16.h",      "cuda_fp16.hpp",
-      "cuda_bf16.h",      "cuda_bf16.hpp",
-      "cuda_runtime.h",   "cuda_runtime_api.h",
-      "cuda.h",           "device_launch_parameters.h",
-      "vector_types.h",   "vector_functions.h",
-      "math_constants.h", "device_functions.h",
-      "device_types.h",   "builtin_types.h",
-      "math.h",           "cmath",
-      "stdint.h",         "cstdint",
-      "stddef.h",         "cstddef",
-      "stdio.h",          "cstdio",
-      "assert.h",         "cassert",
-      "float.h",          "cfloat",
-      "limits.h",         "climits",
-      "stdbool.h",        "stdlib.h",
-      "cstdlib",          "string.h",
-      "cstring",          "cgraphlua/device.h",
+      "cuda_fp16.h",
+      "cuda_fp16.hpp",
+      "cuda_bf16.h",
+      "cuda_bf16.hpp",
+      "cuda_runtime.h",
+      "cuda_runtime_api.h",
+      "cuda.h",
+      "device_launch_parameters.h",
+      "cuComplex.h",
+      "vector_types.h",
+      "vector_functions.h",
+      "math_constants.h",
+      "device_functions.h",
+      "device_types.h",
+      "builtin_types.h",
+      "math.h",
+      "cmath",
+      "stdint.h",
+      "cstdint",
+      "stddef.h",
+      "cstddef",
+      "stdio.h",
+      "cstdio",
+      "assert.h",
+      "cassert",
+      "float.h",
+      "cfloat",
+      "limits.h",
+      "climits",
+      "stdbool.h",
+      "stdlib.h",
+      "cstdlib",
+      "string.h",
+      "cstring",
+      "cgraphlua/device.h",
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strlen(known[i]) == length && memcmp(known[i], name, length) == 0)
@@ -510,8 +528,10 @@ static void include_file(cgl_pp *pp, const cgl_token *at, size_t count,
     return;
   char *name = header_name(pp, at, count, &quoted);
   cgl_included *file = NULL;
-  if (name && cgl_pp_is_known_header(name, strlen(name)))
+  if (name && cgl_pp_is_known_header(name, strlen(name))) {
+    pp->complex |= !strcmp(name, "cuComplex.h");
     return;
+  }
   pp->steps += 100;
   if (name && depth < MAX_DEPTH && pp->steps < MAX_STEPS)
     file = find_include(pp, name, quoted);

@@ -29,6 +29,7 @@ typedef struct cgl_pp {
   size_t file;     /* the one about to be read, counted from 1; 0: none */
   cgl_text wanted; /* every header that was looked for, NUL after each */
   bool partial;    /* an include was not found */
+  bool complex;    /* cuComplex.h is included */
   bool guessed;    /* a conditional, or a header, decided what is read */
   int steps;       /* macro calls made, bounded */
 } cgl_pp;

@@ -207,11 +207,17 @@ static void find_known(const cgl_token *name, spec *out) {
     out->lanes = 3;
     return;
   }
-  if (cgl_token_is_any(name, "__nv_bfloat162", "nv_bfloat162")) {
-    out->kind = CGL_KIND_BFLOAT16;
-    out->lanes = 2;
-    return;
-  }
+  static const known pairs[] = {{"__nv_bfloat162", CGL_KIND_BFLOAT16},
+                                {"nv_bfloat162", CGL_KIND_BFLOAT16},
+                                {"cuComplex", CGL_KIND_FLOAT},
+                                {"cuFloatComplex", CGL_KIND_FLOAT},
+                                {"cuDoubleComplex", CGL_KIND_DOUBLE}};
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+    if (cgl_token_is(name, pairs[i].word)) {
+      out->kind = pairs[i].kind;
+      out->lanes = 2;
+      return;
+    }
   char last = name->text[name->length - 1];
   if (last < '1' || last > '4')
     return;

@@ -30,6 +30,7 @@ void cgl_host_device_text(cgl_text *out) {
   cgl_text_put(out, cgl_text_device_half);
   cgl_text_put(out, cgl_text_prelude);
   cgl_text_put(out, cgl_text_device_random);
+  cgl_text_put(out, cgl_text_device_complex);
   cgl_text_put(out, cgl_text_device_run);
   cgl_text_put(out, cgl_text_device_loops);
 }
@@ -109,6 +110,8 @@ static void add_header(const cgl_job *job, cgl_text *out) {
     cgl_text_put(out, cgl_text_device_half);
   if (all || cgl_program_contains(job->program, "cgl_philox"))
     cgl_text_put(out, cgl_text_device_random);
+  if (cgl_program_is_complex(job->program))
+    cgl_text_put(out, cgl_text_device_complex);
   cgl_text_put(out, cgl_text_device_run);
   if (!cgl_host_is_split(job))
     cgl_text_put(out, "#define CGL_UNSWITCHED 1\n");

@@ -233,6 +233,7 @@ void cgl_nvrtc_device_text(cgl_text *out) {
   cgl_text_put(out, cgl_text_prelude);
   cgl_text_put(out, wait_text);
   cgl_text_put(out, cgl_text_device_random);
+  cgl_text_put(out, cgl_text_device_complex);
   add_question(out);
 }
 
@@ -355,6 +356,8 @@ static void write_source(const cgl_job *job, source_form form, cgl_text *out) {
   if (cgl_program_is_partial(job->program) ||
       cgl_program_contains(job->program, "cgl_philox"))
     cgl_text_put(out, cgl_text_device_random);
+  if (cgl_program_is_complex(job->program))
+    cgl_text_put(out, cgl_text_device_complex);
   cgl_text_print(out, "#line %d \"", s->line);
   cgl_text_quote(out, s->file);
   cgl_text_put(out, "\"\n");

@@ -1,7 +1,8 @@
 // The kernels of copies and fills that the driver is slow at.  A thread writes
 // 16 bytes that begin at a multiple of 16, so that a warp writes whole lines;
 // those at the ends that are not all to be written, it writes one by one.
-// Compiled one part at a time (-DCOPY, -DFILL).
+// Compiled one part at a time (-DCOPY, -DFILL, -DFILL=12 for elements of 12
+// bytes).
 
 typedef unsigned long long u64;
 
@@ -47,7 +48,7 @@ extern "C" __global__ void copy(char *to, const char *from, u64 bytes) {
 }
 #endif
 
-#ifdef FILL
+#if FILL == 1
 // `value` is eight bytes, again and again from the first byte on.
 extern "C" __global__ void fill(char *to, u64 value, u64 bytes) {
   const u64 at = PLACE(to), first = (u64)to, end = first + bytes;
@@ -58,6 +59,30 @@ extern "C" __global__ void fill(char *to, u64 value, u64 bytes) {
   } else if (at + 16 > first && at < end) {
     for (u64 i = at < first ? first : at; i < at + 16 && i < end; i++)
       *(char *)i = (char)(value >> 8 * ((i - first) % 8));
+  }
+}
+#endif
+
+#if FILL > 1
+#if FILL % 4
+typedef unsigned char part;
+#else
+typedef unsigned part;
+#endif
+enum { PARTS = FILL / sizeof(part), EACH = 16 / sizeof(part) };
+struct element { part at[PARTS]; };
+
+// A thread writes 16 bytes, wherever they begin.
+extern "C" __global__ void fill(char *to, element value, u64 bytes) {
+  const u64 i = 16 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
+  const unsigned first = i / sizeof(part) % PARTS;
+  if (i + 16 <= bytes && (u64)to % sizeof(part) == 0) {
+    for (unsigned k = 0; k < EACH; k++)
+      ((part *)(to + i))[k] = value.at[(first + k) % PARTS];
+  } else {
+    for (u64 c = i; c < i + 16 && c < bytes; c++)
+      to[c] = (char)(value.at[c / sizeof(part) % PARTS] >>
+                     8 * (c % sizeof(part)));
   }
 }
 #endif

@@ -11,9 +11,13 @@
 
 typedef enum copy_kernel { KERNEL_COPY, KERNEL_FILL } copy_kernel;
 
-static const cgl_own_kernel kernels[] = {{"copy", "-DCOPY", 0},
-                                         {"fill", "-DFILL", 1}};
-static const cgl_own own = {CGL_PART_COPY, cgl_text_copies, kernels, 2};
+/* Fills come by the bytes of an element. */
+static const cgl_own_kernel kernels[] = {
+    {"copy", "-DCOPY", 0},    {"fill", "-DFILL", 1},
+    {"fill", "-DFILL=3", 2},  {"fill", "-DFILL=6", 3},
+    {"fill", "-DFILL=12", 4}, {"fill", "-DFILL=16", 5},
+    {"fill", "-DFILL=24", 6}, {"fill", "-DFILL=32", 7}};
+static const cgl_own own = {CGL_PART_COPY, cgl_text_copies, kernels, 8};
 
 /* As in copies.cu. */
 enum { BLOCK = 256, LINE = 128, BLOCK_BYTES = 16 * BLOCK };
@@ -216,16 +220,24 @@ cgl_status cgl_pinned_copy(cgl_pinned *to, cgl_buffer *from,
 
 /* ---- fills ---- */
 
-/* A value of eight bytes whose halves differ: each half is a word a row of a
-   matrix that is eight bytes wide, which the driver fills slowly. */
-static CUresult fill_halves(const cgl_driver *driver, CUstream stream,
-                            const cgl_element *element, const char **entry) {
+/* An element that is no repeated word: each of its words, or bytes, is a row of
+   a matrix that is as wide as the element, which the driver fills slowly. */
+static CUresult fill_columns(const cgl_driver *driver, CUstream stream,
+                             const cgl_element *element, const char **entry) {
+  const size_t bytes = cgl_type_bytes((cgl_type)element->type);
+  const bool words = bytes % 4 == 0;
   CUresult result = CUDA_SUCCESS;
-  *entry = "cuMemsetD2D32Async";
-  for (unsigned half = 0; half < 2 && !result; half++)
-    result = driver->cuMemsetD2D32Async(element->to + 4 * half, 8,
-                                        (uint32_t)(element->what >> 32 * half),
-                                        1, element->count / 8, stream);
+  *entry = words ? "cuMemsetD2D32Async" : "cuMemsetD2D8Async";
+  for (size_t at = 0; at < bytes && !result; at += words ? 4 : 1) {
+    uint32_t word;
+    memcpy(&word, element->value + at, sizeof word);
+    result =
+        words
+            ? driver->cuMemsetD2D32Async(element->to + at, bytes, word, 1,
+                                         element->count / bytes, stream)
+            : driver->cuMemsetD2D8Async(element->to + at, bytes, (uint8_t)word,
+                                        1, element->count / bytes, stream);
+  }
   return result;
 }
 
@@ -234,15 +246,14 @@ static CUresult fill_issue(const cgl_driver *driver, CUfunction function,
                            CUstream stream, cgl_element *element,
                            const char **entry) {
   const size_t bytes = element->count, size = cgl_copy_word_bytes(element);
-  const uint64_t value = element->what;
+  const uint32_t value = cgl_copy_word(element);
   if (function)
     return kernel_launch(driver, function, stream, element, entry);
   if (!cgl_copy_is_word(element))
-    return fill_halves(driver, stream, element, entry);
+    return fill_columns(driver, stream, element, entry);
   if (size == 4) {
     *entry = "cuMemsetD32Async";
-    return driver->cuMemsetD32Async(element->to, (uint32_t)value, bytes / 4,
-                                    stream);
+    return driver->cuMemsetD32Async(element->to, value, bytes / 4, stream);
   }
   if (size == 2) {
     *entry = "cuMemsetD16Async";
@@ -260,16 +271,20 @@ static cgl_status fill_find_kernel(const cgl_issue *issue,
                                    const cgl_element *element,
                                    const cgl_param *param,
                                    CUfunction *function) {
+  static const size_t kernel_of[CGL_MAX_ELEMENT_BYTES + 1] = {
+      [8] = KERNEL_FILL, [3] = 2,  [6] = 3, [12] = 4,
+      [16] = 5,          [24] = 6, [32] = 7};
   cgl_context *context = issue->stream->object.context;
+  const size_t kernel = kernel_of[cgl_type_bytes((cgl_type)element->type)];
   *function = NULL;
   if (cgl_copy_is_word(element) &&
       !(param && issue->recording && param->bytes == 8))
     return CGL_OK;
   if (issue->recording)
-    return cgl_module_own_kernel(context, &own, KERNEL_FILL, issue->operation,
+    return cgl_module_own_kernel(context, &own, kernel, issue->operation,
                                  function);
   *function =
-      cgl_module_try_own_kernel(context, &own, KERNEL_FILL, issue->operation);
+      cgl_module_try_own_kernel(context, &own, kernel, issue->operation);
   return CGL_OK;
 }
 
@@ -281,7 +296,7 @@ static cgl_status fill_all(cgl_buffer *buffer, cgl_stream *stream,
   cgl_element element = {.to = buffer->address,
                          .count = cgl_buffer_bytes(buffer),
                          .type = (uint8_t)buffer->type};
-  memcpy(&element.what, value, cgl_type_bytes(buffer->type));
+  memcpy(element.value, value, cgl_type_bytes(buffer->type));
   cgl_issue issue;
   cgl_status status = copy_begin(&issue, buffer, stream, operation);
   if (!status)

@@ -8,27 +8,40 @@
 #ifndef CGL_COPY_COPY_H
 #define CGL_COPY_COPY_H
 
+#include <string.h>
+
 #include "core/memory/memory.h"
 
 /* What a recording has of a copy or a fill. */
 typedef struct cgl_element {
-  uint64_t to;    /* where it writes */
-  uint64_t what;  /* of a copy: where it reads; of a fill: the value */
+  uint64_t to; /* where it writes */
+  union {
+    uint64_t what;                     /* of a copy: where it reads */
+    char value[CGL_MAX_ELEMENT_BYTES]; /* of a fill: the element, then 0 */
+  };
   uint64_t count; /* bytes */
   uint8_t type;   /* cgl_type */
   uint8_t pinned; /* number of the range in pinned memory, from 1; 0: none */
 } cgl_element;
 
-/* Bytes of what the driver's fill writes at once. */
+/* Bytes of what the driver's fill writes at once: the largest of 1, 2 and 4
+   that an element is a multiple of. */
 static inline size_t cgl_copy_word_bytes(const cgl_element *element) {
-  size_t bytes = cgl_type_bytes((cgl_type)element->type);
-  return bytes < 4 ? bytes : 4;
+  const size_t bytes = cgl_type_bytes((cgl_type)element->type);
+  return bytes % 4 ? bytes % 2 ? 1 : 2 : 4;
+}
+/* That word. */
+static inline uint32_t cgl_copy_word(const cgl_element *element) {
+  uint32_t word = 0;
+  memcpy(&word, element->value, cgl_copy_word_bytes(element));
+  return word;
 }
 /* Whether a fill writes one word again and again, which is what the driver's
    fills can. */
 static inline bool cgl_copy_is_word(const cgl_element *element) {
-  return cgl_type_bytes((cgl_type)element->type) < 8 ||
-         (uint32_t)element->what == element->what >> 32;
+  const size_t word = cgl_copy_word_bytes(element);
+  return !memcmp(element->value, element->value + word,
+                 cgl_type_bytes((cgl_type)element->type) - word);
 }
 /* The launch of the kernel that writes so many bytes; a fill's takes a value of
    eight bytes. */

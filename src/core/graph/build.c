@@ -77,13 +77,12 @@ void cgl_build_fill(CUgraphNodeParams *params, void **values,
     return;
   }
   params->type = CU_GRAPH_NODE_TYPE_MEMSET;
-  params->memset =
-      (CUDA_MEMSET_NODE_PARAMS_v2){.dst = element->to,
-                                   .value = (uint32_t)element->what,
-                                   .elementSize = (unsigned)size,
-                                   .width = element->count / size,
-                                   .height = 1,
-                                   .ctx = context->handle};
+  params->memset = (CUDA_MEMSET_NODE_PARAMS_v2){.dst = element->to,
+                                                .value = cgl_copy_word(element),
+                                                .elementSize = (unsigned)size,
+                                                .width = element->count / size,
+                                                .height = 1,
+                                                .ctx = context->handle};
 }
 
 

@@ -490,11 +490,12 @@ cgl_status cgl_graph_set_fill(cgl_graph *graph, size_t index,
                        .buffer = buffer};
   cgl_element element = *cgl_build_element(graph->recording, c.op);
   if (value)
-    memcpy(&element.what, value, cgl_type_bytes((cgl_type)element.type));
+    memcpy(element.value, value, cgl_type_bytes((cgl_type)element.type));
   if (!c.op->function && !cgl_copy_is_word(&element)) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, setting,
-             "the node fills with words of four bytes, and the halves of the "
-             "value differ");
+             "the node fills with words of %zu bytes, and those of the value "
+             "differ",
+             cgl_copy_word_bytes(&element));
     return cgl_fail_hint("capture a fill with such a value: its node takes any "
                          "value");
   }

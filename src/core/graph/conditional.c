@@ -44,9 +44,9 @@ static cgl_status desc_check(const cgl_conditional_desc *desc,
       cgl_object_check_device(&desc->value->object, &stream->object, operation);
   if (status)
     return status;
-  if (desc->value->count != 1 || type == CGL_TYPE_float ||
-      type == CGL_TYPE_double || type == CGL_TYPE_half ||
-      type == CGL_TYPE_bfloat16) {
+  if (desc->value->count != 1 || cgl_type_lanes(type) > 1 ||
+      type == CGL_TYPE_float || type == CGL_TYPE_double ||
+      type == CGL_TYPE_half || type == CGL_TYPE_bfloat16) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "the value is a buffer of %zu %s", desc->value->count,
              cgl_type_name(type));

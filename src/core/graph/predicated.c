@@ -63,9 +63,14 @@ static const char *move_of(const cgl_recording *body, const cgl_op *op,
               .values = {element->to, element->what, element->count}};
   if (element->pinned)
     return "it copies from or to pinned memory";
-  for (size_t i = 0; op->kind == CGL_OP_MEMSET && i < sizeof(uint64_t);
-       i += size)
-    memcpy((char *)&m->values[1] + i, &element->what, size);
+  if (op->kind == CGL_OP_MEMSET) {
+    const size_t period =
+        cgl_copy_is_word(element) ? cgl_copy_word_bytes(element) : size;
+    if (sizeof m->values[1] % period)
+      return "its elements have more bytes than such a fill takes";
+    for (size_t i = 0; i < sizeof m->values[1]; i += period)
+      memcpy((char *)&m->values[1] + i, element->value, period);
+  }
   return NULL;
 }
 

@@ -50,7 +50,8 @@ static cgl_status refuse_type(const cgl_kernel *kernel, size_t index,
 /* ---- pointers ---- */
 
 /* What a pointer parameter accepts: its own element type, either sign of it,
-   and raw bytes or unknown types whatever they are. */
+   a vector's numbers one by one, and raw bytes or unknown types whatever they
+   are. */
 static bool element_fits(const cgl_parameter *p, cgl_type type) {
 #define T(name) (1u << CGL_TYPE_##name)
   static const unsigned fits[CGL_KIND_COUNT] = {
@@ -66,7 +67,13 @@ static bool element_fits(const cgl_parameter *p, cgl_type type) {
       [CGL_KIND_DOUBLE] = T(double),
   };
 #undef T
-  return !fits[p->kind] || (fits[p->kind] >> type & 1);
+  const cgl_type number = cgl_type_number(type);
+  const int lanes = cgl_type_lanes(type);
+  if (!fits[p->kind] && (p->lanes <= 1 || lanes == 1))
+    return true;
+  return (lanes == 1 || lanes == p->lanes) &&
+         (fits[p->kind] ? fits[p->kind] >> number & 1
+                        : cgl_type_bytes(number) == 1);
 }
 
 

@@ -174,10 +174,18 @@ cgl_status cgl_kernel_param(const cgl_kernel *kernel, size_t index,
     return cgl_fail_hint("they are numbered from 0");
   }
   const cgl_parameter *p = cgl_kernel_parameter(kernel, index);
-  *info = (cgl_param_info){"", "", false, false, kernel->sizes[index]};
+  *info = (cgl_param_info){.type = "",
+                           .name = "",
+                           .bytes = kernel->sizes[index],
+                           .element = CGL_TYPE_COUNT};
   if (p)
-    *info = (cgl_param_info){p->type, p->name, p->pointer, p->readonly,
-                             kernel->sizes[index]};
+    *info = (cgl_param_info){p->type,
+                             p->name,
+                             p->pointer,
+                             p->readonly,
+                             kernel->sizes[index],
+                             cgl_kernel_element(p->kind),
+                             p->lanes};
   return CGL_OK;
 }
 
@@ -185,7 +193,7 @@ cgl_status cgl_kernel_param(const cgl_kernel *kernel, size_t index,
 cgl_status cgl_kernel_set_effect(cgl_kernel *kernel, size_t index,
                                  cgl_effect effect) {
   static const char operation[] = "kernel:effects";
-  cgl_param_info info = {"", "", false, false, 0};
+  cgl_param_info info = {.type = "", .name = ""};
   cgl_status status = cgl_kernel_param(kernel, index, &info);
   if (status)
     return status;

@@ -7,8 +7,10 @@
 static const struct {
   const char *name;
   size_t bytes;
+  cgl_type number;
+  int lanes;
 } types[] = {
-#define X(name, bytes) {#name, bytes},
+#define X(name, bytes, number, lanes) {#name, bytes, CGL_TYPE_##number, lanes},
     CGL_TYPES(X)
 #undef X
 };
@@ -21,6 +23,16 @@ const char *cgl_type_name(cgl_type type) {
 
 size_t cgl_type_bytes(cgl_type type) {
   return (unsigned)type < CGL_TYPE_COUNT ? types[type].bytes : 0;
+}
+
+
+cgl_type cgl_type_number(cgl_type type) {
+  return (unsigned)type < CGL_TYPE_COUNT ? types[type].number : CGL_TYPE_COUNT;
+}
+
+
+int cgl_type_lanes(cgl_type type) {
+  return (unsigned)type < CGL_TYPE_COUNT ? types[type].lanes : 0;
 }
 
 

@@ -249,9 +249,9 @@ cgl_status cgl_buffer_normal(cgl_buffer *buffer, cgl_generator *generator,
 static cgl_status buffer_check_range(const cgl_buffer *buffer, __int128 low,
                                      __int128 end, const char *operation) {
   const type_values *type = &type_facts[buffer->type];
-  if (type->bits) {
+  if (!type->high) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-             "a buffer of %s does not hold whole numbers only",
+             "a buffer of %s does not hold whole numbers",
              cgl_type_name(buffer->type));
     return cgl_fail_hint("use a buffer of an integer type, or buffer:uniform");
   }

@@ -71,6 +71,7 @@ typedef struct cgl_lua_device {
   cgl_generator *generator;   /* owned: the default generator */
   cgl_algo *algo;             /* owned: kernels of algorithms */
   cgl_blas *blas;             /* owned: the library of matrices */
+  cgl_fft *fft;               /* owned: the library of transforms */
   /* The collector's pace (collect.h), in bytes that objects hold. */
   size_t left;      /* when the last collection had ended */
   size_t stepped;   /* at the last step */

@@ -194,6 +194,15 @@ cgl_blas *cgl_lua_blas(lua_State *L, cgl_lua *S) {
 }
 
 
+cgl_fft *cgl_lua_fft(lua_State *L, cgl_lua *S) {
+  cgl_context *context = cgl_lua_context(L, S);
+  cgl_lua_device *device = cgl_lua_device_of(L, S, context);
+  if (!device->fft)
+    cgl_lua_done(L, S, cgl_fft_create(context, &device->fft));
+  return device->fft;
+}
+
+
 static bool context_is_of(cgl_context *context, const char *device) {
   return !device || !strcmp(cgl_context_device(context)->device, device);
 }
@@ -217,6 +226,7 @@ void cgl_lua_forget(cgl_lua *S, const char *name) {
     cgl_generator_release(device->generator);
     cgl_algo_destroy(device->algo);
     cgl_blas_destroy(device->blas);
+    cgl_fft_destroy(device->fft);
     cgl_context_release(device->context);
     free(device);
   }

@@ -48,6 +48,8 @@ cgl_generator *cgl_lua_default_generator(lua_State *L, cgl_lua *S);
 cgl_algo *cgl_lua_algo(lua_State *L, cgl_lua *S);
 /* The library of matrices of the current device, borrowed. */
 cgl_blas *cgl_lua_blas(lua_State *L, cgl_lua *S);
+/* The library of transforms of the current device, borrowed. */
+cgl_fft *cgl_lua_fft(lua_State *L, cgl_lua *S);
 /* Releases the current stream and all that is kept for devices, of the named
    device alone unless it is NULL; the next use makes them again. */
 void cgl_lua_forget(cgl_lua *S, const char *device);

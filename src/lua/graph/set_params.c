@@ -140,7 +140,7 @@ static void node_set_fill(lua_State *L, cgl_lua *S, cgl_graph *graph,
   static const char *const known[] = {"buffer", "value", NULL};
   cgl_lua_options(L, S, 3, known);
   cgl_buffer *buffer = cgl_lua_option_object(L, S, 3, "buffer", CGL_LUA_buffer);
-  char element[8]; /* bytes of the widest */
+  char element[CGL_MAX_ELEMENT_BYTES];
   bool changes = cgl_lua_option(L, 3, "value");
   S->blame = 3;
   if (changes)

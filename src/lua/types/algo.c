@@ -271,6 +271,28 @@ static int algo_unique(lua_State *L) {
 }
 
 
+/* algo.histogram(x, bins, low, high [, opts]) */
+static int algo_histogram(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "algo.histogram");
+  lua_settop(L, 5);
+  cgl_buffer *x = cgl_lua_check_buffer(L, S, 1);
+  const size_t bins =
+      (size_t)cgl_lua_read_integer(L, S, 2, "the number of bins", 1, INT32_MAX);
+  const double low = cgl_lua_read_real(L, S, 3, "the lower bound");
+  const double high = cgl_lua_read_real(L, S, 4, "the upper bound");
+  cgl_lua_options(L, S, 5, only_out);
+  cgl_buffer *out =
+      cgl_lua_buffer_out(L, S, 5, "out", CGL_TYPE_int64, &bins, 1);
+  if (cgl_buffer_count(out) != bins)
+    return cgl_lua_bad(L, S, 5, "option 'out' has %lld elements for %lld bins",
+                       (long long)cgl_buffer_count(out), (long long)bins);
+  cgl_algo *algo = cgl_lua_algo(L, S);
+  cgl_lua_done(
+      L, S, cgl_algo_histogram(algo, cgl_lua_stream(L, S), x, low, high, out));
+  return 1;
+}
+
+
 void cgl_lua_open_algo(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"map", algo_map},
@@ -283,6 +305,7 @@ void cgl_lua_open_algo(lua_State *L) {
       {"sort", algo_sort},
       {"sort_by_key", algo_sort_by_key},
       {"unique", algo_unique},
+      {"histogram", algo_histogram},
       {NULL, NULL},
   };
   lua_newtable(L);

@@ -110,6 +110,7 @@ static int blas_ger(lua_State *L) {
 
 /* blas.syrk(a [, opts]) */
 static int blas_syrk(lua_State *L) {
+  static const char zero[CGL_MAX_ELEMENT_BYTES];
   static const char *const known[] = {"alpha",     "beta",  "out",
                                       "transpose", "upper", NULL};
   cgl_lua *S = cgl_lua_issue(L, "blas.syrk");
@@ -125,8 +126,7 @@ static int blas_syrk(lua_State *L) {
   const bool given = cgl_lua_option(L, 2, "out");
   o.c = cgl_lua_buffer_out(L, S, 2, "out", cgl_buffer_type(o.a), extents, 2);
   if (!given) /* the other triangle */
-    cgl_lua_done(L, S,
-                 cgl_buffer_fill(o.c, cgl_lua_stream(L, S), &(double){0}));
+    cgl_lua_done(L, S, cgl_buffer_fill(o.c, cgl_lua_stream(L, S), zero));
   return blas_run(L, S, CGL_BLAS_syrk, &o);
 }
 

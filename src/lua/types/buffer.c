@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ELEMENT_ROOM = 8 }; /* bytes of the widest element */
 
 /* The pool that the option table at `options` names, or the pool in use. */
 static cgl_pool *buffer_read_pool(lua_State *L, cgl_lua *S, int options) {
@@ -57,7 +56,7 @@ static int cg_buffer(lua_State *L) {
 
 /* cg.zeros(type, n | shape [, opts]) */
 static int cg_zeros(lua_State *L) {
-  static const char zero[ELEMENT_ROOM];
+  static const char zero[CGL_MAX_ELEMENT_BYTES];
   cgl_lua *S = cgl_lua_issue(L, "zeros");
   cgl_type type = cgl_lua_read_type(L, S, 1);
   cgl_lua_shape shape;
@@ -72,7 +71,7 @@ static int cg_zeros(lua_State *L) {
 static int cg_full(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "full");
   lua_settop(L, 4);
-  char value[ELEMENT_ROOM];
+  char value[CGL_MAX_ELEMENT_BYTES];
   cgl_type type = cgl_lua_read_type(L, S, 1);
   cgl_lua_shape shape;
   cgl_lua_read_shape(L, S, 2, &shape);
@@ -238,7 +237,7 @@ static int buffer_item(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "buffer:item");
   cgl_buffer *buffer = cgl_lua_check_buffer(L, S, 1);
   const size_t count = cgl_buffer_count(buffer);
-  char value[ELEMENT_ROOM];
+  char value[CGL_MAX_ELEMENT_BYTES];
   if (count != 1)
     return cgl_lua_raise(L, S, CGL_ERROR_INVALID_ARGUMENT,
                          "download reads all elements; view(i, 1):item() reads "
@@ -275,7 +274,7 @@ static int buffer_copy(lua_State *L) {
 static int buffer_fill(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "buffer:fill");
   cgl_buffer *buffer = cgl_lua_check_buffer(L, S, 1);
-  char value[ELEMENT_ROOM];
+  char value[CGL_MAX_ELEMENT_BYTES];
   if (cgl_lua_is(L, 2, CGL_LUA_param)) {
     cgl_lua_done(L, S,
                  cgl_buffer_fill_param(buffer, cgl_lua_stream(L, S),
@@ -301,15 +300,8 @@ static cgl_generator *generator_read(lua_State *L, cgl_lua *S, int *next) {
 
 static double number_read(lua_State *L, cgl_lua *S, int index, const char *what,
                           double otherwise) {
-  cgl_arg x;
-  if (lua_isnoneornil(L, index))
-    return otherwise;
-  if (!cgl_lua_read_number(L, S, index, &x))
-    cgl_lua_bad(L, S, index, "%s must be a number, got %s", what,
-                luaL_typename(L, index));
-  return x.kind == CGL_ARG_NUMBER ? x.number
-         : x.kind == CGL_ARG_INT  ? (double)x.i
-                                  : (double)x.u;
+  return lua_isnoneornil(L, index) ? otherwise
+                                   : cgl_lua_read_real(L, S, index, what);
 }
 
 

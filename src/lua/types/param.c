@@ -10,7 +10,8 @@ enum { MOST_BYTES = 4096 };
 /* The value at `index`: an element, or a list or bytes of them; borrowed from
    there, from `element` or from what was pushed. */
 static cgl_lua_elements values_read(lua_State *L, cgl_lua *S, int index,
-                                    cgl_type type, char element[8]) {
+                                    cgl_type type,
+                                    char element[CGL_MAX_ELEMENT_BYTES]) {
   cgl_arg x;
   const int kind = lua_type(L, index);
   const bool wide = type == CGL_TYPE_int64 || type == CGL_TYPE_uint64;
@@ -29,7 +30,7 @@ static cgl_lua_elements values_read(lua_State *L, cgl_lua *S, int index,
 /* cg.param(type, value [, name]) */
 static int cg_param(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "param");
-  char element[8];
+  char element[CGL_MAX_ELEMENT_BYTES];
   lua_settop(L, 3);
   const cgl_type type = cgl_lua_read_type(L, S, 1);
   const cgl_lua_elements values = values_read(L, S, 2, type, element);
@@ -46,7 +47,7 @@ static int cg_param(lua_State *L) {
 
 void cgl_lua_param_read(lua_State *L, cgl_lua *S, int index, cgl_param *param,
                         bool set) {
-  char element[8];
+  char element[CGL_MAX_ELEMENT_BYTES];
   const size_t count = cgl_param_count(param);
   const cgl_lua_elements values =
       values_read(L, S, index, cgl_param_type(param), element);

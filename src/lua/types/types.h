@@ -24,6 +24,7 @@ void cgl_lua_open_snapshot(lua_State *L);
 void cgl_lua_open_png(lua_State *L);
 void cgl_lua_open_algo(lua_State *L);
 void cgl_lua_open_blas(lua_State *L);
+void cgl_lua_open_fft(lua_State *L);
 
 /* The address of a buffer; raises when a restored pool took the memory back. */
 uint64_t cgl_lua_buffer_address(lua_State *L, cgl_lua *S,

@@ -65,7 +65,8 @@ void cgl_lua_cdata_check_type(lua_State *L, cgl_lua *S, int index,
   lua_call(L, 1, 1);
   S->operation = operation;
   const char *word = lua_tostring(L, -1);
-  if (word && words[type] && strcmp(word, words[type]))
+  const char *wanted = words[cgl_type_number(type)];
+  if (word && wanted && strcmp(word, wanted))
     cgl_lua_bad(L, S, index,
                 "an FFI array of %s for elements of %s: its bytes would be "
                 "taken for other numbers",

@@ -13,9 +13,6 @@
 #include <string.h>
 
 
-enum { MOST_BYTES = 8 }; /* of an element */
-
-
 /* Range of an integer type, as doubles; *max is exclusive. */
 static void integer_range(cgl_type type, double *min, double *max) {
   bool is_signed = type == CGL_TYPE_int8 || type == CGL_TYPE_int16 ||
@@ -119,9 +116,114 @@ static bool element_store_string(const char *text, cgl_type type, void *element,
 }
 
 
+/* ---- vectors and complex numbers ---- */
+
+size_t cgl_lua_lane_count(lua_State *L, int index) {
+  size_t n = lua_objlen(L, index);
+  if (n)
+    return n;
+  lua_pushvalue(L, index);
+  for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
+    n++;
+  lua_pop(L, 1);
+  return n;
+}
+
+
+void cgl_lua_lane_push(lua_State *L, int index, int i) {
+  static const char *const names[][2] = {
+      {"x", "re"}, {"y", "im"}, {"z", NULL}, {"w", NULL}};
+  lua_pushvalue(L, index);
+  lua_rawgeti(L, -1, i + 1);
+  for (int k = 0; k < 2 && lua_isnil(L, -1) && names[i][k]; k++) {
+    lua_pop(L, 1);
+    lua_pushstring(L, names[i][k]);
+    lua_rawget(L, -2);
+  }
+  lua_remove(L, -2);
+}
+
+
+/* The type is a vector or complex. */
+static bool element_read_lanes(lua_State *L, cgl_lua *S, int index,
+                               cgl_type type, char *element,
+                               char reason[CGL_LUA_REASON_ROOM]) {
+  const cgl_type number = cgl_type_number(type);
+  const size_t bytes = cgl_type_bytes(number);
+  const int lanes = cgl_type_lanes(type);
+  const size_t n = cgl_lua_lane_count(L, index);
+  if (n != (size_t)lanes) {
+    snprintf(reason, CGL_LUA_REASON_ROOM, "has %zu numbers; %s takes %d", n,
+             cgl_type_name(type), lanes);
+    return false;
+  }
+  for (int i = 0; i < lanes; i++, element += bytes) {
+    cgl_lua_lane_push(L, index, i);
+    const bool fits =
+        cgl_lua_read_element_if(L, S, lua_gettop(L), number, element, reason);
+    lua_pop(L, 1);
+    if (!fits) {
+      char why[CGL_LUA_REASON_ROOM];
+      snprintf(why, sizeof why, "%s", reason);
+      snprintf(reason, CGL_LUA_REASON_ROOM, "has a number %d that %.120s",
+               i + 1, why);
+      return false;
+    }
+  }
+  return true;
+}
+
+
+/* An FFI struct or array, or an FFI complex number, of the element's bytes. */
+static bool element_read_bytes(lua_State *L, cgl_lua *S, int index,
+                               cgl_type type, void *element,
+                               char reason[CGL_LUA_REASON_ROOM]) {
+  cgl_arg data;
+  cgl_lua_read_cdata(L, S, index, &data);
+  const size_t bytes = cgl_type_bytes(type);
+  if (data.kind == CGL_ARG_BYTES && data.bytes.size == bytes) {
+    memcpy(element, data.bytes.data, bytes);
+    return true;
+  }
+  snprintf(reason, CGL_LUA_REASON_ROOM,
+           "is a cdata value of other bytes; %s takes %zu of a struct",
+           cgl_type_name(type), bytes);
+  return false;
+}
+
+
+static bool type_is_complex(cgl_type type) {
+  return type == CGL_TYPE_complex64 || type == CGL_TYPE_complex128;
+}
+
+
+/* The type is a vector or complex. */
+static bool element_read_vector(lua_State *L, cgl_lua *S, int index,
+                                cgl_type type, char *element,
+                                char reason[CGL_LUA_REASON_ROOM]) {
+  const cgl_type number = cgl_type_number(type);
+  const int t = lua_type(L, index);
+  if (t == LUA_TTABLE)
+    return element_read_lanes(L, S, index, type, element, reason);
+  if (t == CGL_LUA_TCDATA)
+    return element_read_bytes(L, S, index, type, element, reason);
+  if (t == LUA_TNUMBER && type_is_complex(type)) { /* real */
+    memset(element, 0, cgl_type_bytes(type));
+    return element_store_number(lua_tonumber(L, index), number, element,
+                                reason);
+  }
+  snprintf(reason, CGL_LUA_REASON_ROOM,
+           "is a %s value; %s takes a table of %d numbers", lua_typename(L, t),
+           cgl_type_name(type), cgl_type_lanes(type));
+  return false;
+}
+
+
 bool cgl_lua_read_element_if(lua_State *L, cgl_lua *S, int index, cgl_type type,
                              void *element, char reason[CGL_LUA_REASON_ROOM]) {
   int t = lua_type(L, index);
+  if (cgl_type_lanes(type) > 1)
+    return element_read_vector(L, S, index, type, element, reason);
   if (t == LUA_TNUMBER)
     return element_store_number(lua_tonumber(L, index), type, element, reason);
   if (t == LUA_TBOOLEAN && type == CGL_TYPE_bool) {
@@ -151,20 +253,31 @@ void cgl_lua_read_element(lua_State *L, cgl_lua *S, int index, cgl_type type,
 }
 
 
-/* Extents of a list, of its first list, and so on. */
-static void list_measure(lua_State *L, cgl_lua *S, int index,
+/* Whether the table on top is an element: a list of numbers, or {x = 1}. */
+static bool list_is_element(lua_State *L) {
+  lua_rawgeti(L, -1, 1);
+  const bool nested = lua_istable(L, -1) || lua_type(L, -1) == CGL_LUA_TCDATA;
+  lua_pop(L, 1);
+  return !nested;
+}
+
+
+/* Extents of a list, of its first list, and so on, down to the elements. */
+static void list_measure(lua_State *L, cgl_lua *S, int index, cgl_type type,
                          cgl_lua_elements *data) {
   int top = lua_gettop(L);
+  const bool tables = cgl_type_lanes(type) > 1;
   data->shape.count = 1;
   lua_pushvalue(L, index);
-  while (lua_istable(L, -1)) {
+  while (lua_istable(L, -1) &&
+         !(tables && data->shape.ndims && list_is_element(L))) {
     if (data->shape.ndims == CGL_MAX_DIMS)
       cgl_lua_bad(L, S, index, "lists are nested more than %d deep",
                   CGL_MAX_DIMS);
     size_t n = lua_objlen(L, -1);
     data->shape.extents[data->shape.ndims++] = n;
     /* A list may be in another many times over: they take little memory. */
-    if (n && data->shape.count > SIZE_MAX / MOST_BYTES / n)
+    if (n && data->shape.count > SIZE_MAX / CGL_MAX_ELEMENT_BYTES / n)
       cgl_lua_bad(L, S, index, "the lists have more elements than memory has");
     data->shape.count *= n;
     lua_rawgeti(L, -1, 1);
@@ -212,7 +325,7 @@ void cgl_lua_read_elements(lua_State *L, cgl_lua *S, int index, cgl_type type,
   size_t bytes = cgl_type_bytes(type), size = 0;
   memset(data, 0, sizeof *data);
   if (lua_istable(L, index)) {
-    list_measure(L, S, index, data);
+    list_measure(L, S, index, type, data);
     list_cursor at = {data, type, index, NULL, 0};
     luaL_checkstack(L, CGL_MAX_DIMS + 8, "lists are nested too deep");
     data->bytes = at.to = lua_newuserdata(L, data->shape.count * bytes);
@@ -247,6 +360,13 @@ void cgl_lua_read_elements(lua_State *L, cgl_lua *S, int index, cgl_type type,
 
 void cgl_lua_push_element(lua_State *L, cgl_lua *S, cgl_type type,
                           const char *from) {
+  const int lanes = cgl_type_lanes(type);
+  if (lanes > 1) {
+    const cgl_type number = cgl_type_number(type);
+    lua_createtable(L, lanes, 0);
+    cgl_lua_push_elements(L, S, lua_gettop(L), number, from, (size_t)lanes);
+    return;
+  }
   switch (type) {
 #define NUMBER(type, ctype, value_of) \
   case CGL_TYPE_##type: {             \

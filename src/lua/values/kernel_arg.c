@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LANES = 4, LANE_BYTES = 8 };
-
 
 const char *cgl_lua_arg_name(const cgl_kernel *kernel, int number,
                              char text[CGL_LUA_ARG_NAME_ROOM]) {
@@ -21,65 +19,39 @@ const char *cgl_lua_arg_name(const cgl_kernel *kernel, int number,
 }
 
 
-/* How many numbers "float4" and the like have, and their type; 0 for any other
-   parameter type. */
-static int vector_parse(const char *text, cgl_type *type) {
-  static const struct {
-    const char *name;
-    cgl_type type;
-  } bases[] = {{"float", CGL_TYPE_float},    {"double", CGL_TYPE_double},
-               {"char", CGL_TYPE_int8},      {"uchar", CGL_TYPE_uint8},
-               {"short", CGL_TYPE_int16},    {"ushort", CGL_TYPE_uint16},
-               {"int", CGL_TYPE_int32},      {"uint", CGL_TYPE_uint32},
-               {"long", CGL_TYPE_int64},     {"ulong", CGL_TYPE_uint64},
-               {"longlong", CGL_TYPE_int64}, {"ulonglong", CGL_TYPE_uint64}};
-  if (!strncmp(text, "const ", 6))
-    text += 6;
-  for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) {
-    const size_t n = strlen(bases[i].name);
-    if (strncmp(text, bases[i].name, n) || text[n] < '2' || text[n] > '4' ||
-        text[n + 1])
-      continue;
-    *type = bases[i].type;
-    return text[n] - '0';
-  }
-  return 0;
-}
-
-
 /* A list of numbers for a vector; its bytes take the list's place on the
    stack. */
 static void arg_read_list(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                           int index, int number, cgl_arg *arg) {
-  cgl_param_info info = {.type = NULL};
-  cgl_type type = CGL_TYPE_float;
+  cgl_param_info info = {.lanes = 0};
   char name[CGL_LUA_ARG_NAME_ROOM];
   if ((size_t)number <= cgl_kernel_param_count(kernel))
     cgl_lua_done(L, S, cgl_kernel_param(kernel, (size_t)number - 1, &info));
-  const int lanes = info.type ? vector_parse(info.type, &type) : 0;
-  if (!lanes)
+  const size_t got = cgl_lua_lane_count(L, index);
+  if (info.pointer || info.lanes < 2 || info.element == CGL_TYPE_COUNT)
     cgl_lua_bad(
         L, S, index,
         "kernel %s is a table; lists of numbers go to vectors (float4), "
         "structs go as FFI structs: ffi.cdef and ffi.new, and lists "
         "of elements as buffers: cg.from",
         cgl_lua_arg_name(kernel, number, name));
-  if ((int)lua_objlen(L, index) != lanes)
+  if (got != (size_t)info.lanes)
     cgl_lua_bad(L, S, index,
                 "kernel %s is a %s, which takes %d numbers, got %d",
-                cgl_lua_arg_name(kernel, number, name), info.type, lanes,
-                (int)lua_objlen(L, index));
-  char bytes[LANES * LANE_BYTES];
+                cgl_lua_arg_name(kernel, number, name), info.type, info.lanes,
+                (int)got);
+  char bytes[CGL_MAX_ELEMENT_BYTES];
+  const size_t size = cgl_type_bytes(info.element);
   const int blame = S->blame;
   S->blame = blame ? blame : index;
-  for (int i = 0; i < lanes; i++) {
-    lua_rawgeti(L, index, i + 1);
-    cgl_lua_read_element(L, S, lua_gettop(L), type,
-                         bytes + (size_t)i * cgl_type_bytes(type));
+  for (int i = 0; i < info.lanes; i++) {
+    cgl_lua_lane_push(L, index, i);
+    cgl_lua_read_element(L, S, lua_gettop(L), info.element,
+                         bytes + (size_t)i * size);
     lua_pop(L, 1);
   }
   S->blame = blame;
-  lua_pushlstring(L, bytes, (size_t)lanes * cgl_type_bytes(type));
+  lua_pushlstring(L, bytes, (size_t)info.lanes * size);
   lua_replace(L, index);
   arg->kind = CGL_ARG_BYTES;
   arg->bytes.data = lua_tolstring(L, index, &arg->bytes.size);

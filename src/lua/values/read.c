@@ -100,6 +100,18 @@ int64_t cgl_lua_read_integer(lua_State *L, cgl_lua *S, int index,
 }
 
 
+double cgl_lua_read_real(lua_State *L, cgl_lua *S, int index,
+                         const char *what) {
+  cgl_arg x;
+  if (!cgl_lua_read_number(L, S, index, &x))
+    cgl_lua_bad(L, S, index, "%s must be a number, got %s", what,
+                luaL_typename(L, index));
+  return x.kind == CGL_ARG_NUMBER ? x.number
+         : x.kind == CGL_ARG_INT  ? (double)x.i
+                                  : (double)x.u;
+}
+
+
 const char *cgl_lua_read_string(lua_State *L, cgl_lua *S, int index,
                                 const char *what, size_t *bytes) {
   char text[CGL_LUA_VALUE_ROOM];
@@ -159,7 +171,7 @@ int cgl_lua_read_choice(lua_State *L, cgl_lua *S, int index, const char *what,
 
 cgl_type cgl_lua_read_type(lua_State *L, cgl_lua *S, int index) {
   static const char *const types[] = {
-#define X(name, bytes) #name,
+#define X(name, bytes, number, lanes) #name,
       CGL_TYPES(X)
 #undef X
           NULL};

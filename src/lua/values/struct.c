@@ -116,10 +116,11 @@ static void struct_check_key(const struct_reader *r, size_t first, size_t end) {
 static void struct_store(struct_reader *r, size_t first, size_t end, char *to);
 
 
-/* Checks that the value on top is a list of n. */
-static void list_check(const struct_reader *r, const char *type, size_t n) {
+/* Checks that the value on top is a list of n, as `count` counts. */
+static void list_check(const struct_reader *r, const char *type, size_t n,
+                       size_t (*count)(lua_State *L, int index)) {
   const bool list = lua_istable(r->L, -1);
-  const size_t got = list ? lua_objlen(r->L, -1) : 0;
+  const size_t got = list ? count(r->L, -1) : 0;
   if (!list)
     struct_refuse(r, "is %s, which takes a list of %d, got %s", type, (int)n,
                   cgl_lua_typename(r->L, -1));
@@ -137,10 +138,10 @@ static void numbers_store(struct_reader *r, const cgl_field_info *info,
   const size_t bytes = cgl_type_bytes(info->element);
   snprintf(type, sizeof type, "a %s", info->type);
   if (info->lanes > 1)
-    list_check(r, type, (size_t)info->lanes);
+    list_check(r, type, (size_t)info->lanes, cgl_lua_lane_count);
   for (int i = 0; i < info->lanes; i++, to += bytes) {
     if (info->lanes > 1)
-      lua_rawgeti(L, -1, i + 1);
+      cgl_lua_lane_push(L, -1, i);
     if (!cgl_lua_read_element_if(L, r->S, lua_gettop(L), info->element, to,
                                  reason)) {
       if (info->lanes > 1)
@@ -184,7 +185,7 @@ static void field_store(struct_reader *r, size_t field,
     for (int k = dim + 1; k < info->ndims && k < CGL_MAX_FIELD_DIMS; k++)
       bytes *= info->extents[k];
     luaL_checkstack(r->L, STACK_ROOM, "structs are nested too deep");
-    list_check(r, "an array", info->extents[dim]);
+    list_check(r, "an array", info->extents[dim], lua_objlen);
     for (size_t i = 0; i < info->extents[dim]; i++) {
       const size_t length = path_add(r, "[%d]", (int)i + 1);
       lua_rawgeti(r->L, -1, (int)i + 1);

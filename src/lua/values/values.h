@@ -34,7 +34,7 @@ void cgl_lua_push_int64(lua_State *L, cgl_lua *S, bool is_signed,
 enum {
   CGL_LUA_NUMBER_ROOM = 40,
   CGL_LUA_VALUE_ROOM = 64,
-  CGL_LUA_LIST_ROOM = 256
+  CGL_LUA_LIST_ROOM = 512
 };
 
 /* The shorter of Lua's and the exact spelling that means x. */
@@ -52,7 +52,10 @@ const char *cgl_lua_list_text(const char *const *names,
 /* A whole number from min to max (at most 2^53 away from 0). */
 int64_t cgl_lua_read_integer(lua_State *L, cgl_lua *S, int index,
                              const char *what, int64_t min, int64_t max);
-/* The same without an error: false when the value is not such a number. */
+/* Any number, as a double. */
+double cgl_lua_read_real(lua_State *L, cgl_lua *S, int index, const char *what);
+/* A whole number without an error: false when the value is not such a number.
+ */
 bool cgl_lua_read_whole(lua_State *L, cgl_lua *S, int index, int64_t min,
                         int64_t max, int64_t *whole);
 /* A string; when `bytes` is NULL, a string without a zero byte. */
@@ -137,7 +140,13 @@ void cgl_lua_read_element(lua_State *L, cgl_lua *S, int index, cgl_type type,
 enum { CGL_LUA_REASON_ROOM = 160 };
 bool cgl_lua_read_element_if(lua_State *L, cgl_lua *S, int index, cgl_type type,
                              void *element, char reason[CGL_LUA_REASON_ROOM]);
-/* Pushes an element. */
+/* How many numbers a table for a vector has: of a list, or of {x = 1, y = 2}
+   and {re = 1, im = 2}. */
+size_t cgl_lua_lane_count(lua_State *L, int index);
+/* Pushes number `i`, from 0 to 3, of such a table; nil, when it is not there.
+ */
+void cgl_lua_lane_push(lua_State *L, int index, int i);
+/* Pushes an element; a list of its numbers for a vector or a complex number. */
 void cgl_lua_push_element(lua_State *L, cgl_lua *S, cgl_type type,
                           const char *from);
 /* Writes elements into the list at `index` (1 .. count). */
