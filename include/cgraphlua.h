@@ -32,5 +32,6 @@
 #include "cgraphlua/generator.h"
 #include "cgraphlua/algo.h"
 #include "cgraphlua/blas.h"
+#include "cgraphlua/file.h"
 
 #endif

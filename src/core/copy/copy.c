@@ -13,7 +13,7 @@ typedef enum copy_kernel { KERNEL_COPY, KERNEL_FILL } copy_kernel;
 
 static const cgl_own_kernel kernels[] = {{"copy", "-DCOPY", 0},
                                          {"fill", "-DFILL", 1}};
-static const cgl_own own = {CGL_PART_COPY, cgl_text_copies, kernels, 2};
+const cgl_own cgl_copy_own = {CGL_PART_COPY, cgl_text_copies, kernels, 2};
 
 /* As in copies.cu. */
 enum { BLOCK = 256, LINE = 128, BLOCK_BYTES = 16 * BLOCK };
@@ -29,7 +29,7 @@ cgl_status cgl_copy_predicated(cgl_context *context, cgl_op_kind kind,
                                const char *operation, CUfunction *kernel,
                                const char **why) {
   return cgl_module_own_predicated(
-      context, &own, kind == CGL_OP_MEMCPY ? KERNEL_COPY : KERNEL_FILL,
+      context, &cgl_copy_own, kind == CGL_OP_MEMCPY ? KERNEL_COPY : KERNEL_FILL,
       operation, kernel, why);
 }
 
@@ -103,7 +103,8 @@ static CUfunction copy_kernel_for(cgl_context *context,
   return element->count < KERNEL_LEAST || node_is_fast ||
                  element->count < kernel_least(context)
              ? NULL
-             : cgl_module_try_own_kernel(context, &own, KERNEL_COPY, operation);
+             : cgl_module_try_own_kernel(context, &cgl_copy_own, KERNEL_COPY,
+                                         operation);
 }
 
 
@@ -266,10 +267,10 @@ static cgl_status fill_find_kernel(const cgl_issue *issue,
       !(param && issue->recording && param->bytes == 8))
     return CGL_OK;
   if (issue->recording)
-    return cgl_module_own_kernel(context, &own, KERNEL_FILL, issue->operation,
-                                 function);
-  *function =
-      cgl_module_try_own_kernel(context, &own, KERNEL_FILL, issue->operation);
+    return cgl_module_own_kernel(context, &cgl_copy_own, KERNEL_FILL,
+                                 issue->operation, function);
+  *function = cgl_module_try_own_kernel(context, &cgl_copy_own, KERNEL_FILL,
+                                        issue->operation);
   return CGL_OK;
 }
 
