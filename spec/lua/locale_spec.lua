@@ -48,7 +48,7 @@ describe("a locale with a decimal comma", function()
   it("has no say in options, kernels and settings", function()
     prints("1.5\t0.5\t12.0\n", [[
       local options = require "cgraphlua.options"
-      local opt = options.parse({ { "x", "X", nil, "" } }, { "--x=1.5" })
+      local opt = options.parse({ usage = "locale", { "x", "X", nil, "" } }, { "--x=1.5" })
       local k = cg.kernel [=[extern "C" __global__ void k(float *x) { x[0] = 0.5f; }]=]
       local x = cg.zeros("float", 1)
       k:launch(1, 1, x)

@@ -103,13 +103,14 @@ describe("a name that is not there", function()
   end
 
   it("is told with the nearest one, for every kind of object", function()
-    for kind, make in pairs(device.objects) do
-      says("a " .. kind .. " has no method.* 'relase'; did you mean 'release'%?$",
+    for noun, make in pairs(device.objects) do
+      local kind = (noun:match "^[aeiou]" and "an " or "a ") .. noun
+      says(kind .. " has no method.* 'relase'; did you mean 'release'%?$",
         function() make():relase() end)
-      says("a " .. kind .. " has no method.* 'something_else'$",
+      says(kind .. " has no method.* 'something_else'$",
         function() return make().something_else end)
-      if kind ~= "graph" then
-        says("a " .. kind .. " has no fields to assign$", function() make().something = 1 end)
+      if noun ~= "graph" then
+        says(kind .. " has no fields to assign$", function() make().something = 1 end)
       end
     end
     local b = cg.zeros("float", 1)

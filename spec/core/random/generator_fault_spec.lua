@@ -99,6 +99,7 @@ describe("random draws in a graph", function()
         g:replay(n)
         return cg.debug.fault_count() - before
       end
+      plain:replay()
       drawing:replay()
       print(calls(plain, 1), calls(drawing, 1), calls(drawing, 100))
       x:uniform(gen) -- one kernel more at the next replay, and only there

@@ -17,7 +17,7 @@ static const cgl_own_kernel kernels[] = {
     {"fill", "-DFILL=3", 2},  {"fill", "-DFILL=6", 3},
     {"fill", "-DFILL=12", 4}, {"fill", "-DFILL=16", 5},
     {"fill", "-DFILL=24", 6}, {"fill", "-DFILL=32", 7}};
-static const cgl_own own = {CGL_PART_COPY, cgl_text_copies, kernels, 8};
+const cgl_own cgl_copy_own = {CGL_PART_COPY, cgl_text_copies, kernels, 8};
 
 /* As in copies.cu. */
 enum { BLOCK = 256, LINE = 128, BLOCK_BYTES = 16 * BLOCK };
@@ -33,7 +33,7 @@ cgl_status cgl_copy_predicated(cgl_context *context, cgl_op_kind kind,
                                const char *operation, CUfunction *kernel,
                                const char **why) {
   return cgl_module_own_predicated(
-      context, &own, kind == CGL_OP_MEMCPY ? KERNEL_COPY : KERNEL_FILL,
+      context, &cgl_copy_own, kind == CGL_OP_MEMCPY ? KERNEL_COPY : KERNEL_FILL,
       operation, kernel, why);
 }
 
@@ -107,7 +107,8 @@ static CUfunction copy_kernel_for(cgl_context *context,
   return element->count < KERNEL_LEAST || node_is_fast ||
                  element->count < kernel_least(context)
              ? NULL
-             : cgl_module_try_own_kernel(context, &own, KERNEL_COPY, operation);
+             : cgl_module_try_own_kernel(context, &cgl_copy_own, KERNEL_COPY,
+                                         operation);
 }
 
 
@@ -265,26 +266,31 @@ static CUresult fill_issue(const cgl_driver *driver, CUfunction function,
 }
 
 
+size_t cgl_copy_fill_kernel(cgl_type type) {
+  static const size_t kernel_of[CGL_MAX_ELEMENT_BYTES + 1] = {
+      [8] = KERNEL_FILL, [3] = 2,  [6] = 3, [12] = 4,
+      [16] = 5,          [24] = 6, [32] = 7};
+  return kernel_of[cgl_type_bytes(type)];
+}
+
+
 /* The kernel of a fill that the driver cannot do at once, or could not with
    another value of the parameter; in a capture there is no other way. */
 static cgl_status fill_find_kernel(const cgl_issue *issue,
                                    const cgl_element *element,
                                    const cgl_param *param,
                                    CUfunction *function) {
-  static const size_t kernel_of[CGL_MAX_ELEMENT_BYTES + 1] = {
-      [8] = KERNEL_FILL, [3] = 2,  [6] = 3, [12] = 4,
-      [16] = 5,          [24] = 6, [32] = 7};
   cgl_context *context = issue->stream->object.context;
-  const size_t kernel = kernel_of[cgl_type_bytes((cgl_type)element->type)];
+  const size_t kernel = cgl_copy_fill_kernel((cgl_type)element->type);
   *function = NULL;
   if (cgl_copy_is_word(element) &&
       !(param && issue->recording && param->bytes == 8))
     return CGL_OK;
   if (issue->recording)
-    return cgl_module_own_kernel(context, &own, kernel, issue->operation,
-                                 function);
-  *function =
-      cgl_module_try_own_kernel(context, &own, kernel, issue->operation);
+    return cgl_module_own_kernel(context, &cgl_copy_own, kernel,
+                                 issue->operation, function);
+  *function = cgl_module_try_own_kernel(context, &cgl_copy_own, kernel,
+                                        issue->operation);
   return CGL_OK;
 }
 
