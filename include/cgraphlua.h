@@ -33,5 +33,6 @@
 #include "cgraphlua/algo.h"
 #include "cgraphlua/blas.h"
 #include "cgraphlua/fft.h"
+#include "cgraphlua/file.h"
 
 #endif

@@ -67,7 +67,8 @@ describe("the command line", function()
   end)
 
   it("names an option without its value", function()
-    for _, option in ipairs { "-e", "-l", "--device", "--compile", "--out", "--arch" } do
+    for _, option in ipairs { "-e", "-l", "--device", "--compile", "--out", "--arch",
+                               "--inspect" } do
       local status, _, err = run { option }
       assert.are.equal(1, status)
       assert.is_truthy(err:find("a value is missing after '" .. option .. "'", 1, true))
@@ -120,11 +121,46 @@ describe("the command line", function()
     assert.is_truthy(err:find("--arch: the NVRTC library lacks nvrtcVersion", 1, true), err)
   end)
 
+  it("lists and replays files of graphs", function()
+    local path, bytes = at "graph.cgl", at "bytes"
+    local status, out, err = run { "-e", ([=[
+      local cg = require "cgraphlua"
+      local add = cg.kernel 'extern "C" __global__ void add(int *x, int *y) { *x += 1; *y = *x; }'
+      local x, y = cg.zeros("int32", 1), cg.zeros("int32", 1)
+      local g = cg.capture(function() add:launch(1, 1, x, y) end)
+      g:save(%q, { inputs = { x = x }, outputs = { y = y } })
+      cg.save(%q, { a = g, b = g })
+    ]=]):format(path, at "two.cgl") }
+    assert.are.equal(0, status, out .. err)
+    status, out = run { "--inspect", path }
+    assert.are.equal(0, status)
+    for _, text in ipairs { "graph '': 1 nodes", "kernel add at (command line):4",
+                            "input x: 1 of int32", "output y: 1 of int32", "with source" } do
+      assert.is_truthy(out:find(text, 1, true), out)
+    end
+    program.write(bytes, "\100\0\0\0")
+    status, out, err = run { path, "3", "--in", "x=" .. bytes, "--out", "y=" .. bytes }
+    assert.are.equal(0, status, out .. err)
+    assert.are.equal("\103\0\0\0", program.read(bytes))
+    assert.are.equal(0, (run { at "two.cgl", "--graph", "b" }))
+    for words, why in pairs {
+      [{ path, "--out", "z=" .. bytes }] = "the graph's outputs are: y",
+      [{ path, "--in", "x=" .. path }] = "the input 4",
+      [{ path, "many" }] = "usage:",
+      [{ at "two.cgl" }] = "the file's graphs are: a, b",
+      [{ "--inspect", bytes }] = "no file of graphs",
+    } do
+      status, out, err = run(words)
+      assert.are.equal(1, status, out)
+      assert.is_truthy(err:find(why, 1, true), err)
+    end
+  end)
+
   it("shows every option in its help", function()
     local status, out = run { "--help" }
     assert.are.equal(0, status)
     for _, option in ipairs { "-e ", "-l ", "-i ", "-v ", "-E ", "--device ", "--plan ",
-      "--compile ", "--out ", "--arch ", "-- ", "- " } do
+      "--compile ", "--out ", "--arch ", "--inspect ", "-- ", "- " } do
       assert.is_truthy(out:find("  " .. option, 1, true), option)
     end
   end)

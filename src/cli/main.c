@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <lauxlib.h>
@@ -131,12 +132,57 @@ static int run_init(lua_State *L) {
 }
 
 
+/* Whether a file begins as graph:save begins one. */
+static bool is_graphs(const char *name) {
+  static const char magic[] = "CGLGRAPH";
+  char first[sizeof magic - 1];
+  struct stat st;
+  /* What is read of a pipe is gone. */
+  const bool regular = name && !stat(name, &st) && S_ISREG(st.st_mode);
+  FILE *file = regular ? fopen(name, "rb") : NULL;
+  const bool well = file && fread(first, sizeof first, 1, file) == 1 &&
+                    !memcmp(first, magic, sizeof first);
+  if (file)
+    fclose(file);
+  return well;
+}
+
+
+/* Replays a graph of a file. */
+static int run_graphs(lua_State *L, const program *p, int first) {
+  static const char chunk[] = "return require('cgraphlua.play')(...)";
+  luaL_checkstack(L, p->argc, "too many arguments");
+  int status = luaL_loadbuffer(L, chunk, sizeof chunk - 1, "=cgraphlua");
+  for (int i = first; i < p->argc && !status; i++)
+    lua_pushstring(L, p->argv[i]);
+  if (!status)
+    status = cgl_report_call(L, p->argc - first, 0);
+  return cgl_report_status(L, status);
+}
+
+
+static void inspect_line(void *unused, const char *text) {
+  (void)unused;
+  puts(text);
+}
+
+
+static int inspect(const char *path) {
+  if (!cgl_graph_inspect(path, inspect_line, NULL))
+    return 0;
+  cgl_report_line("%s", cgl_last_error()->message);
+  return 1;
+}
+
+
 /* Runs argv[first] ("-" is standard input, and so is NULL) with the rest as
    its arguments. */
 static int run_script(lua_State *L, const program *p, int first) {
   const char *name = first < p->argc ? p->argv[first] : NULL;
   if (name && !strcmp(name, "-") && strcmp(p->argv[first - 1], "--"))
     name = NULL;
+  if (is_graphs(name))
+    return run_graphs(L, p, first);
   int status = luaL_loadfile(L, name);
   int nargs = 0;
   if (status == LUA_ERRSYNTAX)
@@ -276,6 +322,8 @@ int main(int argc, char **argv) {
     status = 1;
   } else if (p.options.help) {
     cgl_options_usage(stdout);
+  } else if (p.options.inspected) {
+    status = inspect(p.options.inspected);
   } else if (p.options.device &&
              setenv("CGRAPHLUA_DEVICE", p.options.device, 1)) {
     cgl_report_line("--device: %s", strerror(errno));

@@ -6,7 +6,7 @@
 
 
 void cgl_options_usage(FILE *out) {
-  fputs("usage: cgraphlua [options] [script [args]]\n"
+  fputs("usage: cgraphlua [options] [script | file of graphs [args]]\n"
         "  -e chunk      run the string 'chunk'\n"
         "  -l name       require the module 'name'\n"
         "  -i            enter the REPL after the script\n"
@@ -17,6 +17,7 @@ void cgl_options_usage(FILE *out) {
         "  --compile S   run the script S and write its compiled kernels\n"
         "  --out F       the folder that --compile writes to\n"
         "  --arch LIST   also for GPUs: sm_80,sm_90 or compute_90 (PTX)\n"
+        "  --inspect F   list what is in the file of graphs F\n"
         "  -h, --help    show this text\n"
         "  --            end of options\n"
         "  -             run standard input, and end of options\n",
@@ -67,7 +68,8 @@ static const char *word_of(cgl_options *o, const char *arg,
   } words[] = {{"--device", &o->device},
                {"--compile", &o->compiled},
                {"--out", &o->out},
-               {"--arch", &o->arch}};
+               {"--arch", &o->arch},
+               {"--inspect", &o->inspected}};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     size_t n = strlen(words[i].name);
     if (!strncmp(arg, words[i].name, n) && (!arg[n] || arg[n] == '=')) {

@@ -17,19 +17,20 @@ typedef struct cgl_action {
 } cgl_action;
 
 typedef struct cgl_options {
-  bool interactive;     /* -i */
-  bool version;         /* -v */
-  bool help;            /* -h */
-  bool no_environment;  /* -E */
-  bool plans;           /* --plan */
-  const char *device;   /* --device's value, or NULL; borrowed from argv */
-  const char *compiled; /* --compile's value, or NULL; borrowed from argv */
-  const char *out;      /* --out's value, or NULL; borrowed from argv */
-  const char *arch;     /* --arch's value, or NULL; borrowed from argv */
-  int script;           /* argv's index of the script or "-"; or argc */
-  int nactions;         /* entries of `actions`, in the order they were given */
-  cgl_action *actions;  /* owned; argc entries have room */
-  char wrong[160];      /* what was wrong, when parsing failed */
+  bool interactive;      /* -i */
+  bool version;          /* -v */
+  bool help;             /* -h */
+  bool no_environment;   /* -E */
+  bool plans;            /* --plan */
+  const char *device;    /* --device's value, or NULL; borrowed from argv */
+  const char *compiled;  /* --compile's value, or NULL; borrowed from argv */
+  const char *out;       /* --out's value, or NULL; borrowed from argv */
+  const char *arch;      /* --arch's value, or NULL; borrowed from argv */
+  const char *inspected; /* --inspect's value, or NULL; borrowed from argv */
+  int script;            /* argv's index of the script or "-"; or argc */
+  int nactions;        /* entries of `actions`, in the order they were given */
+  cgl_action *actions; /* owned; argc entries have room */
+  char wrong[160];     /* what was wrong, when parsing failed */
 } cgl_options;
 
 /* Reads argv into `o`; false leaves the reason in `o->wrong`.  The caller

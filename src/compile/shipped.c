@@ -324,23 +324,28 @@ static int add_target(cgl_target target, const char *name) {
 }
 
 
-/* "sm_90" or "compute_90". */
-static int add_arch(const char *arch, cgl_text *why) {
-  cgl_target target = {.format = CGL_IMAGE_CUBIN, .exact = true};
+int cgl_compile_arch(const char *arch, cgl_target *target, cgl_text *why) {
   const char *number = strchr(arch, '_');
   char *end = NULL;
-  target.ptx = !strncmp(arch, "compute_", 8);
-  if ((target.ptx || !strncmp(arch, "sm_", 3)) && number[1] >= '1' &&
+  *target = (cgl_target){.format = CGL_IMAGE_CUBIN, .exact = true};
+  target->ptx = !strncmp(arch, "compute_", 8);
+  if ((target->ptx || !strncmp(arch, "sm_", 3)) && number[1] >= '1' &&
       number[1] <= '9')
-    target.sm = (int)strtol(number + 1, &end, 10);
-  if (!end || *end || target.sm < OLDEST_ARCH || target.sm > 999) {
+    target->sm = (int)strtol(number + 1, &end, 10);
+  if (!end || *end || target->sm < OLDEST_ARCH || target->sm > 999) {
     cgl_text_print(why,
                    "'%s' is no architecture; sm_90 is one, and "
                    "compute_90 for PTX",
                    arch);
     return -1;
   }
-  if (!cgl_nvrtc_has(target.sm, why))
+  return cgl_nvrtc_has(target->sm, why) ? 0 : -1;
+}
+
+
+static int add_arch(const char *arch, cgl_text *why) {
+  cgl_target target;
+  if (cgl_compile_arch(arch, &target, why))
     return -1;
   if (add_target(target, arch) == 0)
     return 0;

@@ -429,6 +429,24 @@ function cg.kernel(source, name, opts) end
 ---@return cgraphlua.graph
 function cg.graph(opts) end
 
+---@class cgraphlua.saved_graph
+---@field graph cgraphlua.graph
+---@field inputs? table<string, cgraphlua.buffer> buffers that have names in the file
+---@field outputs? table<string, cgraphlua.buffer> likewise
+
+--- Writes captured graphs into one file; memory that they share is there once.
+---@param path string
+---@param graphs table<string, cgraphlua.graph|cgraphlua.saved_graph>
+---@param opts? cgraphlua.save_options
+function cg.save(path, graphs, opts) end
+
+--- Makes the graphs of a file, without a compiler or a capture: a table by name,
+--- or the graph that graph:save wrote.  A file has machine code: load files that
+--- you trust.
+---@param path string
+---@return cgraphlua.graph|table<string, cgraphlua.graph>
+function cg.load(path) end
+
 ---@class cgraphlua.capture_options: cgraphlua.graph_options
 ---@field stream? cgraphlua.stream default: a side stream of the device
 ---@field collect? boolean collect garbage first

@@ -3,7 +3,25 @@
 --- The nodes and edges that a capture recorded.  A graph keeps alive what it
 --- uses.
 ---@class cgraphlua.graph
+---@field inputs table<string, cgraphlua.buffer> of a loaded graph, by name
+---@field outputs table<string, cgraphlua.buffer> likewise
 local graph = {}
+
+---@class cgraphlua.save_options
+---@field keep? "contents"|"zero" what memory is loaded with (default: what it holds now)
+---@field devices? string[] further devices: "host", "sm_90", "compute_90"
+---@field sources? boolean the text of kernels too (default true)
+
+---@class cgraphlua.graph_save_options: cgraphlua.save_options
+---@field inputs? table<string, cgraphlua.buffer> buffers that have names in the file
+---@field outputs? table<string, cgraphlua.buffer> likewise
+
+--- Writes the captured graph into a file that cg.load reads: nodes, kernels,
+--- memory and generators.  Waits for the device.  Raises, with the node's line,
+--- for what cannot be in a file.
+---@param path string
+---@param opts? cgraphlua.graph_save_options
+function graph:save(path, opts) end
 
 ---@class cgraphlua.begin_options
 ---@field pool? cgraphlua.pool

@@ -17,7 +17,7 @@ static const cgl_own_kernel kernels[] = {
     {"fill", "-DFILL=3", 2},  {"fill", "-DFILL=6", 3},
     {"fill", "-DFILL=12", 4}, {"fill", "-DFILL=16", 5},
     {"fill", "-DFILL=24", 6}, {"fill", "-DFILL=32", 7}};
-static const cgl_own own = {CGL_PART_COPY, cgl_text_copies, kernels, 8};
+const cgl_own cgl_copy_own = {CGL_PART_COPY, cgl_text_copies, kernels, 8};
 
 /* As in copies.cu. */
 enum { BLOCK = 256, LINE = 128, BLOCK_BYTES = 16 * BLOCK };
@@ -33,7 +33,7 @@ cgl_status cgl_copy_predicated(cgl_context *context, cgl_op_kind kind,
                                const char *operation, CUfunction *kernel,
                                const char **why) {
   return cgl_module_own_predicated(
-      context, &own, kind == CGL_OP_MEMCPY ? KERNEL_COPY : KERNEL_FILL,
+      context, &cgl_copy_own, kind == CGL_OP_MEMCPY ? KERNEL_COPY : KERNEL_FILL,
       operation, kernel, why);
 }
 
@@ -107,7 +107,8 @@ static CUfunction copy_kernel_for(cgl_context *context,
   return element->count < KERNEL_LEAST || node_is_fast ||
                  element->count < kernel_least(context)
              ? NULL
-             : cgl_module_try_own_kernel(context, &own, KERNEL_COPY, operation);
+             : cgl_module_try_own_kernel(context, &cgl_copy_own, KERNEL_COPY,
+                                         operation);
 }
 
 
@@ -281,10 +282,10 @@ static cgl_status fill_find_kernel(const cgl_issue *issue,
       !(param && issue->recording && param->bytes == 8))
     return CGL_OK;
   if (issue->recording)
-    return cgl_module_own_kernel(context, &own, kernel, issue->operation,
-                                 function);
-  *function =
-      cgl_module_try_own_kernel(context, &own, kernel, issue->operation);
+    return cgl_module_own_kernel(context, &cgl_copy_own, kernel,
+                                 issue->operation, function);
+  *function = cgl_module_try_own_kernel(context, &cgl_copy_own, kernel,
+                                        issue->operation);
   return CGL_OK;
 }
 

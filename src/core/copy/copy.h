@@ -43,6 +43,8 @@ static inline bool cgl_copy_is_word(const cgl_element *element) {
   return !memcmp(element->value, element->value + word,
                  cgl_type_bytes((cgl_type)element->type) - word);
 }
+/* The kernels of copies and fills. */
+extern const struct cgl_own cgl_copy_own;
 /* The launch of the kernel that writes so many bytes; a fill's takes a value of
    eight bytes. */
 cgl_launch cgl_copy_launch(size_t bytes);

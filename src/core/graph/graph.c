@@ -97,6 +97,9 @@ void cgl_graph_drop_capture(cgl_graph *graph) {
   graph->template = NULL;
   cgl_draws_free(graph->draw_list);
   graph->draw_list = NULL;
+  if (graph->bound)
+    cgl_object_release(graph->bound);
+  graph->bound = NULL;
   cgl_record_release(graph->recording);
   graph->recording = NULL;
   graph->stamped = NULL;

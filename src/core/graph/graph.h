@@ -85,6 +85,7 @@ struct cgl_graph {
   cgl_hooks destroys;       /* owned: of CGL_HOOK_DESTROY, for the capture */
   size_t replay_hooks;      /* in `hooks`, of a replay's start or end */
   uint64_t inputs_seen;     /* inputs.c: nothing was given up until then */
+  cgl_object *bound; /* retained: names of a loaded graph (file/), or NULL */
 };
 
 /* ---- graph.c ---- */
@@ -183,6 +184,24 @@ cgl_status cgl_graph_take_params(cgl_graph *graph, const char *operation);
 cgl_status cgl_graph_note_params(cgl_graph *graph, const char *operation);
 /* The executable was made of the template just now. */
 void cgl_graph_params_taken(cgl_graph *graph);
+
+/* ---- restore.c ---- */
+
+/* What an empty graph, made for it, is to hold: a recording that knows its
+   edges, its draws, and what both need; all given to the graph, also when it
+   fails. */
+typedef struct cgl_restored {
+  cgl_recording *recording;
+  cgl_draw *draws;
+  cgl_object *keeper; /* borrowed: the recording will retain it */
+  cgl_object *bound;  /* of the graph, or NULL */
+} cgl_restored;
+
+/* Builds the graph and instantiates it as a capture's end does; `stream` is its
+   origin.  cuGraphCreate, cuGraphAddNode, cuGraphInstantiateWithParams */
+cgl_status cgl_graph_restore(cgl_graph *graph, cgl_stream *stream,
+                             const cgl_restored *restored,
+                             const char *operation);
 
 /* ---- nodes.c ---- */
 

@@ -23,8 +23,8 @@ struct cgl_module {
   cgl_object object;
   CUmodule handle;
   cgl_image *image;        /* NULL when loaded ready-made */
-  cgl_module_desc *source; /* in the arena: what second forms are compiled from;
-                              NULL: none is kept */
+  cgl_module_desc *source; /* in the arena: what the image was compiled from;
+                              its text is NULL when an image was given */
   cgl_arena source_arena;
   pthread_mutex_t lock; /* guards what follows */
   cgl_second second;
@@ -54,7 +54,8 @@ void cgl_module_copy_desc(cgl_arena *arena, const cgl_module_desc *desc,
 
 /* ---- predicated.c ---- */
 
-/* Keeps what second forms are compiled from; false without memory. */
+/* Keeps what second forms, and images for other devices (file/), are compiled
+   from; false without memory. */
 bool cgl_module_keep_source(cgl_module *module, const cgl_module_desc *desc);
 /* The second forms of the kernels of `module`, made of `desc`: compiled and
    loaded, unless they are known.  Legal in captures.  cuModuleLoadData */
@@ -98,12 +99,13 @@ typedef struct cgl_own_kernel {
 } cgl_own_kernel;
 
 /* The kernels of a room: static. */
-typedef struct cgl_own {
+typedef struct cgl_own cgl_own;
+struct cgl_own {
   cgl_part_slot slot; /* where a context has them */
   const char *source;
   const cgl_own_kernel *kernels;
   size_t count; /* of kernels */
-} cgl_own;
+};
 
 /* Kernel `index`, compiled and loaded at first use in the context.  Legal in
    captures.  cuModuleLoadData */
@@ -123,5 +125,30 @@ cgl_waiter *cgl_module_own_waiter(const cgl_context *context,
    it. */
 CUfunction cgl_module_try_own_kernel(cgl_context *context, const cgl_own *own,
                                      size_t index, const char *operation);
+
+/* ---- for files of graphs (file/) ---- */
+
+/* What the part of kernel `index` is compiled from, with room for its options.
+ */
+cgl_module_desc cgl_module_own_desc(const cgl_own *own, size_t index,
+                                    const char *options[2]);
+/* Which kernel a loaded function is, and in which form; false: none of them. */
+bool cgl_module_own_find(cgl_context *context, const cgl_own *own,
+                         CUfunction function, size_t *index, bool *second);
+/* The image of the part of kernel `index`, borrowed from the context. */
+cgl_status cgl_module_own_image(cgl_context *context, const cgl_own *own,
+                                size_t index, const char *operation,
+                                const cgl_image **image);
+/* Loads the part of kernel `index` from an image, which it then takes, and its
+   second form from `second` (NULL: none is needed), where they are not loaded.
+   cuModuleLoadData */
+cgl_status cgl_module_own_supply(cgl_context *context, const cgl_own *own,
+                                 size_t index, cgl_image **image,
+                                 const cgl_image *second,
+                                 const char *operation);
+/* The second form of the kernels of a module, from an image that was compiled
+   before.  cuModuleLoadData */
+cgl_status cgl_module_supply_second(cgl_module *module, const cgl_image *image,
+                                    const char *operation);
 
 #endif

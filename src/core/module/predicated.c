@@ -9,8 +9,6 @@
 
 bool cgl_module_keep_source(cgl_module *module, const cgl_module_desc *desc) {
   cgl_arena *arena = &module->source_arena;
-  if (module->image->format == CGL_IMAGE_HOST || module->image->shipped)
-    return true;
   module->source = cgl_arena_alloc(arena, sizeof *module->source);
   if (module->source)
     cgl_module_copy_desc(arena, desc, module->source);
@@ -98,7 +96,8 @@ static const char *module_lacks_second(const cgl_module *module) {
   const cgl_image *image = module->image;
   return !image              ? "it was not compiled from source"
          : image->nvariables ? "its module has variables"
-         : image->format != CGL_IMAGE_HOST && !module->source
+         : image->format != CGL_IMAGE_HOST && image->shipped &&
+                 !module->second.module
              ? "it was compiled for this program before"
              : NULL;
 }
@@ -123,4 +122,15 @@ cgl_status cgl_module_predicated(cgl_module *module, const char *lowered,
              ? status
              : cgl_module_second_function(context, module->handle, &second,
                                           lowered, operation, function);
+}
+
+
+cgl_status cgl_module_supply_second(cgl_module *module, const cgl_image *image,
+                                    const char *operation) {
+  cgl_context *context = module->object.context;
+  CUresult result =
+      context->driver->cuModuleLoadData(&module->second.module, image->bytes);
+  if (result)
+    module->second.module = NULL;
+  return cgl_fail_driver(context, result, operation, "cuModuleLoadData");
 }

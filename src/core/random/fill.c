@@ -36,18 +36,18 @@ static const uint64_t fill_each[] = {/* values of one position */
 };
 
 
-static const cgl_own own = {CGL_PART_RANDOM, cgl_text_fills, kernels,
-                            CGL_FILL_COUNT};
+const cgl_own cgl_fill_own = {CGL_PART_RANDOM, cgl_text_fills, kernels,
+                              CGL_FILL_COUNT};
 
 
 cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,
                            const char *operation, CUfunction *kernel) {
-  return cgl_module_own_kernel(context, &own, fill, operation, kernel);
+  return cgl_module_own_kernel(context, &cgl_fill_own, fill, operation, kernel);
 }
 
 
 cgl_waiter *cgl_fill_waiter(const cgl_context *context, cgl_fill fill) {
-  return cgl_module_own_waiter(context, &own, fill);
+  return cgl_module_own_waiter(context, &cgl_fill_own, fill);
 }
 
 

@@ -176,22 +176,14 @@ static cgl_status generator_check_free(const cgl_generator *generator,
 }
 
 
-/* Seed and offset; waits for the device unless the host knows them. */
-static cgl_status generator_read(cgl_generator *generator, cgl_stream *stream,
+cgl_status cgl_random_state_read(cgl_random_state *state, cgl_stream *stream,
                                  const char *operation, uint64_t words[2]) {
-  cgl_context *context = generator->object.context;
-  cgl_random_state *state = generator->state;
+  cgl_context *context = stream->object.context;
   words[0] = state->seed;
   words[1] = state->offset;
-  cgl_status status =
-      cgl_object_check_device(&generator->object, &stream->object, operation);
-  if (!status)
-    status = generator_check_free(generator, stream, operation);
-  if (!status)
-    status = cgl_context_enter(context, operation);
-  if (status || state->stale)
-    return status;
-  status = cgl_captures_check_wait(false, operation);
+  if (state->stale)
+    return CGL_OK;
+  cgl_status status = cgl_captures_check_wait(false, operation);
   if (!status)
     status = cgl_random_state_ready(state, stream, true, operation);
   if (status)
@@ -208,6 +200,22 @@ static cgl_status generator_read(cgl_generator *generator, cgl_stream *stream,
     state->unread = false;
   }
   return cgl_fail_driver(context, result, operation, entry);
+}
+
+
+static cgl_status generator_read(cgl_generator *generator, cgl_stream *stream,
+                                 const char *operation, uint64_t words[2]) {
+  words[0] = generator->state->seed;
+  words[1] = generator->state->offset;
+  cgl_status status =
+      cgl_object_check_device(&generator->object, &stream->object, operation);
+  if (!status)
+    status = generator_check_free(generator, stream, operation);
+  if (!status)
+    status = cgl_context_enter(generator->object.context, operation);
+  return status ? status
+                : cgl_random_state_read(generator->state, stream, operation,
+                                        words);
 }
 
 

@@ -66,6 +66,10 @@ void cgl_random_state_release(cgl_random_state *state); /* NULL is fine */
    adds pending numbers.  Usually there is nothing to do. */
 cgl_status cgl_random_state_ready(cgl_random_state *state, cgl_stream *stream,
                                   bool flush, const char *operation);
+/* Seed and offset, in the entered context; waits for the device unless the host
+   knows them. */
+cgl_status cgl_random_state_read(cgl_random_state *state, cgl_stream *stream,
+                                 const char *operation, uint64_t words[2]);
 /* After that work was issued. */
 static inline void cgl_random_state_used(cgl_random_state *state) {
   state->tick = cgl_clock_now(state->clock);
@@ -142,6 +146,8 @@ typedef enum cgl_fill {
       CGL_FILL_COUNT
 } cgl_fill;
 
+/* All of them: part PART_... of each, and what they are compiled from. */
+extern const struct cgl_own cgl_fill_own;
 /* The kernel, compiled and loaded at first use in the context.  Legal in
    captures.  cuModuleLoadData */
 cgl_status cgl_fill_kernel(cgl_context *context, cgl_fill fill,

@@ -247,6 +247,38 @@ static cgl_op *record_append(cgl_recording *recording, const cgl_note *note) {
 }
 
 
+cgl_status cgl_record_append(cgl_recording *recording, const cgl_op *from,
+                             const void *values, const cgl_range *ranges,
+                             cgl_recording *const *bodies,
+                             const char *operation) {
+  cgl_issue issue = {.recording = recording};
+  const cgl_room room = {.ranges = from->nranges,
+                         .values = from->nvalues + 16,
+                         .bodies = from->nbodies};
+  cgl_status status = cgl_issue_reserve(recording, &room, operation);
+  if (status)
+    return status;
+  if (from->kind == CGL_OP_GRAPH)
+    cgl_issue_body(&issue, bodies[0]);
+  else if (from->nbodies)
+    cgl_issue_bodies(&issue, bodies, from->nbodies);
+  cgl_op *op = &recording->ops[recording->nops++];
+  *op = *from;
+  op->body = issue.body;
+  op->values = (recording->nvalues + 15) & ~(size_t)15;
+  op->ranges = recording->nranges;
+  if (op->nvalues)
+    memcpy(recording->values + op->values, values, op->nvalues);
+  if (op->nranges)
+    memcpy(recording->ranges + op->ranges, ranges,
+           op->nranges * sizeof *ranges);
+  recording->nvalues = op->values + op->nvalues;
+  recording->nranges += op->nranges;
+  recording->noff += op->off;
+  return CGL_OK;
+}
+
+
 CUgraphNode cgl_issue_end(cgl_issue *issue, const cgl_note *note) {
   cgl_stream *stream = issue->stream;
   cgl_recording *recording = issue->recording;

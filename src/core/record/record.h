@@ -144,6 +144,14 @@ void cgl_record_tighten(cgl_recording *recording);
    False without memory. */
 bool cgl_record_own(cgl_recording **recording);
 
+/* Appends an operation that was read from a file: copies its values, its
+   nranges ranges, and references to its nbodies bodies; the rest is as in *op.
+   CGL_ERROR_NO_MEMORY */
+cgl_status cgl_record_append(cgl_recording *recording, const cgl_op *op,
+                             const void *values, const cgl_range *ranges,
+                             cgl_recording *const *bodies,
+                             const char *operation);
+
 /* ---- content ---- */
 
 size_t cgl_record_count(const cgl_recording *recording);

@@ -235,16 +235,20 @@ void cgl_lua_open_graph(lua_State *L, cgl_lua *S) {
                                     .methods = methods,
                                     .metamethods = metamethods,
                                     .functions = functions,
+                                    .fields = cgl_lua_graph_file_fields,
+                                    .field = cgl_lua_graph_file_field,
                                     .describe = graph_describe,
                                     .calls = "graph:replay() launches it",
                                     .collect = graph_collect};
   static const luaL_Reg *const more[] = {
       cgl_lua_graph_desc_methods, cgl_lua_graph_capture_methods,
       cgl_lua_graph_hook_methods, cgl_lua_graph_node_methods,
-      cgl_lua_graph_set_methods,  cgl_lua_graph_param_methods};
+      cgl_lua_graph_set_methods,  cgl_lua_graph_param_methods,
+      cgl_lua_graph_file_methods};
   cgl_lua_graph_open_endings(L, S);
   cgl_lua_graph_open_hooks(L, S);
   cgl_lua_register(L, S, &type);
+  cgl_lua_functions(L, cgl_lua_graph_file_functions);
   for (size_t i = 0; i < sizeof more / sizeof *more; i++)
     cgl_lua_methods(L, S, CGL_LUA_graph, more[i]);
 }

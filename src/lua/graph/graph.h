@@ -1,8 +1,8 @@
 /* cgraphlua.graph: what was issued into a capture, and its replay.
    Files, from the ground up: conditional.c, endings.c (destroy callbacks and
    retained values), hooks.c, desc.c (options), capture.c, nodes.c,
-   set_params.c, graph.c (the type).  Each gives a list of methods, which
-   graph.c joins. */
+   set_params.c, file.c, graph.c (the type).  Each gives a list of methods,
+   which graph.c joins. */
 #ifndef CGL_LUA_GRAPH_H
 #define CGL_LUA_GRAPH_H
 
@@ -83,6 +83,13 @@ extern const luaL_Reg cgl_lua_graph_capture_methods[];
 extern const luaL_Reg cgl_lua_graph_node_methods[];
 extern const luaL_Reg cgl_lua_graph_set_methods[];
 extern const luaL_Reg cgl_lua_graph_param_methods[];
+/* ---- file.c ---- */
+
+extern const luaL_Reg cgl_lua_graph_file_methods[];
+extern const luaL_Reg cgl_lua_graph_file_functions[];
+extern const char *const cgl_lua_graph_file_fields[];
+int cgl_lua_graph_file_field(lua_State *L, void *graph, const char *name);
+
 /* cg.capture(fn [, options]) */
 int cgl_lua_graph_new_capture(lua_State *L);
 /* cg.mark_kernels(label_or_table, fn, ...) */

@@ -1,0 +1,323 @@
+/* What a content must be before anything of it is used. */
+#include "core/file/file.h"
+
+typedef struct checking {
+  const cgl_file_content *content;
+  cgl_image *const *images; /* of each module */
+  const cgl_file_graph *graph;
+  const cgl_file_op *op;
+  uint64_t *nodes; /* of each recording, with those inside it */
+  uint8_t *depths;
+  bool *inside; /* the recording is a body of a conditional node */
+} checking;
+
+
+/* ---- places ---- */
+
+static bool place_holds(const cgl_file_content *content,
+                        const cgl_file_place *place, uint64_t bytes) {
+  uint64_t size = 0;
+  switch (place->kind) {
+  case CGL_FILE_NOTHING:
+    return !place->index && !place->offset && !bytes;
+  case CGL_FILE_REGION:
+    if (place->index >= content->nregions)
+      return false;
+    size = content->regions[place->index].bytes;
+    break;
+  case CGL_FILE_GENERATOR:
+    if (place->index >= content->ngenerators)
+      return false;
+    size = 2 * sizeof(uint64_t);
+    break;
+  default:
+    return false;
+  }
+  return place->offset <= size && bytes <= size - place->offset;
+}
+
+
+static bool place_is(const cgl_file_place *a, const cgl_file_place *b) {
+  return a->kind == b->kind && a->index == b->index && a->offset == b->offset;
+}
+
+
+/* ---- operations ---- */
+
+/* Whether the values are those of a user's kernel. */
+static const char *check_user_kernel(const checking *c) {
+  const cgl_file_op *op = c->op;
+  if (op->index >= c->content->nkernels)
+    return "names a kernel that is not there";
+  const cgl_file_kernel *kernel = &c->content->kernels[op->index];
+  const cgl_signature *s =
+      cgl_image_find(c->images[kernel->module], kernel->name);
+  if (!s)
+    return "names a kernel that its image does not have";
+  size_t at = 0;
+  for (size_t i = 0; i < s->nparameters; i++)
+    at = cgl_kernel_next_value(at) + s->parameters[i].size;
+  if (op->predication == CGL_PREDICATION_LOOKS)
+    at = cgl_kernel_next_value(at) + sizeof(cgl_predicate);
+  return at != op->values.length ? "has values that its kernel does not take"
+                                 : NULL;
+}
+
+
+/* Whether the values are those of a kernel of the library's. */
+static const char *check_own_kernel(const checking *c) {
+  const cgl_file_op *op = c->op;
+  const size_t own = op->function - CGL_FILE_OWN_1;
+  size_t count;
+  unsigned addresses;
+  if (own >= CGL_FILE_OWN || op->index >= cgl_file_owns[own]->count ||
+      op->module >= c->content->nmodules ||
+      c->content->modules[op->module].own != own + 1 ||
+      cgl_file_owns[own]->kernels[c->content->modules[op->module].part].part !=
+          cgl_file_owns[own]->kernels[op->index].part)
+    return "names a kernel that is not there";
+  cgl_file_own_values(own, op->index, &count, &addresses);
+  if (op->kind != CGL_OP_KERNEL)
+    return NULL;
+  size_t at = 16 * count;
+  if (op->predication == CGL_PREDICATION_LOOKS)
+    at += sizeof(cgl_predicate);
+  return at != op->values.length ? "has values that its kernel does not take"
+                                 : NULL;
+}
+
+
+static const char *check_function(const checking *c) {
+  const cgl_file_op *op = c->op;
+  const uint32_t *grid = op->launch.grid, *block = op->launch.block;
+  if (op->function == CGL_FILE_NO_FUNCTION)
+    return op->kind == CGL_OP_KERNEL ? "has no kernel" : NULL;
+  if (op->kind != CGL_OP_KERNEL &&
+      (op->function != CGL_FILE_OWN_1 ||
+       !op->index != (op->kind == CGL_OP_MEMCPY) || op->second))
+    return "names a kernel that it does not take";
+  if (op->kind == CGL_OP_KERNEL &&
+      (!grid[0] || !grid[1] || !grid[2] || !block[0] || !block[1] || !block[2]))
+    return "has an empty grid";
+  if (op->second != (op->predication == CGL_PREDICATION_LOOKS))
+    return "has a form that it does not say";
+  return op->function == CGL_FILE_USER ? check_user_kernel(c)
+                                       : check_own_kernel(c);
+}
+
+
+/* A copy or a fill: its element is what its ranges say. */
+static const char *check_element(const checking *c) {
+  static const char wrong[] = "moves other memory than it says";
+  const cgl_file_op *op = c->op;
+  const bool copies = op->kind == CGL_OP_MEMCPY;
+  const uint32_t n = copies ? 2 : 1;
+  cgl_element element;
+  if (op->values.length != sizeof element || op->nranges != n ||
+      op->naddresses != n)
+    return wrong;
+  memcpy(&element, op->values.data, sizeof element);
+  if (element.pinned || element.type >= CGL_TYPE_COUNT || !element.count)
+    return wrong;
+  if (element.count % cgl_type_bytes((cgl_type)element.type))
+    return wrong;
+  for (uint32_t i = 0; i < n; i++) {
+    const cgl_file_range *r = &op->ranges[i];
+    if (r->argument != i || r->write != !i || r->bytes != element.count ||
+        op->addresses[i].at != 8 * i ||
+        !place_is(&op->addresses[i].place, &r->place))
+      return wrong;
+  }
+  return NULL;
+}
+
+
+/* The node of a branch or a loop follows the kernel that sets its handle. */
+static const char *check_handle(const checking *c,
+                                const cgl_file_recording *recording,
+                                uint32_t index) {
+  static const char wrong[] = "sets no handle of a conditional node";
+  const cgl_file_op *op = c->op;
+  const bool next = op->handle == CGL_HANDLE_NEXT;
+  if (op->handle > CGL_HANDLE_AROUND)
+    return wrong;
+  if (op->handle &&
+      (op->kind != CGL_OP_KERNEL || op->function != CGL_FILE_OWN_1 + 1 ||
+       op->index != CGL_FILL_set_conditional))
+    return wrong;
+  if (op->handle == CGL_HANDLE_AROUND &&
+      !c->inside[recording - c->graph->recordings])
+    return wrong;
+  const bool node = index + 1 < recording->nops &&
+                    recording->ops[index + 1].kind == CGL_OP_CONDITIONAL;
+  return next != node ? wrong : NULL;
+}
+
+
+static const char *check_bodies(const checking *c) {
+  static const char wrong[] = "has bodies that its kind does not have";
+  const cgl_file_op *op = c->op;
+  CUgraphConditionalNodeType type;
+  if (op->kind == CGL_OP_GRAPH)
+    return op->nbodies != 1 ? wrong : NULL;
+  if (op->kind != CGL_OP_CONDITIONAL)
+    return op->nbodies ? wrong : NULL;
+  if (op->values.length != sizeof type)
+    return wrong;
+  memcpy(&type, op->values.data, sizeof type);
+  const uint32_t most = type == CU_GRAPH_COND_TYPE_IF       ? 2
+                        : type == CU_GRAPH_COND_TYPE_WHILE  ? 1
+                        : type == CU_GRAPH_COND_TYPE_SWITCH ? 1 << 16
+                                                            : 0;
+  return !op->nbodies || op->nbodies > most ? wrong : NULL;
+}
+
+
+/* Bodies stand before what they are in, so nothing is inside itself. */
+static const char *check_depth(const checking *c, uint32_t recording) {
+  const cgl_file_op *op = c->op;
+  for (uint32_t i = 0; i < op->nbodies; i++) {
+    const uint32_t body = op->bodies[i];
+    if (body >= recording)
+      return "has a body that does not stand before it";
+    if (c->depths[recording] < c->depths[body] + 1)
+      c->depths[recording] = (uint8_t)(c->depths[body] + 1);
+    c->nodes[recording] += c->nodes[body];
+    if (c->depths[recording] > CGL_FILE_DEPTH)
+      return "is in more graphs than a graph may be in";
+  }
+  return ++c->nodes[recording] > CGL_FILE_NODES
+             ? "is one node more than a graph may have"
+             : NULL;
+}
+
+
+static const char *check_memory(const checking *c) {
+  const cgl_file_op *op = c->op;
+  if (op->nranges > CGL_RECORD_MOST)
+    return "touches more memory than an operation can";
+  for (uint32_t i = 0; i < op->nranges; i++)
+    if (op->ranges[i].argument > UINT16_MAX ||
+        !place_holds(c->content, &op->ranges[i].place, op->ranges[i].bytes))
+      return "touches memory that is not there";
+  for (uint32_t i = 0; i < op->naddresses; i++)
+    if (op->values.length < 8 || op->addresses[i].at > op->values.length - 8 ||
+        op->addresses[i].at % 8 ||
+        !place_holds(c->content, &op->addresses[i].place, 0))
+      return "has an address of memory that is not there";
+  return NULL;
+}
+
+
+static const char *check_op(checking *c, uint32_t recording, uint32_t index) {
+  const cgl_file_recording *r = &c->graph->recordings[recording];
+  const cgl_file_op *op = c->op = &r->ops[index];
+  const char *wrong = NULL;
+  if (op->kind >= CGL_OP_COUNT || op->kind == CGL_OP_FOREIGN ||
+      op->kind == CGL_OP_RECORD || op->kind == CGL_OP_WAIT ||
+      op->kind == CGL_OP_CALL)
+    return "is of no kind that a file has";
+  if (op->predication > CGL_PREDICATION_WRITES ||
+      (op->predication && op->kind != CGL_OP_KERNEL &&
+       op->kind != CGL_OP_CONDITIONAL))
+    return "is predicated as its kind cannot be";
+  for (uint32_t i = 0; i < op->nedges; i++)
+    if (op->edges[i] >= index)
+      return "depends on an operation that does not stand before it";
+  wrong = check_memory(c);
+  if (!wrong && (op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET))
+    wrong = check_element(c);
+  if (!wrong)
+    wrong = check_bodies(c);
+  if (!wrong && (op->kind == CGL_OP_KERNEL || op->function))
+    wrong = check_function(c);
+  if (!wrong)
+    wrong = check_handle(c, r, index);
+  return wrong ? wrong : check_depth(c, recording);
+}
+
+
+/* ---- a graph ---- */
+
+static const char *check_name(const checking *c, const cgl_file_name *name) {
+  uint64_t bytes =
+      name->type < CGL_TYPE_COUNT ? cgl_type_bytes((cgl_type)name->type) : 0;
+  bool over = !bytes || name->ndims < 1 || name->ndims > CGL_MAX_DIMS;
+  for (uint32_t i = 0; i < name->ndims && !over; i++)
+    over = __builtin_mul_overflow(bytes, name->shape[i], &bytes);
+  return over || !bytes || name->place.kind != CGL_FILE_REGION ||
+                 !place_holds(c->content, &name->place, bytes)
+             ? "an input or output is memory that is not there"
+             : NULL;
+}
+
+
+static const char *check_graph(checking *c) {
+  const cgl_file_graph *g = c->graph;
+  const char *wrong = g->nrecordings ? NULL : "a graph has no operations";
+  for (uint32_t r = 0; r < g->nrecordings; r++)
+    for (uint32_t i = 0; i < g->recordings[r].nops; i++) {
+      const cgl_file_op *op = &g->recordings[r].ops[i];
+      for (uint32_t b = 0; b < op->nbodies; b++)
+        if (op->kind == CGL_OP_CONDITIONAL && op->bodies[b] < g->nrecordings)
+          c->inside[op->bodies[b]] = true;
+    }
+  for (uint32_t r = 0; r < g->nrecordings && !wrong; r++)
+    for (uint32_t i = 0; i < g->recordings[r].nops && !wrong; i++)
+      wrong = check_op(c, r, i);
+  if (wrong)
+    return wrong;
+  c->op = NULL;
+  for (uint32_t i = 0; i < g->ndraws; i++)
+    if (g->draws[i].generator >= c->content->ngenerators)
+      return "a graph draws from a generator that is not there";
+  for (uint32_t i = 0; i < g->nnames && !wrong; i++)
+    wrong = check_name(c, &g->names[i]);
+  return wrong;
+}
+
+
+/* ---- the rest ---- */
+
+static const char *check_tables(const cgl_file_content *content) {
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < content->nmodules; i++) {
+    const cgl_file_module *m = &content->modules[i];
+    if (m->own > CGL_FILE_OWN ||
+        (m->own && m->part >= cgl_file_owns[m->own - 1]->count))
+      return "a module is none that this version has";
+  }
+  for (uint32_t i = 0; i < content->nkernels; i++)
+    if (content->kernels[i].module >= content->nmodules ||
+        content->modules[content->kernels[i].module].own)
+      return "a kernel is of a module that is not there";
+  for (uint32_t i = 0; i < content->nregions; i++) {
+    const cgl_file_region *r = &content->regions[i];
+    if (!r->bytes || r->skew >= CGL_FILE_ALIGN ||
+        r->bytes > (UINT64_MAX >> 16) - total ||
+        (r->data.length && r->data.length != r->bytes))
+      return "a region has another size than its bytes";
+    total += r->bytes + 2 * (uint64_t)CGL_FILE_ALIGN;
+  }
+  return NULL;
+}
+
+
+const char *cgl_file_check(const cgl_file_content *content,
+                           cgl_image *const *images,
+                           const cgl_file_op **where) {
+  const char *wrong = check_tables(content);
+  *where = NULL;
+  for (uint32_t i = 0; i < content->ngraphs && !wrong && images; i++) {
+    const cgl_file_graph *g = &content->graphs[i];
+    cgl_arena arena = {NULL, false};
+    checking c = {.content = content, .images = images, .graph = g};
+    c.nodes = cgl_arena_alloc(&arena, (g->nrecordings + 1) * sizeof *c.nodes);
+    c.depths = cgl_arena_alloc(&arena, g->nrecordings + 1);
+    c.inside = cgl_arena_alloc(&arena, (g->nrecordings + 1) * sizeof *c.inside);
+    wrong = arena.failed ? "there is no memory to check it" : check_graph(&c);
+    *where = wrong ? c.op : NULL;
+    cgl_arena_free(&arena);
+  }
+  return wrong;
+}
