@@ -533,8 +533,10 @@ static cgl_status load_content(cgl_context *context, const char *path,
     status = load_start(&l);
   for (; made < n && !status; made += !status)
     status = load_graph(&l, &content->graphs[made], &graphs[made]);
-  while (status && made)
+  while (status && made) {
     cgl_graph_release(graphs[--made]);
+    graphs[made] = NULL;
+  }
   load_free(&l);
   return status;
 }
