@@ -66,7 +66,8 @@ CGL_API cgl_status cgl_graph_load(cgl_context *context, const char *path,
                                   const cgl_load_desc *desc, cgl_graph **graph);
 /* The same with all graphs, in the order of their writing, for which there is
    `room`; they share their memory as they did.  *count is how many the file
-   has; with less room than that nothing is made, and the status is CGL_OK. */
+   has; with less room than that nothing is made, and the status is CGL_OK.
+   After a failure the graphs that were made are released, and NULL. */
 CGL_API cgl_status cgl_graph_load_all(cgl_context *context, const char *path,
                                       const cgl_load_desc *desc,
                                       cgl_graph **graphs, size_t room,
