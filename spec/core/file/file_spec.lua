@@ -142,6 +142,21 @@ describe("graph:save and cg.load", function()
     assert.are.equal(6, device.value(loaded.inputs.x))
   end)
 
+  it("keep fills with elements of every size", function()
+    for type, value in pairs {
+      uint8 = 3, half = 2, float = 0.5, double = 0.1, complex64 = { 1, 2 }, float3 = { 1, 2, 3 },
+      complex128 = { 1.5, 2 }, double3 = { 1, 2, 3 }, double4 = { 1, 2, 3, 4 },
+    } do
+      local x = cg.buffer(type, 7)
+      local g = cg.capture(function() x:fill(value) end)
+      g:replay()
+      local expected = x:download()
+      local loaded = cg.load((saved(g, { outputs = { x = x } })))
+      loaded:replay()
+      assert.same(expected, loaded.outputs.x:download())
+    end
+  end)
+
   it("go on with a generator where it was", function()
     local x, gen = cg.zeros("float", 33), cg.generator(11)
     local g = cg.capture(function() kernel "noise":launch(2, 32, x, gen, #x) end)
