@@ -29,5 +29,6 @@
 #include "cgraphlua/conditional.h"
 #include "cgraphlua/generator.h"
 #include "cgraphlua/algo.h"
+#include "cgraphlua/ranks.h"
 
 #endif

@@ -89,8 +89,8 @@ void cgl_build_fill(CUgraphNodeParams *params, void **values,
 }
 
 
-void cgl_build_child(CUgraphNodeParams *params, CUgraph child) {
-  memset(params, 0, sizeof *params);
+/* A clone of `child`; NULL: the caller says which. */
+static void build_child(CUgraphNodeParams *params, CUgraph child) {
   params->type = CU_GRAPH_NODE_TYPE_GRAPH;
   params->graph.graph = child;
   params->graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
@@ -131,7 +131,10 @@ void cgl_build_node(CUgraphNodeParams *params, void **values,
     params->eventWait.event = event->handle;
     break;
   case CGL_OP_GRAPH:
-    cgl_build_child(params, NULL);
+    build_child(params, NULL);
+    break;
+  case CGL_OP_LIBRARY:
+    build_child(params, cgl_issue_library_graph(op));
     break;
   case CGL_OP_CONDITIONAL:
   case CGL_OP_FOREIGN:

@@ -28,8 +28,6 @@ void cgl_build_copy(CUgraphNodeParams *params, void **values,
 void cgl_build_fill(CUgraphNodeParams *params, void **values,
                     const cgl_context *context, CUfunction function,
                     const cgl_element *element);
-/* A clone of `child`. */
-void cgl_build_child(CUgraphNodeParams *params, CUgraph child);
 /* The element of a fill or copy, in the recording. */
 const cgl_element *cgl_build_element(const cgl_recording *recording,
                                      const cgl_op *op);

@@ -162,6 +162,7 @@ const char *cgl_plan_barrier_reason(const cgl_recording *recording,
     return bodies_reason(recording, op);
   case CGL_OP_MEMCPY:
   case CGL_OP_MEMSET:
+  case CGL_OP_LIBRARY:
   case CGL_OP_COUNT:
     break;
   }

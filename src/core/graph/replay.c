@@ -5,32 +5,7 @@
 /* ---- into a capture ---- */
 
 /* The driver refuses a launch into a capture: the template becomes a child
-   graph node after the stream's dependencies, by our own hand. */
-static CUresult child_add(cgl_graph *graph, cgl_stream *stream,
-                          CUgraphNode *node, const char **entry) {
-  const cgl_driver *driver = cgl_driver_of(stream);
-  cgl_captured parent;
-  *entry = "cuStreamGetCaptureInfo";
-  CUresult result = cgl_capture_ask(stream, &parent);
-  if (result)
-    return result;
-  CUgraphNodeParams params;
-  cgl_build_child(&params, graph->template->graph);
-  *entry = "cuGraphAddNode";
-  result = driver->cuGraphAddNode(node, parent.graph, parent.nodes,
-                                  parent.edges, parent.count, &params);
-  if (result)
-    return result;
-  *entry = "cuStreamUpdateCaptureDependencies";
-  result = driver->cuStreamUpdateCaptureDependencies(
-      stream->handle, node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
-  if (result)
-    driver->cuGraphDestroyNode(*node);
-  return result;
-}
-
-
-/* One child node, whose body is the graph's recording. */
+   node, whose body is the graph's recording. */
 static cgl_status child_issue(cgl_graph *graph, cgl_stream *stream,
                               const char *operation) {
   cgl_issue issue;
@@ -47,7 +22,8 @@ static cgl_status child_issue(cgl_graph *graph, cgl_stream *stream,
     return status;
   const char *entry;
   CUgraphNode node;
-  CUresult result = child_add(graph, stream, &node, &entry);
+  CUresult result =
+      cgl_issue_add_graph(stream, graph->template->graph, &node, &entry);
   status = cgl_issue_taken(&issue, result, entry);
   if (status || !stream->capture)
     return status;
@@ -76,7 +52,11 @@ static cgl_status graph_capture_into(cgl_graph *graph, cgl_stream *stream,
     return cgl_fail_hint("call the function that was captured, and the nodes "
                          "become the other graph's own");
   }
-  cgl_status status = cgl_graph_refresh(graph, operation);
+  cgl_status status = cgl_record_has(graph->recording, CGL_OP_LIBRARY)
+                          ? cgl_issue_library_check(stream, operation)
+                          : CGL_OK;
+  if (!status)
+    status = cgl_graph_refresh(graph, operation);
   /* A body does not change: captures of several threads may read it. */
   if (!status)
     status = cgl_graph_learn(graph, operation);

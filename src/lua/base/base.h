@@ -28,7 +28,8 @@
   X(buffer)              \
   X(pinned)              \
   X(module)              \
-  X(compilation) X(kernel) X(pool) X(graph) X(generator) X(checkpoint) X(loop)
+  X(compilation)         \
+  X(kernel) X(pool) X(graph) X(generator) X(checkpoint) X(loop) X(ranks)
 
 typedef enum cgl_lua_kind {
 #define X(noun) CGL_LUA_##noun,
