@@ -31,6 +31,9 @@ CGL_API int cgl_ranks_size(const cgl_ranks *ranks);
    launcher tells them; 0 and 1 without a launcher. */
 CGL_API int cgl_ranks_local_rank(void);
 CGL_API int cgl_ranks_local_size(void);
+/* This process's index among all that the launcher started; -1 when it started
+   no others, or there is none.  Starts nothing. */
+CGL_API int cgl_ranks_launched(void);
 /* What moves the elements: "Open MPI v4.1.4", "NCCL 2.28.9", or "" for one
    rank.  Borrowed. */
 CGL_API const char *cgl_ranks_library(const cgl_ranks *ranks);

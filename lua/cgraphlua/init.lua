@@ -98,7 +98,7 @@ for name, value in pairs(core) do
 end
 for _, name in ipairs { "hide", "set_ffi", "bad_argument", "released", "log", "address", "nearest",
                        "png", "renew", "restrict", "run", "check_time",
-                       "freeze", "algo" } do
+                       "freeze", "algo", "launched" } do
   cg[name] = nil -- between the module's two halves
 end
 

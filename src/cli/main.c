@@ -13,6 +13,7 @@
 #include "cgraphlua.h"
 #include "cgraphlua/lua.h"
 #include "cli/interrupt.h"
+#include "cli/launch.h"
 #include "cli/options.h"
 #include "cli/paths.h"
 #include "cli/repl.h"
@@ -272,6 +273,11 @@ int main(int argc, char **argv) {
   } else if (p.options.device &&
              setenv("CGRAPHLUA_DEVICE", p.options.device, 1)) {
     cgl_report_line("--device: %s", strerror(errno));
+    status = 1;
+  } else if (p.options.ranks) {
+    cgl_launch_ranks(p.options.ranks, argc, argv);
+    status = 1;
+  } else if (!cgl_launch_place()) {
     status = 1;
   } else {
     status = run_state(&p);

@@ -13,6 +13,7 @@ void cgl_options_usage(FILE *out) {
         "  -v            show versions and every device\n"
         "  -E            ignore environment variables\n"
         "  --device D    use device D: host, cuda or cuda:N\n"
+        "  --ranks N     N processes that work together, by mpirun or srun\n"
         "  --compile S   run the script S and write its compiled kernels\n"
         "  --out F       the folder that --compile writes to\n"
         "  --arch LIST   also for GPUs: sm_80,sm_90 or compute_90 (PTX)\n"
@@ -65,7 +66,8 @@ static const char *word_of(cgl_options *o, const char *arg,
   } words[] = {{"--device", &o->device},
                {"--compile", &o->compiled},
                {"--out", &o->out},
-               {"--arch", &o->arch}};
+               {"--arch", &o->arch},
+               {"--ranks", &o->ranks}};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     size_t n = strlen(words[i].name);
     if (!strncmp(arg, words[i].name, n) && (!arg[n] || arg[n] == '=')) {

@@ -34,16 +34,16 @@ static void claim_write(cgl_ranks_claim *claim, const char *operation,
 }
 
 
-static cgl_status claims_compare(const cgl_ranks *ranks,
+static cgl_status claims_compare(const cgl_group *group,
                                  const cgl_ranks_claim *claims,
                                  const char *operation) {
-  const cgl_ranks_claim *mine = &claims[ranks->rank];
-  for (int i = 0; i < ranks->size; i++)
+  const cgl_ranks_claim *mine = &claims[group->rank];
+  for (int i = 0; i < group->size; i++)
     if (strcmp(claims[i].text, mine->text) != 0) {
       cgl_fail(CGL_ERROR_RANKS, operation,
                "rank %d issues %s at %s, and rank %d issues %s at %s",
-               ranks->members[ranks->rank], mine->text, mine->site,
-               ranks->members[i], claims[i].text, claims[i].site);
+               group->members[group->rank], mine->text, mine->site,
+               group->members[i], claims[i].text, claims[i].site);
       return cgl_fail_hint("all ranks of a group issue the same collectives in "
                            "the same order");
     }
@@ -51,13 +51,13 @@ static cgl_status claims_compare(const cgl_ranks *ranks,
 }
 
 
-cgl_status cgl_ranks_check(const cgl_ranks *ranks, const char *operation,
+cgl_status cgl_ranks_check(const cgl_group *group, const char *operation,
                            const cgl_mpi_call *call, bool captured) {
   const char *wish = getenv("CGRAPHLUA_RANKS_CHECK");
   if (!wish || strcmp(wish, "1") != 0)
     return CGL_OK;
   cgl_ranks_claim mine;
-  cgl_ranks_claim *claims = calloc((size_t)ranks->size, sizeof *claims);
+  cgl_ranks_claim *claims = calloc((size_t)group->size, sizeof *claims);
   if (!claims)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to compare");
   memset(&mine, 0, sizeof mine);
@@ -67,8 +67,8 @@ cgl_status cgl_ranks_check(const cgl_ranks *ranks, const char *operation,
                                .count = sizeof mine,
                                .from = &mine,
                                .to = claims};
-  cgl_ranks_do(ranks, &gather, operation);
-  cgl_status status = claims_compare(ranks, claims, operation);
+  cgl_ranks_do(group, &gather, operation);
+  cgl_status status = claims_compare(group, claims, operation);
   free(claims);
   return status;
 }

@@ -12,7 +12,8 @@
 /* A call as graphs and host functions keep it. */
 typedef struct collective {
   atomic_int references;
-  cgl_ranks *ranks; /* retained */
+  cgl_group *group; /* retained */
+  cgl_ranks *ranks; /* borrowed: for the issue alone */
   cgl_mpi_call call;
   const char *operation;
   cgl_site site;
@@ -25,7 +26,7 @@ static void collective_release(void *data) {
   collective *c = data;
   if (atomic_fetch_sub(&c->references, 1) > 1)
     return;
-  cgl_ranks_release(c->ranks);
+  cgl_ranks_drop_group(c->group);
   free(c);
 }
 
@@ -36,7 +37,7 @@ static void collective_release(void *data) {
 static void collective_do(void *data) {
   collective *c = data;
   cgl_progress request = {.kind = CGL_PROGRESS_CALL,
-                          .ranks = c->ranks,
+                          .group = c->group,
                           .call = c->call,
                           .operation = c->operation,
                           .site = c->site};
@@ -55,7 +56,7 @@ static cgl_status collective_run(void *data, CUstream stream) {
   cgl_context *context = c->ranks->object.context;
   if (c->ranks->nccl) {
     cgl_progress_note(c->operation, c->site);
-    return cgl_nccl_run(c->ranks->nccl, &c->call, c->ranks->size, stream,
+    return cgl_nccl_run(c->ranks->nccl, &c->call, c->group->size, stream,
                         c->operation);
   }
   if (!c->captured)
@@ -122,12 +123,14 @@ static collective *collective_make(cgl_ranks *ranks, const cgl_mpi_call *call,
     cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a call");
     return NULL;
   }
-  *c = (collective){.ranks = cgl_ranks_retain(ranks),
+  atomic_fetch_add(&ranks->group->references, 1);
+  *c = (collective){.ranks = ranks,
+                    .group = ranks->group,
                     .call = *call,
                     .operation = operation,
                     .site = cgl_site_here};
   atomic_init(&c->references, 1);
-  c->call.group = ranks->group;
+  c->call.group = ranks->group->number;
   c->call.transfers = c->transfers;
   if (call->ntransfers)
     memcpy(c->transfers, call->transfers,
@@ -136,13 +139,13 @@ static collective *collective_make(cgl_ranks *ranks, const cgl_mpi_call *call,
 }
 
 
-static void collective_note(cgl_issue *issue, const uses *u,
-                            cgl_buffer *order) {
+static void collective_note(cgl_issue *issue, const uses *u, cgl_ranks *ranks) {
   for (size_t i = 0; i < u->nreads; i++)
     cgl_buffer_use(u->reads[i], issue, false, i);
   for (size_t i = 0; i < u->nwrites; i++)
     cgl_buffer_use(u->writes[i], issue, true, u->nreads + i);
-  cgl_buffer_use(order, issue, true, u->nreads + u->nwrites);
+  cgl_buffer_use(ranks->order, issue, true, u->nreads + u->nwrites);
+  cgl_issue_use(issue, &ranks->object, NULL, NULL);
   if (issue->recording)
     cgl_issue_end_library(issue);
 }
@@ -155,13 +158,13 @@ static cgl_status collective_issue(cgl_ranks *ranks, cgl_stream *stream,
   cgl_issue issue;
   cgl_status status =
       cgl_issue_begin(&issue, stream, &ranks->object, operation,
-                      (cgl_room){.ranges = nbuffers, .kept = nbuffers + 1});
+                      (cgl_room){.ranges = nbuffers, .kept = nbuffers + 2});
   if (!status)
     status = cgl_issue_library_check(stream, operation);
   if (!status)
     status = uses_check(u, ranks, stream, operation);
   if (!status && call->what != CGL_EXCHANGE)
-    status = cgl_ranks_check(ranks, operation, call, stream->capture);
+    status = cgl_ranks_check(ranks->group, operation, call, stream->capture);
   if (!status)
     status = order_begin(ranks, stream);
   collective *c = status ? NULL : collective_make(ranks, call, operation);
@@ -170,11 +173,9 @@ static cgl_status collective_issue(cgl_ranks *ranks, cgl_stream *stream,
   c->captured = issue.recording;
   const cgl_library library = {collective_run, c, collective_release};
   status = cgl_issue_library(&issue, &library);
-  if (status || !issue.recording)
-    collective_release(c);
   if (status)
     return status;
-  collective_note(&issue, u, ranks->order);
+  collective_note(&issue, u, ranks);
   order_end(ranks, stream);
   return CGL_OK;
 }
@@ -223,10 +224,10 @@ static cgl_status pair_check(const cgl_buffer *src, const cgl_buffer *dst,
 
 static cgl_status root_check(const cgl_ranks *ranks, int root,
                              const char *operation) {
-  return root >= 0 && root < ranks->size
+  return root >= 0 && root < ranks->group->size
              ? CGL_OK
              : refuse(operation, "ranks count from 0", "rank %d is none of %d",
-                      root, ranks->size);
+                      root, ranks->group->size);
 }
 
 
@@ -281,7 +282,7 @@ static cgl_status pair_issue(cgl_ranks *ranks, cgl_stream *stream,
     status = count_check(call.count, operation);
   if (status)
     return status;
-  if (ranks->size == 1) {
+  if (ranks->group->size == 1) {
     status = cgl_issue_library_check(stream, operation);
     return status || !src || !dst ? status : alone(src, dst, stream);
   }
@@ -311,7 +312,7 @@ cgl_status cgl_ranks_reduce(cgl_ranks *ranks, cgl_stream *stream,
   cgl_status status = operation_check(reduction, src->type, operation);
   if (!status)
     status = root_check(ranks, root, operation);
-  if (!status && root == ranks->rank && !dst)
+  if (!status && root == ranks->group->rank && !dst)
     status = refuse(operation, "give a buffer for the result",
                     "this is the root, and dst is missing");
   if (!status && dst)
@@ -322,8 +323,8 @@ cgl_status cgl_ranks_reduce(cgl_ranks *ranks, cgl_stream *stream,
                              .operation = reduction,
                              .root = root,
                              .count = src->count};
-  return pair_issue(ranks, stream, call, src, root == ranks->rank ? dst : NULL,
-                    operation);
+  return pair_issue(ranks, stream, call, src,
+                    root == ranks->group->rank ? dst : NULL, operation);
 }
 
 
@@ -342,8 +343,9 @@ cgl_status cgl_ranks_broadcast(cgl_ranks *ranks, cgl_stream *stream, int root,
 cgl_status cgl_ranks_all_gather(cgl_ranks *ranks, cgl_stream *stream,
                                 cgl_buffer *src, cgl_buffer *dst) {
   static const char operation[] = "ranks:all_gather";
-  cgl_status status = pair_check(src, dst, src->count * (size_t)ranks->size,
-                                 ranks->size == 1, operation);
+  cgl_status status =
+      pair_check(src, dst, src->count * (size_t)ranks->group->size,
+                 ranks->group->size == 1, operation);
   const cgl_mpi_call call = {.what = CGL_ALL_GATHER, .count = src->count};
   return status ? status : pair_issue(ranks, stream, call, src, dst, operation);
 }
@@ -352,11 +354,11 @@ cgl_status cgl_ranks_all_gather(cgl_ranks *ranks, cgl_stream *stream,
 /* Whether the elements divide into a part for each rank. */
 static cgl_status parts_check(const cgl_ranks *ranks, const cgl_buffer *src,
                               const char *operation) {
-  return src->count % (size_t)ranks->size == 0
+  return src->count % (size_t)ranks->group->size == 0
              ? CGL_OK
              : refuse(operation, "give a multiple",
                       "%zu elements do not divide into %d parts", src->count,
-                      ranks->size);
+                      ranks->group->size);
 }
 
 
@@ -364,12 +366,12 @@ cgl_status cgl_ranks_reduce_scatter(cgl_ranks *ranks, cgl_stream *stream,
                                     cgl_ranks_operation reduction,
                                     cgl_buffer *src, cgl_buffer *dst) {
   static const char operation[] = "ranks:reduce_scatter";
-  const size_t count = src->count / (size_t)ranks->size;
+  const size_t count = src->count / (size_t)ranks->group->size;
   cgl_status status = operation_check(reduction, src->type, operation);
   if (!status)
     status = parts_check(ranks, src, operation);
   if (!status)
-    status = pair_check(src, dst, count, ranks->size == 1, operation);
+    status = pair_check(src, dst, count, ranks->group->size == 1, operation);
   const cgl_mpi_call call = {
       .what = CGL_REDUCE_SCATTER, .operation = reduction, .count = count};
   return status ? status : pair_issue(ranks, stream, call, src, dst, operation);
@@ -381,9 +383,10 @@ cgl_status cgl_ranks_all_to_all(cgl_ranks *ranks, cgl_stream *stream,
   static const char operation[] = "ranks:all_to_all";
   cgl_status status = parts_check(ranks, src, operation);
   if (!status)
-    status = pair_check(src, dst, src->count, ranks->size == 1, operation);
+    status =
+        pair_check(src, dst, src->count, ranks->group->size == 1, operation);
   const cgl_mpi_call call = {.what = CGL_ALL_TO_ALL,
-                             .count = src->count / (size_t)ranks->size};
+                             .count = src->count / (size_t)ranks->group->size};
   return status ? status : pair_issue(ranks, stream, call, src, dst, operation);
 }
 
@@ -391,7 +394,7 @@ cgl_status cgl_ranks_all_to_all(cgl_ranks *ranks, cgl_stream *stream,
 cgl_status cgl_ranks_barrier(cgl_ranks *ranks, cgl_stream *stream) {
   static const char operation[] = "ranks:barrier";
   const cgl_mpi_call call = {.what = CGL_BARRIER, .count = 1};
-  if (ranks->size > 1)
+  if (ranks->group->size > 1)
     return pair_issue(ranks, stream, call, NULL, ranks->order, operation);
   cgl_status status = order_check(ranks, stream, operation);
   return status ? status : cgl_issue_library_check(stream, operation);
@@ -460,7 +463,7 @@ cgl_status cgl_ranks_exchange(cgl_ranks *ranks, cgl_stream *stream,
     status = transfers_check(ranks, transfers, n, operation);
   if (status || !n)
     return status;
-  if (ranks->size == 1)
+  if (ranks->group->size == 1)
     return exchange_alone(stream, transfers, n, operation);
   for (size_t i = 0; i < n; i++) {
     cgl_buffer *buffer = transfers[i].buffer;

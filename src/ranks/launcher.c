@@ -8,14 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* X(launcher, ranks, ranks of the machine, index among those) */
 static const struct {
-  const char *name, *size, *local_size, *local_rank;
+  const char *name;
+  const char *size, *rank;             /* of all */
+  const char *local_size, *local_rank; /* of the machine */
 } launchers[] = {
-    {"Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
-     "OMPI_COMM_WORLD_LOCAL_RANK"},
-    {"MPICH's mpiexec", "PMI_SIZE", "MPI_LOCALNRANKS", "MPI_LOCALRANKID"},
-    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS_PER_NODE", "SLURM_LOCALID"},
+    {"Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"MPICH's mpiexec", "PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS",
+     "MPI_LOCALRANKID"},
+    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_NTASKS_PER_NODE",
+     "SLURM_LOCALID"},
 };
 enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
 
@@ -39,6 +42,14 @@ int cgl_launcher_size(const char **launcher) {
   const int i = launcher_find();
   *launcher = i < LAUNCHERS ? launchers[i].name : "";
   return i < LAUNCHERS ? number_of(launchers[i].size, 1) : 1;
+}
+
+
+int cgl_ranks_launched(void) {
+  const char *launcher;
+  return cgl_launcher_size(&launcher) > 1
+             ? number_of(launchers[launcher_find()].rank, 0)
+             : -1;
 }
 
 

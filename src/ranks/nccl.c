@@ -236,7 +236,7 @@ cgl_status cgl_nccl_run(cgl_nccl_group *group, const cgl_mpi_call *call,
 /* NCCL connects ranks when they first talk, which a capture is no place for. */
 static cgl_status group_connect(const cgl_ranks *ranks, const char *operation) {
   cgl_context *context = ranks->object.context;
-  const size_t bytes = 2 * (size_t)ranks->size;
+  const size_t bytes = 2 * (size_t)ranks->group->size;
   cgl_stream *stream = NULL;
   cgl_buffer *buffer = NULL;
   cgl_status status = cgl_stream_default(context, &stream);
@@ -249,13 +249,15 @@ static cgl_status group_connect(const cgl_ranks *ranks, const char *operation) {
     const cgl_mpi_call swap = {.what = CGL_ALL_TO_ALL,
                                .type = CGL_TYPE_uint8,
                                .from = memory,
-                               .to = memory + ranks->size,
+                               .to = memory + ranks->group->size,
                                .count = 1};
     const CUstream handle = cgl_stream_handle(stream);
     cgl_context_note_work(context);
-    status = cgl_nccl_run(ranks->nccl, &sum, ranks->size, handle, operation);
+    status =
+        cgl_nccl_run(ranks->nccl, &sum, ranks->group->size, handle, operation);
     if (!status)
-      status = cgl_nccl_run(ranks->nccl, &swap, ranks->size, handle, operation);
+      status = cgl_nccl_run(ranks->nccl, &swap, ranks->group->size, handle,
+                            operation);
   }
   if (!status)
     status = cgl_stream_synchronize(stream);
@@ -268,7 +270,7 @@ static cgl_status group_connect(const cgl_ranks *ranks, const char *operation) {
 cgl_status cgl_nccl_join(cgl_ranks *ranks, const char *operation) {
   nccl_id id = {{0}};
   cgl_status status = nccl_open(operation);
-  if (!status && !ranks->rank)
+  if (!status && !ranks->group->rank)
     status = nccl_check(nccl.GetUniqueId(&id), NULL, operation);
   if (status)
     return status;
@@ -277,13 +279,13 @@ cgl_status cgl_nccl_join(cgl_ranks *ranks, const char *operation) {
                              .count = sizeof id,
                              .from = &id,
                              .to = &id};
-  cgl_ranks_do(ranks, &tell, operation);
+  cgl_ranks_do(ranks->group, &tell, operation);
   ranks->nccl = calloc(1, sizeof *ranks->nccl);
   if (!ranks->nccl)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for NCCL");
-  status = nccl_check(
-      nccl.CommInitRank(&ranks->nccl->comm, ranks->size, id, ranks->rank), NULL,
-      operation);
+  status = nccl_check(nccl.CommInitRank(&ranks->nccl->comm, ranks->group->size,
+                                        id, ranks->group->rank),
+                      NULL, operation);
   return status ? status : group_connect(ranks, operation);
 }
 

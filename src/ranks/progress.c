@@ -280,16 +280,16 @@ static bool request_concerns(const cgl_progress *request, int index) {
   bool concerns = call->what != CGL_EXCHANGE;
   for (size_t i = 0; i < call->ntransfers; i++)
     concerns |= call->transfers[i].peer == index;
-  return concerns && request->ranks->members[index] != world.rank;
+  return concerns && request->group->members[index] != world.rank;
 }
 
 
 static void request_ask(const cgl_progress *request) {
-  const message m = {.kind = ASK, .group = request->ranks->id};
-  for (int i = 0; i < request->ranks->size; i++)
+  const message m = {.kind = ASK, .group = request->group->id};
+  for (int i = 0; i < request->group->size; i++)
     if (request_concerns(request, i)) {
-      world.peers[request->ranks->members[i]].heard = false;
-      world.mpi->post(request->ranks->members[i], &m, sizeof m);
+      world.peers[request->group->members[i]].heard = false;
+      world.mpi->post(request->group->members[i], &m, sizeof m);
     }
   world.asked = request;
   world.asked_at = clock_now();
@@ -299,15 +299,15 @@ static void request_ask(const cgl_progress *request) {
 /* Once the others have answered, or have had the time: who is missing?  When
    all have come, it takes long, and goes on. */
 static void request_judge(cgl_progress *request) {
-  const cgl_ranks *ranks = request->ranks;
+  const cgl_group *group = request->group;
   char text[6 * TEXT];
   bool all = true;
   int n = snprintf(text, sizeof text, "%s at %s has waited %g s for",
                    request->operation, cgl_site_text(request->site),
                    (double)world.seconds);
   const int begin = n;
-  for (int i = 0; i < ranks->size; i++) {
-    const peer *other = &world.peers[ranks->members[i]];
+  for (int i = 0; i < group->size; i++) {
+    const peer *other = &world.peers[group->members[i]];
     if (!request_concerns(request, i))
       continue;
     all &= other->heard;
@@ -316,9 +316,9 @@ static void request_judge(cgl_progress *request) {
       continue;
     if (n < (int)sizeof text - 2 * TEXT)
       n += snprintf(text + n, TEXT + 60, "%s rank %d, %s%.*s",
-                    n == begin ? "" : " and", ranks->members[i],
+                    n == begin ? "" : " and", group->members[i],
                     other->heard ? "whose last collective was "
-                                : "which does not answer",
+                                 : "which does not answer",
                     TEXT, other->heard ? other->text : "");
   }
   if (!all && clock_now() < world.asked_at + 1)
@@ -357,8 +357,8 @@ static void request_begin(cgl_progress *request) {
     world.site = request->site;
     pthread_mutex_unlock(&world.lock);
   }
-  if (request->ranks && request->call.what != CGL_EXCHANGE)
-    request->number = ++*count_of(request->ranks->id);
+  if (request->group && request->call.what != CGL_EXCHANGE)
+    request->number = ++*count_of(request->group->id);
   request->begun = true;
   request->due = clock_now() + world.seconds;
   failed = world.mpi->begin(&request->call, &request->request);
@@ -371,7 +371,7 @@ static void request_begin(cgl_progress *request) {
 static bool request_test(cgl_progress *request) {
   const char *failed = NULL;
   if (!world.mpi->test(request->request, &failed)) {
-    if (!request->ranks || clock_now() < request->due)
+    if (!request->group || clock_now() < request->due)
       return false;
     if (world.asked == request)
       request_judge(request);
@@ -386,7 +386,7 @@ static bool request_test(cgl_progress *request) {
   /* All ranks are here: the split does not wait. */
   if (request->kind == CGL_PROGRESS_SPLIT)
     request->split.group = world.mpi->split(
-        request->ranks->group, request->split.color, request->split.key,
+        request->group->number, request->split.color, request->split.key,
         &request->split.rank, &request->split.size);
   return true;
 }

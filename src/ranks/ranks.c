@@ -5,12 +5,18 @@
 #include <string.h>
 
 
+void cgl_ranks_drop_group(cgl_group *group) {
+  if (group && atomic_fetch_sub(&group->references, 1) == 1)
+    free(group);
+}
+
+
 static void ranks_destroy(cgl_object *object) {
   cgl_ranks *ranks = (cgl_ranks *)object;
   cgl_nccl_leave(ranks->nccl);
   cgl_buffer_release(ranks->order);
   cgl_event_release(ranks->last);
-  free(ranks->members);
+  cgl_ranks_drop_group(ranks->group);
   free(ranks);
 }
 
@@ -18,14 +24,14 @@ static void ranks_destroy(cgl_object *object) {
 CGL_OBJECT_KIND(ranks, .destroy = ranks_destroy)
 
 
-void cgl_ranks_do(const cgl_ranks *ranks, const cgl_mpi_call *call,
+void cgl_ranks_do(const cgl_group *group, const cgl_mpi_call *call,
                   const char *operation) {
   cgl_progress request = {.kind = CGL_PROGRESS_CALL,
-                          .ranks = ranks,
+                          .group = group,
                           .call = *call,
                           .operation = operation,
                           .site = cgl_site_here};
-  request.call.group = ranks->group;
+  request.call.group = group->number;
   cgl_progress_do(&request);
 }
 
@@ -34,7 +40,7 @@ void cgl_ranks_do(const cgl_ranks *ranks, const cgl_mpi_call *call,
 static cgl_status ranks_prepare(cgl_ranks *ranks, const char *operation) {
   cgl_context *context = ranks->object.context;
   cgl_stream *stream = NULL;
-  if (ranks->size == 1)
+  if (ranks->group->size == 1)
     return CGL_OK;
   cgl_status status = cgl_event_create(context, false, &ranks->last);
   if (!status)
@@ -51,16 +57,19 @@ static cgl_status ranks_prepare(cgl_ranks *ranks, const char *operation) {
 static cgl_status ranks_make(cgl_context *context, int size, cgl_ranks **made,
                              const char *operation) {
   cgl_ranks *ranks = *made = calloc(1, sizeof *ranks);
-  if (ranks)
-    ranks->members = calloc((size_t)size, sizeof *ranks->members);
-  if (!ranks || !ranks->members) {
+  cgl_group *group =
+      calloc(1, sizeof *group + (size_t)size * sizeof *group->members);
+  if (!ranks || !group) {
+    free(group);
     free(ranks);
     *made = NULL;
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                     "no memory for a group of ranks");
   }
   cgl_object_init(&ranks->object, &ranks_kind, context);
-  ranks->size = size;
+  atomic_init(&group->references, 1);
+  group->size = size;
+  ranks->group = group;
   return CGL_OK;
 }
 
@@ -96,23 +105,23 @@ cgl_status cgl_ranks_open(cgl_context *context, cgl_ranks **ranks) {
     status = ranks_make(context, size, ranks, operation);
   if (status)
     return status;
-  (*ranks)->rank = rank;
+  (*ranks)->group->rank = rank;
   for (int i = 0; i < size; i++)
-    (*ranks)->members[i] = i;
+    (*ranks)->group->members[i] = i;
   return ranks_end_make(ranks, CGL_OK, operation);
 }
 
 
 /* A number that the ranks of a group agree on, and no other group has. */
 static uint64_t split_number(cgl_ranks *ranks, int color) {
-  uint64_t hash = ranks->id ^ UINT64_C(0x9e3779b97f4a7c15);
+  uint64_t hash = ranks->group->id ^ UINT64_C(0x9e3779b97f4a7c15);
   hash = (hash ^ ++ranks->nsplits) * UINT64_C(0xbf58476d1ce4e5b9);
   return (hash ^ (uint64_t)color ^ hash >> 31) * UINT64_C(0x94d049bb133111eb);
 }
 
 
 /* All of them tell their place in the world. */
-static void split_learn_members(cgl_ranks *made, int rank,
+static void split_learn_members(cgl_group *made, int rank,
                                 const char *operation) {
   const cgl_mpi_call gather = {.what = CGL_ALL_GATHER,
                                .type = CGL_TYPE_int32,
@@ -125,12 +134,13 @@ static void split_learn_members(cgl_ranks *made, int rank,
 
 static cgl_status split_all(cgl_ranks *ranks, int color, int key,
                             cgl_ranks **split, const char *operation) {
-  cgl_progress request = {.kind = CGL_PROGRESS_SPLIT,
-                          .ranks = ranks,
-                          .call = {.what = CGL_BARRIER, .group = ranks->group},
-                          .operation = operation,
-                          .site = cgl_site_here,
-                          .split = {.color = color, .key = key}};
+  cgl_progress request = {
+      .kind = CGL_PROGRESS_SPLIT,
+      .group = ranks->group,
+      .call = {.what = CGL_BARRIER, .group = ranks->group->number},
+      .operation = operation,
+      .site = cgl_site_here,
+      .split = {.color = color, .key = key}};
   const uint64_t id = split_number(ranks, color);
   cgl_progress_do(&request);
   if (request.split.group < 0)
@@ -141,13 +151,14 @@ static cgl_status split_all(cgl_ranks *ranks, int color, int key,
       ranks_make(ranks->object.context, request.split.size, split, operation);
   if (status)
     return status;
-  cgl_ranks *made = *split;
-  made->group = request.split.group;
+  cgl_group *made = (*split)->group;
+  made->number = request.split.group;
   made->id = id;
   made->rank = request.split.rank;
   for (int i = 0; i < made->size; i++)
     made->members[i] = i;
-  split_learn_members(made, ranks->members[ranks->rank], operation);
+  split_learn_members(made, ranks->group->members[ranks->group->rank],
+                      operation);
   return CGL_OK;
 }
 
@@ -157,31 +168,31 @@ cgl_status cgl_ranks_split(cgl_ranks *ranks, int color, int key,
   static const char operation[] = "ranks:split";
   *split = NULL;
   cgl_status status = cgl_context_enter(ranks->object.context, operation);
-  if (!status && ranks->size > 1)
+  if (!status && ranks->group->size > 1)
     status = split_all(ranks, color, key, split, operation);
   else if (!status && color >= 0) {
     status = ranks_make(ranks->object.context, 1, split, operation);
     if (!status)
-      (*split)->members[0] = ranks->members[0];
+      (*split)->group->members[0] = ranks->group->members[0];
   }
   return *split ? ranks_end_make(split, status, operation) : status;
 }
 
 
 int cgl_ranks_rank(const cgl_ranks *ranks) {
-  return ranks->rank;
+  return ranks->group->rank;
 }
 
 
 int cgl_ranks_size(const cgl_ranks *ranks) {
-  return ranks->size;
+  return ranks->group->size;
 }
 
 
 const char *cgl_ranks_library(const cgl_ranks *ranks) {
-  return ranks->size == 1 ? ""
-         : ranks->nccl    ? cgl_nccl_name()
-                          : cgl_progress_library();
+  return ranks->group->size == 1 ? ""
+         : ranks->nccl           ? cgl_nccl_name()
+                                 : cgl_progress_library();
 }
 
 

@@ -15,13 +15,19 @@
 
 typedef struct cgl_nccl_group cgl_nccl_group;
 
+/* What calls need, which may run when the ranks have been released. */
+typedef struct cgl_group {
+  atomic_int references;
+  int number;  /* MPI's */
+  uint64_t id; /* the same on all of its ranks */
+  int rank, size;
+  int members[]; /* their ranks in the world */
+} cgl_group;
+
 struct cgl_ranks {
   cgl_object object;
-  int group;        /* MPI's */
-  uint64_t id;      /* the same on all of its ranks */
-  unsigned nsplits; /* so far */
-  int rank, size;
-  int *members;         /* owned: their ranks in the world */
+  cgl_group *group;     /* owned */
+  unsigned nsplits;     /* so far */
   cgl_buffer *order;    /* owned: each call writes it, so that order from data
                            keeps the calls apart; NULL: one rank */
   cgl_event *last;      /* owned: recorded after each call; NULL: one rank */
@@ -40,7 +46,7 @@ typedef enum cgl_progress_kind {
 
 typedef struct cgl_progress {
   cgl_progress_kind kind;
-  const cgl_ranks *ranks; /* whose call it is; NULL: the world, at its ends */
+  const cgl_group *group; /* whose call it is; NULL: the world, at its end */
   cgl_mpi_call call;
   const char *operation; /* static */
   cgl_site site;
@@ -87,8 +93,10 @@ cgl_status cgl_nccl_run(cgl_nccl_group *group, const cgl_mpi_call *call,
 
 /* ---- ranks.c ---- */
 
+void cgl_ranks_drop_group(cgl_group *group); /* a reference; NULL is fine */
+
 /* Does a call of the group at once, on host memory, and waits. */
-void cgl_ranks_do(const cgl_ranks *ranks, const cgl_mpi_call *call,
+void cgl_ranks_do(const cgl_group *group, const cgl_mpi_call *call,
                   const char *operation);
 
 /* ---- check.c ---- */
@@ -101,7 +109,7 @@ typedef struct cgl_ranks_claim {
 
 /* With CGRAPHLUA_RANKS_CHECK=1: compares what the ranks of the group are about
    to issue.  CGL_ERROR_RANKS names two lines. */
-cgl_status cgl_ranks_check(const cgl_ranks *ranks, const char *operation,
+cgl_status cgl_ranks_check(const cgl_group *group, const char *operation,
                            const cgl_mpi_call *call, bool captured);
 
 #endif

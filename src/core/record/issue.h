@@ -100,15 +100,16 @@ typedef struct cgl_library {
      notes its own failures.  Calls that a capture forbids are allowed. */
   cgl_status (*run)(void *data, CUstream stream);
   void *data;
-  void (*release)(void *data); /* in a capture, when no graph needs the data any
-                                  more; only after success */
+  void (*release)(void *data); /* when nothing needs the data any more; it must
+                                  not call the driver */
 } cgl_library;
 
 /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED in the body of a conditional. */
 cgl_status cgl_issue_library_check(const cgl_stream *stream,
                                    const char *operation);
-/* After cgl_issue_begin, with room for one more object: runs the library.  Then
-   come the uses, and in the end cgl_issue_end_library. */
+/* After cgl_issue_begin, with room for one more object, and the check above:
+   runs the library, and takes the data, whatever comes of it.  Then come the
+   uses, and in the end cgl_issue_end_library. */
 cgl_status cgl_issue_library(cgl_issue *issue, const cgl_library *library);
 void cgl_issue_end_library(cgl_issue *issue);
 /* The graph of the operation's work, borrowed. */

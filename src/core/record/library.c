@@ -7,8 +7,6 @@
 typedef struct library_work {
   cgl_object object;
   CUgraph graph;
-  void *data;
-  void (*release)(void *data);
 } library_work;
 
 
@@ -16,8 +14,6 @@ static void library_work_destroy(cgl_object *object) {
   library_work *work = (library_work *)object;
   if (work->graph && !cgl_context_enter(object->context, "graph"))
     object->context->driver->cuGraphDestroy(work->graph);
-  if (work->data)
-    work->release(work->data);
   free(work);
 }
 
@@ -57,6 +53,31 @@ CUresult cgl_issue_add_graph(cgl_stream *stream, CUgraph graph,
   if (result)
     driver->cuGraphDestroyNode(*node);
   return result;
+}
+
+
+/* The graph, its copies and their executables keep the library's data: what
+   runs may outlive the recording. */
+static cgl_status library_give_data(const cgl_issue *issue,
+                                    const cgl_library *library, CUgraph graph) {
+  cgl_context *context = issue->stream->object.context;
+  const cgl_driver *driver = context->driver;
+  CUuserObject object;
+  cgl_status status = cgl_fail_driver(
+      context,
+      driver->cuUserObjectCreate(&object, library->data, library->release, 1,
+                                 CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
+      issue->operation, "cuUserObjectCreate");
+  if (status) {
+    library->release(library->data);
+    return status;
+  }
+  const CUresult result = driver->cuGraphRetainUserObject(
+      graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+  if (result)
+    driver->cuUserObjectRelease(object, 1);
+  return cgl_fail_driver(context, result, issue->operation,
+                         "cuGraphRetainUserObject");
 }
 
 
@@ -108,17 +129,23 @@ static cgl_status library_capture_relaxed(const cgl_issue *issue,
 }
 
 
-/* Makes the object that a node of the library's work needs. */
+/* Makes the object that a node of the library's work needs; takes the data. */
 static cgl_status library_work_make(const cgl_issue *issue,
                                     const cgl_library *library,
                                     library_work **made) {
+  cgl_status status = CGL_ERROR_NO_MEMORY;
   library_work *work = *made = calloc(1, sizeof *work);
-  if (!work)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, issue->operation,
-                    "no memory to note the call of a library");
-  cgl_object_init(&work->object, &library_work_kind,
-                  issue->stream->object.context);
-  return library_capture_relaxed(issue, library, &work->graph);
+  if (work) {
+    cgl_object_init(&work->object, &library_work_kind,
+                    issue->stream->object.context);
+    status = library_capture_relaxed(issue, library, &work->graph);
+  } else
+    cgl_fail(status, issue->operation,
+             "no memory to note the call of a library");
+  if (!status)
+    return library_give_data(issue, library, work->graph);
+  library->release(library->data);
+  return status;
 }
 
 
@@ -135,15 +162,14 @@ cgl_status cgl_issue_library_check(const cgl_stream *stream,
 
 cgl_status cgl_issue_library(cgl_issue *issue, const cgl_library *library) {
   cgl_stream *stream = issue->stream;
-  cgl_status status = cgl_issue_library_check(stream, issue->operation);
-  if (status)
-    return status;
   if (!issue->recording) {
     cgl_context_note_work(stream->object.context);
-    return library->run(library->data, stream->handle);
+    const cgl_status status = library->run(library->data, stream->handle);
+    library->release(library->data);
+    return status;
   }
   library_work *work;
-  status = library_work_make(issue, library, &work);
+  cgl_status status = library_work_make(issue, library, &work);
   if (!status) {
     const char *entry;
     CUgraphNode node;
@@ -152,8 +178,6 @@ cgl_status cgl_issue_library(cgl_issue *issue, const cgl_library *library) {
     status = cgl_issue_taken(issue, result, entry);
   }
   if (!status) {
-    work->data = library->data;
-    work->release = library->release;
     issue->library = &work->object;
     cgl_issue_use(issue, &work->object, NULL, NULL);
   }
