@@ -54,6 +54,7 @@ M.objects = {
   generator = function() return cg.generator() end,
   checkpoint = function() return cg.pool():checkpoint() end,
   loop = function() return cg.loop(cg.zeros("bool", 1), function() end) end,
+  ranks = function() return cg.ranks() end,
 }
 
 --- A buffer of n floats (8), all `value`.

@@ -23,7 +23,7 @@ typedef struct posted {
 } posted;
 
 static struct {
-  MPI_Comm groups[MOST_GROUPS];
+  MPI_Comm groups[MOST_GROUPS], asides[MOST_GROUPS];
   int ngroups;
   MPI_Comm messages; /* for messages alone */
   posted *posted;
@@ -105,6 +105,13 @@ static const char *failure_text(int error) {
 }
 
 
+static void group_prepare(int group) {
+  MPI_Comm_dup(mpi.groups[group], &mpi.asides[group]);
+  MPI_Comm_set_errhandler(mpi.groups[group], MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(mpi.asides[group], MPI_ERRORS_RETURN);
+}
+
+
 static const char *mpi_start(int *rank, int *size, char *library, size_t room) {
   int given, length, initialized;
   char name[MPI_MAX_LIBRARY_VERSION_STRING];
@@ -117,7 +124,8 @@ static const char *mpi_start(int *rank, int *size, char *library, size_t room) {
   }
   MPI_Comm_dup(MPI_COMM_WORLD, &mpi.groups[0]);
   MPI_Comm_dup(MPI_COMM_WORLD, &mpi.messages);
-  MPI_Comm_set_errhandler(mpi.groups[0], MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  group_prepare(0);
   MPI_Comm_set_errhandler(mpi.messages, MPI_ERRORS_RETURN);
   mpi.ngroups = 1;
   MPI_Comm_rank(mpi.groups[0], rank);
@@ -137,7 +145,7 @@ static int mpi_split(int group, int color, int key, int *rank, int *size) {
                      made) ||
       *made == MPI_COMM_NULL)
     return -1;
-  MPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN);
+  group_prepare(mpi.ngroups);
   MPI_Comm_rank(*made, rank);
   MPI_Comm_size(*made, size);
   return mpi.ngroups++;
@@ -162,7 +170,7 @@ static int exchange_begin(const cgl_mpi_call *call, MPI_Comm comm,
 
 
 static int call_begin(const cgl_mpi_call *c, pending *request) {
-  const MPI_Comm comm = mpi.groups[c->group];
+  const MPI_Comm comm = (c->aside ? mpi.asides : mpi.groups)[c->group];
   const MPI_Datatype type = type_of(c->type);
   const MPI_Op op = reduction_of(c->type, c->operation);
   const int n = (int)c->count;

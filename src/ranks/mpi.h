@@ -41,6 +41,7 @@ typedef struct cgl_mpi_call {
   cgl_ranks_operation operation;
   cgl_type type;
   int group;    /* 0: all ranks; else as split returned it */
+  bool aside;   /* the host asks: no order with the group's other calls */
   int root;     /* of reduce and broadcast */
   size_t count; /* elements of a rank's part: of `from`, but for reduce_scatter
                    of `to`, and for all_to_all of each part */

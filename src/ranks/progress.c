@@ -117,7 +117,7 @@ static void all_end(const char *text) {
   int from;
   snprintf(m.text, TEXT, "%s", text);
   message_to_all(&m);
-  for (int i = 0; i < 50; i++) {
+  for (int i = 0; i < 30; i++) {
     while (world.mpi->poll(&from, &ignored, sizeof ignored))
       ;
     nap(10 * 1000 * 1000);
@@ -275,6 +275,12 @@ static void world_look(void) {
 
 /* ---- requests that take too long ---- */
 
+/* What the host asks aside of the group's calls is counted by itself. */
+static uint64_t request_group(const cgl_progress *request) {
+  return request->group->id ^ (request->call.aside ? UINT64_C(1) << 63 : 0);
+}
+
+
 static bool request_concerns(const cgl_progress *request, int index) {
   const cgl_mpi_call *call = &request->call;
   bool concerns = call->what != CGL_EXCHANGE;
@@ -285,7 +291,7 @@ static bool request_concerns(const cgl_progress *request, int index) {
 
 
 static void request_ask(const cgl_progress *request) {
-  const message m = {.kind = ASK, .group = request->group->id};
+  const message m = {.kind = ASK, .group = request_group(request)};
   for (int i = 0; i < request->group->size; i++)
     if (request_concerns(request, i)) {
       world.peers[request->group->members[i]].heard = false;
@@ -351,14 +357,14 @@ static void request_die(const cgl_progress *request, const char *failed) {
 
 static void request_begin(cgl_progress *request) {
   const char *failed;
-  if (request->kind == CGL_PROGRESS_CALL) {
+  if (request->kind == CGL_PROGRESS_CALL && !request->call.aside) {
     pthread_mutex_lock(&world.lock);
     world.operation = request->operation;
     world.site = request->site;
     pthread_mutex_unlock(&world.lock);
   }
   if (request->group && request->call.what != CGL_EXCHANGE)
-    request->number = ++*count_of(request->group->id);
+    request->number = ++*count_of(request_group(request));
   request->begun = true;
   request->due = clock_now() + world.seconds;
   failed = world.mpi->begin(&request->call, &request->request);

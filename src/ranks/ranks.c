@@ -32,6 +32,7 @@ void cgl_ranks_do(const cgl_group *group, const cgl_mpi_call *call,
                           .operation = operation,
                           .site = cgl_site_here};
   request.call.group = group->number;
+  request.call.aside = true;
   cgl_progress_do(&request);
 }
 

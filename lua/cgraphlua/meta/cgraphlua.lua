@@ -193,8 +193,8 @@ function cg.take(token) end
 
 --- The number of live objects of this process, including objects that graphs
 --- keep: "all" (default), "context", "stream", "event", "buffer", "pinned",
---- "module", "compilation", "kernel", "pool", "graph", "generator", "checkpoint"
---- or "loop".
+--- "module", "compilation", "kernel", "pool", "graph", "generator", "checkpoint",
+--- "loop" or "ranks".
 ---@param noun? string
 ---@return integer
 function cg.live(noun) end
@@ -403,6 +403,17 @@ function cg.capture(fn, opts) end
 ---@param ... any
 ---@return any ... what fn returned
 function cg.mark_kernels(label, fn, ...) end
+
+-- Ranks -------------------------------------------------------------------------
+
+---@class cgraphlua.ranks_options
+---@field seconds? number that a rank waits for another (30)
+
+--- All processes that a launcher started, for buffers of the current device;
+--- a world of one without a launcher.
+---@param opts? cgraphlua.ranks_options
+---@return cgraphlua.ranks
+function cg.ranks(opts) end
 
 -- Branches and loops --------------------------------------------------------
 -- The value is a buffer of one integer or bool.  Outside a capture it is read,
