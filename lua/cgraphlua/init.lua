@@ -111,6 +111,11 @@ function cg.memory_report(path)
   return require("cgraphlua.report").write(path)
 end
 
+--- A grid whose rows are divided among ranks.
+function cg.domain(opts)
+  return require "cgraphlua.domain"(opts)
+end
+
 --- Makes the state a restricted one, for scripts that are loaded afterwards.
 function cg.restrict(limits)
   return require("cgraphlua.restricted")(cg, limits)

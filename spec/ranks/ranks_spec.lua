@@ -93,6 +93,32 @@ describe("ranks", function()
       assert.equal(1, device.value(x))
     end)
 
+    it("are all of a domain", function()
+      local d = cg.domain { shape = { 5, 4, 3 }, halo = 2, periodic = true }
+      assert.same({ 0, 5, 12, 0, 0 }, { d.first, d.rows, d.row, d.below, d.above })
+      assert.same({ 9, 4, 3 }, d.shape)
+      local u, start = d:field "int32", {}
+      for i = 1, 60 do start[i] = i end
+      d:upload(u, start)
+      local g = cg.capture(function() d:exchange(u) end)
+      g:replay()
+      local rows, wanted = u:download(), { 37, 49, 1, 13, 25, 37, 49, 1, 13 }
+      for k, first in ipairs(wanted) do assert.equal(first, rows[(k - 1) * 12 + 1]) end
+      assert.same(start, d:gather(u):download())
+      assert.same({ 5, 4, 3 }, d:gather(u).shape)
+    end)
+
+    it("refuse a domain that makes no sense", function()
+      device.slips(function() cg.domain { shape = { 2, 5 }, halo = 3 } end, "2 rows for 1 ranks")
+      device.slips(function() cg.domain { shape = {} } end, "1 to 8 extents")
+      device.slips(function() cg.domain { shape = { 4, 0.5 } } end, "whole number from 1")
+      device.slips(function() cg.domain { shape = { 4 }, halo = -1 } end, "halo")
+      device.slips(function() cg.domain { shape = { 4 }, hallo = 1 } end, "did you mean 'halo'")
+      device.slips(function() cg.domain() end, "table of options")
+      local d = cg.domain { shape = { 4 } }
+      device.slips(function() d:exchange(cg.zeros("float", 4)) end, "6 elements expected, got 4")
+    end)
+
     it("answer a released object", function()
       local world = cg.ranks()
       world:release()
@@ -114,6 +140,28 @@ describe("ranks", function()
       has(text, ("right: %%d%%d%%d%%d checks on %d ranks"):format(n))
     end)
   end
+
+  it("divide a grid, and take the same steps in parts as in one piece", function()
+    for _, n in ipairs { 2, 3 } do
+      local status, text = ranks(n, "domains.lua")
+      assert(status == 0, text)
+      has(text, "right: 12 grids")
+    end
+  end)
+
+  it("draw the picture of one rank: heat.lua", function()
+    local folder, pictures = program.folder(), {}
+    for _, n in ipairs { 1, 3 } do
+      local out = ("%s/%d.png"):format(folder, n)
+      local status, text = ranks(n, "../../scripts/heat.lua --size 50 --steps 100 --out " ..
+        quote(out))
+      assert(status == 0, text)
+      has(text, "relative L2 error")
+      pictures[n] = assert(program.read(out))
+    end
+    program.remove(folder)
+    assert.is_true(pictures[1] == pictures[3], "the pictures differ")
+  end)
 
   it("agree where CGRAPHLUA_RANKS_CHECK=1 asks", function()
     local status, text = ranks(2, "collectives.lua", "CGRAPHLUA_RANKS_CHECK=1")
