@@ -62,8 +62,8 @@ static void measure(int rank, void *comm, cudaStream_t stream, size_t count,
       best = took < best ? took : best;
     }
     if (!rank)
-      printf("floor: all_reduce of %zu bytes, %s: %.2f us\n",
-             count * sizeof *x, way ? "replayed" : "eager", best * 1e6);
+      printf("floor: all_reduce of %zu bytes, %s: %.2f us\n", count * sizeof *x,
+             way ? "replayed" : "eager", best * 1e6);
   }
   TRY(cudaGraphExecDestroy(exec));
   TRY(cudaGraphDestroy(graph));
@@ -101,8 +101,8 @@ int main(int argc, char **argv) {
   if (pipe(ends))
     return 1;
   const pid_t other = fork();
-  const int failed = run(!other, ends[0], ends[1],
-                         argc > 1 ? argv[1] : "libnccl.so.2");
+  const int failed =
+      run(!other, ends[0], ends[1], argc > 1 ? argv[1] : "libnccl.so.2");
   fflush(stdout);
   if (!other)
     _exit(failed);

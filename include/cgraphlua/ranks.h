@@ -43,6 +43,11 @@ CGL_API const char *cgl_ranks_library(const cgl_ranks *ranks);
    other than 0; a rank that exits with 0 waits for the others. */
 CGL_API cgl_status cgl_ranks_set_seconds(double seconds);
 
+/* Ends all ranks, the others with an error that names this one; returns when
+   there is one rank.  A program calls it after a failure, before it releases
+   what other ranks may still wait for. */
+CGL_API void cgl_ranks_fail(void);
+
 /* Operations of reductions; any and all are of bool, the others of numbers. */
 #define CGL_RANKS_OPERATIONS(X) X(sum) X(product) X(min) X(max) X(any) X(all)
 typedef enum cgl_ranks_operation {

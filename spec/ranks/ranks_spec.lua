@@ -185,8 +185,8 @@ describe("ranks", function()
       "ranks:all_reduce at .*fails.lua:10",
     error = "%[[02]%] rank 1 ended: it failed; the last collective here: ranks:all_reduce at",
     exit = "%[[02]%] rank 1 ended: it failed",
-    asleep = "ranks:all_reduce at .*fails.lua:10 has waited 0.5 s for rank 1, whose last collective " ..
-      "was ranks:all_reduce at",
+    asleep = "ranks:all_reduce at .*fails.lua:10 has waited 0.5 s for rank 1, whose last " ..
+      "collective was ranks:all_reduce at",
     silent = "has waited 0.5 s for rank 1, which does not answer",
     over = "for rank 1, whose last collective was .* %(its script has ended%)",
     pair = "has waited 0.5 s for rank [01]",

@@ -73,6 +73,8 @@ static int exit_closing(lua_State *L) {
     lua_pushboolean(L, 1);
     lua_replace(L, 2);
   }
+  if (!well)
+    cgl_ranks_fail();
   if (lua_toboolean(L, 2))
     cgl_interrupt_detach();
   lua_pushvalue(L, lua_upvalueindex(1));
@@ -255,6 +257,8 @@ static int run_state(program *p) {
   p->status = 1;
   if (cgl_report_status(L, lua_cpcall(L, protected_main, p)))
     p->status = 1;
+  if (p->status)
+    cgl_ranks_fail();
   cgl_interrupt_detach();
   lua_close(L);
   return p->status;

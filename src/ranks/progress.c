@@ -346,9 +346,14 @@ static void request_end(cgl_progress *request) {
 }
 
 
-/* What MPI refuses, it has no way back from. */
+/* What MPI refuses, it has no way back from.  It may be that a rank ends, which
+   then says so itself. */
 static void request_die(const cgl_progress *request, const char *failed) {
   char text[4 * TEXT];
+  for (int i = 0; i < 30; i++) {
+    world_look();
+    nap(10 * 1000 * 1000);
+  }
   snprintf(text, sizeof text, "%s at %s: %s", request->operation,
            cgl_site_text(request->site), failed);
   die(text);
@@ -491,19 +496,25 @@ static void *progress_main(void *argument) {
 }
 
 
-/* The process exits. */
+/* The process exits, or is about to. */
 static void progress_end(int status, void *unused) {
   (void)unused;
   if (getpid() != world.process)
     return;
+  fflush(stdout);
   cgl_progress request = {.kind = CGL_PROGRESS_END,
-                          .call = {.what = CGL_BARRIER}};
-  pthread_mutex_lock(&world.lock);
+                          .call = {.what = CGL_BARRIER},
+                          .operation = "the end of the script"};
   world.leaving = true;
   world.failing = status != 0;
-  pthread_cond_signal(&world.submitted);
-  pthread_mutex_unlock(&world.lock);
-  cgl_progress_do(&request); /* after a failure it does not return */
+  while (world.failing) /* the progress thread ends the process */
+    pause();
+  cgl_progress_do(&request);
+}
+
+
+void cgl_ranks_fail(void) {
+  progress_end(1, NULL);
 }
 
 
