@@ -38,15 +38,16 @@ static struct {
 #define PRODUCT(a, b) ((a) * (b))
 #define MIN(a, b) ((b) < (a) ? (b) : (a))
 #define MAX(a, b) ((b) > (a) ? (b) : (a))
-#define REDUCTION(type, name, COMBINE)                                       \
-  static void type##_##name(void *in, void *inout, int *n, MPI_Datatype *) { \
-    const uint16_t *x = in;                                                  \
-    uint16_t *y = inout;                                                     \
-    for (int i = 0; i < *n; i++) {                                           \
-      const double a = cgl_##type##_value(x[i]);                             \
-      const double b = cgl_##type##_value(y[i]);                             \
-      y[i] = cgl_##type##_of(COMBINE(a, b));                                 \
-    }                                                                        \
+#define REDUCTION(type, name, COMBINE)                                         \
+  static void type##_##name(void *in, void *inout, int *n, MPI_Datatype *of) { \
+    const uint16_t *x = in;                                                    \
+    uint16_t *y = inout;                                                       \
+    (void)of;                                                                  \
+    for (int i = 0; i < *n; i++) {                                             \
+      const double a = cgl_##type##_value(x[i]);                               \
+      const double b = cgl_##type##_value(y[i]);                               \
+      y[i] = cgl_##type##_of(COMBINE(a, b));                                   \
+    }                                                                          \
   }
 REDUCTION(half, sum, SUM)
 REDUCTION(half, product, PRODUCT)
