@@ -5,13 +5,14 @@ local cg = require "cgraphlua"
 local ffi = require "ffi"
 ffi.cdef "int getpid(void); int kill(int process, int signal);"
 
-local world = cg.ranks { seconds = 0.5 }
+local world = cg.ranks { seconds = 60 }
 local x, y = cg.full("float", 5, 1), cg.zeros("float", 10)
 local graph = cg.capture(function() world:all_reduce(x, x, "max") end)
 graph:replay(3)
 cg.synchronize()
 
 local word = arg[1]
+if word:find "^wait_" then cg.ranks { seconds = 0.5 } end
 local function replay()
   for _ = 1, 1e9 do
     graph:replay(10)
@@ -31,11 +32,11 @@ elseif word == "error" then
   error "rank 1 made a mistake"
 elseif word == "exit" then
   os.exit(3)
-elseif word == "asleep" then
+elseif word == "wait_asleep" then
   cg.sleep(20)
-elseif word == "silent" then
+elseif word == "wait_silent" then
   ffi.C.kill(ffi.C.getpid(), 19)
-elseif word == "pair" then
+elseif word == "wait_pair" then
   world:recv(x, 0)
   cg.synchronize()
 end

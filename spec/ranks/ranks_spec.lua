@@ -185,14 +185,14 @@ describe("ranks", function()
       "ranks:all_reduce at .*fails.lua:10",
     error = "%[[02]%] rank 1 ended: it failed; the last collective here: ranks:all_reduce at",
     exit = "%[[02]%] rank 1 ended: it failed",
-    asleep = "ranks:all_reduce at .*fails.lua:10 has waited 0.5 s for rank 1, whose last " ..
+    wait_asleep = "ranks:all_reduce at .*fails.lua:10 has waited 0.5 s for rank 1, whose last " ..
       "collective was ranks:all_reduce at",
-    silent = "has waited 0.5 s for rank 1, which does not answer",
-    over = "for rank 1, whose last collective was .* %(its script has ended%)",
-    pair = "has waited 0.5 s for rank [01]",
+    wait_silent = "has waited 0.5 s for rank 1, which does not answer",
+    wait_over = "for rank 1, whose last collective was .* %(its script has ended%)",
+    wait_pair = "has waited 0.5 s for rank [01]",
   }
   for word, said in pairs(ends) do
-    it("all end when rank 1 is " .. word .. ", and say so", function()
+    it("all end when rank 1 is " .. word:match "[a-z]*$" .. ", and say so", function()
       local status, text = ranks(3, "fails.lua " .. word)
       assert.is_true(status ~= 0 and status ~= 124, "status " .. status)
       has(text, said)
