@@ -112,8 +112,8 @@ static const char *op_reason(const cgl_recording *recording, const cgl_op *op) {
   for (uint32_t i = 0; i < op->nranges; i++)
     if (range_is_pinned(recording, &ranges[i]))
       return "it uses pinned memory of the host";
-  if (op->kind == CGL_OP_CALL)
-    return "a library of the vendor's does its work";
+  if (op->kind == CGL_OP_CALL || op->kind == CGL_OP_LIBRARY)
+    return "another library does its work";
   return op->kind == CGL_OP_GRAPH || op->kind == CGL_OP_CONDITIONAL
              ? NULL
              : cgl_plan_barrier_reason(recording, op);
