@@ -34,5 +34,6 @@
 #include "cgraphlua/blas.h"
 #include "cgraphlua/fft.h"
 #include "cgraphlua/file.h"
+#include "cgraphlua/ranks.h"
 
 #endif

@@ -2,6 +2,7 @@
 --
 --   cgraphlua scripts/heat.lua                  a sine mode, and its error
 --   cgraphlua scripts/heat.lua photo.png        a picture: white is 1, black 0
+--   mpirun -n 4 cgraphlua scripts/heat.lua      the rows in four parts
 --
 -- The plate is N x N points a distance h apart.  Without a picture it is the
 -- unit square, cold at its edges, and starts as sin(pi x) sin(pi y), which
@@ -35,6 +36,13 @@ local opt = options.read({
 if opt["until"] and opt.frames > 0 then
   error("--frames shows a run on its way, and --until is one replay: leave one of them out", 0)
 end
+
+local ranks = cg.ranks()
+if opt["until"] and ranks.size > 1 then
+  error("--until is a loop that the device ends, and no collective can be in such a loop", 0)
+end
+local first_rank = ranks.rank == 0
+local print = first_rank and print or function() end
 
 local source = [=[
 #ifndef ROWS // whoever compiles this says how many rows a thread goes down
@@ -113,36 +121,51 @@ end
 -- On a GPU four rows a thread keep enough reads in flight for its memory; a small
 -- field rather has a thread for each point.  A CPU reads fastest what follows in
 -- memory, row after row.
-local rows = (cg.device().device == "host" or ny <= 256) and 1 or ny <= 512 and 2 or 4
+-- The points that move are divided; around each part lie its neighbours' rows, or
+-- the plate's edges.
+local part = cg.domain { shape = { ny - 2, nx }, halo = 1, ranks = ranks }
+local part_ny = part.shape[1]
+local rows = (cg.device().device == "host" or part_ny <= 256) and 1 or part_ny <= 512 and 2 or 4
 local module = cg.module(source, { options = { "-DROWS=" .. rows } })
 local spread = module:kernel "spread"
 
 local block = 256
 local columns = math.ceil(nx / block)
-local grid = { columns, math.ceil((ny - 2) / rows) }
+local grid = { columns, math.ceil(part.rows / rows) }
 
-local a, b = cg.zeros("float", { ny, nx }), cg.zeros("float", { ny, nx })
+local whole = cg.zeros("float", { ny, nx })
 if start then
-  a:upload(start)
+  whole:upload(start)
 else
-  module:kernel("sine"):launch({ columns, ny }, block, a, nx, ny)
+  module:kernel("sine"):launch({ columns, ny }, block, whole, nx, ny)
 end
+local a, b = part:field "float", part:field "float"
+a:copy(whole:view(part.first * nx + 1, #a))
 b:copy(a) -- both hold the edges, which no step writes
 
 local function twenty_steps()
   for _ = 1, STEPS_PER_REPLAY / 2 do
-    spread:launch(grid, block, a, b, nx, ny, RATIO)
-    spread:launch(grid, block, b, a, nx, ny, RATIO)
+    part:exchange(a)
+    spread:launch(grid, block, a, b, nx, part_ny, RATIO)
+    part:exchange(b)
+    spread:launch(grid, block, b, a, nx, part_ny, RATIO)
   end
 end
 
+-- All points, on the first rank.
 local host = ffi.new("float[?]", nx * ny)
 local function field()
-  return a:download(host) -- waits for what was issued before
+  local inner = part:gather(a)
+  if inner then
+    whole:view(nx + 1, #inner):copy(inner)
+    whole:download(host) -- waits for what was issued before
+  end
+  return inner and host
 end
 
 local function draw(path)
-  image.write(path, image.map(field(), nx, ny, { colormap = "inferno", min = 0, max = 1 }))
+  if not field() then return end
+  image.write(path, image.map(host, nx, ny, { colormap = "inferno", min = 0, max = 1 }))
 end
 
 local function numbered(k)
@@ -178,7 +201,7 @@ end
 -- The device looks at the plate after every twenty steps.
 local function run_until(most)
   local compare, moving = module:kernel "compare", cg.full("int32", 1, 1)
-  local n, loop = nx * ny, nil
+  local n, loop = #a, nil
   local graph = cg.capture(function()
     loop = cg.loop(moving, function()
       twenty_steps()
@@ -205,7 +228,8 @@ if opt["until"] then
   print(moving and "not at rest yet" or "at rest")
 end
 
-local t = field()
+if not first_rank then return end
+local t = host -- draw gathered it
 if opt.image then
   local low, high, sum = math.huge, -math.huge, 0
   for i = 0, nx * ny - 1 do

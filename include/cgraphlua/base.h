@@ -40,7 +40,9 @@ CGL_API const char *cgl_version(int numbers[3]);
   X(CGL_ERROR_IN_USE, -17, "the device is in use")                      \
   X(CGL_ERROR_RESTRICTED, -18, "not in a restricted state")             \
   X(CGL_ERROR_INTERRUPTED, -19, "the wait was given up")                \
-  X(CGL_ERROR_LIBRARY, -20, "another library refused a call")
+  X(CGL_ERROR_LIBRARY, -20, "another library refused a call")           \
+  X(CGL_ERROR_NO_LIBRARY, -21, "a library was not found")               \
+  X(CGL_ERROR_RANKS, -22, "the ranks do not agree")
 
 enum {
   CGL_OK = 0,
@@ -115,6 +117,7 @@ typedef struct cgl_checkpoint cgl_checkpoint; /* of a pool's blocks */
 typedef struct cgl_generator cgl_generator;
 typedef struct cgl_loop cgl_loop;   /* what a loop reports */
 typedef struct cgl_param cgl_param; /* a value that launches read again */
+typedef struct cgl_ranks cgl_ranks; /* a group of processes, a device each */
 
 /* Logs a message that concerns a context, or the process (NULL), as the library
    does.  A script that set a log of its own takes what its calls cause; then
@@ -141,7 +144,8 @@ CGL_API void cgl_log_serve_scripts(cgl_log_scripts *take);
   X(pinned)            \
   X(module)            \
   X(compilation)       \
-  X(kernel) X(pool) X(graph) X(generator) X(checkpoint) X(loop) X(param)
+  X(kernel)            \
+  X(pool) X(graph) X(generator) X(checkpoint) X(loop) X(param) X(ranks)
 #define X(noun)                                              \
   CGL_API cgl_##noun *cgl_##noun##_retain(cgl_##noun *noun); \
   CGL_API void cgl_##noun##_release(cgl_##noun *noun);

@@ -90,6 +90,7 @@ CGL_API void cgl_lua_push_checkpoint(struct lua_State *L,
                                      cgl_checkpoint *checkpoint);
 CGL_API void cgl_lua_push_loop(struct lua_State *L, cgl_loop *loop);
 CGL_API void cgl_lua_push_param(struct lua_State *L, cgl_param *param);
+CGL_API void cgl_lua_push_ranks(struct lua_State *L, cgl_ranks *ranks);
 /* The object of the userdata at an index; NULL for any other value and for a
    released object.  Borrowed: retain it to keep it longer than the value is on
    the stack.  Never raises. */
@@ -106,5 +107,6 @@ CGL_API cgl_generator *cgl_lua_to_generator(struct lua_State *L, int index);
 CGL_API cgl_checkpoint *cgl_lua_to_checkpoint(struct lua_State *L, int index);
 CGL_API cgl_loop *cgl_lua_to_loop(struct lua_State *L, int index);
 CGL_API cgl_param *cgl_lua_to_param(struct lua_State *L, int index);
+CGL_API cgl_ranks *cgl_lua_to_ranks(struct lua_State *L, int index);
 
 #endif

@@ -110,7 +110,7 @@ for name, value in pairs(core) do
 end
 for _, name in ipairs { "hide", "set_ffi", "bad_argument", "released", "log", "address", "nearest",
                        "png", "renew", "restrict", "run", "check_time",
-                       "freeze", "algo", "blas", "fft" } do
+                       "freeze", "algo", "blas", "fft", "launched" } do
   cg[name] = nil -- between the module's two halves
 end
 
@@ -126,6 +126,11 @@ end
 --- Loads the comparison at its first use.
 function cg.compare(fn, opts)
   return require "cgraphlua.compare"(fn, opts)
+end
+
+--- A grid whose rows are divided among ranks.
+function cg.domain(opts)
+  return require "cgraphlua.domain"(opts)
 end
 
 --- Makes the state a restricted one, for scripts that are loaded afterwards.

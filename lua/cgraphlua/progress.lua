@@ -18,8 +18,9 @@ pcall(ffi.cdef, "int isatty(int fd);")
 local STDERR, TIOCGWINSZ = 2, 0x5413
 local INTERVAL = 0.1 -- seconds between two drawings
 
+-- Of several ranks, the first draws.
 local function is_terminal()
-  return ffi.C.isatty(STDERR) == 1 and os.getenv "TERM" ~= "dumb"
+  return core.launched <= 0 and ffi.C.isatty(STDERR) == 1 and os.getenv "TERM" ~= "dumb"
 end
 
 local function columns()

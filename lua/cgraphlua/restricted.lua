@@ -53,6 +53,7 @@ local methods = {
   generator = set [[clone_state get_offset get_state graphsafe_get_state graphsafe_set_state
     initial_seed manual_seed release seed set_offset set_state]],
   checkpoint = set "release",
+  ranks = set "release",
 }
 
 -- Copies the fields that are listed.

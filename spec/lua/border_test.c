@@ -134,6 +134,7 @@ static void check_kinds(lua_State *L) {
   cgl_generator *generator = NULL;
   cgl_checkpoint *checkpoint = NULL;
   cgl_loop *loop = NULL;
+  cgl_ranks *ranks = NULL;
   tap_ok(!cgl_event_create(context, false, &event) &&
              !cgl_buffer_create(stream, NULL, CGL_TYPE_float, 8, &buffer) &&
              !cgl_pinned_create(context, CGL_TYPE_float, 8, &pinned) &&
@@ -143,7 +144,8 @@ static void check_kinds(lua_State *L) {
              !cgl_pool_create(context, NULL, &pool) &&
              !cgl_graph_create(context, NULL, &graph) &&
              !cgl_generator_create(context, 1, &generator) &&
-             !cgl_pool_checkpoint(pool, &checkpoint) && make_loop(&loop),
+             !cgl_pool_checkpoint(pool, &checkpoint) && make_loop(&loop) &&
+             !cgl_ranks_open(context, &ranks),
          "an object of each kind");
 #define KIND(noun)                                                            \
   lua_settop(L, 0);                                                           \
@@ -178,6 +180,7 @@ static void check_kinds(lua_State *L) {
   KIND(generator)
   KIND(checkpoint)
   KIND(loop)
+  KIND(ranks)
 #undef KIND
   lua_settop(L, 0);
   cgl_lua_push_kernel(L, kernel);
@@ -209,6 +212,7 @@ static void check_kinds(lua_State *L) {
   cgl_generator_release(generator);
   cgl_checkpoint_release(checkpoint);
   cgl_loop_release(loop);
+  cgl_ranks_release(ranks);
 }
 
 

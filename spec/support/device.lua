@@ -55,6 +55,7 @@ M.objects = {
   checkpoint = function() return cg.pool():checkpoint() end,
   loop = function() return cg.loop(cg.zeros("bool", 1), function() end) end,
   param = function() return cg.param("float", 1, "a") end,
+  ranks = function() return cg.ranks() end,
 }
 
 --- A buffer of n floats (8), all `value`.

@@ -14,6 +14,7 @@
 #include "cgraphlua.h"
 #include "cgraphlua/lua.h"
 #include "cli/interrupt.h"
+#include "cli/launch.h"
 #include "cli/options.h"
 #include "cli/paths.h"
 #include "cli/repl.h"
@@ -73,6 +74,8 @@ static int exit_closing(lua_State *L) {
     lua_pushboolean(L, 1);
     lua_replace(L, 2);
   }
+  if (!well)
+    cgl_ranks_fail();
   if (lua_toboolean(L, 2))
     cgl_interrupt_detach();
   lua_pushvalue(L, lua_upvalueindex(1));
@@ -303,6 +306,8 @@ static int run_state(program *p) {
   p->status = 1;
   if (cgl_report_status(L, lua_cpcall(L, protected_main, p)))
     p->status = 1;
+  if (p->status)
+    cgl_ranks_fail();
   if (p->status && cgl_interrupt_left_work()) {
     fflush(NULL);
     _exit(p->status); /* no teardown waits for what a GPU goes on with */
@@ -327,6 +332,11 @@ int main(int argc, char **argv) {
   } else if (p.options.device &&
              setenv("CGRAPHLUA_DEVICE", p.options.device, 1)) {
     cgl_report_line("--device: %s", strerror(errno));
+    status = 1;
+  } else if (p.options.ranks) {
+    cgl_launch_ranks(p.options.ranks, argc, argv);
+    status = 1;
+  } else if (!cgl_launch_place()) {
     status = 1;
   } else {
     status = run_state(&p);

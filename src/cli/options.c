@@ -14,6 +14,7 @@ void cgl_options_usage(FILE *out) {
         "  -E            ignore environment variables\n"
         "  --device D    use device D: host, cuda or cuda:N\n"
         "  --plan        print the plan of each graph that is captured\n"
+        "  --ranks N     N processes that work together, by mpirun or srun\n"
         "  --compile S   run the script S and write its compiled kernels\n"
         "  --out F       the folder that --compile writes to\n"
         "  --arch LIST   also for GPUs: sm_80,sm_90 or compute_90 (PTX)\n"
@@ -65,11 +66,9 @@ static const char *word_of(cgl_options *o, const char *arg,
   const struct {
     const char *name;
     const char **field;
-  } words[] = {{"--device", &o->device},
-               {"--compile", &o->compiled},
-               {"--out", &o->out},
-               {"--arch", &o->arch},
-               {"--inspect", &o->inspected}};
+  } words[] = {{"--device", &o->device},     {"--compile", &o->compiled},
+               {"--out", &o->out},           {"--arch", &o->arch},
+               {"--inspect", &o->inspected}, {"--ranks", &o->ranks}};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     size_t n = strlen(words[i].name);
     if (!strncmp(arg, words[i].name, n) && (!arg[n] || arg[n] == '=')) {

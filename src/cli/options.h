@@ -27,6 +27,7 @@ typedef struct cgl_options {
   const char *out;       /* --out's value, or NULL; borrowed from argv */
   const char *arch;      /* --arch's value, or NULL; borrowed from argv */
   const char *inspected; /* --inspect's value, or NULL; borrowed from argv */
+  const char *ranks;     /* --ranks' value, or NULL; borrowed from argv */
   int script;            /* argv's index of the script or "-"; or argc */
   int nactions;        /* entries of `actions`, in the order they were given */
   cgl_action *actions; /* owned; argc entries have room */

@@ -9,6 +9,7 @@
 
 #include <lauxlib.h>
 
+#include "cgraphlua.h"
 #include "cli/interrupt.h"
 
 
@@ -17,6 +18,8 @@ void cgl_report_line(const char *format, ...) {
   va_start(args, format);
   fflush(stdout);
   fputs("cgraphlua: ", stderr);
+  if (cgl_ranks_launched() >= 0)
+    fprintf(stderr, "[%d] ", cgl_ranks_launched());
   vfprintf(stderr, format, args);
   fputc('\n', stderr);
   fflush(stderr);

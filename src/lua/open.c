@@ -490,6 +490,7 @@ int luaopen_cgraphlua_core(lua_State *L) {
   cgl_lua_set_text(L, "version", cgl_version(NULL));
   lua_pushlightuserdata(L, NULL);
   lua_setfield(L, -2, "null");
+  cgl_lua_set_number(L, "launched", cgl_ranks_launched());
   return 1;
 }
 

@@ -229,8 +229,8 @@ function cg.take(token) end
 
 --- The number of live objects of this process, including objects that graphs
 --- keep: "all" (default), "context", "stream", "event", "buffer", "pinned",
---- "module", "compilation", "kernel", "pool", "graph", "generator", "checkpoint"
---- or "loop".
+--- "module", "compilation", "kernel", "pool", "graph", "generator", "checkpoint",
+--- "loop" or "ranks".
 ---@param noun? string
 ---@return integer
 function cg.live(noun) end
@@ -468,6 +468,44 @@ function cg.capture(fn, opts) end
 ---@param ... any
 ---@return any ... what fn returned
 function cg.mark_kernels(label, fn, ...) end
+
+-- Ranks -------------------------------------------------------------------------
+
+---@class cgraphlua.ranks_options
+---@field seconds? number that a rank waits for another (30)
+
+--- All processes that a launcher started, for buffers of the current device;
+--- a world of one without a launcher.
+---@param opts? cgraphlua.ranks_options
+---@return cgraphlua.ranks
+function cg.ranks(opts) end
+
+---@class cgraphlua.domain_options
+---@field shape integer[] extents of the whole grid, the slowest first
+---@field halo? integer rows of each neighbour (1)
+---@field periodic? boolean the first and the last rows are neighbours
+---@field ranks? cgraphlua.ranks default: all
+
+---@class cgraphlua.domain
+---@field first integer this rank's first row in the whole, from 0
+---@field rows integer this rank's rows
+---@field row integer elements of a row
+---@field shape integer[] of a field: this rank's rows, and halos on both sides
+---@field whole integer[] extents of the whole grid
+---@field halo integer
+---@field below? integer the rank of the rows before
+---@field above? integer the rank of the rows after
+---@field ranks cgraphlua.ranks
+---@field field fun(self, type: cgraphlua.type): cgraphlua.buffer zeroed
+---@field own fun(self, field: cgraphlua.buffer): cgraphlua.buffer a view without halos
+---@field exchange fun(self, ...: cgraphlua.buffer) brings the neighbours' rows into the halos
+---@field gather fun(self, field: cgraphlua.buffer, root?: integer): cgraphlua.buffer?
+---@field upload fun(self, field: cgraphlua.buffer, values: number[]) of the whole grid
+
+--- A grid whose slowest extent is divided among ranks.
+---@param opts cgraphlua.domain_options
+---@return cgraphlua.domain
+function cg.domain(opts) end
 
 -- Branches and loops --------------------------------------------------------
 -- The value is a buffer of one integer or bool.  Outside a capture it is read,

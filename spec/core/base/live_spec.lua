@@ -30,6 +30,7 @@ local makers = {
   graph = function() return cg.graph() end,
   checkpoint = function() return cg.pool():checkpoint() end,
   loop = function() return cg.loop(cg.zeros("bool", 1), function() end) end,
+  ranks = function() return cg.ranks() end,
 }
 
 -- A chunk of another Lua state of this process; returns what it returns.

@@ -104,7 +104,7 @@ static void account_add_node(account *a, CUgraphNode node,
     account_add_copy(a, node);
   else if (type == CU_GRAPH_NODE_TYPE_MEMSET)
     account_add_fill(a, node);
-  else if (type == CU_GRAPH_NODE_TYPE_GRAPH &&
+  else if (op->body && type == CU_GRAPH_NODE_TYPE_GRAPH &&
            ASK(cuGraphChildGraphNodeGetGraph, node, &child))
     account_add_graph(a, child,
                       op && op->body ? cgl_record_body(recording, op->body - 1)

@@ -49,7 +49,11 @@ static cgl_status graph_capture_into(cgl_graph *graph, cgl_stream *stream,
     return cgl_fail_hint("call the function that was captured, and the nodes "
                          "become the other graph's own");
   }
-  cgl_status status = cgl_graph_refresh(graph, operation);
+  cgl_status status = cgl_record_has(graph->recording, CGL_OP_LIBRARY)
+                          ? cgl_issue_library_check(stream, operation)
+                          : CGL_OK;
+  if (!status)
+    status = cgl_graph_refresh(graph, operation);
   /* A body does not change: captures of several threads may read it. */
   if (!status)
     status = cgl_graph_learn(graph, operation);

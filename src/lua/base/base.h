@@ -29,7 +29,8 @@
   X(pinned)              \
   X(module)              \
   X(compilation)         \
-  X(kernel) X(pool) X(graph) X(generator) X(checkpoint) X(loop) X(param)
+  X(kernel)              \
+  X(pool) X(graph) X(generator) X(checkpoint) X(loop) X(param) X(ranks)
 
 typedef enum cgl_lua_kind {
 #define X(noun) CGL_LUA_##noun,

@@ -20,6 +20,7 @@ void cgl_lua_open_pool(lua_State *L, cgl_lua *S);
 void cgl_lua_open_checkpoint(lua_State *L, cgl_lua *S);
 void cgl_lua_open_generator(lua_State *L, cgl_lua *S);
 void cgl_lua_open_param(lua_State *L, cgl_lua *S);
+void cgl_lua_open_ranks(lua_State *L, cgl_lua *S);
 void cgl_lua_open_snapshot(lua_State *L);
 void cgl_lua_open_png(lua_State *L);
 void cgl_lua_open_algo(lua_State *L);

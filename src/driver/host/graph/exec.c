@@ -5,6 +5,17 @@
 #include <stdlib.h>
 
 
+/* Keeps the user objects of a graph and of the child graphs in it; false
+   without memory. */
+static bool exec_keep_users(CUgraphExec exec, CUgraph graph) {
+  bool room = host_user_copy(&exec->users, graph->users);
+  for (CUgraphNode n = graph->first; n && room; n = n->next)
+    if (n->op.kind == HOST_OP_CHILD)
+      room = exec_keep_users(exec, n->op.child);
+  return room;
+}
+
+
 static CUresult exec_new(CUgraphExec *out, CUgraph graph, cuuint64_t flags,
                          CUgraphNode *error, CUgraphInstantiateResult *why) {
   CUgraphExec exec = calloc(1, sizeof *exec);
@@ -15,7 +26,7 @@ static CUresult exec_new(CUgraphExec *out, CUgraph graph, cuuint64_t flags,
   exec->patches_end = &exec->patches;
   assert(host_graph_is_valid(graph));
   CUresult result = host_exec_compile(exec, graph, error, why);
-  if (result == CUDA_SUCCESS && !host_user_copy(&exec->users, graph->users))
+  if (result == CUDA_SUCCESS && !exec_keep_users(exec, graph))
     result = CUDA_ERROR_OUT_OF_MEMORY;
   if (result == CUDA_SUCCESS && !host_handle_add(HOST_HANDLE_EXEC, exec))
     result = CUDA_ERROR_OUT_OF_MEMORY;

@@ -1,0 +1,134 @@
+-- Domains: a grid whose slowest extent is divided among ranks.  Each rank has
+-- its rows, and on both sides `halo` rows of its neighbours, which an exchange
+-- brings.  Rows of a buffer lie one after the other, so that no copy is needed
+-- besides.
+
+local core = require "cgraphlua.core"
+
+core.hide() -- errors name the script's line
+
+local domain = {}
+domain.__index = domain
+
+local known = { shape = true, halo = true, periodic = true, ranks = true }
+
+local function refuse(message)
+  core.bad_argument("domain", 1, message)
+end
+
+local function is_whole(x, least)
+  return type(x) == "number" and x >= least and x % 1 == 0
+end
+
+-- The first row of a rank's part, from 0; of `size`, the number of all rows.
+local function first_row(rows, size, rank)
+  return math.floor(rows / size) * rank + math.min(rank, rows % size)
+end
+
+--- A field of the domain: a buffer of this rank's rows and halos, zeroed.
+function domain:field(kind)
+  return core.zeros(kind, self.shape)
+end
+
+--- The rows of a field that are this rank's own, without halos.
+function domain:own(field)
+  return field:view(self.halo * self.row + 1, self.rows * self.row)
+end
+
+local function check_field(self, field, operation)
+  if #field ~= self.shape[1] * self.row then
+    core.bad_argument(operation, 1, ("a field of %d elements expected, got %d"):format(
+      self.shape[1] * self.row, #field))
+  end
+end
+
+--- Brings the neighbours' rows into the halos of the fields, all at once.
+function domain:exchange(...)
+  local n, transfers = self.halo * self.row, {}
+  for _, field in ipairs { ... } do
+    check_field(self, field, "domain:exchange")
+    local inner = self.rows * self.row
+    -- To the rank below first: of two messages between two ranks, the first one
+    -- sent is the first one received.
+    if self.below and n > 0 then
+      transfers[#transfers + 1] = { send = field:view(n + 1, n), to = self.below }
+    end
+    if self.above and n > 0 then
+      transfers[#transfers + 1] = { recv = field:view(n + inner + 1, n), from = self.above }
+      transfers[#transfers + 1] = { send = field:view(inner + 1, n), to = self.above }
+    end
+    if self.below and n > 0 then
+      transfers[#transfers + 1] = { recv = field:view(1, n), from = self.below }
+    end
+  end
+  self.ranks:exchange(transfers)
+end
+
+--- The whole grid of a field, on the rank `root` (0) alone; nil on the others.
+function domain:gather(field, root)
+  check_field(self, field, "domain:gather")
+  root = root or 0
+  local transfers, whole = { { send = self:own(field), to = root } }, nil
+  if self.ranks.rank == root then
+    whole = core.buffer(field.type, self.whole)
+    for r = 0, self.ranks.size - 1 do
+      local from = first_row(self.whole[1], self.ranks.size, r)
+      local rows = first_row(self.whole[1], self.ranks.size, r + 1) - from
+      transfers[#transfers + 1] = { recv = whole:view(from * self.row + 1, rows * self.row),
+                                    from = r }
+    end
+  end
+  self.ranks:exchange(transfers)
+  return whole
+end
+
+--- Gives each rank its rows of the whole grid, as a list.
+function domain:upload(field, values)
+  check_field(self, field, "domain:upload")
+  local own, from = {}, self.first * self.row
+  for i = 1, self.rows * self.row do own[i] = values[from + i] end
+  self:own(field):upload(own)
+end
+
+--- opts: shape (extents of the whole, the slowest first), halo (1), periodic
+-- (false), ranks (cg.ranks()).
+return function(opts)
+  if type(opts) ~= "table" then
+    refuse("a table of options expected, got " .. type(opts))
+  end
+  for name in pairs(opts) do
+    if not known[name] then
+      refuse(("unknown option '%s'%s"):format(tostring(name), core.nearest(tostring(name), known)))
+    end
+  end
+  local shape, halo = opts.shape, opts.halo == nil and 1 or opts.halo
+  if type(shape) ~= "table" or #shape == 0 or #shape > 8 then
+    refuse "shape must be a list of 1 to 8 extents"
+  end
+  for _, extent in ipairs(shape) do
+    if not is_whole(extent, 1) then refuse "an extent must be a whole number from 1" end
+  end
+  if not is_whole(halo, 0) then refuse "halo must be a whole number of rows from 0" end
+  local ranks = opts.ranks or core.ranks()
+  local rank, size = ranks.rank, ranks.size
+  local least = math.floor(shape[1] / size)
+  if least < math.max(halo, 1) then
+    refuse(("%d rows for %d ranks leave %d for a rank, which is less than %d"):format(shape[1],
+      size, least, math.max(halo, 1)))
+  end
+  local first = first_row(shape[1], size, rank)
+  local self = setmetatable({
+    ranks = ranks,
+    halo = halo,
+    first = first,
+    rows = first_row(shape[1], size, rank + 1) - first,
+    whole = shape,
+    shape = { unpack(shape) },
+    row = 1,
+    below = rank > 0 and rank - 1 or opts.periodic and size - 1 or nil,
+    above = rank + 1 < size and rank + 1 or opts.periodic and 0 or nil,
+  }, domain)
+  for d = 2, #shape do self.row = self.row * shape[d] end
+  self.shape[1] = self.rows + 2 * halo
+  return self
+end

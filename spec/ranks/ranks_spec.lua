@@ -1,0 +1,219 @@
+-- Ranks: the processes of one program, started by Open MPI, on the host device.
+-- collectives.lua and fails.lua are what they run.
+
+local cg = require "cgraphlua"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/../support/device.lua")
+local program = device.program
+local quote = program.quote
+
+-- Ranks of a sanitized build: MPI never frees what it keeps.
+local environment = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " ..
+  "CGRAPHLUA_DEVICE=host ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 "
+
+-- Why there are no ranks here, or nil.
+local function lacks_ranks()
+  if cg.device().device ~= "host" then return "ranks on GPUs are tested by hand" end
+  if os.execute "command -v mpirun >/dev/null 2>&1" ~= 0 then
+    return "there is no mpirun: install openmpi-bin"
+  end
+  local status = program.shell(environment .. program.path .. " --ranks 2 -e " ..
+    quote "require('cgraphlua').ranks()" .. " 2>&1 | grep -q 'cannot be opened'")
+  return status == 0 and "cgraphlua was built without MPI: install libopenmpi-dev" or nil
+end
+
+local lacks = lacks_ranks()
+
+-- Runs a script of this folder on n ranks; its status, and all that they said.
+local function ranks(n, words, env)
+  local status, out, err = program.shell(("%s %s timeout -k 1 60 %s --ranks %d %s/%s"):format(
+    environment, env or "", quote(program.path), n, quote(here), words))
+  return status, out .. err
+end
+
+local function has(text, pattern)
+  assert(text:find(pattern), ("%q is not in: %s"):format(pattern, text))
+end
+
+describe("ranks", function()
+  teardown(device.nothing_alive)
+
+  describe("of one process", function()
+    it("are a world of one, without a library", function()
+      local world = cg.ranks()
+      assert.same({ 0, 1, 0, "" }, { world.rank, world.size, world.local_rank, world.library })
+      assert.equal("cgraphlua.ranks rank 0 of 1", tostring(world))
+      assert.equal(1, world:split(4, 7).size)
+      assert.is_nil(world:split(-1))
+    end)
+
+    it("reduce, move and exchange their own numbers, in captures too", function()
+      local world = cg.ranks()
+      local x, y, z = cg.from({ 1, 2, 3 }, "float"), cg.zeros("float", 3), cg.zeros("float", 3)
+      local g = cg.capture(function()
+        world:all_reduce(x, y)
+        world:broadcast(y)
+        world:exchange { { send = y, to = 0 }, { recv = z, from = 0 } }
+        world:barrier()
+      end)
+      g:replay(2)
+      assert.same({ 1, 2, 3 }, z:download())
+    end)
+
+    it("refuse what does not fit, at its own line", function()
+      local world = cg.ranks()
+      local x, y, flags = cg.zeros("float", 4), cg.zeros("float", 3), cg.zeros("bool", 4)
+      local function invalid(fn, ...) device.raises("CGL_ERROR_INVALID_ARGUMENT", fn, ...) end
+      invalid(function() world:all_reduce(x, y) end, "dst has 3 of float", "ranks_spec.lua:%d")
+      invalid(function() world:all_reduce(x, x, "any") end, "float has no such operation")
+      invalid(function() world:all_reduce(flags, flags, "sum") end, "any and all reduce bool")
+      invalid(function() world:all_gather(x:view(1, 3), x:view(2, 3)) end, "shares memory")
+      invalid(function() world:broadcast(x, 1) end, "rank 1 is none of 1")
+      invalid(function() world:reduce(x, nil) end, "dst is missing")
+      invalid(function() world:exchange { { send = x, to = 0 } } end, "no other side")
+      invalid(function() world:exchange { { send = x, to = 0 }, { recv = x, from = 0 } } end,
+        "shares memory")
+      invalid(function() cg.ranks { seconds = 0 } end, "more than 0")
+      device.slips(function() world:all_reduce(x, y, "mean") end, "sum, product")
+      device.slips(function() world:exchange { { send = x } } end, "needs a rank as 'to'")
+      device.slips(function() world:exchange { { to = 0 } } end, "needs a buffer as send or recv")
+      device.slips(function() cg.ranks { second = 1 } end, "second")
+    end)
+
+    it("refuse a collective in the body of a conditional", function()
+      local world, x, flag = cg.ranks(), cg.zeros("float", 4), cg.full("bool", 1, true)
+      local g = cg.capture(function()
+        cg.when(flag, function()
+          device.raises("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+            function() world:all_reduce(x) end, "conditional")
+          x:fill(1)
+        end)
+      end)
+      g:replay()
+      assert.equal(1, device.value(x))
+    end)
+
+    it("are all of a domain", function()
+      local d = cg.domain { shape = { 5, 4, 3 }, halo = 2, periodic = true }
+      assert.same({ 0, 5, 12, 0, 0 }, { d.first, d.rows, d.row, d.below, d.above })
+      assert.same({ 9, 4, 3 }, d.shape)
+      local u, start = d:field "int32", {}
+      for i = 1, 60 do start[i] = i end
+      d:upload(u, start)
+      local g = cg.capture(function() d:exchange(u) end)
+      g:replay()
+      local rows, wanted = u:download(), { 37, 49, 1, 13, 25, 37, 49, 1, 13 }
+      for k, first in ipairs(wanted) do assert.equal(first, rows[(k - 1) * 12 + 1]) end
+      assert.same(start, d:gather(u):download())
+      assert.same({ 5, 4, 3 }, d:gather(u).shape)
+    end)
+
+    it("refuse a domain that makes no sense", function()
+      device.slips(function() cg.domain { shape = { 2, 5 }, halo = 3 } end, "2 rows for 1 ranks")
+      device.slips(function() cg.domain { shape = {} } end, "1 to 8 extents")
+      device.slips(function() cg.domain { shape = { 4, 0.5 } } end, "whole number from 1")
+      device.slips(function() cg.domain { shape = { 4 }, halo = -1 } end, "halo")
+      device.slips(function() cg.domain { shape = { 4 }, hallo = 1 } end, "did you mean 'halo'")
+      device.slips(function() cg.domain() end, "table of options")
+      local d = cg.domain { shape = { 4 } }
+      device.slips(function() d:exchange(cg.zeros("float", 4)) end, "6 elements expected, got 4")
+    end)
+
+    it("answer a released object", function()
+      local world = cg.ranks()
+      world:release()
+      world:release()
+      device.raises("CGL_ERROR_RELEASED", function() world:barrier() end)
+    end)
+  end)
+
+  if lacks then
+    it("of several processes", function() pending(lacks) end)
+    return
+  end
+
+  local counts = os.getenv "CGRAPHLUA_SOAK" and { 1, 2, 3, 4, 8 } or { 2, 3, 4 }
+  for _, n in ipairs(counts) do
+    it(("give on %d what one rank computes"):format(n), function()
+      local status, text = ranks(n, "collectives.lua")
+      assert(status == 0, text)
+      has(text, ("right: %%d%%d%%d%%d checks on %d ranks"):format(n))
+    end)
+  end
+
+  it("divide a grid, and take the same steps in parts as in one piece", function()
+    for _, n in ipairs { 2, 3 } do
+      local status, text = ranks(n, "domains.lua")
+      assert(status == 0, text)
+      has(text, "right: 12 grids")
+    end
+  end)
+
+  it("draw the picture of one rank: heat.lua", function()
+    local folder, pictures = program.folder(), {}
+    for _, n in ipairs { 1, 3 } do
+      local out = ("%s/%d.png"):format(folder, n)
+      local status, text = ranks(n, "../../scripts/heat.lua --size 50 --steps 100 --out " ..
+        quote(out))
+      assert(status == 0, text)
+      has(text, "relative L2 error")
+      pictures[n] = assert(program.read(out))
+    end
+    program.remove(folder)
+    assert.is_true(pictures[1] == pictures[3], "the pictures differ")
+  end)
+
+  it("agree where CGRAPHLUA_RANKS_CHECK=1 asks", function()
+    local status, text = ranks(2, "collectives.lua", "CGRAPHLUA_RANKS_CHECK=1")
+    assert(status == 0, text)
+  end)
+
+  it("name both lines when they do not agree", function()
+    local status, text = ranks(2, "fails.lua shape", "CGRAPHLUA_RANKS_CHECK=1")
+    assert.is_true(status ~= 0)
+    has(text, "all_reduce sum of 5 float at .*fails.lua:%d+, and rank 1 issues ranks:all_reduce " ..
+      "sum of 10 float at .*fails.lua:%d+")
+    status, text = ranks(2, "fails.lua kind", "CGRAPHLUA_RANKS_CHECK=1")
+    assert.is_true(status ~= 0)
+    has(text, "ranks:barrier at .*fails.lua:%d+, and rank 1 issues ranks:broadcast of 5 float, " ..
+      "root 1 at")
+  end)
+
+  -- By what rank 1 does: what is said, by a rank that replays.
+  local ends = {
+    killed = "%[[02]%] rank 1 %(process %d+%) has died; the last collective here: " ..
+      "ranks:all_reduce at .*fails.lua:10",
+    error = "%[[02]%] rank 1 ended: it failed; the last collective here: ranks:all_reduce at",
+    exit = "%[[02]%] rank 1 ended: it failed",
+    wait_asleep = "ranks:all_reduce at .*fails.lua:10 has waited 0.5 s for rank 1, whose last " ..
+      "collective was ranks:all_reduce at",
+    wait_silent = "has waited 0.5 s for rank 1, which does not answer",
+    wait_over = "for rank 1, whose last collective was .* %(its script has ended%)",
+    wait_pair = "has waited 0.5 s for rank [01]",
+  }
+  for word, said in pairs(ends) do
+    it("all end when rank 1 is " .. word:match "[a-z]*$" .. ", and say so", function()
+      local status, text = ranks(3, "fails.lua " .. word)
+      assert.is_true(status ~= 0 and status ~= 124, "status " .. status)
+      has(text, said)
+      local left = program.shell("grep -lsa '" .. here .. "/[f]ails.lua' /proc/[0-9]*/cmdline")
+      assert(left ~= 0, "a process is left")
+    end)
+  end
+
+  it("need a launcher that is installed", function()
+    local status, _, err = program.shell("PATH=/nowhere " .. quote(program.path) .. " --ranks 2 x")
+    assert.is_true(status ~= 0)
+    has(err, "install Debian's openmpi%-bin")
+    status, _, err = program.shell(quote(program.path) .. " --ranks two x")
+    assert.is_true(status ~= 0)
+    has(err, "a number from 1 on is needed, not 'two'")
+  end)
+
+  it("say what to install without MPI", function()
+    local status, text = ranks(2, "fails.lua over", "CGRAPHLUA_MPI=/nowhere/mpi.so")
+    assert.is_true(status ~= 0)
+    has(text, "CGL_ERROR_NO_LIBRARY")
+    has(text, "install Debian's openmpi%-bin and libopenmpi%-dev")
+  end)
+end)

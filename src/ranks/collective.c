@@ -1,0 +1,488 @@
+/* Collectives: checked, issued, noted. */
+#include "ranks/ranks.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/memory/memory.h"
+
+/* A call as graphs and host functions keep it. */
+typedef struct collective {
+  atomic_int references;
+  cgl_group *group; /* retained */
+  cgl_ranks *ranks; /* borrowed: for the issue alone */
+  cgl_mpi_call call;
+  const char *operation;
+  cgl_site site;
+  bool captured;
+  cgl_mpi_transfer transfers[];
+} collective;
+
+
+static void collective_release(void *data) {
+  collective *c = data;
+  if (atomic_fetch_sub(&c->references, 1) > 1)
+    return;
+  cgl_ranks_drop_group(c->group);
+  free(c);
+}
+
+
+/* ---- what runs ---- */
+
+/* In stream order, on a thread of the device's. */
+static void collective_do(void *data) {
+  collective *c = data;
+  cgl_progress request = {.kind = CGL_PROGRESS_CALL,
+                          .group = c->group,
+                          .call = c->call,
+                          .operation = c->operation,
+                          .site = c->site};
+  cgl_progress_do(&request);
+}
+
+
+static void collective_do_once(void *data) {
+  collective_do(data);
+  collective_release(data);
+}
+
+
+static cgl_status collective_run(void *data, CUstream stream) {
+  collective *c = data;
+  cgl_context *context = c->ranks->object.context;
+  if (c->ranks->nccl) {
+    cgl_progress_note(c->operation, c->site);
+    return cgl_nccl_run(c->ranks->nccl, &c->call, c->group->size, stream,
+                        c->operation);
+  }
+  if (!c->captured)
+    atomic_fetch_add(&c->references, 1);
+  const CUresult result = context->driver->cuLaunchHostFunc(
+      stream, c->captured ? collective_do : collective_do_once, c);
+  if (result && !c->captured)
+    collective_release(c);
+  return cgl_fail_driver(context, result, c->operation, "cuLaunchHostFunc");
+}
+
+
+/* ---- what is issued ---- */
+
+/* A call's buffers: what it reads, or NULL, and what it writes, or NULL. */
+typedef struct uses {
+  cgl_buffer *const *reads;
+  cgl_buffer *const *writes;
+  size_t nreads, nwrites;
+} uses;
+
+
+static cgl_status uses_check(const uses *u, const cgl_ranks *ranks,
+                             cgl_stream *stream, const char *operation) {
+  cgl_status status = CGL_OK;
+  for (size_t i = 0; i < u->nreads + u->nwrites && !status; i++) {
+    const bool read = i < u->nreads;
+    cgl_buffer *buffer = read ? u->reads[i] : u->writes[i - u->nreads];
+    status =
+        cgl_object_check_device(&buffer->object, &ranks->object, operation);
+    if (!status)
+      status = cgl_buffer_check_use(buffer, read ? CGL_USE_READ : CGL_USE_WRITE,
+                                    stream, operation);
+  }
+  return status;
+}
+
+
+/* The group's calls keep their order when the stream is another one than that
+   of the call before, in the same capture or outside captures. */
+static cgl_status order_begin(cgl_ranks *ranks, cgl_stream *stream) {
+  const uint64_t capture =
+      stream->capture ? stream->capture->underway.serial : 0;
+  return ranks->stream && ranks->stream != stream->serial &&
+                 ranks->capture == capture
+             ? cgl_stream_wait_event(stream, ranks->last)
+             : CGL_OK;
+}
+
+
+static void order_end(cgl_ranks *ranks, cgl_stream *stream) {
+  if (cgl_event_record(ranks->last, stream))
+    return;
+  ranks->stream = stream->serial;
+  ranks->capture = stream->capture ? stream->capture->underway.serial : 0;
+}
+
+
+static collective *collective_make(cgl_ranks *ranks, const cgl_mpi_call *call,
+                                   const char *operation) {
+  collective *c =
+      malloc(sizeof *c + call->ntransfers * sizeof *call->transfers);
+  if (!c) {
+    cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a call");
+    return NULL;
+  }
+  atomic_fetch_add(&ranks->group->references, 1);
+  *c = (collective){.ranks = ranks,
+                    .group = ranks->group,
+                    .call = *call,
+                    .operation = operation,
+                    .site = cgl_site_here};
+  atomic_init(&c->references, 1);
+  c->call.group = ranks->group->number;
+  c->call.transfers = c->transfers;
+  if (call->ntransfers)
+    memcpy(c->transfers, call->transfers,
+           call->ntransfers * sizeof *call->transfers);
+  return c;
+}
+
+
+static void collective_note(cgl_issue *issue, const uses *u, cgl_ranks *ranks) {
+  for (size_t i = 0; i < u->nreads; i++)
+    cgl_buffer_use(u->reads[i], issue, false, i);
+  for (size_t i = 0; i < u->nwrites; i++)
+    cgl_buffer_use(u->writes[i], issue, true, u->nreads + i);
+  cgl_buffer_use(ranks->order, issue, true, u->nreads + u->nwrites);
+  cgl_issue_use(issue, &ranks->object, NULL, NULL);
+  if (issue->recording)
+    cgl_issue_end_library(issue);
+}
+
+
+static cgl_status collective_issue(cgl_ranks *ranks, cgl_stream *stream,
+                                   const cgl_mpi_call *call, const uses *u,
+                                   const char *operation) {
+  const size_t nbuffers = u->nreads + u->nwrites + 1;
+  cgl_issue issue;
+  cgl_status status =
+      cgl_issue_begin(&issue, stream, &ranks->object, operation,
+                      (cgl_room){.ranges = nbuffers, .kept = nbuffers + 2});
+  if (!status)
+    status = cgl_issue_library_check(stream, operation);
+  if (!status)
+    status = uses_check(u, ranks, stream, operation);
+  if (!status && call->what != CGL_EXCHANGE)
+    status = cgl_ranks_check(ranks->group, operation, call, stream->capture);
+  if (!status)
+    status = order_begin(ranks, stream);
+  collective *c = status ? NULL : collective_make(ranks, call, operation);
+  if (!c)
+    return status ? status : CGL_ERROR_NO_MEMORY;
+  c->captured = issue.recording;
+  const cgl_library library = {collective_run, c, collective_release};
+  status = cgl_issue_library(&issue, &library);
+  if (status)
+    return status;
+  collective_note(&issue, u, ranks);
+  order_end(ranks, stream);
+  return CGL_OK;
+}
+
+
+/* ---- what is refused ---- */
+
+static cgl_status refuse(const char *operation, const char *hint,
+                         const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static cgl_status refuse(const char *operation, const char *hint,
+                         const char *format, ...) {
+  char text[200];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation, "%s", text);
+  return cgl_fail_hint("%s", hint);
+}
+
+
+static bool buffers_overlap(const cgl_buffer *a, const cgl_buffer *b) {
+  return a->address < b->address + cgl_buffer_bytes(b) &&
+         b->address < a->address + cgl_buffer_bytes(a);
+}
+
+
+/* `dst` has the type of `src` and `multiple` times `of` elements; it may be
+   `src` when `in_place` says so. */
+static cgl_status pair_check(const cgl_buffer *src, const cgl_buffer *dst,
+                             size_t wanted, bool in_place,
+                             const char *operation) {
+  if (src->type != dst->type || dst->count != wanted)
+    return refuse(operation, "make it of that type and size",
+                  "%zu elements of %s give %zu, and dst has %zu of %s",
+                  src->count, cgl_type_name(src->type), wanted, dst->count,
+                  cgl_type_name(dst->type));
+  const bool same = in_place && src->address == dst->address;
+  if (!same && src->count && dst->count && buffers_overlap(src, dst))
+    return refuse(operation, "give another buffer",
+                  "dst shares memory with src");
+  return CGL_OK;
+}
+
+
+static cgl_status root_check(const cgl_ranks *ranks, int root,
+                             const char *operation) {
+  return root >= 0 && root < ranks->group->size
+             ? CGL_OK
+             : refuse(operation, "ranks count from 0", "rank %d is none of %d",
+                      root, ranks->group->size);
+}
+
+
+static cgl_status operation_check(cgl_ranks_operation reduction, cgl_type type,
+                                  const char *operation) {
+  const bool logical = reduction == CGL_RANKS_any || reduction == CGL_RANKS_all;
+  if (cgl_type_lanes(type) > 1 && reduction != CGL_RANKS_sum)
+    return refuse(operation, "elements of several numbers can be summed up",
+                  "%s has no such operation", cgl_type_name(type));
+  return (unsigned)reduction < CGL_RANKS_OPERATION_COUNT &&
+                 logical == (type == CGL_TYPE_bool)
+             ? CGL_OK
+             : refuse(operation,
+                      "any and all reduce bool; sum, product, min and max "
+                      "reduce numbers",
+                      "%s has no such operation", cgl_type_name(type));
+}
+
+
+static cgl_status count_check(size_t count, const char *operation) {
+  return count <= INT_MAX
+             ? CGL_OK
+             : refuse(operation, "divide it by views",
+                      "%zu elements are more than a call takes, %d", count,
+                      INT_MAX);
+}
+
+
+static cgl_status order_check(const cgl_ranks *ranks, cgl_stream *stream,
+                              const char *operation) {
+  return cgl_object_check_device(&ranks->object, &stream->object, operation);
+}
+
+
+/* ---- the collectives ---- */
+
+/* One rank: its own part is all there is. */
+static cgl_status alone(cgl_buffer *src, cgl_buffer *dst, cgl_stream *stream) {
+  return src->address == dst->address ? CGL_OK
+                                      : cgl_buffer_copy(dst, src, stream);
+}
+
+
+/* A collective of two buffers whose arguments are right. */
+static cgl_status pair_issue(cgl_ranks *ranks, cgl_stream *stream,
+                             cgl_mpi_call call, cgl_buffer *src,
+                             cgl_buffer *dst, const char *operation) {
+  cgl_buffer *reads[] = {src}, *writes[] = {dst};
+  const uses u = {reads, writes, src != NULL, dst != NULL};
+  const cgl_type type = src ? src->type : dst->type;
+  call.type = cgl_type_number(type);
+  call.count *= (size_t)cgl_type_lanes(type);
+  call.from = src ? (void *)(uintptr_t)src->address : NULL;
+  call.to = dst ? (void *)(uintptr_t)dst->address : NULL;
+  cgl_status status = order_check(ranks, stream, operation);
+  if (!status)
+    status = count_check(call.count, operation);
+  if (status)
+    return status;
+  if (ranks->group->size == 1) {
+    status = cgl_issue_library_check(stream, operation);
+    return status || !src || !dst ? status : alone(src, dst, stream);
+  }
+  return collective_issue(ranks, stream, &call, &u, operation);
+}
+
+
+cgl_status cgl_ranks_all_reduce(cgl_ranks *ranks, cgl_stream *stream,
+                                cgl_ranks_operation reduction, cgl_buffer *src,
+                                cgl_buffer *dst) {
+  static const char operation[] = "ranks:all_reduce";
+  cgl_status status = operation_check(reduction, src->type, operation);
+  if (!status)
+    status = pair_check(src, dst, src->count, true, operation);
+  if (status)
+    return status;
+  const cgl_mpi_call call = {
+      .what = CGL_ALL_REDUCE, .operation = reduction, .count = src->count};
+  return pair_issue(ranks, stream, call, src, dst, operation);
+}
+
+
+cgl_status cgl_ranks_reduce(cgl_ranks *ranks, cgl_stream *stream,
+                            cgl_ranks_operation reduction, int root,
+                            cgl_buffer *src, cgl_buffer *dst) {
+  static const char operation[] = "ranks:reduce";
+  cgl_status status = operation_check(reduction, src->type, operation);
+  if (!status)
+    status = root_check(ranks, root, operation);
+  if (!status && root == ranks->group->rank && !dst)
+    status = refuse(operation, "give a buffer for the result",
+                    "this is the root, and dst is missing");
+  if (!status && dst)
+    status = pair_check(src, dst, src->count, true, operation);
+  if (status)
+    return status;
+  const cgl_mpi_call call = {.what = CGL_REDUCE,
+                             .operation = reduction,
+                             .root = root,
+                             .count = src->count};
+  return pair_issue(ranks, stream, call, src,
+                    root == ranks->group->rank ? dst : NULL, operation);
+}
+
+
+cgl_status cgl_ranks_broadcast(cgl_ranks *ranks, cgl_stream *stream, int root,
+                               cgl_buffer *buffer) {
+  static const char operation[] = "ranks:broadcast";
+  cgl_status status = root_check(ranks, root, operation);
+  if (status)
+    return status;
+  const cgl_mpi_call call = {
+      .what = CGL_BROADCAST, .root = root, .count = buffer->count};
+  return pair_issue(ranks, stream, call, buffer, buffer, operation);
+}
+
+
+cgl_status cgl_ranks_all_gather(cgl_ranks *ranks, cgl_stream *stream,
+                                cgl_buffer *src, cgl_buffer *dst) {
+  static const char operation[] = "ranks:all_gather";
+  cgl_status status =
+      pair_check(src, dst, src->count * (size_t)ranks->group->size,
+                 ranks->group->size == 1, operation);
+  const cgl_mpi_call call = {.what = CGL_ALL_GATHER, .count = src->count};
+  return status ? status : pair_issue(ranks, stream, call, src, dst, operation);
+}
+
+
+/* Whether the elements divide into a part for each rank. */
+static cgl_status parts_check(const cgl_ranks *ranks, const cgl_buffer *src,
+                              const char *operation) {
+  return src->count % (size_t)ranks->group->size == 0
+             ? CGL_OK
+             : refuse(operation, "give a multiple",
+                      "%zu elements do not divide into %d parts", src->count,
+                      ranks->group->size);
+}
+
+
+cgl_status cgl_ranks_reduce_scatter(cgl_ranks *ranks, cgl_stream *stream,
+                                    cgl_ranks_operation reduction,
+                                    cgl_buffer *src, cgl_buffer *dst) {
+  static const char operation[] = "ranks:reduce_scatter";
+  const size_t count = src->count / (size_t)ranks->group->size;
+  cgl_status status = operation_check(reduction, src->type, operation);
+  if (!status)
+    status = parts_check(ranks, src, operation);
+  if (!status)
+    status = pair_check(src, dst, count, ranks->group->size == 1, operation);
+  const cgl_mpi_call call = {
+      .what = CGL_REDUCE_SCATTER, .operation = reduction, .count = count};
+  return status ? status : pair_issue(ranks, stream, call, src, dst, operation);
+}
+
+
+cgl_status cgl_ranks_all_to_all(cgl_ranks *ranks, cgl_stream *stream,
+                                cgl_buffer *src, cgl_buffer *dst) {
+  static const char operation[] = "ranks:all_to_all";
+  cgl_status status = parts_check(ranks, src, operation);
+  if (!status)
+    status =
+        pair_check(src, dst, src->count, ranks->group->size == 1, operation);
+  const cgl_mpi_call call = {.what = CGL_ALL_TO_ALL,
+                             .count = src->count / (size_t)ranks->group->size};
+  return status ? status : pair_issue(ranks, stream, call, src, dst, operation);
+}
+
+
+cgl_status cgl_ranks_barrier(cgl_ranks *ranks, cgl_stream *stream) {
+  static const char operation[] = "ranks:barrier";
+  const cgl_mpi_call call = {.what = CGL_BARRIER, .count = 1};
+  if (ranks->group->size > 1)
+    return pair_issue(ranks, stream, call, NULL, ranks->order, operation);
+  cgl_status status = order_check(ranks, stream, operation);
+  return status ? status : cgl_issue_library_check(stream, operation);
+}
+
+
+/* ---- exchanges ---- */
+
+static cgl_status transfers_check(const cgl_ranks *ranks,
+                                  const cgl_ranks_transfer *transfers, size_t n,
+                                  const char *operation) {
+  cgl_status status = CGL_OK;
+  if (n > CGL_RANKS_MAX_TRANSFERS)
+    return refuse(operation, "divide it", "at most %d transfers are possible",
+                  CGL_RANKS_MAX_TRANSFERS);
+  for (size_t i = 0; i < n && !status; i++) {
+    const cgl_buffer *buffer = transfers[i].buffer;
+    status = root_check(ranks, transfers[i].peer, operation);
+    if (!status)
+      status = count_check(buffer->count * (size_t)cgl_type_lanes(buffer->type),
+                           operation);
+    for (size_t k = 0; k < n && !status; k++)
+      if (k != i && !transfers[i].send && buffer->count &&
+          transfers[k].buffer->count &&
+          buffers_overlap(buffer, transfers[k].buffer))
+        status = refuse(operation, "give each its own",
+                        "a buffer that is received shares memory with another "
+                        "one of the exchange");
+  }
+  return status;
+}
+
+
+/* One rank sends to itself: the n-th send is the n-th receive. */
+static cgl_status exchange_alone(cgl_stream *stream,
+                                 const cgl_ranks_transfer *transfers, size_t n,
+                                 const char *operation) {
+  size_t send = 0, recv = 0;
+  cgl_status status = cgl_issue_library_check(stream, operation);
+  while (!status) {
+    while (send < n && !transfers[send].send)
+      send++;
+    while (recv < n && transfers[recv].send)
+      recv++;
+    if (send == n || recv == n)
+      break;
+    status = cgl_buffer_copy(transfers[recv++].buffer, transfers[send++].buffer,
+                             stream);
+  }
+  if (!status && (send < n || recv < n))
+    status = refuse(operation, "give both sides",
+                    "a rank alone receives what it sends itself, and a %s has "
+                    "no other side",
+                    send < n ? "send" : "receive");
+  return status;
+}
+
+
+cgl_status cgl_ranks_exchange(cgl_ranks *ranks, cgl_stream *stream,
+                              const cgl_ranks_transfer *transfers, size_t n) {
+  static const char operation[] = "ranks:exchange";
+  cgl_mpi_transfer list[CGL_RANKS_MAX_TRANSFERS];
+  cgl_buffer *reads[CGL_RANKS_MAX_TRANSFERS], *writes[CGL_RANKS_MAX_TRANSFERS];
+  uses u = {.reads = reads, .writes = writes};
+  cgl_status status = order_check(ranks, stream, operation);
+  if (!status)
+    status = transfers_check(ranks, transfers, n, operation);
+  if (status || !n)
+    return status;
+  if (ranks->group->size == 1)
+    return exchange_alone(stream, transfers, n, operation);
+  for (size_t i = 0; i < n; i++) {
+    cgl_buffer *buffer = transfers[i].buffer;
+    list[i] = (cgl_mpi_transfer){
+        (void *)(uintptr_t)buffer->address,
+        buffer->count * (size_t)cgl_type_lanes(buffer->type),
+        cgl_type_number(buffer->type), transfers[i].peer, transfers[i].send};
+    if (transfers[i].send)
+      reads[u.nreads++] = buffer;
+    else
+      writes[u.nwrites++] = buffer;
+  }
+  const cgl_mpi_call call = {
+      .what = CGL_EXCHANGE, .transfers = list, .ntransfers = n};
+  return collective_issue(ranks, stream, &call, &u, operation);
+}
