@@ -67,8 +67,8 @@ describe("the command line", function()
   end)
 
   it("names an option without its value", function()
-    for _, option in ipairs { "-e", "-l", "--device", "--compile", "--out", "--arch",
-                               "--inspect", "--ranks" } do
+    for _, option in ipairs { "-e", "-l", "--device", "--ranks", "--compile", "--out", "--arch",
+                               "--inspect" } do
       local status, _, err = run { option }
       assert.are.equal(1, status)
       assert.is_truthy(err:find("a value is missing after '" .. option .. "'", 1, true))
@@ -160,7 +160,7 @@ describe("the command line", function()
     local status, out = run { "--help" }
     assert.are.equal(0, status)
     for _, option in ipairs { "-e ", "-l ", "-i ", "-v ", "-E ", "--device ", "--plan ",
-      "--compile ", "--out ", "--arch ", "--inspect ", "--ranks ", "-- ", "- " } do
+      "--ranks ", "--compile ", "--out ", "--arch ", "--inspect ", "-- ", "- " } do
       assert.is_truthy(out:find("  " .. option, 1, true), option)
     end
   end)

@@ -234,28 +234,25 @@ static cgl_status root_check(const cgl_ranks *ranks, int root,
 static cgl_status operation_check(cgl_ranks_operation reduction, cgl_type type,
                                   const char *operation) {
   const bool logical = reduction == CGL_RANKS_any || reduction == CGL_RANKS_all;
+  if (cgl_type_lanes(type) > 1 && reduction != CGL_RANKS_sum)
+    return refuse(operation, "elements of several numbers can be summed up",
+                  "%s has no such operation", cgl_type_name(type));
   return (unsigned)reduction < CGL_RANKS_OPERATION_COUNT &&
-                 logical == (type == CGL_TYPE_bool) &&
-                 (reduction == CGL_RANKS_sum || cgl_type_lanes(type) == 1)
+                 logical == (type == CGL_TYPE_bool)
              ? CGL_OK
              : refuse(operation,
                       "any and all reduce bool; sum, product, min and max "
-                      "reduce numbers, and sum alone complex numbers and "
-                      "vectors",
+                      "reduce numbers",
                       "%s has no such operation", cgl_type_name(type));
 }
 
 
-static size_t numbers_of(const cgl_buffer *buffer) {
-  return buffer->count * (size_t)cgl_type_lanes(buffer->type);
-}
-
-
 static cgl_status count_check(size_t count, const char *operation) {
-  return count <= INT_MAX ? CGL_OK
-                          : refuse(operation, "divide it by views",
-                                   "%zu numbers are more than a call takes, %d",
-                                   count, INT_MAX);
+  return count <= INT_MAX
+             ? CGL_OK
+             : refuse(operation, "divide it by views",
+                      "%zu elements are more than a call takes, %d", count,
+                      INT_MAX);
 }
 
 
@@ -422,7 +419,8 @@ static cgl_status transfers_check(const cgl_ranks *ranks,
     const cgl_buffer *buffer = transfers[i].buffer;
     status = root_check(ranks, transfers[i].peer, operation);
     if (!status)
-      status = count_check(numbers_of(buffer), operation);
+      status = count_check(buffer->count * (size_t)cgl_type_lanes(buffer->type),
+                           operation);
     for (size_t k = 0; k < n && !status; k++)
       if (k != i && !transfers[i].send && buffer->count &&
           transfers[k].buffer->count &&
@@ -476,7 +474,8 @@ cgl_status cgl_ranks_exchange(cgl_ranks *ranks, cgl_stream *stream,
   for (size_t i = 0; i < n; i++) {
     cgl_buffer *buffer = transfers[i].buffer;
     list[i] = (cgl_mpi_transfer){
-        (void *)(uintptr_t)buffer->address, numbers_of(buffer),
+        (void *)(uintptr_t)buffer->address,
+        buffer->count * (size_t)cgl_type_lanes(buffer->type),
         cgl_type_number(buffer->type), transfers[i].peer, transfers[i].send};
     if (transfers[i].send)
       reads[u.nreads++] = buffer;

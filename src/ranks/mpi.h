@@ -31,7 +31,7 @@ typedef enum cgl_collective {
 typedef struct cgl_mpi_transfer {
   void *address;
   size_t count;
-  cgl_type type; /* of one number, as in a call */
+  cgl_type type; /* of numbers, as a call's */
   int peer;
   bool send;
 } cgl_mpi_transfer;
@@ -39,7 +39,7 @@ typedef struct cgl_mpi_transfer {
 typedef struct cgl_mpi_call {
   cgl_collective what;
   cgl_ranks_operation operation;
-  cgl_type type; /* of one number: elements of several are as many */
+  cgl_type type; /* of the numbers that elements have */
   int group;     /* 0: all ranks; else as split returned it */
   bool aside;    /* the host asks: no order with the group's other calls */
   int root;      /* of reduce and broadcast */

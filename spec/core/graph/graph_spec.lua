@@ -373,10 +373,11 @@ describe("graph", function()
 
     it("in one long loop can be stopped by a hook", function()
       local g, x = adder()
+      local replay = g.replay
       debug.sethook(function()
         if debug.getinfo(2, "S").source == "=cgraphlua" then error "enough" end
       end, "", 1)
-      local ok, e = pcall(g.replay, g, 2 ^ 30)
+      local ok, e = pcall(replay, g, 2 ^ 30)
       debug.sethook()
       assert.is_false(ok)
       assert.matches("enough", e)
