@@ -33,13 +33,20 @@ typedef struct cgl_call {
   const cgl_call_use *uses;     /* all memory of buffers */
   size_t nuses;                 /* at most CGL_CALL_MAX_USES */
   bool overwrites;              /* nothing of what it writes is read before */
+  bool notes;                   /* issue notes its own failures, and answers a
+                                   cgl_status */
+  bool on_host;                 /* it has functions that the host runs, which
+                                   bodies of conditionals refuse.  Then the
+                                   owner is held until nothing of it runs, and
+                                   released on a thread of the driver's, which
+                                   must not call the driver */
   void *owner;                  /* what the work needs besides: a handle, a
                                    plan; NULL: nothing */
   void (*retain)(void *owner);  /* a graph holds the owner from here */
   void (*release)(void *owner); /* to here: no capture is underway */
 } cgl_call;
 
-#define CGL_CALL_MAX_USES 16
+#define CGL_CALL_MAX_USES 128
 
 /* Issues the call on a stream.  CGL_ERROR_LIBRARY when the library refuses;
    CGL_ERROR_INVALID_ARGUMENT for too many uses.  In a capture

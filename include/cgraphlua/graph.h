@@ -181,8 +181,7 @@ typedef struct cgl_recording cgl_body;
 
 typedef struct cgl_node_info {
   const char *kind; /* "kernel", "memcpy", "memset", "graph", "call",
-                       "event_record", "event_wait", "conditional",
-                       "library", "foreign" */
+                       "event_record", "event_wait", "conditional", "foreign" */
   const char *name; /* the kernel's name, or the operation */
   const char *file; /* script file, or "" */
   int line;         /* script line, or 0 */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/memory/memory.h"
+#include "core/call/call.h"
 
 /* A call as graphs and host functions keep it. */
 typedef struct collective {
@@ -20,6 +20,11 @@ typedef struct collective {
   bool captured;
   cgl_mpi_transfer transfers[];
 } collective;
+
+
+static void collective_retain(void *data) {
+  atomic_fetch_add(&((collective *)data)->references, 1);
+}
 
 
 static void collective_release(void *data) {
@@ -51,7 +56,7 @@ static void collective_do_once(void *data) {
 }
 
 
-static cgl_status collective_run(void *data, CUstream stream) {
+static int collective_run(void *data, void *stream) {
   collective *c = data;
   cgl_context *context = c->ranks->object.context;
   if (c->ranks->nccl) {
@@ -60,7 +65,7 @@ static cgl_status collective_run(void *data, CUstream stream) {
                         c->operation);
   }
   if (!c->captured)
-    atomic_fetch_add(&c->references, 1);
+    collective_retain(c);
   const CUresult result = context->driver->cuLaunchHostFunc(
       stream, c->captured ? collective_do : collective_do_once, c);
   if (result && !c->captured)
@@ -77,22 +82,6 @@ typedef struct uses {
   cgl_buffer *const *writes;
   size_t nreads, nwrites;
 } uses;
-
-
-static cgl_status uses_check(const uses *u, const cgl_ranks *ranks,
-                             cgl_stream *stream, const char *operation) {
-  cgl_status status = CGL_OK;
-  for (size_t i = 0; i < u->nreads + u->nwrites && !status; i++) {
-    const bool read = i < u->nreads;
-    cgl_buffer *buffer = read ? u->reads[i] : u->writes[i - u->nreads];
-    status =
-        cgl_object_check_device(&buffer->object, &ranks->object, operation);
-    if (!status)
-      status = cgl_buffer_check_use(buffer, read ? CGL_USE_READ : CGL_USE_WRITE,
-                                    stream, operation);
-  }
-  return status;
-}
 
 
 /* The group's calls keep their order when the stream is another one than that
@@ -139,30 +128,34 @@ static collective *collective_make(cgl_ranks *ranks, const cgl_mpi_call *call,
 }
 
 
-static void collective_note(cgl_issue *issue, const uses *u, cgl_ranks *ranks) {
+/* The memory of a call, and that of the group, which every call writes: so they
+   stay in order. */
+static size_t uses_list(const uses *u, const cgl_ranks *ranks,
+                        cgl_call_use *list) {
+  size_t n = 0;
   for (size_t i = 0; i < u->nreads; i++)
-    cgl_buffer_use(u->reads[i], issue, false, i);
+    list[n++] = (cgl_call_use){u->reads[i], false};
   for (size_t i = 0; i < u->nwrites; i++)
-    cgl_buffer_use(u->writes[i], issue, true, u->nreads + i);
-  cgl_buffer_use(ranks->order, issue, true, u->nreads + u->nwrites);
-  cgl_issue_use(issue, &ranks->object, NULL, NULL);
-  if (issue->recording)
-    cgl_issue_end_library(issue);
+    list[n++] = (cgl_call_use){u->writes[i], true};
+  list[n++] = (cgl_call_use){ranks->order, true};
+  return n;
 }
 
 
 static cgl_status collective_issue(cgl_ranks *ranks, cgl_stream *stream,
                                    const cgl_mpi_call *call, const uses *u,
                                    const char *operation) {
-  const size_t nbuffers = u->nreads + u->nwrites + 1;
-  cgl_issue issue;
-  cgl_status status =
-      cgl_issue_begin(&issue, stream, &ranks->object, operation,
-                      (cgl_room){.ranges = nbuffers, .kept = nbuffers + 2});
-  if (!status)
-    status = cgl_issue_library_check(stream, operation);
-  if (!status)
-    status = uses_check(u, ranks, stream, operation);
+  cgl_call_use list[CGL_RANKS_MAX_TRANSFERS + 3];
+  cgl_call work = {.name = operation,
+                   .issue = collective_run,
+                   .uses = list,
+                   .nuses = uses_list(u, ranks, list),
+                   .overwrites = true,
+                   .notes = true,
+                   .on_host = true,
+                   .retain = collective_retain,
+                   .release = collective_release};
+  cgl_status status = cgl_call_check(stream, &work);
   if (!status && call->what != CGL_EXCHANGE)
     status = cgl_ranks_check(ranks->group, operation, call, stream->capture);
   if (!status)
@@ -170,14 +163,13 @@ static cgl_status collective_issue(cgl_ranks *ranks, cgl_stream *stream,
   collective *c = status ? NULL : collective_make(ranks, call, operation);
   if (!c)
     return status ? status : CGL_ERROR_NO_MEMORY;
-  c->captured = issue.recording;
-  const cgl_library library = {collective_run, c, collective_release};
-  status = cgl_issue_library(&issue, &library);
-  if (status)
-    return status;
-  collective_note(&issue, u, ranks);
-  order_end(ranks, stream);
-  return CGL_OK;
+  c->captured = stream->capture;
+  work.user = work.owner = c;
+  status = cgl_call_issue_for(&ranks->object, stream, &work);
+  collective_release(c);
+  if (!status)
+    order_end(ranks, stream);
+  return status;
 }
 
 
@@ -288,7 +280,7 @@ static cgl_status pair_issue(cgl_ranks *ranks, cgl_stream *stream,
   if (status)
     return status;
   if (ranks->group->size == 1) {
-    status = cgl_issue_library_check(stream, operation);
+    status = cgl_call_check_host(stream, operation);
     return status || !src || !dst ? status : alone(src, dst, stream);
   }
   return collective_issue(ranks, stream, &call, &u, operation);
@@ -402,7 +394,7 @@ cgl_status cgl_ranks_barrier(cgl_ranks *ranks, cgl_stream *stream) {
   if (ranks->group->size > 1)
     return pair_issue(ranks, stream, call, NULL, ranks->order, operation);
   cgl_status status = order_check(ranks, stream, operation);
-  return status ? status : cgl_issue_library_check(stream, operation);
+  return status ? status : cgl_call_check_host(stream, operation);
 }
 
 
@@ -438,7 +430,7 @@ static cgl_status exchange_alone(cgl_stream *stream,
                                  const cgl_ranks_transfer *transfers, size_t n,
                                  const char *operation) {
   size_t send = 0, recv = 0;
-  cgl_status status = cgl_issue_library_check(stream, operation);
+  cgl_status status = cgl_call_check_host(stream, operation);
   while (!status) {
     while (send < n && !transfers[send].send)
       send++;

@@ -1,5 +1,5 @@
 /* Ranks: groups of processes, and what they do together.
-   Idea: a collective is work of another library (core/record/issue.h).  On the
+   Idea: a collective is a call of another library (core/call).  On the
    host device it is a host function, which hands its call to the progress
    thread and waits; on a GPU it is NCCL's.
    Glossary.  world: all ranks.  group: a part of them.  call: one collective,

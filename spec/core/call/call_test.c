@@ -2,18 +2,21 @@
    words and sets the first one, by two calls of the driver, into the stream
    that it is handed. */
 #include "cgraphlua.h"
-#include "driver/table.h"
+#include "core/base/base.h"
 #include "tap.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { N = 1000, FIRST = 7, REFUSED = 42 };
 
 static cgl_context *context;
 static const cgl_driver *cu;
 static cgl_stream *stream;
-static int held; /* references to the library's owner */
+static atomic_int held;       /* references to the library's owner */
+static atomic_int runs, slow; /* of what the host runs */
 
 typedef struct job {
   cgl_buffer *from, *to;
@@ -37,12 +40,12 @@ static const char *describe(int code) {
 
 
 static void retain(void *owner) {
-  ++*(int *)owner;
+  ++*(atomic_int *)owner;
 }
 
 
 static void release(void *owner) {
-  --*(int *)owner;
+  --*(atomic_int *)owner;
 }
 
 
@@ -210,13 +213,134 @@ static void test_body(void) {
 }
 
 
+/* ---- a call that the host runs a part of ---- */
+
+static void on_host(void *owner) {
+  if (slow)
+    usleep(50000);
+  runs += *(atomic_int *)owner > 0; /* what it needs is still there */
+}
+
+
+static int host_library(void *user, void *custream) {
+  const CUresult result = cu->cuLaunchHostFunc(custream, on_host, &held);
+  return library(user, custream) ||
+         cgl_fail_driver(context, result, "host", "cuLaunchHostFunc");
+}
+
+
+static cgl_status host_call(job *j, cgl_stream *on) {
+  const cgl_call_use uses[] = {{j->from, false}, {j->to, true}};
+  const cgl_call c = {.name = "host",
+                      .issue = host_library,
+                      .user = j,
+                      .uses = uses,
+                      .nuses = 2,
+                      .overwrites = true,
+                      .notes = true,
+                      .on_host = true,
+                      .owner = &held,
+                      .retain = retain,
+                      .release = release};
+  return cgl_call_issue(on, &c);
+}
+
+
+/* Waits for the driver's thread. */
+static bool lets_go(void) {
+  for (int i = 0; i < 200 && held; i++)
+    usleep(10000);
+  return !held;
+}
+
+
+static void test_host(cgl_capture_order order) {
+  job j = {words(1), words(2), false};
+  cgl_graph *graph = capture_begin(order);
+  bool ok = !host_call(&j, stream) && !cgl_graph_capture_end(graph);
+  runs = 0;
+  tap_ok(ok && held == 1 && !cgl_graph_replay(graph, stream, 5) &&
+             has(j.to, FIRST, 1) && runs == 5,
+         "the host's part runs with each replay");
+  slow = 1;
+  cgl_graph_replay(graph, stream, 1);
+  cgl_graph_release(graph);
+  cgl_stream_synchronize(stream);
+  slow = 0;
+  tap_ok(runs == 6, "what runs has its owner when the graph was released");
+  tap_ok(lets_go(), "which is let go of then");
+  cgl_buffer_release(j.from);
+  cgl_buffer_release(j.to);
+}
+
+
+/* Issues something into the body of a branch; what came of it. */
+static cgl_status in_body(cgl_status (*issue)(void *, cgl_stream *),
+                          void *user) {
+  cgl_buffer *flag = words(1), *one = NULL;
+  cgl_status status = cgl_buffer_view(flag, 0, 1, &one), issued = CGL_OK;
+  cgl_graph *graph = capture_begin(CGL_ORDER_ISSUE);
+  const cgl_conditional_desc desc = {.kind = CGL_CONDITIONAL_WHEN,
+                                     .value = one};
+  cgl_conditional *c = NULL;
+  cgl_stream *inner;
+  int body;
+  if (!status)
+    status = cgl_conditional_begin(stream, &desc, &c);
+  while (!status && !(status = cgl_conditional_next(c, &body, &inner)) &&
+         body >= 0)
+    issued = issue(user, inner);
+  if (!status)
+    status = cgl_conditional_end(c);
+  cgl_graph_capture_end(graph);
+  cgl_graph_release(graph);
+  cgl_buffer_release(one);
+  cgl_buffer_release(flag);
+  return status == CUDA_ERROR_NOT_SUPPORTED ? status : issued;
+}
+
+
+static cgl_status issue_host(void *j, cgl_stream *on) {
+  return host_call(j, on);
+}
+
+
+static cgl_status issue_graph(void *graph, cgl_stream *on) {
+  return cgl_graph_replay(graph, on, 1);
+}
+
+
+static void test_host_in_body(void) {
+  job j = {words(1), words(2), false};
+  cgl_graph *graph = capture_begin(CGL_ORDER_ISSUE), *outer;
+  bool ok = !host_call(&j, stream) && !cgl_graph_capture_end(graph);
+  outer = capture_begin(CGL_ORDER_ISSUE);
+  ok = ok && !cgl_graph_replay(graph, stream, 1) &&
+       !cgl_graph_capture_end(outer);
+  const cgl_status call = in_body(issue_host, &j);
+  if (call == CUDA_ERROR_NOT_SUPPORTED)
+    tap_skip("bodies refuse it", "the driver has no conditional nodes");
+  else
+    tap_ok(ok && call == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+               in_body(issue_graph, graph) == call &&
+               in_body(issue_graph, outer) == call,
+           "bodies refuse it, and graphs that have it: %s",
+           cgl_last_error()->message);
+  cgl_graph_release(outer);
+  cgl_graph_release(graph);
+  tap_ok(lets_go(), "and nothing is held");
+  cgl_buffer_release(j.from);
+  cgl_buffer_release(j.to);
+}
+
+
 /* Captures and replays a call; whether nothing failed. */
-static bool work(job *j) {
+static bool work(job *j, cgl_status (*issue)(job *, cgl_stream *)) {
   cgl_graph *graph = NULL;
   bool ok = !cgl_graph_create(context, NULL, &graph) &&
             !cgl_graph_capture_begin(graph, stream);
   if (ok) {
-    ok = !call(j, stream);
+    ok = !issue(j, stream);
     ok = !cgl_graph_capture_end(graph) && ok;
   }
   ok = ok && !cgl_graph_replay(graph, stream, 1);
@@ -226,7 +350,7 @@ static bool work(job *j) {
 
 
 /* Every driver call under a captured call fails once. */
-static void test_faults(void) {
+static void test_faults(cgl_status (*issue)(job *, cgl_stream *)) {
   job j = {words(1), words(2), false};
   const char *entry = "";
   int failed = 0, wrong = 0, left = 0, beside = 0;
@@ -235,12 +359,12 @@ static void test_faults(void) {
     const uint32_t two = 2;
     cgl_buffer_fill(j.to, stream, &two);
     cgl_fault(k, 2);
-    const bool ok = work(&j);
+    const bool ok = work(&j, issue);
     cgl_fault_count(&entry);
     cgl_fault(0, 0);
     failed += !ok;
     wrong += ok && !has(j.to, FIRST, 1);
-    left += held != 0;
+    left += !lets_go();
     beside += entry && !strcmp(entry, "cuStreamEndCapture");
   }
   tap_ok(failed > 8 && beside == 2, "driver calls fail in turn (%d)", failed);
@@ -264,7 +388,11 @@ int main(void) {
   test_capture(CGL_ORDER_DATA);
   test_plan();
   test_body();
-  test_faults();
+  test_host(CGL_ORDER_ISSUE);
+  test_host(CGL_ORDER_DATA);
+  test_host_in_body();
+  test_faults(call);
+  test_faults(host_call);
   cgl_stream_release(stream);
   cgl_context_release(context);
   tap_ok(!cgl_live("all"), "nothing is alive at the end");

@@ -22,12 +22,36 @@ static const cgl_object_kind captured_kind = {
 };
 
 
+/* The graph holds the owner, and so does what is made of it: what runs may
+   outlive the recording. */
+static cgl_status captured_give_owner(cgl_call_captured *captured,
+                                      const char *operation) {
+  cgl_context *context = captured->object.context;
+  const cgl_driver *driver = context->driver;
+  CUuserObject object;
+  const char *entry = "cuUserObjectCreate";
+  CUresult result =
+      driver->cuUserObjectCreate(&object, captured->owner, captured->release, 1,
+                                 CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+  if (!result) {
+    captured->owner = NULL;
+    entry = "cuGraphRetainUserObject";
+    result = driver->cuGraphRetainUserObject(captured->graph, object, 1,
+                                             CU_GRAPH_USER_OBJECT_MOVE);
+    if (result)
+      driver->cuUserObjectRelease(object, 1);
+  }
+  return cgl_fail_driver(context, result, operation, entry);
+}
+
+
 static cgl_call_captured *captured_new(cgl_context *context,
                                        const cgl_call *call) {
   cgl_call_captured *captured = calloc(1, sizeof *captured);
   if (!captured)
     return NULL;
   cgl_object_init(&captured->object, &captured_kind, context);
+  captured->on_host = call->on_host;
   if (call->owner) {
     call->retain(call->owner);
     captured->owner = call->owner;
@@ -40,6 +64,8 @@ static cgl_call_captured *captured_new(cgl_context *context,
 /* ---- the library ---- */
 
 static cgl_status call_fail(const cgl_call *call, int code) {
+  if (call->notes)
+    return code;
   if (call->describe)
     return cgl_fail(CGL_ERROR_LIBRARY, call->name, "the library refused: %s",
                     call->describe(code));
@@ -103,15 +129,20 @@ static void call_note(cgl_issue *issue, const cgl_call *call,
 }
 
 
-static cgl_status call_issue_captured(cgl_issue *issue, cgl_stream *stream,
+static cgl_status call_issue_captured(cgl_issue *issue, cgl_object *object,
+                                      cgl_stream *stream,
                                       const cgl_call *call) {
   cgl_call_captured *captured = captured_new(stream->object.context, call);
   if (!captured)
     return cgl_fail(CGL_ERROR_NO_MEMORY, call->name, "no memory for the call");
   cgl_status status = call_capture(stream, call, &captured->graph);
+  if (!status && call->on_host && captured->owner)
+    status = captured_give_owner(captured, call->name);
   CUgraphNode node;
   if (!status)
     status = cgl_issue_child(issue, captured->graph, &node);
+  if (!status && object)
+    cgl_issue_use(issue, object, NULL, NULL);
   if (!status)
     call_note(issue, call, captured);
   cgl_object_release(&captured->object);
@@ -119,8 +150,35 @@ static cgl_status call_issue_captured(cgl_issue *issue, cgl_stream *stream,
 }
 
 
-static cgl_status call_check(cgl_stream *stream, const cgl_call *call) {
-  cgl_status status = CGL_OK;
+cgl_status cgl_call_check_host(const cgl_stream *stream,
+                               const char *operation) {
+  if (!stream->capture || !stream->capture->around)
+    return CGL_OK;
+  cgl_fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation,
+           "the body of a conditional cannot hold work of the host: the device "
+           "alone decides whether it runs");
+  return cgl_fail_hint("do it before the conditional or after it");
+}
+
+
+bool cgl_call_is_on_host(const cgl_recording *recording) {
+  for (size_t i = 0; i < cgl_record_count(recording); i++) {
+    const cgl_op *op = cgl_record_op(recording, i);
+    const cgl_recording *const *bodies = cgl_record_bodies(recording, op);
+    if (op->kind == CGL_OP_CALL &&
+        ((const cgl_call_captured *)op->object)->on_host)
+      return true;
+    for (uint32_t b = 0; b < op->nbodies; b++)
+      if (cgl_call_is_on_host(bodies[b]))
+        return true;
+  }
+  return false;
+}
+
+
+cgl_status cgl_call_check(cgl_stream *stream, const cgl_call *call) {
+  cgl_status status =
+      call->on_host ? cgl_call_check_host(stream, call->name) : CGL_OK;
   if (call->nuses > CGL_CALL_MAX_USES) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, call->name,
              "%zu uses of memory were named", call->nuses);
@@ -142,21 +200,27 @@ static cgl_status call_check(cgl_stream *stream, const cgl_call *call) {
 }
 
 
-cgl_status cgl_call_issue(cgl_stream *stream, const cgl_call *call) {
+cgl_status cgl_call_issue_for(cgl_object *object, cgl_stream *stream,
+                              const cgl_call *call) {
   cgl_issue issue;
-  cgl_status status = call_check(stream, call);
+  cgl_status status = cgl_call_check(stream, call);
   if (!status)
     status = cgl_issue_begin(
-        &issue, stream, NULL, call->name,
-        (cgl_room){.ranges = call->nuses, .kept = call->nuses + 1});
+        &issue, stream, object, call->name,
+        (cgl_room){.ranges = call->nuses, .kept = call->nuses + 2});
   if (status)
     return status;
   if (stream->capture)
-    return call_issue_captured(&issue, stream, call);
+    return call_issue_captured(&issue, object, stream, call);
   const int code = call->issue(call->user, stream->handle);
   cgl_context_note_work(stream->object.context);
   if (code)
     return call_fail(call, code);
   call_note(&issue, call, NULL);
   return CGL_OK;
+}
+
+
+cgl_status cgl_call_issue(cgl_stream *stream, const cgl_call *call) {
+  return cgl_call_issue_for(NULL, stream, call);
 }

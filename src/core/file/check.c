@@ -227,7 +227,7 @@ static const char *check_op(checking *c, uint32_t recording, uint32_t index) {
   const char *wrong = NULL;
   if (op->kind >= CGL_OP_COUNT || op->kind == CGL_OP_FOREIGN ||
       op->kind == CGL_OP_RECORD || op->kind == CGL_OP_WAIT ||
-      op->kind == CGL_OP_CALL || op->kind == CGL_OP_LIBRARY)
+      op->kind == CGL_OP_CALL)
     return "is of no kind that a file has";
   if (op->predication > CGL_PREDICATION_WRITES ||
       (op->predication && op->kind != CGL_OP_KERNEL &&

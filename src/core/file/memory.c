@@ -112,7 +112,7 @@ static const char *op_reason(const cgl_recording *recording, const cgl_op *op) {
   for (uint32_t i = 0; i < op->nranges; i++)
     if (range_is_pinned(recording, &ranges[i]))
       return "it uses pinned memory of the host";
-  if (op->kind == CGL_OP_CALL || op->kind == CGL_OP_LIBRARY)
+  if (op->kind == CGL_OP_CALL)
     return "another library does its work";
   return op->kind == CGL_OP_GRAPH || op->kind == CGL_OP_CONDITIONAL
              ? NULL

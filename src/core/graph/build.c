@@ -132,9 +132,6 @@ void cgl_build_node(CUgraphNodeParams *params, void **values,
     cgl_issue_child_params(params,
                            ((const cgl_call_captured *)op->object)->graph);
     break;
-  case CGL_OP_LIBRARY:
-    cgl_issue_child_params(params, cgl_issue_library_graph(op));
-    break;
   case CGL_OP_CONDITIONAL:
   case CGL_OP_FOREIGN:
   case CGL_OP_COUNT:

@@ -30,7 +30,7 @@ static const char *const colors[] = {
     [CGL_OP_MEMSET] = "#e4f4e4",      [CGL_OP_GRAPH] = "#f1e6fb",
     [CGL_OP_RECORD] = "#eeeeee",      [CGL_OP_WAIT] = "#eeeeee",
     [CGL_OP_CONDITIONAL] = "#f1e6fb", [CGL_OP_FOREIGN] = "#fbe6e6",
-    [CGL_OP_CALL] = "#e2f3f3",        [CGL_OP_LIBRARY] = "#dff3f4",
+    [CGL_OP_CALL] = "#e2f3f3",
 };
 
 

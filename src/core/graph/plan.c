@@ -173,7 +173,6 @@ const char *cgl_plan_barrier_reason(const cgl_recording *recording,
   case CGL_OP_MEMCPY:
   case CGL_OP_MEMSET:
   case CGL_OP_CALL:
-  case CGL_OP_LIBRARY:
   case CGL_OP_COUNT:
     break;
   }

@@ -49,8 +49,8 @@ static cgl_status graph_capture_into(cgl_graph *graph, cgl_stream *stream,
     return cgl_fail_hint("call the function that was captured, and the nodes "
                          "become the other graph's own");
   }
-  cgl_status status = cgl_record_has(graph->recording, CGL_OP_LIBRARY)
-                          ? cgl_issue_library_check(stream, operation)
+  cgl_status status = cgl_call_is_on_host(graph->recording)
+                          ? cgl_call_check_host(stream, operation)
                           : CGL_OK;
   if (!status)
     status = cgl_graph_refresh(graph, operation);

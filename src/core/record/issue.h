@@ -33,7 +33,6 @@ typedef struct cgl_issue {
   uint32_t body;           /* from 1: the first of its bodies; 0: none */
   uint32_t nbodies;
   bool waits, fits, programmatic; /* as of the operation */
-  cgl_object *library; /* of a library's work: kept by the recording */
 } cgl_issue;
 
 /* What the launches of a kernel have to know of it. */
@@ -102,30 +101,6 @@ void cgl_issue_use(cgl_issue *issue, cgl_object *object,
    Nothing outside captures. */
 void cgl_issue_use_param(cgl_issue *issue, const cgl_param_use *use);
 
-/* ---- library.c: work of other libraries ----
-   In a capture, what a call puts on a stream is captured by itself, and becomes
-   one node, a child graph, whose operation has a name and the memory that it
-   touches.  The builder makes such a node of a copy of that graph. */
-
-typedef struct cgl_library {
-  /* Puts the work on a stream, which may be another one than the operation's;
-     notes its own failures.  Calls that a capture forbids are allowed. */
-  cgl_status (*run)(void *data, CUstream stream);
-  void *data;
-  void (*release)(void *data); /* when nothing needs the data any more; it must
-                                  not call the driver */
-} cgl_library;
-
-/* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED in the body of a conditional. */
-cgl_status cgl_issue_library_check(const cgl_stream *stream,
-                                   const char *operation);
-/* After cgl_issue_begin, with room for one more object, and the check above:
-   runs the library, and takes the data, whatever comes of it.  Then come the
-   uses, and in the end cgl_issue_end_library. */
-cgl_status cgl_issue_library(cgl_issue *issue, const cgl_library *library);
-void cgl_issue_end_library(cgl_issue *issue);
-/* The graph of the operation's work, borrowed. */
-CUgraph cgl_issue_library_graph(const cgl_op *op);
 
 /* The operation has the recording of a captured graph as its body. */
 void cgl_issue_body(cgl_issue *issue, cgl_recording *body);

@@ -30,7 +30,6 @@
   X(CGL_OP_RECORD, "event_record", CU_GRAPH_NODE_TYPE_EVENT_RECORD)    \
   X(CGL_OP_WAIT, "event_wait", CU_GRAPH_NODE_TYPE_WAIT_EVENT)          \
   X(CGL_OP_CONDITIONAL, "conditional", CU_GRAPH_NODE_TYPE_CONDITIONAL) \
-  X(CGL_OP_LIBRARY, "library", CU_GRAPH_NODE_TYPE_GRAPH)               \
   X(CGL_OP_FOREIGN, "foreign", CU_GRAPH_NODE_TYPE_EMPTY)
 
 typedef enum cgl_op_kind {

@@ -170,8 +170,7 @@ static void making_add_op(making *m, const cgl_recording *recording,
                           const cgl_op *op) {
   /* A kernel or a call may read what it writes; copies and fills never do. */
   const bool updates =
-      op->kind == CGL_OP_LIBRARY ||
-      ((op->kind == CGL_OP_KERNEL || op->kind == CGL_OP_CALL) && !op->fills);
+      (op->kind == CGL_OP_KERNEL || op->kind == CGL_OP_CALL) && !op->fills;
   const bool perhaps = m->perhaps || op->predication == CGL_PREDICATION_LOOKS;
   const cgl_range *ranges = cgl_record_ranges(recording, op);
   for (int write = 0; write < 2; write++)
