@@ -17,7 +17,7 @@ local function lacks_ranks()
   if os.execute "command -v mpirun >/dev/null 2>&1" ~= 0 then
     return "there is no mpirun: install openmpi-bin"
   end
-  local status = program.shell(environment .. program.path .. " --ranks 2 -e " ..
+  local status = program.shell(environment .. quote(program.path) .. " --ranks 2 -e " ..
     quote "require('cgraphlua').ranks()" .. " 2>&1 | grep -q 'cannot be opened'")
   return status == 0 and "cgraphlua was built without MPI: install libopenmpi-dev" or nil
 end
