@@ -110,9 +110,8 @@ cgl_status cgl_graph_new_executable(cgl_graph *graph, CUgraph template,
                                     const char *operation,
                                     cgl_executable **executable);
 /* Before its first launch: makes the stream come after the upload, which is in
-   the stream that captured.  The driver orders launches behind launches, but
-   not behind an upload in another stream: where processes share a GPU, such a
-   launch may never end. */
+   the stream that captured.  The driver orders launches behind launches, and
+   promises nothing of an upload in another stream. */
 cgl_status cgl_graph_order_upload(cgl_executable *executable,
                                   const cgl_stream *stream,
                                   const char *operation);
