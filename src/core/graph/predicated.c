@@ -18,8 +18,8 @@
 #include <string.h>
 
 /* On an H200, behind programmatic edges, a kernel that is skipped costs half a
-   microsecond and what it takes to launch its blocks, as much for 600 of them;
-   one that runs costs 0.1 to 0.4 more than without a word, and 1.5 where 2000
+   microsecond and what it takes to launch its blocks, as much for 400 of them;
+   one that runs costs 0.1 to 0.4 more than without a word, and 1.7 where 2000
    blocks wait for a word that has just been written; a node costs five, and
    eight when a body runs; a turn of a loop's node four. */
 enum {
