@@ -369,6 +369,7 @@ static void child_run(const char *token) {
   lua_pushstring(L, token);
   bool well = run(L, "cg.on_log(nil) return cg.share(cg.take(...))");
   lua_close(L);
+  fflush(stdout); /* the error's message */
   _exit(!well);
 }
 

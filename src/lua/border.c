@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "cgraphlua/lua.h"
+#include "core/base/fork.h"
 #include "lua/base/current.h"
 #include "lua/base/error.h"
 #include "lua/base/object.h"
@@ -139,6 +140,7 @@ typedef struct shared {
 
 static shared *shared_list; /* under the lock */
 static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
+CGL_FORK_HOLDS(shared_lock)
 
 enum { TOKEN_ROOM = 64 };
 
@@ -235,22 +237,9 @@ static int cg_take(lua_State *L) {
 }
 
 
-/* In a child of a fork: a thread of the parent may have held the lock. */
-static void shared_leave_parent(void) {
-  pthread_mutex_init(&shared_lock, NULL);
-}
-
-
-static void shared_watch_forks(void) {
-  pthread_atfork(NULL, NULL, shared_leave_parent);
-}
-
-
 void cgl_lua_open_border(lua_State *L, cgl_lua *S) {
   static const luaL_Reg functions[] = {
       {"share", cg_share}, {"take", cg_take}, {NULL, NULL}};
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, shared_watch_forks);
   cgl_lua_functions(L, functions);
   lua_newtable(L);
   lua_createtable(L, 0, 1);

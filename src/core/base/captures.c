@@ -8,6 +8,7 @@ static pthread_mutex_t teardown = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int ncaptures;
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+CGL_FORK_HOLDS(list_lock)
 static cgl_underway *captures;   /* under list_lock */
 static uint64_t next_serial = 1; /* under list_lock */
 
@@ -67,7 +68,6 @@ void cgl_captures_end(void) {
 /* Captures of the other threads never end here. */
 void cgl_captures_leave_parent(void) {
   pthread_mutex_init(&teardown, NULL);
-  pthread_mutex_init(&list_lock, NULL);
   for (cgl_underway **link = &captures; *link;)
     if (pthread_equal((*link)->thread, pthread_self()))
       link = &(*link)->next;

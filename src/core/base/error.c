@@ -31,6 +31,7 @@ typedef struct interned {
 } interned;
 
 static pthread_mutex_t intern_lock = PTHREAD_MUTEX_INITIALIZER;
+CGL_FORK_HOLDS(intern_lock)
 static interned *buckets[BUCKETS]; /* under intern_lock */
 
 /* Hints for failures of the driver. */
@@ -277,11 +278,6 @@ cgl_status cgl_fail_driver(cgl_context *context, CUresult result,
     if (hints[i].code == result)
       cgl_fail_hint("%s", hints[i].hint);
   return result;
-}
-
-
-void cgl_error_leave_parent(void) {
-  pthread_mutex_init(&intern_lock, NULL);
 }
 
 

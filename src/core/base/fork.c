@@ -10,9 +10,6 @@ static void fork_child(void) {
   cgl_fork_done = true;
   cgl_captures_leave_parent();
   cgl_objects_leave_parent();
-  cgl_live_leave_parent();
-  cgl_error_leave_parent();
-  cgl_log_leave_parent();
   cgl_context_leave_parent();
 }
 

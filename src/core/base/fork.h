@@ -5,10 +5,12 @@
    counts it, calling no driver and taking no lock.  A device that the parent
    did not open works in the child as in any process.
    Invariant: no lock of base is held by a thread of the parent when the child
-   goes on. */
+   goes on, and what a lock that forks hold guards is whole there: between two
+   writes of another thread, a child would see one of them. */
 #ifndef CGL_BASE_FORK_H
 #define CGL_BASE_FORK_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
 /* Forks from now on are seen; called before a driver is first asked. */
@@ -20,12 +22,22 @@ static inline bool cgl_fork_happened(void) {
   return cgl_fork_done;
 }
 
+/* Of a static lock under which nothing waits and no other lock is taken: a
+   thread that forks holds it. */
+#define CGL_FORK_HOLDS(lock)                                    \
+  static void lock##_hold(void) {                               \
+    pthread_mutex_lock(&(lock));                                \
+  }                                                             \
+  static void lock##_let(void) {                                \
+    pthread_mutex_unlock(&(lock));                              \
+  }                                                             \
+  __attribute__((constructor)) static void lock##_watch(void) { \
+    pthread_atfork(lock##_hold, lock##_let, lock##_let);        \
+  }
+
 /* What the files of the room do in the child, at the fork. */
 void cgl_captures_leave_parent(void);
 void cgl_objects_leave_parent(void);
-void cgl_live_leave_parent(void);
-void cgl_error_leave_parent(void);
-void cgl_log_leave_parent(void);
 void cgl_context_leave_parent(void);
 
 #endif

@@ -11,6 +11,7 @@
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+CGL_FORK_HOLDS(lock)
 static cgl_live_counts *listed; /* of all threads that live */
 static atomic_int_fast64_t left[CGL_OBJECT_COUNT]; /* of ended threads */
 
@@ -38,11 +39,6 @@ void cgl_live_end_thread(cgl_live_counts *counts) {
   for (int kind = 0; kind < CGL_OBJECT_COUNT; kind++)
     atomic_fetch_add(&left[kind], atomic_exchange(&counts->count[kind], 0));
   pthread_mutex_unlock(&lock);
-}
-
-
-void cgl_live_leave_parent(void) {
-  pthread_mutex_init(&lock, NULL);
 }
 
 

@@ -8,6 +8,7 @@
 enum { TEXT_ROOM = 1024 };
 
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+CGL_FORK_HOLDS(log_lock)
 static cgl_log_receiver process; /* under log_lock, as those of contexts */
 static cgl_log_scripts *scripts; /* likewise; NULL: no Lua state was open */
 
@@ -20,11 +21,6 @@ static const char *const level_names[] = {
 
 const char *cgl_log_level_name(cgl_log_level level) {
   return level_names[level];
-}
-
-
-void cgl_log_leave_parent(void) {
-  pthread_mutex_init(&log_lock, NULL);
 }
 
 

@@ -2,6 +2,7 @@
 #include "core/base/base.h"
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+CGL_FORK_HOLDS(list_lock)
 static cgl_object *dead_first, **dead_last = &dead_first;
 static atomic_long ndead;
 static cgl_object *left_parent; /* ended in a child of a fork; under the lock */
@@ -37,7 +38,6 @@ bool cgl_object_try_retain(cgl_object *object) {
 
 /* The teardown list holds only what belongs to the parent. */
 void cgl_objects_leave_parent(void) {
-  pthread_mutex_init(&list_lock, NULL);
   left_parent = dead_first;
   dead_first = NULL;
   dead_last = &dead_first;

@@ -13,6 +13,7 @@ enum { MOST_EVENTS = 1 << 24 };
 atomic_bool cgl_history_on;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+CGL_FORK_HOLDS(lock)
 static cgl_memory_event *ring;
 static size_t room;
 static uint64_t seen; /* events since `began` */

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/fork.h"
 #include "lua/base/call.h"
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+CGL_FORK_HOLDS(open_lock)
 static cgl_lua *open_states; /* under open_lock, as their messages are */
 
 
@@ -47,20 +49,7 @@ static bool message_take(const char *message, cgl_log_level level, bool last) {
 }
 
 
-/* In a child of a fork: a thread of the parent may have held the lock. */
-static void log_leave_parent(void) {
-  pthread_mutex_init(&open_lock, NULL);
-}
-
-
-static void log_watch_forks(void) {
-  pthread_atfork(NULL, NULL, log_leave_parent);
-}
-
-
 void cgl_lua_log_attach(cgl_lua *S) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, log_watch_forks);
   pthread_mutex_lock(&open_lock);
   S->next_open = open_states;
   open_states = S;
