@@ -1,6 +1,7 @@
 #include "cli/line.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -30,6 +31,7 @@ struct cgl_line {
   EditLine *editor; /* NULL when the input is no terminal */
   History *history;
   sigset_t open; /* the signal mask outside the editor */
+  int keys;      /* the terminal, without waiting in read; or standard input */
   const char *prompt;
   char path[PATH_MAX]; /* of the history; may be empty */
 #endif
@@ -66,11 +68,23 @@ static char *show_prompt(EditLine *editor) {
 
 /* Waits for a byte; SIGINT is let through here and nowhere else in the
    editor, so that no Ctrl-C is missed.  False when Ctrl-C came. */
-static bool wait_for_byte(const sigset_t *open) {
-  struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-  while (!cancelled && ppoll(&input, 1, NULL, open) < 0 && errno == EINTR)
+static bool wait_for_byte(const cgl_line *in) {
+  struct pollfd input = {.fd = in->keys, .events = POLLIN};
+  while (!cancelled && ppoll(&input, 1, NULL, &in->open) < 0 && errno == EINTR)
     ;
   return !cancelled;
+}
+
+
+/* A Ctrl-C also drops what was typed, so a byte that waited may be gone when it
+   is read: then read must not wait, with SIGINT held back.  Standard input
+   itself is shared with other programs and stays as it is. */
+static void open_keys(cgl_line *in) {
+  const char *name = ttyname(STDIN_FILENO);
+  in->keys =
+      name ? open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+  if (in->keys < 0)
+    in->keys = STDIN_FILENO;
 }
 
 
@@ -82,9 +96,9 @@ static int read_key(EditLine *editor, wchar_t *key) {
   char byte;
   el_get(editor, EL_CLIENTDATA, &in);
   memset(&state, 0, sizeof state);
-  while (wait_for_byte(&in->open)) {
-    ssize_t n = read(STDIN_FILENO, &byte, 1);
-    if (n <= 0 && !(n < 0 && errno == EINTR))
+  while (wait_for_byte(in)) {
+    ssize_t n = read(in->keys, &byte, 1);
+    if (n <= 0 && !(n < 0 && (errno == EINTR || errno == EAGAIN)))
       return (int)n;
     if (n < 0)
       continue;
@@ -157,6 +171,7 @@ static void open_editor(cgl_line *in) {
   in->editor = el_init("cgraphlua", stdin, stdout, stderr);
   if (!in->history || !in->editor)
     return;
+  open_keys(in);
   find_history(in);
   history(in->history, &event, H_SETSIZE, HISTORY_LENGTH);
   history(in->history, &event, H_SETUNIQUE, 1);
@@ -285,6 +300,8 @@ void cgl_line_close(cgl_line *in) {
     el_end(in->editor);
   if (in->history)
     history_end(in->history);
+  if (in->keys > STDIN_FILENO)
+    close(in->keys);
 #endif
   free(in->buffer);
   free(in);
