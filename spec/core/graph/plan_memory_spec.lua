@@ -2,9 +2,12 @@
 -- the edges are known.
 
 local cg = require "cgraphlua"
+local ffi = require "ffi"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../../support/device.lua")
 local fails, slips = device.fails, device.slips
+
+ffi.cdef "int setenv(const char *name, const char *value, int replace);"
 
 local N, UNIT = 128, 512 -- floats, and their bytes
 
@@ -26,6 +29,7 @@ extern "C" __global__ void add(float *y, const float *x, float a) {
   after_each(function() x, y, z = nil, nil, nil end)
 
   teardown(function()
+    ffi.C.setenv("CGRAPHLUA_HOST_ORDER", "", 1)
     add, shapes = nil, nil
     device.nothing_alive()
   end)
@@ -189,6 +193,35 @@ extern "C" __global__ void add(float *y, const float *x, float a) {
     inner:release()
     outer:replay()
     assert.equal(19 + 3, y:download()[1])
+  end)
+
+  it("is apart from what bodies and graphs of the pool released: nothing orders the two", function()
+    local flag, pool, w = cg.full("int32", 1, 1), cg.pool(), cg.full("float", N, 5)
+    local function inner(order)
+      local g = captured(function() through(y, x) end, { pool = pool, order = order })
+      return function() g:replay() end
+    end
+    local firsts = { inner "issue", inner "data" }
+    for _, form in ipairs { "node", "predicated" } do
+      for _, branch in ipairs { "when", "times" } do
+        firsts[#firsts + 1] = function()
+          cg[branch](flag, function() through(y, x) end, { form = form })
+        end
+      end
+    end
+    for seed = 1, 6 do
+      ffi.C.setenv("CGRAPHLUA_HOST_ORDER", tostring(seed), 1)
+      for i, first in ipairs(firsts) do
+        x:fill(1)
+        z:fill(0)
+        local g = captured(function()
+          first()
+          through(z, w)
+        end, { pool = pool })
+        g:replay()
+        assert.same({ i, 8, 4 }, { i, z:download()[1], y:download()[N] })
+      end
+    end
   end)
 
   it("can be changed where it is the script's", function()

@@ -158,18 +158,25 @@ void cgl_temporaries_free(cgl_temporaries *t) {
 
 /* ---- moving ---- */
 
-/* The bytes of what the capture allocated and released and that stays: a begin
-   and an end each; returns how many. */
-static size_t temporaries_find_fixed(const cgl_temporaries *t,
-                                     CUdeviceptr *bounds) {
+/* The bytes of what was allocated and released and stays, in bodies and graphs
+   inside the graph too, which may have the same pool: a begin and an end each.
+   Without `bounds` counts what may be released meanwhile, too. */
+static size_t record_find_fixed(const cgl_recording *recording, uint64_t born,
+                                CUdeviceptr *bounds) {
+  const cgl_recording *body;
+  const cgl_allocation *a;
   size_t n = 0;
-  for (size_t i = 0; i < t->nallocations; i++) {
-    const cgl_allocation *a = cgl_record_allocation(t->recording, i);
-    if (a->born != t->born || a->temporary || !atomic_load(&a->over))
+  for (size_t i = 0; (a = cgl_record_allocation(recording, i)); i++) {
+    if ((a->temporary && a->born == born) || (bounds && !atomic_load(&a->over)))
       continue;
-    bounds[2 * n] = a->address;
-    bounds[2 * n++ + 1] = a->address + a->bytes;
+    if (bounds) {
+      bounds[2 * n] = a->address;
+      bounds[2 * n + 1] = a->address + a->bytes;
+    }
+    n++;
   }
+  for (size_t i = 0; (body = cgl_record_body(recording, i)); i++)
+    n += record_find_fixed(body, born, bounds ? bounds + 2 * n : NULL);
   return n;
 }
 
@@ -178,12 +185,13 @@ cgl_status cgl_temporaries_move(cgl_temporaries *t, cgl_pool *pool,
                                 cgl_stream *stream, size_t bytes,
                                 const char *operation) {
   CUdeviceptr base = 0;
-  CUdeviceptr *to = calloc(3 * t->nallocations + 1, sizeof *to);
+  const size_t nbounds = record_find_fixed(t->recording, t->born, NULL);
+  CUdeviceptr *to = calloc(t->nallocations + 2 * nbounds + 1, sizeof *to);
   CUdeviceptr *bounds = to + t->nallocations;
   if (!to)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                     "no memory to place the graph's memory");
-  const size_t nbounds = temporaries_find_fixed(t, bounds);
+  record_find_fixed(t->recording, t->born, bounds);
   cgl_status status =
       cgl_pool_place(pool, stream, bytes, bounds, nbounds, operation, &base);
   for (size_t i = 0; i < t->count && !status; i++)
