@@ -90,13 +90,24 @@ static void part_add_need(making *m, cgl_share_part *part,
 }
 
 
+/* Both are the capture's own: its pool gave the bytes of the first to the
+   second when the first was over, and a read after that is one of a loop's next
+   turn. */
+static bool content_is_followed(const making *m, const cgl_content *content,
+                                const cgl_content *next) {
+  return next && content->allocation.born == m->born &&
+         next->allocation.born == m->born;
+}
+
+
 /* What the graph has not written itself by then, it needs. */
 static void part_read(making *m, cgl_share_part *part, const share_use *use) {
   cgl_span piece;
   for (CUdeviceptr at = use->start; at < use->end; at = piece.end) {
     piece = cgl_spans_piece(&part->spans, at, use->end);
     /* Bytes that are only read have the number of what was needed last. */
-    if (piece.number == use->content->number)
+    if (piece.number == use->content->number ||
+        content_is_followed(m, use->content, piece.content))
       continue;
     cgl_need need = {.start = piece.start,
                      .end = piece.end,
