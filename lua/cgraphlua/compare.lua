@@ -92,6 +92,28 @@ local function run(fn, way, count)
   return result
 end
 
+-- Whether two elements agree: numbers, lists of them (vectors, complex numbers),
+-- or booleans.  The difference of an infinity and a number is within no tolerance.
+local function alike(p, q, rtol, atol)
+  if type(p) == "table" then
+    for k = 1, #p do
+      if not alike(p[k], q[k], rtol, atol) then return false end
+    end
+    return true
+  end
+  if p == q or (p ~= p and q ~= q) then return true end
+  local a, b = tonumber(p), tonumber(q) -- large whole numbers are FFI numbers
+  return rtol + atol > 0 and a and math.abs(a) < math.huge and
+    math.abs(a - b) <= atol + rtol * math.abs(a)
+end
+
+local function element_text(value)
+  if type(value) ~= "table" then return tostring(value) end
+  local list = {}
+  for k = 1, #value do list[k] = tostring(value[k]) end
+  return "{" .. table.concat(list, ", ") .. "}"
+end
+
 -- The first buffer and element that differ, or nil.
 local function difference(a, b, rtol, atol)
   for _, name in ipairs(a.names) do
@@ -99,11 +121,9 @@ local function difference(a, b, rtol, atol)
     if not y or #x ~= #y then return { buffer = name } end
     for i = 1, #x do
       local p, q = x[i], y[i]
-      local same = p == q or (p ~= p and q ~= q)
-      if not same and type(p) == "number" and rtol + atol > 0 then
-        same = math.abs(p - q) <= atol + rtol * math.abs(p)
+      if not alike(p, q, rtol, atol) then
+        return { buffer = name, index = i, wanted = p, got = q }
       end
-      if not same then return { buffer = name, index = i, wanted = p, got = q } end
     end
   end
 end
@@ -159,7 +179,7 @@ return function(fn, opts)
             tostring(found.buffer), found.way, found.reference)
           if found.index then
             text = ("%s: element %d is %s, not %s"):format(text, found.index,
-              tostring(found.got), tostring(found.wanted))
+              element_text(found.got), element_text(found.wanted))
           end
           local told, index, node = pcall(find_node, fn, reference, way, rtol, atol)
           if told and index then

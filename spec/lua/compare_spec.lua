@@ -86,6 +86,47 @@ describe("cg.compare", function()
     assert.is_nil((cg.compare(counting(2), { orders = orders, atol = 0.5 })))
   end)
 
+  -- Work that leaves another element in each way.
+  local function leaving(type, ...)
+    local values, calls = { ... }, 0
+    return function()
+      local x = cg.buffer(type, 2)
+      calls = calls + 1
+      local value = values[math.min(calls, #values)]
+      return function() x:fill(value) end, { x = x }
+    end
+  end
+  local two = { orders = { "eager", "data" } }
+
+  it("compares vectors and complex numbers by their numbers", function()
+    for _, type in ipairs { "complex64", "complex128", "float2", "int2" } do
+      assert.is_true(cg.compare(leaving(type, { 1, 2 })), type)
+      local same, text, found = cg.compare(leaving(type, { 1, 2 }, { 1, 3 }), two)
+      assert.same({ "nil", { 1, 2 }, { 1, 3 } }, { tostring(same), found.wanted, found.got })
+      assert.truthy(text:find("element 1 is {1, 3}, not {1, 2}", 1, true))
+      assert.is_true(cg.compare(leaving(type, { 1, 2 }, { 1, 3 }),
+        { orders = two.orders, atol = 1 }))
+    end
+  end)
+
+  it("takes no difference from an infinity, and NaN for NaN", function()
+    local inf, wide = math.huge, { orders = two.orders, rtol = 0.5, atol = 9 }
+    assert.is_nil((cg.compare(leaving("float", inf, 1), wide)))
+    assert.is_nil((cg.compare(leaving("float", 1, inf), wide)))
+    assert.is_nil((cg.compare(leaving("float", inf, -inf), wide)))
+    assert.is_nil((cg.compare(leaving("float", 0 / 0, 1), wide)))
+    assert.is_true(cg.compare(leaving("float", inf), wide))
+    assert.is_true(cg.compare(leaving("float", 0 / 0), wide))
+  end)
+
+  it("takes whole numbers that only FFI numbers hold, and booleans", function()
+    assert.is_true(cg.compare(leaving("int64", 2LL ^ 60, 2LL ^ 60 + 1),
+      { orders = two.orders, atol = 1 }))
+    assert.is_nil((cg.compare(leaving("int64", 5, 2LL ^ 60), { orders = two.orders, rtol = 0.5 })))
+    assert.is_nil((cg.compare(leaving("int64", 2LL ^ 60, 2LL ^ 60 + 1), two)))
+    assert.is_nil((cg.compare(leaving("bool", true, false), { orders = two.orders, atol = 1 })))
+  end)
+
   it("finds what a kernel writes through a pointer to const", function()
     if cg.device().device ~= "host" then
       pending "the order is the host device's choice"
