@@ -40,6 +40,15 @@ describe("a slip", function()
     slips(function() cg.from(x, "float") end, "FFI array expected, got cgraphlua%.buffer")
   end)
 
+  it("does no harm as an argument too many", function()
+    local g = cg.capture(function() cg.zeros("float", 1) end)
+    assert.equal(g:pool(), g:pools(1, {}, print)[1])
+    for _, name in ipairs { "nodes", "plan", "params", "options", "pools", "is_capturing" } do
+      local wanted = g[name](g)
+      assert.same(type(wanted), type(g[name](g, nil, 1, {}, print)), name)
+    end
+  end)
+
   it("shows FFI numbers, and NaN without a sign", function()
     slips(function() cg.buffer("float", -1LL) end, "got %-1%)")
     slips(function() cg.graph():replay(18446744073709551615ULL) end, "got 18446744073709551615%)")

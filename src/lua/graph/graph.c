@@ -136,6 +136,7 @@ static int graph_pool(lua_State *L) {
 static int graph_pools(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:pools");
   cgl_graph *graph = cgl_lua_check_graph(L, S, 1);
+  lua_settop(L, 1);
   lua_newtable(L);
   for (int i = 0;; i++) {
     cgl_pool **slot = cgl_lua_new_pool(L, S);
