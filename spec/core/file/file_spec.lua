@@ -294,6 +294,24 @@ describe("graph:save refuses", function()
     end
   end)
 
+  it("names that a file would cut, and blames the argument that has them", function()
+    local x = cg.zeros("float", 4)
+    local g = cg.capture(function() x:fill(1) end)
+    local path = folder "no.cgl"
+    for _, name in ipairs { "", "a\0b", 1 } do
+      device.slips(function() g:save(path, { inputs = { [name] = x } }) end,
+        "bad argument #2 to 'graph:save' %(inputs: the key .* is no name")
+      device.slips(function() cg.save(path, { [name] = g }) end, "bad argument #2 to 'save'")
+      device.slips(function() cg.save(path, { a = { graph = g, outputs = { [name] = x } } }) end,
+        "bad argument #2 to 'save' %(outputs: the key .* is no name")
+    end
+    device.slips(function() cg.save(path, { a = { graph = g, output = {} } }) end,
+      "bad argument #2 to 'save' %(unknown option")
+    x:release()
+    local e = device.fails(g.save, g, path, { inputs = { x = x } })
+    assert.truthy(e.message:find "argument 2 has a buffer that was released")
+  end)
+
   it("graphs without a capture, and to save in a capture", function()
     local g = device.adder()
     assert.are.equal("CGL_ERROR_NOT_CAPTURED",

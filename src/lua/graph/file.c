@@ -10,16 +10,20 @@ enum { MOST_DEVICES = 16 };
 
 /* ---- saving ---- */
 
-/* How many keys the table at `index` has, all of them strings. */
-static size_t names_count(lua_State *L, cgl_lua *S, int index,
+/* How many keys the table has, all of them texts that a file can have; it is
+   argument `index`, or an option there. */
+static size_t names_count(lua_State *L, cgl_lua *S, int table, int index,
                           const char *what) {
   char text[CGL_LUA_VALUE_ROOM];
-  size_t n = 0;
-  for (lua_pushnil(L); lua_next(L, index); n++) {
+  size_t n = 0, length = 0;
+  for (lua_pushnil(L); lua_next(L, table); n++) {
     lua_pop(L, 1);
-    if (lua_type(L, -1) != LUA_TSTRING)
-      cgl_lua_bad(L, S, 2, "%s: the key %s is no name", what,
-                  cgl_lua_value_text(L, S, -1, text));
+    const char *name =
+        lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &length) : NULL;
+    if (!name || !length || strlen(name) != length)
+      cgl_lua_bad(L, S, index,
+                  "%s: the key %s is no name: texts without zero bytes are",
+                  what, cgl_lua_value_text(L, S, -1, text));
   }
   return n;
 }
@@ -44,8 +48,10 @@ static const cgl_named_buffer *read_named(lua_State *L, cgl_lua *S, int index,
   if (!lua_istable(L, table))
     cgl_lua_bad(L, S, index, "%s: a table of buffers by name expected, got %s",
                 what, cgl_lua_value_text(L, S, table, text));
-  const size_t count = names_count(L, S, table, what);
+  const size_t count = names_count(L, S, table, index, what);
   cgl_named_buffer *list = lua_newuserdata(L, (count + 1) * sizeof *list);
+  const int blame = S->blame;
+  S->blame = blame ? blame : index;
   lua_pushnil(L);
   while (lua_next(L, table)) {
     if (!cgl_lua_is(L, -1, CGL_LUA_buffer))
@@ -56,6 +62,7 @@ static const cgl_named_buffer *read_named(lua_State *L, cgl_lua *S, int index,
     ++*n;
     lua_pop(L, 1);
   }
+  S->blame = blame;
   qsort(list, *n, sizeof *list, named_compare);
   return list;
 }
@@ -151,11 +158,12 @@ static int save(lua_State *L) {
                 cgl_lua_value_text(L, S, 2, text));
   cgl_lua_options(L, S, 3, known);
   const cgl_save_desc desc = read_desc(L, S, 3);
-  size_t n = names_count(L, S, 2, "the graphs");
+  size_t n = names_count(L, S, 2, 2, "the graphs");
   cgl_save_graph *graphs = lua_newuserdata(L, (n + 1) * sizeof *graphs);
   lua_newtable(L); /* keeps the lists of buffers */
   const int lists = lua_gettop(L);
   n = 0;
+  S->blame = 2;
   lua_pushnil(L);
   while (lua_next(L, 2)) {
     const int value = lua_gettop(L);
@@ -164,6 +172,7 @@ static int save(lua_State *L) {
       lua_rawseti(L, lists, (int)lua_objlen(L, lists) + 1);
     lua_pop(L, 1);
   }
+  S->blame = 0;
   qsort(graphs, n, sizeof *graphs, graphs_compare);
   cgl_lua_done(L, S, cgl_graph_save(graphs, n, path, &desc));
   return 0;

@@ -62,9 +62,10 @@ bool cgl_lua_option(lua_State *L, int index, const char *name) {
 /* Reads the option `name` if it is there; errors name the table's argument. */
 #define READ_OPTION(result, read)       \
   if (cgl_lua_option(L, index, name)) { \
-    S->blame = index;                   \
+    const int blame = S->blame;         \
+    S->blame = blame ? blame : index;   \
     result = read;                      \
-    S->blame = 0;                       \
+    S->blame = blame;                   \
     lua_pop(L, 1);                      \
   }
 
