@@ -19,6 +19,9 @@ static cgl_status save_check(const cgl_save_graph *graphs, size_t n) {
     if (!status)
       status = cgl_graph_learn(graphs[i].graph, saving);
     if (!status)
+      status = cgl_share_check_memory(cgl_share_of(graphs[i].graph->recording),
+                                      saving);
+    if (!status)
       status = cgl_graph_note_params(graphs[i].graph, saving);
     for (size_t k = 0; k < i && !status; k++)
       if (!strcmp(name, graphs[k].name ? graphs[k].name : ""))

@@ -54,6 +54,8 @@ static cgl_status graph_capture_into(cgl_graph *graph, cgl_stream *stream,
                           : CGL_OK;
   if (!status)
     status = cgl_graph_refresh(graph, operation);
+  if (!status)
+    status = cgl_share_check_memory(cgl_share_of(graph->recording), operation);
   /* A body does not change: captures of several threads may read it. */
   if (!status)
     status = cgl_graph_learn(graph, operation);

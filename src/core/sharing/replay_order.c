@@ -128,19 +128,40 @@ static cgl_status need_check(const cgl_share_part *part, const cgl_need *need,
 }
 
 
+/* Refuses memory that was taken back. */
+static cgl_status part_check_memory(const cgl_share_part *part,
+                                    const char *operation) {
+  if (!part->undone)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_RELEASED, operation,
+           "the memory that the graph captured at %s uses was taken back "
+           "when its pool was restored at %s",
+           cgl_site_text(part->share->begun), cgl_site_text(part->undone_at));
+  return cgl_fail_hint("capture the graph again");
+}
+
+
+cgl_status cgl_share_check_memory(const cgl_share *share,
+                                  const char *operation) {
+  cgl_status status = CGL_OK;
+  for (size_t i = 0; i < share->nparts && !status; i++) {
+    const cgl_share_part *part = &share->parts[i];
+    pthread_mutex_lock(&part->sharing->lock);
+    status = part_check_memory(part, operation);
+    pthread_mutex_unlock(&part->sharing->lock);
+  }
+  return status;
+}
+
+
 /* Refuses `count` replays of a graph whose memory was taken back, or does not
    carry what they read. */
 static cgl_status part_check(cgl_share_part *part, const cgl_replay *replay,
                              uint64_t count, const char *operation) {
   const cgl_sharing *sharing = part->sharing;
-  cgl_status status = CGL_OK;
-  if (part->undone) {
-    cgl_fail(CGL_ERROR_RELEASED, operation,
-             "the memory that the graph captured at %s uses was taken back "
-             "when its pool was restored at %s",
-             cgl_site_text(part->share->begun), cgl_site_text(part->undone_at));
-    return cgl_fail_hint("capture the graph again");
-  }
+  cgl_status status = part_check_memory(part, operation);
+  if (status)
+    return status;
   /* Nothing has changed since its own last replay. */
   if (part->version == sharing->version && !part->again)
     return CGL_OK;

@@ -219,13 +219,29 @@ static void making_add_left(making *m, const cgl_share_part *part,
 }
 
 
+static void part_undo(cgl_share_part *part, const cgl_site *at) {
+  part->undone = true;
+  part->undone_at = *at;
+}
+
+
+/* The memory was another capture's, and perhaps taken back since. */
+static void part_follow(cgl_share_part *part, const cgl_share_part *from) {
+  part->planned |= from->planned;
+  pthread_mutex_lock(&from->sharing->lock);
+  if (from->undone)
+    part_undo(part, &from->undone_at);
+  pthread_mutex_unlock(&from->sharing->lock);
+}
+
+
 /* What a child graph does: it needs, then leaves. */
 static void making_add_child(making *m, const cgl_share *child) {
   for (size_t i = 0; i < child->nparts; i++) {
     const cgl_share_part *from = &child->parts[i];
     cgl_share_part *part = making_part(m, from->sharing);
     if (part)
-      part->planned |= from->planned;
+      part_follow(part, from);
     for (size_t k = 0; part && k < from->nneeds; k++) {
       const cgl_need *need = &from->needs[k];
       if (need->lost)
@@ -353,8 +369,8 @@ static void part_enter(cgl_share_part *part, const cgl_share *before) {
   pthread_mutex_lock(&sharing->lock);
   part->made = old ? old->made : ++sharing->made;
   if (old) {
-    part->undone = old->undone;
-    part->undone_at = old->undone_at;
+    if (old->undone)
+      part_undo(part, &old->undone_at);
     if (old->unnoted && cgl_share_part_reserve(old))
       cgl_share_part_note(old);
   }

@@ -175,6 +175,9 @@ void cgl_content_note(cgl_content *content, CUdeviceptr address, size_t bytes,
 
 /* ---- share.c: captures ---- */
 
+/* Refuses a graph whose memory was taken back by its pool. */
+cgl_status cgl_share_check_memory(const cgl_share *share,
+                                  const char *operation);
 /* Before a graph becomes a node of the capture of `stream`: refuses when both
    could use the same memory at once. */
 cgl_status cgl_share_check_child(const cgl_share *share, cgl_stream *stream,
