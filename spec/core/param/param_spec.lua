@@ -552,6 +552,18 @@ describe("graph:params and graph:set", function()
     raises("CGL_ERROR_NOT_CAPTURED", function() cg.graph():set { dt = 1 } end)
   end)
 
+  it("know neither an empty name nor the beginning of one", function()
+    local x, dt, unnamed = cg.zeros("float", 4), cg.param("float", 1, "dt"), cg.param("float", 2)
+    local h = cg.capture(function()
+      x:fill(dt)
+      x:fill(unnamed)
+    end)
+    for _, name in ipairs { "", "dt\0", "\0dt" } do
+      raises("CGL_ERROR_NOT_FOUND", function() h:set { [name] = 5 } end, "uses no parameter")
+    end
+    assert.same({ 1, 2 }, { dt:get(), unnamed:get() })
+  end)
+
   it("refuse a name that two parameters have", function()
     local c = cg.param("float", 1, "dt")
     local h = cg.capture(function()

@@ -85,7 +85,10 @@ static cgl_param *param_find(lua_State *L, cgl_lua *S, cgl_graph *graph) {
     cgl_lua_bad(L, S, 2, "names of parameters are strings, got %s",
                 cgl_lua_value_text(L, S, -2, text));
   const char *name = lua_tostring(L, -2);
-  const cgl_status status = cgl_graph_param(graph, name, &param);
+  /* Parameters without a name have an empty one. */
+  const cgl_status status = *name && strlen(name) == lua_objlen(L, -2)
+                                ? cgl_graph_param(graph, name, &param)
+                                : CGL_ERROR_NOT_FOUND;
   if (status != CGL_ERROR_NOT_FOUND) {
     cgl_lua_done(L, S, status);
     return param;
