@@ -74,6 +74,12 @@ describe("algo.scan", function()
     assert.same({ math.huge, 3, 3 }, algo.scan(x, "min", { exclusive = true }):download())
     local bytes = cg.from({ 3, 5 }, "uint8")
     assert.same({ 0, 3 }, algo.scan(bytes, "max", { exclusive = true }):download())
+    for type, ends in pairs { int8 = { -128, 127 }, int16 = { -32768, 32767 },
+                              int32 = { -2 ^ 31, 2 ^ 31 - 1 }, bool = { false, true } } do
+      local one = cg.zeros(type, 1)
+      assert.equal(ends[1], algo.scan(one, "max", { exclusive = true }):item())
+      assert.equal(ends[2], algo.scan(one, "min", { exclusive = true }):item())
+    end
   end)
 
   it("keeps a NaN from its place on", function()

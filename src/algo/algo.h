@@ -41,8 +41,8 @@ bool cgl_algo_is_whole(cgl_type type);
 /* What sums of the type are: itself for reals, int64 or uint64 for others. */
 cgl_type cgl_algo_wide_type(cgl_type type);
 /* What every other number beats in the search for a small or a large one; the
-   type is a float, a double, or an integer of 32 or 64 bits. */
-const char *cgl_algo_worst_text(cgl_type number, bool small);
+   type is no 16-bit real. */
+const char *cgl_algo_worst_text(cgl_type type, bool small);
 /* A grid of so many blocks, along y too when they are too many for x. */
 cgl_launch cgl_algo_blocks(uint64_t blocks, uint32_t threads);
 /* A grid for so many elements in rows of 2^30 along y, whose blocks have so

@@ -182,13 +182,19 @@ cgl_type cgl_algo_wide_type(cgl_type type) {
 }
 
 
-const char *cgl_algo_worst_text(cgl_type number, bool small) {
-  switch (number) {
+const char *cgl_algo_worst_text(cgl_type type, bool small) {
+  switch (type) {
   case CGL_TYPE_float:
     return small ? "__int_as_float(0x7f800000)" : "-__int_as_float(0x7f800000)";
   case CGL_TYPE_double:
     return small ? "__longlong_as_double(0x7ff0000000000000LL)"
                  : "-__longlong_as_double(0x7ff0000000000000LL)";
+  case CGL_TYPE_bool:
+    return small ? "1" : "0";
+  case CGL_TYPE_int8:
+    return small ? "127" : "-128";
+  case CGL_TYPE_int16:
+    return small ? "32767" : "-32768";
   case CGL_TYPE_int32:
     return small ? "0x7fffffff" : "(-0x7fffffff - 1)";
   case CGL_TYPE_int64:

@@ -82,7 +82,8 @@ static void scan_define(scan_call *call, cgl_algo_scan_kind kind) {
            "#define WORST %s\n#define TILE %llu\n",
            cgl_algo_type_text(type), cgl_algo_type_text(call->number),
            cgl_algo_type_text(result), words[kind],
-           cgl_algo_worst_text(call->number, kind == CGL_ALGO_SCAN_min),
+           cgl_algo_worst_text(cgl_algo_is_whole(type) ? type : call->number,
+                               kind == CGL_ALGO_SCAN_min),
            (unsigned long long)call->tile);
 }
 
