@@ -5,9 +5,10 @@
    Matrices are rows of elements, as shapes say them: {rows, columns}; a buffer
    with one extent is a vector.
    Invariants: sums of float are float, of half and bfloat16 float, and of
-   double double: no mode with fewer bits is ever used; scratch of the library
-   comes from the pool that cgl_buffer_create takes without one; a call whose
-   arguments are refused has issued nothing. */
+   double double, of complex numbers likewise: no mode with fewer bits is used
+   but where a call asks for it; scratch of the library comes from the pool that
+   cgl_buffer_create takes without one; a call whose arguments are refused has
+   issued nothing. */
 #ifndef CGRAPHLUA_BLAS_H
 #define CGRAPHLUA_BLAS_H
 
@@ -44,14 +45,37 @@ typedef enum cgl_blas_function {
       CGL_BLAS_COUNT
 } cgl_blas_function;
 
+/* In which bits gemm may multiply. */
+#define CGL_BLAS_PRECISIONS(X) X(ieee) X(tf32)
+typedef enum cgl_blas_precision {
+#define X(name) CGL_BLAS_PRECISION_##name,
+  CGL_BLAS_PRECISIONS(X)
+#undef X
+      CGL_BLAS_PRECISION_COUNT
+} cgl_blas_precision;
+
+/* Some columns of a buffer's rows; a count of 0: all of them. */
+typedef struct cgl_blas_columns {
+  size_t first, count; /* first: from 0 */
+} cgl_blas_columns;
+
 /* The operands of a function; zero: what it has not. */
 typedef struct cgl_blas_operands {
-  cgl_buffer *a, *b, *c;         /* of one type: float or double; of gemm on a
-                                    GPU also half and bfloat16 */
+  cgl_buffer *a, *b, *c;         /* of one type: float or double; of gemm also
+                                    complex64 and complex128, and on a GPU half
+                                    and bfloat16 */
   bool transpose_a, transpose_b; /* the columns of the buffer are the rows */
-  bool upper;                    /* the upper triangle, not the lower one */
-  bool right;                    /* trsm: alpha c inverse(a) */
-  bool unit;                     /* trsm: the diagonal of a counts as 1 */
+  bool conjugate_a,
+      conjugate_b; /* gemm: of what is transposed, the conjugate */
+  cgl_blas_columns columns_a, columns_b, columns_c; /* gemm: the operand is
+                                    these columns of the buffer, before it is
+                                    transposed */
+  cgl_blas_precision precision; /* gemm of float and complex64: tf32 lets a GPU
+                                   multiply numbers rounded to 10 bits behind
+                                   the point; sums stay float */
+  bool upper;                   /* the upper triangle, not the lower one */
+  bool right;                   /* trsm: alpha c inverse(a) */
+  bool unit;                    /* trsm: the diagonal of a counts as 1 */
   cgl_arg alpha, beta; /* CGL_ARG_NUMBER, or CGL_ARG_BUFFER of one element,
                           which is read when the work runs: float for half and
                           bfloat16, else of the operands' type; zero: 1 and 0 */

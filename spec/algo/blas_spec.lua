@@ -327,7 +327,8 @@ print("same")
     refused("a of {2, 3} float, b of {4, 5} float, the result of {2, 5} float", blas.gemm, a, b)
     refused("a transposed, of {2, 3} float", blas.gemm, a, b, { transpose_a = true })
     refused("different types", blas.gemm, a, cg.zeros("double", { 3, 2 }))
-    refused("no reals", blas.gemm, cg.zeros("int32", { 2, 3 }), cg.zeros("int32", { 3, 2 }))
+    refused("neither reals nor complex", blas.gemm, cg.zeros("int32", { 2, 3 }),
+      cg.zeros("int32", { 3, 2 }))
     refused("do not fit", blas.gemm, v, v)
     refused("do not fit", blas.gemm, cg.zeros("float", { 2, 2, 3 }), cg.zeros("float", { 3, 3, 2 }))
     refused("do not fit", blas.gemm, cg.zeros("float", { 1, 1, 2, 3 }), a)
@@ -361,6 +362,174 @@ print("same")
       blas.scal(v)
     end)
     assert.equal(1, #g:nodes())
+  end)
+end)
+
+-- gemm of complex numbers, of columns, and in other precisions, in whole numbers;
+-- complex elements are {re, im}.
+describe("blas.gemm", function()
+  teardown(device.nothing_alive)
+
+  local both = { "complex64", "complex128" }
+
+  local function entry(type)
+    return type:find "complex" and { random(3), random(3) } or random(3)
+  end
+  local function parts(v)
+    if type(v) == "table" then return v[1], v[2] end
+    return v, 0
+  end
+
+  -- A matrix of some columns of the rows of a buffer, perhaps with a batch.
+  local function wide(type, batch, rows, columns, turn)
+    local m = { batch = batch, rows = rows, columns = columns, type = type, list = {} }
+    local r, c = turn and columns or rows, turn and rows or columns
+    local first = (random(2) + 2) % 4
+    local width = first + c + random(1) + 1
+    for i = 1, (batch or 1) * r * width do m.list[i] = entry(type) end
+    m.buffer = cg.buffer(type, batch and { batch, r, width } or { r, width })
+    if #m.list > 0 then m.buffer:upload(m.list) end
+    m.option = c > 0 and { first + 1, c } or nil
+    function m.place(b, i, j)
+      if turn then i, j = j, i end
+      return ((batch and batch > 1 and b or 0) * r + i) * width + first + j + 1
+    end
+    return m
+  end
+
+  -- The elements of c's buffer after 2 a b + beta c.
+  local function expected(a, b, c, opts)
+    local wanted = {}
+    for i, v in ipairs(c.list) do wanted[i] = v end
+    for which = 0, (c.batch or 1) - 1 do
+      for i = 0, c.rows - 1 do
+        for j = 0, c.columns - 1 do
+          local re, im = 0, 0
+          for k = 0, a.columns - 1 do
+            local x, u = parts(a.list[a.place(which, i, k)])
+            local y, v = parts(b.list[b.place(which, k, j)])
+            if opts.conjugate_a then u = -u end
+            if opts.conjugate_b then v = -v end
+            re, im = re + x * y - u * v, im + x * v + u * y
+          end
+          local place = c.place(which, i, j)
+          local p, q = parts(c.list[place])
+          re, im = 2 * re + opts.beta * p, 2 * im + opts.beta * q
+          wanted[place] = c.type:find "complex" and { re, im } or re
+        end
+      end
+    end
+    return wanted
+  end
+
+  local function same_list(wanted, got, what)
+    assert.equal(#wanted, #got)
+    for i, v in ipairs(wanted) do
+      local p, q = parts(v)
+      local x, y = parts(got[i])
+      if p ~= x or q ~= y then
+        error(("%s, element %d: %g %+gi, not %g %+gi"):format(what, i, x, y, p, q))
+      end
+    end
+  end
+
+  local batches = { {}, { 3, 3 }, { 1, 2 }, { nil, 2 }, { 2 }, { 0, 0 } }
+
+  -- Outside a capture in even rounds, else in one, with other contents then.
+  local function round_run(round, type, m, n, k)
+    local of = batches[round % 6 + 1]
+    local opts = { alpha = 2, beta = round % 3 - 1, transpose_a = random(1) > 0,
+                   transpose_b = random(1) > 0 }
+    opts.conjugate_a = opts.transpose_a and random(1) > 0
+    opts.conjugate_b = opts.transpose_b and random(1) > 0
+    local a = wide(type, of[1], m, k, opts.transpose_a)
+    local b = wide(type, of[2], k, n, opts.transpose_b)
+    local c = wide(type, of[1] ~= 1 and of[1] or of[2], m, n)
+    opts.out, opts.columns_a, opts.columns_b, opts.columns_out =
+      c.buffer, a.option, b.option, c.option
+    local function issue() blas.gemm(a.buffer, b.buffer, opts) end
+    if round % 2 == 0 then
+      issue()
+    else
+      local g = cg.capture(issue, { order = round % 4 == 1 and "data" or "issue" })
+      for i = 1, #a.list do a.list[i] = entry(type) end
+      if #a.list > 0 then a.buffer:upload(a.list) end
+      g:replay()
+    end
+    same_list(expected(a, b, c, opts), #c.list > 0 and c.buffer:download() or {},
+      ("%d: %s %dx%dx%d"):format(round, type, m, n, k))
+  end
+
+  test("multiplies columns of wider rows, complex numbers and conjugates, and writes no others",
+    function()
+      local types = { "float", "double", "complex64", "complex128" }
+      for round = 1, 160 do
+        local m, n, k = random(4) + 5, random(4) + 5, random(3) + 4
+        if round % 20 == 0 then m, n, k = 131, 67, 31 end
+        round_run(round, types[math.floor(round / 5) % 4 + 1], m, n, k)
+      end
+    end)
+
+  test("sums complex numbers over nothing, and gives results of no elements", function()
+    for _, type in ipairs(both) do
+      local c = cg.full(type, { 2, 3 }, { 1, 2 })
+      local a, b = cg.buffer(type, { 2, 0 }), cg.buffer(type, { 0, 3 })
+      blas.gemm(a, b, { out = c, beta = 3 })
+      same_list({ { 3, 6 }, { 3, 6 }, { 3, 6 }, { 3, 6 }, { 3, 6 }, { 3, 6 } }, c:download(), type)
+      assert.same({ 0, 0 }, blas.gemm(b, cg.buffer(type, { 3, 0 })).shape)
+    end
+    assert.same({ 0, 2, 3 },
+      blas.gemm(cg.buffer("float", { 0, 2, 5 }), cg.buffer("float", { 5, 3 })).shape)
+  end)
+
+  test("makes a result of the columns' size", function()
+    local a, b = cg.full("float", { 2, 9 }, 1), cg.full("float", { 2, 5 }, 2)
+    local c = blas.gemm(a, b, { columns_a = { 3, 4 }, columns_b = { 1, 2 }, transpose_a = true })
+    assert.same({ 4, 2 }, c.shape)
+    assert.equal(4, device.value(c))
+  end)
+
+  test("reads alpha and beta of complex numbers on the device", function()
+    for _, type in ipairs(both) do
+      local a, b = cg.full(type, { 1, 2 }, { 1, 1 }), cg.full(type, { 2, 1 }, { 0, 1 })
+      local c, i = cg.full(type, { 1, 1 }, { 3, 4 }), cg.full(type, 1, { 0, 1 })
+      blas.gemm(a, b, { out = c, alpha = i, beta = 2 }) -- i (-2 + 2i) + 6 + 8i
+      same_list({ { 4, 6 } }, c:download(), type)
+      blas.gemm(a, b, { out = c, alpha = 3, beta = i }) -- -6 + 6i + i (4 + 6i)
+      same_list({ { -12, 10 } }, c:download(), type)
+    end
+  end)
+
+  test("takes a precision by name", function()
+    for _, type in ipairs { "float", "complex64" } do
+      local a = cg.full(type, { 40, 40 }, 2)
+      for _, precision in ipairs { "ieee", "tf32" } do
+        assert.equal(160, (parts(blas.gemm(a, a, { precision = precision }):download()[7])))
+      end
+    end
+    assert.is_truthy(on_host or blas.describe():find("TF32", 1, true))
+  end)
+
+  test("refuses what the libraries do not do", function()
+    local a, z = cg.zeros("float", { 4, 6 }), cg.zeros("complex64", { 4, 4 })
+    local d = cg.zeros("double", { 2, 2 })
+    refused("not transposed", blas.gemm, z, z, { conjugate_a = true })
+    refused("a of {4, 4} complex64, b of {4, 6} float", blas.gemm, z, a)
+    refused("only blas.gemm takes complex", blas.gemv, z, cg.zeros("complex64", 4))
+    refused("a precision", blas.gemm, d, d, { precision = "tf32" })
+    refused("a of {4, 6} float (3 columns from 4)", blas.gemm, a, cg.zeros("float", { 3, 2 }),
+      { columns_a = { 5, 3 } })
+    refused("do not fit", blas.gemm, a, cg.zeros("float", { 3, 2 }), { columns_a = { 8, 3 } })
+    refused("alpha is {1} float, for operands of complex64", blas.gemm, z, z,
+      { alpha = cg.zeros("float", 1) })
+    refused("shares memory", blas.gemm, a, cg.zeros("float", { 6, 2 }),
+      { out = a, columns_out = { 1, 2 } })
+    for _, opts in ipairs { { precision = "fast" }, { columns_a = 3 }, { columns_a = { 1 } },
+                            { columns_b = { 0, 2 } }, { columns_b = { 1, 0 } },
+                            { columns_a = { "x", 1 } }, { columns_out = { 1, 2 } },
+                            { conjugate_a = 1 } } do
+      device.slips(function() blas.gemm(a, a, opts) end, (next(opts)))
+    end
   end)
 end)
 

@@ -51,7 +51,7 @@ end
 local function stored(type, v)
   if type == "half" and math.abs(v) > 65519 then return v > 0 and math.huge or -math.huge end
   local bits = signed[type] or unsigned[type]
-  if not bits or type == "int64" then return v end
+  if not bits or type == "int64" or type == "uint64" and v >= 0 then return v end
   v = v % 2 ^ bits
   return signed[type] and v >= 2 ^ (bits - 1) and v - 2 ^ bits or v
 end

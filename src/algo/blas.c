@@ -66,13 +66,15 @@ const char *cgl_blas_describe(const cgl_blas *blas) {
 /* What an operand is: {batch, rows, columns}, transposed if it says so. */
 typedef struct matrix {
   int64_t batch, rows, columns;
-  int64_t row; /* elements of a row of the buffer */
+  int64_t first, row; /* elements before it, and of a row of the buffer */
+  int64_t elements;   /* of the buffer, for a matrix */
 } matrix;
 
 
 /* Of so many dimensions: 1, a vector; 2; 3, with a batch in front. */
-static bool matrix_read(const cgl_buffer *buffer, bool transposed, int least,
-                        int most, matrix *out) {
+static bool matrix_read(const cgl_buffer *buffer, bool transposed,
+                        const cgl_blas_columns *some, int least, int most,
+                        matrix *out) {
   size_t extents[CGL_MAX_DIMS];
   const int ndims = cgl_buffer_shape(buffer, extents);
   if (ndims < least || ndims > most)
@@ -80,12 +82,18 @@ static bool matrix_read(const cgl_buffer *buffer, bool transposed, int least,
   for (int d = 0; d < ndims; d++)
     if (extents[d] > INT32_MAX)
       return false;
-  const size_t columns = extents[ndims - 1];
+  const size_t row = extents[ndims - 1];
+  if (some->first > row || some->count > row - some->first ||
+      (some->first && !some->count))
+    return false;
+  const size_t columns = some->count ? some->count : row;
   const size_t rows = ndims > 1 ? extents[ndims - 2] : 1;
   *out = (matrix){.batch = ndims > 2 ? (int64_t)extents[0] : 1,
                   .rows = (int64_t)(transposed ? columns : rows),
                   .columns = (int64_t)(transposed ? rows : columns),
-                  .row = columns ? (int64_t)columns : 1};
+                  .first = (int64_t)some->first,
+                  .row = row ? (int64_t)row : 1,
+                  .elements = (int64_t)(rows * row)};
   return true;
 }
 
@@ -96,10 +104,12 @@ static cgl_status shapes_refuse(const blas_job *job, const char *why) {
   const struct {
     const cgl_buffer *buffer;
     const char *before;
-  } all[] = {{o->a, o->transpose_a ? "a transposed, of " : "a of "},
-             {o->b, o->transpose_b ? "b transposed, of " : "b of "},
-             {o->c, "the result of "}};
-  char text[3 * (CGL_ALGO_SHAPE_ROOM + 20)] = "";
+    const cgl_blas_columns *some;
+  } all[] = {
+      {o->a, o->transpose_a ? "a transposed, of " : "a of ", &o->columns_a},
+      {o->b, o->transpose_b ? "b transposed, of " : "b of ", &o->columns_b},
+      {o->c, "the result of ", &o->columns_c}};
+  char text[3 * (CGL_ALGO_SHAPE_ROOM + 80)] = "";
   char shape[CGL_ALGO_SHAPE_ROOM];
   size_t at = 0;
   for (size_t i = 0; i < 3; i++)
@@ -107,6 +117,10 @@ static cgl_status shapes_refuse(const blas_job *job, const char *why) {
       cgl_algo_shape_text(all[i].buffer, shape);
       at += (size_t)snprintf(text + at, sizeof text - at, "%s%s%s",
                              at ? ", " : "", all[i].before, shape);
+      if (all[i].some->first || all[i].some->count)
+        at += (size_t)snprintf(text + at, sizeof text - at,
+                               " (%zu columns from %zu)", all[i].some->count,
+                               all[i].some->first);
     }
   return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, job->name, "%s: %s", why, text);
 }
@@ -124,14 +138,49 @@ static cgl_status types_check(blas_job *job) {
       job->type == CGL_TYPE_half || job->type == CGL_TYPE_bfloat16;
   if (small)
     job->scalar = CGL_TYPE_float;
-  if (small && job->function != CGL_BLAS_gemm) {
-    shapes_refuse(job, "only blas.gemm takes 16-bit elements");
-    return cgl_fail_hint("copy them to float, with algo.map");
+  const bool pairs =
+      job->type == CGL_TYPE_complex64 || job->type == CGL_TYPE_complex128;
+  if ((small || pairs) && job->function != CGL_BLAS_gemm) {
+    shapes_refuse(job, small ? "only blas.gemm takes 16-bit elements"
+                             : "only blas.gemm takes complex elements");
+    return cgl_fail_hint(small ? "copy them to float, with algo.map"
+                               : "give float or double, or use blas.gemm");
   }
-  if (small || job->type == CGL_TYPE_float || job->type == CGL_TYPE_double)
+  if (!small && !pairs && job->type != CGL_TYPE_float &&
+      job->type != CGL_TYPE_double) {
+    shapes_refuse(job, "elements that are neither reals nor complex");
+    return cgl_fail_hint("give float or double, or complex ones to blas.gemm");
+  }
+  if (o->precision == CGL_BLAS_PRECISION_ieee)
     return CGL_OK;
-  shapes_refuse(job, "elements that are no reals");
-  return cgl_fail_hint("give float or double");
+  if (o->precision == CGL_BLAS_PRECISION_tf32 &&
+      job->function == CGL_BLAS_gemm &&
+      (job->type == CGL_TYPE_float || job->type == CGL_TYPE_complex64))
+    return CGL_OK;
+  shapes_refuse(job, "a precision that the operands do not have");
+  return cgl_fail_hint("tf32 is one of blas.gemm, of float and complex64");
+}
+
+
+/* What gemm alone has. */
+static cgl_status options_check(const blas_job *job) {
+  const cgl_blas_operands *o = job->operands;
+  const cgl_blas_columns *const some[] = {&o->columns_a, &o->columns_b,
+                                          &o->columns_c};
+  bool given = o->conjugate_a || o->conjugate_b;
+  for (int i = 0; i < 3; i++)
+    given = given || some[i]->first || some[i]->count;
+  if (given && job->function != CGL_BLAS_gemm) {
+    shapes_refuse(job, "conjugates or some of the columns");
+    return cgl_fail_hint("only blas.gemm takes them");
+  }
+  if ((o->conjugate_a && !o->transpose_a) ||
+      (o->conjugate_b && !o->transpose_b)) {
+    shapes_refuse(job, "the conjugate of what is not transposed");
+    return cgl_fail_hint("the libraries conjugate only what they transpose: "
+                         "give that, too");
+  }
+  return CGL_OK;
 }
 
 
@@ -139,7 +188,7 @@ static cgl_status types_check(blas_job *job) {
    fit. */
 static bool shapes_read(blas_job *job) {
   const cgl_blas_operands *o = job->operands;
-  matrix a = {1, 1, 1, 1}, b = a, c = a;
+  matrix a = {1, 1, 1, 0, 1, 1}, b = a, c = a;
   const cgl_blas_function f = job->function;
   const bool vectors = f == CGL_BLAS_axpy || f == CGL_BLAS_scal ||
                        f == CGL_BLAS_dot || f == CGL_BLAS_nrm2;
@@ -154,11 +203,16 @@ static bool shapes_read(blas_job *job) {
   }
   const int of_a = f == CGL_BLAS_ger ? 1 : 2, of_b = f == CGL_BLAS_gemm ? 2 : 1;
   const int batched = f == CGL_BLAS_gemm;
-  if (!matrix_read(o->a, o->transpose_a, of_a, of_a + batched, &a) ||
-      (o->b && !matrix_read(o->b, o->transpose_b, of_b, of_b + batched, &b)) ||
-      !matrix_read(o->c, false, f == CGL_BLAS_gemv ? 1 : 2,
-                   (f == CGL_BLAS_gemv ? 1 : 2) + batched, &c))
+  const int of_c = f == CGL_BLAS_gemv ? 1 : 2;
+  if (!matrix_read(o->a, o->transpose_a, &o->columns_a, of_a, of_a + batched,
+                   &a) ||
+      (o->b && !matrix_read(o->b, o->transpose_b, &o->columns_b, of_b,
+                            of_b + batched, &b)) ||
+      !matrix_read(o->c, false, &o->columns_c, of_c, of_c + batched, &c))
     return false;
+  job->first_a = a.first;
+  job->first_b = b.first;
+  job->first_c = c.first;
   job->row_a = a.row;
   job->row_b = b.row;
   job->row_c = c.row;
@@ -166,9 +220,10 @@ static bool shapes_read(blas_job *job) {
   job->m = c.rows;
   job->n = c.columns;
   job->k = a.columns;
-  job->matrix_a = a.batch > 1 ? a.rows * a.columns : 0;
-  job->matrix_b = b.batch > 1 ? b.rows * b.columns : 0;
-  job->matrix_c = c.rows * c.columns;
+  job->matrix_a = a.batch > 1 ? a.elements : 0;
+  job->matrix_b = b.batch > 1 ? b.elements : 0;
+  job->matrix_c = c.elements;
+  job->whole_c = c.columns == c.row;
   switch (f) {
   case CGL_BLAS_gemm: {
     const int64_t most = a.batch == 1 ? b.batch : a.batch;
@@ -212,6 +267,8 @@ static cgl_status operands_check(blas_job *job) {
     return cgl_fail_hint("give c%s%s", has_a ? ", a" : "", has_b ? ", b" : "");
   }
   cgl_status status = types_check(job);
+  if (!status)
+    status = options_check(job);
   if (status)
     return status;
   if (!shapes_read(job)) {
@@ -266,15 +323,16 @@ static cgl_status scalar_read(const blas_job *job, const scalar *s) {
 /* Beside a buffer, a number stands in one of its own. */
 static cgl_status scalar_place(const blas_job *job, cgl_stream *stream,
                                const scalar *s) {
-  const float narrow = (float)*s->number;
+  const double wide[] = {*s->number, 0}; /* complex ones read both */
+  const float narrow[] = {(float)*s->number, 0};
+  const bool twice =
+      job->scalar == CGL_TYPE_double || job->scalar == CGL_TYPE_complex128;
   if (*s->at)
     return CGL_OK;
   cgl_status status = cgl_buffer_create(stream, NULL, job->scalar, 1, s->at);
   return status ? status
                 : cgl_buffer_fill(*s->at, stream,
-                                  job->scalar == CGL_TYPE_float
-                                      ? (const void *)&narrow
-                                      : s->number);
+                                  twice ? (const void *)wide : narrow);
 }
 
 

@@ -1,23 +1,41 @@
 // Calls of OpenBLAS, for the host device: a block of one thread calls one of its
 // functions, on a part of the result.  T is the element type; `function` the
-// address of the C function.
+// address of the C function.  Of COMPLEX numbers there is gemm alone, which takes
+// alpha and beta through pointers.
 
 typedef struct job {
   u64 function;
   double alpha, beta;
   i64 m, n, k;
+  i64 first_a, first_b, first_c;
   i64 row_a, row_b, row_c;
   i64 matrix_a, matrix_b, matrix_c;
   i64 part_m, part_n;  // of the result, for a block
-  int transpose_a, transpose_b, upper, right, unit;
+  int transpose_a, transpose_b;  // 2: the conjugate
+  int upper, right, unit;
 } job;
 
 #define ROWS 101
-#define TURN(on) ((on) ? 112 : 111)
+#define TURN(how) (111 + (how))
 #define HALF(upper) ((upper) ? 121 : 122)
 #define SMALLER(a, b) ((a) < (b) ? (a) : (b))
-#define ALPHA (alpha ? *alpha : (T)j.alpha)
-#define BETA (beta ? *beta : (T)j.beta)
+#define ALPHA (alpha ? *alpha : scalar(j.alpha))
+#define BETA (beta ? *beta : scalar(j.beta))
+
+#ifdef COMPLEX
+typedef const T *given;
+INSIDE T scalar(double x) {
+  T z;
+  z.x = x;
+  z.y = 0;
+  return z;
+}
+#define GIVE(x) (&(x))
+#else
+typedef T given;
+INSIDE T scalar(double x) { return (T)x; }
+#define GIVE(x) (x)
+#endif
 
 #define PARTS(whole, part) (((whole) + (part)-1) / (part))
 // The block's part of m and n, from m0 and n0 on, m1 and n1 long.
@@ -30,8 +48,23 @@ typedef struct job {
   const int m1 = (int)SMALLER(j.part_m, j.m - m0);            \
   const int n1 = (int)SMALLER(j.part_n, j.n - n0);
 
-typedef void gemm_call(int, int, int, int, int, int, T, const T *, int,
-                       const T *, int, T, T *, int);
+typedef void gemm_call(int, int, int, int, int, int, given, const T *, int,
+                       const T *, int, given, T *, int);
+
+extern "C" __global__ void gemm(job j, const T *a, const T *b, T *c,
+                                const T *alpha, const T *beta) {
+  PART
+  const T times = ALPHA, keep = BETA;
+  a += j.first_a + batch * j.matrix_a + m0 * (j.transpose_a ? 1 : j.row_a);
+  b += j.first_b + batch * j.matrix_b + n0 * (j.transpose_b ? j.row_b : 1);
+  c += j.first_c + batch * j.matrix_c + m0 * j.row_c + n0;
+  ((gemm_call *)j.function)(ROWS, TURN(j.transpose_a), TURN(j.transpose_b), m1,
+                            n1, (int)j.k, GIVE(times), a, (int)j.row_a, b,
+                            (int)j.row_b, GIVE(keep), c, (int)j.row_c);
+}
+
+#ifndef COMPLEX
+
 typedef void gemv_call(int, int, int, int, T, const T *, int, const T *, int, T,
                        T *, int);
 typedef void ger_call(int, int, int, T, const T *, int, const T *, int, T *,
@@ -43,16 +76,6 @@ typedef void axpy_call(int, T, const T *, int, T *, int);
 typedef void scal_call(int, T, T *, int);
 typedef T dot_call(int, const T *, int, const T *, int);
 typedef T nrm2_call(int, const T *, int);
-
-extern "C" __global__ void gemm(job j, const T *a, const T *b, T *c,
-                                const T *alpha, const T *beta) {
-  PART
-  ((gemm_call *)j.function)(
-      ROWS, TURN(j.transpose_a), TURN(j.transpose_b), m1, n1, (int)j.k, ALPHA,
-      a + batch * j.matrix_a + m0 * (j.transpose_a ? 1 : j.row_a), (int)j.row_a,
-      b + batch * j.matrix_b + n0 * (j.transpose_b ? j.row_b : 1), (int)j.row_b,
-      BETA, c + batch * j.matrix_c + m0 * j.row_c + n0, (int)j.row_c);
-}
 
 extern "C" __global__ void gemv(job j, const T *a, const T *b, T *c,
                                 const T *alpha, const T *beta) {
@@ -108,3 +131,5 @@ extern "C" __global__ void nrm2(job j, const T *a, const T *b, T *c,
                                 const T *alpha, const T *beta) {
   *c = ((nrm2_call *)j.function)((int)j.n, a, 1);
 }
+
+#endif

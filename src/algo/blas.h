@@ -17,8 +17,10 @@ typedef struct cgl_algo_blas_job {
   double alpha, beta;
   cgl_buffer *alpha_at, *beta_at; /* instead of the numbers; both or neither */
   int64_t m, n, k, batch;
+  int64_t first_a, first_b, first_c;    /* elements before the first one */
   int64_t row_a, row_b, row_c;          /* elements of a row of the buffer */
   int64_t matrix_a, matrix_b, matrix_c; /* elements from one to the next */
+  bool whole_c;                         /* all elements of c are written */
   const char *name;                     /* "blas.gemm" */
 } cgl_algo_blas_job;
 

@@ -14,8 +14,7 @@ typedef cgl_algo_blas_job blas_job;
 
 /* Of cublas_api.h; every one is part of the library's ABI since CUDA 11. */
 enum {
-  N = 0,
-  T = 1, /* cublasOperation_t */
+  N = 0, /* cublasOperation_t: T is 1, and its conjugate 2 */
   LOWER = 0,
   UPPER = 1, /* cublasFillMode_t */
   LEFT = 0,
@@ -24,8 +23,9 @@ enum {
   POINTER_DEVICE = 1, /* cublasPointerMode_t */
   ALGO_DEFAULT = -1,  /* cublasGemmAlgo_t */
   COMPUTE_32F = 68,
-  COMPUTE_64F = 70, /* cublasComputeType_t */
-  MATH = 0 | 16     /* CUBLAS_DEFAULT_MATH, and sums of 16-bit types in float */
+  COMPUTE_64F = 70,
+  COMPUTE_32F_FAST_TF32 = 77, /* cublasComputeType_t */
+  MATH = 0 | 16 /* CUBLAS_DEFAULT_MATH, and sums of 16-bit types in float */
 };
 
 typedef void *handle_t;
@@ -106,17 +106,27 @@ static void *address(const cgl_buffer *buffer) {
 }
 
 
+/* Of element `first`. */
+static void *address_at(const cgl_buffer *buffer, int64_t first) {
+  return buffer ? (char *)address(buffer) +
+                      (size_t)first * cgl_type_bytes(cgl_buffer_type(buffer))
+                : NULL;
+}
+
+
 /* The function itself, by columns. */
 static int cublas_run(handle_t handle, const blas_job *job, const void *alpha,
                       const void *beta) {
-  static const int kinds[CGL_TYPE_COUNT] = {[CGL_TYPE_float] = 0,
-                                            [CGL_TYPE_double] = 1,
-                                            [CGL_TYPE_half] = 2,
-                                            [CGL_TYPE_bfloat16] = 14};
+  static const int kinds[CGL_TYPE_COUNT] = {
+      [CGL_TYPE_float] = 0,     [CGL_TYPE_double] = 1,
+      [CGL_TYPE_half] = 2,      [CGL_TYPE_bfloat16] = 14,
+      [CGL_TYPE_complex64] = 4, [CGL_TYPE_complex128] = 5};
   const cgl_blas_operands *o = job->operands;
-  const bool twice = job->type == CGL_TYPE_double;
-  void *const a = address(o->a), *const b = address(o->b),
-              *const c = address(o->c);
+  const bool twice =
+      job->type == CGL_TYPE_double || job->type == CGL_TYPE_complex128;
+  void *const a = address_at(o->a, job->first_a),
+              *const b = address_at(o->b, job->first_b),
+              *const c = address_at(o->c, job->first_c);
   const int m = (int)job->m, n = (int)job->n, k = (int)job->k;
   const int row_a = (int)job->row_a, row_b = (int)job->row_b,
             row_c = (int)job->row_c;
@@ -124,24 +134,28 @@ static int cublas_run(handle_t handle, const blas_job *job, const void *alpha,
   const int half = o->upper ? LOWER : UPPER;
   switch (job->function) {
   case CGL_BLAS_gemm:
-    return table.gemm(handle, o->transpose_b ? T : N, o->transpose_a ? T : N, n,
-                      m, k, alpha, b, kind, row_b, job->matrix_b, a, kind,
-                      row_a, job->matrix_a, beta, c, kind, row_c, job->matrix_c,
-                      (int)job->batch, twice ? COMPUTE_64F : COMPUTE_32F,
+    return table.gemm(handle, o->transpose_b + o->conjugate_b,
+                      o->transpose_a + o->conjugate_a, n, m, k, alpha, b, kind,
+                      row_b, job->matrix_b, a, kind, row_a, job->matrix_a, beta,
+                      c, kind, row_c, job->matrix_c, (int)job->batch,
+                      twice ? COMPUTE_64F
+                      : o->precision == CGL_BLAS_PRECISION_tf32
+                          ? COMPUTE_32F_FAST_TF32
+                          : COMPUTE_32F,
                       ALGO_DEFAULT);
   case CGL_BLAS_gemv:
-    return table.gemv[twice](handle, o->transpose_a ? N : T,
-                             o->transpose_a ? n : k, o->transpose_a ? k : n,
-                             alpha, a, row_a, b, 1, beta, c, 1);
+    return table.gemv[twice](handle, !o->transpose_a, o->transpose_a ? n : k,
+                             o->transpose_a ? k : n, alpha, a, row_a, b, 1,
+                             beta, c, 1);
   case CGL_BLAS_ger:
     return table.ger[twice](handle, n, m, alpha, b, 1, a, 1, c, row_c);
   case CGL_BLAS_syrk:
-    return table.syrk[twice](handle, half, o->transpose_a ? N : T, n, k, alpha,
-                             a, row_a, beta, c, row_c);
+    return table.syrk[twice](handle, half, !o->transpose_a, n, k, alpha, a,
+                             row_a, beta, c, row_c);
   case CGL_BLAS_trsm:
     return table.trsm[twice](handle, o->right ? LEFT : RIGHT, half,
-                             o->transpose_a ? T : N, o->unit, n, m, alpha, a,
-                             row_a, c, row_c);
+                             o->transpose_a, o->unit, n, m, alpha, a, row_a, c,
+                             row_c);
   case CGL_BLAS_axpy:
     return table.axpy[twice](handle, n, alpha, a, 1, c, 1);
   case CGL_BLAS_scal:
@@ -180,10 +194,13 @@ static int cublas_call_issue(void *user, void *custream) {
   const cublas_call *call = user;
   const blas_job *job = call->job;
   const handle_t handle = call->blas->handle;
-  const float numbers[] = {(float)job->alpha, (float)job->beta};
-  const bool narrow = job->scalar == CGL_TYPE_float;
-  const void *alpha = narrow ? (const void *)&numbers[0] : &job->alpha;
-  const void *beta = narrow ? (const void *)&numbers[1] : &job->beta;
+  /* With 0 behind each, for complex numbers. */
+  const float narrow[] = {(float)job->alpha, 0, (float)job->beta, 0};
+  const double wide[] = {job->alpha, 0, job->beta, 0};
+  const bool twice =
+      job->scalar == CGL_TYPE_double || job->scalar == CGL_TYPE_complex128;
+  const void *alpha = twice ? (const void *)wide : narrow;
+  const void *beta = twice ? (const void *)(wide + 2) : narrow + 2;
   const bool sums =
       job->function == CGL_BLAS_dot || job->function == CGL_BLAS_nrm2;
   int code = cublas_set_stream(call, custream);
@@ -239,9 +256,9 @@ static cgl_status cublas_issue(cgl_blas *blas, cgl_stream *stream,
       .describe = table.get_status_string,
       .uses = uses,
       .nuses = nuses,
-      .overwrites = job->function == CGL_BLAS_dot ||
-                    job->function == CGL_BLAS_nrm2 ||
-                    (products && !job->beta_at && job->beta == 0),
+      .overwrites =
+          job->function == CGL_BLAS_dot || job->function == CGL_BLAS_nrm2 ||
+          (products && job->whole_c && !job->beta_at && job->beta == 0),
       .owner = blas,
       .retain = blas_retain,
       .release = blas_release,
@@ -276,7 +293,7 @@ static cgl_status cublas_make(cgl_blas *blas) {
   }
   snprintf(blas->description, sizeof blas->description,
            "cuBLAS %d.%d.%d: sums in float of float, half and bfloat16, in "
-           "double of double",
+           "double of double; TF32 where a call asks for it",
            version / 10000, version / 100 % 100, version % 100);
   return CGL_OK;
 }

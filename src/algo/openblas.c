@@ -15,8 +15,8 @@ static const char *const symbols[] = {
 #define X(name) "cblas_s" #name, "cblas_d" #name,
     CGL_BLAS_FUNCTIONS(X)
 #undef X
-        "openblas_set_num_threads",
-    "openblas_get_config", NULL};
+        "cblas_cgemm",
+    "cblas_zgemm", "openblas_set_num_threads", "openblas_get_config", NULL};
 
 static const char *const files[] = {"libopenblas.so.0", "libopenblas.so", NULL};
 static const cgl_algo_library library = {
@@ -27,6 +27,7 @@ static const cgl_algo_library library = {
 
 typedef struct openblas_table {
   void *functions[CGL_BLAS_COUNT][2]; /* for float, for double */
+  void *complex_gemm[2];              /* for complex64, for complex128 */
   void (*set_num_threads)(int);
   const char *(*get_config)(void);
 } openblas_table;
@@ -40,6 +41,7 @@ typedef struct kernel_job {
   uint64_t function;
   double alpha, beta;
   int64_t m, n, k;
+  int64_t first_a, first_b, first_c;
   int64_t row_a, row_b, row_c;
   int64_t matrix_a, matrix_b, matrix_c;
   int64_t part_m, part_n;
@@ -118,8 +120,15 @@ static cgl_status openblas_issue(cgl_blas *blas, cgl_stream *stream,
 #undef X
   };
   const cgl_blas_operands *o = job->operands;
-  const bool twice = job->type == CGL_TYPE_double;
-  if (job->type != CGL_TYPE_float && !twice) {
+  static const char *const definitions[CGL_TYPE_COUNT] = {
+      [CGL_TYPE_float] = "\n#define T float\n",
+      [CGL_TYPE_double] = "\n#define T double\n",
+      [CGL_TYPE_complex64] = "\n#define COMPLEX\n#define T float2\n",
+      [CGL_TYPE_complex128] = "\n#define COMPLEX\n#define T double2\n"};
+  const bool twice =
+      job->type == CGL_TYPE_double || job->type == CGL_TYPE_complex128;
+  const bool pairs = cgl_type_lanes(job->type) == 2;
+  if (!definitions[job->type]) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, job->name,
              "OpenBLAS has no %s of 16-bit elements", names[job->function]);
     return cgl_fail_hint("use float, or a GPU");
@@ -127,25 +136,28 @@ static cgl_status openblas_issue(cgl_blas *blas, cgl_stream *stream,
   cgl_kernel *kernel;
   cgl_status status =
       cgl_algo_kernel(blas->algo, CGL_ALGO_blas, names[job->function],
-                      twice ? "\n#define T double\n" : "\n#define T float\n",
-                      job->name, &kernel);
+                      definitions[job->type], job->name, &kernel);
   if (status)
     return status;
   kernel_job k = {
-      .function = (uintptr_t)table.functions[job->function][twice],
+      .function = (uintptr_t)(pairs ? table.complex_gemm[twice]
+                                    : table.functions[job->function][twice]),
       .alpha = job->alpha,
       .beta = job->beta,
       .m = job->m,
       .n = job->n,
       .k = job->k,
+      .first_a = job->first_a,
+      .first_b = job->first_b,
+      .first_c = job->first_c,
       .row_a = job->row_a,
       .row_b = job->row_b,
       .row_c = job->row_c,
       .matrix_a = job->matrix_a,
       .matrix_b = job->matrix_b,
       .matrix_c = job->matrix_c,
-      .transpose_a = o->transpose_a,
-      .transpose_b = o->transpose_b,
+      .transpose_a = o->transpose_a + o->conjugate_a,
+      .transpose_b = o->transpose_b + o->conjugate_b,
       .upper = o->upper,
       .right = o->right,
       .unit = o->unit,

@@ -2,7 +2,7 @@
 
 -- Matrices, by cuBLAS or OpenBLAS: require "cgraphlua.blas".  All run on the
 -- current stream, outside captures and in them.  Elements are float or double,
--- of gemm on a GPU also half or bfloat16.
+-- of gemm also complex64 or complex128, and on a GPU half or bfloat16.
 
 ---@class cgraphlua.blas
 local blas = {}
@@ -18,6 +18,12 @@ local blas = {}
 ---@field beta? cgraphlua.scalar default 0: the result is not read
 
 ---@class cgraphlua.blas_gemm: cgraphlua.blas_result
+---@field columns_a? integer[] {first, count}, from 1: a is these columns of the rows
+---@field columns_b? integer[]
+---@field columns_out? integer[] of the option out; its other columns stay
+---@field conjugate_a? boolean of the transposed, the conjugate
+---@field conjugate_b? boolean
+---@field precision? "ieee"|"tf32" default "ieee"; tf32: a GPU may multiply fewer bits
 ---@field transpose_a? boolean
 ---@field transpose_b? boolean
 
