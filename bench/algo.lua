@@ -1,6 +1,8 @@
 -- What the algorithms of cgraphlua.algo cost: beside a copy of as many bytes,
 -- and on the host device beside the loops of algo_floor.cpp, on as many threads.
---   cgraphlua bench/algo.lua [--device D] [--quick] [FLOOR.so]
+--   cgraphlua bench/algo.lua [--device D] [--quick] [--processor] [--floor FLOOR.so]
+-- With --processor times are the processor's, for one thread of each on a machine
+-- that others use, too.
 
 local cg = require "cgraphlua"
 local algo = require "cgraphlua.algo"
@@ -17,17 +19,9 @@ void floor_scan(const float *x, float *out, long n);
 void floor_sort(const float *x, float *out, long n);
 ]]
 
-local quick, floors = false, nil
-for i = 1, #arg do
-  if arg[i - 1] == "--device" then
-    cg.set_device(arg[i])
-  elseif arg[i] == "--quick" then
-    quick = true
-  elseif arg[i] ~= "--device" then
-    floors = ffi.load(arg[i])
-  end
-end
-local on_gpu = cg.device().device ~= "host"
+local read = measure.arguments(1, { ["--floor"] = 1 })
+local quick, on_gpu = read.quick, read.on_gpu
+local floors = read.own["--floor"] and ffi.load(read.own["--floor"][1])
 local n = 2 ^ (on_gpu and 28 or quick and 20 or 24)
 
 local gen = cg.generator(1)

@@ -1,7 +1,7 @@
 -- What cgraphlua.blas adds to its library: matrix products, eager and replayed,
 -- beside the same function of the library called through a pointer to C on the
 -- same stream; and beside peers (bench/blas_peers.py).
---   cgraphlua bench/blas.lua [--device D] [--quick] [PEER=FILE...]
+--   cgraphlua bench/blas.lua [--device D] [--quick] [--processor] [PEER=FILE...]
 
 local cg = require "cgraphlua"
 local blas = require "cgraphlua.blas"

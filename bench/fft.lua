@@ -1,6 +1,6 @@
 -- What transforms cost beside the library's own functions, called by the FFI on
 -- the same memory: FFTW with as many threads on the host device, cuFFT on a GPU.
---   cgraphlua bench/fft.lua [--device D] [--quick]
+--   cgraphlua bench/fft.lua [--device D] [--quick] [--processor]
 
 local cg = require "cgraphlua"
 local fft = require "cgraphlua.fft"
@@ -25,12 +25,8 @@ int cufftExecC2C(int plan, void *in, void *out, int direction);
 int cufftExecR2C(int plan, void *in, void *out);
 ]]
 
-local quick = false
-for i = 1, #arg do
-  if arg[i - 1] == "--device" then cg.set_device(arg[i]) end
-  quick = quick or arg[i] == "--quick"
-end
-local on_gpu = cg.device().device ~= "host"
+local read = measure.arguments(1)
+local quick, on_gpu = read.quick, read.on_gpu
 
 local function pointer(buffer)
   return ffi.cast("void *", ffi.cast("uintptr_t", buffer:address()))

@@ -14,12 +14,19 @@ int bench_clock(int clock, struct bench_time *time) __asm__("clock_gettime");
 
 local measure = {}
 
-local CLOCK_MONOTONIC = 1
+local CLOCK_MONOTONIC, CLOCK_PROCESS = 1, 2
+local clock = CLOCK_MONOTONIC
 local time = ffi.new "struct bench_time"
+
+--- From now on the processor time of all threads is measured: of one thread it
+-- is what its work takes, however many others want the core.
+function measure.count_processor()
+  clock = CLOCK_PROCESS
+end
 
 --- Microseconds since some moment.
 function measure.now()
-  ffi.C.bench_clock(CLOCK_MONOTONIC, time)
+  ffi.C.bench_clock(clock, time)
   return tonumber(time.seconds) * 1e6 + tonumber(time.nanoseconds) * 1e-3
 end
 
@@ -97,7 +104,7 @@ function measure.verdict(missed)
 end
 
 --- Reads what a script hands on, from the argument `first` on, and chooses the
--- device: [--device D] [--quick] [PEER=FILE...], where a file has lines of "key
+-- device: [--device D] [--quick] [--processor] [PEER=FILE...], where a file has lines of "key
 -- number", and the options of `own` with as many values as it says.  Returns
 -- the device's description (info, on_gpu), quick, the peers with their numbers,
 -- and the values of each option of its own (own).
@@ -113,6 +120,8 @@ function measure.arguments(first, own)
       cg.set_device(arg[i])
     elseif option == "--quick" then
       read.quick = true
+    elseif option == "--processor" then
+      measure.count_processor()
     elseif own and own[option] then
       read.own[option] = { unpack(arg, i + 1, i + own[option]) }
       i = i + own[option]
