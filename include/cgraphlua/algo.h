@@ -109,10 +109,10 @@ CGL_API cgl_status cgl_algo_select(cgl_algo *algo, cgl_stream *stream,
 CGL_API cgl_status cgl_algo_transpose(cgl_algo *algo, cgl_stream *stream,
                                       cgl_buffer *x, cgl_buffer *out);
 
-/* Sorts keys, numbers, into `out`, and, unless `values` is NULL, values of 1, 2,
-   4 or 8 bytes into `out_values` in the same order; equal keys keep theirs.  A NaN
-   is larger than every number.  Results have the type and the size of what they
-   are of, and share no memory with it.  CGL_ERROR_INVALID_ARGUMENT */
+/* Sorts keys, numbers, into `out`, and, unless `values` is NULL, values of 1,
+   2, 4 or 8 bytes into `out_values` in the same order; equal keys keep theirs.
+   A NaN is larger than every number.  Results have the type and the size of
+   what they are of, and share no memory with it.  CGL_ERROR_INVALID_ARGUMENT */
 CGL_API cgl_status cgl_algo_sort(cgl_algo *algo, cgl_stream *stream,
                                  bool descending, cgl_buffer *keys,
                                  cgl_buffer *values, cgl_buffer *out,

@@ -49,6 +49,33 @@ static size_t inputs_read(lua_State *L, cgl_lua *S,
 }
 
 
+/* The option `name`, or a new buffer of a type and the shape of x. */
+static cgl_buffer *out_like(lua_State *L, cgl_lua *S, int options,
+                            const char *name, cgl_type type,
+                            const cgl_buffer *x) {
+  size_t extents[CGL_MAX_DIMS];
+  const int ndims = cgl_buffer_shape(x, extents);
+  return cgl_lua_buffer_out(L, S, options, name, type, extents, ndims);
+}
+
+
+/* The options `out`, or a new buffer of as many elements as x, and `count`, or
+   a new one. */
+static cgl_buffer *out_some(lua_State *L, cgl_lua *S, int options,
+                            const cgl_buffer *x, cgl_buffer **count) {
+  static const size_t one = 1;
+  const size_t most = cgl_buffer_count(x);
+  cgl_buffer *out =
+      cgl_lua_buffer_out(L, S, options, "out", cgl_buffer_type(x), &most, 1);
+  *count = cgl_lua_buffer_out(L, S, options, "count", CGL_TYPE_int64, &one, 1);
+  return out;
+}
+
+
+static const char *const only_out[] = {"out", NULL};
+static const char *const count_and_out[] = {"count", "out", NULL};
+
+
 /* algo.map(expression, inputs, out) */
 static int algo_map(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "algo.map");
@@ -57,10 +84,9 @@ static int algo_map(lua_State *L) {
   cgl_algo_input inputs[CGL_ALGO_MAX_INPUTS];
   const size_t n = inputs_read(L, S, inputs);
   cgl_buffer *out = cgl_lua_check_buffer(L, S, 3);
-  cgl_algo *algo = cgl_lua_algo(L, S);
-  cgl_lua_done(
-      L, S,
-      cgl_algo_map(algo, cgl_lua_stream(L, S), expression, inputs, n, out));
+  cgl_lua_done(L, S,
+               cgl_algo_map(cgl_lua_algo(L, S), cgl_lua_stream(L, S),
+                            expression, inputs, n, out));
   return 1;
 }
 
@@ -92,10 +118,9 @@ static int algo_reduce(lua_State *L) {
   cgl_buffer *out = cgl_lua_buffer_out(
       L, S, 3, "out", cgl_algo_reduce_type(reduction, cgl_buffer_type(x)),
       extents, ndims);
-  cgl_algo *algo = cgl_lua_algo(L, S);
-  cgl_lua_done(
-      L, S,
-      cgl_algo_reduce(algo, cgl_lua_stream(L, S), reduction, x, y, axis, out));
+  cgl_lua_done(L, S,
+               cgl_algo_reduce(cgl_lua_algo(L, S), cgl_lua_stream(L, S),
+                               reduction, x, y, axis, out));
   return 1;
 }
 
@@ -116,22 +141,17 @@ static int algo_scan(lua_State *L) {
   cgl_lua_options(L, S, 3, known);
   const bool exclusive = cgl_lua_option_boolean(L, S, 3, "exclusive", false);
   const cgl_type type = cgl_buffer_type(x);
-  size_t extents[CGL_MAX_DIMS];
-  const int ndims = cgl_buffer_shape(x, extents);
   cgl_buffer *out =
-      cgl_lua_buffer_out(L, S, 3, "out",
-                         kind == CGL_ALGO_SCAN_sum
-                             ? cgl_algo_reduce_type(CGL_ALGO_REDUCE_sum, type)
-                             : type,
-                         extents, ndims);
-  cgl_algo *algo = cgl_lua_algo(L, S);
-  cgl_lua_done(
-      L, S, cgl_algo_scan(algo, cgl_lua_stream(L, S), kind, exclusive, x, out));
+      out_like(L, S, 3, "out",
+               kind == CGL_ALGO_SCAN_sum
+                   ? cgl_algo_reduce_type(CGL_ALGO_REDUCE_sum, type)
+                   : type,
+               x);
+  cgl_lua_done(L, S,
+               cgl_algo_scan(cgl_lua_algo(L, S), cgl_lua_stream(L, S), kind,
+                             exclusive, x, out));
   return 1;
 }
-
-
-static const char *const only_out[] = {"out", NULL};
 
 
 /* algo.gather(x, indices [, opts]) */
@@ -141,13 +161,10 @@ static int algo_gather(lua_State *L) {
   cgl_buffer *x = cgl_lua_check_buffer(L, S, 1);
   cgl_buffer *indices = cgl_lua_check_buffer(L, S, 2);
   cgl_lua_options(L, S, 3, only_out);
-  size_t extents[CGL_MAX_DIMS];
-  const int ndims = cgl_buffer_shape(indices, extents);
-  cgl_buffer *out =
-      cgl_lua_buffer_out(L, S, 3, "out", cgl_buffer_type(x), extents, ndims);
-  cgl_algo *algo = cgl_lua_algo(L, S);
+  cgl_buffer *out = out_like(L, S, 3, "out", cgl_buffer_type(x), indices);
   cgl_lua_done(L, S,
-               cgl_algo_gather(algo, cgl_lua_stream(L, S), x, indices, out));
+               cgl_algo_gather(cgl_lua_algo(L, S), cgl_lua_stream(L, S), x,
+                               indices, out));
   return 1;
 }
 
@@ -159,30 +176,24 @@ static int algo_scatter(lua_State *L) {
   cgl_buffer *x = cgl_lua_check_buffer(L, S, 1);
   cgl_buffer *indices = cgl_lua_check_buffer(L, S, 2);
   cgl_buffer *out = cgl_lua_check_buffer(L, S, 3);
-  cgl_algo *algo = cgl_lua_algo(L, S);
   cgl_lua_done(L, S,
-               cgl_algo_scatter(algo, cgl_lua_stream(L, S), x, indices, out));
+               cgl_algo_scatter(cgl_lua_algo(L, S), cgl_lua_stream(L, S), x,
+                                indices, out));
   return 1;
 }
 
 
 /* algo.select(x, flags [, opts]): the elements, and their number */
 static int algo_select(lua_State *L) {
-  static const char *const known[] = {"count", "out", NULL};
-  static const size_t one = 1;
   cgl_lua *S = cgl_lua_issue(L, "algo.select");
   lua_settop(L, 3);
   cgl_buffer *x = cgl_lua_check_buffer(L, S, 1);
   cgl_buffer *flags = cgl_lua_check_buffer(L, S, 2);
-  cgl_lua_options(L, S, 3, known);
-  size_t extents[CGL_MAX_DIMS] = {cgl_buffer_count(x)};
-  cgl_buffer *out =
-      cgl_lua_buffer_out(L, S, 3, "out", cgl_buffer_type(x), extents, 1);
-  cgl_buffer *count =
-      cgl_lua_buffer_out(L, S, 3, "count", CGL_TYPE_int64, &one, 1);
-  cgl_algo *algo = cgl_lua_algo(L, S);
-  cgl_lua_done(
-      L, S, cgl_algo_select(algo, cgl_lua_stream(L, S), x, flags, out, count));
+  cgl_lua_options(L, S, 3, count_and_out);
+  cgl_buffer *count, *out = out_some(L, S, 3, x, &count);
+  cgl_lua_done(L, S,
+               cgl_algo_select(cgl_lua_algo(L, S), cgl_lua_stream(L, S), x,
+                               flags, out, count));
   return 2;
 }
 
@@ -199,19 +210,10 @@ static int algo_transpose(lua_State *L) {
                            ndims == 2 ? extents[0] : 1};
   cgl_buffer *out =
       cgl_lua_buffer_out(L, S, 2, "out", cgl_buffer_type(x), turned, 2);
-  cgl_algo *algo = cgl_lua_algo(L, S);
-  cgl_lua_done(L, S, cgl_algo_transpose(algo, cgl_lua_stream(L, S), x, out));
+  cgl_lua_done(
+      L, S,
+      cgl_algo_transpose(cgl_lua_algo(L, S), cgl_lua_stream(L, S), x, out));
   return 1;
-}
-
-
-/* The option `name`, or a new buffer of the type and shape of x. */
-static cgl_buffer *out_like(lua_State *L, cgl_lua *S, int options,
-                            const char *name, const cgl_buffer *x) {
-  size_t extents[CGL_MAX_DIMS];
-  const int ndims = cgl_buffer_shape(x, extents);
-  return cgl_lua_buffer_out(L, S, options, name, cgl_buffer_type(x), extents,
-                            ndims);
 }
 
 
@@ -223,11 +225,10 @@ static int algo_sort(lua_State *L) {
   cgl_buffer *x = cgl_lua_check_buffer(L, S, 1);
   cgl_lua_options(L, S, 2, known);
   const bool descending = cgl_lua_option_boolean(L, S, 2, "descending", false);
-  cgl_buffer *out = out_like(L, S, 2, "out", x);
-  cgl_algo *algo = cgl_lua_algo(L, S);
+  cgl_buffer *out = out_like(L, S, 2, "out", cgl_buffer_type(x), x);
   cgl_lua_done(L, S,
-               cgl_algo_sort(algo, cgl_lua_stream(L, S), descending, x, NULL,
-                             out, NULL));
+               cgl_algo_sort(cgl_lua_algo(L, S), cgl_lua_stream(L, S),
+                             descending, x, NULL, out, NULL));
   return 1;
 }
 
@@ -241,32 +242,26 @@ static int algo_sort_by_key(lua_State *L) {
   cgl_buffer *values = cgl_lua_check_buffer(L, S, 2);
   cgl_lua_options(L, S, 3, known);
   const bool descending = cgl_lua_option_boolean(L, S, 3, "descending", false);
-  cgl_buffer *out = out_like(L, S, 3, "out", keys);
-  cgl_buffer *out_values = out_like(L, S, 3, "out_values", values);
-  cgl_algo *algo = cgl_lua_algo(L, S);
+  cgl_buffer *out = out_like(L, S, 3, "out", cgl_buffer_type(keys), keys);
+  cgl_buffer *out_values =
+      out_like(L, S, 3, "out_values", cgl_buffer_type(values), values);
   cgl_lua_done(L, S,
-               cgl_algo_sort(algo, cgl_lua_stream(L, S), descending, keys,
-                             values, out, out_values));
+               cgl_algo_sort(cgl_lua_algo(L, S), cgl_lua_stream(L, S),
+                             descending, keys, values, out, out_values));
   return 2;
 }
 
 
 /* algo.unique(x [, opts]): the elements, and their number */
 static int algo_unique(lua_State *L) {
-  static const char *const known[] = {"count", "out", NULL};
-  static const size_t one = 1;
   cgl_lua *S = cgl_lua_issue(L, "algo.unique");
   lua_settop(L, 2);
   cgl_buffer *x = cgl_lua_check_buffer(L, S, 1);
-  cgl_lua_options(L, S, 2, known);
-  const size_t extents[] = {cgl_buffer_count(x)};
-  cgl_buffer *out =
-      cgl_lua_buffer_out(L, S, 2, "out", cgl_buffer_type(x), extents, 1);
-  cgl_buffer *count =
-      cgl_lua_buffer_out(L, S, 2, "count", CGL_TYPE_int64, &one, 1);
-  cgl_algo *algo = cgl_lua_algo(L, S);
-  cgl_lua_done(L, S,
-               cgl_algo_unique(algo, cgl_lua_stream(L, S), x, out, count));
+  cgl_lua_options(L, S, 2, count_and_out);
+  cgl_buffer *count, *out = out_some(L, S, 2, x, &count);
+  cgl_lua_done(
+      L, S,
+      cgl_algo_unique(cgl_lua_algo(L, S), cgl_lua_stream(L, S), x, out, count));
   return 2;
 }
 
@@ -286,9 +281,9 @@ static int algo_histogram(lua_State *L) {
   if (cgl_buffer_count(out) != bins)
     return cgl_lua_bad(L, S, 5, "option 'out' has %lld elements for %lld bins",
                        (long long)cgl_buffer_count(out), (long long)bins);
-  cgl_algo *algo = cgl_lua_algo(L, S);
-  cgl_lua_done(
-      L, S, cgl_algo_histogram(algo, cgl_lua_stream(L, S), x, low, high, out));
+  cgl_lua_done(L, S,
+               cgl_algo_histogram(cgl_lua_algo(L, S), cgl_lua_stream(L, S), x,
+                                  low, high, out));
   return 1;
 }
 
