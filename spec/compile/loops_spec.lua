@@ -165,6 +165,27 @@ describe("kernels with barriers as loops", function()
     end
   end)
 
+  it("give every thread what an initializer changes, and what a variable was", function()
+    local source = [[
+      extern "C" __global__ void f(unsigned *x, int n) {
+        __shared__ int s[64];
+        int m = n, before = m++, t = threadIdx.x;
+        s[t] = before;
+        float v = t;
+        __syncthreads();
+        auto read = [&](int i) { return s[i] + (int)v; };
+        v = s[63 - t] + read(t);
+        __syncthreads();
+        int w = t, old = w;
+        w = old + __shfl_xor_sync(~0u, w, 1);
+        __syncthreads();
+        w = w * 3;
+        x[t] = m * 1000000 + (int)v * 1000 + w + old;
+      }]]
+    assert_same("f", { module_as("loops", source), module_as("fibers", source) }, 1, 64, 64, 5)
+    assert.are.equal("loops", form_of(source))
+  end)
+
   it("give what the corpus gives as fibers", function()
     local file, cases, instances, fibers = here .. "/corpus.cu", {}, {}, {}
     for row in io.lines(file) do

@@ -280,7 +280,7 @@ function M.kernel(name, seed)
       line(d, "__syncthreads();")
     else
       local x = fresh "y"
-      line(d, "unsigned %s = %s;", x, value(0))
+      line(d, "unsigned %s = %s;", x, random(3) == 0 and pick(U) .. "++" or value(0))
       line(d, "__syncthreads();")
       line(d, "%s += %s;", v, x)
     end

@@ -139,6 +139,9 @@ void cgl_strip_end_loop(tree *t, statement *loop, const cgl_token *where);
 /* Makes guards of the conditions that all else stands behind. */
 void cgl_strip_find_guards(tree *t);
 
+/* Of the name that the source gives, without what made it unique (text.c). */
+int cgl_put_length(const variable *v);
+
 /* Finds what is uniform and what is computed again (values.c). */
 void cgl_values_find(tree *t);
 

@@ -57,9 +57,6 @@ void cgl_put_name(writer *w, const char *prefix, const variable *v);
 /* The type without const, unless it is that of a pointee. */
 void cgl_put_type(writer *w, const variable *v);
 
-/* Of the name that the source gives, without what made it unique. */
-int cgl_put_length(const variable *v);
-
 /* The shared array that an atomicAdd at i changes, or NULL. */
 const variable *cgl_put_target(writer *w, row r, size_t i);
 
