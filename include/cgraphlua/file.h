@@ -33,8 +33,8 @@ typedef struct cgl_save_desc {
 } cgl_save_desc;
 
 /* Writes n captured graphs of one device into a file: nodes, kernels, memory
-   with its content, and the seeds and offsets of generators.  Memory that
-   several graphs use is there once.  Waits for the device.  An existing file is
+   with its content, the seeds and offsets of generators, and parameters.
+   Memory and parameters that several graphs use are there once.  Waits for the device.  An existing file is
    replaced when all is written.  A NULL desc means defaults.
    CGL_ERROR_NOT_CAPTURED for a graph without a capture;
    CGL_ERROR_INVALID_ARGUMENT, with the node's script line, for what a file
@@ -54,7 +54,7 @@ typedef struct cgl_load_desc {
 } cgl_load_desc;
 
 /* Makes the first graph of a file: as captured ones, instantiated, with memory
-   of its own.  The whole file is checked before the device is used; the digest
+   and parameters of its own (cgl_graph_param finds them by name).  The whole file is checked before the device is used; the digest
    in it finds damage, and is no signature.  Waits for the device.  A NULL desc
    means defaults.  The caller owns the reference.
    CGL_ERROR_INVALID_ARGUMENT for what is no file of graphs, is damaged, of

@@ -36,7 +36,7 @@ static uint64_t random_below(uint64_t n) {
 static int64_t live(void) {
   return cgl_live("graph") + cgl_live("buffer") + cgl_live("module") +
          cgl_live("kernel") + cgl_live("pool") + cgl_live("generator") +
-         cgl_live("stream");
+         cgl_live("stream") + cgl_live("param");
 }
 
 
@@ -46,6 +46,7 @@ typedef struct world {
   cgl_module *module;
   cgl_kernel *add, *draw;
   cgl_generator *generator;
+  cgl_param *param;
   cgl_buffer *x, *y, *flag;
   cgl_graph *child, *graph;
 } world;
@@ -54,7 +55,7 @@ typedef struct world {
 static cgl_status launch(const world *w, cgl_stream *on, bool draws) {
   static const cgl_launch shape = {{1, 1, 1}, {32, 1, 1}, 0};
   const cgl_arg args[] = {{.kind = CGL_ARG_BUFFER, .buffer = w->x},
-                          {.kind = CGL_ARG_NUMBER, .number = 1}};
+                          {.kind = CGL_ARG_PARAM, .param = w->param}};
   const cgl_arg random[] = {
       args[0], {.kind = CGL_ARG_GENERATOR, .generator = w->generator}};
   return draws ? cgl_kernel_launch(w->draw, on, &shape, random, 2)
@@ -84,7 +85,6 @@ static cgl_status branch(const world *w, cgl_conditional_kind kind,
 
 
 static cgl_status capture(world *w) {
-  const double zero = 0;
   cgl_status status = cgl_graph_capture_begin(w->child, stream);
   if (!status)
     status = launch(w, stream, false);
@@ -97,7 +97,7 @@ static cgl_status capture(world *w) {
   if (!status)
     status = cgl_buffer_copy(w->y, w->x, stream);
   if (!status)
-    status = cgl_buffer_fill(w->x, stream, &zero);
+    status = cgl_buffer_fill_param(w->x, stream, w->param);
   if (!status)
     status = cgl_graph_replay(w->child, stream, 1);
   if (!status)
@@ -110,6 +110,7 @@ static cgl_status capture(world *w) {
 
 static cgl_status save(world *w) {
   static const cgl_module_desc desc = {.source = source};
+  const float one = 1;
   cgl_status status = cgl_module_create(context, &desc, &w->module);
   if (!status)
     status = cgl_module_kernel(w->module, "add", &w->add);
@@ -117,6 +118,8 @@ static cgl_status save(world *w) {
     status = cgl_module_kernel(w->module, "draw", &w->draw);
   if (!status)
     status = cgl_generator_create(context, 7, &w->generator);
+  if (!status)
+    status = cgl_param_create(context, CGL_TYPE_float, 1, &one, "a", &w->param);
   if (!status)
     status = cgl_buffer_create(stream, NULL, CGL_TYPE_float, 32, &w->x);
   if (!status)
@@ -145,6 +148,7 @@ static void world_free(const world *w) {
   cgl_buffer_release(w->y);
   cgl_buffer_release(w->flag);
   cgl_generator_release(w->generator);
+  cgl_param_release(w->param);
   cgl_kernel_release(w->add);
   cgl_kernel_release(w->draw);
   cgl_module_release(w->module);

@@ -40,8 +40,11 @@ static void memory_destroy(cgl_object *object) {
   cgl_file_memory *memory = (cgl_file_memory *)object;
   for (size_t i = 0; i < memory->nkernels; i++)
     cgl_kernel_release(memory->kernels[i]);
+  for (size_t i = 0; i < memory->nparams; i++)
+    cgl_param_release(memory->params[i]);
   cgl_buffer_release(memory->block);
   free(memory->kernels);
+  free(memory->params);
   free(memory->regions);
   free(memory);
 }
@@ -258,6 +261,25 @@ static cgl_status load_kernels(load *l) {
 }
 
 
+static cgl_status load_params(load *l) {
+  const cgl_file_content *content = l->content;
+  cgl_file_memory *memory = l->memory;
+  cgl_status status = CGL_OK;
+  memory->params = calloc(content->nparams + (size_t)1, sizeof(cgl_param *));
+  if (!memory->params)
+    return load_no_memory();
+  for (uint32_t i = 0; i < content->nparams && !status; i++) {
+    const cgl_file_param *from = &content->params[i];
+    const cgl_type type = (cgl_type)from->type;
+    status = cgl_param_create(l->context, type,
+                              from->value.length / cgl_type_bytes(type),
+                              from->value.data, from->name, &memory->params[i]);
+    memory->nparams += !status;
+  }
+  return status;
+}
+
+
 /* A user's kernel, as the operation launches it. */
 static cgl_status load_user_function(const load *l, const cgl_file_op *from,
                                      cgl_op *op) {
@@ -344,6 +366,7 @@ static cgl_op op_of(const load *l, const cgl_file_op *from) {
   op.predication = (cgl_predication)from->predication;
   op.nvalues = (uint32_t)from->values.length;
   op.nranges = from->nranges;
+  op.nuses = from->nuses;
   op.nbodies = from->nbodies;
   return op;
 }
@@ -358,6 +381,8 @@ static cgl_status recording_add(const load *l, cgl_recording *recording,
   char *values = cgl_arena_copy(&arena, from->values.data, op.nvalues);
   cgl_range *ranges =
       cgl_arena_alloc(&arena, (op.nranges + (size_t)1) * sizeof *ranges);
+  cgl_param_use *uses =
+      cgl_arena_alloc(&arena, (op.nuses + (size_t)1) * sizeof *uses);
   cgl_recording **bodies = cgl_arena_alloc(&arena, (op.nbodies + (size_t)1) *
                                                        sizeof(cgl_recording *));
   cgl_status status =
@@ -371,10 +396,16 @@ static cgl_status recording_add(const load *l, cgl_recording *recording,
                             .bytes = from->ranges[i].bytes,
                             .argument = (uint16_t)from->ranges[i].argument,
                             .write = from->ranges[i].write};
+  for (uint32_t i = 0; i < op.nuses && !status; i++)
+    uses[i] = (cgl_param_use){.param = l->memory->params[from->uses[i].param],
+                              .offset = from->uses[i].offset,
+                              .repeats = from->uses[i].repeats,
+                              .argument = from->uses[i].argument};
   for (uint32_t i = 0; i < op.nbodies && !status; i++)
     bodies[i] = all[from->bodies[i]];
   if (!status)
-    status = cgl_record_append(recording, &op, values, ranges, bodies, loading);
+    status = cgl_record_append(recording, &op, values, ranges, uses, bodies,
+                               loading);
   cgl_arena_free(&arena);
   return status;
 }
@@ -467,6 +498,8 @@ static cgl_status load_graph(const load *l, const cgl_file_graph *from,
     parts.recording = cgl_record_retain(all[from->nrecordings - 1]);
     parts.bound = &names->object;
     status = cgl_graph_restore(graph, l->stream, &parts, loading);
+    if (!status)
+      status = cgl_graph_watch_params(graph, loading);
   }
   for (uint32_t r = 0; all && r < from->nrecordings; r++)
     cgl_record_release(all[r]);
@@ -491,6 +524,8 @@ static cgl_status load_start(load *l) {
     status = load_modules(l);
   if (!status)
     status = load_kernels(l);
+  if (!status)
+    status = load_params(l);
   return status ? status : load_generators(l);
 }
 
