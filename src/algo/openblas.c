@@ -5,6 +5,7 @@
 #include "algo/blas.h"
 #include "algo/library.h"
 #include "core/base/error.h"
+#include "core/call/call.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -37,7 +38,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* blas.cu */
 typedef struct kernel_job {
-  uint64_t function;
   double alpha, beta;
   int64_t m, n, k;
   int64_t row_a, row_b, row_c;
@@ -110,6 +110,15 @@ static cgl_arg operand(cgl_buffer *buffer) {
 }
 
 
+/* Where the address of a function is. */
+static cgl_status openblas_function(cgl_blas *blas, unsigned function,
+                                    bool twice, cgl_buffer **out) {
+  return cgl_buffer_of_keeper(&blas->object,
+                              (uintptr_t)&table.functions[function][twice],
+                              CGL_TYPE_uint8, sizeof(void *), out);
+}
+
+
 static cgl_status openblas_issue(cgl_blas *blas, cgl_stream *stream,
                                  const blas_job *job) {
   static const char *const names[] = {
@@ -125,14 +134,16 @@ static cgl_status openblas_issue(cgl_blas *blas, cgl_stream *stream,
     return cgl_fail_hint("use float, or a GPU");
   }
   cgl_kernel *kernel;
+  cgl_buffer *function;
   cgl_status status =
       cgl_algo_kernel(blas->algo, CGL_ALGO_blas, names[job->function],
                       twice ? "\n#define T double\n" : "\n#define T float\n",
                       job->name, &kernel);
+  if (!status)
+    status = openblas_function(blas, job->function, twice, &function);
   if (status)
     return status;
   kernel_job k = {
-      .function = (uintptr_t)table.functions[job->function][twice],
       .alpha = job->alpha,
       .beta = job->beta,
       .m = job->m,
@@ -155,6 +166,7 @@ static cgl_status openblas_issue(cgl_blas *blas, cgl_stream *stream,
                                      (k.part_n ? divide_up(k.n, k.part_n) : 1));
   const cgl_launch launch = {.grid = {(uint32_t)blocks}, .block = {1}};
   const cgl_arg args[] = {
+      cgl_algo_memory(function),
       {.kind = CGL_ARG_BYTES, .bytes = {&k, sizeof k}},
       operand(o->a),
       operand(o->b),
@@ -162,12 +174,53 @@ static cgl_status openblas_issue(cgl_blas *blas, cgl_stream *stream,
       operand(job->alpha_at),
       operand(job->beta_at),
   };
-  return cgl_kernel_launch(kernel, stream, &launch, args, 6);
+  status = cgl_kernel_launch(kernel, stream, &launch, args, 7);
+  cgl_buffer_release(function);
+  return status;
 }
 
 
 static void openblas_close(cgl_blas *blas) {
   cgl_algo_destroy(blas->algo);
+}
+
+
+/* ---- files ---- */
+
+/* The number of the function, in the order of the table. */
+static size_t openblas_describe(const cgl_object *keeper, uint64_t address,
+                                unsigned char recipe[CGL_CALL_RECIPE]) {
+  (void)keeper;
+  recipe[0] =
+      (unsigned char)((address - (uintptr_t)table.functions) / sizeof(void *));
+  return 1;
+}
+
+
+static cgl_status openblas_make(cgl_context *context,
+                                const unsigned char *recipe, size_t length,
+                                uint64_t most, const char *operation,
+                                cgl_buffer **memory) {
+  cgl_blas *blas = NULL;
+  (void)most;
+  if (length != 1 || recipe[0] >= 2 * CGL_BLAS_COUNT)
+    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+                    "the file calls a function that OpenBLAS does not have");
+  cgl_status status = cgl_blas_create(context, &blas);
+  if (!status)
+    status = openblas_function(blas, recipe[0] / 2, recipe[0] % 2, memory);
+  cgl_blas_destroy(blas);
+  return status;
+}
+
+
+static void __attribute__((constructor)) openblas_register(void) {
+  static cgl_call_library openblas = {.name = "OpenBLAS",
+                                      .version = 1,
+                                      .keeper = &cgl_algo_blas_kind,
+                                      .describe = openblas_describe,
+                                      .make = openblas_make};
+  cgl_call_register(&openblas);
 }
 
 

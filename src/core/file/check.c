@@ -30,6 +30,11 @@ static bool place_holds(const cgl_file_content *content,
       return false;
     size = 2 * sizeof(uint64_t);
     break;
+  case CGL_FILE_LIBRARY:
+    if (place->index >= content->nlibraries)
+      return false;
+    size = content->libraries[place->index].bytes;
+    break;
   default:
     return false;
   }
@@ -210,6 +215,7 @@ static const char *check_memory(const checking *c) {
     return "touches more memory than an operation can";
   for (uint32_t i = 0; i < op->nranges; i++)
     if (op->ranges[i].argument > UINT16_MAX ||
+        (op->ranges[i].write && op->ranges[i].place.kind == CGL_FILE_LIBRARY) ||
         !place_holds(c->content, &op->ranges[i].place, op->ranges[i].bytes))
       return "touches memory that is not there";
   for (uint32_t i = 0; i < op->naddresses; i++)

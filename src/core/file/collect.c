@@ -619,9 +619,9 @@ static cgl_status collect_all(cgl_file_collecting *c,
 /* Arrays that grew are the arena's, as those that were read. */
 static void collect_adopt(cgl_file_collecting *c) {
   cgl_arena *arena = &c->content->arena;
-  void *grown[] = {c->content->modules, c->content->kernels,
-                   c->content->regions, c->content->generators,
-                   c->content->params};
+  void *grown[] = {c->content->modules,   c->content->kernels,
+                   c->content->regions,   c->content->generators,
+                   c->content->libraries, c->content->params};
 #define ADOPT(array)                                                   \
   c->content->array = (void *)cgl_arena_copy(                          \
       arena, c->content->array ? (const char *)c->content->array : "", \
@@ -630,6 +630,7 @@ static void collect_adopt(cgl_file_collecting *c) {
   ADOPT(kernels);
   ADOPT(regions);
   ADOPT(generators);
+  ADOPT(libraries);
   ADOPT(params);
 #undef ADOPT
   for (uint32_t i = 0; i < c->content->ngraphs; i++) {

@@ -162,6 +162,14 @@ static void code_generator(codec *c, cgl_file_generator *x) {
 }
 
 
+static void code_library(codec *c, cgl_file_library *x) {
+  STRING(name);
+  RAW(version);
+  RAW(bytes);
+  BYTES(recipe);
+}
+
+
 static void code_param(codec *c, cgl_file_param *x) {
   STRING(name);
   RAW(type);
@@ -266,6 +274,7 @@ static void code_content(codec *c, cgl_file_content *x) {
   EACH(kernels, code_kernel, 12);
   EACH(regions, code_region, 20);
   EACH(generators, code_generator, 16);
+  EACH(libraries, code_library, 29);
   EACH(params, code_param, 18);
   EACH(graphs, code_graph, 20);
 }

@@ -68,6 +68,13 @@ static void print_memory(const lines *l, const cgl_file_content *content) {
 }
 
 
+static void print_libraries(const lines *l, const cgl_file_content *content) {
+  for (uint32_t i = 0; i < content->nlibraries; i++)
+    line_print(l, "library: %s, version %u", content->libraries[i].name,
+               (unsigned)content->libraries[i].version);
+}
+
+
 static void print_params(const lines *l, const cgl_file_content *content) {
   for (uint32_t i = 0; i < content->nparams; i++) {
     const cgl_file_param *p = &content->params[i];
@@ -150,6 +157,7 @@ cgl_status cgl_graph_inspect(const char *path,
                path, CGL_FILE_VERSION, length, content.library, content.device);
     print_modules(&l, &content);
     print_memory(&l, &content);
+    print_libraries(&l, &content);
     print_params(&l, &content);
     for (uint32_t i = 0; i < content.ngraphs; i++)
       print_graph(&l, &content.graphs[i]);

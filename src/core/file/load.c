@@ -40,10 +40,13 @@ static void memory_destroy(cgl_object *object) {
   cgl_file_memory *memory = (cgl_file_memory *)object;
   for (size_t i = 0; i < memory->nkernels; i++)
     cgl_kernel_release(memory->kernels[i]);
+  for (size_t i = 0; i < memory->nlibraries; i++)
+    cgl_buffer_release(memory->libraries[i]);
   for (size_t i = 0; i < memory->nparams; i++)
     cgl_param_release(memory->params[i]);
   cgl_buffer_release(memory->block);
   free(memory->kernels);
+  free(memory->libraries);
   free(memory->params);
   free(memory->regions);
   free(memory);
@@ -201,6 +204,8 @@ static CUdeviceptr load_address(const load *l, const cgl_file_place *place) {
   switch (place->kind) {
   case CGL_FILE_REGION:
     return l->regions[place->index] + place->offset;
+  case CGL_FILE_LIBRARY:
+    return l->memory->libraries[place->index]->address + place->offset;
   case CGL_FILE_GENERATOR:
     return l->generators[place->index]->state->memory->address + place->offset;
   default:
@@ -256,6 +261,49 @@ static cgl_status load_kernels(load *l) {
         cgl_module_kernel(l->modules[content->kernels[k].module],
                           content->kernels[k].name, &l->memory->kernels[k]);
     l->memory->nkernels += !status;
+  }
+  return status;
+}
+
+
+/* Memory of another library's, from its recipe. */
+static cgl_status load_library(const load *l, const cgl_file_library *from,
+                               uint64_t most, cgl_buffer **memory) {
+  const cgl_call_library *library = cgl_call_find(from->name, NULL);
+  if (!library || library->version != from->version) {
+    cgl_fail(CGL_ERROR_NOT_FOUND, loading,
+             library ? "'%s' calls \"%s\" of another version of cgraphlua"
+                     : "'%s' calls \"%s\", which this program does not have",
+             l->path, from->name);
+    return cgl_fail_hint(library ? "write it again with this version"
+                                 : "link it with all of libcgraphlua");
+  }
+  if (cgl_module_target(l->context).format != CGL_IMAGE_HOST)
+    return load_refuse_device(l, "it calls a library of the processor's");
+  cgl_status status = library->make(l->context, from->recipe.data,
+                                    from->recipe.length, most, loading, memory);
+  if (status || cgl_buffer_bytes(*memory) == from->bytes)
+    return status;
+  cgl_buffer_release(*memory);
+  return load_refuse(l, "a library's memory has another size", NULL);
+}
+
+
+static cgl_status load_libraries(load *l) {
+  const cgl_file_content *content = l->content;
+  cgl_file_memory *memory = l->memory;
+  uint64_t most = 0;
+  cgl_status status = CGL_OK;
+  memory->libraries =
+      calloc(content->nlibraries + (size_t)1, sizeof(cgl_buffer *));
+  if (!memory->libraries)
+    return load_no_memory();
+  for (uint32_t i = 0; i < content->nregions; i++)
+    most += content->regions[i].bytes;
+  for (uint32_t i = 0; i < content->nlibraries && !status; i++) {
+    status =
+        load_library(l, &content->libraries[i], most, &memory->libraries[i]);
+    memory->nlibraries += !status;
   }
   return status;
 }
@@ -526,6 +574,8 @@ static cgl_status load_start(load *l) {
     status = load_kernels(l);
   if (!status)
     status = load_params(l);
+  if (!status)
+    status = load_libraries(l);
   return status ? status : load_generators(l);
 }
 
