@@ -171,7 +171,8 @@ describe("the command line", function()
       for name, type in pairs { f1 = "float", f8 = "double", i8 = "int64", u8 = "uint64",
           i1 = "int8", u1 = "uint8", i2 = "int16", u2 = "uint16", i4 = "int32", u4 = "uint32",
           b = "bool" } do
-        all[name], outputs[name] = cg.param(type, type == "bool" and true or 1, name), cg.zeros(type, 1)
+        all[name] = cg.param(type, type == "bool" and true or 1, name)
+        outputs[name] = cg.zeros(type, 1)
       end
       local two, h = cg.param("float", { 1, 2 }, "two"), cg.param("half", 1, "h")
       outputs.two, outputs.h = cg.zeros("float", 2), cg.zeros("half", 1)
@@ -184,13 +185,15 @@ describe("the command line", function()
     assert.are.equal(0, status, out .. err)
     local ffi = require "ffi"
     for name, case in pairs {
-      f1 = { "float", "-0.5" }, f8 = { "double", "1e300" }, i8 = { "int64_t", "-9223372036854775807" },
+      f1 = { "float", "-0.5" }, f8 = { "double", "1e300" },
+      i8 = { "int64_t", "-9223372036854775807" },
       u8 = { "uint64_t", "18446744073709551615" }, i1 = { "int8_t", "-128" },
       u1 = { "uint8_t", "255" }, i2 = { "int16_t", "-3" }, u2 = { "uint16_t", "0xffff" },
       i4 = { "int32_t", "-2147483648" }, u4 = { "uint32_t", "4294967295" }, b = { "bool", "false" },
       two = { "float", "3,4.5" },
     } do
-      status, out, err = run { path, "--set", name .. "=" .. case[2], "--out", name .. "=" .. bytes }
+      status, out, err = run { path, "--set", name .. "=" .. case[2],
+        "--out", name .. "=" .. bytes }
       assert.are.equal(0, status, out .. err)
       local got, i = program.read(bytes), 0
       for word in case[2]:gmatch "[^,]+" do
@@ -210,11 +213,12 @@ describe("the command line", function()
     assert.are.equal(0, status)
     assert.is_truthy(out:find("parameter two: 2 of float", 1, true), out)
     for text, why in pairs {
-      ["none=1"] = "parameters: b (bool), f1 (float)", ["f1"] = "name=value expected",
-      ["=1"] = "name=value expected", ["f1="] = "name=value expected", ["f1=x"] = "'x' is no number",
-      ["f1=1,"] = "'' is no number", ["f1=1,2"] = "has 1 elements, got 2",
-      ["two=1"] = "has 2 elements, got 1", ["u1=256"] = "uint8", ["i4=1.5"] = "int32",
-      ["u8=-1"] = "uint64", ["u8=18446744073709551616"] = "no number", ["b=2"] = "bool",
+      ["none=1"] = "parameters: b (bool), f1 (float)",
+      ["f1"] = "name=value expected", ["=1"] = "name=value expected", ["f1="] = "name=value expected",
+      ["f1=x"] = "'x' is no number", ["f1=1,"] = "'' is no number",
+      ["f1=1,2"] = "has 1 elements, got 2", ["two=1"] = "has 2 elements, got 1",
+      ["u1=256"] = "uint8", ["i4=1.5"] = "int32", ["u8=-1"] = "uint64",
+      ["u8=18446744073709551616"] = "no number", ["b=2"] = "bool",
     } do
       status, out, err = run { path, "--set", text, "--out", "f1=" .. at "never" }
       assert.are.equal(1, status, text .. out)

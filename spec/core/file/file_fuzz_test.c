@@ -48,6 +48,8 @@ typedef struct world {
   cgl_generator *generator;
   cgl_param *param;
   cgl_buffer *x, *y, *flag;
+  cgl_fft *fft; /* NULL: this machine has none, or it is a GPU's */
+  cgl_buffer *z;
   cgl_graph *child, *graph;
 } world;
 
@@ -84,10 +86,21 @@ static cgl_status branch(const world *w, cgl_conditional_kind kind,
 }
 
 
+static cgl_status transform(const world *w) {
+  return w->fft ? cgl_fft_issue(w->fft, stream, CGL_FFT_fft,
+                                CGL_FFT_NORM_backward, 1, w->z, w->z)
+                : CGL_OK;
+}
+
+
 static cgl_status capture(world *w) {
-  cgl_status status = cgl_graph_capture_begin(w->child, stream);
+  cgl_status status = transform(w); /* makes the plan */
+  if (!status)
+    status = cgl_graph_capture_begin(w->child, stream);
   if (!status)
     status = launch(w, stream, false);
+  if (!status)
+    status = transform(w);
   if (!status)
     status = cgl_graph_capture_end(w->child);
   if (!status)
@@ -127,6 +140,10 @@ static cgl_status save(world *w) {
   if (!status)
     status = cgl_buffer_create(stream, NULL, CGL_TYPE_bool, 1, &w->flag);
   if (!status)
+    status = cgl_buffer_create(stream, NULL, CGL_TYPE_complex64, 16, &w->z);
+  if (!status && cgl_module_target(context).format == CGL_IMAGE_HOST)
+    cgl_fft_create(context, &w->fft);
+  if (!status)
     status = cgl_graph_create(context, NULL, &w->child);
   if (!status)
     status = cgl_graph_create(context, NULL, &w->graph);
@@ -134,8 +151,8 @@ static cgl_status save(world *w) {
     status = capture(w);
   const cgl_named_buffer names[] = {{"x", w->x}, {"y", w->y}};
   const cgl_save_graph graphs[] = {
-      {"all", w->graph, names, names + 1, 1, 1},
-      {.name = "child", .graph = w->child},
+      {"b", w->graph, names, names + 1, 1, 1},
+      {.name = "c", .graph = w->child},
   };
   return status ? status : cgl_graph_save(graphs, 2, path, NULL);
 }
@@ -147,6 +164,8 @@ static void world_free(const world *w) {
   cgl_buffer_release(w->x);
   cgl_buffer_release(w->y);
   cgl_buffer_release(w->flag);
+  cgl_buffer_release(w->z);
+  cgl_fft_destroy(w->fft);
   cgl_generator_release(w->generator);
   cgl_param_release(w->param);
   cgl_kernel_release(w->add);
@@ -334,6 +353,13 @@ static void refusals(const char *base, size_t length) {
            "so are images of another processor");
   else
     tap_skip("so are images of another processor", "the device is a GPU");
+  tap_ok(is_refused(base, length, content.graphs[0].name,
+                    CGL_ERROR_INVALID_ARGUMENT, "two graphs have one name"),
+         "a list of graphs with a name twice is refused");
+  tap_ok(!content.nlibraries ||
+             (is_refused(base, length, content.libraries[0].name,
+                         CGL_ERROR_NOT_FOUND, "does not have")),
+         "so is a library that this program does not have");
   tap_ok(is_refused(base, length, content.library - 8,
                     CGL_ERROR_INVALID_ARGUMENT, "parts do not fit"),
          "and parts that do not fit");

@@ -360,7 +360,8 @@ describe("graph:save refuses", function()
     local e = device.fails(g.save, g, folder "no.cgl", { inputs = { other = other } })
     assert.is_truthy(e.message:find 'input "other"', e.message)
     for _, opts in ipairs { { input = {} }, { inputs = { 1 } }, { inputs = 1 }, { keep = "all" },
-                            { devices = "host" }, { devices = { 1 } }, { outputs = { x = 1 } } } do
+                            { devices = "host" }, { devices = { 1 } },
+                            { devices = { all = "host" } }, { outputs = { x = 1 } } } do
       device.fails(g.save, g, folder "no.cgl", opts)
     end
   end)

@@ -116,7 +116,8 @@ describe("graphs that call libraries", function()
     assert.are.equal(0, status)
     assert.is_truthy(out:find("library: OpenBLAS, version 1", 1, true), out)
     local e = device.fails(g.save, g, folder "no.cgl", { devices = { "host", "sm_90" } })
-    assert.is_truthy(e.message:find("kernel scal at .*libraries_spec.lua:%d+.*for GPUs, too"), e.message)
+    assert.is_truthy(e.message:find "kernel scal at .*libraries_spec.lua:%d+.*for GPUs, too",
+      e.message)
     -- What is in the libraries' place is none.
     for _, name in ipairs { "libopenblas.so.0", "libopenblas.so" } do
       program.write(folder(name), "no library")

@@ -1,6 +1,8 @@
 /* What a content must be before anything of it is used. */
 #include "core/file/file.h"
 
+#include <stdlib.h>
+
 typedef struct checking {
   const cgl_file_content *content;
   cgl_image *const *images; /* of each module */
@@ -345,6 +347,26 @@ static const char *check_graph(checking *c) {
 }
 
 
+static int names_compare(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+
+/* Whether two graphs have one name. */
+static bool names_repeat(const cgl_file_content *content, cgl_arena *arena) {
+  const uint32_t n = content->ngraphs;
+  const char **names = cgl_arena_alloc(arena, (n + 1) * sizeof(char *));
+  bool repeat = !names;
+  for (uint32_t i = 0; i < n && names; i++)
+    names[i] = content->graphs[i].name;
+  if (names)
+    qsort((void *)names, n, sizeof *names, names_compare);
+  for (uint32_t i = 1; i < n && !repeat; i++)
+    repeat = !strcmp(names[i - 1], names[i]);
+  return repeat;
+}
+
+
 /* ---- the rest ---- */
 
 static const char *check_tables(const cgl_file_content *content) {
@@ -382,7 +404,11 @@ const char *cgl_file_check(const cgl_file_content *content,
                            cgl_image *const *images,
                            const cgl_file_op **where) {
   const char *wrong = check_tables(content);
+  cgl_arena names = {NULL, false};
   *where = NULL;
+  if (!wrong && names_repeat(content, &names))
+    wrong = "two graphs have one name";
+  cgl_arena_free(&names);
   for (uint32_t i = 0; i < content->ngraphs && !wrong && images; i++) {
     const cgl_file_graph *g = &content->graphs[i];
     cgl_arena arena = {NULL, false};
