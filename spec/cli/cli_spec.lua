@@ -214,8 +214,8 @@ describe("the command line", function()
     assert.is_truthy(out:find("parameter two: 2 of float", 1, true), out)
     for text, why in pairs {
       ["none=1"] = "parameters: b (bool), f1 (float)",
-      ["f1"] = "name=value expected", ["=1"] = "name=value expected", ["f1="] = "name=value expected",
-      ["f1=x"] = "'x' is no number", ["f1=1,"] = "'' is no number",
+      ["f1"] = "name=value expected", ["=1"] = "name=value expected",
+      ["f1="] = "name=value expected", ["f1=x"] = "'x' is no number", ["f1=1,"] = "'' is no number",
       ["f1=1,2"] = "has 1 elements, got 2", ["two=1"] = "has 2 elements, got 1",
       ["u1=256"] = "uint8", ["i4=1.5"] = "int32", ["u8=-1"] = "uint64",
       ["u8=18446744073709551616"] = "no number", ["b=2"] = "bool",

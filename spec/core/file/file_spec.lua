@@ -281,6 +281,21 @@ describe("graph:save and cg.load", function()
     assert.are.equal(1, device.value(loaded.inputs.x))
     local e = device.fails(g.save, g, path, { devices = { "sm_1" } })
     assert.is_truthy(e.message:find "no architecture")
+    -- A library in NVRTC's place that is none.
+    assert.are.equal(0, (program.shell(([[mkdir -p %s &&
+      ln -s "$(ldd %s | awk '/libm[.]so/ {print $3}')" %s]]):format(
+      program.quote(folder "cuda/lib64"), program.quote(program.path),
+      program.quote(folder "cuda/lib64/libnvrtc.so.13")))))
+    local status, out, err = program.run({ "--device", "host", "-e", ([=[
+      local cg = require "cgraphlua"
+      local k = cg.kernel 'extern "C" __global__ void set(int *x) { *x = 1; }'
+      local x = cg.zeros("int32", 1)
+      local g = cg.capture(function() k:launch(1, 1, x) end)
+      local ok, e = pcall(g.save, g, %q, { devices = { "sm_90" } })
+      print(ok, e.name, e.message, e.hint)
+    ]=]):format(path) }, { env = "CUDA_HOME=" .. program.quote(folder "cuda") })
+    assert.are.equal(0, status, err)
+    assert.is_truthy(out:find("^false\tCGL_ERROR_NO_COMPILER\t.*NVRTC.*\tinstall "), out)
   end)
 end)
 
