@@ -126,6 +126,7 @@ CGL_API cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
    do not reach it.  The caller keeps `graph` for as long as executables made of
    the other graph may run, and orders their launches and the graph's replays,
    which have the same memory.  CGL_ERROR_NOT_CAPTURED without a capture;
+   CGL_ERROR_RELEASED when its memory was taken back;
    CGL_ERROR_CAPTURE_STATE for conditional nodes, nodes that are switched off
    and random numbers.  cuGraphAddChildGraphNode */
 CGL_API cgl_status cgl_graph_add_to(cgl_graph *graph, void *cugraph,
