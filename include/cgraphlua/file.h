@@ -33,12 +33,13 @@ typedef struct cgl_save_desc {
 } cgl_save_desc;
 
 /* Writes n captured graphs of one device into a file: nodes, kernels, memory
-   with its content, and the seeds and offsets of generators.  Memory that
-   several graphs use is there once.  Waits for the device.  An existing file is
-   replaced when all is written.  A NULL desc means defaults.
-   CGL_ERROR_NOT_CAPTURED for a graph without a capture;
+   with its content, the seeds and offsets of generators, and parameters.
+   Memory and parameters that several graphs use are there once.  Waits for the
+   device.  An existing file is replaced when all is written.  A NULL desc means
+   defaults. CGL_ERROR_NOT_CAPTURED for a graph without a capture;
    CGL_ERROR_INVALID_ARGUMENT, with the node's script line, for what a file
-   cannot have: foreign nodes, external events, pinned memory, raw addresses,
+   cannot have: calls of cuBLAS and cuFFT, collectives,
+   foreign nodes, external events, pinned memory, raw addresses,
    addresses in structs or buffers, modules with variables or without source,
    edges that were added by hand; CGL_ERROR_SYSTEM when it cannot be written;
    CGL_ERROR_COMPILE and CGL_ERROR_NO_COMPILER for the devices.
@@ -54,13 +55,14 @@ typedef struct cgl_load_desc {
 } cgl_load_desc;
 
 /* Makes the first graph of a file: as captured ones, instantiated, with memory
-   of its own.  The whole file is checked before the device is used; the digest
-   in it finds damage, and is no signature.  Waits for the device.  A NULL desc
-   means defaults.  The caller owns the reference.
-   CGL_ERROR_INVALID_ARGUMENT for what is no file of graphs, is damaged, of
-   another format or byte order, or refused by `verify`; CGL_ERROR_WRONG_DEVICE
-   when it has no image for the context's device; CGL_ERROR_SYSTEM when it
-   cannot be read.  cuModuleLoadData, cuGraphAddNode,
+   and parameters of its own (cgl_graph_param finds them by name).  The whole
+   file is checked before the device is used; the digest in it finds damage, and
+   is no signature.  Waits for the device.  A NULL desc means defaults.  The
+   caller owns the reference. CGL_ERROR_INVALID_ARGUMENT for what is no file of
+   graphs, is damaged, of another format or byte order, or refused by `verify`;
+   CGL_ERROR_WRONG_DEVICE when it has no image for the context's device;
+   CGL_ERROR_NOT_FOUND when it calls a library that is not there;
+   CGL_ERROR_SYSTEM when it cannot be read.  cuModuleLoadData, cuGraphAddNode,
    cuGraphInstantiateWithParams */
 CGL_API cgl_status cgl_graph_load(cgl_context *context, const char *path,
                                   const cgl_load_desc *desc, cgl_graph **graph);

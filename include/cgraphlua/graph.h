@@ -120,6 +120,17 @@ CGL_API cgl_status cgl_graph_instantiate(cgl_graph *graph);
    cuGraphAddNode */
 CGL_API cgl_status cgl_graph_replay(cgl_graph *graph, cgl_stream *stream,
                                     uint64_t count);
+/* Adds the graph, with what its parameters are now, as one child graph node to
+   a CUgraph of the caller's, behind the n CUgraphNodes `after` (NULL when n is
+   0); *node is the new CUgraphNode.  The driver copies the graph: later changes
+   do not reach it.  The caller keeps `graph` for as long as executables made of
+   the other graph may run, and orders their launches and the graph's replays,
+   which have the same memory.  CGL_ERROR_NOT_CAPTURED without a capture;
+   CGL_ERROR_RELEASED when its memory was taken back;
+   CGL_ERROR_CAPTURE_STATE for conditional nodes, nodes that are switched off
+   and random numbers.  cuGraphAddChildGraphNode */
+CGL_API cgl_status cgl_graph_add_to(cgl_graph *graph, void *cugraph,
+                                    void *const *after, size_t n, void **node);
 /* Drops the executable, the template and the recording, or abandons a capture
    that is underway.  The graph can capture again.  Does not wait for replays in
    flight. */

@@ -1,7 +1,8 @@
 -- What `cgraphlua FILE [n] [options]` does with a file of graphs.
 -- Raw bytes go into inputs and come out of outputs, as they lie in memory.
 
-local usage = "usage: cgraphlua FILE [n] [--graph name] [--in name=file] [--out name=file]"
+local usage = "usage: cgraphlua FILE [n] [--graph name] [--set name=value] [--in name=file] " ..
+  "[--out name=file]"
 
 local function fail(...)
   error(string.format(...), 0)
@@ -21,22 +22,61 @@ local function write(path, bytes)
   if not done then fail("%s: %s", path, why) end
 end
 
+-- What is in a table by name, in words.
+local function names(known)
+  local list = {}
+  for key, value in pairs(known) do
+    list[#list + 1] = type(value) == "string" and key .. " (" .. value .. ")" or key
+  end
+  table.sort(list)
+  return list[1] and table.concat(list, ", ") or "none"
+end
+
 -- The buffer that an option's "name=file" names, and the file.
 local function named(buffers, kind, text)
   local name, path = text:match "^([^=]*)=(.+)$"
-  local known = {}
-  for key in pairs(buffers) do known[#known + 1] = key end
-  table.sort(known)
   if not name or not buffers[name] then
-    fail("--%s %s: name=file expected; the graph's %s are: %s", kind, text,
-      kind == "in" and "inputs" or "outputs", table.concat(known, ", "))
+    fail("--%s %s: name=file expected; the graph's %s: %s", kind, text,
+      kind == "in" and "inputs" or "outputs", names(buffers))
   end
   return buffers[name], path
 end
 
+-- A number, true or false; a whole number too large for a double as a 64-bit one.
+local function element(text)
+  local value = tonumber(text)
+  if value and math.abs(value) >= 2 ^ 53 and text:find "^%-?%d+$" then
+    local whole = loadstring("return " .. text .. (text:find "^%-" and "LL" or "ULL"))
+    value = whole and whole()
+    if not tostring(value):find(text, 1, true) then return nil end
+  end
+  if text == "true" or text == "false" then return text == "true" end
+  return value
+end
+
+-- Gives a parameter of the graph the value of "name=value" or "name=value,value".
+local function set(graph, text)
+  local name, list = text:match "^([^=]*)=(.+)$"
+  local known, values = {}, {}
+  for _, param in ipairs(graph:params()) do
+    local count = type(param.value) == "table" and #param.value .. " of " or ""
+    if param.name then known[param.name] = count .. param.type end
+  end
+  if not name or not known[name] then
+    fail("--set %s: name=value expected; the graph's parameters: %s", text, names(known))
+  end
+  for word in (list .. ","):gmatch "%s*([^,]*)%s*," do
+    local value = element(word)
+    if value == nil then fail("--set %s: '%s' is no number for %s", text, word, known[name]) end
+    values[#values + 1] = value
+  end
+  local done, why = pcall(graph.set, graph, { [name] = values[2] == nil and values[1] or values })
+  if not done then fail("--set %s: %s (%s)", text, why.message or why, known[name]) end
+end
+
 -- Count of replays, and the options in their order.
 local function parse(args)
-  local n, opts, i = 1, { graph = {}, ["in"] = {}, out = {} }, 1
+  local n, opts, i = 1, { graph = {}, set = {}, ["in"] = {}, out = {} }, 1
   if args[1] and args[1]:find "^%d+$" then n, i = tonumber(args[1]), 2 end
   while args[i] do
     local list = opts[args[i]:match "^%-%-(%a+)$"]
@@ -49,12 +89,10 @@ end
 
 local function choose(loaded, name)
   if type(loaded) ~= "table" then return loaded end
-  local known = {}
-  for key in pairs(loaded) do known[#known + 1] = key end
-  table.sort(known)
-  local graph = loaded[name or known[2] == nil and known[1]]
-  return graph or
-    fail("--graph name expected; the file's graphs are: %s", table.concat(known, ", "))
+  local first = next(loaded)
+  if not name and not next(loaded, first) then name = first end
+  return loaded[name or false] or
+    fail("--graph name expected; the file's graphs: %s", names(loaded))
 end
 
 return function(path, ...)
@@ -69,6 +107,7 @@ return function(path, ...)
     end
     buffer:upload(bytes)
   end
+  for _, text in ipairs(opts.set) do set(graph, text) end
   graph:replay(n)
   cg.synchronize()
   for _, text in ipairs(opts.out) do

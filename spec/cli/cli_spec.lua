@@ -144,15 +144,87 @@ describe("the command line", function()
     assert.are.equal("\103\0\0\0", program.read(bytes))
     assert.are.equal(0, (run { at "two.cgl", "--graph", "b" }))
     for words, why in pairs {
-      [{ path, "--out", "z=" .. bytes }] = "the graph's outputs are: y",
+      [{ path, "--out", "z=" .. bytes }] = "the graph's outputs: y",
       [{ path, "--in", "x=" .. path }] = "the input 4",
       [{ path, "many" }] = "usage:",
-      [{ at "two.cgl" }] = "the file's graphs are: a, b",
+      [{ at "two.cgl" }] = "the file's graphs: a, b",
       [{ "--inspect", bytes }] = "no file of graphs",
     } do
       status, out, err = run(words)
       assert.are.equal(1, status, out)
       assert.is_truthy(err:find(why, 1, true), err)
+    end
+  end)
+
+  it("sets the parameters of a file's graph", function()
+    local path, bytes = at "params.cgl", at "bytes"
+    local status, out, err = run { "-e", ([=[
+      local cg = require "cgraphlua"
+      local module = cg.module [[
+        #define BOTH(name, type) extern "C" __global__ void name(type *x, type a) { *x = a; }
+        BOTH(f1, float) BOTH(f8, double) BOTH(i8, long long) BOTH(u8, unsigned long long)
+        BOTH(i1, signed char) BOTH(u1, unsigned char) BOTH(i2, short) BOTH(u2, unsigned short)
+        BOTH(i4, int) BOTH(u4, unsigned) BOTH(b, bool)
+        extern "C" __global__ void pair(float *x, float2 a) { x[0] = a.x; x[1] = a.y; }
+      ]]
+      local outputs, all = {}, {}
+      for name, type in pairs { f1 = "float", f8 = "double", i8 = "int64", u8 = "uint64",
+          i1 = "int8", u1 = "uint8", i2 = "int16", u2 = "uint16", i4 = "int32", u4 = "uint32",
+          b = "bool" } do
+        all[name] = cg.param(type, type == "bool" and true or 1, name)
+        outputs[name] = cg.zeros(type, 1)
+      end
+      local two, h = cg.param("float", { 1, 2 }, "two"), cg.param("half", 1, "h")
+      outputs.two, outputs.h = cg.zeros("float", 2), cg.zeros("half", 1)
+      cg.capture(function()
+        for name, param in pairs(all) do module:kernel(name):launch(1, 1, outputs[name], param) end
+        module:kernel "pair":launch(1, 1, outputs.two, two)
+        outputs.h:fill(h)
+      end):save(%q, { outputs = outputs })
+    ]=]):format(path) }
+    assert.are.equal(0, status, out .. err)
+    local ffi = require "ffi"
+    for name, case in pairs {
+      f1 = { "float", "-0.5" }, f8 = { "double", "1e300" },
+      i8 = { "int64_t", "-9223372036854775807" },
+      u8 = { "uint64_t", "18446744073709551615" }, i1 = { "int8_t", "-128" },
+      u1 = { "uint8_t", "255" }, i2 = { "int16_t", "-3" }, u2 = { "uint16_t", "0xffff" },
+      i4 = { "int32_t", "-2147483648" }, u4 = { "uint32_t", "4294967295" }, b = { "bool", "false" },
+      two = { "float", "3,4.5" },
+    } do
+      status, out, err = run { path, "--set", name .. "=" .. case[2],
+        "--out", name .. "=" .. bytes }
+      assert.are.equal(0, status, out .. err)
+      local got, i = program.read(bytes), 0
+      for word in case[2]:gmatch "[^,]+" do
+        local wanted = word ~= "false" and tonumber(word)
+        if name == "i8" then wanted = -9223372036854775807LL end
+        if name == "u8" then wanted = 18446744073709551615ULL end
+        assert.are.equal(ffi.string(ffi.new(case[1] .. "[1]", wanted), ffi.sizeof(case[1])),
+          got:sub(1 + i * ffi.sizeof(case[1]), (i + 1) * ffi.sizeof(case[1])), name)
+        i = i + 1
+      end
+      assert.are.equal(#got, i * ffi.sizeof(case[1]))
+    end
+    status = run { path, "--set", "h=2", "--set", "h=-2", "--out", "h=" .. bytes }
+    assert.are.equal(0, status)
+    assert.are.equal("\0\192", program.read(bytes))
+    status, out = run { "--inspect", path }
+    assert.are.equal(0, status)
+    assert.is_truthy(out:find("parameter two: 2 of float", 1, true), out)
+    for text, why in pairs {
+      ["none=1"] = "parameters: b (bool), f1 (float)",
+      ["f1"] = "name=value expected", ["=1"] = "name=value expected",
+      ["f1="] = "name=value expected", ["f1=x"] = "'x' is no number", ["f1=1,"] = "'' is no number",
+      ["f1=1,2"] = "has 1 elements, got 2", ["two=1"] = "has 2 elements, got 1",
+      ["u1=256"] = "uint8", ["i4=1.5"] = "int32", ["u8=-1"] = "uint64",
+      ["u8=18446744073709551616"] = "no number", ["b=2"] = "bool",
+    } do
+      status, out, err = run { path, "--set", text, "--out", "f1=" .. at "never" }
+      assert.are.equal(1, status, text .. out)
+      assert.is_truthy(err:find("--set " .. text .. ": ", 1, true), err)
+      assert.is_truthy(err:find(why, 1, true), err)
+      assert.is_nil(io.open(at "never"))
     end
   end)
 

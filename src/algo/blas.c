@@ -26,7 +26,7 @@ static void blas_destroy_object(cgl_object *object) {
 }
 
 
-static const cgl_object_kind blas_kind = {
+const cgl_object_kind cgl_algo_blas_kind = {
     .number = CGL_OBJECT_INTERNAL,
     .destroy = blas_destroy_object,
 };
@@ -36,7 +36,7 @@ cgl_status cgl_blas_create(cgl_context *context, cgl_blas **out) {
   cgl_blas *blas = calloc(1, sizeof *blas);
   if (!blas)
     return cgl_fail(CGL_ERROR_NO_MEMORY, "blas", "no memory for a library");
-  cgl_object_init(&blas->object, &blas_kind, context);
+  cgl_object_init(&blas->object, &cgl_algo_blas_kind, context);
   cgl_status status = cgl_context_enter(context, "blas");
   if (!status)
     status = strcmp(cgl_context_device(context)->device, "host") == 0

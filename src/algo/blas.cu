@@ -1,10 +1,9 @@
 // Calls of OpenBLAS, for the host device: a block of one thread calls one of its
-// functions, on a part of the result.  T is the element type; `function` the
-// address of the C function.  Of COMPLEX numbers there is gemm alone, which takes
-// alpha and beta through pointers.
+// functions, on a part of the result.  T is the element type; `function` is
+// where the address of the C function is.  Of COMPLEX numbers there is gemm
+// alone, which takes alpha and beta through pointers.
 
 typedef struct job {
-  u64 function;
   double alpha, beta;
   i64 m, n, k;
   i64 first_a, first_b, first_c;
@@ -37,6 +36,8 @@ INSIDE T scalar(double x) { return (T)x; }
 #define GIVE(x) (x)
 #endif
 
+#define CALL(type) ((type *)*(const u64 *)function)
+
 #define PARTS(whole, part) (((whole) + (part)-1) / (part))
 // The block's part of m and n, from m0 and n0 on, m1 and n1 long.
 #define PART                                                  \
@@ -51,16 +52,17 @@ INSIDE T scalar(double x) { return (T)x; }
 typedef void gemm_call(int, int, int, int, int, int, given, const T *, int,
                        const T *, int, given, T *, int);
 
-extern "C" __global__ void gemm(job j, const T *a, const T *b, T *c,
-                                const T *alpha, const T *beta) {
+extern "C" __global__ void gemm(const unsigned char *function, job j,
+                                const T *a, const T *b, T *c, const T *alpha,
+                                const T *beta) {
   PART
   const T times = ALPHA, keep = BETA;
   a += j.first_a + batch * j.matrix_a + m0 * (j.transpose_a ? 1 : j.row_a);
   b += j.first_b + batch * j.matrix_b + n0 * (j.transpose_b ? j.row_b : 1);
   c += j.first_c + batch * j.matrix_c + m0 * j.row_c + n0;
-  ((gemm_call *)j.function)(ROWS, TURN(j.transpose_a), TURN(j.transpose_b), m1,
-                            n1, (int)j.k, GIVE(times), a, (int)j.row_a, b,
-                            (int)j.row_b, GIVE(keep), c, (int)j.row_c);
+  CALL(gemm_call)(ROWS, TURN(j.transpose_a), TURN(j.transpose_b), m1, n1,
+                  (int)j.k, GIVE(times), a, (int)j.row_a, b, (int)j.row_b,
+                  GIVE(keep), c, (int)j.row_c);
 }
 
 #ifndef COMPLEX
@@ -77,59 +79,67 @@ typedef void scal_call(int, T, T *, int);
 typedef T dot_call(int, const T *, int, const T *, int);
 typedef T nrm2_call(int, const T *, int);
 
-extern "C" __global__ void gemv(job j, const T *a, const T *b, T *c,
-                                const T *alpha, const T *beta) {
+extern "C" __global__ void gemv(const unsigned char *function, job j,
+                                const T *a, const T *b, T *c, const T *alpha,
+                                const T *beta) {
   PART
   const int k = (int)j.k;
   const bool turn = j.transpose_a;
-  ((gemv_call *)j.function)(ROWS, TURN(turn), turn ? k : n1, turn ? n1 : k,
+  CALL(gemv_call)(ROWS, TURN(turn), turn ? k : n1, turn ? n1 : k,
                             ALPHA, a + n0 * (turn ? 1 : j.row_a), (int)j.row_a,
                             b, 1, BETA, c + n0, 1);
 }
 
-extern "C" __global__ void ger(job j, const T *a, const T *b, T *c,
-                               const T *alpha, const T *beta) {
+extern "C" __global__ void ger(const unsigned char *function, job j,
+                               const T *a, const T *b, T *c, const T *alpha,
+                               const T *beta) {
   PART
-  ((ger_call *)j.function)(ROWS, m1, n1, ALPHA, a + m0, 1, b + n0, 1,
+  CALL(ger_call)(ROWS, m1, n1, ALPHA, a + m0, 1, b + n0, 1,
                            c + m0 * j.row_c + n0, (int)j.row_c);
 }
 
-extern "C" __global__ void syrk(job j, const T *a, const T *b, T *c,
-                                const T *alpha, const T *beta) {
-  ((syrk_call *)j.function)(ROWS, HALF(j.upper), TURN(j.transpose_a), (int)j.n,
+extern "C" __global__ void syrk(const unsigned char *function, job j,
+                                const T *a, const T *b, T *c, const T *alpha,
+                                const T *beta) {
+  CALL(syrk_call)(ROWS, HALF(j.upper), TURN(j.transpose_a), (int)j.n,
                             (int)j.k, ALPHA, a, (int)j.row_a, BETA, c,
                             (int)j.row_c);
 }
 
-extern "C" __global__ void trsm(job j, const T *a, const T *b, T *c,
-                                const T *alpha, const T *beta) {
+extern "C" __global__ void trsm(const unsigned char *function, job j,
+                                const T *a, const T *b, T *c, const T *alpha,
+                                const T *beta) {
   PART
-  ((trsm_call *)j.function)(ROWS, j.right ? 142 : 141, HALF(j.upper),
+  CALL(trsm_call)(ROWS, j.right ? 142 : 141, HALF(j.upper),
                             TURN(j.transpose_a), j.unit ? 132 : 131, m1, n1,
                             ALPHA, a, (int)j.row_a, c + m0 * j.row_c + n0,
                             (int)j.row_c);
 }
 
-extern "C" __global__ void axpy(job j, const T *a, const T *b, T *c,
-                                const T *alpha, const T *beta) {
+extern "C" __global__ void axpy(const unsigned char *function, job j,
+                                const T *a, const T *b, T *c, const T *alpha,
+                                const T *beta) {
   PART
-  ((axpy_call *)j.function)(n1, ALPHA, a + n0, 1, c + n0, 1);
+  CALL(axpy_call)(n1, ALPHA, a + n0, 1, c + n0, 1);
 }
 
-extern "C" __global__ void scal(job j, const T *a, const T *b, T *c,
-                                const T *alpha, const T *beta) {
+extern "C" __global__ void scal(const unsigned char *function, job j,
+                                const T *a, const T *b, T *c, const T *alpha,
+                                const T *beta) {
   PART
-  ((scal_call *)j.function)(n1, ALPHA, c + n0, 1);
+  CALL(scal_call)(n1, ALPHA, c + n0, 1);
 }
 
-extern "C" __global__ void dot(job j, const T *a, const T *b, T *c,
-                               const T *alpha, const T *beta) {
-  *c = ((dot_call *)j.function)((int)j.n, a, 1, b, 1);
+extern "C" __global__ void dot(const unsigned char *function, job j,
+                               const T *a, const T *b, T *c, const T *alpha,
+                               const T *beta) {
+  *c = CALL(dot_call)((int)j.n, a, 1, b, 1);
 }
 
-extern "C" __global__ void nrm2(job j, const T *a, const T *b, T *c,
-                                const T *alpha, const T *beta) {
-  *c = ((nrm2_call *)j.function)((int)j.n, a, 1);
+extern "C" __global__ void nrm2(const unsigned char *function, job j,
+                                const T *a, const T *b, T *c, const T *alpha,
+                                const T *beta) {
+  *c = CALL(nrm2_call)((int)j.n, a, 1);
 }
 
 #endif

@@ -38,6 +38,8 @@ struct cgl_blas {
   size_t workspace; /* bytes of scratch for a call */
 };
 
+extern const cgl_object_kind cgl_algo_blas_kind; /* of a cgl_blas */
+
 /* Open the library and set all but the object.  CGL_ERROR_NOT_FOUND,
    CGL_ERROR_LIBRARY */
 cgl_status cgl_algo_blas_open_host(cgl_blas *blas);

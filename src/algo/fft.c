@@ -3,7 +3,9 @@
 #include "core/base/captures.h"
 #include "core/base/context.h"
 #include "core/base/error.h"
+#include "core/call/call.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +90,12 @@ static const cgl_object_kind plan_kind = {
 };
 
 
+cgl_status cgl_fft_plan_memory(cgl_fft_plan *plan, cgl_buffer **memory) {
+  return cgl_buffer_of_keeper(&plan->object, (uintptr_t)&plan->call,
+                              CGL_TYPE_uint8, sizeof plan->call, memory);
+}
+
+
 /* Makes a plan.  cuFFT loads code, allocates and waits for the device, which
    breaks captures of any thread; on the host device the rule is the same, so
    that a script that runs there runs on a GPU. */
@@ -117,6 +125,72 @@ static cgl_status plan_make(cgl_fft *fft, const fft_call *call,
   return status;
 }
 
+
+/* ---- files ---- */
+
+static size_t plan_describe(const cgl_object *keeper, uint64_t address,
+                            unsigned char recipe[CGL_CALL_RECIPE]) {
+  static_assert(sizeof(cgl_fft_key) <= CGL_CALL_RECIPE, "a key is a recipe");
+  (void)address;
+  memcpy(recipe, &((const cgl_fft_plan *)keeper)->key, sizeof(cgl_fft_key));
+  return sizeof(cgl_fft_key);
+}
+
+
+/* Whether a key from a file is that of a transform of at most so many bytes. */
+static bool key_is_valid(const cgl_fft_key *key, uint64_t most) {
+  uint64_t bytes = key->twice ? sizeof(double) : sizeof(float);
+  bool over = key->batch < 1 ||
+              __builtin_mul_overflow(bytes, (uint64_t)key->batch, &bytes);
+  if ((unsigned)key->function >= CGL_FFT_COUNT || (key->twice & ~1) ||
+      (key->in_place & ~1) || key->rank < 1 || key->rank > CGL_FFT_MAX_RANK ||
+      (key->in_place && key->function >= CGL_FFT_rfft))
+    return false;
+  for (int d = 0; d < CGL_FFT_MAX_RANK; d++)
+    over |= d < key->rank
+                ? key->n[d] < 1 ||
+                      __builtin_mul_overflow(bytes, (uint64_t)key->n[d], &bytes)
+                : key->n[d] != 0;
+  return !over && bytes <= most;
+}
+
+
+static cgl_status plan_remake(cgl_context *context, const unsigned char *recipe,
+                              size_t length, uint64_t most,
+                              const char *operation, cgl_buffer **memory) {
+  fft_call call;
+  cgl_fft *fft = NULL;
+  cgl_fft_plan *plan = NULL;
+  memset(&call, 0, sizeof call);
+  call.name = operation;
+  if (length == sizeof call.key)
+    memcpy(&call.key, recipe, sizeof call.key);
+  if (!key_is_valid(&call.key, most))
+    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+                    "the file's transform has no such shape");
+  cgl_status status = cgl_fft_create(context, &fft);
+  if (!status)
+    status = plan_make(fft, &call, &plan);
+  if (!status)
+    status = cgl_fft_plan_memory(plan, memory);
+  if (plan)
+    cgl_object_release(&plan->object);
+  cgl_fft_destroy(fft);
+  return status;
+}
+
+
+static void __attribute__((constructor)) plan_register(void) {
+  static cgl_call_library fftw = {.name = "FFTW",
+                                  .version = 1,
+                                  .keeper = &plan_kind,
+                                  .describe = plan_describe,
+                                  .make = plan_remake};
+  cgl_call_register(&fftw);
+}
+
+
+/* ---- the list of plans ---- */
 
 /* Forgets the plan that was used least recently. */
 static void plans_shorten(cgl_fft *fft) {

@@ -71,6 +71,9 @@ static inline void cgl_fft_sizes(const cgl_fft_key *key, int64_t *real,
   }
 }
 
+/* A buffer of the plan's `call`, which keeps the plan: for FFTW's kernels. */
+cgl_status cgl_fft_plan_memory(cgl_fft_plan *plan, cgl_buffer **memory);
+
 /* Open the library.  CGL_ERROR_NOT_FOUND */
 cgl_status cgl_fft_open_host(cgl_fft *fft);
 cgl_status cgl_fft_open_cuda(cgl_fft *fft);

@@ -8,7 +8,6 @@
 #include "compile/base/base.h"
 #include "core/base/context.h"
 #include "core/base/error.h"
-#include "core/memory/memory.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -191,8 +190,7 @@ static cgl_status fftw_run(cgl_fft *fft, cgl_stream *stream, cgl_fft_plan *plan,
                                                  : "\n#define T float\n",
                                       operation, &kernel);
   if (!status) /* with which a graph keeps the plan */
-    status = cgl_buffer_of_keeper(&plan->object, (uintptr_t)&plan->call,
-                                  CGL_TYPE_uint8, sizeof plan->call, &call);
+    status = cgl_fft_plan_memory(plan, &call);
   if (status)
     return status;
   const cgl_launch one = {.grid = {1}, .block = {1}};

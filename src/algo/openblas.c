@@ -5,6 +5,7 @@
 #include "algo/blas.h"
 #include "algo/library.h"
 #include "core/base/error.h"
+#include "core/call/call.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -26,8 +27,8 @@ static const cgl_algo_library library = {
     .symbols = symbols};
 
 typedef struct openblas_table {
-  void *functions[CGL_BLAS_COUNT][2]; /* for float, for double */
-  void *complex_gemm[2];              /* for complex64, for complex128 */
+  /* For float, for double; the last is gemm for complex64, for complex128. */
+  void *functions[CGL_BLAS_COUNT + 1][2];
   void (*set_num_threads)(int);
   const char *(*get_config)(void);
 } openblas_table;
@@ -38,7 +39,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* blas.cu */
 typedef struct kernel_job {
-  uint64_t function;
   double alpha, beta;
   int64_t m, n, k;
   int64_t first_a, first_b, first_c;
@@ -112,6 +112,15 @@ static cgl_arg operand(cgl_buffer *buffer) {
 }
 
 
+/* Where the address of a function is. */
+static cgl_status openblas_function(cgl_blas *blas, unsigned function,
+                                    bool twice, cgl_buffer **out) {
+  return cgl_buffer_of_keeper(&blas->object,
+                              (uintptr_t)&table.functions[function][twice],
+                              CGL_TYPE_uint8, sizeof(void *), out);
+}
+
+
 static cgl_status openblas_issue(cgl_blas *blas, cgl_stream *stream,
                                  const blas_job *job) {
   static const char *const names[] = {
@@ -134,14 +143,16 @@ static cgl_status openblas_issue(cgl_blas *blas, cgl_stream *stream,
     return cgl_fail_hint("use float, or a GPU");
   }
   cgl_kernel *kernel;
+  cgl_buffer *function;
   cgl_status status =
       cgl_algo_kernel(blas->algo, CGL_ALGO_blas, names[job->function],
                       definitions[job->type], job->name, &kernel);
+  if (!status)
+    status = openblas_function(blas, pairs ? CGL_BLAS_COUNT : job->function,
+                               twice, &function);
   if (status)
     return status;
   kernel_job k = {
-      .function = (uintptr_t)(pairs ? table.complex_gemm[twice]
-                                    : table.functions[job->function][twice]),
       .alpha = job->alpha,
       .beta = job->beta,
       .m = job->m,
@@ -167,6 +178,7 @@ static cgl_status openblas_issue(cgl_blas *blas, cgl_stream *stream,
                                      (k.part_n ? divide_up(k.n, k.part_n) : 1));
   const cgl_launch launch = {.grid = {(uint32_t)blocks}, .block = {1}};
   const cgl_arg args[] = {
+      cgl_algo_memory(function),
       {.kind = CGL_ARG_BYTES, .bytes = {&k, sizeof k}},
       operand(o->a),
       operand(o->b),
@@ -174,12 +186,53 @@ static cgl_status openblas_issue(cgl_blas *blas, cgl_stream *stream,
       operand(job->alpha_at),
       operand(job->beta_at),
   };
-  return cgl_kernel_launch(kernel, stream, &launch, args, 6);
+  status = cgl_kernel_launch(kernel, stream, &launch, args, 7);
+  cgl_buffer_release(function);
+  return status;
 }
 
 
 static void openblas_close(cgl_blas *blas) {
   cgl_algo_destroy(blas->algo);
+}
+
+
+/* ---- files ---- */
+
+/* The number of the function, in the order of the table. */
+static size_t openblas_describe(const cgl_object *keeper, uint64_t address,
+                                unsigned char recipe[CGL_CALL_RECIPE]) {
+  (void)keeper;
+  recipe[0] =
+      (unsigned char)((address - (uintptr_t)table.functions) / sizeof(void *));
+  return 1;
+}
+
+
+static cgl_status openblas_make(cgl_context *context,
+                                const unsigned char *recipe, size_t length,
+                                uint64_t most, const char *operation,
+                                cgl_buffer **memory) {
+  cgl_blas *blas = NULL;
+  (void)most;
+  if (length != 1 || recipe[0] >= 2 * (CGL_BLAS_COUNT + 1))
+    return cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+                    "the file calls a function that OpenBLAS does not have");
+  cgl_status status = cgl_blas_create(context, &blas);
+  if (!status)
+    status = openblas_function(blas, recipe[0] / 2, recipe[0] % 2, memory);
+  cgl_blas_destroy(blas);
+  return status;
+}
+
+
+static void __attribute__((constructor)) openblas_register(void) {
+  static cgl_call_library openblas = {.name = "OpenBLAS",
+                                      .version = 1,
+                                      .keeper = &cgl_algo_blas_kind,
+                                      .describe = openblas_describe,
+                                      .make = openblas_make};
+  cgl_call_register(&openblas);
 }
 
 

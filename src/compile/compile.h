@@ -47,9 +47,11 @@ typedef struct cgl_target {
   bool predicated;
 } cgl_target;
 
-/* The target of "sm_90", a cubin, or "compute_90", PTX; -1, and adds what is
-   wrong to `why`, when NVRTC does not compile for it. */
-int cgl_compile_arch(const char *arch, cgl_target *target, cgl_text *why);
+/* The target of "sm_90", a cubin, or "compute_90", PTX.  Adds what is wrong to
+   `why` when NVRTC does not compile for it (CGL_COMPILE_REFUSED), or is not
+   there (CGL_COMPILE_NO_COMPILER). */
+cgl_compile_status cgl_compile_arch(const char *arch, cgl_target *target,
+                                    cgl_text *why);
 
 /* Compiles, or takes from the cache.  *image is the caller's to free with
    cgl_image_free, NULL on failure.  *message is malloc'ed text or NULL:

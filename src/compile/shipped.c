@@ -324,7 +324,8 @@ static int add_target(cgl_target target, const char *name) {
 }
 
 
-int cgl_compile_arch(const char *arch, cgl_target *target, cgl_text *why) {
+cgl_compile_status cgl_compile_arch(const char *arch, cgl_target *target,
+                                    cgl_text *why) {
   const char *number = strchr(arch, '_');
   char *end = NULL;
   *target = (cgl_target){.format = CGL_IMAGE_CUBIN, .exact = true};
@@ -337,9 +338,9 @@ int cgl_compile_arch(const char *arch, cgl_target *target, cgl_text *why) {
                    "'%s' is no architecture; sm_90 is one, and "
                    "compute_90 for PTX",
                    arch);
-    return -1;
+    return CGL_COMPILE_REFUSED;
   }
-  return cgl_nvrtc_has(target->sm, why) ? 0 : -1;
+  return cgl_nvrtc_has(target->sm, why);
 }
 
 

@@ -17,7 +17,7 @@ local graph = {}
 ---@field outputs? table<string, cgraphlua.buffer> likewise
 
 --- Writes the captured graph into a file that cg.load reads: nodes, kernels,
---- memory and generators.  Waits for the device.  Raises, with the node's line,
+--- memory, generators and parameters.  Waits for the device.  Raises, with the node's line,
 --- for what cannot be in a file.
 ---@param path string
 ---@param opts? cgraphlua.graph_save_options

@@ -36,7 +36,7 @@ static uint64_t random_below(uint64_t n) {
 static int64_t live(void) {
   return cgl_live("graph") + cgl_live("buffer") + cgl_live("module") +
          cgl_live("kernel") + cgl_live("pool") + cgl_live("generator") +
-         cgl_live("stream");
+         cgl_live("stream") + cgl_live("param");
 }
 
 
@@ -46,7 +46,10 @@ typedef struct world {
   cgl_module *module;
   cgl_kernel *add, *draw;
   cgl_generator *generator;
+  cgl_param *param;
   cgl_buffer *x, *y, *flag;
+  cgl_fft *fft; /* NULL: this machine has none, or it is a GPU's */
+  cgl_buffer *z;
   cgl_graph *child, *graph;
 } world;
 
@@ -54,7 +57,7 @@ typedef struct world {
 static cgl_status launch(const world *w, cgl_stream *on, bool draws) {
   static const cgl_launch shape = {{1, 1, 1}, {32, 1, 1}, 0};
   const cgl_arg args[] = {{.kind = CGL_ARG_BUFFER, .buffer = w->x},
-                          {.kind = CGL_ARG_NUMBER, .number = 1}};
+                          {.kind = CGL_ARG_PARAM, .param = w->param}};
   const cgl_arg random[] = {
       args[0], {.kind = CGL_ARG_GENERATOR, .generator = w->generator}};
   return draws ? cgl_kernel_launch(w->draw, on, &shape, random, 2)
@@ -83,11 +86,21 @@ static cgl_status branch(const world *w, cgl_conditional_kind kind,
 }
 
 
+static cgl_status transform(const world *w) {
+  return w->fft ? cgl_fft_issue(w->fft, stream, CGL_FFT_fft,
+                                CGL_FFT_NORM_backward, 1, w->z, w->z)
+                : CGL_OK;
+}
+
+
 static cgl_status capture(world *w) {
-  const double zero = 0;
-  cgl_status status = cgl_graph_capture_begin(w->child, stream);
+  cgl_status status = transform(w); /* makes the plan */
+  if (!status)
+    status = cgl_graph_capture_begin(w->child, stream);
   if (!status)
     status = launch(w, stream, false);
+  if (!status)
+    status = transform(w);
   if (!status)
     status = cgl_graph_capture_end(w->child);
   if (!status)
@@ -97,7 +110,7 @@ static cgl_status capture(world *w) {
   if (!status)
     status = cgl_buffer_copy(w->y, w->x, stream);
   if (!status)
-    status = cgl_buffer_fill(w->x, stream, &zero);
+    status = cgl_buffer_fill_param(w->x, stream, w->param);
   if (!status)
     status = cgl_graph_replay(w->child, stream, 1);
   if (!status)
@@ -110,6 +123,7 @@ static cgl_status capture(world *w) {
 
 static cgl_status save(world *w) {
   static const cgl_module_desc desc = {.source = source};
+  const float one = 1;
   cgl_status status = cgl_module_create(context, &desc, &w->module);
   if (!status)
     status = cgl_module_kernel(w->module, "add", &w->add);
@@ -118,11 +132,17 @@ static cgl_status save(world *w) {
   if (!status)
     status = cgl_generator_create(context, 7, &w->generator);
   if (!status)
+    status = cgl_param_create(context, CGL_TYPE_float, 1, &one, "a", &w->param);
+  if (!status)
     status = cgl_buffer_create(stream, NULL, CGL_TYPE_float, 32, &w->x);
   if (!status)
     status = cgl_buffer_create(stream, NULL, CGL_TYPE_float, 32, &w->y);
   if (!status)
     status = cgl_buffer_create(stream, NULL, CGL_TYPE_bool, 1, &w->flag);
+  if (!status)
+    status = cgl_buffer_create(stream, NULL, CGL_TYPE_complex64, 16, &w->z);
+  if (!status && cgl_module_target(context).format == CGL_IMAGE_HOST)
+    cgl_fft_create(context, &w->fft);
   if (!status)
     status = cgl_graph_create(context, NULL, &w->child);
   if (!status)
@@ -131,8 +151,8 @@ static cgl_status save(world *w) {
     status = capture(w);
   const cgl_named_buffer names[] = {{"x", w->x}, {"y", w->y}};
   const cgl_save_graph graphs[] = {
-      {"all", w->graph, names, names + 1, 1, 1},
-      {.name = "child", .graph = w->child},
+      {"b", w->graph, names, names + 1, 1, 1},
+      {.name = "c", .graph = w->child},
   };
   return status ? status : cgl_graph_save(graphs, 2, path, NULL);
 }
@@ -144,7 +164,10 @@ static void world_free(const world *w) {
   cgl_buffer_release(w->x);
   cgl_buffer_release(w->y);
   cgl_buffer_release(w->flag);
+  cgl_buffer_release(w->z);
+  cgl_fft_destroy(w->fft);
   cgl_generator_release(w->generator);
+  cgl_param_release(w->param);
   cgl_kernel_release(w->add);
   cgl_kernel_release(w->draw);
   cgl_module_release(w->module);
@@ -330,6 +353,13 @@ static void refusals(const char *base, size_t length) {
            "so are images of another processor");
   else
     tap_skip("so are images of another processor", "the device is a GPU");
+  tap_ok(is_refused(base, length, content.graphs[0].name,
+                    CGL_ERROR_INVALID_ARGUMENT, "two graphs have one name"),
+         "a list of graphs with a name twice is refused");
+  tap_ok(!content.nlibraries ||
+             (is_refused(base, length, content.libraries[0].name,
+                         CGL_ERROR_NOT_FOUND, "does not have")),
+         "so is a library that this program does not have");
   tap_ok(is_refused(base, length, content.library - 8,
                     CGL_ERROR_INVALID_ARGUMENT, "parts do not fit"),
          "and parts that do not fit");

@@ -131,8 +131,8 @@ describe("graph:save and cg.load", function()
     assert.are.equal(41, device.value(loaded.inputs.x))
   end)
 
-  it("keep parameters as the numbers that they are", function()
-    local x, a = cg.zeros("float", 4), cg.param("float", 1)
+  it("keep parameters with their names and values, apart from those that were saved", function()
+    local x, a = cg.zeros("float", 4), cg.param("float", 1, "a")
     local g = cg.capture(function() add(x, a) end)
     g:replay()
     a:set(5)
@@ -140,6 +140,77 @@ describe("graph:save and cg.load", function()
     a:set(7)
     loaded:replay()
     assert.are.equal(6, device.value(loaded.inputs.x))
+    loaded:set { a = -6 }
+    loaded:replay()
+    assert.are.equal(0, device.value(loaded.inputs.x))
+    assert.are.equal(7, a:get())
+    loaded:set_params(1, { [2] = 3 })
+    assert.are.same({}, loaded:params())
+    loaded:save(folder "again.cgl", { sources = false })
+    loaded = cg.load(folder "again.cgl")
+    loaded:replay()
+    assert.are.same({}, loaded:params())
+  end)
+
+  -- Parameters in launches, fills, bodies of both forms and child graphs, and
+  -- some of two graphs: loaded, they do what those that were saved do.
+  it("follow parameters wherever these stand, as the graph that was saved does", function()
+    local random = math.random
+    for round = 1, 12 do
+      local x, y, flag = cg.zeros("float", 8), cg.zeros("float", 8), cg.full("int32", 1, 2)
+      local a, b, n = cg.param("float", 1, "a"), cg.param("float", 2), cg.param("int32", 5, "n")
+      local d, one = cg.param("double", 0.5, "d"), cg.zeros("int32", 1)
+      local wide = cg.zeros("double", 3)
+      local steps = {
+        function() add(x, a) end,
+        function() add(y, b) end,
+        function() kernel "add":launch(1, 32, y, a, n) end,
+        function() x:view(1, 3):fill(a) end,
+        function() one:fill(n) end,
+        function() wide:fill(d) end,
+      }
+      local child = cg.capture(function() steps[random(6)]() steps[random(6)]() end)
+      steps[7] = function() child:replay() end
+      local function some(most)
+        for _ = 1, random(3) do steps[random(most)]() end
+      end
+      local form = round % 2 == 0 and "node" or "predicated"
+      local function graph()
+        return cg.capture(function()
+          for i = 1, 6 do steps[i]() end
+          some(7)
+          cg.when(flag, function() some(6) end, function() some(6) end, { form = form })
+          cg.times(flag, function() some(6) end, { max = 3, form = form })
+          some(7)
+        end)
+      end
+      local buffers = { x = x, y = y, one = one, wide = wide }
+      local first, second = graph(), graph()
+      first:replay()
+      a:set(random(9))
+      cg.save(folder "two.cgl", { first = { graph = first, outputs = buffers }, second = second })
+      local two = cg.load(folder "two.cgl")
+      for _ = 1, 6 do
+        for _, of in ipairs { { first, two.first }, { second, two.second } } do
+          local values = of[1]:params()
+          for i, param in ipairs(of[2]:params()) do
+            assert.are.equal(values[i].name, param.name)
+            assert.are.equal(values[i].type, param.type)
+            assert.are.same(values[i].uses, param.uses)
+            if random(3) == 1 then
+              values[i].param:set(random(8))
+              param.param:set(values[i].param:get())
+            end
+          end
+          local count = random(3)
+          of[1]:replay(count)
+          of[2]:replay(count)
+        end
+        for name, buffer in pairs(buffers) do
+          assert.are.equal(device.bits(buffer), device.bits(two.first.outputs[name]))
+        end
+      end
+    end
   end)
 
   it("keep fills with elements of every size", function()
@@ -210,6 +281,21 @@ describe("graph:save and cg.load", function()
     assert.are.equal(1, device.value(loaded.inputs.x))
     local e = device.fails(g.save, g, path, { devices = { "sm_1" } })
     assert.is_truthy(e.message:find "no architecture")
+    -- A library in NVRTC's place that is none.
+    assert.are.equal(0, (program.shell(([[mkdir -p %s &&
+      ln -s "$(ldd %s | awk '/libm[.]so/ {print $3}')" %s]]):format(
+      program.quote(folder "cuda/lib64"), program.quote(program.path),
+      program.quote(folder "cuda/lib64/libnvrtc.so.13")))))
+    local status, out, err = program.run({ "--device", "host", "-e", ([=[
+      local cg = require "cgraphlua"
+      local k = cg.kernel 'extern "C" __global__ void set(int *x) { *x = 1; }'
+      local x = cg.zeros("int32", 1)
+      local g = cg.capture(function() k:launch(1, 1, x) end)
+      local ok, e = pcall(g.save, g, %q, { devices = { "sm_90" } })
+      print(ok, e.name, e.message, e.hint)
+    ]=]):format(path) }, { env = "CUDA_HOME=" .. program.quote(folder "cuda") })
+    assert.are.equal(0, status, err)
+    assert.is_truthy(out:find("^false\tCGL_ERROR_NO_COMPILER\t.*NVRTC.*\tinstall "), out)
   end)
 end)
 
@@ -289,7 +375,8 @@ describe("graph:save refuses", function()
     local e = device.fails(g.save, g, folder "no.cgl", { inputs = { other = other } })
     assert.is_truthy(e.message:find 'input "other"', e.message)
     for _, opts in ipairs { { input = {} }, { inputs = { 1 } }, { inputs = 1 }, { keep = "all" },
-                            { devices = "host" }, { devices = { 1 } }, { outputs = { x = 1 } } } do
+                            { devices = "host" }, { devices = { 1 } },
+                            { devices = { all = "host" } }, { outputs = { x = 1 } } } do
       device.fails(g.save, g, folder "no.cgl", opts)
     end
   end)

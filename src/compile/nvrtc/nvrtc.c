@@ -154,20 +154,21 @@ static architecture choose_architecture(const cgl_job *job) {
 }
 
 
-bool cgl_nvrtc_has(int sm, cgl_text *why) {
+cgl_compile_status cgl_nvrtc_has(int sm, cgl_text *why) {
   int all[128] = {0}, n = 0;
-  if (open_nvrtc(why) != CGL_COMPILE_OK)
-    return false;
+  const cgl_compile_status opened = open_nvrtc(why);
+  if (opened)
+    return opened;
   if (table.GetNumSupportedArchs(&n) || n < 1 || n > 128 ||
       table.GetSupportedArchs(all))
-    return true;
+    return CGL_COMPILE_OK;
   for (int i = 0; i < n; i++)
     if (all[i] == sm)
-      return true;
+      return CGL_COMPILE_OK;
   cgl_text_print(why, "this NVRTC does not compile for %d; it knows", sm);
   for (int i = 0; i < n; i++)
     cgl_text_print(why, " %d", all[i]);
-  return false;
+  return CGL_COMPILE_REFUSED;
 }
 
 

@@ -12,7 +12,7 @@ void cgl_nvrtc_open(void);
 
 /* Does NVRTC, if it is there, compile for the architecture?  Else adds why not
    to `why`. */
-bool cgl_nvrtc_has(int sm, cgl_text *why);
+cgl_compile_status cgl_nvrtc_has(int sm, cgl_text *why);
 
 /* Appends the compiler's name, version and target; nothing without one. */
 void cgl_nvrtc_identify(const cgl_job *job, cgl_text *identity);

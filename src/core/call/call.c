@@ -2,6 +2,24 @@
 #include "core/call/call.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+static cgl_call_library *libraries;
+
+
+void cgl_call_register(cgl_call_library *library) {
+  library->next = libraries;
+  libraries = library;
+}
+
+
+const cgl_call_library *cgl_call_find(const char *name,
+                                      const cgl_object_kind *keeper) {
+  const cgl_call_library *l = libraries;
+  while (l && (name ? strcmp(l->name, name) != 0 : l->keeper != keeper))
+    l = l->next;
+  return l;
+}
 
 
 /* ---- what was captured ---- */

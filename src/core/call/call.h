@@ -6,6 +6,35 @@
 
 #include "core/memory/memory.h"
 
+enum { CGL_CALL_RECIPE = 64 };
+
+/* A library whose own memory kernels of the host device read: a plan, or the
+   address of a function.  A file has a recipe instead of the address. */
+typedef struct cgl_call_library cgl_call_library;
+struct cgl_call_library {
+  const char *name;
+  uint32_t version;              /* of its recipes and kernels */
+  const cgl_object_kind *keeper; /* of buffers of such memory */
+  /* Writes the recipe of a keeper's memory at the address; its length. */
+  size_t (*describe)(const cgl_object *keeper, uint64_t address,
+                     unsigned char recipe[CGL_CALL_RECIPE]);
+  /* A buffer of what the recipe says, which comes from a file and is not to be
+     trusted, for operands of at most so many bytes in all.
+     CGL_ERROR_INVALID_ARGUMENT for no recipe, CGL_ERROR_NOT_FOUND without the
+     library */
+  cgl_status (*make)(cgl_context *context, const unsigned char *recipe,
+                     size_t length, uint64_t most, const char *operation,
+                     cgl_buffer **memory);
+  cgl_call_library *next;
+};
+
+/* Adds a library; before main, by rooms above. */
+void cgl_call_register(cgl_call_library *library);
+/* The library of a name, or with NULL the one that has such keepers; NULL:
+   there is none. */
+const cgl_call_library *cgl_call_find(const char *name,
+                                      const cgl_object_kind *keeper);
+
 /* What a call was captured as. */
 typedef struct cgl_call_captured {
   cgl_object object;

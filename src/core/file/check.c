@@ -1,6 +1,8 @@
 /* What a content must be before anything of it is used. */
 #include "core/file/file.h"
 
+#include <stdlib.h>
+
 typedef struct checking {
   const cgl_file_content *content;
   cgl_image *const *images; /* of each module */
@@ -29,6 +31,11 @@ static bool place_holds(const cgl_file_content *content,
     if (place->index >= content->ngenerators)
       return false;
     size = 2 * sizeof(uint64_t);
+    break;
+  case CGL_FILE_LIBRARY:
+    if (place->index >= content->nlibraries)
+      return false;
+    size = content->libraries[place->index].bytes;
     break;
   default:
     return false;
@@ -210,6 +217,7 @@ static const char *check_memory(const checking *c) {
     return "touches more memory than an operation can";
   for (uint32_t i = 0; i < op->nranges; i++)
     if (op->ranges[i].argument > UINT16_MAX ||
+        (op->ranges[i].write && op->ranges[i].place.kind == CGL_FILE_LIBRARY) ||
         !place_holds(c->content, &op->ranges[i].place, op->ranges[i].bytes))
       return "touches memory that is not there";
   for (uint32_t i = 0; i < op->naddresses; i++)
@@ -217,6 +225,54 @@ static const char *check_memory(const checking *c) {
         op->addresses[i].at % 8 ||
         !place_holds(c->content, &op->addresses[i].place, 0))
       return "has an address of memory that is not there";
+  return NULL;
+}
+
+
+/* Whether the bytes are those of a number among a user's kernel's values. */
+static bool use_is_argument(const checking *c, const cgl_file_use *use,
+                            uint64_t bytes) {
+  const cgl_file_kernel *kernel = &c->content->kernels[c->op->index];
+  const cgl_signature *s =
+      cgl_image_find(c->images[kernel->module], kernel->name);
+  size_t at = 0;
+  if (use->argument >= s->nparameters)
+    return false;
+  for (uint16_t i = 0; i < use->argument; i++)
+    at = cgl_kernel_next_value(at) + s->parameters[i].size;
+  const cgl_parameter *p = &s->parameters[use->argument];
+  return !p->pointer && p->kind != CGL_KIND_PHILOX && use->repeats == 1 &&
+         use->offset == cgl_kernel_next_value(at) && bytes == p->size;
+}
+
+
+/* The element of a fill, or the second value of a kernel that fills. */
+static bool use_is_element(const cgl_file_op *op, const cgl_file_use *use,
+                           uint64_t bytes) {
+  cgl_element element;
+  if (op->kind == CGL_OP_KERNEL)
+    return op->function == CGL_FILE_OWN_1 && op->index && use->offset == 16 &&
+           bytes * use->repeats == 8;
+  memcpy(&element, op->values.data, sizeof element);
+  return op->kind == CGL_OP_MEMSET &&
+         use->offset == offsetof(cgl_element, what) && use->repeats == 1 &&
+         bytes == cgl_type_bytes((cgl_type)element.type);
+}
+
+
+/* Parameters are numbers: no part of an address, or of what is between. */
+static const char *check_uses(const checking *c) {
+  const cgl_file_op *op = c->op;
+  for (uint32_t i = 0; i < op->nuses; i++) {
+    const cgl_file_use *use = &op->uses[i];
+    const uint64_t bytes = use->param < c->content->nparams
+                               ? c->content->params[use->param].value.length
+                               : 0;
+    if (!bytes || (op->kind != CGL_OP_KERNEL && op->kind != CGL_OP_MEMSET) ||
+        !(op->function == CGL_FILE_USER ? use_is_argument(c, use, bytes)
+                                        : use_is_element(op, use, bytes)))
+      return "has a parameter that does not fit";
+  }
   return NULL;
 }
 
@@ -243,6 +299,8 @@ static const char *check_op(checking *c, uint32_t recording, uint32_t index) {
     wrong = check_bodies(c);
   if (!wrong && (op->kind == CGL_OP_KERNEL || op->function))
     wrong = check_function(c);
+  if (!wrong)
+    wrong = check_uses(c);
   if (!wrong)
     wrong = check_handle(c, r, index);
   return wrong ? wrong : check_depth(c, recording);
@@ -289,6 +347,26 @@ static const char *check_graph(checking *c) {
 }
 
 
+static int names_compare(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+
+/* Whether two graphs have one name. */
+static bool names_repeat(const cgl_file_content *content, cgl_arena *arena) {
+  const uint32_t n = content->ngraphs;
+  const char **names = cgl_arena_alloc(arena, (n + 1) * sizeof(char *));
+  bool repeat = !names;
+  for (uint32_t i = 0; i < n && names; i++)
+    names[i] = content->graphs[i].name;
+  if (names)
+    qsort((void *)names, n, sizeof *names, names_compare);
+  for (uint32_t i = 1; i < n && !repeat; i++)
+    repeat = !strcmp(names[i - 1], names[i]);
+  return repeat;
+}
+
+
 /* ---- the rest ---- */
 
 static const char *check_tables(const cgl_file_content *content) {
@@ -303,6 +381,13 @@ static const char *check_tables(const cgl_file_content *content) {
     if (content->kernels[i].module >= content->nmodules ||
         content->modules[content->kernels[i].module].own)
       return "a kernel is of a module that is not there";
+  for (uint32_t i = 0; i < content->nparams; i++) {
+    const cgl_file_param *p = &content->params[i];
+    if (p->type >= CGL_TYPE_COUNT || cgl_type_lanes((cgl_type)p->type) != 1 ||
+        !p->value.length || p->value.length > CGL_PARAM_MOST ||
+        p->value.length % cgl_type_bytes((cgl_type)p->type))
+      return "a parameter has another size than its type";
+  }
   for (uint32_t i = 0; i < content->nregions; i++) {
     const cgl_file_region *r = &content->regions[i];
     if (!r->bytes || r->skew >= CGL_FILE_ALIGN ||
@@ -319,7 +404,11 @@ const char *cgl_file_check(const cgl_file_content *content,
                            cgl_image *const *images,
                            const cgl_file_op **where) {
   const char *wrong = check_tables(content);
+  cgl_arena names = {NULL, false};
   *where = NULL;
+  if (!wrong && names_repeat(content, &names))
+    wrong = "two graphs have one name";
+  cgl_arena_free(&names);
   for (uint32_t i = 0; i < content->ngraphs && !wrong && images; i++) {
     const cgl_file_graph *g = &content->graphs[i];
     cgl_arena arena = {NULL, false};

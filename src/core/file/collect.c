@@ -259,6 +259,54 @@ static cgl_status collect_values(cgl_file_collecting *c,
 }
 
 
+/* The parameter's index; UINT32_MAX without memory. */
+static uint32_t collect_param(cgl_file_collecting *c, const cgl_param *param) {
+  cgl_file_content *content = c->content;
+  uint32_t p = 0;
+  while (p < content->nparams && c->params[p] != param)
+    p++;
+  if (p < content->nparams)
+    return p;
+  const cgl_param **all =
+      (const cgl_param **)cgl_file_grow((void *)c->params, p, sizeof *all);
+  if (all)
+    c->params = all;
+  cgl_file_param *params = cgl_file_grow(content->params, p, sizeof *params);
+  if (params)
+    content->params = params;
+  void *value = cgl_arena_alloc(&content->arena, param->bytes);
+  if (!all || !params || !value)
+    return UINT32_MAX;
+  cgl_param_get(param, value);
+  all[p] = param;
+  params[p] = (cgl_file_param){
+      copy_text(c, param->name), (uint8_t)param->type, {value, param->bytes}};
+  content->nparams++;
+  return p;
+}
+
+
+static cgl_status collect_uses(cgl_file_collecting *c,
+                               const cgl_recording *recording, const cgl_op *op,
+                               cgl_file_op *to) {
+  const cgl_param_use *use = cgl_record_uses(recording, op);
+  to->uses = cgl_arena_alloc(&c->content->arena,
+                             (op->nuses + (size_t)1) * sizeof *to->uses);
+  if (!to->uses)
+    return cgl_file_no_memory(c);
+  for (uint32_t i = 0; i < op->nuses; i++, use++) {
+    if (!use->param)
+      continue;
+    const uint32_t param = collect_param(c, use->param);
+    if (param == UINT32_MAX)
+      return cgl_file_no_memory(c);
+    to->uses[to->nuses++] =
+        (cgl_file_use){param, use->offset, use->repeats, use->argument};
+  }
+  return CGL_OK;
+}
+
+
 static cgl_status collect_ranges(cgl_file_collecting *c,
                                  const cgl_recording *recording,
                                  const cgl_op *op, cgl_file_op *to) {
@@ -343,6 +391,8 @@ static cgl_status collect_op(cgl_file_collecting *c, cgl_file_graph *graph,
   cgl_status status = collect_function(c, op, to);
   if (!status)
     status = collect_values(c, recording, op, to);
+  if (!status)
+    status = collect_uses(c, recording, op, to);
   if (!status)
     status = collect_ranges(c, recording, op, to);
   if (!status)
@@ -569,8 +619,9 @@ static cgl_status collect_all(cgl_file_collecting *c,
 /* Arrays that grew are the arena's, as those that were read. */
 static void collect_adopt(cgl_file_collecting *c) {
   cgl_arena *arena = &c->content->arena;
-  void *grown[4] = {c->content->modules, c->content->kernels,
-                    c->content->regions, c->content->generators};
+  void *grown[] = {c->content->modules,   c->content->kernels,
+                   c->content->regions,   c->content->generators,
+                   c->content->libraries, c->content->params};
 #define ADOPT(array)                                                   \
   c->content->array = (void *)cgl_arena_copy(                          \
       arena, c->content->array ? (const char *)c->content->array : "", \
@@ -579,6 +630,8 @@ static void collect_adopt(cgl_file_collecting *c) {
   ADOPT(kernels);
   ADOPT(regions);
   ADOPT(generators);
+  ADOPT(libraries);
+  ADOPT(params);
 #undef ADOPT
   for (uint32_t i = 0; i < c->content->ngraphs; i++) {
     cgl_file_graph *g = &c->content->graphs[i];
@@ -617,6 +670,7 @@ cgl_status cgl_file_collect(const cgl_save_graph *graphs, size_t n,
     status = cgl_file_no_memory(&c);
   free((void *)c.kernels);
   free((void *)c.modules);
+  free((void *)c.params);
   free(c.seconds);
   free((void *)c.recordings);
   return status;

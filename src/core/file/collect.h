@@ -11,6 +11,7 @@ typedef struct cgl_file_collecting {
   const char *operation;
   const cgl_kernel **kernels;       /* of the content's, in its order */
   const cgl_module **modules;       /* likewise; NULL: the library's */
+  const cgl_param **params;         /* likewise */
   bool *seconds;                    /* of each module: it has second forms */
   const cgl_recording **recordings; /* of the graph underway, in its order */
 } cgl_file_collecting;

@@ -1,24 +1,24 @@
 /* Graphs in files: written with everything they need, and made from it again
    without a compiler, a script or a capture.
    Idea: a file is a content: images, kernels, regions of memory, generators,
-   and recordings whose addresses are places.  collect.c makes a content of
-   graphs, format.c turns contents into bytes and back, check.c proves that a
-   content is whole, load.c makes graphs of it.
-   Glossary.  region: memory that the graphs use, as one piece.  place: a region
-   or a generator's state, and an offset in it.  form: first, or second
-   (driver/predicate.h).
-   Invariants: nothing of a file is used before all of it was checked; each
-   recording stands behind its bodies; what cannot be written is refused with
-   its script line. */
+   parameters, and recordings whose addresses are places.  collect.c makes a
+   content of graphs, format.c turns contents into bytes and back, check.c
+   proves that a content is whole, load.c makes graphs of it. Glossary.  region:
+   memory that the graphs use, as one piece.  place: a region, a generator's
+   state or memory of another library's, and an offset in it.  form: first, or
+   second (driver/predicate.h). Invariants: nothing of a file is used before all
+   of it was checked; each recording stands behind its bodies; what cannot be
+   written is refused with its script line. */
 #ifndef CGL_FILE_FILE_H
 #define CGL_FILE_FILE_H
 
 #include "compile/compile.h"
+#include "core/call/call.h"
 #include "core/copy/copy.h"
 #include "core/graph/graph.h"
 
 enum {
-  CGL_FILE_VERSION = 1,
+  CGL_FILE_VERSION = 2,
   CGL_FILE_ALIGN = 512,    /* of regions, as of blocks */
   CGL_FILE_OWN = 2,        /* lists of kernels of the library's own */
   CGL_FILE_DEPTH = 64,     /* most graphs inside one another */
@@ -28,7 +28,8 @@ enum {
 typedef enum cgl_file_kind {
   CGL_FILE_NOTHING, /* the address 0 */
   CGL_FILE_REGION,
-  CGL_FILE_GENERATOR
+  CGL_FILE_GENERATOR,
+  CGL_FILE_LIBRARY /* memory of another library's */
 } cgl_file_kind;
 
 typedef struct cgl_file_place {
@@ -79,6 +80,27 @@ typedef struct cgl_file_generator {
   CUdeviceptr address; /* not written */
 } cgl_file_generator;
 
+/* Memory that another library makes again from the recipe. */
+typedef struct cgl_file_library {
+  const char *name;
+  uint32_t version;
+  uint64_t bytes;
+  cgl_file_bytes recipe;
+  CUdeviceptr address; /* not written */
+} cgl_file_library;
+
+typedef struct cgl_file_param {
+  const char *name; /* "": none */
+  uint8_t type;     /* cgl_type */
+  cgl_file_bytes value;
+} cgl_file_param;
+
+/* cgl_param_use */
+typedef struct cgl_file_use {
+  uint32_t param, offset;
+  uint16_t repeats, argument;
+} cgl_file_use;
+
 typedef struct cgl_file_range {
   cgl_file_place place;
   uint64_t bytes;
@@ -109,8 +131,9 @@ typedef struct cgl_file_op {
   bool second;      /* its form */
   uint32_t module;  /* of a function of the library's */
   cgl_file_bytes values;
-  uint32_t naddresses, nranges, nbodies, nedges;
+  uint32_t naddresses, nuses, nranges, nbodies, nedges;
   cgl_file_address *addresses;
+  cgl_file_use *uses;
   cgl_file_range *ranges;
   uint32_t *bodies, *edges; /* recordings, and operations before this one */
 } cgl_file_op;
@@ -147,11 +170,14 @@ typedef struct cgl_file_content {
   const char *device;
   uint8_t format; /* of images for the device that wrote it */
   uint32_t sm, multiprocessors, abi;
-  uint32_t nmodules, nkernels, nregions, ngenerators, ngraphs;
+  uint32_t nmodules, nkernels, nregions, ngenerators, nlibraries, nparams,
+      ngraphs;
   cgl_file_module *modules;
   cgl_file_kernel *kernels;
   cgl_file_region *regions;
   cgl_file_generator *generators;
+  cgl_file_library *libraries;
+  cgl_file_param *params;
   cgl_file_graph *graphs;
   cgl_arena arena; /* all of it */
 } cgl_file_content;
@@ -159,9 +185,11 @@ typedef struct cgl_file_content {
 /* What the graphs of a loaded file share: kept by their recordings. */
 typedef struct cgl_file_memory {
   cgl_object object;
-  cgl_buffer *block;    /* owned: all regions; NULL: there are none */
-  cgl_kernel **kernels; /* owned each */
-  size_t nkernels, nregions;
+  cgl_buffer *block;      /* owned: all regions; NULL: there are none */
+  cgl_kernel **kernels;   /* owned each */
+  cgl_param **params;     /* likewise */
+  cgl_buffer **libraries; /* likewise */
+  size_t nkernels, nparams, nlibraries, nregions;
   struct cgl_file_span {
     CUdeviceptr address;
     uint64_t bytes;

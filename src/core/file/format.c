@@ -162,6 +162,29 @@ static void code_generator(codec *c, cgl_file_generator *x) {
 }
 
 
+static void code_library(codec *c, cgl_file_library *x) {
+  STRING(name);
+  RAW(version);
+  RAW(bytes);
+  BYTES(recipe);
+}
+
+
+static void code_param(codec *c, cgl_file_param *x) {
+  STRING(name);
+  RAW(type);
+  BYTES(value);
+}
+
+
+static void code_use(codec *c, cgl_file_use *x) {
+  RAW(param);
+  RAW(offset);
+  RAW(repeats);
+  RAW(argument);
+}
+
+
 static void code_address(codec *c, cgl_file_address *x) {
   RAW(at);
   code_place(c, &x->place);
@@ -197,6 +220,7 @@ static void code_op(codec *c, cgl_file_op *x) {
   RAW(module);
   BYTES(values);
   EACH(addresses, code_address, 17);
+  EACH(uses, code_use, 12);
   EACH(ranges, code_range, 26);
   EACH(bodies, code_u32, 4);
   EACH(edges, code_u32, 4);
@@ -204,7 +228,7 @@ static void code_op(codec *c, cgl_file_op *x) {
 
 
 static void code_recording(codec *c, cgl_file_recording *x) {
-  EACH(ops, code_op, 96);
+  EACH(ops, code_op, 100);
 }
 
 
@@ -250,6 +274,8 @@ static void code_content(codec *c, cgl_file_content *x) {
   EACH(kernels, code_kernel, 12);
   EACH(regions, code_region, 20);
   EACH(generators, code_generator, 16);
+  EACH(libraries, code_library, 29);
+  EACH(params, code_param, 18);
   EACH(graphs, code_graph, 20);
 }
 

@@ -135,7 +135,11 @@ static cgl_status images_add_arch(cgl_file_content *content,
   cgl_target target;
   cgl_text why = {0};
   cgl_status status = CGL_OK;
-  if (cgl_compile_arch(arch, &target, &why)) {
+  const cgl_compile_status answer = cgl_compile_arch(arch, &target, &why);
+  if (answer && answer != CGL_COMPILE_REFUSED)
+    status =
+        cgl_module_compiled(NULL, answer, why.data, CGL_IMAGE_CUBIN, operation);
+  else if (answer) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation, "%s",
              why.data ? why.data : "not enough memory");
     status = cgl_fail_hint("the devices of a file are \"host\", and "

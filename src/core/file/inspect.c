@@ -68,6 +68,24 @@ static void print_memory(const lines *l, const cgl_file_content *content) {
 }
 
 
+static void print_libraries(const lines *l, const cgl_file_content *content) {
+  for (uint32_t i = 0; i < content->nlibraries; i++)
+    line_print(l, "library: %s, version %u", content->libraries[i].name,
+               (unsigned)content->libraries[i].version);
+}
+
+
+static void print_params(const lines *l, const cgl_file_content *content) {
+  for (uint32_t i = 0; i < content->nparams; i++) {
+    const cgl_file_param *p = &content->params[i];
+    const cgl_type type = (cgl_type)p->type;
+    line_print(l, "parameter %s: %llu of %s", *p->name ? p->name : "(unnamed)",
+               (unsigned long long)(p->value.length / cgl_type_bytes(type)),
+               cgl_type_name(type));
+  }
+}
+
+
 static void print_name(const lines *l, const cgl_file_name *name) {
   cgl_text shape = {0};
   for (uint32_t d = 0; d < name->ndims; d++)
@@ -139,6 +157,8 @@ cgl_status cgl_graph_inspect(const char *path,
                path, CGL_FILE_VERSION, length, content.library, content.device);
     print_modules(&l, &content);
     print_memory(&l, &content);
+    print_libraries(&l, &content);
+    print_params(&l, &content);
     for (uint32_t i = 0; i < content.ngraphs; i++)
       print_graph(&l, &content.graphs[i]);
   }

@@ -40,8 +40,14 @@ static void memory_destroy(cgl_object *object) {
   cgl_file_memory *memory = (cgl_file_memory *)object;
   for (size_t i = 0; i < memory->nkernels; i++)
     cgl_kernel_release(memory->kernels[i]);
+  for (size_t i = 0; i < memory->nlibraries; i++)
+    cgl_buffer_release(memory->libraries[i]);
+  for (size_t i = 0; i < memory->nparams; i++)
+    cgl_param_release(memory->params[i]);
   cgl_buffer_release(memory->block);
   free(memory->kernels);
+  free(memory->libraries);
+  free(memory->params);
   free(memory->regions);
   free(memory);
 }
@@ -198,6 +204,8 @@ static CUdeviceptr load_address(const load *l, const cgl_file_place *place) {
   switch (place->kind) {
   case CGL_FILE_REGION:
     return l->regions[place->index] + place->offset;
+  case CGL_FILE_LIBRARY:
+    return l->memory->libraries[place->index]->address + place->offset;
   case CGL_FILE_GENERATOR:
     return l->generators[place->index]->state->memory->address + place->offset;
   default:
@@ -253,6 +261,68 @@ static cgl_status load_kernels(load *l) {
         cgl_module_kernel(l->modules[content->kernels[k].module],
                           content->kernels[k].name, &l->memory->kernels[k]);
     l->memory->nkernels += !status;
+  }
+  return status;
+}
+
+
+/* Memory of another library's, from its recipe. */
+static cgl_status load_library(const load *l, const cgl_file_library *from,
+                               uint64_t most, cgl_buffer **memory) {
+  const cgl_call_library *library = cgl_call_find(from->name, NULL);
+  if (!library || library->version != from->version) {
+    cgl_fail(CGL_ERROR_NOT_FOUND, loading,
+             library ? "'%s' calls \"%s\" of another version of cgraphlua"
+                     : "'%s' calls \"%s\", which this program does not have",
+             l->path, from->name);
+    return cgl_fail_hint(library ? "write it again with this version"
+                                 : "link it with all of libcgraphlua");
+  }
+  if (cgl_module_target(l->context).format != CGL_IMAGE_HOST)
+    return load_refuse_device(l, "it calls a library of the processor's");
+  cgl_status status = library->make(l->context, from->recipe.data,
+                                    from->recipe.length, most, loading, memory);
+  if (status || cgl_buffer_bytes(*memory) == from->bytes)
+    return status;
+  cgl_buffer_release(*memory);
+  return load_refuse(l, "a library's memory has another size", NULL);
+}
+
+
+static cgl_status load_libraries(load *l) {
+  const cgl_file_content *content = l->content;
+  cgl_file_memory *memory = l->memory;
+  uint64_t most = 0;
+  cgl_status status = CGL_OK;
+  memory->libraries =
+      calloc(content->nlibraries + (size_t)1, sizeof(cgl_buffer *));
+  if (!memory->libraries)
+    return load_no_memory();
+  for (uint32_t i = 0; i < content->nregions; i++)
+    most += content->regions[i].bytes;
+  for (uint32_t i = 0; i < content->nlibraries && !status; i++) {
+    status =
+        load_library(l, &content->libraries[i], most, &memory->libraries[i]);
+    memory->nlibraries += !status;
+  }
+  return status;
+}
+
+
+static cgl_status load_params(load *l) {
+  const cgl_file_content *content = l->content;
+  cgl_file_memory *memory = l->memory;
+  cgl_status status = CGL_OK;
+  memory->params = calloc(content->nparams + (size_t)1, sizeof(cgl_param *));
+  if (!memory->params)
+    return load_no_memory();
+  for (uint32_t i = 0; i < content->nparams && !status; i++) {
+    const cgl_file_param *from = &content->params[i];
+    const cgl_type type = (cgl_type)from->type;
+    status = cgl_param_create(l->context, type,
+                              from->value.length / cgl_type_bytes(type),
+                              from->value.data, from->name, &memory->params[i]);
+    memory->nparams += !status;
   }
   return status;
 }
@@ -344,6 +414,7 @@ static cgl_op op_of(const load *l, const cgl_file_op *from) {
   op.predication = (cgl_predication)from->predication;
   op.nvalues = (uint32_t)from->values.length;
   op.nranges = from->nranges;
+  op.nuses = from->nuses;
   op.nbodies = from->nbodies;
   return op;
 }
@@ -358,6 +429,8 @@ static cgl_status recording_add(const load *l, cgl_recording *recording,
   char *values = cgl_arena_copy(&arena, from->values.data, op.nvalues);
   cgl_range *ranges =
       cgl_arena_alloc(&arena, (op.nranges + (size_t)1) * sizeof *ranges);
+  cgl_param_use *uses =
+      cgl_arena_alloc(&arena, (op.nuses + (size_t)1) * sizeof *uses);
   cgl_recording **bodies = cgl_arena_alloc(&arena, (op.nbodies + (size_t)1) *
                                                        sizeof(cgl_recording *));
   cgl_status status =
@@ -371,10 +444,16 @@ static cgl_status recording_add(const load *l, cgl_recording *recording,
                             .bytes = from->ranges[i].bytes,
                             .argument = (uint16_t)from->ranges[i].argument,
                             .write = from->ranges[i].write};
+  for (uint32_t i = 0; i < op.nuses && !status; i++)
+    uses[i] = (cgl_param_use){.param = l->memory->params[from->uses[i].param],
+                              .offset = from->uses[i].offset,
+                              .repeats = from->uses[i].repeats,
+                              .argument = from->uses[i].argument};
   for (uint32_t i = 0; i < op.nbodies && !status; i++)
     bodies[i] = all[from->bodies[i]];
   if (!status)
-    status = cgl_record_append(recording, &op, values, ranges, bodies, loading);
+    status = cgl_record_append(recording, &op, values, ranges, uses, bodies,
+                               loading);
   cgl_arena_free(&arena);
   return status;
 }
@@ -467,6 +546,8 @@ static cgl_status load_graph(const load *l, const cgl_file_graph *from,
     parts.recording = cgl_record_retain(all[from->nrecordings - 1]);
     parts.bound = &names->object;
     status = cgl_graph_restore(graph, l->stream, &parts, loading);
+    if (!status)
+      status = cgl_graph_watch_params(graph, loading);
   }
   for (uint32_t r = 0; all && r < from->nrecordings; r++)
     cgl_record_release(all[r]);
@@ -491,6 +572,10 @@ static cgl_status load_start(load *l) {
     status = load_modules(l);
   if (!status)
     status = load_kernels(l);
+  if (!status)
+    status = load_params(l);
+  if (!status)
+    status = load_libraries(l);
   return status ? status : load_generators(l);
 }
 

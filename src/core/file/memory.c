@@ -26,12 +26,50 @@ cgl_status cgl_file_refuse(const cgl_file_collecting *c, const cgl_op *op,
 }
 
 
+/* ---- libraries ---- */
+
+static cgl_file_library *find_library(const cgl_file_content *content,
+                                      CUdeviceptr address) {
+  for (uint32_t i = 0; i < content->nlibraries; i++)
+    if (address - content->libraries[i].address < content->libraries[i].bytes)
+      return &content->libraries[i];
+  return NULL;
+}
+
+
+/* Adds the memory of another library's that a buffer is of. */
+static cgl_status collect_library(cgl_file_collecting *c,
+                                  const cgl_buffer *buffer) {
+  cgl_file_content *content = c->content;
+  const cgl_call_library *from =
+      buffer->keeper ? cgl_call_find(NULL, buffer->keeper->kind) : NULL;
+  unsigned char recipe[CGL_CALL_RECIPE];
+  if (!from || find_library(content, buffer->address))
+    return CGL_OK;
+  const size_t length = from->describe(buffer->keeper, buffer->address, recipe);
+  void *bytes = cgl_arena_copy(&content->arena, (char *)recipe, length);
+  cgl_file_library *libraries =
+      cgl_file_grow(content->libraries, content->nlibraries, sizeof *libraries);
+  if (libraries)
+    content->libraries = libraries;
+  if (!libraries || !bytes)
+    return cgl_file_no_memory(c);
+  libraries[content->nlibraries++] =
+      (cgl_file_library){.name = from->name,
+                         .version = from->version,
+                         .bytes = cgl_buffer_bytes(buffer),
+                         .recipe = {bytes, length},
+                         .address = buffer->address};
+  return CGL_OK;
+}
+
+
 /* ---- memory ---- */
 
 static cgl_status collect_region(cgl_file_collecting *c, CUdeviceptr address,
                                  size_t bytes, bool words) {
   cgl_file_content *content = c->content;
-  if (!bytes)
+  if (!bytes || find_library(content, address))
     return CGL_OK;
   for (uint32_t i = 0; i < content->ngenerators; i++)
     if (address < content->generators[i].address + 16 &&
@@ -58,6 +96,8 @@ static cgl_status collect_loaded(cgl_file_collecting *c,
     if (cgl_record_ranges_touch(ranges, n, r->address, r->bytes, false))
       status = collect_region(c, r->address, r->bytes, false);
   }
+  for (size_t i = 0; i < memory->nlibraries && !status; i++)
+    status = collect_library(c, memory->libraries[i]);
   return status;
 }
 
@@ -76,8 +116,10 @@ static cgl_status collect_kept(cgl_file_collecting *c,
     if (object->kind != &cgl_buffer_kind)
       continue;
     const cgl_buffer *root = cgl_buffer_root((cgl_buffer *)object);
+    status = collect_library(c, root);
     const size_t bytes = cgl_buffer_bytes(root);
-    if (cgl_record_ranges_touch(ranges, n, root->address, bytes, false))
+    if (!status &&
+        cgl_record_ranges_touch(ranges, n, root->address, bytes, false))
       status = collect_region(c, root->address, bytes,
                               root->type == CGL_TYPE_int64 ||
                                   root->type == CGL_TYPE_uint64);
@@ -107,8 +149,15 @@ static bool range_is_pinned(const cgl_recording *recording,
 
 
 /* What a file cannot have of an operation; NULL: nothing. */
-static const char *op_reason(const cgl_recording *recording, const cgl_op *op) {
+static const char *op_reason(const cgl_file_collecting *c,
+                             const cgl_recording *recording, const cgl_op *op) {
   const cgl_range *ranges = cgl_record_ranges(recording, op);
+  for (uint32_t i = 0; i < op->nranges; i++)
+    for (size_t d = 0; d < c->targets.ndevices; d++)
+      if (strcmp(c->targets.devices[d], "host") != 0 &&
+          find_library(c->content, ranges[i].address))
+        return "it calls a library of the processor's, and the file is for "
+               "GPUs, too";
   for (uint32_t i = 0; i < op->nranges; i++)
     if (range_is_pinned(recording, &ranges[i]))
       return "it uses pinned memory of the host";
@@ -128,7 +177,7 @@ cgl_status cgl_file_collect_memory(cgl_file_collecting *c,
     const cgl_op *op = cgl_record_op(recording, i);
     const cgl_range *ranges = cgl_record_ranges(recording, op);
     const cgl_recording *const *bodies = cgl_record_bodies(recording, op);
-    const char *why = op_reason(recording, op);
+    const char *why = op_reason(c, recording, op);
     if (why)
       return cgl_file_refuse(
           c, op, why,
@@ -186,6 +235,13 @@ bool cgl_file_find_place(const cgl_file_content *content, CUdeviceptr address,
                                 address - content->generators[i].address};
       return true;
     }
+  const cgl_file_library *library = find_library(content, address);
+  if (library) {
+    *place = (cgl_file_place){CGL_FILE_LIBRARY,
+                              (uint32_t)(library - content->libraries),
+                              address - library->address};
+    return true;
+  }
   while (low < high) {
     const size_t middle = (low + high) / 2;
     if (content->regions[middle].address <= address)

@@ -33,8 +33,8 @@ static cgl_status child_issue(cgl_graph *graph, cgl_stream *stream,
 }
 
 
-static cgl_status graph_capture_into(cgl_graph *graph, cgl_stream *stream,
-                                     uint64_t count, const char *operation) {
+/* The template can become a node, and is what the recording is. */
+static cgl_status child_prepare(cgl_graph *graph, const char *operation) {
   if (cgl_record_noff(graph->recording)) {
     cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
              "a graph with nodes that are switched off cannot be captured into "
@@ -49,13 +49,18 @@ static cgl_status graph_capture_into(cgl_graph *graph, cgl_stream *stream,
     return cgl_fail_hint("call the function that was captured, and the nodes "
                          "become the other graph's own");
   }
-  cgl_status status = cgl_call_is_on_host(graph->recording)
-                          ? cgl_call_check_host(stream, operation)
-                          : CGL_OK;
-  if (!status)
-    status = cgl_graph_refresh(graph, operation);
-  if (!status)
-    status = cgl_share_check_memory(cgl_share_of(graph->recording), operation);
+  cgl_status status = cgl_graph_refresh(graph, operation);
+  return status ? status
+                : cgl_share_check_memory(cgl_share_of(graph->recording),
+                                         operation);
+}
+
+
+static cgl_status graph_capture_into(cgl_graph *graph, cgl_stream *stream,
+                                     uint64_t count, const char *operation) {
+  cgl_status status = child_prepare(graph, operation);
+  if (!status && cgl_call_is_on_host(graph->recording))
+    status = cgl_call_check_host(stream, operation);
   /* A body does not change: captures of several threads may read it. */
   if (!status)
     status = cgl_graph_learn(graph, operation);
@@ -67,6 +72,37 @@ static cgl_status graph_capture_into(cgl_graph *graph, cgl_stream *stream,
                       "no memory to note what the graph touches");
   for (uint64_t i = 0; i < count && !status; i++)
     status = child_issue(graph, stream, operation);
+  return status;
+}
+
+
+cgl_status cgl_graph_add_to(cgl_graph *graph, void *parent, void *const *after,
+                            size_t n, void **node) {
+  static const char operation[] = "graph:add_to";
+  const cgl_driver *driver = graph->object.context->driver;
+  CUgraphNode made = NULL;
+  cgl_status status = cgl_context_enter(graph->object.context, operation);
+  if (!status)
+    status = cgl_graph_check_captured(graph, operation);
+  if (!status)
+    status = cgl_graph_note_params(graph, operation);
+  if (!status)
+    status = child_prepare(graph, operation);
+  for (const cgl_draw *d = graph->draw_list; d && !status; d = d->next)
+    if (d->used) {
+      cgl_fail(CGL_ERROR_CAPTURE_STATE, operation,
+               "the graph draws random numbers, and nothing in the other graph "
+               "would count them");
+      status = cgl_fail_hint("replay it into a capture of cgraphlua's");
+    }
+  if (!status)
+    status =
+        cgl_fail_driver(graph->object.context,
+                        driver->cuGraphAddChildGraphNode(
+                            &made, (CUgraph)parent, (const CUgraphNode *)after,
+                            n, graph->template->graph),
+                        operation, "cuGraphAddChildGraphNode");
+  *node = made;
   return status;
 }
 

@@ -249,12 +249,14 @@ static cgl_op *record_append(cgl_recording *recording, const cgl_note *note) {
 
 cgl_status cgl_record_append(cgl_recording *recording, const cgl_op *from,
                              const void *values, const cgl_range *ranges,
+                             const cgl_param_use *uses,
                              cgl_recording *const *bodies,
                              const char *operation) {
   cgl_issue issue = {.recording = recording};
   const cgl_room room = {.ranges = from->nranges,
                          .values = from->nvalues + 16,
-                         .bodies = from->nbodies};
+                         .bodies = from->nbodies,
+                         .uses = from->nuses};
   cgl_status status = cgl_issue_reserve(recording, &room, operation);
   if (status)
     return status;
@@ -267,6 +269,9 @@ cgl_status cgl_record_append(cgl_recording *recording, const cgl_op *from,
   op->body = issue.body;
   op->values = (recording->nvalues + 15) & ~(size_t)15;
   op->ranges = recording->nranges;
+  op->uses = recording->nuses;
+  if (op->nuses)
+    memcpy(recording->uses + op->uses, uses, op->nuses * sizeof *uses);
   if (op->nvalues)
     memcpy(recording->values + op->values, values, op->nvalues);
   if (op->nranges)
@@ -274,6 +279,7 @@ cgl_status cgl_record_append(cgl_recording *recording, const cgl_op *from,
            op->nranges * sizeof *ranges);
   recording->nvalues = op->values + op->nvalues;
   recording->nranges += op->nranges;
+  recording->nuses += op->nuses;
   recording->noff += op->off;
   return CGL_OK;
 }

@@ -145,10 +145,12 @@ void cgl_record_tighten(cgl_recording *recording);
 bool cgl_record_own(cgl_recording **recording);
 
 /* Appends an operation that was read from a file: copies its values, its
-   nranges ranges, and references to its nbodies bodies; the rest is as in *op.
+   nranges ranges and nuses uses, whose parameters the caller has kept, and
+   references to its nbodies bodies; the rest is as in *op.
    CGL_ERROR_NO_MEMORY */
 cgl_status cgl_record_append(cgl_recording *recording, const cgl_op *op,
                              const void *values, const cgl_range *ranges,
+                             const cgl_param_use *uses,
                              cgl_recording *const *bodies,
                              const char *operation);
 

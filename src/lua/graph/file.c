@@ -81,7 +81,11 @@ static cgl_save_desc read_desc(lua_State *L, cgl_lua *S, int index) {
     return desc;
   const int table = lua_gettop(L);
   const size_t n = lua_istable(L, table) ? lua_objlen(L, table) : 0;
-  if (!lua_istable(L, table) || n > MOST_DEVICES)
+  size_t entries = 0;
+  if (lua_istable(L, table))
+    for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1))
+      entries++;
+  if (!lua_istable(L, table) || n > MOST_DEVICES || entries != n)
     cgl_lua_bad(L, S, index, "devices: a list of up to %d expected, got %s",
                 MOST_DEVICES, cgl_lua_value_text(L, S, table, text));
   const char **list = lua_newuserdata(L, (MOST_DEVICES + 1) * sizeof *list);
