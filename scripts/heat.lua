@@ -131,7 +131,6 @@ local spread = module:kernel "spread"
 
 local block = 256
 local columns = math.ceil(nx / block)
-local grid = { columns, math.ceil(part.rows / rows) }
 
 local whole = cg.zeros("float", { ny, nx })
 if start then
@@ -143,12 +142,19 @@ local a, b = part:field "float", part:field "float"
 a:copy(whole:view(part.first * nx + 1, #a))
 b:copy(a) -- both hold the edges, which no step writes
 
+-- The rows that see no other part's are computed while those travel.
+local function step(from, to)
+  part:overlap({ from }, function(first, count)
+    local around, n = (first - 1) * nx + 1, (count + 2) * nx
+    spread:launch({ columns, math.ceil(count / rows) }, block, from:view(around, n),
+      to:view(around, n), nx, count + 2, RATIO)
+  end)
+end
+
 local function twenty_steps()
   for _ = 1, STEPS_PER_REPLAY / 2 do
-    part:exchange(a)
-    spread:launch(grid, block, a, b, nx, part_ny, RATIO)
-    part:exchange(b)
-    spread:launch(grid, block, b, a, nx, part_ny, RATIO)
+    step(a, b)
+    step(b, a)
   end
 end
 

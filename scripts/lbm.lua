@@ -3,6 +3,7 @@
 --   cgraphlua scripts/lbm.lua                     past a cylinder
 --   cgraphlua scripts/lbm.lua obstacle.png        past the picture's dark parts
 --   cgraphlua scripts/lbm.lua --verify            against published numbers
+--   mpirun -n 2 cgraphlua scripts/lbm.lua         the rows in two parts
 --
 -- Units are cells and steps.  The inflow is a parabola of mean speed SPEED; the
 -- Reynolds number counts that speed and the obstacle's height.  The solver, and
@@ -14,6 +15,7 @@
 -- The published intervals are theirs.  Beside it, the decay of Taylor-Green
 -- vortices in a periodic box, whose rate is known exactly.
 
+local cg = require "cgraphlua"
 local ffi = require "ffi"
 local image = require "cgraphlua.image"
 local options = require "cgraphlua.options"
@@ -34,6 +36,8 @@ local spec = {
     min = 10, max = 400 },
 }
 local opt = options.read(spec, arg)
+local ranks = cg.ranks()
+local print = ranks.rank == 0 and print or function() end
 
 -- What was asked for beside an option that has no use for it.
 local function note_unused(names, why)
@@ -55,6 +59,7 @@ local function channel(nx, ny, viscosity, solid, cut)
     return 6 * SPEED * y * (ny - y) / (ny * ny)
   end
   return lattice.flow(nx, ny, viscosity, {
+    ranks = ranks,
     solid = solid,
     cut = cut,
     inflow = inflow,
@@ -112,6 +117,9 @@ end
 -- Writes the vorticity, in units of SPEED / height, as blue and red.
 local function draw(flow, height, path)
   local u, v = lattice.velocities(flow)
+  if ranks.rank > 0 then
+    return
+  end
   local nx, ny = flow.nx, flow.ny
   local curl = ffi.new("double[?]", nx * ny)
   for y = 0, ny - 1 do
@@ -205,6 +213,7 @@ local function verify_decay(cells)
   local n, viscosity = 4 * cells, SPEED * cells / 100
   local k = 2 * math.pi / n
   local flow = lattice.flow(n, n, viscosity, {
+    ranks = ranks:split(ranks.rank), -- each computes all of it
     start = function(x, y)
       return -0.75 * SPEED ^ 2 * (math.cos(2 * k * x) + math.cos(2 * k * y)),
         -SPEED * math.cos(k * x) * math.sin(k * y), SPEED * math.sin(k * x) * math.cos(k * y)

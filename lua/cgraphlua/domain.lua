@@ -64,6 +64,45 @@ function domain:exchange(...)
   self.ranks:exchange(transfers)
 end
 
+--- The rows of a field that see no neighbour's: the first, from 0, and how many.
+-- `margin` (halo) rows at each side that has a neighbour are none of them.
+function domain:inner(margin)
+  margin = margin == nil and self.halo or margin
+  if not is_whole(margin, self.halo) then
+    core.bad_argument("domain:inner", 1, ("a margin of %d or more rows expected, got %s"):format(
+      self.halo, tostring(margin)))
+  end
+  local below, above = self.below and margin or 0, self.above and margin or 0
+  return self.halo + below, math.max(0, self.rows - below - above)
+end
+
+--- Exchanges a list of fields, and beside that, as a branch of its own, does
+-- work(first, rows) on the inner rows; then work(first, rows, border) on what is
+-- left, where border is 1 below and 2 above.
+function domain:overlap(fields, work, margin)
+  if type(fields) ~= "table" then
+    core.bad_argument("domain:overlap", 1, "a list of fields expected, got " .. type(fields))
+  elseif type(work) ~= "function" then
+    core.bad_argument("domain:overlap", 2, "a function of rows expected, got " .. type(work))
+  end
+  local first, rows = self:inner(margin)
+  local last = self.halo + self.rows
+  if rows == self.rows then
+    return work(first, rows)
+  elseif rows == 0 then
+    self:exchange(unpack(fields))
+    return work(self.halo, self.rows, 1)
+  end
+  self.side = self.side or core.stream()
+  local stream = core.current_stream()
+  self.side:wait(stream)
+  self.side:use(function() self:exchange(unpack(fields)) end)
+  work(first, rows)
+  stream:wait(self.side)
+  if self.below then work(self.halo, first - self.halo, 1) end
+  if self.above then work(first + rows, last - first - rows, 2) end
+end
+
 --- The whole grid of a field, on the rank `root` (0) alone; nil on the others.
 function domain:gather(field, root)
   check_field(self, field, "domain:gather")

@@ -16,8 +16,13 @@
 -- Firdaouss and Lallemand, Physics of Fluids 13 (2001), quadratic.
 --
 -- On a GPU the first cell of each row lies at a multiple of LINE floats, as many as
--- its memory moves at once; without it a step takes a third longer.  Cell (x, y) has
--- the index (y + 1) * pitch + LINE + x, and so have those beside the box (x = -1).
+-- its memory moves at once; without it a step takes a third longer.  Cell x of row r
+-- has the index r * pitch + LINE + x, and so have those beside the box (x = -1).
+--
+-- The rows of a channel are divided among ranks; row r of a part is row y of the
+-- channel, r = y - first + HALO.  Links read two rows beyond their cell.  While ranks
+-- exchange these rows, each goes on with cells that do not need them: those MARGIN
+-- rows inside, as a step also writes the row beside a cell.
 
 local cg = require "cgraphlua"
 local ffi = require "ffi"
@@ -26,6 +31,7 @@ local progress = require "cgraphlua.progress"
 local lattice = {}
 
 local STEPS_PER_REPLAY = 10 -- even: the flow ends in the buffer it began in
+local HALO, MARGIN = 2, 3 -- rows
 local SUMS = 64 -- threads that share a sum, and leave it in as many parts
 
 local source = [=[
@@ -33,20 +39,20 @@ local source = [=[
 #define LINE 32
 #endif
 
-// f[place.x] = weight.xyz * f[place.yzw] + weight.w; and, by `ny` more threads,
-// the flow out of each row.
+// f[place.x] = weight.xyz * f[place.yzw] + weight.w; and, by `rows` more threads,
+// the flow out of each row from `row` on.
 extern "C" __global__ void links(float *f, const int4 *place,
                                  const float4 *weight, int n,
                                  const float *fluid, float *outflow, int nx,
-                                 int ny, int pitch, int cells)
+                                 int row, int rows, int pitch, int cells)
 {
   int l = blockIdx.x * blockDim.x + threadIdx.x;
   if (l < n) {
     int4 at = place[l];
     float4 w = weight[l];
     f[at.x] = w.x * f[at.y] + w.y * f[at.z] + w.z * f[at.w] + w.w;
-  } else if (l < n + ny) {
-    int i = (l - n + 1) * pitch + LINE + nx - 1;
+  } else if (l < n + rows) {
+    int i = (row + l - n) * pitch + LINE + nx - 1;
     float u = f[cells + i] - f[3 * cells + i] + f[5 * cells + i] -
               f[6 * cells + i] - f[7 * cells + i] + f[8 * cells + i];
     outflow[l - n] = fluid[i] * u;
@@ -63,17 +69,19 @@ extern "C" __global__ void flux(const float *outflow, int ny, float *sums)
 }
 
 // Populations 3, 6 and 7 come back from beyond the last column, at the pressure
-// of a sound wave that leaves: sqrt(3) times the mean speed above `speed`.
-extern "C" __global__ void outlet(float *f, int nx, int ny, int pitch,
-                                  int cells, const float *sums, int n_sums,
-                                  float speed)
+// of a sound wave that leaves: sqrt(3) times the mean speed above `speed`.  The
+// first of the rows is the channel's row `first`, of ny.
+extern "C" __global__ void outlet(float *f, int nx, int row, int rows,
+                                  int first, int ny, int pitch, int cells,
+                                  const float *sums, int n_sums, float speed)
 {
-  int y = blockIdx.x * blockDim.x + threadIdx.x;
-  if (y < ny) {
+  int r = blockIdx.x * blockDim.x + threadIdx.x;
+  if (r < rows) {
+    int y = first + r;
     float total = 0.f;
     for (int k = 0; k < n_sums; k++)
       total += sums[k];
-    int i = (y + 1) * pitch + LINE + nx - 1;
+    int i = (row + r) * pitch + LINE + nx - 1;
     float f1 = f[cells + i], f2 = f[2 * cells + i], f3 = f[3 * cells + i];
     float f4 = f[4 * cells + i], f5 = f[5 * cells + i], f6 = f[6 * cells + i];
     float f7 = f[7 * cells + i], f8 = f[8 * cells + i];
@@ -91,12 +99,12 @@ extern "C" __global__ void outlet(float *f, int nx, int ny, int pitch,
 }
 
 extern "C" __global__ void collide(const float *f, float *g, const float *fluid,
-                                   int nx, int pitch, int cells, float omega)
+                                   int nx, int row, int pitch, int cells,
+                                   float omega)
 {
   int x = blockIdx.x * blockDim.x + threadIdx.x;
-  int y = blockIdx.y;
   if (x < nx) {
-    int i = (y + 1) * pitch + LINE + x;
+    int i = (row + blockIdx.y) * pitch + LINE + x;
     float f0 = f[i];
     float f1 = f[cells + i - 1], f3 = f[3 * cells + i + 1];
     float f2 = f[2 * cells + i - pitch], f4 = f[4 * cells + i + pitch];
@@ -179,12 +187,18 @@ lattice.CX, lattice.CY, lattice.STEPS_PER_REPLAY = CX, CY, STEPS_PER_REPLAY
 --                      in links; 1/2 when left out
 --   inflow(y)          speed at height y, which makes it a channel with walls
 --                      and an outlet; without it the box is periodic
+--   ranks              of a channel, who have its rows: cg.ranks()
 --   start(x, y)        pressure (as density) and velocity at a cell's middle
 --   line               LINE: 32; 1 on the host device, where less memory is faster
 function lattice.flow(nx, ny, viscosity, case)
   local line = case.line or cg.device().device == "host" and 1 or 32
   local pitch = line * math.ceil((nx + 2) / line)
-  local flow = { nx = nx, ny = ny, line = line, pitch = pitch, cells = (ny + 2) * pitch + line }
+  local part = cg.domain { shape = { ny, pitch }, halo = HALO, ranks = case.ranks }
+  local flow = { nx = nx, ny = ny, line = line, pitch = pitch, part = part,
+    cells = part.shape[1] * pitch + line }
+  if part.ranks.size > 1 and not case.inflow then
+    error("a periodic box has no parts", 0)
+  end
   if 9 * flow.cells >= 2 ^ 31 then
     error(string.format("%d x %d cells are more than the kernels can count", nx, ny), 0)
   end
@@ -192,14 +206,20 @@ function lattice.flow(nx, ny, viscosity, case)
     return false
   end
   local function index(q, x, y)
-    return q * flow.cells + (y + 1) * pitch + line + x
+    return q * flow.cells + (y - part.first + HALO) * pitch + line + x
   end
   local function open(x, y)
     return x >= 0 and x < nx and y >= 0 and y < ny and not solid(x, y)
   end
 
-  -- The obstacle's links come first, so that `force` finds them.
-  local obstacle, border = {}, {}
+  -- Links by the rows of their cells: inner ones, then those of either border.
+  local inner, inner_rows = part:inner(MARGIN)
+  local links, surface = { [0] = {}, {}, {} }, {}
+  local function add_link(y, link)
+    local row = y - part.first + HALO
+    local border = (row < inner or inner_rows == 0) and 1 or row < inner + inner_rows and 0 or 2
+    table.insert(links[border], link)
+  end
   local function surface_link(x, y, q)
     local back, at = OPPOSITE[q], index(q, x, y)
     local link = { index(back, x + CX[q], y + CY[q]), at, at, at, 1, 0, 0, 0 }
@@ -215,7 +235,8 @@ function lattice.flow(nx, ny, viscosity, case)
         link[7] = -(2 * d - 1) / (2 * d + 1)
       end
     end
-    obstacle[#obstacle + 1] = link
+    surface[#surface + 1] = link
+    add_link(y, link)
   end
   local function border_link(x, y, q)
     local back, to_x, to_y, at = OPPOSITE[q], x + CX[q], y + CY[q], index(q, x, y)
@@ -228,12 +249,12 @@ function lattice.flow(nx, ny, viscosity, case)
       end
       added = -6 * WEIGHT[q] * CX[q] * case.inflow(y + 0.5 + 0.5 * CY[q])
     end
-    border[#border + 1] = { index(back, to_x, to_y), at, at, at, 1, 0, 0, added }
+    add_link(y, { index(back, to_x, to_y), at, at, at, 1, 0, 0, added })
   end
 
   local f = ffi.new("float[?]", 9 * flow.cells)
   local fluid = ffi.new("float[?]", flow.cells)
-  for y = 0, ny - 1 do
+  for y = part.first, part.first + part.rows - 1 do
     for x = 0, nx - 1 do
       if not solid(x, y) then
         fluid[index(0, x, y)] = 1
@@ -252,18 +273,24 @@ function lattice.flow(nx, ny, viscosity, case)
     end
   end
 
-  local all = #obstacle + #border
-  local place, weight = ffi.new("int[?]", 4 * all), ffi.new("float[?]", 4 * all)
-  for l = 1, all do
-    local link = obstacle[l] or border[l - #obstacle]
-    for k = 0, 3 do
-      place[4 * (l - 1) + k], weight[4 * (l - 1) + k] = link[k + 1], link[k + 5]
+  local function upload(list, kind, first)
+    local values = ffi.new(kind == "int32" and "int[?]" or "float[?]", math.max(4, 4 * #list))
+    for l, link in ipairs(list) do
+      for k = 0, 3 do
+        values[4 * (l - 1) + k] = link[first + k]
+      end
     end
+    return cg.from(values, kind)
   end
-  flow.links, flow.obstacle_links = all, #obstacle
   flow.module = cg.module(source, { options = { "-DLINE=" .. line } })
-  flow.place = cg.from(place, "int32")
-  flow.weight = cg.from(weight, "float")
+  flow.links = {}
+  for border = 0, 2 do
+    local list = links[border]
+    flow.links[border] = { count = #list, place = upload(list, "int32", 1),
+      weight = upload(list, "float", 5) }
+  end
+  flow.surface, flow.surface_links = upload(surface, "int32", 1), #surface
+  flow.has_obstacle = case.solid ~= nil
   flow.fluid = cg.from(fluid, "float")
   flow.f = cg.from(f, "float")
   flow.g = cg.zeros("float", 9 * flow.cells)
@@ -283,23 +310,47 @@ function lattice.run(flow, steps, label)
     kernel[name] = flow.module:kernel(name)
   end
   local replays = math.ceil(steps / STEPS_PER_REPLAY)
-  local samples = flow.obstacle_links > 0 and replays or 0
+  local samples = flow.has_obstacle and replays or 0
   local history = cg.zeros("float", math.max(1, samples) * 2 * SUMS)
   local sample, sums = cg.zeros("int32", 1), cg.zeros("float", SUMS)
-  local outflow = cg.zeros("float", flow.ny)
-
-  local function step(from, to)
-    local nx, ny, pitch, cells = flow.nx, flow.ny, flow.pitch, flow.cells
-    local rows = flow.is_channel and ny or 0 -- with an end
-    kernel.links:launch(math.ceil((flow.links + rows) / 128), 128, from, flow.place, flow.weight,
-      flow.links, flow.fluid, outflow, nx, rows, pitch, cells)
-    if flow.is_channel then
-      kernel.flux:launch(1, SUMS, outflow, ny, sums)
-      kernel.outlet:launch(math.ceil(ny / 32), 32, from, nx, ny, pitch, cells, sums, SUMS,
-        flow.speed)
+  local part, nx, ny, pitch, cells = flow.part, flow.nx, flow.ny, flow.pitch, flow.cells
+  -- A rank's outflow is 0 where other ranks' rows are, so that sums over ranks are exact.
+  local outflow = cg.zeros("float", ny)
+  local own_outflow = outflow:view(part.first + 1, part.rows)
+  local all_outflow = part.ranks.size > 1 and cg.zeros("float", ny) or outflow
+  local moving = { [flow.f] = {}, [flow.g] = {} } -- what crosses rows
+  for buffer, planes in pairs(moving) do
+    for q = 1, 8 do
+      if CY[q] ~= 0 then
+        planes[#planes + 1] = buffer:view(q * cells + flow.line, part.shape[1] * pitch)
+      end
     end
-    kernel.collide:launch({ math.ceil(nx / 256), ny }, 256, from, to, flow.fluid, nx, pitch, cells,
-      flow.omega)
+  end
+
+  local function link(from, border)
+    local links, rows = flow.links[border], flow.is_channel and border == 0 and part.rows or 0
+    if links.count + rows > 0 then
+      kernel.links:launch(math.ceil((links.count + rows) / 128), 128, from, links.place,
+        links.weight, links.count, flow.fluid, own_outflow, nx, HALO, rows, pitch, cells)
+    end
+  end
+  local function step(from, to)
+    link(from, 0)
+    if flow.is_channel then
+      part.ranks:all_reduce(outflow, all_outflow)
+      kernel.flux:launch(1, SUMS, all_outflow, ny, sums)
+    end
+    part:overlap(moving[from], function(row, rows, border)
+      if border then
+        link(from, border)
+      end
+      if flow.is_channel then
+        kernel.outlet:launch(math.ceil(rows / 32), 32, from, nx, row, rows,
+          part.first + row - HALO, ny, pitch, cells, sums, SUMS, flow.speed)
+      end
+      kernel.collide:launch({ math.ceil(nx / 256), rows }, 256, from, to, flow.fluid, nx, row,
+        pitch, cells, flow.omega)
+    end, MARGIN)
   end
   local graph = cg.capture(function()
     for _ = 1, STEPS_PER_REPLAY / 2 do
@@ -307,7 +358,7 @@ function lattice.run(flow, steps, label)
       step(flow.g, flow.f)
     end
     if samples > 0 then -- the last step's links are still in g
-      kernel.force:launch(1, SUMS, flow.g, flow.place, flow.obstacle_links, flow.cells, sample,
+      kernel.force:launch(1, SUMS, flow.g, flow.surface, flow.surface_links, cells, sample,
         history)
       kernel.tick:launch(1, 1, sample)
     end
@@ -315,7 +366,7 @@ function lattice.run(flow, steps, label)
 
   -- A row of cells that is checked for instability: growing values soon spread
   -- to it.
-  local row = flow.f:view((math.floor(flow.ny / 2) + 1) * flow.pitch + flow.line + 1, flow.nx)
+  local row = flow.f:view((HALO + math.floor(part.rows / 2)) * pitch + flow.line + 1, nx)
   local bar = progress.new { total = replays * STEPS_PER_REPLAY, label = label }
   local pauses, done = math.min(replays, 50), 0
   for k = 1, pauses do
@@ -333,6 +384,7 @@ function lattice.run(flow, steps, label)
   end
   bar:finish()
 
+  part.ranks:all_reduce(history)
   local parts, drag, lift = history:download(), {}, {}
   for s = 1, samples do
     local fx, fy = 0, 0
@@ -345,13 +397,18 @@ function lattice.run(flow, steps, label)
 end
 
 -- The velocity at (x, y), cells from 0: two functions, over what the flow is now.
+-- Rank 0 alone has them; every rank calls this.
 function lattice.velocities(flow)
   local u, v = cg.buffer("float", flow.cells), cg.buffer("float", flow.cells)
   flow.module:kernel("velocity"):over(flow.cells)(flow.f, u, v, flow.cells, flow.cells)
   local function at(buffer)
-    local values, pitch = buffer:download(ffi.new("float[?]", flow.cells)), flow.pitch
+    local whole = flow.part:gather(buffer:view(flow.line, flow.part.shape[1] * flow.pitch))
+    if not whole then
+      return nil
+    end
+    local values, pitch = whole:download(ffi.new("float[?]", #whole)), flow.pitch
     return function(x, y)
-      return values[(y + 1) * pitch + flow.line + x]
+      return values[y * pitch + 1 + x]
     end
   end
   return at(u), at(v)

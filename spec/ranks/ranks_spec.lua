@@ -100,6 +100,8 @@ describe("ranks", function()
       local d = cg.domain { shape = { 5, 4, 3 }, halo = 2, periodic = true }
       assert.same({ 0, 5, 12, 0, 0 }, { d.first, d.rows, d.row, d.below, d.above })
       assert.same({ 9, 4, 3 }, d.shape)
+      assert.same({ 4, 1 }, { d:inner() })
+      assert.same({ 5, 0 }, { d:inner(3) })
       local u, start = d:field "int32", {}
       for i = 1, 60 do start[i] = i end
       d:upload(u, start)
@@ -111,6 +113,21 @@ describe("ranks", function()
       assert.same({ 5, 4, 3 }, d:gather(u).shape)
     end)
 
+    it("compute inner rows of a domain beside its exchange", function()
+      local d = cg.domain { shape = { 8, 3 }, periodic = true }
+      local u, v, seen = d:field "int32", d:field "int32", {}
+      local g = cg.capture(function()
+        d:overlap({ u }, function(first, rows, border)
+          seen[#seen + 1] = { first, rows, border }
+          v:view(3 * first + 1, 3 * rows):fill(1)
+        end)
+      end)
+      assert.same({ { 2, 6 }, { 1, 1, 1 }, { 8, 1, 2 } }, seen)
+      local after = {}
+      for i, node in ipairs(g:nodes()) do after[i] = node.dependencies end
+      assert.same({ {}, { 1 }, {}, { 2, 3 }, { 4 } }, after) -- two copies; a fill; two fills
+    end)
+
     it("refuse a domain that makes no sense", function()
       device.slips(function() cg.domain { shape = { 2, 5 }, halo = 3 } end, "2 rows for 1 ranks")
       device.slips(function() cg.domain { shape = {} } end, "1 to 8 extents")
@@ -120,6 +137,10 @@ describe("ranks", function()
       device.slips(function() cg.domain() end, "table of options")
       local d = cg.domain { shape = { 4 } }
       device.slips(function() d:exchange(cg.zeros("float", 4)) end, "6 elements expected, got 4")
+      device.slips(function() d:inner(0) end, "a margin of 1 or more rows expected")
+      device.slips(function() d:overlap({}, print, 1.5) end, "a margin of 1 or more rows expected")
+      device.slips(function() d:overlap(1, print) end, "a list of fields expected, got number")
+      device.slips(function() d:overlap({}) end, "a function of rows expected, got nil")
     end)
 
     it("answer a released object", function()
@@ -148,23 +169,28 @@ describe("ranks", function()
     for _, n in ipairs { 2, 3 } do
       local status, text = ranks(n, "domains.lua")
       assert(status == 0, text)
-      has(text, "right: 12 grids")
+      has(text, "right: 48 grids")
     end
   end)
 
-  it("draw the picture of one rank: heat.lua", function()
-    local folder, pictures = program.folder(), {}
-    for _, n in ipairs { 1, 3 } do
-      local out = ("%s/%d.png"):format(folder, n)
-      local status, text = ranks(n, "../../scripts/heat.lua --size 50 --steps 100 --out " ..
-        quote(out))
-      assert(status == 0, text)
-      has(text, "relative L2 error")
-      pictures[n] = assert(program.read(out))
-    end
-    program.remove(folder)
-    assert.is_true(pictures[1] == pictures[3], "the pictures differ")
-  end)
+  local drawn = {
+    ["heat.lua --size 50 --steps 100"] = "relative L2 error",
+    ["lbm.lua --size 20 --steps 100 --re 10"] = "100 steps",
+  }
+  for words, said in pairs(drawn) do
+    it("draw the picture of one rank: " .. words, function()
+      local folder, pictures = program.folder(), {}
+      for _, n in ipairs { 1, 2, 3 } do
+        local out = ("%s/%d.png"):format(folder, n)
+        local status, text = ranks(n, "../../scripts/" .. words .. " --out " .. quote(out))
+        assert(status == 0, text)
+        has(text, said)
+        pictures[n] = assert(program.read(out))
+      end
+      program.remove(folder)
+      assert.is_true(pictures[1] == pictures[2] and pictures[1] == pictures[3], "they differ")
+    end)
+  end
 
   it("agree where CGRAPHLUA_RANKS_CHECK=1 asks", function()
     local status, text = ranks(2, "collectives.lua", "CGRAPHLUA_RANKS_CHECK=1")

@@ -499,6 +499,8 @@ function cg.ranks(opts) end
 ---@field field fun(self, type: cgraphlua.type): cgraphlua.buffer zeroed
 ---@field own fun(self, field: cgraphlua.buffer): cgraphlua.buffer a view without halos
 ---@field exchange fun(self, ...: cgraphlua.buffer) brings the neighbours' rows into the halos
+---@field inner fun(self, margin?: integer): integer, integer the first row, and how many, without halos
+---@field overlap fun(self, fields: cgraphlua.buffer[], work: fun(first: integer, rows: integer, border?: integer), margin?: integer) exchanges beside work on inner rows, then works on the borders
 ---@field gather fun(self, field: cgraphlua.buffer, root?: integer): cgraphlua.buffer?
 ---@field upload fun(self, field: cgraphlua.buffer, values: number[]) of the whole grid
 
