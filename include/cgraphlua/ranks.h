@@ -21,7 +21,7 @@
 CGL_API cgl_status cgl_ranks_open(cgl_context *context, cgl_ranks **ranks);
 /* Divides a group: ranks of one color, from 0, are a group, ordered by key and
    then by their rank in this one.  *split is NULL for a color of -1.  Every
-   rank calls it; outside captures. */
+   rank calls it; outside captures.  It waits for what was issued before. */
 CGL_API cgl_status cgl_ranks_split(cgl_ranks *ranks, int color, int key,
                                    cgl_ranks **split);
 /* This process's index in the group, and the number of ranks in the group. */

@@ -1,5 +1,5 @@
 -- Ranks: the processes of one program, started by Open MPI, on the host device.
--- collectives.lua and fails.lua are what they run.
+-- The other files of this folder are what they run.
 
 local cg = require "cgraphlua"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
@@ -171,6 +171,12 @@ describe("ranks", function()
       assert(status == 0, text)
       has(text, "right: 48 grids")
     end
+  end)
+
+  it("end graphs and groups in every order, on more ranks than cores", function()
+    local status, text = ranks(8, "ends.lua")
+    assert(status == 0, text)
+    has(text, "right: 6 ends")
   end)
 
   local drawn = {

@@ -169,6 +169,9 @@ cgl_status cgl_ranks_split(cgl_ranks *ranks, int color, int key,
   static const char operation[] = "ranks:split";
   *split = NULL;
   cgl_status status = cgl_context_enter(ranks->object.context, operation);
+  /* Open MPI 4.1 may never end a split during other collectives. */
+  if (!status && ranks->group->size > 1)
+    status = cgl_context_synchronize(ranks->object.context);
   if (!status && ranks->group->size > 1)
     status = split_all(ranks, color, key, split, operation);
   else if (!status && color >= 0) {

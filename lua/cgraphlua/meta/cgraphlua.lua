@@ -486,6 +486,8 @@ function cg.ranks(opts) end
 ---@field periodic? boolean the first and the last rows are neighbours
 ---@field ranks? cgraphlua.ranks default: all
 
+---@alias cgraphlua.domain_work fun(first: integer, rows: integer, border?: integer)
+
 ---@class cgraphlua.domain
 ---@field first integer this rank's first row in the whole, from 0
 ---@field rows integer this rank's rows
@@ -499,8 +501,10 @@ function cg.ranks(opts) end
 ---@field field fun(self, type: cgraphlua.type): cgraphlua.buffer zeroed
 ---@field own fun(self, field: cgraphlua.buffer): cgraphlua.buffer a view without halos
 ---@field exchange fun(self, ...: cgraphlua.buffer) brings the neighbours' rows into the halos
----@field inner fun(self, margin?: integer): integer, integer the first row, and how many, without halos
----@field overlap fun(self, fields: cgraphlua.buffer[], work: fun(first: integer, rows: integer, border?: integer), margin?: integer) exchanges beside work on inner rows, then works on the borders
+--- The first row that needs no halo, and how many there are.
+---@field inner fun(self, margin?: integer): integer, integer
+--- Exchanges beside the work on inner rows, then works on the borders.
+---@field overlap fun(self, fields: cgraphlua.buffer[], work: cgraphlua.domain_work, margin?: integer)
 ---@field gather fun(self, field: cgraphlua.buffer, root?: integer): cgraphlua.buffer?
 ---@field upload fun(self, field: cgraphlua.buffer, values: number[]) of the whole grid
 
