@@ -3,13 +3,15 @@
 --
 --   cgraphlua scripts/digits.lua              captured and eager, both timed
 --   cgraphlua scripts/digits.lua --eager      without a graph
+--   mpirun -n 4 cgraphlua scripts/digits.lua  four ranks, a part of each batch each
 --
 -- The digits are scripts/data/digits.txt, whose source is beside it.  Every
 -- fifth image is held out, and shown to the network only to count mistakes.
 -- A step of training, the choice of its images and dropout included, is three
 -- kernels that need nothing from the host: it is captured once, and an
 -- epoch is one call of replay.  The same steps launched one by one give the
--- same losses, bit for bit, and the script fails if they do not.
+-- same losses, bit for bit, and the script fails if they do not.  Ranks learn the
+-- same weights together, with the losses of one rank but for rounding.
 
 local cg = require "cgraphlua"
 local ffi = require "ffi"
@@ -62,12 +64,15 @@ local function read_digits(path)
   return learn, held
 end
 
+local ranks = cg.ranks()
+local first_rank = ranks.rank == 0
+local print = first_rank and print or function() end
 local learn, held = read_digits(here .. "data/digits.txt")
 local steps_per_epoch = math.max(1, math.floor(learn.count / opt.batch))
 local steps = opt.epochs * steps_per_epoch
 local net = network.new(learn, {
   hidden = opt.hidden, batch = opt.batch, rate = opt.rate, dropout = opt.dropout, seed = opt.seed,
-  steps = steps,
+  steps = steps, ranks = ranks,
 })
 local classify = net:classifier(held)
 
@@ -147,6 +152,7 @@ else
   print("the losses of both are the same, bit for bit")
 end
 
+if not first_rank then return end
 chart.draw(opt.out, {
   losses = result.losses, steps = steps, epochs = opt.epochs,
   missed = result.missed, held = held.count, side = SIDE, images = held.images,

@@ -10,6 +10,10 @@
 -- A step reads everything that changes from one to the next, random numbers
 -- included, from the device's memory, so it can be captured once and replayed.
 -- Sums are formed in one order: a step gives the same bits however it is launched.
+--
+-- Ranks divide the images of each step.  Then learn is two kernels, `derive` and
+-- `update`, with the sum over the ranks between them: the same numbers are added
+-- as by one rank, in another order.
 
 local cg = require "cgraphlua"
 local ffi = require "ffi"
@@ -26,6 +30,8 @@ local source = [=[
 #define HIDDEN 128
 #define OUT 10
 #define BATCH 32
+#define FIRST 0 // of the batch's images, this rank's: FIRST .. FIRST + COUNT - 1
+#define COUNT BATCH
 #endif
 
 // Weights are rows of WIDTH: a row for each input (and a constant 1) with its
@@ -100,14 +106,14 @@ extern "C" __global__ void hidden(const float *images, const int *picks,
                                   const float *weights, float *units,
                                   float top, int steps, int *step, float *rate)
 {
-  int unit = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y;
+  int unit = blockIdx.x * blockDim.x + threadIdx.x, i = FIRST + blockIdx.y;
   if (unit < HIDDEN) {
     const float *image = images + picks[i] * IN;
     float sum = weights[IN * WIDTH + unit];
     for (int k = 0; k < IN; k++)
       sum += image[k] * weights[k * WIDTH + unit];
     units[i * WIDTH + unit] = fmaxf(sum, 0.f);
-    if (unit == 0 && i == 0) {
+    if (unit == 0 && i == FIRST) {
       *rate = rate_at(*step, steps, top);
       *step += 1;
     }
@@ -127,6 +133,10 @@ output(const float *images, const int *labels, int count, int half,
       slope[OUT];
   const float *second = weights + SECOND;
   int t = threadIdx.x, i = blockIdx.x;
+#if COUNT < BATCH // a block for others' images too, so that dropout is the same
+  if (i < FIRST || i >= FIRST + COUNT)
+    return;
+#endif
   int pick = picks[i], label = labels[pick];
   for (int j = t; j < HIDDEN; j += THREADS) {
     float unit = units[i * WIDTH + j];
@@ -178,21 +188,50 @@ output(const float *images, const int *labels, int count, int half,
   }
 }
 
+// The derivative of the loss by a weight: this rank's images' part of it.
+static __device__ float derivative(const float *rows, const float *units,
+                                   const float *slopes, int row, int column)
+{
+  const float *from = row > IN ? units : slopes;
+  float g = 0.f;
+  for (int i = FIRST; i < FIRST + COUNT; i++)
+    g += rows[i * ROWS + row] * from[i * WIDTH + column];
+  return g;
+}
+
+static __device__ void move(int t, float g, float rate, float *weights,
+                            float *mean, float *spread)
+{
+  mean[t] = 0.9f * mean[t] + 0.1f * g;
+  spread[t] = 0.999f * spread[t] + 0.001f * g * g;
+  weights[t] -= rate * mean[t] / (sqrtf(spread[t]) + 1e-8f);
+}
+
 extern "C" __global__ void learn(const float *rows, const float *units,
                                  const float *slopes, const float *rate,
                                  float *weights, float *mean, float *spread)
 {
   int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;
-  if (column < WIDTH) {
-    const float *from = row > IN ? units : slopes;
-    int t = row * WIDTH + column;
-    float g = 0.f;
-    for (int i = 0; i < BATCH; i++)
-      g += rows[i * ROWS + row] * from[i * WIDTH + column];
-    mean[t] = 0.9f * mean[t] + 0.1f * g;
-    spread[t] = 0.999f * spread[t] + 0.001f * g * g;
-    weights[t] -= *rate * mean[t] / (sqrtf(spread[t]) + 1e-8f);
-  }
+  if (column < WIDTH)
+    move(row * WIDTH + column, derivative(rows, units, slopes, row, column),
+         *rate, weights, mean, spread);
+}
+
+extern "C" __global__ void derive(const float *rows, const float *units,
+                                  const float *slopes, float *derivatives)
+{
+  int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;
+  if (column < WIDTH)
+    derivatives[row * WIDTH + column] =
+        derivative(rows, units, slopes, row, column);
+}
+
+extern "C" __global__ void update(const float *derivatives, const float *rate,
+                                  float *weights, float *mean, float *spread)
+{
+  int t = blockIdx.x * blockDim.x + threadIdx.x;
+  if (t < ROWS * WIDTH)
+    move(t, derivatives[t], *rate, weights, mean, spread);
 }
 
 // Without dropout, a thread for each image: the most likely class, and how
@@ -249,12 +288,19 @@ end
 
 --- A network for `set`: {inputs, classes, count, images, labels}, images a
 -- float array with `inputs` numbers each, labels an int array from 0.
--- opts: hidden, batch, rate, dropout, seed, steps (in all).
+-- opts: hidden, batch, rate, dropout, seed, steps (in all), ranks (cg.ranks()).
 function network.new(set, opts)
-  local self = setmetatable({ set = set, opts = opts, kernels = {} }, network)
+  local ranks = opts.ranks or cg.ranks()
+  local self = setmetatable({ set = set, opts = opts, kernels = {}, ranks = ranks }, network)
+  if opts.batch < ranks.size then
+    error(("%d images a step are less than one for each of %d ranks"):format(opts.batch,
+      ranks.size), 0)
+  end
+  local first = math.floor(opts.batch * ranks.rank / ranks.size)
+  self.count = math.floor(opts.batch * (ranks.rank + 1) / ranks.size) - first
   local module = cg.module(source, { options = {
     "-DIN=" .. set.inputs, "-DOUT=" .. set.classes, "-DHIDDEN=" .. opts.hidden,
-    "-DBATCH=" .. opts.batch,
+    "-DBATCH=" .. opts.batch, "-DFIRST=" .. first, "-DCOUNT=" .. self.count,
   } })
   for _, name in ipairs(module:kernels()) do
     self.kernels[name] = module:kernel(name)
@@ -264,6 +310,7 @@ function network.new(set, opts)
   self.weights = cg.from(self.start, "float")
   self.images, self.labels = cg.from(set.images, "float"), cg.from(set.labels, "int32")
   self.mean, self.spread = cg.buffer("float", #self.weights), cg.buffer("float", #self.weights)
+  self.derivatives = ranks.size > 1 and cg.buffer("float", #self.weights)
   self.rows = cg.buffer("float", { batch, set.inputs + 1 + set.classes })
   self.units, self.slopes = cg.buffer("float", { batch, hidden + 1 }),
     cg.buffer("float", { batch, hidden + 1 })
@@ -296,17 +343,26 @@ function network:step()
   local function columns(n)
     return math.ceil(n / BLOCK)
   end
-  k.hidden:launch({ columns(opts.hidden), opts.batch }, BLOCK, self.images, self.picks,
+  k.hidden:launch({ columns(opts.hidden), self.count }, BLOCK, self.images, self.picks,
     self.weights, self.units, opts.rate, opts.steps, self.step_number, self.rate)
   k.output:launch(opts.batch, THREADS, self.images, self.labels, set.count,
     self.half_bits, opts.seed, self.weights, 1 - opts.dropout, self.step_number,
     self.picks, self.units, self.rows, self.slopes, self.losses, self.random)
-  k.learn:launch({ columns(opts.hidden + 1), set.inputs + 1 + set.classes }, BLOCK, self.rows,
-    self.units, self.slopes, self.rate, self.weights, self.mean, self.spread)
+  local grid = { columns(opts.hidden + 1), set.inputs + 1 + set.classes }
+  if self.ranks.size == 1 then
+    k.learn:launch(grid, BLOCK, self.rows, self.units, self.slopes, self.rate, self.weights,
+      self.mean, self.spread)
+    return
+  end
+  k.derive:launch(grid, BLOCK, self.rows, self.units, self.slopes, self.derivatives)
+  self.ranks:all_reduce(self.derivatives)
+  k.update:over(#self.weights)(self.derivatives, self.rate, self.weights, self.mean, self.spread)
 end
 
---- The mean loss of every step: a float array and its length.  Waits.
+--- The mean loss of every step: a float array and its length.  Waits; every rank
+--- calls it, after all steps.
 function network:losses_by_step()
+  self.ranks:all_reduce(self.losses) -- 0 for others' images
   local batch, steps = self.opts.batch, self.opts.steps
   local all, mean = self.losses:download(ffi.new("float[?]", #self.losses)),
     ffi.new("float[?]", steps)

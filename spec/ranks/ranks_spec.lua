@@ -179,6 +179,12 @@ describe("ranks", function()
     has(text, "right: 6 ends")
   end)
 
+  it("learn what one rank learns with all images of a step", function()
+    local status, text = ranks(2, "networks.lua")
+    assert(status == 0, text)
+    has(text, "right: losses within")
+  end)
+
   local drawn = {
     ["heat.lua --size 50 --steps 100"] = "relative L2 error",
     ["lbm.lua --size 20 --steps 100 --re 10"] = "100 steps",
