@@ -486,7 +486,7 @@ function cg.ranks(opts) end
 ---@field periodic? boolean the first and the last rows are neighbours
 ---@field ranks? cgraphlua.ranks default: all
 
----@alias cgraphlua.domain_work fun(first: integer, rows: integer, border?: integer)
+---@alias cgraphlua.row_work fun(first: integer, rows: integer, border?: integer)
 
 ---@class cgraphlua.domain
 ---@field first integer this rank's first row in the whole, from 0
@@ -504,7 +504,7 @@ function cg.ranks(opts) end
 --- The first row that needs no halo, and how many there are.
 ---@field inner fun(self, margin?: integer): integer, integer
 --- Exchanges beside the work on inner rows, then works on the borders.
----@field overlap fun(self, fields: cgraphlua.buffer[], work: cgraphlua.domain_work, margin?: integer)
+---@field overlap fun(self, fields: cgraphlua.buffer[], work: cgraphlua.row_work, margin?: integer)
 ---@field gather fun(self, field: cgraphlua.buffer, root?: integer): cgraphlua.buffer?
 ---@field upload fun(self, field: cgraphlua.buffer, values: number[]) of the whole grid
 
