@@ -417,6 +417,23 @@ cgl_status cgl_buffer_set_shape(cgl_buffer *buffer, const size_t *extents,
 }
 
 
+cgl_status cgl_buffer_set_input(cgl_buffer *buffer, const char *name) {
+  static const char operation[] = "input";
+  if (buffer->base || buffer->content) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             buffer->base ? "a view is no input, but its buffer may be"
+                          : "a capture allocated the memory, which no other "
+                            "takes the place of");
+    return cgl_fail_hint("make an input before the capture begins");
+  }
+  const char *input = name && *name ? cgl_intern(name) : NULL;
+  if (!input && name && *name)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a name");
+  buffer->input = input;
+  return CGL_OK;
+}
+
+
 int cgl_buffer_shape(const cgl_buffer *buffer, size_t extents[CGL_MAX_DIMS]) {
   memcpy(extents, buffer->shape, (size_t)buffer->ndims * sizeof *extents);
   return buffer->ndims;
