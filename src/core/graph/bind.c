@@ -76,6 +76,22 @@ static void inputs_add(cgl_graph_inputs *all, const cgl_recording *recording,
 }
 
 
+/* Whether the bytes that nodes use decided on edges: a predicated kernel looks
+   at some, and a child graph that forks may have been made in data order. */
+static bool recording_is_ordered(const cgl_recording *recording) {
+  bool ordered = false;
+  for (size_t i = 0; i < cgl_record_count(recording) && !ordered; i++) {
+    const cgl_op *op = cgl_record_op(recording, i);
+    const cgl_recording *const *bodies = cgl_record_bodies(recording, op);
+    ordered = op->predication != CGL_PREDICATION_NONE ||
+              (op->kind == CGL_OP_GRAPH && !cgl_record_is_line(bodies[0]));
+    for (uint32_t k = 0; k < op->nbodies && !ordered; k++)
+      ordered = recording_is_ordered(bodies[k]);
+  }
+  return ordered;
+}
+
+
 /* Visits the ranges of inputs in the graph's own recording: counts them, and
    then lists them, where the counts have become begins. */
 static void inputs_visit(cgl_graph_inputs *all, const cgl_recording *recording,
@@ -83,7 +99,6 @@ static void inputs_visit(cgl_graph_inputs *all, const cgl_recording *recording,
   for (size_t i = 0; i < cgl_record_count(recording); i++) {
     const cgl_op *op = cgl_record_op(recording, i);
     const cgl_range *ranges = cgl_record_ranges(recording, op);
-    all->ordered |= op->predication != CGL_PREDICATION_NONE;
     for (uint32_t k = 0; k < op->nranges; k++) {
       if (!ranges[k].input)
         continue;
@@ -108,7 +123,8 @@ cgl_status cgl_graph_list_inputs(cgl_graph *graph, const char *operation) {
   if (all)
     all->list = calloc(n, sizeof *all->list);
   if (all && all->list) {
-    all->ordered = graph->options.order == CGL_ORDER_DATA || graph->bound;
+    all->ordered = graph->options.order == CGL_ORDER_DATA || graph->bound ||
+                   recording_is_ordered(recording);
     inputs_add(all, recording, false);
     inputs_visit(all, recording, false);
     all->places = malloc((all->nplaces + 1) * sizeof *all->places);
@@ -297,7 +313,9 @@ static cgl_status input_check(const cgl_graph *graph, size_t index) {
 
 /* ---- order ---- */
 
-/* What the changes make of a range of the recording. */
+/* Where the changes have a range of the recording, and which change keeps it
+   where it was beside the input's others; a child graph may have been captured
+   with another buffer bound. */
 static const change *range_change(const cgl_recording *recording,
                                   const cgl_graph_inputs *all,
                                   const cgl_range *range, const change *changes,
@@ -306,12 +324,16 @@ static const change *range_change(const cgl_recording *recording,
   if (!range->input)
     return NULL;
   const cgl_record_input *in = cgl_record_input_at(recording, range->input);
-  for (size_t i = 0; i < n; i++)
-    if (&all->list[changes[i].index].buffer->object == in->input) {
-      const cgl_object *at = in->bound ? in->bound : in->input;
-      *address += changes[i].to->address - ((const cgl_buffer *)at)->address;
-      return &changes[i];
-    }
+  for (size_t i = 0; i < n; i++) {
+    const input *to = &all->list[changes[i].index];
+    const cgl_buffer *now = to->bound ? to->bound : to->buffer;
+    const cgl_object *at = in->bound ? in->bound : in->input;
+    const CUdeviceptr from = ((const cgl_buffer *)at)->address;
+    if (&to->buffer->object != in->input)
+      continue;
+    *address += changes[i].to->address - from;
+    return from == now->address ? &changes[i] : NULL;
+  }
   return NULL;
 }
 
