@@ -153,12 +153,6 @@ local actions = {
     p.graphs[#p.graphs + 1] = g
   end,
   function(p, g) -- bind
-    local uses = {}
-    each(g.steps, function(s)
-      for _, at in ipairs { s.x or {}, s.y or {} } do
-        if at.input then uses[at.input] = true end
-      end
-    end)
     local input, mem = random(INPUTS), random(BUFFERS)
     if not g.object.inputs["x" .. input] or meets(g.steps, input, mem) then return end
     local ok, e = pcall(g.object.bind, g.object, { ["x" .. input] = p.y[mem].object })

@@ -144,7 +144,8 @@ describe("graph:bind", function()
       kernel "add":launch(1, 2, y, x, 1)
       kernel "add":launch(1, 2, y, inner, 1)
     end)
-    raises("CGL_ERROR_INVALID_ARGUMENT", function() g:bind { x = inner } end, "planned by the order")
+    raises("CGL_ERROR_INVALID_ARGUMENT", function() g:bind { x = inner } end,
+      "planned by the order")
   end)
 
   it("leaves a place to which set_params gave other memory", function()
@@ -321,8 +322,21 @@ describe("graph:bind", function()
 
   it("has inputs without elements", function()
     local x, y = cg.input("float", 0, "x"), cg.zeros("float", 1)
-    local g = cg.capture(function() kernel "add":launch(1, 1, y, y, 1) x:fill(1) end)
-    if g.inputs.x then g:bind { x = cg.zeros("float", 0) } end
+    local g = cg.capture(function() kernel "add":launch(1, 1, y, x, 0) end)
+    g:bind { x = cg.zeros("float", 0) }
     g:replay()
+  end)
+
+  it("exchanges any number of inputs at once", function()
+    local x, to, y = {}, {}, cg.zeros("float", 1)
+    for i = 1, 20 do
+      x[i], to["x" .. i] = cg.input("float", 1, "x" .. i), cg.full("float", 1, i)
+    end
+    local g = cg.capture(function()
+      for i = 1, 20 do kernel "add":launch(1, 1, y, x[i], 1) end
+    end)
+    g:bind(to)
+    g:replay()
+    assert.equal("210", text(y))
   end)
 end)
