@@ -35,8 +35,8 @@ local libraries = {
 }
 
 local module = set [[buffer capture clock current_stream default_generator device event from full
-  generator graph graphed input is_current_stream_capturing kernel kernel_hash last_error manual_seed
-  module param pinned sleep stream synchronize take version zeros]]
+  generator graph graphed input is_current_stream_capturing kernel kernel_hash last_error
+  manual_seed module param pinned sleep stream synchronize take version zeros]]
 
 local methods = {
   stream = set "is_capturing query record release synchronize use wait",

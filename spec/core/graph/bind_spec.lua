@@ -9,7 +9,7 @@ local source = [[
 extern "C" __global__ void add(float *y, const float *x, float a) {
   y[threadIdx.x] += a * x[threadIdx.x];
 }
-extern "C" __global__ void down(int *n) { *n -= 1; }
+extern "C" __global__ void fill(float *x, int n) { for (int i = 0; i < n; i++) x[i] = n; }
 ]]
 
 local module
@@ -321,8 +321,8 @@ describe("graph:bind", function()
   end)
 
   it("has inputs without elements", function()
-    local x, y = cg.input("float", 0, "x"), cg.zeros("float", 1)
-    local g = cg.capture(function() kernel "add":launch(1, 1, y, x, 0) end)
+    local x = cg.input("float", 0, "x")
+    local g = cg.capture(function() kernel "fill":launch(1, 1, x, #x) end)
     g:bind { x = cg.zeros("float", 0) }
     g:replay()
   end)

@@ -28,7 +28,8 @@ uint16_t cgl_record_add_input(cgl_recording *recording, cgl_object *input) {
 
 const cgl_record_input *cgl_record_input_at(const cgl_recording *recording,
                                             size_t number) {
-  return number <= recording->ninputs ? &recording->inputs[number - 1] : NULL;
+  return number && number <= recording->ninputs ? &recording->inputs[number - 1]
+                                                : NULL;
 }
 
 

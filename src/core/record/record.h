@@ -335,7 +335,7 @@ uint16_t cgl_record_add_input(cgl_recording *recording, cgl_object *input);
 /* The number of an input; 0: the recording has it not. */
 uint16_t cgl_record_find_input(const cgl_recording *recording,
                                const cgl_object *input);
-/* Input `number`, from 1; NULL past the last. */
+/* Input `number`, from 1; NULL for 0 and past the last. */
 const cgl_record_input *cgl_record_input_at(const cgl_recording *recording,
                                             size_t number);
 /* Before the first use of the recording: all ranges in these bytes are of the
