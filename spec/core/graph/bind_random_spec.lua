@@ -13,8 +13,8 @@ local SEED = tonumber(os.getenv "CGRAPHLUA_BIND_SEED") or 1
 local INPUTS, BUFFERS, N, ACTIONS = 2, 6, 3, 16 -- the first buffers are the inputs
 
 local source = [[
-extern "C" __global__ void mix(int *y, const int *x, int a) {
-  y[threadIdx.x] = (y[threadIdx.x] * 3 + x[threadIdx.x] * 7 + a) % 1021;
+extern "C" __global__ void mix(int *y, const int *x, int a, const int *w) {
+  y[threadIdx.x] = (y[threadIdx.x] * 3 + x[threadIdx.x] * 7 + w[threadIdx.x] * 5 + a) % 1021;
 }]]
 
 local random = math.random
@@ -43,7 +43,8 @@ local function run(p, steps)
       local new = {}
       for i = 0, s.y.count - 1 do
         local to = s.y.first + i
-        new[to] = s.kind == "mix" and (y[to] * 3 + x[s.x.first + i] * 7 + value_of(p, s.a)) % 1021
+        new[to] = s.kind == "mix" and (y[to] * 3 + x[s.x.first + i] * 7
+            + p.y[s.w.mem].list[s.w.first + i] * 5 + value_of(p, s.a)) % 1021
           or s.kind == "copy" and x[s.x.first + i] or value_of(p, s.a)
       end
       for to, v in pairs(new) do y[to] = v end
@@ -56,7 +57,7 @@ local function copy(steps)
   for i, s in ipairs(steps) do
     list[i] = {}
     for key, v in pairs(s) do list[i][key] = v end
-    for _, key in ipairs { "x", "y" } do
+    for _, key in ipairs { "x", "y", "w" } do
       if s[key] then
         list[i][key] = { mem = s[key].mem, input = s[key].input, first = s[key].first,
                          count = s[key].count }
@@ -71,7 +72,8 @@ local function issue(p, steps)
   for _, s in ipairs(steps) do
     local a = s.a == 0 and p.param.object or s.a
     if s.kind == "mix" then
-      p.mix:launch(1, s.y.count, object_of(p, s.y), object_of(p, s.x), a)
+      p.mix:launch(1, s.y.count, object_of(p, s.y), object_of(p, s.x), a,
+        object_of(p, s.w))
     elseif s.kind == "copy" then
       object_of(p, s.y):copy(object_of(p, s.x))
     elseif s.kind == "fill" then
@@ -112,9 +114,10 @@ local function new_steps(p, depth)
     local count = random(N)
     local first = random(N - count + 1)
     local s = { kind = "mix", a = random(0, 9), y = place(p, first, count),
-                x = place(p, random(N - count + 1), count) }
+                x = place(p, random(N - count + 1), count),
+                w = place(p, random(N - count + 1), count) }
     -- Blocks of a kernel read what others write, and a copy to itself is none.
-    if s.y.mem == s.x.mem then s.kind = "fill" end
+    if s.y.mem == s.x.mem or s.y.mem == s.w.mem then s.kind = "fill" end
     if kind == 1 then s.kind = "fill" end
     if kind == 2 and s.kind == "mix" then s.kind = "copy" end
     if s.kind == "fill" then s.x = nil end
@@ -137,7 +140,8 @@ local function meets(steps, input, mem)
     if s.x then
       local x = s.x.input == input and mem or s.x.mem
       local y = s.y.input == input and mem or s.y.mem
-      found = found or x == y
+      local w = s.w.input == input and mem or s.w.mem
+      found = found or x == y or w == y
     end
   end)
   return found
@@ -167,6 +171,7 @@ local actions = {
     each(g.steps, function(s)
       if s.x and s.x.input == input then s.x.mem = mem end
       if s.y and s.y.input == input then s.y.mem = mem end
+      if s.w and s.w.input == input then s.w.mem = mem end
     end)
   end,
   function(p, g) -- replay

@@ -9,6 +9,7 @@ local source = [[
 extern "C" __global__ void add(float *y, const float *x, float a) {
   y[threadIdx.x] += a * x[threadIdx.x];
 }
+extern "C" __global__ void both(float *y, const float *a, const float *b) { *y = *a * 10 + *b; }
 extern "C" __global__ void fill(float *x, int n) { for (int i = 0; i < n; i++) x[i] = n; }
 ]]
 
@@ -58,6 +59,21 @@ describe("graph:bind", function()
     g:bind { x = x }
     g:replay(2)
     assert.equal("1 7 3 4", text(z))
+  end)
+
+  it("exchanges an input that is several arguments of a launch", function()
+    local x, y = cg.input("float", 2, "x"), cg.zeros("float", 1)
+    local z, on = cg.zeros("float", 1), cg.full("int32", 1, 1)
+    local g = cg.capture(function()
+      kernel "both":launch(1, 1, y, x, x:view(2, 1))
+      cg.when(on, function() kernel "both":launch(1, 1, z, x:view(2, 1), x) end, nil,
+        { form = "node" })
+    end)
+    for i = 1, 3 do
+      g:bind { x = cg.from({ i, i + 4 }, "float") }
+      g:replay()
+      assert.equal(("%d %d"):format(i * 10 + i + 4, (i + 4) * 10 + i), text(y) .. " " .. text(z))
+    end
   end)
 
   it("takes a view, keeps its root, and lets go of what was bound before", function()

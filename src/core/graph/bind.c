@@ -21,14 +21,11 @@ typedef struct input {
   bool writes;        /* they may be written to */
 } input;
 
-/* Of the graph's own recording: a range that an input had at first. */
-typedef struct place {
-  uint32_t op, range; /* range: of the operation's */
-} place;
 
 struct cgl_graph_inputs {
   input *list;
-  place *places; /* sorted by input */
+  uint32_t *places; /* operations of the graph's own recording that had ranges
+                       of an input at first: sorted by input, each once */
   size_t n, nplaces;
   bool ordered; /* by the bytes that nodes use */
 };
@@ -104,8 +101,13 @@ static void inputs_visit(cgl_graph_inputs *all, const cgl_recording *recording,
         continue;
       input *in = &all->list[ranges[k].input - 1];
       in->writes |= ranges[k].write;
+      uint32_t first = 0;
+      while (ranges[first].input != ranges[k].input)
+        first++;
+      if (first < k)
+        continue; /* moved with the operation's first range of the input */
       if (list)
-        all->places[in->places] = (place){(uint32_t)i, k};
+        all->places[in->places] = (uint32_t)i;
       in->places++;
       all->nplaces += !list;
     }
@@ -302,8 +304,8 @@ static cgl_status input_check(const cgl_graph *graph, size_t index) {
   const uint16_t number = cgl_record_find_input(recording, &in->buffer->object);
   cgl_status status = input_check_mixed(recording, number);
   for (size_t i = input_first(all, index); i < in->places && !status; i++)
-    status = op_check(recording, cgl_record_op(recording, all->places[i].op),
-                      number);
+    status =
+        op_check(recording, cgl_record_op(recording, all->places[i]), number);
   for (size_t i = 0;
        in->bodies && (body = cgl_record_body(recording, i)) && !status; i++)
     status = body_check(body, &in->buffer->object);
@@ -462,7 +464,7 @@ static void input_move(cgl_graph *graph, size_t index, cgl_buffer *to) {
   uint64_t none = 0;
   atomic_compare_exchange_strong(&root->object.retained_by, &none, UINT64_MAX);
   for (size_t i = input_first(all, index); i < in->places; i++) {
-    const size_t op = all->places[i].op;
+    const size_t op = all->places[i];
     const bool due = cgl_record_op(recording, op)->due;
     if (op_move(recording, op, number, input_now(recording, number), to) &&
         !due)
