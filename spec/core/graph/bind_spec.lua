@@ -150,6 +150,7 @@ describe("graph:bind", function()
     end, "before the capture begins")
     slips(function() cg.input("float", 2) end, "the name")
     slips(function() cg.input("float", 2, "") end, "an input has a name")
+    slips(function() cg.input("float", 2, "x\0y") end, "zero byte")
     slips(function() cg.input("float", 2, {}) end, "the name")
   end)
 
