@@ -107,6 +107,11 @@ CGL_API cgl_context *cgl_buffer_context(const cgl_buffer *buffer);
    the memory of a capture in data order will lie. */
 CGL_API bool cgl_buffer_overlap(const cgl_buffer *a, const cgl_buffer *b,
                                 bool *same);
+/* Names the buffer: graphs captured from now on that use it, or views of it,
+   have it as an input of that name (copied), which cgl_graph_bind exchanges.
+   CGL_ERROR_INVALID_ARGUMENT for a view, an input, and memory that a capture
+   allocated. */
+CGL_API cgl_status cgl_buffer_set_input(cgl_buffer *buffer, const char *name);
 /* Sets the shape: `ndims` extents (1 to CGL_MAX_DIMS), the slowest first, whose
    product is the count.  Initially a buffer has one dimension. */
 CGL_API cgl_status cgl_buffer_set_shape(cgl_buffer *buffer,

@@ -5,11 +5,6 @@
 
 #include "graph.h"
 
-typedef struct cgl_named_buffer {
-  const char *name;
-  cgl_buffer *buffer;
-} cgl_named_buffer;
-
 /* A graph of a file, and buffers of it that have names there. */
 typedef struct cgl_save_graph {
   const char *name; /* NULL: "" */
@@ -74,12 +69,11 @@ CGL_API cgl_status cgl_graph_load_all(cgl_context *context, const char *path,
                                       const cgl_load_desc *desc,
                                       cgl_graph **graphs, size_t room,
                                       size_t *count);
-/* Of a loaded graph: its name; its input or output of a name (borrowed from the
-   graph), and the name of each in turn.  NULL: there is none. */
+/* Of a loaded graph: its name; its output of a name (borrowed from the graph),
+   and the name of each in turn.  NULL: there is none.  Its inputs are those of
+   cgl_graph_input. */
 CGL_API const char *cgl_graph_saved_name(const cgl_graph *graph);
-CGL_API cgl_buffer *cgl_graph_input(const cgl_graph *graph, const char *name);
 CGL_API cgl_buffer *cgl_graph_output(const cgl_graph *graph, const char *name);
-CGL_API const char *cgl_graph_input_name(const cgl_graph *graph, size_t index);
 CGL_API const char *cgl_graph_output_name(const cgl_graph *graph, size_t index);
 /* Calls `line` for each line of a text that says what is in a file, after the
    same checks; needs no device. */

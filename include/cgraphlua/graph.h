@@ -292,6 +292,28 @@ CGL_API cgl_status cgl_graph_params_used(cgl_graph *graph,
    several. */
 CGL_API cgl_status cgl_graph_param(cgl_graph *graph, const char *name,
                                    cgl_param **param);
+typedef struct cgl_named_buffer {
+  const char *name;
+  cgl_buffer *buffer;
+} cgl_named_buffer;
+
+/* What is in the place of an input of that name now (cgl_buffer_set_input),
+   borrowed from the graph, and the name of each in turn.  NULL: there is none.
+ */
+CGL_API cgl_buffer *cgl_graph_input(const cgl_graph *graph, const char *name);
+CGL_API const char *cgl_graph_input_name(const cgl_graph *graph, size_t index);
+/* Puts n buffers, of the same types and shapes, in the places of inputs: all,
+   or none.  From the next replay on each node that used an input, or views of
+   it, uses the buffer, or the same part of it, also in bodies and child graphs;
+   replays that were issued before run as they were.  The graph keeps the
+   buffers.  CGL_ERROR_NOT_FOUND for a name that no input has;
+   CGL_ERROR_INVALID_ARGUMENT for several inputs of the name, another type or
+   shape, memory that a capture allocated from the graph's pool, a node of
+   another library that uses the input, and, in data order, with predicated
+   branches and in loaded graphs, for memory that other nodes use and one of
+   them writes; CGL_ERROR_NOT_CAPTURED before the capture has ended. */
+CGL_API cgl_status cgl_graph_bind(cgl_graph *graph,
+                                  const cgl_named_buffer *inputs, size_t n);
 /* Changes the arguments and the launch of a kernel's node, for replays that are
    issued from now on, and for executables and child graphs made from now on.
    `args` has an argument per parameter; CGL_ARG_SAME keeps an argument, NULL

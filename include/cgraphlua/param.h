@@ -9,10 +9,11 @@
 #include "buffer.h"
 
 /* Creates a parameter of `count` elements of `type`, with these values
-   (copied): 1 is a number, 2 to 4 fit a vector, and the bytes of a struct are
-   elements of uint8.  `name` (copied; NULL: none) is what cgl_graph_param finds
-   it by.  It can be used on every device.  The caller owns the reference.
-   CGL_ERROR_INVALID_ARGUMENT for no elements, or more than 4096 bytes. */
+   (copied): 1 is a number or a vector (CGL_TYPE_float4), 2 to 4 numbers fit a
+   vector, and the bytes of a struct are elements of uint8.  `name` (copied;
+   NULL: none) is what cgl_graph_param finds it by.  It can be used on every
+   device.  The caller owns the reference. CGL_ERROR_INVALID_ARGUMENT for no
+   elements, or more than 4096 bytes. */
 CGL_API cgl_status cgl_param_create(cgl_context *context, cgl_type type,
                                     size_t count, const void *values,
                                     const char *name, cgl_param **param);

@@ -35,8 +35,8 @@ local libraries = {
 }
 
 local module = set [[buffer capture clock current_stream default_generator device event from full
-  generator graph graphed is_current_stream_capturing kernel kernel_hash last_error manual_seed
-  module param pinned sleep stream synchronize take version zeros]]
+  generator graph graphed input is_current_stream_capturing kernel kernel_hash last_error
+  manual_seed module param pinned sleep stream synchronize take version zeros]]
 
 local methods = {
   stream = set "is_capturing query record release synchronize use wait",
@@ -47,7 +47,7 @@ local methods = {
   compilation = set "ready release",
   kernel = set "block_size effects form launch name over parameters release",
   pool = set "release",
-  graph = set [[capture instantiate is_capturing nodes params register_generator_state release
+  graph = set [[bind capture instantiate is_capturing nodes params register_generator_state release
     replay reset set set_enabled set_params writes]],
   param = set "get name release set type",
   generator = set [[clone_state get_offset get_state graphsafe_get_state graphsafe_set_state

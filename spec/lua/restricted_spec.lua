@@ -346,16 +346,16 @@ local open_names = {
   string = "byte char find format gmatch gsub len lower match rep reverse sub upper",
   table = "concat insert maxn move remove sort",
   cg = "buffer capture clock current_stream default_generator device event from full generator "
-    .. "graph graphed is_current_stream_capturing kernel kernel_hash last_error manual_seed module "
-    .. "param pinned sleep stream synchronize take version zeros",
+    .. "graph graphed input is_current_stream_capturing kernel kernel_hash last_error manual_seed "
+    .. "module param pinned sleep stream synchronize take version zeros",
   stream = "is_capturing query record release synchronize use wait",
   event = "elapsed query record release synchronize",
   buffer = "copy download fill item normal random release uniform upload view",
   pinned = "copy get release set",
   module = "global kernel kernels release",
   kernel = "block_size effects form launch name over parameters release",
-  graph = "capture instantiate is_capturing nodes params register_generator_state release replay "
-    .. "reset set set_enabled set_params writes",
+  graph = "bind capture instantiate is_capturing nodes params register_generator_state release "
+    .. "replay reset set set_enabled set_params writes",
   param = "get name release set type",
   generator = "clone_state get_offset get_state graphsafe_get_state graphsafe_set_state "
     .. "initial_seed manual_seed release seed set_offset set_state",

@@ -286,6 +286,14 @@ function cg.buffer(type, shape, opts) end
 ---@return cgraphlua.buffer
 function cg.zeros(type, shape, opts) end
 
+--- Zeros that are an input: graph:bind puts other buffers in their place.
+---@param type cgraphlua.type
+---@param shape cgraphlua.shape
+---@param name string
+---@param opts? {pool?: cgraphlua.pool}
+---@return cgraphlua.buffer
+function cg.input(type, shape, name, opts) end
+
 --- Allocates likewise, and fills with a value.
 ---@param type cgraphlua.type
 ---@param shape cgraphlua.shape

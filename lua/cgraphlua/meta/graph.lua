@@ -3,8 +3,8 @@
 --- The nodes and edges that a capture recorded.  A graph keeps alive what it
 --- uses.
 ---@class cgraphlua.graph
----@field inputs table<string, cgraphlua.buffer> of a loaded graph, by name
----@field outputs table<string, cgraphlua.buffer> likewise
+---@field inputs table<string, cgraphlua.buffer> what is in the places of its inputs, by name
+---@field outputs table<string, cgraphlua.buffer> of a loaded graph, by name
 local graph = {}
 
 ---@class cgraphlua.save_options
@@ -183,6 +183,11 @@ function graph:params() end
 --- is refused.
 ---@param values table<string, any>
 function graph:set(values) end
+
+--- Puts buffers of the same types and shapes in the places of inputs (cg.input), from
+--- the next replay on: all or none.
+---@param inputs table<string, cgraphlua.buffer>
+function graph:bind(inputs) end
 
 --- Changes the parameters of a node for replays that are issued from now on: of a
 --- kernel the arguments by number or by the parameter's name in the source, `grid`,

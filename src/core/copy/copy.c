@@ -337,12 +337,17 @@ cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
 cgl_status cgl_buffer_fill_param(cgl_buffer *buffer, cgl_stream *stream,
                                  cgl_param *param) {
   uint64_t value;
-  if (param->type == buffer->type && param->count == 1) {
+  if (param->type == buffer->type && param->count == 1 &&
+      param->bytes <= sizeof value) {
     cgl_param_get(param, &value);
     return fill_all(buffer, stream, &value, param);
   }
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "buffer:fill",
            "a parameter of %zu %s cannot fill a buffer of %s", param->count,
            cgl_type_name(param->type), cgl_type_name(buffer->type));
-  return cgl_fail_hint("make the parameter with the buffer's element type");
+  return cgl_fail_hint(param->bytes > sizeof value
+                           ? "a parameter of up to 8 bytes fills; launch a "
+                             "kernel for larger ones"
+                           : "make the parameter with the buffer's element "
+                             "type");
 }

@@ -508,6 +508,28 @@ static cgl_status load_names(const load *l, const cgl_file_graph *graph,
 }
 
 
+/* The inputs, in the recordings, of which the last is the graph's. */
+static cgl_status load_inputs(const file_names *names, cgl_recording **all,
+                              uint32_t n) {
+  const cgl_room room = {.kept = names->n};
+  cgl_status status = CGL_OK;
+  for (uint32_t r = 0; r < n && !status; r++)
+    status = cgl_issue_reserve(all[r], &room, loading);
+  for (size_t i = 0; i < names->n && !status; i++) {
+    cgl_buffer *buffer = names->list[i].buffer;
+    if (names->list[i].output)
+      continue;
+    status = cgl_buffer_set_input(buffer, names->list[i].name);
+    for (uint32_t r = 0; r < n && !status; r++)
+      cgl_record_mark_input(all[r], &buffer->object, buffer->address,
+                            cgl_buffer_bytes(buffer));
+    if (!status)
+      cgl_record_add_input(all[n - 1], &buffer->object);
+  }
+  return status;
+}
+
+
 static cgl_status load_draws(const load *l, const cgl_file_graph *graph,
                              cgl_draw **draws) {
   cgl_status status = CGL_OK;
@@ -534,6 +556,8 @@ static cgl_status load_graph(const load *l, const cgl_file_graph *from,
   cgl_status status = all ? load_recordings(l, from, all) : load_no_memory();
   if (!status)
     status = load_names(l, from, &names);
+  if (!status)
+    status = load_inputs(names, all, from->nrecordings);
   if (!status)
     status = load_draws(l, from, &parts.draws);
   if (!status)
@@ -694,21 +718,9 @@ static const struct file_name *graph_find(const cgl_graph *graph,
 }
 
 
-cgl_buffer *cgl_graph_input(const cgl_graph *graph, const char *name) {
-  const struct file_name *found = graph_find(graph, name, false, 0);
-  return found ? found->buffer : NULL;
-}
-
-
 cgl_buffer *cgl_graph_output(const cgl_graph *graph, const char *name) {
   const struct file_name *found = graph_find(graph, name, true, 0);
   return found ? found->buffer : NULL;
-}
-
-
-const char *cgl_graph_input_name(const cgl_graph *graph, size_t index) {
-  const struct file_name *found = graph_find(graph, NULL, false, index);
-  return found ? found->name : NULL;
 }
 
 

@@ -13,6 +13,56 @@ const cgl_element *cgl_build_element(const cgl_recording *recording,
 }
 
 
+/* Whether the values have the address `at` bytes behind the first. */
+static bool values_have(const cgl_recording *recording, const cgl_op *op,
+                        size_t at, CUdeviceptr address) {
+  return at + sizeof address <= op->nvalues &&
+         !memcmp(cgl_record_values(recording, op) + at, &address,
+                 sizeof address);
+}
+
+
+/* What a predicated kernel looks at. */
+static size_t find_looked_at(const cgl_recording *recording, const cgl_op *op,
+                             CUdeviceptr address) {
+  const size_t predicate = op->nvalues - sizeof(cgl_predicate);
+  const size_t at[] = {op->predication == CGL_PREDICATION_WRITES
+                           ? 0
+                           : predicate + offsetof(cgl_predicate, value),
+                       op->predication == CGL_PREDICATION_WRITES
+                           ? 0
+                           : predicate + offsetof(cgl_predicate, word)};
+  for (size_t i = 0; i < 2; i++)
+    if (values_have(recording, op, at[i], address))
+      return at[i];
+  return SIZE_MAX;
+}
+
+
+size_t cgl_build_find_address(const cgl_recording *recording, const cgl_op *op,
+                              const cgl_range *range) {
+  const cgl_kernel *kernel = (const cgl_kernel *)op->object;
+  size_t at = 16 * (size_t)range->argument;
+  if (range->argument >= CGL_MAX_PARAMS)
+    return find_looked_at(recording, op, range->address);
+  if (op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET)
+    at = range->argument ? offsetof(cgl_element, what)
+                         : offsetof(cgl_element, to);
+  else if (op->kind != CGL_OP_KERNEL)
+    return SIZE_MAX;
+  else if (kernel) {
+    at = 0;
+    for (size_t i = 0; i < range->argument && i < kernel->nparams; i++)
+      at = cgl_kernel_next_value(at) + kernel->sizes[i];
+    at = cgl_kernel_next_value(at);
+    if (range->argument >= kernel->nparams ||
+        kernel->sizes[range->argument] != sizeof range->address)
+      return SIZE_MAX;
+  }
+  return values_have(recording, op, at, range->address) ? at : SIZE_MAX;
+}
+
+
 void cgl_build_kernel(CUgraphNodeParams *params, CUfunction function,
                       const cgl_launch *launch, void **values) {
   params->type = CU_GRAPH_NODE_TYPE_KERNEL;

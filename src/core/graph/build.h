@@ -36,6 +36,11 @@ void cgl_build_fill(CUgraphNodeParams *params, void **values,
 const cgl_element *cgl_build_element(const cgl_recording *recording,
                                      const cgl_op *op);
 
+/* Where the address of a range lies behind the operation's first value;
+   SIZE_MAX when that is not known. */
+size_t cgl_build_find_address(const cgl_recording *recording, const cgl_op *op,
+                              const cgl_range *range);
+
 /* Adds the node of a kernel of the recording, after others. */
 cgl_status cgl_build_add_kernel(cgl_context *context,
                                 const cgl_recording *recording,

@@ -172,8 +172,8 @@ static cgl_status node_set(const cgl_graph *graph, const cgl_op *op,
 }
 
 
-/* Sets the nodes of a child graph, *graph, that use parameters to what its
-   recording has. */
+/* Sets the nodes of a child graph, *graph, that use parameters or inputs to
+   what its recording has. */
 static CUresult child_refresh(const cgl_context *context, CUgraphNode node,
                               const cgl_recording *body, CUgraph *graph) {
   const cgl_driver *driver = context->driver;
@@ -189,9 +189,9 @@ static CUresult child_refresh(const cgl_context *context, CUgraphNode node,
   for (size_t i = 0; i < n && !result; i++) {
     const cgl_op *op = cgl_record_op(body, i);
     const cgl_recording *const *bodies = cgl_record_bodies(body, op);
-    if (bodies && cgl_record_has_uses(bodies[0]))
+    if (bodies && cgl_record_varies(bodies[0]))
       result = child_refresh(context, nodes[i], bodies[0], &inner);
-    if (!op->nuses || result)
+    if (result || !cgl_record_op_varies(body, op))
       continue;
     cgl_build_node(&params, values, context, body, op);
     result = driver->cuGraphNodeSetParams(nodes[i], &params);

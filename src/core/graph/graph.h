@@ -17,6 +17,7 @@
 #include "driver/waits.h"
 
 typedef struct cgl_graph_params cgl_graph_params; /* params.c */
+typedef struct cgl_graph_inputs cgl_graph_inputs; /* bind.c */
 
 typedef enum cgl_graph_state {
   CGL_GRAPH_EMPTY,
@@ -76,7 +77,8 @@ struct cgl_graph {
   cgl_unroll unroll;
   uint64_t exec_number;     /* of the executable */
   cgl_template *template;   /* borrowed from the recording */
-  cgl_graph_params *params; /* owned: of the capture; NULL: it has none */
+  cgl_graph_params *params; /* owned: of the capture; NULL: nothing varies */
+  cgl_graph_inputs *inputs; /* owned: of the capture; NULL: it has none */
   cgl_draw *draw_list;      /* owned: of the capture, once it has ended */
   cgl_graph_desc options;   /* its pool is `pool`, or NULL: that is private */
   cgl_capture capture;      /* underway, or the last */
@@ -171,7 +173,7 @@ void cgl_graph_unroll_drop(cgl_graph *graph);
 
 /* ---- params.c ---- */
 
-/* At the end of a capture: watches its parameters. */
+/* At the end of a capture: watches its parameters, and lists its inputs. */
 cgl_status cgl_graph_watch_params(cgl_graph *graph, const char *operation);
 void cgl_graph_unwatch_params(cgl_graph *graph);
 /* Before a replay: what was set since the last is in the executable, too, which
@@ -183,6 +185,15 @@ cgl_status cgl_graph_take_params(cgl_graph *graph, const char *operation);
 cgl_status cgl_graph_note_params(cgl_graph *graph, const char *operation);
 /* The executable was made of the template just now. */
 void cgl_graph_params_taken(cgl_graph *graph);
+/* The executable's node lacks values of an operation, which was not due before;
+   and the template or the executable lacks those of an operation's bodies. */
+void cgl_graph_lacks_values(cgl_graph *graph, size_t index);
+void cgl_graph_lacks_bodies(cgl_graph *graph, size_t index);
+
+/* ---- bind.c ---- */
+
+cgl_status cgl_graph_list_inputs(cgl_graph *graph, const char *operation);
+void cgl_graph_free_inputs(cgl_graph *graph);
 
 /* ---- restore.c ---- */
 

@@ -51,11 +51,21 @@ static void census_add(census *all, const cgl_object *object) {
 }
 
 
+/* Whether another buffer is bound in the object's place. */
+static bool input_is_replaced(const cgl_recording *recording,
+                              const cgl_object *object) {
+  const uint16_t number = cgl_record_find_input(recording, object);
+  const cgl_object *bound =
+      number ? cgl_record_input_at(recording, number)->bound : NULL;
+  return bound && bound != object;
+}
+
+
 static void census_add_recording(census *all, const cgl_recording *recording) {
   const cgl_object *object;
   const cgl_recording *body;
   for (size_t i = 0; (object = cgl_record_kept(recording, i)); i++)
-    if (cgl_memory_is_over(object))
+    if (cgl_memory_is_over(object) && !input_is_replaced(recording, object))
       census_add(all, object);
   for (size_t i = 0; (body = cgl_record_body(recording, i)); i++)
     census_add_recording(all, body);

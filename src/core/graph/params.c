@@ -67,14 +67,14 @@ static int place_compare(const void *a, const void *b) {
 
 
 cgl_status cgl_graph_watch_params(cgl_graph *graph, const char *operation) {
-  if (!cgl_record_has_uses(graph->recording))
+  if (!cgl_record_varies(graph->recording))
     return CGL_OK;
   const size_t n = places_list(graph->recording, false, NULL);
   cgl_graph_params *p = calloc(1, sizeof *p);
   if (p) {
-    p->watched = malloc(n * sizeof *p->watched);
-    p->places = malloc(n * sizeof *p->places);
-    p->due = malloc(cgl_record_count(graph->recording) * sizeof *p->due);
+    p->watched = malloc((n + 1) * sizeof *p->watched);
+    p->places = malloc((n + 1) * sizeof *p->places);
+    p->due = malloc((cgl_record_count(graph->recording) + 1) * sizeof *p->due);
   }
   graph->params = p;
   if (!p || !p->watched || !p->places || !p->due)
@@ -97,12 +97,13 @@ cgl_status cgl_graph_watch_params(cgl_graph *graph, const char *operation) {
     w->count++;
     w->bodies |= p->places[i].body;
   }
-  return CGL_OK;
+  return cgl_graph_list_inputs(graph, operation);
 }
 
 
 void cgl_graph_unwatch_params(cgl_graph *graph) {
   cgl_graph_params *p = graph->params;
+  cgl_graph_free_inputs(graph);
   if (!p)
     return;
   for (size_t i = 0; i < p->nwatched; i++)
@@ -119,21 +120,32 @@ void cgl_graph_unwatch_params(cgl_graph *graph) {
 
 /* ---- changes ---- */
 
+void cgl_graph_lacks_values(cgl_graph *graph, size_t index) {
+  cgl_graph_params *p = graph->params;
+  p->due[p->ndue++] = (uint32_t)index;
+  graph->attend |= CGL_ATTEND_PARAMS;
+}
+
+
+void cgl_graph_lacks_bodies(cgl_graph *graph, size_t index) {
+  const cgl_op *op = cgl_record_op(graph->recording, index);
+  graph->attend |= CGL_ATTEND_PARAMS;
+  if (op->kind != CGL_OP_GRAPH) {
+    graph->params->rebuild = true;
+    return;
+  }
+  if (!op->due)
+    cgl_graph_lacks_values(graph, index);
+  cgl_record_set_due(graph->recording, index);
+}
+
+
 /* Puts what parameters are now into bodies. */
 static bool bodies_renew(cgl_graph *graph) {
   cgl_recording *recording = graph->recording;
-  for (size_t i = 0; i < cgl_record_count(recording); i++) {
-    const cgl_op *op = cgl_record_op(recording, i);
-    if (!cgl_record_bodies_are_behind(recording, op))
-      continue;
-    if (op->kind != CGL_OP_GRAPH) {
-      graph->params->rebuild = true;
-      continue;
-    }
-    if (!op->due)
-      graph->params->due[graph->params->ndue++] = (uint32_t)i;
-    cgl_record_set_due(recording, i);
-  }
+  for (size_t i = 0; i < cgl_record_count(recording); i++)
+    if (cgl_record_bodies_are_behind(recording, cgl_record_op(recording, i)))
+      cgl_graph_lacks_bodies(graph, i);
   return cgl_record_renew_bodies(recording);
 }
 
@@ -147,7 +159,7 @@ static bool watched_renew(cgl_graph *graph, const watched *w) {
       continue;
     const bool due = cgl_record_op(graph->recording, at->op)->due;
     if (cgl_record_renew(graph->recording, at->op, at->use) && !due)
-      p->due[p->ndue++] = at->op;
+      cgl_graph_lacks_values(graph, at->op);
   }
   return !w->bodies || bodies_renew(graph);
 }
@@ -168,8 +180,6 @@ static cgl_status params_note(cgl_graph *graph, const char *operation) {
     }
     watch = next;
   }
-  if (p->ndue || p->rebuild)
-    graph->attend |= CGL_ATTEND_PARAMS;
   return noted ? CGL_OK
                : cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                           "no memory to note what parameters are now");

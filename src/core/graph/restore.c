@@ -40,6 +40,8 @@ static cgl_status restore_build(cgl_graph *graph, const char *operation) {
   if (!status)
     status = cgl_share_make(recording, &graph->pool->sharing,
                             &graph->capture.underway, operation);
+  if (!status)
+    status = cgl_graph_watch_params(graph, operation);
   return status ? status : cgl_graph_make_executable(graph, operation);
 }
 

@@ -1,5 +1,6 @@
 /* Temporary memory. */
 #include "core/graph/temporary.h"
+#include "core/graph/build.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,36 +28,6 @@ static void body_fix(const cgl_recording *body) {
 }
 
 
-/* Where the address of a range lies among the values of its operation; SIZE_MAX
-   when that is not known. */
-static size_t range_find_value(const cgl_recording *recording, const cgl_op *op,
-                               const cgl_range *range) {
-  const cgl_kernel *kernel = (const cgl_kernel *)op->object;
-  uint64_t address;
-  size_t at = 16 * (size_t)range->argument;
-  if (op->predication || op->handle)
-    return SIZE_MAX;
-  if (op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET)
-    at = range->argument ? offsetof(cgl_element, what)
-                         : offsetof(cgl_element, to);
-  else if (op->kind != CGL_OP_KERNEL)
-    return SIZE_MAX;
-  else if (kernel) {
-    at = 0;
-    for (size_t i = 0; i < range->argument && i < kernel->nparams; i++)
-      at = cgl_kernel_next_value(at) + kernel->sizes[i];
-    at = cgl_kernel_next_value(at);
-    if (range->argument >= kernel->nparams ||
-        kernel->sizes[range->argument] != sizeof address)
-      return SIZE_MAX;
-  }
-  if (at + sizeof address > op->nvalues)
-    return SIZE_MAX;
-  memcpy(&address, cgl_record_values(recording, op) + at, sizeof address);
-  return address == range->address ? op->values + at : SIZE_MAX;
-}
-
-
 static size_t record_count_ranges(const cgl_recording *recording) {
   size_t most = 0;
   for (size_t i = 0; i < cgl_record_count(recording); i++) {
@@ -76,9 +47,12 @@ static void record_find_values(const cgl_recording *recording, size_t *values) {
     for (uint32_t r = 0; r < op->nranges; r++) {
       if (!ranges[r].allocation)
         continue;
-      const size_t at = range_find_value(recording, op, &ranges[r]);
-      values[op->ranges + r] = at;
-      if (at == SIZE_MAX)
+      const size_t at = op->predication || op->handle
+                            ? SIZE_MAX
+                            : cgl_build_find_address(recording, op, &ranges[r]);
+      if (at != SIZE_MAX)
+        values[op->ranges + r] = op->values + at;
+      else
         atomic_store(
             &cgl_record_allocation(recording, ranges[r].allocation - 1)->fixed,
             true);

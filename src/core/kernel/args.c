@@ -291,7 +291,7 @@ static cgl_status pack_param(const cgl_kernel *kernel, size_t index,
                        p->pointer ? "a buffer" : "a generator", operation);
   const bool fits = type == CGL_TYPE_COUNT
                         ? param->type == CGL_TYPE_uint8
-                        : type == param->type && lanes == param->count;
+                        : type == cgl_type_number(param->type);
   if (fits && bytes == param->bytes) {
     cgl_param_get(param, out);
     return CGL_OK;

@@ -213,6 +213,7 @@ static void buffer_destroy(cgl_object *object) {
   cgl_buffer *buffer = (cgl_buffer *)object;
   cgl_clock *user =
       atomic_load_explicit(&buffer->last_user, memory_order_acquire);
+  free(buffer->input);
   if (buffer->content) {
     atomic_store_explicit(&buffer->content->allocation.over, true,
                           memory_order_relaxed);
@@ -414,6 +415,24 @@ cgl_status cgl_buffer_set_shape(cgl_buffer *buffer, const size_t *extents,
   memcpy(buffer->shape, extents, (size_t)ndims * sizeof *extents);
   buffer->ndims = ndims;
   return CGL_OK;
+}
+
+
+cgl_status cgl_buffer_set_input(cgl_buffer *buffer, const char *name) {
+  static const char operation[] = "input";
+  if (buffer->base || buffer->content || buffer->input) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             buffer->base      ? "a view is no input, but its buffer may be"
+             : buffer->content ? "a capture allocated the memory, which no "
+                                 "other takes the place of"
+                               : "the buffer is the input \"%s\" already",
+             buffer->input);
+    return cgl_fail_hint("make an input before the capture begins");
+  }
+  buffer->input = strdup(name);
+  return buffer->input
+             ? CGL_OK
+             : cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a name");
 }
 
 

@@ -29,6 +29,7 @@ struct cgl_buffer {
   size_t count;
   int ndims;
   cgl_content *content; /* retained: a capture allocated it; else NULL */
+  char *input;          /* owned: its name as an input; NULL: it is none */
   atomic_bool wide;     /* streams other than the block's may still use it */
   _Atomic(cgl_clock *) last_user; /* watched: the stream other than the block's
                                      that used it last and comes after all

@@ -34,6 +34,7 @@ void cgl_buffer_use(cgl_buffer *buffer, cgl_issue *issue, bool write,
       .bytes = cgl_buffer_bytes(buffer),
       .write = write,
       .argument = (uint16_t)argument,
+      .input = root->input != NULL,
       .planned = cgl_buffer_is_planned(root, capture->underway.pool)};
   if (!range.planned)
     atomic_store(&root->wide, true);

@@ -56,17 +56,11 @@ cgl_status cgl_param_create(cgl_context *context, cgl_type type, size_t count,
                             cgl_param **out) {
   static const char operation[] = "param";
   static const size_t sizes[] = {
-#define X(name, bytes, number, lanes) (lanes) == 1 ? (bytes) : 0,
+#define X(name, bytes, number, lanes) (bytes),
       CGL_TYPES(X)
 #undef X
   };
   const size_t size = (unsigned)type < CGL_TYPE_COUNT ? sizes[type] : 0;
-  if ((unsigned)type < CGL_TYPE_COUNT && !size) {
-    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-             "a parameter has elements that are numbers");
-    return cgl_fail_hint("a vector's parameter is a list of its numbers: "
-                         "\"float\", {1, 2}");
-  }
   if (!size || !count || count > CGL_PARAM_MOST / size) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
              "a parameter of %zu elements of %zu bytes: it has 1 to %d bytes",

@@ -183,6 +183,7 @@ void cgl_issue_use(cgl_issue *issue, cgl_object *object,
   *noted = *range;
   noted->allocation =
       allocation ? cgl_record_add_allocation(recording, allocation) : 0;
+  noted->input = range->input ? cgl_record_add_input(recording, object) : 0;
 }
 
 
@@ -334,6 +335,9 @@ void cgl_issue_use_of(cgl_issue *issue, const cgl_recording *from,
     if (range.allocation)
       range.allocation = cgl_record_add_allocation(
           recording, from->allocations[range.allocation - 1]);
+    if (range.input)
+      range.input =
+          cgl_record_add_input(recording, from->inputs[range.input - 1].input);
     recording->ranges[recording->nranges + issue->nranges++] = range;
   }
   for (uint32_t i = 0; i < op->nuses && op->kind == CGL_OP_KERNEL; i++)

@@ -93,8 +93,8 @@ cgl_status cgl_issue_child(const cgl_issue *issue, CUgraph child,
 void cgl_issue_child_params(CUgraphNodeParams *params, CUgraph child);
 /* The operation uses an object, and `range` of its memory (NULL: none), which
    is of `allocation` (NULL: no capture allocated it).  The recording notes the
-   range, and keeps the object unless the range is planned.  Nothing outside
-   captures. */
+   range, and keeps the object unless the range is planned; an input's range has
+   another number than 0.  Nothing outside captures. */
 void cgl_issue_use(cgl_issue *issue, cgl_object *object,
                    cgl_allocation *allocation, const cgl_range *range);
 /* Bytes of the operation's values are a parameter's, which the recording keeps.

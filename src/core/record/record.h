@@ -58,9 +58,18 @@ typedef struct cgl_range {
   uint32_t allocation; /* number of its allocation, from 1; 0: none */
   uint16_t argument;   /* index of a kernel's argument, from 0; behind all that
                           are possible: what a predicated kernel looks at */
-  bool write;          /* may be written to */
-  bool planned;        /* memory of the graph's own pool */
+  uint16_t input : 14; /* number of the input that it is in, from 1; 0: none */
+  bool write : 1;      /* may be written to */
+  bool planned : 1;    /* memory of the graph's own pool */
 } cgl_range;
+
+/* Memory that a graph exchanges by name: a buffer that the capture used, and
+   what is in its place in all ranges of its number. */
+typedef struct cgl_record_input {
+  cgl_object *input; /* retained */
+  cgl_object *bound; /* retained; NULL: nothing else was bound */
+  bool mixed; /* ranges are partly in it, or in several inputs (a file's) */
+} cgl_record_input;
 
 typedef struct cgl_scope cgl_scope;
 
@@ -164,8 +173,8 @@ const unsigned char *cgl_record_values(const cgl_recording *recording,
                                        const cgl_op *op);
 const cgl_param_use *cgl_record_uses(const cgl_recording *recording,
                                      const cgl_op *op);
-/* The kept objects, the bodies (op->body - 1) and the allocations, each once;
-   NULL past the last. */
+/* The kept objects, each once, and then what is bound to inputs; the bodies
+   (op->body - 1) and the allocations, each once; NULL past the last. */
 cgl_object *cgl_record_kept(const cgl_recording *recording, size_t index);
 const cgl_recording *cgl_record_body(const cgl_recording *recording,
                                      size_t index);
@@ -308,11 +317,43 @@ bool cgl_record_bodies_are_behind(const cgl_recording *recording,
 /* All uses in bodies, of which the recording gets copies of its own where
    others refer to them.  False without memory. */
 bool cgl_record_renew_bodies(cgl_recording *recording);
-/* The recording has uses, or a body in it does. */
-bool cgl_record_has_uses(const cgl_recording *recording);
+/* Whether the values of an operation may change: it uses parameters or inputs;
+   or those of one of the recording or of a body in it. */
+bool cgl_record_op_varies(const cgl_recording *recording, const cgl_op *op);
+bool cgl_record_varies(const cgl_recording *recording);
 /* The argument is a parameter no more. */
 void cgl_record_end_use(cgl_recording *recording, size_t index,
                         size_t argument);
+
+/* ---- inputs.c ---- */
+
+enum { CGL_RECORD_MOST_INPUTS = (1 << 14) - 1 };
+
+/* The number of an input, from 1, which is added where it is missing and the
+   caller has made room (cgl_room.kept); 0: there are too many. */
+uint16_t cgl_record_add_input(cgl_recording *recording, cgl_object *input);
+/* The number of an input; 0: the recording has it not. */
+uint16_t cgl_record_find_input(const cgl_recording *recording,
+                               const cgl_object *input);
+/* Input `number`, from 1; NULL for 0 and past the last. */
+const cgl_record_input *cgl_record_input_at(const cgl_recording *recording,
+                                            size_t number);
+/* Before the first use of the recording: all ranges in these bytes are of the
+   input, which is added where there are some. */
+void cgl_record_mark_input(cgl_recording *recording, cgl_object *input,
+                           CUdeviceptr address, size_t bytes);
+/* Notes what is in the input's place. */
+void cgl_record_bind(cgl_recording *recording, uint16_t number,
+                     cgl_object *bound);
+/* Range `k` of operation `index`, whose address is `at` bytes behind its first
+   value, begins at another from now on, in an allocation (NULL: none; the
+   caller has made room).  The operation is stale and due; false: that is where
+   it begins. */
+bool cgl_record_move_range(cgl_recording *recording, size_t index, uint32_t k,
+                           size_t at, CUdeviceptr address,
+                           cgl_allocation *allocation);
+/* Body `index`, to be changed; NULL without memory. */
+cgl_recording *cgl_record_own_body(cgl_recording *recording, size_t index);
 
 /* ---- scope.c: annotations ---------------------------------------------------
    Glossary.  scope: the annotations in force from a begin to its end; an inner

@@ -44,7 +44,7 @@ cgl_status cgl_issue_reserve(cgl_recording *recording, const cgl_room *room,
   if (GROW(ops, 1) && GROW(ranges, room->ranges) &&
       GROW(values, room->values) && GROW(kept, room->kept) &&
       GROW(allocations, room->kept) && GROW(bodies, room->bodies) &&
-      GROW(uses, room->uses))
+      GROW(uses, room->uses) && GROW(inputs, room->kept))
     return CGL_OK;
   return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                   "no host memory to note the operation");
@@ -149,6 +149,11 @@ void cgl_record_release(cgl_recording *recording) {
     cgl_object_release(&recording->allocations[i]->object);
   for (size_t i = 0; i < recording->nbodies; i++)
     cgl_record_release(recording->bodies[i]);
+  for (size_t i = 0; i < recording->ninputs; i++) {
+    cgl_object_release(recording->inputs[i].input);
+    if (recording->inputs[i].bound)
+      cgl_object_release(recording->inputs[i].bound);
+  }
   if (recording->scopes)
     cgl_object_release(&recording->scopes->object);
   free(recording->marks);
@@ -232,6 +237,11 @@ bool cgl_record_own(cgl_recording **recording) {
     cgl_object_retain(&own->allocations[i]->object);
   for (size_t i = 0; i < own->nbodies; i++)
     cgl_record_retain(own->bodies[i]);
+  for (size_t i = 0; i < own->ninputs; i++) {
+    cgl_object_retain(own->inputs[i].input);
+    if (own->inputs[i].bound)
+      cgl_object_retain(own->inputs[i].bound);
+  }
   if (own->summary)
     cgl_object_retain(own->summary);
   *recording = own;
@@ -297,7 +307,13 @@ const unsigned char *cgl_record_values(const cgl_recording *recording,
 
 
 cgl_object *cgl_record_kept(const cgl_recording *recording, size_t index) {
-  return index < recording->nkept ? recording->kept[index] : NULL;
+  if (index < recording->nkept)
+    return recording->kept[index];
+  index -= recording->nkept;
+  for (size_t i = 0; i < recording->ninputs; i++)
+    if (recording->inputs[i].bound && !index--)
+      return recording->inputs[i].bound;
+  return NULL;
 }
 
 

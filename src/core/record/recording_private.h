@@ -13,7 +13,7 @@ struct cgl_scopes {
 
 /* X(array): what a capture fills, and the next capture may use again. */
 #define CGL_RECORD_ARRAYS(X) \
-  X(ops) X(ranges) X(values) X(kept) X(allocations) X(bodies) X(uses)
+  X(ops) X(ranges) X(values) X(kept) X(allocations) X(bodies) X(uses) X(inputs)
 
 struct cgl_recording {
   atomic_int references;
@@ -32,6 +32,8 @@ struct cgl_recording {
   size_t nbodies, bodies_size;
   cgl_param_use *uses;
   size_t nuses, uses_size;
+  cgl_record_input *inputs; /* all different */
+  size_t ninputs, inputs_size;
   size_t nstale, noff;       /* operations */
   cgl_object *summary;       /* retained: sharing/ puts its share here */
   bool outdated;             /* the summary is */

@@ -56,11 +56,19 @@ void cgl_record_renewed(cgl_recording *recording, size_t index) {
 }
 
 
-bool cgl_record_has_uses(const cgl_recording *recording) {
-  bool has = recording->nuses;
-  for (size_t i = 0; i < recording->nbodies && !has; i++)
-    has = cgl_record_has_uses(recording->bodies[i]);
-  return has;
+bool cgl_record_op_varies(const cgl_recording *recording, const cgl_op *op) {
+  bool varies = op->nuses;
+  for (uint32_t i = 0; i < op->nranges && !varies; i++)
+    varies = recording->ranges[op->ranges + i].input;
+  return varies;
+}
+
+
+bool cgl_record_varies(const cgl_recording *recording) {
+  bool varies = recording->nuses || recording->ninputs;
+  for (size_t i = 0; i < recording->nbodies && !varies; i++)
+    varies = cgl_record_varies(recording->bodies[i]);
+  return varies;
 }
 
 

@@ -100,9 +100,9 @@ static cgl_buffer *value_read(lua_State *L, cgl_lua *S) {
     return cgl_lua_check_buffer(L, S, 1);
   const cgl_param *param = cgl_lua_check_param(L, S, 1);
   const cgl_type type = cgl_param_type(param);
-  if (cgl_param_count(param) != 1 || type == CGL_TYPE_float ||
-      type == CGL_TYPE_double || type == CGL_TYPE_half ||
-      type == CGL_TYPE_bfloat16)
+  if (cgl_param_count(param) != 1 || cgl_type_lanes(type) != 1 ||
+      type == CGL_TYPE_float || type == CGL_TYPE_double ||
+      type == CGL_TYPE_half || type == CGL_TYPE_bfloat16)
     cgl_lua_bad(L, S, 1,
                 "a parameter of one integer or bool expected, got %d %s",
                 (int)cgl_param_count(param), cgl_type_name(type));

@@ -35,16 +35,13 @@ static int named_compare(const void *a, const void *b) {
 }
 
 
-/* The buffers of an option "inputs" or "outputs" of the table at `index`; the
+/* The buffers by name of the table on top, which is of argument `index`; the
    list is a userdata that stays on the stack. */
-static const cgl_named_buffer *read_named(lua_State *L, cgl_lua *S, int index,
-                                          const char *what, size_t *n) {
+static cgl_named_buffer *read_buffers(lua_State *L, cgl_lua *S, int index,
+                                      const char *what, size_t *n) {
   char text[CGL_LUA_VALUE_ROOM];
-  *n = 0;
-  luaL_checkstack(L, LUA_MINSTACK, "too many graphs");
-  if (!cgl_lua_option(L, index, what))
-    return NULL;
   const int table = lua_gettop(L);
+  *n = 0;
   if (!lua_istable(L, table))
     cgl_lua_bad(L, S, index, "%s: a table of buffers by name expected, got %s",
                 what, cgl_lua_value_text(L, S, table, text));
@@ -63,6 +60,18 @@ static const cgl_named_buffer *read_named(lua_State *L, cgl_lua *S, int index,
     lua_pop(L, 1);
   }
   S->blame = blame;
+  return list;
+}
+
+
+/* The buffers of an option "inputs" or "outputs" of the table at `index`. */
+static const cgl_named_buffer *read_named(lua_State *L, cgl_lua *S, int index,
+                                          const char *what, size_t *n) {
+  *n = 0;
+  luaL_checkstack(L, LUA_MINSTACK, "too many graphs");
+  if (!cgl_lua_option(L, index, what))
+    return NULL;
+  cgl_named_buffer *list = read_buffers(L, S, index, what, n);
   qsort(list, *n, sizeof *list, named_compare);
   return list;
 }
@@ -221,6 +230,33 @@ static int load(lua_State *L) {
 }
 
 
+/* ---- inputs ---- */
+
+/* g:bind{name = buffer, ...}: all, or none */
+static int graph_bind(lua_State *L) {
+  char near[CGL_LUA_GUESS_ROOM];
+  cgl_lua *S = cgl_lua_enter(L, "graph:bind");
+  cgl_set_site(NULL, 0);
+  lua_settop(L, 2);
+  cgl_graph *graph = cgl_lua_check_graph(L, S, 1);
+  size_t n;
+  const cgl_named_buffer *list = read_buffers(L, S, 2, "the inputs", &n);
+  for (size_t i = 0; i < n && cgl_graph_input_name(graph, 0); i++) {
+    if (cgl_graph_input(graph, list[i].name))
+      continue;
+    cgl_lua_guess guess = {list[i].name, NULL, 0};
+    const char *name;
+    for (size_t k = 0; (name = cgl_graph_input_name(graph, k)); k++)
+      cgl_lua_guess_try(&guess, name);
+    cgl_lua_raise(L, S, CGL_ERROR_NOT_FOUND, "graph.inputs has them",
+                  "the graph has no input \"%s\"%s", list[i].name,
+                  cgl_lua_guess_text(&guess, near));
+  }
+  cgl_lua_done(L, S, cgl_graph_bind(graph, list, n));
+  return 0;
+}
+
+
 const char *const cgl_lua_graph_file_fields[] = {"inputs", "outputs", NULL};
 
 
@@ -243,7 +279,7 @@ int cgl_lua_graph_file_field(lua_State *L, void *object, const char *name) {
 }
 
 
-const luaL_Reg cgl_lua_graph_file_methods[] = {{"save", graph_save},
-                                               {NULL, NULL}};
+const luaL_Reg cgl_lua_graph_file_methods[] = {
+    {"save", graph_save}, {"bind", graph_bind}, {NULL, NULL}};
 const luaL_Reg cgl_lua_graph_file_functions[] = {
     {"save", save}, {"load", load}, {NULL, NULL}};

@@ -67,6 +67,24 @@ static int cg_zeros(lua_State *L) {
 }
 
 
+/* cg.input(type, n | shape, name [, opts]): zeros */
+static int cg_input(lua_State *L) {
+  static const char zero[CGL_MAX_ELEMENT_BYTES];
+  cgl_lua *S = cgl_lua_issue(L, "input");
+  lua_settop(L, 4);
+  cgl_type type = cgl_lua_read_type(L, S, 1);
+  cgl_lua_shape shape;
+  cgl_lua_read_shape(L, S, 2, &shape);
+  const char *name = cgl_lua_read_string(L, S, 3, "the name", NULL);
+  if (!*name)
+    return cgl_lua_bad(L, S, 3, "an input has a name");
+  cgl_buffer *buffer = buffer_push(L, S, type, &shape, 4);
+  cgl_lua_done(L, S, cgl_buffer_set_input(buffer, name));
+  cgl_lua_done(L, S, cgl_buffer_fill(buffer, cgl_lua_stream(L, S), zero));
+  return 1;
+}
+
+
 /* cg.full(type, n | shape, value [, opts]) */
 static int cg_full(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "full");
@@ -550,13 +568,10 @@ void cgl_lua_open_buffer(lua_State *L, cgl_lua *S) {
   };
   static const luaL_Reg metamethods[] = {{"__len", buffer_len}, {NULL, NULL}};
   static const luaL_Reg functions[] = {
-      {"buffer", cg_buffer},
-      {"zeros", cg_zeros},
-      {"full", cg_full},
-      {"from", cg_from},
-      {"buffer_from", cg_buffer_from},
-      {"renew", core_renew},
-      {NULL, NULL},
+      {"buffer", cg_buffer}, {"zeros", cg_zeros},
+      {"input", cg_input},   {"full", cg_full},
+      {"from", cg_from},     {"buffer_from", cg_buffer_from},
+      {"renew", core_renew}, {NULL, NULL},
   };
   static const char *const fields[] = {"type", "bytes", "shape", NULL};
   static const cgl_lua_type type = {.kind = CGL_LUA_buffer,

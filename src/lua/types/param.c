@@ -7,20 +7,34 @@
 enum { MOST_BYTES = 4096 };
 
 
+/* Whether the value is one element: of a vector's type, a list of numbers. */
+static bool value_is_element(lua_State *L, cgl_lua *S, int index,
+                             cgl_type type) {
+  cgl_arg x;
+  const int kind = lua_type(L, index);
+  const bool wide = type == CGL_TYPE_int64 || type == CGL_TYPE_uint64;
+  if (kind == LUA_TTABLE && cgl_type_lanes(type) > 1) {
+    lua_rawgeti(L, index, 1);
+    const int first = lua_type(L, -1);
+    lua_pop(L, 1);
+    return first != LUA_TTABLE && first != CGL_LUA_TCDATA;
+  }
+  return kind != LUA_TTABLE && (kind != LUA_TSTRING || wide) &&
+         (kind != CGL_LUA_TCDATA || cgl_type_lanes(type) > 1 ||
+          cgl_lua_read_number(L, S, index, &x));
+}
+
+
 /* The value at `index`: an element, or a list or bytes of them; borrowed from
    there, from `element` or from what was pushed. */
 static cgl_lua_elements values_read(lua_State *L, cgl_lua *S, int index,
                                     cgl_type type,
                                     char element[CGL_MAX_ELEMENT_BYTES]) {
-  cgl_arg x;
-  const int kind = lua_type(L, index);
-  const bool wide = type == CGL_TYPE_int64 || type == CGL_TYPE_uint64;
   cgl_lua_elements values = {.bytes = element, .shape = {.count = 1}};
-  if (kind == LUA_TTABLE || (kind == LUA_TSTRING && !wide) ||
-      (kind == CGL_LUA_TCDATA && !cgl_lua_read_number(L, S, index, &x)))
-    cgl_lua_read_elements(L, S, index, type, &values);
-  else
+  if (value_is_element(L, S, index, type))
     cgl_lua_read_element(L, S, index, type, element);
+  else
+    cgl_lua_read_elements(L, S, index, type, &values);
   if (type == CGL_TYPE_uint8 && values.shape.count > 1)
     cgl_lua_limits_refuse(L, S, "bytes are not taken: they may be addresses");
   return values;
