@@ -8,6 +8,8 @@
 #include "core/graph/temporary.h"
 #include "core/record/order.h"
 
+enum { CHUNK = 8 }; /* lanes */
+
 typedef struct access {
   CUdeviceptr from, to;
   bool write;
@@ -35,6 +37,7 @@ typedef struct plan {
   cgl_temporaries *temporaries; /* NULL: all memory lies where it is */
   bool given; /* the recording's dependencies are the edges, and stay */
   uint32_t n, width;
+  size_t stride; /* of rows: the width, rounded up to whole chunks */
   access *accesses;
   size_t naccesses, accesses_size;
   size_t *first; /* accesses of operation i; n + 1 entries */
@@ -55,6 +58,8 @@ typedef struct plan {
   uint32_t *tails;  /* the latest of each lane */
   uint32_t *deep;   /* its depth */
   uint32_t nlanes;
+  uint32_t least; /* no lane is less deep; no lane before `next` is as little */
+  uint32_t next;
   uint32_t *wanted; /* what the operation at hand must come after */
   uint32_t *mark;   /* by operation: the last that wanted it */
   size_t nwanted;
@@ -388,56 +393,106 @@ static int wanted_compare(const void *a, const void *b) {
 }
 
 
+/* What precedes an operation, the latest of each lane. */
+static uint32_t *plan_row(const plan *p, uint32_t op) {
+  return p->reach + (size_t)(op - 1) * p->stride;
+}
+
+
+/* Operation `w` and what precedes it precede what `row` is of.  Compilers make
+   vectors of loops with a fixed count. */
+static void plan_join_row(const plan *p, uint32_t *restrict row, uint32_t w) {
+  const uint32_t *restrict its = plan_row(p, w);
+  for (size_t l = 0; l < p->stride; l += CHUNK)
+    for (size_t k = l; k < l + CHUNK; k++)
+      row[k] = its[k] > row[k] ? its[k] : row[k];
+  row[p->lane[w - 1]] = w;
+}
+
+
 /* Keeps of what is wanted, the latest first, what the others do not imply;
    `row` gets what precedes the operation. */
 static void plan_reduce(plan *p, uint32_t *row) {
   size_t kept = 0;
-  memset(row, 0, p->width * sizeof *row);
-  qsort(p->wanted, p->nwanted, sizeof *p->wanted, wanted_compare);
+  memset(row, 0, p->stride * sizeof *row);
+  if (p->nwanted > 1)
+    qsort(p->wanted, p->nwanted, sizeof *p->wanted, wanted_compare);
   for (size_t i = 0; i < p->nwanted; i++) {
     const uint32_t w = p->wanted[i];
-    const uint32_t *its = p->reach + (size_t)(w - 1) * p->width;
     if (row[p->lane[w - 1]] >= w)
       continue;
-    if (!kept)
-      memcpy(row, its, p->nlanes * sizeof *row);
-    for (uint32_t l = 0; l < p->nlanes && kept; l++)
-      row[l] = its[l] > row[l] ? its[l] : row[l];
-    row[p->lane[w - 1]] = w;
+    plan_join_row(p, row, w);
     p->wanted[kept++] = w;
   }
   p->nwanted = kept;
 }
 
 
+/* After plan_reduce: wants `w`, which nothing that is wanted implies. */
+static void plan_want_also(plan *p, uint32_t *row, uint32_t w) {
+  const uint32_t *its = plan_row(p, w);
+  size_t kept = 0;
+  for (size_t i = 0; i < p->nwanted; i++)
+    if (its[p->lane[p->wanted[i] - 1]] < p->wanted[i])
+      p->wanted[kept++] = p->wanted[i];
+  p->nwanted = kept + 1;
+  for (; kept && p->wanted[kept - 1] < w; kept--)
+    p->wanted[kept] = p->wanted[kept - 1];
+  p->wanted[kept] = w;
+  plan_join_row(p, row, w);
+}
+
+
+/* The first of the least deep lanes.  Lanes only get deeper, so that all lanes
+   are looked at once for each depth. */
+static uint32_t plan_find_shallow_lane(plan *p) {
+  while (p->next == p->nlanes || p->deep[p->next] > p->least)
+    if (++p->next >= p->nlanes) {
+      p->next = 0;
+      p->least = p->deep[0];
+      for (uint32_t l = 1; l < p->nlanes; l++)
+        p->least = p->deep[l] < p->least ? p->deep[l] : p->least;
+    }
+  return p->next;
+}
+
+
+static bool chunk_has_tail(const uint32_t *row, const uint32_t *tails) {
+  uint32_t any = 0;
+  for (size_t k = 0; k < CHUNK; k++)
+    any |= row[k] == tails[k];
+  return any;
+}
+
+
 /* A lane whose latest operation precedes the next, else a new one, else the one
    that has least behind it. */
-static uint32_t plan_choose_lane(const plan *p, const uint32_t *row) {
+static uint32_t plan_choose_lane(plan *p, const uint32_t *row) {
   uint32_t best = UINT32_MAX;
-  for (uint32_t l = 0; l < p->nlanes; l++)
-    if (row[l] == p->tails[l] &&
-        (best == UINT32_MAX || p->tails[l] > p->tails[best]))
-      best = l;
-  if (best != UINT32_MAX || p->nlanes < p->width)
-    return best == UINT32_MAX ? p->nlanes : best;
-  best = 0;
-  for (uint32_t l = 1; l < p->nlanes; l++)
-    if (p->deep[l] < p->deep[best])
-      best = l;
-  return best;
+  const uint32_t latest = p->nwanted ? p->wanted[0] : 0;
+  if (latest && p->tails[p->lane[latest - 1]] == latest)
+    return p->lane[latest - 1]; /* no later operation precedes it */
+  for (uint32_t from = 0; from < p->nlanes; from += CHUNK)
+    for (uint32_t l = from; l < from + CHUNK && l < p->nlanes &&
+                            chunk_has_tail(row + from, p->tails + from);
+         l++)
+      if (row[l] == p->tails[l] &&
+          (best == UINT32_MAX || p->tails[l] > p->tails[best]))
+        best = l;
+  if (best != UINT32_MAX)
+    return best;
+  return p->nlanes < p->width ? p->nlanes : plan_find_shallow_lane(p);
 }
 
 
 static bool plan_place(plan *p, uint32_t op) {
-  uint32_t *row = p->reach + (size_t)(op - 1) * p->width;
+  uint32_t *row = plan_row(p, op);
   plan_reduce(p, row);
   const uint32_t lane = plan_choose_lane(p, row);
   p->nlanes += lane == p->nlanes;
   p->lane[op - 1] = lane;
-  if (p->tails[lane] && row[lane] != p->tails[lane]) {
-    plan_want(p, p->tails[lane], op);
-    plan_reduce(p, row);
-  }
+  if (p->tails[lane] && row[lane] != p->tails[lane])
+    plan_want_also(p, row, p->tails[lane]);
   p->before[op - 1] = p->tails[lane];
   p->tails[lane] = op;
   for (size_t i = p->nwanted; i-- > 0;) {
@@ -577,9 +632,10 @@ static bool plan_reserve(plan *p) {
   p->first = calloc(n, sizeof *p->first);
   p->starts = calloc(n, sizeof *p->starts);
   p->lane = calloc(5 * n, sizeof *p->lane);
-  p->reach = calloc(n * p->width, sizeof *p->reach);
-  p->tails = calloc(2 * (size_t)p->width, sizeof *p->tails);
-  p->deep = p->tails + p->width;
+  p->stride = (p->width + CHUNK - 1) / CHUNK * CHUNK;
+  p->reach = malloc(n * p->stride * sizeof *p->reach); /* set row by row */
+  p->tails = calloc(2 * p->stride, sizeof *p->tails);
+  p->deep = p->tails + p->stride;
   if (!p->first || !p->starts || !p->lane || !p->reach || !p->tails)
     return false;
   p->before = p->lane + n;
@@ -621,7 +677,7 @@ static bool plan_use_places(plan *p) {
       const uint32_t number = cgl_temporaries_of(t, &ranges[r]);
       if (number)
         cgl_places_use(&t->places, number - 1, op, p->lane[op - 1],
-                       p->reach + (size_t)(op - 1) * p->width);
+                       plan_row(p, op));
     }
   }
   return true;
