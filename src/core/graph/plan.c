@@ -703,36 +703,54 @@ static size_t plan_try(plan *p, const cgl_graph *graph, cgl_temporaries *t,
 }
 
 
-/* A plan whose temporaries take no more than `most` bytes (0: any number), of
-   as many lanes as that leaves. */
+/* The most bytes that the capture may take, which takes `issued` where issue
+   order has its memory. */
+static size_t plan_most(const cgl_graph *graph, size_t issued) {
+  const size_t share = graph->object.context->info.memory / CGL_PLAN_SHARE;
+  if (graph->options.max_bytes && graph->options.max_bytes != CGL_BYTES_ISSUE)
+    return graph->options.max_bytes;
+  return graph->options.max_bytes || issued > share ? issued : share;
+}
+
+
+/* A plan whose memory takes no more than the graph's options allow, of as many
+   lanes as that leaves.  Before there is one lane, the temporaries stay where
+   issue order has them, if that fits. */
 static cgl_status plan_fit(plan *p, const cgl_graph *graph, cgl_temporaries *t,
                            const char *operation, size_t *bytes) {
-  const cgl_graph_desc *desc = &graph->options;
-  uint32_t width = desc->width ? desc->width : CGL_PLAN_WIDTH;
-  size_t asked = 0, taken = 0, moved = 0;
-  cgl_status status = desc->max_bytes
-                          ? cgl_temporaries_sum(graph->recording, t->born,
-                                                !t->count, &asked, &taken)
-                          : CGL_OK;
-  const size_t kept = taken;
-  const size_t most = desc->max_bytes ? desc->max_bytes : SIZE_MAX;
+  const uint32_t widest =
+      graph->options.width ? graph->options.width : CGL_PLAN_WIDTH;
+  uint32_t width = widest;
+  size_t asked, kept = 0, issued = 0;
+  cgl_status status =
+      cgl_temporaries_sum(graph->recording, t->born, true, &asked, &issued);
+  if (!status)
+    status = cgl_temporaries_sum(graph->recording, t->born, !t->count, &asked,
+                                 &kept);
+  const size_t most = plan_most(graph, issued);
   for (; !status; width = width > 8 ? width / 2 : width - 1) {
-    moved = plan_try(p, graph, t, width);
-    if (moved == SIZE_MAX)
+    if (width == 1 && issued <= most && t->count) {
+      t->count = 0;
+      kept = issued;
+      width = widest;
+    }
+    *bytes = plan_try(p, graph, t, width);
+    if (*bytes == SIZE_MAX)
       return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                       "no memory to plan the graph");
-    if (kept + moved <= most || width == 1)
+    if (kept + *bytes <= most)
+      return CGL_OK;
+    if (width == 1)
       break;
     plan_free(p);
     cgl_places_free(&t->places);
   }
-  *bytes = moved;
-  if (status || kept + moved <= most)
+  if (status)
     return status;
   cgl_fail(CUDA_ERROR_OUT_OF_MEMORY, operation,
            "the capture's memory takes %zu bytes when its nodes run one after "
            "the other, which is %zu more than max_bytes",
-           kept + moved, kept + moved - most);
+           kept + *bytes, kept + *bytes - most);
   return cgl_fail_hint("allow more, or release buffers earlier in the capture");
 }
 

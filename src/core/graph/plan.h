@@ -17,7 +17,9 @@
 
 #include "core/graph/graph.h"
 
-enum { CGL_PLAN_WIDTH = 32 }; /* lanes, if a description says nothing */
+/* If a description says nothing: lanes; and, where this is more than issue order
+   takes, one part in so many of the device's memory for a capture. */
+enum { CGL_PLAN_WIDTH = 32, CGL_PLAN_SHARE = 16 };
 
 /* Why an operation is a barrier; NULL: it is none. */
 const char *cgl_plan_barrier_reason(const cgl_recording *recording,
