@@ -887,7 +887,8 @@ static cgl_status plan_sum_bytes(cgl_graph *graph, cgl_plan *info) {
     bound = cgl_places_bound(&t.places);
   plan_free(&p);
   cgl_temporaries_free(&t);
-  info->bytes_least = kept + bound;
+  /* In issue order temporaries share bytes with what keeps its place, too. */
+  info->bytes_least = kept + bound < info->bytes ? kept + bound : info->bytes;
   return bound == SIZE_MAX
              ? cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a plan")
              : CGL_OK;
