@@ -93,98 +93,6 @@ static bool plan_grow(void **array, size_t count, size_t *size,
 
 /* ---- what an operation accesses ---- */
 
-static bool field_has_pointer(const cgl_parameter *p) {
-  for (uint32_t i = 0; i < p->nfields; i++)
-    if (p->fields[i].pointer)
-      return true;
-  return !p->nfields;
-}
-
-
-/* Parameter `index`, whose value lies at `value`, may lead to other memory than
-   the ranges say. */
-static const char *parameter_reason(const cgl_recording *recording,
-                                    const cgl_op *op, const cgl_kernel *kernel,
-                                    size_t index, const unsigned char *value) {
-  const cgl_parameter *p = cgl_kernel_parameter(kernel, index);
-  uint64_t address = 0;
-  if (kernel->sizes[index] == sizeof address)
-    memcpy(&address, value, sizeof address);
-  if (!p)
-    return kernel->sizes[index] < sizeof address
-               ? NULL
-               : "the kernel was not compiled from source, and an argument may "
-                 "hold an address";
-  if (p->kind == CGL_KIND_PHILOX && !p->pointer)
-    return NULL;
-  const bool record = p->kind == CGL_KIND_STRUCT || p->kind == CGL_KIND_UNKNOWN;
-  if (!p->pointer)
-    return record && field_has_pointer(p) ? "a struct may hold an address"
-                                          : NULL;
-  if (!address)
-    return NULL;
-  if (!cgl_record_range_of(recording, op, index))
-    return "an argument is a raw address";
-  return p->pointer > 1 || record ? "a buffer may hold addresses" : NULL;
-}
-
-
-static const char *kernel_reason(const cgl_recording *recording,
-                                 const cgl_op *op) {
-  const cgl_kernel *kernel = (const cgl_kernel *)op->object;
-  const unsigned char *values = cgl_record_values(recording, op);
-  const cgl_image *image = kernel ? kernel->module->image : NULL;
-  if (!kernel)
-    return NULL; /* one of ours: its ranges say all */
-  if (!image)
-    return "the kernel was not compiled from source, and its module may have "
-           "variables";
-  if (image->nvariables)
-    return "the kernel's module has variables";
-  const char *reason = NULL;
-  for (size_t i = 0, at = 0; i < kernel->nparams && !reason; i++) {
-    at = cgl_kernel_next_value(at);
-    reason = parameter_reason(recording, op, kernel, i, values + at);
-    at += kernel->sizes[i];
-  }
-  return reason;
-}
-
-
-static const char *bodies_reason(const cgl_recording *recording,
-                                 const cgl_op *op) {
-  const cgl_recording *const *bodies = cgl_record_bodies(recording, op);
-  const char *reason = NULL;
-  for (uint32_t b = 0; b < op->nbodies && !reason; b++)
-    for (size_t i = 0; i < cgl_record_count(bodies[b]) && !reason; i++)
-      reason = cgl_plan_barrier_reason(bodies[b], cgl_record_op(bodies[b], i));
-  return reason;
-}
-
-
-const char *cgl_plan_barrier_reason(const cgl_recording *recording,
-                                    const cgl_op *op) {
-  switch (op->kind) {
-  case CGL_OP_KERNEL:
-    return kernel_reason(recording, op);
-  case CGL_OP_RECORD:
-  case CGL_OP_WAIT:
-    return "an external event";
-  case CGL_OP_FOREIGN:
-    return "another library put the node into the capture";
-  case CGL_OP_GRAPH:
-  case CGL_OP_CONDITIONAL:
-    return bodies_reason(recording, op);
-  case CGL_OP_MEMCPY:
-  case CGL_OP_MEMSET:
-  case CGL_OP_CALL:
-  case CGL_OP_COUNT:
-    break;
-  }
-  return NULL;
-}
-
-
 /* `temporary`: that the range is in, from 1, or 0. */
 static bool plan_add_access(plan *p, const cgl_range *range,
                             uint32_t temporary) {
@@ -519,18 +427,6 @@ static void plan_want_given(plan *p, uint32_t op) {
 }
 
 
-/* Draws read the state of their generator without a range for it. */
-static const char *state_reason(const cgl_draw *draws,
-                                const cgl_recording *recording,
-                                const cgl_op *op) {
-  for (; draws; draws = draws->next)
-    if (cgl_record_touches(recording, op, draws->state->memory->address,
-                           cgl_buffer_bytes(draws->state->memory), false))
-      return "the state of a generator is copied";
-  return NULL;
-}
-
-
 static bool plan_add(plan *p, uint32_t op) {
   const cgl_op *o = cgl_record_op(p->recording, op - 1);
   p->nwanted = 0;
@@ -542,8 +438,7 @@ static bool plan_add(plan *p, uint32_t op) {
   if (!plan_want_data(p, op) || !plan_want_explicit(p, op))
     return false;
   plan_want(p, p->barrier, op);
-  if (cgl_plan_barrier_reason(p->recording, o) ||
-      state_reason(p->draws, p->recording, o)) {
+  if (cgl_plan_barrier_reason(p->draws, p->recording, o)) {
     plan_want_all_until(p, op, op);
     p->barrier = op;
   }
@@ -861,107 +756,20 @@ cgl_status cgl_plan_check_change(cgl_graph *graph, size_t index,
 }
 
 
-/* ---- what a script may ask ---- */
-
-static cgl_status plan_sum_bytes(cgl_graph *graph, cgl_plan *info) {
-  static const char operation[] = "graph:plan";
-  const uint64_t born = graph->capture.underway.born;
+size_t cgl_plan_bound(cgl_graph *graph) {
   const uint32_t width = graph->options.width;
-  const size_t n = cgl_record_count(graph->recording);
-  size_t asked, kept, bound = SIZE_MAX;
+  size_t bound = SIZE_MAX;
   cgl_temporaries t;
-  cgl_status status =
-      cgl_temporaries_sum(graph->recording, born, false, &asked, &kept);
-  if (!status)
-    status = cgl_temporaries_sum(graph->recording, born, true,
-                                 &info->bytes_asked, &info->bytes);
-  if (status)
-    return status;
   plan p = {.recording = graph->recording,
             .temporaries = &t,
             .given = true,
-            .n = (uint32_t)n,
+            .n = (uint32_t)cgl_record_count(graph->recording),
             .width = width ? width : CGL_PLAN_WIDTH};
-  if (cgl_temporaries_list(&t, graph->recording, born) && plan_make(&p) &&
-      plan_use_places(&p))
+  if (cgl_temporaries_list(&t, graph->recording,
+                           graph->capture.underway.born) &&
+      plan_make(&p) && plan_use_places(&p))
     bound = cgl_places_bound(&t.places);
   plan_free(&p);
   cgl_temporaries_free(&t);
-  /* In issue order temporaries share bytes with what keeps its place, too. */
-  info->bytes_least = kept + bound < info->bytes ? kept + bound : info->bytes;
-  return bound == SIZE_MAX
-             ? cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a plan")
-             : CGL_OK;
-}
-
-
-cgl_status cgl_graph_plan(cgl_graph *graph, cgl_plan *info) {
-  static const char operation[] = "graph:plan";
-  memset(info, 0, sizeof *info);
-  cgl_status status = cgl_graph_learn(graph, operation);
-  if (status)
-    return status;
-  const size_t n = cgl_record_count(graph->recording);
-  size_t *depth = calloc(2 * n + 2, sizeof *depth), *at = depth + n + 1;
-  if (!depth)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a plan");
-  info->order = graph->options.order;
-  info->nodes = n;
-  /* Dependencies of nodes that were added by hand may have later numbers. */
-  for (bool again = true; again;) {
-    again = false;
-    for (size_t i = 0; i < n; i++) {
-      size_t count, deepest = 0;
-      const size_t *from = cgl_record_dependencies(graph->recording, i, &count);
-      for (size_t k = 0; k < count; k++)
-        if (from[k] != SIZE_MAX && depth[from[k]] > deepest)
-          deepest = depth[from[k]];
-      again |= depth[i] != deepest + 1;
-      depth[i] = deepest + 1;
-    }
-  }
-  for (size_t i = 0; i < n; i++) {
-    size_t count;
-    cgl_record_dependencies(graph->recording, i, &count);
-    info->edges += count;
-    info->longest = depth[i] > info->longest ? depth[i] : info->longest;
-    at[depth[i]]++;
-    info->width = at[depth[i]] > info->width ? at[depth[i]] : info->width;
-  }
-  free(depth);
-  return plan_sum_bytes(graph, info);
-}
-
-
-cgl_status cgl_graph_plan_memory(cgl_graph *graph, size_t index,
-                                 cgl_plan_memory *memory, bool *found) {
-  cgl_status status = cgl_graph_check_captured(graph, "graph:plan");
-  *found = false;
-  if (status)
-    return status;
-  const uint64_t born = graph->capture.underway.born;
-  const cgl_allocation *a = cgl_record_allocation(graph->recording, index);
-  *found = a;
-  if (!a)
-    return CGL_OK;
-  *memory = (cgl_plan_memory){.file = a->made.file ? a->made.file : "",
-                              .line = a->made.line,
-                              .address = a->address,
-                              .bytes = a->born == born ? a->bytes : 0,
-                              .temporary = a->temporary};
-  return CGL_OK;
-}
-
-
-cgl_status cgl_graph_plan_barrier(cgl_graph *graph, size_t index,
-                                  const char **reason) {
-  const cgl_op *op;
-  cgl_status status = cgl_graph_op(graph, index, "graph:plan", &op);
-  *reason = NULL;
-  if (status || graph->options.order == CGL_ORDER_ISSUE)
-    return status;
-  *reason = cgl_plan_barrier_reason(graph->recording, op);
-  if (!*reason)
-    *reason = state_reason(graph->draw_list, graph->recording, op);
-  return CGL_OK;
+  return bound;
 }
