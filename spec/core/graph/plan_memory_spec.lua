@@ -176,6 +176,25 @@ extern "C" __global__ void add(float *y, const float *x, float a) {
     end
   end)
 
+  it("lies apart from what only bodies use", function()
+    local flag, big = cg.full("int32", 1, 1), cg.full("float", 64 * N, 3)
+    for _, form in ipairs { "node", "predicated" } do
+      local g = captured(function()
+        cg.when(flag, function()
+          local t = cg.buffer("float", 64 * N)
+          t:copy(big)
+          big:copy(t)
+          t:release()
+        end, { form = form })
+        through(y, x) -- no edge leads here from the branch
+      end)
+      assert.is_true(g:plan().bytes >= 64 * UNIT + UNIT)
+      g:replay()
+      assert.equal(4, y:download()[1])
+      assert.equal(3, big:download()[1])
+    end
+  end)
+
   it("serves graphs in graphs, and graphs of one pool", function()
     local pool = cg.pool()
     local inner = captured(function() through(y, x) end, { pool = pool })

@@ -244,7 +244,7 @@ makers = {
   -- a branch on a number: its words may have the bytes of an earlier one's
   function(inner, gen, state)
     state.loose = true
-    local f, x = part(1), makers[random(5)](inner, gen, state)
+    local f, x = part(1), makers[random(7)](inner, gen, state)
     local form = random(2) == 1 and "node" or "predicated"
     return {
       early = { f },
@@ -257,7 +257,7 @@ makers = {
   function(inner, gen, state)
     state.loose = true
     local f = part(1)
-    local x, y = makers[random(4)](inner, gen, state), makers[random(4)](inner, gen, state)
+    local x, y = makers[random(6)](inner, gen, state), makers[random(6)](inner, gen, state)
     local form, turns = random(2) == 1 and "node" or "predicated", random(2) == 1
     return {
       reads = {},
@@ -535,6 +535,8 @@ describe("random programs in data order", function()
     local module = cg.module(source)
     step, put = module:kernel "step", module:kernel "put"
     take, turn = module:kernel("take"):effects { x = "write", y = "read" }, module:kernel "turn"
+    local _, at = fresh()
+    for _, call in ipairs(calls) do call(at) end -- libraries make their plans
     for seed = SEED, SEED + PROGRAMS - 1 do
       local ok, e = pcall(run, seed)
       if not ok then error(("seed %d: %s"):format(seed, tostring(e)), 0) end
