@@ -327,7 +327,6 @@ extern "C" __global__ void add(float *y, const float *x, float a) {
       local plan = captured(fills):plan()
       assert.is_true(plan.bytes <= cg.device().memory / 16)
       assert.is_true(plan.width > 1 and plan.width < 8)
-      assert.equal(8, captured(fills, { max_bytes = 8 * (bytes + 512) }):plan().width)
       assert.equal(1, captured(fills, { max_bytes = "issue" }):plan().width)
     end)
 
