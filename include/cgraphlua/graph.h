@@ -36,6 +36,9 @@ typedef enum cgl_capture_order {
                     */
 } cgl_capture_order;
 
+/* As cgl_graph_desc.max_bytes: no more than in issue order. */
+#define CGL_BYTES_ISSUE SIZE_MAX
+
 typedef struct cgl_graph_desc {
   bool keep_graph; /* keep the template; instantiate by hand or at replay */
   cgl_pool *pool;  /* of its captures' memory; NULL: a private pool */
@@ -52,9 +55,11 @@ typedef struct cgl_graph_desc {
   uint32_t width;   /* in data order: how many nodes may run beside each other;
                        0: 32 */
   size_t max_bytes; /* in data order: the most memory that the capture may take
-                       from its pool; 0: any.  Fewer nodes run beside each other
-                       where that makes it fit; where nothing does, the end of
-                       the capture fails with CUDA_ERROR_OUT_OF_MEMORY */
+                       from its pool; CGL_BYTES_ISSUE: what it takes in issue
+                       order; 0: that, or a 16th of the device's memory where it
+                       is more.  Fewer nodes run beside each other where that
+                       makes it fit; where nothing does, the end of the capture
+                       fails with CUDA_ERROR_OUT_OF_MEMORY, with a number */
 } cgl_graph_desc;
 
 /* Creates a graph that has captured nothing yet.  A NULL desc means defaults;

@@ -1,6 +1,7 @@
 -- Random graphs, those of conditional_random_spec and plan_random_spec, saved
 -- before each replay, loaded, and replayed beside the graph: both then save the
--- same bytes, so the same nodes did the same to the same memory.
+-- same bytes, so the same nodes did the same to the same memory.  Graphs of
+-- libraries cannot all be saved.
 -- CGRAPHLUA_SAVE_PROGRAMS sets how many programs of each (10).
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
@@ -10,6 +11,12 @@ local program = dofile(here .. "/../../support/program.lua")
 local PROGRAMS = os.getenv "CGRAPHLUA_SAVE_PROGRAMS" or "10"
 local capture, getenv = cg.capture, os.getenv
 local folder, compared, refused
+-- Of the operations in the two specs, these are calls of libraries, and the
+-- kernels of algo.sort and of transforms on the host device.
+local libraries = {
+  ["another library does its work"] = true,
+  ["a buffer may hold addresses"] = true,
+}
 
 local options = { sources = false }
 
@@ -22,7 +29,8 @@ local function watched(g)
     local ok, e = pcall(g.save, g, before, options)
     if not ok then
       assert(tostring(e):find "cannot be in a file", tostring(e))
-      refused = refused + 1
+      local why = tostring(e):match "in a file: ([^%[]*) %["
+      refused = refused + (libraries[why] and 0 or 1)
       return g:replay(n)
     end
     local loaded = cg.load(before)

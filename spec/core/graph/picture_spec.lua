@@ -135,6 +135,37 @@ describe("a graph's picture", function()
     end
   end)
 
+  it("shows the memory that the capture made, and what shares bytes", function()
+    local function copies(n, size)
+      for _ = 1, n do
+        local t = cg.buffer("float", size)
+        t:copy(x:view(1, size))
+        x:view(1, size):copy(t)
+        t:release()
+      end
+    end
+    local line
+    local text = dot(function()
+      copies(3, 512) -- all of them one after the other: x orders them
+      local kept = cg.buffer("float", 256) line = debug.getinfo(1, "l").currentline
+      kept:fill(1)
+    end, { order = "data" })
+    local note = text:match 'memory %[[^\n]*label="memory of the capture(.-)"%]'
+    assert.matches("\\l2.0 KiB: picture_spec.lua:%d+ %(3 buffers%)\\l", note)
+    assert.matches("\\l1.0 KiB: picture_spec.lua:" .. line .. "\\l", note)
+    assert.is_nil((dot(function() x:fill(1) end)):find("memory of the capture", 1, true))
+    -- each beside the others
+    text = dot(function()
+      for i = 1, 30 do
+        local t = cg.buffer("float", 8)
+        t:fill(i)
+        t:release()
+      end
+    end, { order = "data" })
+    assert.matches("\\land 6 more\\l", text)
+    if has_graphviz then assert.equal(31, layout().nodes) end
+  end)
+
   it("cuts names between characters, and shows what is no UTF-8 as '?'", function()
     local function named(name)
       return dot(function() loadstring("local x = ... x:fill(1)", "@" .. name)(x) end)

@@ -176,6 +176,25 @@ extern "C" __global__ void add(float *y, const float *x, float a) {
     end
   end)
 
+  it("lies apart from what only bodies use", function()
+    local flag, big = cg.full("int32", 1, 1), cg.full("float", 64 * N, 3)
+    for _, form in ipairs { "node", "predicated" } do
+      local g = captured(function()
+        cg.when(flag, function()
+          local t = cg.buffer("float", 64 * N)
+          t:copy(big)
+          big:copy(t)
+          t:release()
+        end, { form = form })
+        through(y, x) -- no edge leads here from the branch
+      end)
+      assert.is_true(g:plan().bytes >= 64 * UNIT + UNIT)
+      g:replay()
+      assert.equal(4, y:download()[1])
+      assert.equal(3, big:download()[1])
+    end
+  end)
+
   it("serves graphs in graphs, and graphs of one pool", function()
     local pool = cg.pool()
     local inner = captured(function() through(y, x) end, { pool = pool })
@@ -277,11 +296,49 @@ extern "C" __global__ void add(float *y, const float *x, float a) {
       kept:release()
     end)
 
+    it("takes what issue order takes, by its name", function()
+      local g = captured(many, { max_bytes = "issue" })
+      assert.equal(UNIT, g:plan().bytes)
+      g:replay()
+      assert.equal(1 + 8, z:download()[8])
+      -- what the script holds counts too, and all of it fits by staying
+      local kept
+      g = captured(function()
+        many()
+        kept = cg.buffer("float", 3 * N)
+        put(kept, x, 1)
+        many()
+      end, { max_bytes = "issue" })
+      assert.equal(captured(many, { order = "issue" }):plan().bytes + 3 * UNIT, g:plan().bytes)
+      g:replay()
+      assert.equal(2, kept:download()[1])
+      kept:release()
+    end)
+
+    it("is what issue order takes or a part of the device, where nothing is said", function()
+      local bytes = math.floor(cg.device().memory / 40)
+      local function fills()
+        for _ = 1, 8 do
+          local t = cg.buffer("uint8", bytes)
+          t:fill(0)
+          t:release()
+        end
+      end
+      local plan = captured(fills):plan()
+      assert.is_true(plan.bytes <= cg.device().memory / 16)
+      assert.is_true(plan.width > 1 and plan.width < 8)
+      assert.equal(1, captured(fills, { max_bytes = "issue" }):plan().width)
+    end)
+
     it("is an option", function()
       local g = cg.graph { order = "data", max_bytes = 4096 }
       assert.equal(4096, g:options().max_bytes)
       g.max_bytes = nil
       assert.is_nil(g:options().max_bytes)
+      g.max_bytes = "issue"
+      assert.equal("issue", g:options().max_bytes)
+      assert.equal("issue", g:options({ max_bytes = "issue" }).max_bytes)
+      slips(function() g.max_bytes = "all" end, "max_bytes")
       slips(function() cg.graph { max_bytes = 0 } end, "max_bytes")
       slips(function() g:options { max_bytes = "all" } end, "max_bytes")
     end)
@@ -293,12 +350,12 @@ extern "C" __global__ void add(float *y, const float *x, float a) {
       run()
       local wanted = device.bits(result)
       local issue = captured(run, { order = "issue" }):plan()
-      for _, most in ipairs { false, issue.bytes } do
+      for _, most in ipairs { false, issue.bytes, "issue" } do
         local g = captured(run, { max_bytes = most or nil })
         local plan = g:plan()
         assert.is_true(plan.bytes <= 1.05 * plan.bytes_least, name)
         assert.is_true(plan.longest <= issue.longest, name)
-        assert.is_true(not most or plan.bytes <= most, name)
+        assert.is_true(not most or plan.bytes <= issue.bytes, name)
         result:fill(0)
         g:replay()
         assert.equal(wanted, device.bits(result), name)

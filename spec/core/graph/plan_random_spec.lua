@@ -3,12 +3,15 @@
 -- capture, and two nodes are ordered exactly when numbers lead from one to the
 -- other (with events, draws and few lanes: at least then).  No edge is implied
 -- by others.  Three of four programs run on the host device as one line, in an
--- order that the edges allow and nothing else decides.
+-- order that the edges allow and nothing else decides.  Programs are one graph or
+-- two, of pools of their own or of one; between replays parameters are set, and
+-- nodes get other numbers or are switched off.
 -- CGRAPHLUA_PLAN_PROGRAMS sets how many programs (400; the full count is
 -- 100000), CGRAPHLUA_PLAN_SEED the first one's seed (1).
 
 local ffi = require "ffi"
 local cg = require "cgraphlua"
+local algo, blas, fft = require "cgraphlua.algo", require "cgraphlua.blas", require "cgraphlua.fft"
 
 ffi.cdef "int setenv(const char *name, const char *value, int replace);"
 
@@ -17,17 +20,74 @@ local SEED = tonumber(os.getenv "CGRAPHLUA_PLAN_SEED") or 1
 local BUFFERS, COUNT = 4, 8
 
 local source = [[
+#include <cuComplex.h>
 extern "C" __global__ void step(int *x, const int *y, int a, int n) {
   for (int i = 0; i < n; i++) x[i] = x[i] * 1664525u + (unsigned)y[i] + a;
 }
 extern "C" __global__ void put(int *x, const int *y, const int *z, int n) {
   for (int i = 0; i < n; i++) x[i] = y[i] * 3 + z[n - 1 - i];
+}
+extern "C" __global__ void take(int *x, int *y, int n) {
+  for (int i = 0; i < n; i++) x[i] = y[i] ^ i;
+}
+extern "C" __global__ void turn(cuFloatComplex *z, const float2 *w, int n) {
+  for (int i = 0; i < n; i++) {
+    z[i].x = 0.5f * z[i].x - 0.25f * w[i].y;
+    z[i].y = 0.5f * z[i].y + 0.25f * w[i].x;
+  }
 }]]
 
-local step, put
+local step, put, take, turn
+local has_blas, has_fft = pcall(blas.describe), pcall(fft.describe)
 local random
 
 -- ---- programs --------------------------------------------------------------
+
+-- All of a buffer of 16 floats, or of 8 complex numbers.
+local FLOATS, OTHER = { b = "f", first = 1, count = 16 }, { b = "g", first = 1, count = 16 }
+local COMPLEX, TURNED = { b = "z", first = 1, count = 8 }, { b = "w", first = 1, count = 8 }
+
+local function shaped(part, ...)
+  return { b = part.b, first = 1, count = { ... } }
+end
+
+-- What a library does with buffers that nothing else uses.
+local calls = {
+  function(at) algo.map("a * 0.5 + b", { a = at(FLOATS), b = at(OTHER) }, at(OTHER)) end,
+  function(at) algo.scan(at(FLOATS), "max", { out = at(OTHER) }) end,
+  function(at) algo.sort(at(OTHER), { out = at(FLOATS) }) end,
+  function(at)
+    local m = algo.reduce(at(FLOATS), "max")
+    algo.map("a + m", { a = at(OTHER), m = m }, at(OTHER))
+    m:release()
+  end,
+  function(at) at(COMPLEX):copy(at(TURNED)) end,
+  function(at) turn:launch(1, 1, at(COMPLEX), at(TURNED), 8) end,
+  function(at) turn:launch(1, 1, at(TURNED):view(3, 5), at(COMPLEX):view(1, 5), 5) end,
+  has_blas and function(at)
+    blas.gemm(at(shaped(FLOATS, 4, 4)), at(shaped(FLOATS, 4, 4)),
+      { out = at(shaped(OTHER, 4, 4)), alpha = 0.25, beta = 0.5 })
+  end,
+  has_blas and function(at)
+    blas.axpy(at(FLOATS):view(1, 5), at(OTHER):view(4, 5), { alpha = 0.5 })
+  end,
+  has_blas and function(at)
+    local d = blas.dot(at(OTHER), at(OTHER))
+    blas.scal(at(FLOATS), { alpha = d })
+    algo.map("min(max(x, -1), 1)", { x = at(FLOATS) }, at(FLOATS))
+    d:release()
+  end,
+  has_fft and function(at) fft.fft(at(COMPLEX), { out = at(COMPLEX), norm = "ortho" }) end,
+  has_fft and function(at) fft.ifft(at(TURNED), { out = at(COMPLEX), norm = "ortho" }) end,
+  has_fft and function(at)
+    local half = fft.rfft(at(FLOATS):view(1, 8), { norm = "ortho" })
+    at(TURNED):view(2, 5):copy(half)
+    half:release()
+  end,
+}
+for i = 16, 1, -1 do
+  if not calls[i] then table.remove(calls, i) end
+end
 
 -- A part of a buffer: { buffer, first, count }.
 local function part(count, but)
@@ -45,12 +105,11 @@ makers = {
   function()
     local x = part()
     local y = part(x.count, x.b)
-    local a = random(9)
-    return {
-      reads = { x, y },
-      writes = { x },
-      run = function(at) step:launch(1, 1, at(x), at(y), a, x.count) end,
-    }
+    local op = { a = random(9), reads = { x, y }, writes = { x } }
+    function op.run(at)
+      if not op.off then step:launch(1, 1, at(x), at(y), op.now or op.a, x.count) end
+    end
+    return op
   end,
   function()
     local x = part()
@@ -61,8 +120,8 @@ makers = {
       run = function(at) put:launch(1, 1, at(x), at(y), at(z), x.count) end,
     }
   end,
-  function()
-    local x, a = part(), random(99)
+  function(_, _, state)
+    local x, a = part(), random(3) == 1 and state.params[random(2)] or random(99)
     return { reads = {}, writes = { x }, run = function(at) at(x):fill(a) end }
   end,
   function()
@@ -70,11 +129,33 @@ makers = {
     local y = part(x.count, x.b)
     return { reads = { y }, writes = { x }, run = function(at) at(x):copy(at(y)) end }
   end,
+  -- a parameter, and a pointer that is not to const and only read
+  function(_, _, state)
+    local x, p = part(), state.params[random(2)]
+    local y = part(x.count, x.b)
+    if random(2) == 1 then
+      return {
+        reads = { y },
+        writes = { x },
+        run = function(at) take:launch(1, 1, at(x), at(y), x.count) end,
+      }
+    end
+    return {
+      reads = { x, y },
+      writes = { x },
+      run = function(at) step:launch(1, 1, at(x), at(y), p, x.count) end,
+    }
+  end,
+  -- libraries and other types
+  function(_, _, state)
+    state.loose = true
+    return { reads = {}, writes = {}, run = calls[random(#calls)] }
+  end,
   -- temporaries, of which later ones may have the bytes of earlier ones
   function(_, _, state)
     local x = part()
     local y = part(x.count, x.b)
-    local sizes, shown = {}, random(6) == 1
+    local sizes, shown, other = {}, random(6) == 1, random(4) == 1
     for i = 1, random(3) do sizes[i] = x.count + random(0, 300) end
     state.loose = true
     return {
@@ -84,7 +165,7 @@ makers = {
       run = function(at)
         local from = at(y)
         for _, size in ipairs(sizes) do
-          local t = cg.buffer("int32", size)
+          local t = other and state.pool:use(cg.buffer, "int32", size) or cg.buffer("int32", size)
           local whole = t:view(1, x.count)
           if shown then t:address() end
           put:launch(1, 1, whole, from, from, x.count)
@@ -163,12 +244,34 @@ makers = {
   -- a branch on a number: its words may have the bytes of an earlier one's
   function(inner, gen, state)
     state.loose = true
-    local f, x = part(1), makers[random(5)](inner, gen, state)
+    local f, x = part(1), makers[random(7)](inner, gen, state)
+    local form = random(2) == 1 and "node" or "predicated"
     return {
       early = { f },
       reads = x.reads,
       writes = x.writes,
-      run = function(at) cg.when(at(f), function() x.run(at) end) end,
+      run = function(at) cg.when(at(f), function() x.run(at) end, { form = form }) end,
+    }
+  end,
+  -- turns that a number counts, and one of two bodies
+  function(inner, gen, state)
+    state.loose = true
+    local f = part(1)
+    local x, y = makers[random(6)](inner, gen, state), makers[random(6)](inner, gen, state)
+    local form, turns = random(2) == 1 and "node" or "predicated", random(2) == 1
+    return {
+      reads = {},
+      writes = {},
+      run = function(at)
+        local n = cg.buffer("int32", 1)
+        algo.map("x & 3", { x = at(f) }, n)
+        if turns then
+          cg.times(n, function() x.run(at) end, { max = 3, form = form })
+        else
+          cg.switch(n, { function() x.run(at) end, function() y.run(at) end }, nil, { form = form })
+        end
+        n:release()
+      end,
     }
   end,
   -- work on another stream, which joins at once or stays beside
@@ -217,12 +320,12 @@ local function ancestors(nodes)
   return sets
 end
 
-local function check_edges(nodes, sets, text)
+local function check_edges(nodes, sets)
   for i, node in ipairs(nodes) do
     for _, a in ipairs(node.dependencies) do
       for _, b in ipairs(node.dependencies) do
         if a ~= b and sets[b][a] then
-          error(("%s: edge %d -> %d is implied"):format(text, a, i), 0)
+          error(("edge %d -> %d is implied"):format(a, i), 0)
         end
       end
     end
@@ -242,12 +345,12 @@ local function ends(ops, nodes)
   return list
 end
 
-local function check_order(ops, nodes, sets, exact, text)
+local function check_order(ops, nodes, sets, exact)
   local all = {} -- uses of numbers, as they were issued
   for i, e in ipairs(ends(ops, nodes)) do
     local op, before, reads = ops[i], {}, ops[i].reads
     if e.first ~= e.last then
-      table.insert(all, { node = e.first, reads = op.early, writes = {}, before = {} })
+      table.insert(all, { node = e.first, reads = op.early or {}, writes = {}, before = {} })
       before[e.first] = true
     else -- a branch whose one kernel looks at the number itself
       reads = {}
@@ -264,7 +367,7 @@ local function check_order(ops, nodes, sets, exact, text)
       if reads or overlap(a.writes, b.writes) or overlap(a.writes, b.reads) then
         b.before[a.node] = true
         if not sets[b.node][a.node] then
-          error(("%s: nothing orders %d before %d"):format(text, a.node, b.node), 0)
+          error(("nothing orders %d before %d"):format(a.node, b.node), 0)
         end
       end
       if b.before[a.node] then
@@ -273,7 +376,7 @@ local function check_order(ops, nodes, sets, exact, text)
     end
     for n in pairs(exact and sets[b.node] or {}) do
       if not b.before[n] then
-        error(("%s: %d comes before %d for nothing"):format(text, n, b.node), 0)
+        error(("%d comes before %d for nothing"):format(n, b.node), 0)
       end
     end
   end
@@ -284,17 +387,32 @@ end
 local function make(seed)
   math.randomseed(seed)
   random = math.random
-  local state = { depth = 0, side = cg.stream(), made = 0, open = {}, held = {} }
+  local state = { depth = 0, side = cg.stream(), pool = cg.pool(), made = 0, open = {}, held = {} }
+  state.params = { cg.param("int32", 0), cg.param("int32", 0) }
   local gen = cg.generator(seed)
-  local kinds = random(3) == 1 and 4 or #makers
+  local kinds = random(3) == 1 and 5 or #makers
   local ops = {}
   for i = 1, random(4, 24) do ops[i] = makers[random(kinds)](nil, gen, state) end
-  return ops, state, gen
+  -- By replay: the parameters, and an operation that changes.
+  local changes = {}
+  for r = 1, random(3) do
+    local at = random(#ops)
+    changes[r] = { random(99), random(99), op = r > 1 and ops[at].a and at,
+      a = random(9), off = random(3) == 1 }
+  end
+  return ops, state, gen, changes
+end
+
+local function hex(text)
+  return (text:gsub(".", function(c) return ("%02x"):format(c:byte()) end))
 end
 
 local function contents(buffers, state)
   local list = {}
   for i, b in ipairs(buffers) do list[i] = table.concat(b:download(), " ") end
+  for _, b in ipairs { "f", "g", "z", "w" } do
+    table.insert(list, b .. " " .. hex(buffers[b]:download "string"))
+  end
   for id = 1, state.made do
     local b = state.held[id]
     table.insert(list, b and table.concat(b:download(), " ") or "-")
@@ -309,27 +427,73 @@ local function fresh()
     for i = 1, COUNT do values[i] = b * 100 + i end
     buffers[b] = cg.from(values, "int32")
   end
+  local f, z = {}, {}
+  for i = 1, 16 do f[i] = i * 3 % 16 / 16 end
+  for i = 1, 8 do z[i] = { i / 8, 1 - i / 4 } end
+  buffers.f, buffers.g = cg.from(f, "float"), cg.full("float", 16, 0.5)
+  buffers.z, buffers.w = cg.from(z, "complex64"), cg.full("complex64", 8, { 0, 1 })
   return buffers, function(p) return buffers[p.b]:view(p.first, p.count) end
 end
 
+-- One graph, or two that share a pool, of operations `from` to `to` each.
+local function captures(ops, at, opts)
+  local graphs, from = {}, 1
+  local cut = #ops > 1 and random(4) == 1 and random(#ops - 1) or #ops
+  opts.pool = random(3) == 1 and cg.pool() or nil
+  for _, to in ipairs { cut, #ops } do
+    if to >= from then
+      local half = { ops = {} }
+      for i = from, to do table.insert(half.ops, ops[i]) end
+      half.graph = cg.capture(function()
+        for i, op in ipairs(half.ops) do cg.mark_kernels(tostring(i), op.run, at) end
+      end, opts)
+      table.insert(graphs, half)
+      for i, op in ipairs(half.ops) do op.half, op.label = half, i end
+    end
+    from = to + 1
+  end
+  return graphs
+end
+
+local function node_of(op)
+  for n, node in ipairs(op.half.graph:nodes()) do
+    if node.label == tostring(op.label) then return n end
+  end
+end
+
+local function change_graph(op, change)
+  local n = node_of(op)
+  op.half.graph:set_params(n, { a = change.a })
+  op.half.graph:set_enabled(n, not change.off)
+end
+
+local function set(params, values)
+  params[1]:set(values[1])
+  params[2]:set(values[2])
+end
+
+local function run_eager(ops, state, changes)
+  local buffers, at = fresh()
+  for _, change in ipairs(changes) do
+    set(state.params, change)
+    if change.op then
+      local op = ops[change.op]
+      op.now, op.off = change.a, change.off
+    end
+    for _, op in ipairs(ops) do op.run(at) end
+  end
+  for _, op in ipairs(ops) do op.now, op.off = nil, nil end
+  return contents(buffers, state)
+end
+
 local function run(seed)
-  local ops, state, gen = make(seed)
-  local text = ("seed %d"):format(seed)
+  local ops, state, gen, changes = make(seed)
   local stream = cg.stream()
   local width = random(3) == 1 and random(5) or 1024
-  local replays = random(3)
+  local bounds = { "issue", nil, nil }
 
-  local wanted
-  do
-    local buffers, at = fresh()
-    gen:manual_seed(seed)
-    stream:use(function()
-      for _ = 1, replays do
-        for _, op in ipairs(ops) do op.run(at) end
-      end
-      wanted = contents(buffers, state)
-    end)
-  end
+  gen:manual_seed(seed)
+  local wanted = stream:use(run_eager, ops, state, changes)
 
   local buffers, at = fresh()
   state.held = {}
@@ -338,21 +502,30 @@ local function run(seed)
   for _, op in ipairs(ops) do
     if op.prepare then op.prepare(at) end
   end
-  local g = cg.capture(function()
-    for i, op in ipairs(ops) do cg.mark_kernels(tostring(i), op.run, at) end
-  end, { order = "data", width = width, annotations = true })
+  local most = bounds[random(3)]
+  local graphs = captures(ops, at,
+    { order = "data", width = width, max_bytes = most, annotations = true })
   stream:use(function()
-    for _ = 1, replays do g:replay() end
+    for _, change in ipairs(changes) do
+      set(state.params, change)
+      if change.op then change_graph(ops[change.op], change) end
+      for _, half in ipairs(graphs) do half.graph:replay() end
+    end
     local got = contents(buffers, state)
-    if got ~= wanted then error(("%s: %s\nwanted %s"):format(text, got, wanted), 0) end
+    if got ~= wanted then error(got .. "\nwanted " .. wanted, 0) end
   end)
-  local nodes = g:nodes()
-  local sets = ancestors(nodes)
-  check_edges(nodes, sets, text)
-  check_order(ops, nodes, sets, width == 1024 and not state.loose, text)
-  local plan = g:plan()
-  assert(plan.bytes_least <= plan.bytes and plan.bytes <= plan.bytes_asked, text)
-  g:release()
+  for _, half in ipairs(graphs) do
+    local nodes = half.graph:nodes()
+    local sets = ancestors(nodes)
+    check_edges(nodes, sets)
+    check_order(half.ops, nodes, sets, width == 1024 and not most and not state.loose)
+    local plan = half.graph:plan()
+    if plan.bytes_least > plan.bytes or plan.bytes > plan.bytes_asked then
+      error(("of %d bytes at least %d, taken %d"):format(plan.bytes_asked, plan.bytes_least,
+        plan.bytes), 0)
+    end
+    half.graph:release()
+  end
 end
 
 describe("random programs in data order", function()
@@ -361,8 +534,12 @@ describe("random programs in data order", function()
   it("leave what they leave outside a capture, in the order that numbers ask for", function()
     local module = cg.module(source)
     step, put = module:kernel "step", module:kernel "put"
+    take, turn = module:kernel("take"):effects { x = "write", y = "read" }, module:kernel "turn"
+    local _, at = fresh()
+    for _, call in ipairs(calls) do call(at) end -- libraries make their plans
     for seed = SEED, SEED + PROGRAMS - 1 do
-      run(seed)
+      local ok, e = pcall(run, seed)
+      if not ok then error(("seed %d: %s"):format(seed, tostring(e)), 0) end
       if seed % 64 == 0 then collectgarbage() end
     end
     assert.is_true(PROGRAMS > 0)

@@ -202,6 +202,31 @@ describe("data order", function()
     assert.equal("1:- 2:1 3:2 4:3", edges(g))
   end)
 
+  it("knows the edges that events leave among the nodes of one stream", function()
+    local side, e = cg.stream(), cg.event()
+    -- all on a stream that joins each time: the driver has 1 -> 3, too
+    local g = captured(function()
+      local me = cg.current_stream()
+      for _, part in ipairs { x, y, x } do
+        side:wait(me)
+        side:use(add, part, part)
+        me:wait(side)
+      end
+    end)
+    assert.equal(3, #g:nodes())
+    g:replay()
+    -- and on one that waits for what it did before
+    captured(function()
+      local me = cg.current_stream()
+      add(x, x)
+      e:record(me)
+      add(y, y)
+      me:wait(e)
+      add(x, x)
+    end):replay()
+    assert.same({ 1 + 4, 2 + 2 }, { x:download()[N], y:download()[1] })
+  end)
+
   it("orders child graphs by what is in them", function()
     local inner = captured(function()
       add(y, x)

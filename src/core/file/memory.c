@@ -165,7 +165,7 @@ static const char *op_reason(const cgl_file_collecting *c,
     return "another library does its work";
   return op->kind == CGL_OP_GRAPH || op->kind == CGL_OP_CONDITIONAL
              ? NULL
-             : cgl_plan_barrier_reason(recording, op);
+             : cgl_plan_barrier_reason(NULL, recording, op);
 }
 
 

@@ -3,7 +3,8 @@
    graphs are folded: levels (the longest way from a root) are cut into bands
    that stand side by side, and the edges between bands do not pull.  Nodes of
    one scope of annotations lie in one box, per band.  A body has a box of its
-   own, once, to which each node that runs it points. */
+   own, once, to which each node that runs it points.  A note has the buffers
+   that the capture made, a line for those that share bytes. */
 #include "compile/base/base.h"
 #include "core/graph/build.h"
 
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_ROOM = 44, MIN_ROWS = 24 };
+enum { NAME_ROOM = 44, MIN_ROWS = 24, MOST_LINES = 24, MOST_SITES = 6 };
 
 typedef struct picture {
   cgl_text text;
@@ -314,7 +315,74 @@ static void write_recording(picture *p, size_t number) {
 }
 
 
-static void picture_write(picture *p, const cgl_graph *graph) {
+/* ---- memory ---- */
+
+static int memory_compare(const void *a, const void *b) {
+  const cgl_plan_memory *x = a, *y = b;
+  return x->address != y->address ? (x->address < y->address ? -1 : 1)
+                                  : (x->bytes > y->bytes ? -1 : 1);
+}
+
+
+/* The line of the buffers from `m` on that overlap; returns how many. */
+static size_t write_shared(picture *p, const cgl_plan_memory *m, size_t n,
+                           bool shown) {
+  uint64_t end = m->address + m->bytes;
+  size_t count = 1, sites = 0;
+  for (; count < n && m[count].address < end; count++)
+    if (m[count].address + m[count].bytes > end)
+      end = m[count].address + m[count].bytes;
+  if (!shown)
+    return count;
+  write_bytes(p, (size_t)(end - m->address));
+  for (size_t i = 0; i < count && sites <= MOST_SITES; i++) {
+    if (i && m[i].line == m[i - 1].line && m[i].file == m[i - 1].file)
+      continue;
+    cgl_text_put(&p->text, !sites                ? ": "
+                           : sites == MOST_SITES ? ", ..."
+                                                 : ", ");
+    if (sites++ == MOST_SITES)
+      break;
+    write_escaped(p, base_name(m[i].file), NAME_ROOM);
+    cgl_text_print(&p->text, ":%d", m[i].line);
+  }
+  if (count > 1)
+    cgl_text_print(&p->text, " (%zu buffers)", count);
+  cgl_text_put(&p->text, "\\l");
+  return count;
+}
+
+
+static cgl_status write_memory(picture *p, cgl_graph *graph) {
+  cgl_text list = {0};
+  cgl_plan_memory memory;
+  bool found = true;
+  cgl_status status = CGL_OK;
+  for (size_t i = 0; !status && found; i++) {
+    status = cgl_graph_plan_memory(graph, i, &memory, &found);
+    if (!status && found && memory.bytes)
+      cgl_text_add(&list, (const char *)&memory, sizeof memory);
+  }
+  cgl_plan_memory *all = (cgl_plan_memory *)(void *)list.data;
+  const size_t n = list.length / sizeof *all;
+  p->text.failed |= list.failed;
+  if (n && !list.failed) {
+    qsort(all, n, sizeof *all, memory_compare);
+    cgl_text_put(&p->text, "  memory [shape=note, fillcolor=\"#ffffff\", "
+                           "label=\"memory of the capture\\l");
+    size_t lines = 0;
+    for (size_t i = 0; i < n; lines++)
+      i += write_shared(p, all + i, n - i, lines < MOST_LINES);
+    if (lines > MOST_LINES)
+      cgl_text_print(&p->text, "and %zu more\\l", lines - MOST_LINES);
+    cgl_text_put(&p->text, "\"];\n");
+  }
+  cgl_text_free(&list);
+  return status;
+}
+
+
+static cgl_status picture_write(picture *p, cgl_graph *graph) {
   const size_t count = cgl_record_count(graph->recording);
   cgl_text_print(
       &p->text,
@@ -333,7 +401,9 @@ static void picture_write(picture *p, const cgl_graph *graph) {
   picture_number(p, graph->recording);
   for (size_t i = 0; i < p->list.length / sizeof graph->recording; i++)
     write_recording(p, i);
+  const cgl_status status = write_memory(p, graph);
   cgl_text_put(&p->text, "}\n");
+  return status;
 }
 
 
@@ -417,13 +487,13 @@ cgl_status cgl_graph_debug_dump(cgl_graph *graph, const char *path) {
   if (status)
     return status;
   picture p = {0};
-  picture_write(&p, graph);
+  status = picture_write(&p, graph);
   const char *ending = strrchr(path, '.');
-  if (p.text.failed || p.list.failed)
+  if (!status && (p.text.failed || p.list.failed))
     status = cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to draw");
-  else if (ending && !strcmp(ending, ".svg"))
+  else if (!status && ending && !strcmp(ending, ".svg"))
     status = write_svg(&p.text, path, operation);
-  else
+  else if (!status)
     status = write_dot(&p.text, path, operation);
   cgl_text_free(&p.text);
   cgl_text_free(&p.list);

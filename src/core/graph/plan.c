@@ -8,6 +8,8 @@
 #include "core/graph/temporary.h"
 #include "core/record/order.h"
 
+enum { CHUNK = 8 }; /* lanes */
+
 typedef struct access {
   CUdeviceptr from, to;
   bool write;
@@ -35,6 +37,7 @@ typedef struct plan {
   cgl_temporaries *temporaries; /* NULL: all memory lies where it is */
   bool given; /* the recording's dependencies are the edges, and stay */
   uint32_t n, width;
+  size_t stride; /* of rows: the width, rounded up to whole chunks */
   access *accesses;
   size_t naccesses, accesses_size;
   size_t *first; /* accesses of operation i; n + 1 entries */
@@ -55,6 +58,8 @@ typedef struct plan {
   uint32_t *tails;  /* the latest of each lane */
   uint32_t *deep;   /* its depth */
   uint32_t nlanes;
+  uint32_t least; /* no lane is less deep; no lane before `next` is as little */
+  uint32_t next;
   uint32_t *wanted; /* what the operation at hand must come after */
   uint32_t *mark;   /* by operation: the last that wanted it */
   size_t nwanted;
@@ -87,98 +92,6 @@ static bool plan_grow(void **array, size_t count, size_t *size,
 
 
 /* ---- what an operation accesses ---- */
-
-static bool field_has_pointer(const cgl_parameter *p) {
-  for (uint32_t i = 0; i < p->nfields; i++)
-    if (p->fields[i].pointer)
-      return true;
-  return !p->nfields;
-}
-
-
-/* Parameter `index`, whose value lies at `value`, may lead to other memory than
-   the ranges say. */
-static const char *parameter_reason(const cgl_recording *recording,
-                                    const cgl_op *op, const cgl_kernel *kernel,
-                                    size_t index, const unsigned char *value) {
-  const cgl_parameter *p = cgl_kernel_parameter(kernel, index);
-  uint64_t address = 0;
-  if (kernel->sizes[index] == sizeof address)
-    memcpy(&address, value, sizeof address);
-  if (!p)
-    return kernel->sizes[index] < sizeof address
-               ? NULL
-               : "the kernel was not compiled from source, and an argument may "
-                 "hold an address";
-  if (p->kind == CGL_KIND_PHILOX && !p->pointer)
-    return NULL;
-  const bool record = p->kind == CGL_KIND_STRUCT || p->kind == CGL_KIND_UNKNOWN;
-  if (!p->pointer)
-    return record && field_has_pointer(p) ? "a struct may hold an address"
-                                          : NULL;
-  if (!address)
-    return NULL;
-  if (!cgl_record_range_of(recording, op, index))
-    return "an argument is a raw address";
-  return p->pointer > 1 || record ? "a buffer may hold addresses" : NULL;
-}
-
-
-static const char *kernel_reason(const cgl_recording *recording,
-                                 const cgl_op *op) {
-  const cgl_kernel *kernel = (const cgl_kernel *)op->object;
-  const unsigned char *values = cgl_record_values(recording, op);
-  const cgl_image *image = kernel ? kernel->module->image : NULL;
-  if (!kernel)
-    return NULL; /* one of ours: its ranges say all */
-  if (!image)
-    return "the kernel was not compiled from source, and its module may have "
-           "variables";
-  if (image->nvariables)
-    return "the kernel's module has variables";
-  const char *reason = NULL;
-  for (size_t i = 0, at = 0; i < kernel->nparams && !reason; i++) {
-    at = cgl_kernel_next_value(at);
-    reason = parameter_reason(recording, op, kernel, i, values + at);
-    at += kernel->sizes[i];
-  }
-  return reason;
-}
-
-
-static const char *bodies_reason(const cgl_recording *recording,
-                                 const cgl_op *op) {
-  const cgl_recording *const *bodies = cgl_record_bodies(recording, op);
-  const char *reason = NULL;
-  for (uint32_t b = 0; b < op->nbodies && !reason; b++)
-    for (size_t i = 0; i < cgl_record_count(bodies[b]) && !reason; i++)
-      reason = cgl_plan_barrier_reason(bodies[b], cgl_record_op(bodies[b], i));
-  return reason;
-}
-
-
-const char *cgl_plan_barrier_reason(const cgl_recording *recording,
-                                    const cgl_op *op) {
-  switch (op->kind) {
-  case CGL_OP_KERNEL:
-    return kernel_reason(recording, op);
-  case CGL_OP_RECORD:
-  case CGL_OP_WAIT:
-    return "an external event";
-  case CGL_OP_FOREIGN:
-    return "another library put the node into the capture";
-  case CGL_OP_GRAPH:
-  case CGL_OP_CONDITIONAL:
-    return bodies_reason(recording, op);
-  case CGL_OP_MEMCPY:
-  case CGL_OP_MEMSET:
-  case CGL_OP_CALL:
-  case CGL_OP_COUNT:
-    break;
-  }
-  return NULL;
-}
-
 
 /* `temporary`: that the range is in, from 1, or 0. */
 static bool plan_add_access(plan *p, const cgl_range *range,
@@ -388,56 +301,106 @@ static int wanted_compare(const void *a, const void *b) {
 }
 
 
+/* What precedes an operation, the latest of each lane. */
+static uint32_t *plan_row(const plan *p, uint32_t op) {
+  return p->reach + (size_t)(op - 1) * p->stride;
+}
+
+
+/* Operation `w` and what precedes it precede what `row` is of.  Compilers make
+   vectors of loops with a fixed count. */
+static void plan_join_row(const plan *p, uint32_t *restrict row, uint32_t w) {
+  const uint32_t *restrict its = plan_row(p, w);
+  for (size_t l = 0; l < p->stride; l += CHUNK)
+    for (size_t k = l; k < l + CHUNK; k++)
+      row[k] = its[k] > row[k] ? its[k] : row[k];
+  row[p->lane[w - 1]] = w;
+}
+
+
 /* Keeps of what is wanted, the latest first, what the others do not imply;
    `row` gets what precedes the operation. */
 static void plan_reduce(plan *p, uint32_t *row) {
   size_t kept = 0;
-  memset(row, 0, p->width * sizeof *row);
-  qsort(p->wanted, p->nwanted, sizeof *p->wanted, wanted_compare);
+  memset(row, 0, p->stride * sizeof *row);
+  if (p->nwanted > 1)
+    qsort(p->wanted, p->nwanted, sizeof *p->wanted, wanted_compare);
   for (size_t i = 0; i < p->nwanted; i++) {
     const uint32_t w = p->wanted[i];
-    const uint32_t *its = p->reach + (size_t)(w - 1) * p->width;
     if (row[p->lane[w - 1]] >= w)
       continue;
-    if (!kept)
-      memcpy(row, its, p->nlanes * sizeof *row);
-    for (uint32_t l = 0; l < p->nlanes && kept; l++)
-      row[l] = its[l] > row[l] ? its[l] : row[l];
-    row[p->lane[w - 1]] = w;
+    plan_join_row(p, row, w);
     p->wanted[kept++] = w;
   }
   p->nwanted = kept;
 }
 
 
+/* After plan_reduce: wants `w`, which nothing that is wanted implies. */
+static void plan_want_also(plan *p, uint32_t *row, uint32_t w) {
+  const uint32_t *its = plan_row(p, w);
+  size_t kept = 0;
+  for (size_t i = 0; i < p->nwanted; i++)
+    if (its[p->lane[p->wanted[i] - 1]] < p->wanted[i])
+      p->wanted[kept++] = p->wanted[i];
+  p->nwanted = kept + 1;
+  for (; kept && p->wanted[kept - 1] < w; kept--)
+    p->wanted[kept] = p->wanted[kept - 1];
+  p->wanted[kept] = w;
+  plan_join_row(p, row, w);
+}
+
+
+/* The first of the least deep lanes.  Lanes only get deeper, so that all lanes
+   are looked at once for each depth. */
+static uint32_t plan_find_shallow_lane(plan *p) {
+  while (p->next == p->nlanes || p->deep[p->next] > p->least)
+    if (++p->next >= p->nlanes) {
+      p->next = 0;
+      p->least = p->deep[0];
+      for (uint32_t l = 1; l < p->nlanes; l++)
+        p->least = p->deep[l] < p->least ? p->deep[l] : p->least;
+    }
+  return p->next;
+}
+
+
+static bool chunk_has_tail(const uint32_t *row, const uint32_t *tails) {
+  uint32_t any = 0;
+  for (size_t k = 0; k < CHUNK; k++)
+    any |= row[k] == tails[k];
+  return any;
+}
+
+
 /* A lane whose latest operation precedes the next, else a new one, else the one
    that has least behind it. */
-static uint32_t plan_choose_lane(const plan *p, const uint32_t *row) {
+static uint32_t plan_choose_lane(plan *p, const uint32_t *row) {
   uint32_t best = UINT32_MAX;
-  for (uint32_t l = 0; l < p->nlanes; l++)
-    if (row[l] == p->tails[l] &&
-        (best == UINT32_MAX || p->tails[l] > p->tails[best]))
-      best = l;
-  if (best != UINT32_MAX || p->nlanes < p->width)
-    return best == UINT32_MAX ? p->nlanes : best;
-  best = 0;
-  for (uint32_t l = 1; l < p->nlanes; l++)
-    if (p->deep[l] < p->deep[best])
-      best = l;
-  return best;
+  const uint32_t latest = p->nwanted ? p->wanted[0] : 0;
+  if (latest && p->tails[p->lane[latest - 1]] == latest)
+    return p->lane[latest - 1]; /* no later operation precedes it */
+  for (uint32_t from = 0; from < p->nlanes; from += CHUNK)
+    for (uint32_t l = from; l < from + CHUNK && l < p->nlanes &&
+                            chunk_has_tail(row + from, p->tails + from);
+         l++)
+      if (row[l] == p->tails[l] &&
+          (best == UINT32_MAX || p->tails[l] > p->tails[best]))
+        best = l;
+  if (best != UINT32_MAX)
+    return best;
+  return p->nlanes < p->width ? p->nlanes : plan_find_shallow_lane(p);
 }
 
 
 static bool plan_place(plan *p, uint32_t op) {
-  uint32_t *row = p->reach + (size_t)(op - 1) * p->width;
+  uint32_t *row = plan_row(p, op);
   plan_reduce(p, row);
   const uint32_t lane = plan_choose_lane(p, row);
   p->nlanes += lane == p->nlanes;
   p->lane[op - 1] = lane;
-  if (p->tails[lane] && row[lane] != p->tails[lane]) {
-    plan_want(p, p->tails[lane], op);
-    plan_reduce(p, row);
-  }
+  if (p->tails[lane] && row[lane] != p->tails[lane])
+    plan_want_also(p, row, p->tails[lane]);
   p->before[op - 1] = p->tails[lane];
   p->tails[lane] = op;
   for (size_t i = p->nwanted; i-- > 0;) {
@@ -464,18 +427,6 @@ static void plan_want_given(plan *p, uint32_t op) {
 }
 
 
-/* Draws read the state of their generator without a range for it. */
-static const char *state_reason(const cgl_draw *draws,
-                                const cgl_recording *recording,
-                                const cgl_op *op) {
-  for (; draws; draws = draws->next)
-    if (cgl_record_touches(recording, op, draws->state->memory->address,
-                           cgl_buffer_bytes(draws->state->memory), false))
-      return "the state of a generator is copied";
-  return NULL;
-}
-
-
 static bool plan_add(plan *p, uint32_t op) {
   const cgl_op *o = cgl_record_op(p->recording, op - 1);
   p->nwanted = 0;
@@ -487,8 +438,7 @@ static bool plan_add(plan *p, uint32_t op) {
   if (!plan_want_data(p, op) || !plan_want_explicit(p, op))
     return false;
   plan_want(p, p->barrier, op);
-  if (cgl_plan_barrier_reason(p->recording, o) ||
-      state_reason(p->draws, p->recording, o)) {
+  if (cgl_plan_barrier_reason(p->draws, p->recording, o)) {
     plan_want_all_until(p, op, op);
     p->barrier = op;
   }
@@ -577,9 +527,10 @@ static bool plan_reserve(plan *p) {
   p->first = calloc(n, sizeof *p->first);
   p->starts = calloc(n, sizeof *p->starts);
   p->lane = calloc(5 * n, sizeof *p->lane);
-  p->reach = calloc(n * p->width, sizeof *p->reach);
-  p->tails = calloc(2 * (size_t)p->width, sizeof *p->tails);
-  p->deep = p->tails + p->width;
+  p->stride = (p->width + CHUNK - 1) / CHUNK * CHUNK;
+  p->reach = malloc(n * p->stride * sizeof *p->reach); /* set row by row */
+  p->tails = calloc(2 * p->stride, sizeof *p->tails);
+  p->deep = p->tails + p->stride;
   if (!p->first || !p->starts || !p->lane || !p->reach || !p->tails)
     return false;
   p->before = p->lane + n;
@@ -621,7 +572,7 @@ static bool plan_use_places(plan *p) {
       const uint32_t number = cgl_temporaries_of(t, &ranges[r]);
       if (number)
         cgl_places_use(&t->places, number - 1, op, p->lane[op - 1],
-                       p->reach + (size_t)(op - 1) * p->width);
+                       plan_row(p, op));
     }
   }
   return true;
@@ -647,36 +598,54 @@ static size_t plan_try(plan *p, const cgl_graph *graph, cgl_temporaries *t,
 }
 
 
-/* A plan whose temporaries take no more than `most` bytes (0: any number), of
-   as many lanes as that leaves. */
+/* The most bytes that the capture may take, which takes `issued` where issue
+   order has its memory. */
+static size_t plan_most(const cgl_graph *graph, size_t issued) {
+  const size_t share = graph->object.context->info.memory / CGL_PLAN_SHARE;
+  if (graph->options.max_bytes && graph->options.max_bytes != CGL_BYTES_ISSUE)
+    return graph->options.max_bytes;
+  return graph->options.max_bytes || issued > share ? issued : share;
+}
+
+
+/* A plan whose memory takes no more than the graph's options allow, of as many
+   lanes as that leaves.  Before there is one lane, the temporaries stay where
+   issue order has them, if that fits. */
 static cgl_status plan_fit(plan *p, const cgl_graph *graph, cgl_temporaries *t,
                            const char *operation, size_t *bytes) {
-  const cgl_graph_desc *desc = &graph->options;
-  uint32_t width = desc->width ? desc->width : CGL_PLAN_WIDTH;
-  size_t asked = 0, taken = 0, moved = 0;
-  cgl_status status = desc->max_bytes
-                          ? cgl_temporaries_sum(graph->recording, t->born,
-                                                !t->count, &asked, &taken)
-                          : CGL_OK;
-  const size_t kept = taken;
-  const size_t most = desc->max_bytes ? desc->max_bytes : SIZE_MAX;
+  const uint32_t widest =
+      graph->options.width ? graph->options.width : CGL_PLAN_WIDTH;
+  uint32_t width = widest;
+  size_t asked, kept = 0, issued = 0;
+  cgl_status status =
+      cgl_temporaries_sum(graph->recording, t->born, true, &asked, &issued);
+  if (!status)
+    status = cgl_temporaries_sum(graph->recording, t->born, !t->count, &asked,
+                                 &kept);
+  const size_t most = plan_most(graph, issued);
   for (; !status; width = width > 8 ? width / 2 : width - 1) {
-    moved = plan_try(p, graph, t, width);
-    if (moved == SIZE_MAX)
+    if (width == 1 && issued <= most && t->count) {
+      t->count = 0;
+      kept = issued;
+      width = widest;
+    }
+    *bytes = plan_try(p, graph, t, width);
+    if (*bytes == SIZE_MAX)
       return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                       "no memory to plan the graph");
-    if (kept + moved <= most || width == 1)
+    if (kept + *bytes <= most)
+      return CGL_OK;
+    if (width == 1)
       break;
     plan_free(p);
     cgl_places_free(&t->places);
   }
-  *bytes = moved;
-  if (status || kept + moved <= most)
+  if (status)
     return status;
   cgl_fail(CUDA_ERROR_OUT_OF_MEMORY, operation,
            "the capture's memory takes %zu bytes when its nodes run one after "
            "the other, which is %zu more than max_bytes",
-           kept + moved, kept + moved - most);
+           kept + *bytes, kept + *bytes - most);
   return cgl_fail_hint("allow more, or release buffers earlier in the capture");
 }
 
@@ -787,106 +756,20 @@ cgl_status cgl_plan_check_change(cgl_graph *graph, size_t index,
 }
 
 
-/* ---- what a script may ask ---- */
-
-static cgl_status plan_sum_bytes(cgl_graph *graph, cgl_plan *info) {
-  static const char operation[] = "graph:plan";
-  const uint64_t born = graph->capture.underway.born;
+size_t cgl_plan_bound(cgl_graph *graph) {
   const uint32_t width = graph->options.width;
-  const size_t n = cgl_record_count(graph->recording);
-  size_t asked, kept, bound = SIZE_MAX;
+  size_t bound = SIZE_MAX;
   cgl_temporaries t;
-  cgl_status status =
-      cgl_temporaries_sum(graph->recording, born, false, &asked, &kept);
-  if (!status)
-    status = cgl_temporaries_sum(graph->recording, born, true,
-                                 &info->bytes_asked, &info->bytes);
-  if (status)
-    return status;
   plan p = {.recording = graph->recording,
             .temporaries = &t,
             .given = true,
-            .n = (uint32_t)n,
+            .n = (uint32_t)cgl_record_count(graph->recording),
             .width = width ? width : CGL_PLAN_WIDTH};
-  if (cgl_temporaries_list(&t, graph->recording, born) && plan_make(&p) &&
-      plan_use_places(&p))
+  if (cgl_temporaries_list(&t, graph->recording,
+                           graph->capture.underway.born) &&
+      plan_make(&p) && plan_use_places(&p))
     bound = cgl_places_bound(&t.places);
   plan_free(&p);
   cgl_temporaries_free(&t);
-  info->bytes_least = kept + bound;
-  return bound == SIZE_MAX
-             ? cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a plan")
-             : CGL_OK;
-}
-
-
-cgl_status cgl_graph_plan(cgl_graph *graph, cgl_plan *info) {
-  static const char operation[] = "graph:plan";
-  memset(info, 0, sizeof *info);
-  cgl_status status = cgl_graph_learn(graph, operation);
-  if (status)
-    return status;
-  const size_t n = cgl_record_count(graph->recording);
-  size_t *depth = calloc(2 * n + 2, sizeof *depth), *at = depth + n + 1;
-  if (!depth)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a plan");
-  info->order = graph->options.order;
-  info->nodes = n;
-  /* Dependencies of nodes that were added by hand may have later numbers. */
-  for (bool again = true; again;) {
-    again = false;
-    for (size_t i = 0; i < n; i++) {
-      size_t count, deepest = 0;
-      const size_t *from = cgl_record_dependencies(graph->recording, i, &count);
-      for (size_t k = 0; k < count; k++)
-        if (from[k] != SIZE_MAX && depth[from[k]] > deepest)
-          deepest = depth[from[k]];
-      again |= depth[i] != deepest + 1;
-      depth[i] = deepest + 1;
-    }
-  }
-  for (size_t i = 0; i < n; i++) {
-    size_t count;
-    cgl_record_dependencies(graph->recording, i, &count);
-    info->edges += count;
-    info->longest = depth[i] > info->longest ? depth[i] : info->longest;
-    at[depth[i]]++;
-    info->width = at[depth[i]] > info->width ? at[depth[i]] : info->width;
-  }
-  free(depth);
-  return plan_sum_bytes(graph, info);
-}
-
-
-cgl_status cgl_graph_plan_memory(cgl_graph *graph, size_t index,
-                                 cgl_plan_memory *memory, bool *found) {
-  cgl_status status = cgl_graph_check_captured(graph, "graph:plan");
-  *found = false;
-  if (status)
-    return status;
-  const uint64_t born = graph->capture.underway.born;
-  const cgl_allocation *a = cgl_record_allocation(graph->recording, index);
-  *found = a;
-  if (!a)
-    return CGL_OK;
-  *memory = (cgl_plan_memory){.file = a->made.file ? a->made.file : "",
-                              .line = a->made.line,
-                              .address = a->address,
-                              .bytes = a->born == born ? a->bytes : 0,
-                              .temporary = a->temporary};
-  return CGL_OK;
-}
-
-
-cgl_status cgl_graph_plan_barrier(cgl_graph *graph, size_t index,
-                                  const char **reason) {
-  const cgl_op *op;
-  cgl_status status = cgl_graph_op(graph, index, "graph:plan", &op);
-  *reason = NULL;
-  if (status || graph->options.order == CGL_ORDER_ISSUE)
-    return status;
-  *reason = cgl_plan_barrier_reason(graph->recording, op);
-  if (!*reason)
-    *reason = state_reason(graph->draw_list, graph->recording, op);
-  return CGL_OK;
+  return bound;
 }

@@ -17,10 +17,13 @@
 
 #include "core/graph/graph.h"
 
-enum { CGL_PLAN_WIDTH = 32 }; /* lanes, if a description says nothing */
+/* If a description says nothing: lanes; and, where this is more than issue
+   order takes, one part in so many of the device's memory for a capture. */
+enum { CGL_PLAN_WIDTH = 32, CGL_PLAN_SHARE = 16 };
 
-/* Why an operation is a barrier; NULL: it is none. */
-const char *cgl_plan_barrier_reason(const cgl_recording *recording,
+/* Why an operation is a barrier, in a graph that draws so; NULL: it is none. */
+const char *cgl_plan_barrier_reason(const cgl_draw *draws,
+                                    const cgl_recording *recording,
                                     const cgl_op *op);
 
 /* Gives the recording of a capture that has ended, and the driver's graph of
@@ -35,5 +38,9 @@ cgl_status cgl_plan_order(cgl_graph *graph, const char *operation);
 cgl_status cgl_plan_check_change(cgl_graph *graph, size_t index,
                                  const cgl_range *ranges, size_t n,
                                  const char *operation);
+
+/* The least bytes that the temporaries of a captured graph could take with its
+   edges (place.h); SIZE_MAX without memory. */
+size_t cgl_plan_bound(cgl_graph *graph);
 
 #endif

@@ -368,7 +368,7 @@ static cgl_status body_add(cgl_stream *stream, const cgl_recording *body,
 /* Whether the kernel may write the value, as far as its arguments tell. */
 static bool op_may_write(const cgl_recording *body, const cgl_op *op,
                          const cgl_buffer *value) {
-  return cgl_plan_barrier_reason(body, op) ||
+  return cgl_plan_barrier_reason(NULL, body, op) ||
          cgl_record_touches(body, op, value->address, cgl_buffer_bytes(value),
                             true);
 }

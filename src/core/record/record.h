@@ -226,8 +226,8 @@ CUresult cgl_record_learn_nodes(cgl_recording *recording, CUgraph graph,
    cuGraphGetEdges */
 CUresult cgl_record_learn_edges(cgl_recording *recording, CUgraph graph);
 /* The same of a capture that nobody else put work into: when one stream issued
-   all operations, and none is of a predicated body, which may fork, they are a
-   line, and the driver is not asked. */
+   all operations, none is of a predicated body, which may fork, and there are
+   as many edges as a line has, it is a line, and the driver only counts. */
 CUresult cgl_record_learn_line(cgl_recording *recording, CUgraph graph);
 /* The operations that operation `index` depends on, once learned; SIZE_MAX for
    a node that is no operation. */

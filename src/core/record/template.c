@@ -140,6 +140,12 @@ CUresult cgl_record_learn_edges(cgl_recording *recording, CUgraph graph) {
 
 CUresult cgl_record_learn_line(cgl_recording *recording, CUgraph graph) {
   const size_t n = recording->nops;
+  size_t count = 0;
+  CUresult result = recording->context->driver->cuGraphGetEdges(
+      graph, NULL, NULL, NULL, &count);
+  /* A stream that waits for an event adds edges that its order implies. */
+  if (result || count + 1 != n)
+    return result ? result : cgl_record_learn_edges(recording, graph);
   for (size_t i = 0; i < n; i++)
     if (!recording->ops[i].stream || recording->ops[i].predication ||
         recording->ops[i].stream != recording->ops[0].stream)

@@ -40,6 +40,29 @@ static cgl_annotations annotations_read(lua_State *L, cgl_lua *S, int index) {
 }
 
 
+/* A number of bytes, or "issue". */
+static size_t bytes_read(lua_State *L, cgl_lua *S, int index) {
+  static const char *const names[] = {"issue", NULL};
+  if (lua_type(L, index) != LUA_TSTRING)
+    return (size_t)cgl_lua_read_integer(L, S, index, "max_bytes", 1,
+                                        CGL_LUA_MAX_WHOLE);
+  cgl_lua_read_choice(L, S, index, "max_bytes, unless a number,", names);
+  return CGL_BYTES_ISSUE;
+}
+
+
+/* The options of order, in the table on the stack's top. */
+static void order_push(lua_State *L, const cgl_graph_desc *desc) {
+  cgl_lua_set_text(L, "order", order_names[desc->order]);
+  if (desc->width)
+    cgl_lua_set_number(L, "width", desc->width);
+  if (desc->max_bytes == CGL_BYTES_ISSUE)
+    cgl_lua_set_text(L, "max_bytes", "issue");
+  else if (desc->max_bytes)
+    cgl_lua_set_number(L, "max_bytes", (double)desc->max_bytes);
+}
+
+
 static void annotations_push(lua_State *L, cgl_annotations annotations) {
   if (annotations == CGL_ANNOTATIONS_NVTX)
     lua_pushliteral(L, "nvtx");
@@ -80,7 +103,8 @@ static void desc_check_limits(lua_State *L, cgl_lua *S, int options) {
    goes.  torch calls annotations enable_annotations. */
 static bool desc_read(lua_State *L, cgl_lua *S, int options,
                       cgl_graph_desc *desc) {
-  static const char *const names[] = {"enable_annotations", "annotations"};
+  static const char *const names[] = {"enable_annotations", "annotations",
+                                      "max_bytes"};
   if (S->limits)
     desc_check_limits(L, S, options);
   const cgl_graph_desc before = *desc;
@@ -101,20 +125,19 @@ static bool desc_read(lua_State *L, cgl_lua *S, int options,
       L, S, options, "order", order_names, (int)desc->order);
   desc->width = (uint32_t)cgl_lua_option_integer(L, S, options, "width", 1,
                                                  MOST_WIDTH, desc->width);
-  desc->max_bytes = (size_t)cgl_lua_option_integer(L, S, options, "max_bytes",
-                                                   1, (int64_t)1 << 53,
-                                                   (int64_t)desc->max_bytes);
   desc->check_input_liveness = cgl_lua_option_boolean(
       L, S, options, "check_input_liveness", desc->check_input_liveness);
   bool changed = pool || mode >= 0 || before.order != desc->order ||
                  before.width != desc->width ||
-                 before.max_bytes != desc->max_bytes ||
                  before.check_input_liveness != desc->check_input_liveness;
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 3; i++) {
     if (!cgl_lua_option(L, options, names[i]))
       continue;
     S->blame = options;
-    desc->annotations = annotations_read(L, S, lua_gettop(L));
+    if (i < 2)
+      desc->annotations = annotations_read(L, S, lua_gettop(L));
+    else
+      desc->max_bytes = bytes_read(L, S, lua_gettop(L));
     S->blame = 0;
     lua_pop(L, 1);
     changed = true;
@@ -149,11 +172,7 @@ int cgl_lua_graph_defaults(lua_State *L) {
     S->defaults = desc;
   }
   lua_createtable(L, 0, 4);
-  cgl_lua_set_text(L, "order", order_names[S->defaults.order]);
-  if (S->defaults.width)
-    cgl_lua_set_number(L, "width", S->defaults.width);
-  if (S->defaults.max_bytes)
-    cgl_lua_set_number(L, "max_bytes", (double)S->defaults.max_bytes);
+  order_push(L, &S->defaults);
   cgl_lua_set_boolean(L, "plan", S->plans);
   return 1;
 }
@@ -187,11 +206,7 @@ static int graph_options(lua_State *L) {
   cgl_lua_set_boolean(L, "unchecked", desc.unchecked);
   cgl_lua_set_boolean(L, "unroll", desc.unroll != CGL_OPTION_OFF);
   cgl_lua_set_boolean(L, "programmatic", desc.programmatic != CGL_OPTION_OFF);
-  cgl_lua_set_text(L, "order", order_names[desc.order]);
-  if (desc.width)
-    cgl_lua_set_number(L, "width", desc.width);
-  if (desc.max_bytes)
-    cgl_lua_set_number(L, "max_bytes", (double)desc.max_bytes);
+  order_push(L, &desc);
   cgl_lua_set_text(L, "capture_error_mode", mode_names[desc.capture_mode]);
   cgl_lua_set_boolean(L, "check_input_liveness", desc.check_input_liveness);
   annotations_push(L, desc.annotations);
@@ -241,10 +256,7 @@ int cgl_lua_graph_newindex(lua_State *L) {
                        : (uint32_t)cgl_lua_read_integer(
                              L, S, 3, graph_fields[field], 1, MOST_WIDTH);
   else if (field == FIELD_MAX_BYTES)
-    desc.max_bytes =
-        reset ? 0
-              : (size_t)cgl_lua_read_integer(L, S, 3, graph_fields[field], 1,
-                                             (int64_t)1 << 53);
+    desc.max_bytes = reset ? 0 : bytes_read(L, S, 3);
   else if (field == FIELD_CAPTURE_ERROR_MODE)
     desc.capture_mode = reset ? CGL_CAPTURE_DEFAULT
                               : (cgl_capture_mode)cgl_lua_read_choice(
