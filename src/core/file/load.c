@@ -570,8 +570,6 @@ static cgl_status load_graph(const load *l, const cgl_file_graph *from,
     parts.recording = cgl_record_retain(all[from->nrecordings - 1]);
     parts.bound = &names->object;
     status = cgl_graph_restore(graph, l->stream, &parts, loading);
-    if (!status)
-      status = cgl_graph_watch_params(graph, loading);
   }
   for (uint32_t r = 0; all && r < from->nrecordings; r++)
     cgl_record_release(all[r]);
