@@ -105,6 +105,24 @@ describe("algo.sort", function()
     assert.is_false(g:writes(x))
   end)
 
+  it("is ordered by its data like any kernel, and can be in a file", function()
+    local x, sorted, other = cg.from({ 3, 1, 2 }, "float"), nil, nil
+    local g = cg.capture(function()
+      sorted, other = algo.sort(x), algo.sort(x, { descending = true })
+    end, { order = "data" })
+    local plan = g:plan()
+    assert.same({}, plan.barriers)
+    assert.is_true(plan.width >= 2)
+    local path = os.tmpname()
+    g:save(path, { inputs = { x = x }, outputs = { up = sorted, down = other } })
+    local loaded = cg.load(path)
+    os.remove(path)
+    loaded.inputs.x:upload { 9, 7, 8 }
+    loaded:replay()
+    assert.same({ 7, 8, 9 }, loaded.outputs.up:download())
+    assert.same({ 9, 8, 7 }, loaded.outputs.down:download())
+  end)
+
   it("refuses results and values that do not fit, with both shapes", function()
     local x = cg.zeros("float", { 2, 3 })
     local function refused(fn, ...) device.raises("CGL_ERROR_INVALID_ARGUMENT", fn, ...) end

@@ -2,6 +2,7 @@
 #include "algo/algo.h"
 #include "algo/kernels_text.h"
 #include "core/base/error.h"
+#include "core/kernel/kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,8 +113,8 @@ cgl_status cgl_algo_kernel(cgl_algo *algo, cgl_algo_source source,
       module_find(algo, source, definitions, operation, &status);
   for (int k = 0; module && k < KERNELS; k++) {
     cgl_kernel **place = &module->kernels[k];
-    if (!*place)
-      status = cgl_module_kernel(module->module, name, place);
+    if (!*place && !(status = cgl_module_kernel(module->module, name, place)))
+      (*place)->plain = true;
     if (status || !strcmp(cgl_kernel_name(*place), name)) {
       *kernel = *place;
       break;

@@ -44,8 +44,8 @@ static const char *kernel_reason(const cgl_recording *recording,
   const cgl_kernel *kernel = (const cgl_kernel *)op->object;
   const unsigned char *values = cgl_record_values(recording, op);
   const cgl_image *image = kernel ? kernel->module->image : NULL;
-  if (!kernel)
-    return NULL; /* one of ours: its ranges say all */
+  if (!kernel || kernel->plain)
+    return NULL; /* its ranges say all */
   if (!image)
     return "the kernel was not compiled from source, and its module may have "
            "variables";

@@ -85,6 +85,7 @@ typedef struct cgl_lua {
   /* Every call reads or writes these. */
   const char *operation; /* the call underway, "buffer:upload" */
   int blame;             /* argument whose option is being read, or 0 */
+  const char *blamed;    /* the option, for messages; or NULL */
   bool closed;           /* lua_close has passed here */
   atomic_int nmessages;  /* in `messages` */
   cgl_stream *stream;    /* owned: the current stream; NULL until needed */

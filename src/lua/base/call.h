@@ -16,6 +16,7 @@ static inline cgl_lua *cgl_lua_enter(lua_State *L, const char *operation) {
   cgl_lua *S = lua_touserdata(L, lua_upvalueindex(1));
   S->operation = operation;
   S->blame = 0;
+  S->blamed = NULL;
   cgl_lua_entered = S;
   if (S->closed)
     luaL_error(L, "%s: cgraphlua has ended with its Lua state", operation);

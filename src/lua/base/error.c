@@ -267,6 +267,8 @@ static bool is_module(lua_State *L) {
 static void bad_push_text(lua_State *L, const cgl_lua *S, int index,
                           const char *message) {
   const char *method = strchr(S->operation, ':');
+  if (S->blame && S->blamed)
+    message = lua_pushfstring(L, "%s: %s", S->blamed, message);
   if (method && index == 1)
     lua_pushfstring(L,
                     "calling '%s' on bad self (%s; write object:%s(...), with "

@@ -117,7 +117,9 @@ static int graph_set(lua_State *L) {
   S->blame = 2;
   for (int set = 0; set < 2; set++)
     for (lua_pushnil(L); lua_next(L, 2); lua_settop(L, 3)) {
+      S->blamed = NULL;
       cgl_param *param = param_find(L, S, graph);
+      S->blamed = lua_tostring(L, -2);
       cgl_lua_param_read(L, S, lua_gettop(L), param, set);
     }
   S->blame = 0;
