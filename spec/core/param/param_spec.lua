@@ -574,7 +574,8 @@ describe("graph:params and graph:set", function()
   it("set all or nothing", function()
     g:set { dt = 3, gravity = 4 }
     assert.same({ 3, 4 }, { a:get(), b:get() })
-    slips(function() g:set { dt = 5, gravity = 0.5 } end, "graph:set", "%(gravity: ", "whole numbers")
+    slips(function() g:set { dt = 5, gravity = 0.5 } end, "graph:set", "%(gravity: ",
+      "whole numbers")
     slips(function() g:set { dt = 5, 1 } end, "strings")
     slips(function() g:set(5) end, "a table of values by name")
     local e = raises("CGL_ERROR_NOT_FOUND", function() g:set { dt = 5, gravty = 1 } end, "gravty",

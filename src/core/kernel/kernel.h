@@ -21,8 +21,8 @@ struct cgl_kernel {
   size_t values_bytes; /* room for a value of each, wherever it begins */
   int max_threads;     /* of a block */
   int static_shared;
-  int block_size;             /* suggested, 0: not asked yet */
-  bool plain; /* memory that its arguments point to holds no addresses */
+  int block_size; /* suggested, 0: not asked yet */
+  bool plain;     /* memory that its arguments point to holds no addresses */
   atomic_uint shared_allowed; /* dynamic bytes the driver was told of */
   cgl_waiter waiter;
   _Atomic(CUfunction) second; /* its second form; NULL: not asked yet */
