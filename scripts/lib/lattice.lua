@@ -103,8 +103,9 @@ extern "C" __global__ void collide(const float *f, float *g, const float *fluid,
                                    float omega)
 {
   int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = row + blockIdx.y;
   if (x < nx) {
-    int i = (row + blockIdx.y) * pitch + LINE + x;
+    int i = y * pitch + LINE + x;
     float f0 = f[i];
     float f1 = f[cells + i - 1], f3 = f[3 * cells + i + 1];
     float f2 = f[2 * cells + i - pitch], f4 = f[4 * cells + i + pitch];
