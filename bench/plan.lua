@@ -78,8 +78,8 @@ shapes.each(1024, function(name, run)
   local issue, data = plan "issue", plan "data"
   local bound = plan("data", issue.bytes)
   print(("%-12s %7d bytes asked; issue %d; data %d of least %d, path %d -> %d; in no more than"
-    .. " issue %d, path %d"):format(name, data.bytes_asked, issue.bytes, data.bytes,
-    data.bytes_least, issue.longest, data.longest, bound.bytes, bound.longest))
+    .. " issue %d of least %d, path %d"):format(name, data.bytes_asked, issue.bytes, data.bytes,
+    data.bytes_least, issue.longest, data.longest, bound.bytes, bound.bytes_least, bound.longest))
 end)
 
 -- Replays --------------------------------------------------------------------

@@ -350,12 +350,13 @@ extern "C" __global__ void add(float *y, const float *x, float a) {
       run()
       local wanted = device.bits(result)
       local issue = captured(run, { order = "issue" }):plan()
-      for _, most in ipairs { false, issue.bytes, "issue" } do
-        local g = captured(run, { max_bytes = most or nil })
+      for _, opts in ipairs { {}, { max_bytes = issue.bytes }, { max_bytes = "issue" },
+        { width = 1 }, { width = 1, max_bytes = "issue" } } do
+        local g = captured(run, opts)
         local plan = g:plan()
         assert.is_true(plan.bytes <= 1.05 * plan.bytes_least, name)
         assert.is_true(plan.longest <= issue.longest, name)
-        assert.is_true(not most or plan.bytes <= issue.bytes, name)
+        assert.is_true(not opts.max_bytes or plan.bytes <= issue.bytes, name)
         result:fill(0)
         g:replay()
         assert.equal(wanted, device.bits(result), name)

@@ -51,7 +51,8 @@ local function shaped(part, ...)
   return { b = part.b, first = 1, count = { ... } }
 end
 
--- What a library does with buffers that nothing else uses.
+-- What libraries do with buffers that nothing else uses; what is not ours comes
+-- last, and cannot be predicated on a GPU.
 local calls = {
   function(at) algo.map("a * 0.5 + b", { a = at(FLOATS), b = at(OTHER) }, at(OTHER)) end,
   function(at) algo.scan(at(FLOATS), "max", { out = at(OTHER) }) end,
@@ -85,8 +86,16 @@ local calls = {
     half:release()
   end,
 }
-for i = 16, 1, -1 do
+local OURS = 7
+for i = 16, OURS + 1, -1 do
   if not calls[i] then table.remove(calls, i) end
+end
+
+local function form_of(...)
+  for _, op in ipairs { ... } do
+    if op.foreign then return nil end
+  end
+  return random(2) == 1 and "node" or "predicated"
 end
 
 -- A part of a buffer: { buffer, first, count }.
@@ -149,7 +158,8 @@ makers = {
   -- libraries and other types
   function(_, _, state)
     state.loose = true
-    return { reads = {}, writes = {}, run = calls[random(#calls)] }
+    local i = random(#calls)
+    return { reads = {}, writes = {}, run = calls[i], foreign = i > OURS }
   end,
   -- temporaries, of which later ones may have the bytes of earlier ones
   function(_, _, state)
@@ -245,7 +255,7 @@ makers = {
   function(inner, gen, state)
     state.loose = true
     local f, x = part(1), makers[random(7)](inner, gen, state)
-    local form = random(2) == 1 and "node" or "predicated"
+    local form = form_of(x)
     return {
       early = { f },
       reads = x.reads,
@@ -258,7 +268,7 @@ makers = {
     state.loose = true
     local f = part(1)
     local x, y = makers[random(6)](inner, gen, state), makers[random(6)](inner, gen, state)
-    local form, turns = random(2) == 1 and "node" or "predicated", random(2) == 1
+    local form, turns = form_of(x, y), random(2) == 1
     return {
       reads = {},
       writes = {},

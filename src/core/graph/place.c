@@ -343,12 +343,22 @@ size_t cgl_places_bound(const cgl_places *places) {
 
 /* ---- the choice ---- */
 
+/* Then an order by size says nothing that the first uses do not. */
+static bool places_have_one_size(const cgl_places *places) {
+  size_t i = 1;
+  while (i < places->count && places->list[i].bytes == places->list[0].bytes)
+    i++;
+  return i >= places->count;
+}
+
+
 size_t cgl_places_find(cgl_places *places) {
   const size_t peak = places_peak(places);
   const size_t in_order = places_in_order(places);
   if (peak == SIZE_MAX || in_order == SIZE_MAX)
     return SIZE_MAX;
-  if (in_order - peak <= peak / 32 || places->count > MANY)
+  if (in_order - peak <= peak / 32 || places->count > MANY ||
+      places_have_one_size(places))
     return in_order;
   const size_t by_size = places_by_size(places);
   return by_size <= in_order ? by_size : places_in_order(places);

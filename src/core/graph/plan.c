@@ -5,26 +5,9 @@
 #include <string.h>
 
 #include "core/graph/build.h"
+#include "core/graph/segments.h"
 #include "core/graph/temporary.h"
 #include "core/record/order.h"
-
-enum { CHUNK = 8 }; /* lanes */
-
-typedef struct access {
-  CUdeviceptr from, to;
-  bool write;
-} access;
-
-/* Who used the bytes between two neighbouring bounds; operations count from 1,
-   and 0 is none. */
-typedef struct segment {
-  uint32_t writer;  /* the last */
-  uint32_t readers; /* since then: a list in plan->readers */
-} segment;
-
-typedef struct reader {
-  uint32_t op, next;
-} reader;
 
 typedef struct stream_floor {
   uint64_t stream;
@@ -38,19 +21,8 @@ typedef struct plan {
   bool given; /* the recording's dependencies are the edges, and stay */
   uint32_t n, width;
   size_t stride; /* of rows: the width, rounded up to whole chunks */
-  access *accesses;
-  size_t naccesses, accesses_size;
-  size_t *first; /* accesses of operation i; n + 1 entries */
-  CUdeviceptr *bounds;
-  size_t nbounds;
-  struct bound {
-    CUdeviceptr at; /* 0: none */
-    size_t index;   /* in `bounds` */
-  } * slots;        /* open addressing, half empty */
-  size_t mask;
-  segment *segments;
-  reader *readers;
-  size_t nreaders, readers_size;
+  cgl_segments segments;
+  uint32_t *first;  /* accesses of operation i; n + 1 entries */
   uint32_t *lane;   /* of an operation */
   uint32_t *before; /* the operation before it in its lane */
   uint32_t *depth;  /* operations on the longest path to it */
@@ -60,9 +32,7 @@ typedef struct plan {
   uint32_t nlanes;
   uint32_t least; /* no lane is less deep; no lane before `next` is as little */
   uint32_t next;
-  uint32_t *wanted; /* what the operation at hand must come after */
-  uint32_t *mark;   /* by operation: the last that wanted it */
-  size_t nwanted;
+  cgl_wants wants;  /* of the operation at hand, the latest first in the end */
   uint32_t barrier; /* the last */
   uint32_t handle;  /* that the next conditional node goes by */
   stream_floor *floors;
@@ -73,40 +43,16 @@ typedef struct plan {
 } plan;
 
 
-/* Room for one element more; false without memory. */
-static bool plan_grow(void **array, size_t count, size_t *size,
-                      size_t element) {
-  if (count < *size)
-    return true;
-  const size_t larger = 2 * *size + 64;
-  void *grown = realloc(*array, larger * element);
-  if (!grown)
-    return false;
-  *array = grown;
-  *size = larger;
-  return true;
-}
-
-#define GROW(array, count, size) \
-  plan_grow((void **)&(array), (count), &(size), sizeof *(array))
-
-
 /* ---- what an operation accesses ---- */
 
 /* `temporary`: that the range is in, from 1, or 0. */
 static bool plan_add_access(plan *p, const cgl_range *range,
                             uint32_t temporary) {
   CUdeviceptr from = range->address;
-  if (!range->bytes)
-    return true;
   if (temporary)
     from += p->temporaries->apart[temporary - 1] -
             cgl_record_allocation(p->recording, range->allocation - 1)->address;
-  if (!GROW(p->accesses, p->naccesses, p->accesses_size))
-    return false;
-  p->accesses[p->naccesses++] =
-      (access){from, from + range->bytes, range->write};
-  return true;
+  return cgl_segments_add(&p->segments, from, range->bytes, range->write);
 }
 
 
@@ -128,102 +74,11 @@ static bool plan_add_accesses(plan *p, const cgl_recording *recording,
 }
 
 
-/* ---- segments ---- */
-
-static int bound_compare(const void *a, const void *b) {
-  const CUdeviceptr x = *(const CUdeviceptr *)a, y = *(const CUdeviceptr *)b;
-  return x < y ? -1 : x > y;
-}
-
-
-/* The slot of a bound in the table. */
-static size_t bound_slot(const plan *p, CUdeviceptr at) {
-  size_t slot = at * UINT64_C(0x9e3779b97f4a7c15) >> 20 & p->mask;
-  while (p->slots[slot].at && p->slots[slot].at != at)
-    slot = (slot + 1) & p->mask;
-  return slot;
-}
-
-
-/* Most operations use what others use: each bound is sorted once. */
-static bool plan_make_segments(plan *p) {
-  const size_t n = 2 * p->naccesses;
-  size_t size = 64;
-  while (size < 2 * n)
-    size *= 2;
-  p->mask = size - 1;
-  p->bounds = malloc((n + 1) * sizeof *p->bounds);
-  p->slots = calloc(size, sizeof *p->slots);
-  if (!p->bounds || !p->slots)
-    return false;
-  for (size_t i = 0; i < n; i++) {
-    const access *a = &p->accesses[i / 2];
-    const CUdeviceptr at = i % 2 ? a->to : a->from;
-    const size_t slot = bound_slot(p, at);
-    if (!p->slots[slot].at)
-      p->bounds[p->nbounds++] = at;
-    p->slots[slot].at = at;
-  }
-  qsort(p->bounds, p->nbounds, sizeof *p->bounds, bound_compare);
-  for (size_t i = 0; i < p->nbounds; i++)
-    p->slots[bound_slot(p, p->bounds[i])].index = i;
-  return (p->segments = calloc(p->nbounds + 1, sizeof *p->segments));
-}
-
-
-static size_t plan_find_bound(const plan *p, CUdeviceptr at) {
-  return p->slots[bound_slot(p, at)].index;
-}
-
-
 /* ---- what an operation comes after ---- */
 
 /* `op` counts from 1; 0 is fine. */
 static void plan_want(plan *p, uint32_t op, uint32_t of) {
-  if (!op || p->mark[op - 1] == of)
-    return;
-  p->mark[op - 1] = of;
-  p->wanted[p->nwanted++] = op;
-}
-
-
-static bool plan_read(plan *p, const access *a, uint32_t op) {
-  for (size_t i = plan_find_bound(p, a->from); p->bounds[i] < a->to; i++) {
-    segment *s = &p->segments[i];
-    plan_want(p, s->writer, op);
-    if (!GROW(p->readers, p->nreaders, p->readers_size))
-      return false;
-    p->readers[p->nreaders] = (reader){op, s->readers};
-    s->readers = (uint32_t)++p->nreaders;
-  }
-  return true;
-}
-
-
-static void plan_write(plan *p, const access *a, uint32_t op) {
-  for (size_t i = plan_find_bound(p, a->from); p->bounds[i] < a->to; i++) {
-    segment *s = &p->segments[i];
-    if (s->writer != op)
-      plan_want(p, s->writer, op);
-    for (uint32_t r = s->readers; r; r = p->readers[r - 1].next)
-      if (p->readers[r - 1].op != op)
-        plan_want(p, p->readers[r - 1].op, op);
-    *s = (segment){.writer = op};
-  }
-}
-
-
-/* Reads come first: what the operation reads, it does not read of itself. */
-static bool plan_want_data(plan *p, uint32_t op) {
-  const access *a = p->accesses + p->first[op - 1];
-  const access *end = p->accesses + p->first[op];
-  for (const access *r = a; r < end; r++)
-    if (!r->write && !plan_read(p, r, op))
-      return false;
-  for (const access *w = a; w < end; w++)
-    if (w->write)
-      plan_write(p, w, op);
-  return true;
+  cgl_segments_want(&p->wants, op, of);
 }
 
 
@@ -247,7 +102,7 @@ static bool plan_set_floor(plan *p, uint64_t stream, uint32_t op) {
       p->floors[i].op = op;
       return true;
     }
-  if (!GROW(p->floors, p->nfloors, p->floors_size))
+  if (!CGL_SEGMENTS_GROW(p->floors, p->nfloors, p->floors_size))
     return false;
   p->floors[p->nfloors++] = (stream_floor){stream, op};
   return true;
@@ -307,13 +162,9 @@ static uint32_t *plan_row(const plan *p, uint32_t op) {
 }
 
 
-/* Operation `w` and what precedes it precede what `row` is of.  Compilers make
-   vectors of loops with a fixed count. */
-static void plan_join_row(const plan *p, uint32_t *restrict row, uint32_t w) {
-  const uint32_t *restrict its = plan_row(p, w);
-  for (size_t l = 0; l < p->stride; l += CHUNK)
-    for (size_t k = l; k < l + CHUNK; k++)
-      row[k] = its[k] > row[k] ? its[k] : row[k];
+/* Operation `w` and what precedes it precede what `row` is of. */
+static void plan_join_row(const plan *p, uint32_t *row, uint32_t w) {
+  cgl_segments_join(row, plan_row(p, w), p->stride);
   row[p->lane[w - 1]] = w;
 }
 
@@ -322,17 +173,23 @@ static void plan_join_row(const plan *p, uint32_t *restrict row, uint32_t w) {
    `row` gets what precedes the operation. */
 static void plan_reduce(plan *p, uint32_t *row) {
   size_t kept = 0;
+  if (p->wants.count == 1) {
+    const uint32_t w = p->wants.list[0];
+    memcpy(row, plan_row(p, w), p->stride * sizeof *row);
+    row[p->lane[w - 1]] = w;
+    return;
+  }
   memset(row, 0, p->stride * sizeof *row);
-  if (p->nwanted > 1)
-    qsort(p->wanted, p->nwanted, sizeof *p->wanted, wanted_compare);
-  for (size_t i = 0; i < p->nwanted; i++) {
-    const uint32_t w = p->wanted[i];
+  if (p->wants.count)
+    qsort(p->wants.list, p->wants.count, sizeof *p->wants.list, wanted_compare);
+  for (size_t i = 0; i < p->wants.count; i++) {
+    const uint32_t w = p->wants.list[i];
     if (row[p->lane[w - 1]] >= w)
       continue;
     plan_join_row(p, row, w);
-    p->wanted[kept++] = w;
+    p->wants.list[kept++] = w;
   }
-  p->nwanted = kept;
+  p->wants.count = kept;
 }
 
 
@@ -340,13 +197,13 @@ static void plan_reduce(plan *p, uint32_t *row) {
 static void plan_want_also(plan *p, uint32_t *row, uint32_t w) {
   const uint32_t *its = plan_row(p, w);
   size_t kept = 0;
-  for (size_t i = 0; i < p->nwanted; i++)
-    if (its[p->lane[p->wanted[i] - 1]] < p->wanted[i])
-      p->wanted[kept++] = p->wanted[i];
-  p->nwanted = kept + 1;
-  for (; kept && p->wanted[kept - 1] < w; kept--)
-    p->wanted[kept] = p->wanted[kept - 1];
-  p->wanted[kept] = w;
+  for (size_t i = 0; i < p->wants.count; i++)
+    if (its[p->lane[p->wants.list[i] - 1]] < p->wants.list[i])
+      p->wants.list[kept++] = p->wants.list[i];
+  p->wants.count = kept + 1;
+  for (; kept && p->wants.list[kept - 1] < w; kept--)
+    p->wants.list[kept] = p->wants.list[kept - 1];
+  p->wants.list[kept] = w;
   plan_join_row(p, row, w);
 }
 
@@ -367,7 +224,7 @@ static uint32_t plan_find_shallow_lane(plan *p) {
 
 static bool chunk_has_tail(const uint32_t *row, const uint32_t *tails) {
   uint32_t any = 0;
-  for (size_t k = 0; k < CHUNK; k++)
+  for (size_t k = 0; k < CGL_SEGMENTS_CHUNK; k++)
     any |= row[k] == tails[k];
   return any;
 }
@@ -377,11 +234,11 @@ static bool chunk_has_tail(const uint32_t *row, const uint32_t *tails) {
    that has least behind it. */
 static uint32_t plan_choose_lane(plan *p, const uint32_t *row) {
   uint32_t best = UINT32_MAX;
-  const uint32_t latest = p->nwanted ? p->wanted[0] : 0;
+  const uint32_t latest = p->wants.count ? p->wants.list[0] : 0;
   if (latest && p->tails[p->lane[latest - 1]] == latest)
     return p->lane[latest - 1]; /* no later operation precedes it */
-  for (uint32_t from = 0; from < p->nlanes; from += CHUNK)
-    for (uint32_t l = from; l < from + CHUNK && l < p->nlanes &&
+  for (uint32_t from = 0; from < p->nlanes; from += CGL_SEGMENTS_CHUNK)
+    for (uint32_t l = from; l < from + CGL_SEGMENTS_CHUNK && l < p->nlanes &&
                             chunk_has_tail(row + from, p->tails + from);
          l++)
       if (row[l] == p->tails[l] &&
@@ -403,11 +260,11 @@ static bool plan_place(plan *p, uint32_t op) {
     plan_want_also(p, row, p->tails[lane]);
   p->before[op - 1] = p->tails[lane];
   p->tails[lane] = op;
-  for (size_t i = p->nwanted; i-- > 0;) {
-    const uint32_t depth = p->depth[p->wanted[i] - 1];
-    if (!GROW(p->edges, p->nedges, p->edges_size))
+  for (size_t i = p->wants.count; i-- > 0;) {
+    const uint32_t depth = p->depth[p->wants.list[i] - 1];
+    if (!CGL_SEGMENTS_GROW(p->edges, p->nedges, p->edges_size))
       return false;
-    p->edges[p->nedges++] = p->wanted[i] - 1;
+    p->edges[p->nedges++] = p->wants.list[i] - 1;
     if (depth > p->depth[op - 1])
       p->depth[op - 1] = depth;
   }
@@ -429,20 +286,26 @@ static void plan_want_given(plan *p, uint32_t op) {
 
 static bool plan_add(plan *p, uint32_t op) {
   const cgl_op *o = cgl_record_op(p->recording, op - 1);
-  p->nwanted = 0;
+  p->wants.count = 0;
   p->starts[op - 1] = p->nedges;
   if (p->given) {
     plan_want_given(p, op);
     return plan_place(p, op);
   }
-  if (!plan_want_data(p, op) || !plan_want_explicit(p, op))
+  const cgl_access *a = p->segments.accesses + p->first[op - 1];
+  const cgl_access *end = p->segments.accesses + p->first[op];
+  if (!cgl_segments_use(&p->segments, a, end, op, &p->wants) ||
+      !plan_want_explicit(p, op))
     return false;
   plan_want(p, p->barrier, op);
   if (cgl_plan_barrier_reason(p->draws, p->recording, o)) {
     plan_want_all_until(p, op, op);
     p->barrier = op;
   }
-  return plan_place(p, op);
+  if (!plan_place(p, op))
+    return false;
+  cgl_segments_put(&p->segments, a, end, op, p->lane[op - 1]);
+  return true;
 }
 
 
@@ -506,15 +369,8 @@ static CUresult plan_edit(const plan *p, const cgl_driver *driver,
 /* ---- a plan ---- */
 
 static void plan_free(plan *p) {
-  free(p->accesses);
-  free(p->first);
-  free(p->bounds);
-  free(p->slots);
-  free(p->segments);
-  free(p->readers);
-  free(p->lane);
+  cgl_segments_free(&p->segments);
   free(p->reach);
-  free(p->tails);
   free(p->floors);
   free(p->edges);
   free(p->starts);
@@ -524,19 +380,22 @@ static void plan_free(plan *p) {
 /* The arrays that have an element for each operation. */
 static bool plan_reserve(plan *p) {
   const size_t n = (size_t)p->n + 1;
-  p->first = calloc(n, sizeof *p->first);
-  p->starts = calloc(n, sizeof *p->starts);
-  p->lane = calloc(5 * n, sizeof *p->lane);
-  p->stride = (p->width + CHUNK - 1) / CHUNK * CHUNK;
-  p->reach = malloc(n * p->stride * sizeof *p->reach); /* set row by row */
-  p->tails = calloc(2 * p->stride, sizeof *p->tails);
-  p->deep = p->tails + p->stride;
-  if (!p->first || !p->starts || !p->lane || !p->reach || !p->tails)
+  p->stride = (p->width + CGL_SEGMENTS_CHUNK - 1) / CGL_SEGMENTS_CHUNK *
+              CGL_SEGMENTS_CHUNK;
+  const size_t rest = 6 * n + 2 * p->stride;
+  p->reach = malloc((n * p->stride + rest) * sizeof *p->reach);
+  p->starts = malloc(n * sizeof *p->starts);
+  if (!p->reach || !p->starts)
     return false;
+  p->first = p->reach + n * p->stride; /* rows are set one by one */
+  memset(p->first, 0, rest * sizeof *p->first);
+  p->lane = p->first + n;
   p->before = p->lane + n;
   p->depth = p->before + n;
-  p->wanted = p->depth + n;
-  p->mark = p->wanted + n;
+  p->wants.list = p->depth + n;
+  p->wants.mark = p->wants.list + n;
+  p->tails = p->wants.mark + n;
+  p->deep = p->tails + p->stride;
   return true;
 }
 
@@ -545,9 +404,9 @@ static bool plan_make(plan *p) {
   bool room = plan_reserve(p);
   for (uint32_t i = 0; i < p->n && room && !p->given; i++) {
     room = plan_add_accesses(p, p->recording, cgl_record_op(p->recording, i));
-    p->first[i + 1] = p->naccesses;
+    p->first[i + 1] = (uint32_t)p->segments.naccesses;
   }
-  room = room && plan_make_segments(p);
+  room = room && cgl_segments_make(&p->segments, p->stride);
   for (uint32_t op = 1; op <= p->n && room; op++)
     room = plan_add(p, op);
   if (room)
@@ -609,7 +468,7 @@ static size_t plan_most(const cgl_graph *graph, size_t issued) {
 
 
 /* A plan whose memory takes no more than the graph's options allow, of as many
-   lanes as that leaves.  Before there is one lane, the temporaries stay where
+   lanes as that leaves.  Before lanes become one, the temporaries stay where
    issue order has them, if that fits. */
 static cgl_status plan_fit(plan *p, const cgl_graph *graph, cgl_temporaries *t,
                            const char *operation, size_t *bytes) {
@@ -623,8 +482,9 @@ static cgl_status plan_fit(plan *p, const cgl_graph *graph, cgl_temporaries *t,
     status = cgl_temporaries_sum(graph->recording, t->born, !t->count, &asked,
                                  &kept);
   const size_t most = plan_most(graph, issued);
+  const bool stay = issued <= most;
   for (; !status; width = width > 8 ? width / 2 : width - 1) {
-    if (width == 1 && issued <= most && t->count) {
+    if (width == (widest > 1) && stay && t->count) {
       t->count = 0;
       kept = issued;
       width = widest;
@@ -635,7 +495,7 @@ static cgl_status plan_fit(plan *p, const cgl_graph *graph, cgl_temporaries *t,
                       "no memory to plan the graph");
     if (kept + *bytes <= most)
       return CGL_OK;
-    if (width == 1)
+    if (width == 1 && !(stay && t->count))
       break;
     plan_free(p);
     cgl_places_free(&t->places);
@@ -665,11 +525,14 @@ static cgl_status plan_finish(plan *p, cgl_context *context,
     return status;
   cgl_record_set_dependencies(recording, p->starts, p->edges);
   p->starts = p->edges = NULL;
-  if (moved)
-    status = cgl_build_graph(context, recording, 1, operation, &built);
-  if (!moved || status)
+  if (!moved)
     return status;
+  /* First, so that the new nodes may have the memory of the old ones. */
   context->driver->cuGraphDestroy(*graph);
+  *graph = NULL;
+  status = cgl_build_graph(context, recording, 1, operation, &built);
+  if (status)
+    return status;
   *graph = built;
   return cgl_fail_driver(context,
                          cgl_record_learn_nodes(recording, built, 0, true),
@@ -713,7 +576,8 @@ cgl_status cgl_plan_order(cgl_graph *graph, const char *operation) {
 
 static bool accesses_conflict(const plan *p, const cgl_range *ranges,
                               size_t n) {
-  for (const access *a = p->accesses; a < p->accesses + p->naccesses; a++)
+  const cgl_segments *s = &p->segments;
+  for (const cgl_access *a = s->accesses; a < s->accesses + s->naccesses; a++)
     if (cgl_record_ranges_touch(ranges, n, a->from, a->to - a->from, !a->write))
       return true;
   return false;
@@ -740,7 +604,7 @@ cgl_status cgl_plan_check_change(cgl_graph *graph, size_t index,
   unsigned char *reached = malloc(count + 1);
   bool room = reached;
   for (size_t i = 0; i < count && n && !status && room; i++) {
-    p.naccesses = 0;
+    p.segments.naccesses = 0;
     const cgl_op *op = cgl_record_op(recording, i);
     room = i == index || plan_add_accesses(&p, recording, op);
     const size_t before = i < index ? i : index, after = i < index ? index : i;
@@ -748,7 +612,7 @@ cgl_status cgl_plan_check_change(cgl_graph *graph, size_t index,
         !cgl_order_precedes(recording, reached, before, after))
       status = refuse_change(op, operation);
   }
-  free(p.accesses);
+  cgl_segments_free(&p.segments);
   free(reached);
   return room ? status
               : cgl_fail(CGL_ERROR_NO_MEMORY, operation,
