@@ -156,6 +156,19 @@ describe("algo.reduce", function()
     assert.same({ 0, 0, 0 }, algo.reduce(none, "sum", { axis = 1 }):download())
   end)
 
+  it("sums the ends of small types, of views that begin anywhere", function()
+    for type, ends in pairs { int8 = { -128, 127 }, uint8 = { 255 }, int16 = { -32768, 32767 },
+                              uint16 = { 65535 }, bool = { true } } do
+      for _, v in ipairs(ends) do
+        local x, n = cg.full(type, 70020, v), 70003
+        for first = 1, 17, 8 do
+          assert.equal(n * (v == true and 1 or v),
+            tonumber(algo.reduce(x:view(first, n), "sum"):item()))
+        end
+      end
+    end
+  end)
+
   it("gives the same bits for views, copies and replays of the same numbers", function()
     local n = 300007
     local all = cg.buffer("float", n + 1):uniform(cg.generator(1), -1, 1)

@@ -68,6 +68,19 @@ describe("algo.scan", function()
     check(list, 2 ^ 31 - 1, "min", true, algo.scan(x, "min", { exclusive = true }))
   end)
 
+  it("joins more blocks than one looks back at, of views and beside them", function()
+    local n = 2 ^ 21 + 2 ^ 13 + 5
+    for _, type in ipairs { "int32", "double" } do
+      local x = cg.full(type, n + 1, 1)
+      for first = 1, 2 do
+        local part = x:view(first, n)
+        local places = algo.scan(part, "sum", { exclusive = true })
+        local wrong = algo.map("x != i", { x = places }, cg.buffer("bool", n))
+        assert.is_false(algo.reduce(wrong, "any"):item())
+      end
+    end
+  end)
+
   it("begins exclusive minima and maxima with what every number beats", function()
     local x = cg.from({ 3, 5, 4 }, "float")
     assert.same({ -math.huge, 3, 5 }, algo.scan(x, "max", { exclusive = true }):download())

@@ -92,10 +92,19 @@ INSIDE R finish(part a) { return put<R>::of(a); }
 #define FOLLOW join
 #endif
 
+// Sums of small integers are dot products with ones: of 4 bytes or 2 halves of a
+// word in one instruction.
+#if defined(SUM) && defined(NARROW) && __CUDA_ARCH__ >= 610
+#define DOTS 1
+#else
+#define DOTS 0
+#endif
+
 // Where parts come from: a run of EACH at a time, or by themselves.
 struct elements {
   const X *x, *y;
   enum { EACH = 16 / sizeof(X) };
+  enum { SUMS = DOTS ? 1 : EACH };
   __device__ __forceinline__ part at(i64 i, i64 j) const {
 #ifdef DOT
     return take(x[i], y[i], j);
@@ -114,6 +123,21 @@ struct elements {
     for (int k = 0; k < EACH; k++) r.at[k] = from[k];
     return r;
   }
+#if DOTS
+  __device__ __forceinline__ int dot_ones(run p) const {
+    int words[4], sum = 0;
+    memcpy(words, &p, sizeof words);
+#pragma unroll
+    for (int w = 0; w < 4; w++)
+      if (sizeof(X) == 1)
+        sum = (X)-1 < 0 ? __dp4a(words[w], 0x01010101, sum)
+                        : __dp4a((unsigned)words[w], 0x01010101u, (unsigned)sum);
+      else
+        sum = (X)-1 < 0 ? __dp2a_lo(words[w], 0x0101, sum)
+                        : __dp2a_lo((unsigned)words[w], 0x0101u, (unsigned)sum);
+    return sum;
+  }
+#endif
   __device__ __forceinline__ void join_run(part *sums, i64 i, i64 j,
                                            bool whole) const {
     const run p = load(x + i, whole);
@@ -123,11 +147,8 @@ struct elements {
 #else
 #define OTHER p
 #endif
-#if defined(SUM) && defined(NARROW)
-    int sum = 0;
-#pragma unroll
-    for (int k = 0; k < EACH; k++) sum += p.at[k];
-    sums[0] += sum;
+#if DOTS
+    sums[0] += dot_ones(p);
 #else
 #pragma unroll
     for (int k = 0; k < EACH; k++)
@@ -139,7 +160,7 @@ struct elements {
 
 struct parts {
   const part *from;
-  enum { EACH = 1 };
+  enum { EACH = 1, SUMS = 1 };
   __device__ __forceinline__ part at(i64 i, i64) const { return from[i]; }
 #ifndef __CGRAPHLUA_HOST__
   __device__ __forceinline__ bool aligned(i64) const { return true; }
@@ -195,14 +216,14 @@ INSIDE void rows(From from, To to, i64 outer, i64 n, i64, i64 chunk,
   const i64 end = first + chunk < n ? first + chunk : n;
   const i64 rest = first + (end - first) / From::EACH * From::EACH;
   const bool whole = from.aligned(row + first);
-  part sums[From::EACH];
+  part sums[From::SUMS];
 #pragma unroll
-  for (int k = 0; k < From::EACH; k++) sums[k] = start();
+  for (int k = 0; k < From::SUMS; k++) sums[k] = start();
   i64 j = first + (i64)threadIdx.x * From::EACH;
 #ifdef INDEXED
   // What the first element of each does not beat, it equals.
   if (j < rest)
-    for (int k = 0; k < From::EACH; k++) sums[k].at = j + k;
+    for (int k = 0; k < From::SUMS; k++) sums[k].at = j + k;
 #endif
   const i64 step = (i64)blockDim.x * From::EACH;
   if (whole) {
@@ -216,9 +237,10 @@ INSIDE void rows(From from, To to, i64 outer, i64 n, i64, i64 chunk,
     sums[0] = join(sums[0], from.at(row + rest + threadIdx.x,
                                     rest + threadIdx.x));
 #pragma unroll
-  for (int w = From::EACH / 2; w; w /= 2)
+  for (int w = 1; w < From::SUMS; w *= 2)
 #pragma unroll
-    for (int k = 0; k < w; k++) sums[k] = join(sums[k], sums[k + w]);
+    for (int k = 0; k + w < From::SUMS; k += 2 * w)
+      sums[k] = join(sums[k], sums[k + w]);
   const part sum = join_block(sums[0]);
   if (threadIdx.x == 0) store(to, at, sum);
 }

@@ -10,8 +10,8 @@
 
 enum {
   DEFINITIONS = 400,
-  THREADS = 512,
-  GROUP = 1024 /* of scan.cu */
+  THREADS = 256, /* of a block on a GPU */
+  GROUP = 256    /* tiles */
 };
 
 static const char operation[] = "algo.scan";
@@ -76,15 +76,16 @@ static void scan_define(scan_call *call, cgl_algo_scan_kind kind) {
   const cgl_type type = cgl_buffer_type(call->x);
   const cgl_type result = cgl_buffer_type(call->out);
   call->number = scan_number(type, result);
-  call->tile = THREADS * (cgl_type_bytes(call->number) == 8 ? 8 : 16);
+  call->tile = THREADS * (cgl_type_bytes(call->number) == 8 ? 24 : 32);
   snprintf(call->definitions, sizeof call->definitions,
            "\n#define X %s\n#define NUMBER %s\n#define R %s\n#define %s\n"
-           "#define WORST %s\n#define TILE %llu\n",
+           "#define WORST %s\n#define TILE %llu\n#define THREADS %d\n"
+           "#define GROUP %d\n",
            cgl_algo_type_text(type), cgl_algo_type_text(call->number),
            cgl_algo_type_text(result), words[kind],
            cgl_algo_worst_text(cgl_algo_is_whole(type) ? type : call->number,
                                kind == CGL_ALGO_SCAN_min),
-           (unsigned long long)call->tile);
+           (unsigned long long)call->tile, THREADS, GROUP);
 }
 
 

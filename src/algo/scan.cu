@@ -1,6 +1,7 @@
 // Running sums, minima and maxima.  In front stand X, the elements' type;
 // NUMBER, what they are computed as; R, the results' type; the operation; WORST,
-// what every number beats; and TILE, the elements of a block of 512 threads.
+// what every number beats; and on a GPU TILE, the elements of a block, of THREADS
+// threads, and GROUP.
 
 #if defined(MIN)
 INSIDE NUMBER start() { return WORST; }
@@ -17,17 +18,25 @@ INSIDE NUMBER join(NUMBER a, NUMBER b) { return a + b; }
 
 // One pass over the elements.  Blocks begin in the order of their numbers, so
 // those before a block are underway.  A block takes a tile, and publishes its
-// sum; 1024 tiles are a group, whose last tile publishes the sum up to its end.
+// sum; GROUP tiles are a group, whose last tile publishes the sum up to its end.
 // The sum before a tile is joined from that of the group before and those of the
 // tiles before in its group, in an order that the tile's number fixes: the same
 // bits in every run.
+// A warp has EACH / RUN rows, in which a lane has RUN elements side by side.
 // state: a place for each tile, then for each group, which the caller sets to 0:
 // 32 bits of the number in each word, beside a 1, so that a word is whole when
 // it is seen.
 
-enum { THREADS = 512, EACH = TILE / THREADS, GROUP = 1024 };
-enum { WORDS = sizeof(NUMBER) / 4 };
-#define PLACE(i) ((i) + (i) / 32) /* without conflicts of banks */
+enum {
+  EACH = TILE / THREADS,
+  WARPS = THREADS / 32,
+  WIDE = sizeof(X) > sizeof(R) ? sizeof(X) : sizeof(R),
+  RUN = WIDE == 1 ? 8 : 16 / WIDE,
+  ROWS = EACH / RUN,
+  WORDS = sizeof(NUMBER) / 4
+};
+
+template <class T> struct alignas(RUN * sizeof(T)) run { T at[RUN]; };
 
 INSIDE void publish(u64 *place, NUMBER value) {
   unsigned bits[WORDS];
@@ -36,99 +45,140 @@ INSIDE void publish(u64 *place, NUMBER value) {
     ((volatile u64 *)place)[w] = (u64)1 << 32 | bits[w];
 }
 
-INSIDE NUMBER await(const u64 *place) {
+// What a place held when it was looked at, and its number when it has one.
+struct look { u64 words[WORDS]; };
+INSIDE look look_at(const u64 *place) {
+  look seen;
+#pragma unroll
+  for (int w = 0; w < WORDS; w++)
+    seen.words[w] = ((const volatile u64 *)place)[w];
+  return seen;
+}
+INSIDE NUMBER await(look seen, const u64 *place) {
   unsigned bits[WORDS];
+#pragma unroll
   for (int w = 0; w < WORDS; w++) {
-    u64 seen;
-    do seen = ((const volatile u64 *)place)[w];
-    while (!(seen >> 32));
-    bits[w] = (unsigned)seen;
+    while (!(seen.words[w] >> 32))
+      seen.words[w] = ((const volatile u64 *)place)[w];
+    bits[w] = (unsigned)seen.words[w];
   }
   NUMBER value;
   memcpy(&value, bits, sizeof value);
   return value;
 }
 
-INSIDE NUMBER shuffle_up(NUMBER a, int by) {
-  return __shfl_up_sync(0xffffffff, a, by);
-}
-
-// What stands before the thread's own number in its block; *all: the block's.
-INSIDE NUMBER scan_block(NUMBER own, NUMBER *warps, NUMBER *all) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  NUMBER sum = own;
-  for (int by = 1; by < 32; by *= 2) {
-    const NUMBER before = shuffle_up(sum, by);
-    if (lane >= by) sum = join(before, sum);
-  }
-  if (lane == 31) warps[warp] = sum;
-  __syncthreads();
-  NUMBER before = start();
-  *all = start();
+// What stands before the tile, in lane 0 of the warp that asks.
+INSIDE NUMBER look_back(u64 *state, i64 tile, i64 tiles, NUMBER all) {
+  enum { LOOKS = 4 }; /* at a time */
+  const int lane = threadIdx.x % 32, count = (int)(tile % GROUP);
+  u64 *group = state + (tiles + tile / GROUP) * WORDS;
+  const u64 *mine = state + (tile - count) * WORDS;
+  if (lane == 0) publish(state + tile * WORDS, all);
+  look base = {};
+  if (tile >= GROUP) base = look_at(group - WORDS);
+  NUMBER lower = start();
+  for (int i = lane; i < count; i += 32 * LOOKS) {
+    look seen[LOOKS];
 #pragma unroll
-  for (int w = 0; w < THREADS / 32; w++) {
-    if (w == warp) before = *all;
-    *all = join(*all, warps[w]);
+    for (int k = 0; k < LOOKS; k++)
+      if (i + 32 * k < count) seen[k] = look_at(mine + (i + 32 * k) * WORDS);
+#pragma unroll
+    for (int k = 0; k < LOOKS; k++)
+      if (i + 32 * k < count)
+        lower = join(lower, await(seen[k], mine + (i + 32 * k) * WORDS));
   }
-  sum = shuffle_up(sum, 1);
-  __syncthreads();
-  return lane ? join(before, sum) : before;
+  __syncwarp();
+  for (int by = 16; by; by /= 2)
+    lower = join(lower, __shfl_down_sync(0xffffffff, lower, by));
+  if (lane == 0) {
+    if (tile >= GROUP) lower = join(await(base, group - WORDS), lower);
+    if (count == GROUP - 1) publish(group, join(lower, all));
+  }
+  return lower;
 }
 
-extern "C" __global__ void __launch_bounds__(512, 3)
+extern "C" __global__ void __launch_bounds__(THREADS)
 scan(const X *x, R *out, u64 *state, i64 n, i64 tiles, int exclusive) {
-  __shared__ NUMBER places[TILE + TILE / 32];
-  __shared__ NUMBER warps[THREADS / 32];
-  __shared__ NUMBER base, before_tile;
-  const int t = threadIdx.x;
+  __shared__ NUMBER warps[WARPS], before_tile;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const i64 tile = (i64)blockIdx.y * gridDim.x + blockIdx.x;
   if (tile >= tiles) return;
-  const i64 first = tile * TILE;
-  const int width = n - first < TILE ? (int)(n - first) : TILE;
-  X elements[EACH];
+  const i64 first = tile * TILE + warp * 32 * EACH + lane * RUN;
+  const bool filled = tile * TILE + TILE <= n;
+  run<X> elements[ROWS];
+  if (filled && !((u64)x % sizeof(run<X>))) {
 #pragma unroll
-  for (int k = 0; k < EACH; k++)
-    if (k * THREADS + t < width) elements[k] = x[first + k * THREADS + t];
+    for (int r = 0; r < ROWS; r++)
+      elements[r] = *(const run<X> *)(x + first + r * 32 * RUN);
+  } else {
 #pragma unroll
-  for (int k = 0; k < EACH; k++) {
-    const int i = k * THREADS + t;
-    places[PLACE(i)] = i < width ? (NUMBER)get(elements[k]) : start();
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+      for (int k = 0; k < RUN; k++)
+        if (first + r * 32 * RUN + k < n)
+          elements[r].at[k] = x[first + r * 32 * RUN + k];
   }
-  __syncthreads();
-  NUMBER sum = start();
+  NUMBER own[ROWS][RUN], sums[ROWS];
 #pragma unroll
-  for (int k = 0; k < EACH; k++) sum = join(sum, places[PLACE(t * EACH + k)]);
-  NUMBER all, before = scan_block(sum, warps, &all);
+  for (int r = 0; r < ROWS; r++) {
+#pragma unroll
+    for (int k = 0; k < RUN; k++) {
+      const bool there = filled || first + r * 32 * RUN + k < n;
+      const NUMBER e = there ? (NUMBER)get(elements[r].at[k]) : start();
+      own[r][k] = k ? join(own[r][k - 1], e) : e;
+    }
+    sums[r] = own[r][RUN - 1];
+  }
+#pragma unroll
+  for (int by = 1; by < 32; by *= 2)
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+      const NUMBER before = __shfl_up_sync(0xffffffff, sums[r], by);
+      if (lane >= by) sums[r] = join(before, sums[r]);
+    }
+  NUMBER row = start();
+#pragma unroll
+  for (int r = 0; r < ROWS; r++) {
+    const NUMBER all = __shfl_sync(0xffffffff, sums[r], 31);
+    const NUMBER before = __shfl_up_sync(0xffffffff, sums[r], 1);
+    sums[r] = lane ? join(row, before) : row;
+    row = join(row, all);
+  }
+  if (lane == 0) warps[warp] = row;
+  __syncthreads();
+  NUMBER before_warp = start(), all = start();
+#pragma unroll
+  for (int w = 0; w < WARPS; w++) {
+    if (w == warp) before_warp = all;
+    all = join(all, warps[w]);
+  }
   if (tiles > 1) {
-    u64 *groups = state + tiles * WORDS;
-    const i64 group = tile / GROUP;
-    if (t == 0) publish(state + tile * WORDS, all);
-    NUMBER others = start(), lower;
-    for (int i = t; i < tile % GROUP; i += THREADS)
-      others = join(others, await(state + (group * GROUP + i) * WORDS));
-    if (t == THREADS - 1)
-      base = group ? await(groups + (group - 1) * WORDS) : start();
-    scan_block(others, warps, &lower);
-    if (t == 0) {
-      if (tile % GROUP == GROUP - 1)
-        publish(groups + group * WORDS, join(base, join(lower, all)));
-      before_tile = join(base, lower);
+    if (warp == 0) {
+      const NUMBER before = look_back(state, tile, tiles, all);
+      if (lane == 0) before_tile = before;
     }
     __syncthreads();
-    before = join(before_tile, before);
+    before_warp = join(before_tile, before_warp);
   }
+  const bool whole = filled && !((u64)out % sizeof(run<R>));
 #pragma unroll
-  for (int k = 0; k < EACH; k++) {
-    NUMBER *place = &places[PLACE(t * EACH + k)];
-    const NUMBER upto = join(before, *place);
-    *place = exclusive ? before : upto;
-    before = upto;
-  }
-  __syncthreads();
+  for (int r = 0; r < ROWS; r++) {
+    const NUMBER before = join(before_warp, sums[r]);
+    run<R> results;
 #pragma unroll
-  for (int k = 0; k < EACH; k++) {
-    const int i = k * THREADS + t;
-    if (i < width) out[first + i] = put<R>::of(places[PLACE(i)]);
+    for (int k = 0; k < RUN; k++) {
+      const NUMBER upto = join(before, own[r][k]);
+      const NUMBER ahead = k ? join(before, own[r][k - 1]) : before;
+      results.at[k] = put<R>::of(exclusive ? ahead : upto);
+    }
+    R *to = out + first + r * 32 * RUN;
+    if (whole) {
+      *(run<R> *)to = results;
+    } else {
+#pragma unroll
+      for (int k = 0; k < RUN; k++)
+        if (first + r * 32 * RUN + k < n) to[k] = results.at[k];
+    }
   }
 }
 

@@ -1,7 +1,8 @@
 /* Stable sorts by digits of eight bits.  Each pass moves all keys from one
    buffer to another, so that the last one writes the result.  On a GPU the
-   counts of all digits are taken first, and a pass is one kernel; on the host
-   device a pass counts, sums and moves chunks. */
+   counts of all digits are taken first, and a pass is one kernel; keys that fit
+   into a block are sorted by one kernel.  On the host device a pass counts,
+   sums and moves chunks. */
 #include "algo/algo.h"
 #include "core/base/error.h"
 
@@ -10,7 +11,7 @@
 enum {
   DEFINITIONS = 400,
   DIGITS = 256,
-  THREADS = 384, /* of sort.cu */
+  THREADS = 256, /* of a block on a GPU */
   MOST_CHUNKS = 256
 };
 
@@ -71,12 +72,13 @@ static void sort_define(sort_call *call, bool descending) {
     snprintf(value, sizeof value, "#define VALUE %s\n",
              word_text(call->values));
   }
-  call->tile = THREADS * (widest == 8 ? 11 : 22);
+  call->tile = THREADS * (call->values ? 28 : 32) / (widest == 8 ? 2 : 1);
   snprintf(call->definitions, sizeof call->definitions,
            "\n#define WORD %s\n#define BITS %d\n%s#define SIZE %s\n"
-           "#define TILE %llu\n%s%s",
+           "#define TILE %llu\n#define THREADS %d\n#define BLOCKS %d\n%s%s",
            word_text(call->keys), 8 * call->passes, order_text(type),
            cgl_algo_type_text(call->size), (unsigned long long)call->tile,
+           THREADS, call->values ? 2 : 3,
            descending ? "#define DESCENDING\n" : "", value);
 }
 
@@ -104,6 +106,27 @@ static size_t pass_memory(const sort_call *call, int pass, cgl_arg *args) {
     args[n++] = cgl_algo_memory(to_out ? call->out_values : call->spare_values);
   }
   return n;
+}
+
+
+/* On a GPU, of keys that fit into a block. */
+static cgl_status sort_alone(cgl_algo *algo, const sort_call *call,
+                             cgl_stream *stream) {
+  cgl_kernel *alone;
+  cgl_status status = sort_kernel(algo, call, "alone", &alone);
+  if (status)
+    return status;
+  cgl_arg args[5];
+  size_t n = 0;
+  args[n++] = cgl_algo_memory(call->keys);
+  args[n++] = cgl_algo_memory(call->out);
+  if (call->values) {
+    args[n++] = cgl_algo_memory(call->values);
+    args[n++] = cgl_algo_memory(call->out_values);
+  }
+  args[n++] = cgl_algo_whole(call->n);
+  const cgl_launch launch = cgl_algo_blocks(1, THREADS);
+  return cgl_kernel_launch(alone, stream, &launch, args, n);
 }
 
 
@@ -274,6 +297,8 @@ cgl_status cgl_algo_sort(cgl_algo *algo, cgl_stream *stream, bool descending,
   if (status)
     return status;
   const bool threads = cgl_algo_has_threads(kernel);
+  if (threads && call.n <= call.tile)
+    return sort_alone(algo, &call, stream);
   uint64_t chunk = cgl_algo_divide_up(call.n, MOST_CHUNKS);
   if (chunk < CGL_ALGO_HOST_CHUNK)
     chunk = CGL_ALGO_HOST_CHUNK;

@@ -1,8 +1,10 @@
 // A stable sort by digits of eight bits, the lowest first.  In front stand WORD,
 // an integer of a key's size, and its BITS; SIGNED or REAL (with INFINITE, the
 // bits of infinity) unless keys compare as WORD does; DESCENDING; SIZE, of counts
-// and positions; and VALUE, an integer of the size of a value, when values go
-// with the keys.  Keys are stored as they are: only their digits are mapped.
+// and positions; VALUE, an integer of the size of a value, when values go with the
+// keys; and on a GPU TILE, the keys of a block, of THREADS threads, and BLOCKS, how
+// many a multiprocessor runs at once.  Keys are stored as they are: only their
+// digits are mapped.
 
 struct word { WORD bits; };
 #ifdef VALUE
@@ -44,7 +46,6 @@ INSIDE unsigned digit_of(word key, int pass) {
 
 enum {
   PASSES = BITS / 8,
-  THREADS = 384,
   WARPS = THREADS / 32,
   EACH = TILE / THREADS
 };
@@ -52,19 +53,30 @@ enum {
 #define UPTO ((SIZE)2 << (8 * sizeof(SIZE) - 2)) /* of all up to its end */
 #define COUNT (OWN - 1)
 
+enum { RUN = 16 / sizeof(WORD) };
+struct alignas(16) run { word at[RUN]; };
+INSIDE void count_key(unsigned (*own)[256], word key) {
+#pragma unroll
+  for (int p = 0; p < PASSES; p++) atomicAdd(&own[p][digit_of(key, p)], 1u);
+}
+
 // all: the counts of every digit, for each pass.
-extern "C" __global__ void __launch_bounds__(384)
+extern "C" __global__ void __launch_bounds__(THREADS)
 counts(const word *keys, SIZE *all, i64 n) {
   __shared__ unsigned own[PASSES][256];
   for (int i = threadIdx.x; i < PASSES * 256; i += THREADS)
     own[i / 256][i % 256] = 0;
   __syncthreads();
-  for (i64 i = (i64)blockIdx.x * THREADS + threadIdx.x; i < n;
-       i += (i64)gridDim.x * THREADS) {
-    const word key = keys[i];
+  const i64 step = (i64)gridDim.x * THREADS;
+  i64 i = (i64)blockIdx.x * THREADS + threadIdx.x, vectors = 0;
+  if (!((u64)keys % sizeof(run))) vectors = n / RUN;
+#pragma unroll 2
+  for (; i < vectors; i += step) {
+    const run r = ((const run *)keys)[i];
 #pragma unroll
-    for (int p = 0; p < PASSES; p++) atomicAdd(&own[p][digit_of(key, p)], 1u);
+    for (int k = 0; k < RUN; k++) count_key(own, r.at[k]);
   }
+  for (i += vectors * (RUN - 1); i < n; i += step) count_key(own, keys[i]);
   __syncthreads();
   for (int i = threadIdx.x; i < PASSES * 256; i += THREADS)
     if (own[i / 256][i % 256]) atomicAdd(&all[i], (SIZE)own[i / 256][i % 256]);
@@ -94,86 +106,135 @@ extern "C" __global__ void starts(SIZE *all) {
 
 // The lanes of the warp that have the same digit.
 INSIDE unsigned lanes_alike(unsigned digit) {
+#ifdef MATCH
+  return __match_any_sync(0xffffffff, digit);
+#endif
   unsigned lanes = 0xffffffff;
 #pragma unroll
   for (int b = 0; b < 8; b++) {
     const bool bit = digit >> b & 1;
     const unsigned with = __ballot_sync(0xffffffff, bit);
-    lanes &= bit ? with : ~with;
+    lanes &= with ^ ((unsigned)bit - 1);
   }
   return lanes;
 }
 
-// state: 256 numbers for each tile, 0 at first.
-extern "C" __global__ void __launch_bounds__(384, 2)
-sweep(const word *keys, word *keys_out, VALUES const SIZE *starts, SIZE *state,
-      i64 n, int pass) {
-  __shared__ SIZE places[256], warps[WARPS];
-  __shared__ unsigned begins[256];
-  __shared__ union {
-    unsigned ranks[WARPS][256];
+// A block's tile: a warp has EACH rows of 32 keys, one row after the other.
+struct shared_tile {
+  unsigned ranks[WARPS][256]; /* where a warp's next key of a digit goes */
+  SIZE warps[WARPS];
+  union {
     WORD keys[TILE];
 #ifdef VALUE
     VALUE values[TILE];
 #endif
-  } shared;
+  };
+};
+
+// How many keys of digit t the block has, and a thread's digits, four in a word;
+// rows are those in use.  What is past the end counts as the last of the last
+// digit.
+INSIDE unsigned tile_count(shared_tile &tile, const word *own,
+                           unsigned *digits, int mine, int width, int rows,
+                           int pass) {
   const int t = threadIdx.x, lane = t % 32, warp = t / 32;
-  for (int i = t; i < WARPS * 256; i += THREADS) shared.ranks[i / 256][i % 256] = 0;
+  for (int d = lane; d < 256; d += 32) tile.ranks[warp][d] = 0;
+  __syncwarp();
+#pragma unroll
+  for (int k = 0; k < EACH; k++)
+    if (k < rows) {
+      const unsigned digit =
+          mine + 32 * k < width ? digit_of(own[k], pass) : 255;
+      digits[k / 4] = (k % 4 ? digits[k / 4] : 0) | digit << (8 * (k % 4));
+      atomicAdd(&tile.ranks[warp][digit], 1u);
+    }
   __syncthreads();
+  unsigned sum = 0;
+  for (int w = 0; w < WARPS && t < 256; w++) sum += tile.ranks[w][t];
+  return sum;
+}
+
+// Where the keys of digit t begin in the sorted tile; every warp's are set.
+INSIDE unsigned tile_begin(shared_tile &tile, unsigned sum) {
+  const int t = threadIdx.x;
+  const unsigned begin = (unsigned)before_256(t < 256 ? sum : 0, tile.warps);
+  unsigned before = begin;
+  for (int w = 0; w < WARPS && t < 256; w++) {
+    const unsigned count = tile.ranks[w][t];
+    tile.ranks[w][t] = before;
+    before += count;
+  }
+  __syncthreads();
+  return begin;
+}
+
+// Moves the keys to their places in the sorted tile, and says which.
+INSIDE void tile_rank(shared_tile &tile, const word *own,
+                      const unsigned *digits, int rows, unsigned short *at) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+  for (int k = 0; k < EACH; k++) {
+    if (k >= rows) continue;
+    const unsigned digit = digits[k / 4] >> (8 * (k % 4)) & 255;
+    const unsigned alike = lanes_alike(digit);
+    const unsigned lower = alike & ((1u << lane) - 1);
+    const unsigned to = tile.ranks[warp][digit] + __popc(lower);
+    __syncwarp();
+    if (lower == 0) tile.ranks[warp][digit] = to + __popc(alike);
+    __syncwarp();
+    tile.keys[to] = own[k].bits;
+    at[k] = (unsigned short)to;
+  }
+}
+
+// How many keys of digit t the tiles before have.
+INSIDE SIZE look_back(const volatile SIZE *state, i64 tile) {
+  enum { LOOKS = 4 }; /* at a time */
+  SIZE before = 0;
+  while (tile > 0) {
+    SIZE seen[LOOKS];
+#pragma unroll
+    for (int k = 0; k < LOOKS; k++)
+      seen[k] = tile > k ? state[(tile - 1 - k) * 256] : 0;
+#pragma unroll
+    for (int k = 0; k < LOOKS; k++) {
+      if (tile <= 0 || !(seen[k] & (OWN | UPTO))) break;
+      before += seen[k] & COUNT;
+      tile = seen[k] & UPTO ? 0 : tile - 1;
+    }
+  }
+  return before;
+}
+
+// state: 256 numbers for each tile, 0 at first.  What a tile has of each digit is
+// published before its keys are ranked, because others wait for it.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+sweep(const word *keys, word *keys_out, VALUES const SIZE *starts, SIZE *state,
+      i64 n, int pass) {
+  __shared__ SIZE places[256];
+  __shared__ shared_tile shared;
+  const int t = threadIdx.x, lane = t % 32, warp = t / 32;
   const i64 tile = (i64)blockIdx.y * gridDim.x + blockIdx.x;
   const i64 first = tile * TILE;
   if (first >= n) return;
   const int width = n - first < TILE ? (int)(n - first) : TILE;
-  const int mine = warp * 32 * EACH + lane; /* and every 32nd after it */
+  const int mine = warp * 32 * EACH + lane;
+  volatile SIZE *own_state = (volatile SIZE *)state + tile * 256 + t;
   word own[EACH];
-  unsigned at[EACH]; /* the digit, above the place among its keys */
+  unsigned digits[(EACH + 3) / 4];
+  unsigned short at[EACH];
 #pragma unroll
   for (int k = 0; k < EACH; k++)
     if (mine + 32 * k < width) own[k] = keys[first + mine + 32 * k];
-  // What is past the end counts as the last of the last digit.
-#pragma unroll
-  for (int k = 0; k < EACH; k++) {
-    const unsigned digit =
-        mine + 32 * k < width ? digit_of(own[k], pass) : 255;
-    const unsigned alike = lanes_alike(digit);
-    const unsigned lower = alike & ((1u << lane) - 1);
-    at[k] = digit << 16 | (shared.ranks[warp][digit] + __popc(lower));
-    __syncwarp();
-    if (lower == 0) shared.ranks[warp][digit] += __popc(alike);
-    __syncwarp();
-  }
-  __syncthreads();
-  unsigned sum = 0;
+  const unsigned sum = tile_count(shared, own, digits, mine, width, EACH, pass);
+  if (t < 256) *own_state = (tile ? OWN : UPTO) | sum;
+  const unsigned begin = tile_begin(shared, sum);
+  tile_rank(shared, own, digits, EACH, at);
   if (t < 256) {
-    for (int w = 0; w < WARPS; w++) {
-      const unsigned count = shared.ranks[w][t];
-      shared.ranks[w][t] = sum;
-      sum += count;
-    }
-    ((volatile SIZE *)state)[tile * 256 + t] = (tile ? OWN : UPTO) | sum;
-  }
-  const unsigned begin = (unsigned)before_256(t < 256 ? sum : 0, warps);
-  if (t < 256) {
-    begins[t] = begin;
-    SIZE before = 0;
-    for (i64 j = tile - 1; j >= 0; j--) {
-      SIZE seen;
-      do seen = ((volatile SIZE *)state)[j * 256 + t];
-      while (!(seen & (OWN | UPTO)));
-      before += seen & COUNT;
-      if (seen & UPTO) break;
-    }
-    if (tile) ((volatile SIZE *)state)[tile * 256 + t] = UPTO | (before + sum);
+    const SIZE before = look_back((volatile SIZE *)state + t, tile);
+    if (tile) *own_state = UPTO | (before + sum);
     places[t] = starts[t] + before - begin;
   }
-  __syncthreads();
-#pragma unroll
-  for (int k = 0; k < EACH; k++)
-    at[k] = (at[k] & 0xffff) + begins[at[k] >> 16] +
-            shared.ranks[warp][at[k] >> 16];
-  __syncthreads();
-#pragma unroll
-  for (int k = 0; k < EACH; k++) shared.keys[at[k]] = own[k].bits;
   __syncthreads();
 #ifdef VALUE
   SIZE to[EACH];
@@ -205,6 +266,55 @@ sweep(const word *keys, word *keys_out, VALUES const SIZE *starts, SIZE *state,
     if (k * THREADS + t < width)
       values_out[to[k]] = item{shared.values[k * THREADS + t]};
 #endif
+}
+
+// All passes over at most TILE keys, in one block.
+extern "C" __global__ void __launch_bounds__(THREADS)
+alone(const word *keys, word *keys_out, VALUES int n) {
+  __shared__ shared_tile shared;
+  const int t = threadIdx.x, lane = t % 32, warp = t / 32;
+  const int rows = (n + THREADS - 1) / THREADS, mine = warp * 32 * rows + lane;
+  word own[EACH];
+  unsigned digits[(EACH + 3) / 4];
+  unsigned short at[EACH];
+#ifdef VALUE
+  item items[EACH];
+#endif
+#pragma unroll
+  for (int k = 0; k < EACH; k++)
+    if (k < rows && mine + 32 * k < n) {
+      own[k] = keys[mine + 32 * k];
+#ifdef VALUE
+      items[k] = values[mine + 32 * k];
+#endif
+    }
+  for (int pass = 0; pass < PASSES; pass++) {
+    tile_begin(shared, tile_count(shared, own, digits, mine, n, rows, pass));
+    tile_rank(shared, own, digits, rows, at);
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+      if (k < rows) own[k].bits = shared.keys[mine + 32 * k];
+    __syncthreads();
+#ifdef VALUE
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+      if (k < rows) shared.values[at[k]] = items[k].bits;
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+      if (k < rows) items[k].bits = shared.values[mine + 32 * k];
+    __syncthreads();
+#endif
+  }
+#pragma unroll
+  for (int k = 0; k < EACH; k++)
+    if (k < rows && mine + 32 * k < n) {
+      keys_out[mine + 32 * k] = own[k];
+#ifdef VALUE
+      values_out[mine + 32 * k] = items[k];
+#endif
+    }
 }
 
 #else
