@@ -40,6 +40,25 @@ describe("memory that graphs share", function()
   setup(sharing.open)
   teardown(sharing.close)
 
+  it("is refused where a graph reads a buffer before it fills it", function()
+    local pool, out = cg.pool(), cg.zeros("float", N)
+    local g = capture(pool, function()
+      local before = cg.buffer("float", N)
+      local at = before:address()
+      before:fill(30)
+      before:release()
+      local buffer = cg.buffer("float", N)
+      assert.equal(at, buffer:address())
+      out:copy(buffer)
+      buffer:fill(0)
+      buffer:release()
+    end)
+    local other = device.scratch(pool, N)
+    g:replay() -- nothing was ever in it
+    raises("CGL_ERROR_ORDER", function() g:replay() end)
+    other:release()
+  end)
+
   describe("inside a graph of another pool", function()
     local s
 

@@ -91,11 +91,12 @@ static void part_add_need(making *m, cgl_share_part *part,
 
 
 /* Both are the capture's own: its pool gave the bytes of the first to the
-   second when the first was over, and a read after that is one of a loop's next
-   turn. */
-static bool content_is_followed(const making *m, const cgl_content *content,
+   second when the first was over, and a write that may leave something there
+   is one of a loop's next turn.  Plain reads need what they read all the same.
+ */
+static bool content_is_followed(const making *m, const share_use *use,
                                 const cgl_content *next) {
-  return next && content->allocation.born == m->born &&
+  return next && use->use == CGL_USE_UPDATE && use->own &&
          next->allocation.born == m->born;
 }
 
@@ -107,7 +108,7 @@ static void part_read(making *m, cgl_share_part *part, const share_use *use) {
     piece = cgl_spans_piece(&part->spans, at, use->end);
     /* Bytes that are only read have the number of what was needed last. */
     if (piece.number == use->content->number ||
-        content_is_followed(m, use->content, piece.content))
+        content_is_followed(m, use, piece.content))
       continue;
     cgl_need need = {.start = piece.start,
                      .end = piece.end,
