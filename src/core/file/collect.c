@@ -529,7 +529,9 @@ static cgl_status collect_user_images(cgl_file_collecting *c, uint32_t m) {
   cgl_file_module *to = &c->content->modules[m];
   const cgl_module_desc *source = module->source;
   const bool host = module->image->format == CGL_IMAGE_HOST;
-  if (!source->source && (c->targets.ndevices || (c->seconds[m] && !host))) {
+  const cgl_image *second = c->seconds[m] ? module->second.image : NULL;
+  if (!source->source &&
+      (c->targets.ndevices || (c->seconds[m] && !second && !host))) {
     cgl_fail(CGL_ERROR_INVALID_ARGUMENT, c->operation,
              "the graph was loaded from a file, and its kernels cannot be "
              "compiled for other devices");
@@ -540,7 +542,7 @@ static cgl_status collect_user_images(cgl_file_collecting *c, uint32_t m) {
   if (source->source && !c->desc->no_sources)
     to->source = copy_text(c, source->source);
   return cgl_file_add_images(c->content, &c->targets, source, module->image,
-                             c->seconds[m], to, c->operation);
+                             c->seconds[m], second, to, c->operation);
 }
 
 
@@ -558,7 +560,7 @@ static cgl_status collect_own_images(cgl_file_collecting *c, uint32_t m) {
                                            c->operation, &image);
   if (!status)
     status = cgl_file_add_images(c->content, &c->targets, &source, image,
-                                 c->seconds[m], to, c->operation);
+                                 c->seconds[m], NULL, to, c->operation);
   return status;
 }
 

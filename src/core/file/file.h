@@ -239,11 +239,13 @@ typedef struct cgl_file_targets {
 } cgl_file_targets;
 
 /* Adds `image`, which was compiled from `source` for the context's device, and
-   the images for the other devices; with `second`, of second forms too. */
+   the images for the other devices; with `second`, of second forms too, of
+   which `second_image` is there or NULL. */
 cgl_status cgl_file_add_images(cgl_file_content *content,
                                const cgl_file_targets *targets,
                                const cgl_module_desc *source,
                                const cgl_image *image, bool second,
+                               const cgl_image *second_image,
                                cgl_file_module *module, const char *operation);
 /* The image that the context's device runs best; NULL: there is none. */
 const cgl_file_image *cgl_file_find_image(const cgl_file_module *module,

@@ -161,6 +161,7 @@ cgl_status cgl_file_add_images(cgl_file_content *content,
                                const cgl_file_targets *targets,
                                const cgl_module_desc *source,
                                const cgl_image *image, bool second,
+                               const cgl_image *second_image,
                                cgl_file_module *module, const char *operation) {
   cgl_target target = cgl_module_target(targets->context);
   const bool host = target.format == CGL_IMAGE_HOST;
@@ -175,7 +176,9 @@ cgl_status cgl_file_add_images(cgl_file_content *content,
   image_put(content, module, image, &target, level);
   cgl_status status = CGL_OK;
   target.predicated = true;
-  if (second && !host)
+  if (second_image)
+    image_put(content, module, second_image, &target, level);
+  else if (second && !host)
     status = image_make(content, source, &target, module, operation);
   for (size_t i = 0; i < targets->ndevices && !status; i++) {
     const char *device = targets->devices[i];

@@ -243,7 +243,7 @@ static cgl_status load_modules(load *l) {
     status = cgl_module_load(l->context, &desc, &l->images[m], loading,
                              &l->modules[m]);
     if (!status && l->seconds[m])
-      status = cgl_module_supply_second(l->modules[m], l->seconds[m], loading);
+      status = cgl_module_supply_second(l->modules[m], &l->seconds[m], loading);
   }
   return status;
 }

@@ -111,6 +111,7 @@ static void module_destroy(cgl_object *object) {
     context->driver->cuModuleUnload(module->handle);
   }
   cgl_image_free(module->image);
+  cgl_image_free(module->second.image);
   cgl_arena_free(&module->source_arena);
   pthread_mutex_destroy(&module->lock);
   free(module);

@@ -15,8 +15,9 @@
 
 /* A module of second forms of kernels (predicated.c). */
 typedef struct cgl_second {
-  CUmodule module; /* NULL: not asked for yet, or, */
-  const char *why; /* static: why there is none */
+  CUmodule module;  /* NULL: not asked for yet, or, */
+  const char *why;  /* static: why there is none */
+  cgl_image *image; /* owned: that it was loaded from, where it was supplied */
 } cgl_second;
 
 struct cgl_module {
@@ -147,8 +148,8 @@ cgl_status cgl_module_own_supply(cgl_context *context, const cgl_own *own,
                                  const cgl_image *second,
                                  const char *operation);
 /* The second form of the kernels of a module, from an image that was compiled
-   before.  cuModuleLoadData */
-cgl_status cgl_module_supply_second(cgl_module *module, const cgl_image *image,
+   before: the module's from now on, *image is NULL.  cuModuleLoadData */
+cgl_status cgl_module_supply_second(cgl_module *module, cgl_image **image,
                                     const char *operation);
 
 #endif

@@ -125,11 +125,13 @@ cgl_status cgl_module_predicated(cgl_module *module, const char *lowered,
 }
 
 
-cgl_status cgl_module_supply_second(cgl_module *module, const cgl_image *image,
+cgl_status cgl_module_supply_second(cgl_module *module, cgl_image **image,
                                     const char *operation) {
   cgl_context *context = module->object.context;
-  CUresult result =
-      context->driver->cuModuleLoadData(&module->second.module, image->bytes);
+  module->second.image = *image;
+  *image = NULL;
+  CUresult result = context->driver->cuModuleLoadData(
+      &module->second.module, module->second.image->bytes);
   if (result)
     module->second.module = NULL;
   return cgl_fail_driver(context, result, operation, "cuModuleLoadData");
