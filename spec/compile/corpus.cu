@@ -931,3 +931,229 @@ extern "C" __global__ void interpreter(ARGS) {
   }
   m[blockIdx.x * 32 + threadIdx.x] = acc;
 }
+
+// ---- more of what programs have ----
+
+__constant__ float taps[17] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6, 5, 4, 3, 2, 1};
+
+//@ rows_convolved 16 1 256 1 0
+extern "C" __global__ void rows_convolved(ARGS) {
+  __shared__ float line[256 + 16];
+  const int from = blockIdx.x * 256 - 8;
+  for (int j = threadIdx.x; j < 272; j += blockDim.x)
+    line[j] = from + j >= 0 && from + j < n ? x[from + j] : 0.f;
+  __syncthreads();
+  float sum = 0.f;
+#pragma unroll
+  for (int j = 0; j < 17; j++)
+    sum += taps[j] * line[threadIdx.x + j];
+  y[blockIdx.x * 256 + threadIdx.x] = sum;
+}
+
+//@ scan_exclusive 16 1 256 1 0
+extern "C" __global__ void scan_exclusive(ARGS) {
+  __shared__ int carry[8];
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int own = k[i];
+  int sum = own;
+  for (int d = 1; d < 32; d <<= 1) {
+    const int left = __shfl_up_sync(FULL, sum, d);
+    if (lane >= d)
+      sum += left;
+  }
+  if (lane == 31)
+    carry[warp] = sum;
+  __syncthreads();
+  int before = 0;
+  for (int w = 0; w < warp; w++)
+    before += carry[w];
+  m[i] = before + sum - own;
+}
+
+//@ odd_even_merge 8 1 256 1 0
+extern "C" __global__ void odd_even_merge(ARGS) {
+  __shared__ int key[512];
+  const int *in = k + blockIdx.x * 512;
+  key[threadIdx.x] = in[threadIdx.x];
+  key[threadIdx.x + 256] = in[threadIdx.x + 256];
+  for (int size = 2; size <= 512; size <<= 1) {
+    int stride = size / 2, place = threadIdx.x & (stride - 1);
+    __syncthreads();
+    int at = 2 * threadIdx.x - (threadIdx.x & (stride - 1));
+    if (key[at] > key[at + stride]) {
+      int t = key[at];
+      key[at] = key[at + stride];
+      key[at + stride] = t;
+    }
+    for (stride >>= 1; stride > 0; stride >>= 1) {
+      __syncthreads();
+      at = 2 * threadIdx.x - (threadIdx.x & (stride - 1));
+      if (place >= stride && key[at - stride] > key[at]) {
+        int t = key[at];
+        key[at] = key[at - stride];
+        key[at - stride] = t;
+      }
+    }
+  }
+  __syncthreads();
+  m[blockIdx.x * 512 + threadIdx.x] = key[threadIdx.x];
+  m[blockIdx.x * 512 + threadIdx.x + 256] = key[threadIdx.x + 256];
+}
+
+//@ queens 1 1 81 1 0
+extern "C" __global__ void queens(ARGS) {
+  const int size = 9;
+  const unsigned all = (1u << size) - 1;
+  __shared__ int found;
+  if (threadIdx.x == 0)
+    found = 0;
+  __syncthreads();
+  const unsigned a = 1u << threadIdx.x % size, b = 1u << threadIdx.x / size;
+  if (!(b & (a | a << 1 | a >> 1))) {
+    unsigned columns[size], left[size], right[size], open[size];
+    int depth = 0, sum = 0;
+    columns[0] = a | b;
+    left[0] = (a << 1 | b) << 1;
+    right[0] = (a >> 1 | b) >> 1;
+    open[0] = all & ~(columns[0] | left[0] | right[0]);
+    while (depth >= 0) {
+      if (!open[depth]) {
+        depth--;
+        continue;
+      }
+      const unsigned bit = open[depth] & -open[depth];
+      open[depth] ^= bit;
+      const unsigned c = columns[depth] | bit;
+      const unsigned l = (left[depth] | bit) << 1, r = (right[depth] | bit) >> 1;
+      if (c == all) {
+        sum++;
+      } else {
+        depth++;
+        columns[depth] = c;
+        left[depth] = l;
+        right[depth] = r;
+        open[depth] = all & ~(c | l | r);
+      }
+    }
+    atomicAdd(&found, sum);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0)
+    m[blockIdx.x] = found;
+}
+
+// Row r has 1 + r % 13 values from r * 16 on, 8 lanes a row.
+//@ spmv_row_per_8 8 1 256 1 0
+extern "C" __global__ void spmv_row_per_8(ARGS) {
+  const int row = (blockIdx.x * blockDim.x + threadIdx.x) / 8;
+  const int lane = threadIdx.x & 7;
+  float sum = 0.f;
+  for (int j = lane; j < 1 + row % 13; j += 8)
+    sum += x[row * 16 + j] * x[k[row * 16 + j]];
+  for (int d = 4; d; d >>= 1)
+    sum += __shfl_down_sync(FULL, sum, d, 8);
+  if (lane == 0)
+    y[row] = sum;
+}
+
+//@ jacobi_tiles 4 4 16 16 0
+extern "C" __global__ void jacobi_tiles(ARGS) {
+  __shared__ float old[18][18], now[16][16];
+  const int width = 16 * gridDim.x, height = 16 * gridDim.y;
+  const int gx = blockIdx.x * 16 + threadIdx.x, gy = blockIdx.y * 16 + threadIdx.y;
+  const int tx = threadIdx.x + 1, ty = threadIdx.y + 1;
+  old[ty][tx] = x[gy * width + gx];
+  if (tx == 1)
+    old[ty][0] = gx ? x[gy * width + gx - 1] : 0.f;
+  if (tx == 16)
+    old[ty][17] = gx + 1 < width ? x[gy * width + gx + 1] : 0.f;
+  if (ty == 1)
+    old[0][tx] = gy ? x[(gy - 1) * width + gx] : 0.f;
+  if (ty == 16)
+    old[17][tx] = gy + 1 < height ? x[(gy + 1) * width + gx] : 0.f;
+  for (int sweep = 0; sweep < 4; sweep++) {
+    __syncthreads();
+    now[ty - 1][tx - 1] =
+      0.25f * (old[ty][tx - 1] + old[ty][tx + 1] + old[ty - 1][tx] + old[ty + 1][tx]);
+    __syncthreads();
+    old[ty][tx] = now[ty - 1][tx - 1];
+  }
+  y[gy * width + gx] = old[ty][tx];
+}
+
+struct moments {
+  float count, mean, square;
+  __device__ moments operator+(const moments &o) const {
+    const float total = count + o.count, d = o.mean - mean;
+    return {total, mean + d * o.count / total,
+            square + o.square + d * d * count * o.count / total};
+  }
+};
+
+//@ variance 16 1 256 1 0
+extern "C" __global__ void variance(ARGS) {
+  __shared__ moments part[8];
+  moments own = {1.f, x[blockIdx.x * blockDim.x + threadIdx.x], 0.f};
+  for (int d = 16; d; d >>= 1)
+    own = own + moments{__shfl_xor_sync(FULL, own.count, d),
+                        __shfl_xor_sync(FULL, own.mean, d),
+                        __shfl_xor_sync(FULL, own.square, d)};
+  if (threadIdx.x % 32 == 0)
+    part[threadIdx.x / 32] = own;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    moments sum = part[0];
+    for (int w = 1; w < 8; w++)
+      sum = sum + part[w];
+    y[2 * blockIdx.x] = sum.mean;
+    y[2 * blockIdx.x + 1] = sum.square / sum.count;
+  }
+}
+
+//@ bins_by_copies 4 1 256 1 0
+extern "C" __global__ void bins_by_copies(ARGS) {
+  __shared__ unsigned bins[8][97 + 1];
+  for (int j = threadIdx.x; j < 8 * 98; j += blockDim.x)
+    (&bins[0][0])[j] = 0;
+  __syncthreads();
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n;
+       i += blockDim.x * gridDim.x)
+    atomicAdd(&bins[threadIdx.x / 32][k[i]], 1u);
+  __syncthreads();
+  if (threadIdx.x < 97) {
+    unsigned sum = 0;
+    for (int c = 0; c < 8; c++)
+      sum += bins[c][threadIdx.x];
+    atomicAdd(&m[threadIdx.x], (int)sum);
+  }
+}
+
+// 16 planes of rows of 16 * gridDim.y cells: x and z change places.
+//@ permuted 1 16 16 16 0
+extern "C" __global__ void permuted(ARGS) {
+  __shared__ float tile[16][16 + 1];
+  const int rows = gridDim.y, row = blockIdx.y;
+  tile[threadIdx.y][threadIdx.x] = x[(threadIdx.y * rows + row) * 16 + threadIdx.x];
+  __syncthreads();
+  y[(threadIdx.y * rows + row) * 16 + threadIdx.x] = tile[threadIdx.x][threadIdx.y];
+}
+
+//@ ranks_of_three 16 1 256 1 2560
+extern "C" __global__ void ranks_of_three(ARGS) {
+  extern __shared__ unsigned char memory[];
+  float *value = (float *)memory;
+  int *key = (int *)(value + blockDim.x);
+  short *rank = (short *)(key + blockDim.x);
+  const int i = blockIdx.x * blockDim.x + threadIdx.x, t = threadIdx.x;
+  value[t] = x[i];
+  key[t] = k[i];
+  __syncthreads();
+  int less = 0;
+  for (int j = 0; j < blockDim.x; j++)
+    less += key[j] < key[t] || (key[j] == key[t] && j < t);
+  rank[t] = (short)less;
+  __syncthreads();
+  y[blockIdx.x * blockDim.x + rank[t]] = value[t];
+  m[blockIdx.x * blockDim.x + rank[t]] = key[t];
+}

@@ -116,6 +116,7 @@ describe("pinned", function()
   end)
 
   it("lives while its pointer does", function()
+    device.nothing_alive() -- nor in a compiled loop of those above
     local x = cg.pinned("int32", 1000):cdata()
     for i = 0, 999 do x[i] = i end
     collectgarbage()
