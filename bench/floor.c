@@ -68,7 +68,6 @@ enum { CONDITIONAL_NODE = 13, ASSIGN_DEFAULT = 1, IF = 0, WHILE = 1 };
   X(cuGraphKernelNodeGetParams, 12000, (CUgraphNode, kernel_params *))       \
   X(cuGraphInstantiateWithParams, 12000,                                     \
     (CUgraphExec *, CUgraph, instantiate_params *))                          \
-  X(cuGraphUpload, 11010, (CUgraphExec, CUstream))                           \
   X(cuGraphLaunch, 10000, (CUgraphExec, CUstream))                           \
   X(cuGraphExecDestroy, 10000, (CUgraphExec))                                \
   X(cuGraphExecKernelNodeSetParams, 12000,                                   \
@@ -118,7 +117,6 @@ void floor_drop(void);
 double floor_capture(int n);
 double floor_whole(int n);
 double floor_instantiate(void);
-double floor_instantiate_upload(void);
 double floor_first(void);
 double floor_call(int count);
 double floor_calls(int count);
@@ -292,7 +290,6 @@ void floor_prepare(const char *shape, int n) {
   issue(shape, n);
   MUST(cuStreamEndCapture(stream, &graph));
   exec = instantiate(graph, 0);
-  MUST(cuGraphUpload(exec, stream));
   for (int i = 0; i < 3; i++)
     MUST(cuGraphLaunch(exec, stream));
   MUST(cuStreamSynchronize(stream));
@@ -325,7 +322,7 @@ double floor_capture(int n) {
 }
 
 
-/* Capture, instantiate and upload. */
+/* Capture and instantiate. */
 double floor_whole(int n) {
   CUgraph made;
   double start = floor_now();
@@ -334,16 +331,14 @@ double floor_whole(int n) {
     launch_tick();
   MUST(cuStreamEndCapture(stream, &made));
   CUgraphExec ready = instantiate(made, 0);
-  MUST(cuGraphUpload(ready, stream));
   double took = floor_now() - start;
-  MUST(cuStreamSynchronize(stream));
   MUST(cuGraphExecDestroy(ready));
   MUST(cuGraphDestroy(made));
   return took;
 }
 
 
-/* Of the prepared graph, without an upload. */
+/* Of the prepared graph. */
 double floor_instantiate(void) {
   double start = floor_now();
   CUgraphExec ready = instantiate(graph, 0);
@@ -353,22 +348,9 @@ double floor_instantiate(void) {
 }
 
 
-double floor_instantiate_upload(void) {
-  double start = floor_now();
-  CUgraphExec ready = instantiate(graph, 0);
-  MUST(cuGraphUpload(ready, stream));
-  double took = floor_now() - start;
-  MUST(cuStreamSynchronize(stream));
-  MUST(cuGraphExecDestroy(ready));
-  return took;
-}
-
-
-/* The first launch's call, after an upload. */
+/* The first launch's call. */
 double floor_first(void) {
   CUgraphExec ready = instantiate(graph, 0);
-  MUST(cuGraphUpload(ready, stream));
-  MUST(cuStreamSynchronize(stream));
   double start = floor_now();
   MUST(cuGraphLaunch(ready, stream));
   double took = floor_now() - start - overhead();
@@ -579,7 +561,6 @@ static uint64_t new_handle(unsigned value) {
 
 static void finish_graph(void) {
   exec = instantiate(graph, 0);
-  MUST(cuGraphUpload(exec, stream));
   MUST(cuGraphLaunch(exec, stream));
   MUST(cuStreamSynchronize(stream));
 }

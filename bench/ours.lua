@@ -29,7 +29,6 @@ void floor_drop(void);
 double floor_capture(int n);
 double floor_whole(int n);
 double floor_instantiate(void);
-double floor_instantiate_upload(void);
 double floor_first(void);
 double floor_call(int count);
 double floor_calls(int count);
@@ -220,7 +219,7 @@ end
 
 function ours.instantiate(kept)
   local start = now()
-  kept:instantiate() -- uploads
+  kept:instantiate()
   local took = now() - start
   stream:synchronize()
   return took
@@ -427,27 +426,19 @@ local function lines()
       })
       row(key .. name, label, c, lua, bars)
     end
-    local function floor_only(name, label, ...)
-      local arguments = { ... }
-      local c = rounds(seconds / 2, {
-        function() return floor["floor_" .. name](unpack(arguments)) end,
-      })
-      row(key .. name, label, c, nil)
-    end
     pair("capture", "capture, per operation", n == 1000 and { most = 0.40 }, nil, n)
-    pair("whole", "capture, instantiate and upload",
+    pair("whole", "capture and instantiate",
       n == 100 and { ratio = 1.4, faster = 2.5 }, nil, n)
     local region = rounds(seconds / 2, { function() return ours.region(n) end })
     row(key .. "region", "the same as a region, cg.capture(fn)", nil, region)
     prepare("line", n)
     local kept = captured("line", n, true)
     local c, lua = rounds(seconds, {
-      function() return floor.floor_instantiate_upload() end,
+      function() return floor.floor_instantiate() end,
       function() return ours.instantiate(kept) end,
     })
-    row(key .. "instantiate", "instantiate and upload", c, lua)
+    row(key .. "instantiate", "instantiate", c, lua)
     kept:release()
-    floor_only("instantiate", "instantiate alone")
     if n <= 1000 then
       local first, mine = rounds(seconds, {
         function() return floor.floor_first() end,

@@ -85,11 +85,11 @@ CGL_API cgl_status cgl_graph_set_desc(cgl_graph *graph,
 CGL_API cgl_status cgl_graph_capture_begin(cgl_graph *graph,
                                            cgl_stream *stream);
 /* Ends the capture on the stream on which it began.  Without keep_graph, also
-   instantiates and uploads the graph.  A capture that a call broke fails with
+   instantiates the graph.  A capture that a call broke fails with
    that call's status, message and line, and the end's failure is in `also`.  A
    capture must end on the thread that began it, unless its mode is relaxed:
    CGL_ERROR_CAPTURE_STATE, and the capture goes on.  cuStreamEndCapture,
-   cuGraphInstantiateWithParams, cuGraphUpload */
+   cuGraphInstantiateWithParams */
 CGL_API cgl_status cgl_graph_capture_end(cgl_graph *graph);
 /* Ends a capture whose result is not wanted.  Afterwards all its streams are
    usable, whatever the status.  Does nothing when no capture is underway.  The

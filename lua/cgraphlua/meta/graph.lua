@@ -38,7 +38,7 @@ function graph:save(path, opts) end
 function graph:capture_begin(opts) end
 
 --- Ends the capture, with the stream current on which it began.  Without
---- keep_graph, also instantiates and uploads the graph.  When a call broke the
+--- keep_graph, also instantiates the graph.  When a call broke the
 --- capture, the error of that call is raised.
 function graph:capture_end() end
 

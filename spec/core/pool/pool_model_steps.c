@@ -422,13 +422,13 @@ static void step_reset(model_thread *t) {
 
 /* A replay may be made to wait for the last one of its pool, and of those whose
    buffers it uses, or find it done: the pools' counts of waits and that one's
-   clock tell which.  The first of a new executable waits in a private pool, and
-   is not counted. */
+   clock tell which.  The first of another executable waits in a private pool,
+   and is not counted. */
 static void replay(model_thread *t, int graph, int stream) {
   model_world *w = t->world;
   int own = t->graph_pool[graph], clock = model_clock_of(t, stream);
   uint64_t worked = model_work(w);
-  const bool waits = t->graphs[graph]->attend & CGL_ATTEND_NEW &&
+  const bool waits = t->graphs[graph]->attend & CGL_ATTEND_OLDER &&
                      !atomic_load(&w->pools[own]->sharing.shared);
   uint64_t ordered[MODEL_POOLS], done[MODEL_POOLS];
   model_clock before[MODEL_POOLS];

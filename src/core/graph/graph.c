@@ -48,14 +48,8 @@ cgl_template *cgl_graph_new_template(cgl_context *context, cgl_pool *pool) {
 static void executable_destroy(cgl_object *object) {
   cgl_executable *executable = (cgl_executable *)object;
   cgl_context *context = object->context;
-  const cgl_driver *driver = context->driver;
-  if ((executable->exec || executable->uploaded) &&
-      !cgl_context_enter(context, "graph")) {
-    if (executable->exec)
-      driver->cuGraphExecDestroy(executable->exec);
-    if (executable->uploaded)
-      driver->cuEventDestroy(executable->uploaded);
-  }
+  if (executable->exec && !cgl_context_enter(context, "graph"))
+    context->driver->cuGraphExecDestroy(executable->exec);
   atomic_fetch_sub(&executable->pool->executables, executable->bytes);
   cgl_pool_release(executable->pool);
   free(executable);
@@ -175,8 +169,7 @@ static cgl_status desc_check(cgl_context *context, const cgl_graph_desc *desc,
 static void graph_set_options(cgl_graph *graph, const cgl_graph_desc *desc) {
   graph->options = *desc;
   graph->pool = cgl_pool_retain(desc->pool);
-  graph->attend &=
-      CGL_ATTEND_HOOKS | CGL_ATTEND_NEW | CGL_ATTEND_OLDER | CGL_ATTEND_PARAMS;
+  graph->attend &= CGL_ATTEND_HOOKS | CGL_ATTEND_OLDER | CGL_ATTEND_PARAMS;
   if (desc->check_input_liveness)
     graph->attend |= CGL_ATTEND_INPUTS;
   if (desc->annotations == CGL_ANNOTATIONS_NVTX)
@@ -298,45 +291,6 @@ static const char *graph_label(const cgl_recording *recording) {
 }
 
 
-/* So that the first replay costs what the second does. */
-static CUresult executable_upload(cgl_executable *executable,
-                                  const cgl_stream *stream,
-                                  const char **entry) {
-  const cgl_driver *driver = cgl_driver_of(stream);
-  *entry = "cuGraphUpload";
-  CUresult result = driver->cuGraphUpload(executable->exec, stream->handle);
-  if (result)
-    return result;
-  *entry = "cuEventCreate";
-  result =
-      driver->cuEventCreate(&executable->uploaded, CU_EVENT_DISABLE_TIMING);
-  if (result)
-    return result;
-  *entry = "cuEventRecord";
-  result = driver->cuEventRecord(executable->uploaded, stream->handle);
-  if (result)
-    driver->cuEventDestroy(executable->uploaded);
-  return result;
-}
-
-
-cgl_status cgl_graph_order_upload(cgl_executable *executable,
-                                  const cgl_stream *stream,
-                                  const char *operation) {
-  const cgl_driver *driver = cgl_driver_of(stream);
-  if (!executable->uploaded)
-    return CGL_OK;
-  CUresult result =
-      driver->cuStreamWaitEvent(stream->handle, executable->uploaded, 0);
-  if (result)
-    return cgl_fail_driver(executable->object.context, result, operation,
-                           "cuStreamWaitEvent");
-  driver->cuEventDestroy(executable->uploaded);
-  executable->uploaded = NULL;
-  return CGL_OK;
-}
-
-
 static cgl_status template_instantiate(cgl_graph *graph, CUgraph template,
                                        const char *operation,
                                        cgl_executable *executable) {
@@ -354,13 +308,6 @@ static cgl_status template_instantiate(cgl_graph *graph, CUgraph template,
   if (status)
     return status;
   status = cgl_graph_switch_off(graph, executable->exec, operation);
-  /* On a stream that captures again by now it would break that capture. */
-  if (!status && !cgl_capture_has(graph->capture.origin)) {
-    const char *entry;
-    CUresult result =
-        executable_upload(executable, graph->capture.origin, &entry);
-    status = cgl_fail_driver(context, result, operation, entry);
-  }
   if (status)
     driver->cuGraphExecDestroy(executable->exec);
   return status;
@@ -421,8 +368,7 @@ cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
     return status;
   graph_set_executable(graph, executable);
   cgl_graph_params_taken(graph);
-  graph->attend |=
-      CGL_ATTEND_NEW | (graph->exec_number ? CGL_ATTEND_OLDER : 0u);
+  graph->attend |= graph->exec_number ? CGL_ATTEND_OLDER : 0u;
   graph->stamped = NULL;
   graph->draws = graph->draw_list;
   graph->grouped = cgl_share_of(graph->recording)->nparts > 1;

@@ -36,10 +36,9 @@ typedef struct cgl_template {
 typedef struct cgl_executable {
   cgl_object object; /* owned by its graph alone */
   CUgraphExec exec;
-  CUevent uploaded; /* recorded behind its upload, until it is launched first */
-  uint64_t number;  /* unique in the process */
-  size_t bytes;     /* that it took, counted in the pool; see pool/history.h */
-  cgl_pool *pool;   /* retained */
+  uint64_t number; /* unique in the process */
+  size_t bytes;    /* that it took, counted in the pool; see pool/history.h */
+  cgl_pool *pool;  /* retained */
 } cgl_executable;
 
 /* unroll.c */
@@ -102,21 +101,15 @@ cgl_status cgl_graph_check_empty(const cgl_graph *graph, const char *operation);
 cgl_template *cgl_graph_new_template(cgl_context *context, cgl_pool *pool);
 /* Lets go of what the graph holds of a capture; nothing is waited for. */
 void cgl_graph_drop_capture(cgl_graph *graph);
-/* Instantiates the template and uploads the executable; an earlier executable
-   is released.  The graph is left as it was on failure, or, with conditional
-   nodes, without an executable. */
+/* Instantiates the template; an earlier executable is released.  The graph is
+   left as it was on failure, or, with conditional nodes, without an executable.
+ */
 cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation);
-/* An executable of `template` that counts as the graph's, uploaded; the caller
+/* An executable of `template` that counts as the graph's; the caller
    owns the reference. */
 cgl_status cgl_graph_new_executable(cgl_graph *graph, CUgraph template,
                                     const char *operation,
                                     cgl_executable **executable);
-/* Before its first launch: makes the stream come after the upload, which is in
-   the stream that captured.  The driver orders launches behind launches, and
-   promises nothing of an upload in another stream. */
-cgl_status cgl_graph_order_upload(cgl_executable *executable,
-                                  const cgl_stream *stream,
-                                  const char *operation);
 
 /* ---- capture.c, capture_end.c: also of the capture of a body ---- */
 

@@ -14,9 +14,8 @@ enum {
   CGL_ATTEND_HOOKS = 1,  /* there is a hook at a replay's start or end */
   CGL_ATTEND_INPUTS = 2, /* inputs are checked for a release by hand */
   CGL_ATTEND_RANGES = 4, /* profilers see a range */
-  CGL_ATTEND_NEW = 8,    /* the executable was not launched yet */
-  CGL_ATTEND_OLDER = 16, /* nor that, and replays of another may be in flight */
-  CGL_ATTEND_PARAMS = 32 /* the executable lacks values of parameters */
+  CGL_ATTEND_OLDER = 8,  /* replays of an earlier executable may be in flight */
+  CGL_ATTEND_PARAMS = 16 /* the executable lacks values of parameters */
 };
 
 typedef struct cgl_hook cgl_hook;

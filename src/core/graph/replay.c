@@ -213,12 +213,10 @@ cgl_status cgl_graph_launch(cgl_graph *graph, cgl_stream *stream,
   if (graph->attend & CGL_ATTEND_OLDER)
     status = cgl_sharing_order_executable(&graph->pool->sharing, stream,
                                           graph->exec_number, operation);
-  if (!status && (graph->attend & CGL_ATTEND_NEW))
-    status = cgl_graph_order_upload(graph->executable, stream, operation);
   if (!status)
     status = graph_launch(graph, stream, count, operation);
   if (!status && count)
-    graph->attend &= ~(unsigned)(CGL_ATTEND_NEW | CGL_ATTEND_OLDER);
+    graph->attend &= ~(unsigned)CGL_ATTEND_OLDER;
   return status;
 }
 

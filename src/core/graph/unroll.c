@@ -98,12 +98,6 @@ cgl_status cgl_graph_unroll_begin(cgl_graph *graph, cgl_stream *stream,
       unroll->replays += count;
     }
   }
-  if (*copies) {
-    cgl_status status =
-        cgl_graph_order_upload(unroll->executable, stream, operation);
-    if (status)
-      return status;
-  }
   const uint64_t number = *copies ? (*copies)->number : 0;
   return moved && count && number != unroll->number
              ? cgl_clock_order(stream, unroll->clock, operation)
