@@ -1157,3 +1157,53 @@ extern "C" __global__ void ranks_of_three(ARGS) {
   y[blockIdx.x * blockDim.x + rank[t]] = value[t];
   m[blockIdx.x * blockDim.x + rank[t]] = key[t];
 }
+
+template <class T> __device__ T exchanged(T v) {
+#pragma unroll
+  for (int d = 1; d < 32; d += d < 3 ? 1 : 6) {
+    v += __shfl_up_sync(FULL, v, d) * 3;
+    v += __shfl_down_sync(FULL, v, d, 8);
+    v += __shfl_xor_sync(FULL, v, d, 16) * 5;
+    v += __shfl_sync(FULL, v, d, 4);
+  }
+  return v;
+}
+
+//@ exchanges_of_all 16 1 256 1 0
+extern "C" __global__ void exchanges_of_all(ARGS) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  const double a = exchanged((double)k[i]);
+  const long long b = exchanged((long long)k[i] << 33);
+  const float c = exchanged((float)k[i]);
+  const unsigned d = exchanged((unsigned)k[i]);
+  y[i] = c + (float)a;
+  m[i] = (int)(b >> 31) ^ (int)d;
+}
+
+//@ one_thread_each 4 1 96 3 0
+extern "C" __global__ void one_thread_each(ARGS) {
+  __shared__ int last[12];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int nowhere = -1, left = n - n + 17;
+  int v = k[blockIdx.x * 288 + threadIdx.y * 96 + threadIdx.x];
+  v += __shfl_up_sync(FULL, v, 1);
+  if (lane == warpSize - 1)
+    last[threadIdx.y * 4 + warp] = v;
+  if (lane == 32)
+    last[0] = 1;
+  if (threadIdx.x == blockDim.x - 1)
+    last[threadIdx.y * 4 + 3] = v;
+  __syncthreads();
+  int at = (blockIdx.x * 3 + threadIdx.y) * 96 + threadIdx.x;
+  m[at] = v;
+  __syncthreads();
+  if (threadIdx.x == nowhere)
+    m[0] = 12345;
+  if (threadIdx.x == left && blockIdx.x == 2)
+    m[at] = last[threadIdx.y * 4] + last[threadIdx.y * 4 + 3];
+  __syncthreads();
+  if (threadIdx.x == 96)
+    m[1] = 6789;
+  if (lane == left - 16 && warp == 1)
+    m[at] += last[threadIdx.y * 4 + 2];
+}

@@ -158,6 +158,13 @@ CGL_INLINE unsigned cgl_limit(T, B bound, unsigned most) {
   const common c = (common)bound;
   return c <= 0 ? 0 : c < (common)most ? (unsigned)c : most;
 }
+/* Which of `most` threads from `from` on is the one; a number below `most`
+   where none is. */
+template <class T>
+CGL_INLINE unsigned cgl_one(T which, unsigned from, unsigned most) {
+  const unsigned long at = (unsigned long)which - from;
+  return at < most ? (unsigned)at : 0;
+}
 template <class T, class V> CGL_INLINE T cgl_plain_add(T *p, V v) {
   const T old = *p;
   *p = (T)(old + (T)v);
@@ -190,31 +197,64 @@ CGL_INLINE V cgl_sources(const V lane, int d, int width) {
   const V s = lane ^ d;
   return (s & ~(width - 1)) > base ? lane : s & 31;
 }
-template <int OP, class T>
+/* The bytes of a vector that can be permuted; 0: there is none. */
+#if defined __AVX512F__ && !defined __clang__
+enum { cgl_vector_bytes = 64 };
+#elif defined __AVX2__ && !defined __clang__
+enum { cgl_vector_bytes = 32 };
+#else
+enum { cgl_vector_bytes = 0 };
+#endif
+template <int BYTES> constexpr auto cgl_integer_of() {
+  if constexpr (BYTES == 4)
+    return 0;
+  else
+    return 0L;
+}
+/* What the lanes of vector K and those behind it get.  With a constant distance
+   all but one or two of the sources vanish. */
+template <int K, class V>
+CGL_INLINE V cgl_permuted(const V *all, const V source) {
+  constexpr int each = sizeof(V) / sizeof(all[0][0]), vectors = 32 / each;
+  if constexpr (vectors == 2)
+    return __builtin_shuffle(all[0], all[1], source);
+  const V own = __builtin_shuffle(all[K], source);
+  if constexpr (K + 1 < vectors) {
+    const V rest = cgl_permuted<K + 1>(all, source);
+    return source < (K + 1) * each ? own : rest;
+  }
+  return own;
+}
+template <int OP, int K, class T, class V>
+CGL_INLINE void cgl_permute(T *to, const V *all, const V line, int d,
+                            int width) {
+  const V got = cgl_permuted<0>(all, cgl_sources<OP>(line, d, width));
+  __builtin_memcpy(to, &got, sizeof got);
+  constexpr int each = sizeof(V) / sizeof(T);
+  if constexpr ((K + 1) * each < 32)
+    cgl_permute<OP, K + 1>(to + each, all, line + each, d, width);
+}
+/* KNOWN: the distance is a constant when loops are unrolled. */
+template <int OP, bool KNOWN, class T>
 CGL_INLINE void cgl_move(T *to, const T *from, int d, int width = 32) {
   static_assert(sizeof(T) <= 8, "a shuffle moves at most 8 bytes");
-#if defined __AVX512F__ && !defined __clang__
-  if constexpr (sizeof(T) == 4) {
-    typedef int lanes __attribute__((vector_size(64)));
-    const lanes line = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    const lanes first = cgl_sources<OP>(line, d, width);
-    const lanes second = cgl_sources<OP>(line + 16, d, width);
-    lanes low, high;
-    __builtin_memcpy(&low, from, 64);
-    __builtin_memcpy(&high, from + 16, 64);
-    const lanes a = __builtin_shuffle(low, high, first);
-    const lanes b = __builtin_shuffle(low, high, second);
-    __builtin_memcpy(to, &a, 64);
-    __builtin_memcpy(to + 16, &b, 64);
-    return;
-  }
-#endif
-  for (int i = 0; i < 32; i++)
-    to[i] = from[cgl_source<OP>(i, d, width)];
+  if constexpr ((sizeof(T) == 4 || sizeof(T) == 8) && cgl_vector_bytes &&
+                (KNOWN || 8 * sizeof(T) <= cgl_vector_bytes)) {
+    typedef decltype(cgl_integer_of<sizeof(T)>()) element;
+    typedef element lanes __attribute__((vector_size(cgl_vector_bytes)));
+    static constexpr element order[] = {0, 1, 2,  3,  4,  5,  6,  7,
+                                        8, 9, 10, 11, 12, 13, 14, 15};
+    lanes line, all[32 * sizeof(T) / cgl_vector_bytes];
+    __builtin_memcpy(&line, order, sizeof line);
+    __builtin_memcpy(all, from, sizeof all);
+    cgl_permute<OP, 0>(to, all, line, d, width);
+  } else
+    for (int i = 0; i < 32; i++)
+      to[i] = from[cgl_source<OP>(i, d, width)];
 }
 template <int OP, class T>
 CGL_APART void cgl_move_apart(T *to, const T *from, int d, int width = 32) {
-  cgl_move<OP>(to, from, d, width);
+  cgl_move<OP, false>(to, from, d, width);
 }
 
 /* The lanes that have a lane's value. */

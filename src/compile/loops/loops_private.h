@@ -65,6 +65,7 @@ struct variable {
   bool uniform;   /* the same for all threads */
   bool again;     /* computed again in every region */
   bool kept;      /* has an array */
+  bool counted;   /* of a loop that numbers alone bound */
   row index;      /* threadIdx.x behind this sum of whole numbers; or nothing */
   int region;     /* that uses it: -1 none yet, -2 several */
   int run;        /* of warps that uses it; likewise */

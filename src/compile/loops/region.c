@@ -209,7 +209,8 @@ static void put_epilogue(writer *w, const bool *used, statement *const *list,
 
 
 /* The head of a loop over the threads, or over the lanes of the run's warp. */
-static void put_head(writer *w, bool ordered, const char *most) {
+static void put_head(writer *w, bool ordered, const char *from,
+                     const char *most) {
   const char *pragma = ordered || w->style->ordered ? "" : "CGL_UNORDERED ";
   cgl_put_own(w);
   if (w->t->strips)
@@ -221,16 +222,16 @@ static void put_head(writer *w, bool ordered, const char *most) {
     cgl_text_print(
         w->out,
         "for (unsigned cgl_z = 0; cgl_z < cgl_bz; cgl_z++) for (unsigned "
-        "cgl_y = 0; cgl_y < cgl_by; cgl_y++) %sfor (unsigned cgl_x = 0; cgl_x "
+        "cgl_y = 0; cgl_y < cgl_by; cgl_y++) %sfor (unsigned cgl_x = %s; cgl_x "
         "< %s; cgl_x++) { const unsigned cgl_t = (cgl_z * cgl_by + cgl_y) * "
         "cgl_bx + cgl_x; const uint3 threadIdx = {cgl_x, cgl_y, cgl_z};",
-        pragma, most ? most : "cgl_bx");
+        pragma, from, most ? most : "cgl_bx");
   else
     cgl_text_print(
         w->out,
-        "%sfor (unsigned cgl_l = 0; cgl_l < %s; cgl_l++) { const unsigned "
+        "%sfor (unsigned cgl_l = %s; cgl_l < %s; cgl_l++) { const unsigned "
         "cgl_t = cgl_w + cgl_l; const uint3 threadIdx = %s;",
-        pragma,
+        pragma, from,
         most      ? most
         : w->fast ? "32u"
                   : "cgl_m",
@@ -254,9 +255,9 @@ static bool has_plain_atomics(writer *w, row r) {
 }
 
 
-/* if (x < bound) ...; or if (x == 0) ...; where x is threadIdx.x or a variable
-   that is computed as it: the guard is the loop's bound.  Writes the bound and
-   returns the guarded statement; 0 tokens when the region is no such. */
+/* if (x < bound) ...; where x is threadIdx.x or a variable that is computed as
+   it: the guard is the loop's bound.  Writes the bound and returns the guarded
+   statement; 0 tokens when the region is no such. */
 static row put_guard(writer *w, statement *const *list, size_t n) {
   static const row none;
   const variable *v = NULL;
@@ -282,69 +283,82 @@ static row put_guard(writer *w, statement *const *list, size_t n) {
   if (op + 2 > close - 1)
     return none;
   row bound = cgl_row_slice(r, op + 1, close - 1);
-  bool first = cgl_token_is(&r.at[op], "==") && bound.n == 1 &&
-               cgl_token_is_any(bound.at, "0", "0u");
-  if (!first && (!cgl_token_is(&r.at[op], "<") ||
-                 !cgl_values_is_uniform(w->t, bound, false)))
+  if (!cgl_token_is(&r.at[op], "<") ||
+      !cgl_values_is_uniform(w->t, bound, false))
     return none;
   for (size_t i = 0; i < bound.n; i++)
     if (cgl_token_is_any(&bound.at[i], "&&", "||", "?", ",", "<", ">",
                          "==", "!=", "&", "|", "^", "<=", ">="))
       return none;
   cgl_put_own(w);
-  if (first)
-    cgl_text_put(w->out, "{ const unsigned cgl_k = 1;");
-  else {
-    cgl_text_put(w->out, "{ const unsigned cgl_k = cgl_limit(");
-    cgl_put_name(w, v ? "cgl_t_" : "", v ? v : &(variable){.name.text = ""});
-    cgl_text_put(w->out, v ? "()," : "0u,");
-    cgl_put_tokens(w, bound, false);
-    cgl_text_put(w->out, ", cgl_bx);");
-  }
+  cgl_text_put(w->out, "{ const unsigned cgl_k = cgl_limit(");
+  cgl_put_name(w, v ? "cgl_t_" : "", v ? v : &(variable){.name.text = ""});
+  cgl_text_put(w->out, v ? "()," : "0u,");
+  cgl_put_tokens(w, bound, false);
+  cgl_text_put(w->out, ", cgl_bx);");
   return cgl_row_slice(r, close, r.n);
 }
 
 
-/* if (lane == 0) or if (threadIdx.x == 0): only the first threads of rows or
-   of warps do something.  1, or 2 when only a row's first warp has one. */
-static int only_first(writer *w, const statement *s) {
+/* The sum of numbers that all threads have in front of `&&` or the row's end,
+   from i on; 0 tokens when it is none. */
+static row find_sum(writer *w, row r, size_t i) {
+  size_t end = i;
+  for (; end < r.n && !cgl_token_is(&r.at[end], "&&"); end++)
+    if (r.at[end].kind != CGL_TOKEN_NAME &&
+        r.at[end].kind != CGL_TOKEN_NUMBER &&
+        !cgl_token_is_any(&r.at[end], "+", "-", "."))
+      return (row){NULL, 0};
+  row sum = cgl_row_slice(r, i, end);
+  return cgl_values_is_uniform(w->t, sum, false) ? sum : (row){NULL, 0};
+}
+
+
+/* if (lane == 0) or if (threadIdx.x == blockDim.x - 1): only one thread of a
+   row or of a warp does something.  Returns which, or 0 tokens; `of_row`: in a
+   run of warps, the row's. */
+static row only_one(writer *w, const statement *s, bool *of_row) {
+  static const row none;
   row r = s->all;
   if (s->kind != STATEMENT_PLAIN || r.n < 7 || !cgl_token_is(r.at, "if") ||
       !cgl_token_is(&r.at[1], "(") || cgl_row_has(r, "else") || w->mask ||
       w->t->strips || (w->run && !w->fast))
-    return 0;
+    return none;
   row cond = cgl_row_slice(r, 2, cgl_tokens_close(r.at, r.n, 1) - 1);
   for (size_t i = 0; i < cond.n; i++)
     if (cgl_token_is_any(&cond.at[i], "||", "?"))
-      return 0;
+      return none;
   cond = cgl_stride_expand(w, cond, 0);
   for (size_t i = 0; i + 4 < cond.n; i++) {
-    bool warp, row_begins = false;
+    bool warp, x = false;
     size_t n = w->run ? cgl_stride_lane(cond, i, &warp) : 0, open = 0;
     if (n && warp)
       continue;
     if (!n && cgl_token_is_axis(cond.at, cond.n, i, "threadIdx")) {
-      row_begins = true;
+      x = true;
       n = 3;
     }
     while (n && i > open && i + n < cond.n &&
            cgl_token_is(&cond.at[i - open - 1], "(") &&
            cgl_token_is(&cond.at[i + n], ")"))
       open++, n++;
-    if (n && i + n + 1 < cond.n && cgl_token_is(&cond.at[i + n], "==") &&
-        cgl_token_is_any(&cond.at[i + n + 1], "0", "0u") &&
-        (i == open || cgl_token_is(&cond.at[i - open - 1], "&&")) &&
-        (i + n + 2 == cond.n || cgl_token_is(&cond.at[i + n + 2], "&&")))
-      return row_begins && w->run ? 2 : 1;
+    if (!n || i + n + 1 >= cond.n || !cgl_token_is(&cond.at[i + n], "==") ||
+        (i > open && !cgl_token_is(&cond.at[i - open - 1], "&&")))
+      continue;
+    *of_row = x && w->run;
+    row which = find_sum(w, cond, i + n + 1);
+    if (which.n)
+      return which;
   }
-  return 0;
+  return none;
 }
 
 
 /* One loop for `n` statements, or for the body of a stride. */
 void cgl_region_put(writer *w, statement *const *list, size_t n,
                     const stride *walk) {
-  int first = n == 1 && !walk ? only_first(w, list[0]) : 0;
+  bool of_row = false;
+  row one = n == 1 && !walk ? only_one(w, list[0], &of_row) : (row){NULL, 0};
   bool used[1024] = {false}, ordered = false, returns = false;
   w->region++;
   w->labels++;
@@ -370,12 +384,16 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
     for (variable *v = w->t->variables; v; v = v->next, k++)
       if (used[k] && cgl_region_is_local(v))
         note_use(w, v);
-  row guarded = walk || first ? (row){NULL, 0} : put_guard(w, list, n);
-  put_head(w, ordered,
-           walk || guarded.n ? "cgl_k"
-           : !first          ? NULL
-           : first > 1       ? "(cgl_wx == 0 ? 1u : 0u)"
-                             : "1u");
+  row guarded = walk || one.n ? (row){NULL, 0} : put_guard(w, list, n);
+  if (one.n) {
+    cgl_put_own(w);
+    cgl_text_put(w->out, "{ const unsigned cgl_only = cgl_one(");
+    cgl_put_tokens(w, one, false);
+    cgl_text_print(w->out, ", %s, %s), cgl_k = cgl_only + 1;",
+                   of_row ? "cgl_wx" : "0", w->run ? "32" : "cgl_bx");
+  }
+  put_head(w, ordered, one.n ? "cgl_only" : "0",
+           walk || guarded.n || one.n ? "cgl_k" : NULL);
   w->inside = true;
   put_prologue(w, used, list, n);
   cgl_text_put(w->out, " {");
@@ -409,10 +427,16 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
   cgl_text_put(w->out, " } }");
   if (returns)
     cgl_text_print(w->out, " cgl_next_%d:;", w->labels);
-  cgl_text_put(w->out, guarded.n ? " } }" : " }");
+  cgl_text_put(w->out, guarded.n || one.n ? " } }" : " }");
   cgl_put_own(w);
   if (returns && w->alive && !w->run)
     cgl_text_put(w->out, "if (!cgl_some(cgl_alive, cgl_n)) return;\n");
+}
+
+
+static bool is_only_one(writer *w, const statement *s) {
+  bool of_row;
+  return only_one(w, s, &of_row).n;
 }
 
 
@@ -425,13 +449,13 @@ void cgl_region_flush(writer *w) {
 
 
 void cgl_region_add(writer *w, statement *s) {
-  if (w->run && w->npending && only_first(w, s))
+  if (w->run && w->npending && is_only_one(w, s))
     cgl_region_flush(w);
   if (w->npending == MAX_PENDING)
     cgl_tree_refuse(w->t, &w->t->kernel->name, "too many statements");
   else
     w->pending[w->npending++] = s;
-  if (w->run && w->npending == 1 && only_first(w, s))
+  if (w->run && w->npending == 1 && is_only_one(w, s))
     cgl_region_flush(w);
 }
 

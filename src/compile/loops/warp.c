@@ -137,8 +137,14 @@ static void put_shuffle(writer *w, statement *s) {
   cgl_text_print(w->out, "alignas(64) cgl_type_%d cgl_q_%d[32];\n", id, id);
   if (cgl_values_is_uniform(w->t, s->cond, false) &&
       cgl_values_is_uniform(w->t, s->step, false)) {
-    cgl_text_print(w->out, "%s<%s>(cgl_q_%d, cgl_s_%d, (int)(",
-                   w->fast ? "cgl_move" : "cgl_move_apart", from, id, id);
+    const bool known =
+        cgl_loops_is_number(w, s->cond) && cgl_loops_is_number(w, s->step);
+    cgl_text_print(w->out, "%s<%s%s>(cgl_q_%d, cgl_s_%d, (int)(",
+                   w->fast ? "cgl_move" : "cgl_move_apart", from,
+                   !w->fast ? ""
+                   : known  ? ", true"
+                            : ", false",
+                   id, id);
     cgl_put_tokens(w, s->cond, false);
     cgl_text_put(w->out, ")");
     if (s->step.n)

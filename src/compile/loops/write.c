@@ -57,6 +57,17 @@ bool cgl_loops_is_uniform(writer *w, const statement *s) {
 }
 
 
+bool cgl_loops_is_number(writer *w, row r) {
+  for (size_t i = 0; i < r.n; i++) {
+    const variable *v = cgl_tree_find(w->t, &r.at[i]);
+    if (r.at[i].kind == CGL_TOKEN_NAME && !cgl_token_is(&r.at[i], "warpSize") &&
+        !(v && (v->constant || v->counted)))
+      return false;
+  }
+  return true;
+}
+
+
 /* Do numbers alone say how often the loop runs?  Then shuffles in it have
    constant distances when it is unrolled. */
 static bool is_counted(writer *w, const statement *s) {
@@ -64,16 +75,12 @@ static bool is_counted(writer *w, const statement *s) {
   if (s->kind != STATEMENT_FOR || !init || init->next ||
       init->kind != STATEMENT_DECLARATION)
     return false;
-  const row parts[] = {init->value, s->cond, s->step};
-  for (size_t k = 0; k < 3; k++)
-    for (size_t i = 0; i < parts[k].n; i++) {
-      const cgl_token *x = &parts[k].at[i];
-      const variable *v = cgl_tree_find(w->t, x);
-      if (x->kind == CGL_TOKEN_NAME && !cgl_token_is(x, "warpSize") &&
-          !(v && (v == init->variable || v->constant)))
-        return false;
-    }
-  return true;
+  variable *v = init->variable;
+  v->counted = true;
+  v->counted = cgl_loops_is_number(w, init->value) &&
+               cgl_loops_is_number(w, s->cond) &&
+               cgl_loops_is_number(w, s->step);
+  return v->counted;
 }
 
 

@@ -145,6 +145,9 @@ bool cgl_strip_put_coherent(writer *w, statement **list, size_t n);
 /* Is everything of the loop's header the same for all threads? */
 bool cgl_loops_is_uniform(writer *w, const statement *s);
 
+/* Are its names constants, also those that loops become when unrolled? */
+bool cgl_loops_is_number(writer *w, row r);
+
 void cgl_loops_put_list(writer *w, statement *list);
 void cgl_loops_put_block(writer *w, statement *list);
 
