@@ -1207,3 +1207,29 @@ extern "C" __global__ void one_thread_each(ARGS) {
   if (lane == left - 16 && warp == 1)
     m[at] += last[threadIdx.y * 4 + 2];
 }
+
+//@ subscripts_that_wrap 4 1 128 1 0
+//@ subscripts_that_wrap 2 1 128 2 0
+extern "C" __global__ void subscripts_that_wrap(ARGS) {
+  __shared__ int line[2][160];
+  const unsigned t = threadIdx.x, row = threadIdx.y, i = blockIdx.x * blockDim.x + t;
+  const int s = threadIdx.x, g = blockIdx.x * blockDim.x + threadIdx.x + 8;
+  const unsigned back = -5 + n - n, before = threadIdx.x - 1u;
+  const signed char near = -3;
+  const unsigned short far = 7;
+  const size_t large = (size_t)0 - 2;
+  line[row][t] = k[i];
+  if (t < 32)
+    line[row][128 + t] = k[t];
+  __syncthreads();
+  int v = line[row][before + 1];
+  v += line[row][s + far] * 3;
+  v += t >= 5 ? line[row][t + back] + line[row][back + s] : 1;
+  v += t >= 3 ? line[row][t + near] * 5 - line[row][s + near] : 2;
+  v += t >= 2 ? line[row][t + large] * 7 : 3;
+  v += t ? line[row][before] + line[row][threadIdx.x - 1] : 4;
+  v += line[row][10u - n + n + t] + line[(row + 1) % blockDim.y][s + 1 - 1] % 11;
+  v += k[g - 8] + k[i + 1] * 3 + k[g + back] + k[g + near] + k[g + large] + k[4 - 2 * 2 + i];
+  v += k[n - n + g * 1 - far] + k[(unsigned)(n - n) + g];
+  m[(blockIdx.x * blockDim.y + row) * 128 + s] = v;
+}

@@ -145,6 +145,21 @@ struct cgl_sizes {
 CGL_INLINE bool cgl_fits(long sum) {
   return sum >= 0 && sum < 0x7fffffff - 1024;
 }
+/* A subscript, the sum of an index and the rest.  Where that has 32 bits
+   without a sign the sum wraps around; only what is no larger than shared
+   memory shows by the place that comes out how far it went.  FIT: `wide` is the
+   index, and that and 1024 more are no less than 0 and fit in an int. */
+template <bool SHARED, unsigned FIT, class I, class T>
+CGL_INLINE auto cgl_near(long wide, I index, T rest) {
+  if constexpr (!FIT)
+    return index + rest;
+  else if constexpr (sizeof(T) > 4)
+    return wide + (long)rest;
+  else if constexpr (SHARED || (T)-1 < (T)0 || sizeof(T) < 4)
+    return wide + (int)rest;
+  else
+    return (unsigned)index + rest;
+}
 /* How many of `most` values from `at` on are below the bound. */
 template <class T, class B>
 CGL_INLINE unsigned cgl_left(T at, B bound, unsigned most) {

@@ -57,13 +57,86 @@ static size_t put_lane(writer *w, row r, size_t i) {
 }
 
 
-/* Is token i alone in brackets, and an index that has a wide form? */
-static bool is_wide_index(writer *w, row r, size_t i) {
-  if (!w->inside || !i || i + 1 >= r.n || !cgl_token_is(&r.at[i - 1], "[") ||
-      !cgl_token_is(&r.at[i + 1], "]"))
-    return false;
-  const variable *v = cgl_tree_find(w->t, &r.at[i]);
+/* How many tokens at i are an index that has a wide form, threadIdx.x or a
+   variable behind it by a sum. */
+static size_t find_index(const writer *w, row r, size_t i) {
+  if (!w->t->strips && cgl_token_is_axis(r.at, r.n, i, "threadIdx"))
+    return 3;
+  const variable *v =
+      cgl_tree_is_name(r, i) ? cgl_tree_find(w->t, &r.at[i]) : NULL;
   return v ? v->index.n > 0 : w->walked && cgl_token_same(w->walked, &r.at[i]);
+}
+
+
+/* Is the array whose subscript opens at i in shared memory? */
+static bool is_of_shared(const writer *w, row r, size_t i) {
+  while (i && cgl_token_is(&r.at[i - 1], "]")) {
+    for (int depth = 0; i;) {
+      i--;
+      depth += cgl_token_is(&r.at[i], "]") - cgl_token_is(&r.at[i], "[");
+      if (!depth)
+        break;
+    }
+  }
+  const variable *v = i ? cgl_tree_find(w->t, &r.at[i - 1]) : NULL;
+  return v && v->shared;
+}
+
+
+/* Writes the subscript [sum] that opens at i, one term of which is an index
+   with a wide form: with it the compiler sees neighbours.  Returns how many
+   tokens it has, or 0. */
+static size_t put_subscript(writer *w, row r, size_t i) {
+  if (!w->inside || !i || !cgl_token_is(&r.at[i], "["))
+    return 0;
+  size_t end = cgl_tokens_close(r.at, r.n, i) - 1, at = 0, n = 0;
+  bool begins = true; /* a term that is added */
+  for (size_t k = i + 1; k < end; k++) {
+    if (cgl_token_is_any(&r.at[k], "(", "[", "{")) {
+      k = cgl_tokens_close(r.at, r.n, k) - 1;
+      begins = false;
+      continue;
+    }
+    size_t length = begins ? find_index(w, r, k) : 0;
+    bool ends =
+        k + length == end || cgl_token_is_any(&r.at[k + length], "+", "-");
+    if (length && ends && !n) {
+      at = k;
+      n = length;
+      k += length - 1;
+    } else if (r.at[k].kind == CGL_TOKEN_PUNCT &&
+               !cgl_token_is_any(&r.at[k], "+", "-", "*", "/", "%", "."))
+      return 0;
+    begins = cgl_token_is(&r.at[k], "+");
+  }
+  if (!n || (n == 3 && i + 4 == end)) /* the compiler sees it */
+    return 0;
+  row rest = cgl_tree_copy(w->t, &r.at[i + 1], end - i - 1);
+  if (w->t->failed)
+    return 0;
+  cgl_text_put(w->out, "[");
+  const bool alone = i + n + 1 == end;
+  const int length = (int)r.at[at].length;
+  const char *name = r.at[at].text;
+  if (alone)
+    cgl_text_print(w->out, "cgl_wide_%.*s", length, name);
+  else {
+    const char *shared = is_of_shared(w, r, i) ? "true" : "false";
+    if (n == 3)
+      cgl_text_print(w->out, "cgl_near<%s, true>(threadIdx.x, threadIdx.x,",
+                     shared);
+    else
+      cgl_text_print(w->out, "cgl_near<%s, cgl_size_y>(cgl_wide_%.*s, %.*s,",
+                     shared, length, name, length, name);
+    rest.at[at - i - 1] = cgl_tree_token(w->t, &r.at[at], "0");
+    memmove(&rest.at[at - i], &rest.at[at - i - 1 + n],
+            (end - at - n) * sizeof *rest.at);
+    rest.n -= n - 1;
+    cgl_put_tokens(w, rest, false);
+    cgl_text_put(w->out, ")");
+  }
+  cgl_text_put(w->out, "]");
+  return end + 1 - i;
 }
 
 
@@ -72,13 +145,13 @@ void cgl_put_tokens(writer *w, row r, bool in_region) {
   for (size_t i = 0; i < r.n; i++) {
     const cgl_token *x = &r.at[i];
     cgl_put_line(w, x->line);
-    size_t lane = put_lane(w, r, i);
-    if (lane) {
-      i += lane - 1;
+    size_t written = put_lane(w, r, i);
+    if (!written)
+      written = put_subscript(w, r, i);
+    if (written) {
+      i += written - 1;
       continue;
     }
-    if (is_wide_index(w, r, i))
-      cgl_text_put(w->out, "cgl_wide_");
     if (in_region && cgl_token_is(x, "return")) {
       if (i + 1 >= r.n || !cgl_token_is(&r.at[i + 1], ";"))
         cgl_tree_refuse(w->t, x, "a return with a value");
