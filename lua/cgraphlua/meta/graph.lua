@@ -167,7 +167,8 @@ function graph:params() end
 ---@field param cgraphlua.param
 ---@field name? string
 ---@field type cgraphlua.type
----@field value number|boolean|number[]
+---@field value number|boolean|number[]|table<string, any>
+---@field fields? cgraphlua.field[] of a struct's, as kernel:parameters has them
 ---@field uses cgraphlua.param_use[]
 
 ---@class cgraphlua.param_use

@@ -77,6 +77,14 @@ function kernel:block_size() end
 ---@return cgraphlua.parameter[]
 function kernel:parameters() end
 
+--- A parameter to stand for one of the kernel's: of its very type, and of a
+--- struct with its fields.
+---@param parameter integer|string the kernel's, by number or name
+---@param value number|boolean|table|string|ffi.cdata* as a launch takes it
+---@param name? string for graph:set; default: the kernel's
+---@return cgraphlua.param
+function kernel:param(parameter, value, name) end
+
 --- How the device runs the kernel: "device" on a GPU; on the host device "loop"
 --- or "strips" without barriers, "loops" between barriers, or "fibers", which is
 --- slow.

@@ -449,6 +449,9 @@ static cgl_status recording_add(const load *l, cgl_recording *recording,
                               .offset = from->uses[i].offset,
                               .repeats = from->uses[i].repeats,
                               .argument = from->uses[i].argument};
+  for (uint32_t i = 0; i < op.nuses && !status && op.object; i++)
+    status = cgl_kernel_give_fields((cgl_kernel *)op.object, uses[i].argument,
+                                    uses[i].param, loading);
   for (uint32_t i = 0; i < op.nbodies && !status; i++)
     bodies[i] = all[from->bodies[i]];
   if (!status)

@@ -73,6 +73,17 @@ cgl_status cgl_arg_pack(const cgl_kernel *kernel, size_t index,
 cgl_object *cgl_arg_memory(const cgl_arg *arg, CUdeviceptr *address,
                            size_t *bytes);
 
+/* ---- param.c ---- */
+
+/* Gives a parameter that others do not use yet the fields of the struct that
+   parameter `index` is; nothing, when there are none or of another size. */
+cgl_status cgl_kernel_give_fields(const cgl_kernel *kernel, size_t index,
+                                  cgl_param *param, const char *operation);
+/* Whether a struct with the parameter's fields is laid out as the one that
+   parameter `index` is; true when either has none. */
+bool cgl_kernel_fields_fit(const cgl_kernel *kernel, size_t index,
+                           const cgl_param *param);
+
 /* ---- launch.c ---- */
 
 /* The same launch with its extents of 0 resolved. */

@@ -38,6 +38,7 @@ static void param_push(lua_State *L, cgl_lua *S, cgl_param *param) {
   if (*cgl_param_name(param))
     cgl_lua_set_text(L, "name", cgl_param_name(param));
   cgl_lua_set_text(L, "type", cgl_type_name(cgl_param_type(param)));
+  cgl_lua_set_fields(L, &(cgl_lua_fields){.param = param});
   cgl_lua_param_push(L, S, param);
   lua_setfield(L, -2, "value");
   lua_newtable(L);

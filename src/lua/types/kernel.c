@@ -109,37 +109,6 @@ static int kernel_block_size(lua_State *L) {
 }
 
 
-/* Pushes the list of the fields from `first` to `end` of a parameter. */
-static void fields_push(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
-                        size_t parameter, size_t first, size_t end) {
-  cgl_field_info info;
-  luaL_checkstack(L, LUA_MINSTACK, "structs are nested too deep");
-  lua_newtable(L);
-  for (int n = 1; first < end; first += 1 + info.nested) {
-    cgl_lua_done(L, S, cgl_kernel_field(kernel, parameter, first, &info));
-    lua_createtable(L, 0, 7);
-    cgl_lua_set_text(L, "type", info.type);
-    cgl_lua_set_text(L, "name", info.name);
-    cgl_lua_set_boolean(L, "pointer", info.pointer);
-    cgl_lua_set_number(L, "offset", (double)info.offset);
-    cgl_lua_set_number(L, "bytes", (double)info.bytes);
-    if (info.ndims) {
-      lua_createtable(L, info.ndims, 0);
-      for (int i = 0; i < info.ndims; i++) {
-        lua_pushnumber(L, (double)info.extents[i]);
-        lua_rawseti(L, -2, i + 1);
-      }
-      lua_setfield(L, -2, "shape");
-    }
-    if (info.nested) {
-      fields_push(L, S, kernel, parameter, first + 1, first + 1 + info.nested);
-      lua_setfield(L, -2, "fields");
-    }
-    lua_rawseti(L, -2, n++);
-  }
-}
-
-
 /* k:form(): its word; of fibers also why, and the line */
 static int kernel_form(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "kernel:form");
@@ -190,11 +159,7 @@ static int kernel_parameters(lua_State *L) {
     cgl_lua_set_boolean(L, "pointer", info.pointer);
     cgl_lua_set_boolean(L, "readonly", info.readonly);
     cgl_lua_set_number(L, "bytes", (double)info.bytes);
-    const size_t nfields = cgl_kernel_field_count(kernel, i);
-    if (nfields) {
-      fields_push(L, S, kernel, i, 0, nfields);
-      lua_setfield(L, -2, "fields");
-    }
+    cgl_lua_set_fields(L, &(cgl_lua_fields){.kernel = kernel, .index = i});
     lua_rawseti(L, -2, (int)i + 1);
   }
   return 1;
@@ -205,20 +170,20 @@ static const char *const effect_names[] = {"declared", "read", "write",
                                            "update", NULL};
 
 
-/* The parameter that the key on top - 1 names, from 0. */
-static size_t effect_parameter(lua_State *L, cgl_lua *S,
-                               const cgl_kernel *kernel) {
+/* The parameter that the value at `at` names, from 0. */
+static size_t parameter_read(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
+                             int at) {
   const size_t n = cgl_kernel_param_count(kernel);
   cgl_param_info info;
   char names[CGL_LUA_LIST_ROOM] = "";
-  if (lua_type(L, -2) == LUA_TNUMBER) {
-    const double index = lua_tonumber(L, -2);
+  if (lua_type(L, at) == LUA_TNUMBER) {
+    const double index = lua_tonumber(L, at);
     if (index >= 1 && index <= (double)n && index == (double)(size_t)index)
       return (size_t)index - 1;
     cgl_lua_bad(L, S, 2, "%s has no parameter %g, it has %d",
                 cgl_kernel_name(kernel), index, (int)n);
   }
-  const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "";
+  const char *name = lua_type(L, at) == LUA_TSTRING ? lua_tostring(L, at) : "";
   for (size_t i = 0, used = 0; i < n; i++) {
     cgl_lua_done(L, S, cgl_kernel_param(kernel, i, &info));
     if (*name && !strcmp(info.name, name))
@@ -230,6 +195,22 @@ static size_t effect_parameter(lua_State *L, cgl_lua *S,
   cgl_lua_bad(L, S, 2, "%s has no parameter '%s': its parameters are %s",
               cgl_kernel_name(kernel), name, *names ? names : "not named");
   return 0;
+}
+
+
+/* k:param(parameter, value [, name]) */
+static int kernel_param(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "kernel:param");
+  cgl_kernel *kernel = cgl_lua_check_kernel(L, S, 1);
+  lua_settop(L, 4);
+  const size_t index = parameter_read(L, S, kernel, 2);
+  const char *name =
+      lua_isnil(L, 4) ? NULL : cgl_lua_read_string(L, S, 4, "the name", NULL);
+  cgl_arg value;
+  cgl_lua_read_arg(L, S, kernel, 3, (int)index + 1, &value);
+  cgl_param **slot = cgl_lua_new_param(L, S);
+  cgl_lua_try(L, S, cgl_kernel_param_create(kernel, index, &value, name, slot));
+  return 1;
 }
 
 
@@ -245,7 +226,7 @@ static int kernel_effects(lua_State *L) {
                        luaL_typename(L, 2));
   for (int set = 0; set < 2; set++) /* all are checked before one is set */
     for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1)) {
-      const size_t index = effect_parameter(L, S, kernel);
+      const size_t index = parameter_read(L, S, kernel, lua_gettop(L) - 1);
       const int effect =
           cgl_lua_read_choice(L, S, lua_gettop(L), "an effect", effect_names);
       cgl_param_info info;
@@ -271,6 +252,7 @@ void cgl_lua_open_kernel(lua_State *L, cgl_lua *S) {
       {"name", kernel_name},
       {"block_size", kernel_block_size},
       {"parameters", kernel_parameters},
+      {"param", kernel_param},
       {"effects", kernel_effects},
       {"form", kernel_form},
       {"info", kernel_info},
