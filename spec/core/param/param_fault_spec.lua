@@ -13,11 +13,13 @@ local changes = [[
     local a, b = cg.param("float", 1, "a"), cg.param("double", 1)
     local scale, w = cg.kernel(scaling), cg.zeros("float", 1)
     local s = scale:param("s", { by = 1, n = { 1, 2 } })
+    local d, low = cg.zeros("float", 4), cg.param("float", 3, "low")
     local g = cg.capture(function()
       add:launch(1, 4, x, a, 4)
       y:fill(b)
       z:fill(a)
       scale:launch(1, 1, w, s)
+      d:uniform(low, low)
     end, { keep_graph = true })
     local h = cg.capture(function()
       g:replay()
@@ -28,17 +30,18 @@ local changes = [[
     b:set(0.1)
     g:replay()
     h:replay()
-    g:set { a = 100, s = { by = 2, n = { 3, 4 } } }
+    g:set { a = 100, s = { by = 2, n = { 3, 4 } }, low = 7 }
     if not pcall(g.replay, g) then g:replay() end
     h:replay()
     g:instantiate()
     g:replay()
-    return { x:download()[1], y:download()[1], z:download()[1], w:download()[1] }
+    return { x:download()[1], y:download()[1], z:download()[1], w:download()[1], d:download()[4] }
   end
 
   sweep(run, {
     right = function(r)
-      return r[1] == 431 and r[2] == 0.1 and r[3] == 100 and r[4] == 14, table.concat(r, " ")
+      return r[1] == 431 and r[2] == 0.1 and r[3] == 100 and r[4] == 14 and r[5] == 7,
+        table.concat(r, " ")
     end,
     calls = 30,
     raised = 20,

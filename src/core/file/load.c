@@ -411,6 +411,7 @@ static cgl_op op_of(const load *l, const cgl_file_op *from) {
   op.stream = from->streamed;
   op.launch = from->launch;
   op.handle = (cgl_handle)from->handle;
+  op.rule = from->rule ? cgl_file_rules[from->rule - 1] : NULL;
   op.predication = (cgl_predication)from->predication;
   op.nvalues = (uint32_t)from->values.length;
   op.nranges = from->nranges;
