@@ -202,4 +202,28 @@ CGL_API cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
                                      const cgl_launch *launch,
                                      const cgl_arg *args, size_t nargs);
 
+
+/* Extents of a grid that are parameters. */
+typedef struct cgl_grid_params {
+  cgl_param
+      *extents[3];    /* thread blocks along x, y and z; NULL: the launch's */
+  cgl_param *threads; /* instead of extents[0]: how many threads the blocks
+                         along x have at least; 0 is one block */
+} cgl_grid_params;
+
+/* What a use of a parameter along x has as its argument (cgl_graph_param_use);
+   y and z follow. */
+enum { CGL_ARGUMENT_GRID = 256 };
+
+/* The same launch with a grid of parameters, each of one number, which are read
+   at the call, and in a graph at each replay.  A replay is refused while one is
+   no grid that the device has.  CGL_ERROR_ARGUMENT_TYPE for a parameter of
+   several numbers, CGL_ERROR_INVALID_ARGUMENT for no grid.  cuLaunchKernel;
+   later cuGraphExecKernelNodeSetParams */
+CGL_API cgl_status cgl_kernel_launch_params(cgl_kernel *kernel,
+                                            cgl_stream *stream,
+                                            const cgl_launch *launch,
+                                            const cgl_grid_params *grid,
+                                            const cgl_arg *args, size_t nargs);
+
 #endif

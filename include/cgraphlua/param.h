@@ -1,8 +1,8 @@
 /* Parameters: values that captured launches read again.
    Idea: a parameter stands where a number stands, as an argument of a launch,
-   the value of a fill or a bound of a draw.  What is not captured reads it at
-   the call.  A graph takes a change up at its next replay, in every node that
-   uses the parameter; replays that were issued before run as they were. */
+   the value of a fill, a bound of a draw or a grid.  What is not captured reads
+   it at the call.  A graph takes a change up at its next replay, in every node
+   that uses the parameter; replays that were issued before run as they were. */
 #ifndef CGRAPHLUA_PARAM_H
 #define CGRAPHLUA_PARAM_H
 

@@ -173,7 +173,7 @@ function graph:params() end
 
 ---@class cgraphlua.param_use
 ---@field node integer index in nodes
----@field argument integer of the kernel; of a fill 1; of a draw 1 or 2
+---@field argument integer|string of the kernel; of a fill 1; of a draw 1 or 2; "grid.x" to "grid.z"
 ---@field body boolean it stands in a body or a child graph of the node
 ---@field kind string
 ---@field name string

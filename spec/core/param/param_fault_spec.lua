@@ -13,9 +13,10 @@ local changes = [[
     local a, b = cg.param("float", 1, "a"), cg.param("double", 1)
     local scale, w = cg.kernel(scaling), cg.zeros("float", 1)
     local s = scale:param("s", { by = 1, n = { 1, 2 } })
+    local blocks = cg.param("int32", 1, "blocks")
     local d, low = cg.zeros("float", 4), cg.param("float", 3, "low")
     local g = cg.capture(function()
-      add:launch(1, 4, x, a, 4)
+      add:launch(blocks, 4, x, a, 4)
       y:fill(b)
       z:fill(a)
       scale:launch(1, 1, w, s)
@@ -23,14 +24,14 @@ local changes = [[
     end, { keep_graph = true })
     local h = cg.capture(function()
       g:replay()
-      cg.when(on, function() add:launch(1, 4, x, a, 4) end, nil, { form = "node" })
+      cg.when(on, function() add:launch(blocks, 4, x, a, 4) end, nil, { form = "node" })
     end)
     g:replay()
     a:set(10)
     b:set(0.1)
     g:replay()
     h:replay()
-    g:set { a = 100, s = { by = 2, n = { 3, 4 } }, low = 7 }
+    g:set { a = 100, s = { by = 2, n = { 3, 4 } }, low = 7, blocks = 2 }
     if not pcall(g.replay, g) then g:replay() end
     h:replay()
     g:instantiate()

@@ -67,13 +67,17 @@ static const char *check_rule(const checking *c) {
   for (int i = 0; i < CGL_NUMBERS; i++)
     if (numbers.types[i] > CGL_TYPE_bfloat16)
       return wrong;
+  const cgl_rule *rule = cgl_file_rules[op->rule - 1];
   const size_t own = op->function - CGL_FILE_OWN_1;
-  return op->function >= CGL_FILE_OWN_1 && own < CGL_FILE_OWN &&
-                 cgl_file_owns[own] == &cgl_fill_own &&
-                 cgl_fill_takes(cgl_file_rules[op->rule - 1], op->index,
-                                numbers.element)
-             ? NULL
-             : wrong;
+  const bool draws = op->function >= CGL_FILE_OWN_1 && own < CGL_FILE_OWN &&
+                     cgl_file_owns[own] == &cgl_fill_own;
+  const uint32_t threads =
+      rule == &cgl_kernel_threads_rule ? op->launch.block[0] : 0;
+  const bool takes =
+      rule == &cgl_kernel_grid_rule || rule == &cgl_kernel_threads_rule
+          ? op->function == CGL_FILE_USER && numbers.threads == threads
+          : draws && cgl_fill_takes(rule, op->index, numbers.element);
+  return takes ? NULL : wrong;
 }
 
 

@@ -338,6 +338,8 @@ static cgl_status load_user_function(const load *l, const cgl_file_op *from,
     at = cgl_kernel_next_value(at) + kernel->sizes[i];
   if (from->second)
     at = cgl_kernel_next_value(at) + sizeof(cgl_predicate);
+  if (from->rule)
+    at = cgl_kernel_next_value(at) + sizeof(cgl_numbers);
   if (at != from->values.length)
     return load_refuse(l, "has values that its kernel does not take", from);
   cgl_status status =

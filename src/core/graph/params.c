@@ -169,16 +169,34 @@ static bool watched_renew(cgl_graph *graph, const watched *w) {
 }
 
 
+/* Refuses changes that the rule of an operation refuses; none is taken. */
+static cgl_status changes_check(const cgl_graph *graph, const char *operation) {
+  const cgl_graph_params *p = graph->params;
+  const cgl_recording *recording = graph->recording;
+  const cgl_param_watch *watch = atomic_load(&graph->param_changes);
+  cgl_status status = CGL_OK;
+  for (; watch && !status; watch = watch->changed) {
+    const watched *w = (const watched *)watch;
+    for (size_t i = w->first; i < w->first + w->count && !status; i++)
+      if (!p->places[i].body)
+        status = cgl_record_check_rule(
+            recording, cgl_record_op(recording, p->places[i].op), operation);
+    for (size_t i = 0; w->bodies && !status && cgl_record_body(recording, i);
+         i++)
+      status = cgl_record_check_rules(cgl_record_body(recording, i), operation);
+  }
+  return status;
+}
+
+
 /* Puts all changes into the recording; what fails is looked at again. */
 static cgl_status params_note(cgl_graph *graph, const char *operation) {
   cgl_graph_params *p = graph->params;
   if (!p || !atomic_load_explicit(&graph->param_changes, memory_order_relaxed))
     return CGL_OK;
-  if (p->ruled) {
-    cgl_status status = cgl_record_check_rules(graph->recording, operation);
-    if (status)
-      return status;
-  }
+  cgl_status status = p->ruled ? changes_check(graph, operation) : CGL_OK;
+  if (status)
+    return status;
   bool noted = cgl_record_own(&graph->recording);
   cgl_param_watch *watch = noted ? cgl_param_take(&graph->param_changes) : NULL;
   while (watch) {

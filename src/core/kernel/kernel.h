@@ -33,7 +33,10 @@ struct cgl_kernel {
 
 /* Values of arguments begin at multiples of 16, for the host device, which
    reads them where they lie: room for any, and where the next value goes. */
-enum { CGL_VALUES_ROOM = CGL_MAX_PARAM_BYTES + 16 * CGL_MAX_PARAMS + 64 };
+enum {
+  CGL_VALUES_ROOM =
+      CGL_MAX_PARAM_BYTES + 16 * CGL_MAX_PARAMS + 64 + sizeof(cgl_numbers)
+};
 static inline size_t cgl_kernel_next_value(size_t at) {
   return (at + 15) & ~(size_t)15;
 }
@@ -92,6 +95,16 @@ cgl_launch cgl_launch_resolve(const cgl_launch *wanted);
    the kernel cannot have.  The context is current.  cuFuncSetAttribute */
 cgl_status cgl_launch_check(cgl_kernel *kernel, const cgl_launch *launch,
                             size_t nargs, const char *operation);
+
+/* ---- grid.c ---- */
+
+/* A grid's extents are numbers 0 to 2; or number 0 is a count of threads. */
+extern const cgl_rule cgl_kernel_grid_rule, cgl_kernel_threads_rule;
+/* The numbers of a launch, whose grid becomes what the parameters are.
+   CGL_ERROR_INVALID_ARGUMENT, CGL_ERROR_ARGUMENT_TYPE */
+cgl_status cgl_kernel_read_grid(const cgl_kernel *kernel,
+                                const cgl_grid_params *grid, cgl_launch *launch,
+                                cgl_ruled *ruled, const char *operation);
 
 /* ---- predicated.c ---- */
 

@@ -14,7 +14,8 @@
 enum { CGL_PARAM_MOST = 4096 }; /* bytes */
 
 typedef struct cgl_param_watch cgl_param_watch;
-/* Pushed to by any thread, taken whole by the graph's. */
+/* Pushed to by any thread, taken whole by the graph's, which may follow it by
+   `changed` before. */
 typedef _Atomic(cgl_param_watch *) cgl_param_changes;
 
 struct cgl_param_watch {

@@ -81,7 +81,8 @@ typedef struct cgl_param_use {
                         ended the use */
   uint32_t offset;   /* behind the operation's first value */
   uint16_t repeats;  /* how often the value stands there in a row */
-  uint16_t argument; /* of a kernel, from 0; of a fill 0; of a draw 0, 1 */
+  uint16_t argument; /* of a kernel, from 0; of a fill 0; of a draw 0, 1;
+                        of a grid from CGL_ARGUMENT_GRID */
 } cgl_param_use;
 
 /* Which conditional node's handle a kernel sets: its first value, which each
@@ -339,8 +340,10 @@ cgl_status cgl_record_set_number(cgl_numbers *numbers, size_t i,
 static inline size_t cgl_record_numbers_at(const cgl_op *op) {
   return op->nvalues - sizeof(cgl_numbers);
 }
-/* Refuses what parameters are now, when the rule of an operation, or of one in
-   bodies, does. */
+/* Refuses what parameters are now, when the rule of the operation does; or that
+   of any operation of the recording, or of a body in it. */
+cgl_status cgl_record_check_rule(const cgl_recording *recording,
+                                 const cgl_op *op, const char *operation);
 cgl_status cgl_record_check_rules(const cgl_recording *recording,
                                   const char *operation);
 /* Whether an operation of the recording, or of a body in it, has a rule. */

@@ -98,21 +98,25 @@ cgl_status cgl_record_set_number(cgl_numbers *numbers, size_t i,
 }
 
 
+cgl_status cgl_record_check_rule(const cgl_recording *recording,
+                                 const cgl_op *op, const char *operation) {
+  const cgl_param_use *use = cgl_record_uses(recording, op);
+  if (!op->rule)
+    return CGL_OK;
+  cgl_numbers now = *op_numbers(recording, op);
+  const size_t at = cgl_record_numbers_at(op);
+  for (uint32_t k = 0; k < op->nuses; k++)
+    if (use[k].param && use[k].offset >= at)
+      cgl_param_get(use[k].param, (char *)&now + (use[k].offset - at));
+  return op->rule->check(op, &now, operation);
+}
+
+
 cgl_status cgl_record_check_rules(const cgl_recording *recording,
                                   const char *operation) {
   cgl_status status = CGL_OK;
-  for (size_t i = 0; i < recording->nops && !status; i++) {
-    const cgl_op *op = &recording->ops[i];
-    const cgl_param_use *use = cgl_record_uses(recording, op);
-    if (!op->rule)
-      continue;
-    cgl_numbers now = *op_numbers(recording, op);
-    const size_t at = cgl_record_numbers_at(op);
-    for (uint32_t k = 0; k < op->nuses; k++)
-      if (use[k].param && use[k].offset >= at)
-        cgl_param_get(use[k].param, (char *)&now + (use[k].offset - at));
-    status = op->rule->check(op, &now, operation);
-  }
+  for (size_t i = 0; i < recording->nops && !status; i++)
+    status = cgl_record_check_rule(recording, &recording->ops[i], operation);
   for (size_t i = 0; i < recording->nbodies && !status; i++)
     status = cgl_record_check_rules(recording->bodies[i], operation);
   return status;

@@ -14,7 +14,8 @@ static inline bool arg_read_buffer(lua_State *L, int index, cgl_arg *arg) {
 
 /* Launches with the values from `first` to the top of the stack. */
 static void kernel_launch_with(lua_State *L, cgl_lua *S, cgl_kernel *kernel,
-                               const cgl_launch *shape, int first) {
+                               const cgl_launch *shape,
+                               const cgl_grid_params *grid, int first) {
   cgl_arg args[CGL_LUA_MAX_ARGS];
   int n = lua_gettop(L) - first + 1;
   if (n > CGL_LUA_MAX_ARGS)
@@ -23,9 +24,9 @@ static void kernel_launch_with(lua_State *L, cgl_lua *S, cgl_kernel *kernel,
   for (int i = 0; i < n; i++)
     if (!arg_read_buffer(L, first + i, &args[i]))
       cgl_lua_read_arg(L, S, kernel, first + i, i + 1, &args[i]);
-  cgl_lua_done(
-      L, S,
-      cgl_kernel_launch(kernel, cgl_lua_stream(L, S), shape, args, (size_t)n));
+  cgl_lua_done(L, S,
+               cgl_kernel_launch_params(kernel, cgl_lua_stream(L, S), shape,
+                                        grid, args, (size_t)n));
 }
 
 
@@ -39,20 +40,23 @@ static int kernel_launch(lua_State *L) {
   if (!kernel)
     cgl_lua_check_kernel(L, S, 1); /* raises */
   cgl_launch shape = {{1, 1, 1}, {1, 1, 1}, 0};
+  cgl_grid_params grid = {{NULL, NULL, NULL}, NULL};
+  bool params = false;
   if (!cgl_lua_read_size(L, 2, &shape.grid[0])) {
-    cgl_lua_read_sizes(L, S, 2, "grid", shape.grid, grid_keys);
+    cgl_lua_read_sizes(L, S, 2, "grid", shape.grid, grid.extents, grid_keys);
+    params = grid.extents[0] || grid.extents[1] || grid.extents[2];
     shape.shared_bytes =
         (uint32_t)cgl_lua_option_integer(L, S, 2, "shared", 0, UINT32_MAX, 0);
   }
   if (!cgl_lua_read_size(L, 3, &shape.block[0]))
-    cgl_lua_read_sizes(L, S, 3, "block", shape.block, block_keys);
-  kernel_launch_with(L, S, kernel, &shape, 4);
+    cgl_lua_read_sizes(L, S, 3, "block", shape.block, NULL, block_keys);
+  kernel_launch_with(L, S, kernel, &shape, params ? &grid : NULL, 4);
   return 0;
 }
 
 
-/* The function that k:over(n) returns; upvalue 2: the kernel, 3: blocks, 4:
-   threads per block. */
+/* The function that k:over(n) returns; upvalue 2: the kernel, 3: blocks, or the
+   parameter n, 4: threads per block. */
 static int kernel_launch_over(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "over(n)"); /* no method: 1 is the first */
   cgl_kernel *kernel = *(cgl_kernel **)lua_touserdata(L, lua_upvalueindex(2));
@@ -60,20 +64,31 @@ static int kernel_launch_over(lua_State *L) {
     return cgl_lua_raise(L, S, CGL_ERROR_RELEASED,
                          "keep a kernel until its last launch",
                          "this kernel was released");
-  cgl_launch shape = {{(uint32_t)lua_tonumber(L, lua_upvalueindex(3)), 1, 1},
-                      {(uint32_t)lua_tonumber(L, lua_upvalueindex(4)), 1, 1},
-                      0};
-  kernel_launch_with(L, S, kernel, &shape, 1);
+  const bool fixed = lua_isnumber(L, lua_upvalueindex(3));
+  const cgl_grid_params grid = {
+      .threads =
+          fixed ? NULL : cgl_lua_peek(L, lua_upvalueindex(3), CGL_LUA_param)};
+  if (!fixed && !grid.threads)
+    return cgl_lua_raise(L, S, CGL_ERROR_RELEASED,
+                         "keep a parameter until its last launch",
+                         "the parameter of the grid was released");
+  cgl_launch shape = {
+      {fixed ? (uint32_t)lua_tonumber(L, lua_upvalueindex(3)) : 1, 1, 1},
+      {(uint32_t)lua_tonumber(L, lua_upvalueindex(4)), 1, 1},
+      0};
+  kernel_launch_with(L, S, kernel, &shape, fixed ? NULL : &grid, 1);
   return 0;
 }
 
 
-/* k:over(n) */
+/* k:over(n), of a number or a parameter */
 static int kernel_over(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "kernel:over");
   cgl_kernel *kernel = cgl_lua_check_kernel(L, S, 1);
-  int64_t n = cgl_lua_read_integer(L, S, 2, "the number of threads", 1,
-                                   CGL_LUA_MAX_WHOLE);
+  const bool fixed = !cgl_lua_peek(L, 2, CGL_LUA_param);
+  int64_t n = fixed ? cgl_lua_read_integer(L, S, 2, "the number of threads", 1,
+                                           CGL_LUA_MAX_WHOLE)
+                    : INT32_MAX;
   uint32_t block = 1;
   cgl_lua_done(L, S, cgl_kernel_block_size(kernel, &block));
   if (n < block)
@@ -84,7 +99,10 @@ static int kernel_over(lua_State *L) {
                        (long long)n, INT32_MAX, block);
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_pushvalue(L, 1);
-  lua_pushnumber(L, (double)blocks);
+  if (fixed)
+    lua_pushnumber(L, (double)blocks);
+  else
+    lua_pushvalue(L, 2);
   lua_pushnumber(L, (double)block);
   lua_pushcclosure(L, kernel_launch_over, 4);
   return 1;

@@ -118,9 +118,12 @@ static inline bool cgl_lua_read_size(lua_State *L, int index, uint32_t *size) {
   *size = x >= 1 && x <= UINT32_MAX ? (uint32_t)x : 0;
   return *size && *size == x;
 }
-/* Three sizes from a number or {x, y, z}; keys in `known` may be there too. */
+/* Three sizes from a number or {x, y, z}; keys in `known` may be there too.
+   Where `params` is not NULL, a size may be a parameter, which goes there; the
+   others of `params` stay as they are. */
 void cgl_lua_read_sizes(lua_State *L, cgl_lua *S, int index, const char *what,
-                        uint32_t sizes[3], const char *const *known);
+                        uint32_t sizes[3], cgl_param *params[3],
+                        const char *const *known);
 
 /* ---- elements.c: typed elements ---- */
 
