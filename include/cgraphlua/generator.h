@@ -2,7 +2,7 @@
 #ifndef CGRAPHLUA_GENERATOR_H
 #define CGRAPHLUA_GENERATOR_H
 
-#include "base.h"
+#include "param.h"
 
 /* Creates a Philox4x32-10 generator with a state of its own: a seed and an
    offset on the device.  The caller owns the reference.
@@ -82,6 +82,23 @@ CGL_API cgl_status cgl_buffer_normal(cgl_buffer *buffer,
                                      cgl_generator *generator,
                                      cgl_stream *stream, double mean,
                                      double deviation);
+/* A number of a draw; a parameter of one number, of any type but bool, is read
+   again by replays, and one that the draw cannot have refuses the replay. */
+typedef struct cgl_bound {
+  cgl_param *param; /* NULL: the number */
+  double number;
+} cgl_bound;
+
+/* The same two fills.  CGL_ERROR_ARGUMENT_TYPE for a parameter of several
+   numbers. */
+CGL_API cgl_status cgl_buffer_uniform_params(cgl_buffer *buffer,
+                                             cgl_generator *generator,
+                                             cgl_stream *stream, cgl_bound low,
+                                             cgl_bound high);
+CGL_API cgl_status cgl_buffer_normal_params(cgl_buffer *buffer,
+                                            cgl_generator *generator,
+                                            cgl_stream *stream, cgl_bound mean,
+                                            cgl_bound deviation);
 /* Fills a buffer of integers or bool likewise with whole numbers, each of
    low .. low + count - 1 with equal probability.  A count of 0 means 2^64. */
 CGL_API cgl_status cgl_buffer_random(cgl_buffer *buffer,

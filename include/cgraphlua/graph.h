@@ -280,7 +280,8 @@ typedef struct cgl_graph_param_use {
   cgl_param *param; /* borrowed */
   size_t node;      /* of the graph, from 0 */
   bool body;        /* it stands in a body or a child graph of that node */
-  size_t argument;  /* of the kernel, from 0; of a fill 0 */
+  size_t argument;  /* of the kernel, from 0; of a fill 0; of a draw 0, 1;
+                       of a grid CGL_ARGUMENT_GRID and on */
   const char *kind, *name, *file; /* of the operation: cgl_node_info */
   int line;
 } cgl_graph_param_use;

@@ -126,23 +126,6 @@ typedef struct cgl_param_info {
   int lanes;        /* numbers in a vector, 4 of a float4; else 1, or 0 */
 } cgl_param_info;
 
-#define CGL_MAX_FIELD_DIMS 3
-
-/* A field of a struct that a parameter passes by value, as the compiler lays it
-   out.  The fields of a struct inside of it follow the field. */
-typedef struct cgl_field_info {
-  const char *type; /* as spelled by the source, an array's of its elements */
-  const char *name;
-  cgl_type element; /* of its numbers; CGL_TYPE_COUNT: an address or a struct */
-  int lanes;        /* numbers in a vector, 4 of a float4; else 1 */
-  bool pointer;
-  size_t offset; /* in the struct that declares the field */
-  size_t bytes;  /* of the value, or of each element of an array */
-  size_t extents[CGL_MAX_FIELD_DIMS]; /* of an array, the slowest first */
-  int ndims;                          /* 0: no array */
-  size_t nested; /* fields that follow and are inside of this one */
-} cgl_field_info;
-
 /* The kernel's name or name expression, borrowed. */
 CGL_API const char *cgl_kernel_name(const cgl_kernel *kernel);
 /* The number of parameters, and a parameter by index from 0; its texts are
@@ -156,6 +139,14 @@ CGL_API cgl_status cgl_kernel_param(const cgl_kernel *kernel, size_t index,
 CGL_API size_t cgl_kernel_field_count(const cgl_kernel *kernel, size_t index);
 CGL_API cgl_status cgl_kernel_field(const cgl_kernel *kernel, size_t index,
                                     size_t field, cgl_field_info *info);
+/* Creates a parameter to stand for parameter `index`, from 0: of its very type,
+   and of a struct with its fields.  The value is checked as a launch checks it.
+   `name` (copied): NULL takes the kernel's.  The caller owns the reference.
+   CGL_ERROR_INVALID_ARGUMENT for an index past the last, a pointer and a
+   generator; CGL_ERROR_ARGUMENT_TYPE, CGL_ERROR_ARGUMENT_RANGE. */
+CGL_API cgl_status cgl_kernel_param_create(const cgl_kernel *kernel,
+                                           size_t index, const cgl_arg *value,
+                                           const char *name, cgl_param **param);
 /* How the device runs a kernel. */
 typedef enum cgl_form {
   CGL_FORM_DEVICE, /* as a GPU does, or as a ready image has it */
@@ -210,5 +201,29 @@ CGL_API cgl_status cgl_kernel_block_size(cgl_kernel *kernel, uint32_t *block);
 CGL_API cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
                                      const cgl_launch *launch,
                                      const cgl_arg *args, size_t nargs);
+
+
+/* Extents of a grid that are parameters. */
+typedef struct cgl_grid_params {
+  cgl_param
+      *extents[3];    /* thread blocks along x, y and z; NULL: the launch's */
+  cgl_param *threads; /* instead of extents[0]: how many threads the blocks
+                         along x have at least; 0 is one block */
+} cgl_grid_params;
+
+/* What a use of a parameter along x has as its argument (cgl_graph_param_use);
+   y and z follow. */
+enum { CGL_ARGUMENT_GRID = 256 };
+
+/* The same launch with a grid of parameters, each of one number, which are read
+   at the call, and in a graph at each replay.  A replay is refused while one is
+   no grid that the device has.  CGL_ERROR_ARGUMENT_TYPE for a parameter of
+   several numbers, CGL_ERROR_INVALID_ARGUMENT for no grid.  cuLaunchKernel;
+   later cuGraphExecKernelNodeSetParams */
+CGL_API cgl_status cgl_kernel_launch_params(cgl_kernel *kernel,
+                                            cgl_stream *stream,
+                                            const cgl_launch *launch,
+                                            const cgl_grid_params *grid,
+                                            const cgl_arg *args, size_t nargs);
 
 #endif

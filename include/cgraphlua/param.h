@@ -1,16 +1,34 @@
 /* Parameters: values that captured launches read again.
-   Idea: a parameter stands where a number stands, as an argument of a launch or
-   the value of a fill.  What is not captured reads it at the call.  A graph
-   takes a change up at its next replay, in every node that uses the parameter;
-   replays that were issued before run as they were. */
+   Idea: a parameter stands where a number stands, as an argument of a launch,
+   the value of a fill, a bound of a draw or a grid.  What is not captured reads
+   it at the call.  A graph takes a change up at its next replay, in every node
+   that uses the parameter; replays that were issued before run as they were. */
 #ifndef CGRAPHLUA_PARAM_H
 #define CGRAPHLUA_PARAM_H
 
 #include "buffer.h"
 
+#define CGL_MAX_FIELD_DIMS 3
+
+/* A field of a struct, as the compiler lays it out.  The fields of a struct
+   inside of it follow the field. */
+typedef struct cgl_field_info {
+  const char *type; /* as spelled by the source, an array's of its elements */
+  const char *name;
+  cgl_type element; /* of its numbers; CGL_TYPE_COUNT: an address or a struct */
+  int lanes;        /* numbers in a vector, 4 of a float4; else 1 */
+  bool pointer;
+  size_t offset; /* in the struct that declares the field */
+  size_t bytes;  /* of the value, or of each element of an array */
+  size_t extents[CGL_MAX_FIELD_DIMS]; /* of an array, the slowest first */
+  int ndims;                          /* 0: no array */
+  size_t nested; /* fields that follow and are inside of this one */
+} cgl_field_info;
+
 /* Creates a parameter of `count` elements of `type`, with these values
    (copied): 1 is a number or a vector (CGL_TYPE_float4), 2 to 4 numbers fit a
-   vector, and the bytes of a struct are elements of uint8.  `name` (copied;
+   vector, and the bytes of a struct are elements of uint8 (of one whose fields
+   are known cgl_kernel_param_create makes a parameter).  `name` (copied;
    NULL: none) is what cgl_graph_param finds it by.  It can be used on every
    device.  The caller owns the reference. CGL_ERROR_INVALID_ARGUMENT for no
    elements, or more than 4096 bytes. */
@@ -27,5 +45,12 @@ CGL_API cgl_type cgl_param_type(const cgl_param *param);
 CGL_API size_t cgl_param_count(const cgl_param *param);
 /* Borrowed; "" without a name. */
 CGL_API const char *cgl_param_name(const cgl_param *param);
+/* The number of fields, nested ones counted, and a field by index from 0; its
+   texts are borrowed for the process.  None, but for parameters that stand for
+   a struct: cgl_kernel_param_create, and those of loaded graphs.
+   CGL_ERROR_INVALID_ARGUMENT past the last. */
+CGL_API size_t cgl_param_field_count(const cgl_param *param);
+CGL_API cgl_status cgl_param_field(const cgl_param *param, size_t field,
+                                   cgl_field_info *info);
 
 #endif

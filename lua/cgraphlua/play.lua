@@ -54,24 +54,54 @@ local function element(text)
   return value
 end
 
--- Gives a parameter of the graph the value of "name=value" or "name=value,value".
+-- What a list of parameters or fields takes, by name: "2 of float", "a struct".
+local function takes(list)
+  local known = {}
+  for _, x in ipairs(list) do
+    local count = type(x.value) == "table" and #x.value .. " of " or ""
+    if x.name then known[x.name] = x.fields and "a struct" or count .. x.type end
+  end
+  return known
+end
+
+-- The parameter of a name, or the one whose field "name.field" names: then also
+-- the table with the field, and its key.
+local function find(graph, name)
+  for _, param in ipairs(graph:params()) do
+    local rest = param.name and name:sub(#param.name + 1)
+    if param.name == name then return param end
+    if param.fields and name:sub(1, #param.name) == param.name and rest:find "^%." then
+      local value, inside, last = param.value, nil, nil
+      for key in rest:gmatch "%.([^.]*)" do
+        inside, last = value, tonumber(key) or key
+        value = type(value) == "table" and value[last]
+      end
+      if value ~= nil and type(inside) == "table" then return param, inside, last end
+    end
+  end
+end
+
+-- Gives a parameter of the graph the value of "name=value" or "name=value,value",
+-- or one of its fields that of "name.field=value".
 local function set(graph, text)
   local name, list = text:match "^([^=]*)=(.+)$"
-  local known, values = {}, {}
-  for _, param in ipairs(graph:params()) do
-    local count = type(param.value) == "table" and #param.value .. " of " or ""
-    if param.name then known[param.name] = count .. param.type end
+  local param, inside, key
+  if name then param, inside, key = find(graph, name) end
+  if not param or (param.fields and not inside) then
+    fail("--set %s: %s expected; the %s: %s", text,
+      param and name .. ".field=value" or "name=value", param and "fields" or "graph's parameters",
+      names(takes(param and param.fields or graph:params())))
   end
-  if not name or not known[name] then
-    fail("--set %s: name=value expected; the graph's parameters: %s", text, names(known))
-  end
+  local what, values = takes({ param })[param.name], {}
   for word in (list .. ","):gmatch "%s*([^,]*)%s*," do
     local value = element(word)
-    if value == nil then fail("--set %s: '%s' is no number for %s", text, word, known[name]) end
+    if value == nil then fail("--set %s: '%s' is no number for %s", text, word, what) end
     values[#values + 1] = value
   end
-  local done, why = pcall(graph.set, graph, { [name] = values[2] == nil and values[1] or values })
-  if not done then fail("--set %s: %s (%s)", text, why.message or why, known[name]) end
+  local value = values[2] == nil and values[1] or values
+  if inside then inside[key], value = value, param.value end
+  local done, why = pcall(graph.set, graph, { [param.name] = value })
+  if not done then fail("--set %s: %s (%s)", text, why.message or why, what) end
 end
 
 -- Count of replays, and the options in their order.

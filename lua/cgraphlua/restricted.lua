@@ -45,7 +45,7 @@ local methods = {
   pinned = set "copy get release set",
   module = set "global kernel kernels release",
   compilation = set "ready release",
-  kernel = set "block_size effects form launch name over parameters release",
+  kernel = set "block_size effects form launch name over param parameters release",
   pool = set "release",
   graph = set [[bind capture instantiate is_capturing nodes params register_generator_state release
     replay reset set set_enabled set_params writes]],

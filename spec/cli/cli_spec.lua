@@ -166,6 +166,11 @@ describe("the command line", function()
         BOTH(i1, signed char) BOTH(u1, unsigned char) BOTH(i2, short) BOTH(u2, unsigned short)
         BOTH(i4, int) BOTH(u4, unsigned) BOTH(b, bool)
         extern "C" __global__ void pair(float *x, float2 a) { x[0] = a.x; x[1] = a.y; }
+        struct point { float2 at; int n; };
+        struct all { float f; point p[2]; };
+        extern "C" __global__ void whole(float *x, all s) {
+          x[0] = s.f; x[1] = s.p[1].at.y; x[2] = s.p[1].n; x[3] = s.p[0].n;
+        }
       ]]
       local outputs, all = {}, {}
       for name, type in pairs { f1 = "float", f8 = "double", i8 = "int64", u8 = "uint64",
@@ -179,6 +184,10 @@ describe("the command line", function()
       cg.capture(function()
         for name, param in pairs(all) do module:kernel(name):launch(1, 1, outputs[name], param) end
         module:kernel "pair":launch(1, 1, outputs.two, two)
+        local one = { at = { 1, 2 }, n = 3 }
+        outputs.s = cg.zeros("float", 4)
+        module:kernel "whole":launch(1, 1, outputs.s,
+          module:kernel "whole":param("s", { f = 1, p = { one, one } }))
         outputs.h:fill(h)
       end):save(%q, { outputs = outputs })
     ]=]):format(path) }
@@ -209,6 +218,10 @@ describe("the command line", function()
     status = run { path, "--set", "h=2", "--set", "h=-2", "--out", "h=" .. bytes }
     assert.are.equal(0, status)
     assert.are.equal("\0\192", program.read(bytes))
+    status = run { path, "--set", "s.f=0.5", "--set", "s.p.2.n=-8", "--set", "s.p.2.at=4,6",
+      "--out", "s=" .. bytes }
+    assert.are.equal(0, status)
+    assert.are.equal(ffi.string(ffi.new("float[4]", { 0.5, 6, -8, 3 }), 16), program.read(bytes))
     status, out = run { "--inspect", path }
     assert.are.equal(0, status)
     assert.is_truthy(out:find("parameter two: 2 of float", 1, true), out)
@@ -219,6 +232,10 @@ describe("the command line", function()
       ["f1=1,2"] = "has 1 elements, got 2", ["two=1"] = "has 2 elements, got 1",
       ["u1=256"] = "uint8", ["i4=1.5"] = "int32", ["u8=-1"] = "uint64",
       ["u8=18446744073709551616"] = "no number", ["b=2"] = "bool",
+      ["s=1"] = "s.field=value expected; the fields: f (float), p (a struct)",
+      ["s.x=1"] = "name=value expected", ["s.p.3.n=1"] = "name=value expected",
+      ["s.f.x=1"] = "name=value expected", ["s.p.1.n=1.5"] = "its field 'p[1].n' is 1.5",
+      ["s.p=1"] = "its field 'p' is an array", ["s.=1"] = "name=value expected",
     } do
       status, out, err = run { path, "--set", text, "--out", "f1=" .. at "never" }
       assert.are.equal(1, status, text .. out)

@@ -149,6 +149,10 @@ local attacks = {
     "FFI objects" },
   { "give an address in a struct",
     "cg.kernel(source, 'through'):launch(1, 1, { p = 4096, n = 1 })", "address in a struct" },
+  { "give an address in a struct's parameter",
+    "cg.kernel(source, 'through'):param(1, { p = 4096, n = 1 })", "address in a struct" },
+  { "give bytes to a struct's parameter",
+    "cg.kernel(source, 'through'):param(1, ('\\1'):rep(16))", "bytes are not taken" },
   { "give a null pointer", "cg.kernel(source, 'add'):launch(1, 1, cg.null, 1, 1)",
     "has no 'null'" },
   { "set an address in a graph", [[
@@ -353,7 +357,7 @@ local open_names = {
   buffer = "copy download fill item normal random release uniform upload view",
   pinned = "copy get release set",
   module = "global kernel kernels release",
-  kernel = "block_size effects form launch name over parameters release",
+  kernel = "block_size effects form launch name over param parameters release",
   graph = "bind capture instantiate is_capturing nodes params register_generator_state release "
     .. "replay reset set set_enabled set_params writes",
   param = "get name release set type",

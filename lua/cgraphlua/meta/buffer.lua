@@ -45,18 +45,18 @@ function buffer:fill(value) end
 --- double, half or bfloat16.  Without a generator, or with nil, it draws from
 --- the device's default generator.
 ---@param gen? cgraphlua.generator
----@param low? number default: 0
----@param high? number default: 1
+---@param low? number|cgraphlua.param default: 0
+---@param high? number|cgraphlua.param default: 1
 ---@return cgraphlua.buffer self
----@overload fun(self, low: number, high: number): cgraphlua.buffer
+---@overload fun(self, low: number|cgraphlua.param, high: number|cgraphlua.param): cgraphlua.buffer
 function buffer:uniform(gen, low, high) end
 
 --- Fills the buffer likewise with normally distributed numbers.
 ---@param gen? cgraphlua.generator
----@param mean? number default: 0
----@param std? number standard deviation, default: 1
+---@param mean? number|cgraphlua.param default: 0
+---@param std? number|cgraphlua.param standard deviation, default: 1
 ---@return cgraphlua.buffer self
----@overload fun(self, mean: number, std: number): cgraphlua.buffer
+---@overload fun(self, mean: number|cgraphlua.param, std: number|cgraphlua.param): cgraphlua.buffer
 function buffer:normal(gen, mean, std) end
 
 --- Fills the buffer, of integers or bool, with whole numbers from low to below

@@ -353,7 +353,7 @@ function cg.pinned_pool() end
 
 --- A value that launches and fills read: outside captures at the call, in graphs
 --- again at each replay after a change.
----@param type cgraphlua.type of the kernel's parameter; of a struct "uint8"
+---@param type cgraphlua.type of the kernel's parameter; kernel:param knows it
 ---@param value number|boolean|number[]|string|ffi.cdata* a list for a vector
 ---@param name? string for graph:set
 ---@return cgraphlua.param

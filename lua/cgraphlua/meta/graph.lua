@@ -167,12 +167,13 @@ function graph:params() end
 ---@field param cgraphlua.param
 ---@field name? string
 ---@field type cgraphlua.type
----@field value number|boolean|number[]
+---@field value number|boolean|number[]|table<string, any>
+---@field fields? cgraphlua.field[] of a struct's, as kernel:parameters has them
 ---@field uses cgraphlua.param_use[]
 
 ---@class cgraphlua.param_use
 ---@field node integer index in nodes
----@field argument integer of the kernel; of a fill 1
+---@field argument integer|string of the kernel; of a fill 1; of a draw 1 or 2; "grid.x" to "grid.z"
 ---@field body boolean it stands in a body or a child graph of the node
 ---@field kind string
 ---@field name string

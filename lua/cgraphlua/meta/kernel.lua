@@ -10,9 +10,9 @@ local kernel = {}
 
 --- Thread blocks, and bytes of dynamic shared memory.
 ---@class cgraphlua.grid
----@field [1] integer
----@field [2]? integer
----@field [3]? integer
+---@field [1] integer|cgraphlua.param
+---@field [2]? integer|cgraphlua.param
+---@field [3]? integer|cgraphlua.param
 ---@field shared? integer bytes
 
 --- An argument of a kernel: buffers and pinned memory for pointers (cg.null for a
@@ -34,14 +34,14 @@ local kernel = {}
 
 --- Launches the kernel on the current stream.  Raises CGL_ERROR_ARGUMENT_COUNT,
 --- _TYPE and _RANGE before the driver sees the launch, so a capture stays whole.
----@param grid cgraphlua.sizes|cgraphlua.grid
+---@param grid cgraphlua.sizes|cgraphlua.grid|cgraphlua.param replays read parameters again
 ---@param block cgraphlua.sizes
 ---@param ... cgraphlua.argument
 function kernel:launch(grid, block, ...) end
 
 --- A function that launches at least n threads in one dimension, in thread blocks
 --- of block_size() threads.  The kernel compares its index with n.
----@param n integer
+---@param n integer|cgraphlua.param
 ---@return fun(...: cgraphlua.argument)
 function kernel:over(n) end
 
@@ -76,6 +76,14 @@ function kernel:block_size() end
 
 ---@return cgraphlua.parameter[]
 function kernel:parameters() end
+
+--- A parameter to stand for one of the kernel's: of its very type, and of a
+--- struct with its fields.
+---@param parameter integer|string the kernel's, by number or name
+---@param value number|boolean|table|string|ffi.cdata* as a launch takes it
+---@param name? string for graph:set; default: the kernel's
+---@return cgraphlua.param
+function kernel:param(parameter, value, name) end
 
 --- How the device runs the kernel: "device" on a GPU; on the host device "loop"
 --- or "strips" without barriers, "loops" between barriers, or "fibers", which is

@@ -65,6 +65,25 @@ static cgl_status launch(const world *w, cgl_stream *on, bool draws) {
 }
 
 
+/* Operations with numbers behind their values (cgl_rule). */
+static cgl_status ruled(const world *w) {
+  static const cgl_launch shape = {{1, 1, 1}, {32, 1, 1}, 0};
+  const cgl_arg args[] = {{.kind = CGL_ARG_BUFFER, .buffer = w->x},
+                          {.kind = CGL_ARG_PARAM, .param = w->param}};
+  const cgl_grid_params threads = {.threads = w->param};
+  const cgl_grid_params extents = {.extents = {NULL, w->param}};
+  const cgl_bound low = {w->param, 0}, high = {NULL, 2};
+  cgl_status status =
+      cgl_kernel_launch_params(w->add, stream, &shape, &threads, args, 2);
+  if (!status)
+    status =
+        cgl_kernel_launch_params(w->add, stream, &shape, &extents, args, 2);
+  return status
+             ? status
+             : cgl_buffer_uniform_params(w->y, w->generator, stream, low, high);
+}
+
+
 static cgl_status branch(const world *w, cgl_conditional_kind kind,
                          cgl_conditional_form form) {
   const cgl_conditional_desc desc = {
@@ -111,6 +130,8 @@ static cgl_status capture(world *w) {
     status = cgl_buffer_copy(w->y, w->x, stream);
   if (!status)
     status = cgl_buffer_fill_param(w->x, stream, w->param);
+  if (!status)
+    status = ruled(w);
   if (!status)
     status = cgl_graph_replay(w->child, stream, 1);
   if (!status)

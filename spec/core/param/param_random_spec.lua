@@ -13,6 +13,8 @@ local BUFFERS, PARAMS, ACTIONS = 3, 4, 14
 
 local source = [[
 extern "C" __global__ void mix(int *y, int a, int b) { *y = (*y * 3 + a * 7 + b) % 1021; }
+struct pair { int a, b; };
+extern "C" __global__ void mix_pair(int *y, pair p) { *y = (*y * 3 + p.a * 7 + p.b) % 1021; }
 ]]
 
 local random = math.random
@@ -34,6 +36,8 @@ local function run(p, steps)
     end
     if s.kind == "mix" then
       p.y[s.y].value = (p.y[s.y].value * 3 + value_of(p, s.a) * 7 + value_of(p, s.b)) % 1021
+    elseif s.kind == "pair" then
+      p.y[s.y].value = (p.y[s.y].value * 3 + p.pair.value.a * 7 + p.pair.value.b) % 1021
     elseif s.kind == "fill" then
       p.y[s.y].value = value_of(p, s.a)
     elseif s.kind == "graph" then
@@ -65,6 +69,8 @@ local function issue(p, steps)
   for _, s in ipairs(steps) do
     if s.kind == "mix" then
       p.mix:launch(1, 1, p.y[s.y].object, arg_of(p, s.a), arg_of(p, s.b))
+    elseif s.kind == "pair" then
+      p.mix_pair:launch(1, 1, p.y[s.y].object, p.pair.object)
     elseif s.kind == "fill" then
       p.y[s.y].object:fill(arg_of(p, s.a))
     elseif s.kind == "graph" then
@@ -104,6 +110,8 @@ local function new_steps(p, depth)
                    form = random(2) == 1 and "node" or nil, steps = new_steps(p, depth + 1) }
     elseif kind == 1 then
       steps[i] = { kind = "fill", y = random(BUFFERS), a = place() }
+    elseif kind == 2 then
+      steps[i] = { kind = "pair", y = random(BUFFERS) }
     else
       steps[i] = { kind = "mix", y = random(BUFFERS), a = place(), b = place() }
     end
@@ -135,6 +143,10 @@ local actions = {
     local param = p[random(PARAMS)]
     param.value = random(99)
     param.object:set(param.value)
+  end,
+  function(p) -- set a struct
+    p.pair.value = { a = random(99), b = random(99) }
+    p.pair.object:set(p.pair.value)
   end,
   function(p, g) -- set by name
     if not has(g.steps, function(s) return (s.a and s.a.param == 1) or (s.b and s.b.param == 1) end)
@@ -187,11 +199,14 @@ local actions = {
   end,
 }
 -- More of what matters most.
-for _, i in ipairs { 1, 2, 2, 2, 4, 4, 4, 4 } do actions[#actions + 1] = actions[i] end
+for _, i in ipairs { 1, 2, 2, 2, 3, 5, 5, 5, 5 } do actions[#actions + 1] = actions[i] end
 
 local function program(seed)
   math.randomseed(seed)
-  local p = { y = {}, graphs = {}, counts = {}, mix = cg.kernel(source) }
+  local p = { y = {}, graphs = {}, counts = {}, mix = cg.kernel(source, "mix") }
+  p.mix_pair = cg.kernel(source, "mix_pair")
+  p.pair = { value = { a = 1, b = 2 } }
+  p.pair.object = p.mix_pair:param(2, p.pair.value)
   for i = 1, PARAMS do
     p[i] = { value = i }
     p[i].object = cg.param("int32", i, "p" .. i)

@@ -51,6 +51,36 @@ static bool place_is(const cgl_file_place *a, const cgl_file_place *b) {
 
 /* ---- operations ---- */
 
+/* Whether numbers behind the values are what the operation's rule takes. */
+static const char *check_rule(const checking *c) {
+  static const char wrong[] = "has numbers that it does not take";
+  const cgl_file_op *op = c->op;
+  cgl_numbers numbers;
+  if (!op->rule)
+    return NULL;
+  if (op->rule > CGL_FILE_RULES || op->kind != CGL_OP_KERNEL ||
+      op->predication || op->handle || op->values.length < 16 + sizeof numbers)
+    return wrong;
+  memcpy(&numbers,
+         (const char *)op->values.data + op->values.length - sizeof numbers,
+         sizeof numbers);
+  for (int i = 0; i < CGL_NUMBERS; i++)
+    if (numbers.types[i] > CGL_TYPE_bfloat16)
+      return wrong;
+  const cgl_rule *rule = cgl_file_rules[op->rule - 1];
+  const size_t own = op->function - CGL_FILE_OWN_1;
+  const bool draws = op->function >= CGL_FILE_OWN_1 && own < CGL_FILE_OWN &&
+                     cgl_file_owns[own] == &cgl_fill_own;
+  const uint32_t threads =
+      rule == &cgl_kernel_threads_rule ? op->launch.block[0] : 0;
+  const bool takes =
+      rule == &cgl_kernel_grid_rule || rule == &cgl_kernel_threads_rule
+          ? op->function == CGL_FILE_USER && numbers.threads == threads
+          : draws && cgl_fill_takes(rule, op->index, numbers.element);
+  return takes ? NULL : wrong;
+}
+
+
 /* Whether the values are those of a user's kernel. */
 static const char *check_user_kernel(const checking *c) {
   const cgl_file_op *op = c->op;
@@ -66,6 +96,8 @@ static const char *check_user_kernel(const checking *c) {
     at = cgl_kernel_next_value(at) + s->parameters[i].size;
   if (op->predication == CGL_PREDICATION_LOOKS)
     at = cgl_kernel_next_value(at) + sizeof(cgl_predicate);
+  if (op->rule)
+    at = cgl_kernel_next_value(at) + sizeof(cgl_numbers);
   return at != op->values.length ? "has values that its kernel does not take"
                                  : NULL;
 }
@@ -89,6 +121,8 @@ static const char *check_own_kernel(const checking *c) {
   size_t at = 16 * count;
   if (op->predication == CGL_PREDICATION_LOOKS)
     at += sizeof(cgl_predicate);
+  if (op->rule)
+    at = cgl_kernel_next_value(at) + sizeof(cgl_numbers);
   return at != op->values.length ? "has values that its kernel does not take"
                                  : NULL;
 }
@@ -260,6 +294,18 @@ static bool use_is_element(const cgl_file_op *op, const cgl_file_use *use,
 }
 
 
+/* One of the numbers that a rule has others follow from. */
+static bool use_is_number(const cgl_file_op *op, const cgl_file_use *use,
+                          const cgl_file_param *param) {
+  const size_t numbers = op->values.length - sizeof(cgl_numbers);
+  const size_t at = use->offset - numbers - offsetof(cgl_numbers, raw);
+  return op->rule && use->offset >= numbers + offsetof(cgl_numbers, raw) &&
+         at % 8 == 0 && at / 8 < CGL_NUMBERS && use->repeats == 1 &&
+         param->value.length == cgl_type_bytes((cgl_type)param->type) &&
+         param->type == *((const uint8_t *)op->values.data + numbers + at / 8);
+}
+
+
 /* Parameters are numbers: no part of an address, or of what is between. */
 static const char *check_uses(const checking *c) {
   const cgl_file_op *op = c->op;
@@ -269,8 +315,9 @@ static const char *check_uses(const checking *c) {
                                ? c->content->params[use->param].value.length
                                : 0;
     if (!bytes || (op->kind != CGL_OP_KERNEL && op->kind != CGL_OP_MEMSET) ||
-        !(op->function == CGL_FILE_USER ? use_is_argument(c, use, bytes)
-                                        : use_is_element(op, use, bytes)))
+        !(use_is_number(op, use, &c->content->params[use->param]) ||
+          (op->function == CGL_FILE_USER ? use_is_argument(c, use, bytes)
+                                         : use_is_element(op, use, bytes))))
       return "has a parameter that does not fit";
   }
   return NULL;
@@ -297,6 +344,8 @@ static const char *check_op(checking *c, uint32_t recording, uint32_t index) {
     wrong = check_element(c);
   if (!wrong)
     wrong = check_bodies(c);
+  if (!wrong)
+    wrong = check_rule(c);
   if (!wrong && (op->kind == CGL_OP_KERNEL || op->function))
     wrong = check_function(c);
   if (!wrong)

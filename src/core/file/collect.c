@@ -388,6 +388,9 @@ static cgl_status collect_op(cgl_file_collecting *c, cgl_file_graph *graph,
                       .file = copy_text(c, op->site.file),
                       .line = (uint32_t)op->site.line,
                       .launch = op->launch};
+  for (uint8_t i = 0; i < CGL_FILE_RULES; i++)
+    if (op->rule == cgl_file_rules[i])
+      to->rule = i + 1;
   cgl_status status = collect_function(c, op, to);
   if (!status)
     status = collect_values(c, recording, op, to);

@@ -18,7 +18,7 @@
 #include "core/graph/graph.h"
 
 enum {
-  CGL_FILE_VERSION = 2,
+  CGL_FILE_VERSION = 3,
   CGL_FILE_ALIGN = 512,    /* of regions, as of blocks */
   CGL_FILE_OWN = 2,        /* lists of kernels of the library's own */
   CGL_FILE_DEPTH = 64,     /* most graphs inside one another */
@@ -121,6 +121,7 @@ typedef enum cgl_file_function {
 
 typedef struct cgl_file_op {
   uint8_t kind, handle, predication;
+  uint8_t rule; /* from 1: of cgl_file_rules; 0: none */
   bool fills, waits, fits, programmatic, off, streamed;
   int32_t priority;
   const char *name, *file;
@@ -200,6 +201,9 @@ extern const cgl_object_kind cgl_file_memory_kind;
 
 /* The library's own kernels: their lists, and what they take. */
 extern const cgl_own *const cgl_file_owns[CGL_FILE_OWN];
+/* How values follow from numbers behind them (record.h). */
+enum { CGL_FILE_RULES = 4 };
+extern const cgl_rule *const cgl_file_rules[CGL_FILE_RULES];
 /* Count of the kernel's values, 8 bytes each, 16 apart, and which are
    addresses, as bits. */
 void cgl_file_own_values(size_t own, size_t index, size_t *count,

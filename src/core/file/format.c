@@ -203,6 +203,7 @@ static void code_op(codec *c, cgl_file_op *x) {
   RAW(kind);
   RAW(handle);
   RAW(predication);
+  RAW(rule);
   FLAG(fills);
   FLAG(waits);
   FLAG(fits);
@@ -228,7 +229,7 @@ static void code_op(codec *c, cgl_file_op *x) {
 
 
 static void code_recording(codec *c, cgl_file_recording *x) {
-  EACH(ops, code_op, 100);
+  EACH(ops, code_op, 101);
 }
 
 

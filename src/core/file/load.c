@@ -338,6 +338,8 @@ static cgl_status load_user_function(const load *l, const cgl_file_op *from,
     at = cgl_kernel_next_value(at) + kernel->sizes[i];
   if (from->second)
     at = cgl_kernel_next_value(at) + sizeof(cgl_predicate);
+  if (from->rule)
+    at = cgl_kernel_next_value(at) + sizeof(cgl_numbers);
   if (at != from->values.length)
     return load_refuse(l, "has values that its kernel does not take", from);
   cgl_status status =
@@ -411,6 +413,7 @@ static cgl_op op_of(const load *l, const cgl_file_op *from) {
   op.stream = from->streamed;
   op.launch = from->launch;
   op.handle = (cgl_handle)from->handle;
+  op.rule = from->rule ? cgl_file_rules[from->rule - 1] : NULL;
   op.predication = (cgl_predication)from->predication;
   op.nvalues = (uint32_t)from->values.length;
   op.nranges = from->nranges;
@@ -449,6 +452,9 @@ static cgl_status recording_add(const load *l, cgl_recording *recording,
                               .offset = from->uses[i].offset,
                               .repeats = from->uses[i].repeats,
                               .argument = from->uses[i].argument};
+  for (uint32_t i = 0; i < op.nuses && !status && op.object; i++)
+    status = cgl_kernel_give_fields((cgl_kernel *)op.object, uses[i].argument,
+                                    uses[i].param, loading);
   for (uint32_t i = 0; i < op.nbodies && !status; i++)
     bodies[i] = all[from->bodies[i]];
   if (!status)

@@ -140,8 +140,9 @@ void cgl_build_kernel_of(CUgraphNodeParams *params, void **values,
                          const cgl_recording *recording, const cgl_op *op) {
   const cgl_kernel *kernel = (const cgl_kernel *)op->object;
   unsigned char *from = (unsigned char *)cgl_record_values(recording, op);
+  const size_t end = op->rule ? cgl_record_numbers_at(op) : op->nvalues;
   /* Values lie at multiples of 16, of a user's kernel and of ours alike. */
-  for (size_t i = 0, at = 0; at < op->nvalues; i++) {
+  for (size_t i = 0, at = 0; at < end; i++) {
     at = cgl_kernel_next_value(at);
     values[i] = from + at;
     at += kernel ? kernel->sizes[i] : 16; /* then perhaps a cgl_predicate */

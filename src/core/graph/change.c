@@ -395,6 +395,13 @@ cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
   c.args = args;
   c.nargs = args ? nargs : 0;
   const cgl_launch now = launch ? cgl_launch_resolve(launch) : c.op->launch;
+  if (c.op->rule && (memcmp(now.grid, c.op->launch.grid, sizeof now.grid) ||
+                     memcmp(now.block, c.op->launch.block, sizeof now.block))) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, setting,
+             "the grid of the launch of %s is a parameter", c.op->name);
+    return cgl_fail_hint("set the parameter: its block and its other extents "
+                         "stay as they were captured");
+  }
   status = cgl_launch_check(c.kernel, &now, args ? nargs : c.kernel->nparams,
                             setting);
   _Alignas(16) unsigned char values[CGL_VALUES_ROOM];

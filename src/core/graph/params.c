@@ -5,10 +5,12 @@
    bodies of a conditional node cannot be set in an executable: where their
    values changed, the template is built anew from the recording, and
    instantiated.
-   Invariants: an operation is `due` while the executable's node lacks values
-   that the recording has, and its index then stands in `due`; without changes
-   and without a due operation, the executable has what the parameters were at
-   the last look. */
+   Where other values follow from parameters, all are checked before any is
+   taken: a replay that is refused has changed nothing, and the next one looks
+   again.  Invariants: an operation is `due` while the executable's node lacks
+   values that the recording has, and its index then stands in `due`; without
+   changes and without a due operation, the executable has what the parameters
+   were at the last look. */
 #include "core/graph/build.h"
 
 #include <stdlib.h>
@@ -32,6 +34,7 @@ struct cgl_graph_params {
   size_t nwatched, nplaces;
   uint32_t *due; /* indices of operations */
   size_t ndue;
+  bool ruled;   /* an operation has a rule (record.h) */
   bool rebuild; /* the template lacks values of bodies */
   bool behind;  /* the executable lacks those of the template */
 };
@@ -81,6 +84,7 @@ cgl_status cgl_graph_watch_params(cgl_graph *graph, const char *operation) {
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                     "no memory to watch the graph's parameters");
   p->nplaces = places_list(graph->recording, false, p->places);
+  p->ruled = cgl_record_has_rules(graph->recording);
   qsort(p->places, n, sizeof *p->places, place_compare);
   for (size_t i = 0; i < n; i++) {
     if (!p->places[i].param)
@@ -165,11 +169,34 @@ static bool watched_renew(cgl_graph *graph, const watched *w) {
 }
 
 
+/* Refuses changes that the rule of an operation refuses; none is taken. */
+static cgl_status changes_check(const cgl_graph *graph, const char *operation) {
+  const cgl_graph_params *p = graph->params;
+  const cgl_recording *recording = graph->recording;
+  const cgl_param_watch *watch = atomic_load(&graph->param_changes);
+  cgl_status status = CGL_OK;
+  for (; watch && !status; watch = watch->changed) {
+    const watched *w = (const watched *)watch;
+    for (size_t i = w->first; i < w->first + w->count && !status; i++)
+      if (!p->places[i].body)
+        status = cgl_record_check_rule(
+            recording, cgl_record_op(recording, p->places[i].op), operation);
+    for (size_t i = 0; w->bodies && !status && cgl_record_body(recording, i);
+         i++)
+      status = cgl_record_check_rules(cgl_record_body(recording, i), operation);
+  }
+  return status;
+}
+
+
 /* Puts all changes into the recording; what fails is looked at again. */
 static cgl_status params_note(cgl_graph *graph, const char *operation) {
   cgl_graph_params *p = graph->params;
   if (!p || !atomic_load_explicit(&graph->param_changes, memory_order_relaxed))
     return CGL_OK;
+  cgl_status status = p->ruled ? changes_check(graph, operation) : CGL_OK;
+  if (status)
+    return status;
   bool noted = cgl_record_own(&graph->recording);
   cgl_param_watch *watch = noted ? cgl_param_take(&graph->param_changes) : NULL;
   while (watch) {

@@ -78,6 +78,8 @@ static const char *move_of(const cgl_recording *body, const cgl_op *op,
 /* NULL, or why there is no second form of such an operation. */
 static const char *op_refusal(const cgl_recording *body, const cgl_op *op) {
   move m;
+  if (op->rule)
+    return "its grid is a parameter";
   if (op->kind == CGL_OP_KERNEL && (op->predication || op->object))
     return NULL;
   if (op_is_move(op))

@@ -292,6 +292,13 @@ static cgl_status pack_param(const cgl_kernel *kernel, size_t index,
   const bool fits = type == CGL_TYPE_COUNT
                         ? param->type == CGL_TYPE_uint8
                         : type == cgl_type_number(param->type);
+  if (fits && bytes == param->bytes &&
+      !cgl_kernel_fields_fit(kernel, index, param)) {
+    cgl_arg_refuse(CGL_ERROR_ARGUMENT_TYPE, kernel, index, operation,
+                   "is a parameter of a struct with other fields");
+    return cgl_fail_hint("make the parameter with kernel:param of a kernel "
+                         "that takes this struct");
+  }
   if (fits && bytes == param->bytes) {
     cgl_param_get(param, out);
     return CGL_OK;

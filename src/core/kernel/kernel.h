@@ -33,7 +33,10 @@ struct cgl_kernel {
 
 /* Values of arguments begin at multiples of 16, for the host device, which
    reads them where they lie: room for any, and where the next value goes. */
-enum { CGL_VALUES_ROOM = CGL_MAX_PARAM_BYTES + 16 * CGL_MAX_PARAMS + 64 };
+enum {
+  CGL_VALUES_ROOM =
+      CGL_MAX_PARAM_BYTES + 16 * CGL_MAX_PARAMS + 64 + sizeof(cgl_numbers)
+};
 static inline size_t cgl_kernel_next_value(size_t at) {
   return (at + 15) & ~(size_t)15;
 }
@@ -73,6 +76,17 @@ cgl_status cgl_arg_pack(const cgl_kernel *kernel, size_t index,
 cgl_object *cgl_arg_memory(const cgl_arg *arg, CUdeviceptr *address,
                            size_t *bytes);
 
+/* ---- param.c ---- */
+
+/* Gives a parameter that others do not use yet the fields of the struct that
+   parameter `index` is; nothing, when there are none or of another size. */
+cgl_status cgl_kernel_give_fields(const cgl_kernel *kernel, size_t index,
+                                  cgl_param *param, const char *operation);
+/* Whether a struct with the parameter's fields is laid out as the one that
+   parameter `index` is; true when either has none. */
+bool cgl_kernel_fields_fit(const cgl_kernel *kernel, size_t index,
+                           const cgl_param *param);
+
 /* ---- launch.c ---- */
 
 /* The same launch with its extents of 0 resolved. */
@@ -81,6 +95,16 @@ cgl_launch cgl_launch_resolve(const cgl_launch *wanted);
    the kernel cannot have.  The context is current.  cuFuncSetAttribute */
 cgl_status cgl_launch_check(cgl_kernel *kernel, const cgl_launch *launch,
                             size_t nargs, const char *operation);
+
+/* ---- grid.c ---- */
+
+/* A grid's extents are numbers 0 to 2; or number 0 is a count of threads. */
+extern const cgl_rule cgl_kernel_grid_rule, cgl_kernel_threads_rule;
+/* The numbers of a launch, whose grid becomes what the parameters are.
+   CGL_ERROR_INVALID_ARGUMENT, CGL_ERROR_ARGUMENT_TYPE */
+cgl_status cgl_kernel_read_grid(const cgl_kernel *kernel,
+                                const cgl_grid_params *grid, cgl_launch *launch,
+                                cgl_ruled *ruled, const char *operation);
 
 /* ---- predicated.c ---- */
 

@@ -166,17 +166,21 @@ static void launch_use(cgl_issue *issue, cgl_kernel *kernel,
 }
 
 
-cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
-                             const cgl_launch *wanted, const cgl_arg *args,
-                             size_t nargs) {
-  const cgl_launch launch = cgl_launch_resolve(wanted);
+cgl_status cgl_kernel_launch_params(cgl_kernel *kernel, cgl_stream *stream,
+                                    const cgl_launch *wanted,
+                                    const cgl_grid_params *grid,
+                                    const cgl_arg *args, size_t nargs) {
+  cgl_launch launch = cgl_launch_resolve(wanted);
   cgl_issue issue;
-  cgl_status status =
-      cgl_issue_begin(&issue, stream, &kernel->object, launching,
-                      (cgl_room){.ranges = kernel->nparams,
-                                 .values = kernel->values_bytes,
-                                 .kept = kernel->nparams + 1,
-                                 .uses = kernel->nparams});
+  cgl_ruled ruled;
+  cgl_status status = cgl_issue_begin(
+      &issue, stream, &kernel->object, launching,
+      (cgl_room){.ranges = kernel->nparams,
+                 .values = kernel->values_bytes + sizeof ruled.numbers,
+                 .kept = kernel->nparams + 1 + CGL_NUMBERS,
+                 .uses = kernel->nparams + CGL_NUMBERS});
+  if (!status && grid)
+    status = cgl_kernel_read_grid(kernel, grid, &launch, &ruled, launching);
   if (!status)
     status = cgl_launch_check(kernel, &launch, nargs, launching);
   if (!status && !stream->capture &&
@@ -203,6 +207,15 @@ cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
   if (status)
     return status;
   launch_use(&issue, kernel, args, nargs, params);
+  if (grid)
+    cgl_issue_rule(&issue, &note, &ruled, CGL_ARGUMENT_GRID);
   cgl_issue_end(&issue, &note);
   return draws ? launch_end_draws(args, nargs, stream) : CGL_OK;
+}
+
+
+cgl_status cgl_kernel_launch(cgl_kernel *kernel, cgl_stream *stream,
+                             const cgl_launch *launch, const cgl_arg *args,
+                             size_t nargs) {
+  return cgl_kernel_launch_params(kernel, stream, launch, NULL, args, nargs);
 }

@@ -6,6 +6,7 @@
 
 
 static void param_destroy(cgl_object *object) {
+  free(((cgl_param *)object)->fields);
   free(object);
 }
 
@@ -96,6 +97,42 @@ size_t cgl_param_count(const cgl_param *param) {
 
 const char *cgl_param_name(const cgl_param *param) {
   return param->name;
+}
+
+
+/* ---- fields ---- */
+
+cgl_status cgl_param_set_fields(cgl_param *param, const cgl_field_info *fields,
+                                size_t n, const char *operation) {
+  cgl_field_info *own = malloc(n * sizeof *own);
+  if (!own)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                    "no memory for %zu fields of a parameter", n);
+  for (size_t i = 0; i < n; i++) {
+    own[i] = fields[i];
+    own[i].type = cgl_intern(fields[i].type);
+    own[i].name = cgl_intern(fields[i].name);
+  }
+  param->fields = own;
+  param->nfields = n;
+  return CGL_OK;
+}
+
+
+size_t cgl_param_field_count(const cgl_param *param) {
+  return param->nfields;
+}
+
+
+cgl_status cgl_param_field(const cgl_param *param, size_t field,
+                           cgl_field_info *info) {
+  if (field >= param->nfields) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "param:fields",
+             "the parameter has %zu fields", param->nfields);
+    return cgl_fail_hint("they are numbered from 0");
+  }
+  *info = param->fields[field];
+  return CGL_OK;
 }
 
 

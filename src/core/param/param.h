@@ -3,7 +3,8 @@
    a graph whose parameters were set since the graph looked.
    Invariants: a watch is on its parameter's list from begin to end, and among
    its graph's changes at most once; its values are read after it was taken from
-   there, so no change is missed; a graph without changes pays one load. */
+   there, so no change is missed; a graph without changes pays one load; the
+   fields of a struct are known before others use the parameter. */
 #ifndef CGL_PARAM_PARAM_H
 #define CGL_PARAM_PARAM_H
 
@@ -13,7 +14,8 @@
 enum { CGL_PARAM_MOST = 4096 }; /* bytes */
 
 typedef struct cgl_param_watch cgl_param_watch;
-/* Pushed to by any thread, taken whole by the graph's. */
+/* Pushed to by any thread, taken whole by the graph's, which may follow it by
+   `changed` before. */
 typedef _Atomic(cgl_param_watch *) cgl_param_changes;
 
 struct cgl_param_watch {
@@ -29,11 +31,18 @@ struct cgl_param {
   const char *name; /* behind the words */
   cgl_type type;
   size_t count, bytes;
+  cgl_field_info *fields; /* owned, their texts interned; NULL: none */
+  size_t nfields;
   cgl_latch latch; /* of those that set it, and of the list */
   cgl_param_watch *watches;
   atomic_uint sequence;      /* odd while the value is written */
   _Atomic(uint64_t) words[]; /* the value */
 };
+
+/* The value is a struct with these fields (copied), of a parameter that others
+   do not use yet.  CGL_ERROR_NO_MEMORY */
+cgl_status cgl_param_set_fields(cgl_param *param, const cgl_field_info *fields,
+                                size_t n, const char *operation);
 
 /* Begins to watch a parameter, as if it had just changed; and ends it. */
 void cgl_param_watch_begin(cgl_param_watch *watch, cgl_param *param,

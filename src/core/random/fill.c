@@ -5,6 +5,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,7 +69,8 @@ enum { BLOCK = 256, ROW_BITS = 30 };
 /* Three values of the kernel's own type follow its first parameters. */
 static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
                              cgl_stream *stream, cgl_fill fill,
-                             void *const values[3], const char *operation) {
+                             void *const values[3], const cgl_ruled *ruled,
+                             const char *operation) {
   enum { NPARAMS = 7 };
   cgl_context *context = buffer->object.context;
   cgl_issue issue;
@@ -79,7 +81,10 @@ static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
   if (!status)
     status = cgl_issue_begin(
         &issue, stream, &buffer->object, operation,
-        (cgl_room){.ranges = 1, .values = 16 * NPARAMS + 16, .kept = 1});
+        (cgl_room){.ranges = 1,
+                   .values = 16 * NPARAMS + 16 + sizeof(cgl_numbers),
+                   .kept = 1 + CGL_NUMBERS,
+                   .uses = CGL_NUMBERS});
   if (!status)
     status = cgl_buffer_check_use(buffer, CGL_USE_WRITE, stream, operation);
   if (status || !buffer->count)
@@ -115,6 +120,8 @@ static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
   if (packed)
     note.nvalues = cgl_fill_pack(packed, params, NPARAMS);
   cgl_buffer_use(buffer, &issue, true, 0);
+  if (ruled)
+    cgl_issue_rule(&issue, &note, ruled, 0);
   cgl_issue_end(&issue, &note);
   return cgl_draw_end(generator, stream, operation);
 }
@@ -172,17 +179,34 @@ static double real_round(const type_values *type, double x, bool below) {
 }
 
 
+enum { FIRST_NUMBER = 4 }; /* which of a kernel's values x[0] is */
+
+
+/* Three numbers as the kernel of the element type takes them, `apart` bytes
+   apart, each with room for 8 bytes. */
+static void reals_write(cgl_type type, const double x[3], unsigned char *to,
+                        size_t apart) {
+  for (size_t i = 0; i < 3; i++, to += apart) {
+    const float single = (float)x[i];
+    memset(to, 0, 8);
+    if (type == CGL_TYPE_double)
+      memcpy(to, &x[i], sizeof x[i]);
+    else
+      memcpy(to, &single, sizeof single);
+  }
+}
+
+
 static cgl_status fill_real(cgl_buffer *buffer, cgl_generator *generator,
                             cgl_stream *stream, cgl_fill first,
-                            const double x[3], const char *operation) {
-  float floats[4] = {(float)x[0], (float)x[1], (float)x[2], 0}; /* room for
-                      cgl_fill_pack, which reads 8 bytes of each */
-  void *values[3];
-  for (int i = 0; i < 3; i++)
-    values[i] =
-        buffer->type == CGL_TYPE_double ? (void *)&x[i] : (void *)&floats[i];
+                            const double x[3], const cgl_ruled *ruled,
+                            const char *operation) {
+  unsigned char written[24];
+  void *const values[3] = {written, written + 8, written + 16};
+  reals_write(buffer->type, x, written, 8);
   return fill_issue(buffer, generator, stream,
-                    first + type_facts[buffer->type].kernel, values, operation);
+                    first + type_facts[buffer->type].kernel, values, ruled,
+                    operation);
 }
 
 
@@ -198,27 +222,150 @@ static cgl_status buffer_check_real(const cgl_buffer *buffer,
 }
 
 
-cgl_status cgl_buffer_uniform(cgl_buffer *buffer, cgl_generator *generator,
-                              cgl_stream *stream, double low, double high) {
-  static const char operation[] = "buffer:uniform";
-  const type_values *type = &type_facts[buffer->type];
+/* The two numbers of a draw; ruled->rule only where one is a parameter. */
+static cgl_status bounds_read(cgl_ruled *ruled, const cgl_buffer *buffer,
+                              const cgl_rule *rule, cgl_bound a, cgl_bound b,
+                              const char *operation) {
+  memset(ruled, 0, sizeof *ruled);
+  ruled->numbers.element = (uint8_t)buffer->type;
   cgl_status status = buffer_check_real(buffer, operation);
-  if (status)
-    return status;
+  if (!status)
+    status = cgl_issue_set_number(ruled, 0, rule, a.param, a.number, operation);
+  if (!status)
+    status = cgl_issue_set_number(ruled, 1, rule, b.param, b.number, operation);
+  return status;
+}
+
+
+/* What a rule refuses at a replay is at the script's line of the capture. */
+static const char *bounds_site(const cgl_op *op, char text[200]) {
+  const bool known = op && op->site.file;
+  snprintf(text, 200, "%s%s", known ? ", for the draw captured at " : "",
+           known ? cgl_site_text(op->site) : "");
+  return text;
+}
+
+
+static cgl_status uniform_check(const cgl_op *op, const cgl_numbers *numbers,
+                                const char *operation) {
+  const type_values *type = &type_facts[numbers->element];
+  const double low = cgl_record_number(numbers, 0);
+  const double high = cgl_record_number(numbers, 1);
   const double most = type->largest;
   const double first = real_round(type, low, false);
   const double end = real_round(type, high, false);
-  if (!(low <= high) || !(first >= -most) || !(end <= most) ||
-      !(end - first <= fmax(most, FLT_MAX))) {
-    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-             "%.17g to %.17g is no range of %s", low, high,
-             cgl_type_name(buffer->type));
-    return cgl_fail_hint("give two finite numbers, the lower one first, whose "
-                         "difference is finite too");
-  }
+  char site[200];
+  if ((low <= high) && (first >= -most) && (end <= most) &&
+      (end - first <= fmax(most, FLT_MAX)))
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+           "%.17g to %.17g is no range of %s%s", low, high,
+           cgl_type_name((cgl_type)numbers->element), bounds_site(op, site));
+  return cgl_fail_hint("give two finite numbers, the lower one first, whose "
+                       "difference is finite too");
+}
+
+
+static void uniform_values(const cgl_numbers *numbers, double x[3]) {
+  const type_values *type = &type_facts[numbers->element];
+  const double first = real_round(type, cgl_record_number(numbers, 0), false);
+  const double end = real_round(type, cgl_record_number(numbers, 1), false);
   const double before = real_round(type, nextafter(end, -INFINITY), true);
-  const double x[] = {first, end - first, end > first ? before : first};
-  return fill_real(buffer, generator, stream, CGL_FILL_uniform_float, x,
+  x[0] = first;
+  x[1] = end - first;
+  x[2] = end > first ? before : first;
+}
+
+
+static void uniform_apply(const cgl_numbers *numbers, unsigned char *values,
+                          cgl_launch *launch) {
+  double x[3];
+  (void)launch;
+  uniform_values(numbers, x);
+  reals_write((cgl_type)numbers->element, x, values + 16 * FIRST_NUMBER, 16);
+}
+
+
+static cgl_status normal_check(const cgl_op *op, const cgl_numbers *numbers,
+                               const char *operation) {
+  const double most = type_facts[numbers->element].largest;
+  const double mean = cgl_record_number(numbers, 0);
+  const double deviation = cgl_record_number(numbers, 1);
+  char site[200];
+  if (fabs(mean) <= most && deviation >= 0 && deviation <= most)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+           "a mean of %.17g and a standard deviation of %.17g make no "
+           "distribution of %s%s",
+           mean, deviation, cgl_type_name((cgl_type)numbers->element),
+           bounds_site(op, site));
+  return cgl_fail_hint("both are finite, and the deviation is not negative");
+}
+
+
+static void normal_apply(const cgl_numbers *numbers, unsigned char *values,
+                         cgl_launch *launch) {
+  const double x[] = {cgl_record_number(numbers, 0),
+                      cgl_record_number(numbers, 1), 0};
+  (void)launch;
+  reals_write((cgl_type)numbers->element, x, values + 16 * FIRST_NUMBER, 16);
+}
+
+
+const cgl_rule cgl_fill_uniform_rule = {uniform_check, uniform_apply};
+const cgl_rule cgl_fill_normal_rule = {normal_check, normal_apply};
+
+
+bool cgl_fill_takes(const cgl_rule *rule, size_t index, unsigned element) {
+  const size_t first = rule == &cgl_fill_uniform_rule ? CGL_FILL_uniform_float
+                                                      : CGL_FILL_normal_float;
+  return element < CGL_TYPE_COUNT && type_facts[element].bits &&
+         index == first + type_facts[element].kernel;
+}
+
+
+cgl_status cgl_buffer_uniform_params(cgl_buffer *buffer,
+                                     cgl_generator *generator,
+                                     cgl_stream *stream, cgl_bound low,
+                                     cgl_bound high) {
+  static const char operation[] = "buffer:uniform";
+  cgl_ruled ruled;
+  double x[3];
+  cgl_status status =
+      bounds_read(&ruled, buffer, &cgl_fill_uniform_rule, low, high, operation);
+  if (!status)
+    status = uniform_check(NULL, &ruled.numbers, operation);
+  if (status)
+    return status;
+  uniform_values(&ruled.numbers, x);
+  return fill_real(buffer, generator, stream, CGL_FILL_uniform_float, x, &ruled,
+                   operation);
+}
+
+
+cgl_status cgl_buffer_uniform(cgl_buffer *buffer, cgl_generator *generator,
+                              cgl_stream *stream, double low, double high) {
+  return cgl_buffer_uniform_params(buffer, generator, stream,
+                                   (cgl_bound){NULL, low},
+                                   (cgl_bound){NULL, high});
+}
+
+
+cgl_status cgl_buffer_normal_params(cgl_buffer *buffer,
+                                    cgl_generator *generator,
+                                    cgl_stream *stream, cgl_bound mean,
+                                    cgl_bound deviation) {
+  static const char operation[] = "buffer:normal";
+  cgl_ruled ruled;
+  cgl_status status = bounds_read(&ruled, buffer, &cgl_fill_normal_rule, mean,
+                                  deviation, operation);
+  if (!status)
+    status = normal_check(NULL, &ruled.numbers, operation);
+  if (status)
+    return status;
+  const double x[] = {cgl_record_number(&ruled.numbers, 0),
+                      cgl_record_number(&ruled.numbers, 1), 0};
+  return fill_real(buffer, generator, stream, CGL_FILL_normal_float, x, &ruled,
                    operation);
 }
 
@@ -226,21 +373,9 @@ cgl_status cgl_buffer_uniform(cgl_buffer *buffer, cgl_generator *generator,
 cgl_status cgl_buffer_normal(cgl_buffer *buffer, cgl_generator *generator,
                              cgl_stream *stream, double mean,
                              double deviation) {
-  static const char operation[] = "buffer:normal";
-  const double most = type_facts[buffer->type].largest;
-  cgl_status status = buffer_check_real(buffer, operation);
-  if (status)
-    return status;
-  if (!(fabs(mean) <= most) || !(deviation >= 0) || !(deviation <= most)) {
-    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-             "a mean of %.17g and a standard deviation of %.17g make no "
-             "distribution of %s",
-             mean, deviation, cgl_type_name(buffer->type));
-    return cgl_fail_hint("both are finite, and the deviation is not negative");
-  }
-  const double x[] = {mean, deviation, 0};
-  return fill_real(buffer, generator, stream, CGL_FILL_normal_float, x,
-                   operation);
+  return cgl_buffer_normal_params(buffer, generator, stream,
+                                  (cgl_bound){NULL, mean},
+                                  (cgl_bound){NULL, deviation});
 }
 
 
@@ -284,5 +419,5 @@ cgl_status cgl_buffer_random(cgl_buffer *buffer, cgl_generator *generator,
   return fill_issue(buffer, generator, stream,
                     wide ? CGL_FILL_random_wide
                          : type_facts[buffer->type].kernel,
-                    values, operation);
+                    values, NULL, operation);
 }

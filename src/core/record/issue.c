@@ -196,6 +196,35 @@ void cgl_issue_use_param(cgl_issue *issue, const cgl_param_use *use) {
 }
 
 
+cgl_status cgl_issue_set_number(cgl_ruled *ruled, size_t i,
+                                const cgl_rule *rule, cgl_param *param,
+                                double number, const char *operation) {
+  if (param)
+    ruled->rule = rule;
+  ruled->params[i] = param;
+  return cgl_record_set_number(&ruled->numbers, i, param, number, operation);
+}
+
+
+void cgl_issue_rule(cgl_issue *issue, cgl_note *note, const cgl_ruled *ruled,
+                    uint16_t argument) {
+  unsigned char *values = cgl_issue_values(issue);
+  if (!values || !ruled->rule)
+    return;
+  const size_t at = (note->nvalues + 15) & ~(size_t)15;
+  memcpy(values + at, &ruled->numbers, sizeof ruled->numbers);
+  note->nvalues = at + sizeof ruled->numbers;
+  note->rule = ruled->rule;
+  for (size_t i = 0; i < CGL_NUMBERS; i++)
+    if (ruled->params[i])
+      cgl_issue_use_param(
+          issue,
+          &(cgl_param_use){ruled->params[i],
+                           (uint32_t)(at + offsetof(cgl_numbers, raw) + 8 * i),
+                           1, (uint16_t)(argument + i)});
+}
+
+
 void cgl_issue_body(cgl_issue *issue, cgl_recording *body) {
   cgl_recording *recording = issue->recording;
   if (!recording)
@@ -231,6 +260,7 @@ static cgl_op *record_append(cgl_recording *recording, const cgl_note *note) {
   op->fills = note->fills;
   op->handle = note->handle;
   op->predication = note->predication;
+  op->rule = note->rule;
   op->off = op->stale = op->due = op->waits = op->fits = op->programmatic =
       false;
   op->launch = note->launch ? *note->launch : none;

@@ -25,6 +25,13 @@ typedef struct cgl_room {
   size_t uses; /* of parameters */
 } cgl_room;
 
+/* Numbers of an operation that may be parameters. */
+typedef struct cgl_ruled {
+  const cgl_rule *rule; /* NULL: no parameter is among them */
+  cgl_numbers numbers;
+  cgl_param *params[CGL_NUMBERS]; /* NULL: a number that stays */
+} cgl_ruled;
+
 typedef struct cgl_issue {
   cgl_stream *stream;
   cgl_recording *recording; /* NULL: the stream does not capture */
@@ -54,6 +61,7 @@ typedef struct cgl_note {
   bool fills;                  /* op->fills */
   cgl_handle handle;           /* op->handle */
   cgl_predication predication; /* op->predication */
+  const cgl_rule *rule;        /* op->rule */
 } cgl_note;
 
 /* Makes room in a recording.  CGL_ERROR_NO_MEMORY */
@@ -100,6 +108,16 @@ void cgl_issue_use(cgl_issue *issue, cgl_object *object,
 /* Bytes of the operation's values are a parameter's, which the recording keeps.
    Nothing outside captures. */
 void cgl_issue_use_param(cgl_issue *issue, const cgl_param_use *use);
+/* Number `i` of the operation is a parameter, or with NULL a number, which
+   `rule` has the rest follow from.  CGL_ERROR_ARGUMENT_TYPE */
+cgl_status cgl_issue_set_number(cgl_ruled *ruled, size_t i,
+                                const cgl_rule *rule, cgl_param *param,
+                                double number, const char *operation);
+/* In a capture, with a rule: adds the numbers to the values at
+   cgl_issue_values, and the uses of parameters, number `i` as argument
+   `argument + i`. */
+void cgl_issue_rule(cgl_issue *issue, cgl_note *note, const cgl_ruled *ruled,
+                    uint16_t argument);
 
 
 /* The operation has the recording of a captured graph as its body. */

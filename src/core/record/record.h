@@ -81,7 +81,8 @@ typedef struct cgl_param_use {
                         ended the use */
   uint32_t offset;   /* behind the operation's first value */
   uint16_t repeats;  /* how often the value stands there in a row */
-  uint16_t argument; /* of a kernel, from 0; of a fill 0 */
+  uint16_t argument; /* of a kernel, from 0; of a fill 0; of a draw 0, 1;
+                        of a grid from CGL_ARGUMENT_GRID */
 } cgl_param_use;
 
 /* Which conditional node's handle a kernel sets: its first value, which each
@@ -102,7 +103,29 @@ typedef enum cgl_predication {
                             than its second; without an address it asks none */
 } cgl_predication;
 
-typedef struct cgl_op {
+/* Numbers behind the values of an operation, which parameters may be. */
+enum { CGL_NUMBERS = 3 };
+typedef struct cgl_numbers {
+  uint8_t types[CGL_NUMBERS]; /* cgl_type of each */
+  uint8_t element;            /* of a draw: the buffer's cgl_type */
+  uint32_t threads;           /* of a grid: in a block */
+  uint64_t raw[CGL_NUMBERS];  /* each an element of its type, and then zeros */
+} cgl_numbers;
+
+typedef struct cgl_op cgl_op;
+
+/* How the rest of an operation follows from its numbers. */
+typedef struct cgl_rule {
+  /* Refuses numbers that the operation cannot have. */
+  cgl_status (*check)(const cgl_op *op, const cgl_numbers *numbers,
+                      const char *operation);
+  /* Writes what follows into its values and its launch, whatever the numbers
+     are. */
+  void (*apply)(const cgl_numbers *numbers, unsigned char *values,
+                cgl_launch *launch);
+} cgl_rule;
+
+struct cgl_op {
   cgl_op_kind kind;
   CUgraphNode node; /* NULL: not known yet */
   const char *name; /* interned */
@@ -129,8 +152,10 @@ typedef struct cgl_op {
   uint32_t nranges, nvalues;   /* memory it touches; bytes of its arguments */
   uint32_t nuses;              /* of parameters, in its values */
   size_t ranges, values, uses; /* where they begin in the recording's arrays */
+  const cgl_rule *rule;        /* its last value is a cgl_numbers, from which
+                                  others follow; NULL: none */
   const cgl_scope *scope;      /* its annotations; NULL: none */
-} cgl_op;
+};
 
 /* "kernel", "memcpy", ... */
 extern const char *const cgl_record_words[CGL_OP_COUNT];
@@ -304,6 +329,25 @@ void cgl_record_refreshed(cgl_recording *recording, size_t index);
 /* ---- parameters ----
    What a parameter is now becomes part of the values. */
 
+/* Number `i`, from 0, as a double; what is no number is 0. */
+double cgl_record_number(const cgl_numbers *numbers, size_t i);
+/* Number `i` becomes what a parameter is, or with NULL the number given.
+   CGL_ERROR_ARGUMENT_TYPE when the parameter is not one number. */
+cgl_status cgl_record_set_number(cgl_numbers *numbers, size_t i,
+                                 const cgl_param *param, double number,
+                                 const char *operation);
+/* Where the numbers of an operation with a rule begin in its values. */
+static inline size_t cgl_record_numbers_at(const cgl_op *op) {
+  return op->nvalues - sizeof(cgl_numbers);
+}
+/* Refuses what parameters are now, when the rule of the operation does; or that
+   of any operation of the recording, or of a body in it. */
+cgl_status cgl_record_check_rule(const cgl_recording *recording,
+                                 const cgl_op *op, const char *operation);
+cgl_status cgl_record_check_rules(const cgl_recording *recording,
+                                  const char *operation);
+/* Whether an operation of the recording, or of a body in it, has a rule. */
+bool cgl_record_has_rules(const cgl_recording *recording);
 /* Use `use` of operation `index`, which is stale and due from then on; false:
    the value is as it was. */
 bool cgl_record_renew(cgl_recording *recording, size_t index, size_t use);

@@ -1,4 +1,5 @@
-/* Parameters in the values of operations. */
+/* Parameters in the values of operations, and what follows from them. */
+#include "core/base/half.h"
 #include "core/record/recording_private.h"
 
 #include <string.h>
@@ -29,6 +30,111 @@ static const unsigned char *use_value(const cgl_recording *recording,
 }
 
 
+/* ---- rules ---- */
+
+_Static_assert(sizeof(cgl_numbers) % 16 == 0, "it stands at multiples of 16");
+
+
+static const cgl_numbers *op_numbers(const cgl_recording *recording,
+                                     const cgl_op *op) {
+  return (const cgl_numbers *)(recording->values + op->values +
+                               cgl_record_numbers_at(op));
+}
+
+
+double cgl_record_number(const cgl_numbers *numbers, size_t i) {
+  const uint64_t raw = numbers->raw[i];
+  double real;
+  float single;
+  switch ((cgl_type)numbers->types[i]) {
+  case CGL_TYPE_double:
+    memcpy(&real, &raw, sizeof real);
+    return real;
+  case CGL_TYPE_float:
+    memcpy(&single, &raw, sizeof single);
+    return single;
+  case CGL_TYPE_half:
+    return cgl_half_value((uint16_t)raw);
+  case CGL_TYPE_bfloat16:
+    return cgl_bfloat16_value((uint16_t)raw);
+  case CGL_TYPE_int8:
+    return (int8_t)raw;
+  case CGL_TYPE_int16:
+    return (int16_t)raw;
+  case CGL_TYPE_int32:
+    return (int32_t)raw;
+  case CGL_TYPE_int64:
+    return (double)(int64_t)raw;
+  case CGL_TYPE_uint8:
+  case CGL_TYPE_uint16:
+  case CGL_TYPE_uint32:
+  case CGL_TYPE_uint64:
+    return (double)raw;
+  default:
+    return 0;
+  }
+}
+
+
+cgl_status cgl_record_set_number(cgl_numbers *numbers, size_t i,
+                                 const cgl_param *param, double number,
+                                 const char *operation) {
+  numbers->raw[i] = 0;
+  numbers->types[i] = CGL_TYPE_double;
+  if (!param) {
+    memcpy(&numbers->raw[i], &number, sizeof number);
+    return CGL_OK;
+  }
+  if (param->count != 1 || param->type > CGL_TYPE_bfloat16) {
+    cgl_fail(CGL_ERROR_ARGUMENT_TYPE, operation,
+             "the parameter%s%s has %zu bytes in %zu elements; one number is "
+             "wanted",
+             *param->name ? " " : "", param->name, param->bytes, param->count);
+    return cgl_fail_hint("make a parameter of one element of a number's type");
+  }
+  numbers->types[i] = (uint8_t)param->type;
+  cgl_param_get(param, &numbers->raw[i]);
+  return CGL_OK;
+}
+
+
+cgl_status cgl_record_check_rule(const cgl_recording *recording,
+                                 const cgl_op *op, const char *operation) {
+  const cgl_param_use *use = cgl_record_uses(recording, op);
+  if (!op->rule)
+    return CGL_OK;
+  cgl_numbers now = *op_numbers(recording, op);
+  const size_t at = cgl_record_numbers_at(op);
+  for (uint32_t k = 0; k < op->nuses; k++)
+    if (use[k].param && use[k].offset >= at)
+      cgl_param_get(use[k].param, (char *)&now + (use[k].offset - at));
+  return op->rule->check(op, &now, operation);
+}
+
+
+cgl_status cgl_record_check_rules(const cgl_recording *recording,
+                                  const char *operation) {
+  cgl_status status = CGL_OK;
+  for (size_t i = 0; i < recording->nops && !status; i++)
+    status = cgl_record_check_rule(recording, &recording->ops[i], operation);
+  for (size_t i = 0; i < recording->nbodies && !status; i++)
+    status = cgl_record_check_rules(recording->bodies[i], operation);
+  return status;
+}
+
+
+bool cgl_record_has_rules(const cgl_recording *recording) {
+  bool has = false;
+  for (size_t i = 0; i < recording->nops && !has; i++)
+    has = recording->ops[i].rule;
+  for (size_t i = 0; i < recording->nbodies && !has; i++)
+    has = cgl_record_has_rules(recording->bodies[i]);
+  return has;
+}
+
+
+/* ---- changes ---- */
+
 bool cgl_record_renew(cgl_recording *recording, size_t index, size_t use) {
   cgl_op *op = &recording->ops[index];
   const cgl_param_use *u = &recording->uses[op->uses + use];
@@ -39,6 +145,9 @@ bool cgl_record_renew(cgl_recording *recording, size_t index, size_t use) {
   unsigned char *at = recording->values + op->values + u->offset;
   for (uint16_t i = 0; i < u->repeats; i++)
     memcpy(at + i * u->param->bytes, value, u->param->bytes);
+  if (op->rule)
+    op->rule->apply(op_numbers(recording, op), recording->values + op->values,
+                    &op->launch);
   cgl_record_set_due(recording, index);
   return true;
 }

@@ -18,9 +18,13 @@ static cgl_graph_param_use *uses_push(lua_State *L, cgl_lua *S,
 
 /* Pushes {node =, argument =, body =, kind =, name =, file =, line =}. */
 static void use_push(lua_State *L, const cgl_graph_param_use *use) {
+  static const char *const extents[] = {"grid.x", "grid.y", "grid.z"};
   lua_createtable(L, 0, 7);
   cgl_lua_set_number(L, "node", (double)use->node + 1);
-  cgl_lua_set_number(L, "argument", (double)use->argument + 1);
+  if (use->argument < CGL_ARGUMENT_GRID)
+    cgl_lua_set_number(L, "argument", (double)use->argument + 1);
+  else
+    cgl_lua_set_text(L, "argument", extents[use->argument - CGL_ARGUMENT_GRID]);
   cgl_lua_set_boolean(L, "body", use->body);
   cgl_lua_set_text(L, "kind", use->kind);
   cgl_lua_set_text(L, "name", use->name);
@@ -38,6 +42,7 @@ static void param_push(lua_State *L, cgl_lua *S, cgl_param *param) {
   if (*cgl_param_name(param))
     cgl_lua_set_text(L, "name", cgl_param_name(param));
   cgl_lua_set_text(L, "type", cgl_type_name(cgl_param_type(param)));
+  cgl_lua_set_fields(L, &(cgl_lua_fields){.param = param});
   cgl_lua_param_push(L, S, param);
   lua_setfield(L, -2, "value");
   lua_newtable(L);

@@ -101,7 +101,7 @@ static void sizes_read(lua_State *L, cgl_lua *S, const char *name,
   if (!cgl_lua_option(L, 3, name))
     return;
   S->blame = 3;
-  cgl_lua_read_sizes(L, S, lua_gettop(L), name, sizes, none);
+  cgl_lua_read_sizes(L, S, lua_gettop(L), name, sizes, NULL, none);
   S->blame = 0;
   lua_pop(L, 1);
 }

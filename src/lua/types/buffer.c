@@ -309,31 +309,40 @@ static int buffer_fill(lua_State *L) {
 /* The generator before the other arguments, or the default generator; *next is
    the index of the argument after it. */
 static cgl_generator *generator_read(lua_State *L, cgl_lua *S, int *next) {
-  *next = lua_isnumber(L, 2) || lua_type(L, 2) == CGL_LUA_TCDATA ? 2 : 3;
+  *next = lua_isnumber(L, 2) || lua_type(L, 2) == CGL_LUA_TCDATA ||
+                  cgl_lua_peek(L, 2, CGL_LUA_param)
+              ? 2
+              : 3;
   if (*next == 2 || lua_isnoneornil(L, 2))
     return cgl_lua_default_generator(L, S);
   return cgl_lua_check_generator(L, S, 2);
 }
 
 
-static double number_read(lua_State *L, cgl_lua *S, int index, const char *what,
-                          double otherwise) {
-  return lua_isnoneornil(L, index) ? otherwise
-                                   : cgl_lua_read_real(L, S, index, what);
+static cgl_bound number_read(lua_State *L, cgl_lua *S, int index,
+                             const char *what, double otherwise) {
+  cgl_bound bound = {NULL, otherwise};
+  if (lua_type(L, index) == LUA_TUSERDATA)
+    bound.param = cgl_lua_check_param(L, S, index);
+  else if (!lua_isnoneornil(L, index))
+    bound.number = cgl_lua_read_real(L, S, index, what);
+  return bound;
 }
 
 
-/* b:uniform and b:normal: two numbers, 0 and 1 unless they are given. */
+/* b:uniform and b:normal: two numbers or parameters, 0 and 1 unless
+   they are given. */
 static int buffer_fill_real(lua_State *L, const char *operation,
                             const char *first, const char *second,
                             cgl_status (*fill)(cgl_buffer *, cgl_generator *,
-                                               cgl_stream *, double, double)) {
+                                               cgl_stream *, cgl_bound,
+                                               cgl_bound)) {
   cgl_lua *S = cgl_lua_issue(L, operation);
   cgl_buffer *buffer = cgl_lua_check_buffer(L, S, 1);
   int at;
   cgl_generator *generator = generator_read(L, S, &at);
-  double a = number_read(L, S, at, first, 0),
-         b = number_read(L, S, at + 1, second, 1);
+  const cgl_bound a = number_read(L, S, at, first, 0),
+                  b = number_read(L, S, at + 1, second, 1);
   cgl_lua_done(L, S, fill(buffer, generator, cgl_lua_stream(L, S), a, b));
   lua_settop(L, 1);
   return 1;
@@ -343,14 +352,14 @@ static int buffer_fill_real(lua_State *L, const char *operation,
 /* b:uniform([gen,] [low, high]) */
 static int buffer_uniform(lua_State *L) {
   return buffer_fill_real(L, "buffer:uniform", "the lower bound",
-                          "the upper bound", cgl_buffer_uniform);
+                          "the upper bound", cgl_buffer_uniform_params);
 }
 
 
 /* b:normal([gen,] [mean, std]) */
 static int buffer_normal(lua_State *L) {
   return buffer_fill_real(L, "buffer:normal", "the mean",
-                          "the standard deviation", cgl_buffer_normal);
+                          "the standard deviation", cgl_buffer_normal_params);
 }
 
 

@@ -14,7 +14,8 @@ static inline bool arg_read_buffer(lua_State *L, int index, cgl_arg *arg) {
 
 /* Launches with the values from `first` to the top of the stack. */
 static void kernel_launch_with(lua_State *L, cgl_lua *S, cgl_kernel *kernel,
-                               const cgl_launch *shape, int first) {
+                               const cgl_launch *shape,
+                               const cgl_grid_params *grid, int first) {
   cgl_arg args[CGL_LUA_MAX_ARGS];
   int n = lua_gettop(L) - first + 1;
   if (n > CGL_LUA_MAX_ARGS)
@@ -23,9 +24,9 @@ static void kernel_launch_with(lua_State *L, cgl_lua *S, cgl_kernel *kernel,
   for (int i = 0; i < n; i++)
     if (!arg_read_buffer(L, first + i, &args[i]))
       cgl_lua_read_arg(L, S, kernel, first + i, i + 1, &args[i]);
-  cgl_lua_done(
-      L, S,
-      cgl_kernel_launch(kernel, cgl_lua_stream(L, S), shape, args, (size_t)n));
+  cgl_lua_done(L, S,
+               cgl_kernel_launch_params(kernel, cgl_lua_stream(L, S), shape,
+                                        grid, args, (size_t)n));
 }
 
 
@@ -39,20 +40,23 @@ static int kernel_launch(lua_State *L) {
   if (!kernel)
     cgl_lua_check_kernel(L, S, 1); /* raises */
   cgl_launch shape = {{1, 1, 1}, {1, 1, 1}, 0};
+  cgl_grid_params grid = {{NULL, NULL, NULL}, NULL};
+  bool params = false;
   if (!cgl_lua_read_size(L, 2, &shape.grid[0])) {
-    cgl_lua_read_sizes(L, S, 2, "grid", shape.grid, grid_keys);
+    cgl_lua_read_sizes(L, S, 2, "grid", shape.grid, grid.extents, grid_keys);
+    params = grid.extents[0] || grid.extents[1] || grid.extents[2];
     shape.shared_bytes =
         (uint32_t)cgl_lua_option_integer(L, S, 2, "shared", 0, UINT32_MAX, 0);
   }
   if (!cgl_lua_read_size(L, 3, &shape.block[0]))
-    cgl_lua_read_sizes(L, S, 3, "block", shape.block, block_keys);
-  kernel_launch_with(L, S, kernel, &shape, 4);
+    cgl_lua_read_sizes(L, S, 3, "block", shape.block, NULL, block_keys);
+  kernel_launch_with(L, S, kernel, &shape, params ? &grid : NULL, 4);
   return 0;
 }
 
 
-/* The function that k:over(n) returns; upvalue 2: the kernel, 3: blocks, 4:
-   threads per block. */
+/* The function that k:over(n) returns; upvalue 2: the kernel, 3: blocks, or the
+   parameter n, 4: threads per block. */
 static int kernel_launch_over(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "over(n)"); /* no method: 1 is the first */
   cgl_kernel *kernel = *(cgl_kernel **)lua_touserdata(L, lua_upvalueindex(2));
@@ -60,20 +64,31 @@ static int kernel_launch_over(lua_State *L) {
     return cgl_lua_raise(L, S, CGL_ERROR_RELEASED,
                          "keep a kernel until its last launch",
                          "this kernel was released");
-  cgl_launch shape = {{(uint32_t)lua_tonumber(L, lua_upvalueindex(3)), 1, 1},
-                      {(uint32_t)lua_tonumber(L, lua_upvalueindex(4)), 1, 1},
-                      0};
-  kernel_launch_with(L, S, kernel, &shape, 1);
+  const bool fixed = lua_isnumber(L, lua_upvalueindex(3));
+  const cgl_grid_params grid = {
+      .threads =
+          fixed ? NULL : cgl_lua_peek(L, lua_upvalueindex(3), CGL_LUA_param)};
+  if (!fixed && !grid.threads)
+    return cgl_lua_raise(L, S, CGL_ERROR_RELEASED,
+                         "keep a parameter until its last launch",
+                         "the parameter of the grid was released");
+  cgl_launch shape = {
+      {fixed ? (uint32_t)lua_tonumber(L, lua_upvalueindex(3)) : 1, 1, 1},
+      {(uint32_t)lua_tonumber(L, lua_upvalueindex(4)), 1, 1},
+      0};
+  kernel_launch_with(L, S, kernel, &shape, fixed ? NULL : &grid, 1);
   return 0;
 }
 
 
-/* k:over(n) */
+/* k:over(n), of a number or a parameter */
 static int kernel_over(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "kernel:over");
   cgl_kernel *kernel = cgl_lua_check_kernel(L, S, 1);
-  int64_t n = cgl_lua_read_integer(L, S, 2, "the number of threads", 1,
-                                   CGL_LUA_MAX_WHOLE);
+  const bool fixed = !cgl_lua_peek(L, 2, CGL_LUA_param);
+  int64_t n = fixed ? cgl_lua_read_integer(L, S, 2, "the number of threads", 1,
+                                           CGL_LUA_MAX_WHOLE)
+                    : INT32_MAX;
   uint32_t block = 1;
   cgl_lua_done(L, S, cgl_kernel_block_size(kernel, &block));
   if (n < block)
@@ -84,7 +99,10 @@ static int kernel_over(lua_State *L) {
                        (long long)n, INT32_MAX, block);
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_pushvalue(L, 1);
-  lua_pushnumber(L, (double)blocks);
+  if (fixed)
+    lua_pushnumber(L, (double)blocks);
+  else
+    lua_pushvalue(L, 2);
   lua_pushnumber(L, (double)block);
   lua_pushcclosure(L, kernel_launch_over, 4);
   return 1;
@@ -106,37 +124,6 @@ static int kernel_block_size(lua_State *L) {
                cgl_kernel_block_size(cgl_lua_check_kernel(L, S, 1), &block));
   lua_pushnumber(L, block);
   return 1;
-}
-
-
-/* Pushes the list of the fields from `first` to `end` of a parameter. */
-static void fields_push(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
-                        size_t parameter, size_t first, size_t end) {
-  cgl_field_info info;
-  luaL_checkstack(L, LUA_MINSTACK, "structs are nested too deep");
-  lua_newtable(L);
-  for (int n = 1; first < end; first += 1 + info.nested) {
-    cgl_lua_done(L, S, cgl_kernel_field(kernel, parameter, first, &info));
-    lua_createtable(L, 0, 7);
-    cgl_lua_set_text(L, "type", info.type);
-    cgl_lua_set_text(L, "name", info.name);
-    cgl_lua_set_boolean(L, "pointer", info.pointer);
-    cgl_lua_set_number(L, "offset", (double)info.offset);
-    cgl_lua_set_number(L, "bytes", (double)info.bytes);
-    if (info.ndims) {
-      lua_createtable(L, info.ndims, 0);
-      for (int i = 0; i < info.ndims; i++) {
-        lua_pushnumber(L, (double)info.extents[i]);
-        lua_rawseti(L, -2, i + 1);
-      }
-      lua_setfield(L, -2, "shape");
-    }
-    if (info.nested) {
-      fields_push(L, S, kernel, parameter, first + 1, first + 1 + info.nested);
-      lua_setfield(L, -2, "fields");
-    }
-    lua_rawseti(L, -2, n++);
-  }
 }
 
 
@@ -190,11 +177,7 @@ static int kernel_parameters(lua_State *L) {
     cgl_lua_set_boolean(L, "pointer", info.pointer);
     cgl_lua_set_boolean(L, "readonly", info.readonly);
     cgl_lua_set_number(L, "bytes", (double)info.bytes);
-    const size_t nfields = cgl_kernel_field_count(kernel, i);
-    if (nfields) {
-      fields_push(L, S, kernel, i, 0, nfields);
-      lua_setfield(L, -2, "fields");
-    }
+    cgl_lua_set_fields(L, &(cgl_lua_fields){.kernel = kernel, .index = i});
     lua_rawseti(L, -2, (int)i + 1);
   }
   return 1;
@@ -205,20 +188,20 @@ static const char *const effect_names[] = {"declared", "read", "write",
                                            "update", NULL};
 
 
-/* The parameter that the key on top - 1 names, from 0. */
-static size_t effect_parameter(lua_State *L, cgl_lua *S,
-                               const cgl_kernel *kernel) {
+/* The parameter that the value at `at` names, from 0. */
+static size_t parameter_read(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
+                             int at) {
   const size_t n = cgl_kernel_param_count(kernel);
   cgl_param_info info;
   char names[CGL_LUA_LIST_ROOM] = "";
-  if (lua_type(L, -2) == LUA_TNUMBER) {
-    const double index = lua_tonumber(L, -2);
+  if (lua_type(L, at) == LUA_TNUMBER) {
+    const double index = lua_tonumber(L, at);
     if (index >= 1 && index <= (double)n && index == (double)(size_t)index)
       return (size_t)index - 1;
     cgl_lua_bad(L, S, 2, "%s has no parameter %g, it has %d",
                 cgl_kernel_name(kernel), index, (int)n);
   }
-  const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "";
+  const char *name = lua_type(L, at) == LUA_TSTRING ? lua_tostring(L, at) : "";
   for (size_t i = 0, used = 0; i < n; i++) {
     cgl_lua_done(L, S, cgl_kernel_param(kernel, i, &info));
     if (*name && !strcmp(info.name, name))
@@ -230,6 +213,22 @@ static size_t effect_parameter(lua_State *L, cgl_lua *S,
   cgl_lua_bad(L, S, 2, "%s has no parameter '%s': its parameters are %s",
               cgl_kernel_name(kernel), name, *names ? names : "not named");
   return 0;
+}
+
+
+/* k:param(parameter, value [, name]) */
+static int kernel_param(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "kernel:param");
+  cgl_kernel *kernel = cgl_lua_check_kernel(L, S, 1);
+  lua_settop(L, 4);
+  const size_t index = parameter_read(L, S, kernel, 2);
+  const char *name =
+      lua_isnil(L, 4) ? NULL : cgl_lua_read_string(L, S, 4, "the name", NULL);
+  cgl_arg value;
+  cgl_lua_read_arg(L, S, kernel, 3, (int)index + 1, &value);
+  cgl_param **slot = cgl_lua_new_param(L, S);
+  cgl_lua_try(L, S, cgl_kernel_param_create(kernel, index, &value, name, slot));
+  return 1;
 }
 
 
@@ -245,7 +244,7 @@ static int kernel_effects(lua_State *L) {
                        luaL_typename(L, 2));
   for (int set = 0; set < 2; set++) /* all are checked before one is set */
     for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1)) {
-      const size_t index = effect_parameter(L, S, kernel);
+      const size_t index = parameter_read(L, S, kernel, lua_gettop(L) - 1);
       const int effect =
           cgl_lua_read_choice(L, S, lua_gettop(L), "an effect", effect_names);
       cgl_param_info info;
@@ -271,6 +270,7 @@ void cgl_lua_open_kernel(lua_State *L, cgl_lua *S) {
       {"name", kernel_name},
       {"block_size", kernel_block_size},
       {"parameters", kernel_parameters},
+      {"param", kernel_param},
       {"effects", kernel_effects},
       {"form", kernel_form},
       {"info", kernel_info},

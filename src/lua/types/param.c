@@ -63,6 +63,14 @@ void cgl_lua_param_read(lua_State *L, cgl_lua *S, int index, cgl_param *param,
                         bool set) {
   char element[CGL_MAX_ELEMENT_BYTES];
   const size_t count = cgl_param_count(param);
+  cgl_arg whole;
+  if (lua_istable(L, index) &&
+      cgl_lua_read_struct(L, S, &(cgl_lua_fields){.param = param}, index,
+                          &whole)) {
+    if (set)
+      cgl_lua_done(L, S, cgl_param_set(param, whole.bytes.data));
+    return;
+  }
   const cgl_lua_elements values =
       values_read(L, S, index, cgl_param_type(param), element);
   if (values.shape.count != count)
@@ -78,6 +86,10 @@ void cgl_lua_param_push(lua_State *L, cgl_lua *S, const cgl_param *param) {
   char bytes[MOST_BYTES];
   const size_t count = cgl_param_count(param);
   cgl_param_get(param, bytes);
+  if (cgl_param_field_count(param)) {
+    cgl_lua_push_struct(L, S, &(cgl_lua_fields){.param = param}, bytes);
+    return;
+  }
   if (count == 1) {
     cgl_lua_push_element(L, S, cgl_param_type(param), bytes);
     return;

@@ -130,7 +130,10 @@ void cgl_lua_read_arg(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
     arg_read_object(L, S, kernel, index, number, arg);
     break;
   case LUA_TTABLE:
-    if (!cgl_lua_read_struct(L, S, kernel, index, number, arg))
+    if (!cgl_lua_read_struct(
+            L, S,
+            &(cgl_lua_fields){.kernel = kernel, .index = (size_t)number - 1},
+            index, arg))
       arg_read_list(L, S, kernel, index, number, arg);
     break;
   default:

@@ -41,10 +41,19 @@ void cgl_lua_read_shape(lua_State *L, cgl_lua *S, int index,
 }
 
 
+/* A parameter, which was not released; NULL: another value. */
+static cgl_param *size_read_param(lua_State *L, cgl_lua *S, int index) {
+  const cgl_lua_box *box = cgl_lua_box_at(L, index);
+  return box && box->tag - cgl_lua_tags == CGL_LUA_param
+             ? cgl_lua_check_param(L, S, index)
+             : NULL;
+}
+
+
 /* {x, y, z} and options in `known`, in one pass. */
 static void sizes_read_table(lua_State *L, cgl_lua *S, int index,
                              const char *what, uint32_t sizes[3],
-                             const char *const *known) {
+                             cgl_param *params[3], const char *const *known) {
   bool given = false;
   lua_pushnil(L);
   while (lua_next(L, index)) {
@@ -52,7 +61,10 @@ static void sizes_read_table(lua_State *L, cgl_lua *S, int index,
     int i = key == 1 || key == 2 || key == 3 ? (int)key - 1 : -1;
     int64_t size = 0;
     char text[CGL_LUA_VALUE_ROOM];
-    if (i >= 0 && !cgl_lua_read_size(L, -1, &sizes[i])) {
+    if (i >= 0 && params)
+      params[i] = size_read_param(L, S, lua_gettop(L));
+    if (i >= 0 && (!params || !params[i]) &&
+        !cgl_lua_read_size(L, -1, &sizes[i])) {
       if (!cgl_lua_read_whole(L, S, -1, 1, UINT32_MAX, &size))
         cgl_lua_bad(L, S, index,
                     "%s.%c must be a whole number from 1 to %u, got %s", what,
@@ -72,13 +84,16 @@ static void sizes_read_table(lua_State *L, cgl_lua *S, int index,
 
 
 void cgl_lua_read_sizes(lua_State *L, cgl_lua *S, int index, const char *what,
-                        uint32_t sizes[3], const char *const *known) {
+                        uint32_t sizes[3], cgl_param *params[3],
+                        const char *const *known) {
   sizes[0] = sizes[1] = sizes[2] = 1;
   int type = lua_type(L, index);
   if (type == LUA_TTABLE) {
-    sizes_read_table(L, S, index, what, sizes, known);
+    sizes_read_table(L, S, index, what, sizes, params, known);
     return;
   }
+  if (params && (params[0] = size_read_param(L, S, index)))
+    return;
   char text[CGL_LUA_VALUE_ROOM];
   if (type != LUA_TNUMBER && type != CGL_LUA_TCDATA)
     cgl_lua_bad(L, S, index, "%s must be a number or {x, y, z}, got %s", what,

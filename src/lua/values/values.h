@@ -118,9 +118,12 @@ static inline bool cgl_lua_read_size(lua_State *L, int index, uint32_t *size) {
   *size = x >= 1 && x <= UINT32_MAX ? (uint32_t)x : 0;
   return *size && *size == x;
 }
-/* Three sizes from a number or {x, y, z}; keys in `known` may be there too. */
+/* Three sizes from a number or {x, y, z}; keys in `known` may be there too.
+   Where `params` is not NULL, a size may be a parameter, which goes there; the
+   others of `params` stay as they are. */
 void cgl_lua_read_sizes(lua_State *L, cgl_lua *S, int index, const char *what,
-                        uint32_t sizes[3], const char *const *known);
+                        uint32_t sizes[3], cgl_param *params[3],
+                        const char *const *known);
 
 /* ---- elements.c: typed elements ---- */
 
@@ -167,12 +170,25 @@ enum { CGL_LUA_ARG_NAME_ROOM = 80 };
 const char *cgl_lua_arg_name(const cgl_kernel *kernel, int number,
                              char text[CGL_LUA_ARG_NAME_ROOM]);
 
-/* ---- struct.c: structs from tables ---- */
+/* ---- struct.c: structs from tables, and back ---- */
 
-/* The table at `index`, whose keys are names of fields, as argument `number` of
-   a kernel; replaced there by a string of the struct's bytes.  False when the
-   layout of the parameter is not known. */
-bool cgl_lua_read_struct(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
-                         int index, int number, cgl_arg *arg);
+/* Whose fields a struct has: a parameter's, or those of a kernel's parameter
+   `index`, from 0. */
+typedef struct cgl_lua_fields {
+  const cgl_param *param; /* NULL: the kernel's */
+  const cgl_kernel *kernel;
+  size_t index;
+} cgl_lua_fields;
+
+/* The table at `index`, whose keys are names of fields; replaced there by a
+   string of the struct's bytes.  False when the fields are not known. */
+bool cgl_lua_read_struct(lua_State *L, cgl_lua *S, const cgl_lua_fields *of,
+                         int index, cgl_arg *arg);
+/* Pushes the struct as such a table. */
+void cgl_lua_push_struct(lua_State *L, cgl_lua *S, const cgl_lua_fields *of,
+                         const void *bytes);
+/* Sets `fields` of the table on top to the list of the fields, if there are
+   any. */
+void cgl_lua_set_fields(lua_State *L, const cgl_lua_fields *of);
 
 #endif
