@@ -259,10 +259,11 @@ CGL_INLINE void cgl_move(T *to, const T *from, int d, int width = 32) {
     typedef element lanes __attribute__((vector_size(cgl_vector_bytes)));
     static constexpr element order[] = {0, 1, 2,  3,  4,  5,  6,  7,
                                         8, 9, 10, 11, 12, 13, 14, 15};
-    lanes line, all[32 * sizeof(T) / cgl_vector_bytes];
+    lanes line;
+    lanes cgl_q_all[32 * sizeof(T) / cgl_vector_bytes]; /* see generate.c */
     __builtin_memcpy(&line, order, sizeof line);
-    __builtin_memcpy(all, from, sizeof all);
-    cgl_permute<OP, 0>(to, all, line, d, width);
+    __builtin_memcpy(cgl_q_all, from, sizeof cgl_q_all);
+    cgl_permute<OP, 0>(to, cgl_q_all, line, d, width);
   } else
     for (int i = 0; i < 32; i++)
       to[i] = from[cgl_source<OP>(i, d, width)];
