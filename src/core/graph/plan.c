@@ -418,7 +418,7 @@ static bool plan_make(plan *p) {
 /* What uses each temporary; false without memory. */
 static bool plan_use_places(plan *p) {
   cgl_temporaries *t = p->temporaries;
-  if (!cgl_places_reserve(&t->places, t->count, p->width))
+  if (!cgl_places_reserve(&t->places, t->count, p->lane, p->reach, p->stride))
     return false;
   for (size_t i = 0; i < t->count; i++) {
     const cgl_allocation *a = cgl_record_allocation(p->recording, t->slots[i]);
@@ -429,9 +429,8 @@ static bool plan_use_places(plan *p) {
     const cgl_range *ranges = cgl_record_ranges(p->recording, o);
     for (uint32_t r = 0; r < o->nranges; r++) {
       const uint32_t number = cgl_temporaries_of(t, &ranges[r]);
-      if (number)
-        cgl_places_use(&t->places, number - 1, op, p->lane[op - 1],
-                       plan_row(p, op));
+      if (number && !cgl_places_use(&t->places, number - 1, op))
+        return false;
     }
   }
   return true;
