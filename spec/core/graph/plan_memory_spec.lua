@@ -391,7 +391,7 @@ describe("a failing driver, with memory in data order", function()
           right = function(sum) return sum == 4 + 4, sum end,
           calls = 40,
           raised = 30,
-          names = { "cuGraphAddNode", "cuGraphGetNodes" },
+          names = { "cuGraphRemoveDependencies", "cuGraphNodeSetParams" },
         })
       ]])
     end)
