@@ -351,7 +351,8 @@ extern "C" __global__ void add(float *y, const float *x, float a) {
       local wanted = device.bits(result)
       local issue = captured(run, { order = "issue" }):plan()
       for _, opts in ipairs { {}, { max_bytes = issue.bytes }, { max_bytes = "issue" },
-        { width = 1 }, { width = 1, max_bytes = "issue" } } do
+        { width = 1 }, { width = 1, max_bytes = "issue" }, { width = 4 }, { width = 7 },
+        { width = 16 } } do
         local g = captured(run, opts)
         local plan = g:plan()
         assert.is_true(plan.bytes <= 1.05 * plan.bytes_least, name)
@@ -390,7 +391,7 @@ describe("a failing driver, with memory in data order", function()
           right = function(sum) return sum == 4 + 4, sum end,
           calls = 40,
           raised = 30,
-          names = { "cuGraphAddNode", "cuGraphGetNodes" },
+          names = { "cuGraphRemoveDependencies", "cuGraphNodeSetParams" },
         })
       ]])
     end)

@@ -4,56 +4,90 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph/segments.h"
+
 enum { MANY = 512 }; /* temporaries: beyond, not all pairs are compared */
 
 
-bool cgl_places_reserve(cgl_places *places, size_t count, uint32_t width) {
-  const size_t cells = count * width + 1;
-  *places = (cgl_places){.count = count, .width = width};
+bool cgl_places_reserve(cgl_places *places, size_t count, const uint32_t *lanes,
+                        const uint32_t *rows, size_t stride) {
+  *places = (cgl_places){
+      .count = count, .lanes = lanes, .rows = rows, .stride = stride};
   places->list = calloc(count + 1, sizeof *places->list);
-  places->last = calloc(cells, sizeof *places->last);
-  places->past = calloc(cells, sizeof *places->past);
-  return places->list && places->last && places->past;
+  places->order = malloc((count + 1) * sizeof *places->order);
+  return places->list && places->order;
 }
 
 
 void cgl_places_free(cgl_places *places) {
   free(places->list);
-  free(places->last);
-  free(places->past);
+  free(places->order);
+  free(places->uses);
 }
 
 
-void cgl_places_use(cgl_places *places, size_t i, uint32_t op, uint32_t lane,
-                    const uint32_t *row) {
+/* ---- uses ---- */
+
+static bool op_precedes(const cgl_places *places, uint32_t a, uint32_t b) {
+  return places->rows[(b - 1) * places->stride + places->lanes[a - 1]] >= a;
+}
+
+
+static bool uses_add(cgl_places *places, uint32_t *list, uint32_t op) {
+  if (!CGL_SEGMENTS_GROW(places->uses, places->nuses, places->uses_size))
+    return false;
+  places->uses[places->nuses] = (struct cgl_place_use){op, *list};
+  *list = (uint32_t)++places->nuses;
+  return true;
+}
+
+
+static void places_enter(cgl_places *places, size_t i) {
+  const cgl_temporary *list = places->list;
+  size_t *at = places->order + places->nused++;
+  for (; at > places->order && list[at[-1]].first == list[i].first &&
+         list[at[-1]].bytes < list[i].bytes;
+       at--)
+    *at = at[-1];
+  *at = i;
+}
+
+
+bool cgl_places_use(cgl_places *places, size_t i, uint32_t op) {
   cgl_temporary *place = &places->list[i];
-  uint32_t *past = places->past + i * places->width;
-  if (!place->first)
-    memcpy(past, row, places->width * sizeof *past);
-  else
-    for (uint32_t l = 0; l < places->width; l++)
-      past[l] = row[l] < past[l] ? row[l] : past[l];
-  if (!place->first)
+  if (place->last == op)
+    return true;
+  if (!place->first) {
     place->first = op;
+    places_enter(places, i);
+  }
   place->last = op;
-  place->lane = lane;
-  places->last[i * places->width + lane] = op;
+  uint32_t u = place->begins;
+  while (u && !op_precedes(places, places->uses[u - 1].op, op))
+    u = places->uses[u - 1].next;
+  if (!u && !uses_add(places, &place->begins, op))
+    return false;
+  for (uint32_t *end = &place->ends; *end;) {
+    struct cgl_place_use *use = &places->uses[*end - 1];
+    if (op_precedes(places, use->op, op))
+      *end = use->next;
+    else
+      end = &use->next;
+  }
+  return uses_add(places, &place->ends, op);
 }
 
 
 /* Every use of a precedes every use of b. */
 static bool place_precedes(const cgl_places *places, size_t a, size_t b) {
-  const uint32_t width = places->width;
-  const cgl_temporary *before = &places->list[a];
-  const uint32_t *last = places->last + a * width;
-  const uint32_t *past = places->past + b * width;
-  if (before->last >= places->list[b].first ||
-      before->last > past[before->lane])
+  const struct cgl_place_use *uses = places->uses;
+  if (places->list[a].last >= places->list[b].first)
     return false;
-  uint32_t l = 0;
-  while (l < width && last[l] <= past[l])
-    l++;
-  return l == width;
+  for (uint32_t e = places->list[a].ends; e; e = uses[e - 1].next)
+    for (uint32_t s = places->list[b].begins; s; s = uses[s - 1].next)
+      if (!op_precedes(places, uses[e - 1].op, uses[s - 1].op))
+        return false;
+  return true;
 }
 
 
@@ -76,38 +110,36 @@ typedef struct pieces {
 } pieces;
 
 
-static int place_compare_first(const void *a, const void *b) {
-  const cgl_temporary *x = *(cgl_temporary *const *)a,
-                      *y = *(cgl_temporary *const *)b;
-  if (x->first != y->first)
-    return x->first < y->first ? -1 : 1;
-  if (x->bytes != y->bytes)
-    return x->bytes > y->bytes ? -1 : 1;
-  return x < y ? -1 : 1;
-}
-
-
-/* The smallest run of pieces whose users precede temporary i and that holds it;
-   else the run at the end, which grows.  *begin, *end: its pieces. */
+/* The smallest run of pieces whose users precede temporary i and that holds it,
+   of equal ones that with the latest user, after which fewer temporaries to
+   come are ordered; else the run at the end, which grows.  *begin, *end: its
+   pieces. */
 static void pieces_find(const pieces *p, const cgl_places *places, size_t i,
                         size_t *begin, size_t *end) {
+  const size_t bytes = places->list[i].bytes;
+  const size_t enough = places->count > MANY ? bytes : 0;
   size_t best = SIZE_MAX, from = 0;
+  uint32_t latest = 0;
   *begin = *end = p->count;
-  for (size_t k = 0; k <= p->count && best > places->list[i].bytes; k++) {
-    if (k < p->count && place_precedes(places, p->list[k].user, i))
+  for (size_t k = 0; k < p->count && best > enough; k++) {
+    const piece *last = &p->list[k];
+    if (!place_precedes(places, last->user, i)) {
+      from = k + 1;
       continue;
-    const size_t start = from < p->count ? p->list[from].from : 0;
-    const size_t size = k > from ? p->list[k - 1].to - start : 0;
-    if (size >= places->list[i].bytes && size < best) {
-      best = size;
-      *begin = from;
-      *end = k;
-    } else if (k == p->count && best == SIZE_MAX) {
-      *begin = from;
-      *end = k;
     }
-    from = k + 1;
+    while (from < k && last->to - p->list[from + 1].from >= bytes)
+      from++;
+    const size_t size = last->to - p->list[from].from;
+    const uint32_t user = places->list[last->user].last;
+    if (size < bytes || size > best || (size == best && user <= latest))
+      continue;
+    best = size;
+    latest = user;
+    *begin = from;
+    *end = k + 1;
   }
+  if (best == SIZE_MAX)
+    *begin = from;
 }
 
 
@@ -132,24 +164,24 @@ static void pieces_put(pieces *p, cgl_places *places, size_t i, size_t begin,
 }
 
 
+static void pieces_add(pieces *p, cgl_places *places, size_t i) {
+  size_t begin, end;
+  pieces_find(p, places, i, &begin, &end);
+  pieces_put(p, places, i, begin, end);
+}
+
+
 static size_t places_in_order(cgl_places *places) {
   const size_t n = places->count;
-  cgl_temporary **order = malloc((n + 1) * sizeof *order);
   pieces p = {.list = malloc((n + 2) * sizeof(piece))};
-  size_t bytes = SIZE_MAX;
-  if (order && p.list) {
-    for (size_t i = 0; i < n; i++)
-      order[i] = &places->list[i];
-    qsort(order, n, sizeof *order, place_compare_first);
-    for (size_t k = 0; k < n; k++) {
-      const size_t i = (size_t)(order[k] - places->list);
-      size_t begin, end;
-      pieces_find(&p, places, i, &begin, &end);
-      pieces_put(&p, places, i, begin, end);
-    }
-    bytes = p.count ? p.list[p.count - 1].to : 0;
-  }
-  free(order);
+  if (!p.list)
+    return SIZE_MAX;
+  for (size_t i = 0; i < n && places->nused < n; i++)
+    if (!places->list[i].first)
+      pieces_add(&p, places, i);
+  for (size_t k = 0; k < places->nused; k++)
+    pieces_add(&p, places, places->order[k]);
+  const size_t bytes = p.count ? p.list[p.count - 1].to : 0;
   free(p.list);
   return bytes;
 }
@@ -214,39 +246,27 @@ static size_t places_by_size(cgl_places *places) {
 
 /* ---- bounds ---- */
 
-typedef struct change {
-  uint32_t op;
-  bool begins;
-  size_t bytes;
-} change;
-
-
-static int change_compare(const void *a, const void *b) {
-  const change *x = a, *y = b;
-  if (x->op != y->op)
-    return x->op < y->op ? -1 : 1;
-  return (int)y->begins - (int)x->begins;
-}
-
-
 /* The most bytes that are in use at one time in the order of issue: no two of
    these temporaries are ordered. */
 static size_t places_peak(const cgl_places *places) {
-  change *changes = malloc((2 * places->count + 1) * sizeof *changes);
-  size_t now = 0, peak = 0, n = 0;
-  if (!changes)
+  uint32_t end = 0;
+  size_t now = 0, peak = 0;
+  for (size_t i = 0; i < places->count; i++)
+    end = places->list[i].last > end ? places->list[i].last : end;
+  /* By operation: bytes whose use begins there, less those whose use has ended
+     before; the sums are never negative. */
+  size_t *change = calloc((size_t)end + 2, sizeof *change);
+  if (!change)
     return SIZE_MAX;
   for (size_t i = 0; i < places->count; i++) {
-    const cgl_temporary *place = &places->list[i];
-    changes[n++] = (change){place->first, true, place->bytes};
-    changes[n++] = (change){place->last, false, place->bytes};
+    change[places->list[i].first] += places->list[i].bytes;
+    change[places->list[i].last + 1] -= places->list[i].bytes;
   }
-  qsort(changes, n, sizeof *changes, change_compare);
-  for (size_t i = 0; i < n; i++) {
-    now += changes[i].begins ? changes[i].bytes : -changes[i].bytes;
+  for (uint32_t op = 0; op <= end; op++) {
+    now += change[op];
     peak = now > peak ? now : peak;
   }
-  free(changes);
+  free(change);
   return peak;
 }
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/graph/build.h"
 #include "core/graph/segments.h"
 #include "core/graph/temporary.h"
 #include "core/record/order.h"
@@ -418,7 +417,7 @@ static bool plan_make(plan *p) {
 /* What uses each temporary; false without memory. */
 static bool plan_use_places(plan *p) {
   cgl_temporaries *t = p->temporaries;
-  if (!cgl_places_reserve(&t->places, t->count, p->width))
+  if (!cgl_places_reserve(&t->places, t->count, p->lane, p->reach, p->stride))
     return false;
   for (size_t i = 0; i < t->count; i++) {
     const cgl_allocation *a = cgl_record_allocation(p->recording, t->slots[i]);
@@ -429,9 +428,8 @@ static bool plan_use_places(plan *p) {
     const cgl_range *ranges = cgl_record_ranges(p->recording, o);
     for (uint32_t r = 0; r < o->nranges; r++) {
       const uint32_t number = cgl_temporaries_of(t, &ranges[r]);
-      if (number)
-        cgl_places_use(&t->places, number - 1, op, p->lane[op - 1],
-                       plan_row(p, op));
+      if (number && !cgl_places_use(&t->places, number - 1, op))
+        return false;
     }
   }
   return true;
@@ -458,7 +456,7 @@ static size_t plan_try(plan *p, const cgl_graph *graph, cgl_temporaries *t,
 
 
 /* The most bytes that the capture may take, which takes `issued` where issue
-   order has its memory. */
+   order has its memory; what it may take in any case, with 0. */
 static size_t plan_most(const cgl_graph *graph, size_t issued) {
   const size_t share = graph->object.context->info.memory / CGL_PLAN_SHARE;
   if (graph->options.max_bytes && graph->options.max_bytes != CGL_BYTES_ISSUE)
@@ -475,14 +473,10 @@ static cgl_status plan_fit(plan *p, const cgl_graph *graph, cgl_temporaries *t,
   const uint32_t widest =
       graph->options.width ? graph->options.width : CGL_PLAN_WIDTH;
   uint32_t width = widest;
-  size_t asked, kept = 0, issued = 0;
+  size_t asked, kept, issued = 0, most = plan_most(graph, 0);
+  bool stay = false;
   cgl_status status =
-      cgl_temporaries_sum(graph->recording, t->born, true, &asked, &issued);
-  if (!status)
-    status = cgl_temporaries_sum(graph->recording, t->born, !t->count, &asked,
-                                 &kept);
-  const size_t most = plan_most(graph, issued);
-  const bool stay = issued <= most;
+      cgl_temporaries_sum(graph->recording, t->born, !t->count, &asked, &kept);
   for (; !status; width = width > 8 ? width / 2 : width - 1) {
     if (width == (widest > 1) && stay && t->count) {
       t->count = 0;
@@ -495,6 +489,14 @@ static cgl_status plan_fit(plan *p, const cgl_graph *graph, cgl_temporaries *t,
                       "no memory to plan the graph");
     if (kept + *bytes <= most)
       return CGL_OK;
+    if (!issued) {
+      status =
+          cgl_temporaries_sum(graph->recording, t->born, true, &asked, &issued);
+      most = plan_most(graph, issued);
+      stay = issued <= most;
+    }
+    if (status || kept + *bytes <= most)
+      return status;
     if (width == 1 && !(stay && t->count))
       break;
     plan_free(p);
@@ -510,53 +512,37 @@ static cgl_status plan_fit(plan *p, const cgl_graph *graph, cgl_temporaries *t,
 }
 
 
-/* The driver's graph gets the edges; or, where memory was moved, is built anew.
- */
-static cgl_status plan_finish(plan *p, cgl_context *context,
-                              cgl_recording *recording, CUgraph *graph,
+/* The driver's graph gets the edges, and what was moved its addresses. */
+static cgl_status plan_finish(plan *p, cgl_graph *graph,
                               const char *operation) {
-  const bool moved = p->temporaries->count;
-  CUgraph built = NULL;
-  cgl_status status = CGL_OK;
-  if (!moved)
-    status = cgl_fail_driver(context, plan_edit(p, context->driver, *graph),
-                             operation, "cuGraphAddDependencies");
-  if (status)
-    return status;
-  cgl_record_set_dependencies(recording, p->starts, p->edges);
+  cgl_context *context = graph->object.context;
+  const CUresult result = plan_edit(p, context->driver, graph->template->graph);
+  if (result)
+    return cgl_fail_driver(context, result, operation,
+                           "cuGraphAddDependencies");
+  cgl_record_set_dependencies(graph->recording, p->starts, p->edges);
   p->starts = p->edges = NULL;
-  if (!moved)
-    return status;
-  /* First, so that the new nodes may have the memory of the old ones. */
-  context->driver->cuGraphDestroy(*graph);
-  *graph = NULL;
-  status = cgl_build_graph(context, recording, 1, operation, &built);
-  if (status)
-    return status;
-  *graph = built;
-  return cgl_fail_driver(context,
-                         cgl_record_learn_nodes(recording, built, 0, true),
-                         operation, "cuGraphGetNodes");
+  return cgl_graph_refresh(graph, operation);
 }
 
 
 cgl_status cgl_plan_order(cgl_graph *graph, const char *operation) {
   cgl_context *context = graph->object.context;
   cgl_recording *recording = graph->recording;
-  CUgraph *template = &graph->template->graph;
+  const CUgraph template = graph->template->graph;
   cgl_temporaries t;
   plan p = {0};
   size_t bytes = 0;
   CUresult result = graph->capture.watched
-                        ? cgl_record_learn_edges(recording, *template)
-                        : cgl_record_learn_line(recording, *template);
+                        ? cgl_record_learn_edges(recording, template)
+                        : cgl_record_learn_line(recording, template);
   cgl_status status =
       cgl_fail_driver(context, result, operation, "cuGraphGetEdges");
   if (!cgl_temporaries_find(&t, recording, graph->capture.underway.born) &&
       !status)
     status =
         cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to plan the graph");
-  /* A guarded block ends where it ends, and nothing builds foreign nodes. */
+  /* A guarded block ends where it ends, and foreign nodes say nothing. */
   if (graph->pool->guard || cgl_record_has(recording, CGL_OP_FOREIGN))
     t.count = 0;
   if (!status)
@@ -565,7 +551,7 @@ cgl_status cgl_plan_order(cgl_graph *graph, const char *operation) {
     status = cgl_temporaries_move(&t, graph->pool, graph->capture.origin, bytes,
                                   operation);
   if (!status)
-    status = plan_finish(&p, context, recording, template, operation);
+    status = plan_finish(&p, graph, operation);
   plan_free(&p);
   cgl_temporaries_free(&t);
   return status;

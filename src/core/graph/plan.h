@@ -30,7 +30,7 @@ const char *cgl_plan_barrier_reason(const cgl_draw *draws,
    it, the edges of data order, and its temporary memory places (temporary.h),
    over as many lanes as the graph's options and max_bytes allow.
    CGL_ERROR_NO_MEMORY, CUDA_ERROR_OUT_OF_MEMORY.  cuGraphGetEdges,
-   cuGraphRemoveDependencies, cuGraphAddDependencies, cuGraphAddNode */
+   cuGraphRemoveDependencies, cuGraphAddDependencies, cuGraphNodeSetParams */
 cgl_status cgl_plan_order(cgl_graph *graph, const char *operation);
 
 /* Refuses accesses that operation `index` of a graph in data order would begin

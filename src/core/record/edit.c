@@ -152,13 +152,18 @@ void cgl_record_edit_end(cgl_record_edit *edit, bool stale) {
 
 void cgl_record_relocate(cgl_recording *recording, const CUdeviceptr *to,
                          const size_t *at) {
-  for (size_t r = 0; r < recording->nranges; r++) {
-    cgl_range *range = &recording->ranges[r];
-    const size_t slot = range->allocation - 1;
-    if (!range->allocation || !to[slot])
-      continue;
-    range->address += to[slot] - recording->allocations[slot]->address;
-    memcpy(recording->values + at[r], &range->address, sizeof range->address);
+  for (size_t i = 0; i < recording->nops; i++) {
+    cgl_op *op = &recording->ops[i];
+    for (size_t r = op->ranges; r < op->ranges + op->nranges; r++) {
+      cgl_range *range = &recording->ranges[r];
+      const size_t slot = range->allocation - 1;
+      if (!range->allocation || !to[slot])
+        continue;
+      range->address += to[slot] - recording->allocations[slot]->address;
+      memcpy(recording->values + at[r], &range->address, sizeof range->address);
+      recording->nstale += !op->stale;
+      op->stale = true;
+    }
   }
   for (size_t slot = 0; slot < recording->nallocations; slot++)
     if (to[slot])

@@ -315,8 +315,8 @@ void cgl_record_edit_end(cgl_record_edit *edit, bool stale);
 const cgl_range *cgl_record_range_of(const cgl_recording *recording,
                                      const cgl_op *op, size_t argument);
 /* While no graph is made of the recording: allocation i, from 0, lies at to[i]
-   from now on, unless that is 0.  The address of range r lies at[r] bytes
-   behind the begin of all values. */
+   from now on, unless that is 0, and the operations that use it are stale.  The
+   address of range r lies at[r] bytes behind the begin of all values. */
 void cgl_record_relocate(cgl_recording *recording, const CUdeviceptr *to,
                          const size_t *at);
 /* Operation `index` is switched off or on. */
