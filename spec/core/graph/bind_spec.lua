@@ -359,12 +359,14 @@ describe("graph:bind", function()
 
   for _, form in ipairs { "node", "predicated" } do
     it("exchanges what decides between several bodies, and in loops: " .. form, function()
-      local on, i, n = cg.input("bool", 1, "on"), cg.input("int8", 1, "i"), cg.input("int64", 1, "n")
+      local on, i = cg.input("bool", 1, "on"), cg.input("int8", 1, "i")
+      local n = cg.input("int64", 1, "n")
       local y, z = cg.zeros("float", 1), cg.zeros("int32", 1)
       local opts = { form = form }
       local g = cg.capture(function()
         cg.when(on, function()
-          cg.switch(i, { function() z:fill(1) end, function() z:fill(2) end }, function() z:fill(3) end, opts)
+          cg.switch(i, { function() z:fill(1) end, function() z:fill(2) end },
+            function() z:fill(3) end, opts)
         end, function() z:fill(4) end, opts)
         cg.loop(n, function()
           y:fill(5)
