@@ -151,4 +151,15 @@ describe("algo.scan", function()
     end, "of int32")
     device.slips(function() algo.scan(x, "mean") end, "the kind")
   end)
+
+  it("compiles for small types without a warning", function()
+    assert.same({ 0, "255 7 65535 7\n", "" }, { device.child([=[
+      local cg, algo = require "cgraphlua", require "cgraphlua.algo"
+      local of = {}
+      for i, type in ipairs { "uint8", "uint16" } do
+        local least = algo.scan(cg.full(type, 2, 7), "min", { exclusive = true })
+        of[i] = table.concat(least:download(), " ")
+      end
+      print(table.concat(of, " "))]=], "CGRAPHLUA_DEVICE=host CGRAPHLUA_CACHE=off") })
+  end)
 end)

@@ -200,6 +200,10 @@ const char *cgl_algo_worst_text(cgl_type type, bool small) {
     return small ? "0x7fffffff" : "(-0x7fffffff - 1)";
   case CGL_TYPE_int64:
     return small ? "0x7fffffffffffffffLL" : "(-0x7fffffffffffffffLL - 1)";
+  case CGL_TYPE_uint8:
+    return small ? "255" : "0";
+  case CGL_TYPE_uint16:
+    return small ? "65535" : "0";
   case CGL_TYPE_uint32:
     return small ? "0xffffffffu" : "0u";
   default:

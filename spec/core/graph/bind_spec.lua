@@ -356,4 +356,60 @@ describe("graph:bind", function()
     g:replay()
     assert.equal("210", text(y))
   end)
+
+  for _, form in ipairs { "node", "predicated" } do
+    it("exchanges what decides between several bodies, and in loops: " .. form, function()
+      local on, i = cg.input("bool", 1, "on"), cg.input("int8", 1, "i")
+      local n = cg.input("int64", 1, "n")
+      local y, z = cg.zeros("float", 1), cg.zeros("int32", 1)
+      local opts = { form = form }
+      local g = cg.capture(function()
+        cg.when(on, function()
+          cg.switch(i, { function() z:fill(1) end, function() z:fill(2) end },
+            function() z:fill(3) end, opts)
+        end, function() z:fill(4) end, opts)
+        cg.loop(n, function()
+          y:fill(5)
+          n:fill(0)
+        end, opts)
+      end)
+      g:replay()
+      assert.equal("4 0", text(z) .. " " .. text(y))
+      g:bind { on = cg.full("bool", 1, true), n = cg.full("int64", 1, 2) }
+      g:replay()
+      assert.equal("1 5", text(z) .. " " .. text(y))
+      g:bind { i = cg.full("int8", 1, 1) }
+      g:replay()
+      assert.equal("2", text(z))
+      g:bind { i = cg.full("int8", 1, -1) }
+      g:replay()
+      assert.equal("3", text(z))
+      g:bind { on = on }
+      g:replay()
+      assert.equal("4", text(z))
+    end)
+
+    it("exchanges what decides when bodies were built anew: " .. form, function()
+      local x, y, on = cg.input("float", 1, "x"), cg.zeros("float", 1), cg.input("int32", 1, "on")
+      local g = cg.capture(function()
+        cg.when(on, function() kernel "add":launch(1, 1, y, x, 1) end, { form = form })
+      end)
+      g:bind { x = cg.full("float", 1, 3) }
+      g:replay()
+      assert.equal("0", text(y))
+      g:bind { on = cg.full("int32", 1, 1) }
+      g:replay()
+      assert.equal("3", text(y))
+      g:bind { on = on }
+      g:replay()
+      assert.equal("3", text(y))
+      g:bind { on = cg.full("int32", 1, 1) }
+      local path = os.tmpname()
+      finally(function() os.remove(path) end)
+      g:save(path, { outputs = { y = y } })
+      local loaded = cg.load(path)
+      loaded:replay()
+      assert.equal("6", text(loaded.outputs.y))
+    end)
+  end
 end)

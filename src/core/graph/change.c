@@ -217,11 +217,27 @@ static cgl_status child_set(const cgl_graph *graph, const cgl_op *op,
 }
 
 
+/* The handle that a kernel sets is the template's, which may have been built
+   anew since the capture: the recording has the first one. */
+static CUresult handle_find(const cgl_context *context, const cgl_op *op,
+                            void **values, CUgraphConditionalHandle *handle) {
+  CUDA_KERNEL_NODE_PARAMS now;
+  if (!op->handle)
+    return CUDA_SUCCESS;
+  CUresult result = context->driver->cuGraphKernelNodeGetParams(op->node, &now);
+  if (!result)
+    memcpy(handle, now.kernelParams[0], sizeof *handle);
+  values[0] = handle;
+  return result;
+}
+
+
 cgl_status cgl_graph_set_executable_node(const cgl_graph *graph, size_t index,
                                          const char *operation) {
   const cgl_op *op = cgl_record_op(graph->recording, index);
   CUgraphNodeParams params;
   void *values[CGL_MAX_PARAMS + 1];
+  CUgraphConditionalHandle handle;
   if (op->kind == CGL_OP_GRAPH) {
     cgl_status status = child_set(graph, op, &params, operation);
     return status ? status : node_set(graph, op, &params, operation);
@@ -231,7 +247,11 @@ cgl_status cgl_graph_set_executable_node(const cgl_graph *graph, size_t index,
   else
     cgl_build_node(&params, values, graph->object.context, graph->recording,
                    op);
-  return node_set(graph, op, &params, operation);
+  cgl_status status =
+      cgl_fail_driver(graph->object.context,
+                      handle_find(graph->object.context, op, values, &handle),
+                      operation, "cuGraphKernelNodeGetParams");
+  return status ? status : node_set(graph, op, &params, operation);
 }
 
 
@@ -537,6 +557,7 @@ cgl_status cgl_graph_refresh(cgl_graph *graph, const char *operation) {
   cgl_recording *recording = graph->recording;
   CUgraphNodeParams params;
   void *values[CGL_MAX_PARAMS];
+  CUgraphConditionalHandle handle;
   size_t index = 0;
   cgl_status status = cgl_graph_note_params(graph, operation);
   recording = graph->recording;
@@ -555,7 +576,9 @@ cgl_status cgl_graph_refresh(cgl_graph *graph, const char *operation) {
                              *cgl_record_bodies(recording, op), &child);
     else {
       cgl_build_node(&params, values, context, recording, op);
-      result = context->driver->cuGraphNodeSetParams(op->node, &params);
+      result = handle_find(context, op, values, &handle);
+      if (!result)
+        result = context->driver->cuGraphNodeSetParams(op->node, &params);
     }
     if (!result)
       cgl_record_refreshed(recording, index);

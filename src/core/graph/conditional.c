@@ -264,6 +264,15 @@ uint64_t cgl_conditional_type_code(const cgl_conditional *c) {
 }
 
 
+/* Which parameter points to the address; n: none. */
+static size_t argument_of(void **params, size_t n, const CUdeviceptr *address) {
+  size_t i = 0;
+  while (i < n && params[i] != (const void *)address)
+    i++;
+  return i;
+}
+
+
 cgl_status cgl_conditional_issue(const cgl_conditional *c, cgl_stream *stream,
                                  cgl_fill fill, void **params, size_t n,
                                  cgl_buffer *writes, cgl_note note,
@@ -290,9 +299,10 @@ cgl_status cgl_conditional_issue(const cgl_conditional *c, cgl_stream *stream,
   note.launch = &once;
   note.function = kernel;
   note.nvalues = cgl_fill_pack(cgl_issue_values(&issue), params, n);
-  cgl_buffer_use(c->desc.value, &issue, false, 1);
+  cgl_buffer_use(c->desc.value, &issue, false,
+                 argument_of(params, n, &c->desc.value->address));
   if (writes)
-    cgl_buffer_use(writes, &issue, true, 4);
+    cgl_buffer_use(writes, &issue, true, 4); /* of set_conditional */
   cgl_issue_end(&issue, &note);
   return CGL_OK;
 }

@@ -141,8 +141,11 @@ static int cg_switch(lua_State *L) {
   if (desc.otherwise)
     cgl_lua_read_function(L, S, 3);
   for (int i = 1; i <= n; i++) {
+    char text[CGL_LUA_VALUE_ROOM];
     lua_rawgeti(L, 2, i);
-    cgl_lua_read_function(L, S, 4 + i);
+    if (!cgl_lua_read_callable(L, 4 + i))
+      cgl_lua_bad(L, S, 2, "function %d of the list is %s", i,
+                  cgl_lua_value_text(L, S, 4 + i, text));
   }
   if (desc.otherwise)
     lua_pushvalue(L, 3);

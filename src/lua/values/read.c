@@ -129,13 +129,19 @@ const char *cgl_lua_read_string(lua_State *L, cgl_lua *S, int index,
 }
 
 
-void cgl_lua_read_function(lua_State *L, cgl_lua *S, int index) {
+bool cgl_lua_read_callable(lua_State *L, int index) {
   if (lua_isfunction(L, index))
+    return true;
+  if (cgl_lua_box_at(L, index) || !luaL_getmetafield(L, index, "__call"))
+    return false;
+  lua_pop(L, 1);
+  return true;
+}
+
+
+void cgl_lua_read_function(lua_State *L, cgl_lua *S, int index) {
+  if (cgl_lua_read_callable(L, index))
     return;
-  if (!cgl_lua_box_at(L, index) && luaL_getmetafield(L, index, "__call")) {
-    lua_pop(L, 1);
-    return;
-  }
   char text[CGL_LUA_VALUE_ROOM];
   cgl_lua_bad(L, S, index, "function expected, got %s",
               cgl_lua_value_text(L, S, index, text));

@@ -61,7 +61,9 @@ bool cgl_lua_read_whole(lua_State *L, cgl_lua *S, int index, int64_t min,
 /* A string; when `bytes` is NULL, a string without a zero byte. */
 const char *cgl_lua_read_string(lua_State *L, cgl_lua *S, int index,
                                 const char *what, size_t *bytes);
-/* A function, or a value that can be called. */
+/* A function, or a value that can be called: whether, and an error otherwise.
+ */
+bool cgl_lua_read_callable(lua_State *L, int index);
 void cgl_lua_read_function(lua_State *L, cgl_lua *S, int index);
 /* A boolean; nil is `otherwise`. */
 bool cgl_lua_read_boolean(lua_State *L, cgl_lua *S, int index, const char *what,
