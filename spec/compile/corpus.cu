@@ -1233,3 +1233,69 @@ extern "C" __global__ void subscripts_that_wrap(ARGS) {
   v += k[n - n + g * 1 - far] + k[(unsigned)(n - n) + g];
   m[(blockIdx.x * blockDim.y + row) * 128 + s] = v;
 }
+
+// Functions that are handed to functions that synchronize, and such functions
+// as lambdas.
+template <typename T, typename F> __device__ T fold_warp(T v, F f) {
+  for (int o = 16; o > 0; o /= 2) v = f(v, __shfl_down_sync(0xffffffffu, v, o));
+  return v;
+}
+template <typename T, typename F> __device__ T fold_block(T v, T zero, const F &f) {
+  __shared__ T part[32];
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  v = fold_warp(v, f);
+  if (lane == 0) part[warp] = v;
+  __syncthreads();
+  v = threadIdx.x < (blockDim.x + 31) / 32 ? part[lane] : zero;
+  if (warp == 0) v = fold_warp(v, f);
+  return v;
+}
+struct exclusive_or { __device__ int operator()(int a, int b) const { return a ^ b; } };
+
+//@ folds_by_lambdas 5 1 96 1 0
+extern "C" __global__ void folds_by_lambdas(ARGS) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  const int c = k[i];
+  float top = fold_block(x[i], -1000.f, [](float a, float b) { return a > b ? a : b; });
+  __syncthreads();
+  int all = fold_block(c, 0, [](int a, int b) { if (a > 1000) return b; return a + b; });
+  __syncthreads();
+  int odd = fold_block(c, 0, exclusive_or());
+  auto least = [&](int a, int b) { return a < b ? a : b; };
+  __syncthreads();
+  int low = fold_block(c, 99, least);
+  if (threadIdx.x == 0) {
+    y[blockIdx.x] = top;
+    m[blockIdx.x] = all + 1000 * odd + 1000000 * low;
+  }
+}
+
+template <class F> __device__ int call(int v, F f) { return f(v); }
+
+//@ lambdas_that_synchronize 5 1 96 1 0
+extern "C" __global__ void lambdas_that_synchronize(ARGS) {
+  __shared__ int part[32];
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  int v = k[i];
+  auto sum = [&](int w) {
+    for (int o = 16; o; o /= 2) w += __shfl_xor_sync(~0u, w, o);
+    return w;
+  };
+  auto all = [&](int w) -> int {
+    __syncthreads();
+    int v = sum(w);
+    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
+    __syncthreads();
+    int t = 0;
+    for (int i = 0; i < blockDim.x / 32; i++) t += part[i];
+    return t;
+  };
+  int a = all(v), b = all(v * v);
+  v += call(v, [=](int u) { for (int j = 0; j < 4; j++) if (u + j == v) return 1; return 5; });
+  if (v % 7 == 3) {
+    m[i] = call(v, [&](int u) { if (u > v) return 1; return u * a; });
+    return;
+  }
+  __syncthreads();
+  m[i] = a + b * 3 + sum(v) + [&] { int u = v * 2; return u + 1; }();
+}

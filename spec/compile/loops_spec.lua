@@ -351,11 +351,26 @@ extern "C" __global__ void k(int *x) {
   x[threadIdx.x] = 1;
 end:;
 }]] },
-    { "a lambda", 4, [[
+    { "a lambda without a name, which synchronizes", 4, [[
 template <class F> __device__ int call(F f) { return f(2); }
 extern "C" __global__ void k(int *x) {
   __syncthreads();
-  x[threadIdx.x] = call([&](int i) { return i + 1; });
+  x[threadIdx.x] = call([&](int i) { return __shfl_xor_sync(~0u, i, 1); });
+}]] },
+    { "a lambda with a copy of 'v', which changes", 3, [[
+extern "C" __global__ void k(int *x) {
+  int v = x[threadIdx.x];
+  auto f = [=](int i) { return i * v; };
+  __syncthreads();
+  v = 2;
+  __syncthreads();
+  x[threadIdx.x] = f(3) + v;
+}]] },
+    { "'mutable'", 3, [[
+extern "C" __global__ void k(int *x) {
+  __syncthreads();
+  auto f = [i = 0]() mutable { return i++; };
+  x[f()] = f();
 }]] },
     { "a switch around a barrier, or that continues a loop with one", 2, [[
 extern "C" __global__ void k(int *x) {

@@ -228,6 +228,29 @@ static bool find_function(tree *t, const cgl_token *name, function *out) {
 }
 
 
+/* A lambda that synchronizes, as a function. */
+static void read_lambda(tree *t, const variable *v, function *out) {
+  row value = cgl_tree_copy(t, v->value.at + 1, v->value.n - 1);
+  size_t open = cgl_tokens_close(value.at, value.n, 0), close = open;
+  if (cgl_token_is(&value.at[open], "(")) {
+    close = cgl_tokens_close(value.at, value.n, open);
+    out->parameters = slice(value, open + 1, close - 1);
+  }
+  size_t body = close;
+  while (!cgl_token_is(&value.at[body], "{"))
+    body++;
+  out->body = slice(value, body + 1, value.n - 1);
+  out->body_origin = v->origin ? v->origin + 3 + body : NULL;
+  for (; close < body; close++)
+    if (cgl_token_is(&value.at[close], "->"))
+      out->type = slice(value, close + 1, body);
+  cgl_token type = cgl_tree_token(
+      t, &v->name, cgl_tree_returns(out->body) ? "auto" : "void");
+  if (!out->type.n)
+    out->type = cgl_tree_copy(t, &type, 1);
+}
+
+
 /* The type of an argument, where the text says it: that of a variable, of an
    element, of a number; or nothing. */
 static row argument_type(tree *t, row a) {
@@ -313,7 +336,7 @@ static row deduce_late(const cgl_token *name, const row *parameters,
     for (size_t i = 0; i + 1 < parameters[k].n; i++) {
       named |= cgl_token_same(&parameters[k].at[i], name);
       fits &= cgl_token_same(&parameters[k].at[i], name) ||
-              cgl_token_is(&parameters[k].at[i], "const");
+              cgl_token_is_any(&parameters[k].at[i], "const", "&", "&&");
     }
     if (fits && named) {
       *late = true;
@@ -369,6 +392,47 @@ static statement *declare_value(tree *t, const cgl_token *name, row type,
 }
 
 
+/* The lambda that the row names and nothing else, or NULL. */
+static variable *find_lambda(const tree *t, row r) {
+  variable *v = r.n == 1 ? cgl_tree_find(t, r.at) : NULL;
+  return v && v->lambda ? v : NULL;
+}
+
+
+/* Is the argument an object that is made for the call, as in f(plus())? */
+static bool is_made(tree *t, row r) {
+  size_t chunk;
+  return r.n > 2 && r.at->kind == CGL_TOKEN_NAME && !cgl_tree_find(t, r.at) &&
+         cgl_token_is_any(&r.at[1], "(", "{") &&
+         cgl_tokens_close(r.at, r.n, 1) == r.n &&
+         (cgl_token_is_known_type(r.at) ||
+          (cgl_reach_chunk(t->program, r.at, 0, &chunk) &&
+           t->program->chunks[chunk].record));
+}
+
+
+/* Takes the & of a parameter away, which has a name: its tokens, as are left.
+ */
+static size_t drop_reference(row parameter, size_t n) {
+  if (n > 2 && cgl_token_is_any(&parameter.at[n - 2], "&", "&&"))
+    parameter.at[n - 2] = parameter.at[n - 1], n--;
+  return n;
+}
+
+
+/* Gives a lambda that is an argument a name. */
+static void name_lambda(tree *t, row *argument, statement ***tail) {
+  if (!argument->n || cgl_tree_lambda(*argument, 0) != argument->n)
+    return;
+  cgl_token name = cgl_tree_token(t, argument->at, "cgl_lambda_%d", ++t->ids);
+  cgl_token type = cgl_tree_token(t, argument->at, "auto");
+  statement *s = declare_value(t, &name, cgl_tree_copy(t, &type, 1), *argument);
+  s->variable->lambda = true;
+  put(tail, s);
+  *argument = cgl_tree_copy(t, &name, 1);
+}
+
+
 /* A parameter as a variable that begins with the argument, or as another name
    of the variable that it refers to. */
 static void bind_parameter(tree *t, row parameter, row argument, row body,
@@ -384,6 +448,13 @@ static void bind_parameter(tree *t, row parameter, row argument, row body,
     return;
   }
   cgl_token name = parameter.at[n - 1];
+  const variable *lambda = find_lambda(t, argument);
+  if (lambda) {
+    rename_all(body, &name, &lambda->name);
+    return;
+  }
+  if (is_made(t, argument))
+    n = drop_reference(parameter, n);
   for (size_t i = 0; i + 1 < n; i++)
     if (cgl_token_is_any(&parameter.at[i], "&", "&&", "=", "[", "(")) {
       if (!cgl_token_is(&parameter.at[i], "&") || argument.n != 1 ||
@@ -416,6 +487,22 @@ static void rename_in(function *f, const cgl_token *was, const cgl_token *now) {
 }
 
 
+/* Is the template's argument the type of a lambda, which nothing but the
+   lambda's parameter names? */
+static bool is_of_lambda(const tree *t, const cgl_token *name,
+                         const function *f, const row *parameters,
+                         const row *args, size_t n) {
+  bool found = false;
+  for (size_t k = 0; k < n && !found; k++)
+    for (size_t i = 0; i + 1 < parameters[k].n; i++)
+      found |=
+          cgl_token_same(&parameters[k].at[i], name) && find_lambda(t, args[k]);
+  for (size_t i = 0; i < f->body.n; i++)
+    found &= !cgl_token_same(&f->body.at[i], name);
+  return found;
+}
+
+
 /* Gives the template's parameters names of the kernel: of the arguments that
    are written at the call, or that those of the call decide. */
 static void bind_template(tree *t, const cgl_token *call, function *f,
@@ -436,6 +523,8 @@ static void bind_template(tree *t, const cgl_token *call, function *f,
     if (p.n < 2 || p.at[p.n - 1].kind != CGL_TOKEN_NAME)
       break;
     cgl_token *name = &p.at[p.n - 1];
+    if (!value.n && type && is_of_lambda(t, name, f, parameters, args, n))
+      continue;
     if (!value.n && type)
       value = deduce_type(t, name, parameters, args, n);
     if (!value.n && type)
@@ -466,14 +555,6 @@ static void bind_template(tree *t, const cgl_token *call, function *f,
 }
 
 
-static size_t count_word(row r, const char *word) {
-  size_t n = 0;
-  for (size_t i = 0; i < r.n; i++)
-    n += cgl_token_is(&r.at[i], word);
-  return n;
-}
-
-
 /* Makes the `return e;` that ends the body the declaration of a result. */
 static bool take_result(tree *t, const cgl_token *call, row type, row body,
                         statement **list, cgl_token *result) {
@@ -481,7 +562,7 @@ static bool take_result(tree *t, const cgl_token *call, row type, row body,
   statement **last = list;
   while (*last && (*last)->next)
     last = &(*last)->next;
-  size_t returns = count_word(body, "return");
+  size_t returns = cgl_tree_returns(body);
   if (empty && !returns)
     return true;
   if (empty || returns != 1 || !*last || (*last)->kind != STATEMENT_PLAIN ||
@@ -512,7 +593,10 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
                     (int)call.length, call.text);
     return;
   }
-  if (!find_function(t, &call, &f)) {
+  const variable *lambda = cgl_tree_find(t, &call);
+  if (lambda)
+    read_lambda(t, lambda, &f);
+  else if (!find_function(t, &call, &f)) {
     cgl_tree_refuse(
         t, &call,
         "a call of '%.*s', which synchronizes and is overloaded or a "
@@ -530,7 +614,9 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
                     (int)call.length, call.text);
     return;
   }
-  for (variable *v = t->variables; v; v = v->next) {
+  for (size_t k = 0; k < n; k++)
+    name_lambda(t, &args[k], tail);
+  for (variable *v = t->variables; v && !lambda; v = v->next) {
     cgl_token other = cgl_tree_token(t, &call, "%.*s__%d", (int)v->name.length,
                                      v->name.text, ++t->ids);
     rename_in(&f, &v->name, &other);
@@ -570,9 +656,11 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
 /* The last call of the row that synchronizes, or n. */
 static size_t find_call(tree *t, row r) {
   for (size_t i = r.n; i-- > 0;)
-    if (r.at[i].kind == CGL_TOKEN_NAME && cgl_tree_sync(t, &r.at[i], 1) &&
-        !cgl_tree_find(t, &r.at[i]))
-      return i;
+    if (r.at[i].kind == CGL_TOKEN_NAME) {
+      const variable *v = cgl_tree_find(t, &r.at[i]);
+      if (v ? v->function : cgl_tree_sync(t, &r.at[i], 1) != 0)
+        return i;
+    }
   return r.n;
 }
 

@@ -59,6 +59,7 @@ struct variable {
   bool constructed; /* T x(1); or T x{1}; */
   bool closed;      /* of a class, whose functions may change it */
   bool lambda;      /* written again where it is named */
+  bool function;    /* a lambda that synchronizes, put in place of its calls */
   bool alias;     /* no variable but a type: `= type`, or a whole declaration */
   bool addressed; /* may be known by its address */
   bool assigned;  /* after its declaration */
@@ -118,6 +119,12 @@ row cgl_tree_copy(tree *t, const cgl_token *at, size_t n);
 /* A token spelled as printf writes, on the line of `where`. */
 cgl_token cgl_tree_token(tree *t, const cgl_token *where, const char *format,
                          ...) __attribute__((format(printf, 3, 4)));
+
+/* Past the lambda that begins at i, or 0 when none does. */
+size_t cgl_tree_lambda(row r, size_t i);
+
+/* How often the row returns, but for what its lambdas return. */
+size_t cgl_tree_returns(row r);
 
 /* Is token i of the row a name of its own, and not a member's? */
 bool cgl_tree_is_name(row r, size_t i);

@@ -371,7 +371,7 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
         list[i]->kind == STATEMENT_DECLARATION ? list[i]->value : list[i]->all;
     cgl_region_mark(w, r, used, 0);
     ordered |= has_plain_atomics(w, r);
-    returns |= list[i]->kind == STATEMENT_PLAIN && cgl_row_has(r, "return");
+    returns |= list[i]->kind == STATEMENT_PLAIN && cgl_tree_returns(r);
     size_t k = 0;
     for (variable *v = w->t->variables; v; v = v->next, k++)
       used[k] |= list[i]->variable == v;

@@ -189,7 +189,7 @@ bool cgl_stride_find(writer *w, const statement *s, stride *out) {
       !cgl_values_is_uniform(w->t, out->bound, false) ||
       !cgl_values_is_uniform(w->t, out->step, false) ||
       cgl_values_is_assigned(w->t, out->body, &(variable){.name = *c}) ||
-      cgl_row_has(out->body, "return") || cgl_row_has(out->body, "break") ||
+      cgl_tree_returns(out->body) || cgl_row_has(out->body, "break") ||
       cgl_row_has(out->body, "continue") || cgl_tree_find(w->t, c))
     return false;
   for (size_t i = 0; i < out->bound.n; i++)

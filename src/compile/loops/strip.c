@@ -57,7 +57,7 @@ static void exclude_loops(tree *t, row r) {
 
 static bool has_jump(row r) {
   return cgl_row_has(r, "break") || cgl_row_has(r, "continue") ||
-         cgl_row_has(r, "return");
+         cgl_tree_returns(r);
 }
 
 
@@ -88,7 +88,7 @@ static bool has_loop(const statement *list) {
 
 static bool has_return(const statement *list) {
   for (; list; list = list->next)
-    if (cgl_row_has(list->all, "return"))
+    if (cgl_tree_returns(list->all))
       return true;
   return false;
 }

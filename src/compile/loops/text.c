@@ -140,7 +140,7 @@ static size_t put_subscript(writer *w, row r, size_t i) {
 }
 
 
-/* A return leaves the thread's part of a region. */
+/* A return leaves the thread's part of a region, but not one of a lambda. */
 void cgl_put_tokens(writer *w, row r, bool in_region) {
   for (size_t i = 0; i < r.n; i++) {
     const cgl_token *x = &r.at[i];
@@ -148,6 +148,11 @@ void cgl_put_tokens(writer *w, row r, bool in_region) {
     size_t written = put_lane(w, r, i);
     if (!written)
       written = put_subscript(w, r, i);
+    size_t lambda = in_region && !written ? cgl_tree_lambda(r, i) : 0;
+    if (lambda) {
+      cgl_put_tokens(w, cgl_row_slice(r, i, lambda), false);
+      written = lambda - i;
+    }
     if (written) {
       i += written - 1;
       continue;

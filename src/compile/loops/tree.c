@@ -37,6 +37,7 @@ static const char *const refused_words[] = {"goto",
                                             "__func__",
                                             "__FUNCTION__",
                                             "__PRETTY_FUNCTION__",
+                                            "mutable",
                                             "alloca",
                                             "__builtin_alloca",
                                             NULL};
@@ -79,6 +80,37 @@ cgl_token cgl_tree_token(tree *t, const cgl_token *where, const char *format,
   token.length = token.text ? (uint32_t)n : 0;
   t->failed |= !token.text;
   return token;
+}
+
+
+size_t cgl_tree_lambda(row r, size_t i) {
+  if (!cgl_token_is(&r.at[i], "[") ||
+      (i && !cgl_token_is(&r.at[i - 1], "return") &&
+       (r.at[i - 1].kind != CGL_TOKEN_PUNCT ||
+        cgl_token_is_any(&r.at[i - 1], ")", "]"))))
+    return 0;
+  size_t k = cgl_tokens_close(r.at, r.n, i);
+  if (k < r.n && cgl_token_is(&r.at[k], "("))
+    k = cgl_tokens_close(r.at, r.n, k);
+  else if (k >= r.n || !cgl_token_is(&r.at[k], "{"))
+    return 0;
+  while (k < r.n && !cgl_token_is_any(&r.at[k], "{", ";", ")", "}"))
+    k++;
+  return k < r.n && cgl_token_is(&r.at[k], "{") ? cgl_tokens_close(r.at, r.n, k)
+                                                : 0;
+}
+
+
+size_t cgl_tree_returns(row r) {
+  size_t n = 0;
+  for (size_t i = 0; i < r.n; i++) {
+    size_t end = cgl_tree_lambda(r, i);
+    if (end)
+      i = end - 1;
+    else
+      n += cgl_token_is(&r.at[i], "return");
+  }
+  return n;
 }
 
 
@@ -390,13 +422,17 @@ static statement **read_declaration(tree *t, row r, size_t from, size_t to,
     v.dims = slice(r, name + 1, k);
     size_t value = k;
     v.constructed = k < to && cgl_token_is_any(&r.at[k], "(", "{");
-    v.lambda = v.is_auto && k + 1 < to && cgl_token_is(&r.at[k + 1], "[");
     while (k < to && !cgl_token_is_any(&r.at[k], ",", ";"))
       k = cgl_token_is_any(&r.at[k], "(", "[", "{")
               ? cgl_tokens_close(r.at, to, k)
               : k + 1;
+    v.lambda = v.is_auto && value + 1 < k &&
+               cgl_tree_lambda(slice(r, value + 1, k), 0) == k - value - 1;
     variable *declared = declare(t, r, name, &v);
-    if (declared) {
+    if (declared && v.lambda && cgl_tree_sync(t, &r.at[value], k - value)) {
+      declared->value = slice(r, value, k);
+      declared->function = true;
+    } else if (declared) {
       statement *s = cgl_tree_new(t, STATEMENT_DECLARATION);
       s->variable = declared;
       s->value = declared->value = slice(r, value, k);
@@ -571,10 +607,9 @@ statement *cgl_tree_read(tree *t, row r) {
       cgl_tree_refuse(t, x, "'%.*s'", (int)x->length, x->text);
     bool named = i > 2 && cgl_token_is(&r.at[i - 1], "=") &&
                  cgl_token_is(&r.at[i - 3], "auto");
-    if (cgl_token_is(x, "[") && i && r.at[i - 1].kind != CGL_TOKEN_NAME &&
-        !cgl_token_is_any(&r.at[i - 1], ")", "]") && !named &&
-        r.at[i - 1].kind != CGL_TOKEN_STRING)
-      cgl_tree_refuse(t, x, "a lambda");
+    size_t end = cgl_tree_lambda(r, i);
+    if (end && !named && cgl_tree_sync(t, x, end - i))
+      cgl_tree_refuse(t, x, "a lambda without a name, which synchronizes");
   }
   return t->why ? NULL : read_list(t, r);
 }

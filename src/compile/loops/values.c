@@ -463,6 +463,37 @@ static bool is_closed(tree *t, const variable *v) {
 }
 
 
+/* ---- lambdas ---- */
+
+/* Has the lambda the value that the variable had where it was made? */
+static bool is_captured(const variable *lambda, const variable *v) {
+  row value = {lambda->value.at + 1, lambda->value.n - 1};
+  size_t close = cgl_tokens_close(value.at, value.n, 0) - 1;
+  bool captured = false;
+  for (size_t i = 1; i < close; i++)
+    if (cgl_token_is(&value.at[i], "=") ||
+        cgl_token_same(&value.at[i], &v->name))
+      captured = !cgl_token_is(&value.at[i - 1], "&");
+  for (size_t i = close; i < value.n && captured; i++)
+    if (cgl_tree_is_name(value, i) && cgl_token_same(&value.at[i], &v->name))
+      return true;
+  return false;
+}
+
+
+/* The lambda is made anew wherever it is called: what it has captured must not
+   have changed since. */
+static void see_captured(tree *t, statement *s, row r, void *user) {
+  const variable *lambda = user;
+  (void)s;
+  for (const variable *v = t->variables; v; v = v->next)
+    if (cgl_values_is_assigned(t, r, v) && is_captured(lambda, v))
+      cgl_tree_refuse(t, &lambda->name,
+                      "a lambda with a copy of '%.*s', which changes",
+                      cgl_put_length(v), v->name.text);
+}
+
+
 /* ---- values that end ---- */
 
 static void rename_row(tree *t, statement *s, row r, void *user) {
@@ -540,6 +571,9 @@ void cgl_values_find(tree *t) {
                 !(v->home && v->home->kind == STATEMENT_BARRIER) &&
                 is_closed(t, v);
   cgl_values_each(t, t->body, see_uses, NULL);
+  for (variable *v = t->variables; v; v = v->next)
+    if (v->lambda && v->home)
+      cgl_values_each(t, v->home->next, see_captured, v);
   for (variable *v = t->variables; v; v = v->next) {
     bool constant = v->constant;
     for (size_t i = 0; i < v->type.n; i++)
