@@ -1299,3 +1299,97 @@ extern "C" __global__ void lambdas_that_synchronize(ARGS) {
   __syncthreads();
   m[i] = a + b * 3 + sum(v) + [&] { int u = v * 2; return u + 1; }();
 }
+
+// ---- tiles with edges, in loops over rows and columns ----
+
+template <int W, int H> __device__ void tile_with_edges(ARGS) {
+  __shared__ float s[24][40];
+  const int rows = H + 4, columns = W + 4;
+  for (int dy = threadIdx.y; dy < rows; dy += blockDim.y) {
+    const int at = blockIdx.y * H + dy - 2;
+    for (int dx = threadIdx.x; dx < columns; dx += blockDim.x) {
+      int gx = (int)blockIdx.x * W + dx - 2;
+      s[dy][dx] = gx >= 0 && gx < 64 && at >= 0 && at < 64 ? x[at * 64 + gx] : 0.5f;
+    }
+  }
+  __syncthreads();
+  float v = 0.f;
+  for (int j = 0; j < 5; j++)
+    for (int i = 0; i <= 4; ++i) v += (i + 2 * j) * s[threadIdx.y + j][threadIdx.x + i];
+  int gx = blockIdx.x * W + threadIdx.x, gy = blockIdx.y * H + threadIdx.y;
+  if (gx < 64 && gy < 64) y[gy * 64 + gx] = v;
+}
+
+//@ tile_16_8 4 8 16 8 0
+extern "C" __global__ void tile_16_8(ARGS) { tile_with_edges<16, 8>(x, y, k, m, n); }
+//@ tile_11_5 6 13 11 5 0
+extern "C" __global__ void tile_11_5(ARGS) { tile_with_edges<11, 5>(x, y, k, m, n); }
+//@ tile_32_4 2 16 32 4 0
+extern "C" __global__ void tile_32_4(ARGS) { tile_with_edges<32, 4>(x, y, k, m, n); }
+
+//@ tile_in_a_row 4 8 16 8 0
+extern "C" __global__ void tile_in_a_row(ARGS) {
+  __shared__ int s[10][18];
+  const unsigned t = threadIdx.y * blockDim.x + threadIdx.x;
+  for (int i = t; i < 180; i += blockDim.x * blockDim.y) {
+    int r = (blockIdx.y * 8 + i / 18 + 63) % 64, c = (blockIdx.x * 16 + i % 18 + 63) % 64;
+    s[i / 18][i % 18] = k[r * 64 + c] & 1;
+  }
+  __syncthreads();
+  int count = 0;
+  for (int dy = 0; dy < 3; dy++)
+    for (int dx = 0; dx < 3; dx++)
+      if (dx != 1 || dy != 1) count += s[threadIdx.y + dy][threadIdx.x + dx];
+  m[(blockIdx.y * 8 + threadIdx.y) * 64 + blockIdx.x * 16 + threadIdx.x] = count;
+}
+
+//@ tile_of_three 4 4 6 10 0
+extern "C" __global__ void tile_of_three(ARGS) {
+  __shared__ int s[4][6][8];
+  for (int a = 0; a < 4; a += 1)
+    for (int b = threadIdx.y; b < 6; b += blockDim.y) {
+      const int from = a * 48 + b * 8, *row = k + (blockIdx.y * 4 + blockIdx.x) * 192;
+      for (int c = threadIdx.x; c < 8; c += blockDim.x) s[a][b][c] = row[from + c] + c;
+    }
+  __syncthreads();
+  int *flat = &s[0][0][0], t = threadIdx.y * blockDim.x + threadIdx.x;
+  for (int i = t; i < 192; i += 60)
+    m[(blockIdx.y * 4 + blockIdx.x) * 192 + i] = flat[191 - i] * 3;
+}
+
+// ---- a warp for each row, by the thread's index in the grid ----
+
+//@ rows_by_warps 11 1 96 1 0
+extern "C" __global__ void rows_by_warps(ARGS) {
+  int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (row >= 31) return;
+  float s = 0.f;
+  for (int c = lane; c < 128; c += 32) s += x[row * 128 + c] * k[c];
+  for (int o = 16; o; o >>= 1) s += __shfl_xor_sync(~0u, s, o);
+  if (lane == 0) y[row] = s;
+}
+//@ rows_by_warps_2 7 1 160 1 0
+extern "C" __global__ void rows_by_warps_2(ARGS) {
+  const int thread = blockIdx.x * blockDim.x + threadIdx.x;
+  const int row = thread >> 5, lane = thread & 31;
+  if (row == 3 || row >= 33) return;
+  int s = 0;
+  for (int c = lane; c < 100 + row; c += 32) s += k[row * 100 + c];
+  s += __shfl_down_sync(~0u, s, 16);
+  if (row == 5) return;
+  for (int o = 8; o; o >>= 1) s += __shfl_down_sync(~0u, s, o);
+  if (lane == 0) m[row] = s;
+  if (row % 2) {
+    int v = __shfl_sync(~0u, s, 0);
+    m[64 + thread] = v + lane;
+  }
+}
+//@ rows_by_odd_blocks 9 1 80 1 0
+extern "C" __global__ void rows_by_odd_blocks(ARGS) {
+  const int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32,
+            lane = (blockIdx.x * blockDim.x + threadIdx.x) % 32;
+  if (row >= 20) return;
+  int s = k[row * 32 + lane];
+  s += __shfl_xor_sync(__activemask(), s, 1);
+  m[blockIdx.x * blockDim.x + threadIdx.x] = s * (lane + 1) + row;
+}

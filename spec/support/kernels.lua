@@ -36,6 +36,12 @@ __device__ unsigned block_sum(unsigned v, unsigned t, unsigned nthreads) {
   __syncthreads();
   return total;
 }
+template <class F> __device__ unsigned call(unsigned v, F f) { return f(v) + 1u; }
+template <class T, class F> __device__ T fold(T v, F f) {
+  for (int o = 16; o > 0; o /= 2) v = f(v, __shfl_xor_sync(FULL, v, o));
+  return v;
+}
+struct less { __device__ unsigned operator()(unsigned a, unsigned b) const { return a < b ? a : b; } };
 struct pair { unsigned a, b; };
 __device__ pair twist(pair x, unsigned by) { return {x.b + by, x.a ^ (by >> 3)}; }
 template <class T> __device__ T warp_total(T v) {
@@ -97,14 +103,15 @@ function M.kernel(name, seed)
       value(depth + 1), value(depth + 1)) end
     if k == 9 then return ("p[%s & 3u]"):format(value(depth + 1)) end
     if k == 10 then return ("in[%s %% 64u]"):format(value(depth + 1)) end
-    return pick { "gid", "q.a", "q.b", "place()", "(unsigned)threadIdx.x", "lane", "warp" }
+    return pick { "gid", "q.a", "q.b", "place()", "(unsigned)threadIdx.x", "lane", "warp", "row",
+      "column" }
   end
 
   local plain, common, warped
 
   --- What a thread does by itself.
   function plain(d, deep)
-    local k = random(deep > 1 and 7 or 10)
+    local k = random(deep > 1 and 7 or 12)
     if k <= 1 then line(d, "%s %s %s;", pick(V), pick { "=", "+=", "^=", "*=" }, value(0))
     elseif k == 2 then line(d, "p[%s & 3u] %s %s;", value(1), pick { "=", "+=" }, value(0))
     elseif k == 3 then line(d, "q.%s = %s;", pick { "a", "b" }, value(0))
@@ -130,6 +137,15 @@ function M.kernel(name, seed)
       if random(3) == 0 then line(d, "  if (%s & 2u) %s;", pick(V), pick { "break",
         "continue" }) end
       line(d, "}")
+    elseif k == 10 then
+      local v = pick(V)
+      line(d, "for (int e = 0; e < %d; e++)", 1 + random(5))
+      line(d, "  for (int f = 1; f <= %d; ++f) %s += in[(%s + e * 3 + f) & 63u] ^ e;",
+        1 + random(4), v, value(1))
+    elseif k == 11 then
+      local v = pick(V)
+      line(d, "%s ^= call(%s, [&](unsigned z) { if (z & 1u) return %s; %s += z; return %s; });", v,
+        value(1), pick(V), pick(V), value(1))
     else
       local op = random(3)
       line(d, "atomic%s(&out[%du + %s %% 3u], %s);", ({ [0] = "Add", "Max", "Xor" })[op], 3 * op,
@@ -139,9 +155,17 @@ function M.kernel(name, seed)
 
   --- What a warp does together.
   function warped(d, deep)
-    local k = random(17)
+    local k = random(20)
     local v = pick(V)
-    if k == 11 then line(d, "%s += __popc(__match_any_sync(FULL, %s & 3u));", v, value(1))
+    if k == 17 then line(d, "%s ^= fold(%s, [](unsigned a, unsigned b) { return a * 3u ^ b; });", v,
+      value(1))
+    elseif k == 18 then line(d, "%s += fold(%s, less());", v, value(1))
+    elseif k == 19 then
+      local f = fresh "f"
+      line(d, "auto %s = [&](unsigned z) { z += __shfl_xor_sync(FULL, z, %d); return z ^ %s; };", f,
+        1 + random(31), pick(V))
+      line(d, "%s = %s(%s); %s += %s(%s);", v, f, value(1), pick(V), f, pick(V))
+    elseif k == 11 then line(d, "%s += __popc(__match_any_sync(FULL, %s & 3u));", v, value(1))
     elseif k == 12 then line(d, "%s += __popc(__activemask());", v)
     elseif k == 13 then
       line(d, "if (lane < 16u) %s += __reduce_add_sync(0xffffu, %s);", v, value(1))
@@ -186,9 +210,28 @@ function M.kernel(name, seed)
 
   --- What the block does together.
   function common(d, deep, inside)
-    local k = random(deep > 1 and 8 or 24)
+    local k = random(deep > 1 and 8 or 30)
     local v = pick(V)
-    if k == 0 or k == 1 then
+    if k == 24 or k == 25 then
+      line(d, "for (unsigned r = threadIdx.%s; r < %du; r += blockDim.%s) {", k == 24 and "y" or "z",
+        1 + random(9), k == 24 and "y" or "z")
+      line(d, "  const unsigned from = r * 5u + %s;", uniform(1))
+      line(d, "  for (int at = threadIdx.x%s; at < (int)(%s %% 50u); at += blockDim.x) {",
+        pick { "", " + 2", " + r" }, uniform(1))
+      line(d, "    int half = at / 2 - 1;")
+      line(d, "    %s += half >= 0 ? in[(from + half) & 63u] : r;", v)
+      line(d, "    if (half > 3) %s ^= (unsigned)at;", pick(V))
+      line(d, "  }")
+      line(d, "}")
+    elseif k == 26 then
+      line(d, "for (int at = threadIdx.y * blockDim.x + threadIdx.x; at < (int)(%s %% 90u); " ..
+        "at += blockDim.x * blockDim.y) %s += in[at & 63] + (unsigned)at / 7u;", uniform(1), v)
+    elseif k == 27 then
+      line(d, "for (unsigned at = column; at < %s %% 90u + row; at += 32u) " ..
+        "%s += in[(row * 8u + at) & 63u];", uniform(1), v)
+      warped(d, 1)
+    elseif k == 28 and inside and early then line(d, "if (row %% 5u == %du) return;", random(5))
+    elseif k == 0 or k == 1 then
       line(d, "s[t] = %s;", value(0))
       line(d, "__syncthreads();")
       line(d, "%s += s[(t + %s) %% nthreads];", v, uniform(1))
@@ -291,6 +334,8 @@ function M.kernel(name, seed)
   line(1, "const unsigned nthreads = blockDim.x * blockDim.y * blockDim.z;")
   line(1, "unsigned t = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);")
   line(1, "unsigned gid = blockIdx.x * nthreads + t, lane = t & 31u, warp = t / 32u;")
+  line(1, "const unsigned row = (blockIdx.x * blockDim.x + threadIdx.x) / 32u,")
+  line(1, "  column = (blockIdx.x * blockDim.x + threadIdx.x) & 31u;")
   line(1, "unsigned a = in[gid %% 64u], b = gid * 3u, c = t + 1u, d = 7u, p[4] = {1u, t, gid, 5u};")
   line(1, "unsigned u = blockIdx.x + 2u, w = (unsigned)n;")
   line(1, "pair q = {t, gid};")
@@ -300,7 +345,7 @@ function M.kernel(name, seed)
   line(1, "__syncthreads();")
   if random(5) == 0 then line(1, "n += (int)blockIdx.x;") end
   if early then
-    line(1, pick { "if (gid %% 5u == 2u) return;",
+    line(1, pick { "if (gid %% 5u == 2u) return;", "if (row == 1u) return;",
       "if (t >= nthreads - 3u) { out[9] = 1u; return; }",
       "if (blockIdx.x == 1u) return;" })
   end

@@ -8,10 +8,11 @@
 #define CGL_LOOPS __attribute__((noinline, flatten))
 #endif
 
+#define CGL_PRAGMA(words) _Pragma(#words)
 #ifdef __clang__
-#define CGL_UNROLL _Pragma("unroll 8")
+#define CGL_UNROLL(n) CGL_PRAGMA(unroll n)
 #else
-#define CGL_UNROLL _Pragma("GCC unroll 8")
+#define CGL_UNROLL(n) CGL_PRAGMA(GCC unroll n)
 #endif
 
 #define CGL_TURN __asm__ volatile("" ::: "memory");

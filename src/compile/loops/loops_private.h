@@ -68,6 +68,8 @@ struct variable {
   bool kept;      /* has an array */
   bool counted;   /* of a loop that numbers alone bound */
   row index;      /* threadIdx.x behind this sum of whole numbers; or nothing */
+  row warp;       /* such a sum, with threadIdx.x behind it divided by 32 */
+  bool lane;      /* the rest of that division */
   int region;     /* that uses it: -1 none yet, -2 several */
   int run;        /* of warps that uses it; likewise */
   const statement *home;   /* its declaration */
@@ -119,6 +121,9 @@ row cgl_tree_copy(tree *t, const cgl_token *at, size_t n);
 /* A token spelled as printf writes, on the line of `where`. */
 cgl_token cgl_tree_token(tree *t, const cgl_token *where, const char *format,
                          ...) __attribute__((format(printf, 3, 4)));
+
+/* Past the statement at i. */
+size_t cgl_tree_end(row r, size_t i);
 
 /* Past the lambda that begins at i, or 0 when none does. */
 size_t cgl_tree_lambda(row r, size_t i);

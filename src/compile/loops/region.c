@@ -71,6 +71,19 @@ void cgl_region_put_room(writer *w, const variable *v) {
    wrap has a wide form: with it the compiler sees neighbours. */
 static void put_again(writer *w, const variable *v) {
   row value = v->value;
+  if (w->run && w->fast && v->warp.n) {
+    cgl_put_line(w, v->name.line);
+    cgl_put_type(w, v);
+    cgl_put_name(w, " ", v);
+    if (v->lane)
+      cgl_text_put(w->out, " = cgl_l;");
+    else {
+      cgl_text_put(w->out, " = (unsigned)(");
+      cgl_put_tokens(w, v->warp, false);
+      cgl_text_put(w->out, " + cgl_wx) / 32;");
+    }
+    return;
+  }
   if (w->run && w->fast) {
     row expanded = cgl_stride_expand(w, value, 0);
     bool warp;
@@ -89,11 +102,26 @@ static void put_again(writer *w, const variable *v) {
   if (w->run && !w->fast)
     cgl_put_name(w, " = ", v);
   else {
-    cgl_put_name(w, " = cgl_size_y ? cgl_base_", v);
+    cgl_put_name(w, " = cgl_wide ? cgl_base_", v);
     cgl_text_put(w->out, w->run ? " + cgl_wx + (long)cgl_l" : " + (long)cgl_x");
     cgl_put_name(w, " : ", v);
   }
   cgl_text_put(w->out, ";");
+}
+
+
+void cgl_region_put_common(writer *w, row r) {
+  bool used[1024] = {false};
+  size_t k = 0;
+  cgl_region_mark(w, r, used, 0);
+  for (const variable *v = w->t->variables; v; v = v->next, k++)
+    if (used[k] && v->warp.n && !v->lane && w->fast)
+      put_again(w, v);
+}
+
+
+bool cgl_region_is_ragged(const writer *w) {
+  return w->alive && (w->ragged || !w->run || !w->fast);
 }
 
 
@@ -209,8 +237,8 @@ static void put_epilogue(writer *w, const bool *used, statement *const *list,
 
 
 /* The head of a loop over the threads, or over the lanes of the run's warp. */
-static void put_head(writer *w, bool ordered, const char *from,
-                     const char *most) {
+static void put_head(writer *w, bool ordered, const stride *walk,
+                     const char *from, const char *most) {
   const char *pragma = ordered || w->style->ordered ? "" : "CGL_UNORDERED ";
   cgl_put_own(w);
   if (w->t->strips)
@@ -221,10 +249,13 @@ static void put_head(writer *w, bool ordered, const char *from,
   else if (!w->run)
     cgl_text_print(
         w->out,
-        "for (unsigned cgl_z = 0; cgl_z < cgl_bz; cgl_z++) for (unsigned "
-        "cgl_y = 0; cgl_y < cgl_by; cgl_y++) %sfor (unsigned cgl_x = %s; cgl_x "
+        "%s%sfor (unsigned cgl_x = %s; cgl_x "
         "< %s; cgl_x++) { const unsigned cgl_t = (cgl_z * cgl_by + cgl_y) * "
         "cgl_bx + cgl_x; const uint3 threadIdx = {cgl_x, cgl_y, cgl_z};",
+        walk && walk->rows ? ""
+                           : "for (unsigned cgl_z = 0; cgl_z < cgl_bz; "
+                             "cgl_z++) for (unsigned cgl_y = 0; cgl_y < "
+                             "cgl_by; cgl_y++) ",
         pragma, from, most ? most : "cgl_bx");
   else
     cgl_text_print(
@@ -241,7 +272,7 @@ static void put_head(writer *w, bool ordered, const char *from,
     cgl_text_put(w->out, " ::threadIdx = threadIdx;");
   if (w->mask)
     cgl_text_print(w->out, " if (%s[cgl_l])", w->mask);
-  else if (w->alive)
+  else if (cgl_region_is_ragged(w))
     cgl_text_put(w->out, " if (cgl_alive[cgl_t])");
   cgl_text_put(w->out, " {");
 }
@@ -379,6 +410,7 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
   if (returns && !w->returned)
     w->returned = w->region;
   w->comes_back |= returns && w->loops;
+  w->ragged |= returns && (!w->run || w->fast);
   size_t k = 0;
   if (w->counting)
     for (variable *v = w->t->variables; v; v = v->next, k++)
@@ -392,7 +424,7 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
     cgl_text_print(w->out, ", %s, %s), cgl_k = cgl_only + 1;",
                    of_row ? "cgl_wx" : "0", w->run ? "32" : "cgl_bx");
   }
-  put_head(w, ordered, one.n ? "cgl_only" : "0",
+  put_head(w, ordered, walk, one.n ? "cgl_only" : "0",
            walk || guarded.n || one.n ? "cgl_k" : NULL);
   w->inside = true;
   put_prologue(w, used, list, n);

@@ -52,6 +52,16 @@ static size_t own_index(row r, size_t i, bool *lane) {
 }
 
 
+/* Names the term the thread's place in its row? */
+static bool has_x(row r) {
+  for (size_t i = 0; i < r.n; i++)
+    if (cgl_token_is(&r.at[i], "threadIdx") &&
+        !(i + 2 < r.n && cgl_token_is_any(&r.at[i + 2], "y", "z")))
+      return true;
+  return false;
+}
+
+
 /* Is the row a sum with the thread's index in it once?  *at and *n are where.
    Everything else must be the same for all threads. */
 static bool is_index_sum(row r, size_t *at, size_t *n, bool *lane,
@@ -73,7 +83,7 @@ static bool is_index_sum(row r, size_t *at, size_t *n, bool *lane,
       else if (cgl_token_is_any(&term.at[k], "<<", ">>", "|", "^", "?", "<",
                                 ">", "==", "!=", "<=", ">=", "&&", "||"))
         return false;
-    if (cgl_row_has(term, "threadIdx")) {
+    if (has_x(term)) {
       size_t k = own_index(term, 0, lane);
       if (found++ || (i && !cgl_token_is(&r.at[i - 1], "+")))
         return false;
@@ -101,8 +111,21 @@ row cgl_stride_expand(writer *w, row r, int depth) {
   for (size_t i = 0; i < r.n; i++) {
     const variable *v =
         cgl_tree_is_name(r, i) ? cgl_tree_find(w->t, &r.at[i]) : NULL;
-    if (!v || !v->again || depth > 8 || v->value.n < 2) {
+    const bool known = v && v->warp.n && w->run && w->fast;
+    if (!v || !v->again || depth > 8 || v->value.n < 2 || (known && !v->lane)) {
       cgl_tokens_add(&all, r.at[i]);
+      continue;
+    }
+    if (known) {
+      static const char *const lane[] = {"(", "threadIdx", ".", "x",
+                                         "%", "32",        ")"};
+      for (size_t k = 0; k < sizeof lane / sizeof *lane; k++) {
+        cgl_token x = cgl_tree_token(w->t, &r.at[i], "%s", lane[k]);
+        x.kind = k == 1 || k == 3 ? CGL_TOKEN_NAME
+                 : k == 5         ? CGL_TOKEN_NUMBER
+                                  : CGL_TOKEN_PUNCT;
+        cgl_tokens_add(&all, x);
+      }
       continue;
     }
     row value =
@@ -132,6 +155,47 @@ static void put_zero(writer *w, row *r, size_t at, size_t n) {
 }
 
 
+/* Is the row made of what all threads have, without loads? */
+static bool is_of_launch(row r) {
+  for (size_t i = 0; i < r.n; i++)
+    if (r.at[i].kind != CGL_TOKEN_NUMBER &&
+        !cgl_token_is_any(&r.at[i], "+", "-", "*", "(", ")", ".", "x", "y", "z",
+                          "blockIdx", "blockDim", "gridDim"))
+      return false;
+  return true;
+}
+
+
+/* (sum with threadIdx.x) / 32, or the rest of that: where the sum is a multiple
+   of 32, the warp's number and the thread's lane. */
+static void find_warp(writer *w, variable *v, row value) {
+  size_t at = 0, n = 0;
+  bool lane = false;
+  while (value.n > 2 && cgl_token_is(value.at, "(") &&
+         cgl_tokens_close(value.at, value.n, 0) == value.n)
+    value = cgl_row_slice(value, 1, value.n - 1);
+  if (value.n < 7 || !cgl_token_is(value.at, "(") ||
+      cgl_tokens_close(value.at, value.n, 0) != value.n - 2)
+    return;
+  const cgl_token *op = &value.at[value.n - 2], *by = op + 1;
+  row sum = cgl_row_slice(value, 1, value.n - 3);
+  bool product = cgl_token_is_any(op, "/", "%");
+  if (product ? !cgl_token_is_any(by, "32", "32u", "warpSize")
+      : cgl_token_is(op, ">>")
+          ? !cgl_token_is_any(by, "5", "5u")
+          : !cgl_token_is(op, "&") ||
+                !cgl_token_is_any(by, "31", "31u", "0x1f", "0x1fu"))
+    return;
+  if (!is_index_sum(sum, &at, &n, &lane, sum.at) || lane || n == sum.n)
+    return;
+  put_zero(w, &sum, at, n);
+  if (!is_of_launch(sum) || cgl_row_has(sum, "-"))
+    return;
+  v->warp = sum;
+  v->lane = cgl_token_is_any(op, "%", "&");
+}
+
+
 void cgl_stride_find_indices(writer *w) {
   for (variable *v = w->t->variables; v; v = v->next) {
     bool fits = v->again && v->value.n > 1 && !v->is_auto;
@@ -143,23 +207,50 @@ void cgl_stride_find_indices(writer *w) {
     if (!fits)
       continue;
     row sum = cgl_stride_expand(w, cgl_row_slice(v->value, 1, v->value.n), 0);
-    if (!sum.at || !is_index_sum(sum, &at, &n, &lane, sum.at) || lane)
+    if (!sum.at)
+      continue;
+    find_warp(w, v, cgl_tree_copy(w->t, sum.at, sum.n));
+    if (!is_index_sum(sum, &at, &n, &lane, sum.at) || lane)
       continue;
     put_zero(w, &sum, at, n);
-    for (size_t i = 0; i < sum.n; i++)
-      fits &= sum.at[i].kind == CGL_TOKEN_NUMBER ||
-              cgl_token_is_any(&sum.at[i], "+", "-", "*", "(", ")", ".", "x",
-                               "y", "z", "blockIdx", "blockDim", "gridDim");
-    if (fits)
+    if (is_of_launch(sum))
       v->index = sum;
   }
 }
 
 
-/* for (T c = sum with the thread's index; c < uniform; c += uniform): the
-   threads of a row can take one step of it together. */
-bool cgl_stride_find(writer *w, const statement *s, stride *out) {
-  row r = s->all;
+/* Names that loops around a strided one declare, which a row has once. */
+typedef struct outer {
+  cgl_token names[MAX_OUTER];
+  size_t count;
+} outer;
+
+
+/* Has the expression one value for all threads of a row?  *rows: not the same
+   for all rows.  `fixed`: it loads nothing. */
+static bool is_of_row(writer *w, row r, const outer *o, bool fixed,
+                      bool *rows) {
+  row copy = cgl_tree_copy(w->t, r.at ? r.at : &w->t->kernel->name, r.n);
+  if (w->t->failed)
+    return false;
+  for (size_t i = 0; i < copy.n; i++) {
+    bool own = false;
+    for (size_t k = 0; k < o->count; k++)
+      own |= cgl_token_same(&copy.at[i], &o->names[k]) &&
+             cgl_tree_is_name(copy, i);
+    bool row_too = cgl_token_is(&copy.at[i], "threadIdx") && i + 2 < copy.n &&
+                   cgl_token_is_any(&copy.at[i + 2], "y", "z");
+    if (own || row_too)
+      put_zero(w, &copy, i, own ? 1 : 3);
+    *rows |= row_too;
+  }
+  return cgl_values_is_uniform(w->t, copy, fixed);
+}
+
+
+/* The parts of `for (T c = start; c < bound; c += step) body`, with what is
+   computed again written out; *start is the `base`. */
+static bool read_header(writer *w, row r, stride *out) {
   if (r.n < 12 || !cgl_token_is(r.at, "for"))
     return false;
   size_t close = cgl_tokens_close(r.at, r.n, 1), first = 2, second;
@@ -172,26 +263,17 @@ bool cgl_stride_find(writer *w, const statement *s, stride *out) {
     equal++;
   if (second + 3 >= close || equal < 4 || equal + 1 >= first)
     return false;
-  *out = (stride){.type = cgl_row_slice(r, 2, equal - 1),
-                  .name = cgl_row_slice(r, equal - 1, equal),
-                  .bound = cgl_row_slice(r, first + 3, second),
-                  .step = cgl_row_slice(r, second + 3, close - 1),
-                  .body = cgl_row_slice(r, close, r.n)};
+  out->type = cgl_row_slice(r, 2, equal - 1);
+  out->name = cgl_row_slice(r, equal - 1, equal);
+  out->base = cgl_row_slice(r, equal + 1, first);
+  out->bound = cgl_row_slice(r, first + 3, second);
+  out->step = cgl_row_slice(r, second + 3, close - 1);
+  out->body = cgl_row_slice(r, close, r.n);
+  const cgl_token *c = out->name.at;
   for (size_t i = 0; i < out->type.n; i++)
     if (!cgl_token_is_any(&out->type.at[i], "int", "unsigned", "size_t", "long",
                           "uint32_t", "int32_t", "uint"))
       return false;
-  const cgl_token *c = out->name.at;
-  if (!cgl_token_same(&r.at[first + 1], c) ||
-      !cgl_token_is(&r.at[first + 2], "<") ||
-      !cgl_token_same(&r.at[second + 1], c) ||
-      !cgl_token_is(&r.at[second + 2], "+=") ||
-      !cgl_values_is_uniform(w->t, out->bound, false) ||
-      !cgl_values_is_uniform(w->t, out->step, false) ||
-      cgl_values_is_assigned(w->t, out->body, &(variable){.name = *c}) ||
-      cgl_tree_returns(out->body) || cgl_row_has(out->body, "break") ||
-      cgl_row_has(out->body, "continue") || cgl_tree_find(w->t, c))
-    return false;
   for (size_t i = 0; i < out->bound.n; i++)
     if (cgl_token_is_any(&out->bound.at[i], "&&", "||", "?", ",", "<", ">", "=",
                          "==", "!=", "&", "|", "^"))
@@ -200,21 +282,114 @@ bool cgl_stride_find(writer *w, const statement *s, stride *out) {
     if (cgl_token_is(&out->body.at[i - 1], "&") &&
         cgl_token_same(&out->body.at[i], c))
       return false;
-  row start = cgl_stride_expand(w, cgl_row_slice(r, equal + 1, first), 0);
-  size_t at = 0, n = 0;
-  if (!start.at || !is_index_sum(start, &at, &n, &out->lane, start.at))
+  return cgl_token_same(&r.at[first + 1], c) &&
+         cgl_token_is(&r.at[first + 2], "<") &&
+         cgl_token_same(&r.at[second + 1], c) &&
+         cgl_token_is(&r.at[second + 2], "+=") &&
+         !cgl_values_is_assigned(w->t, out->body, &(variable){.name = *c}) &&
+         !cgl_tree_returns(out->body) && !cgl_row_has(out->body, "break") &&
+         !cgl_row_has(out->body, "continue") && !cgl_tree_find(w->t, c);
+}
+
+
+/* Adds the head of a loop, or a declaration, that a row has once. */
+static bool add_outer(writer *w, stride *out, outer *o, row text,
+                      const cgl_token *name) {
+  if (out->nouter == MAX_OUTER || cgl_tree_find(w->t, name))
     return false;
-  put_zero(w, &start, at, n);
-  out->base = start;
-  if (!cgl_values_is_uniform(w->t, start, false))
-    return false;
-  return w->run ? w->fast : !out->lane;
+  o->names[o->count++] = *name;
+  out->outer[out->nouter++] = cgl_stride_expand(w, text, 0);
+  return true;
+}
+
+
+/* The declarations in front of the loop that ends the block; leaves the loop in
+ *r.  Their values are the row's. */
+static bool read_declarations(writer *w, row *r, stride *out, outer *o) {
+  while (r->n && !cgl_token_is(r->at, "for")) {
+    size_t end = 0, equal = 0;
+    for (; end < r->n && !cgl_token_is(&r->at[end], ";"); end++) {
+      if (!equal && cgl_token_is(&r->at[end], "="))
+        equal = end;
+      if (cgl_token_is_any(&r->at[end], "(", "["))
+        end = cgl_tokens_close(r->at, r->n, end) - 1;
+      else if (cgl_token_is_any(&r->at[end], ",", "{", "&"))
+        return false;
+    }
+    if (equal < 2 || end >= r->n)
+      return false;
+    for (size_t i = 0; i + 1 < equal; i++)
+      if (!cgl_token_is_type_word(&r->at[i]) && !cgl_token_is(&r->at[i], "*"))
+        return false;
+    row value = cgl_stride_expand(w, cgl_row_slice(*r, equal + 1, end), 0);
+    cgl_token name = r->at[equal - 1];
+    row rest = cgl_row_slice(*r, end + 1, r->n);
+    if (!is_of_row(w, value, o, true, &out->rows) ||
+        cgl_values_is_assigned(w->t, rest, &(variable){.name = name}) ||
+        !add_outer(w, out, o, cgl_row_slice(*r, 0, end + 1), &name))
+      return false;
+    *r = rest;
+  }
+  return r->n > 0;
+}
+
+
+/* for (T c = sum with the thread's index; c < uniform; c += uniform): the
+   threads of a row can take one step of it together.  So they can when other
+   loops stand around it that they take together. */
+bool cgl_stride_find(writer *w, const statement *s, stride *out) {
+  outer o = {.count = 0};
+  row r = s->all;
+  *out = (stride){.nouter = 0};
+  for (;;) {
+    if (!read_header(w, r, out))
+      return false;
+    row bound = cgl_stride_expand(w, out->bound, 0),
+        step = cgl_stride_expand(w, out->step, 0),
+        start = cgl_stride_expand(w, out->base, 0);
+    bool rows = false;
+    if (!is_of_row(w, bound, &o, false, &rows) ||
+        !is_of_row(w, step, &o, false, &rows) || (rows && !out->nouter))
+      return false;
+    out->rows |= rows;
+    size_t at = 0, n = 0;
+    if (start.at && is_index_sum(start, &at, &n, &out->lane, start.at)) {
+      put_zero(w, &start, at, n);
+      out->base = start;
+      out->bound = bound;
+      out->step = step;
+      return is_of_row(w, start, &o, false, &out->rows) &&
+             (w->run ? w->fast : !out->lane);
+    }
+    size_t head = (size_t)(out->body.at - r.at);
+    if (!is_of_row(w, start, &o, true, &out->rows) ||
+        !add_outer(w, out, &o, cgl_row_slice(r, 0, head), out->name.at))
+      return false;
+    r = out->body;
+    if (cgl_token_is(r.at, "{"))
+      r = cgl_row_slice(r, 1, r.n - 1);
+    if (!read_declarations(w, &r, out, &o) || cgl_tree_end(r, 0) != r.n)
+      return false;
+  }
 }
 
 
 void cgl_stride_put(writer *w, statement *s, const stride *walk) {
+  size_t heads = 0;
   cgl_region_flush(w);
   w->t->strides++;
+  if (walk->rows && w->run)
+    cgl_text_put(w->out, "{ const uint3 threadIdx = {cgl_wx, cgl_wy, cgl_wz};");
+  else if (walk->rows)
+    cgl_text_put(w->out,
+                 "for (unsigned cgl_z = 0; cgl_z < cgl_bz; cgl_z++) for "
+                 "(unsigned cgl_y = 0; cgl_y < cgl_by; cgl_y++) { const uint3 "
+                 "threadIdx = {0, cgl_y, cgl_z};");
+  for (size_t i = 0; i < walk->nouter; i++) {
+    cgl_put_tokens(w, walk->outer[i], false);
+    if (cgl_token_is(walk->outer[i].at, "for"))
+      heads++, cgl_text_put(w->out, " {");
+  }
   cgl_text_put(w->out, "for (");
   cgl_put_tokens(w, walk->type, false);
   cgl_text_put(w->out, " cgl_base =");
@@ -229,5 +404,8 @@ void cgl_stride_put(writer *w, statement *s, const stride *walk) {
   cgl_put_tokens(w, walk->bound, false);
   cgl_text_put(w->out, w->run ? ", 32u);" : ", cgl_bx);");
   cgl_region_put(w, &s, 1, walk);
-  cgl_text_put(w->out, "}\n");
+  cgl_text_put(w->out, "}");
+  for (; heads; heads--)
+    cgl_text_put(w->out, "}");
+  cgl_text_put(w->out, walk->rows ? "}\n" : "\n");
 }

@@ -132,8 +132,7 @@ void cgl_strip_end_loop(tree *t, statement *loop, const cgl_token *where) {
 
 /* ---- guards ---- */
 
-/* if (cond) return; */
-static bool is_leave(const statement *s, row *cond) {
+bool cgl_strip_is_leave(const statement *s, row *cond) {
   row r = s->all;
   if (s->kind != STATEMENT_PLAIN || r.n < 5 || !cgl_token_is(r.at, "if") ||
       !cgl_token_is(&r.at[1], "("))
@@ -165,7 +164,7 @@ void cgl_strip_find_guards(tree *t) {
     statement *s = *at;
     if (s->kind == STATEMENT_DECLARATION) {
       at = &s->next;
-    } else if (is_leave(s, &cond)) {
+    } else if (cgl_strip_is_leave(s, &cond)) {
       *at = new_guard(t, cond, "!(");
       (*at)->next = s->next;
       at = &(*at)->next;

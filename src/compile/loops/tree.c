@@ -209,8 +209,7 @@ unsigned cgl_tree_sync(tree *t, const cgl_token *at, size_t n) {
 
 /* ---- statements ---- */
 
-/* Past the statement at i. */
-static size_t statement_end(row r, size_t i) {
+size_t cgl_tree_end(row r, size_t i) {
   if (i >= r.n)
     return r.n;
   const cgl_token *x = &r.at[i];
@@ -220,13 +219,13 @@ static size_t statement_end(row r, size_t i) {
     size_t open = i + 1;
     if (open < r.n && cgl_token_is(&r.at[open], "constexpr"))
       open++;
-    size_t end = statement_end(r, cgl_tokens_close(r.at, r.n, open));
+    size_t end = cgl_tree_end(r, cgl_tokens_close(r.at, r.n, open));
     if (cgl_token_is(x, "if") && end < r.n && cgl_token_is(&r.at[end], "else"))
-      end = statement_end(r, end + 1);
+      end = cgl_tree_end(r, end + 1);
     return end;
   }
   if (cgl_token_is(x, "do"))
-    i = statement_end(r, i + 1);
+    i = cgl_tree_end(r, i + 1);
   while (i < r.n && !cgl_token_is(&r.at[i], ";"))
     i = cgl_token_is_any(&r.at[i], "(", "[", "{")
             ? cgl_tokens_close(r.at, r.n, i)
@@ -249,7 +248,7 @@ static bool is_escaping(row r, bool in_switch) {
         (!in_switch && cgl_token_is(&r.at[i], "break")))
       return true;
     if (cgl_token_is_any(&r.at[i], "for", "while", "do", "switch")) {
-      size_t end = statement_end(r, i);
+      size_t end = cgl_tree_end(r, i);
       if (cgl_token_is(&r.at[i], "switch") && end > i + 1 &&
           is_escaping(slice(r, i + 1, end), true))
         return true;
@@ -333,7 +332,7 @@ static size_t hidden_end(row r, size_t i) {
     k--;
   if (k > 1 && cgl_token_is(&r.at[k - 1], "(") &&
       cgl_token_is(&r.at[k - 2], "for"))
-    return statement_end(r, k - 2);
+    return cgl_tree_end(r, k - 2);
   if (k && cgl_token_is_any(&r.at[k - 1], "(", ",")) {
     /* a lambda's parameter */
     for (k = i; k < r.n && !cgl_token_is_any(&r.at[k], ")", ";", "{");)
@@ -454,7 +453,7 @@ static statement **read_statement(tree *t, row r, size_t i, size_t end,
 static statement *read_list(tree *t, row r) {
   statement *first = NULL, **tail = &first;
   for (size_t i = 0; i < r.n && !t->why && !t->failed;) {
-    size_t end = statement_end(r, i);
+    size_t end = cgl_tree_end(r, i);
     tail = read_statement(t, r, i, end, tail);
     i = end;
   }
@@ -504,7 +503,7 @@ static statement *read_control(tree *t, row r, size_t i, size_t end) {
                                                             : STATEMENT_DO);
   r.n = end;
   if (s->kind == STATEMENT_DO) {
-    size_t stop = statement_end(r, i + 1);
+    size_t stop = cgl_tree_end(r, i + 1);
     t->loops++;
     s->body = read_body(t, r, i + 1, stop);
     t->loops--;
@@ -519,7 +518,7 @@ static statement *read_control(tree *t, row r, size_t i, size_t end) {
     read_for(t, r, i + 1, close, s);
   else
     s->cond = slice(r, i + 2, close - 1);
-  size_t stop = branch ? statement_end(r, close) : end;
+  size_t stop = branch ? cgl_tree_end(r, close) : end;
   t->loops += !branch;
   s->body = read_body(t, r, close, stop);
   if (branch && stop < end)

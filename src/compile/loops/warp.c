@@ -102,7 +102,7 @@ static void put_source(writer *w, statement *s) {
        all = cgl_token_is(&s->op, "__all_sync"),
        vote = all || cgl_token_is_any(&s->op, "__any_sync", "__ballot_sync");
   const variable *v = s->all.n == 1 ? cgl_tree_find(w->t, s->all.at) : NULL;
-  bool whole = w->fast && !w->alive && !w->mask;
+  bool whole = w->fast && !cgl_region_is_ragged(w) && !w->mask;
   if (shuffle && whole && v && v->kept && !v->dims.n && !v->reference) {
     cgl_put_name(w, "typedef cgl_t_", v);
     cgl_text_print(w->out, " cgl_type_%d;", id);
@@ -176,8 +176,9 @@ void cgl_warp_put(writer *w, statement *s) {
   int id = s->id;
   cgl_region_flush(w);
   cgl_put_line(w, s->op.line);
-  const char *alive =
-      w->alive ? "cgl_bits(cgl_alive + cgl_w, cgl_m)" : "cgl_low_bits(cgl_m)";
+  const char *alive = cgl_region_is_ragged(w)
+                          ? "cgl_bits(cgl_alive + cgl_w, cgl_m)"
+                          : "cgl_low_bits(cgl_m)";
   cgl_text_print(w->out, "const unsigned cgl_b_%d = ", id);
   if (w->mask)
     cgl_text_print(w->out, "cgl_bits(%s, cgl_m);", w->mask);
@@ -269,7 +270,7 @@ void cgl_warp_put_if(writer *w, statement *s) {
                    "for (unsigned cgl_l = 0; cgl_l < cgl_m; cgl_l++) "
                    "%s[cgl_l] = !%s[cgl_l] ? -1 : 0;\n",
                    other, name);
-  if (other && (outer || w->alive))
+  if (other && (outer || cgl_region_is_ragged(w)))
     cgl_text_print(w->out,
                    "for (unsigned cgl_l = 0; cgl_l < cgl_m; cgl_l++) "
                    "%s[cgl_l] &= %s[%s] ? -1 : 0;\n",
@@ -300,7 +301,7 @@ void cgl_warp_put_loop(writer *w, statement *s) {
                  name, name);
   if (outer)
     cgl_text_print(w->out, "%s[cgl_l];", outer);
-  else if (w->alive)
+  else if (cgl_region_is_ragged(w))
     cgl_text_put(w->out, "cgl_alive[cgl_w + cgl_l];");
   else
     cgl_text_put(w->out, "-1;");
@@ -339,11 +340,13 @@ bool cgl_warp_is_uniform(writer *w, row r) {
     bool vote = r.at[i].length > 6 && !memcmp(r.at[i].text, "cgl_q_", 6) &&
                 (i + 1 == r.n || !cgl_token_is(&r.at[i + 1], "[")) &&
                 !cgl_tree_find(w->t, &r.at[i]);
-    if (!vote && !cgl_token_is(&r.at[i], "threadIdx")) {
+    const variable *v = cgl_tree_find(w->t, &r.at[i]);
+    const bool warp = w->fast && v && v->warp.n && !v->lane;
+    if (!vote && !warp && !cgl_token_is(&r.at[i], "threadIdx")) {
       cgl_tokens_add(&rest, r.at[i]);
       continue;
     }
-    if (vote) {
+    if (vote || warp) {
       cgl_token zero = r.at[i];
       zero.kind = CGL_TOKEN_NUMBER;
       zero.text = "0u";
@@ -379,6 +382,28 @@ bool cgl_warp_is_uniform(writer *w, row r) {
          cgl_values_is_uniform(w->t, (row){rest.at, rest.count}, false);
   cgl_tokens_free(&rest);
   return fits;
+}
+
+
+bool cgl_warp_put_return(writer *w, const statement *s) {
+  row cond;
+  if (!w->run || !w->fast || w->t->strips || w->mask ||
+      w->loops != w->run_loops || !cgl_strip_is_leave(s, &cond))
+    return false;
+  cond = cgl_stride_expand(w, cond, 0);
+  if (!cgl_warp_is_uniform(w, cond))
+    return false;
+  cgl_region_flush(w);
+  cgl_text_put(w->out, "{ const uint3 threadIdx = {cgl_wx, cgl_wy, cgl_wz};");
+  cgl_region_put_common(w, cond);
+  cgl_text_put(w->out, "if (");
+  cgl_put_tokens(w, cond, false);
+  cgl_text_put(w->out, ") {");
+  if (w->alive)
+    cgl_text_put(w->out, " for (unsigned cgl_l = 0; cgl_l < 32; cgl_l++) "
+                         "cgl_alive[cgl_w + cgl_l] = 0;");
+  cgl_text_put(w->out, " continue; } }\n");
+  return true;
 }
 
 
@@ -423,7 +448,10 @@ statement *cgl_warp_find_end(writer *w, statement *s) {
 }
 
 
-static void put_run_body(writer *w, statement *s, statement *end) {
+static void put_run_body(writer *w, statement **before, size_t n, statement *s,
+                         statement *end) {
+  for (size_t i = 0; i < n; i++)
+    cgl_loops_put_statement(w, before[i]);
   statement *last = s;
   while (last->next != end)
     last = last->next;
@@ -450,16 +478,18 @@ void cgl_warp_put_run(writer *w, statement *s, statement *end) {
     }
   cgl_text_put(
       w->out,
-      "if (cgl_by * cgl_bz == 1 ? cgl_w + 32 <= cgl_n : cgl_bx % 32 "
-      "== 0) { constexpr unsigned cgl_m = 32; const bool cgl_row = cgl_by "
+      "if (cgl_aligned && (cgl_by * cgl_bz == 1 ? cgl_w + 32 <= cgl_n : "
+      "cgl_bx % 32 == 0)) { constexpr unsigned cgl_m = 32; const bool cgl_row "
+      "= cgl_by "
       "* cgl_bz == 1; const unsigned cgl_wx = cgl_row ? cgl_w : cgl_w "
       "% cgl_bx, cgl_wy = cgl_row ? 0 : cgl_w / cgl_bx % cgl_by, "
       "cgl_wz = cgl_row ? 0 : cgl_w / cgl_bx / cgl_by;\n");
   int region = w->region, runs = w->runs;
   w->fast = true;
-  memcpy(w->pending, before, n * sizeof *before);
-  w->npending = n;
-  put_run_body(w, s, end);
+  w->run_loops = w->loops;
+  if (w->alive && !w->ragged)
+    cgl_text_put(w->out, "if (!cgl_alive[cgl_w]) continue;\n");
+  put_run_body(w, before, n, s, end);
   cgl_text_put(w->out,
                "} else { const unsigned cgl_m = cgl_n - cgl_w < 32 ? cgl_n - "
                "cgl_w : 32;\n");
@@ -470,9 +500,7 @@ void cgl_warp_put_run(writer *w, statement *s, statement *end) {
   w->fast = false;
   bool counting = w->counting;
   w->counting = false;
-  memcpy(w->pending, before, n * sizeof *before);
-  w->npending = n;
-  put_run_body(w, s, end);
+  put_run_body(w, before, n, s, end);
   w->counting = counting;
   if (w->region < after)
     w->region = after;

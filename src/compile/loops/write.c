@@ -34,9 +34,21 @@ static void refuse_divergent(writer *w, const statement *s) {
 }
 
 
+/* Names the row a variable that differs from warp to warp? */
+static bool has_warp(writer *w, row r) {
+  for (size_t i = 0; i < r.n; i++) {
+    const variable *v = cgl_tree_find(w->t, &r.at[i]);
+    if (v && v->warp.n)
+      return true;
+  }
+  return false;
+}
+
+
 bool cgl_loops_is_uniform(writer *w, const statement *s) {
   row part;
-  if (w->run && s->kind != STATEMENT_FOR && cgl_warp_is_uniform(w, s->cond))
+  if (w->run && s->kind != STATEMENT_FOR && cgl_warp_is_uniform(w, s->cond) &&
+      !has_warp(w, s->cond))
     return true;
   if (!cgl_values_is_uniform(w->t, s->cond, false))
     return false;
@@ -133,7 +145,7 @@ static void put_loop(writer *w, statement *s) {
       cgl_text_put(w->out, "do");
     else {
       if (w->fast && is_counted(w, s))
-        cgl_text_put(w->out, "CGL_UNROLL ");
+        cgl_text_put(w->out, "CGL_UNROLL(8) ");
       cgl_text_put(w->out, s->kind == STATEMENT_FOR ? "for (;" : "while (");
       cgl_put_tokens(w, s->cond, false);
       if (s->kind == STATEMENT_FOR) {
@@ -166,8 +178,10 @@ static void put_if(writer *w, statement *s) {
   if (w->run && !(s->sync & SYNC_BLOCK) && cgl_warp_is_uniform(w, cond)) {
     cgl_region_flush(w);
     cgl_text_put(w->out, w->fast ? "{ const uint3 threadIdx = {cgl_wx, cgl_wy, "
-                                   "cgl_wz}; if ("
-                                 : "{ if (");
+                                   "cgl_wz};"
+                                 : "{");
+    cgl_region_put_common(w, cond);
+    cgl_text_put(w->out, " if (");
     cgl_put_tokens(w, cond, false);
     cgl_text_put(w->out, ")");
     cgl_loops_put_block(w, s->body);
@@ -220,19 +234,13 @@ static void put_barrier(writer *w, statement *s) {
 
 /* if (uniform) return; */
 static bool is_common_return(writer *w, const statement *s) {
-  row r = s->all;
-  if (w->run || r.n < 5 || !cgl_token_is(r.at, "if"))
-    return false;
-  size_t close = cgl_tokens_close(r.at, r.n, 1);
-  row rest = cgl_row_slice(r, close, r.n);
-  if (rest.n == 4 && cgl_token_is(rest.at, "{"))
-    rest = cgl_row_slice(rest, 1, 3);
-  return rest.n == 2 && cgl_token_is(rest.at, "return") &&
-         cgl_values_is_uniform(w->t, cgl_row_slice(r, 2, close - 1), false);
+  row cond;
+  return !w->run && cgl_strip_is_leave(s, &cond) &&
+         cgl_values_is_uniform(w->t, cond, false);
 }
 
 
-static void put_statement(writer *w, statement *s) {
+void cgl_loops_put_statement(writer *w, statement *s) {
   stride walk;
   switch (s->kind) {
   case STATEMENT_DECLARATION:
@@ -254,6 +262,8 @@ static void put_statement(writer *w, statement *s) {
     if ((!s->sync && cgl_values_assignment(w->t, s->all)) ||
         is_common_return(w, s))
       cgl_region_put_scalar(w, s->all);
+    else if (cgl_warp_put_return(w, s))
+      return;
     else if (cgl_stride_find(w, s, &walk))
       cgl_stride_put(w, s, &walk);
     else
@@ -302,7 +312,7 @@ void cgl_loops_put_list(writer *w, statement *list) {
     if (starts)
       cgl_warp_put_run(w, s, end);
     else
-      put_statement(w, s);
+      cgl_loops_put_statement(w, s);
     s = end;
   }
   cgl_region_flush(w);
@@ -431,6 +441,14 @@ static void put_names(writer *w) {
     else if (cgl_region_is_local(v) || v->again)
       put_own(w, v);
   }
+  cgl_text_put(w->out, "const bool cgl_aligned = (0u");
+  for (const variable *v = w->t->variables; v; v = v->next)
+    if (v->warp.n) {
+      cgl_text_put(w->out, " | (unsigned)(");
+      cgl_put_tokens(w, v->warp, false);
+      cgl_text_put(w->out, ")");
+    }
+  cgl_text_put(w->out, ") % 32 == 0;\n");
   /* A worker's stack has 8 MiB. */
   cgl_text_put(w->out, "static_assert(0");
   for (const variable *v = w->t->variables; v; v = v->next)
@@ -476,20 +494,22 @@ static void see_rows(tree *t, statement *s, row r, void *user) {
 }
 
 
-static void put_shape(writer *w, const char *x, const char *y, const char *z) {
+static void put_shape(writer *w, const char *wide, const char *x, const char *y,
+                      const char *z) {
   cgl_text_print(w->out,
-                 " return cgl_loops_of_%zu<%s, %s, %s>(cgl_grid, cgl_block, "
-                 "cgl_at, cgl_args...);",
-                 w->style->id, x, y, z);
+                 " return cgl_loops_of_%zu<%s, %s, %s, %s>(cgl_grid, "
+                 "cgl_block, cgl_at, cgl_args...);",
+                 w->style->id, wide, x, y, z);
 }
 
 
 /* The function for the block's shape, which is worth much as a constant: a
-   row of threads, or one of the tiles that the shared arrays suggest. */
+   row of threads, or one of the tiles that the shared arrays suggest.  Indices
+   that may wrap have a function of their own. */
 static void put_shapes(writer *w) {
   static const char *const tiles[][2] = {
       {"16", "16"}, {"32", "32"}, {"32", "8"}, {"8", "8"}};
-  bool rows = false;
+  bool rows = false, wide = false;
   cgl_values_each(w->t, w->t->body, see_rows, &rows);
   cgl_text_print(
       w->out,
@@ -497,28 +517,31 @@ static void put_shapes(writer *w) {
       "<class... cgl_types> static void run(const uint3 cgl_grid, "
       "const uint3 cgl_block, const uint3 cgl_at, cgl_types... cgl_args) { "
       "const cgl_sizes gridDim = cgl_grid, blockDim = cgl_block, "
-      "blockIdx = cgl_at; bool cgl_fit = true;",
+      "blockIdx = cgl_at;",
       w->style->id);
   for (const variable *v = w->t->variables; v; v = v->next)
     if (v->index.n) {
-      cgl_text_put(w->out, "cgl_fit &= cgl_fits(");
+      cgl_text_put(w->out, wide ? "&& cgl_fits(" : "if (!(cgl_fits(");
       cgl_put_tokens(w, v->index, false);
-      cgl_text_put(w->out, ");");
+      cgl_text_put(w->out, ")");
+      wide = true;
     }
   cgl_put_own(w);
-  cgl_text_put(w->out, "if (!cgl_fit)");
-  put_shape(w, "0", "0", "0");
+  if (wide) {
+    cgl_text_put(w->out, "))");
+    put_shape(w, "false", "0", "0", "0");
+  }
   cgl_text_put(w->out, "if (cgl_block.y * cgl_block.z == 1)");
-  put_shape(w, "0", "1", "1");
+  put_shape(w, "true", "0", "1", "1");
   for (size_t i = 0; rows && i < sizeof tiles / sizeof *tiles; i++)
     if (has_size(w->t, tiles[i][0])) {
       cgl_text_print(w->out,
                      "if (cgl_block.x == %s && cgl_block.y == %s && "
                      "cgl_block.z == 1)",
                      tiles[i][0], tiles[i][1]);
-      put_shape(w, tiles[i][0], tiles[i][1], "1");
+      put_shape(w, "true", tiles[i][0], tiles[i][1], "1");
     }
-  put_shape(w, "0", "0", "0");
+  put_shape(w, "true", "0", "0", "0");
   cgl_text_put(w->out, "} };");
 }
 
@@ -553,8 +576,8 @@ static void put_kernel(writer *w) {
     cgl_strip_put_head(w);
   else
     cgl_text_print(w->out,
-                   "template <unsigned cgl_size_x, unsigned cgl_size_y, "
-                   "unsigned cgl_size_z> static CGL_LOOPS void "
+                   "template <bool cgl_wide, unsigned cgl_size_x, unsigned "
+                   "cgl_size_y, unsigned cgl_size_z> static CGL_LOOPS void "
                    "cgl_loops_of_%zu(const uint3 gridDim, const "
                    "uint3 cgl_block, const uint3 blockIdx",
                    w->style->id);
@@ -778,11 +801,12 @@ int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
   }
   if (!t.why && !t.failed) {
     bool alive = w.returned && (w.returned < w.region || w.comes_back);
-    bool global = w.global;
+    bool global = w.global, ragged = w.ragged;
     w = (writer){.t = &t,
                  .style = style,
                  .out = &second,
                  .alive = alive,
+                 .ragged = ragged,
                  .global = global};
     put_kernel(&w);
   }

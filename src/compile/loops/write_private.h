@@ -19,6 +19,8 @@ typedef struct writer {
   int loops;            /* around what is written */
   bool comes_back;      /* threads leave in a loop */
   bool alive;           /* threads leave before the last region */
+  bool ragged;          /* some of a whole warp's threads may have left */
+  int run_loops;        /* around the run */
   int region, returned; /* counted; the first region that returns */
   int run, runs;        /* of warps; 0: none */
   int labels, masks;
@@ -32,9 +34,14 @@ typedef struct writer {
   size_t npending;
 } writer;
 
+#define MAX_OUTER 6
+
 /* A strided loop, as it runs for a row of threads. */
 typedef struct stride {
   row type, name, base, bound, step, body;
+  row outer[MAX_OUTER]; /* heads of loops around it, and declarations in them */
+  size_t nouter;
+  bool rows; /* differs from row to row: by threadIdx.y or z */
   bool lane; /* walks by lanes, not by threads */
 } stride;
 
@@ -79,6 +86,12 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
 /* What declares the array that keeps a variable, but for its size. */
 void cgl_region_put_room(writer *w, const variable *v);
 
+/* Declares what all lanes of a warp have and the row names. */
+void cgl_region_put_common(writer *w, row r);
+
+/* May some of the threads have left that are written for? */
+bool cgl_region_is_ragged(const writer *w);
+
 /* A statement that is run once. */
 void cgl_region_put_scalar(writer *w, row r);
 
@@ -101,7 +114,8 @@ void cgl_stride_put(writer *w, statement *s, const stride *walk);
    `threadIdx.x / 32`, at i: how many tokens it has, or 0. */
 size_t cgl_stride_lane(row r, size_t i, bool *warp);
 
-/* Finds the variables that are threadIdx.x behind a sum. */
+/* Finds the variables that are threadIdx.x behind a sum, and warps and lanes of
+   such sums. */
 void cgl_stride_find_indices(writer *w);
 
 /* ---- warp.c ---- */
@@ -117,12 +131,19 @@ void cgl_warp_put_type(writer *w, const char *name, row value);
 /* Has the condition one value for the lanes of a whole warp? */
 bool cgl_warp_is_uniform(writer *w, row r);
 
+/* `if (c) return;`, where the lanes of a whole warp go or stay together: writes
+   it and returns true. */
+bool cgl_warp_put_return(writer *w, const statement *s);
+
 /* Writes the statements from s on that are run warp by warp, with what was put
    off; returns the one behind them. */
 statement *cgl_warp_find_end(writer *w, statement *s);
 void cgl_warp_put_run(writer *w, statement *s, statement *end);
 
 /* ---- strip.c ---- */
+
+/* Is the statement `if (cond) return;`? */
+bool cgl_strip_is_leave(const statement *s, row *cond);
 
 /* Counts loops that the strip's threads do not take together as plain ones;
    true when there were new ones: the kernel is to be read again. */
@@ -147,6 +168,9 @@ bool cgl_loops_is_uniform(writer *w, const statement *s);
 
 /* Are its names constants, also those that loops become when unrolled? */
 bool cgl_loops_is_number(writer *w, row r);
+
+/* One statement, after what was put off. */
+void cgl_loops_put_statement(writer *w, statement *s);
 
 void cgl_loops_put_list(writer *w, statement *list);
 void cgl_loops_put_block(writer *w, statement *list);
