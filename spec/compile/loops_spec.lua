@@ -186,6 +186,56 @@ describe("kernels with barriers as loops", function()
     assert.are.equal("loops", form_of(source))
   end)
 
+  -- A divisor that is a parameter divides by a product, one from memory as C does.
+  it("divide exactly, whatever divides", function()
+    local types = { -- of what is divided: its name for C, for buffers, and its range
+      { "int", "int32", -2 ^ 31 + 1, 2 ^ 32 - 1 }, { "unsigned", "uint32", 0, 2 ^ 32 },
+      { "short", "int16", -2 ^ 15, 2 ^ 16 }, { "unsigned char", "uint8", 0, 2 ^ 8 },
+      { "long long", "int64", -2 ^ 45, 2 ^ 46 },
+    }
+    local divisors = {
+      int = { 1, 2, 3, 7, 34, 49, 103, 1000, 65537, 16777217, 2 ^ 31 - 1, -1, -3, -2 ^ 31 + 1 },
+      unsigned = { 1, 2, 3, 10, 49, 103, 255, 65535, 8388607, 2 ^ 31, 3000000001, 2 ^ 32 - 1 },
+    }
+    local n, cases, text = 4096, {}, {}
+    for divisor in pairs(divisors) do
+      for _, type in ipairs(types) do
+        for _, barrier in ipairs { "", "__syncthreads();" } do
+          cases[#cases + 1] = { divisor, type }
+          text[#text + 1] = ([[
+            extern "C" __global__ void k<K>(const <X> *x, const <D> *from, unsigned *wrong, int n,
+                                            <D> d) {
+              int i = blockIdx.x * blockDim.x + threadIdx.x;
+              <B>
+              if (i >= n) return;
+              <D> by = *from; // no constant, so divided by as it stands
+              const bool same = x[i] / d == x[i] / by && x[i] % d == x[i] % by &&
+                3 + x[i] / d % d == 3 + x[i] / by % by && 7.5f / d == 7.5f / by;
+              if (!same) wrong[i] = <K>;
+            }]]):gsub("<(.)>", { K = #cases, X = type[1], D = divisor, B = barrier })
+        end
+      end
+    end
+    local module, wrong = cg.module(table.concat(text, "\n")), cg.zeros("uint32", n)
+    for k, case in ipairs(cases) do
+      local _, name, least, range = unpack(case[2])
+      local list = {}
+      for i = 1, n do
+        local near = i < 600 and (i % 40 - 20) * (i < 300 and 1 or 2 ^ (i % 31)) or
+          i < 1600 and i * (i < 1100 and 49 or 103) -- x * (1 / x) is not 1
+        list[i] = ((near or i * 2654435761 * 65537) - least) % range + least
+      end
+      local x = cg.from(list, name)
+      for _, d in ipairs(divisors[case[1]]) do
+        local from = cg.from({ d }, case[1] == "int" and "int32" or "uint32")
+        module:kernel("k" .. k):launch(n / 256, 256, x, from, wrong, n, d)
+      end
+    end
+    for i, k in ipairs(wrong:download()) do
+      if k ~= 0 then error(("element %d of kernel %d"):format(i, k)) end
+    end
+  end)
+
   it("give what the corpus gives as fibers", function()
     local file, cases, instances, fibers = here .. "/corpus.cu", {}, {}, {}
     for row in io.lines(file) do

@@ -41,7 +41,9 @@ template <class T, class F> __device__ T fold(T v, F f) {
   for (int o = 16; o > 0; o /= 2) v = f(v, __shfl_xor_sync(FULL, v, o));
   return v;
 }
-struct less { __device__ unsigned operator()(unsigned a, unsigned b) const { return a < b ? a : b; } };
+struct less {
+  __device__ unsigned operator()(unsigned a, unsigned b) const { return a < b ? a : b; }
+};
 struct pair { unsigned a, b; };
 __device__ pair twist(pair x, unsigned by) { return {x.b + by, x.a ^ (by >> 3)}; }
 template <class T> __device__ T warp_total(T v) {
@@ -162,8 +164,8 @@ function M.kernel(name, seed)
     elseif k == 18 then line(d, "%s += fold(%s, less());", v, value(1))
     elseif k == 19 then
       local f = fresh "f"
-      line(d, "auto %s = [&](unsigned z) { z += __shfl_xor_sync(FULL, z, %d); return z ^ %s; };", f,
-        1 + random(31), pick(V))
+      line(d, "auto %s = [&](unsigned z) { z += __shfl_xor_sync(FULL, z, %d); return z ^ %s; };",
+        f, 1 + random(31), pick(V))
       line(d, "%s = %s(%s); %s += %s(%s);", v, f, value(1), pick(V), f, pick(V))
     elseif k == 11 then line(d, "%s += __popc(__match_any_sync(FULL, %s & 3u));", v, value(1))
     elseif k == 12 then line(d, "%s += __popc(__activemask());", v)

@@ -26,6 +26,7 @@ void cgl_host_device_text(cgl_text *out) {
   cgl_text_put(out, cgl_text_device);
   cgl_text_put(out, cgl_text_device_elementary);
   cgl_text_put(out, cgl_text_device_math);
+  cgl_text_put(out, cgl_text_device_division);
   cgl_text_put(out, cgl_text_device_int);
   cgl_text_put(out, cgl_text_device_half);
   cgl_text_put(out, cgl_text_prelude);
@@ -79,6 +80,7 @@ static void add_header(const cgl_job *job, cgl_text *out) {
       "_rn",   "_rz",    "_ru",     "_rd",      "__popc",  "__clz",
       "__ffs", "__brev", "__byte_", "mulhi",    "64hi",    "mul24",
       "sad",   "hadd",   "__dp4a",  "__funnel", NULL};
+  static const char *const divisions[] = {"/", "%", NULL};
   static const char *const vectors[] = {"char", "short", "long", NULL};
   static const struct {
     const char *macro;
@@ -104,6 +106,8 @@ static void add_header(const cgl_job *job, cgl_text *out) {
   if (has_functions && !is_precise(s))
     cgl_text_put(out, cgl_text_device_elementary);
   cgl_text_put(out, cgl_text_device_math);
+  if (names_any(job, divisions))
+    cgl_text_put(out, cgl_text_device_division);
   if (has_integers)
     cgl_text_put(out, cgl_text_device_int);
   if (has_half)

@@ -215,8 +215,26 @@ static void put_unrolled(writer *w, row r, size_t i) {
 }
 
 
+/* How many tokens at i divide and are the same for all threads. */
+static size_t find_divisor(writer *w, row r, size_t i) {
+  if (!i || !cgl_token_is_any(&r.at[i - 1], "/", "%"))
+    return 0;
+  const variable *v = cgl_tree_find(w->t, &r.at[i]);
+  bool known = cgl_token_is_any(&r.at[i], "blockDim", "gridDim") ||
+               (v && (v->uniform || v->parameter) && !v->assigned);
+  size_t end = i + 1;
+  while (known && end + 1 < r.n && cgl_token_is(&r.at[end], ".") &&
+         r.at[end + 1].kind == CGL_TOKEN_NAME)
+    end += 2;
+  bool ends = end >= r.n || !cgl_token_is_any(&r.at[end], "(", "[", ".", "->",
+                                              "::", "++", "--");
+  return known && ends ? end - i : 0;
+}
+
+
 /* A return leaves the thread's part of a region, but not one of a lambda. */
 void cgl_put_tokens(writer *w, row r, bool in_region) {
+  size_t spoken = 0; /* past what an assertion would say */
   for (size_t i = 0; i < r.n; i++) {
     const cgl_token *x = &r.at[i];
     cgl_put_line(w, x->line);
@@ -241,6 +259,17 @@ void cgl_put_tokens(writer *w, row r, bool in_region) {
       else
         cgl_text_print(w->out, " goto cgl_next_%d;", w->labels);
       i++;
+      continue;
+    }
+    if (cgl_token_is(x, "assert") && i + 1 < r.n)
+      spoken = cgl_tokens_close(r.at, r.n, i + 1);
+    size_t divisor = i >= spoken ? find_divisor(w, r, i) : 0;
+    if (divisor) {
+      cgl_text_put(w->out, " cgl_over(");
+      for (size_t k = 0; k < divisor; k++)
+        cgl_text_add(w->out, r.at[i + k].text, r.at[i + k].length);
+      cgl_text_put(w->out, ")");
+      i += divisor - 1;
       continue;
     }
     put_unrolled(w, r, i);

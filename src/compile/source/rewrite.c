@@ -171,14 +171,81 @@ static void begin_kernel(edit *e, const cgl_token *t, const char *const *bodies,
 }
 
 
+/* ---- divisions ---- */
+
+#define MOST_NAMES 64
+
+/* The function that is being read: what divides in it for long. */
+typedef struct function {
+  size_t end; /* of its body */
+  const cgl_token *names[MOST_NAMES];
+  size_t count;
+} function;
+
+
+static bool is_changed(const cgl_token *at, size_t count, size_t from,
+                       const cgl_token *name) {
+  for (size_t i = from; i + 1 < count; i++)
+    if (at[i].kind == CGL_TOKEN_NAME && cgl_token_same(&at[i], name) &&
+        (cgl_token_is_any(&at[i + 1], "=", "+=", "-=", "*=", "/=", "%=", "&=",
+                          "|=", "^=", "<<=", ">>=", "++", "--") ||
+         cgl_token_is_any(&at[i - 1], "++", "--", "&")))
+      return true;
+  return false;
+}
+
+
+/* The body at `open` begins: its parameters that nothing changes, and its
+   constants. */
+static void begin_function(function *f, const cgl_token *at, size_t count,
+                           size_t open) {
+  size_t from = open - 1;
+  for (size_t depth = 1; from && depth;) {
+    from--;
+    depth += cgl_token_is(&at[from], ")");
+    depth -= cgl_token_is(&at[from], "(");
+  }
+  f->end = cgl_tokens_close(at, count, open);
+  f->count = 0;
+  for (size_t i = from + 1; i < f->end && f->count < MOST_NAMES; i++) {
+    bool parameter = i < open && at[i].kind == CGL_TOKEN_NAME &&
+                     cgl_token_is_any(&at[i + 1], ",", ")");
+    bool constant = i > open && cgl_token_is(&at[i], "=") &&
+                    at[i - 1].kind == CGL_TOKEN_NAME && i > open + 2 &&
+                    cgl_token_is_any(&at[i - 3], "const", "constexpr");
+    const cgl_token *name = constant ? &at[i - 1] : &at[i];
+    if (constant || (parameter && !is_changed(at, f->end, open, name)))
+      f->names[f->count++] = name;
+  }
+}
+
+
+/* Past the divisor at i, when it is one that is worth a product. */
+static size_t read_divisor(const function *f, const cgl_token *at, size_t i) {
+  bool known = cgl_token_is_any(&at[i], "blockDim", "gridDim");
+  for (size_t k = 0; k < f->count; k++)
+    known |= cgl_token_same(f->names[k], &at[i]);
+  size_t end = i + 1;
+  while (known && end + 1 < f->end && cgl_token_is(&at[end], ".") &&
+         at[end + 1].kind == CGL_TOKEN_NAME)
+    end += 2;
+  return known && !cgl_token_is_any(&at[end], "(", "[", ".", "->", "::", "++",
+                                    "--")
+             ? end
+             : 0;
+}
+
+
 void cgl_source_rewrite(const cgl_source *source, bool host,
                         const cgl_stride_loop *const *loops, size_t n,
                         const cgl_program *waiting, cgl_text *out) {
   size_t nbodies = 0, directive = 0; /* the index behind the last one */
+  size_t spoken = 0;                 /* likewise, of what an error would say */
   const char *const *bodies =
       waiting ? cgl_program_bodies(waiting, &nbodies) : NULL;
   cgl_tokens row = {0};
   edit e = {.out = out, .done = source->text};
+  function in = {0};
   cgl_lex(source->text, source->length, 1, &row);
   out->failed |= row.failed;
   for (size_t i = 0; i < row.count; i++) {
@@ -198,8 +265,24 @@ void cgl_source_rewrite(const cgl_source *source, bool host,
       directive = end;
     } else if (host && cgl_token_is_any(t, "extern", "__shared__"))
       share_array(&e, row.at, row.count, i);
-    else if (i >= directive) /* a macro is no kernel's body */
+    else if (i >= directive) { /* a macro is no kernel's body */
+      if (host && i && i >= in.end && cgl_token_is(t, "{") &&
+          cgl_token_is(&row.at[i - 1], ")"))
+        begin_function(&in, row.at, row.count, i);
+      if (cgl_token_is(t, "assert") && i + 1 < in.end)
+        spoken = cgl_tokens_close(row.at, row.count, i + 1);
+      size_t by = i < in.end && i >= spoken &&
+                          cgl_token_is_any(&row.at[i - 1], "/", "%")
+                      ? read_divisor(&in, row.at, i)
+                      : 0;
+      if (by) {
+        copy_to(&e, t->text);
+        cgl_text_put(out, "cgl_over(");
+        copy_to(&e, token_end(&row.at[by - 1]));
+        cgl_text_put(out, ")");
+      }
       begin_kernel(&e, t, bodies, nbodies);
+    }
   }
   copy_to(&e, source->text + source->length);
   cgl_tokens_free(&row);
