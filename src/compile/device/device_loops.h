@@ -161,6 +161,14 @@ CGL_INLINE auto cgl_near(long wide, I index, T rest) {
   else
     return (unsigned)index + rest;
 }
+/* What a sum of an index and the rest is that `value` holds: in 64 bits, where
+   that cannot differ. */
+template <bool FIT> CGL_INLINE long cgl_beside(long wide, int rest, int value) {
+  return FIT ? wide + rest : value;
+}
+template <bool FIT, class T> CGL_INLINE long cgl_beside(long, T, int value) {
+  return value;
+}
 /* How many of `most` values from `at` on are below the bound. */
 template <class T, class B>
 CGL_INLINE unsigned cgl_left(T at, B bound, unsigned most) {

@@ -68,6 +68,7 @@ struct variable {
   bool kept;      /* has an array */
   bool counted;   /* of a loop that numbers alone bound */
   row index;      /* threadIdx.x behind this sum of whole numbers; or nothing */
+  bool beside;    /* a sum of whole numbers and of another with an index */
   row warp;       /* such a sum, with threadIdx.x behind it divided by 32 */
   bool lane;      /* the rest of that division */
   int region;     /* that uses it: -1 none yet, -2 several */

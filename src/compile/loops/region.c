@@ -67,6 +67,25 @@ void cgl_region_put_room(writer *w, const variable *v) {
 }
 
 
+/* The wide form of a sum with an index that has one. */
+static void put_beside(writer *w, const variable *v) {
+  size_t n, at;
+  row sum = cgl_row_slice(v->value, 1, v->value.n);
+  at = cgl_put_find_index(w, sum, &n);
+  cgl_put_name(w, "const long cgl_wide_", v);
+  cgl_text_put(w->out, " = cgl_beside<cgl_wide>(");
+  if (n == 3)
+    cgl_text_put(w->out, "threadIdx.x");
+  else
+    cgl_text_print(w->out, "cgl_wide_%.*s", (int)sum.at[at].length,
+                   sum.at[at].text);
+  cgl_text_put(w->out, ",");
+  cgl_put_rest(w, sum, at, n);
+  cgl_put_name(w, ", ", v);
+  cgl_text_put(w->out, ");");
+}
+
+
 /* A variable that is computed in every region.  An index that is known not to
    wrap has a wide form: with it the compiler sees neighbours. */
 static void put_again(writer *w, const variable *v) {
@@ -96,6 +115,8 @@ static void put_again(writer *w, const variable *v) {
   cgl_put_name(w, " ", v);
   cgl_put_tokens(w, value, false);
   cgl_text_put(w->out, ";");
+  if (v->beside)
+    put_beside(w, v);
   if (!v->index.n)
     return;
   cgl_put_name(w, "const long cgl_wide_", v);

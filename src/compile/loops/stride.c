@@ -216,6 +216,15 @@ void cgl_stride_find_indices(writer *w) {
     if (is_of_launch(sum))
       v->index = sum;
   }
+  for (variable *v = w->t->variables; v; v = v->next) {
+    size_t n = 0;
+    bool fits = v->again && v->value.n > 1 && !v->index.n && !v->warp.n;
+    for (size_t i = 0; i < v->type.n; i++)
+      fits &= cgl_token_is_any(&v->type.at[i], "int", "const");
+    if (fits && v->type.n && !v->is_auto)
+      cgl_put_find_index(w, cgl_row_slice(v->value, 1, v->value.n), &n);
+    v->beside = n > 0;
+  }
 }
 
 

@@ -68,7 +68,8 @@ static size_t find_index(const writer *w, row r, size_t i) {
     return 3;
   const variable *v =
       cgl_tree_is_name(r, i) ? cgl_tree_find(w->t, &r.at[i]) : NULL;
-  return v ? v->index.n > 0 : w->walked && cgl_token_same(w->walked, &r.at[i]);
+  return v ? v->index.n > 0 || v->beside
+           : w->walked && cgl_token_same(w->walked, &r.at[i]);
 }
 
 
@@ -87,15 +88,11 @@ static bool is_of_shared(const writer *w, row r, size_t i) {
 }
 
 
-/* Writes the subscript [sum] that opens at i, one term of which is an index
-   with a wide form: with it the compiler sees neighbours.  Returns how many
-   tokens it has, or 0. */
-static size_t put_subscript(writer *w, row r, size_t i) {
-  if (!w->inside || !i || !cgl_token_is(&r.at[i], "["))
-    return 0;
-  size_t end = cgl_tokens_close(r.at, r.n, i) - 1, at = 0, n = 0;
+size_t cgl_put_find_index(const writer *w, row r, size_t *n) {
+  size_t at = 0;
   bool begins = true; /* a term that is added */
-  for (size_t k = i + 1; k < end; k++) {
+  *n = 0;
+  for (size_t k = 0; k < r.n; k++) {
     if (cgl_token_is_any(&r.at[k], "(", "[", "{")) {
       k = cgl_tokens_close(r.at, r.n, k) - 1;
       begins = false;
@@ -103,26 +100,48 @@ static size_t put_subscript(writer *w, row r, size_t i) {
     }
     size_t length = begins ? find_index(w, r, k) : 0;
     bool ends =
-        k + length == end || cgl_token_is_any(&r.at[k + length], "+", "-");
-    if (length && ends && !n) {
+        k + length >= r.n || cgl_token_is_any(&r.at[k + length], "+", "-");
+    if (length && ends && !*n) {
       at = k;
-      n = length;
+      *n = length;
       k += length - 1;
     } else if (r.at[k].kind == CGL_TOKEN_PUNCT &&
-               !cgl_token_is_any(&r.at[k], "+", "-", "*", "/", "%", "."))
+               !cgl_token_is_any(&r.at[k], "+", "-", "*", "/", "%", ".")) {
+      *n = 0;
       return 0;
+    }
     begins = cgl_token_is(&r.at[k], "+");
   }
-  if (!n || (n == 3 && i + 4 == end)) /* the compiler sees it */
-    return 0;
-  row rest = cgl_tree_copy(w->t, &r.at[i + 1], end - i - 1);
+  return at;
+}
+
+
+void cgl_put_rest(writer *w, row r, size_t at, size_t n) {
+  row rest = cgl_tree_copy(w->t, r.at, r.n);
   if (w->t->failed)
+    return;
+  rest.at[at] = cgl_tree_token(w->t, &r.at[at], "0");
+  memmove(&rest.at[at + 1], &r.at[at + n], (r.n - at - n) * sizeof *r.at);
+  rest.n -= n - 1;
+  cgl_put_tokens(w, rest, false);
+}
+
+
+/* Writes the subscript [sum] that opens at i, one term of which is an index
+   with a wide form: with it the compiler sees neighbours.  Returns how many
+   tokens it has, or 0. */
+static size_t put_subscript(writer *w, row r, size_t i) {
+  if (!w->inside || !i || !cgl_token_is(&r.at[i], "["))
     return 0;
+  size_t end = cgl_tokens_close(r.at, r.n, i) - 1, n;
+  row sum = cgl_row_slice(r, i + 1, end);
+  size_t at = cgl_put_find_index(w, sum, &n);
+  if (!n || (n == 3 && sum.n == 3)) /* the compiler sees it */
+    return 0;
+  const int length = (int)sum.at[at].length;
+  const char *name = sum.at[at].text;
   cgl_text_put(w->out, "[");
-  const bool alone = i + n + 1 == end;
-  const int length = (int)r.at[at].length;
-  const char *name = r.at[at].text;
-  if (alone)
+  if (n == sum.n)
     cgl_text_print(w->out, "cgl_wide_%.*s", length, name);
   else {
     const char *shared = is_of_shared(w, r, i) ? "true" : "false";
@@ -132,11 +151,7 @@ static size_t put_subscript(writer *w, row r, size_t i) {
     else
       cgl_text_print(w->out, "cgl_near<%s, cgl_wide>(cgl_wide_%.*s, %.*s,",
                      shared, length, name, length, name);
-    rest.at[at - i - 1] = cgl_tree_token(w->t, &r.at[at], "0");
-    memmove(&rest.at[at - i], &rest.at[at - i - 1 + n],
-            (end - at - n) * sizeof *rest.at);
-    rest.n -= n - 1;
-    cgl_put_tokens(w, rest, false);
+    cgl_put_rest(w, sum, at, n);
     cgl_text_put(w->out, ")");
   }
   cgl_text_put(w->out, "]");

@@ -64,6 +64,12 @@ void cgl_put_name(writer *w, const char *prefix, const variable *v);
 /* The type without const, unless it is that of a pointee. */
 void cgl_put_type(writer *w, const variable *v);
 
+/* Where in a sum an index stands that has a wide form, *n tokens; or *n = 0. */
+size_t cgl_put_find_index(const writer *w, row r, size_t *n);
+
+/* The sum without the n tokens at `at`. */
+void cgl_put_rest(writer *w, row r, size_t at, size_t n);
+
 /* The shared array that an atomicAdd at i changes, or NULL. */
 const variable *cgl_put_target(writer *w, row r, size_t i);
 
