@@ -203,7 +203,7 @@ extern const cgl_object_kind cgl_file_memory_kind;
 /* The library's own kernels: their lists, and what they take. */
 extern const cgl_own *const cgl_file_owns[CGL_FILE_OWN];
 /* How values follow from numbers behind them (record.h). */
-enum { CGL_FILE_RULES = 4 };
+enum { CGL_FILE_RULES = 5 };
 extern const cgl_rule *const cgl_file_rules[CGL_FILE_RULES];
 /* Count of the kernel's values, 8 bytes each, 16 apart, and which are
    addresses, as bits. */

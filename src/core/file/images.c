@@ -11,7 +11,7 @@
 
 const cgl_rule *const cgl_file_rules[CGL_FILE_RULES] = {
     &cgl_fill_uniform_rule, &cgl_fill_normal_rule, &cgl_kernel_grid_rule,
-    &cgl_kernel_threads_rule};
+    &cgl_kernel_threads_rule, &cgl_fill_random_rule};
 
 const cgl_own *const cgl_file_owns[CGL_FILE_OWN] = {&cgl_copy_own,
                                                     &cgl_fill_own};
