@@ -1,9 +1,9 @@
 /* Following forms of kernels (driver/predicate.h), made of PTX.
-   Every load of a small parameter becomes two, at the begin of the code: that
-   of the parameter, and, where the words have an address, one from there.  What
-   stood in the load's place takes the value from a register.  So all threads
-   have the value before the kernel does anything, and a kernel that waits for
-   the grids before it waits first. */
+   Every load of a small parameter that is no pointer becomes two, at the begin
+   of the code: that of the parameter, and, where the words have an address, one
+   from there.  What stood in the load's place takes the value from a register.
+   So all threads have the value before the kernel does anything, and a kernel
+   that waits for the grids before it waits first. */
 #define _GNU_SOURCE
 #include "compile/nvrtc/nvrtc.h"
 
@@ -24,7 +24,8 @@ typedef struct piece {
 typedef struct param {
   piece name;
   size_t bytes;
-  bool read; /* has an address and a predicate by now */
+  bool never; /* read from an address: it is a pointer, or large */
+  bool read;  /* has an address and a predicate by now */
 } param;
 
 typedef struct following {
@@ -100,6 +101,15 @@ static bool piece_is(piece a, piece b) {
 }
 
 
+/* Past the kernel's name. */
+static const char *name_end(const cgl_ptx_entry *entry) {
+  const char *end = entry->open;
+  while (isspace((unsigned char)end[-1]))
+    end--;
+  return end;
+}
+
+
 /* "24" of "f3[24]", with the name before it; a number has at most 8 bytes. */
 static bool param_read(const char *at, const char *end, param *p) {
   *p = (param){.bytes = 8};
@@ -115,6 +125,32 @@ static bool param_read(const char *at, const char *end, param *p) {
     p->name.at--;
   p->name.length = (size_t)(end - p->name.at);
   return p->name.length;
+}
+
+
+/* The signature of the kernel; NULL: it is not known. */
+static const cgl_signature *signature_find(const following *f,
+                                           const cgl_image *image) {
+  const char *end = name_end(f->entry), *begin = end;
+  while (is_name(begin[-1]))
+    begin--;
+  const piece name = {begin, (size_t)(end - begin)};
+  for (size_t i = 0; image && i < image->nsignatures; i++) {
+    const cgl_signature *s = &image->signatures[i];
+    if (s->lowered && piece_is(name, (piece){s->lowered, strlen(s->lowered)}))
+      return s;
+  }
+  return NULL;
+}
+
+
+static void params_judge(following *f, const cgl_signature *s) {
+  for (size_t i = 0; i < f->nparams; i++) {
+    const cgl_parameter *p =
+        s && s->nparameters == f->nparams ? &s->parameters[i] : NULL;
+    f->params[i].never = f->params[i].bytes > CGL_FOLLOWING_MOST ||
+                         (p && (p->pointer || p->kind == CGL_KIND_PHILOX));
+  }
 }
 
 
@@ -136,8 +172,7 @@ static bool statement_names(const following *f, const char *at,
   while (at < end) {
     const piece name = name_at(at);
     for (size_t i = 0; i < f->nparams && name.length; i++)
-      if (f->params[i].bytes <= CGL_FOLLOWING_MOST &&
-          piece_is(name, f->params[i].name))
+      if (!f->params[i].never && piece_is(name, f->params[i].name))
         return true;
     at = name.length ? at + name.length
                      : skip_inert(at) + (skip_inert(at) == at);
@@ -335,11 +370,9 @@ static bool body_write(following *f) {
 
 static void following_write(following *f, cgl_text *out) {
   const cgl_ptx_entry *e = f->entry;
-  const char *name_end = e->open;
-  while (isspace((unsigned char)name_end[-1]))
-    name_end--;
+  const char *name = name_end(e);
   cgl_text_put(out, "\n");
-  cgl_text_add(out, e->begin, (size_t)(name_end - e->begin));
+  cgl_text_add(out, e->begin, (size_t)(name - e->begin));
   cgl_text_put(out, CGL_FOLLOWING);
   cgl_text_add(out, e->open, (size_t)(e->close - e->open));
   cgl_text_print(out, ",\n\t.param .align 8 .b8 %%cgl_following[%zu]\n",
@@ -359,13 +392,16 @@ static void following_write(following *f, cgl_text *out) {
 }
 
 
-void cgl_nvrtc_follow(const cgl_ptx_entry *entry, cgl_text *out) {
+void cgl_nvrtc_follow(const cgl_ptx_entry *entry, const cgl_image *image,
+                      cgl_text *out) {
   following *f = calloc(1, sizeof *f);
   out->failed |= !f;
   if (!f)
     return;
   f->entry = entry;
-  if (params_read(f) && body_write(f))
+  const bool read = params_read(f);
+  params_judge(f, signature_find(f, image));
+  if (read && body_write(f))
     following_write(f, out);
   out->failed |= f->begin.failed || f->body.failed;
   cgl_text_free(&f->begin);

@@ -30,8 +30,10 @@ void cgl_nvrtc_device_text(cgl_text *out);
 
 /* Appends the PTX with every kernel in its second forms (driver/predicate.h);
    false when the module has variables, of which another module would have its
-   own. */
-bool cgl_nvrtc_predicate(const char *ptx, cgl_text *out);
+   own.  The image's signatures say which parameters are pointers; NULL: nothing
+   does. */
+bool cgl_nvrtc_predicate(const char *ptx, const cgl_image *image,
+                         cgl_text *out);
 
 /* ---- following.c ---- */
 
@@ -41,9 +43,11 @@ typedef struct cgl_ptx_entry {
   const char *begin, *open, *close, *body, *end;
 } cgl_ptx_entry;
 
-/* Appends the following form of a kernel.  Nothing of a kernel that does
-   something else with a small parameter than to load it: it has none. */
-void cgl_nvrtc_follow(const cgl_ptx_entry *entry, cgl_text *out);
+/* Appends the following form of a kernel; `image` as above.  Nothing of a
+   kernel that does something else with a small number than to load it: it has
+   none. */
+void cgl_nvrtc_follow(const cgl_ptx_entry *entry, const cgl_image *image,
+                      cgl_text *out);
 
 /* The first character that is no space. */
 const char *cgl_ptx_skip_space(const char *at);

@@ -114,7 +114,8 @@ static const char *find_test(const char *at) {
 
 
 /* Writes both forms of the entry that begins at `at`; where it ends. */
-static const char *write_entry(const char *at, cgl_text *out) {
+static const char *write_entry(const char *at, const cgl_image *image,
+                               cgl_text *out) {
   const char *open = cgl_ptx_find_either(at, '(', '{');
   const char *close = cgl_ptx_find_either(open, ')', '{');
   const char *body = cgl_ptx_find_either(close, '{', '{');
@@ -130,16 +131,17 @@ static const char *write_entry(const char *at, cgl_text *out) {
   cgl_text_add(out, body + 1, (size_t)(behind - body - 1));
   cgl_text_put(out, test_text);
   cgl_text_add(out, behind, (size_t)(end - behind));
-  cgl_nvrtc_follow(&(cgl_ptx_entry){at, open, close, body, end}, out);
+  cgl_nvrtc_follow(&(cgl_ptx_entry){at, open, close, body, end}, image, out);
   return end;
 }
 
 
-bool cgl_nvrtc_predicate(const char *ptx, cgl_text *out) {
+bool cgl_nvrtc_predicate(const char *ptx, const cgl_image *image,
+                         cgl_text *out) {
   for (const char *at = ptx; *at;) {
     const char *end = cgl_ptx_find_either(at, ';', '{');
     if (find_word(at, end, ".entry ")) {
-      at = write_entry(at, out);
+      at = write_entry(at, image, out);
       continue;
     }
     if (!find_word(at, end, ".func") &&

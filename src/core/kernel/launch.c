@@ -184,7 +184,9 @@ static cgl_status launch_issue(cgl_issue *issue, cgl_note *note,
   if (f) {
     const size_t at = cgl_kernel_next_value(note->nvalues);
     const size_t bytes = cgl_following_bytes(kernel->nparams);
-    params[kernel->nparams] = memcpy((char *)params[0] + at, f->words, bytes);
+    char *words = params[kernel->nparams] = (char *)params[0] + at;
+    memcpy(words, f->words, bytes);
+    memset(words + bytes, 0, cgl_kernel_next_value(bytes) - bytes);
     note->nvalues = at + bytes;
     note->follows = true;
     note->function = f->function;
