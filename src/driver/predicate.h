@@ -36,12 +36,16 @@ typedef struct cgl_predicate {
 
 /* The last parameter of a following form of a kernel with `n` parameters: words
    of 64 bits, n + 1 of them.  Word 1 + i is the address that parameter i is
-   read from, a multiple of the largest power of two up to 16 that divides the
-   parameter's size; or 0, and the parameter has the value that it was given.
+   read from, or 0, and the parameter has the value that it was given.
    Word 0 is not 0 when the kernel may write to one of the addresses: it has one
    block then, whose threads have all read before one of them goes on. */
 static inline size_t cgl_following_bytes(size_t n) {
   return (n + 1) * sizeof(uint64_t);
+}
+/* What the address of a parameter of so many bytes is a multiple of. */
+static inline size_t cgl_following_alignment(size_t bytes) {
+  const size_t power = bytes & (~bytes + 1);
+  return power < 16 ? power : 16;
 }
 /* Parameters with more bytes are never read from an address. */
 enum { CGL_FOLLOWING_MOST = 32 };

@@ -376,6 +376,32 @@ describe("param:follow", function()
     assert.equal(2, first(y))
   end)
 
+  it("refuses what is bound where the value could not be read", function()
+    local x, y = cg.input("float", 8, "x"), cg.input("float", 8, "y")
+    local from = cg.zeros("float", 16)
+    local a = cg.param("float", 0):follow(x:view(5, 1))
+    local v = cg.param("float", { 0, 0, 0, 0 }):follow(x:view(5, 4))
+    local function bound(fn, ...)
+      local g, args = cg.capture(fn), { ... }
+      g:bind { x = from:view(1, 8), y = from:view(9, 8) }
+      g:replay()
+      refused(function() g:bind { x = from:view(1, 8), y = from:view(1, 8) } end, unpack(args))
+      refused(function() g:bind { y = from:view(1, 8) } end, unpack(args))
+    end
+    bound(function() kernel "each":launch(2, 4, y, a, 8) end, "the kernel each at",
+      "written to while it is read")
+    bound(function() y:fill(a) end, "follows a buffer that would be written")
+    bound(function()
+      cg.times(cg.full("int32", 1, 1), function() y:fill(a) end)
+    end, "follows a buffer that would be written")
+    local h = cg.capture(function() kernel "vec":launch(1, 1, y, v) end)
+    h:bind { x = from:view(5, 8) }
+    refused(function() h:bind { x = from:view(4, 8) } end, "read there as a whole")
+    local one = cg.capture(function() kernel "grow":launch(1, 8, x, a) end)
+    one:bind { x = from:view(2, 8) }
+    one:replay()
+  end)
+
   it("is in files", function()
     local path = os.tmpname()
     local y = cg.zeros("float", 8)

@@ -13,14 +13,6 @@ static cgl_status follow_refuse(const cgl_param *param, const char *why,
 }
 
 
-/* What an address that a value of so many bytes is read from is a multiple of.
- */
-static size_t value_alignment(size_t bytes) {
-  const size_t power = bytes & (~bytes + 1);
-  return power < 16 ? power : 16;
-}
-
-
 static cgl_status follow_check(const cgl_param *param,
                                const cgl_buffer *buffer) {
   if (param->nfields || param->bytes > CGL_FOLLOWING_MOST)
@@ -38,7 +30,7 @@ static cgl_status follow_check(const cgl_param *param,
     return cgl_fail_hint("follow a buffer of the parameter's type and count, a "
                          "view of another perhaps");
   }
-  return buffer->address % value_alignment(param->bytes)
+  return buffer->address % cgl_following_alignment(param->bytes)
              ? follow_refuse(param,
                              "is read as a whole, and the buffer's address is "
                              "no multiple of what that takes",
