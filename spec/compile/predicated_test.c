@@ -119,6 +119,9 @@ static void texts(void) {
           HEAD
           ".entry a(.param .align 4 .b8 b[36])\n{\n\tmov.b64 %rd1, b;\n}\n",
           "mov.b64 %rd1, b;");
+  follows("nothing of the module's head",
+          HEAD "\n\t// .globl a\n.visible .entry a(.param .u32 b)\n{}\n",
+          "{}\n\n.visible .entry a$follows(");
   unfollowed("no parameter", HEAD ".entry a()\n{\n\tret;\n}\n");
   unfollowed("an address of a parameter",
              HEAD ".entry a(.param .u32 b)\n{\n\tmov.b64 %rd1, b;\n}\n");
@@ -206,6 +209,10 @@ static void assemble(const char *what, const cgl_image *image) {
 }
 
 
+static const cgl_target target = {
+    .format = CGL_IMAGE_CUBIN, .sm = 90, .predicated = true};
+
+
 /* The kernel `one` has a pointer alone; `index` a number too. */
 static bool pointers_stay(const cgl_image *image) {
   const char *one = strstr(image->bytes, ".entry one$follows(");
@@ -217,14 +224,32 @@ static bool pointers_stay(const cgl_image *image) {
 }
 
 
+/* The PTX begins with its kernel. */
+static void compiled_alone(void) {
+  static const char text[] =
+      "extern \"C\" __global__ void add(float *y, float a,"
+      " int n) { if (threadIdx.x < n) y[n] += a; }\n";
+  const cgl_source source = {.text = text, .length = sizeof text - 1};
+  cgl_image *image = NULL;
+  char *message = NULL;
+  cgl_compile_status status = cgl_compile(&target, &source, &image, &message);
+  if (status == CGL_COMPILE_NO_COMPILER)
+    tap_skip("one kernel", "NVRTC is not installed");
+  else if (status == CGL_COMPILE_OK)
+    assemble("one kernel", image);
+  else
+    tap_ok(false, "one kernel: %s", message ? message : "no message");
+  cgl_image_free(image);
+  free(message);
+}
+
+
 static void compiled(void) {
   const char *expressions[] = {"turn<double>", "turn<float>"};
   const cgl_source source = {.text = corpus,
                              .length = sizeof corpus - 1,
                              .expressions = expressions,
                              .nexpressions = 2};
-  const cgl_target target = {
-      .format = CGL_IMAGE_CUBIN, .sm = 90, .predicated = true};
   for (int i = 0; i < 2; i++) {
     cgl_image *image = NULL;
     char *message = NULL;
@@ -246,5 +271,6 @@ static void compiled(void) {
 int main(void) {
   texts();
   compiled();
+  compiled_alone();
   return tap_done();
 }

@@ -110,6 +110,16 @@ static const char *name_end(const cgl_ptx_entry *entry) {
 }
 
 
+/* Where the line with the kernel's name begins; the module's head may stand
+   before it. */
+static const char *line_begin(const cgl_ptx_entry *entry) {
+  const char *at = name_end(entry);
+  while (at > entry->begin && at[-1] != '\n')
+    at--;
+  return at;
+}
+
+
 /* "24" of "f3[24]", with the name before it; a number has at most 8 bytes. */
 static bool param_read(const char *at, const char *end, param *p) {
   *p = (param){.bytes = 8};
@@ -370,9 +380,9 @@ static bool body_write(following *f) {
 
 static void following_write(following *f, cgl_text *out) {
   const cgl_ptx_entry *e = f->entry;
-  const char *name = name_end(e);
+  const char *line = line_begin(e);
   cgl_text_put(out, "\n");
-  cgl_text_add(out, e->begin, (size_t)(name - e->begin));
+  cgl_text_add(out, line, (size_t)(name_end(e) - line));
   cgl_text_put(out, CGL_FOLLOWING);
   cgl_text_add(out, e->open, (size_t)(e->close - e->open));
   cgl_text_print(out, ",\n\t.param .align 8 .b8 %%cgl_following[%zu]\n",
