@@ -105,5 +105,11 @@ CGL_API cgl_status cgl_buffer_random(cgl_buffer *buffer,
                                      cgl_generator *generator,
                                      cgl_stream *stream, int64_t low,
                                      uint64_t count);
+/* The same fill with whole numbers from `low` to below `high`: whole bounds,
+   with at most 2^32 numbers between them. */
+CGL_API cgl_status cgl_buffer_random_params(cgl_buffer *buffer,
+                                            cgl_generator *generator,
+                                            cgl_stream *stream, cgl_bound low,
+                                            cgl_bound high);
 
 #endif

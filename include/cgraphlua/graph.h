@@ -213,7 +213,8 @@ typedef struct cgl_node_info {
   const cgl_annotation *annotations;
   const char *form; /* "predicated": a kernel of a predicated body, or the node
                        of a loop whose body is predicated turns; "node": another
-                       conditional node; else NULL */
+                       conditional node; "following": a kernel with parameters
+                       that follow buffers; else NULL */
   size_t nbodies;
   const cgl_body *const *bodies; /* of a conditional node */
 } cgl_node_info;
@@ -280,6 +281,7 @@ typedef struct cgl_graph_param_use {
   cgl_param *param; /* borrowed */
   size_t node;      /* of the graph, from 0 */
   bool body;        /* it stands in a body or a child graph of that node */
+  bool follows;     /* a buffer, since cgl_param_follow */
   size_t argument;  /* of the kernel, from 0; of a fill 0; of a draw 0, 1;
                        of a grid CGL_ARGUMENT_GRID and on */
   const char *kind, *name, *file; /* of the operation: cgl_node_info */

@@ -2,7 +2,9 @@
    Idea: a parameter stands where a number stands, as an argument of a launch,
    the value of a fill, a bound of a draw or a grid.  What is not captured reads
    it at the call.  A graph takes a change up at its next replay, in every node
-   that uses the parameter; replays that were issued before run as they were. */
+   that uses the parameter; replays that were issued before run as they were.
+   A parameter that follows a buffer is read from there by the work that uses
+   it, when that runs. */
 #ifndef CGRAPHLUA_PARAM_H
 #define CGRAPHLUA_PARAM_H
 
@@ -36,10 +38,26 @@ CGL_API cgl_status cgl_param_create(cgl_context *context, cgl_type type,
                                     size_t count, const void *values,
                                     const char *name, cgl_param **param);
 /* Sets all elements; `values` is copied.  Any thread may call it, while graphs
-   that use the parameter are replayed. */
+   that use the parameter are replayed.  CGL_ERROR_INVALID_ARGUMENT while the
+   parameter follows a buffer. */
 CGL_API cgl_status cgl_param_set(cgl_param *param, const void *values);
-/* Copies the elements to `values`. */
+/* Copies the elements that were set last to `values`; those of a buffer that
+   the parameter follows are read from there (cgl_param_followed). */
 CGL_API void cgl_param_get(const cgl_param *param, void *values);
+/* What is launched and captured from now on reads the parameter from `buffer`,
+   which is kept until the parameter follows another or ends; NULL ends it, and
+   the value is again what was set last.  The buffer has the parameter's type
+   and count, and its address is a multiple of the largest power of two up to 16
+   that divides the parameter's bytes, of which there are at most 32.  Kernels
+   that cgraphlua compiled take such a parameter as an argument, and fills as
+   their value; both then use the buffer, as memory that they read.  Captures
+   that were made before stay as they are: without the buffer, or with it.  Any
+   thread may call it. CGL_ERROR_INVALID_ARGUMENT for another buffer or a
+   struct; else as work that uses the buffer fails. */
+CGL_API cgl_status cgl_param_follow(cgl_param *param, cgl_buffer *buffer);
+/* The buffer that the parameter follows, with a reference that the caller owns;
+   NULL: none. */
+CGL_API cgl_buffer *cgl_param_followed(cgl_param *param);
 CGL_API cgl_type cgl_param_type(const cgl_param *param);
 /* The number of elements. */
 CGL_API size_t cgl_param_count(const cgl_param *param);

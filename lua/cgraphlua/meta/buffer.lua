@@ -61,12 +61,13 @@ function buffer:normal(gen, mean, std) end
 
 --- Fills the buffer, of integers or bool, with whole numbers from low to below
 --- high, each with equal probability.  A single bound is the upper bound.
---- Without bounds the numbers go up to the largest of the type.
+--- Without bounds the numbers go up to the largest of the type.  Between bounds of
+--- which one is a parameter there are at most 2^32 numbers.
 ---@param gen? cgraphlua.generator
----@param low? integer|ffi.cdata* default: 0
----@param high? integer|ffi.cdata*
+---@param low? integer|ffi.cdata*|cgraphlua.param default: 0
+---@param high? integer|ffi.cdata*|cgraphlua.param
 ---@return cgraphlua.buffer self
----@overload fun(self, low: integer, high: integer): cgraphlua.buffer
+---@overload fun(self, low: integer|cgraphlua.param, high: integer|cgraphlua.param): self
 function buffer:random(gen, low, high) end
 
 --- A buffer over the elements first .. first + count - 1 of the same memory,

@@ -120,7 +120,7 @@ function graph:enable_debug_mode() end
 ---@field programmatic boolean a kernel that comes to the device while the one before it ends
 ---@field enabled boolean replays run the node
 ---@field dependencies integer[] indices in the list
----@field form? "predicated"|"node" of branches and loops: see the manual
+---@field form? "predicated"|"node" of branches and loops, "following" of kernels: see the manual
 ---@field bodies? cgraphlua.node[][] of a conditional node: the nodes of each body
 ---@field label? string the annotation "label"
 ---@field annotations? table<string, string|number|boolean>
@@ -167,14 +167,16 @@ function graph:params() end
 ---@field param cgraphlua.param
 ---@field name? string
 ---@field type cgraphlua.type
----@field value number|boolean|number[]|table<string, any>
+---@field value number|boolean|number[]|table<string, any> as it was set last
 ---@field fields? cgraphlua.field[] of a struct's, as kernel:parameters has them
+---@field follows? boolean true: a buffer, in some of the uses
 ---@field uses cgraphlua.param_use[]
 
 ---@class cgraphlua.param_use
 ---@field node integer index in nodes
 ---@field argument integer|string of the kernel; of a fill 1; of a draw 1 or 2; "grid.x" to "grid.z"
 ---@field body boolean it stands in a body or a child graph of the node
+---@field follows boolean it is read from a buffer (param:follow)
 ---@field kind string
 ---@field name string
 ---@field file string

@@ -47,7 +47,7 @@ typedef struct world {
   cgl_kernel *add, *draw;
   cgl_generator *generator;
   cgl_param *param;
-  cgl_buffer *x, *y, *flag;
+  cgl_buffer *x, *y, *flag, *element;
   cgl_fft *fft; /* NULL: this machine has none, or it is a GPU's */
   cgl_buffer *z;
   cgl_graph *child, *graph;
@@ -81,6 +81,19 @@ static cgl_status ruled(const world *w) {
   return status
              ? status
              : cgl_buffer_uniform_params(w->y, w->generator, stream, low, high);
+}
+
+
+/* A kernel and a fill that read a parameter from memory. */
+static cgl_status followed(const world *w) {
+  cgl_status status = cgl_param_follow(w->param, w->element);
+  if (!status)
+    status = launch(w, stream, false);
+  if (!status)
+    status = cgl_buffer_fill_param(w->x, stream, w->param);
+  if (!status)
+    status = cgl_param_follow(w->param, NULL);
+  return status;
 }
 
 
@@ -133,6 +146,8 @@ static cgl_status capture(world *w) {
   if (!status)
     status = ruled(w);
   if (!status)
+    status = followed(w);
+  if (!status)
     status = cgl_graph_replay(w->child, stream, 1);
   if (!status)
     status = branch(w, CGL_CONDITIONAL_LOOP, CGL_CONDITIONAL_NODE);
@@ -158,6 +173,8 @@ static cgl_status save(world *w) {
     status = cgl_buffer_create(stream, NULL, CGL_TYPE_float, 32, &w->x);
   if (!status)
     status = cgl_buffer_create(stream, NULL, CGL_TYPE_float, 32, &w->y);
+  if (!status)
+    status = cgl_buffer_view(w->y, 3, 1, &w->element);
   if (!status)
     status = cgl_buffer_create(stream, NULL, CGL_TYPE_bool, 1, &w->flag);
   if (!status)
@@ -185,6 +202,7 @@ static void world_free(const world *w) {
   cgl_buffer_release(w->x);
   cgl_buffer_release(w->y);
   cgl_buffer_release(w->flag);
+  cgl_buffer_release(w->element);
   cgl_buffer_release(w->z);
   cgl_fft_destroy(w->fft);
   cgl_generator_release(w->generator);

@@ -43,6 +43,51 @@ describe("a parameter as a bound", function()
     end
   end
 
+  for _, type in ipairs { "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
+                          "uint64" } do
+    it(("gives random of %s what the number gives"):format(type), function()
+      local g, x, a, b = drawing(type, "random", "double")
+      g:replay()
+      assert.same(eager(type, 5, { { "random", 0, 1 } }), x:download())
+      a:set(3)
+      b:set(103)
+      g:replay()
+      assert.same(eager(type, 5, { { "random", 0, 1 }, { "random", 3, 103 } }), x:download())
+      g:set { a = 0, b = 128 }
+      g:replay()
+      assert.same(eager(type, 5, { { "random", 0, 1 }, { "random", 0, 1 }, { "random", 0, 128 } }),
+        x:download())
+    end)
+  end
+
+  it("is whole, and the largest that the type has", function()
+    local x, high = cg.zeros("int64", COUNT), cg.param("int64", "9223372036854775807")
+    local low = cg.param("int64", "9223372036854775806")
+    local g = cg.capture(function() x:random(cg.generator(5), low, high) end)
+    g:replay()
+    assert.equal("9223372036854775806LL", tostring(x:download()[COUNT]))
+    local y, n = cg.zeros("uint32", COUNT), cg.param("double", 2 ^ 32)
+    cg.manual_seed(5)
+    y:random(n)
+    assert.same(eager("uint32", 5, { { "random" } }), y:download())
+    local bits, two = cg.zeros("bool", COUNT), cg.param("int32", 2, "two")
+    local h = cg.capture(function() bits:random(two) end)
+    h:set { two = 1 }
+    h:replay()
+    assert.same({ false }, { bits:download()[COUNT] })
+    for _, wrong in ipairs { 0, -1, 3 } do
+      h:set { two = wrong }
+      raises("CGL_ERROR_INVALID_ARGUMENT", function() h:replay() end,
+        "no range of whole numbers of bool", "the draw captured at .*bounds_spec.lua")
+    end
+    n:set(2.5)
+    raises("CGL_ERROR_INVALID_ARGUMENT", function() y:random(n) end, "0 to below 2.5 is no range")
+    raises("CGL_ERROR_INVALID_ARGUMENT", function() x:random(-2 ^ 33, n) end, "up to 2^32 numbers")
+    raises("CGL_ERROR_INVALID_ARGUMENT", function() cg.zeros("float", 2):random(n) end,
+      "does not hold whole numbers")
+    raises("CGL_ERROR_INVALID_ARGUMENT", function() x:uniform(n, 2) end, "cannot hold such numbers")
+  end)
+
   it("may be of any type of numbers", function()
     for _, of in ipairs { "float", "half", "bfloat16", "int8", "uint8", "int16", "uint16", "int32",
                           "uint32", "int64", "uint64" } do
@@ -155,16 +200,16 @@ describe("a parameter as a bound", function()
   it("is a parameter in graphs from files, and checked there", function()
     local path = os.tmpname()
     finally(function() os.remove(path) end)
-    for _, method in ipairs { "uniform", "normal" } do
-      local g, x = drawing("double", method, "float", { order = "data" })
+    for method, type in pairs { uniform = "double", normal = "double", random = "int64" } do
+      local g, x = drawing(type, method, "float", { order = "data" })
       g:set { b = 4 }
       g:save(path, { outputs = { x = x } })
       local loaded = cg.load(path)
       loaded:replay()
-      assert.same(eager("double", 5, { { method, 0, 4 } }), loaded.outputs.x:download())
+      assert.same(eager(type, 5, { { method, 0, 4 } }), loaded.outputs.x:download())
       loaded:set { a = -1, b = 2 }
       loaded:replay()
-      assert.same(eager("double", 5, { { method, 0, 4 }, { method, -1, 2 } }),
+      assert.same(eager(type, 5, { { method, 0, 4 }, { method, -1, 2 } }),
         loaded.outputs.x:download())
       loaded:set { b = -2 }
       raises("CGL_ERROR_INVALID_ARGUMENT", function() loaded:replay() end, "no ")

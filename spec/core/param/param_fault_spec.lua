@@ -51,10 +51,43 @@ local changes = [[
   })
 ]]
 
+local follows = [[
+  local function run()
+    local add, x, y = cg.kernel(source, "add"), cg.zeros("float", 4), cg.zeros("float", 4)
+    local from = cg.full("float", 1, 1)
+    local a = cg.param("float", 1, "a"):follow(from)
+    local g = cg.capture(function()
+      add:launch(1, 1, from, 1, 1)
+      add:launch(1, 4, x, a, 4)
+      y:fill(a)
+    end)
+    g:replay()
+    add:launch(1, 4, x, a, 4)
+    g:set_params(2, { a = 10 })
+    g:replay()
+    local value = a:get()
+    a:follow(nil)
+    return { x:download()[1], y:download()[4], value }
+  end
+
+  sweep(run, {
+    right = function(r)
+      return r[1] == 14 and r[2] == 3 and r[3] == 3, table.concat(r, " ")
+    end,
+    calls = 15,
+    raised = 10,
+    names = { "cuModuleGetFunction", "cuGraphExecKernelNodeSetParams", "cuLaunchKernel" },
+  })
+]]
+
 describe("a failing driver, while parameters change", function()
   for _, code in ipairs { 2, 1, 999 } do
     it("is reported clearly or survived, code " .. code, function()
       device.sweep(code, changes)
+    end)
+
+    it("is reported while they follow a buffer, code " .. code, function()
+      device.sweep(code, follows)
     end)
   end
 end)

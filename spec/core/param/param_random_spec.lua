@@ -1,5 +1,6 @@
 -- Random programs of sets, changes, captures and replays beside a model that
--- runs every step with what its parameters are at the replay.
+-- runs every step with what its parameters are at the replay, or, where they
+-- follow a buffer, with what that holds then.
 -- CGRAPHLUA_PARAM_PROGRAMS sets how many programs (300), CGRAPHLUA_PARAM_SEED
 -- the first one's seed (1).
 
@@ -25,7 +26,20 @@ local function place()
 end
 
 local function value_of(p, at)
-  return at.number or p[at.param].value
+  return at.number or (at.follows and p.y[at.follows].value) or p[at.param].value
+end
+
+-- Places are what their parameters follow at the call.  A fill does not write to
+-- what its value follows.
+local function settle(p, steps)
+  for _, s in ipairs(steps) do
+    for _, name in ipairs { "a", "b" } do
+      local at = s[name]
+      if at and at.param then at.follows = p[at.param].follows end
+    end
+    if s.kind == "fill" and s.a.follows == s.y then s.a = { number = 7 } end
+    if s.kind == "when" or s.kind == "times" then settle(p, s.steps) end
+  end
 end
 
 -- What a step does to the model's buffers.
@@ -133,6 +147,7 @@ end
 local actions = {
   function(p) -- capture
     local g = { steps = new_steps(p, 1) }
+    settle(p, g.steps)
     local captured = copy(g.steps)
     g.object = cg.capture(function() issue(p, g.steps) end, {
       keep_graph = random(3) == 1 or nil, order = random(4) == 1 and "data" or nil })
@@ -140,21 +155,31 @@ local actions = {
     p.graphs[#p.graphs + 1] = g
   end,
   function(p) -- set
+    local param, value = p[random(PARAMS)], random(99)
+    assert(param.object:get() == (param.follows and p.y[param.follows] or param).value)
+    assert(pcall(param.object.set, param.object, value) == not param.follows)
+    if not param.follows then param.value = value end
+  end,
+  function(p) -- follow
     local param = p[random(PARAMS)]
-    param.value = random(99)
-    param.object:set(param.value)
+    param.follows = random(3) > 1 and random(BUFFERS) or nil
+    param.object:follow(param.follows and p.y[param.follows].object)
   end,
   function(p) -- set a struct
     p.pair.value = { a = random(99), b = random(99) }
     p.pair.object:set(p.pair.value)
   end,
   function(p, g) -- set by name
-    if not has(g.steps, function(s) return (s.a and s.a.param == 1) or (s.b and s.b.param == 1) end)
-    then
-      return
+    local function sets(at)
+      return at and at.param == 1 and not at.follows
     end
-    p[1].value = random(99)
-    g.object:set { ["p1"] = p[1].value }
+    local value = { ["p1"] = random(99) }
+    if p[1].follows then
+      assert(not pcall(g.object.set, g.object, value))
+    elseif has(g.steps, function(s) return sets(s.a) or sets(s.b) end) then
+      p[1].value = value["p1"]
+      g.object:set(value)
+    end
   end,
   function(p, g) -- replay
     local n = random(4) == 1 and (random(3) == 1 and 1100 or random(70)) or random(2)
@@ -163,18 +188,17 @@ local actions = {
   end,
   function(_, g) -- a number in the place of what is there
     local i = known(g)
-    local s = g.steps[i > 0 and random(i) or 0]
-    if s and s.kind == "fill" then
+    i = i > 0 and random(i) or 0
+    local s = g.steps[i]
+    if s and s.kind == "fill" and s.a.follows then
+      assert(not pcall(g.object.set_params, g.object, i, { value = 3 }))
+    elseif s and s.kind == "fill" then
       s.a = { number = random(99) }
-      g.object:set_params(i > 0 and (function()
-        for k, step in ipairs(g.steps) do if step == s then return k end end
-      end)(), { value = s.a.number })
+      g.object:set_params(i, { value = s.a.number })
     elseif s and s.kind == "mix" then
       local name = random(2) == 1 and "a" or "b"
       s[name] = { number = random(99) }
-      for k, step in ipairs(g.steps) do
-        if step == s then g.object:set_params(k, { [name] = s[name].number }) end
-      end
+      g.object:set_params(i, { [name] = s[name].number })
     end
   end,
   function(_, g) -- off and on
@@ -194,12 +218,13 @@ local actions = {
   end,
   function(p) -- read at the call
     local steps = new_steps(p, 3)
+    settle(p, steps)
     issue(p, steps)
     run(p, steps)
   end,
 }
 -- More of what matters most.
-for _, i in ipairs { 1, 2, 2, 2, 3, 5, 5, 5, 5 } do actions[#actions + 1] = actions[i] end
+for _, i in ipairs { 1, 2, 2, 2, 3, 4, 6, 6, 6, 6 } do actions[#actions + 1] = actions[i] end
 
 local function program(seed)
   math.randomseed(seed)

@@ -117,10 +117,82 @@ static void test_foreign(void) {
 }
 
 
+static void test_follow(void) {
+  const float one = 1, two = 2, three[] = {0, 0, 3, 0};
+  float value = 0;
+  cgl_param *param = NULL;
+  cgl_buffer *memory = NULL, *element = NULL;
+  cgl_param_create(context, CGL_TYPE_float, 1, &one, "a", &param);
+  cgl_buffer_create(stream, NULL, CGL_TYPE_float, 4, &memory);
+  cgl_buffer_upload(memory, stream, 0, three, sizeof three);
+  cgl_buffer_view(memory, 2, 1, &element);
+  clear();
+  tap_ok(!cgl_param_followed(param), "a parameter follows nothing at first");
+  tap_ok(cgl_param_follow(param, memory) == CGL_ERROR_INVALID_ARGUMENT &&
+             !cgl_param_follow(param, element),
+         "and then a buffer of its type and count");
+  cgl_buffer *now = cgl_param_followed(param);
+  tap_ok(now == element, "which it says");
+  cgl_buffer_release(now);
+  cgl_buffer_release(element);
+  cgl_graph *graph = begin();
+  launch("add", param);
+  cgl_graph_capture_end(graph);
+  tap_ok(cgl_param_set(param, &two) == CGL_ERROR_INVALID_ARGUMENT &&
+             !cgl_graph_replay(graph, stream, 2) && first() == 6 &&
+             !launch("add", param) && first() == 9,
+         "kernels read it there");
+  cgl_graph_param_use use;
+  cgl_param *found = NULL;
+  size_t count = 0;
+  tap_ok(!cgl_graph_params_used(graph, &use, 1, &count) && count == 1 &&
+             use.follows && use.argument == 1 &&
+             cgl_graph_param(graph, "a", &found) == CGL_ERROR_INVALID_ARGUMENT,
+         "and the graph says that it does");
+  cgl_param_follow(param, NULL);
+  cgl_param_get(param, &value);
+  tap_ok(value == 1 && !launch("add", param) && first() == 10,
+         "it is what was set before, in the end");
+  cgl_param_release(param);
+  cgl_buffer_release(memory);
+  cgl_graph_release(graph);
+}
+
+
 /* ---- two threads ---- */
 
 static cgl_param *shared;
 static atomic_bool over;
+
+static void *follow_all_the_time(void *element) {
+  for (int i = 0; !atomic_load(&over); i++)
+    cgl_param_follow(shared, i % 2 ? element : NULL);
+  return NULL;
+}
+
+
+/* Launches on this thread while another begins and ends it. */
+static void test_follow_threads(void) {
+  enum { LAUNCHES = 3000 };
+  const int32_t fours[4] = {4, 4, 4, 4}, fives[4] = {5, 5, 5, 5};
+  cgl_buffer *element = NULL;
+  pthread_t thread;
+  bool launched = true;
+  cgl_param_create(context, CGL_TYPE_int32, 4, fours, NULL, &shared);
+  cgl_buffer_create(stream, NULL, CGL_TYPE_int32, 4, &element);
+  cgl_buffer_upload(element, stream, 0, fives, sizeof fives);
+  clear();
+  atomic_store(&over, false);
+  pthread_create(&thread, NULL, follow_all_the_time, element);
+  for (int i = 0; i < LAUNCHES && launched; i++)
+    launched = !launch("pair", shared);
+  atomic_store(&over, true);
+  pthread_join(thread, NULL);
+  tap_ok(launched && first() == 0, "another thread may begin and end it");
+  cgl_param_release(shared);
+  cgl_buffer_release(element);
+}
+
 
 static void *set_all_the_time(void *unused) {
   for (int32_t i = 0; !atomic_load(&over); i++) {
@@ -173,6 +245,8 @@ int main(void) {
   clear();
   test_values();
   test_foreign();
+  test_follow();
+  test_follow_threads();
   test_threads();
   cgl_buffer_release(buffer);
   cgl_module_release(module);

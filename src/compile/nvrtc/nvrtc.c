@@ -469,7 +469,7 @@ static int take_bytes(cgl_job *job, nvrtc_program program, bool exact) {
 static cgl_compile_status take_predicated(cgl_job *job) {
   cgl_image *image = job->image;
   cgl_text out = {0};
-  const bool made = cgl_nvrtc_predicate(image->bytes, &out);
+  const bool made = cgl_nvrtc_predicate(image->bytes, image, &out);
   cgl_text_add(&out, "", 1);
   if (!made)
     cgl_text_put(&job->log, "a module with variables has no second form");

@@ -1,15 +1,16 @@
 /* Second forms of kernels (driver/predicate.h), made of PTX.
    Every entry gets a cgl_predicate behind its parameters, and begins with the
-   test.  A kernel that waits for the grids before it in its first instructions
-   tests after that: they may write the word. */
+   test.  Its following form stands behind it (following.c).  A kernel that
+   waits for the grids before it in its first instructions tests after that:
+   they may write the word. */
 #define _GNU_SOURCE
 #include "compile/nvrtc/nvrtc.h"
 
 #include <ctype.h>
 #include <string.h>
 
-/* Registers have a % in their names: a name of the source, of a kernel for one,
-   would crash the assembler. */
+/* Registers, and the parameter, have a % in their names: a name of the source,
+   of a kernel for one, would crash the assembler. */
 
 /* At the begin of the code.  A word that may be looked at early is on its way
    while the kernel waits.  Words are read as all other memory is, through the
@@ -19,8 +20,8 @@ static const char begin_text[] =
     "\n\t.reg .b32 %cgl_now, %cgl_early;\n"
     "\t.reg .b64 %cgl_word;\n"
     "\t.reg .pred %cgl_looks;\n"
-    "\tld.param.u64 %cgl_word, [cgl_predicate];\n"
-    "\tld.param.u32 %cgl_early, [cgl_predicate+28];\n"
+    "\tld.param.u64 %cgl_word, [%cgl_predicate];\n"
+    "\tld.param.u32 %cgl_early, [%cgl_predicate+28];\n"
     "\tcvta.to.global.u64 %cgl_word, %cgl_word;\n"
     "\tsetp.ne.u32 %cgl_looks, %cgl_early, 0;\n"
     "\tmov.u32 %cgl_now, 0;\n"
@@ -31,9 +32,9 @@ static const char test_text[] =
     "\t.reg .pred %cgl_runs, %cgl_valued, %cgl_counted, %cgl_first;\n"
     "\t.reg .b32 %cgl_turn, %cgl_value, %cgl_number, %cgl_x;\n"
     "\t.reg .b64 %cgl_at, %cgl_ran;\n"
-    "\tld.param.u64 %cgl_at, [cgl_predicate+8];\n"
-    "\tld.param.u64 %cgl_ran, [cgl_predicate+16];\n"
-    "\tld.param.u32 %cgl_turn, [cgl_predicate+24];\n"
+    "\tld.param.u64 %cgl_at, [%cgl_predicate+8];\n"
+    "\tld.param.u64 %cgl_ran, [%cgl_predicate+16];\n"
+    "\tld.param.u32 %cgl_turn, [%cgl_predicate+24];\n"
     "\tsetp.ne.u64 %cgl_valued, %cgl_at, 0;\n"
     "\tsetp.ne.u64 %cgl_counted, %cgl_ran, 0;\n"
     "\tmov.u32 %cgl_value, 1;\n"
@@ -59,44 +60,9 @@ static const char test_text[] =
     "\t}\n";
 
 
-static const char *skip_space(const char *at) {
-  while (isspace((unsigned char)*at))
-    at++;
-  return at;
-}
-
-
-static bool begins_with(const char *at, const char *word) {
-  return !strncmp(at, word, strlen(word));
-}
-
-
 static const char *find_word(const char *at, const char *end,
                              const char *word) {
   return memmem(at, (size_t)(end - at), word, strlen(word));
-}
-
-
-/* Past the end of a quoted text or a comment that begins here; else `at`. */
-static const char *skip_inert(const char *at) {
-  const char *end = at;
-  if (*at == '"')
-    end = strchr(at + 1, '"');
-  else if (begins_with(at, "//"))
-    end = strchr(at, '\n');
-  else
-    return at;
-  return end ? end + 1 : at + strlen(at);
-}
-
-
-/* The next character of the two, outside quotes and comments, or the end. */
-static const char *find_either(const char *at, char a, char b) {
-  while (*at && *at != a && *at != b) {
-    const char *after = skip_inert(at);
-    at = after == at ? at + 1 : after;
-  }
-  return at;
 }
 
 
@@ -105,7 +71,7 @@ static const char *skip_block(const char *at) {
   int depth = 0;
   do {
     depth += *at == '{' ? 1 : -1;
-    at = find_either(at + 1, '{', '}');
+    at = cgl_ptx_find_either(at + 1, '{', '}');
   } while (*at && (depth > 1 || *at == '{'));
   return *at ? at + 1 : at;
 }
@@ -120,7 +86,7 @@ static bool variable_is_own(const char *at, const char *end) {
     if (isspace((unsigned char)*at))
       name = at + 1;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (begins_with(name, names[i]))
+    if (cgl_ptx_begins_with(name, names[i]))
       return true;
   return false;
 }
@@ -131,15 +97,15 @@ static const char *find_test(const char *at) {
   static const char wait[] = "griddepcontrol.wait;";
   const char *begin = at;
   while (*at && *at != '}') {
-    const char *line = skip_space(at), *end = strchr(line, '\n');
+    const char *line = cgl_ptx_skip_space(at), *end = strchr(line, '\n');
     const char *found = end ? find_word(line, end, wait) : NULL;
     if (!end)
       break;
     if (found && *line != '/')
       return found + strlen(wait);
     if (*line == '@' || *line == '$' || *line == '{' || *line == '}' ||
-        begins_with(line, "bra") || begins_with(line, "call") ||
-        begins_with(line, "ret"))
+        cgl_ptx_begins_with(line, "bra") || cgl_ptx_begins_with(line, "call") ||
+        cgl_ptx_begins_with(line, "ret"))
       break;
     at = end;
   }
@@ -147,32 +113,35 @@ static const char *find_test(const char *at) {
 }
 
 
-/* Writes the entry that begins at `at`; where it ends. */
-static const char *write_entry(const char *at, cgl_text *out) {
-  const char *open = find_either(at, '(', '{');
-  const char *close = find_either(open, ')', '{');
-  const char *body = find_either(close, '{', '{');
+/* Writes both forms of the entry that begins at `at`; where it ends. */
+static const char *write_entry(const char *at, const cgl_image *image,
+                               cgl_text *out) {
+  const char *open = cgl_ptx_find_either(at, '(', '{');
+  const char *close = cgl_ptx_find_either(open, ')', '{');
+  const char *body = cgl_ptx_find_either(close, '{', '{');
   if (*open != '(' || *close != ')' || !*body)
     return at + strlen(at);
-  const bool none = skip_space(open + 1) == close;
+  const bool none = cgl_ptx_skip_space(open + 1) == close;
   const char *behind = find_test(body + 1), *end = skip_block(body);
   cgl_text_add(out, at, (size_t)(close - at));
-  cgl_text_print(out, "%s\n\t.param .align 8 .b8 cgl_predicate[32]\n",
+  cgl_text_print(out, "%s\n\t.param .align 8 .b8 %%cgl_predicate[32]\n",
                  none ? "" : ",");
   cgl_text_add(out, close, (size_t)(body + 1 - close));
   cgl_text_put(out, begin_text);
   cgl_text_add(out, body + 1, (size_t)(behind - body - 1));
   cgl_text_put(out, test_text);
   cgl_text_add(out, behind, (size_t)(end - behind));
+  cgl_nvrtc_follow(&(cgl_ptx_entry){at, open, close, body, end}, image, out);
   return end;
 }
 
 
-bool cgl_nvrtc_predicate(const char *ptx, cgl_text *out) {
+bool cgl_nvrtc_predicate(const char *ptx, const cgl_image *image,
+                         cgl_text *out) {
   for (const char *at = ptx; *at;) {
-    const char *end = find_either(at, ';', '{');
+    const char *end = cgl_ptx_find_either(at, ';', '{');
     if (find_word(at, end, ".entry ")) {
-      at = write_entry(at, out);
+      at = write_entry(at, image, out);
       continue;
     }
     if (!find_word(at, end, ".func") &&

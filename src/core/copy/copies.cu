@@ -2,7 +2,7 @@
 // 16 bytes that begin at a multiple of 16, so that a warp writes whole lines;
 // those at the ends that are not all to be written, it writes one by one.
 // Compiled one part at a time (-DCOPY, -DFILL, -DFILL=12 for elements of 12
-// bytes).
+// bytes, and -DFROM=12 where the kernel reads the element from memory).
 
 typedef unsigned long long u64;
 
@@ -48,9 +48,25 @@ extern "C" __global__ void copy(char *to, const char *from, u64 bytes) {
 }
 #endif
 
+#ifdef FROM
+#if 8 % FROM
+#define FILL FROM
+#else
+#define FILL 1
+#endif
+#endif
+
 #if FILL == 1
+#ifdef FROM
+extern "C" __global__ void fill(char *to, const unsigned char *from,
+                                u64 bytes) {
+  u64 value = 0;
+  for (int i = 0; i < 8; i++)
+    value |= (u64)from[i % FROM] << 8 * i;
+#else
 // `value` is eight bytes, again and again from the first byte on.
 extern "C" __global__ void fill(char *to, u64 value, u64 bytes) {
+#endif
   const u64 at = PLACE(to), first = (u64)to, end = first + bytes;
   if (at >= first && at + 16 <= end) {
     const unsigned bits = 8 * ((at - first) % 8);
@@ -73,7 +89,12 @@ enum { PARTS = FILL / sizeof(part), EACH = 16 / sizeof(part) };
 struct element { part at[PARTS]; };
 
 // A thread writes 16 bytes, wherever they begin.
+#ifdef FROM
+extern "C" __global__ void fill(char *to, const element *from, u64 bytes) {
+  const element value = *from;
+#else
 extern "C" __global__ void fill(char *to, element value, u64 bytes) {
+#endif
   const u64 i = 16 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
   const unsigned first = i / sizeof(part) % PARTS;
   if (i + 16 <= bytes && (u64)to % sizeof(part) == 0) {

@@ -13,11 +13,17 @@ typedef enum copy_kernel { KERNEL_COPY, KERNEL_FILL } copy_kernel;
 
 /* Fills come by the bytes of an element. */
 static const cgl_own_kernel kernels[] = {
-    {"copy", "-DCOPY", 0},    {"fill", "-DFILL", 1},
-    {"fill", "-DFILL=3", 2},  {"fill", "-DFILL=6", 3},
-    {"fill", "-DFILL=12", 4}, {"fill", "-DFILL=16", 5},
-    {"fill", "-DFILL=24", 6}, {"fill", "-DFILL=32", 7}};
-const cgl_own cgl_copy_own = {CGL_PART_COPY, cgl_text_copies, kernels, 8};
+    {"copy", "-DCOPY", 0},     {"fill", "-DFILL", 1},
+    {"fill", "-DFILL=3", 2},   {"fill", "-DFILL=6", 3},
+    {"fill", "-DFILL=12", 4},  {"fill", "-DFILL=16", 5},
+    {"fill", "-DFILL=24", 6},  {"fill", "-DFILL=32", 7},
+    {"fill", "-DFROM=1", 8},   {"fill", "-DFROM=2", 9},
+    {"fill", "-DFROM=3", 10},  {"fill", "-DFROM=4", 11},
+    {"fill", "-DFROM=6", 12},  {"fill", "-DFROM=8", 13},
+    {"fill", "-DFROM=12", 14}, {"fill", "-DFROM=16", 15},
+    {"fill", "-DFROM=24", 16}, {"fill", "-DFROM=32", 17}};
+const cgl_own cgl_copy_own = {CGL_PART_COPY, cgl_text_copies, kernels,
+                              sizeof kernels / sizeof *kernels};
 
 /* As in copies.cu. */
 enum { BLOCK = 256, LINE = 128, BLOCK_BYTES = 16 * BLOCK };
@@ -266,11 +272,31 @@ static CUresult fill_issue(const cgl_driver *driver, CUfunction function,
 }
 
 
-size_t cgl_copy_fill_kernel(cgl_type type) {
-  static const size_t kernel_of[CGL_MAX_ELEMENT_BYTES + 1] = {
-      [8] = KERNEL_FILL, [3] = 2,  [6] = 3, [12] = 4,
-      [16] = 5,          [24] = 6, [32] = 7};
-  return kernel_of[cgl_type_bytes(type)];
+size_t cgl_copy_fill_kernel(cgl_type type, bool follows) {
+  static const size_t kernel_of[2][CGL_MAX_ELEMENT_BYTES + 1] = {
+      {[8] = KERNEL_FILL,
+       [3] = 2,
+       [6] = 3,
+       [12] = 4,
+       [16] = 5,
+       [24] = 6,
+       [32] = 7},
+      {[1] = 8,
+       [2] = 9,
+       [3] = 10,
+       [4] = 11,
+       [6] = 12,
+       [8] = 13,
+       [12] = 14,
+       [16] = 15,
+       [24] = 16,
+       [32] = 17}};
+  return kernel_of[follows][cgl_type_bytes(type)];
+}
+
+
+bool cgl_copy_kernel_reads(size_t index) {
+  return index == KERNEL_COPY || strstr(kernels[index].option, "FROM");
 }
 
 
@@ -281,8 +307,12 @@ static cgl_status fill_find_kernel(const cgl_issue *issue,
                                    const cgl_param *param,
                                    CUfunction *function) {
   cgl_context *context = issue->stream->object.context;
-  const size_t kernel = cgl_copy_fill_kernel((cgl_type)element->type);
+  const size_t kernel =
+      cgl_copy_fill_kernel((cgl_type)element->type, element->follows);
   *function = NULL;
+  if (element->follows)
+    return cgl_module_own_kernel(context, &cgl_copy_own, kernel,
+                                 issue->operation, function);
   if (cgl_copy_is_word(element) &&
       !(param && issue->recording && param->bytes == 8))
     return CGL_OK;
@@ -295,18 +325,44 @@ static cgl_status fill_find_kernel(const cgl_issue *issue,
 }
 
 
-/* `param`: what the value is of, or NULL. */
+/* The value is that of a buffer which the parameter follows. */
+static cgl_status fill_check_followed(cgl_buffer *buffer, cgl_buffer *followed,
+                                      const cgl_param *param,
+                                      cgl_stream *stream,
+                                      const char *operation) {
+  const cgl_range range = {.address = buffer->address,
+                           .bytes = cgl_buffer_bytes(buffer)};
+  if (!cgl_record_ranges_touch(&range, 1, followed->address,
+                               cgl_buffer_bytes(followed), false))
+    return cgl_buffer_check_followed(followed, param, stream, operation);
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+           "the fill would write to the buffer that the parameter%s%s follows",
+           *param->name ? " " : "", param->name);
+  return cgl_fail_hint("fill views of what is around it, or follow another "
+                       "buffer");
+}
+
+
+/* `param`: what the value is of, or NULL; `followed`: what that follows, or
+   NULL. */
 static cgl_status fill_all(cgl_buffer *buffer, cgl_stream *stream,
-                           const void *value, cgl_param *param) {
+                           const void *value, cgl_param *param,
+                           cgl_buffer *followed) {
   static const char operation[] = "buffer:fill";
   cgl_element element = {.to = buffer->address,
                          .count = cgl_buffer_bytes(buffer),
-                         .type = (uint8_t)buffer->type};
-  memcpy(element.value, value, cgl_type_bytes(buffer->type));
+                         .type = (uint8_t)buffer->type,
+                         .follows = followed != NULL};
+  if (followed)
+    element.what = followed->address;
+  else
+    memcpy(element.value, value, cgl_type_bytes(buffer->type));
   cgl_issue issue;
   cgl_status status = copy_begin(&issue, buffer, stream, operation);
   if (!status)
     status = cgl_buffer_check_use(buffer, CGL_USE_WRITE, stream, operation);
+  if (!status && followed)
+    status = fill_check_followed(buffer, followed, param, stream, operation);
   if (status || !buffer->count)
     return status;
   CUfunction function;
@@ -320,9 +376,14 @@ static cgl_status fill_all(cgl_buffer *buffer, cgl_stream *stream,
   if (status)
     return status;
   cgl_buffer_use(buffer, &issue, true, 0);
+  if (followed)
+    cgl_buffer_use(followed, &issue, false, 1);
   if (param)
-    cgl_issue_use_param(
-        &issue, &(cgl_param_use){param, offsetof(cgl_element, what), 1, 0});
+    cgl_issue_use_param(&issue,
+                        &(cgl_param_use){.param = param,
+                                         .offset = offsetof(cgl_element, what),
+                                         .repeats = 1,
+                                         .follows = followed != NULL});
   copy_end(&issue, CGL_OP_MEMSET, function, &element);
   return CGL_OK;
 }
@@ -330,17 +391,23 @@ static cgl_status fill_all(cgl_buffer *buffer, cgl_stream *stream,
 
 cgl_status cgl_buffer_fill(cgl_buffer *buffer, cgl_stream *stream,
                            const void *value) {
-  return fill_all(buffer, stream, value, NULL);
+  return fill_all(buffer, stream, value, NULL, NULL);
 }
 
 
 cgl_status cgl_buffer_fill_param(cgl_buffer *buffer, cgl_stream *stream,
                                  cgl_param *param) {
   uint64_t value;
-  if (param->type == buffer->type && param->count == 1 &&
-      param->bytes <= sizeof value) {
+  const bool fits = param->type == buffer->type && param->count == 1;
+  cgl_buffer *followed = fits ? cgl_param_followed(param) : NULL;
+  if (followed) {
+    cgl_status status = fill_all(buffer, stream, NULL, param, followed);
+    cgl_buffer_release(followed);
+    return status;
+  }
+  if (fits && param->bytes <= sizeof value) {
     cgl_param_get(param, &value);
-    return fill_all(buffer, stream, &value, param);
+    return fill_all(buffer, stream, &value, param, NULL);
   }
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "buffer:fill",
            "a parameter of %zu %s cannot fill a buffer of %s", param->count,

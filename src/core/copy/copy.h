@@ -19,9 +19,10 @@ typedef struct cgl_element {
     uint64_t what;                     /* of a copy: where it reads */
     char value[CGL_MAX_ELEMENT_BYTES]; /* of a fill: the element, then 0 */
   };
-  uint64_t count; /* bytes */
-  uint8_t type;   /* cgl_type */
-  uint8_t pinned; /* number of the range in pinned memory, from 1; 0: none */
+  uint64_t count;  /* bytes */
+  uint8_t type;    /* cgl_type */
+  uint8_t pinned;  /* number of the range in pinned memory, from 1; 0: none */
+  uint8_t follows; /* not 0: a fill whose element is read at `what` */
 } cgl_element;
 
 /* Bytes of what the driver's fill writes at once: the largest of 1, 2 and 4
@@ -45,8 +46,11 @@ static inline bool cgl_copy_is_word(const cgl_element *element) {
 }
 /* The kernels of copies and fills. */
 extern const struct cgl_own cgl_copy_own;
-/* Which of them fills with elements of the type; 0: none does. */
-size_t cgl_copy_fill_kernel(cgl_type type);
+/* Which of them fills with elements of the type; 0: none does.  `follows`: it
+   reads the element from memory. */
+size_t cgl_copy_fill_kernel(cgl_type type, bool follows);
+/* Whether kernel `index` reads the memory at its second parameter. */
+bool cgl_copy_kernel_reads(size_t index);
 /* The launch of the kernel that writes so many bytes; a fill's takes a value of
    eight bytes. */
 cgl_launch cgl_copy_launch(size_t bytes);

@@ -81,6 +81,16 @@ static const char *check_rule(const checking *c) {
 }
 
 
+/* Whether the words of a following form with `n` parameters are addresses that
+   the file has. */
+static bool words_are_places(const cgl_file_op *op, size_t at, size_t n) {
+  size_t known = 0;
+  for (uint32_t i = 0; i < op->naddresses; i++)
+    known += op->addresses[i].at == at + 8 * (known + 1);
+  return known == n && at + cgl_following_bytes(n) <= op->values.length;
+}
+
+
 /* Whether the values are those of a user's kernel. */
 static const char *check_user_kernel(const checking *c) {
   const cgl_file_op *op = c->op;
@@ -96,6 +106,11 @@ static const char *check_user_kernel(const checking *c) {
     at = cgl_kernel_next_value(at) + s->parameters[i].size;
   if (op->predication == CGL_PREDICATION_LOOKS)
     at = cgl_kernel_next_value(at) + sizeof(cgl_predicate);
+  if (op->follows &&
+      !words_are_places(op, cgl_kernel_next_value(at), s->nparameters))
+    return "reads a parameter from memory that it does not say";
+  if (op->follows)
+    at = cgl_kernel_next_value(at) + cgl_following_bytes(s->nparameters);
   if (op->rule)
     at = cgl_kernel_next_value(at) + sizeof(cgl_numbers);
   return at != op->values.length ? "has values that its kernel does not take"
@@ -135,7 +150,8 @@ static size_t element_kernel(const cgl_file_op *op) {
   if (op->kind == CGL_OP_MEMCPY)
     return 0;
   memcpy(&element, op->values.data, sizeof element);
-  const size_t kernel = cgl_copy_fill_kernel((cgl_type)element.type);
+  const size_t kernel =
+      cgl_copy_fill_kernel((cgl_type)element.type, element.follows);
   return kernel ? kernel : SIZE_MAX;
 }
 
@@ -152,7 +168,10 @@ static const char *check_function(const checking *c) {
   if (op->kind == CGL_OP_KERNEL &&
       (!grid[0] || !grid[1] || !grid[2] || !block[0] || !block[1] || !block[2]))
     return "has an empty grid";
-  if (op->second != (op->predication == CGL_PREDICATION_LOOKS))
+  if (op->follows && (op->kind != CGL_OP_KERNEL || op->predication ||
+                      op->function != CGL_FILE_USER))
+    return "has a form that its kind cannot have";
+  if (op->second != (op->follows || op->predication == CGL_PREDICATION_LOOKS))
     return "has a form that it does not say";
   return op->function == CGL_FILE_USER ? check_user_kernel(c)
                                        : check_own_kernel(c);
@@ -163,20 +182,24 @@ static const char *check_function(const checking *c) {
 static const char *check_element(const checking *c) {
   static const char wrong[] = "moves other memory than it says";
   const cgl_file_op *op = c->op;
-  const bool copies = op->kind == CGL_OP_MEMCPY;
-  const uint32_t n = copies ? 2 : 1;
   cgl_element element;
-  if (op->values.length != sizeof element || op->nranges != n ||
-      op->naddresses != n)
+  if (op->values.length != sizeof element)
     return wrong;
   memcpy(&element, op->values.data, sizeof element);
+  const bool follows = element.follows;
+  const uint32_t n = op->kind == CGL_OP_MEMCPY || follows ? 2 : 1;
+  if (op->nranges != n || op->naddresses != n || element.follows > 1 ||
+      (follows && (op->kind != CGL_OP_MEMSET || !op->function)))
+    return wrong;
   if (element.pinned || element.type >= CGL_TYPE_COUNT || !element.count)
     return wrong;
   if (element.count % cgl_type_bytes((cgl_type)element.type))
     return wrong;
   for (uint32_t i = 0; i < n; i++) {
     const cgl_file_range *r = &op->ranges[i];
-    if (r->argument != i || r->write != !i || r->bytes != element.count ||
+    const uint64_t bytes =
+        follows && i ? cgl_type_bytes((cgl_type)element.type) : element.count;
+    if (r->argument != i || r->write != !i || r->bytes != bytes ||
         op->addresses[i].at != 8 * i ||
         !place_is(&op->addresses[i].place, &r->place))
       return wrong;
@@ -275,8 +298,14 @@ static bool use_is_argument(const checking *c, const cgl_file_use *use,
   for (uint16_t i = 0; i < use->argument; i++)
     at = cgl_kernel_next_value(at) + s->parameters[i].size;
   const cgl_parameter *p = &s->parameters[use->argument];
+  for (size_t i = use->argument; use->follows && i < s->nparameters; i++)
+    at = cgl_kernel_next_value(at) + s->parameters[i].size;
+  at = cgl_kernel_next_value(at);
+  if (use->follows)
+    at += 8 * (1 + (size_t)use->argument);
   return !p->pointer && p->kind != CGL_KIND_PHILOX && use->repeats == 1 &&
-         use->offset == cgl_kernel_next_value(at) && bytes == p->size;
+         use->offset == at && bytes == p->size &&
+         (!use->follows || (c->op->follows && bytes <= CGL_FOLLOWING_MOST));
 }
 
 
@@ -285,10 +314,11 @@ static bool use_is_element(const cgl_file_op *op, const cgl_file_use *use,
                            uint64_t bytes) {
   cgl_element element;
   if (op->kind == CGL_OP_KERNEL)
-    return op->function == CGL_FILE_OWN_1 && op->index && use->offset == 16 &&
-           bytes * use->repeats == 8;
+    return op->function == CGL_FILE_OWN_1 &&
+           !cgl_copy_kernel_reads(op->index) && use->offset == 16 &&
+           bytes * use->repeats == 8 && !use->follows;
   memcpy(&element, op->values.data, sizeof element);
-  return op->kind == CGL_OP_MEMSET &&
+  return op->kind == CGL_OP_MEMSET && element.follows == use->follows &&
          use->offset == offsetof(cgl_element, what) && use->repeats == 1 &&
          bytes == cgl_type_bytes((cgl_type)element.type);
 }
@@ -301,6 +331,7 @@ static bool use_is_number(const cgl_file_op *op, const cgl_file_use *use,
   const size_t at = use->offset - numbers - offsetof(cgl_numbers, raw);
   return op->rule && use->offset >= numbers + offsetof(cgl_numbers, raw) &&
          at % 8 == 0 && at / 8 < CGL_NUMBERS && use->repeats == 1 &&
+         !use->follows &&
          param->value.length == cgl_type_bytes((cgl_type)param->type) &&
          param->type == *((const uint8_t *)op->values.data + numbers + at / 8);
 }

@@ -206,7 +206,7 @@ static void *copy_values(cgl_file_collecting *c, const cgl_recording *recording,
     return NULL;
   if (op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET) {
     const cgl_element *element = (const cgl_element *)from;
-    memcpy(to, element, offsetof(cgl_element, pinned) + 1);
+    memcpy(to, element, offsetof(cgl_element, follows) + 1);
     return to;
   }
   for (size_t i = 0; op->kind == CGL_OP_KERNEL && kernel && i < kernel->nparams;
@@ -220,6 +220,17 @@ static void *copy_values(cgl_file_collecting *c, const cgl_recording *recording,
     memcpy(to + at, from + at, op->nvalues - at);
   }
   return to;
+}
+
+
+/* What parameters of a kernel in its following form are read from. */
+static cgl_status collect_followed(cgl_file_collecting *c, const cgl_op *op,
+                                   size_t at, cgl_file_op *to) {
+  const cgl_kernel *kernel = (const cgl_kernel *)op->object;
+  cgl_status status = CGL_OK;
+  for (size_t i = 0; i < kernel->nparams && !status; i++)
+    status = collect_address(c, op, at + 8 * (1 + i), to);
+  return status;
 }
 
 
@@ -237,8 +248,9 @@ static cgl_status collect_values(cgl_file_collecting *c,
   if (arena->failed)
     return cgl_file_no_memory(c);
   if (op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET) {
+    const cgl_element *element = to->values.data;
     status = collect_address(c, op, offsetof(cgl_element, to), to);
-    if (!status && op->kind == CGL_OP_MEMCPY)
+    if (!status && (op->kind == CGL_OP_MEMCPY || element->follows))
       status = collect_address(c, op, offsetof(cgl_element, what), to);
   }
   if (op->kind != CGL_OP_KERNEL)
@@ -247,9 +259,11 @@ static cgl_status collect_values(cgl_file_collecting *c,
     memset((void *)(uintptr_t)to->values.data, 0, 8);
   status = op->object ? collect_user_values(c, op, to, &end)
                       : collect_own_values(c, op, to, &end);
+  const size_t at = cgl_kernel_next_value(end);
+  if (!status && op->follows)
+    status = collect_followed(c, op, at, to);
   if (status || op->predication != CGL_PREDICATION_LOOKS)
     return status;
-  const size_t at = cgl_kernel_next_value(end);
   status = collect_address(c, op, at + offsetof(cgl_predicate, word), to);
   if (!status)
     status = collect_address(c, op, at + offsetof(cgl_predicate, value), to);
@@ -300,8 +314,8 @@ static cgl_status collect_uses(cgl_file_collecting *c,
     const uint32_t param = collect_param(c, use->param);
     if (param == UINT32_MAX)
       return cgl_file_no_memory(c);
-    to->uses[to->nuses++] =
-        (cgl_file_use){param, use->offset, use->repeats, use->argument};
+    to->uses[to->nuses++] = (cgl_file_use){param, use->offset, use->repeats,
+                                           use->argument, use->follows};
   }
   return CGL_OK;
 }
@@ -378,6 +392,7 @@ static cgl_status collect_op(cgl_file_collecting *c, cgl_file_graph *graph,
                       .handle = (uint8_t)op->handle,
                       .predication = (uint8_t)op->predication,
                       .fills = op->fills,
+                      .follows = op->follows,
                       .waits = op->waits,
                       .fits = op->fits,
                       .programmatic = op->programmatic,

@@ -18,7 +18,7 @@
 #include "core/graph/graph.h"
 
 enum {
-  CGL_FILE_VERSION = 3,
+  CGL_FILE_VERSION = 4,
   CGL_FILE_ALIGN = 512,    /* of regions, as of blocks */
   CGL_FILE_OWN = 2,        /* lists of kernels of the library's own */
   CGL_FILE_DEPTH = 64,     /* most graphs inside one another */
@@ -99,6 +99,7 @@ typedef struct cgl_file_param {
 typedef struct cgl_file_use {
   uint32_t param, offset;
   uint16_t repeats, argument;
+  bool follows;
 } cgl_file_use;
 
 typedef struct cgl_file_range {
@@ -122,7 +123,7 @@ typedef enum cgl_file_function {
 typedef struct cgl_file_op {
   uint8_t kind, handle, predication;
   uint8_t rule; /* from 1: of cgl_file_rules; 0: none */
-  bool fills, waits, fits, programmatic, off, streamed;
+  bool fills, follows, waits, fits, programmatic, off, streamed;
   int32_t priority;
   const char *name, *file;
   uint32_t line;
@@ -202,7 +203,7 @@ extern const cgl_object_kind cgl_file_memory_kind;
 /* The library's own kernels: their lists, and what they take. */
 extern const cgl_own *const cgl_file_owns[CGL_FILE_OWN];
 /* How values follow from numbers behind them (record.h). */
-enum { CGL_FILE_RULES = 4 };
+enum { CGL_FILE_RULES = 5 };
 extern const cgl_rule *const cgl_file_rules[CGL_FILE_RULES];
 /* Count of the kernel's values, 8 bytes each, 16 apart, and which are
    addresses, as bits. */

@@ -182,6 +182,7 @@ static void code_use(codec *c, cgl_file_use *x) {
   RAW(offset);
   RAW(repeats);
   RAW(argument);
+  FLAG(follows);
 }
 
 
@@ -205,6 +206,7 @@ static void code_op(codec *c, cgl_file_op *x) {
   RAW(predication);
   RAW(rule);
   FLAG(fills);
+  FLAG(follows);
   FLAG(waits);
   FLAG(fits);
   FLAG(programmatic);
@@ -221,7 +223,7 @@ static void code_op(codec *c, cgl_file_op *x) {
   RAW(module);
   BYTES(values);
   EACH(addresses, code_address, 17);
-  EACH(uses, code_use, 12);
+  EACH(uses, code_use, 13);
   EACH(ranges, code_range, 26);
   EACH(bodies, code_u32, 4);
   EACH(edges, code_u32, 4);
@@ -229,7 +231,7 @@ static void code_op(codec *c, cgl_file_op *x) {
 
 
 static void code_recording(codec *c, cgl_file_recording *x) {
-  EACH(ops, code_op, 101);
+  EACH(ops, code_op, 102);
 }
 
 

@@ -11,7 +11,7 @@
 
 const cgl_rule *const cgl_file_rules[CGL_FILE_RULES] = {
     &cgl_fill_uniform_rule, &cgl_fill_normal_rule, &cgl_kernel_grid_rule,
-    &cgl_kernel_threads_rule};
+    &cgl_kernel_threads_rule, &cgl_fill_random_rule};
 
 const cgl_own *const cgl_file_owns[CGL_FILE_OWN] = {&cgl_copy_own,
                                                     &cgl_fill_own};
@@ -32,7 +32,9 @@ void cgl_file_own_values(size_t own, size_t index, size_t *count,
   };
   const bool copies = cgl_file_owns[own] == &cgl_copy_own;
   *count = copies ? 3 : fills[index].count;
-  *addresses = copies ? (index ? 1 : 3) : fills[index].addresses;
+  *addresses = !copies                        ? fills[index].addresses
+               : cgl_copy_kernel_reads(index) ? 3
+                                              : 1;
   if (!*count) {
     *count = 7;
     *addresses = 1 | 1 << 2;

@@ -333,11 +333,13 @@ static cgl_status load_user_function(const load *l, const cgl_file_op *from,
                                      cgl_op *op) {
   cgl_kernel *kernel = l->memory->kernels[from->index];
   const char *why = NULL;
+  const cgl_second_form form =
+      from->follows ? CGL_SECOND_FOLLOWING : CGL_SECOND_PREDICATED;
   size_t at = 0;
   for (size_t i = 0; i < kernel->nparams; i++)
     at = cgl_kernel_next_value(at) + kernel->sizes[i];
   if (from->second)
-    at = cgl_kernel_next_value(at) + sizeof(cgl_predicate);
+    at = cgl_kernel_next_value(at) + cgl_kernel_second_bytes(kernel, form);
   if (from->rule)
     at = cgl_kernel_next_value(at) + sizeof(cgl_numbers);
   if (at != from->values.length)
@@ -347,8 +349,8 @@ static cgl_status load_user_function(const load *l, const cgl_file_op *from,
   op->object = &kernel->object;
   op->function = kernel->handle;
   if (!status && from->second)
-    status = cgl_kernel_predicated(kernel, &op->launch, loading, &op->function,
-                                   &why);
+    status = cgl_kernel_second(kernel, form, &op->launch, loading,
+                               &op->function, &why);
   return why ? load_refuse_device(l, why) : status;
 }
 
@@ -405,6 +407,7 @@ static cgl_op op_of(const load *l, const cgl_file_op *from) {
   if (*from->file)
     op.site = (cgl_site){cgl_intern(from->file), (int)from->line};
   op.fills = from->fills;
+  op.follows = from->follows;
   op.waits = from->waits && l->alike;
   op.fits = from->fits && l->alike;
   op.programmatic = from->programmatic && l->alike;
@@ -451,7 +454,8 @@ static cgl_status recording_add(const load *l, cgl_recording *recording,
     uses[i] = (cgl_param_use){.param = l->memory->params[from->uses[i].param],
                               .offset = from->uses[i].offset,
                               .repeats = from->uses[i].repeats,
-                              .argument = from->uses[i].argument};
+                              .argument = from->uses[i].argument,
+                              .follows = from->uses[i].follows};
   for (uint32_t i = 0; i < op.nuses && !status && op.object; i++)
     status = cgl_kernel_give_fields((cgl_kernel *)op.object, uses[i].argument,
                                     uses[i].param, loading);

@@ -28,6 +28,7 @@ struct cgl_graph_inputs {
                        of an input at first: sorted by input, each once */
   size_t n, nplaces;
   bool ordered; /* by the bytes that nodes use */
+  bool follows; /* parameters follow buffers */
 };
 
 /* A bind of one input. */
@@ -89,6 +90,23 @@ static bool recording_is_ordered(const cgl_recording *recording) {
 }
 
 
+static bool op_follows(const cgl_recording *recording, const cgl_op *op) {
+  return op->follows || (op->kind == CGL_OP_MEMSET &&
+                         cgl_build_element(recording, op)->follows);
+}
+
+
+static bool recording_follows(const cgl_recording *recording) {
+  const cgl_recording *body;
+  bool follows = false;
+  for (size_t i = 0; i < cgl_record_count(recording) && !follows; i++)
+    follows = op_follows(recording, cgl_record_op(recording, i));
+  for (size_t i = 0; (body = cgl_record_body(recording, i)) && !follows; i++)
+    follows = recording_follows(body);
+  return follows;
+}
+
+
 /* Visits the ranges of inputs in the graph's own recording: counts them, and
    then lists them, where the counts have become begins. */
 static void inputs_visit(cgl_graph_inputs *all, const cgl_recording *recording,
@@ -127,6 +145,7 @@ cgl_status cgl_graph_list_inputs(cgl_graph *graph, const char *operation) {
   if (all && all->list) {
     all->ordered = graph->options.order == CGL_ORDER_DATA || graph->bound ||
                    recording_is_ordered(recording);
+    all->follows = recording_follows(recording);
     inputs_add(all, recording, false);
     inputs_visit(all, recording, false);
     all->places = malloc((all->nplaces + 1) * sizeof *all->places);
@@ -375,6 +394,69 @@ static cgl_status bind_check_order(const cgl_recording *recording,
 }
 
 
+/* ---- what parameters follow ---- */
+
+/* A range as the changes have it. */
+static cgl_range range_after(const cgl_recording *recording,
+                             const cgl_graph_inputs *all, const cgl_op *op,
+                             uint32_t k, const change *changes, size_t n) {
+  cgl_range range = cgl_record_ranges(recording, op)[k];
+  range_change(recording, all, &range, changes, n, &range.address);
+  return range;
+}
+
+
+/* Range `k` of the operation, which a parameter follows, stays where it can be
+   read whole, and where the operation does not write while it is read: what it
+   may write to was looked at when it was captured. */
+static const char *followed_refusal(const cgl_recording *recording,
+                                    const cgl_graph_inputs *all,
+                                    const cgl_op *op, uint32_t k,
+                                    const change *changes, size_t n) {
+  const cgl_range *before = cgl_record_ranges(recording, op);
+  const cgl_range now = range_after(recording, all, op, k, changes, n);
+  const uint16_t first = op->kind == CGL_OP_KERNEL ? CGL_ARGUMENT_FOLLOWED : 1;
+  if (before[k].argument < first || !before[k].bytes)
+    return NULL;
+  if (now.address % cgl_following_alignment(now.bytes))
+    return "is read there as a whole, and the address is no multiple of what "
+           "that takes";
+  for (uint32_t i = 0; i < op->nranges; i++) {
+    const cgl_range other = range_after(recording, all, op, i, changes, n);
+    if (other.write &&
+        cgl_record_ranges_touch(&other, 1, now.address, now.bytes, false) &&
+        !cgl_record_ranges_touch(&before[i], 1, before[k].address,
+                                 before[k].bytes, false))
+      return "would be written to while it is read";
+  }
+  return NULL;
+}
+
+
+static cgl_status bind_check_followed(const cgl_recording *recording,
+                                      const cgl_graph_inputs *all,
+                                      const change *changes, size_t n) {
+  const cgl_recording *body;
+  cgl_status status = CGL_OK;
+  for (size_t i = 0; i < cgl_record_count(recording); i++) {
+    const cgl_op *op = cgl_record_op(recording, i);
+    for (uint32_t k = 0; k < op->nranges && op_follows(recording, op); k++) {
+      const char *why = followed_refusal(recording, all, op, k, changes, n);
+      if (!why)
+        continue;
+      cgl_fail(CGL_ERROR_INVALID_ARGUMENT, binding,
+               "a parameter of the %s %s at %s follows a buffer that %s",
+               cgl_record_words[op->kind], op->name, cgl_site_text(op->site),
+               why);
+      return cgl_fail_hint("bind other memory");
+    }
+  }
+  for (size_t i = 0; (body = cgl_record_body(recording, i)) && !status; i++)
+    status = bind_check_followed(body, all, changes, n);
+  return status;
+}
+
+
 /* ---- moving ---- */
 
 /* Room for what is noted, in the recording and the bodies that are to change,
@@ -504,6 +586,8 @@ static cgl_status bind_read(const cgl_graph *graph,
   }
   if (!status && n && graph->inputs->ordered)
     status = bind_check_order(graph->recording, graph->inputs, changes, n);
+  if (!status && n && graph->inputs->follows)
+    status = bind_check_followed(graph->recording, graph->inputs, changes, n);
   return status;
 }
 

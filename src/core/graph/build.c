@@ -43,6 +43,11 @@ size_t cgl_build_find_address(const cgl_recording *recording, const cgl_op *op,
                               const cgl_range *range) {
   const cgl_kernel *kernel = (const cgl_kernel *)op->object;
   size_t at = 16 * (size_t)range->argument;
+  if (op->follows && range->argument >= CGL_ARGUMENT_FOLLOWED) {
+    const size_t word = 1 + (size_t)range->argument - CGL_ARGUMENT_FOLLOWED;
+    at = cgl_kernel_value_at(kernel, kernel->nparams) + 8 * word;
+    return values_have(recording, op, at, range->address) ? at : SIZE_MAX;
+  }
   if (range->argument >= CGL_MAX_PARAMS)
     return find_looked_at(recording, op, range->address);
   if (op->kind == CGL_OP_MEMCPY || op->kind == CGL_OP_MEMSET)
@@ -51,13 +56,10 @@ size_t cgl_build_find_address(const cgl_recording *recording, const cgl_op *op,
   else if (op->kind != CGL_OP_KERNEL)
     return SIZE_MAX;
   else if (kernel) {
-    at = 0;
-    for (size_t i = 0; i < range->argument && i < kernel->nparams; i++)
-      at = cgl_kernel_next_value(at) + kernel->sizes[i];
-    at = cgl_kernel_next_value(at);
     if (range->argument >= kernel->nparams ||
         kernel->sizes[range->argument] != sizeof range->address)
       return SIZE_MAX;
+    at = cgl_kernel_value_at(kernel, range->argument);
   }
   return values_have(recording, op, at, range->address) ? at : SIZE_MAX;
 }
@@ -145,7 +147,9 @@ void cgl_build_kernel_of(CUgraphNodeParams *params, void **values,
   for (size_t i = 0, at = 0; at < end; i++) {
     at = cgl_kernel_next_value(at);
     values[i] = from + at;
-    at += kernel ? kernel->sizes[i] : 16; /* then perhaps a cgl_predicate */
+    at += !kernel               ? 16
+          : i < kernel->nparams ? kernel->sizes[i]
+                                : end; /* what a second form has */
   }
   cgl_build_kernel(params, op->function, &op->launch, values);
 }

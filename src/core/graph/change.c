@@ -321,6 +321,8 @@ static cgl_status change_end(change *c, CUgraphNodeParams *params,
   for (size_t i = 0; i < c->nargs; i++)
     if (c->args[i].kind != CGL_ARG_SAME) {
       change_note_memory(c, i);
+      if (c->kernel && c->op->follows)
+        cgl_record_edit_range(&c->edit, CGL_ARGUMENT_FOLLOWED + i, NULL, NULL);
       if (c->kernel)
         cgl_record_end_use(c->graph->recording, c->edit.index, i);
     }
@@ -334,21 +336,46 @@ static cgl_status change_end(change *c, CUgraphNodeParams *params,
 
 /* ---- kernels ---- */
 
-/* Whether a predicated kernel would write what it looks at: other kernels of
-   the body, and blocks of its own, look at it later. */
+/* Whether a kernel would write what its second form reads: other kernels of a
+   body, and blocks of its own, read it later. */
 static bool change_meets_word(const change *c, size_t index) {
   const cgl_recording *recording = c->graph->recording;
   const cgl_range *ranges = cgl_record_ranges(recording, c->op);
-  CUdeviceptr address;
-  size_t bytes;
   bool meets = false;
-  if (!c->op->predication || !cgl_kernel_writes(c->kernel, index) ||
-      !cgl_arg_memory(&c->args[index], &address, &bytes))
-    return false;
-  for (uint32_t i = 0; i < c->op->nranges; i++)
-    meets |= ranges[i].argument >= CGL_MAX_PARAMS &&
-             cgl_record_ranges_touch(&ranges[i], 1, address, bytes, false);
+  for (uint32_t i = 0;
+       i < c->op->nranges && (c->op->predication || c->op->follows); i++)
+    meets |=
+        ranges[i].argument >= CGL_MAX_PARAMS && ranges[i].bytes &&
+        cgl_kernel_may_write(c->kernel, index, &c->args[index], &ranges[i]);
   return meets;
+}
+
+
+/* A kernel that may write what its parameters follow keeps its one block. */
+static cgl_status change_check_blocks(const change *c, const uint32_t *grid) {
+  const size_t at = cgl_kernel_value_at(c->kernel, c->kernel->nparams);
+  uint64_t writes = 0;
+  if (c->op->follows)
+    memcpy(&writes, cgl_record_values(c->graph->recording, c->op) + at,
+           sizeof writes);
+  if (!writes || (uint64_t)grid[0] * grid[1] * grid[2] == 1)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, setting,
+           "a parameter of the launch of %s follows a buffer that the kernel "
+           "may write to: it has one block",
+           c->op->name);
+  return cgl_fail_hint("capture a launch of more blocks, with a parameter that "
+                       "follows other memory");
+}
+
+
+/* An argument that followed a buffer has a value from now on. */
+static void change_end_following(const change *c, size_t index,
+                                 unsigned char *values) {
+  if (c->op->follows)
+    memset(values + cgl_kernel_value_at(c->kernel, c->kernel->nparams) +
+               8 * (1 + index),
+           0, 8);
 }
 
 
@@ -367,6 +394,13 @@ static cgl_status change_pack(change *c, size_t index) {
                    "is a parameter: where parameters stand was decided by the "
                    "capture");
     return cgl_fail_hint("capture with the parameter in its place");
+  }
+  if (change_meets_word(c, index) && c->op->follows) {
+    cgl_arg_refuse(CGL_ERROR_INVALID_ARGUMENT, c->kernel, index, setting,
+                   "is memory that a parameter of the launch follows, which "
+                   "the kernel may write to");
+    return cgl_fail_hint("follow other memory, or declare the pointer as "
+                         "const");
   }
   if (change_meets_word(c, index)) {
     cgl_arg_refuse(CGL_ERROR_INVALID_ARGUMENT, c->kernel, index, setting,
@@ -399,6 +433,7 @@ static cgl_status change_pack_all(change *c, unsigned char *values) {
     cgl_status status = change_pack(c, i);
     if (status)
       return status;
+    change_end_following(c, i, values);
   }
   return CGL_OK;
 }
@@ -425,6 +460,8 @@ cgl_status cgl_graph_set_params(cgl_graph *graph, size_t index,
   status = cgl_launch_check(c.kernel, &now, args ? nargs : c.kernel->nparams,
                             setting);
   _Alignas(16) unsigned char values[CGL_VALUES_ROOM];
+  if (!status)
+    status = change_check_blocks(&c, now.grid);
   if (!status)
     status = change_pack_all(&c, values);
   if (status)
@@ -507,6 +544,24 @@ static cgl_status copy_change(change *c, cgl_element *element) {
 }
 
 
+/* A fill whose value is read from a buffer keeps it, and does not write it. */
+static cgl_status fill_check_following(const change *c,
+                                       const cgl_buffer *buffer,
+                                       const void *value) {
+  const cgl_range *from = cgl_record_range_of(c->graph->recording, c->op, 1);
+  const bool meets = buffer && from &&
+                     cgl_record_ranges_touch(from, 1, buffer->address,
+                                             cgl_buffer_bytes(buffer), false);
+  if (!value && !meets)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, setting,
+           value ? "the value of the fill is a parameter that follows a buffer"
+                 : "the fill would write to the buffer that its value follows");
+  return cgl_fail_hint(value ? "write the value to the buffer"
+                             : "give it memory beside that buffer");
+}
+
+
 cgl_status cgl_graph_set_fill(cgl_graph *graph, size_t index,
                               cgl_buffer *buffer, const void *value) {
   change c;
@@ -516,6 +571,11 @@ cgl_status cgl_graph_set_fill(cgl_graph *graph, size_t index,
   const cgl_arg arg = {.kind = buffer ? CGL_ARG_BUFFER : CGL_ARG_SAME,
                        .buffer = buffer};
   cgl_element element = *cgl_build_element(graph->recording, c.op);
+  if (element.follows) {
+    status = fill_check_following(&c, buffer, value);
+    if (status)
+      return status;
+  }
   if (value)
     memcpy(element.value, value, cgl_type_bytes((cgl_type)element.type));
   if (!c.op->function && !cgl_copy_is_word(&element)) {

@@ -74,6 +74,8 @@ void cgl_graph_body_node(const cgl_body *body, size_t index,
   }
   if (op->predication == CGL_PREDICATION_LOOKS)
     info->form = "predicated";
+  if (op->follows)
+    info->form = "following";
   info->dependencies =
       cgl_record_dependencies(body, index, &info->ndependencies);
 }

@@ -52,7 +52,8 @@ static size_t places_list(const cgl_recording *recording, bool body,
     const cgl_param_use *uses = cgl_record_uses(recording, op);
     for (uint32_t k = 0; k < op->nuses; k++, n++)
       if (places)
-        places[n] = (place){uses[k].param, (uint32_t)i, k, body};
+        places[n] = (place){uses[k].follows ? NULL : uses[k].param, (uint32_t)i,
+                            k, body};
   }
   for (size_t i = 0; (inner = cgl_record_body(recording, i)); i++)
     n += places_list(inner, true, places ? places + n : NULL);
@@ -313,6 +314,7 @@ static void listing_add(listing *all, const cgl_recording *recording,
             (cgl_graph_param_use){.param = use->param,
                                   .node = at,
                                   .body = node != SIZE_MAX,
+                                  .follows = use->follows,
                                   .argument = use->argument,
                                   .kind = cgl_record_words[op->kind],
                                   .name = op->name,
@@ -335,6 +337,22 @@ cgl_status cgl_graph_params_used(cgl_graph *graph, cgl_graph_param_use *uses,
 }
 
 
+/* Whether a parameter of that name follows a buffer somewhere. */
+static bool listing_follows(const cgl_recording *recording, const char *name) {
+  const cgl_recording *body;
+  bool follows = false;
+  for (size_t i = 0; i < cgl_record_count(recording); i++) {
+    const cgl_op *op = cgl_record_op(recording, i);
+    const cgl_param_use *use = cgl_record_uses(recording, op);
+    for (uint32_t k = 0; k < op->nuses; k++, use++)
+      follows |= use->param && use->follows && !strcmp(use->param->name, name);
+  }
+  for (size_t i = 0; (body = cgl_record_body(recording, i)) && !follows; i++)
+    follows = listing_follows(body, name);
+  return follows;
+}
+
+
 cgl_status cgl_graph_param(cgl_graph *graph, const char *name,
                            cgl_param **param) {
   static const char operation[] = "graph:set";
@@ -348,6 +366,12 @@ cgl_status cgl_graph_param(cgl_graph *graph, const char *name,
     }
   if (status || found == 1)
     return status;
+  if (!status && !found && listing_follows(graph->recording, name)) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "the parameter \"%s\" follows a buffer in the graph", name);
+    return cgl_fail_hint("write to the buffer; graph:params lists where it is "
+                         "used");
+  }
   cgl_fail(found ? CGL_ERROR_INVALID_ARGUMENT : CGL_ERROR_NOT_FOUND, operation,
            found ? "%zu parameters of the graph have the name \"%s\""
                  : "none of %zu parameters of the graph has the name \"%s\"",

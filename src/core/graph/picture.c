@@ -140,6 +140,8 @@ static void write_node(picture *p, size_t index) {
   write_site(p, op, false);
   if (op->predication == CGL_PREDICATION_LOOKS)
     cgl_text_put(&p->text, "\\npredicated");
+  if (op->follows)
+    cgl_text_put(&p->text, "\\nfollowing");
   cgl_text_put(&p->text,
                op->off ? "\\nswitched off\", tooltip=\"" : "\", tooltip=\"");
   write_escaped(p, op->name, SIZE_MAX);

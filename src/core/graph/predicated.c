@@ -63,6 +63,8 @@ static const char *move_of(const cgl_recording *body, const cgl_op *op,
               .values = {element->to, element->what, element->count}};
   if (element->pinned)
     return "it copies from or to pinned memory";
+  if (element->follows)
+    return "its value follows a buffer";
   if (op->kind == CGL_OP_MEMSET) {
     const size_t period =
         cgl_copy_is_word(element) ? cgl_copy_word_bytes(element) : size;
@@ -80,6 +82,8 @@ static const char *op_refusal(const cgl_recording *body, const cgl_op *op) {
   move m;
   if (op->rule)
     return "its grid is a parameter";
+  if (op->follows)
+    return "a parameter of it follows a buffer";
   if (op->kind == CGL_OP_KERNEL && (op->predication || op->object))
     return NULL;
   if (op_is_move(op))
@@ -98,8 +102,8 @@ static cgl_status op_find(cgl_context *context, const cgl_op *op,
   if (op->predication)
     return CGL_OK;
   if (op->object)
-    return cgl_kernel_predicated((cgl_kernel *)op->object, &op->launch,
-                                 operation, function, why);
+    return cgl_kernel_second((cgl_kernel *)op->object, CGL_SECOND_PREDICATED,
+                             &op->launch, operation, function, why);
   return cgl_copy_predicated(context, op->kind, operation, function, why);
 }
 

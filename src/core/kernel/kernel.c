@@ -81,7 +81,6 @@ static cgl_status kernel_learn_parameters(cgl_kernel *kernel) {
     return cgl_fail_hint("pass large structs in a buffer");
   }
   kernel->nparams = count;
-  kernel->sizes[count] = sizeof(cgl_predicate);
   return CGL_OK;
 }
 
@@ -140,6 +139,7 @@ cgl_status cgl_module_kernel(cgl_module *module, const char *name,
   kernel->handle = handle;
   kernel->signature = signature;
   kernel->waiter.waits = signature && signature->waits;
+  kernel->following_waiter.waits = kernel->waiter.waits;
   kernel->name = cgl_intern(signature ? signature->name : name);
   atomic_init(&kernel->shared_allowed, 48 * 1024);
   status = kernel_learn_parameters(kernel);

@@ -24,21 +24,36 @@ struct cgl_kernel {
   int block_size; /* suggested, 0: not asked yet */
   bool plain;     /* memory that its arguments point to holds no addresses */
   atomic_uint shared_allowed; /* dynamic bytes the driver was told of */
-  cgl_waiter waiter;
-  _Atomic(CUfunction) second; /* its second form; NULL: not asked yet */
+  cgl_waiter waiter, following_waiter;
+  _Atomic(CUfunction) seconds[CGL_SECOND_FORMS]; /* NULL: not asked yet */
   atomic_uchar effects[CGL_MAX_PARAMS]; /* cgl_effect of each parameter */
-  uint32_t sizes[CGL_MAX_PARAMS]; /* bytes of each parameter, and of what a
-                                     second form has behind them */
+  uint32_t sizes[CGL_MAX_PARAMS];       /* bytes of each parameter */
 };
 
 /* Values of arguments begin at multiples of 16, for the host device, which
    reads them where they lie: room for any, and where the next value goes. */
 enum {
   CGL_VALUES_ROOM =
-      CGL_MAX_PARAM_BYTES + 16 * CGL_MAX_PARAMS + 64 + sizeof(cgl_numbers)
+      CGL_MAX_PARAM_BYTES + 24 * CGL_MAX_PARAMS + 64 + sizeof(cgl_numbers)
 };
 static inline size_t cgl_kernel_next_value(size_t at) {
   return (at + 15) & ~(size_t)15;
+}
+
+/* Bytes of what a second form has behind the parameters. */
+static inline size_t cgl_kernel_second_bytes(const cgl_kernel *kernel,
+                                             cgl_second_form form) {
+  return form == CGL_SECOND_FOLLOWING ? cgl_following_bytes(kernel->nparams)
+                                      : sizeof(cgl_predicate);
+}
+/* Where the value of parameter `index` begins; with nparams, where that of a
+   second form does. */
+static inline size_t cgl_kernel_value_at(const cgl_kernel *kernel,
+                                         size_t index) {
+  size_t at = 0;
+  for (size_t i = 0; i < index; i++)
+    at = cgl_kernel_next_value(at) + kernel->sizes[i];
+  return cgl_kernel_next_value(at);
 }
 
 /* Parameter `index` as the source declares it; NULL without a signature. */
@@ -106,12 +121,45 @@ cgl_status cgl_kernel_read_grid(const cgl_kernel *kernel,
                                 const cgl_grid_params *grid, cgl_launch *launch,
                                 cgl_ruled *ruled, const char *operation);
 
-/* ---- predicated.c ---- */
+/* ---- follow.c ---- */
 
-/* The second form of the kernel, for such a launch; NULL, and a static text in
+/* What a parameter of the kernel follows, from argument number 0: the number of
+   its range (record.h). */
+enum { CGL_ARGUMENT_FOLLOWED = CGL_MAX_PARAMS + 2 };
+
+/* A launch with parameters that follow buffers; uninitialized before. */
+typedef struct cgl_following {
+  cgl_kernel *kernel;                  /* borrowed */
+  bool follows;                        /* some do, still */
+  CUfunction function;                 /* the following form, then */
+  cgl_buffer *buffers[CGL_MAX_PARAMS]; /* owned; NULL: this one does not */
+  uint64_t words[CGL_MAX_PARAMS + 1];  /* driver/predicate.h */
+} cgl_following;
+
+/* Whether a parameter among the arguments follows a buffer. */
+bool cgl_args_follow(const cgl_arg *args, size_t nargs);
+/* Whether the kernel may write to the range by argument `index`. */
+bool cgl_kernel_may_write(const cgl_kernel *kernel, size_t index,
+                          const cgl_arg *arg, const cgl_range *range);
+/* Checks the buffers for a launch of the kernel on the stream; `ruled`: its
+   grid is a parameter.  Legal in captures.  With CGL_OK, cgl_following_end
+   comes after it. */
+cgl_status cgl_following_begin(cgl_following *f, cgl_kernel *kernel,
+                               cgl_stream *stream, const cgl_launch *launch,
+                               bool ruled, const cgl_arg *args,
+                               const char *operation);
+void cgl_following_end(cgl_following *f);
+/* The launch uses the parameter that is argument `index`, and its buffer; the
+   words begin at `at` in the values. */
+void cgl_following_use(const cgl_following *f, cgl_issue *issue, size_t at,
+                       size_t index, cgl_param *param);
+
+/* ---- second.c ---- */
+
+/* A second form of the kernel, for such a launch; NULL, and a static text in
  *why, when it has none.  Legal in captures. */
-cgl_status cgl_kernel_predicated(cgl_kernel *kernel, const cgl_launch *launch,
-                                 const char *operation, CUfunction *function,
-                                 const char **why);
+cgl_status cgl_kernel_second(cgl_kernel *kernel, cgl_second_form form,
+                             const cgl_launch *launch, const char *operation,
+                             CUfunction *function, const char **why);
 
 #endif

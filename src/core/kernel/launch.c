@@ -149,20 +149,69 @@ static cgl_status launch_pack(const cgl_kernel *kernel, cgl_stream *stream,
 
 
 /* The launch uses its kernel, and the memory and the parameters among its
-   arguments. */
+   arguments; `f`: some of them follow buffers, or NULL. */
 static void launch_use(cgl_issue *issue, cgl_kernel *kernel,
-                       const cgl_arg *args, size_t nargs, void **params) {
+                       const cgl_following *f, const cgl_arg *args,
+                       size_t nargs, void **params) {
   cgl_issue_use(issue, &kernel->object, NULL, NULL);
   for (size_t i = 0; i < nargs; i++)
     if (args[i].kind == CGL_ARG_BUFFER)
       cgl_buffer_use(args[i].buffer, issue, cgl_kernel_writes(kernel, i), i);
     else if (args[i].kind == CGL_ARG_PINNED)
       cgl_pinned_use(args[i].pinned, issue, cgl_kernel_writes(kernel, i), i);
+    else if (args[i].kind == CGL_ARG_PARAM && f && f->buffers[i])
+      cgl_following_use(
+          f, issue,
+          (size_t)((char *)params[kernel->nparams] - (char *)params[0]), i,
+          args[i].param);
     else if (args[i].kind == CGL_ARG_PARAM)
-      cgl_issue_use_param(issue, &(cgl_param_use){args[i].param,
-                                                  (uint32_t)((char *)params[i] -
-                                                             (char *)params[0]),
-                                                  1, (uint16_t)i});
+      cgl_issue_use_param(
+          issue, &(cgl_param_use){.param = args[i].param,
+                                  .offset = (uint32_t)((char *)params[i] -
+                                                       (char *)params[0]),
+                                  .repeats = 1,
+                                  .argument = (uint16_t)i});
+}
+
+
+/* Issues a launch whose arguments are packed, and notes what it uses; `f` as
+   above. */
+static cgl_status launch_issue(cgl_issue *issue, cgl_note *note,
+                               cgl_kernel *kernel, const cgl_following *f,
+                               const cgl_arg *args, size_t nargs,
+                               void **params) {
+  cgl_waiter *waiter = f ? &kernel->following_waiter : &kernel->waiter;
+  if (f) {
+    const size_t at = cgl_kernel_next_value(note->nvalues);
+    const size_t bytes = cgl_following_bytes(kernel->nparams);
+    char *words = params[kernel->nparams] = (char *)params[0] + at;
+    memcpy(words, f->words, bytes);
+    memset(words + bytes, 0, cgl_kernel_next_value(bytes) - bytes);
+    note->nvalues = at + bytes;
+    note->follows = true;
+    note->function = f->function;
+  }
+  cgl_status status =
+      cgl_issue_launch(issue, note->function, note->launch, waiter, params);
+  if (!status)
+    launch_use(issue, kernel, f, args, nargs, params);
+  return status;
+}
+
+
+static cgl_status launch_issue_following(cgl_issue *issue, cgl_note *note,
+                                         cgl_kernel *kernel, bool ruled,
+                                         const cgl_arg *args, size_t nargs,
+                                         void **params) {
+  cgl_following f;
+  cgl_status status = cgl_following_begin(&f, kernel, issue->stream,
+                                          note->launch, ruled, args, launching);
+  if (status)
+    return status;
+  status = launch_issue(issue, note, kernel, f.follows ? &f : NULL, args, nargs,
+                        params);
+  cgl_following_end(&f);
+  return status;
 }
 
 
@@ -173,11 +222,13 @@ cgl_status cgl_kernel_launch_params(cgl_kernel *kernel, cgl_stream *stream,
   cgl_launch launch = cgl_launch_resolve(wanted);
   cgl_issue issue;
   cgl_ruled ruled;
+  const bool follows = cgl_args_follow(args, nargs);
+  const size_t more = follows ? cgl_following_bytes(kernel->nparams) + 16 : 0;
   cgl_status status = cgl_issue_begin(
       &issue, stream, &kernel->object, launching,
       (cgl_room){.ranges = kernel->nparams,
-                 .values = kernel->values_bytes + sizeof ruled.numbers,
-                 .kept = kernel->nparams + 1 + CGL_NUMBERS,
+                 .values = kernel->values_bytes + sizeof ruled.numbers + more,
+                 .kept = 2 * kernel->nparams + 1 + CGL_NUMBERS,
                  .uses = kernel->nparams + CGL_NUMBERS});
   if (!status && grid)
     status = cgl_kernel_read_grid(kernel, grid, &launch, &ruled, launching);
@@ -200,13 +251,14 @@ cgl_status cgl_kernel_launch_params(cgl_kernel *kernel, cgl_stream *stream,
                    .object = &kernel->object};
   status = launch_pack(kernel, stream, args, nargs, values ? values : own,
                        params, &note.nvalues, &draws);
+  if (!status)
+    status =
+        follows
+            ? launch_issue_following(&issue, &note, kernel, grid && ruled.rule,
+                                     args, nargs, params)
+            : launch_issue(&issue, &note, kernel, NULL, args, nargs, params);
   if (status)
     return status;
-  status = cgl_issue_launch(&issue, kernel->handle, &launch, &kernel->waiter,
-                            params);
-  if (status)
-    return status;
-  launch_use(&issue, kernel, args, nargs, params);
   if (grid)
     cgl_issue_rule(&issue, &note, &ruled, CGL_ARGUMENT_GRID);
   cgl_issue_end(&issue, &note);

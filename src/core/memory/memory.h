@@ -119,6 +119,14 @@ bool cgl_memory_is_over(const cgl_object *object);
 void cgl_memory_describe(const cgl_object *object, cgl_site used, char *text,
                          size_t size);
 
+/* ---- follow.c ---- */
+
+/* Before work on the stream reads a parameter from the buffer that it follows:
+   cgl_buffer_check_use, and the buffer's device.  CGL_ERROR_RELEASED when the
+   script released it. */
+cgl_status cgl_buffer_check_followed(cgl_buffer *buffer, const cgl_param *param,
+                                     cgl_stream *stream, const char *operation);
+
 /* ---- pinned.c, peer.c: the part of a context ---- */
 
 typedef struct cgl_memory_part {

@@ -63,21 +63,22 @@ bool cgl_module_keep_source(cgl_module *module, const cgl_module_desc *desc);
 cgl_status cgl_module_find_second(cgl_context *context, CUmodule module,
                                   const cgl_module_desc *desc,
                                   const char *operation, cgl_second *second);
-/* The second form of the kernel with this symbol, once they are there.
-   cuModuleGetFunction */
+/* A second form of the kernel with this symbol, once they are there; NULL when
+   it has no following form.  cuModuleGetFunction */
 cgl_status cgl_module_second_function(cgl_context *context, CUmodule module,
                                       const cgl_second *second,
-                                      const char *name, const char *operation,
+                                      cgl_second_form form, const char *name,
+                                      const char *operation,
                                       CUfunction *function);
 /* Before `module` goes.  cuModuleUnload */
 void cgl_module_drop_second(cgl_context *context, CUmodule module,
                             const cgl_second *second);
-/* The second form of the kernel with this symbol; NULL, and a static text in
+/* A second form of the kernel with this symbol; NULL, and a static text in
    *why, when it has none.  Legal in captures.  cuModuleGetFunction,
    cuModuleLoadData */
-cgl_status cgl_module_predicated(cgl_module *module, const char *lowered,
-                                 const char *operation, CUfunction *function,
-                                 const char **why);
+cgl_status cgl_module_second_form(cgl_module *module, cgl_second_form form,
+                                  const char *lowered, const char *operation,
+                                  CUfunction *function, const char **why);
 
 /* What the context's device runs. */
 cgl_target cgl_module_target(const cgl_context *context);
@@ -91,7 +92,7 @@ cgl_status cgl_module_compile(cgl_context *context, const cgl_module_desc *desc,
 
 /* ---- own.c: kernels of the library's own ---- */
 
-enum { CGL_OWN_PARTS = 8, CGL_OWN_KERNELS = 32 };
+enum { CGL_OWN_PARTS = 18, CGL_OWN_KERNELS = 32 };
 
 typedef struct cgl_own_kernel {
   const char *name;

@@ -134,9 +134,9 @@ cgl_status cgl_module_own_predicated(cgl_context *context, const cgl_own *own,
   pthread_mutex_unlock(&load_lock);
   *why = second.why;
   return status || *why ? status
-                        : cgl_module_second_function(context, module, &second,
-                                                     own->kernels[index].name,
-                                                     operation, kernel);
+                        : cgl_module_second_function(
+                              context, module, &second, CGL_SECOND_PREDICATED,
+                              own->kernels[index].name, operation, kernel);
 }
 
 
@@ -183,9 +183,9 @@ bool cgl_module_own_find(cgl_context *context, const cgl_own *own,
     *second = true;
     cgl_fail_quiet(true);
     if (seconds.module)
-      cgl_module_second_function(context, module, &seconds,
-                                 own->kernels[*index].name, "graph:save",
-                                 &form);
+      cgl_module_second_function(
+          context, module, &seconds, CGL_SECOND_PREDICATED,
+          own->kernels[*index].name, "graph:save", &form);
     cgl_fail_quiet(false);
     if (form == function)
       return true;

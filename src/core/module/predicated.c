@@ -69,10 +69,14 @@ cgl_status cgl_module_find_second(cgl_context *context, CUmodule module,
 
 cgl_status cgl_module_second_function(cgl_context *context, CUmodule module,
                                       const cgl_second *second,
-                                      const char *name, const char *operation,
+                                      cgl_second_form form, const char *name,
+                                      const char *operation,
                                       CUfunction *function) {
-  char *full =
-      cgl_format("%s%s", name, second->module == module ? CGL_PREDICATED : "");
+  const bool follows = form == CGL_SECOND_FOLLOWING;
+  char *full = cgl_format("%s%s", name,
+                          follows                    ? CGL_FOLLOWING
+                          : second->module == module ? CGL_PREDICATED
+                                                     : "");
   if (!full)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a kernel");
   CUresult result =
@@ -80,6 +84,8 @@ cgl_status cgl_module_second_function(cgl_context *context, CUmodule module,
   free(full);
   if (result)
     *function = NULL;
+  if (follows && result == CUDA_ERROR_NOT_FOUND)
+    return CGL_OK;
   return cgl_fail_driver(context, result, operation, "cuModuleGetFunction");
 }
 
@@ -103,9 +109,9 @@ static const char *module_lacks_second(const cgl_module *module) {
 }
 
 
-cgl_status cgl_module_predicated(cgl_module *module, const char *lowered,
-                                 const char *operation, CUfunction *function,
-                                 const char **why) {
+cgl_status cgl_module_second_form(cgl_module *module, cgl_second_form form,
+                                  const char *lowered, const char *operation,
+                                  CUfunction *function, const char **why) {
   cgl_context *context = module->object.context;
   *function = NULL;
   *why = module_lacks_second(module);
@@ -118,10 +124,12 @@ cgl_status cgl_module_predicated(cgl_module *module, const char *lowered,
   const cgl_second second = module->second;
   pthread_mutex_unlock(&module->lock);
   *why = second.why;
-  return status || *why
-             ? status
-             : cgl_module_second_function(context, module->handle, &second,
-                                          lowered, operation, function);
+  if (!status && !*why)
+    status = cgl_module_second_function(context, module->handle, &second, form,
+                                        lowered, operation, function);
+  if (!status && !*why && !*function)
+    *why = "it takes the address of a parameter";
+  return status;
 }
 
 

@@ -6,8 +6,12 @@
 
 
 static void param_destroy(cgl_object *object) {
-  free(((cgl_param *)object)->fields);
-  free(object);
+  cgl_param *param = (cgl_param *)object;
+  cgl_object *followed = atomic_load(&param->followed);
+  if (followed)
+    cgl_object_release(followed);
+  free(param->fields);
+  free(param);
 }
 
 
@@ -155,11 +159,41 @@ cgl_status cgl_param_set(cgl_param *param, const void *values) {
   if (status)
     return status;
   cgl_latch_take(&param->latch);
-  param_write(param, values);
-  for (cgl_param_watch *w = param->watches; w; w = w->next)
+  const bool follows = cgl_param_follows(param);
+  if (!follows)
+    param_write(param, values);
+  for (cgl_param_watch *w = follows ? NULL : param->watches; w; w = w->next)
     cgl_param_watch_again(w);
   cgl_latch_drop(&param->latch);
-  return CGL_OK;
+  if (!follows)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, "param:set",
+           "the parameter%s%s follows a buffer", *param->name ? " " : "",
+           param->name);
+  return cgl_fail_hint("write to the buffer, or end it with param:follow(nil)");
+}
+
+
+/* ---- what is followed ---- */
+
+cgl_object *cgl_param_retain_followed(cgl_param *param) {
+  cgl_latch_take(&param->latch);
+  cgl_object *followed = atomic_load(&param->followed);
+  if (followed)
+    cgl_object_retain(followed);
+  cgl_latch_drop(&param->latch);
+  return followed;
+}
+
+
+void cgl_param_set_followed(cgl_param *param, cgl_object *followed) {
+  if (followed)
+    cgl_object_retain(followed);
+  cgl_latch_take(&param->latch);
+  cgl_object *before = atomic_exchange(&param->followed, followed);
+  cgl_latch_drop(&param->latch);
+  if (before)
+    cgl_object_release(before);
 }
 
 

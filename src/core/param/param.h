@@ -28,7 +28,8 @@ struct cgl_param_watch {
 
 struct cgl_param {
   cgl_object object;
-  const char *name; /* behind the words */
+  _Atomic(cgl_object *) followed; /* a buffer, retained; under the latch */
+  const char *name;               /* behind the words */
   cgl_type type;
   size_t count, bytes;
   cgl_field_info *fields; /* owned, their texts interned; NULL: none */
@@ -43,6 +44,15 @@ struct cgl_param {
    do not use yet.  CGL_ERROR_NO_MEMORY */
 cgl_status cgl_param_set_fields(cgl_param *param, const cgl_field_info *fields,
                                 size_t n, const char *operation);
+
+/* Replaces what the parameter follows (NULL: nothing), which it retains. */
+void cgl_param_set_followed(cgl_param *param, cgl_object *followed);
+/* What the parameter follows, with a reference for the caller. */
+cgl_object *cgl_param_retain_followed(cgl_param *param);
+/* Whether it follows something now. */
+static inline bool cgl_param_follows(const cgl_param *param) {
+  return atomic_load_explicit(&param->followed, memory_order_relaxed);
+}
 
 /* Begins to watch a parameter, as if it had just changed; and ends it. */
 void cgl_param_watch_begin(cgl_param_watch *watch, cgl_param *param,

@@ -228,9 +228,8 @@ static cgl_status bounds_read(cgl_ruled *ruled, const cgl_buffer *buffer,
                               const char *operation) {
   memset(ruled, 0, sizeof *ruled);
   ruled->numbers.element = (uint8_t)buffer->type;
-  cgl_status status = buffer_check_real(buffer, operation);
-  if (!status)
-    status = cgl_issue_set_number(ruled, 0, rule, a.param, a.number, operation);
+  cgl_status status =
+      cgl_issue_set_number(ruled, 0, rule, a.param, a.number, operation);
   if (!status)
     status = cgl_issue_set_number(ruled, 1, rule, b.param, b.number, operation);
   return status;
@@ -316,14 +315,6 @@ const cgl_rule cgl_fill_uniform_rule = {uniform_check, uniform_apply};
 const cgl_rule cgl_fill_normal_rule = {normal_check, normal_apply};
 
 
-bool cgl_fill_takes(const cgl_rule *rule, size_t index, unsigned element) {
-  const size_t first = rule == &cgl_fill_uniform_rule ? CGL_FILL_uniform_float
-                                                      : CGL_FILL_normal_float;
-  return element < CGL_TYPE_COUNT && type_facts[element].bits &&
-         index == first + type_facts[element].kernel;
-}
-
-
 cgl_status cgl_buffer_uniform_params(cgl_buffer *buffer,
                                      cgl_generator *generator,
                                      cgl_stream *stream, cgl_bound low,
@@ -331,8 +322,10 @@ cgl_status cgl_buffer_uniform_params(cgl_buffer *buffer,
   static const char operation[] = "buffer:uniform";
   cgl_ruled ruled;
   double x[3];
-  cgl_status status =
-      bounds_read(&ruled, buffer, &cgl_fill_uniform_rule, low, high, operation);
+  cgl_status status = buffer_check_real(buffer, operation);
+  if (!status)
+    status = bounds_read(&ruled, buffer, &cgl_fill_uniform_rule, low, high,
+                         operation);
   if (!status)
     status = uniform_check(NULL, &ruled.numbers, operation);
   if (status)
@@ -357,8 +350,10 @@ cgl_status cgl_buffer_normal_params(cgl_buffer *buffer,
                                     cgl_bound deviation) {
   static const char operation[] = "buffer:normal";
   cgl_ruled ruled;
-  cgl_status status = bounds_read(&ruled, buffer, &cgl_fill_normal_rule, mean,
-                                  deviation, operation);
+  cgl_status status = buffer_check_real(buffer, operation);
+  if (!status)
+    status = bounds_read(&ruled, buffer, &cgl_fill_normal_rule, mean, deviation,
+                         operation);
   if (!status)
     status = normal_check(NULL, &ruled.numbers, operation);
   if (status)
@@ -381,17 +376,23 @@ cgl_status cgl_buffer_normal(cgl_buffer *buffer, cgl_generator *generator,
 
 /* ---- whole numbers ---- */
 
+static cgl_status buffer_check_whole(const cgl_buffer *buffer,
+                                     const char *operation) {
+  if (type_facts[buffer->type].high)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+           "a buffer of %s does not hold whole numbers",
+           cgl_type_name(buffer->type));
+  return cgl_fail_hint("use a buffer of an integer type, or buffer:uniform");
+}
+
+
 static cgl_status buffer_check_range(const cgl_buffer *buffer, __int128 low,
                                      __int128 end, const char *operation) {
   const type_values *type = &type_facts[buffer->type];
-  if (!type->high) {
-    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-             "a buffer of %s does not hold whole numbers",
-             cgl_type_name(buffer->type));
-    return cgl_fail_hint("use a buffer of an integer type, or buffer:uniform");
-  }
-  if (low >= type->low && end - 1 <= type->high)
-    return CGL_OK;
+  cgl_status status = buffer_check_whole(buffer, operation);
+  if (status || (low >= type->low && end - 1 <= type->high))
+    return status;
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
            "%.17g to below %.17g does not fit a buffer of %s (%.17g to below "
            "%.17g)",
@@ -420,4 +421,103 @@ cgl_status cgl_buffer_random(cgl_buffer *buffer, cgl_generator *generator,
                     wide ? CGL_FILL_random_wide
                          : type_facts[buffer->type].kernel,
                     values, NULL, operation);
+}
+
+
+/* ---- whole numbers between parameters ---- */
+
+/* Ranges up to this have one kernel, whatever the parameters are. */
+static const __int128 params_most = (__int128)1 << 32;
+
+
+/* Number `i`, exactly; false: it is no whole number of 64 bits. */
+static bool number_is_whole(const cgl_numbers *numbers, size_t i,
+                            __int128 *whole) {
+  const double real = cgl_record_number(numbers, i);
+  const bool is = fabs(real) <= 0x1p64 && real == floor(real);
+  *whole = is ? (__int128)real : 0;
+  if (numbers->types[i] == CGL_TYPE_int64)
+    *whole = (int64_t)numbers->raw[i];
+  if (numbers->types[i] == CGL_TYPE_uint64)
+    *whole = numbers->raw[i];
+  return is;
+}
+
+
+static cgl_status random_check(const cgl_op *op, const cgl_numbers *numbers,
+                               const char *operation) {
+  const type_values *type = &type_facts[numbers->element];
+  __int128 low, end;
+  char site[200];
+  if (number_is_whole(numbers, 0, &low) && number_is_whole(numbers, 1, &end) &&
+      low >= type->low && end - 1 <= type->high && end > low &&
+      end - low <= params_most)
+    return CGL_OK;
+  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+           "%.17g to below %.17g is no range of whole numbers of %s%s",
+           cgl_record_number(numbers, 0), cgl_record_number(numbers, 1),
+           cgl_type_name((cgl_type)numbers->element), bounds_site(op, site));
+  return cgl_fail_hint("the upper bound does not belong to the range, which "
+                       "has up to 2^32 numbers when a bound is a parameter");
+}
+
+
+/* The first number, how many, and what is left when 2^32 words are dealt out
+   evenly; of numbers that were refused, something. */
+static void random_values(const cgl_numbers *numbers, uint64_t x[3]) {
+  __int128 low, end;
+  number_is_whole(numbers, 0, &low);
+  number_is_whole(numbers, 1, &end);
+  const bool range = end > low && end - low <= params_most;
+  x[0] = (uint64_t)low;
+  x[1] = range ? (uint64_t)(end - low) : 1;
+  x[2] = (UINT64_C(1) << 32) % x[1];
+}
+
+
+static void random_apply(const cgl_numbers *numbers, unsigned char *values,
+                         cgl_launch *launch) {
+  uint64_t x[3];
+  (void)launch;
+  random_values(numbers, x);
+  for (size_t i = 0; i < 3; i++)
+    memcpy(values + 16 * (FIRST_NUMBER + i), &x[i], sizeof x[i]);
+}
+
+
+const cgl_rule cgl_fill_random_rule = {random_check, random_apply};
+
+
+cgl_status cgl_buffer_random_params(cgl_buffer *buffer,
+                                    cgl_generator *generator,
+                                    cgl_stream *stream, cgl_bound low,
+                                    cgl_bound high) {
+  static const char operation[] = "buffer:random";
+  cgl_ruled ruled;
+  uint64_t x[3];
+  cgl_status status = buffer_check_whole(buffer, operation);
+  if (!status)
+    status = bounds_read(&ruled, buffer, &cgl_fill_random_rule, low, high,
+                         operation);
+  if (!status)
+    status = random_check(NULL, &ruled.numbers, operation);
+  if (status)
+    return status;
+  random_values(&ruled.numbers, x);
+  void *const values[] = {&x[0], &x[1], &x[2]};
+  return fill_issue(buffer, generator, stream, type_facts[buffer->type].kernel,
+                    values, &ruled, operation);
+}
+
+
+/* ---- files ---- */
+
+bool cgl_fill_takes(const cgl_rule *rule, size_t index, unsigned element) {
+  const type_values *type = &type_facts[element < CGL_TYPE_COUNT ? element : 0];
+  const size_t first = rule == &cgl_fill_uniform_rule  ? CGL_FILL_uniform_float
+                       : rule == &cgl_fill_normal_rule ? CGL_FILL_normal_float
+                                                       : 0;
+  return element < CGL_TYPE_COUNT &&
+         (first ? type->bits != 0 : type->high != 0) &&
+         index == first + type->kernel;
 }

@@ -149,7 +149,8 @@ typedef enum cgl_fill {
 /* All of them: part PART_... of each, and what they are compiled from. */
 extern const struct cgl_own cgl_fill_own;
 /* What follows from the bounds of a draw, of which some are parameters. */
-extern const cgl_rule cgl_fill_uniform_rule, cgl_fill_normal_rule;
+extern const cgl_rule cgl_fill_uniform_rule, cgl_fill_normal_rule,
+    cgl_fill_random_rule;
 /* Whether the rule is that of fill `index` of such elements. */
 bool cgl_fill_takes(const cgl_rule *rule, size_t index, unsigned element);
 /* The kernel, compiled and loaded at first use in the context.  Legal in

@@ -219,9 +219,11 @@ void cgl_issue_rule(cgl_issue *issue, cgl_note *note, const cgl_ruled *ruled,
     if (ruled->params[i])
       cgl_issue_use_param(
           issue,
-          &(cgl_param_use){ruled->params[i],
-                           (uint32_t)(at + offsetof(cgl_numbers, raw) + 8 * i),
-                           1, (uint16_t)(argument + i)});
+          &(cgl_param_use){
+              .param = ruled->params[i],
+              .offset = (uint32_t)(at + offsetof(cgl_numbers, raw) + 8 * i),
+              .repeats = 1,
+              .argument = (uint16_t)(argument + i)});
 }
 
 
@@ -258,6 +260,7 @@ static cgl_op *record_append(cgl_recording *recording, const cgl_note *note) {
   op->object = note->object;
   op->function = note->function;
   op->fills = note->fills;
+  op->follows = note->follows;
   op->handle = note->handle;
   op->predication = note->predication;
   op->rule = note->rule;

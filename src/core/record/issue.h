@@ -58,7 +58,7 @@ typedef struct cgl_note {
   cgl_object *object;          /* op->object; the recording keeps it already */
   size_t nvalues;              /* bytes of arguments */
   const void *values;          /* copied; NULL: written at cgl_issue_values */
-  bool fills;                  /* op->fills */
+  bool fills, follows;         /* op->fills, op->follows */
   cgl_handle handle;           /* op->handle */
   cgl_predication predication; /* op->predication */
   const cgl_rule *rule;        /* op->rule */

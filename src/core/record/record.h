@@ -57,7 +57,8 @@ typedef struct cgl_range {
   size_t bytes;
   uint32_t allocation; /* number of its allocation, from 1; 0: none */
   uint16_t argument;   /* index of a kernel's argument, from 0; behind all that
-                          are possible: what a predicated kernel looks at */
+                          are possible: what a predicated kernel looks at, and
+                          what parameters follow (kernel.h) */
   uint16_t input : 14; /* number of the input that it is in, from 1; 0: none */
   bool write : 1;      /* may be written to */
   bool planned : 1;    /* memory of the graph's own pool */
@@ -79,10 +80,12 @@ typedef struct cgl_scope cgl_scope;
 typedef struct cgl_param_use {
   cgl_param *param;  /* borrowed from what is kept; NULL: a change of the node
                         ended the use */
-  uint32_t offset;   /* behind the operation's first value */
+  uint32_t offset;   /* behind the operation's first value; where it follows a
+                        buffer, of the address of that */
   uint16_t repeats;  /* how often the value stands there in a row */
   uint16_t argument; /* of a kernel, from 0; of a fill 0; of a draw 0, 1;
                         of a grid from CGL_ARGUMENT_GRID */
+  bool follows; /* a buffer: no value of the operation is the parameter's */
 } cgl_param_use;
 
 /* Which conditional node's handle a kernel sets: its first value, which each
@@ -138,6 +141,7 @@ struct cgl_op {
   bool waits;          /* a kernel that does (compile/source.h) */
   bool fits;           /* a kernel whose blocks fit the device at once */
   bool programmatic;   /* its node has one dependency, by such an edge */
+  bool follows;        /* a kernel in its following form (driver/predicate.h) */
   bool off;            /* executables do not run it */
   bool stale;          /* changed since the template's node was set */
   bool due;            /* a parameter changed since the executable's was set */

@@ -15,12 +15,12 @@ static bool bytes_are_equal(const void *a, const void *b, size_t bytes) {
 }
 
 
-/* The value of a use; NULL: the operation has it, or the use has ended. */
+/* The value of a use; NULL: the operation has it, or needs none. */
 static const unsigned char *use_value(const cgl_recording *recording,
                                       const cgl_op *op,
                                       const cgl_param_use *use,
                                       unsigned char value[CGL_PARAM_MOST]) {
-  if (!use->param)
+  if (!use->param || use->follows)
     return NULL;
   cgl_param_get(use->param, value);
   return bytes_are_equal(recording->values + op->values + use->offset, value,
@@ -91,6 +91,14 @@ cgl_status cgl_record_set_number(cgl_numbers *numbers, size_t i,
              "wanted",
              *param->name ? " " : "", param->name, param->bytes, param->count);
     return cgl_fail_hint("make a parameter of one element of a number's type");
+  }
+  if (cgl_param_follows(param)) {
+    cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
+             "the parameter%s%s follows a buffer, and this number is wanted "
+             "before the work runs",
+             *param->name ? " " : "", param->name);
+    return cgl_fail_hint("a parameter that follows a buffer is an argument of "
+                         "a kernel or the value of a fill");
   }
   numbers->types[i] = (uint8_t)param->type;
   cgl_param_get(param, &numbers->raw[i]);

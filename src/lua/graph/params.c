@@ -16,16 +16,19 @@ static cgl_graph_param_use *uses_push(lua_State *L, cgl_lua *S,
 }
 
 
-/* Pushes {node =, argument =, body =, kind =, name =, file =, line =}. */
+/* Pushes {node =, argument =, body =, follows =, kind =, name =, file =, line
+ * =}.
+ */
 static void use_push(lua_State *L, const cgl_graph_param_use *use) {
   static const char *const extents[] = {"grid.x", "grid.y", "grid.z"};
-  lua_createtable(L, 0, 7);
+  lua_createtable(L, 0, 8);
   cgl_lua_set_number(L, "node", (double)use->node + 1);
   if (use->argument < CGL_ARGUMENT_GRID)
     cgl_lua_set_number(L, "argument", (double)use->argument + 1);
   else
     cgl_lua_set_text(L, "argument", extents[use->argument - CGL_ARGUMENT_GRID]);
   cgl_lua_set_boolean(L, "body", use->body);
+  cgl_lua_set_boolean(L, "follows", use->follows);
   cgl_lua_set_text(L, "kind", use->kind);
   cgl_lua_set_text(L, "name", use->name);
   cgl_lua_set_text(L, "file", use->file);
@@ -50,8 +53,8 @@ static void param_push(lua_State *L, cgl_lua *S, cgl_param *param) {
 }
 
 
-/* g:params(): a list of {param =, name =, type =, value =, uses =}, in the
-   order of their first uses */
+/* g:params(): a list of {param =, name =, type =, value =, follows =, uses =},
+   in the order of their first uses */
 static int graph_params(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "graph:params");
   cgl_graph *graph = cgl_lua_check_graph(L, S, 1);
@@ -72,6 +75,8 @@ static int graph_params(lua_State *L) {
       lua_pushvalue(L, -2);
       lua_rawset(L, -4);
     }
+    if (uses[i].follows)
+      cgl_lua_set_boolean(L, "follows", true);
     lua_getfield(L, -1, "uses");
     use_push(L, &uses[i]);
     lua_rawseti(L, -2, (int)lua_objlen(L, -2) + 1);

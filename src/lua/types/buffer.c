@@ -392,6 +392,22 @@ static uint64_t type_value_count(cgl_type type) {
 }
 
 
+/* With a parameter among the bounds. */
+static int buffer_random_params(lua_State *L, cgl_lua *S, cgl_buffer *buffer,
+                                cgl_generator *generator, int at) {
+  const bool pair = !lua_isnoneornil(L, at + 1);
+  cgl_bound low = {NULL, 0};
+  if (pair)
+    low = number_read(L, S, at, "the lower bound", 0);
+  const cgl_bound high = number_read(L, S, at + pair, "the upper bound", 0);
+  cgl_lua_done(L, S,
+               cgl_buffer_random_params(buffer, generator, cgl_lua_stream(L, S),
+                                        low, high));
+  lua_settop(L, 1);
+  return 1;
+}
+
+
 /* b:random([gen,] [[low,] high]): whole numbers from low to below high */
 static int buffer_random(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "buffer:random");
@@ -401,6 +417,9 @@ static int buffer_random(lua_State *L) {
   int64_t low = 0;
   uint64_t count = 0;
   cgl_type type = cgl_buffer_type(buffer);
+  if (cgl_lua_peek(L, at, CGL_LUA_param) ||
+      cgl_lua_peek(L, at + 1, CGL_LUA_param))
+    return buffer_random_params(L, S, buffer, generator, at);
   if (lua_isnoneornil(L, at) && lua_isnoneornil(L, at + 1)) {
     if (cgl_type_bytes(type) < 8 || type == CGL_TYPE_int64)
       count = type_value_count(type);

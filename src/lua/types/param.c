@@ -82,10 +82,10 @@ void cgl_lua_param_read(lua_State *L, cgl_lua *S, int index, cgl_param *param,
 }
 
 
-void cgl_lua_param_push(lua_State *L, cgl_lua *S, const cgl_param *param) {
-  char bytes[MOST_BYTES];
+/* Pushes elements that the parameter may have. */
+static void values_push(lua_State *L, cgl_lua *S, const cgl_param *param,
+                        const char *bytes) {
   const size_t count = cgl_param_count(param);
-  cgl_param_get(param, bytes);
   if (cgl_param_field_count(param)) {
     cgl_lua_push_struct(L, S, &(cgl_lua_fields){.param = param}, bytes);
     return;
@@ -100,6 +100,21 @@ void cgl_lua_param_push(lua_State *L, cgl_lua *S, const cgl_param *param) {
 }
 
 
+void cgl_lua_param_push(lua_State *L, cgl_lua *S, const cgl_param *param) {
+  char bytes[MOST_BYTES];
+  cgl_param_get(param, bytes);
+  values_push(L, S, param, bytes);
+}
+
+
+/* Pushes the buffer that the parameter follows; in the slot NULL: none. */
+static cgl_buffer **followed_push(lua_State *L, cgl_lua *S, cgl_param *param) {
+  cgl_buffer **slot = cgl_lua_new_buffer(L, S);
+  *slot = cgl_param_followed(param);
+  return slot;
+}
+
+
 /* p:set(value) */
 static int param_set(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "param:set");
@@ -110,10 +125,43 @@ static int param_set(lua_State *L) {
 }
 
 
-/* p:get() */
+/* p:get(): of a parameter that follows a buffer, what that holds */
 static int param_get(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "param:get");
-  cgl_lua_param_push(L, S, cgl_lua_check_param(L, S, 1));
+  cgl_param *param = cgl_lua_check_param(L, S, 1);
+  cgl_buffer **followed = followed_push(L, S, param);
+  char bytes[MOST_BYTES];
+  if (!*followed) {
+    cgl_lua_param_push(L, S, param);
+    return 1;
+  }
+  cgl_lua_limits_wait(L, S, cgl_lua_stream(L, S), NULL);
+  cgl_lua_done(L, S,
+               cgl_buffer_download(*followed, cgl_lua_stream(L, S), 0, bytes,
+                                   cgl_buffer_bytes(*followed)));
+  values_push(L, S, param, bytes);
+  return 1;
+}
+
+
+/* p:follow(buffer | nil) */
+static int param_follow(lua_State *L) {
+  cgl_lua *S = cgl_lua_issue(L, "param:follow");
+  cgl_param *param = cgl_lua_check_param(L, S, 1);
+  if (lua_gettop(L) < 2)
+    cgl_lua_bad(L, S, 2, "a buffer expected, or nil for an end");
+  cgl_buffer *buffer = lua_isnil(L, 2) ? NULL : cgl_lua_check_buffer(L, S, 2);
+  cgl_lua_done(L, S, cgl_param_follow(param, buffer));
+  lua_settop(L, 1);
+  return 1;
+}
+
+
+/* p:followed(): the buffer, or nil */
+static int param_followed(lua_State *L) {
+  cgl_lua *S = cgl_lua_enter(L, "param:followed");
+  if (!*followed_push(L, S, cgl_lua_check_param(L, S, 1)))
+    lua_pushnil(L);
   return 1;
 }
 
@@ -148,8 +196,13 @@ static void param_describe(void *object, char *text, size_t room) {
 
 void cgl_lua_open_param(lua_State *L, cgl_lua *S) {
   static const luaL_Reg methods[] = {
-      {"set", param_set},   {"get", param_get}, {"type", param_type},
-      {"name", param_name}, {NULL, NULL},
+      {"set", param_set},
+      {"get", param_get},
+      {"follow", param_follow},
+      {"followed", param_followed},
+      {"type", param_type},
+      {"name", param_name},
+      {NULL, NULL},
   };
   static const luaL_Reg functions[] = {{"param", cg_param}, {NULL, NULL}};
   static const cgl_lua_type type = {.kind = CGL_LUA_param,

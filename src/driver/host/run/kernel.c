@@ -69,6 +69,20 @@ static void predicate_ask(void *argument) {
 }
 
 
+/* Reads the parameters that follow memory.  A launch runs once at a time, so
+   they go where its own values are. */
+static void following_read(void *argument) {
+  const host_kernel_op *op = argument;
+  const cgl_host_kernel *kernel = op->function->kernel;
+  const uint32_t n = kernel->nparams - 1;
+  const uint64_t *words = op->params[n];
+  for (uint32_t i = 0; i < n; i++)
+    if (words[1 + i])
+      memcpy(op->params[i], (const void *)(uintptr_t)words[1 + i],
+             kernel->param_size[i]);
+}
+
+
 static CUresult kernel_fail(const host_kernel_op *op, const host_fault *fault,
                             host_isolation *isolation) {
   char name[80] = "kernel ";
@@ -83,6 +97,9 @@ CUresult host_kernel_run(const host_kernel_op *op, host_isolation *isolation) {
   predicate_answer answer = {op, true};
   if (op->function->predicated &&
       !host_guard_run(predicate_ask, &answer, NULL, &l.fault))
+    return kernel_fail(op, &l.fault, isolation);
+  if (op->function->follows &&
+      !host_guard_run(following_read, (void *)op, NULL, &l.fault))
     return kernel_fail(op, &l.fault, isolation);
   if (!answer.runs)
     return CUDA_SUCCESS;

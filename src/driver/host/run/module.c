@@ -25,8 +25,7 @@ struct CUmod_st {
   struct second_form *second; /* of the kernels that were asked for it */
 };
 
-/* A kernel's second form: the same code with a cgl_predicate behind its
-   parameters. */
+/* A kernel's second form (driver/predicate.h). */
 typedef struct second_form {
   struct second_form *next;
   CUfunction of;
@@ -275,12 +274,12 @@ void host_module_reset(void) {
 }
 
 
-/* The second form of a kernel, made when it is first asked for; NULL without
+/* A second form of a kernel, made when it is first asked for; NULL without
    memory. */
-static CUfunction module_second(CUmodule module, CUfunction of) {
+static CUfunction module_second(CUmodule module, CUfunction of, bool follows) {
   const uint32_t n = of->kernel->nparams;
   second_form *second = module->second;
-  while (second && second->of != of)
+  while (second && (second->of != of || second->function.follows != follows))
     second = second->next;
   if (second)
     return &second->function;
@@ -292,8 +291,8 @@ static CUfunction module_second(CUmodule module, CUfunction of) {
     sizes[i] = of->kernel->param_size[i];
     align[i] = of->kernel->param_align[i];
   }
-  sizes[n] = sizeof(cgl_predicate);
-  align[n] = _Alignof(cgl_predicate);
+  sizes[n] = follows ? (uint32_t)cgl_following_bytes(n) : sizeof(cgl_predicate);
+  align[n] = _Alignof(uint64_t);
   second->of = of;
   second->kernel = *of->kernel;
   second->kernel.nparams = n + 1;
@@ -301,7 +300,8 @@ static CUfunction module_second(CUmodule module, CUfunction of) {
   second->kernel.param_align = align;
   second->function.module = module;
   second->function.kernel = &second->kernel;
-  second->function.predicated = true;
+  second->function.predicated = !follows;
+  second->function.follows = follows;
   second->function.limits = of->limits;
   second->function.max_dynamic_shared = of->max_dynamic_shared;
   second->function.carveout = of->carveout;
@@ -327,7 +327,9 @@ CUresult host_module_function(CUmodule module, const char *name,
     if (!name[n])
       *out = &module->functions[i];
     else if (!strcmp(name + n, CGL_PREDICATED))
-      *out = module_second(module, &module->functions[i]);
+      *out = module_second(module, &module->functions[i], false);
+    else if (!strcmp(name + n, CGL_FOLLOWING))
+      *out = module_second(module, &module->functions[i], true);
     else
       continue;
     return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

@@ -160,6 +160,7 @@ struct CUfunc_st {
   CUmodule module;
   const cgl_host_kernel *kernel;
   bool predicated;        /* its last parameter is a cgl_predicate */
+  bool follows;           /* it is the words of a following form */
   host_limits limits;     /* of a launch without a deadline */
   int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
   int carveout;      /* CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT */
@@ -174,8 +175,8 @@ void host_module_release(CUmodule module);
 void host_module_unload(CUmodule module);
 void host_module_reset(void); /* unloads all */
 /* Under host_lock: INVALID_HANDLE, NOT_FOUND; INVALID_VALUE for a global that
-   is named like a kernel.  A kernel's name with CGL_PREDICATED behind it is its
-   second form. */
+   is named like a kernel.  A kernel's name with CGL_PREDICATED or CGL_FOLLOWING
+   behind it is a second form. */
 CUresult host_module_function(CUmodule module, const char *name,
                               CUfunction *out);
 CUresult host_module_global(CUmodule module, const char *name,

@@ -26,23 +26,24 @@ static cgl_status second_check(cgl_kernel *kernel, const cgl_launch *launch,
 }
 
 
-cgl_status cgl_kernel_predicated(cgl_kernel *kernel, const cgl_launch *launch,
-                                 const char *operation, CUfunction *function,
-                                 const char **why) {
-  size_t bytes = sizeof(cgl_predicate) + _Alignof(cgl_predicate);
+cgl_status cgl_kernel_second(cgl_kernel *kernel, cgl_second_form form,
+                             const cgl_launch *launch, const char *operation,
+                             CUfunction *function, const char **why) {
+  size_t bytes =
+      cgl_kernel_second_bytes(kernel, form) + _Alignof(cgl_predicate);
   for (size_t i = 0; i < kernel->nparams; i++)
     bytes += kernel->sizes[i];
   *why = NULL;
-  *function = atomic_load(&kernel->second);
+  *function = atomic_load(&kernel->seconds[form]);
   cgl_status status = CGL_OK;
   if (bytes > CGL_MAX_PARAM_BYTES)
     *why = "its parameters leave no room for one more";
   else if (!*function) {
     const char *name =
         kernel->signature ? kernel->signature->lowered : kernel->name;
-    status =
-        cgl_module_predicated(kernel->module, name, operation, function, why);
-    atomic_store(&kernel->second, *function);
+    status = cgl_module_second_form(kernel->module, form, name, operation,
+                                    function, why);
+    atomic_store(&kernel->seconds[form], *function);
   }
   if (!status && !*why)
     status = second_check(kernel, launch, *function, operation, why);
