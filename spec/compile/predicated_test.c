@@ -121,7 +121,7 @@ static void texts(void) {
           "mov.b64 %rd1, b;");
   follows("nothing of the module's head",
           HEAD "\n\t// .globl a\n.visible .entry a(.param .u32 b)\n{}\n",
-          "{}\n\n.visible .entry a$follows(");
+          "}\n.visible .entry a$follows(");
   unfollowed("no parameter", HEAD ".entry a()\n{\n\tret;\n}\n");
   unfollowed("an address of a parameter",
              HEAD ".entry a(.param .u32 b)\n{\n\tmov.b64 %rd1, b;\n}\n");

@@ -215,8 +215,9 @@ function M.kernel(name, seed)
     local k = random(deep > 1 and 8 or 30)
     local v = pick(V)
     if k == 24 or k == 25 then
-      line(d, "for (unsigned r = threadIdx.%s; r < %du; r += blockDim.%s) {", k == 24 and "y" or "z",
-        1 + random(9), k == 24 and "y" or "z")
+      local axis = k == 24 and "y" or "z"
+      line(d, "for (unsigned r = threadIdx.%s; r < %du; r += blockDim.%s) {", axis, 1 + random(9),
+        axis)
       line(d, "  const unsigned from = r * 5u + %s;", uniform(1))
       line(d, "  for (int at = threadIdx.x%s; at < (int)(%s %% 50u); at += blockDim.x) {",
         pick { "", " + 2", " + r" }, uniform(1))
