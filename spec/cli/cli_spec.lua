@@ -167,8 +167,8 @@ describe("the command line", function()
         BOTH(i4, int) BOTH(u4, unsigned) BOTH(b, bool)
         extern "C" __global__ void pair(float *x, float2 a) { x[0] = a.x; x[1] = a.y; }
         struct point { float2 at; int n; };
-        struct all { float f; point p[2]; };
-        extern "C" __global__ void whole(float *x, all s) {
+        struct many { float f; point p[2]; };
+        extern "C" __global__ void whole(float *x, many s) {
           x[0] = s.f; x[1] = s.p[1].at.y; x[2] = s.p[1].n; x[3] = s.p[0].n;
         }
       ]]

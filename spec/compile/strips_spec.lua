@@ -7,7 +7,9 @@ local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../support/device.lua")
 local random_kernels = dofile(here .. "/../support/kernels.lua")
 
-if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then return end
+if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
+  return describe("a kernel without barriers", function() pending "in strips is the host device's" end)
+end
 
 ffi.cdef [[
 int setenv(const char *name, const char *value, int replace);

@@ -368,6 +368,7 @@ static void check_threads(void) {
 
 
 int main(void) {
+  setenv("CGRAPHLUA_DEVICE", "host", 1); /* the scripts' too */
   if (!tap_ok(engine_begin() && engine_works(), "an engine with a graph"))
     return tap_done();
   check_interface();
