@@ -487,6 +487,63 @@ extern "C" __global__ void k(int *x) {
     assert.same({ "loop" }, { form_of [[extern "C" __global__ void k() {}]] })
   end)
 
+  it("is not changed by a shift, and by an operator >> of its own", function()
+    local source = [[%s
+      __device__ void exchange(int &a, int &b) { int c = a; a = b; b = c; }
+      extern "C" __global__ void sorts(int *keys) {
+        __shared__ int s[64];
+        int key = keys[threadIdx.x], t = threadIdx.x;
+        for (int bit = 0; bit < 3; bit++) {
+          __syncthreads();
+          s[t] = key >> bit & 1;
+          __syncthreads();
+          int before = 0, zeros = 0;
+          for (int i = 0; i < 64; i++) {
+            zeros += !s[i];
+            before += i < t && s[i] == s[t];
+          }
+          int to = s[t] ? zeros + before : before;
+          __syncthreads();
+          s[to] = key;
+          __syncthreads();
+          key = s[t];
+        }
+        exchange(key, keys[t]);
+      }
+      extern "C" __global__ void draws(int *numbers) {
+        int seed = 3, step = 1, t = threadIdx.x;
+        for (int i = 0; i < 4; i++) {
+          __syncthreads();
+          %s
+          if (step > 4) __syncthreads();
+        }
+        numbers[t] = step;
+      }]]
+    local read = "struct reader { int *seed; };" ..
+      "__device__ void operator>>(reader r, int &to) { to = *r.seed = *r.seed * 5 + 1; }"
+    local cases = { { "", "step += seed >> i;" }, { read, "reader r = {&seed}; r >> step;" } }
+    for _, case in ipairs(cases) do
+      local text, got = source:format(case[1], case[2]), {}
+      local loops, fibers = module_as("loops", text), module_as("fibers", text)
+      for i, module in ipairs { loops, fibers } do
+        local keys, numbers = cg.zeros("int32", 64), cg.zeros("int32", 64)
+        local list = {}
+        for k = 1, 64 do list[k] = k * 37 % 8 end
+        keys:upload(list)
+        module:kernel "sorts":launch(1, 64, keys)
+        module:kernel "draws":launch(1, 64, numbers)
+        got[i] = { keys:download(), numbers:download() }
+      end
+      assert.same(got[2], got[1])
+      assert.equal(0, got[1][1][1])
+      assert.equal(7, got[1][1][64])
+      if case[1] == "" then
+        assert.same({ "loops", "loops" }, { (loops:kernel "sorts":form()),
+          (loops:kernel "draws":form()) })
+      end
+    end
+  end)
+
   it("does not take the others of its source with it", function()
     -- What the splitter takes and the compiler does not.
     local module = module_as("loops", [[

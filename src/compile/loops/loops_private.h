@@ -93,6 +93,7 @@ typedef struct tree {
   const cgl_token *origin, *copy; /* a row of the source, and what is read */
   unsigned char *known;           /* SYNC_* of every chunk */
   bool references; /* a function takes a reference to what is not const */
+  bool extracts;   /* an operator >> is defined, which may take one */
   bool returns;    /* a thread may leave before a barrier */
   int strides;     /* loops that a row of threads takes together */
   bool strips;     /* loops that strips take together count as SYNC_WARP */

@@ -84,7 +84,11 @@ bool cgl_values_is_assigned(const tree *t, row r, const variable *v) {
     while (before && cgl_token_is(&r.at[before - 1], "("))
       before--;
     if (is_changed_behind(r, i, pointer) || is_in_target(r, i) ||
-        (before && cgl_token_is_any(&r.at[before - 1], "++", "--", ">>")))
+        (before && cgl_token_is_any(&r.at[before - 1], "++", "--")))
+      return true;
+    /* An operator's, or the end of a function's template arguments. */
+    if (before && cgl_token_is(&r.at[before - 1], ">>") &&
+        (t->extracts || (t->references && before < i)))
       return true;
     if (t->references && i && cgl_token_is_any(&r.at[i - 1], "(", ",") &&
         is_argument(r, i))

@@ -674,6 +674,16 @@ static bool takes_references(const cgl_program *p) {
 }
 
 
+static bool defines_extraction(const cgl_program *p) {
+  for (size_t i = 0; i < p->nchunks; i++)
+    for (size_t k = 1; k < p->chunks[i].count; k++)
+      if (cgl_token_is(&p->chunks[i].at[k - 1], "operator") &&
+          cgl_token_is(&p->chunks[i].at[k], ">>"))
+        return true;
+  return false;
+}
+
+
 static void see_index(tree *t, statement *s, row r, void *user) {
   bool *global = user;
   (void)s;
@@ -737,6 +747,7 @@ static void read_kernel(tree *t) {
   bind_templates(t);
   declare_parameters(t);
   t->references = takes_references(t->program);
+  t->extracts = defines_extraction(t->program);
   row body = kernel_body(t);
   if (!t->failed && !t->why)
     t->body = cgl_tree_read(t, body);
