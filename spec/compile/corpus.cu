@@ -1393,3 +1393,52 @@ extern "C" __global__ void rows_by_odd_blocks(ARGS) {
   s += __shfl_xor_sync(__activemask(), s, 1);
   m[blockIdx.x * blockDim.x + threadIdx.x] = s * (lane + 1) + row;
 }
+
+// ---- edges that most rows of threads do not have ----
+
+//@ guarded_tiles 3 4 16 16 0
+extern "C" __global__ void guarded_tiles(ARGS) {
+  __shared__ float a[16][17], b[16][17];
+  const int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
+  const int rows = 60, cols = 45, inner = 37;
+  float sum = 0.f;
+  for (int from = 0; from < inner; from += 16) {
+    a[threadIdx.y][threadIdx.x] =
+        row < rows && from + threadIdx.x < inner ? x[row * inner + from + threadIdx.x] : 0.f;
+    b[threadIdx.y][threadIdx.x] =
+        (from + (int)threadIdx.y) < inner && col < cols ? k[(from + threadIdx.y) * cols + col] : 0;
+    __syncthreads();
+    for (int i = 0; i < 16; i++) sum += a[threadIdx.y][i] * b[i][threadIdx.x];
+    __syncthreads();
+  }
+  if (row < rows && col < cols) y[row * cols + col] = sum;
+}
+
+//@ guarded_line 9 1 96 1 0
+extern "C" __global__ void guarded_line(ARGS) {
+  __shared__ int line[98];
+  const int size = 800;
+  int at = blockIdx.x * blockDim.x + threadIdx.x, t = threadIdx.x + 1;
+  line[t] = at < size ? k[at] : -1;
+  if (threadIdx.x == 0) line[0] = at > 0 ? k[at - 1] : -1;
+  if (threadIdx.x == blockDim.x - 1) line[t + 1] = at + 1 < size ? k[at + 1] : -1;
+  __syncthreads();
+  if (at >= 1 && at + 1 < size)
+    m[at] = line[t - 1] + 2 * line[t] + line[t + 1];
+  else if (at < size)
+    m[at] = line[t];
+}
+
+//@ guarded_by_unsigned 5 1 64 1 0
+extern "C" __global__ void guarded_by_unsigned(ARGS) {
+  const unsigned at = blockIdx.x * blockDim.x + threadIdx.x, before = 4294967290u;
+  __shared__ int s[64];
+  s[threadIdx.x] = at - 7u < (unsigned)n ? k[at - 7u] : 5;
+  __syncthreads();
+  m[at] = s[63 - threadIdx.x] + (at + before < before) + (at < -1);
+  __syncthreads();
+  s[threadIdx.x] = at + before > 20u;
+  __syncthreads();
+  m[at + 512] = s[threadIdx.x ^ 1];
+  y[at] = at + .5f < 130.f ? x[at] : 0.f;
+}

@@ -6,7 +6,9 @@ local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../support/device.lua")
 
 if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
-  return describe("the elementary functions of a kernel", function() pending "are the host device's" end)
+  return describe("the elementary functions of a kernel", function()
+    pending "are the host device's"
+  end)
 end
 
 ffi.cdef [[

@@ -8,7 +8,9 @@ local device = dofile(here .. "/../support/device.lua")
 local random_kernels = dofile(here .. "/../support/kernels.lua")
 
 if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
-  return describe("a kernel without barriers", function() pending "in strips is the host device's" end)
+  return describe("a kernel without barriers", function()
+    pending "in strips is the host device's"
+  end)
 end
 
 ffi.cdef [[

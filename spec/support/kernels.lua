@@ -210,9 +210,20 @@ function M.kernel(name, seed)
     else line(d, "__syncwarp();") end
   end
 
+  --- A comparison that most rows of threads have one value of.
+  local function edge()
+    local at = pick { "gx", "gx - 1", "gx", "gy", "gy + 2", "gc", "gid - 5u", "gid + 4294967290u",
+      "blockIdx.x * blockDim.x + threadIdx.x", "gx + (int)(w % 7u)", "(threadIdx.x + u)",
+      "5 + gx", "gl", "gl - 4" }
+    local bound = pick { "n", "64", "(int)(w % 90u)", "u % 90u", "60.5f", "n * 11 - 3", "n", "1",
+      "(int)blockDim.x", "gridDim.x * blockDim.x", "gy" }
+    if random(4) == 0 then at, bound = bound, at end
+    return at .. pick { " < ", " <= ", " > ", " >= ", " < " } .. bound
+  end
+
   --- What the block does together.
   function common(d, deep, inside)
-    local k = random(deep > 1 and 8 or 30)
+    local k = random(deep > 1 and 8 or 34)
     local v = pick(V)
     if k == 24 or k == 25 then
       local axis = k == 24 and "y" or "z"
@@ -232,6 +243,15 @@ function M.kernel(name, seed)
     elseif k == 27 then
       line(d, "for (unsigned at = column; at < %s %% 90u + row; at += 32u) " ..
         "%s += in[(row * 8u + at) & 63u];", uniform(1), v)
+      warped(d, 1)
+    elseif k == 30 then line(d, "%s += %s && %s ? in[gx & 63] : %s;", v, edge(), edge(), value(1))
+    elseif k == 31 then line(d, "s[t] = %s ? %s : 0u; %s ^= s[t];", edge(), value(1), v)
+    elseif k == 32 then
+      line(d, "if (%s || !(%s)) %s += %s; else %s ^= gx;", edge(), edge(), v, value(1), pick(V))
+      if random(2) == 0 then line(d, "bool %s = %s; %s += %s;", "in" .. names, edge(), v,
+        "in" .. names) names = names + 1 end
+    elseif k == 33 then
+      line(d, "%s += %s ? %s : 3u;", v, edge(), value(1))
       warped(d, 1)
     elseif k == 28 and inside and early then line(d, "if (row %% 5u == %du) return;", random(5))
     elseif k == 0 or k == 1 then
@@ -339,6 +359,8 @@ function M.kernel(name, seed)
   line(1, "unsigned gid = blockIdx.x * nthreads + t, lane = t & 31u, warp = t / 32u;")
   line(1, "const unsigned row = (blockIdx.x * blockDim.x + threadIdx.x) / 32u,")
   line(1, "  column = (blockIdx.x * blockDim.x + threadIdx.x) & 31u;")
+  line(1, "int gx = blockIdx.x * blockDim.x + threadIdx.x, gy = blockIdx.x + threadIdx.y;")
+  line(1, "const unsigned char gc = gx; const long gl = gx;")
   line(1, "unsigned a = in[gid %% 64u], b = gid * 3u, c = t + 1u, d = 7u, p[4] = {1u, t, gid, 5u};")
   line(1, "unsigned u = blockIdx.x + 2u, w = (unsigned)n;")
   line(1, "pair q = {t, gid};")

@@ -182,6 +182,14 @@ CGL_INLINE unsigned cgl_limit(T, B bound, unsigned most) {
   const common c = (common)bound;
   return c <= 0 ? 0 : c < (common)most ? (unsigned)c : most;
 }
+/* What grows by 1 from thread to thread, and whether it did from the first
+   thread of a row to the last one, without wrapping around. */
+template <class T> CGL_INLINE long cgl_place_of(T x) {
+  return sizeof x == 8 && (T)-1 > (T)0 && (long)x < 0 ? __LONG_MAX__ : (long)x;
+}
+CGL_INLINE bool cgl_grows(long first, long last, unsigned threads) {
+  return (unsigned long)last - (unsigned long)first == threads;
+}
 /* Which of `most` threads from `from` on is the one; a number below `most`
    where none is. */
 template <class T>

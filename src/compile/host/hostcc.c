@@ -210,6 +210,8 @@ static const char *const gcc_options[] = {
        store may change, in all kernels of the source */
     "-fno-tree-slp-vectorize",
     "-fno-store-merging",
+    /* a warp's 32 values would be copied by halves of vectors */
+    "-fno-tree-loop-distribute-patterns",
     "-fdiagnostics-color=never",
     "-fmax-errors=20",
     "-fno-diagnostics-show-caret",

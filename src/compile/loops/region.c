@@ -141,6 +141,14 @@ void cgl_region_put_common(writer *w, row r) {
 }
 
 
+void cgl_region_put_again(writer *w, const bool *used) {
+  size_t k = 0;
+  for (const variable *v = w->t->variables; v; v = v->next, k++)
+    if (used[k] && v->again)
+      put_again(w, v);
+}
+
+
 bool cgl_region_is_ragged(const writer *w) {
   return w->alive && (w->ragged || !w->run || !w->fast);
 }
@@ -258,8 +266,8 @@ static void put_epilogue(writer *w, const bool *used, statement *const *list,
 
 
 /* The head of a loop over the threads, or over the lanes of the run's warp. */
-static void put_head(writer *w, bool ordered, const stride *walk,
-                     const char *from, const char *most) {
+static void put_head(writer *w, bool ordered, bool in_row, const char *from,
+                     const char *most) {
   const char *pragma = ordered || w->style->ordered ? "" : "CGL_UNORDERED ";
   cgl_put_own(w);
   if (w->t->strips)
@@ -273,10 +281,9 @@ static void put_head(writer *w, bool ordered, const stride *walk,
         "%s%sfor (unsigned cgl_x = %s; cgl_x "
         "< %s; cgl_x++) { const unsigned cgl_t = (cgl_z * cgl_by + cgl_y) * "
         "cgl_bx + cgl_x; const uint3 threadIdx = {cgl_x, cgl_y, cgl_z};",
-        walk && walk->rows ? ""
-                           : "for (unsigned cgl_z = 0; cgl_z < cgl_bz; "
-                             "cgl_z++) for (unsigned cgl_y = 0; cgl_y < "
-                             "cgl_by; cgl_y++) ",
+        in_row ? ""
+               : "for (unsigned cgl_z = 0; cgl_z < cgl_bz; cgl_z++) for "
+                 "(unsigned cgl_y = 0; cgl_y < cgl_by; cgl_y++) ",
         pragma, from, most ? most : "cgl_bx");
   else
     cgl_text_print(
@@ -406,6 +413,63 @@ static row only_one(writer *w, const statement *s, bool *of_row) {
 }
 
 
+/* What cgl_region_put writes, perhaps twice. */
+typedef struct loop {
+  statement *const *list;
+  size_t n;
+  const stride *walk;
+  row guarded;
+  const bool *used;
+  bool ordered, returns;
+} loop;
+
+
+static void put_walked(writer *w, const stride *walk) {
+  cgl_put_tokens(w, walk->type, false);
+  cgl_put_tokens(w, walk->name, false);
+  /* in the loop's own type: an unsigned sum may wrap around, for all that
+     the compiler knows, and then is no row of addresses */
+  const bool lane = walk->lane || w->run;
+  cgl_text_put(w->out, " = cgl_base + (");
+  cgl_put_tokens(w, walk->type, false);
+  cgl_text_put(w->out, lane ? ")cgl_l; const long cgl_wide_"
+                            : ")cgl_x; const long cgl_wide_");
+  cgl_text_add(w->out, walk->name.at->text, walk->name.at->length);
+  cgl_text_put(w->out, lane ? " = cgl_base + (long)cgl_l;"
+                            : " = cgl_base + (long)cgl_x;");
+  w->walked = walk->name.at;
+  cgl_put_tokens(w, walk->body, true);
+}
+
+
+/* `in_row`: the loops over the block's rows stand around it. */
+static void put_loop(writer *w, const loop *l, bool in_row, const char *from,
+                     const char *most) {
+  put_head(w, l->ordered, in_row, from, most);
+  w->inside = true;
+  put_prologue(w, l->used, l->list, l->n);
+  cgl_text_put(w->out, " {");
+  if (l->walk)
+    put_walked(w, l->walk);
+  else if (l->guarded.n)
+    cgl_put_tokens(w, l->guarded, true);
+  else
+    for (size_t i = 0; i < l->n; i++)
+      if (l->list[i]->kind == STATEMENT_DECLARATION)
+        put_declaration(w, l->list[i]);
+      else
+        cgl_put_tokens(w, l->list[i]->all, true);
+  w->inside = false;
+  w->walked = NULL;
+  cgl_put_own(w);
+  put_epilogue(w, l->used, l->list, l->n);
+  cgl_text_put(w->out, " } }");
+  if (l->returns)
+    cgl_text_print(w->out, " cgl_next_%d:;", w->labels);
+  cgl_text_put(w->out, " }");
+}
+
+
 /* One loop for `n` statements, or for the body of a stride. */
 void cgl_region_put(writer *w, statement *const *list, size_t n,
                     const stride *walk) {
@@ -445,42 +509,27 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
     cgl_text_print(w->out, ", %s, %s), cgl_k = cgl_only + 1;",
                    of_row ? "cgl_wx" : "0", w->run ? "32" : "cgl_bx");
   }
-  put_head(w, ordered, walk, one.n ? "cgl_only" : "0",
-           walk || guarded.n || one.n ? "cgl_k" : NULL);
-  w->inside = true;
-  put_prologue(w, used, list, n);
-  cgl_text_put(w->out, " {");
-  if (walk) {
-    cgl_put_tokens(w, walk->type, false);
-    cgl_put_tokens(w, walk->name, false);
-    /* in the loop's own type: an unsigned sum may wrap around, for all that
-       the compiler knows, and then is no row of addresses */
-    const bool lane = walk->lane || w->run;
-    cgl_text_put(w->out, " = cgl_base + (");
-    cgl_put_tokens(w, walk->type, false);
-    cgl_text_put(w->out, lane ? ")cgl_l; const long cgl_wide_"
-                              : ")cgl_x; const long cgl_wide_");
-    cgl_text_add(w->out, walk->name.at->text, walk->name.at->length);
-    cgl_text_put(w->out, lane ? " = cgl_base + (long)cgl_l;"
-                              : " = cgl_base + (long)cgl_x;");
-    w->walked = walk->name.at;
-    cgl_put_tokens(w, walk->body, true);
-  } else if (guarded.n)
-    cgl_put_tokens(w, guarded, true);
-  else
-    for (size_t i = 0; i < n; i++)
-      if (list[i]->kind == STATEMENT_DECLARATION)
-        put_declaration(w, list[i]);
-      else
-        cgl_put_tokens(w, list[i]->all, true);
-  w->inside = false;
-  w->walked = NULL;
-  cgl_put_own(w);
-  put_epilogue(w, used, list, n);
-  cgl_text_put(w->out, " } }");
-  if (returns)
-    cgl_text_print(w->out, " cgl_next_%d:;", w->labels);
-  cgl_text_put(w->out, guarded.n || one.n ? " } }" : " }");
+  const loop whole = {list, n, walk, guarded, used, ordered, returns};
+  const char *from = one.n ? "cgl_only" : "0",
+             *most = walk || guarded.n || one.n ? "cgl_k" : NULL;
+  if (most || w->t->strips || (w->run && !w->fast) ||
+      !cgl_guard_find(w, list, n))
+    put_loop(w, &whole, walk && walk->rows, from, most);
+  else {
+    if (!w->run)
+      cgl_text_put(w->out, "for (unsigned cgl_z = 0; cgl_z < cgl_bz; cgl_z++) "
+                           "for (unsigned cgl_y = 0; cgl_y < cgl_by; cgl_y++)");
+    cgl_text_put(w->out, "{");
+    cgl_guard_put(w);
+    w->holds = true;
+    cgl_text_put(w->out, "{");
+    put_loop(w, &whole, true, from, most);
+    w->holds = false;
+    cgl_text_put(w->out, "} else {");
+    put_loop(w, &whole, true, from, most);
+    cgl_text_put(w->out, "} }");
+  }
+  cgl_text_put(w->out, guarded.n || one.n ? " }" : "");
   cgl_put_own(w);
   if (returns && w->alive && !w->run)
     cgl_text_put(w->out, "if (!cgl_some(cgl_alive, cgl_n)) return;\n");

@@ -257,6 +257,44 @@ static bool is_of_row(writer *w, row r, const outer *o, bool fixed,
 }
 
 
+/* The row with the variables that all threads have and that a region does not
+   change as numbers; false when something of it loads. */
+static bool put_numbers(writer *w, row *r) {
+  for (size_t i = 0; i < r->n; i++) {
+    const cgl_token *x = &r->at[i], *last = i ? x - 1 : NULL;
+    const variable *v = cgl_tree_is_name(*r, i) ? cgl_tree_find(w->t, x) : NULL;
+    if (x->kind == CGL_TOKEN_PUNCT &&
+        (!cgl_token_is_any(x, "+", "-", "*", "(", ")", ".") ||
+         (cgl_token_is(x, "*") && (!last || (last->kind == CGL_TOKEN_PUNCT &&
+                                             !cgl_token_is(last, ")"))))))
+      return false;
+    if (v && v->uniform && !v->addressed && !v->reference && !v->dims.n &&
+        !(i + 1 < r->n && cgl_token_is(&r->at[i + 1], ".")))
+      put_zero(w, r, i, 1);
+  }
+  return true;
+}
+
+
+bool cgl_stride_is_place(writer *w, row r, bool *moves, bool *blocks) {
+  static const outer none = {.count = 0};
+  size_t at = 0, n = 0;
+  bool lane = false, rows = false;
+  row all = cgl_stride_expand(w, r, 0);
+  if (!all.at || w->t->failed)
+    return false;
+  *moves = is_index_sum(all, &at, &n, &lane, all.at);
+  if (*moves)
+    put_zero(w, &all, at, n);
+  for (size_t i = 0; i < all.n; i++)
+    *blocks |=
+        cgl_tree_is_name(all, i) && (cgl_token_is(&all.at[i], "blockIdx") ||
+                                     cgl_tree_find(w->t, &all.at[i]));
+  return put_numbers(w, &all) && (!lane || w->run) &&
+         is_of_row(w, all, &none, true, &rows);
+}
+
+
 /* The parts of `for (T c = start; c < bound; c += step) body`, with what is
    computed again written out; *start is the `base`. */
 static bool read_header(writer *w, row r, stride *out) {

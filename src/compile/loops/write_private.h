@@ -1,5 +1,5 @@
-/* How the files that write loops share their work: text.c, region.c, stride.c,
-   warp.c and write.c.
+/* How the files that write loops share their work: text.c, region.c, guard.c,
+   stride.c, warp.c and write.c.
    Invariant: what is pending is written before anything that must follow it;
    the names of variables are unique, so where a text stands does not matter. */
 #ifndef CGL_COMPILE_LOOPS_WRITE_PRIVATE_H
@@ -8,6 +8,13 @@
 #include "compile/loops/loops_private.h"
 
 #define MAX_PENDING 512
+#define MAX_GUARDS 8
+
+/* A comparison that may have one value for a row of threads. */
+typedef struct guard {
+  row all;    /* the comparison */
+  row moving; /* its side that grows by 1 from thread to thread; or nothing */
+} guard;
 
 typedef struct writer {
   tree *t;
@@ -30,6 +37,9 @@ typedef struct writer {
   const cgl_token *walked; /* the variable of the stride in it, or NULL */
   const char *mask;        /* array of the lanes that take part, or NULL */
   bool strict;             /* in a mask: all lanes of the warp must take part */
+  guard guards[MAX_GUARDS];
+  size_t nguards;
+  bool holds; /* the guards are known to hold where is written */
   statement *pending[MAX_PENDING];
   size_t npending;
 } writer;
@@ -98,6 +108,9 @@ void cgl_region_put_common(writer *w, row r);
 /* May some of the threads have left that are written for? */
 bool cgl_region_is_ragged(const writer *w);
 
+/* Declares what is computed again and is used. */
+void cgl_region_put_again(writer *w, const bool *used);
+
 /* A statement that is run once. */
 void cgl_region_put_scalar(writer *w, row r);
 
@@ -108,7 +121,24 @@ statement *cgl_region_statement(writer *w, const cgl_token *where,
 /* A token of the statement, for its line. */
 const cgl_token *cgl_region_where(const writer *w, const statement *s);
 
+/* ---- guard.c ---- */
+
+/* Finds the guards of the statements: true when a row of threads can be asked
+   whether they hold for all of it. */
+bool cgl_guard_find(writer *w, statement *const *list, size_t n);
+
+/* Writes `if (they hold)`, within a row of threads or a warp. */
+void cgl_guard_put(writer *w);
+
+/* How many tokens at i are a guard that is known to hold, or 0. */
+size_t cgl_guard_holds(const writer *w, row r, size_t i);
+
 /* ---- stride.c ---- */
+
+/* Is it a sum of numbers that all threads of a row have, and of the thread's
+   place in the row (*moves)?  It loads nothing.  *blocks: and differs from
+   block to block, or by variables. */
+bool cgl_stride_is_place(writer *w, row r, bool *moves, bool *blocks);
 
 /* The row with what is computed again written out. */
 row cgl_stride_expand(writer *w, row r, int depth);
