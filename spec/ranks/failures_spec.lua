@@ -45,7 +45,7 @@ local function lines_of(text, rank)
 end
 
 local function fail(n, word, said, environment)
-  local rank, ms = math.random(0, n - 1), math.random(0, 60)
+  local rank, ms = math.random(0, n - 1), math.random(60)
   local began = os.time()
   local name = os.tmpname() -- an argument that no other process has
   local words = ("fails.lua %s %d %d %s"):format(word, rank, ms, name)

@@ -171,11 +171,18 @@ describe("ranks", function()
     end
   end)
 
-  it("end graphs and groups in every order, on more ranks than cores", function()
-    local status, text = ranks(8, "ends.lua")
-    assert(status == 0, text)
-    has(text, "right: 6 ends")
-  end)
+  -- Ranks, how many things end before the program, and how the program ends.
+  for _, case in ipairs {
+    { 8, 0, "end" }, { 2, 1, "exit" }, { 3, 0, "open" }, { 2, 2, "open" }, { 4, 3, "world" },
+    { 3, 4, "exit" }, { 2, 4, "open" },
+  } do
+    it(("end on %d ranks in every order, %d things before the program: %s"):format(unpack(case)),
+      function()
+        local status, text = ranks(case[1], ("ends.lua %d %s"):format(case[2], case[3]))
+        assert(status == 0, text)
+        has(text, "right: 144 ends")
+      end)
+  end
 
   it("learn what one rank learns with all images of a step", function()
     local status, text = ranks(2, "networks.lua")
@@ -217,7 +224,7 @@ describe("ranks", function()
   end)
 
   it("say what to install without MPI", function()
-    local status, text = ranks(2, "ends.lua", "CGRAPHLUA_MPI=/nowhere/mpi.so")
+    local status, text = ranks(2, "ends.lua 0 end", "CGRAPHLUA_MPI=/nowhere/mpi.so")
     assert.is_true(status ~= 0)
     has(text, "CGL_ERROR_NOT_FOUND")
     has(text, "install Debian's openmpi%-bin and libopenmpi%-dev")

@@ -440,7 +440,8 @@ static void requests_take(void) {
 /* Returns true when all ranks have come to the end of the program. */
 static bool requests_test(void) {
   bool over = false;
-  for (cgl_progress **at = &world.active; *at;) {
+  /* MPI tests nothing after its end. */
+  for (cgl_progress **at = &world.active; *at && !over;) {
     cgl_progress *request = *at;
     if (!request_test(request)) {
       at = &request->next;
@@ -519,6 +520,7 @@ static void progress_end(int status, void *unused) {
   world.failing = status != 0;
   while (world.failing) /* the progress thread ends the process */
     pause();
+  cgl_context_synchronize_all(); /* other ranks wait for collectives under way */
   cgl_progress_do(&request);
 }
 
