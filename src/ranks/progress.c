@@ -520,7 +520,8 @@ static void progress_end(int status, void *unused) {
   world.failing = status != 0;
   while (world.failing) /* the progress thread ends the process */
     pause();
-  cgl_context_synchronize_all(); /* other ranks wait for collectives under way */
+  /* Other ranks wait for collectives under way. */
+  cgl_context_synchronize_all();
   cgl_progress_do(&request);
 }
 
