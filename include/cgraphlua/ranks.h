@@ -98,7 +98,9 @@ typedef struct cgl_ranks_transfer {
 
 /* Sends and receives buffers, all at once, so that no order of them can block;
    the n-th buffer that goes to a rank is the n-th that it receives from this
-   one, of the same type and size.  At most CGL_RANKS_MAX_TRANSFERS. */
+   one, of the same type and size.  What a rank sends to itself it receives in
+   the same exchange.  At most CGL_RANKS_MAX_TRANSFERS.
+   CGL_ERROR_INVALID_ARGUMENT */
 CGL_API cgl_status cgl_ranks_exchange(cgl_ranks *ranks, cgl_stream *stream,
                                       const cgl_ranks_transfer *transfers,
                                       size_t ntransfers);

@@ -234,6 +234,23 @@ if world.size > 1 then
   end
 end
 
+-- A rank's own sends have their receives in the same exchange.
+local mine, got = cg.full("int32", 2, world.rank), cg.zeros("int32", 2)
+local neighbour = (world.rank + 1) % world.size
+for _, slip in ipairs {
+  function() world:send(mine, world.rank) end,
+  function() world:recv(got, world.rank) end,
+  function()
+    world:exchange { { send = mine, to = world.rank }, { recv = got, from = neighbour } }
+  end,
+} do
+  local ok, err = pcall(slip)
+  checks = checks + 1
+  assert(world.size == 1 or not ok and err.message:find("no other side", 1, true), tostring(err))
+end
+world:exchange { { send = mine, to = world.rank }, { recv = got, from = world.rank } }
+check("its own", got, { world.rank, world.rank })
+
 world:barrier()
 cg.synchronize()
 if world.rank == 0 then

@@ -7,29 +7,8 @@ local device = dofile(here .. "/../support/device.lua")
 local program = device.program
 local quote = program.quote
 
--- Ranks of a sanitized build: MPI never frees what it keeps.
-local environment = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " ..
-  "CGRAPHLUA_DEVICE=host ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 "
-
--- Why there are no ranks here, or nil.
-local function lacks_ranks()
-  if cg.device().device ~= "host" then return "ranks on GPUs are tested by hand" end
-  if os.execute "command -v mpirun >/dev/null 2>&1" ~= 0 then
-    return "there is no mpirun: install openmpi-bin"
-  end
-  local status = program.shell(environment .. quote(program.path) .. " --ranks 2 -e " ..
-    quote "require('cgraphlua').ranks()" .. " 2>&1 | grep -q 'cannot be opened'")
-  return status == 0 and "cgraphlua was built without MPI: install libopenmpi-dev" or nil
-end
-
-local lacks = lacks_ranks()
-
--- Runs a script of this folder on n ranks; its status, and all that they said.
-local function ranks(n, words, env)
-  local status, out, err = program.shell(("%s %s timeout -k 1 60 %s --ranks %d %s/%s"):format(
-    environment, env or "", quote(program.path), n, quote(here), words))
-  return status, out .. err
-end
+local support = dofile(here .. "/../support/ranks.lua")
+local ranks, lacks = support.run, support.lacks()
 
 local function has(text, pattern)
   assert(text:find(pattern), ("%q is not in: %s"):format(pattern, text))
@@ -73,7 +52,11 @@ describe("ranks", function()
       invalid(function() world:all_gather(x:view(1, 3), x:view(2, 3)) end, "shares memory")
       invalid(function() world:broadcast(x, 1) end, "rank 1 is none of 1")
       invalid(function() world:reduce(x, nil) end, "dst is missing")
-      invalid(function() world:exchange { { send = x, to = 0 } } end, "no other side")
+      invalid(function() world:exchange { { send = x, to = 0 } } end, "a send has no other side")
+      invalid(function() world:recv(x, 0) end, "rank 0 is this rank itself, and a receive has no")
+      invalid(function()
+        world:exchange { { send = x, to = 0 }, { recv = y, from = 0 } }
+      end, "dst has 3 of float")
       invalid(function() world:exchange { { send = x, to = 0 }, { recv = x, from = 0 } } end,
         "shares memory")
       invalid(function() cg.ranks { seconds = 0 } end, "more than 0")
@@ -165,6 +148,21 @@ describe("ranks", function()
     end)
   end
 
+  it("exchange buffers of random pairs in random order", function()
+    for seed = 1, tonumber(os.getenv "CGRAPHLUA_RANKS_FAILURES") or 2 do
+      local status, text = ranks(2 + seed % 3, "pairs.lua " .. seed)
+      assert(status == 0, text)
+      has(text, "right: %d+ transfers")
+    end
+  end)
+
+  it("name the lines of two ranks that wait for each other", function()
+    local status, text = ranks(3, "pairs.lua 1 cross")
+    assert.is_true(status ~= 0 and status ~= 124)
+    has(text, "ranks:exchange at %S*pairs.lua:(%d+) has waited 1 s for rank [01], whose last " ..
+      "collective was ranks:exchange at %S*pairs.lua:%1")
+  end)
+
   it("divide a grid, and take the same steps in parts as in one piece", function()
     for _, n in ipairs { 2, 3 } do
       local status, text = ranks(n, "domains.lua")
@@ -173,11 +171,18 @@ describe("ranks", function()
     end
   end)
 
-  it("end graphs and groups in every order, on more ranks than cores", function()
-    local status, text = ranks(8, "ends.lua")
-    assert(status == 0, text)
-    has(text, "right: 6 ends")
-  end)
+  -- Ranks, how many things end before the program, and how the program ends.
+  for _, case in ipairs {
+    { 8, 0, "end" }, { 2, 1, "exit" }, { 3, 0, "open" }, { 2, 2, "open" }, { 4, 3, "world" },
+    { 3, 4, "exit" }, { 2, 4, "open" },
+  } do
+    it(("end on %d ranks in every order, %d things before the program: %s"):format(unpack(case)),
+      function()
+        local status, text = ranks(case[1], ("ends.lua %d %s"):format(case[2], case[3]))
+        assert(status == 0, text)
+        has(text, "right: 144 ends")
+      end)
+  end
 
   it("learn what one rank learns with all images of a step", function()
     local status, text = ranks(2, "networks.lua")
@@ -209,42 +214,6 @@ describe("ranks", function()
     assert(status == 0, text)
   end)
 
-  it("name both lines when they do not agree", function()
-    local status, text = ranks(2, "fails.lua shape", "CGRAPHLUA_RANKS_CHECK=1")
-    assert.is_true(status ~= 0)
-    has(text, "all_reduce sum of 5 float at .*fails.lua:%d+, and rank 1 issues ranks:all_reduce " ..
-      "sum of 10 float at .*fails.lua:%d+")
-    status, text = ranks(2, "fails.lua kind", "CGRAPHLUA_RANKS_CHECK=1")
-    assert.is_true(status ~= 0)
-    has(text, "ranks:barrier at .*fails.lua:%d+, and rank 1 issues ranks:broadcast of 5 float, " ..
-      "root 1 at")
-  end)
-
-  -- By what rank 1 does: what is said, by a rank that replays.
-  local ends = {
-    killed = "%[[02]%] rank 1 %(process %d+%) has died; the last collective here: " ..
-      "ranks:all_reduce at .*fails.lua:10",
-    error = "%[[02]%] rank 1 ended: it failed; the last collective here: ranks:all_reduce at",
-    exit = "%[[02]%] rank 1 ended: it failed",
-    wait_asleep = "ranks:all_reduce at .*fails.lua:10 has waited 0.5 s for rank 1, whose last " ..
-      "collective was ranks:all_reduce at",
-    wait_silent = "has waited 0.5 s for rank 1, which does not answer",
-    wait_over = "for rank 1, whose last collective was .* %(its script has ended%)",
-    wait_pair = "has waited 0.5 s for rank [01]",
-  }
-  for word, said in pairs(ends) do
-    it("all end when rank 1 is " .. word:match "[a-z]*$" .. ", and say so", function()
-      local name = os.tmpname() -- an argument that no other process has
-      local status, text = ranks(3, "fails.lua " .. word .. " " .. name)
-      os.remove(name)
-      assert.is_true(status ~= 0 and status ~= 124, "status " .. status)
-      has(text, said)
-      local gone = program.shell("for i in $(seq 100); do grep -lsa '[/]" .. name:sub(2) ..
-        "' /proc/[0-9]*/cmdline || exit 0; sleep 0.1; done; exit 1")
-      assert(gone == 0, "a process is left")
-    end)
-  end
-
   it("need a launcher that is installed", function()
     local status, _, err = program.shell("PATH=/nowhere " .. quote(program.path) .. " --ranks 2 x")
     assert.is_true(status ~= 0)
@@ -255,7 +224,7 @@ describe("ranks", function()
   end)
 
   it("say what to install without MPI", function()
-    local status, text = ranks(2, "fails.lua over", "CGRAPHLUA_MPI=/nowhere/mpi.so")
+    local status, text = ranks(2, "ends.lua 0 end", "CGRAPHLUA_MPI=/nowhere/mpi.so")
     assert.is_true(status ~= 0)
     has(text, "CGL_ERROR_NOT_FOUND")
     has(text, "install Debian's openmpi%-bin and libopenmpi%-dev")

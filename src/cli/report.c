@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "cli/report.h"
 
 #include <ctype.h>
@@ -14,16 +15,19 @@
 
 
 void cgl_report_line(const char *format, ...) {
+  char rank[16] = "", *text;
   va_list args;
   va_start(args, format);
-  fflush(stdout);
-  fputs("cgraphlua: ", stderr);
-  if (cgl_ranks_launched() >= 0)
-    fprintf(stderr, "[%d] ", cgl_ranks_launched());
-  vfprintf(stderr, format, args);
-  fputc('\n', stderr);
-  fflush(stderr);
+  if (vasprintf(&text, format, args) < 0)
+    text = NULL;
   va_end(args);
+  if (cgl_ranks_launched() >= 0)
+    snprintf(rank, sizeof rank, "[%d] ", cgl_ranks_launched());
+  fflush(stdout);
+  /* At once: the lines of several ranks do not mix. */
+  fprintf(stderr, "cgraphlua: %s%s\n", rank, text ? text : format);
+  fflush(stderr);
+  free(text);
 }
 
 

@@ -425,28 +425,38 @@ static cgl_status transfers_check(const cgl_ranks *ranks,
 }
 
 
-/* One rank sends to itself: the n-th send is the n-th receive. */
-static cgl_status exchange_alone(cgl_stream *stream,
-                                 const cgl_ranks_transfer *transfers, size_t n,
-                                 const char *operation) {
-  size_t send = 0, recv = 0;
-  cgl_status status = cgl_call_check_host(stream, operation);
-  while (!status) {
-    while (send < n && !transfers[send].send)
-      send++;
-    while (recv < n && transfers[recv].send)
-      recv++;
-    if (send == n || recv == n)
-      break;
-    status = cgl_buffer_copy(transfers[recv++].buffer, transfers[send++].buffer,
-                             stream);
+/* The first transfer of a rank with itself, from index i on; n: none. */
+static size_t own_next(const cgl_ranks_transfer *transfers, size_t n, size_t i,
+                       int rank, bool send) {
+  while (i < n && (transfers[i].send != send || transfers[i].peer != rank))
+    i++;
+  return i;
+}
+
+
+/* Pairs a rank's transfers with itself: the n-th send is the n-th receive of
+   the same exchange, because a later one would wait for this one.  Checks the
+   pairs, or copies them on the stream. */
+static cgl_status own_pairs(const cgl_ranks_transfer *transfers, size_t n,
+                            int rank, cgl_stream *copies,
+                            const char *operation) {
+  size_t send = own_next(transfers, n, 0, rank, true);
+  size_t recv = own_next(transfers, n, 0, rank, false);
+  cgl_status status = CGL_OK;
+  while (send < n && recv < n && !status) {
+    cgl_buffer *src = transfers[send].buffer, *dst = transfers[recv].buffer;
+    if (copies)
+      status = cgl_buffer_copy(dst, src, copies);
+    else
+      status = pair_check(src, dst, src->count, false, operation);
+    send = own_next(transfers, n, send + 1, rank, true);
+    recv = own_next(transfers, n, recv + 1, rank, false);
   }
-  if (!status && (send < n || recv < n))
-    status = refuse(operation, "give both sides",
-                    "a rank alone receives what it sends itself, and a %s has "
-                    "no other side",
-                    send < n ? "send" : "receive");
-  return status;
+  if (status || (send == n && recv == n))
+    return status;
+  return refuse(operation, "put both sides into one exchange",
+                "rank %d is this rank itself, and a %s has no other side", rank,
+                send < n ? "send" : "receive");
 }
 
 
@@ -459,10 +469,14 @@ cgl_status cgl_ranks_exchange(cgl_ranks *ranks, cgl_stream *stream,
   cgl_status status = order_check(ranks, stream, operation);
   if (!status)
     status = transfers_check(ranks, transfers, n, operation);
+  if (!status)
+    status = own_pairs(transfers, n, ranks->group->rank, NULL, operation);
+  if (!status && n && ranks->group->size == 1)
+    status = cgl_call_check_host(stream, operation);
   if (status || !n)
     return status;
   if (ranks->group->size == 1)
-    return exchange_alone(stream, transfers, n, operation);
+    return own_pairs(transfers, n, 0, stream, operation);
   for (size_t i = 0; i < n; i++) {
     cgl_buffer *buffer = transfers[i].buffer;
     list[i] = (cgl_mpi_transfer){

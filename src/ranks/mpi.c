@@ -123,14 +123,15 @@ static const char *mpi_start(int *rank, int *size, char *library, size_t room) {
     if (failed)
       return failed;
   }
-  MPI_Comm_dup(MPI_COMM_WORLD, &mpi.groups[0]);
+  while (mpi.ngroups < CGL_MPI_GROUPS) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &mpi.groups[mpi.ngroups]);
+    group_prepare(mpi.ngroups++);
+  }
   MPI_Comm_dup(MPI_COMM_WORLD, &mpi.messages);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  group_prepare(0);
   MPI_Comm_set_errhandler(mpi.messages, MPI_ERRORS_RETURN);
-  mpi.ngroups = 1;
-  MPI_Comm_rank(mpi.groups[0], rank);
-  MPI_Comm_size(mpi.groups[0], size);
+  MPI_Comm_rank(MPI_COMM_WORLD, rank);
+  MPI_Comm_size(MPI_COMM_WORLD, size);
   reductions_make();
   MPI_Get_library_version(name, &length);
   name[strcspn(name, ",\n")] = 0;

@@ -40,7 +40,7 @@ typedef struct cgl_mpi_call {
   cgl_collective what;
   cgl_ranks_operation operation;
   cgl_type type; /* of the numbers that elements have */
-  int group;     /* 0: all ranks; else as split returned it */
+  int group;     /* CGL_MPI_WORLD, CGL_MPI_END, or as split returned it */
   bool aside;    /* the host asks: no order with the group's other calls */
   int root;      /* of reduce and broadcast */
   size_t count;  /* numbers of a rank's part: of `from`, but for reduce_scatter
@@ -70,7 +70,15 @@ typedef struct cgl_mpi {
   void (*abort)(void);
 } cgl_mpi;
 
-enum { CGL_MPI_VERSION = 1 };
+enum { CGL_MPI_VERSION = 2 };
+
+/* Groups that stand from the start. */
+enum {
+  CGL_MPI_WORLD,
+  CGL_MPI_END, /* all ranks: for the end alone, which so meets no call of a
+                  script */
+  CGL_MPI_GROUPS
+};
 
 /* The one symbol of cgraphlua-mpi.so. */
 extern const cgl_mpi cgl_mpi_table;

@@ -17,7 +17,8 @@ enum {
   NAP_NS = 100 * 1000,        /* between tests of requests that take long */
   YIELDS = 2000,              /* tests before the first nap */
   LOOKS = 16,                 /* a look for messages every so many tests */
-  TEXT = 160
+  TEXT = 160,                 /* a collective and its line */
+  LINE = 480                  /* what is known of a failure */
 };
 
 typedef enum message_kind {
@@ -33,7 +34,7 @@ typedef struct message {
   uint64_t machine; /* of HELLO */
   uint64_t group;   /* of ASK and ANSWER */
   uint64_t number;  /* of ANSWER: collectives begun in the group */
-  char text[TEXT];  /* of ANSWER: the last collective; of FAILED: what is known
+  char text[LINE];  /* of ANSWER: the last collective; of FAILED: what is known
                        of the failure */
 } message;
 
@@ -93,7 +94,7 @@ static void nap(long ns) {
 /* ---- the end of the process ---- */
 
 /* "broadcast at step.lua:9", or "nothing". */
-static void last_write(char text[TEXT]) {
+static void last_write(char *text) {
   pthread_mutex_lock(&world.lock);
   if (world.operation)
     snprintf(text, TEXT, "%s at %s", world.operation,
@@ -115,7 +116,7 @@ static void message_to_all(const message *m) {
 static void all_end(const char *text) {
   message m = {.kind = FAILED}, ignored;
   int from;
-  snprintf(m.text, TEXT, "%s", text);
+  snprintf(m.text, sizeof m.text, "%s", text);
   message_to_all(&m);
   for (int i = 0; i < 30; i++) {
     while (world.mpi->poll(&from, &ignored, sizeof ignored))
@@ -140,7 +141,7 @@ static void die(const char *text) {
 
 /* Another rank failed, and ends this one: only a word is left. */
 static void die_with(const char *text) {
-  char last[TEXT], line[3 * TEXT];
+  char last[TEXT], line[2 * LINE];
   last_write(last);
   snprintf(line, sizeof line, "%s; the last collective here: %s", text, last);
   if (!ftrylockfile(stdout)) {
@@ -226,7 +227,7 @@ static uint64_t *count_of(uint64_t group) {
 
 static void message_take(int from, const message *m) {
   message answer = {.kind = ANSWER, .group = m->group};
-  char text[2 * TEXT];
+  char text[LINE + 40];
   peer *other = &world.peers[from];
   switch (m->kind) {
   case HELLO:
@@ -246,7 +247,7 @@ static void message_take(int from, const message *m) {
     memcpy(other->text, m->text, TEXT);
     break;
   case FAILED:
-    snprintf(text, sizeof text, "rank %d ended: %.*s", from, TEXT, m->text);
+    snprintf(text, sizeof text, "rank %d ended: %.*s", from, LINE, m->text);
     die_with(text);
   }
 }
@@ -347,15 +348,24 @@ static void request_end(cgl_progress *request) {
 
 
 /* What MPI refuses, it has no way back from.  It may be that a rank ends, which
-   then says so itself. */
+   then says so itself; else ranks issue different calls, and answer which. */
 static void request_die(const cgl_progress *request, const char *failed) {
-  char text[4 * TEXT];
+  char text[LINE];
+  int n = snprintf(text, sizeof text, "%s at %s: %s", request->operation,
+                   cgl_site_text(request->site), failed);
+  if (request->group)
+    request_ask(request);
   for (int i = 0; i < 30; i++) {
     world_look();
     nap(10 * 1000 * 1000);
   }
-  snprintf(text, sizeof text, "%s at %s: %s", request->operation,
-           cgl_site_text(request->site), failed);
+  for (int i = 0; request->group && i < request->group->size; i++) {
+    const peer *other = &world.peers[request->group->members[i]];
+    if (request_concerns(request, i) && other->heard && n < LINE - TEXT)
+      n += snprintf(text + n, LINE - (size_t)n,
+                    "; rank %d's last collective was %.*s",
+                    request->group->members[i], TEXT, other->text);
+  }
   die(text);
 }
 
@@ -430,7 +440,8 @@ static void requests_take(void) {
 /* Returns true when all ranks have come to the end of the program. */
 static bool requests_test(void) {
   bool over = false;
-  for (cgl_progress **at = &world.active; *at;) {
+  /* MPI tests nothing after its end. */
+  for (cgl_progress **at = &world.active; *at && !over;) {
     cgl_progress *request = *at;
     if (!request_test(request)) {
       at = &request->next;
@@ -503,12 +514,14 @@ static void progress_end(int status, void *unused) {
     return;
   fflush(stdout);
   cgl_progress request = {.kind = CGL_PROGRESS_END,
-                          .call = {.what = CGL_BARRIER},
+                          .call = {.what = CGL_BARRIER, .group = CGL_MPI_END},
                           .operation = "the end of the script"};
   world.leaving = true;
   world.failing = status != 0;
   while (world.failing) /* the progress thread ends the process */
     pause();
+  /* Other ranks wait for collectives under way. */
+  cgl_context_synchronize_all();
   cgl_progress_do(&request);
 }
 

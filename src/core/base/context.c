@@ -435,6 +435,26 @@ cgl_status cgl_context_synchronize(cgl_context *context) {
 }
 
 
+void cgl_context_synchronize_all(void) {
+  cgl_context *context;
+  uint64_t from = 0;
+  do {
+    context = NULL;
+    pthread_mutex_lock(&registry_lock);
+    for (cgl_context *c = registry; c; c = c->next)
+      if (c->serial > from && (!context || c->serial < context->serial))
+        context = c;
+    from = context ? context->serial : from;
+    const bool kept = context && cgl_object_try_retain(&context->object);
+    pthread_mutex_unlock(&registry_lock);
+    if (kept) {
+      cgl_context_synchronize(context);
+      cgl_context_release(context);
+    }
+  } while (context);
+}
+
+
 cgl_status cgl_context_set_kernel_deadline(cgl_context *context,
                                            double seconds) {
   static const char operation[] = "set_kernel_deadline";

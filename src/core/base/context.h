@@ -72,6 +72,9 @@ static inline cgl_status cgl_context_enter(cgl_context *context,
              : cgl_context_switch(context, operation);
 }
 
+/* Waits for the work of all open contexts; a failure is no matter. */
+void cgl_context_synchronize_all(void);
+
 /* The part of a room, or NULL before it was added. */
 static inline cgl_part *cgl_context_part(const cgl_context *context,
                                          cgl_part_slot slot) {
