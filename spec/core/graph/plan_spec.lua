@@ -280,7 +280,7 @@ extern "C" __global__ void bare(float *out, float *in, int n) {
     assert.equal("1:- 2:1", edges(captured(twice)))
     slips(function() bare:effects { into = "read", out = "write" } end,
       "bare has no parameter 'into': its parameters are out, in, n")
-    slips(function() bare:effects { out = "writes" } end, "an effect must be one of")
+    slips(function() bare:effects { out = "writes" } end, "out: an effect must be one of")
     slips(function() bare:effects { [4] = "read" } end, "bare has no parameter 4, it has 3")
     slips(function() bare:effects { [1.5] = "read" } end, "bare has no parameter 1.5")
     slips(function() bare:effects { [true] = "read" } end, "bare has no parameter")

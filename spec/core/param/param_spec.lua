@@ -503,7 +503,7 @@ describe("a graph with parameters", function()
   end)
 
   it("keeps numbers that set_params puts in a parameter's place", function()
-    local a, y, z = cg.param("float", 1), cg.zeros("float", 1), cg.zeros("float", 1)
+    local a, y, z = cg.param("float", 1, "a"), cg.zeros("float", 1), cg.zeros("float", 1)
     local g = cg.capture(function()
       kernel "set":launch(1, 1, y, a)
       z:fill(a)

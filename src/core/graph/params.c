@@ -353,6 +353,18 @@ static bool listing_follows(const cgl_recording *recording, const char *name) {
 }
 
 
+/* Does the graph still use it?  Numbers that set_params gave end uses. */
+static bool watched_lives(const cgl_graph *graph, const watched *w) {
+  const place *at = graph->params->places + w->first;
+  bool lives = w->bodies;
+  for (size_t i = 0; i < w->count && !lives; i++, at++) {
+    const cgl_op *op = cgl_record_op(graph->recording, at->op);
+    lives = cgl_record_uses(graph->recording, op)[at->use].param == at->param;
+  }
+  return lives;
+}
+
+
 cgl_status cgl_graph_param(cgl_graph *graph, const char *name,
                            cgl_param **param) {
   static const char operation[] = "graph:set";
@@ -360,7 +372,8 @@ cgl_status cgl_graph_param(cgl_graph *graph, const char *name,
   size_t found = 0;
   cgl_status status = cgl_graph_check_captured(graph, operation);
   for (size_t i = 0; p && i < p->nwatched; i++)
-    if (!strcmp(p->watched[i].watch.param->name, name)) {
+    if (!strcmp(p->watched[i].watch.param->name, name) &&
+        watched_lives(graph, &p->watched[i])) {
       *param = p->watched[i].watch.param;
       found++;
     }

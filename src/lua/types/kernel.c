@@ -242,17 +242,21 @@ static int kernel_effects(lua_State *L) {
                        "a table of parameters and what the kernel does with "
                        "their memory expected, got %s",
                        luaL_typename(L, 2));
+  S->blame = 2;
   for (int set = 0; set < 2; set++) /* all are checked before one is set */
     for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1)) {
+      S->blamed = NULL;
       const size_t index = parameter_read(L, S, kernel, lua_gettop(L) - 1);
-      const int effect =
-          cgl_lua_read_choice(L, S, lua_gettop(L), "an effect", effect_names);
       cgl_param_info info;
       cgl_lua_done(L, S, cgl_kernel_param(kernel, index, &info));
+      S->blamed = *info.name ? info.name : NULL;
+      const int effect =
+          cgl_lua_read_choice(L, S, lua_gettop(L), "an effect", effect_names);
       if (set || !info.pointer)
         cgl_lua_done(L, S,
                      cgl_kernel_set_effect(kernel, index, (cgl_effect)effect));
     }
+  S->blame = 0;
   lua_settop(L, 1);
   return 1;
 }
