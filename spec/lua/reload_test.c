@@ -156,21 +156,35 @@ static bool drop(const char *token) {
 }
 
 
-/* Most that a process may have more of after many lives than after few: glibc
+/* NVIDIA's driver keeps 280 bytes of every module that it has loaded, and for
+   a while its allocations fill glibc's arenas (580.159.04: 21 MB after 1,700
+   threads, 28 MB after 10,000). */
+enum { MODULES = 3, KEPT = 288, FILLED = 40 << 20 }; /* MODULES: of a life */
+
+static bool on_gpu(void) {
+  const char *device = getenv("CGRAPHLUA_DEVICE");
+  return device && !strncmp(device, "cuda", 4);
+}
+
+
+/* Most that a process may have more of after `count` lives than before: glibc
    and LuaJIT give memory back in pieces. */
-static void check_flat(const char *what, usage before, usage after) {
+static void check_flat(const char *what, usage before, usage after,
+                       long count) {
   const bool sanitized = __sanitizer_get_current_allocated_bytes;
+  const size_t kept = on_gpu() ? (size_t)count * MODULES * KEPT : 0;
+  const size_t filled = on_gpu() ? FILLED : 0;
   print_usage("before", &before);
   print_usage("after", &after);
-  tap_ok(after.allocated < before.allocated + (64 << 10),
+  tap_ok(after.allocated < before.allocated + kept + (64 << 10),
          "%s: no bytes stay allocated", what);
   tap_ok(after.descriptors == before.descriptors, "%s: no descriptors", what);
   tap_ok(after.threads == before.threads, "%s: no threads", what);
   if (sanitized) /* its own mappings and memory grow */
     return;
   tap_ok(after.mappings < before.mappings + 32, "%s: no mappings", what);
-  tap_ok(after.resident < before.resident + (4 << 20), "%s: no resident memory",
-         what);
+  tap_ok(after.resident < before.resident + filled + (4 << 20),
+         "%s: no resident memory", what);
 }
 
 
@@ -191,7 +205,7 @@ static void check_reloads(long reloads) {
       before = usage_now();
   }
   tap_ok(good == reloads, "%ld of %ld versions went on", good, reloads);
-  check_flat("reloads", before, usage_now());
+  check_flat("reloads", before, usage_now(), reloads - reloads / 4);
   tap_ok(drop(token), "the last one's is taken");
   cgl_stream_release(stream);
   cgl_context_release(context);
@@ -235,10 +249,11 @@ static void run_threads(double seconds) {
 static void check_threads(double seconds) {
   run_threads(seconds / 3);
   usage before = usage_now();
+  const long begun = atomic_load(&lives);
   run_threads(seconds * 2 / 3);
   tap_ok(!atomic_load(&mistakes), "%ld threads opened, worked and died",
          atomic_load(&lives));
-  check_flat("threads", before, usage_now());
+  check_flat("threads", before, usage_now(), atomic_load(&lives) - begun);
 }
 
 

@@ -48,15 +48,17 @@ static const char test_text[] =
     "\t@!%cgl_runs ret;\n"
     /* All threads have looked before one changes the value. */
     "\t@%cgl_valued bar.sync 0;\n"
+    "\t@!%cgl_counted bra $cgl_asked;\n"
     "\tmov.u32 %cgl_number, %tid.x;\n"
     "\tmov.u32 %cgl_x, %tid.y;\n\tor.b32 %cgl_number, %cgl_number, %cgl_x;\n"
     "\tmov.u32 %cgl_x, %tid.z;\n\tor.b32 %cgl_number, %cgl_number, %cgl_x;\n"
     "\tmov.u32 %cgl_x, %ctaid.x;\n\tor.b32 %cgl_number, %cgl_number, %cgl_x;\n"
     "\tmov.u32 %cgl_x, %ctaid.y;\n\tor.b32 %cgl_number, %cgl_number, %cgl_x;\n"
     "\tmov.u32 %cgl_x, %ctaid.z;\n\tor.b32 %cgl_number, %cgl_number, %cgl_x;\n"
-    "\tsetp.eq.and.u32 %cgl_first, %cgl_number, 0, %cgl_counted;\n"
+    "\tsetp.eq.u32 %cgl_first, %cgl_number, 0;\n"
     "\tadd.u32 %cgl_turn, %cgl_turn, 1;\n"
     "\t@%cgl_first st.volatile.global.u32 [%cgl_ran], %cgl_turn;\n"
+    "$cgl_asked:\n"
     "\t}\n";
 
 

@@ -28,7 +28,7 @@ enum {
   LOOP_MOST = 8,     /* weight of a turn */
   TURNS_MOST = 32,   /* of one body of a loop's node; those that are left at the
                         loop's end are skipped */
-  WEIGHT_WANTED = 64 /* of that body */
+  WEIGHT_WANTED = 96 /* of that body */
 };
 
 
