@@ -434,16 +434,18 @@ static CUgraphNode first_node(kernel_params *params) {
 }
 
 
-/* New parameters for the executable's first node. */
+/* Another number for the executable's first node. */
 double floor_set_params(int count) {
   kernel_params params;
   const CUgraphNode first = first_node(&params);
-  float a = 2;
+  float a;
   void *values[] = {&data, &a};
   params.params = values;
   double start = floor_now();
-  for (int i = 0; i < count; i++)
+  for (int i = 0; i < count; i++) {
+    a = (float)i;
     MUST(cuGraphExecKernelNodeSetParams(exec, first, &params));
+  }
   return (floor_now() - start) / count;
 }
 
@@ -452,12 +454,13 @@ double floor_set_params(int count) {
 double floor_set_call(int count) {
   kernel_params params;
   const CUgraphNode first = first_node(&params);
-  float a = 2;
+  float a;
   void *values[] = {&data, &a};
   params.params = values;
   room(count);
   for (int i = 0; i < count; i++) {
     MUST(cuStreamSynchronize(stream));
+    a = (float)i;
     double start = floor_now();
     MUST(cuGraphExecKernelNodeSetParams(exec, first, &params));
     MUST(cuGraphLaunch(exec, stream));

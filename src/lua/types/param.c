@@ -12,6 +12,8 @@ static bool value_is_element(lua_State *L, cgl_lua *S, int index,
                              cgl_type type) {
   cgl_arg x;
   const int kind = lua_type(L, index);
+  if (kind == LUA_TNUMBER)
+    return true;
   const bool wide = type == CGL_TYPE_int64 || type == CGL_TYPE_uint64;
   if (kind == LUA_TTABLE && cgl_type_lanes(type) > 1) {
     lua_rawgeti(L, index, 1);
