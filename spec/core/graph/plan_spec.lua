@@ -471,3 +471,40 @@ describe("a failing driver, in data order", function()
     end)
   end
 end)
+
+-- Launches, copies and fills of one stream become nodes when the capture ends,
+-- or when it has to know them.
+describe("operations whose nodes are made late", function()
+  it("blame the line that issued what the driver refuses", function()
+    local status, out, err = device.child([[
+      cg.on_log(nil)
+      local add, x = cg.kernel(source, "add"), cg.zeros("float", 8)
+      local function try(middle)
+        local k, list = 0, {}
+        repeat
+          k = k + 1
+          cg.debug.fault(k, 2)
+          local ok, e = pcall(cg.capture, function()
+            add:launch(1, 4, x, 1, 4)
+            x:view(1, 4):copy(x:view(5, 4)) middle()
+            x:fill(3)
+          end, { order = "data", keep_graph = true })
+          local _, hit = cg.debug.fault_count()
+          cg.debug.fault(0)
+          if hit == "cuGraphAddNode" then
+            list[#list + 1] = e.message:match "broken by (%S+ at %S+)"
+              or e.operation .. " at " .. e.where
+          end
+        until ok and not hit
+        print((table.concat(list, ", "):gsub("%S+:", "")))
+      end
+      local e = cg.event()
+      try(function() end)
+      try(function() e:record() end)
+    ]], "CGRAPHLUA_FAULT=1 CGRAPHLUA_CHECK_BUILD=0")
+    local line = tonumber(out:match "at (%d+)")
+    assert.equal(("launch at %d, copy at %d, fill at %d\nlaunch at %d, copy at %d\n")
+      :format(line, line + 1, line + 2, line, line + 1), out .. err)
+    assert.equal(0, status)
+  end)
+end)

@@ -61,8 +61,11 @@ static CUresult kernel_launch(const cgl_driver *driver, CUfunction function,
 /* Begins a copy or a fill of `buffer`, of the stream's device. */
 static cgl_status copy_begin(cgl_issue *issue, cgl_buffer *buffer,
                              cgl_stream *stream, const char *operation) {
-  const cgl_room room = {
-      .ranges = 2, .values = sizeof(cgl_element) + 16, .kept = 3, .uses = 1};
+  const cgl_room room = {.ranges = 2,
+                         .values = sizeof(cgl_element) + 16,
+                         .kept = 3,
+                         .uses = 1,
+                         .late = true};
   return cgl_issue_begin(issue, stream, &buffer->object, operation, room);
 }
 
@@ -165,9 +168,11 @@ static cgl_status copy_all(cgl_buffer *to, cgl_buffer *from, cgl_pinned *pinned,
   CUfunction function = NULL;
   if (issue.recording && !pinned)
     function = copy_kernel_for(context, &element, operation);
-  CUresult result =
-      copy_issue(context->driver, function, stream->handle, &element, &entry);
-  status = cgl_issue_taken(&issue, result, entry);
+  if (!cgl_issue_is_late(&issue)) {
+    CUresult result =
+        copy_issue(context->driver, function, stream->handle, &element, &entry);
+    status = cgl_issue_taken(&issue, result, entry);
+  }
   if (status)
     return status;
   if (to)
@@ -369,10 +374,12 @@ static cgl_status fill_all(cgl_buffer *buffer, cgl_stream *stream,
   status = fill_find_kernel(&issue, &element, param, &function);
   if (status)
     return status;
-  const char *entry;
-  CUresult result = fill_issue(cgl_driver_of(buffer), function, stream->handle,
-                               &element, &entry);
-  status = cgl_issue_taken(&issue, result, entry);
+  if (!cgl_issue_is_late(&issue)) {
+    const char *entry;
+    CUresult result = fill_issue(cgl_driver_of(buffer), function,
+                                 stream->handle, &element, &entry);
+    status = cgl_issue_taken(&issue, result, entry);
+  }
   if (status)
     return status;
   cgl_buffer_use(buffer, &issue, true, 0);

@@ -401,6 +401,77 @@ cgl_status cgl_build_graph(cgl_context *context, const cgl_recording *recording,
 }
 
 
+/* ---- nodes that were put off ---- */
+
+cgl_status cgl_build_late(cgl_context *context, cgl_recording *recording,
+                          CUgraph graph, cgl_capture *capture) {
+  const size_t n = cgl_record_count(recording);
+  const cgl_site here = cgl_site_here;
+  build b = {.context = context, .recording = recording, .graph = graph};
+  cgl_status status = CGL_OK;
+  b.nodes = malloc((2 * n + 1) * sizeof(CUgraphNode));
+  if (!b.nodes)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, "graph:capture_end",
+                    "no memory to build a graph");
+  b.before = b.nodes + n;
+  for (size_t i = 0; i < n; i++) {
+    const cgl_op *op = cgl_record_op(recording, i);
+    cgl_site_here = op->site;
+    b.operation = op->kind == CGL_OP_KERNEL ? "kernel:launch" : op->name;
+    status = build_add(&b, i);
+    if (status)
+      break;
+    cgl_record_set_node(recording, i, b.nodes[i]);
+    cgl_record_refreshed(recording, i);
+  }
+  if (status && capture)
+    cgl_capture_note_broken(capture, b.operation);
+  cgl_site_here = here;
+  free(b.nodes);
+  return status;
+}
+
+
+/* Adds the nodes, and has the stream follow the last. */
+static cgl_status capture_add_late(cgl_capture *capture) {
+  cgl_context *context = capture->origin->object.context;
+  cgl_recording *recording = capture->recording;
+  static const char operation[] = "graph:capture_begin";
+  cgl_captured now;
+  cgl_status status = cgl_context_enter(context, operation);
+  if (status)
+    return status;
+  CUresult result = cgl_capture_ask(capture->origin, &now);
+  if (result)
+    return cgl_fail_driver(context, result, operation,
+                           "cuStreamGetCaptureInfo");
+  if (!cgl_record_assume_line(recording))
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                    "no memory to build a graph");
+  status = cgl_build_late(context, recording, now.graph, capture);
+  cgl_record_forget_edges(recording);
+  if (status)
+    return status;
+  const cgl_op *last = cgl_record_op(recording, capture->noted - 1);
+  return cgl_fail_driver(context,
+                         context->driver->cuStreamUpdateCaptureDependencies(
+                             capture->origin->handle,
+                             (CUgraphNode *)&last->node, NULL, 1,
+                             CU_STREAM_SET_CAPTURE_DEPENDENCIES),
+                         operation, "cuStreamUpdateCaptureDependencies");
+}
+
+
+CUresult cgl_build_catch_up(cgl_capture *capture) {
+  capture->catch_up = NULL;
+  if (!capture->noted || !capture_add_late(capture))
+    return CUDA_SUCCESS;
+  cgl_capture_note_broken(capture, cgl_last_error()->operation);
+  capture->incomplete = true;
+  return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+}
+
+
 /* ---- graphs that fork ---- */
 
 /* The operations' own programmatic edges become full. */

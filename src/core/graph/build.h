@@ -54,6 +54,20 @@ cgl_status cgl_build_graph(cgl_context *context, const cgl_recording *recording,
                            uint64_t copies, const char *operation,
                            CUgraph *graph);
 
+/* A capture whose operations all come from one stream, and are launches, copies
+   and fills, needs the driver only at its end: their nodes are added when what
+   orders them, and where memory lies, is known.  The first operation of another
+   kind, an event, or a look at the driver's capture has it catch up.
+   cgl_build_catch_up is cgl_capture.catch_up: adds the nodes in a line.
+   cgl_build_late adds those of a capture that has ended to its graph, which has
+   none, after those that they depend on.  The recording knows the nodes then,
+   and none is stale.  What fails is told of the line that issued the operation,
+   and breaks the capture, unless that is NULL.
+   cuGraphAddNode, cuGraphKernelNodeSetAttribute */
+CUresult cgl_build_catch_up(cgl_capture *capture);
+cgl_status cgl_build_late(cgl_context *context, cgl_recording *recording,
+                          CUgraph graph, cgl_capture *capture);
+
 /* A conditional node to be added to a graph. */
 typedef struct cgl_build_conditional {
   CUgraph graph;

@@ -1,5 +1,5 @@
 /* The begin of a capture. */
-#include "core/graph/graph.h"
+#include "core/graph/build.h"
 
 
 static cgl_status capture_check_begin(cgl_graph *graph, cgl_stream *stream,
@@ -131,6 +131,8 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   graph->capture.draws = graph->draw_list;
   graph->draw_list = NULL;
   cgl_capture_begin(&graph->capture, cgl_stream_retain(stream));
+  if (graph->options.order == CGL_ORDER_DATA && !graph->capture.watched)
+    graph->capture.catch_up = cgl_build_catch_up;
   cgl_stream_release(before);
   graph->state = CGL_GRAPH_CAPTURING;
   cgl_pool_capture_begins(graph->pool, graph->capture.underway.serial);

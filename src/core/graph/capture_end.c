@@ -98,8 +98,10 @@ static cgl_status capture_check_end(cgl_graph *graph, const char *operation) {
 }
 
 
-/* What the driver handed out is the graph's now. */
-static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
+/* What the driver handed out is the graph's now; `late`: nothing, and its nodes
+   are still to be made. */
+static cgl_status capture_finish(cgl_graph *graph, bool late,
+                                 const char *operation) {
   cgl_context *context = graph->object.context;
   CUgraph template = graph->template->graph;
   cgl_recording *recording = graph->recording;
@@ -121,7 +123,7 @@ static cgl_status capture_finish(cgl_graph *graph, const char *operation) {
             "on another stream or device?",
             operation, cgl_site_text(graph->capture.underway.begun));
   if (graph->options.order == CGL_ORDER_DATA)
-    status = cgl_plan_order(graph, operation);
+    status = cgl_plan_order(graph, late, operation);
   else
     cgl_temporaries_mark(recording, graph->capture.underway.born);
   template = graph->template->graph;
@@ -165,6 +167,7 @@ cgl_status cgl_graph_capture_end(cgl_graph *graph) {
   if (status)
     return status;
   cgl_template *template = graph->template;
+  const bool late = graph->capture.catch_up;
   CUresult result =
       cgl_graph_end_driver_capture(&graph->capture, &template->graph);
   if (!result && graph->capture.incomplete)
@@ -173,7 +176,7 @@ cgl_status cgl_graph_capture_end(cgl_graph *graph) {
     status = cgl_graph_capture_end_failed(&graph->capture, result, operation);
   capture_close(graph);
   if (!status)
-    status = capture_finish(graph, operation);
+    status = capture_finish(graph, late, operation);
   if (!status) {
     cgl_captures_end();
     return CGL_OK;

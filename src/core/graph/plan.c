@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph/build.h"
 #include "core/graph/segments.h"
 #include "core/graph/temporary.h"
 #include "core/record/order.h"
@@ -512,28 +513,33 @@ static cgl_status plan_fit(plan *p, const cgl_graph *graph, cgl_temporaries *t,
 }
 
 
-/* The driver's graph gets the edges, and what was moved its addresses. */
-static cgl_status plan_finish(plan *p, cgl_graph *graph,
+/* The driver's graph gets the edges, and what was moved its addresses; or its
+   nodes, with both. */
+static cgl_status plan_finish(plan *p, cgl_graph *graph, bool late,
                               const char *operation) {
   cgl_context *context = graph->object.context;
-  const CUresult result = plan_edit(p, context->driver, graph->template->graph);
+  const CUgraph template = graph->template->graph;
+  const CUresult result =
+      late ? CUDA_SUCCESS : plan_edit(p, context->driver, template);
   if (result)
     return cgl_fail_driver(context, result, operation,
                            "cuGraphAddDependencies");
   cgl_record_set_dependencies(graph->recording, p->starts, p->edges);
   p->starts = p->edges = NULL;
-  return cgl_graph_refresh(graph, operation);
+  return late ? cgl_build_late(context, graph->recording, template, NULL)
+              : cgl_graph_refresh(graph, operation);
 }
 
 
-cgl_status cgl_plan_order(cgl_graph *graph, const char *operation) {
+cgl_status cgl_plan_order(cgl_graph *graph, bool late, const char *operation) {
   cgl_context *context = graph->object.context;
   cgl_recording *recording = graph->recording;
   const CUgraph template = graph->template->graph;
   cgl_temporaries t;
   plan p = {0};
   size_t bytes = 0;
-  CUresult result = graph->capture.watched
+  CUresult result = late ? CUDA_SUCCESS
+                    : graph->capture.watched
                         ? cgl_record_learn_edges(recording, template)
                         : cgl_record_learn_line(recording, template);
   cgl_status status =
@@ -551,7 +557,7 @@ cgl_status cgl_plan_order(cgl_graph *graph, const char *operation) {
     status = cgl_temporaries_move(&t, graph->pool, graph->capture.origin, bytes,
                                   operation);
   if (!status)
-    status = plan_finish(&p, graph, operation);
+    status = plan_finish(&p, graph, late, operation);
   plan_free(&p);
   cgl_temporaries_free(&t);
   return status;

@@ -28,10 +28,11 @@ const char *cgl_plan_barrier_reason(const cgl_draw *draws,
 
 /* Gives the recording of a capture that has ended, and the driver's graph of
    it, the edges of data order, and its temporary memory places (temporary.h),
-   over as many lanes as the graph's options and max_bytes allow.
+   over as many lanes as the graph's options and max_bytes allow.  `late`: the
+   graph has no nodes yet, and gets them (cgl_build_late).
    CGL_ERROR_NO_MEMORY, CUDA_ERROR_OUT_OF_MEMORY.  cuGraphGetEdges,
    cuGraphRemoveDependencies, cuGraphAddDependencies, cuGraphNodeSetParams */
-cgl_status cgl_plan_order(cgl_graph *graph, const char *operation);
+cgl_status cgl_plan_order(cgl_graph *graph, bool late, const char *operation);
 
 /* Refuses accesses that operation `index` of a graph in data order would begin
    to make, and which its edges do not order. */

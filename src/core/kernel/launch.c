@@ -229,7 +229,8 @@ cgl_status cgl_kernel_launch_params(cgl_kernel *kernel, cgl_stream *stream,
       (cgl_room){.ranges = kernel->nparams,
                  .values = kernel->values_bytes + sizeof ruled.numbers + more,
                  .kept = 2 * kernel->nparams + 1 + CGL_NUMBERS,
-                 .uses = kernel->nparams + CGL_NUMBERS});
+                 .uses = kernel->nparams + CGL_NUMBERS,
+                 .late = true});
   if (!status && grid)
     status = cgl_kernel_read_grid(kernel, grid, &launch, &ruled, launching);
   if (!status)

@@ -107,9 +107,10 @@ cgl_status cgl_buffer_create(cgl_stream *stream, cgl_pool *pool, cgl_type type,
   if (status)
     return status;
   if (pool)
-    status = pool->host ? cgl_pool_check_made(pool, operation)
-                        : cgl_issue_begin(&issue, stream, &pool->object,
-                                          operation, (cgl_room){.kept = 1});
+    status = pool->host
+                 ? cgl_pool_check_made(pool, operation)
+                 : cgl_issue_begin(&issue, stream, &pool->object, operation,
+                                   (cgl_room){.kept = 1, .late = true});
   else if (capture)
     pool = (cgl_pool *)capture->underway.pool;
   else if (!(pool = cgl_pools_own(context, operation)))

@@ -70,8 +70,10 @@ cgl_status cgl_stream_wait_event(cgl_stream *stream, cgl_event *event) {
     status = cgl_clock_hold(stream->clock, context, operation);
   if (status)
     return status;
-  CUresult result =
-      context->driver->cuStreamWaitEvent(stream->handle, event->handle, 0);
+  CUresult result = cgl_capture_catch_up(stream);
+  if (!result)
+    result =
+        context->driver->cuStreamWaitEvent(stream->handle, event->handle, 0);
   if (result) {
     if (joins)
       cgl_clock_unhold(stream->clock);
@@ -136,8 +138,9 @@ cgl_status cgl_event_record(cgl_event *event, cgl_stream *stream) {
   cgl_mark mark = {NULL, 0, {{0, 0}}};
   if (!stream->capture && !stream_is_captured_elsewhere(stream))
     mark = cgl_clock_mark(stream->clock);
-  CUresult result =
-      context->driver->cuEventRecord(event->handle, stream->handle);
+  CUresult result = cgl_capture_catch_up(stream);
+  if (!result)
+    result = context->driver->cuEventRecord(event->handle, stream->handle);
   if (result)
     return cgl_capture_failed(stream, result, operation, "cuEventRecord");
   event->recorded = true;

@@ -19,6 +19,10 @@ cgl_status cgl_issue_begin(cgl_issue *issue, cgl_stream *stream,
     status = cgl_capture_check_open(stream, operation);
   if (!status)
     status = cgl_context_enter(context, operation);
+  const CUresult late =
+      status || room.late ? CUDA_SUCCESS : cgl_capture_catch_up(stream);
+  if (late)
+    return cgl_capture_failed(stream, late, operation, "cuGraphAddNode");
   return status || !recording ? status
                               : cgl_issue_reserve(recording, &room, operation);
 }
@@ -101,6 +105,8 @@ cgl_status cgl_issue_launch(cgl_issue *issue, CUfunction function,
     issue->fits = launch_fits(issue, function, launch, waiter);
     issue->programmatic = issue->waits && issue_follows(issue);
   }
+  if (cgl_issue_is_late(issue))
+    return CGL_OK;
   if (!issue->programmatic)
     return cgl_issue_taken(
         issue,

@@ -23,6 +23,8 @@ typedef struct cgl_room {
   size_t kept;   /* objects */
   size_t bodies;
   size_t uses; /* of parameters */
+  bool late;   /* the operation calls the driver unless cgl_issue_is_late, or
+                  not at all */
 } cgl_room;
 
 /* Numbers of an operation that may be parameters. */
@@ -82,6 +84,11 @@ static inline cgl_status cgl_issue_taken(const cgl_issue *issue,
   return result ? cgl_capture_failed(issue->stream, result, issue->operation,
                                      entry)
                 : CGL_OK;
+}
+/* In a capture whose nodes are made when it ends: the operation is noted, and
+   the driver is not called. */
+static inline bool cgl_issue_is_late(const cgl_issue *issue) {
+  return issue->recording && issue->stream->capture->catch_up;
 }
 /* Launches a kernel, by a programmatic edge where the capture may; its result
    as cgl_issue_taken.  cuLaunchKernel, cuLaunchKernelEx */

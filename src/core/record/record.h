@@ -251,6 +251,9 @@ bool cgl_record_touches(const cgl_recording *recording, const cgl_op *op,
    order of creation.  cuGraphGetNodes */
 CUresult cgl_record_learn_nodes(cgl_recording *recording, CUgraph graph,
                                 size_t first, bool over);
+/* The node of an operation, which was added by hand. */
+void cgl_record_set_node(cgl_recording *recording, size_t index,
+                         CUgraphNode node);
 /* Learns the dependencies of all operations, unless they are known.
    cuGraphGetEdges */
 CUresult cgl_record_learn_edges(cgl_recording *recording, CUgraph graph);
@@ -258,6 +261,10 @@ CUresult cgl_record_learn_edges(cgl_recording *recording, CUgraph graph);
    all operations, none is of a predicated body, which may fork, and there are
    as many edges as a line has, it is a line, and the driver only counts. */
 CUresult cgl_record_learn_line(cgl_recording *recording, CUgraph graph);
+/* Each operation depends on the one before alone; false without memory.  And
+   the dependencies are unknown. */
+bool cgl_record_assume_line(cgl_recording *recording);
+void cgl_record_forget_edges(cgl_recording *recording);
 /* The operations that operation `index` depends on, once learned; SIZE_MAX for
    a node that is no operation. */
 const size_t *cgl_record_dependencies(const cgl_recording *recording,

@@ -150,19 +150,37 @@ CUresult cgl_record_learn_line(cgl_recording *recording, CUgraph graph) {
     if (!recording->ops[i].stream || recording->ops[i].predication ||
         recording->ops[i].stream != recording->ops[0].stream)
       return cgl_record_learn_edges(recording, graph);
+  return cgl_record_assume_line(recording) ? CUDA_SUCCESS
+                                           : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+
+bool cgl_record_assume_line(cgl_recording *recording) {
+  const size_t n = recording->nops;
   size_t *edges = malloc((n + 1) * sizeof *edges);
   size_t *first = calloc(n + 2, sizeof *first);
-  for (size_t i = 0; i < n && edges && first; i++) {
+  if (!edges || !first) {
+    free(edges);
+    free(first);
+    return false;
+  }
+  for (size_t i = 0; i < n; i++) {
     edges[i] = i;
     first[i + 1] = i;
   }
-  if (edges && first)
-    cgl_record_set_dependencies(recording, first, edges);
-  else {
-    free(edges);
-    free(first);
-  }
-  return edges && first ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  cgl_record_set_dependencies(recording, first, edges);
+  return true;
+}
+
+
+void cgl_record_forget_edges(cgl_recording *recording) {
+  cgl_record_set_dependencies(recording, NULL, NULL);
+}
+
+
+void cgl_record_set_node(cgl_recording *recording, size_t index,
+                         CUgraphNode node) {
+  recording->ops[index].node = node;
 }
 
 

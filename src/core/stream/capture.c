@@ -10,9 +10,11 @@
 CUresult cgl_capture_ask(const cgl_stream *stream, cgl_captured *captured) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   cuuint64_t id;
-  CUresult result = cgl_driver_of(stream)->cuStreamGetCaptureInfo(
-      stream->handle, &status, &id, &captured->graph, &captured->nodes,
-      &captured->edges, &captured->count);
+  CUresult result = cgl_capture_catch_up(stream);
+  if (!result)
+    result = cgl_driver_of(stream)->cuStreamGetCaptureInfo(
+        stream->handle, &status, &id, &captured->graph, &captured->nodes,
+        &captured->edges, &captured->count);
   return !result && status != CU_STREAM_CAPTURE_STATUS_ACTIVE
              ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
              : result;
@@ -36,7 +38,10 @@ bool cgl_capture_has(const cgl_stream *stream) {
 }
 
 
+/* What fails is told by the next operation, or by the capture's end. */
 void cgl_capture_watch(cgl_capture *capture) {
+  if (capture->catch_up)
+    capture->catch_up(capture);
   if (!capture->watched)
     capture->unwatched = capture->noted;
   capture->watched = true;
@@ -65,22 +70,28 @@ cgl_status cgl_capture_fail_broken(const cgl_capture *capture,
 }
 
 
+void cgl_capture_note_broken(cgl_capture *capture, const char *operation) {
+  const cgl_error *error = cgl_last_error();
+  if (capture->broken.status)
+    return;
+  capture->broken.status = error->code;
+  capture->broken.operation = operation;
+  capture->broken.site = cgl_site_here;
+  snprintf(capture->broken.message, sizeof capture->broken.message, "%s",
+           error->message);
+  snprintf(capture->broken.hint, sizeof capture->broken.hint, "%s",
+           error->hint);
+}
+
+
 cgl_status cgl_capture_failed(cgl_stream *stream, CUresult result,
                               const char *operation, const char *entry) {
   cgl_capture *capture = stream->capture;
   if (capture && result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
     return cgl_capture_fail_broken(capture, operation);
   cgl_fail_driver(stream->object.context, result, operation, entry);
-  if (capture && !capture->broken.status) {
-    const cgl_error *error = cgl_last_error();
-    capture->broken.status = result;
-    capture->broken.operation = operation;
-    capture->broken.site = cgl_site_here;
-    snprintf(capture->broken.message, sizeof capture->broken.message, "%s",
-             error->message);
-    snprintf(capture->broken.hint, sizeof capture->broken.hint, "%s",
-             error->hint);
-  }
+  if (capture)
+    cgl_capture_note_broken(capture, operation);
   return result;
 }
 

@@ -68,6 +68,9 @@ struct cgl_capture {
                        between them */
   size_t unwatched; /* count of operations before that: their nodes are the
                        first of the graph */
+  /* Makes nodes of the operations so far, and has none put off any more
+     (graph/build.h); NULL: none is.  What fails breaks the capture. */
+  CUresult (*catch_up)(cgl_capture *capture);
   struct cgl_order *order; /* record/order.h; made at first use */
   struct cgl_draw *draws;  /* random/random.h */
   bool incomplete; /* the graph lacks a part of what the failed call put in */
@@ -97,8 +100,16 @@ typedef struct cgl_captured {
   size_t count;
 } cgl_captured;
 
-/* CUDA_ERROR_STREAM_CAPTURE_INVALIDATED also where no capture is underway.
-   cuStreamGetCaptureInfo */
+/* The stream's operations are nodes from now on, if it captures.  Before the
+   driver is called for a stream that may capture, but by those that put their
+   call off (record/issue.h). */
+static inline CUresult cgl_capture_catch_up(const cgl_stream *stream) {
+  cgl_capture *capture = stream->capture;
+  return capture && capture->catch_up ? capture->catch_up(capture)
+                                      : CUDA_SUCCESS;
+}
+/* After catching up.  CUDA_ERROR_STREAM_CAPTURE_INVALIDATED also where no
+   capture is underway.  cuStreamGetCaptureInfo */
 CUresult cgl_capture_ask(const cgl_stream *stream, cgl_captured *captured);
 /* The node that the stream's last operation became, or NULL. */
 CUgraphNode cgl_capture_last_node(const cgl_stream *stream);
@@ -107,6 +118,8 @@ CUgraphNode cgl_capture_last_node(const cgl_stream *stream);
 bool cgl_capture_has(const cgl_stream *stream);
 /* From now on an engine may issue work into the capture. */
 void cgl_capture_watch(cgl_capture *capture);
+/* The thread's failure broke the capture, unless another did before. */
+void cgl_capture_note_broken(cgl_capture *capture, const char *operation);
 /* Turns a driver's failure of an operation on `stream` into the thread's
    failure, and remembers the first that broke the stream's capture. */
 cgl_status cgl_capture_failed(cgl_stream *stream, CUresult result,
