@@ -15,7 +15,7 @@ local numbers = { "float", "double", "int8", "uint8", "int16", "uint16", "int32"
                   "uint64", "half", "bfloat16", "bool" }
 local others = { "complex64", "complex128", "float2", "double3", "double4", "uchar3", "short3",
                  "uint3", "longlong2" }
-local sizes = { 0, 1, 2, 3, 17, 31, 61, 257, 1009 }
+local sizes = { 0, 1, 2, 3, 17, 31, 61, 257, 1009, 1024, 1025, 2048, 2049 }
 local large = { 65537, 70001, 131101 }
 
 local seed = 1

@@ -43,7 +43,7 @@ describe("algo.scan", function()
   it("sums all types, inclusive and exclusive, of sizes from none to many blocks", function()
     for _, type in ipairs { "float", "double", "int8", "uint8", "int16", "uint16", "int32",
                             "uint32", "int64", "uint64", "half", "bfloat16", "bool" } do
-      for _, n in ipairs { 0, 1, 31, 1009, 4097 } do
+      for _, n in ipairs { 0, 1, 31, 1009, 2048, 2049, 4097 } do
         local list = values(type, n)
         local x = cg.from(list, type)
         for _, exclusive in ipairs { false, true } do

@@ -37,7 +37,7 @@ describe("algo.sort", function()
     for t, type in ipairs { "float", "double", "int8", "uint8", "int16", "uint16", "int32",
                             "uint32", "int64", "uint64", "half", "bfloat16", "bool" } do
       local descending = t % 2 == 0
-      for _, n in ipairs { 0, 1, 2, 1009, 4097, 8193 } do
+      for _, n in ipairs { 0, 1, 2, 33, 1009, 1024, 1025, 4097, 8193 } do
         local x = some(type, n, gen)
         local index = algo.map("i", {}, cg.buffer("int32", n))
         local keys, from = algo.sort_by_key(x, index, { descending = descending })

@@ -7,11 +7,13 @@
 #include "core/base/error.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum {
   DEFINITIONS = 400,
-  THREADS = 256, /* of a block on a GPU */
-  GROUP = 256    /* tiles */
+  THREADS = 256,     /* of a block on a GPU */
+  FEW = 8 * THREADS, /* elements, which a tile of their own holds */
+  GROUP = 256        /* tiles */
 };
 
 static const char operation[] = "algo.scan";
@@ -77,6 +79,10 @@ static void scan_define(scan_call *call, cgl_algo_scan_kind kind) {
   const cgl_type result = cgl_buffer_type(call->out);
   call->number = scan_number(type, result);
   call->tile = THREADS * (cgl_type_bytes(call->number) == 8 ? 24 : 32);
+  /* The host device has no tiles, and would compile the same twice. */
+  if (call->n <= FEW &&
+      strcmp(cgl_context_device(cgl_buffer_context(call->x))->device, "host"))
+    call->tile = FEW;
   snprintf(call->definitions, sizeof call->definitions,
            "\n#define X %s\n#define NUMBER %s\n#define R %s\n#define %s\n"
            "#define WORST %s\n#define TILE %llu\n#define THREADS %d\n"

@@ -1,8 +1,8 @@
 /* Stable sorts by digits of eight bits.  Each pass moves all keys from one
    buffer to another, so that the last one writes the result.  On a GPU the
    counts of all digits are taken first, and a pass is one kernel; keys that fit
-   into a block are sorted by one kernel.  On the host device a pass counts,
-   sums and moves chunks. */
+   into a block are sorted by one kernel, and few of them by comparing.  On the
+   host device a pass counts, sums and moves chunks. */
 #include "algo/algo.h"
 #include "core/base/error.h"
 
@@ -12,6 +12,7 @@ enum {
   DEFINITIONS = 400,
   DIGITS = 256,
   THREADS = 256, /* of a block on a GPU */
+  FEW = 1024,    /* keys that are compared by a thread each */
   MOST_CHUNKS = 256
 };
 
@@ -75,10 +76,11 @@ static void sort_define(sort_call *call, bool descending) {
   call->tile = THREADS * (call->values ? 28 : 32) / (widest == 8 ? 2 : 1);
   snprintf(call->definitions, sizeof call->definitions,
            "\n#define WORD %s\n#define BITS %d\n%s#define SIZE %s\n"
-           "#define TILE %llu\n#define THREADS %d\n#define BLOCKS %d\n%s%s",
+           "#define TILE %llu\n#define THREADS %d\n#define BLOCKS %d\n"
+           "#define FEW %d\n%s%s",
            word_text(call->keys), 8 * call->passes, order_text(type),
            cgl_algo_type_text(call->size), (unsigned long long)call->tile,
-           THREADS, call->values ? 2 : 3,
+           THREADS, call->values ? 2 : 3, FEW,
            descending ? "#define DESCENDING\n" : "", value);
 }
 
@@ -113,7 +115,11 @@ static size_t pass_memory(const sort_call *call, int pass, cgl_arg *args) {
 static cgl_status sort_alone(cgl_algo *algo, const sort_call *call,
                              cgl_stream *stream) {
   cgl_kernel *alone;
-  cgl_status status = sort_kernel(algo, call, "alone", &alone);
+  uint64_t threads = call->n <= FEW ? 32 : THREADS;
+  while (threads < call->n && call->n <= FEW)
+    threads *= 2;
+  cgl_status status =
+      sort_kernel(algo, call, call->n <= FEW ? "few" : "alone", &alone);
   if (status)
     return status;
   cgl_arg args[5];
@@ -125,7 +131,7 @@ static cgl_status sort_alone(cgl_algo *algo, const sort_call *call,
     args[n++] = cgl_algo_memory(call->out_values);
   }
   args[n++] = cgl_algo_whole(call->n);
-  const cgl_launch launch = cgl_algo_blocks(1, THREADS);
+  const cgl_launch launch = cgl_algo_blocks(1, threads);
   return cgl_kernel_launch(alone, stream, &launch, args, n);
 }
 

@@ -2,8 +2,8 @@
 // an integer of a key's size, and its BITS; SIGNED or REAL (with INFINITE, the
 // bits of infinity) unless keys compare as WORD does; DESCENDING; SIZE, of counts
 // and positions; VALUE, an integer of the size of a value, when values go with the
-// keys; and on a GPU TILE, the keys of a block, of THREADS threads, and BLOCKS, how
-// many a multiprocessor runs at once.  Keys are stored as they are: only their
+// keys; and on a GPU TILE, the keys of a block, of THREADS threads, BLOCKS, how many a
+// multiprocessor runs at once, and FEW.  Keys are stored as they are: only their
 // digits are mapped.
 
 struct word { WORD bits; };
@@ -265,6 +265,58 @@ sweep(const word *keys, word *keys_out, VALUES const SIZE *starts, SIZE *state,
   for (int k = 0; k < EACH; k++)
     if (k * THREADS + t < width)
       values_out[to[k]] = item{shared.values[k * THREADS + t]};
+#endif
+}
+
+// At most FEW keys, in one block of as many threads as the power of two above:
+// pairs of a key's order and its place are compared, so that equal keys keep
+// theirs, and the lanes or the warps that are compared move apart and together
+// again (a bitonic sort).
+#if BITS <= 16
+typedef unsigned pair;
+INSIDE pair pair_of(WORD key, unsigned at) { return (unsigned)key << 16 | at; }
+INSIDE unsigned place_of(pair p) { return p & 0xffff; }
+#elif BITS == 32
+typedef u64 pair;
+INSIDE pair pair_of(WORD key, unsigned at) { return (u64)key << 32 | at; }
+INSIDE unsigned place_of(pair p) { return (unsigned)p; }
+#else
+struct pair { u64 key; unsigned at; };
+INSIDE pair pair_of(WORD key, unsigned at) { return pair{key, at}; }
+INSIDE unsigned place_of(pair p) { return p.at; }
+INSIDE bool operator<(pair a, pair b) {
+  return a.key < b.key || (a.key == b.key && a.at < b.at);
+}
+INSIDE pair __shfl_xor_sync(unsigned lanes, pair p, int by) {
+  return pair{__shfl_xor_sync(lanes, p.key, by),
+              __shfl_xor_sync(lanes, p.at, by)};
+}
+#endif
+
+extern "C" __global__ void __launch_bounds__(FEW)
+few(const word *keys, word *keys_out, VALUES int n) {
+  __shared__ pair shared[2][FEW];
+  const int t = threadIdx.x, threads = blockDim.x;
+  pair own = pair_of(t < n ? order(keys[t].bits) : (WORD)~(WORD)0, t);
+  int turn = 0;
+  for (int run = 2; run <= threads; run *= 2)
+    for (int by = run / 2; by; by /= 2) {
+      pair other;
+      if (by >= 32) {
+        shared[turn][t] = own;
+        __syncthreads();
+        other = shared[turn][t ^ by];
+        turn ^= 1;
+      } else {
+        other = __shfl_xor_sync(0xffffffff, own, by);
+      }
+      const bool least = !(t & by) == !(t & run);
+      if ((other < own) == least) own = other;
+    }
+  if (t >= n) return;
+  keys_out[t] = keys[place_of(own)];
+#ifdef VALUE
+  values_out[t] = values[place_of(own)];
 #endif
 }
 
