@@ -25,15 +25,25 @@ static size_t param_words(const cgl_param *param) {
 }
 
 
+/* `rest` bytes, or a word when there are more. */
+static inline void word_copy(void *to, const void *from, size_t rest) {
+  if (rest >= 8)
+    memcpy(to, from, 8);
+  else if (rest == 4)
+    memcpy(to, from, 4); /* no call */
+  else
+    memcpy(to, from, rest);
+}
+
+
 /* The writers exclude one another. */
 static void param_write(cgl_param *param, const void *values) {
   const unsigned before =
       atomic_load_explicit(&param->sequence, memory_order_relaxed);
   atomic_store_explicit(&param->sequence, before + 1, memory_order_relaxed);
   for (size_t i = 0; i < param_words(param); i++) {
-    const size_t rest = param->bytes - 8 * i;
     uint64_t word = 0;
-    memcpy(&word, (const char *)values + 8 * i, rest < 8 ? rest : 8);
+    word_copy(&word, (const char *)values + 8 * i, param->bytes - 8 * i);
     atomic_store_explicit(&param->words[i], word, memory_order_release);
   }
   atomic_store_explicit(&param->sequence, before + 2, memory_order_release);
@@ -46,10 +56,9 @@ void cgl_param_get(const cgl_param *param, void *values) {
   do {
     before = atomic_load_explicit(&param->sequence, memory_order_acquire);
     for (size_t i = 0; i < param_words(param); i++) {
-      const size_t rest = param->bytes - 8 * i;
       const uint64_t word =
           atomic_load_explicit(&param->words[i], memory_order_acquire);
-      memcpy((char *)values + 8 * i, &word, rest < 8 ? rest : 8);
+      word_copy((char *)values + 8 * i, &word, param->bytes - 8 * i);
     }
     after = atomic_load_explicit(&param->sequence, memory_order_relaxed);
   } while (before != after || before % 2);

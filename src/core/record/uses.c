@@ -143,16 +143,35 @@ bool cgl_record_has_rules(const cgl_recording *recording) {
 
 /* ---- changes ---- */
 
+/* Of a number that stands once, which is what most parameters are. */
+static bool renew_number(const cgl_param *param, unsigned char *at) {
+  uint32_t now, before;
+  cgl_param_get(param, &now);
+  memcpy(&before, at, sizeof before);
+  memcpy(at, &now, sizeof now);
+  return now != before;
+}
+
+
+static bool renew_bytes(cgl_recording *recording, const cgl_op *op,
+                        const cgl_param_use *u, unsigned char *at) {
+  unsigned char room[CGL_PARAM_MOST];
+  const unsigned char *value = use_value(recording, op, u, room);
+  for (uint16_t i = 0; value && i < u->repeats; i++)
+    memcpy(at + i * u->param->bytes, value, u->param->bytes);
+  return value;
+}
+
+
 bool cgl_record_renew(cgl_recording *recording, size_t index, size_t use) {
   cgl_op *op = &recording->ops[index];
   const cgl_param_use *u = &recording->uses[op->uses + use];
-  unsigned char room[CGL_PARAM_MOST];
-  const unsigned char *value = use_value(recording, op, u, room);
-  if (!value)
-    return false;
   unsigned char *at = recording->values + op->values + u->offset;
-  for (uint16_t i = 0; i < u->repeats; i++)
-    memcpy(at + i * u->param->bytes, value, u->param->bytes);
+  const bool number = u->param && !u->follows && u->repeats == 1 &&
+                      u->param->bytes == sizeof(uint32_t);
+  if (!(number ? renew_number(u->param, at)
+               : renew_bytes(recording, op, u, at)))
+    return false;
   if (op->rule)
     op->rule->apply(op_numbers(recording, op), recording->values + op->values,
                     &op->launch);

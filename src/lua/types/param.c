@@ -117,10 +117,18 @@ static cgl_buffer **followed_push(lua_State *L, cgl_lua *S, cgl_param *param) {
 }
 
 
-/* p:set(value) */
+/* p:set(value); a number goes the short way */
 static int param_set(lua_State *L) {
   cgl_lua *S = cgl_lua_enter(L, "param:set");
+  const cgl_lua_box *box = cgl_lua_box_of(L, 1, CGL_LUA_param);
   cgl_set_site(NULL, 0);
+  if (box && box->object && lua_type(L, 2) == LUA_TNUMBER &&
+      cgl_param_count(box->object) == 1) {
+    char element[CGL_MAX_ELEMENT_BYTES];
+    cgl_lua_read_element(L, S, 2, cgl_param_type(box->object), element);
+    cgl_lua_done(L, S, cgl_param_set(box->object, element));
+    return 0;
+  }
   lua_settop(L, 2);
   cgl_lua_param_read(L, S, 2, cgl_lua_check_param(L, S, 1), true);
   return 0;
