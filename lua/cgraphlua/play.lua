@@ -4,22 +4,32 @@
 local usage = "usage: cgraphlua FILE [n] [--graph name] [--set name=value] [--in name=file] " ..
   "[--out name=file]"
 
+-- What is wrong with the command, not with the program: told without a traceback.
+local Mistake = {}
+
 local function fail(...)
-  error(string.format(...), 0)
+  error(setmetatable({ text = string.format(...) }, Mistake), 0)
+end
+
+local function fail_file(path, why)
+  fail("%s", why:find(path, 1, true) and why or path .. ": " .. why)
 end
 
 local function read(path)
   local file, why = io.open(path, "rb")
-  local bytes = file and file:read "*a" or fail("%s", why)
-  file:close()
-  return bytes
+  local bytes
+  if file then
+    bytes, why = file:read "*a"
+    file:close()
+  end
+  return bytes or fail_file(path, why or "cannot be read")
 end
 
 local function write(path, bytes)
   local file, why = io.open(path, "wb")
   local done = file and file:write(bytes)
   if file then done, why = file:close() and done, "cannot be written" end
-  if not done then fail("%s: %s", path, why) end
+  if not done then fail_file(path, why) end
 end
 
 -- What is in a table by name, in words.
@@ -65,7 +75,7 @@ local function takes(list)
 end
 
 -- The parameter of a name, or the one whose field "name.field" names: then also
--- the table with the field, and its key.
+-- the table with the field, and its key, which are nil where there is no such field.
 local function find(graph, name)
   for _, param in ipairs(graph:params()) do
     local rest = param.name and name:sub(#param.name + 1)
@@ -76,7 +86,8 @@ local function find(graph, name)
         inside, last = value, tonumber(key) or key
         value = type(value) == "table" and value[last]
       end
-      if value ~= nil and type(inside) == "table" then return param, inside, last end
+      if value == nil or type(inside) ~= "table" then return param end
+      return param, inside, last
     end
   end
 end
@@ -89,7 +100,8 @@ local function set(graph, text)
   if name then param, inside, key = find(graph, name) end
   if not param or (param.fields and not inside) then
     fail("--set %s: %s expected; the %s: %s", text,
-      param and name .. ".field=value" or "name=value", param and "fields" or "graph's parameters",
+      param and param.name .. ".field=value" or "name=value",
+      param and "fields" or "graph's parameters",
       names(takes(param and param.fields or graph:params())))
   end
   local what, values = takes({ param })[param.name], {}
@@ -101,7 +113,9 @@ local function set(graph, text)
   local value = values[2] == nil and values[1] or values
   if inside then inside[key], value = value, param.value end
   local done, why = pcall(graph.set, graph, { [param.name] = value })
-  if not done then fail("--set %s: %s (%s)", text, why.message or why, what) end
+  if done then return end
+  why = tostring(why.message or why)
+  fail("--set %s: %s (%s)", text, why:match "bad argument .- %((.*)%)$" or why, what)
 end
 
 -- Count of replays, and the options in their order.
@@ -118,17 +132,21 @@ local function parse(args)
 end
 
 local function choose(loaded, name)
-  if type(loaded) ~= "table" then return loaded end
+  if type(loaded) ~= "table" then
+    return name and fail("--graph %s: the file has one graph, without a name", name) or loaded
+  end
   local first = next(loaded)
   if not name and not next(loaded, first) then name = first end
   return loaded[name or false] or
     fail("--graph name expected; the file's graphs: %s", names(loaded))
 end
 
-return function(path, ...)
+local function play(path, ...)
   local cg = require "cgraphlua"
   local n, opts = parse { ... }
-  local graph = choose(cg.load(path), opts.graph[1])
+  local read_well, loaded = pcall(cg.load, path)
+  if not read_well then fail("%s", loaded.message or loaded) end
+  local graph = choose(loaded, opts.graph[1])
   for _, text in ipairs(opts["in"]) do
     local buffer, from = named(graph.inputs, "in", text)
     local bytes = read(from)
@@ -144,4 +162,11 @@ return function(path, ...)
     local buffer, to = named(graph.outputs, "out", text)
     write(to, buffer:download "string")
   end
+end
+
+-- Returns what is wrong with the command, or nothing.
+return function(...)
+  local done, why = pcall(play, ...)
+  if done then return nil end
+  return getmetatable(why) == Mistake and why.text or error(why, 0)
 end

@@ -146,6 +146,9 @@ describe("the command line", function()
     for words, why in pairs {
       [{ path, "--out", "z=" .. bytes }] = "the graph's outputs: y",
       [{ path, "--in", "x=" .. path }] = "the input 4",
+      [{ path, "--in", "x=" .. at "" }] = at "" .. ": ",
+      [{ path, "--out", "y=" .. at "none/y" }] = at "none/y" .. ": ",
+      [{ path, "--graph", "q" }] = "one graph, without a name",
       [{ path, "many" }] = "usage:",
       [{ at "two.cgl" }] = "the file's graphs: a, b",
       [{ "--inspect", bytes }] = "no file of graphs",
@@ -233,14 +236,15 @@ describe("the command line", function()
       ["u1=256"] = "uint8", ["i4=1.5"] = "int32", ["u8=-1"] = "uint64",
       ["u8=18446744073709551616"] = "no number", ["b=2"] = "bool",
       ["s=1"] = "s.field=value expected; the fields: f (float), p (a struct)",
-      ["s.x=1"] = "name=value expected", ["s.p.3.n=1"] = "name=value expected",
-      ["s.f.x=1"] = "name=value expected", ["s.p.1.n=1.5"] = "its field 'p[1].n' is 1.5",
-      ["s.p=1"] = "its field 'p' is an array", ["s.=1"] = "name=value expected",
+      ["s.x=1"] = "s.field=value expected", ["s.p.3.n=1"] = "s.field=value expected",
+      ["s.f.x=1"] = "s.field=value expected", ["s.p.1.n=1.5"] = "its field 'p[1].n' is 1.5",
+      ["s.p=1"] = "its field 'p' is an array", ["s.=1"] = "s.field=value expected",
     } do
       status, out, err = run { path, "--set", text, "--out", "f1=" .. at "never" }
       assert.are.equal(1, status, text .. out)
       assert.is_truthy(err:find("--set " .. text .. ": ", 1, true), err)
       assert.is_truthy(err:find(why, 1, true), err)
+      assert.is_nil(err:find "traceback", err)
       assert.is_nil(io.open(at "never"))
     end
   end)

@@ -159,8 +159,11 @@ static int run_graphs(lua_State *L, const program *p, int first) {
   for (int i = first; i < p->argc && !status; i++)
     lua_pushstring(L, p->argv[i]);
   if (!status)
-    status = cgl_report_call(L, p->argc - first, 0);
-  return cgl_report_status(L, status);
+    status = cgl_report_call(L, p->argc - first, 1);
+  if (status || lua_isnil(L, -1))
+    return cgl_report_status(L, status);
+  cgl_report_line("%s", lua_tostring(L, -1));
+  return 1;
 }
 
 

@@ -154,6 +154,31 @@ describe("graph:save and cg.load", function()
 
   -- Parameters in launches, fills, bodies of both forms and child graphs, and
   -- some of two graphs: loaded, they do what those that were saved do.
+  it("keep parameters of every type", function()
+    local large = { "float3", "float4", "double2", "double3", "int4", "longlong2" }
+    local text, y = {}, cg.zeros("float", 1)
+    for i, type in ipairs(large) do
+      text[i] = ([[extern "C" __global__ void %s_(float *y, %s a) { y[0] += a.x; }]])
+        :format(type, type)
+    end
+    local others = cg.module(table.concat(text, "\n"))
+    local function keeps(type, use)
+      local p = cg.param(type, type == "bool" and true or cg.zeros(type, 1):download()[1], "p")
+      local params = cg.load((saved(cg.capture(function() use(p) end)))):params()
+      assert.equal(1, #params)
+      assert.same({ type, "p", p:get() }, { params[1].type, params[1].name, params[1].value })
+    end
+    for _, type in ipairs(large) do
+      keeps(type, function(p) others:kernel(type .. "_"):launch(1, 1, y, p) end)
+    end
+    for _, type in ipairs { "float", "double", "int8", "uint8", "int16", "uint16", "int32",
+                            "uint32", "int64", "uint64", "half", "bfloat16", "bool", "complex64",
+                            "float2", "char3", "uchar4", "short2", "ushort4", "int2" } do
+      local x = cg.zeros(type, 3)
+      keeps(type, function(p) x:fill(p) end)
+    end
+  end)
+
   it("follow parameters wherever these stand, as the graph that was saved does", function()
     local random = math.random
     for round = 1, 12 do

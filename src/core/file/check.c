@@ -463,8 +463,8 @@ static const char *check_tables(const cgl_file_content *content) {
       return "a kernel is of a module that is not there";
   for (uint32_t i = 0; i < content->nparams; i++) {
     const cgl_file_param *p = &content->params[i];
-    if (p->type >= CGL_TYPE_COUNT || cgl_type_lanes((cgl_type)p->type) != 1 ||
-        !p->value.length || p->value.length > CGL_PARAM_MOST ||
+    if (p->type >= CGL_TYPE_COUNT || !p->value.length ||
+        p->value.length > CGL_PARAM_MOST ||
         p->value.length % cgl_type_bytes((cgl_type)p->type))
       return "a parameter has another size than its type";
   }

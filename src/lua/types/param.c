@@ -7,7 +7,8 @@
 enum { MOST_BYTES = 4096 };
 
 
-/* Whether the value is one element: of a vector's type, a list of numbers. */
+/* Whether the value is one element: of a vector's type, a list of numbers.  A
+   number's text is refused as one, and not taken for bytes. */
 static bool value_is_element(lua_State *L, cgl_lua *S, int index,
                              cgl_type type) {
   cgl_arg x;
@@ -21,7 +22,10 @@ static bool value_is_element(lua_State *L, cgl_lua *S, int index,
     lua_pop(L, 1);
     return first != LUA_TTABLE && first != CGL_LUA_TCDATA;
   }
-  return kind != LUA_TTABLE && (kind != LUA_TSTRING || wide) &&
+  if (kind == LUA_TSTRING)
+    return wide || type == CGL_TYPE_bool ||
+           (cgl_type_bytes(type) > 1 && lua_isnumber(L, index));
+  return kind != LUA_TTABLE &&
          (kind != CGL_LUA_TCDATA || cgl_type_lanes(type) > 1 ||
           cgl_lua_read_number(L, S, index, &x));
 }
