@@ -159,7 +159,7 @@ describe("ranks", function()
   it("name the lines of two ranks that wait for each other", function()
     local status, text = ranks(3, "pairs.lua 1 cross")
     assert.is_true(status ~= 0 and status ~= 124)
-    has(text, "ranks:exchange at %S*pairs.lua:(%d+) has waited 1 s for rank [01], whose last " ..
+    has(text, "ranks:exchange at %S*pairs.lua:(%d+) has waited 3 s for rank [01], whose last " ..
       "collective was ranks:exchange at %S*pairs.lua:%1")
   end)
 
