@@ -161,6 +161,39 @@ describe("programmatic edges", function()
     assert.equal(5, x:download()[1])
   end)
 
+  it("are in lines in data order, and in no graph that data makes fork", function()
+    local data = { order = "data" }
+    are("-pp", function() adds(3) end, data)
+    are("-p----p", function()
+      adds(2) x:fill(1) adds(1)
+      local y = cg.buffer("int32", N)
+      y:copy(x) adds(2)
+    end, data)
+    local y = cg.zeros("int32", N)
+    are("----", function() adds(2) add:launch(1, N, y, 1) adds(1) end, data)
+    are("-p-p", function() adds(1) adds(1, 10 ^ 6) adds(1) adds(1) end, data)
+    are("---", function() adds(3) end, { order = "data", programmatic = false })
+    for _, forks in ipairs { false, true } do
+      local flag = cg.full("int32", 1, 1)
+      x:fill(0)
+      local g = cg.capture(function()
+        if forks then add:launch(1, N, y, 1) end
+        cg.when(flag, function() adds(3) end, { form = "node" })
+        adds(2)
+      end, data)
+      local got = {}
+      for _, node in ipairs(g:nodes()) do
+        assert.is_false(node.programmatic)
+        for i, inner in ipairs(node.bodies and node.bodies[1] or {}) do
+          got[i] = inner.programmatic
+        end
+      end
+      assert.same({ false, early and not forks, early and not forks }, got)
+      g:replay()
+      assert.equal(5, x:download()[1])
+    end
+  end)
+
   it("reach a fill with random numbers", function()
     local gen, r = cg.generator(1), cg.zeros("float", N)
     are("-p-", function()
@@ -222,6 +255,8 @@ describe("programmatic edges", function()
   it("order what was written two kernels before, a thousand times", function()
     assert.equal(chain({ programmatic = false, unroll = false }, 9, 1000), chain({}, 9, 1000))
     assert.equal(chain({ programmatic = false, unroll = false }, 3, 1000), chain({}, 3, 1000))
+    assert.equal(chain({ programmatic = false, unroll = false }, 9, 1000),
+      chain({ order = "data" }, 9, 1000))
   end)
 
   it("fail clearly, or are done without", function()

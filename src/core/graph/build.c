@@ -464,6 +464,8 @@ static cgl_status capture_add_late(cgl_capture *capture) {
 
 CUresult cgl_build_catch_up(cgl_capture *capture) {
   capture->catch_up = NULL;
+  capture->programmatic = false;
+  cgl_record_clear_programmatic(capture->recording, false);
   if (!capture->noted || !capture_add_late(capture))
     return CUDA_SUCCESS;
   cgl_capture_note_broken(capture, cgl_last_error()->operation);

@@ -94,10 +94,9 @@ static cgl_status capture_fail_begin(cgl_graph *graph, cgl_status status) {
 }
 
 
-/* Edges have had data since CUDA 12.3.  A graph in data order forks. */
+/* Edges have had data since CUDA 12.3. */
 static bool graph_has_programmatic(const cgl_graph *graph) {
   return graph->options.programmatic != CGL_OPTION_OFF &&
-         graph->options.order == CGL_ORDER_ISSUE &&
          cgl_driver_of(graph)->version >= 12030;
 }
 
@@ -121,6 +120,7 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
                                  .begun = cgl_site_here},
                     .origin = before,
                     .programmatic = graph_has_programmatic(graph),
+                    .programmatic_inside = graph_has_programmatic(graph),
                     .recording = graph->recording};
   graph->inputs_seen = 0;
   status = capture_driver_begin(graph, stream, operation);
@@ -131,8 +131,12 @@ cgl_status cgl_graph_capture_begin(cgl_graph *graph, cgl_stream *stream) {
   graph->capture.draws = graph->draw_list;
   graph->draw_list = NULL;
   cgl_capture_begin(&graph->capture, cgl_stream_retain(stream));
-  if (graph->options.order == CGL_ORDER_DATA && !graph->capture.watched)
-    graph->capture.catch_up = cgl_build_catch_up;
+  if (graph->options.order == CGL_ORDER_DATA) {
+    if (graph->capture.watched)
+      graph->capture.programmatic = false;
+    else
+      graph->capture.catch_up = cgl_build_catch_up;
+  }
   cgl_stream_release(before);
   graph->state = CGL_GRAPH_CAPTURING;
   cgl_pool_capture_begins(graph->pool, graph->capture.underway.serial);

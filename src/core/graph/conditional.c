@@ -359,6 +359,7 @@ static void body_enter(cgl_conditional *c) {
 
 static cgl_status body_begin(cgl_conditional *c, const char *operation) {
   const cgl_underway *around = &c->stream->capture->underway;
+  const bool inside = c->stream->capture->programmatic_inside;
   cgl_status status = body_prepare(c, operation);
   if (status)
     return status;
@@ -368,7 +369,8 @@ static cgl_status body_begin(cgl_conditional *c, const char *operation) {
                                           .begun = cgl_site_here,
                                           .born = around->born,
                                           .body = true},
-                             .programmatic = c->stream->capture->programmatic,
+                             .programmatic = inside,
+                             .programmatic_inside = inside,
                              .recording = c->bodies[c->next]};
   if (!cgl_scope_enter_body(&c->capture, c->stream->capture->recording))
     status = cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for a body");

@@ -90,7 +90,8 @@ void cgl_issue_launch_of(cgl_issue *issue, const cgl_op *op, bool first) {
   issue->waits = op->waits;
   issue->fits = op->fits;
   issue->programmatic =
-      first ? issue->waits && issue_follows(issue) : op->programmatic;
+      issue->stream->capture->programmatic &&
+      (first ? issue->waits && issue_follows(issue) : op->programmatic);
 }
 
 
@@ -101,9 +102,12 @@ cgl_status cgl_issue_launch(cgl_issue *issue, CUfunction function,
   const uint32_t *g = launch->grid, *b = launch->block;
   const CUstream stream = issue->stream->handle;
   if (issue->recording) {
-    issue->waits = waiter->waits && issue->stream->capture->programmatic;
+    issue->waits =
+        waiter->waits && issue->stream->capture->programmatic_inside;
     issue->fits = launch_fits(issue, function, launch, waiter);
-    issue->programmatic = issue->waits && issue_follows(issue);
+    issue->programmatic = issue->waits &&
+                          issue->stream->capture->programmatic &&
+                          issue_follows(issue);
   }
   if (cgl_issue_is_late(issue))
     return CGL_OK;

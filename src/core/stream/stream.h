@@ -63,6 +63,7 @@ struct cgl_capture {
   size_t noted;       /* count of operations so far */
   cgl_site latest;    /* of the latest operation */
   bool programmatic;  /* kernels may be launched by programmatic edges */
+  bool programmatic_inside; /* and those of its bodies */
   bool watched;     /* an engine may issue work into it: the driver is asked for
                        the node of each operation, because foreign nodes may lie
                        between them */

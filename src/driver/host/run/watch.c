@@ -152,12 +152,16 @@ void host_watch_note(void) {
 }
 
 
-static void watch_set_aborted(bool aborted) {
+/* Whether a kernel was running that has to end; the watcher, which would end it
+   as well, waits for the mutex. */
+static bool watch_set_aborted(bool aborted) {
   pthread_mutex_lock(&watch.mutex);
   atomic_store(&watch.aborted, aborted);
   atomic_store(&host_watch_on,
                aborted || watch.isolating || atomic_load(&watch.ns));
+  const bool running = aborted && host_guard_interrupt();
   pthread_mutex_unlock(&watch.mutex);
+  return running;
 }
 
 
@@ -165,8 +169,7 @@ static void watch_set_aborted(bool aborted) {
    is long enough for every thread to see the flag, or its frame to be seen. */
 void host_watch_abort(void) {
   const struct timespec nap = {0, 1000000};
-  bool running = false;
-  watch_set_aborted(true);
+  bool running = watch_set_aborted(true);
   for (int i = 0; i < ABORT_TRIES; i++) {
     nanosleep(&nap, NULL);
     if (!host_guard_interrupt())
