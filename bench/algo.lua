@@ -19,13 +19,14 @@ local seconds = quick and 0.1 or 1
 
 if floors and on_gpu then
   for c, name in pairs { float = "float", double = "double", int32_t = "int32" } do
-    ffi.cdef(([[
+    local text = [[
     void floor_sum_N(const T *x, void *out, long n);
     void floor_min_N(const T *x, T *out, long n);
     void floor_scan_N(const T *x, T *out, long n);
     void floor_sort_N(const T *x, T *out, long n);
     void floor_pairs_N(const T *x, T *out, const int *values, int *out_values, long n);
-    ]]):gsub("N", name):gsub("T", c), nil)
+    ]]
+    ffi.cdef((text:gsub("_N", "_" .. name):gsub("T%f[%W]", c)))
   end
   ffi.cdef "void floor_wait(void);"
 elseif floors then
