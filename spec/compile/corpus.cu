@@ -1442,3 +1442,40 @@ extern "C" __global__ void guarded_by_unsigned(ARGS) {
   m[at + 512] = s[threadIdx.x ^ 1];
   y[at] = at + .5f < 130.f ? x[at] : 0.f;
 }
+
+//@ transpose_edges 2 2 32 8 0
+extern "C" __global__ void transpose_edges(ARGS) {
+  __shared__ float tile[32][33];
+  const int wide = 45, high = 37;
+  int i = blockIdx.x * 32 + threadIdx.x, j = blockIdx.y * 32 + threadIdx.y;
+#pragma unroll
+  for (int e = 0; e < 32; e += 8)
+    if (i < wide && j + e < high) tile[threadIdx.y + e][threadIdx.x] = x[(j + e) * wide + i];
+  __syncthreads();
+  i = blockIdx.y * 32 + threadIdx.x;
+  j = blockIdx.x * 32 + threadIdx.y;
+#pragma unroll
+  for (int e = 0; e < 32; e += 8)
+    if (i < high && j + e < wide) y[(j + e) * high + i] = tile[threadIdx.x][threadIdx.y + e];
+}
+
+template <class T> __device__ bool is_inside(T i, T from, T end) {
+  if (i < end && from < end) return true;
+  return false;
+}
+
+//@ windows 3 1 64 1 0
+extern "C" __global__ void windows(ARGS) {
+  __shared__ int s[64];
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  int sum = 0;
+  for (int from = 0; from < n / 16; from += 7) {
+    s[threadIdx.x] = is_inside(i + from, from, n / 16) ? k[i + from] : 1;
+    __syncthreads();
+    sum += s[threadIdx.x ^ 5];
+    __syncthreads();
+  }
+  for (int e = 1; e < 4; ++e)
+    if (i + e < 150) sum = sum * 3 + s[(threadIdx.x + e) % 64]; // carries its sum
+  m[i] = sum;
+}

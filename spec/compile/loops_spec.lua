@@ -559,6 +559,36 @@ extern "C" __global__ void even(int *x) { __syncthreads(); x[threadIdx.x] = 1; }
     assert.same({ name = "even", form = "loops" }, module:kernel("even"):info())
   end)
 
+  it("is not decided by what other kernels of its source call", function()
+    local module = module_as("loops", [[
+struct Scan {
+  int *a;
+  __device__ int next(int v) { a[threadIdx.x] = v; __syncthreads(); return a[threadIdx.x ^ 1]; }
+};
+extern "C" __global__ void calls(int *x) {
+  __shared__ int s[64];
+  Scan scan = {s};
+  x[threadIdx.x] = scan.next(x[threadIdx.x]);
+}
+template <class T> __device__ bool inside(T i, T from, T n) {
+  if (i < n && from < n) return true;
+  return (i == from && from == n);
+}
+extern "C" __global__ void windows(int *x, int n) {
+  __shared__ int s[64];
+  for (int from = 0; from < n / 16; from += 7) {
+    s[threadIdx.x] = inside((int)threadIdx.x, from, n) ? x[threadIdx.x] : 0;
+    __syncthreads();
+    x[threadIdx.x] += s[threadIdx.x ^ 1];
+    __syncthreads();
+  }
+}]])
+    assert.same({ name = "calls", form = "fibers", line = 8,
+      why = "a call of 'next', a member or of a namespace, which synchronizes" },
+      module:kernel("calls"):info())
+    assert.same({ name = "windows", form = "loops" }, module:kernel("windows"):info())
+  end)
+
   it("runs as fibers when its compile as loops takes too long", function()
     local lines = {}
     for i = 1, 90 do

@@ -71,6 +71,7 @@ function M.kernel(name, seed)
   local V = { "a", "b", "c", "d" }
   local U = { "u", "w" }
   local early = random(4) == 0
+  local alone = random(3) == 0 -- no warp's operations
 
   local function line(depth, ...)
     lines[#lines + 1] = ("  "):rep(depth) .. string.format(...)
@@ -159,8 +160,9 @@ function M.kernel(name, seed)
   function warped(d, deep)
     local k = random(20)
     local v = pick(V)
-    if k == 17 then line(d, "%s ^= fold(%s, [](unsigned a, unsigned b) { return a * 3u ^ b; });", v,
-      value(1))
+    if alone then line(d, "%s += lane;", v)
+    elseif k == 17 then
+      line(d, "%s ^= fold(%s, [](unsigned a, unsigned b) { return a * 3u ^ b; });", v, value(1))
     elseif k == 18 then line(d, "%s += fold(%s, less());", v, value(1))
     elseif k == 19 then
       local f = fresh "f"
@@ -223,9 +225,31 @@ function M.kernel(name, seed)
 
   --- What the block does together.
   function common(d, deep, inside)
-    local k = random(deep > 1 and 8 or 34)
+    local k = random(deep > 1 and 8 or alone and 40 or 36)
     local v = pick(V)
-    if k == 24 or k == 25 then
+    if k >= 34 then
+      local e, most = fresh "e", 1 + random(40)
+      local at = pick { "gx", "gy", "t", "gid", "(int)u", "gx * 2", "(int)row", "gy - 3" }
+      line(d, "for (int %s = %d; %s < %d; %s) {", e, random(3), e, 4 + most, pick {
+        e .. " += " .. 1 + random(8), e .. "++", "++" .. e })
+      local own = e
+      if random(3) == 0 then
+        own = fresh "f"
+        line(d, "  const int %s = %s + %s;", own, at, e)
+      end
+      line(d, "  if (%s %s + %s < %s) {", pick { edge() .. " &&", "", edge() .. " ||" }, at, e,
+        pick { "n", "64", "(int)(w % 90u)", "gy", "(int)blockDim.x" })
+      line(d, pick { "    s[t] += %s;", "    atomicAdd(&out[%s %% 3u], 1u);",
+        "    s[t] ^= in[%s & 63u];", "    " .. v .. " += %s;",
+        "    { unsigned own = %s; s[t] += own * 3u; }" },
+        pick { "(unsigned)" .. own, "(unsigned)(gx + " .. own .. ")", value(1) })
+      line(d, random(3) == 0 and "  } else { s[t] += u; }" or "  }")
+      if random(3) == 0 then
+        line(d, "  %s", pick { "s[t] += u;", "if (t > 9000u) continue;", v .. "++;" })
+      end
+      line(d, "}")
+      line(d, "%s ^= s[t];", pick(V))
+    elseif k == 24 or k == 25 then
       local axis = k == 24 and "y" or "z"
       line(d, "for (unsigned r = threadIdx.%s; r < %du; r += blockDim.%s) {", axis, 1 + random(9),
         axis)
@@ -270,7 +294,8 @@ function M.kernel(name, seed)
     elseif k == 5 then warped(d, 0)
     elseif k == 6 then plain(d, 0)
     elseif k == 7 then
-      if early then plain(d, 0) else line(d, "%s ^= block_sum(%s, t, nthreads);", v, value(1)) end
+      if early or alone then plain(d, 0)
+      else line(d, "%s ^= block_sum(%s, t, nthreads);", v, value(1)) end
     elseif k == 8 or k == 9 then
       local i = pick { "i", "k" }
       line(d, "for (int %s = 0; %s < (int)(%s %% 4u); %s++) {", i, i, uniform(1), i)

@@ -138,6 +138,18 @@ static bool is_declared(const cgl_token *at, size_t count, size_t i) {
 }
 
 
+/* A word of declarations that names nothing, as __device__ does. */
+static bool is_specifier(const cgl_token *t) {
+  static const char *const words[] = {
+      "public", "private",  "protected", "template",  "typename", "using",
+      "static", "explicit", "virtual",   "constexpr", "operator", "friend",
+      "return", "typedef",  "final",     "override",  NULL};
+  return cgl_token_is_of(t, words) ||
+         (t->length > 4 && t->text[0] == '_' && t->text[1] == '_' &&
+          t->text[t->length - 1] == '_');
+}
+
+
 static void add_name(cgl_program *p, const cgl_token *name, size_t chunk) {
   cgl_name *names =
       cgl_program_grow(p, p->names, p->nnames, &p->name_room, sizeof *names);
@@ -149,15 +161,25 @@ static void add_name(cgl_program *p, const cgl_token *name, size_t chunk) {
 
 
 /* Every name by which the chunk can be reached: all that stand in a record
-   or alias, what a function or variable declares otherwise. */
+   or alias, but for what its functions take and do; what a function or variable
+   declares otherwise. */
 static void add_names(cgl_program *p, size_t which) {
   const cgl_chunk *chunk = &p->chunks[which];
+  bool inside = false, called = false; /* (...) since a member began */
   size_t i = 0;
   while (i < chunk->count) {
     const cgl_token *t = &chunk->at[i];
     if (chunk->record) {
-      if (t->kind == CGL_TOKEN_NAME && !cgl_token_is_type_word(t))
+      if (t->kind == CGL_TOKEN_NAME && !cgl_token_is_type_word(t) &&
+          !is_specifier(t))
         add_name(p, t, which);
+      inside |= cgl_token_is(t, "{");
+      if (cgl_token_is(t, "(") || (called && cgl_token_is(t, "{"))) {
+        called = inside && cgl_token_is(t, "(");
+        i = cgl_tokens_close(chunk->at, chunk->count, i);
+        continue;
+      }
+      called &= !cgl_token_is_any(t, ";", "{", "}");
     } else if (is_declared(chunk->at, chunk->count, i))
       add_name(p, t, which);
     else if (cgl_token_is(t, "{"))

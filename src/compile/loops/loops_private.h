@@ -26,7 +26,8 @@ typedef enum statement_kind {
   STATEMENT_GUARD    /* only threads for which `cond` holds go on */
 } statement_kind;
 
-enum { SYNC_BLOCK = 1, SYNC_WARP = 2 };
+/* SYNC_APART: a loop that stays outside the loops over threads (apart.c) */
+enum { SYNC_BLOCK = 1, SYNC_WARP = 2, SYNC_APART = 4 };
 
 #define MAX_PLAIN 32
 
@@ -46,6 +47,7 @@ typedef struct statement {
   int id;                 /* of a warp operation */
   unsigned sync;          /* SYNC_*, of all in it */
   bool escapes;           /* a break or continue in it leaves it */
+  bool apart;             /* a loop that synchronizes nothing (apart.c) */
   struct statement *next;
 } statement;
 
@@ -81,6 +83,7 @@ typedef struct tree {
   cgl_program *program;
   cgl_arena *arena;
   const cgl_declared *kernel;
+  const cgl_alias *given;   /* of the kernel's template */
   const cgl_alias *aliases; /* of types, those of templates first */
   statement *body;
   variable *variables, **last;
@@ -97,8 +100,11 @@ typedef struct tree {
   bool returns;    /* a thread may leave before a barrier */
   int strides;     /* loops that a row of threads takes together */
   bool strips;     /* loops that strips take together count as SYNC_WARP */
-  const char *plain[MAX_PLAIN]; /* the `for` of those that they do not */
+  const char *plain[MAX_PLAIN]; /* the `for` of those that they do not, or
+                                   that are not apart */
   size_t nplain;
+  int reads;  /* of the kernel before this one */
+  int aparts; /* loops that were read as apart */
 } tree;
 
 /* Refuses the kernel; the first reason stays. */
@@ -123,6 +129,13 @@ row cgl_tree_copy(tree *t, const cgl_token *at, size_t n);
 /* A token spelled as printf writes, on the line of `where`. */
 cgl_token cgl_tree_token(tree *t, const cgl_token *where, const char *format,
                          ...) __attribute__((format(printf, 3, 4)));
+
+/* Forgets what was read, but for the plain loops. */
+void cgl_tree_renew(tree *t);
+
+/* How often `for (int i = 0; i < 5; i++)` at i runs; 0: not a few times that
+   numbers alone say. */
+unsigned long cgl_tree_turns(row r, size_t i);
 
 /* Past the statement at i. */
 size_t cgl_tree_end(row r, size_t i);
@@ -153,6 +166,12 @@ void cgl_strip_end_loop(tree *t, statement *loop, const cgl_token *where);
 
 /* Makes guards of the conditions that all else stands behind. */
 void cgl_strip_find_guards(tree *t);
+
+/* May the loop at i stay outside the loops over threads?  And makes those plain
+   that, as the kernel was read, may not: true when there were any, and the
+   kernel is to be read again.  (apart.c) */
+bool cgl_apart_is_loop(const tree *t, row r, size_t i);
+bool cgl_apart_exclude(tree *t);
 
 /* Of the name that the source gives, without what made it unique (text.c). */
 int cgl_put_length(const variable *v);

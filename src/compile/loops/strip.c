@@ -107,15 +107,7 @@ bool cgl_strip_exclude(writer *w) {
       cgl_tree_refuse(t, &t->kernel->name, "a return behind a loop");
     return false;
   }
-  tree again = {.program = t->program,
-                .arena = t->arena,
-                .kernel = t->kernel,
-                .known = t->known,
-                .strips = true,
-                .nplain = t->nplain};
-  memcpy(again.plain, t->plain, sizeof again.plain);
-  *t = again;
-  t->last = &t->variables;
+  cgl_tree_renew(t);
   return true;
 }
 

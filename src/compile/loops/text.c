@@ -159,48 +159,10 @@ static size_t put_subscript(writer *w, row r, size_t i) {
 }
 
 
-/* How often `for (int i = 0; i < 5; i++)` at i runs; 0: not a few times that
-   numbers alone say. */
-static unsigned long few_turns(row r, size_t i) {
-  unsigned long n[3];
-  size_t close = i + 1 < r.n ? cgl_tokens_close(r.at, r.n, i + 1) : r.n;
-  size_t equal = i + 4, less = equal + 4, step = less + 3;
-  if (!cgl_token_is(&r.at[i], "for") || step + 2 > close || close == r.n)
-    return 0;
-  const cgl_token *c = &r.at[equal - 1],
-                  *numbers[] = {&r.at[equal + 1], &r.at[less + 1],
-                                &r.at[step + 2]};
-  bool counts = cgl_token_is(&r.at[step], "++")
-                    ? cgl_token_same(&r.at[step + 1], c)
-                    : cgl_token_same(&r.at[step], c) &&
-                          cgl_token_is(&r.at[step + 1], "++");
-  bool adds = step + 4 == close && cgl_token_is(&r.at[step + 1], "+=");
-  n[2] = 1;
-  for (int k = 0; k < (adds ? 3 : 2); k++) {
-    char *end;
-    n[k] = strtoul(numbers[k]->text, &end, 0);
-    if (numbers[k]->kind != CGL_TOKEN_NUMBER ||
-        end != numbers[k]->text + numbers[k]->length)
-      return 0;
-  }
-  bool fits = c->kind == CGL_TOKEN_NAME && cgl_token_is(&r.at[equal], "=") &&
-              cgl_token_is(&r.at[equal + 2], ";") &&
-              cgl_token_same(&r.at[equal + 3], c) &&
-              cgl_token_is_any(&r.at[less], "<", "<=") &&
-              cgl_token_is(&r.at[less + 2], ";") &&
-              (adds ? cgl_token_same(&r.at[step], c) && n[2]
-                    : counts && step + 3 == close);
-  n[1] += cgl_token_is(&r.at[less], "<=");
-  return fits && n[1] > n[0] && n[1] - n[0] <= MOST_TURNS
-             ? (n[1] - n[0] + n[2] - 1) / n[2]
-             : 0;
-}
-
-
 /* How often the innermost loops of the statement at i run, when that is known
    of all. */
 static unsigned long all_turns(row r, size_t i) {
-  unsigned long turns = few_turns(r, i), most = 1;
+  unsigned long turns = cgl_tree_turns(r, i), most = 1;
   size_t end = cgl_tree_end(r, i);
   if (!turns)
     return 0;
@@ -226,7 +188,7 @@ static void put_unrolled(writer *w, row r, size_t i) {
   unsigned long turns = w->inside ? all_turns(r, i) : 0;
   if (turns && turns <= MOST_TURNS &&
       turns * (cgl_tree_end(r, i) - i) <= MOST_TOKENS)
-    cgl_text_print(w->out, " CGL_UNROLL(%lu)", few_turns(r, i));
+    cgl_text_print(w->out, " CGL_UNROLL(%lu)", cgl_tree_turns(r, i));
 }
 
 

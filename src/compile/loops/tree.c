@@ -1,6 +1,7 @@
 /* A row of tokens as statements. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "compile/loops/loops_private.h"
@@ -120,6 +121,22 @@ bool cgl_tree_is_name(row r, size_t i) {
 }
 
 
+void cgl_tree_renew(tree *t) {
+  tree again = {.program = t->program,
+                .arena = t->arena,
+                .kernel = t->kernel,
+                .given = t->given,
+                .aliases = t->given,
+                .known = t->known,
+                .strips = t->strips,
+                .nplain = t->nplain,
+                .reads = t->reads + 1};
+  memcpy(again.plain, t->plain, sizeof again.plain);
+  *t = again;
+  t->last = &t->variables;
+}
+
+
 statement *cgl_tree_new(tree *t, statement_kind kind) {
   static statement spare;
   statement *s = cgl_arena_alloc(t->arena, sizeof *s);
@@ -231,6 +248,42 @@ size_t cgl_tree_end(row r, size_t i) {
             ? cgl_tokens_close(r.at, r.n, i)
             : i + 1;
   return i < r.n ? i + 1 : r.n;
+}
+
+
+unsigned long cgl_tree_turns(row r, size_t i) {
+  unsigned long n[3];
+  size_t close = i + 1 < r.n ? cgl_tokens_close(r.at, r.n, i + 1) : r.n;
+  size_t equal = i + 4, less = equal + 4, step = less + 3;
+  if (!cgl_token_is(&r.at[i], "for") || step + 2 > close || close == r.n)
+    return 0;
+  const cgl_token *c = &r.at[equal - 1],
+                  *numbers[] = {&r.at[equal + 1], &r.at[less + 1],
+                                &r.at[step + 2]};
+  bool counts = cgl_token_is(&r.at[step], "++")
+                    ? cgl_token_same(&r.at[step + 1], c)
+                    : cgl_token_same(&r.at[step], c) &&
+                          cgl_token_is(&r.at[step + 1], "++");
+  bool adds = step + 4 == close && cgl_token_is(&r.at[step + 1], "+=");
+  n[2] = 1;
+  for (int k = 0; k < (adds ? 3 : 2); k++) {
+    char *end;
+    n[k] = strtoul(numbers[k]->text, &end, 0);
+    if (numbers[k]->kind != CGL_TOKEN_NUMBER ||
+        end != numbers[k]->text + numbers[k]->length)
+      return 0;
+  }
+  bool fits = c->kind == CGL_TOKEN_NAME && cgl_token_is(&r.at[equal], "=") &&
+              cgl_token_is(&r.at[equal + 2], ";") &&
+              cgl_token_same(&r.at[equal + 3], c) &&
+              cgl_token_is_any(&r.at[less], "<", "<=") &&
+              cgl_token_is(&r.at[less + 2], ";") &&
+              (adds ? cgl_token_same(&r.at[step], c) && n[2]
+                    : counts && step + 3 == close);
+  n[1] += cgl_token_is(&r.at[less], "<=");
+  return fits && n[1] > n[0] && n[1] - n[0] <= 64
+             ? (n[1] - n[0] + n[2] - 1) / n[2]
+             : 0;
 }
 
 
@@ -569,6 +622,10 @@ static statement **read_statement(tree *t, row r, size_t i, size_t end,
   bool control = cgl_token_is_any(x, "if", "for", "while", "do", "switch", "{");
   if (cgl_token_is_any(x, "break", "continue")) {
     s = cgl_tree_new(t, STATEMENT_JUMP);
+  } else if (cgl_apart_is_loop(t, r, i)) {
+    s = read_control(t, r, i, end);
+    s->apart = true;
+    t->aparts++;
   } else if (control &&
              (cgl_tree_sync(t, all.at, all.n) || leaves_loop(t, all))) {
     if (cgl_token_is(x, "switch"))
@@ -623,6 +680,7 @@ void cgl_tree_mark(tree *t, statement *list) {
       s->sync |= in->sync;
     s->sync |= s->kind == STATEMENT_BARRIER ? SYNC_BLOCK
                : s->kind == STATEMENT_WARP  ? SYNC_WARP
+               : s->apart                   ? SYNC_APART
                                             : 0;
     s->escapes = s->kind == STATEMENT_JUMP;
     bool loop = s->kind == STATEMENT_FOR || s->kind == STATEMENT_WHILE ||
