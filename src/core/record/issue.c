@@ -102,8 +102,7 @@ cgl_status cgl_issue_launch(cgl_issue *issue, CUfunction function,
   const uint32_t *g = launch->grid, *b = launch->block;
   const CUstream stream = issue->stream->handle;
   if (issue->recording) {
-    issue->waits =
-        waiter->waits && issue->stream->capture->programmatic_inside;
+    issue->waits = waiter->waits && issue->stream->capture->programmatic_inside;
     issue->fits = launch_fits(issue, function, launch, waiter);
     issue->programmatic = issue->waits &&
                           issue->stream->capture->programmatic &&
