@@ -80,7 +80,7 @@ static void sort_define(sort_call *call, bool descending) {
            "#define FEW %d\n%s%s",
            word_text(call->keys), 8 * call->passes, order_text(type),
            cgl_algo_type_text(call->size), (unsigned long long)call->tile,
-           THREADS, call->values ? 2 : 3, FEW,
+           THREADS, call->values && widest < 8 ? 2 : 3, FEW,
            descending ? "#define DESCENDING\n" : "", value);
 }
 
