@@ -176,6 +176,9 @@ bool cgl_apart_exclude(tree *t);
 /* Of the name that the source gives, without what made it unique (text.c). */
 int cgl_put_length(const variable *v);
 
+/* Sets `references` and `extracts` (values.c). */
+void cgl_values_find_functions(tree *t);
+
 /* Finds what is uniform and what is computed again (values.c). */
 void cgl_values_find(tree *t);
 

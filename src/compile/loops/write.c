@@ -646,82 +646,6 @@ static void declare_parameters(tree *t) {
 }
 
 
-/* The `(` around token k, or n when it stands in none. */
-static size_t find_open(const cgl_token *at, size_t n, size_t k) {
-  for (int depth = 0; k;) {
-    const cgl_token *x = &at[--k];
-    if (cgl_token_is_any(x, ")", "]", "}"))
-      depth++;
-    else if (cgl_token_is_any(x, "(", "[", "{") && !depth--)
-      return cgl_token_is(x, "(") ? k : n;
-  }
-  return n;
-}
-
-
-/* Begins a list of parameters at `(`?  A call looks alike, but for what stands
-   around it. */
-static bool is_parameters(const cgl_token *at, size_t n, size_t open) {
-  const size_t close = cgl_tokens_close(at, n, open);
-  if (!open || cgl_token_is_any(&at[open - 1], "if", "while", "for", "switch",
-                                "return", "sizeof", "="))
-    return false;
-  if (close < n && cgl_token_is(&at[close], ";"))
-    return open > 1 &&
-           !cgl_token_is_any(&at[open - 2], "return", "else", "do") &&
-           (at[open - 2].kind == CGL_TOKEN_NAME ||
-            cgl_token_is_any(&at[open - 2], "*", "&", ">", "operator"));
-  return close < n && (at[close].kind == CGL_TOKEN_NAME ||
-                       cgl_token_is_any(&at[close], "{", "->", ":"));
-}
-
-
-/* Is the `&` at k that of a parameter which may be changed: T &name? */
-static bool is_reference(const cgl_token *at, size_t n, size_t k) {
-  const size_t open = find_open(at, n, k);
-  size_t from = k;
-  int inside = 0; /* of < and > */
-  bool constant = false;
-  if (open == n || k + 1 >= n || at[k + 1].kind != CGL_TOKEN_NAME)
-    return false;
-  for (; from > open + 1; from--) {
-    const cgl_token *x = &at[from - 1];
-    if (cgl_token_is(x, ",") && !inside)
-      break;
-    inside += cgl_token_is(x, ">") - cgl_token_is(x, "<");
-    constant |= cgl_token_is(x, "const");
-    if (inside < 0 || (x->kind == CGL_TOKEN_PUNCT && !inside &&
-                       !cgl_token_is_any(x, "::", "*", "<")))
-      return false;
-  }
-  return from < k && !constant && !inside && is_parameters(at, n, open);
-}
-
-
-/* Does a function take a reference to what it may change? */
-static bool takes_references(const cgl_program *p) {
-  for (size_t i = 0; i < p->nchunks; i++) {
-    const cgl_chunk *c = &p->chunks[i];
-    bool alias = c->count && cgl_token_is_any(c->at, "typedef", "using");
-    for (size_t k = 1; k < c->count; k++)
-      if (cgl_token_is_any(&c->at[k], "&", "&&") &&
-          (alias || is_reference(c->at, c->count, k)))
-        return true;
-  }
-  return false;
-}
-
-
-static bool defines_extraction(const cgl_program *p) {
-  for (size_t i = 0; i < p->nchunks; i++)
-    for (size_t k = 1; k < p->chunks[i].count; k++)
-      if (cgl_token_is(&p->chunks[i].at[k - 1], "operator") &&
-          cgl_token_is(&p->chunks[i].at[k], ">>"))
-        return true;
-  return false;
-}
-
-
 static void see_index(tree *t, statement *s, row r, void *user) {
   bool *global = user;
   (void)s;
@@ -784,8 +708,7 @@ static void read_kernel(tree *t) {
     cgl_tree_refuse(t, &t->kernel->name, "no strips in a template");
   bind_templates(t);
   declare_parameters(t);
-  t->references = takes_references(t->program);
-  t->extracts = defines_extraction(t->program);
+  cgl_values_find_functions(t);
   row body = kernel_body(t);
   if (!t->failed && !t->why)
     t->body = cgl_tree_read(t, body);
