@@ -437,6 +437,12 @@ describe("a conditional", function()
       local _, text = fails(unpack(call, 1, 4))
       assert.truthy(text:find "bad argument" or text:find "'most'", text)
     end
+    for _, call in ipairs { { cg.when, bump(1) }, { cg.switch, { bump(1) } } } do
+      local _, text = fails(call[1], flag, call[2], { most = 1 })
+      assert.truthy(text:find "bad argument #3" and text:find '"most"', text)
+      _, text = fails(call[1], flag, call[2], bump(1), { most = 1 })
+      assert.truthy(text:find "bad argument #4", text)
+    end
     assert.equal(0, value())
   end)
 

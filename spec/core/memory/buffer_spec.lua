@@ -293,7 +293,7 @@ describe("buffer", function()
       local c = cg.buffer("uint64", 2):fill(0x0123456789abcdefULL)
       assert.is_true(c:download()[2] == 0x0123456789abcdefULL)
       slips(function() b:fill "x" end, "the value is a string")
-      slips(function() b:fill() end, "the value is a no value")
+      slips(function() b:fill() end, "the value is nil; double takes numbers")
     end)
   end)
 

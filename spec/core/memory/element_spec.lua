@@ -139,7 +139,7 @@ describe("an element of several numbers", function()
       { { 1, 2 }, "int2", "element 1 is a number value; int2 takes a table of 2 numbers" },
       { { { 1, 1.5 } }, "int2", "element 1 has a number 2 that is 1.5; int32 takes whole" },
       { { { 1, "a" } }, "complex64", "number 2 that is a string" },
-      { { { x = 1, q = 2 } }, "float2", "number 2 that is a nil value" },
+      { { { x = 1, q = 2 } }, "float2", "number 2 that is nil" },
       { { { 300, 0 } }, "uchar2", "number 1 that is 300; uint8 takes" },
       { ffi.new("complex[2]"), "complex64", "an FFI array of double for elements of complex64" },
       { ("x"):rep(13), "float3", "13 bytes are no whole number of float3" },

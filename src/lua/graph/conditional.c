@@ -83,14 +83,19 @@ static void options_read(lua_State *L, cgl_lua *S, int index,
 }
 
 
-/* The function before the options of a branch may be left out. */
-static void branch_settle(lua_State *L) {
+/* The function before the options of a branch may be left out: then these are
+   the script's third argument, which is to blame. */
+static void branch_read_options(lua_State *L, cgl_lua *S,
+                                cgl_conditional_desc *desc) {
   lua_settop(L, 4);
-  if (!lua_istable(L, 3) || !lua_isnil(L, 4))
-    return;
-  lua_pushnil(L);
-  lua_insert(L, 3);
-  lua_settop(L, 4);
+  if (lua_istable(L, 3) && lua_isnil(L, 4)) {
+    lua_pushnil(L);
+    lua_insert(L, 3);
+    lua_settop(L, 4);
+    S->blame = 3;
+  }
+  options_read(L, S, 4, desc);
+  S->blame = 0;
 }
 
 
@@ -113,11 +118,10 @@ static cgl_buffer *value_read(lua_State *L, cgl_lua *S) {
 /* cg.when(flag, then [, else] [, {form=}]) */
 static int cg_when(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "when");
-  branch_settle(L);
   cgl_conditional_desc desc = {.kind = CGL_CONDITIONAL_WHEN,
-                               .value = value_read(L, S),
-                               .nbodies = lua_isnil(L, 3) ? 1 : 2};
-  options_read(L, S, 4, &desc);
+                               .value = value_read(L, S)};
+  branch_read_options(L, S, &desc);
+  desc.nbodies = lua_isnil(L, 3) ? 1 : 2;
   for (size_t i = 0; i < desc.nbodies; i++)
     cgl_lua_read_function(L, S, 2 + (int)i);
   conditional_run(L, S, &desc, 2, NULL);
@@ -128,14 +132,13 @@ static int cg_when(lua_State *L) {
 /* cg.switch(index, {f, ...} [, default] [, {form=}]) */
 static int cg_switch(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "switch");
-  branch_settle(L);
   cgl_conditional_desc desc = {.kind = CGL_CONDITIONAL_SWITCH,
-                               .value = value_read(L, S),
-                               .otherwise = !lua_isnil(L, 3)};
+                               .value = value_read(L, S)};
   if (!lua_istable(L, 2) || !lua_objlen(L, 2))
     cgl_lua_bad(L, S, 2, "a list of functions expected, got %s",
                 lua_istable(L, 2) ? "an empty table" : luaL_typename(L, 2));
-  options_read(L, S, 4, &desc);
+  branch_read_options(L, S, &desc);
+  desc.otherwise = !lua_isnil(L, 3);
   const int n = (int)lua_objlen(L, 2);
   luaL_checkstack(L, n + BODY_ROOM, "too many functions");
   if (desc.otherwise)

@@ -197,6 +197,13 @@ static bool type_is_complex(cgl_type type) {
 }
 
 
+/* What has no number: "nil", "a function value". */
+static const char *kind_text(lua_State *L, int type, char text[40]) {
+  snprintf(text, 40, "a %s value", lua_typename(L, type));
+  return type == LUA_TNONE || type == LUA_TNIL ? "nil" : text;
+}
+
+
 /* The type is a vector or complex. */
 static bool element_read_vector(lua_State *L, cgl_lua *S, int index,
                                 cgl_type type, char *element,
@@ -212,9 +219,9 @@ static bool element_read_vector(lua_State *L, cgl_lua *S, int index,
     return element_store_number(lua_tonumber(L, index), number, element,
                                 reason);
   }
-  snprintf(reason, CGL_LUA_REASON_ROOM,
-           "is a %s value; %s takes a table of %d numbers", lua_typename(L, t),
-           cgl_type_name(type), cgl_type_lanes(type));
+  char text[40];
+  snprintf(reason, CGL_LUA_REASON_ROOM, "is %s; %s takes a table of %d numbers",
+           kind_text(L, t, text), cgl_type_name(type), cgl_type_lanes(type));
   return false;
 }
 
@@ -238,8 +245,9 @@ bool cgl_lua_read_element_if(lua_State *L, cgl_lua *S, int index, cgl_type type,
                ? element_store_number(x.number, type, element, reason)
                : element_store_int64(type, x.kind == CGL_ARG_INT, x.u, element,
                                      reason);
-  snprintf(reason, CGL_LUA_REASON_ROOM, "is a %s value; %s takes %s",
-           lua_typename(L, t), cgl_type_name(type),
+  char text[40];
+  snprintf(reason, CGL_LUA_REASON_ROOM, "is %s; %s takes %s",
+           kind_text(L, t, text), cgl_type_name(type),
            type == CGL_TYPE_bool ? "true, false, 0 and 1" : "numbers");
   return false;
 }

@@ -19,6 +19,21 @@ const char *cgl_lua_arg_name(const cgl_kernel *kernel, int number,
 }
 
 
+/* Only pointers may be null. */
+static void arg_refuse_nil(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
+                           int index, int number) {
+  cgl_param_info info = {.pointer = true};
+  char name[CGL_LUA_ARG_NAME_ROOM];
+  if ((size_t)number <= cgl_kernel_param_count(kernel))
+    cgl_lua_done(L, S, cgl_kernel_param(kernel, (size_t)number - 1, &info));
+  cgl_lua_arg_name(kernel, number, name);
+  if (!info.pointer && info.type)
+    cgl_lua_bad(L, S, index, "kernel %s is nil; it is a %s", name, info.type);
+  cgl_lua_bad(L, S, index, "kernel %s is nil; pass cg.null for a null pointer",
+              name);
+}
+
+
 /* A list of numbers for a vector; its bytes take the list's place on the
    stack. */
 static void arg_read_list(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
@@ -98,7 +113,6 @@ static void arg_read_object(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
 
 void cgl_lua_read_arg(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
                       int index, int number, cgl_arg *arg) {
-  char name[CGL_LUA_ARG_NAME_ROOM];
   switch (lua_type(L, index)) {
   case LUA_TNUMBER:
     arg->kind = CGL_ARG_NUMBER;
@@ -122,9 +136,7 @@ void cgl_lua_read_arg(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
     cgl_lua_read_cdata(L, S, index, arg);
     break;
   case LUA_TNIL:
-    cgl_lua_bad(L, S, index,
-                "kernel %s is nil; pass cg.null for a null pointer",
-                cgl_lua_arg_name(kernel, number, name));
+    arg_refuse_nil(L, S, kernel, index, number);
     break;
   case LUA_TUSERDATA:
     arg_read_object(L, S, kernel, index, number, arg);

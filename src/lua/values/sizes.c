@@ -72,6 +72,9 @@ static void sizes_read_table(lua_State *L, cgl_lua *S, int index,
       sizes[i] = (uint32_t)size;
     }
     lua_pop(L, 1);
+    if (i < 0 && key)
+      cgl_lua_bad(L, S, index, "%s takes at most three sizes: x, y and z",
+                  what);
     if (i < 0)
       cgl_lua_option_check_key(L, S, index, known);
     given |= i == 0;
