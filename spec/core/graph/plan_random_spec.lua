@@ -6,8 +6,8 @@
 -- order that the edges allow and nothing else decides.  Programs are one graph or
 -- two, of pools of their own or of one; between replays parameters are set, and
 -- nodes get other numbers or are switched off.
--- CGRAPHLUA_PLAN_PROGRAMS sets how many programs (400; the full count is
--- 100000), CGRAPHLUA_PLAN_SEED the first one's seed (1).
+-- CGRAPHLUA_PLAN_PROGRAMS sets how many programs (2000, with sanitizers and on a
+-- GPU 400; the full count is 100000), CGRAPHLUA_PLAN_SEED the first one's seed (1).
 
 local ffi = require "ffi"
 local cg = require "cgraphlua"
@@ -15,7 +15,8 @@ local algo, blas, fft = require "cgraphlua.algo", require "cgraphlua.blas", requ
 
 ffi.cdef "int setenv(const char *name, const char *value, int replace);"
 
-local PROGRAMS = tonumber(os.getenv "CGRAPHLUA_PLAN_PROGRAMS") or 400
+local slow = (os.getenv "CGRAPHLUA_SANITIZER" or "no") ~= "no" or cg.device().device ~= "host"
+local PROGRAMS = tonumber(os.getenv "CGRAPHLUA_PLAN_PROGRAMS") or slow and 400 or 2000
 local SEED = tonumber(os.getenv "CGRAPHLUA_PLAN_SEED") or 1
 local BUFFERS, COUNT = 4, 8
 

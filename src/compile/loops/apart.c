@@ -41,8 +41,8 @@ bool cgl_apart_is_loop(const tree *t, row r, size_t i) {
 }
 
 
-/* Has the variable the same value for all threads throughout the loop, or is it
-   the loop's own? */
+/* May a thread carry a value of its own in the variable into the loop, or may
+   the loop change it for what comes after? */
 static bool is_carried(const tree *t, row loop, const variable *v) {
   const statement *home = v->home;
   if (v->lambda || v->closed || v->reference)
