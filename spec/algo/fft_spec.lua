@@ -389,13 +389,20 @@ for line in sys.stdin:
       local got = cg.from(out:download "string", c.number):download()
       local want = cg.from(wanted, c.number):download()
       assert.equal(#want, #got)
-      local worst, most = 0, 0
-      for i = 1, #want do
-        if want[i] ~= want[i] or math.abs(want[i]) == 1 / 0 then
-          assert.is_true(got[i] ~= got[i] or math.abs(got[i]) == 1 / 0)
-        else
-          worst = math.max(worst, math.abs(want[i] - got[i]))
-          most = math.max(most, math.abs(want[i]))
+      -- Of a complex number whose parts are not both finite, libraries differ in
+      -- which: one multiplies by the zeros among the roots, and one leaves them out.
+      local worst, most, parts = 0, 0, c.name == "irfft" and 1 or 2
+      local function is_finite(list, i)
+        for k = i, i + parts - 1 do
+          if not (math.abs(list[k]) < 1 / 0) then return false end
+        end
+        return true
+      end
+      for i = 1, #want, parts do
+        assert.equal(is_finite(want, i), is_finite(got, i), c.name .. ", number " .. i)
+        for k = i, is_finite(want, i) and i + parts - 1 or 0 do
+          worst = math.max(worst, math.abs(want[k] - got[k]))
+          most = math.max(most, math.abs(want[k]))
         end
       end
       assert.is_true(worst <= (c.number == "float" and 1e-5 or 1e-13) * math.max(most, 1),
