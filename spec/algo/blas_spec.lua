@@ -6,6 +6,7 @@ local blas = require "cgraphlua.blas"
 local fft = require "cgraphlua.fft"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../support/device.lua")
+local numpy = dofile(here .. "/../support/numpy.lua")
 
 local there, why = pcall(blas.describe)
 local on_host = cg.device().device == "host"
@@ -284,9 +285,7 @@ describe("cgraphlua.blas", function()
   end)
 
   test("agrees with NumPy in numbers that are not whole", function()
-    if device.program.shell "python3 -c 'import numpy'" ~= 0 then
-      return pending "there is no python3 with NumPy"
-    end
+    if not numpy.python then return pending(numpy.missing) end
     local folder = device.program.folder()
     local function save(name, x)
       device.program.write(folder .. "/" .. name, x:download "string")
@@ -305,8 +304,8 @@ describe("cgraphlua.blas", function()
     save("aa", blas.syrk(a))
     save("norm", blas.nrm2(a))
     save("solved", blas.trsm(half, t))
-    local status, out = device.program.shell(("cd %s && python3 -c %s 2>&1"):format(
-      device.program.quote(folder), device.program.quote [[
+    local status, out = device.program.shell(("cd %s && %s -c %s 2>&1"):format(
+      device.program.quote(folder), numpy.python, device.program.quote [[
 import numpy as np
 def load(name, *shape, type="f4"): return np.fromfile(name, type).reshape(shape).astype("f8")
 a, b = load("a", 131, 257), load("b", 257, 63)
@@ -466,7 +465,7 @@ describe("blas.gemm", function()
       local types = { "float", "double", "complex64", "complex128" }
       for round = 1, 160 do
         local m, n, k = random(4) + 5, random(4) + 5, random(3) + 4
-        if round % 20 == 0 then m, n, k = 131, 67, 31 end
+        if round % 100 == 0 then m, n, k = 131, 67, 31 end
         round_run(round, types[math.floor(round / 5) % 4 + 1], m, n, k)
       end
     end)
@@ -731,11 +730,11 @@ describe("cgraphlua.blas in a capture", function()
         graphs[i] = cg.capture(J.work)
       end
       local other = chain()
-      for round = 1, 200 do
+      for round = 1, 2000 do
         for i, J in ipairs(jobs) do
           J.stream:use(function() graphs[i]:replay(5) end)
         end
-        if round % 20 == 0 then
+        if round % 100 == 0 then
           other.work() -- makes the plan that a capture cannot
           local g = cg.capture(other.work)
           g:replay(3)

@@ -1,6 +1,7 @@
 local cg = require "cgraphlua"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../support/device.lua")
+local numpy = dofile(here .. "/../support/numpy.lua")
 local raises, slips = device.raises, device.slips
 
 local found, fft = pcall(require, "cgraphlua.fft")
@@ -318,9 +319,8 @@ end)
 
 -- The transforms of NumPy, of shapes for which the definition takes too long.
 describe("cgraphlua.fft beside NumPy", function()
-  local python = os.execute "python3 -c 'import numpy.fft' 2> /dev/null" == 0
-  if not (there and python) then
-    pending(there and "needs python3 with NumPy" or "has no library")
+  if not (there and numpy.python) then
+    pending(there and numpy.missing or "has no library")
     return
   end
   local script = [[
@@ -375,7 +375,7 @@ for line in sys.stdin:
       local run = io.open(paths[2], "w")
       run:write(script)
       run:close()
-      local pipe = io.popen("python3 " .. paths[2], "w")
+      local pipe = io.popen(numpy.python .. " " .. paths[2], "w")
       pipe:write(("%s %s %s %d %s %d %s\n"):format(c.name, kind, table.concat(c.shape, "x"),
         c.dims, c.norm, n, paths[1]))
       pipe:close()

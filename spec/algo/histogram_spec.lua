@@ -2,6 +2,7 @@ local cg = require "cgraphlua"
 local algo = require "cgraphlua.algo"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../support/device.lua")
+local numpy = dofile(here .. "/../support/numpy.lua")
 local raises, slips = device.raises, device.slips
 
 -- By looking at every edge.
@@ -99,9 +100,7 @@ describe("algo.histogram", function()
   end)
 
   it("agrees with NumPy", function()
-    if os.execute "python3 -c 'import numpy' 2> /dev/null" ~= 0 then
-      return pending "needs python3 with NumPy"
-    end
+    if not numpy.python then return pending(numpy.missing) end
     local path = os.tmpname()
     for _, case in ipairs { { "float", "float32", 1009, 37, -3.1, 2.7 },
       { "double", "float64", 2 ^ 17 + 1, 1000, -1, 1 }, { "int32", "int32", 4001, 9, -50, 1e9 } } do
@@ -116,9 +115,9 @@ describe("algo.histogram", function()
       local f = io.open(path, "wb")
       f:write(x:download "string")
       f:close()
-      local pipe = io.popen(("python3 -c 'import numpy as np; x = np.fromfile(\"%s\", \"%s\"); "
+      local pipe = io.popen(("%s -c 'import numpy as np; x = np.fromfile(\"%s\", \"%s\"); "
         .. "print(*np.histogram(x[~np.isnan(x)].astype(\"float64\"), %d, (%.17g, %.17g))[0])'")
-        :format(path, kind, bins, low, high))
+        :format(numpy.python, path, kind, bins, low, high))
       local wanted = pipe:read "*l"
       pipe:close()
       assert.equal(wanted, table.concat(algo.histogram(x, bins, low, high):download(), " "))
