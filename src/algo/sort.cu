@@ -3,8 +3,8 @@
 // bits of infinity) unless keys compare as WORD does; DESCENDING; SIZE, of counts
 // and positions; VALUE, an integer of the size of a value, when values go with the
 // keys; and on a GPU TILE, the keys of a block, of THREADS threads, BLOCKS, how many a
-// multiprocessor runs at once, and FEW.  Keys are stored as they are: only their
-// digits are mapped.
+// multiprocessor runs at once, and FEW.  The first pass maps keys to numbers that
+// compare as they do, and the last one maps them back.
 
 struct word { WORD bits; };
 #ifdef VALUE
@@ -14,26 +14,54 @@ struct item { VALUE bits; };
 #define VALUES
 #endif
 
-#define SIGN ((WORD)1 << (BITS - 1))
+#define SIGN ((WORD)((WORD)1 << (BITS - 1)))
+#ifdef REAL
+#define LOWEST ((WORD)~(SIGN | INFINITE)) /* -infinity's bits, turned */
+#define LARGEST ((WORD)((SIGN | INFINITE) - LOWEST)) /* infinity's number */
+#endif
 
-// A number that compares as the key does; NaNs are the largest, and both zeros
-// are equal.
-INSIDE WORD order(WORD w) {
+// A key's number: integers that compare as keys do, one for each key.  Of reals
+// -infinity is 0, the zeros are INFINITE and the number above, and NaNs are the
+// largest.
+INSIDE WORD number_of(WORD key) {
 #if defined(SIGNED)
-  w = (WORD)(w ^ SIGN);
+  key = (WORD)(key ^ SIGN);
 #elif defined(REAL)
-  const WORD size = (WORD)(w & (WORD)~SIGN);
-  if (size > (WORD)INFINITE) w = (WORD)~(WORD)0;
-  else if (size == 0) w = SIGN;
-  else w = (WORD)(w & SIGN ? ~w : w | SIGN);
+  key = (WORD)((key & SIGN ? ~key : key | SIGN) - LOWEST);
 #endif
 #ifdef DESCENDING
-  w = (WORD)~w;
+  key = (WORD)~key;
 #endif
-  return w;
+  return key;
 }
-INSIDE unsigned digit_of(word key, int pass) {
-  return (unsigned)(order(key.bits) >> (8 * pass)) & 255;
+INSIDE WORD key_of(WORD number) {
+#ifdef DESCENDING
+  number = (WORD)~number;
+#endif
+#if defined(SIGNED)
+  number = (WORD)(number ^ SIGN);
+#elif defined(REAL)
+  number = (WORD)(number + LOWEST);
+  number = (WORD)(number & SIGN ? number ^ SIGN : ~number);
+#endif
+  return number;
+}
+// The same for both zeros, and for all NaNs.
+INSIDE WORD order(WORD number) {
+#ifdef REAL
+#ifdef DESCENDING
+  const WORD nan = 0, zero = (WORD)~(INFINITE + 1);
+  if (number < (WORD)~LARGEST) number = nan;
+#else
+  const WORD nan = (WORD)~(WORD)0, zero = (WORD)INFINITE;
+  if (number > LARGEST) number = nan;
+#endif
+  if (number == zero) number = (WORD)(zero + 1);
+#endif
+  return number;
+}
+INSIDE unsigned digit_of(WORD number, int pass) {
+  return (unsigned)(order(number) >> (8 * pass)) & 255;
 }
 
 #ifndef __CGRAPHLUA_HOST__
@@ -56,8 +84,9 @@ enum {
 enum { RUN = 16 / sizeof(WORD) };
 struct alignas(16) run { word at[RUN]; };
 INSIDE void count_key(unsigned (*own)[256], word key) {
+  const WORD number = number_of(key.bits);
 #pragma unroll
-  for (int p = 0; p < PASSES; p++) atomicAdd(&own[p][digit_of(key, p)], 1u);
+  for (int p = 0; p < PASSES; p++) atomicAdd(&own[p][digit_of(number, p)], 1u);
 }
 
 // all: the counts of every digit, for each pass.
@@ -134,7 +163,7 @@ struct shared_tile {
 // How many keys of digit t the block has, and a thread's digits, four in a word;
 // rows are those in use.  What is past the end counts as the last of the last
 // digit.
-INSIDE unsigned tile_count(shared_tile &tile, const word *own,
+INSIDE unsigned tile_count(shared_tile &tile, const WORD *own,
                            unsigned *digits, int mine, int width, int rows,
                            int pass) {
   const int t = threadIdx.x, lane = t % 32, warp = t / 32;
@@ -169,7 +198,7 @@ INSIDE unsigned tile_begin(shared_tile &tile, unsigned sum) {
 }
 
 // Moves the keys to their places in the sorted tile, and says which.
-INSIDE void tile_rank(shared_tile &tile, const word *own,
+INSIDE void tile_rank(shared_tile &tile, const WORD *own,
                       const unsigned *digits, int rows, unsigned short *at) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
@@ -182,7 +211,7 @@ INSIDE void tile_rank(shared_tile &tile, const word *own,
     __syncwarp();
     if (lower == 0) tile.ranks[warp][digit] = to + __popc(alike);
     __syncwarp();
-    tile.keys[to] = own[k].bits;
+    tile.keys[to] = own[k];
     at[k] = (unsigned short)to;
   }
 }
@@ -220,12 +249,16 @@ sweep(const word *keys, word *keys_out, VALUES const SIZE *starts, SIZE *state,
   const int width = n - first < TILE ? (int)(n - first) : TILE;
   const int mine = warp * 32 * EACH + lane;
   volatile SIZE *own_state = (volatile SIZE *)state + tile * 256 + t;
-  word own[EACH];
+  WORD own[EACH];
   unsigned digits[(EACH + 3) / 4];
   unsigned short at[EACH];
 #pragma unroll
   for (int k = 0; k < EACH; k++)
-    if (mine + 32 * k < width) own[k] = keys[first + mine + 32 * k];
+    if (mine + 32 * k < width) own[k] = keys[first + mine + 32 * k].bits;
+  if (pass == 0) {
+#pragma unroll
+    for (int k = 0; k < EACH; k++) own[k] = number_of(own[k]);
+  }
   const unsigned sum = tile_count(shared, own, digits, mine, width, EACH, pass);
   if (t < 256) *own_state = (tile ? OWN : UPTO) | sum;
   const unsigned begin = tile_begin(shared, sum);
@@ -243,9 +276,9 @@ sweep(const word *keys, word *keys_out, VALUES const SIZE *starts, SIZE *state,
   for (int k = 0; k < EACH; k++) {
     const int i = k * THREADS + t;
     if (i < width) {
-      const word key = {shared.keys[i]};
-      const SIZE place = places[digit_of(key, pass)] + i;
-      keys_out[place] = key;
+      const WORD number = shared.keys[i];
+      const SIZE place = places[digit_of(number, pass)] + i;
+      keys_out[place] = word{pass == PASSES - 1 ? key_of(number) : number};
 #ifdef VALUE
       to[k] = place;
 #endif
@@ -297,7 +330,7 @@ extern "C" __global__ void __launch_bounds__(FEW)
 few(const word *keys, word *keys_out, VALUES int n) {
   __shared__ pair shared[2][FEW];
   const int t = threadIdx.x, threads = blockDim.x;
-  pair own = pair_of(t < n ? order(keys[t].bits) : (WORD)~(WORD)0, t);
+  pair own = pair_of(t < n ? order(number_of(keys[t].bits)) : (WORD)~(WORD)0, t);
   int turn = 0;
   for (int run = 2; run <= threads; run *= 2)
     for (int by = run / 2; by; by /= 2) {
@@ -326,7 +359,7 @@ alone(const word *keys, word *keys_out, VALUES int n) {
   __shared__ shared_tile shared;
   const int t = threadIdx.x, lane = t % 32, warp = t / 32;
   const int rows = (n + THREADS - 1) / THREADS, mine = warp * 32 * rows + lane;
-  word own[EACH];
+  WORD own[EACH];
   unsigned digits[(EACH + 3) / 4];
   unsigned short at[EACH];
 #ifdef VALUE
@@ -335,7 +368,7 @@ alone(const word *keys, word *keys_out, VALUES int n) {
 #pragma unroll
   for (int k = 0; k < EACH; k++)
     if (k < rows && mine + 32 * k < n) {
-      own[k] = keys[mine + 32 * k];
+      own[k] = number_of(keys[mine + 32 * k].bits);
 #ifdef VALUE
       items[k] = values[mine + 32 * k];
 #endif
@@ -346,7 +379,7 @@ alone(const word *keys, word *keys_out, VALUES int n) {
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < EACH; k++)
-      if (k < rows) own[k].bits = shared.keys[mine + 32 * k];
+      if (k < rows) own[k] = shared.keys[mine + 32 * k];
     __syncthreads();
 #ifdef VALUE
 #pragma unroll
@@ -362,7 +395,7 @@ alone(const word *keys, word *keys_out, VALUES int n) {
 #pragma unroll
   for (int k = 0; k < EACH; k++)
     if (k < rows && mine + 32 * k < n) {
-      keys_out[mine + 32 * k] = own[k];
+      keys_out[mine + 32 * k] = word{key_of(own[k])};
 #ifdef VALUE
       values_out[mine + 32 * k] = items[k];
 #endif
@@ -382,7 +415,7 @@ extern "C" __global__ void counts(const word *keys, SIZE *all, i64 n, i64 chunk,
   const i64 end = first + chunk < n ? first + chunk : n;
   SIZE own[256];
   for (int d = 0; d < 256; d++) own[d] = 0;
-  for (i64 i = first; i < end; i++) own[digit_of(keys[i], pass)]++;
+  for (i64 i = first; i < end; i++) own[digit_of(number_of(keys[i].bits), pass)]++;
   for (int d = 0; d < 256; d++) all[CHUNK * 256 + d] = own[d];
 }
 
@@ -404,7 +437,7 @@ extern "C" __global__ void sweep(const word *keys, word *keys_out,
   SIZE at[256];
   for (int d = 0; d < 256; d++) at[d] = starts[CHUNK * 256 + d];
   for (i64 i = first; i < end; i++) {
-    const SIZE to = at[digit_of(keys[i], pass)]++;
+    const SIZE to = at[digit_of(number_of(keys[i].bits), pass)]++;
     keys_out[to] = keys[i];
 #ifdef VALUE
     values_out[to] = values[i];
