@@ -63,7 +63,7 @@ else
       gemm(101, 111, 111, n, n, n, 1, x, n, y, n, 0, z, n)
     end, function(count) -- the library's own threads; they spin for a while
       library.openblas_set_num_threads(count)
-      cg.sleep(0.03)
+      cg.sleep(0.1)
     end
   end
 end

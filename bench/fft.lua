@@ -101,7 +101,7 @@ for _, case in ipairs(cases) do
   local y = f(x, { dims = #n })
   local opts = { dims = #n, out = y }
   local g = cg.capture(function() f(x, opts) end)
-  local times = on_gpu and 20 or 1
+  local times = on_gpu and 20 or 4
   local library, called, replayed = rounds(quick and 0.1 or 2, {
     timed(repeated(floor(x, y, n, batch, real)), times),
     timed(repeated(function() f(x, opts) end), times),

@@ -52,7 +52,7 @@ typedef struct kernel_job {
 /* ---- how a result is divided ---- */
 
 /* Work that is worth a block: elements of vectors, and products of matrices. */
-enum { LEAST_ELEMENTS = 1 << 14, LEAST_SIDE = 64 };
+enum { LEAST_ELEMENTS = 1 << 14, LEAST_SIDE = 32 };
 
 static int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;

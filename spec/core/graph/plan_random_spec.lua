@@ -2,7 +2,7 @@
 -- operation reads and writes: replays leave what the same calls leave outside a
 -- capture, and two nodes are ordered exactly when numbers lead from one to the
 -- other (with events, draws and few lanes: at least then).  No edge is implied
--- by others.  Three of four programs run on the host device as one line, in an
+-- by others, and none is programmatic behind a node that others may run beside.  Three of four programs run on the host device as one line, in an
 -- order that the edges allow and nothing else decides.  Programs are one graph or
 -- two, of pools of their own or of one; between replays parameters are set, and
 -- nodes get other numbers or are switched off.
@@ -333,6 +333,12 @@ end
 
 local function check_edges(nodes, sets)
   for i, node in ipairs(nodes) do
+    local before = node.dependencies[1]
+    for k = 1, node.programmatic and #nodes or 0 do
+      if #node.dependencies ~= 1 or not (k == before or sets[k][before] or sets[before][k]) then
+        error(("node %d comes early, and %d runs beside the one before it"):format(i, k), 0)
+      end
+    end
     for _, a in ipairs(node.dependencies) do
       for _, b in ipairs(node.dependencies) do
         if a ~= b and sets[b][a] then

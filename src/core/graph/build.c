@@ -239,13 +239,7 @@ typedef struct build {
   CUgraphNode *ends; /* of the copy before, that no other depends on */
   size_t nends;
   const CUgraphEdgeData *link; /* from them to the first nodes; NULL: full */
-  bool full;                   /* so are all edges */
 } build;
-
-
-static cgl_status build_graph(cgl_context *context,
-                              const cgl_recording *recording, uint64_t copies,
-                              bool full, const char *operation, CUgraph *graph);
 
 
 /* The node of a kernel, a copy, a fill, an event or a child graph. */
@@ -260,8 +254,9 @@ static cgl_status build_add_node(build *b, size_t index,
   cgl_status status = CGL_OK;
   cgl_build_node(&params, values, context, b->recording, op);
   if (op->kind == CGL_OP_GRAPH)
-    status = build_graph(context, cgl_record_body(b->recording, op->body - 1),
-                         1, b->full, b->operation, &child);
+    status =
+        cgl_build_graph(context, cgl_record_body(b->recording, op->body - 1), 1,
+                        b->operation, &child);
   if (op->handle == CGL_HANDLE_NEXT)
     status = cgl_build_handle(context, b->graph, b->operation, &b->next);
   if (status)
@@ -287,7 +282,7 @@ static size_t build_find_before(build *b, size_t index,
   size_t count;
   const size_t *from = cgl_record_dependencies(b->recording, index, &count);
   const bool early = cgl_record_op(b->recording, index)->programmatic;
-  *edges = early && count == 1 && !b->full ? &programmatic : NULL;
+  *edges = early && count == 1 ? &programmatic : NULL;
   for (size_t i = 0; i < count; i++)
     b->before[i] = b->nodes[from[i]];
   if (count || !b->nends)
@@ -318,8 +313,7 @@ static cgl_status build_add(build *b, size_t index) {
       .handle = b->next,
       .type = cgl_record_conditional_type(b->recording, op),
       .bodies = cgl_record_bodies(b->recording, op),
-      .nbodies = op->nbodies,
-      .full = b->full};
+      .nbodies = op->nbodies};
   return cgl_build_add_conditional(b->context, &conditional, b->operation,
                                    &b->nodes[index]);
 }
@@ -344,8 +338,8 @@ static void build_end_copy(build *b) {
       end = i;
     }
   const cgl_op *before = n ? cgl_record_op(b->recording, end) : NULL;
-  b->link = !b->full && roots == 1 && b->nends == 1 && before->waits &&
-                    before->fits && cgl_record_op(b->recording, root)->waits
+  b->link = roots == 1 && b->nends == 1 && before->waits && before->fits &&
+                    cgl_record_op(b->recording, root)->waits
                 ? &programmatic
                 : NULL;
 }
@@ -372,10 +366,9 @@ static cgl_status build_recording(build *b, uint64_t copies) {
 }
 
 
-static cgl_status build_graph(cgl_context *context,
-                              const cgl_recording *recording, uint64_t copies,
-                              bool full, const char *operation,
-                              CUgraph *graph) {
+cgl_status cgl_build_graph(cgl_context *context, const cgl_recording *recording,
+                           uint64_t copies, const char *operation,
+                           CUgraph *graph) {
   cgl_status status =
       cgl_fail_driver(context, context->driver->cuGraphCreate(graph, 0),
                       operation, "cuGraphCreate");
@@ -384,20 +377,11 @@ static cgl_status build_graph(cgl_context *context,
   build b = {.context = context,
              .recording = recording,
              .operation = operation,
-             .graph = *graph,
-             .full = full};
+             .graph = *graph};
   status = build_recording(&b, copies);
   if (status)
     context->driver->cuGraphDestroy(*graph);
   return status;
-}
-
-
-cgl_status cgl_build_graph(cgl_context *context, const cgl_recording *recording,
-                           uint64_t copies, const char *operation,
-                           CUgraph *graph) {
-  return build_graph(context, recording, copies, !cgl_record_is_line(recording),
-                     operation, graph);
 }
 
 
@@ -465,7 +449,8 @@ static cgl_status capture_add_late(cgl_capture *capture) {
 CUresult cgl_build_catch_up(cgl_capture *capture) {
   capture->catch_up = NULL;
   capture->programmatic = false;
-  cgl_record_clear_programmatic(capture->recording, false);
+  for (size_t i = 0; i < cgl_record_count(capture->recording); i++)
+    cgl_record_set_programmatic(capture->recording, i, false);
   if (!capture->noted || !capture_add_late(capture))
     return CUDA_SUCCESS;
   cgl_capture_note_broken(capture, cgl_last_error()->operation);
@@ -474,70 +459,57 @@ CUresult cgl_build_catch_up(cgl_capture *capture) {
 }
 
 
-/* ---- graphs that fork ---- */
+/* ---- programmatic edges of graphs that fork ---- */
 
-/* The operations' own programmatic edges become full. */
-static CUresult edges_make_full(const cgl_driver *driver,
-                                const cgl_recording *recording, CUgraph graph) {
-  CUresult result = CUDA_SUCCESS;
-  for (size_t i = 0; i < cgl_record_count(recording) && !result; i++) {
-    const cgl_op *op = cgl_record_op(recording, i);
-    size_t count;
-    const size_t *from = cgl_record_dependencies(recording, i, &count);
-    if (!op->programmatic || count != 1 || from[0] == SIZE_MAX)
-      continue;
-    const CUgraphNode before = cgl_record_op(recording, from[0])->node;
-    result =
-        driver->cuGraphRemoveDependencies(graph, &before, &op->node, NULL, 1);
-    if (!result)
-      result =
-          driver->cuGraphAddDependencies(graph, &before, &op->node, NULL, 1);
-  }
-  return result;
+void cgl_build_choose_programmatic(cgl_recording *recording) {
+  unsigned char *alone = cgl_order_find_alone(recording);
+  for (size_t i = 0; i < cgl_record_count(recording); i++)
+    cgl_record_set_programmatic(recording, i,
+                                cgl_record_may_come_early(recording, alone, i));
+  free(alone);
 }
 
 
-/* Only what is recorded can be built anew. */
-static cgl_status fail_inside(const char *operation) {
-  cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
-           "the graph forks, has a node that another library put into the "
-           "capture, and has a child graph or a body with programmatic edges, "
-           "which a driver does not order well in graphs that fork");
-  return cgl_fail_hint("capture the child graph, or the graph with the body, "
-                       "with programmatic = false");
-}
-
-
-cgl_status cgl_build_order_fully(cgl_context *context, cgl_recording *recording,
-                                 const char *operation, CUgraph *graph) {
-  const cgl_driver *driver = context->driver;
-  const char *entry = "cuGraphGetEdges";
-  CUgraph built = NULL;
-  if (!cgl_record_has_programmatic(recording))
-    return CGL_OK;
-  CUresult result = cgl_record_learn_edges(recording, *graph);
-  if (!result && cgl_record_is_line(recording))
-    return CGL_OK;
-  if (!result) {
-    entry = "cuGraphAddDependencies";
-    result = edges_make_full(driver, recording, *graph);
-  }
+/* The one edge of an operation becomes full. */
+static CUresult edge_make_full(const cgl_driver *driver,
+                               const cgl_recording *recording, CUgraph graph,
+                               size_t index, const char **entry) {
+  size_t count;
+  const size_t *from = cgl_record_dependencies(recording, index, &count);
+  if (count != 1 || from[0] == SIZE_MAX)
+    return CUDA_SUCCESS;
+  const CUgraphNode before = cgl_record_op(recording, from[0])->node;
+  const CUgraphNode node = cgl_record_op(recording, index)->node;
+  *entry = "cuGraphRemoveDependencies";
+  CUresult result =
+      driver->cuGraphRemoveDependencies(graph, &before, &node, NULL, 1);
   if (result)
-    return cgl_fail_driver(context, result, operation, entry);
-  cgl_record_clear_programmatic(recording, false);
-  if (!cgl_record_has_programmatic(recording))
+    return result;
+  *entry = "cuGraphAddDependencies";
+  return driver->cuGraphAddDependencies(graph, &before, &node, NULL, 1);
+}
+
+
+cgl_status cgl_build_thin_programmatic(cgl_context *context,
+                                       cgl_recording *recording,
+                                       const char *operation, CUgraph graph) {
+  const size_t n = cgl_record_count(recording);
+  const char *entry = "cuGraphGetEdges";
+  size_t i = 0;
+  while (i < n && !cgl_record_op(recording, i)->programmatic)
+    i++;
+  if (i == n)
     return CGL_OK;
-  if (cgl_record_has(recording, CGL_OP_FOREIGN))
-    return fail_inside(operation);
-  cgl_status status = cgl_build_graph(context, recording, 1, operation, &built);
-  if (status)
-    return status;
-  cgl_record_clear_programmatic(recording, true);
-  driver->cuGraphDestroy(*graph);
-  *graph = built;
-  return cgl_fail_driver(context,
-                         cgl_record_learn_nodes(recording, built, 0, true),
-                         operation, "cuGraphGetNodes");
+  CUresult result = cgl_record_learn_edges(recording, graph);
+  unsigned char *alone = result ? NULL : cgl_order_find_alone(recording);
+  for (; i < n && !result; i++)
+    if (cgl_record_op(recording, i)->programmatic &&
+        !cgl_record_may_come_early(recording, alone, i)) {
+      result = edge_make_full(context->driver, recording, graph, i, &entry);
+      cgl_record_set_programmatic(recording, i, false);
+    }
+  free(alone);
+  return cgl_fail_driver(context, result, operation, entry);
 }
 
 
@@ -590,8 +562,7 @@ cgl_status cgl_build_add_conditional(cgl_context *context,
                .recording = body,
                .operation = operation,
                .graph = params.conditional.phGraph_out[i],
-               .around = conditional->handle,
-               .full = conditional->full || !cgl_record_is_line(body)};
+               .around = conditional->handle};
     status = build_body(&b);
   }
   return status;

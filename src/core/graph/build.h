@@ -78,7 +78,6 @@ typedef struct cgl_build_conditional {
   CUgraphConditionalNodeType type;
   const cgl_recording *const *bodies; /* that have learned their edges */
   size_t nbodies;
-  bool full; /* no edge in them is programmatic */
 } cgl_build_conditional;
 
 /* A handle for the node that follows.  cuGraphConditionalHandleCreate */
@@ -91,15 +90,15 @@ cgl_status cgl_build_add_conditional(cgl_context *context,
                                      const cgl_build_conditional *conditional,
                                      const char *operation, CUgraphNode *node);
 
-/* Makes all edges of a capture that has ended full, unless it is a line: a
-   driver (580, H200) lets a copy or a fill behind a programmatic edge begin
-   before the kernel that it depends on has ended, when the graph forks.
-   *graph, whose nodes and edges the recording knows, is built anew when bodies
-   have programmatic edges, and refused where it has nodes of others besides;
-   else its own edges change.  cuGraphAddNode,
-   cuGraphRemoveDependencies, cuGraphAddDependencies */
-cgl_status cgl_build_order_fully(cgl_context *context, cgl_recording *recording,
-                                 const char *operation, CUgraph *graph);
+/* Programmatic edges of operations whose dependencies are known, and whose
+   nodes are still to be made: each that there may be. */
+void cgl_build_choose_programmatic(cgl_recording *recording);
+/* Of a capture that has ended, whose nodes the recording knows: those that
+   there may not be become full.  cuGraphGetEdges, cuGraphRemoveDependencies,
+   cuGraphAddDependencies */
+cgl_status cgl_build_thin_programmatic(cgl_context *context,
+                                       cgl_recording *recording,
+                                       const char *operation, CUgraph graph);
 
 /* spec/core/graph/build_check.c, in builds with --enable-debug: with
    $CGRAPHLUA_CHECK_BUILD=1, builds what was captured once more and refuses a

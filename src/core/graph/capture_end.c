@@ -130,9 +130,8 @@ static cgl_status capture_finish(cgl_graph *graph, bool late,
   if (!status)
     status = cgl_share_check_children(recording, template, operation);
   if (!status)
-    status = cgl_build_order_fully(context, recording, operation,
-                                   &graph->template->graph);
-  template = graph->template->graph;
+    status =
+        cgl_build_thin_programmatic(context, recording, operation, template);
   if (!status)
     status = cgl_share_make(recording, &graph->pool->sharing,
                             &graph->capture.underway, operation);

@@ -442,8 +442,7 @@ static cgl_status body_finish(cgl_conditional *c, size_t index, CUgraph graph,
     status = cgl_fail_driver(context, cgl_record_learn_edges(recording, graph),
                              operation, "cuGraphGetEdges");
   if (!status)
-    status =
-        cgl_build_order_fully(context, recording, operation, &c->graph->graph);
+    status = cgl_build_thin_programmatic(context, recording, operation, graph);
 #ifdef CGL_DEBUG
   if (!status)
     status = cgl_build_check(context, recording, c->graph->graph, operation);

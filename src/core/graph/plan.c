@@ -526,8 +526,8 @@ static cgl_status plan_finish(plan *p, cgl_graph *graph, bool late,
                            "cuGraphAddDependencies");
   cgl_record_set_dependencies(graph->recording, p->starts, p->edges);
   p->starts = p->edges = NULL;
-  if (late && !cgl_record_is_line(graph->recording))
-    cgl_record_clear_programmatic(graph->recording, false);
+  if (late)
+    cgl_build_choose_programmatic(graph->recording);
   return late ? cgl_build_late(context, graph->recording, template, NULL)
               : cgl_graph_refresh(graph, operation);
 }

@@ -350,3 +350,44 @@ bool cgl_order_is_implied(const cgl_recording *recording,
       return true;
   return false;
 }
+
+
+/* Nothing runs beside an operation that alone ends those up to it, and alone
+   begins those from it on. */
+static void order_mark_alone(const cgl_recording *recording,
+                             unsigned char *alone, unsigned char *followed,
+                             size_t *latest) {
+  size_t ends = 0, begins = 0, count;
+  for (size_t i = 0; i < recording->nops; i++) {
+    const size_t *from = cgl_record_dependencies(recording, i, &count);
+    size_t last = 0;
+    for (size_t k = 0; k < count; k++)
+      if (from[k] < i) { /* else not ours */
+        ends -= !followed[from[k]];
+        followed[from[k]] = 1;
+        last = from[k] + 1 > last ? from[k] + 1 : last;
+      }
+    latest[last]++;
+    alone[i] = ++ends == 1;
+  }
+  for (size_t i = recording->nops; i--;) {
+    begins += 1 - latest[i + 1];
+    alone[i] = alone[i] && begins == 1;
+  }
+}
+
+
+unsigned char *cgl_order_find_alone(const cgl_recording *recording) {
+  const size_t n = recording->nops + 1;
+  /* latest[i + 1]: of how many operations i is the latest before them. */
+  size_t *latest = calloc(n, sizeof *latest);
+  unsigned char *alone = calloc(2 * n, 1);
+  if (latest && alone)
+    order_mark_alone(recording, alone, alone + n, latest);
+  if (!latest) {
+    free(alone);
+    alone = NULL;
+  }
+  free(latest);
+  return alone;
+}

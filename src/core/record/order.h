@@ -49,5 +49,9 @@ bool cgl_order_precedes(const cgl_recording *recording, unsigned char *reached,
    of a graph of more than 20,000 operations. */
 bool cgl_order_is_implied(const cgl_recording *recording,
                           unsigned char *reached, size_t from, size_t to);
+/* Of each operation, whether all others precede or follow it, so that nothing
+   of the graph runs beside it; the caller frees the bytes.  NULL without
+   memory. */
+unsigned char *cgl_order_find_alone(const cgl_recording *recording);
 
 #endif

@@ -272,10 +272,13 @@ const size_t *cgl_record_dependencies(const cgl_recording *recording,
 
 /* Whether each operation depends on the one before alone, in bodies, too. */
 bool cgl_record_is_line(const cgl_recording *recording);
-/* Whether an operation, or one of a body, is programmatic; and that none of the
-   recording itself is so any more, or with `bodies` of its conditionals. */
-bool cgl_record_has_programmatic(const cgl_recording *recording);
-void cgl_record_clear_programmatic(cgl_recording *recording, bool bodies);
+/* Whether an operation may have a programmatic edge: it waits, and depends on
+   one operation, which waits and fits, and is `alone` (cgl_order_find_alone;
+   NULL: none is): what comes early takes places where others could run. */
+bool cgl_record_may_come_early(const cgl_recording *recording,
+                               const unsigned char *alone, size_t index);
+void cgl_record_set_programmatic(cgl_recording *recording, size_t index,
+                                 bool programmatic);
 /* Replaces the dependencies of all operations, those of operation i from
    first[i] to first[i + 1] in `edges`.  Takes both arrays, of malloc. */
 void cgl_record_set_dependencies(cgl_recording *recording, size_t *first,

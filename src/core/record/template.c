@@ -207,27 +207,20 @@ bool cgl_record_is_line(const cgl_recording *recording) {
 }
 
 
-bool cgl_record_has_programmatic(const cgl_recording *recording) {
-  for (size_t i = 0; i < recording->nops; i++)
-    if (recording->ops[i].programmatic)
-      return true;
-  for (size_t i = 0; i < recording->nbodies; i++)
-    if (cgl_record_has_programmatic(recording->bodies[i]))
-      return true;
-  return false;
+bool cgl_record_may_come_early(const cgl_recording *recording,
+                               const unsigned char *alone, size_t index) {
+  size_t count;
+  const size_t *from = cgl_record_dependencies(recording, index, &count);
+  if (count != 1 || from[0] == SIZE_MAX || !alone || !alone[from[0]])
+    return false;
+  const cgl_op *before = &recording->ops[from[0]];
+  return recording->ops[index].waits && before->waits && before->fits;
 }
 
 
-/* A child graph's recording is the child's as well. */
-void cgl_record_clear_programmatic(cgl_recording *recording, bool bodies) {
-  for (size_t i = 0; i < recording->nops; i++) {
-    cgl_op *op = &recording->ops[i];
-    op->programmatic = false;
-    for (size_t k = 0; bodies && k < op->nbodies; k++)
-      if (op->kind == CGL_OP_CONDITIONAL)
-        cgl_record_clear_programmatic(recording->bodies[op->body - 1 + k],
-                                      true);
-  }
+void cgl_record_set_programmatic(cgl_recording *recording, size_t index,
+                                 bool programmatic) {
+  recording->ops[index].programmatic = programmatic;
 }
 
 
