@@ -2,8 +2,9 @@
 -- operation reads and writes: replays leave what the same calls leave outside a
 -- capture, and two nodes are ordered exactly when numbers lead from one to the
 -- other (with events, draws and few lanes: at least then).  No edge is implied
--- by others, and none is programmatic behind a node that others may run beside.  Three of four programs run on the host device as one line, in an
--- order that the edges allow and nothing else decides.  Programs are one graph or
+-- by others, and none is programmatic behind a node that others may run beside.
+-- Three of four programs run on the host device as one line, in an order that the
+-- edges allow and nothing else decides.  Programs are one graph or
 -- two, of pools of their own or of one; between replays parameters are set, and
 -- nodes get other numbers or are switched off.
 -- CGRAPHLUA_PLAN_PROGRAMS sets how many programs (2000, with sanitizers and on a
