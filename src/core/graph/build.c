@@ -453,7 +453,10 @@ CUresult cgl_build_catch_up(cgl_capture *capture) {
     cgl_record_set_programmatic(capture->recording, i, false);
   if (!capture->noted || !capture_add_late(capture))
     return CUDA_SUCCESS;
+  const cgl_site here = cgl_site_here; /* a node's failure has its own */
+  cgl_site_here = capture->underway.begun;
   cgl_capture_note_broken(capture, cgl_last_error()->operation);
+  cgl_site_here = here;
   capture->incomplete = true;
   return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }

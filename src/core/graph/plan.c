@@ -335,7 +335,7 @@ static void edges_add_missing(edge_list *list, const cgl_recording *recording,
 
 
 static CUresult plan_edit(const plan *p, const cgl_driver *driver,
-                          CUgraph graph) {
+                          CUgraph graph, const char **entry) {
   const cgl_recording *recording = p->recording;
   size_t count, before = 0;
   for (size_t i = 0; i < p->n; i++) {
@@ -358,9 +358,11 @@ static CUresult plan_edit(const plan *p, const cgl_driver *driver,
   if (gone.count)
     result = driver->cuGraphRemoveDependencies(graph, gone.from, gone.to, NULL,
                                                gone.count);
-  if (!result && come.count)
+  if (!result && come.count) {
+    *entry = "cuGraphAddDependencies";
     result = driver->cuGraphAddDependencies(graph, come.from, come.to, NULL,
                                             come.count);
+  }
   free(nodes);
   return result;
 }
@@ -519,11 +521,11 @@ static cgl_status plan_finish(plan *p, cgl_graph *graph, bool late,
                               const char *operation) {
   cgl_context *context = graph->object.context;
   const CUgraph template = graph->template->graph;
+  const char *entry = "cuGraphRemoveDependencies";
   const CUresult result =
-      late ? CUDA_SUCCESS : plan_edit(p, context->driver, template);
+      late ? CUDA_SUCCESS : plan_edit(p, context->driver, template, &entry);
   if (result)
-    return cgl_fail_driver(context, result, operation,
-                           "cuGraphAddDependencies");
+    return cgl_fail_driver(context, result, operation, entry);
   cgl_record_set_dependencies(graph->recording, p->starts, p->edges);
   p->starts = p->edges = NULL;
   if (late)
