@@ -429,8 +429,8 @@ function cg.kernel(source, name, opts) end
 ---@field programmatic? boolean a kernel comes to the device while the one before it ends (true)
 ---@field unroll? boolean replay(n) of a small graph launches copies of it in one executable (true)
 ---@field order? "issue"|"data" nodes in the order of issue (default), or of what they use
----@field width? integer in data order: how many nodes may run beside each other (32)
----@field max_bytes? integer|"issue" in data order: the most memory that the capture may take
+---@field width? integer|false in data order: how many nodes may run beside each other (32)
+---@field max_bytes? integer|"issue"|false in data order: the most memory that the capture may take
 
 --- Creates a graph that has captured nothing yet.
 ---@param opts? cgraphlua.graph_options
@@ -606,8 +606,8 @@ function cg.graphed(fn, opts) end
 
 ---@class cgraphlua.defaults
 ---@field order? "issue"|"data"
----@field width? integer in data order: how many nodes may run beside each other (32)
----@field max_bytes? integer|"issue" in data order: the most memory that a capture may take
+---@field width? integer|false in data order: how many nodes may run beside each other (32)
+---@field max_bytes? integer|"issue"|false in data order: the most memory that a capture may take
 ---@field plan? boolean print the plan of each graph when its capture has ended
 
 --- What new graphs of the state have where nothing else is said.  Changes the

@@ -105,7 +105,9 @@ describe("data order", function()
       cg.defaults { max_bytes = 4096 })
     slips(function() cg.defaults { order = "none" } end, "order")
     slips(function() cg.defaults { pool = cg.pool() } end, "unknown option \"pool\"")
-    cg.defaults { order = "issue", width = 32, max_bytes = 2 ^ 50 }
+    slips(function() cg.defaults { width = true } end, "width")
+    assert.same({ order = "issue", plan = false },
+      cg.defaults { order = "issue", width = false, max_bytes = false })
     assert.equal("1:- 2:-", edges(g))
     assert.equal("issue", issue:options().order)
     assert.same({ "data", 7 }, { early:options().order, early:options().width })

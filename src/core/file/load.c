@@ -6,7 +6,7 @@
 
 #include "driver/kernel_abi.h"
 
-static const char loading[] = "graph:load";
+static const char loading[] = "load";
 
 /* The names of a loaded graph. */
 typedef struct file_names {

@@ -40,9 +40,19 @@ static cgl_annotations annotations_read(lua_State *L, cgl_lua *S, int index) {
 }
 
 
-/* A number of bytes, or "issue". */
+/* Nothing and false set no bound: 0. */
+static uint32_t width_read(lua_State *L, cgl_lua *S, int index) {
+  return lua_toboolean(L, index) ? (uint32_t)cgl_lua_read_integer(
+                                       L, S, index, "width", 1, MOST_WIDTH)
+                                 : 0;
+}
+
+
+/* A number of bytes, or "issue"; or no bound. */
 static size_t bytes_read(lua_State *L, cgl_lua *S, int index) {
   static const char *const names[] = {"issue", NULL};
+  if (!lua_toboolean(L, index))
+    return 0;
   if (lua_type(L, index) != LUA_TSTRING)
     return (size_t)cgl_lua_read_integer(L, S, index, "max_bytes", 1,
                                         CGL_LUA_MAX_WHOLE);
@@ -104,7 +114,7 @@ static void desc_check_limits(lua_State *L, cgl_lua *S, int options) {
 static bool desc_read(lua_State *L, cgl_lua *S, int options,
                       cgl_graph_desc *desc) {
   static const char *const names[] = {"enable_annotations", "annotations",
-                                      "max_bytes"};
+                                      "max_bytes", "width", NULL};
   if (S->limits)
     desc_check_limits(L, S, options);
   const cgl_graph_desc before = *desc;
@@ -123,21 +133,20 @@ static bool desc_read(lua_State *L, cgl_lua *S, int options,
   option_read(L, S, options, "programmatic", &desc->programmatic);
   desc->order = (cgl_capture_order)cgl_lua_option_choice(
       L, S, options, "order", order_names, (int)desc->order);
-  desc->width = (uint32_t)cgl_lua_option_integer(L, S, options, "width", 1,
-                                                 MOST_WIDTH, desc->width);
   desc->check_input_liveness = cgl_lua_option_boolean(
       L, S, options, "check_input_liveness", desc->check_input_liveness);
   bool changed = pool || mode >= 0 || before.order != desc->order ||
-                 before.width != desc->width ||
                  before.check_input_liveness != desc->check_input_liveness;
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; names[i]; i++) {
     if (!cgl_lua_option(L, options, names[i]))
       continue;
     S->blame = options;
     if (i < 2)
       desc->annotations = annotations_read(L, S, lua_gettop(L));
-    else
+    else if (i == 2)
       desc->max_bytes = bytes_read(L, S, lua_gettop(L));
+    else
+      desc->width = width_read(L, S, lua_gettop(L));
     S->blame = 0;
     lua_pop(L, 1);
     changed = true;
@@ -252,11 +261,9 @@ int cgl_lua_graph_newindex(lua_State *L) {
                        : (cgl_capture_order)cgl_lua_read_choice(
                              L, S, 3, graph_fields[field], order_names);
   else if (field == FIELD_WIDTH)
-    desc.width = reset ? 0
-                       : (uint32_t)cgl_lua_read_integer(
-                             L, S, 3, graph_fields[field], 1, MOST_WIDTH);
+    desc.width = width_read(L, S, 3);
   else if (field == FIELD_MAX_BYTES)
-    desc.max_bytes = reset ? 0 : bytes_read(L, S, 3);
+    desc.max_bytes = bytes_read(L, S, 3);
   else if (field == FIELD_CAPTURE_ERROR_MODE)
     desc.capture_mode = reset ? CGL_CAPTURE_DEFAULT
                               : (cgl_capture_mode)cgl_lua_read_choice(
