@@ -148,8 +148,8 @@ local function issue(shape, n)
 end
 
 -- Captures on `stream`, which is current; the region form would use its own.
-local function captured(shape, n, keep)
-  local graph = cg.graph { keep_graph = keep }
+local function captured(shape, n, keep, order)
+  local graph = cg.graph { keep_graph = keep, order = order }
   graph:capture_begin()
   issue(shape, n)
   graph:capture_end()
@@ -470,13 +470,18 @@ end
 
 local function others()
   heading "Other shapes, one replay of many, until done"
-  local function pair(shape, n, label, count)
+  -- With a bar, ours is the plain sequence in data order.
+  local function pair(shape, n, label, count, bars)
     prepare(shape, n)
+    if bars then
+      graph:release()
+      graph = captured("spins", n, false, "data")
+    end
     local c, lua = rounds(seconds, {
       function() return floor.floor_stream(count) end,
       function() return ours.stream(count) end,
     })
-    row(shape, label, c, lua)
+    row(bars and "data" or shape, label, c, lua, bars)
     drop()
   end
   pair("memset", 1, "a memset and a kernel", 500)
@@ -484,6 +489,7 @@ local function others()
   pair("pinned", 1, "a copy from pinned memory and a kernel", 500)
   pair("spins", 32, "32 long kernels in a line", 5)
   pair("branches", 32, "32 long kernels as branches", 5)
+  pair("branches", 32, "32 long kernels in data order", 5, { ratio = 1.15 })
 
   heading "Without a graph"
   local function plain(name, label, count, bars)
