@@ -324,7 +324,7 @@ static void test_copies(void) {
   copies_have("a line", line, 12, 11, 6);
   copies_have("kernels alone", kernels, 9, 8, 8);
   copies_have("two ends and two beginnings", fork_first, 6, 8, 0);
-  copies_have("a fork and a join", branches, 12, 14, 0);
+  copies_have("a fork and a join", branches, 12, 14, 2);
 }
 
 
