@@ -186,6 +186,42 @@ describe("kernels with barriers as loops", function()
     assert.are.equal("loops", form_of(source))
   end)
 
+  it("declare a type where they declare variables of it", function()
+    local declarations = {
+      "__shared__ struct { unsigned a[32]; int n; } s;",
+      "__shared__ union { unsigned a[32]; int n[32]; } s, u; u.n[threadIdx.x] = 9;",
+      "static __shared__ struct __align__(32) A { unsigned a[32]; } s; __shared__ A other;",
+      "struct alignas(16) A { unsigned a[33]; }; __shared__ A s;",
+      "typedef struct { unsigned a[32]; } A; __shared__ A s;",
+      "enum class E : unsigned char { one = 1, two } e = E::two;" ..
+        "__shared__ struct { unsigned a[32]; } s; s.a[threadIdx.x] = (unsigned)e;",
+      "const struct { int a; float b; } c = { 3, 2.5f };" ..
+        "__shared__ struct { unsigned a[32]; } s; s.a[threadIdx.x] = c.b;",
+      "struct { unsigned v; } own, *p = &own; p->v = 3 * threadIdx.x;" ..
+        "__shared__ struct { unsigned a[32]; } s; s.a[31 - threadIdx.x] = own.v;" ..
+        "__syncthreads(); x[64 + threadIdx.x] = s.a[threadIdx.x] + p->v; __syncthreads();",
+      "__shared__ struct { struct { unsigned a[32]; } in;" ..
+        "__device__ unsigned *a() { return in.a; } } q; struct { unsigned *a; } s = { q.a() };",
+    }
+    local text = {}
+    for k, declaration in ipairs(declarations) do
+      text[k] = ([[
+        extern "C" __global__ void k%d(unsigned *x) {
+          %s
+          s.a[threadIdx.x] = threadIdx.x * threadIdx.x;
+          __syncthreads();
+          x[threadIdx.x] = s.a[31 - threadIdx.x];
+          x[32 + threadIdx.x] = sizeof s;
+        }]]):format(k, declaration)
+    end
+    local source = table.concat(text, "\n")
+    local modules = { module_as("loops", source), module_as("fibers", source) }
+    for k = 1, #declarations do
+      assert_same("k" .. k, modules, 1, 32, 96)
+      assert.are.equal("loops", (modules[1]:kernel("k" .. k):form()))
+    end
+  end)
+
   -- A divisor that is a parameter divides by a product, one from memory as C does.
   it("divide exactly, whatever divides", function()
     local types = { -- of what is divided: its name for C, for buffers, and its range

@@ -312,6 +312,16 @@ static bool is_escaping(row r, bool in_switch) {
 }
 
 
+static bool is_attribute(const cgl_token *x) {
+  return cgl_token_is_any(x, "alignas", "__align__", "__attribute__");
+}
+
+
+static bool is_type_key(const cgl_token *x) {
+  return cgl_token_is_any(x, "struct", "class", "union", "enum");
+}
+
+
 /* Past the specifiers of a declaration at i, or i when there is none.  They
    set the flags of `v`; what of them is a type is added to `type`. */
 static size_t read_specifiers(row r, size_t i, variable *v, row type,
@@ -321,7 +331,7 @@ static size_t read_specifiers(row r, size_t i, variable *v, row type,
   *ntype = 0;
   while (k < r.n && r.at[k].kind == CGL_TOKEN_NAME) {
     const cgl_token *x = &r.at[k];
-    if (cgl_token_is_any(x, "alignas", "__align__", "__attribute__")) {
+    if (is_attribute(x)) {
       k = cgl_tokens_close(r.at, r.n, k + 1);
       continue;
     }
@@ -583,17 +593,77 @@ static statement *read_control(tree *t, row r, size_t i, size_t end) {
 }
 
 
+/* The body of a type in a declaration. */
+typedef struct type_body {
+  size_t key, name, open, close; /* struct, its name's place, and the braces */
+} type_body;
+
+static bool find_type_body(row r, size_t i, size_t end, type_body *b) {
+  while (i < end && r.at[i].kind == CGL_TOKEN_NAME && !is_type_key(&r.at[i]))
+    i = is_attribute(&r.at[i]) ? cgl_tokens_close(r.at, end, i + 1) : i + 1;
+  b->key = i++;
+  if (i >= end || !is_type_key(&r.at[b->key]))
+    return false;
+  while (i < end && (is_attribute(&r.at[i]) || is_type_key(&r.at[i])))
+    i = is_attribute(&r.at[i]) ? cgl_tokens_close(r.at, end, i + 1) : i + 1;
+  b->name = i;
+  i += i < end && r.at[i].kind == CGL_TOKEN_NAME;
+  i += i < end && cgl_token_is(&r.at[i], "final");
+  if (i >= end || !cgl_token_is_any(&r.at[i], "{", ":"))
+    return false;
+  while (i < end && !cgl_token_is_any(&r.at[i], "{", ";", "=", "(", "["))
+    i++;
+  b->open = i;
+  if (i >= end || !cgl_token_is(&r.at[i], "{"))
+    return false;
+  b->close = cgl_tokens_close(r.at, end, i);
+  return b->close < end;
+}
+
+
 /* Is the row a declaration of types alone? */
 static bool declares_type(row all) {
-  if (cgl_token_is_any(all.at, "using", "typedef"))
-    return true;
-  if (!cgl_token_is_any(all.at, "struct", "class", "union", "enum"))
-    return false;
-  size_t k = 0;
-  while (k < all.n && !cgl_token_is_any(&all.at[k], "{", "=", "(", ";"))
-    k++;
-  return k < all.n && cgl_token_is(&all.at[k], "{") &&
-         cgl_tokens_close(all.at, all.n, k) + 1 == all.n;
+  type_body b;
+  return cgl_token_is_any(all.at, "using", "typedef") ||
+         (find_type_body(all, 0, all.n, &b) && b.key == 0 &&
+          b.close + 1 == all.n);
+}
+
+
+static void declare_type(tree *t, row all) {
+  variable *v = cgl_tree_declare(t, all.at);
+  v->name = cgl_tree_token(t, all.at, "cgl_type_%d", ++t->ids);
+  v->alias = v->constructed = true;
+  v->value = all;
+}
+
+
+/* Of a declaration from i to end whose type's body is in it (__shared__ struct
+   { int n; } s;), makes one of the type and, in the end of the same place, one
+   of the variables; where that begins, else i. */
+static size_t split_type(tree *t, row r, size_t i, size_t end) {
+  type_body b;
+  if (!find_type_body(r, i, end, &b) || b.close + 1 == end)
+    return i;
+  const cgl_token stop = r.at[end - 1];
+  const size_t named = r.at[b.name].kind == CGL_TOKEN_NAME;
+  const cgl_token name =
+      named ? r.at[b.name]
+            : cgl_tree_token(t, &r.at[b.key], "cgl_type_%d", ++t->ids);
+  const size_t before = b.name - b.key, rest = b.close - b.name - named;
+  row type = cgl_tree_copy(t, &r.at[b.key], before + rest + 2);
+  if (!type.n)
+    return i;
+  type.at[before] = name;
+  memcpy(&type.at[before + 1], &r.at[b.name + named], rest * sizeof name);
+  type.at[before + 1 + rest] = stop;
+  declare_type(t, type);
+  const size_t begin = b.close - 1 - (b.key - i);
+  memmove(&r.at[begin], &r.at[i], (b.key - i) * sizeof name);
+  r.at[b.close - 1] = name;
+  for (size_t k = i; k < begin; k++)
+    r.at[k] = stop;
+  return begin;
 }
 
 
@@ -607,16 +677,14 @@ static bool leaves_loop(const tree *t, row all) {
 
 static statement **read_statement(tree *t, row r, size_t i, size_t end,
                                   statement **tail) {
+  i = split_type(t, r, i, end);
   const cgl_token *x = &r.at[i];
   row all = slice(r, i, end);
   statement *s = NULL;
   if (cgl_token_is(x, ";"))
     return tail;
   if (declares_type(all)) {
-    variable *v = cgl_tree_declare(t, x);
-    v->name = cgl_tree_token(t, x, "cgl_type_%d", ++t->ids);
-    v->alias = v->constructed = true;
-    v->value = all;
+    declare_type(t, all);
     return tail;
   }
   bool control = cgl_token_is_any(x, "if", "for", "while", "do", "switch", "{");
