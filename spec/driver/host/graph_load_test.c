@@ -155,9 +155,12 @@ static void *launcher(void *argument) {
     cu->cuThreadExchangeStreamCaptureMode(&relaxed);
     j->errors += cu->cuGraphInstantiate(&e, graph, 0) != 0;
     cu->cuThreadExchangeStreamCaptureMode(&relaxed);
+    /* A turn ends in the stream that the next begins in: two executables
+       add to the same words, and nothing but a stream orders them. */
     for (int i = 0; i < LAUNCHES / 5; i++) {
-      j->errors += cu->cuGraphLaunch(e, i % 2 ? s : t) != 0;
-      j->errors += cu->cuGraphLaunch(j->shared, i % 2 ? t : s) != 0;
+      int first = (i + turn) % 2;
+      j->errors += cu->cuGraphLaunch(e, first ? s : t) != 0;
+      j->errors += cu->cuGraphLaunch(j->shared, first ? t : s) != 0;
     }
     j->errors += cu->cuGraphExecDestroy(e) != 0; /* in flight */
     j->errors += cu->cuGraphDestroy(graph) != 0;
