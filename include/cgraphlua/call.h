@@ -44,6 +44,10 @@ typedef struct cgl_call {
                                    plan; NULL: nothing */
   void (*retain)(void *owner);  /* a graph holds the owner from here */
   void (*release)(void *owner); /* to here: no capture is underway */
+  /* Told before a replay of graphs that hold the work how often that runs it;
+     the body of a conditional counts once.  Must not wait or call the driver.
+     NULL: the owner need not know */
+  void (*launched)(void *owner, uint64_t times);
 } cgl_call;
 
 #define CGL_CALL_MAX_USES 128

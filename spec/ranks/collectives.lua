@@ -10,12 +10,13 @@ local types = { "float", "double", "int8", "uint8", "int16", "uint16", "int32", 
                 "uint64", "half", "bfloat16", "bool" }
 local counts = { 0, 1, 5, 257 }
 
--- What rank r has at place i, from 0: small, so that every type holds products.
+-- What rank r has at place i, from 0: another number than its neighbours, and so
+-- small that every type holds the products of eight ranks.
 local function number_at(kind, r, i)
   if kind == "bool" then
     return (i + r) % 3 == 0
   end
-  return (i * 7 + r * 3) % 3 + 1
+  return (i * 7 + r * 5) % (kind == "int8" and 2 or 3) + 1
 end
 
 local function values(kind, r, n)

@@ -1,4 +1,5 @@
--- Ranks: the processes of one program, started by Open MPI, on the host device.
+-- Ranks: the processes of one program, started by Open MPI, on the host device or on
+-- a GPU each.
 -- The other files of this folder are what they run.
 
 local cg = require "cgraphlua"
@@ -139,8 +140,7 @@ describe("ranks", function()
     return
   end
 
-  local counts = os.getenv "CGRAPHLUA_SOAK" and { 1, 2, 3, 4, 8 } or { 2, 3, 4 }
-  for _, n in ipairs(counts) do
+  for _, n in ipairs(support.possible { 1, 2, 3, 4, 8 }) do
     it(("give on %d what one rank computes"):format(n), function()
       local status, text = ranks(n, "collectives.lua")
       assert(status == 0, text)
@@ -148,15 +148,26 @@ describe("ranks", function()
     end)
   end
 
+  it("replay often, with eager collectives between replays", function()
+    local n = support.on_gpu and 10000 or 500
+    local status, text = ranks(support.most > 2 and 3 or 2, "replays.lua " .. n)
+    assert(status == 0, text)
+    has(text, ("right: %d replays"):format(2 * n))
+  end)
+
   it("exchange buffers of random pairs in random order", function()
     for seed = 1, tonumber(os.getenv "CGRAPHLUA_RANKS_FAILURES") or 2 do
-      local status, text = ranks(2 + seed % 3, "pairs.lua " .. seed)
+      local status, text = ranks(math.min(2 + seed % 3, support.most), "pairs.lua " .. seed)
       assert(status == 0, text)
       has(text, "right: %d+ transfers")
     end
   end)
 
   it("name the lines of two ranks that wait for each other", function()
+    if support.on_gpu then
+      pending "both have issued what the other waits for, and NCCL tells no more"
+      return
+    end
     local status, text = ranks(3, "pairs.lua 1 cross")
     assert.is_true(status ~= 0 and status ~= 124)
     has(text, "ranks:exchange at %S*pairs.lua:(%d+) has waited 3 s for rank [01], whose last " ..
@@ -164,7 +175,7 @@ describe("ranks", function()
   end)
 
   it("divide a grid, and take the same steps in parts as in one piece", function()
-    for _, n in ipairs { 2, 3 } do
+    for _, n in ipairs(support.possible { 2, 3 }) do
       local status, text = ranks(n, "domains.lua")
       assert(status == 0, text)
       has(text, "right: 48 grids")
@@ -176,12 +187,13 @@ describe("ranks", function()
     { 8, 0, "end" }, { 2, 1, "exit" }, { 3, 0, "open" }, { 2, 2, "open" }, { 4, 3, "world" },
     { 3, 4, "exit" }, { 2, 4, "open" },
   } do
-    it(("end on %d ranks in every order, %d things before the program: %s"):format(unpack(case)),
-      function()
-        local status, text = ranks(case[1], ("ends.lua %d %s"):format(case[2], case[3]))
-        assert(status == 0, text)
-        has(text, "right: 144 ends")
-      end)
+    local n = math.min(case[1], support.most)
+    local what = ("%d things before the program: %s"):format(case[2], case[3])
+    it(("end on %d ranks in every order, %s"):format(n, what), function()
+      local status, text = ranks(n, ("ends.lua %d %s"):format(case[2], case[3]))
+      assert(status == 0, text)
+      has(text, "right: 144 ends")
+    end)
   end
 
   it("learn what one rank learns with all images of a step", function()
@@ -197,7 +209,7 @@ describe("ranks", function()
   for words, said in pairs(drawn) do
     it("draw the picture of one rank: " .. words, function()
       local folder, pictures = program.folder(), {}
-      for _, n in ipairs { 1, 2, 3 } do
+      for _, n in ipairs(support.possible { 1, 2, 3 }) do
         local out = ("%s/%d.png"):format(folder, n)
         local status, text = ranks(n, "../../scripts/" .. words .. " --out " .. quote(out))
         assert(status == 0, text)
@@ -205,7 +217,7 @@ describe("ranks", function()
         pictures[n] = assert(program.read(out))
       end
       program.remove(folder)
-      assert.is_true(pictures[1] == pictures[2] and pictures[1] == pictures[3], "they differ")
+      for n = 2, #pictures do assert(pictures[1] == pictures[n], n .. " draw another one") end
     end)
   end
 

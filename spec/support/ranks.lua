@@ -8,19 +8,36 @@ local quote = program.quote
 
 local M = {}
 
--- Ranks of a sanitized build: MPI never frees what it keeps.
+local on_gpu = cg.device().device ~= "host"
+M.on_gpu = on_gpu
+
+--- As many ranks as tests may start: one for each GPU, or more than there are cores.
+M.most = on_gpu and #cg.devices() - 1 or 8
+
+-- Each rank takes the GPU of its index.  Ranks of a sanitized build: MPI never frees
+-- what it keeps.
 local environment = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " ..
-  "CGRAPHLUA_DEVICE=host ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 "
+  "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 " ..
+  (on_gpu and "env -u CGRAPHLUA_DEVICE " or "env CGRAPHLUA_DEVICE=host ")
 
 --- Why there are no ranks here, or nil.
 function M.lacks()
-  if cg.device().device ~= "host" then return "ranks on GPUs are tested by hand" end
+  if M.most < 2 then return "ranks on GPUs need two of them" end
   if os.execute "command -v mpirun >/dev/null 2>&1" ~= 0 then
     return "there is no mpirun: install openmpi-bin"
   end
   local status = program.shell(environment .. quote(program.path) .. " --ranks 2 -e " ..
     quote "require('cgraphlua').ranks()" .. " 2>&1 | grep -q 'cannot be opened'")
   return status == 0 and "cgraphlua was built without MPI: install libopenmpi-dev" or nil
+end
+
+--- Those of the numbers of ranks that tests may start.
+function M.possible(numbers)
+  local list = {}
+  for _, n in ipairs(numbers) do
+    if n <= M.most then list[#list + 1] = n end
+  end
+  return list
 end
 
 --- Runs a script of spec/ranks, with its arguments, on n ranks, at most so many

@@ -56,13 +56,26 @@ static void collective_do_once(void *data) {
 }
 
 
+/* The device is about to run the call. */
+static void collective_launched(void *data, uint64_t times) {
+  collective *c = data;
+  cgl_watch_count(c->group, &c->call, times);
+  cgl_progress_note(c->operation, c->site);
+}
+
+
 static int collective_run(void *data, void *stream) {
   collective *c = data;
   cgl_context *context = c->ranks->object.context;
+  if (c->ranks->watched && !c->captured)
+    collective_launched(c, 1);
   if (c->ranks->nccl) {
-    cgl_progress_note(c->operation, c->site);
-    return cgl_nccl_run(c->ranks->nccl, &c->call, c->group->size, stream,
-                        c->operation);
+    /* It waits while launches fill the device's queue. */
+    cgl_context_block(context);
+    const int failed = cgl_nccl_run(c->ranks->nccl, &c->call, c->group->size,
+                                    stream, c->operation);
+    cgl_context_unblock(context);
+    return failed;
   }
   if (!c->captured)
     collective_retain(c);
@@ -154,7 +167,8 @@ static cgl_status collective_issue(cgl_ranks *ranks, cgl_stream *stream,
                    .notes = true,
                    .on_host = true,
                    .retain = collective_retain,
-                   .release = collective_release};
+                   .release = collective_release,
+                   .launched = ranks->watched ? collective_launched : NULL};
   cgl_status status = cgl_call_check(stream, &work);
   if (!status && call->what != CGL_EXCHANGE)
     status = cgl_ranks_check(ranks->group, operation, call, stream->capture);

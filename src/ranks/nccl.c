@@ -287,8 +287,15 @@ cgl_status cgl_nccl_join(cgl_ranks *ranks, const char *operation) {
 }
 
 
-void cgl_nccl_leave(cgl_nccl_group *group) {
-  if (group && group->comm)
+/* The end of a communicator may wait for the other ranks, as a call does. */
+void cgl_nccl_leave(cgl_ranks *ranks) {
+  cgl_nccl_group *group = ranks->nccl;
+  if (group && group->comm) {
+    atomic_store(&ranks->group->issued->left, true);
+    cgl_progress_note("ranks:release", cgl_site_here);
+    cgl_context_block(ranks->object.context);
     nccl.CommDestroy(group->comm);
+    cgl_context_unblock(ranks->object.context);
+  }
   free(group);
 }

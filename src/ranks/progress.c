@@ -30,12 +30,13 @@ typedef enum message_kind {
 
 typedef struct message {
   message_kind kind;
-  int process;      /* of HELLO */
-  uint64_t machine; /* of HELLO */
-  uint64_t group;   /* of ASK and ANSWER */
-  uint64_t number;  /* of ANSWER: collectives begun in the group */
-  char text[LINE];  /* of ANSWER: the last collective; of FAILED: what is known
-                       of the failure */
+  int process;           /* of HELLO */
+  uint64_t machine;      /* of HELLO */
+  uint64_t group;        /* of ASK and ANSWER */
+  uint64_t number;       /* of ANSWER: collectives begun in the group */
+  cgl_watch_state watch; /* of ANSWER */
+  char text[LINE]; /* of ANSWER: the last collective; of FAILED: what is known
+                      of the failure */
 } message;
 
 /* How many collectives a group has begun here. */
@@ -49,6 +50,7 @@ typedef struct peer {
   int process; /* 0: on another machine, or not known yet */
   bool heard;  /* answered since the last question */
   uint64_t number;
+  cgl_watch_state watch;
   char text[TEXT];
 } peer;
 
@@ -57,17 +59,20 @@ static struct {
   pthread_cond_t submitted, done;
   cgl_progress *first, **end; /* submitted */
   _Atomic double seconds;
-  const char *operation; /* of the last collective */
-  cgl_site site;
+  /* The last collective.  A reader beside a writer may mix two. */
+  _Atomic(const char *) operation, file;
+  atomic_int line;
   atomic_bool leaving, failing; /* the process ends */
   const cgl_mpi *mpi;
   int rank, size, process;
+  bool watches_all; /* collectives are none of the thread's to judge */
   char library[80];
   /* The thread's own. */
   cgl_progress *active;
   count *counts;
   peer *peers;
-  const cgl_progress *asked; /* the request that the question is about */
+  const void *asked; /* the request or group that the question is about */
+  bool watch_asked;  /* it is a group */
   double asked_at, looked_at;
 } world = {.lock = PTHREAD_MUTEX_INITIALIZER,
            .submitted = PTHREAD_COND_INITIALIZER,
@@ -95,13 +100,10 @@ static void nap(long ns) {
 
 /* "broadcast at step.lua:9", or "nothing". */
 static void last_write(char *text) {
-  pthread_mutex_lock(&world.lock);
-  if (world.operation)
-    snprintf(text, TEXT, "%s at %s", world.operation,
-             cgl_site_text(world.site));
-  else
-    snprintf(text, TEXT, "none");
-  pthread_mutex_unlock(&world.lock);
+  const char *operation = world.operation;
+  const cgl_site site = {world.file, world.line};
+  snprintf(text, TEXT, "%s%s%s", operation ? operation : "none",
+           operation ? " at " : "", operation ? cgl_site_text(site) : "");
 }
 
 
@@ -235,6 +237,9 @@ static void message_take(int from, const message *m) {
     break;
   case ASK:
     answer.number = *count_of(m->group);
+    cgl_watch_lock();
+    answer.watch = cgl_watch_tell(m->group, from, clock_now(), world.seconds);
+    cgl_watch_unlock();
     last_write(answer.text);
     if (world.leaving)
       strncat(answer.text, " (its script has ended)",
@@ -244,32 +249,12 @@ static void message_take(int from, const message *m) {
   case ANSWER:
     other->heard = true;
     other->number = m->number;
+    other->watch = m->watch;
     memcpy(other->text, m->text, TEXT);
     break;
   case FAILED:
     snprintf(text, sizeof text, "rank %d ended: %.*s", from, LINE, m->text);
     die_with(text);
-  }
-}
-
-
-/* Messages, and the signs of processes that have died. */
-static void world_look(void) {
-  message m;
-  int from;
-  const double now = clock_now();
-  while (world.mpi->poll(&from, &m, sizeof m))
-    message_take(from, &m);
-  if (now - world.looked_at < 0.1 && !terminated)
-    return;
-  world.looked_at = now;
-  peers_look();
-  if (terminated) {
-    nap(20 * 1000 * 1000); /* who died may still be on its way out */
-    while (world.mpi->poll(&from, &m, sizeof m))
-      message_take(from, &m);
-    peers_look();
-    die_with("the launcher ends this rank");
   }
 }
 
@@ -291,15 +276,44 @@ static bool request_concerns(const cgl_progress *request, int index) {
 }
 
 
+static void rank_ask(int rank, uint64_t group) {
+  const message m = {.kind = ASK, .group = group};
+  world.peers[rank].heard = false;
+  world.mpi->post(rank, &m, sizeof m);
+}
+
+
 static void request_ask(const cgl_progress *request) {
-  const message m = {.kind = ASK, .group = request_group(request)};
   for (int i = 0; i < request->group->size; i++)
-    if (request_concerns(request, i)) {
-      world.peers[request->group->members[i]].heard = false;
-      world.mpi->post(request->group->members[i], &m, sizeof m);
-    }
+    if (request_concerns(request, i))
+      rank_ask(request->group->members[i], request_group(request));
   world.asked = request;
   world.asked_at = clock_now();
+}
+
+
+/* Ranks that a call waits for, in a message. */
+typedef struct missing {
+  char text[6 * TEXT];
+  int length, begin; /* the text is empty while they are the same */
+} missing;
+
+
+static void missing_begin(missing *m, const char *what) {
+  m->length = m->begin =
+      snprintf(m->text, sizeof m->text, "%s has waited %g s for", what,
+               (double)world.seconds);
+}
+
+
+static void missing_add(missing *m, int rank) {
+  const peer *other = &world.peers[rank];
+  if (m->length < (int)sizeof m->text - 2 * TEXT)
+    m->length += snprintf(m->text + m->length, TEXT + 60, "%s rank %d, %s%.*s",
+                          m->length == m->begin ? "" : " and", rank,
+                          other->heard ? "whose last collective was "
+                                       : "which does not answer",
+                          TEXT, other->heard ? other->text : "");
 }
 
 
@@ -307,33 +321,119 @@ static void request_ask(const cgl_progress *request) {
    all have come, it takes long, and goes on. */
 static void request_judge(cgl_progress *request) {
   const cgl_group *group = request->group;
-  char text[6 * TEXT];
+  char what[TEXT];
+  missing m;
   bool all = true;
-  int n = snprintf(text, sizeof text, "%s at %s has waited %g s for",
-                   request->operation, cgl_site_text(request->site),
-                   (double)world.seconds);
-  const int begin = n;
+  snprintf(what, sizeof what, "%s at %s", request->operation,
+           cgl_site_text(request->site));
+  missing_begin(&m, what);
   for (int i = 0; i < group->size; i++) {
     const peer *other = &world.peers[group->members[i]];
     if (!request_concerns(request, i))
       continue;
     all &= other->heard;
-    if (other->heard && request->call.what != CGL_EXCHANGE &&
-        other->number >= request->number)
-      continue;
-    if (n < (int)sizeof text - 2 * TEXT)
-      n += snprintf(text + n, TEXT + 60, "%s rank %d, %s%.*s",
-                    n == begin ? "" : " and", group->members[i],
-                    other->heard ? "whose last collective was "
-                                 : "which does not answer",
-                    TEXT, other->heard ? other->text : "");
+    if (!other->heard || request->call.what == CGL_EXCHANGE ||
+        other->number < request->number)
+      missing_add(&m, group->members[i]);
   }
   if (!all && clock_now() < world.asked_at + 1)
     return;
   world.asked = NULL;
   request->due = clock_now() + world.seconds;
-  if (n != begin)
-    die(text);
+  if (m.length != m.begin)
+    die(m.text);
+}
+
+
+/* ---- the device's work that takes too long ---- */
+
+static void watch_ask(const cgl_watch *w) {
+  for (int i = 0; i < w->group->size; i++)
+    if (cgl_watch_concerns(w, i))
+      rank_ask(w->group->members[i], w->group->watched_as);
+  world.asked = w;
+  world.asked_at = clock_now();
+}
+
+
+/* Whether a member waits for this rank, or for one that does, and so on. */
+static bool watch_leads_back(const cgl_watch *w, int member) {
+  for (int steps = 0; steps < w->group->size; steps++) {
+    const peer *other = &world.peers[w->group->members[member]];
+    if (member == w->group->rank)
+      return true;
+    if (!other->heard || other->watch.lacks < 0 ||
+        other->watch.lacks >= w->group->size)
+      return false;
+    member = other->watch.lacks;
+  }
+  return false;
+}
+
+
+/* Who has issued less than this rank waits for, and issues nothing more?  One
+   that waits itself may be late, and go on. */
+static void watch_judge(cgl_watch *w) {
+  char last[TEXT];
+  missing m;
+  bool all = true;
+  last_write(last);
+  missing_begin(&m, last);
+  w->lacks = -1;
+  for (int i = 0; i < w->group->size; i++) {
+    const peer *other = &world.peers[w->group->members[i]];
+    if (!cgl_watch_concerns(w, i))
+      continue;
+    all &= other->heard;
+    const bool lacks = other->heard && cgl_watch_lacks(w, i, &other->watch);
+    if (lacks)
+      w->lacks = i;
+    if (!other->heard ||
+        (lacks && (other->watch.idle || watch_leads_back(w, i))))
+      missing_add(&m, w->group->members[i]);
+  }
+  if (!all && clock_now() < world.asked_at + 1)
+    return;
+  world.asked = NULL;
+  w->due = clock_now() + (world.seconds < 1 ? world.seconds : 1);
+  if (m.length != m.begin)
+    die(m.text);
+}
+
+
+static void watch_look(double now) {
+  cgl_watch_lock();
+  cgl_watch *late = cgl_watch_late(now, world.seconds);
+  if (world.watch_asked && world.asked != late)
+    world.asked = NULL;
+  if (late && world.asked == late)
+    watch_judge(late);
+  else if (late && !world.asked)
+    watch_ask(late);
+  world.watch_asked = late && world.asked == late;
+  cgl_watch_unlock();
+}
+
+
+/* Messages, and the signs of processes that have died. */
+static void world_look(void) {
+  message m;
+  int from;
+  const double now = clock_now();
+  while (world.mpi->poll(&from, &m, sizeof m))
+    message_take(from, &m);
+  if (now - world.looked_at < 0.1 && !terminated)
+    return;
+  world.looked_at = now;
+  peers_look();
+  watch_look(now);
+  if (terminated) {
+    nap(20 * 1000 * 1000); /* who died may still be on its way out */
+    while (world.mpi->poll(&from, &m, sizeof m))
+      message_take(from, &m);
+    peers_look();
+    die_with("the launcher ends this rank");
+  }
 }
 
 
@@ -372,12 +472,8 @@ static void request_die(const cgl_progress *request, const char *failed) {
 
 static void request_begin(cgl_progress *request) {
   const char *failed;
-  if (request->kind == CGL_PROGRESS_CALL && !request->call.aside) {
-    pthread_mutex_lock(&world.lock);
-    world.operation = request->operation;
-    world.site = request->site;
-    pthread_mutex_unlock(&world.lock);
-  }
+  if (request->kind == CGL_PROGRESS_CALL && !request->call.aside)
+    cgl_progress_note(request->operation, request->site);
   if (request->group && request->call.what != CGL_EXCHANGE)
     request->number = ++*count_of(request_group(request));
   request->begun = true;
@@ -392,7 +488,7 @@ static void request_begin(cgl_progress *request) {
 static bool request_test(cgl_progress *request) {
   const char *failed = NULL;
   if (!world.mpi->test(request->request, &failed)) {
-    if (!request->group || clock_now() < request->due)
+    if (!request->group || world.watches_all || clock_now() < request->due)
       return false;
     if (world.asked == request)
       request_judge(request);
@@ -561,6 +657,7 @@ static cgl_status world_start(const char *operation) {
   if (!world.mpi)
     return CGL_ERROR_NOT_FOUND;
   seconds_read();
+  world.watches_all = cgl_watch_is_for_all();
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   const int failed = pthread_create(&thread, NULL, progress_main, &started);
@@ -618,8 +715,7 @@ void cgl_progress_set_seconds(double seconds) {
 
 
 void cgl_progress_note(const char *operation, cgl_site site) {
-  pthread_mutex_lock(&world.lock);
-  world.operation = operation;
-  world.site = site;
-  pthread_mutex_unlock(&world.lock);
+  atomic_store_explicit(&world.operation, operation, memory_order_relaxed);
+  atomic_store_explicit(&world.file, site.file, memory_order_relaxed);
+  atomic_store_explicit(&world.line, site.line, memory_order_relaxed);
 }

@@ -6,14 +6,18 @@
 
 
 void cgl_ranks_drop_group(cgl_group *group) {
-  if (group && atomic_fetch_sub(&group->references, 1) == 1)
-    free(group);
+  if (!group || atomic_fetch_sub(&group->references, 1) > 1)
+    return;
+  free(group->issued);
+  free(group);
 }
 
 
 static void ranks_destroy(cgl_object *object) {
   cgl_ranks *ranks = (cgl_ranks *)object;
-  cgl_nccl_leave(ranks->nccl);
+  cgl_nccl_leave(ranks);
+  if (ranks->watched)
+    cgl_watch_end(&ranks->watch);
   cgl_buffer_release(ranks->order);
   cgl_event_release(ranks->last);
   cgl_ranks_drop_group(ranks->group);
@@ -51,6 +55,9 @@ static cgl_status ranks_prepare(cgl_ranks *ranks, const char *operation) {
   cgl_stream_release(stream);
   if (!status && context->driver->image_format != CGL_IMAGE_HOST)
     status = cgl_nccl_join(ranks, operation);
+  ranks->watched = !status && (ranks->nccl || cgl_watch_is_for_all());
+  if (ranks->watched)
+    cgl_watch_begin(&ranks->watch, ranks->group, context);
   return status;
 }
 
@@ -60,7 +67,10 @@ static cgl_status ranks_make(cgl_context *context, int size, cgl_ranks **made,
   cgl_ranks *ranks = *made = calloc(1, sizeof *ranks);
   cgl_group *group =
       calloc(1, sizeof *group + (size_t)size * sizeof *group->members);
-  if (!ranks || !group) {
+  cgl_issued *issued =
+      calloc(1, sizeof *issued + (size_t)size * sizeof *issued->with);
+  if (!ranks || !group || !issued) {
+    free(issued);
     free(group);
     free(ranks);
     *made = NULL;
@@ -70,6 +80,7 @@ static cgl_status ranks_make(cgl_context *context, int size, cgl_ranks **made,
   cgl_object_init(&ranks->object, &ranks_kind, context);
   atomic_init(&group->references, 1);
   group->size = size;
+  group->issued = issued;
   ranks->group = group;
   return CGL_OK;
 }

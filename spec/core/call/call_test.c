@@ -17,6 +17,7 @@ static const cgl_driver *cu;
 static cgl_stream *stream;
 static atomic_int held;       /* references to the library's owner */
 static atomic_int runs, slow; /* of what the host runs */
+static uint64_t told;         /* how often it was about to run */
 
 typedef struct job {
   cgl_buffer *from, *to;
@@ -229,6 +230,11 @@ static int host_library(void *user, void *custream) {
 }
 
 
+static void note_launched(void *owner, uint64_t times) {
+  told += owner == &held ? times : 0;
+}
+
+
 static cgl_status host_call(job *j, cgl_stream *on) {
   const cgl_call_use uses[] = {{j->from, false}, {j->to, true}};
   const cgl_call c = {.name = "host",
@@ -241,7 +247,8 @@ static cgl_status host_call(job *j, cgl_stream *on) {
                       .on_host = true,
                       .owner = &held,
                       .retain = retain,
-                      .release = release};
+                      .release = release,
+                      .launched = note_launched};
   return cgl_call_issue(on, &c);
 }
 
@@ -269,6 +276,34 @@ static void test_host(cgl_capture_order order) {
   slow = 0;
   tap_ok(runs == 6, "what runs has its owner when the graph was released");
   tap_ok(lets_go(), "which is let go of then");
+  cgl_buffer_release(j.from);
+  cgl_buffer_release(j.to);
+}
+
+
+static void test_told(void) {
+  job j = {words(1), words(2), false};
+  told = 0;
+  bool ok = !host_call(&j, stream) && !cgl_stream_synchronize(stream);
+  cgl_graph *graph = capture_begin(CGL_ORDER_ISSUE), *outer;
+  ok = ok && !host_call(&j, stream) && !cgl_graph_capture_end(graph) && !told;
+  runs = 0;
+  ok = ok && !cgl_graph_replay(graph, stream, 5) && told == 5 &&
+       !cgl_stream_synchronize(stream) && runs == 5;
+  tap_ok(ok, "owners are told of replays, and not of what they issue");
+  outer = capture_begin(CGL_ORDER_ISSUE);
+  ok = !cgl_graph_replay(graph, stream, 2) && !cgl_graph_capture_end(outer) &&
+       told == 5;
+  tap_ok(ok && !cgl_graph_replay(outer, stream, 3) && told == 11 &&
+             !cgl_stream_synchronize(stream) && runs == 11,
+         "of graphs inside others each time, and not of captures");
+  cgl_graph_release(outer);
+  cgl_graph_reset(graph);
+  tap_ok(cgl_graph_replay(graph, stream, 1) && told == 11,
+         "and of no graph that was reset");
+  cgl_graph_release(graph);
+  cgl_stream_synchronize(stream);
+  tap_ok(lets_go(), "and nothing is held");
   cgl_buffer_release(j.from);
   cgl_buffer_release(j.to);
 }
@@ -391,6 +426,7 @@ int main(void) {
   test_host(CGL_ORDER_ISSUE);
   test_host(CGL_ORDER_DATA);
   test_host_in_body();
+  test_told();
   test_faults(call);
   test_faults(host_call);
   cgl_stream_release(stream);

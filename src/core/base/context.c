@@ -389,9 +389,19 @@ CUresult cgl_context_wait(cgl_context *context) {
   uint64_t number = cgl_context_begin_wait(context);
   if (atomic_load(&context->shown))
     cgl_context_note_work(context);
+  cgl_context_block(context);
   CUresult result = context->driver->cuCtxSynchronize();
+  cgl_context_unblock(context);
   if (!result)
     context_note_waited(context, number);
+  return result;
+}
+
+
+CUresult cgl_context_wait_stream(cgl_context *context, CUstream stream) {
+  cgl_context_block(context);
+  CUresult result = context->driver->cuStreamSynchronize(stream);
+  cgl_context_unblock(context);
   return result;
 }
 

@@ -58,6 +58,8 @@ struct cgl_context {
   atomic_uint_fast64_t dropped; /* number of the first wait that covers the work
                                    of all destroyed streams */
   atomic_bool shown;            /* others may issue work that nobody notes */
+  atomic_uint blocked; /* threads in a call that may wait for the device */
+  atomic_uint_fast64_t unblocked; /* count of such calls that have ended */
 };
 
 /* The context that this thread made current last, by serial: a number is never
@@ -89,6 +91,17 @@ cgl_part *cgl_context_make_part(cgl_context *context, cgl_part_slot slot,
 /* Waits for the device; the caller knows that no capture forbids it.
    cuCtxSynchronize */
 CUresult cgl_context_wait(cgl_context *context);
+/* Waits for a stream of the context.  cuStreamSynchronize */
+CUresult cgl_context_wait_stream(cgl_context *context, CUstream stream);
+/* Bracket a call that waits for the device, or may, as when launches fill its
+   queue: another thread sees that no such call ends. */
+static inline void cgl_context_block(cgl_context *context) {
+  atomic_fetch_add_explicit(&context->blocked, 1, memory_order_relaxed);
+}
+static inline void cgl_context_unblock(cgl_context *context) {
+  atomic_fetch_add_explicit(&context->unblocked, 1, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&context->blocked, 1, memory_order_relaxed);
+}
 /* Bracket waits of the host for all streams of the context, one by one: they
    count as a wait for the device, unless `end` is left out. */
 uint64_t cgl_context_begin_wait(cgl_context *context);

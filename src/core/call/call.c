@@ -74,6 +74,8 @@ static cgl_call_captured *captured_new(cgl_context *context,
     call->retain(call->owner);
     captured->owner = call->owner;
     captured->release = call->release;
+    captured->told = call->owner;
+    captured->launched = call->launched;
   }
   return captured;
 }
@@ -191,6 +193,38 @@ bool cgl_call_is_on_host(const cgl_recording *recording) {
         return true;
   }
   return false;
+}
+
+
+/* Counts the calls that are told, and lists them where there is a list. */
+static size_t told_find(const cgl_recording *recording,
+                        const cgl_call_captured **list) {
+  size_t n = 0;
+  for (size_t i = 0; i < cgl_record_count(recording); i++) {
+    const cgl_op *op = cgl_record_op(recording, i);
+    const cgl_recording *const *bodies = cgl_record_bodies(recording, op);
+    const cgl_call_captured *call =
+        op->kind == CGL_OP_CALL ? (const cgl_call_captured *)op->object : NULL;
+    if (call && call->launched && list)
+      list[n] = call;
+    n += call && call->launched;
+    for (uint32_t b = 0; b < op->nbodies; b++)
+      n += told_find(bodies[b], list ? list + n : NULL);
+  }
+  return n;
+}
+
+
+cgl_status cgl_call_find_told(const cgl_recording *recording,
+                              cgl_calls_told *calls, const char *operation) {
+  const size_t n = told_find(recording, NULL);
+  *calls = (cgl_calls_told){n ? malloc(n * sizeof *calls->list) : NULL, n};
+  if (n && !calls->list)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                    "no memory to list the calls of libraries");
+  if (n)
+    told_find(recording, calls->list);
+  return CGL_OK;
 }
 
 

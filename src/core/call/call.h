@@ -43,7 +43,14 @@ typedef struct cgl_call_captured {
   void *owner; /* of the call; NULL: none, or a user object of the graph, which
                   its clones and their executables hold as well */
   void (*release)(void *owner);
+  void *told;                                    /* the owner, for `launched` */
+  void (*launched)(void *owner, uint64_t times); /* NULL: it is not told */
 } cgl_call_captured;
+
+typedef struct cgl_calls_told {
+  const cgl_call_captured **list;
+  size_t count;
+} cgl_calls_told;
 
 /* What cgl_call_issue checks at first. */
 cgl_status cgl_call_check(cgl_stream *stream, const cgl_call *call);
@@ -55,5 +62,13 @@ cgl_status cgl_call_issue_for(cgl_object *object, cgl_stream *stream,
 cgl_status cgl_call_check_host(const cgl_stream *stream, const char *operation);
 /* Whether the host runs something of a recording, or of a body in it. */
 bool cgl_call_is_on_host(const cgl_recording *recording);
+/* The calls of a recording, and of bodies in it, whose owners are told of
+   launches; borrowed from it.  The caller frees the list. */
+cgl_status cgl_call_find_told(const cgl_recording *recording,
+                              cgl_calls_told *calls, const char *operation);
+static inline void cgl_call_tell(const cgl_calls_told *calls, uint64_t times) {
+  for (size_t i = 0; i < calls->count; i++)
+    calls->list[i]->launched(calls->list[i]->told, times);
+}
 
 #endif

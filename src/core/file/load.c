@@ -194,7 +194,7 @@ static cgl_status load_memory(load *l) {
   /* Whatever uses it next may be on any stream. */
   if (!status)
     status = cgl_fail_driver(
-        l->context, l->context->driver->cuStreamSynchronize(l->stream->handle),
+        l->context, cgl_context_wait_stream(l->context, l->stream->handle),
         loading, "cuStreamSynchronize");
   return status;
 }

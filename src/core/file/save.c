@@ -73,7 +73,7 @@ static cgl_status save_region(cgl_context *context, cgl_file_content *content,
   cgl_context_note_work(context);
   if (!result) {
     entry = "cuStreamSynchronize";
-    result = context->driver->cuStreamSynchronize(stream->handle);
+    result = cgl_context_wait_stream(context, stream->handle);
   }
   cgl_stream_release(stream);
   status = cgl_fail_driver(context, result, saving, entry);

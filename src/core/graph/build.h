@@ -8,7 +8,6 @@
 #ifndef CGL_GRAPH_BUILD_H
 #define CGL_GRAPH_BUILD_H
 
-#include "core/call/call.h"
 #include "core/copy/copy.h"
 #include "core/graph/graph.h"
 

@@ -73,6 +73,9 @@ static void graph_set_executable(cgl_graph *graph, cgl_executable *executable) {
   cgl_executable *before = graph->executable;
   graph->executable = executable;
   graph->exec = executable ? executable->exec : NULL;
+  graph->attend &= ~(unsigned)CGL_ATTEND_CALLS;
+  free(graph->calls.list);
+  graph->calls = (cgl_calls_told){NULL, 0};
   cgl_graph_unroll_drop(graph);
   cgl_clock_release(graph->unroll.clock);
   graph->unroll.clock = NULL;
@@ -357,18 +360,25 @@ static void graph_end_executable(cgl_graph *graph) {
 
 cgl_status cgl_graph_make_executable(cgl_graph *graph, const char *operation) {
   cgl_executable *executable = NULL;
+  cgl_calls_told calls = {NULL, 0};
   cgl_status status = cgl_graph_refresh(graph, operation);
+  if (!status)
+    status = cgl_call_find_told(graph->recording, &calls, operation);
   if (!status && graph->exec &&
       cgl_record_has(graph->recording, CGL_OP_CONDITIONAL))
     graph_end_executable(graph);
   if (!status)
     status = cgl_graph_new_executable(graph, graph->template->graph, operation,
                                       &executable);
-  if (status)
+  if (status) {
+    free(calls.list);
     return status;
+  }
   graph_set_executable(graph, executable);
+  graph->calls = calls;
   cgl_graph_params_taken(graph);
-  graph->attend |= graph->exec_number ? CGL_ATTEND_OLDER : 0u;
+  graph->attend |= (graph->exec_number ? CGL_ATTEND_OLDER : 0u) |
+                   (calls.count ? CGL_ATTEND_CALLS : 0u);
   graph->stamped = NULL;
   graph->draws = graph->draw_list;
   graph->grouped = cgl_share_of(graph->recording)->nparts > 1;

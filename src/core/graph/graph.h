@@ -10,6 +10,7 @@
 #ifndef CGL_GRAPH_GRAPH_H
 #define CGL_GRAPH_GRAPH_H
 
+#include "core/call/call.h"
 #include "core/graph/hooks.h"
 #include "core/kernel/kernel.h"
 #include "core/memory/memory.h"
@@ -78,6 +79,7 @@ struct cgl_graph {
   cgl_template *template;   /* borrowed from the recording */
   cgl_graph_params *params; /* owned: of the capture; NULL: nothing varies */
   cgl_graph_inputs *inputs; /* owned: of the capture; NULL: it has none */
+  cgl_calls_told calls;     /* owned: of the executable */
   cgl_draw *draw_list;      /* owned: of the capture, once it has ended */
   cgl_graph_desc options;   /* its pool is `pool`, or NULL: that is private */
   cgl_capture capture;      /* underway, or the last */

@@ -196,7 +196,15 @@ static cgl_status replay_launch(cgl_graph *graph, cgl_stream *stream,
   }
   if (graph->attend & CGL_ATTEND_RANGES)
     cgl_nvtx_push(graph->label);
+  const bool tells =
+      graph->attend & CGL_ATTEND_CALLS && !cgl_capture_has(stream);
+  if (tells) {
+    cgl_call_tell(&graph->calls, count);
+    cgl_context_block(graph->object.context);
+  }
   cgl_status status = cgl_graph_launch(graph, stream, count, operation);
+  if (tells)
+    cgl_context_unblock(graph->object.context);
   if (graph->attend & CGL_ATTEND_RANGES)
     cgl_nvtx_pop();
   return status;

@@ -15,7 +15,8 @@ enum {
   CGL_ATTEND_INPUTS = 2, /* inputs are checked for a release by hand */
   CGL_ATTEND_RANGES = 4, /* profilers see a range */
   CGL_ATTEND_OLDER = 8,  /* replays of an earlier executable may be in flight */
-  CGL_ATTEND_PARAMS = 16 /* the executable lacks values of parameters */
+  CGL_ATTEND_PARAMS = 16, /* the executable lacks values of parameters */
+  CGL_ATTEND_CALLS = 32   /* owners of calls are told of launches */
 };
 
 typedef struct cgl_hook cgl_hook;

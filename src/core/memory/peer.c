@@ -84,7 +84,7 @@ cgl_status cgl_buffer_copy_across(cgl_buffer *to, cgl_buffer *from,
     result = peer_count_work(own == a ? b : a, stream, &entry);
     /* The other device does not know of the copy: the call must wait for it. */
     if (result)
-      own->driver->cuStreamSynchronize(stream->handle);
+      cgl_context_wait_stream(own, stream->handle);
   }
   return cgl_fail_driver(own, result, operation, entry);
 }

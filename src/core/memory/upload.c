@@ -49,7 +49,7 @@ static cgl_status copy_wait(const cgl_buffer *buffer, size_t offset,
       cgl_content_note(content, buffer->address + offset, bytes,
                        use == CGL_USE_WRITE, stream);
     entry = "cuStreamSynchronize";
-    result = cgl_driver_of(stream)->cuStreamSynchronize(stream->handle);
+    result = cgl_context_wait_stream(stream->object.context, stream->handle);
   }
   return cgl_fail_driver(stream->object.context, result, operation, entry);
 }

@@ -193,7 +193,7 @@ cgl_status cgl_random_state_read(cgl_random_state *state, cgl_stream *stream,
       words, state->memory->address, 2 * sizeof *words, stream->handle);
   if (!result) {
     entry = "cuStreamSynchronize";
-    result = context->driver->cuStreamSynchronize(stream->handle);
+    result = cgl_context_wait_stream(context, stream->handle);
   }
   if (!result) {
     state->seed = words[0];

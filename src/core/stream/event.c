@@ -90,7 +90,9 @@ cgl_status cgl_event_synchronize(cgl_event *event) {
   cgl_status status = event_check(event, operation);
   if (status)
     return status;
+  cgl_context_block(event->object.context);
   CUresult result = cgl_driver_of(event)->cuEventSynchronize(event->handle);
+  cgl_context_unblock(event->object.context);
   if (!result)
     event_note_done(event);
   return cgl_fail_driver(event->object.context, result, operation,

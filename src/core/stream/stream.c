@@ -169,7 +169,7 @@ static cgl_status stream_wait(cgl_stream *stream, bool *done,
     return status;
   uint64_t tick = cgl_clock_begin_wait(stream->clock);
   CUresult result = done ? driver->cuStreamQuery(stream->handle)
-                         : driver->cuStreamSynchronize(stream->handle);
+                         : cgl_context_wait_stream(context, stream->handle);
   if (!result)
     cgl_clock_waited(stream->clock, tick);
   if (done)
@@ -225,7 +225,7 @@ static cgl_status streams_wait(cgl_context *context, cgl_stream *const *streams,
       continue;
     const uint64_t tick = cgl_clock_begin_wait(streams[i]->clock);
     entry = "cuStreamSynchronize";
-    result = context->driver->cuStreamSynchronize(streams[i]->handle);
+    result = cgl_context_wait_stream(context, streams[i]->handle);
     if (!result)
       cgl_clock_waited(streams[i]->clock, tick);
   }
