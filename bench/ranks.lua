@@ -62,7 +62,7 @@ local function lbm_step(group, nx, ny, steps)
 end
 
 local alone = world:split(world.rank)
-local nx, steps = on_gpu and 4096 or 256, on_gpu and 2000 or 200
+local nx, steps = on_gpu and 4096 or 256, on_gpu and 600 or 200
 for _, ny in ipairs(on_gpu and { 1024, 2048, 4096 } or { 128 }) do
   local one = lbm_step(alone, nx, ny, steps)
   local all = lbm_step(world, nx, ny * world.size, steps)

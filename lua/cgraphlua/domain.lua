@@ -93,7 +93,8 @@ function domain:overlap(fields, work, margin)
     self:exchange(unpack(fields))
     return work(self.halo, self.rows, 1)
   end
-  self.side = self.side or core.stream()
+  -- The most urgent: the inner rows may fill the device.
+  self.side = self.side or core.stream { priority = -1000 }
   local stream = core.current_stream()
   self.side:wait(stream)
   self.side:use(function() self:exchange(unpack(fields)) end)

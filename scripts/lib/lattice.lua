@@ -32,6 +32,7 @@ local lattice = {}
 
 local STEPS_PER_REPLAY = 10 -- even: the flow ends in the buffer it began in
 local HALO, MARGIN = 2, 3 -- rows
+local COLUMNS = 256 -- threads of a block that collides
 local SUMS = 64 -- threads that share a sum, and leave it in as many parts
 
 local source = [=[
@@ -335,24 +336,63 @@ function lattice.run(flow, steps, label)
         links.weight, links.count, flow.fluid, own_outflow, nx, HALO, rows, pitch, cells)
     end
   end
-  local function step(from, to)
+  local function outlet(from, row, rows)
+    kernel.outlet:launch(math.ceil(rows / 32), 32, from, nx, row, rows, part.first + row - HALO,
+      ny, pitch, cells, sums, SUMS, flow.speed)
+  end
+  -- The columns from `first` to before `last`.
+  local function collide(from, to, row, rows, first, last)
+    local function shifted(buffer)
+      return first > 0 and buffer:view(first + 1, #buffer - first) or buffer
+    end
+    if last > first and rows > 0 then
+      kernel.collide:launch({ math.ceil((last - first) / COLUMNS), rows }, COLUMNS, shifted(from),
+        shifted(to), shifted(flow.fluid), last - first, row, pitch, cells, flow.omega)
+    end
+  end
+  local function alone(from, to)
     link(from, 0)
     if flow.is_channel then
+      kernel.flux:launch(1, SUMS, outflow, ny, sums)
+      outlet(from, HALO, part.rows)
+    end
+    collide(from, to, HALO, part.rows, 0, nx)
+  end
+
+  -- With neighbours: a branch, more urgent than the inner rows, does all that waits
+  -- for other ranks.  Only the last columns see what flows out.
+  local inner, inner_rows = part:inner(MARGIN)
+  local last_columns = COLUMNS * (math.ceil(nx / COLUMNS) - 1)
+  local side, known = cg.stream { priority = -1000 }, cg.event()
+  local function border(from, to, number, row, rows)
+    link(from, number)
+    outlet(from, row, rows)
+    collide(from, to, row, rows, 0, nx)
+  end
+  local function beside(from, to)
+    local stream = cg.current_stream()
+    link(from, 0)
+    side:wait(stream)
+    side:use(function()
       part.ranks:all_reduce(outflow, all_outflow)
       kernel.flux:launch(1, SUMS, all_outflow, ny, sums)
-    end
-    part:overlap(moving[from], function(row, rows, border)
-      if border then
-        link(from, border)
+      if inner_rows > 0 then outlet(from, inner, inner_rows) end
+      known:record()
+      part:exchange(unpack(moving[from]))
+      if inner_rows == 0 then
+        border(from, to, 1, HALO, part.rows)
+      else
+        if part.below then border(from, to, 1, HALO, inner - HALO) end
+        local above = inner + inner_rows
+        if part.above then border(from, to, 2, above, HALO + part.rows - above) end
       end
-      if flow.is_channel then
-        kernel.outlet:launch(math.ceil(rows / 32), 32, from, nx, row, rows,
-          part.first + row - HALO, ny, pitch, cells, sums, SUMS, flow.speed)
-      end
-      kernel.collide:launch({ math.ceil(nx / 256), rows }, 256, from, to, flow.fluid, nx, row,
-        pitch, cells, flow.omega)
-    end, MARGIN)
+    end)
+    collide(from, to, inner, inner_rows, 0, last_columns)
+    stream:wait(known)
+    collide(from, to, inner, inner_rows, last_columns, nx)
+    stream:wait(side)
   end
+  local step = part.ranks.size > 1 and beside or alone
   local graph = cg.capture(function()
     for _ = 1, STEPS_PER_REPLAY / 2 do
       step(flow.f, flow.g)

@@ -292,7 +292,6 @@ void cgl_nccl_leave(cgl_ranks *ranks) {
   cgl_nccl_group *group = ranks->nccl;
   if (group && group->comm) {
     atomic_store(&ranks->group->issued->left, true);
-    cgl_progress_note("ranks:release", cgl_site_here);
     cgl_context_block(ranks->object.context);
     nccl.CommDestroy(group->comm);
     cgl_context_unblock(ranks->object.context);

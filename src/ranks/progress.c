@@ -356,23 +356,35 @@ static void watch_ask(const cgl_watch *w) {
 }
 
 
-/* Whether a member waits for this rank, or for one that does, and so on. */
-static bool watch_leads_back(const cgl_watch *w, int member) {
-  for (int steps = 0; steps < w->group->size; steps++) {
-    const peer *other = &world.peers[w->group->members[member]];
-    if (member == w->group->rank)
-      return true;
-    if (!other->heard || other->watch.lacks < 0 ||
-        other->watch.lacks >= w->group->size)
+/* Whether a rank waits for this one, or for one that does, and so on. */
+static bool watch_leads_back(int rank) {
+  for (int steps = 0; steps < world.size && rank != world.rank; steps++) {
+    if (rank < 0 || rank >= world.size || !world.peers[rank].heard)
       return false;
-    member = other->watch.lacks;
+    rank = world.peers[rank].watch.lacks;
   }
-  return false;
+  return rank == world.rank;
 }
 
 
-/* Who has issued less than this rank waits for, and issues nothing more?  One
-   that waits itself may be late, and go on. */
+/* Is a rank missing that has issued less than this one waits for?  One that
+   waits itself may be late, and go on, unless it waits for this one; one that
+   has but to end the communicator may compute. */
+static bool watch_misses(cgl_watch *w, int member) {
+  const int rank = w->group->members[member];
+  const cgl_watch_state *theirs = &world.peers[rank].watch;
+  const bool lacks = cgl_watch_lacks(w, member, theirs, false);
+  if (!lacks && !cgl_watch_lacks(w, member, theirs, true))
+    return false;
+  w->lacks = rank;
+  w->leaves = !lacks;
+  if (lacks && theirs->idle)
+    return true;
+  return (lacks || theirs->leaves) && watch_leads_back(rank);
+}
+
+
+/* Who keeps the host's call waiting? */
 static void watch_judge(cgl_watch *w) {
   char last[TEXT];
   missing m;
@@ -381,16 +393,12 @@ static void watch_judge(cgl_watch *w) {
   missing_begin(&m, last);
   w->lacks = -1;
   for (int i = 0; i < w->group->size; i++) {
-    const peer *other = &world.peers[w->group->members[i]];
+    const int rank = w->group->members[i];
     if (!cgl_watch_concerns(w, i))
       continue;
-    all &= other->heard;
-    const bool lacks = other->heard && cgl_watch_lacks(w, i, &other->watch);
-    if (lacks)
-      w->lacks = i;
-    if (!other->heard ||
-        (lacks && (other->watch.idle || watch_leads_back(w, i))))
-      missing_add(&m, w->group->members[i]);
+    all &= world.peers[rank].heard;
+    if (!world.peers[rank].heard || watch_misses(w, i))
+      missing_add(&m, rank);
   }
   if (!all && clock_now() < world.asked_at + 1)
     return;

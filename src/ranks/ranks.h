@@ -48,7 +48,8 @@ typedef struct cgl_watch {
   uint64_t steps; /* calls and ended waits */
   double since;   /* when there was the last one */
   double due;     /* when the other ranks are asked again */
-  int lacks;      /* a member that has issued less, of those asked; -1: none */
+  int lacks;      /* a rank that has issued less, of those asked; -1: none */
+  bool leaves;    /* that rank has but to end the communicator */
 } cgl_watch;
 
 struct cgl_ranks {
@@ -108,8 +109,9 @@ typedef struct cgl_watch_state {
   bool known; /* it has or had the group; else the rest is void */
   uint64_t collectives, sent, received; /* issued; transfers: with the other */
   bool left;
-  bool idle; /* it neither issues nor waits, since as long as ranks wait */
-  int lacks; /* it waits for that member; -1: for none */
+  bool idle;   /* it neither issues nor waits, since as long as ranks wait */
+  int lacks;   /* it waits for that rank in some group; -1: for none */
+  bool leaves; /* that rank has but to end the communicator */
 } cgl_watch_state;
 
 /* Whether CGRAPHLUA_RANKS_WATCH=1 asks to watch host devices as GPUs are. */
@@ -133,9 +135,10 @@ cgl_watch_state cgl_watch_tell(uint64_t watched_as, int rank, double now,
                                double seconds);
 /* Whether the group has had to do with the member. */
 bool cgl_watch_concerns(const cgl_watch *w, int member);
-/* Whether the member has issued less than this rank waits for. */
+/* Whether the member has issued less than this rank waits for; `left`: or has
+   still to end the communicator, which this rank ends. */
 bool cgl_watch_lacks(const cgl_watch *w, int member,
-                     const cgl_watch_state *theirs);
+                     const cgl_watch_state *theirs, bool left);
 
 /* ---- launcher.c: what the environment says ---- */
 

@@ -125,6 +125,9 @@ cgl_watch_state cgl_watch_tell(uint64_t id, int rank, double now,
     return (cgl_watch_state){.known = false};
   const cgl_issued *issued = group->issued;
   const bool blocked = w && is_blocked(w);
+  const cgl_watch *any = first;
+  while (any && (any->lacks < 0 || !is_blocked(any)))
+    any = any->next;
   return (cgl_watch_state){
       .known = true,
       .collectives = atomic_load(&issued->collectives),
@@ -132,24 +135,25 @@ cgl_watch_state cgl_watch_tell(uint64_t id, int rank, double now,
       .received = atomic_load(&issued->with[member].received),
       .left = atomic_load(&issued->left),
       .idle = !w || (!blocked && now - w->since >= seconds),
-      .lacks = blocked ? w->lacks : -1};
+      .lacks = any ? any->lacks : -1,
+      .leaves = any && any->leaves};
 }
 
 
 bool cgl_watch_concerns(const cgl_watch *w, int member) {
   const cgl_issued *issued = w->group->issued;
   return member != w->group->rank &&
-         (atomic_load(&issued->collectives) ||
+         (atomic_load(&issued->left) || atomic_load(&issued->collectives) ||
           atomic_load(&issued->with[member].sent) ||
           atomic_load(&issued->with[member].received));
 }
 
 
 bool cgl_watch_lacks(const cgl_watch *w, int member,
-                     const cgl_watch_state *theirs) {
+                     const cgl_watch_state *theirs, bool left) {
   const cgl_issued *issued = w->group->issued;
   return theirs->known &&
-         (theirs->left < atomic_load(&issued->left) ||
+         ((left && theirs->left < atomic_load(&issued->left)) ||
           theirs->collectives < atomic_load(&issued->collectives) ||
           theirs->received < atomic_load(&issued->with[member].sent) ||
           theirs->sent < atomic_load(&issued->with[member].received));

@@ -37,8 +37,10 @@ static bool op_is_short(const cgl_recording *recording, const cgl_op *op) {
   case CGL_OP_MEMCPY:
   case CGL_OP_MEMSET:
     return cgl_record_ranges(recording, op)->bytes <= MOST_BYTES;
+  case CGL_OP_CALL: /* what waits for others waits as long in copies */
+    return !((const cgl_call_captured *)op->object)->on_host;
   default:
-    return op->kind == CGL_OP_GRAPH || op->kind == CGL_OP_CALL;
+    return op->kind == CGL_OP_GRAPH;
   }
 }
 
