@@ -42,11 +42,20 @@ local function check_field(self, field, operation)
   end
 end
 
---- Brings the neighbours' rows into the halos of the fields, all at once.
-function domain:exchange(...)
+--- The rows of the whole grid that a rank has: the first, from 0, and how many.
+function domain:part(rank)
+  if not is_whole(rank, 0) or rank >= self.ranks.size then
+    core.bad_argument("domain:part", 1, ("a rank from 0 to %d expected, got %s"):format(
+      self.ranks.size - 1, tostring(rank)))
+  end
+  local first = first_row(self.whole[1], self.ranks.size, rank)
+  return first, first_row(self.whole[1], self.ranks.size, rank + 1) - first
+end
+
+local function transfers_of(self, operation, ...)
   local n, transfers = self.halo * self.row, {}
   for _, field in ipairs { ... } do
-    check_field(self, field, "domain:exchange")
+    check_field(self, field, operation)
     local inner = self.rows * self.row
     -- To the rank below first: of two messages between two ranks, the first one
     -- sent is the first one received.
@@ -61,7 +70,18 @@ function domain:exchange(...)
       transfers[#transfers + 1] = { recv = field:view(1, n), from = self.below }
     end
   end
-  self.ranks:exchange(transfers)
+  return transfers
+end
+
+--- What brings the neighbours' rows into the halos of the fields: a list for
+-- ranks:exchange, to which other transfers can be added.
+function domain:transfers(...)
+  return transfers_of(self, "domain:transfers", ...)
+end
+
+--- Brings the neighbours' rows into the halos of the fields, all at once.
+function domain:exchange(...)
+  self.ranks:exchange(transfers_of(self, "domain:exchange", ...))
 end
 
 --- The rows of a field that see no neighbour's: the first, from 0, and how many.
@@ -112,8 +132,7 @@ function domain:gather(field, root)
   if self.ranks.rank == root then
     whole = core.buffer(field.type, self.whole)
     for r = 0, self.ranks.size - 1 do
-      local from = first_row(self.whole[1], self.ranks.size, r)
-      local rows = first_row(self.whole[1], self.ranks.size, r + 1) - from
+      local from, rows = self:part(r)
       transfers[#transfers + 1] = { recv = whole:view(from * self.row + 1, rows * self.row),
                                     from = r }
     end
@@ -156,18 +175,16 @@ return function(opts)
     refuse(("%d rows for %d ranks leave %d for a rank, which is less than %d"):format(shape[1],
       size, least, math.max(halo, 1)))
   end
-  local first = first_row(shape[1], size, rank)
   local self = setmetatable({
     ranks = ranks,
     halo = halo,
-    first = first,
-    rows = first_row(shape[1], size, rank + 1) - first,
     whole = shape,
     shape = { unpack(shape) },
     row = 1,
     below = rank > 0 and rank - 1 or opts.periodic and size - 1 or nil,
     above = rank + 1 < size and rank + 1 or opts.periodic and 0 or nil,
   }, domain)
+  self.first, self.rows = self:part(rank)
   for d = 2, #shape do self.row = self.row * shape[d] end
   self.shape[1] = self.rows + 2 * halo
   return self

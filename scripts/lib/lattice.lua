@@ -33,6 +33,7 @@ local lattice = {}
 local STEPS_PER_REPLAY = 10 -- even: the flow ends in the buffer it began in
 local HALO, MARGIN = 2, 3 -- rows
 local COLUMNS = 256 -- threads of a block that collides
+local MOST_TRANSFERS = 64 -- of an exchange
 local SUMS = 64 -- threads that share a sum, and leave it in as many parts
 
 local source = [=[
@@ -316,10 +317,8 @@ function lattice.run(flow, steps, label)
   local history = cg.zeros("float", math.max(1, samples) * 2 * SUMS)
   local sample, sums = cg.zeros("int32", 1), cg.zeros("float", SUMS)
   local part, nx, ny, pitch, cells = flow.part, flow.nx, flow.ny, flow.pitch, flow.cells
-  -- A rank's outflow is 0 where other ranks' rows are, so that sums over ranks are exact.
   local outflow = cg.zeros("float", ny)
   local own_outflow = outflow:view(part.first + 1, part.rows)
-  local all_outflow = part.ranks.size > 1 and cg.zeros("float", ny) or outflow
   local moving = { [flow.f] = {}, [flow.g] = {} } -- what crosses rows
   for buffer, planes in pairs(moving) do
     for q = 1, 8 do
@@ -329,8 +328,8 @@ function lattice.run(flow, steps, label)
     end
   end
 
-  local function link(from, border)
-    local links, rows = flow.links[border], flow.is_channel and border == 0 and part.rows or 0
+  local function link(from, border, rows)
+    local links = flow.links[border]
     if links.count + rows > 0 then
       kernel.links:launch(math.ceil((links.count + rows) / 128), 128, from, links.place,
         links.weight, links.count, flow.fluid, own_outflow, nx, HALO, rows, pitch, cells)
@@ -351,7 +350,7 @@ function lattice.run(flow, steps, label)
     end
   end
   local function alone(from, to)
-    link(from, 0)
+    link(from, 0, flow.is_channel and part.rows or 0)
     if flow.is_channel then
       kernel.flux:launch(1, SUMS, outflow, ny, sums)
       outlet(from, HALO, part.rows)
@@ -360,25 +359,45 @@ function lattice.run(flow, steps, label)
   end
 
   -- With neighbours: a branch, more urgent than the inner rows, does all that waits
-  -- for other ranks.  Only the last columns see what flows out.
+  -- for other ranks.  It begins before them, as they fill the device.  Only the last
+  -- columns see what flows out.
   local inner, inner_rows = part:inner(MARGIN)
   local last_columns = COLUMNS * (math.ceil(nx / COLUMNS) - 1)
   local side, known = cg.stream { priority = -1000 }, cg.event()
   local function border(from, to, number, row, rows)
-    link(from, number)
+    link(from, number, 0)
     outlet(from, row, rows)
     collide(from, to, row, rows, 0, nx)
   end
+  -- Brings the neighbours' rows, and how much flows out of all rows, which it returns.
+  -- One exchange is faster than two collectives; many ranks need more than it takes.
+  local all_outflow = cg.zeros("float", ny)
+  local function exchange(from)
+    local transfers, ranks = part:transfers(unpack(moving[from])), part.ranks
+    if #transfers + 2 * ranks.size > MOST_TRANSFERS then
+      ranks:all_reduce(outflow, all_outflow) -- of one rank's numbers and zeros
+      ranks:exchange(transfers)
+      return all_outflow
+    end
+    for r = 0, ranks.size - 1 do
+      if r ~= ranks.rank then
+        local first, rows = part:part(r)
+        transfers[#transfers + 1] = { send = own_outflow, to = r }
+        transfers[#transfers + 1] = { recv = outflow:view(first + 1, rows), from = r }
+      end
+    end
+    ranks:exchange(transfers)
+    return outflow
+  end
   local function beside(from, to)
     local stream = cg.current_stream()
-    link(from, 0)
+    kernel.links:launch(math.ceil(part.rows / 128), 128, from, flow.links[0].place,
+      flow.links[0].weight, 0, flow.fluid, own_outflow, nx, HALO, part.rows, pitch, cells)
     side:wait(stream)
     side:use(function()
-      part.ranks:all_reduce(outflow, all_outflow)
-      kernel.flux:launch(1, SUMS, all_outflow, ny, sums)
+      kernel.flux:launch(1, SUMS, exchange(from), ny, sums)
       if inner_rows > 0 then outlet(from, inner, inner_rows) end
       known:record()
-      part:exchange(unpack(moving[from]))
       if inner_rows == 0 then
         border(from, to, 1, HALO, part.rows)
       else
@@ -387,6 +406,7 @@ function lattice.run(flow, steps, label)
         if part.above then border(from, to, 2, above, HALO + part.rows - above) end
       end
     end)
+    link(from, 0, 0)
     collide(from, to, inner, inner_rows, 0, last_columns)
     stream:wait(known)
     collide(from, to, inner, inner_rows, last_columns, nx)

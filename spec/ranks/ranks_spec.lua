@@ -85,6 +85,7 @@ describe("ranks", function()
       assert.same({ 0, 5, 12, 0, 0 }, { d.first, d.rows, d.row, d.below, d.above })
       assert.same({ 9, 4, 3 }, d.shape)
       assert.same({ 4, 1 }, { d:inner() })
+      assert.same({ 0, 5 }, { d:part(0) })
       assert.same({ 5, 0 }, { d:inner(3) })
       local u, start = d:field "int32", {}
       for i = 1, 60 do start[i] = i end
@@ -121,6 +122,8 @@ describe("ranks", function()
       device.slips(function() cg.domain() end, "table of options")
       local d = cg.domain { shape = { 4 } }
       device.slips(function() d:exchange(cg.zeros("float", 4)) end, "6 elements expected, got 4")
+      device.slips(function() d:transfers(cg.zeros("float", 4)) end, "6 elements expected, got 4")
+      device.slips(function() d:part(1) end, "a rank from 0 to 0 expected, got 1")
       device.slips(function() d:inner(0) end, "a margin of 1 or more rows expected")
       device.slips(function() d:overlap({}, print, 1.5) end, "a margin of 1 or more rows expected")
       device.slips(function() d:overlap(1, print) end, "a list of fields expected, got number")

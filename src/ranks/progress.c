@@ -241,8 +241,10 @@ static void message_take(int from, const message *m) {
     answer.watch = cgl_watch_tell(m->group, from, clock_now(), world.seconds);
     cgl_watch_unlock();
     last_write(answer.text);
-    if (world.leaving)
-      strncat(answer.text, " (its script has ended)",
+    if (world.leaving || answer.watch.left)
+      strncat(answer.text,
+              world.leaving ? " (its script has ended)"
+                            : " (it has released the group)",
               TEXT - strlen(answer.text) - 1);
     world.mpi->post(from, &answer, sizeof answer);
     break;

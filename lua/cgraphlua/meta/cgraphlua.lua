@@ -509,6 +509,8 @@ function cg.ranks(opts) end
 ---@field field fun(self, type: cgraphlua.type): cgraphlua.buffer zeroed
 ---@field own fun(self, field: cgraphlua.buffer): cgraphlua.buffer a view without halos
 ---@field exchange fun(self, ...: cgraphlua.buffer) brings the neighbours' rows into the halos
+---@field transfers fun(self, ...: cgraphlua.buffer): cgraphlua.transfer[] what exchange does
+---@field part fun(self, rank: integer): integer, integer a rank's first row, from 0, and how many
 --- The first row that needs no halo, and how many there are.
 ---@field inner fun(self, margin?: integer): integer, integer
 --- Exchanges beside the work on inner rows, then works on the borders.
