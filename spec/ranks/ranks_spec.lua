@@ -195,7 +195,7 @@ describe("ranks", function()
     it(("end on %d ranks in every order, %s"):format(n, what), function()
       local status, text = ranks(n, ("ends.lua %d %s"):format(case[2], case[3]))
       assert(status == 0, text)
-      has(text, support.on_gpu and "right: 24 ends" or "right: 144 ends")
+      has(text, "right: 144 ends")
     end)
   end
 

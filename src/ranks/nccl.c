@@ -1,8 +1,12 @@
 /* NCCL: collectives of GPUs.  libnccl.so.2 is opened when the first group is
-   made; the rows below are its own signatures. */
+   made; the rows below are its own signatures.
+   Invariant: a communicator is never destroyed, because that waits for the
+   other ranks, who may end their groups in another order or much later.  The
+   next group of the same ranks takes it. */
 #include "ranks/ranks.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +21,6 @@ typedef void *nccl_comm;
   X(GetVersion, (int *version))                                                \
   X(GetUniqueId, (nccl_id * id))                                               \
   X(CommInitRank, (nccl_comm * comm, int size, nccl_id id, int rank))          \
-  X(CommDestroy, (nccl_comm comm))                                             \
   X(GroupStart, (void))                                                        \
   X(GroupEnd, (void))                                                          \
   X(AllReduce, (const void *from, void *to, size_t count, int type, int op,    \
@@ -45,8 +48,17 @@ static struct {
 } nccl;
 
 struct cgl_nccl_group {
+  struct cgl_nccl_group *next;
   nccl_comm comm;
+  uint64_t context; /* its serial */
+  uint64_t serial;  /* the same on all of its ranks; 0: it failed */
+  bool used;        /* by a group */
+  int rank, size;
+  int members[];
 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static cgl_nccl_group *first; /* all; guarded by the lock, as is `used` */
 
 
 /* ---- the library ---- */
@@ -264,37 +276,114 @@ static cgl_status group_connect(const cgl_ranks *ranks, const char *operation) {
 }
 
 
-cgl_status cgl_nccl_join(cgl_ranks *ranks, const char *operation) {
-  nccl_id id = {{0}};
-  cgl_status status = nccl_open(operation);
-  if (!status && !ranks->group->rank)
-    status = nccl_check(nccl.GetUniqueId(&id), NULL, operation);
+/* The last one made that such a group may take, or NULL. */
+static cgl_nccl_group *find_unused(const cgl_ranks *ranks) {
+  const cgl_group *group = ranks->group;
+  cgl_nccl_group *g = first;
+  while (g && (g->used || !g->serial || g->size != group->size ||
+               g->rank != group->rank ||
+               g->context != ranks->object.context->serial ||
+               memcmp(g->members, group->members,
+                      (size_t)g->size * sizeof *g->members) != 0))
+    g = g->next;
+  return g;
+}
+
+
+/* The one that all ranks of the group have unused, which is the group's now;
+   NULL: there is none.  The ranks may have ended their groups at other times.
+ */
+static cgl_nccl_group *take_unused(const cgl_ranks *ranks, uint64_t *serials,
+                                   const char *operation) {
+  pthread_mutex_lock(&lock);
+  cgl_nccl_group *g = find_unused(ranks);
+  uint64_t mine = g ? g->serial : 0;
+  pthread_mutex_unlock(&lock);
+  const cgl_mpi_call gather = {.what = CGL_ALL_GATHER,
+                               .type = CGL_TYPE_uint64,
+                               .count = 1,
+                               .from = &mine,
+                               .to = serials};
+  cgl_ranks_do(ranks->group, &gather, operation);
+  for (int i = 0; i < ranks->group->size; i++)
+    if (!mine || serials[i] != mine)
+      return NULL;
+  pthread_mutex_lock(&lock);
+  g->used = true;
+  pthread_mutex_unlock(&lock);
+  return g;
+}
+
+
+static cgl_nccl_group *group_new(const cgl_ranks *ranks) {
+  const cgl_group *group = ranks->group;
+  const size_t bytes = (size_t)group->size * sizeof *group->members;
+  cgl_nccl_group *g = calloc(1, sizeof *g + bytes);
+  if (!g)
+    return NULL;
+  g->context = ranks->object.context->serial;
+  g->used = true;
+  g->rank = group->rank;
+  g->size = group->size;
+  memcpy(g->members, group->members, bytes);
+  pthread_mutex_lock(&lock);
+  g->next = first;
+  first = g;
+  pthread_mutex_unlock(&lock);
+  return g;
+}
+
+
+/* Makes a communicator, with a number that the first rank gives. */
+static cgl_status group_init(const cgl_ranks *ranks, const char *operation) {
+  static atomic_uint_fast32_t made;
+  const cgl_group *group = ranks->group;
+  struct {
+    nccl_id id;
+    uint64_t serial;
+  } told = {.serial = 0};
+  cgl_status status = CGL_OK;
+  if (!group->rank) {
+    told.serial = ((uint64_t)group->members[0] + 1) << 32 |
+                  (atomic_fetch_add(&made, 1) + 1);
+    status = nccl_check(nccl.GetUniqueId(&told.id), NULL, operation);
+  }
   if (status)
     return status;
   const cgl_mpi_call tell = {.what = CGL_BROADCAST,
                              .type = CGL_TYPE_uint8,
-                             .count = sizeof id,
-                             .from = &id,
-                             .to = &id};
-  cgl_ranks_do(ranks->group, &tell, operation);
-  ranks->nccl = calloc(1, sizeof *ranks->nccl);
-  if (!ranks->nccl)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for NCCL");
-  status = nccl_check(nccl.CommInitRank(&ranks->nccl->comm, ranks->group->size,
-                                        id, ranks->group->rank),
-                      NULL, operation);
-  return status ? status : group_connect(ranks, operation);
+                             .count = sizeof told,
+                             .from = &told,
+                             .to = &told};
+  cgl_ranks_do(group, &tell, operation);
+  status = nccl_check(
+      nccl.CommInitRank(&ranks->nccl->comm, group->size, told.id, group->rank),
+      NULL, operation);
+  if (!status)
+    status = group_connect(ranks, operation);
+  ranks->nccl->serial = status ? 0 : told.serial;
+  return status;
 }
 
 
-/* The end of a communicator may wait for the other ranks, as a call does. */
-void cgl_nccl_leave(cgl_ranks *ranks) {
-  cgl_nccl_group *group = ranks->nccl;
-  if (group && group->comm) {
-    atomic_store(&ranks->group->issued->left, true);
-    cgl_context_block(ranks->object.context);
-    nccl.CommDestroy(group->comm);
-    cgl_context_unblock(ranks->object.context);
-  }
-  free(group);
+cgl_status cgl_nccl_join(cgl_ranks *ranks, const char *operation) {
+  cgl_status status = nccl_open(operation);
+  if (status)
+    return status;
+  uint64_t *serials = calloc((size_t)ranks->group->size, sizeof *serials);
+  ranks->nccl = serials ? take_unused(ranks, serials, operation) : NULL;
+  free(serials);
+  if (ranks->nccl) /* what it did for another group may be under way */
+    return cgl_context_synchronize(ranks->object.context);
+  ranks->nccl = serials ? group_new(ranks) : NULL;
+  if (!ranks->nccl)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory for NCCL");
+  return group_init(ranks, operation);
+}
+
+
+void cgl_nccl_leave(cgl_nccl_group *group) {
+  pthread_mutex_lock(&lock);
+  group->used = false;
+  pthread_mutex_unlock(&lock);
 }

@@ -241,10 +241,8 @@ static void message_take(int from, const message *m) {
     answer.watch = cgl_watch_tell(m->group, from, clock_now(), world.seconds);
     cgl_watch_unlock();
     last_write(answer.text);
-    if (world.leaving || answer.watch.left)
-      strncat(answer.text,
-              world.leaving ? " (its script has ended)"
-                            : " (it has released the group)",
+    if (world.leaving)
+      strncat(answer.text, " (its script has ended)",
               TEXT - strlen(answer.text) - 1);
     world.mpi->post(from, &answer, sizeof answer);
     break;
@@ -370,19 +368,14 @@ static bool watch_leads_back(int rank) {
 
 
 /* Is a rank missing that has issued less than this one waits for?  One that
-   waits itself may be late, and go on, unless it waits for this one; one that
-   has but to end the communicator may compute. */
+   waits itself may be late, and go on, unless it waits for this one. */
 static bool watch_misses(cgl_watch *w, int member) {
   const int rank = w->group->members[member];
   const cgl_watch_state *theirs = &world.peers[rank].watch;
-  const bool lacks = cgl_watch_lacks(w, member, theirs, false);
-  if (!lacks && !cgl_watch_lacks(w, member, theirs, true))
+  if (!cgl_watch_lacks(w, member, theirs))
     return false;
   w->lacks = rank;
-  w->leaves = !lacks;
-  if (lacks && theirs->idle)
-    return true;
-  return (lacks || theirs->leaves) && watch_leads_back(rank);
+  return theirs->idle || watch_leads_back(rank);
 }
 
 

@@ -15,9 +15,10 @@ void cgl_ranks_drop_group(cgl_group *group) {
 
 static void ranks_destroy(cgl_object *object) {
   cgl_ranks *ranks = (cgl_ranks *)object;
-  cgl_nccl_leave(ranks);
   if (ranks->watched)
     cgl_watch_end(&ranks->watch);
+  if (ranks->nccl)
+    cgl_nccl_leave(ranks->nccl);
   cgl_buffer_release(ranks->order);
   cgl_event_release(ranks->last);
   cgl_ranks_drop_group(ranks->group);

@@ -21,7 +21,6 @@ typedef struct cgl_nccl_group cgl_nccl_group;
 typedef struct cgl_issued {
   atomic_uint_fast64_t calls;       /* of any kind */
   atomic_uint_fast64_t collectives; /* of all members: no exchanges */
-  atomic_bool left;                 /* the end of the communicator */
   struct {
     atomic_uint_fast64_t sent, received; /* transfers */
   } with[];                              /* each member */
@@ -49,7 +48,6 @@ typedef struct cgl_watch {
   double since;   /* when there was the last one */
   double due;     /* when the other ranks are asked again */
   int lacks;      /* a rank that has issued less, of those asked; -1: none */
-  bool leaves;    /* that rank has but to end the communicator */
 } cgl_watch;
 
 struct cgl_ranks {
@@ -61,7 +59,7 @@ struct cgl_ranks {
   cgl_event *last;      /* owned: recorded after each call; NULL: one rank */
   uint64_t stream;      /* serial of the stream of the last call; 0: none */
   uint64_t capture;     /* serial of its capture; 0: none */
-  cgl_nccl_group *nccl; /* owned; NULL: MPI moves the elements */
+  cgl_nccl_group *nccl; /* NULL: MPI moves the elements */
   bool watched;
   cgl_watch watch; /* while it is watched */
 };
@@ -108,10 +106,8 @@ void cgl_progress_note(const char *operation, cgl_site site);
 typedef struct cgl_watch_state {
   bool known; /* it has or had the group; else the rest is void */
   uint64_t collectives, sent, received; /* issued; transfers: with the other */
-  bool left;
-  bool idle;   /* it neither issues nor waits, since as long as ranks wait */
-  int lacks;   /* it waits for that rank in some group; -1: for none */
-  bool leaves; /* that rank has but to end the communicator */
+  bool idle; /* it neither issues nor waits, since as long as ranks wait */
+  int lacks; /* it waits for that rank in some group; -1: for none */
 } cgl_watch_state;
 
 /* Whether CGRAPHLUA_RANKS_WATCH=1 asks to watch host devices as GPUs are. */
@@ -135,10 +131,9 @@ cgl_watch_state cgl_watch_tell(uint64_t watched_as, int rank, double now,
                                double seconds);
 /* Whether the group has had to do with the member. */
 bool cgl_watch_concerns(const cgl_watch *w, int member);
-/* Whether the member has issued less than this rank waits for; `left`: or has
-   still to end the communicator, which this rank ends. */
+/* Whether the member has issued less than this rank waits for. */
 bool cgl_watch_lacks(const cgl_watch *w, int member,
-                     const cgl_watch_state *theirs, bool left);
+                     const cgl_watch_state *theirs);
 
 /* ---- launcher.c: what the environment says ---- */
 
@@ -152,7 +147,8 @@ const cgl_mpi *cgl_launcher_open_mpi(const char *operation);
 
 /* Opens libnccl.so.2 and joins the group's ranks, collectively. */
 cgl_status cgl_nccl_join(cgl_ranks *ranks, const char *operation);
-void cgl_nccl_leave(cgl_ranks *ranks); /* without NCCL too */
+/* The next group of these ranks may use the communicator. */
+void cgl_nccl_leave(cgl_nccl_group *group);
 /* "NCCL 2.28.9", borrowed. */
 const char *cgl_nccl_name(void);
 /* Puts a call on a stream. */

@@ -94,8 +94,8 @@ cgl_watch *cgl_watch_late(double now, double seconds) {
       w->due = 0;
       w->lacks = -1;
     }
-    if (!late && (calls || w->group->issued->left) && is_blocked(w) &&
-        now - w->since >= seconds && now >= w->due)
+    if (!late && calls && is_blocked(w) && now - w->since >= seconds &&
+        now >= w->due)
       late = w;
   }
   return late;
@@ -133,28 +133,25 @@ cgl_watch_state cgl_watch_tell(uint64_t id, int rank, double now,
       .collectives = atomic_load(&issued->collectives),
       .sent = atomic_load(&issued->with[member].sent),
       .received = atomic_load(&issued->with[member].received),
-      .left = atomic_load(&issued->left),
       .idle = !w || (!blocked && now - w->since >= seconds),
-      .lacks = any ? any->lacks : -1,
-      .leaves = any && any->leaves};
+      .lacks = any ? any->lacks : -1};
 }
 
 
 bool cgl_watch_concerns(const cgl_watch *w, int member) {
   const cgl_issued *issued = w->group->issued;
   return member != w->group->rank &&
-         (atomic_load(&issued->left) || atomic_load(&issued->collectives) ||
+         (atomic_load(&issued->collectives) ||
           atomic_load(&issued->with[member].sent) ||
           atomic_load(&issued->with[member].received));
 }
 
 
 bool cgl_watch_lacks(const cgl_watch *w, int member,
-                     const cgl_watch_state *theirs, bool left) {
+                     const cgl_watch_state *theirs) {
   const cgl_issued *issued = w->group->issued;
   return theirs->known &&
-         ((left && theirs->left < atomic_load(&issued->left)) ||
-          theirs->collectives < atomic_load(&issued->collectives) ||
+         (theirs->collectives < atomic_load(&issued->collectives) ||
           theirs->received < atomic_load(&issued->with[member].sent) ||
           theirs->sent < atomic_load(&issued->with[member].received));
 }
