@@ -192,6 +192,9 @@ variable *cgl_values_assignment(tree *t, row r);
 /* May the tokens change the variable? */
 bool cgl_values_is_assigned(const tree *t, row r, const variable *v);
 
+/* May the name be known by its address, or a reference, as the tokens tell? */
+bool cgl_values_is_addressed(const tree *t, row r, const cgl_token *name);
+
 /* Calls `visit` with every row of tokens of the list, nested ones too; a
    declaration's is its value. */
 void cgl_values_each(tree *t, statement *list,
