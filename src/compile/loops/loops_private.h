@@ -133,6 +133,10 @@ cgl_token cgl_tree_token(tree *t, const cgl_token *where, const char *format,
 /* Forgets what was read, but for the plain loops. */
 void cgl_tree_renew(tree *t);
 
+/* Reads the number at *i, which goes past it; false when no such stands there,
+   of up to 30 bits. */
+bool cgl_tree_number(row r, size_t *i, long *n);
+
 /* How often `for (int i = 0; i < 5; i++)` at i runs; 0: not a few times that
    numbers alone say. */
 unsigned long cgl_tree_turns(row r, size_t i);
