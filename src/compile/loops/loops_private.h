@@ -99,6 +99,7 @@ typedef struct tree {
   bool extracts;   /* an operator >> is defined, which may take one */
   bool returns;    /* a thread may leave before a barrier */
   int strides;     /* loops that a row of threads takes together */
+  bool guarded;    /* rows inside an array run without what asks for its edge */
   bool strips;     /* loops that strips take together count as SYNC_WARP */
   const char *plain[MAX_PLAIN]; /* the `for` of those that they do not, or
                                    that are not apart */
