@@ -61,9 +61,9 @@ else
     local gemm = type == "double" and library.cblas_dgemm or library.cblas_sgemm
     return function()
       gemm(101, 111, 111, n, n, n, 1, x, n, y, n, 0, z, n)
-    end, function(count) -- the library's own threads; they spin for a while
+    end, function(count) -- the library's own threads; they spin for 2^28 cycles
       library.openblas_set_num_threads(count)
-      cg.sleep(0.1)
+      cg.sleep(0.25)
     end
   end
 end
@@ -86,7 +86,7 @@ for _, type in ipairs(types) do
     local opts = { out = c }
     local g = cg.capture(function() blas.gemm(a, b, opts) end)
     local flops = 2 * n ^ 3
-    local count = math.max(1, math.min(1000, math.floor((on_gpu and 1e12 or 2e9) / flops)))
+    local count = math.max(1, math.min(1000, math.floor((on_gpu and 1e12 or 2e10) / flops)))
     local function timed(fn, cores)
       return function()
         if threads then threads(cores) end

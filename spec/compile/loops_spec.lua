@@ -186,6 +186,23 @@ describe("kernels with barriers as loops", function()
     assert.are.equal("loops", form_of(source))
   end)
 
+  it("change what a reference stands for", function()
+    local source = [[
+      __global__ void k(unsigned *all) {
+        __shared__ unsigned s[64];
+        int i = threadIdx.x, at = i, to = i, &r = at;
+        r += i & 1 ? 900 : 0;
+        unsigned &q = (unsigned &)to;
+        q += i & 3 ? 70 : 0;
+        s[i] = at + to;
+        __syncthreads();
+        all[i] = s[63 - i] + at * 3 + to;
+      }]]
+    local modules = { module_as("loops", source), module_as("fibers", source) }
+    assert.equal("loops", (modules[1]:kernel():form()))
+    assert_same("k", modules, 1, 64, 64)
+  end)
+
   it("declare a type where they declare variables of it", function()
     local declarations = {
       "__shared__ struct { unsigned a[32]; int n; } s;",

@@ -64,6 +64,66 @@ local function generator(seed)
   end
 end
 
+--- Loops over a few neighbours, with the edges of an array: at places that follow
+-- gx and gy, which are ints, what comes to `v` is asked for, clamped or wrapped
+-- around.  `fresh` makes names, `line` takes a line of the kernel, `changes` may change the
+-- argument that stands for its %s.
+local function window(random, fresh, line, d, v, changes)
+  local function pick(list) return list[random(#list) + 1] end
+  local function bound()
+    return pick { "n", "n * 9", "64", "90", "(n + 30)", "(int)(w % 90u)", "1000", "7", "n - 1" }
+  end
+  local from, to = random(6) - 3, random(4)
+  local e, f, at = pick { "e", "f", fresh "e" }, fresh "f", fresh "at"
+  local kind = pick { "int", "int", "int", "const int", "long", "unsigned" }
+  local place = pick { "gx + %s", "%s + gx", "gx - %s", "gx + 2 * %s", "gx + %s - 1", "gx + %s * n",
+    "gx - 3 + %s * 5", "gy + %s", "gx + gy * %s", "gx + %s * %s", "gx * %s" }:gsub("%%s", e)
+  line(d, "for (int %s = %d; %s %s %s; %s) {", e, from, e, pick { "<", "<=" },
+    random(4) == 0 and "n % 5" or tostring(to), pick { e .. "++", "++" .. e, e .. " += 2" })
+  local two = random(3) == 0
+  if two then
+    line(d + 1, "for (int %s = -1; %s < 2; %s++) {", f, f, f)
+    place = place .. " + " .. f
+  end
+  line(d + 1, "%s %s = %s;", kind, at, place)
+  if kind ~= "const int" and random(9) == 0 then
+    line(d + 1, pick { "%s += 3;", "%s--;", "(unsigned &)%s += 3u;", changes or "%s++;" }, at)
+  end
+  for _ = 1, 1 + random(2) do
+    local k, to_clamp = random(11), pick { at, at, place, at .. " + 1", "(" .. at .. ")" }
+    local low, high = pick { "0", "0", "-2", "n", "gy" }, bound()
+    if k == 0 then
+      local x = fresh "x"
+      line(d + 1, "int %s = %s; %s += in[%s & 63] * 3u;", x, pick {
+        ("min(max((int)(%s), %s), %s)"):format(to_clamp, low, high),
+        ("min(max(%s, %s), %s)"):format(place, low, high) }, v, x)
+    elseif k == 1 then
+      line(d + 1, "%s ^= in[min(%s, max(%s, %s)) & 63] + 1u;", v, high, place, low)
+    elseif k == 2 then line(d + 1, "%s += in[max(%s, %s) & 63] ^ 5u;", v, place, low)
+    elseif k == 3 then
+      line(d + 1, "%s += in[((%s + %s) %% %s) & 63] * 7u;", v, place, high, pick { "n", "64", "90",
+        "(n + 30)", high })
+    elseif k == 4 then line(d + 1, "if (%s < %s || %s >= %s) continue;", at, low, at, high)
+    elseif k == 5 then
+      line(d + 1, "if (%s >= %s && %s < %s && gy < n) %s += in[%s & 63] + %s;", at, low, at, high,
+        v, at, e)
+    elseif k == 6 then
+      line(d + 1, "%s += %s %s %s ? %s : in[%s & 63];", v, to_clamp, pick { "==", ">", "<", "<=" },
+        high, e, at)
+    elseif k == 7 then
+      line(d + 1, "%s += %s != %s ? in[(%s) & 63] : 9u;", v, place, low, place)
+    elseif k == 8 then
+      line(d + 1, "{ float %s = 0.5f * %s; if (%s < %s) %s++; }", pick { e, fresh "g" }, v,
+        e, high, v)
+    elseif k == 9 then
+      local x = fresh "l"
+      line(d + 1, "int %s = %s > 0 ? %s - 1 : n - 1; %s += in[%s & 63];", x, at, at, v, x)
+    else line(d + 1, "%s = %s * 3u + %s;", v, v, e)
+    end
+  end
+  line(d, two and "} }" or "}")
+end
+
 --- The text of kernel `name` from a seed, and whether a thread may leave early.
 function M.kernel(name, seed)
   local random = generator(seed)
@@ -227,7 +287,9 @@ function M.kernel(name, seed)
   function common(d, deep, inside)
     local k = random(deep > 1 and 8 or alone and 40 or 36)
     local v = pick(V)
-    if k >= 34 then
+    if k == 33 and random(2) == 0 then
+      window(random, fresh, line, d, v, "bump((unsigned &)%s, 3u);")
+    elseif k >= 34 then
       local e, most = fresh "e", 1 + random(40)
       local at = pick { "gx", "gy", "t", "gid", "(int)u", "gx * 2", "(int)row", "gy - 3" }
       line(d, "for (int %s = %d; %s < %d; %s) {", e, random(3), e, 4 + most, pick {
@@ -540,6 +602,44 @@ function M.plain_kernel(name, seed)
   statements(1, random(2), 1)
   line(1, "own[0] += a ^ q.a; own[1] ^= b + u; own[2] += c ^ w; own[3] = q.b;")
   if guard == 2 then line(1, "}") end
+  line(0, "}")
+  return table.concat(lines, "\n")
+end
+
+--- The text of kernel `name` from a seed, without barriers, whose threads look at
+-- their neighbours.  `references`: the function bump of the prelude may be called.
+function M.window_kernel(name, seed, references)
+  local random = generator(seed)
+  local lines, names = {}, 0
+  local function line(depth, ...)
+    lines[#lines + 1] = ("  "):rep(depth) .. string.format(...)
+  end
+  local function pick(list) return list[random(#list) + 1] end
+  local function fresh(stem)
+    names = names + 1
+    return stem .. names
+  end
+  line(0, 'extern "C" __global__ void %s(unsigned *all, const unsigned *in, int n) {', name)
+  line(1, "%s gx = blockIdx.x * %s + threadIdx.x;", pick { "int", "int", "const int" },
+    pick { "blockDim.x", "blockDim.x", "20" })
+  line(1, "int gy = blockIdx.y * blockDim.y + threadIdx.y;")
+  line(1, "unsigned i = gridDim.x * blockDim.x * (gy + blockIdx.z * gridDim.y * blockDim.y)")
+  line(1, "  + blockIdx.x * blockDim.x + threadIdx.x;")
+  line(1, "unsigned w = n * 5u, a = in[i & 63u], b = i;")
+  line(1, pick { "if (gx >= n * 9 || gy >= n) return;", "if (gx > n && gy > 3) return;",
+    "if (gx %% 5 == 3) return;", "b += 2u;" })
+  if random(2) == 0 then
+    line(1, "int left = %s, right = %s;", pick { "(gx + n - 1) % n", "gx == 0 ? n - 1 : gx - 1",
+      "gx > 0 ? gx - 1 : n * 9 - 1", "max(gx - 1, 0)", "(gx - 1) % 90" },
+      pick { "(gx + 1) % (n * 9)", "gx == n - 1 ? 0 : gx + 1", "gx + 1 < 64 ? gx + 1 : 0",
+        "min(gx + 1, n * 9 - 1)", "1 + gx >= n * 9 ? 0 : gx + 1" })
+    line(1, "a += in[left & 63] * 3u + in[right & 63];")
+  end
+  local changes = references and "bump((unsigned &)%s, 3u);"
+  for _ = 1, 1 + random(3) do
+    window(random, fresh, line, 1, pick { "a", "b" }, changes)
+  end
+  line(1, "all[i] = a; all[8192u + i] = b;")
   line(0, "}")
   return table.concat(lines, "\n")
 end

@@ -190,6 +190,32 @@ template <class T> CGL_INLINE long cgl_place_of(T x) {
 CGL_INLINE bool cgl_grows(long first, long last, unsigned threads) {
   return (unsigned long)last - (unsigned long)first == threads;
 }
+/* The same of a as it is compared with b, where what is negative may become
+   large. */
+template <class A, class B> CGL_INLINE long cgl_place_beside(A a, B) {
+  return cgl_place_of((decltype(true ? A() : B()))a);
+}
+/* Is a, as it is compared with b, the number that it is without an end to what
+   its type holds? */
+template <class A, class B> CGL_INLINE bool cgl_is_exact(A a, B, double exact) {
+  return exact > -0x1p53 && exact < 0x1p53 &&
+         (double)(decltype(true ? A() : B()))a == exact;
+}
+/* Does a slide stand *by whole numbers behind what it follows? */
+template <class T, class F>
+CGL_INLINE bool cgl_slides(long *by, T slide, F followed) {
+  const long to = cgl_place_of(slide), from = cgl_place_of(followed);
+  *by = (long)((unsigned long)to - (unsigned long)from);
+  return (T)0.5 == (T)0 && to != __LONG_MAX__ && from != __LONG_MAX__;
+}
+/* A slide that is what it follows and a number. */
+template <class R, class T> CGL_INLINE R cgl_slid(T followed, long by) {
+  return (R)followed + (R)by;
+}
+/* On which side of b is a? */
+template <class A, class B> CGL_INLINE int cgl_side_of(A a, B b) {
+  return (a > b) - (a < b);
+}
 /* Which of `most` threads from `from` on is the one; a number below `most`
    where none is. */
 template <class T>

@@ -157,17 +157,16 @@ static int mode_of(const cgl_host_job *h, size_t which) {
 
 /* What runs a block of kernel i as loops, or a strip of its threads, or the
    reason why it cannot. */
-static int write_loops(const cgl_host_job *h, size_t i, cgl_text *out,
-                       const char **why, int *line) {
+static int write_loops(const cgl_host_job *h, size_t i, bool strips,
+                       cgl_text *out, const char **why, int *line) {
   const cgl_job *job = h->job;
   const cgl_signature *s = &job->image->signatures[i];
-  cgl_loops_style style = {
-      .id = i,
-      .file = job->source->file,
-      .ordered = h->ordered[i],
-      .strips = !(s->features & (CGL_USES_BARRIER | CGL_NEEDS_THREADS)),
-      .strided =
-          !(s->features & CGL_USES_BARRIER) && s->features & CGL_NEEDS_THREADS};
+  cgl_loops_style style = {.id = i,
+                           .file = job->source->file,
+                           .ordered = h->ordered[i],
+                           .strips = strips,
+                           .strided =
+                               !strips && !(s->features & CGL_USES_BARRIER)};
   return cgl_loops_write(job->program, s, &style, &job->image->arena, out, why,
                          line);
 }
@@ -184,8 +183,12 @@ static int choose_plain(cgl_host_job *h, size_t i) {
   if (s->features & CGL_USES_SHARED || !(s->features & CGL_USES_INDEX) ||
       s->loop.start || h->ordered[i])
     return 0;
-  int status = write_loops(h, i, &text, &why, &line);
-  s->strips = status == 0 && !(s->features & CGL_NEEDS_THREADS);
+  int status = s->features & CGL_NEEDS_THREADS
+                   ? 1
+                   : write_loops(h, i, true, &text, &why, &line);
+  s->strips = status == 0;
+  if (status == 1)
+    status = write_loops(h, i, false, &text, &why, &line);
   s->loops = status == 0 && !s->strips;
   cgl_text_free(&text);
   return status;
@@ -210,7 +213,7 @@ int cgl_host_choose_loops(cgl_host_job *h) {
       continue;
     }
     if (!why)
-      status = write_loops(h, i, &text, &why, &line);
+      status = write_loops(h, i, false, &text, &why, &line);
     s->loops = !why;
     if (why) {
       s->fibers = why;
@@ -235,9 +238,9 @@ static void add_loops(const cgl_host_job *h, cgl_text *out) {
   for (size_t i = 0; i < h->job->image->nsignatures; i++) {
     const char *why;
     int line;
-    if (h->job->image->signatures[i].loops ||
-        h->job->image->signatures[i].strips)
-      out->failed |= write_loops(h, i, out, &why, &line) != 0;
+    const cgl_signature *s = &h->job->image->signatures[i];
+    if (s->loops || s->strips)
+      out->failed |= write_loops(h, i, s->strips, out, &why, &line) != 0;
   }
   for (size_t i = 0; i < names; i++)
     cgl_text_print(out, "#pragma pop_macro(\"%s\")\n", loop_names[i]);

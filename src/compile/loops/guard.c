@@ -1,9 +1,17 @@
-/* Comparisons that most rows of threads need not ask: `i < n` at the edge of an
-   array, where i has the thread's place in its row as a term.  It grows by 1
-   from thread to thread, so what holds for the first and the last thread holds
-   for all of them.  The loop over the row is written twice, with the guards and
-   for rows for which all hold without: that one is the compiler's to take in
-   vectors. */
+/* What most rows of threads need not ask.
+   A comparison: `i < n` at the edge of an array, where i has the thread's place
+   in its row as a term.  It grows by 1 from thread to thread, so what holds for
+   the first and the last thread holds for all of them.
+   A slide: `min(max(i, 0), n - 1)`, or `(i + n) % n`.  It follows i, and falls
+   behind it where the edge is: over a row it grows as much as i does only when
+   it is i and the same number for all threads.
+   The variable of a loop inside may stand in i as well, once, as in `x + d`:
+   what is linear in it lies between what both ends of the loop give, if nothing
+   wraps around; so the ends are asked, and there what comes out must be exact
+   (inner.c).
+   The loop over the row is written twice, with the guards and for rows for
+   which all are known without: that one is the compiler's to take in vectors.
+   A row that is not known as a whole is asked again in short pieces. */
 #include "compile/loops/write_private.h"
 
 #define MOST_TOKENS 600 /* of a region that is written twice */
@@ -55,102 +63,405 @@ static size_t find_right(row r, size_t i) {
 }
 
 
+static bool is_whole_type(row r) {
+  for (size_t i = 0; i < r.n; i++)
+    if (!cgl_token_is_any(&r.at[i], "int", "unsigned", "const", "long", "short",
+                          "uint32_t", "int32_t", "uint", "size_t", "constexpr",
+                          "static", "__device__"))
+      return false;
+  return true;
+}
+
+
+/* Is the name a whole number? */
+static bool is_whole_name(writer *w, const cgl_token *x) {
+  const variable *v = cgl_tree_find(w->t, x);
+  size_t chunk, n = 0;
+  if (v && v->alias) /* a number that a template is given */
+    return v->value.n == 2 && v->value.at[1].kind == CGL_TOKEN_NUMBER;
+  if (v)
+    return is_whole_type(v->type);
+  if (!cgl_reach_chunk(w->t->program, x, 0, &chunk))
+    return cgl_token_is_any(x, "threadIdx", "blockIdx", "blockDim", "gridDim");
+  const cgl_chunk *c = &w->t->program->chunks[chunk];
+  while (n < c->count && !cgl_token_same(&c->at[n], x))
+    n++;
+  return is_whole_type((row){(cgl_token *)c->at, n});
+}
+
+
+/* Are these whole numbers, and sums and products of such? */
+static bool is_whole(writer *w, row r) {
+  for (size_t i = 0; i < r.n; i++) {
+    const cgl_token *x = &r.at[i];
+    size_t k = i;
+    long n;
+    /* a call, or a cast */
+    if (i && (cgl_token_is(x, "(") || x->kind != CGL_TOKEN_PUNCT) &&
+        (x[-1].kind != CGL_TOKEN_PUNCT || cgl_token_is(x - 1, ")")))
+      return false;
+    if (x->kind == CGL_TOKEN_NUMBER && !cgl_tree_number(r, &k, &n))
+      return false;
+    if (cgl_tree_is_name(r, i) && !is_whole_name(w, x))
+      return false;
+  }
+  return true;
+}
+
+
+/* Is it a place, as cgl_stride_is_place says, and perhaps of loops inside? Adds
+   the names of the region that it has to *names. */
+static bool is_place(writer *w, row r, uint64_t *names, bool *moves,
+                     bool *blocks) {
+  uint64_t own;
+  const row all = cgl_inner_expand(w, r, &own);
+  const uint64_t loops = cgl_inner_loops(w, own);
+  if (!all.n || loops & *names || (loops && !is_whole(w, all)))
+    return false;
+  *names |= own;
+  return cgl_stride_is_place(w, all, moves, blocks);
+}
+
+
+/* What the comparison at i most likely is, inside of an array. */
+static bool is_expected(row r, size_t i, bool mirrored) {
+  const cgl_token *bound = &r.at[mirrored ? i - 1 : i + 1];
+  const bool number = bound->kind == CGL_TOKEN_NUMBER;
+  const bool less = cgl_token_is_any(&r.at[i], "<", "<=") != mirrored;
+  if (cgl_token_is_any(&r.at[i], "==", "!="))
+    return cgl_token_is(&r.at[i], "!=");
+  return less ? !(number && cgl_token_is(bound, "0")) : number;
+}
+
+
 /* Is the comparison at i a guard? */
 static bool is_guard(writer *w, row r, size_t i, guard *g) {
   size_t from = find_left(r, i), end = find_right(r, i);
   row left = cgl_row_slice(r, from, i), right = cgl_row_slice(r, i + 1, end);
   bool moves = false, other = false, blocks = false, bound = false;
-  if (!left.n || end <= i + 1 ||
-      !cgl_stride_is_place(w, left, &moves, &blocks) ||
-      !cgl_stride_is_place(w, right, &other, &bound) || (moves && other) ||
-      !(other ? bound : blocks))
+  uint64_t names = 0;
+  if (!left.n || end <= i + 1 || !is_place(w, left, &names, &moves, &blocks) ||
+      !is_place(w, right, &names, &other, &bound) || (moves && other) ||
+      !(other ? bound : blocks) || !cgl_inner_is_bounded(w, names))
     return false;
-  *g = (guard){.all = cgl_row_slice(r, from, end)};
+  *g = (guard){.all = cgl_row_slice(r, from, end),
+               .left = left,
+               .right = right,
+               .names = names,
+               .expected = is_expected(r, i, other),
+               .equal = cgl_token_is_any(&r.at[i], "==", "!=")};
   if (moves || other)
     g->moving = moves ? left : right;
+  return !g->equal || g->moving.n;
+}
+
+
+/* Is it a call of CUDA's min or max? */
+static bool is_min_or_max(writer *w, row r) {
+  uint64_t names;
+  size_t chunk;
+  return r.n > 1 && cgl_token_is_any(r.at, "min", "max") &&
+         cgl_token_is(&r.at[1], "(") && !cgl_tree_find(w->t, r.at) &&
+         cgl_inner_expand(w, cgl_row_slice(r, 0, 1), &names).n && !names &&
+         !cgl_reach_chunk(w->t->program, r.at, 0, &chunk);
+}
+
+
+/* Is it min or max of what all threads have, and of a place or its like?  The
+   place goes to *place. */
+static bool is_clamp(writer *w, row r, uint64_t *names, row *place) {
+  while (r.n > 2 && cgl_token_is(r.at, "(") &&
+         cgl_tokens_close(r.at, r.n, 0) == r.n)
+    r = cgl_row_slice(r, 1, r.n - 1);
+  if (r.n < 6 || !is_min_or_max(w, r) || cgl_tokens_close(r.at, r.n, 1) != r.n)
+    return false;
+  size_t comma = 2;
+  while (comma < r.n && !cgl_token_is(&r.at[comma], ","))
+    comma = cgl_token_is(&r.at[comma], "(") ? cgl_tokens_close(r.at, r.n, comma)
+                                            : comma + 1;
+  if (comma + 1 >= r.n)
+    return false;
+  const row sides[] = {cgl_row_slice(r, 2, comma),
+                       cgl_row_slice(r, comma + 1, r.n - 1)};
+  for (int k = 0; k < 2; k++) {
+    bool moves = false, other = false, blocks = false;
+    uint64_t none = 0, own = 0;
+    if (!is_place(w, sides[1 - k], &none, &other, &blocks) || other || none)
+      continue;
+    if (is_clamp(w, sides[k], names, place))
+      return true;
+    if (is_place(w, sides[k], &own, &moves, &blocks) && moves) {
+      *names |= own;
+      *place = sides[k];
+      return true;
+    }
+  }
+  return false;
+}
+
+
+/* Is the operator in front of token i one that binds less than `%`? */
+static bool begins_term(row r, size_t i) {
+  const cgl_token *last = i ? &r.at[i - 1] : NULL;
+  if (last && cgl_token_is_any(last, "+", "-"))
+    return i > 1 && (r.at[i - 2].kind == CGL_TOKEN_NUMBER ||
+                     (r.at[i - 2].kind == CGL_TOKEN_NAME &&
+                      !cgl_token_is(&r.at[i - 2], "return")) ||
+                     cgl_token_is_any(&r.at[i - 2], ")", "]"));
+  return !last || cgl_token_is_any(last, "=", "(", "[", ",", "?", ":", "return",
+                                   "<", ">", "==", "!=", "&&", "||",
+                                   "<=", ">=", ";", "{", "}");
+}
+
+
+/* Is the % at i of a place, and of what all threads have? */
+static bool is_rest(writer *w, row r, size_t i, guard *g) {
+  size_t from = i, end = i + 2;
+  bool moves = false, other = false, blocks = false;
+  uint64_t names = 0, none = 0;
+  if (!i || i + 1 >= r.n)
+    return false;
+  if (cgl_token_is(&r.at[i - 1], ")")) {
+    for (int depth = 0; from;) {
+      from--;
+      depth += cgl_token_is(&r.at[from], ")") - cgl_token_is(&r.at[from], "(");
+      if (!depth)
+        break;
+    }
+  } else
+    from = r.at[i - 1].kind == CGL_TOKEN_NAME ? i - 1 : i;
+  if (cgl_token_is(&r.at[i + 1], "("))
+    end = cgl_tokens_close(r.at, r.n, i + 1);
+  const row left = cgl_row_slice(r, from, i),
+            right = cgl_row_slice(r, i + 1, end);
+  if (!left.n || !begins_term(r, from) ||
+      (right.n == 1 && right.at->kind == CGL_TOKEN_PUNCT) ||
+      (end < r.n &&
+       cgl_token_is_any(&r.at[end], "(", "[", ".", "->", "++", "--", "::")) ||
+      !is_place(w, left, &names, &moves, &blocks) || !moves ||
+      !is_place(w, right, &none, &other, &blocks) || other || none)
+    return false;
+  *g = (guard){.all = cgl_row_slice(r, from, end),
+               .left = left,
+               .right = right,
+               .moving = left,
+               .names = names,
+               .slides = true};
+  return cgl_inner_is_bounded(w, names);
+}
+
+
+/* Is what begins at i, or the % at i, a slide? */
+static bool is_slide(writer *w, row r, size_t i, guard *g) {
+  if (cgl_token_is(&r.at[i], "%"))
+    return is_rest(w, r, i, g);
+  if (!cgl_tree_is_name(r, i) || !is_min_or_max(w, cgl_row_slice(r, i, r.n)))
+    return false;
+  *g = (guard){.all = cgl_row_slice(r, i, cgl_tokens_close(r.at, r.n, i + 1)),
+               .slides = true};
+  return is_clamp(w, g->all, &g->names, &g->moving) &&
+         cgl_inner_is_bounded(w, g->names);
+}
+
+
+/* The guards of a row; false when there are too many.  *unseen: the compiler
+   does not see through one of them, as it does through `?:`, and through slides
+   that are no places in an array. */
+static bool find_guards(writer *w, row r, bool *unseen) {
+  size_t asked = 0, inside = 0; /* past the condition of an if, a subscript */
+  for (size_t i = 0; i + 1 < r.n; i++) {
+    guard g;
+    if (cgl_token_is(&r.at[i], "if"))
+      asked = cgl_tokens_close(r.at, r.n, i + 1);
+    if (cgl_token_is(&r.at[i], "[") && i >= inside)
+      inside = cgl_tokens_close(r.at, r.n, i);
+    if (cgl_token_is(&r.at[i], "for")) /* a header asks for every turn */
+      i = cgl_tokens_close(r.at, r.n, i + 1) - 1;
+    else if (is_slide(w, r, i, &g) ||
+             (i &&
+              cgl_token_is_any(&r.at[i], "<", "<=", ">", ">=", "==", "!=") &&
+              is_guard(w, r, i, &g))) {
+      if (w->nguards == MAX_GUARDS)
+        return false;
+      const bool place =
+          i < inside || (g.all.at > r.at && cgl_token_is(g.all.at - 1, "="));
+      *unseen |= cgl_inner_loops(w, g.names) || (g.equal && i < asked) ||
+                 (g.slides && place);
+      w->guards[w->nguards++] = g;
+      i = (size_t)(g.all.at - r.at) + g.all.n - 1;
+    }
+  }
   return true;
 }
 
 
-bool cgl_guard_find(writer *w, statement *const *list, size_t n) {
-  size_t tokens = 0;
-  bool moves = false;
+bool cgl_guard_find(writer *w, statement *const *list, size_t n,
+                    const bool *used) {
+  size_t tokens = 0, k = 0;
+  bool moves = false, few = true, unseen = false;
   w->nguards = 0;
-  for (size_t k = 0; k < n; k++) {
+  if (!cgl_inner_find(w, list, n))
+    return false;
+  for (const variable *v = w->t->variables; v; v = v->next, k++)
+    if (used[k] && v->again && v->value.n) {
+      tokens += v->value.n;
+      few &= find_guards(w, v->value, &unseen);
+    }
+  for (k = 0; k < n; k++) {
     const statement *s = list[k];
     row r = s->kind == STATEMENT_DECLARATION ? s->value : s->all;
     tokens += r.n;
-    if (s->kind == STATEMENT_PLAIN && cgl_tree_returns(r))
-      return false;
-    for (size_t i = 1; i + 1 < r.n; i++) {
-      guard g;
-      if (!cgl_token_is_any(&r.at[i], "<", "<=", ">", ">=") ||
-          !is_guard(w, r, i, &g))
-        continue;
-      if (w->nguards == MAX_GUARDS)
-        return false;
-      moves |= g.moving.n > 0;
-      w->guards[w->nguards++] = g;
-    }
+    few &= find_guards(w, r, &unseen);
   }
-  return moves && tokens <= MOST_TOKENS;
+  for (k = 0; k < w->nguards; k++)
+    moves |= w->guards[k].moving.n > 0;
+  const bool found = few && moves && tokens <= MOST_TOKENS;
+  w->t->guarded |= found && unseen;
+  return found;
 }
 
 
-/* What the guards say of one thread; where it stands in its row goes to
-   cgl_first0, cgl_first1... or cgl_last0... */
-static void put_end(writer *w, const bool *used, const char *which,
-                    const char *thread) {
-  size_t n = 0;
-  cgl_text_print(
-      w->out, "{ const unsigned %s = %s; const uint3 threadIdx = %s;",
-      w->run ? "cgl_l" : "cgl_x", thread,
-      w->run ? "{cgl_wx + cgl_l, cgl_wy, cgl_wz}" : "{cgl_x, cgl_y, cgl_z}");
-  cgl_region_put_again(w, used);
-  cgl_text_put(w->out, "cgl_holds =");
-  for (size_t i = 0; i < w->nguards; i++) {
-    const guard *g = &w->guards[i];
-    cgl_text_print(w->out, "%s (", i ? " &&" : "");
-    if (g->moving.n) {
-      cgl_text_print(w->out, "%s%zu = cgl_place_of(", which, n++);
-      cgl_put_tokens(w, g->moving, false);
-      cgl_text_put(w->out, "),");
-    }
-    cgl_put_tokens(w, g->all, false);
-    cgl_text_put(w->out, ")");
+/* ---- what is written ---- */
+
+static void put_call(writer *w, const char *front, row a, row b,
+                     const char *back) {
+  cgl_text_put(w->out, front);
+  cgl_put_tokens(w, a, false);
+  cgl_text_put(w->out, ",");
+  cgl_put_tokens(w, b, false);
+  cgl_text_put(w->out, back);
+}
+
+
+/* cgl_holds: the sides are exact, as what they are compared as. */
+static void put_exact(writer *w, const guard *g, row side, row other) {
+  cgl_text_put(w->out, "{ double cgl_exact; {");
+  cgl_inner_put(w, g->names, true);
+  cgl_text_put(w->out, "cgl_exact = (double)(");
+  cgl_put_tokens(w, side, false);
+  put_call(w, "); } cgl_holds = cgl_holds && cgl_is_exact(", side, other,
+           ", cgl_exact); }");
+}
+
+
+/* What one guard says of a thread, at both ends of the loops inside. */
+static void put_question(writer *w, size_t i, bool first, const char *last) {
+  const guard *g = &w->guards[i];
+  const row other = g->slides                    ? g->moving
+                    : g->moving.n == 0           ? g->right
+                    : g->moving.at == g->left.at ? g->right
+                                                 : g->left;
+  const row side = g->moving.n ? g->moving : g->left;
+  cgl_text_put(w->out, "{ unsigned cgl_c = 0;");
+  cgl_inner_put(w, g->names, false);
+  if (cgl_inner_loops(w, g->names)) {
+    put_exact(w, g, side, other);
+    if (!g->slides)
+      put_exact(w, g, other, side);
   }
-  cgl_text_put(w->out, "; }");
+  if (g->slides) {
+    if (g->right.n) {
+      cgl_text_put(w->out, "cgl_holds = cgl_holds && (");
+      cgl_put_tokens(w, g->right, false);
+      cgl_text_put(w->out, ") > 0;");
+    }
+    put_call(w,
+             "long cgl_by = 0; cgl_holds = cgl_holds && cgl_slides(&cgl_by, ",
+             g->all, g->moving, ");");
+    if (first)
+      cgl_text_print(w->out, "if (!cgl_c) cgl_by%zu = cgl_by;", i);
+    cgl_text_print(w->out, "cgl_holds = cgl_holds && cgl_by == cgl_by%zu;", i);
+  } else if (g->equal) {
+    put_call(w, "const int cgl_side = cgl_side_of(", g->left, g->right, ");");
+    if (first)
+      cgl_text_print(w->out, "if (!cgl_c) cgl_by%zu = cgl_side;", i);
+    cgl_text_print(
+        w->out, "cgl_holds = cgl_holds && cgl_side && cgl_side == cgl_by%zu;",
+        i);
+  } else {
+    cgl_text_print(w->out, "cgl_holds = cgl_holds && %s(",
+                   g->expected ? "" : "!");
+    cgl_put_tokens(w, g->all, false);
+    cgl_text_put(w->out, ");");
+  }
+  if (g->moving.n && first) {
+    cgl_text_print(w->out, "cgl_first%zu[cgl_c] =", i);
+    put_call(w, " cgl_place_beside(", side, other, ");");
+  } else if (g->moving.n) {
+    cgl_text_print(
+        w->out, "cgl_holds = cgl_holds && cgl_grows(cgl_first%zu[cgl_c],", i);
+    put_call(w, " cgl_place_beside(", side, other, "), ");
+    cgl_text_print(w->out, "%s);", last);
+  }
+  cgl_text_put(w->out, "cgl_c++;");
+  cgl_inner_put_end(w, g->names);
+  cgl_text_put(w->out, "(void)cgl_c; }");
+  cgl_put_own(w);
+}
+
+
+/* What the guards say of the first or the last thread of a row. */
+static void put_end(writer *w, const bool *used, bool first) {
+  const char *last = w->run ? "31u" : w->pieces ? "cgl_many - 1" : "cgl_bx - 1";
+  cgl_text_print(w->out, "{ const unsigned %s = %s;",
+                 w->run      ? "cgl_l"
+                 : w->pieces ? "cgl_i"
+                             : "cgl_x",
+                 first ? "0" : last);
+  cgl_text_put(
+      w->out,
+      w->run      ? "const uint3 threadIdx = {cgl_wx + cgl_l, cgl_wy, cgl_wz};"
+      : w->pieces ? "const uint3 threadIdx = {cgl_from + cgl_i, cgl_y, cgl_z};"
+                  : "const uint3 threadIdx = {cgl_x, cgl_y, cgl_z};");
+  cgl_region_put_again(w, used);
+  for (size_t i = 0; i < w->nguards; i++)
+    put_question(w, i, first, last);
+  cgl_text_put(w->out, "}");
   cgl_put_own(w);
 }
 
 
 void cgl_guard_put(writer *w) {
-  const char *last = w->run ? "31u" : "cgl_bx - 1";
   bool used[1024] = {false};
   cgl_put_own(w);
-  cgl_text_put(w->out, "bool cgl_holds;");
-  size_t n = 0;
+  cgl_text_put(w->out, "bool cgl_holds = true;");
   for (size_t i = 0; i < w->nguards; i++) {
-    cgl_region_mark(w, w->guards[i].all, used, 0);
-    if (w->guards[i].moving.n) {
-      cgl_text_print(w->out, "long cgl_first%zu, cgl_last%zu;", n, n);
-      n++;
+    const guard *g = &w->guards[i];
+    cgl_region_mark(w, g->all, used, 0);
+    cgl_inner_mark(w, g->names, used);
+    if (g->moving.n) {
+      unsigned corners = 1;
+      for (uint64_t l = cgl_inner_loops(w, g->names); l; l &= l - 1)
+        corners *= 2;
+      cgl_text_print(w->out, "long cgl_first%zu[%u];", i, corners);
     }
+    if (g->slides || g->equal)
+      cgl_text_print(w->out, "long cgl_by%zu = 0;", i);
   }
-  put_end(w, used, "cgl_first", "0");
+  put_end(w, used, true);
   cgl_text_put(w->out, "if (cgl_holds) ");
-  put_end(w, used, "cgl_last", last);
-  cgl_text_put(w->out, "if (cgl_holds");
-  for (size_t i = 0; i < n; i++)
-    cgl_text_print(w->out, " && cgl_grows(cgl_first%zu, cgl_last%zu, %s)", i, i,
-                   last);
-  cgl_text_put(w->out, ")");
+  put_end(w, used, false);
 }
 
 
-size_t cgl_guard_holds(const writer *w, row r, size_t i) {
-  for (size_t k = 0; k < w->nguards && w->holds; k++)
-    if (w->guards[k].all.at == &r.at[i] && i + w->guards[k].all.n <= r.n)
-      return w->guards[k].all.n;
+size_t cgl_guard_put_known(writer *w, row r, size_t i) {
+  for (size_t k = 0; k < w->nguards && w->holds; k++) {
+    const guard *g = &w->guards[k];
+    if (g->all.at != &r.at[i] || i + g->all.n > r.n)
+      continue;
+    if (g->slides) {
+      w->holds = false; /* its own tokens as they stand */
+      cgl_text_put(w->out, "((decltype(");
+      cgl_put_tokens(w, g->all, false);
+      cgl_text_put(w->out, "))cgl_slid<decltype(");
+      cgl_put_tokens(w, g->all, false);
+      cgl_text_put(w->out, ")>(");
+      cgl_put_tokens(w, g->moving, false);
+      cgl_text_print(w->out, ", cgl_by%zu))", k);
+      w->holds = true;
+    } else
+      cgl_text_put(w->out, g->expected ? " true" : " false");
+    return g->all.n;
+  }
   return 0;
 }

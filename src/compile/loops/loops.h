@@ -20,7 +20,8 @@ typedef struct cgl_loops_style {
   bool ordered;     /* a loop's threads run in order */
   bool strips;      /* no barriers: 32 threads in a row (see strip.c) */
   bool strided;     /* no barriers: refused without a loop that the threads of a
-                       row take together (see stride.c) */
+                       row take together (see stride.c), or a guard that the
+                       compiler cannot see through (see guard.c) */
 } cgl_loops_style;
 
 /* Appends what runs a block of a kernel, or a strip of its threads, in the

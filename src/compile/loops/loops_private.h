@@ -99,6 +99,7 @@ typedef struct tree {
   bool extracts;   /* an operator >> is defined, which may take one */
   bool returns;    /* a thread may leave before a barrier */
   int strides;     /* loops that a row of threads takes together */
+  bool guarded;    /* rows inside an array run without what asks for its edge */
   bool strips;     /* loops that strips take together count as SYNC_WARP */
   const char *plain[MAX_PLAIN]; /* the `for` of those that they do not, or
                                    that are not apart */
@@ -132,6 +133,10 @@ cgl_token cgl_tree_token(tree *t, const cgl_token *where, const char *format,
 
 /* Forgets what was read, but for the plain loops. */
 void cgl_tree_renew(tree *t);
+
+/* Reads the number at *i, which goes past it; false when no such stands there,
+   of up to 30 bits. */
+bool cgl_tree_number(row r, size_t *i, long *n);
 
 /* How often `for (int i = 0; i < 5; i++)` at i runs; 0: not a few times that
    numbers alone say. */
@@ -191,6 +196,9 @@ variable *cgl_values_assignment(tree *t, row r);
 
 /* May the tokens change the variable? */
 bool cgl_values_is_assigned(const tree *t, row r, const variable *v);
+
+/* May the name be known by its address, or a reference, as the tokens tell? */
+bool cgl_values_is_addressed(const tree *t, row r, const cgl_token *name);
 
 /* Calls `visit` with every row of tokens of the list, nested ones too; a
    declaration's is its value. */

@@ -113,7 +113,16 @@ static void put_again(writer *w, const variable *v) {
   cgl_put_line(w, v->name.line);
   cgl_put_type(w, v);
   cgl_put_name(w, " ", v);
-  cgl_put_tokens(w, value, false);
+  if (!w->run && v->index.n && cgl_token_is(v->type.at, "int") &&
+      v->type.n == 1) {
+    /* as a sum of numbers with signs, which the compiler sees through */
+    cgl_put_name(w, " = cgl_wide ? (int)cgl_base_", v);
+    cgl_text_put(w->out, w->pieces ? " + (int)cgl_from + (int)cgl_i : (int)("
+                                   : " + (int)cgl_x : (int)(");
+    cgl_put_tokens(w, cgl_row_slice(value, 1, value.n), false);
+    cgl_text_put(w->out, ")");
+  } else
+    cgl_put_tokens(w, value, false);
   cgl_text_put(w->out, ";");
   if (v->beside)
     put_beside(w, v);
@@ -124,7 +133,9 @@ static void put_again(writer *w, const variable *v) {
     cgl_put_name(w, " = ", v);
   else {
     cgl_put_name(w, " = cgl_wide ? cgl_base_", v);
-    cgl_text_put(w->out, w->run ? " + cgl_wx + (long)cgl_l" : " + (long)cgl_x");
+    cgl_text_put(w->out, w->run      ? " + cgl_wx + (long)cgl_l"
+                         : w->pieces ? " + (long)cgl_from + (long)cgl_i"
+                                     : " + (long)cgl_x");
     cgl_put_name(w, " : ", v);
   }
   cgl_text_put(w->out, ";");
@@ -275,6 +286,13 @@ static void put_head(writer *w, bool ordered, bool in_row, const char *from,
                    "%sfor (unsigned cgl_l = cgl_f; cgl_l < cgl_m; cgl_l++) { "
                    "const unsigned cgl_t = cgl_l; CGL_STRIP_LANE",
                    pragma);
+  else if (w->pieces)
+    cgl_text_print(
+        w->out,
+        "%sfor (unsigned cgl_i = 0; cgl_i < cgl_many; cgl_i++) { const "
+        "unsigned cgl_x = cgl_from + cgl_i, cgl_t = (cgl_z * cgl_by + cgl_y) * "
+        "cgl_bx + cgl_x; const uint3 threadIdx = {cgl_x, cgl_y, cgl_z};",
+        pragma);
   else if (!w->run)
     cgl_text_print(
         w->out,
@@ -470,6 +488,39 @@ static void put_loop(writer *w, const loop *l, bool in_row, const char *from,
 }
 
 
+/* The loop twice: for what the guards are known for, and else.  A block of one
+   row of threads is wide: a row that is not known as a whole is asked again in
+   pieces. */
+static void put_known(writer *w, const loop *l) {
+  w->pieces = w->style->strided && !w->run;
+  if (!w->run)
+    cgl_text_put(w->out, "for (unsigned cgl_z = 0; cgl_z < cgl_bz; cgl_z++) "
+                         "for (unsigned cgl_y = 0; cgl_y < cgl_by; cgl_y++)");
+  if (w->pieces)
+    cgl_text_put(w->out,
+                 "for (unsigned cgl_from = 0, cgl_most = cgl_bx, cgl_many; "
+                 "cgl_from < cgl_bx; cgl_from += cgl_many)");
+  cgl_text_put(w->out, "{");
+  if (w->pieces)
+    cgl_text_put(w->out, "cgl_many = cgl_bx - cgl_from; if (cgl_size_y == 1 && "
+                         "cgl_many > cgl_most) cgl_many = cgl_most; "
+                         "CGL_ASSUME(cgl_many <= 1024)");
+  cgl_guard_put(w);
+  if (w->pieces)
+    cgl_text_put(w->out, "if (cgl_size_y == 1 && !cgl_holds && cgl_many > 32) {"
+                         " cgl_most = 32; cgl_many = 0; continue; }");
+  w->holds = true;
+  cgl_text_put(w->out, "if (cgl_holds) {");
+  put_loop(w, l, true, "0", NULL);
+  w->holds = false;
+  w->labels++; /* the same statements, with their own label */
+  cgl_text_put(w->out, "} else {");
+  put_loop(w, l, true, "0", NULL);
+  cgl_text_put(w->out, "} }");
+  w->pieces = false;
+}
+
+
 /* One loop for `n` statements, or for the body of a stride. */
 void cgl_region_put(writer *w, statement *const *list, size_t n,
                     const stride *walk) {
@@ -513,22 +564,10 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
   const char *from = one.n ? "cgl_only" : "0",
              *most = walk || guarded.n || one.n ? "cgl_k" : NULL;
   if (most || w->t->strips || (w->run && !w->fast) ||
-      !cgl_guard_find(w, list, n))
+      !cgl_guard_find(w, list, n, used))
     put_loop(w, &whole, walk && walk->rows, from, most);
-  else {
-    if (!w->run)
-      cgl_text_put(w->out, "for (unsigned cgl_z = 0; cgl_z < cgl_bz; cgl_z++) "
-                           "for (unsigned cgl_y = 0; cgl_y < cgl_by; cgl_y++)");
-    cgl_text_put(w->out, "{");
-    cgl_guard_put(w);
-    w->holds = true;
-    cgl_text_put(w->out, "{");
-    put_loop(w, &whole, true, from, most);
-    w->holds = false;
-    cgl_text_put(w->out, "} else {");
-    put_loop(w, &whole, true, from, most);
-    cgl_text_put(w->out, "} }");
-  }
+  else
+    put_known(w, &whole);
   cgl_text_put(w->out, guarded.n || one.n ? " }" : "");
   cgl_put_own(w);
   if (returns && w->alive && !w->run)

@@ -215,10 +215,8 @@ void cgl_put_tokens(writer *w, row r, bool in_region) {
   for (size_t i = 0; i < r.n; i++) {
     const cgl_token *x = &r.at[i];
     cgl_put_line(w, x->line);
-    size_t written = cgl_guard_holds(w, r, i);
-    if (written)
-      cgl_text_put(w->out, " true");
-    else
+    size_t written = cgl_guard_put_known(w, r, i);
+    if (!written)
       written = put_lane(w, r, i);
     if (!written)
       written = put_subscript(w, r, i);

@@ -43,6 +43,8 @@ static const char *const refused_words[] = {"goto",
                                             "__builtin_alloca",
                                             NULL};
 
+#define MOST_NUMBER (1l << 30)
+
 
 void cgl_tree_refuse(tree *t, const cgl_token *where, const char *format, ...) {
   char text[300];
@@ -251,38 +253,50 @@ size_t cgl_tree_end(row r, size_t i) {
 }
 
 
+bool cgl_tree_number(row r, size_t *i, long *n) {
+  const bool minus = *i < r.n && cgl_token_is(&r.at[*i], "-");
+  const size_t at = *i + minus;
+  char *end;
+  if (at >= r.n || r.at[at].kind != CGL_TOKEN_NUMBER)
+    return false;
+  *n = strtol(r.at[at].text, &end, 0);
+  *n = minus ? -*n : *n;
+  *i = at + 1;
+  return end == r.at[at].text + r.at[at].length && *n >= -MOST_NUMBER &&
+         *n <= MOST_NUMBER;
+}
+
+
 unsigned long cgl_tree_turns(row r, size_t i) {
-  unsigned long n[3];
   size_t close = i + 1 < r.n ? cgl_tokens_close(r.at, r.n, i + 1) : r.n;
-  size_t equal = i + 4, less = equal + 4, step = less + 3;
-  if (!cgl_token_is(&r.at[i], "for") || step + 2 > close || close == r.n)
+  size_t at = i + 5;
+  long first, last, step = 1;
+  if (!cgl_token_is(&r.at[i], "for") || close >= r.n || at >= close)
     return 0;
-  const cgl_token *c = &r.at[equal - 1],
-                  *numbers[] = {&r.at[equal + 1], &r.at[less + 1],
-                                &r.at[step + 2]};
-  bool counts = cgl_token_is(&r.at[step], "++")
-                    ? cgl_token_same(&r.at[step + 1], c)
-                    : cgl_token_same(&r.at[step], c) &&
-                          cgl_token_is(&r.at[step + 1], "++");
-  bool adds = step + 4 == close && cgl_token_is(&r.at[step + 1], "+=");
-  n[2] = 1;
-  for (int k = 0; k < (adds ? 3 : 2); k++) {
-    char *end;
-    n[k] = strtoul(numbers[k]->text, &end, 0);
-    if (numbers[k]->kind != CGL_TOKEN_NUMBER ||
-        end != numbers[k]->text + numbers[k]->length)
+  const cgl_token *c = &r.at[i + 3];
+  if (c->kind != CGL_TOKEN_NAME || !cgl_token_is(&r.at[i + 4], "=") ||
+      !cgl_tree_number(r, &at, &first) || at + 3 >= close ||
+      !cgl_token_is(&r.at[at], ";") || !cgl_token_same(&r.at[at + 1], c) ||
+      !cgl_token_is_any(&r.at[at + 2], "<", "<="))
+    return 0;
+  const bool too = cgl_token_is(&r.at[at + 2], "<=");
+  at += 3;
+  if (!cgl_tree_number(r, &at, &last) || at + 3 >= close ||
+      !cgl_token_is(&r.at[at], ";"))
+    return 0;
+  last += too;
+  at++;
+  const bool before = cgl_token_is(&r.at[at], "++");
+  if (!cgl_token_same(&r.at[at + before], c))
+    return 0;
+  at += 2;
+  if (!before && cgl_token_is(&r.at[at - 1], "+=")) {
+    if (!cgl_tree_number(r, &at, &step) || step < 1)
       return 0;
-  }
-  bool fits = c->kind == CGL_TOKEN_NAME && cgl_token_is(&r.at[equal], "=") &&
-              cgl_token_is(&r.at[equal + 2], ";") &&
-              cgl_token_same(&r.at[equal + 3], c) &&
-              cgl_token_is_any(&r.at[less], "<", "<=") &&
-              cgl_token_is(&r.at[less + 2], ";") &&
-              (adds ? cgl_token_same(&r.at[step], c) && n[2]
-                    : counts && step + 3 == close);
-  n[1] += cgl_token_is(&r.at[less], "<=");
-  return fits && n[1] > n[0] && n[1] - n[0] <= 64
-             ? (n[1] - n[0] + n[2] - 1) / n[2]
+  } else if (!before && !cgl_token_is(&r.at[at - 1], "++"))
+    return 0;
+  return at + 1 == close && last > first && last - first <= 64
+             ? (unsigned long)((last - first + step - 1) / step)
              : 0;
 }
 

@@ -107,7 +107,8 @@ static bool is_cast(const tree *t, row r, size_t i) {
 }
 
 
-/* May its address be taken?  `a & b` has an operand in front of the `&`. */
+/* May its address be taken?  `a & b` has an operand in front of the `&`, and
+   `(T &)a` is a reference. */
 static bool is_addressed(const tree *t, row r, const cgl_token *name) {
   for (size_t i = 1; i < r.n; i++) {
     if (!cgl_tree_is_name(r, i) || !cgl_token_same(&r.at[i], name))
@@ -115,6 +116,9 @@ static bool is_addressed(const tree *t, row r, const cgl_token *name) {
     size_t k = i;
     while (k > 1 && cgl_token_is(&r.at[k - 1], "("))
       k--;
+    if (k > 1 && cgl_token_is(&r.at[k - 1], ")") &&
+        cgl_token_is_any(&r.at[k - 2], "&", "&&"))
+      return true;
     if (!k || !cgl_token_is_any(&r.at[k - 1], "&", "&&"))
       continue;
     const cgl_token *before = k > 1 ? &r.at[k - 2] : NULL;
@@ -139,6 +143,22 @@ static bool is_bound(row r, const cgl_token *name) {
         cgl_token_is_any(&r.at[i - 3], "&", "&&"))
       return true;
   return false;
+}
+
+
+/* Is the value of a reference the variable, or a part of it? */
+static bool is_referred(row value, const cgl_token *name) {
+  for (size_t i = 1; i < value.n; i++)
+    if (cgl_tree_is_name(value, i) && cgl_token_same(&value.at[i], name) &&
+        cgl_token_is_any(&value.at[i - 1], "=", "(", "{", "?", ":") &&
+        !(i + 1 < value.n && cgl_token_is_any(&value.at[i + 1], "[", "->")))
+      return true;
+  return false;
+}
+
+
+bool cgl_values_is_addressed(const tree *t, row r, const cgl_token *name) {
+  return is_addressed(t, r, name) || is_bound(r, name);
 }
 
 
@@ -289,7 +309,9 @@ static void see_uses(tree *t, statement *s, row r, void *user) {
   (void)user;
   for (variable *v = t->variables; v; v = v->next) {
     v->assigned |= cgl_values_is_assigned(t, r, v);
-    v->addressed |= is_addressed(t, r, &v->name) || is_bound(r, &v->name) ||
+    v->addressed |= cgl_values_is_addressed(t, r, &v->name) ||
+                    (s->kind == STATEMENT_DECLARATION &&
+                     s->variable->reference && is_referred(r, &v->name)) ||
                     (v->closed && is_named_whole(r, &v->name));
     /* What a lambda changes changes where it is called. */
     if (s->kind == STATEMENT_DECLARATION && s->variable->lambda)

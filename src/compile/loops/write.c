@@ -770,8 +770,8 @@ int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
       cgl_stride_find_indices(&w);
     put_kernel(&w);
     keep_variables(&t);
-    if (style->strided && !t.strides)
-      cgl_tree_refuse(&t, &t.kernel->name, "no loop for a row");
+    if (style->strided && !t.strides && !t.guarded)
+      cgl_tree_refuse(&t, &t.kernel->name, "no loop and no guard for a row");
   }
   if (!t.why && !t.failed) {
     bool alive = w.returned && (w.returned < w.region || w.comes_back);

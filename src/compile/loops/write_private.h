@@ -8,13 +8,30 @@
 #include "compile/loops/loops_private.h"
 
 #define MAX_PENDING 512
-#define MAX_GUARDS 8
+#define MAX_GUARDS 12
+#define MAX_INNER 64
 
-/* A comparison that may have one value for a row of threads. */
+/* A comparison that may have one value for a row of threads, or a slide. */
 typedef struct guard {
-  row all;    /* the comparison */
-  row moving; /* its side that grows by 1 from thread to thread; or nothing */
+  row all;         /* the comparison, or the slide */
+  row left, right; /* its sides; of a slide by `%`, too */
+  row moving;     /* the side that grows by 1 from thread to thread, or nothing;
+                     what a slide follows */
+  uint64_t names; /* bits: those of w->inner that it needs */
+  bool slides;
+  bool equal;    /* == or != */
+  bool expected; /* a comparison's value, where rows are inside */
 } guard;
+
+/* A name that a region declares for itself (inner.c). */
+typedef struct inner_name {
+  const cgl_token *name;
+  row type;
+  row value;   /* of a loop's variable, the first */
+  row end;     /* of a loop's variable, what bounds it; nothing: no loop's */
+  bool below;  /* which it does not reach */
+  bool usable; /* it has one meaning, and the value */
+} inner_name;
 
 typedef struct writer {
   tree *t;
@@ -39,7 +56,11 @@ typedef struct writer {
   bool strict;             /* in a mask: all lanes of the warp must take part */
   guard guards[MAX_GUARDS];
   size_t nguards;
-  bool holds; /* the guards are known to hold where is written */
+  inner_name inner[MAX_INNER]; /* what the region with the guards declares */
+  size_t ninner;
+  bool crowded; /* it may declare others */
+  bool holds;   /* the guards are known to hold where is written */
+  bool pieces;  /* in a piece of a row: cgl_many threads from cgl_from on */
   statement *pending[MAX_PENDING];
   size_t npending;
 } writer;
@@ -121,17 +142,46 @@ statement *cgl_region_statement(writer *w, const cgl_token *where,
 /* A token of the statement, for its line. */
 const cgl_token *cgl_region_where(const writer *w, const statement *s);
 
+/* ---- inner.c ---- */
+
+/* Finds what the statements declare for themselves; false when that is not
+   known of all. */
+bool cgl_inner_find(writer *w, statement *const *list, size_t n);
+
+/* The row with the values of those names, and 0 for variables of loops; *names
+   becomes their bits.  Nothing when a name is not usable or a loop's variable
+   stands there twice. */
+row cgl_inner_expand(writer *w, row r, uint64_t *names);
+
+/* Have all threads of a row the bounds of those loops? */
+bool cgl_inner_is_bounded(writer *w, uint64_t names);
+
+/* Those of the names that are variables of loops. */
+uint64_t cgl_inner_loops(const writer *w, uint64_t names);
+
+/* Declares the names, within loops over both ends of those that are variables
+   of loops; and the end of that.  `exact`: declares them once more, as numbers
+   that do not wrap around. */
+void cgl_inner_put(writer *w, uint64_t names, bool exact);
+void cgl_inner_put_end(writer *w, uint64_t names);
+
+/* Marks what the names' values name, as cgl_region_mark. */
+void cgl_inner_mark(writer *w, uint64_t names, bool *used);
+
 /* ---- guard.c ---- */
 
-/* Finds the guards of the statements: true when a row of threads can be asked
-   whether they hold for all of it. */
-bool cgl_guard_find(writer *w, statement *const *list, size_t n);
+/* Finds the guards of the statements and of what they use that is computed
+   again: true when a row of threads can be asked whether all are known for all
+   of it. */
+bool cgl_guard_find(writer *w, statement *const *list, size_t n,
+                    const bool *used);
 
-/* Writes `if (they hold)`, within a row of threads or a warp. */
+/* Declares cgl_holds: they are known for all of a row, a piece of one or a
+   warp. */
 void cgl_guard_put(writer *w);
 
-/* How many tokens at i are a guard that is known to hold, or 0. */
-size_t cgl_guard_holds(const writer *w, row r, size_t i);
+/* Writes what a guard at i is known to be; how many tokens it has, or 0. */
+size_t cgl_guard_put_known(writer *w, row r, size_t i);
 
 /* ---- stride.c ---- */
 
