@@ -119,25 +119,63 @@ static void account_add_node(account *a, CUgraphNode node,
 
 /* ---- graphs ---- */
 
-/* What a node depends on, in the order of the nodes. */
-static void account_add_edges(account *a, CUgraphNode node,
-                              const CUgraphNode *nodes, size_t nnodes) {
-  size_t n = 0;
+/* A node and its place among the nodes of its graph. */
+typedef struct place {
+  CUgraphNode node;
+  size_t index;
+} place;
+
+/* Where an edge begins, and which of its node's edges it is. */
+typedef struct edge_place {
+  size_t from, edge;
+} edge_place;
+
+
+static int compare_nodes(const void *a, const void *b) {
+  const uintptr_t x = (uintptr_t)((const place *)a)->node;
+  const uintptr_t y = (uintptr_t)((const place *)b)->node;
+  return (x > y) - (x < y);
+}
+
+
+static int compare_edges(const void *a, const void *b) {
+  const edge_place *x = a, *y = b;
+  if (x->from != y->from)
+    return x->from < y->from ? -1 : 1;
+  return (x->edge > y->edge) - (x->edge < y->edge);
+}
+
+
+/* What a node depends on, in the order of the nodes, which `places` has sorted
+   by their handles. */
+static void account_add_edges(account *a, CUgraphNode node, const place *places,
+                              size_t nplaces) {
+  size_t n = 0, known = 0;
   if (!ASK(cuGraphNodeGetDependencies, node, NULL, NULL, &n) || !n)
     return;
   CUgraphNode *from = malloc(n * sizeof(CUgraphNode));
   CUgraphEdgeData *data = calloc(n, sizeof *data);
-  if (!from || !data)
+  edge_place *edges = malloc(n * sizeof *edges);
+  if (!from || !data || !edges)
     a->text.failed = true;
-  else if (ASK(cuGraphNodeGetDependencies, node, from, data, &n))
-    for (size_t i = 0; i < nnodes * n; i++) {
-      const CUgraphEdgeData *edge = &data[i % n];
-      if (from[i % n] == nodes[i / n])
-        cgl_text_print(&a->text, "after node %zu, ports %d %d, type %d\n",
-                       i / n, edge->from_port, edge->to_port, edge->type);
+  else if (ASK(cuGraphNodeGetDependencies, node, from, data, &n)) {
+    for (size_t i = 0; i < n; i++) {
+      const place wanted = {.node = from[i]};
+      const place *found =
+          bsearch(&wanted, places, nplaces, sizeof wanted, compare_nodes);
+      if (found)
+        edges[known++] = (edge_place){found->index, i};
     }
+    qsort(edges, known, sizeof *edges, compare_edges);
+    for (size_t i = 0; i < known; i++) {
+      const CUgraphEdgeData *edge = &data[edges[i].edge];
+      cgl_text_print(&a->text, "after node %zu, ports %d %d, type %d\n",
+                     edges[i].from, edge->from_port, edge->to_port, edge->type);
+    }
+  }
   free(from);
   free(data);
+  free(edges);
 }
 
 
@@ -148,15 +186,21 @@ static void account_add_graph(account *a, CUgraph graph,
     return;
   cgl_text_print(&a->text, "graph of %zu nodes\n", n);
   CUgraphNode *nodes = malloc((n + 1) * sizeof(CUgraphNode));
-  if (!nodes)
+  place *places = malloc((n + 1) * sizeof *places);
+  if (!nodes || !places)
     a->text.failed = true;
   else if (n && (!recording || n == cgl_record_count(recording)) &&
-           ASK(cuGraphGetNodes, graph, nodes, &n))
+           ASK(cuGraphGetNodes, graph, nodes, &n)) {
+    for (size_t i = 0; i < n; i++)
+      places[i] = (place){nodes[i], i};
+    qsort(places, n, sizeof *places, compare_nodes);
     for (size_t i = 0; i < n; i++) {
       account_add_node(a, nodes[i], recording, i);
-      account_add_edges(a, nodes[i], nodes, n);
+      account_add_edges(a, nodes[i], places, n);
     }
+  }
   free(nodes);
+  free(places);
 }
 
 
