@@ -71,7 +71,7 @@ compare("capture of 1000 nodes and 500 buffers", "us a node",
 
 -- Memory ---------------------------------------------------------------------
 
-shapes.each(1024, function(name, run)
+local function plan_memory(name, run)
   local function plan(order, most)
     return cg.capture(run, { order = order, max_bytes = most }):plan()
   end
@@ -80,7 +80,44 @@ shapes.each(1024, function(name, run)
   print(("%-12s %7d bytes asked; issue %d; data %d of least %d, path %d -> %d; in no more than"
     .. " issue %d of least %d, path %d"):format(name, data.bytes_asked, issue.bytes, data.bytes,
     data.bytes_least, issue.longest, data.longest, bound.bytes, bound.bytes_least, bound.longest))
-end)
+end
+shapes.each(1024, plan_memory)
+
+-- The same in MiB, and in captures of PyTorch: its allocator's blocks have at least
+-- 512 bytes, its segments 2 MiB.
+local MIB = 2 ^ 20
+
+-- The trace of a shape's memory, as bench/traces has them.
+local function write_trace(path, run)
+  local file, numbers, count = assert(io.open(path, "w")), {}, 0
+  function shapes.on_memory(buffer, bytes)
+    local address = buffer:address()
+    if bytes then
+      count = count + 1
+      numbers[address] = count
+      file:write(("a %d %d\n"):format(count, bytes))
+    elseif numbers[address] then
+      file:write(("f %d\n"):format(numbers[address]))
+      numbers[address] = nil
+    end
+  end
+  cg.graph():capture(run, { order = "issue" })
+  shapes.on_memory = nil
+  file:close()
+end
+
+if read.on_gpu then
+  local folder = os.tmpname()
+  os.remove(folder)
+  assert(os.execute("mkdir " .. folder) == 0)
+  shapes.each(MIB / 4, function(name, run)
+    plan_memory(name, run)
+    write_trace(("%s/%s.txt"):format(folder, name), run)
+  end)
+  io.stdout:flush()
+  os.execute(("python3 %spool_peers.py torch.graph %s"):format(here, folder))
+  os.execute("rm -r " .. folder)
+end
 
 -- Replays --------------------------------------------------------------------
 

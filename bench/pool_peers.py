@@ -1,7 +1,8 @@
 """Traces by other allocators.
 
-pool_peers.py PEER FOLDER: torch, torch.expandable (its expandable segments) or
-cupy, and where the traces are.
+pool_peers.py PEER FOLDER: torch, torch.expandable (its expandable segments),
+torch.graph (all traces of the folder, each in a capture) or cupy, and where the
+traces are.
 Writes "key value" lines: latency in microseconds, and for each trace the most
 bytes that were reserved.  The keys are those of pool.lua.
 """
@@ -60,6 +61,26 @@ def torch():
         print(f"reserved.{name}", t.cuda.max_memory_reserved(), flush=True)
 
 
+def torch_graph():
+    import torch as t
+
+    for file in sorted(os.listdir(sys.argv[2])):
+        name = file[: -len(".txt")]
+        t.cuda.synchronize()
+        t.cuda.empty_cache()
+        reserved, allocated = t.cuda.memory_reserved(), t.cuda.memory_allocated()
+        t.cuda.reset_peak_memory_stats()
+        graph = t.cuda.CUDAGraph()
+        with t.cuda.graph(graph):
+            replay(name, lambda n: t.empty(n, dtype=t.uint8, device="cuda"))
+        print(
+            f"{name:12} PyTorch's capture: {t.cuda.max_memory_reserved() - reserved} bytes",
+            f"reserved, {t.cuda.max_memory_allocated() - allocated} in use at most",
+            flush=True,
+        )
+        del graph
+
+
 def cupy():
     import cupy as cp
 
@@ -83,7 +104,12 @@ def cupy():
 def main():
     if sys.argv[1] == "torch.expandable":
         os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
-    peers = {"torch": torch, "torch.expandable": torch, "cupy": cupy}
+    peers = {
+        "torch": torch,
+        "torch.expandable": torch,
+        "torch.graph": torch_graph,
+        "cupy": cupy,
+    }
     peers[sys.argv[1]]()
 
 

@@ -6,6 +6,9 @@ local cg = require "cgraphlua"
 
 local shapes = {}
 
+-- While it is a function: told of new buffers, with their bytes, and of their ends.
+shapes.on_memory = nil
+
 -- Reads all of both inputs, as far as they reach, and writes all of its result.
 local mix = cg.kernel [[
 extern "C" __global__ void mix(float *y, const float *a, const float *b, int n, int na, int nb) {
@@ -16,6 +19,7 @@ extern "C" __global__ void mix(float *y, const float *a, const float *b, int n, 
 local function make(n, a, b)
   b = b or a
   local y = cg.buffer("float", n)
+  if shapes.on_memory then shapes.on_memory(y, 4 * n) end
   mix:launch(1, 32, y, a, b, n, #a, #b)
   return y
 end
@@ -26,7 +30,10 @@ local function into(y, a, b)
 end
 
 local function drop(...)
-  for _, b in ipairs { ... } do b:release() end
+  for _, b in ipairs { ... } do
+    if shapes.on_memory then shapes.on_memory(b) end
+    b:release()
+  end
 end
 
 -- Attention by heads, then a perceptron, in each of two layers.
