@@ -3,7 +3,6 @@
 -- edges, do what threads do one by one.
 -- CGRAPHLUA_RANDOM_KERNELS=10000 sets how many random kernels are tried (60).
 local cg = require "cgraphlua"
-local ffi = require "ffi"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../support/device.lua")
 local random_kernels = dofile(here .. "/../support/kernels.lua")
@@ -14,18 +13,7 @@ if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
   end)
 end
 
-ffi.cdef [[
-int setenv(const char *name, const char *value, int replace);
-int unsetenv(const char *name);
-]]
-
-local function module_as(form, source)
-  if form then ffi.C.setenv("CGRAPHLUA_HOST_KERNELS", form, 1) end
-  local ok, result = pcall(cg.module, { source = source, file = "k.cu", line = 1 })
-  ffi.C.unsetenv "CGRAPHLUA_HOST_KERNELS"
-  if not ok then error(result, 0) end
-  return result
-end
+local module_as = random_kernels.module_as
 
 local shapes = { { 2, 64 }, { { 3, 2 }, { 37, 3 } }, { { 2, 2, 2 }, { 16, 5, 2 } },
   { { 5, 2 }, { 20, 7 } }, { { 7, 3 }, { 16, 16 } }, { 3, 512 }, { { 2, 9 }, { 1, 8 } } }

@@ -9,19 +9,7 @@ local device = dofile(here .. "/../support/device.lua")
 local random_kernels = dofile(here .. "/../support/kernels.lua")
 local host = not (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda"
 
-ffi.cdef [[
-int setenv(const char *name, const char *value, int replace);
-int unsetenv(const char *name);
-]]
-
-local function with(variable, value, fn)
-  local before = os.getenv(variable)
-  ffi.C.setenv(variable, value, 1)
-  local ok, result = pcall(fn)
-  if before then ffi.C.setenv(variable, before, 1) else ffi.C.unsetenv(variable) end
-  if not ok then error(result, 0) end
-  return result
-end
+local with, module_as = random_kernels.with, random_kernels.module_as
 
 local function as(form, fn)
   return with("CGRAPHLUA_HOST_KERNELS", form, fn)
@@ -32,11 +20,6 @@ local function quickly(level, fn)
   local compiler = os.getenv "CGRAPHLUA_CXX"
   return with("CGRAPHLUA_CXX", (compiler and compiler ~= "" and compiler or "c++") .. " " .. level,
     fn)
-end
-
-local function module_as(form, source)
-  if type(source) == "string" then source = { source = source, file = "k.cu", line = 1 } end
-  return as(form, function() return cg.module(source) end)
 end
 
 --- The only kernel of a source, and how it runs: its form, why and where.

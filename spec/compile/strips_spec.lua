@@ -13,18 +13,7 @@ if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
   end)
 end
 
-ffi.cdef [[
-int setenv(const char *name, const char *value, int replace);
-int unsetenv(const char *name);
-]]
-
-local function module_as(form, source)
-  if form then ffi.C.setenv("CGRAPHLUA_HOST_KERNELS", form, 1) end
-  local ok, result = pcall(cg.module, { source = source, file = "k.cu", line = 1 })
-  ffi.C.unsetenv "CGRAPHLUA_HOST_KERNELS"
-  if not ok then error(result, 0) end
-  return result
-end
+local module_as = random_kernels.module_as
 
 describe("a kernel without barriers", function()
   teardown(device.nothing_alive)
