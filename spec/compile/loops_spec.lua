@@ -9,17 +9,11 @@ local device = dofile(here .. "/../support/device.lua")
 local random_kernels = dofile(here .. "/../support/kernels.lua")
 local host = not (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda"
 
-local with, module_as = random_kernels.with, random_kernels.module_as
+local with, quickly = random_kernels.with, random_kernels.quickly
+local module_as = random_kernels.module_as
 
 local function as(form, fn)
   return with("CGRAPHLUA_HOST_KERNELS", form, fn)
-end
-
---- With a compiler that optimizes less, which takes a tenth of the time.
-local function quickly(level, fn)
-  local compiler = os.getenv "CGRAPHLUA_CXX"
-  return with("CGRAPHLUA_CXX", (compiler and compiler ~= "" and compiler or "c++") .. " " .. level,
-    fn)
 end
 
 --- The only kernel of a source, and how it runs: its form, why and where.

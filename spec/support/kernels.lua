@@ -23,6 +23,13 @@ function M.with(variable, value, fn)
   return result
 end
 
+--- With a compiler that optimizes so much: with "-O0" it takes a tenth of the time.
+function M.quickly(level, fn)
+  local compiler = os.getenv "CGRAPHLUA_CXX"
+  return M.with("CGRAPHLUA_CXX",
+    (compiler and compiler ~= "" and compiler or "c++") .. " " .. level, fn)
+end
+
 --- The module of a source, or of a table for cg.module, in a form of the host
 -- device; nil: as it chooses.
 function M.module_as(form, source)
