@@ -57,6 +57,27 @@ describe("a kernel without barriers", function()
     assert.is_true(strips >= 0.4 * many, strips .. " of " .. many .. " run in strips")
   end)
 
+  it("is compiled with its guards in its loops when the compiler takes too long", function()
+    local folder = device.program.folder()
+    local compiler = folder .. "/slow"
+    device.program.write(compiler, [[#!/bin/sh
+case $* in *max-unswitch*) echo "c++: CPU time limit exceeded" >&2; exit 1;; esac
+exec c++ "$@"
+]])
+    assert.equal(0, os.execute("chmod +x " .. compiler))
+    local made = random_kernels.with("CGRAPHLUA_CXX", compiler, function()
+      return module_as(nil, [[
+extern "C" __global__ void guarded(int *x, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] += i;
+}]])
+    end)
+    device.program.remove(folder)
+    local x = cg.zeros("int32", 5)
+    made:kernel("guarded"):launch(1, 32, x, 4)
+    assert.same({ 0, 1, 2, 3, 0 }, x:download())
+  end)
+
   local source = [==[
 extern "C" __global__ void product(const float *A, const float *B, float *C, int n) {
   int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;

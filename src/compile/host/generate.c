@@ -510,14 +510,18 @@ static bool is_named(const cgl_host_job *h, size_t i) {
 }
 
 
+bool cgl_host_took_long(const cgl_host_job *h) {
+  return h->said.data && strstr(h->said.data, "CPU time limit");
+}
+
+
 static void drop_loops(cgl_host_job *h, size_t i) {
   cgl_signature *s = &h->job->image->signatures[i];
   s->loops = false;
   if (!(s->features & CGL_USES_BARRIER))
     return;
-  s->fibers = h->said.data && strstr(h->said.data, "CPU time limit")
-                  ? "as loops its compile takes too long"
-                  : "the compiler does not take it as loops";
+  s->fibers = cgl_host_took_long(h) ? "as loops its compile takes too long"
+                                    : "the compiler does not take it as loops";
   s->fibers_line = s->line - h->job->source->line;
 }
 

@@ -64,6 +64,7 @@ typedef struct cgl_host_job {
   bool *ordered; /* by kernel: its threads must run in order */
   cgl_text said; /* by the compiler, the last time */
   char *limit;   /* how long it may take, for the shell, or NULL */
+  bool guarded;  /* guards stay in their loops: to move them took too long */
 } cgl_host_job;
 
 /* The option that says which of the processor's instructions the compiler may
@@ -113,6 +114,8 @@ void cgl_host_device_text(cgl_text *out);
    the compiler's dump tells; returns how many are new. */
 size_t cgl_host_find_memory(cgl_host_job *h);
 
+/* Whether the compiler was stopped because it took too long. */
+bool cgl_host_took_long(const cgl_host_job *h);
 /* Takes back what was written for the compiler: the kernels as loops that it
    names, or else all, and every grid-stride loop.  Returns how many. */
 size_t cgl_host_drop_loops(cgl_host_job *h);

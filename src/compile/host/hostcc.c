@@ -218,12 +218,14 @@ static const char *const gcc_options[] = {
     NULL,
 };
 
-/* The guards of stencils leave their loops. */
+/* The guards of stencils leave their loops, up to four of a loop: each may
+   double what there is to compile.  gcc 13 counts them under another name. */
 static const char *const unswitch_options[] = {
     "--param", "logical-op-non-short-circuit=0",
     "--param", "max-unswitch-insns=400",
-    "--param", /* the next one depends on the version */
-    NULL};
+    "--param", NULL};
+static const char unswitch_level[] = "max-unswitch-level=4";
+static const char unswitch_depth[] = "max-unswitch-depth=4";
 
 /* Sources whose kernels all have barriers, or that name elementary functions.
  */
@@ -249,6 +251,7 @@ void cgl_host_key(const cgl_job *job, cgl_text *out) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     for (size_t k = 0; rows[i][k]; k++)
       cgl_text_print(out, "%s\n", rows[i][k]);
+  cgl_text_print(out, "%s\n", unswitch_level);
   if (job->level)
     cgl_text_print(out, "%s\n", job->level);
   else
@@ -316,12 +319,12 @@ static unsigned long compile_seconds(void) {
 }
 
 
-/* Bounds the compile of kernels as loops, which may explode where that of the
-   same kernels as fibers does not. */
-static void add_limit(command *c, cgl_host_job *h) {
+/* Bounds the compile of kernels as loops, and of kernels whose guards leave
+   their loops: each guard may double what there is to compile. */
+static void add_limit(command *c, cgl_host_job *h, bool unswitched) {
   unsigned long n = 0;
   for (size_t i = 0; i < h->job->image->nsignatures; i++)
-    n += h->job->image->signatures[i].loops;
+    n += unswitched || h->job->image->signatures[i].loops;
   free(h->limit);
   h->limit = NULL;
   if (!n)
@@ -333,20 +336,19 @@ static void add_limit(command *c, cgl_host_job *h) {
 
 
 static void build_command(command *c, cgl_host_job *h) {
-  add_limit(c, h);
+  const bool split = cgl_host_is_split(h->job);
+  const bool unswitched = !split && !h->guarded && !h->cxx->clang;
+  add_limit(c, h, unswitched);
   add_common(c, h->cxx, h->job);
   if (h->cxx->clang)
     add_words(c, clang_options);
   else {
     add_words(c, gcc_options);
-    const bool split = cgl_host_is_split(h->job);
     if (split || cgl_host_has_functions(h->job))
       add_words(c, wide_options);
-    if (!split) {
+    if (unswitched) {
       add_words(c, unswitch_options);
-      /* gcc 13 counts the nesting under another name. */
-      add_word(c, h->cxx->major >= 13 ? "max-unswitch-depth=8"
-                                      : "max-unswitch-level=8");
+      add_word(c, h->cxx->major >= 13 ? unswitch_depth : unswitch_level);
     }
     if (h->dump_option)
       add_word(c, h->dump_option);
@@ -553,6 +555,9 @@ cgl_compile_status cgl_host_compile(cgl_job *job) {
       s->waits = true;
     }
     if (cgl_host_choose_loops(&h) == 0)
+      status = build_image(&h);
+    h.guarded = status == CGL_COMPILE_REFUSED && cgl_host_took_long(&h);
+    if (h.guarded && !cgl_host_is_split(job))
       status = build_image(&h);
     while (status == CGL_COMPILE_REFUSED && cgl_host_drop_loops(&h))
       status = build_image(&h); /* for the columns of the messages */
