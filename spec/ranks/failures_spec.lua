@@ -90,7 +90,12 @@ describe("ranks that fail", function()
       end)
     end
   end
-  each(kinds, "", "end the others, which name the rank and the line")
+  -- With sanitizers a wait is judged in one of two ways.
+  local named = {}
+  for word, said in pairs(kinds) do
+    named[word] = not (support.sanitized and word:find "^wait_") and said or nil
+  end
+  each(named, "", "end the others, which name the rank and the line")
   each(compared, check, "are refused where calls are compared")
   -- As on GPUs, whose collectives the host does not see.
   local waiting = {}

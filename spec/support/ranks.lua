@@ -31,11 +31,14 @@ function M.lacks()
   return status == 0 and "cgraphlua was built without MPI: install libopenmpi-dev" or nil
 end
 
---- Those of the numbers of ranks that tests may start.
+--- Whether this is a sanitizer's build, whose tests repeat those of a plain one.
+M.sanitized = (os.getenv "CGRAPHLUA_SANITIZER" or "no") ~= "no"
+
+--- Those of the numbers of ranks that tests may start; three at most with sanitizers.
 function M.possible(numbers)
-  local list = {}
+  local list, most = {}, M.sanitized and math.min(3, M.most) or M.most
   for _, n in ipairs(numbers) do
-    if n <= M.most then list[#list + 1] = n end
+    if n <= most then list[#list + 1] = n end
   end
   return list
 end
