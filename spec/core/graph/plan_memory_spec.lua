@@ -330,6 +330,36 @@ extern "C" __global__ void add(float *y, const float *x, float a) {
       assert.equal(1, captured(fills, { max_bytes = "issue" }):plan().width)
     end)
 
+    it("and a pool that has less, too, so that what fits in issue order fits", function()
+      local UNITS = 4096
+      local function large()
+        for i = 1, 8 do
+          local t = cg.buffer("float", UNITS * N)
+          put(t, x, i)
+          add:launch(1, 1, z:view(i, 1), t, 0)
+          t:release()
+        end
+      end
+      local seen = {}
+      for units = 1, 8 do
+        local pool = cg.pool { max_bytes = units * UNITS * UNIT }
+        for _, most in ipairs { false, "issue", 8 * UNITS * UNIT } do
+          local g = captured(large, { pool = pool, max_bytes = most or nil })
+          local plan = g:plan()
+          assert.is_true(plan.bytes <= units * UNITS * UNIT)
+          seen[plan.width] = true
+          z:fill(0)
+          g:replay()
+          for i = 1, 8 do assert.equal(1 + i, z:download()[i]) end
+          g:release()
+        end
+        pool:release()
+      end
+      assert.is_true(seen[1] and seen[2] and seen[8])
+      local e = fails(captured, large, { pool = cg.pool { max_bytes = UNITS } })
+      assert.equal("CUDA_ERROR_OUT_OF_MEMORY", e.name)
+    end)
+
     it("is an option", function()
       local g = cg.graph { order = "data", max_bytes = 4096 }
       assert.equal(4096, g:options().max_bytes)

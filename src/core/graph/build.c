@@ -473,23 +473,58 @@ void cgl_build_choose_programmatic(cgl_recording *recording) {
 }
 
 
-/* The one edge of an operation becomes full. */
-static CUresult edge_make_full(const cgl_driver *driver,
+/* The one edge of each operation of a list, which the driver's graph has in the
+   other way, becomes programmatic or full. */
+static CUresult edges_exchange(const cgl_driver *driver,
                                const cgl_recording *recording, CUgraph graph,
-                               size_t index, const char **entry) {
-  size_t count;
-  const size_t *from = cgl_record_dependencies(recording, index, &count);
-  if (count != 1 || from[0] == SIZE_MAX)
+                               const size_t *list, size_t n, bool early,
+                               const char **entry) {
+  if (!n)
     return CUDA_SUCCESS;
-  const CUgraphNode before = cgl_record_op(recording, from[0])->node;
-  const CUgraphNode node = cgl_record_op(recording, index)->node;
-  *entry = "cuGraphRemoveDependencies";
+  CUgraphNode *from = malloc(n * sizeof *from), *to = malloc(n * sizeof *to);
+  CUgraphEdgeData *data = malloc(n * sizeof *data);
   CUresult result =
-      driver->cuGraphRemoveDependencies(graph, &before, &node, NULL, 1);
-  if (result)
-    return result;
-  *entry = "cuGraphAddDependencies";
-  return driver->cuGraphAddDependencies(graph, &before, &node, NULL, 1);
+      from && to && data ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  for (size_t i = 0; i < n && !result; i++) {
+    size_t count;
+    const size_t *before = cgl_record_dependencies(recording, list[i], &count);
+    from[i] = cgl_record_op(recording, before[0])->node;
+    to[i] = cgl_record_op(recording, list[i])->node;
+    data[i] = programmatic;
+  }
+  if (!result) {
+    *entry = "cuGraphRemoveDependencies";
+    result = driver->cuGraphRemoveDependencies(graph, from, to, NULL, n);
+  }
+  if (!result) {
+    *entry = "cuGraphAddDependencies";
+    result =
+        driver->cuGraphAddDependencies(graph, from, to, early ? data : NULL, n);
+  }
+  free(data);
+  free(to);
+  free(from);
+  return result;
+}
+
+
+cgl_status cgl_build_put_programmatic(cgl_context *context,
+                                      cgl_recording *recording,
+                                      const char *operation, CUgraph graph) {
+  const char *entry = "cuGraphAddDependencies";
+  const size_t n = cgl_record_count(recording);
+  size_t *list = malloc((n + 1) * sizeof *list), count = 0;
+  if (!list)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                    "no memory for the edges of the graph");
+  cgl_build_choose_programmatic(recording);
+  for (size_t i = 0; i < n; i++)
+    if (cgl_record_op(recording, i)->programmatic)
+      list[count++] = i;
+  const CUresult result = edges_exchange(context->driver, recording, graph,
+                                         list, count, true, &entry);
+  free(list);
+  return cgl_fail_driver(context, result, operation, entry);
 }
 
 
@@ -498,20 +533,31 @@ cgl_status cgl_build_thin_programmatic(cgl_context *context,
                                        const char *operation, CUgraph graph) {
   const size_t n = cgl_record_count(recording);
   const char *entry = "cuGraphGetEdges";
-  size_t i = 0;
+  size_t i = 0, nlist = 0;
   while (i < n && !cgl_record_op(recording, i)->programmatic)
     i++;
   if (i == n)
     return CGL_OK;
+  size_t *list = malloc(n * sizeof *list);
+  if (!list)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
+                    "no memory for the edges of the graph");
   CUresult result = cgl_record_learn_edges(recording, graph);
   unsigned char *alone = result ? NULL : cgl_order_find_alone(recording);
   for (; i < n && !result; i++)
     if (cgl_record_op(recording, i)->programmatic &&
         !cgl_record_may_come_early(recording, alone, i)) {
-      result = edge_make_full(context->driver, recording, graph, i, &entry);
+      size_t count;
+      const size_t *from = cgl_record_dependencies(recording, i, &count);
+      if (count == 1 && from[0] != SIZE_MAX)
+        list[nlist++] = i;
       cgl_record_set_programmatic(recording, i, false);
     }
+  if (!result)
+    result = edges_exchange(context->driver, recording, graph, list, nlist,
+                            false, &entry);
   free(alone);
+  free(list);
   return cgl_fail_driver(context, result, operation, entry);
 }
 

@@ -92,6 +92,11 @@ cgl_status cgl_build_add_conditional(cgl_context *context,
 /* Programmatic edges of operations whose dependencies are known, and whose
    nodes are still to be made: each that there may be. */
 void cgl_build_choose_programmatic(cgl_recording *recording);
+/* Likewise where the nodes are there, with full edges.
+   cuGraphRemoveDependencies, cuGraphAddDependencies */
+cgl_status cgl_build_put_programmatic(cgl_context *context,
+                                      cgl_recording *recording,
+                                      const char *operation, CUgraph graph);
 /* Of a capture that has ended, whose nodes the recording knows: those that
    there may not be become full.  cuGraphGetEdges, cuGraphRemoveDependencies,
    cuGraphAddDependencies */

@@ -459,7 +459,7 @@ static size_t plan_try(plan *p, const cgl_graph *graph, cgl_temporaries *t,
 
 
 /* The most bytes that the capture may take, which takes `issued` where issue
-   order has its memory; what it may take in any case, with 0. */
+   order has its memory. */
 static size_t plan_most(const cgl_graph *graph, size_t issued) {
   const size_t share = graph->object.context->info.memory / CGL_PLAN_SHARE;
   if (graph->options.max_bytes && graph->options.max_bytes != CGL_BYTES_ISSUE)
@@ -468,50 +468,53 @@ static size_t plan_most(const cgl_graph *graph, size_t issued) {
 }
 
 
-/* A plan whose memory takes no more than the graph's options allow, of as many
-   lanes as that leaves.  Before lanes become one, the temporaries stay where
-   issue order has them, if that fits. */
+/* A plan whose memory, at `base`, takes no more than the graph's options allow
+   and its pool has, of as many lanes as that leaves.  Before lanes become one,
+   the temporaries stay where issue order has them, if that is allowed. */
 static cgl_status plan_fit(plan *p, const cgl_graph *graph, cgl_temporaries *t,
-                           const char *operation, size_t *bytes) {
+                           const char *operation, CUdeviceptr *base) {
   const uint32_t widest =
       graph->options.width ? graph->options.width : CGL_PLAN_WIDTH;
-  uint32_t width = widest;
-  size_t asked, kept, issued = 0, most = plan_most(graph, 0);
-  bool stay = false;
+  size_t asked, kept, issued;
   cgl_status status =
       cgl_temporaries_sum(graph->recording, t->born, !t->count, &asked, &kept);
-  for (; !status; width = width > 8 ? width / 2 : width - 1) {
+  if (!status)
+    status =
+        cgl_temporaries_sum(graph->recording, t->born, true, &asked, &issued);
+  if (status)
+    return status;
+  const size_t most = plan_most(graph, issued);
+  const bool stay = issued <= most;
+  uint32_t width = widest;
+  for (;; width = width > 8 ? width / 2 : width - 1) {
     if (width == (widest > 1) && stay && t->count) {
       t->count = 0;
       kept = issued;
       width = widest;
     }
-    *bytes = plan_try(p, graph, t, width);
-    if (*bytes == SIZE_MAX)
+    const size_t bytes = plan_try(p, graph, t, width);
+    if (bytes == SIZE_MAX)
       return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
                       "no memory to plan the graph");
-    if (kept + *bytes <= most)
-      return CGL_OK;
-    if (!issued) {
-      status =
-          cgl_temporaries_sum(graph->recording, t->born, true, &asked, &issued);
-      most = plan_most(graph, issued);
-      stay = issued <= most;
+    if (kept + bytes <= most) {
+      status = cgl_temporaries_reserve(t, graph->pool, graph->capture.origin,
+                                       bytes, operation, base);
+      if (status != CUDA_ERROR_OUT_OF_MEMORY)
+        return status;
     }
-    if (status || kept + *bytes <= most)
-      return status;
-    if (width == 1 && !(stay && t->count))
-      break;
+    if (width == 1 && !(stay && t->count)) {
+      if (kept + bytes <= most)
+        return status;
+      cgl_fail(CUDA_ERROR_OUT_OF_MEMORY, operation,
+               "the capture's memory takes %zu bytes when its nodes run one "
+               "after the other, which is %zu more than max_bytes",
+               kept + bytes, kept + bytes - most);
+      return cgl_fail_hint(
+          "allow more, or release buffers earlier in the capture");
+    }
     plan_free(p);
     cgl_places_free(&t->places);
   }
-  if (status)
-    return status;
-  cgl_fail(CUDA_ERROR_OUT_OF_MEMORY, operation,
-           "the capture's memory takes %zu bytes when its nodes run one after "
-           "the other, which is %zu more than max_bytes",
-           kept + *bytes, kept + *bytes - most);
-  return cgl_fail_hint("allow more, or release buffers earlier in the capture");
 }
 
 
@@ -528,10 +531,13 @@ static cgl_status plan_finish(plan *p, cgl_graph *graph, bool late,
     return cgl_fail_driver(context, result, operation, entry);
   cgl_record_set_dependencies(graph->recording, p->starts, p->edges);
   p->starts = p->edges = NULL;
-  if (late)
+  if (late) {
     cgl_build_choose_programmatic(graph->recording);
-  return late ? cgl_build_late(context, graph->recording, template, NULL)
-              : cgl_graph_refresh(graph, operation);
+    return cgl_build_late(context, graph->recording, template, NULL);
+  }
+  const cgl_status status = cgl_build_put_programmatic(
+      context, graph->recording, operation, template);
+  return status ? status : cgl_graph_refresh(graph, operation);
 }
 
 
@@ -541,7 +547,7 @@ cgl_status cgl_plan_order(cgl_graph *graph, bool late, const char *operation) {
   const CUgraph template = graph->template->graph;
   cgl_temporaries t;
   plan p = {0};
-  size_t bytes = 0;
+  CUdeviceptr base = 0;
   CUresult result = late ? CUDA_SUCCESS
                     : graph->capture.watched
                         ? cgl_record_learn_edges(recording, template)
@@ -556,10 +562,9 @@ cgl_status cgl_plan_order(cgl_graph *graph, bool late, const char *operation) {
   if (graph->pool->guard || cgl_record_has(recording, CGL_OP_FOREIGN))
     t.count = 0;
   if (!status)
-    status = plan_fit(&p, graph, &t, operation, &bytes);
-  if (!status && bytes)
-    status = cgl_temporaries_move(&t, graph->pool, graph->capture.origin, bytes,
-                                  operation);
+    status = plan_fit(&p, graph, &t, operation, &base);
+  if (!status && base)
+    status = cgl_temporaries_move(&t, base, operation);
   if (!status)
     status = plan_finish(&p, graph, late, operation);
   plan_free(&p);

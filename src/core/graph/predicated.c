@@ -23,12 +23,12 @@
    blocks wait for a word that has just been written; a node costs five, and
    eight when a body runs; a turn of a loop's node four. */
 enum {
-  BLOCKS = 1024,     /* that weigh as much as a kernel */
-  BRANCH_MOST = 8,   /* weight of all bodies */
-  LOOP_MOST = 8,     /* weight of a turn */
-  TURNS_MOST = 32,   /* of one body of a loop's node; those that are left at the
-                        loop's end are skipped */
-  WEIGHT_WANTED = 96 /* of that body */
+  BLOCKS = 1024,   /* that weigh as much as a kernel */
+  BRANCH_MOST = 8, /* weight of all bodies */
+  LOOP_MOST = 8,   /* weight of a turn */
+  TURNS_MOST = 32, /* of one body of a loop's node; those that are left at the
+                      loop's end are skipped */
+  WEIGHT_WANTED = 128 /* of that body */
 };
 
 

@@ -155,25 +155,36 @@ static size_t record_find_fixed(const cgl_recording *recording, uint64_t born,
 }
 
 
-cgl_status cgl_temporaries_move(cgl_temporaries *t, cgl_pool *pool,
-                                cgl_stream *stream, size_t bytes,
-                                const char *operation) {
-  CUdeviceptr base = 0;
+static const char no_place[] = "no memory to place the graph's memory";
+
+cgl_status cgl_temporaries_reserve(const cgl_temporaries *t, cgl_pool *pool,
+                                   cgl_stream *stream, size_t bytes,
+                                   const char *operation, CUdeviceptr *base) {
   const size_t nbounds = record_find_fixed(t->recording, t->born, NULL);
-  CUdeviceptr *to = calloc(t->nallocations + 2 * nbounds + 1, sizeof *to);
-  CUdeviceptr *bounds = to + t->nallocations;
-  if (!to)
-    return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                    "no memory to place the graph's memory");
+  CUdeviceptr *bounds = calloc(2 * nbounds + 1, sizeof *bounds);
+  cgl_status status = CGL_OK;
+  *base = 0;
+  if (!bounds)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, no_place);
   record_find_fixed(t->recording, t->born, bounds);
-  cgl_status status =
-      cgl_pool_place(pool, stream, bytes, bounds, nbounds, operation, &base);
-  for (size_t i = 0; i < t->count && !status; i++)
-    to[t->slots[i]] = base + t->places.list[i].at;
-  if (!status)
-    cgl_record_relocate(t->recording, to, t->at);
-  free(to);
+  if (bytes)
+    status =
+        cgl_pool_place(pool, stream, bytes, bounds, nbounds, operation, base);
+  free(bounds);
   return status;
+}
+
+
+cgl_status cgl_temporaries_move(cgl_temporaries *t, CUdeviceptr base,
+                                const char *operation) {
+  CUdeviceptr *to = calloc(t->nallocations + 1, sizeof *to);
+  if (!to)
+    return cgl_fail(CGL_ERROR_NO_MEMORY, operation, no_place);
+  for (size_t i = 0; i < t->count; i++)
+    to[t->slots[i]] = base + t->places.list[i].at;
+  cgl_record_relocate(t->recording, to, t->at);
+  free(to);
+  return CGL_OK;
 }
 
 

@@ -37,9 +37,13 @@ static inline uint32_t cgl_temporaries_of(const cgl_temporaries *t,
                                           const cgl_range *range) {
   return range->allocation && t->count ? t->number[range->allocation - 1] : 0;
 }
-/* Moves all to their places in scratch of `bytes` of the pool. */
-cgl_status cgl_temporaries_move(cgl_temporaries *t, cgl_pool *pool,
-                                cgl_stream *stream, size_t bytes,
+/* Takes scratch of `bytes` of the pool for them, at *base; none with 0, which
+   leaves 0.  The graph keeps it as what its capture released. */
+cgl_status cgl_temporaries_reserve(const cgl_temporaries *t, cgl_pool *pool,
+                                   cgl_stream *stream, size_t bytes,
+                                   const char *operation, CUdeviceptr *base);
+/* Moves all to their places from `base` on. */
+cgl_status cgl_temporaries_move(cgl_temporaries *t, CUdeviceptr base,
                                 const char *operation);
 /* What an allocation takes of its pool. */
 size_t cgl_temporaries_bytes(const cgl_allocation *allocation);
