@@ -111,9 +111,9 @@ extern "C" __global__ void start(const float *b, float *x, float *r, float *p,
 // arrays of `size` numbers, of which the last direction is that of the turn's
 // parity: what is read and what is written lie apart, and the compiler may know
 // it.
-extern "C" __global__ void direct(const float *__restrict__ r,
-                                  const float *__restrict__ p,
-                                  float *__restrict__ next, int pitch, int size,
+extern "C" __global__ void direct(const float * r,
+                                  const float * p,
+                                  float * next, int pitch, int size,
                                   const float *squares, float *products,
                                   float *norm, int *turn, float limit,
                                   int *going)
@@ -140,22 +140,21 @@ extern "C" __global__ void direct(const float *__restrict__ r,
 }
 
 // From the last row to the first: what `direct` touched last is in the cache.
-extern "C" __global__ void advance(float *__restrict__ x, float *__restrict__ r,
-                                   const float *__restrict__ p, int n,
+extern "C" __global__ void advance(float *x, float *r, const float *p, int n,
                                    int pitch, int size, const float *products,
                                    float *squares, float *norm, int *turn)
 {
   float direction[ROWS], applied[ROWS], solution[ROWS], residual[ROWS];
   int column = COLUMN, row = ROW_OF(gridDim.y - 1 - blockIdx.y);
   int i = (row + 1) * pitch + column, now = turn[1];
-  float square = norm[0], product = total(products);
-  float a = square > 0.f ? square / product : 0.f, sum = 0.f;
   read(p + (now & 1 ? size : 0), i, pitch, direction, applied);
 #pragma unroll
   for (int k = 0; k < ROWS; k++) {
     solution[k] = x[i + k * pitch];
     residual[k] = r[i + k * pitch];
   }
+  float square = norm[0], product = total(products);
+  float a = square > 0.f ? square / product : 0.f, sum = 0.f;
 #pragma unroll
   for (int k = 0; k < ROWS; k++)
     if (column < n && row + k < n) {

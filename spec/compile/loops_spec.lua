@@ -336,7 +336,7 @@ describe("kernels with barriers as loops", function()
       end
       first = last + 1
     end
-    assert.is_true(split >= 0.9 * many, split .. " of " .. many .. " run as loops")
+    assert.is_true(split > 0.95 * many, split .. " of " .. many .. " run as loops")
   end)
 end)
 

@@ -1,12 +1,15 @@
 /* The kernels of the tree compile for a GPU: the long strings of the scripts,
    the README and the manual that hold a __global__ function, and the tests'
    own, go through NVRTC for sm_90.  Templates are instantiated by the tests
-   that use them.
+   that use them.  In the machine code of kernels that wait (source.h) nothing
+   reads or writes global memory before the wait, which the assembler would
+   allow itself for memory that is promised not to change.
 
      sm90_test [FILE...]   default: the files below, in $srcdir */
 #include "compile/compile.h"
 #include "tap.h"
 
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +18,10 @@ static const char *const files[] = {
     "doc/manual.md",
     "scripts/heat.lua",
     "scripts/nbody.lua",
+    "scripts/lib/conjugate.lua",
     "scripts/lib/lattice.lua",
     "scripts/lib/network.lua",
+    "spec/compile/barriers.cu",
     "spec/compile/kernels.cu",
     "spec/compile/promises.cu",
     "src/core/copy/copies.cu",
@@ -44,6 +49,51 @@ static char *read_file(const char *path) {
 }
 
 
+/* Whether an instruction of the section is a load or a store of global memory,
+   or of memory of any kind, before the wait.  Instructions of sm_90 have 16
+   bytes, and 12 bits of the first say which. */
+static bool section_is_early(const unsigned char *code, size_t bytes) {
+  enum { LD = 0x980, LDG, ST = 0x985, STG, ACQBULK = 0x82e };
+  for (size_t at = 0; at + 16 <= bytes; at += 16) {
+    const unsigned what = (unsigned)(code[at] | code[at + 1] << 8) & 0xfff;
+    if (what == ACQBULK)
+      return false;
+    if (what == LD || what == LDG || what == ST || what == STG)
+      return true;
+  }
+  return true; /* there is no wait */
+}
+
+
+static int nwaits; /* kernels that wait */
+
+
+/* The names of kernels that say they wait and do not. */
+static void find_early(const cgl_image *image, char names[200]) {
+  const unsigned char *elf = image->bytes;
+  Elf64_Ehdr head;
+  memcpy(&head, elf, sizeof head);
+  const char *texts = NULL;
+  for (int pass = 0; pass < 2; pass++)
+    for (unsigned i = 0; i < head.e_shnum; i++) {
+      Elf64_Shdr section;
+      memcpy(&section, elf + head.e_shoff + i * sizeof section, sizeof section);
+      if (!pass && i == head.e_shstrndx)
+        texts = (const char *)elf + section.sh_offset;
+      const char *name = pass ? texts + section.sh_name : "";
+      for (size_t k = 0; k < image->nsignatures; k++) {
+        const cgl_signature *s = &image->signatures[k];
+        if (!s->waits || strncmp(name, ".text.", 6) ||
+            strcmp(name + 6, s->lowered))
+          continue;
+        nwaits++;
+        if (section_is_early(elf + section.sh_offset, section.sh_size))
+          snprintf(names + strlen(names), 200 - strlen(names), " %s", s->name);
+      }
+    }
+}
+
+
 static void compile(const char *file, int line, const char *text,
                     size_t length) {
   const cgl_target target = {.format = CGL_IMAGE_CUBIN, .sm = 90};
@@ -57,10 +107,16 @@ static void compile(const char *file, int line, const char *text,
   if (status == CGL_COMPILE_NO_COMPILER) {
     absent = true;
     tap_skip(file, "NVRTC is not installed");
-  } else
+  } else {
+    char early[200] = "";
     tap_ok(status == CGL_COMPILE_OK && image && !said,
            "%s:%d compiles for sm_90 without a word%s%s", file, line,
            said ? ": " : "", said ? message : "");
+    if (image)
+      find_early(image, early);
+    tap_ok(!*early, "nothing there comes before a wait%s%s", *early ? ": " : "",
+           early);
+  }
   cgl_image_free(image);
   free(message);
 }
@@ -113,6 +169,7 @@ int main(int argc, char **argv) {
     tap_ok(found > before, "%s has kernels", file);
     free(text);
   }
+  tap_ok(absent || nwaits > 80, "%d kernels wait", nwaits);
   if (absent)
     printf("# no NVRTC: nothing was compiled\n");
   return tap_done();

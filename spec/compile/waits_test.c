@@ -58,8 +58,14 @@ static void sources(void) {
   waits("an older GPU", 80, KERNEL("a"), NULL, "a-");
   waits("constants that are read", 90,
         "__global__ void a(const int *__restrict__ p, int *q)\n{ q[0] = "
-        "p[0] + __ldg(p + 1); }",
-        NULL, "a+");
+        "p[0]; } __global__ void b(const int *p, int *q) { q[0] = __ldg(p); }"
+        "__global__ void c(int *__restrict__ p) { p[0] = p[1] + 1; }",
+        NULL, "a- b- c+");
+  waits("constants that a function reads", 90,
+        "__device__ __noinline__ int f(const int *p) { return __ldg(p); }\n"
+        "__device__ __noinline__ int g(const int *p) { return p[0]; }\n"
+        "__global__ void a(int *p) { p[0] = f(p + 1); }\n" KERNEL("b"),
+        NULL, "a- b+");
   waits("bounds, a declaration before", 90,
         "namespace n { __global__ void a(int *p);\n"
         "__global__ void __launch_bounds__(64) a(int *p) { p[0] = 1; } }",

@@ -135,7 +135,7 @@ local function window(random, fresh, line, d, v, changes)
     elseif k == 2 then line(d + 1, "%s += in[max(%s, %s) & 63] ^ 5u;", v, place, low)
     elseif k == 3 then
       line(d + 1, "%s += in[((%s + %s) %% %s) & 63] * 7u;", v, place, high, pick { "n", "64", "90",
-        "(n + 30)", high })
+        "(n + 30)", (high:gsub("90u%)", "90u + 1u)")) }) -- not 0
     elseif k == 4 then line(d + 1, "if (%s < %s || %s >= %s) continue;", at, low, at, high)
     elseif k == 5 then
       line(d + 1, "if (%s >= %s && %s < %s && gy < n) %s += in[%s & 63] + %s;", at, low, at, high,

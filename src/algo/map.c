@@ -257,8 +257,8 @@ static void inputs_write(FILE *text, const map_call *call, int part) {
                            : input_type(call, value);
     const char *at = buffer && cgl_buffer_count(value->buffer) == 1 ? "0" : "j";
     if (part == 0 && !input_is_out(call, value))
-      fprintf(text, buffer ? "const %s *__restrict__ in_%s, " : "%s in_%s, ",
-              type, name);
+      fprintf(text, buffer ? "const %s *APART in_%s, " : "%s in_%s, ", type,
+              name);
     else if (part == 1 && input_is_out(call, value))
       fprintf(text, "get(out[j]), ");
     else if (part == 1)

@@ -4,7 +4,15 @@
 
 #define ROW ((i64)blockIdx.y << 30)
 
-extern "C" __global__ void map(PARAMETERS OUT *__restrict__ out, i64 n) {
+// For the vectors of a processor.  A GPU reads all inputs before it writes, and
+// would run promised reads behind full edges (compile/nvrtc).
+#ifdef __CGRAPHLUA_HOST__
+#define APART __restrict__
+#else
+#define APART
+#endif
+
+extern "C" __global__ void map(PARAMETERS OUT *APART out, i64 n) {
 #ifdef __CGRAPHLUA_HOST__
   const int j = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   if (j < (int)(n - ROW < 0x40000000 ? n - ROW : 0x40000000))

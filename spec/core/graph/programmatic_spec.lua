@@ -2,6 +2,7 @@
 -- changes by them.
 
 local cg = require "cgraphlua"
+local algo = require "cgraphlua.algo"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../../support/device.lua")
 local slips = device.slips
@@ -271,6 +272,55 @@ extern "C" __global__ void shrink(float *r) { r[threadIdx.x] *= 0.5f; }]]
     assert.equal(chain({ programmatic = false, unroll = false }, 3, 1000), chain({}, 3, 1000))
     assert.equal(chain({ programmatic = false, unroll = false }, 9, 1000),
       chain({ order = "data" }, 9, 1000))
+  end)
+
+  -- What a kernel promises is constant while it runs, its code may read before it
+  -- waits.  The kernels before are slow to write, so that early reads would be wrong.
+  it("are not in front of kernels that read what they promise is constant", function()
+    local slow = cg.kernel [[
+extern "C" __global__ void slow(int *x, int turns) {
+  int v = x[0] + 1;
+  for (int i = 0; i < turns; i++) v = v * 3 % 65536;
+  x[0] = v + turns;
+}]]
+    local readers = cg.module [[
+extern "C" __global__ void promised(const int *__restrict__ p, int *__restrict__ q, int n) {
+  for (int i = 0; i < n; i++) q[i] += p[0];
+}
+extern "C" __global__ void loaded(const int *p, int *q, int n) {
+  for (int i = 0; i < n; i++) q[i] += __ldg(p);
+}
+extern "C" __global__ void plain(const int *p, int *q, int n) {
+  for (int i = 0; i < n; i++) q[i] += p[0];
+}]]
+    local out, one = cg.zeros("int32", 4), cg.zeros("int32", 1)
+    local function read(name)
+      if name == "map" then
+        algo.map("x & 255", { x = x:view(1, 1) }, one)
+        readers:kernel "plain":launch(1, 1, one, out, 4)
+      else
+        readers:kernel(name):launch(1, 1, x:view(1, 1), out, 4)
+      end
+    end
+    for _, name in ipairs { "promised", "loaded", "plain", "map" } do
+      local results = {}
+      for i, opts in ipairs { { programmatic = false, unroll = false }, {}, { order = "data" } } do
+        x:fill(5)
+        out:fill(0)
+        local g = cg.capture(function()
+          for _ = 1, 2 do
+            slow:launch(1, 1, x, 100)
+            slow:launch(1, 1, x, 2000)
+            read(name)
+          end
+        end, opts)
+        for _ = 1, 100 do g:replay() end
+        g:replay(100)
+        results[i] = { x:download()[1], unpack(out:download()) }
+      end
+      assert.same(results[1], results[2], name)
+      assert.same(results[1], results[3], name)
+    end
   end)
 
   it("fail clearly, or are done without", function()

@@ -230,7 +230,8 @@ static const char wait_text[] =
 
 void cgl_nvrtc_device_text(cgl_text *out) {
   /* How it is compiled, too: images of other ways are not those of this. */
-  cgl_text_put(out, "asked in a program of its own\n");
+  cgl_text_put(out, "asked in a program of its own\n"
+                    "promised reads do not wait\n");
   cgl_text_put(out, cgl_text_prelude);
   cgl_text_put(out, wait_text);
   cgl_text_put(out, cgl_text_device_random);
@@ -288,14 +289,28 @@ static int take_answers(nvrtc_program program, cgl_image *image, size_t i) {
 }
 
 
-/* Is a wait what the entry's code, up to `end`, begins with?  Parameters may be
-   read before it, and nothing else. */
-static bool code_waits(const char *code, const char *end) {
+/* Reads of memory that the source promises nobody writes while the kernel runs
+   (const __restrict__, __ldg, textures).  The assembler moves them to before
+   the wait, where the kernel before may still write. */
+static bool code_reads_promised(const char *code, const char *end) {
+  static const char *const reads[] = {"ld.global.nc", "ldu.", "tex.", "tld4."};
+  for (size_t i = 0; i < sizeof reads / sizeof *reads; i++)
+    if (memmem(code, (size_t)(end - code), reads[i], strlen(reads[i])))
+      return true;
+  return false;
+}
+
+
+/* Is a wait what the entry's code, up to `end`, begins with, so that nothing is
+   read before it but parameters?  `promised`: functions of the module make such
+   reads. */
+static bool code_waits(const char *code, const char *end, bool promised) {
   static const char mark[] = "griddepcontrol.wait; // cgraphlua";
   static const char *const others[] = {"ld.",  "st.",  "atom", "red.",
                                        "call", "bra ", "tex."};
   const char *wait = memmem(code, (size_t)(end - code), mark, sizeof mark - 1);
-  bool first = wait;
+  bool first = wait && !code_reads_promised(code, end) &&
+               !(promised && memmem(code, (size_t)(end - code), "call", 4));
   for (size_t i = 0; first && i < sizeof others / sizeof *others; i++) {
     const size_t n = strlen(others[i]);
     const char *at = code;
@@ -319,6 +334,7 @@ static void take_waits(cgl_job *job, nvrtc_program program) {
     ptx[size] = 0;
   else if (ptx)
     *ptx = 0;
+  const bool promised = ptx && code_reads_promised(ptx, ptx + strlen(ptx));
   for (const char *at = ptx; at && (at = strstr(at, entry));) {
     at += sizeof entry - 1;
     const char *code = strchr(at, '{');
@@ -327,7 +343,7 @@ static void take_waits(cgl_job *job, nvrtc_program program) {
       cgl_signature *s = &job->image->signatures[i];
       const size_t n = strlen(s->lowered);
       if (!strncmp(at, s->lowered, n) && (at[n] == '(' || at[n] == '\n'))
-        s->waits = code_waits(code, end);
+        s->waits = code_waits(code, end, promised);
     }
   }
   free(ptx);

@@ -9,8 +9,10 @@
    with waiting until those before it are over and all that they wrote is seen.
    Such a kernel may be launched, by a programmatic edge, before they are over.
    Compilers for sm_90 and newer put that in front of a kernel's body, and say
-   of the result whether it is there; on the host device, where an edge always
-   waits for the whole kernel, every kernel waits.
+   of the result whether it is there; a kernel that reads what its source
+   promises to be constant (const __restrict__, __ldg, textures) does not wait,
+   as such reads may come before the wait.  On the host device, where an edge
+   always waits for the whole kernel, every kernel waits.
    Invariant: a compiler adds to a job's `log` what it printed, in lines that
    name the script's file and line only, and to `files` what it read. */
 #ifndef CGL_COMPILE_SOURCE_H

@@ -18,7 +18,7 @@
 #include "core/graph/graph.h"
 
 enum {
-  CGL_FILE_VERSION = 4,
+  CGL_FILE_VERSION = 5,
   CGL_FILE_ALIGN = 512,    /* of regions, as of blocks */
   CGL_FILE_OWN = 2,        /* lists of kernels of the library's own */
   CGL_FILE_DEPTH = 64,     /* most graphs inside one another */
