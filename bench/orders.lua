@@ -4,8 +4,7 @@
 --
 -- Its replays take turns where the script would have begun with them, and the script
 -- ends there.  Scripts that count their replays need arguments that leave room for so
--- many: --epochs 20000 of digits, --years 20000 of
--- nbody, --steps 2000000 of lbm.
+-- many: --epochs 5000 of digits, --years 2000 of nbody, --steps 2000000 of lbm.
 
 local cg = require "cgraphlua"
 
@@ -38,8 +37,9 @@ function cg.capture(fn, opts) -- luacheck: ignore 122
   local once = run_of(graphs[1], 1)
   once()
   local times = math.max(1, math.ceil(LEAST * 1e6 / once()))
-  local issue, data = measure.rounds(SECONDS, { run_of(graphs[1], times), run_of(graphs[2], times) })
-  print(("%-14s %5d nodes, path %5d and %5d: %9s us in issue order, %9s in data order, %.3f as fast")
+  local issue, data = measure.rounds(SECONDS,
+    { run_of(graphs[1], times), run_of(graphs[2], times) })
+  print(("%-14s %5d nodes, path %5d and %5d: %9s us in issue order, %9s in data, %.3f as fast")
     :format(script:match "[^/]*$", plans[1].nodes, plans[1].longest, plans[2].longest,
       number(median(issue)), number(median(data)), measure.ratio(issue, data)))
   os.exit(0, true)

@@ -51,19 +51,20 @@ typedef struct kernel_job {
 
 /* ---- how a result is divided ---- */
 
-/* Work that is worth a block: elements of vectors, and products of matrices. */
-enum { LEAST_ELEMENTS = 1 << 14, LEAST_SIDE = 32 };
+/* Work that is worth a block: elements of vectors, and products of matrices.  A
+   worker that is late takes fewer of several parts. */
+enum { LEAST_ELEMENTS = 1 << 14, LEAST_SIDE = 32, PARTS_EACH = 4 };
 
 static int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
 
-/* Halves the longer side until there is a part for every worker. */
-static void parts_divide(int64_t workers, bool by_m, bool by_n, int64_t least,
+/* Halves the longer side until there are so many parts. */
+static void parts_divide(int64_t parts, bool by_m, bool by_n, int64_t least,
                          kernel_job *k) {
   int64_t m = 1, n = 1;
-  while (m * n < workers) {
+  while (m * n < parts) {
     const int64_t side_m = by_m ? divide_up(k->m, m) : 0;
     const int64_t side_n = by_n ? divide_up(k->n, n) : 0;
     const bool down = side_m > side_n;
@@ -83,7 +84,8 @@ static void job_divide(const cgl_context *context, const blas_job *job,
   k->part_n = job->n;
   switch (job->function) {
   case CGL_BLAS_gemm:
-    parts_divide(divide_up(workers, job->batch), true, true, LEAST_SIDE, k);
+    parts_divide(divide_up(workers > 1 ? PARTS_EACH * workers : 1, job->batch),
+                 true, true, LEAST_SIDE, k);
     break;
   case CGL_BLAS_trsm:
     parts_divide(workers, job->operands->right, !job->operands->right,

@@ -79,10 +79,34 @@ local predicated = [[
   })
 ]]
 
+-- Bodies that hold a graph and nothing else.
+local children = [[
+  local function run()
+    local x, one = cg.zeros("float", 4), cg.from({ 1 }, "uint8")
+    local inner = cg.capture(function() x:fill(3) end)
+    local g = cg.capture(function()
+      cg.when(one, function() inner:replay() end)
+      cg.switch(one, { function() end, function() inner:replay() end })
+    end)
+    g:replay()
+    return x:download()[1]
+  end
+
+  sweep(run, {
+    right = function(first) return first == 3, first end,
+    calls = 40,
+    raised = 20,
+    names = { "cuGraphGetEdges", "cuGraphAddNode" },
+  })
+]]
+
 describe("a failing driver, while branches and loops are captured", function()
   for _, code in ipairs { 2, 900, 999 } do
     it("is reported clearly or survived, code " .. code, function()
       device.sweep(code, forms)
+    end)
+    it("is reported clearly or survived where bodies are graphs, code " .. code, function()
+      device.sweep(code, children)
     end)
     it("is reported clearly or survived where bodies are predicated, code " .. code, function()
       device.sweep(code, predicated)

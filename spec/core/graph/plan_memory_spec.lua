@@ -330,6 +330,43 @@ extern "C" __global__ void add(float *y, const float *x, float a) {
       assert.equal(1, captured(fills, { max_bytes = "issue" }):plan().width)
     end)
 
+    it("gives no longer path to more memory", function()
+      local parts = {}
+      for i = 1, 8 do parts[i] = cg.zeros("float", N) end
+      for seed = 1, 12 do
+        local state = seed * 7919
+        local function random(n)
+          state = (state * 1103515245 + 12345) % 2147483648
+          return math.floor(state / 65536) % n + 1
+        end
+        local program = {}
+        for i = 1, 40 do program[i] = { random(8), random(8), N * random(8), random(4) } end
+        local function run()
+          local held = {}
+          for _, p in ipairs(program) do
+            local t = cg.buffer("float", p[3])
+            put(t, parts[p[1]], 1)
+            table.insert(held, t)
+            if #held > p[4] then
+              local first = table.remove(held, 1)
+              put(parts[p[2]], first, 1)
+              first:release()
+            end
+          end
+          for _, t in ipairs(held) do t:release() end
+        end
+        local least, before = captured(run, { max_bytes = "issue" }):plan()
+        for part = 8, 40, 4 do
+          local most = math.floor(least.bytes * part / 8)
+          local plan = captured(run, { max_bytes = most }):plan()
+          assert.is_true(plan.bytes <= most)
+          assert.is_true(plan.longest <= (before or least.longest), ("seed %d: %d after %d"):format(
+            seed, plan.longest, before or least.longest))
+          before = plan.longest
+        end
+      end
+    end)
+
     it("and a pool that has less, too, so that what fits in issue order fits", function()
       local UNITS = 4096
       local function large()

@@ -191,7 +191,9 @@ describe("programmatic edges", function()
           inside[i] = inner.programmatic
         end
       end
-      assert.same(forks and { false, false, false, false, false } or { false, false, false, early }, got)
+      local wanted = forks and { false, false, false, false, false }
+        or { false, false, false, early }
+      assert.same(wanted, got)
       assert.same({ false, early, early }, inside)
       g:replay()
       assert.equal(5, x:download()[1])

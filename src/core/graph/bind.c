@@ -227,7 +227,9 @@ static cgl_status bind_find(const cgl_graph *graph, const char *name,
   cgl_fail(CGL_ERROR_NOT_FOUND, binding,
            "the graph has no input \"%s\" among its %zu", name,
            graph->inputs ? graph->inputs->n : 0);
-  return cgl_fail_hint("an input is made before the capture that uses it");
+  return cgl_fail_hint("an input is made before the capture that uses it; one "
+                       "of a loaded graph has the name that graph:save was "
+                       "given in `inputs`");
 }
 
 

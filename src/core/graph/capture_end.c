@@ -128,7 +128,7 @@ static cgl_status capture_finish(cgl_graph *graph, bool late,
     cgl_temporaries_mark(recording, graph->capture.underway.born);
   template = graph->template->graph;
   if (!status)
-    status = cgl_share_check_children(recording, template, operation);
+    status = cgl_share_check_children(context, recording, template, operation);
   if (!status)
     status =
         cgl_build_thin_programmatic(context, recording, operation, template);

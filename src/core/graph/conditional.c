@@ -437,7 +437,7 @@ static cgl_status body_finish(cgl_conditional *c, size_t index, CUgraph graph,
     return cgl_fail_hint("a body takes work of cgraphlua alone");
   }
   if (!status)
-    status = cgl_share_check_children(recording, graph, operation);
+    status = cgl_share_check_children(context, recording, graph, operation);
   if (!status)
     status = cgl_fail_driver(context, cgl_record_learn_edges(recording, graph),
                              operation, "cuGraphGetEdges");

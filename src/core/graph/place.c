@@ -23,6 +23,7 @@ void cgl_places_free(cgl_places *places) {
   free(places->list);
   free(places->order);
   free(places->uses);
+  *places = (cgl_places){0};
 }
 
 

@@ -468,14 +468,42 @@ static size_t plan_most(const cgl_graph *graph, size_t issued) {
 }
 
 
+/* The next number of lanes to try; 0: none. */
+static uint32_t narrower(uint32_t width) {
+  return width > 8 ? width / 2 : width - 1;
+}
+
+
+/* Operations on its longest path. */
+static uint32_t plan_longest(const plan *p) {
+  uint32_t longest = 0;
+  for (uint32_t l = 0; l < p->nlanes; l++)
+    longest = p->deep[l] > longest ? p->deep[l] : longest;
+  return longest;
+}
+
+
+/* The plan with all temporaries where issue order has them. */
+static bool plan_stay(plan *p, const cgl_graph *graph, cgl_temporaries *t,
+                      uint32_t width) {
+  const size_t count = t->count;
+  cgl_places_free(&t->places);
+  t->count = 0;
+  const bool made = plan_try(p, graph, t, width) != SIZE_MAX;
+  t->count = count;
+  return made;
+}
+
+
 /* A plan whose memory, at `base`, takes no more than the graph's options allow
-   and its pool has, of as many lanes as that leaves.  Before lanes become one,
-   the temporaries stay where issue order has them, if that is allowed. */
+   and its pool has, of as many lanes as that leaves; or, where those are so few
+   that its path is shorter, the one that leaves the temporaries where issue
+   order has them, if that is allowed. */
 static cgl_status plan_fit(plan *p, const cgl_graph *graph, cgl_temporaries *t,
                            const char *operation, CUdeviceptr *base) {
   const uint32_t widest =
       graph->options.width ? graph->options.width : CGL_PLAN_WIDTH;
-  size_t asked, kept, issued;
+  size_t asked, kept, issued, bytes = 0;
   cgl_status status =
       cgl_temporaries_sum(graph->recording, t->born, !t->count, &asked, &kept);
   if (!status)
@@ -484,37 +512,44 @@ static cgl_status plan_fit(plan *p, const cgl_graph *graph, cgl_temporaries *t,
   if (status)
     return status;
   const size_t most = plan_most(graph, issued);
-  const bool stay = issued <= most;
-  uint32_t width = widest;
-  for (;; width = width > 8 ? width / 2 : width - 1) {
-    if (width == (widest > 1) && stay && t->count) {
-      t->count = 0;
-      kept = issued;
-      width = widest;
-    }
-    const size_t bytes = plan_try(p, graph, t, width);
-    if (bytes == SIZE_MAX)
-      return cgl_fail(CGL_ERROR_NO_MEMORY, operation,
-                      "no memory to plan the graph");
-    if (kept + bytes <= most) {
-      status = cgl_temporaries_reserve(t, graph->pool, graph->capture.origin,
-                                       bytes, operation, base);
-      if (status != CUDA_ERROR_OUT_OF_MEMORY)
-        return status;
-    }
-    if (width == 1 && !(stay && t->count)) {
-      if (kept + bytes <= most)
-        return status;
-      cgl_fail(CUDA_ERROR_OUT_OF_MEMORY, operation,
-               "the capture's memory takes %zu bytes when its nodes run one "
-               "after the other, which is %zu more than max_bytes",
-               kept + bytes, kept + bytes - most);
-      return cgl_fail_hint(
-          "allow more, or release buffers earlier in the capture");
-    }
+  plan stayed = {0};
+  uint32_t longest = UINT32_MAX; /* path of `stayed`, once it is made */
+  bool room = true;
+  status = CUDA_ERROR_OUT_OF_MEMORY;
+  for (uint32_t width = widest; width && room; width = narrower(width)) {
     plan_free(p);
     cgl_places_free(&t->places);
+    bytes = plan_try(p, graph, t, width);
+    room = bytes != SIZE_MAX;
+    if (!room || plan_longest(p) > longest)
+      break;
+    if (kept + bytes <= most)
+      status = cgl_temporaries_reserve(t, graph->pool, graph->capture.origin,
+                                       bytes, operation, base);
+    if (status != CUDA_ERROR_OUT_OF_MEMORY || !t->count)
+      break;
+    if (issued <= most && longest == UINT32_MAX) {
+      room = plan_stay(&stayed, graph, t, widest);
+      longest = plan_longest(&stayed);
+    }
   }
+  if (!room)
+    status =
+        cgl_fail(CGL_ERROR_NO_MEMORY, operation, "no memory to plan the graph");
+  else if (status == CUDA_ERROR_OUT_OF_MEMORY && longest != UINT32_MAX) {
+    plan_free(p);
+    *p = stayed;
+    t->count = 0;
+    return CGL_OK;
+  } else if (status == CUDA_ERROR_OUT_OF_MEMORY && kept + bytes > most) {
+    cgl_fail(status, operation,
+             "the capture's memory takes %zu bytes when its nodes run one "
+             "after the other, which is %zu more than max_bytes",
+             kept + bytes, kept + bytes - most);
+    cgl_fail_hint("allow more, or release buffers earlier in the capture");
+  }
+  plan_free(&stayed);
+  return status;
 }
 
 

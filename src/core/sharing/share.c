@@ -603,15 +603,15 @@ static bool record_is_line(const cgl_recording *recording) {
 }
 
 
-cgl_status cgl_share_check_children(cgl_recording *recording, CUgraph graph,
+cgl_status cgl_share_check_children(cgl_context *context,
+                                    cgl_recording *recording, CUgraph graph,
                                     const char *operation) {
-  const cgl_object *any = cgl_record_kept(recording, 0);
   if (!cgl_record_has(recording, CGL_OP_GRAPH))
     return CGL_OK;
   const size_t count = cgl_record_count(recording);
   CUresult result = cgl_record_learn_edges(recording, graph);
   if (result)
-    return cgl_fail_driver(any->context, result, operation, "cuGraphGetEdges");
+    return cgl_fail_driver(context, result, operation, "cuGraphGetEdges");
   unsigned char *after = malloc(count);
   if (!after)
     return cgl_fail(CGL_ERROR_NO_MEMORY, operation,

@@ -184,7 +184,8 @@ cgl_status cgl_share_check_child(const cgl_share *share, cgl_stream *stream,
                                  const char *operation);
 /* When the capture of the recording has ended: refuses a graph inside it that
    uses memory at the same time as a later operation.  cuGraphGetEdges */
-cgl_status cgl_share_check_children(cgl_recording *recording, CUgraph graph,
+cgl_status cgl_share_check_children(cgl_context *context,
+                                    cgl_recording *recording, CUgraph graph,
                                     const char *operation);
 /* Sums up a recording, whose graph is of the pool of `sharing` and came of
    `capture`; the recording keeps the share, in the place of an earlier one. */
