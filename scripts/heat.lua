@@ -60,31 +60,38 @@ extern "C" __global__ void sine(float *t, int nx, int ny)
   }
 }
 
-// Going down its column a thread reads each number of it once, and what a row needs
-// before it writes the row above: for all that the compiler knows, a store changes
-// what is still to be read.  (__restrict__ would say that it does not, but also that
-// nobody writes it while the kernel runs, and then no kernel could begin early.)
+// Going down its column a thread reads each number of it once.  What a row needs is
+// read before the row above it is written: for all that the compiler knows, a store
+// changes what is still to be read.  (__restrict__ would say that it does not, but
+// also that nobody writes it while the kernel runs, and then no kernel could begin
+// early.)
 extern "C" __global__ void spread(const float *t, float *next, int nx, int ny,
                                   float ratio)
 {
   int x = blockIdx.x * blockDim.x + threadIdx.x;
   int y = 1 + ROWS * blockIdx.y, i = y * nx + x;
   if (x > 0 && x < nx - 1) {
+#if ROWS > 1
+    if (y + ROWS >= ny) { // fewer rows are left
+      for (; y < ny - 1; y++, i += nx)
+        next[i] = t[i] + ratio * (t[i - 1] + t[i + 1] + t[i - nx] + t[i + nx] -
+                                  4.f * t[i]);
+      return;
+    }
+#endif
     float above = t[i - nx], here = t[i], below = t[i + nx];
-    float beside = t[i - 1] + t[i + 1];
+    float left = t[i - 1], right = t[i + 1];
 #pragma unroll
     for (int k = 0; k < ROWS; k++, i += nx) {
-      float following = 0.f, beside_following = 0.f;
-      if (k + 1 < ROWS && y + k + 1 < ny - 1) {
-        following = t[i + 2 * nx];
-        beside_following = t[i + nx - 1] + t[i + nx + 1];
+      float now = here + ratio * (left + right + above + below - 4.f * here);
+      if (k + 1 < ROWS) {
+        above = here;
+        here = below;
+        below = t[i + 2 * nx];
+        left = t[i + nx - 1];
+        right = t[i + nx + 1];
       }
-      if (y + k < ny - 1)
-        next[i] = here + ratio * (beside + above + below - 4.f * here);
-      above = here;
-      here = below;
-      below = following;
-      beside = beside_following;
+      next[i] = now;
     }
   }
 }
