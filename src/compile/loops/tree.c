@@ -123,6 +123,17 @@ bool cgl_tree_is_name(row r, size_t i) {
 }
 
 
+bool cgl_tree_is_step(const cgl_token *t) {
+  return cgl_token_is_any(t, "++", "--");
+}
+
+
+bool cgl_tree_is_assignment(const cgl_token *t) {
+  return cgl_token_is_any(t, "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
+                          "^=", "<<=", ">>=", "++", "--");
+}
+
+
 void cgl_tree_renew(tree *t) {
   tree again = {.program = t->program,
                 .arena = t->arena,
@@ -132,8 +143,11 @@ void cgl_tree_renew(tree *t) {
                 .known = t->known,
                 .strips = t->strips,
                 .nplain = t->nplain,
+                .ncommons = t->ncommons,
+                .lone = t->lone,
                 .reads = t->reads + 1};
   memcpy(again.plain, t->plain, sizeof again.plain);
+  memcpy(again.commons, t->commons, sizeof again.commons);
   *t = again;
   t->last = &t->variables;
 }
@@ -561,7 +575,7 @@ static void read_for(tree *t, row r, size_t open, size_t close, statement *s) {
   row init = slice(r, open + 1, first + 1);
   if (is_declaration(t, init))
     read_declaration(t, r, open + 1, first + 1, &s->init);
-  else if (init.n > 1) {
+  else if (init.n > 1 && !cgl_effects_read(t, init, &s->init)) {
     s->init = cgl_tree_new(t, STATEMENT_PLAIN);
     s->init->all = init;
   }
@@ -652,6 +666,25 @@ static void declare_type(tree *t, row all) {
 }
 
 
+/* The names of an enum's numbers are known to all threads. */
+static void declare_numbers(tree *t, row r, size_t i, size_t end) {
+  const variable like = {.alias = true, .constructed = true};
+  type_body b;
+  if (!find_type_body(r, i, end, &b) || !cgl_token_is(&r.at[b.key], "enum") ||
+      is_type_key(&r.at[b.key + 1]))
+    return;
+  for (size_t k = b.open + 1; k + 1 < b.close && !t->failed;) {
+    if (r.at[k].kind == CGL_TOKEN_NAME)
+      declare(t, r, k, &like);
+    while (k < b.close && !cgl_token_is(&r.at[k], ","))
+      k = cgl_token_is_any(&r.at[k], "(", "[", "{")
+              ? cgl_tokens_close(r.at, b.close, k)
+              : k + 1;
+    k++;
+  }
+}
+
+
 /* Of a declaration from i to end whose type's body is in it (__shared__ struct
    { int n; } s;), makes one of the type and, in the end of the same place, one
    of the variables; where that begins, else i. */
@@ -691,6 +724,7 @@ static bool leaves_loop(const tree *t, row all) {
 
 static statement **read_statement(tree *t, row r, size_t i, size_t end,
                                   statement **tail) {
+  declare_numbers(t, r, i, end);
   i = split_type(t, r, i, end);
   const cgl_token *x = &r.at[i];
   row all = slice(r, i, end);
@@ -709,7 +743,8 @@ static statement **read_statement(tree *t, row r, size_t i, size_t end,
     s->apart = true;
     t->aparts++;
   } else if (control &&
-             (cgl_tree_sync(t, all.at, all.n) || leaves_loop(t, all))) {
+             (cgl_tree_sync(t, all.at, all.n) || leaves_loop(t, all) ||
+              cgl_common_is_control(t, r, i))) {
     if (cgl_token_is(x, "switch"))
       cgl_tree_refuse(t, x,
                       "a switch around a barrier, or that continues a loop "
@@ -719,6 +754,8 @@ static statement **read_statement(tree *t, row r, size_t i, size_t end,
       s->body = read_list(t, slice(r, i + 1, end - 1));
     } else
       s = read_control(t, r, i, end);
+    if (s)
+      s->common = cgl_common_is_control(t, r, i);
   } else if (cgl_token_is_any(x, "using", "typedef", "class", "union", "enum",
                               "case", "default", "#") ||
              (all.n > 2 && cgl_token_is(x, "struct") &&
@@ -728,6 +765,11 @@ static statement **read_statement(tree *t, row r, size_t i, size_t end,
                     (int)x->length, x->text);
   } else if (!control && !cgl_token_is(x, "return") && is_declaration(t, all))
     return read_declaration(t, r, i, end, tail);
+  else {
+    statement **last = control ? NULL : cgl_effects_read(t, all, tail);
+    if (last)
+      return last;
+  }
   if (!s)
     s = cgl_tree_new(t, STATEMENT_PLAIN);
   s->all = all;
@@ -762,7 +804,7 @@ void cgl_tree_mark(tree *t, statement *list) {
       s->sync |= in->sync;
     s->sync |= s->kind == STATEMENT_BARRIER ? SYNC_BLOCK
                : s->kind == STATEMENT_WARP  ? SYNC_WARP
-               : s->apart                   ? SYNC_APART
+               : s->apart || s->common      ? SYNC_APART
                                             : 0;
     s->escapes = s->kind == STATEMENT_JUMP;
     bool loop = s->kind == STATEMENT_FOR || s->kind == STATEMENT_WHILE ||
