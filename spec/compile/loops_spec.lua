@@ -256,6 +256,55 @@ describe("kernels with barriers as loops", function()
     end
   end)
 
+  -- In shared memory no locked operation is needed; in global memory it is.
+  it("count in shared memory, however it is named, and outside of it", function()
+    local bodies = {
+      "atomicAdd(h[t / 32] + x[t] % 32, 1u); atomicAdd(h[0] + 3, t); atomicMax(g + 4, x[t]);",
+      "unsigned *mine = h[t / 32]; atomicMax(mine + 5, x[t]); atomicMin(&mine[6], t);" ..
+        "atomicSub(&mine[7], 3u); atomicXor(&mine[8], x[t]); atomicAnd(&mine[9], x[t]);" ..
+        "atomicOr(mine + (x[t] & 1) + 10, x[t]); atomicInc(&mine[12], 7u);" ..
+        "atomicDec(&mine[13], 5u); atomicCAS(&mine[14], 0u, 7u); atomicExch(&mine[15], 8u);",
+      "unsigned *p = h[0]; p = &o[130]; atomicAdd(&p[3], 1u); if (n > 3) p = h[1];" ..
+        "atomicAdd(&p[4], 1u);",
+      "if (t == 0) a.p = o + 140; __syncthreads(); atomicAdd(&a.p[3], 1u); atomicAdd(a.p, 1u);",
+      "if (t < 8) b.a[t] = 1; __syncthreads(); atomicAdd(&b.a[t % 8], 1u);" ..
+        "atomicAdd(b.a + 2, 1u); __syncthreads(); o[150 + t % 8] = b.a[t % 8];",
+      "float *f = (float *)h[0]; if (t == 0) *f = 0; __syncthreads(); atomicMax(f, (float)x[t]);",
+    }
+    local text = { [[
+      struct holder { unsigned *p; int n; };
+      struct bins { unsigned a[8]; int n; };
+      __shared__ unsigned g[8];
+      __device__ float atomicMax(float *p, float v) {
+        int old = *(int *)p;
+        while (__int_as_float(old) < v) old = atomicCAS((int *)p, old, __float_as_int(v));
+        return __int_as_float(old);
+      }]] }
+    for k, body in ipairs(bodies) do
+      text[k + 1] = ([[
+        extern "C" __global__ void k%d(unsigned *o, const unsigned *x, int n) {
+          __shared__ unsigned h[4][32]; __shared__ holder a; __shared__ bins b;
+          unsigned t = threadIdx.x;
+          for (int i = t; i < 128; i += blockDim.x) h[i / 32][i %% 32] = 0;
+          if (t < 8) g[t] = 0;
+          __syncthreads();
+          %s
+          __syncthreads();
+          o[t] += h[t / 32][t %% 32] + g[t %% 8];
+        }]]):format(k, body)
+    end
+    local source = table.concat(text, "\n")
+    local modules, words = { module_as("loops", source), module_as("fibers", source) }, {}
+    for i = 1, 128 do words[i] = i * 7919 % 6400 end
+    for k = 1, #bodies do
+      assert.equal("loops", (modules[1]:kernel("k" .. k):form()))
+      for _, threads in ipairs { 128, 96, 40 } do
+        assert_same("k" .. k, modules, 1, threads, 160, cg.from(words, "uint32"), 3)
+        assert_same("k" .. k, modules, 1, threads, 160, cg.from(words, "uint32"), 4)
+      end
+    end
+  end)
+
   -- A divisor that is a parameter divides by a product, one from memory as C does.
   it("divide exactly, whatever divides", function()
     local types = { -- of what is divided: its name for C, for buffers, and its range
