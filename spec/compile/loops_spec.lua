@@ -163,17 +163,21 @@ describe("kernels with barriers as loops", function()
     assert.are.equal("loops", form_of(source))
   end)
 
-  it("change what a reference stands for", function()
+  it("change what a reference stands for, and an array without a size", function()
     local source = [[
       __global__ void k(unsigned *all) {
         __shared__ unsigned s[64];
         int i = threadIdx.x, at = i, to = i, &r = at;
         r += i & 1 ? 900 : 0;
+        int own[] = {i, 3, i * i}, rows[][2] = {{1, i}, {i + 2, 4}}, one[] = {7};
         unsigned &q = (unsigned &)to;
         q += i & 3 ? 70 : 0;
         s[i] = at + to;
         __syncthreads();
-        all[i] = s[63 - i] + at * 3 + to;
+        all[i] = s[63 - i] + at * 3 + to + own[i % 3] + rows[i % 2][i & 1] * 64;
+        own[i % 3] += one[0];
+        __syncthreads();
+        all[i] += own[i % 3] * 8 + sizeof own + sizeof rows;
       }]]
     local modules = { module_as("loops", source), module_as("fibers", source) }
     assert.equal("loops", (modules[1]:kernel():form()))

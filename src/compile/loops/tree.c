@@ -488,6 +488,37 @@ static variable *declare(tree *t, row r, size_t i, const variable *like) {
 }
 
 
+/* The dimensions of `T name[] = {...}`, where the first is how many there are.
+ */
+static row count_elements(tree *t, row dims, row value) {
+  size_t n = 0;
+  if (dims.n < 2 || !cgl_token_is(&dims.at[1], "]") || value.n < 3 ||
+      !cgl_token_is(value.at, "=") || !cgl_token_is(&value.at[1], "{") ||
+      cgl_tokens_close(value.at, value.n, 1) != value.n)
+    return dims;
+  for (size_t i = 0; i < value.n; i++)
+    if (cgl_token_is(&value.at[i], "<"))
+      return dims; /* a comma in <> is no element's */
+  for (size_t i = 2; i + 1 < value.n; n++) {
+    if (dims.n > 2 && !cgl_token_is(&value.at[i], "{"))
+      return dims;
+    while (i + 1 < value.n && !cgl_token_is(&value.at[i], ","))
+      i = cgl_token_is_any(&value.at[i], "(", "[", "{")
+              ? cgl_tokens_close(value.at, value.n, i)
+              : i + 1;
+    i++;
+  }
+  row made = cgl_tree_copy(t, dims.at, dims.n + 1);
+  if (t->failed)
+    return dims;
+  memcpy(&made.at[2], &dims.at[1], (dims.n - 1) * sizeof *dims.at);
+  made.at[1] = cgl_tree_token(t, dims.at, "%zu", n);
+  made.at[1].kind = CGL_TOKEN_NUMBER;
+  made.n = dims.n + 1;
+  return made;
+}
+
+
 /* A statement for every declarator of r[from..to); names hold to r's end. */
 static statement **read_declaration(tree *t, row r, size_t from, size_t to,
                                     statement **tail) {
@@ -516,6 +547,7 @@ static statement **read_declaration(tree *t, row r, size_t from, size_t to,
       k = cgl_token_is_any(&r.at[k], "(", "[", "{")
               ? cgl_tokens_close(r.at, to, k)
               : k + 1;
+    v.dims = count_elements(t, v.dims, slice(r, value, k));
     v.lambda = v.is_auto && value + 1 < k &&
                cgl_tree_lambda(slice(r, value + 1, k), 0) == k - value - 1;
     variable *declared = declare(t, r, name, &v);
