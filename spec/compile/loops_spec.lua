@@ -260,6 +260,46 @@ describe("kernels with barriers as loops", function()
     end
   end)
 
+  it("take pointers and references to arrays across barriers", function()
+    local bodies = {
+      "unsigned (*cur)[18] = A; unsigned (*next)[18] = B; for (int k = 0; k < n; k++) {" ..
+        "if (t < 18) for (int i = 0; i < 4; i++)" ..
+        "next[i][t] = cur[(i + 1) & 3][(t + 1) % 18] + k;" ..
+        "__syncthreads(); unsigned (*other)[18] = cur; cur = next; next = other; }" ..
+        "o[t] = cur[t & 3][t % 18];",
+      "unsigned (&r)[18] = A[t & 3]; o[t] = r[t % 18]; __syncthreads(); A[0][t % 18] = 5;" ..
+        "__syncthreads(); o[t] += r[t % 18];",
+      "const unsigned (*p)[4] = (const unsigned (*)[4])x; o[t] = p[t / 4][t & 3] + p[0][1];",
+      "unsigned m[3][2] = {{t, 1}, {2, x[t]}, {n, 5}}; unsigned (*p)[2] = m; p++;" ..
+        "B[0][t % 18] = 3; __syncthreads(); p[1][0] += 3; o[t] = m[2][0] + p[0][1] + B[0][t % 18];",
+      "unsigned m[3][2] = {{t, 1}, {2, x[t]}, {n, 5}}; unsigned (&p)[2] = m[t % 3];" ..
+        "B[0][t % 18] = 3; __syncthreads(); p[0] += 3; o[t] = m[2][0] + p[0] + B[0][t % 18];",
+      "for (int i = 0; i < n; i++) { unsigned (*c)[18] = A + (i & 1);" ..
+        "if (t < 18) c[0][t] = i + x[t]; __syncthreads(); o[t] += c[0][(t + 1) % 18];" ..
+        "__syncthreads(); }",
+    }
+    local text, words = {}, {}
+    for i = 1, 128 do words[i] = i * 7919 % 6400 end
+    for k, body in ipairs(bodies) do
+      text[k] = ([[
+        extern "C" __global__ void k%d(unsigned *o, const unsigned *x, int n) {
+          __shared__ unsigned A[4][18], B[4][18];
+          unsigned t = threadIdx.x;
+          if (t < 18) for (int i = 0; i < 4; i++) A[i][t] = x[t] + i;
+          __syncthreads();
+          %s
+        }]]):format(k, body)
+    end
+    local source = table.concat(text, "\n")
+    local modules = { module_as("loops", source), module_as("fibers", source) }
+    for k = 1, #bodies do
+      assert.equal("loops", (modules[1]:kernel("k" .. k):form()))
+      for _, threads in ipairs { 128, 40 } do
+        assert_same("k" .. k, modules, 1, threads, 128, cg.from(words, "uint32"), 5)
+      end
+    end
+  end)
+
   -- In shared memory no locked operation is needed; in global memory it is.
   it("count in shared memory, however it is named, and outside of it", function()
     local bodies = {

@@ -170,6 +170,23 @@ statement *cgl_tree_new(tree *t, statement_kind kind);
 variable *cgl_tree_declare(tree *t, const cgl_token *name);
 variable *cgl_tree_find(const tree *t, const cgl_token *name);
 
+/* Past the specifiers of a declaration at i, or i when there is none.  They
+   set the flags of `v`; what of them is a type is added to `type`. */
+size_t cgl_tree_specifiers(row r, size_t i, variable *v, row type,
+                           size_t *ntype);
+
+/* A variable whose name stands at r.at[i], known up to the end of r. */
+variable *cgl_tree_declare_at(tree *t, row r, size_t i, const variable *like);
+
+/* Is the row a declaration of types alone?  And declares them.  (types.c) */
+bool cgl_tree_declares_type(row all);
+void cgl_tree_declare_type(tree *t, row all);
+
+/* Makes a declaration of its own of the type that the one from i to end
+   declares or needs, and the names of an enum known; where the rest begins, or
+   i. */
+size_t cgl_tree_split_types(tree *t, row r, size_t i, size_t end);
+
 /* The declaration of a variable that begins with the value. */
 statement *cgl_tree_declare_value(tree *t, const cgl_token *name, row type,
                                   row value);

@@ -345,15 +345,8 @@ static bool is_attribute(const cgl_token *x) {
 }
 
 
-static bool is_type_key(const cgl_token *x) {
-  return cgl_token_is_any(x, "struct", "class", "union", "enum");
-}
-
-
-/* Past the specifiers of a declaration at i, or i when there is none.  They
-   set the flags of `v`; what of them is a type is added to `type`. */
-static size_t read_specifiers(row r, size_t i, variable *v, row type,
-                              size_t *ntype) {
+size_t cgl_tree_specifiers(row r, size_t i, variable *v, row type,
+                           size_t *ntype) {
   size_t k = i;
   bool seen = false, external = false;
   *ntype = 0;
@@ -405,7 +398,7 @@ static size_t read_stars(row r, size_t k, variable *v, row type,
 static bool is_declaration(tree *t, row r) {
   variable v = {.region = 0};
   row type = cgl_tree_copy(t, r.at, r.n);
-  size_t n, k = read_specifiers(r, 0, &v, type, &n);
+  size_t n, k = cgl_tree_specifiers(r, 0, &v, type, &n);
   if (!k)
     return false;
   k = read_stars(r, k, &v, type, &n);
@@ -462,8 +455,7 @@ static void rename_tokens(row r, size_t from, cgl_token name) {
 }
 
 
-/* A variable whose name stands at r.at[i], known up to the end of r. */
-static variable *declare(tree *t, row r, size_t i, const variable *like) {
+variable *cgl_tree_declare_at(tree *t, row r, size_t i, const variable *like) {
   const cgl_token *origin = t->origin ? t->origin + (&r.at[i] - t->copy) : NULL;
   if (like->shared)
     for (variable *v = t->variables; v; v = v->next)
@@ -524,7 +516,8 @@ static statement **read_declaration(tree *t, row r, size_t from, size_t to,
                                     statement **tail) {
   variable base = {.region = -1};
   row type = cgl_tree_copy(t, r.at + from, to - from);
-  size_t nbase, k = read_specifiers((row){r.at, to}, from, &base, type, &nbase);
+  size_t nbase,
+      k = cgl_tree_specifiers((row){r.at, to}, from, &base, type, &nbase);
   while (k < to) {
     variable v = base;
     row own = cgl_tree_copy(t, type.at, to - from);
@@ -550,7 +543,7 @@ static statement **read_declaration(tree *t, row r, size_t from, size_t to,
     v.dims = count_elements(t, v.dims, slice(r, value, k));
     v.lambda = v.is_auto && value + 1 < k &&
                cgl_tree_lambda(slice(r, value + 1, k), 0) == k - value - 1;
-    variable *declared = declare(t, r, name, &v);
+    variable *declared = cgl_tree_declare_at(t, r, name, &v);
     if (declared && v.lambda && cgl_tree_sync(t, &r.at[value], k - value)) {
       declared->value = slice(r, value, k);
       declared->function = true;
@@ -653,99 +646,6 @@ static statement *read_control(tree *t, row r, size_t i, size_t end) {
 }
 
 
-/* The body of a type in a declaration. */
-typedef struct type_body {
-  size_t key, name, open, close; /* struct, its name's place, and the braces */
-} type_body;
-
-static bool find_type_body(row r, size_t i, size_t end, type_body *b) {
-  while (i < end && r.at[i].kind == CGL_TOKEN_NAME && !is_type_key(&r.at[i]))
-    i = is_attribute(&r.at[i]) ? cgl_tokens_close(r.at, end, i + 1) : i + 1;
-  b->key = i++;
-  if (i >= end || !is_type_key(&r.at[b->key]))
-    return false;
-  while (i < end && (is_attribute(&r.at[i]) || is_type_key(&r.at[i])))
-    i = is_attribute(&r.at[i]) ? cgl_tokens_close(r.at, end, i + 1) : i + 1;
-  b->name = i;
-  i += i < end && r.at[i].kind == CGL_TOKEN_NAME;
-  i += i < end && cgl_token_is(&r.at[i], "final");
-  if (i >= end || !cgl_token_is_any(&r.at[i], "{", ":"))
-    return false;
-  while (i < end && !cgl_token_is_any(&r.at[i], "{", ";", "=", "(", "["))
-    i++;
-  b->open = i;
-  if (i >= end || !cgl_token_is(&r.at[i], "{"))
-    return false;
-  b->close = cgl_tokens_close(r.at, end, i);
-  return b->close < end;
-}
-
-
-/* Is the row a declaration of types alone? */
-static bool declares_type(row all) {
-  type_body b;
-  return cgl_token_is_any(all.at, "using", "typedef") ||
-         (find_type_body(all, 0, all.n, &b) && b.key == 0 &&
-          b.close + 1 == all.n);
-}
-
-
-static void declare_type(tree *t, row all) {
-  variable *v = cgl_tree_declare(t, all.at);
-  v->name = cgl_tree_token(t, all.at, "cgl_type_%d", ++t->ids);
-  v->alias = v->constructed = true;
-  v->value = all;
-}
-
-
-/* The names of an enum's numbers are known to all threads. */
-static void declare_numbers(tree *t, row r, size_t i, size_t end) {
-  const variable like = {.alias = true, .constructed = true};
-  type_body b;
-  if (!find_type_body(r, i, end, &b) || !cgl_token_is(&r.at[b.key], "enum") ||
-      is_type_key(&r.at[b.key + 1]))
-    return;
-  for (size_t k = b.open + 1; k + 1 < b.close && !t->failed;) {
-    if (r.at[k].kind == CGL_TOKEN_NAME)
-      declare(t, r, k, &like);
-    while (k < b.close && !cgl_token_is(&r.at[k], ","))
-      k = cgl_token_is_any(&r.at[k], "(", "[", "{")
-              ? cgl_tokens_close(r.at, b.close, k)
-              : k + 1;
-    k++;
-  }
-}
-
-
-/* Of a declaration from i to end whose type's body is in it (__shared__ struct
-   { int n; } s;), makes one of the type and, in the end of the same place, one
-   of the variables; where that begins, else i. */
-static size_t split_type(tree *t, row r, size_t i, size_t end) {
-  type_body b;
-  if (!find_type_body(r, i, end, &b) || b.close + 1 == end)
-    return i;
-  const cgl_token stop = r.at[end - 1];
-  const size_t named = r.at[b.name].kind == CGL_TOKEN_NAME;
-  const cgl_token name =
-      named ? r.at[b.name]
-            : cgl_tree_token(t, &r.at[b.key], "cgl_type_%d", ++t->ids);
-  const size_t before = b.name - b.key, rest = b.close - b.name - named;
-  row type = cgl_tree_copy(t, &r.at[b.key], before + rest + 2);
-  if (!type.n)
-    return i;
-  type.at[before] = name;
-  memcpy(&type.at[before + 1], &r.at[b.name + named], rest * sizeof name);
-  type.at[before + 1 + rest] = stop;
-  declare_type(t, type);
-  const size_t begin = b.close - 1 - (b.key - i);
-  memmove(&r.at[begin], &r.at[i], (b.key - i) * sizeof name);
-  r.at[b.close - 1] = name;
-  for (size_t k = i; k < begin; k++)
-    r.at[k] = stop;
-  return begin;
-}
-
-
 /* Does a break or continue leave the statement for a loop with barriers? */
 static bool leaves_loop(const tree *t, row all) {
   bool chosen = cgl_token_is(all.at, "switch");
@@ -756,15 +656,14 @@ static bool leaves_loop(const tree *t, row all) {
 
 static statement **read_statement(tree *t, row r, size_t i, size_t end,
                                   statement **tail) {
-  declare_numbers(t, r, i, end);
-  i = split_type(t, r, i, end);
+  i = cgl_tree_split_types(t, r, i, end);
   const cgl_token *x = &r.at[i];
   row all = slice(r, i, end);
   statement *s = NULL;
   if (cgl_token_is(x, ";"))
     return tail;
-  if (declares_type(all)) {
-    declare_type(t, all);
+  if (cgl_tree_declares_type(all)) {
+    cgl_tree_declare_type(t, all);
     return tail;
   }
   bool control = cgl_token_is_any(x, "if", "for", "while", "do", "switch", "{");
