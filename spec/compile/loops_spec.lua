@@ -163,17 +163,21 @@ describe("kernels with barriers as loops", function()
     assert.are.equal("loops", form_of(source))
   end)
 
-  it("change what a reference stands for", function()
+  it("change what a reference stands for, and an array without a size", function()
     local source = [[
       __global__ void k(unsigned *all) {
         __shared__ unsigned s[64];
         int i = threadIdx.x, at = i, to = i, &r = at;
         r += i & 1 ? 900 : 0;
+        int own[] = {i, 3, i * i}, rows[][2] = {{1, i}, {i + 2, 4}}, one[] = {7};
         unsigned &q = (unsigned &)to;
         q += i & 3 ? 70 : 0;
         s[i] = at + to;
         __syncthreads();
-        all[i] = s[63 - i] + at * 3 + to;
+        all[i] = s[63 - i] + at * 3 + to + own[i % 3] + rows[i % 2][i & 1] * 64;
+        own[i % 3] += one[0];
+        __syncthreads();
+        all[i] += own[i % 3] * 8 + sizeof own + sizeof rows;
       }]]
     local modules = { module_as("loops", source), module_as("fibers", source) }
     assert.equal("loops", (modules[1]:kernel():form()))
@@ -213,6 +217,135 @@ describe("kernels with barriers as loops", function()
     for k = 1, #declarations do
       assert_same("k" .. k, modules, 1, 32, 96)
       assert.are.equal("loops", (modules[1]:kernel("k" .. k):form()))
+    end
+  end)
+
+  -- g++ forgets a name that __asm__ gives to what a template declares.
+  it("have one dynamic shared memory, also where a template declares it", function()
+    local declarations = { -- and what gives the array
+      { "template <class T> struct S { __device__ operator const T *() const {" ..
+        "extern __shared__ int m[]; return (T *)m; } };", "(int *)(const int *)S<int>()" },
+      { "template <class T> struct S { __device__ T *get() {\n" ..
+        "extern __shared__ __align__(sizeof(T)) unsigned char m[]; return (T *)m; } };",
+        "S<int>().get()" },
+      { "namespace a { template <class T> struct S { struct in { __device__ T *get() {" ..
+        "extern __align__(16) __shared__\nvolatile T m[]; return (T *)m; } }; }; }",
+        "a::S<int>::in().get()" },
+      { "template <class T> struct S; template <> struct S<int> { __device__ int *get() {" ..
+        "extern __shared__ int m[]; return m; } };", "S<int>().get()" },
+      { "template <class T> __device__ T *get(int n) { if (n > 0) {" ..
+        "extern __shared__ T m[][8]; return &m[0][0]; } return 0; }", "get<int>(3)" },
+      { "struct S { __device__ int *get() { extern __shared__ int m[]; return m; } };",
+        "S().get()" },
+    }
+    for _, form in ipairs { "loops", "fibers" } do
+      for _, barrier in ipairs { "__syncthreads();", "" } do
+        for _, d in ipairs(declarations) do
+          local kernel = module_as(form, ([[
+            %s
+            extern "C" __global__ void k(int *x) {
+              int *s = %s;
+              s[threadIdx.x] = 7 * threadIdx.x + __LINE__;
+              %s
+              x[threadIdx.x] = s[%s];
+            }]]):format(d[1], d[2], barrier, barrier == "" and "threadIdx.x" or
+            "blockDim.x - 1 - threadIdx.x")):kernel()
+          local x, last = cg.zeros("int32", 32), barrier == "" and 0 or 31
+          local line = select(2, d[1]:gsub("\n", "")) + 4
+          kernel:launch({ 1, shared = 128 }, 32, x)
+          local got = x:download()
+          assert.same({ 7 * last + line, 7 * (31 - last) + line }, { got[1], got[32] }, d[1])
+        end
+      end
+    end
+  end)
+
+  it("take pointers and references to arrays across barriers", function()
+    local bodies = {
+      "unsigned (*cur)[18] = A; unsigned (*next)[18] = B; for (int k = 0; k < n; k++) {" ..
+        "if (t < 18) for (int i = 0; i < 4; i++)" ..
+        "next[i][t] = cur[(i + 1) & 3][(t + 1) % 18] + k;" ..
+        "__syncthreads(); unsigned (*other)[18] = cur; cur = next; next = other; }" ..
+        "o[t] = cur[t & 3][t % 18];",
+      "unsigned (&r)[18] = A[t & 3]; o[t] = r[t % 18]; __syncthreads(); A[0][t % 18] = 5;" ..
+        "__syncthreads(); o[t] += r[t % 18];",
+      "const unsigned (*p)[4] = (const unsigned (*)[4])x; o[t] = p[t / 4][t & 3] + p[0][1];",
+      "unsigned m[3][2] = {{t, 1}, {2, x[t]}, {n, 5}}; unsigned (*p)[2] = m; p++;" ..
+        "B[0][t % 18] = 3; __syncthreads(); p[1][0] += 3; o[t] = m[2][0] + p[0][1] + B[0][t % 18];",
+      "unsigned m[3][2] = {{t, 1}, {2, x[t]}, {n, 5}}; unsigned (&p)[2] = m[t % 3];" ..
+        "B[0][t % 18] = 3; __syncthreads(); p[0] += 3; o[t] = m[2][0] + p[0] + B[0][t % 18];",
+      "for (int i = 0; i < n; i++) { unsigned (*c)[18] = A + (i & 1);" ..
+        "if (t < 18) c[0][t] = i + x[t]; __syncthreads(); o[t] += c[0][(t + 1) % 18];" ..
+        "__syncthreads(); }",
+    }
+    local text, words = {}, {}
+    for i = 1, 128 do words[i] = i * 7919 % 6400 end
+    for k, body in ipairs(bodies) do
+      text[k] = ([[
+        extern "C" __global__ void k%d(unsigned *o, const unsigned *x, int n) {
+          __shared__ unsigned A[4][18], B[4][18];
+          unsigned t = threadIdx.x;
+          if (t < 18) for (int i = 0; i < 4; i++) A[i][t] = x[t] + i;
+          __syncthreads();
+          %s
+        }]]):format(k, body)
+    end
+    local source = table.concat(text, "\n")
+    local modules = { module_as("loops", source), module_as("fibers", source) }
+    for k = 1, #bodies do
+      assert.equal("loops", (modules[1]:kernel("k" .. k):form()))
+      for _, threads in ipairs { 128, 40 } do
+        assert_same("k" .. k, modules, 1, threads, 128, cg.from(words, "uint32"), 5)
+      end
+    end
+  end)
+
+  -- In shared memory no locked operation is needed; in global memory it is.
+  it("count in shared memory, however it is named, and outside of it", function()
+    local bodies = {
+      "atomicAdd(h[t / 32] + x[t] % 32, 1u); atomicAdd(h[0] + 3, t); atomicMax(g + 4, x[t]);",
+      "unsigned *mine = h[t / 32]; atomicMax(mine + 5, x[t]); atomicMin(&mine[6], t);" ..
+        "atomicSub(&mine[7], 3u); atomicXor(&mine[8], x[t]); atomicAnd(&mine[9], x[t]);" ..
+        "atomicOr(mine + (x[t] & 1) + 10, x[t]); atomicInc(&mine[12], 7u);" ..
+        "atomicDec(&mine[13], 5u); atomicCAS(&mine[14], 0u, 7u); atomicExch(&mine[15], 8u);",
+      "unsigned *p = h[0]; p = &o[130]; atomicAdd(&p[3], 1u); if (n > 3) p = h[1];" ..
+        "atomicAdd(&p[4], 1u);",
+      "if (t == 0) a.p = o + 140; __syncthreads(); atomicAdd(&a.p[3], 1u); atomicAdd(a.p, 1u);",
+      "if (t < 8) b.a[t] = 1; __syncthreads(); atomicAdd(&b.a[t % 8], 1u);" ..
+        "atomicAdd(b.a + 2, 1u); __syncthreads(); o[150 + t % 8] = b.a[t % 8];",
+      "float *f = (float *)h[0]; if (t == 0) *f = 0; __syncthreads(); atomicMax(f, (float)x[t]);",
+    }
+    local text = { [[
+      struct holder { unsigned *p; int n; };
+      struct bins { unsigned a[8]; int n; };
+      __shared__ unsigned g[8];
+      __device__ float atomicMax(float *p, float v) {
+        int old = *(int *)p;
+        while (__int_as_float(old) < v) old = atomicCAS((int *)p, old, __float_as_int(v));
+        return __int_as_float(old);
+      }]] }
+    for k, body in ipairs(bodies) do
+      text[k + 1] = ([[
+        extern "C" __global__ void k%d(unsigned *o, const unsigned *x, int n) {
+          __shared__ unsigned h[4][32]; __shared__ holder a; __shared__ bins b;
+          unsigned t = threadIdx.x;
+          for (int i = t; i < 128; i += blockDim.x) h[i / 32][i %% 32] = 0;
+          if (t < 8) g[t] = 0;
+          __syncthreads();
+          %s
+          __syncthreads();
+          o[t] += h[t / 32][t %% 32] + g[t %% 8];
+        }]]):format(k, body)
+    end
+    local source = table.concat(text, "\n")
+    local modules, words = { module_as("loops", source), module_as("fibers", source) }, {}
+    for i = 1, 128 do words[i] = i * 7919 % 6400 end
+    for k = 1, #bodies do
+      assert.equal("loops", (modules[1]:kernel("k" .. k):form()))
+      for _, threads in ipairs { 128, 96, 40 } do
+        assert_same("k" .. k, modules, 1, threads, 160, cg.from(words, "uint32"), 3)
+        assert_same("k" .. k, modules, 1, threads, 160, cg.from(words, "uint32"), 4)
+      end
     end
   end)
 

@@ -316,6 +316,99 @@ extern "C" __global__ void integers(long long *o, unsigned x, int y,
   o[k++] = __dp4a(0x01020384u, 0x050607f8u, 9u);
 }
 
+// Pairs and fours of small numbers in a word.
+extern "C" __global__ void lanes(unsigned *o, unsigned x, unsigned y) {
+  int k = 0;
+  __builtin_assume(x != y);
+  __assume(x > 0);
+  o[k++] = __vadd2(x, y);
+  o[k++] = __vadd4(x, y);
+  o[k++] = __vsub2(x, y);
+  o[k++] = __vsub4(x, y);
+  o[k++] = __vabsdiffu2(x, y);
+  o[k++] = __vabsdiffu4(x, y);
+  o[k++] = __vabsdiffs2(x, y);
+  o[k++] = __vabsdiffs4(x, y);
+  o[k++] = __vmaxu2(x, y);
+  o[k++] = __vmaxu4(x, y);
+  o[k++] = __vmaxs2(x, y);
+  o[k++] = __vmaxs4(x, y);
+  o[k++] = __vminu2(x, y);
+  o[k++] = __vminu4(x, y);
+  o[k++] = __vmins2(x, y);
+  o[k++] = __vmins4(x, y);
+  o[k++] = __vavgu2(x, y);
+  o[k++] = __vavgu4(x, y);
+  o[k++] = __vhaddu2(x, y);
+  o[k++] = __vhaddu4(x, y);
+  o[k++] = __vcmpeq2(x, y);
+  o[k++] = __vcmpeq4(x, y);
+  o[k++] = __vcmpne2(x, y);
+  o[k++] = __vcmpne4(x, y);
+  o[k++] = __vcmpgtu2(x, y);
+  o[k++] = __vcmpgtu4(x, y);
+  o[k++] = __vcmpgts2(x, y);
+  o[k++] = __vcmpgts4(x, y);
+  o[k++] = __vcmpgeu2(x, y);
+  o[k++] = __vcmpgeu4(x, y);
+  o[k++] = __vcmpges2(x, y);
+  o[k++] = __vcmpges4(x, y);
+  o[k++] = __vcmpltu2(x, y);
+  o[k++] = __vcmpltu4(x, y);
+  o[k++] = __vcmplts2(x, y);
+  o[k++] = __vcmplts4(x, y);
+  o[k++] = __vcmpleu2(x, y);
+  o[k++] = __vcmpleu4(x, y);
+  o[k++] = __vcmples2(x, y);
+  o[k++] = __vcmples4(x, y);
+  o[k++] = __vsetgtu2(x, y);
+  o[k++] = __vsetgtu4(x, y);
+  o[k++] = __vsetles2(x, y);
+  o[k++] = __vsetles4(x, y);
+  o[k++] = __vneg2(x);
+  o[k++] = __vneg4(x);
+  o[k++] = __vabs2(x);
+  o[k++] = __vabs4(x);
+  o[k++] = __vsadu2(x, y);
+  o[k++] = __vsadu4(x, y);
+  o[k++] = __vsads2(x, y);
+  o[k++] = __vsads4(x, y);
+  o[k++] = __dp2a_lo((int)x, (int)y, 7);
+  o[k++] = __dp2a_lo(x, y, 7u);
+  o[k++] = __dp2a_hi((int)x, (int)y, 7);
+  o[k++] = __dp2a_hi(x, y, 7u);
+  o[k++] = __fns(x, 0u, 1);
+  o[k++] = __fns(x, 0u, 8);
+  o[k++] = __fns(x, 3u, 2);
+  o[k++] = __fns(x, 31u, -1);
+  o[k++] = __fns(x, 31u, -9);
+  o[k++] = __fns(x, 9u, -3);
+  o[k++] = __fns(x, 8u, 0);
+  o[k++] = __fns(x, 9u, 0);
+  o[k++] = __fns(x, 5u, 30);
+}
+
+// Pairs of halves.  The numbers are 1.5, -4 and so on: exact.
+extern "C" __global__ void pairs(float *o, float x, float y) {
+  const __half2 a = __floats2half2_rn(x, y), b = __floats2half2_rn(y, 4.0f);
+  __half2 all[] = {__hfma2_relu(a, b, a), h2rcp(b), h2sqrt(__habs2(b)), h2rsqrt(__habs2(b)),
+                   __low2half2(a), __high2half2(a), __lows2half2(a, b), __highs2half2(a, b),
+                   __lowhigh2highlow(a), __habs2(a), __hneg2(a), __hgt2(a, b), __hne2(a, a),
+                   h2exp(__hsub2(a, a)), h2log(__h2div(a, a)), a, a, a, a, -a};
+  all[15] += b;
+  all[16] -= b;
+  all[17] *= b;
+  all[18] /= b;
+  int k = 0;
+  for (int i = 0; i < 20; i++) {
+    o[k++] = __low2float(all[i]);
+    o[k++] = __high2float(all[i]);
+  }
+  const __half2 none = __half2half2(__float2half(0.0f / (x - x)));
+  o[k++] = __hbeq2(a, a) + 2 * __hbeq2(a, b) + 4 * __hbgt2(a, b) + 8 * (a == a) + 16 * (a == b) +
+           32 * __hbeq2(none, none) + 64 * (none != none) + 128 * __hbne2(none, none);
+}
+
 extern "C" __global__ void conversions(double *o, const float *x, const double *y) {
   const float f = x[0];
   const double d = y[0];

@@ -74,6 +74,17 @@ template <class T, class F> __device__ T fold(T v, F f) {
   for (int o = 16; o > 0; o /= 2) v = f(v, __shfl_xor_sync(FULL, v, o));
   return v;
 }
+__shared__ unsigned flag;
+__device__ inline int bits(unsigned a) {
+  int r = 0, seen = 1;
+  while (a > 0u) { r += a & 1u; a >>= 1; seen++; }
+  return r + seen % 2;
+}
+static __device__ int few(const unsigned *a, unsigned n) {
+  int sum = 0;
+  for (unsigned i = 0; i < n % 5u; ++i) { if (a[i] & 8u) continue; sum += bits(a[i]); }
+  return (sum + (int)blockIdx.x) % 4;
+}
 struct less {
   __device__ unsigned operator()(unsigned a, unsigned b) const { return a < b ? a : b; }
 };
@@ -251,7 +262,7 @@ function M.kernel(name, seed)
 
   --- What a warp does together.
   function warped(d, deep)
-    local k = random(20)
+    local k = random(21)
     local v = pick(V)
     if alone then line(d, "%s += lane;", v)
     elseif k == 17 then
@@ -282,6 +293,10 @@ function M.kernel(name, seed)
     elseif k == 4 then line(d, "%s += __ballot_sync(FULL, %s & 1u);", v, value(1))
     elseif k == 5 then line(d, "if (__%s_sync(FULL, %s & 3u)) %s += 9u;", pick { "any", "all" },
       value(1), v)
+    elseif k == 20 then
+      line(d, "if ((__shfl_sync(FULL, %s, %d) ^ %s) & 2u) %s += %s;", value(1), random(32),
+        value(1), v, value(1))
+      if random(2) == 0 then line(d, "else { %s++; s[t] = %s; }", pick(V), v) end
     elseif k == 6 then line(d, "%s = __reduce_%s_sync(FULL, %s);", v, pick { "add", "min", "max",
       "and", "or", "xor" }, pick(V))
     elseif k == 7 then line(d, "%s += warp_%s(%s);", v, pick { "sum", "top" }, value(1))
@@ -316,8 +331,121 @@ function M.kernel(name, seed)
     return at .. pick { " < ", " <= ", " > ", " >= ", " < " } .. bound
   end
 
+  --- Barriers under conditions that are the same for all threads, and take some
+  -- looking to be known for that.
+  local function controlled(d, deep)
+    local kind, v, x, y = random(14), pick(V), fresh "x", fresh "y"
+    local function few() return ("(int)(%s %% 4u)"):format(uniform(1)) end
+    local function body(more)
+      for _ = 1, 1 + random(2) do common(d + 1, deep + 1, true) end
+      if more then line(d + 1, more) end
+      if random(4) == 0 then
+        line(d + 1, "if ((%s + (unsigned)%s) %% 3u == 0u) continue;", uniform(1), x)
+        common(d + 1, deep + 1, true)
+      end
+    end
+    --- Changes variable x, or another that all threads share.
+    local function changes(e)
+      local what = random(8) == 0 and pick(U) or x
+      line(e, "%s %s %s;", what, pick { "=", "+=", "^=" }, what == x and few() or uniform(1))
+      if random(3) == 0 then plain(e, 1) end
+    end
+    if kind <= 2 then
+      line(d, "int %s = %d;", x, random(3))
+      line(d, "if (%s & 1u) {", uniform(0))
+      changes(d + 1)
+      if random(3) == 0 then
+        line(d, "  if (%s & 2u) { %s++; %s += 3u; } else { { %s = 2; } }", uniform(0), x, v, x)
+      end
+      if random(2) == 0 then
+        line(d, "} else {")
+        changes(d + 1)
+      end
+      line(d, "}")
+      if kind == 0 then
+        line(d, "int %s = %s; if (%s & 1u) %s += 2;", y, x, value(1), y)
+        line(d, "%s += (unsigned)%s;", v, y)
+      end
+      line(d, pick { "if (%s > 1) {", "if (%s & 1) {", "if (!%s) {" }, x)
+      common(d + 1, deep + 1, false)
+      line(d, "}")
+    elseif kind <= 4 then
+      line(d, "int %s = 0;", x)
+      line(d, "for (unsigned i = %s & 1u; i < %s %% 9u; i++) {", uniform(1), uniform(1))
+      line(d, "  %s", pick { "if (in[i] & 4u) continue;", "if (in[i] & in[i + 1] & 12u) break;",
+        "if (in[i] & 4u) { " .. x .. " += 2; " .. v .. "++; }", "" })
+      line(d, "  %s += in[i] & 1u;", x)
+      line(d, "}")
+      line(d, "for (int %s = 0; %s < %s %% 4; %s++) {", y, y, x, y)
+      x = y
+      body()
+      line(d, "}")
+    elseif kind == 5 then
+      line(d, "int %s = %d;", x, random(2))
+      line(d, pick { "while (%s++ < %s) {", "while (++%s < %s) {", "for (; %s++ <= %s;) {" }, x,
+        few())
+      body(random(3) == 0 and ("if (%s & 1u) %s++;"):format(uniform(1), x))
+      line(d, "}")
+    elseif kind == 6 then
+      line(d, pick { "unsigned char %s = %s;", "unsigned %s = %s;", "int %s = %s;" }, x, few())
+      line(d, pick { "while (%s-- > 0) {", "for (; %s-- > 0;) {" }, x)
+      body()
+      line(d, "}")
+      line(d, "%s += %s;", v, x)
+    elseif kind == 7 then
+      line(d, "int %s = %d;", x, random(2))
+      line(d, "do {")
+      body()
+      line(d, pick { "} while (++%s < %s);", "} while (%s++ < %s);" }, x, few())
+    elseif kind == 8 then
+      line(d, "int %s, %s;", x, y)
+      if random(2) == 0 then line(d, "%s = %s = %s, %s++;", x, y, few(), v) end
+      line(d, "for (%s = 0, %s = %s; %s < %s; %s++, %s += %s) {", x, y, few(), x, few(), x, y, x)
+      body(("%s ^= (unsigned)%s;"):format(v, y))
+      line(d, "}")
+      line(d, "%s += %s * 3u;", pick(V), x)
+    elseif kind == 9 then
+      line(d, "bool %s = true; int %s = 0;", y, x)
+      line(d, "while (%s) {", y)
+      common(d + 1, deep + 1, true)
+      line(d, "  if ((%s + (unsigned)%s) %% 3u == 0u) %s = false;", uniform(1), x, y)
+      line(d, "  if (%s == 3) break;", pick { x .. "++", "++" .. x })
+      common(d + 1, deep + 1, true)
+      line(d, "}")
+    elseif kind == 10 then
+      line(d, "int %s = %s;", x, pick { ("few(in, %s)"):format(uniform(1)),
+        ("bits(%s) %% 4"):format(uniform(1)), ("min(few(in, %s), 2)"):format(uniform(1)) })
+      line(d, "for (int %s = 0; %s < %s; %s++) {", y, y, x, y)
+      body()
+      line(d, "}")
+      line(d, "%s += few(in, %s);", v, value(1))
+    elseif kind == 11 then
+      line(d, "enum %s { %s = %d, last%s = %s + 1 };", pick { "", "kind" .. x }, x, random(3), x, x)
+      line(d, "constexpr int %s[3] = {%d, %s, last%s};", y, random(3), x, x)
+      local i = fresh "i"
+      line(d, "for (int %s = 0; %s < %s[%s %% 3u]; %s++) {", i, i, y, uniform(1), i)
+      body()
+      line(d, "}")
+      line(d, "%s += %s[%s %% 3u];", v, y, value(1))
+    elseif kind == 12 then
+      line(d, "__syncthreads();")
+      line(d, "if (t == 0u) flag = %s;", value(1))
+      line(d, "__syncthreads();")
+      line(d, "if (flag & 1u) {")
+      common(d + 1, deep + 1, false)
+      line(d, "}")
+    else
+      line(d, "%s %s = %s;", pick { "auto", "const auto" }, x, few())
+      line(d, "for (auto %s = 0; %s < %s; %s++) {", y, y, x, y)
+      common(d + 1, deep + 1, true)
+      line(d, "}")
+      line(d, "%s += %s;", v, x)
+    end
+  end
+
   --- What the block does together.
   function common(d, deep, inside)
+    if deep < 2 and random(7) == 0 then return controlled(d, deep) end
     local k = random(deep > 1 and 8 or alone and 40 or 36)
     local v = pick(V)
     if k == 33 and random(2) == 0 then
@@ -379,7 +507,13 @@ function M.kernel(name, seed)
       line(d, "%s += s[(t + %s) %% nthreads];", v, uniform(1))
       line(d, "__syncthreads();")
     elseif k == 2 then
-      line(d, "atomicAdd(&bins[%s & 15u], %s);", value(1), value(1))
+      local op, at = pick { "Add", "Xor", "Or", "And", "Max", "Min", "Sub" }, "bins"
+      if random(3) == 0 then
+        at = fresh "bin"
+        line(d, "unsigned *%s = %s;", at, pick { "bins", "&bins[0]", "bins + 0" })
+      end
+      line(d, pick { "atomic%s(&%s[%s & 15u], %s);", "atomic%s(%s + (%s & 15u), %s);" }, op, at,
+        value(1), value(1))
       line(d, "__syncthreads();")
       line(d, "%s ^= bins[%s & 15u];", v, value(1))
       line(d, "__syncthreads();")
@@ -485,7 +619,7 @@ function M.kernel(name, seed)
   line(1, "unsigned u = blockIdx.x + 2u, w = (unsigned)n;")
   line(1, "pair q = {t, gid};")
   line(1, "s[t] = t;")
-  line(1, "if (t == 0u) word = blockIdx.x;")
+  line(1, "if (t == 0u) word = flag = blockIdx.x;")
   line(1, "for (unsigned i = t; i < 16u; i += nthreads) bins[i] = 0u;")
   line(1, "__syncthreads();")
   if random(5) == 0 then line(1, "n += (int)blockIdx.x;") end

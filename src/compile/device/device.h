@@ -10,6 +10,14 @@
   if (!(c))           \
     __builtin_unreachable();
 
+#ifndef __has_builtin
+#define __has_builtin(x) 0
+#endif
+#if !__has_builtin(__builtin_assume)
+#define __builtin_assume(c) ((c) ? (void)0 : __builtin_unreachable())
+#endif
+#define __assume(c) __builtin_assume(c)
+
 #define __CUDACC__ 1
 #define __CUDA_ARCH__ 900
 #define __CGRAPHLUA_HOST__ 1

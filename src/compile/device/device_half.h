@@ -101,7 +101,10 @@ CGL_INLINE float cgl_to_odd(double x) {
     return a;                                                         \
   }                                                                   \
   CGL_SMALL_COMPARE(H, ==, __heq)                                     \
-  CGL_SMALL_COMPARE(H, !=, __hne)                                     \
+  CGL_SMALL_COMPARE(H, !=, __hneu)                                    \
+  CGL_INLINE bool __hne(H a, H b) {                                   \
+    return a < b || a > b;                                            \
+  }                                                                   \
   CGL_SMALL_COMPARE(H, <, __hlt)                                      \
   CGL_SMALL_COMPARE(H, <=, __hle)                                     \
   CGL_SMALL_COMPARE(H, >, __hgt)                                      \
@@ -150,6 +153,30 @@ CGL_INLINE float cgl_to_odd(double x) {
   CGL_SMALL_PAIR(H, operator-, __hsub)                                \
   CGL_SMALL_PAIR(H, operator*, __hmul)                                \
   CGL_SMALL_PAIR(H, operator/, __hdiv)                                \
+  CGL_SMALL_CHANGE(H, +, __hadd2)                                     \
+  CGL_SMALL_CHANGE(H, -, __hsub2)                                     \
+  CGL_SMALL_CHANGE(H, *, __hmul2)                                     \
+  CGL_SMALL_CHANGE(H, /, __h2div)                                     \
+  CGL_SMALL_BOTH(H, ==, eq)                                           \
+  CGL_SMALL_BOTH(H, !=, neu)                                          \
+  CGL_SMALL_BOTH(H, <, lt)                                            \
+  CGL_SMALL_BOTH(H, <=, le)                                           \
+  CGL_SMALL_BOTH(H, >, gt)                                            \
+  CGL_SMALL_BOTH(H, >=, ge)                                           \
+  CGL_SMALL_TRUTHS(H, ne)                                             \
+  CGL_SMALL_ALONE(H, __habs2, __habs)                                 \
+  CGL_SMALL_ALONE(H, __hneg2, __hneg)                                 \
+  CGL_SMALL_ALONE(H, operator-, __hneg)                               \
+  CGL_INLINE H __hfma_relu(H a, H b, H c) {                           \
+    const H r = __hfma(a, b, c);                                      \
+    return __hisnan(r) ? r : r > H(0.0f) ? r : H(0.0f);               \
+  }                                                                   \
+  CGL_INLINE H##2 __hfma2_relu(H##2 a, H##2 b, H##2 c) {              \
+    return {__hfma_relu(a.x, b.x, c.x), __hfma_relu(a.y, b.y, c.y)};  \
+  }                                                                   \
+  CGL_INLINE H##2 __lowhigh2highlow(H##2 a) {                         \
+    return {a.y, a.x};                                                \
+  }                                                                   \
   CGL_INLINE H##2 __hfma2(H##2 a, H##2 b, H##2 c) {                   \
     return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};            \
   }                                                                   \
@@ -168,7 +195,44 @@ CGL_INLINE float cgl_to_odd(double x) {
   CGL_SMALL_MATH(H, hceil, ceilf)                                     \
   CGL_SMALL_MATH(H, htrunc, truncf)                                   \
   CGL_SMALL_MATH(H, hrint, rintf)                                     \
-  CGL_SMALL_MATH(H, hrcp, 1.0f /)
+  CGL_SMALL_MATH(H, hrcp, 1.0f /)                                     \
+  CGL_SMALL_ALONE(H, h2sqrt, hsqrt)                                   \
+  CGL_SMALL_ALONE(H, h2rsqrt, hrsqrt)                                 \
+  CGL_SMALL_ALONE(H, h2exp, hexp)                                     \
+  CGL_SMALL_ALONE(H, h2exp2, hexp2)                                   \
+  CGL_SMALL_ALONE(H, h2exp10, hexp10)                                 \
+  CGL_SMALL_ALONE(H, h2log, hlog)                                     \
+  CGL_SMALL_ALONE(H, h2log2, hlog2)                                   \
+  CGL_SMALL_ALONE(H, h2log10, hlog10)                                 \
+  CGL_SMALL_ALONE(H, h2sin, hsin)                                     \
+  CGL_SMALL_ALONE(H, h2cos, hcos)                                     \
+  CGL_SMALL_ALONE(H, h2floor, hfloor)                                 \
+  CGL_SMALL_ALONE(H, h2ceil, hceil)                                   \
+  CGL_SMALL_ALONE(H, h2trunc, htrunc)                                 \
+  CGL_SMALL_ALONE(H, h2rint, hrint)                                   \
+  CGL_SMALL_ALONE(H, h2rcp, hrcp)
+#define CGL_SMALL_ALONE(H, name, one) \
+  CGL_INLINE H##2 name(H##2 a) {      \
+    return {one(a.x), one(a.y)};      \
+  }
+#define CGL_SMALL_CHANGE(H, op, name)                 \
+  CGL_INLINE H##2 &operator op##=(H##2 & a, H##2 b) { \
+    return a = name(a, b);                            \
+  }
+/* One for each of the two that is true. */
+#define CGL_SMALL_TRUTHS(H, word)                      \
+  CGL_INLINE H##2 __h##word##2(H##2 a, H##2 b) {       \
+    return {H(__h##word(a.x, b.x) ? 1.0f : 0.0f),      \
+            H(__h##word(a.y, b.y) ? 1.0f : 0.0f)};     \
+  }                                                    \
+  CGL_INLINE bool __hb##word##2(H##2 a, H##2 b) {      \
+    return __h##word(a.x, b.x) && __h##word(a.y, b.y); \
+  }
+#define CGL_SMALL_BOTH(H, op, word)             \
+  CGL_SMALL_TRUTHS(H, word)                     \
+  CGL_INLINE bool operator op(H##2 a, H##2 b) { \
+    return __hb##word##2(a, b);                 \
+  }
 #define CGL_SMALL_COMPARE(H, op, name)    \
   CGL_INLINE bool operator op(H a, H b) { \
     return (float)a op(float) b;          \
@@ -256,6 +320,18 @@ typedef __nv_bfloat162 nv_bfloat162;
   }                                                         \
   CGL_INLINE H __high2##word(Pair a) {                      \
     return a.y;                                             \
+  }                                                         \
+  CGL_INLINE Pair __low2##word##2(Pair a) {                 \
+    return {a.x, a.x};                                      \
+  }                                                         \
+  CGL_INLINE Pair __high2##word##2(Pair a) {                \
+    return {a.y, a.y};                                      \
+  }                                                         \
+  CGL_INLINE Pair __lows2##word##2(Pair a, Pair b) {        \
+    return {a.x, b.x};                                      \
+  }                                                         \
+  CGL_INLINE Pair __highs2##word##2(Pair a, Pair b) {       \
+    return {a.y, b.y};                                      \
   }                                                         \
   CGL_INLINE float __low2float(Pair a) {                    \
     return (float)a.x;                                      \

@@ -99,6 +99,37 @@ CGL_INLINE unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
     c += (a >> i & 255) * (b >> i & 255);
   return c;
 }
+/* Of a, two numbers of 16 bits; of b, two of 8, from bit `shift` on. */
+template <class S, class B, class I>
+CGL_INLINE I cgl_dp2a(I a, I b, I c, int shift) {
+  return c + (I)(S)a * (I)(B)(b >> shift) +
+         (I)(S)(a >> 16) * (I)(B)(b >> (shift + 8));
+}
+CGL_INLINE int __dp2a_lo(int a, int b, int c) {
+  return cgl_dp2a<short, signed char>(a, b, c, 0);
+}
+CGL_INLINE int __dp2a_hi(int a, int b, int c) {
+  return cgl_dp2a<short, signed char>(a, b, c, 16);
+}
+CGL_INLINE unsigned __dp2a_lo(unsigned a, unsigned b, unsigned c) {
+  return cgl_dp2a<unsigned short, unsigned char>(a, b, c, 0);
+}
+CGL_INLINE unsigned __dp2a_hi(unsigned a, unsigned b, unsigned c) {
+  return cgl_dp2a<unsigned short, unsigned char>(a, b, c, 16);
+}
+/* The place of the nth bit of the mask that is set, from `base` on: upwards, or
+   downwards for n < 0; all ones when there is none. */
+CGL_INLINE unsigned __fns(unsigned mask, unsigned base, int n) {
+  const int step = n < 0 ? -1 : 1;
+  int left = n < 0 ? -n : n ? n : 1;
+  for (unsigned at = base; at < 32; at += (unsigned)step) {
+    if (mask >> at & 1 && --left == 0)
+      return at;
+    if (!n)
+      break;
+  }
+  return ~0u;
+}
 
 /* Float to integer saturates and takes NaN to zero, as on a GPU (a 64-bit
    target takes NaN to its smallest value). */

@@ -223,10 +223,29 @@ CGL_INLINE unsigned cgl_one(T which, unsigned from, unsigned most) {
   const unsigned long at = (unsigned long)which - from;
   return at < most ? (unsigned)at : 0;
 }
-template <class T, class V> CGL_INLINE T cgl_plain_add(T *p, V v) {
-  const T old = *p;
-  *p = (T)(old + (T)v);
-  return old;
+#define CGL_PLAIN(name, e)                                                   \
+  template <class T, class V> CGL_INLINE T cgl_plain_##name(T *p, V given) { \
+    const T o = *p, v = (T)given;                                            \
+    *p = (T)(e);                                                             \
+    return o;                                                                \
+  }
+CGL_PLAIN(atomicAdd, o + v)
+CGL_PLAIN(atomicSub, o - v)
+CGL_PLAIN(atomicMin, o < v ? o : v)
+CGL_PLAIN(atomicMax, o > v ? o : v)
+CGL_PLAIN(atomicAnd, o &v)
+CGL_PLAIN(atomicOr, o | v)
+CGL_PLAIN(atomicXor, o ^ v)
+CGL_PLAIN(atomicExch, v)
+CGL_PLAIN(atomicInc, o >= v ? 0 : o + 1)
+CGL_PLAIN(atomicDec, o == 0 || o > v ? v : o - 1)
+#undef CGL_PLAIN
+template <class T, class C, class V>
+CGL_INLINE T cgl_plain_atomicCAS(T *p, C c, V v) {
+  const T o = *p;
+  if (o == (T)c)
+    *p = (T)v;
+  return o;
 }
 
 enum { cgl_of_index, cgl_of_up, cgl_of_down, cgl_of_xor };

@@ -28,6 +28,7 @@ void cgl_host_device_text(cgl_text *out) {
   cgl_text_put(out, cgl_text_device_math);
   cgl_text_put(out, cgl_text_device_division);
   cgl_text_put(out, cgl_text_device_int);
+  cgl_text_put(out, cgl_text_device_video);
   cgl_text_put(out, cgl_text_device_half);
   cgl_text_put(out, cgl_text_prelude);
   cgl_text_put(out, cgl_text_device_random);
@@ -79,7 +80,10 @@ static void add_header(const cgl_job *job, cgl_text *out) {
       "2int",  "2uint",  "2ll",     "2ull",     "2float_", "2double_",
       "_rn",   "_rz",    "_ru",     "_rd",      "__popc",  "__clz",
       "__ffs", "__brev", "__byte_", "mulhi",    "64hi",    "mul24",
-      "sad",   "hadd",   "__dp4a",  "__funnel", NULL};
+      "sad",   "hadd",   "__dp",    "__funnel", "__fns",   NULL};
+  static const char *const video[] = {"__vadd",  "__vsub", "__vabs", "__vmax",
+                                      "__vmin",  "__vcmp", "__vset", "__vavg",
+                                      "__vhadd", "__vneg", "__vsad", NULL};
   static const char *const divisions[] = {"/", "%", NULL};
   static const char *const vectors[] = {"char", "short", "long", NULL};
   static const struct {
@@ -110,6 +114,8 @@ static void add_header(const cgl_job *job, cgl_text *out) {
     cgl_text_put(out, cgl_text_device_division);
   if (has_integers)
     cgl_text_put(out, cgl_text_device_int);
+  if (names_any(job, video))
+    cgl_text_put(out, cgl_text_device_video);
   if (has_half)
     cgl_text_put(out, cgl_text_device_half);
   if (all || cgl_program_contains(job->program, "cgl_philox"))

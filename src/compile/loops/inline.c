@@ -370,8 +370,8 @@ static void rename_all(row r, const cgl_token *old, const cgl_token *name) {
 }
 
 
-static statement *declare_value(tree *t, const cgl_token *name, row type,
-                                row value) {
+statement *cgl_tree_declare_value(tree *t, const cgl_token *name, row type,
+                                  row value) {
   statement *s = cgl_tree_new(t, STATEMENT_DECLARATION);
   variable *v = cgl_tree_declare(t, name);
   cgl_token equal = cgl_tree_token(t, name, "=");
@@ -426,7 +426,8 @@ static void name_lambda(tree *t, row *argument, statement ***tail) {
     return;
   cgl_token name = cgl_tree_token(t, argument->at, "cgl_lambda_%d", ++t->ids);
   cgl_token type = cgl_tree_token(t, argument->at, "auto");
-  statement *s = declare_value(t, &name, cgl_tree_copy(t, &type, 1), *argument);
+  statement *s =
+      cgl_tree_declare_value(t, &name, cgl_tree_copy(t, &type, 1), *argument);
   s->variable->lambda = true;
   put(tail, s);
   *argument = cgl_tree_copy(t, &name, 1);
@@ -476,7 +477,7 @@ static void bind_parameter(tree *t, row parameter, row argument, row body,
     type.at[type.n] = cgl_tree_token(t, &name, "*");
     type.at[type.n++].kind = CGL_TOKEN_PUNCT;
   }
-  put(tail, declare_value(t, &own, type, argument));
+  put(tail, cgl_tree_declare_value(t, &own, type, argument));
 }
 
 
@@ -548,7 +549,7 @@ static void bind_template(tree *t, const cgl_token *call, function *f,
     else {
       row of = cgl_tree_copy(t, p.at, p.n);
       of.at[of.n - 1] = cgl_tree_token(t, name, "const");
-      put(tail, declare_value(t, &own, of, value));
+      put(tail, cgl_tree_declare_value(t, &own, of, value));
     }
     rename_in(f, name, &own);
   }
@@ -576,7 +577,7 @@ static bool take_result(tree *t, const cgl_token *call, row type, row body,
   }
   row value = (*last)->all;
   *result = cgl_tree_token(t, call, "cgl_r_%d", ++t->ids);
-  *last = declare_value(t, result, type, slice(value, 1, value.n - 1));
+  *last = cgl_tree_declare_value(t, result, type, slice(value, 1, value.n - 1));
   return true;
 }
 
@@ -665,12 +666,6 @@ static size_t find_call(tree *t, row r) {
 }
 
 
-static bool is_assignment(const cgl_token *t) {
-  return cgl_token_is_any(t, "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
-                          "^=", "<<=", ">>=", "++", "--");
-}
-
-
 /* The call at i is made first: is that the same? */
 static void check_order(tree *t, row r, size_t i, size_t end) {
   size_t changes = 0;
@@ -680,7 +675,7 @@ static void check_order(tree *t, row r, size_t i, size_t end) {
       k = end - 1;
       continue;
     }
-    changes += is_assignment(x);
+    changes += cgl_tree_is_assignment(x);
     if (changes > 1 || cgl_token_is_any(x, "++", "--"))
       cgl_tree_refuse(t, x,
                       "a statement that synchronizes and changes more than "
@@ -691,7 +686,7 @@ static void check_order(tree *t, row r, size_t i, size_t end) {
       size_t close = cgl_tokens_close(r.at, r.n, k);
       if (close <= i) {
         for (size_t j = k; j < close; j++)
-          changes += is_assignment(&r.at[j]);
+          changes += cgl_tree_is_assignment(&r.at[j]);
         k = close - 1;
       }
     } else if (cgl_token_is_any(x, "&&", "||", "?"))
@@ -756,22 +751,39 @@ static void refuse_sync(tree *t, row r) {
 }
 
 
-/* if (++n == 8): n is changed by a statement of its own. */
-static void split_step(tree *t, statement *s, statement ***tail) {
-  row c = s->cond;
-  if (c.n < 2 || !cgl_token_is_any(c.at, "++", "--") ||
-      !cgl_tree_find(t, &c.at[1]) ||
-      (c.n > 2 && cgl_token_is_any(&c.at[2], "[", ".", "->", "(")))
+/* Does the list synchronize, declare or jump? */
+static bool is_plain_list(tree *t, const statement *list) {
+  for (; list; list = list->next)
+    if (list->kind != STATEMENT_PLAIN || cgl_tree_returns(list->all) ||
+        cgl_tree_sync(t, list->all.at, list->all.n))
+      return false;
+  return true;
+}
+
+
+/* if (__shfl_sync(...) > 3) v = 0; is a thread's own, when the operation has
+   been made: the statement with the condition that names its result. */
+static void join_branch(tree *t, statement *s) {
+  bool each = false;
+  for (size_t i = 0; i < s->cond.n; i++)
+    each |= s->cond.at[i].length > 8 &&
+            !memcmp(s->cond.at[i].text, "cgl_q_", 6) &&
+            memchr(s->cond.at[i].text, '[', s->cond.at[i].length);
+  if (!each || cgl_token_is(&s->all.at[1], "constexpr") ||
+      !is_plain_list(t, s->body) || !is_plain_list(t, s->otherwise))
     return;
-  statement *step = cgl_tree_new(t, STATEMENT_PLAIN);
-  row made = cgl_tree_copy(t, c.at, c.n + 1);
+  const size_t close = cgl_tokens_close(s->all.at, s->all.n, 1);
+  row made = cgl_tree_copy(t, s->all.at, s->all.n + s->cond.n);
   if (t->failed)
     return;
-  step->all = slice(made, 0, 3);
-  step->all.at[2] = cgl_tree_token(t, c.at, ";");
-  step->all.at[2].kind = CGL_TOKEN_PUNCT;
-  s->cond = slice(c, 1, c.n);
-  put(tail, step);
+  memcpy(&made.at[2], s->cond.at, s->cond.n * sizeof *made.at);
+  memcpy(&made.at[2 + s->cond.n], &s->all.at[close - 1],
+         (s->all.n - close + 1) * sizeof *made.at);
+  made.n = 2 + s->cond.n + s->all.n - close + 1;
+  s->kind = STATEMENT_PLAIN;
+  s->all = made;
+  s->cond = (row){NULL, 0};
+  s->body = s->otherwise = NULL;
 }
 
 
@@ -796,7 +808,6 @@ void cgl_tree_inline(tree *t, statement **list) {
       if (s->all.n == 0 || cgl_token_is(s->all.at, ";"))
         continue;
     } else if (s->kind == STATEMENT_IF) {
-      split_step(t, s, &tail);
       hoist(t, &s->cond, &tail);
       for (statement *p = *before; p; p = p->next)
         used |= p->kind == STATEMENT_WARP;
@@ -809,6 +820,8 @@ void cgl_tree_inline(tree *t, statement **list) {
       refuse_sync(t, s->step);
     }
     s->sync |= used ? SYNC_WARP : 0;
+    if (s->kind == STATEMENT_IF && used)
+      join_branch(t, s);
     cgl_tree_inline(t, &s->body);
     cgl_tree_inline(t, &s->otherwise);
     put(&tail, s);

@@ -26,7 +26,8 @@ typedef enum statement_kind {
   STATEMENT_GUARD    /* only threads for which `cond` holds go on */
 } statement_kind;
 
-/* SYNC_APART: a loop that stays outside the loops over threads (apart.c) */
+/* SYNC_APART: control that stays outside the loops over threads (apart.c,
+   common.c) */
 enum { SYNC_BLOCK = 1, SYNC_WARP = 2, SYNC_APART = 4 };
 
 #define MAX_PLAIN 32
@@ -48,6 +49,7 @@ typedef struct statement {
   unsigned sync;          /* SYNC_*, of all in it */
   bool escapes;           /* a break or continue in it leaves it */
   bool apart;             /* a loop that synchronizes nothing (apart.c) */
+  bool common;            /* control that synchronizes nothing (common.c) */
   struct statement *next;
 } statement;
 
@@ -64,9 +66,12 @@ struct variable {
   bool function;    /* a lambda that synchronizes, put in place of its calls */
   bool alias;     /* no variable but a type: `= type`, or a whole declaration */
   bool addressed; /* may be known by its address */
-  bool assigned;  /* after its declaration */
+  bool assigned;  /* after its declaration, or declared in a split loop */
+  bool changed;   /* after its declaration */
   bool uniform;   /* the same for all threads */
   bool again;     /* computed again in every region */
+  bool written;   /* its declaration has been written */
+  bool wanted;    /* a condition around a barrier is made of it (common.c) */
   bool kept;      /* has an array */
   bool counted;   /* of a loop that numbers alone bound */
   row index;      /* threadIdx.x behind this sum of whole numbers; or nothing */
@@ -104,8 +109,11 @@ typedef struct tree {
   const char *plain[MAX_PLAIN]; /* the `for` of those that they do not, or
                                    that are not apart */
   size_t nplain;
-  int reads;  /* of the kernel before this one */
-  int aparts; /* loops that were read as apart */
+  int reads;                      /* of the kernel before this one */
+  int aparts;                     /* loops that were read as apart */
+  const char *commons[MAX_PLAIN]; /* control that is read as its parts */
+  size_t ncommons;
+  bool lone; /* that was tried, and did not help */
 } tree;
 
 /* Refuses the kernel; the first reason stays. */
@@ -154,9 +162,34 @@ size_t cgl_tree_returns(row r);
 /* Is token i of the row a name of its own, and not a member's? */
 bool cgl_tree_is_name(row r, size_t i);
 
+/* Is it ++ or --; or one of these, = or its like? */
+bool cgl_tree_is_step(const cgl_token *t);
+bool cgl_tree_is_assignment(const cgl_token *t);
+
 statement *cgl_tree_new(tree *t, statement_kind kind);
 variable *cgl_tree_declare(tree *t, const cgl_token *name);
 variable *cgl_tree_find(const tree *t, const cgl_token *name);
+
+/* Past the specifiers of a declaration at i, or i when there is none.  They
+   set the flags of `v`; what of them is a type is added to `type`. */
+size_t cgl_tree_specifiers(row r, size_t i, variable *v, row type,
+                           size_t *ntype);
+
+/* A variable whose name stands at r.at[i], known up to the end of r. */
+variable *cgl_tree_declare_at(tree *t, row r, size_t i, const variable *like);
+
+/* Is the row a declaration of types alone?  And declares them.  (types.c) */
+bool cgl_tree_declares_type(row all);
+void cgl_tree_declare_type(tree *t, row all);
+
+/* Makes a declaration of its own of the type that the one from i to end
+   declares or needs, and the names of an enum known; where the rest begins, or
+   i. */
+size_t cgl_tree_split_types(tree *t, row r, size_t i, size_t end);
+
+/* The declaration of a variable that begins with the value. */
+statement *cgl_tree_declare_value(tree *t, const cgl_token *name, row type,
+                                  row value);
 
 /* Puts functions that synchronize in place of their calls, and every warp
    operation in a statement of its own (inline.c). */
@@ -178,10 +211,24 @@ void cgl_strip_find_guards(tree *t);
 bool cgl_apart_is_loop(const tree *t, row r, size_t i);
 bool cgl_apart_exclude(tree *t);
 
+/* Is control at i read as its parts, though it synchronizes nothing?  And finds
+   what is to be, for the conditions around barriers: true when the kernel is to
+   be read again.  (common.c) */
+bool cgl_common_is_control(const tree *t, row r, size_t i);
+bool cgl_common_find(tree *t);
+
+/* Reads `a = 1, b = c = 2;` as a statement for each: the new tail, or NULL when
+   the row is no such.  (effects.c) */
+statement **cgl_effects_read(tree *t, row all, statement **tail);
+
+/* Takes k++ and the like out of conditions that must be the same for all
+   threads. */
+void cgl_effects_split(tree *t, statement **list);
+
 /* Of the name that the source gives, without what made it unique (text.c). */
 int cgl_put_length(const variable *v);
 
-/* Sets `references` and `extracts` (values.c). */
+/* Sets `references` and `extracts` (changes.c). */
 void cgl_values_find_functions(tree *t);
 
 /* Finds what is uniform and what is computed again (values.c). */
@@ -191,14 +238,27 @@ void cgl_values_find(tree *t);
    also has it everywhere in the kernel. */
 bool cgl_values_is_uniform(tree *t, row r, bool fixed);
 
+/* A function that has no effect, and a name of the source, no function's, that
+   has one value for all threads. */
+bool cgl_values_is_pure_call(const cgl_token *name);
+bool cgl_values_is_common(tree *t, const cgl_token *name);
+
+/* Has a call of the source's function no effect, and a result that depends on
+   its arguments alone?  (calls.c) */
+bool cgl_calls_is_uniform(tree *t, const cgl_token *name);
+
 /* The uniform variable that `name = value;` or its like sets, or NULL. */
 variable *cgl_values_assignment(tree *t, row r);
 
-/* May the tokens change the variable? */
+/* May the tokens change the variable? (changes.c) */
 bool cgl_values_is_assigned(const tree *t, row r, const variable *v);
 
 /* May the name be known by its address, or a reference, as the tokens tell? */
 bool cgl_values_is_addressed(const tree *t, row r, const cgl_token *name);
+
+/* Is the row the address of shared memory for certain?  `depth`: 0.
+   (shared.c) */
+bool cgl_shared_is_address(const tree *t, row r, int depth);
 
 /* Calls `visit` with every row of tokens of the list, nested ones too; a
    declaration's is its value. */

@@ -326,7 +326,7 @@ static void put_head(writer *w, bool ordered, bool in_row, const char *from,
 
 static bool has_plain_atomics(writer *w, row r) {
   for (size_t i = 0; i < r.n; i++)
-    if (cgl_put_target(w, r, i))
+    if (cgl_put_is_plain_atomic(w, r, i))
       return true;
   return false;
 }

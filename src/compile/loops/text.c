@@ -29,12 +29,21 @@ void cgl_put_line(writer *w, int line) {
 }
 
 
-const variable *cgl_put_target(writer *w, row r, size_t i) {
-  if (i + 3 >= r.n || !cgl_token_is(&r.at[i], "atomicAdd") ||
-      !cgl_token_is(&r.at[i + 1], "(") || !cgl_token_is(&r.at[i + 2], "&"))
-    return NULL;
-  const variable *v = cgl_tree_find(w->t, &r.at[i + 3]);
-  return v && v->shared && !v->dynamic ? v : NULL;
+bool cgl_put_is_plain_atomic(writer *w, row r, size_t i) {
+  static const char *const names[] = {"atomicAdd", "atomicSub", "atomicMin",
+                                      "atomicMax", "atomicAnd", "atomicOr",
+                                      "atomicXor", "atomicInc", "atomicExch",
+                                      "atomicDec", "atomicCAS", NULL};
+  if (i + 3 >= r.n || !cgl_token_is_of(&r.at[i], names) ||
+      !cgl_token_is(&r.at[i + 1], "(") ||
+      cgl_reach_declares(w->t->program, &r.at[i]))
+    return false;
+  size_t end = i + 2;
+  while (end < r.n && !cgl_token_is_any(&r.at[end], ",", ")"))
+    end = cgl_token_is_any(&r.at[end], "(", "[", "{")
+              ? cgl_tokens_close(r.at, r.n, end)
+              : end + 1;
+  return cgl_shared_is_address(w->t, cgl_row_slice(r, i + 2, end), 0);
 }
 
 
@@ -254,10 +263,8 @@ void cgl_put_tokens(writer *w, row r, bool in_region) {
     put_unrolled(w, r, i);
     if (is_apart(r, i))
       cgl_text_put(w->out, " ");
-    if (cgl_put_target(w, r, i)) {
-      cgl_text_put(w->out, "cgl_plain_add");
-      continue;
-    }
+    if (cgl_put_is_plain_atomic(w, r, i))
+      cgl_text_put(w->out, "cgl_plain_");
     cgl_text_add(w->out, x->text, x->length);
   }
 }

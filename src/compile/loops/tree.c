@@ -123,6 +123,17 @@ bool cgl_tree_is_name(row r, size_t i) {
 }
 
 
+bool cgl_tree_is_step(const cgl_token *t) {
+  return cgl_token_is_any(t, "++", "--");
+}
+
+
+bool cgl_tree_is_assignment(const cgl_token *t) {
+  return cgl_token_is_any(t, "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
+                          "^=", "<<=", ">>=", "++", "--");
+}
+
+
 void cgl_tree_renew(tree *t) {
   tree again = {.program = t->program,
                 .arena = t->arena,
@@ -132,8 +143,11 @@ void cgl_tree_renew(tree *t) {
                 .known = t->known,
                 .strips = t->strips,
                 .nplain = t->nplain,
+                .ncommons = t->ncommons,
+                .lone = t->lone,
                 .reads = t->reads + 1};
   memcpy(again.plain, t->plain, sizeof again.plain);
+  memcpy(again.commons, t->commons, sizeof again.commons);
   *t = again;
   t->last = &t->variables;
 }
@@ -331,15 +345,8 @@ static bool is_attribute(const cgl_token *x) {
 }
 
 
-static bool is_type_key(const cgl_token *x) {
-  return cgl_token_is_any(x, "struct", "class", "union", "enum");
-}
-
-
-/* Past the specifiers of a declaration at i, or i when there is none.  They
-   set the flags of `v`; what of them is a type is added to `type`. */
-static size_t read_specifiers(row r, size_t i, variable *v, row type,
-                              size_t *ntype) {
+size_t cgl_tree_specifiers(row r, size_t i, variable *v, row type,
+                           size_t *ntype) {
   size_t k = i;
   bool seen = false, external = false;
   *ntype = 0;
@@ -391,7 +398,7 @@ static size_t read_stars(row r, size_t k, variable *v, row type,
 static bool is_declaration(tree *t, row r) {
   variable v = {.region = 0};
   row type = cgl_tree_copy(t, r.at, r.n);
-  size_t n, k = read_specifiers(r, 0, &v, type, &n);
+  size_t n, k = cgl_tree_specifiers(r, 0, &v, type, &n);
   if (!k)
     return false;
   k = read_stars(r, k, &v, type, &n);
@@ -448,8 +455,7 @@ static void rename_tokens(row r, size_t from, cgl_token name) {
 }
 
 
-/* A variable whose name stands at r.at[i], known up to the end of r. */
-static variable *declare(tree *t, row r, size_t i, const variable *like) {
+variable *cgl_tree_declare_at(tree *t, row r, size_t i, const variable *like) {
   const cgl_token *origin = t->origin ? t->origin + (&r.at[i] - t->copy) : NULL;
   if (like->shared)
     for (variable *v = t->variables; v; v = v->next)
@@ -474,12 +480,44 @@ static variable *declare(tree *t, row r, size_t i, const variable *like) {
 }
 
 
+/* The dimensions of `T name[] = {...}`, where the first is how many there are.
+ */
+static row count_elements(tree *t, row dims, row value) {
+  size_t n = 0;
+  if (dims.n < 2 || !cgl_token_is(&dims.at[1], "]") || value.n < 3 ||
+      !cgl_token_is(value.at, "=") || !cgl_token_is(&value.at[1], "{") ||
+      cgl_tokens_close(value.at, value.n, 1) != value.n)
+    return dims;
+  for (size_t i = 0; i < value.n; i++)
+    if (cgl_token_is(&value.at[i], "<"))
+      return dims; /* a comma in <> is no element's */
+  for (size_t i = 2; i + 1 < value.n; n++) {
+    if (dims.n > 2 && !cgl_token_is(&value.at[i], "{"))
+      return dims;
+    while (i + 1 < value.n && !cgl_token_is(&value.at[i], ","))
+      i = cgl_token_is_any(&value.at[i], "(", "[", "{")
+              ? cgl_tokens_close(value.at, value.n, i)
+              : i + 1;
+    i++;
+  }
+  row made = cgl_tree_copy(t, dims.at, dims.n + 1);
+  if (t->failed)
+    return dims;
+  memcpy(&made.at[2], &dims.at[1], (dims.n - 1) * sizeof *dims.at);
+  made.at[1] = cgl_tree_token(t, dims.at, "%zu", n);
+  made.at[1].kind = CGL_TOKEN_NUMBER;
+  made.n = dims.n + 1;
+  return made;
+}
+
+
 /* A statement for every declarator of r[from..to); names hold to r's end. */
 static statement **read_declaration(tree *t, row r, size_t from, size_t to,
                                     statement **tail) {
   variable base = {.region = -1};
   row type = cgl_tree_copy(t, r.at + from, to - from);
-  size_t nbase, k = read_specifiers((row){r.at, to}, from, &base, type, &nbase);
+  size_t nbase,
+      k = cgl_tree_specifiers((row){r.at, to}, from, &base, type, &nbase);
   while (k < to) {
     variable v = base;
     row own = cgl_tree_copy(t, type.at, to - from);
@@ -502,9 +540,10 @@ static statement **read_declaration(tree *t, row r, size_t from, size_t to,
       k = cgl_token_is_any(&r.at[k], "(", "[", "{")
               ? cgl_tokens_close(r.at, to, k)
               : k + 1;
+    v.dims = count_elements(t, v.dims, slice(r, value, k));
     v.lambda = v.is_auto && value + 1 < k &&
                cgl_tree_lambda(slice(r, value + 1, k), 0) == k - value - 1;
-    variable *declared = declare(t, r, name, &v);
+    variable *declared = cgl_tree_declare_at(t, r, name, &v);
     if (declared && v.lambda && cgl_tree_sync(t, &r.at[value], k - value)) {
       declared->value = slice(r, value, k);
       declared->function = true;
@@ -561,7 +600,7 @@ static void read_for(tree *t, row r, size_t open, size_t close, statement *s) {
   row init = slice(r, open + 1, first + 1);
   if (is_declaration(t, init))
     read_declaration(t, r, open + 1, first + 1, &s->init);
-  else if (init.n > 1) {
+  else if (init.n > 1 && !cgl_effects_read(t, init, &s->init)) {
     s->init = cgl_tree_new(t, STATEMENT_PLAIN);
     s->init->all = init;
   }
@@ -607,80 +646,6 @@ static statement *read_control(tree *t, row r, size_t i, size_t end) {
 }
 
 
-/* The body of a type in a declaration. */
-typedef struct type_body {
-  size_t key, name, open, close; /* struct, its name's place, and the braces */
-} type_body;
-
-static bool find_type_body(row r, size_t i, size_t end, type_body *b) {
-  while (i < end && r.at[i].kind == CGL_TOKEN_NAME && !is_type_key(&r.at[i]))
-    i = is_attribute(&r.at[i]) ? cgl_tokens_close(r.at, end, i + 1) : i + 1;
-  b->key = i++;
-  if (i >= end || !is_type_key(&r.at[b->key]))
-    return false;
-  while (i < end && (is_attribute(&r.at[i]) || is_type_key(&r.at[i])))
-    i = is_attribute(&r.at[i]) ? cgl_tokens_close(r.at, end, i + 1) : i + 1;
-  b->name = i;
-  i += i < end && r.at[i].kind == CGL_TOKEN_NAME;
-  i += i < end && cgl_token_is(&r.at[i], "final");
-  if (i >= end || !cgl_token_is_any(&r.at[i], "{", ":"))
-    return false;
-  while (i < end && !cgl_token_is_any(&r.at[i], "{", ";", "=", "(", "["))
-    i++;
-  b->open = i;
-  if (i >= end || !cgl_token_is(&r.at[i], "{"))
-    return false;
-  b->close = cgl_tokens_close(r.at, end, i);
-  return b->close < end;
-}
-
-
-/* Is the row a declaration of types alone? */
-static bool declares_type(row all) {
-  type_body b;
-  return cgl_token_is_any(all.at, "using", "typedef") ||
-         (find_type_body(all, 0, all.n, &b) && b.key == 0 &&
-          b.close + 1 == all.n);
-}
-
-
-static void declare_type(tree *t, row all) {
-  variable *v = cgl_tree_declare(t, all.at);
-  v->name = cgl_tree_token(t, all.at, "cgl_type_%d", ++t->ids);
-  v->alias = v->constructed = true;
-  v->value = all;
-}
-
-
-/* Of a declaration from i to end whose type's body is in it (__shared__ struct
-   { int n; } s;), makes one of the type and, in the end of the same place, one
-   of the variables; where that begins, else i. */
-static size_t split_type(tree *t, row r, size_t i, size_t end) {
-  type_body b;
-  if (!find_type_body(r, i, end, &b) || b.close + 1 == end)
-    return i;
-  const cgl_token stop = r.at[end - 1];
-  const size_t named = r.at[b.name].kind == CGL_TOKEN_NAME;
-  const cgl_token name =
-      named ? r.at[b.name]
-            : cgl_tree_token(t, &r.at[b.key], "cgl_type_%d", ++t->ids);
-  const size_t before = b.name - b.key, rest = b.close - b.name - named;
-  row type = cgl_tree_copy(t, &r.at[b.key], before + rest + 2);
-  if (!type.n)
-    return i;
-  type.at[before] = name;
-  memcpy(&type.at[before + 1], &r.at[b.name + named], rest * sizeof name);
-  type.at[before + 1 + rest] = stop;
-  declare_type(t, type);
-  const size_t begin = b.close - 1 - (b.key - i);
-  memmove(&r.at[begin], &r.at[i], (b.key - i) * sizeof name);
-  r.at[b.close - 1] = name;
-  for (size_t k = i; k < begin; k++)
-    r.at[k] = stop;
-  return begin;
-}
-
-
 /* Does a break or continue leave the statement for a loop with barriers? */
 static bool leaves_loop(const tree *t, row all) {
   bool chosen = cgl_token_is(all.at, "switch");
@@ -691,14 +656,14 @@ static bool leaves_loop(const tree *t, row all) {
 
 static statement **read_statement(tree *t, row r, size_t i, size_t end,
                                   statement **tail) {
-  i = split_type(t, r, i, end);
+  i = cgl_tree_split_types(t, r, i, end);
   const cgl_token *x = &r.at[i];
   row all = slice(r, i, end);
   statement *s = NULL;
   if (cgl_token_is(x, ";"))
     return tail;
-  if (declares_type(all)) {
-    declare_type(t, all);
+  if (cgl_tree_declares_type(all)) {
+    cgl_tree_declare_type(t, all);
     return tail;
   }
   bool control = cgl_token_is_any(x, "if", "for", "while", "do", "switch", "{");
@@ -709,7 +674,8 @@ static statement **read_statement(tree *t, row r, size_t i, size_t end,
     s->apart = true;
     t->aparts++;
   } else if (control &&
-             (cgl_tree_sync(t, all.at, all.n) || leaves_loop(t, all))) {
+             (cgl_tree_sync(t, all.at, all.n) || leaves_loop(t, all) ||
+              cgl_common_is_control(t, r, i))) {
     if (cgl_token_is(x, "switch"))
       cgl_tree_refuse(t, x,
                       "a switch around a barrier, or that continues a loop "
@@ -719,6 +685,8 @@ static statement **read_statement(tree *t, row r, size_t i, size_t end,
       s->body = read_list(t, slice(r, i + 1, end - 1));
     } else
       s = read_control(t, r, i, end);
+    if (s)
+      s->common = cgl_common_is_control(t, r, i);
   } else if (cgl_token_is_any(x, "using", "typedef", "class", "union", "enum",
                               "case", "default", "#") ||
              (all.n > 2 && cgl_token_is(x, "struct") &&
@@ -728,6 +696,11 @@ static statement **read_statement(tree *t, row r, size_t i, size_t end,
                     (int)x->length, x->text);
   } else if (!control && !cgl_token_is(x, "return") && is_declaration(t, all))
     return read_declaration(t, r, i, end, tail);
+  else {
+    statement **last = control ? NULL : cgl_effects_read(t, all, tail);
+    if (last)
+      return last;
+  }
   if (!s)
     s = cgl_tree_new(t, STATEMENT_PLAIN);
   s->all = all;
@@ -762,7 +735,7 @@ void cgl_tree_mark(tree *t, statement *list) {
       s->sync |= in->sync;
     s->sync |= s->kind == STATEMENT_BARRIER ? SYNC_BLOCK
                : s->kind == STATEMENT_WARP  ? SYNC_WARP
-               : s->apart                   ? SYNC_APART
+               : s->apart || s->common      ? SYNC_APART
                                             : 0;
     s->escapes = s->kind == STATEMENT_JUMP;
     bool loop = s->kind == STATEMENT_FOR || s->kind == STATEMENT_WHILE ||

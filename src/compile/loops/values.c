@@ -18,131 +18,8 @@ static const char *const pure_calls[] = {
     NULL};
 
 
-static bool is_assignment(const cgl_token *t) {
-  return cgl_token_is_any(t, "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
-                          "^=", "<<=", ">>=", "++", "--");
-}
-
-
-/* What stands after the name, its members and elements: may it change?  What
-   a pointer points to is not the pointer. */
-static bool is_changed_behind(row r, size_t i, bool pointer) {
-  size_t k = i + 1;
-  if (pointer && k < r.n && cgl_token_is_any(&r.at[k], "[", "->"))
-    return false;
-  while (k < r.n) {
-    if (cgl_token_is(&r.at[k], "["))
-      k = cgl_tokens_close(r.at, r.n, k);
-    else if (cgl_token_is_any(&r.at[k], ".", "->"))
-      k += 2;
-    else
-      break;
-  }
-  return k < r.n && (is_assignment(&r.at[k]) ||
-                     (k > i + 1 && cgl_token_is(&r.at[k], "(")));
-}
-
-
-/* Ends an argument with the name, its members and elements? */
-static bool is_argument(row r, size_t i) {
-  size_t k = i + 1;
-  while (k < r.n && cgl_token_is_any(&r.at[k], "[", ".", "->"))
-    k = cgl_token_is(&r.at[k], "[") ? cgl_tokens_close(r.at, r.n, k) : k + 2;
-  return k < r.n && cgl_token_is_any(&r.at[k], ")", ",");
-}
-
-
-/* Stands i in parentheses that are assigned to, as in (c ? a : b) = 1? */
-static bool is_in_target(row r, size_t i) {
-  size_t depth = 0;
-  for (size_t k = i + 1; k < r.n; k++) {
-    if (cgl_token_is_any(&r.at[k], "(", "["))
-      depth++;
-    else if (cgl_token_is_any(&r.at[k], "]") && depth)
-      depth--;
-    else if (cgl_token_is(&r.at[k], ")")) {
-      if (depth)
-        depth--;
-      else if (k + 1 < r.n && is_assignment(&r.at[k + 1]))
-        return true;
-    } else if (cgl_token_is_any(&r.at[k], ";", "{", "}"))
-      return false;
-  }
-  return false;
-}
-
-
-bool cgl_values_is_assigned(const tree *t, row r, const variable *v) {
-  const cgl_token *name = &v->name;
-  bool pointer = false;
-  for (size_t i = 0; i < v->type.n && !v->dims.n; i++)
-    pointer |= cgl_token_is(&v->type.at[i], "*");
-  for (size_t i = 0; i < r.n; i++) {
-    if (!cgl_tree_is_name(r, i) || !cgl_token_same(&r.at[i], name))
-      continue;
-    size_t before = i;
-    while (before && cgl_token_is(&r.at[before - 1], "("))
-      before--;
-    if (is_changed_behind(r, i, pointer) || is_in_target(r, i) ||
-        (before && cgl_token_is_any(&r.at[before - 1], "++", "--")))
-      return true;
-    /* An operator's, or the end of a function's template arguments. */
-    if (before && cgl_token_is(&r.at[before - 1], ">>") &&
-        (t->extracts || (t->references && before < i)))
-      return true;
-    if (t->references && i && cgl_token_is_any(&r.at[i - 1], "(", ",") &&
-        is_argument(r, i))
-      return true;
-  }
-  return false;
-}
-
-
-/* Is the `)` at i the end of a cast, so that `&` behind it is an address? */
-static bool is_cast(const tree *t, row r, size_t i) {
-  if (i < 2 || cgl_token_is(&r.at[i - 1], "*"))
-    return true;
-  return cgl_token_is(&r.at[i - 2], "(") &&
-         r.at[i - 1].kind == CGL_TOKEN_NAME && !cgl_tree_find(t, &r.at[i - 1]);
-}
-
-
-/* May its address be taken?  `a & b` has an operand in front of the `&`, and
-   `(T &)a` is a reference. */
-static bool is_addressed(const tree *t, row r, const cgl_token *name) {
-  for (size_t i = 1; i < r.n; i++) {
-    if (!cgl_tree_is_name(r, i) || !cgl_token_same(&r.at[i], name))
-      continue;
-    size_t k = i;
-    while (k > 1 && cgl_token_is(&r.at[k - 1], "("))
-      k--;
-    if (k > 1 && cgl_token_is(&r.at[k - 1], ")") &&
-        cgl_token_is_any(&r.at[k - 2], "&", "&&"))
-      return true;
-    if (!k || !cgl_token_is_any(&r.at[k - 1], "&", "&&"))
-      continue;
-    const cgl_token *before = k > 1 ? &r.at[k - 2] : NULL;
-    if (!before || cgl_token_is_any(before, "return", "auto"))
-      return true;
-    bool logical = cgl_token_is(&r.at[k - 1], "&&");
-    if (cgl_token_is(before, ")")
-            ? !logical && is_cast(t, r, k - 2)
-            : before->kind == CGL_TOKEN_PUNCT && !cgl_token_is(before, "]"))
-      return true;
-  }
-  return false;
-}
-
-
-/* Is a reference declared that begins with the variable? */
-static bool is_bound(row r, const cgl_token *name) {
-  for (size_t i = 2; i < r.n; i++)
-    if (cgl_tree_is_name(r, i) && cgl_token_same(&r.at[i], name) &&
-        cgl_token_is_any(&r.at[i - 1], "=", "(", "{") &&
-        r.at[i - 2].kind == CGL_TOKEN_NAME && i > 2 &&
-        cgl_token_is_any(&r.at[i - 3], "&", "&&"))
-      return true;
-  return false;
+bool cgl_values_is_pure_call(const cgl_token *name) {
+  return cgl_token_is_of(name, pure_calls);
 }
 
 
@@ -154,11 +31,6 @@ static bool is_referred(row value, const cgl_token *name) {
         !(i + 1 < value.n && cgl_token_is_any(&value.at[i + 1], "[", "->")))
       return true;
   return false;
-}
-
-
-bool cgl_values_is_addressed(const tree *t, row r, const cgl_token *name) {
-  return is_addressed(t, r, name) || is_bound(r, name);
 }
 
 
@@ -192,31 +64,40 @@ static bool is_constant(tree *t, const cgl_token *name) {
   const cgl_chunk *c = &t->program->chunks[chunk];
   if (cgl_token_is(c->at, "enum"))
     return true;
+  bool constant = false;
   for (size_t i = 0; i < c->count; i++) {
-    if (cgl_token_is_any(&c->at[i], "constexpr", "const"))
-      return !c->record;
+    constant |= cgl_token_is_any(&c->at[i], "constexpr", "const");
+    if (cgl_token_is(&c->at[i], "(") && i &&
+        cgl_token_same(&c->at[i - 1], name) &&
+        cgl_token_is(&c->at[c->count - 1], "}"))
+      return false; /* a function that gives a constant */
     if (cgl_token_is_any(&c->at[i], "{", "(", "="))
-      return false;
+      break;
   }
-  return false;
+  return constant && !c->record;
 }
 
 
-/* A device variable, which the expression loads. */
+/* A variable in memory that the expression loads. */
 static bool is_device_variable(tree *t, const cgl_token *name) {
   size_t chunk;
   if (!cgl_reach_chunk(t->program, name, 0, &chunk))
     return false;
   const cgl_chunk *c = &t->program->chunks[chunk];
+  bool shared = false;
   for (size_t i = 0; i < c->count; i++) {
     if (cgl_token_is(&c->at[i], "volatile"))
       return false;
-    if (cgl_token_is_any(&c->at[i], "__constant__"))
-      return true;
+    shared |= cgl_token_is_any(&c->at[i], "__constant__", "__shared__");
     if (cgl_token_is_any(&c->at[i], "{", "(", "="))
-      return false;
+      break;
   }
-  return false;
+  return shared;
+}
+
+
+bool cgl_values_is_common(tree *t, const cgl_token *name) {
+  return is_constant(t, name) || is_device_variable(t, name);
 }
 
 
@@ -236,7 +117,7 @@ static bool is_uniform_variable(const variable *v, bool fixed) {
 static bool is_pure(tree *t, row r, bool fixed, bool threads) {
   for (size_t i = 0; i < r.n; i++) {
     const cgl_token *x = &r.at[i];
-    if (is_assignment(x) || cgl_token_is_any(x, "{", ";", "?:"))
+    if (cgl_tree_is_assignment(x) || cgl_token_is_any(x, "{", ";", "?:"))
       return false;
     if (x->kind == CGL_TOKEN_STRING)
       return false;
@@ -262,8 +143,11 @@ static bool is_pure(tree *t, row r, bool fixed, bool threads) {
         return false;
       continue;
     }
-    if (i + 1 < r.n && cgl_token_is(&r.at[i + 1], "("))
+    if (i + 1 < r.n && cgl_token_is(&r.at[i + 1], "(")) {
+      if (!fixed && !threads && cgl_calls_is_uniform(t, x))
+        continue;
       return false;
+    }
     const variable *v = cgl_tree_find(t, x);
     if (v) {
       if (v->constant || v->alias || (threads && v->again) ||
@@ -307,8 +191,13 @@ static bool is_named_whole(row r, const cgl_token *name) {
 /* Marks what is assigned and addressed. */
 static void see_uses(tree *t, statement *s, row r, void *user) {
   (void)user;
+  /* The text of what was read as its parts has declarations in it. */
+  const bool parts = s->kind != STATEMENT_PLAIN && (s->body || s->otherwise) &&
+                     r.at == s->all.at;
   for (variable *v = t->variables; v; v = v->next) {
-    v->assigned |= cgl_values_is_assigned(t, r, v);
+    const bool assigned = cgl_values_is_assigned(t, r, v);
+    v->assigned |= assigned;
+    v->changed |= assigned && !parts;
     v->addressed |= cgl_values_is_addressed(t, r, &v->name) ||
                     (s->kind == STATEMENT_DECLARATION &&
                      s->variable->reference && is_referred(r, &v->name)) ||
@@ -336,7 +225,7 @@ static variable *simple_assignment(tree *t, row r, row *value) {
     return cgl_tree_find(t, &r.at[0]);
   if (n == 2 && cgl_token_is_any(&r.at[0], "++", "--"))
     return cgl_tree_find(t, &r.at[1]);
-  if (n < 3 || !is_assignment(&r.at[1]) ||
+  if (n < 3 || !cgl_tree_is_assignment(&r.at[1]) ||
       cgl_token_is_any(&r.at[1], "++", "--"))
     return NULL;
   *value = (row){r.at + 2, n - 2};
@@ -434,13 +323,13 @@ static void walk(tree *t, statement *list, bool uniform, census *c) {
       drop_assigned(t, s->all, c);
     else {
       bool same = uniform && is_pure(t, s->cond, false, false);
-      walk(t, s->init, uniform, c);
-      walk(t, s->head, uniform || s->sync == SYNC_WARP, c);
-      drop_assigned(t, s->cond, c);
-      walk_step(t, s->step, same, c);
       /* The lanes of a warp that come here come together. */
       const bool warp = s->sync == SYNC_WARP && !t->strips;
       const bool together = same || warp;
+      walk(t, s->init, uniform, c);
+      walk(t, s->head, together, c);
+      drop_assigned(t, s->cond, c);
+      walk_step(t, s->step, same, c);
       walk(t, s->body, together, c);
       walk(t, s->otherwise, together, c);
       if (warp) {
@@ -456,17 +345,77 @@ static void walk(tree *t, statement *list, bool uniform, census *c) {
 }
 
 
-static bool is_literal(tree *t, row r) {
+/* `list`: of an array, in braces. */
+static bool is_literal(tree *t, row r, bool list) {
   for (size_t i = 0; i < r.n; i++) {
     const variable *v = cgl_tree_find(t, &r.at[i]);
     if (r.at[i].kind == CGL_TOKEN_NAME && !cgl_token_is_type_word(&r.at[i]) &&
         !(v ? v->constant || v->alias : is_constant(t, &r.at[i])) &&
         !cgl_token_is_any(&r.at[i], "sizeof", "warpSize"))
       return false;
-    if (cgl_token_is_any(&r.at[i], "{", "["))
+    if (cgl_token_is_any(&r.at[i], list ? "[" : "{", "["))
       return false;
   }
   return true;
+}
+
+
+/* Is the variable of a type that words of the language name? */
+static bool is_fundamental(row type) {
+  for (size_t i = 0; i < type.n; i++)
+    if (!cgl_token_is_type_word(&type.at[i]) && !cgl_token_is(&type.at[i], "*"))
+      return false;
+  return type.n > 0;
+}
+
+
+/* Is the constant of the source of such a type? */
+static bool is_number(tree *t, const cgl_token *name) {
+  size_t chunk;
+  if (!is_constant(t, name) || !cgl_reach_chunk(t->program, name, 0, &chunk))
+    return false;
+  const cgl_chunk *c = &t->program->chunks[chunk];
+  for (size_t i = 0; i < c->count; i++) {
+    if (cgl_token_same(&c->at[i], name))
+      return true;
+    if (!cgl_token_is_type_word(&c->at[i]) &&
+        !cgl_token_is_any(&c->at[i], "static", "constexpr"))
+      return false;
+  }
+  return false;
+}
+
+
+/* Is the value of an `auto` a number, or a pointer to such? */
+static bool is_number_value(tree *t, row r, int depth) {
+  for (size_t i = 0; i < r.n; i++) {
+    const cgl_token *x = &r.at[i];
+    if (x->kind == CGL_TOKEN_STRING ||
+        cgl_token_is_any(x, "{", "::", "->", "."))
+      return false;
+    if (x->kind != CGL_TOKEN_NAME || cgl_token_is_type_word(x) ||
+        cgl_token_is_any(x, "true", "false", "warpSize"))
+      continue;
+    if (cgl_token_is_any(x, "min", "max", "abs") &&
+        !cgl_reach_declares(t->program, x))
+      continue;
+    if (cgl_token_is_position(x) && i + 2 < r.n &&
+        cgl_token_is(&r.at[i + 1], ".")) {
+      i += 2;
+      continue;
+    }
+    const variable *v = cgl_tree_find(t, x);
+    if (v ? v->alias || v->lambda || v->reference ||
+                !(v->is_auto
+                      ? depth < 8 && v->value.n > 1 &&
+                            is_number_value(
+                                t, (row){v->value.at + 1, v->value.n - 1},
+                                depth + 1)
+                      : is_fundamental(v->type))
+          : !is_number(t, x))
+      return false;
+  }
+  return r.n > 0;
 }
 
 
@@ -477,7 +426,8 @@ static bool is_closed(tree *t, const variable *v) {
     return false;
   row all = cgl_tree_copy(t, v->type.at ? v->type.at : &v->name, v->type.n + 1);
   if (t->failed || v->is_auto)
-    return true;
+    return t->failed || v->value.n < 2 || !cgl_token_is(v->value.at, "=") ||
+           !is_number_value(t, (row){v->value.at + 1, v->value.n - 1}, 0);
   all.at[v->type.n] = v->name;
   all.n = v->type.n + 1;
   if (cgl_parameter_read(t->aliases, all.at, all.n, t->arena, &p) != 0)
@@ -544,7 +494,8 @@ static bool begins_anew(tree *t, const statement *s, const variable *v) {
   for (size_t i = 0; i < v->type.n && plain; i++)
     plain = !cgl_token_is_any(&v->type.at[i], "volatile", "static");
   for (size_t i = 2; i < s->all.n && plain; i++)
-    plain = !is_assignment(&s->all.at[i]) && !cgl_token_is(&s->all.at[i], "{");
+    plain = !cgl_tree_is_assignment(&s->all.at[i]) &&
+            !cgl_token_is(&s->all.at[i], "{");
   for (const variable *other = t->variables; other && plain;
        other = other->next)
     for (size_t i = 0; i < other->value.n && plain; i++)
@@ -582,100 +533,18 @@ static void split_variables(tree *t, statement *list) {
 }
 
 
-/* ---- functions of the source ---- */
-
-/* The `(` around token k, or n when it stands in none. */
-static size_t find_open(const cgl_token *at, size_t n, size_t k) {
-  for (int depth = 0; k;) {
-    const cgl_token *x = &at[--k];
-    if (cgl_token_is_any(x, ")", "]", "}"))
-      depth++;
-    else if (cgl_token_is_any(x, "(", "[", "{") && !depth--)
-      return cgl_token_is(x, "(") ? k : n;
-  }
-  return n;
-}
-
-
-/* Begins a list of parameters at `(`?  A call looks alike, but for what stands
-   around it. */
-static bool is_parameters(const cgl_token *at, size_t n, size_t open) {
-  const size_t close = cgl_tokens_close(at, n, open);
-  if (!open || cgl_token_is_any(&at[open - 1], "if", "while", "for", "switch",
-                                "return", "sizeof", "="))
-    return false;
-  if (close < n && cgl_token_is(&at[close], ";"))
-    return open > 1 &&
-           !cgl_token_is_any(&at[open - 2], "return", "else", "do") &&
-           (at[open - 2].kind == CGL_TOKEN_NAME ||
-            cgl_token_is_any(&at[open - 2], "*", "&", ">", "operator"));
-  return close < n && (at[close].kind == CGL_TOKEN_NAME ||
-                       cgl_token_is_any(&at[close], "{", "->", ":"));
-}
-
-
-/* Is the `&` at k that of a parameter which may be changed: T &name? */
-static bool is_reference(const cgl_token *at, size_t n, size_t k) {
-  const size_t open = find_open(at, n, k);
-  size_t from = k;
-  int inside = 0; /* of < and > */
-  bool constant = false;
-  if (open == n || k + 1 >= n || at[k + 1].kind != CGL_TOKEN_NAME)
-    return false;
-  for (; from > open + 1; from--) {
-    const cgl_token *x = &at[from - 1];
-    if (cgl_token_is(x, ",") && !inside)
-      break;
-    inside += cgl_token_is(x, ">") - cgl_token_is(x, "<");
-    constant |= cgl_token_is(x, "const");
-    if (inside < 0 || (x->kind == CGL_TOKEN_PUNCT && !inside &&
-                       !cgl_token_is_any(x, "::", "*", "<")))
-      return false;
-  }
-  return from < k && !constant && !inside && is_parameters(at, n, open);
-}
-
-
-/* Does a function take a reference to what it may change? */
-static bool takes_references(const cgl_program *p) {
-  for (size_t i = 0; i < p->nchunks; i++) {
-    const cgl_chunk *c = &p->chunks[i];
-    bool alias = c->count && cgl_token_is_any(c->at, "typedef", "using");
-    for (size_t k = 1; k < c->count; k++)
-      if (cgl_token_is_any(&c->at[k], "&", "&&") &&
-          (alias || is_reference(c->at, c->count, k)))
-        return true;
-  }
-  return false;
-}
-
-
-static bool defines_extraction(const cgl_program *p) {
-  for (size_t i = 0; i < p->nchunks; i++)
-    for (size_t k = 1; k < p->chunks[i].count; k++)
-      if (cgl_token_is(&p->chunks[i].at[k - 1], "operator") &&
-          cgl_token_is(&p->chunks[i].at[k], ">>"))
-        return true;
-  return false;
-}
-
-
-void cgl_values_find_functions(tree *t) {
-  t->references = takes_references(t->program);
-  t->extracts = defines_extraction(t->program);
-}
-
-
 void cgl_values_find(tree *t) {
   for (variable *v = t->variables; v; v = v->next)
     v->closed = !v->shared &&
                 !(v->home && v->home->kind == STATEMENT_BARRIER) &&
                 is_closed(t, v);
   cgl_values_each(t, t->body, see_uses, NULL);
-  if (!t->strips)
+  if (!t->strips) {
+    cgl_effects_split(t, &t->body);
     split_variables(t, t->body);
+  }
   for (variable *v = t->variables; v; v = v->next)
-    v->assigned = v->addressed = false;
+    v->assigned = v->changed = v->addressed = false;
   for (variable *v = t->variables; v; v = v->next)
     v->closed = !v->shared &&
                 !(v->home && v->home->kind == STATEMENT_BARRIER) &&
@@ -688,10 +557,13 @@ void cgl_values_find(tree *t) {
     bool constant = v->constant;
     for (size_t i = 0; i < v->type.n; i++)
       constant |= cgl_token_is(&v->type.at[i], "const");
-    bool plain = v->value.n > 1 && !v->dims.n && !v->assigned &&
-                 !v->addressed && !v->constructed && !v->reference;
+    /* A loop's text has `name =` of what it declares. */
+    bool plain = v->value.n > 1 && (!v->assigned || v->constant) &&
+                 !v->addressed && !v->constructed && !v->reference &&
+                 (!v->dims.n || v->constant);
     row value = {v->value.at + 1, v->value.n ? v->value.n - 1 : 0};
-    v->constant = constant && plain && !v->shared && is_literal(t, value);
+    v->constant =
+        constant && plain && !v->shared && is_literal(t, value, v->dims.n > 0);
     v->uniform = !v->shared && !v->constant && !v->addressed && !v->alias &&
                  !v->lambda && (!v->reference || v->parameter);
   }
@@ -706,7 +578,7 @@ void cgl_values_find(tree *t) {
       row value = {v->value.at + 1, v->value.n ? v->value.n - 1 : 0};
       if (v->uniform || v->again || v->shared || v->constant || v->assigned ||
           v->addressed || v->dims.n || v->constructed || v->reference ||
-          v->parameter || v->alias || v->lambda || !value.n ||
+          v->parameter || v->alias || v->lambda || v->is_auto || !value.n ||
           !is_pure(t, value, true, true))
         continue;
       v->again = c.again = true;

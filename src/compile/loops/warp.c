@@ -339,6 +339,7 @@ bool cgl_warp_is_uniform(writer *w, row r) {
     /* the one result of a vote */
     bool vote = r.at[i].length > 6 && !memcmp(r.at[i].text, "cgl_q_", 6) &&
                 (i + 1 == r.n || !cgl_token_is(&r.at[i + 1], "[")) &&
+                !memchr(r.at[i].text, '[', r.at[i].length) &&
                 !cgl_tree_find(w->t, &r.at[i]);
     const variable *v = cgl_tree_find(w->t, &r.at[i]);
     const bool warp = w->fast && v && v->warp.n && !v->lane;
@@ -424,7 +425,7 @@ statement *cgl_warp_find_end(writer *w, statement *s) {
   statement *end = s->next;
   bool simple = true; /* since the last one that synchronizes */
   for (statement *in = s; in; in = in->next) {
-    if (in->sync & SYNC_BLOCK || in->escapes ||
+    if (in->sync & (SYNC_BLOCK | SYNC_APART) || in->escapes ||
         (in->kind == STATEMENT_DECLARATION && in->variable->shared))
       break;
     variable *v = in->kind == STATEMENT_PLAIN && !in->sync

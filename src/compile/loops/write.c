@@ -383,10 +383,10 @@ static void put_common(writer *w, const variable *v) {
     cgl_put_type(w, v);
   }
   cgl_put_name(w, " ", v);
+  if (v->constant || v->shared)
+    cgl_put_tokens(w, v->dims, false);
   if (v->constant)
     cgl_put_tokens(w, v->value, false);
-  else if (v->shared)
-    cgl_put_tokens(w, v->dims, false);
   cgl_text_put(w->out, ";");
   cgl_put_own(w);
 }
@@ -423,24 +423,42 @@ static void put_own(writer *w, const variable *v) {
 }
 
 
-static void put_names(writer *w) {
-  for (const variable *v = w->t->variables; v; v = v->next) {
-    if (v->parameter && v->value.n)
-      continue; /* a template's, see put_templates */
-    if (v->index.n) {
-      cgl_put_name(w, "const long cgl_base_", v);
-      cgl_text_put(w->out, " = (unsigned)(");
-      cgl_put_tokens(w, v->index, false);
-      cgl_text_put(w->out, ");");
-      cgl_put_own(w);
-    }
-    if (v->alias)
-      put_alias(w, v);
-    else if (v->constant || v->shared || (v->uniform && !v->parameter))
-      put_common(w, v);
-    else if (cgl_region_is_local(v) || v->again)
-      put_own(w, v);
+/* A type that a value decides comes behind those of what the value names. */
+static void put_variable(writer *w, variable *v) {
+  if (v->written)
+    return;
+  v->written = true;
+  for (size_t i = 0; v->is_auto && !v->alias && i < v->value.n; i++) {
+    variable *other = cgl_tree_find(w->t, &v->value.at[i]);
+    if (other)
+      put_variable(w, other);
   }
+  if (v->parameter && v->value.n)
+    return; /* a template's, see put_templates */
+  if (v->index.n) {
+    cgl_put_name(w, "const long cgl_base_", v);
+    cgl_text_put(w->out, " = (unsigned)(");
+    cgl_put_tokens(w, v->index, false);
+    cgl_text_put(w->out, ");");
+    cgl_put_own(w);
+  }
+  if (v->alias)
+    put_alias(w, v);
+  else if (v->constant || v->shared || (v->uniform && !v->parameter))
+    put_common(w, v);
+  else if (cgl_region_is_local(v) || v->again)
+    put_own(w, v);
+}
+
+
+static void put_names(writer *w) {
+  for (variable *v = w->t->variables; v; v = v->next)
+    v->written = false;
+  for (variable *v = w->t->variables; v; v = v->next)
+    if (!v->is_auto || v->alias)
+      put_variable(w, v);
+  for (variable *v = w->t->variables; v; v = v->next)
+    put_variable(w, v);
   cgl_text_put(w->out, "const bool cgl_aligned = (0u");
   for (const variable *v = w->t->variables; v; v = v->next)
     if (v->warp.n) {
@@ -761,7 +779,7 @@ int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
   if (!t.failed)
     read_kernel(&t);
   while (t.strips ? cgl_strip_exclude(&(writer){.t = &t})
-                  : cgl_apart_exclude(&t))
+                  : cgl_apart_exclude(&t) || cgl_common_find(&t))
     read_kernel(&t);
   writer w = {.t = &t, .style = style, .out = &first, .counting = true};
   if (!t.why && !t.failed) {

@@ -101,8 +101,9 @@ size_t cgl_put_find_index(const writer *w, row r, size_t *n);
 /* The sum without the n tokens at `at`. */
 void cgl_put_rest(writer *w, row r, size_t at, size_t n);
 
-/* The shared array that an atomicAdd at i changes, or NULL. */
-const variable *cgl_put_target(writer *w, row r, size_t i);
+/* Is an atomic operation at i on shared memory, so that no other thread of the
+   machine comes between? */
+bool cgl_put_is_plain_atomic(writer *w, row r, size_t i);
 
 /* ---- region.c ---- */
 

@@ -58,39 +58,64 @@ static void replace_token(edit *e, const cgl_token *t, const char *text) {
 }
 
 
-/* Does the token stand in a template? */
-static bool is_in_template(const cgl_token *at, size_t i) {
-  size_t depth = 0;
-  bool outside = false; /* of the function's body */
-  while (i-- > 0) {
+/* The `{` around token i, or `none`. */
+static size_t find_open(const cgl_token *at, size_t i, size_t none) {
+  for (size_t depth = 0; i-- > 0;) {
     if (cgl_token_is(&at[i], "}"))
       depth++;
-    else if (cgl_token_is(&at[i], "{") && depth)
-      depth--;
-    else if (cgl_token_is(&at[i], "{"))
-      outside = i && cgl_token_is(&at[i - 1], ")");
-    if (outside && !depth && cgl_token_is(&at[i], "template"))
-      return true;
-    if (outside && (depth || cgl_token_is(&at[i], ";")))
-      return false;
+    else if (cgl_token_is(&at[i], "{") && !depth--)
+      return i;
   }
+  return none;
+}
+
+
+/* Stands the token in a function's template, or in a member of a class's? */
+static bool is_in_template(const cgl_token *at, size_t count, size_t i) {
+  while ((i = find_open(at, i, count)) != count)
+    for (size_t k = i; k-- > 0 && !cgl_token_is_any(&at[k], ";", "{", "}");)
+      if (cgl_token_is(&at[k], "template"))
+        return true;
   return false;
+}
+
+
+/* Past the specifier at i that is not part of a type, or i. */
+static size_t skip_specifier(const cgl_token *at, size_t count, size_t i) {
+  if (cgl_token_is_any(&at[i], "extern", "__shared__"))
+    return i + 1;
+  return cgl_token_is_any(&at[i], "__align__", "alignas", "__attribute__")
+             ? cgl_tokens_close(at, count, i + 1)
+             : i;
 }
 
 
 /* In a template the compiler forgets the name that __asm__ gives:
    T (&name)[] = *(T (*)[])cgl_dynamic_shared; */
-static void share_reference(edit *e, const cgl_token *at, size_t first,
-                            size_t second, size_t bracket) {
-  size_t name = bracket - 2;
-  replace_token(e, &at[first], "");
-  replace_token(e, &at[second], "");
-  copy_to(e, at[name].text);
-  cgl_text_print(e->out, "(&%.*s)[] = *(", (int)at[name].length, at[name].text);
-  cgl_text_add(e->out, at[second + 1].text,
-               (size_t)(at[name].text - at[second + 1].text));
-  cgl_text_put(e->out, "(*)[])cgl_dynamic_shared");
-  e->done = token_end(&at[bracket]);
+static void share_reference(edit *e, const cgl_token *at, size_t count,
+                            size_t first, size_t bracket) {
+  const size_t name = bracket - 2;
+  cgl_text type = {0};
+  for (size_t i = first; i < name;) {
+    const size_t next = skip_specifier(at, count, i);
+    if (next == i)
+      cgl_text_print(&type, "%.*s ", (int)at[i].length, at[i].text);
+    i = next > i ? next : i + 1;
+  }
+  size_t end = bracket + 1;
+  while (end < count && cgl_token_is(&at[end], "["))
+    end = cgl_tokens_close(at, count, end);
+  const int n = (int)(token_end(&at[end - 1]) - at[bracket - 1].text);
+  copy_to(e, at[first].text);
+  cgl_text_print(e->out, "%s(&%.*s)%.*s = *(%s(*)%.*s)cgl_dynamic_shared",
+                 type.failed ? "" : type.data, (int)at[name].length,
+                 at[name].text, n, at[bracket - 1].text,
+                 type.failed ? "" : type.data, n, at[bracket - 1].text);
+  for (int line = at[first].line; line < at[end - 1].line; line++)
+    cgl_text_put(e->out, "\n");
+  e->out->failed |= type.failed;
+  e->done = token_end(&at[end - 1]);
+  cgl_text_free(&type);
 }
 
 
@@ -109,12 +134,9 @@ static void share_array(edit *e, const cgl_token *at, size_t count, size_t i) {
     bracket++;
   if (bracket == count || !cgl_token_is(&at[bracket], "]"))
     return;
-  if (second == first + 1 && bracket > second + 3 &&
-      cgl_token_is(&at[bracket - 1], "[") &&
-      at[bracket - 2].kind == CGL_TOKEN_NAME && is_in_template(at, i) &&
-      find_word(at, bracket, second, "__align__") == bracket &&
-      find_word(at, bracket, second, "alignas") == bracket) {
-    share_reference(e, at, first, second, bracket);
+  if (bracket > second + 3 && cgl_token_is(&at[bracket - 1], "[") &&
+      at[bracket - 2].kind == CGL_TOKEN_NAME && is_in_template(at, count, i)) {
+    share_reference(e, at, count, first, bracket);
     return;
   }
   replace_token(e, &at[first], first == external ? "extern __thread" : "");

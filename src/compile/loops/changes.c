@@ -1,0 +1,271 @@
+/* What may change a variable: assignments, references to it, its address. */
+#include <string.h>
+
+#include "compile/loops/loops_private.h"
+
+
+/* What stands after the name, its members and elements: may it change?  What
+   a pointer points to is not the pointer. */
+static bool is_changed_behind(row r, size_t i, bool pointer) {
+  size_t k = i + 1;
+  if (pointer && k < r.n && cgl_token_is_any(&r.at[k], "[", "->"))
+    return false;
+  while (k < r.n) {
+    if (cgl_token_is(&r.at[k], "["))
+      k = cgl_tokens_close(r.at, r.n, k);
+    else if (cgl_token_is_any(&r.at[k], ".", "->"))
+      k += 2;
+    else
+      break;
+  }
+  return k < r.n && (cgl_tree_is_assignment(&r.at[k]) ||
+                     (k > i + 1 && cgl_token_is(&r.at[k], "(")));
+}
+
+
+/* Ends an argument with the name, its members and elements? */
+static bool is_argument(row r, size_t i) {
+  size_t k = i + 1;
+  while (k < r.n && cgl_token_is_any(&r.at[k], "[", ".", "->"))
+    k = cgl_token_is(&r.at[k], "[") ? cgl_tokens_close(r.at, r.n, k) : k + 2;
+  return k < r.n && cgl_token_is_any(&r.at[k], ")", ",");
+}
+
+
+/* Stands i in parentheses that are assigned to, as in (c ? a : b) = 1? */
+static bool is_in_target(row r, size_t i) {
+  size_t depth = 0;
+  for (size_t k = i + 1; k < r.n; k++) {
+    if (cgl_token_is_any(&r.at[k], "(", "["))
+      depth++;
+    else if (cgl_token_is_any(&r.at[k], "]") && depth)
+      depth--;
+    else if (cgl_token_is(&r.at[k], ")")) {
+      if (depth)
+        depth--;
+      else if (k + 1 < r.n && cgl_tree_is_assignment(&r.at[k + 1]))
+        return true;
+    } else if (cgl_token_is_any(&r.at[k], ";", "{", "}"))
+      return false;
+  }
+  return false;
+}
+
+
+/* ---- references ---- */
+
+/* The `(` around token k, or n when it stands in none. */
+static size_t find_open(const cgl_token *at, size_t n, size_t k) {
+  for (int depth = 0; k;) {
+    const cgl_token *x = &at[--k];
+    if (cgl_token_is_any(x, ")", "]", "}"))
+      depth++;
+    else if (cgl_token_is_any(x, "(", "[", "{") && !depth--)
+      return cgl_token_is(x, "(") ? k : n;
+  }
+  return n;
+}
+
+
+/* Begins a list of parameters at `(`?  A call looks alike, but for what stands
+   around it. */
+static bool is_parameters(const cgl_token *at, size_t n, size_t open) {
+  const size_t close = cgl_tokens_close(at, n, open);
+  if (!open || cgl_token_is_any(&at[open - 1], "if", "while", "for", "switch",
+                                "return", "sizeof", "="))
+    return false;
+  if (close < n && cgl_token_is(&at[close], ";"))
+    return open > 1 &&
+           !cgl_token_is_any(&at[open - 2], "return", "else", "do") &&
+           (at[open - 2].kind == CGL_TOKEN_NAME ||
+            cgl_token_is_any(&at[open - 2], "*", "&", ">", "operator"));
+  return close < n && (at[close].kind == CGL_TOKEN_NAME ||
+                       cgl_token_is_any(&at[close], "{", "->", ":"));
+}
+
+
+/* Is the `&` at k that of a parameter which may be changed: T &name? */
+static bool is_reference(const cgl_token *at, size_t n, size_t k) {
+  const size_t open = find_open(at, n, k);
+  size_t from = k;
+  int inside = 0; /* of < and > */
+  bool constant = false;
+  if (open == n || k + 1 >= n || at[k + 1].kind != CGL_TOKEN_NAME)
+    return false;
+  for (; from > open + 1; from--) {
+    const cgl_token *x = &at[from - 1];
+    if (cgl_token_is(x, ",") && !inside)
+      break;
+    inside += cgl_token_is(x, ">") - cgl_token_is(x, "<");
+    constant |= cgl_token_is(x, "const");
+    if (inside < 0 || (x->kind == CGL_TOKEN_PUNCT && !inside &&
+                       !cgl_token_is_any(x, "::", "*", "<")))
+      return false;
+  }
+  return from < k && !constant && !inside && is_parameters(at, n, open);
+}
+
+
+/* Takes a declaration of the name a reference to what it may change?  What is
+   no function of the source might, but for CUDA's. */
+static bool may_refer(const tree *t, const cgl_token *name) {
+  size_t chunk, found = 0;
+  for (size_t k = 0; cgl_reach_chunk(t->program, name, k, &chunk); k++) {
+    const cgl_chunk *c = &t->program->chunks[chunk];
+    size_t open = 0;
+    while (open < c->count && !cgl_token_is_any(&c->at[open], "(", "=", "{"))
+      open++;
+    if (c->record || !open || open == c->count ||
+        !cgl_token_is(&c->at[open], "(") ||
+        !cgl_token_same(&c->at[open - 1], name))
+      return true; /* no function */
+    for (size_t i = open; i + 1 < c->count; i++)
+      if (cgl_token_is_any(&c->at[i], "&", "&&") &&
+          (is_reference(c->at, c->count, i) ||
+           cgl_token_is_any(&c->at[i + 1], ")", ",", "(")))
+        return true;
+    found++;
+  }
+  return !found && (name->length < 6 || (memcmp(name->text, "__", 2) != 0 &&
+                                         memcmp(name->text, "atomic", 6) != 0));
+}
+
+
+/* May what is called with the argument at i change it? */
+static bool may_change_argument(const tree *t, row r, size_t i) {
+  size_t open = i;
+  do
+    open = find_open(r.at, r.n, open);
+  while (open < r.n && open && cgl_token_is(&r.at[open - 1], "("));
+  if (open == r.n)
+    return true;
+  const cgl_token *before = open ? &r.at[open - 1] : NULL;
+  if (!before)
+    return false;
+  if (before->kind != CGL_TOKEN_NAME)
+    return cgl_token_is_any(before, ")", "]", "}", ">", ">>", "&", "&&");
+  if (cgl_token_is_any(before, "if", "while", "for", "switch", "return",
+                       "sizeof") ||
+      (cgl_values_is_pure_call(before) &&
+       !cgl_reach_declares(t->program, before)))
+    return false;
+  return !cgl_tree_is_name(r, open - 1) || cgl_tree_find(t, before) ||
+         may_refer(t, before);
+}
+
+
+bool cgl_values_is_assigned(const tree *t, row r, const variable *v) {
+  const cgl_token *name = &v->name;
+  bool pointer = false;
+  for (size_t i = 0; i < v->type.n && !v->dims.n; i++)
+    pointer |= cgl_token_is(&v->type.at[i], "*");
+  for (size_t i = 0; i < r.n; i++) {
+    if (!cgl_tree_is_name(r, i) || !cgl_token_same(&r.at[i], name))
+      continue;
+    size_t before = i;
+    while (before && cgl_token_is(&r.at[before - 1], "("))
+      before--;
+    if (is_changed_behind(r, i, pointer) || is_in_target(r, i) ||
+        (before && cgl_token_is_any(&r.at[before - 1], "++", "--")))
+      return true;
+    /* An operator's, or the end of a function's template arguments. */
+    if (before && cgl_token_is(&r.at[before - 1], ">>") &&
+        (t->extracts || (t->references && before < i)))
+      return true;
+    if (t->references && i && cgl_token_is_any(&r.at[i - 1], "(", ",") &&
+        is_argument(r, i) && may_change_argument(t, r, i))
+      return true;
+  }
+  return false;
+}
+
+
+/* Is the `)` at i the end of a cast, so that `&` behind it is an address? */
+static bool is_cast(const tree *t, row r, size_t i) {
+  if (i < 2 || cgl_token_is(&r.at[i - 1], "*"))
+    return true;
+  return cgl_token_is(&r.at[i - 2], "(") &&
+         r.at[i - 1].kind == CGL_TOKEN_NAME && !cgl_tree_find(t, &r.at[i - 1]);
+}
+
+
+/* May its address be taken?  `a & b` has an operand in front of the `&`, and
+   `(T &)a` is a reference. */
+static bool is_addressed(const tree *t, row r, const cgl_token *name) {
+  const variable *v = cgl_tree_find(t, name);
+  bool pointer = false;
+  for (size_t i = 0; v && i < v->type.n && !v->dims.n; i++)
+    pointer |= cgl_token_is(&v->type.at[i], "*");
+  for (size_t i = 1; i < r.n; i++) {
+    if (!cgl_tree_is_name(r, i) || !cgl_token_same(&r.at[i], name))
+      continue;
+    if (pointer && i + 1 < r.n && cgl_token_is_any(&r.at[i + 1], "[", "->"))
+      continue; /* of what it points to */
+    size_t k = i;
+    while (k > 1 && cgl_token_is(&r.at[k - 1], "("))
+      k--;
+    if (k > 1 && cgl_token_is(&r.at[k - 1], ")") &&
+        cgl_token_is_any(&r.at[k - 2], "&", "&&"))
+      return true;
+    if (!k || !cgl_token_is_any(&r.at[k - 1], "&", "&&"))
+      continue;
+    const cgl_token *before = k > 1 ? &r.at[k - 2] : NULL;
+    if (!before || cgl_token_is_any(before, "return", "auto"))
+      return true;
+    bool logical = cgl_token_is(&r.at[k - 1], "&&");
+    if (cgl_token_is(before, ")")
+            ? !logical && is_cast(t, r, k - 2)
+            : before->kind == CGL_TOKEN_PUNCT && !cgl_token_is(before, "]"))
+      return true;
+  }
+  return false;
+}
+
+
+/* Is a reference declared that begins with the variable? */
+static bool is_bound(row r, const cgl_token *name) {
+  for (size_t i = 2; i < r.n; i++)
+    if (cgl_tree_is_name(r, i) && cgl_token_same(&r.at[i], name) &&
+        cgl_token_is_any(&r.at[i - 1], "=", "(", "{") &&
+        r.at[i - 2].kind == CGL_TOKEN_NAME && i > 2 &&
+        cgl_token_is_any(&r.at[i - 3], "&", "&&"))
+      return true;
+  return false;
+}
+
+
+bool cgl_values_is_addressed(const tree *t, row r, const cgl_token *name) {
+  return is_addressed(t, r, name) || is_bound(r, name);
+}
+
+
+/* ---- functions of the source ---- */
+
+/* Does a function take a reference to what it may change? */
+static bool takes_references(const cgl_program *p) {
+  for (size_t i = 0; i < p->nchunks; i++) {
+    const cgl_chunk *c = &p->chunks[i];
+    bool alias = c->count && cgl_token_is_any(c->at, "typedef", "using");
+    for (size_t k = 1; k < c->count; k++)
+      if (cgl_token_is_any(&c->at[k], "&", "&&") &&
+          (alias || is_reference(c->at, c->count, k)))
+        return true;
+  }
+  return false;
+}
+
+
+static bool defines_extraction(const cgl_program *p) {
+  for (size_t i = 0; i < p->nchunks; i++)
+    for (size_t k = 1; k < p->chunks[i].count; k++)
+      if (cgl_token_is(&p->chunks[i].at[k - 1], "operator") &&
+          cgl_token_is(&p->chunks[i].at[k], ">>"))
+        return true;
+  return false;
+}
+
+
+void cgl_values_find_functions(tree *t) {
+  t->references = takes_references(t->program);
+  t->extracts = defines_extraction(t->program);
+}
