@@ -130,6 +130,32 @@ static void test_flat(void) {
 }
 
 
+/* Of grids on both sides of 2^31 threads, and of one with all that there can
+   be, the last of its blocks and a few others. */
+static void test_places(void) {
+  static const uint32_t grids[][2] = {
+      {7, 5}, {0x1fffff, 1024}, {0x200000, 1024}, {0x7fffffff, 1024}};
+  enum { BLOCKS = 3, MOST = BLOCKS * 1024 };
+  int bad = 0;
+  long *out = calloc(MOST, sizeof *out);
+  for (int k = 0; k < 4; k++)
+    for (int last = 0; last < 2; last++) {
+      cgl_host_dims d = line(grids[k][0], grids[k][1]);
+      const uint64_t first = last ? d.grid[0] - BLOCKS : 1;
+      const uint64_t n = (uint64_t)BLOCKS * d.block[0];
+      uint64_t from = first * d.block[0], count = n;
+      void *p[] = {&from, &count, &out};
+      memset(out, 0, MOST * sizeof *out);
+      find("places")->run(p, &d, first, first + BLOCKS);
+      for (uint64_t i = 0; i < n; i++)
+        bad += out[i] != (long)(2 * (from + i) + 1);
+    }
+  tap_ok(!bad && find("places")->flags & CGL_HOST_KERNEL_FLAT,
+         "places in 64 bits, in grids of any size");
+  free(out);
+}
+
+
 static void test_strides(void) {
   static const uint32_t shapes[][2] = {{1, 1}, {3, 32}, {8, 64}, {40, 256}};
   int bad = 0, *x = calloc(N, sizeof *x), *o = calloc(N, sizeof *o);
@@ -563,6 +589,7 @@ static void test_form(const char *form) {
       strcmp(form, "fibers") ? CGL_HOST_KERNEL_LOOPS : CGL_HOST_KERNEL_BARRIERS;
   module->init(cgl_fiber_runtime());
   test_flat();
+  test_places();
   test_strides();
   test_nbody();
   test_barriers();

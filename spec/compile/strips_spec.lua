@@ -133,11 +133,23 @@ extern "C" __global__ void fixed(const float *x, const float *k, float *y, int n
   int i = threadIdx.x + blockIdx.x * blockDim.x;
   for (int m = 0; m < 9; m++) if (i < n) y[i] += x[i] + k[m];
 }
+extern "C" __global__ void places(const float *x, const float *k, float *y, int n) {
+  const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i] + k[i];
+}
+extern "C" __global__ void place_sums(const float *x, const float *, float *y, int n) {
+  long long c = ((long long)blockDim.x * blockIdx.x) + threadIdx.x;
+  if (c >= n) return;
+  float s = 0.f;
+  for (int r = 0; r < n; r++) s += x[r * n + c];
+  y[c] = s;
+}
 ]==]
 
   it("runs in the form that suits it, with the results of plain threads", function()
     local forms = { product = "strips", columns = "strips", convolution = "strips",
-      gaps = "strips", counted = "loop", rows = "loops", width = "loop", fixed = "loop" }
+      gaps = "strips", counted = "loop", rows = "loops", width = "loop", fixed = "loop",
+      places = "loop", place_sums = "strips" }
     local modules = { module_as(nil, source), module_as("plain", source) }
     local values = ffi.new "float[9216]"
     for i = 0, 9215 do values[i] = i * 7 % 16 end -- sums of products of these are exact

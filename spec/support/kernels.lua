@@ -550,7 +550,8 @@ function M.plain_kernel(name, seed)
     if k == 8 then return ("(%s > %s ? %s : %s)"):format(value(depth + 1), value(depth + 1),
       value(depth + 1), value(depth + 1)) end
     if k == 9 then return ("in[%s %% 64u]"):format(value(depth + 1)) end
-    return pick { "q.a", "q.b", "own[1]", "own[2]", "x3" }
+    return pick { "q.a", "q.b", "own[1]", "own[2]", "x3", "(unsigned)far",
+      "(unsigned)((size_t)blockIdx.x * blockDim.x + threadIdx.x)" }
   end
 
   local statements
@@ -619,6 +620,8 @@ function M.plain_kernel(name, seed)
 
   line(0, 'extern "C" __global__ void %s(unsigned *all, const unsigned *in, int n) {', name)
   line(1, "unsigned x = blockIdx.x * blockDim.x + threadIdx.x;")
+  line(1, pick { "size_t far = (size_t)blockIdx.x * blockDim.x + threadIdx.x;",
+    "const long far = ((long)blockDim.x * blockIdx.x) + threadIdx.x;" })
   line(1, "unsigned y = blockIdx.y * blockDim.y + threadIdx.y;")
   line(1, "unsigned i = (y + blockIdx.z * gridDim.y * blockDim.y) * gridDim.x * blockDim.x + x;")
   local guard = random(4)

@@ -65,6 +65,7 @@ cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
     blockDim = {bx, by, d->block[2]};                                     \
     if (start >= end)                                                     \
       return;                                                             \
+    CGL_ASSUME(cgl_is_small(gridDim, blockDim))                           \
     if (start < 1)                                                        \
       __builtin_unreachable();                                            \
     for (unsigned y = 0, left = rows * by; left; y++, left--) {           \
@@ -147,7 +148,7 @@ static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
     const unsigned rows = whole < most ? (unsigned)whole : most;
     const uint64_t from = (uint64_t)x0 * bx, to = from + (uint64_t)n * bx;
     for (unsigned z = 0; z < d->block[2]; z++)
-      if (to > 0x7fffffff)
+      if ((uint64_t)gx * bx > 0x7fffffff)
         cgl_column<K, A...>(d, x0, bj, rows, bk, z, to - from, *(A *)p[I]...);
       else if constexpr ((MODE & CGL_STRIPS) != 0)
         cgl_strips<K, L, A...>(d, bj, rows, bk, z, (int)from, (int)to,
