@@ -105,6 +105,7 @@ typedef struct tree {
                                    that are not apart */
   size_t nplain;
   int reads;  /* of the kernel before this one */
+  row text;   /* the kernel's body, with loops that count in one form */
   int aparts; /* loops that were read as apart */
 } tree;
 
@@ -161,6 +162,10 @@ variable *cgl_tree_find(const tree *t, const cgl_token *name);
 /* Puts functions that synchronize in place of their calls, and every warp
    operation in a statement of its own (inline.c). */
 void cgl_tree_inline(tree *t, statement **list);
+
+/* A copy of the list of statements, with loops that count in one form
+   (count.c). */
+row cgl_count_rewrite(tree *t, row list);
 
 /* Is the token the `for` of a loop that a strip's threads take together?
    (strip.c) */

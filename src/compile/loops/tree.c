@@ -131,6 +131,7 @@ void cgl_tree_renew(tree *t) {
                 .aliases = t->given,
                 .known = t->known,
                 .strips = t->strips,
+                .text = t->text,
                 .nplain = t->nplain,
                 .reads = t->reads + 1};
   memcpy(again.plain, t->plain, sizeof again.plain);
