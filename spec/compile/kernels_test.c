@@ -130,6 +130,28 @@ static void test_flat(void) {
 }
 
 
+/* Rows of a few threads, in parts that begin anywhere. */
+static void test_edges(void) {
+  int bad = 0, out[64], *po = out;
+  for (uint32_t width = 1; width < 9; width++)
+    for (uint32_t first = 0; first < 6; first++) {
+      int n = 6 * (int)width - 1;
+      cgl_host_dims d = line(6, width);
+      void *p[] = {&n, &po};
+      memset(out, 0, sizeof out);
+      find("edges")->run(p, &d, 0, first);
+      find("edges")->run(p, &d, first, 6);
+      for (int i = 0; i < n; i++)
+        bad += out[i] != (i < 3   ? 1
+                          : i > 6 ? 2
+                          : i > 4 ? 3
+                                  : 4) +
+                             (i < 2 ? 10 : 0);
+    }
+  tap_ok(!bad, "edges, in rows of any width");
+}
+
+
 /* Of grids on both sides of 2^31 threads, and of one with all that there can
    be, the last of its blocks and a few others. */
 static void test_places(void) {
@@ -590,6 +612,7 @@ static void test_form(const char *form) {
   module->init(cgl_fiber_runtime());
   test_flat();
   test_places();
+  test_edges();
   test_strides();
   test_nbody();
   test_barriers();
