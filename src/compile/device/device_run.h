@@ -148,7 +148,9 @@ static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
     const unsigned rows = whole < most ? (unsigned)whole : most;
     const uint64_t from = (uint64_t)x0 * bx, to = from + (uint64_t)n * bx;
     for (unsigned z = 0; z < d->block[2]; z++)
-      if ((uint64_t)gx * bx > 0x7fffffff)
+      /* The second, which the first implies, tells the compiler that places
+         are no less than 0. */
+      if ((uint64_t)gx * bx > 0x7fffffff || to > 0x7fffffff)
         cgl_column<K, A...>(d, x0, bj, rows, bk, z, to - from, *(A *)p[I]...);
       else if constexpr ((MODE & CGL_STRIPS) != 0)
         cgl_strips<K, L, A...>(d, bj, rows, bk, z, (int)from, (int)to,
