@@ -10,6 +10,20 @@ extern "C" __global__ void gridstride(const float *x, float *y, int n) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x)
     y[i] = 1e-6f * x[i] + y[i];
 }
+//@ while
+extern "C" __global__ void walk(const float *x, float *y, int n) {
+  int i = threadIdx.x + blockIdx.x * blockDim.x;
+  while (i < n) {
+    y[i] = 1e-6f * x[i] + y[i];
+    i += blockDim.x * gridDim.x;
+  }
+}
+//@ size_t
+extern "C" __global__ void far_saxpy(const float *x, float *y, int n) {
+  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n)
+    y[i] = 1e-6f * x[i] + y[i];
+}
 //@ constblock
 #define BLOCK 256
 extern "C" __global__ void constblock(const float *x, float *y, int n) {

@@ -109,6 +109,26 @@ local traps = {
   [[for (int d = -1; d < 2; d++) for (int e = d; e < 3; e++)
     if (gx + d - e * 4 >= 2 && gx + d * e < 60) a = a * 3u + in[gx + d * e & 63];]],
   [[for (int d = -9; d < 2; d++) for (int e = d; e < 1; e++) if (gx - e * 4 >= 2) a = a * 3u + e;]],
+  "int c = gx; while (c < 90) { if (c & 1) { c += 3; continue; } a = a * 3u + c; c += n; }",
+  "int c = gx; while (c < 90) { a = a * 3u + c; c += n; } a ^= c;",
+  "int c = gx; while (c < 90) { a = a * 3u + c; c += n; } for (c += 2; c < 200; c += 70) a ^= c;",
+  "int c = gx; auto f = [&] { return c; }; while (c < 90) { a = a * 3u + f(); c += n; }",
+  "int c = gx, *p = &c; while (c < 90) { a = a * 3u + *p; c += n; }",
+  "int c = gx; int &r = c; while (c < 90) { a = a * 3u + r; c += n; }",
+  "int c = gx; while (c < 90) { a = a * 3u + c; if (c == 12) break; c += n; }",
+  "int c = gx, s = 9; while (c < 90) { int s = n; a = a * 3u + c; c += s; } a += s;",
+  "int c = gx; while (c < 90) { int c = 3; a = a * 3u + c; c += n; if (a) break; }",
+  "int c = gx; for (int k = 0; k < 3; k++) while (c < 90) { a = a * 3u + c + k; c += 40; break; }",
+  "short c = gx; while (c < 90) { a = a * 3u + c; c = c + n; }",
+  [[long c = gx; for (int i = c; c < 90; c += n, i = c) {
+    a = a * 3u + i; if (i & 4) continue; a++; }]],
+  "long c = gx; for (short i = c; c < 90000; c += 30000, i = c) a = a * 3u + i;",
+  "for (long c = gx + wide; c < wide + 90; c += n) { int i = c; a = a * 3u + i; }",
+  "int c = gx - 500; while (c < n) { a = a * 3u + c; c += blockDim.x; }",
+  "unsigned c = gx - 500; while (c < n) { a = a * 3u + c; c += blockDim.x; }",
+  "for (unsigned c = gx - 500; c < n; c += blockDim.x) a = a * 3u + c;",
+  "for (int c = gx + (half - 40u); c < n; c += quarter) a = a * 3u + c;",
+  "int c; for (c = gx; c < 90; c += n) a = a * 3u + c; for (c = 1; c < 9; c += n) a ^= c;",
   [[for (int k = 0; k < 2; k++) { enum { q = 3, w, edge };
     if (gx < edge + 900) a += 3u; }]],
   [[for (int k = 0; k < 2; k++) { struct pair { int u, v; } both = { k * 9, 0 };

@@ -130,6 +130,54 @@ static void test_flat(void) {
 }
 
 
+/* Rows of a few threads, in parts that begin anywhere. */
+static void test_edges(void) {
+  int bad = 0, out[64], *po = out;
+  for (uint32_t width = 1; width < 9; width++)
+    for (uint32_t first = 0; first < 6; first++) {
+      int n = 6 * (int)width - 1;
+      cgl_host_dims d = line(6, width);
+      void *p[] = {&n, &po};
+      memset(out, 0, sizeof out);
+      find("edges")->run(p, &d, 0, first);
+      find("edges")->run(p, &d, first, 6);
+      for (int i = 0; i < n; i++)
+        bad += out[i] != (i < 3   ? 1
+                          : i > 6 ? 2
+                          : i > 4 ? 3
+                                  : 4) +
+                             (i < 2 ? 10 : 0);
+    }
+  tap_ok(!bad, "edges, in rows of any width");
+}
+
+
+/* Of grids on both sides of 2^31 threads, and of one with all that there can
+   be, the last of its blocks and a few others. */
+static void test_places(void) {
+  static const uint32_t grids[][2] = {
+      {7, 5}, {0x1fffff, 1024}, {0x200000, 1024}, {0x7fffffff, 1024}};
+  enum { BLOCKS = 3, MOST = BLOCKS * 1024 };
+  int bad = 0;
+  long *out = calloc(MOST, sizeof *out);
+  for (int k = 0; k < 4; k++)
+    for (int last = 0; last < 2; last++) {
+      cgl_host_dims d = line(grids[k][0], grids[k][1]);
+      const uint64_t first = last ? d.grid[0] - BLOCKS : 1;
+      const uint64_t n = (uint64_t)BLOCKS * d.block[0];
+      uint64_t from = first * d.block[0], count = n;
+      void *p[] = {&from, &count, &out};
+      memset(out, 0, MOST * sizeof *out);
+      find("places")->run(p, &d, first, first + BLOCKS);
+      for (uint64_t i = 0; i < n; i++)
+        bad += out[i] != (long)(2 * (from + i) + 1);
+    }
+  tap_ok(!bad && find("places")->flags & CGL_HOST_KERNEL_FLAT,
+         "places in 64 bits, in grids of any size");
+  free(out);
+}
+
+
 static void test_strides(void) {
   static const uint32_t shapes[][2] = {{1, 1}, {3, 32}, {8, 64}, {40, 256}};
   int bad = 0, *x = calloc(N, sizeof *x), *o = calloc(N, sizeof *o);
@@ -563,6 +611,8 @@ static void test_form(const char *form) {
       strcmp(form, "fibers") ? CGL_HOST_KERNEL_LOOPS : CGL_HOST_KERNEL_BARRIERS;
   module->init(cgl_fiber_runtime());
   test_flat();
+  test_places();
+  test_edges();
   test_strides();
   test_nbody();
   test_barriers();

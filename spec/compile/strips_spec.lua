@@ -133,11 +133,79 @@ extern "C" __global__ void fixed(const float *x, const float *k, float *y, int n
   int i = threadIdx.x + blockIdx.x * blockDim.x;
   for (int m = 0; m < 9; m++) if (i < n) y[i] += x[i] + k[m];
 }
+extern "C" __global__ void whiles(const float *x, const float *k, float *y, int n) {
+  int i = threadIdx.x + blockIdx.x * blockDim.x;
+  while (i < n) {
+    y[i] = x[i] + k[i];
+    i += blockDim.x * gridDim.x;
+  }
+}
+extern "C" __global__ void outside(const float *x, const float *k, float *y, int n) {
+  unsigned tid = threadIdx.x, i = blockIdx.x * blockDim.x + tid;
+  const unsigned all = blockDim.x * gridDim.x;
+  for (; i < n; i += all) y[i] = x[i] + k[i];
+}
+extern "C" __global__ void older(const float *x, const float *k, float *y, int n) {
+  int i, step = __mul24(blockDim.x, gridDim.x);
+  for (i = __mul24(blockIdx.x, blockDim.x) + threadIdx.x; i < n; i += step) y[i] = x[i] + k[i];
+  for (i = threadIdx.x; i < n; i += blockDim.x) if (blockIdx.x == 0) y[n + i] = x[i];
+}
+#define KERNEL_LOOP(i, n, index) \
+  long long the_index = blockIdx.x * blockDim.x + threadIdx.x; \
+  for (index i = the_index; the_index < (n); the_index += blockDim.x * gridDim.x, i = the_index)
+extern "C" __global__ void copies(const float *x, const float *k, float *y, int n) {
+  KERNEL_LOOP(i, n, int) {
+    if (k[i] == 3.f) continue;
+    y[i] = x[i] + k[i];
+  }
+}
+extern "C" __global__ void copies_whole(const float *x, const float *k, float *y, int n) {
+  KERNEL_LOOP(i, n, int) { y[i] = x[i] + k[i]; }
+}
+extern "C" __global__ void skips(const float *x, const float *k, float *y, int n) {
+  int i = threadIdx.x + blockIdx.x * blockDim.x;
+  while (i < n) {
+    if (k[i] == 3.f) { i++; continue; }
+    y[i] = x[i] + k[i];
+    i += 2;
+  }
+}
+extern "C" __global__ void hides(const float *x, const float *k, float *y, int n) {
+  int i = threadIdx.x + blockIdx.x * blockDim.x, step = 2;
+  while (i < n) {
+    const int step = 4;
+    y[i] = x[i] + k[i];
+    i += step;
+  }
+  if (blockIdx.y + threadIdx.y + i % step == 0) y[n] = step;
+}
+extern "C" __global__ void behind(const float *x, const float *k, float *y, int n) {
+  int i = threadIdx.x + blockIdx.x * blockDim.x, from = i;
+  while (i < n) {
+    y[i] = x[i] + k[i];
+    i += blockDim.x * gridDim.x;
+  }
+  y[4096 + from] = i;
+}
+extern "C" __global__ void places(const float *x, const float *k, float *y, int n) {
+  const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i] + k[i];
+}
+extern "C" __global__ void place_sums(const float *x, const float *, float *y, int n) {
+  long long c = ((long long)blockDim.x * blockIdx.x) + threadIdx.x;
+  if (c >= n) return;
+  float s = 0.f;
+  for (int r = 0; r < n; r++) s += x[r * n + c];
+  y[c] = s;
+}
 ]==]
 
   it("runs in the form that suits it, with the results of plain threads", function()
     local forms = { product = "strips", columns = "strips", convolution = "strips",
-      gaps = "strips", counted = "loop", rows = "loops", width = "loop", fixed = "loop" }
+      gaps = "strips", counted = "loop", rows = "loops", width = "loop", fixed = "loop",
+      whiles = "loops", outside = "loops", older = "loops", copies = "loop",
+      copies_whole = "loops", skips = "loop", hides = "loop", behind = "loop",
+      places = "loop", place_sums = "strips" }
     local modules = { module_as(nil, source), module_as("plain", source) }
     local values = ffi.new "float[9216]"
     for i = 0, 9215 do values[i] = i * 7 % 16 end -- sums of products of these are exact

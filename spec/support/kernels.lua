@@ -168,6 +168,77 @@ local function window(random, fresh, line, d, v, changes)
   line(d, two and "} }" or "}")
 end
 
+--- A loop that counts by a variable of its own, in one of the ways that programs are written,
+-- and what may keep it from being read as another: `v` adds up what the turns see.  It begins
+-- at one of `starts`; `changes` may change the argument that stands for its %s.
+local function counting(random, fresh, line, d, v, starts, changes)
+  local function pick(list) return list[random(#list) + 1] end
+  local at, own, s = fresh "at", fresh "own", fresh "step"
+  local kind = pick { "int", "int", "int", "unsigned", "long long", "size_t", "const int" }
+  local form = random(7)
+  if kind == "const int" then form, kind = 6, "int" end
+  local start = pick(starts)
+  local bound = pick { "n * 20", "90", "(int)(w % 150u)", "n", "(n * 9)" }
+  local step = pick { "blockDim.x * gridDim.x", "blockDim.x * gridDim.x", s, s, "n", "5",
+    "__mul24(blockDim.x, gridDim.x)", at .. " / 2 + 1", "blockDim.x" }
+  line(d, "{ %s %s = %s;", pick { "int", "const unsigned" }, s,
+    pick { "gridDim.x * blockDim.x", "blockDim.x * gridDim.x", "7" })
+  d = d + 1
+  line(d, pick { "%s %s = %s;", "%s " .. fresh "z" .. " = 3, %s = %s;" }, kind, at, start)
+  local before = random(16)
+  if before == 0 then line(d, "%s += %s;", v, at)
+  elseif before == 1 then line(d, "%s += 1;", at)
+  elseif before == 2 then line(d, "auto f%s = [&] { return (unsigned)%s; };", at, at)
+  elseif before == 3 then line(d, "%s &r%s = %s;", kind, at, at)
+  elseif before == 4 then line(d, "if (%s & 1u) %s += 2;", v, at)
+  elseif before == 5 and changes and kind ~= "long long" and kind ~= "size_t" then
+    line(d, changes, at)
+  end
+  local seen = at
+  if form == 0 then line(d, "while (%s < %s) {", at, bound)
+  elseif form == 1 then line(d, "for (; %s < %s; %s += %s) {", at, bound, at, step)
+  elseif form == 2 then
+    line(d, "for (%s = %s; %s < %s; %s += %s) {", at, pick(starts), at, bound, at, step)
+  elseif form == 3 then
+    seen = own
+    line(d, "for (%s %s = %s; %s < %s; %s += %s, %s = %s) {", pick { "int", "int", "long" }, own,
+      at, at, bound, at, step, own, at)
+  elseif form == 4 then line(d, "while (%s < %s) {", at, bound)
+  elseif form == 5 then
+    line(d, "for (; %s < %s; %s = %s + %s) {", at, bound, at, at, pick { s, "blockDim.x", "9" })
+  else
+    seen = own
+    line(d, "for (int %s = %s; %s < %s; %s += %s) {", own, start, own, bound, own,
+      (step:gsub("^at%d+", own)))
+  end
+  line(d + 1, "%s += in[%s & 63] * 3u + (unsigned)%s;", v, seen, seen)
+  local inside = random(16)
+  local skip = (form == 0 or form == 4) and "{ " .. at .. " += 3; continue; }" or "continue;"
+  if inside == 0 then line(d + 1, "if (in[%s & 63] & 1u) %s", seen, skip)
+  elseif inside == 1 then line(d + 1, "if (in[%s & 63] & 4u) break;", seen)
+  elseif inside == 2 then line(d + 1, "if (%s & 1u) %s += 2;", v, seen)
+  elseif inside == 3 then line(d + 1, "const int %s = 3; %s += %s;", s, v, s)
+  elseif inside == 4 and form ~= 0 and form ~= 4 then
+    line(d + 1, "const int %s = 3; %s += %s;", at, v, at)
+  elseif inside == 5 then line(d + 1, "for (int %s = 0; %s < 3; %s++) %s ^= %s;", s, s, s, v, s)
+  elseif inside == 6 and form < 5 then line(d + 1, "%s &q%s = %s; q%s += 1;", kind, at, at, at)
+  elseif inside == 7 then
+    line(d + 1, "int e%s = 1; while (e%s < 4) { %s ^= e%s; e%s += 2; }", at, at, v, at, at)
+  end
+  if before == 2 then line(d + 1, "%s ^= f%s();", v, at)
+  elseif before == 3 then line(d + 1, "%s ^= r%s;", v, at) end
+  if form == 0 then
+    line(d + 1, "%s += %s;", at, step)
+  elseif form == 4 then line(d + 1, "%s = %s + %s;", at, at, pick { s, "blockDim.x", "9" }) end
+  line(d, "}")
+  local after = random(10)
+  if after == 0 then line(d, "%s ^= (unsigned)%s;", v, at)
+  elseif after == 1 then line(d, "%s = 3; %s += %s;", at, v, at)
+  elseif after == 2 then line(d, "for (%s = 0; %s < 3; %s += 1) %s ^= %s;", at, at, at, v, at)
+  elseif after == 3 then line(d, "while (%s < 1200) { %s ^= %s; %s += 400; }", at, v, at, at) end
+  line(d - 1, "}")
+end
+
 --- The text of kernel `name` from a seed, and whether a thread may leave early.
 function M.kernel(name, seed)
   local random = generator(seed)
@@ -553,6 +624,9 @@ function M.kernel(name, seed)
     elseif k == 12 then
       line(d, "for (unsigned at = t; at < %s %% 97u; at += nthreads) %s += in[at %% 64u] ^ at;",
         uniform(0), v)
+    elseif k == 13 and random(2) == 0 then
+      counting(random, fresh, line, d, v, { "t", "threadIdx.x", "gx", "lane", "gid",
+        "threadIdx.x + blockIdx.x * blockDim.x", "u", "gx + 3" }, "bump((unsigned &)%s, 3u);")
     elseif k == 13 then
       line(d, "for (int at = threadIdx.x; at < (int)(%s %% 97u); at += blockDim.x) { " ..
         "%s += in[at %% 64] * 3u; q.a ^= %s; }",
@@ -684,7 +758,18 @@ function M.plain_kernel(name, seed)
     if k == 8 then return ("(%s > %s ? %s : %s)"):format(value(depth + 1), value(depth + 1),
       value(depth + 1), value(depth + 1)) end
     if k == 9 then return ("in[%s %% 64u]"):format(value(depth + 1)) end
-    return pick { "q.a", "q.b", "own[1]", "own[2]", "x3" }
+    return pick { "q.a", "q.b", "own[1]", "own[2]", "x3", "(unsigned)far",
+      "(unsigned)((size_t)blockIdx.x * blockDim.x + threadIdx.x)" }
+  end
+
+  local function counts(d)
+    local function fresh(stem)
+      names = names + 1
+      return stem .. names
+    end
+    counting(random, fresh, line, d, pick(V), { "x", "x", "threadIdx.x + blockIdx.x * blockDim.x",
+      "blockIdx.x * blockDim.x + threadIdx.x", "x + 3u", "y", "u % 9u" },
+      "bump((unsigned &)%s, 3u);")
   end
 
   local statements
@@ -737,6 +822,7 @@ function M.plain_kernel(name, seed)
           statements(d + 1, 1, deep + 1)
         end
         line(d, "}")
+      elseif k == 15 and random(2) == 0 then counts(d)
       elseif k == 15 then
         names = names + 1
         line(d, "int m%d = %d;", names, random(3))
@@ -753,6 +839,8 @@ function M.plain_kernel(name, seed)
 
   line(0, 'extern "C" __global__ void %s(unsigned *all, const unsigned *in, int n) {', name)
   line(1, "unsigned x = blockIdx.x * blockDim.x + threadIdx.x;")
+  line(1, pick { "size_t far = (size_t)blockIdx.x * blockDim.x + threadIdx.x;",
+    "const long far = ((long)blockDim.x * blockIdx.x) + threadIdx.x;" })
   line(1, "unsigned y = blockIdx.y * blockDim.y + threadIdx.y;")
   line(1, "unsigned i = (y + blockIdx.z * gridDim.y * blockDim.y) * gridDim.x * blockDim.x + x;")
   local guard = random(4)
@@ -765,7 +853,7 @@ function M.plain_kernel(name, seed)
   line(1, "const unsigned x3 = x * 3u;")
   line(1, "pair q = {i, 7u};")
   statements(1, 1 + random(2), 1)
-  loop(1, uniform(1), 0)
+  if random(4) == 0 then counts(1) else loop(1, uniform(1), 0) end
   statements(1, random(2), 1)
   line(1, "own[0] += a ^ q.a; own[1] ^= b + u; own[2] += c ^ w; own[3] = q.b;")
   if guard == 2 then line(1, "}") end
@@ -805,6 +893,10 @@ function M.window_kernel(name, seed, references)
   local changes = references and "bump((unsigned &)%s, 3u);"
   for _ = 1, 1 + random(3) do
     window(random, fresh, line, 1, pick { "a", "b" }, changes)
+  end
+  if random(3) == 0 then
+    counting(random, fresh, line, 1, pick { "a", "b" }, { "gx", "gx", "i", "gx + 3", "gy",
+      "threadIdx.x + blockIdx.x * blockDim.x", "threadIdx.x" }, changes)
   end
   line(1, "all[i] = a; all[8192u + i] = b;")
   line(0, "}")

@@ -100,6 +100,17 @@ struct dim3 {
 
 static __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
 extern "C" __thread char cgl_dynamic_shared[]; /* where it is used */
+/* blockIdx.x * blockDim.x + threadIdx.x in 64 bits.  Where no thread's place is
+   past an int's the compiler sees the loop's variable in it (see device_run.h),
+   as it does in 32 bits. */
+CGL_INLINE bool cgl_is_small(uint3 grid, uint3 block) {
+  return (unsigned long)grid.x * block.x <= 0x7fffffff;
+}
+CGL_INLINE unsigned long cgl_long_place() {
+  return cgl_is_small(gridDim, blockDim)
+             ? blockIdx.x * blockDim.x + threadIdx.x
+             : (unsigned long)blockIdx.x * blockDim.x + threadIdx.x;
+}
 static const cgl_host_runtime *cgl_runtime;
 static constexpr int warpSize = 32;
 

@@ -175,6 +175,21 @@ CGL_INLINE unsigned cgl_left(T at, B bound, unsigned most) {
   const unsigned long left = (unsigned long)(bound - at);
   return left < most ? (unsigned)left : most;
 }
+/* Are numbers from `first` on, up to n more, not all of a type? */
+template <class T> CGL_INLINE bool cgl_wraps(T first, unsigned n) {
+  constexpr T most = (T)-1 > (T)0 ? (T)-1 : (T)(~0ul >> (65 - 8 * sizeof(T)));
+  return (unsigned long)most - (unsigned long)first < n;
+}
+/* What a loop below a bound of type B has in thread x of a row.  A row begins
+   at no less than 0 where B is not long; below an int it ends in the range of
+   one, and the compiler sees neighbours in what it becomes as an int, too. */
+template <class B, class T> CGL_INLINE T cgl_walked(T base, unsigned x) {
+  if constexpr (sizeof(T) > 4 && sizeof(B) == 4 && (B)-1 < (B)0 &&
+                (B)0.5 == (B)0 && (T)-1 < (T)0)
+    return (T)((int)base + (int)x);
+  else
+    return base + (T)x;
+}
 /* How many of the values from 0 on, of type T, are below the bound. */
 template <class T, class B>
 CGL_INLINE unsigned cgl_limit(T, B bound, unsigned most) {

@@ -44,20 +44,20 @@ cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
 }
 
 /* Threads [from, end) of each row of `rows` rows of blocks, z fixed.  The
-   first thread (16 of a very long row, where 64-byte alignment pays for them)
-   runs outside the loop, so that x > 0 is known inside it and guards of
+   first FEW threads (16 of a very long row, where 64-byte alignment pays for
+   them) run outside the loop, so that x >= FEW is known inside it and guards of
    stencils fold.  Threads are unordered, which the pragma says; the ordered
    form is for kernels with local arrays that stay in memory, which all
    threads of the loop share (see generate.c, which finds the functions by
    ID). */
 #define CGL_ROW(name, PRAGMA)                                             \
-  template <int ID, auto K, unsigned BX, class... A>                      \
+  template <int ID, auto K, unsigned BX, int FEW, class... A>             \
   static __attribute__((noinline, flatten)) void name(                    \
       const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,    \
       unsigned bk, unsigned z, const int from, const int end, A... a) {   \
     const unsigned bx = BX ? BX : d->block[0], by = d->block[1];          \
     CGL_ASSUME(bx >= 1 && bx <= 1024)                                     \
-    const int few = end - from >= 8192 ? 16 : 1;                          \
+    const int few = end - from >= 8192 ? 16 : FEW;                        \
     const int start = few < end - from ? from + few : end;                \
     cgl_column<K, A...>(d, bi, bj, rows, bk, z, (uint64_t)(start - from), \
                         a...);                                            \
@@ -65,7 +65,8 @@ cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
     blockDim = {bx, by, d->block[2]};                                     \
     if (start >= end)                                                     \
       return;                                                             \
-    if (start < 1)                                                        \
+    CGL_ASSUME(cgl_is_small(gridDim, blockDim))                           \
+    if (start < FEW)                                                      \
       __builtin_unreachable();                                            \
     for (unsigned y = 0, left = rows * by; left; y++, left--) {           \
       if (y == by)                                                        \
@@ -131,7 +132,7 @@ static void cgl_strips(const cgl_host_dims *d, unsigned bj, unsigned rows,
   }
 }
 
-template <int ID, auto K, int MODE, class L, unsigned BX, class... A,
+template <int ID, auto K, int MODE, class L, unsigned BX, int FEW, class... A,
           unsigned... I>
 static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
                          uint64_t last, void (*)(A...), cgl_list<I...>) {
@@ -147,17 +148,19 @@ static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
     const unsigned rows = whole < most ? (unsigned)whole : most;
     const uint64_t from = (uint64_t)x0 * bx, to = from + (uint64_t)n * bx;
     for (unsigned z = 0; z < d->block[2]; z++)
-      if (to > 0x7fffffff)
+      /* The second, which the first implies, tells the compiler that places
+         are no less than 0. */
+      if ((uint64_t)gx * bx > 0x7fffffff || to > 0x7fffffff)
         cgl_column<K, A...>(d, x0, bj, rows, bk, z, to - from, *(A *)p[I]...);
       else if constexpr ((MODE & CGL_STRIPS) != 0)
         cgl_strips<K, L, A...>(d, bj, rows, bk, z, (int)from, (int)to,
                                *(A *)p[I]...);
       else if constexpr ((MODE & CGL_ORDERED) != 0)
-        cgl_row_ordered<ID, K, BX, A...>(d, x0, bj, rows, bk, z, (int)from,
-                                         (int)to, *(A *)p[I]...);
+        cgl_row_ordered<ID, K, BX, FEW, A...>(d, x0, bj, rows, bk, z, (int)from,
+                                              (int)to, *(A *)p[I]...);
       else
-        cgl_row<ID, K, BX, A...>(d, x0, bj, rows, bk, z, (int)from, (int)to,
-                                 *(A *)p[I]...);
+        cgl_row<ID, K, BX, FEW, A...>(d, x0, bj, rows, bk, z, (int)from,
+                                      (int)to, *(A *)p[I]...);
     b += (uint64_t)n * rows;
   }
 }
@@ -315,8 +318,9 @@ static __attribute__((noinline)) void cgl_wake() {
 }
 
 /* BX: the blocks' width that the kernel's text names; blocks of that width are
-   as good as a flat kernel's, whose index folds back to the loop's. */
-template <int ID, auto K, int MODE, class L, unsigned BX>
+   as good as a flat kernel's, whose index folds back to the loop's.
+   FEW: the numbers that the text compares places with are no larger. */
+template <int ID, auto K, int MODE, class L, unsigned BX, int FEW>
 static __attribute__((noinline)) void
 cgl_run_awake(void *const *p, const cgl_host_dims *d, uint64_t first,
               uint64_t last) {
@@ -328,20 +332,21 @@ cgl_run_awake(void *const *p, const cgl_host_dims *d, uint64_t first,
   else if constexpr (MODE == CGL_STRIDE)
     cgl_run_stride<ID, K>(p, d, first, last, K, list());
   else if constexpr ((MODE & CGL_FLAT) != 0)
-    cgl_run_flat<ID, K, MODE, L, 0>(p, d, first, last, K, list());
+    cgl_run_flat<ID, K, MODE, L, 0, FEW>(p, d, first, last, K, list());
   else {
     if constexpr (BX != 0)
       if (d->block[0] == BX)
-        return cgl_run_flat<ID, K, MODE, L, BX>(p, d, first, last, K, list());
+        return cgl_run_flat<ID, K, MODE, L, BX, FEW>(p, d, first, last, K,
+                                                     list());
     cgl_run_nested<ID, K, MODE>(p, d, first, last, K, list());
   }
 }
 
-template <int ID, auto K, int MODE, class L, unsigned BX>
+template <int ID, auto K, int MODE, class L, unsigned BX, int FEW>
 static void cgl_run(void *const *p, const cgl_host_dims *d, uint64_t first,
                     uint64_t last) {
   cgl_wake();
-  cgl_run_awake<ID, K, MODE, L, BX>(p, d, first, last);
+  cgl_run_awake<ID, K, MODE, L, BX, FEW>(p, d, first, last);
 }
 
 template <class F> struct cgl_parameters;
@@ -351,7 +356,8 @@ template <class... A> struct cgl_parameters<void (*)(A...)> {
   static constexpr uint32_t align[] = {(uint32_t)alignof(A)..., 0};
 };
 
-template <int ID, auto K, int MODE, class L = void, unsigned BX = 0>
+template <int ID, auto K, int MODE, class L = void, unsigned BX = 0,
+          int FEW = 1>
 constexpr cgl_host_kernel cgl_export(const char *name, uint32_t max_threads) {
   typedef cgl_parameters<decltype(K)> parameters;
   constexpr uint32_t flags =
@@ -359,7 +365,7 @@ constexpr cgl_host_kernel cgl_export(const char *name, uint32_t max_threads) {
       (MODE & CGL_LOOPS_MODE ? (uint32_t)CGL_HOST_KERNEL_LOOPS : 0u) |
       (MODE & (CGL_FLAT | CGL_STRIDE) ? (uint32_t)CGL_HOST_KERNEL_FLAT : 0u);
   return {name,
-          cgl_run<ID, K, MODE, L, BX>,
+          cgl_run<ID, K, MODE, L, BX, FEW>,
           parameters::size,
           parameters::align,
           parameters::count,

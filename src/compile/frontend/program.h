@@ -77,6 +77,11 @@ void *cgl_program_grow(cgl_program *p, void *array, size_t count, size_t *room,
 bool cgl_token_is_axis(const cgl_token *at, size_t count, size_t i,
                        const char *object);
 
+/* The tokens of `(T)blockIdx.x * blockDim.x + threadIdx.x` at i, where T has 64
+   bits and nothing around it binds more, or 0; *cast: past the cast. */
+size_t cgl_token_long_place(const cgl_token *at, size_t count, size_t i,
+                            size_t *cast);
+
 /* Fills in every chunk's own features. */
 void cgl_reach_mark(cgl_program *program);
 

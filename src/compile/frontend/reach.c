@@ -78,6 +78,52 @@ static size_t index_idiom(const cgl_token *at, size_t count, size_t i) {
 }
 
 
+/* Does the cast at i make a whole number of 64 bits?  *end: past it. */
+static bool is_wide_cast(const cgl_token *at, size_t count, size_t i,
+                         size_t *end) {
+  bool wide = false;
+  if (!cgl_token_is(&at[i], "("))
+    return false;
+  *end = cgl_tokens_close(at, count, i);
+  for (size_t k = i + 1; k + 1 < *end; k++) {
+    if (!cgl_token_is_any(&at[k], "long", "int", "unsigned", "size_t",
+                          "int64_t", "uint64_t", "ptrdiff_t"))
+      return false;
+    wide |= !cgl_token_is_any(&at[k], "int", "unsigned");
+  }
+  return wide;
+}
+
+
+size_t cgl_token_long_place(const cgl_token *at, size_t count, size_t i,
+                            size_t *cast) {
+  const size_t open = i;
+  if (!i ||
+      !cgl_token_is_any(&at[i - 1], "=", "(", "{", ",", ";", "return", "["))
+    return 0;
+  const bool inside = i + 1 < count && cgl_token_is(&at[i], "(") &&
+                      cgl_token_is(&at[i + 1], "(");
+  i += inside;
+  if (!is_wide_cast(at, count, i, &i))
+    return 0;
+  *cast = i;
+  const bool block = cgl_token_is_axis(at, count, i, "blockIdx");
+  if (!(block || cgl_token_is_axis(at, count, i, "blockDim")) ||
+      i + 11 + inside > count || !cgl_token_is(&at[i + 3], "*") ||
+      !cgl_token_is_axis(at, count, i + 4, block ? "blockDim" : "blockIdx") ||
+      (inside && !cgl_token_is(&at[i + 7], ")")))
+    return 0;
+  i += 7 + inside;
+  const bool ends =
+      i + 4 == count || cgl_token_is_any(&at[i + 4], ";", ")", ",", "}", "]",
+                                         "+", "-", "<", ">=");
+  return cgl_token_is(&at[i], "+") &&
+                 cgl_token_is_axis(at, count, i + 1, "threadIdx") && ends
+             ? i + 4 - open
+             : 0;
+}
+
+
 /* A local array: a name, then [, after a name or a `,` in a function. */
 static bool is_local_array(const cgl_token *at, size_t i) {
   if (i < 2 || !cgl_token_is(&at[i], "[") || at[i - 1].kind != CGL_TOKEN_NAME)

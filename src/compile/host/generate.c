@@ -10,6 +10,7 @@
 #include "compile/loops/loops.h"
 
 #define DYNAMIC_SHARED 232448 /* bytes, what sm_90 allows a block */
+#define MOST_FEW 8            /* threads of a row that run before the others */
 
 enum {
   MODE_FLAT = 1,
@@ -279,6 +280,31 @@ static long block_width(const cgl_job *job, const cgl_signature *s) {
 }
 
 
+/* The largest number up to MOST_FEW below which a place may be too near an
+   edge: 2 of `x < 2 || x > w - 3`; 1 when there is none.  The headers of loops
+   ask for other things. */
+static long edge_width(const cgl_job *job, const cgl_signature *s) {
+  const cgl_chunk *c = &job->program->chunks[s->declared->chunk];
+  long width = 1;
+  for (size_t i = 1; i + 1 < c->count; i++) {
+    const cgl_token *t = &c->at[i];
+    if (cgl_token_is(t, "for"))
+      i = cgl_tokens_close(c->at, c->count, i + 1) - 1;
+    if (c->at[i - 1].kind != CGL_TOKEN_NAME ||
+        c->at[i + 1].kind != CGL_TOKEN_NUMBER ||
+        !cgl_token_is_any(t, "<", "<=", ">", ">="))
+      continue;
+    char *end;
+    const long n =
+        strtol(c->at[i + 1].text, &end, 0) + cgl_token_is_any(t, "<=", ">");
+    if (n > width && n <= MOST_FEW &&
+        end == c->at[i + 1].text + c->at[i + 1].length)
+      width = n;
+  }
+  return width;
+}
+
+
 /* One row per kernel; an error in it points at the kernel's own line. */
 static void add_exports(const cgl_host_job *h, cgl_text *out) {
   const cgl_job *job = h->job;
@@ -301,8 +327,9 @@ static void add_exports(const cgl_host_job *h, cgl_text *out) {
     cgl_text_print(out, "\"\ncgl_export<%zu, (%s), %d", i, name, mode_of(h, i));
     if (s->loops || s->strips)
       cgl_text_print(out, ", %scgl_loops_%zu", s->declared->scope, i);
-    else if (block_width(job, s))
-      cgl_text_print(out, ", void, %ld", block_width(job, s));
+    else
+      cgl_text_print(out, ", void, %ld, %ld", block_width(job, s),
+                     edge_width(job, s));
     cgl_text_put(out, ">(\"");
     cgl_text_quote(out, s->lowered);
     cgl_text_print(out, "\", %u),\n", s->max_threads ? s->max_threads : 1024u);

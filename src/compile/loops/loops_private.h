@@ -109,8 +109,9 @@ typedef struct tree {
   const char *plain[MAX_PLAIN]; /* the `for` of those that they do not, or
                                    that are not apart */
   size_t nplain;
-  int reads;                      /* of the kernel before this one */
-  int aparts;                     /* loops that were read as apart */
+  int reads;  /* of the kernel before this one */
+  row text;   /* the kernel's body, with loops that count in one form */
+  int aparts; /* loops that were read as apart */
   const char *commons[MAX_PLAIN]; /* control that is read as its parts */
   size_t ncommons;
   bool lone; /* that was tried, and did not help */
@@ -194,6 +195,10 @@ statement *cgl_tree_declare_value(tree *t, const cgl_token *name, row type,
 /* Puts functions that synchronize in place of their calls, and every warp
    operation in a statement of its own (inline.c). */
 void cgl_tree_inline(tree *t, statement **list);
+
+/* A copy of the list of statements, with loops that count in one form
+   (count.c). */
+row cgl_count_rewrite(tree *t, row list);
 
 /* Is the token the `for` of a loop that a strip's threads take together?
    (strip.c) */

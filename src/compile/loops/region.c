@@ -448,10 +448,15 @@ static void put_walked(writer *w, const stride *walk) {
   /* in the loop's own type: an unsigned sum may wrap around, for all that
      the compiler knows, and then is no row of addresses */
   const bool lane = walk->lane || w->run;
-  cgl_text_put(w->out, " = cgl_base + (");
-  cgl_put_tokens(w, walk->type, false);
-  cgl_text_put(w->out, lane ? ")cgl_l; const long cgl_wide_"
-                            : ")cgl_x; const long cgl_wide_");
+  cgl_text_put(w->out, " = cgl_walked<");
+  if (walk->narrow) {
+    cgl_text_put(w->out, "decltype(+(");
+    cgl_put_tokens(w, walk->bound, false);
+    cgl_text_put(w->out, "))");
+  } else
+    cgl_text_put(w->out, "long");
+  cgl_text_put(w->out, lane ? ">(cgl_base, cgl_l); const long cgl_wide_"
+                            : ">(cgl_base, cgl_x); const long cgl_wide_");
   cgl_text_add(w->out, walk->name.at->text, walk->name.at->length);
   cgl_text_put(w->out, lane ? " = cgl_base + (long)cgl_l;"
                             : " = cgl_base + (long)cgl_x;");

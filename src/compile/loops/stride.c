@@ -319,7 +319,8 @@ static bool read_header(writer *w, row r, stride *out) {
   const cgl_token *c = out->name.at;
   for (size_t i = 0; i < out->type.n; i++)
     if (!cgl_token_is_any(&out->type.at[i], "int", "unsigned", "size_t", "long",
-                          "uint32_t", "int32_t", "uint"))
+                          "uint32_t", "int32_t", "uint", "int64_t", "uint64_t",
+                          "ptrdiff_t"))
       return false;
   for (size_t i = 0; i < out->bound.n; i++)
     if (cgl_token_is_any(&out->bound.at[i], "&&", "||", "?", ",", "<", ">", "=",
@@ -405,6 +406,7 @@ bool cgl_stride_find(writer *w, const statement *s, stride *out) {
       out->base = start;
       out->bound = bound;
       out->step = step;
+      out->narrow = is_of_launch(start) && !cgl_row_has(start, "-");
       return is_of_row(w, start, &o, false, &out->rows) &&
              (w->run ? w->fast : !out->lane);
     }
@@ -418,6 +420,30 @@ bool cgl_stride_find(writer *w, const statement *s, stride *out) {
     if (!read_declarations(w, &r, out, &o) || cgl_tree_end(r, 0) != r.n)
       return false;
   }
+}
+
+
+/* T cgl_base = base: what the first thread of a row begins with. */
+static void put_base(writer *w, const stride *walk) {
+  cgl_put_tokens(w, walk->type, false);
+  cgl_text_put(w->out, " cgl_base =");
+  cgl_put_tokens(w, walk->base, false);
+  if (w->run && !walk->lane)
+    cgl_text_put(w->out, " + cgl_wx");
+}
+
+
+/* The loop thread by thread, where what the threads of a row begin with wraps
+   around within the row; what follows is for other rows. */
+static void put_wrapping(writer *w, statement *s, const stride *walk) {
+  cgl_text_put(w->out, "{ bool cgl_wrapped; {");
+  put_base(w, walk);
+  cgl_text_put(w->out, w->run ? "; cgl_wrapped = cgl_wraps(cgl_base, 31u); }"
+                              : "; cgl_wrapped = cgl_wraps(cgl_base, cgl_bx - "
+                                "1); }");
+  cgl_text_put(w->out, "if (cgl_wrapped) {");
+  cgl_region_put(w, &s, 1, NULL);
+  cgl_text_put(w->out, "} else {");
 }
 
 
@@ -437,12 +463,11 @@ void cgl_stride_put(writer *w, statement *s, const stride *walk) {
     if (cgl_token_is(walk->outer[i].at, "for"))
       heads++, cgl_text_put(w->out, " {");
   }
+  const bool asked = !walk->nouter && !walk->rows && !walk->narrow;
+  if (asked)
+    put_wrapping(w, s, walk);
   cgl_text_put(w->out, "for (");
-  cgl_put_tokens(w, walk->type, false);
-  cgl_text_put(w->out, " cgl_base =");
-  cgl_put_tokens(w, walk->base, false);
-  if (w->run && !walk->lane)
-    cgl_text_put(w->out, " + cgl_wx");
+  put_base(w, walk);
   cgl_text_put(w->out, "; cgl_base <");
   cgl_put_tokens(w, walk->bound, false);
   cgl_text_put(w->out, "; cgl_base +=");
@@ -451,7 +476,7 @@ void cgl_stride_put(writer *w, statement *s, const stride *walk) {
   cgl_put_tokens(w, walk->bound, false);
   cgl_text_put(w->out, w->run ? ", 32u);" : ", cgl_bx);");
   cgl_region_put(w, &s, 1, walk);
-  cgl_text_put(w->out, "}");
+  cgl_text_put(w->out, asked ? "} } }" : "}");
   for (; heads; heads--)
     cgl_text_put(w->out, "}");
   cgl_text_put(w->out, walk->rows ? "}\n" : "\n");

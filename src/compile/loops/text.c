@@ -168,6 +168,21 @@ static size_t put_subscript(writer *w, row r, size_t i) {
 }
 
 
+/* Writes the place of a strip's thread in 64 bits: how many tokens it has, or
+ * 0.
+ */
+static size_t put_place(writer *w, row r, size_t i) {
+  size_t cast = 0;
+  const size_t n = w->t->strips ? cgl_token_long_place(r.at, r.n, i, &cast) : 0;
+  for (size_t k = i + (n && cgl_token_is(&r.at[i + 1], "(")); n && k < cast;
+       k++)
+    cgl_text_print(w->out, " %.*s", (int)r.at[k].length, r.at[k].text);
+  if (n)
+    cgl_text_put(w->out, "cgl_i");
+  return n;
+}
+
+
 /* How often the innermost loops of the statement at i run, when that is known
    of all. */
 static unsigned long all_turns(row r, size_t i) {
@@ -227,6 +242,8 @@ void cgl_put_tokens(writer *w, row r, bool in_region) {
     size_t written = cgl_guard_put_known(w, r, i);
     if (!written)
       written = put_lane(w, r, i);
+    if (!written)
+      written = put_place(w, r, i);
     if (!written)
       written = put_subscript(w, r, i);
     size_t lambda = in_region && !written ? cgl_tree_lambda(r, i) : 0;

@@ -142,6 +142,7 @@ void cgl_tree_renew(tree *t) {
                 .aliases = t->given,
                 .known = t->known,
                 .strips = t->strips,
+                .text = t->text,
                 .nplain = t->nplain,
                 .ncommons = t->ncommons,
                 .lone = t->lone,

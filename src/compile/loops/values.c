@@ -15,7 +15,7 @@ static const char *const pure_calls[] = {
     "log",         "make_float2", "make_float3", "make_float4",
     "make_int2",   "make_int3",   "make_int4",   "__float2int_rd",
     "umin",        "umax",        "uint",        "size_t",
-    NULL};
+    "__mul24",     "__umul24",    NULL};
 
 
 bool cgl_values_is_pure_call(const cgl_token *name) {

@@ -688,8 +688,11 @@ static row kernel_body(tree *t) {
     i++;
   if (i + 1 >= c->count)
     return (row){NULL, 0};
-  t->origin = &c->at[i + 1];
-  row body = cgl_tree_copy(t, t->origin, c->count - i - 2);
+  if (!t->text.n) /* the same tokens whenever the kernel is read */
+    t->text = cgl_count_rewrite(
+        t, (row){(cgl_token *)&c->at[i + 1], c->count - i - 2});
+  row body = cgl_tree_copy(t, t->text.at ? t->text.at : c->at, t->text.n);
+  t->origin = t->text.at;
   t->copy = body.at;
   return body;
 }

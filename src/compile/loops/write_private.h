@@ -72,8 +72,9 @@ typedef struct stride {
   row type, name, base, bound, step, body;
   row outer[MAX_OUTER]; /* heads of loops around it, and declarations in them */
   size_t nouter;
-  bool rows; /* differs from row to row: by threadIdx.y or z */
-  bool lane; /* walks by lanes, not by threads */
+  bool rows;   /* differs from row to row: by threadIdx.y or z */
+  bool lane;   /* walks by lanes, not by threads */
+  bool narrow; /* begins at no less than 0 */
 } stride;
 
 /* ---- text.c ---- */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compile/frontend/preprocess.h"
+#include "compile/frontend/program.h"
 #include "compile/source/source.h"
 
 typedef struct edit {
@@ -258,11 +259,31 @@ static size_t read_divisor(const function *f, const cgl_token *at, size_t i) {
 }
 
 
+/* ---- places ---- */
+
+/* A place in 64 bits as a call, which the compiler sees through. */
+static void write_place(edit *e, const cgl_token *at, size_t count,
+                        size_t cast) {
+  copy_to(e, at->text);
+  for (size_t i = cgl_token_is(&at[1], "("); i < cast; i++) {
+    cgl_text_put(e->out, " ");
+    cgl_text_add(e->out, at[i].text, at[i].length);
+  }
+  cgl_text_put(e->out, "cgl_long_place()");
+  for (size_t i = 1; i < count; i++)
+    for (const char *c = token_end(&at[i - 1]); c < at[i].text; c++)
+      if (*c == '\n')
+        cgl_text_put(e->out, "\n");
+  e->done = token_end(&at[count - 1]);
+}
+
+
 void cgl_source_rewrite(const cgl_source *source, bool host,
                         const cgl_stride_loop *const *loops, size_t n,
                         const cgl_program *waiting, cgl_text *out) {
   size_t nbodies = 0, directive = 0; /* the index behind the last one */
   size_t spoken = 0;                 /* likewise, of what an error would say */
+  bool defines = false;              /* the last directive */
   const char *const *bodies =
       waiting ? cgl_program_bodies(waiting, &nbodies) : NULL;
   cgl_tokens row = {0};
@@ -279,12 +300,22 @@ void cgl_source_rewrite(const cgl_source *source, bool host,
         write_loop(&e, loops[k]); /* once for all instances */
     if (t->text < e.done)
       continue;
+    size_t cast = 0;
+    const size_t place =
+        host && (i < directive ? defines : i < in.end && i >= spoken)
+            ? cgl_token_long_place(row.at, row.count, i, &cast)
+            : 0;
+    if (place && (i >= directive || t[place - 1].line == t->line)) {
+      write_place(&e, t, place, cast - i);
+      continue;
+    }
     if (t->first && cgl_token_is(t, "#")) {
       size_t end = i + 1;
       while (end < row.count && !row.at[end].first)
         end++;
       drop_include(&e, t, end - i);
       directive = end;
+      defines = end - i > 1 && cgl_token_is(&t[1], "define");
     } else if (host && cgl_token_is_any(t, "extern", "__shared__"))
       share_array(&e, row.at, row.count, i);
     else if (i >= directive) { /* a macro is no kernel's body */
