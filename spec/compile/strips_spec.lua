@@ -191,6 +191,28 @@ extern "C" __global__ void places(const float *x, const float *k, float *y, int 
   const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) y[i] = x[i] + k[i];
 }
+extern "C" __global__ void parts(const float *x, const float *k, float *y, int n) {
+  int tx = threadIdx.x, bx = blockIdx.x;
+  int i = bx * blockDim.x + tx;
+  if (i < n) y[i] = x[i] + k[i];
+}
+extern "C" __global__ void shifted(const float *x, const float *k, float *y, int n) {
+  const int i = 1 + blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i - 1] + k[i];
+}
+extern "C" __global__ void twice(const float *x, const float *k, float *y, int n) {
+  int i = blockIdx.x * (blockDim.x * 2) + threadIdx.x, j = i + blockDim.x;
+  if (i < n) y[i] = x[i] + k[i];
+  if (j < n) y[j] = x[j] + 2 * k[j];
+}
+extern "C" __global__ void flat_grid(const float *x, const float *k, float *y, int n) {
+  int i = (blockIdx.y * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < n * n) y[i] = x[i] + k[i];
+}
+extern "C" __global__ void small_product(const float *x, const float *k, float *y, int n) {
+  int i = __mul24(blockIdx.x, blockDim.x) + threadIdx.x;
+  if (i < n) y[i] = x[i] + k[i];
+}
 extern "C" __global__ void place_sums(const float *x, const float *, float *y, int n) {
   long long c = ((long long)blockDim.x * blockIdx.x) + threadIdx.x;
   if (c >= n) return;
@@ -205,7 +227,8 @@ extern "C" __global__ void place_sums(const float *x, const float *, float *y, i
       gaps = "strips", counted = "loop", rows = "loops", width = "loop", fixed = "loop",
       whiles = "loops", outside = "loops", older = "loops", copies = "loop",
       copies_whole = "loops", skips = "loop", hides = "loop", behind = "loop",
-      places = "loop", place_sums = "strips" }
+      places = "loop", place_sums = "strips", parts = "loops", shifted = "loops",
+      twice = "loops", flat_grid = "loops", small_product = "loops" }
     local modules = { module_as(nil, source), module_as("plain", source) }
     local values = ffi.new "float[9216]"
     for i = 0, 9215 do values[i] = i * 7 % 16 end -- sums of products of these are exact

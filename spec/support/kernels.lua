@@ -687,7 +687,10 @@ function M.kernel(name, seed)
   line(1, "unsigned gid = blockIdx.x * nthreads + t, lane = t & 31u, warp = t / 32u;")
   line(1, "const unsigned row = (blockIdx.x * blockDim.x + threadIdx.x) / 32u,")
   line(1, "  column = (blockIdx.x * blockDim.x + threadIdx.x) & 31u;")
-  line(1, "int gx = blockIdx.x * blockDim.x + threadIdx.x, gy = blockIdx.x + threadIdx.y;")
+  line(1, "const int bx = blockIdx.x, tx = threadIdx.x;")
+  line(1, "int gx = %s, gy = blockIdx.x + threadIdx.y;", pick {
+    "blockIdx.x * blockDim.x + threadIdx.x", "bx * blockDim.x + tx",
+    "__mul24(bx, blockDim.x) + tx" })
   line(1, "const unsigned char gc = gx; const long gl = gx;")
   line(1, "unsigned a = in[gid %% 64u], b = gid * 3u, c = t + 1u, d = 7u, p[4] = {1u, t, gid, 5u};")
   line(1, "unsigned u = blockIdx.x + 2u, w = (unsigned)n;")
@@ -875,8 +878,19 @@ function M.window_kernel(name, seed, references)
     return stem .. names
   end
   line(0, 'extern "C" __global__ void %s(unsigned *all, const unsigned *in, int n) {', name)
-  line(1, "%s gx = blockIdx.x * %s + threadIdx.x;", pick { "int", "int", "const int" },
-    pick { "blockDim.x", "blockDim.x", "20" })
+  local dim = pick { "blockDim.x", "blockDim.x", "20" }
+  if random(3) == 0 then
+    line(1, "int tx = threadIdx.x, bx = %s;", pick { "blockIdx.x", "blockIdx.x + 1",
+      "blockIdx.x * 3 - 2", "__mul24(blockIdx.x, 3)" })
+    line(1, "%s gx = %s;", pick { "int", "int", "const int", "unsigned", "short" }, pick {
+      "bx * blockDim.x + tx", "tx + blockDim.x * bx", "bx * blockDim.x + threadIdx.x - 7",
+      "__mul24(bx, blockDim.x) + tx", "(blockIdx.y * gridDim.x + bx) * blockDim.x + tx",
+      "1 + bx * blockDim.x + tx", "(blockIdx.y * gridDim.x + blockIdx.x) * blockDim.x + tx + 1",
+      "bx * (blockDim.x * 2) + tx", "(bx * blockDim.x + tx) * 2",
+      "bx * blockDim.x * 100000000u + tx" })
+  else
+    line(1, "%s gx = blockIdx.x * %s + threadIdx.x;", pick { "int", "int", "const int" }, dim)
+  end
   line(1, "int gy = blockIdx.y * blockDim.y + threadIdx.y;")
   line(1, "unsigned i = gridDim.x * blockDim.x * (gy + blockIdx.z * gridDim.y * blockDim.y)")
   line(1, "  + blockIdx.x * blockDim.x + threadIdx.x;")

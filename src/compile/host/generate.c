@@ -162,6 +162,32 @@ static int mode_of(const cgl_host_job *h, size_t which) {
 }
 
 
+/* The N of all `blockIdx.x * N` in a kernel without barriers and shared memory;
+   0 when there is none, or not one alone. */
+static long block_width(const cgl_job *job, const cgl_signature *s) {
+  const cgl_chunk *c = &job->program->chunks[s->declared->chunk];
+  long width = 0;
+  if (s->features & (CGL_USES_BARRIER | CGL_USES_SHARED))
+    return 0;
+  for (size_t i = 0; i < c->count; i++) {
+    if (!cgl_token_is_axis(c->at, c->count, i, "blockIdx"))
+      continue;
+    const cgl_token *number = NULL;
+    if (i + 4 < c->count && cgl_token_is(&c->at[i + 3], "*"))
+      number = &c->at[i + 4];
+    else if (i > 1 && cgl_token_is(&c->at[i - 1], "*"))
+      number = &c->at[i - 2];
+    long n = number && number->kind == CGL_TOKEN_NUMBER
+                 ? strtol(number->text, NULL, 0)
+                 : 0;
+    if (n < 1 || n > 1024 || (width && n != width))
+      return 0;
+    width = n;
+  }
+  return width;
+}
+
+
 /* What runs a block of kernel i as loops, or a strip of its threads, or the
    reason why it cannot. */
 static int write_loops(const cgl_host_job *h, size_t i, bool strips,
@@ -173,7 +199,8 @@ static int write_loops(const cgl_host_job *h, size_t i, bool strips,
                            .ordered = h->ordered[i],
                            .strips = strips,
                            .strided =
-                               !strips && !(s->features & CGL_USES_BARRIER)};
+                               !strips && !(s->features & CGL_USES_BARRIER),
+                           .indexed = !block_width(job, s)};
   return cgl_loops_write(job->program, s, &style, &job->image->arena, out, why,
                          line);
 }
@@ -251,32 +278,6 @@ static void add_loops(const cgl_host_job *h, cgl_text *out) {
   }
   for (size_t i = 0; i < names; i++)
     cgl_text_print(out, "#pragma pop_macro(\"%s\")\n", loop_names[i]);
-}
-
-
-/* The N of all `blockIdx.x * N` in a kernel without barriers and shared memory;
-   0 when there is none, or not one alone. */
-static long block_width(const cgl_job *job, const cgl_signature *s) {
-  const cgl_chunk *c = &job->program->chunks[s->declared->chunk];
-  long width = 0;
-  if (s->features & (CGL_USES_BARRIER | CGL_USES_SHARED))
-    return 0;
-  for (size_t i = 0; i < c->count; i++) {
-    if (!cgl_token_is_axis(c->at, c->count, i, "blockIdx"))
-      continue;
-    const cgl_token *number = NULL;
-    if (i + 4 < c->count && cgl_token_is(&c->at[i + 3], "*"))
-      number = &c->at[i + 4];
-    else if (i > 1 && cgl_token_is(&c->at[i - 1], "*"))
-      number = &c->at[i - 2];
-    long n = number && number->kind == CGL_TOKEN_NUMBER
-                 ? strtol(number->text, NULL, 0)
-                 : 0;
-    if (n < 1 || n > 1024 || (width && n != width))
-      return 0;
-    width = n;
-  }
-  return width;
 }
 
 

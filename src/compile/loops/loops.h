@@ -22,6 +22,7 @@ typedef struct cgl_loops_style {
   bool strided;     /* no barriers: refused without a loop that the threads of a
                        row take together (see stride.c), or a guard that the
                        compiler cannot see through (see guard.c) */
+  bool indexed;     /* strided: or a sum that is an index, likewise */
 } cgl_loops_style;
 
 /* Appends what runs a block of a kernel, or a strip of its threads, in the

@@ -159,8 +159,9 @@ static void put_zero(writer *w, row *r, size_t at, size_t n) {
 static bool is_of_launch(row r) {
   for (size_t i = 0; i < r.n; i++)
     if (r.at[i].kind != CGL_TOKEN_NUMBER &&
-        !cgl_token_is_any(&r.at[i], "+", "-", "*", "(", ")", ".", "x", "y", "z",
-                          "blockIdx", "blockDim", "gridDim"))
+        !cgl_token_is_any(&r.at[i], "+", "-", "*", "(", ")", ".", ",", "x", "y",
+                          "z", "blockIdx", "blockDim", "gridDim", "__mul24",
+                          "__umul24"))
       return false;
   return true;
 }
@@ -196,17 +197,54 @@ static void find_warp(writer *w, variable *v, row value) {
 }
 
 
+static bool has_whole_type(const variable *v) {
+  for (size_t i = 0; i < v->type.n; i++)
+    if (!cgl_token_is_any(&v->type.at[i], "int", "unsigned", "const",
+                          "uint32_t", "int32_t", "uint"))
+      return false;
+  return !v->is_auto;
+}
+
+
+/* The sum with `bx` of `int bx = blockIdx.x;` and the like written out: in 64
+   bits it is the same number, or does not fit in an int. */
+static row expand_launch(writer *w, row r) {
+  row made = {NULL, 0};
+  cgl_tokens all = {0};
+  for (size_t i = 0; i < r.n; i++) {
+    const variable *v =
+        cgl_tree_is_name(r, i) ? cgl_tree_find(w->t, &r.at[i]) : NULL;
+    if (!v || !v->uniform || v->assigned || v->addressed || v->parameter ||
+        v->dims.n || v->value.n < 2 || !cgl_token_is(v->value.at, "=") ||
+        !has_whole_type(v) ||
+        !is_of_launch(cgl_row_slice(v->value, 1, v->value.n))) {
+      cgl_tokens_add(&all, r.at[i]);
+      continue;
+    }
+    cgl_token open = cgl_tree_token(w->t, &r.at[i], "("),
+              close = cgl_tree_token(w->t, &r.at[i], ")");
+    open.kind = close.kind = CGL_TOKEN_PUNCT;
+    cgl_tokens_add(&all, open);
+    for (size_t k = 1; k < v->value.n; k++)
+      cgl_tokens_add(&all, v->value.at[k]);
+    cgl_tokens_add(&all, close);
+  }
+  w->t->failed |= all.failed;
+  if (all.count && !all.failed)
+    made = cgl_tree_copy(w->t, all.at, all.count);
+  cgl_tokens_free(&all);
+  return made;
+}
+
+
 void cgl_stride_find_indices(writer *w) {
   for (variable *v = w->t->variables; v; v = v->next) {
-    bool fits = v->again && v->value.n > 1 && !v->is_auto;
     size_t at = 0, n = 0;
     bool lane = false;
-    for (size_t i = 0; i < v->type.n; i++)
-      fits &= cgl_token_is_any(&v->type.at[i], "int", "unsigned", "const",
-                               "uint32_t", "int32_t", "uint");
-    if (!fits)
+    if (!v->again || v->value.n < 2 || !has_whole_type(v))
       continue;
-    row sum = cgl_stride_expand(w, cgl_row_slice(v->value, 1, v->value.n), 0);
+    row sum = expand_launch(
+        w, cgl_stride_expand(w, cgl_row_slice(v->value, 1, v->value.n), 0));
     if (!sum.at)
       continue;
     find_warp(w, v, cgl_tree_copy(w->t, sum.at, sum.n));
@@ -406,7 +444,8 @@ bool cgl_stride_find(writer *w, const statement *s, stride *out) {
       out->base = start;
       out->bound = bound;
       out->step = step;
-      out->narrow = is_of_launch(start) && !cgl_row_has(start, "-");
+      out->narrow = is_of_launch(start) && !cgl_row_has(start, "-") &&
+                    !cgl_row_has(start, ",");
       return is_of_row(w, start, &o, false, &out->rows) &&
              (w->run ? w->fast : !out->lane);
     }

@@ -766,6 +766,27 @@ static void keep_variables(tree *t) {
 }
 
 
+enum { FOLDED = 9 }; /* tokens: blockIdx . x * blockDim . x + 0u */
+
+/* Has a thread an int that is a sum with its place in the grid, and is not the
+   sum that a row's loop folds to its variable, if it does?  The compiler takes
+   the sum, which is unsigned, for what may wrap around; as loops it has a wide
+   form. */
+static bool has_index(const tree *t, bool folds) {
+  for (const variable *v = t->variables; v; v = v->next) {
+    bool whole = v->index.n > 0;
+    for (size_t i = 0; i < v->type.n; i++)
+      whole &= cgl_token_is_any(&v->type.at[i], "int", "const");
+    size_t n = 0;
+    for (size_t i = 0; i < v->index.n; i++)
+      n += !cgl_token_is_any(&v->index.at[i], "(", ")");
+    if (whole && cgl_row_has(v->index, "blockIdx") && (n != FOLDED || !folds))
+      return true;
+  }
+  return false;
+}
+
+
 int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
                     const cgl_loops_style *style, cgl_arena *arena,
                     cgl_text *out, const char **why, int *line) {
@@ -791,7 +812,9 @@ int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
       cgl_stride_find_indices(&w);
     put_kernel(&w);
     keep_variables(&t);
-    if (style->strided && !t.strides && !t.guarded)
+    if (style->strided && !t.strides && !t.guarded &&
+        !(style->indexed &&
+          has_index(&t, !(kernel->features & CGL_NEEDS_THREADS))))
       cgl_tree_refuse(&t, &t.kernel->name, "no loop and no guard for a row");
   }
   if (!t.why && !t.failed) {
