@@ -320,7 +320,7 @@ extern "C" __global__ void integers(long long *o, unsigned x, int y,
 extern "C" __global__ void lanes(unsigned *o, unsigned x, unsigned y) {
   int k = 0;
   __builtin_assume(x != y);
-  __assume(x > 0);
+  __builtin_assume(x > 0);
   o[k++] = __vadd2(x, y);
   o[k++] = __vadd4(x, y);
   o[k++] = __vsub2(x, y);

@@ -16,7 +16,6 @@
 #if !__has_builtin(__builtin_assume)
 #define __builtin_assume(c) ((c) ? (void)0 : __builtin_unreachable())
 #endif
-#define __assume(c) __builtin_assume(c)
 
 #define __CUDACC__ 1
 #define __CUDA_ARCH__ 900
