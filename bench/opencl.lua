@@ -33,7 +33,9 @@ local one = arg[1] == "one"
 
 --- The library and the first device that is a CPU, or nothing.
 local function open()
+  -- The name without a number comes with the headers alone.
   local loaded, cl = pcall(ffi.load, "OpenCL")
+  if not loaded then loaded, cl = pcall(ffi.load, "libOpenCL.so.1") end
   local platforms, device, n = ffi.new "void *[8]", ffi.new "void *[1]", ffi.new "unsigned[1]"
   if not loaded or cl.clGetPlatformIDs(8, platforms, n) ~= 0 then return nil end
   for i = 0, math.min(n[0], 8) - 1 do

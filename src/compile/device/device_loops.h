@@ -303,6 +303,17 @@ template <int BYTES> constexpr auto cgl_integer_of() {
   else
     return 0L;
 }
+/* 0, 1, 2, ...: written as a constant, so that the sources at a constant
+   distance are constants, too. */
+template <class V> CGL_INLINE V cgl_line() {
+  constexpr int each = sizeof(V) / sizeof(V{}[0]);
+  if constexpr (each == 4)
+    return V{0, 1, 2, 3};
+  else if constexpr (each == 8)
+    return V{0, 1, 2, 3, 4, 5, 6, 7};
+  else
+    return V{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+}
 /* What the lanes of vector K and those behind it get.  With a constant distance
    all but one or two of the sources vanish. */
 template <int K, class V>
@@ -334,13 +345,9 @@ CGL_INLINE void cgl_move(T *to, const T *from, int d, int width = 32) {
                 (KNOWN || 8 * sizeof(T) <= cgl_vector_bytes)) {
     typedef decltype(cgl_integer_of<sizeof(T)>()) element;
     typedef element lanes __attribute__((vector_size(cgl_vector_bytes)));
-    static constexpr element order[] = {0, 1, 2,  3,  4,  5,  6,  7,
-                                        8, 9, 10, 11, 12, 13, 14, 15};
-    lanes line;
     lanes cgl_q_all[32 * sizeof(T) / cgl_vector_bytes]; /* see generate.c */
-    __builtin_memcpy(&line, order, sizeof line);
     __builtin_memcpy(cgl_q_all, from, sizeof cgl_q_all);
-    cgl_permute<OP, 0>(to, cgl_q_all, line, d, width);
+    cgl_permute<OP, 0>(to, cgl_q_all, cgl_line<lanes>(), d, width);
   } else
     for (int i = 0; i < 32; i++)
       to[i] = from[cgl_source<OP>(i, d, width)];

@@ -346,7 +346,13 @@ template <int ID, auto K, int MODE, class L, unsigned BX, int FEW>
 static void cgl_run(void *const *p, const cgl_host_dims *d, uint64_t first,
                     uint64_t last) {
   cgl_wake();
+#ifdef CGL_WITH_SUMS
+  cgl_forget_sums();
+#endif
   cgl_run_awake<ID, K, MODE, L, BX, FEW>(p, d, first, last);
+#ifdef CGL_WITH_SUMS
+  cgl_put_sums();
+#endif
 }
 
 template <class F> struct cgl_parameters;

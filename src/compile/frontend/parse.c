@@ -501,6 +501,7 @@ static cgl_program *read_program(cgl_program *p) {
     c.i++; /* a stray `}` */
   }
   cgl_reach_mark(p);
+  cgl_reach_find_sums(p);
   if (p->failed || p->arena.failed)
     return cgl_program_free(p), NULL;
   return p;
@@ -552,6 +553,7 @@ void cgl_program_free(cgl_program *p) {
   free(p->variables);
   free(p->names);
   free(p->bodies);
+  free(p->sums);
   free(p);
 }
 

@@ -64,6 +64,8 @@ struct cgl_program {
   size_t nnames, name_room;
   const char **bodies; /* the `{` of every __global__ function's body */
   size_t nbodies, body_room;
+  const char **sums; /* atomicAdd of sums that no thread reads, in order */
+  size_t nsums, sum_room;
   cgl_alias *aliases; /* newest first */
   bool failed;
 };
@@ -84,6 +86,12 @@ size_t cgl_token_long_place(const cgl_token *at, size_t count, size_t i,
 
 /* Fills in every chunk's own features. */
 void cgl_reach_mark(cgl_program *program);
+
+/* Finds the sums that no thread reads (sums.c). */
+void cgl_reach_find_sums(cgl_program *program);
+
+/* Is the token the atomicAdd of such a sum? */
+bool cgl_program_is_sum(const cgl_program *program, const cgl_token *token);
 
 /* The features of all a chunk may reach; *others, when not NULL, takes those
    of what it reaches beside itself. */

@@ -34,6 +34,7 @@ void cgl_host_device_text(cgl_text *out) {
   cgl_text_put(out, cgl_text_prelude);
   cgl_text_put(out, cgl_text_device_random);
   cgl_text_put(out, cgl_text_device_complex);
+  cgl_text_put(out, cgl_text_device_sums);
   cgl_text_put(out, cgl_text_device_run);
   cgl_text_put(out, cgl_text_device_loops);
 }
@@ -123,6 +124,10 @@ static void add_header(const cgl_job *job, cgl_text *out) {
     cgl_text_put(out, cgl_text_device_random);
   if (cgl_program_is_complex(job->program))
     cgl_text_put(out, cgl_text_device_complex);
+  if (job->program->nsums) {
+    cgl_text_put(out, "#define CGL_WITH_SUMS 1\n");
+    cgl_text_put(out, cgl_text_device_sums);
+  }
   cgl_text_put(out, cgl_text_device_run);
   if (!cgl_host_is_split(job))
     cgl_text_put(out, "#define CGL_UNSWITCHED 1\n");
@@ -391,7 +396,7 @@ static void add_source(const cgl_host_job *h, cgl_text *out) {
     if (mode_of(h, i) == MODE_STRIDE)
       loops[n++] = &image->signatures[i].loop;
   if (loops)
-    cgl_source_rewrite(h->job->source, true, loops, n, NULL, out);
+    cgl_source_rewrite(h->job->source, true, loops, n, h->job->program, out);
   free(loops);
 }
 

@@ -282,6 +282,8 @@ void cgl_put_tokens(writer *w, row r, bool in_region) {
       cgl_text_put(w->out, " ");
     if (cgl_put_is_plain_atomic(w, r, i))
       cgl_text_put(w->out, "cgl_plain_");
+    else if (cgl_program_is_sum(w->t->program, x))
+      cgl_text_put(w->out, "cgl_sum_");
     cgl_text_add(w->out, x->text, x->length);
   }
 }

@@ -280,12 +280,12 @@ static void write_place(edit *e, const cgl_token *at, size_t count,
 
 void cgl_source_rewrite(const cgl_source *source, bool host,
                         const cgl_stride_loop *const *loops, size_t n,
-                        const cgl_program *waiting, cgl_text *out) {
+                        const cgl_program *program, cgl_text *out) {
   size_t nbodies = 0, directive = 0; /* the index behind the last one */
   size_t spoken = 0;                 /* likewise, of what an error would say */
   bool defines = false;              /* the last directive */
   const char *const *bodies =
-      waiting ? cgl_program_bodies(waiting, &nbodies) : NULL;
+      program && !host ? cgl_program_bodies(program, &nbodies) : NULL;
   cgl_tokens row = {0};
   edit e = {.out = out, .done = source->text};
   function in = {0};
@@ -333,6 +333,10 @@ void cgl_source_rewrite(const cgl_source *source, bool host,
         cgl_text_put(out, "cgl_over(");
         copy_to(&e, token_end(&row.at[by - 1]));
         cgl_text_put(out, ")");
+      }
+      if (host && program && cgl_program_is_sum(program, t)) {
+        copy_to(&e, t->text);
+        cgl_text_put(out, "cgl_sum_");
       }
       begin_kernel(&e, t, bodies, nbodies);
     }

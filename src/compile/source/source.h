@@ -77,12 +77,13 @@ typedef struct cgl_job {
 
 /* The source with known #include lines blanked; every line of the script keeps
    its number.  For the host device extern __shared__ arrays become the one
-   array of dynamic shared memory as well, and the `n` loops are rewritten.  The
-   kernels of `waiting` (or NULL) whose body begins in the source's own text,
-   and in no macro, call cgl_wait_for_grids() first. */
+   array of dynamic shared memory as well, and the `n` loops are rewritten, and
+   the program's sums that no thread reads are gathered.  For a GPU the kernels
+   of `program`, or NULL, whose body begins in the source's own text, and in no
+   macro, call cgl_wait_for_grids() first. */
 void cgl_source_rewrite(const cgl_source *source, bool host,
                         const cgl_stride_loop *const *loops, size_t n,
-                        const cgl_program *waiting, cgl_text *out);
+                        const cgl_program *program, cgl_text *out);
 
 /* Notes the files that a compile read (a NUL after each path), and every place
    where a file would be read instead of one of them, or would be found by
