@@ -132,8 +132,10 @@ void floor_mandelbrot(int *out, int n, int limit) {
 }
 
 
-void floor_spmv(const int *row, const int *column, const float *value,
-                const float *x, float *y, int n) {
+/* Vectors would leave most of every row over. */
+__attribute__((optimize("no-tree-vectorize"))) void
+floor_spmv(const int *row, const int *column, const float *value,
+           const float *x, float *y, int n) {
 #pragma omp parallel for schedule(static)
   for (int i = 0; i < n; i++) {
     float sum = 0.f;

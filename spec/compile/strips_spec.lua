@@ -57,6 +57,38 @@ describe("a kernel without barriers", function()
     assert.is_true(strips >= 0.4 * many, strips .. " of " .. many .. " run in strips")
   end)
 
+  it("adds up rows whose ends are in memory", function()
+    local k = cg.kernel [=[
+      extern "C" __global__ void rows(const int *row, const int *column, const float *value,
+          const float *x, float *y, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) {
+          float sum = 0.f;
+          for (int k = row[i]; k < row[i + 1]; k++)
+            sum += value[k] * x[column[k]];
+          y[i] = sum;
+        }
+      }]=]
+    local row, column, value, x, want = { 0 }, {}, {}, {}, {}
+    for i = 1, 50 do x[i] = i % 7 - 3 end
+    for i = 1, 100 do
+      want[i] = 0
+      for _ = 1, i * 13 % 41 do
+        local at = #column + 1
+        column[at], value[at] = at * 11 % 50, at % 5 - 2
+        want[i] = want[i] + value[at] * x[column[at] + 1]
+      end
+      row[i + 1] = #column
+    end
+    local y = cg.zeros("float", 100)
+    for _, block in ipairs { 1, 32, 100, 128 } do
+      y:fill(9)
+      k:launch(math.ceil(100 / block), block, cg.from(row, "int32"), cg.from(column, "int32"),
+        cg.from(value, "float"), cg.from(x, "float"), y, 100)
+      assert.same(want, y:download())
+    end
+  end)
+
   it("is compiled with its guards in its loops when the compiler takes too long", function()
     local folder = device.program.folder()
     local compiler = folder .. "/slow"

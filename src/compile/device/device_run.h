@@ -50,9 +50,9 @@ cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
    form is for kernels with local arrays that stay in memory, which all
    threads of the loop share (see generate.c, which finds the functions by
    ID). */
-#define CGL_ROW(name, PRAGMA)                                             \
+#define CGL_ROW(name, PRAGMA, ...)                                        \
   template <int ID, auto K, unsigned BX, int FEW, class... A>             \
-  static __attribute__((noinline, flatten)) void name(                    \
+  static __attribute__((noinline, flatten __VA_ARGS__)) void name(        \
       const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,    \
       unsigned bk, unsigned z, const int from, const int end, A... a) {   \
     const unsigned bx = BX ? BX : d->block[0], by = d->block[1];          \
@@ -84,6 +84,13 @@ cgl_column(const cgl_host_dims *d, unsigned bi, unsigned bj, unsigned rows,
   }
 CGL_ROW(cgl_row, CGL_UNORDERED)
 CGL_ROW(cgl_row_ordered, )
+/* Kernels that add up rows of memory (see frontend/rows.c). */
+#ifdef __clang__
+#define CGL_NO_VECTORS
+#else
+#define CGL_NO_VECTORS , optimize("no-tree-vectorize")
+#endif
+CGL_ROW(cgl_row_scalar, , CGL_NO_VECTORS)
 
 enum {
   CGL_FLAT = 1,
@@ -91,7 +98,8 @@ enum {
   CGL_BARRIERS = 4,
   CGL_STRIDE = 8,
   CGL_LOOPS_MODE = 16,
-  CGL_STRIPS = 32
+  CGL_STRIPS = 32,
+  CGL_ROWS = 64
 };
 
 /* Threads [from, end) of one row of the grid, one after the other. */
@@ -158,6 +166,9 @@ static void cgl_run_flat(void *const *p, const cgl_host_dims *d, uint64_t first,
       else if constexpr ((MODE & CGL_ORDERED) != 0)
         cgl_row_ordered<ID, K, BX, FEW, A...>(d, x0, bj, rows, bk, z, (int)from,
                                               (int)to, *(A *)p[I]...);
+      else if constexpr ((MODE & CGL_ROWS) != 0)
+        cgl_row_scalar<ID, K, BX, FEW, A...>(d, x0, bj, rows, bk, z, (int)from,
+                                             (int)to, *(A *)p[I]...);
       else
         cgl_row<ID, K, BX, FEW, A...>(d, x0, bj, rows, bk, z, (int)from,
                                       (int)to, *(A *)p[I]...);

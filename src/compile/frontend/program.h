@@ -93,6 +93,10 @@ void cgl_reach_find_sums(cgl_program *program);
 /* Is the token the atomicAdd of such a sum? */
 bool cgl_program_is_sum(const cgl_program *program, const cgl_token *token);
 
+/* Does the kernel add up rows of memory, and no more (rows.c)? */
+bool cgl_program_adds_rows(const cgl_program *program,
+                           const cgl_declared *kernel);
+
 /* The features of all a chunk may reach; *others, when not NULL, takes those
    of what it reaches beside itself. */
 unsigned cgl_reach_features(cgl_program *program, size_t chunk,

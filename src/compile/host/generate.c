@@ -18,7 +18,8 @@ enum {
   MODE_BARRIERS = 4,
   MODE_STRIDE = 8,
   MODE_LOOPS = 16,
-  MODE_STRIPS = 32
+  MODE_STRIPS = 32,
+  MODE_ROWS = 64
 };
 
 
@@ -163,7 +164,11 @@ static int mode_of(const cgl_host_job *h, size_t which) {
   if (h->job->image->signatures[which].strips)
     return MODE_FLAT | MODE_STRIPS;
   return (features & (CGL_USES_SHARED | CGL_NEEDS_THREADS) ? 0 : MODE_FLAT) |
-         (h->ordered[which] ? MODE_ORDERED : 0);
+         (h->ordered[which] ? MODE_ORDERED
+          : cgl_program_adds_rows(h->job->program,
+                                  h->job->image->signatures[which].declared)
+              ? MODE_ROWS
+              : 0);
 }
 
 

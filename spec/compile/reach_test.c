@@ -1,4 +1,5 @@
-/* Which sums of a source nobody reads, so that the host device gathers them. */
+/* What the reader finds out of kernels: sums that nobody reads, which the host
+   device gathers, and kernels that add up rows of memory. */
 #include "compile/frontend/program.h"
 #include "tap.h"
 
@@ -93,8 +94,51 @@ static void not_gathered(void) {
 }
 
 
+static void rows(const char *what, bool wanted, const char *text) {
+  cgl_program *p = cgl_program_read(text, strlen(text), 1, NULL, 0, NULL, NULL);
+  tap_ok(p && p->nkernels == 1 &&
+             cgl_program_adds_rows(p, &p->kernels[0]) == wanted,
+         "%s %s", what, wanted ? "adds up rows" : "does not");
+  cgl_program_free(p);
+}
+
+
+#define ROWS                                                      \
+  "__global__ void k(const int *row, const int *column, "         \
+  "const float *value, const float *x, float *y, int n) { " PLACE \
+  "if (i >= n) return; "
+
+
+static void row_sums(void) {
+  rows("a sparse matrix", true,
+       ROWS "float sum = 0.f; for (int k = row[i]; k < row[i + 1]; k++) "
+            "sum += value[k] * x[column[k]]; y[i] = sum; }");
+  rows("one with the ends in variables", true,
+       ROWS "double sum = 0; int from = row[i], to = row[i + 1]; "
+            "for (int k = from; k < to; ++k) { int c = column[k]; "
+            "sum += value[k] * __ldg(&x[c]); } y[i] = sum; }");
+  rows("a uniform loop", false,
+       ROWS "float sum = 0.f; for (int k = 0; k < n; k++) "
+            "sum += value[k]; y[i] = sum; }");
+  rows("a sum of whole numbers", false,
+       ROWS "int sum = 0; for (int k = row[i]; k < row[i + 1]; k++) "
+            "sum += column[k]; y[i] = sum; }");
+  rows("a row that is written", false,
+       ROWS "float sum = 0.f; for (int k = row[i]; k < row[i + 1]; k++) "
+            "{ sum += value[k]; y[k] = sum; } }");
+  rows("a sum of functions", false,
+       ROWS "float sum = 0.f; for (int k = row[i]; k < row[i + 1]; k++) "
+            "sum += expf(value[k]); y[i] = sum; }");
+  rows("a kernel with another loop", false,
+       ROWS "float sum = 0.f; for (int k = row[i]; k < row[i + 1]; k++) "
+            "sum += value[k]; while (sum > 1.f) sum /= 2.f; y[i] = sum; }");
+  rows("a kernel without loops", false, ROWS "y[i] = value[row[i]]; }");
+}
+
+
 int main(void) {
   gathered();
   not_gathered();
+  row_sums();
   return tap_done();
 }
