@@ -163,7 +163,8 @@ extern "C" __global__ void width(const float *x, const float *k, float *y, int n
 }
 extern "C" __global__ void fixed(const float *x, const float *k, float *y, int n) {
   int i = threadIdx.x + blockIdx.x * blockDim.x;
-  for (int m = 0; m < 9; m++) if (i < n) y[i] += x[i] + k[m];
+  int row = (blockIdx.y * blockDim.y + threadIdx.y) * n;
+  for (int m = 0; m < 9; m++) if (i < n) y[row + i] += x[i] + k[m];
 }
 extern "C" __global__ void whiles(const float *x, const float *k, float *y, int n) {
   int i = threadIdx.x + blockIdx.x * blockDim.x;

@@ -59,7 +59,7 @@ describe("a kernel's instructions", function()
 
   it("reach a thread's own variables without a call", function()
     if not x86() then return end
-    local _, version = program.shell "c++ --version"
+    local _, version = program.shell((os.getenv "CGRAPHLUA_CXX" or "c++") .. " --version")
     if version:find "clang" or program.shell "command -v readelf" ~= 0 then
       return pending "this needs g++ and readelf"
     end

@@ -32,8 +32,12 @@ constexpr CGL_INLINE unsigned cgl_quotient(unsigned x, unsigned by) {
   const double half = 2147483648.0;
   const double over = (double)(int)(x ^ 0x80000000u) + (half + 0.5);
   const double under = (double)(int)(by ^ 0x80000000u) + half;
-  const double q = __builtin_floor(over * (1.0 / under));
-  return (unsigned)(int)(q - half) ^ 0x80000000u;
+  const double q = over * (1.0 / under);
+#ifdef __clang__ /* whose floor is no constant */
+  return (unsigned)(long)q;
+#else
+  return (unsigned)(int)(__builtin_floor(q) - half) ^ 0x80000000u;
+#endif
 }
 template <class T> struct cgl_number {
   enum { width = 0 };

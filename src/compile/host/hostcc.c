@@ -239,7 +239,9 @@ static const char *const wide_options[] = {
 
 static const char *const clang_options[] = {
     "-fno-color-diagnostics", "-fno-caret-diagnostics",
-    "-Wno-ignored-attributes", "-Wno-pass-failed", NULL};
+    "-Wno-ignored-attributes", "-Wno-pass-failed",
+    /* for nvcc it is none */
+    "-Wno-c++11-narrowing", NULL};
 
 static const char *const link_options[] = {
     "-nostartfiles", "-nodefaultlibs", "-Wl,-z,defs", "-lm",
