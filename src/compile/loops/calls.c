@@ -18,12 +18,6 @@ typedef struct function {
 } function;
 
 
-/* =, += and their like. */
-static bool is_equal(const cgl_token *t) {
-  return cgl_tree_is_assignment(t) && !cgl_tree_is_step(t);
-}
-
-
 static bool is_type(const cgl_token *t) {
   return cgl_token_is_type_word(t) || cgl_token_is_known_type(t) ||
          cgl_token_is(t, "auto");
@@ -89,7 +83,7 @@ static bool is_whole(const function *f, size_t k) {
 
 /* Changes the operator at k nothing but a variable of the function's own? */
 static bool is_own_change(const function *f, size_t k) {
-  if (is_equal(&f->all.at[k]))
+  if (cgl_tree_is_equal(&f->all.at[k]))
     return k && is_whole(f, k - 1);
   return (k && is_whole(f, k - 1)) || is_whole(f, k + 1);
 }

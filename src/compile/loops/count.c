@@ -26,11 +26,6 @@ typedef struct counting {
 } counting;
 
 
-static row slice(row r, size_t from, size_t to) {
-  return (row){r.at + from, to > from ? to - from : 0};
-}
-
-
 /* The first mention of the name, or r.n. */
 static size_t find_name(row r, const cgl_token *name) {
   size_t i = 0;
@@ -64,7 +59,7 @@ static row declared_type(row s, const cgl_token *name) {
   for (size_t i = n; n && i + 1 < s.n;) {
     if (cgl_token_same(&s.at[i], name) &&
         cgl_token_is_any(&s.at[i + 1], "=", ";", ","))
-      return slice(s, 0, n);
+      return cgl_row_slice(s, 0, n);
     while (i < s.n && !cgl_token_is_any(&s.at[i], ",", ";"))
       i = cgl_token_is_any(&s.at[i], "(", "[", "{")
               ? cgl_tokens_close(s.at, s.n, i)
@@ -110,7 +105,7 @@ static bool is_asked_behind(row rest, const cgl_token *name) {
   size_t stop = at + 2;
   while (stop < rest.n && !cgl_token_is(&rest.at[stop], ";"))
     stop++;
-  return find_name(slice(rest, at + 2, stop), name) < stop - at - 2;
+  return find_name(cgl_row_slice(rest, at + 2, stop), name) < stop - at - 2;
 }
 
 
@@ -173,11 +168,11 @@ static bool read_step(tree *t, row *step, const cgl_token *name) {
 /* while (v < bound) { ...; v += step; } */
 static bool read_while(tree *t, row s, counting *c) {
   const size_t close = cgl_tokens_close(s.at, s.n, 1);
-  c->cond = slice(s, 2, close - 1);
+  c->cond = cgl_row_slice(s, 2, close - 1);
   if (c->cond.n < 3 || close >= s.n || !cgl_token_is(&s.at[close], "{"))
     return false;
   c->name = c->cond.at;
-  row body = slice(s, close + 1, s.n - 1);
+  row body = cgl_row_slice(s, close + 1, s.n - 1);
   size_t from = 0, end = cgl_tree_end(body, 0);
   while (end < body.n) {
     from = end;
@@ -185,8 +180,8 @@ static bool read_while(tree *t, row s, counting *c) {
   }
   if (body.n < 4 || !cgl_token_is(&body.at[body.n - 1], ";"))
     return false;
-  c->step = slice(body, from, body.n - 1);
-  c->body = slice(body, 0, from);
+  c->step = cgl_row_slice(body, from, body.n - 1);
+  c->body = cgl_row_slice(body, 0, from);
   const row step = c->step;
   for (size_t i = 0; i < step.n; i++)
     if (cgl_tree_is_name(step, i) && is_hidden(c->body, &step.at[i]))
@@ -201,7 +196,7 @@ static bool read_copy(row first, counting *c) {
   const row step = c->step;
   if (!first.n)
     return true;
-  c->copy = slice(first, 0, first.n - 2);
+  c->copy = cgl_row_slice(first, 0, first.n - 2);
   for (size_t i = 0; i + 3 < first.n; i++)
     if (!is_number_type(&first.at[i]))
       return false;
@@ -228,14 +223,14 @@ static bool read_for(tree *t, row s, counting *c) {
     second++;
   if (second + 3 >= close || first + 3 >= second)
     return false;
-  row begin = slice(s, 2, first);
-  c->cond = slice(s, first + 1, second);
-  c->step = slice(s, second + 1, close - 1);
+  row begin = cgl_row_slice(s, 2, first);
+  c->cond = cgl_row_slice(s, first + 1, second);
+  c->step = cgl_row_slice(s, second + 1, close - 1);
   c->name = c->cond.at;
-  c->body = slice(s, close, s.n);
+  c->body = cgl_row_slice(s, close, s.n);
   if (begin.n > 2 && cgl_token_same(begin.at, c->name) &&
       cgl_token_is(&begin.at[1], "=")) {
-    c->first = slice(begin, 2, begin.n);
+    c->first = cgl_row_slice(begin, 2, begin.n);
     begin.n = 0;
     if (has_word(c->first, ",") || has_word(c->first, "="))
       return false;
@@ -248,7 +243,7 @@ static bool read_for(tree *t, row s, counting *c) {
 /* Is the statement r[i..end) of a list a loop that counts by a variable which
    the list declares? */
 static bool find_counting(tree *t, row r, size_t i, size_t end, counting *c) {
-  const row s = slice(r, i, end);
+  const row s = cgl_row_slice(r, i, end);
   *c = (counting){.name = NULL};
   if (s.n < 8 || !cgl_token_is(&s.at[1], "(") ||
       !(cgl_token_is(s.at, "while")
@@ -257,12 +252,13 @@ static bool find_counting(tree *t, row r, size_t i, size_t end, counting *c) {
     return false;
   for (size_t from = 0; from < i;) {
     const size_t stop = cgl_tree_end(r, from);
-    row type = declared_type(slice(r, from, stop), c->name);
-    if (type.n && !is_known(t, slice(r, stop, i), slice(r, from, end), c->name))
+    row type = declared_type(cgl_row_slice(r, from, stop), c->name);
+    if (type.n && !is_known(t, cgl_row_slice(r, stop, i),
+                            cgl_row_slice(r, from, end), c->name))
       c->type = type;
     from = stop;
   }
-  return c->type.n && !is_asked_behind(slice(r, end, r.n), c->name);
+  return c->type.n && !is_asked_behind(cgl_row_slice(r, end, r.n), c->name);
 }
 
 
@@ -340,7 +336,7 @@ static void write_statement(tree *t, row s, cgl_tokens *out) {
         (i && !cgl_token_is_any(&s.at[i - 1], ")", "else", "do")))
       continue;
     const size_t close = cgl_tokens_close(s.at, s.n, i);
-    write_list(t, slice(s, i + 1, close - 1), out);
+    write_list(t, cgl_row_slice(s, i + 1, close - 1), out);
     i = close - 2;
   }
 }
@@ -353,7 +349,7 @@ static void write_list(tree *t, row r, cgl_tokens *out) {
     if (find_counting(t, r, i, end, &c))
       write_counting(t, &c, &r.at[i], out);
     else
-      write_statement(t, slice(r, i, end), out);
+      write_statement(t, cgl_row_slice(r, i, end), out);
     i = end;
   }
 }

@@ -8,17 +8,6 @@
 #include "compile/loops/loops_private.h"
 
 
-/* =, += and their like. */
-static bool is_equal(const cgl_token *t) {
-  return cgl_tree_is_assignment(t) && !cgl_tree_is_step(t);
-}
-
-
-static row slice(row r, size_t from, size_t to) {
-  return (row){r.at + from, to > from ? to - from : 0};
-}
-
-
 /* ---- commas ---- */
 
 /* Is the part `name = ...`, `name++` or `++name`? */
@@ -29,7 +18,8 @@ static bool is_simple(row part) {
   if (n == 2 && cgl_tree_is_step(&part.at[0]))
     return part.at[1].kind == CGL_TOKEN_NAME;
   return part.at[0].kind == CGL_TOKEN_NAME &&
-         (n == 2 ? cgl_tree_is_step(&part.at[1]) : is_equal(&part.at[1]));
+         (n == 2 ? cgl_tree_is_step(&part.at[1])
+                 : cgl_tree_is_equal(&part.at[1]));
 }
 
 
@@ -71,7 +61,7 @@ static bool is_own_number(const tree *t, const cgl_token *name) {
 static statement **add_assignments(tree *t, row part, statement **tail) {
   if (part.n > 4 && cgl_token_is(&part.at[1], "=") &&
       cgl_token_is(&part.at[3], "=") && is_own_number(t, &part.at[2])) {
-    tail = add_assignments(t, slice(part, 2, part.n), tail);
+    tail = add_assignments(t, cgl_row_slice(part, 2, part.n), tail);
     part.n = 3;
   }
   return add_plain(t, part, tail);
@@ -82,14 +72,14 @@ statement **cgl_effects_read(tree *t, row all, statement **tail) {
   bool simple = all.n > 1 && cgl_token_is(&all.at[all.n - 1], ";");
   for (size_t i = 0; i + 1 < all.n && simple;) {
     const size_t end = part_end(all, i);
-    simple = is_simple(slice(all, i, end));
+    simple = is_simple(cgl_row_slice(all, i, end));
     i = end + 1;
   }
   if (!simple || t->strips)
     return NULL;
   for (size_t i = 0; i + 1 < all.n;) {
     const size_t end = part_end(all, i);
-    tail = add_assignments(t, slice(all, i, end), tail);
+    tail = add_assignments(t, cgl_row_slice(all, i, end), tail);
     i = end + 1;
   }
   return tail;
@@ -134,7 +124,7 @@ static bool is_plain(const variable *v) {
 /* The effect at the operator k of the condition; false when it is none of
    those. */
 static bool read_effect(const tree *t, row r, size_t k, effect *e) {
-  if (is_equal(&r.at[k])) {
+  if (cgl_tree_is_equal(&r.at[k])) {
     const bool whole = k == 1;
     const bool inside = k > 1 && cgl_token_is(&r.at[k - 2], "(");
     e->v = k ? cgl_tree_find(t, &r.at[k - 1]) : NULL;
@@ -176,7 +166,7 @@ static void take_effect(tree *t, row *cond, statement **tail) {
   effect e = {0};
   if (!find_effect(t, *cond, &e))
     return;
-  const row part = slice(*cond, e.from, e.to);
+  const row part = cgl_row_slice(*cond, e.from, e.to);
   cgl_token name = e.v->name;
   if (e.after) {
     name = cgl_tree_token(t, part.at, "cgl_e_%d", ++t->ids);
@@ -206,15 +196,15 @@ static void take_step(tree *t, statement **at) {
   const size_t n =
       all.n && cgl_token_is(&all.at[all.n - 1], ";") ? all.n - 1 : all.n;
   effect e = {0};
-  if (n != from + 2 || !is_equal(&all.at[from - 1]) ||
+  if (n != from + 2 || !cgl_tree_is_equal(&all.at[from - 1]) ||
       (!cgl_tree_is_step(&all.at[from]) &&
        !cgl_tree_is_step(&all.at[from + 1])) ||
       (declares && s->variable->reference) ||
-      !find_effect(t, slice(all, from, n), &e) ||
+      !find_effect(t, cgl_row_slice(all, from, n), &e) ||
       (!declares && cgl_token_same(&all.at[0], &e.v->name)))
     return;
   statement *step = NULL;
-  add_plain(t, slice(all, from, n), &step);
+  add_plain(t, cgl_row_slice(all, from, n), &step);
   row made = cgl_tree_copy(t, all.at, all.n);
   if (t->failed)
     return;

@@ -8,11 +8,6 @@
 #define MAX_DEPTH 8 /* of calls */
 
 
-static row slice(row r, size_t from, size_t to) {
-  return (row){r.at + from, to > from ? to - from : 0};
-}
-
-
 static void put(statement ***tail, statement *s) {
   **tail = s;
   while (s->next)
@@ -35,7 +30,7 @@ static size_t split(row r, row *out, size_t most) {
   size_t n = 0;
   for (size_t i = 0; i < r.n && n < most; n++) {
     size_t end = element_end(r, i);
-    out[n] = slice(r, i, end);
+    out[n] = cgl_row_slice(r, i, end);
     i = end + 1;
   }
   return n;
@@ -97,7 +92,7 @@ static bool is_full(tree *t, row mask) {
       size_t end = element_end(rest, 0);
       while (end && cgl_token_is_any(&rest.at[end - 1], ";"))
         end--;
-      return is_ones(slice(rest, 0, end));
+      return is_ones(cgl_row_slice(rest, 0, end));
     }
   }
   return false;
@@ -123,7 +118,7 @@ static void hoist_barrier(tree *t, row *r, size_t i, size_t end,
                           statement ***tail) {
   statement *s = cgl_tree_new(t, STATEMENT_BARRIER);
   s->op = r->at[i];
-  s->all = slice(*r, i + 2, end - 1);
+  s->all = cgl_row_slice(*r, i + 2, end - 1);
   if (cgl_token_is(&s->op, "__syncthreads")) {
     if (i || end + 1 != r->n || s->all.n)
       cgl_tree_refuse(t, &s->op, "__syncthreads() inside an expression");
@@ -146,7 +141,7 @@ static void hoist_warp(tree *t, row *r, size_t i, size_t end,
                        statement ***tail) {
   statement *s = cgl_tree_new(t, STATEMENT_WARP);
   row args[5];
-  row inside = slice(*r, i + 2, end - 1);
+  row inside = cgl_row_slice(*r, i + 2, end - 1);
   size_t n = split(inside, args, 5);
   s->op = r->at[i];
   s->id = ++t->ids;
@@ -234,16 +229,16 @@ static void read_lambda(tree *t, const variable *v, function *out) {
   size_t open = cgl_tokens_close(value.at, value.n, 0), close = open;
   if (cgl_token_is(&value.at[open], "(")) {
     close = cgl_tokens_close(value.at, value.n, open);
-    out->parameters = slice(value, open + 1, close - 1);
+    out->parameters = cgl_row_slice(value, open + 1, close - 1);
   }
   size_t body = close;
   while (!cgl_token_is(&value.at[body], "{"))
     body++;
-  out->body = slice(value, body + 1, value.n - 1);
+  out->body = cgl_row_slice(value, body + 1, value.n - 1);
   out->body_origin = v->origin ? v->origin + 3 + body : NULL;
   for (; close < body; close++)
     if (cgl_token_is(&value.at[close], "->"))
-      out->type = slice(value, close + 1, body);
+      out->type = cgl_row_slice(value, close + 1, body);
   cgl_token type = cgl_tree_token(
       t, &v->name, cgl_tree_returns(out->body) ? "auto" : "void");
   if (!out->type.n)
@@ -518,7 +513,7 @@ static void bind_template(tree *t, const cgl_token *call, function *f,
     for (size_t i = 0; i < p.n; i++)
       if (cgl_token_is(&p.at[i], "=")) {
         if (!value.n)
-          value = slice(p, i + 1, p.n);
+          value = cgl_row_slice(p, i + 1, p.n);
         p.n = i;
       }
     if (p.n < 2 || p.at[p.n - 1].kind != CGL_TOKEN_NAME)
@@ -577,7 +572,8 @@ static bool take_result(tree *t, const cgl_token *call, row type, row body,
   }
   row value = (*last)->all;
   *result = cgl_tree_token(t, call, "cgl_r_%d", ++t->ids);
-  *last = cgl_tree_declare_value(t, result, type, slice(value, 1, value.n - 1));
+  *last = cgl_tree_declare_value(t, result, type,
+                                 cgl_row_slice(value, 1, value.n - 1));
   return true;
 }
 
@@ -608,7 +604,7 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
   size_t n = split(f.parameters, parameters, 24);
   if (n == 1 && parameters[0].n == 1 && cgl_token_is(parameters[0].at, "void"))
     n = 0;
-  if (split(slice(*r, open + 1, end - 1), args, 24) != n || n == 24 ||
+  if (split(cgl_row_slice(*r, open + 1, end - 1), args, 24) != n || n == 24 ||
       t->depth == MAX_DEPTH) {
     cgl_tree_refuse(t, &call,
                     "a call of '%.*s' with default arguments, or too deep",
@@ -624,7 +620,8 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
     rename_all(f.templates, &v->name, &other);
   }
   if (f.templates.n) {
-    row given = open > i + 1 ? slice(*r, i + 2, open - 1) : (row){NULL, 0};
+    row given =
+        open > i + 1 ? cgl_row_slice(*r, i + 2, open - 1) : (row){NULL, 0};
     bind_template(t, &call, &f, given, parameters, args, n, tail);
     split(f.parameters, parameters, 24);
   }

@@ -117,6 +117,10 @@ typedef struct tree {
   bool lone; /* that was tried, and did not help */
 } tree;
 
+/* The tokens from one place up to another; has the row the word? */
+row cgl_row_slice(row r, size_t from, size_t to);
+bool cgl_row_has(row r, const char *word);
+
 /* Refuses the kernel; the first reason stays. */
 void cgl_tree_refuse(tree *t, const cgl_token *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -163,8 +167,9 @@ size_t cgl_tree_returns(row r);
 /* Is token i of the row a name of its own, and not a member's? */
 bool cgl_tree_is_name(row r, size_t i);
 
-/* Is it ++ or --; or one of these, = or its like? */
+/* Is it ++ or --; = or its like; or any of these? */
 bool cgl_tree_is_step(const cgl_token *t);
+bool cgl_tree_is_equal(const cgl_token *t);
 bool cgl_tree_is_assignment(const cgl_token *t);
 
 statement *cgl_tree_new(tree *t, statement_kind kind);

@@ -9,11 +9,6 @@
 #define MOST_TOKENS 2000
 
 
-row cgl_row_slice(row r, size_t from, size_t to) {
-  return (row){r.at + from, to > from ? to - from : 0};
-}
-
-
 /* ---- tokens ---- */
 
 void cgl_put_line(writer *w, int line) {
@@ -293,14 +288,6 @@ void cgl_put_tokens(writer *w, row r, bool in_region) {
 void cgl_put_own(writer *w) {
   cgl_text_put(w->out, "\n");
   w->line = -1;
-}
-
-
-bool cgl_row_has(row r, const char *word) {
-  for (size_t i = 0; i < r.n; i++)
-    if (cgl_token_is(&r.at[i], word))
-      return true;
-  return false;
 }
 
 

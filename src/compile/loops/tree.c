@@ -86,6 +86,19 @@ cgl_token cgl_tree_token(tree *t, const cgl_token *where, const char *format,
 }
 
 
+row cgl_row_slice(row r, size_t from, size_t to) {
+  return (row){r.at + from, to > from ? to - from : 0};
+}
+
+
+bool cgl_row_has(row r, const char *word) {
+  for (size_t i = 0; i < r.n; i++)
+    if (cgl_token_is(&r.at[i], word))
+      return true;
+  return false;
+}
+
+
 size_t cgl_tree_lambda(row r, size_t i) {
   if (!cgl_token_is(&r.at[i], "[") ||
       (i && !cgl_token_is(&r.at[i - 1], "return") &&
@@ -131,6 +144,11 @@ bool cgl_tree_is_step(const cgl_token *t) {
 bool cgl_tree_is_assignment(const cgl_token *t) {
   return cgl_token_is_any(t, "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
                           "^=", "<<=", ">>=", "++", "--");
+}
+
+
+bool cgl_tree_is_equal(const cgl_token *t) {
+  return cgl_tree_is_assignment(t) && !cgl_tree_is_step(t);
 }
 
 
@@ -316,11 +334,6 @@ unsigned long cgl_tree_turns(row r, size_t i) {
 }
 
 
-static row slice(row r, size_t from, size_t to) {
-  return (row){r.at + from, to > from ? to - from : 0};
-}
-
-
 /* Does a break or a continue in the row leave it? */
 static bool is_escaping(row r, bool in_switch) {
   for (size_t i = 0; i < r.n; i++) {
@@ -332,7 +345,7 @@ static bool is_escaping(row r, bool in_switch) {
     if (cgl_token_is_any(&r.at[i], "for", "while", "do", "switch")) {
       size_t end = cgl_tree_end(r, i);
       if (cgl_token_is(&r.at[i], "switch") && end > i + 1 &&
-          is_escaping(slice(r, i + 1, end), true))
+          is_escaping(cgl_row_slice(r, i + 1, end), true))
         return true;
       i = end - 1;
     }
@@ -534,25 +547,26 @@ static statement **read_declaration(tree *t, row r, size_t from, size_t to,
     size_t name = k++;
     while (k < to && cgl_token_is(&r.at[k], "["))
       k = cgl_tokens_close(r.at, to, k);
-    v.dims = slice(r, name + 1, k);
+    v.dims = cgl_row_slice(r, name + 1, k);
     size_t value = k;
     v.constructed = k < to && cgl_token_is_any(&r.at[k], "(", "{");
     while (k < to && !cgl_token_is_any(&r.at[k], ",", ";"))
       k = cgl_token_is_any(&r.at[k], "(", "[", "{")
               ? cgl_tokens_close(r.at, to, k)
               : k + 1;
-    v.dims = count_elements(t, v.dims, slice(r, value, k));
-    v.lambda = v.is_auto && value + 1 < k &&
-               cgl_tree_lambda(slice(r, value + 1, k), 0) == k - value - 1;
+    v.dims = count_elements(t, v.dims, cgl_row_slice(r, value, k));
+    v.lambda =
+        v.is_auto && value + 1 < k &&
+        cgl_tree_lambda(cgl_row_slice(r, value + 1, k), 0) == k - value - 1;
     variable *declared = cgl_tree_declare_at(t, r, name, &v);
     if (declared && v.lambda && cgl_tree_sync(t, &r.at[value], k - value)) {
-      declared->value = slice(r, value, k);
+      declared->value = cgl_row_slice(r, value, k);
       declared->function = true;
     } else if (declared) {
       statement *s = cgl_tree_new(t, STATEMENT_DECLARATION);
       s->variable = declared;
-      s->value = declared->value = slice(r, value, k);
-      s->all = slice(r, name, k);
+      s->value = declared->value = cgl_row_slice(r, value, k);
+      s->all = cgl_row_slice(r, name, k);
       declared->home = s;
       *tail = s;
       tail = &s->next;
@@ -581,8 +595,8 @@ static statement *read_list(tree *t, row r) {
 /* The statement after a header, without its braces. */
 static statement *read_body(tree *t, row r, size_t from, size_t to) {
   if (from < to && cgl_token_is(&r.at[from], "{"))
-    return read_list(t, slice(r, from + 1, to - 1));
-  return read_list(t, slice(r, from, to));
+    return read_list(t, cgl_row_slice(r, from + 1, to - 1));
+  return read_list(t, cgl_row_slice(r, from, to));
 }
 
 
@@ -598,15 +612,15 @@ static void read_for(tree *t, row r, size_t open, size_t close, statement *s) {
     cgl_tree_refuse(t, &r.at[open], "a barrier in a loop over a range");
     return;
   }
-  row init = slice(r, open + 1, first + 1);
+  row init = cgl_row_slice(r, open + 1, first + 1);
   if (is_declaration(t, init))
     read_declaration(t, r, open + 1, first + 1, &s->init);
   else if (init.n > 1 && !cgl_effects_read(t, init, &s->init)) {
     s->init = cgl_tree_new(t, STATEMENT_PLAIN);
     s->init->all = init;
   }
-  s->cond = slice(r, first + 1, second);
-  s->step = slice(r, second + 1, close - 1);
+  s->cond = cgl_row_slice(r, first + 1, second);
+  s->step = cgl_row_slice(r, second + 1, close - 1);
 }
 
 
@@ -625,7 +639,7 @@ static statement *read_control(tree *t, row r, size_t i, size_t end) {
     s->body = read_body(t, r, i + 1, stop);
     t->loops--;
     size_t close = cgl_tokens_close(r.at, end, stop + 1);
-    s->cond = slice(r, stop + 2, close - 1);
+    s->cond = cgl_row_slice(r, stop + 2, close - 1);
     return s;
   }
   if (i + 1 < end && cgl_token_is(&r.at[i + 1], "constexpr"))
@@ -634,7 +648,7 @@ static statement *read_control(tree *t, row r, size_t i, size_t end) {
   if (s->kind == STATEMENT_FOR)
     read_for(t, r, i + 1, close, s);
   else
-    s->cond = slice(r, i + 2, close - 1);
+    s->cond = cgl_row_slice(r, i + 2, close - 1);
   size_t stop = branch ? cgl_tree_end(r, close) : end;
   t->loops += !branch;
   s->body = read_body(t, r, close, stop);
@@ -651,7 +665,7 @@ static statement *read_control(tree *t, row r, size_t i, size_t end) {
 static bool leaves_loop(const tree *t, row all) {
   bool chosen = cgl_token_is(all.at, "switch");
   return t->loops && !cgl_token_is_any(all.at, "for", "while", "do") &&
-         is_escaping(chosen ? slice(all, 1, all.n) : all, chosen);
+         is_escaping(chosen ? cgl_row_slice(all, 1, all.n) : all, chosen);
 }
 
 
@@ -659,7 +673,7 @@ static statement **read_statement(tree *t, row r, size_t i, size_t end,
                                   statement **tail) {
   i = cgl_tree_split_types(t, r, i, end);
   const cgl_token *x = &r.at[i];
-  row all = slice(r, i, end);
+  row all = cgl_row_slice(r, i, end);
   statement *s = NULL;
   if (cgl_token_is(x, ";"))
     return tail;
@@ -683,7 +697,7 @@ static statement **read_statement(tree *t, row r, size_t i, size_t end,
                       "with one");
     else if (cgl_token_is(x, "{")) {
       s = cgl_tree_new(t, STATEMENT_BLOCK);
-      s->body = read_list(t, slice(r, i + 1, end - 1));
+      s->body = read_list(t, cgl_row_slice(r, i + 1, end - 1));
     } else
       s = read_control(t, r, i, end);
     if (s)

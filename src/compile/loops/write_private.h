@@ -79,9 +79,6 @@ typedef struct stride {
 
 /* ---- text.c ---- */
 
-row cgl_row_slice(row r, size_t from, size_t to);
-bool cgl_row_has(row r, const char *word);
-
 /* What follows is on that line of the script. */
 void cgl_put_line(writer *w, int line);
 
