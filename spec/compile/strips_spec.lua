@@ -246,6 +246,25 @@ extern "C" __global__ void small_product(const float *x, const float *k, float *
   int i = __mul24(blockIdx.x, blockDim.x) + threadIdx.x;
   if (i < n) y[i] = x[i] + k[i];
 }
+extern "C" __global__ void tiles(const float *x, const float *k, float *y, int n) {
+  for (int b = blockIdx.x; b < 20 * n; b += gridDim.x) {
+    const int i = b * blockDim.x + threadIdx.x;
+    if (i < n * n) y[i] = x[i] + k[i];
+  }
+}
+extern "C" __global__ void tiles_by_size_t(const float *x, const float *k, float *y, int n) {
+  for (size_t tile = blockIdx.x; tile < 20 * n; tile += gridDim.x) {
+    unsigned i = threadIdx.x + blockDim.x * tile;
+    if (i < n * n) y[i] = x[i] + k[i % n];
+  }
+}
+extern "C" __global__ void tiles_with_more(const float *x, const float *k, float *y, int n) {
+  for (int b = blockIdx.x; b < 20 * n; b += gridDim.x) {
+    int i = b * blockDim.x + threadIdx.x;
+    if (i >= n * n) continue;
+    y[i] = x[i] + k[b];
+  }
+}
 extern "C" __global__ void place_sums(const float *x, const float *, float *y, int n) {
   long long c = ((long long)blockDim.x * blockIdx.x) + threadIdx.x;
   if (c >= n) return;
@@ -261,7 +280,8 @@ extern "C" __global__ void place_sums(const float *x, const float *, float *y, i
       whiles = "loops", outside = "loops", older = "loops", copies = "loop",
       copies_whole = "loops", skips = "loop", hides = "loop", behind = "loop",
       places = "loop", place_sums = "strips", parts = "loops", shifted = "loops",
-      twice = "loops", flat_grid = "loops", small_product = "loops" }
+      twice = "loops", flat_grid = "loops", small_product = "loops", tiles = "loops",
+      tiles_by_size_t = "loops", tiles_with_more = "loop" }
     local modules = { module_as(nil, source), module_as("plain", source) }
     local values = ffi.new "float[9216]"
     for i = 0, 9215 do values[i] = i * 7 % 16 end -- sums of products of these are exact

@@ -4,6 +4,9 @@
      int i = E; for (; i < n; i += S) ...
      int i; for (i = E; i < n; i += S) ...
      long k = E; for (int i = k; k < n; k += S, i = k) ...
+   or where blocks are counted, and threads by their place in one,
+     for (int b = blockIdx.x; b < n; b += gridDim.x) {
+       int i = b * blockDim.x + threadIdx.x; ...
    the loop is written as `for (int c = E; c < n; c += S)`, as all other files
    know it, with a new name for the variable.  The variable keeps its value,
    which no statement asks for any more: then the threads of a row may take the
@@ -240,10 +243,104 @@ static bool read_for(tree *t, row s, counting *c) {
 }
 
 
+/* The tokens that the text says, on the line of `where`. */
+static row made_row(tree *t, const cgl_token *where, const char *text) {
+  cgl_tokens out = {0};
+  cgl_lex(text, strlen(text), where->line, &out);
+  t->failed |= out.failed;
+  row r = cgl_tree_copy(t, out.count ? out.at : where, out.count);
+  for (size_t i = 0; i < r.n; i++)
+    r.at[i].line = where->line;
+  cgl_tokens_free(&out);
+  return r;
+}
+
+
+/* b * blockDim.x + threadIdx.x, in any order */
+static bool is_place_in(row r, const cgl_token *block) {
+  size_t thread = 0, from = 4, n = r.n;
+  if (n > 4 && cgl_token_is_axis(r.at, n, n - 3, "threadIdx"))
+    thread = n - 3, from = 0, n -= 4;
+  else if (n < 5 || !cgl_token_is_axis(r.at, n, 0, "threadIdx"))
+    return false;
+  if (!cgl_token_is(&r.at[thread ? thread - 1 : 3], "+"))
+    return false;
+  row product = cgl_row_slice(r, from, thread ? n : r.n);
+  if (product.n == 7 && cgl_token_is(product.at, "(") &&
+      cgl_token_is(&product.at[6], ")"))
+    product = cgl_row_slice(product, 1, 6);
+  return product.n == 5 && ((cgl_token_same(product.at, block) &&
+                             cgl_token_is(&product.at[1], "*") &&
+                             cgl_token_is_axis(product.at, 5, 2, "blockDim")) ||
+                            (cgl_token_is_axis(product.at, 5, 0, "blockDim") &&
+                             cgl_token_is(&product.at[3], "*") &&
+                             cgl_token_same(&product.at[4], block)));
+}
+
+
+/* for (int b = blockIdx.x; b < n; b += gridDim.x) {
+     int i = b * blockDim.x + threadIdx.x; ... } */
+static bool read_blocks(tree *t, row s, counting *c) {
+  size_t n = 2, end, type = 0;
+  const size_t close = cgl_tokens_close(s.at, s.n, 1);
+  while (n < close && is_number_type(&s.at[n]))
+    n++;
+  if (n == 2 || n + 6 >= close || !cgl_token_is(&s.at[n + 1], "=") ||
+      !cgl_token_is_axis(s.at, close, n + 2, "blockIdx") ||
+      !cgl_token_is(&s.at[n + 5], ";") || close >= s.n ||
+      !cgl_token_is(&s.at[close], "{"))
+    return false;
+  c->name = &s.at[n];
+  for (end = n + 6; end < close && !cgl_token_is(&s.at[end], ";");)
+    end++;
+  row cond = cgl_row_slice(s, n + 6, end);
+  const row step = cgl_row_slice(s, end + 1, close - 1);
+  if (!is_below(cond, c->name) || step.n != 5 ||
+      !cgl_token_same(step.at, c->name) || !cgl_token_is(&step.at[1], "+=") ||
+      !cgl_token_is_axis(step.at, 5, 2, "gridDim"))
+    return false;
+  cond = cgl_row_slice(cond, 2, cond.n);
+  const row body = cgl_row_slice(s, close + 1, s.n - 1);
+  const size_t first = cgl_tree_end(body, 0);
+  while (type < first && (is_number_type(&body.at[type]) ||
+                          cgl_token_is(&body.at[type], "const")))
+    type++;
+  if (!type || type + 3 > first || !cgl_token_is(&body.at[type + 1], "=") ||
+      !is_place_in(cgl_row_slice(body, type + 2, first - 1), c->name))
+    return false;
+  c->copy = cgl_row_slice(body, 0, type + 1);
+  c->body = cgl_row_slice(body, first, body.n);
+  if (find_name(cond, c->name) < cond.n || has_word(cond, ",") ||
+      find_name(c->body, c->name) < c->body.n)
+    return false;
+  c->type = made_row(t, c->name, "long long");
+  c->first =
+      made_row(t, c->name, "(long long)blockIdx.x * blockDim.x + threadIdx.x");
+  c->step = made_row(t, c->name, "b += gridDim.x * blockDim.x");
+  const row front = made_row(t, c->name, "b < (long long)(");
+  const row back = made_row(t, c->name, ") * blockDim.x");
+  c->cond = cgl_tree_copy(t, s.at, front.n + cond.n + back.n);
+  if (t->failed)
+    return false;
+  c->cond.n = 0;
+  for (size_t k = 0; k < 3; k++) {
+    const row part = k == 0 ? front : k == 1 ? cond : back;
+    memcpy(c->cond.at + c->cond.n, part.at, part.n * sizeof *part.at);
+    c->cond.n += part.n;
+  }
+  c->step.at[0] = c->cond.at[0] = *c->name;
+  return true;
+}
+
+
 /* Is the statement r[i..end) of a list a loop that counts by a variable which
    the list declares? */
 static bool find_counting(tree *t, row r, size_t i, size_t end, counting *c) {
   const row s = cgl_row_slice(r, i, end);
+  *c = (counting){.name = NULL};
+  if (s.n > 20 && cgl_token_is(s.at, "for") && cgl_token_is(&s.at[1], "(") &&
+      read_blocks(t, s, c))
+    return true;
   *c = (counting){.name = NULL};
   if (s.n < 8 || !cgl_token_is(&s.at[1], "(") ||
       !(cgl_token_is(s.at, "while")
