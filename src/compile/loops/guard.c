@@ -123,6 +123,15 @@ static bool is_place(writer *w, row r, uint64_t *names, bool *moves,
 }
 
 
+/* Is a thread's or a block's place in it, and not numbers alone that all
+   threads of the grid have? */
+static bool is_of_grid(writer *w, row r) {
+  uint64_t names;
+  const row all = cgl_stride_expand(w, cgl_inner_expand(w, r, &names), 0);
+  return cgl_row_has(all, "threadIdx") || cgl_row_has(all, "blockIdx");
+}
+
+
 /* What the comparison at i most likely is, inside of an array. */
 static bool is_expected(row r, size_t i, bool mirrored) {
   const cgl_token *bound = &r.at[mirrored ? i - 1 : i + 1];
@@ -152,7 +161,9 @@ static bool is_guard(writer *w, row r, size_t i, guard *g) {
                .equal = cgl_token_is_any(&r.at[i], "==", "!=")};
   if (moves || other)
     g->moving = moves ? left : right;
-  return !g->equal || g->moving.n;
+  /* A number that all threads have may well be equal, as in `k == 3`. */
+  return !g->equal || g->moving.n || is_of_grid(w, left) ||
+         is_of_grid(w, right);
 }
 
 
@@ -285,8 +296,8 @@ static bool find_guards(writer *w, row r, bool *unseen) {
         return false;
       const bool place =
           i < inside || (g.all.at > r.at && cgl_token_is(g.all.at - 1, "="));
-      *unseen |= cgl_inner_loops(w, g.names) || (g.equal && i < asked) ||
-                 (g.slides && place);
+      *unseen |= cgl_inner_loops(w, g.names) ||
+                 (g.equal && g.moving.n && i < asked) || (g.slides && place);
       w->guards[w->nguards++] = g;
       i = (size_t)(g.all.at - r.at) + g.all.n - 1;
     }
