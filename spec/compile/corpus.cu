@@ -1479,3 +1479,25 @@ extern "C" __global__ void windows(ARGS) {
     if (i + e < 150) sum = sum * 3 + s[(threadIdx.x + e) % 64]; // carries its sum
   m[i] = sum;
 }
+
+// Threads leave from a loop whose turns the compiler takes for the thread's own.
+//@ leaves_from_turns 5 3 96 1 0
+extern "C" __global__ void leaves_from_turns(ARGS) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32;
+  int turns = k[i] < 1000000 ? 4 : 2, a = k[i];
+  for (int j = 0; j < turns; j++) {
+    a += __shfl_xor_sync(~0u, a, 9);
+    if ((j + blockIdx.x) % 4 == 3) return;
+    if (threadIdx.x / 32 == 1 && j == 2) return;
+  }
+  if (lane < 8) {
+    for (int j = 0; j < turns; j++) {
+      if (lane < 4) {
+        a += __shfl_xor_sync(0xfu, a, 1);
+        if (j == 2) return;
+      }
+    }
+    a += 1000;
+  }
+  m[i] = a;
+}

@@ -228,6 +228,19 @@ static size_t find_divisor(writer *w, row r, size_t i) {
 }
 
 
+/* The thread leaves the kernel, and so the masks of its warp. */
+static void put_leave(writer *w) {
+  cgl_text_put(w->out, " {");
+  for (size_t k = 0; k < w->nouter && w->alive; k++)
+    cgl_text_print(w->out, " %s[cgl_l] = 0;", w->outer[k]);
+  if (w->mask && w->alive)
+    cgl_text_print(w->out, " %s[cgl_l] = 0;", w->mask);
+  if (w->alive)
+    cgl_text_put(w->out, " cgl_alive[cgl_t] = 0;");
+  cgl_text_print(w->out, " goto cgl_next_%d; }", w->labels);
+}
+
+
 /* A return leaves the thread's part of a region, but not one of a lambda. */
 void cgl_put_tokens(writer *w, row r, bool in_region) {
   size_t spoken = 0; /* past what an assertion would say */
@@ -253,11 +266,7 @@ void cgl_put_tokens(writer *w, row r, bool in_region) {
     if (in_region && cgl_token_is(x, "return")) {
       if (i + 1 >= r.n || !cgl_token_is(&r.at[i + 1], ";"))
         cgl_tree_refuse(w->t, x, "a return with a value");
-      if (w->alive)
-        cgl_text_print(w->out, " { cgl_alive[cgl_t] = 0; goto cgl_next_%d; }",
-                       w->labels);
-      else
-        cgl_text_print(w->out, " goto cgl_next_%d;", w->labels);
+      put_leave(w);
       i++;
       continue;
     }

@@ -235,6 +235,23 @@ static char *mask_name(writer *w) {
 }
 
 
+/* What is written now is for the lanes of a mask, within those of another. */
+static void begin_mask(writer *w, const char *name) {
+  if (w->mask && w->nouter < MAX_MASKS)
+    w->outer[w->nouter++] = w->mask;
+  else if (w->mask)
+    cgl_tree_refuse(w->t, &w->t->kernel->name, "conditions too deep");
+  w->mask = name;
+}
+
+
+static void end_mask(writer *w, const char *outer) {
+  if (outer && w->nouter)
+    w->nouter--;
+  w->mask = outer;
+}
+
+
 /* Has the list an operation of all lanes of the warp? */
 static bool needs_all(const statement *list) {
   for (const statement *s = list; s; s = s->next)
@@ -277,14 +294,14 @@ void cgl_warp_put_if(writer *w, statement *s) {
                    other, outer ? outer : "cgl_alive",
                    outer ? "cgl_l" : "cgl_w + cgl_l");
   cgl_text_print(w->out, "if (cgl_some(%s, cgl_m))", name);
-  w->mask = name;
+  begin_mask(w, name);
   cgl_loops_put_block(w, s->body);
   if (other) {
     w->mask = other;
     cgl_text_print(w->out, "if (cgl_some(%s, cgl_m))", other);
     cgl_loops_put_block(w, s->otherwise);
   }
-  w->mask = outer;
+  end_mask(w, outer);
   cgl_text_put(w->out, "}\n");
 }
 
@@ -306,7 +323,7 @@ void cgl_warp_put_loop(writer *w, statement *s) {
   else
     cgl_text_put(w->out, "-1;");
   cgl_put_own(w);
-  w->mask = name;
+  begin_mask(w, name);
   cgl_loops_put_list(w, s->init);
   bool late = s->kind == STATEMENT_DO;
   cgl_text_put(w->out, "for (;;) {\n");
@@ -326,7 +343,7 @@ void cgl_warp_put_loop(writer *w, statement *s) {
     cgl_text_print(w->out, "if (!cgl_some(%s, cgl_m)) break;\n", name);
   }
   cgl_text_put(w->out, "} }\n");
-  w->mask = outer;
+  end_mask(w, outer);
 }
 
 

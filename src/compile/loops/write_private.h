@@ -10,6 +10,7 @@
 #define MAX_PENDING 512
 #define MAX_GUARDS 12
 #define MAX_INNER 64
+#define MAX_MASKS 32
 
 /* A comparison that may have one value for a row of threads, or a slide. */
 typedef struct guard {
@@ -51,9 +52,11 @@ typedef struct writer {
   bool fast;   /* the run's warps are whole, and their threads in a row */
   bool more;   /* an operation follows what is written */
   bool inside; /* a loop over threads is being written */
-  const cgl_token *walked; /* the variable of the stride in it, or NULL */
-  const char *mask;        /* array of the lanes that take part, or NULL */
-  bool strict;             /* in a mask: all lanes of the warp must take part */
+  const cgl_token *walked;      /* the variable of the stride in it, or NULL */
+  const char *mask;             /* array of the lanes that take part, or NULL */
+  const char *outer[MAX_MASKS]; /* those around it */
+  size_t nouter;
+  bool strict; /* in a mask: all lanes of the warp must take part */
   guard guards[MAX_GUARDS];
   size_t nguards;
   inner_name inner[MAX_INNER]; /* what the region with the guards declares */
