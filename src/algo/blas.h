@@ -33,9 +33,14 @@ struct cgl_blas {
   void (*close)(cgl_blas *blas);
   cgl_algo *algo;   /* OpenBLAS: the kernels that call it; else NULL */
   void *handle;     /* cuBLAS: its handle; else NULL */
-  uint64_t stream;  /* cuBLAS: serial of the handle's stream; 0: another's */
-  uint64_t scratch; /* cuBLAS: address of the handle's scratch; 0: its own */
   size_t workspace; /* bytes of scratch for a call */
+  /* cuBLAS: serial of the stream that the handle was told, and whether it was
+     told the scratch after that; 0: a stream beside a capture. */
+  uint64_t stream;
+  bool has_scratch;
+  /* cuBLAS: owned: for the calls on one stream outside captures; or NULL. */
+  cgl_buffer *scratch;
+  uint64_t scratch_stream; /* its serial */
 };
 
 extern const cgl_object_kind cgl_algo_blas_kind; /* of a cgl_blas */

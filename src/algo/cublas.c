@@ -172,19 +172,17 @@ static int cublas_run(handle_t handle, const blas_job *job, const void *alpha,
    not told again. */
 static int cublas_set_stream(const cublas_call *call, void *custream) {
   cgl_blas *blas = call->blas;
-  const uint64_t scratch =
-      call->workspace ? cgl_buffer_address(call->workspace) : 0;
   if (call->stream && blas->stream == call->stream &&
-      (!scratch || blas->scratch == scratch))
+      (!call->workspace || blas->has_scratch))
     return 0;
   blas->stream = 0;
   int code = table.set_stream(blas->handle, custream);
-  if (!code && scratch)
+  if (!code && call->workspace)
     code = table.set_workspace(blas->handle, address(call->workspace),
                                blas->workspace);
   if (!code) {
     blas->stream = call->stream;
-    blas->scratch = scratch;
+    blas->has_scratch = call->workspace != NULL;
   }
   return code;
 }
@@ -224,6 +222,27 @@ static void blas_release(void *blas) {
 }
 
 
+/* Scratch for a call: in a capture the graph's, outside what the last call on
+   the stream had.  *workspace is the caller's to release. */
+static cgl_status scratch_get(cgl_blas *blas, cgl_stream *stream,
+                              cgl_buffer **workspace) {
+  const bool kept = !stream->capture;
+  if (kept && blas->scratch && blas->scratch_stream == stream->serial) {
+    *workspace = cgl_buffer_retain(blas->scratch);
+    return CGL_OK;
+  }
+  cgl_status status = cgl_buffer_create(stream, NULL, CGL_TYPE_uint8,
+                                        blas->workspace, workspace);
+  if (status || !kept)
+    return status;
+  cgl_buffer_release(blas->scratch);
+  blas->scratch = cgl_buffer_retain(*workspace);
+  blas->scratch_stream = stream->serial;
+  blas->stream = 0;
+  return CGL_OK;
+}
+
+
 static cgl_status cublas_issue(cgl_blas *blas, cgl_stream *stream,
                                const blas_job *job) {
   const cgl_blas_operands *o = job->operands;
@@ -232,10 +251,8 @@ static cgl_status cublas_issue(cgl_blas *blas, cgl_stream *stream,
   const bool alone = job->function == CGL_BLAS_axpy ||
                      job->function == CGL_BLAS_scal ||
                      job->function == CGL_BLAS_ger;
-  cgl_status status = alone
-                          ? CGL_OK
-                          : cgl_buffer_create(stream, NULL, CGL_TYPE_uint8,
-                                              blas->workspace, &user.workspace);
+  cgl_status status =
+      alone ? CGL_OK : scratch_get(blas, stream, &user.workspace);
   if (status)
     return status;
   cgl_call_use uses[6];
@@ -272,6 +289,7 @@ static cgl_status cublas_issue(cgl_blas *blas, cgl_stream *stream,
 /* ---- the handle ---- */
 
 static void cublas_close(cgl_blas *blas) {
+  cgl_buffer_release(blas->scratch);
   if (blas->handle && !cgl_context_enter(blas->object.context, "blas"))
     table.destroy(blas->handle);
 }

@@ -48,7 +48,7 @@ void cgl_lua_restrict_push_limits(lua_State *L, const cgl_lua_limits *limits) {
 
 static double seconds_read(lua_State *L, cgl_lua *S, const char *name,
                            double otherwise) {
-  if (!cgl_lua_option(L, LIMITS, name))
+  if (!cgl_lua_option(L, S, LIMITS, name))
     return otherwise;
   const double seconds = lua_tonumber(L, -1);
   if (lua_type(L, -1) != LUA_TNUMBER ||
@@ -196,7 +196,7 @@ static int core_restrict(lua_State *L) {
   lua_settop(L, MODULE_TABLE);
   state_check(L, S);
   limits_read(L, S, &limits);
-  if (!cgl_lua_option(L, LIMITS, "kernels"))
+  if (!cgl_lua_option(L, S, LIMITS, "kernels"))
     lua_newtable(L);
   limits.nkernels = kernels_check(L, S);
   const int list = lua_gettop(L);

@@ -138,7 +138,7 @@ static bool desc_read(lua_State *L, cgl_lua *S, int options,
   bool changed = pool || mode >= 0 || before.order != desc->order ||
                  before.check_input_liveness != desc->check_input_liveness;
   for (int i = 0; names[i]; i++) {
-    if (!cgl_lua_option(L, options, names[i]))
+    if (!cgl_lua_option(L, S, options, names[i]))
       continue;
     S->blame = options;
     if (i < 2)

@@ -69,7 +69,7 @@ static const cgl_named_buffer *read_named(lua_State *L, cgl_lua *S, int index,
                                           const char *what, size_t *n) {
   *n = 0;
   luaL_checkstack(L, LUA_MINSTACK, "too many graphs");
-  if (!cgl_lua_option(L, index, what))
+  if (!cgl_lua_option(L, S, index, what))
     return NULL;
   cgl_named_buffer *list = read_buffers(L, S, index, what, n);
   qsort(list, *n, sizeof *list, named_compare);
@@ -86,7 +86,7 @@ static cgl_save_desc read_desc(lua_State *L, cgl_lua *S, int index) {
       .keep = (cgl_save_keep)cgl_lua_option_choice(L, S, index, "keep", keeps,
                                                    CGL_SAVE_CONTENTS),
       .no_sources = !cgl_lua_option_boolean(L, S, index, "sources", true)};
-  if (!cgl_lua_option(L, index, "devices"))
+  if (!cgl_lua_option(L, S, index, "devices"))
     return desc;
   const int table = lua_gettop(L);
   const size_t n = lua_istable(L, table) ? lua_objlen(L, table) : 0;

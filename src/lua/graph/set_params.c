@@ -98,7 +98,7 @@ static bool args_read(lua_State *L, cgl_lua *S, const cgl_kernel *kernel,
 static void sizes_read(lua_State *L, cgl_lua *S, const char *name,
                        uint32_t sizes[3]) {
   static const char *const none[] = {NULL};
-  if (!cgl_lua_option(L, 3, name))
+  if (!cgl_lua_option(L, S, 3, name))
     return;
   S->blame = 3;
   cgl_lua_read_sizes(L, S, lua_gettop(L), name, sizes, NULL, none);
@@ -141,7 +141,7 @@ static void node_set_fill(lua_State *L, cgl_lua *S, cgl_graph *graph,
   cgl_lua_options(L, S, 3, known);
   cgl_buffer *buffer = cgl_lua_option_object(L, S, 3, "buffer", CGL_LUA_buffer);
   char element[CGL_MAX_ELEMENT_BYTES];
-  bool changes = cgl_lua_option(L, 3, "value");
+  bool changes = cgl_lua_option(L, S, 3, "value");
   S->blame = 3;
   if (changes)
     cgl_lua_read_element(L, S, lua_gettop(L), type, element);
@@ -154,7 +154,7 @@ static void node_set_fill(lua_State *L, cgl_lua *S, cgl_graph *graph,
 /* A buffer or pinned memory; borrowed from the table at 3. */
 static cgl_arg memory_read(lua_State *L, cgl_lua *S, const char *name) {
   cgl_arg arg = {.kind = CGL_ARG_SAME};
-  if (!cgl_lua_option(L, 3, name))
+  if (!cgl_lua_option(L, S, 3, name))
     return arg;
   bool pinned = cgl_lua_is(L, lua_gettop(L), CGL_LUA_pinned);
   lua_pop(L, 1);

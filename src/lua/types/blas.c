@@ -10,7 +10,7 @@
 static cgl_arg scalar_option(lua_State *L, cgl_lua *S, int options,
                              const char *name) {
   cgl_arg scalar = {.buffer = NULL};
-  if (!cgl_lua_option(L, options, name))
+  if (!cgl_lua_option(L, S, options, name))
     return scalar;
   if (cgl_lua_is(L, -1, CGL_LUA_buffer))
     scalar.buffer = cgl_lua_check_buffer(L, S, lua_gettop(L));
@@ -29,7 +29,7 @@ static cgl_arg scalar_option(lua_State *L, cgl_lua *S, int options,
 static cgl_blas_columns columns_option(lua_State *L, cgl_lua *S, int options,
                                        const char *name) {
   cgl_blas_columns some = {0, 0};
-  if (!cgl_lua_option(L, options, name))
+  if (!cgl_lua_option(L, S, options, name))
     return some;
   const int at = lua_gettop(L);
   if (!lua_istable(L, at) || lua_objlen(L, at) != 2)
@@ -119,7 +119,7 @@ static int blas_gemm(lua_State *L) {
   o.columns_a = columns_option(L, S, 3, "columns_a");
   o.columns_b = columns_option(L, S, 3, "columns_b");
   o.columns_c = columns_option(L, S, 3, "columns_out");
-  if (o.columns_c.count && !cgl_lua_option(L, 3, "out"))
+  if (o.columns_c.count && !cgl_lua_option(L, S, 3, "out"))
     cgl_lua_bad(L, S, 3,
                 "option 'columns_out' is of the option 'out', which "
                 "is not there");
@@ -159,7 +159,7 @@ static int blas_syrk(lua_State *L) {
   cgl_lua *S = blas_begin(L, "blas.syrk", "a", known, &o);
   const size_t n = matrix_extent(o.a, o.transpose_a, false, 0);
   const size_t extents[] = {n, n};
-  const bool given = cgl_lua_option(L, 2, "out");
+  const bool given = cgl_lua_option(L, S, 2, "out");
   o.c = cgl_lua_buffer_out(L, S, 2, "out", cgl_buffer_type(o.a), extents, 2);
   if (!given) /* the other triangle */
     cgl_lua_done(L, S, cgl_buffer_fill(o.c, cgl_lua_stream(L, S), zero));

@@ -565,7 +565,7 @@ static void buffer_describe(void *object, char *text, size_t room) {
 cgl_buffer *cgl_lua_buffer_out(lua_State *L, cgl_lua *S, int options,
                                const char *name, cgl_type type,
                                const size_t *extents, int ndims) {
-  if (cgl_lua_option(L, options, name))
+  if (cgl_lua_option(L, S, options, name))
     return cgl_lua_check_buffer(L, S, -1);
   size_t count = 1;
   for (int d = 0; d < ndims; d++)

@@ -78,7 +78,7 @@ static const char *source_locate(lua_State *L, cgl_lua *S, const char *source,
 static const char **option_strings(lua_State *L, cgl_lua *S, int index,
                                    const char *name, size_t *count) {
   *count = 0;
-  if (!cgl_lua_option(L, index, name))
+  if (!cgl_lua_option(L, S, index, name))
     return NULL;
   int list = lua_gettop(L);
   if (!lua_istable(L, list))
@@ -124,7 +124,7 @@ static void module_read_source(lua_State *L, cgl_lua *S, int source,
   int line =
       (int)cgl_lua_option_integer(L, S, options, "line", 1, INT32_MAX, 0);
   const char *text;
-  if (!source && cgl_lua_option(L, options, "source"))
+  if (!source && cgl_lua_option(L, S, options, "source"))
     source = lua_gettop(L);
   if (source) {
     text = cgl_lua_read_string(L, S, source, "the source", &bytes);
@@ -162,11 +162,11 @@ static void module_read_restricted(lua_State *L, cgl_lua *S, int source,
                                    int options, cgl_module_desc *desc) {
   static const char *const names[] = {"file", "line", "options", "expressions"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (desc->nexpressions || cgl_lua_option(L, options, names[i]))
+    if (desc->nexpressions || cgl_lua_option(L, S, options, names[i]))
       cgl_lua_limits_raise(L, S,
                            "a kernel's source is taken without options and "
                            "names of templates");
-  if (!source && cgl_lua_option(L, options, "source"))
+  if (!source && cgl_lua_option(L, S, options, "source"))
     source = lua_gettop(L);
   size_t bytes;
   const char *text = cgl_lua_read_string(L, S, source ? source : options,

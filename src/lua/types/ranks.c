@@ -18,7 +18,7 @@ static int cg_ranks(lua_State *L) {
   cgl_lua *S = cgl_lua_issue(L, "ranks");
   lua_settop(L, 1);
   cgl_lua_options(L, S, 1, known);
-  if (cgl_lua_option(L, 1, "seconds")) {
+  if (cgl_lua_option(L, S, 1, "seconds")) {
     if (lua_type(L, -1) != LUA_TNUMBER)
       return cgl_lua_bad(L, S, 1, "seconds must be a number, got %s",
                          cgl_lua_typename(L, -1));

@@ -4,6 +4,13 @@
 #include <string.h>
 
 
+/* The bit of a name; others share it.  A call has one option or two of the
+   dozen that it asks for, and each question costs a string of Lua. */
+static uint64_t name_bit(const char *name) {
+  return UINT64_C(1) << ((7 * (unsigned char)name[0] + strlen(name)) & 63);
+}
+
+
 static bool key_is_known(lua_State *L, int index, const char *const *known) {
   if (lua_type(L, index) == LUA_TSTRING)
     for (; *known; known++)
@@ -38,16 +45,23 @@ bool cgl_lua_options(lua_State *L, cgl_lua *S, int index,
     cgl_lua_bad(L, S, index, "a table of options (%s) expected, got %s",
                 cgl_lua_list_text(known, list),
                 cgl_lua_value_text(L, S, index, text));
+  uint64_t seen = 0;
   lua_pushnil(L);
   while (lua_next(L, index)) {
     lua_pop(L, 1);
     cgl_lua_option_check_key(L, S, index, known);
+    seen |= name_bit(lua_tostring(L, -1));
   }
+  S->options = lua_topointer(L, index);
+  S->options_seen = seen;
   return true;
 }
 
 
-bool cgl_lua_option(lua_State *L, int index, const char *name) {
+bool cgl_lua_option(lua_State *L, cgl_lua *S, int index, const char *name) {
+  if (S->options && !(S->options_seen & name_bit(name)) &&
+      S->options == lua_topointer(L, index))
+    return false;
   if (!lua_istable(L, index))
     return false;
   lua_pushstring(L, name);
@@ -60,13 +74,13 @@ bool cgl_lua_option(lua_State *L, int index, const char *name) {
 
 
 /* Reads the option `name` if it is there; errors name the table's argument. */
-#define READ_OPTION(result, read)       \
-  if (cgl_lua_option(L, index, name)) { \
-    const int blame = S->blame;         \
-    S->blame = blame ? blame : index;   \
-    result = read;                      \
-    S->blame = blame;                   \
-    lua_pop(L, 1);                      \
+#define READ_OPTION(result, read)          \
+  if (cgl_lua_option(L, S, index, name)) { \
+    const int blame = S->blame;            \
+    S->blame = blame ? blame : index;      \
+    result = read;                         \
+    S->blame = blame;                      \
+    lua_pop(L, 1);                         \
   }
 
 
@@ -107,7 +121,7 @@ void *cgl_lua_option_object(lua_State *L, cgl_lua *S, int index,
                             const char *name, cgl_lua_kind kind) {
   void *value = NULL;
   char text[CGL_LUA_VALUE_ROOM];
-  if (cgl_lua_option(L, index, name)) {
+  if (cgl_lua_option(L, S, index, name)) {
     if (!cgl_lua_is(L, -1, kind))
       cgl_lua_bad(L, S, index, "%s: cgraphlua.%s expected, got %s", name,
                   cgl_lua_kind_name(kind), cgl_lua_value_text(L, S, -1, text));

@@ -86,7 +86,7 @@ void cgl_lua_option_check_key(lua_State *L, cgl_lua *S, int index,
                               const char *const *known);
 /* Pushes option `name` and returns true; false (nothing pushed) when there is
    no table or the option is nil. */
-bool cgl_lua_option(lua_State *L, int index, const char *name);
+bool cgl_lua_option(lua_State *L, cgl_lua *S, int index, const char *name);
 /* Read an option; `otherwise` (0, NULL) when it is not there. */
 bool cgl_lua_option_boolean(lua_State *L, cgl_lua *S, int index,
                             const char *name, bool otherwise);
