@@ -35,9 +35,10 @@ struct cgl_blas {
   void *handle;     /* cuBLAS: its handle; else NULL */
   size_t workspace; /* bytes of scratch for a call */
   /* cuBLAS: serial of the stream that the handle was told, and whether it was
-     told the scratch after that; 0: a stream beside a capture. */
+     told the scratch after that; 0: a stream beside a capture.  Whether it
+     finds alpha and beta on the device. */
   uint64_t stream;
-  bool has_scratch;
+  bool has_scratch, from_device;
   /* cuBLAS: owned: for the calls on one stream outside captures; or NULL. */
   cgl_buffer *scratch;
   uint64_t scratch_stream; /* its serial */

@@ -188,6 +188,18 @@ static int cublas_set_stream(const cublas_call *call, void *custream) {
 }
 
 
+/* Of alpha and beta, and of a sum's result. */
+static int cublas_set_pointers(cgl_blas *blas, bool from_device) {
+  if (blas->from_device == from_device)
+    return 0;
+  const int code = table.set_pointer_mode(
+      blas->handle, from_device ? POINTER_DEVICE : POINTER_HOST);
+  if (!code)
+    blas->from_device = from_device;
+  return code;
+}
+
+
 static int cublas_call_issue(void *user, void *custream) {
   const cublas_call *call = user;
   const blas_job *job = call->job;
@@ -203,8 +215,7 @@ static int cublas_call_issue(void *user, void *custream) {
       job->function == CGL_BLAS_dot || job->function == CGL_BLAS_nrm2;
   int code = cublas_set_stream(call, custream);
   if (!code)
-    code = table.set_pointer_mode(handle, sums || job->alpha_at ? POINTER_DEVICE
-                                                                : POINTER_HOST);
+    code = cublas_set_pointers(call->blas, sums || job->alpha_at);
   return code ? code
               : cublas_run(handle, job,
                            job->alpha_at ? address(job->alpha_at) : alpha,

@@ -86,7 +86,7 @@ typedef struct cgl_lua {
   const char *operation; /* the call underway, "buffer:upload" */
   int blame;             /* argument whose option is being read, or 0 */
   const char *blamed;    /* the option, for messages; or NULL */
-  const void *options;   /* the table that this call has checked; or NULL */
+  int options;           /* the table that this call has checked, or 0 */
   uint64_t options_seen; /* a bit for each name in it; options.c */
   bool closed;           /* lua_close has passed here */
   atomic_int nmessages;  /* in `messages` */

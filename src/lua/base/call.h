@@ -17,7 +17,7 @@ static inline cgl_lua *cgl_lua_enter(lua_State *L, const char *operation) {
   S->operation = operation;
   S->blame = 0;
   S->blamed = NULL;
-  S->options = NULL;
+  S->options = 0;
   cgl_lua_entered = S;
   if (S->closed)
     luaL_error(L, "%s: cgraphlua has ended with its Lua state", operation);

@@ -12,11 +12,12 @@ static uint64_t name_bit(const char *name) {
 
 
 static bool key_is_known(lua_State *L, int index, const char *const *known) {
-  if (lua_type(L, index) == LUA_TSTRING)
-    for (; *known; known++)
-      if (!strcmp(*known, lua_tostring(L, index)))
-        return true;
-  return false;
+  if (lua_type(L, index) != LUA_TSTRING)
+    return false;
+  const char *key = lua_tostring(L, index);
+  while (*known && strcmp(*known, key) != 0)
+    known++;
+  return *known;
 }
 
 
@@ -52,15 +53,14 @@ bool cgl_lua_options(lua_State *L, cgl_lua *S, int index,
     cgl_lua_option_check_key(L, S, index, known);
     seen |= name_bit(lua_tostring(L, -1));
   }
-  S->options = lua_topointer(L, index);
+  S->options = index;
   S->options_seen = seen;
   return true;
 }
 
 
 bool cgl_lua_option(lua_State *L, cgl_lua *S, int index, const char *name) {
-  if (S->options && !(S->options_seen & name_bit(name)) &&
-      S->options == lua_topointer(L, index))
+  if (S->options == index && !(S->options_seen & name_bit(name)))
     return false;
   if (!lua_istable(L, index))
     return false;
