@@ -7,7 +7,11 @@ local device = dofile(here .. "/../support/device.lua")
 local random_kernels = dofile(here .. "/../support/kernels.lua")
 local module_as, quickly = random_kernels.module_as, random_kernels.quickly
 
-if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then return end
+if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
+  return describe("conditions around barriers", function()
+    pending "become loops on the host device alone"
+  end)
+end
 
 local prelude = [[
 __shared__ bool last;
