@@ -69,7 +69,8 @@ CGL_API cgl_status cgl_generator_graphsafe_set_state(cgl_generator *generator,
 CGL_API cgl_status cgl_graph_register_generator_state(cgl_graph *graph,
                                                       cgl_generator *generator);
 
-/* Fills a buffer of float, double, half or bfloat16 with uniform numbers from
+/* Fills a buffer of float, double, half or bfloat16, or of vectors or complex
+   numbers of them, whose every number is drawn, with uniform numbers from
    [low, high), asynchronously on `stream`.  Bounds are rounded to the type.
    The bits are the same on every device, as for the two fills below.
    cuLaunchKernel */

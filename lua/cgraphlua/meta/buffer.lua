@@ -10,7 +10,7 @@ local buffer = {}
 
 --- Copies data into the buffer, and waits: a list (of lists), a string of raw
 --- bytes or an FFI array, with exactly as many elements as the buffer; or host
---- memory at a pointer, of the buffer's bytes.  Raises inside a capture.
+--- memory at a pointer or in an FFI array, of the buffer's bytes.  Raises inside a capture.
 ---@param data table|string|ffi.cdata*
 ---@return cgraphlua.buffer self
 ---@overload fun(self, pointer: ffi.cdata*|lightuserdata, bytes: integer): cgraphlua.buffer
@@ -42,8 +42,8 @@ function buffer:copy(source) end
 function buffer:fill(value) end
 
 --- Fills the buffer with uniform numbers from [low, high).  The type is float,
---- double, half or bfloat16.  Without a generator, or with nil, it draws from
---- the device's default generator.
+--- double, half or bfloat16, or one of several of them.  Without a generator, or
+--- with nil, it draws from the device's default generator.
 ---@param gen? cgraphlua.generator
 ---@param low? number|cgraphlua.param default: 0
 ---@param high? number|cgraphlua.param default: 1
@@ -59,7 +59,7 @@ function buffer:uniform(gen, low, high) end
 ---@overload fun(self, mean: number|cgraphlua.param, std: number|cgraphlua.param): cgraphlua.buffer
 function buffer:normal(gen, mean, std) end
 
---- Fills the buffer, of integers or bool, with whole numbers from low to below
+--- Fills the buffer, of integers, int4 or bool, with whole numbers from low to below
 --- high, each with equal probability.  A single bound is the upper bound.
 --- Without bounds the numbers go up to the largest of the type.  Between bounds of
 --- which one is a parameter there are at most 2^32 numbers.

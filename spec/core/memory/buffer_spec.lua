@@ -236,10 +236,18 @@ describe("buffer", function()
       host[1] = 7
       assert.equal(b, b:upload(ffi.cast("const float *", host), 12))
       assert.same({ 1, 7, 3 }, b:download())
+      local array = ffi.new("float[?]", 4, { 4, 5, 6, 9 })
+      assert.equal(b, b:upload(array, 12))
+      host[1] = 0
+      assert.equal(host, b:download(host, 12))
+      assert.same({ 4, 5, 6 }, { host[0], host[1], host[2] })
+      b:upload(ffi.new("float[3]", { 1, 7, 3 }), 12)
+      host[0], host[1] = 1, 7
       for _, method in ipairs { "upload", "download" } do
         slips(function() b[method](b, pointer, 8) end, "8 bytes for a buffer of 12")
         slips(function() b[method](b, 4096, 12) end, "a pointer expected before a size, got number")
         slips(function() b[method](b, ffi.cast("void *", nil), 12) end, "the pointer is NULL")
+        slips(function() b[method](b, ffi.new "float[2]", 12) end, "12 bytes of an FFI array of 8")
         slips(function() b[method](b, pointer, -1) end, "the size in bytes")
         slips(function() b[method](b, pointer) end, "")
         cg.capture(function()

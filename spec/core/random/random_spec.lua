@@ -170,6 +170,28 @@ describe("a fill", function()
     assert.equal(bits(x:uniform(cg.generator(3))), seeded())
   end)
 
+  it("draws every number of vectors and of complex ones", function()
+    for several, kind in pairs { float4 = { "float", 4 }, float3 = { "float", 3 },
+        complex64 = { "float", 2 }, complex128 = { "double", 2 }, double3 = { "double", 3 },
+        int4 = { "int32", 4 }, uchar3 = { "uint8", 3 }, ulonglong2 = { "uint64", 2 } } do
+      for _, n in ipairs { 0, 1, 7, 1001 } do
+        local x, plain = cg.buffer(several, n), cg.buffer(kind[1], n * kind[2])
+        for _, draw in ipairs(kind[1]:find "int" and { "random" } or { "uniform", "normal" }) do
+          plain[draw](plain, cg.generator(9), 1, 90)
+          x[draw](x, cg.generator(9), 1, 90)
+          assert.equal(plain:download "string", x:download "string", several)
+        end
+      end
+    end
+    local x, low = cg.buffer("float2", 50), cg.param("float", 0, "low")
+    local g = cg.capture(function() x:uniform(cg.generator(2), low, 8) end)
+    g:set { low = 7 }
+    g:replay()
+    for _, pair in ipairs(x:download()) do
+      assert.is_true(pair[1] >= 7 and pair[2] >= 7 and pair[2] < 8)
+    end
+  end)
+
   it("refuses types, ranges and numbers that do not fit", function()
     local gen, f, i = cg.generator(1), cg.buffer("float", 4), cg.buffer("int8", 4)
     local function wrong(...) raises("CGL_ERROR_INVALID_ARGUMENT", ...) end

@@ -94,7 +94,8 @@ static cgl_status fill_issue(cgl_buffer *buffer, cgl_generator *generator,
     status = cgl_draw_begin(generator, stream, 0, operation, &philox);
   if (status)
     return status;
-  uint64_t count = buffer->count;
+  uint64_t count =
+      buffer->count * (uint64_t)cgl_type_lanes(buffer->type); /* numbers */
   uint64_t positions = count / fill_each[fill];
   if (!positions)
     positions = 1;
@@ -165,6 +166,12 @@ static const type_values type_facts[CGL_TYPE_COUNT] = {
 };
 
 
+/* Of the numbers that are drawn: of float4, float. */
+static cgl_type fill_type(const cgl_buffer *buffer) {
+  return cgl_type_number(buffer->type);
+}
+
+
 /* ---- real numbers ---- */
 
 /* The nearest value of the type to x, or the largest that is not above it. */
@@ -203,22 +210,22 @@ static cgl_status fill_real(cgl_buffer *buffer, cgl_generator *generator,
                             const char *operation) {
   unsigned char written[24];
   void *const values[3] = {written, written + 8, written + 16};
-  reals_write(buffer->type, x, written, 8);
+  reals_write(fill_type(buffer), x, written, 8);
   return fill_issue(buffer, generator, stream,
-                    first + type_facts[buffer->type].kernel, values, ruled,
+                    first + type_facts[fill_type(buffer)].kernel, values, ruled,
                     operation);
 }
 
 
 static cgl_status buffer_check_real(const cgl_buffer *buffer,
                                     const char *operation) {
-  if (type_facts[buffer->type].bits)
+  if (type_facts[fill_type(buffer)].bits)
     return CGL_OK;
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
            "a buffer of %s cannot hold such numbers",
            cgl_type_name(buffer->type));
-  return cgl_fail_hint("use a buffer of float, double, half or bfloat16, or "
-                       "buffer:random for whole numbers");
+  return cgl_fail_hint("use a buffer of float, double, half or bfloat16, or of "
+                       "vectors of them, or buffer:random for whole numbers");
 }
 
 
@@ -227,7 +234,7 @@ static cgl_status bounds_read(cgl_ruled *ruled, const cgl_buffer *buffer,
                               const cgl_rule *rule, cgl_bound a, cgl_bound b,
                               const char *operation) {
   memset(ruled, 0, sizeof *ruled);
-  ruled->numbers.element = (uint8_t)buffer->type;
+  ruled->numbers.element = (uint8_t)fill_type(buffer);
   cgl_status status =
       cgl_issue_set_number(ruled, 0, rule, a.param, a.number, operation);
   if (!status)
@@ -378,7 +385,7 @@ cgl_status cgl_buffer_normal(cgl_buffer *buffer, cgl_generator *generator,
 
 static cgl_status buffer_check_whole(const cgl_buffer *buffer,
                                      const char *operation) {
-  if (type_facts[buffer->type].high)
+  if (type_facts[fill_type(buffer)].high)
     return CGL_OK;
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
            "a buffer of %s does not hold whole numbers",
@@ -389,14 +396,14 @@ static cgl_status buffer_check_whole(const cgl_buffer *buffer,
 
 static cgl_status buffer_check_range(const cgl_buffer *buffer, __int128 low,
                                      __int128 end, const char *operation) {
-  const type_values *type = &type_facts[buffer->type];
+  const type_values *type = &type_facts[fill_type(buffer)];
   cgl_status status = buffer_check_whole(buffer, operation);
   if (status || (low >= type->low && end - 1 <= type->high))
     return status;
   cgl_fail(CGL_ERROR_INVALID_ARGUMENT, operation,
            "%.17g to below %.17g does not fit a buffer of %s (%.17g to below "
            "%.17g)",
-           (double)low, (double)end, cgl_type_name(buffer->type),
+           (double)low, (double)end, cgl_type_name(fill_type(buffer)),
            (double)type->low, (double)type->high + 1);
   return cgl_fail_hint("the lower bound belongs to the range, the upper one "
                        "does not");
@@ -419,7 +426,7 @@ cgl_status cgl_buffer_random(cgl_buffer *buffer, cgl_generator *generator,
   void *const values[] = {&first, &count, &rejected};
   return fill_issue(buffer, generator, stream,
                     wide ? CGL_FILL_random_wide
-                         : type_facts[buffer->type].kernel,
+                         : type_facts[fill_type(buffer)].kernel,
                     values, NULL, operation);
 }
 
@@ -505,8 +512,9 @@ cgl_status cgl_buffer_random_params(cgl_buffer *buffer,
     return status;
   random_values(&ruled.numbers, x);
   void *const values[] = {&x[0], &x[1], &x[2]};
-  return fill_issue(buffer, generator, stream, type_facts[buffer->type].kernel,
-                    values, &ruled, operation);
+  return fill_issue(buffer, generator, stream,
+                    type_facts[fill_type(buffer)].kernel, values, &ruled,
+                    operation);
 }
 
 

@@ -144,20 +144,28 @@ static int cg_buffer_from(lua_State *L) {
 }
 
 
-/* The host memory that a pointer at 2 and a size at 3 say; exactly the
-   buffer's. */
+/* The host memory that a pointer or an FFI array at 2 and a size at 3 say;
+   exactly the buffer's. */
 static void *buffer_read_host(lua_State *L, cgl_lua *S,
                               const cgl_buffer *buffer) {
   cgl_lua_limits_refuse(L, S, "an address is not taken");
   if (lua_type(L, 2) != CGL_LUA_TCDATA && lua_type(L, 2) != LUA_TLIGHTUSERDATA)
     cgl_lua_bad(L, S, 2, "a pointer expected before a size, got %s",
                 cgl_lua_typename(L, 2));
-  void *host = (void *)(uintptr_t)cgl_lua_read_address(L, S, 2);
+  cgl_arg array = {.kind = CGL_ARG_NULL};
+  if (lua_type(L, 2) == CGL_LUA_TCDATA)
+    cgl_lua_read_cdata(L, S, 2, &array);
+  const bool is_array = array.kind == CGL_ARG_BYTES;
+  void *host = (void *)(is_array ? (uintptr_t)array.bytes.data
+                                 : (uintptr_t)cgl_lua_read_address(L, S, 2));
   const size_t bytes = (size_t)cgl_lua_read_integer(
       L, S, 3, "the size in bytes", 0, CGL_LUA_MAX_WHOLE);
   if (bytes != cgl_buffer_bytes(buffer))
     cgl_lua_bad(L, S, 3, "%lld bytes for a buffer of %lld", (long long)bytes,
                 (long long)cgl_buffer_bytes(buffer));
+  if (is_array && array.bytes.size < bytes)
+    cgl_lua_bad(L, S, 2, "%lld bytes of an FFI array of %lld", (long long)bytes,
+                (long long)array.bytes.size);
   if (!host && bytes)
     cgl_lua_bad(L, S, 2, "the pointer is NULL");
   return host;
