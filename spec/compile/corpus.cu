@@ -1501,3 +1501,50 @@ extern "C" __global__ void leaves_from_turns(ARGS) {
   }
   m[i] = a;
 }
+
+// ---- structs that live across a barrier ----
+
+// Of 28, 20, 40 and 68 bytes, and arrays of 20; rooms of them are padded.
+struct Moving {
+  float3 at, by;
+  float mass;
+};
+struct Odd {
+  double a;
+  short b[5];
+  char c;
+};
+struct Wide {
+  int a[17];
+};
+
+//@ structs_across_barriers 5 3 70 1 0
+extern "C" __global__ void structs_across_barriers(ARGS) {
+  __shared__ float s[96];
+  const int i = blockIdx.x * blockDim.x + threadIdx.x, t = threadIdx.x;
+  Moving b, c[2];
+  b.at = make_float3(x[i], x[i + 1], x[i + 2]);
+  b.by = make_float3(0.f, 1.f, 0.f);
+  b.mass = x[i + 3];
+  c[0] = c[1] = b;
+  Odd o;
+  o.a = k[i];
+  o.c = (char)t;
+  for (int j = 0; j < 5; j++) o.b[j] = (short)(k[i + j] & 1023);
+  Wide w;
+  for (int j = 0; j < 17; j++) w.a[j] = k[i] + j;
+  float five[5] = {1.f, 2.f, 3.f, 4.f, x[i]};
+  for (int round = 0; round < 3; round++) {
+    s[t] = b.at.x + c[round & 1].by.y + five[round];
+    __syncthreads();
+    b.by.x += s[(t + 1) % blockDim.x] * b.mass;
+    c[round & 1].at.z -= s[(t + 7) % blockDim.x];
+    o.a += s[t ^ 1 ? 0 : 1];
+    o.b[round] += o.c;
+    w.a[round + 3] += o.b[round];
+    five[round + 1] += b.by.x;
+    __syncthreads();
+  }
+  y[i] = b.by.x + b.at.y + c[0].at.z + c[1].at.z + (float)o.a + five[3];
+  m[i] = o.b[0] + o.b[2] + w.a[3] + w.a[5] * 3 + w.a[16];
+}

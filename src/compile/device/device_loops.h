@@ -65,13 +65,21 @@ CGL_INLINE bool cgl_trim(const int *on, unsigned &from, unsigned &to) {
 template <class T> T &cgl_any_of(); /* for types only */
 template <class T> T cgl_copy_of(T);
 
+/* What the room for a thread's variable begins at a multiple of.  Compilers
+   take members that stand 2, 3, 4, 8 or 16 apart in vectors, and no others. */
+template <class T> constexpr size_t cgl_apart() {
+  constexpr size_t n = sizeof(T);
+  return n <= 16 || n > 64 ? alignof(T) : n <= 32 ? 32 : 64;
+}
 /* Room for a thread's variable, which is not constructed with the room. */
-template <class T> union cgl_raw {
+template <class T> union alignas(cgl_apart<T>()) cgl_raw {
   T value;
   cgl_raw() {
   }
 };
-template <class T, bool TRIVIAL = __is_trivial(T)> struct cgl_slot {
+template <class T,
+          bool PLAIN = __is_trivial(T) && sizeof(T) % cgl_apart<T>() == 0>
+struct cgl_slot {
   typedef T type;
 };
 template <class T> struct cgl_slot<T, false> { typedef cgl_raw<T> type; };

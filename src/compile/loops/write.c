@@ -467,7 +467,8 @@ static void put_names(writer *w) {
       cgl_text_put(w->out, ")");
     }
   cgl_text_put(w->out, ") % 32 == 0;\n");
-  /* A worker's stack has 8 MiB. */
+  /* A worker's stack has 8 MiB; the room for a struct is up to twice its size.
+   */
   cgl_text_put(w->out, "static_assert(0");
   for (const variable *v = w->t->variables; v; v = v->next)
     if (v->kept && cgl_region_is_local(v))
