@@ -1548,3 +1548,46 @@ extern "C" __global__ void structs_across_barriers(ARGS) {
   y[i] = b.by.x + b.at.y + c[0].at.z + c[1].at.z + (float)o.a + five[3];
   m[i] = o.b[0] + o.b[2] + w.a[3] + w.a[5] * 3 + w.a[16];
 }
+
+// ---- loops of arithmetic, which a warp takes together ----
+
+//@ arithmetic_loops 5 3 90 1 0
+extern "C" __global__ void arithmetic_loops(ARGS) {
+  __shared__ unsigned s[96];
+  const int i = blockIdx.x * blockDim.x + threadIdx.x, t = threadIdx.x;
+  unsigned a = k[i] * 2654435761u, inside = 0;
+  float v = x[i];
+  n = n % 7; // what all threads share, changed
+  for (int j = 0; j < n; j++) {
+    a ^= a << 13; a ^= a >> 17; a ^= a << 5;
+    if ((a & 255) < 100) inside++;
+    v = v * 0.5f + (float)(a & 15);
+  }
+  s[t] = inside;
+  __syncthreads();
+  for (int j = 3; j <= n; ++j) inside += a % (j + 2); // of no turn in some launches
+  if (t % 3 == 0)
+    for (int j = 0; j < n; j++) a = a * 3 + 1; // only some threads
+  if (blockIdx.x % 2)
+    for (int j = 0; j < n; j += 2) v += (float)j; // whole blocks
+  for (int j = 0; j < n; j++) {
+    int w = (int)(a >> j) & 3;
+    a += w * j;
+    inside += __popc(a) > 12 ? 1 : w;
+  }
+  __syncthreads();
+  y[i] = v;
+  m[i] = (int)(a ^ inside ^ s[(t + 1) % blockDim.x]);
+}
+
+//@ arithmetic_behind_a_return 5 1 70 1 0
+extern "C" __global__ void arithmetic_behind_a_return(ARGS) {
+  __shared__ int s[96];
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  s[threadIdx.x] = k[i];
+  __syncthreads();
+  if (k[i] & 1) return;
+  int a = s[(threadIdx.x + 5) % blockDim.x];
+  for (int j = 0; j < n; j++) a = a * 5 + j;
+  m[i] = a;
+}

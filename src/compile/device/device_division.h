@@ -23,7 +23,8 @@ template <class T> constexpr CGL_INLINE T cgl_over(T by) {
 constexpr CGL_INLINE int cgl_quotient(int x, int by) {
   if (__builtin_constant_p(by))
     return x / by;
-  return (int)(((double)x + (x < 0 ? -0.5 : 0.5)) * (1.0 / (double)by));
+  const double d = x;
+  return (int)((d + __builtin_copysign(0.5, d)) * (1.0 / (double)by));
 }
 constexpr CGL_INLINE unsigned cgl_quotient(unsigned x, unsigned by) {
   if (__builtin_constant_p(by))

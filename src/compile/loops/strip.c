@@ -6,6 +6,7 @@
    The threads of a strip follow each other along x, across blocks, and differ
    in nothing but blockIdx.x * blockDim.x + threadIdx.x.
    A loop of few turns is left to the compiler, which unrolls it.
+   Kernels with barriers have loops of arithmetic alone turned in the same way.
    Invariant: conditions that stand in front of all else are guards, evaluated
    before any effect: a strip of which only some threads in a row go on runs
    with fewer, and one with gaps runs thread by thread.  No other condition
@@ -32,13 +33,45 @@ static bool is_short(row r, size_t i) {
 }
 
 
+static bool has_jump(row r) {
+  return cgl_row_has(r, "break") || cgl_row_has(r, "continue") ||
+         cgl_tree_returns(r);
+}
+
+
+/* for (int i = 0; i < n; i++) with a parameter n, and arithmetic alone in it,
+   as of random numbers.  The compiler would have to take the threads in vectors
+   around a loop that may have no turn, which it does not. */
+static bool is_arithmetic_loop(const tree *t, row r, size_t i) {
+  if (&r.at[i] < t->copy || &r.at[i] >= t->copy + t->text.n)
+    return false; /* of an inlined function */
+  const size_t close = cgl_tokens_close(r.at, r.n, i + 1);
+  const row head = cgl_row_slice(r, i + 2, close - 1),
+            body = cgl_row_slice(r, close, cgl_tree_end(r, close));
+  size_t k = 0;
+  while (k < head.n && !cgl_token_is(&head.at[k], ";"))
+    k++;
+  if (k < 3 || k + 4 >= head.n || !cgl_token_is(&head.at[k - 2], "=") ||
+      head.at[k - 1].kind != CGL_TOKEN_NUMBER ||
+      !cgl_token_is_any(&head.at[k + 2], "<", "<=") ||
+      !cgl_token_is(&head.at[k + 4], ";"))
+    return false;
+  const variable *most = cgl_tree_find(t, &head.at[k + 3]);
+  return most && most->parameter && !cgl_row_has(body, "[") &&
+         !cgl_row_has(body, "->") && !cgl_row_has(body, "for") &&
+         !cgl_row_has(body, "while") && !cgl_row_has(body, "switch") &&
+         !has_jump(body) && cgl_tree_sync((tree *)t, body.at, body.n) == 0;
+}
+
+
 bool cgl_strip_is_loop(const tree *t, row r, size_t i) {
-  if (!t->strips || !cgl_token_is(&r.at[i], "for") || i + 1 >= r.n)
+  if ((!t->strips && !t->turns) || !cgl_token_is(&r.at[i], "for") ||
+      i + 1 >= r.n)
     return false;
   for (size_t k = 0; k < t->nplain; k++)
     if (t->plain[k] == r.at[i].text)
       return false;
-  return !is_short(r, i);
+  return t->strips ? !is_short(r, i) : is_arithmetic_loop(t, r, i);
 }
 
 
@@ -52,12 +85,6 @@ static void exclude_loops(tree *t, row r) {
     else
       t->plain[t->nplain++] = r.at[i].text;
   }
-}
-
-
-static bool has_jump(row r) {
-  return cgl_row_has(r, "break") || cgl_row_has(r, "continue") ||
-         cgl_tree_returns(r);
 }
 
 
@@ -97,10 +124,15 @@ static bool has_return(const statement *list) {
 bool cgl_strip_exclude(writer *w) {
   tree *t = w->t;
   size_t before = t->nplain;
-  if (t->why || t->failed)
+  if (t->why || t->failed || !(t->strips || t->turned))
     return false;
   exclude_from(w, t->body);
+  if (t->turns && has_return(t->body))
+    for (const statement *s = t->body; s; s = s->next)
+      exclude_loops(t, s->all);
   if (t->nplain == before) {
+    if (!t->strips)
+      return false;
     if (!has_loop(t->body))
       cgl_tree_refuse(t, &t->kernel->name, "no loop for a strip");
     else if (has_return(t->body))

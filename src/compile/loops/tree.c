@@ -160,6 +160,7 @@ void cgl_tree_renew(tree *t) {
                 .aliases = t->given,
                 .known = t->known,
                 .strips = t->strips,
+                .turns = t->turns,
                 .text = t->text,
                 .nplain = t->nplain,
                 .ncommons = t->ncommons,
@@ -655,8 +656,10 @@ static statement *read_control(tree *t, row r, size_t i, size_t end) {
   if (branch && stop < end)
     s->otherwise = read_body(t, r, stop + 1, end);
   t->loops -= !branch;
-  if (cgl_strip_is_loop(t, r, i))
+  if (cgl_strip_is_loop(t, r, i)) {
     cgl_strip_end_loop(t, s, x);
+    t->turned++;
+  }
   return s;
 }
 

@@ -789,13 +789,16 @@ static bool has_index(const tree *t, bool folds) {
 }
 
 
-int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
-                    const cgl_loops_style *style, cgl_arena *arena,
-                    cgl_text *out, const char **why, int *line) {
+/* 2: only without the loops of arithmetic that were turned. */
+static int loops_write(cgl_program *program, const cgl_signature *kernel,
+                       const cgl_loops_style *style, bool turns,
+                       cgl_arena *arena, cgl_text *out, const char **why,
+                       int *line) {
   tree t = {.program = program,
             .arena = arena,
             .kernel = kernel->declared,
             .strips = style->strips,
+            .turns = turns,
             .given = kernel->aliases,
             .aliases = kernel->aliases};
   cgl_text first = {0}, second = {0};
@@ -804,8 +807,8 @@ int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
   t.failed = !t.known;
   if (!t.failed)
     read_kernel(&t);
-  while (t.strips ? cgl_strip_exclude(&(writer){.t = &t})
-                  : cgl_apart_exclude(&t) || cgl_common_find(&t))
+  while (cgl_strip_exclude(&(writer){.t = &t}) ||
+         (!t.strips && (cgl_apart_exclude(&t) || cgl_common_find(&t))))
     read_kernel(&t);
   writer w = {.t = &t, .style = style, .out = &first, .counting = true};
   if (!t.why && !t.failed) {
@@ -837,5 +840,17 @@ int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
   cgl_text_free(&second);
   *why = t.why;
   *line = t.line;
-  return failed ? -1 : t.why != NULL;
+  return failed ? -1 : t.why && t.turned ? 2 : t.why != NULL;
+}
+
+
+int cgl_loops_write(cgl_program *program, const cgl_signature *kernel,
+                    const cgl_loops_style *style, cgl_arena *arena,
+                    cgl_text *out, const char **why, int *line) {
+  const bool turns = !style->strips && !style->strided;
+  const int status =
+      loops_write(program, kernel, style, turns, arena, out, why, line);
+  return status == 2
+             ? loops_write(program, kernel, style, false, arena, out, why, line)
+             : status;
 }
