@@ -621,6 +621,15 @@ function M.kernel(name, seed)
         pick { "break", "continue" }) end
       common(d + 1, deep + 1, true)
       line(d, loop:find "do {" and "} while (%s < 3);" or "}", i)
+    elseif k == 12 and random(2) == 0 then -- of arithmetic alone
+      local w = pick(V)
+      line(d, "for (int e = %d; e %s n; %s) {", random(3), pick { "<", "<=" },
+        pick { "e++", "++e", "e += 2" })
+      line(d, "  %s = %s * 5u + ((%s >> 3) ^ (unsigned)e);", v, v, w)
+      if random(2) == 0 then line(d, "  if (%s & 4u) %s += %s;", v, w, pick(U)) end
+      if random(2) == 0 then line(d, "  unsigned z = %s ^ 9u; %s += z %% 7u;", v, w) end
+      if random(4) == 0 then line(d, "  if (%s == 77u) break;", v) end
+      line(d, "}")
     elseif k == 12 then
       line(d, "for (unsigned at = t; at < %s %% 97u; at += nthreads) %s += in[at %% 64u] ^ at;",
         uniform(0), v)

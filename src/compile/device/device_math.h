@@ -406,15 +406,25 @@ CGL_INLINE double min(double x, double y) {
 CGL_INLINE double max(double x, double y) {
   return fmax(x, y);
 }
+template <class A, class B> constexpr bool cgl_is_one_type = false;
+template <class A> constexpr bool cgl_is_one_type<A, A> = true;
+/* Bytes are compared as bytes, 64 in a vector, not as the integers they become.
+ */
 template <class A, class B>
 CGL_INLINE auto min(A x, B y) -> decltype(true ? x + y : y + x) {
-  const decltype(true ? x + y : y + x) a = x, b = y;
-  return a < b ? a : b;
+  typedef decltype(true ? x + y : y + x) common;
+  if constexpr (cgl_is_one_type<A, B>)
+    return x < y ? x : y;
+  else
+    return (common)x < (common)y ? (common)x : (common)y;
 }
 template <class A, class B>
 CGL_INLINE auto max(A x, B y) -> decltype(true ? x + y : y + x) {
-  const decltype(true ? x + y : y + x) a = x, b = y;
-  return a > b ? a : b;
+  typedef decltype(true ? x + y : y + x) common;
+  if constexpr (cgl_is_one_type<A, B>)
+    return x > y ? x : y;
+  else
+    return (common)x > (common)y ? (common)x : (common)y;
 }
 CGL_INLINE unsigned umin(unsigned x, unsigned y) {
   return x < y ? x : y;

@@ -275,9 +275,25 @@ static bool is_slide(writer *w, row r, size_t i, guard *g) {
 }
 
 
+/* x == 0 ? w - 1 : x - 1: is it a place that the guard chooses?  Where the
+   compiler has to choose for every thread, it gathers. */
+static bool chooses_place(writer *w, row r, const guard *g) {
+  size_t i = (size_t)(g->all.at - r.at) + g->all.n;
+  while (i < r.n && cgl_token_is(&r.at[i], ")"))
+    i++;
+  if (i >= r.n || !cgl_token_is(&r.at[i], "?"))
+    return false;
+  const size_t from = ++i;
+  while (i < r.n && !cgl_token_is_any(&r.at[i], ";", ",", ")", "]", "["))
+    i = cgl_token_is(&r.at[i], "(") ? cgl_tokens_close(r.at, r.n, i) : i + 1;
+  return (i >= r.n || !cgl_token_is(&r.at[i], "[")) &&
+         is_of_grid(w, cgl_row_slice(r, from, i));
+}
+
+
 /* The guards of a row; false when there are too many.  *unseen: the compiler
-   does not see through one of them, as it does through `?:`, and through slides
-   that are no places in an array. */
+   does not see through one of them, as it does through `?:` of values, and
+   through slides that are no places in an array. */
 static bool find_guards(writer *w, row r, bool *unseen) {
   size_t asked = 0, inside = 0; /* past the condition of an if, a subscript */
   for (size_t i = 0; i + 1 < r.n; i++) {
@@ -297,7 +313,8 @@ static bool find_guards(writer *w, row r, bool *unseen) {
       const bool place =
           i < inside || (g.all.at > r.at && cgl_token_is(g.all.at - 1, "="));
       *unseen |= cgl_inner_loops(w, g.names) ||
-                 (g.equal && g.moving.n && i < asked) || (g.slides && place);
+                 (g.equal && g.moving.n && i < asked) || (g.slides && place) ||
+                 (g.moving.n && chooses_place(w, r, &g));
       w->guards[w->nguards++] = g;
       i = (size_t)(g.all.at - r.at) + g.all.n - 1;
     }
