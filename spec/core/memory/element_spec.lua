@@ -227,9 +227,6 @@ describe("an algorithm", function()
     end
     raises("CGL_ERROR_INVALID_ARGUMENT", function() algo.sort_by_key(x, cg.zeros("float4", 4)) end,
       "values of float4, of 16 bytes")
-    for _, method in ipairs { "uniform", "normal", "random" } do
-      raises("CGL_ERROR_INVALID_ARGUMENT", function() z[method](z) end, "a buffer of complex64")
-    end
     raises("CGL_ERROR_INVALID_ARGUMENT",
       function() cg.when(cg.zeros("int2", 1), function() end) end, "a buffer of 1 int2")
   end)

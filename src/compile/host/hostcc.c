@@ -210,7 +210,8 @@ static const char *const gcc_options[] = {
        store may change, in all kernels of the source */
     "-fno-tree-slp-vectorize",
     "-fno-store-merging",
-    /* a tenth of the time of a long kernel's compile, for nothing */
+    /* a quarter of the time of a long kernel's compile, for nothing */
+    "-fno-gcse",
     "-fno-gcse-after-reload",
     /* a warp's 32 values would be copied by halves of vectors */
     "-fno-tree-loop-distribute-patterns",
