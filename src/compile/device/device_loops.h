@@ -151,23 +151,28 @@ struct cgl_sizes {
   cgl_sizes(uint3 v) : x(v.x), y(v.y), z(v.z) {
   }
 };
-CGL_INLINE bool cgl_fits(long sum) {
-  return sum >= 0 && sum < 0x7fffffff - 1024;
+template <bool INT, class S> CGL_INLINE bool cgl_fits(S sum) {
+  const long from = INT && sizeof sum == 4 ? (long)(int)sum : (long)sum;
+  return from >= (INT ? -0x7fffffff : 0) && from < 0x7fffffff - 1024;
 }
-/* A subscript, the sum of an index and the rest.  Where that has 32 bits
-   without a sign the sum wraps around; only what is no larger than shared
-   memory shows by the place that comes out how far it went.  FIT: `wide` is the
-   index, and that and 1024 more are no less than 0 and fit in an int. */
+/* A subscript, the sum of an index and the rest, for thread x of a row up to
+   `last`.  Where the sum has 32 bits without a sign it wraps around: for all
+   threads of the row or for none, as the last one tells, since else the first
+   ones are past what an array holds.
+   FIT: `wide` is the index, and that and 1024 more fit
+   in an int. */
 template <bool SHARED, unsigned FIT, class I, class T>
-CGL_INLINE auto cgl_near(long wide, I index, T rest) {
+CGL_INLINE auto cgl_near(long wide, I index, T rest, long x, long last) {
   if constexpr (!FIT)
     return index + rest;
   else if constexpr (sizeof(T) > 4)
     return wide + (long)rest;
   else if constexpr (SHARED || (T)-1 < (T)0 || sizeof(T) < 4)
     return wide + (int)rest;
-  else
-    return (unsigned)index + rest;
+  else {
+    const long first = wide - x + (int)rest;
+    return first + (first + last < 0 ? 1l << 32 : 0) + x;
+  }
 }
 /* What a sum of an index and the rest is that `value` holds: in 64 bits, where
    that cannot differ. */
@@ -177,6 +182,9 @@ template <bool FIT> CGL_INLINE long cgl_beside(long wide, int rest, int value) {
 template <bool FIT, class T> CGL_INLINE long cgl_beside(long, T, int value) {
   return value;
 }
+/* The first thread of a row.  A thread is numbered in 64 bits, in which the
+   compiler knows that the numbers of a row do not wrap around. */
+#define CGL_ROW_FIRST (long)((cgl_z * cgl_by + cgl_y) * cgl_bx)
 /* How many of `most` values from `at` on are below the bound. */
 template <class T, class B>
 CGL_INLINE unsigned cgl_left(T at, B bound, unsigned most) {
@@ -203,7 +211,10 @@ template <class T, class B>
 CGL_INLINE unsigned cgl_limit(T, B bound, unsigned most) {
   typedef decltype(T() + B()) common;
   const common c = (common)bound;
-  return c <= 0 ? 0 : c < (common)most ? (unsigned)c : most;
+  if (!(c > 0))
+    return 0; /* or no number */
+  const unsigned n = c < (common)most ? (unsigned)c : most;
+  return n + ((common)n < c && n < most);
 }
 /* What grows by 1 from thread to thread, and whether it did from the first
    thread of a row to the last one, without wrapping around. */
@@ -217,6 +228,28 @@ CGL_INLINE bool cgl_grows(long first, long last, unsigned threads) {
    large. */
 template <class A, class B> CGL_INLINE long cgl_place_beside(A a, B) {
   return cgl_place_of((decltype(true ? A() : B()))a);
+}
+/* How many of the numbers from `first` on are below the bound, or NEXT, up to
+   it; up to 1024. */
+template <bool NEXT> CGL_INLINE unsigned cgl_numbers(long first, long bound) {
+  const unsigned long n =
+      bound < first ? 0 : (unsigned long)bound - (unsigned long)first;
+  return n >= 1024 ? 1024 : (unsigned)n + (NEXT && bound >= first);
+}
+/* The threads of a row of last + 1 for which a place is LESS than the bound, or
+   is not, are from *from to *to; false: the place did not grow by 1 from thread
+   to thread. */
+template <bool LESS, bool NEXT, class A, class B>
+CGL_INLINE bool cgl_edge(long first, unsigned last, A a, B b, unsigned *from,
+                         unsigned *to) {
+  typedef decltype(true ? A() : B()) common;
+  const unsigned n = cgl_numbers<NEXT>(first, cgl_place_beside(b, a));
+  if (LESS && n < *to)
+    *to = n;
+  if (!LESS && n > *from)
+    *from = n;
+  return (common)0.5 == (common)0 &&
+         cgl_grows(first, cgl_place_beside(a, b), last);
 }
 /* Is a, as it is compared with b, the number that it is without an end to what
    its type holds? */
@@ -245,6 +278,48 @@ template <class T>
 CGL_INLINE unsigned cgl_one(T which, unsigned from, unsigned most) {
   const unsigned long at = (unsigned long)which - from;
   return at < most ? (unsigned)at : 0;
+}
+/* The first thread x of a row for which x % by == rest, and how many on the
+   next is.  BITS: for which (x & by) == rest, or all threads. */
+template <bool BITS, class X, class B, class R>
+CGL_INLINE unsigned cgl_every(unsigned *each, X, B by, R rest) {
+  typedef decltype(X() + B()) common;
+  typedef decltype(common() + R()) compared;
+  long n = cgl_place_of((common)by);
+  const long from = cgl_place_of((compared)rest);
+  *each = 1;
+  if (BITS) {
+    if (n & (n + 1))
+      return 0;
+    n++;
+  } else if (n < 0)
+    n = -n;
+  if (from < 0 || from >= n)
+    return 1024; /* none */
+  *each = n < 1024 ? (unsigned)n : 1024;
+  return from < 1024 ? (unsigned)from : 1024;
+}
+/* What grows by one number from thread to thread, as it is compared with b;
+   LONG_MAX where it might have wrapped around more than once. */
+template <class A, class B> CGL_INLINE long cgl_place_exact(A a, B b) {
+  return sizeof(A) == 4 && (A)0.5 == (A)0 ? cgl_place_beside(a, b)
+                                          : __LONG_MAX__;
+}
+/* How many of a row's n threads are below the bound, as the first two and the
+   last of them tell: it did not wrap around if they are in one line. */
+CGL_INLINE unsigned cgl_until(const long *seen, long bound, bool equal,
+                              unsigned n) {
+  const long by = seen[1] - seen[0];
+  if (seen[0] == __LONG_MAX__ || seen[1] == __LONG_MAX__ ||
+      seen[2] == __LONG_MAX__ || by <= 0 ||
+      seen[2] - seen[0] != by * (long)(n - 1))
+    return n;
+  if (bound < seen[0])
+    return 0;
+  const unsigned long left =
+                          (unsigned long)bound - (unsigned long)seen[0] + equal,
+                      most = (left + (unsigned long)by - 1) / (unsigned long)by;
+  return most < n ? (unsigned)most : n;
 }
 #define CGL_PLAIN(name, e)                                                   \
   template <class T, class V> CGL_INLINE T cgl_plain_##name(T *p, V given) { \

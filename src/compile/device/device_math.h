@@ -163,10 +163,12 @@ CGL_BUILTIN1(nearbyint)
     return __builtin_fma##S(x, y, z);                       \
   }                                                         \
   CGL_INLINE T fmin##S(T x, T y) {                          \
-    return x < y || y != y ? x : y;                         \
+    T number = y != y ? x : y;                              \
+    return x < number ? x : number;                         \
   }                                                         \
   CGL_INLINE T fmax##S(T x, T y) {                          \
-    return x > y || y != y ? x : y;                         \
+    T number = y != y ? x : y;                              \
+    return x > number ? x : number;                         \
   }                                                         \
   CGL_INLINE T fdim##S(T x, T y) {                          \
     return x > y ? x - y : x != x || y != y ? x + y : (T)0; \

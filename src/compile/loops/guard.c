@@ -291,6 +291,70 @@ static bool chooses_place(writer *w, row r, const guard *g) {
 }
 
 
+/* `x < n` or its like: a comparison of a place and of what all threads of a row
+   have, or of two of these. */
+static bool is_edge(writer *w, row term, guard *g) {
+  size_t i = cgl_few_find(term, 0, "<", "<=");
+  if (i == term.n)
+    i = cgl_few_find(term, 0, ">", ">=");
+  const row left = cgl_row_slice(term, 0, i),
+            right =
+                cgl_row_slice(term, i + 1 < term.n ? i + 1 : term.n, term.n);
+  bool moves = false, other = false, blocks;
+  uint64_t names = 0;
+  if (!left.n || !right.n || !is_place(w, left, &names, &moves, &blocks) ||
+      !is_place(w, right, &names, &other, &blocks) || (moves && other) ||
+      cgl_inner_loops(w, names))
+    return false;
+  *g = (guard){.all = term,
+               .left = left,
+               .right = right,
+               .names = names,
+               .edge = true,
+               .expected = true};
+  if (moves || other)
+    g->moving = moves ? left : right;
+  return true;
+}
+
+
+/* The terms of `if (a && b) { if (c) ... }`, without an else: what stands there
+   is of the threads between edges.  False when there are too many. */
+static bool find_edges(writer *w, row r) {
+  while (r.n > 6 && cgl_token_is(r.at, "if") && cgl_token_is(&r.at[1], "(")) {
+    const size_t close = cgl_tokens_close(r.at, r.n, 1);
+    const row cond = cgl_row_slice(r, 2, close - 1);
+    if (cgl_tree_end(r, close) != r.n ||
+        cgl_few_find(cond, 0, "||", "?") < cond.n ||
+        cgl_few_find(cond, 0, ",", "=") < cond.n)
+      return true;
+    for (size_t i = 0; i < cond.n;) {
+      guard g;
+      if (!is_edge(w, cgl_few_next(cond, &i), &g))
+        continue;
+      if (w->nguards == MAX_GUARDS)
+        return false;
+      w->guards[w->nguards++] = g;
+    }
+    r = cgl_row_slice(r, close, r.n);
+    while (r.n > 2 && cgl_token_is(r.at, "{") &&
+           cgl_tokens_close(r.at, r.n, 0) == r.n)
+      r = cgl_row_slice(r, 1, r.n - 1);
+    if (cgl_tree_end(r, 0) != r.n)
+      return true;
+  }
+  return true;
+}
+
+
+static bool is_known(const writer *w, const guard *g) {
+  for (size_t i = 0; i < w->nguards; i++)
+    if (w->guards[i].all.at == g->all.at)
+      return true;
+  return false;
+}
+
+
 /* The guards of a row; false when there are too many.  *unseen: the compiler
    does not see through one of them, as it does through `?:` of values, and
    through slides that are no places in an array. */
@@ -308,6 +372,8 @@ static bool find_guards(writer *w, row r, bool *unseen) {
              (i &&
               cgl_token_is_any(&r.at[i], "<", "<=", ">", ">=", "==", "!=") &&
               is_guard(w, r, i, &g))) {
+      if (is_known(w, &g))
+        continue;
       if (w->nguards == MAX_GUARDS)
         return false;
       const bool place =
@@ -330,6 +396,13 @@ bool cgl_guard_find(writer *w, statement *const *list, size_t n,
   w->nguards = 0;
   if (!cgl_inner_find(w, list, n))
     return false;
+  while (!w->run && !w->style->strided && k + 1 < n &&
+         cgl_few_is_idle(w, list[k]))
+    k++;
+  if (!w->run && !w->style->strided && k + 1 == n &&
+      list[k]->kind == STATEMENT_PLAIN)
+    few = find_edges(w, list[k]->all);
+  k = 0;
   for (const variable *v = w->t->variables; v; v = v->next, k++)
     if (used[k] && v->again && v->value.n) {
       tokens += v->value.n;
@@ -342,7 +415,7 @@ bool cgl_guard_find(writer *w, statement *const *list, size_t n,
     few &= find_guards(w, r, &unseen);
   }
   for (k = 0; k < w->nguards; k++)
-    moves |= w->guards[k].moving.n > 0;
+    moves |= w->guards[k].moving.n > 0 || w->guards[k].edge;
   const bool found = few && moves && tokens <= MOST_TOKENS;
   w->t->guarded |= found && unseen;
   return found;
@@ -428,14 +501,51 @@ static void put_question(writer *w, size_t i, bool first, const char *last) {
 }
 
 
-/* What the guards say of the first or the last thread of a row. */
-static void put_end(writer *w, const bool *used, bool first) {
-  const char *last = w->run ? "31u" : w->pieces ? "cgl_many - 1" : "cgl_bx - 1";
+/* What an edge says of where the threads between edges begin and end. */
+static void put_edge(writer *w, size_t i, bool first) {
+  const guard *g = &w->guards[i];
+  const bool mirrored = g->moving.at == g->right.at;
+  const row other = mirrored ? g->left : g->right;
+  const cgl_token *op = g->right.at - 1;
+  const bool less = cgl_token_is_any(op, "<", "<=") != mirrored,
+             equal = cgl_token_is_any(op, "<=", ">=");
+  cgl_text_put(w->out, "{");
+  cgl_inner_put(w, g->names, false);
+  if (!g->moving.n) {
+    cgl_text_put(w->out, "if (!(");
+    cgl_put_tokens(w, g->all, false);
+    cgl_text_put(w->out, ")) cgl_to = 0;");
+  } else if (first) {
+    cgl_text_print(w->out, "cgl_first%zu[0] =", i);
+    put_call(w, " cgl_place_beside(", g->moving, other, ");");
+  } else {
+    cgl_text_print(w->out,
+                   "cgl_holds = cgl_holds && cgl_edge<%d, %d>(cgl_first%zu[0], "
+                   "cgl_bx - 1,",
+                   less, equal == less, i);
+    put_call(w, "", g->moving, other, ", &cgl_from, &cgl_to);");
+  }
+  cgl_inner_put_end(w, g->names);
+  cgl_text_put(w->out, "}");
+  cgl_put_own(w);
+}
+
+
+/* What the edges, or the other guards, say of the first or the last thread of a
+   row, or of those within the edges. */
+static void put_end(writer *w, const bool *used, bool edges, bool within,
+                    bool first) {
+  const char *last = w->run      ? "31u"
+                     : w->pieces ? "cgl_many - 1"
+                     : within    ? "cgl_to - 1"
+                                 : "cgl_bx - 1";
   cgl_text_print(w->out, "{ const unsigned %s = %s;",
                  w->run      ? "cgl_l"
                  : w->pieces ? "cgl_i"
                              : "cgl_x",
-                 first ? "0" : last);
+                 !first   ? last
+                 : within ? "cgl_from"
+                          : "0");
   cgl_text_put(
       w->out,
       w->run      ? "const uint3 threadIdx = {cgl_wx + cgl_l, cgl_wy, cgl_wz};"
@@ -443,18 +553,24 @@ static void put_end(writer *w, const bool *used, bool first) {
                   : "const uint3 threadIdx = {cgl_x, cgl_y, cgl_z};");
   cgl_region_put_again(w, used);
   for (size_t i = 0; i < w->nguards; i++)
-    put_question(w, i, first, last);
+    if (w->guards[i].edge != edges)
+      continue;
+    else if (edges)
+      put_edge(w, i, first);
+    else
+      put_question(w, i, first, within ? "cgl_to - 1 - cgl_from" : last);
   cgl_text_put(w->out, "}");
   cgl_put_own(w);
 }
 
 
-void cgl_guard_put(writer *w) {
+/* The questions of the edges, or of the other guards. */
+static void put_ends(writer *w, bool edges, bool within) {
   bool used[1024] = {false};
-  cgl_put_own(w);
-  cgl_text_put(w->out, "bool cgl_holds = true;");
   for (size_t i = 0; i < w->nguards; i++) {
     const guard *g = &w->guards[i];
+    if (g->edge != edges)
+      continue;
     cgl_region_mark(w, g->all, used, 0);
     cgl_inner_mark(w, g->names, used);
     if (g->moving.n) {
@@ -466,9 +582,30 @@ void cgl_guard_put(writer *w) {
     if (g->slides || g->equal)
       cgl_text_print(w->out, "long cgl_by%zu = 0;", i);
   }
-  put_end(w, used, true);
+  put_end(w, used, edges, within, true);
   cgl_text_put(w->out, "if (cgl_holds) ");
-  put_end(w, used, false);
+  put_end(w, used, edges, within, false);
+}
+
+
+bool cgl_guard_put(writer *w) {
+  bool edges = false, others = false;
+  for (size_t i = 0; i < w->nguards; i++) {
+    edges |= w->guards[i].edge;
+    others |= !w->guards[i].edge;
+  }
+  cgl_put_own(w);
+  cgl_text_put(w->out, "bool cgl_holds = true;");
+  if (edges) {
+    cgl_text_put(w->out, "unsigned cgl_from = 0, cgl_to = cgl_bx;");
+    put_ends(w, true, false);
+  }
+  if (others && edges)
+    cgl_text_put(w->out, "if (cgl_from < cgl_to) {");
+  if (others)
+    put_ends(w, false, edges);
+  cgl_text_put(w->out, others && edges ? "}" : "");
+  return edges;
 }
 
 

@@ -278,7 +278,7 @@ static void put_epilogue(writer *w, const bool *used, statement *const *list,
 
 /* The head of a loop over the threads, or over the lanes of the run's warp. */
 static void put_head(writer *w, bool ordered, bool in_row, const char *from,
-                     const char *most) {
+                     const char *most, const char *step) {
   const char *pragma = ordered || w->style->ordered ? "" : "CGL_UNORDERED ";
   cgl_put_own(w);
   if (w->t->strips)
@@ -290,19 +290,19 @@ static void put_head(writer *w, bool ordered, bool in_row, const char *from,
     cgl_text_print(
         w->out,
         "%sfor (unsigned cgl_i = 0; cgl_i < cgl_many; cgl_i++) { const "
-        "unsigned cgl_x = cgl_from + cgl_i, cgl_t = (cgl_z * cgl_by + cgl_y) * "
-        "cgl_bx + cgl_x; const uint3 threadIdx = {cgl_x, cgl_y, cgl_z};",
+        "unsigned cgl_x = cgl_from + cgl_i; const long cgl_t = CGL_ROW_FIRST + "
+        "(long)cgl_x; const uint3 threadIdx = {cgl_x, cgl_y, cgl_z};",
         pragma);
   else if (!w->run)
     cgl_text_print(
         w->out,
         "%s%sfor (unsigned cgl_x = %s; cgl_x "
-        "< %s; cgl_x++) { const unsigned cgl_t = (cgl_z * cgl_by + cgl_y) * "
-        "cgl_bx + cgl_x; const uint3 threadIdx = {cgl_x, cgl_y, cgl_z};",
+        "< %s; cgl_x += %s) { const long cgl_t = CGL_ROW_FIRST + (long)cgl_x; "
+        "const uint3 threadIdx = {cgl_x, cgl_y, cgl_z};",
         in_row ? ""
                : "for (unsigned cgl_z = 0; cgl_z < cgl_bz; cgl_z++) for "
                  "(unsigned cgl_y = 0; cgl_y < cgl_by; cgl_y++) ",
-        pragma, from, most ? most : "cgl_bx");
+        pragma, from, most ? most : "cgl_bx", step);
   else
     cgl_text_print(
         w->out,
@@ -329,105 +329,6 @@ static bool has_plain_atomics(writer *w, row r) {
     if (cgl_put_is_plain_atomic(w, r, i))
       return true;
   return false;
-}
-
-
-/* if (x < bound) ...; where x is threadIdx.x or a variable that is computed as
-   it: the guard is the loop's bound.  Writes the bound and returns the guarded
-   statement; 0 tokens when the region is no such. */
-static row put_guard(writer *w, statement *const *list, size_t n) {
-  static const row none;
-  const variable *v = NULL;
-  row r = list[0]->all;
-  if (n != 1 || w->run || list[0]->kind != STATEMENT_PLAIN || r.n < 7 ||
-      !cgl_token_is(r.at, "if") || !cgl_token_is(&r.at[1], "(") ||
-      cgl_row_has(r, "else"))
-    return none;
-  size_t close = cgl_tokens_close(r.at, r.n, 1), op = 3;
-  if (cgl_token_is_axis(r.at, r.n, 2, "threadIdx"))
-    op = 5;
-  else {
-    v = cgl_tree_find(w->t, &r.at[2]);
-    row value = v ? v->value : none;
-    if (!v || !v->again || v->is_auto || value.n != 4 ||
-        !cgl_token_is_axis(value.at, value.n, 1, "threadIdx"))
-      return none;
-    for (size_t i = 0; i < v->type.n; i++)
-      if (!cgl_token_is_any(&v->type.at[i], "int", "unsigned", "const",
-                            "uint32_t", "int32_t", "uint"))
-        return none;
-  }
-  if (op + 2 > close - 1)
-    return none;
-  row bound = cgl_row_slice(r, op + 1, close - 1);
-  if (!cgl_token_is(&r.at[op], "<") ||
-      !cgl_values_is_uniform(w->t, bound, false))
-    return none;
-  for (size_t i = 0; i < bound.n; i++)
-    if (cgl_token_is_any(&bound.at[i], "&&", "||", "?", ",", "<", ">",
-                         "==", "!=", "&", "|", "^", "<=", ">="))
-      return none;
-  cgl_put_own(w);
-  cgl_text_put(w->out, "{ const unsigned cgl_k = cgl_limit(");
-  cgl_put_name(w, v ? "cgl_t_" : "", v ? v : &(variable){.name.text = ""});
-  cgl_text_put(w->out, v ? "()," : "0u,");
-  cgl_put_tokens(w, bound, false);
-  cgl_text_put(w->out, ", cgl_bx);");
-  return cgl_row_slice(r, close, r.n);
-}
-
-
-/* The sum of numbers that all threads have in front of `&&` or the row's end,
-   from i on; 0 tokens when it is none. */
-static row find_sum(writer *w, row r, size_t i) {
-  size_t end = i;
-  for (; end < r.n && !cgl_token_is(&r.at[end], "&&"); end++)
-    if (r.at[end].kind != CGL_TOKEN_NAME &&
-        r.at[end].kind != CGL_TOKEN_NUMBER &&
-        !cgl_token_is_any(&r.at[end], "+", "-", "."))
-      return (row){NULL, 0};
-  row sum = cgl_row_slice(r, i, end);
-  return cgl_values_is_uniform(w->t, sum, false) ? sum : (row){NULL, 0};
-}
-
-
-/* if (lane == 0) or if (threadIdx.x == blockDim.x - 1): only one thread of a
-   row or of a warp does something.  Returns which, or 0 tokens; `of_row`: in a
-   run of warps, the row's. */
-static row only_one(writer *w, const statement *s, bool *of_row) {
-  static const row none;
-  row r = s->all;
-  if (s->kind != STATEMENT_PLAIN || r.n < 7 || !cgl_token_is(r.at, "if") ||
-      !cgl_token_is(&r.at[1], "(") || cgl_row_has(r, "else") || w->mask ||
-      w->t->strips || (w->run && !w->fast))
-    return none;
-  row cond = cgl_row_slice(r, 2, cgl_tokens_close(r.at, r.n, 1) - 1);
-  for (size_t i = 0; i < cond.n; i++)
-    if (cgl_token_is_any(&cond.at[i], "||", "?"))
-      return none;
-  cond = cgl_stride_expand(w, cond, 0);
-  for (size_t i = 0; i + 4 < cond.n; i++) {
-    bool warp, x = false;
-    size_t n = w->run ? cgl_stride_lane(cond, i, &warp) : 0, open = 0;
-    if (n && warp)
-      continue;
-    if (!n && cgl_token_is_axis(cond.at, cond.n, i, "threadIdx")) {
-      x = true;
-      n = 3;
-    }
-    while (n && i > open && i + n < cond.n &&
-           cgl_token_is(&cond.at[i - open - 1], "(") &&
-           cgl_token_is(&cond.at[i + n], ")"))
-      open++, n++;
-    if (!n || i + n + 1 >= cond.n || !cgl_token_is(&cond.at[i + n], "==") ||
-        (i > open && !cgl_token_is(&cond.at[i - open - 1], "&&")))
-      continue;
-    *of_row = x && w->run;
-    row which = find_sum(w, cond, i + n + 1);
-    if (which.n)
-      return which;
-  }
-  return none;
 }
 
 
@@ -467,8 +368,8 @@ static void put_walked(writer *w, const stride *walk) {
 
 /* `in_row`: the loops over the block's rows stand around it. */
 static void put_loop(writer *w, const loop *l, bool in_row, const char *from,
-                     const char *most) {
-  put_head(w, l->ordered, in_row, from, most);
+                     const char *most, const char *step) {
+  put_head(w, l->ordered, in_row, from, most, step);
   w->inside = true;
   put_prologue(w, l->used, l->list, l->n);
   cgl_text_put(w->out, " {");
@@ -510,17 +411,19 @@ static void put_known(writer *w, const loop *l) {
     cgl_text_put(w->out, "cgl_many = cgl_bx - cgl_from; if (cgl_size_y == 1 && "
                          "cgl_many > cgl_most) cgl_many = cgl_most; "
                          "CGL_ASSUME(cgl_many <= 1024)");
-  cgl_guard_put(w);
+  const bool edges = cgl_guard_put(w);
   if (w->pieces)
     cgl_text_put(w->out, "if (cgl_size_y == 1 && !cgl_holds && cgl_many > 32) {"
                          " cgl_most = 32; cgl_many = 0; continue; }");
   w->holds = true;
-  cgl_text_put(w->out, "if (cgl_holds) {");
-  put_loop(w, l, true, "0", NULL);
+  cgl_text_put(w->out, edges ? "if (cgl_holds && cgl_from < cgl_to) {"
+                               "CGL_ASSUME(cgl_to <= 1024)"
+                             : "if (cgl_holds) {");
+  put_loop(w, l, true, edges ? "cgl_from" : "0", edges ? "cgl_to" : NULL, "1");
   w->holds = false;
   w->labels++; /* the same statements, with their own label */
-  cgl_text_put(w->out, "} else {");
-  put_loop(w, l, true, "0", NULL);
+  cgl_text_put(w->out, edges ? "} else if (!cgl_holds) {" : "} else {");
+  put_loop(w, l, true, "0", NULL, "1");
   cgl_text_put(w->out, "} }");
   w->pieces = false;
 }
@@ -529,8 +432,6 @@ static void put_known(writer *w, const loop *l) {
 /* One loop for `n` statements, or for the body of a stride. */
 void cgl_region_put(writer *w, statement *const *list, size_t n,
                     const stride *walk) {
-  bool of_row = false;
-  row one = n == 1 && !walk ? only_one(w, list[0], &of_row) : (row){NULL, 0};
   bool used[1024] = {false}, ordered = false, returns = false;
   w->region++;
   w->labels++;
@@ -557,51 +458,68 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
     for (variable *v = w->t->variables; v; v = v->next, k++)
       if (used[k] && cgl_region_is_local(v))
         note_use(w, v);
-  row guarded = walk || one.n ? (row){NULL, 0} : put_guard(w, list, n);
-  if (one.n) {
-    cgl_put_own(w);
-    cgl_text_put(w->out, "{ const unsigned cgl_only = cgl_one(");
-    cgl_put_tokens(w, one, false);
-    cgl_text_print(w->out, ", %s, %s), cgl_k = cgl_only + 1;",
-                   of_row ? "cgl_wx" : "0", w->run ? "32" : "cgl_bx");
-  }
-  const loop whole = {list, n, walk, guarded, used, ordered, returns};
-  const char *from = one.n ? "cgl_only" : "0",
-             *most = walk || guarded.n || one.n ? "cgl_k" : NULL;
-  if (most || w->t->strips || (w->run && !w->fast) ||
-      !cgl_guard_find(w, list, n, used))
-    put_loop(w, &whole, walk && walk->rows, from, most);
+  few_threads f;
+  const bool few = !walk && cgl_few_put(w, list, n, &f);
+  const loop whole = {list, n,       walk,   few ? f.guarded : (row){NULL, 0},
+                      used, ordered, returns};
+  if (few)
+    put_loop(w, &whole, false, f.from, "cgl_k", f.step);
+  else if (walk || w->t->strips || (w->run && !w->fast) ||
+           !cgl_guard_find(w, list, n, used))
+    put_loop(w, &whole, walk && walk->rows, "0", walk ? "cgl_k" : NULL, "1");
   else
     put_known(w, &whole);
-  cgl_text_put(w->out, guarded.n || one.n ? " }" : "");
+  cgl_text_put(w->out, few ? " }" : "");
   cgl_put_own(w);
   if (returns && w->alive && !w->run)
     cgl_text_put(w->out, "if (!cgl_some(cgl_alive, cgl_n)) return;\n");
 }
 
 
-static bool is_only_one(writer *w, const statement *s) {
-  bool of_row;
-  return only_one(w, s, &of_row).n;
+static bool has_loop(const statement *s) {
+  return s->kind == STATEMENT_PLAIN &&
+         (cgl_row_has(s->all, "for") || cgl_row_has(s->all, "while"));
+}
+
+
+/* How many of the statements are to be a region of their own.  The compiler
+   takes threads in vectors around one of a loop and a condition that is theirs
+   in common, not around both; no variable is divided. */
+static size_t find_end(writer *w, statement *const *list, size_t n) {
+  size_t loops = 0;
+  for (size_t i = 0; i < n; i++)
+    loops += has_loop(list[i]);
+  for (size_t i = 0; loops && i < n; i++) {
+    const statement *s = list[i];
+    if (s->kind == STATEMENT_DECLARATION && cgl_region_is_local(s->variable))
+      break;
+    if (s->kind == STATEMENT_PLAIN && !cgl_tree_returns(s->all) &&
+        cgl_few_is_common(w, s))
+      return i ? i : 1;
+  }
+  return n;
 }
 
 
 void cgl_region_flush(writer *w) {
-  size_t n = w->npending;
+  size_t n = w->npending, k = 0;
   w->npending = 0;
   if (n && !w->t->why && !cgl_strip_put_coherent(w, w->pending, n))
-    cgl_region_put(w, w->pending, n, NULL);
+    for (size_t i = 0; i < n; i += k) {
+      k = find_end(w, &w->pending[i], n - i);
+      cgl_region_put(w, &w->pending[i], k, NULL);
+    }
 }
 
 
 void cgl_region_add(writer *w, statement *s) {
-  if (w->run && w->npending && is_only_one(w, s))
+  if (w->run && w->npending && cgl_few_is_one(w, s))
     cgl_region_flush(w);
   if (w->npending == MAX_PENDING)
     cgl_tree_refuse(w->t, &w->t->kernel->name, "too many statements");
   else
     w->pending[w->npending++] = s;
-  if (w->run && w->npending == 1 && is_only_one(w, s))
+  if (w->run && w->npending == 1 && cgl_few_is_one(w, s))
     cgl_region_flush(w);
 }
 

@@ -156,7 +156,9 @@ static size_t put_subscript(writer *w, row r, size_t i) {
       cgl_text_print(w->out, "cgl_near<%s, cgl_wide>(cgl_wide_%.*s, %.*s,",
                      shared, length, name, length, name);
     cgl_put_rest(w, sum, at, n);
-    cgl_text_put(w->out, ")");
+    cgl_text_put(w->out, w->run      ? ", cgl_l, 31)"
+                         : w->pieces ? ", cgl_i, cgl_many - 1)"
+                                     : ", cgl_x, cgl_bx - 1)");
   }
   cgl_text_put(w->out, "]");
   return end + 1 - i;

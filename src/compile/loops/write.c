@@ -423,6 +423,11 @@ static void put_own(writer *w, const variable *v) {
 }
 
 
+static bool is_int(const variable *v) {
+  return v->type.n == 1 && cgl_token_is(v->type.at, "int");
+}
+
+
 /* A type that a value decides comes behind those of what the value names. */
 static void put_variable(writer *w, variable *v) {
   if (v->written)
@@ -437,7 +442,7 @@ static void put_variable(writer *w, variable *v) {
     return; /* a template's, see put_templates */
   if (v->index.n) {
     cgl_put_name(w, "const long cgl_base_", v);
-    cgl_text_put(w->out, " = (unsigned)(");
+    cgl_text_put(w->out, is_int(v) ? " = (int)(unsigned)(" : " = (unsigned)(");
     cgl_put_tokens(w, v->index, false);
     cgl_text_put(w->out, ");");
     cgl_put_own(w);
@@ -540,7 +545,8 @@ static void put_shapes(writer *w) {
       w->style->id);
   for (const variable *v = w->t->variables; v; v = v->next)
     if (v->index.n) {
-      cgl_text_put(w->out, wide ? "&& cgl_fits(" : "if (!(cgl_fits(");
+      cgl_text_print(w->out, "%scgl_fits<%d>(", wide ? "&& " : "if (!(",
+                     is_int(v));
       cgl_put_tokens(w, v->index, false);
       cgl_text_put(w->out, ")");
       wide = true;

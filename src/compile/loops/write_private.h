@@ -1,5 +1,5 @@
 /* How the files that write loops share their work: text.c, region.c, guard.c,
-   stride.c, warp.c and write.c.
+   stride.c, few.c, warp.c and write.c.
    Invariant: what is pending is written before anything that must follow it;
    the names of variables are unique, so where a text stands does not matter. */
 #ifndef CGL_COMPILE_LOOPS_WRITE_PRIVATE_H
@@ -20,6 +20,7 @@ typedef struct guard {
                      what a slide follows */
   uint64_t names; /* bits: those of w->inner that it needs */
   bool slides;
+  bool edge;     /* only threads for which it holds do anything */
   bool equal;    /* == or != */
   bool expected; /* a comparison's value, where rows are inside */
 } guard;
@@ -170,6 +171,40 @@ void cgl_inner_put_end(writer *w, uint64_t names);
 /* Marks what the names' values name, as cgl_region_mark. */
 void cgl_inner_mark(writer *w, uint64_t names, bool *used);
 
+/* ---- few.c ---- */
+
+/* The threads of a row that a region is of, as the loop over them is written:
+   from, below cgl_k, by so many. */
+typedef struct few_threads {
+  const char *from, *step;
+  row guarded; /* the statement that all of them do; nothing: the region's own
+                */
+} few_threads;
+
+/* Opens a block and declares in it what the loop needs; false: the region may
+   be of all threads. */
+bool cgl_few_put(writer *w, statement *const *list, size_t n, few_threads *f);
+
+/* May the statement be left out of threads that do no more? */
+bool cgl_few_is_idle(writer *w, const statement *s);
+
+/* Without the brackets around all of it. */
+row cgl_few_unwrap(row r);
+
+/* Where one of the operators stands outside of brackets from i on; r.n:
+ * nowhere.
+ */
+size_t cgl_few_find(row r, size_t i, const char *a, const char *b);
+
+/* The next term of a condition, up to `&&`, from *i on. */
+row cgl_few_next(row cond, size_t *i);
+
+/* Is the statement of all threads or of none? */
+bool cgl_few_is_common(writer *w, const statement *s);
+
+/* Is the statement of one thread of a row or a warp? */
+bool cgl_few_is_one(writer *w, const statement *s);
+
 /* ---- guard.c ---- */
 
 /* Finds the guards of the statements and of what they use that is computed
@@ -179,8 +214,9 @@ bool cgl_guard_find(writer *w, statement *const *list, size_t n,
                     const bool *used);
 
 /* Declares cgl_holds: they are known for all of a row, a piece of one or a
-   warp. */
-void cgl_guard_put(writer *w);
+   warp.  True: or for its threads from cgl_from to cgl_to, which it declares,
+   and the others do nothing. */
+bool cgl_guard_put(writer *w);
 
 /* Writes what a guard at i is known to be; how many tokens it has, or 0. */
 size_t cgl_guard_put_known(writer *w, row r, size_t i);

@@ -1,0 +1,149 @@
+-- Kernels with barriers whose statements are of a few of a row's threads, on
+-- the host device: the loop over those alone does what fibers do.
+-- CGRAPHLUA_RANDOM_KERNELS=10000 sets how many random kernels are tried (60);
+-- the first twenty with all optimizations.
+local cg = require "cgraphlua"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/../support/device.lua")
+local random_kernels = dofile(here .. "/../support/kernels.lua")
+
+if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
+  return describe("statements of a few threads", function()
+    pending "as loops are the host device's"
+  end)
+end
+
+local module_as, quickly = random_kernels.module_as, random_kernels.quickly
+
+local shapes = { { 2, 64 }, { { 3, 2 }, { 37, 3 } }, { { 2, 2, 2 }, { 16, 5, 2 } },
+  { { 3, 2 }, { 16, 16 } }, { 2, 512 }, { { 2, 3 }, { 1, 8 } }, { 1, 2 }, { 2, 1024 } }
+local words = 8192
+
+local function numbers()
+  local input, values = cg.zeros("uint32", 4096), {}
+  for i = 1, 4096 do values[i] = i * 2654435761 % 4294967296 end
+  input:upload(values)
+  return input
+end
+
+local function compare(modules, name, body, input)
+  for i, shape in ipairs(shapes) do
+    local got = {}
+    for m, module in ipairs(modules) do
+      local out = cg.zeros("uint32", words)
+      module:kernel(name):launch(shape[1], shape[2], out, input, 5 + 3 * i, i % 2)
+      got[m] = out:download()
+    end
+    for j = 1, words do
+      if got[1][j] ~= got[2][j] then
+        error(("shape %d: word %d is %d in loops, %d in fibers: %s"):format(i, j,
+          got[1][j], got[2][j], body), 0)
+      end
+    end
+  end
+end
+
+-- `x` is the thread's place, `t` its number in the block, `n` a small number, `f` 0 or 1,
+-- s[t] the thread's word of shared memory, in[2048 + x] a number beside others.
+local statements = {
+  "if (x % n == 3) s[t] += 5u;", "if (!(x % (2 * n))) s[t] += 7u;",
+  "if (x % -n == 1) s[t] += 7u;", "if (x % un == -1) s[t]++;", "if (x % (n + 2000) == 5) s[t]++;",
+  "if (x % n == n) s[t] += 3u;", "if (x % 3 == f && s[t] & 1) s[t] = 9u;",
+  "if ((x & n) == 0) s[t] ^= 3u;", "if ((x & (f * 8 + 7)) == 4) s[t] ^= 5u;",
+  "if (0 == f && (x & 3) == 0) s[t] ^= 77u;",
+  "int i = n * x; if (i < 300) s[t] += in[i];",
+  "int i = (x + 1) * 2 * n - 1; if (i <= 300) s[t] += in[i];",
+  "unsigned i = un * x - 40u; if (i < 300u) s[t] += in[i];",
+  "int i = -n * x; if (i > -100) s[t] += in[2048 + i];",
+  "int i = n * x - 300; if (i < 20) s[t] += in[2048 + i]; ",
+  "int i = big * x; if (i < 20) s[t] += 11u;", "unsigned i = big * x; if (i < 2000000000u) s[t]++;",
+  "long i = n * x; if (100 > i) s[t] += in[i];",
+  "short i = 9000 * x; if (i < 300) s[t] += 3u;", "char i = n * x; if (i < 30) s[t] += 3u;",
+  "int i = n * x; if (i < 900u && 40 < i) s[t] += in[i];",
+  "int i = n * x, k = i + f; if (k + 1 < 300) s[t] += in[k];",
+  "if (n * x < 100 && n > 9) s[t] += 3u;", "if (x * x < 100) s[t] += 3u;",
+  "if (x >= 2 && x < n) s[t] += in[x];", "if (x > n && 30 >= x) s[t] += in[2048 - x];",
+  "if (c >= 0 && c < n * 9 && r >= 0 && r < n) s[t] += in[2048 + c];",
+  "if (c >= 0 && r < 20) { if (x - 2 >= 0 && x - 2 < 28) s[t] += in[2048 + c] + in[x - 2]; }",
+  "if (c >= 0) { unsigned v = in[c]; if (x < 9) s[t] += v; }",
+  "if (c >= 0 && in[2048 + c] & 1) s[t] = s[t] * 3u;",
+  "if (uc < 60u) s[t] += in[2048 + c];", "if (uc >= 5u && uc <= 4294967290u) s[t] += 3u;",
+  "if (x < 2.5f * n) s[t] += 3u;", "if (c < 1.5 && x >= 1) s[t] += 9u;",
+  "if (x < 20) { if (r > 1) s[t] += 2u; else s[t] += 4u; }",
+  "if (x > 20) s[t] += 2u; else if (x > 10) s[t] += 4u;",
+  "if (x < n) if (r < 3) s[t] += 2u; else s[t] += 4u;",
+  "if (f) s[t] += in[x];",
+  "if (f && n > 12) { s[t] += in[x]; } for (int k = 0; k < n; k++) s[t] += k;",
+  "for (int k = 0; k < 3; k++) s[t] = s[t] * 3u + k; if (f) s[t] ^= 3u; if (n > 14) s[t]++;",
+  "if (n > 1 || f) s[t] += 3u;", "if (x < n || f) s[t] += 3u;", "if (x == n) s[t] += 3u;",
+  "unsigned v = s[t]; if (f) v += in[x]; for (int k = 0; k < n; k++) v = v * 3u + k; s[t] = v;",
+  "s[t] += in[un + x] + in[tx + un] + in[tx + 2047u];", "if (tx >= un) s[t] += in[tx - un];",
+  "if (tx > 2) s[t] += in[tx + 4294967293u];", "s[t] += in[2048 + x - n] + in[c + 2100u];",
+  "float v = in[x & 63] * 1e-9f; s[t] += (unsigned)(100.f * fminf(fmaxf(v, 0.5f), 3.f));",
+  "if (x < 40 && x >= 0 && c < 50 && uc != 3u) { int q = x - 1; if (q < 3) s[t] += q; }",
+}
+
+local function kernel(name, chosen)
+  return ([[
+  extern "C" __global__ void %s(unsigned *all, const unsigned *in, int n, int f) {
+    __shared__ unsigned s[1024];
+    const int x = threadIdx.x;
+    const unsigned tx = threadIdx.x, un = n;
+    const int t = x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    const int c = blockIdx.x * 28 + threadIdx.x - 2, r = blockIdx.y * 3 + threadIdx.y - 1;
+    const unsigned uc = blockIdx.x * 28 + threadIdx.x - 2;
+    const int big = 2000000011 + f;
+    const int b = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+    unsigned a = in[t];
+    s[t] = a;
+    __syncthreads();
+    %s
+    all[b * blockDim.x * blockDim.y * blockDim.z + t] = a + s[t];
+  }]]):format(name, table.concat(chosen, "\n__syncthreads();\n"))
+end
+
+describe("statements of a few threads", function()
+  teardown(device.nothing_alive)
+
+  it("do in loops what they do in fibers", function()
+    local text, input = {}, numbers()
+    for k, s in ipairs(statements) do
+      text[k] = kernel("one" .. k, { "{ __syncthreads(); " .. s .. " }" })
+    end
+    text = table.concat(text, "\n")
+    local modules = { module_as(nil, text), module_as("fibers", text) }
+    for k, s in ipairs(statements) do
+      assert.equal("loops", (modules[1]:kernel("one" .. k):form()), s)
+      compare(modules, "one" .. k, s, input)
+    end
+  end)
+
+  it("do so for random rows of them", function()
+    local many, input = tonumber(os.getenv "CGRAPHLUA_RANDOM_KERNELS") or 60, numbers()
+    for first = 1, many, 20 do
+      local text, bodies = {}, {}
+      for seed = first, first + 19 do
+        math.randomseed(seed)
+        local chosen = {}
+        for k = 1, math.random(2, 5) do
+          local s = statements[math.random(#statements)]
+          if math.random(3) == 1 then
+            s = s .. "} __syncthreads(); {" .. statements[math.random(#statements)]
+          end
+          chosen[k] = math.random(3) == 1
+              and "for (int turn = 0; turn < n; turn += 5) { __syncthreads(); " .. s .. " }"
+            or "{ __syncthreads(); " .. s .. " }"
+        end
+        bodies[seed] = kernel("few" .. seed, chosen)
+        text[#text + 1] = bodies[seed]
+      end
+      text = table.concat(text, "\n")
+      local modules = quickly(first == 1 and "-O3" or "-O0", function()
+        return { module_as(nil, text), module_as("fibers", text) }
+      end)
+      for seed = first, first + 19 do
+        compare(modules, "few" .. seed, bodies[seed], input)
+      end
+    end
+  end)
+end)
