@@ -174,13 +174,16 @@ CGL_INLINE auto cgl_near(long wide, I index, T rest, long x, long last) {
     return first + (first + last < 0 ? 1l << 32 : 0) + x;
   }
 }
-/* What a sum of an index and the rest is that `value` holds: in 64 bits, where
-   that cannot differ. */
-template <bool FIT> CGL_INLINE long cgl_beside(long wide, int rest, int value) {
-  return FIT ? wide + rest : value;
-}
-template <bool FIT, class T> CGL_INLINE long cgl_beside(long, T, int value) {
-  return value;
+/* What a sum of an index and the rest is that `value` holds, for thread x of a
+   row: in 64 bits, where that differs for no place in an array. */
+template <bool FIT, class T>
+CGL_INLINE long cgl_beside(long wide, T rest, int value, long x) {
+  if constexpr (!FIT || sizeof(T) != 4 || (T)0.5 != (T)0)
+    return value;
+  else if constexpr ((T)-1 < (T)0)
+    return wide + (int)rest;
+  else
+    return (int)((unsigned)(wide - x) + rest) + x;
 }
 /* The first thread of a row.  A thread is numbered in 64 bits, in which the
    compiler knows that the numbers of a row do not wrap around. */

@@ -51,8 +51,7 @@ row cgl_few_next(row cond, size_t *i) {
 }
 
 
-/* The condition of `if (...) ...`, or 0 tokens when it has an else. */
-static row condition(writer *w, const statement *s) {
+row cgl_few_condition(writer *w, const statement *s) {
   static const row none;
   row r = s->all;
   if (s->kind != STATEMENT_PLAIN || r.n < 7 || !cgl_token_is(r.at, "if") ||
@@ -128,7 +127,7 @@ static row find_sum(writer *w, row r, size_t i) {
    row or of a warp does something.  Returns which, or 0 tokens; `of_row`: in a
    run of warps, the row's. */
 static row only_one(writer *w, const statement *s, bool *of_row) {
-  const row cond = cgl_stride_expand(w, condition(w, s), 0);
+  const row cond = cgl_stride_expand(w, cgl_few_condition(w, s), 0);
   for (size_t i = 0; i + 4 < cond.n; i++) {
     bool warp, x = false;
     size_t n = w->run ? cgl_stride_lane(cond, i, &warp) : 0, open = 0;
@@ -200,7 +199,7 @@ static bool is_rest(writer *w, row r, row *x, row *by, bool *bits) {
 
 static bool put_every(writer *w, statement *const *list, size_t n,
                       few_threads *f) {
-  const row cond = n == 1 ? condition(w, list[0]) : (row){NULL, 0};
+  const row cond = n == 1 ? cgl_few_condition(w, list[0]) : (row){NULL, 0};
   for (size_t i = 0; i < cond.n && !w->run;) {
     const row term = cgl_few_next(cond, &i);
     const size_t op = cgl_few_find(term, 0, "==", "==");
@@ -375,7 +374,7 @@ static void put_seen(writer *w, const line *l, row of, row bound, bool equal) {
 
 
 static bool put_until(writer *w, statement *const *list, size_t n) {
-  const row cond = condition(w, list[n - 1]);
+  const row cond = cgl_few_condition(w, list[n - 1]);
   bool needed[MAX_PENDING];
   if (w->run || w->style->strips || w->style->strided)
     return false;
@@ -408,7 +407,7 @@ static bool put_until(writer *w, statement *const *list, size_t n) {
 /* ---- all or none ---- */
 
 bool cgl_few_is_common(writer *w, const statement *s) {
-  const row cond = w->run ? (row){NULL, 0} : condition(w, s);
+  const row cond = w->run ? (row){NULL, 0} : cgl_few_condition(w, s);
   return cond.n && cgl_values_is_uniform(w->t, cond, false);
 }
 
@@ -417,7 +416,7 @@ static bool put_common(writer *w, statement *const *list, size_t n,
                        few_threads *f) {
   if (n != 1 || !cgl_few_is_common(w, list[0]))
     return false;
-  const row cond = condition(w, list[0]);
+  const row cond = cgl_few_condition(w, list[0]);
   cgl_text_put(w->out, "{ const unsigned cgl_k = (");
   cgl_put_tokens(w, cond, false);
   cgl_text_put(w->out, ") ? cgl_bx : 0;");

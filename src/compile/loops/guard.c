@@ -297,14 +297,17 @@ static bool is_edge(writer *w, row term, guard *g) {
   size_t i = cgl_few_find(term, 0, "<", "<=");
   if (i == term.n)
     i = cgl_few_find(term, 0, ">", ">=");
+  const bool equal = i == term.n;
+  if (equal)
+    i = cgl_few_find(term, 0, "==", "!=");
   const row left = cgl_row_slice(term, 0, i),
             right =
                 cgl_row_slice(term, i + 1 < term.n ? i + 1 : term.n, term.n);
   bool moves = false, other = false, blocks;
   uint64_t names = 0;
   if (!left.n || !right.n || !is_place(w, left, &names, &moves, &blocks) ||
-      !is_place(w, right, &names, &other, &blocks) || (moves && other) ||
-      cgl_inner_loops(w, names))
+      !is_place(w, right, &names, &other, &blocks) ||
+      (equal ? moves || other : moves && other) || cgl_inner_loops(w, names))
     return false;
   *g = (guard){.all = term,
                .left = left,
@@ -315,6 +318,20 @@ static bool is_edge(writer *w, row term, guard *g) {
   if (moves || other)
     g->moving = moves ? left : right;
   return true;
+}
+
+
+bool cgl_guard_is_of_rows(writer *w, const statement *s) {
+  const row cond = cgl_few_condition(w, s);
+  w->ninner = 0;
+  for (size_t i = 0; i < cond.n;) {
+    guard g;
+    const row term = cgl_few_next(cond, &i);
+    if (cgl_few_find(term, 0, "==", "==") < term.n && is_edge(w, term, &g) &&
+        !cgl_values_is_uniform(w->t, term, false))
+      return true;
+  }
+  return false;
 }
 
 

@@ -82,7 +82,9 @@ static void put_beside(writer *w, const variable *v) {
   cgl_text_put(w->out, ",");
   cgl_put_rest(w, sum, at, n);
   cgl_put_name(w, ", ", v);
-  cgl_text_put(w->out, ");");
+  cgl_text_put(w->out, w->run      ? ", cgl_l);"
+                       : w->pieces ? ", cgl_i);"
+                                   : ", cgl_x);");
 }
 
 
@@ -482,21 +484,44 @@ static bool has_loop(const statement *s) {
 }
 
 
+/* Does no thread carry a value of its own from the first i statements into the
+   others, but in a variable that has room for those of all threads? */
+static bool is_divisible(writer *w, statement *const *list, size_t i,
+                         size_t n) {
+  bool used[1024] = {false};
+  if (count_variables(w->t) > 1024)
+    return false;
+  for (size_t j = i; j < n; j++)
+    cgl_region_mark(w,
+                    list[j]->kind == STATEMENT_DECLARATION ? list[j]->value
+                                                           : list[j]->all,
+                    used, 0);
+  size_t k = 0;
+  for (const variable *v = w->t->variables; v; v = v->next, k++)
+    for (size_t j = 0; j < i && used[k]; j++)
+      if (list[j]->variable == v && list[j]->kind == STATEMENT_DECLARATION &&
+          cgl_region_is_local(v) && !v->kept)
+        return false;
+  return true;
+}
+
+
 /* How many of the statements are to be a region of their own.  The compiler
-   takes threads in vectors around one of a loop and a condition that is theirs
-   in common, not around both; no variable is divided. */
+   takes threads in vectors around a loop, and not around a condition as well
+   that is theirs in common; nor around what one of them does. */
 static size_t find_end(writer *w, statement *const *list, size_t n) {
   size_t loops = 0;
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     loops += has_loop(list[i]);
-  for (size_t i = 0; loops && i < n; i++) {
-    const statement *s = list[i];
-    if (s->kind == STATEMENT_DECLARATION && cgl_region_is_local(s->variable))
-      break;
-    if (s->kind == STATEMENT_PLAIN && !cgl_tree_returns(s->all) &&
-        cgl_few_is_common(w, s))
-      return i ? i : 1;
+    if (list[i]->kind == STATEMENT_PLAIN && cgl_tree_returns(list[i]->all))
+      return n;
   }
+  for (size_t i = 0; n > 1 && !w->run && !w->t->strips && i < n; i++)
+    if (list[i]->kind == STATEMENT_PLAIN &&
+        ((loops && cgl_few_is_common(w, list[i])) ||
+         cgl_few_is_one(w, list[i]) || cgl_guard_is_of_rows(w, list[i])) &&
+        is_divisible(w, list, i ? i : 1, n))
+      return i ? i : 1;
   return n;
 }
 

@@ -188,6 +188,10 @@ bool cgl_few_put(writer *w, statement *const *list, size_t n, few_threads *f);
 /* May the statement be left out of threads that do no more? */
 bool cgl_few_is_idle(writer *w, const statement *s);
 
+/* The condition of `if (...) ...` with `&&` alone, or 0 tokens when it has an
+   else. */
+row cgl_few_condition(writer *w, const statement *s);
+
 /* Without the brackets around all of it. */
 row cgl_few_unwrap(row r);
 
@@ -212,6 +216,9 @@ bool cgl_few_is_one(writer *w, const statement *s);
    of it. */
 bool cgl_guard_find(writer *w, statement *const *list, size_t n,
                     const bool *used);
+
+/* Is the statement of some rows of a block, as `if (threadIdx.y == 0)`? */
+bool cgl_guard_is_of_rows(writer *w, const statement *s);
 
 /* Declares cgl_holds: they are known for all of a row, a piece of one or a
    warp.  True: or for its threads from cgl_from to cgl_to, which it declares,
