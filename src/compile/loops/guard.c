@@ -303,7 +303,7 @@ static bool is_edge(writer *w, row term, guard *g) {
   const row left = cgl_row_slice(term, 0, i),
             right =
                 cgl_row_slice(term, i + 1 < term.n ? i + 1 : term.n, term.n);
-  bool moves = false, other = false, blocks;
+  bool moves = false, other = false, blocks = false;
   uint64_t names = 0;
   if (!left.n || !right.n || !is_place(w, left, &names, &moves, &blocks) ||
       !is_place(w, right, &names, &other, &blocks) ||
