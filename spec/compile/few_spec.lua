@@ -68,6 +68,17 @@ local statements = {
   "if (c >= 0) { unsigned v = in[c]; if (x < 9) s[t] += v; }",
   "if (c >= 0 && in[2048 + c] & 1) s[t] = s[t] * 3u;",
   "if (uc < 60u) s[t] += in[2048 + c];", "if (uc >= 5u && uc <= 4294967290u) s[t] += 3u;",
+  "int i = n * x; if (i < 2.5f * n) s[t] += 3u;", "int i = n * x; if (1.5 * n >= i) s[t]++;",
+  "if (f && n * x < 100 / f) s[t] += 5u;", "if (f && x % (100 / f) == 3) s[t] += 5u;",
+  "if (f && n * x < in[f ? 3 : 1 << 30]) s[t] += 5u;", "if ((x & (0ul - 1)) == f) s[t] += 3u;",
+  "if (x % (f - f + 9223372036854775807ull * 2 + 1) == 4) s[t]++;",
+  "if ((x) < -1) s[t]++;", "char q = x; int i = q; if (i < 200) s[t] += 3u;",
+  "const long y = tx; if (y < n) s[t] += 3u;", "if ((x) % (n - 3) == 1) s[t]++;",
+  "unsigned char q = x; if (q % n == 1) s[t]++;", "if (tx < -1) s[t]++;",
+  "int i = (char)+(n * x); if (i < 30) s[t] += 3u;",
+  "unsigned v = words[t].next(); if (c >= 0 && x < n) s[t] += v;",
+  "int v = words[t].next(), i = n * x; if (i < 40) s[t] += v;",
+  "unsigned v = add<2>(s[t]); if (x < n && c >= 0) s[t] += v;",
   "if (x < 2.5f * n) s[t] += 3u;", "if (c < 1.5 && x >= 1) s[t] += 9u;",
   "if (x < 20) { if (r > 1) s[t] += 2u; else s[t] += 4u; }",
   "if (x > 20) s[t] += 2u; else if (x > 10) s[t] += 4u;",
@@ -87,6 +98,7 @@ local function kernel(name, chosen)
   return ([[
   extern "C" __global__ void %s(unsigned *all, const unsigned *in, int n, int f) {
     __shared__ unsigned s[1024];
+    word *const words = (word *)s;
     const int x = threadIdx.x;
     const unsigned tx = threadIdx.x, un = n;
     const int t = x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
@@ -102,6 +114,11 @@ local function kernel(name, chosen)
   }]]):format(name, table.concat(chosen, "\n__syncthreads();\n"))
 end
 
+local prelude = [[
+  template <int n> __device__ unsigned add(unsigned &x) { return x += n; }
+  struct word { unsigned at; __device__ unsigned next() { return at += 3u; } };
+]]
+
 describe("statements of a few threads", function()
   teardown(device.nothing_alive)
 
@@ -110,7 +127,7 @@ describe("statements of a few threads", function()
     for k, s in ipairs(statements) do
       text[k] = kernel("one" .. k, { "{ __syncthreads(); " .. s .. " }" })
     end
-    text = table.concat(text, "\n")
+    text = prelude .. table.concat(text, "\n")
     local modules = { module_as(nil, text), module_as("fibers", text) }
     for k, s in ipairs(statements) do
       assert.equal("loops", (modules[1]:kernel("one" .. k):form()), s)
@@ -119,7 +136,8 @@ describe("statements of a few threads", function()
   end)
 
   it("do so for random rows of them", function()
-    local many, input = tonumber(os.getenv "CGRAPHLUA_RANDOM_KERNELS") or 60, numbers()
+    local many = tonumber(os.getenv "CGRAPHLUA_RANDOM_KERNELS") or 60
+    local input, loops = numbers(), 0
     for first = 1, many, 20 do
       local text, bodies = {}, {}
       for seed = first, first + 19 do
@@ -137,13 +155,16 @@ describe("statements of a few threads", function()
         bodies[seed] = kernel("few" .. seed, chosen)
         text[#text + 1] = bodies[seed]
       end
-      text = table.concat(text, "\n")
+      text = prelude .. table.concat(text, "\n")
       local modules = quickly(first == 1 and "-O3" or "-O0", function()
         return { module_as(nil, text), module_as("fibers", text) }
       end)
       for seed = first, first + 19 do
+        loops = loops + (modules[1]:kernel("few" .. seed):form() == "loops" and 1 or 0)
+        assert.equal("fibers", (modules[2]:kernel("few" .. seed):form()))
         compare(modules, "few" .. seed, bodies[seed], input)
       end
     end
+    assert.is_true(loops >= 0.95 * many, loops .. " of " .. many .. " run as loops")
   end)
 end)

@@ -159,8 +159,7 @@ template <bool INT, class S> CGL_INLINE bool cgl_fits(S sum) {
    `last`.  Where the sum has 32 bits without a sign it wraps around: for all
    threads of the row or for none, as the last one tells, since else the first
    ones are past what an array holds.
-   FIT: `wide` is the index, and that and 1024 more fit
-   in an int. */
+   FIT: `wide` is the index, and that and 1024 more fit in an int. */
 template <bool SHARED, unsigned FIT, class I, class T>
 CGL_INLINE auto cgl_near(long wide, I index, T rest, long x, long last) {
   if constexpr (!FIT)
@@ -288,25 +287,27 @@ template <bool BITS, class X, class B, class R>
 CGL_INLINE unsigned cgl_every(unsigned *each, X, B by, R rest) {
   typedef decltype(X() + B()) common;
   typedef decltype(common() + R()) compared;
-  long n = cgl_place_of((common)by);
+  unsigned long n = (unsigned long)(common)by;
   const long from = cgl_place_of((compared)rest);
   *each = 1;
   if (BITS) {
-    if (n & (n + 1))
+    if (n > 1023 || n & (n + 1))
       return 0;
     n++;
-  } else if (n < 0)
+  } else if ((common)by < 0)
     n = -n;
-  if (from < 0 || from >= n)
+  if (from < 0 || (unsigned long)from >= n)
     return 1024; /* none */
   *each = n < 1024 ? (unsigned)n : 1024;
   return from < 1024 ? (unsigned)from : 1024;
 }
 /* What grows by one number from thread to thread, as it is compared with b;
-   LONG_MAX where it might have wrapped around more than once. */
+   LONG_MAX where that is no whole number, or might have wrapped around more
+   than once. */
 template <class A, class B> CGL_INLINE long cgl_place_exact(A a, B b) {
-  return sizeof(A) == 4 && (A)0.5 == (A)0 ? cgl_place_beside(a, b)
-                                          : __LONG_MAX__;
+  typedef decltype(true ? A() : B()) common;
+  return sizeof(A) == 4 && (common)0.5 == (common)0 ? cgl_place_beside(a, b)
+                                                    : __LONG_MAX__;
 }
 /* How many of a row's n threads are below the bound, as the first two and the
    last of them tell: it did not wrap around if they are in one line. */

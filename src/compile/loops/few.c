@@ -11,28 +11,6 @@
 #include "compile/loops/write_private.h"
 
 
-row cgl_few_unwrap(row r) {
-  while (r.n > 2 && cgl_token_is(r.at, "(") &&
-         cgl_tokens_close(r.at, r.n, 0) == r.n)
-    r = cgl_row_slice(r, 1, r.n - 1);
-  return r;
-}
-
-
-size_t cgl_few_find(row r, size_t i, const char *a, const char *b) {
-  while (i < r.n && !cgl_token_is_any(&r.at[i], a, b))
-    i = cgl_token_is_any(&r.at[i], "(", "[") ? cgl_tokens_close(r.at, r.n, i)
-                                             : i + 1;
-  return i;
-}
-
-
-static bool is_x(row r) {
-  r = cgl_few_unwrap(r);
-  return r.n == 3 && cgl_token_is_axis(r.at, r.n, 0, "threadIdx");
-}
-
-
 static bool is_whole_type(const variable *v) {
   if (v->is_auto || v->reference || v->dims.n)
     return false;
@@ -44,10 +22,31 @@ static bool is_whole_type(const variable *v) {
 }
 
 
+/* threadIdx.x, or a whole number that is it. */
+static bool is_x(writer *w, row r) {
+  r = cgl_row_unwrap(r);
+  const variable *v = r.n == 1 ? cgl_tree_find(w->t, r.at) : NULL;
+  if (!v)
+    return r.n == 3 && cgl_token_is_axis(r.at, r.n, 0, "threadIdx");
+  return v->again && is_whole_type(v) && v->value.n > 1 &&
+         is_x(w, cgl_row_slice(v->value, 1, v->value.n));
+}
+
+
+/* Is it the same for all threads, and may be asked for though a condition in
+   front of it does not hold? */
+static bool is_number(writer *w, row r) {
+  bool moves = false, blocks;
+  return cgl_stride_is_place(w, r, &moves, &blocks) && !moves &&
+         cgl_values_is_uniform(w->t, r, false);
+}
+
+
 row cgl_few_next(row cond, size_t *i) {
-  const size_t from = *i, end = cgl_few_find(cond, from, "&&", "&&");
-  *i = end + 1;
-  return cgl_few_unwrap(cgl_row_slice(cond, from, end));
+  const row rest = cgl_row_slice(cond, *i, cond.n);
+  const size_t n = cgl_row_find(rest, "&&", "&&");
+  *i += n + 1;
+  return cgl_row_unwrap(cgl_row_slice(rest, 0, n));
 }
 
 
@@ -68,41 +67,38 @@ row cgl_few_condition(writer *w, const statement *s) {
 
 /* ---- below a bound ---- */
 
+/* A value of x's type. */
+static void put_x(writer *w, row x) {
+  x = cgl_row_unwrap(x);
+  const variable *v = x.n == 1 ? cgl_tree_find(w->t, x.at) : NULL;
+  if (v) {
+    cgl_put_name(w, "cgl_t_", v);
+    cgl_text_put(w->out, "(),");
+  } else
+    cgl_text_put(w->out, "0u,");
+}
+
+
 static bool put_below(writer *w, statement *const *list, size_t n,
                       few_threads *f) {
-  const variable *v = NULL;
-  row r = list[0]->all;
-  if (n != 1 || w->run || list[0]->kind != STATEMENT_PLAIN || r.n < 7 ||
-      !cgl_token_is(r.at, "if") || !cgl_token_is(&r.at[1], "(") ||
-      cgl_row_has(r, "else"))
+  static const char *const others[] = {
+      "&&", ",", "<", ">", "==", "!=", "&", "|", "^", "<=", ">=", NULL};
+  const row cond = n == 1 ? cgl_few_condition(w, list[0]) : (row){NULL, 0};
+  const size_t op = cgl_row_find(cond, "<", "<");
+  if (w->run || op + 1 >= cond.n)
     return false;
-  size_t close = cgl_tokens_close(r.at, r.n, 1), op = 3;
-  if (cgl_token_is_axis(r.at, r.n, 2, "threadIdx"))
-    op = 5;
-  else {
-    v = cgl_tree_find(w->t, &r.at[2]);
-    row value = v ? v->value : (row){NULL, 0};
-    if (!v || !v->again || !is_whole_type(v) || value.n != 4 ||
-        cgl_token_is_any(v->type.at, "long", "size_t") ||
-        !cgl_token_is_axis(value.at, value.n, 1, "threadIdx"))
-      return false;
-  }
-  if (op + 2 > close - 1)
-    return false;
-  row bound = cgl_row_slice(r, op + 1, close - 1);
-  if (!cgl_token_is(&r.at[op], "<") ||
-      !cgl_values_is_uniform(w->t, bound, false))
+  const row x = cgl_row_slice(cond, 0, op),
+            bound = cgl_row_slice(cond, op + 1, cond.n);
+  if (!is_x(w, x) || !cgl_values_is_uniform(w->t, bound, false))
     return false;
   for (size_t i = 0; i < bound.n; i++)
-    if (cgl_token_is_any(&bound.at[i], "&&", "||", "?", ",", "<", ">",
-                         "==", "!=", "&", "|", "^", "<=", ">="))
+    if (cgl_token_is_of(&bound.at[i], others))
       return false;
   cgl_text_put(w->out, "{ const unsigned cgl_k = cgl_limit(");
-  cgl_put_name(w, v ? "cgl_t_" : "", v ? v : &(variable){.name.text = ""});
-  cgl_text_put(w->out, v ? "()," : "0u,");
+  put_x(w, x);
   cgl_put_tokens(w, bound, false);
   cgl_text_put(w->out, ", cgl_bx);");
-  f->guarded = cgl_row_slice(r, close, r.n);
+  f->guarded = cgl_row_slice(list[0]->all, cond.n + 3, list[0]->all.n);
   return true;
 }
 
@@ -178,22 +174,20 @@ static bool put_one(writer *w, statement *const *list, size_t n,
 
 /* `x % by` or `(x & bits)`; a number is better asked of a vector of threads. */
 static bool is_rest(writer *w, row r, row *x, row *by, bool *bits) {
-  const row inside = cgl_few_unwrap(r);
-  const size_t op = cgl_few_find(inside, 0, "%", "&");
+  const row inside = cgl_row_unwrap(r);
+  const size_t op = cgl_row_find(inside, "%", "&");
   if (op + 1 >= inside.n)
     return false;
   *x = cgl_row_slice(inside, 0, op);
   *by = cgl_row_slice(inside, op + 1, inside.n);
   *bits = cgl_token_is(&inside.at[op], "&");
-  const variable *v = x->n == 1 ? cgl_tree_find(w->t, x->at) : NULL;
   bool names = false;
   for (size_t i = 0; i < by->n; i++)
     names |= cgl_tree_is_name(*by, i);
-  return (!*bits || inside.n < r.n) && (!v || is_whole_type(v)) &&
-         is_x(cgl_stride_expand(w, *x, 0)) && names &&
-         (by->n == 1 || by->n > cgl_few_unwrap(*by).n ||
+  return (!*bits || inside.n < r.n) && is_x(w, *x) && names &&
+         (by->n == 1 || by->n > cgl_row_unwrap(*by).n ||
           (by->n == 3 && cgl_token_is(&by->at[1], "."))) &&
-         cgl_values_is_uniform(w->t, *by, false);
+         is_number(w, *by);
 }
 
 
@@ -202,7 +196,7 @@ static bool put_every(writer *w, statement *const *list, size_t n,
   const row cond = n == 1 ? cgl_few_condition(w, list[0]) : (row){NULL, 0};
   for (size_t i = 0; i < cond.n && !w->run;) {
     const row term = cgl_few_next(cond, &i);
-    const size_t op = cgl_few_find(term, 0, "==", "==");
+    const size_t op = cgl_row_find(term, "==", "==");
     row x, by, rest = {NULL, 0};
     bool bits;
     if (term.n && cgl_token_is(term.at, "!")) {
@@ -217,18 +211,16 @@ static bool put_every(writer *w, statement *const *list, size_t n,
       if (!rest.n)
         continue;
     }
-    const variable *v = x.n == 1 ? cgl_tree_find(w->t, x.at) : NULL;
     cgl_text_print(w->out,
                    "{ unsigned cgl_each; const unsigned cgl_k = cgl_bx, "
                    "cgl_only = cgl_every<%d>(&cgl_each, ",
                    bits);
-    cgl_put_name(w, v ? "cgl_t_" : "", v ? v : &(variable){.name.text = ""});
-    cgl_text_put(w->out, v ? "()," : "0u,");
+    put_x(w, x);
     cgl_put_tokens(w, by, false);
     cgl_text_put(w->out, ",");
     cgl_put_tokens(w, rest, false);
     cgl_text_put(w->out, rest.n ? ");" : "0);");
-    if (term.n == cgl_few_unwrap(cond).n && !bits)
+    if (term.n == cgl_row_unwrap(cond).n && !bits)
       f->guarded = cgl_row_slice(list[0]->all, cond.n + 3, list[0]->all.n);
     f->from = "cgl_only";
     f->step = "cgl_each";
@@ -327,13 +319,19 @@ bool cgl_few_is_idle(writer *w, const statement *s) {
   if (s->kind != STATEMENT_DECLARATION || s->variable->kept ||
       s->variable->constructed || s->variable->lambda || s->variable->reference)
     return false;
-  for (size_t i = 0; i < r.n; i++)
-    if ((i && cgl_tree_is_assignment(&r.at[i])) || cgl_tree_is_step(&r.at[i]) ||
-        (i + 1 < r.n && cgl_tree_is_name(r, i) &&
-         cgl_token_is(&r.at[i + 1], "(") &&
-         !cgl_values_is_pure_call(&r.at[i]) &&
-         !cgl_calls_is_uniform(w->t, &r.at[i])))
+  for (size_t i = 0; i < r.n; i++) {
+    const cgl_token *x = &r.at[i];
+    const bool name = i && x[-1].kind == CGL_TOKEN_NAME;
+    if ((i && cgl_tree_is_assignment(x)) || cgl_tree_is_step(x))
       return false;
+    /* a call, of which only a function's by its name may be known */
+    if (cgl_token_is(x, "(") && i &&
+        (name || cgl_token_is_any(x - 1, ">", ")", "]")) &&
+        !(name && cgl_tree_is_name(r, i - 1) &&
+          (cgl_values_is_pure_call(x - 1) ||
+           cgl_calls_is_uniform(w->t, x - 1))))
+      return false;
+  }
   return true;
 }
 
@@ -383,10 +381,10 @@ static bool put_until(writer *w, statement *const *list, size_t n) {
       return false;
   for (size_t i = 0; i < cond.n;) {
     const row term = cgl_few_next(cond, &i);
-    size_t op = cgl_few_find(term, 0, "<", "<=");
+    size_t op = cgl_row_find(term, "<", "<=");
     const bool mirrored = op == term.n;
     if (mirrored)
-      op = cgl_few_find(term, 0, ">", ">=");
+      op = cgl_row_find(term, ">", ">=");
     if (op + 1 >= term.n || !op)
       continue;
     row a = cgl_row_slice(term, 0, op), b = cgl_row_slice(term, op + 1, term.n);
@@ -394,7 +392,7 @@ static bool put_until(writer *w, statement *const *list, size_t n) {
     for (size_t k = 0; k < n; k++)
       needed[k] = false;
     if (read_line(&l, mirrored ? b : a) && l.xs == 1 && l.scaled &&
-        cgl_values_is_uniform(w->t, mirrored ? a : b, false)) {
+        is_number(w, mirrored ? a : b)) {
       put_seen(w, &l, mirrored ? b : a, mirrored ? a : b,
                cgl_token_is_any(&term.at[op], "<=", ">="));
       return true;

@@ -181,9 +181,7 @@ static bool is_min_or_max(writer *w, row r) {
 /* Is it min or max of what all threads have, and of a place or its like?  The
    place goes to *place. */
 static bool is_clamp(writer *w, row r, uint64_t *names, row *place) {
-  while (r.n > 2 && cgl_token_is(r.at, "(") &&
-         cgl_tokens_close(r.at, r.n, 0) == r.n)
-    r = cgl_row_slice(r, 1, r.n - 1);
+  r = cgl_row_unwrap(r);
   if (r.n < 6 || !is_min_or_max(w, r) || cgl_tokens_close(r.at, r.n, 1) != r.n)
     return false;
   size_t comma = 2;
@@ -294,12 +292,12 @@ static bool chooses_place(writer *w, row r, const guard *g) {
 /* `x < n` or its like: a comparison of a place and of what all threads of a row
    have, or of two of these. */
 static bool is_edge(writer *w, row term, guard *g) {
-  size_t i = cgl_few_find(term, 0, "<", "<=");
+  size_t i = cgl_row_find(term, "<", "<=");
   if (i == term.n)
-    i = cgl_few_find(term, 0, ">", ">=");
+    i = cgl_row_find(term, ">", ">=");
   const bool equal = i == term.n;
   if (equal)
-    i = cgl_few_find(term, 0, "==", "!=");
+    i = cgl_row_find(term, "==", "!=");
   const row left = cgl_row_slice(term, 0, i),
             right =
                 cgl_row_slice(term, i + 1 < term.n ? i + 1 : term.n, term.n);
@@ -327,7 +325,7 @@ bool cgl_guard_is_of_rows(writer *w, const statement *s) {
   for (size_t i = 0; i < cond.n;) {
     guard g;
     const row term = cgl_few_next(cond, &i);
-    if (cgl_few_find(term, 0, "==", "==") < term.n && is_edge(w, term, &g) &&
+    if (cgl_row_find(term, "==", "==") < term.n && is_edge(w, term, &g) &&
         !cgl_values_is_uniform(w->t, term, false))
       return true;
   }
@@ -342,8 +340,8 @@ static bool find_edges(writer *w, row r) {
     const size_t close = cgl_tokens_close(r.at, r.n, 1);
     const row cond = cgl_row_slice(r, 2, close - 1);
     if (cgl_tree_end(r, close) != r.n ||
-        cgl_few_find(cond, 0, "||", "?") < cond.n ||
-        cgl_few_find(cond, 0, ",", "=") < cond.n)
+        cgl_row_find(cond, "||", "?") < cond.n ||
+        cgl_row_find(cond, ",", "=") < cond.n)
       return true;
     for (size_t i = 0; i < cond.n;) {
       guard g;
@@ -552,14 +550,8 @@ static void put_edge(writer *w, size_t i, bool first) {
    row, or of those within the edges. */
 static void put_end(writer *w, const bool *used, bool edges, bool within,
                     bool first) {
-  const char *last = w->run      ? "31u"
-                     : w->pieces ? "cgl_many - 1"
-                     : within    ? "cgl_to - 1"
-                                 : "cgl_bx - 1";
-  cgl_text_print(w->out, "{ const unsigned %s = %s;",
-                 w->run      ? "cgl_l"
-                 : w->pieces ? "cgl_i"
-                             : "cgl_x",
+  const char *last = within ? "cgl_to - 1" : cgl_put_last(w);
+  cgl_text_print(w->out, "{ const unsigned %s = %s;", cgl_put_counter(w),
                  !first   ? last
                  : within ? "cgl_from"
                           : "0");

@@ -123,6 +123,12 @@ typedef struct tree {
 row cgl_row_slice(row r, size_t from, size_t to);
 bool cgl_row_has(row r, const char *word);
 
+/* The row without the brackets around all of it. */
+row cgl_row_unwrap(row r);
+
+/* Where one of the operators first stands outside of brackets; r.n: nowhere. */
+size_t cgl_row_find(row r, const char *a, const char *b);
+
 /* Refuses the kernel; the first reason stays. */
 void cgl_tree_refuse(tree *t, const cgl_token *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -82,9 +82,7 @@ static void put_beside(writer *w, const variable *v) {
   cgl_text_put(w->out, ",");
   cgl_put_rest(w, sum, at, n);
   cgl_put_name(w, ", ", v);
-  cgl_text_put(w->out, w->run      ? ", cgl_l);"
-                       : w->pieces ? ", cgl_i);"
-                                   : ", cgl_x);");
+  cgl_text_print(w->out, ", %s);", cgl_put_counter(w));
 }
 
 

@@ -66,9 +66,7 @@ static bool has_x(row r) {
    Everything else must be the same for all threads. */
 static bool is_index_sum(row r, size_t *at, size_t *n, bool *lane,
                          const cgl_token *base) {
-  while (r.n > 2 && cgl_token_is(r.at, "(") &&
-         cgl_tokens_close(r.at, r.n, 0) == r.n)
-    r = cgl_row_slice(r, 1, r.n - 1);
+  r = cgl_row_unwrap(r);
   size_t found = 0;
   for (size_t i = 0; i < r.n;) {
     size_t end = i;

@@ -156,9 +156,7 @@ static size_t put_subscript(writer *w, row r, size_t i) {
       cgl_text_print(w->out, "cgl_near<%s, cgl_wide>(cgl_wide_%.*s, %.*s,",
                      shared, length, name, length, name);
     cgl_put_rest(w, sum, at, n);
-    cgl_text_put(w->out, w->run      ? ", cgl_l, 31)"
-                         : w->pieces ? ", cgl_i, cgl_many - 1)"
-                                     : ", cgl_x, cgl_bx - 1)");
+    cgl_text_print(w->out, ", %s, %s)", cgl_put_counter(w), cgl_put_last(w));
   }
   cgl_text_put(w->out, "]");
   return end + 1 - i;
@@ -299,6 +297,16 @@ void cgl_put_tokens(writer *w, row r, bool in_region) {
 void cgl_put_own(writer *w) {
   cgl_text_put(w->out, "\n");
   w->line = -1;
+}
+
+
+const char *cgl_put_counter(const writer *w) {
+  return w->run ? "cgl_l" : w->pieces ? "cgl_i" : "cgl_x";
+}
+
+
+const char *cgl_put_last(const writer *w) {
+  return w->run ? "31u" : w->pieces ? "cgl_many - 1" : "cgl_bx - 1";
 }
 
 

@@ -91,6 +91,23 @@ row cgl_row_slice(row r, size_t from, size_t to) {
 }
 
 
+row cgl_row_unwrap(row r) {
+  while (r.n > 2 && cgl_token_is(r.at, "(") &&
+         cgl_tokens_close(r.at, r.n, 0) == r.n)
+    r = cgl_row_slice(r, 1, r.n - 1);
+  return r;
+}
+
+
+size_t cgl_row_find(row r, const char *a, const char *b) {
+  size_t i = 0;
+  while (i < r.n && !cgl_token_is_any(&r.at[i], a, b))
+    i = cgl_token_is_any(&r.at[i], "(", "[") ? cgl_tokens_close(r.at, r.n, i)
+                                             : i + 1;
+  return i;
+}
+
+
 bool cgl_row_has(row r, const char *word) {
   for (size_t i = 0; i < r.n; i++)
     if (cgl_token_is(&r.at[i], word))

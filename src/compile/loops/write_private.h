@@ -94,6 +94,11 @@ void cgl_put_tokens(writer *w, row r, bool in_region);
 
 void cgl_put_name(writer *w, const char *prefix, const variable *v);
 
+/* The variable that counts the threads of the row, the piece of one or the warp
+   that a loop is over; and its value in the last of them. */
+const char *cgl_put_counter(const writer *w);
+const char *cgl_put_last(const writer *w);
+
 /* The type without const, unless it is that of a pointee. */
 void cgl_put_type(writer *w, const variable *v);
 
@@ -177,8 +182,7 @@ void cgl_inner_mark(writer *w, uint64_t names, bool *used);
    from, below cgl_k, by so many. */
 typedef struct few_threads {
   const char *from, *step;
-  row guarded; /* the statement that all of them do; nothing: the region's own
-                */
+  row guarded; /* the statement of all of them; nothing: the region's own */
 } few_threads;
 
 /* Opens a block and declares in it what the loop needs; false: the region may
@@ -191,14 +195,6 @@ bool cgl_few_is_idle(writer *w, const statement *s);
 /* The condition of `if (...) ...` with `&&` alone, or 0 tokens when it has an
    else. */
 row cgl_few_condition(writer *w, const statement *s);
-
-/* Without the brackets around all of it. */
-row cgl_few_unwrap(row r);
-
-/* Where one of the operators stands outside of brackets from i on; r.n:
- * nowhere.
- */
-size_t cgl_few_find(row r, size_t i, const char *a, const char *b);
 
 /* The next term of a condition, up to `&&`, from *i on. */
 row cgl_few_next(row cond, size_t *i);
