@@ -36,7 +36,7 @@ static bool is_x(writer *w, row r) {
 /* Is it the same for all threads, and may be asked for though a condition in
    front of it does not hold? */
 static bool is_number(writer *w, row r) {
-  bool moves = false, blocks;
+  bool moves = false, blocks = false;
   return cgl_stride_is_place(w, r, &moves, &blocks) && !moves &&
          cgl_values_is_uniform(w->t, r, false);
 }

@@ -319,6 +319,7 @@ bool cgl_stride_is_place(writer *w, row r, bool *moves, bool *blocks) {
   row all = cgl_stride_expand(w, r, 0);
   if (!all.at || w->t->failed)
     return false;
+  *blocks = false;
   *moves = is_index_sum(all, &at, &n, &lane, all.at);
   if (*moves)
     put_zero(w, &all, at, n);
