@@ -38,6 +38,14 @@ function M.module_as(form, source)
   return form and M.with("CGRAPHLUA_HOST_KERNELS", form, make) or make()
 end
 
+--- 1 when the kernel has that form, else 0.  A text as loops that the compiler refuses
+-- is a fault of who wrote the text.
+function M.count(kernel, form)
+  local is, why = kernel:form()
+  assert(why ~= "the compiler does not take it as loops", why)
+  return is == form and 1 or 0
+end
+
 --- What all kernels of a source share.
 M.prelude = [[
 #define FULL 0xffffffffu

@@ -206,6 +206,8 @@ static const char *const gcc_options[] = {
     "stack-clash-protection-guard-size=12",
 #endif
     "-Wno-builtin-declaration-mismatch",
+    /* a shape that a kernel has a function for may be none of its own */
+    "-Wno-aggressive-loop-optimizations",
     /* both take the address of threadIdx, which then is memory that any
        store may change, in all kernels of the source */
     "-fno-tree-slp-vectorize",

@@ -50,6 +50,24 @@ row cgl_few_next(row cond, size_t *i) {
 }
 
 
+bool cgl_few_is_pure(writer *w, row r) {
+  for (size_t i = 0; i < r.n; i++) {
+    const cgl_token *x = &r.at[i];
+    const bool name = i && x[-1].kind == CGL_TOKEN_NAME;
+    if ((i && cgl_tree_is_assignment(x)) || cgl_tree_is_step(x))
+      return false;
+    /* a call, of which only a function's by its name may be known */
+    if (cgl_token_is(x, "(") && i &&
+        (name || cgl_token_is_any(x - 1, ">", ")", "]")) &&
+        !(name && cgl_tree_is_name(r, i - 1) &&
+          (cgl_values_is_pure_call(x - 1) ||
+           cgl_calls_is_uniform(w->t, x - 1))))
+      return false;
+  }
+  return true;
+}
+
+
 row cgl_few_condition(writer *w, const statement *s) {
   static const row none;
   row r = s->all;
@@ -61,6 +79,12 @@ row cgl_few_condition(writer *w, const statement *s) {
   for (size_t i = 0; i < cond.n; i++)
     if (cgl_token_is_any(&cond.at[i], "||", "?"))
       return none;
+  /* What all threads do before another term is asked must be done by all. */
+  for (size_t i = 0; i < cond.n;) {
+    const row term = cgl_few_next(cond, &i);
+    if (i < cond.n && !cgl_few_is_pure(w, term))
+      return none;
+  }
   return cond;
 }
 
@@ -315,24 +339,10 @@ static bool read_line(line *l, row r) {
 
 
 bool cgl_few_is_idle(writer *w, const statement *s) {
-  const row r = s->value;
-  if (s->kind != STATEMENT_DECLARATION || s->variable->kept ||
-      s->variable->constructed || s->variable->lambda || s->variable->reference)
-    return false;
-  for (size_t i = 0; i < r.n; i++) {
-    const cgl_token *x = &r.at[i];
-    const bool name = i && x[-1].kind == CGL_TOKEN_NAME;
-    if ((i && cgl_tree_is_assignment(x)) || cgl_tree_is_step(x))
-      return false;
-    /* a call, of which only a function's by its name may be known */
-    if (cgl_token_is(x, "(") && i &&
-        (name || cgl_token_is_any(x - 1, ">", ")", "]")) &&
-        !(name && cgl_tree_is_name(r, i - 1) &&
-          (cgl_values_is_pure_call(x - 1) ||
-           cgl_calls_is_uniform(w->t, x - 1))))
-      return false;
-  }
-  return true;
+  const variable *v = s->variable;
+  return s->kind == STATEMENT_DECLARATION && !v->constructed && !v->lambda &&
+         !v->reference && (!v->kept || (w->run && v->run == w->run)) &&
+         cgl_few_is_pure(w, s->value);
 }
 
 
@@ -432,4 +442,64 @@ bool cgl_few_put(writer *w, statement *const *list, size_t n, few_threads *f) {
     return false;
   cgl_put_own(w);
   return true;
+}
+
+
+/* ---- the first warp ---- */
+
+/* Is the term of threads of the first warp alone, in blocks of one row? */
+static bool is_of_first(row term) {
+  const size_t op = cgl_row_find(term, "==", "<");
+  size_t at = op + 1;
+  long n;
+  bool warp = false;
+  if (at >= term.n || !cgl_tree_number(term, &at, &n) || at < term.n)
+    return false;
+  const row x = cgl_row_unwrap(cgl_row_slice(term, 0, op));
+  const bool equal = cgl_token_is(&term.at[op], "==");
+  if (x.n == 3 && cgl_token_is_axis(x.at, x.n, 0, "threadIdx"))
+    return equal ? n >= 0 && n < 32 : n <= 32;
+  return x.n && cgl_stride_lane(x, 0, &warp) == x.n && warp &&
+         (equal ? n == 0 : n <= 1);
+}
+
+
+/* Does the statement nothing in other warps that anything else sees? */
+static bool does_in_first(writer *w, const statement *s) {
+  if (s->kind == STATEMENT_PLAIN && s->all.n > 2 && !s->sync &&
+      cgl_tree_is_assignment(&s->all.at[1])) {
+    const variable *v = cgl_tree_find(w->t, s->all.at);
+    return v && v->run == w->run && !v->reference && !v->dims.n && !v->shared &&
+           cgl_few_is_pure(w, cgl_row_slice(s->all, 2, s->all.n));
+  }
+  const bool branch = s->kind == STATEMENT_IF && !s->otherwise && !s->escapes;
+  if (!branch && s->kind != STATEMENT_PLAIN)
+    return cgl_few_is_idle(w, s);
+  const row cond =
+      cgl_stride_expand(w, branch ? s->cond : cgl_few_condition(w, s), 0);
+  if (cgl_row_has(cond, "||") || cgl_row_has(cond, "?"))
+    return false;
+  for (size_t i = 0; i < cond.n;) {
+    const row term = cgl_few_next(cond, &i);
+    if (is_of_first(term))
+      return true;
+    if (!cgl_few_is_pure(w, term))
+      return false;
+  }
+  return false;
+}
+
+
+bool cgl_few_is_of_first_warp(writer *w, statement *const *before, size_t n,
+                              const statement *s, const statement *end) {
+  bool found = false;
+  for (size_t i = 0; i < n; i++)
+    if (!does_in_first(w, before[i]))
+      return false;
+  for (; s != end; s = s->next) {
+    if (!does_in_first(w, s))
+      return false;
+    found |= s->kind == STATEMENT_IF || s->kind == STATEMENT_PLAIN;
+  }
+  return found;
 }

@@ -345,7 +345,11 @@ static bool find_edges(writer *w, row r) {
       return true;
     for (size_t i = 0; i < cond.n;) {
       guard g;
-      if (!is_edge(w, cgl_few_next(cond, &i), &g))
+      const row term = cgl_few_next(cond, &i);
+      /* Of what stands behind an effect nothing may be left out. */
+      if (!cgl_few_is_pure(w, term))
+        return true;
+      if (!is_edge(w, term, &g))
         continue;
       if (w->nguards == MAX_GUARDS)
         return false;
@@ -573,6 +577,22 @@ static void put_end(writer *w, const bool *used, bool edges, bool within,
 }
 
 
+/* What the questions find out, and the loop over the row names. */
+static void put_found(writer *w) {
+  for (size_t i = 0; i < w->nguards; i++) {
+    const guard *g = &w->guards[i];
+    if (g->moving.n) {
+      unsigned corners = 1;
+      for (uint64_t l = cgl_inner_loops(w, g->names); l; l &= l - 1)
+        corners *= 2;
+      cgl_text_print(w->out, "long cgl_first%zu[%u];", i, corners);
+    }
+    if (g->slides || g->equal)
+      cgl_text_print(w->out, "long cgl_by%zu = 0;", i);
+  }
+}
+
+
 /* The questions of the edges, or of the other guards. */
 static void put_ends(writer *w, bool edges, bool within) {
   bool used[1024] = {false};
@@ -582,14 +602,6 @@ static void put_ends(writer *w, bool edges, bool within) {
       continue;
     cgl_region_mark(w, g->all, used, 0);
     cgl_inner_mark(w, g->names, used);
-    if (g->moving.n) {
-      unsigned corners = 1;
-      for (uint64_t l = cgl_inner_loops(w, g->names); l; l &= l - 1)
-        corners *= 2;
-      cgl_text_print(w->out, "long cgl_first%zu[%u];", i, corners);
-    }
-    if (g->slides || g->equal)
-      cgl_text_print(w->out, "long cgl_by%zu = 0;", i);
   }
   put_end(w, used, edges, within, true);
   cgl_text_put(w->out, "if (cgl_holds) ");
@@ -605,6 +617,7 @@ bool cgl_guard_put(writer *w) {
   }
   cgl_put_own(w);
   cgl_text_put(w->out, "bool cgl_holds = true;");
+  put_found(w);
   if (edges) {
     cgl_text_put(w->out, "unsigned cgl_from = 0, cgl_to = cgl_bx;");
     put_ends(w, true, false);

@@ -487,8 +487,12 @@ void cgl_warp_put_run(writer *w, statement *s, statement *end) {
   memcpy(before, w->pending, n * sizeof *before);
   w->npending = 0;
   w->run = ++w->runs;
-  cgl_text_put(w->out,
-               "for (unsigned cgl_w = 0; cgl_w < cgl_n; cgl_w += 32) {\n");
+  w->fast = true;
+  cgl_text_print(w->out,
+                 "for (unsigned cgl_w = 0; cgl_w < cgl_n%s; cgl_w += 32) {\n",
+                 cgl_few_is_of_first_warp(w, before, n, s, end)
+                     ? " && (cgl_w == 0 || cgl_by * cgl_bz != 1)"
+                     : "");
   for (variable *v = w->t->variables; v; v = v->next)
     if (v->kept && v->run == w->run && cgl_region_is_local(v)) {
       cgl_region_put_room(w, v);
@@ -503,7 +507,6 @@ void cgl_warp_put_run(writer *w, statement *s, statement *end) {
       "% cgl_bx, cgl_wy = cgl_row ? 0 : cgl_w / cgl_bx % cgl_by, "
       "cgl_wz = cgl_row ? 0 : cgl_w / cgl_bx / cgl_by;\n");
   int region = w->region, runs = w->runs;
-  w->fast = true;
   w->run_loops = w->loops;
   if (w->alive && !w->ragged)
     cgl_text_put(w->out, "if (!cgl_alive[cgl_w]) continue;\n");

@@ -120,6 +120,40 @@ static void put_head_loop(writer *w, statement *s) {
 }
 
 
+/* The turns of a loop that all threads take; `unroll`: written out when there
+   are at most so many, or 0. */
+static void put_turns(writer *w, statement *s, int unroll) {
+  if (s->head)
+    put_head_loop(w, s);
+  else if (s->kind == STATEMENT_DO)
+    cgl_text_put(w->out, "do");
+  else {
+    if (unroll)
+      cgl_text_print(w->out, "CGL_UNROLL(%d) ", unroll);
+    cgl_text_put(w->out, s->kind == STATEMENT_FOR ? "for (;" : "while (");
+    cgl_put_tokens(w, s->cond, false);
+    if (s->kind == STATEMENT_FOR) {
+      cgl_text_put(w->out, ";");
+      cgl_put_tokens(w, s->step, false);
+    }
+    cgl_text_put(w->out, ")");
+  }
+  cgl_text_put(w->out, " {");
+  /* What a barrier waits for may come from elsewhere, or never. */
+  if (s->kind != STATEMENT_FOR || !s->cond.n)
+    cgl_text_put(w->out, " CGL_TURN");
+  cgl_loops_put_block(w, s->body);
+  cgl_text_put(w->out, "}\n");
+  if (s->head)
+    cgl_text_put(w->out, "}\n");
+  else if (s->kind == STATEMENT_DO) {
+    cgl_text_put(w->out, "while (");
+    cgl_put_tokens(w, s->cond, false);
+    cgl_text_put(w->out, ");\n");
+  }
+}
+
+
 static void put_loop(writer *w, statement *s) {
   bool uniform = cgl_loops_is_uniform(w, s);
   if (!uniform && (!w->run || s->sync & SYNC_BLOCK)) {
@@ -139,34 +173,16 @@ static void put_loop(writer *w, statement *s) {
   else {
     cgl_loops_put_list(w, s->init);
     cgl_region_flush(w);
-    if (s->head)
-      put_head_loop(w, s);
-    else if (s->kind == STATEMENT_DO)
-      cgl_text_put(w->out, "do");
-    else {
-      if (w->fast && is_counted(w, s))
-        cgl_text_put(w->out, "CGL_UNROLL(8) ");
-      cgl_text_put(w->out, s->kind == STATEMENT_FOR ? "for (;" : "while (");
-      cgl_put_tokens(w, s->cond, false);
-      if (s->kind == STATEMENT_FOR) {
-        cgl_text_put(w->out, ";");
-        cgl_put_tokens(w, s->step, false);
-      }
-      cgl_text_put(w->out, ")");
+    /* Written a second time it has the same regions, and the same uses. */
+    if (cgl_shape_knows(w, s) && !w->counting) {
+      const int region = w->region, runs = w->runs;
+      cgl_text_put(w->out, "if constexpr (cgl_size_x != 0) {\n");
+      put_turns(w, s, 16);
+      cgl_text_put(w->out, "} else\n");
+      w->region = region;
+      w->runs = runs;
     }
-    cgl_text_put(w->out, " {");
-    /* What a barrier waits for may come from elsewhere, or never. */
-    if (s->kind != STATEMENT_FOR || !s->cond.n)
-      cgl_text_put(w->out, " CGL_TURN");
-    cgl_loops_put_block(w, s->body);
-    cgl_text_put(w->out, "}\n");
-    if (s->head)
-      cgl_text_put(w->out, "}\n");
-    else if (s->kind == STATEMENT_DO) {
-      cgl_text_put(w->out, "while (");
-      cgl_put_tokens(w, s->cond, false);
-      cgl_text_put(w->out, ");\n");
-    }
+    put_turns(w, s, w->fast && is_counted(w, s) ? 8 : 0);
   }
   w->loops--;
   w->more = more;
@@ -423,7 +439,7 @@ static void put_own(writer *w, const variable *v) {
 }
 
 
-static bool is_int(const variable *v) {
+bool cgl_loops_is_int(const variable *v) {
   return v->type.n == 1 && cgl_token_is(v->type.at, "int");
 }
 
@@ -442,7 +458,8 @@ static void put_variable(writer *w, variable *v) {
     return; /* a template's, see put_templates */
   if (v->index.n) {
     cgl_put_name(w, "const long cgl_base_", v);
-    cgl_text_put(w->out, is_int(v) ? " = (int)(unsigned)(" : " = (unsigned)(");
+    cgl_text_put(w->out, cgl_loops_is_int(v) ? " = (int)(unsigned)("
+                                             : " = (unsigned)(");
     cgl_put_tokens(w, v->index, false);
     cgl_text_put(w->out, ");");
     cgl_put_own(w);
@@ -493,82 +510,6 @@ static void put_scope(writer *w, bool open) {
       cgl_text_print(w->out, "namespace %.*s { ", (int)(end - at), at);
     else
       cgl_text_put(w->out, "}");
-}
-
-
-/* Has a shared array of two dimensions that size, or one with a name? */
-static bool has_size(const tree *t, const char *size) {
-  for (const variable *v = t->variables; v; v = v->next)
-    if (v->shared && v->dims.n > 3 &&
-        (v->dims.at[1].kind == CGL_TOKEN_NAME ||
-         cgl_token_is(&v->dims.at[1], size)) &&
-        cgl_tokens_close(v->dims.at, v->dims.n, 0) < v->dims.n)
-      return true;
-  return false;
-}
-
-
-static void see_rows(tree *t, statement *s, row r, void *user) {
-  (void)t;
-  (void)s;
-  for (size_t i = 0; i < r.n; i++)
-    if (cgl_token_is_axis(r.at, r.n, i, "threadIdx") == 0 &&
-        cgl_token_is(&r.at[i], "threadIdx"))
-      *(bool *)user = true;
-}
-
-
-static void put_shape(writer *w, const char *wide, const char *x, const char *y,
-                      const char *z) {
-  cgl_text_print(w->out,
-                 " return cgl_loops_of_%zu<%s, %s, %s, %s>(cgl_grid, "
-                 "cgl_block, cgl_at, cgl_args...);",
-                 w->style->id, wide, x, y, z);
-}
-
-
-/* The function for the block's shape, which is worth much as a constant: a
-   row of threads, or one of the tiles that the shared arrays suggest.  Indices
-   that may wrap have a function of their own. */
-static void put_shapes(writer *w) {
-  static const char *const tiles[][2] = {
-      {"16", "16"}, {"32", "32"}, {"32", "8"}, {"8", "8"}};
-  bool rows = false, wide = false;
-  cgl_values_each(w->t, w->t->body, see_rows, &rows);
-  cgl_text_print(
-      w->out,
-      "\n# 1 \"cgraphlua\" 3\nstruct cgl_loops_%zu { template "
-      "<class... cgl_types> static void run(const uint3 cgl_grid, "
-      "const uint3 cgl_block, const uint3 cgl_at, cgl_types... cgl_args) { "
-      "const cgl_sizes gridDim = cgl_grid, blockDim = cgl_block, "
-      "blockIdx = cgl_at;",
-      w->style->id);
-  for (const variable *v = w->t->variables; v; v = v->next)
-    if (v->index.n) {
-      cgl_text_print(w->out, "%scgl_fits<%d>(", wide ? "&& " : "if (!(",
-                     is_int(v));
-      cgl_put_tokens(w, v->index, false);
-      cgl_text_put(w->out, ")");
-      wide = true;
-    }
-  cgl_put_own(w);
-  if (wide) {
-    cgl_text_put(w->out, "))");
-    put_shape(w, "false", "0", "0", "0");
-  }
-  cgl_text_put(w->out, "if (cgl_block.y * cgl_block.z == 1)");
-  put_shape(w, "true", "0", "1", "1");
-  for (size_t i = 0; rows && i < sizeof tiles / sizeof *tiles; i++)
-    if (has_size(w->t, tiles[i][0])) {
-      cgl_text_print(w->out,
-                     "if (cgl_block.x == %s && cgl_block.y == %s && "
-                     "cgl_block.z == 1)",
-                     tiles[i][0], tiles[i][1]);
-      put_shape(w, "true", tiles[i][0], tiles[i][1], "1");
-    }
-  /* A kernel that knows no rows is seldom given any. */
-  put_shape(w, wide && !rows ? "false" : "true", "0", "0", "0");
-  cgl_text_put(w->out, "} };");
 }
 
 
@@ -634,7 +575,7 @@ static void put_kernel(writer *w) {
   if (w->t->strips)
     cgl_strip_put_class(w);
   else
-    put_shapes(w);
+    cgl_shape_put(w);
   if (k->is_template)
     cgl_text_print(w->out, "} using cgl_of_%zu::cgl_loops_%zu;", w->style->id,
                    w->style->id);

@@ -1,5 +1,5 @@
 /* How the files that write loops share their work: text.c, region.c, guard.c,
-   stride.c, few.c, warp.c and write.c.
+   stride.c, few.c, shape.c, warp.c and write.c.
    Invariant: what is pending is written before anything that must follow it;
    the names of variables are unique, so where a text stands does not matter. */
 #ifndef CGL_COMPILE_LOOPS_WRITE_PRIVATE_H
@@ -64,6 +64,7 @@ typedef struct writer {
   size_t ninner;
   bool crowded; /* it may declare others */
   bool holds;   /* the guards are known to hold where is written */
+  bool widths;  /* the block's width is worth a function */
   bool pieces;  /* in a piece of a row: cgl_many threads from cgl_from on */
   statement *pending[MAX_PENDING];
   size_t npending;
@@ -192,8 +193,11 @@ bool cgl_few_put(writer *w, statement *const *list, size_t n, few_threads *f);
 /* May the statement be left out of threads that do no more? */
 bool cgl_few_is_idle(writer *w, const statement *s);
 
+/* Has the expression no effect?  Only of some functions is that known. */
+bool cgl_few_is_pure(writer *w, row r);
+
 /* The condition of `if (...) ...` with `&&` alone, or 0 tokens when it has an
-   else. */
+   else, or when a term has an effect that others stand behind. */
 row cgl_few_condition(writer *w, const statement *s);
 
 /* The next term of a condition, up to `&&`, from *i on. */
@@ -204,6 +208,11 @@ bool cgl_few_is_common(writer *w, const statement *s);
 
 /* Is the statement of one thread of a row or a warp? */
 bool cgl_few_is_one(writer *w, const statement *s);
+
+/* Does a run of warps nothing that is seen in any warp but the first, where a
+   block is one row?  Of what was put off in front of it, too. */
+bool cgl_few_is_of_first_warp(writer *w, statement *const *before, size_t n,
+                              const statement *s, const statement *end);
 
 /* ---- guard.c ---- */
 
@@ -288,6 +297,16 @@ bool cgl_strip_may_hoist(writer *w, const statement *s);
 /* Writes a region that is a condition; false: it is no such. */
 bool cgl_strip_put_coherent(writer *w, statement **list, size_t n);
 
+/* ---- shape.c ---- */
+
+/* Do numbers and the block's width say how often the loop runs, as one that
+   halves the width does?  Then the kernel has functions for some widths. */
+bool cgl_shape_knows(writer *w, const statement *s);
+
+/* What calls the function for the block's shape.  Indices that may wrap around
+   have a function of their own. */
+void cgl_shape_put(writer *w);
+
 /* ---- write.c ---- */
 
 /* Is everything of the loop's header the same for all threads? */
@@ -295,6 +314,9 @@ bool cgl_loops_is_uniform(writer *w, const statement *s);
 
 /* Are its names constants, also those that loops become when unrolled? */
 bool cgl_loops_is_number(writer *w, row r);
+
+/* Is it an int? */
+bool cgl_loops_is_int(const variable *v);
 
 /* One statement, after what was put off. */
 void cgl_loops_put_statement(writer *w, statement *s);

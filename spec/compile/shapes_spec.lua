@@ -1,0 +1,145 @@
+-- Kernels that have functions of their own for some widths of a block, and runs
+-- that only the first warp has an effect in, on the host device: in blocks of
+-- every shape they do what fibers do.
+-- CGRAPHLUA_RANDOM_KERNELS=10000 sets how many random kernels are tried (40);
+-- the first twenty with all optimizations.
+local cg = require "cgraphlua"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/../support/device.lua")
+local random_kernels = dofile(here .. "/../support/kernels.lua")
+
+if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
+  return describe("shapes of blocks", function()
+    pending "as loops are the host device's"
+  end)
+end
+
+local module_as, quickly = random_kernels.module_as, random_kernels.quickly
+
+local shapes = { { 3, 256 }, { 3, 32 }, { 2, 64 }, { 2, 128 }, { 2, 100 }, { 2, 512 }, { 2, 1024 },
+  { 2, 1 }, { 2, { 64, 2 } }, { 2, { 32, 8 } }, { 2, { 16, 16 } }, { 2, { 256, 1, 2 } },
+  { 2, { 256, 2 } }, { { 1, 2 }, 256 } }
+local words = 4096
+
+-- What a loop over halves or doubles begins with, lasts for and does; T is the type of d, N
+-- a number, W the width of a block.
+local headers = {
+  "T d = W / 2; d > 0; d /= 2", "T d = W / 2; d > 0; d >>= 1", "T d = W >> 1; d; d = d / 2",
+  "T d = W / 2; d > 16; d /= 2", "T d = W; d > 1; d >>= 1", "T d = 1; d < W; d *= 2",
+  "T d = 1; d < W; d <<= 1", "T d = 1; W > d; d = d * 2", "T d = N / 2; d > 0; d /= 2",
+  "T d = 1; d < N; d *= 2", "T d = 3; d < W; d *= 3", "T d = 1; d <= W / 4; d *= 2",
+  "T d = (W + 1) / 2; d > 0; d /= 2", "T d = W - 1; d > 0; d >>= 1", "T d = 1; d < n; d *= 2",
+  "T d = n; d > 0; d /= 2",
+}
+local bodies = {
+  "if (t < d && t + d < all) s[t] += s[t + d];", "if (t < d && t + d < 1024) s[t] ^= s[t + d];",
+  "unsigned v = t >= d ? s[t - d] : 1u; __syncthreads(); s[t] = s[t] * 3u + v;",
+  "int i = 2 * d * t; if (i + d < all) s[i] += s[i + d];",
+  "if (t % (2 * d) == 0 && t + d < all) s[t] += s[t + d];",
+  "int i = (t + 1) * 2 * d - 1; if (i < all) s[i] += s[i - d];",
+  "a += s[(t + d) & 1023]; __syncthreads(); if (t == d) s[t] = 5u;",
+  "if (d == 4) continue; s[t] += d; a ^= s[t];", "if (d == 8) break; a = a * 5u + s[t ^ 1];",
+  "unsigned v = s[(t + d) % all]; __syncthreads(); if (v > s[t]) s[t] = v;",
+  "for (int q = 0; q < 2; q++) { a += s[t ^ q]; __syncthreads(); s[t] += d + q; __syncthreads(); }",
+}
+-- Of the first warp alone, or of others too.
+local runs = {
+  "unsigned v = x < (int)W / 32 ? s[x] : 0u; if (x / 32 == 0) v = sum(v); if (x == 0) a += v;",
+  "if (warp == 0) a += sum(s[t]);", "if (x < 32) { unsigned v = sum(s[t]); if (x == 0) a = v; }",
+  "unsigned v = s[t]; if (warp == 0) v += sum(v); a += v;",
+  "unsigned v = s[t]; if (warp == 1) v += sum(v); if (x == 40) a += v;",
+  "unsigned v = s[t]; if (warp == 0) { v += sum(v); s[t] = v; } if (x < 4) a ^= v;",
+  "if (x < 64) a += sum(s[t]);", "if (atomicAdd(&s[t], 3u) != 7u && warp == 0) a += sum(s[t]);",
+  "unsigned v = s[t]++; if (warp == 0) v = sum(v); if (x == 1) a += v;",
+  "unsigned v = s[t]; if (warp < 1) v = sum(v); if (lane == 0) a += v;",
+  "unsigned v = s[t]; if (warp == 0 && n > 6) v = sum(v); if (x == 0 && n > 9) a += v;",
+  "unsigned v = 1; if (lane == 0 || warp == 0) v = s[t]; if (warp == 0) v = sum(v); a += v;",
+}
+
+local function kernel(name, chosen, random)
+  local types = { "int", "unsigned", "short", "long", "unsigned short" }
+  local text = table.concat(chosen, "\n__syncthreads();\n")
+    :gsub("T d", types[random(#types)] .. " d")
+    :gsub("%f[%w]W%f[%W]", "blockDim.x"):gsub("%f[%w]N%f[%W]", tostring(2 ^ random(3, 9)))
+  return ([[
+  extern "C" __global__ void %s(unsigned *out, const unsigned *in, int n) {
+    __shared__ unsigned s[%s];
+    const int x = threadIdx.x, lane = x %% 32, warp = x / 32;
+    const int t = x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    const int all = blockDim.x * blockDim.y * blockDim.z;
+    const int b = blockIdx.x + gridDim.x * blockIdx.y;
+    unsigned a = in[t];
+    for (int i = t; i < 1024; i += all) s[i] = in[i] ^ b;
+    __syncthreads();
+    %s
+    __syncthreads();
+    out[b * all + t] = a + 3u * s[t];
+  }]]):format(name, random(2) == 1 and "1024" or "4 * 256", text)
+end
+
+local prelude = [[
+  __device__ unsigned sum(unsigned v) {
+    for (int o = 16; o > 0; o /= 2) v += __shfl_down_sync(__activemask(), v, o);
+    return v;
+  }
+]]
+
+-- Whole warps of a row alone may take shuffles.
+local function has_whole_warps(shape)
+  local block = shape[2]
+  return (type(block) == "table" and block[1] or block) % 32 == 0
+end
+
+local function compare(modules, name, text, input)
+  for i, shape in ipairs(shapes) do
+    local got = {}
+    if has_whole_warps(shape) or not text:find "sum%(" then
+      for m, module in ipairs(modules) do
+        local out = cg.zeros("uint32", words)
+        module:kernel(name):launch(shape[1], shape[2], out, input, 5 + i)
+        got[m] = out:download()
+      end
+      for j = 1, words do
+        if got[1][j] ~= got[2][j] then
+          error(("shape %d: word %d is %d in loops, %d in fibers: %s"):format(i, j,
+            got[1][j], got[2][j], text), 0)
+        end
+      end
+    end
+  end
+end
+
+describe("shapes of blocks", function()
+  teardown(device.nothing_alive)
+
+  it("give what fibers give", function()
+    local many = tonumber(os.getenv "CGRAPHLUA_RANDOM_KERNELS") or 40
+    local input, values, loops = cg.zeros("uint32", 4096), {}, 0
+    for i = 1, 4096 do values[i] = i * 2654435761 % 4294967296 end
+    input:upload(values)
+    for first = 1, many, 20 do
+      local text, own = {}, {}
+      for seed = first, first + 19 do
+        math.randomseed(seed)
+        local random, chosen = math.random, {}
+        for k = 1, random(1, 3) do
+          chosen[k] = random(3) == 1 and "{ " .. runs[random(#runs)] .. " }"
+            or ("for (%s) { %s __syncthreads(); }"):format(headers[random(#headers)],
+              bodies[random(#bodies)])
+        end
+        own[seed] = kernel("shape" .. seed, chosen, random)
+        text[#text + 1] = own[seed]
+      end
+      text = prelude .. table.concat(text, "\n")
+      local modules = quickly(first == 1 and "-O3" or "-O0", function()
+        return { module_as(nil, text), module_as("fibers", text) }
+      end)
+      for seed = first, first + 19 do
+        loops = loops + random_kernels.count(modules[1]:kernel("shape" .. seed), "loops")
+        assert.equal("fibers", (modules[2]:kernel("shape" .. seed):form()))
+        compare(modules, "shape" .. seed, own[seed], input)
+      end
+    end
+    assert.equal(many, loops)
+  end)
+end)
