@@ -175,6 +175,7 @@ describe("a call", function()
       (device.fails(function() add(1, 2) end)))
     assert.matches("a graph is not a function: graph:replay", (device.fails(function() g() end)))
     slips(function() cg.capture(add) end, "function expected, got a cgraphlua.kernel")
+    slips(function() cg.capture(5ULL) end, "function expected, got 5")
     slips(function() cg.switch(cg.zeros("int32", 1), { print, 3 }) end,
       "#2 to 'switch'", "function 2 of the list is 3")
   end)
