@@ -53,6 +53,10 @@ local runs = {
   "unsigned v = s[t]++; if (warp == 0) v = sum(v); if (x == 1) a += v;",
   "unsigned v = s[t]; if (warp < 1) v = sum(v); if (lane == 0) a += v;",
   "unsigned v = s[t]; if (warp == 0 && n > 6) v = sum(v); if (x == 0 && n > 9) a += v;",
+  "if (threadIdx.x < -1) a += sum(s[t]);", "if (x < -1) a += sum(s[t]); s[t] ^= a;",
+  "if (threadIdx.x / 32 <= 0) a += sum(s[t]);", "if (!warp && x != 3) a ^= s[t] + sum(1);",
+  "for (int q = 0; q < 3; q++) { auto v = s[t]; if (warp == 0) v += sum(v); if (x == q) a ^= v; }",
+  "unsigned v = s[t]; if (warp == 0) v = sum(v); n += v > 5u; if (x == 0) a ^= v;",
   "unsigned v = 1; if (lane == 0 || warp == 0) v = s[t]; if (warp == 0) v = sum(v); a += v;",
 }
 

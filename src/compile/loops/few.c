@@ -453,12 +453,13 @@ static bool is_of_first(row term) {
   size_t at = op + 1;
   long n;
   bool warp = false;
-  if (at >= term.n || !cgl_tree_number(term, &at, &n) || at < term.n)
+  /* below a negative number an unsigned one is always */
+  if (at >= term.n || !cgl_tree_number(term, &at, &n) || at < term.n || n < 0)
     return false;
   const row x = cgl_row_unwrap(cgl_row_slice(term, 0, op));
   const bool equal = cgl_token_is(&term.at[op], "==");
   if (x.n == 3 && cgl_token_is_axis(x.at, x.n, 0, "threadIdx"))
-    return equal ? n >= 0 && n < 32 : n <= 32;
+    return equal ? n < 32 : n <= 32;
   return x.n && cgl_stride_lane(x, 0, &warp) == x.n && warp &&
          (equal ? n == 0 : n <= 1);
 }
