@@ -60,6 +60,24 @@ local runs = {
   "unsigned v = 1; if (lane == 0 || warp == 0) v = s[t]; if (warp == 0) v = sum(v); a += v;",
 }
 
+-- Branches on what a barrier gives.
+local branches = {
+  "if (__syncthreads_and(t < 31)) { r += 100; } o[i] = r;",
+  "if (__syncthreads_or(t < 31)) r += 100; o[i] = r;",
+  "if (__syncthreads_and(t < 31)) r += 100; __syncthreads(); o[i] = r;",
+  "if (__syncthreads_and(t < 31)) o[i] = 5;",
+  "if (__syncthreads_or(t > 31) && t < 5) r += 100; else r = 3; o[i] = r;",
+  "if (__syncthreads_count(t & 1) > 3) { int q = t; q *= 3; r += q; } o[i] = r;",
+  "if (__syncthreads_count(t & 1) > 3 && t != 4) { int q = t; r += q * 3; } o[i] = r;",
+  "if (__syncthreads_count(r) < 3) { __syncthreads(); r = 4; } else r = 7; o[i] = r;",
+  "for (int k = 0; k < 3; k++) if (__syncthreads_or(t == 40 + k)) r += k + 1; o[i] = r;",
+  "for (int k = 0; k < 3; k++) { if (__syncthreads_or(t == 40 + k)) break; r += k + 1; } o[i] = r;",
+  "for (int k = 0; k < 3; k++) { if (__syncthreads_or(t == 40 + k)) continue; r += k + 1; } o[i] = r;",
+  "while (__syncthreads_or(r < 3)) { r++; if (__syncthreads_and(r == 3)) r += 100; } o[i] = r;",
+  "if (__syncthreads_or(t > 100)) return; o[i] = t;",
+  "if (__syncthreads_or(t > 40)) if (t & 1) r = 3; o[i] = r + t;",
+}
+
 local function kernel(name, chosen, random)
   local types = { "int", "unsigned", "short", "long", "unsigned short" }
   local text = table.concat(chosen, "\n__syncthreads();\n")
@@ -145,5 +163,26 @@ describe("shapes of blocks", function()
       end
     end
     assert.equal(many, loops)
+  end)
+
+  it("take branches on what a barrier gives", function()
+    local text = {}
+    for k, body in ipairs(branches) do
+      text[k] = ('extern "C" __global__ void branch%d(int *o) { const int t = threadIdx.x; ' ..
+        'const int i = blockIdx.x * blockDim.x + t; int r = 0; %s }'):format(k, body)
+    end
+    text = table.concat(text, "\n")
+    local modules = { module_as(nil, text), module_as("fibers", text) }
+    for k, body in ipairs(branches) do
+      for _, threads in ipairs { 31, 32, 64, 100, 256 } do
+        local got = {}
+        for m, module in ipairs(modules) do
+          local out = cg.zeros("int32", 512)
+          module:kernel("branch" .. k):launch(2, threads, out)
+          got[m] = out:download()
+        end
+        assert.same(got[2], got[1], body)
+      end
+    end
   end)
 end)

@@ -759,9 +759,10 @@ static bool is_plain_list(tree *t, const statement *list) {
 
 
 /* if (__shfl_sync(...) > 3) v = 0; is a thread's own, when the operation has
-   been made: the statement with the condition that names its result. */
-static void join_branch(tree *t, statement *s) {
-  bool each = false;
+   been made: the statement with the condition that names its result.  So it is
+   behind a barrier that gives one; `barrier`. */
+static void join_branch(tree *t, statement *s, bool barrier) {
+  bool each = barrier;
   for (size_t i = 0; i < s->cond.n; i++)
     each |= s->cond.at[i].length > 8 &&
             !memcmp(s->cond.at[i].text, "cgl_q_", 6) &&
@@ -791,7 +792,8 @@ void cgl_tree_inline(tree *t, statement **list) {
   for (; s && !t->why && !t->failed; s = next) {
     next = s->next;
     s->next = NULL;
-    bool used = false; /* names what a warp operation gives */
+    bool used = false;    /* names what a warp operation gives */
+    bool barrier = false; /* the condition names what a barrier gives */
     statement **before = tail;
     if (s->kind == STATEMENT_DECLARATION) {
       hoist(t, &s->value, &tail);
@@ -806,8 +808,10 @@ void cgl_tree_inline(tree *t, statement **list) {
         continue;
     } else if (s->kind == STATEMENT_IF) {
       hoist(t, &s->cond, &tail);
-      for (statement *p = *before; p; p = p->next)
+      for (statement *p = *before; p; p = p->next) {
         used |= p->kind == STATEMENT_WARP;
+        barrier |= p->kind == STATEMENT_BARRIER;
+      }
     } else if (s->kind == STATEMENT_FOR || s->kind == STATEMENT_WHILE ||
                s->kind == STATEMENT_DO) {
       for (statement *p = s->init; p; p = p->next)
@@ -817,8 +821,9 @@ void cgl_tree_inline(tree *t, statement **list) {
       refuse_sync(t, s->step);
     }
     s->sync |= used ? SYNC_WARP : 0;
-    if (s->kind == STATEMENT_IF && used)
-      join_branch(t, s);
+    if (s->kind == STATEMENT_IF && (used || barrier))
+      join_branch(t, s, barrier);
+    s->common |= barrier && s->kind == STATEMENT_IF;
     cgl_tree_inline(t, &s->body);
     cgl_tree_inline(t, &s->otherwise);
     put(&tail, s);
