@@ -72,7 +72,7 @@ local branches = {
   "if (__syncthreads_count(r) < 3) { __syncthreads(); r = 4; } else r = 7; o[i] = r;",
   "for (int k = 0; k < 3; k++) if (__syncthreads_or(t == 40 + k)) r += k + 1; o[i] = r;",
   "for (int k = 0; k < 3; k++) { if (__syncthreads_or(t == 40 + k)) break; r += k + 1; } o[i] = r;",
-  "for (int k = 0; k < 3; k++) { if (__syncthreads_or(t == 40 + k)) continue; r += k + 1; } o[i] = r;",
+  "for (int k = 0; k < 3; k++) { if (__syncthreads_or(t == 40 + k)) continue; r += k; } o[i] = r;",
   "while (__syncthreads_or(r < 3)) { r++; if (__syncthreads_and(r == 3)) r += 100; } o[i] = r;",
   "if (__syncthreads_or(t > 100)) return; o[i] = t;",
   "if (__syncthreads_or(t > 40)) if (t & 1) r = 3; o[i] = r + t;",

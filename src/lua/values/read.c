@@ -133,7 +133,8 @@ const char *cgl_lua_read_string(lua_State *L, cgl_lua *S, int index,
 bool cgl_lua_read_callable(lua_State *L, int index) {
   if (lua_isfunction(L, index))
     return true;
-  if (lua_type(L, index) == CGL_LUA_TCDATA || cgl_lua_box_at(L, index) || !luaL_getmetafield(L, index, "__call"))
+  if (lua_type(L, index) == CGL_LUA_TCDATA || cgl_lua_box_at(L, index) ||
+      !luaL_getmetafield(L, index, "__call"))
     return false;
   lua_pop(L, 1);
   return true;
