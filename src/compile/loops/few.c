@@ -338,11 +338,16 @@ static bool read_line(line *l, row r) {
 }
 
 
-bool cgl_few_is_idle(writer *w, const statement *s) {
+/* Declares it a variable, and does nothing else? */
+static bool only_declares(writer *w, const statement *s) {
   const variable *v = s->variable;
   return s->kind == STATEMENT_DECLARATION && !v->constructed && !v->lambda &&
-         !v->reference && (!v->kept || (w->run && v->run == w->run)) &&
-         cgl_few_is_pure(w, s->value);
+         !v->reference && cgl_few_is_pure(w, s->value);
+}
+
+
+bool cgl_few_is_idle(writer *w, const statement *s) {
+  return only_declares(w, s) && !s->variable->kept;
 }
 
 
@@ -475,7 +480,8 @@ static bool does_in_first(writer *w, const statement *s) {
   }
   const bool branch = s->kind == STATEMENT_IF && !s->otherwise && !s->escapes;
   if (!branch && s->kind != STATEMENT_PLAIN)
-    return cgl_few_is_idle(w, s);
+    return only_declares(w, s) &&
+           (!s->variable->kept || s->variable->run == w->run);
   const row cond =
       cgl_stride_expand(w, branch ? s->cond : cgl_few_condition(w, s), 0);
   if (cgl_row_has(cond, "||") || cgl_row_has(cond, "?"))
