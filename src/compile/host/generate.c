@@ -12,16 +12,6 @@
 #define DYNAMIC_SHARED 232448 /* bytes, what sm_90 allows a block */
 #define MOST_FEW 8            /* threads of a row that run before the others */
 
-enum {
-  MODE_FLAT = 1,
-  MODE_ORDERED = 2,
-  MODE_BARRIERS = 4,
-  MODE_STRIDE = 8,
-  MODE_LOOPS = 16,
-  MODE_STRIPS = 32,
-  MODE_ROWS = 64
-};
-
 
 void cgl_host_device_text(cgl_text *out) {
   cgl_text_put(out, cgl_text_kernel_abi);
@@ -152,22 +142,22 @@ bool cgl_host_is_split(const cgl_job *job) {
 }
 
 
-/* CGL_FLAT and its like of device_run.h, added up. */
-static int mode_of(const cgl_host_job *h, size_t which) {
+int cgl_host_mode(const cgl_host_job *h, size_t which) {
   unsigned features = h->job->image->signatures[which].features;
   if (h->job->image->signatures[which].loops)
-    return MODE_LOOPS;
+    return CGL_HOST_LOOPS;
   if (features & CGL_USES_BARRIER)
-    return MODE_BARRIERS;
+    return CGL_HOST_BARRIERS;
   if (h->job->image->signatures[which].loop.start && !h->ordered[which])
-    return MODE_STRIDE;
+    return CGL_HOST_STRIDE;
   if (h->job->image->signatures[which].strips)
-    return MODE_FLAT | MODE_STRIPS;
-  return (features & (CGL_USES_SHARED | CGL_NEEDS_THREADS) ? 0 : MODE_FLAT) |
-         (h->ordered[which] ? MODE_ORDERED
+    return CGL_HOST_FLAT | CGL_HOST_STRIPS;
+  return (features & (CGL_USES_SHARED | CGL_NEEDS_THREADS) ? 0
+                                                           : CGL_HOST_FLAT) |
+         (h->ordered[which] ? CGL_HOST_ORDERED
           : cgl_program_adds_rows(h->job->program,
                                   h->job->image->signatures[which].declared)
-              ? MODE_ROWS
+              ? CGL_HOST_ROWS
               : 0);
 }
 
@@ -335,7 +325,8 @@ static void add_exports(const cgl_host_job *h, cgl_text *out) {
     const char *name = *s->name == '&' ? s->name + 1 : s->name;
     cgl_text_print(out, "#line %d \"", s->line);
     cgl_text_quote(out, file);
-    cgl_text_print(out, "\"\ncgl_export<%zu, (%s), %d", i, name, mode_of(h, i));
+    cgl_text_print(out, "\"\ncgl_export<%zu, (%s), %d", i, name,
+                   cgl_host_mode(h, i));
     if (s->loops || s->strips)
       cgl_text_print(out, ", %scgl_loops_%zu", s->declared->scope, i);
     else
@@ -398,7 +389,7 @@ static void add_source(const cgl_host_job *h, cgl_text *out) {
   size_t n = 0;
   out->failed |= !loops;
   for (size_t i = 0; loops && i < image->nsignatures; i++)
-    if (mode_of(h, i) == MODE_STRIDE)
+    if (cgl_host_mode(h, i) == CGL_HOST_STRIDE)
       loops[n++] = &image->signatures[i].loop;
   if (loops)
     cgl_source_rewrite(h->job->source, true, loops, n, h->job->program, out);
@@ -444,152 +435,4 @@ const char *cgl_host_outline(const cgl_job *job, cgl_text *out) {
   cgl_source_rewrite(job->source, false, NULL, 0, NULL, out);
   cgl_text_put(out, "\n");
   return mark;
-}
-
-
-/* Does a line of a function's declarations name memory: an array, a struct,
-   a union?  What the compiler could keep in registers is gone by then.  A
-   pointer is not memory. */
-static bool is_memory(const char *line) {
-  if (strncmp(line, "  ", 2) || line[2] == ' ' || line[2] == '<')
-    return false;
-  line += 2;
-  if (strncmp(line, "static ", 7) == 0 || strchr(line, '=') ||
-      !strchr(line, ';'))
-    return false;
-  if (strchr(line, '['))
-    return true;
-  if (strncmp(line, "const ", 6) == 0)
-    line += 6;
-  if (strncmp(line, "struct ", 7) && strncmp(line, "union ", 6) &&
-      strncmp(line, "class ", 6))
-    return false;
-  const char *arguments_end = strrchr(line, '>'); /* of a template */
-  return !strpbrk(arguments_end ? arguments_end : line, "*&");
-}
-
-
-/* Memory of a block that runs as loops: one for all threads, or one for each;
-   its names are given by compile/loops. */
-static bool is_block_memory(const char *line) {
-  static const char *const names[] = {"cgl_s_", "cgl_v_", "cgl_i_",   "cgl_q_",
-                                      "cgl_m_", "cgl_k_", "cgl_alive"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strstr(line, names[i]))
-      return true;
-  return false;
-}
-
-
-/* The kernel that a function of the dump runs unordered, or `none`. */
-static size_t loop_of(const char *function, size_t none) {
-  static const char *const names[] = {"cgl_row<", "cgl_block<", "cgl_stride<",
-                                      "cgl_loops_of_"};
-  const char *loops = strstr(function, "::cgl_loops_"), *unscoped = function;
-  if (loops && loops < function + strcspn(function, " ("))
-    unscoped = loops + 2;
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strncmp(unscoped, names[i], strlen(names[i])) == 0)
-      return strtoul(unscoped + strlen(names[i]), NULL, 10);
-  return none;
-}
-
-
-/* Instances of one template share their text, and so how its loop runs. */
-static void set_ordered(cgl_host_job *h, size_t kernel) {
-  const cgl_signature *all = h->job->image->signatures;
-  h->ordered[kernel] = true;
-  h->job->image->signatures[kernel].strips = false;
-  for (size_t i = 0; i < h->job->image->nsignatures; i++)
-    if (all[kernel].loop.start && all[i].loop.start == all[kernel].loop.start)
-      h->ordered[i] = true;
-}
-
-
-/* The pragma that lets the compiler vectorise over threads says that their
-   memory accesses are independent.  A local array that stays in memory is
-   one array for the whole loop, and then the claim is false: gcc takes it at
-   its word and mixes the threads' values (seen with gcc 12; `omp simd` does
-   the same).  So the dump after scalar replacement, before any pass uses the
-   claim, is read for such arrays, and the kernels that have them are built
-   again in order.  Returns how many. */
-size_t cgl_host_find_memory(cgl_host_job *h) {
-  const cgl_image *image = h->job->image;
-  FILE *file = fopen(h->dump, "r");
-  char line[1024];
-  size_t found = 0, kernel = image->nsignatures;
-  bool body = false; /* past the function's declarations */
-  if (!file) {
-    for (size_t i = 0; i < image->nsignatures; i++)
-      found += !h->ordered[i] && !(mode_of(h, i) & MODE_BARRIERS);
-    memset(h->ordered, true, image->nsignatures);
-    return found;
-  }
-  while (fgets(line, sizeof line, file)) {
-    if (strncmp(line, ";; Function ", 12) == 0) {
-      kernel = loop_of(line + 12, image->nsignatures);
-      body = false;
-    }
-    body |= strncmp(line, "  <bb ", 6) == 0;
-    if (kernel < image->nsignatures && !h->ordered[kernel] &&
-        !is_block_memory(line) &&
-        (body ? !!strstr(line, "{CLOBBER") : is_memory(line))) {
-      found++;
-      set_ordered(h, kernel);
-    }
-  }
-  fclose(file);
-  return found;
-}
-
-
-/* Does the compiler speak of the kernel as loops? */
-static bool is_named(const cgl_host_job *h, size_t i) {
-  char name[40];
-  int n = snprintf(name, sizeof name, "cgl_loops_of_%zu", i);
-  const char *at = h->said.data;
-  while (at && (at = strstr(at, name)) && at[n] >= '0' && at[n] <= '9')
-    at += n;
-  return at != NULL;
-}
-
-
-bool cgl_host_took_long(const cgl_host_job *h) {
-  return h->said.data && strstr(h->said.data, "CPU time limit");
-}
-
-
-static void drop_loops(cgl_host_job *h, size_t i) {
-  cgl_signature *s = &h->job->image->signatures[i];
-  s->loops = false;
-  if (!(s->features & CGL_USES_BARRIER))
-    return;
-  s->fibers = cgl_host_took_long(h) ? "as loops its compile takes too long"
-                                    : "the compiler does not take it as loops";
-  s->fibers_line = s->line - h->job->source->line;
-}
-
-
-size_t cgl_host_drop_loops(cgl_host_job *h) {
-  cgl_signature *all = h->job->image->signatures;
-  size_t dropped = 0;
-  for (size_t i = 0; i < h->job->image->nsignatures; i++)
-    if (all[i].loops && is_named(h, i)) {
-      drop_loops(h, i);
-      dropped++;
-    }
-  if (dropped)
-    return dropped;
-  for (size_t i = 0; i < h->job->image->nsignatures; i++)
-    if (mode_of(h, i) == MODE_STRIDE) {
-      h->ordered[i] = true;
-      dropped++;
-    } else if (all[i].strips) {
-      all[i].strips = false;
-      dropped++;
-    } else if (all[i].loops) {
-      drop_loops(h, i);
-      dropped++;
-    }
-  return dropped;
 }

@@ -1,7 +1,7 @@
 /* The system's C++ compiler: CUDA C to a shared object for the host device.
-   generate.c writes the C++ file and reads what the compiler did with it,
-   hostcc.c finds the compiler and runs it, target.c chooses the instructions,
-   image.c reads what came out, diagnostics.c edits its messages.
+   generate.c writes the C++ file, hostcc.c finds the compiler and runs it,
+   amend.c reads what it did and says whether to ask anew, target.c chooses the
+   instructions, image.c reads what came out, diagnostics.c edits its messages.
    Invariant: a kernel that is not `ordered` has no local variable in memory
    that its threads, run as one vectorised loop, would share. */
 #ifndef CGL_COMPILE_HOST_H
@@ -59,13 +59,26 @@ typedef struct cgl_cxx {
 typedef struct cgl_host_job {
   cgl_job *job;
   const cgl_cxx *cxx;
-  char *folder, *input, *output, *dump, *depends; /* paths */
-  char *dump_option;                              /* -fdump-tree-sra=... */
-  bool *ordered; /* by kernel: its threads must run in order */
-  cgl_text said; /* by the compiler, the last time */
-  char *limit;   /* how long it may take, for the shell, or NULL */
-  bool guarded;  /* guards stay in their loops: to move them took too long */
+  char *folder, *input, *output, *depends; /* paths */
+  char *dumps[2]; /* options of g++: what its passes sra and vect made */
+  bool *ordered;  /* by kernel: its threads must run in order */
+  bool scalar;    /* without vectors: the compiler makes wrong ones, or fails */
+  cgl_text said;  /* by the compiler, the last time */
+  char *limit;    /* how long it may take, for the shell, or NULL */
+  bool guarded;   /* guards stay in their loops: to move them took too long */
 } cgl_host_job;
+
+/* How a kernel runs: CGL_FLAT and its like of device_run.h, added up. */
+enum {
+  CGL_HOST_FLAT = 1,
+  CGL_HOST_ORDERED = 2,
+  CGL_HOST_BARRIERS = 4,
+  CGL_HOST_STRIDE = 8,
+  CGL_HOST_LOOPS = 16,
+  CGL_HOST_STRIPS = 32,
+  CGL_HOST_ROWS = 64
+};
+int cgl_host_mode(const cgl_host_job *h, size_t kernel);
 
 /* The option that says which of the processor's instructions the compiler may
    use: all that this process can run. */
@@ -110,15 +123,10 @@ cgl_compile_status cgl_host_check_shared(cgl_job *job);
 /* All embedded text that stands in front of a source. */
 void cgl_host_device_text(cgl_text *out);
 
-/* After a compile: marks the kernels whose threads must run in order, which
-   the compiler's dump tells; returns how many are new. */
-size_t cgl_host_find_memory(cgl_host_job *h);
-
-/* Whether the compiler was stopped because it took too long. */
-bool cgl_host_took_long(const cgl_host_job *h);
-/* Takes back what was written for the compiler: the kernels as loops that it
-   names, or else all, and every grid-stride loop.  Returns how many. */
-size_t cgl_host_drop_loops(cgl_host_job *h);
+/* After a compile: reads what the compiler said and dumped, and changes what is
+   asked of it; whether it must be asked again.  Ends: each change is made once.
+ */
+bool cgl_host_amend(cgl_host_job *h, cgl_compile_status status);
 
 /* Adds what a C++ compiler printed, as the script's author should see it. */
 void cgl_host_diagnostics(const cgl_source *source, const char *said,

@@ -240,6 +240,9 @@ static const char *const wide_options[] = {
 #endif
     NULL};
 
+/* Of g++, where what it makes of vectors is wrong. */
+static const char *const scalar_options[] = {"-fno-tree-loop-vectorize", NULL};
+
 static const char *const clang_options[] = {
     "-fno-color-diagnostics", "-fno-caret-diagnostics",
     "-Wno-ignored-attributes", "-Wno-pass-failed",
@@ -252,9 +255,9 @@ static const char *const link_options[] = {
 
 
 void cgl_host_key(const cgl_job *job, cgl_text *out) {
-  const char *const *const rows[] = {common_options,   gcc_options,
-                                     unswitch_options, wide_options,
-                                     clang_options,    link_options};
+  const char *const *const rows[] = {
+      common_options, gcc_options,   unswitch_options, wide_options,
+      scalar_options, clang_options, link_options};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     for (size_t k = 0; rows[i][k]; k++)
       cgl_text_print(out, "%s\n", rows[i][k]);
@@ -357,8 +360,10 @@ static void build_command(command *c, cgl_host_job *h) {
       add_words(c, unswitch_options);
       add_word(c, h->cxx->major >= 13 ? unswitch_depth : unswitch_level);
     }
-    if (h->dump_option)
-      add_word(c, h->dump_option);
+    if (h->scalar)
+      add_words(c, scalar_options);
+    add_word(c, h->dumps[0]);
+    add_word(c, h->dumps[1]);
   }
   add_words(c,
             (const char *const[]){"-shared", "-MD", "-MT", "image", "-MF",
@@ -412,6 +417,7 @@ static int read_image(const char *path, cgl_image *image) {
   cgl_text text = {0};
   if (cgl_text_read(&text, path, SIZE_MAX) != 0 || !text.length)
     return cgl_text_free(&text), -1;
+  free(image->bytes); /* of an earlier one */
   image->size = text.length;
   image->bytes = cgl_text_take(&text);
   return 0;
@@ -522,29 +528,30 @@ static int make_folder(cgl_host_job *h) {
   }
   h->input = cgl_format("%s/kernel.cc", h->folder);
   h->output = cgl_format("%s/kernel.so", h->folder);
-  h->dump = cgl_format("%s/kernel.sra", h->folder);
+  h->dumps[0] = cgl_format("-fdump-tree-sra=%s/kernel.sra", h->folder);
+  h->dumps[1] = cgl_format("-fdump-tree-vect=%s/kernel.vect", h->folder);
   h->depends = cgl_format("%s/kernel.d", h->folder);
-  h->dump_option = cgl_format("-fdump-tree-sra=%s/kernel.sra", h->folder);
   h->ordered = calloc(h->job->image->nsignatures + 1, sizeof *h->ordered);
-  bool all = h->input && h->output && h->dump && h->depends && h->dump_option;
+  bool all = h->input && h->output && h->dumps[0] && h->dumps[1] && h->depends;
   return all && h->ordered ? 0 : -1;
 }
 
 
 static void remove_folder(cgl_host_job *h) {
-  char *const paths[] = {h->input, h->output, h->dump, h->depends};
+  char *const words[] = {h->input, h->output, h->depends, h->dumps[0],
+                         h->dumps[1]};
   bool keep = kept_folder();
-  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-    if (paths[i] && !keep)
-      unlink(paths[i]);
-    free(paths[i]);
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    const char *option = words[i] ? strchr(words[i], '=') : NULL;
+    if (words[i] && !keep)
+      unlink(*words[i] == '-' ? option + 1 : words[i]);
+    free(words[i]);
   }
   if (h->folder && !keep)
     rmdir(h->folder);
   free(h->folder);
   cgl_text_free(&h->said);
   free(h->limit);
-  free(h->dump_option);
   free(h->ordered);
 }
 
@@ -562,19 +569,9 @@ cgl_compile_status cgl_host_compile(cgl_job *job) {
       s->waits = true;
     }
     if (cgl_host_choose_loops(&h) == 0)
-      status = build_image(&h);
-    h.guarded = status == CGL_COMPILE_REFUSED && cgl_host_took_long(&h);
-    if (h.guarded && !cgl_host_is_split(job))
-      status = build_image(&h);
-    while (status == CGL_COMPILE_REFUSED && cgl_host_drop_loops(&h))
-      status = build_image(&h); /* for the columns of the messages */
-    if (status == CGL_COMPILE_REFUSED && cgl_source_drop_fields(job->image))
-      status = build_image(&h);
-    if (status == CGL_COMPILE_OK && !h.cxx->clang && cgl_host_find_memory(&h)) {
-      free(job->image->bytes);
-      job->image->bytes = NULL;
-      status = build_image(&h);
-    }
+      do
+        status = build_image(&h);
+      while (cgl_host_amend(&h, status));
     if (status == CGL_COMPILE_OK) {
       note_files(&h);
       status = cgl_host_check_shared(job);
