@@ -462,6 +462,17 @@ void cgl_pool_body_ended(cgl_pool *pool, uint64_t before) {
 }
 
 
+/* Under the lock: another thread's reclaiming may empty the scratch meanwhile.
+ */
+void cgl_pool_capture_begins(cgl_pool *pool, uint64_t serial) {
+  cgl_latch_take(&pool->lock);
+  pool->clean = atomic_load(&pool->captures) == 1 && !pool->scratch.bytes;
+  atomic_store(&pool->sharing.touched, false);
+  atomic_store(&pool->capturing, serial);
+  cgl_latch_drop(&pool->lock);
+}
+
+
 void cgl_pool_capture_ended(cgl_pool *pool) {
   cgl_latch_take(&pool->lock);
   atomic_store(&pool->capturing, 0);

@@ -298,11 +298,7 @@ void cgl_pool_unkeep(cgl_pool *pool);
 /* After a wait for the device: reclaims what it ended. */
 void cgl_pool_reclaim(cgl_pool *pool);
 /* Bracket a capture into the pool. */
-static inline void cgl_pool_capture_begins(cgl_pool *pool, uint64_t serial) {
-  pool->clean = atomic_load(&pool->captures) == 1 && !pool->scratch.bytes;
-  atomic_store(&pool->sharing.touched, false);
-  atomic_store(&pool->capturing, serial);
-}
+void cgl_pool_capture_begins(cgl_pool *pool, uint64_t serial);
 void cgl_pool_capture_ended(cgl_pool *pool);
 /* After the end of a capture into the pool: scratch of `bytes` (> 0) in one
    piece, which is free but for that capture's graph, and has no byte of the
