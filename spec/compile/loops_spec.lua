@@ -220,46 +220,6 @@ describe("kernels with barriers as loops", function()
     end
   end)
 
-  -- g++ forgets a name that __asm__ gives to what a template declares.
-  it("have one dynamic shared memory, also where a template declares it", function()
-    local declarations = { -- and what gives the array
-      { "template <class T> struct S { __device__ operator const T *() const {" ..
-        "extern __shared__ int m[]; return (T *)m; } };", "(int *)(const int *)S<int>()" },
-      { "template <class T> struct S { __device__ T *get() {\n" ..
-        "extern __shared__ __align__(sizeof(T)) unsigned char m[]; return (T *)m; } };",
-        "S<int>().get()" },
-      { "namespace a { template <class T> struct S { struct in { __device__ T *get() {" ..
-        "extern __align__(16) __shared__\nvolatile T m[]; return (T *)m; } }; }; }",
-        "a::S<int>::in().get()" },
-      { "template <class T> struct S; template <> struct S<int> { __device__ int *get() {" ..
-        "extern __shared__ int m[]; return m; } };", "S<int>().get()" },
-      { "template <class T> __device__ T *get(int n) { if (n > 0) {" ..
-        "extern __shared__ T m[][8]; return &m[0][0]; } return 0; }", "get<int>(3)" },
-      { "struct S { __device__ int *get() { extern __shared__ int m[]; return m; } };",
-        "S().get()" },
-    }
-    for _, form in ipairs { "loops", "fibers" } do
-      for _, barrier in ipairs { "__syncthreads();", "" } do
-        for _, d in ipairs(declarations) do
-          local kernel = module_as(form, ([[
-            %s
-            extern "C" __global__ void k(int *x) {
-              int *s = %s;
-              s[threadIdx.x] = 7 * threadIdx.x + __LINE__;
-              %s
-              x[threadIdx.x] = s[%s];
-            }]]):format(d[1], d[2], barrier, barrier == "" and "threadIdx.x" or
-            "blockDim.x - 1 - threadIdx.x")):kernel()
-          local x, last = cg.zeros("int32", 32), barrier == "" and 0 or 31
-          local line = select(2, d[1]:gsub("\n", "")) + 4
-          kernel:launch({ 1, shared = 128 }, 32, x)
-          local got = x:download()
-          assert.same({ 7 * last + line, 7 * (31 - last) + line }, { got[1], got[32] }, d[1])
-        end
-      end
-    end
-  end)
-
   it("take pointers and references to arrays across barriers", function()
     local bodies = {
       "unsigned (*cur)[18] = A; unsigned (*next)[18] = B; for (int k = 0; k < n; k++) {" ..

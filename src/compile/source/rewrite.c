@@ -120,11 +120,27 @@ static void share_reference(edit *e, const cgl_token *at, size_t count,
 }
 
 
+/* __shared__ alignas(n) T name; -> alignas(n) __shared__ T name;  to nvcc the
+   word is an attribute, to g++ a specifier, which none may stand in front of. */
+static void align_array(edit *e, const cgl_token *at, size_t count, size_t i) {
+  size_t end = i + 1;
+  while (end < count && cgl_token_is(&at[end], "alignas"))
+    end = cgl_tokens_close(at, count, end + 1);
+  if (end == i + 1)
+    return;
+  replace_token(e, &at[i], "");
+  copy_to(e, token_end(&at[end - 1]));
+  cgl_text_put(e->out, " __shared__");
+}
+
+
 /* extern __shared__ T name[]; -> extern __thread T name[] __asm__(...); all
    such arrays are one, as on a GPU.  `i` is at whichever word comes first. */
 static void share_array(edit *e, const cgl_token *at, size_t count, size_t i) {
   size_t shared = find_word(at, count, i, "__shared__");
   size_t external = find_word(at, count, i, "extern");
+  if (shared == i && external == count)
+    align_array(e, at, count, i);
   if (shared == count || external == count)
     return;
   size_t first = shared < external ? shared : external;
