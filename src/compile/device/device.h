@@ -36,6 +36,38 @@
 #define __align__(n) __attribute__((aligned(n)))
 #define __builtin_align__(n) __attribute__((aligned(n)))
 
+/* What {1, 2, 3} is; NVRTC has it without a header, too. */
+#define _INITIALIZER_LIST
+namespace std {
+template <class T> class initializer_list {
+  const T *cgl_first = nullptr;
+  __SIZE_TYPE__ cgl_count = 0;
+
+public:
+  typedef T value_type;
+  typedef const T &reference, &const_reference;
+  typedef __SIZE_TYPE__ size_type;
+  typedef const T *iterator, *const_iterator;
+  constexpr initializer_list() noexcept {
+  }
+  constexpr size_type size() const noexcept {
+    return cgl_count;
+  }
+  constexpr const T *begin() const noexcept {
+    return cgl_first;
+  }
+  constexpr const T *end() const noexcept {
+    return cgl_first + cgl_count;
+  }
+};
+template <class T> constexpr const T *begin(initializer_list<T> l) noexcept {
+  return l.begin();
+}
+template <class T> constexpr const T *end(initializer_list<T> l) noexcept {
+  return l.end();
+}
+} // namespace std
+
 typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
