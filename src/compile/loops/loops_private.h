@@ -175,6 +175,9 @@ size_t cgl_tree_returns(row r);
 /* Is token i of the row a name of its own, and not a member's? */
 bool cgl_tree_is_name(row r, size_t i);
 
+/* Is it a type that words of the language name, or a pointer to one? */
+bool cgl_tree_is_fundamental(row type);
+
 /* Is it ++ or --; = or its like; or any of these? */
 bool cgl_tree_is_step(const cgl_token *t);
 bool cgl_tree_is_equal(const cgl_token *t);

@@ -543,6 +543,33 @@ static row count_elements(tree *t, row dims, row value) {
 }
 
 
+bool cgl_tree_is_fundamental(row type) {
+  for (size_t i = 0; i < type.n; i++)
+    if (!cgl_token_is_type_word(&type.at[i]) && !cgl_token_is(&type.at[i], "*"))
+      return false;
+  return type.n > 0;
+}
+
+
+/* int x(1), int x{1} and int x{} are int x = 1 and int x = 0, as which their
+   values are read: r[value..end), of which the new end comes back. */
+static size_t assign_value(tree *t, row r, size_t value, size_t end) {
+  const cgl_token *open = &r.at[value];
+  if (cgl_tokens_close(r.at, end, value) != end)
+    return end;
+  if (end - value > 2)
+    end--;
+  else if (cgl_token_is(open, "{")) {
+    r.at[value + 1] = cgl_tree_token(t, open, "0");
+    r.at[value + 1].kind = CGL_TOKEN_NUMBER;
+  } else
+    return end;
+  r.at[value] = cgl_tree_token(t, open, "=");
+  r.at[value].kind = CGL_TOKEN_PUNCT;
+  return end;
+}
+
+
 /* A statement for every declarator of r[from..to); names hold to r's end. */
 static statement **read_declaration(tree *t, row r, size_t from, size_t to,
                                     statement **tail) {
@@ -572,19 +599,24 @@ static statement **read_declaration(tree *t, row r, size_t from, size_t to,
       k = cgl_token_is_any(&r.at[k], "(", "[", "{")
               ? cgl_tokens_close(r.at, to, k)
               : k + 1;
-    v.dims = count_elements(t, v.dims, cgl_row_slice(r, value, k));
+    size_t end = k;
+    if (v.constructed && !v.dims.n &&
+        (v.is_auto || cgl_tree_is_fundamental(own)))
+      end = assign_value(t, r, value, k);
+    v.constructed &= !cgl_token_is(&r.at[value], "=");
+    v.dims = count_elements(t, v.dims, cgl_row_slice(r, value, end));
     v.lambda =
-        v.is_auto && value + 1 < k &&
-        cgl_tree_lambda(cgl_row_slice(r, value + 1, k), 0) == k - value - 1;
+        v.is_auto && value + 1 < end &&
+        cgl_tree_lambda(cgl_row_slice(r, value + 1, end), 0) == end - value - 1;
     variable *declared = cgl_tree_declare_at(t, r, name, &v);
-    if (declared && v.lambda && cgl_tree_sync(t, &r.at[value], k - value)) {
-      declared->value = cgl_row_slice(r, value, k);
+    if (declared && v.lambda && cgl_tree_sync(t, &r.at[value], end - value)) {
+      declared->value = cgl_row_slice(r, value, end);
       declared->function = true;
     } else if (declared) {
       statement *s = cgl_tree_new(t, STATEMENT_DECLARATION);
       s->variable = declared;
-      s->value = declared->value = cgl_row_slice(r, value, k);
-      s->all = cgl_row_slice(r, name, k);
+      s->value = declared->value = cgl_row_slice(r, value, end);
+      s->all = cgl_row_slice(r, name, end);
       declared->home = s;
       *tail = s;
       tail = &s->next;

@@ -18,8 +18,41 @@ static const char *const pure_calls[] = {
     "__mul24",     "__umul24",    NULL};
 
 
+/* Likewise, but for what costs more than to keep its result: as it is named, or
+   with __ in front or f behind, for floats. */
+static const char *const costly_calls[] = {
+    "sin",   "cos",      "tan",     "asin",     "acos",  "atan",   "atan2",
+    "sinh",  "cosh",     "tanh",    "sinpi",    "cospi", "exp",    "exp2",
+    "exp10", "expm1",    "log",     "log2",     "log10", "log1p",  "pow",
+    "cbrt",  "rcbrt",    "hypot",   "erf",      "erfc",  "rsqrt",  "fma",
+    "fmod",  "round",    "rint",    "trunc",    "floor", "ceil",   "fdivide",
+    "clzll", "popcll",   "ffsll",   "brev",     "mulhi", "umulhi", "isnan",
+    "isinf", "isfinite", "signbit", "copysign", NULL};
+
+
+static bool is_costly_call(const cgl_token *name) {
+  static const char *const conversions[] = {
+      "__float2",  "__double2",  "__int2",      "__uint2",
+      "__ll2",     "__ull2",     "__float_as_", "__double_as_",
+      "__int_as_", "__uint_as_", "__half2",     "__longlong_as_"};
+  for (size_t i = 0; i < sizeof conversions / sizeof *conversions; i++)
+    if (name->length > strlen(conversions[i]) &&
+        !memcmp(name->text, conversions[i], strlen(conversions[i])))
+      return true;
+  cgl_token stem = *name;
+  if (stem.length > 2 && memcmp(stem.text, "__", 2) == 0)
+    stem.text += 2, stem.length -= 2;
+  if (cgl_token_is_of(&stem, costly_calls))
+    return true;
+  if (!stem.length || stem.text[stem.length - 1] != 'f')
+    return false;
+  stem.length--;
+  return cgl_token_is_of(&stem, costly_calls);
+}
+
+
 bool cgl_values_is_pure_call(const cgl_token *name) {
-  return cgl_token_is_of(name, pure_calls);
+  return cgl_token_is_of(name, pure_calls) || is_costly_call(name);
 }
 
 
@@ -144,7 +177,9 @@ static bool is_pure(tree *t, row r, bool fixed, bool threads) {
       continue;
     }
     if (i + 1 < r.n && cgl_token_is(&r.at[i + 1], "(")) {
-      if (!fixed && !threads && cgl_calls_is_uniform(t, x))
+      if (!threads && (cgl_reach_declares(t->program, x)
+                           ? !fixed && cgl_calls_is_uniform(t, x)
+                           : is_costly_call(x)))
         continue;
       return false;
     }
@@ -360,16 +395,7 @@ static bool is_literal(tree *t, row r, bool list) {
 }
 
 
-/* Is the variable of a type that words of the language name? */
-static bool is_fundamental(row type) {
-  for (size_t i = 0; i < type.n; i++)
-    if (!cgl_token_is_type_word(&type.at[i]) && !cgl_token_is(&type.at[i], "*"))
-      return false;
-  return type.n > 0;
-}
-
-
-/* Is the constant of the source of such a type? */
+/* Is the constant of the source of a type that words of the language name? */
 static bool is_number(tree *t, const cgl_token *name) {
   size_t chunk;
   if (!is_constant(t, name) || !cgl_reach_chunk(t->program, name, 0, &chunk))
@@ -411,7 +437,7 @@ static bool is_number_value(tree *t, row r, int depth) {
                             is_number_value(
                                 t, (row){v->value.at + 1, v->value.n - 1},
                                 depth + 1)
-                      : is_fundamental(v->type))
+                      : cgl_tree_is_fundamental(v->type))
           : !is_number(t, x))
       return false;
   }
