@@ -78,6 +78,19 @@ local branches = {
   "if (__syncthreads_or(t > 40)) if (t & 1) r = 3; o[i] = r + t;",
 }
 
+-- How a tile's size may be told: what stands in front of the kernel, in it, and the size.
+local sizes = {
+  { "", "", "16" }, { "\n#define TILE 16\n", "", "TILE" }, { "constexpr int T = 16;", "", "T" },
+  { "enum { T = 8 };", "", "T" }, { "static const unsigned T = 30, R = 1;", "", "2 * R + T" },
+  { "", "constexpr int T = 16;", "T + 2" }, { "", "const int T = 16, U = T / 2;", "(U)" },
+  { "", "enum { T = 32 };", "T" }, { "constexpr int T = 8;", "constexpr int T = 4 * 8;", "T" },
+  { "namespace c { constexpr int T = 16; }", "", "c::T" }, { "", "", "sizeof(int) * 4" },
+  { "struct C { static constexpr int T = 32; };", "", "C::T + 1" }, { "", "", "N * 8" },
+  { "template <int M> constexpr int twice = 2 * M;", "", "twice<N * 4>" },
+  { "constexpr int twice(int a) { return 2 * a; }", "using T = int;", "twice(T(8))" },
+  { "", "const int T{16}; const int U(T);", "U" }, { "", "constexpr int t[] = { 3, 16 };", "t[1]" },
+}
+
 local function kernel(name, chosen, random)
   local types = { "int", "unsigned", "short", "long", "unsigned short" }
   local text = table.concat(chosen, "\n__syncthreads();\n")
@@ -163,6 +176,48 @@ describe("shapes of blocks", function()
       end
     end
     assert.equal(many, loops)
+  end)
+
+  it("know tiles, however their size is told", function()
+    local text = {}
+    for k, size in ipairs(sizes) do
+      text[k] = ([[
+  namespace own%d { %s
+  template <int N> __global__ void tile(unsigned *out, const unsigned *in, int n) {
+    %s
+    __shared__ unsigned s[%s][33];
+    const unsigned x = threadIdx.x, y = threadIdx.y, all = sizeof s / sizeof s[0];
+    for (int i = 0; i < 3; i++) {
+      if (y < all) s[y][x %% 33] = in[y * blockDim.x + x] + i;
+      __syncthreads();
+      if (x < all && x < blockDim.y && y < blockDim.x) n += s[x][y] * (i + 1) + all;
+      __syncthreads();
+    }
+    out[y * blockDim.x + x] = n;
+  } }]]):format(k, size[1], size[2], size[3])
+    end
+    local expressions, modules = {}, {}
+    for k = 1, #sizes do expressions[k] = ("own%d::tile<2>"):format(k) end
+    quickly("-O0", function()
+      for i, form in ipairs { "loops", "fibers" } do
+        modules[i] = module_as(form, { source = table.concat(text, "\n"), expressions = expressions })
+      end
+    end)
+    local input, values = cg.zeros("uint32", 1024), {}
+    for i = 1, 1024 do values[i] = i * 2654435761 % 4294967296 end
+    input:upload(values)
+    for k, size in ipairs(sizes) do
+      assert.equal("loops", (modules[1]:kernel(expressions[k]):form()), size[3])
+      for _, block in ipairs { { 16, 16 }, { 32, 8 }, { 8, 8 }, { 32, 32 }, { 12, 5 }, { 32 } } do
+        local got = {}
+        for i, module in ipairs(modules) do
+          local out = cg.zeros("uint32", 1024)
+          module:kernel(expressions[k]):launch(1, block, out, input, k)
+          got[i] = out:download()
+        end
+        assert.same(got[2], got[1], size[3])
+      end
+    end
   end)
 
   it("take branches on what a barrier gives", function()

@@ -117,6 +117,11 @@ CGL_INLINE unsigned cgl_low_bits(unsigned n) {
 }
 /* What is seldom run is no part of the kernel, whose compile it would slow. */
 #define CGL_APART static __attribute__((noinline, unused))
+/* Called where only seldom blocks come: what they alone run is then compiled
+   to be short, which is quick. */
+static __attribute__((cold, noinline, unused)) void cgl_seldom(void) {
+  __asm__("");
+}
 CGL_APART void cgl_miss(unsigned here, unsigned alive, unsigned threads) {
   char why[160];
   snprintf(why, sizeof why,

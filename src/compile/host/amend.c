@@ -9,7 +9,8 @@
 
 /* Does a line of a function's declarations name memory: an array, a struct,
    a union?  What the compiler could keep in registers is gone by then.  A
-   pointer is not memory. */
+   pointer is not memory, and one to an array has the brackets in front of its
+   name. */
 static bool is_memory(const char *line) {
   if (strncmp(line, "  ", 2) || line[2] == ' ' || line[2] == '<')
     return false;
@@ -17,7 +18,7 @@ static bool is_memory(const char *line) {
   if (strncmp(line, "static ", 7) == 0 || strchr(line, '=') ||
       !strchr(line, ';'))
     return false;
-  if (strchr(line, '['))
+  if (strstr(line, "];"))
     return true;
   if (strncmp(line, "const ", 6) == 0)
     line += 6;

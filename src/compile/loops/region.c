@@ -279,7 +279,8 @@ static void put_epilogue(writer *w, const bool *used, statement *const *list,
 /* The head of a loop over the threads, or over the lanes of the run's warp. */
 static void put_head(writer *w, bool ordered, bool in_row, const char *from,
                      const char *most, const char *step) {
-  const char *pragma = ordered || w->style->ordered ? "" : "CGL_UNORDERED ";
+  const bool plain = ordered || w->style->ordered || w->global;
+  const char *pragma = plain ? "" : "CGL_UNORDERED ";
   cgl_put_own(w);
   if (w->t->strips)
     cgl_text_print(w->out,
@@ -315,7 +316,8 @@ static void put_head(writer *w, bool ordered, bool in_row, const char *from,
         w->fast ? "{cgl_wx + cgl_l, cgl_wy, cgl_wz}"
                 : "cgl_thread_at(cgl_t, cgl_bx, cgl_by)");
   if (w->global)
-    cgl_text_put(w->out, " ::threadIdx = threadIdx;");
+    cgl_text_put(w->out, " ::threadIdx.x = threadIdx.x; ::threadIdx.y = "
+                         "threadIdx.y; ::threadIdx.z = threadIdx.z;");
   if (w->mask)
     cgl_text_print(w->out, " if (%s[cgl_l])", w->mask);
   else if (cgl_region_is_ragged(w))

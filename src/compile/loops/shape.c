@@ -22,15 +22,83 @@ static unsigned long number_of(const cgl_token *x) {
 }
 
 
-/* Has a shared array of two dimensions that size, or one with a name? */
-static bool has_size(const tree *t, unsigned size) {
-  for (const variable *v = t->variables; v; v = v->next)
-    if (v->shared && v->dims.n > 3 &&
-        (v->dims.at[1].kind == CGL_TOKEN_NAME ||
-         number_of(&v->dims.at[1]) == size) &&
-        cgl_tokens_close(v->dims.at, v->dims.n, 0) < v->dims.n)
-      return true;
-  return false;
+/* The first of a shared array's several dimensions; empty: it has not. */
+static row tile_size(const variable *v) {
+  if (!v->shared || !v->dims.n)
+    return (row){NULL, 0};
+  const size_t end = cgl_tokens_close(v->dims.at, v->dims.n, 0);
+  return end < v->dims.n ? cgl_row_slice(v->dims, 1, end - 1) : (row){NULL, 0};
+}
+
+
+/* Is the name at i one of a number, as what stands behind it tells? */
+static bool is_named_number(const tree *t, row r, size_t i) {
+  size_t chunk;
+  for (const cgl_alias *a = t->aliases; a; a = a->outer)
+    if (cgl_token_same(&a->name, &r.at[i]))
+      return false;
+  return r.at[i].kind == CGL_TOKEN_NAME &&
+         (i + 1 == r.n ||
+          cgl_token_is_any(&r.at[i + 1], "+", "-", "*", "/", ")")) &&
+         cgl_reach_chunk(t->program, &r.at[i], 0, &chunk);
+}
+
+
+/* Writes sums and products of numbers and of what has names outside of the
+   kernel, the template's numbers among them; false for any other. */
+static bool put_number(const tree *t, row r, int depth, cgl_text *out) {
+  for (size_t i = 0; i < r.n; i++) {
+    const cgl_token *x = &r.at[i];
+    const variable *v = cgl_tree_find(t, x);
+    if (v && !v->parameter) {
+      if (!v->constant || v->dims.n || depth > 8 ||
+          !cgl_token_is(v->value.at, "="))
+        return false;
+      cgl_text_put(out, "(");
+      if (!put_number(t, cgl_row_slice(v->value, 1, v->value.n), depth + 1,
+                      out))
+        return false;
+      cgl_text_put(out, ")");
+    } else if (v || x->kind == CGL_TOKEN_NUMBER ||
+               cgl_token_is_any(x, "+", "-", "*", "/", "(", ")") ||
+               is_named_number(t, r, i))
+      cgl_text_print(out, " %.*s", (int)x->length, x->text);
+    else
+      return false;
+  }
+  return true;
+}
+
+
+/* How a size of shared arrays tells that blocks have such rows. */
+typedef enum tiling { TILING_NONE, TILING_ASKED, TILING_KNOWN } tiling;
+
+
+/* Suggests a shared array such rows, by a number that its size begins with, or
+   by names whose numbers the compiler knows: then `out` is its question.  What
+   is no plain sum may be any. */
+static tiling find_tiling(const tree *t, unsigned size, cgl_text *out) {
+  tiling found = TILING_NONE;
+  for (const variable *v = t->variables; v; v = v->next) {
+    const row r = tile_size(v);
+    if (r.n && number_of(r.at) == size)
+      return TILING_KNOWN;
+    for (size_t i = 0; i < r.n; i++) {
+      if (r.at[i].kind != CGL_TOKEN_NAME)
+        continue;
+      cgl_text_put(out, found ? " || (" : "(");
+      if (!put_number(t, r, 0, out))
+        return TILING_KNOWN;
+      cgl_text_print(out, ") == %u", size);
+      if (r.n > 1) {
+        cgl_text_put(out, " || (");
+        put_number(t, cgl_row_slice(r, i, i + 1), 0, out);
+        cgl_text_print(out, ") == %u", size);
+      }
+      found = TILING_ASKED;
+    }
+  }
+  return found;
 }
 
 
@@ -136,9 +204,36 @@ static void put_shape(writer *w, unsigned x, unsigned y) {
 }
 
 
-void cgl_shape_put(writer *w) {
+/* Functions for tiles; whether there may be any. */
+static bool put_tiles(writer *w) {
   static const unsigned tiles[][2] = {{16, 16}, {32, 32}, {32, 8}, {8, 8}};
-  bool rows = false, wide = false;
+  bool any = false;
+  for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
+    cgl_text cond = {0};
+    const tiling found = find_tiling(w->t, tiles[i][0], &cond);
+    if (found == TILING_ASKED && !cond.failed)
+      cgl_text_print(w->out, "if constexpr (%s) {", cond.data);
+    if (found)
+      put_shape(w, tiles[i][0], tiles[i][1]);
+    if (found == TILING_ASKED && !cond.failed)
+      cgl_text_put(w->out, "}");
+    w->out->failed |= cond.failed;
+    any |= found != TILING_NONE;
+    cgl_text_free(&cond);
+  }
+  return any;
+}
+
+
+/* Is the index one that only huge grids have no room for?  A difference without
+   a sign has none where it is below 0. */
+static bool fits_mostly(const variable *v) {
+  return cgl_loops_is_int(v) || !cgl_row_has(v->index, "-");
+}
+
+
+void cgl_shape_put(writer *w) {
+  bool rows = false, indexed = false, seldom = true;
   cgl_values_each(w->t, w->t->body, see_rows, &rows);
   cgl_text_print(
       w->out,
@@ -150,25 +245,28 @@ void cgl_shape_put(writer *w) {
       w->style->id);
   for (const variable *v = w->t->variables; v; v = v->next)
     if (v->index.n) {
-      cgl_text_print(w->out, "%scgl_fits<%d>(", wide ? "&& " : "if (!(",
+      cgl_text_print(w->out, "%scgl_fits<%d>(", indexed ? "&& " : "if (!(",
                      cgl_loops_is_int(v));
       cgl_put_tokens(w, v->index, false);
       cgl_text_put(w->out, ")");
-      wide = true;
+      indexed = true;
+      seldom &= fits_mostly(v);
     }
   cgl_put_own(w);
-  if (wide) {
-    cgl_text_put(w->out, "))");
+  if (indexed) {
+    cgl_text_put(w->out, seldom ? ")) { cgl_seldom();" : ")) {");
     put_call(w, "false", 0, 0, 0);
+    cgl_text_put(w->out, "}");
   }
   if (w->widths && !rows)
     put_shape(w, likely_width(w->t), 1);
-  cgl_text_put(w->out, "if (cgl_block.y * cgl_block.z == 1)");
-  put_call(w, "true", 0, 1, 1);
-  for (size_t i = 0; rows && i < sizeof tiles / sizeof *tiles; i++)
-    if (has_size(w->t, tiles[i][0]))
-      put_shape(w, tiles[i][0], tiles[i][1]);
-  /* A kernel that knows no rows is seldom given any. */
-  put_call(w, wide && !rows ? "false" : "true", 0, 0, 0);
+  /* A kernel of tiles is seldom given a row, and one that knows no rows
+     seldom any: what only such a block runs need not be fast. */
+  if (!(rows && put_tiles(w))) {
+    cgl_text_put(w->out, "if (cgl_block.y * cgl_block.z == 1)");
+    put_call(w, "true", 0, 1, 1);
+  }
+  cgl_text_put(w->out, rows || w->global ? "" : "cgl_seldom();");
+  put_call(w, indexed && !rows ? "false" : "true", 0, 0, 0);
   cgl_text_put(w->out, "} };");
 }
