@@ -136,6 +136,34 @@ describe("a sum that no thread reads", function()
     end
   end)
 
+  it("of several parts is made part by part", function()
+    local k = cg.kernel [[
+      #include <stdint.h>
+      #include <cuda_fp16.h>
+      #include <cuda_bf16.h>
+      extern "C" __global__ void k(float *o, float *work) {
+        const int t = threadIdx.x;
+        float2 *a = (float2 *)work;
+        float4 *b = (float4 *)(work + 4);
+        __half2 *h = (__half2 *)(work + 8);
+        __nv_bfloat162 *n = (__nv_bfloat162 *)(work + 9);
+        atomicAdd(a, make_float2(1, t));
+        const float4 was = atomicAdd(b, make_float4(1, t, 2, 2 * t));
+        atomicAdd(h, __floats2half2_rn(1, t % 4));
+        atomicAdd(n, __floats2bfloat162_rn(1, 2));
+        if (was.x == UINT64_C(0x1f00000000) >> 32) o[10] += was.z;
+        __syncthreads();
+        if (t == 0) {
+          o[0] = a->x; o[1] = a->y; o[2] = b->x; o[3] = b->y; o[4] = b->z; o[5] = b->w;
+          o[6] = __low2float(*h); o[7] = __high2float(*h);
+          o[8] = __low2float(*n); o[9] = __high2float(*n);
+        }
+      }]]
+    local o = cg.zeros("float", 11)
+    k:launch(1, 64, o, cg.zeros("float", 10))
+    assert.same({ 64, 2016, 64, 2016, 128, 4032, 64, 96, 64, 128, 62 }, o:download())
+  end)
+
   it("is made anew by every replay, and beside others on other streams", function()
     local k = cg.module(source):kernel "flat"
     local shape, n = { places = 100, step = 1 }, 5000

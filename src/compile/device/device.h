@@ -353,6 +353,12 @@ CGL_FETCH(atomicSub, int, sub)
 CGL_FETCH(atomicSub, unsigned int, sub)
 CGL_LOOP(atomicAdd, float, o + v)
 CGL_LOOP(atomicAdd, double, o + v)
+/* Each part in a step of its own. */
+CGL_ATOMIC(atomicAdd, float2, v.x = atomicAdd(&p->x, v.x);
+           v.y = atomicAdd(&p->y, v.y); return v;)
+CGL_ATOMIC(atomicAdd, float4, v.x = atomicAdd(&p->x, v.x);
+           v.y = atomicAdd(&p->y, v.y); v.z = atomicAdd(&p->z, v.z);
+           v.w = atomicAdd(&p->w, v.w); return v;)
 CGL_LIMITS(int)
 CGL_LIMITS(unsigned int)
 CGL_LIMITS(long long)

@@ -343,7 +343,7 @@ CGL_SMALL_NAMES(__half, half, __half2)
 CGL_SMALL_NAMES(__nv_bfloat16, bfloat16, __nv_bfloat162)
 
 #ifdef CGL_WITH_ATOMICS
-#define CGL_SMALL_ATOMIC(H)                                                  \
+#define CGL_SMALL_ATOMIC(H, PAIR)                                            \
   CGL_INLINE H atomicAdd(H *p, H v) {                                        \
     uint16_t *bits = &p->__x, old = __atomic_load_n(bits, __ATOMIC_RELAXED); \
     H was, made;                                                             \
@@ -353,7 +353,12 @@ CGL_SMALL_NAMES(__nv_bfloat16, bfloat16, __nv_bfloat162)
     } while (!__atomic_compare_exchange_n(                                   \
         bits, &old, made.__x, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));    \
     return was;                                                              \
+  }                                                                          \
+  CGL_INLINE PAIR atomicAdd(PAIR *p, PAIR v) {                               \
+    v.x = atomicAdd(&p->x, v.x);                                             \
+    v.y = atomicAdd(&p->y, v.y);                                             \
+    return v;                                                                \
   }
-CGL_SMALL_ATOMIC(__half)
-CGL_SMALL_ATOMIC(__nv_bfloat16)
+CGL_SMALL_ATOMIC(__half, __half2)
+CGL_SMALL_ATOMIC(__nv_bfloat16, __nv_bfloat162)
 #endif

@@ -13,6 +13,16 @@ typedef long intptr_t;
 typedef unsigned long uintptr_t;
 #define __CGRAPHLUA__ 1
 
+#define INT8_C(n) n
+#define INT16_C(n) n
+#define INT32_C(n) n
+#define INT64_C(n) n##l
+#define INTMAX_C(n) n##l
+#define UINT8_C(n) n
+#define UINT16_C(n) n
+#define UINT32_C(n) n##u
+#define UINT64_C(n) n##ul
+#define UINTMAX_C(n) n##ul
 #define INT8_MIN (-128)
 #define INT8_MAX 127
 #define UINT8_MAX 255
