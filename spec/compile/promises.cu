@@ -316,6 +316,62 @@ extern "C" __global__ void integers(long long *o, unsigned x, int y,
   o[k++] = __dp4a(0x01020384u, 0x050607f8u, 9u);
 }
 
+// Such as end at their type's limits, and the best of several.
+extern "C" __global__ void best(unsigned *o, unsigned x, unsigned y, unsigned z) {
+  int k = 0;
+  bool p, q;
+  o[k++] = __vaddss2(x, y);
+  o[k++] = __vaddss4(x, y);
+  o[k++] = __vaddus2(x, y);
+  o[k++] = __vaddus4(x, y);
+  o[k++] = __vsubss2(x, y);
+  o[k++] = __vsubss4(x, y);
+  o[k++] = __vsubus2(x, y);
+  o[k++] = __vsubus4(x, y);
+  o[k++] = __vavgs2(x, y);
+  o[k++] = __vavgs4(x, y);
+  o[k++] = __vabsss2(x);
+  o[k++] = __vabsss4(x);
+  o[k++] = __vnegss2(x);
+  o[k++] = __vnegss4(x);
+  o[k++] = __vimax3_s32(x, y, z);
+  o[k++] = __viaddmax_s32(x, y, z);
+  o[k++] = __vimax_s32_relu(x, y);
+  o[k++] = __vimax3_s32_relu(x, y, z);
+  o[k++] = __viaddmax_s32_relu(x, y, z);
+  o[k++] = __vimax3_u32(x, y, z);
+  o[k++] = __viaddmax_u32(x, y, z);
+  o[k++] = __vimax3_s16x2(x, y, z);
+  o[k++] = __viaddmax_s16x2(x, y, z);
+  o[k++] = __vimax_s16x2_relu(x, y);
+  o[k++] = __vimax3_s16x2_relu(x, y, z);
+  o[k++] = __viaddmax_s16x2_relu(x, y, z);
+  o[k++] = __vimax3_u16x2(x, y, z);
+  o[k++] = __viaddmax_u16x2(x, y, z);
+  o[k++] = __vibmax_s32(x, y, &p) + p;
+  o[k++] = (__vibmax_s16x2(x, y, &p, &q) ^ p) + 2 * q;
+  o[k++] = __vibmax_u32(x, y, &p) + p;
+  o[k++] = (__vibmax_u16x2(x, y, &p, &q) ^ p) + 2 * q;
+  o[k++] = __vimin3_s32(x, y, z);
+  o[k++] = __viaddmin_s32(x, y, z);
+  o[k++] = __vimin_s32_relu(x, y);
+  o[k++] = __vimin3_s32_relu(x, y, z);
+  o[k++] = __viaddmin_s32_relu(x, y, z);
+  o[k++] = __vimin3_u32(x, y, z);
+  o[k++] = __viaddmin_u32(x, y, z);
+  o[k++] = __vimin3_s16x2(x, y, z);
+  o[k++] = __viaddmin_s16x2(x, y, z);
+  o[k++] = __vimin_s16x2_relu(x, y);
+  o[k++] = __vimin3_s16x2_relu(x, y, z);
+  o[k++] = __viaddmin_s16x2_relu(x, y, z);
+  o[k++] = __vimin3_u16x2(x, y, z);
+  o[k++] = __viaddmin_u16x2(x, y, z);
+  o[k++] = __vibmin_s32(x, y, &p) + p;
+  o[k++] = (__vibmin_s16x2(x, y, &p, &q) ^ p) + 2 * q;
+  o[k++] = __vibmin_u32(x, y, &p) + p;
+  o[k++] = (__vibmin_u16x2(x, y, &p, &q) ^ p) + 2 * q;
+}
+
 // Pairs and fours of small numbers in a word.
 extern "C" __global__ void lanes(unsigned *o, unsigned x, unsigned y) {
   int k = 0;

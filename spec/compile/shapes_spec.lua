@@ -200,7 +200,8 @@ describe("shapes of blocks", function()
     for k = 1, #sizes do expressions[k] = ("own%d::tile<2>"):format(k) end
     quickly("-O0", function()
       for i, form in ipairs { "loops", "fibers" } do
-        modules[i] = module_as(form, { source = table.concat(text, "\n"), expressions = expressions })
+        modules[i] = module_as(form, { source = table.concat(text, "\n"),
+          expressions = expressions })
       end
     end)
     local input, values = cg.zeros("uint32", 1024), {}

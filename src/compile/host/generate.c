@@ -74,9 +74,9 @@ static void add_header(const cgl_job *job, cgl_text *out) {
       "_rn",   "_rz",    "_ru",     "_rd",      "__popc",  "__clz",
       "__ffs", "__brev", "__byte_", "mulhi",    "64hi",    "mul24",
       "sad",   "hadd",   "__dp",    "__funnel", "__fns",   NULL};
-  static const char *const video[] = {"__vadd",  "__vsub", "__vabs", "__vmax",
-                                      "__vmin",  "__vcmp", "__vset", "__vavg",
-                                      "__vhadd", "__vneg", "__vsad", NULL};
+  static const char *const video[] = {
+      "__vadd", "__vsub",  "__vabs", "__vmax", "__vmin", "__vcmp", "__vset",
+      "__vavg", "__vhadd", "__vneg", "__vsad", "__vi",   NULL};
   static const char *const divisions[] = {"/", "%", NULL};
   static const char *const vectors[] = {"char", "short", "long", NULL};
   static const struct {
