@@ -121,7 +121,8 @@ static void share_reference(edit *e, const cgl_token *at, size_t count,
 
 
 /* __shared__ alignas(n) T name; -> alignas(n) __shared__ T name;  to nvcc the
-   word is an attribute, to g++ a specifier, which none may stand in front of. */
+   word is an attribute, to g++ a specifier, which none may stand in front of.
+ */
 static void align_array(edit *e, const cgl_token *at, size_t count, size_t i) {
   size_t end = i + 1;
   while (end < count && cgl_token_is(&at[end], "alignas"))
