@@ -437,6 +437,8 @@ static void write_statement(tree *t, row s, cgl_tokens *out) {
         (i && !cgl_token_is_any(&s.at[i - 1], ")", "else", "do")))
       continue;
     const size_t close = cgl_tokens_close(s.at, s.n, i);
+    if (close < i + 2)
+      break; /* half a block, of a statement that is not understood */
     write_list(t, cgl_row_slice(s, i + 1, close - 1), out);
     i = close - 2;
   }
