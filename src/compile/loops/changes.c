@@ -192,11 +192,16 @@ static bool is_cast(const tree *t, row r, size_t i) {
 /* May its address be taken?  `a & b` has an operand in front of the `&`, and
    `(T &)a` is a reference. */
 static bool is_addressed(const tree *t, row r, const cgl_token *name) {
+  size_t first = 1; /* most rows name it nowhere, and there are many */
+  while (first < r.n && !cgl_token_same(&r.at[first], name))
+    first++;
+  if (first >= r.n)
+    return false;
   const variable *v = cgl_tree_find(t, name);
   bool pointer = false;
   for (size_t i = 0; v && i < v->type.n && !v->dims.n; i++)
     pointer |= cgl_token_is(&v->type.at[i], "*");
-  for (size_t i = 1; i < r.n; i++) {
+  for (size_t i = first; i < r.n; i++) {
     if (!cgl_tree_is_name(r, i) || !cgl_token_same(&r.at[i], name))
       continue;
     if (pointer && i + 1 < r.n && cgl_token_is_any(&r.at[i + 1], "[", "->"))
