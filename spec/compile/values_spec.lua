@@ -96,6 +96,18 @@ describe("a kernel's variables", function()
     end
   end)
 
+  it("end where their source does, inside of a block", function()
+    for _, rest in ipairs { "if (x[i]) {", "while (i < 3) {", "{", "do {", "if (i) ; else {", "" } do
+      local ok, e = pcall(module_as, nil, [[
+        extern "C" __global__ void k(int *x) {
+          int i = 0;
+          __syncthreads();
+          for (int j = 0; j < 3; j++) { ]] .. rest)
+      assert.is_false(ok, rest)
+      assert.equal("CGL_ERROR_COMPILE", e.name)
+    end
+  end)
+
   it("are common where functions of what is common are all they are", function()
     assert_loops([[
       extern "C" __global__ void k(unsigned *x, const int n) {
