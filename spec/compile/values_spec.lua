@@ -97,7 +97,9 @@ describe("a kernel's variables", function()
   end)
 
   it("end where their source does, inside of a block", function()
-    for _, rest in ipairs { "if (x[i]) {", "while (i < 3) {", "{", "do {", "if (i) ; else {", "" } do
+    local rests = { "if (x[i]) {", "while (i < 3) {", "{", "do {", "if (i) ; else {", "",
+      "if (x[i]) { x", "while (i < 3) { i", "{ x", "do { i", "if (i) ; else { i" }
+    for _, rest in ipairs(rests) do
       local ok, e = pcall(module_as, nil, [[
         extern "C" __global__ void k(int *x) {
           int i = 0;
