@@ -55,47 +55,6 @@ describe("a kernel's variables", function()
       }]], 64, 5)
   end)
 
-  it("count for one loop after the other, each as it is counted", function()
-    local front = 'extern "C" __global__ void k(unsigned *x, const int n) {' ..
-      "__shared__ int s[64]; const int t = threadIdx.x; s[t] = t; x[t] = 0; "
-    local wait = "for (i = 0; i < n; i++) { __syncthreads(); s[t] += i; }"
-    local loops = {
-      "int i, j; for (j = t; j < 99; j += 64) x[t] += j; for (j = 32; j > 0; j /= 2) {" ..
-        "__syncthreads(); if (t < j) s[t] += s[t + j]; }" ..
-        "if (!t) for (j = 0; j < 3; j++) x[j] += s[0];",
-      "unsigned i = t; for (i = 0; i < t % 7; i++) s[t] += i;" ..
-        "if (n > 3) for (i = 0; i < 3; i++) { __syncthreads(); int a = s[t ^ 1];" ..
-        "__syncthreads(); s[t] += a + i; } x[t] = s[t];",
-      "int a = t, i, b = n; if (t & 1) { for (i = t; i; i >>= 1) a += i; }" ..
-        "for (i = n; i--;) { for (a = 0; a < t; a++) b += a; __syncthreads(); s[63 - t] = b;" ..
-        "__syncthreads(); } x[t] = s[t] + b;",
-      "int i; for (i = 0; i < t; i++) x[t] += i; { int i; " .. wait .. " } x[t] += s[t];",
-      "int i; for (i = 0; i < t; i++) for (i = i + 1; i < 9; i++) x[t] += i;" ..
-        "for (i = 1; i < n; i++) { __syncthreads(); if (i == 3) continue; if (i == 4) break;" ..
-        "x[t] += i + s[t ^ i]; }",
-    }
-    for _, loop in ipairs(loops) do assert_loops(front .. loop .. " }", 64, 5) end
-    -- What a thread asks for behind its loop is what the loop left, and so in the next.
-    local left = {
-      "int i; for (i = 0; i < t; i++) s[t] += i; " .. wait .. " x[t] = s[t] + i;",
-      "int i; for (i = 0; i < t; i++) s[t] += i; x[t] = i; " .. wait,
-      "int i, *p; for (i = 0; i < t; i++) p = &i; " .. wait .. " x[t] = *p + s[t];",
-      "int i; for (i = 0; i < t; i++) s[t] += i; for (i = i + 0; i < 70; i++) x[t] += i;" ..
-        wait .. " x[t] += s[t];",
-      "int i; for (int k = 0; k < 3; k++) { for (i = 0; i < t; i++) s[t] += i;" ..
-        "for (i = 0; i < n; i++) s[t]++; x[t] += i; } __syncthreads();",
-    }
-    for _, loop in ipairs(left) do
-      local got = {}
-      for i, form in ipairs { "loops", "fibers" } do
-        local x = cg.zeros("uint32", 64)
-        module_as(form, front .. loop .. " }"):kernel():launch(1, 64, x, 5)
-        got[i] = x:download()
-      end
-      assert.same(got[2], got[1], loop)
-    end
-  end)
-
   it("end where their source does, inside of a block", function()
     local rests = { "if (x[i]) {", "while (i < 3) {", "{", "do {", "if (i) ; else {", "",
       "if (x[i]) { x", "while (i < 3) { i", "{ x", "do { i", "if (i) ; else { i" }

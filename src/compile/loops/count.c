@@ -11,10 +11,6 @@
    know it, with a new name for the variable.  The variable keeps its value,
    which no statement asks for any more: then the threads of a row may take the
    loop together (stride.c).
-   Before that, loops that take turns with one variable,
-     int j; for (j = t; j < n; j += 32) ...; for (j = 16; j > 0; j /= 2) ...
-   get one each: then a loop around a barrier is known to be the same for all
-   threads, whatever they count by themselves elsewhere.
    Invariant: the new text does in C++ what the old one does.  So a step goes
    into the header only when no `continue` passes it by and all its names mean
    the same there; and nobody knows the variable by its address. */
@@ -458,106 +454,9 @@ static void write_list(tree *t, row r, cgl_tokens *out) {
 }
 
 
-/* ---- loops that take turns with a variable ---- */
-
-/* Past the loop at i, when it begins with a value for the variable that knows
-   no older one; or i. */
-static size_t read_turn(tree *t, row scope, size_t i, const cgl_token *name) {
-  if (i + 5 >= scope.n || !cgl_token_is(&scope.at[i], "for") ||
-      !cgl_token_is(&scope.at[i + 1], "(") ||
-      !cgl_token_same(&scope.at[i + 2], name) ||
-      !cgl_token_is(&scope.at[i + 3], "="))
-    return i;
-  size_t end = i + 4;
-  while (end < scope.n && !cgl_token_is(&scope.at[end], ";"))
-    end++;
-  const row first = cgl_row_slice(scope, i + 4, end);
-  for (size_t k = 0; k < first.n; k++)
-    if (cgl_token_is(&first.at[k], ",") || cgl_tree_is_assignment(&first.at[k]))
-      return i;
-  end = cgl_tree_end(scope, i);
-  return find_name(first, name) < first.n ||
-                 cgl_values_is_addressed(t, cgl_row_slice(scope, i, end), name)
-             ? i
-             : end;
-}
-
-
-/* Stands every mention of the variable in such loops?  Then `types` has its
-   type where one is to declare its own. */
-static void find_turns(tree *t, row scope, row type, const cgl_token *name,
-                       row *types) {
-  for (int pass = 0; pass < 2; pass++)
-    for (size_t i = 0; i < scope.n; i++) {
-      const size_t end = read_turn(t, scope, i, name);
-      if (end > i) {
-        if (pass)
-          types[i + 2] = type;
-        i = end - 1;
-      } else if (cgl_token_same(&scope.at[i], name) &&
-                 cgl_tree_is_name(scope, i))
-        return;
-    }
-}
-
-
-/* Every statement that declares numbers alone: `int i, j = 0;` */
-static void find_declared(tree *t, row r, row *types) {
-  for (size_t i = 0; i < r.n; i++) {
-    size_t n = i, end, depth = 1;
-    while (n < r.n && is_number_type(&r.at[n]))
-      n++;
-    if (n == i || (i && !cgl_token_is_any(&r.at[i - 1], "{", "}", ";")))
-      continue;
-    const row type = cgl_row_slice(r, i, n);
-    const size_t first = cgl_tree_end(r, i);
-    for (end = first; end < r.n && depth; end++) {
-      depth += cgl_token_is(&r.at[end], "{");
-      depth -= cgl_token_is(&r.at[end], "}");
-    }
-    for (size_t k = n; k + 1 < first; k++) {
-      if (r.at[k].kind == CGL_TOKEN_NAME &&
-          cgl_token_is_any(&r.at[k + 1], "=", ",", ";"))
-        find_turns(t, cgl_row_slice(r, first, end), type, &r.at[k],
-                   types + first);
-      while (k < first && !cgl_token_is_any(&r.at[k], ",", ";"))
-        k = cgl_token_is_any(&r.at[k], "(", "[", "{")
-                ? cgl_tokens_close(r.at, first, k)
-                : k + 1;
-    }
-    i = first - 1;
-  }
-}
-
-
-static row take_turns(tree *t, row r) {
-  row *types = cgl_arena_alloc(t->arena, (r.n + 1) * sizeof *types);
-  cgl_tokens out = {0};
-  t->failed |= !types;
-  if (t->failed)
-    return r;
-  memset(types, 0, (r.n + 1) * sizeof *types);
-  find_declared(t, r, types);
-  for (size_t i = 0; i < r.n; i++) {
-    for (size_t k = 0; k < types[i].n; k++) {
-      cgl_token x = types[i].at[k];
-      x.line = r.at[i].line;
-      cgl_tokens_add(&out, x);
-    }
-    cgl_tokens_add(&out, r.at[i]);
-  }
-  t->failed |= out.failed;
-  if (!t->failed && out.count > r.n)
-    r = cgl_tree_copy(t, out.at, out.count);
-  cgl_tokens_free(&out);
-  return r;
-}
-
-
 row cgl_count_rewrite(tree *t, row r) {
   cgl_tokens out = {0};
   row made = {NULL, 0};
-  r = take_turns(t, r);
   write_list(t, r, &out);
   t->failed |= out.failed;
   if (!t->failed && out.count)
