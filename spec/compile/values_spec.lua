@@ -92,7 +92,7 @@ describe("a kernel's variables", function()
         if (ty < 4) x[ty * 16 + tx] = s[ty][tx];
       }]], { 16, 16 }, 5)
     assert_loops([[
-      __device__ int pow(int a) { return atomicAdd((int *)nullptr + a, 1); }
+      __device__ int round(int *a) { return a[0]++; }
       __device__ float log2(const float *a) { return a[1]; }
       extern "C" __global__ void k(unsigned *x, const int n) {
         __shared__ float s[64];
@@ -104,7 +104,10 @@ describe("a kernel's variables", function()
           s[threadIdx.x] += a;
           __syncthreads();
         }
-        x[threadIdx.x] = s[threadIdx.x];
+        int own = threadIdx.x;
+        if (threadIdx.x < 5 && round(&own) > 2) s[threadIdx.x] += own;
+        if (round(&own) < 9 && threadIdx.x == 3) s[threadIdx.x] += own;
+        x[threadIdx.x] = s[threadIdx.x] + own * 3;
       }]], 64, 5)
   end)
 end)

@@ -106,7 +106,7 @@ static bool is_known_name(tree *t, const function *f, size_t k, int depth) {
     return true;
   if (call)
     return !is_own(f, x) &&
-           (cgl_values_is_pure_call(x) || is_pure_function(t, x, depth + 1));
+           (cgl_values_is_pure_call(t, x) || is_pure_function(t, x, depth + 1));
   if (cgl_reach_chunk(t->program, x, 0, &chunk) && !is_own(f, x))
     return cgl_values_is_common(t, x);
   return is_own(f, x);

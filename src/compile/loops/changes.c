@@ -146,8 +146,7 @@ static bool may_change_argument(const tree *t, row r, size_t i) {
     return cgl_token_is_any(before, ")", "]", "}", ">", ">>", "&", "&&");
   if (cgl_token_is_any(before, "if", "while", "for", "switch", "return",
                        "sizeof") ||
-      (cgl_values_is_pure_call(before) &&
-       !cgl_reach_declares(t->program, before)))
+      cgl_values_is_pure_call(t, before))
     return false;
   return !cgl_tree_is_name(r, open - 1) || cgl_tree_find(t, before) ||
          may_refer(t, before);

@@ -60,7 +60,7 @@ bool cgl_few_is_pure(writer *w, row r) {
     if (cgl_token_is(x, "(") && i &&
         (name || cgl_token_is_any(x - 1, ">", ")", "]")) &&
         !(name && cgl_tree_is_name(r, i - 1) &&
-          (cgl_values_is_pure_call(x - 1) ||
+          (cgl_values_is_pure_call(w->t, x - 1) ||
            cgl_calls_is_uniform(w->t, x - 1))))
       return false;
   }

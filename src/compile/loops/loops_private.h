@@ -261,7 +261,7 @@ bool cgl_values_is_uniform(tree *t, row r, bool fixed);
 
 /* A function that has no effect, and a name of the source, no function's, that
    has one value for all threads. */
-bool cgl_values_is_pure_call(const cgl_token *name);
+bool cgl_values_is_pure_call(const tree *t, const cgl_token *name);
 bool cgl_values_is_common(tree *t, const cgl_token *name);
 
 /* Has a call of the source's function no effect, and a result that depends on

@@ -51,8 +51,9 @@ static bool is_costly_call(const cgl_token *name) {
 }
 
 
-bool cgl_values_is_pure_call(const cgl_token *name) {
-  return cgl_token_is_of(name, pure_calls) || is_costly_call(name);
+bool cgl_values_is_pure_call(const tree *t, const cgl_token *name) {
+  return (cgl_token_is_of(name, pure_calls) || is_costly_call(name)) &&
+         !cgl_reach_declares(t->program, name);
 }
 
 
