@@ -5,6 +5,8 @@
 -- form must give the same bits.
 local cg = require "cgraphlua"
 local ffi = require "ffi"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local halving = dofile(here .. "/halving.lua")
 
 ffi.cdef [[
 int setenv(const char *name, const char *value, int replace);
@@ -341,9 +343,10 @@ function M.kernel(name, seed)
 
   --- What a warp does together.
   function warped(d, deep)
-    local k = random(21)
+    local k = random(23)
     local v = pick(V)
     if alone then line(d, "%s += lane;", v)
+    elseif k > 20 then halving(random, fresh, line, d, v, value, 0)
     elseif k == 17 then
       line(d, "%s ^= fold(%s, [](unsigned a, unsigned b) { return a * 3u ^ b; });", v, value(1))
     elseif k == 18 then line(d, "%s += fold(%s, less());", v, value(1))

@@ -444,6 +444,34 @@ CGL_INLINE void cgl_move(T *to, const T *from, int d, int width = 32) {
     for (int i = 0; i < 32; i++)
       to[i] = from[cgl_source<OP>(i, d, width)];
 }
+/* How many lanes are gone over where those below d are wanted: a vector has no
+   fewer. */
+CGL_INLINE unsigned cgl_lanes(int d) {
+  constexpr int least = cgl_vector_bytes ? cgl_vector_bytes / 4 : 4;
+  return d < least ? least : d < 32 ? (unsigned)d : 32;
+}
+/* The same where lanes below d are wanted, down or across d: what the others
+   get is of no use. */
+template <int OP, bool KNOWN, class T>
+CGL_INLINE void cgl_move_first(T *to, const T *from, int d, int width = 32) {
+  if constexpr ((sizeof(T) == 4 || sizeof(T) == 8) && cgl_vector_bytes) {
+    typedef decltype(cgl_integer_of<sizeof(T)>()) element;
+    typedef element lanes __attribute__((vector_size(cgl_vector_bytes)));
+    constexpr int each = cgl_vector_bytes / sizeof(T);
+    const int part = width < each ? width : each;
+    if (2 * d <= part && !(d & (d - 1))) {
+      for (int i = 0; i < cgl_vector_bytes / 4; i += each) {
+        lanes cgl_q_own;
+        __builtin_memcpy(&cgl_q_own, from + i, sizeof cgl_q_own);
+        cgl_q_own = __builtin_shuffle(
+            cgl_q_own, cgl_sources<cgl_of_xor>(cgl_line<lanes>(), d, part));
+        __builtin_memcpy(to + i, &cgl_q_own, sizeof cgl_q_own);
+      }
+      return;
+    }
+  }
+  cgl_move<OP, KNOWN>(to, from, d, width);
+}
 template <int OP, class T>
 CGL_APART void cgl_move_apart(T *to, const T *from, int d, int width = 32) {
   cgl_move<OP, false>(to, from, d, width);

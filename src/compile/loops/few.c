@@ -173,9 +173,9 @@ static row only_one(writer *w, const statement *s, bool *of_row) {
 }
 
 
-bool cgl_few_is_one(writer *w, const statement *s) {
+row cgl_few_one(writer *w, const statement *s) {
   bool of_row;
-  return only_one(w, s, &of_row).n;
+  return only_one(w, s, &of_row);
 }
 
 

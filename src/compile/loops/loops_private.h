@@ -50,6 +50,8 @@ typedef struct statement {
   bool escapes;           /* a break or continue in it leaves it */
   bool apart;             /* a loop that synchronizes nothing (apart.c) */
   bool common;            /* control that synchronizes nothing (common.c) */
+  const cgl_token *few;   /* the lanes below it are wanted (first.c) */
+  bool whole;             /* all lanes are, of what begins here */
   struct statement *next;
 } statement;
 
@@ -78,10 +80,13 @@ struct variable {
   bool beside;    /* a sum of whole numbers and of another with an index */
   row warp;       /* such a sum, with threadIdx.x behind it divided by 32 */
   bool lane;      /* the rest of that division */
-  int region;     /* that uses it: -1 none yet, -2 several */
-  int run;        /* of warps that uses it; likewise */
-  const statement *home;   /* its declaration */
-  const cgl_token *origin; /* the source's declaration; NULL: made here */
+  struct statement *partial; /* what made it of few lanes (first.c), */
+  struct statement *ever;    /* now, or in the loop up to now */
+  int lanes;                 /* those that it has, in that */
+  int region;                /* that uses it: -1 none yet, -2 several */
+  int run;                   /* of warps that uses it; likewise */
+  const statement *home;     /* its declaration */
+  const cgl_token *origin;   /* the source's declaration; NULL: made here */
 };
 
 typedef struct tree {

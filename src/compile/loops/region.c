@@ -460,8 +460,15 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
     for (variable *v = w->t->variables; v; v = v->next, k++)
       if (used[k] && cgl_region_is_local(v))
         note_use(w, v);
-  few_threads f;
-  const bool few = !walk && cgl_few_put(w, list, n, &f);
+  few_threads f = {.from = "0", .step = "1"};
+  bool few = !walk && cgl_first_is_few(w, list[0]);
+  if (few) {
+    cgl_text_put(w->out, "{ const unsigned cgl_k = cgl_lanes((int)(");
+    cgl_put_tokens(w, (row){(cgl_token *)list[0]->few, 1}, false);
+    cgl_text_put(w->out, "));");
+    cgl_put_own(w);
+  } else
+    few = !walk && cgl_few_put(w, list, n, &f);
   const loop whole = {list, n,       walk,   few ? f.guarded : (row){NULL, 0},
                       used, ordered, returns};
   if (few)
@@ -519,7 +526,7 @@ static size_t find_end(writer *w, statement *const *list, size_t n) {
   for (size_t i = 0; n > 1 && !w->run && !w->t->strips && i < n; i++)
     if (list[i]->kind == STATEMENT_PLAIN &&
         ((loops && cgl_few_is_common(w, list[i])) ||
-         cgl_few_is_one(w, list[i]) || cgl_guard_is_of_rows(w, list[i])) &&
+         cgl_few_one(w, list[i]).n || cgl_guard_is_of_rows(w, list[i])) &&
         is_divisible(w, list, i ? i : 1, n))
       return i ? i : 1;
   return n;
@@ -538,13 +545,15 @@ void cgl_region_flush(writer *w) {
 
 
 void cgl_region_add(writer *w, statement *s) {
-  if (w->run && w->npending && cgl_few_is_one(w, s))
+  const size_t n = w->npending;
+  if (n &&
+      (w->pending[n - 1]->few != s->few || (w->run && cgl_few_one(w, s).n)))
     cgl_region_flush(w);
   if (w->npending == MAX_PENDING)
     cgl_tree_refuse(w->t, &w->t->kernel->name, "too many statements");
   else
     w->pending[w->npending++] = s;
-  if (w->run && w->npending == 1 && cgl_few_is_one(w, s))
+  if (w->run && w->npending == 1 && cgl_few_one(w, s).n)
     cgl_region_flush(w);
 }
 

@@ -49,11 +49,36 @@ bool cgl_tree_declares_type(row all) {
 }
 
 
+/* The name that `using T = int;` or `typedef int T;` gives to what is named
+   there alone, or NULL; *type becomes that. */
+static const cgl_token *find_named_type(row all, row *type) {
+  const bool first = cgl_token_is(all.at, "using");
+  if (all.n < 4 || (first && !cgl_token_is(&all.at[2], "=")) ||
+      !cgl_token_is(&all.at[all.n - 1], ";"))
+    return NULL;
+  *type = cgl_row_slice(all, first ? 3 : 1, all.n - (first ? 1 : 2));
+  for (size_t i = 0; i < type->n; i++)
+    if (type->at[i].kind != CGL_TOKEN_NAME || is_type_key(&type->at[i]) ||
+        cgl_token_takes_arguments(&type->at[i]))
+      return NULL;
+  return type->n ? &all.at[first ? 1 : all.n - 2] : NULL;
+}
+
+
 void cgl_tree_declare_type(tree *t, row all) {
+  row type;
+  const cgl_token *name = find_named_type(all, &type);
   variable *v = cgl_tree_declare(t, all.at);
   v->name = cgl_tree_token(t, all.at, "cgl_type_%d", ++t->ids);
   v->alias = v->constructed = true;
   v->value = all;
+  cgl_alias *alias = name ? cgl_arena_alloc(t->arena, sizeof *alias) : NULL;
+  t->failed |= name && !alias;
+  if (alias) {
+    *alias = (cgl_alias){
+        .name = *name, .at = type.at, .count = type.n, .outer = t->aliases};
+    t->aliases = alias;
+  }
 }
 
 

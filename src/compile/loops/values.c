@@ -413,6 +413,46 @@ static bool is_number(tree *t, const cgl_token *name) {
 }
 
 
+static bool is_number_value(tree *t, row r, int depth);
+
+/* What a variable of the type is; unknown where that is a value's own. */
+static cgl_parameter read_type(tree *t, row type, const cgl_token *name) {
+  cgl_parameter p = {.kind = CGL_KIND_UNKNOWN};
+  row all = cgl_tree_copy(t, type.at ? type.at : name, type.n + 1);
+  if (t->failed)
+    return p;
+  all.at[type.n] = *name;
+  t->failed |=
+      cgl_parameter_read(t->aliases, all.at, type.n + 1, t->arena, &p) != 0;
+  return p;
+}
+
+
+/* Is a type that the kernel names for itself that of a number's expression? */
+static bool is_number_alias(tree *t, row type, int depth) {
+  const variable *v = NULL;
+  for (size_t i = 0; i < type.n; i++)
+    if (!cgl_token_is_type_word(&type.at[i])) {
+      if (v)
+        return false;
+      v = cgl_tree_find(t, &type.at[i]);
+      if (!v || !v->alias || !v->is_auto)
+        return false;
+    }
+  return v && depth < 8 && is_number_value(t, v->value, depth + 1);
+}
+
+
+static bool is_number_type(tree *t, const variable *v, int depth) {
+  if (cgl_tree_is_fundamental(v->type) || is_number_alias(t, v->type, depth))
+    return true;
+  const cgl_parameter p = read_type(t, v->type, &v->name);
+  return !p.pointer && p.lanes <= 1 && p.kind >= CGL_KIND_BOOL &&
+         p.kind <= CGL_KIND_DOUBLE && p.kind != CGL_KIND_HALF &&
+         p.kind != CGL_KIND_BFLOAT16;
+}
+
+
 /* Is the value of an `auto` a number, or a pointer to such? */
 static bool is_number_value(tree *t, row r, int depth) {
   for (size_t i = 0; i < r.n; i++) {
@@ -436,9 +476,9 @@ static bool is_number_value(tree *t, row r, int depth) {
                 !(v->is_auto
                       ? depth < 8 && v->value.n > 1 &&
                             is_number_value(
-                                t, (row){v->value.at + 1, v->value.n - 1},
+                                t, cgl_row_slice(v->value, 1, v->value.n),
                                 depth + 1)
-                      : cgl_tree_is_fundamental(v->type))
+                      : is_number_type(t, v, depth))
           : !is_number(t, x))
       return false;
   }
@@ -448,21 +488,18 @@ static bool is_number_value(tree *t, row r, int depth) {
 
 /* Of a class, or of vectors that functions may change by reference. */
 static bool is_closed(tree *t, const variable *v) {
-  cgl_parameter p;
   if (v->alias || v->lambda)
     return false;
-  row all = cgl_tree_copy(t, v->type.at ? v->type.at : &v->name, v->type.n + 1);
-  if (t->failed || v->is_auto)
-    return t->failed || v->value.n < 2 || !cgl_token_is(v->value.at, "=") ||
-           !is_number_value(t, (row){v->value.at + 1, v->value.n - 1}, 0);
-  all.at[v->type.n] = v->name;
-  all.n = v->type.n + 1;
-  if (cgl_parameter_read(t->aliases, all.at, all.n, t->arena, &p) != 0)
-    return t->failed = true;
+  if (v->is_auto)
+    return v->value.n < 2 || !cgl_token_is(v->value.at, "=") ||
+           !is_number_value(t, cgl_row_slice(v->value, 1, v->value.n), 0);
+  const cgl_parameter p = read_type(t, v->type, &v->name);
   return !p.pointer &&
-         (p.kind == CGL_KIND_UNKNOWN || p.kind == CGL_KIND_STRUCT ||
-          p.kind == CGL_KIND_PHILOX || p.kind == CGL_KIND_HALF ||
-          p.kind == CGL_KIND_BFLOAT16 || (p.lanes > 1 && t->references));
+         (p.kind == CGL_KIND_UNKNOWN
+              ? !is_number_alias(t, v->type, 0)
+              : p.kind == CGL_KIND_STRUCT || p.kind == CGL_KIND_PHILOX ||
+                    p.kind == CGL_KIND_HALF || p.kind == CGL_KIND_BFLOAT16 ||
+                    (p.lanes > 1 && t->references));
 }
 
 

@@ -140,7 +140,10 @@ static void put_shuffle(writer *w, statement *s) {
     const bool known =
         cgl_loops_is_number(w, s->cond) && cgl_loops_is_number(w, s->step);
     cgl_text_print(w->out, "%s<%s%s>(cgl_q_%d, cgl_s_%d, (int)(",
-                   w->fast ? "cgl_move" : "cgl_move_apart", from,
+                   known && cgl_first_is_few(w, s) ? "cgl_move_first"
+                   : w->fast                       ? "cgl_move"
+                                                   : "cgl_move_apart",
+                   from,
                    !w->fast ? ""
                    : known  ? ", true"
                             : ", false",

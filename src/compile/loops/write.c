@@ -80,9 +80,7 @@ bool cgl_loops_is_number(writer *w, row r) {
 }
 
 
-/* Do numbers alone say how often the loop runs?  Then shuffles in it have
-   constant distances when it is unrolled. */
-static bool is_counted(writer *w, const statement *s) {
+bool cgl_loops_is_counted(writer *w, const statement *s) {
   const statement *init = s->init;
   if (s->kind != STATEMENT_FOR || !init || init->next ||
       init->kind != STATEMENT_DECLARATION)
@@ -182,7 +180,7 @@ static void put_loop(writer *w, statement *s) {
       w->region = region;
       w->runs = runs;
     }
-    put_turns(w, s, w->fast && is_counted(w, s) ? 8 : 0);
+    put_turns(w, s, w->fast && cgl_loops_is_counted(w, s) ? 8 : 0);
   }
   w->loops--;
   w->more = more;
@@ -760,8 +758,10 @@ static int loops_write(cgl_program *program, const cgl_signature *kernel,
   writer w = {.t = &t, .style = style, .out = &first, .counting = true};
   if (!t.why && !t.failed) {
     cgl_values_each(&t, t.body, see_index, &w.global);
-    if (!t.strips)
+    if (!t.strips) {
       cgl_stride_find_indices(&w);
+      cgl_first_find(&w);
+    }
     put_kernel(&w);
     keep_variables(&t);
     if (style->strided && !t.strides && !t.guarded &&

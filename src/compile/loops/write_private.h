@@ -177,6 +177,14 @@ void cgl_inner_put_end(writer *w, uint64_t names);
 /* Marks what the names' values name, as cgl_region_mark. */
 void cgl_inner_mark(writer *w, uint64_t names, bool *used);
 
+/* ---- first.c ---- */
+
+/* Finds what only the first lanes of a warp need to have; sets `few`. */
+void cgl_first_find(writer *w);
+
+/* Is what is written now of such lanes alone, where it may be? */
+bool cgl_first_is_few(const writer *w, const statement *s);
+
 /* ---- few.c ---- */
 
 /* The threads of a row that a region is of, as the loop over them is written:
@@ -206,8 +214,8 @@ row cgl_few_next(row cond, size_t *i);
 /* Is the statement of all threads or of none? */
 bool cgl_few_is_common(writer *w, const statement *s);
 
-/* Is the statement of one thread of a row or a warp? */
-bool cgl_few_is_one(writer *w, const statement *s);
+/* Which thread of a row or a warp the statement is of, when it is of one. */
+row cgl_few_one(writer *w, const statement *s);
 
 /* Does a run of warps nothing that is seen in any warp but the first, where a
    block is one row?  Of what was put off in front of it, too. */
@@ -314,6 +322,10 @@ bool cgl_loops_is_uniform(writer *w, const statement *s);
 
 /* Are its names constants, also those that loops become when unrolled? */
 bool cgl_loops_is_number(writer *w, row r);
+
+/* Do numbers alone say how often the loop runs?  Then shuffles in it have
+   constant distances when it is unrolled. */
+bool cgl_loops_is_counted(writer *w, const statement *s);
 
 /* Is it an int? */
 bool cgl_loops_is_int(const variable *v);

@@ -1,0 +1,172 @@
+-- What a warp makes of its values by halves, where only its first lane wants it, on the
+-- host device: as loops, which leave out the other lanes, and as fibers it is the same.
+-- CGRAPHLUA_RANDOM_KERNELS=10000 sets how many random kernels are tried (60); the first
+-- twenty with all optimizations.
+local cg = require "cgraphlua"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/../support/device.lua")
+local random_kernels = dofile(here .. "/../support/kernels.lua")
+
+if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
+  return describe("sums for the first lane", function()
+    pending "as loops are the host device's"
+  end)
+end
+
+local module_as, quickly = random_kernels.module_as, random_kernels.quickly
+
+local shapes = { { 3, 64 }, { 2, 37 }, { { 2, 2 }, { 32, 3 } }, { 2, { 8, 5, 2 } }, { 1, 1024 },
+  { 2, { 64, 2 } }, { 1, 7 } }
+local words = 4096
+
+local function input()
+  local buffer, values = cg.zeros("uint32", 4096), {}
+  for i = 1, 4096 do values[i] = i * 2654435761 % 4294967296 end
+  buffer:upload(values)
+  return buffer
+end
+
+local function compare(modules, name, body, of)
+  for i, shape in ipairs(shapes) do
+    local got = {}
+    for m, module in ipairs(modules) do
+      local out = cg.zeros("uint32", words)
+      module:kernel(name):launch(shape[1], shape[2], out, of, 3 + i)
+      got[m] = out:download()
+    end
+    for j = 1, words do
+      if got[1][j] ~= got[2][j] then
+        error(("shape %d: word %d is %.0f in loops, %.0f in fibers: %s"):format(i, j, got[1][j],
+          got[2][j], body), 0)
+      end
+    end
+  end
+end
+
+-- `x` is a number of the thread's, DOWN(v, d) a shuffle, HALVES a loop of d from 16 to 1;
+-- out[at] is the thread's word, and a[i] another that the kernel has.
+local bodies = {
+  "T v = x; HALVES v += DOWN(v, d); if (lane == 0) put(v);",
+  "T v = x; HALVES v = max(v, ACROSS(v, d)); if (lane == 0) put(v);",
+  "T v = x; HALVES v += DOWN(v, d); if (threadIdx.x == 0) put(v);",
+  "T v = x; HALVES v += DOWN(v, d); if (lane == 1) put(v);",
+  "T v = x; HALVES v += DOWN(v, d); put(v);",
+  "T v = x; HALVES v += DOWN(v, d); put(__shfl_sync(~0u, v, 0));",
+  "T v = x; HALVES v += DOWN(v, d); put(__shfl_sync(~0u, v, n));",
+  "T v = x; HALVES v += DOWN(v, d); T w = v; if (lane == 0) put(w); v = x; put(v);",
+  "T v = x; HALVES v += DOWN(v, d); T w = v + 1; put(w);",
+  "T v = x, w = x * 3; HALVES { v += DOWN(v, d); w += DOWN(w, d); } if (lane == 0) put(v - w);",
+  "T v = x; int i = lane; HALVES { T o = DOWN(v, d); int k = DOWN(i, d);" ..
+    " if (o > v || (o == v && k < i)) { v = o; i = k; } } if (lane == 0) put(v + (T)i);",
+  "T v = x; int i = lane; HALVES { T o = DOWN(v, d); int k = DOWN(i, d);" ..
+    " if (o > v) { v = o; i = k; } } if (lane == 0) put(v); put((T)i);",
+  "T v = x; int i = t; HALVES { int k = DOWN(i, d); if (a[k] > a[i]) i = k; }" ..
+    " if (lane == 0) put(v + (T)i);",
+  "T v = x; v += DOWN(v, 16); v += DOWN(v, 8); v += DOWN(v, 4); v += DOWN(v, 2);" ..
+    " v += DOWN(v, 1); if (lane == 0) put(v);",
+  "T v = x; v += DOWN(v, 16); v += DOWN(v, 4); v += DOWN(v, 8); v += DOWN(v, 2);" ..
+    " v += DOWN(v, 1); if (lane == 0) put(v);",
+  "T v = x; v += DOWN(v, 8); v += DOWN(v, 8); v += DOWN(v, 1); if (lane == 0) put(v);",
+  "T v = x; v += ACROSS(v, 16); v += ACROSS(v, 12); v += ACROSS(v, 3); if (lane == 0) put(v);",
+  "T v = x; v += DOWN(v, 16); T w = v; w += DOWN(w, 8); w += DOWN(w, 4);" ..
+    " if (lane == 0) put(w); if (lane < 9) put(v);",
+  "T v = x; for (int d = 8; d; d /= 2) v += __shfl_down_sync(~0u, v, d, 16); if (!lane) put(v);" ..
+    " if (lane == 0) put(v);",
+  "T v = x; for (int d = 1; d < 32; d *= 2) v += DOWN(v, d); if (lane == 0) put(v);",
+  "T v = x; for (int d = 16; d > 3; d /= 2) v += DOWN(v, d); if (lane == 0) put(v);",
+  "T v = x; for (int d = 24; d > 0; d >>= 1) v += DOWN(v, d); if (lane == 0) put(v);",
+  "T v = x; for (int d = 12; d > 0; d >>= 1) v += ACROSS(v, d); if (lane == 0) put(v);",
+  "T v = x; for (unsigned d = warpSize / 2; d >= 1; d /= 2) v += DOWN(v, d);" ..
+    " if (t % 32 == 0) put(v);",
+  "T v = x; for (int k = 0; k < n; k++) { HALVES v += DOWN(v, d); if (lane == 0) put(v); }",
+  "T v = x; for (int k = 0; k < n; k++) { v = x * k; HALVES v += DOWN(v, d);" ..
+    " if (lane == 0) put(v); } put(v);",
+  "T v = x, w = 0; for (int k = 0; k < n; k++) { v = x * k; HALVES v += DOWN(v, d); w = v;" ..
+    " if (k == 2) break; } if (lane == 0) put(w); if (n > 5) put(w);",
+  "T v = x; if (n & 1) { HALVES v += DOWN(v, d); } put(v);",
+  "T v = x; put(DOWN(v, 4));", "T v = x, w = x; w += DOWN(v, 8); put(ACROSS(w, 4));",
+  "T v = x; HALVES v += DOWN(v, d); for (int k = 4; k < n; k++) { v = x; __syncthreads(); }" ..
+    " put(v);",
+  "T v = x; for (int k = 0; k < n; k++) { HALVES v += DOWN(v, d); if (k == 1) break; v = x; }" ..
+    " put(v);",
+  "T v = x; if (warp == 0) { HALVES v += DOWN(v, d); } if (t == 0) put(v);",
+  "T v = x; if (n & 1) { HALVES v += DOWN(v, d); } else { HALVES v = max(v, DOWN(v, d)); }" ..
+    " if (lane == 0) put(v);",
+  "T v = x; HALVES v += DOWN(v, d); if (lane == 0 && t % 32 == 0) part[warp] = v;" ..
+    " __syncthreads();" ..
+    " v = t < (nt + 31) / 32 ? part[lane] : (T)0;" ..
+    " if (warp == 0) { HALVES v += DOWN(v, d); } if (t == 0) put(v);",
+  "T v = x; HALVES v += DOWN(v, d); v = __shfl_sync(~0u, v, 0); HALVES v += DOWN(v, d);" ..
+    " if (lane == 0) put(v);",
+  "T v = x; HALVES v += DOWN(v, d); HALVES v += DOWN(v, d); if (lane == 0) put(v);",
+  "T v = x; HALVES v += DOWN(v, d); v += x; if (lane == 0) put(v);",
+  "T v = x; HALVES v += DOWN(v, d); if (lane == 0 && v > (T)3) put(v); if (lane == 0) v = 2;" ..
+    " if (lane == 0) put(v);",
+  "T v = x; HALVES { v += DOWN(v, d); if (d == 4) put(v); } if (lane == 0) put(v);",
+  "T v = x; HALVES { T o = DOWN(v, d); if (lane < d) v += o; } if (lane == 0) put(v);",
+  "T v = x; HALVES { T o = DOWN(v, d); s[t] = (unsigned)(long)o; v += o; } put((T)s[t]);",
+  "T v = x; auto f = [&](T y) { return v + y; }; HALVES v += DOWN(v, d); put(f(x));",
+  "T v = x; T &r = v; HALVES v += DOWN(v, d); put(r);",
+  "T v = sum_of(x); if (lane == 0) put(v);", "T v = sum_of(x); put(v);",
+  "T v = fold(x, more<T>()); if (lane == 0) put(v);",
+  "T v = fold(x, [](T p, T q) { return p > q ? p : q; }); if (lane == 0) put(v);",
+  "auto v = x; HALVES v += DOWN(v, d); if (lane == 0) put(v);",
+  "T v = x; HALVES v += DOWN(v, d); for (int k = lane; k < 1; k += 32) put(v);",
+  "T v = x; HALVES v += DOWN(v, d); put(lane == 0 ? v : (T)1);",
+  "T v = x; HALVES v += DOWN(v, d); s[lane == 0 ? t : 1000] = (unsigned)(long)v;" ..
+    " __syncthreads(); if (lane == 0) put((T)s[t]);",
+  "T v = x; if (t < nt - 1) { v += 1; } HALVES v += DOWN(v, d); if (!(lane == 0)) return; put(v);",
+}
+
+local prelude = [[
+#define DOWN(v, d) __shfl_down_sync(0xffffffffu, v, d)
+#define ACROSS(v, d) __shfl_xor_sync(0xffffffffu, v, d)
+#define HALVES for (int d = 16; d > 0; d /= 2)
+template <class T> __device__ T sum_of(T v) {
+  #pragma unroll
+  for (int d = warpSize / 2; d > 0; d >>= 1) v += DOWN(v, d);
+  return v;
+}
+template <class T, class F> __device__ T fold(T v, F f) {
+  HALVES v = f(v, DOWN(v, d));
+  return v;
+}
+template <class T> struct more { __device__ T operator()(T a, T b) const { return a + b; } };
+]]
+
+-- `lane` is said of the row, or of the block's threads in a line.
+local function kernel(name, body, type, lane)
+  return ([[
+extern "C" __global__ void %s(unsigned *out, const unsigned *a, int n) {
+  typedef %s T;
+  __shared__ unsigned s[1024]; __shared__ T part[32];
+  const int t = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+  const int nt = blockDim.x * blockDim.y * blockDim.z, lane = %s, warp = t / 32;
+  unsigned at = ((blockIdx.x + gridDim.x * blockIdx.y) * nt + t) %% 4096u;
+  const T x = (T)(a[at] %% 1009u);
+  s[t] = 7u; s[1000] = 1u;
+  if (t < 32) part[t] = 0;
+  __syncthreads();
+#define put(v) out[at] = out[at] * 5u + (unsigned)(long)(v)
+  %s
+#undef put
+}
+]]):format(name, type, lane, body)
+end
+
+describe("sums for the first lane", function()
+  teardown(device.nothing_alive)
+
+  for _, type in ipairs { "float", "int", "double", "unsigned long long", "short" } do
+    it("are those of fibers: " .. type, function()
+      local text, of = { prelude }, input()
+      for i, body in ipairs(bodies) do text[#text + 1] =
+        kernel("k" .. i, body, type, i % 5 == 0 and "t % 32" or "threadIdx.x % 32") end
+      text = table.concat(text, "\n")
+      local modules = quickly(type == "float" and "-O3" or "-O1", function()
+        return { module_as("loops", text), module_as("fibers", text) }
+      end)
+      for i, body in ipairs(bodies) do compare(modules, "k" .. i, body, of) end
+    end)
+  end
+end)
