@@ -550,6 +550,12 @@ extern "C" __global__ void limits(double *o) {
   o[4] = USHRT_MAX; o[5] = FLT_MAX; o[6] = FLT_EPSILON; o[7] = DBL_EPSILON;
   o[8] = DBL_MIN; o[9] = sizeof(int64_t) + sizeof(uint8_t) + sizeof(size_t);
   o[10] = isinf(INFINITY) && isnan(NAN); o[11] = M_PI;
+  struct pair { char a; double b[2]; };
+  double *none = NULL;
+  o[12] = offsetof(pair, b); o[13] = none == nullptr;
+#if __CUDACC_VER_MAJOR__ >= 11 && CUDART_VERSION >= 11000
+  o[14] = 1;
+#endif
 }
 
 extern "C" __global__ void traps(int *o) {

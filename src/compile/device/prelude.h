@@ -12,6 +12,16 @@ typedef unsigned long uint64_t;
 typedef long intptr_t;
 typedef unsigned long uintptr_t;
 #define __CGRAPHLUA__ 1
+#ifndef NULL
+#define NULL 0
+#endif
+#ifndef __CUDACC_RTC__
+#define offsetof(type, member) __builtin_offsetof(type, member)
+#elif __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ > 1201
+#define offsetof(type, member) __INTADDR__(&((type *)0)->member)
+#else
+#define offsetof(type, member) ((unsigned long)&((type *)0)->member)
+#endif
 
 #define INT8_C(n) n
 #define INT16_C(n) n
