@@ -16,7 +16,7 @@ end
 local module_as, quickly = random_kernels.module_as, random_kernels.quickly
 
 local shapes = { { 3, 64 }, { 2, 37 }, { { 2, 2 }, { 32, 3 } }, { 2, { 8, 5, 2 } }, { 1, 1024 },
-  { 2, { 64, 2 } }, { 1, 7 } }
+  { 2, { 64, 2 } }, { 1, 7 }, { 2, { 32, 2, 2 } } }
 local words = 4096
 
 local function input()
@@ -96,6 +96,31 @@ local bodies = {
     " __syncthreads();" ..
     " v = t < (nt + 31) / 32 ? part[lane] : (T)0;" ..
     " if (warp == 0) { HALVES v += DOWN(v, d); } if (t == 0) put(v);",
+  "T v = x; if (n & 1) { HALVES v += DOWN(v, d); } else { v = x * 2; HALVES v += DOWN(v, d); }" ..
+    " put(v);",
+  "T v = x; for (int k = 0; k < n; k++) { if (k & 1) { v = x; HALVES v += DOWN(v, d); }" ..
+    " if (k & 2) { v = x; HALVES v = max(v, DOWN(v, d)); } } if (lane == 0) put(v);",
+  -- warps that take a condition together, by their threads' places
+  "T v = x; if (threadIdx.x < 32) { HALVES v += DOWN(v, d); put(v); }",
+  "T v = x; int k = threadIdx.x; if (k >= 32) { HALVES v += DOWN(v, d); if (lane == 0) put(v); }",
+  "T v = x; if (31 < threadIdx.x && n > 4) { HALVES v += DOWN(v, d); } if (lane == 0) put(v);",
+  "T v = x; if (64 > t) { HALVES v += DOWN(v, d); } put(v);",
+  "T v = x; if (32 <= threadIdx.x || n == 5) v += ACROSS(v, 1); else v += ACROSS(v, 2); put(v);",
+  "T v = x; if ((threadIdx.x) <= 31u) { HALVES v += DOWN(v, d); } if (t == 0) put(v);",
+  "T v = x; if (t % 32 * 0 + threadIdx.x < 32) v += ACROSS(v, 3); put(v);",
+  "T v = x; if (threadIdx.x < 40) { v += __shfl_xor_sync(0xffu << (t & 24), v, 1); v += x; }" ..
+    " put(v);",
+  "T v = x; if (39 >= threadIdx.x) { v += __shfl_xor_sync(0xffu << (t & 24), v, 1); } put(v);",
+  "T v = x; if (56 > threadIdx.x) { v += __shfl_xor_sync(0xffu << (t & 24), v, 1); } put(v);",
+  -- lanes and warps of sums with the rows
+  "T v = x; int q = (threadIdx.x + 16 * threadIdx.y) % 32; HALVES v += DOWN(v, d);" ..
+    " if (q == 0) put(v);",
+  "T v = x; int q = (threadIdx.x + 16 * threadIdx.y * threadIdx.z) % 32;" ..
+    " HALVES v += DOWN(v, d); if (q == 0) put(v); part[q] = 0;",
+  "T v = x; int q = (threadIdx.x + 16 * threadIdx.y * (threadIdx.y + 1)) % 32;" ..
+    " HALVES v += DOWN(v, d); if (q == 0) put(v);",
+  "T v = x; int q = (threadIdx.x + blockDim.x * threadIdx.y + 64 * blockIdx.x) / 32;" ..
+    " HALVES v += DOWN(v, d); put(v + (T)q); if (q == 2) { v = ACROSS(v, 1); } put(v);",
   "T v = x; HALVES v += DOWN(v, d); v = __shfl_sync(~0u, v, 0); HALVES v += DOWN(v, d);" ..
     " if (lane == 0) put(v);",
   "T v = x; HALVES v += DOWN(v, d); HALVES v += DOWN(v, d); if (lane == 0) put(v);",

@@ -25,8 +25,23 @@ typedef struct search {
 
 
 static void take_whole(search *f, statement *group) {
-  group->whole = true;
+  for (statement *s = group; s && !s->whole; s = s->beside)
+    s->whole = true;
   f->again = true;
+}
+
+
+/* A value may be of either group: they are taken whole together. */
+static void link_groups(statement *a, statement *b) {
+  const statement *s = a;
+  do {
+    if (s == b)
+      return;
+    s = s->beside;
+  } while (s && s != a);
+  statement *after = a->beside ? a->beside : a;
+  a->beside = b->beside ? b->beside : b;
+  b->beside = after;
 }
 
 
@@ -86,13 +101,13 @@ static void restore(const search *f, statement **all) {
 
 
 /* Either way may have been taken. */
-static void join(search *f, statement **all) {
+static void join(const search *f, statement **all) {
   size_t k = 0;
   for (variable *v = f->in.t->variables; v && all; v = v->next, k++)
     if (!v->partial)
       set(v, all[k], 0);
-    else if (all[k] && all[k] != v->partial)
-      take_whole(f, all[k]);
+    else if (all[k])
+      link_groups(v->partial, all[k]);
 }
 
 
@@ -395,6 +410,7 @@ static void see_list(search *f, statement *list) {
 static void forget(statement *list) {
   for (statement *s = list; s; s = s->next) {
     s->few = NULL;
+    s->beside = NULL;
     forget(s->init);
     forget(s->head);
     forget(s->body);

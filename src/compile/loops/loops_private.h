@@ -40,18 +40,19 @@ typedef struct statement {
   row cond, step;
   struct statement *init; /* of a for: declarations, or an expression */
   struct statement *body, *otherwise;
-  variable *variable;     /* of a declaration, or a barrier's result */
-  row value;              /* its initializer, with `=` or brackets */
-  row mask;               /* of a warp operation; nothing: all lanes */
-  struct statement *head; /* runs before each test of a loop's condition */
-  cgl_token op;           /* of a barrier or a warp operation */
-  int id;                 /* of a warp operation */
-  unsigned sync;          /* SYNC_*, of all in it */
-  bool escapes;           /* a break or continue in it leaves it */
-  bool apart;             /* a loop that synchronizes nothing (apart.c) */
-  bool common;            /* control that synchronizes nothing (common.c) */
-  const cgl_token *few;   /* the lanes below it are wanted (first.c) */
-  bool whole;             /* all lanes are, of what begins here */
+  variable *variable;       /* of a declaration, or a barrier's result */
+  row value;                /* its initializer, with `=` or brackets */
+  row mask;                 /* of a warp operation; nothing: all lanes */
+  struct statement *head;   /* runs before each test of a loop's condition */
+  cgl_token op;             /* of a barrier or a warp operation */
+  int id;                   /* of a warp operation */
+  unsigned sync;            /* SYNC_*, of all in it */
+  bool escapes;             /* a break or continue in it leaves it */
+  bool apart;               /* a loop that synchronizes nothing (apart.c) */
+  bool common;              /* control that synchronizes nothing (common.c) */
+  const cgl_token *few;     /* the lanes below it are wanted (first.c) */
+  bool whole;               /* all lanes are, of what begins here */
+  struct statement *beside; /* in a ring: what is whole when this is */
   struct statement *next;
 } statement;
 

@@ -165,8 +165,28 @@ static bool is_of_launch(row r) {
 }
 
 
+/* Made so, or of threadIdx.y and threadIdx.z as well, which stand once each: a
+   sum of products of them. */
+static bool is_of_rows(writer *w, row r) {
+  row copy = cgl_tree_copy(w->t, r.at, r.n);
+  bool y = false, z = false;
+  for (size_t i = 0; !w->t->failed && i + 2 < copy.n; i++) {
+    if (!cgl_token_is(&copy.at[i], "threadIdx"))
+      continue;
+    bool *const seen = cgl_token_is(&copy.at[i + 2], "y")   ? &y
+                       : cgl_token_is(&copy.at[i + 2], "z") ? &z
+                                                            : NULL;
+    if (!seen || *seen)
+      return false;
+    *seen = true;
+    put_zero(w, &copy, i, 3);
+  }
+  return !w->t->failed && is_of_launch(copy);
+}
+
+
 /* (sum with threadIdx.x) / 32, or the rest of that: where the sum is a multiple
-   of 32, the warp's number and the thread's lane. */
+   of 32 in all rows, the warp's number and the thread's lane. */
 static void find_warp(writer *w, variable *v, row value) {
   size_t at = 0, n = 0;
   bool lane = false;
@@ -188,7 +208,7 @@ static void find_warp(writer *w, variable *v, row value) {
   if (!is_index_sum(sum, &at, &n, &lane, sum.at) || lane || n == sum.n)
     return;
   put_zero(w, &sum, at, n);
-  if (!is_of_launch(sum) || cgl_row_has(sum, "-"))
+  if (!is_of_rows(w, sum) || cgl_row_has(sum, "-"))
     return;
   v->warp = sum;
   v->lane = cgl_token_is_any(op, "%", "&");

@@ -4,6 +4,8 @@
 
 #include "compile/loops/write_private.h"
 
+enum { WARP_LANES = 32 };
+
 
 /* ---- warp operations ---- */
 
@@ -350,8 +352,55 @@ void cgl_warp_put_loop(writer *w, statement *s) {
 }
 
 
+/* The number at i, or -1. */
+static long number_at(row r, size_t i) {
+  long n = -1;
+  if (i < r.n && cgl_token_is(&r.at[i], "warpSize"))
+    return WARP_LANES;
+  return i < r.n && r.at[i].kind == CGL_TOKEN_NUMBER &&
+                 cgl_tree_number(r, &i, &n)
+             ? n
+             : -1;
+}
+
+
+/* Has threadIdx.x at i one value there for the lanes of a whole warp: is it
+   divided by 32, or below a multiple of that, or not? */
+static bool is_by_warps(row r, size_t i) {
+  static const char *const opens[] = {"(", "&&", "||", NULL};
+  static const char *const ends[] = {")", "&&", "||", NULL};
+  size_t end = i + 3;
+  while (i && end < r.n && cgl_token_is(&r.at[i - 1], "(") &&
+         cgl_token_is(&r.at[end], ")"))
+    i--, end++;
+  const cgl_token *op = end < r.n ? &r.at[end] : NULL;
+  const bool open = !i || cgl_token_is_of(&r.at[i - 1], opens);
+  const bool last = end + 2 >= r.n || cgl_token_is_of(&r.at[end + 2], ends);
+  const long n = number_at(r, end + 1);
+  if (op && cgl_token_is(op, "/") && n == WARP_LANES)
+    return open ||
+           cgl_token_is_any(&r.at[i - 1], "<", ">", "<=", ">=", "==", "!=");
+  if (op && cgl_token_is(op, ">>") && n == 5)
+    return (open ||
+            cgl_token_is_any(&r.at[i - 1], "<", ">", "<=", ">=", "==", "!=")) &&
+           (end + 2 >= r.n ||
+            !cgl_token_is_any(&r.at[end + 2], "+", "-", "*", "/", "%"));
+  if (op && open && last && n >= 0)
+    return cgl_token_is_any(op, "<", ">=")   ? n % WARP_LANES == 0
+           : cgl_token_is_any(op, ">", "<=") ? n % WARP_LANES == WARP_LANES - 1
+                                             : false;
+  const long before = i > 1 ? number_at(r, i - 2) : -1;
+  return before >= 0 && (i == 2 || cgl_token_is_of(&r.at[i - 3], opens)) &&
+         (!op || cgl_token_is_of(op, ends)) &&
+         (cgl_token_is_any(&r.at[i - 1], ">", "<=") ? before % WARP_LANES == 0
+          : cgl_token_is_any(&r.at[i - 1], "<", ">=")
+              ? before % WARP_LANES == WARP_LANES - 1
+              : false);
+}
+
+
 /* Has the condition one value for the lanes of a whole warp: is the thread in
-   it by threadIdx.x / 32, or by y and z? */
+   it by its warp, or by y and z? */
 bool cgl_warp_is_uniform(writer *w, row r) {
   cgl_tokens rest = {0};
   bool fits = w->run && r.at;
@@ -379,19 +428,8 @@ bool cgl_warp_is_uniform(writer *w, row r) {
       fits = false;
       break;
     }
-    bool x = cgl_token_is_axis(r.at, r.n, i, "threadIdx");
-    fits = i + 2 < r.n;
-    if (fits && x) {
-      bool open = !i || cgl_token_is_any(&r.at[i - 1], "(", "<", ">",
-                                         "<=", ">=", "==", "!=", "&&", "||");
-      fits = i + 4 < r.n && open &&
-             ((cgl_token_is(&r.at[i + 3], "/") &&
-               cgl_token_is_any(&r.at[i + 4], "32", "32u", "warpSize")) ||
-              (cgl_token_is(&r.at[i + 3], ">>") &&
-               cgl_token_is_any(&r.at[i + 4], "5", "5u") &&
-               (i + 5 == r.n ||
-                !cgl_token_is_any(&r.at[i + 5], "+", "-", "*", "/", "%"))));
-    }
+    fits = i + 2 < r.n &&
+           (!cgl_token_is_axis(r.at, r.n, i, "threadIdx") || is_by_warps(r, i));
     cgl_token one = r.at[i];
     one.kind = CGL_TOKEN_NUMBER;
     one.text = "0u";

@@ -479,14 +479,19 @@ static void put_names(writer *w) {
       put_variable(w, v);
   for (variable *v = w->t->variables; v; v = v->next)
     put_variable(w, v);
-  cgl_text_put(w->out, "const bool cgl_aligned = (0u");
+  /* Linear in y and in z: what divides the first two of each divides all. */
+  cgl_text_put(w->out,
+               "unsigned cgl_rests = 0; for (unsigned cgl_y = 0; cgl_y < 2 && "
+               "cgl_y < cgl_by; cgl_y++) for (unsigned cgl_z = 0; cgl_z < 2 && "
+               "cgl_z < cgl_bz; cgl_z++) { const uint3 threadIdx = {0, cgl_y, "
+               "cgl_z}; cgl_rests |= 0u");
   for (const variable *v = w->t->variables; v; v = v->next)
     if (v->warp.n) {
       cgl_text_put(w->out, " | (unsigned)(");
       cgl_put_tokens(w, v->warp, false);
       cgl_text_put(w->out, ")");
     }
-  cgl_text_put(w->out, ") % 32 == 0;\n");
+  cgl_text_put(w->out, "; } const bool cgl_aligned = cgl_rests % 32 == 0;\n");
   /* A worker's stack has 8 MiB; the room for a struct is up to twice its size.
    */
   cgl_text_put(w->out, "static_assert(0");
