@@ -112,6 +112,31 @@ local bodies = {
     " put(v);",
   "T v = x; if (39 >= threadIdx.x) { v += __shfl_xor_sync(0xffu << (t & 24), v, 1); } put(v);",
   "T v = x; if (56 > threadIdx.x) { v += __shfl_xor_sync(0xffu << (t & 24), v, 1); } put(v);",
+  "T v = x; int w = threadIdx.x; if (w / 32 < n - 20) v += ACROSS(v, 1); put(v);",
+  "T v = x; int w = threadIdx.x / 32; if (w >= n - 20) v += ACROSS(v, 1); put(v);",
+  "T v = x; unsigned char w = threadIdx.x; if (w < 32) v += ACROSS(v, 1); put(v);",
+  "T v = x; float w = threadIdx.x; if (w / 32 < 0.5f)" ..
+    " v += __shfl_xor_sync(0xffu << (t & 24), v, 1); put(v);",
+  "T v = x; bool w = threadIdx.x % 32; if (w == 1) put(v);",
+  "T v = x; if (threadIdx.x / 32u == 0 || threadIdx.x >= 64u) v += ACROSS(v, 1); put(v);",
+  "T v = x; int g = 0; while (__any_sync(~0u, g < 2) && threadIdx.x < 32) { v += 1; g++; } put(v);",
+  -- what a turn of a loop around leaves to the next
+  "T now = 0, last = 0, older = 0; for (int k = 0; k < n; k++) { put(older); older = last;" ..
+    " last = now; now = x * k; HALVES now += ACROSS(now, d); }",
+  "T sum = 0; for (int k = 0; k < n; k++) { T w = x * k; HALVES { T o = DOWN(w, d);" ..
+    " w += o + sum; } sum = w; } if (lane == 0) put(sum);",
+  "T sum = 0; for (int k = 0; k < n; k++) { T w = x * k; w += DOWN(w, 16); w += sum;" ..
+    " w += DOWN(w, 8); w += DOWN(w, 4); sum = w; } if (lane == 0) put(sum);",
+  "T c = 0, sum = x; for (int k = 0; k < n; k++) { sum = x * k; HALVES { T y = DOWN(sum, d) - c;" ..
+    " T u = sum + y; c = (u - sum) - y; sum = u; } } if (lane == 0) put(sum);",
+  -- what lanes that are not wanted must not do
+  "T v = x; v += ACROSS(v, 2); v += ACROSS(v, 1); keep<unsigned>(&s[t], (unsigned)(long)v);" ..
+    " put((T)s[t]);",
+  "int p = t + 100, r = 0; HALVES { int o = DOWN(p, d); r += 1000 / (o - p + 1); }" ..
+    " if (lane == 0) put((T)r);",
+  "int p = t + 100, r = 0; HALVES { int o = DOWN(p, d); r += *(a + (o - p)); }" ..
+    " if (lane == 0) put((T)(r % 1009));",
+  "T v = x; auto o = DOWN(v, 1); v += o; T y = x * 2; T w = o; if (lane == 0) put(v + w); put(y);",
   -- lanes and warps of sums with the rows
   "T v = x; int q = (threadIdx.x + 16 * threadIdx.y) % 32; HALVES v += DOWN(v, d);" ..
     " if (q == 0) put(v);",
@@ -156,6 +181,7 @@ template <class T, class F> __device__ T fold(T v, F f) {
   HALVES v = f(v, DOWN(v, d));
   return v;
 }
+template <class T> __device__ void keep(T *p, T v) { *p = v; }
 template <class T> struct more { __device__ T operator()(T a, T b) const { return a + b; } };
 ]]
 

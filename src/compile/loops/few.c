@@ -22,6 +22,25 @@ static bool is_whole_type(const variable *v) {
 }
 
 
+/* Are the variables in it that are computed again whole numbers? */
+static bool has_whole_types(writer *w, row r, int depth) {
+  for (size_t i = 0; i < r.n; i++) {
+    const variable *v =
+        cgl_tree_is_name(r, i) ? cgl_tree_find(w->t, &r.at[i]) : NULL;
+    if (v && v->again &&
+        (!is_whole_type(v) || depth > 8 ||
+         !has_whole_types(w, v->value, depth + 1)))
+      return false;
+  }
+  return true;
+}
+
+
+row cgl_few_expand(writer *w, row cond) {
+  return has_whole_types(w, cond, 0) ? cgl_stride_expand(w, cond, 0) : cond;
+}
+
+
 /* threadIdx.x, or a whole number that is it. */
 static bool is_x(writer *w, row r) {
   r = cgl_row_unwrap(r);
@@ -147,7 +166,7 @@ static row find_sum(writer *w, row r, size_t i) {
    row or of a warp does something.  Returns which, or 0 tokens; `of_row`: in a
    run of warps, the row's. */
 static row only_one(writer *w, const statement *s, bool *of_row) {
-  const row cond = cgl_stride_expand(w, cgl_few_condition(w, s), 0);
+  const row cond = cgl_few_expand(w, cgl_few_condition(w, s));
   for (size_t i = 0; i + 4 < cond.n; i++) {
     bool warp, x = false;
     size_t n = w->run ? cgl_stride_lane(cond, i, &warp) : 0, open = 0;
@@ -483,7 +502,7 @@ static bool does_in_first(writer *w, const statement *s) {
     return only_declares(w, s) &&
            (!s->variable->kept || s->variable->run == w->run);
   const row cond =
-      cgl_stride_expand(w, branch ? s->cond : cgl_few_condition(w, s), 0);
+      cgl_few_expand(w, branch ? s->cond : cgl_few_condition(w, s));
   if (cgl_row_has(cond, "||") || cgl_row_has(cond, "?"))
     return false;
   for (size_t i = 0; i < cond.n;) {

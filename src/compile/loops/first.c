@@ -100,6 +100,15 @@ static void restore(const search *f, statement **all) {
 }
 
 
+static bool differs(const search *f, statement **all) {
+  size_t k = 0;
+  for (const variable *v = f->in.t->variables; v; v = v->next)
+    if (v->partial != all[k++])
+      return true;
+  return false;
+}
+
+
 /* Either way may have been taken. */
 static void join(const search *f, statement **all) {
   size_t k = 0;
@@ -146,14 +155,35 @@ static bool is_shuffle(search *f, const statement *s, const variable *halved,
 }
 
 
-/* Sets the statement what only its thread sees, by what the group has?  It
-   reaches no memory: lanes that are not wanted would reach any. */
+/* Is token i of a place in memory, of what may fault or of what has an effect?
+   Lanes that are not wanted would have it of any values. */
+static bool is_more_than_arithmetic(const search *f, row r, size_t i) {
+  static const char *const words[] = {
+      "[",   "->",    "goto",   "return", "asm",      "__asm__",
+      "for", "while", "do",     "break",  "continue", "&",
+      "#",   "new",   "throw",  "case",   "/",        "%",
+      "/=",  "%=",    "sizeof", "auto",   "this",     NULL};
+  const cgl_token *x = &r.at[i], *last = i ? x - 1 : NULL;
+  const bool name = last && last->kind == CGL_TOKEN_NAME;
+  if (cgl_token_is_of(x, words) || cgl_tree_is_step(x))
+    return true;
+  if (cgl_token_is(x, "*"))
+    return !last || (last->kind != CGL_TOKEN_NUMBER && !name &&
+                     !cgl_token_is(last, ")"));
+  if (cgl_token_is(x, "{"))
+    return last && !cgl_token_is_any(last, ")", "else", ";", "{", "}");
+  if (!last || !cgl_token_is(x, "(") || cgl_token_is(last, "if"))
+    return false;
+  return name ? !cgl_tree_is_name(r, i - 1) ||
+                    !cgl_values_is_pure_call(f->in.t, last) ||
+                    (last->length > 4 && !memcmp(last->text, "__ld", 4))
+              : cgl_token_is_any(last, ">", ")", "]", "}");
+}
+
+
+/* Sets the statement what only its thread sees, by what the group has? */
 static bool follows(search *f, statement *group, const statement *s,
                     int lanes) {
-  static const char *const others[] = {
-      "[",     "->",   "goto",  "return",   "asm",  "__asm__", "for",
-      "while", "do",   "break", "continue", "&",    "#",       "new",
-      "throw", "auto", "case",  "sizeof",   "this", NULL};
   const bool declares = s->kind == STATEMENT_DECLARATION;
   const row r = declares ? s->value : s->all;
   bool names = false;
@@ -166,13 +196,10 @@ static bool follows(search *f, statement *group, const statement *s,
       variable *v = cgl_tree_is_name(r, i) ? cgl_tree_find(f->in.t, x) : NULL;
       statement *of = v ? v->partial : group_of(f, x);
       names |= of == group;
-      if ((of && of != group) || cgl_token_is_of(x, others) ||
-          cgl_tree_is_step(x) || (v && (v->shared || v->lambda || v->dims.n)) ||
-          (cgl_token_is(x, "(") && i && r.at[i - 1].kind == CGL_TOKEN_NAME &&
-           !cgl_token_is_any(&r.at[i - 1], "if", "else") &&
-           !(cgl_tree_is_name(r, i - 1) &&
-             (cgl_values_is_pure_call(f->in.t, &r.at[i - 1]) ||
-              cgl_calls_is_uniform(f->in.t, &r.at[i - 1])))))
+      /* one that the group did not set this time has the first lane alone */
+      if ((of && of != group) || (v && of && !v->lanes) ||
+          (v && (v->shared || v->lambda || v->dims.n)) ||
+          is_more_than_arithmetic(f, r, i))
         return false;
       if (!cgl_tree_is_assignment(x) || (declares && !i))
         continue;
@@ -198,6 +225,9 @@ static statement *take(search *f, statement *group, statement *s,
                        const variable *halved) {
   int last = 2 * WARP_LANES, by;
   const cgl_token *few = NULL;
+  for (variable *v = f->in.t->variables; v; v = v->next)
+    if (v->partial == group)
+      v->lanes = 0;
   for (; s; s = s->next) {
     if (is_shuffle(f, s, halved, &by)) {
       const variable *v = cgl_tree_find(f->in.t, s->all.at);
@@ -220,7 +250,8 @@ static bool take_loop(search *f, statement *s) {
   size_t i = 2;
   long n;
   if (s->kind != STATEMENT_FOR || s->head || s->whole ||
-      !cgl_loops_is_counted(&f->in, s) || s->step.n != 3 ||
+      !cgl_loops_is_counted(&f->in, s) || cgl_row_has(s->init->value, "-") ||
+      cgl_row_has(s->init->value, "~") || s->step.n != 3 ||
       cgl_tree_find(f->in.t, s->step.at) != v ||
       !cgl_token_is_any(&s->step.at[1], "/=", ">>=") ||
       !cgl_tree_number(s->step, &i, &n) ||
@@ -258,7 +289,8 @@ static bool is_of_first(search *f, const statement *s) {
 /* The variable that is copied, when that is all. */
 static const variable *copied(const search *f, row value) {
   value = cgl_row_unwrap(value);
-  return value.n == 1 ? cgl_tree_find(f->in.t, value.at) : NULL;
+  const variable *v = value.n == 1 ? cgl_tree_find(f->in.t, value.at) : NULL;
+  return v && !v->is_auto ? v : NULL;
 }
 
 
@@ -339,8 +371,11 @@ static void see_loop(search *f, statement *s) {
     ever[k++] = v->ever;
     v->ever = NULL;
   }
-  see_turns(f, s);
-  see_turns(f, s);
+  statement **before;
+  do {
+    before = save(f);
+    see_turns(f, s);
+  } while (before && differs(f, before));
   k = 0;
   for (variable *v = f->in.t->variables; v && ever; v = v->next, k++)
     if (!v->ever)

@@ -104,7 +104,7 @@ static void put_again(writer *w, const variable *v) {
     return;
   }
   if (w->run && w->fast) {
-    row expanded = cgl_stride_expand(w, value, 0);
+    row expanded = cgl_few_expand(w, value);
     bool warp;
     for (size_t i = 0; i < expanded.n; i++)
       if (cgl_stride_lane(expanded, i, &warp))
@@ -144,11 +144,13 @@ static void put_again(writer *w, const variable *v) {
 
 void cgl_region_put_common(writer *w, row r) {
   bool used[1024] = {false};
-  size_t k = 0;
+  cgl_text_put(w->out, "{");
+  if (!w->fast)
+    return;
+  cgl_text_put(w->out, " const unsigned cgl_l = 0; const uint3 threadIdx = "
+                       "{cgl_wx + cgl_l, cgl_wy, cgl_wz};");
   cgl_region_mark(w, r, used, 0);
-  for (const variable *v = w->t->variables; v; v = v->next, k++)
-    if (used[k] && v->warp.n && !v->lane && w->fast)
-      put_again(w, v);
+  cgl_region_put_again(w, used);
 }
 
 

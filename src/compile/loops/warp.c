@@ -1,5 +1,6 @@
 /* Operations of warps: runs of statements warp by warp, masks of lanes. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "compile/loops/write_private.h"
@@ -354,13 +355,15 @@ void cgl_warp_put_loop(writer *w, statement *s) {
 
 /* The number at i, or -1. */
 static long number_at(row r, size_t i) {
-  long n = -1;
   if (i < r.n && cgl_token_is(&r.at[i], "warpSize"))
     return WARP_LANES;
-  return i < r.n && r.at[i].kind == CGL_TOKEN_NUMBER &&
-                 cgl_tree_number(r, &i, &n)
-             ? n
-             : -1;
+  if (i >= r.n || r.at[i].kind != CGL_TOKEN_NUMBER)
+    return -1;
+  char *end;
+  const long n = strtol(r.at[i].text, &end, 0);
+  while (end < r.at[i].text + r.at[i].length && strchr("uUlL", *end))
+    end++;
+  return end == r.at[i].text + r.at[i].length ? n : -1;
 }
 
 
@@ -449,11 +452,9 @@ bool cgl_warp_put_return(writer *w, const statement *s) {
   if (!w->run || !w->fast || w->t->strips || w->mask ||
       w->loops != w->run_loops || !cgl_strip_is_leave(s, &cond))
     return false;
-  cond = cgl_stride_expand(w, cond, 0);
-  if (!cgl_warp_is_uniform(w, cond))
+  if (!cgl_warp_is_uniform(w, cgl_few_expand(w, cond)))
     return false;
   cgl_region_flush(w);
-  cgl_text_put(w->out, "{ const uint3 threadIdx = {cgl_wx, cgl_wy, cgl_wz};");
   cgl_region_put_common(w, cond);
   cgl_text_put(w->out, "if (");
   cgl_put_tokens(w, cond, false);

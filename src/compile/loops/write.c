@@ -34,11 +34,11 @@ static void refuse_divergent(writer *w, const statement *s) {
 }
 
 
-/* Names the row a variable that differs from warp to warp? */
+/* Names the row what differs from warp to warp? */
 static bool has_warp(writer *w, row r) {
   for (size_t i = 0; i < r.n; i++) {
     const variable *v = cgl_tree_find(w->t, &r.at[i]);
-    if (v && v->warp.n)
+    if ((v && v->warp.n) || cgl_token_is(&r.at[i], "threadIdx"))
       return true;
   }
   return false;
@@ -188,15 +188,13 @@ static void put_loop(writer *w, statement *s) {
 
 
 static void put_if(writer *w, statement *s) {
-  row cond = w->run ? cgl_stride_expand(w, s->cond, 0) : s->cond;
+  const row cond = w->run ? cgl_few_expand(w, s->cond) : s->cond;
   if (w->run && !(s->sync & SYNC_BLOCK) && cgl_warp_is_uniform(w, cond)) {
     cgl_region_flush(w);
-    cgl_text_put(w->out, w->fast ? "{ const uint3 threadIdx = {cgl_wx, cgl_wy, "
-                                   "cgl_wz};"
-                                 : "{");
-    cgl_region_put_common(w, cond);
+    /* in the variables' own types */
+    cgl_region_put_common(w, s->cond);
     cgl_text_put(w->out, " if (");
-    cgl_put_tokens(w, cond, false);
+    cgl_put_tokens(w, w->fast ? s->cond : cond, false);
     cgl_text_put(w->out, ")");
     cgl_loops_put_block(w, s->body);
     if (s->otherwise) {
@@ -471,6 +469,31 @@ static void put_variable(writer *w, variable *v) {
 }
 
 
+/* Are the sums whose warps and lanes are known multiples of 32 in all rows?
+   They are linear in y and in z: the first two of each tell. */
+static void put_aligned(writer *w) {
+  const variable *any = w->t->variables;
+  while (any && !any->warp.n)
+    any = any->next;
+  if (!any) {
+    cgl_text_put(w->out, "constexpr bool cgl_aligned = true;\n");
+    return;
+  }
+  cgl_text_put(w->out,
+               "unsigned cgl_rests = 0; for (unsigned cgl_y = 0; cgl_y < 2 && "
+               "cgl_y < cgl_by; cgl_y++) for (unsigned cgl_z = 0; cgl_z < 2 && "
+               "cgl_z < cgl_bz; cgl_z++) { const uint3 threadIdx = {0, cgl_y, "
+               "cgl_z}; cgl_rests |= 0u");
+  for (const variable *v = any; v; v = v->next)
+    if (v->warp.n) {
+      cgl_text_put(w->out, " | (unsigned)(");
+      cgl_put_tokens(w, v->warp, false);
+      cgl_text_put(w->out, ")");
+    }
+  cgl_text_put(w->out, "; } const bool cgl_aligned = cgl_rests % 32 == 0;\n");
+}
+
+
 static void put_names(writer *w) {
   for (variable *v = w->t->variables; v; v = v->next)
     v->written = false;
@@ -479,19 +502,7 @@ static void put_names(writer *w) {
       put_variable(w, v);
   for (variable *v = w->t->variables; v; v = v->next)
     put_variable(w, v);
-  /* Linear in y and in z: what divides the first two of each divides all. */
-  cgl_text_put(w->out,
-               "unsigned cgl_rests = 0; for (unsigned cgl_y = 0; cgl_y < 2 && "
-               "cgl_y < cgl_by; cgl_y++) for (unsigned cgl_z = 0; cgl_z < 2 && "
-               "cgl_z < cgl_bz; cgl_z++) { const uint3 threadIdx = {0, cgl_y, "
-               "cgl_z}; cgl_rests |= 0u");
-  for (const variable *v = w->t->variables; v; v = v->next)
-    if (v->warp.n) {
-      cgl_text_put(w->out, " | (unsigned)(");
-      cgl_put_tokens(w, v->warp, false);
-      cgl_text_put(w->out, ")");
-    }
-  cgl_text_put(w->out, "; } const bool cgl_aligned = cgl_rests % 32 == 0;\n");
+  put_aligned(w);
   /* A worker's stack has 8 MiB; the room for a struct is up to twice its size.
    */
   cgl_text_put(w->out, "static_assert(0");

@@ -132,7 +132,8 @@ void cgl_region_put(writer *w, statement *const *list, size_t n,
 /* What declares the array that keeps a variable, but for its size. */
 void cgl_region_put_room(writer *w, const variable *v);
 
-/* Declares what all lanes of a warp have and the row names. */
+/* Opens a block for what all lanes of a warp do, and declares in it what the
+   row names, as the first of them has it. */
 void cgl_region_put_common(writer *w, row r);
 
 /* May some of the threads have left that are written for? */
@@ -200,6 +201,10 @@ bool cgl_few_put(writer *w, statement *const *list, size_t n, few_threads *f);
 
 /* May the statement be left out of threads that do no more? */
 bool cgl_few_is_idle(writer *w, const statement *s);
+
+/* The condition with what is computed again written out, or as it is: a type
+   that is no whole number's would be lost. */
+row cgl_few_expand(writer *w, row cond);
 
 /* Has the expression no effect?  Only of some functions is that known. */
 bool cgl_few_is_pure(writer *w, row r);
