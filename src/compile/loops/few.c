@@ -27,8 +27,9 @@ static bool has_whole_types(writer *w, row r, int depth) {
   for (size_t i = 0; i < r.n; i++) {
     const variable *v =
         cgl_tree_is_name(r, i) ? cgl_tree_find(w->t, &r.at[i]) : NULL;
+    const bool own = v && v->is_auto && !v->reference && !v->dims.n;
     if (v && v->again &&
-        (!is_whole_type(v) || depth > 8 ||
+        (!(own || is_whole_type(v)) || depth > 8 ||
          !has_whole_types(w, v->value, depth + 1)))
       return false;
   }

@@ -14,7 +14,7 @@
 
 #include "compile/loops/write_private.h"
 
-enum { WARP_LANES = 32 };
+enum { WARP_LANES = 32, MAX_VARIABLES = 1024 };
 
 typedef struct search {
   writer in; /* a run of whole warps */
@@ -56,19 +56,18 @@ static statement *group_of(const search *f, const cgl_token *x) {
 
 
 /* Some statement reads the row in all lanes. */
-static void see(search *f, row r, int depth) {
+static void see(search *f, row r) {
+  bool used[MAX_VARIABLES] = {false};
   for (size_t i = 0; i < r.n; i++) {
     statement *group = group_of(f, &r.at[i]);
     if (group)
       take_whole(f, group);
-    if (!cgl_tree_is_name(r, i))
-      continue;
-    const variable *v = cgl_tree_find(f->in.t, &r.at[i]);
-    if (v && v->partial)
-      take_whole(f, v->partial);
-    if (v && (v->again || v->lambda) && depth < 32)
-      see(f, v->value, depth + 1);
   }
+  cgl_region_mark(&f->in, r, used, 0);
+  size_t k = 0;
+  for (const variable *v = f->in.t->variables; v; v = v->next)
+    if (used[k++] && v->partial)
+      take_whole(f, v->partial);
 }
 
 
@@ -109,14 +108,15 @@ static bool differs(const search *f, statement **all) {
 }
 
 
-/* Either way may have been taken. */
+/* Either way may have been taken: what was partial before stays so. */
 static void join(const search *f, statement **all) {
   size_t k = 0;
   for (variable *v = f->in.t->variables; v && all; v = v->next, k++)
-    if (!v->partial)
+    if (all[k]) {
+      if (v->partial)
+        link_groups(v->partial, all[k]);
       set(v, all[k], 0);
-    else if (all[k])
-      link_groups(v->partial, all[k]);
+    }
 }
 
 
@@ -155,6 +155,23 @@ static bool is_shuffle(search *f, const statement *s, const variable *halved,
 }
 
 
+/* Has the star at i a number on its left, and no type in brackets? */
+static bool is_product(row r, size_t i) {
+  if (!i)
+    return false;
+  const cgl_token *last = &r.at[i - 1];
+  if (last->kind != CGL_TOKEN_PUNCT)
+    return !cgl_token_is_any(last, "and", "or", "not", "xor", "compl", "else");
+  bool type = true;
+  if (!cgl_token_is(last, ")"))
+    return false;
+  for (size_t k = i - 1; k > 0 && !cgl_token_is(&r.at[k - 1], "("); k--)
+    type &= r.at[k - 1].kind == CGL_TOKEN_NAME ||
+            cgl_token_is_any(&r.at[k - 1], "*", "::", "<", ">");
+  return !type;
+}
+
+
 /* Is token i of a place in memory, of what may fault or of what has an effect?
    Lanes that are not wanted would have it of any values. */
 static bool is_more_than_arithmetic(const search *f, row r, size_t i) {
@@ -168,8 +185,7 @@ static bool is_more_than_arithmetic(const search *f, row r, size_t i) {
   if (cgl_token_is_of(x, words) || cgl_tree_is_step(x))
     return true;
   if (cgl_token_is(x, "*"))
-    return !last || (last->kind != CGL_TOKEN_NUMBER && !name &&
-                     !cgl_token_is(last, ")"));
+    return !is_product(r, i);
   if (cgl_token_is(x, "{"))
     return last && !cgl_token_is_any(last, ")", "else", ";", "{", "}");
   if (!last || !cgl_token_is(x, "(") || cgl_token_is(last, "if"))
@@ -302,7 +318,7 @@ static void see_plain(search *f, const statement *s) {
                     ? cgl_tree_find(f->in.t, r.at)
                     : NULL;
   if (!v || !is_value(v)) {
-    see(f, r, 0);
+    see(f, r);
     return;
   }
   row value = cgl_row_slice(r, 2, r.n);
@@ -312,7 +328,7 @@ static void see_plain(search *f, const statement *s) {
   if (cgl_token_is(&r.at[1], "=") && from && is_value(from))
     set(v, from->partial, 0);
   else {
-    see(f, value, 0);
+    see(f, value);
     if (cgl_token_is(&r.at[1], "="))
       set(v, NULL, 0);
   }
@@ -328,7 +344,7 @@ static void see_declaration(search *f, const statement *s) {
     set(s->variable, from->partial, 0);
     return;
   }
-  see(f, r, 0);
+  see(f, r);
   set(s->variable, NULL, 0);
 }
 
@@ -347,10 +363,10 @@ static void see_list(search *f, statement *list);
 
 static void see_turns(search *f, statement *s) {
   statement **before = save(f);
-  see(f, s->cond, 0);
+  see(f, s->cond);
   see_list(f, s->head);
   see_list(f, s->body);
-  see(f, s->step, 0);
+  see(f, s->step);
   join(f, before);
   /* as a jump in it may have left it */
   for (variable *v = f->in.t->variables; v; v = v->next)
@@ -384,7 +400,7 @@ static void see_loop(search *f, statement *s) {
 
 
 static void see_if(search *f, statement *s) {
-  see(f, s->cond, 0);
+  see(f, s->cond);
   statement **before = save(f);
   see_list(f, s->body);
   if (s->otherwise) {
@@ -423,10 +439,10 @@ static void see_list(search *f, statement *list) {
       break;
     case STATEMENT_WARP:
       if (!is_broadcast(f, s))
-        see(f, s->all, 0);
-      see(f, s->cond, 0);
-      see(f, s->step, 0);
-      see(f, s->mask, 0);
+        see(f, s->all);
+      see(f, s->cond);
+      see(f, s->step);
+      see(f, s->mask);
       break;
     case STATEMENT_BLOCK:
       see_list(f, s->body);
@@ -434,8 +450,8 @@ static void see_list(search *f, statement *list) {
     case STATEMENT_JUMP:
     case STATEMENT_BARRIER:
     case STATEMENT_GUARD:
-      see(f, s->all, 0);
-      see(f, s->cond, 0);
+      see(f, s->all);
+      see(f, s->cond);
       break;
     }
   }
@@ -463,6 +479,8 @@ void cgl_first_find(writer *w) {
   t->failed |= !f.shuffles;
   for (const variable *v = t->variables; v; v = v->next)
     f.nvariables++;
+  if (f.nvariables > MAX_VARIABLES)
+    return; /* refused later */
   do {
     f.again = false;
     forget(t->body);

@@ -263,7 +263,7 @@ void cgl_stride_find_indices(writer *w) {
     if (!v->again || v->value.n < 2 || !has_whole_type(v))
       continue;
     row sum = expand_launch(
-        w, cgl_stride_expand(w, cgl_row_slice(v->value, 1, v->value.n), 0));
+        w, cgl_few_expand(w, cgl_row_slice(v->value, 1, v->value.n)));
     if (!sum.at)
       continue;
     find_warp(w, v, cgl_tree_copy(w->t, sum.at, sum.n));
