@@ -1,7 +1,6 @@
--- What a warp makes of its values by halves, where only its first lane wants it, on the
--- host device: as loops, which leave out the other lanes, and as fibers it is the same.
--- CGRAPHLUA_RANDOM_KERNELS=10000 sets how many random kernels are tried (60); the first
--- twenty with all optimizations.
+-- What a warp makes of its values by halves, where only its first lane wants it, and
+-- conditions that are a warp's, on the host device: as loops, which leave out the other
+-- lanes, and as fibers it is the same.
 local cg = require "cgraphlua"
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
 local device = dofile(here .. "/../support/device.lua")
