@@ -450,7 +450,7 @@ CGL_INLINE unsigned cgl_lanes(int d) {
   constexpr int least = cgl_vector_bytes ? cgl_vector_bytes / 4 : 4;
   return d < least ? least : d < 32 ? (unsigned)d : 32;
 }
-/* The same where lanes below d are wanted, down or across d: what the others
+/* A move down or across d where only lanes below d are wanted: what the others
    get is of no use. */
 template <int OP, bool KNOWN, class T>
 CGL_INLINE void cgl_move_first(T *to, const T *from, int d, int width = 32) {

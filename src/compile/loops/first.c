@@ -14,7 +14,7 @@
 
 #include "compile/loops/write_private.h"
 
-enum { WARP_LANES = 32, MAX_VARIABLES = 1024 };
+enum { MAX_VARIABLES = 1024 };
 
 typedef struct search {
   writer in; /* a run of whole warps */

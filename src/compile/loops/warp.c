@@ -5,8 +5,6 @@
 
 #include "compile/loops/write_private.h"
 
-enum { WARP_LANES = 32 };
-
 
 /* ---- warp operations ---- */
 

@@ -1,5 +1,5 @@
 /* How the files that write loops share their work: text.c, region.c, guard.c,
-   stride.c, few.c, shape.c, warp.c and write.c.
+   stride.c, first.c, few.c, shape.c, warp.c and write.c.
    Invariant: what is pending is written before anything that must follow it;
    the names of variables are unique, so where a text stands does not matter. */
 #ifndef CGL_COMPILE_LOOPS_WRITE_PRIVATE_H
@@ -7,6 +7,7 @@
 
 #include "compile/loops/loops_private.h"
 
+#define WARP_LANES 32
 #define MAX_PENDING 512
 #define MAX_GUARDS 12
 #define MAX_INNER 64
