@@ -97,7 +97,45 @@ local statements = {
   "int i = n * x; if (s[t]++ != 2u && i < 300) s[t] += in[i];", "if (x < 20 && s[t]++) s[t] ^= 5u;",
   "if (x >= 0) { if (add<3>(s[t]) && c >= 0 && x < 30) s[t] ^= 5u; }",
   "if (x < 40 && x >= 0 && c < 50 && uc != 3u) { int q = x - 1; if (q < 3) s[t] += q; }",
+  -- conditions around what a few threads do (split.c)
+  "if (c >= 0 && x < 40) { s[t] += in[x]; if (threadIdx.x == 0) s[t] ^= 5u; }",
+  "if (c >= 0) { if (x == 0) s[t] ^= 5u; else if (x == n) s[t] += 9u; else s[t]++; }",
+  "if (x == 0) { if (f) s[t] += 3u; else s[t] = 9u; } else if (threadIdx.y == 0) s[t] ^= 1u;",
+  "if (m < 20) { m += 15; if (x == 1) s[t] += 3u; m += 15; s[t] += m; } s[t] ^= m;",
+  "if (x < n) { const int i = 2048 + c; s[t] += in[i]; if (x == 2) s[t] += in[i - 1]; }",
+  "if (x < n) { int i = 2048 + c; if (x == 2) s[t] += in[i - 1]; i++; s[t] += in[i]; }",
+  "if (c >= 0) { int i = x; { int i = 3; s[t] += i; } if (x == n) s[t] += i; }",
+  "if (c >= 0) { s[t]++; unsigned i = s[t]; if (x == 1) s[t] += i; if (i & 1) s[t] ^= 3u; }",
+  "if (s[t] & 1) { s[t]++; if (x == 1) s[t] ^= 6u; }",
+  "if (r >= 0) { if (threadIdx.y == 0) { if (x == 0) { s[t] ^= 3u; } s[t] += 7u; } a++; }",
+  "if (x != n) { for (int k = 0; k < 3; k++) { if (k == f) continue; s[t] += k; } "
+    .. "if (x == 0) s[t] = 1u; }",
 }
+
+--- A condition around others, some of which hold for one thread or one row.
+local function nested(depth)
+  local function pick(list) return list[math.random(#list)] end
+  local cond = pick { "x < n * 3", "c >= 0 && c < n * 9", "r >= 0 && x > 2", "x == 0", "x == n",
+    "threadIdx.y == 0", "threadIdx.y == blockDim.y - 1", "x == (int)blockDim.x - 1", "f", "n > 9",
+    "a & 1u", "s[t] & 1u", "m < 20", "x < n || f", "(x + f) * 2 < n", "uc < 60u", "bump(m) & 4" }
+  local lines = {}
+  if math.random(4) == 1 then
+    lines[1] = pick { "const int i = x + 2048;", "int i = 2 * n + x;", "unsigned i = s[t] & 63u;",
+      "int i = x; i += n;", "int m = c;" }
+  end
+  local own = lines[1] and lines[1]:find " i " and "i" or "x"
+  for _ = 1, math.random(3) do
+    lines[#lines + 1] = depth < 3 and math.random(2) == 1 and nested(depth + 1)
+      or pick { "s[t] += 3u;", "a = a * 3u + in[IX & 1023];", "m += 5;", "s[t] ^= in[IX & 2047];",
+        "s[t] += IX;", "a ^= s[t];", "for (int k = 0; k < 2; k++) s[t] = s[t] * 3u + IX;",
+        "{ unsigned v = s[t]; a += v * 3u; }", "bump(m);", "" }:gsub("IX", own)
+  end
+  local text = ("if (%s) { %s }"):format(cond, table.concat(lines, " "))
+  if math.random(3) == 1 then
+    text = text .. " else " .. (depth < 3 and nested(depth + 1) or "s[t] += 11u;")
+  end
+  return text
+end
 
 local function kernel(name, chosen)
   return ([[
@@ -112,15 +150,17 @@ local function kernel(name, chosen)
     const int big = 2000000011 + f;
     const int b = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
     unsigned a = in[t];
+    int m = n;
     s[t] = a;
     __syncthreads();
     %s
-    all[b * blockDim.x * blockDim.y * blockDim.z + t] = a + s[t];
+    all[b * blockDim.x * blockDim.y * blockDim.z + t] = a + s[t] + m;
   }]]):format(name, table.concat(chosen, "\n__syncthreads();\n"))
 end
 
 local prelude = [[
   template <int n> __device__ unsigned add(unsigned &x) { return x += n; }
+  __device__ int bump(int &x) { return x += 7; }
   struct word { unsigned at; __device__ unsigned next() { return at += 3u; } };
 ]]
 
@@ -149,7 +189,7 @@ describe("statements of a few threads", function()
         math.randomseed(seed)
         local chosen = {}
         for k = 1, math.random(2, 5) do
-          local s = statements[math.random(#statements)]
+          local s = math.random(2) == 1 and nested(1) or statements[math.random(#statements)]
           if math.random(3) == 1 then
             s = s .. "} __syncthreads(); {" .. statements[math.random(#statements)]
           end

@@ -92,8 +92,9 @@ row cgl_few_condition(writer *w, const statement *s) {
   static const row none;
   row r = s->all;
   if (s->kind != STATEMENT_PLAIN || r.n < 7 || !cgl_token_is(r.at, "if") ||
-      !cgl_token_is(&r.at[1], "(") || cgl_row_has(r, "else") || w->mask ||
-      w->t->strips || (w->run && !w->fast))
+      !cgl_token_is(&r.at[1], "(") || w->mask || w->t->strips ||
+      (w->run && !w->fast) ||
+      cgl_tree_end(r, cgl_tokens_close(r.at, r.n, 1)) < r.n)
     return none;
   row cond = cgl_row_slice(r, 2, cgl_tokens_close(r.at, r.n, 1) - 1);
   for (size_t i = 0; i < cond.n; i++)

@@ -538,11 +538,14 @@ static size_t find_end(writer *w, statement *const *list, size_t n) {
 void cgl_region_flush(writer *w) {
   size_t n = w->npending, k = 0;
   w->npending = 0;
-  if (n && !w->t->why && !cgl_strip_put_coherent(w, w->pending, n))
-    for (size_t i = 0; i < n; i += k) {
-      k = find_end(w, &w->pending[i], n - i);
-      cgl_region_put(w, &w->pending[i], k, NULL);
-    }
+  if (!n || w->t->why || cgl_strip_put_coherent(w, w->pending, n))
+    return;
+  statement *list[MAX_PENDING];
+  n = cgl_split_few(w, w->pending, n, list);
+  for (size_t i = 0; i < n; i += k) {
+    k = find_end(w, &list[i], n - i);
+    cgl_region_put(w, &list[i], k, NULL);
+  }
 }
 
 

@@ -1,5 +1,5 @@
 /* How the files that write loops share their work: text.c, region.c, guard.c,
-   stride.c, first.c, few.c, shape.c, warp.c and write.c.
+   stride.c, first.c, few.c, split.c, shape.c, warp.c and write.c.
    Invariant: what is pending is written before anything that must follow it;
    the names of variables are unique, so where a text stands does not matter. */
 #ifndef CGL_COMPILE_LOOPS_WRITE_PRIVATE_H
@@ -227,6 +227,14 @@ row cgl_few_one(writer *w, const statement *s);
    block is one row?  Of what was put off in front of it, too. */
 bool cgl_few_is_of_first_warp(writer *w, statement *const *before, size_t n,
                               const statement *s, const statement *end);
+
+/* ---- split.c ---- */
+
+/* The list with what conditions stand around taken apart, where a part is of a
+   few threads: how many statements `out` then has, which has room for
+   MAX_PENDING. */
+size_t cgl_split_few(writer *w, statement *const *list, size_t n,
+                     statement **out);
 
 /* ---- guard.c ---- */
 
