@@ -16,67 +16,117 @@ float expf(float); float logf(float); float erff(float); float sinf(float);
 float powf(float, float);
 ]]
 
---- name, the same in double, the error allowed in units of the last place.
-local functions = {
-  { "expf(x)", "exp((double)x)", 1 }, { "exp2f(x)", "exp2((double)x)", 1 },
-  { "exp10f(x)", "exp10((double)x)", 1.3 }, { "logf(x)", "log((double)x)", 1 },
-  { "log2f(x)", "log2((double)x)", 1.4 }, { "log10f(x)", "log10((double)x)", 1 },
-  { "tanhf(x)", "tanh((double)x)", 2.6 }, { "erff(x)", "erf((double)x)", 1.3 },
-  { "sinf(x)", "sin((double)x)", 1.9 }, { "cosf(x)", "cos((double)x)", 1.9 },
-  { "powf(x, 2.2f)", "pow((double)x, (double)2.2f)", 0.6 },
-  { "powf(x, -7.f)", "pow((double)x, -7.)", 0.6 }, { "powf(x, .5f)", "pow((double)x, .5)", 0.6 },
-  { "powf(1.7f, x)", "pow((double)1.7f, (double)x)", 0.6 },
+-- The errors allowed, in units of the last place: in float and in double, of one argument and
+-- of two.
+local bounds = {
+  exp = { 1, 1 }, exp2 = { 1, 1 }, exp10 = { 1, 1 }, expm1 = { 1, 1 }, log = { 1, 1 },
+  log2 = { 1.1, 1 }, log10 = { 1, 1 }, log1p = { 1, 1 }, cbrt = { 1, 1 }, sin = { 1.4, 1 },
+  cos = { 1.4, 1 }, tan = { 3.2, 2.3 }, asin = { 1.4, 1.7 }, acos = { 1.2, 1.3 },
+  atan = { 1.4, 1.7 }, sinh = { 1.6, 1.2 }, cosh = { 1.4, 1.2 }, tanh = { 2.6, 1.4 },
+  asinh = { 1.4, 1.4 }, acosh = { 1.9, 1.9 }, atanh = { 1.9, 1.9 }, erf = { 1.3, 1.2 },
+  erfc = { 2.5, 3 },
 }
+local bounds_of_two = { atan2 = { 1.6, 1.8 }, hypot = { 1, 1 }, pow = { 0.6, 1.1 } }
+
+local measure = [[
+template <class T> __device__ float error_of(T got, long double wanted) {
+  T rounded = (T)wanted, up = nextafter(fabs(rounded), (T)INFINITY);
+  if (isnan(got) || isnan(rounded)) return isnan(got) && isnan(rounded) ? 0.f : 1e30f;
+  if (isinf(got) || isinf(rounded) || isinf(up)) return got == rounded ? 0.f : 1e30f;
+  if (got == 0 && rounded == 0) return signbit(got) == signbit(rounded) ? 0.f : 1e30f;
+  long double e = ((long double)got - wanted) / ((long double)up - fabs(rounded));
+  return (float)(e < 0 ? -e : e);
+}
+__device__ unsigned long long mix(unsigned long long h) {
+  h = (h ^ h >> 31) * 0x9e3779b97f4a7c15ull;
+  h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9ull;
+  return h ^ h >> 32;
+}
+__constant__ double places[] = { 0., -0., 1., -1., .5, -.5, 2., 3., -3., 1e-42, -1e-42, 1e-310,
+  128., -150., 1024., -1075., 20.5, 1e300, 35184372088832., INFINITY, -INFINITY, NAN };
+/* Any number, one of those whose exponent is small, or one of the places. */
+__device__ void number(float &x, unsigned long long h) {
+  unsigned bits = (unsigned)(h >> 32);
+  if (h % 4) bits = (bits & 0x807fffffu) | (unsigned)(118 + (h >> 8) % 18) << 23;
+  x = h % 64 == 7 ? (float)places[h / 64 % 22] : __uint_as_float(bits);
+}
+__device__ void number(double &x, unsigned long long h) {
+  unsigned long long bits = mix(h);
+  if (h % 4) bits = (bits & 0x800fffffffffffffull) | (1014 + (h >> 8) % 18) << 52;
+  x = h % 64 == 7 ? places[h / 64 % 22] : __longlong_as_double(bits);
+}
+]]
+
+local template = [[
+extern "C" long double NAMEl(ARGUMENTS);
+extern "C" __global__ void NAME_KIND(float *error, double *where, unsigned first) {
+  float most = 0.f;
+  double at = 0., at_other = 0.;
+  for (unsigned j = 0; j < 512; j++) {
+    unsigned long long h = (blockIdx.x * blockDim.x + threadIdx.x) * 512ull + j + first;
+    KIND x, z;
+    number(x, mix(h));
+    number(z, mix(h + 0x100000000ull));
+    float e = error_of(NAME(VALUES), NAMEl(VALUES));
+    if (e > most) most = e, at = x, at_other = z;
+  }
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  error[i] = most;
+  where[2 * i] = at;
+  where[2 * i + 1] = at_other;
+}
+]]
 
 describe("the elementary functions of a kernel", function()
   teardown(device.nothing_alive)
 
-  it("are as exact as the manual says, for all floats", function()
-    local text = {}
-    for i, f in ipairs(functions) do
-      text[i] = ([[
-extern "C" __global__ void k%d(float *error, float *where, unsigned first) {
-  float most = 0.f, at = 0.f;
-  for (unsigned j = 0; j < 512; j++) {
-    unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
-    float x = __uint_as_float(thread * 4294967u + j * 8311u + first);
-    float got = %s;
-    double wanted = %s;
-    float rounded = (float)wanted, up = nextafterf(fabsf(rounded), INFINITY);
-    float e;
-    if (isnan(got) || isnan(rounded)) e = isnan(got) && isnan(rounded) ? 0.f : 1e30f;
-    else if (isinf(got) || isinf(rounded) || isinf(up)) e = got == rounded ? 0.f : 1e30f;
-    else e = (float)(fabs(got - wanted) / ((double)up - fabs((double)rounded)));
-    if (e > most) most = e, at = x;
-  }
-  error[blockIdx.x * blockDim.x + threadIdx.x] = most;
-  where[blockIdx.x * blockDim.x + threadIdx.x] = at;
-}]]):format(i, f[1], f[2])
+  local function check(list, arguments, values)
+    local names, text = {}, { measure }
+    for name in pairs(list) do names[#names + 1] = name end
+    table.sort(names)
+    for _, name in ipairs(names) do
+      for _, kind in ipairs { "float", "double" } do
+        text[#text + 1] = template:gsub("%u%u%u%u+", { NAME = name, KIND = kind,
+          ARGUMENTS = arguments, VALUES = values })
+          :gsub("NAME_KIND", name .. "_" .. kind):gsub("NAMEl", name .. "l")
+      end
     end
-    -- The reference is the system's.
-    local exact = "#define exp cgl_libm_exp\n#define log cgl_libm_log\n" ..
-      'extern "C" double cgl_libm_exp(double) __asm__("exp");\n' ..
-      'extern "C" double cgl_libm_log(double) __asm__("log");\n'
-    local module = cg.module(exact .. table.concat(text, "\n"))
-    local error_of, where = cg.zeros("float", 1000), cg.zeros("float", 1000)
-    for i, f in ipairs(functions) do
-      module:kernel("k" .. i):launch(10, 100, error_of, where, 12345)
-      local errors, at = error_of:download(), where:download()
-      for k = 1, 1000 do
-        if errors[k] > f[3] then
-          error(("%s is %g units from the exact value at %a"):format(f[1], errors[k], at[k]), 0)
+    local module = cg.module(table.concat(text, "\n"))
+    local error_of, where = cg.zeros("float", 400), cg.zeros("double", 800)
+    for _, name in ipairs(names) do
+      for k, kind in ipairs { "float", "double" } do
+        module:kernel(name .. "_" .. kind):launch(4, 100, error_of, where, 12345)
+        local errors, at = error_of:download(), where:download()
+        for i = 1, 400 do
+          if errors[i] > list[name][k] then
+            error(("%s of %s is %g units from the exact value at %a, %a"):format(name, kind,
+              errors[i], at[2 * i - 1], at[2 * i]), 0)
+          end
         end
       end
     end
+  end
+
+  it("are as exact as the manual says, for all numbers", function()
+    check(bounds, "long double", "x")
+  end)
+
+  it("are so of two arguments", function()
+    check(bounds_of_two, "long double, long double", "x, z")
   end)
 
   it("have the same bits in every place of every grid", function()
     local k = cg.kernel [[
-extern "C" __global__ void k(const float *x, float *y, int n) {
+template <class T> __device__ T all_of(T x, T z) {
+  T a = exp(x) + exp2(z) * exp10(z) - expm1(z) + log(x) * log2(x) + log10(x) * log1p(x);
+  a += sin(x) * cos(x) + tan(z) + asin(z) * acos(z) + atan(x) - atan2(x, z) + cbrt(x) * hypot(x, z);
+  a += sinh(x) - cosh(z) + tanh(z) * asinh(x) + acosh(1 + x) * atanh(z / 4) + pow(x, z);
+  return a + erf(z) * erfc(x) + sin(x * (T)1e17);
+}
+extern "C" __global__ void k(const float *x, double *y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n)
-    y[i] = expf(x[i]) + logf(x[i]) * erff(x[i]) + tanhf(x[i]) + sinf(x[i]) + powf(x[i], 1.5f)
-      + (float)(exp((double)x[i]) * log((double)x[i]));
+    y[i] = all_of(x[i], 0.0625f * x[i]) + all_of((double)x[i], 0.0625 * x[i]);
 }]]
     local n, values = 4099, ffi.new "float[4099]"
     for i = 0, n - 1 do values[i] = 0.01 + i % 7 * 1.37 end
@@ -84,13 +134,13 @@ extern "C" __global__ void k(const float *x, float *y, int n) {
     local first
     for _, shape in ipairs { { 256, n }, { 37, n }, { 1, 71 }, { 1024, 1000 }, { 64, 63 },
       { 128, 4097 } } do
-      local y = cg.zeros("float", n)
+      local y = cg.zeros("double", n)
       k:launch(math.ceil(shape[2] / shape[1]), shape[1], x, y, shape[2])
       local got = y:download()
       first = first or { unpack(got, 1, 7) }
       for i = 1, shape[2] do
         if got[i] ~= first[(i - 1) % 7 + 1] then
-          error(("element %d of %d, blocks of %d: %.9g, not %.9g"):format(i, shape[2], shape[1],
+          error(("element %d of %d, blocks of %d: %.17g, not %.17g"):format(i, shape[2], shape[1],
             got[i], first[(i - 1) % 7 + 1]), 0)
         end
       end

@@ -8,7 +8,10 @@
    Invariant: every product that meets a sum is an explicit fma, so that
    nothing is left for the compiler to fuse.  Errors against the exact value,
    in units of the last place, are held by spec/compile/elementary_spec.lua.
-   Polynomials are minimax. */
+   Polynomials are minimax.
+   The others stand in device_power.h, device_hyperbolic.h, device_angle.h and
+   device_turn.h, of which a source has those that it needs (see
+   compile/host/functions.c). */
 #if defined __FMA__ || defined __aarch64__
 #define CGL_ELEMENTARY 1
 
@@ -59,83 +62,119 @@ CGL_INLINE float cgl_exp_part(float r) {
   q = CGL_FMA(q, r, 0.499999934f);
   return CGL_FMA(q, r * r, r);
 }
+/* 2^n p: n + 254 stands in the low bits of t and about half of n, and 127, in
+   those of `half`; only the second product rounds. */
+CGL_INLINE float cgl_scale_by(float p, float t, float half) {
+  const unsigned h = (unsigned)cgl_float_bits(half);
+  const unsigned rest = (unsigned)cgl_float_bits(t) - h;
+  return p * cgl_bits_float((int)(h << 23)) * cgl_bits_float((int)(rest << 23));
+}
 CGL_INLINE float expf(float x) {
-  x = x > 89.f ? 89.f : x;
-  x = x < -104.f ? -104.f : x;
-  const float t = CGL_FMA(x, 1.44269504f, CGL_ROUNDER), n = t - CGL_ROUNDER;
+  const float rounder = CGL_ROUNDER + 254.f;
+  const float t = CGL_FMA(x, 1.44269504f, rounder);
+  const float half = CGL_FMA(x, 0.721347523f, CGL_ROUNDER + 127.f);
+  const float n = t - rounder;
   const float r = CGL_FMA(n, 1.9046543e-9f, CGL_FMA(n, -0.693147182f, x));
-  return cgl_scale(1.f + cgl_exp_part(r), t);
+  float q = 0.0013834742f;
+  q = CGL_FMA(q, r, 0.008368952f);
+  q = CGL_FMA(q, r, 0.041668165f);
+  q = CGL_FMA(q, r, 0.16666521f);
+  q = CGL_FMA(q, r, 0.49999994f);
+  q = CGL_FMA(q, r, 1.f);
+  float p = cgl_scale_by(CGL_FMA(q, r, 1.f), t, half);
+  p = x > 89.f ? __builtin_inff() : p;
+  return x < -104.f ? 0.f : p;
 }
 CGL_INLINE float exp10f(float x) {
-  x = x > 39.f ? 39.f : x;
-  x = x < -46.f ? -46.f : x;
-  const float t = CGL_FMA(x, 3.32192809f, CGL_ROUNDER), n = t - CGL_ROUNDER;
+  const float rounder = CGL_ROUNDER + 254.f;
+  const float t = CGL_FMA(x, 3.32192809f, rounder);
+  const float half = CGL_FMA(x, 1.66096405f, CGL_ROUNDER + 127.f);
+  const float n = t - rounder;
   const float r = CGL_FMA(n, 1.43209889e-8f, CGL_FMA(n, -0.30103001f, x));
-  return cgl_scale(
-      1.f + cgl_exp_part(CGL_FMA(r, 2.30258512f, r * -3.19754435e-8f)), t);
+  float q = 0.2057092f;
+  q = CGL_FMA(q, r, 0.5418402f);
+  q = CGL_FMA(q, r, 1.1713178f);
+  q = CGL_FMA(q, r, 2.0346563f);
+  q = CGL_FMA(q, r, 2.6509485f);
+  q = CGL_FMA(q, r, 2.3025851f);
+  float p = cgl_scale_by(CGL_FMA(q, r, 1.f), t, half);
+  p = x > 39.f ? __builtin_inff() : p;
+  return x < -46.f ? 0.f : p;
 }
 CGL_INLINE float exp2f(float x) {
-  x = x > 129.f ? 129.f : x;
   x = x < -151.f ? -151.f : x;
-  const float t = x + CGL_ROUNDER, r = x - (t - CGL_ROUNDER);
-  float q = 0.000153533363f;
-  q = CGL_FMA(q, r, 0.00133989009f);
-  q = CGL_FMA(q, r, 0.00961843762f);
-  q = CGL_FMA(q, r, 0.0555033241f);
-  q = CGL_FMA(q, r, 0.240226479f);
-  q = CGL_FMA(q, r, 0.693147203f);
-  return cgl_scale(CGL_FMA(q, r, 1.f), t);
+  const float rounder = CGL_ROUNDER + 254.f, t = x + rounder;
+  const float half = CGL_FMA(x, .5f, CGL_ROUNDER + 127.f);
+  const float r = x - (t - rounder);
+  float q = 0.00015313883f;
+  q = CGL_FMA(q, r, 0.0013390838f);
+  q = CGL_FMA(q, r, 0.009618619f);
+  q = CGL_FMA(q, r, 0.055503618f);
+  q = CGL_FMA(q, r, 0.24022646f);
+  q = CGL_FMA(q, r, 0.6931472f);
+  const float p = cgl_scale_by(CGL_FMA(q, r, 1.f), t, half);
+  return x > 129.f ? __builtin_inff() : p;
 }
 
-/* x = 2^e (1 + t), sqrt(1/2) <= 1 + t < sqrt(2), and ln(1 + t) - t is
-   returned; for what is positive and finite. */
-CGL_INLINE float cgl_log_parts(float x, float *exponent, float *part) {
-  const bool small = x < 0x1p-126f;
-  const int root = 0x3f3504f3;
-  const int bits = cgl_float_bits(small ? x * 0x1p23f : x) - root;
-  const float e = (float)(bits >> 23) - (small ? 23.f : 0.f);
-  const float t = cgl_bits_float((bits & 0x7fffff) + root) - 1.f;
-  const float z = t * t;
-  float p = -0.0763443743f;
-  p = CGL_FMA(p, t, 0.127654715f);
-  p = CGL_FMA(p, t, -0.131620055f);
-  p = CGL_FMA(p, t, 0.142013624f);
-  p = CGL_FMA(p, t, -0.166231436f);
-  p = CGL_FMA(p, t, 0.200012361f);
-  p = CGL_FMA(p, t, -0.250008268f);
-  p = CGL_FMA(p, t, 0.333333317f);
-  *exponent = e;
-  *part = t;
-  return CGL_FMA(-.5f, z, z * t * p);
+/* x = 2^e m, sqrt(1/2) <= m < sqrt(2), for what is positive and finite. */
+CGL_INLINE float cgl_split(float x, float *e) {
+  const int root = 0x3f3504f3, b = cgl_float_bits(x);
+  const int small = cgl_float_bits(x * 0x1p23f) - (23 << 23);
+  const int bits = (b < 0x800000 ? small : b) - root;
+  *e = (float)(bits >> 23);
+  return cgl_bits_float((bits & 0x7fffff) + root);
 }
 /* The logarithm `r` of x, but for zero, the infinite and what has none. */
 template <class T> CGL_INLINE T cgl_log_ends(T x, T r) {
   const T infinite = (T)__builtin_inf();
-  r = x > 0 ? r : (T)__builtin_nan("");
-  r = x == 0 ? -infinite : r;
-  return x == infinite ? x : r;
+  r = x < infinite ? r : x;
+  return x > 0 ? r : x == 0 ? -infinite : (T)__builtin_nan("");
 }
 CGL_INLINE float logf(float x) {
-  float e, t;
-  const float rest = cgl_log_parts(x, &e, &t);
-  const float low = CGL_FMA(e, 0.0017409306f, rest);
-  return cgl_log_ends(x, CGL_FMA(e, 0.69140625f, t + low));
+  float e;
+  const float t = cgl_split(x, &e) - 1.f;
+  float p = -0.07724164f;
+  p = CGL_FMA(p, t, 0.12939705f);
+  p = CGL_FMA(p, t, -0.1322546f);
+  p = CGL_FMA(p, t, 0.14176464f);
+  p = CGL_FMA(p, t, -0.16609697f);
+  p = CGL_FMA(p, t, 0.20002179f);
+  p = CGL_FMA(p, t, -0.25001612f);
+  p = CGL_FMA(p, t, 0.33333325f);
+  p = CGL_FMA(p, t, -0.49999988f);
+  p = CGL_FMA(p, t * t, e * 0.0017409306f);
+  return cgl_log_ends(x, CGL_FMA(e, 0.69140625f, t + p));
 }
 CGL_INLINE float log2f(float x) {
-  float e, t;
-  const float rest = cgl_log_parts(x, &e, &t);
-  float r = CGL_FMA(t, 0.442695041f, rest * 0.442695041f);
-  r = r + rest + t;
-  return cgl_log_ends(x, r + e);
+  float e;
+  const float t = cgl_split(x, &e) - 1.f;
+  float p = -0.11093335f;
+  p = CGL_FMA(p, t, 0.18602085f);
+  p = CGL_FMA(p, t, -0.190719f);
+  p = CGL_FMA(p, t, 0.20462805f);
+  p = CGL_FMA(p, t, -0.23964056f);
+  p = CGL_FMA(p, t, 0.28856352f);
+  p = CGL_FMA(p, t, -0.3606969f);
+  p = CGL_FMA(p, t, 0.48089844f);
+  p = CGL_FMA(p, t, -0.72134733f);
+  p = CGL_FMA(p, t, -0.05730496f);
+  return cgl_log_ends(x, CGL_FMA(t, 1.5f, p * t) + e);
 }
 CGL_INLINE float log10f(float x) {
-  float e, t;
-  const float rest = cgl_log_parts(x, &e, &t);
-  float r = (rest + t) * 0.000700731903f;
-  r = CGL_FMA(e, 0.000248745664f, r);
-  r = CGL_FMA(rest, 0.43359375f, r);
-  r = CGL_FMA(t, 0.43359375f, r);
-  return cgl_log_ends(x, CGL_FMA(e, 0.30078125f, r));
+  float e;
+  const float t = cgl_split(x, &e) - 1.f;
+  float p = -0.033527344f;
+  p = CGL_FMA(p, t, 0.05629097f);
+  p = CGL_FMA(p, t, -0.05747911f);
+  p = CGL_FMA(p, t, 0.06154621f);
+  p = CGL_FMA(p, t, -0.07212741f);
+  p = CGL_FMA(p, t, 0.08686994f);
+  p = CGL_FMA(p, t, -0.10858099f);
+  p = CGL_FMA(p, t, 0.14476475f);
+  p = CGL_FMA(p, t, -0.21714719f);
+  p = CGL_FMA(p, t, -0.003205518f);
+  p = CGL_FMA(t, 0.4375f, CGL_FMA(p, t, e * 0.000248745664f));
+  return cgl_log_ends(x, CGL_FMA(e, 0.30078125f, p));
 }
 
 /* e / (e + 2) with e = exp(2 |x|) - 1. */
@@ -173,7 +212,7 @@ CGL_INLINE float erff(float x) {
   return a > 0.93f ? __builtin_copysignf(far, x) : CGL_FMA(p, x, x);
 }
 
-/* ---- in double ---- */
+/* ---- of double ---- */
 
 /* 2^n is the product of both; n stands in the low bits of t.  Kept above zero,
    because not all vectors have signed shifts of 64 bits. */
@@ -189,129 +228,5 @@ CGL_INLINE double cgl_split(double x, double *e) {
   *e = cgl_bits_double((bits >> 52) + 0x4338000000000000ull) -
        (CGL_ROUNDER_D + 1023.);
   return cgl_bits_double((bits & 0xfffffffffffffull) + root);
-}
-CGL_INLINE double exp(double x) {
-  x = x > 710. ? 710. : x;
-  x = x < -746. ? -746. : x;
-  const double t = __builtin_fma(x, 1.4426950408889634, CGL_ROUNDER_D);
-  const double n = t - CGL_ROUNDER_D;
-  double r = __builtin_fma(n, -0.6931471805599453, x);
-  r = __builtin_fma(n, -2.3190468138462996e-17, r);
-  double q = 2.49999659533704169e-8;
-  q = __builtin_fma(q, r, 2.76303063548814723e-7);
-  q = __builtin_fma(q, r, 2.75575869775402864e-6);
-  q = __builtin_fma(q, r, 0.0000248014929496395564);
-  q = __builtin_fma(q, r, 0.000198412695055737984);
-  q = __builtin_fma(q, r, 0.00138888889437596);
-  q = __builtin_fma(q, r, 0.0083333333334950706);
-  q = __builtin_fma(q, r, 0.0416666666665297312);
-  q = __builtin_fma(q, r, 0.166666666666664114);
-  q = __builtin_fma(q, r, 0.500000000000001067);
-  q = __builtin_fma(q, r * r, r);
-  return (1. + q) * cgl_power_of_2(t, 0) * cgl_power_of_2(t, 1);
-}
-CGL_INLINE double log(double x) {
-  const bool small = x < 0x1p-1022;
-  double e, m = cgl_split(small ? x * 0x1p54 : x, &e);
-  e -= small ? 54. : 0.;
-  const double t = m - 1., s = t / (2. + t), z = s * s, h = .5 * t * t;
-  double p = 0.147975117250452281;
-  p = __builtin_fma(p, z, 0.1531390283408348);
-  p = __builtin_fma(p, z, 0.181835697569727415);
-  p = __builtin_fma(p, z, 0.222221984756173136);
-  p = __builtin_fma(p, z, 0.285714287432669566);
-  p = __builtin_fma(p, z, 0.399999999994110673);
-  p = __builtin_fma(p, z, 0.66666666666667349);
-  /* ln(1 + t) = t - (h - s (h + z p)) */
-  p = __builtin_fma(s, __builtin_fma(z, p, h), e * 1.8206359985041462e-09);
-  p = __builtin_fma(-.5 * t, t, p);
-  return cgl_log_ends(x, __builtin_fma(e, 0.6931471787393093, t + p));
-}
-/* 2^(y log2 |x|), which double makes exact to the last place. */
-CGL_INLINE float powf(float x, float y) {
-  const double a = (double)__builtin_fabsf(x), infinite = __builtin_inf();
-  double e, m = cgl_split(a, &e);
-  const double s = (m - 1.) / (m + 1.), z = s * s;
-  double p = 0.28292090594736906;
-  p = __builtin_fma(p, z, 0.31990432209829333);
-  p = __builtin_fma(p, z, 0.41220928387140034);
-  p = __builtin_fma(p, z, 0.57707794207509592);
-  p = __builtin_fma(p, z, 0.96179669411425474);
-  p = __builtin_fma(p, z, 2.8853900817778496);
-  double l = __builtin_fma(p, s, e);
-  l = a < infinite ? l : a;
-  l = a == 0 ? -infinite : l;
-  double w = (double)y * l;
-  w = y == 0 || l == 0 ? 0. : w;
-  w = w > 200. ? 200. : w;
-  w = w < -200. ? -200. : w;
-  const double t = w + CGL_ROUNDER_D, r = w - (t - CGL_ROUNDER_D);
-  double q = 1.3178927837309248e-6;
-  q = __builtin_fma(q, r, 1.5309179766698403e-5);
-  q = __builtin_fma(q, r, 0.00015403825642998826);
-  q = __builtin_fma(q, r, 0.001333345477374996);
-  q = __builtin_fma(q, r, 0.0096181286156515943);
-  q = __builtin_fma(q, r, 0.05550410935353883);
-  q = __builtin_fma(q, r, 0.24022650698113286);
-  q = __builtin_fma(q, r, 0.6931471805481916);
-  q = __builtin_fma(q, r, 1.);
-  const float u =
-      (float)cgl_bits_double(cgl_double_bits(q) + (cgl_double_bits(t) << 52));
-  const float h = .5f * y;
-  const bool whole = __builtin_truncf(y) == y, odd = __builtin_truncf(h) != h;
-  const int sign = cgl_float_bits(x) & (int)0x80000000;
-  const float v = whole & odd ? cgl_bits_float(cgl_float_bits(u) ^ sign) : u;
-  const bool none = (x < 0) & (a < infinite) & !whole;
-  return none ? __builtin_nanf("") : x == 1.f ? 1.f : v;
-}
-
-/* x = 2^k y, y whole where k is not zero.  2^k 2/pi modulo 4 is the window from
-   bit k on of a long 2/pi, and its first 29 bits times y are exact, so that the
-   quarter turns of any x come out to the last place. */
-static const uint64_t cgl_two_over_pi[] = {
-    0x28be60db9391054aull, 0xbe60db9391054a7full, 0x60db9391054a7f09ull,
-    0xdb9391054a7f09d5ull, 0x9391054a7f09d5f4ull, 0x91054a7f09d5f47dull,
-    0x054a7f09d5f47d4dull, 0x4a7f09d5f47d4d37ull, 0x7f09d5f47d4d3770ull,
-    0x09d5f47d4d377036ull, 0xd5f47d4d377036d8ull, 0xf47d4d377036d8a5ull,
-    0x7d4d377036d8a566ull, 0x4d377036d8a5664full, 0x377036d8a5664f10ull,
-    0x7036d8a5664f10e4ull, 0x36d8a5664f10e410ull,
-};
-CGL_INLINE float cgl_turn_of(float x, int quarter) {
-  const int bits = cgl_float_bits(x), e = (bits >> 23 & 255) - 127;
-  const int k = e > 23 ? e - 23 : 0, from = k >> 3, shift = k & 7;
-  const double y = (double)cgl_bits_float(
-      e > 23 ? (bits & (int)0x807fffff) | 0x4b000000 : bits);
-  const uint64_t high = cgl_two_over_pi[from] << shift >> 35;
-  const uint64_t low = cgl_two_over_pi[from + 3] << shift << 5 >> 12;
-  const double a = cgl_bits_double(high | 0x4180000000000000ull) - 0x1p25;
-  const double b = cgl_bits_double(low | 0x3e40000000000000ull) - 0x1p-27;
-  const double p = y * a, t = p + CGL_ROUNDER_D;
-  const float f = (float)__builtin_fma(y, b, p - (t - CGL_ROUNDER_D));
-  const float z = f * f;
-  float s = 0.000158194177f;
-  s = CGL_FMA(s, z, -0.00468126023f);
-  s = CGL_FMA(s, z, 0.0796925818f);
-  s = CGL_FMA(s, z, -0.645964096f);
-  s = CGL_FMA(f, 1.57079637f, f * CGL_FMA(s, z, -4.37113883e-8f));
-  float c = -2.48520647e-5f;
-  c = CGL_FMA(c, z, 0.000919162843f);
-  c = CGL_FMA(c, z, -0.0208634684f);
-  c = CGL_FMA(c, z, 0.253669507f);
-  c = CGL_FMA(c, z, -1.23370055f);
-  c = CGL_FMA(c, z, 1.f);
-  const int turn = (int)cgl_double_bits(t) + quarter;
-  const float r = cgl_bits_float(cgl_float_bits(turn & 1 ? c : s) ^
-                                 (int)((unsigned)(turn & 2) << 30));
-  return e < 128 ? r : __builtin_nanf("");
-}
-CGL_INLINE float sinf(float x) {
-  return cgl_turn_of(x, 0);
-}
-CGL_INLINE float cosf(float x) {
-  return cgl_turn_of(x, 1);
-}
-CGL_INLINE void sincosf(float x, float *s, float *c) {
-  *s = cgl_turn_of(x, 0);
-  *c = cgl_turn_of(x, 1);
 }
 #endif

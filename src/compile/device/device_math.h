@@ -1,6 +1,6 @@
 /* CUDA's mathematics for the host compiler.
    What the compiler can inline is a builtin; what it cannot is plain arithmetic
-   (device_elementary.h), or comes from libm.
+   (device_elementary.h and what follows it), or comes from libm.
    Float functions stay in float, names without a suffix are overloaded as in
    CUDA.  The __*f intrinsics are the full functions here: never less exact
    than on a GPU, and not the same last bits. */
@@ -41,14 +41,6 @@ CGL_IS_INTEGER(unsigned long)
 CGL_IS_INTEGER(long long)
 CGL_IS_INTEGER(unsigned long long)
 
-/* What device_elementary.h has does not come from libm. */
-#ifdef CGL_ELEMENTARY
-#define CGL_FROM_LIBM(name, T)
-#else
-#define CGL_FROM_LIBM(name, T) extern "C" T name(T) noexcept;
-extern "C" float powf(float, float) noexcept;
-extern "C" void sincosf(float, float *, float *) noexcept;
-#endif
 /* name for floats and integers. */
 #define CGL_OVERLOAD1(name)                                               \
   CGL_INLINE float name(float x) {                                        \
@@ -57,64 +49,105 @@ extern "C" void sincosf(float, float *, float *) noexcept;
   template <class T> CGL_INLINE typename cgl_integer<T>::real name(T x) { \
     return name((double)x);                                               \
   }
-#define CGL_LIBM1(name)                     \
-  extern "C" float name##f(float) noexcept; \
-  extern "C" double name(double) noexcept;  \
-  CGL_OVERLOAD1(name)
-#define CGL_INLINE1(name)                  \
-  CGL_FROM_LIBM(name##f, float)            \
-  extern "C" double name(double) noexcept; \
-  CGL_OVERLOAD1(name)
-#define CGL_LIBM2(name)                            \
+/* They come from libm: in float, in double, of two arguments. */
+#define CGL_FLOAT1(name) extern "C" float name##f(float) noexcept;
+#define CGL_DOUBLE1(name) extern "C" double name(double) noexcept;
+#define CGL_BOTH1(name) CGL_FLOAT1(name) CGL_DOUBLE1(name)
+#define CGL_BOTH2(name)                            \
   extern "C" float name##f(float, float) noexcept; \
-  extern "C" double name(double, double) noexcept; \
-  CGL_INLINE float name(float x, float y) {        \
-    return name##f(x, y);                          \
+  extern "C" double name(double, double) noexcept;
+#define CGL_LIBM1(name) CGL_BOTH1(name) CGL_OVERLOAD1(name)
+#define CGL_LIBM2(name) CGL_BOTH2(name) CGL_NAME2(name)
+#define CGL_NAME2(name)                     \
+  CGL_INLINE float name(float x, float y) { \
+    return name##f(x, y);                   \
   }
-CGL_INLINE1(sin)
-CGL_INLINE1(cos)
-CGL_LIBM1(tan)
-CGL_LIBM1(asin)
-CGL_LIBM1(acos)
-CGL_LIBM1(atan)
-CGL_LIBM1(sinh)
-CGL_LIBM1(cosh)
-CGL_INLINE1(tanh)
-CGL_LIBM1(asinh)
-CGL_LIBM1(acosh)
-CGL_LIBM1(atanh)
-CGL_FROM_LIBM(expf, float)
-CGL_FROM_LIBM(exp, double)
+#ifndef CGL_ELEMENTARY
+CGL_FLOAT1(exp)
+CGL_FLOAT1(exp2)
+CGL_FLOAT1(exp10)
+CGL_FLOAT1(log)
+CGL_FLOAT1(log2)
+CGL_FLOAT1(log10)
+CGL_FLOAT1(tanh)
+CGL_FLOAT1(erf)
+#endif
+#ifndef CGL_POWERS
+CGL_DOUBLE1(exp)
+CGL_DOUBLE1(exp2)
+CGL_DOUBLE1(exp10)
+CGL_DOUBLE1(log)
+CGL_DOUBLE1(log2)
+CGL_DOUBLE1(log10)
+CGL_BOTH1(expm1)
+CGL_BOTH1(log1p)
+CGL_BOTH1(cbrt)
+CGL_BOTH2(hypot)
+CGL_BOTH2(pow)
+#endif
+#ifndef CGL_HYPERBOLIC
+CGL_DOUBLE1(tanh)
+CGL_DOUBLE1(erf)
+CGL_BOTH1(erfc)
+CGL_BOTH1(sinh)
+CGL_BOTH1(cosh)
+CGL_BOTH1(asinh)
+CGL_BOTH1(acosh)
+CGL_BOTH1(atanh)
+#endif
+#ifndef CGL_ANGLES
+CGL_FLOAT1(sin)
+CGL_FLOAT1(cos)
+CGL_FLOAT1(tan)
+CGL_BOTH1(asin)
+CGL_BOTH1(acos)
+CGL_BOTH1(atan)
+CGL_BOTH2(atan2)
+extern "C" void sincosf(float, float *, float *) noexcept;
+#endif
+#ifndef CGL_TURNS
+CGL_DOUBLE1(sin)
+CGL_DOUBLE1(cos)
+CGL_DOUBLE1(tan)
+extern "C" void sincos(double, double *, double *) noexcept;
+#endif
+CGL_OVERLOAD1(sin)
+CGL_OVERLOAD1(cos)
+CGL_OVERLOAD1(tan)
+CGL_OVERLOAD1(asin)
+CGL_OVERLOAD1(acos)
+CGL_OVERLOAD1(atan)
+CGL_OVERLOAD1(sinh)
+CGL_OVERLOAD1(cosh)
+CGL_OVERLOAD1(tanh)
+CGL_OVERLOAD1(asinh)
+CGL_OVERLOAD1(acosh)
+CGL_OVERLOAD1(atanh)
 CGL_OVERLOAD1(exp)
-CGL_INLINE1(exp2)
-CGL_INLINE1(exp10)
-CGL_LIBM1(expm1)
-CGL_FROM_LIBM(logf, float)
-CGL_FROM_LIBM(log, double)
+CGL_OVERLOAD1(exp2)
+CGL_OVERLOAD1(exp10)
+CGL_OVERLOAD1(expm1)
 CGL_OVERLOAD1(log)
-CGL_INLINE1(log2)
-CGL_INLINE1(log10)
-CGL_LIBM1(log1p)
+CGL_OVERLOAD1(log2)
+CGL_OVERLOAD1(log10)
+CGL_OVERLOAD1(log1p)
+CGL_OVERLOAD1(cbrt)
+CGL_OVERLOAD1(erf)
+CGL_OVERLOAD1(erfc)
+CGL_NAME2(atan2)
+CGL_NAME2(hypot)
+CGL_NAME2(pow)
 CGL_LIBM1(logb)
-CGL_LIBM1(cbrt)
-CGL_INLINE1(erf)
-CGL_LIBM1(erfc)
 CGL_LIBM1(tgamma)
 CGL_LIBM1(lgamma)
 CGL_LIBM1(j0)
 CGL_LIBM1(j1)
 CGL_LIBM1(y0)
 CGL_LIBM1(y1)
-CGL_LIBM2(atan2)
-extern "C" double pow(double, double) noexcept;
-CGL_INLINE float pow(float x, float y) {
-  return powf(x, y);
-}
 CGL_LIBM2(fmod)
 CGL_LIBM2(remainder)
 CGL_LIBM2(nextafter)
 extern "C" {
-void sincos(double, double *, double *) noexcept;
 float ldexpf(float, int) noexcept;
 double ldexp(double, int) noexcept;
 float frexpf(float, int *) noexcept;
@@ -190,8 +223,6 @@ CGL_BUILTIN1(nearbyint)
   }
 CGL_BOTH(float, f)
 CGL_BOTH(double, )
-extern "C" float hypotf(float, float) noexcept;
-extern "C" double hypot(double, double) noexcept;
 
 /* roundf has no instruction: half away from zero, by truncation. */
 CGL_INLINE float roundf(float x) {
@@ -337,10 +368,6 @@ CGL_INLINE float normcdfinvf(float p) {
   CGL_INLINE float name(float x) { \
     return name##f(x);             \
   }
-#define CGL_NAME2(name)                     \
-  CGL_INLINE float name(float x, float y) { \
-    return name##f(x, y);                   \
-  }
 CGL_NAME1(rsqrt)
 CGL_NAME1(rcbrt)
 CGL_NAME1(round)
@@ -352,7 +379,6 @@ CGL_NAME2(copysign)
 CGL_NAME2(fmin)
 CGL_NAME2(fmax)
 CGL_NAME2(fdim)
-CGL_NAME2(hypot)
 CGL_INLINE float fma(float x, float y, float z) {
   return fmaf(x, y, z);
 }

@@ -16,7 +16,7 @@
 void cgl_host_device_text(cgl_text *out) {
   cgl_text_put(out, cgl_text_kernel_abi);
   cgl_text_put(out, cgl_text_device);
-  cgl_text_put(out, cgl_text_device_elementary);
+  cgl_host_put_functions(NULL, out);
   cgl_text_put(out, cgl_text_device_math);
   cgl_text_put(out, cgl_text_device_division);
   cgl_text_put(out, cgl_text_device_int);
@@ -31,17 +31,6 @@ void cgl_host_device_text(cgl_text *out) {
 }
 
 
-static bool is_precise(const cgl_source *s) {
-  for (size_t i = 0; i < s->noptions; i++)
-    if (strcmp(s->options[i], CGL_PRECISE_MATH) == 0)
-      return true;
-  return false;
-}
-
-
-static const char *const functions[] = {"exp", "log",  "pow", "sin",
-                                        "cos", "tanh", "erf", NULL};
-
 /* Does the source name one of the words, or a longer one? */
 static bool names_any(const cgl_job *job, const char *const *words) {
   const cgl_source *s = job->source;
@@ -50,14 +39,6 @@ static bool names_any(const cgl_job *job, const char *const *words) {
         memmem(s->text, s->length, *w, strlen(*w)))
       return true;
   return cgl_program_is_partial(job->program);
-}
-
-
-bool cgl_host_has_functions(const cgl_job *job) {
-  bool found = false;
-  for (const char *const *w = functions; *w; w++)
-    found |= cgl_program_contains(job->program, *w);
-  return found && !is_precise(job->source);
 }
 
 
@@ -82,26 +63,24 @@ static void add_header(const cgl_job *job, cgl_text *out) {
   static const struct {
     const char *macro;
     const char *const *words;
-  } parts[] = {
-      {"CGL_WITH_WARP", warp},       {"CGL_WITH_ATOMICS", atomics},
-      {"CGL_WITH_HALF", half},       {"CGL_WITH_INTEGERS", integers},
-      {"CGL_WITH_VECTORS", vectors}, {"CGL_WITH_FUNCTIONS", functions}};
-  const cgl_source *s = job->source;
+  } parts[] = {{"CGL_WITH_WARP", warp},
+               {"CGL_WITH_ATOMICS", atomics},
+               {"CGL_WITH_HALF", half},
+               {"CGL_WITH_INTEGERS", integers},
+               {"CGL_WITH_VECTORS", vectors}};
   bool all = cgl_program_is_partial(job->program);
-  bool has_half = all, has_integers = all, has_functions = all;
+  bool has_half = all, has_integers = all;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     const bool found = names_any(job, parts[i].words);
     if (found)
       cgl_text_print(out, "#define %s 1\n", parts[i].macro);
     has_half |= found && parts[i].words == half;
     has_integers |= found && parts[i].words == integers;
-    has_functions |= found && parts[i].words == functions;
   }
   cgl_text_put(out, cgl_text_prelude);
   cgl_text_put(out, cgl_text_kernel_abi);
   cgl_text_put(out, cgl_text_device);
-  if (has_functions && !is_precise(s))
-    cgl_text_put(out, cgl_text_device_elementary);
+  cgl_host_put_functions(job, out);
   cgl_text_put(out, cgl_text_device_math);
   if (names_any(job, divisions))
     cgl_text_put(out, cgl_text_device_division);

@@ -1,5 +1,6 @@
 /* The system's C++ compiler: CUDA C to a shared object for the host device.
-   generate.c writes the C++ file, hostcc.c finds the compiler and runs it,
+   generate.c writes the C++ file, functions.c the header's elementary
+   functions, hostcc.c finds the compiler and runs it,
    amend.c reads what it did and says whether to ask anew, target.c chooses the
    instructions, image.c reads what came out, diagnostics.c edits its messages.
    Invariant: a kernel that is not `ordered` has no local variable in memory
@@ -96,8 +97,10 @@ int cgl_host_choose_loops(cgl_host_job *h);
 bool cgl_host_is_split(const cgl_job *job);
 
 /* Does the source name elementary functions, which run best in the widest
-   vectors? */
+   vectors?  And appends the parts of the device header that have those that it
+   names; without a job, all.  (functions.c) */
 bool cgl_host_has_functions(const cgl_job *job);
+void cgl_host_put_functions(const cgl_job *job, cgl_text *out);
 
 /* The whole C++ file: device header, script, export table. */
 void cgl_host_generate(const cgl_host_job *h, cgl_text *out);
