@@ -25,14 +25,6 @@ void floor_mandelbrot(int *out, int n, int limit);
 void floor_spmv(const int *row, const int *column, const float *value, const float *x,
   float *y, int n);
 void floor_bodies(const float *p, float *a, int n);
-void floor_expf(const float *x, float *y, int n);
-void floor_logf(const float *x, float *y, int n);
-void floor_erff(const float *x, float *y, int n);
-void floor_tanhf(const float *x, float *y, int n);
-void floor_sinf(const float *x, float *y, int n);
-void floor_powf(const float *x, float *y, int n);
-void floor_exp(const double *x, double *y, int n);
-void floor_log(const double *x, double *y, int n);
 ]]
 local floor, functions = ffi.load(arg[1]), ffi.load(arg[2])
 
@@ -149,12 +141,17 @@ cg.stream():use(function()
   print "  elementary functions, C with -ffast-math"
   local m = 16384
   for _, f in ipairs { { "expf", 0.8 }, { "logf", 0.8 }, { "erff", 0.8 }, { "tanhf", 0.5 },
-    { "sinf", 0.2 }, { "powf", 0.4 }, { "exp", 0.8, "double" }, { "log", 0.8, "double" } } do
-    local T = f[3] or "float"
+    { "sinf", 0.2 }, { "tanf", 0.3 }, { "asinf", 0.5 }, { "atan2f", 0.5 }, { "sinhf", 0.5 },
+    { "erfcf", 0.5 }, { "cbrtf", 0.5 }, { "hypotf", 0.4 }, { "powf", 0.4 }, { "exp", 0.8 },
+    { "log", 0.8 }, { "erf", 0.8 }, { "sin", 0.4 }, { "atan2", 0.5 }, { "tanh", 0.5 },
+    { "cbrt", 0.5 }, { "pow", 0.5 } } do
+    local T = f[1]:match "f$" and f[1] ~= "erf" and "float" or "double"
+    ffi.cdef(("void floor_%s(const %s *x, %s *y, int n);"):format(f[1], T, T))
     local list = ffi.new(T .. "[?]", m)
     for i = 0, m - 1 do list[i] = (i * 7 % 101 + 1) / 101 end
     local from, to = cg.from(list, T), cg.zeros(T, m)
-    local call = f[1] == "powf" and "powf(x[i], 2.2f)" or f[1] .. "(x[i])"
+    local two = f[1]:match "^pow" or f[1]:match "2" or f[1]:match "^hypot"
+    local call = f[1] .. (two and ("(x[i], (%s)2.2)"):format(T) or "(x[i])")
     local text = [[
 extern "C" __global__ void function(const T *x, T *y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

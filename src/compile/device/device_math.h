@@ -148,7 +148,6 @@ CGL_LIBM2(fmod)
 CGL_LIBM2(remainder)
 CGL_LIBM2(nextafter)
 extern "C" {
-float ldexpf(float, int) noexcept;
 double ldexp(double, int) noexcept;
 float frexpf(float, int *) noexcept;
 double frexp(double, int *) noexcept;
@@ -187,6 +186,15 @@ CGL_BUILTIN1(ceil)
 CGL_BUILTIN1(trunc)
 CGL_BUILTIN1(rint)
 CGL_BUILTIN1(nearbyint)
+
+/* In double the product is exact. */
+CGL_INLINE float ldexpf(float x, int n) {
+  const int most = n < 300 ? n : 300, by = most > -300 ? most : -300;
+  const uint64_t power = (uint64_t)(unsigned)(by + 1023) << 52;
+  double scale;
+  __builtin_memcpy(&scale, &power, sizeof scale);
+  return (float)((double)x * scale);
+}
 
 #define CGL_BOTH(T, S)                                      \
   CGL_INLINE T copysign##S(T x, T y) {                      \
