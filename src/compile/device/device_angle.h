@@ -26,11 +26,9 @@ CGL_INLINE double cgl_quarters(float x, int *turn) {
   *turn = (int)(cgl_double_bits(t) + cgl_double_bits(u));
   return f - (u - CGL_ROUNDER_D);
 }
-/* The sine and the cosine of x, but for whole quarter turns, which are
-   returned. */
-CGL_INLINE int cgl_turn_parts(float x, float *sine, float *cosine) {
-  int turn;
-  const float f = (float)cgl_quarters(x, &turn), z = f * f;
+/* The sine and the cosine of f quarter turns, |f| <= 1/2. */
+CGL_INLINE void cgl_part_of_turn(float f, float *sine, float *cosine) {
+  const float z = f * f;
   float s = 0.000158194177f;
   s = CGL_FMA(s, z, -0.00468126023f);
   s = CGL_FMA(s, z, 0.0796925818f);
@@ -43,6 +41,12 @@ CGL_INLINE int cgl_turn_parts(float x, float *sine, float *cosine) {
   c = CGL_FMA(c, z, 0.253669507f);
   c = CGL_FMA(c, z, -1.23370055f);
   *cosine = CGL_FMA(c, z, 1.f);
+}
+/* The sine and the cosine of x, but for whole quarter turns, which are
+   returned. */
+CGL_INLINE int cgl_turn_parts(float x, float *sine, float *cosine) {
+  int turn;
+  cgl_part_of_turn((float)cgl_quarters(x, &turn), sine, cosine);
   return turn;
 }
 CGL_INLINE float cgl_of_turn(float s, float c, int turn) {

@@ -243,84 +243,110 @@ CGL_INLINE float __saturatef(float x) {
   return saturatef(x);
 }
 
-#define CGL_MORE(T, S)                                                 \
-  CGL_INLINE T rhypot##S(T x, T y) {                                   \
-    return (T)1 / hypot##S(x, y);                                      \
-  }                                                                    \
-  CGL_INLINE T norm3d##S(T x, T y, T z) {                              \
-    return sqrt##S(x * x + y * y + z * z);                             \
-  }                                                                    \
-  CGL_INLINE T rnorm3d##S(T x, T y, T z) {                             \
-    return rsqrt##S(x * x + y * y + z * z);                            \
-  }                                                                    \
-  CGL_INLINE T norm4d##S(T x, T y, T z, T w) {                         \
-    return sqrt##S(x * x + y * y + z * z + w * w);                     \
-  }                                                                    \
-  CGL_INLINE T rnorm4d##S(T x, T y, T z, T w) {                        \
-    return rsqrt##S(x * x + y * y + z * z + w * w);                    \
-  }                                                                    \
-  /* reduced to [-1/2, 1/2] exactly before pi comes in */              \
-  CGL_INLINE void sincospi##S(T x, T *s, T *c) {                       \
-    const T n = rint##S(x), r = (T)M_PI * (x - n);                     \
-    const T sign = n - 2 * floor##S(n / 2) != 0 ? (T)-1 : (T)1;        \
-    *s = sign * sin##S(r);                                             \
-    *c = sign * cos##S(r);                                             \
-  }                                                                    \
-  CGL_INLINE T sinpi##S(T x) {                                         \
-    T s, c;                                                            \
-    sincospi##S(x, &s, &c);                                            \
-    return s;                                                          \
-  }                                                                    \
-  CGL_INLINE T cospi##S(T x) {                                         \
-    T s, c;                                                            \
-    sincospi##S(x, &s, &c);                                            \
-    return c;                                                          \
-  }                                                                    \
-  CGL_INLINE T normcdf##S(T x) {                                       \
-    return (T)0.5 * erfc##S(x * (T)-M_SQRT1_2);                        \
-  }                                                                    \
-  CGL_INLINE T erfcx##S(T x) {                                         \
-    return x < 9 ? exp##S(x * x) * erfc##S(x)                          \
-                 : (T)(0.5 * M_2_SQRTPI) / (x + (T)0.5 / (x + 1 / x)); \
-  }                                                                    \
-  CGL_INLINE int isnan(T x) {                                          \
-    return x != x;                                                     \
-  }                                                                    \
-  CGL_INLINE int isinf(T x) {                                          \
-    return __builtin_fabs##S(x) == (T)__builtin_inf();                 \
-  }                                                                    \
-  CGL_INLINE int isfinite(T x) {                                       \
-    return __builtin_fabs##S(x) < (T)__builtin_inf();                  \
-  }                                                                    \
-  CGL_INLINE int signbit(T x) {                                        \
-    return __builtin_signbit##S(x) != 0;                               \
-  }                                                                    \
-  CGL_INLINE long lrint##S(T x) {                                      \
-    return (long)rint##S(x);                                           \
-  }                                                                    \
-  CGL_INLINE long long llrint##S(T x) {                                \
-    return (long long)rint##S(x);                                      \
-  }                                                                    \
-  CGL_INLINE long lround##S(T x) {                                     \
-    return (long)round##S(x);                                          \
-  }                                                                    \
-  CGL_INLINE long long llround##S(T x) {                               \
-    return (long long)round##S(x);                                     \
+#define CGL_MORE(T, S)                                                \
+  CGL_INLINE T rhypot##S(T x, T y) {                                  \
+    return (T)1 / hypot##S(x, y);                                     \
+  }                                                                   \
+  CGL_INLINE T norm3d##S(T x, T y, T z) {                             \
+    return sqrt##S(x * x + y * y + z * z);                            \
+  }                                                                   \
+  CGL_INLINE T rnorm3d##S(T x, T y, T z) {                            \
+    return rsqrt##S(x * x + y * y + z * z);                           \
+  }                                                                   \
+  CGL_INLINE T norm4d##S(T x, T y, T z, T w) {                        \
+    return sqrt##S(x * x + y * y + z * z + w * w);                    \
+  }                                                                   \
+  CGL_INLINE T rnorm4d##S(T x, T y, T z, T w) {                       \
+    return rsqrt##S(x * x + y * y + z * z + w * w);                   \
+  }                                                                   \
+  /* n quarter turns and f, all of them exact */                      \
+  CGL_INLINE void sincospi##S(T x, T *sine, T *cosine) {              \
+    const T turns = 2 * (x - 2 * rint##S(x / 2)), n = rint##S(turns); \
+    const bool odd = n * n == 1, back = n * n == 4;                   \
+    T s, c;                                                           \
+    cgl_part_of_turn(turns - n, &s, &c);                              \
+    const T y = odd ? c : s, z = odd ? s : c;                         \
+    *sine = y == 0 ? x * 0 : back | (n == -1) ? -y : y;               \
+    *cosine = (back | (n == 1) ? -z : z) + 0;                         \
+  }                                                                   \
+  CGL_INLINE T sinpi##S(T x) {                                        \
+    T s, c;                                                           \
+    sincospi##S(x, &s, &c);                                           \
+    return s;                                                         \
+  }                                                                   \
+  CGL_INLINE T cospi##S(T x) {                                        \
+    T s, c;                                                           \
+    sincospi##S(x, &s, &c);                                           \
+    return c;                                                         \
+  }                                                                   \
+  /* exp(x^2) erfc(x), or what that tends to */                       \
+  CGL_INLINE T erfcx##S(T x) {                                        \
+    const T h = x * x, lost = fma##S(x, x, -h), z = (T)-0.5 / h;      \
+    T tail = 1;                                                       \
+    for (int k = 27; k > 0; k -= 2)                                   \
+      tail = fma##S(k * z, tail, (T)1);                               \
+    const T e = exp##S(h) * erfc##S(x);                               \
+    const T near = e < (T)__builtin_inf() ? fma##S(e, lost, e) : e;   \
+    return x < 9 ? near : (T)(0.5 * M_2_SQRTPI) / x * tail;           \
+  }                                                                   \
+  CGL_INLINE int isnan(T x) {                                         \
+    return x != x;                                                    \
+  }                                                                   \
+  CGL_INLINE int isinf(T x) {                                         \
+    return __builtin_fabs##S(x) == (T)__builtin_inf();                \
+  }                                                                   \
+  CGL_INLINE int isfinite(T x) {                                      \
+    return __builtin_fabs##S(x) < (T)__builtin_inf();                 \
+  }                                                                   \
+  CGL_INLINE int signbit(T x) {                                       \
+    return __builtin_signbit##S(x) != 0;                              \
+  }                                                                   \
+  CGL_INLINE long lrint##S(T x) {                                     \
+    return (long)rint##S(x);                                          \
+  }                                                                   \
+  CGL_INLINE long long llrint##S(T x) {                               \
+    return (long long)rint##S(x);                                     \
+  }                                                                   \
+  CGL_INLINE long lround##S(T x) {                                    \
+    return (long)round##S(x);                                         \
+  }                                                                   \
+  CGL_INLINE long long llround##S(T x) {                              \
+    return (long long)round##S(x);                                    \
   }
+#ifndef CGL_ANGLES
+CGL_INLINE void cgl_part_of_turn(float f, float *s, float *c) {
+  sincosf((float)M_PI_2 * f, s, c);
+}
+#endif
+#ifndef CGL_TURNS
+CGL_INLINE void cgl_part_of_turn(double f, double *s, double *c) {
+  sincos(M_PI_2 * f, s, c);
+}
+#endif
 CGL_MORE(float, f)
 CGL_MORE(double, )
 
+/* a = -x / sqrt(2), and what it lacks weighed by how erfc changes there. */
+CGL_INLINE double normcdf(double x) {
+  const double a = x * -M_SQRT1_2, b = a > 0 ? a : 0;
+  const double lost = fma(x, 4.8336466567264567e-17, fma(x, -M_SQRT1_2, -a));
+  const double by = a > 0 && a < 100 ? lost * (2 * b + 1 / (b + .5)) : 0;
+  return .5 * (erfc(a) * (1 - by));
+}
+CGL_INLINE float normcdff(float x) {
+  return (float)(.5 * erfc((double)x * -M_SQRT1_2));
+}
+
 /* The inverse of erf: a first guess (Winitzki), then Newton's steps. */
 static inline double erfinv(double y) {
-  if (!(y > -1 && y < 1))
-    return y == 1    ? __builtin_inf()
-           : y == -1 ? -__builtin_inf()
-                     : __builtin_nan("");
-  const double l = log(1 - y * y), t = 2 / (M_PI * 0.147) + l / 2;
-  double x = copysign(sqrt(sqrt(t * t - l / 0.147) - t), y);
+  const double a = fabs(y);
+  if (!(a < 1))
+    return copysign(a == 1 ? __builtin_inf() : __builtin_nan(""), y);
+  const double l = log(1 - a * a), t = 2 / (M_PI * 0.147) + l / 2;
+  double x = sqrt(sqrt(t * t - l / 0.147) - t);
   for (int i = 0; i < 4; i++)
-    x -= (y > 0 ? (1 - y) - erfc(x) : erf(x) - y) / (M_2_SQRTPI * exp(-x * x));
-  return x;
+    x -= (a > .5 ? (1 - a) - erfc(x) : erf(x) - a) / (M_2_SQRTPI * exp(-x * x));
+  return copysign(x, y);
 }
 CGL_INLINE float erfinvf(float y) {
   return (float)erfinv(y);
@@ -331,7 +357,7 @@ CGL_INLINE float erfinvf(float y) {
 static inline double erfcinv(double y) {
   const double tail = y > 1 ? 2 - y : y;
   if (!(tail > 0 && tail < 0.01))
-    return erfinv(1 - y);
+    return tail < 0 ? __builtin_nan("") : erfinv(1 - y);
   const double l = log(tail);
   double x = sqrt(-l - 0.57236494292470008 - log(-l) / 2);
   for (int i = 0; i < 4; i++) {
@@ -344,7 +370,7 @@ CGL_INLINE float erfcinvf(float y) {
   return (float)erfcinv(y);
 }
 CGL_INLINE double normcdfinv(double p) {
-  return -M_SQRT2 * erfcinv(2 * p);
+  return -M_SQRT2 * erfcinv(2 * p) + 0.; /* no -0 */
 }
 /* The modified Bessel functions' series, of terms above zero alone. */
 static inline double cgl_bessel_i(double x, int order) {

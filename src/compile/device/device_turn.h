@@ -5,16 +5,9 @@
 #ifdef CGL_ELEMENTARY
 #define CGL_TURNS 1
 
-/* The sine and the cosine of x, |x| < 2^45, but for whole quarter turns, which
-   are returned: pi/2 in three parts, and what remains in two, r and `rest`. */
-CGL_INLINE uint64_t cgl_turn_parts(double x, double *sine, double *cosine) {
-  const double t = __builtin_fma(x, 0x1.45f306dc9c883p-1, CGL_ROUNDER_D);
-  const double n = t - CGL_ROUNDER_D;
-  const double a = __builtin_fma(n, -0x1.921fb54442d18p+0, x);
-  const double p = n * 0x1.1a62633145c07p-54, r = a - p;
-  const double lost = __builtin_fma(n, 0x1.1a62633145c07p-54, -p);
-  const double rest =
-      __builtin_fma(n, 0x1.f1976b7ed8fbcp-110, ((a - r) - p) - lost);
+/* The sine and the cosine of r and what it lacks, r^2 < 0.64. */
+CGL_INLINE void cgl_sine_parts(double r, double rest, double *sine,
+                               double *cosine) {
   const double z = r * r;
   double s = 1.5890139609038617e-10;
   s = __builtin_fma(s, z, -2.5050643914571032e-8);
@@ -31,6 +24,25 @@ CGL_INLINE uint64_t cgl_turn_parts(double x, double *sine, double *cosine) {
   const double h = .5 * z, w = 1. - h;
   *sine = r + __builtin_fma(z * r, s, __builtin_fma(-h, rest, rest));
   *cosine = w + __builtin_fma(z * z, c, __builtin_fma(-r, rest, (1. - w) - h));
+}
+CGL_INLINE void cgl_part_of_turn(double f, double *sine, double *cosine) {
+  /* no product, which a sum could take in */
+  const double r = __builtin_fma(f, 0x1.921fb54442d18p+0, 0.);
+  const double lost = __builtin_fma(f, 0x1.921fb54442d18p+0, -r);
+  cgl_sine_parts(r, __builtin_fma(f, 0x1.1a62633145c07p-54, lost), sine,
+                 cosine);
+}
+/* The sine and the cosine of x, |x| < 2^45, but for whole quarter turns, which
+   are returned: pi/2 in three parts, and what remains in two, r and `rest`. */
+CGL_INLINE uint64_t cgl_turn_parts(double x, double *sine, double *cosine) {
+  const double t = __builtin_fma(x, 0x1.45f306dc9c883p-1, CGL_ROUNDER_D);
+  const double n = t - CGL_ROUNDER_D;
+  const double a = __builtin_fma(n, -0x1.921fb54442d18p+0, x);
+  const double p = __builtin_fma(n, 0x1.1a62633145c07p-54, 0.), r = a - p;
+  const double lost = __builtin_fma(n, 0x1.1a62633145c07p-54, -p);
+  const double rest =
+      __builtin_fma(n, 0x1.f1976b7ed8fbcp-110, ((a - r) - p) - lost);
+  cgl_sine_parts(r, rest, sine, cosine);
   return cgl_double_bits(t);
 }
 CGL_INLINE double cgl_of_turn(double s, double c, uint64_t turn) {
