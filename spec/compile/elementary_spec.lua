@@ -144,6 +144,23 @@ describe("the elementary functions of a kernel", function()
     end
   end)
 
+  it("take numbers of several types, and results by address", function()
+    local y = cg.zeros("double", 14)
+    cg.kernel [[
+#include <cuComplex.h>
+extern "C" __global__ void k(double *y) {
+  float f = .5f, s, c;
+  double d = .25;
+  int i = 3;
+  y[0] = hypot(i, 4); y[1] = fmod(7, i); y[2] = pow(2, i); y[3] = fmax(f, d); y[4] = fmin(i, d);
+  y[5] = copysign(i, -1.f); y[6] = fdim(f, d); y[7] = cuCabsf(make_cuFloatComplex(3, 4));
+  sincospi(f, &s, &c); y[8] = s; y[9] = c; y[10] = pow(f, 2); y[11] = remainder(f, i);
+  sincos(f, &s, &c); y[12] = s == sinf(f) && c == cosf(f);
+  y[13] = sizeof atan2(f, d) + sizeof exp(f);
+}]]:launch(1, 1, y)
+    assert.same({ 5, 1, 8, 0.5, 0.25, -3, 0.25, 5, 1, 0, 0.25, 0.5, 1, 12 }, y:download())
+  end)
+
   it("have the same bits in every place of every grid", function()
     local k = cg.kernel [[
 template <class T> __device__ T all_of(T x, T z) {

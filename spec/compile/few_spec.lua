@@ -108,6 +108,19 @@ local statements = {
   "if (c >= 0) { s[t]++; unsigned i = s[t]; if (x == 1) s[t] += i; if (i & 1) s[t] ^= 3u; }",
   "if (s[t] & 1) { s[t]++; if (x == 1) s[t] ^= 6u; }",
   "if (r >= 0) { if (threadIdx.y == 0) { if (x == 0) { s[t] ^= 3u; } s[t] += 7u; } a++; }",
+  "if (n > 0 && x == 0 && n > 5) s[t] = 5u; else s[t] += 2u;",
+  "if (!(n > 0 && x == 0 && f)) s[t] += 2u;", "if ((n > 0 && x == 0 && f) == 0) s[t]++;",
+  "const int leader = n > 0 && x == 0 && n > 9; if (leader) s[t] = 5u; else s[t] += 2u;",
+  "const int leader = n > 0 && x == 2 && f; if (!leader) s[t] = 5u; a += s[t];",
+  "if ((x == 3 && c >= 0) && f) s[t] = 7u;", "if ((x & 31) == 3) s[t] = 7u;",
+  "if (x == 0) [[unlikely]] { s[t] = 9u; } else { s[t] += 2u; } a += s[t];",
+  "if (x == 0) [[likely]] s[t] = 9u; a += s[t] * 3u;",
+  "if (n > 3) { alignas(8) int m = s[t]; s[t] = m + 1; if (x == 0) a += m; }",
+  "if (n > 3) { unsigned (*m)[3] = nullptr; s[t] += !m; if (x == 0) a += m == nullptr; }",
+  "if (n > 3) { auto [m, q] = split(s[t]); s[t] = m + 1; if (x == 0) a += m * 3 + q; }",
+  "if (c >= 0) { int i = c + 2048; s[t] += in[i]; if (x == n) { unsigned i[2] = {x, a}; "
+    .. "a += i[0] + i[1]; } if (x == 1) s[t] ^= in[i]; }",
+  "if (t == 0 && mark == 0) { set(); if (threadIdx.y == 0) s[t] += 4u; }",
   "if (x != n) { for (int k = 0; k < 3; k++) { if (k == f) continue; s[t] += k; } "
     .. "if (x == 0) s[t] = 1u; }",
 }
@@ -151,6 +164,7 @@ local function kernel(name, chosen)
     const int b = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
     unsigned a = in[t];
     int m = n;
+    mark = 0;
     s[t] = a;
     __syncthreads();
     %s
@@ -161,6 +175,10 @@ end
 local prelude = [[
   template <int n> __device__ unsigned add(unsigned &x) { return x += n; }
   __device__ int bump(int &x) { return x += 7; }
+  struct pair { int low, high; };
+  __device__ pair split(int x) { return {x & 15, x >> 4}; }
+  __shared__ int mark;
+  __device__ void set() { mark = 1; }
   struct word { unsigned at; __device__ unsigned next() { return at += 3u; } };
 ]]
 

@@ -61,13 +61,13 @@ CGL_INLINE float sinf(float x) {
 CGL_INLINE float cosf(float x) {
   float s, c;
   const int turn = cgl_turn_parts(x, &s, &c);
-  return cgl_of_turn(s, c, turn + 1);
+  return cgl_of_turn(s, c, (int)((unsigned)turn + 1));
 }
 CGL_INLINE void sincosf(float x, float *sine, float *cosine) {
   float s, c;
   const int turn = cgl_turn_parts(x, &s, &c);
   *sine = cgl_of_turn(s, c, turn);
-  *cosine = cgl_of_turn(s, c, turn + 1);
+  *cosine = cgl_of_turn(s, c, (int)((unsigned)turn + 1));
 }
 CGL_INLINE float tanf(float x) {
   float s, c;

@@ -118,11 +118,11 @@ CGL_INLINE float exp2f(float x) {
 
 /* x = 2^e m, sqrt(1/2) <= m < sqrt(2), for what is positive and finite. */
 CGL_INLINE float cgl_split(float x, float *e) {
-  const int root = 0x3f3504f3, b = cgl_float_bits(x);
-  const int small = cgl_float_bits(x * 0x1p23f) - (23 << 23);
-  const int bits = (b < 0x800000 ? small : b) - root;
-  *e = (float)(bits >> 23);
-  return cgl_bits_float((bits & 0x7fffff) + root);
+  const unsigned root = 0x3f3504f3, same = (unsigned)cgl_float_bits(x);
+  const unsigned many = (unsigned)cgl_float_bits(x * 0x1p23f) - (23u << 23);
+  const unsigned bits = ((int)same < 0x800000 ? many : same) - root;
+  *e = (float)((int)bits >> 23);
+  return cgl_bits_float((int)((bits & 0x7fffff) + root));
 }
 /* The logarithm `r` of x, but for zero, the infinite and what has none. */
 template <class T> CGL_INLINE T cgl_log_ends(T x, T r) {

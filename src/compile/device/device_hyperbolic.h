@@ -49,8 +49,9 @@ CGL_INLINE void cgl_sinh_parts(float y, float *c, float *s, float *up,
   q = CGL_FMA(q, z, 0.00833317544f);
   q = CGL_FMA(q, z, 0.166666672f);
   *s = CGL_FMA(q, z * r, r);
-  *up = cgl_bits_float((int)((unsigned)cgl_float_bits(t) << 23) + 0x3e800000);
-  *down = cgl_bits_float(0x3e800000 - (int)((unsigned)cgl_float_bits(l) << 23));
+  const unsigned quarter = 0x3e800000;
+  *up = cgl_bits_float((int)(((unsigned)cgl_float_bits(t) << 23) + quarter));
+  *down = cgl_bits_float((int)(quarter - ((unsigned)cgl_float_bits(l) << 23)));
 }
 CGL_INLINE float sinhf(float x) {
   const float a = __builtin_fabsf(x);
@@ -72,11 +73,11 @@ CGL_INLINE float coshf(float x) {
    sinh + cosh = 2^e m, and y / 2 = e ln(2) / 2 + atanh((m - 1) / (m + 1)),
    where m - 1 becomes the sine and m + 1 the cosine plus 1 if e is zero. */
 CGL_INLINE float cgl_area(float sine, float cosine, float rest, float more) {
-  const int root = 0x3f3504f3, one = 0x3f800000;
+  const unsigned root = 0x3f3504f3, one = 0x3f800000;
   const float sum = sine + cosine;
-  const int bits = cgl_float_bits(sum) - root + one;
-  const float power = cgl_bits_float(bits & 0x7f800000);
-  const float e = (float)((bits >> 23) - 127);
+  const unsigned bits = (unsigned)cgl_float_bits(sum) - root + one;
+  const float power = cgl_bits_float((int)(bits & 0x7f800000));
+  const float e = (float)(((int)bits >> 23) - 127);
   const bool near = power == 1.f;
   const float a = near ? 0.f : cosine - power, part = a + sine;
   const float b = near ? cosine : sum, whole = b + power;
@@ -114,10 +115,11 @@ CGL_INLINE float acoshf(float x) {
    which is a quotient of x, or of 1 - x where that is exact. */
 CGL_INLINE float atanhf(float x) {
   const float a = __builtin_fabsf(x), b = 1.f - a;
-  const int bits =
-      (cgl_float_bits(1.f + a) - cgl_float_bits(b) + 0x400000) & 0x7f800000;
-  const float power = cgl_bits_float(bits + 0x3f800000);
-  const float e = .5f * (float)(bits >> 23);
+  const unsigned bits = ((unsigned)cgl_float_bits(1.f + a) -
+                         (unsigned)cgl_float_bits(b) + 0x400000u) &
+                        0x7f800000u;
+  const float power = cgl_bits_float((int)(bits + 0x3f800000u));
+  const float e = .5f * (float)((int)bits >> 23);
   const bool near = a < .5f;
   const float f = near ? a : -b;
   const float part = CGL_FMA(f, 1.f + power, near ? 1.f - power : 2.f);

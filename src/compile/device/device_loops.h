@@ -96,8 +96,16 @@ template <class T> CGL_INLINE void cgl_begin(T &x) {
     x = T();
 }
 
-CGL_INLINE uint3 cgl_thread_at(unsigned t, unsigned bx, unsigned by) {
-  return {t % bx, t / bx % by, t / bx / by};
+/* 2^20 / n and a little more: t < 1024 times that is 2^20 times the quotient,
+   and a rest that is left out; no loop over threads divides. */
+CGL_INLINE unsigned cgl_reciprocal(unsigned n) {
+  return (1u << 20) / n + 1;
+}
+/* Thread t, by the reciprocals of the block's sizes. */
+CGL_INLINE uint3 cgl_thread_at(unsigned t, unsigned bx, unsigned by,
+                               unsigned over_x, unsigned over_y) {
+  const unsigned row = t * over_x >> 20, z = row * over_y >> 20;
+  return {t - row * bx, row - z * by, z};
 }
 /* Does any of n threads take part? */
 CGL_INLINE bool cgl_some(const int *mask, unsigned n) {

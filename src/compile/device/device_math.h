@@ -58,9 +58,13 @@ CGL_IS_INTEGER(unsigned long long)
   extern "C" double name(double, double) noexcept;
 #define CGL_LIBM1(name) CGL_BOTH1(name) CGL_OVERLOAD1(name)
 #define CGL_LIBM2(name) CGL_BOTH2(name) CGL_NAME2(name)
-#define CGL_NAME2(name)                     \
-  CGL_INLINE float name(float x, float y) { \
-    return name##f(x, y);                   \
+/* Of numbers that are not both float, as C++ has it: double. */
+#define CGL_NAME2(name)                                          \
+  CGL_INLINE float name(float x, float y) {                      \
+    return name##f(x, y);                                        \
+  }                                                              \
+  template <class A, class B> CGL_INLINE double name(A x, B y) { \
+    return name((double)x, (double)y);                           \
   }
 #ifndef CGL_ELEMENTARY
 CGL_FLOAT1(exp)
@@ -330,8 +334,8 @@ CGL_MORE(double, )
 CGL_INLINE double normcdf(double x) {
   const double a = x * -M_SQRT1_2, b = a > 0 ? a : 0;
   const double lost = fma(x, 4.8336466567264567e-17, fma(x, -M_SQRT1_2, -a));
-  const double by = a > 0 && a < 100 ? lost * (2 * b + 1 / (b + .5)) : 0;
-  return .5 * (erfc(a) * (1 - by));
+  const double by = a > 0 && a < 100 ? 2 * b + 1 / (b + .5) : 0;
+  return .5 * (erfc(a) * fma(-by, fabs(a) < 100 ? lost : 0, 1.));
 }
 CGL_INLINE float normcdff(float x) {
   return (float)(.5 * erfc((double)x * -M_SQRT1_2));
@@ -342,8 +346,8 @@ static inline double erfinv(double y) {
   const double a = fabs(y);
   if (!(a < 1))
     return copysign(a == 1 ? __builtin_inf() : __builtin_nan(""), y);
-  const double l = log(1 - a * a), t = 2 / (M_PI * 0.147) + l / 2;
-  double x = sqrt(sqrt(t * t - l / 0.147) - t);
+  const double l = log(fma(-a, a, 1.)), t = 2 / (M_PI * 0.147) + l / 2;
+  double x = sqrt(sqrt(fma(t, t, -l / 0.147)) - t);
   for (int i = 0; i < 4; i++)
     x -= (a > .5 ? (1 - a) - erfc(x) : erf(x) - a) / (M_2_SQRTPI * exp(-x * x));
   return copysign(x, y);
@@ -409,12 +413,22 @@ CGL_NAME1(sinpi)
 CGL_NAME1(cospi)
 CGL_NAME1(normcdf)
 CGL_NAME1(erfinv)
+CGL_NAME1(erfcinv)
+CGL_NAME1(normcdfinv)
+CGL_NAME1(erfcx)
 CGL_NAME2(copysign)
+CGL_NAME2(rhypot)
 CGL_NAME2(fmin)
 CGL_NAME2(fmax)
 CGL_NAME2(fdim)
 CGL_INLINE float fma(float x, float y, float z) {
   return fmaf(x, y, z);
+}
+CGL_INLINE void sincos(float x, float *s, float *c) {
+  sincosf(x, s, c);
+}
+CGL_INLINE void sincospi(float x, float *s, float *c) {
+  sincospif(x, s, c);
 }
 CGL_INLINE float ldexp(float x, int n) {
   return ldexpf(x, n);
@@ -430,9 +444,6 @@ CGL_INLINE float powif(float x, int n) {
 }
 CGL_INLINE double powi(double x, int n) {
   return pow(x, (double)n);
-}
-template <class A, class B> CGL_INLINE double pow(A x, B y) {
-  return pow((double)x, (double)y);
 }
 
 CGL_INLINE int abs(int x) {

@@ -29,9 +29,9 @@ CGL_INLINE float expm1f(float x) {
 /* 1 + x = 2^e (1 + t), 3/4 <= 1 + t < 3/2; t is exact. */
 CGL_INLINE float log1pf(float x) {
   const float infinite = __builtin_inff(), u = CGL_FMA(.25f, x, .25f);
-  const int k = cgl_float_bits(u) - 0x3e400000; /* 3/16 */
-  const float s4 = cgl_bits_float(0x40800000 - (k & (int)0xff800000));
-  const float e = (float)(k >> 23);
+  const unsigned k = (unsigned)cgl_float_bits(u) - 0x3e400000u; /* 3/16 */
+  const float s4 = cgl_bits_float((int)(0x40800000u - (k & 0xff800000u)));
+  const float e = (float)((int)k >> 23);
   const float t = CGL_FMA(.25f * s4, x, CGL_FMA(.25f, s4, -1.f));
   float p = -0.045092043f;
   p = CGL_FMA(p, t, 0.10462944f);

@@ -33,6 +33,7 @@ static const function functions[] = {
     {"rcbrt", POWER, POWER},
     {"hypot", POWER, POWER},
     {"rhypot", POWER, POWER},
+    {"cuCabs", POWER, POWER}, /* device_complex.h */
     {"tanh", 0, HYPERBOLIC},
     {"erf", 0, HYPERBOLIC},
     {"erfc", HYPERBOLIC, HYPERBOLIC},

@@ -167,30 +167,34 @@ static row find_sum(writer *w, row r, size_t i) {
 /* if (lane == 0) or if (threadIdx.x == blockDim.x - 1): only one thread of a
    row or of a warp does something.  Returns which, or 0 tokens; `of_row`: in a
    run of warps, the row's. */
-static row only_one(writer *w, const statement *s, bool *of_row) {
-  const row cond = cgl_few_expand(w, cgl_few_condition(w, s));
-  for (size_t i = 0; i + 4 < cond.n; i++) {
-    bool warp, x = false;
-    size_t n = w->run ? cgl_stride_lane(cond, i, &warp) : 0, open = 0;
-    if (n && warp)
-      continue;
-    if (!n && cgl_token_is_axis(cond.at, cond.n, i, "threadIdx")) {
-      x = true;
-      n = 3;
+static row find_one(writer *w, row cond, bool *of_row) {
+  static const row none;
+  for (size_t i = 0; i < cond.n;) {
+    const row term = cgl_few_next(cond, &i);
+    const size_t op = cgl_row_find(term, "==", "==");
+    row which = none;
+    if (cgl_row_find(term, "&&", "&&") < term.n)
+      which = find_one(w, term, of_row);
+    else if (op && op + 1 < term.n) {
+      const row x = cgl_row_unwrap(cgl_row_slice(term, 0, op));
+      bool warp = false;
+      const bool lane = w->run && cgl_stride_lane(x, 0, &warp) == x.n && !warp;
+      if (!lane && !(x.n == 3 && cgl_token_is_axis(x.at, 3, 0, "threadIdx")))
+        continue;
+      *of_row = !lane && w->run;
+      which = find_sum(w, term, op + 1);
+      if (op + 1 + which.n < term.n)
+        which = none;
     }
-    while (n && i > open && i + n < cond.n &&
-           cgl_token_is(&cond.at[i - open - 1], "(") &&
-           cgl_token_is(&cond.at[i + n], ")"))
-      open++, n++;
-    if (!n || i + n + 1 >= cond.n || !cgl_token_is(&cond.at[i + n], "==") ||
-        (i > open && !cgl_token_is(&cond.at[i - open - 1], "&&")))
-      continue;
-    *of_row = x && w->run;
-    row which = find_sum(w, cond, i + n + 1);
     if (which.n)
       return which;
   }
-  return (row){NULL, 0};
+  return none;
+}
+
+
+static row only_one(writer *w, const statement *s, bool *of_row) {
+  return find_one(w, cgl_few_expand(w, cgl_few_condition(w, s)), of_row);
 }
 
 

@@ -265,10 +265,11 @@ void cgl_values_find(tree *t);
    also has it everywhere in the kernel. */
 bool cgl_values_is_uniform(tree *t, row r, bool fixed);
 
-/* A function that has no effect, and a name of the source, no function's, that
-   has one value for all threads. */
+/* A function that has no effect; and names of the source, no function's, that
+   have one value for all threads, or one that never changes. */
 bool cgl_values_is_pure_call(const tree *t, const cgl_token *name);
 bool cgl_values_is_common(tree *t, const cgl_token *name);
+bool cgl_values_is_constant(tree *t, const cgl_token *name);
 
 /* Has a call of the source's function no effect, and a result that depends on
    its arguments alone?  (calls.c) */

@@ -316,7 +316,8 @@ static void put_head(writer *w, bool ordered, bool in_row, const char *from,
         : w->fast ? "32u"
                   : "cgl_m",
         w->fast ? "{cgl_wx + cgl_l, cgl_wy, cgl_wz}"
-                : "cgl_thread_at(cgl_t, cgl_bx, cgl_by)");
+                : "cgl_thread_at(cgl_t, cgl_bx, cgl_by, "
+                  "cgl_over_x, cgl_over_y)");
   if (w->global)
     cgl_text_put(w->out, " ::threadIdx.x = threadIdx.x; ::threadIdx.y = "
                          "threadIdx.y; ::threadIdx.z = threadIdx.z;");

@@ -63,7 +63,8 @@ static bool is_lasting(const split *s, row cond) {
     if (v ? v->shared || v->reference || v->addressed || v->dims.n ||
                 v->lambda || v->alias ||
                 cgl_values_is_assigned(t, s->whole->all, v)
-          : !cgl_values_is_common(t, x) || is_elsewhere(s->whole->all, cond, i))
+          : !cgl_values_is_constant(t, x) ||
+                is_elsewhere(s->whole->all, cond, i))
       return false;
   }
   return cond.n > 0;
@@ -72,16 +73,27 @@ static bool is_lasting(const split *s, row cond) {
 
 /* Does the statement begin with a declaration, or may it? */
 static bool may_declare(row r) {
-  return r.n > 1 && r.at[0].kind == CGL_TOKEN_NAME &&
-         !cgl_token_is_any(r.at, "if", "for", "while", "do", "switch") &&
-         !cgl_tree_is_assignment(&r.at[1]) && !cgl_tree_is_step(&r.at[1]) &&
-         !cgl_token_is_any(&r.at[1], "(", "[", ".", "->", ";");
+  static const char *const control[] = {"if", "for",    "while", "do",
+                                        "{",  "switch", ";",     NULL};
+  static const char *const words[] = {
+      "auto",          "decltype",   "alignas",       "__align__",
+      "__attribute__", "__typeof__", "typeof",        "asm",
+      "static_assert", "__asm__",    "__extension__", NULL};
+  if (cgl_token_is_of(r.at, control) ||
+      cgl_token_is_any(r.at, "*", "(", "++", "--"))
+    return false;
+  return r.n < 2 || r.at[0].kind != CGL_TOKEN_NAME ||
+         cgl_token_is_of(r.at, words) ||
+         !(cgl_tree_is_assignment(&r.at[1]) || cgl_tree_is_step(&r.at[1]) ||
+           cgl_token_is_any(&r.at[1], "[", ".", "->") ||
+           (cgl_token_is(&r.at[1], "(") && r.n > 2 &&
+            !cgl_token_is_any(&r.at[2], "*", "&", "&&")));
 }
 
 
 /* `int i = y * w + x;` and the like, in front of all else: every piece may have
    its own. */
-static bool is_number(const split *s, row declared, row list) {
+static bool is_number(const split *s, row declared, row rest) {
   tree *t = s->w->t;
   size_t i = 0;
   while (i < declared.n && cgl_token_is_any(&declared.at[i], "const", "int",
@@ -93,8 +105,8 @@ static bool is_number(const split *s, row declared, row list) {
   const variable own = {.name = declared.at[i],
                         .type = cgl_row_slice(declared, 0, i)};
   return !cgl_tree_find(t, &own.name) &&
-         !cgl_values_is_assigned(t, list, &own) &&
-         !cgl_values_is_addressed(t, list, &own.name);
+         !cgl_values_is_assigned(t, rest, &own) &&
+         !cgl_values_is_addressed(t, rest, &own.name);
 }
 
 
@@ -122,11 +134,12 @@ static row make_room(split *s, size_t n) {
 }
 
 
-/* Adds `if (cond) { front body }`. */
+/* Adds `if (cond) { front { body } }`: what the body declares may have a name
+   of the front. */
 static bool put_piece(split *s, row cond, row front, row body) {
   if (!body.n)
     return true;
-  row all = make_room(s, cond.n + front.n + body.n + 5);
+  row all = make_room(s, cond.n + front.n + body.n + 7);
   if (s->n == MOST_PIECES || !all.at)
     return false;
   const cgl_token *open = &s->whole->all.at[1]; /* behind its `if` */
@@ -135,7 +148,11 @@ static bool put_piece(split *s, row cond, row front, row body) {
   add_sign(&all, open, ")");
   add_sign(&all, open, "{");
   add(&all, front);
+  if (front.n)
+    add_sign(&all, open, "{");
   add(&all, body);
+  if (front.n)
+    add_sign(&all, open, "}");
   add_sign(&all, open, "}");
   statement *piece = cgl_tree_new(s->w->t, STATEMENT_PLAIN);
   piece->all = all;
@@ -178,7 +195,8 @@ static bool take_body(split *s, row cond, row front, row r) {
     end = cgl_tree_end(list, i);
     const row one = cgl_row_slice(list, i, end);
     if (may_declare(one)) {
-      if (given || front.n != i || !is_number(s, one, list))
+      if (given || front.n != i ||
+          !is_number(s, one, cgl_row_slice(list, end, list.n)))
         break;
       front = cgl_row_slice(list, 0, rest = end);
       continue;

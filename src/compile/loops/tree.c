@@ -280,6 +280,14 @@ unsigned cgl_tree_sync(tree *t, const cgl_token *at, size_t n) {
 /* ---- statements ---- */
 
 size_t cgl_tree_end(row r, size_t i) {
+  for (;;) /* what the compiler is told of a statement belongs to it */
+    if (i + 1 < r.n && cgl_token_is(&r.at[i], "[") &&
+        cgl_token_is(&r.at[i + 1], "["))
+      i = cgl_tokens_close(r.at, r.n, i);
+    else if (i + 1 < r.n && cgl_token_is(&r.at[i], "_Pragma"))
+      i = cgl_tokens_close(r.at, r.n, i + 1);
+    else
+      break;
   if (i >= r.n)
     return r.n;
   const cgl_token *x = &r.at[i];

@@ -90,8 +90,7 @@ void cgl_values_each(tree *t, statement *list,
 
 /* ---- expressions ---- */
 
-/* A name of the source that is one value everywhere. */
-static bool is_constant(tree *t, const cgl_token *name) {
+bool cgl_values_is_constant(tree *t, const cgl_token *name) {
   size_t chunk;
   if (!cgl_reach_chunk(t->program, name, 0, &chunk))
     return false;
@@ -101,6 +100,7 @@ static bool is_constant(tree *t, const cgl_token *name) {
   bool constant = false;
   for (size_t i = 0; i < c->count; i++) {
     constant |= cgl_token_is_any(&c->at[i], "constexpr", "const");
+    constant &= !cgl_token_is(&c->at[i], "*"); /* of what it points to */
     if (cgl_token_is(&c->at[i], "(") && i &&
         cgl_token_same(&c->at[i - 1], name) &&
         cgl_token_is(&c->at[c->count - 1], "}"))
@@ -131,7 +131,7 @@ static bool is_device_variable(tree *t, const cgl_token *name) {
 
 
 bool cgl_values_is_common(tree *t, const cgl_token *name) {
-  return is_constant(t, name) || is_device_variable(t, name);
+  return cgl_values_is_constant(t, name) || is_device_variable(t, name);
 }
 
 
@@ -191,7 +191,7 @@ static bool is_pure(tree *t, row r, bool fixed, bool threads) {
         continue;
       return false;
     }
-    if (is_constant(t, x) || (!fixed && is_device_variable(t, x)) ||
+    if (cgl_values_is_constant(t, x) || (!fixed && is_device_variable(t, x)) ||
         cgl_token_is_known_type(x))
       continue;
     return false;
@@ -386,7 +386,7 @@ static bool is_literal(tree *t, row r, bool list) {
   for (size_t i = 0; i < r.n; i++) {
     const variable *v = cgl_tree_find(t, &r.at[i]);
     if (r.at[i].kind == CGL_TOKEN_NAME && !cgl_token_is_type_word(&r.at[i]) &&
-        !(v ? v->constant || v->alias : is_constant(t, &r.at[i])) &&
+        !(v ? v->constant || v->alias : cgl_values_is_constant(t, &r.at[i])) &&
         !cgl_token_is_any(&r.at[i], "sizeof", "warpSize"))
       return false;
     if (cgl_token_is_any(&r.at[i], list ? "[" : "{", "["))
@@ -399,7 +399,8 @@ static bool is_literal(tree *t, row r, bool list) {
 /* Is the constant of the source of a type that words of the language name? */
 static bool is_number(tree *t, const cgl_token *name) {
   size_t chunk;
-  if (!is_constant(t, name) || !cgl_reach_chunk(t->program, name, 0, &chunk))
+  if (!cgl_values_is_constant(t, name) ||
+      !cgl_reach_chunk(t->program, name, 0, &chunk))
     return false;
   const cgl_chunk *c = &t->program->chunks[chunk];
   for (size_t i = 0; i < c->count; i++) {

@@ -553,7 +553,8 @@ void cgl_warp_put_run(writer *w, statement *s, statement *end) {
   put_run_body(w, before, n, s, end);
   cgl_text_put(w->out,
                "} else { const unsigned cgl_m = cgl_n - cgl_w < 32 ? cgl_n - "
-               "cgl_w : 32;\n");
+               "cgl_w : 32, cgl_over_x = cgl_reciprocal(cgl_bx), cgl_over_y = "
+               "cgl_reciprocal(cgl_by);\n");
   /* The second text has fewer regions, and the same uses. */
   int after = w->region;
   w->region = region;
