@@ -211,22 +211,4 @@ CGL_INLINE float erff(float x) {
   const float far = 1.f - cgl_scale_normal(1.f + cgl_exp_part(r), t);
   return a > 0.93f ? __builtin_copysignf(far, x) : CGL_FMA(p, x, x);
 }
-
-/* ---- of double ---- */
-
-/* 2^n is the product of both; n stands in the low bits of t.  Kept above zero,
-   because not all vectors have signed shifts of 64 bits. */
-CGL_INLINE double cgl_power_of_2(double t, int second) {
-  const uint64_t n = cgl_double_bits(t) - 0x4338000000000000ull + 2048;
-  const uint64_t half = n >> 1;
-  return cgl_bits_double(((second ? n - half : half) - 1) << 52);
-}
-/* x = 2^e m, sqrt(1/2) <= m < sqrt(2), for what is positive and normal. */
-CGL_INLINE double cgl_split(double x, double *e) {
-  const uint64_t root = 0x3fe6a09e667f3bcdull, one = 0x3ff0000000000000ull;
-  const uint64_t bits = cgl_double_bits(x) - root + one;
-  *e = cgl_bits_double((bits >> 52) + 0x4338000000000000ull) -
-       (CGL_ROUNDER_D + 1023.);
-  return cgl_bits_double((bits & 0xfffffffffffffull) + root);
-}
 #endif

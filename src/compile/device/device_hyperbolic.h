@@ -201,6 +201,13 @@ CGL_INLINE double erf(double x) {
   const double e = __builtin_fma(-s, p, 1. - s);
   return __builtin_copysign(y > 5.93 ? 1. : e, x);
 }
+/* 2^n is the product of both; n stands in the low bits of t.  Kept above zero,
+   because not all vectors have signed shifts of 64 bits. */
+CGL_INLINE double cgl_power_of_2(double t, int second) {
+  const uint64_t n = cgl_double_bits(t) - 0x4338000000000000ull + 2048;
+  const uint64_t half = n >> 1;
+  return cgl_bits_double(((second ? n - half : half) - 1) << 52);
+}
 /* exp(-x^2) q / (|x| + 3.5), with x^2 in two parts. */
 CGL_INLINE double erfc(double x) {
   const double a = __builtin_fabs(x), y = a > 28. ? 28. : a;

@@ -373,6 +373,14 @@ CGL_INLINE double pow(double x, double y) {
   /* the compiler leaves nothing else of a square; no product either */
   return y == 2 ? __builtin_fma(x, x, 0.) : none ? __builtin_nan("") : u;
 }
+/* x = 2^e m, sqrt(1/2) <= m < sqrt(2), for what is positive and normal. */
+CGL_INLINE double cgl_split(double x, double *e) {
+  const uint64_t root = 0x3fe6a09e667f3bcdull, one = 0x3ff0000000000000ull;
+  const uint64_t bits = cgl_double_bits(x) - root + one;
+  *e = cgl_bits_double((bits >> 52) + 0x4338000000000000ull) -
+       (CGL_ROUNDER_D + 1023.);
+  return cgl_bits_double((bits & 0xfffffffffffffull) + root);
+}
 /* The same in double, which makes it exact to the last place.  Double
    throughout: g++ does not vectorize a select of doubles by floats. */
 CGL_INLINE float powf(float base, float exponent) {

@@ -65,19 +65,21 @@ static const function functions[] = {
 static unsigned find_parts(const char *text, size_t length) {
   static const char *const fronts[] = {"", "__", "h2", "h"};
   unsigned parts = 0;
-  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-    const function *f = &functions[i];
-    const size_t n = strlen(f->name);
-    for (size_t k = 0; k < sizeof fronts / sizeof *fronts; k++) {
-      const size_t front = strlen(fronts[k]);
-      if (length < front + n || memcmp(text, fronts[k], front) ||
-          memcmp(text + front, f->name, n))
+  for (size_t k = 0; k < sizeof fronts / sizeof *fronts; k++) {
+    const size_t front = strlen(fronts[k]);
+    const char *name = text + front;
+    if (length <= front || memcmp(text, fronts[k], front))
+      continue;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+      const function *f = &functions[i];
+      if (*name != *f->name)
         continue;
-      const bool in_float = length == front + n + 1 && text[front + n] == 'f';
-      if (in_float || (length == n + front && k > 1))
-        parts |= ELEMENTARY | f->in_float;
-      else if (length == n + front)
-        parts |= ELEMENTARY | f->in_float | f->in_double;
+      const size_t n = strlen(f->name), rest = length - front - n;
+      if (length < front + n || rest > 1 || memcmp(name, f->name, n) ||
+          (rest && name[n] != 'f'))
+        continue;
+      const bool in_float = rest || *fronts[k] == 'h';
+      parts |= ELEMENTARY | f->in_float | (in_float ? 0 : f->in_double);
     }
   }
   return parts;
@@ -100,7 +102,8 @@ static unsigned all_parts(const cgl_job *job) {
 }
 
 
-static void put_parts(unsigned parts, cgl_text *out) {
+void cgl_host_put_functions(const cgl_job *job, cgl_text *out) {
+  const unsigned parts = job ? all_parts(job) : ~0u;
   if (parts)
     cgl_text_put(out, cgl_text_device_elementary);
   if (parts & POWER)
@@ -111,11 +114,6 @@ static void put_parts(unsigned parts, cgl_text *out) {
     cgl_text_put(out, cgl_text_device_angle);
   if (parts & TURN)
     cgl_text_put(out, cgl_text_device_turn);
-}
-
-
-void cgl_host_put_functions(const cgl_job *job, cgl_text *out) {
-  put_parts(job ? all_parts(job) : ~0u, out);
 }
 
 

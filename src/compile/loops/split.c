@@ -163,7 +163,7 @@ static bool put_piece(split *s, row cond, row front, row body) {
 
 
 /* `outer && inner`, or `outer && !(inner)`. */
-static row join(split *s, row outer, row inner, bool not ) {
+static row join(split *s, row outer, row inner, bool negated) {
   row all = make_room(s, outer.n + inner.n + 4);
   const cgl_token *open = &s->whole->all.at[1];
   if (!all.at)
@@ -171,12 +171,12 @@ static row join(split *s, row outer, row inner, bool not ) {
   add(&all, outer);
   if (outer.n)
     add_sign(&all, open, "&&");
-  if (not ) {
+  if (negated) {
     add_sign(&all, open, "!");
     add_sign(&all, open, "(");
   }
   add(&all, inner);
-  if (not )
+  if (negated)
     add_sign(&all, open, ")");
   return all;
 }
