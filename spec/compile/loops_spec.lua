@@ -503,7 +503,7 @@ extern "C" __global__ void k(int *x) {
   int t = threadIdx.x;
   if (t < 32)
     __syncthreads();
-  x[t] = t;
+  x[t] = __syncthreads_count(t);
 }]] },
     { "a loop around a barrier, left on a condition that depends on the thread", 3, [[
 extern "C" __global__ void k(int *x) {

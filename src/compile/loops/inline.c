@@ -191,6 +191,7 @@ typedef struct function {
 /* The only function of that name that has a body. */
 static bool find_function(tree *t, const cgl_token *name, function *out) {
   size_t chunk, found = 0;
+  row body, *made = NULL;
   for (size_t k = 0; cgl_reach_chunk(t->program, name, k, &chunk); k++) {
     const cgl_chunk *c = &t->program->chunks[chunk];
     size_t i = 0;
@@ -216,10 +217,16 @@ static bool find_function(tree *t, const cgl_token *name, function *out) {
     found++;
     out->type = cgl_tree_copy(t, c->at, i - 1);
     out->parameters = cgl_tree_copy(t, &c->at[i + 1], close - i - 2);
-    out->body_origin = &c->at[open + 1];
-    out->body = cgl_tree_copy(t, out->body_origin, c->count - open - 2);
+    body = (row){(cgl_token *)&c->at[open + 1], c->count - open - 2};
+    made = &t->bodies[chunk];
   }
-  return found == 1;
+  if (found != 1)
+    return false;
+  if (!made->at)
+    *made = cgl_lives_rewrite(t, body, out->parameters);
+  out->body_origin = made->at;
+  out->body = cgl_tree_copy(t, made->at ? made->at : name, made->n);
+  return true;
 }
 
 
@@ -785,6 +792,21 @@ static void join_branch(tree *t, statement *s, bool barrier) {
 }
 
 
+/* Moves the variables behind `from` in front of v, whose value names them: what
+   is computed again is so in their order. */
+static void place_before(tree *t, variable **from, const variable *v) {
+  variable **at = &t->variables, *first = *from;
+  while (*at && *at != v)
+    at = &(*at)->next;
+  if (!first || !*at)
+    return;
+  *t->last = *at;
+  *at = first;
+  *from = NULL;
+  t->last = from;
+}
+
+
 void cgl_tree_inline(tree *t, statement **list) {
   statement *s = *list, *next;
   statement **tail = list;
@@ -796,7 +818,9 @@ void cgl_tree_inline(tree *t, statement **list) {
     bool barrier = false; /* the condition names what a barrier gives */
     statement **before = tail;
     if (s->kind == STATEMENT_DECLARATION) {
+      variable **last = t->last;
       hoist(t, &s->value, &tail);
+      place_before(t, last, s->variable);
       s->variable->value = s->value;
       for (statement *p = *before; p; p = p->next)
         used |= p->kind == STATEMENT_WARP;

@@ -90,6 +90,12 @@ struct variable {
   const cgl_token *origin;   /* the source's declaration; NULL: made here */
 };
 
+/* What stands behind the statement that is read, up to the kernel's end. */
+typedef struct behind {
+  row r;
+  const struct behind *outer;
+} behind;
+
 typedef struct tree {
   cgl_program *program;
   cgl_arena *arena;
@@ -106,6 +112,7 @@ typedef struct tree {
   int loops;                      /* around what is read, with barriers */
   const cgl_token *origin, *copy; /* a row of the source, and what is read */
   unsigned char *known;           /* SYNC_* of every chunk */
+  row *bodies;     /* of the functions among them, rewritten (lives.c) */
   bool references; /* a function takes a reference to what is not const */
   bool extracts;   /* an operator >> is defined, which may take one */
   bool returns;    /* a thread may leave before a barrier */
@@ -122,7 +129,10 @@ typedef struct tree {
   int aparts; /* loops that were read as apart */
   const char *commons[MAX_PLAIN]; /* control that is read as its parts */
   size_t ncommons;
-  bool lone; /* that was tried, and did not help */
+  const char *leaves[MAX_PLAIN]; /* the `if` of those that threads leave by */
+  size_t nleaves;
+  const behind *rest; /* behind the list, where threads leave in it */
+  bool lone;          /* that was tried, and did not help */
 } tree;
 
 /* The tokens from one place up to another; has the row the word? */
@@ -222,6 +232,10 @@ void cgl_tree_inline(tree *t, statement **list);
    (count.c). */
 row cgl_count_rewrite(tree *t, row list);
 
+/* A copy of the body of a function, where a variable that is given a value anew
+   is another one from there on (lives.c). */
+row cgl_lives_rewrite(tree *t, row body, row parameters);
+
 /* Is the token the `for` of a loop that a strip's threads take together?
    (strip.c) */
 bool cgl_strip_is_loop(const tree *t, row r, size_t i);
@@ -243,6 +257,10 @@ bool cgl_apart_exclude(tree *t);
    be read again.  (common.c) */
 bool cgl_common_is_control(const tree *t, row r, size_t i);
 bool cgl_common_find(tree *t);
+
+/* Is the `if` at i one around a barrier, by which the other threads leave the
+   kernel?  (common.c) */
+bool cgl_common_is_leave(const tree *t, row r, size_t i);
 
 /* Reads `a = 1, b = c = 2;` as a statement for each: the new tail, or NULL when
    the row is no such.  (effects.c) */
@@ -274,6 +292,10 @@ bool cgl_values_is_constant(tree *t, const cgl_token *name);
 /* Has a call of the source's function no effect, and a result that depends on
    its arguments alone?  (calls.c) */
 bool cgl_calls_is_uniform(tree *t, const cgl_token *name);
+
+/* Is the variable of a class, or a vector that functions may change by
+   reference? */
+bool cgl_values_is_closed(tree *t, const variable *v);
 
 /* The uniform variable that `name = value;` or its like sets, or NULL. */
 variable *cgl_values_assignment(tree *t, row r);

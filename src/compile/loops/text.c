@@ -328,10 +328,17 @@ void cgl_put_type(writer *w, const variable *v) {
 }
 
 
-/* Of the name that the source gives, without what made it unique. */
+/* Of the name that the source gives: __1, __c and __l1 made it unique. */
 int cgl_put_length(const variable *v) {
-  int n = (int)v->name.length;
-  while (n > 2 && memcmp(v->name.text + n - 2, "__", 2))
-    n--;
-  return n > 2 ? n - 2 : (int)v->name.length;
+  const char *text = v->name.text;
+  for (int n = (int)v->name.length;;) {
+    int k = n;
+    while (k && text[k - 1] >= '0' && text[k - 1] <= '9')
+      k--;
+    if (k > 2 && (text[k - 1] == 'c' || text[k - 1] == 'l'))
+      k--;
+    if (k < 3 || memcmp(&text[k - 2], "__", 2) != 0)
+      return n;
+    n = k - 2;
+  }
 }

@@ -176,15 +176,18 @@ void cgl_tree_renew(tree *t) {
                 .given = t->given,
                 .aliases = t->given,
                 .known = t->known,
+                .bodies = t->bodies,
                 .strips = t->strips,
                 .turns = t->turns,
                 .text = t->text,
                 .nplain = t->nplain,
                 .ncommons = t->ncommons,
+                .nleaves = t->nleaves,
                 .lone = t->lone,
                 .reads = t->reads + 1};
   memcpy(again.plain, t->plain, sizeof again.plain);
   memcpy(again.commons, t->commons, sizeof again.commons);
+  memcpy(again.leaves, t->leaves, sizeof again.leaves);
   *t = again;
   t->last = &t->variables;
 }
@@ -721,6 +724,46 @@ static statement *read_control(tree *t, row r, size_t i, size_t end) {
 }
 
 
+static void add_text(cgl_tokens *out, const char *text, row r) {
+  cgl_lex(text, strlen(text), r.at ? r.at->line : 0, out);
+  for (size_t i = 0; i < r.n; i++)
+    cgl_tokens_add(out, r.at[i]);
+}
+
+
+/* `if (c) { S } else { E } R` at the end of the kernel, with a barrier in S, is
+   `if (!(c)) { { E } { R } return; } S R`. */
+static statement **read_leave(tree *t, row r, size_t i, size_t end,
+                              statement **tail) {
+  i += cgl_token_is(&r.at[i + 1], "constexpr");
+  const size_t close = cgl_tokens_close(r.at, end, i + 1);
+  const size_t stop = cgl_tree_end(cgl_row_slice(r, 0, end), close);
+  const behind *outer = t->rest;
+  const behind own = {cgl_row_slice(r, end, r.n), outer};
+  cgl_tokens out = {0};
+  add_text(&out, "if ( !", cgl_row_slice(r, i + 1, close));
+  add_text(&out, ") { {", cgl_row_slice(r, stop + 1, end));
+  add_text(&out, "} {", own.r);
+  for (; outer; outer = outer->outer)
+    add_text(&out, "", outer->r);
+  add_text(&out, "} return ; }", (row){NULL, 0});
+  statement *s = cgl_tree_new(t, STATEMENT_PLAIN);
+  t->failed |= out.failed;
+  if (!out.failed)
+    s->all = cgl_tree_copy(t, out.at, out.count);
+  cgl_tokens_free(&out);
+  *tail = s;
+  tail = &s->next;
+  outer = t->rest;
+  t->rest = &own;
+  *tail = read_body(t, r, close, stop);
+  t->rest = outer;
+  while (*tail)
+    tail = &(*tail)->next;
+  return tail;
+}
+
+
 /* Does a break or continue leave the statement for a loop with barriers? */
 static bool leaves_loop(const tree *t, row all) {
   bool chosen = cgl_token_is(all.at, "switch");
@@ -742,6 +785,8 @@ static statement **read_statement(tree *t, row r, size_t i, size_t end,
     return tail;
   }
   bool control = cgl_token_is_any(x, "if", "for", "while", "do", "switch", "{");
+  if (cgl_common_is_leave(t, r, i))
+    return read_leave(t, r, i, end, tail);
   if (cgl_token_is_any(x, "break", "continue")) {
     s = cgl_tree_new(t, STATEMENT_JUMP);
   } else if (cgl_apart_is_loop(t, r, i)) {

@@ -487,8 +487,7 @@ static bool is_number_value(tree *t, row r, int depth) {
 }
 
 
-/* Of a class, or of vectors that functions may change by reference. */
-static bool is_closed(tree *t, const variable *v) {
+bool cgl_values_is_closed(tree *t, const variable *v) {
   if (v->alias || v->lambda)
     return false;
   if (v->is_auto)
@@ -535,85 +534,20 @@ static void see_captured(tree *t, statement *s, row r, void *user) {
 }
 
 
-/* ---- values that end ---- */
-
-static void rename_row(tree *t, statement *s, row r, void *user) {
-  const variable *const *pair = user; /* the old name and the new */
-  (void)t;
-  (void)s;
-  for (size_t i = 0; i < r.n; i++)
-    if (cgl_tree_is_name(r, i) && cgl_token_same(&r.at[i], &pair[0]->name)) {
-      r.at[i].text = pair[1]->name.text;
-      r.at[i].length = pair[1]->name.length;
-    }
-}
-
-
-/* Is the statement `v = value;`, of a variable with nothing but values? */
-static bool begins_anew(tree *t, const statement *s, const variable *v) {
-  bool plain = s->kind == STATEMENT_PLAIN && !s->sync && !s->escapes &&
-               s->all.n > 3 && cgl_token_is(&s->all.at[1], "=") &&
-               cgl_token_same(&s->all.at[0], &v->name) && !v->dims.n &&
-               !v->shared && !v->reference && !v->addressed && !v->alias &&
-               !v->lambda && !v->is_auto && !v->closed;
-  for (size_t i = 0; i < v->type.n && plain; i++)
-    plain = !cgl_token_is_any(&v->type.at[i], "volatile", "static");
-  for (size_t i = 2; i < s->all.n && plain; i++)
-    plain = !cgl_tree_is_assignment(&s->all.at[i]) &&
-            !cgl_token_is(&s->all.at[i], "{");
-  for (const variable *other = t->variables; other && plain;
-       other = other->next)
-    for (size_t i = 0; i < other->value.n && plain; i++)
-      plain = !(other->lambda && cgl_token_same(&other->value.at[i], &v->name));
-  return plain;
-}
-
-
-/* An assignment in the list that declares the variable ends what it was: from
-   there on it is another one.  So what no thread asks for behind a barrier has
-   no array, and what is set once may be uniform or computed again. */
-static void split_variables(tree *t, statement *list) {
-  for (statement *s = list; s; s = s->next) {
-    split_variables(t, s->body);
-    split_variables(t, s->otherwise);
-    variable *v = s->kind == STATEMENT_DECLARATION ? s->variable : NULL;
-    for (statement *to = s->next; v && to; to = to->next) {
-      if (!begins_anew(t, to, v))
-        continue;
-      cgl_token name =
-          cgl_tree_token(t, &to->all.at[0], "%.*s__%d", cgl_put_length(v),
-                         v->name.text, ++t->ids);
-      variable *anew = cgl_tree_declare(t, &name);
-      anew->type = v->type;
-      anew->origin = v->origin;
-      anew->home = to;
-      to->kind = STATEMENT_DECLARATION;
-      to->variable = anew;
-      to->value = anew->value = (row){to->all.at + 1, to->all.n - 2};
-      const variable *pair[] = {v, anew};
-      cgl_values_each(t, to->next, rename_row, pair);
-      break; /* the rest is the new one's */
-    }
-  }
-}
-
-
 void cgl_values_find(tree *t) {
   for (variable *v = t->variables; v; v = v->next)
     v->closed = !v->shared &&
                 !(v->home && v->home->kind == STATEMENT_BARRIER) &&
-                is_closed(t, v);
+                cgl_values_is_closed(t, v);
   cgl_values_each(t, t->body, see_uses, NULL);
-  if (!t->strips) {
+  if (!t->strips)
     cgl_effects_split(t, &t->body);
-    split_variables(t, t->body);
-  }
   for (variable *v = t->variables; v; v = v->next)
     v->assigned = v->changed = v->addressed = false;
   for (variable *v = t->variables; v; v = v->next)
     v->closed = !v->shared &&
                 !(v->home && v->home->kind == STATEMENT_BARRIER) &&
-                is_closed(t, v);
+                cgl_values_is_closed(t, v);
   cgl_values_each(t, t->body, see_uses, NULL);
   for (variable *v = t->variables; v; v = v->next)
     if (v->lambda && v->home)

@@ -653,7 +653,9 @@ static row kernel_body(tree *t) {
     return (row){NULL, 0};
   if (!t->text.n) /* the same tokens whenever the kernel is read */
     t->text = cgl_count_rewrite(
-        t, (row){(cgl_token *)&c->at[i + 1], c->count - i - 2});
+        t, cgl_lives_rewrite(
+               t, (row){(cgl_token *)&c->at[i + 1], c->count - i - 2},
+               (row){(cgl_token *)k->parameters, k->nparameters}));
   row body = cgl_tree_copy(t, t->text.at ? t->text.at : c->at, t->text.n);
   t->origin = t->text.at;
   t->copy = body.at;
@@ -765,7 +767,8 @@ static int loops_write(cgl_program *program, const cgl_signature *kernel,
   cgl_text first = {0}, second = {0};
   t.last = &t.variables;
   t.known = cgl_arena_alloc(arena, program->nchunks + 1);
-  t.failed = !t.known;
+  t.bodies = cgl_arena_alloc(arena, (program->nchunks + 1) * sizeof *t.bodies);
+  t.failed = !t.known || !t.bodies;
   if (!t.failed)
     read_kernel(&t);
   while (cgl_strip_exclude(&(writer){.t = &t}) ||
