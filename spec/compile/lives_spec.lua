@@ -53,10 +53,11 @@ local function kernel(name, body)
 end
 
 local prelude = [[
+  #define WAIT(c) if (c) { __syncthreads(); s[t] += 3u; }
+  __device__ void wait(bool c) { if (c) __syncthreads(); }
   __device__ void bump(unsigned &x) { x = x * 5u + 1u; }
-  __device__ unsigned twice(unsigned x) { x = x * 2u; s_wait(); x = x + 1u; return x; }
+  __device__ unsigned twice(unsigned x) { x = x * 2u; __syncthreads(); x = x + 1u; return x; }
 ]]
-prelude = prelude:gsub("s_wait%(%)", "__syncthreads()")
 
 -- Kernels as they are written, and the form that they run in.
 local written = {
@@ -83,6 +84,9 @@ local written = {
     .. "all[place] = s[t] + i;" },
   { "if (x < n) { for (int k = 0; k < n; k++) { if (s[t] & 1u) __syncthreads(); } }", "fibers" },
   { "if (x < n) __syncthreads(); s[t]++; __syncthreads(); all[place] = s[t];", "fibers" },
+  { "wait(x < n); wait(x < n + 1); all[place] = s[t];", "fibers" },
+  { "WAIT(n > x) WAIT(n > x + 1) all[place] = s[t];", "fibers" },
+  { "auto g = [&](bool c) { if (c) __syncthreads(); }; g(x < n); all[place] = 3u;", "fibers" },
 }
 
 -- ---- random kernels ----

@@ -17,6 +17,9 @@
 #define __builtin_assume(c) ((c) ? (void)0 : __builtin_unreachable())
 #endif
 
+/* names that are not the compiler's in CUDA C */
+#undef linux
+#undef unix
 #define __CUDACC__ 1
 #define __CUDACC_VER_MAJOR__ 12
 #define __CUDACC_VER_MINOR__ 0
@@ -71,6 +74,31 @@ template <class T> constexpr const T *end(initializer_list<T> l) noexcept {
 }
 } // namespace std
 
+template <class T> struct cgl_unbound {
+  typedef T type;
+};
+template <class T> struct cgl_unbound<T &> {
+  typedef T type;
+};
+template <class T> struct cgl_unbound<T &&> {
+  typedef T type;
+};
+/* Likewise. */
+namespace std {
+template <class T>
+constexpr typename ::cgl_unbound<T>::type &&move(T &&value) noexcept {
+  return static_cast<typename ::cgl_unbound<T>::type &&>(value);
+}
+template <class T>
+constexpr T &&forward(typename ::cgl_unbound<T>::type &value) noexcept {
+  return static_cast<T &&>(value);
+}
+template <class T>
+constexpr T &&forward(typename ::cgl_unbound<T>::type &&value) noexcept {
+  return static_cast<T &&>(value);
+}
+} // namespace std
+
 typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
@@ -79,6 +107,22 @@ typedef __SIZE_TYPE__ size_t;
 typedef __PTRDIFF_TYPE__ ptrdiff_t;
 typedef long clock_t;
 typedef unsigned long long cudaGraphConditionalHandle;
+
+/* What sources have beside their kernels; NVRTC knows these names, too. */
+typedef struct CUstream_st *cudaStream_t;
+typedef struct CUevent_st *cudaEvent_t;
+typedef struct cudaArray *cudaArray_t;
+typedef unsigned long long cudaTextureObject_t, cudaSurfaceObject_t;
+struct cudaPitchedPtr {
+  void *ptr;
+  size_t pitch, xsize, ysize;
+};
+struct cudaExtent {
+  size_t width, height, depth;
+};
+struct cudaPos {
+  size_t x, y, z;
+};
 
 #define CGL_VECTOR(T, N, A2, A4)                    \
   struct N##1 {                                     \

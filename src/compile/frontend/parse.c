@@ -244,6 +244,21 @@ static void add_variable(cgl_program *p, const char *scope,
 }
 
 
+/* The `{` of `struct T : A {` at i, or 0: T is no variable's name. */
+static size_t find_record_body(const cgl_token *at, size_t count, size_t i) {
+  if (!cgl_token_is_any(&at[i], "struct", "class", "union", "enum"))
+    return 0;
+  for (i++; i + 1 < count && at[i].kind == CGL_TOKEN_NAME &&
+            cgl_token_is_any(&at[i + 1], "(");)
+    i = cgl_tokens_close(at, count, i + 1); /* __align__(8) */
+  i += i < count && at[i].kind == CGL_TOKEN_NAME;
+  if (i < count && cgl_token_is(&at[i], ":"))
+    while (i < count && !cgl_token_is_any(&at[i], "{", ";", "="))
+      i++;
+  return i < count && cgl_token_is(&at[i], "{") ? i : 0;
+}
+
+
 /* `__constant__ float a[4], b;`: every declared name. */
 static void read_variables(cgl_program *p, const cgl_token *at, size_t count,
                            const char *scope, const prefix *pre) {
@@ -261,8 +276,11 @@ static void read_variables(cgl_program *p, const cgl_token *at, size_t count,
   bool seen = false; /* the declarator's name has been found */
   for (size_t i = 0; i < count; i++) {
     const cgl_token *t = &at[i];
-    if (t->kind == CGL_TOKEN_NAME && cgl_token_takes_arguments(t) &&
-        i + 1 < count && cgl_token_is(&at[i + 1], "("))
+    const size_t body = seen ? 0 : find_record_body(at, count, i);
+    if (body) {
+      i = cgl_tokens_close(at, count, body) - 1;
+    } else if (t->kind == CGL_TOKEN_NAME && cgl_token_takes_arguments(t) &&
+               i + 1 < count && cgl_token_is(&at[i + 1], "("))
       i = cgl_tokens_close(at, count, i + 1) - 1;
     else if (cgl_token_is(t, "<") && !seen)
       i = cgl_tokens_close_angle(at, count, i) - 1;

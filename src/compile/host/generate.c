@@ -294,7 +294,7 @@ static void add_exports(const cgl_host_job *h, cgl_text *out) {
   if (cgl_program_contains(job->program, "__shared__"))
     cgl_text_print(out,
                    "extern \"C\" { __thread char cgl_dynamic_shared[%d] "
-                   "__attribute__((aligned(128))); }\n",
+                   "__attribute__((__aligned__(128))); }\n",
                    DYNAMIC_SHARED);
   add_loops(h, out);
   if (image->nsignatures)
@@ -326,7 +326,7 @@ static void add_exports(const cgl_host_job *h, cgl_text *out) {
   cgl_text_put(out, image->nvariables ? "};\n" : "");
   cgl_text_print(
       out,
-      "extern \"C\" __attribute__((visibility(\"default\"), used)) "
+      "extern \"C\" __attribute__((__visibility__(\"default\"), __used__)) "
       "const cgl_host_module cgl_exported "
       "__asm__(\""
       "cgl_host_module"
@@ -380,6 +380,7 @@ void cgl_host_generate(const cgl_host_job *h, cgl_text *out) {
   const cgl_job *job = h->job;
   cgl_text_put(out, "#line 1 \"cgraphlua\"\n");
   add_header(job, out);
+  cgl_source_put_own_types(job->program, out);
   add_defines(job->source, out);
   cgl_text_print(out, "#line %d \"", job->source->line);
   cgl_text_quote(out, job->source->file);
@@ -407,6 +408,7 @@ const char *cgl_host_outline(const cgl_job *job, cgl_text *out) {
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     cgl_text_print(out, "\n#undef %s\n#define %s %s\n", words[i], words[i],
                    words[i]);
+  cgl_source_put_own_types(job->program, out);
   add_defines(job->source, out);
   cgl_text_print(out, "%s\n#line %d \"", mark, job->source->line);
   cgl_text_quote(out, job->source->file);

@@ -206,6 +206,8 @@ static const char *const gcc_options[] = {
     "stack-clash-protection-guard-size=12",
 #endif
     "-Wno-builtin-declaration-mismatch",
+    /* for nvcc it is no error */
+    "-Wno-narrowing",
     /* a shape that a kernel has a function for may be none of its own */
     "-Wno-aggressive-loop-optimizations",
     /* both take the address of threadIdx, which then is memory that any
@@ -246,7 +248,6 @@ static const char *const scalar_options[] = {"-fno-tree-loop-vectorize", NULL};
 static const char *const clang_options[] = {
     "-fno-color-diagnostics", "-fno-caret-diagnostics",
     "-Wno-ignored-attributes", "-Wno-pass-failed",
-    /* for nvcc it is none */
     "-Wno-c++11-narrowing", NULL};
 
 static const char *const link_options[] = {

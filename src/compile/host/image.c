@@ -42,7 +42,7 @@ void cgl_host_add_questions(const cgl_image *image, cgl_text *out) {
     const char *name = image->signatures[i].name;
     cgl_text_print(out,
                    "template struct cgl_told<%zu, 0, "
-                   "cgl_answer<decltype(&%s)>::told>;\n",
+                   "cgl_answer<decltype(&%s)>::cgl_all>;\n",
                    i, *name == '&' ? name + 1 : name);
   }
   for (size_t i = 0; i < image->nsignatures; i++)

@@ -6,73 +6,22 @@
    Only a kernel that would be refused for a condition around a barrier is read
    again like that: what its conditions are made of is looked for, and control
    that changes it is read as its parts, until nothing more is found.
-   Where the condition of an `if` does depend on the thread, and no barrier
-   stands behind it, the threads for which it does not hold are those that leave
-   the kernel: `if (i < n) { ...; __syncthreads(); ... }` is most of a kernel.
    Invariant: a kernel that still is to be refused then is read as at first, so
    that the reason is the source's. */
 #include "compile/loops/loops_private.h"
 
 
-static bool is_one_of(const char *const *list, size_t n, const cgl_token *at) {
-  for (size_t k = 0; k < n; k++)
-    if (list[k] == at->text)
+static bool is_shared_control(const tree *t, const cgl_token *at) {
+  for (size_t k = 0; k < t->ncommons; k++)
+    if (t->commons[k] == at->text)
       return true;
   return false;
-}
-
-
-static bool is_shared_control(const tree *t, const cgl_token *at) {
-  return is_one_of(t->commons, t->ncommons, at);
 }
 
 
 bool cgl_common_is_control(const tree *t, row r, size_t i) {
   return cgl_token_is_any(&r.at[i], "if", "for", "while", "do", "{") &&
          is_shared_control(t, &r.at[i]);
-}
-
-
-bool cgl_common_is_leave(const tree *t, row r, size_t i) {
-  return t->nleaves && is_one_of(t->leaves, t->nleaves, &r.at[i]);
-}
-
-
-/* ---- where threads leave ---- */
-
-static bool synchronizes(const statement *list) {
-  for (const statement *s = list; s; s = s->next)
-    if (s->sync & (SYNC_BLOCK | SYNC_WARP))
-      return true;
-  return false;
-}
-
-
-static bool declares_shared(const statement *list) {
-  for (const statement *s = list; s; s = s->next)
-    if (s->variable && s->variable->shared)
-      return true;
-  return false;
-}
-
-
-/* Finds an `if` of the kernel's last list, or of the last in that, by which
-   threads may leave. */
-static bool find_leave(tree *t, statement *list) {
-  for (statement *s = list; s; s = s->next) {
-    const bool last = !synchronizes(s->next);
-    if (s->kind == STATEMENT_IF && (s->sync & SYNC_BLOCK) && last &&
-        !synchronizes(s->otherwise) && !declares_shared(s->next) &&
-        cgl_token_is(s->all.at, "if") &&
-        !cgl_values_is_uniform(t, s->cond, false) && t->nleaves < MAX_PLAIN) {
-      t->leaves[t->nleaves++] = s->all.at->text;
-      return true;
-    }
-    if (!s->next && (s->kind == STATEMENT_IF || s->kind == STATEMENT_BLOCK) &&
-        (find_leave(t, s->body) || find_leave(t, s->otherwise)))
-      return true;
-  }
-  return false;
 }
 
 
@@ -170,7 +119,7 @@ bool cgl_common_find(tree *t) {
     return false;
   if (t->why)
     return give_up(t);
-  if (find_leave(t, t->body)) {
+  if (cgl_leave_find(t, t->body)) {
     cgl_tree_renew(t);
     return true;
   }

@@ -50,6 +50,7 @@ typedef struct statement {
   bool escapes;             /* a break or continue in it leaves it */
   bool apart;               /* a loop that synchronizes nothing (apart.c) */
   bool common;              /* control that synchronizes nothing (common.c) */
+  bool inlined;             /* of a function, not of the kernel's own text */
   const cgl_token *few;     /* the lanes below it are wanted (first.c) */
   bool whole;               /* all lanes are, of what begins here */
   struct statement *beside; /* in a ring: what is whole when this is */
@@ -155,8 +156,10 @@ unsigned cgl_tree_sync(tree *t, const cgl_token *at, size_t n);
 /* Declares a type that stands for the tokens. */
 variable *cgl_tree_alias(tree *t, const cgl_token *name, row type);
 
-/* The statements of a row of tokens. */
+/* The statements of a row of tokens; of the one that is r[from..to), without
+   its braces. */
 statement *cgl_tree_read(tree *t, row r);
+statement *cgl_tree_read_body(tree *t, row r, size_t from, size_t to);
 
 /* Sets `sync` and `escapes` of the statements and all in them. */
 void cgl_tree_mark(tree *t, statement *list);
@@ -258,9 +261,13 @@ bool cgl_apart_exclude(tree *t);
 bool cgl_common_is_control(const tree *t, row r, size_t i);
 bool cgl_common_find(tree *t);
 
-/* Is the `if` at i one around a barrier, by which the other threads leave the
-   kernel?  (common.c) */
-bool cgl_common_is_leave(const tree *t, row r, size_t i);
+/* Is the statement at i an `if` around a barrier, by which the other threads
+   leave the kernel?  Reads it; and finds one in what ends the kernel: true when
+   there was one, and the kernel is to be read again.  (leave.c) */
+bool cgl_leave_is(const tree *t, row r, size_t i);
+statement **cgl_leave_read(tree *t, row r, size_t i, size_t end,
+                           statement **tail);
+bool cgl_leave_find(tree *t, statement *list);
 
 /* Reads `a = 1, b = c = 2;` as a statement for each: the new tail, or NULL when
    the row is no such.  (effects.c) */

@@ -199,6 +199,7 @@ statement *cgl_tree_new(tree *t, statement_kind kind) {
   if (!s)
     return t->failed = true, &spare;
   s->kind = kind;
+  s->inlined = t->depth > 0;
   return s;
 }
 
@@ -653,8 +654,7 @@ static statement *read_list(tree *t, row r) {
 }
 
 
-/* The statement after a header, without its braces. */
-static statement *read_body(tree *t, row r, size_t from, size_t to) {
+statement *cgl_tree_read_body(tree *t, row r, size_t from, size_t to) {
   if (from < to && cgl_token_is(&r.at[from], "{"))
     return read_list(t, cgl_row_slice(r, from + 1, to - 1));
   return read_list(t, cgl_row_slice(r, from, to));
@@ -697,7 +697,7 @@ static statement *read_control(tree *t, row r, size_t i, size_t end) {
   if (s->kind == STATEMENT_DO) {
     size_t stop = cgl_tree_end(r, i + 1);
     t->loops++;
-    s->body = read_body(t, r, i + 1, stop);
+    s->body = cgl_tree_read_body(t, r, i + 1, stop);
     t->loops--;
     size_t close = cgl_tokens_close(r.at, end, stop + 1);
     s->cond = cgl_row_slice(r, stop + 2, close - 1);
@@ -712,55 +712,15 @@ static statement *read_control(tree *t, row r, size_t i, size_t end) {
     s->cond = cgl_row_slice(r, i + 2, close - 1);
   size_t stop = branch ? cgl_tree_end(r, close) : end;
   t->loops += !branch;
-  s->body = read_body(t, r, close, stop);
+  s->body = cgl_tree_read_body(t, r, close, stop);
   if (branch && stop < end)
-    s->otherwise = read_body(t, r, stop + 1, end);
+    s->otherwise = cgl_tree_read_body(t, r, stop + 1, end);
   t->loops -= !branch;
   if (cgl_strip_is_loop(t, r, i)) {
     cgl_strip_end_loop(t, s, x);
     t->turned++;
   }
   return s;
-}
-
-
-static void add_text(cgl_tokens *out, const char *text, row r) {
-  cgl_lex(text, strlen(text), r.at ? r.at->line : 0, out);
-  for (size_t i = 0; i < r.n; i++)
-    cgl_tokens_add(out, r.at[i]);
-}
-
-
-/* `if (c) { S } else { E } R` at the end of the kernel, with a barrier in S, is
-   `if (!(c)) { { E } { R } return; } S R`. */
-static statement **read_leave(tree *t, row r, size_t i, size_t end,
-                              statement **tail) {
-  i += cgl_token_is(&r.at[i + 1], "constexpr");
-  const size_t close = cgl_tokens_close(r.at, end, i + 1);
-  const size_t stop = cgl_tree_end(cgl_row_slice(r, 0, end), close);
-  const behind *outer = t->rest;
-  const behind own = {cgl_row_slice(r, end, r.n), outer};
-  cgl_tokens out = {0};
-  add_text(&out, "if ( !", cgl_row_slice(r, i + 1, close));
-  add_text(&out, ") { {", cgl_row_slice(r, stop + 1, end));
-  add_text(&out, "} {", own.r);
-  for (; outer; outer = outer->outer)
-    add_text(&out, "", outer->r);
-  add_text(&out, "} return ; }", (row){NULL, 0});
-  statement *s = cgl_tree_new(t, STATEMENT_PLAIN);
-  t->failed |= out.failed;
-  if (!out.failed)
-    s->all = cgl_tree_copy(t, out.at, out.count);
-  cgl_tokens_free(&out);
-  *tail = s;
-  tail = &s->next;
-  outer = t->rest;
-  t->rest = &own;
-  *tail = read_body(t, r, close, stop);
-  t->rest = outer;
-  while (*tail)
-    tail = &(*tail)->next;
-  return tail;
 }
 
 
@@ -785,8 +745,8 @@ static statement **read_statement(tree *t, row r, size_t i, size_t end,
     return tail;
   }
   bool control = cgl_token_is_any(x, "if", "for", "while", "do", "switch", "{");
-  if (cgl_common_is_leave(t, r, i))
-    return read_leave(t, r, i, end, tail);
+  if (cgl_leave_is(t, r, i))
+    return cgl_leave_read(t, r, i, end, tail);
   if (cgl_token_is_any(x, "break", "continue")) {
     s = cgl_tree_new(t, STATEMENT_JUMP);
   } else if (cgl_apart_is_loop(t, r, i)) {

@@ -244,7 +244,7 @@ void cgl_nvrtc_device_text(cgl_text *out) {
 static char *question_about(const cgl_image *image, size_t i, size_t part) {
   const char *name = image->signatures[i].name;
   return part ? cgl_format("&cgl_tell<cgl_fields_%zu_%zu>", i, part - 1)
-              : cgl_format("&cgl_tell<cgl_answer<decltype(&%s)>::told>",
+              : cgl_format("&cgl_tell<cgl_answer<decltype(&%s)>::cgl_all>",
                            *name == '&' ? name + 1 : name);
 }
 
@@ -375,6 +375,7 @@ static void write_source(const cgl_job *job, source_form form, cgl_text *out) {
     cgl_text_put(out, cgl_text_device_random);
   if (cgl_program_is_complex(job->program))
     cgl_text_put(out, cgl_text_device_complex);
+  cgl_source_put_own_types(job->program, out);
   cgl_text_print(out, "#line %d \"", s->line);
   cgl_text_quote(out, s->file);
   cgl_text_put(out, "\"\n");

@@ -88,7 +88,7 @@ void cgl_source_ask(cgl_text *out) {
       "template <class F> struct cgl_answer;\n"
       "template <class... A> struct cgl_answer<void (*)(A...)> {\n"
       "  typedef cgl_words<cgl_type<A>::word..., cgl_type<A>::element...,\n"
-      "    cgl_type<A>::align...> told; };\n",
+      "    cgl_type<A>::align...> cgl_all; };\n",
       POINTER, READONLY);
   cgl_source_ask_records(out);
 }

@@ -361,3 +361,33 @@ void cgl_source_rewrite(const cgl_source *source, bool host,
   copy_to(&e, source->text + source->length);
   cgl_tokens_free(&row);
 }
+
+
+void cgl_source_put_own_types(const cgl_program *program, cgl_text *out) {
+  static const struct {
+    const char *name, *type;
+  } ours[] = {
+      {"int8_t", "signed char"},  {"uint8_t", "unsigned char"},
+      {"int16_t", "short"},       {"uint16_t", "unsigned short"},
+      {"int32_t", "int"},         {"uint32_t", "unsigned int"},
+      {"int64_t", "long"},        {"uint64_t", "unsigned long"},
+      {"intptr_t", "long"},       {"uintptr_t", "unsigned long"},
+      {"uchar", "unsigned char"}, {"ushort", "unsigned short"},
+      {"uint", "unsigned int"},   {"ulong", "unsigned long"},
+  };
+  for (const cgl_alias *a = program->aliases; a; a = a->outer)
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+      const char *type = ours[i].type;
+      size_t k = 0;
+      if (!cgl_token_is(&a->name, ours[i].name))
+        continue;
+      for (; k < a->count && strncmp(type, a->at[k].text, a->at[k].length) == 0;
+           k++) {
+        type += a->at[k].length;
+        type += *type == ' ';
+      }
+      if (k < a->count || *type)
+        cgl_text_print(out, "#define %s cgl_own_%s\n", ours[i].name,
+                       ours[i].name);
+    }
+}

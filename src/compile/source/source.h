@@ -85,6 +85,10 @@ void cgl_source_rewrite(const cgl_source *source, bool host,
                         const cgl_stride_loop *const *loops, size_t n,
                         const cgl_program *program, cgl_text *out);
 
+/* Makes way for the types that the source has under names of ours, as
+   `typedef unsigned long long uint64_t;`.  It stands in front of the source. */
+void cgl_source_put_own_types(const cgl_program *program, cgl_text *out);
+
 /* Notes the files that a compile read (a NUL after each path), and every place
    where a file would be read instead of one of them, or would be found by
    __has_include. */
@@ -95,7 +99,7 @@ void cgl_source_note_files(cgl_job *job, const char *files, size_t length);
 /* Writes the templates by which a compiler tells what parameters are.  They
    stand in front of the source.  cgl_type<T> has three words: `word` (kind,
    stars, const), `element` (bytes of the value or pointee, 0 unknown) and
-   `align`.  cgl_answer<F>::told is a cgl_words of all parameters of F.  The
+   `align`.  cgl_answer<F>::cgl_all is a cgl_words of all parameters of F.  The
    compiler's own text defines the macro cgl_offset(T, field). */
 void cgl_source_ask(cgl_text *out);
 
