@@ -610,10 +610,17 @@ bool cgl_program_contains(const cgl_program *p, const char *part) {
 }
 
 
-bool cgl_program_is_macro(const cgl_program *p, const cgl_token *name) {
+bool cgl_program_expands(const cgl_program *p, const cgl_token *row,
+                         size_t count, size_t i) {
+  bool function;
+  if (row[i].kind != CGL_TOKEN_NAME)
+    return false;
   while (p->guess)
     p = p->guess;
-  return cgl_pp_defines(&p->pp, name);
+  const bool defined = cgl_pp_defines(&p->pp, &row[i], &function);
+  if (function)
+    return i + 1 == count || cgl_token_is(&row[i + 1], "(");
+  return defined || row[i].shut;
 }
 
 

@@ -62,8 +62,10 @@ static cgl_macro *find_macro(cgl_pp *pp, const cgl_token *name) {
 }
 
 
-bool cgl_pp_defines(const cgl_pp *pp, const cgl_token *name) {
-  return pp->macros && find_macro((cgl_pp *)pp, name);
+bool cgl_pp_defines(const cgl_pp *pp, const cgl_token *name, bool *function) {
+  const cgl_macro *macro = pp->macros ? find_macro((cgl_pp *)pp, name) : NULL;
+  *function = macro && macro->function;
+  return macro != NULL;
 }
 
 

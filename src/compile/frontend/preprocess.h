@@ -47,8 +47,9 @@ int cgl_pp_output(cgl_pp *pp, const char *text, size_t length, const char *file,
 /* Are two rows the same but for names that stand for their place? */
 bool cgl_pp_agree(const cgl_pp *a, const cgl_pp *b);
 
-/* Is there a macro of that name at the end of the text? */
-bool cgl_pp_defines(const cgl_pp *pp, const cgl_token *name);
+/* Is there a macro of that name at the end of the text?  *function: one that is
+   expanded in front of a bracket alone. */
+bool cgl_pp_defines(const cgl_pp *pp, const cgl_token *name, bool *function);
 
 /* Frees the tokens and everything they point to. */
 void cgl_pp_free(cgl_pp *pp);

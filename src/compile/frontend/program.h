@@ -106,8 +106,9 @@ unsigned cgl_reach_features(cgl_program *program, size_t chunk,
 bool cgl_reach_chunk(const cgl_program *program, const cgl_token *name,
                      size_t nth, size_t *chunk);
 
-/* Is the token a macro's name, so that it must not be written again? */
-bool cgl_program_is_macro(const cgl_program *program, const cgl_token *name);
+/* Might the token of a row be expanded where it is written again? */
+bool cgl_program_expands(const cgl_program *program, const cgl_token *row,
+                         size_t count, size_t i);
 
 /* Does any declaration of the source introduce the name? */
 bool cgl_reach_declares(const cgl_program *program, const cgl_token *name);

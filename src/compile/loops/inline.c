@@ -441,10 +441,10 @@ static void name_lambda(tree *t, row *argument, statement ***tail) {
 static void bind_parameter(tree *t, row parameter, row argument, row body,
                            statement ***tail) {
   size_t n = parameter.n;
-  bool array = n > 3 && cgl_token_is(&parameter.at[n - 1], "]") &&
-               cgl_token_is(&parameter.at[n - 2], "[");
-  if (array)
-    n -= 2;
+  const bool array = n > 3 && cgl_token_is(&parameter.at[n - 1], "]");
+  while (array && n > 1 && !cgl_token_is(&parameter.at[n - 1], "["))
+    n--;
+  n -= array;
   if (n < 2 || parameter.at[n - 1].kind != CGL_TOKEN_NAME) {
     cgl_tree_refuse(t, argument.n ? argument.at : parameter.at,
                     "a parameter that is not understood");
@@ -480,6 +480,21 @@ static void bind_parameter(tree *t, row parameter, row argument, row body,
     type.at[type.n++].kind = CGL_TOKEN_PUNCT;
   }
   put(tail, cgl_tree_declare_value(t, &own, type, argument));
+}
+
+
+/* Takes the arguments that the call leaves out from the parameters, which are
+   left without; false when one has none. */
+static bool take_defaults(row *parameters, row *args, size_t given, size_t n) {
+  for (size_t k = 0; k < n; k++) {
+    const size_t equal = cgl_row_find(parameters[k], "=", "=");
+    if (k >= given)
+      args[k] = cgl_row_slice(parameters[k], equal + 1, parameters[k].n);
+    if (!args[k].n)
+      return false;
+    parameters[k].n = equal;
+  }
+  return given <= n;
 }
 
 
@@ -611,10 +626,11 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
   size_t n = split(f.parameters, parameters, 24);
   if (n == 1 && parameters[0].n == 1 && cgl_token_is(parameters[0].at, "void"))
     n = 0;
-  if (split(cgl_row_slice(*r, open + 1, end - 1), args, 24) != n || n == 24 ||
+  const size_t passed = split(cgl_row_slice(*r, open + 1, end - 1), args, 24);
+  if (!take_defaults(parameters, args, passed, n) || n == 24 ||
       t->depth == MAX_DEPTH) {
     cgl_tree_refuse(t, &call,
-                    "a call of '%.*s' with default arguments, or too deep",
+                    "a call of '%.*s' with other arguments, or too deep",
                     (int)call.length, call.text);
     return;
   }
@@ -631,6 +647,7 @@ static void hoist_call(tree *t, row *r, size_t i, size_t open, size_t end,
         open > i + 1 ? cgl_row_slice(*r, i + 2, open - 1) : (row){NULL, 0};
     bind_template(t, &call, &f, given, parameters, args, n, tail);
     split(f.parameters, parameters, 24);
+    take_defaults(parameters, args, n, n);
   }
   for (size_t k = 0; k < n && !t->why; k++)
     bind_parameter(t, parameters[k], args[k], f.body, tail);

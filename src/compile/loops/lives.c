@@ -597,7 +597,7 @@ row cgl_lives_rewrite(tree *t, row body, row parameters) {
   for (size_t i = 0; i < l.r.n && !t->failed; i++) {
     const cgl_token *x = &l.r.at[i];
     if (cgl_token_is_any(x, "goto", "try", "#") ||
-        (x->kind == CGL_TOKEN_NAME && cgl_program_is_macro(t->program, x)))
+        cgl_program_expands(t->program, l.r.at, l.r.n, i))
       return l.r;
   }
   if (t->failed)

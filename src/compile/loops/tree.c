@@ -793,8 +793,8 @@ statement *cgl_tree_read(tree *t, row r) {
   for (size_t i = 0; i < r.n; i++) {
     const cgl_token *x = &r.at[i];
     if (x->kind == CGL_TOKEN_NAME &&
-        (cgl_token_is_of(x, refused_words) || x->shut ||
-         cgl_program_is_macro(t->program, x)))
+        (cgl_token_is_of(x, refused_words) ||
+         cgl_program_expands(t->program, r.at, r.n, i)))
       cgl_tree_refuse(t, x, "'%.*s'", (int)x->length, x->text);
     bool named = i > 2 && cgl_token_is(&r.at[i - 1], "=") &&
                  cgl_token_is(&r.at[i - 3], "auto");

@@ -1,0 +1,81 @@
+-- Functions that synchronize, and what is called by a macro's name, on the host device:
+-- in loops they do what they do in fibers.
+local cg = require "cgraphlua"
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$"
+local device = dofile(here .. "/../support/device.lua")
+local random_kernels = dofile(here .. "/../support/kernels.lua")
+
+if (os.getenv "CGRAPHLUA_DEVICE" or "host"):find "cuda" then
+  return describe("functions that synchronize", function()
+    pending "as loops are the host device's"
+  end)
+end
+
+local module_as = random_kernels.module_as
+
+local prelude = [[
+#define at(i, j) at[(i) * 4 + (j)]
+#define N 64
+__shared__ unsigned s[256];
+__device__ unsigned folded(unsigned v, unsigned by = 16, unsigned width = 32) {
+  return v + __shfl_down_sync(~0u, v, by, width);
+}
+template <class T> __device__ T turned(T v, int by = 1, T more = T(3)) {
+  return __shfl_xor_sync(~0u, v, by) + more;
+}
+__device__ void prefix(unsigned &v, unsigned part[N], const unsigned table[2]) {
+  part[threadIdx.x] = v;
+  __syncthreads();
+  v += part[0] + table[1];
+  __syncthreads();
+}
+__device__ unsigned twice(unsigned x) { x = x * 2u; __syncthreads(); x = x + 1u; return x; }
+]]
+
+local bodies = {
+  "out[t] = folded(in[t]) + folded(in[t], 4) * 3u + folded(in[t], 2, 8);",
+  "out[t] = turned(in[t]) + turned(in[t], 2) + turned<unsigned>(in[t], 4, 5u);",
+  "unsigned v = in[t]; const unsigned table[2] = {3, 4}; prefix(v, s, table); "
+    .. "out[t] = v;",
+  "unsigned q = twice(t), r = twice(q + f); unsigned v = twice(f); if (v > 2u) __syncthreads(); "
+    .. "out[t] = q + r * 3u + v;",
+  "const unsigned *at = in; unsigned v = at(1, 2); __syncthreads(); v += at(t % 3, 1) + at[t]; "
+    .. "out[t] = v;",
+}
+
+local function kernel(name, body)
+  return ([[extern "C" __global__ void %s(unsigned *out, const unsigned *in, unsigned f) {
+    const int t = threadIdx.x; %s }]]):format(name, body)
+end
+
+describe("functions that synchronize", function()
+  teardown(device.nothing_alive)
+
+  it("do in loops what they do in fibers", function()
+    local text = {}
+    for k, body in ipairs(bodies) do text[k] = kernel("k" .. k, body) end
+    text = prelude .. table.concat(text, "\n")
+    local modules = { module_as(nil, text), module_as("fibers", text) }
+    local input, values = cg.zeros("uint32", 64), {}
+    for i = 1, 64 do values[i] = i * 2654435761 % 4294967296 end
+    input:upload(values)
+    for k, body in ipairs(bodies) do
+      assert.same({ "loops" }, { modules[1]:kernel("k" .. k):form() }, body)
+      for _, threads in ipairs { 32, 64 } do
+        local got = {}
+        for m, module in ipairs(modules) do
+          local out = cg.zeros("uint32", 64)
+          module:kernel("k" .. k):launch(1, threads, out, input, 3)
+          got[m] = out:download()
+        end
+        assert.same(got[2], got[1], body)
+      end
+    end
+  end)
+
+  it("are fibers where a macro would be expanded once more", function()
+    local form, why = module_as(nil, "#define again again\n" .. kernel("k",
+      "const unsigned again = f; __syncthreads(); out[t] = again;")):kernel("k"):form()
+    assert.same({ "fibers", "'again'" }, { form, why })
+  end)
+end)
