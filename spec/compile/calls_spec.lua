@@ -29,6 +29,26 @@ __device__ void prefix(unsigned &v, unsigned part[N], const unsigned table[2]) {
   v += part[0] + table[1];
   __syncthreads();
 }
+__device__ unsigned early(unsigned v, unsigned f) {
+  if (f > 5u) return v;
+  v += __shfl_xor_sync(~0u, v, 1);
+  if (f == 2u) { v++; return v * 2u; } else if (f == 3u) return v * 3u;
+  __syncthreads();
+  if (v & 1u) { return v; } else { v /= 2u; }
+  return v + 1u;
+}
+__device__ void leave(unsigned &v, unsigned f) {
+  if (f == 3u) return;
+  v += 5u;
+  __syncthreads();
+  if (f == 2u) { v++; return; }
+  if (f == 1u) { v += 2u; } else { __syncthreads(); v += s[0]; return; }
+  v *= 3u;
+}
+template <class T> __device__ T either(T v, bool which) {
+  if (which) return v + T(1);
+  else { return __shfl_xor_sync(~0u, v, 2); }
+}
 __device__ unsigned twice(unsigned x) { x = x * 2u; __syncthreads(); x = x + 1u; return x; }
 ]]
 
@@ -39,6 +59,8 @@ local bodies = {
     .. "out[t] = v;",
   "unsigned q = twice(t), r = twice(q + f); unsigned v = twice(f); if (v > 2u) __syncthreads(); "
     .. "out[t] = q + r * 3u + v;",
+  "s[t] = in[t] & 63u; __syncthreads(); out[t] = early(in[t], f);",
+  "s[t] = 7u; unsigned v = in[t]; leave(v, f); out[t] = v + either(v, f > 2u);",
   "const unsigned *at = in; unsigned v = at(1, 2); __syncthreads(); v += at(t % 3, 1) + at[t]; "
     .. "out[t] = v;",
 }
@@ -61,11 +83,12 @@ describe("functions that synchronize", function()
     input:upload(values)
     for k, body in ipairs(bodies) do
       assert.same({ "loops" }, { modules[1]:kernel("k" .. k):form() }, body)
-      for _, threads in ipairs { 32, 64 } do
+      for f = 0, 7 do
+        local threads = f % 2 == 0 and 64 or 32
         local got = {}
         for m, module in ipairs(modules) do
           local out = cg.zeros("uint32", 64)
-          module:kernel("k" .. k):launch(1, threads, out, input, 3)
+          module:kernel("k" .. k):launch(1, threads, out, input, f)
           got[m] = out:download()
         end
         assert.same(got[2], got[1], body)

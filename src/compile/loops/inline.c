@@ -188,6 +188,19 @@ typedef struct function {
 } function;
 
 
+/* What the declaration of a function says beside its type. */
+static row strip_type(row type) {
+  size_t n = 0;
+  for (size_t i = 0; i < type.n; i++)
+    if (!cgl_token_is_any(&type.at[i], "__device__", "__host__", "inline",
+                          "__inline__", "__inline", "static", "extern",
+                          "__forceinline__", "__noinline__", "constexpr") &&
+        type.at[i].kind != CGL_TOKEN_STRING)
+      type.at[n++] = type.at[i];
+  return (row){type.at, n};
+}
+
+
 /* The only function of that name that has a body. */
 static bool find_function(tree *t, const cgl_token *name, function *out) {
   size_t chunk, found = 0;
@@ -223,7 +236,11 @@ static bool find_function(tree *t, const cgl_token *name, function *out) {
   if (found != 1)
     return false;
   if (!made->at)
-    *made = cgl_lives_rewrite(t, body, out->parameters);
+    *made = cgl_lives_rewrite(
+        t,
+        cgl_returns_rewrite(
+            t, body, strip_type(cgl_tree_copy(t, out->type.at, out->type.n))),
+        out->parameters);
   out->body_origin = made->at;
   out->body = cgl_tree_copy(t, made->at ? made->at : name, made->n);
   return true;
@@ -346,19 +363,6 @@ static row deduce_late(const cgl_token *name, const row *parameters,
     }
   }
   return (row){NULL, 0};
-}
-
-
-/* What the declaration of a function says beside its type. */
-static row strip_type(row type) {
-  size_t n = 0;
-  for (size_t i = 0; i < type.n; i++)
-    if (!cgl_token_is_any(&type.at[i], "__device__", "__host__", "inline",
-                          "__inline__", "__inline", "static", "extern",
-                          "__forceinline__", "__noinline__", "constexpr") &&
-        type.at[i].kind != CGL_TOKEN_STRING)
-      type.at[n++] = type.at[i];
-  return (row){type.at, n};
 }
 
 

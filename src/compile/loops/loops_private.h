@@ -235,6 +235,10 @@ void cgl_tree_inline(tree *t, statement **list);
    (count.c). */
 row cgl_count_rewrite(tree *t, row list);
 
+/* The body of a function of that type, with its returns as one at its end; or
+   as it is, when they cannot be.  (returns.c) */
+row cgl_returns_rewrite(tree *t, row body, row type);
+
 /* A copy of the body of a function, where a variable that is given a value anew
    is another one from there on (lives.c). */
 row cgl_lives_rewrite(tree *t, row body, row parameters);
