@@ -246,9 +246,9 @@ static const char *const wide_options[] = {
 static const char *const scalar_options[] = {"-fno-tree-loop-vectorize", NULL};
 
 static const char *const clang_options[] = {
-    "-fno-color-diagnostics", "-fno-caret-diagnostics",
+    "-fno-color-diagnostics",  "-fno-caret-diagnostics",
     "-Wno-ignored-attributes", "-Wno-pass-failed",
-    "-Wno-c++11-narrowing", NULL};
+    "-Wno-c++11-narrowing",    NULL};
 
 static const char *const link_options[] = {
     "-nostartfiles", "-nodefaultlibs", "-Wl,-z,defs", "-lm",
