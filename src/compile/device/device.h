@@ -74,15 +74,9 @@ template <class T> constexpr const T *end(initializer_list<T> l) noexcept {
 }
 } // namespace std
 
-template <class T> struct cgl_unbound {
-  typedef T type;
-};
-template <class T> struct cgl_unbound<T &> {
-  typedef T type;
-};
-template <class T> struct cgl_unbound<T &&> {
-  typedef T type;
-};
+template <class T> struct cgl_unbound { typedef T type; };
+template <class T> struct cgl_unbound<T &> { typedef T type; };
+template <class T> struct cgl_unbound<T &&> { typedef T type; };
 /* Likewise. */
 namespace std {
 template <class T>
