@@ -45,6 +45,14 @@ __device__ void leave(unsigned &v, unsigned f) {
   if (f == 1u) { v += 2u; } else { __syncthreads(); v += s[0]; return; }
   v *= 3u;
 }
+__device__ unsigned scoped(unsigned x, unsigned f) {
+  unsigned k = x;
+  if (f > 5u) { return 0u; } else { unsigned k = 5u; f += k; }
+  __syncthreads();
+  if (f == 7u) return k += 3u, k * 2u;
+  return k + f;
+}
+__device__ void advance(const unsigned *&p) { p += 4; }
 template <class T> __device__ T either(T v, bool which) {
   if (which) return v + T(1);
   else { return __shfl_xor_sync(~0u, v, 2); }
@@ -61,6 +69,8 @@ local bodies = {
     .. "out[t] = q + r * 3u + v;",
   "s[t] = in[t] & 63u; __syncthreads(); out[t] = early(in[t], f);",
   "s[t] = 7u; unsigned v = in[t]; leave(v, f); out[t] = v + either(v, f > 2u);",
+  "out[t] = scoped(t + 100, f);",
+  "const unsigned *p = in; __syncthreads(); if (t & 1) advance(p); __syncthreads(); out[t] = *p;",
   "const unsigned *at = in; unsigned v = at(1, 2); __syncthreads(); v += at(t % 3, 1) + at[t]; "
     .. "out[t] = v;",
 }

@@ -55,6 +55,7 @@ end
 local prelude = [[
   #define WAIT(c) if (c) { __syncthreads(); s[t] += 3u; }
   __device__ void wait(bool c) { if (c) __syncthreads(); }
+  template <int N, bool B> __device__ int plain(int x) { return B ? x * N + 1 : x; }
   __device__ void bump(unsigned &x) { x = x * 5u + 1u; }
   __device__ unsigned twice(unsigned x) { x = x * 2u; __syncthreads(); x = x + 1u; return x; }
 ]]
@@ -82,6 +83,23 @@ local written = {
     .. "while (k > 5) { k--; __syncthreads(); } all[place] = s[t] + k;" },
   { "int i, j = x; for (i = 0, j = 1; i < n; i++, j *= 2) { s[t] += j; __syncthreads(); } "
     .. "all[place] = s[t] + i;" },
+  -- what is no new value, or another variable
+  { "int k = t; s[t] = k; __syncthreads(); k = plain<3, true>(k); all[place] = s[t] + k;" },
+  { "int a = 1, b = 2; all[place] = a + b; a = t; b = 3 * t; int &r = t < 16 ? a : b; r = 100; "
+    .. "a = a + 1; b = b + 1; r += 5; __syncthreads(); all[place] += a * 1000 + b + r;" },
+  { "unsigned a = 1; int &r = reinterpret_cast<int &>(a); __syncthreads(); a = t + 7; "
+    .. "all[place] = r;" },
+  { "int k = 3; __syncthreads(); k = t; { decltype(x + 1) k = 4; k = 5; s[t] = k; } "
+    .. "{ [[maybe_unused]] int k = 4; k = 5; s[t] += k; } all[place] = k + s[t];" },
+  { "int k = 3; __syncthreads(); k = t; for (int i = k, k = 0; k < 3; k++) s[t] += i + k; "
+    .. "all[place] = k + s[t];" },
+  { "int a = 1, b = 0; __syncthreads(); t > 10 ? b = 4, a = 9 : (b = 2); __syncthreads(); "
+    .. "all[place] = a + b * 100;" },
+  { "int k = 3, k__l1 = 4; __syncthreads(); k = t + 7; all[place] = k + k__l1 * 100;" },
+  { "if (t < 40) { if (x < n) { s[t] += 1; __syncthreads(); all[place] = 5; } int n = t; s[t] = n;"
+    .. " } all[place] += n + s[t];" },
+  { "unsigned a[4] = {1, 2}, b[2] = {3u, (unsigned)t}, *p = a; p[0] = b[1]; __syncthreads(); "
+    .. "all[place] = p[0] + a[1];" },
   { "if (x < n) { for (int k = 0; k < n; k++) { if (s[t] & 1u) __syncthreads(); } }", "fibers" },
   { "if (x < n) __syncthreads(); s[t]++; __syncthreads(); all[place] = s[t];", "fibers" },
   { "wait(x < n); wait(x < n + 1); all[place] = s[t];", "fibers" },

@@ -89,7 +89,7 @@ static bool is_reference(const cgl_token *at, size_t n, size_t k) {
   const size_t open = find_open(at, n, k);
   size_t from = k;
   int inside = 0; /* of < and > */
-  bool constant = false;
+  bool constant = false, pointer = false;
   if (open == n || k + 1 >= n || at[k + 1].kind != CGL_TOKEN_NAME)
     return false;
   for (; from > open + 1; from--) {
@@ -97,7 +97,8 @@ static bool is_reference(const cgl_token *at, size_t n, size_t k) {
     if (cgl_token_is(x, ",") && !inside)
       break;
     inside += cgl_token_is(x, ">") - cgl_token_is(x, "<");
-    constant |= cgl_token_is(x, "const");
+    pointer |= cgl_token_is(x, "*");
+    constant |= cgl_token_is(x, "const") && !pointer; /* of what it points to */
     if (inside < 0 || (x->kind == CGL_TOKEN_PUNCT && !inside &&
                        !cgl_token_is_any(x, "::", "*", "<")))
       return false;

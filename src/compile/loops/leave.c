@@ -80,10 +80,15 @@ statement **cgl_leave_read(tree *t, row r, size_t i, size_t end,
   cgl_tokens out = {0};
   add_text(&out, "if ( !", cgl_row_slice(r, i + 1, close));
   add_text(&out, ") { {", cgl_row_slice(r, stop + 1, end));
-  add_text(&out, "} {", own.r);
-  for (; outer; outer = outer->outer)
-    add_text(&out, "", outer->r);
-  add_text(&out, "} return ; }", (row){NULL, 0});
+  add_text(&out, "}", (row){NULL, 0});
+  /* a block for each, whose names are no other's */
+  for (const behind *b = &own; b; b = b->outer)
+    add_text(&out, "{", (row){NULL, 0});
+  for (const behind *b = &own; b; b = b->outer) {
+    add_text(&out, "", b->r);
+    add_text(&out, "}", (row){NULL, 0});
+  }
+  add_text(&out, "return ; }", (row){NULL, 0});
   statement *s = cgl_tree_new(t, STATEMENT_PLAIN);
   t->failed |= out.failed;
   if (!out.failed)

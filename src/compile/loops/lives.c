@@ -17,7 +17,10 @@
 
 #include "compile/loops/loops_private.h"
 
-enum { MOST_ASSIGNMENTS = 64 }; /* of a variable: bits of a `lived` */
+enum {
+  MOST_ASSIGNMENTS = 64, /* of a variable: bits of a `lived` */
+  MOST_VISITS = 20000    /* of statements, for a variable */
+};
 
 #define STARS "*", "&", "&&", "const", "__restrict__", "__restrict", "volatile"
 
@@ -50,6 +53,7 @@ typedef struct lives {
   int nassignments;
   lived broken, continued; /* at breaks and continues of the innermost loop */
   bool unclear;
+  int visits;
   int names; /* that were made */
   insertion *insertions;
   size_t ninsertions, room;
@@ -147,10 +151,15 @@ static bool gives_value(const lives *l, size_t i, size_t to) {
 }
 
 
-/* An expression, with commas. */
+/* An expression, with commas; which of them divide it is not known beside
+   template arguments and a `?`. */
 static lived see_parts(lives *l, size_t from, size_t to, lived in) {
+  const row all = cgl_row_slice(l->r, from, to);
   if (!is_mentioned(l, from, to))
     return in;
+  if (part_end(l->r, from, to) + 1 < to &&
+      (cgl_row_has(all, "<") || cgl_row_has(all, "?")))
+    return see(l, from, to, in);
   while (from < to) {
     const size_t end = part_end(l->r, from, to);
     if (gives_value(l, from, end)) {
@@ -170,8 +179,11 @@ static bool hides(const lives *l, size_t from, size_t to) {
   variable v = {.region = 0};
   if (!is_mentioned(l, from, to))
     return false;
-  const row type = cgl_tree_copy(l->t, r.at + from, to - from);
+  const row type = {malloc((to - from) * sizeof *r.at), to - from};
+  if (!type.at)
+    return l->t->failed = true;
   size_t n, i = cgl_tree_specifiers(r, from, &v, type, &n);
+  free(type.at);
   for (; i > from && i < to; i = part_end(r, i, to) + 1) {
     while (i < to && cgl_token_is_any(&r.at[i], STARS))
       i++;
@@ -244,8 +256,12 @@ static lived walk_for(lives *l, size_t i, size_t end, lived in) {
     l->unclear = true; /* over a range */
     return in;
   }
-  if (hides(l, i + 2, first + 1))
-    return in; /* a name of the loop's own */
+  if (hides(l, i + 2, first + 1)) {
+    /* a name of the loop's own, which nothing in front of it asks for */
+    const size_t at = l->mentions[find_mention(l, i + 2)].at;
+    l->unclear |= r.at[at - 1].kind != CGL_TOKEN_NAME;
+    return in;
+  }
   in = see_parts(l, i + 2, first, in);
   const header h = {.cond = first + 1,
                     .cond_end = second,
@@ -274,6 +290,7 @@ static lived walk_statement(lives *l, size_t i, size_t end, lived in) {
   const row r = cgl_row_slice(l->r, 0, end);
   while (i + 1 < end && cgl_token_is(&r.at[i], "_Pragma"))
     i = cgl_tokens_close(r.at, end, i + 1);
+  l->unclear |= ++l->visits > MOST_VISITS;
   if (i >= end)
     return in;
   const cgl_token *x = &r.at[i];
@@ -389,6 +406,8 @@ static void declare(lives *l, size_t k, size_t high, cgl_token name) {
                cgl_token_is(&r.at[stop], ";");
   for (size_t j = k + 1; j < l->n && l->mentions[j].at < stop; j++)
     alone &= root(l, j) != k;
+  for (size_t j = low + 2; j < stop; j++)
+    alone &= !cgl_tree_is_assignment(&r.at[j]);
   const bool counts = low > 1 && cgl_token_is(&r.at[low - 1], "(") &&
                       cgl_token_is(&r.at[low - 2], "for") &&
                       cgl_tree_end(r, low - 2) > high;
@@ -399,15 +418,28 @@ static void declare(lives *l, size_t k, size_t high, cgl_token name) {
 }
 
 
+/* One that the source has not. */
+static cgl_token new_name(lives *l, const cgl_token *where) {
+  for (;;) {
+    cgl_token name =
+        cgl_tree_token(l->t, where, "%.*s__l%d", (int)l->v->name.length,
+                       l->v->name.text, ++l->names);
+    size_t i = 0;
+    while (i < l->r.n && !cgl_token_same(&l->r.at[i], &name))
+      i++;
+    if (i == l->r.n)
+      return name;
+  }
+}
+
+
 static void rename_lives(lives *l) {
   for (size_t k = 1; k < l->n; k++) {
     const size_t first = root(l, k);
     const mention *m = &l->mentions[k];
     cgl_token *x = &l->r.at[m->at];
     if (first == k && m->seen) {
-      cgl_token name =
-          cgl_tree_token(l->t, x, "%.*s__l%d", (int)l->v->name.length,
-                         l->v->name.text, ++l->names);
+      const cgl_token name = new_name(l, x);
       size_t high = m->at;
       for (size_t j = k + 1; j < l->n; j++)
         if (root(l, j) == k)
@@ -423,6 +455,55 @@ static void rename_lives(lives *l) {
 }
 
 
+static bool names(row r, size_t from, size_t to, const cgl_token *name) {
+  for (size_t i = from; i < to; i++)
+    if (cgl_token_same(&r.at[i], name))
+      return true;
+  return false;
+}
+
+
+/* May the `&` at i be of a reference to what is named up to the `;`? */
+static bool may_refer(row r, size_t i, const cgl_token *name) {
+  size_t end = i;
+  if (!cgl_token_is_any(&r.at[i], "&", "&&") || i + 2 >= r.n ||
+      !(cgl_token_is_any(&r.at[i + 1], ">", ")") ||
+        (r.at[i + 1].kind == CGL_TOKEN_NAME &&
+         cgl_token_is_any(&r.at[i + 2], "=", "(", "{", ")"))))
+    return false;
+  while (end < r.n && !cgl_token_is(&r.at[end], ";"))
+    end++;
+  return names(r, i + 1, end, name);
+}
+
+
+/* Stands the name at i where a type of any spelling declares it?  In the
+   header of a loop that is known (hides). */
+static bool may_declare(row r, size_t i) {
+  if (!i)
+    return false;
+  const cgl_token *x = &r.at[i - 1];
+  if (x->kind == CGL_TOKEN_NAME)
+    return !cgl_token_is_any(x, "return", "else", "do", "case", "sizeof",
+                             "throw") &&
+           !(i > 2 && cgl_token_is(x - 1, "(") && cgl_token_is(x - 2, "for"));
+  if (cgl_token_is(x, "*") && i > 2 && cgl_token_is(x - 1, "("))
+    return i + 2 < r.n && x[-2].kind == CGL_TOKEN_NAME &&
+           cgl_token_is(&r.at[i + 1], ")") && cgl_token_is(&r.at[i + 2], "(");
+  const bool angle = cgl_token_is(x, ">");
+  if (!angle && !cgl_token_is_any(x, ")", "]"))
+    return false;
+  size_t start = i; /* of the statement, or nearly */
+  while (start && !cgl_token_is_any(&r.at[start - 1], ";", "{", "}"))
+    start--;
+  return angle ? cgl_token_is(&r.at[start + 1], "<") ||
+                     cgl_token_is_any(&r.at[start], "const", "typename")
+               : cgl_token_is_any(&r.at[start], "decltype", "__typeof__",
+                                  "typeof", "alignas", "__align__",
+                                  "__attribute__", "[");
+}
+
+
 /* Finds the lives of the variable that is known from `from` to `to`; its first
    mention is its declaration, or `from` for a parameter. */
 static void find_lives(lives *l, const variable *v, size_t from, size_t to) {
@@ -435,11 +516,17 @@ static void find_lives(lives *l, const variable *v, size_t from, size_t to) {
     const bool named =
         cgl_tree_is_name(scope, i) && cgl_token_same(&scope.at[i], &v->name);
     n += named;
+    if (may_refer(scope, i, &v->name) ||
+        (named && (i || v->parameter) && may_declare(scope, i)))
+      return;
     values += named && i && i + 1 < scope.n &&
               cgl_token_is(&scope.at[i + 1], "=") &&
               cgl_token_is_any(&scope.at[i - 1], ";", "{", "}", "(", ",", ")",
                                "else", "do");
-    const size_t end = cgl_tree_lambda(scope, i);
+    size_t end = cgl_tree_lambda(scope, i);
+    if (i && cgl_token_is(&scope.at[i], "[") &&
+        cgl_token_is_any(&scope.at[i - 1], "auto", "&", "&&"))
+      end = cgl_tokens_close(scope.at, scope.n, i); /* auto [a, b] */
     for (size_t k = i; k < end; k++)
       if (cgl_token_same(&scope.at[k], &v->name))
         return;
@@ -463,6 +550,7 @@ static void find_lives(lives *l, const variable *v, size_t from, size_t to) {
   l->v = v;
   l->nassignments = 0;
   l->unclear = false;
+  l->visits = 0;
   l->broken = l->continued = 0;
   const size_t start =
       v->parameter ? from : part_end(l->r, mentions[0].at, to) + 1;
@@ -596,7 +684,7 @@ row cgl_lives_rewrite(tree *t, row body, row parameters) {
   lives l = {.t = t, .r = cgl_tree_copy(t, body.at, body.n)};
   for (size_t i = 0; i < l.r.n && !t->failed; i++) {
     const cgl_token *x = &l.r.at[i];
-    if (cgl_token_is_any(x, "goto", "try", "#") ||
+    if (cgl_token_is_any(x, "goto", "try", "#", "using", "typedef") ||
         cgl_program_expands(t->program, l.r.at, l.r.n, i))
       return l.r;
   }

@@ -74,7 +74,8 @@ static void put_side(returns *s, row side, row rest) {
   if (ends(side))
     put_list(s, side);
   else if (!cgl_tree_returns(side)) {
-    put_list(s, side);
+    put(s, "{", side);
+    put(s, "}", (row){NULL, 0});
     put_list(s, rest);
   } else if (read_branch(side, &b) && cgl_tree_end(side, 0) == side.n)
     put_branch(s, &b, rest);
@@ -105,9 +106,16 @@ static void put_list(returns *s, row list) {
       put(s, "", one);
       continue;
     }
-    if (cgl_token_is(one.at, "return"))
-      put(s, s->value ? "cgl_back =" : "", cgl_row_slice(one, 1, one.n));
-    else if (cgl_token_is(one.at, "{") && ends(unwrap(one))) {
+    if (cgl_token_is(one.at, "return")) {
+      const bool list_value = one.n > 1 && cgl_token_is(&one.at[1], "{");
+      const bool bare = !s->value || list_value;
+      put(s,
+          !s->value ? ""
+          : bare    ? "cgl_back ="
+                    : "cgl_back = (",
+          cgl_row_slice(one, 1, one.n - 1));
+      put(s, bare ? ";" : ") ;", (row){one.at, 0});
+    } else if (cgl_token_is(one.at, "{") && ends(unwrap(one))) {
       put(s, "{", (row){one.at, 0});
       put_list(s, unwrap(one));
       put(s, "}", (row){one.at, 0});
@@ -127,8 +135,9 @@ row cgl_returns_rewrite(tree *t, row body, row type) {
   for (size_t i = 0; i < body.n; i = cgl_tree_end(body, i))
     last = i;
   const bool at_end = n == 1 && cgl_token_is(&body.at[last], "return");
-  if (!n || at_end || cgl_row_has(type, "auto") || !type.n ||
-      (!none && !ends(body)))
+  const bool known = type.n && !cgl_row_has(type, "auto") &&
+                     !cgl_row_has(type, "const") && !cgl_row_has(type, "&");
+  if (!n || at_end || !known || (!none && !ends(body)))
     return body;
   returns s = {.value = !none};
   if (!none) {

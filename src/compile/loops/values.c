@@ -224,6 +224,24 @@ static bool is_named_whole(row r, const cgl_token *name) {
 }
 
 
+/* Is an array, or a row of one, the value of a pointer?  As an argument it is
+   for the call alone. */
+static bool is_pointed_to(row r, const variable *v) {
+  for (size_t i = 1; v->dims.n && i < r.n; i++) {
+    if (!cgl_tree_is_name(r, i) || !cgl_token_same(&r.at[i], &v->name) ||
+        cgl_token_is_any(&r.at[i - 1], "(", ",", "sizeof"))
+      continue;
+    size_t left = v->dims.n, k = i + 1, at = 0;
+    for (; k < r.n && at < left && cgl_token_is(&r.at[k], "[");
+         at = cgl_tokens_close(v->dims.at, left, at))
+      k = cgl_tokens_close(r.at, r.n, k);
+    if (at < left)
+      return true;
+  }
+  return false;
+}
+
+
 /* Marks what is assigned and addressed. */
 static void see_uses(tree *t, statement *s, row r, void *user) {
   (void)user;
@@ -237,6 +255,7 @@ static void see_uses(tree *t, statement *s, row r, void *user) {
     v->addressed |= cgl_values_is_addressed(t, r, &v->name) ||
                     (s->kind == STATEMENT_DECLARATION &&
                      s->variable->reference && is_referred(r, &v->name)) ||
+                    is_pointed_to(r, v) ||
                     (v->closed && is_named_whole(r, &v->name));
     /* What a lambda changes changes where it is called. */
     if (s->kind == STATEMENT_DECLARATION && s->variable->lambda)

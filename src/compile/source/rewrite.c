@@ -375,6 +375,8 @@ void cgl_source_put_own_types(const cgl_program *program, cgl_text *out) {
       {"uchar", "unsigned char"}, {"ushort", "unsigned short"},
       {"uint", "unsigned int"},   {"ulong", "unsigned long"},
   };
+  if (cgl_program_contains(program, "namespace"))
+    return; /* whose names are not everybody's */
   for (const cgl_alias *a = program->aliases; a; a = a->outer)
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
       const char *type = ours[i].type;
