@@ -63,8 +63,8 @@ bool cgl_leave_find(tree *t, statement *list) {
 }
 
 
-static void add_text(cgl_tokens *out, const char *text, row r) {
-  cgl_lex(text, strlen(text), r.at ? r.at->line : 0, out);
+static void add_text(cgl_tokens *out, int line, const char *text, row r) {
+  cgl_lex(text, strlen(text), line, out);
   for (size_t i = 0; i < r.n; i++)
     cgl_tokens_add(out, r.at[i]);
 }
@@ -77,18 +77,19 @@ statement **cgl_leave_read(tree *t, row r, size_t i, size_t end,
   const size_t stop = cgl_tree_end(cgl_row_slice(r, 0, end), close);
   const behind *outer = t->rest;
   const behind own = {cgl_row_slice(r, end, r.n), outer};
+  const int line = r.at[i].line;
   cgl_tokens out = {0};
-  add_text(&out, "if ( !", cgl_row_slice(r, i + 1, close));
-  add_text(&out, ") { {", cgl_row_slice(r, stop + 1, end));
-  add_text(&out, "}", (row){NULL, 0});
+  add_text(&out, line, "if ( !", cgl_row_slice(r, i + 1, close));
+  add_text(&out, line, ") { {", cgl_row_slice(r, stop + 1, end));
+  add_text(&out, line, "}", (row){NULL, 0});
   /* a block for each, whose names are no other's */
   for (const behind *b = &own; b; b = b->outer)
-    add_text(&out, "{", (row){NULL, 0});
+    add_text(&out, line, "{", (row){NULL, 0});
   for (const behind *b = &own; b; b = b->outer) {
-    add_text(&out, "", b->r);
-    add_text(&out, "}", (row){NULL, 0});
+    add_text(&out, line, "", b->r);
+    add_text(&out, line, "}", (row){NULL, 0});
   }
-  add_text(&out, "return ; }", (row){NULL, 0});
+  add_text(&out, line, "return ; }", (row){NULL, 0});
   statement *s = cgl_tree_new(t, STATEMENT_PLAIN);
   t->failed |= out.failed;
   if (!out.failed)

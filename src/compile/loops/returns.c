@@ -12,13 +12,17 @@
 
 typedef struct returns {
   cgl_tokens out;
+  int line;     /* of what was put */
   bool value;   /* the function has one */
   bool unclear; /* in a loop, or on one way through a branch only */
 } returns;
 
 
+static const row none = {NULL, 0};
+
 static void put(returns *s, const char *text, row r) {
-  cgl_lex(text, strlen(text), r.at ? r.at->line : 0, &s->out);
+  s->line = r.n ? r.at->line : s->line;
+  cgl_lex(text, strlen(text), s->line, &s->out);
   for (size_t i = 0; i < r.n; i++)
     cgl_tokens_add(&s->out, r.at[i]);
 }
@@ -75,7 +79,7 @@ static void put_side(returns *s, row side, row rest) {
     put_list(s, side);
   else if (!cgl_tree_returns(side)) {
     put(s, "{", side);
-    put(s, "}", (row){NULL, 0});
+    put(s, "}", none);
     put_list(s, rest);
   } else if (read_branch(side, &b) && cgl_tree_end(side, 0) == side.n)
     put_branch(s, &b, rest);
@@ -89,11 +93,11 @@ static void put_branch(returns *s, const branch *b, row rest) {
   if (s->unclear)
     return;
   put(s, "", b->head);
-  put(s, "{", (row){b->head.at, 0});
+  put(s, "{", none);
   put_side(s, b->body, rest);
-  put(s, "} else {", (row){b->head.at, 0});
+  put(s, "} else {", none);
   put_side(s, b->otherwise, rest);
-  put(s, "}", (row){b->head.at, 0});
+  put(s, "}", none);
 }
 
 
@@ -114,11 +118,11 @@ static void put_list(returns *s, row list) {
           : bare    ? "cgl_back ="
                     : "cgl_back = (",
           cgl_row_slice(one, 1, one.n - 1));
-      put(s, bare ? ";" : ") ;", (row){one.at, 0});
+      put(s, bare ? ";" : ") ;", none);
     } else if (cgl_token_is(one.at, "{") && ends(unwrap(one))) {
-      put(s, "{", (row){one.at, 0});
+      put(s, "{", none);
       put_list(s, unwrap(one));
-      put(s, "}", (row){one.at, 0});
+      put(s, "}", none);
     } else if (read_branch(one, &b))
       put_branch(s, &b, cgl_row_slice(list, end, list.n));
     else
@@ -129,7 +133,7 @@ static void put_list(returns *s, row list) {
 
 
 row cgl_returns_rewrite(tree *t, row body, row type) {
-  const bool none = type.n == 1 && cgl_token_is(type.at, "void");
+  const bool empty = type.n == 1 && cgl_token_is(type.at, "void");
   const size_t n = cgl_tree_returns(body);
   size_t last = 0;
   for (size_t i = 0; i < body.n; i = cgl_tree_end(body, i))
@@ -137,16 +141,16 @@ row cgl_returns_rewrite(tree *t, row body, row type) {
   const bool at_end = n == 1 && cgl_token_is(&body.at[last], "return");
   const bool known = type.n && !cgl_row_has(type, "auto") &&
                      !cgl_row_has(type, "const") && !cgl_row_has(type, "&");
-  if (!n || at_end || !known || (!none && !ends(body)))
+  if (!n || at_end || !known || (!empty && !ends(body)))
     return body;
-  returns s = {.value = !none};
-  if (!none) {
+  returns s = {.line = body.at->line, .value = !empty};
+  if (!empty) {
     put(&s, "", type);
-    put(&s, "cgl_back ;", (row){body.at, 0});
+    put(&s, "cgl_back ;", none);
   }
   put_list(&s, body);
-  if (!none)
-    put(&s, "return cgl_back ;", (row){body.at, 0});
+  if (!empty)
+    put(&s, "return cgl_back ;", none);
   t->failed |= s.out.failed;
   row made = body;
   if (!t->failed && !s.unclear)
